@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+# Every rule; a folder only adds its list (module.mk). `make help` says what there is.
+
+VERSION   := 0.1.0
+# SAN=asan: AddressSanitizer and UBSan, in a tree of its own. PACKAGER=1: warnings do not stop the build.
+SAN       ?=
+VARIANT   := $(or $(SAN),release)
+B         := build/$(VARIANT)
+PREFIX    ?= /usr/local
+DESTDIR   ?=
+BINDIR    := $(PREFIX)/bin
+LIBEXECDIR := $(PREFIX)/libexec/profpipe
+MANDIR    := $(PREFIX)/share/man
+DOCDIR    := $(PREFIX)/share/doc/profpipe
+
+CC        := gcc
+CLANG     := clang
+BPFTOOL   := $(or $(shell command -v bpftool 2>/dev/null),$(wildcard /usr/sbin/bpftool))
+PYTHON    := /usr/bin/python3
+
+WARN      := -Wall -Wextra -Wshadow -Wpointer-arith -Wstrict-prototypes -Wmissing-prototypes -Wold-style-definition \
+             -Wvla -Wundef -Wwrite-strings -Wformat=2 -Wnull-dereference -Wimplicit-fallthrough -Wno-unused-parameter
+ifndef PACKAGER
+WARN      += -Werror
+endif
+CPPFLAGS  := -I. -I$(B)/gen -D_GNU_SOURCE -DPROFPIPE_VERSION='"$(VERSION)"' -DPROFPIPE_LIBEXECDIR='"$(LIBEXECDIR)"'
+CFLAGS    := -std=gnu17 -O2 -g -fno-omit-frame-pointer -fstack-protector-strong -fPIE $(WARN)
+ifneq ($(SAN),asan)
+CPPFLAGS  += -D_FORTIFY_SOURCE=2
+endif
+LDFLAGS   := -pie -Wl,-z,relro,-z,now -Wl,--as-needed
+ifeq ($(SAN),asan)
+CFLAGS    += -fsanitize=address,undefined -fno-sanitize-recover=all
+LDFLAGS   += -fsanitize=address,undefined
+endif
+
+.DEFAULT_GOAL := all
+.DELETE_ON_ERROR:
+.SECONDEXPANSION:
+.PHONY: all help deps demo check lint bench install clean fuzz format
+
+TOOLS     :=
+GEN       :=
+UNITS     :=
+FUZZERS   :=
+HELPERS   :=
+BPFS      :=
+
+include $(wildcard common/module.mk bpf/module.mk tools/*/module.mk tests/*/module.mk)
+
+# A tool: $(tool)_SRCS, $(tool)_LIBS, $(tool)_GEN (headers to be made first). All link common.
+obj       = $(patsubst %.c,$(B)/%.o,$(1))
+COMMON_LIB := $(B)/libcommon.a
+PROGS     := $(TOOLS:%=$(B)/%)
+
+all: $(PROGS)
+
+help:
+	@echo "make            build into $(B)"
+	@echo "make deps       install what is missing, from Debian"
+	@echo "make demo       profile this host for some seconds, write flame.html, print the hottest functions"
+	@echo "make check      every test"
+	@echo "make lint       formatting and static checks"
+	@echo "make bench      completeness and overhead, beside the peers that are there"
+	@echo "make fuzz SECONDS=60   run each fuzz target that long"
+	@echo "make install    DESTDIR= PREFIX=/usr/local"
+
+$(COMMON_LIB): $(call obj,$(COMMON_SRCS))
+	@rm -f $@
+	@echo "  AR      $@"
+	@ar rcs $@ $^
+
+$(B)/%.o: %.c
+	@mkdir -p $(@D)
+	@echo "  CC      $<"
+	@$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@
+
+$(B)/gen/%.o: $(B)/gen/%.c
+	@mkdir -p $(@D)
+	@echo "  CC      $<"
+	@$(CC) $(CPPFLAGS) $(CFLAGS) -Wno-shadow -Wno-undef -MMD -MP -c $< -o $@
+
+define program
+$$(call obj,$$($(1)_SRCS)): $$($(1)_GEN)
+$(B)/$(1): $$(call obj,$$($(1)_SRCS)) $$($(1)_OBJS) $$(COMMON_LIB)
+	@mkdir -p $$(@D)
+	@echo "  LD      $$@"
+	@$(CC) $(CFLAGS) $(LDFLAGS) -o $$@ $$(filter-out $$(COMMON_LIB),$$^) $$(COMMON_LIB) $$($(1)_LIBS) $$(COMMON_LIBS)
+endef
+$(foreach t,$(TOOLS) $(HELPERS) $(UNITS) $(FUZZERS),$(eval $(call program,$(t))))
+
+# BPF objects and their skeletons. Only the kernel types that are used are declared by hand (CO-RE), so no vmlinux.h.
+$(B)/gen/%.bpf.o: bpf/%.bpf.c $(wildcard bpf/*.h bpf/*.def)
+	@mkdir -p $(@D)
+	@echo "  BPF     $<"
+	@$(CLANG) -target bpf -mcpu=v3 -O2 -g -Wall -Wextra -Wno-unused-parameter -Werror -I. -D__TARGET_ARCH_x86 -D__x86_64__ \
+		-idirafter /usr/include/$(shell $(CC) -print-multiarch) -c $< -o $@.tmp
+	@llvm-strip -g $@.tmp && mv $@.tmp $@
+
+$(B)/gen/%.skel.h: $(B)/gen/%.bpf.o
+	@echo "  SKEL    $@"
+	@$(BPFTOOL) gen skeleton $< name $(subst -,_,$*) > $@.tmp && mv $@.tmp $@
+
+clean:
+	rm -rf build
+
+-include $(shell find $(B) -name '*.d' 2>/dev/null)

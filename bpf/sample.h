@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
+/* What a sampling program puts into the ring buffer: fixed width, no padding. */
+#ifndef PROFPIPE_SAMPLE_H
+#define PROFPIPE_SAMPLE_H
+
+#ifndef __bpf__
+#include <assert.h>
+#include <stdint.h>
+typedef uint64_t __sample_u64;
+typedef uint32_t __sample_u32;
+typedef uint16_t __sample_u16;
+#else
+typedef __u64 __sample_u64;
+typedef __u32 __sample_u32;
+typedef __u16 __sample_u16;
+#endif
+
+#define SAMPLE_MAX_USER 2048	/* frames of the user part */
+#define SAMPLE_MAX_KERNEL 127	/* frames of the kernel part (PERF_MAX_STACK_DEPTH) */
+
+enum sample_flags {
+	SAMPLE_KERNEL_THREAD = 1,	/* no user part exists */
+	SAMPLE_IN_KERNEL = 2,		/* taken in kernel mode */
+	SAMPLE_KERNEL_MISSING = 4,	/* in kernel mode, but the kernel gave no stack */
+};
+
+/* A user frame is one word: the file's slot in the tables and the file offset; slot 0: an address in no file that has a slot. */
+#define SAMPLE_FRAME_FP (1ull << 63)	/* found by frame pointer, for want of rows */
+#define SAMPLE_FRAME_EXACT (1ull << 62)	/* the pc itself (leaf, or interrupted by a signal), not a return address */
+#define SAMPLE_FRAME_SLOT_SHIFT 48
+#define SAMPLE_FRAME_SLOT_MASK 0x3fffull
+#define SAMPLE_FRAME_OFFSET_MASK 0xffffffffffffull
+
+struct sample {
+	__sample_u64 time_ns;	/* CLOCK_MONOTONIC */
+	__sample_u64 start_ns;	/* CLOCK_BOOTTIME start of the thread group's leader */
+	__sample_u64 value;	/* what the sample stands for, in the event's unit */
+	__sample_u32 pid;	/* thread group */
+	__sample_u32 tid;
+	__sample_u32 parent_pid;
+	__sample_u32 cpu;
+	__sample_u32 generation; /* of the process's mappings that were used (struct process_entry), 0 for none */
+	__sample_u16 reason;	/* enum walk_reason of the user part */
+	__sample_u16 flags;	/* enum sample_flags */
+	__sample_u16 kernel_frames;
+	__sample_u16 user_frames;
+	__sample_u16 at_slot;	/* where an incomplete walk ended: the slot of its file, or 0 */
+	__sample_u16 zero;
+	char comm[16];		/* of the thread */
+	__sample_u64 frames[];	/* leaf first: kernel addresses, then user frames */
+};
+#ifndef __bpf__
+static_assert(sizeof(struct sample) == 72, "no padding");
+#endif
+
+#endif

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A span is borrowed bytes with a length, read from the front under bounds: how every tool looks at bytes it did not make. */
+#ifndef PROFPIPE_SPAN_H
+#define PROFPIPE_SPAN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+struct span {
+	const uint8_t *data;	/* borrowed; not NULL unless len is 0 */
+	size_t len;
+};
+
+/* Bytes that are shown to people or compared as text; not NUL-terminated, chosen by a stranger. */
+struct str {
+	const char *data;	/* borrowed */
+	uint32_t len;
+};
+
+#define STR_LIT(s) ((struct str){ .data = (s), .len = sizeof(s) - 1 })
+
+static inline struct str str_from(const char *s)
+{
+	return (struct str){ .data = s, .len = s ? (uint32_t)strlen(s) : 0 };
+}
+
+static inline bool str_eq(struct str a, struct str b)
+{
+	return a.len == b.len && (!a.len || memcmp(a.data, b.data, a.len) == 0);
+}
+
+/* Takes n bytes off the front into *ret. False, and nothing is taken, when fewer are left. */
+static inline bool span_take(struct span *s, size_t n, struct span *ret)
+{
+	if (s->len < n)
+		return false;
+	*ret = (struct span){ .data = s->data, .len = n };
+	s->data += n;
+	s->len -= n;
+	return true;
+}
+
+/* Copies n bytes off the front to dst (little-endian fixed-width fields: our hosts are). */
+static inline bool span_read(struct span *s, void *dst, size_t n)
+{
+	struct span part;
+
+	if (!span_take(s, n, &part))
+		return false;
+	memcpy(dst, part.data, n);
+	return true;
+}
+
+/* The n bytes from offset on, without moving. False when they are not all there. */
+static inline bool span_sub(struct span s, uint64_t offset, uint64_t n, struct span *ret)
+{
+	if (offset > s.len || n > s.len - offset)
+		return false;
+	*ret = (struct span){ .data = s.data + offset, .len = (size_t)n };
+	return true;
+}
+
+#endif
