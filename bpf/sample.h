@@ -47,10 +47,15 @@ struct sample {
 	__sample_u16 at_slot;	/* where an incomplete walk ended: the slot of its file, or 0 */
 	__sample_u16 zero;
 	char comm[16];		/* of the thread */
-	__sample_u64 frames[];	/* leaf first: kernel addresses, then user frames */
-};
+};			/* the frames follow, leaf first: kernel addresses, then user frames */
 #ifndef __bpf__
 static_assert(sizeof(struct sample) == 72, "no padding");
+
+/* The frames behind a sample: kernel_frames + user_frames of them. Borrowed. */
+static inline const uint64_t *sample_frames(const struct sample *s)
+{
+	return (const uint64_t *)(s + 1);
+}
 #endif
 
 #endif

@@ -15,11 +15,13 @@
 #define UW_U8 uint8_t
 #define UW_U16 uint16_t
 #define UW_U32 uint32_t
+#define UW_U64 uint64_t
 #define UW_S32 int32_t
 #else
 #define UW_U8 __u8
 #define UW_U16 __u16
 #define UW_U32 __u32
+#define UW_U64 __u64
 #define UW_S32 __s32
 #endif
 

@@ -8,6 +8,7 @@
 #define PROFPIPE_MSG_H
 
 #include <stdio.h>
+#include "bpf/reasons.h"
 #include "common/buf.h"
 #include "common/span.h"
 
@@ -61,16 +62,6 @@ enum rows_status { ROWS_OK = 0, ROWS_NOT_ELF = 1, ROWS_UNSUPPORTED = 2, ROWS_MAL
 enum end_reason { END_DONE = 0, END_KILLED = 1 /* the sender was told to stop */, END_FAILED = 2, END_PEER_LOST = 3 };
 #define LOST_ANY_CPU UINT64_MAX
 
-enum walk_reason {
-#define WALK_REASON(n, NAME, word, text) WALK_##NAME = n,
-#include "bpf/errors.def"
-	WALK_REASONS
-};
-enum lost_reason {
-#define LOST_REASON(n, NAME, word, text) LOST_##NAME = n,
-#include "bpf/errors.def"
-	LOST_REASONS
-};
 /* The word and the sentence of a reason; "unknown" for a number outside the table. Static storage. */
 const char *walk_reason_word(uint64_t reason);
 const char *walk_reason_text(uint64_t reason);

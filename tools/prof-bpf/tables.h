@@ -11,9 +11,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "bpf/unwind.h"
+#include "bpf/tables.h"
 
-#define TABLES_MAX_FILES (1u << 14)
+
 #define TABLES_GRACE_NS 2000000000ull
 
 struct tables;

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
+/*
+ * What the walker stands on. In the kernel these are helpers and maps; in user space (tests, stopped processes, core files) they are a
+ * reader of memory and plain arrays. The walker's text is the same in both.
+ */
+#ifndef PROFPIPE_ENV_H
+#define PROFPIPE_ENV_H
+
+#include "bpf/tables.h"
+
+#ifdef __bpf__
+
+#include <bpf/bpf_helpers.h>
+
+struct slab_map {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, __u32);
+	__uint(value_size, SLAB_BYTES);
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, SLAB_MAX);
+	__type(key, __u32);
+	__array(values, struct slab_map);
+} slabs SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, TABLES_MAX_FILES);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, __u32);
+	__type(value, struct file_entry);
+} files SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, TABLES_MAX_RULES);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, __u32);
+	__type(value, struct unwind_rule);
+} rules SEC(".maps");
+
+#define ENV_NOINLINE static __attribute__((noinline))
+#define ENV_INLINE static __always_inline
+
+ENV_INLINE long env_read_user(void *dst, __u32 size, __u64 addr)
+{
+	return bpf_probe_read_user(dst, size, (const void *)addr);
+}
+
+ENV_INLINE const struct slab *env_slab(__u32 position)
+{
+	__u32 i = position >> SLAB_WORDS_SHIFT, zero = 0;
+	void *inner = bpf_map_lookup_elem(&slabs, &i);
+
+	return inner ? bpf_map_lookup_elem(inner, &zero) : NULL;
+}
+
+ENV_INLINE const struct file_entry *env_file(__u32 slot)
+{
+	return bpf_map_lookup_elem(&files, &slot);
+}
+
+ENV_INLINE const struct unwind_rule *env_rule(__u32 number)
+{
+	return bpf_map_lookup_elem(&rules, &number);
+}
+
+#else /* user space */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+typedef uint64_t __u64;
+typedef uint32_t __u32;
+typedef uint16_t __u16;
+typedef uint8_t __u8;
+typedef int32_t __s32;
+typedef int64_t __s64;
+
+#define ENV_NOINLINE static
+#define ENV_INLINE static inline
+
+/* What a user-space walk reads. read_user: 0, or negative where [addr, addr+size) is not all readable. slab: NULL past the last. */
+struct env {
+	long (*read_user)(void *ctx, void *dst, uint32_t size, uint64_t addr);
+	void *ctx;
+	const struct slab *const *slabs;
+	uint32_t slab_count;
+	const struct file_entry *files;	/* TABLES_MAX_FILES of them */
+	const struct unwind_rule *rules; /* TABLES_MAX_RULES of them */
+};
+extern const struct env *env_current;
+
+ENV_INLINE long env_read_user(void *dst, __u32 size, __u64 addr)
+{
+	return env_current->read_user(env_current->ctx, dst, size, addr);
+}
+
+ENV_INLINE const struct slab *env_slab(__u32 position)
+{
+	__u32 i = position >> SLAB_WORDS_SHIFT;
+
+	return i < env_current->slab_count ? env_current->slabs[i] : NULL;
+}
+
+ENV_INLINE const struct file_entry *env_file(__u32 slot)
+{
+	return slot < TABLES_MAX_FILES ? &env_current->files[slot] : NULL;
+}
+
+ENV_INLINE const struct unwind_rule *env_rule(__u32 number)
+{
+	return number < TABLES_MAX_RULES ? &env_current->rules[number] : NULL;
+}
+
+#endif
+
+/* The words of a slab, at a position whose unit (2: block_entry, 8: map_entry, 1: row) it is a multiple of: the mask is what keeps it inside. */
+#define ENV_AT(slab, position, type, unit) \
+	((const type *)&(slab)->bytes[((position) & (SLAB_WORDS - (unit))) * 4])
+
+#endif

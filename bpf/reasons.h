@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
+/* The numbers of errors.def, for the kernel's side and user space alike. */
+#ifndef PROFPIPE_REASONS_H
+#define PROFPIPE_REASONS_H
+
+enum walk_reason {
+#define WALK_REASON(n, NAME, word, text) WALK_##NAME = n,
+#include "bpf/errors.def"
+	WALK_REASONS
+};
+enum lost_reason {
+#define LOST_REASON(n, NAME, word, text) LOST_##NAME = n,
+#include "bpf/errors.def"
+	LOST_REASONS
+};
+
+#endif

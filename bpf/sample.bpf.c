@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
+/*
+ * The sampling programs: on each tick of a cpu's perf event, one sample into the ring buffer: the kernel's part of the stack, and
+ * the user's by the walker.
+ *
+ * Two ways to bound the walk, chosen by the loader: bpf_loop (5.17) reaches SAMPLE_MAX_USER frames in one program; without it a few frames a program and a tail call
+ * to the next, which ends after 33 of them.
+ */
+#include <linux/bpf.h>
+#include <linux/bpf_perf_event.h>
+#include <linux/ptrace.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_tracing.h>
+#include "bpf/walk.h"
+
+char LICENSE[] SEC("license") = "Dual Apache/GPL";
+
+/* Only what is used of the kernel's structs (CO-RE). */
+struct mm_struct;
+struct task_struct {
+	int pid, tgid;
+	__u64 start_boottime;
+	struct task_struct *group_leader, *real_parent;
+	struct mm_struct *mm;
+	void *stack;
+} __attribute__((preserve_access_index));
+
+/* Its name before 5.5, kernel commit cf25e24db61c. */
+struct task_struct___before_5_5 {
+	__u64 real_start_time;
+} __attribute__((preserve_access_index));
+
+const volatile bool only_selected;	/* sample selected processes only */
+const volatile bool follow_forks;	/* a selected process's children are selected */
+const volatile bool have_task_pt_regs;	/* bpf_task_pt_regs, 5.15 */
+const volatile __u32 thread_size = 16384; /* THREAD_SIZE of x86-64 without KASAN */
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, TABLES_MAX_PROCESSES);
+	__type(key, __u32);
+	__type(value, struct process_entry);
+} processes SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct walk);
+} walks SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 18);
+} ring SEC(".maps");
+
+/* What each cpu counts. */
+enum counter { COUNTER_RUNS, COUNTER_NS, COUNTER_RING_FULL, COUNTERS };
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, COUNTERS);
+	__type(key, __u32);
+	__type(value, __u64);
+} counters SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} tails SEC(".maps");
+
+static __always_inline void count(__u32 which, __u64 n)
+{
+	__u64 *c = bpf_map_lookup_elem(&counters, &which);
+
+	if (c)
+		*c += n;
+}
+
+static __always_inline __u64 start_time(struct task_struct *task)
+{
+	struct task_struct *leader = BPF_CORE_READ(task, group_leader);
+
+	if (bpf_core_field_exists(leader->start_boottime))
+		return BPF_CORE_READ(leader, start_boottime);
+	return BPF_CORE_READ((struct task_struct___before_5_5 *)leader, real_start_time);
+}
+
+static __always_inline struct walk *scratch(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&walks, &zero);
+}
+
+/* The user's registers of a task that was interrupted in the kernel: at the top of its kernel stack. */
+static __always_inline bool kernel_mode_regs(struct task_struct *task, struct pt_regs *ret)
+{
+	const void *at;
+
+	if (have_task_pt_regs)
+		at = (const void *)bpf_task_pt_regs((void *)bpf_get_current_task_btf());
+	else
+		at = BPF_CORE_READ(task, stack) + thread_size - sizeof(*ret);
+	return bpf_probe_read_kernel(ret, sizeof(*ret), at) == 0;
+}
+
+static __always_inline void take_regs(struct walk *w, const struct pt_regs *r)
+{
+	w->pc = r->rip;
+	w->sp = r->rsp;
+	w->fp = r->rbp;
+	w->regs[0] = r->rax;
+	w->regs[1] = r->rdx;
+	w->regs[2] = r->rcx;
+	w->regs[3] = r->rbx;
+	w->regs[4] = r->rsi;
+	w->regs[5] = r->rdi;
+	w->regs[6] = r->rbp;
+	w->regs[7] = r->rsp;
+	w->regs[8] = r->r8;
+	w->regs[9] = r->r9;
+	w->regs[10] = r->r10;
+	w->regs[11] = r->r11;
+	w->regs[12] = r->r12;
+	w->regs[13] = r->r13;
+	w->regs[14] = r->r14;
+	w->regs[15] = r->r15;
+}
+
+/* All of a sample but the user's frames. True when there are user frames to walk, false when the sample is whole; NULL in *ret: none is to be taken. */
+static __always_inline bool begin(struct bpf_perf_event_data *ctx, struct walk **ret)
+{
+	__u64 now = bpf_ktime_get_ns(), ids = bpf_get_current_pid_tgid();
+	__u32 pid = ids >> 32;
+
+	*ret = NULL;
+	if ((__u32)ids == 0)
+		return false;
+	struct process_entry *p = bpf_map_lookup_elem(&processes, &pid);
+	if (only_selected && (!p || !(p->flags & PROCESS_SELECTED)))
+		return false;
+	struct walk *w = scratch();
+	if (!w)
+		return false;
+	*ret = w;
+
+	struct task_struct *task = (void *)bpf_get_current_task();
+	w->sample.time_ns = now;
+	w->sample.start_ns = start_time(task);
+	w->sample.value = ctx->sample_period;
+	w->sample.pid = pid;
+	w->sample.tid = (__u32)ids;
+	w->sample.parent_pid = BPF_CORE_READ(task, real_parent, tgid);
+	w->sample.cpu = bpf_get_smp_processor_id();
+	w->sample.generation = 0;
+	w->sample.reason = WALK_COMPLETE;
+	w->sample.flags = 0;
+	w->sample.kernel_frames = 0;
+	w->sample.user_frames = 0;
+	w->sample.at_slot = 0;
+	w->count = 0;
+	w->reason = WALK_COMPLETE;
+	w->at_slot = 0;
+	bpf_get_current_comm(w->sample.comm, sizeof(w->sample.comm));
+
+	struct pt_regs regs;
+	bool exact = true;
+	if (ctx->regs.cs & 3) {
+		/* Through the kernel's accessors field by field: the context is not memory. */
+		regs.rip = ctx->regs.rip;
+		regs.rsp = ctx->regs.rsp;
+		regs.rbp = ctx->regs.rbp;
+		regs.rax = ctx->regs.rax;
+		regs.rdx = ctx->regs.rdx;
+		regs.rcx = ctx->regs.rcx;
+		regs.rbx = ctx->regs.rbx;
+		regs.rsi = ctx->regs.rsi;
+		regs.rdi = ctx->regs.rdi;
+		regs.r8 = ctx->regs.r8;
+		regs.r9 = ctx->regs.r9;
+		regs.r10 = ctx->regs.r10;
+		regs.r11 = ctx->regs.r11;
+		regs.r12 = ctx->regs.r12;
+		regs.r13 = ctx->regs.r13;
+		regs.r14 = ctx->regs.r14;
+		regs.r15 = ctx->regs.r15;
+		regs.cs = ctx->regs.cs;
+	} else {
+		long n = bpf_get_stack(ctx, w->frames, SAMPLE_MAX_KERNEL * sizeof(__u64), 0);
+
+		w->sample.flags = SAMPLE_IN_KERNEL;
+		if (n > 0)
+			w->sample.kernel_frames = (n / sizeof(__u64)) & 0x7f;
+		else
+			w->sample.flags |= SAMPLE_KERNEL_MISSING;
+		if (!BPF_CORE_READ(task, mm)) {
+			w->sample.flags |= SAMPLE_KERNEL_THREAD;
+			return false;
+		}
+		if (!kernel_mode_regs(task, &regs)) {
+			w->reason = WALK_NO_REGISTERS;
+			return false;
+		}
+		/* A task on its way through exec or exit has no user registers any more. */
+		if (!(regs.cs & 3)) {
+			w->reason = WALK_NO_REGISTERS;
+			return false;
+		}
+		/* In a system call the pc is behind the instruction, like a return address. */
+		exact = (__s64)regs.orig_rax < 0;
+	}
+	if (regs.cs == 0x23) {
+		w->reason = WALK_COMPAT;
+		return false;
+	}
+	if (!p || p->start_ns != w->sample.start_ns || !p->generation) {
+		w->reason = WALK_NO_PROCESS;
+		return false;
+	}
+	w->sample.generation = p->generation;
+	take_regs(w, &regs);
+	walk_begin(w, p, w->sample.kernel_frames, exact);
+	return true;
+}
+
+static __always_inline void finish(struct walk *w)
+{
+	__u32 kernel = w->sample.kernel_frames, n = w->count;
+
+	if (n > SAMPLE_MAX_USER)
+		n = SAMPLE_MAX_USER;
+	w->sample.reason = w->reason;
+	w->sample.at_slot = w->at_slot;
+	w->sample.user_frames = n;
+	if (kernel > SAMPLE_MAX_KERNEL)
+		kernel = SAMPLE_MAX_KERNEL;
+	if (bpf_ringbuf_output(&ring, &w->sample, sizeof(w->sample) + (kernel + n) * sizeof(__u64), BPF_RB_NO_WAKEUP))
+		count(COUNTER_RING_FULL, 1);
+	count(COUNTER_RUNS, 1);
+	count(COUNTER_NS, bpf_ktime_get_ns() - w->sample.time_ns);
+}
+
+struct loop_context {
+	struct walk *w;
+};
+
+static int loop_step(__u32 i, struct loop_context *c)
+{
+	return walk_step(c->w);
+}
+
+SEC("perf_event")
+int sample_loop(struct bpf_perf_event_data *ctx)
+{
+	struct loop_context c;
+
+	if (begin(ctx, &c.w))
+		bpf_loop(SAMPLE_MAX_USER + 1, loop_step, &c, 0);
+	if (c.w)
+		finish(c.w);
+	return 0;
+}
+
+#define TAIL_FRAMES 4	/* more exceed the verifier's million instructions */
+
+SEC("perf_event")
+int walk_tail(struct bpf_perf_event_data *ctx)
+{
+	struct walk *w = scratch();
+
+	if (!w)
+		return 0;
+	for (int i = 0; i < TAIL_FRAMES; i++) {
+		if (walk_step(w)) {
+			finish(w);
+			return 0;
+		}
+	}
+	bpf_tail_call(ctx, &tails, 0);
+	/* The last tail call that the kernel allows. */
+	w->reason = WALK_DEPTH;
+	finish(w);
+	return 0;
+}
+
+SEC("perf_event")
+int sample_tail(struct bpf_perf_event_data *ctx)
+{
+	struct walk *w;
+
+	if (begin(ctx, &w))
+		bpf_tail_call(ctx, &tails, 0);
+	if (w)
+		finish(w);
+	return 0;
+}
+
+/* A child has its parent's mappings until it execs, and can be sampled before user space hears of it. */
+SEC("raw_tp/sched_process_fork")
+int on_fork(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct task_struct *parent = (void *)ctx->args[0], *child = (void *)ctx->args[1];
+	__u32 parent_pid = BPF_CORE_READ(parent, tgid), pid = BPF_CORE_READ(child, tgid);
+
+	if (pid == parent_pid)
+		return 0;
+	struct process_entry *p = bpf_map_lookup_elem(&processes, &parent_pid);
+	if (!p)
+		return 0;
+	struct process_entry e = *p;
+	if (!follow_forks)
+		e.flags &= ~PROCESS_SELECTED;
+	if (only_selected && !(e.flags & PROCESS_SELECTED))
+		return 0;
+	e.start_ns = start_time(child);
+	bpf_map_update_elem(&processes, &pid, &e, BPF_ANY);
+	return 0;
+}
+
+/* After an exec the old mappings hold no more; which are the new ones, user space says in a moment. */
+SEC("raw_tp/sched_process_exec")
+int on_exec(struct bpf_raw_tracepoint_args *ctx)
+{
+	__u32 pid = bpf_get_current_pid_tgid() >> 32;
+	struct process_entry *p = bpf_map_lookup_elem(&processes, &pid);
+
+	if (p)
+		p->generation = 0;
+	return 0;
+}

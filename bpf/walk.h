@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
+/*
+ * The walker: from registers to the frames of a user stack, over the unwind tables (tables.h).
+ *
+ * One step takes a frame to its caller. It finds the mapping of the pc (the last one, mostly), the 4 KiB block of its file offset, the row by binary search in that
+ * block, and applies the row's rule. Where there are no rows (JIT code, assembly), the frame pointer is followed, and the frame says so.
+ * The stack is read 512 bytes at a time, since each read of user memory costs as much as the rest of a step.
+ *
+ * The same text runs in the kernel, under the verifier, and in user space: no loops without a bound, no state but struct walk.
+ */
+#ifndef PROFPIPE_WALK_H
+#define PROFPIPE_WALK_H
+
+#include "bpf/env.h"
+#include "bpf/reasons.h"
+#include "bpf/sample.h"
+
+#define WALK_WINDOW 512		/* bytes of stack read at once */
+#define WALK_WINDOW_BELOW 64	/* of which below the address that was wanted: saved registers lie under a return address */
+#define WALK_ADDRESS_END 0x800000000000ull /* the first address that is not a user's (x86-64, 4-level page tables) */
+#define WALK_FP_MAX_FRAME (8u << 20) /* a frame pointer further up than this is not one */
+
+struct walk {
+	__u64 pc, sp, fp;
+	__u64 regs[16];		/* of the leaf, by DWARF number */
+	__u64 window_start;	/* user address of window[0]; 0: empty */
+	struct map_entry map;	/* the mapping found last */
+	struct file_entry file;	/* and its file's entry */
+	__u32 maps, map_count;	/* the process's mappings */
+	__u32 count;		/* user frames found */
+	__u32 base;		/* where in frames[] they begin */
+	__u16 reason;
+	__u16 at_slot;
+	__u8 exact;		/* pc is not a return address */
+	__u8 leaf;		/* regs[] hold */
+	__u8 by_fp;		/* the step to this frame followed a frame pointer */
+	__u8 zero;
+	__u64 window[WALK_WINDOW / 8];
+	struct sample sample;	/* header and frames are what goes into the ring buffer */
+	__u64 frames[SAMPLE_MAX_KERNEL + 1 + SAMPLE_MAX_USER];
+};
+
+#define WALK_BSEARCH_MAPS 17	/* 2^17 mappings */
+#define WALK_BSEARCH_ROWS 13	/* 4,096 rows a block, all bytes of it */
+
+/* Sets w->map and w->file to what covers pc. False where no mapping does. */
+ENV_INLINE bool walk_find_map(struct walk *w, __u64 pc)
+{
+	__u32 lo = 0, hi = w->map_count;
+
+	/* The first mapping that starts above pc; the one before it is the candidate. */
+	for (int i = 0; i < WALK_BSEARCH_MAPS && lo < hi; i++) {
+		__u32 mid = (lo + hi) / 2;
+		const struct slab *s = env_slab(w->maps + mid * 8);
+
+		if (!s)
+			return false;
+		if (ENV_AT(s, w->maps + mid * 8, struct map_entry, 8)->start <= pc)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (lo == 0)
+		return false;
+	__u32 position = w->maps + (lo - 1) * 8;
+	const struct slab *s = env_slab(position);
+	if (!s)
+		return false;
+	const struct map_entry *m = ENV_AT(s, position, struct map_entry, 8);
+	if (pc < m->start || pc >= m->end)
+		return false;
+	w->map = *m;
+	w->file.state = FILE_NO_ROWS;
+	if (m->slot) {
+		const struct file_entry *f = env_file(m->slot);
+
+		if (!f)
+			return false;
+		w->file = *f;
+	}
+	return true;
+}
+
+/* The rule in force at a file offset of w->file, or NULL: outside of its blocks. */
+ENV_INLINE const struct unwind_rule *walk_find_rule(struct walk *w, __u64 offset)
+{
+	__u32 block = (__u32)(offset >> BLOCK_SHIFT) - w->file.first_block;
+
+	if (offset >> (BLOCK_SHIFT + 31) || block >= w->file.blocks)
+		return env_rule(RULE_GAP);
+	__u32 position = w->file.index + block * 2;
+	const struct slab *s = env_slab(position);
+	if (!s)
+		return NULL;
+	const struct block_entry *b = ENV_AT(s, position, struct block_entry, 2);
+	__u32 rows = b->rows, lo = 0, hi = b->count;
+	__u32 wanted = (__u32)(offset & ((1u << BLOCK_SHIFT) - 1)) << 16 | 0xffff;
+
+	s = env_slab(rows);
+	if (!s)
+		return NULL;
+	/* The last row at or below the offset. Row 0 always is. */
+	for (int i = 0; i < WALK_BSEARCH_ROWS && lo + 1 < hi; i++) {
+		__u32 mid = (lo + hi) / 2;
+
+		if (*ENV_AT(s, rows + mid, __u32, 1) <= wanted)
+			lo = mid;
+		else
+			hi = mid;
+	}
+	return env_rule(*ENV_AT(s, rows + lo, __u32, 1) & 0xffff);
+}
+
+/* Reads the 8 bytes at addr. */
+ENV_INLINE bool walk_read(struct walk *w, __u64 addr, __u64 *ret)
+{
+	__u64 d = addr - w->window_start;
+
+	if (d > WALK_WINDOW - 8 || !w->window_start) {
+		__u64 start = (addr & ~7ull) - WALK_WINDOW_BELOW;
+
+		if (addr < 4096 || addr >= WALK_ADDRESS_END)
+			return false;
+		if (env_read_user(w->window, WALK_WINDOW, start)) {
+			/* The end of the stack lies nearer than that. */
+			w->window_start = 0;
+			return env_read_user(ret, 8, addr) == 0;
+		}
+		w->window_start = start;
+		d = addr - start;
+	}
+	if (d & 7)
+		return env_read_user(ret, 8, addr) == 0;
+	*ret = w->window[(d >> 3) & (WALK_WINDOW / 8 - 1)];
+	return true;
+}
+
+/* The value of a register that a rule names. Callers' registers other than RSP and RBP are not tracked. */
+ENV_INLINE bool walk_register(struct walk *w, __u8 reg, __u64 *ret)
+{
+	if (reg == UNWIND_REG_RSP)
+		*ret = w->sp;
+	else if (reg == UNWIND_REG_RBP)
+		*ret = w->fp;
+	else if (w->leaf)
+		*ret = w->regs[reg & 15];
+	else
+		return false;
+	return true;
+}
+
+ENV_INLINE void walk_push(struct walk *w)
+{
+	__u64 frame = w->pc;
+	__u32 i = w->base + w->count;
+
+	if (w->map.slot)
+		frame = ((w->pc - w->map.bias) & SAMPLE_FRAME_OFFSET_MASK) |
+			(__u64)w->map.slot << SAMPLE_FRAME_SLOT_SHIFT;
+	if (w->exact)
+		frame |= SAMPLE_FRAME_EXACT;
+	if (w->by_fp)
+		frame |= SAMPLE_FRAME_FP;
+	if (i < sizeof(w->frames) / sizeof(w->frames[0]))
+		w->frames[i] = frame;
+	w->count++;
+}
+
+ENV_INLINE int walk_stop(struct walk *w, __u16 reason)
+{
+	w->reason = reason;
+	w->at_slot = reason ? (__u16)w->map.slot : 0;
+	return 1;
+}
+
+/* To the caller by frame pointer: RBP points at the caller's RBP, and the return address lies above it. `reason` is what is said when it leads nowhere. */
+ENV_INLINE int walk_by_fp(struct walk *w, __u16 reason)
+{
+	__u64 fp = w->fp, pc, caller_fp;
+
+	/* The psABI's mark of the outermost frame. */
+	if (fp == 0)
+		return walk_stop(w, WALK_COMPLETE);
+	if (fp < w->sp || fp - w->sp > WALK_FP_MAX_FRAME || (fp & 7))
+		return walk_stop(w, reason);
+	if (!walk_read(w, fp, &caller_fp) || !walk_read(w, fp + 8, &pc))
+		return walk_stop(w, reason);
+	if (pc == 0)
+		return walk_stop(w, WALK_COMPLETE);
+	if (caller_fp && caller_fp <= fp)
+		return walk_stop(w, reason);
+	if (pc < 4096 || pc >= WALK_ADDRESS_END)
+		return walk_stop(w, reason);
+	w->sp = fp + 16;
+	w->fp = caller_fp;
+	w->pc = pc;
+	w->exact = 0;
+	w->by_fp = 1;
+	return 0;
+}
+
+/* Linux's rt_sigframe, which RSP points at behind its return address: the ucontext, whose mcontext begins at 40 with r8 (arch/x86/include/uapi/asm/sigcontext.h). */
+ENV_INLINE int walk_signal(struct walk *w)
+{
+	__u64 sp = w->sp, fp, next_sp, pc;
+
+	if (!walk_read(w, sp + 120, &fp) || !walk_read(w, sp + 160, &next_sp) || !walk_read(w, sp + 168, &pc))
+		return walk_stop(w, WALK_STACK_UNREADABLE);
+	w->fp = fp;
+	w->sp = next_sp;
+	w->pc = pc;
+	w->exact = 1;
+	w->by_fp = 0;
+	return 0;
+}
+
+/* Applies a rule. 0: w is the caller's; 1: the walk is over. */
+ENV_INLINE int walk_apply(struct walk *w, const struct unwind_rule *rule)
+{
+	struct unwind_rule r = *rule;
+	__u64 cfa, pc, fp = w->fp, at;
+
+	if (r.flags & UNWIND_SIGNAL_FRAME)
+		return walk_signal(w);
+	if (r.ra == UNWIND_RA_UNDEFINED)
+		return walk_stop(w, WALK_COMPLETE);
+	if (r.cfa == UNWIND_CFA_PLT) {
+		cfa = w->sp + 8 + ((w->pc & 15) >= (__u32)r.cfa_off ? 8 : 0);
+	} else {
+		if (!walk_register(w, r.cfa_reg, &cfa))
+			return walk_stop(w, WALK_UNSUPPORTED_RULE);
+		cfa += (__s64)r.cfa_off;
+		if (r.cfa == UNWIND_CFA_DEREF) {
+			if (!walk_read(w, cfa, &cfa))
+				return walk_stop(w, WALK_STACK_UNREADABLE);
+			cfa += (__s64)r.cfa_add;
+		}
+	}
+	if (r.rbp == UNWIND_RBP_CFA) {
+		if (!walk_read(w, cfa + (__s64)r.rbp_off, &fp))
+			return walk_stop(w, WALK_STACK_UNREADABLE);
+	} else if (r.rbp == UNWIND_RBP_DEREF_REG) {
+		if (!walk_register(w, r.rbp_reg, &at))
+			return walk_stop(w, WALK_UNSUPPORTED_RULE);
+		if (!walk_read(w, at + (__s64)r.rbp_off, &fp))
+			return walk_stop(w, WALK_STACK_UNREADABLE);
+	} else if (r.rbp == UNWIND_RBP_UNDEFINED) {
+		fp = 0;
+	}
+	if (r.ra == UNWIND_RA_REG) {
+		if (!walk_register(w, r.ra_reg, &pc))
+			return walk_stop(w, WALK_UNSUPPORTED_RULE);
+		if (cfa < w->sp)
+			return walk_stop(w, WALK_NO_PROGRESS);
+	} else {
+		at = cfa + (r.ra == UNWIND_RA_CFA_OFF ? (__s64)r.cfa_add : -8);
+		if (cfa <= w->sp)
+			return walk_stop(w, WALK_NO_PROGRESS);
+		if (!walk_read(w, at, &pc))
+			return walk_stop(w, WALK_STACK_UNREADABLE);
+	}
+	w->sp = cfa;
+	w->fp = fp;
+	w->pc = pc;
+	w->exact = 0;
+	w->by_fp = 0;
+	/* Threads and coroutines that begin on a hand-made stack put a zero where a return address would be. */
+	if (pc == 0)
+		return walk_stop(w, WALK_COMPLETE);
+	return 0;
+}
+
+/* One frame. 0: there is a caller; 1: the walk is over, w->reason says how. */
+ENV_INLINE int walk_step(struct walk *w)
+{
+	__u64 pc = w->exact ? w->pc : w->pc - 1;
+
+	if (w->count >= SAMPLE_MAX_USER)
+		return walk_stop(w, WALK_DEPTH);
+	if (pc < w->map.start || pc >= w->map.end) {
+		if (!walk_find_map(w, pc)) {
+			__u8 by_fp = w->by_fp;
+
+			w->at_slot = (__u16)w->map.slot;
+			w->map.slot = 0;
+			w->map.start = w->map.end = 0;
+			/* Where a frame pointer led is no frame when nothing is mapped there. */
+			if (!by_fp)
+				walk_push(w);
+			w->reason = by_fp ? WALK_NO_ROWS : WALK_NO_MAPPING;
+			return 1;
+		}
+	}
+	walk_push(w);
+
+	int stop;
+	if (w->file.state == FILE_READY) {
+		const struct unwind_rule *rule = walk_find_rule(w, pc - w->map.bias);
+
+		if (!rule)
+			return walk_stop(w, WALK_STALE);
+		if (rule->cfa == UNWIND_CFA_END && !(rule->flags & UNWIND_SIGNAL_FRAME) && rule->ra != UNWIND_RA_UNDEFINED)
+			stop = walk_by_fp(w, rule->cfa_add == UNWIND_END_UNSUPPORTED ? WALK_UNSUPPORTED_RULE
+										     : WALK_NO_ROWS);
+		else
+			stop = walk_apply(w, rule);
+	} else if (w->file.state == FILE_NO_ROWS) {
+		stop = walk_by_fp(w, WALK_NO_ROWS);
+	} else {
+		stop = walk_stop(w, w->file.state == FILE_FREE ? WALK_STALE : WALK_ROWS_PENDING);
+	}
+	w->leaf = 0;
+	return stop;
+}
+
+/* Readies w for a walk from pc, sp, fp and regs[], already set. */
+ENV_INLINE void walk_begin(struct walk *w, const struct process_entry *p, __u32 base, bool exact)
+{
+	w->window_start = 0;
+	w->map.start = w->map.end = 0;
+	w->map.slot = 0;
+	w->maps = p->maps;
+	w->map_count = p->map_count;
+	w->count = 0;
+	w->base = base;
+	w->reason = WALK_DEPTH;
+	w->at_slot = 0;
+	w->exact = exact;
+	w->leaf = 1;
+	w->by_fp = 0;
+}
+
+#endif
