@@ -43,7 +43,7 @@ struct {
 	__type(value, struct unwind_rule);
 } rules SEC(".maps");
 
-#define ENV_NOINLINE static __attribute__((noinline))
+#define ENV_FUNCTION __attribute__((noinline))
 #define ENV_INLINE static __always_inline
 
 ENV_INLINE long env_read_user(void *dst, __u32 size, __u64 addr)
@@ -81,7 +81,7 @@ typedef uint8_t __u8;
 typedef int32_t __s32;
 typedef int64_t __s64;
 
-#define ENV_NOINLINE static
+#define ENV_FUNCTION static inline
 #define ENV_INLINE static inline
 
 /* What a user-space walk reads. read_user: 0, or negative where [addr, addr+size) is not all readable. slab: NULL past the last. */

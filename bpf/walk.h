@@ -43,28 +43,57 @@ struct walk {
 #define WALK_BSEARCH_MAPS 17	/* 2^17 mappings */
 #define WALK_BSEARCH_ROWS 13	/* 4,096 rows a block, all bytes of it */
 
-/* Sets w->map and w->file to what covers pc. False where no mapping does. */
-ENV_INLINE bool walk_find_map(struct walk *w, __u64 pc)
-{
-	__u32 lo = 0, hi = w->map_count;
+/*
+ * The two searches take and give numbers only and are functions of their own to the verifier (global functions), which so looks
+ * at them once and not once for each path that leads here.
+ */
 
-	/* The first mapping that starts above pc; the one before it is the candidate. */
+/* How many of the mappings at `maps` start at or below pc. */
+ENV_FUNCTION __u32 walk_search_maps(__u32 maps, __u32 map_count, __u64 pc)
+{
+	__u32 lo = 0, hi = map_count;
+
 	for (int i = 0; i < WALK_BSEARCH_MAPS && lo < hi; i++) {
 		__u32 mid = (lo + hi) / 2;
-		const struct slab *s = env_slab(w->maps + mid * 8);
+		const struct slab *s = env_slab(maps + mid * 8);
 
 		if (!s)
-			return false;
-		if (ENV_AT(s, w->maps + mid * 8, struct map_entry, 8)->start <= pc)
+			return 0;
+		if (ENV_AT(s, maps + mid * 8, struct map_entry, 8)->start <= pc)
 			lo = mid + 1;
 		else
 			hi = mid;
 	}
-	if (lo == 0)
-		return false;
-	__u32 position = w->maps + (lo - 1) * 8;
-	const struct slab *s = env_slab(position);
+	return lo;
+}
+
+/* The last of the row words at `rows` that is at or below `wanted`; row 0 always is. */
+ENV_FUNCTION __u32 walk_search_rows(__u32 rows, __u32 row_count, __u32 wanted)
+{
+	const struct slab *s = env_slab(rows);
+	__u32 lo = 0, hi = row_count;
+
 	if (!s)
+		return RULE_GAP;
+	for (int i = 0; i < WALK_BSEARCH_ROWS && lo + 1 < hi; i++) {
+		__u32 mid = (lo + hi) / 2;
+
+		if (*ENV_AT(s, rows + mid, __u32, 1) <= wanted)
+			lo = mid;
+		else
+			hi = mid;
+	}
+	return *ENV_AT(s, rows + lo, __u32, 1);
+}
+
+/* Sets w->map and w->file to what covers pc. False where no mapping does. */
+ENV_INLINE bool walk_find_map(struct walk *w, __u64 pc)
+{
+	__u32 n = walk_search_maps(w->maps, w->map_count, pc);
+	__u32 position = w->maps + (n - 1) * 8;
+	const struct slab *s = env_slab(position);
+
+	if (n == 0 || !s)
 		return false;
 	const struct map_entry *m = ENV_AT(s, position, struct map_entry, 8);
 	if (pc < m->start || pc >= m->end)
@@ -81,7 +110,7 @@ ENV_INLINE bool walk_find_map(struct walk *w, __u64 pc)
 	return true;
 }
 
-/* The rule in force at a file offset of w->file, or NULL: outside of its blocks. */
+/* The rule in force at a file offset of w->file, or NULL where the tables contradict themselves. */
 ENV_INLINE const struct unwind_rule *walk_find_rule(struct walk *w, __u64 offset)
 {
 	__u32 block = (__u32)(offset >> BLOCK_SHIFT) - w->file.first_block;
@@ -93,22 +122,9 @@ ENV_INLINE const struct unwind_rule *walk_find_rule(struct walk *w, __u64 offset
 	if (!s)
 		return NULL;
 	const struct block_entry *b = ENV_AT(s, position, struct block_entry, 2);
-	__u32 rows = b->rows, lo = 0, hi = b->count;
-	__u32 wanted = (__u32)(offset & ((1u << BLOCK_SHIFT) - 1)) << 16 | 0xffff;
+	__u32 in_block = offset & ((1u << BLOCK_SHIFT) - 1);
 
-	s = env_slab(rows);
-	if (!s)
-		return NULL;
-	/* The last row at or below the offset. Row 0 always is. */
-	for (int i = 0; i < WALK_BSEARCH_ROWS && lo + 1 < hi; i++) {
-		__u32 mid = (lo + hi) / 2;
-
-		if (*ENV_AT(s, rows + mid, __u32, 1) <= wanted)
-			lo = mid;
-		else
-			hi = mid;
-	}
-	return env_rule(*ENV_AT(s, rows + lo, __u32, 1) & 0xffff);
+	return env_rule(walk_search_rows(b->rows, b->count, in_block << 16 | 0xffff) & 0xffff);
 }
 
 /* Reads the 8 bytes at addr. */
