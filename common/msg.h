@@ -68,10 +68,10 @@ const char *walk_reason_text(uint64_t reason);
 const char *lost_reason_word(uint64_t reason);
 const char *lost_reason_text(uint64_t reason);
 
-/* A hash of the table's names, ids, types and order: the same on both ends or the peer is refused. */
+/* A hash of the table's names, ids, types, limits and order: the same on both ends or the peer is refused. */
 uint64_t msg_schema_hash(void);
 
-/* Appends m. Strings over their max are cut at a UTF-8 boundary, lists over theirs are -E2BIG. 0, -ENOBUFS, -ENOMEM, -E2BIG. */
+/* Appends m. Strings over their max are cut at a UTF-8 boundary, lists and binaries over theirs are -E2BIG; on error b is as it was. 0, -ENOBUFS, -ENOMEM, -E2BIG. */
 int msg_encode(struct buf *b, const struct msg *m);
 
 /* Where a decoder keeps the lists of one message; reused by the next. Zero-initialise; `msg_scratch_done` frees. */

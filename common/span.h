@@ -31,6 +31,21 @@ static inline bool str_eq(struct str a, struct str b)
 	return a.len == b.len && (!a.len || memcmp(a.data, b.data, a.len) == 0);
 }
 
+/* At most max bytes from the front of s, cut between UTF-8 characters where s is UTF-8. */
+static inline struct str str_cut(struct str s, size_t max)
+{
+	if (s.len <= max)
+		return s;
+	size_t at = max;
+
+	while (at && max - at < 3 && ((uint8_t)s.data[at] & 0xc0) == 0x80)
+		at--;
+	if (((uint8_t)s.data[at] & 0xc0) == 0x80)
+		at = max;	/* no lead byte near: not UTF-8 */
+	s.len = (uint32_t)at;
+	return s;
+}
+
 /* Takes n bytes off the front into *ret. False, and nothing is taken, when fewer are left. */
 static inline bool span_take(struct span *s, size_t n, struct span *ret)
 {

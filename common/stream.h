@@ -16,7 +16,8 @@ struct stream_out {
 	uint64_t epoch, seq;	/* of the next batch */
 	uint64_t in_batch;	/* messages packed so far */
 	size_t batch_max;	/* flush when this is reached, in bytes */
-	/* Gets one whole batch. 0, or a negative errno that stream_put hands up. */
+	/* Gets one whole batch and takes all of it or nothing. 0, or a negative errno that stream_put hands up. One that drops a batch and returns 0 has
+	 * the receiver count its messages as missing. */
 	int (*flush)(void *ctx, struct span batch);
 	void *ctx;
 };
@@ -24,7 +25,8 @@ void stream_out_init(struct stream_out *s, size_t batch_max, int (*flush)(void *
 void stream_out_done(struct stream_out *s);
 /* A new pipe to the same or another receiver: what was packed is discarded, sequence numbers start again. */
 void stream_out_epoch(struct stream_out *s, uint64_t epoch);
-/* Packs m, flushing a full batch before it. Errors of msg_encode and of flush. */
+/* Packs m, flushing a full batch before it. Errors of msg_encode and of flush: then m was not packed, what was packed before still is, and the next call tries
+ * to flush it again. */
 int stream_put(struct stream_out *s, const struct msg *m);
 /* Flushes what is packed, if anything. */
 int stream_flush(struct stream_out *s);
@@ -39,18 +41,19 @@ enum stream_verdict {
 struct stream_in {
 	struct buf pending;	/* bytes fed and not yet taken */
 	struct msg_scratch scratch;
-	bool hello_seen, ended;
+	bool hello_seen, batch_seen, ended;
 	uint64_t epoch;		/* of the newest batch */
 	uint64_t seen;		/* messages counted in this epoch */
 	uint64_t missing;	/* messages known to be lost, over all epochs, until taken by stream_missing */
-	bool new_epoch;		/* set when a batch of another epoch begins: forget all ids, then clear it */
-	size_t taken;
+	bool new_epoch;		/* set when a batch of another epoch begins (not at the first): forget all ids, then clear it */
+	size_t taken;		/* bytes at the front of pending that were handed out */
 };
+/* For a new pipe; another pipe gets another stream_in, so that half a batch of the old one cannot run into it. */
 void stream_in_init(struct stream_in *s);
 void stream_in_done(struct stream_in *s);
 /* Appends bytes. -ENOBUFS when more than a few messages pile up untaken, -ENOMEM. */
 int stream_feed(struct stream_in *s, struct span bytes);
-/* Takes the next message (batch heads are handled inside). 0, enum stream_verdict, -ENOMEM. What *ret borrows holds until the next call on s. */
+/* Takes the next message (batch heads are handled inside, unknown messages skipped). The first is always a HELLO of our schema, and nothing follows an END. 0, enum stream_verdict, -ENOMEM. What *ret borrows holds until the next call on s. */
 int stream_next(struct stream_in *s, struct msg *ret);
 /* Messages lost since the last call. */
 uint64_t stream_missing(struct stream_in *s);
