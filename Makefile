@@ -99,7 +99,7 @@ $(B)/gen/%.bpf.o: bpf/%.bpf.c $(wildcard bpf/*.h bpf/*.def)
 
 $(B)/gen/%.skel.h: $(B)/gen/%.bpf.o
 	@echo "  SKEL    $@"
-	@$(BPFTOOL) gen skeleton $< name $(subst -,_,$*) > $@.tmp && mv $@.tmp $@
+	@$(BPFTOOL) gen skeleton $< name $(subst -,_,$*)_bpf > $@.tmp && mv $@.tmp $@
 
 clean:
 	rm -rf build

@@ -43,5 +43,7 @@ int bus_send(struct bus *b, struct span message);
 /* Waits up to timeout_ms for room. For tools that may wait; prof-bpf does not call it. 0, -ETIMEDOUT, -ENOTCONN, -errno. */
 int bus_send_wait(struct bus *b, struct span message, int timeout_ms);
 bool bus_connected(const struct bus *b);
+/* Closes the peer's pipe: it broke the rules. BUS_PEER_WENT follows; a listener takes the next one. */
+void bus_drop_peer(struct bus *b);
 
 #endif

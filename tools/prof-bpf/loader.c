@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/perf_event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include "bpf/reasons.h"
+#include "bpf/tables.h"
+#include "sample.skel.h"
+#include "tools/prof-bpf/loader.h"
+#include "tools/prof-bpf/tables.h"
+
+#define RING_MIN (256u << 10)
+#define RING_MAX (16u << 20)
+#define RING_BYTES_PER_SAMPLE 512	/* what a sample takes on most hosts: 50 frames */
+#define RING_SECONDS 1
+
+/* As in bpf/sample.bpf.c. */
+enum counter { COUNTER_RUNS, COUNTER_NS, COUNTER_RING_FULL, COUNTERS };
+
+struct loader {
+	struct loader_config config;
+	struct sample_bpf *skel;
+	struct ring_buffer *ring;
+	struct bpf_link **links;
+	int *events;			/* by cpu number; -1: offline */
+	uint64_t *values;		/* one counter of all cpus, as read */
+	unsigned cpus;			/* possible ones */
+	bool cycles;
+	uint64_t malformed;
+	uint64_t map_bytes;
+	void (*fn)(void *ctx, const struct sample *s);
+	void *ctx;
+};
+
+/* libbpf speaks through a callback without a context: its last warning, for whoever asks why. */
+static char trouble[512];
+
+static int keep_trouble(enum libbpf_print_level level, const char *fmt, va_list ap)
+{
+	char line[sizeof(trouble)];
+
+	if (level != LIBBPF_WARN)
+		return 0;
+	vsnprintf(line, sizeof(line), fmt, ap);
+	/* Inner maps of a given value size have no BTF; libbpf tries with it first and says so. */
+	if (strstr(line, "Retrying without BTF"))
+		return 0;
+	line[strcspn(line, "\n")] = '\0';
+	if (!trouble[0])
+		memcpy(trouble, line, sizeof(trouble));
+	return 0;
+}
+
+const char *loader_trouble(const struct loader *l)
+{
+	return trouble;
+}
+
+static int open_event(const struct loader *l, int cpu, bool cycles)
+{
+	struct perf_event_attr a = {
+		.size = sizeof(a),
+		.type = cycles ? PERF_TYPE_HARDWARE : PERF_TYPE_SOFTWARE,
+		.config = cycles ? (uint64_t)PERF_COUNT_HW_CPU_CYCLES : (uint64_t)PERF_COUNT_SW_CPU_CLOCK,
+		.disabled = 1,
+	};
+
+	if (cycles) {
+		a.freq = 1;
+		a.sample_freq = l->config.hz;
+	} else {
+		a.sample_period = loader_period(l);
+	}
+	int fd = (int)syscall(SYS_perf_event_open, &a, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+int loader_new(const struct loader_config *c, struct loader **ret)
+{
+	struct loader *l = calloc(1, sizeof(*l));
+	int cpus = libbpf_num_possible_cpus(), opened = 0, r = -ENODEV;
+
+	if (!l)
+		return -ENOMEM;
+	libbpf_set_print(keep_trouble);
+	l->config = *c;
+	if (cpus < 1) {
+		free(l);
+		return cpus < 0 ? cpus : -ENODEV;
+	}
+	l->cpus = (unsigned)cpus;
+	l->events = calloc(l->cpus, sizeof(*l->events));
+	l->links = calloc(l->cpus, sizeof(struct bpf_link *));
+	l->values = calloc(l->cpus, sizeof(*l->values));
+	if (!l->events || !l->links || !l->values) {
+		free(l->values);
+		free(l->events);
+		free(l->links);
+		free(l);
+		return -ENOMEM;
+	}
+	for (unsigned i = 0; i < l->cpus; i++)
+		l->events[i] = -1;
+	for (int cycles = 1; cycles >= 0 && !opened; cycles--) {
+		l->cycles = cycles;
+		for (unsigned i = 0; i < l->cpus; i++) {
+			int fd = open_event(l, (int)i, cycles);
+
+			if (fd >= 0) {
+				l->events[i] = fd;
+				opened++;
+			} else if (fd != -ENODEV) {
+				r = fd;
+				break;
+			}
+		}
+		if (r == -EACCES || r == -EPERM)
+			break;
+	}
+	if (!opened) {
+		loader_free(l);
+		return r;
+	}
+	*ret = l;
+	return 0;
+}
+
+/* What the kernel says a map takes, from the memlock line of its fdinfo. */
+static uint64_t map_memory(int fd)
+{
+	char path[64], text[1024];
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	int info = open(path, O_RDONLY | O_CLOEXEC);
+	if (info < 0)
+		return 0;
+	n = read(info, text, sizeof(text) - 1);
+	close(info);
+	if (n <= 0)
+		return 0;
+	text[n] = '\0';
+	const char *at = strstr(text, "memlock:");
+	return at ? strtoull(at + strlen("memlock:"), NULL, 10) : 0;
+}
+
+static int on_record(void *ctx, void *data, size_t size)
+{
+	struct loader *l = ctx;
+	const struct sample *s = data;
+
+	if (size < sizeof(*s) || size < sizeof(*s) + ((size_t)s->kernel_frames + s->user_frames) * sizeof(uint64_t)) {
+		l->malformed++;
+		return 0;
+	}
+	l->fn(l->ctx, s);
+	return 0;
+}
+
+int loader_load(struct loader *l)
+{
+	uint64_t ring = RING_MIN, wanted = (uint64_t)l->config.hz * l->cpus * RING_BYTES_PER_SAMPLE * RING_SECONDS;
+
+	trouble[0] = '\0';
+	l->skel = sample_bpf__open();
+	if (!l->skel)
+		return -errno;
+	while (ring < wanted && ring < RING_MAX)
+		ring *= 2;
+	int r = bpf_map__set_max_entries(l->skel->maps.ring, (uint32_t)ring);
+	if (r < 0)
+		return r;
+	l->skel->rodata->only_selected = l->config.only_selected;
+	l->skel->rodata->follow_forks = l->config.follow_forks;
+	l->skel->rodata->have_task_pt_regs =
+		libbpf_probe_bpf_helper(BPF_PROG_TYPE_PERF_EVENT, BPF_FUNC_task_pt_regs, NULL) == 1;
+	trouble[0] = '\0';
+	r = sample_bpf__load(l->skel);
+	if (r < 0)
+		return r;
+	l->ring = ring_buffer__new(bpf_map__fd(l->skel->maps.ring), on_record, l, NULL);
+	if (!l->ring)
+		return -errno;
+
+	struct bpf_map *m;
+	bpf_object__for_each_map(m, l->skel->obj)
+		l->map_bytes += map_memory(bpf_map__fd(m));
+	return 0;
+}
+
+void loader_tables(const struct loader *l, struct tables_config *ret)
+{
+	ret->slabs_fd = bpf_map__fd(l->skel->maps.slabs);
+	ret->files_fd = bpf_map__fd(l->skel->maps.files);
+	ret->rules_fd = bpf_map__fd(l->skel->maps.rules);
+	ret->processes_fd = bpf_map__fd(l->skel->maps.processes);
+}
+
+int loader_start(struct loader *l)
+{
+	int r;
+
+	l->skel->links.on_exec = bpf_program__attach(l->skel->progs.on_exec);
+	if (!l->skel->links.on_exec)
+		return -errno;
+	l->skel->links.on_fork = bpf_program__attach(l->skel->progs.on_fork);
+	if (!l->skel->links.on_fork)
+		return -errno;
+	for (unsigned i = 0; i < l->cpus; i++) {
+		if (l->events[i] < 0)
+			continue;
+		l->links[i] = bpf_program__attach_perf_event(l->skel->progs.on_tick, l->events[i]);
+		r = l->links[i] ? 0 : -errno;
+		if (r < 0)
+			return r;
+		/* The link owns it now. */
+		l->events[i] = -1;
+	}
+	return 0;
+}
+
+void loader_stop(struct loader *l)
+{
+	for (unsigned i = 0; i < l->cpus; i++) {
+		bpf_link__destroy(l->links[i]);
+		l->links[i] = NULL;
+	}
+}
+
+int loader_drain(struct loader *l, void (*fn)(void *, const struct sample *), void *ctx)
+{
+	l->fn = fn;
+	l->ctx = ctx;
+	return ring_buffer__consume(l->ring);
+}
+
+const char *loader_event(const struct loader *l)
+{
+	return l->cycles ? "cycles" : "cpu-clock";
+}
+
+const char *loader_unit(const struct loader *l)
+{
+	return l->cycles ? "cycles" : "nanoseconds";
+}
+
+uint64_t loader_period(const struct loader *l)
+{
+	return l->cycles ? 0 : 1000000000u / l->config.hz;
+}
+
+/* One counter of one cpu, or of all (-1). */
+static uint64_t counter(struct loader *l, uint32_t which, int cpu)
+{
+	uint64_t sum = 0;
+
+	if (bpf_map_lookup_elem(bpf_map__fd(l->skel->maps.counters), &which, l->values) < 0)
+		return 0;
+	if (cpu >= 0)
+		return l->values[cpu];
+	for (unsigned i = 0; i < l->cpus; i++)
+		sum += l->values[i];
+	return sum;
+}
+
+void loader_figures(struct loader *l, struct loader_figures *ret)
+{
+	ret->runs = counter(l, COUNTER_RUNS, -1);
+	ret->ns = counter(l, COUNTER_NS, -1);
+	ret->map_bytes = l->map_bytes;
+	ret->cpus = l->cpus;
+}
+
+uint64_t loader_ring_full(struct loader *l, unsigned cpu)
+{
+	return cpu < l->cpus ? counter(l, COUNTER_RING_FULL, (int)cpu) : 0;
+}
+
+uint64_t loader_malformed(const struct loader *l)
+{
+	return l->malformed;
+}
+
+void loader_free(struct loader *l)
+{
+	if (!l)
+		return;
+	if (l->skel)
+		loader_stop(l);
+	ring_buffer__free(l->ring);
+	sample_bpf__destroy(l->skel);
+	for (unsigned i = 0; i < l->cpus; i++) {
+		if (l->events[i] >= 0)
+			close(l->events[i]);
+	}
+	free(l->values);
+	free(l->events);
+	free(l->links);
+	free(l);
+}

@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <utlist.h>
+#include "common/bus.h"
+#include "common/fdlane.h"
+#include "common/stream.h"
+#include "tools/prof-bpf/rowsrv.h"
+#include "tools/prof-bpf/tables.h"
+
+#define IN_FLIGHT 16
+#define DEADLINE_NS 20000000000ull	/* for one file, from its sending */
+#define DEATHS_ALLOWED 1		/* a file that one extractor died on gets another chance, alone */
+#define NAME_MAX_BYTES 256
+
+struct request {
+	uint64_t id;
+	uint16_t slot;
+	uint32_t serial;		/* of the slot: it may be another file's when the answer comes */
+	int fd;				/* until it is sent */
+	uint64_t size;
+	uint64_t sent_ns;
+	bool message_sent;
+	bool began;			/* the extractor has begun to answer */
+	unsigned deaths;
+	uint32_t name_len;
+	int spare_fd;			/* for asking again after a death */
+	struct request *prev, *next;
+	char name[NAME_MAX_BYTES];
+};
+
+struct rowsrv {
+	struct rowsrv_config config;
+	struct bus *bus;
+	struct fdlane *lane;
+	struct stream_out out;
+	struct stream_in in;
+	struct buf message;
+	uint64_t epoch, next_id;
+	bool hello_sent;
+	struct request *waiting, *outstanding;
+	unsigned in_flight;
+	struct rowsrv_figures figures;
+};
+
+static int send_batch(void *ctx, struct span batch)
+{
+	struct rowsrv *r = ctx;
+
+	return bus_send(r->bus, batch);
+}
+
+static void request_free(struct request *q)
+{
+	if (q->fd >= 0)
+		close(q->fd);
+	if (q->spare_fd >= 0)
+		close(q->spare_fd);
+	free(q);
+}
+
+int rowsrv_new(const struct rowsrv_config *c, struct rowsrv **ret)
+{
+	struct rowsrv *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return -ENOMEM;
+	r->config = *c;
+	stream_out_init(&r->out, 64 << 10, send_batch, r);
+	stream_in_init(&r->in);
+	int e = bus_listen(BUS_ROWS, c->run_dir, c->peer, &r->bus);
+	if (!e)
+		e = fdlane_listen(BUS_ROWS, c->run_dir, c->peer, &r->lane);
+	if (e) {
+		rowsrv_free(r);
+		return e;
+	}
+	*ret = r;
+	return 0;
+}
+
+void rowsrv_free(struct rowsrv *r)
+{
+	struct request *q, *next;
+
+	if (!r)
+		return;
+	DL_FOREACH_SAFE(r->waiting, q, next)
+		request_free(q);
+	DL_FOREACH_SAFE(r->outstanding, q, next)
+		request_free(q);
+	bus_free(r->bus);
+	fdlane_free(r->lane);
+	stream_out_done(&r->out);
+	stream_in_done(&r->in);
+	buf_done(&r->message);
+	free(r);
+}
+
+int rowsrv_bus_fd(const struct rowsrv *r)
+{
+	return bus_fd(r->bus);
+}
+
+int rowsrv_lane_fd(const struct rowsrv *r)
+{
+	return fdlane_fd(r->lane);
+}
+
+bool rowsrv_connected(const struct rowsrv *r)
+{
+	return bus_connected(r->bus);
+}
+
+bool rowsrv_idle(const struct rowsrv *r)
+{
+	return !r->waiting && !r->outstanding;
+}
+
+void rowsrv_figures(const struct rowsrv *r, struct rowsrv_figures *ret)
+{
+	*ret = r->figures;
+}
+
+int rowsrv_request(struct rowsrv *r, uint16_t slot, int fd, uint64_t size, struct str name)
+{
+	struct request *q = calloc(1, sizeof(*q));
+
+	if (!q) {
+		close(fd);
+		tables_file_none(r->config.tables, slot);
+		return -ENOMEM;
+	}
+	q->id = ++r->next_id;
+	q->slot = slot;
+	q->serial = tables_file_serial(r->config.tables, slot);
+	q->fd = fd;
+	q->spare_fd = -1;
+	q->size = size;
+	q->name_len = name.len < sizeof(q->name) ? name.len : (uint32_t)sizeof(q->name);
+	if (q->name_len)
+		memcpy(q->name, name.data, q->name_len);
+	DL_APPEND(r->waiting, q);
+	r->figures.asked++;
+	return 0;
+}
+
+static void finish(struct rowsrv *r, struct request *q)
+{
+	DL_DELETE(r->outstanding, q);
+	r->in_flight--;
+	request_free(q);
+}
+
+static void quarantine(struct rowsrv *r, struct request *q, const char *why)
+{
+	if (tables_file_serial(r->config.tables, q->slot) == q->serial) {
+		tables_rows_abort(r->config.tables, q->slot);
+		tables_file_none(r->config.tables, q->slot);
+	}
+	r->figures.quarantined++;
+	if (r->config.on_quarantine)
+		r->config.on_quarantine(r->config.ctx, q->slot, (struct str){ .data = q->name, .len = q->name_len }, why);
+	finish(r, q);
+}
+
+/* The extractor is gone. What it had is asked for again; what it had begun, or would have begun next, may be what it died on. */
+static void lost_peer(struct rowsrv *r)
+{
+	struct request *q, *next;
+	bool blamed = false;
+
+	DL_FOREACH_SAFE(r->outstanding, q, next) {
+		if (tables_file_serial(r->config.tables, q->slot) == q->serial)
+			tables_rows_abort(r->config.tables, q->slot);
+		if (!blamed) {
+			q->deaths++;
+			blamed = true;
+		}
+		if (q->deaths > DEATHS_ALLOWED || q->spare_fd < 0) {
+			quarantine(r, q, "two extractors died on it");
+			continue;
+		}
+		if (q->fd >= 0)
+			close(q->fd);
+		q->fd = q->spare_fd;
+		q->spare_fd = -1;
+		q->message_sent = q->began = false;
+		DL_DELETE(r->outstanding, q);
+		r->in_flight--;
+		DL_PREPEND(r->waiting, q);
+	}
+}
+
+static struct request *find(struct rowsrv *r, uint64_t id)
+{
+	struct request *q;
+
+	DL_FOREACH(r->outstanding, q) {
+		if (q->id == id)
+			return q;
+	}
+	return NULL;
+}
+
+/* One message of the extractor's. False: it broke the rules, and loses the pipe. */
+static bool take(struct rowsrv *r, const struct msg *m)
+{
+	struct tables *t = r->config.tables;
+	uint64_t id = m->rows_end.id;	/* the first field of all four */
+	int v = 0;
+
+	if (m->id == MSG_HELLO)
+		return true;
+	if (m->id != MSG_ROWS_BEGIN && m->id != MSG_ROWS_RULES && m->id != MSG_ROWS_CHUNK && m->id != MSG_ROWS_END)
+		return false;
+	struct request *q = find(r, id);
+	if (!q)
+		return false;
+	if (tables_file_serial(t, q->slot) != q->serial)
+		q->slot = 0;
+	switch (m->id) {
+	case MSG_ROWS_BEGIN:
+		if (q->began)
+			return false;
+		q->began = true;
+		if (m->rows_begin.status != ROWS_OK) {
+			if (m->rows_begin.status < sizeof(r->figures.refused) / sizeof(r->figures.refused[0]))
+				r->figures.refused[m->rows_begin.status]++;
+			tables_file_none(t, q->slot);
+			finish(r, q);
+			return true;
+		}
+		v = tables_rows_begin(t, q->slot, m->rows_begin.base, m->rows_begin.span, m->rows_begin.rows, m->rows_begin.rules);
+		break;
+	case MSG_ROWS_RULES:
+		if (m->rows_rules.rules.len % sizeof(struct unwind_rule))
+			return false;
+		v = tables_rows_rules(t, q->slot, (const void *)m->rows_rules.rules.data,
+				      m->rows_rules.rules.len / sizeof(struct unwind_rule));
+		break;
+	case MSG_ROWS_CHUNK:
+		if (m->rows_chunk.rows.len % sizeof(struct unwind_row_wire))
+			return false;
+		v = tables_rows_chunk(t, q->slot, (const void *)m->rows_chunk.rows.data,
+				      m->rows_chunk.rows.len / sizeof(struct unwind_row_wire));
+		break;
+	default:
+		v = tables_rows_end(t, q->slot);
+		if (!v) {
+			r->figures.answered++;
+			finish(r, q);
+		}
+		break;
+	}
+	if (v == TABLES_BAD_ROWS && tables_file_state(t, q->slot) != FILE_FREE) {
+		r->figures.refused[0]++;
+		return false;
+	}
+	if (v) {
+		/* No room, no memory, or nobody maps the file any more: it has no rows, and what else comes for it is not awaited. */
+		r->figures.full += v == TABLES_FULL;
+		tables_rows_abort(t, q->slot);
+		tables_file_none(t, q->slot);
+		q->slot = 0;
+		if (m->id == MSG_ROWS_END)
+			finish(r, q);
+	}
+	return true;
+}
+
+static int receive(struct rowsrv *r)
+{
+	for (;;) {
+		int e = bus_recv(r->bus, &r->message);
+
+		if (e == BUS_EMPTY)
+			return 0;
+		if (e == BUS_PEER_CAME) {
+			stream_in_done(&r->in);
+			stream_in_init(&r->in);
+			stream_out_epoch(&r->out, ++r->epoch);
+			r->hello_sent = false;
+			continue;
+		}
+		if (e == BUS_PEER_WENT) {
+			lost_peer(r);
+			continue;
+		}
+		if (e < 0)
+			return e;
+
+		struct msg m;
+		int v = stream_feed(&r->in, buf_span(&r->message));
+		while (!v) {
+			v = stream_next(&r->in, &m);
+			if (!v && !take(r, &m))
+				v = STREAM_MALFORMED;
+		}
+		if (v != STREAM_AGAIN) {
+			/* A malformed message costs its sender the pipe, and the file that it was about its rows. */
+			if (r->outstanding)
+				r->outstanding->deaths = DEATHS_ALLOWED;
+			bus_drop_peer(r->bus);
+		}
+	}
+}
+
+static int transmit(struct rowsrv *r, uint64_t now_ns)
+{
+	struct request *q;
+
+	if (!bus_connected(r->bus))
+		return 0;
+	if (!r->hello_sent) {
+		struct msg hello = { .id = MSG_HELLO, .hello = { .schema = msg_schema_hash(), .producer = STR_LIT("prof-bpf") } };
+		int e = stream_put(&r->out, &hello);
+
+		if (e)
+			return e;
+		r->hello_sent = true;
+	}
+	/* A file that an extractor died on is asked for alone. */
+	bool alone = r->outstanding && r->outstanding->deaths;
+	while (r->waiting && r->in_flight < IN_FLIGHT && !alone) {
+		q = r->waiting;
+		if (q->deaths && r->in_flight)
+			break;
+		alone = q->deaths != 0;
+		DL_DELETE(r->waiting, q);
+		DL_APPEND(r->outstanding, q);
+		r->in_flight++;
+		q->sent_ns = now_ns;
+		if (q->spare_fd < 0)
+			q->spare_fd = fcntl(q->fd, F_DUPFD_CLOEXEC, 0);
+	}
+	DL_FOREACH(r->outstanding, q) {
+		int e = 0;
+
+		if (!q->message_sent) {
+			struct msg m = { .id = MSG_ROWS_REQUEST,
+					 .rows_request = { .id = q->id, .size = q->size,
+							   .name = { .data = q->name, .len = q->name_len } } };
+
+			e = stream_put(&r->out, &m);
+			q->message_sent = e == 0;
+		}
+		if (!e && q->fd >= 0) {
+			e = fdlane_send(r->lane, q->id, q->fd);
+			if (e == 0) {
+				close(q->fd);
+				q->fd = -1;
+			}
+		}
+		if (e)
+			break;
+	}
+	int e = stream_flush(&r->out);
+	return e == -EAGAIN || e == -ENOTCONN ? 0 : e;
+}
+
+int rowsrv_run(struct rowsrv *r, uint64_t now_ns)
+{
+	struct request *q, *next;
+	int e = fdlane_poll(r->lane);
+
+	if (e)
+		return e;
+	e = receive(r);
+	if (e)
+		return e;
+	DL_FOREACH_SAFE(r->outstanding, q, next) {
+		if (now_ns > q->sent_ns && now_ns - q->sent_ns > DEADLINE_NS) {
+			quarantine(r, q, "the extractor did not answer in 20 s");
+			bus_drop_peer(r->bus);
+			break;
+		}
+	}
+	return transmit(r, now_ns);
+}
