@@ -1,0 +1,1 @@
+include $(filter-out tests/unit/module.mk,$(wildcard tests/unit/*.mk))

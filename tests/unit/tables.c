@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include "bpf/walk.h"
+#include "tools/prof-bpf/tables.h"
+
+const struct env *env_current;
+
+static struct tables *t;
+static const struct tables_config in_memory = { .slabs_fd = -1, .files_fd = -1, .rules_fd = -1, .processes_fd = -1,
+						.max_bytes = 3 * SLAB_BYTES };
+
+static void setup(void)
+{
+	cr_assert_eq(tables_new(&in_memory, &t), 0);
+	tables_tick(t, 1);
+}
+
+static void teardown(void)
+{
+	tables_free(t);
+}
+
+TestSuite(tables, .init = setup, .fini = teardown);
+
+static struct unwind_rule rule(int32_t off)
+{
+	return (struct unwind_rule){ .cfa = UNWIND_CFA_REG, .cfa_reg = UNWIND_REG_RSP, .cfa_off = off };
+}
+
+/* A file whose row i is at i * step, with rule i % rules. */
+static uint16_t add_file(uint64_t base, uint64_t span, uint32_t rows, uint32_t step, uint32_t rules)
+{
+	uint16_t slot;
+
+	cr_assert_eq(tables_file_new(t, &slot), 0);
+	cr_assert_eq(tables_rows_begin(t, slot, base, span, rows, rules), 0);
+	for (uint32_t i = 0; i < rules; i++) {
+		struct unwind_rule r = rule(8 + 8 * (int32_t)i);
+
+		cr_assert_eq(tables_rows_rules(t, slot, &r, 1), 0);
+	}
+	struct unwind_row_wire *w = calloc(rows, sizeof(*w));
+	for (uint32_t i = 0; i < rows; i++)
+		w[i] = (struct unwind_row_wire){ .offset = i * step, .rule = i % rules };
+	/* In two chunks, so that a block lies across them. */
+	cr_assert_eq(tables_rows_chunk(t, slot, w, rows / 2), 0);
+	cr_assert_eq(tables_rows_chunk(t, slot, w + rows / 2, rows - rows / 2), 0);
+	free(w);
+	cr_assert_eq(tables_rows_end(t, slot), 0);
+	return slot;
+}
+
+static const struct unwind_rule *look(uint16_t slot, uint64_t offset)
+{
+	static struct env env;
+	static struct walk w;
+
+	tables_env(t, &env);
+	env_current = &env;
+	w.file = env.files[slot];
+	return walk_find_rule(&w, offset);
+}
+
+Test(tables, every_offset_finds_the_last_row_at_or_below_it)
+{
+	const uint64_t base = 0x5000;
+	uint16_t slot = add_file(base, 0x9000, 1000, 36, 7);
+
+	cr_assert_eq(tables_file_state(t, slot), FILE_READY);
+	for (uint64_t at = 0; at < 0x9000; at++) {
+		uint64_t row = at / 36 < 999 ? at / 36 : 999;
+
+		cr_assert_eq(look(slot, base + at)->cfa_off, 8 + 8 * (int32_t)(row % 7), "at %#lx", at);
+	}
+}
+
+Test(tables, outside_of_the_span_there_is_a_gap)
+{
+	uint16_t slot = add_file(0x5000, 0x2000, 10, 100, 2);
+
+	cr_assert_eq(look(slot, 0x4fff)->cfa, UNWIND_CFA_END);
+	cr_assert_eq(look(slot, 0x7000)->cfa, UNWIND_CFA_END);
+	cr_assert_eq(look(slot, 1ull << 47)->cfa, UNWIND_CFA_END);
+}
+
+Test(tables, a_row_at_every_byte_is_found)
+{
+	uint16_t slot = add_file(0, 0x4000, 0x4000, 1, 5);
+
+	for (uint32_t at = 0; at < 0x4000; at++)
+		cr_assert_eq(look(slot, at)->cfa_off, 8 + 8 * (int32_t)(at % 5));
+}
+
+Test(tables, equal_rules_of_two_files_are_one)
+{
+	struct tables_figures f;
+
+	add_file(0, 0x1000, 10, 16, 5);
+	add_file(0, 0x1000, 10, 16, 5);
+	tables_figures(t, &f);
+	cr_assert_eq(f.rules, 5);
+}
+
+Test(tables, unsorted_rows_are_refused)
+{
+	uint16_t slot;
+	struct unwind_rule r = rule(8);
+	struct unwind_row_wire w[2] = { { .offset = 64 }, { .offset = 64 } };
+
+	cr_assert_eq(tables_file_new(t, &slot), 0);
+	cr_assert_eq(tables_rows_begin(t, slot, 0, 0x1000, 2, 1), 0);
+	cr_assert_eq(tables_rows_rules(t, slot, &r, 1), 0);
+	cr_assert_eq(tables_rows_chunk(t, slot, w, 2), TABLES_BAD_ROWS);
+	cr_assert_eq(tables_file_state(t, slot), FILE_PENDING);
+}
+
+Test(tables, rows_beyond_what_was_announced_are_refused)
+{
+	uint16_t slot;
+	struct unwind_rule r = rule(8);
+	struct unwind_row_wire w[2] = { { .offset = 0 }, { .offset = 0x1000 } };
+
+	cr_assert_eq(tables_file_new(t, &slot), 0);
+	cr_assert_eq(tables_rows_begin(t, slot, 0, 0x1000, 2, 1), 0);
+	cr_assert_eq(tables_rows_chunk(t, slot, w, 1), TABLES_BAD_ROWS, "rows before rules");
+	cr_assert_eq(tables_rows_begin(t, slot, 0, 0x1000, 2, 1), 0);
+	cr_assert_eq(tables_rows_rules(t, slot, &r, 1), 0);
+	cr_assert_eq(tables_rows_chunk(t, slot, w, 2), TABLES_BAD_ROWS, "past the span");
+	cr_assert_eq(tables_rows_begin(t, slot, 0, 0x1000, 1, 1), 0);
+	r.cfa_reg = 16;
+	cr_assert_eq(tables_rows_rules(t, slot, &r, 1), TABLES_BAD_ROWS, "no such register");
+	cr_assert_eq(tables_rows_begin(t, slot, 0x123, 0x1000, 1, 1), TABLES_BAD_ROWS, "a base that is no block's");
+	cr_assert_eq(tables_rows_begin(t, slot, 0, UNWIND_MAX_SPAN + 1ull, 1, 1), TABLES_BAD_ROWS);
+}
+
+Test(tables, at_the_ceiling_the_file_sampled_longest_ago_is_evicted_and_its_memory_used_again)
+{
+	struct tables_figures f;
+	uint16_t a = add_file(0, 0x200000, 0x4000, 128, 3), b = add_file(0, 0x200000, 0x4000, 128, 3), slot;
+	struct unwind_rule r = rule(8);
+	int v = 0;
+
+	tables_file_touch(t, a, 100);
+	tables_file_touch(t, b, 50);
+	/* Large ones until nothing fits: two bytes a row, each block almost full. */
+	for (int i = 0; i < 40 && !v; i++) {
+		cr_assert_eq(tables_file_new(t, &slot), 0);
+		v = tables_rows_begin(t, slot, 0, 0x40000, 0x20000, 1);
+		if (!v)
+			v = tables_rows_rules(t, slot, &r, 1);
+		struct unwind_row_wire *w = calloc(0x20000, sizeof(*w));
+		for (uint32_t k = 0; k < 0x20000; k++)
+			w[k].offset = k * 2;
+		if (!v)
+			v = tables_rows_chunk(t, slot, w, 0x20000);
+		free(w);
+		if (!v)
+			v = tables_rows_end(t, slot);
+		tables_file_touch(t, slot, 1000);
+	}
+	cr_assert_eq(v, TABLES_FULL);
+	cr_assert_eq(tables_file_state(t, b), FILE_EVICTED);
+	cr_assert_eq(tables_file_state(t, a), FILE_READY);
+	tables_figures(t, &f);
+	cr_assert_leq(f.bytes, 3 * SLAB_BYTES);
+	uint64_t before = f.bytes_used;
+	tables_tick(t, 1 + TABLES_GRACE_NS);
+	tables_figures(t, &f);
+	cr_assert_lt(f.bytes_used, before);
+}
+
+Test(tables, nothing_is_left_of_processes_that_came_and_went)
+{
+	struct tables_figures first, last;
+	struct tables_mapping m[3] = { { 0x1000, 0x2000, 0, 0 }, { 0x3000, 0x5000, 0x1000, 0 }, { 0x7000, 0x8000, 0, 0 } };
+	uint32_t generation, before = 0;
+
+	for (uint32_t i = 0; i < 20000; i++) {
+		tables_tick(t, i * 1000000ull);
+		cr_assert_eq(tables_process_set(t, 100 + i, i, m, 3, true, &generation), 0);
+		cr_assert_neq(generation, before);
+		before = generation;
+		tables_process_drop(t, 100 + i);
+		if (i == 5000)
+			tables_figures(t, &first);
+	}
+	tables_figures(t, &last);
+	cr_assert_eq(last.bytes, first.bytes);
+	cr_assert_eq(last.processes, 0);
+	tables_tick(t, UINT64_MAX / 2);
+	tables_figures(t, &last);
+	cr_assert_eq(last.bytes_used, 0);
+}
+
+Test(tables, a_slot_used_again_has_another_serial)
+{
+	uint16_t a, b;
+
+	cr_assert_eq(tables_file_new(t, &a), 0);
+	uint32_t serial = tables_file_serial(t, a);
+	tables_file_free(t, a);
+	cr_assert_eq(tables_file_new(t, &b), 0);
+	cr_assert_neq(a, b, "within the grace period");
+	tables_tick(t, 2 + TABLES_GRACE_NS);
+	cr_assert_eq(tables_file_new(t, &b), 0);
+	cr_assert_eq(a, b);
+	cr_assert_neq(tables_file_serial(t, b), serial);
+}

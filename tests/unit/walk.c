@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The walker over hand-made stacks: what each rule does, and how each walk ends. */
+#include <criterion/criterion.h>
+#include <string.h>
+#include "bpf/walk.h"
+#include "tools/prof-bpf/tables.h"
+
+const struct env *env_current;
+
+#define STACK 0x7fff00000000ull
+#define CODE 0x400000ull
+
+static uint64_t stack[4096];
+static size_t stack_words = 4096;
+static struct tables *t;
+static struct env env;
+static struct walk w;
+static uint16_t slot;
+
+static long read_stack(void *ctx, void *dst, uint32_t size, uint64_t addr)
+{
+	uint64_t d = addr - STACK;
+
+	if (addr < STACK || d + size > stack_words * 8)
+		return -1;
+	memcpy(dst, (char *)stack + d, size);
+	return 0;
+}
+
+/* A program of one mapping, whose rule n holds at [n * 0x100, (n + 1) * 0x100). */
+static void program(const struct unwind_rule *rules, uint32_t n)
+{
+	const struct tables_config c = { .slabs_fd = -1, .files_fd = -1, .rules_fd = -1, .processes_fd = -1, .max_bytes = SLAB_BYTES };
+	uint32_t generation;
+	struct process_entry p;
+
+	cr_assert_eq(tables_new(&c, &t), 0);
+	cr_assert_eq(tables_file_new(t, &slot), 0);
+	if (n) {
+		cr_assert_eq(tables_rows_begin(t, slot, 0, 0x10000, n, n), 0);
+		cr_assert_eq(tables_rows_rules(t, slot, rules, n), 0);
+		for (uint32_t i = 0; i < n; i++) {
+			struct unwind_row_wire row = { .offset = i * 0x100, .rule = i };
+
+			cr_assert_eq(tables_rows_chunk(t, slot, &row, 1), 0);
+		}
+		cr_assert_eq(tables_rows_end(t, slot), 0);
+	} else {
+		tables_file_none(t, slot);
+	}
+	struct tables_mapping m = { .start = CODE, .end = CODE + 0x10000, .offset = 0, .slot = slot };
+	cr_assert_eq(tables_process_set(t, 1, 0, &m, 1, true, &generation), 0);
+	tables_env(t, &env);
+	env.read_user = read_stack;
+	env_current = &env;
+	cr_assert(tables_process_entry(t, 1, &p));
+	walk_begin(&w, &p, 0, true);
+	w.sp = STACK + 1024;
+	w.fp = 0;
+}
+
+static void run(void)
+{
+	while (!walk_step(&w))
+		;
+	tables_free(t);
+}
+
+static uint64_t *at(uint64_t address)
+{
+	return &stack[(address - STACK) / 8];
+}
+
+static const struct unwind_rule by_rsp16 = { .cfa = UNWIND_CFA_REG, .cfa_reg = UNWIND_REG_RSP, .cfa_off = 16 };
+static const struct unwind_rule root = { .cfa = UNWIND_CFA_REG, .cfa_reg = UNWIND_REG_RSP, .cfa_off = 8, .ra = UNWIND_RA_UNDEFINED };
+
+Test(walk, the_return_address_below_the_cfa_leads_to_the_root)
+{
+	program((struct unwind_rule[]){ by_rsp16, root }, 2);
+	w.pc = CODE + 0x10;
+	*at(w.sp + 8) = CODE + 0x20;
+	*at(w.sp + 24) = CODE + 0x110;
+	run();
+	cr_assert_eq(w.reason, WALK_COMPLETE);
+	cr_assert_eq(w.count, 3);
+	cr_assert_eq(w.frames[0], 0x10 | SAMPLE_FRAME_EXACT | 1ull << SAMPLE_FRAME_SLOT_SHIFT);
+	cr_assert_eq(w.frames[1] & SAMPLE_FRAME_OFFSET_MASK, 0x20);
+	cr_assert_eq(w.frames[2] & SAMPLE_FRAME_OFFSET_MASK, 0x110);
+}
+
+Test(walk, a_return_address_at_the_end_of_a_range_belongs_to_the_call_before_it)
+{
+	program((struct unwind_rule[]){ by_rsp16, root, { .cfa = UNWIND_CFA_END, .cfa_add = UNWIND_END_GAP } }, 3);
+	w.pc = CODE + 0x10;
+	*at(w.sp + 8) = CODE + 0x200;
+	run();
+	cr_assert_eq(w.reason, WALK_COMPLETE);
+	cr_assert_eq(w.count, 2);
+}
+
+Test(walk, rbp_is_restored_from_the_frame_and_used_by_the_caller)
+{
+	struct unwind_rule saves = { .cfa = UNWIND_CFA_REG, .cfa_reg = UNWIND_REG_RSP, .cfa_off = 24, .rbp = UNWIND_RBP_CFA, .rbp_off = -16 };
+	struct unwind_rule uses = { .cfa = UNWIND_CFA_REG, .cfa_reg = UNWIND_REG_RBP, .cfa_off = 16 };
+
+	program((struct unwind_rule[]){ saves, uses, root }, 3);
+	w.pc = CODE;
+	*at(w.sp + 8) = w.sp + 512;
+	*at(w.sp + 16) = CODE + 0x150;
+	*at(w.sp + 520) = CODE + 0x250;
+	run();
+	cr_assert_eq(w.reason, WALK_COMPLETE);
+	cr_assert_eq(w.count, 3);
+}
+
+Test(walk, a_plt_slot_behind_its_push_has_one_word_more)
+{
+	struct unwind_rule plt = { .cfa = UNWIND_CFA_PLT, .cfa_off = 11 };
+
+	for (int pushed = 0; pushed < 2; pushed++) {
+		program((struct unwind_rule[]){ plt, root }, 2);
+		w.pc = CODE + 0x20 + (pushed ? 11 : 6);
+		*at(w.sp + (pushed ? 8 : 0)) = CODE + 0x110;
+		*at(w.sp + (pushed ? 0 : 8)) = 5;
+		run();
+		cr_assert_eq(w.reason, WALK_COMPLETE);
+		cr_assert_eq(w.count, 2);
+	}
+}
+
+Test(walk, a_cfa_may_lie_in_memory)
+{
+	struct unwind_rule deref = { .cfa = UNWIND_CFA_DEREF, .cfa_reg = UNWIND_REG_RSP, .cfa_off = 8, .cfa_add = 8 };
+
+	program((struct unwind_rule[]){ deref, root }, 2);
+	w.pc = CODE;
+	*at(w.sp + 8) = w.sp + 800;
+	*at(w.sp + 800) = CODE + 0x110;
+	run();
+	cr_assert_eq(w.reason, WALK_COMPLETE);
+	cr_assert_eq(w.sp, STACK + 1024 + 808);
+}
+
+Test(walk, a_return_address_in_a_register_is_the_leafs_alone)
+{
+	struct unwind_rule vfork = { .cfa = UNWIND_CFA_REG, .cfa_reg = UNWIND_REG_RSP, .ra = UNWIND_RA_REG, .ra_reg = 5 };
+
+	program((struct unwind_rule[]){ vfork, root }, 2);
+	w.pc = CODE;
+	w.regs[5] = CODE + 0x110;
+	run();
+	cr_assert_eq(w.reason, WALK_COMPLETE);
+	cr_assert_eq(w.count, 2);
+
+	program((struct unwind_rule[]){ by_rsp16, vfork }, 2);
+	w.pc = CODE;
+	*at(w.sp + 8) = CODE + 0x110;
+	run();
+	cr_assert_eq(w.reason, WALK_UNSUPPORTED_RULE);
+}
+
+Test(walk, a_signal_frame_goes_on_from_the_interrupted_registers)
+{
+	struct unwind_rule signal = { .flags = UNWIND_SIGNAL_FRAME };
+
+	program((struct unwind_rule[]){ by_rsp16, signal, by_rsp16, root }, 4);
+	w.pc = CODE;
+	uint64_t frame = w.sp + 16;
+	*at(w.sp + 8) = CODE + 0x101;
+	*at(frame + 120) = 77;
+	*at(frame + 160) = frame + 2000;
+	*at(frame + 168) = CODE + 0x200;
+	*at(frame + 2008) = CODE + 0x310;
+	run();
+	cr_assert_eq(w.reason, WALK_COMPLETE);
+	cr_assert_eq(w.count, 4);
+	cr_assert(w.frames[2] & SAMPLE_FRAME_EXACT, "interrupted at the first byte of its function");
+}
+
+Test(walk, without_rows_the_frame_pointer_is_followed_and_the_frames_say_so)
+{
+	program(NULL, 0);
+	w.pc = CODE + 0x10;
+	w.fp = w.sp + 64;
+	*at(w.fp) = w.sp + 128;
+	*at(w.fp + 8) = CODE + 0x20;
+	*at(w.sp + 128) = 0;
+	*at(w.sp + 136) = CODE + 0x30;
+	run();
+	cr_assert_eq(w.reason, WALK_COMPLETE);
+	cr_assert_eq(w.count, 3);
+	cr_assert(!(w.frames[0] & SAMPLE_FRAME_FP));
+	cr_assert(w.frames[1] & w.frames[2] & SAMPLE_FRAME_FP);
+}
+
+Test(walk, a_frame_pointer_that_leads_nowhere_ends_as_no_rows)
+{
+	program(NULL, 0);
+	w.pc = CODE;
+	w.fp = 12345;
+	run();
+	cr_assert_eq(w.reason, WALK_NO_ROWS);
+	cr_assert_eq(w.at_slot, slot);
+
+	program(NULL, 0);
+	w.pc = CODE;
+	w.fp = w.sp + 64;
+	*at(w.fp) = w.fp + 64;
+	*at(w.fp + 8) = 0x1234567;
+	run();
+	cr_assert_eq(w.reason, WALK_NO_ROWS);
+	cr_assert_eq(w.count, 1, "what is not mapped is no frame");
+}
+
+Test(walk, a_stack_that_does_not_rise_is_cut)
+{
+	struct unwind_rule still = { .cfa = UNWIND_CFA_REG, .cfa_reg = UNWIND_REG_RSP, .cfa_off = 0 };
+
+	program(&still, 1);
+	w.pc = CODE;
+	run();
+	cr_assert_eq(w.reason, WALK_NO_PROGRESS);
+}
+
+Test(walk, a_stack_of_more_than_the_limit_is_cut_as_too_deep)
+{
+	struct unwind_rule leaf = { .cfa = UNWIND_CFA_REG, .cfa_reg = UNWIND_REG_RSP, .cfa_off = 8 };
+
+	program(&leaf, 1);
+	w.pc = CODE;
+	for (size_t i = 0; i < 4096; i++)
+		stack[i] = CODE + 0x10;
+	w.sp = STACK + 8;
+	run();
+	cr_assert_eq(w.reason, WALK_DEPTH);
+	cr_assert_eq(w.count, SAMPLE_MAX_USER);
+}
+
+Test(walk, the_end_of_readable_memory_is_said)
+{
+	program(&by_rsp16, 1);
+	w.pc = CODE;
+	w.sp = STACK + sizeof(stack) - 8;
+	run();
+	cr_assert_eq(w.reason, WALK_STACK_UNREADABLE);
+}
+
+Test(walk, the_last_words_of_a_stack_are_read_one_by_one)
+{
+	program((struct unwind_rule[]){ by_rsp16, root }, 2);
+	w.pc = CODE;
+	w.sp = STACK + sizeof(stack) - 16;
+	*at(w.sp + 8) = CODE + 0x110;
+	run();
+	cr_assert_eq(w.reason, WALK_COMPLETE);
+}
+
+Test(walk, a_pc_in_no_mapping_is_shown_and_said)
+{
+	program((struct unwind_rule[]){ by_rsp16 }, 1);
+	w.pc = CODE;
+	*at(w.sp + 8) = 0x123456;
+	run();
+	cr_assert_eq(w.reason, WALK_NO_MAPPING);
+	cr_assert_eq(w.count, 2);
+	cr_assert_eq(w.frames[1], 0x123456);
+}
+
+Test(walk, rows_that_are_on_their_way_are_said)
+{
+	program(&root, 1);
+	w.pc = CODE;
+	cr_assert_eq(tables_file_new(t, &slot), 0);
+	struct tables_mapping m = { .start = CODE, .end = CODE + 0x10000, .offset = 0, .slot = slot };
+	uint32_t generation;
+	struct process_entry p;
+	cr_assert_eq(tables_process_set(t, 1, 0, &m, 1, true, &generation), 0);
+	cr_assert(tables_process_entry(t, 1, &p));
+	walk_begin(&w, &p, 0, true);
+	run();
+	cr_assert_eq(w.reason, WALK_ROWS_PENDING);
+}
