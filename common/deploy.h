@@ -35,9 +35,10 @@ struct deploy {
 void deploy_init(struct deploy *d);
 /* Takes one of the options above. 0, or -EINVAL (the message was logged). */
 int deploy_option(struct deploy *d, int val, const char *arg);
-/* Enters the identity of `tool` (sandbox.h) as far as --ids asks for it, and checks that the given descriptors are open. 0, or -errno, logged. */
+/* Enters the identity of `tool` (sandbox.h; ids and change_ids of *s are filled in here) as far as --ids asks for it, and checks that the given descriptors are open. They are made
+ * O_CLOEXEC, the status pipe O_NONBLOCK, and SIGPIPE is ignored where there is one. 0, or -errno, logged. */
 int deploy_enter(const struct deploy *d, enum deploy_tool tool, struct sandbox *s);
-/* Writes st with the phase; nothing when there is no status pipe, or the launcher is gone. */
+/* Writes st with the phase, filling in magic and phase. A RUNNING report is dropped when the pipe is full, others wait up to a second; nothing when there is no status pipe, or the launcher is gone. */
 void deploy_status(const struct deploy *d, struct status *st, enum status_phase phase);
 
 #endif

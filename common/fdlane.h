@@ -7,8 +7,9 @@
 #ifndef PROFPIPE_FDLANE_H
 #define PROFPIPE_FDLANE_H
 
-#include <sys/types.h>
+#include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 #include "common/bus.h"
 
 #define FDLANE_IN_FLIGHT 32
@@ -21,12 +22,13 @@ int fdlane_dial(enum bus_route_id route, const char *run_dir, uid_t peer, int ti
 void fdlane_free(struct fdlane *l);
 /* Readable when fdlane_poll (listener) or fdlane_recv (dialer) has something to do. Borrowed. */
 int fdlane_fd(const struct fdlane *l);
-/* Listener: accepts a waiting peer (replacing one that went), takes acknowledgements. 0 or -errno; never blocks. */
+/* Listener: accepts a waiting peer (replacing one that went; a second one is turned away), takes acknowledgements. What was in flight to a peer that went is forgotten. 0 or
+ * -errno; never blocks. */
 int fdlane_poll(struct fdlane *l);
 /* Listener: sends fd (borrowed: the kernel keeps its own reference) under id. 0; -EAGAIN when too many are in flight or the socket is full; -ENOTCONN; -errno. */
 int fdlane_send(struct fdlane *l, uint64_t id, int fd);
 /* Dialer: takes one descriptor, O_CLOEXEC, owned by the caller, and acknowledges it. 0; -EAGAIN when none waits; -ENOTCONN when the peer closed; -EBADMSG when a packet came
- * without its descriptor (MSG_CTRUNC), counted and acknowledged: *ret_id is set, *ret_fd is -1. */
+ * without its descriptor (MSG_CTRUNC), acknowledged all the same: *ret_id is set, *ret_fd is -1; -EPROTO when the peer does not speak this protocol: of no further use. */
 int fdlane_recv(struct fdlane *l, uint64_t *ret_id, int *ret_fd);
 
 #endif

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/deploy.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+#include "common/log.h"
+
+static const char *const tool_names[DEPLOY_TOOLS] = { "prof-bpf", "prof-deltas", "prof-symd", "prof-export" };
+
+void deploy_init(struct deploy *d)
+{
+	*d = (struct deploy){ .gid = getgid(), .status_fd = -1, .life_fd = -1 };
+	for (int i = 0; i < DEPLOY_TOOLS; i++)
+		d->uid[i] = getuid();
+}
+
+/* Decimal digits up to max off *s. Nothing else is a number here: no sign, no blank, no other base. */
+static bool take_number(const char **s, uint64_t max, uint64_t *ret)
+{
+	uint64_t n = 0;
+	const char *p = *s;
+
+	if (*p < '0' || *p > '9')
+		return false;
+	for (; *p >= '0' && *p <= '9'; p++) {
+		n = n * 10 + (uint64_t)(*p - '0');
+		if (n > max)
+			return false;
+	}
+	*s = p;
+	*ret = n;
+	return true;
+}
+
+/* GID:B:D:S:E. (uid_t)-1 means "unchanged" to the kernel and is nobody's. */
+static bool parse_ids(const char *arg, struct deploy *d)
+{
+	uint64_t n[1 + DEPLOY_TOOLS];
+
+	for (size_t i = 0; i < sizeof(n) / sizeof(n[0]); i++) {
+		if (i && *arg++ != ':')
+			return false;
+		if (!take_number(&arg, (uid_t)-1 - 1u, &n[i]))
+			return false;
+	}
+	if (*arg)
+		return false;
+	d->ids_given = true;
+	d->gid = (gid_t)n[0];
+	for (int i = 0; i < DEPLOY_TOOLS; i++)
+		d->uid[i] = (uid_t)n[1 + i];
+	return true;
+}
+
+static int parse_fd(const char *option, const char *arg, int *ret)
+{
+	uint64_t n;
+	const char *p = arg;
+
+	if (!take_number(&p, INT_MAX, &n) || *p) {
+		log_error("--%s %s: not the number of a descriptor", option, arg);
+		return -EINVAL;
+	}
+	*ret = (int)n;
+	return 0;
+}
+
+int deploy_option(struct deploy *d, int val, const char *arg)
+{
+	switch (val) {
+	case 1000:
+		if (!*arg) {
+			log_error("--run-dir: empty; give the run's folder");
+			return -EINVAL;
+		}
+		d->run_dir = arg;
+		return 0;
+	case 1001:
+		if (!parse_ids(arg, d)) {
+			log_error("--ids %s: not five numbers as in GID:BPF:DELTAS:SYMD:EXPORT", arg);
+			return -EINVAL;
+		}
+		return 0;
+	case 1002:
+		return parse_fd("status-fd", arg, &d->status_fd);
+	case 1003:
+		return parse_fd("life-fd", arg, &d->life_fd);
+	default:
+		log_error("option %d is none of the launcher's", val);
+		return -EINVAL;
+	}
+}
+
+static int check_fd(const char *option, int fd)
+{
+	if (fd < 0)
+		return 0;
+	if (fcntl(fd, F_SETFD, FD_CLOEXEC)) {
+		const int r = -errno;
+
+		log_error("--%s %d: the descriptor is not open; it is the launcher's to give", option, fd);
+		return r;
+	}
+	return 0;
+}
+
+int deploy_enter(const struct deploy *d, enum deploy_tool tool, struct sandbox *s)
+{
+	int r = check_fd("status-fd", d->status_fd);
+
+	if (!r)
+		r = check_fd("life-fd", d->life_fd);
+	if (r)
+		return r;
+	if (d->status_fd >= 0) {
+		const int flags = fcntl(d->status_fd, F_GETFL);
+
+		/* A launcher that is gone or does not read must neither kill nor hold us. */
+		signal(SIGPIPE, SIG_IGN);
+		if (flags < 0 || fcntl(d->status_fd, F_SETFL, flags | O_NONBLOCK)) {
+			r = -errno;
+			log_error("--status-fd %d: cannot be set not to block: %s", d->status_fd, strerror(-r));
+			return r;
+		}
+	}
+	s->change_ids = d->ids_given;
+	s->uid = d->uid[tool];
+	s->gid = d->gid;
+	const char *step = NULL;
+
+	r = sandbox_enter(s, &step);
+	if (r && d->ids_given)
+		log_error("%s cannot become user %u, group %u: %s: %s; start it as root, or with its own ids", tool_names[tool], (unsigned)s->uid,
+			  (unsigned)s->gid, step, strerror(-r));
+	else if (r)
+		log_error("%s cannot drop its rights: %s: %s", tool_names[tool], step, strerror(-r));
+	return r;
+}
+
+void deploy_status(const struct deploy *d, struct status *st, enum status_phase phase)
+{
+	if (d->status_fd < 0)
+		return;
+	st->magic = STATUS_MAGIC;
+	st->phase = phase;
+	/* At most PIPE_BUF, so written whole or not at all. A report of progress gives way when the pipe is full; the others wait a little. */
+	for (int tries = 0; tries < 20; tries++) {
+		const ssize_t n = write(d->status_fd, st, sizeof(*st));
+
+		if (n >= 0 || (errno != EAGAIN && errno != EINTR) || phase == STATUS_RUNNING)
+			return;
+		struct pollfd p = { .fd = d->status_fd, .events = POLLOUT };
+
+		poll(&p, 1, 50);
+	}
+}
