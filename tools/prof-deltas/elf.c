@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <dwarf.h>
+#include <elf.h>
+#include <errno.h>
+#include <gelf.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "tools/prof-deltas/elf.h"
+
+#define MAX_SECTION_HEADERS (1u << 18)	/* libelf takes memory for each before it looks at any */
+
+int64_t elf_pread(int fd, void *into, uint64_t n, uint64_t offset)
+{
+	uint64_t got = 0;
+
+	while (got < n) {
+		ssize_t r = pread(fd, (char *)into + got, n - got, (off_t)(offset + got));
+
+		if (r < 0 && errno == EINTR)
+			continue;
+		if (r < 0)
+			return -errno;
+		if (r == 0)
+			break;
+		got += (uint64_t)r;
+	}
+	return (int64_t)got;
+}
+
+static bool within(uint64_t offset, uint64_t n, uint64_t size)
+{
+	return offset <= size && n <= size - offset;
+}
+
+/* The header by hand, before libelf sees the file: it would take memory for as many sections as a liar names. */
+static int check_header(int fd, struct elf_file *f, bool *ret_sections, const char **ret_why)
+{
+	Elf64_Ehdr h;
+	Elf64_Shdr zero;
+	struct stat st;
+	int64_t n;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (S_ISDIR(st.st_mode)) {
+		*ret_why = "a directory";
+		return ROWS_NOT_ELF;
+	}
+	if (!S_ISREG(st.st_mode)) {
+		*ret_why = "not a regular file";
+		return ROWS_NOT_ELF;
+	}
+	f->size = (uint64_t)st.st_size;
+	n = elf_pread(fd, &h, sizeof(h), 0);
+	if (n < 0)
+		return (int)n;
+	if (n < SELFMAG || memcmp(h.e_ident, ELFMAG, SELFMAG) != 0) {
+		*ret_why = "no ELF magic at its start";
+		return ROWS_NOT_ELF;
+	}
+	if (n < EI_NIDENT) {
+		*ret_why = "truncated: it ends inside the ELF header";
+		return ROWS_MALFORMED;
+	}
+	if (h.e_ident[EI_CLASS] != ELFCLASS64) {
+		*ret_why = h.e_ident[EI_CLASS] == ELFCLASS32 ? "a 32-bit ELF file; only 64-bit ones are read" : "of an unknown ELF class";
+		return ROWS_UNSUPPORTED;
+	}
+	if (h.e_ident[EI_DATA] != ELFDATA2LSB) {
+		*ret_why = "a big-endian ELF file; only x86-64 is read";
+		return ROWS_UNSUPPORTED;
+	}
+	if (n < (int64_t)sizeof(h)) {
+		*ret_why = "truncated: it ends inside the ELF header";
+		return ROWS_MALFORMED;
+	}
+	if (h.e_machine != EM_X86_64) {
+		*ret_why = "for another machine; only x86-64 is read";
+		return ROWS_UNSUPPORTED;
+	}
+	if (h.e_phnum && (h.e_phentsize != sizeof(Elf64_Phdr) || !within(h.e_phoff, (uint64_t)h.e_phnum * sizeof(Elf64_Phdr), f->size))) {
+		*ret_why = "truncated or damaged: its program headers lie past its end";
+		return ROWS_MALFORMED;
+	}
+	*ret_sections = false;
+	if (!h.e_shoff)
+		return 0;
+	if (h.e_shentsize != sizeof(Elf64_Shdr) || !within(h.e_shoff, sizeof(zero), f->size)) {
+		f->truncated = true;
+		return 0;
+	}
+	n = elf_pread(fd, &zero, sizeof(zero), h.e_shoff);
+	if (n < 0)
+		return (int)n;
+
+	uint64_t count = h.e_shnum ? h.e_shnum : zero.sh_size;
+
+	if (n < (int64_t)sizeof(zero) || !within(h.e_shoff, count * sizeof(zero), f->size)) {
+		f->truncated = true;
+		return 0;
+	}
+	if (count > MAX_SECTION_HEADERS) {
+		*ret_why = "it claims more sections than any real file has";
+		return ROWS_MALFORMED;
+	}
+	*ret_sections = true;
+	return 0;
+}
+
+/* The file offset of an ELF address, and how far its segment goes on. */
+static bool locate(const struct elf_file *f, uint64_t vaddr, uint64_t *ret_offset, uint64_t *ret_left)
+{
+	for (unsigned i = 0; i < f->loads; i++) {
+		const struct elf_load *l = &f->load[i];
+
+		if (vaddr < l->vaddr || vaddr - l->vaddr >= l->filesz)
+			continue;
+		*ret_offset = l->offset + (vaddr - l->vaddr);
+		*ret_left = l->filesz - (vaddr - l->vaddr);
+		return true;
+	}
+	return false;
+}
+
+static void section_add(struct elf_file *f, const struct elf_section *s)
+{
+	if (f->sections < ELF_MAX_SECTIONS)
+		f->section[f->sections++] = *s;
+}
+
+/* .eh_frame by way of .eh_frame_hdr: for files without section headers. */
+static void read_eh_frame_hdr(int fd, struct elf_file *f, uint64_t vaddr, uint64_t offset)
+{
+	uint8_t bytes[32];
+	int64_t n = elf_pread(fd, bytes, sizeof(bytes), offset);
+	struct cfi_bases bases = { .has_data = true, .data = vaddr };
+	uint64_t at;
+
+	if (n < 4 || bytes[0] != 1)
+		return;
+
+	struct span s = { .data = bytes + 4, .len = (size_t)n - 4 };
+	struct elf_section e = { .eh = true };
+
+	if (cfi_pointer(&s, bytes[1], vaddr + 4, &bases, NULL, &at) != 0)
+		return;
+	e.vaddr = at;
+	if (locate(f, at, &e.offset, &e.size))
+		section_add(f, &e);
+}
+
+static int read_segments(Elf *elf, struct elf_file *f, uint64_t *ret_hdr_vaddr, uint64_t *ret_hdr_offset, const char **ret_why)
+{
+	size_t count;
+
+	if (elf_getphdrnum(elf, &count) != 0) {
+		*ret_why = "damaged: its program headers cannot be read";
+		return ROWS_MALFORMED;
+	}
+	for (size_t i = 0; i < count; i++) {
+		GElf_Phdr p;
+
+		if (!gelf_getphdr(elf, (int)i, &p)) {
+			*ret_why = "damaged: its program headers cannot be read";
+			return ROWS_MALFORMED;
+		}
+		if (p.p_type == PT_INTERP)
+			f->entry_certain = true;
+		if (p.p_type == PT_GNU_EH_FRAME) {
+			*ret_hdr_vaddr = p.p_vaddr;
+			*ret_hdr_offset = p.p_offset;
+		}
+		/* The kernel maps whole pages: address and offset must agree within one. */
+		if (p.p_type != PT_LOAD || !p.p_filesz || ((p.p_vaddr - p.p_offset) & 4095))
+			continue;
+		if (p.p_offset > INT64_MAX || p.p_filesz > INT64_MAX || p.p_vaddr > UINT64_MAX - p.p_filesz) {
+			*ret_why = "damaged: a segment's sizes cannot be right";
+			return ROWS_MALFORMED;
+		}
+		if (f->loads == ELF_MAX_LOADS) {
+			*ret_why = "it has more segments than are read";
+			return ROWS_UNSUPPORTED;
+		}
+		f->load[f->loads++] = (struct elf_load){ .vaddr = p.p_vaddr, .offset = p.p_offset, .filesz = p.p_filesz, .exec = p.p_flags & PF_X };
+	}
+	return 0;
+}
+
+static bool is_name(const char *have, const char *want)
+{
+	return strcmp(have, want) == 0;
+}
+
+/* Names are read one by one, not the whole string table, whose size is anybody's claim. */
+static int read_sections(int fd, Elf *elf, struct elf_file *f)
+{
+	size_t count, strings;
+	GElf_Shdr h, names;
+
+	if (elf_getshdrnum(elf, &count) != 0 || elf_getshdrstrndx(elf, &strings) != 0 || strings == SHN_UNDEF)
+		return 0;
+
+	Elf_Scn *scn = elf_getscn(elf, strings);
+
+	if (!scn || !gelf_getshdr(scn, &names))
+		return 0;
+	for (size_t i = 1; i < count; i++) {
+		char name[16] = "";
+
+		scn = elf_getscn(elf, i);
+		if (!scn || !gelf_getshdr(scn, &h) || h.sh_name >= names.sh_size)
+			continue;
+		/* Cheaply told from what cannot be meant, without a read. */
+		if (h.sh_type != SHT_PROGBITS && h.sh_type != SHT_X86_64_UNWIND && h.sh_type != SHT_NOBITS)
+			continue;
+
+		int64_t n = elf_pread(fd, name, sizeof(name) - 1, names.sh_offset + h.sh_name);
+
+		if (n < 0)
+			return (int)n;
+
+		bool eh = is_name(name, ".eh_frame"), debug = is_name(name, ".debug_frame");
+
+		if (is_name(name, ".text")) {
+			f->bases.has_text = true;
+			f->bases.text = h.sh_addr;
+		} else if (is_name(name, ".got.plt") || (is_name(name, ".got") && !f->bases.has_data)) {
+			f->bases.has_data = true;
+			f->bases.data = h.sh_addr;
+		}
+		if (!eh && !debug)
+			continue;
+		if (h.sh_type == SHT_NOBITS) {
+			f->empty_sections++;
+			continue;
+		}
+		if (!within(h.sh_offset, h.sh_size, f->size)) {
+			f->truncated = true;
+			if (h.sh_offset >= f->size)
+				continue;
+			h.sh_size = f->size - h.sh_offset;
+		}
+
+		struct elf_section s = { .vaddr = h.sh_addr, .offset = h.sh_offset, .size = h.sh_size, .eh = eh, .bounded = true };
+
+		if (h.sh_flags & SHF_COMPRESSED) {
+			Elf64_Chdr c;
+
+			n = elf_pread(fd, &c, sizeof(c), h.sh_offset);
+			if (n < 0)
+				return (int)n;
+			if (h.sh_size < sizeof(c) || n < (int64_t)sizeof(c) || c.ch_type != ELFCOMPRESS_ZLIB) {
+				f->empty_sections++;
+				continue;
+			}
+			s.deflated = true;
+			s.offset += sizeof(c);
+			s.size -= sizeof(c);
+		}
+		section_add(f, &s);
+	}
+	return 0;
+}
+
+int elf_read(int fd, struct elf_file *f, const char **ret_why)
+{
+	uint64_t hdr_vaddr = 0, hdr_offset = 0;
+	bool sections = false, have_eh = false;
+	GElf_Ehdr ehdr;
+	int r;
+
+	*f = (struct elf_file){ 0 };
+	*ret_why = "";
+	r = check_header(fd, f, &sections, ret_why);
+	if (r)
+		return r;
+
+	elf_version(EV_CURRENT);
+
+	Elf *elf = elf_begin(fd, ELF_C_READ, NULL);
+
+	if (!elf || elf_kind(elf) != ELF_K_ELF || !gelf_getehdr(elf, &ehdr)) {
+		*ret_why = "damaged: its ELF header cannot be read";
+		elf_end(elf);
+		return ROWS_MALFORMED;
+	}
+	f->entry = ehdr.e_entry;
+	f->entry_certain = ehdr.e_type == ET_EXEC;
+	r = read_segments(elf, f, &hdr_vaddr, &hdr_offset, ret_why);
+	if (!r && sections)
+		r = read_sections(fd, elf, f);
+	elf_end(elf);
+	if (r)
+		return r;
+
+	for (unsigned i = 0; i < f->sections; i++)
+		have_eh |= f->section[i].eh;
+	if (!have_eh && !f->empty_sections && hdr_vaddr)
+		read_eh_frame_hdr(fd, f, hdr_vaddr, hdr_offset);
+	/* Of a separate debug file the segments are elsewhere, which is as it should be. */
+	for (unsigned i = 0; i < f->loads && !f->empty_sections; i++)
+		f->truncated |= f->load[i].exec && !within(f->load[i].offset, f->load[i].filesz, f->size);
+	return 0;
+}

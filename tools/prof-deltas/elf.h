@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What of an ELF file bears on unwinding: executable segments, entry point, and where call frame information lies. Read with libelf over a descriptor
+ * by pread, never by mmap (a file that shrinks would be SIGBUS); every size is held against the file's.
+ *
+ * Sources: the generic ABI (gabi), chapters 4 and 5; the psABI for x86-64; Linux Standard Base 5.0 (.eh_frame_hdr).
+ */
+#ifndef PROF_DELTAS_ELF_H
+#define PROF_DELTAS_ELF_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "tools/prof-deltas/cfi.h"
+
+#define ELF_MAX_SECTIONS 4	/* of call frame information */
+#define ELF_MAX_LOADS 128
+
+struct elf_section {
+	uint64_t vaddr, offset, size;
+	bool eh;		/* .eh_frame, else .debug_frame */
+	bool bounded;		/* size is the section's own; else it may end sooner, at a zero length */
+	bool deflated;		/* size bytes of zlib's format, after the compression header */
+};
+struct elf_load {
+	uint64_t vaddr, offset, filesz;
+	bool exec;
+};
+struct elf_file {
+	uint64_t size;			/* of the file */
+	uint64_t entry;			/* ELF address; 0: none */
+	bool entry_certain;		/* an executable's, or of what has an interpreter; else the code there must look like one */
+	bool truncated;			/* a segment or section table that matters ends past the file's end */
+	struct elf_load load[ELF_MAX_LOADS];
+	unsigned loads;
+	struct elf_section section[ELF_MAX_SECTIONS];
+	unsigned sections;
+	unsigned empty_sections;	/* of call frame information, without bytes: in a separate debug file */
+	struct cfi_bases bases;
+};
+
+/* Looks at fd (borrowed, its position is not moved). 0; ROWS_NOT_ELF; ROWS_UNSUPPORTED (class, byte order, machine, or more segments than the ceiling); ROWS_MALFORMED; -errno of
+ * reading; -ENOMEM. *ret_why, static text, says more for a verdict. */
+int elf_read(int fd, struct elf_file *ret, const char **ret_why);
+
+/* pread until n bytes are there or the file ends. The number of bytes, or -errno. */
+int64_t elf_pread(int fd, void *into, uint64_t n, uint64_t offset);
+
+#endif

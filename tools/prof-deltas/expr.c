@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <dwarf.h>
+#include "bpf/unwind.h"
+#include "tools/prof-deltas/expr.h"
+
+#define DEPTH 8
+#define RIP 16
+
+/* breg7 8; breg16 0; lit15; and; lit<threshold>; ge; lit3; shl; plus. The threshold differs between kinds of PLT. */
+static bool plt_parse(struct span s, struct expr *ret)
+{
+	static const uint8_t head[] = { DW_OP_breg7, 8, DW_OP_breg16, 0, DW_OP_lit15, DW_OP_and };
+	static const uint8_t tail[] = { DW_OP_ge, DW_OP_lit3, DW_OP_shl, DW_OP_plus };
+
+	if (s.len != sizeof(head) + 1 + sizeof(tail) || memcmp(s.data, head, sizeof(head)) != 0 ||
+	    memcmp(s.data + sizeof(head) + 1, tail, sizeof(tail)) != 0)
+		return false;
+
+	uint8_t threshold = s.data[sizeof(head)];
+
+	if (threshold < DW_OP_lit0 || threshold > DW_OP_lit15)
+		return false;
+	*ret = (struct expr){ .kind = EXPR_PLT, .off = threshold - DW_OP_lit0 };
+	return true;
+}
+
+static bool add_const(struct expr *e, int64_t value)
+{
+	int32_t *field = e->kind == EXPR_DEREF ? &e->add : &e->off;
+	int64_t sum;
+
+	if (__builtin_add_overflow((int64_t)*field, value, &sum) || sum < INT32_MIN || sum > INT32_MAX)
+		return false;
+	*field = (int32_t)sum;
+	return true;
+}
+
+/* a + b, or a - b. */
+static bool combine(struct expr *a, const struct expr *b, bool minus)
+{
+	if (b->kind == EXPR_CONST)
+		return add_const(a, minus ? -(int64_t)b->off : b->off);
+	if (a->kind == EXPR_CONST && !minus) {
+		int32_t value = a->off;
+
+		*a = *b;
+		return add_const(a, value);
+	}
+	return false;
+}
+
+static bool read_signed(struct span *s, size_t n, int64_t *ret)
+{
+	uint64_t raw = 0;
+
+	if (!span_read(s, &raw, n))
+		return false;
+	*ret = n == 8 ? (int64_t)raw : (int64_t)(raw << (64 - 8 * n)) >> (64 - 8 * n);
+	return true;
+}
+
+static bool read_unsigned(struct span *s, size_t n, int64_t *ret)
+{
+	uint64_t raw = 0;
+
+	if (!span_read(s, &raw, n))
+		return false;
+	*ret = (int64_t)raw;
+	return true;
+}
+
+/* A constant or an offset, of whichever form op has. False when cut short. */
+static bool read_operand(struct span *s, uint8_t op, int64_t *ret)
+{
+	uint64_t u;
+
+	switch (op) {
+	case DW_OP_const1u:
+		return read_unsigned(s, 1, ret);
+	case DW_OP_const2u:
+		return read_unsigned(s, 2, ret);
+	case DW_OP_const4u:
+		return read_unsigned(s, 4, ret);
+	case DW_OP_const8u:
+		return read_unsigned(s, 8, ret);
+	case DW_OP_const1s:
+		return read_signed(s, 1, ret);
+	case DW_OP_const2s:
+		return read_signed(s, 2, ret);
+	case DW_OP_const4s:
+		return read_signed(s, 4, ret);
+	case DW_OP_const8s:
+		return read_signed(s, 8, ret);
+	case DW_OP_constu:
+	case DW_OP_plus_uconst:
+		if (!expr_uleb(s, &u))
+			return false;
+		*ret = u > INT64_MAX ? INT64_MAX : (int64_t)u;
+		return true;
+	default:
+		return expr_sleb(s, ret);
+	}
+}
+
+int expr_parse(struct span s, struct expr *ret)
+{
+	struct expr stack[DEPTH];
+	unsigned n = 0;
+
+	if (plt_parse(s, ret))
+		return 0;
+	while (s.len) {
+		uint8_t op = *s.data;
+		struct expr push = { .kind = EXPR_CONST };
+		int64_t value = 0;
+		uint64_t reg = UNWIND_REG_MAX;
+
+		s.data++;
+		s.len--;
+		if (op >= DW_OP_lit0 && op <= DW_OP_lit31) {
+			push.off = op - DW_OP_lit0;
+		} else if (op >= DW_OP_breg0 && op <= DW_OP_breg31) {
+			reg = op - DW_OP_breg0;
+			if (!read_operand(&s, op, &value))
+				return EXPR_MALFORMED;
+			if (reg >= UNWIND_REG_MAX)
+				return EXPR_UNSUPPORTED;
+			push = (struct expr){ .kind = EXPR_REG, .reg = (uint8_t)reg };
+		} else {
+			switch (op) {
+			case DW_OP_bregx:
+				if (!expr_uleb(&s, &reg) || !read_operand(&s, op, &value))
+					return EXPR_MALFORMED;
+				if (reg >= UNWIND_REG_MAX)
+					return EXPR_UNSUPPORTED;
+				push = (struct expr){ .kind = EXPR_REG, .reg = (uint8_t)reg };
+				break;
+			case DW_OP_const1u:
+			case DW_OP_const1s:
+			case DW_OP_const2u:
+			case DW_OP_const2s:
+			case DW_OP_const4u:
+			case DW_OP_const4s:
+			case DW_OP_const8u:
+			case DW_OP_const8s:
+			case DW_OP_constu:
+			case DW_OP_consts:
+				if (!read_operand(&s, op, &value))
+					return EXPR_MALFORMED;
+				break;
+			case DW_OP_plus_uconst:
+				if (!read_operand(&s, op, &value) || !n)
+					return EXPR_MALFORMED;
+				if (!add_const(&stack[n - 1], value))
+					return EXPR_UNSUPPORTED;
+				continue;
+			case DW_OP_plus:
+			case DW_OP_minus:
+				if (n < 2)
+					return EXPR_MALFORMED;
+				n--;
+				if (!combine(&stack[n - 1], &stack[n], op == DW_OP_minus))
+					return EXPR_UNSUPPORTED;
+				continue;
+			case DW_OP_deref:
+				if (!n)
+					return EXPR_MALFORMED;
+				if (stack[n - 1].kind != EXPR_REG)
+					return EXPR_UNSUPPORTED;
+				stack[n - 1].kind = EXPR_DEREF;
+				continue;
+			case DW_OP_nop:
+				continue;
+			default:
+				return EXPR_UNSUPPORTED;
+			}
+		}
+		if (n == DEPTH || !add_const(&push, value))
+			return EXPR_UNSUPPORTED;
+		stack[n++] = push;
+	}
+	if (!n)
+		return EXPR_MALFORMED;
+	if (stack[n - 1].kind == EXPR_CONST)
+		return EXPR_UNSUPPORTED;
+	*ret = stack[n - 1];
+	return 0;
+}

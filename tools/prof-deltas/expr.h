@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * DWARF expressions of call frame information, as far as a rule can hold what they say: evaluated not over values but over the two forms
+ * that rules have, so that any way to write them is understood.
+ *
+ * Source: DWARF 5, sections 2.5 and 6.4.2. Pure; reads no further than the span, and takes each byte once.
+ */
+#ifndef PROF_DELTAS_EXPR_H
+#define PROF_DELTAS_EXPR_H
+
+#include <stdint.h>
+#include "common/span.h"
+
+enum expr_kind {
+	EXPR_CONST,	/* off */
+	EXPR_REG,	/* reg + off */
+	EXPR_DEREF,	/* *(reg + off) + add */
+	EXPR_PLT,	/* rsp + 8 + ((rip & 15) >= off ? 8 : 0): what linkers write for lazy PLT slots */
+};
+struct expr {
+	uint8_t kind, reg;
+	int32_t off, add;	/* bytes */
+};
+
+enum expr_verdict {
+	EXPR_UNSUPPORTED = 1,	/* well-formed as far as read, but of no form above */
+	EXPR_MALFORMED = 2,	/* cut short, or it takes from an empty stack */
+};
+/* 0 with *ret set, or enum expr_verdict. A register is at most UNWIND_REG_MAX - 1 in EXPR_REG and EXPR_DEREF. */
+int expr_parse(struct span bytes, struct expr *ret);
+
+/* LEB128 (DWARF 5, 7.6), also for cfi.c: false when cut short. Bits past the 64th are read over; past the 140th nothing is. */
+static inline bool expr_uleb(struct span *s, uint64_t *ret)
+{
+	uint64_t value = 0;
+	unsigned shift = 0;
+
+	for (size_t i = 0; i < s->len; i++) {
+		uint8_t byte = s->data[i];
+
+		if (shift < 64)
+			value |= (uint64_t)(byte & 0x7f) << shift;
+		shift += 7;
+		if (!(byte & 0x80)) {
+			s->data += i + 1;
+			s->len -= i + 1;
+			*ret = value;
+			return true;
+		}
+		if (shift > 140)
+			return false;
+	}
+	return false;
+}
+
+static inline bool expr_sleb(struct span *s, int64_t *ret)
+{
+	uint64_t value = 0;
+	unsigned shift = 0;
+
+	for (size_t i = 0; i < s->len; i++) {
+		uint8_t byte = s->data[i];
+
+		if (shift < 64)
+			value |= (uint64_t)(byte & 0x7f) << shift;
+		shift += 7;
+		if (!(byte & 0x80)) {
+			if ((byte & 0x40) && shift < 64)
+				value |= ~(uint64_t)0 << shift;
+			s->data += i + 1;
+			s->len -= i + 1;
+			*ret = (int64_t)value;
+			return true;
+		}
+		if (shift > 140)
+			return false;
+	}
+	return false;
+}
+
+#endif

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+/* prof-deltas: the extractor of unwind rows. By hand it prints those of files; in the deployment it serves prof-bpf. */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <malloc.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+#include "common/clock.h"
+#include "common/deploy.h"
+#include "common/log.h"
+#include "tools/prof-deltas/extract.h"
+#include "tools/prof-deltas/print.h"
+#include "tools/prof-deltas/serve.h"
+
+#define DIAL_MS 10000
+#define MAX_MEMORY (1ull << 30)
+#define MAX_FILES 256
+
+static const char usage[] =
+	"Usage: prof-deltas [--stats] FILE...\n"
+	"Print the unwind rows of ELF files: address, CFA, caller's RBP, return address.\n"
+	"\n"
+	"  -s, --stats    print figures instead of rows: per file, and in all\n"
+	"  -v, --verbose  say more\n"
+	"  -h, --help     print this\n"
+	"      --version  print the version\n"
+	"\n"
+	"In a deployment (see prof-deltas(1)):\n"
+	"  --run-dir DIR --ids GID:B:D:S:E --status-fd N --life-fd N\n";
+
+/* --- by hand --- */
+
+struct totals {
+	struct print_stats stats;
+	struct rows_rules rules;	/* of all files */
+};
+
+/* *ret_name is to be freed; NULL without memory. */
+static char *printable(const char *name)
+{
+	struct buf b = BUF_INIT(64 << 10);
+
+	if (log_escape(&b, str_from(name), 4096) < 0 || buf_append(&b, "", 1) < 0) {
+		buf_done(&b);
+		return NULL;
+	}
+	return (char *)b.data;
+}
+
+static int add_stats(struct totals *t, const struct rows *rows, uint64_t time_ns, struct print_stats *ret)
+{
+	*ret = (struct print_stats){
+		.rows = rows->count, .rules = rows->rules.n, .fdes = rows->fdes, .cies = rows->cies, .time_ns = time_ns,
+		.memory = rows->peak_bytes + rows->rules.cap * sizeof(*rows->rules.rule) + rows->rules.slots * sizeof(*rows->rules.slot),
+	};
+	memcpy(ret->skipped, rows->skipped, sizeof(ret->skipped));
+	t->stats.files++;
+	t->stats.rows += ret->rows;
+	t->stats.fdes += ret->fdes;
+	t->stats.cies += ret->cies;
+	t->stats.time_ns += time_ns;
+	for (unsigned i = 0; i < ROWS_SKIP_COUNT; i++)
+		t->stats.skipped[i] += ret->skipped[i];
+	for (uint32_t i = 0; i < rows->rules.n; i++) {
+		uint16_t number;
+		int r = rows_rules_put(&t->rules, &rows->rules.rule[i], &number);
+
+		if (r < 0)
+			return r;
+		if (r > 0)
+			break;
+	}
+	t->stats.rules = t->rules.n;
+	return 0;
+}
+
+/* 0, or -1 when there is something to complain of, which was said. */
+static int one_file(const char *path, const char *name, bool stats, struct totals *t)
+{
+	struct extract e = { .why = "" };
+	uint64_t start = clock_mono_ns();
+	struct rows rows;
+	/* Not to be held up by a FIFO. */
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK), r;
+
+	if (fd < 0) {
+		log_error("cannot open %s: %s; name a readable ELF file", path, strerror(errno));
+		return -1;
+	}
+	rows_init(&rows);
+	r = extract_rows(fd, &rows, &e);
+	close(fd);
+	if (r < 0) {
+		log_error("cannot read %s: %s", path, strerror(-r));
+	} else if (r == ROWS_NONE || (r == 0 && !rows.count && !e.truncated)) {
+		/* A sound file may have none. */
+		printf("# %s: no rows: %s\n", name, e.why);
+		r = 0;
+	} else if (r > 0) {
+		log_error("%s: %s%s", path, e.why, r == ROWS_NOT_ELF ? "; name an ELF file" : "");
+	} else {
+		struct print_stats s;
+
+		if (stats) {
+			r = add_stats(t, &rows, clock_mono_ns() - start, &s);
+			if (!r)
+				print_stats(stdout, name, &s);
+		} else {
+			printf("# %s: %llu rows, %u rules\n", name, (unsigned long long)rows.count, rows.rules.n);
+			r = print_rows(stdout, &rows);
+		}
+		if (r < 0 && !ferror(stdout))
+			log_error("%s: %s", path, strerror(-r));
+		if (!r && e.truncated) {
+			log_error("%s: truncated: its headers name bytes past its end; these are the rows of what is there; use a whole copy", path);
+			r = -1;
+		}
+	}
+	rows_done(&rows);
+	return r ? -1 : 0;
+}
+
+static int by_hand(char **paths, int n, bool stats)
+{
+	struct totals t = { 0 };
+	int status = 0;
+
+	for (int i = 0; i < n && !ferror(stdout); i++) {
+		char *name = printable(paths[i]);
+
+		if (!name || one_file(paths[i], name, stats, &t) < 0)
+			status = 1;
+		free(name);
+	}
+	if (stats) {
+		struct rusage usage_now;
+
+		getrusage(RUSAGE_SELF, &usage_now);
+		t.stats.memory = (uint64_t)usage_now.ru_maxrss * 1024;
+		print_stats(stdout, "total", &t.stats);
+	}
+	rows_rules_done(&t.rules);
+	if (fflush(stdout) != 0 || ferror(stdout)) {
+		log_error("cannot write to standard output: %s", strerror(errno));
+		status = 1;
+	}
+	return status;
+}
+
+/* --- serving --- */
+
+static int serving(const struct deploy *d)
+{
+	struct sandbox box = { .caps = SANDBOX_NO_CAPS, .max_files = MAX_FILES, .max_memory = MAX_MEMORY };
+	struct status st = { 0 };
+	struct bus *bus = NULL;
+	struct fdlane *lane = NULL;
+	int r;
+
+	/* Each arena of a thread reserves address space that counts towards the limit; nng starts a dozen threads. */
+	mallopt(M_ARENA_MAX, 2);
+	signal(SIGPIPE, SIG_IGN);
+	if (deploy_enter(d, DEPLOY_DELTAS, &box) < 0) {
+		deploy_status(d, &st, STATUS_FAILED);
+		return 1;
+	}
+	r = bus_dial(BUS_ROWS, d->run_dir, d->uid[DEPLOY_BPF], DIAL_MS, &bus);
+	if (!r)
+		r = fdlane_dial(BUS_ROWS, d->run_dir, d->uid[DEPLOY_BPF], DIAL_MS, &lane);
+	if (r < 0) {
+		log_error("cannot reach prof-bpf below %s: %s; is it running?", d->run_dir, strerror(-r));
+	} else {
+		deploy_status(d, &st, STATUS_READY);
+		r = serve(bus, lane, d->life_fd);
+		if (r == SERVE_SCHEMA)
+			log_error("prof-bpf speaks another schema; install tools of one version");
+		else if (r == SERVE_MALFORMED)
+			log_error("prof-bpf sent what is no message of ours; install tools of one version");
+		else if (r < 0)
+			log_error("serving prof-bpf ended: %s", strerror(-r));
+	}
+	fdlane_free(lane);
+	bus_free(bus);
+	deploy_status(d, &st, r ? STATUS_FAILED : STATUS_DONE);
+	return r ? 1 : 0;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "stats", no_argument, NULL, 's' }, { "verbose", no_argument, NULL, 'v' }, { "help", no_argument, NULL, 'h' },
+		{ "version", no_argument, NULL, 'V' }, DEPLOY_OPTIONS, { 0 }
+	};
+	enum log_level level = LOG_WARNING;
+	bool stats = false;
+	struct deploy d;
+	int c;
+
+	log_init("prof-deltas", level);
+	deploy_init(&d);
+	while ((c = getopt_long(argc, argv, "svh", options, NULL)) != -1) {
+		switch (c) {
+		case 's':
+			stats = true;
+			break;
+		case 'v':
+			level = level < LOG_DEBUG ? level + 1 : level;
+			log_init("prof-deltas", level);
+			break;
+		case 'h':
+			fputs(usage, stdout);
+			return 0;
+		case 'V':
+			puts("prof-deltas " PROFPIPE_VERSION);
+			return 0;
+		case '?':
+			fputs("Try prof-deltas --help.\n", stderr);
+			return 2;
+		default:
+			if (deploy_option(&d, c, optarg) < 0)
+				return 2;
+			break;
+		}
+	}
+	if (d.run_dir) {
+		if (optind < argc) {
+			log_error("FILE and --run-dir exclude each other; see --help");
+			return 2;
+		}
+		return serving(&d);
+	}
+	if (optind == argc) {
+		log_error("no FILE given; see --help");
+		return 2;
+	}
+	return by_hand(argv + optind, argc - optind, stats);
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include "tools/prof-deltas/print.h"
+
+static const char *const reg_names[UNWIND_REG_MAX] = {
+	"rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15",
+};
+
+static const char *reg_name(unsigned reg)
+{
+	return reg < UNWIND_REG_MAX ? reg_names[reg] : "?";
+}
+
+void print_rule(const struct unwind_rule *rule, char ret[PRINT_RULE_SIZE])
+{
+	char cfa[48], rbp[32], ra[32];
+
+	switch (rule->cfa) {
+	case UNWIND_CFA_REG:
+		snprintf(cfa, sizeof(cfa), "%s%+" PRId32, reg_name(rule->cfa_reg), rule->cfa_off);
+		break;
+	case UNWIND_CFA_DEREF:
+		snprintf(cfa, sizeof(cfa), "*(%s%+" PRId32 ")%+" PRId32, reg_name(rule->cfa_reg), rule->cfa_off, rule->cfa_add);
+		break;
+	case UNWIND_CFA_PLT:
+		snprintf(cfa, sizeof(cfa), "plt");
+		break;
+	default:
+		snprintf(ret, PRINT_RULE_SIZE, "end undefined undefined");
+		return;
+	}
+	switch (rule->rbp) {
+	case UNWIND_RBP_CFA:
+		snprintf(rbp, sizeof(rbp), "cfa%+" PRId32, rule->rbp_off);
+		break;
+	case UNWIND_RBP_DEREF_REG:
+		snprintf(rbp, sizeof(rbp), "%s%+" PRId32, reg_name(rule->rbp_reg), rule->rbp_off);
+		break;
+	case UNWIND_RBP_UNDEFINED:
+		snprintf(rbp, sizeof(rbp), "undefined");
+		break;
+	default:
+		snprintf(rbp, sizeof(rbp), "same");
+		break;
+	}
+	switch (rule->ra) {
+	case UNWIND_RA_UNDEFINED:
+		snprintf(ra, sizeof(ra), "undefined");
+		break;
+	case UNWIND_RA_REG:
+		snprintf(ra, sizeof(ra), "%s", reg_name(rule->ra_reg));
+		break;
+	case UNWIND_RA_CFA_OFF:
+		snprintf(ra, sizeof(ra), "cfa%+" PRId32, rule->cfa_add);
+		break;
+	default:
+		/* A signal frame's is the interrupted pc, in the kernel's ucontext. */
+		snprintf(ra, sizeof(ra), "%s", rule->flags & UNWIND_SIGNAL_FRAME ? "rsp+168" : "cfa-8");
+		break;
+	}
+	snprintf(ret, PRINT_RULE_SIZE, "%s %s %s%s", cfa, rbp, ra, rule->flags & UNWIND_SIGNAL_FRAME ? " signal" : "");
+}
+
+int print_rows(FILE *out, const struct rows *r)
+{
+	/* Rules are few and rows many. */
+	char (*text)[PRINT_RULE_SIZE] = malloc((size_t)r->rules.n * sizeof(*text));
+	struct rows_cursor c;
+	struct unwind_row_wire row;
+
+	if (!text && r->rules.n)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < r->rules.n; i++)
+		print_rule(&r->rules.rule[i], text[i]);
+	rows_cursor_init(&c, r);
+	while (rows_next(&c, &row))
+		fprintf(out, "0x%" PRIx64 " %s\n", rows_address(r, row.offset), text[row.rule]);
+	free(text);
+	return ferror(out) ? -EIO : 0;
+}
+
+void print_stats(FILE *out, const char *name, const struct print_stats *s)
+{
+	uint64_t skipped = 0;
+
+	for (unsigned i = 0; i < ROWS_SKIP_COUNT; i++)
+		skipped += s->skipped[i];
+	fprintf(out, "%s:", name);
+	if (s->files)
+		fprintf(out, " files=%" PRIu64, s->files);
+	fprintf(out, " rows=%" PRIu64 " rules=%" PRIu64 " bytes=%" PRIu64 " fdes=%" PRIu64 " cies=%" PRIu64, s->rows, s->rules,
+		s->rows * 4 + s->rules * sizeof(struct unwind_rule), s->fdes, s->cies);
+	fprintf(out, " time_us=%" PRIu64 " memory_kib=%" PRIu64 " skipped=%" PRIu64, s->time_ns / 1000, s->memory / 1024, skipped);
+	for (unsigned i = 0; i < ROWS_SKIP_COUNT; i++) {
+		if (s->skipped[i])
+			fprintf(out, " %s=%" PRIu64, rows_skip_word(i), s->skipped[i]);
+	}
+	fputc('\n', out);
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rows and their figures as text, in the form that docs/prof-deltas.1 describes. */
+#ifndef PROF_DELTAS_PRINT_H
+#define PROF_DELTAS_PRINT_H
+
+#include <stdio.h>
+#include "tools/prof-deltas/rows.h"
+
+#define PRINT_RULE_SIZE 128
+/* The columns of a rule after the address, NUL-terminated. */
+void print_rule(const struct unwind_rule *rule, char ret[PRINT_RULE_SIZE]);
+/* One line a row, addresses as ELF addresses. 0, -ENOMEM, or -errno of writing. */
+int print_rows(FILE *out, const struct rows *r);
+
+/* What --stats shows of a file, and of all of them. */
+struct print_stats {
+	uint64_t files, rows, rules, fdes, cies;
+	uint64_t time_ns, memory;	/* memory in bytes, at its peak */
+	uint64_t skipped[ROWS_SKIP_COUNT];
+};
+/* One line: `NAME: rows=… rules=… …`. */
+void print_stats(FILE *out, const char *name, const struct print_stats *s);
+
+#endif

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Rows: what a file's call frame information comes down to. From a file offset on, until the next row, one rule (bpf/unwind.h) holds.
+ *
+ * While they are collected rows stay with the function (FDE) that gave them, four bytes each, in the order of the section. `rows_finish` sorts the functions and
+ * settles overlaps; a cursor then walks them as one rising sequence, with equal neighbours merged and an `end` row after each function
+ * that is not followed by another. No second copy is made.
+ *
+ * Of two functions that overlap, the one that starts lower keeps the common part; of two with the same start, the first one in the section.
+ * What is added between `rows_fill` and the next `rows_finish` counts only where nothing was before.
+ *
+ * All offsets are file offsets relative to `base`, in bytes. Pure: no I/O, no log.
+ */
+#ifndef PROF_DELTAS_ROWS_H
+#define PROF_DELTAS_ROWS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "bpf/unwind.h"
+#include "common/msg.h"
+
+#define ROWS_MAX_SEGMENTS 64
+#define ROWS_PADDING 15			/* bytes between two functions that count as padding, not as a gap */
+#define ROWS_MAX_BYTES (512u << 20)	/* ceiling on the memory of one file's rows */
+#define ROWS_RULE_GAP 0			/* the number of the `end` rule for gaps, in every set */
+
+/* What was passed over and why: counted, never silent. The word is what --stats prints. */
+#define ROWS_SKIPS(X) \
+	X(ENTRY, "entry-malformed")		/* the length or head of a CIE or FDE cannot be right */ \
+	X(ENTRY_LONG, "entry-too-long")		/* over the ceiling of one entry */ \
+	X(CIE, "cie-malformed") \
+	X(CIE_VERSION, "cie-version") \
+	X(CIE_AUGMENTATION, "cie-augmentation") \
+	X(CIE_LIMIT, "cie-limit")		/* over the ceiling of CIEs kept */ \
+	X(NO_CIE, "fde-without-cie")		/* its CIE is not there or was not usable */ \
+	X(ENCODING, "pointer-encoding")		/* indirect, or relative to what is not known */ \
+	X(DISCARDED, "fde-discarded")		/* of a function the linker dropped: begins at 0 or covers nothing */ \
+	X(OUTSIDE, "outside-text")		/* an FDE outside every executable segment */ \
+	X(OVERLAP, "overlap")			/* an FDE that others cover whole */ \
+	X(COVERED, "covered")			/* of .debug_frame, where .eh_frame speaks already */ \
+	X(OPCODE, "opcode")			/* unknown instruction: the rest of the FDE has no rule */ \
+	X(INSTRUCTIONS, "instructions")		/* cut short or senseless: likewise */ \
+	X(CFA_EXPRESSION, "cfa-expression")	/* rows whose CFA cannot be expressed: `end` */ \
+	X(CFA_REGISTER, "cfa-register") \
+	X(RA_RULE, "ra-rule")			/* likewise for the return address */ \
+	X(RBP_RULE, "rbp-rule")			/* likewise for RBP: `undefined` */ \
+	X(SIGNAL_LAYOUT, "signal-layout")	/* a signal frame that is not the kernel's: an ordinary frame */ \
+	X(RULE_LIMIT, "rule-limit")		/* over the ceiling of distinct rules: `end` */ \
+	X(SECTION, "section")			/* a section that holds no bytes, or cannot be inflated */
+
+enum rows_skip {
+#define X(name, word) ROWS_SKIP_##name,
+	ROWS_SKIPS(X)
+#undef X
+	ROWS_SKIP_COUNT
+};
+const char *rows_skip_word(enum rows_skip skip);
+
+/* A set of distinct rules, numbered from 0 in the order they came; rule 0 is the gap. Zero-initialised is empty. */
+struct rows_rules {
+	struct unwind_rule *rule;
+	uint16_t *slot;		/* open hash of numbers, 0xffff where free */
+	uint32_t n, cap, slots;
+};
+#define ROWS_MAX_RULES (UNWIND_MAX_RULES - 1)
+/* The number of a rule, given on first sight. 0, ROWS_TOO_LARGE (the set is full), -ENOMEM. */
+int rows_rules_put(struct rows_rules *s, const struct unwind_rule *rule, uint16_t *ret);
+void rows_rules_done(struct rows_rules *s);
+
+/* An executable segment, as far as the file fills it. */
+struct rows_segment {
+	uint64_t vaddr, offset, size;	/* offset from the file's start, not from base */
+};
+
+struct rows_cell {
+	uint16_t advance;	/* bytes since the cell before; 0 for the first of a function */
+	uint16_t rule;
+};
+
+struct rows_function {
+	uint32_t start, end;	/* relative to base */
+	uint32_t first, n;	/* its cells */
+};
+
+struct rows {
+	uint64_t base, span;	/* the file offsets spoken of: [base, base + span) */
+	uint64_t count;		/* rows the cursor will give; set by rows_finish */
+	struct rows_rules rules;
+	uint64_t skipped[ROWS_SKIP_COUNT];
+	uint64_t cies, fdes;	/* seen */
+	uint64_t peak_bytes;	/* of memory held for the rows */
+
+	struct rows_segment segment[ROWS_MAX_SEGMENTS];
+	unsigned segments, last_segment;
+
+	struct rows_cell *cell;
+	size_t cells, cell_cap;
+	struct rows_function *function;
+	size_t functions, function_cap;
+	size_t settled;		/* functions before this one are sorted and do not overlap */
+	uint32_t at;		/* of the newest cell of the open function */
+	bool filling;
+};
+
+void rows_init(struct rows *r);
+void rows_done(struct rows *r);
+/* Adds an executable segment; all before the first function. rows_layout then fixes base and span. 0, ROWS_UNSUPPORTED (too many). */
+int rows_segment_add(struct rows *r, uint64_t vaddr, uint64_t offset, uint64_t size);
+/* 0, ROWS_NONE (no executable segment), ROWS_TOO_LARGE (UNWIND_MAX_SPAN). */
+int rows_layout(struct rows *r);
+/* Where an ELF address lies: the offset relative to base, and how many bytes its segment goes on. False outside. */
+bool rows_locate(struct rows *r, uint64_t vaddr, uint32_t *ret_at, uint64_t *ret_left);
+/* The way back, for print: the ELF address of an offset relative to base (its end counts as inside a segment). */
+uint64_t rows_address(const struct rows *r, uint32_t at);
+
+/* Begins a function over [start, end). 0; ROWS_NONE: nothing of it is wanted (counted), leave it out; ROWS_TOO_LARGE; -ENOMEM. */
+int rows_open(struct rows *r, uint32_t start, uint32_t end);
+/* From `at` on `rule` holds; at never falls within a function, and lies inside it. 0, ROWS_TOO_LARGE, -ENOMEM. */
+int rows_add(struct rows *r, uint32_t at, uint16_t rule);
+void rows_close(struct rows *r);
+/* From here on, only what is not covered counts. After rows_finish. */
+void rows_fill(struct rows *r);
+/* Sorts, settles overlaps, counts. 0, ROWS_TOO_LARGE (UNWIND_MAX_ROWS), -ENOMEM. */
+int rows_finish(struct rows *r);
+
+struct rows_cursor {
+	const struct rows *rows;	/* borrowed, finished */
+	size_t function;
+	uint32_t cell, at;
+	uint32_t rule;			/* of the row given last; UINT32_MAX before the first */
+	bool in_function;
+};
+void rows_cursor_init(struct rows_cursor *c, const struct rows *r);
+/* The next row. False at the end. */
+bool rows_next(struct rows_cursor *c, struct unwind_row_wire *ret);
+
+#endif
