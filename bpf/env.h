@@ -73,13 +73,7 @@ ENV_INLINE const struct unwind_rule *env_rule(__u32 number)
 
 #include <stdbool.h>
 #include <stddef.h>
-
-typedef uint64_t __u64;
-typedef uint32_t __u32;
-typedef uint16_t __u16;
-typedef uint8_t __u8;
-typedef int32_t __s32;
-typedef int64_t __s64;
+#include <linux/types.h>
 
 #define ENV_FUNCTION static inline
 #define ENV_INLINE static inline
@@ -91,7 +85,7 @@ struct env {
 	const struct slab *const *slabs;
 	uint32_t slab_count;
 	const struct file_entry *files;	/* TABLES_MAX_FILES of them */
-	const struct unwind_rule *rules; /* TABLES_MAX_RULES of them */
+	const void *rules;		/* TABLES_MAX_RULES of them, RULE_STRIDE bytes apart */
 };
 extern const struct env *env_current;
 
@@ -114,7 +108,8 @@ ENV_INLINE const struct file_entry *env_file(__u32 slot)
 
 ENV_INLINE const struct unwind_rule *env_rule(__u32 number)
 {
-	return number < TABLES_MAX_RULES ? &env_current->rules[number] : NULL;
+	return number < TABLES_MAX_RULES ? (const struct unwind_rule *)((const char *)env_current->rules + number * RULE_STRIDE)
+					 : NULL;
 }
 
 #endif

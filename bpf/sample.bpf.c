@@ -72,13 +72,17 @@ static __always_inline void count(__u32 which, __u64 n)
 		*c += n;
 }
 
+/* When a process started, as /proc/PID/stat shows it: cut to clock ticks, since user space knows it no better. */
 static __always_inline __u64 start_time(struct task_struct *task)
 {
 	struct task_struct *leader = BPF_CORE_READ(task, group_leader);
+	__u64 t;
 
 	if (bpf_core_field_exists(leader->start_boottime))
-		return BPF_CORE_READ(leader, start_boottime);
-	return BPF_CORE_READ((struct task_struct___before_5_5 *)leader, real_start_time);
+		t = BPF_CORE_READ(leader, start_boottime);
+	else
+		t = BPF_CORE_READ((struct task_struct___before_5_5 *)leader, real_start_time);
+	return t - t % START_TICK_NS;
 }
 
 static __always_inline struct walk *scratch(void)

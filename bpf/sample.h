@@ -18,6 +18,8 @@ typedef __u16 __sample_u16;
 #define SAMPLE_MAX_USER 2048	/* frames of the user part */
 #define SAMPLE_MAX_KERNEL 127	/* frames of the kernel part (PERF_MAX_STACK_DEPTH) */
 
+#define START_TICK_NS 10000000ull	/* USER_HZ is 100: start times are cut to this */
+
 enum sample_flags {
 	SAMPLE_KERNEL_THREAD = 1,	/* no user part exists */
 	SAMPLE_IN_KERNEL = 2,		/* taken in kernel mode */
@@ -33,7 +35,7 @@ enum sample_flags {
 
 struct sample {
 	__sample_u64 time_ns;	/* CLOCK_MONOTONIC */
-	__sample_u64 start_ns;	/* CLOCK_BOOTTIME start of the thread group's leader */
+	__sample_u64 start_ns;	/* CLOCK_BOOTTIME start of the thread group's leader, cut to START_TICK_NS */
 	__sample_u64 value;	/* what the sample stands for, in the event's unit */
 	__sample_u32 pid;	/* thread group */
 	__sample_u32 tid;

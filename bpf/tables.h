@@ -23,6 +23,7 @@
 #define TABLES_MAX_FILES (1u << 14)	/* slots; fits SAMPLE_FRAME_SLOT_MASK */
 #define TABLES_MAX_PROCESSES (1u << 14)
 #define TABLES_MAX_RULES (1u << 14)	/* distinct rules of all files */
+#define RULE_STRIDE 24			/* an array map's elements lie 8-byte aligned */
 #define RULE_GAP 0			/* the rule number of "no FDE covers this", always there */
 
 struct slab {
@@ -60,7 +61,7 @@ struct map_entry {
 #define PROCESS_SELECTED 1	/* to be sampled */
 
 struct process_entry {
-	UW_U64 start_ns;	/* CLOCK_BOOTTIME start of the group leader: a pid alone may be another by now */
+	UW_U64 start_ns;	/* as in struct sample: a pid alone may be another process by now */
 	UW_U32 maps;		/* position of map_entry[0] */
 	UW_U32 map_count;
 	UW_U32 generation;	/* of these mappings; 0: none known */
@@ -68,6 +69,7 @@ struct process_entry {
 };
 
 #ifndef __bpf__
+static_assert(RULE_STRIDE == ((sizeof(struct unwind_rule) + 7) & ~7u), "as the kernel lays the map out");
 static_assert(sizeof(struct file_entry) == 16 && sizeof(struct block_entry) == 8 && sizeof(struct map_entry) == 32 &&
 	      sizeof(struct process_entry) == 24, "no padding");
 #endif

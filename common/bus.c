@@ -508,6 +508,17 @@ bool bus_connected(const struct bus *b)
 	return up;
 }
 
+void bus_drop_peer(struct bus *b)
+{
+	pthread_mutex_lock(&b->lock);
+	nng_pipe peer = b->live;
+	pthread_mutex_unlock(&b->lock);
+
+	/* Outside the lock: nng calls back. A pipe that has gone meanwhile is not found, which is as well. */
+	if (nng_pipe_id(peer) > 0)
+		(void)nng_pipe_close(peer);
+}
+
 int bus_finish(struct bus *b, int timeout_ms)
 {
 	const uint64_t until = clock_mono_ns() + (uint64_t)timeout_ms * 1000000u;
