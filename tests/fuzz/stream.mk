@@ -1,0 +1,3 @@
+# SPDX-License-Identifier: Apache-2.0
+FUZZERS += fuzz/stream
+fuzz/stream_SRCS := tests/fuzz/stream.c
