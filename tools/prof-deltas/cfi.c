@@ -158,10 +158,16 @@ static int unsupported_rule(struct cfi *c, uint16_t *ret)
 	return 0;
 }
 
+/* A struct unwind_rule in registers. */
+struct parts {
+	uint32_t cfa, cfa_reg, rbp, ra, flags, ra_reg, rbp_reg;
+	int32_t cfa_off, cfa_add, rbp_off;
+};
+
 /* False when the row can only be `end`; counted. */
-static bool compose(struct cfi *c, const struct cfi_cie *cie, const struct cfi_state *s, struct unwind_rule *ret)
+static inline bool compose(struct cfi *c, const struct cfi_cie *cie, const struct cfi_state *s, struct unwind_rule *ret)
 {
-	struct unwind_rule rule = { 0 };
+	struct parts rule = { 0 };
 	uint64_t *skipped = c->rows->skipped;
 
 	switch (s->cfa) {
@@ -241,7 +247,7 @@ static bool compose(struct cfi *c, const struct cfi_cie *cie, const struct cfi_s
 		/* A column that is a real register, and has no rule, is that register. */
 		if (cie->ra_column < UNWIND_REG_MAX && cie->ra_column != UNWIND_REG_RSP) {
 			rule.ra = UNWIND_RA_REG;
-			rule.ra_reg = (uint8_t)cie->ra_column;
+			rule.ra_reg = (uint32_t)cie->ra_column;
 			break;
 		}
 		skipped[ROWS_SKIP_RA_RULE]++;
@@ -250,7 +256,16 @@ static bool compose(struct cfi *c, const struct cfi_cie *cie, const struct cfi_s
 		skipped[ROWS_SKIP_RA_RULE]++;
 		return false;
 	}
-	*ret = rule;
+
+	/* In whole words: hashing reads it in whole words at once, which stalls on bytes stored one by one. */
+	uint64_t head = rule.cfa | rule.cfa_reg << 8 | rule.rbp << 16 | rule.ra << 24 | (uint64_t)(rule.flags | rule.ra_reg << 8 | rule.rbp_reg << 16) << 32;
+	uint64_t offsets = (uint32_t)rule.cfa_off | (uint64_t)(uint32_t)rule.cfa_add << 32;
+
+	static_assert(offsetof(struct unwind_rule, rbp_reg) == 6 && offsetof(struct unwind_rule, cfa_off) == 8 &&
+		      offsetof(struct unwind_rule, rbp_off) == 16, "as put together above");
+	memcpy(ret, &head, 8);
+	memcpy((char *)ret + 8, &offsets, 8);
+	memcpy((char *)ret + 16, &rule.rbp_off, 4);
 	return true;
 }
 

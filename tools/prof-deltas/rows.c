@@ -19,27 +19,15 @@ const char *rows_skip_word(enum rows_skip skip)
 
 /* --- rules --- */
 
-static uint32_t rule_hash(const struct unwind_rule *rule)
-{
-	uint64_t a, b;
-	uint32_t c;
-
-	memcpy(&a, rule, 8);
-	memcpy(&b, (const char *)rule + 8, 8);
-	memcpy(&c, (const char *)rule + 16, 4);
-	a = (a ^ (b * 0x9e3779b97f4a7c15u) ^ ((uint64_t)c << 17)) * 0xff51afd7ed558ccdu;
-	return (uint32_t)(a >> 32) ^ (uint32_t)(a >> 47);
-}
-
 static int rules_grow(struct rows_rules *s)
 {
-	uint32_t slots = s->slots ? s->slots * 2 : 1024;
+	uint32_t slots = s->slots ? s->slots * 2 : 1024; /* a quarter of them full at most */
 	uint16_t *slot = malloc(slots * sizeof(*slot));
 
 	if (!slot)
 		return -ENOMEM;
 
-	struct unwind_rule *rule = realloc(s->rule, slots / 2 * sizeof(*rule));
+	struct unwind_rule *rule = realloc(s->rule, slots / 4 * sizeof(*rule));
 
 	if (!rule) {
 		free(slot);
@@ -47,12 +35,12 @@ static int rules_grow(struct rows_rules *s)
 	}
 	free(s->slot);
 	s->rule = rule;
-	s->cap = slots / 2;
+	s->cap = slots / 4;
 	s->slot = slot;
 	s->slots = slots;
 	memset(slot, 0xff, slots * sizeof(*slot));
 	for (uint32_t i = 0; i < s->n; i++) {
-		uint32_t at = rule_hash(&rule[i]) & (slots - 1);
+		uint32_t at = rows_words_hash(rows_words_of(&rule[i])) & (slots - 1);
 
 		while (slot[at] != FREE_SLOT)
 			at = (at + 1) & (slots - 1);
@@ -61,7 +49,8 @@ static int rules_grow(struct rows_rules *s)
 	return 0;
 }
 
-int rows_rules_put(struct rows_rules *s, const struct unwind_rule *rule, uint16_t *ret)
+/* What the inline half of rows_rules_put did not find at first sight. */
+int rows_rules_add(struct rows_rules *s, const struct unwind_rule *rule, uint16_t *ret)
 {
 	if (s->n == s->cap) {
 		/* The gap comes first, whatever comes first. */
@@ -79,10 +68,11 @@ int rows_rules_put(struct rows_rules *s, const struct unwind_rule *rule, uint16_
 		}
 	}
 
-	uint32_t at = rule_hash(rule) & (s->slots - 1);
+	struct rows_words words = rows_words_of(rule);
+	uint32_t at = rows_words_hash(words) & (s->slots - 1);
 
 	for (; s->slot[at] != FREE_SLOT; at = (at + 1) & (s->slots - 1)) {
-		if (memcmp(&s->rule[s->slot[at]], rule, sizeof(*rule)) == 0) {
+		if (rows_words_eq(rows_words_of(&s->rule[s->slot[at]]), words)) {
 			*ret = s->slot[at];
 			return 0;
 		}

@@ -17,6 +17,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include "bpf/unwind.h"
 #include "common/msg.h"
 
@@ -64,8 +65,51 @@ struct rows_rules {
 	uint32_t n, cap, slots;
 };
 #define ROWS_MAX_RULES (UNWIND_MAX_RULES - 1)
+/* A rule as three words: compared and hashed for nearly every row. */
+struct rows_words {
+	uint64_t a, b;
+	uint32_t c;
+};
+
+static inline struct rows_words rows_words_of(const struct unwind_rule *rule)
+{
+	struct rows_words w;
+
+	memcpy(&w.a, rule, 8);
+	memcpy(&w.b, (const char *)rule + 8, 8);
+	memcpy(&w.c, (const char *)rule + 16, 4);
+	return w;
+}
+
+static inline bool rows_words_eq(struct rows_words x, struct rows_words y)
+{
+	return ((x.a ^ y.a) | (x.b ^ y.b) | (x.c ^ y.c)) == 0;
+}
+
+static inline uint32_t rows_words_hash(struct rows_words w)
+{
+	uint64_t h = (w.a + ((uint64_t)w.c << 32) + w.c) * 0x9e3779b97f4a7c15u ^ w.b * 0xff51afd7ed558ccdu;
+
+	return (uint32_t)(h >> 40 ^ h >> 20);
+}
+
+int rows_rules_add(struct rows_rules *s, const struct unwind_rule *rule, uint16_t *ret);
+
 /* The number of a rule, given on first sight. 0, ROWS_TOO_LARGE (the set is full), -ENOMEM. */
-int rows_rules_put(struct rows_rules *s, const struct unwind_rule *rule, uint16_t *ret);
+static inline int rows_rules_put(struct rows_rules *s, const struct unwind_rule *rule, uint16_t *ret)
+{
+	struct rows_words words = rows_words_of(rule);
+
+	if (s->slots) {
+		uint16_t number = s->slot[rows_words_hash(words) & (s->slots - 1)];
+
+		if (number < s->n && rows_words_eq(rows_words_of(&s->rule[number]), words)) {
+			*ret = number;
+			return 0;
+		}
+	}
+	return rows_rules_add(s, rule, ret);
+}
 void rows_rules_done(struct rows_rules *s);
 
 /* An executable segment, as far as the file fills it. */

@@ -1,0 +1,86 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Compare prof-deltas with libdw over many files: compare.py [--every N] [--limit N] [--jobs N] PATH...
+
+A PATH that is a folder stands for every x86-64 ELF file with an executable segment below it. With --every N, each N-th row is checked; with --limit N, an even
+selection of N files, always the same. Prints disagreements and a total; exits 1 if there are any.
+"""
+import argparse
+import concurrent.futures
+import os
+import re
+import subprocess
+import sys
+
+BUILD = os.environ.get("PROFPIPE_BUILD", "build/release")
+
+
+def is_elf(path):
+    try:
+        with open(path, "rb") as f:
+            head = f.read(20)
+    except OSError:
+        return False
+    # 64-bit, little-endian, ET_EXEC or ET_DYN, x86-64.
+    return len(head) == 20 and head[:6] == b"\x7fELF\x02\x01" and head[16] in (2, 3) and head[18:20] == b"\x3e\x00"
+
+
+def find(paths):
+    seen, files = set(), []
+    for top in paths:
+        tree = [(os.path.dirname(top), [], [os.path.basename(top)])] if os.path.isfile(top) else os.walk(top)
+        for folder, _, names in tree:
+            for name in sorted(names):
+                path = os.path.join(folder, name)
+                real = os.path.realpath(path)
+                if real not in seen and os.path.isfile(real) and is_elf(real):
+                    seen.add(real)
+                    files.append(real)
+    return sorted(files)
+
+
+def select(files, limit):
+    return files if not limit or limit >= len(files) else [files[i * len(files) // limit] for i in range(limit)]
+
+
+def compare(path, every=1):
+    """(verdict line, rows, states, unsupported, disagreements); rows is 0 for a file without rows."""
+    deltas = subprocess.Popen([BUILD + "/prof-deltas", path], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    oracle = subprocess.run([BUILD + "/tests/cfi-oracle", "-n", str(every), path], stdin=deltas.stdout, capture_output=True, text=True)
+    deltas.stdout.close()
+    complaint = deltas.stderr.read().decode()
+    deltas.stderr.close()
+    failed = deltas.wait()
+    figures = re.search(r"rows=(\d+) states=(\d+) unsupported=(\d+) disagreements=(\d+)", oracle.stdout)
+    if failed or not figures:
+        return (complaint or oracle.stderr or f"{path}: no answer\n", 0, 0, 0, 1)
+    return (oracle.stdout,) + tuple(int(x) for x in figures.groups())
+
+
+def compare_all(files, every=1, jobs=2):
+    """(total rows, states, unsupported, disagreements, list of verdicts that disagree)"""
+    total, bad = [0, 0, 0, 0], []
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        for result in pool.map(lambda path: compare(path, every), files):
+            total = [a + b for a, b in zip(total, result[1:])]
+            if result[4]:
+                bad.append(result[0])
+    return (*total, bad)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--every", type=int, default=1)
+    parser.add_argument("--limit", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("paths", nargs="+")
+    args = parser.parse_args()
+    files = select(find(args.paths), args.limit)
+    rows, states, unsupported, disagreements, bad = compare_all(files, args.every, args.jobs)
+    sys.stdout.write("".join(bad))
+    print(f"files={len(files)} rows={rows} states={states} unsupported={unsupported} disagreements={disagreements}")
+    return 1 if disagreements else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
