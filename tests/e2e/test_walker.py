@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The walker against gdb: the same stopped processes, every thread, every frame."""
+import json
+import os
+import random
+import signal
+import subprocess
+import time
+
+import pytest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+BUILD = os.environ.get("PROFPIPE_BUILD", "build/release")
+WANTED_STACKS = 208
+
+PYTHON = """
+import re, threading, zlib, json, hashlib
+def work(n):
+    while True:
+        json.dumps([{"a": i, "b": str(i)} for i in range(200)]); re.sub(r"(\\d+)", lambda m: m.group(1)[::-1], "12 345 " * 50)
+        zlib.compress(b"abc" * 1000); sorted(range(500), key=lambda x: -x); hashlib.sha256(b"x" * 5000).digest()
+for i in range(3): threading.Thread(target=work, args=(i,), daemon=True).start()
+work(0)
+"""
+SQL = ("with recursive c(x) as (select 1 union all select x+1 from c where x<100000000) "
+       "select sum(x*x%1013), group_concat(x%7) from c;")
+# Debian's programs, and a load that keeps each busy until it is killed.
+PROGRAMS = {
+    "bash": ["bash", "-c", "while :; do x=$((x+1)); y=${x//1/2}; done"],
+    "dash": ["dash", "-c", "while :; do x=$((x+1)); done"],
+    "perl": ["perl", "-e", "my %h; while (1) { $h{$_ % 997} = join ',', sort { $a <=> $b } map { $_ * 7 % 13 } 1..50 for 1..1000 }"],
+    "python": ["/usr/bin/python3", "-c", PYTHON],
+    "xz": ["sh", "-c", "cat /dev/urandom | exec xz -T2 -6 -c >/dev/null"],
+    "gzip": ["sh", "-c", "exec gzip -9c </dev/urandom >/dev/null"],
+    "openssl": ["openssl", "speed", "-seconds", "300", "rsa2048"],
+    "sqlite3": ["sqlite3", ":memory:", SQL],
+    "awk": ["awk", "BEGIN { while (1) { s = s \"x\"; if (length(s) > 500) { gsub(/x/, \"y\", s); s = \"\" } } }"],
+    "sort": ["sh", "-c", "exec sort -n -S 64M </dev/urandom >/dev/null"],
+    "gcc": ["sh", "-c", "f=$(gcc -print-prog-name=cc1); cd /tmp; while :; do "
+            "(for i in $(seq 3000); do echo \"int f$i(int a,int*b){for(int i=0;i<a;i++)b[i]+=i*a+$i;return b[a];}\"; done) | $f -quiet -O2 -o /dev/null -; done"],
+    "sleep": ["sleep", "1000"],
+    "bc": ["sh", "-c", "echo 'scale=20000; 4*a(1)' | exec bc -lq"],
+    "tar": ["sh", "-c", "while :; do tar cf - /usr/include /usr/bin 2>/dev/null | sha256sum >/dev/null; done"],
+    "grep": ["sh", "-c", "exec grep -aEc '(a|b)+c[0-9]{3}(x|yz)*q' /dev/urandom"],
+    "find": ["sh", "-c", "while :; do find /usr -name '*.so' -newer /etc/passwd >/dev/null; done"],
+}
+
+
+def descendants(pid):
+    out = [pid]
+    for p in out:
+        try:
+            with open(f"/proc/{p}/task/{p}/children") as f:
+                out += [int(c) for c in f.read().split()]
+        except OSError:
+            pass
+    return out
+
+
+def stopped(pid, state):
+    deadline = time.time() + 2
+    while time.time() < deadline:
+        try:
+            states = {open(f"/proc/{pid}/task/{t}/stat").read().rsplit(")", 1)[1].split()[0] for t in os.listdir(f"/proc/{pid}/task")}
+        except OSError:
+            return False
+        if states == {state}:
+            return True
+        time.sleep(0.002)
+    return False
+
+
+def ours(pid):
+    out = subprocess.run([f"{BUILD}/tests/walk-pid", str(pid)], capture_output=True, text=True, timeout=60)
+    assert out.returncode == 0, out.stderr
+    stacks, tid = {}, None
+    for line in out.stdout.splitlines():
+        word = line.split()
+        if word[0] == "thread":
+            tid = int(word[1])
+            stacks[tid] = ([], None, False)
+        elif word[0] == "end":
+            stacks[tid] = (stacks[tid][0], word[1], stacks[tid][2])
+        else:
+            stacks[tid] = (stacks[tid][0] + [int(word[0], 16)], None, stacks[tid][2] or len(word) > 1)
+    return stacks
+
+
+def gdbs(pid):
+    out = subprocess.run(["gdb", "-nx", "-batch", "-iex", "set debuginfod enabled off", "-iex", "set auto-load off",
+                          "-p", str(pid), "-x", f"{HERE}/gdb_stacks.py"],
+                         capture_output=True, text=True, errors="replace", timeout=120)
+    assert "STACKS" in out.stdout, out.stderr
+    return {int(k): v for k, v in json.loads(out.stdout.split("STACKS")[1]).items()}
+
+
+@pytest.fixture
+def started():
+    processes = []
+    yield processes
+    for p in processes:
+        kill(p)
+
+
+def kill(process):
+    for pid in reversed(descendants(process.pid)):
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except OSError:
+            pass
+    process.wait()
+
+
+def stop_and_compare(pid):
+    """Pairs of (ours, gdb's) for each thread of a process that stands still, or nothing where it had just gone."""
+    try:
+        os.kill(pid, signal.SIGSTOP)
+        if not stopped(pid, "T"):
+            return []
+        mine, theirs = ours(pid), gdbs(pid)
+        return [(m, theirs.get(tid, [])) for tid, m in mine.items()]
+    except OSError:
+        return []
+    finally:
+        try:
+            os.kill(pid, signal.SIGCONT)
+        except OSError:
+            pass
+
+
+def test_every_stack_of_sixteen_programs_equals_gdbs(started):
+    rng = random.Random(1)
+    equal, differ, seen = 0, [], {}
+    for name, argv in PROGRAMS.items():
+        process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        started.append(process)
+        time.sleep(0.3)
+        seen[name] = 0
+        deadline = time.time() + 30
+        while seen[name] < WANTED_STACKS / len(PROGRAMS):
+            assert process.poll() is None and time.time() < deadline, f"{name}: {seen[name]} stacks"
+            time.sleep(rng.random() / 50)
+            for (pcs, reason, by_fp), theirs in stop_and_compare(rng.choice(descendants(process.pid))):
+                seen[name] += 1
+                if pcs == theirs and reason == "complete":
+                    equal += 1
+                else:
+                    differ.append((name, reason, by_fp, [hex(p) for p in pcs], [hex(p) for p in theirs]))
+        kill(process)
+    print(f"{equal} stacks equal, {len(differ)} differ, over {seen}")
+    assert equal >= WANTED_STACKS
+    assert not differ, "\n".join(map(str, differ[:10]))

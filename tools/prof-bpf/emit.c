@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "common/clock.h"
+#include "common/stream.h"
+#include "tools/prof-bpf/emit.h"
+#include "tools/prof-bpf/intern.h"
+
+#define BATCH_BYTES (64u << 10)
+#define MAX_FRAMES (SAMPLE_MAX_KERNEL + SAMPLE_MAX_USER)
+
+struct emit {
+	struct emit_config config;
+	struct stream_out out;
+	struct intern *intern;
+	uint64_t incarnation;	/* what a mark is compared with: never repeats, unlike epochs of pipes */
+	uint32_t frames[MAX_FRAMES];
+	uint64_t list[MAX_FRAMES];
+};
+
+static int flush_batch(void *ctx, struct span batch)
+{
+	struct emit *e = ctx;
+
+	return e->config.flush(e->config.ctx, batch);
+}
+
+int emit_new(const struct emit_config *c, struct emit **ret)
+{
+	struct emit *e = calloc(1, sizeof(*e));
+
+	if (!e)
+		return -ENOMEM;
+	e->config = *c;
+	stream_out_init(&e->out, BATCH_BYTES, flush_batch, e);
+	int r = intern_new(c->ceiling, &e->intern);
+	if (r) {
+		emit_free(e);
+		return r;
+	}
+	*ret = e;
+	return 0;
+}
+
+void emit_free(struct emit *e)
+{
+	if (!e)
+		return;
+	stream_out_done(&e->out);
+	intern_free(e->intern);
+	free(e);
+}
+
+/* Forgets what was defined, and begins anew with the hello. */
+static int begin_epoch(struct emit *e)
+{
+	struct msg m = { .id = MSG_HELLO, .hello = e->config.hello };
+
+	intern_reset(e->intern);
+	e->incarnation++;
+	stream_out_epoch(&e->out, e->incarnation);
+	m.hello.schema = msg_schema_hash();
+	m.hello.kind = STREAM_RAW;
+	m.hello.mono_ns = clock_mono_ns();
+	m.hello.wall_ns = clock_wall_ns();
+	return stream_put(&e->out, &m);
+}
+
+int emit_restart(struct emit *e)
+{
+	return begin_epoch(e);
+}
+
+static int define_file(struct emit *e, uint16_t slot, uint32_t *ret_id)
+{
+	struct emit_file f;
+
+	*ret_id = 0;
+	if (!slot || !e->config.file(e->config.ctx, slot, &f))
+		return 0;
+	*ret_id = (uint32_t)f.def.id;
+	if (*f.sent == e->incarnation)
+		return 0;
+	struct msg m = { .id = MSG_FILE, .file = f.def };
+	int r = stream_put(&e->out, &m);
+	if (!r)
+		*f.sent = e->incarnation;
+	return r;
+}
+
+static int define_process(struct emit *e, const struct emit_process *p)
+{
+	if (*p->sent == e->incarnation)
+		return 0;
+	struct msg m = { .id = MSG_PROCESS, .process = p->def };
+	int r = stream_put(&e->out, &m);
+	if (!r)
+		*p->sent = e->incarnation;
+	return r;
+}
+
+static int define_thread(struct emit *e, const struct emit_thread *t)
+{
+	if (*t->sent == e->incarnation)
+		return 0;
+	struct msg m = { .id = MSG_THREAD, .thread = t->def };
+	int r = stream_put(&e->out, &m);
+	if (!r)
+		*t->sent = e->incarnation;
+	return r;
+}
+
+/* The function of a kernel address: its id, or 0. A return address is looked up one byte before, where the call is. */
+static int define_kernel_function(struct emit *e, uint64_t address, bool leaf, uint64_t *ret_id)
+{
+	struct str name, module;
+	uint64_t start;
+	uint32_t id;
+	bool is_new;
+
+	*ret_id = 0;
+	if (!e->config.kernel(e->config.ctx, leaf ? address : address - 1, &name, &module, &start))
+		return 0;
+	int r = intern_function(e->intern, start, &id, &is_new);
+	if (r)
+		return r;
+	*ret_id = id;
+	if (!is_new)
+		return 0;
+	struct msg m = { .id = MSG_FUNCTION, .function = { .id = id, .name = name, .system_name = name, .source = module } };
+	return stream_put(&e->out, &m);
+}
+
+static int define_frame(struct emit *e, const struct intern_frame *f, uint32_t *ret_id)
+{
+	bool is_new;
+	int r = intern_frame(e->intern, f, ret_id, &is_new);
+
+	if (r || !is_new)
+		return r;
+	struct msg m = { .id = MSG_FRAME,
+			 .frame = { .id = *ret_id, .kind = f->kind, .file = f->file, .offset = f->offset, .process = f->process,
+				    .flags = f->flags } };
+	uint64_t function, line = 0;
+	if (f->kind == FRAME_KERNEL) {
+		r = define_kernel_function(e, f->offset, f->flags & FRAME_LEAF, &function);
+		if (r)
+			return r;
+		m.frame.address = f->offset;
+		if (function) {
+			m.frame.functions = (struct u64s){ .data = &function, .len = 1 };
+			m.frame.lines = (struct u64s){ .data = &line, .len = 1 };
+		}
+	}
+	return stream_put(&e->out, &m);
+}
+
+/* The stack of a sample: its id. INTERN_FULL: nothing more fits in this epoch. */
+static int define_stack(struct emit *e, const struct sample *s, uint32_t process, uint32_t *ret_id)
+{
+	const uint64_t *from = sample_frames(s);
+	uint32_t n = 0, at_file;
+
+	for (uint32_t i = 0; i < s->kernel_frames && n < MAX_FRAMES; i++, n++) {
+		struct intern_frame f = { .offset = from[i], .kind = FRAME_KERNEL, .flags = i == 0 ? FRAME_LEAF : 0 };
+		int r = define_frame(e, &f, &e->frames[n]);
+
+		if (r)
+			return r;
+	}
+	for (uint32_t i = 0; i < s->user_frames && n < MAX_FRAMES; i++, n++) {
+		uint64_t word = from[s->kernel_frames + i];
+		struct intern_frame f = { .offset = word & SAMPLE_FRAME_OFFSET_MASK, .kind = FRAME_NATIVE };
+		int r = define_file(e, (uint16_t)(word >> SAMPLE_FRAME_SLOT_SHIFT & SAMPLE_FRAME_SLOT_MASK), &f.file);
+
+		if (r)
+			return r;
+		if (!f.file)
+			f.process = process;
+		if (word & SAMPLE_FRAME_FP)
+			f.flags |= FRAME_BY_FP;
+		if (word & SAMPLE_FRAME_EXACT)
+			f.flags |= i == 0 ? FRAME_LEAF : FRAME_SIGNAL;
+		r = define_frame(e, &f, &e->frames[n]);
+		if (r)
+			return r;
+	}
+	int r = define_file(e, s->at_slot, &at_file);
+	if (r)
+		return r;
+	bool is_new;
+	r = intern_stack(e->intern, e->frames, n, s->reason, at_file, ret_id, &is_new);
+	if (r || !is_new)
+		return r;
+	for (uint32_t i = 0; i < n; i++)
+		e->list[i] = e->frames[i];
+	struct msg m = { .id = MSG_STACK,
+			 .stack = { .id = *ret_id, .frames = { .data = e->list, .len = n }, .reason = s->reason, .at_file = at_file } };
+	return stream_put(&e->out, &m);
+}
+
+int emit_sample(struct emit *e, const struct sample *s, const struct emit_process *p, const struct emit_thread *t)
+{
+	uint32_t stack;
+	int r = define_stack(e, s, (uint32_t)p->def.id, &stack);
+
+	if (r == INTERN_FULL) {
+		/* The tables are as large as they may be: what was defined is forgotten on both sides. */
+		r = stream_flush(&e->out);
+		if (!r)
+			r = begin_epoch(e);
+		if (!r)
+			r = define_stack(e, s, (uint32_t)p->def.id, &stack);
+		if (r == INTERN_FULL)
+			r = -ENOBUFS;
+	}
+	if (!r)
+		r = define_process(e, p);
+	if (!r)
+		r = define_thread(e, t);
+	if (r)
+		return r;
+	struct msg m = { .id = MSG_SAMPLE,
+			 .sample = { .stack = stack, .thread = t->def.id, .cpu = s->cpu, .time_ns = s->time_ns, .value = s->value } };
+	return stream_put(&e->out, &m);
+}
+
+int emit_process_end(struct emit *e, const struct emit_process *p, uint64_t time_ns)
+{
+	if (*p->sent != e->incarnation)
+		return 0;
+	struct msg m = { .id = MSG_PROCESS_END, .process_end = { .id = p->def.id, .time_ns = time_ns } };
+	return stream_put(&e->out, &m);
+}
+
+int emit_lost(struct emit *e, enum lost_reason reason, uint64_t count, uint64_t cpu)
+{
+	struct msg m = { .id = MSG_LOST, .lost = { .reason = reason, .count = count, .cpu = cpu } };
+
+	return stream_put(&e->out, &m);
+}
+
+int emit_figure(struct emit *e, const char *name, uint64_t value)
+{
+	struct msg m = { .id = MSG_FIGURE, .figure = { .name = str_from(name), .value = value } };
+
+	return stream_put(&e->out, &m);
+}
+
+int emit_clock(struct emit *e)
+{
+	struct msg m = { .id = MSG_CLOCK, .clock = { .mono_ns = clock_mono_ns(), .wall_ns = clock_wall_ns() } };
+
+	return stream_put(&e->out, &m);
+}
+
+int emit_end(struct emit *e, enum end_reason reason)
+{
+	struct msg m = { .id = MSG_END, .end = { .reason = reason, .time_ns = clock_mono_ns() } };
+	int r = stream_put(&e->out, &m);
+
+	return r ? r : stream_flush(&e->out);
+}
+
+int emit_flush(struct emit *e)
+{
+	return stream_flush(&e->out);
+}

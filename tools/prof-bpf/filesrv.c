@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include <utlist.h>
+#include "common/bus.h"
+#include "common/fdlane.h"
+#include "common/stream.h"
+#include "tools/prof-bpf/filesrv.h"
+
+struct ticket {
+	uint64_t number;	/* ours */
+	uint64_t id;		/* the peer's */
+	bool answered, message_sent;
+	int fd, status;
+	uint64_t size;
+	struct ticket *prev, *next;
+};
+
+struct filesrv {
+	struct filesrv_config config;
+	struct bus *bus;
+	struct fdlane *lane;
+	struct stream_out out;
+	struct stream_in in;
+	struct buf message;
+	uint64_t epoch, next_ticket;
+	bool hello_sent;
+	struct ticket *tickets;
+	unsigned open;
+};
+
+static int send_batch(void *ctx, struct span batch)
+{
+	struct filesrv *f = ctx;
+
+	return bus_send(f->bus, batch);
+}
+
+int filesrv_new(const struct filesrv_config *c, struct filesrv **ret)
+{
+	struct filesrv *f = calloc(1, sizeof(*f));
+
+	if (!f)
+		return -ENOMEM;
+	f->config = *c;
+	/* An answer a batch: the route's messages are small. */
+	stream_out_init(&f->out, 1024, send_batch, f);
+	stream_in_init(&f->in);
+	int r = bus_listen(BUS_FILES, c->run_dir, c->peer, &f->bus);
+	if (!r)
+		r = fdlane_listen(BUS_FILES, c->run_dir, c->peer, &f->lane);
+	if (r) {
+		filesrv_free(f);
+		return r;
+	}
+	*ret = f;
+	return 0;
+}
+
+static void ticket_free(struct filesrv *f, struct ticket *t)
+{
+	DL_DELETE(f->tickets, t);
+	f->open--;
+	if (t->fd >= 0)
+		close(t->fd);
+	free(t);
+}
+
+static void forget_all(struct filesrv *f)
+{
+	while (f->tickets)
+		ticket_free(f, f->tickets);
+}
+
+void filesrv_free(struct filesrv *f)
+{
+	if (!f)
+		return;
+	forget_all(f);
+	bus_free(f->bus);
+	fdlane_free(f->lane);
+	stream_out_done(&f->out);
+	stream_in_done(&f->in);
+	buf_done(&f->message);
+	free(f);
+}
+
+int filesrv_bus_fd(const struct filesrv *f)
+{
+	return bus_fd(f->bus);
+}
+
+int filesrv_lane_fd(const struct filesrv *f)
+{
+	return fdlane_fd(f->lane);
+}
+
+/* False: the peer broke the rules. */
+static bool take(struct filesrv *f, const struct msg *m)
+{
+	if (m->id == MSG_HELLO)
+		return true;
+	if ((m->id != MSG_FILE_REQUEST && m->id != MSG_DEBUG_REQUEST) || f->open >= FILESRV_OPEN_MAX)
+		return false;
+	struct ticket *t = calloc(1, sizeof(*t));
+	if (!t)
+		return false;
+	t->number = ++f->next_ticket;
+	t->id = m->file_request.id;	/* the first field of both */
+	t->fd = -1;
+	DL_APPEND(f->tickets, t);
+	f->open++;
+	if (m->id == MSG_FILE_REQUEST)
+		f->config.want_file(f->config.ctx, t->number, &m->file_request);
+	else
+		f->config.want_debug(f->config.ctx, t->number, &m->debug_request);
+	return true;
+}
+
+void filesrv_answer(struct filesrv *f, uint64_t ticket, int fd, int status, uint64_t size)
+{
+	struct ticket *t;
+
+	DL_FOREACH(f->tickets, t) {
+		if (t->number == ticket && !t->answered)
+			break;
+	}
+	if (!t) {
+		if (fd >= 0)
+			close(fd);
+		return;
+	}
+	t->answered = true;
+	t->fd = fd;
+	t->status = status;
+	t->size = size;
+}
+
+static int transmit(struct filesrv *f)
+{
+	struct ticket *t, *next;
+
+	if (!bus_connected(f->bus))
+		return 0;
+	if (!f->hello_sent) {
+		struct msg hello = { .id = MSG_HELLO, .hello = { .schema = msg_schema_hash(), .producer = STR_LIT("prof-bpf") } };
+		int r = stream_put(&f->out, &hello);
+
+		if (r)
+			return r;
+		f->hello_sent = true;
+	}
+	DL_FOREACH_SAFE(f->tickets, t, next) {
+		int r = 0;
+
+		if (!t->answered)
+			continue;
+		if (!t->message_sent) {
+			struct msg m = { .id = MSG_FILE_ANSWER,
+					 .file_answer = { .id = t->id, .status = (uint64_t)t->status, .size = t->size } };
+
+			r = stream_put(&f->out, &m);
+			t->message_sent = r == 0;
+		}
+		if (!r && t->fd >= 0)
+			r = fdlane_send(f->lane, t->id, t->fd);
+		if (r)
+			break;
+		ticket_free(f, t);
+	}
+	int r = stream_flush(&f->out);
+	return r == -EAGAIN || r == -ENOTCONN ? 0 : r;
+}
+
+int filesrv_run(struct filesrv *f)
+{
+	int r = fdlane_poll(f->lane);
+
+	while (!r) {
+		r = bus_recv(f->bus, &f->message);
+		if (r == BUS_PEER_CAME) {
+			stream_in_done(&f->in);
+			stream_in_init(&f->in);
+			stream_out_epoch(&f->out, ++f->epoch);
+			f->hello_sent = false;
+			r = 0;
+		} else if (r == BUS_PEER_WENT) {
+			forget_all(f);
+			r = 0;
+		} else if (!r) {
+			struct msg m;
+			int v = stream_feed(&f->in, buf_span(&f->message));
+
+			while (!v) {
+				v = stream_next(&f->in, &m);
+				if (!v && !take(f, &m))
+					v = STREAM_MALFORMED;
+			}
+			if (v != STREAM_AGAIN)
+				bus_drop_peer(f->bus);
+		}
+	}
+	return r < 0 ? r : transmit(f);
+}
