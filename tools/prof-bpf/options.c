@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "common/log.h"
+#include "tools/prof-bpf/options.h"
+
+#define HZ_MAX 10000
+#define TABLE_MIB_DEFAULT 64
+#define TABLE_MIB_MAX 512
+
+static const char usage[] =
+	"usage: prof-bpf [-F HZ] [-d SECONDS] [-p PID]... [--follow PID] [-o FILE] [--tables MIB] [-v]\n"
+	"\n"
+	"Samples every cpu, and writes the raw stream to FILE or standard output.\n"
+	"\n"
+	"  -F, --frequency HZ   samples per second and cpu, 1 to 10000 (99)\n"
+	"  -d, --duration S     stop after so many seconds (until SIGINT)\n"
+	"  -p, --pid PID        only this process; may be repeated\n"
+	"      --follow PID     only this process and its descendants, until the last is gone\n"
+	"  -o, --output FILE    write here\n"
+	"      --tables MIB     ceiling of the unwind tables, 2 to 512 (64)\n"
+	"  -v, --verbose        say more\n"
+	"      --help, --version\n"
+	"\n"
+	"For the launcher: --run-dir DIR --ids GID:BPF:DELTAS:SYMD:EXPORT --status-fd N --life-fd N\n";
+
+enum { OPTION_FOLLOW = 1, OPTION_HELP, OPTION_VERSION, OPTION_TABLES };
+
+static bool number(const char *text, unsigned long min, unsigned long max, unsigned long *ret)
+{
+	char *end;
+
+	errno = 0;
+	*ret = strtoul(text, &end, 10);
+	return text[0] >= '0' && text[0] <= '9' && *end == '\0' && !errno && *ret >= min && *ret <= max;
+}
+
+static int refuse(const char *option, const char *arg, const char *wanted)
+{
+	log_error("%s %s: %s (see prof-bpf --help)", option, arg, wanted);
+	return 2;
+}
+
+int options_parse(int argc, char **argv, struct options *ret)
+{
+	static const struct option longs[] = {
+		{ "frequency", required_argument, NULL, 'F' },
+		{ "duration", required_argument, NULL, 'd' },
+		{ "pid", required_argument, NULL, 'p' },
+		{ "output", required_argument, NULL, 'o' },
+		{ "verbose", no_argument, NULL, 'v' },
+		{ "follow", required_argument, NULL, OPTION_FOLLOW },
+		{ "tables", required_argument, NULL, OPTION_TABLES },
+		{ "help", no_argument, NULL, OPTION_HELP },
+		{ "version", no_argument, NULL, OPTION_VERSION },
+		DEPLOY_OPTIONS,
+		{ 0 },
+	};
+	unsigned long n;
+	char *end;
+	int c;
+
+	*ret = (struct options){ .hz = 99, .table_bytes = (size_t)TABLE_MIB_DEFAULT << 20 };
+	deploy_init(&ret->deploy);
+	while ((c = getopt_long(argc, argv, "F:d:p:o:v", longs, NULL)) != -1) {
+		switch (c) {
+		case 'F':
+			if (!number(optarg, 1, HZ_MAX, &n))
+				return refuse("-F", optarg, "a frequency is a whole number from 1 to 10000");
+			ret->hz = (unsigned)n;
+			break;
+		case 'd':
+			errno = 0;
+			ret->seconds = strtod(optarg, &end);
+			if (errno || end == optarg || *end || !(ret->seconds > 0) || ret->seconds > 1e9)
+				return refuse("-d", optarg, "a duration is a positive number of seconds");
+			break;
+		case 'p':
+			if (!number(optarg, 1, 1u << 22, &n))
+				return refuse("-p", optarg, "not a process id");
+			if (ret->pid_count == OPTIONS_MAX_PIDS)
+				return refuse("-p", optarg, "too many processes");
+			ret->pids[ret->pid_count++] = (uint32_t)n;
+			break;
+		case OPTION_FOLLOW:
+			if (!number(optarg, 1, 1u << 22, &n))
+				return refuse("--follow", optarg, "not a process id");
+			ret->follow = (uint32_t)n;
+			break;
+		case OPTION_TABLES:
+			if (!number(optarg, 2, TABLE_MIB_MAX, &n))
+				return refuse("--tables", optarg, "a whole number of MiB from 2 to 512");
+			ret->table_bytes = (size_t)n << 20;
+			break;
+		case 'o':
+			ret->output = optarg;
+			break;
+		case 'v':
+			ret->verbose = true;
+			break;
+		case OPTION_HELP:
+			fputs(usage, stdout);
+			return 0;
+		case OPTION_VERSION:
+			puts("prof-bpf " PROFPIPE_VERSION);
+			return 0;
+		case '?':
+			return 2;
+		default:
+			if (deploy_option(&ret->deploy, c, optarg) < 0)
+				return 2;
+			break;
+		}
+	}
+	if (optind < argc)
+		return refuse("argument", argv[optind], "prof-bpf takes options only");
+	if (ret->follow && ret->pid_count)
+		return refuse("-p", "", "not together with --follow");
+	return -1;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What prof-bpf was asked to do. */
+#ifndef PROFPIPE_BPF_OPTIONS_H
+#define PROFPIPE_BPF_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "common/deploy.h"
+
+#define OPTIONS_MAX_PIDS 1024
+
+struct options {
+	unsigned hz;
+	double seconds;		/* 0: until told to stop */
+	uint32_t pids[OPTIONS_MAX_PIDS];
+	size_t pid_count;
+	uint32_t follow;	/* this process and all that come of it; 0: none */
+	const char *output;	/* by hand: a path, or NULL for standard output */
+	bool verbose;
+	size_t table_bytes;	/* ceiling of the unwind tables */
+	struct deploy deploy;
+};
+/* Parses, and prints --help and --version itself. Negative: go on; else the exit status. Errors are logged. */
+int options_parse(int argc, char **argv, struct options *ret);
+
+#endif
