@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The walker in the kernel, on one live process: `walk-live PID SECONDS HZ` loads the BPF programs and the rows of the files that PID maps, samples it, and prints how
+ * its stacks ended, how deep they were, and what a sample cost. What the whole pipeline does besides is left out.
+ */
+#include <err.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "common/clock.h"
+#include "common/msg.h"
+#include "tests/walker/process.h"
+#include "tools/prof-bpf/loader.h"
+
+static uint64_t samples, frames, kernel_frames, by_fp, reasons[WALK_REASONS], deepest;
+
+static void on_sample(void *ctx, const struct sample *s)
+{
+	samples++;
+	frames += s->user_frames;
+	kernel_frames += s->kernel_frames;
+	if (s->user_frames > deepest)
+		deepest = s->user_frames;
+	for (unsigned i = 0; i < s->user_frames; i++)
+		by_fp += sample_frames(s)[s->kernel_frames + i] >> 63;
+	reasons[s->reason < WALK_REASONS ? s->reason : 0]++;
+}
+
+/* Field 22 of /proc/PID/stat, in ns. */
+static uint64_t start_ns(const char *pid)
+{
+	char path[64], text[1024];
+
+	snprintf(path, sizeof(path), "/proc/%s/stat", pid);
+	FILE *f = fopen(path, "re");
+	if (!f || !fgets(text, sizeof(text), f))
+		err(1, "%s", path);
+	fclose(f);
+	char *at = strrchr(text, ')');
+	for (int i = 0; at && i < 20; i++)
+		at = strchr(at + 1, ' ');
+	return at ? strtoull(at, NULL, 10) * START_TICK_NS : 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct loader *l;
+	struct tables *t;
+	struct tables_config c = { .max_bytes = 128u << 20 };
+	struct loader_figures fig;
+	uint32_t generation;
+	size_t n;
+
+	if (argc != 4)
+		errx(2, "usage: walk-live PID SECONDS HZ");
+	const struct loader_config lc = { .hz = (unsigned)atoi(argv[3]), .only_selected = true };
+	int r = loader_new(&lc, &l);
+	if (r || (r = loader_load(l)))
+		errx(1, "BPF: %s (%s)", strerror(-r), r ? loader_trouble(NULL) : "");
+	loader_tables(l, &c);
+	if (tables_new(&c, &t))
+		errx(1, "tables");
+	const struct tables_mapping *m = process_load(t, atoi(argv[1]), &n);
+	r = tables_process_set(t, (uint32_t)atoi(argv[1]), start_ns(argv[1]), m, n, true, &generation);
+	if (r || (r = loader_start(l)))
+		errx(1, "start: %d", r);
+	for (int i = 0; i < atoi(argv[2]) * 20; i++) {
+		usleep(50000);
+		loader_drain(l, on_sample, NULL);
+	}
+	loader_stop(l);
+	loader_drain(l, on_sample, NULL);
+	loader_figures(l, &fig);
+	struct tables_figures tf;
+	tables_figures(t, &tf);
+	printf("samples %lu frames %lu kernel %lu deepest %lu by_fp %lu ns_per_sample %lu ns_per_frame %lu map_bytes %lu slab_bytes %lu rows %lu rules %lu\n",
+	       samples, frames, kernel_frames, deepest, by_fp, fig.runs ? fig.ns / fig.runs : 0, frames ? fig.ns / frames : 0, fig.map_bytes,
+	       tf.bytes, tf.rows, tf.rules);
+	for (int i = 0; i < WALK_REASONS; i++) {
+		if (reasons[i])
+			printf("%s %lu\n", walk_reason_word((uint64_t)i), reasons[i]);
+	}
+	loader_free(l);
+	tables_free(t);
+	return 0;
+}
