@@ -37,7 +37,7 @@ endif
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 .SECONDEXPANSION:
-.PHONY: all help deps demo check lint bench install clean fuzz format
+.PHONY: all help deps demo check tests lint bench install clean fuzz format
 
 TOOLS     :=
 GEN       :=
@@ -100,6 +100,28 @@ $(B)/gen/%.bpf.o: bpf/%.bpf.c $(wildcard bpf/*.h bpf/*.def)
 $(B)/gen/%.skel.h: $(B)/gen/%.bpf.o
 	@echo "  SKEL    $@"
 	@$(BPFTOOL) gen skeleton $< name $(subst -,_,$*)_bpf > $@.tmp && mv $@.tmp $@
+
+# Needs that no compiler would name: said once, with the remedy, instead of a page of errors.
+NEEDS := $(CLANG) llvm-strip protoc-c
+MISSING := $(foreach n,$(NEEDS),$(if $(shell command -v $(n) 2>/dev/null),,$(n))) $(if $(BPFTOOL),,bpftool)
+ifneq ($(strip $(MISSING)),)
+ifneq ($(filter-out deps demo check clean help,$(or $(MAKECMDGOALS),all)),)
+$(error missing: $(strip $(MISSING)). `make deps` installs everything from Debian)
+endif
+endif
+
+deps:
+	@packaging/deps.sh
+
+TESTS := $(HELPERS) $(UNITS) $(FUZZERS)
+tests: $(PROGS) $(TESTS:%=$(B)/%)
+
+# A make of its own for what follows the installation: what is there is looked for when make starts.
+check:
+	@packaging/deps.sh test
+	@$(MAKE) --no-print-directory -j2 tests
+	@$(MAKE) --no-print-directory -j2 SAN=asan tests
+	@tests/check.sh build/release build/asan -- tests/e2e
 
 clean:
 	rm -rf build

@@ -1,0 +1,28 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Installs what is missing of what profpipe is built with, from Debian, by name. With `test`: what its tests and benches need in addition.
+# Says what it installs, asks nothing, and does nothing where all is there.
+set -eu
+
+build="gcc make pkgconf clang llvm bpftool libbpf-dev libelf-dev libdw-dev libnng-dev libmsgpack-dev libprotobuf-c-dev
+protobuf-c-compiler libcap-ng-dev libcjson-dev uthash-dev libiberty-dev liblzma-dev zlib1g-dev libjs-d3 linux-libc-dev"
+test="git g++ python3 python3-pytest libcriterion-dev libclang-rt-14-dev clang-format elfutils gdb binutils protobuf-compiler mandoc
+bash dash perl gzip xz-utils openssl sqlite3 gawk bc tar grep findutils coreutils procps util-linux libc6-dbg musl-tools chromium
+postgresql linux-perf"
+
+wanted=$build
+[ "${1:-}" = test ] && wanted="$build $test"
+missing=
+for p in $wanted; do
+	[ "$(dpkg-query -W -f '${db:Status-Status}' "$p" 2>/dev/null)" = installed ] || missing="$missing $p"
+done
+[ -n "$missing" ] || exit 0
+echo "installing from Debian:$missing"
+if [ "$(id -u)" != 0 ]; then
+	echo "deps.sh: cannot install packages as uid $(id -u): run as root, or install them yourself" >&2
+	exit 1
+fi
+export DEBIAN_FRONTEND=noninteractive
+apt-get -qq update
+# shellcheck disable=SC2086
+apt-get -qq -y --no-install-recommends install $missing >/dev/null
