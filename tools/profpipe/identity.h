@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who the tools are: a user of its own for each, and one group for the run, out of a range that nobody uses. */
+#ifndef PROFPIPE_IDENTITY_H
+#define PROFPIPE_IDENTITY_H
+
+#include <sys/types.h>
+#include "common/deploy.h"
+
+struct identity {
+	gid_t gid;
+	uid_t uid[DEPLOY_TOOLS];
+	int lock;		/* holds the range while open; -1 */
+};
+/* As root: the first range from IDENTITY_BASE on that is neither locked by another run nor the uid of any process. Otherwise everyone is who we are. -EBUSY: all taken; -errno. */
+#define IDENTITY_BASE 2000000000u
+#define IDENTITY_STEP 16u
+#define IDENTITY_RANGES 64u
+int identity_take(struct identity *ret);
+void identity_release(struct identity *i);
+
+#endif

@@ -1,0 +1,3 @@
+TOOLS += profpipe
+profpipe_SRCS := $(wildcard tools/profpipe/*.c)
+profpipe_LIBS := -lcjson

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "common/buf.h"
+#include "common/log.h"
+#include "tools/profpipe/options.h"
+
+#define HZ_MAX 10000
+
+static const struct {
+	const char *ending, *format;
+} endings[] = {
+	{ ".html", "html" }, { ".folded", "folded" }, { ".pb.gz", "pprof" }, { ".pprof", "pprof" }, { ".txt", "text" }, { ".prof", "stream" },
+};
+static const char *const formats[] = { "html", "folded", "pprof", "text", "stream" };
+
+void options_usage(void)
+{
+	fputs("usage: profpipe record [-F HZ] [-d SECONDS] [-p PID]... [-o FILE] [-f FORMAT] [--summary FILE] [-q] [-- COMMAND...]\n"
+	      "       profpipe report FILE.prof [-f FORMAT] [-o FILE]\n"
+	      "\n"
+	      "record profiles the whole host, or only the given processes, or COMMAND and its children until they end.\n"
+	      "report replays a recording.\n"
+	      "\n"
+	      "  -F HZ            samples per second and cpu, 1 to 10000 (99)\n"
+	      "  -d SECONDS       stop after so long (until Ctrl-C)\n"
+	      "  -p PID           only this process; may be repeated\n"
+	      "  -o FILE          write here (record: flame.html; report: standard output); - is standard output\n"
+	      "  -f FORMAT        html, folded, pprof, text or stream; by default what the file's ending says:\n"
+	      "                   .html .folded .pb.gz .txt .prof\n"
+	      "  --summary FILE   write the summary as JSON, too\n"
+	      "  -q               no progress and no summary on standard error\n"
+	      "  -v               let the tools say more\n"
+	      "  --help, --version\n",
+	      stdout);
+}
+
+static int refuse(const char *option, const char *arg, const char *why)
+{
+	struct buf b = BUF_INIT(0);
+
+	if (log_escape(&b, str_from(arg), 200) == 0)
+		log_error("%s %.*s: %s", option, (int)b.len, (const char *)b.data, why);
+	buf_done(&b);
+	return 2;
+}
+
+static bool whole(const char *text, unsigned long min, unsigned long max)
+{
+	char *end;
+
+	errno = 0;
+	unsigned long n = strtoul(text, &end, 10);
+	return text[0] >= '0' && text[0] <= '9' && !*end && !errno && n >= min && n <= max;
+}
+
+static int choose_format(struct options *o, const char *fallback)
+{
+	if (o->format) {
+		for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++) {
+			if (strcmp(formats[i], o->format) == 0)
+				return -1;
+		}
+		return refuse("-f", o->format, "no such format; there are html, folded, pprof, text and stream");
+	}
+	for (size_t i = 0; o->output && i < sizeof(endings) / sizeof(endings[0]); i++) {
+		size_t n = strlen(o->output), e = strlen(endings[i].ending);
+
+		if (n > e && strcmp(o->output + n - e, endings[i].ending) == 0) {
+			o->format = endings[i].format;
+			return -1;
+		}
+	}
+	if (!fallback)
+		return refuse("-o", o->output, "its ending names no format; use .html, .folded, .pb.gz, .txt or .prof, or say -f FORMAT");
+	o->format = fallback;
+	return -1;
+}
+
+enum { OPTION_SUMMARY = 1, OPTION_HELP, OPTION_VERSION };
+static const struct option longs[] = {
+	{ "frequency", required_argument, NULL, 'F' }, { "duration", required_argument, NULL, 'd' },
+	{ "pid", required_argument, NULL, 'p' },       { "output", required_argument, NULL, 'o' },
+	{ "format", required_argument, NULL, 'f' },    { "summary", required_argument, NULL, OPTION_SUMMARY },
+	{ "quiet", no_argument, NULL, 'q' },	       { "verbose", no_argument, NULL, 'v' },
+	{ "help", no_argument, NULL, OPTION_HELP },    { "version", no_argument, NULL, OPTION_VERSION },
+	{ 0 },
+};
+
+/* The options of both subcommands; `allowed` are the short ones that this one takes. */
+static int take_option(int c, struct options *o)
+{
+	char *end;
+
+	switch (c) {
+	case 'F':
+		if (!whole(optarg, 1, HZ_MAX))
+			return refuse("-F", optarg, "a frequency is a whole number from 1 to 10000");
+		o->hz = optarg;
+		return -1;
+	case 'd': {
+		errno = 0;
+		double d = strtod(optarg, &end);
+		if (errno || end == optarg || *end || !(d > 0) || d > 1e9)
+			return refuse("-d", optarg, "a duration is a positive number of seconds");
+		o->seconds = optarg;
+		return -1;
+	}
+	case 'p':
+		if (!whole(optarg, 1, 1u << 22))
+			return refuse("-p", optarg, "not a process id");
+		if (kill((pid_t)strtoul(optarg, NULL, 10), 0) < 0 && errno == ESRCH)
+			return refuse("-p", optarg, "there is no such process") / 2;
+		if (o->pid_count == OPTIONS_MAX_PIDS)
+			return refuse("-p", optarg, "too many processes (256 at most)");
+		o->pids[o->pid_count++] = optarg;
+		return -1;
+	case 'o':
+		o->output = optarg;
+		return -1;
+	case 'f':
+		o->format = optarg;
+		return -1;
+	case OPTION_SUMMARY:
+		o->summary = optarg;
+		return -1;
+	case 'q':
+		o->quiet = true;
+		return -1;
+	case 'v':
+		o->verbose = true;
+		return -1;
+	case OPTION_HELP:
+		options_usage();
+		return 0;
+	case OPTION_VERSION:
+		puts("profpipe " PROFPIPE_VERSION);
+		return 0;
+	default:
+		log_error("see profpipe --help");
+		return 2;
+	}
+}
+
+int options_record(int argc, char **argv, struct options *ret)
+{
+	int c;
+
+	*ret = (struct options){ .hz = "99" };
+	while ((c = getopt_long(argc, argv, "+F:d:p:o:f:qv", longs, NULL)) != -1) {
+		int r = take_option(c, ret);
+
+		if (r >= 0)
+			return r;
+	}
+	if (optind < argc)
+		ret->command = argv + optind;
+	if (ret->command && ret->pid_count)
+		return refuse("-p", ret->pids[0], "not together with a COMMAND");
+	if (!ret->output)
+		ret->output = "flame.html";
+	return choose_format(ret, strcmp(ret->output, "-") == 0 ? "folded" : NULL);
+}
+
+int options_report(int argc, char **argv, struct options *ret)
+{
+	int c;
+
+	*ret = (struct options){ .output = "-" };
+	while ((c = getopt_long(argc, argv, "o:f:qv", longs, NULL)) != -1) {
+		int r = strchr("Fdp", c) || c == OPTION_SUMMARY ? take_option('?', ret) : take_option(c, ret);
+
+		if (r >= 0)
+			return r;
+	}
+	if (argc - optind != 1) {
+		log_error("report takes one recording: profpipe report FILE.prof [-f FORMAT] [-o FILE]");
+		return 2;
+	}
+	ret->input = argv[optind];
+	return choose_format(ret, strcmp(ret->output, "-") == 0 ? "folded" : NULL);
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "common/buf.h"
+#include "common/log.h"
+#include "common/msg.h"
+#include "tools/profpipe/summary.h"
+
+static double share(uint64_t part, uint64_t all)
+{
+	return all ? 100.0 * (double)part / (double)all : 0;
+}
+
+static void print_bytes(FILE *out, uint64_t n)
+{
+	if (n >= 10u << 20)
+		fprintf(out, "%.0f MiB", (double)n / (1 << 20));
+	else if (n >= 1u << 20)
+		fprintf(out, "%.1f MiB", (double)n / (1 << 20));
+	else
+		fprintf(out, "%.0f KiB", (double)n / 1024);
+}
+
+static struct str top_name(const struct status_top *t)
+{
+	return (struct str){ .data = t->name, .len = (uint32_t)strnlen(t->name, sizeof(t->name)) };
+}
+
+void summary_print(FILE *out, const struct summary *s)
+{
+	const struct status *f = &s->figures;
+	uint64_t lost = 0, cut = f->samples - f->complete;
+
+	fprintf(out, "%lu samples in %.1f s at %s Hz, of %lu processes and %lu threads; %lu stacks complete (%.2f %%)\n", f->samples,
+		s->duration_s, s->hz, f->processes, f->threads, f->complete, share(f->complete, f->samples));
+	if (f->samples >= f->complete && cut)
+		fputs("cut:\n", out);
+	for (unsigned i = 1; i < STATUS_REASONS && i < WALK_REASONS; i++) {
+		if (f->truncated[i])
+			fprintf(out, "  %8lu  %6.2f %%  %s: %s\n", f->truncated[i], share(f->truncated[i], f->samples), walk_reason_word(i),
+				walk_reason_text(i));
+	}
+	for (unsigned i = 0; i < STATUS_REASONS && i < LOST_REASONS; i++)
+		lost += f->lost[i];
+	fputs(lost ? "lost:\n" : "nothing was lost\n", out);
+	for (unsigned i = 0; i < STATUS_REASONS && i < LOST_REASONS; i++) {
+		if (f->lost[i])
+			fprintf(out, "  %8lu  %s: %s\n", f->lost[i], lost_reason_word(i), lost_reason_text(i));
+	}
+	if (f->cut)
+		fputs("the stream ended before its time: what came until then was written\n", out);
+	if (f->top[0].self)
+		fputs("hottest functions (samples in the function itself):\n", out);
+	for (unsigned i = 0; i < STATUS_TOP && f->top[i].self; i++) {
+		struct buf b = BUF_INIT(0);
+
+		if (log_escape(&b, top_name(&f->top[i]), STATUS_NAME) == 0)
+			fprintf(out, "  %8lu  %6.2f %%  %.*s\n", f->top[i].self, share(f->top[i].self, f->samples), (int)b.len,
+				(const char *)b.data);
+		buf_done(&b);
+	}
+	fputs("cost:", out);
+	double cpu = 0;
+	uint64_t pss = 0;
+	for (unsigned i = 0; i < s->cost_count; i++) {
+		const struct summary_cost *c = &s->costs[i];
+
+		fprintf(out, "%s %s %.2f s, ", i ? ";" : "", c->tool, c->cpu_s);
+		print_bytes(out, c->pss_peak);
+		cpu += c->cpu_s;
+		pss += c->pss_peak;
+	}
+	fprintf(out, "\n      in all %.2f s of cpu, ", cpu);
+	print_bytes(out, pss);
+	fputs(" of memory and ", out);
+	print_bytes(out, f->map_bytes);
+	fputs(" of BPF maps", out);
+	if (f->bpf_runs)
+		fprintf(out, "; BPF %.1f us a sample, %.3f s in all", (double)f->bpf_ns / (double)f->bpf_runs / 1000.0, (double)f->bpf_ns / 1e9);
+	fputs("\n", out);
+}
+
+void summary_progress(FILE *out, double elapsed_s, const struct status *st, const char *what)
+{
+	uint64_t lost = 0;
+
+	for (unsigned i = 0; i < STATUS_REASONS; i++)
+		lost += st->lost[i];
+	fprintf(out, "\r\033[K%s %.1f s  %lu samples  %lu processes  %.1f %% complete  %lu lost", what, elapsed_s, st->samples, st->processes,
+		share(st->complete, st->samples), lost);
+	fflush(out);
+}
+
+int summary_json(int fd, const struct summary *s)
+{
+	const struct status *f = &s->figures;
+	cJSON *j = cJSON_CreateObject(), *truncated = cJSON_AddObjectToObject(j, "truncated"), *lost = cJSON_AddObjectToObject(j, "lost");
+	uint64_t lost_all = 0, pss = 0;
+	double cpu = 0;
+
+	cJSON_AddNumberToObject(j, "samples", (double)f->samples);
+	cJSON_AddNumberToObject(j, "user_stacks", (double)f->user_stacks);
+	cJSON_AddNumberToObject(j, "complete", (double)f->complete);
+	cJSON_AddNumberToObject(j, "processes", (double)f->processes);
+	cJSON_AddNumberToObject(j, "threads", (double)f->threads);
+	for (unsigned i = 1; i < STATUS_REASONS && i < WALK_REASONS; i++) {
+		if (f->truncated[i])
+			cJSON_AddNumberToObject(truncated, walk_reason_word(i), (double)f->truncated[i]);
+	}
+	for (unsigned i = 0; i < STATUS_REASONS && i < LOST_REASONS; i++) {
+		if (f->lost[i])
+			cJSON_AddNumberToObject(lost, lost_reason_word(i), (double)f->lost[i]);
+		lost_all += f->lost[i];
+	}
+	cJSON_AddNumberToObject(j, "lost_total", (double)lost_all);
+	cJSON_AddBoolToObject(j, "cut", f->cut != 0);
+	cJSON_AddNumberToObject(j, "hz", atoi(s->hz));
+	cJSON_AddNumberToObject(j, "duration_s", s->duration_s);
+	if (s->first_complete_s >= 0)
+		cJSON_AddNumberToObject(j, "first_complete_sample_s", s->first_complete_s);
+	cJSON_AddStringToObject(j, "format", s->format);
+	cJSON *top = cJSON_AddArrayToObject(j, "top");
+	for (unsigned i = 0; i < STATUS_TOP && f->top[i].self; i++) {
+		cJSON *t = cJSON_CreateObject();
+		struct buf b = BUF_INIT(0);
+
+		if (log_escape(&b, top_name(&f->top[i]), STATUS_NAME) == 0 && buf_append(&b, "", 1) == 0)
+			cJSON_AddStringToObject(t, "name", (const char *)b.data);
+		buf_done(&b);
+		cJSON_AddNumberToObject(t, "self", (double)f->top[i].self);
+		cJSON_AddItemToArray(top, t);
+	}
+	cJSON *cost = cJSON_AddObjectToObject(j, "cost"), *tools = cJSON_AddObjectToObject(cost, "tools");
+	for (unsigned i = 0; i < s->cost_count; i++) {
+		cJSON *t = cJSON_AddObjectToObject(tools, s->costs[i].tool);
+
+		cJSON_AddNumberToObject(t, "cpu_s", s->costs[i].cpu_s);
+		cJSON_AddNumberToObject(t, "start_cpu_s", s->costs[i].start_cpu_s);
+		cJSON_AddNumberToObject(t, "pss_bytes", (double)s->costs[i].pss_peak);
+		cpu += s->costs[i].cpu_s;
+		pss += s->costs[i].pss_peak;
+	}
+	cJSON_AddNumberToObject(cost, "cpu_s", cpu);
+	cJSON_AddNumberToObject(cost, "pss_bytes", (double)pss);
+	cJSON_AddNumberToObject(cost, "map_bytes", (double)f->map_bytes);
+	cJSON_AddNumberToObject(cost, "bpf_ns", (double)f->bpf_ns);
+	cJSON_AddNumberToObject(cost, "bpf_runs", (double)f->bpf_runs);
+	cJSON_AddNumberToObject(cost, "bpf_ns_per_sample", f->bpf_runs ? (double)f->bpf_ns / (double)f->bpf_runs : 0);
+	cJSON_AddNumberToObject(cost, "output_bytes", (double)f->bytes);
+
+	char *text = cJSON_Print(j);
+	cJSON_Delete(j);
+	if (!text)
+		return -ENOMEM;
+	int r = dprintf(fd, "%s\n", text) < 0 ? -errno : 0;
+	free(text);
+	return r;
+}
