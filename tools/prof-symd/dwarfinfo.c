@@ -1,0 +1,796 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How an address is found: the ranges of all units are read once (their first entries only; .debug_aranges is often missing and never complete); in a unit, the ranges
+ * of its functions, once; in a function, the entries of inlined calls are walked down. Sources: DWARF 5, sections 2.17, 3.3.1, 3.3.8.
+ *
+ * Nothing here may call a function of libdw that follows a unit's entry into another file: units of type skeleton are never looked into.
+ */
+#include <dwarf.h>
+#include <elf.h>
+#include <elfutils/libdw.h>
+#include <errno.h>
+#include <libelf.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+#include "tools/prof-symd/dwarfinfo.h"
+
+#define MAX_UNITS (1u << 20)
+#define MAX_RANGES (4u << 20)
+#define MAX_DEPTH 128		/* of entries within entries */
+#define MAX_ENTRIES (8u << 20)	/* walked in one unit */
+#define MAX_BACK 256		/* overlapping ranges that are looked at */
+#define MAX_SCOPES 16
+#define MAX_ORIGINS 16
+
+static const char *const wanted[] = {
+	"debug_info", "debug_abbrev", "debug_line", "debug_line_str", "debug_str", "debug_str_offsets", "debug_addr", "debug_ranges",
+	"debug_rnglists",
+};
+#define WANTED (sizeof(wanted) / sizeof(wanted[0]))
+
+struct range {
+	uint64_t low, high;
+	uint64_t what;		/* unit: its index; function: the offset of its entry */
+};
+
+/* Sorted by low; reach[i] is the highest end among the first i + 1. */
+struct ranges {
+	struct range *data;
+	uint64_t *reach;
+	size_t len, cap;
+};
+
+struct unit {
+	Dwarf_Off entry;
+	struct ranges functions;
+	uint8_t indexed;	/* 0, 1: outermost functions, 2: functions within functions as well */
+};
+
+struct image {
+	uint8_t *bytes;
+	size_t size;
+	Elf *elf;
+	Dwarf *dwarf;
+};
+
+struct dwarfinfo {
+	struct image main, alt;
+	struct unit *units;
+	size_t unit_count;
+	struct ranges ranges;
+	size_t grown;		/* estimated: what libdw keeps of the units looked into */
+};
+
+/* --- the image --- */
+
+struct piece {
+	const struct symfile_section *section;
+	uint64_t size;		/* unpacked */
+	uint64_t skip;		/* bytes before the packed data */
+	bool packed;
+};
+
+/* How a section is stored; false where there is none, or a way that is not known. */
+static bool find_piece(const struct symfile *f, const char *name, struct piece *ret)
+{
+	char full[32];
+	struct piece p = { 0 };
+
+	snprintf(full, sizeof(full), ".%s", name);
+	if (symfile_section(f, full, &p.section) == 0) {
+		if (p.section->type == SHT_NOBITS)
+			return false;
+		p.size = p.section->size;
+		if (p.section->flags & SHF_COMPRESSED) {
+			Elf64_Chdr c;
+
+			if (p.section->size < sizeof(c) || symfile_read(f, p.section->offset, &c, sizeof(c)) || c.ch_type != ELFCOMPRESS_ZLIB)
+				return false;
+			p.size = c.ch_size;
+			p.skip = sizeof(c);
+			p.packed = true;
+		}
+		*ret = p;
+		return true;
+	}
+	snprintf(full, sizeof(full), ".z%s", name);
+	if (symfile_section(f, full, &p.section) == 0 && p.section->type != SHT_NOBITS && p.section->size >= 12) {
+		uint8_t head[12];
+
+		if (symfile_read(f, p.section->offset, head, sizeof(head)) || memcmp(head, "ZLIB", 4) != 0)
+			return false;
+		for (int i = 4; i < 12; i++)
+			p.size = p.size << 8 | head[i];
+		p.skip = sizeof(head);
+		p.packed = true;
+		*ret = p;
+		return true;
+	}
+	return false;
+}
+
+/* Space of the image before the first section's bytes. */
+#define IMAGE_NAMES 256
+#define IMAGE_HEAD (sizeof(Elf64_Ehdr) + (WANTED + 2) * sizeof(Elf64_Shdr) + IMAGE_NAMES)
+
+static int find_pieces(const struct symfile *f, struct piece pieces[static WANTED], uint64_t *ret_size)
+{
+	uint64_t size = IMAGE_HEAD;
+
+	memset(pieces, 0, WANTED * sizeof(*pieces));
+	for (size_t i = 0; i < WANTED; i++) {
+		if (!find_piece(f, wanted[i], &pieces[i])) {
+			pieces[i].section = NULL;
+			if (i == 0)
+				return SYMFILE_NONE;
+			continue;
+		}
+		if (__builtin_add_overflow(size, pieces[i].size, &size) || __builtin_add_overflow(size, 16, &size))
+			return SYMFILE_TOO_LARGE;
+		/* zlib packs a thousand bytes into one at the most. */
+		if (pieces[i].packed ? pieces[i].size / 1040 > pieces[i].section->size : pieces[i].size > symfile_size(f))
+			return SYMFILE_MALFORMED;
+	}
+	*ret_size = size;
+	return 0;
+}
+
+uint64_t dwarfinfo_size(const struct symfile *f)
+{
+	struct piece pieces[WANTED];
+	uint64_t size;
+	int r = find_pieces(f, pieces, &size);
+
+	return r == 0 ? size : r == SYMFILE_TOO_LARGE ? UINT64_MAX : 0;
+}
+
+static int unpack(const struct symfile *f, const struct piece *p, uint8_t *into)
+{
+	uint8_t chunk[16384];
+	uint64_t left = p->section->size - p->skip, at = p->section->offset + p->skip;
+	z_stream z = { .next_out = into };
+	int r = 0, zr = Z_OK;
+
+	if (p->size > UINT32_MAX)
+		return SYMFILE_TOO_LARGE;
+	z.avail_out = (uInt)p->size;
+	if (inflateInit(&z) != Z_OK)
+		return -ENOMEM;
+	while (r == 0 && zr == Z_OK && left > 0) {
+		size_t n = left < sizeof(chunk) ? (size_t)left : sizeof(chunk);
+
+		r = symfile_read(f, at, chunk, n);
+		z.next_in = chunk;
+		z.avail_in = (uInt)n;
+		at += n;
+		left -= n;
+		if (r == 0)
+			zr = inflate(&z, Z_NO_FLUSH);
+	}
+	if (r == 0 && z.avail_out != 0)
+		r = SYMFILE_MALFORMED;
+	inflateEnd(&z);
+	return r;
+}
+
+static void image_done(struct image *m)
+{
+	if (m->dwarf)
+		dwarf_end(m->dwarf);
+	if (m->elf)
+		elf_end(m->elf);
+	free(m->bytes);
+}
+
+static int image_open(const struct symfile *f, uint64_t max, struct image *m)
+{
+	struct piece pieces[WANTED];
+	Elf64_Shdr *headers;
+	Elf64_Ehdr *e;
+	uint64_t size, at = IMAGE_HEAD;
+	uint32_t count = 1, name = 1;
+	char *names;
+	int r;
+
+	r = find_pieces(f, pieces, &size);
+	if (r)
+		return r;
+	if (size > max)
+		return SYMFILE_TOO_LARGE;
+	m->bytes = malloc(size);
+	if (!m->bytes)
+		return -ENOMEM;
+	memset(m->bytes, 0, IMAGE_HEAD);
+	m->size = size;
+	e = (Elf64_Ehdr *)m->bytes;
+	headers = (Elf64_Shdr *)(m->bytes + sizeof(*e));
+	names = (char *)(headers + WANTED + 2);
+	for (size_t i = 0; i < WANTED; i++) {
+		if (!pieces[i].section)
+			continue;
+		uint64_t start = (at + 15) & ~15ull;
+
+		memset(m->bytes + at, 0, start - at);
+		if (pieces[i].packed)
+			r = unpack(f, &pieces[i], m->bytes + start);
+		else
+			r = symfile_read(f, pieces[i].section->offset, m->bytes + start, pieces[i].size);
+		if (r)
+			return r;
+		headers[count++] = (Elf64_Shdr){ .sh_name = name, .sh_type = SHT_PROGBITS, .sh_offset = start,
+			.sh_size = pieces[i].size, .sh_addralign = 1 };
+		name += (uint32_t)snprintf(names + name, IMAGE_NAMES - name, ".%s", wanted[i]) + 1;
+		at = start + pieces[i].size;
+	}
+	headers[count] = (Elf64_Shdr){ .sh_name = 0, .sh_type = SHT_STRTAB, .sh_offset = (uint64_t)((uint8_t *)names - m->bytes),
+		.sh_size = IMAGE_NAMES, .sh_addralign = 1 };
+	memcpy(e->e_ident, ELFMAG, SELFMAG);
+	e->e_ident[EI_CLASS] = ELFCLASS64;
+	e->e_ident[EI_DATA] = ELFDATA2LSB;
+	e->e_ident[EI_VERSION] = EV_CURRENT;
+	e->e_type = ET_DYN;
+	e->e_machine = (Elf64_Half)symfile_machine(f);
+	e->e_version = EV_CURRENT;
+	e->e_shoff = sizeof(*e);
+	e->e_ehsize = sizeof(*e);
+	e->e_shentsize = sizeof(Elf64_Shdr);
+	e->e_shnum = (Elf64_Half)(count + 1);
+	e->e_shstrndx = (Elf64_Half)count;
+	elf_version(EV_CURRENT);
+	m->elf = elf_memory((char *)m->bytes, m->size);
+	if (!m->elf)
+		return SYMFILE_MALFORMED;
+	m->dwarf = dwarf_begin_elf(m->elf, DWARF_C_READ, NULL);
+	return m->dwarf ? 0 : SYMFILE_MALFORMED;
+}
+
+/* --- ranges --- */
+
+static int push_range(struct ranges *s, uint64_t low, uint64_t high, uint64_t what)
+{
+	if (low >= high)
+		return 0;
+	if (s->len == s->cap) {
+		size_t cap = s->cap ? s->cap + s->cap / 2 : 8;
+		struct range *data;
+
+		if (s->len >= MAX_RANGES)
+			return SYMFILE_TOO_LARGE;
+		data = realloc(s->data, cap * sizeof(*data));
+		if (!data)
+			return -ENOMEM;
+		s->data = data;
+		s->cap = cap;
+	}
+	s->data[s->len++] = (struct range){ .low = low, .high = high, .what = what };
+	return 0;
+}
+
+static int range_cmp(const void *left, const void *right)
+{
+	const struct range *a = left, *b = right;
+
+	return a->low != b->low ? (a->low < b->low ? -1 : 1) : a->high != b->high ? (a->high > b->high ? -1 : 1) : 0;
+}
+
+static int sort_ranges(struct ranges *s)
+{
+	uint64_t reach = 0;
+
+	if (s->len == 0)
+		return 0;
+	qsort(s->data, s->len, sizeof(*s->data), range_cmp);
+	free(s->reach);
+	s->reach = malloc(s->len * sizeof(*s->reach));
+	if (!s->reach)
+		return -ENOMEM;
+	for (size_t i = 0; i < s->len; i++) {
+		reach = s->data[i].high > reach ? s->data[i].high : reach;
+		s->reach[i] = reach;
+	}
+	return 0;
+}
+
+static void ranges_done(struct ranges *s)
+{
+	free(s->data);
+	free(s->reach);
+	*s = (struct ranges){ 0 };
+}
+
+/* The range over address that starts last; *cursor is where to go on for the next one outwards, SIZE_MAX at first. */
+static const struct range *next_range(const struct ranges *s, uint64_t address, size_t *cursor)
+{
+	size_t low = 0, high = s->len;
+
+	if (*cursor == SIZE_MAX) {
+		while (low < high) {
+			size_t mid = low + (high - low) / 2;
+
+			if (s->data[mid].low <= address)
+				low = mid + 1;
+			else
+				high = mid;
+		}
+		*cursor = low;
+	}
+	for (unsigned back = 0; *cursor > 0 && back < MAX_BACK; back++) {
+		const struct range *r = &s->data[--*cursor];
+
+		if (s->reach[*cursor] <= address)
+			break;
+		if (r->high > address)
+			return r;
+	}
+	*cursor = 0;
+	return NULL;
+}
+
+/* Adds the ranges of an entry that has code. A few: a function in two sections has two. */
+static int add_ranges(struct ranges *into, Dwarf_Die *die, uint64_t what)
+{
+	Dwarf_Addr base, low, high;
+	ptrdiff_t at = 0;
+
+	for (unsigned n = 0; n < MAX_RANGES; n++) {
+		int r;
+
+		at = dwarf_ranges(die, at, &base, &low, &high);
+		if (at <= 0)
+			return 0;	/* none, no more, or not readable: then its other ranges are as good as ever */
+		r = push_range(into, low, high, what);
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
+static int list_units(struct dwarfinfo *d)
+{
+	Dwarf_CU *cu = NULL;
+	size_t cap = 0;
+
+	for (;;) {
+		Dwarf_Half version;
+		uint8_t type;
+		Dwarf_Die die;
+		int r = dwarf_get_units(d->main.dwarf, cu, &cu, &version, &type, &die, NULL);
+
+		if (r != 0)
+			break;		/* at the end, or at damage: what came before is used */
+		if (type != DW_UT_compile && type != DW_UT_partial)
+			continue;
+		if (dwarf_tag(&die) != DW_TAG_compile_unit)
+			continue;
+		if (d->unit_count == cap) {
+			size_t grown = cap ? cap * 2 : 64;
+			struct unit *units;
+
+			if (cap >= MAX_UNITS)
+				return SYMFILE_TOO_LARGE;
+			units = realloc(d->units, grown * sizeof(*units));
+			if (!units)
+				return -ENOMEM;
+			d->units = units;
+			cap = grown;
+		}
+		r = add_ranges(&d->ranges, &die, d->unit_count);
+		if (r)
+			return r;
+		d->units[d->unit_count++] = (struct unit){ .entry = dwarf_dieoffset(&die) };
+		d->grown += 512;
+	}
+	return sort_ranges(&d->ranges);
+}
+
+int dwarfinfo_open(const struct symfile *f, const struct symfile *alt, uint64_t max, struct dwarfinfo **ret)
+{
+	struct dwarfinfo *d = calloc(1, sizeof(*d));
+	int r;
+
+	if (!d)
+		return -ENOMEM;
+	r = image_open(f, max, &d->main);
+	if (r == 0 && alt && d->main.size <= max) {
+		/* Without it, names that stand there are missing. */
+		if (image_open(alt, max - d->main.size, &d->alt) == 0)
+			dwarf_setalt(d->main.dwarf, d->alt.dwarf);
+	}
+	if (r == 0)
+		r = list_units(d);
+	if (r) {
+		dwarfinfo_free(d);
+		return r;
+	}
+	*ret = d;
+	return 0;
+}
+
+void dwarfinfo_free(struct dwarfinfo *d)
+{
+	if (!d)
+		return;
+	for (size_t i = 0; i < d->unit_count; i++)
+		ranges_done(&d->units[i].functions);
+	free(d->units);
+	ranges_done(&d->ranges);
+	image_done(&d->main);
+	image_done(&d->alt);
+	free(d);
+}
+
+size_t dwarfinfo_bytes(const struct dwarfinfo *d)
+{
+	return sizeof(*d) + d->main.size + d->alt.size + d->grown + d->unit_count * sizeof(*d->units) +
+	       d->ranges.len * (sizeof(struct range) + sizeof(uint64_t));
+}
+
+/* --- functions of a unit --- */
+
+static bool has_code(Dwarf_Die *die)
+{
+	return dwarf_hasattr(die, DW_AT_low_pc) || dwarf_hasattr(die, DW_AT_ranges);
+}
+
+/* In a first pass functions are looked for in the unit and in namespaces, where compilers put them; in a second, everywhere. */
+static bool may_hold_functions(int tag, bool everywhere)
+{
+	switch (tag) {
+	case DW_TAG_namespace:
+	case DW_TAG_module:
+		return true;
+	case DW_TAG_subprogram:
+	case DW_TAG_lexical_block:
+	case DW_TAG_class_type:
+	case DW_TAG_structure_type:
+	case DW_TAG_union_type:
+	case DW_TAG_interface_type:
+		return everywhere;
+	}
+	return false;
+}
+
+static int index_unit(struct dwarfinfo *d, struct unit *u, Dwarf_Die *cudie, bool everywhere)
+{
+	Dwarf_Die path[MAX_DEPTH];
+	unsigned depth = 0;
+	size_t seen = 0;
+	int r = 0;
+
+	ranges_done(&u->functions);
+	u->indexed = everywhere ? 2 : 1;
+	if (dwarf_child(cudie, &path[0]) != 0)
+		return 0;
+	for (;;) {
+		Dwarf_Die *die = &path[depth];
+		int tag = dwarf_tag(die);
+
+		if (++seen > MAX_ENTRIES)
+			break;
+		if (tag == DW_TAG_subprogram && has_code(die)) {
+			r = add_ranges(&u->functions, die, dwarf_dieoffset(die));
+			if (r)
+				break;
+		}
+		if (depth + 1 < MAX_DEPTH && may_hold_functions(tag, everywhere) && dwarf_child(die, &path[depth + 1]) == 0) {
+			depth++;
+			continue;
+		}
+		while (dwarf_siblingof(&path[depth], &path[depth]) != 0) {
+			if (depth == 0)
+				goto out;
+			depth--;
+		}
+	}
+out:
+	d->grown += u->functions.len * (sizeof(struct range) + sizeof(uint64_t)) + 4096;
+	return r ? r : sort_ranges(&u->functions);
+}
+
+/* --- names --- */
+
+/* What an attribute, or a chain of origins and specifications, says; an entry of another unit or file included. */
+static const char *die_string(Dwarf_Die *die, unsigned attribute)
+{
+	Dwarf_Attribute a;
+
+	return dwarf_attr_integrate(die, attribute, &a) ? dwarf_formstring(&a) : NULL;
+}
+
+static bool follow(Dwarf_Die *die, unsigned attribute, Dwarf_Die *ret)
+{
+	Dwarf_Attribute a;
+
+	return dwarf_attr(die, attribute, &a) && dwarf_formref_die(&a, ret);
+}
+
+/* The entry where the function was first declared, which stands in the scope it belongs to. */
+static void die_origin(Dwarf_Die *die, Dwarf_Die *ret)
+{
+	*ret = *die;
+	for (unsigned i = 0; i < MAX_ORIGINS; i++) {
+		Dwarf_Die next;
+
+		if (!follow(ret, DW_AT_abstract_origin, &next) && !follow(ret, DW_AT_specification, &next))
+			break;
+		*ret = next;
+	}
+}
+
+/* Languages whose functions live in scopes: their plain name says too little. */
+static bool has_scopes(Dwarf_Die *cudie)
+{
+	Dwarf_Attribute a;
+	Dwarf_Word language;
+
+	if (!dwarf_attr(cudie, DW_AT_language, &a) || dwarf_formudata(&a, &language) != 0)
+		return false;
+	switch (language) {
+	case DW_LANG_C_plus_plus:
+	case DW_LANG_C_plus_plus_03:
+	case DW_LANG_C_plus_plus_11:
+	case DW_LANG_C_plus_plus_14:
+	case 0x2b:	/* C++17 */
+	case 0x2c:	/* C++20 */
+	case DW_LANG_Rust:
+	case DW_LANG_D:
+	case DW_LANG_Swift:
+		return true;
+	}
+	return false;
+}
+
+/* `outer::inner::` before a name. Entries stand in the order of their offsets, so that the last child that starts at or before the one sought holds it. */
+static size_t write_scopes(Dwarf_Die *origin, Dwarf_Die *cudie, char *into, size_t cap)
+{
+	Dwarf_Off target = dwarf_dieoffset(origin);
+	Dwarf_Die at = *cudie;
+	size_t len = 0, steps = 0;
+
+	for (unsigned depth = 0; depth < MAX_SCOPES; depth++) {
+		Dwarf_Die child, best;
+		const char *name;
+		int r;
+
+		if (dwarf_child(&at, &child) != 0)
+			break;
+		best = child;
+		while (++steps < MAX_ENTRIES) {
+			r = dwarf_siblingof(&child, &child);
+			if (r != 0 || dwarf_dieoffset(&child) > target)
+				break;
+			best = child;
+		}
+		if (dwarf_dieoffset(&best) >= target)
+			break;
+		at = best;
+		switch (dwarf_tag(&at)) {
+		case DW_TAG_namespace:
+		case DW_TAG_module:
+		case DW_TAG_class_type:
+		case DW_TAG_structure_type:
+		case DW_TAG_union_type:
+		case DW_TAG_interface_type:
+		case DW_TAG_enumeration_type:
+		case DW_TAG_subprogram:
+			name = die_string(&at, DW_AT_name);
+			r = snprintf(into + len, cap - len, "%s::", name ? name : "(anonymous)");
+			if (r < 0 || (size_t)r >= cap - len)
+				return len;
+			len += (size_t)r;
+		}
+	}
+	return len;
+}
+
+static void name_call(struct names *n, struct call *c, Dwarf_Die *die)
+{
+	const char *linkage = die_string(die, DW_AT_linkage_name);
+	const char *plain;
+	char scoped[NAMES_TEXT + 1];
+	Dwarf_Die origin, cudie;
+	size_t len;
+
+	if (!linkage)
+		linkage = die_string(die, DW_AT_MIPS_linkage_name);
+	if (linkage && linkage[0]) {
+		names_set(n, c, linkage);
+		return;
+	}
+	plain = die_string(die, DW_AT_name);
+	if (!plain || !plain[0])
+		return;
+	c->system_name = names_keep(n, plain, strlen(plain));
+	c->name = c->system_name;
+	die_origin(die, &origin);
+	if (!dwarf_diecu(&origin, &cudie, NULL, NULL) || !has_scopes(&cudie))
+		return;
+	len = write_scopes(&origin, &cudie, scoped, sizeof(scoped));
+	if (len > 0) {
+		snprintf(scoped + len, sizeof(scoped) - len, "%s", plain);
+		c->name = names_keep(n, scoped, strlen(scoped));
+	}
+}
+
+/* A path as compilers leave it: relative ones are taken from the unit's directory. */
+static void name_source(struct names *n, struct call *c, const char *path, Dwarf_Die *cudie)
+{
+	char whole[2 * NAMES_TEXT];
+	Dwarf_Attribute a;
+	const char *dir;
+
+	if (!path)
+		return;
+	dir = path[0] != '/' && dwarf_attr(cudie, DW_AT_comp_dir, &a) ? dwarf_formstring(&a) : NULL;
+	if (dir && dir[0]) {
+		snprintf(whole, sizeof(whole), "%s/%s", dir, path);
+		path = whole;
+	}
+	c->source = names_keep(n, path, strlen(path));
+}
+
+static bool die_number(Dwarf_Die *die, unsigned attribute, bool integrate, uint64_t *ret)
+{
+	Dwarf_Attribute a;
+	Dwarf_Word word;
+
+	if (!(integrate ? dwarf_attr_integrate(die, attribute, &a) : dwarf_attr(die, attribute, &a)) || dwarf_formudata(&a, &word) != 0)
+		return false;
+	*ret = word;
+	return true;
+}
+
+/* The line of the declaration, when that is in the file that c->source says. */
+static void name_start(struct call *c, Dwarf_Die *die)
+{
+	const char *file = dwarf_decl_file(die);
+	uint64_t line;
+
+	if (!die_number(die, DW_AT_decl_line, true, &line) || line > INT32_MAX)
+		return;
+	if (file && c->source.len >= strlen(file) &&
+	    memcmp(c->source.data + c->source.len - strlen(file), file, strlen(file)) == 0)
+		c->start_line = line;
+}
+
+/* --- looking up --- */
+
+/* Walks down from a function to the innermost inlined call over address. Fills chain outermost first; returns how many. */
+static unsigned walk_inlined(Dwarf_Die *function, uint64_t address, Dwarf_Die chain[static NAMES_MAX])
+{
+	unsigned count = 0;
+	size_t steps = 0;
+	Dwarf_Die at = *function;
+
+	chain[count++] = at;
+	for (unsigned depth = 0; depth < 4 * MAX_DEPTH; depth++) {
+		Dwarf_Die child;
+		bool found = false;
+
+		if (dwarf_child(&at, &child) != 0)
+			break;
+		do {
+			int tag = dwarf_tag(&child);
+
+			if (++steps > MAX_ENTRIES)
+				return count;
+			if (tag != DW_TAG_inlined_subroutine && tag != DW_TAG_lexical_block && tag != DW_TAG_try_block &&
+			    tag != DW_TAG_catch_block && tag != DW_TAG_with_stmt)
+				continue;
+			if (has_code(&child) && dwarf_haspc(&child, address) == 1) {
+				found = true;
+				break;
+			}
+		} while (dwarf_siblingof(&child, &child) == 0);
+		if (!found)
+			break;
+		at = child;
+		if (dwarf_tag(&at) == DW_TAG_inlined_subroutine) {
+			/* Over the limit the innermost is replaced: what is near the root stays. */
+			if (count == NAMES_MAX)
+				count--;
+			chain[count++] = at;
+		}
+	}
+	return count;
+}
+
+static bool find_function(struct dwarfinfo *d, struct unit *u, Dwarf_Die *cudie, uint64_t address, Dwarf_Die *ret)
+{
+	for (int pass = 1; pass <= 2; pass++) {
+		const struct range *r;
+		size_t cursor = SIZE_MAX;
+
+		if (u->indexed < pass && index_unit(d, u, cudie, pass == 2) != 0)
+			return false;
+		r = next_range(&u->functions, address, &cursor);
+		if (r)
+			return dwarf_offdie(d->main.dwarf, r->what, ret) != NULL;
+	}
+	return false;
+}
+
+static bool find_line(struct dwarfinfo *d, struct unit *u, Dwarf_Die *cudie, uint64_t address, const char **ret_path, uint64_t *ret_line)
+{
+	Dwarf_Line *line = dwarf_getsrc_die(cudie, address);
+	bool end = true;
+	int number;
+
+	if (!line || dwarf_lineendsequence(line, &end) != 0 || end || dwarf_lineno(line, &number) != 0)
+		return false;
+	*ret_path = dwarf_linesrc(line, NULL, NULL);
+	*ret_line = number > 0 ? (uint64_t)number : 0;
+	return *ret_path != NULL;
+}
+
+static int lookup_in_unit(struct dwarfinfo *d, struct unit *u, uint64_t address, struct names *ret)
+{
+	Dwarf_Die cudie, function, chain[NAMES_MAX];
+	Dwarf_Files *files = NULL;
+	size_t file_count = 0;
+	const char *path = NULL;
+	uint64_t line = 0;
+	unsigned count = 0;
+	bool first = !u->indexed;
+
+	if (!dwarf_offdie(d->main.dwarf, u->entry, &cudie))
+		return SYMFILE_NONE;
+	if (find_function(d, u, &cudie, address, &function))
+		count = walk_inlined(&function, address, chain);
+	find_line(d, u, &cudie, address, &path, &line);
+	if (first) {
+		Dwarf_Lines *lines;
+		size_t lines_count;
+
+		if (dwarf_getsrclines(&cudie, &lines, &lines_count) == 0)
+			d->grown += lines_count * 48;
+	}
+	if (count == 0) {
+		if (!path)
+			return SYMFILE_NONE;
+		ret->calls[0] = (struct call){ .line = line };
+		name_source(ret, &ret->calls[0], path, &cudie);
+		ret->count = 1;
+		return 0;
+	}
+	if (count > 1 && dwarf_getsrcfiles(&cudie, &files, &file_count) != 0)
+		files = NULL;
+	for (unsigned i = count; i-- > 0;) {
+		Dwarf_Die *die = &chain[i];
+		struct call *c = &ret->calls[ret->count];
+		bool innermost = ret->count == 0;
+		uint64_t file;
+
+		*c = (struct call){ .line = line };
+		name_call(ret, c, die);
+		name_source(ret, c, path ? path : innermost ? dwarf_decl_file(die) : NULL, &cudie);
+		name_start(c, die);
+		/* An inlined call whose name cannot be had (it stands in a file that is not here) is left out. */
+		if (c->name.len > 0 || i == 0)
+			ret->count++;
+		path = NULL;
+		line = 0;
+		if (dwarf_tag(die) == DW_TAG_inlined_subroutine) {
+			if (die_number(die, DW_AT_call_file, false, &file) && files && file < file_count)
+				path = dwarf_filesrc(files, file, NULL, NULL);
+			if (!die_number(die, DW_AT_call_line, false, &line) || line > INT32_MAX)
+				line = 0;
+		}
+	}
+	return 0;
+}
+
+int dwarfinfo_lookup(struct dwarfinfo *d, uint64_t address, struct names *ret)
+{
+	const struct range *r;
+	size_t cursor = SIZE_MAX;
+
+	names_reset(ret);
+	while ((r = next_range(&d->ranges, address, &cursor)) != NULL)
+		if (lookup_in_unit(d, &d->units[r->what], address, ret) == 0 && ret->count > 0)
+			return 0;
+	names_reset(ret);
+	return SYMFILE_NONE;
+}

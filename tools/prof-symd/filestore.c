@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <malloc.h>
+#include <unistd.h>
+#include "tools/prof-symd/filestore.h"
+
+void filestore_init(struct filestore *s, uint64_t budget, uint64_t dwarf_max, int (*ask)(void *, const struct filestore_request *),
+		    void *ctx)
+{
+	*s = (struct filestore){ .budget = budget, .dwarf_max = dwarf_max, .ask = ask, .ctx = ctx, .next_request = 1 };
+}
+
+/* --- the list of open ones --- */
+
+static void unlink_file(struct filestore *s, struct filestore_file *f)
+{
+	*(f->prev ? &f->prev->next : &s->newest) = f->next;
+	*(f->next ? &f->next->prev : &s->oldest) = f->prev;
+	f->prev = f->next = NULL;
+}
+
+static void link_newest(struct filestore *s, struct filestore_file *f)
+{
+	f->next = s->newest;
+	*(s->newest ? &s->newest->prev : &s->oldest) = f;
+	s->newest = f;
+}
+
+static void close_program(struct filestore *s, struct filestore_file *f)
+{
+	if (!f->program)
+		return;
+	unlink_file(s, f);
+	s->open_count--;
+	s->bytes -= f->bytes;
+	f->bytes = 0;
+	program_free(f->program);
+	f->program = NULL;
+}
+
+static void charge(struct filestore *s, struct filestore_file *f)
+{
+	s->bytes -= f->bytes;
+	f->bytes = program_bytes(f->program);
+	s->bytes += f->bytes;
+}
+
+void filestore_charge(struct filestore *s, struct filestore_file *f)
+{
+	bool closed = false;
+
+	if (!f->program)
+		return;
+	charge(s, f);
+	for (struct filestore_file *o = s->oldest; o && (s->bytes > s->budget || s->open_count > FILESTORE_OPEN);) {
+		struct filestore_file *newer = o->prev;
+
+		if (o != f && o->state == FILESTORE_READY) {
+			close_program(s, o);
+			o->state = FILESTORE_CLOSED;
+			s->evicted++;
+			closed = true;
+		}
+		o = newer;
+	}
+	if (closed)
+		malloc_trim(0);
+}
+
+/* --- asking --- */
+
+static void stop_asking(struct filestore *s, struct filestore_file *f)
+{
+	f->request = 0;
+	for (unsigned i = 0; i < FILESTORE_IN_FLIGHT; i++)
+		if (s->asked[i] == f)
+			s->asked[i] = NULL;
+}
+
+static void stop_wanting(struct filestore *s, struct filestore_file *f)
+{
+	if (!f->wanted)
+		return;
+	for (unsigned i = 0; i < s->wanted_count; i++) {
+		if (s->wanted[i] == f) {
+			s->wanted[i] = s->wanted[--s->wanted_count];
+			break;
+		}
+	}
+	f->wanted = false;
+}
+
+/* All answers are in, or will not be waited for. */
+static void settle(struct filestore *s, struct filestore_file *f, uint64_t now_ns)
+{
+	stop_asking(s, f);
+	if (f->program) {
+		f->state = FILESTORE_READY;
+		f->used_ns = now_ns;
+	} else {
+		f->state = FILESTORE_FAILED;
+		f->failed_ns = now_ns;
+	}
+}
+
+/* Asks for the program, or for the next thing that it wants, until a request is under way or nothing is wanted. */
+static void ask_next(struct filestore *s, struct filestore_file *f, uint64_t now_ns)
+{
+	while (f->state == FILESTORE_ASKED && !f->request) {
+		struct filestore_request rq = { .id = s->next_request, .file = f };
+		int r;
+
+		if (f->program) {
+			rq.want = program_wants(f->program, &rq.build_id, &rq.name);
+			if (rq.want == PROGRAM_WANTS_NOTHING) {
+				settle(s, f, now_ns);
+				return;
+			}
+		}
+		s->next_request++;
+		f->request = rq.id;
+		r = s->ask(s->ctx, &rq);
+		if (r == 0)
+			continue;	/* sent, or answered already */
+		f->request = 0;
+		if (f->program) {
+			program_offer(f->program, -1);
+		} else {
+			f->timed_out = r == -EAGAIN;
+			settle(s, f, now_ns);
+		}
+	}
+}
+
+static bool start_asking(struct filestore *s, struct filestore_file *f, uint64_t now_ns)
+{
+	for (unsigned i = 0; i < FILESTORE_IN_FLIGHT; i++) {
+		if (s->asked[i])
+			continue;
+		stop_wanting(s, f);
+		s->asked[i] = f;
+		f->state = FILESTORE_ASKED;
+		f->asked_ns = now_ns;
+		f->timed_out = false;
+		ask_next(s, f, now_ns);
+		return true;
+	}
+	return false;
+}
+
+static void ask_wanted(struct filestore *s, uint64_t now_ns)
+{
+	while (s->wanted_count > 0 && start_asking(s, s->wanted[0], now_ns))
+		;
+}
+
+void filestore_want(struct filestore *s, struct filestore_file *f, uint64_t now_ns)
+{
+	if (f->state != FILESTORE_CLOSED || f->wanted || start_asking(s, f, now_ns) || s->wanted_count == FILESTORE_WANTED)
+		return;
+	f->wanted = true;
+	s->wanted[s->wanted_count++] = f;
+}
+
+static void give_up(struct filestore *s, struct filestore_file *f, uint64_t now_ns)
+{
+	s->timed_out++;
+	f->timed_out = true;
+	settle(s, f, now_ns);
+}
+
+int filestore_get(struct filestore *s, struct filestore_file *f, uint64_t now_ns, struct program **ret)
+{
+	if (f->state == FILESTORE_FAILED && f->timed_out && now_ns - f->failed_ns >= FILESTORE_RETRY_NS)
+		f->state = FILESTORE_CLOSED;
+	if (f->state == FILESTORE_CLOSED && !start_asking(s, f, now_ns))
+		return FILESTORE_WAIT;	/* sixteen others are under way, each within its deadline */
+	if (f->state == FILESTORE_ASKED && now_ns - f->asked_ns >= FILESTORE_WAIT_NS)
+		give_up(s, f, now_ns);
+	if (f->state == FILESTORE_ASKED)
+		return FILESTORE_WAIT;
+	*ret = f->program;
+	if (f->program) {
+		f->used_ns = now_ns;
+		unlink_file(s, f);
+		link_newest(s, f);
+	}
+	return 0;
+}
+
+void filestore_answer(struct filestore *s, uint64_t id, int fd, uint64_t now_ns)
+{
+	struct filestore_file *f = NULL;
+
+	for (unsigned i = 0; i < FILESTORE_IN_FLIGHT; i++)
+		if (s->asked[i] && s->asked[i]->request == id)
+			f = s->asked[i];
+	if (!f) {
+		if (fd >= 0)
+			close(fd);
+		return;
+	}
+	f->request = 0;
+	if (f->program) {
+		program_offer(f->program, fd);
+		charge(s, f);
+	} else if (fd >= 0 && program_open(fd, s->dwarf_max, &f->program) == 0) {
+		s->opened++;
+		s->open_count++;
+		link_newest(s, f);
+		filestore_charge(s, f);
+	} else {
+		f->program = NULL;
+		settle(s, f, now_ns);
+	}
+	ask_next(s, f, now_ns);
+	ask_wanted(s, now_ns);
+}
+
+void filestore_tick(struct filestore *s, uint64_t now_ns)
+{
+	bool closed = false;
+
+	for (unsigned i = 0; i < FILESTORE_IN_FLIGHT; i++)
+		if (s->asked[i] && now_ns - s->asked[i]->asked_ns >= FILESTORE_WAIT_NS)
+			give_up(s, s->asked[i], now_ns);
+	for (struct filestore_file *f = s->oldest; f;) {
+		struct filestore_file *newer = f->prev;
+
+		if (f->state == FILESTORE_READY && now_ns - f->used_ns >= FILESTORE_IDLE_NS) {
+			close_program(s, f);
+			f->state = FILESTORE_CLOSED;
+			closed = true;
+		}
+		f = newer;
+	}
+	if (closed)
+		malloc_trim(0);
+	ask_wanted(s, now_ns);
+}
+
+uint64_t filestore_deadline(const struct filestore *s)
+{
+	uint64_t first = 0;
+
+	for (unsigned i = 0; i < FILESTORE_IN_FLIGHT; i++) {
+		uint64_t at = s->asked[i] ? s->asked[i]->asked_ns + FILESTORE_WAIT_NS : 0;
+
+		if (at && (!first || at < first))
+			first = at;
+	}
+	return first;
+}
+
+void filestore_drop(struct filestore *s, struct filestore_file *f)
+{
+	stop_asking(s, f);
+	stop_wanting(s, f);
+	close_program(s, f);
+	f->state = FILESTORE_CLOSED;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A map from ids that a peer gives to our own small numbers, with a ceiling. Open addressing; 12 bytes a slot, at most 3/4 of them used. */
+#ifndef PROFPIPE_IDMAP_H
+#define PROFPIPE_IDMAP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct idmap {
+	uint64_t *keys;		/* 0: an empty slot */
+	uint32_t *values;
+	size_t len, cap;	/* cap: a power of two, or 0 */
+	size_t max;
+	uint64_t seed;		/* so that a peer cannot choose ids that collide */
+};
+
+#define IDMAP_NONE UINT32_MAX
+
+/* max: entries. -errno of getrandom. */
+int idmap_init(struct idmap *m, size_t max);
+void idmap_done(struct idmap *m);
+void idmap_clear(struct idmap *m);
+/* IDMAP_NONE where key is unknown; 0 is never known. */
+uint32_t idmap_get(const struct idmap *m, uint64_t key);
+/* Adds or replaces. 0, -EINVAL for key 0, -ENOBUFS at the ceiling, -ENOMEM. */
+int idmap_put(struct idmap *m, uint64_t key, uint32_t value);
+void idmap_remove(struct idmap *m, uint64_t key);
+
+#endif

@@ -1,0 +1,482 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* prof-symd: names for native frames. See prof-symd(1). */
+#include <errno.h>
+#include <getopt.h>
+#include <malloc.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+#include "common/clock.h"
+#include "common/deploy.h"
+#include "common/log.h"
+#include "tools/prof-symd/addresses.h"
+#include "tools/prof-symd/finder.h"
+#include "tools/prof-symd/serve.h"
+
+#define ADDRESSES_DWARF (1ull << 30)	/* bytes of DWARF of the one file of -e */
+#define DIAL_MS 10000
+#define MAX_ADDRESS_SPACE (2ull << 30)
+#define MAX_FILES 512
+#define CHUNK (64u << 10)
+#define BATCH (64u << 10)
+
+struct options {
+	struct deploy deploy;
+	const char *file;	/* -e */
+	bool show_address, basenames;
+	uint64_t memory;	/* bytes; 0: as it comes */
+};
+
+static void usage(FILE *out)
+{
+	fputs("usage: prof-symd [-m MIB] <RAW.prof >NAMED.prof\n"
+	      "       prof-symd -e FILE [-as] [-m MIB] [ADDR...]\n"
+	      "\n"
+	      "Puts names on the native frames of a recorded stream, or on addresses of one file (from standard input when none are given).\n"
+	      "\n"
+	      "  -e, --exe FILE       print the functions, files and lines of ELF addresses of FILE\n"
+	      "  -a, --addresses      print each address before its function\n"
+	      "  -s, --basenames      print file names without their folders\n"
+	      "  -f, -i, -C, -p       as always: functions, inlined calls, demangled, one line each\n"
+	      "  -m, --memory MIB     memory for symbols and DWARF (48; with -e 1024)\n"
+	      "      --help           print this\n"
+	      "      --version        print the version\n"
+	      "\n"
+	      "Started by profpipe it also takes --run-dir, --ids, --status-fd and --life-fd.\n",
+	      out);
+}
+
+/* --- addresses of one file --- */
+
+static int put_out(struct buf *text)
+{
+	if (text->len && fwrite(text->data, 1, text->len, stdout) != text->len)
+		return -errno;
+	buf_reset(text);
+	return 0;
+}
+
+static int print_addresses(const struct options *o, int count, char **args)
+{
+	static struct addresses a;
+	struct buf text = BUF_INIT(0);
+	struct program *p = NULL;
+	char *line = NULL;
+	size_t cap = 0;
+	int fd, r, status = EXIT_FAILURE;
+
+	a.show_address = o->show_address;
+	a.basenames = o->basenames;
+	fd = finder_open(o->file);
+	if (fd < 0) {
+		log_error("%s: %s", o->file, fd == -EINVAL ? "is no regular file" : strerror(-fd));
+		return EXIT_FAILURE;
+	}
+	r = program_open(fd, o->memory ? o->memory : ADDRESSES_DWARF, &p);
+	if (r) {
+		log_error("%s: %s", o->file, r < 0 ? strerror(-r) : symfile_verdict_text(r));
+		return EXIT_FAILURE;
+	}
+	finder_complete(p, o->file);
+	for (int i = 0; count == 0 || i < count; i++) {
+		const char *s;
+		uint64_t address;
+
+		if (count == 0) {
+			ssize_t n = getline(&line, &cap, stdin);
+
+			if (n < 0)
+				break;
+			while (n > 0 && (line[n - 1] == '\n' || line[n - 1] == ' ' || line[n - 1] == '\r'))
+				line[--n] = '\0';
+			if (n == 0)
+				continue;
+			s = line;
+		} else {
+			s = args[i];
+		}
+		if (!addresses_parse(s, &address)) {
+			log_error("%s: is no address; give hexadecimal digits, with or without 0x", s);
+			goto out;
+		}
+		r = addresses_print(&a, p, address, &text);
+		if (r == 0)
+			r = put_out(&text);
+		if (r == 0 && count == 0 && fflush(stdout) != 0)
+			r = -errno;
+		if (r) {
+			log_error("%s: %s", o->file, strerror(-r));
+			goto out;
+		}
+	}
+	if (fflush(stdout) != 0) {
+		log_error("standard output: %s", strerror(errno));
+		goto out;
+	}
+	if (program_dwarf_too_large(p))
+		log_warning("%s: its DWARF takes more than %llu MiB and was not used; raise it with -m", o->file,
+			    (unsigned long long)((o->memory ? o->memory : ADDRESSES_DWARF) >> 20));
+	status = EXIT_SUCCESS;
+out:
+	free(line);
+	buf_done(&text);
+	program_free(p);
+	return status;
+}
+
+/* --- a stream by hand --- */
+
+struct by_hand {
+	struct filestore files;
+	struct stream_in in;
+	struct stream_out out;
+	struct named *named;
+	struct buf head;	/* bytes read before it is known whether the stream is named already */
+	bool known, named_already;
+	bool same_kernel;
+};
+
+/* Opens what the deployment would ask prof-bpf for. */
+static int open_by_hand(void *ctx, const struct filestore_request *rq)
+{
+	struct by_hand *h = ctx;
+	struct msg_file file;
+	char path[1025];
+	int fd = -1;
+
+	if (!named_file(h->named, rq->file->file, &file))
+		return -ENOENT;
+	if (rq->want == PROGRAM_WANTS_NOTHING) {
+		fd = finder_open_stream(&file, h->same_kernel);
+	} else if (file.path.len < sizeof(path)) {
+		memcpy(path, file.path.data, file.path.len);
+		path[file.path.len] = '\0';
+		fd = finder_debug(rq->want, rq->build_id, rq->name, path);
+	}
+	filestore_answer(&h->files, rq->id, fd < 0 ? -1 : fd, clock_mono_ns());
+	return 0;
+}
+
+static int write_out(void *ctx, struct span bytes)
+{
+	(void)ctx;
+	for (size_t done = 0; done < bytes.len;) {
+		ssize_t n = write(STDOUT_FILENO, bytes.data + done, bytes.len - done);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		done += (size_t)n;
+	}
+	return 0;
+}
+
+static bool is_our_kernel(struct str kernel)
+{
+	struct utsname u;
+	size_t len;
+
+	if (uname(&u) < 0)
+		return false;
+	len = strlen(u.release);
+	return kernel.len >= len && memcmp(kernel.data, u.release, len) == 0 && (kernel.len == len || kernel.data[len] == ' ');
+}
+
+/* Takes what was read. 0, enum stream_verdict, -errno. */
+static int take_by_hand(struct by_hand *h)
+{
+	for (;;) {
+		struct msg m;
+		int r = stream_next(&h->in, &m);
+
+		if (r)
+			return r;
+		if (m.id == MSG_HELLO && !h->known) {
+			h->known = true;
+			h->named_already = m.hello.kind == STREAM_NAMED;
+			h->same_kernel = is_our_kernel(m.hello.kernel);
+			if (h->named_already)
+				r = write_out(NULL, buf_span(&h->head));
+			buf_done(&h->head);
+			if (r)
+				return r;
+		}
+		if (h->named_already)
+			continue;
+		named_missing(h->named, stream_missing(&h->in));
+		if (h->in.new_epoch || named_full(h->named)) {
+			r = named_run(h->named, clock_mono_ns());
+			if (r)
+				return r;
+		}
+		if (h->in.new_epoch) {
+			r = named_forget(h->named);
+			if (r)
+				return r;
+			h->in.new_epoch = false;
+		}
+		r = named_take(h->named, &m, clock_mono_ns());
+		if (r)
+			return r;
+	}
+}
+
+static void say_stream(int r, const struct by_hand *h)
+{
+	switch (r) {
+	case STREAM_SCHEMA:
+		log_error("standard input: was recorded by a profpipe of another schema; name it with the version that recorded it");
+		break;
+	case STREAM_MALFORMED:
+		if (h->known)
+			log_error("standard input: is damaged; what came before the damage was passed on");
+		else
+			log_error("standard input: is no profpipe stream; give it what prof-bpf -o wrote");
+		break;
+	case STREAM_AGAIN:
+		if (h->known)
+			log_error("standard input: is cut short, its end is missing; what is there was passed on");
+		else
+			log_error("standard input: is %s; give it what prof-bpf -o wrote",
+				  h->in.pending.len ? "no whole profpipe stream" : "empty");
+		break;
+	default:
+		log_error("the stream cannot be passed on: %s", strerror(-r));
+	}
+}
+
+static int stream_by_hand(struct by_hand *h)
+{
+	static uint8_t chunk[CHUNK];
+	int r = STREAM_AGAIN, end;
+
+	while (r == STREAM_AGAIN) {
+		ssize_t n = read(STDIN_FILENO, chunk, sizeof(chunk));
+		struct span bytes = { .data = chunk, .len = n > 0 ? (size_t)n : 0 };
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0) {
+			log_error("standard input: %s", strerror(errno));
+			return EXIT_FAILURE;
+		}
+		if (n == 0)
+			break;
+		if (h->in.ended) {
+			log_warning("standard input: bytes after the end of the stream were left out");
+			break;
+		}
+		if (!h->known)
+			r = buf_append(&h->head, bytes.data, bytes.len);
+		else
+			r = h->named_already ? write_out(NULL, bytes) : 0;
+		if (r >= 0)
+			r = stream_feed(&h->in, bytes);
+		if (r == 0 || r == -ENOBUFS)
+			r = r ? STREAM_MALFORMED : take_by_hand(h);
+		if (r == STREAM_AGAIN && !h->named_already) {
+			end = named_run(h->named, clock_mono_ns());
+			filestore_tick(&h->files, clock_mono_ns());
+			if (end)
+				r = end;
+		}
+	}
+	if (h->in.ended && (r == STREAM_AGAIN || h->named_already))
+		r = 0;
+	if (r >= 0 && h->known && !h->named_already) {
+		end = named_run(h->named, clock_mono_ns());
+		if (end == 0)
+			end = named_end(h->named, END_PEER_LOST, clock_mono_ns());
+		if (end == 0)
+			end = stream_flush(&h->out);
+		r = end < 0 ? end : r;
+	}
+	if (r)
+		say_stream(r, h);
+	return r ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+static int run_by_hand(const struct options *o)
+{
+	static struct by_hand h;
+	uint64_t budget = o->memory ? o->memory : FILESTORE_BUDGET;
+	int r, status;
+
+	if (isatty(STDIN_FILENO)) {
+		usage(stderr);
+		return EXIT_FAILURE;
+	}
+	if (isatty(STDOUT_FILENO)) {
+		log_error("standard output: is a terminal; send it to a file or to prof-export");
+		return EXIT_FAILURE;
+	}
+	signal(SIGPIPE, SIG_IGN);
+	h.head = BUF_INIT(4 * MSG_MAX_SIZE);
+	filestore_init(&h.files, budget, budget, open_by_hand, &h);
+	stream_in_init(&h.in);
+	stream_out_init(&h.out, BATCH, write_out, NULL);
+	r = named_new(&NAMED_LIMITS, &h.files, &h.out, &h.named);
+	if (r) {
+		log_error("%s", strerror(-r));
+		return EXIT_FAILURE;
+	}
+	status = stream_by_hand(&h);
+	named_free(h.named);
+	stream_in_done(&h.in);
+	stream_out_done(&h.out);
+	buf_done(&h.head);
+	return status;
+}
+
+/* --- the deployment --- */
+
+static int open_links(const struct deploy *d, struct serve_links *links)
+{
+	int r;
+
+	r = bus_listen(BUS_NAMED, d->run_dir, d->uid[DEPLOY_EXPORT], &links->named);
+	if (r) {
+		log_error("%s: the socket for prof-export cannot be opened: %s", d->run_dir, strerror(-r));
+		return r;
+	}
+	r = bus_dial(BUS_FILES, d->run_dir, d->uid[DEPLOY_BPF], DIAL_MS, &links->files);
+	if (r == 0)
+		r = fdlane_dial(BUS_FILES, d->run_dir, d->uid[DEPLOY_BPF], DIAL_MS, &links->lane);
+	if (r == 0)
+		r = bus_dial(BUS_STREAM, d->run_dir, d->uid[DEPLOY_BPF], DIAL_MS, &links->stream);
+	if (r)
+		log_error("%s: prof-bpf cannot be reached: %s", d->run_dir, strerror(-r));
+	return r;
+}
+
+static int say_served(int r, const struct serve_counts *c)
+{
+	switch (r) {
+	case 0:
+		if (c->peer_lost)
+			log_warning("prof-bpf went before the end of its stream; what came was passed on");
+		return EXIT_SUCCESS;
+	case SERVE_LIFE_OVER:
+		return EXIT_FAILURE;
+	case SERVE_EXPORT_GONE:
+		log_error("prof-export is gone before the end of the stream; its own message says why");
+		return EXIT_FAILURE;
+	case SERVE_MALFORMED:
+		log_error("prof-bpf sent what is no stream; what came before was passed on");
+		return EXIT_FAILURE;
+	case SERVE_SCHEMA:
+		log_error("prof-bpf is of another build: its messages have another schema; install one version of all tools");
+		return EXIT_FAILURE;
+	}
+	log_error("%s", strerror(-r));
+	return EXIT_FAILURE;
+}
+
+static int run_deployed(const struct options *o)
+{
+	struct sandbox sandbox = { .caps = SANDBOX_NO_CAPS, .max_files = MAX_FILES, .max_memory = MAX_ADDRESS_SPACE };
+	struct serve_links links = { .life_fd = o->deploy.life_fd };
+	struct serve_counts counts = { 0 };
+	static struct status st;
+	int status;
+
+	if (deploy_enter(&o->deploy, DEPLOY_SYMD, &sandbox) != 0)
+		return EXIT_FAILURE;
+	if (open_links(&o->deploy, &links) == 0) {
+		deploy_status(&o->deploy, &st, STATUS_READY);
+		status = say_served(serve_run(&links, o->memory ? o->memory : FILESTORE_BUDGET, &counts), &counts);
+	} else {
+		status = EXIT_FAILURE;
+	}
+	st.samples = counts.named.samples;
+	deploy_status(&o->deploy, &st, status == EXIT_SUCCESS ? STATUS_DONE : STATUS_FAILED);
+	fdlane_free(links.lane);
+	bus_free(links.stream);
+	bus_free(links.files);
+	bus_free(links.named);
+	return status;
+}
+
+static bool parse_memory(const char *s, uint64_t *ret)
+{
+	char *end;
+	unsigned long mib;
+
+	errno = 0;
+	mib = strtoul(s, &end, 10);
+	if (errno || end == s || *end || s[0] == '-' || mib < 1 || mib > 65536)
+		return false;
+	*ret = (uint64_t)mib << 20;
+	return true;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option longs[] = {
+		{ "exe", required_argument, NULL, 'e' },
+		{ "addresses", no_argument, NULL, 'a' },
+		{ "basenames", no_argument, NULL, 's' },
+		{ "functions", no_argument, NULL, 'f' },
+		{ "inlines", no_argument, NULL, 'i' },
+		{ "demangle", no_argument, NULL, 'C' },
+		{ "pretty-print", no_argument, NULL, 'p' },
+		{ "memory", required_argument, NULL, 'm' },
+		{ "help", no_argument, NULL, 'h' },
+		{ "version", no_argument, NULL, 'V' },
+		DEPLOY_OPTIONS,
+		{ NULL, 0, NULL, 0 },
+	};
+	struct options o = { 0 };
+	int c;
+
+	log_init("prof-symd", LOG_WARNING);
+	deploy_init(&o.deploy);
+	while ((c = getopt_long(argc, argv, "e:asfiCpm:h", longs, NULL)) != -1) {
+		switch (c) {
+		case 'e':
+			o.file = optarg;
+			break;
+		case 'a':
+			o.show_address = true;
+			break;
+		case 's':
+			o.basenames = true;
+			break;
+		case 'f':
+		case 'i':
+		case 'C':
+		case 'p':
+			break;
+		case 'm':
+			if (!parse_memory(optarg, &o.memory)) {
+				log_error("--memory %s: is no number of MiB from 1 to 65536", optarg);
+				return EXIT_FAILURE;
+			}
+			break;
+		case 'h':
+			usage(stdout);
+			return EXIT_SUCCESS;
+		case 'V':
+			puts("prof-symd " PROFPIPE_VERSION);
+			return EXIT_SUCCESS;
+		case '?':
+			fputs("Try `prof-symd --help`.\n", stderr);
+			return EXIT_FAILURE;
+		default:
+			if (deploy_option(&o.deploy, c, optarg) != 0)
+				return EXIT_FAILURE;
+		}
+	}
+	/* Large blocks go back to the system as soon as they are freed, whatever was freed before. */
+	mallopt(M_MMAP_THRESHOLD, 256 << 10);
+	mallopt(M_ARENA_MAX, 2);
+	if (o.file)
+		return print_addresses(&o, argc - optind, argv + optind);
+	if (optind < argc) {
+		log_error("%s: is no option; addresses need -e FILE, and a stream comes on standard input", argv[optind]);
+		return EXIT_FAILURE;
+	}
+	return o.deploy.run_dir ? run_deployed(&o) : run_by_hand(&o);
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/prof-symd/demangle.h"
+#include "tools/prof-symd/names.h"
+
+void names_reset(struct names *n)
+{
+	n->count = 0;
+	n->used = 0;
+}
+
+struct str names_keep(struct names *n, const char *s, size_t len)
+{
+	char *at = n->text + n->used;
+
+	if (len > NAMES_TEXT)
+		len = NAMES_TEXT;
+	if (len > sizeof(n->text) - n->used)
+		len = sizeof(n->text) - n->used;
+	memcpy(at, s, len);
+	n->used += len;
+	return (struct str){ .data = at, .len = (uint32_t)len };
+}
+
+void names_set(struct names *n, struct call *c, const char *system_name)
+{
+	char shown[DEMANGLE_MAX + 1];
+	size_t len = demangle(system_name, shown, sizeof(shown));
+	size_t system_len = strlen(system_name);
+
+	c->system_name = names_keep(n, system_name, system_len);
+	if (len == system_len && memcmp(shown, system_name, len) == 0)
+		c->name = c->system_name;
+	else
+		c->name = names_keep(n, shown, len);
+}

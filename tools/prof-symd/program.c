@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include "tools/prof-symd/dwarfinfo.h"
+#include "tools/prof-symd/program.h"
+
+enum step { STEP_BUILD_ID, STEP_NAME, STEP_ALT, STEP_DONE };
+
+struct program {
+	struct symfile *main, *debug, *alt;
+	struct dwarfinfo *dwarf;
+	uint64_t dwarf_max;
+	enum step step;
+	bool dwarf_tried, dwarf_too_large;
+};
+
+/* The file that has the DWARF: the program itself or its debug file. */
+static struct symfile *dwarf_file(const struct program *p)
+{
+	if (dwarfinfo_size(p->main) > 0)
+		return p->main;
+	return p->debug && dwarfinfo_size(p->debug) > 0 ? p->debug : NULL;
+}
+
+int program_open(int fd, uint64_t dwarf_max, struct program **ret)
+{
+	struct program *p = calloc(1, sizeof(*p));
+	int r = p ? symfile_open(fd, &p->main) : -ENOMEM;
+
+	if (r) {
+		close(fd);
+		free(p);
+		return r;
+	}
+	p->dwarf_max = dwarf_max;
+	p->step = dwarfinfo_size(p->main) > 0 ? STEP_ALT : STEP_BUILD_ID;
+	*ret = p;
+	return 0;
+}
+
+void program_free(struct program *p)
+{
+	if (!p)
+		return;
+	dwarfinfo_free(p->dwarf);
+	symfile_free(p->main);
+	symfile_free(p->debug);
+	symfile_free(p->alt);
+	free(p);
+}
+
+enum program_want program_wants(struct program *p, struct span *ret_build_id, const char **ret_name)
+{
+	struct symfile *f;
+	uint32_t crc;
+
+	*ret_build_id = (struct span){ 0 };
+	*ret_name = NULL;
+	if (p->step == STEP_BUILD_ID) {
+		*ret_build_id = symfile_build_id(p->main);
+		if (ret_build_id->len >= 2)
+			return PROGRAM_WANTS_BUILD_ID;
+		p->step = STEP_NAME;
+	}
+	if (p->step == STEP_NAME) {
+		*ret_build_id = (struct span){ 0 };
+		if (symfile_debuglink(p->main, ret_name, &crc) == 0)
+			return PROGRAM_WANTS_NAME;
+		p->step = STEP_ALT;
+	}
+	if (p->step == STEP_ALT) {
+		f = dwarf_file(p);
+		if (f && symfile_altlink(f, ret_name, ret_build_id) == 0 && ret_build_id->len >= 2)
+			return PROGRAM_WANTS_ALT;
+		*ret_build_id = (struct span){ 0 };
+		*ret_name = NULL;
+		p->step = STEP_DONE;
+	}
+	return PROGRAM_WANTS_NOTHING;
+}
+
+static bool same_id(struct span a, struct span b)
+{
+	return a.len > 0 && a.len == b.len && memcmp(a.data, b.data, a.len) == 0;
+}
+
+/* Is this the file that was asked for? The checksum counts only where build ids cannot tell: tools that pack debug files change it. */
+static bool is_right(const struct program *p, const struct symfile *f, struct span build_id)
+{
+	struct span theirs = symfile_build_id(f), ours = symfile_build_id(p->main);
+	const char *name;
+	uint32_t want, have;
+
+	if (p->step != STEP_NAME)
+		return same_id(theirs, build_id);
+	if (theirs.len > 0 && ours.len > 0)
+		return same_id(theirs, ours);
+	return symfile_debuglink(p->main, &name, &want) == 0 && symfile_crc(f, &have) == 0 && want == have;
+}
+
+bool program_offer(struct program *p, int fd)
+{
+	struct symfile *f = NULL;
+	struct span build_id;
+	const char *name;
+	enum step step;
+
+	program_wants(p, &build_id, &name);
+	step = p->step;
+	if (fd >= 0 && (step == STEP_DONE || symfile_open(fd, &f) != 0)) {
+		close(fd);
+		f = NULL;
+	}
+	if (f && !is_right(p, f, build_id)) {
+		symfile_free(f);
+		f = NULL;
+	}
+	switch (step) {
+	case STEP_BUILD_ID:
+	case STEP_NAME:
+		p->debug = f;
+		p->step = f ? STEP_ALT : step + 1;
+		break;
+	case STEP_ALT:
+		p->alt = f;
+		p->step = STEP_DONE;
+		break;
+	case STEP_DONE:
+		break;
+	}
+	return f != NULL;
+}
+
+struct span program_build_id(const struct program *p)
+{
+	return symfile_build_id(p->main);
+}
+
+int program_address(const struct program *p, uint64_t offset, uint64_t *ret)
+{
+	return symfile_address(p->main, offset, ret);
+}
+
+static void open_dwarf(struct program *p)
+{
+	const struct symfile *f = dwarf_file(p);
+
+	p->dwarf_tried = true;
+	if (f)
+		p->dwarf_too_large = dwarfinfo_open(f, p->alt, p->dwarf_max, &p->dwarf) == SYMFILE_TOO_LARGE;
+	symfile_free(p->alt);
+	p->alt = NULL;
+}
+
+/* An address of the program as its debug file has it. */
+static uint64_t debug_address(const struct program *p, const struct symfile *debug, uint64_t address)
+{
+	return address - symfile_base(p->main) + symfile_base(debug);
+}
+
+static int lookup_symbol(struct program *p, uint64_t address, char name[static SYMFILE_NAME])
+{
+	int r = SYMFILE_NONE;
+
+	if (symfile_has_symtab(p->main) || !p->debug)
+		r = symfile_lookup(p->main, address, name);
+	if (r && p->debug)
+		r = symfile_lookup(p->debug, debug_address(p, p->debug, address), name);
+	if (r && p->debug && !symfile_has_symtab(p->main))
+		r = symfile_lookup(p->main, address, name);
+	return r == -ENOMEM ? r : r ? SYMFILE_NONE : 0;
+}
+
+int program_lookup(struct program *p, uint64_t address, struct names *ret)
+{
+	char name[SYMFILE_NAME];
+	int r = SYMFILE_NONE;
+
+	if (!p->dwarf_tried)
+		open_dwarf(p);
+	names_reset(ret);
+	if (p->dwarf) {
+		const struct symfile *f = dwarf_file(p);
+
+		r = dwarfinfo_lookup(p->dwarf, f == p->main ? address : debug_address(p, f, address), ret);
+		if (r == 0 && ret->calls[ret->count - 1].name.len > 0)
+			return 0;
+	}
+	r = lookup_symbol(p, address, name);
+	if (r)
+		return ret->count ? 0 : r;
+	if (ret->count == 0) {
+		ret->calls[0] = (struct call){ 0 };
+		ret->count = 1;
+	}
+	names_set(ret, &ret->calls[ret->count - 1], name);
+	return 0;
+}
+
+bool program_dwarf_too_large(const struct program *p)
+{
+	return p->dwarf_too_large;
+}
+
+size_t program_bytes(const struct program *p)
+{
+	return sizeof(*p) + symfile_bytes(p->main) + (p->debug ? symfile_bytes(p->debug) : 0) + (p->alt ? symfile_bytes(p->alt) : 0) +
+	       (p->dwarf ? dwarfinfo_bytes(p->dwarf) : 0);
+}

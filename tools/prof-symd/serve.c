@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include "common/clock.h"
+#include "tools/prof-symd/serve.h"
+
+#define HALF_NS 1000000000ull	/* an answer without its descriptor, or the other way round, waits so long */
+#define HALVES FDLANE_IN_FLIGHT
+#define BATCH (64u << 10)
+#define FLUSH_MS 100
+#define TICK_MS 1000
+#define SEND_MS 200
+
+/* One half of an answer. */
+struct half {
+	uint64_t id;	/* 0: empty */
+	uint64_t at_ns;
+	bool answered;	/* the bus's half is here, else the lane's */
+	int fd;
+};
+
+struct serve {
+	const struct serve_links *links;
+	struct filestore files;
+	struct stream_in in;
+	struct stream_out out;
+	struct named *named;
+	struct buf received, request;
+	struct half halves[HALVES];
+	struct msg held;	/* the first message of an epoch that cannot begin yet */
+	bool holding, export_there, peer_gone;
+};
+
+static bool life_over(int fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	char byte;
+
+	if (fd < 0 || poll(&p, 1, 0) <= 0)
+		return false;
+	/* 'S' is for prof-bpf: for us the end comes with the stream. */
+	return (p.revents & (POLLIN | POLLHUP | POLLERR)) && read(fd, &byte, 1) <= 0;
+}
+
+/* --- files --- */
+
+static int ask(void *ctx, const struct filestore_request *rq)
+{
+	struct serve *s = ctx;
+	struct msg m;
+	int r;
+
+	switch (rq->want) {
+	case PROGRAM_WANTS_NOTHING:
+		m = (struct msg){ .id = MSG_FILE_REQUEST, .file_request = { .id = rq->id, .file = rq->file->file } };
+		break;
+	case PROGRAM_WANTS_BUILD_ID:
+	case PROGRAM_WANTS_ALT:
+		m = (struct msg){ .id = MSG_DEBUG_REQUEST, .debug_request = { .id = rq->id, .file = rq->file->file, .build_id = rq->build_id } };
+		break;
+	default:
+		m = (struct msg){ .id = MSG_DEBUG_REQUEST, .debug_request = { .id = rq->id, .file = rq->file->file, .name = str_from(rq->name) } };
+		break;
+	}
+	buf_reset(&s->request);
+	r = msg_encode(&s->request, &m);
+	return r ? r : bus_send(s->links->files, buf_span(&s->request));
+}
+
+static struct half *find_half(struct serve *s, uint64_t id)
+{
+	for (size_t i = 0; i < HALVES; i++)
+		if (s->halves[i].id == id)
+			return &s->halves[i];
+	return NULL;
+}
+
+static void drop_half(struct serve *s, struct half *h, uint64_t now_ns)
+{
+	uint64_t id = h->id;
+
+	if (h->fd >= 0)
+		close(h->fd);
+	*h = (struct half){ .fd = -1 };
+	filestore_answer(&s->files, id, -1, now_ns);
+}
+
+/* Keeps one half until the other comes. All places taken: the oldest gives way. */
+static void keep_half(struct serve *s, const struct half *half, uint64_t now_ns)
+{
+	struct half *oldest = &s->halves[0];
+
+	for (size_t i = 1; i < HALVES && oldest->id; i++)
+		if (!s->halves[i].id || s->halves[i].at_ns < oldest->at_ns)
+			oldest = &s->halves[i];
+	if (oldest->id)
+		drop_half(s, oldest, now_ns);
+	*oldest = *half;
+}
+
+static void take_answer(struct serve *s, const struct msg_file_answer *m, uint64_t now_ns)
+{
+	struct half *h = m->id ? find_half(s, m->id) : NULL;
+
+	if (!m->id || (h && h->answered))
+		return;
+	if (m->status != 0 && h) {
+		drop_half(s, h, now_ns);
+	} else if (m->status != 0) {
+		filestore_answer(&s->files, m->id, -1, now_ns);
+	} else if (h) {
+		int fd = h->fd;
+
+		*h = (struct half){ .fd = -1 };
+		filestore_answer(&s->files, m->id, fd, now_ns);
+	} else {
+		keep_half(s, &(struct half){ .id = m->id, .at_ns = now_ns, .answered = true, .fd = -1 }, now_ns);
+	}
+}
+
+static void take_descriptor(struct serve *s, uint64_t id, int fd, uint64_t now_ns)
+{
+	struct half *h = id ? find_half(s, id) : NULL;
+
+	if (!id || (h && !h->answered)) {
+		if (fd >= 0)
+			close(fd);
+	} else if (h) {
+		*h = (struct half){ .fd = -1 };
+		filestore_answer(&s->files, id, fd, now_ns);
+	} else {
+		keep_half(s, &(struct half){ .id = id, .at_ns = now_ns, .fd = fd }, now_ns);
+	}
+}
+
+static int take_files(struct serve *s, uint64_t now_ns)
+{
+	int r;
+
+	for (;;) {
+		struct msg_scratch scratch = { 0 };
+		struct span rest;
+		struct msg m;
+
+		r = bus_recv(s->links->files, &s->received);
+		if (r < 0)
+			return r;
+		if (r == BUS_EMPTY)
+			break;
+		if (r > 0)
+			continue;	/* that prof-bpf went shows on the stream */
+		rest = buf_span(&s->received);
+		while (rest.len > 0 && msg_decode(&rest, &scratch, &m) == 0)
+			if (m.id == MSG_FILE_ANSWER)
+				take_answer(s, &m.file_answer, now_ns);
+		msg_scratch_done(&scratch);
+	}
+	for (;;) {
+		uint64_t id;
+		int fd;
+
+		r = fdlane_recv(s->links->lane, &id, &fd);
+		if (r == -EAGAIN || r == -ENOTCONN)
+			break;
+		if (r && r != -EBADMSG)
+			return r;
+		take_descriptor(s, id, fd, now_ns);
+	}
+	for (size_t i = 0; i < HALVES; i++)
+		if (s->halves[i].id && now_ns - s->halves[i].at_ns >= HALF_NS)
+			drop_half(s, &s->halves[i], now_ns);
+	return 0;
+}
+
+/* --- the stream --- */
+
+static int flush(void *ctx, struct span batch)
+{
+	struct serve *s = ctx;
+
+	for (;;) {
+		int r = bus_send_wait(s->links->named, batch, SEND_MS);
+
+		if (r != -ETIMEDOUT)
+			return r;
+		if (life_over(s->links->life_fd))
+			return -ECANCELED;
+	}
+}
+
+/* Takes messages until no more are there, the queue is full, or an epoch must wait for it. 0, SERVE_MALFORMED, SERVE_SCHEMA, -errno. */
+static int take_messages(struct serve *s, uint64_t now_ns)
+{
+	while (!named_full(s->named) && !named_ended(s->named)) {
+		int r = 0;
+
+		if (!s->holding) {
+			r = stream_next(&s->in, &s->held);
+			named_missing(s->named, stream_missing(&s->in));
+			if (r == STREAM_AGAIN) {
+				r = bus_recv(s->links->stream, &s->received);
+				if (r == BUS_PEER_WENT)
+					s->peer_gone = true;
+				if (r < 0 || r == BUS_EMPTY || r == BUS_PEER_WENT)
+					return r < 0 ? r : 0;
+				r = r == 0 ? stream_feed(&s->in, buf_span(&s->received)) : 0;
+				if (r)
+					return r == -ENOBUFS ? SERVE_MALFORMED : r;
+				continue;
+			}
+			if (r == STREAM_MALFORMED || r == STREAM_SCHEMA)
+				return r == STREAM_SCHEMA ? SERVE_SCHEMA : SERVE_MALFORMED;
+			if (r)
+				return r;
+			s->holding = true;
+		}
+		if (s->in.new_epoch) {
+			r = named_run(s->named, now_ns);
+			if (r)
+				return r == NAMED_WAIT ? 0 : r;
+			r = named_forget(s->named);
+			if (r)
+				return r;
+			s->in.new_epoch = false;
+		}
+		s->holding = false;
+		r = named_take(s->named, &s->held, now_ns);
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
+static int wait_for_something(struct serve *s, bool take_stream)
+{
+	uint64_t now_ns = clock_mono_ns(), deadline = filestore_deadline(&s->files);
+	int timeout = s->out.batch.len ? FLUSH_MS : TICK_MS;
+	struct pollfd p[] = {
+		{ .fd = s->links->life_fd, .events = POLLIN },
+		{ .fd = bus_fd(s->links->named), .events = POLLIN },
+		{ .fd = bus_fd(s->links->files), .events = POLLIN },
+		{ .fd = fdlane_fd(s->links->lane), .events = POLLIN },
+		{ .fd = take_stream ? bus_fd(s->links->stream) : -1, .events = POLLIN },
+	};
+
+	if (deadline) {
+		uint64_t left = deadline > now_ns ? (deadline - now_ns) / 1000000 + 1 : 0;
+
+		timeout = left < (uint64_t)timeout ? (int)left : timeout;
+	}
+	if (s->peer_gone) {	/* its lane would be readable for ever */
+		p[2].fd = -1;
+		p[3].fd = -1;
+	}
+	if (poll(p, sizeof(p) / sizeof(p[0]), timeout) < 0 && errno != EINTR)
+		return -errno;
+	return (p[0].revents && life_over(s->links->life_fd)) ? SERVE_LIFE_OVER : 0;
+}
+
+/* prof-export came or went. */
+static int watch_export(struct serve *s)
+{
+	for (;;) {
+		int r = bus_recv(s->links->named, &s->received);
+
+		if (r < 0)
+			return r;
+		if (r == BUS_EMPTY)
+			return 0;
+		if (r == BUS_PEER_CAME)
+			s->export_there = true;
+		if (r == BUS_PEER_WENT)
+			return SERVE_EXPORT_GONE;
+	}
+}
+
+static int serve_loop(struct serve *s, struct serve_counts *counts)
+{
+	uint64_t flushed_ns = 0;
+	int refused = 0;
+
+	for (;;) {
+		bool ended = named_ended(s->named), full = named_full(s->named), waiting = false;
+		uint64_t now_ns;
+		int r = wait_for_something(s, s->export_there && !ended && !full && !s->holding && !s->peer_gone);
+
+		if (r)
+			return r;
+		now_ns = clock_mono_ns();
+		r = watch_export(s);
+		if (r)
+			return r == SERVE_EXPORT_GONE && ended ? refused : r;
+		r = take_files(s, now_ns);
+		if (r)
+			return r;
+		filestore_tick(&s->files, now_ns);
+		if (!s->export_there || ended)
+			continue;
+		/* Until nothing moves: what is taken makes room in the peer's queue, what is sent makes room in ours. */
+		do {
+			if (!s->peer_gone && !refused) {
+				r = take_messages(s, now_ns);
+				if (r < 0)
+					return r;
+				refused = r;
+			}
+			full = named_full(s->named);
+			r = named_run(s->named, now_ns);
+			if (r < 0)
+				return r;
+			waiting = r == NAMED_WAIT;
+		} while (full && !waiting);
+		if ((s->peer_gone || refused) && !waiting && !s->holding && !named_ended(s->named)) {
+			counts->peer_lost = !refused;
+			r = named_end(s->named, END_PEER_LOST, now_ns);
+			if (r < 0)
+				return r;
+		}
+		if (named_ended(s->named) || now_ns - flushed_ns >= FLUSH_MS * 1000000ull) {
+			r = stream_flush(&s->out);
+			if (r < 0)
+				return r;
+			flushed_ns = now_ns;
+		}
+	}
+}
+
+int serve_run(const struct serve_links *links, uint64_t budget, struct serve_counts *ret_counts)
+{
+	struct serve *s = calloc(1, sizeof(*s));
+	int r;
+
+	if (!s)
+		return -ENOMEM;
+	s->links = links;
+	s->received = BUF_INIT(2 * MSG_MAX_SIZE);
+	s->request = BUF_INIT(4096);
+	for (size_t i = 0; i < HALVES; i++)
+		s->halves[i].fd = -1;
+	filestore_init(&s->files, budget, budget, ask, s);
+	stream_in_init(&s->in);
+	stream_out_init(&s->out, BATCH, flush, s);
+	/* A receiver that outlives us must not take our first epoch for that of our predecessor. */
+	stream_out_epoch(&s->out, clock_wall_ns());
+	r = named_new(&NAMED_LIMITS, &s->files, &s->out, &s->named);
+	if (r == 0)
+		r = serve_loop(s, ret_counts);
+	if (r == -ECANCELED)
+		r = SERVE_LIFE_OVER;
+	if (r == -ENOTCONN)
+		r = SERVE_EXPORT_GONE;
+	if (s->named)
+		ret_counts->named = named_counts(s->named);
+	ret_counts->opened = s->files.opened;
+	ret_counts->evicted = s->files.evicted;
+	ret_counts->timed_out = s->files.timed_out;
+	named_free(s->named);
+	stream_in_done(&s->in);
+	stream_out_done(&s->out);
+	for (size_t i = 0; i < HALVES; i++)
+		if (s->halves[i].fd >= 0)
+			close(s->halves[i].fd);
+	buf_done(&s->received);
+	buf_done(&s->request);
+	free(s);
+	return r;
+}
