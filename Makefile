@@ -123,6 +123,34 @@ check:
 	@$(MAKE) --no-print-directory -j2 SAN=asan tests
 	@tests/check.sh build/release build/asan -- tests/e2e
 
+# A load of its own, so that a quiet machine shows something: this very tree, compiled, and xz over what came of it.
+DEMO_SECONDS ?= 5
+demo:
+	@packaging/deps.sh
+	@$(MAKE) --no-print-directory -j2 all
+	@( $(MAKE) -s -B B=build/demo build/demo/prof-deltas; tar c build | xz -T0 ) >/dev/null 2>&1 & load=$$!; \
+	 $(B)/profpipe record -d $(DEMO_SECONDS) -o flame.html; status=$$?; \
+	 pkill -P $$load 2>/dev/null; kill $$load 2>/dev/null; wait $$load 2>/dev/null; rm -rf build/demo; \
+	 [ $$status -eq 0 ] && echo "the flame graph is in flame.html: open it in any browser"; exit $$status
+
+install: all
+	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBEXECDIR) $(DESTDIR)$(MANDIR)/man1 $(DESTDIR)$(DOCDIR)
+	install -m 755 $(B)/profpipe $(DESTDIR)$(BINDIR)/
+	install -m 755 $(filter-out $(B)/profpipe,$(PROGS)) $(DESTDIR)$(LIBEXECDIR)/
+	for t in $(filter-out profpipe,$(TOOLS)); do ln -sf $(LIBEXECDIR)/$$t $(DESTDIR)$(BINDIR)/$$t; done
+	install -m 644 $(wildcard docs/*.1) $(DESTDIR)$(MANDIR)/man1/
+	install -m 644 README.md HACKING.md LICENSE $(wildcard docs/*.md) $(DESTDIR)$(DOCDIR)/
+
+lint:
+	@packaging/deps.sh test
+	@$(MAKE) --no-print-directory -j2 all
+	@tests/lint.sh $(B) $(TOOLS)
+
+bench: all
+	@packaging/deps.sh test
+	@$(MAKE) --no-print-directory -j2 tests
+	@PROFPIPE_BUILD=$(B) $(PYTHON) tests/bench/bench.py
+
 clean:
 	rm -rf build
 

@@ -72,7 +72,18 @@ int emit_restart(struct emit *e)
 	return begin_epoch(e);
 }
 
-static int define_file(struct emit *e, uint16_t slot, uint32_t *ret_id)
+static int define_file(struct emit *e, const struct emit_file *f)
+{
+	if (*f->sent == e->incarnation)
+		return 0;
+	struct msg m = { .id = MSG_FILE, .file = f->def };
+	int r = stream_put(&e->out, &m);
+	if (!r)
+		*f->sent = e->incarnation;
+	return r;
+}
+
+static int define_slot(struct emit *e, uint16_t slot, uint32_t *ret_id)
 {
 	struct emit_file f;
 
@@ -80,13 +91,7 @@ static int define_file(struct emit *e, uint16_t slot, uint32_t *ret_id)
 	if (!slot || !e->config.file(e->config.ctx, slot, &f))
 		return 0;
 	*ret_id = (uint32_t)f.def.id;
-	if (*f.sent == e->incarnation)
-		return 0;
-	struct msg m = { .id = MSG_FILE, .file = f.def };
-	int r = stream_put(&e->out, &m);
-	if (!r)
-		*f.sent = e->incarnation;
-	return r;
+	return define_file(e, &f);
 }
 
 static int define_process(struct emit *e, const struct emit_process *p)
@@ -94,7 +99,9 @@ static int define_process(struct emit *e, const struct emit_process *p)
 	if (*p->sent == e->incarnation)
 		return 0;
 	struct msg m = { .id = MSG_PROCESS, .process = p->def };
-	int r = stream_put(&e->out, &m);
+	int r = p->exe ? define_file(e, p->exe) : 0;
+	if (!r)
+		r = stream_put(&e->out, &m);
 	if (!r)
 		*p->sent = e->incarnation;
 	return r;
@@ -172,7 +179,7 @@ static int define_stack(struct emit *e, const struct sample *s, uint32_t process
 	for (uint32_t i = 0; i < s->user_frames && n < MAX_FRAMES; i++, n++) {
 		uint64_t word = from[s->kernel_frames + i];
 		struct intern_frame f = { .offset = word & SAMPLE_FRAME_OFFSET_MASK, .kind = FRAME_NATIVE };
-		int r = define_file(e, (uint16_t)(word >> SAMPLE_FRAME_SLOT_SHIFT & SAMPLE_FRAME_SLOT_MASK), &f.file);
+		int r = define_slot(e, (uint16_t)(word >> SAMPLE_FRAME_SLOT_SHIFT & SAMPLE_FRAME_SLOT_MASK), &f.file);
 
 		if (r)
 			return r;
@@ -186,7 +193,7 @@ static int define_stack(struct emit *e, const struct sample *s, uint32_t process
 		if (r)
 			return r;
 	}
-	int r = define_file(e, s->at_slot, &at_file);
+	int r = define_slot(e, s->at_slot, &at_file);
 	if (r)
 		return r;
 	bool is_new;

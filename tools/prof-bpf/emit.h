@@ -13,16 +13,17 @@
 struct emit;
 
 /* A thing and its mark. sent: borrowed, zero in a new thing. */
+struct emit_file {
+	struct msg_file def;
+	uint64_t *sent;
+};
 struct emit_process {
 	struct msg_process def;
 	uint64_t *sent;
+	const struct emit_file *exe; /* whose id def.exe is; NULL: unknown */
 };
 struct emit_thread {
 	struct msg_thread def;
-	uint64_t *sent;
-};
-struct emit_file {
-	struct msg_file def;
 	uint64_t *sent;
 };
 

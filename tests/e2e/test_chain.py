@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs of known shape: chains of nested functions without frame pointers, whose names lie in a debug file."""
+import pytest
+
+from conftest import record
+
+
+def shape(stack, n, root):
+    """Whether a folded stack of the chain program is right from its root to its leaf, or lies wholly outside the chain."""
+    names = [f for f in stack[1:] if not f.endswith("_[k]")]
+    if not names or names[0] not in root:
+        return False
+    if "descend" not in names:
+        # Before and after the chain, in the dynamic linker and in libc: the root is what can be told.
+        return not any(f.startswith("[truncated") for f in names)
+    rest = names[names.index("descend") + 1:]
+    chain = [f for f in rest if f[0] == "f" and f[1:].isdigit()]
+    if chain != [f"f{i + 1}" for i in range(len(chain))]:
+        return False
+    # Behind the chain only the clock that the loop reads.
+    return rest[:len(chain)] == chain and (len(rest) == len(chain) or not chain)
+
+
+@pytest.mark.parametrize("n", [10, 300, 1000])
+@pytest.mark.parametrize("threaded", [False, True])
+def test_every_stack_of_a_chain_is_whole_and_named(tmp_path, chain, n, threaded):
+    command = [chain(n), "3"] + (["t"] if threaded else [])
+    got = record(tmp_path, "-F", "499", command=command)
+    root = {"_start"} | ({"__clone3", "clone3", "__clone", "clone", "clone3@@GLIBC_2.34"} if threaded else set())
+    right = sum(c for s, c in got.stacks if shape(s, n, root))
+    everything = sum(c for _, c in got.stacks)
+    deepest = max(len(s) for s, _ in got.stacks)
+    assert everything > 500
+    assert deepest >= n
+    wrong = [(s[:6], s[-3:], c) for s, c in got.stacks if not shape(s, n, root)]
+    assert right >= 0.995 * everything, f"{right} of {everything} right; {wrong[:10]}"

@@ -1,0 +1,46 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# What no compiler sees: form, who may include and link what, and the manual pages.
+#   tests/lint.sh TREE TOOL...
+set -u
+cd "$(dirname "$0")/.." || exit 1
+tree=$1; shift
+bad=0
+fail() { echo "lint: $*"; bad=1; }
+
+# Kernel style as far as a machine can say it: tabs, no trailing blanks, a last line feed.
+sources=$(git ls-files '*.c' '*.h' '*.def' '*.py' '*.sh' '*.js' '*.css' '*.mk' Makefile)
+grep -nE '[[:blank:]]+$' $sources && fail "blanks at the end of a line"
+grep -nP '^ {8}' $(git ls-files '*.c' '*.h') | grep -v ':\s*\*' && fail "eight blanks where a tab belongs"
+for f in $sources; do [ -z "$(tail -c 1 "$f")" ] || fail "$f: no line feed at its end"; done
+for f in $(git ls-files '*.c' '*.h'); do
+	head -n 1 "$f" | grep -q 'SPDX-License-Identifier' || fail "$f: says no licence in its first line"
+done
+awk 'length($0) > 180 { printf "%s:%d: longer than 180 columns\n", FILENAME, FNR; n = 1 } END { exit n }' $(git ls-files '*.c' '*.h') || bad=1
+grep -nE '\b(TODO|FIXME|XXX|HACK)\b' $(git ls-files | grep -v '^tests/lint.sh$') && fail "something is left undone"
+grep -nE '\b(sprintf|strcat|alloca|gets|system|popen)\(' $(git ls-files 'common/*.c' 'tools/*.c' 'bpf/*.c') && fail "a function that is not to be used"
+
+# The house: common and bpf stand on nothing above them, and no tool reaches into another.
+grep -nE '#include "tools/' $(git ls-files 'common/*' 'bpf/*') && fail "common and bpf include nothing from tools"
+for t in tools/*/; do
+	name=$(basename "$t")
+	grep -nE '#include "tools/' $(git ls-files "$t*.c" "$t*.h") | grep -v "\"tools/$name/" && fail "$name includes another tool's header"
+done
+
+# What each binary links: a privileged tool that grows a parser library is seen here.
+declare -A may=(
+	[profpipe]="libc libnng libmsgpackc libcap-ng libcjson ld-linux-x86-64"
+	[prof-bpf]="libc libnng libmsgpackc libcap-ng libbpf ld-linux-x86-64"
+	[prof-deltas]="libc libnng libmsgpackc libcap-ng libelf libz ld-linux-x86-64"
+	[prof-symd]="libc libnng libmsgpackc libcap-ng libelf libdw liblzma libz ld-linux-x86-64"
+	[prof-export]="libc libnng libmsgpackc libcap-ng libprotobuf-c libz ld-linux-x86-64"
+)
+for t in "$@"; do
+	for lib in $(readelf -d "$tree/$t" | sed -n 's/.*(NEEDED).*\[\(.*\)\.so.*/\1/p'); do
+		case " ${may[$t]:-} " in *" $lib "*) ;; *) fail "$t links $lib, which is not in its list" ;; esac
+	done
+done
+
+mandoc -T lint -W warning docs/*.1 || fail "manual pages"
+[ $bad -eq 0 ] && echo "lint: nothing found"
+exit $bad
