@@ -519,15 +519,18 @@ static void die_origin(Dwarf_Die *die, Dwarf_Die *ret)
 	}
 }
 
-/* Languages whose functions live in scopes: their plain name says too little. */
-static bool has_scopes(Dwarf_Die *cudie)
+static uint64_t language_of(Dwarf_Die *cudie)
 {
 	Dwarf_Attribute a;
 	Dwarf_Word language;
 
-	if (!dwarf_attr(cudie, DW_AT_language, &a) || dwarf_formudata(&a, &language) != 0)
-		return false;
-	switch (language) {
+	return dwarf_attr(cudie, DW_AT_language, &a) && dwarf_formudata(&a, &language) == 0 ? language : 0;
+}
+
+/* Languages whose functions live in scopes: their plain name says too little. */
+static bool has_scopes(Dwarf_Die *cudie)
+{
+	switch (language_of(cudie)) {
 	case DW_LANG_C_plus_plus:
 	case DW_LANG_C_plus_plus_03:
 	case DW_LANG_C_plus_plus_11:
@@ -737,7 +740,8 @@ static int lookup_in_unit(struct dwarfinfo *d, struct unit *u, uint64_t address,
 
 	if (!dwarf_offdie(d->main.dwarf, u->entry, &cudie))
 		return SYMFILE_NONE;
-	if (find_function(d, u, &cudie, address, &function))
+	/* An assembler makes a function of each label; the symbol table knows which names count. */
+	if (language_of(&cudie) != DW_LANG_Mips_Assembler && find_function(d, u, &cudie, address, &function))
 		count = walk_inlined(&function, address, chain);
 	find_line(d, u, &cudie, address, &path, &line);
 	if (first) {
