@@ -9,9 +9,9 @@ BUILD = ROOT / os.environ.get("PROFPIPE_BUILD", "build/release")
 
 
 def test_page_is_what_the_table_prints():
-    printed = subprocess.run([BUILD / "tests/protocol"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    printed = subprocess.run([BUILD / "tests/print-protocol"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
     page = (ROOT / "docs/protocol.md").read_text()
-    assert page == printed, "renew it: build/release/tests/protocol > docs/protocol.md"
+    assert page == printed, "renew it: build/release/tests/print-protocol > docs/protocol.md"
 
 
 def test_every_message_of_the_table_has_its_heading():
