@@ -110,7 +110,7 @@ static int one_file(const char *path, const char *name, bool stats, struct total
 			if (!r)
 				print_stats(stdout, name, &s);
 		} else {
-			printf("# %s: %llu rows, %u rules\n", name, (unsigned long long)rows.count, rows.rules.n);
+			printf("# %s\n", name);
 			r = print_rows(stdout, &rows);
 		}
 		if (r < 0 && !ferror(stdout))

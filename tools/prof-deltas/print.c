@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 #include "tools/prof-deltas/print.h"
 
 static const char *const reg_names[UNWIND_REG_MAX] = {
@@ -75,8 +76,16 @@ int print_rows(FILE *out, const struct rows *r)
 	for (uint32_t i = 0; i < r->rules.n; i++)
 		print_rule(&r->rules.rule[i], text[i]);
 	rows_cursor_init(&c, r);
-	while (rows_next(&c, &row))
-		fprintf(out, "0x%" PRIx64 " %s\n", rows_address(r, row.offset), text[row.rule]);
+
+	/* A gap behind what could not be expressed reads the same, and is printed once. */
+	const char *last = "";
+
+	while (rows_next(&c, &row)) {
+		if (strcmp(text[row.rule], last) == 0)
+			continue;
+		last = text[row.rule];
+		fprintf(out, "0x%" PRIx64 " %s\n", rows_address(r, row.offset), last);
+	}
 	free(text);
 	return ferror(out) ? -EIO : 0;
 }

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/prof-deltas/expr.h"
+
+#include <criterion/criterion.h>
+#include <dwarf.h>
+
+#define PARSE(ret, ...) parse((const uint8_t[]){ __VA_ARGS__ }, sizeof((const uint8_t[]){ __VA_ARGS__ }), ret)
+
+static int parse(const uint8_t *bytes, size_t len, struct expr *ret)
+{
+	return expr_parse((struct span){ .data = bytes, .len = len }, ret);
+}
+
+Test(expr, register_plus_offset)
+{
+	struct expr e;
+
+	cr_assert_eq(PARSE(&e, DW_OP_breg7, 0x08), 0);
+	cr_assert_eq(e.kind, EXPR_REG);
+	cr_assert_eq(e.reg, 7);
+	cr_assert_eq(e.off, 8);
+	cr_assert_eq(PARSE(&e, DW_OP_bregx, 13, 0x78), 0);
+	cr_assert_eq(e.reg, 13);
+	cr_assert_eq(e.off, -8);
+}
+
+Test(expr, dereference_with_and_without_addition)
+{
+	struct expr e;
+
+	cr_assert_eq(PARSE(&e, DW_OP_breg6, 0x78, DW_OP_deref), 0);
+	cr_assert_eq(e.kind, EXPR_DEREF);
+	cr_assert_eq(e.off, -8);
+	cr_assert_eq(e.add, 0);
+	cr_assert_eq(PARSE(&e, DW_OP_breg7, 0x98, 0x01, DW_OP_deref, DW_OP_plus_uconst, 8), 0);
+	cr_assert_eq(e.kind, EXPR_DEREF);
+	cr_assert_eq(e.off, 152);
+	cr_assert_eq(e.add, 8);
+}
+
+Test(expr, other_ways_to_write_the_same_are_understood)
+{
+	struct expr e;
+
+	cr_assert_eq(PARSE(&e, DW_OP_lit8, DW_OP_breg7, 0, DW_OP_plus), 0);
+	cr_assert_eq(e.kind, EXPR_REG);
+	cr_assert_eq(e.off, 8);
+	cr_assert_eq(PARSE(&e, DW_OP_breg7, 32, DW_OP_const2u, 0x10, 0, DW_OP_minus, DW_OP_deref, DW_OP_const1s, 0xf8, DW_OP_plus), 0);
+	cr_assert_eq(e.kind, EXPR_DEREF);
+	cr_assert_eq(e.off, 16);
+	cr_assert_eq(e.add, -8);
+}
+
+Test(expr, plt_template_gives_its_threshold)
+{
+	struct expr e;
+
+	for (uint8_t threshold = 0; threshold < 16; threshold++) {
+		cr_assert_eq(PARSE(&e, DW_OP_breg7, 8, DW_OP_breg16, 0, DW_OP_lit15, DW_OP_and, DW_OP_lit0 + threshold, DW_OP_ge, DW_OP_lit3, DW_OP_shl, DW_OP_plus), 0);
+		cr_assert_eq(e.kind, EXPR_PLT);
+		cr_assert_eq(e.off, threshold);
+	}
+	cr_assert_eq(PARSE(&e, DW_OP_breg7, 8, DW_OP_breg16, 0, DW_OP_lit15, DW_OP_and, DW_OP_lit11, DW_OP_gt, DW_OP_lit3, DW_OP_shl, DW_OP_plus), EXPR_UNSUPPORTED);
+}
+
+Test(expr, what_no_rule_can_hold_is_unsupported)
+{
+	struct expr e;
+
+	cr_assert_eq(PARSE(&e, DW_OP_breg7, 8, DW_OP_breg9, 0, DW_OP_plus), EXPR_UNSUPPORTED);
+	cr_assert_eq(PARSE(&e, DW_OP_breg7, 8, DW_OP_deref, DW_OP_deref), EXPR_UNSUPPORTED);
+	cr_assert_eq(PARSE(&e, DW_OP_lit8), EXPR_UNSUPPORTED);
+	cr_assert_eq(PARSE(&e, DW_OP_breg16, 0), EXPR_UNSUPPORTED);
+	cr_assert_eq(PARSE(&e, DW_OP_addr, 0, 0, 0, 0, 0, 0, 0, 0), EXPR_UNSUPPORTED);
+	/* An offset of more than 32 bits, and a sum that grows past them. */
+	cr_assert_eq(PARSE(&e, DW_OP_breg7, 0xff, 0xff, 0xff, 0xff, 0xff, 0x00), EXPR_UNSUPPORTED);
+	cr_assert_eq(PARSE(&e, DW_OP_breg7, 1, DW_OP_plus_uconst, 0xff, 0xff, 0xff, 0xff, 0x07), EXPR_UNSUPPORTED);
+}
+
+Test(expr, cut_short_or_unbalanced_is_malformed)
+{
+	struct expr e;
+
+	cr_assert_eq(expr_parse((struct span){ 0 }, &e), EXPR_MALFORMED);
+	cr_assert_eq(PARSE(&e, DW_OP_breg7), EXPR_MALFORMED);
+	cr_assert_eq(PARSE(&e, DW_OP_breg7, 0x80), EXPR_MALFORMED);
+	cr_assert_eq(PARSE(&e, DW_OP_deref), EXPR_MALFORMED);
+	cr_assert_eq(PARSE(&e, DW_OP_lit1, DW_OP_plus), EXPR_MALFORMED);
+	cr_assert_eq(PARSE(&e, DW_OP_const8u, 1, 2, 3), EXPR_MALFORMED);
+}
+
+Test(expr, leb128_of_every_length)
+{
+	const uint8_t bytes[] = { 0xe5, 0x8e, 0x26, 0x9b, 0xf1, 0x59, 0x7f };
+	struct span s = { .data = bytes, .len = sizeof(bytes) };
+	uint64_t u;
+	int64_t i;
+
+	cr_assert(expr_uleb(&s, &u));
+	cr_assert_eq(u, 624485);
+	cr_assert(expr_sleb(&s, &i));
+	cr_assert_eq(i, -624485);
+	cr_assert(expr_sleb(&s, &i));
+	cr_assert_eq(i, -1);
+	cr_assert_not(expr_uleb(&s, &u));
+}
