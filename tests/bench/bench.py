@@ -1,0 +1,230 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What profpipe costs and how complete its stacks are, on a busy host, beside the peers that are there.
+
+Prints a table. Compare ratios within one run: absolute times move from machine to machine. SECONDS=20 by default; RUNS names what to run."""
+import argparse
+import collections
+import json
+import os
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+BUILD = os.path.abspath(os.environ.get("PROFPIPE_BUILD", "build/release"))
+STATS = "/proc/sys/kernel/bpf_stats_enabled"
+
+SOURCE = "\n".join(f"static int f{i}(int *a, int k) {{ int s = 0; for (int i = 0; i < k; i++) {{ s += a[i] * ({i} + i); if (s & 1) a[i] ^= s; }} return s; }}"
+                   for i in range(200)) + "\nint main(void) { int a[64] = {0}, s = 0;" + "".join(f"s += f{i}(a, 64);" for i in range(200)) + "return s; }\n"
+SQL = ("create table t(a,b); with recursive c(x) as (select 1 union all select x+1 from c where x<60000) insert into t select x, x*x%1013 from c;"
+       "select b,count(*) from t group by b order by 2 desc limit 1;")
+LANE = r"""
+cd "$1"
+while :; do
+	gcc -O2 -c -o g$$.o big.c & clang -O2 -c -o c$$.o big.c; wait
+	head -c 3000000 /usr/bin/gdb | xz -6 -c >/dev/null
+	openssl speed -seconds 1 -bytes 8192 aes-256-cbc >/dev/null 2>&1
+	perl -e 'my %h; for my $i (1..200000){ $h{$i%997} .= chr(65+$i%26); } print length(join "", sort values %h), "\n"' >/dev/null
+	sqlite3 <sql >/dev/null
+	for i in $(seq 60); do /bin/true; done
+done
+"""
+
+
+class Load:
+    """A busy host: two lanes of compilers, xz, openssl, perl, sqlite3 and short processes, and a PostgreSQL under pgbench."""
+
+    def __enter__(self):
+        self.dir = tempfile.mkdtemp(prefix="profpipe-bench.")
+        os.chmod(self.dir, 0o755)
+        with open(f"{self.dir}/big.c", "w") as f:
+            f.write(SOURCE)
+        with open(f"{self.dir}/sql", "w") as f:
+            f.write(SQL)
+        self.children = [subprocess.Popen(["bash", "-c", LANE, "lane", self.dir], start_new_session=True,
+                                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for _ in range(2)]
+        self.postgres()
+        time.sleep(2)
+        return self
+
+    def postgres(self):
+        versions = sorted(os.listdir("/usr/lib/postgresql")) if os.path.isdir("/usr/lib/postgresql") else []
+        if not versions or os.geteuid() != 0:
+            print("PostgreSQL: not there; the load goes without it", file=sys.stderr)
+            return
+        b = f"/usr/lib/postgresql/{versions[-1]}/bin"
+        db = f"{self.dir}/db"
+        os.mkdir(db)
+        shutil.chown(db, "postgres")
+
+        def su(*argv):
+            return ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups", *argv]
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": "/"}
+        subprocess.run(su(f"{b}/initdb", "-D", db, "-A", "trust"), check=True, **quiet)
+        self.children.append(subprocess.Popen(su(f"{b}/postgres", "-D", db, "-k", db, "-c", "listen_addresses="), start_new_session=True, **quiet))
+        for _ in range(100):
+            if subprocess.run(su(f"{b}/pg_isready", "-h", db), **quiet).returncode == 0:
+                break
+            time.sleep(0.1)
+        subprocess.run(su(f"{b}/pgbench", "-h", db, "-i", "-s", "2", "postgres"), check=True, **quiet)
+        self.children.append(subprocess.Popen(su(f"{b}/pgbench", "-h", db, "-c", "2", "-T", "100000", "postgres"), start_new_session=True, **quiet))
+
+    def __exit__(self, *_):
+        for c in reversed(self.children):
+            try:
+                os.killpg(c.pid, signal.SIGKILL)
+            except OSError:
+                pass
+            c.wait()
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+
+def children_cpu():
+    r = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return r.ru_utime + r.ru_stime
+
+
+def tree(pid):
+    out = [pid]
+    for p in out:
+        try:
+            with open(f"/proc/{p}/task/{p}/children") as f:
+                out += [int(c) for c in f.read().split()]
+        except OSError:
+            pass
+    return out
+
+
+def pss(pids):
+    total = 0
+    for p in pids:
+        try:
+            m = re.search(r"^Pss: +(\d+)", open(f"/proc/{p}/smaps_rollup").read(), re.M)
+            total += int(m.group(1)) if m else 0
+        except OSError:
+            pass
+    return total / 1024
+
+
+def bpf_programs():
+    tool = shutil.which("bpftool") or "/usr/sbin/bpftool"
+    out = subprocess.run([tool, "prog", "show", "-j"], capture_output=True, text=True).stdout
+    return {p["id"]: p for p in json.loads(out or "[]")}
+
+
+def run(argv, seconds):
+    """Runs a profiler over the load that is there: cpu seconds of all its processes, peak PSS in MiB, and BPF time per run of its programs."""
+    before, cpu0 = bpf_programs(), children_cpu()
+    p = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    peak, bpf, end = 0.0, {}, time.time() + seconds - 1
+    while time.time() < end and p.poll() is None:
+        time.sleep(1)
+        peak = max(peak, pss(tree(p.pid)))
+        bpf = {k: v for k, v in bpf_programs().items() if k not in before and v.get("run_cnt")}
+    said = p.communicate()[1]
+    ticks = max(bpf.values(), key=lambda v: v["run_time_ns"], default=None)
+    return {"cpu_s": children_cpu() - cpu0, "pss_mib": peak, "said": said, "status": p.returncode,
+            "bpf_ns_per_run": ticks["run_time_ns"] / ticks["run_cnt"] if ticks else None}
+
+
+def by_file(path):
+    """Of the cut stacks of a text output: the file where the walk ended, by reason."""
+    out = collections.Counter()
+    for block in open(path, errors="replace").read().split("\n\n"):
+        lines = block.strip().splitlines()
+        cut = [re.search(r"\[truncated: ([a-z-]+)\]", line) for line in lines]
+        if not any(cut):
+            continue
+        reason = next(m.group(1) for m in cut if m)
+        frames = [line for line, m in zip(lines[1:], cut[1:]) if not m]
+        m = re.search(r"\(([^()]*)\)$", frames[-1]) if frames else None
+        out[reason, m.group(1) if m else "?"] += 1
+    return out
+
+
+def profpipe(folder, seconds, hz, ending):
+    out, summary = f"{folder}/out{ending}", f"{folder}/summary.json"
+    r = run([f"{BUILD}/profpipe", "record", "-q", "-F", str(hz), "-d", str(seconds), "-o", out, "--summary", summary], seconds)
+    if r["status"]:
+        sys.exit(f"profpipe record: {r['said']}")
+    s = json.load(open(summary))
+    r.update(samples=s["samples"], output=os.path.getsize(out), start_cpu_s=sum(t["start_cpu_s"] for t in s["cost"]["tools"].values()),
+             maps_mib=s["cost"]["map_bytes"] / 2**20, own_bpf_ns=s["cost"]["bpf_ns_per_sample"], summary=s, path=out)
+    return r
+
+
+def perf(folder, seconds, mode):
+    out = f"{folder}/perf.data"
+    if not shutil.which("perf"):
+        return None
+    r = run(["perf", "record", "-q", "-F", "99", "-a", *mode, "-o", out, "--", "sleep", str(seconds)], seconds)
+    t0, cpu0 = time.time(), children_cpu()
+    text = subprocess.Popen(["perf", "script", "-i", out], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, errors="replace")
+    try:
+        samples = sum(1 for line in text.communicate(timeout=600)[0].split("\n\n") if line.strip())
+    except subprocess.TimeoutExpired:
+        text.kill()
+        samples = 0
+    r.update(samples=samples, output=os.path.getsize(out), start_cpu_s=None, maps_mib=0.0, own_bpf_ns=None,
+             after=f"perf script {time.time() - t0:.0f} s, {children_cpu() - cpu0:.1f} s cpu")
+    return r
+
+
+def main():
+    a = argparse.ArgumentParser()
+    a.add_argument("-s", "--seconds", type=int, default=int(os.environ.get("SECONDS_PER_RUN", 20)))
+    a.add_argument("--no-peers", action="store_true")
+    args = a.parse_args()
+    stats = open(STATS).read() if os.path.exists(STATS) else None
+    try:
+        if stats is not None:
+            open(STATS, "w").write("1")
+    except OSError as e:
+        print(f"{STATS}: {e.strerror}: BPF time is profpipe's own word only", file=sys.stderr)
+    rows = {}
+    try:
+        with Load() as load:
+            rows["profpipe 99 Hz"] = profpipe(load.dir, args.seconds, 99, ".txt")
+            files = by_file(rows["profpipe 99 Hz"]["path"])
+            rows["profpipe 20 Hz"] = profpipe(load.dir, args.seconds, 20, ".pb.gz")
+            if not args.no_peers:
+                for name, mode in (("perf -g (fp) 99 Hz", ["-g"]), ("perf dwarf 99 Hz", ["--call-graph", "dwarf"])):
+                    r = perf(load.dir, args.seconds, mode)
+                    if r:
+                        rows[name] = r
+                    else:
+                        print(f"{name}: perf is not installed; left out", file=sys.stderr)
+    finally:
+        if stats is not None:
+            try:
+                open(STATS, "w").write(stats)
+            except OSError:
+                pass
+
+    for name in ("profpipe 99 Hz", "profpipe 20 Hz"):
+        s = rows[name]["summary"]
+        print(f"\n{name}: {s['samples']} samples, {s['user_stacks']} with a user part; complete {100 * s['complete'] / max(s['samples'], 1):.2f} %")
+        for reason, n in sorted(s["truncated"].items(), key=lambda x: -x[1]):
+            print(f"  cut {reason:18} {n:6}  {100 * n / s['samples']:.2f} %")
+        for reason, n in s["lost"].items():
+            print(f"  lost {reason:17} {n:6}")
+    if files:
+        print("\ncut at 99 Hz, by reason and the file of the last frame:")
+        for (reason, file), n in files.most_common(12):
+            print(f"  {n:6}  {reason:18} {file}")
+
+    print(f"\n{'':22}{'cpu, % of one core':>19}{'start, cpu s':>14}{'PSS MiB':>9}{'maps MiB':>10}{'BPF us/sample':>15}{'bytes/sample':>14}")
+    for name, r in rows.items():
+        start = r["start_cpu_s"]
+        steady = 100 * (r["cpu_s"] - (start or 0)) / args.seconds
+        bpf = f"{r['bpf_ns_per_run'] / 1000:.1f}" if r["bpf_ns_per_run"] else "-"
+        print(f"{name:22}{steady:>19.2f}{'-' if start is None else f'{start:.2f}':>14}{r['pss_mib']:>9.1f}{r['maps_mib']:>10.1f}{bpf:>15}"
+              f"{r['output'] / max(r['samples'], 1):>14.0f}  {r.get('after', '')}")
+
+
+main()
