@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <criterion/criterion.h>
+#include <elf.h>
+#include <stdio.h>
+#include <unistd.h>
+#include "tools/prof-symd/demangle.h"
+#include "tools/prof-symd/symfile.h"
+
+/* A shared object made by hand: text at 0x1000..0x2000 (file offset 0x1000), more text at 0x2000..0x2100, data at 0x3000..0x3100. */
+struct made {
+	uint8_t bytes[0x4000];
+	Elf64_Sym symbols[64];
+	size_t symbol_count;
+	char strings[4096];
+	size_t strings_len;
+};
+
+enum { NONE, TEXT, MORE, DATA, SYMTAB, STRTAB, NAMES, SECTIONS };
+
+static struct made *made_new(void)
+{
+	struct made *m = calloc(1, sizeof(*m));
+
+	cr_assert(m);
+	m->symbol_count = 1;
+	m->strings_len = 1;
+	return m;
+}
+
+static void add(struct made *m, const char *name, uint64_t value, uint64_t size, int bind, int type, int section)
+{
+	m->symbols[m->symbol_count++] = (Elf64_Sym){ .st_name = (Elf64_Word)m->strings_len, .st_info = ELF64_ST_INFO(bind, type),
+		.st_shndx = (Elf64_Half)section, .st_value = value, .st_size = size };
+	memcpy(m->strings + m->strings_len, name, strlen(name) + 1);
+	m->strings_len += strlen(name) + 1;
+}
+
+static struct symfile *open_made(struct made *m)
+{
+	static const char names[] = "\0.text\0.more\0.data\0.symtab\0.strtab\0.shstrtab";
+	Elf64_Ehdr e = { .e_type = ET_DYN, .e_machine = EM_X86_64, .e_phoff = 0x40, .e_phnum = 2, .e_phentsize = sizeof(Elf64_Phdr),
+		.e_shoff = 0x100, .e_shnum = SECTIONS, .e_shentsize = sizeof(Elf64_Shdr), .e_shstrndx = NAMES };
+	Elf64_Phdr p[2] = {
+		{ .p_type = PT_LOAD, .p_flags = PF_R, .p_offset = 0, .p_vaddr = 0, .p_filesz = 0x1800 },
+		{ .p_type = PT_LOAD, .p_flags = PF_R | PF_X, .p_offset = 0x1000, .p_vaddr = 0x401000, .p_filesz = 0x1100 },
+	};
+	uint64_t text = SHF_ALLOC | SHF_EXECINSTR;
+	Elf64_Shdr s[SECTIONS] = {
+		[TEXT] = { .sh_name = 1, .sh_type = SHT_PROGBITS, .sh_flags = text, .sh_addr = 0x1000, .sh_size = 0x1000 },
+		[MORE] = { .sh_name = 7, .sh_type = SHT_PROGBITS, .sh_flags = text, .sh_addr = 0x2000, .sh_size = 0x100 },
+		[DATA] = { .sh_name = 13, .sh_type = SHT_PROGBITS, .sh_flags = SHF_ALLOC, .sh_addr = 0x3000, .sh_size = 0x100 },
+		[SYMTAB] = { .sh_name = 19, .sh_type = SHT_SYMTAB, .sh_link = STRTAB, .sh_offset = 0x800, .sh_entsize = sizeof(Elf64_Sym),
+			.sh_size = m->symbol_count * sizeof(Elf64_Sym) },
+		[STRTAB] = { .sh_name = 27, .sh_type = SHT_STRTAB, .sh_offset = 0x2000, .sh_size = m->strings_len },
+		[NAMES] = { .sh_name = 35, .sh_type = SHT_STRTAB, .sh_offset = 0x600, .sh_size = sizeof(names) },
+	};
+	struct symfile *f;
+
+	memcpy(e.e_ident, ELFMAG, SELFMAG);
+	e.e_ident[EI_CLASS] = ELFCLASS64;
+	e.e_ident[EI_DATA] = ELFDATA2LSB;
+	memcpy(m->bytes, &e, sizeof(e));
+	memcpy(m->bytes + e.e_phoff, p, sizeof(p));
+	memcpy(m->bytes + e.e_shoff, s, sizeof(s));
+	memcpy(m->bytes + 0x600, names, sizeof(names));
+	memcpy(m->bytes + 0x800, m->symbols, sizeof(m->symbols));
+	memcpy(m->bytes + 0x2000, m->strings, m->strings_len);
+	cr_assert_eq(symfile_open_bytes((struct span){ .data = m->bytes, .len = sizeof(m->bytes) }, &f), 0);
+	return f;
+}
+
+static void expect(struct symfile *f, uint64_t address, const char *name)
+{
+	char got[SYMFILE_NAME] = "";
+	int r = symfile_lookup(f, address, got);
+
+	if (name)
+		cr_expect(r == 0 && strcmp(got, name) == 0, "0x%llx: %d %s, not %s", (unsigned long long)address, r, got, name);
+	else
+		cr_expect(r == SYMFILE_NONE, "0x%llx: %d %s, not nothing", (unsigned long long)address, r, got);
+}
+
+Test(symfile, a_symbol_covers_its_size_and_no_more)
+{
+	struct made *m = made_new();
+
+	add(m, "f", 0x1010, 0x10, STB_GLOBAL, STT_FUNC, TEXT);
+	struct symfile *f = open_made(m);
+
+	expect(f, 0x100f, NULL);
+	expect(f, 0x1010, "f");
+	expect(f, 0x101f, "f");
+	expect(f, 0x1020, NULL);
+	symfile_free(f);
+	free(m);
+}
+
+Test(symfile, a_symbol_never_leaves_its_section)
+{
+	struct made *m = made_new();
+
+	add(m, "long", 0x1ff0, 0x1000, STB_GLOBAL, STT_FUNC, TEXT);
+	add(m, "endless", 0x20f0, 0, STB_GLOBAL, STT_FUNC, MORE);
+	struct symfile *f = open_made(m);
+
+	expect(f, 0x1fff, "long");
+	expect(f, 0x2000, NULL);
+	expect(f, 0x20ff, "endless");
+	expect(f, 0x2100, NULL);
+	symfile_free(f);
+	free(m);
+}
+
+Test(symfile, a_symbol_without_size_ends_at_the_next_of_any_kind)
+{
+	struct made *m = made_new();
+
+	add(m, "start", 0x1000, 0, STB_GLOBAL, STT_NOTYPE, TEXT);
+	add(m, "table", 0x1040, 0x10, STB_LOCAL, STT_OBJECT, TEXT);
+	add(m, "f", 0x1080, 0x20, STB_GLOBAL, STT_FUNC, TEXT);
+	add(m, "label", 0x1090, 0, STB_LOCAL, STT_NOTYPE, TEXT);
+	struct symfile *f = open_made(m);
+
+	expect(f, 0x1000, "start");
+	expect(f, 0x103f, "start");
+	expect(f, 0x1040, NULL);
+	expect(f, 0x1050, NULL);
+	expect(f, 0x1095, "f");
+	expect(f, 0x10a0, NULL);
+	symfile_free(f);
+	free(m);
+}
+
+Test(symfile, the_innermost_of_nested_symbols_wins_and_the_outer_resumes)
+{
+	struct made *m = made_new();
+
+	add(m, "outer", 0x1000, 0x100, STB_GLOBAL, STT_FUNC, TEXT);
+	add(m, "middle", 0x1020, 0x40, STB_LOCAL, STT_FUNC, TEXT);
+	add(m, "inner", 0x1030, 0x10, STB_LOCAL, STT_FUNC, TEXT);
+	struct symfile *f = open_made(m);
+
+	expect(f, 0x101f, "outer");
+	expect(f, 0x1020, "middle");
+	expect(f, 0x1030, "inner");
+	expect(f, 0x1040, "middle");
+	expect(f, 0x1060, "outer");
+	expect(f, 0x10ff, "outer");
+	expect(f, 0x1100, NULL);
+	symfile_free(f);
+	free(m);
+}
+
+Test(symfile, global_beats_weak_beats_local_beats_untyped)
+{
+	struct made *m = made_new();
+
+	add(m, "u", 0x1000, 0x10, STB_GLOBAL, STT_NOTYPE, TEXT);
+	add(m, "l", 0x1000, 0x10, STB_LOCAL, STT_FUNC, TEXT);
+	add(m, "ww", 0x1000, 0x10, STB_WEAK, STT_FUNC, TEXT);
+	add(m, "ggg", 0x1000, 0x10, STB_GLOBAL, STT_FUNC, TEXT);
+	add(m, "l2", 0x1100, 0x10, STB_LOCAL, STT_FUNC, TEXT);
+	add(m, "weak2", 0x1100, 0x10, STB_WEAK, STT_FUNC, TEXT);
+	struct symfile *f = open_made(m);
+
+	expect(f, 0x1008, "ggg");
+	expect(f, 0x1108, "weak2");
+	symfile_free(f);
+	free(m);
+}
+
+Test(symfile, of_aliases_the_shortest_demangled_is_taken)
+{
+	struct made *m = made_new();
+
+	/* Shorter as the table has it, longer as it is shown. */
+	add(m, "_ZNSsC1Ev", 0x1000, 0x10, STB_GLOBAL, STT_FUNC, TEXT);
+	add(m, "longer_than_it", 0x1000, 0x10, STB_GLOBAL, STT_FUNC, TEXT);
+	add(m, "b", 0x1100, 0x10, STB_WEAK, STT_GNU_IFUNC, TEXT);
+	add(m, "a", 0x1100, 0x10, STB_WEAK, STT_FUNC, TEXT);
+	struct symfile *f = open_made(m);
+
+	expect(f, 0x1000, "longer_than_it");
+	expect(f, 0x1100, "a");
+	symfile_free(f);
+	free(m);
+}
+
+Test(symfile, only_functions_in_executable_sections_count)
+{
+	struct made *m = made_new();
+
+	add(m, "data", 0x3000, 0x10, STB_GLOBAL, STT_FUNC, DATA);
+	add(m, "object", 0x1000, 0x10, STB_GLOBAL, STT_OBJECT, TEXT);
+	add(m, "undefined", 0x1010, 0x10, STB_GLOBAL, STT_FUNC, SHN_UNDEF);
+	add(m, "absolute", 0x1020, 0x10, STB_GLOBAL, STT_FUNC, SHN_ABS);
+	add(m, "elsewhere", 0x2000, 0x10, STB_GLOBAL, STT_FUNC, TEXT);
+	add(m, "ifunc", 0x1030, 0x10, STB_GLOBAL, STT_GNU_IFUNC, TEXT);
+	struct symfile *f = open_made(m);
+
+	for (uint64_t address = 0x1000; address < 0x1030; address++)
+		expect(f, address, NULL);
+	expect(f, 0x1030, "ifunc");
+	expect(f, 0x2000, NULL);
+	expect(f, 0x3000, NULL);
+	symfile_free(f);
+	free(m);
+}
+
+Test(symfile, offsets_map_through_the_executable_segment_first)
+{
+	struct made *m = made_new();
+	struct symfile *f = open_made(m);
+	uint64_t address = 0;
+
+	cr_expect(symfile_address(f, 0x1000, &address) == 0 && address == 0x401000);
+	cr_expect(symfile_address(f, 0x20ff, &address) == 0 && address == 0x4020ff);
+	cr_expect(symfile_address(f, 0xfff, &address) == 0 && address == 0xfff);
+	cr_expect_eq(symfile_address(f, 0x2100, &address), SYMFILE_NONE);
+	symfile_free(f);
+	free(m);
+}
+
+Test(symfile, lying_tables_are_refused)
+{
+	struct made *m = made_new();
+	struct symfile *f;
+	char name[SYMFILE_NAME];
+
+	add(m, "f", 0x1010, 0x10, STB_GLOBAL, STT_FUNC, TEXT);
+	symfile_free(open_made(m));
+	Elf64_Shdr *s = (Elf64_Shdr *)(m->bytes + 0x100);
+
+	s[SYMTAB].sh_size = UINT64_MAX - 100;
+	cr_assert_eq(symfile_open_bytes((struct span){ .data = m->bytes, .len = sizeof(m->bytes) }, &f), 0);
+	cr_expect_eq(symfile_lookup(f, 0x1010, name), SYMFILE_MALFORMED);
+	symfile_free(f);
+	s[SYMTAB].sh_size = 2 * sizeof(Elf64_Sym);
+	s[STRTAB].sh_offset = UINT64_MAX;
+	cr_assert_eq(symfile_open_bytes((struct span){ .data = m->bytes, .len = sizeof(m->bytes) }, &f), 0);
+	cr_expect_eq(symfile_lookup(f, 0x1010, name), SYMFILE_MALFORMED);
+	symfile_free(f);
+	((Elf64_Ehdr *)m->bytes)->e_shoff = sizeof(m->bytes) - 1;
+	cr_expect_eq(symfile_open_bytes((struct span){ .data = m->bytes, .len = sizeof(m->bytes) }, &f), SYMFILE_MALFORMED);
+	cr_expect_eq(symfile_open_bytes((struct span){ .data = m->bytes, .len = 40 }, &f), SYMFILE_MALFORMED);
+	cr_expect_eq(symfile_open_bytes((struct span){ .data = (const uint8_t *)"#!/bin/sh", .len = 9 }, &f), SYMFILE_NOT_ELF);
+	m->bytes[EI_CLASS] = ELFCLASS32;
+	cr_expect_eq(symfile_open_bytes((struct span){ .data = m->bytes, .len = sizeof(m->bytes) }, &f), SYMFILE_UNSUPPORTED);
+	free(m);
+}
+
+static void expect_demangled(const char *name, const char *shown)
+{
+	char got[DEMANGLE_MAX + 1];
+
+	demangle(name, got, sizeof(got));
+	cr_expect_str_eq(got, shown);
+}
+
+Test(demangle, cxx_and_rust_are_shown_as_written)
+{
+	expect_demangled("_ZN1a1B3inlEi", "a::B::inl(int)");
+	expect_demangled("_ZN4core3fmt5write17h0123456789abcdefE", "core::fmt::write");
+	expect_demangled("_RNvCskwGfYPst2Cb_3foo16example_function", "foo::example_function");
+	expect_demangled("_Z3foov.cold", "foo() [clone .cold]");
+}
+
+Test(demangle, what_is_not_mangled_stays)
+{
+	expect_demangled("main", "main");
+	expect_demangled("f.part.0", "f.part.0");
+	expect_demangled("_Zork", "_Zork");
+	expect_demangled("memcpy@@GLIBC_2.14", "memcpy");
+	expect_demangled("@odd", "@odd");
+	expect_demangled("", "");
+}
+
+Test(demangle, a_name_that_doubles_by_back_references_is_cut, .timeout = 5)
+{
+	static const char digits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+	char name[1024] = "_Z1f1aI1bS0_E", got[DEMANGLE_MAX + 1];
+	size_t len = strlen(name);
+
+	for (int i = 1; i < 36; i++)
+		len += (size_t)snprintf(name + len, sizeof(name) - len, "1aIS%c_S%c_E", digits[i], digits[i]);
+	cr_expect_eq(demangle(name, got, sizeof(got)), DEMANGLE_MAX);
+	cr_expect_eq(strncmp(got, "f(a<b, b>", 9), 0);
+}
+
+Test(demangle, a_cut_never_breaks_a_character)
+{
+	char name[64] = "", got[16];
+
+	for (int i = 0; i < 8; i++)
+		strcat(name, "\xe2\x82\xac");
+	cr_expect_eq(demangle(name, got, 15), 12);
+	cr_expect_eq(demangle(name, got, 16), 15);
+	cr_expect_eq(memcmp(got, name, 15), 0);
+}
