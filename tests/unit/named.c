@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+#include "tools/prof-symd/functions.h"
+#include "tools/prof-symd/idmap.h"
+#include "tools/prof-symd/named.h"
+
+#define SECOND 1000000000ull
+
+/* A named stream under test, its output decoded again, and files that are answered when the test says so. */
+struct bench {
+	struct filestore files;
+	struct stream_out out;
+	struct stream_in in;
+	struct named *named;
+	uint64_t requests[64];
+	unsigned asked;
+	bool answer_at_once;
+};
+
+static int to_in(void *ctx, struct span batch)
+{
+	struct bench *b = ctx;
+
+	return stream_feed(&b->in, batch);
+}
+
+static int ask(void *ctx, const struct filestore_request *rq)
+{
+	struct bench *b = ctx;
+
+	b->requests[b->asked++ % 64] = rq->id;
+	if (b->answer_at_once)
+		filestore_answer(&b->files, rq->id, -1, 1);
+	return 0;
+}
+
+static struct bench *bench_new(const struct named_limits *limits)
+{
+	struct bench *b = calloc(1, sizeof(*b));
+
+	cr_assert(b);
+	filestore_init(&b->files, FILESTORE_BUDGET, FILESTORE_BUDGET, ask, b);
+	stream_in_init(&b->in);
+	stream_out_init(&b->out, 65536, to_in, b);
+	cr_assert_eq(named_new(limits, &b->files, &b->out, &b->named), 0);
+	return b;
+}
+
+static void bench_free(struct bench *b)
+{
+	named_free(b->named);
+	stream_in_done(&b->in);
+	stream_out_done(&b->out);
+	free(b);
+}
+
+static void take(struct bench *b, struct msg m)
+{
+	cr_assert_eq(named_take(b->named, &m, 1), 0);
+}
+
+static void hello(struct bench *b)
+{
+	take(b, (struct msg){ .id = MSG_HELLO, .hello = { .schema = msg_schema_hash() } });
+}
+
+static void thread(struct bench *b, uint64_t id)
+{
+	take(b, (struct msg){ .id = MSG_PROCESS, .process = { .id = id, .pid = id, .comm = STR_LIT("p") } });
+	take(b, (struct msg){ .id = MSG_THREAD, .thread = { .id = id, .process = id, .tid = id } });
+}
+
+/* A sample of a stack of one kernel frame whose function is named so. */
+static void kernel_sample(struct bench *b, uint64_t id, const char *name)
+{
+	take(b, (struct msg){ .id = MSG_FUNCTION, .function = { .id = id, .name = str_from(name) } });
+	take(b, (struct msg){ .id = MSG_FRAME, .frame = { .id = id, .kind = FRAME_KERNEL, .functions = { &id, 1 }, .lines = { (uint64_t[]){ 0 }, 1 } } });
+	take(b, (struct msg){ .id = MSG_STACK, .stack = { .id = id, .frames = { &id, 1 } } });
+	take(b, (struct msg){ .id = MSG_SAMPLE, .sample = { .stack = id, .thread = 1 } });
+}
+
+static void file_sample(struct bench *b, uint64_t id)
+{
+	take(b, (struct msg){ .id = MSG_FILE, .file = { .id = id, .path = STR_LIT("/bin/x") } });
+	take(b, (struct msg){ .id = MSG_FRAME, .frame = { .id = id, .kind = FRAME_NATIVE, .file = id, .offset = 0x10 } });
+	take(b, (struct msg){ .id = MSG_STACK, .stack = { .id = id, .frames = { &id, 1 } } });
+	take(b, (struct msg){ .id = MSG_SAMPLE, .sample = { .stack = id, .thread = 1 } });
+}
+
+/* The next message put, or its end. */
+static enum msg_id next(struct bench *b, struct msg *m)
+{
+	int r = stream_next(&b->in, m);
+
+	cr_assert(r == 0 || r == STREAM_AGAIN, "%d", r);
+	return r == 0 ? m->id : (enum msg_id)0;
+}
+
+static void expect_ids(struct bench *b, const enum msg_id *ids, size_t count)
+{
+	struct msg m;
+
+	cr_assert_eq(stream_flush(&b->out), 0);
+	for (size_t i = 0; i < count; i++) {
+		enum msg_id got = next(b, &m);
+
+		cr_assert_eq(got, ids[i], "message %zu is %d, not %d", i, got, ids[i]);
+	}
+	cr_assert_eq(next(b, &m), 0);
+}
+#define EXPECT(b, ...) expect_ids(b, (enum msg_id[]){ __VA_ARGS__ }, sizeof((enum msg_id[]){ __VA_ARGS__ }) / sizeof(enum msg_id))
+
+Test(named, definitions_are_sent_once_and_before_use)
+{
+	struct bench *b = bench_new(&NAMED_LIMITS);
+
+	hello(b);
+	thread(b, 1);
+	kernel_sample(b, 5, "f");
+	take(b, (struct msg){ .id = MSG_SAMPLE, .sample = { .stack = 5, .thread = 1 } });
+	cr_assert_eq(named_run(b->named, 1), 0);
+	EXPECT(b, MSG_HELLO, MSG_FUNCTION, MSG_FRAME, MSG_STACK, MSG_PROCESS, MSG_THREAD, MSG_SAMPLE, MSG_SAMPLE);
+	bench_free(b);
+}
+
+Test(named, equal_functions_share_one_id)
+{
+	struct bench *b = bench_new(&NAMED_LIMITS);
+
+	hello(b);
+	thread(b, 1);
+	kernel_sample(b, 5, "f");
+	kernel_sample(b, 6, "f");
+	cr_assert_eq(named_run(b->named, 1), 0);
+	EXPECT(b, MSG_HELLO, MSG_FUNCTION, MSG_FRAME, MSG_STACK, MSG_PROCESS, MSG_THREAD, MSG_SAMPLE, MSG_FRAME, MSG_STACK, MSG_SAMPLE);
+	bench_free(b);
+}
+
+Test(named, a_sample_waits_for_its_file_and_what_follows_waits_behind)
+{
+	struct bench *b = bench_new(&NAMED_LIMITS);
+
+	hello(b);
+	thread(b, 1);
+	file_sample(b, 3);
+	file_sample(b, 4);
+	kernel_sample(b, 5, "f");
+	cr_expect_eq(b->asked, 2, "both files are asked for at once");
+	cr_assert_eq(named_run(b->named, SECOND), NAMED_WAIT);
+	EXPECT(b, MSG_HELLO);
+	filestore_answer(&b->files, b->requests[0], -1, SECOND);
+	cr_assert_eq(named_run(b->named, SECOND), NAMED_WAIT);
+	EXPECT(b, MSG_FILE, MSG_FRAME, MSG_STACK, MSG_PROCESS, MSG_THREAD, MSG_SAMPLE);
+	cr_assert_eq(named_run(b->named, SECOND), NAMED_WAIT);
+	cr_assert_eq(named_run(b->named, 1 + FILESTORE_WAIT_NS), 0, "an answer that does not come is done without");
+	EXPECT(b, MSG_FILE, MSG_FRAME, MSG_STACK, MSG_SAMPLE, MSG_FUNCTION, MSG_FRAME, MSG_STACK, MSG_SAMPLE);
+	cr_expect_eq(b->files.timed_out, 1);
+	bench_free(b);
+}
+
+Test(named, at_most_sixteen_requests_are_under_way)
+{
+	struct bench *b = bench_new(&NAMED_LIMITS);
+
+	hello(b);
+	thread(b, 1);
+	for (uint64_t id = 10; id < 50; id++)
+		file_sample(b, id);
+	cr_expect_eq(b->asked, FILESTORE_IN_FLIGHT);
+	filestore_answer(&b->files, b->requests[3], -1, 1);
+	cr_expect_eq(b->asked, FILESTORE_IN_FLIGHT + 1);
+	b->answer_at_once = true;
+	for (unsigned i = 0; i < FILESTORE_IN_FLIGHT + 1; i++)
+		filestore_answer(&b->files, b->requests[i], -1, 1);
+	cr_assert_eq(named_run(b->named, 2), 0);
+	cr_expect_eq(b->asked, 40);
+	cr_expect_eq(named_counts(b->named).samples, 40);
+	bench_free(b);
+}
+
+Test(named, at_the_ceiling_of_functions_a_new_epoch_defines_what_is_live_again)
+{
+	struct named_limits limits = NAMED_LIMITS;
+	struct bench *b;
+	char name[16];
+	struct msg m;
+	uint64_t samples = 0, epochs = 1;
+	bool frame_known[64] = { 0 };
+
+	limits.functions = 10;
+	b = bench_new(&limits);
+	hello(b);
+	thread(b, 1);
+	for (uint64_t i = 1; i <= 40; i++) {
+		snprintf(name, sizeof(name), "f%d", (int)i);
+		kernel_sample(b, i, name);
+		take(b, (struct msg){ .id = MSG_SAMPLE, .sample = { .stack = 1, .thread = 1 } });
+	}
+	cr_assert_eq(named_run(b->named, 1), 0);
+	cr_assert_eq(stream_flush(&b->out), 0);
+	while (next(b, &m)) {
+		if (b->in.new_epoch) {
+			memset(frame_known, 0, sizeof(frame_known));
+			b->in.new_epoch = false;
+			epochs++;
+		}
+		if (m.id == MSG_FRAME)
+			frame_known[m.frame.id] = m.frame.functions.len == 1 && m.frame.functions.data[0] <= 10;
+		if (m.id == MSG_STACK)
+			cr_assert(frame_known[m.stack.frames.data[0]]);
+		samples += m.id == MSG_SAMPLE;
+	}
+	cr_expect_eq(samples, 80);
+	cr_expect(epochs >= 4);
+	cr_expect_eq(named_counts(b->named).epochs, epochs);
+	cr_expect_eq(stream_missing(&b->in), 0);
+	bench_free(b);
+}
+
+Test(named, samples_over_a_ceiling_of_definitions_are_counted_as_lost)
+{
+	struct named_limits limits = NAMED_LIMITS;
+	struct bench *b;
+	struct msg m;
+	uint64_t lost = 0, samples = 0;
+
+	limits.stacks = 3;
+	b = bench_new(&limits);
+	hello(b);
+	thread(b, 1);
+	for (uint64_t i = 1; i <= 8; i++)
+		kernel_sample(b, i, "f");
+	cr_assert_eq(named_run(b->named, 1), 0);
+	cr_assert_eq(stream_flush(&b->out), 0);
+	while (next(b, &m)) {
+		samples += m.id == MSG_SAMPLE;
+		if (m.id == MSG_LOST) {
+			cr_expect_eq(m.lost.reason, LOST_LIMIT);
+			lost += m.lost.count;
+		}
+	}
+	cr_expect_eq(samples, 3);
+	cr_expect_eq(lost, 5);
+	bench_free(b);
+}
+
+Test(named, processes_that_ended_are_forgotten)
+{
+	struct named_limits limits = NAMED_LIMITS;
+	struct bench *b;
+
+	limits.processes = limits.threads = 4;
+	b = bench_new(&limits);
+	hello(b);
+	kernel_sample(b, 1, "f");
+	cr_assert_eq(named_run(b->named, 1), 0);
+	for (uint64_t id = 10; id < 5000; id++) {
+		thread(b, id);
+		take(b, (struct msg){ .id = MSG_SAMPLE, .sample = { .stack = 1, .thread = id } });
+		take(b, (struct msg){ .id = MSG_PROCESS_END, .process_end = { .id = id } });
+		cr_assert_eq(named_run(b->named, 1), 0);
+		cr_assert_eq(stream_flush(&b->out), 0);
+		for (struct msg m; next(b, &m);)
+			;
+	}
+	cr_expect_eq(named_counts(b->named).samples, 4990);
+	bench_free(b);
+}
+
+Test(named, a_stream_without_an_end_gets_one)
+{
+	struct bench *b = bench_new(&NAMED_LIMITS);
+	struct msg m;
+
+	hello(b);
+	cr_assert_eq(named_end(b->named, END_PEER_LOST, 7), 0);
+	cr_assert_eq(stream_flush(&b->out), 0);
+	cr_assert_eq(next(b, &m), MSG_HELLO);
+	cr_expect_eq(m.hello.kind, STREAM_NAMED);
+	cr_assert_eq(next(b, &m), MSG_END);
+	cr_expect_eq(m.end.reason, END_PEER_LOST);
+	cr_expect(named_ended(b->named));
+	bench_free(b);
+}
+
+Test(named, ids_of_an_older_raw_epoch_are_void)
+{
+	struct bench *b = bench_new(&NAMED_LIMITS);
+	struct msg m;
+
+	hello(b);
+	thread(b, 1);
+	kernel_sample(b, 1, "old");
+	cr_assert_eq(named_run(b->named, 1), 0);
+	cr_assert_eq(named_forget(b->named), 0);
+	thread(b, 1);
+	take(b, (struct msg){ .id = MSG_SAMPLE, .sample = { .stack = 1, .thread = 1 } });
+	cr_assert_eq(named_run(b->named, 1), 0);
+	cr_assert_eq(stream_flush(&b->out), 0);
+	while (next(b, &m) && m.id != MSG_SAMPLE)
+		;
+	cr_assert_eq(next(b, &m), MSG_LOST);
+	cr_expect_eq(m.lost.count, 1);
+	bench_free(b);
+}
+
+Test(filestore, over_the_budget_the_least_recently_used_is_closed)
+{
+	static struct filestore_file files[4];
+	struct bench *b = bench_new(&NAMED_LIMITS);
+	struct program *p;
+
+	b->files.budget = 1;
+	for (int i = 0; i < 4; i++) {
+		files[i].file = (uint64_t)i + 1;
+		filestore_want(&b->files, &files[i], 1);
+		for (unsigned k = b->asked - 1; files[i].state == FILESTORE_ASKED; k = b->asked - 1)
+			filestore_answer(&b->files, b->requests[k % 64], files[i].program ? -1 : open("/proc/self/exe", O_RDONLY | O_CLOEXEC), 1);
+		cr_assert_eq(filestore_get(&b->files, &files[i], 1, &p), 0);
+		cr_assert_not_null(p);
+		filestore_charge(&b->files, &files[i]);
+		cr_expect_eq(b->files.open_count, 1);
+		cr_expect_eq(b->files.evicted, (uint64_t)i);
+	}
+	cr_expect_eq(files[0].state, FILESTORE_CLOSED);
+	filestore_tick(&b->files, 1 + FILESTORE_IDLE_NS);
+	cr_expect_eq(b->files.open_count, 0);
+	cr_expect_eq(b->files.bytes, 0);
+	bench_free(b);
+}
+
+Test(idmap, what_was_put_is_found_until_removed)
+{
+	struct idmap m;
+	uint64_t x = 1;
+
+	cr_assert_eq(idmap_init(&m, 5000), 0);
+	for (uint32_t i = 0; i < 5000; i++)
+		cr_assert_eq(idmap_put(&m, (uint64_t)i * i + 1, i), 0);
+	cr_expect_eq(idmap_put(&m, UINT64_MAX, 1), -ENOBUFS);
+	cr_expect_eq(idmap_put(&m, 0, 1), -EINVAL);
+	for (uint32_t i = 0; i < 5000; i++) {
+		x = x * 6364136223846793005ull + 1442695040888963407ull;
+		if (x >> 63)
+			idmap_remove(&m, (uint64_t)i * i + 1);
+		else
+			cr_assert_eq(idmap_get(&m, (uint64_t)i * i + 1), i);
+	}
+	x = 1;
+	for (uint32_t i = 0; i < 5000; i++) {
+		x = x * 6364136223846793005ull + 1442695040888963407ull;
+		cr_assert_eq(idmap_get(&m, (uint64_t)i * i + 1), x >> 63 ? IDMAP_NONE : i);
+	}
+	idmap_done(&m);
+}
+
+Test(functions, differ_by_every_field)
+{
+	struct functions t;
+	struct function f = { .name = STR_LIT("ab"), .system_name = STR_LIT("c") };
+	struct function g = { .name = STR_LIT("a"), .system_name = STR_LIT("bc") };
+	struct function h = { .name = STR_LIT("ab"), .system_name = STR_LIT("c"), .start_line = 1 };
+	uint64_t id;
+	bool fresh;
+
+	cr_assert_eq(functions_init(&t, 3, 1000), 0);
+	cr_expect(functions_intern(&t, &f, &id, &fresh) == 0 && id == 1 && fresh);
+	cr_expect(functions_intern(&t, &g, &id, &fresh) == 0 && id == 2 && fresh);
+	cr_expect(functions_intern(&t, &h, &id, &fresh) == 0 && id == 3 && fresh);
+	cr_expect(functions_intern(&t, &g, &id, &fresh) == 0 && id == 2 && !fresh);
+	h.start_line = 2;
+	cr_expect_eq(functions_intern(&t, &h, &id, &fresh), -ENOBUFS);
+	functions_done(&t);
+}
