@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/prof-export/label.h"
+
+#include <inttypes.h>
+#include "common/log.h"
+
+int label_escape(struct buf *b, struct str s)
+{
+	int r = 0;
+
+	/* log_escape doubles backslashes, which it must not here (PHP and systemd have them in names): they go round it. */
+	while (!r && s.len) {
+		const char *stop = memchr(s.data, '\\', s.len);
+		const uint32_t n = stop ? (uint32_t)(stop - s.data) : s.len;
+
+		r = log_escape(b, (struct str){ .data = s.data, .len = n }, SIZE_MAX);
+		if (!r && stop)
+			r = buf_append(b, "\\", 1);
+		s.data += n + !!stop;
+		s.len -= n + !!stop;
+	}
+	return r;
+}
+
+static struct str base_name(struct str path)
+{
+	const char *slash = path.len ? memrchr(path.data, '/', path.len) : NULL;
+
+	if (slash && slash + 1 < path.data + path.len) {
+		path.len -= (uint32_t)(slash + 1 - path.data);
+		path.data = slash + 1;
+	}
+	return path;
+}
+
+/* A frame that nothing is known of but where it is. */
+static int unnamed(struct buf *b, const struct model *m, const struct model_frame *f)
+{
+	const uint64_t address = f->address ? f->address : f->offset;
+	const struct model_file *files;
+	struct str name = STR_LIT("anon");
+
+	model_files(m, &files);
+	if (f->kind == MODEL_KERNEL)
+		name = STR_LIT("kernel");
+	else if (f->file != MODEL_NONE)
+		name = base_name(model_string(m, files[f->file].path));
+	if (!name.len)
+		name = STR_LIT("file");
+	/* [vdso] is in brackets already. */
+	if (name.len > 2 && name.data[0] == '[' && name.data[name.len - 1] == ']')
+		name = (struct str){ .data = name.data + 1, .len = name.len - 2 };
+	int r = buf_append(b, "[", 1);
+
+	if (!r)
+		r = label_escape(b, name);
+	return r ? r : buf_printf(b, "+0x%" PRIx64 "]", address);
+}
+
+int label_plain(struct buf *b, const struct model *m, const struct model_frame *f, unsigned i)
+{
+	if (f->kind == MODEL_TRUNCATED)
+		return buf_printf(b, "[truncated: %s]", walk_reason_word(f->offset));
+	if (f->count) {
+		const struct model_function *functions;
+		const size_t before = b->len;
+
+		model_functions(m, &functions);
+		int r = label_escape(b, model_string(m, functions[model_functions_of(m, f)[i]].name));
+
+		if (r || b->len > before)
+			return r;
+	}
+	return unnamed(b, m, f);
+}
+
+int label_call(struct buf *b, const struct model *m, const struct model_frame *f, unsigned i)
+{
+	int r = label_plain(b, m, f, i);
+
+	return r || f->kind != MODEL_KERNEL ? r : buf_append_str(b, "_[k]");
+}
+
+int label_process(struct buf *b, const struct model *m, uint32_t process)
+{
+	const struct model_process *processes;
+
+	if (process == MODEL_NONE)
+		return buf_append_str(b, "[unknown]");
+	model_processes(m, &processes);
+	const struct str comm = model_string(m, processes[process].comm);
+
+	return comm.len ? label_escape(b, comm) : buf_printf(b, "pid-%" PRIu64, processes[process].pid);
+}
+
+int label_thread(struct buf *b, const struct model *m, uint32_t thread)
+{
+	const struct model_thread *threads;
+
+	if (thread == MODEL_NONE)
+		return buf_append_str(b, "[unknown]");
+	model_threads(m, &threads);
+	const struct str comm = model_string(m, threads[thread].comm);
+
+	return comm.len ? label_escape(b, comm) : buf_printf(b, "tid-%" PRIu64, threads[thread].tid);
+}
+
+int label_binary(struct buf *b, const struct model *m, const struct model_frame *f)
+{
+	const struct model_function *functions;
+	const struct model_file *files;
+
+	if (f->kind == MODEL_KERNEL) {
+		struct str module = { 0 };
+
+		model_functions(m, &functions);
+		if (f->count)
+			module = model_string(m, functions[*model_functions_of(m, f)].source);
+		if (!module.len || str_eq(module, STR_LIT("kernel")) || str_eq(module, STR_LIT("vmlinux")))
+			return buf_append_str(b, "[kernel.kallsyms]");
+		/* As kallsyms itself has it, or without brackets. */
+		const bool bare = module.data[0] != '[';
+		int r = bare ? buf_append(b, "[", 1) : 0;
+
+		if (!r)
+			r = label_escape(b, module);
+		return !r && bare ? buf_append(b, "]", 1) : r;
+	}
+	if (f->file == MODEL_NONE)
+		return buf_append_str(b, f->kind == MODEL_TRUNCATED ? "[truncated]" : "[anon]");
+	model_files(m, &files);
+	const struct str path = model_string(m, files[f->file].path);
+
+	return path.len ? label_escape(b, path) : buf_append_str(b, "[file]");
+}

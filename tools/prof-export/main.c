@@ -1,0 +1,484 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* prof-export: a stream in, a file out. By hand from standard input; in the deployment from prof-symd, into a descriptor of the launcher's. */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <malloc.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "common/bus.h"
+#include "common/clock.h"
+#include "common/deploy.h"
+#include "common/log.h"
+#include "tools/prof-export/session.h"
+#include "tools/prof-export/summary.h"
+
+#define EXIT_CUT 3		/* what was collected is written, but the stream did not end as it should */
+#define DIAL_MS 10000
+#define STATUS_NS 250000000u
+#define POLL_MS 100
+#define CHUNK (256u << 10)
+#define MEMORY_MIB 256
+#define MAX_FILES 64
+
+static const char usage_text[] =
+	"Usage: prof-export [-f FORMAT] [-o FILE] <STREAM\n"
+	"Turn a stream of prof-symd or prof-bpf, or a recording of one, into a file.\n"
+	"\n"
+	"  -f, --format FORMAT     folded, pprof, html, text or stream; else by FILE's ending:\n"
+	"                          .folded, .pb.gz or .pprof, .html, .txt, .prof\n"
+	"  -o, --output FILE       write there, not to standard output\n"
+	"  -t, --threads           folded: the thread's name is the second frame\n"
+	"  -s, --summary           print figures and the hottest functions to standard error\n"
+	"  -m, --memory-limit MIB  keep at most so much of the stream (256); samples beyond it are counted as lost\n"
+	"  -h, --help              print this\n"
+	"      --version           print the version\n"
+	"\n"
+	"In a deployment (see prof-export(1)):\n"
+	"  --run-dir DIR --ids GID:B:D:S:E --status-fd N --life-fd N --output-fd N\n"
+	"\n"
+	"Exit status: 0 done; 1 nothing or not all could be written; 3 all that came was written, but the stream was cut short.\n";
+
+enum { OPTION_OUTPUT_FD = 256, OPTION_VERSION };
+
+struct options {
+	struct deploy deploy;
+	struct session_options session;
+	bool format_given, summary;
+	const char *output;	/* NULL: standard output */
+	int output_fd;		/* -1 by hand */
+};
+
+static struct session session;
+static struct status status;
+static volatile sig_atomic_t interrupts;
+
+/* --- options --- */
+
+static const struct {
+	const char *name;
+	const char *endings[3];
+} formats[SESSION_FORMATS] = {
+	[SESSION_FOLDED] = { "folded", { ".folded" } },
+	[SESSION_PPROF] = { "pprof", { ".pb.gz", ".pprof" } },
+	[SESSION_HTML] = { "html", { ".html" } },
+	[SESSION_TEXT] = { "text", { ".txt" } },
+	[SESSION_STREAM] = { "stream", { ".prof" } },
+};
+
+static bool format_by_name(const char *name, enum session_format *ret)
+{
+	for (int i = 0; i < SESSION_FORMATS; i++)
+		if (!strcmp(name, formats[i].name)) {
+			*ret = (enum session_format)i;
+			return true;
+		}
+	return false;
+}
+
+static bool format_by_ending(const char *path, enum session_format *ret)
+{
+	const size_t len = strlen(path);
+
+	for (int i = 0; i < SESSION_FORMATS; i++)
+		for (const char *const *e = formats[i].endings; e < formats[i].endings + 3 && *e; e++)
+			if (len > strlen(*e) && !strcasecmp(path + len - strlen(*e), *e)) {
+				*ret = (enum session_format)i;
+				return true;
+			}
+	return false;
+}
+
+static bool parse_number(const char *s, unsigned long max, unsigned long *ret)
+{
+	char *end;
+
+	errno = 0;
+	*ret = strtoul(s, &end, 10);
+	return *s >= '0' && *s <= '9' && !*end && !errno && *ret <= max;
+}
+
+/* 0; 1 when what was asked for is done; -EINVAL, logged. */
+static int parse_options(int argc, char **argv, struct options *o)
+{
+	static const struct option longs[] = {
+		{ "format", required_argument, NULL, 'f' },
+		{ "output", required_argument, NULL, 'o' },
+		{ "threads", no_argument, NULL, 't' },
+		{ "summary", no_argument, NULL, 's' },
+		{ "memory-limit", required_argument, NULL, 'm' },
+		{ "output-fd", required_argument, NULL, OPTION_OUTPUT_FD },
+		{ "help", no_argument, NULL, 'h' },
+		{ "version", no_argument, NULL, OPTION_VERSION },
+		DEPLOY_OPTIONS,
+		{ NULL, 0, NULL, 0 },
+	};
+	unsigned long n;
+	int c;
+
+	while ((c = getopt_long(argc, argv, "f:o:tsm:h", longs, NULL)) != -1) {
+		switch (c) {
+		case 'f':
+			if (!format_by_name(optarg, &o->session.format)) {
+				log_error("--format %s: is none of folded, pprof, html, text, stream", optarg);
+				return -EINVAL;
+			}
+			o->format_given = true;
+			break;
+		case 'o':
+			o->output = optarg;
+			break;
+		case 't':
+			o->session.threads = true;
+			break;
+		case 's':
+			o->summary = true;
+			break;
+		case 'm':
+			if (!parse_number(optarg, 65536, &n) || !n) {
+				log_error("--memory-limit %s: is no number of MiB from 1 to 65536", optarg);
+				return -EINVAL;
+			}
+			o->session.memory_max = (size_t)n << 20;
+			break;
+		case OPTION_OUTPUT_FD:
+			if (!parse_number(optarg, INT_MAX, &n)) {
+				log_error("--output-fd %s: is no number of a descriptor", optarg);
+				return -EINVAL;
+			}
+			o->output_fd = (int)n;
+			break;
+		case 'h':
+			fputs(usage_text, stdout);
+			return 1;
+		case OPTION_VERSION:
+			puts("prof-export " PROFPIPE_VERSION);
+			return 1;
+		case '?':
+			fputs("Try `prof-export --help`.\n", stderr);
+			return -EINVAL;
+		default:
+			if (deploy_option(&o->deploy, c, optarg))
+				return -EINVAL;
+		}
+	}
+	if (optind < argc) {
+		log_error("%s: is no option; the stream comes on standard input, and FILE is named by -o", argv[optind]);
+		return -EINVAL;
+	}
+	if (o->output && !o->format_given && format_by_ending(o->output, &o->session.format))
+		o->format_given = true;
+	if (!o->format_given) {
+		log_error(o->output ? "%s: its ending names no format; give one with -f (folded, pprof, html, text, stream)" :
+				      "no format%s; give one with -f (folded, pprof, html, text, stream)", o->output ? o->output : "");
+		return -EINVAL;
+	}
+	if (o->deploy.run_dir && o->output_fd < 0) {
+		log_error("--run-dir without --output-fd: the output is the launcher's to open");
+		return -EINVAL;
+	}
+	if (!o->deploy.run_dir && o->output_fd >= 0) {
+		log_error("--output-fd without --run-dir; by hand, name the output with -o");
+		return -EINVAL;
+	}
+	return 0;
+}
+
+/* --- both --- */
+
+static void say_output(const char *name, int error)
+{
+	const char *remedy = "name another output with -o";
+
+	if (error == -ENOSPC || error == -EDQUOT)
+		remedy = "what is there is not whole: make room, or name another output with -o";
+	else if (error == -EPIPE)
+		remedy = "its reader went away before the end";
+	else if (error == -ENOMEM)
+		remedy = "lower --memory-limit, or end other programs";
+	log_error("%s: %s; %s", name, strerror(-error), remedy);
+}
+
+static bool ended_well(void)
+{
+	const struct model_totals *t = model_totals(session.model);
+
+	return t->ended && t->end_reason != END_PEER_LOST && t->end_reason != END_FAILED;
+}
+
+static void refresh_status(bool with_top)
+{
+	status.bytes = session.output.bytes;
+	status.cut = with_top && !ended_well();
+	model_status(session.model, &status, with_top);
+}
+
+/* Writes the output; verdict is session_feed's last, what is the stream's name. An exit status. */
+static int finish(const struct options *o, int verdict, const char *what, const char *output)
+{
+	if (!session.begun) {
+		if (verdict == STREAM_SCHEMA)
+			log_error("%s: was made by a profpipe of another schema; use prof-export of that version", what);
+		else if (verdict == STREAM_MALFORMED)
+			log_error("%s: is no profpipe stream; give it what prof-symd or prof-bpf wrote", what);
+		else if (verdict < 0)
+			log_error("%s: %s", what, strerror(-verdict));
+		else
+			log_error("%s: is %s; give it what prof-symd or prof-bpf wrote", what,
+				  session.in.pending.len ? "cut short within its first message" : "empty");
+		return EXIT_FAILURE;
+	}
+	/* An output that fails keeps its error; a session without memory still writes what it has. */
+	if (verdict == STREAM_MALFORMED || verdict == STREAM_SCHEMA)
+		model_lose(session.model, LOST_MALFORMED, 1);
+	model_missing(session.model, stream_missing(&session.in));
+	const int r = session_finish(&session);
+
+	refresh_status(true);
+	if (r) {
+		say_output(output, r);
+		return EXIT_FAILURE;
+	}
+	if (model_totals(session.model)->lost[LOST_LIMIT])
+		log_warning("%llu samples were lost to a table's ceiling; raise --memory-limit if it is prof-export's",
+			    (unsigned long long)model_totals(session.model)->lost[LOST_LIMIT]);
+	if (verdict == STREAM_MALFORMED || verdict == STREAM_SCHEMA)
+		log_error("%s: is damaged; what came before the damage is in %s", what, output);
+	else if (!ended_well())
+		log_error("%s: was cut short; what came until then is in %s", what, output);
+	return verdict == STREAM_MALFORMED || verdict == STREAM_SCHEMA || !ended_well() ? EXIT_CUT : EXIT_SUCCESS;
+}
+
+static int init_session(const struct options *o, int fd)
+{
+	int r = session_init(&session, &o->session, fd);
+
+	if (r)
+		log_error("%s", strerror(-r));
+	return r;
+}
+
+/* --- by hand --- */
+
+static void on_signal(int number)
+{
+	interrupts += number == SIGINT ? 1 : 2;
+}
+
+static void catch_signals(void)
+{
+	struct sigaction a = { .sa_handler = on_signal };
+
+	/* Ctrl-C reaches the whole pipe: who feeds us ends, and the end comes down to us. A second one ends here, with what there is. */
+	sigaction(SIGINT, &a, NULL);
+	sigaction(SIGTERM, &a, NULL);
+	signal(SIGPIPE, SIG_IGN);
+}
+
+/* Opens the output, which keeps what it has until there is something to write. A descriptor, or -1, logged. */
+static int open_output(const char *path, bool *ret_created)
+{
+	struct stat in, out;
+	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOCTTY, 0666);
+
+	*ret_created = fd >= 0;
+	if (fd < 0 && errno == EEXIST)
+		fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY, 0666);
+	if (fd < 0) {
+		log_error("%s: %s; name an output that can be written with -o", path, strerror(errno));
+		return -1;
+	}
+	if (!fstat(STDIN_FILENO, &in) && !fstat(fd, &out) && S_ISREG(in.st_mode) && in.st_dev == out.st_dev && in.st_ino == out.st_ino) {
+		log_error("%s: is the stream itself; name another output with -o", path);
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+static int read_stream(void)
+{
+	static uint8_t chunk[CHUNK];
+	int r = STREAM_AGAIN;
+
+	while (r == STREAM_AGAIN && interrupts < 2) {
+		const ssize_t n = read(STDIN_FILENO, chunk, sizeof(chunk));
+
+		if (n < 0 && errno != EINTR) {
+			log_error("standard input: %s", strerror(errno));
+			break;
+		}
+		if (!n)
+			break;
+		if (n > 0)
+			r = session_feed(&session, (struct span){ .data = chunk, .len = (size_t)n });
+	}
+	if (!r && session.in.pending.len > session.in.taken)
+		log_warning("standard input: bytes after the end of the stream were left out");
+	return r;
+}
+
+static void print_summary(void)
+{
+	struct buf b = BUF_INIT(0);
+	size_t done = 0;
+
+	if (summary_print(&b, &status))
+		log_error("the summary cannot be made: %s", strerror(ENOMEM));
+	while (done < b.len) {
+		const ssize_t n = write(STDERR_FILENO, b.data + done, b.len - done);
+
+		if (n < 0 && errno != EINTR)
+			break;
+		done += n > 0 ? (size_t)n : 0;
+	}
+	buf_done(&b);
+}
+
+static int run_by_hand(const struct options *o)
+{
+	const bool binary = o->session.format == SESSION_PPROF || o->session.format == SESSION_STREAM;
+	const char *name = o->output ? o->output : "standard output";
+	bool created = false;
+	int fd = STDOUT_FILENO;
+
+	if (isatty(STDIN_FILENO)) {
+		log_error("standard input: is a terminal; give it what prof-symd or prof-bpf wrote");
+		return EXIT_FAILURE;
+	}
+	if (o->output) {
+		fd = open_output(o->output, &created);
+		if (fd < 0)
+			return EXIT_FAILURE;
+	} else if (binary && isatty(fd)) {
+		log_error("standard output: is a terminal, and %s is binary; name a file with -o", formats[o->session.format].name);
+		return EXIT_FAILURE;
+	} else if (fcntl(fd, F_GETFD) < 0) {
+		log_error("standard output: is closed; name a file with -o");
+		return EXIT_FAILURE;
+	}
+	catch_signals();
+	if (init_session(o, fd))
+		return EXIT_FAILURE;
+	int result = finish(o, read_stream(), "standard input", name);
+
+	/* A network file system may tell only now that there was no room. */
+	if (fd != STDOUT_FILENO && close(fd) && result != EXIT_FAILURE) {
+		say_output(name, -errno);
+		result = EXIT_FAILURE;
+	}
+	if (created && !session.begun)
+		unlink(o->output);
+	if (o->summary && session.begun)
+		print_summary();
+	session_done(&session);
+	return result;
+}
+
+/* --- the deployment --- */
+
+static bool life_over(const struct deploy *d)
+{
+	struct pollfd p = { .fd = d->life_fd, .events = POLLIN };
+	char byte;
+
+	if (d->life_fd < 0 || poll(&p, 1, 0) <= 0)
+		return false;
+	/* 'S' is for prof-bpf: for us the end comes with the stream. */
+	return read(d->life_fd, &byte, 1) == 0;
+}
+
+/* Until the stream ends, prof-symd goes or the launcher does. session_feed's verdict, or -ECANCELED. */
+static int receive(const struct deploy *d, struct bus *bus)
+{
+	struct buf message = BUF_INIT(0);
+	uint64_t told_ns = 0;
+	int r = STREAM_AGAIN;
+	bool gone = false;
+
+	while (r == STREAM_AGAIN && !gone) {
+		struct pollfd p[] = { { .fd = bus_fd(bus), .events = POLLIN }, { .fd = d->life_fd, .events = POLLIN } };
+
+		poll(p, 2, POLL_MS);
+		if (life_over(d)) {
+			r = -ECANCELED;
+			break;
+		}
+		for (;;) {
+			const int e = bus_recv(bus, &message);
+
+			if (e < 0)
+				r = e;
+			gone = gone || e == BUS_PEER_WENT;
+			if (!e)
+				r = session_feed(&session, buf_span(&message));
+			if (e == BUS_EMPTY || r != STREAM_AGAIN || gone)
+				break;
+		}
+		const uint64_t now = clock_mono_ns();
+
+		if (now - told_ns >= STATUS_NS) {
+			refresh_status(false);
+			deploy_status(d, &status, STATUS_RUNNING);
+			told_ns = now;
+		}
+	}
+	buf_done(&message);
+	return r;
+}
+
+static int run_deployed(const struct options *o)
+{
+	struct sandbox sandbox = { .caps = SANDBOX_NO_CAPS, .max_files = MAX_FILES, .max_memory = 8ull * o->session.memory_max + (4ull << 30) };
+	struct bus *bus = NULL;
+
+	if (fcntl(o->output_fd, F_SETFD, FD_CLOEXEC)) {
+		log_error("--output-fd %d: the descriptor is not open; it is the launcher's to give", o->output_fd);
+		return EXIT_FAILURE;
+	}
+	/* Ctrl-C in the launcher's terminal is the launcher's. */
+	signal(SIGINT, SIG_IGN);
+	signal(SIGPIPE, SIG_IGN);
+	if (deploy_enter(&o->deploy, DEPLOY_EXPORT, &sandbox) || init_session(o, o->output_fd))
+		return EXIT_FAILURE;
+	int r = bus_dial(BUS_NAMED, o->deploy.run_dir, o->deploy.uid[DEPLOY_SYMD], DIAL_MS, &bus);
+
+	if (r) {
+		log_error("%s: prof-symd cannot be reached: %s", o->deploy.run_dir, strerror(-r));
+		deploy_status(&o->deploy, &status, STATUS_FAILED);
+		return EXIT_FAILURE;
+	}
+	deploy_status(&o->deploy, &status, STATUS_READY);
+	r = receive(&o->deploy, bus);
+	/* prof-symd waits for this. */
+	bus_free(bus);
+	int result = EXIT_FAILURE;
+
+	if (r == -ECANCELED)
+		log_error("the launcher is gone; nothing more is written");
+	else
+		result = finish(o, r, "the stream of prof-symd", "the output");
+	deploy_status(&o->deploy, &status, result == EXIT_FAILURE ? STATUS_FAILED : STATUS_DONE);
+	session_done(&session);
+	return result;
+}
+
+int main(int argc, char **argv)
+{
+	struct options o = { .session = { .memory_max = (size_t)MEMORY_MIB << 20 }, .output_fd = -1 };
+
+	log_init("prof-export", LOG_WARNING);
+	deploy_init(&o.deploy);
+	const int r = parse_options(argc, argv, &o);
+
+	if (r)
+		return r > 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	/* Large blocks go back to the system as soon as they are freed. */
+	mallopt(M_MMAP_THRESHOLD, 256 << 10);
+	mallopt(M_ARENA_MAX, 2);
+	return o.deploy.run_dir ? run_deployed(&o) : run_by_hand(&o);
+}

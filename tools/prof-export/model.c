@@ -1,0 +1,954 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Two layers. Definitions map the ids of the present epoch to things; they go with the epoch, processes and threads with PROCESS_END. Things (strings, files, functions, frames,
+ * stacks, and those processes and threads of which there are samples) are kept once each, by content, in arrays.
+ */
+#include "tools/prof-export/model.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include "tools/prof-export/label.h"
+
+#define GROUP 0x80000000u	/* a frame id that stands for several frames: the rest is its place in groups */
+
+/* A growing array of one kind of thing. */
+#define ARRAY(type) struct { type *data; size_t len, cap; }
+
+struct process_def {
+	uint64_t pid, start_ns, execs;
+	uint32_t flags;
+	uint32_t process;	/* once it has a sample */
+	uint32_t threads;	/* its first; next free slot for an unused one */
+	uint8_t comm_len;
+	char comm[16];
+};
+
+struct thread_def {
+	uint64_t id, tid;
+	uint32_t process_def, thread, next;
+	bool counted;
+	uint8_t comm_len;
+	char comm[16];
+};
+
+struct hot {
+	struct strings names;
+	ARRAY(uint64_t) self;
+};
+
+struct model {
+	struct model_options options;
+	struct pool pool;
+	struct model_header header;
+	char header_text[6][256];
+	uint64_t clock_mono_ns, clock_wall_ns;	/* the newest pair */
+	struct model_totals totals;
+	bool gap_seen, limit_hit;		/* in this epoch */
+
+	/* of this epoch */
+	struct idmap process_ids, thread_ids, file_ids, function_ids, frame_ids, stack_ids;
+	ARRAY(struct process_def) process_defs;
+	ARRAY(struct thread_def) thread_defs;
+	uint32_t free_process_def, free_thread_def;
+	ARRAY(uint32_t) groups;
+
+	/* by content */
+	struct strings strings;
+	ARRAY(struct model_file) files;
+	ARRAY(struct model_function) functions;
+	ARRAY(struct model_frame) frames;
+	ARRAY(uint64_t) self;			/* by frame: samples whose leaf it is */
+	ARRAY(struct model_stack) stacks;
+	ARRAY(uint32_t) numbers;		/* of frames and stacks */
+	ARRAY(struct model_process) processes;
+	ARRAY(struct model_thread) threads;
+	ARRAY(struct model_bucket) buckets;
+	struct index file_index, function_index, frame_index, stack_index, process_index, thread_index, bucket_index;
+	struct index seen;			/* processes and threads told of: hashes only */
+
+	struct hot hot;				/* of epochs that are forgotten */
+	ARRAY(uint32_t) scratch;		/* a stack being taken */
+};
+
+/* Room for n more; false at the ceiling. */
+#define ROOM(m, array, n) ({ \
+	void *more_ = pool_grow(&(m)->pool, (array)->data, &(array)->cap, (array)->len + (n), sizeof(*(array)->data)); \
+	if (more_) \
+		(array)->data = more_; \
+	!!more_; \
+})
+#define FREE_ARRAY(m, array) do { \
+	pool_free(&(m)->pool, (array)->data, &(array)->cap, sizeof(*(array)->data)); \
+	(array)->data = NULL; \
+	(array)->len = 0; \
+} while (0)
+
+static void add(uint64_t *sum, uint64_t n)
+{
+	if (__builtin_add_overflow(*sum, n, sum))
+		*sum = UINT64_MAX;
+}
+
+int model_new(const struct model_options *o, struct model **ret)
+{
+	struct model *m = calloc(1, sizeof(*m));
+
+	if (!m)
+		return -ENOMEM;
+	m->options = *o;
+	m->pool.max = o->memory_max;
+	m->totals.first_ns = UINT64_MAX;
+	m->free_process_def = m->free_thread_def = MODEL_NONE;
+	uint32_t empty;
+
+	/* String 0 is the empty one. */
+	if (strings_intern(&m->strings, &m->pool, (struct str){ .data = "" }, &empty)) {
+		model_free(m);
+		return -EINVAL;
+	}
+	*ret = m;
+	return 0;
+}
+
+static void free_definitions(struct model *m)
+{
+	idmap_done(&m->process_ids, &m->pool);
+	idmap_done(&m->thread_ids, &m->pool);
+	idmap_done(&m->file_ids, &m->pool);
+	idmap_done(&m->function_ids, &m->pool);
+	idmap_done(&m->frame_ids, &m->pool);
+	idmap_done(&m->stack_ids, &m->pool);
+	FREE_ARRAY(m, &m->process_defs);
+	FREE_ARRAY(m, &m->thread_defs);
+	FREE_ARRAY(m, &m->groups);
+	m->free_process_def = m->free_thread_def = MODEL_NONE;
+}
+
+static void free_things(struct model *m)
+{
+	strings_done(&m->strings, &m->pool);
+	FREE_ARRAY(m, &m->files);
+	FREE_ARRAY(m, &m->functions);
+	FREE_ARRAY(m, &m->frames);
+	FREE_ARRAY(m, &m->self);
+	FREE_ARRAY(m, &m->stacks);
+	FREE_ARRAY(m, &m->numbers);
+	FREE_ARRAY(m, &m->processes);
+	FREE_ARRAY(m, &m->threads);
+	FREE_ARRAY(m, &m->buckets);
+	index_done(&m->file_index, &m->pool);
+	index_done(&m->function_index, &m->pool);
+	index_done(&m->frame_index, &m->pool);
+	index_done(&m->stack_index, &m->pool);
+	index_done(&m->process_index, &m->pool);
+	index_done(&m->thread_index, &m->pool);
+	index_done(&m->bucket_index, &m->pool);
+}
+
+static void free_hot(struct hot *h, struct pool *p)
+{
+	strings_done(&h->names, p);
+	pool_free(p, h->self.data, &h->self.cap, sizeof(*h->self.data));
+	h->self.data = NULL;
+	h->self.len = 0;
+}
+
+void model_free(struct model *m)
+{
+	if (!m)
+		return;
+	free_definitions(m);
+	free_things(m);
+	free_hot(&m->hot, &m->pool);
+	index_done(&m->seen, &m->pool);
+	FREE_ARRAY(m, &m->scratch);
+	free(m);
+}
+
+/* --- things, by content ---
+ *
+ * Each finds or adds: 0, or -ENOBUFS at the ceiling.
+ */
+
+#define INTERN(m, array, index, key, hash, equal, ret) ({ \
+	size_t cursor_ = SIZE_MAX; \
+	uint32_t i_; \
+	int r_ = 0; \
+	while ((i_ = index_next((index), (hash), &cursor_)) != TABLE_NONE && !(equal)(m, &(array)->data[i_], (key))) \
+		; \
+	if (i_ == TABLE_NONE) { \
+		if (!ROOM(m, array, 1)) { \
+			r_ = -ENOBUFS; \
+		} else { \
+			r_ = index_add((index), &(m)->pool, (hash), (uint32_t)(array)->len); \
+			if (!r_) { \
+				i_ = (uint32_t)(array)->len; \
+				(array)->data[(array)->len++] = *(key); \
+			} \
+		} \
+	} \
+	if (!r_) \
+		*(ret) = i_; \
+	r_; \
+})
+
+static int intern_str(struct model *m, struct str s, uint32_t *ret)
+{
+	return strings_intern(&m->strings, &m->pool, s, ret);
+}
+
+static uint32_t hash_numbers(const uint64_t *numbers, size_t n)
+{
+	return table_hash(numbers, n * sizeof(*numbers));
+}
+
+static bool same_file(const struct model *m, const struct model_file *a, const struct model_file *b)
+{
+	return a->path == b->path && a->build_id == b->build_id && a->flags == b->flags && a->dev == b->dev && a->inode == b->inode &&
+	       a->ctime_ns == b->ctime_ns && a->size == b->size;
+}
+
+static int intern_file(struct model *m, const struct msg_file *msg, uint32_t *ret)
+{
+	struct model_file f = { .flags = (uint32_t)msg->flags, .dev = msg->dev, .inode = msg->inode, .ctime_ns = msg->ctime_ns, .size = msg->size };
+	char hex[2 * 64];
+	static const char digits[] = "0123456789abcdef";
+	const size_t n = msg->build_id.len < 64 ? msg->build_id.len : 64;
+
+	for (size_t i = 0; i < n; i++) {
+		hex[2 * i] = digits[msg->build_id.data[i] >> 4];
+		hex[2 * i + 1] = digits[msg->build_id.data[i] & 15];
+	}
+	if (intern_str(m, msg->path, &f.path) || intern_str(m, (struct str){ .data = hex, .len = (uint32_t)(2 * n) }, &f.build_id))
+		return -ENOBUFS;
+	const uint32_t hash = hash_numbers((uint64_t[]){ f.path, f.build_id, f.flags, f.dev, f.inode, f.ctime_ns, f.size }, 7);
+
+	return INTERN(m, &m->files, &m->file_index, &f, hash, same_file, ret);
+}
+
+static bool same_function(const struct model *m, const struct model_function *a, const struct model_function *b)
+{
+	return a->name == b->name && a->system_name == b->system_name && a->source == b->source && a->start_line == b->start_line;
+}
+
+static uint32_t clamp32(uint64_t n)
+{
+	return n < UINT32_MAX ? (uint32_t)n : UINT32_MAX;
+}
+
+static int intern_function(struct model *m, const struct msg_function *msg, uint32_t *ret)
+{
+	struct model_function f = { .start_line = clamp32(msg->start_line) };
+
+	if (intern_str(m, msg->name, &f.name) || intern_str(m, msg->source, &f.source))
+		return -ENOBUFS;
+	/* Outputs that show names only do not show this one. */
+	if (m->options.detail == MODEL_ADDRESSES && intern_str(m, msg->system_name, &f.system_name))
+		return -ENOBUFS;
+	const uint32_t hash = hash_numbers((uint64_t[]){ f.name, f.system_name, f.source, f.start_line }, 4);
+
+	return INTERN(m, &m->functions, &m->function_index, &f, hash, same_function, ret);
+}
+
+/* key->calls points to numbers behind the end of the array's used part, where both lie until the frame turns out to be new. */
+static bool same_frame(const struct model *m, const struct model_frame *a, const struct model_frame *b)
+{
+	return a->offset == b->offset && a->address == b->address && a->file == b->file && a->process == b->process && a->count == b->count &&
+	       a->kind == b->kind && a->flags == b->flags &&
+	       (!a->count || !memcmp(m->numbers.data + a->calls, m->numbers.data + b->calls, 2 * sizeof(uint32_t) * a->count));
+}
+
+/* calls: f->count functions, then as many lines. */
+static int intern_frame(struct model *m, struct model_frame f, const uint32_t *calls, uint32_t *ret)
+{
+	const size_t n = 2 * (size_t)f.count, known = m->frames.len;
+
+	if (!ROOM(m, &m->numbers, n + 1) || m->numbers.len + n >= UINT32_MAX)
+		return -ENOBUFS;
+	f.calls = (uint32_t)m->numbers.len;
+	if (n)
+		memcpy(m->numbers.data + f.calls, calls, n * sizeof(*calls));
+	const uint64_t calls_hash = n ? table_hash(calls, n * sizeof(*calls)) : 0;
+	const uint32_t hash = hash_numbers((uint64_t[]){ f.offset, f.address, f.file, f.process, f.kind, f.flags, calls_hash }, 7);
+
+	if (!ROOM(m, &m->self, 1))
+		return -ENOBUFS;
+	int r = INTERN(m, &m->frames, &m->frame_index, &f, hash, same_frame, ret);
+
+	if (!r && m->frames.len > known) {
+		m->numbers.len += n;
+		m->self.data[m->self.len++] = 0;
+	}
+	return r;
+}
+
+static bool same_stack(const struct model *m, const struct model_stack *a, const struct model_stack *b)
+{
+	return a->count == b->count && a->reason == b->reason &&
+	       (!a->count || !memcmp(m->numbers.data + a->frames, m->numbers.data + b->frames, sizeof(uint32_t) * a->count));
+}
+
+static int intern_stack(struct model *m, uint64_t reason, bool user, const uint32_t *frames, size_t n, uint32_t *ret)
+{
+	struct model_stack s = { .count = (uint32_t)n, .reason = clamp32(reason), .user = user };
+	const size_t known = m->stacks.len;
+
+	if (!ROOM(m, &m->numbers, n + 1) || m->numbers.len + n >= UINT32_MAX)
+		return -ENOBUFS;
+	s.frames = (uint32_t)m->numbers.len;
+	if (n)
+		memcpy(m->numbers.data + s.frames, frames, n * sizeof(*frames));
+	const uint32_t hash = n ? table_hash(frames, n * sizeof(*frames)) : 0;
+	int r = INTERN(m, &m->stacks, &m->stack_index, &s, hash, same_stack, ret);
+
+	if (!r && m->stacks.len > known)
+		m->numbers.len += n;
+	return r;
+}
+
+/* A process keeps its first name: a later one is of the same (pid, start time, exec count). */
+static bool same_process(const struct model *m, const struct model_process *a, const struct model_process *b)
+{
+	return a->pid == b->pid && a->start_ns == b->start_ns && a->execs == b->execs;
+}
+
+static int intern_process(struct model *m, struct process_def *d)
+{
+	struct model_process p = { .pid = d->pid, .start_ns = d->start_ns, .execs = d->execs, .flags = d->flags };
+
+	if (d->process != MODEL_NONE)
+		return 0;
+	if (intern_str(m, (struct str){ .data = d->comm, .len = d->comm_len }, &p.comm))
+		return -ENOBUFS;
+	const uint32_t hash = hash_numbers((uint64_t[]){ p.pid, p.start_ns, p.execs }, 3);
+
+	return INTERN(m, &m->processes, &m->process_index, &p, hash, same_process, &d->process);
+}
+
+static bool same_thread(const struct model *m, const struct model_thread *a, const struct model_thread *b)
+{
+	return a->process == b->process && a->tid == b->tid && a->comm == b->comm;
+}
+
+static int intern_thread(struct model *m, struct thread_def *d)
+{
+	struct process_def *pd = &m->process_defs.data[d->process_def];
+	struct model_thread t = { .tid = d->tid };
+
+	if (d->thread != MODEL_NONE)
+		return 0;
+	if (intern_process(m, pd) || intern_str(m, (struct str){ .data = d->comm, .len = d->comm_len }, &t.comm))
+		return -ENOBUFS;
+	t.process = pd->process;
+	const uint32_t hash = hash_numbers((uint64_t[]){ t.process, t.tid, t.comm }, 3);
+
+	return INTERN(m, &m->threads, &m->thread_index, &t, hash, same_thread, &d->thread);
+}
+
+static bool same_bucket(const struct model *m, const struct model_bucket *a, const struct model_bucket *b)
+{
+	return a->thread == b->thread && a->stack == b->stack;
+}
+
+static int count_bucket(struct model *m, uint32_t thread, uint32_t stack, uint64_t value)
+{
+	struct model_bucket b = { .thread = thread, .stack = stack };
+	uint32_t i;
+	const uint32_t hash = hash_numbers((uint64_t[]){ thread, stack }, 2);
+	int r = INTERN(m, &m->buckets, &m->bucket_index, &b, hash, same_bucket, &i);
+
+	if (r)
+		return r;
+	m->buckets.data[i].samples++;
+	add(&m->buckets.data[i].value, value);
+	return 0;
+}
+
+/* Counts a process or thread once, by a 64-bit hash of what it is. Where there is no room to remember it, it may be counted again. */
+static void count_once(struct model *m, const uint64_t *numbers, size_t n, uint64_t *count)
+{
+	const uint64_t h = table_hash64(numbers, n * sizeof(*numbers));
+	const uint32_t number = (uint32_t)(h >> 32) & 0x7fffffff;
+	size_t cursor = SIZE_MAX;
+	uint32_t i;
+
+	while ((i = index_next(&m->seen, (uint32_t)h, &cursor)) != TABLE_NONE)
+		if (i == number)
+			return;
+	index_add(&m->seen, &m->pool, (uint32_t)h, number);
+	++*count;
+}
+
+/* --- definitions --- */
+
+/* What could not be kept: samples that name it are lost for this reason. */
+static void not_kept(struct model *m, int r)
+{
+	if (r == -ENOBUFS)
+		m->limit_hit = true;
+}
+
+static uint8_t keep_comm(char into[static 16], struct str s)
+{
+	const struct str kept = str_cut(s, 16);
+
+	if (kept.len)
+		memcpy(into, kept.data, kept.len);
+	return (uint8_t)kept.len;
+}
+
+static int take_process(struct model *m, const struct msg_process *msg)
+{
+	count_once(m, (uint64_t[]){ msg->pid, msg->start_ns }, 2, &m->totals.processes);
+	if (idmap_get(&m->process_ids, msg->id) != TABLE_NONE)
+		return 0;	/* what is defined twice stands as it was */
+	const bool reuse = m->free_process_def != MODEL_NONE;
+
+	if (!reuse && !ROOM(m, &m->process_defs, 1))
+		return -ENOBUFS;
+	const uint32_t slot = reuse ? m->free_process_def : (uint32_t)m->process_defs.len;
+	int r = idmap_add(&m->process_ids, &m->pool, msg->id, slot);
+
+	if (r)
+		return r;
+	struct process_def *d = &m->process_defs.data[slot];
+
+	if (reuse)
+		m->free_process_def = d->threads;
+	else
+		m->process_defs.len++;
+	*d = (struct process_def){ .pid = msg->pid, .start_ns = msg->start_ns, .execs = msg->execs, .flags = (uint32_t)msg->flags,
+		.process = MODEL_NONE, .threads = MODEL_NONE };
+	d->comm_len = keep_comm(d->comm, msg->comm);
+	return 0;
+}
+
+static int take_thread(struct model *m, const struct msg_thread *msg)
+{
+	const uint32_t process = idmap_get(&m->process_ids, msg->process);
+
+	if (process == TABLE_NONE || idmap_get(&m->thread_ids, msg->id) != TABLE_NONE)
+		return 0;
+	const bool reuse = m->free_thread_def != MODEL_NONE;
+
+	if (!reuse && !ROOM(m, &m->thread_defs, 1))
+		return -ENOBUFS;
+	const uint32_t slot = reuse ? m->free_thread_def : (uint32_t)m->thread_defs.len;
+	int r = idmap_add(&m->thread_ids, &m->pool, msg->id, slot);
+
+	if (r)
+		return r;
+	struct thread_def *d = &m->thread_defs.data[slot];
+	struct process_def *p = &m->process_defs.data[process];
+
+	if (reuse)
+		m->free_thread_def = d->next;
+	else
+		m->thread_defs.len++;
+	*d = (struct thread_def){ .id = msg->id, .tid = msg->tid, .process_def = process, .thread = MODEL_NONE, .next = p->threads };
+	d->comm_len = keep_comm(d->comm, msg->comm);
+	p->threads = slot;
+	return 0;
+}
+
+static void end_process(struct model *m, const struct msg_process_end *msg)
+{
+	const uint32_t slot = idmap_get(&m->process_ids, msg->id);
+
+	if (slot == TABLE_NONE)
+		return;
+	struct process_def *p = &m->process_defs.data[slot];
+
+	for (uint32_t t = p->threads; t != MODEL_NONE;) {
+		struct thread_def *d = &m->thread_defs.data[t];
+		const uint32_t next = d->next;
+
+		idmap_remove(&m->thread_ids, d->id);
+		d->next = m->free_thread_def;
+		m->free_thread_def = t;
+		t = next;
+	}
+	idmap_remove(&m->process_ids, msg->id);
+	p->threads = m->free_process_def;
+	m->free_process_def = slot;
+}
+
+static int take_file(struct model *m, const struct msg_file *msg)
+{
+	uint32_t file;
+
+	if (idmap_get(&m->file_ids, msg->id) != TABLE_NONE)
+		return 0;
+	int r = intern_file(m, msg, &file);
+
+	return r ? r : idmap_add(&m->file_ids, &m->pool, msg->id, file);
+}
+
+static int take_function(struct model *m, const struct msg_function *msg)
+{
+	uint32_t function;
+
+	if (idmap_get(&m->function_ids, msg->id) != TABLE_NONE)
+		return 0;
+	int r = intern_function(m, msg, &function);
+
+	return r ? r : idmap_add(&m->function_ids, &m->pool, msg->id, function);
+}
+
+/* One frame for each call, innermost first; a single one is its own group. */
+static int split_frame(struct model *m, const struct model_frame *whole, const uint32_t *calls, uint32_t *ret)
+{
+	const uint32_t at = (uint32_t)m->groups.len;
+
+	if (!ROOM(m, &m->groups, whole->count + 1u) || m->groups.len >= GROUP - 512)
+		return -ENOBUFS;
+	for (unsigned i = 0; i < whole->count; i++) {
+		struct model_frame f = { .file = whole->file, .process = MODEL_NONE, .count = 1, .kind = whole->kind };
+		const uint32_t call[2] = { calls[i], 0 };
+
+		if (i + 1 < whole->count)
+			f.flags = MODEL_INLINED;
+		int r = intern_frame(m, f, call, &m->groups.data[at + 1 + i]);
+
+		if (r)
+			return r;
+	}
+	if (whole->count == 1) {
+		*ret = m->groups.data[at + 1];
+		return 0;
+	}
+	m->groups.data[at] = whole->count;
+	m->groups.len += whole->count + 1u;
+	*ret = at | GROUP;
+	return 0;
+}
+
+static int take_frame(struct model *m, const struct msg_frame *msg)
+{
+	struct model_frame f = { .offset = msg->offset, .address = msg->address, .file = MODEL_NONE, .process = MODEL_NONE,
+		.kind = msg->kind == FRAME_KERNEL ? MODEL_KERNEL : MODEL_NATIVE,
+		.flags = (uint8_t)(msg->flags & (FRAME_LEAF | FRAME_BY_FP | FRAME_SIGNAL)) };
+	uint32_t calls[2 * 256], frame;
+	const uint32_t n = msg->functions.len < 256 ? msg->functions.len : 256;
+
+	if (idmap_get(&m->frame_ids, msg->id) != TABLE_NONE)
+		return 0;
+	/* A frame of which a part was lost is lost: it would show what is not there. */
+	if (msg->file) {
+		f.file = idmap_get(&m->file_ids, msg->file);
+		if (f.file == TABLE_NONE)
+			return 0;
+	}
+	f.count = (uint16_t)n;
+	for (uint32_t i = 0; i < n; i++) {
+		calls[i] = idmap_get(&m->function_ids, msg->functions.data[i]);
+		calls[n + i] = i < msg->lines.len ? clamp32(msg->lines.data[i]) : 0;
+		if (calls[i] == TABLE_NONE)
+			return 0;
+	}
+	if (!msg->file && f.kind == MODEL_NATIVE && m->options.detail == MODEL_ADDRESSES) {
+		const uint32_t d = idmap_get(&m->process_ids, msg->process);
+
+		if (d != TABLE_NONE && intern_process(m, &m->process_defs.data[d]))
+			return -ENOBUFS;
+		if (d != TABLE_NONE)
+			f.process = m->process_defs.data[d].process;
+	}
+	int r;
+
+	if (m->options.detail == MODEL_NAMES && n) {
+		r = split_frame(m, &f, calls, &frame);
+	} else {
+		if (m->options.detail == MODEL_NAMES)
+			f.flags = 0;
+		r = intern_frame(m, f, calls, &frame);
+	}
+	return r ? r : idmap_add(&m->frame_ids, &m->pool, msg->id, frame);
+}
+
+static int take_stack(struct model *m, const struct msg_stack *msg)
+{
+	bool user = msg->reason != 0;
+	uint32_t stack;
+
+	if (idmap_get(&m->stack_ids, msg->id) != TABLE_NONE)
+		return 0;
+	m->scratch.len = 0;
+	for (uint32_t i = 0; i < msg->frames.len; i++) {
+		uint32_t frame = idmap_get(&m->frame_ids, msg->frames.data[i]), one = 1;
+		const uint32_t *from = &frame;
+
+		if (frame == TABLE_NONE)
+			return 0;
+		if (frame & GROUP) {
+			from = &m->groups.data[(frame & ~GROUP) + 1];
+			one = from[-1];
+		}
+		if (!ROOM(m, &m->scratch, one + 1))
+			return -ENOBUFS;
+		memcpy(m->scratch.data + m->scratch.len, from, one * sizeof(*from));
+		m->scratch.len += one;
+		user = user || m->frames.data[*from].kind == MODEL_NATIVE;
+	}
+	if (msg->reason) {
+		struct model_frame f = { .offset = msg->reason, .process = MODEL_NONE, .kind = MODEL_TRUNCATED,
+			.file = idmap_get(&m->file_ids, msg->at_file) };
+
+		if (!ROOM(m, &m->scratch, 1) || intern_frame(m, f, NULL, &m->scratch.data[m->scratch.len]))
+			return -ENOBUFS;
+		m->scratch.len++;
+	}
+	int r = intern_stack(m, msg->reason, user, m->scratch.data, m->scratch.len, &stack);
+
+	return r ? r : idmap_add(&m->stack_ids, &m->pool, msg->id, stack);
+}
+
+/* --- samples --- */
+
+static size_t reason_slot(uint64_t reason)
+{
+	return reason < STATUS_REASONS ? (size_t)reason : STATUS_REASONS - 1;
+}
+
+static void lose_sample(struct model *m)
+{
+	model_lose(m, m->limit_hit ? LOST_LIMIT : m->gap_seen ? LOST_SEQUENCE : LOST_MALFORMED, 1);
+}
+
+static int take_sample(struct model *m, const struct msg_sample *msg, struct model_sample *ret)
+{
+	struct model_totals *t = &m->totals;
+	uint32_t stack = idmap_get(&m->stack_ids, msg->stack), thread_def = idmap_get(&m->thread_ids, msg->thread);
+	uint32_t thread = MODEL_NONE;
+
+	if ((msg->thread && thread_def == TABLE_NONE) || (msg->stack && stack == TABLE_NONE)) {
+		lose_sample(m);
+		return 0;
+	}
+	if (!msg->stack && intern_stack(m, 0, false, NULL, 0, &stack)) {
+		model_lose(m, LOST_LIMIT, 1);
+		return 0;
+	}
+	if (msg->thread && m->options.aggregate) {
+		if (intern_thread(m, &m->thread_defs.data[thread_def])) {
+			model_lose(m, LOST_LIMIT, 1);
+			return 0;
+		}
+		thread = m->thread_defs.data[thread_def].thread;
+	}
+	if (m->options.aggregate && count_bucket(m, thread, stack, msg->value)) {
+		model_lose(m, LOST_LIMIT, 1);
+		return 0;
+	}
+	const struct model_stack *s = &m->stacks.data[stack];
+
+	*ret = (struct model_sample){ .cpu = msg->cpu, .time_ns = msg->time_ns, .value = msg->value, .stack = s };
+	if (msg->thread) {
+		struct thread_def *d = &m->thread_defs.data[thread_def];
+		const struct process_def *p = &m->process_defs.data[d->process_def];
+
+		if (!d->counted)
+			count_once(m, (uint64_t[]){ p->pid, p->start_ns, d->tid }, 3, &t->threads);
+		d->counted = true;
+		ret->comm = (struct str){ .data = d->comm, .len = d->comm_len };
+		ret->process_comm = (struct str){ .data = p->comm, .len = p->comm_len };
+		ret->pid = p->pid;
+		ret->tid = d->tid;
+	}
+	t->samples++;
+	add(&t->value, msg->value);
+	t->user_stacks += s->user;
+	if (s->reason) {
+		t->truncated[reason_slot(s->reason)]++;
+	} else {
+		t->complete++;
+		if (!t->first_complete_ns || msg->time_ns < t->first_complete_ns)
+			t->first_complete_ns = msg->time_ns;
+	}
+	if (msg->time_ns < t->first_ns)
+		t->first_ns = msg->time_ns;
+	if (msg->time_ns > t->last_ns)
+		t->last_ns = msg->time_ns;
+	if (s->count)
+		m->self.data[m->numbers.data[s->frames]]++;
+	return MODEL_SAMPLE;
+}
+
+/* --- the rest --- */
+
+static void take_hello(struct model *m, const struct msg_hello *msg)
+{
+	struct model_header *h = &m->header;
+	const struct str from[] = { msg->producer, msg->arch, msg->kernel, msg->hostname, msg->event, msg->unit };
+	struct str *const to[] = { &h->producer, &h->arch, &h->kernel, &h->hostname, &h->event, &h->unit };
+
+	if (h->seen)
+		return;
+	for (size_t i = 0; i < sizeof(to) / sizeof(to[0]); i++) {
+		const struct str s = str_cut(from[i], sizeof(m->header_text[i]));
+
+		if (s.len)
+			memcpy(m->header_text[i], s.data, s.len);
+		*to[i] = (struct str){ .data = m->header_text[i], .len = s.len };
+	}
+	h->kind = msg->kind;
+	h->cpus = msg->cpus;
+	h->hz = msg->hz;
+	h->period = msg->period;
+	h->mono_ns = m->clock_mono_ns = msg->mono_ns;
+	h->wall_ns = m->clock_wall_ns = msg->wall_ns;
+	h->seen = true;
+}
+
+static void take_figure(struct model *m, const struct msg_figure *msg)
+{
+	if (str_eq(msg->name, STR_LIT("bpf_runs")))
+		m->totals.bpf_runs = msg->value;
+	else if (str_eq(msg->name, STR_LIT("bpf_ns")))
+		m->totals.bpf_ns = msg->value;
+	else if (str_eq(msg->name, STR_LIT("map_bytes")))
+		m->totals.map_bytes = msg->value;
+}
+
+int model_take(struct model *m, const struct msg *msg, struct model_sample *ret_sample)
+{
+	switch (msg->id) {
+	case MSG_HELLO:
+		take_hello(m, &msg->hello);
+		break;
+	case MSG_CLOCK:
+		m->clock_mono_ns = msg->clock.mono_ns;
+		m->clock_wall_ns = msg->clock.wall_ns;
+		break;
+	case MSG_PROCESS:
+		not_kept(m, take_process(m, &msg->process));
+		break;
+	case MSG_PROCESS_END:
+		end_process(m, &msg->process_end);
+		break;
+	case MSG_THREAD:
+		not_kept(m, take_thread(m, &msg->thread));
+		break;
+	case MSG_FILE:
+		not_kept(m, take_file(m, &msg->file));
+		break;
+	case MSG_FUNCTION:
+		not_kept(m, take_function(m, &msg->function));
+		break;
+	case MSG_FRAME:
+		not_kept(m, take_frame(m, &msg->frame));
+		break;
+	case MSG_STACK:
+		not_kept(m, take_stack(m, &msg->stack));
+		break;
+	case MSG_SAMPLE:
+		return take_sample(m, &msg->sample, ret_sample);
+	case MSG_LOST:
+		model_lose(m, (enum lost_reason)reason_slot(msg->lost.reason), msg->lost.count);
+		break;
+	case MSG_FIGURE:
+		take_figure(m, &msg->figure);
+		break;
+	case MSG_END:
+		m->totals.ended = true;
+		m->totals.end_reason = msg->end.reason;
+		m->totals.end_ns = msg->end.time_ns;
+		break;
+	default:
+		model_lose(m, LOST_MALFORMED, 1);	/* no message of a stream */
+	}
+	return 0;
+}
+
+static void fold_hot(const struct model *m, struct hot *h, struct pool *p);
+
+void model_forget(struct model *m)
+{
+	free_definitions(m);
+	if (!m->options.aggregate) {
+		fold_hot(m, &m->hot, &m->pool);
+		free_things(m);
+		uint32_t empty;
+
+		/* Cannot fail: more than this was just given back. */
+		strings_intern(&m->strings, &m->pool, (struct str){ .data = "" }, &empty);
+	}
+	m->gap_seen = m->limit_hit = false;
+}
+
+void model_missing(struct model *m, uint64_t n)
+{
+	m->gap_seen = m->gap_seen || n;
+	add(&m->totals.lost[LOST_SEQUENCE], n);
+}
+
+void model_lose(struct model *m, enum lost_reason reason, uint64_t n)
+{
+	add(&m->totals.lost[reason], n);
+}
+
+/* --- what is known --- */
+
+const struct model_header *model_header(const struct model *m)
+{
+	return &m->header;
+}
+
+const struct model_totals *model_totals(const struct model *m)
+{
+	return &m->totals;
+}
+
+struct pool model_memory(const struct model *m)
+{
+	return m->pool;
+}
+
+uint64_t model_wall_ns(const struct model *m, uint64_t mono_ns)
+{
+	return m->clock_wall_ns + (mono_ns - m->clock_mono_ns);
+}
+
+uint64_t model_start_ns(const struct model *m)
+{
+	return m->totals.first_ns < m->header.mono_ns ? m->totals.first_ns : m->header.mono_ns;
+}
+
+uint64_t model_duration_ns(const struct model *m)
+{
+	const uint64_t start = model_start_ns(m), end = m->totals.end_ns > m->totals.last_ns ? m->totals.end_ns : m->totals.last_ns;
+
+	return end > start ? end - start : 0;
+}
+
+#define ACCESSOR(name, type) \
+	size_t model_##name(const struct model *m, const struct model_##type **ret) \
+	{ \
+		*ret = m->name.data; \
+		return m->name.len; \
+	}
+ACCESSOR(files, file)
+ACCESSOR(functions, function)
+ACCESSOR(frames, frame)
+ACCESSOR(stacks, stack)
+ACCESSOR(processes, process)
+ACCESSOR(threads, thread)
+ACCESSOR(buckets, bucket)
+
+size_t model_strings(const struct model *m)
+{
+	return m->strings.len;
+}
+
+struct str model_string(const struct model *m, uint32_t i)
+{
+	return strings_get(&m->strings, i);
+}
+
+const uint32_t *model_frames_of(const struct model *m, const struct model_stack *s)
+{
+	return m->numbers.data + s->frames;
+}
+
+const uint32_t *model_functions_of(const struct model *m, const struct model_frame *f)
+{
+	return m->numbers.data + f->calls;
+}
+
+const uint32_t *model_lines_of(const struct model *m, const struct model_frame *f)
+{
+	return m->numbers.data + f->calls + f->count;
+}
+
+/* --- the hottest functions --- */
+
+/* Adds self counts by name to h, as far as there is room. */
+static void fold_hot(const struct model *m, struct hot *h, struct pool *p)
+{
+	struct buf name = BUF_INIT(0);
+
+	for (size_t i = 0; i < m->self.len; i++) {
+		const struct model_frame *f = &m->frames.data[i];
+		uint32_t at;
+
+		if (!m->self.data[i] || f->kind == MODEL_TRUNCATED)
+			continue;
+		buf_reset(&name);
+		if (label_call(&name, m, f, 0) ||
+		    strings_intern(&h->names, p, (struct str){ .data = (char *)name.data, .len = (uint32_t)name.len }, &at))
+			break;
+		if (at == h->self.len) {
+			void *more = pool_grow(p, h->self.data, &h->self.cap, h->self.len + 1, sizeof(*h->self.data));
+
+			if (!more)
+				break;
+			h->self.data = more;
+			h->self.data[h->self.len++] = 0;
+		}
+		if (at < h->self.len)
+			add(&h->self.data[at], m->self.data[i]);
+	}
+	buf_done(&name);
+}
+
+static bool hotter(const struct hot *h, uint32_t a, uint32_t b)
+{
+	if (h->self.data[a] != h->self.data[b])
+		return h->self.data[a] > h->self.data[b];
+	const struct str x = strings_get(&h->names, a), y = strings_get(&h->names, b);
+	const uint32_t n = x.len < y.len ? x.len : y.len;
+	const int order = n ? memcmp(x.data, y.data, n) : 0;
+
+	return order ? order < 0 : x.len < y.len;
+}
+
+static void fill_top(const struct model *m, struct status_top top[static STATUS_TOP])
+{
+	struct pool p = { .max = m->pool.max };
+	struct hot h = { 0 };
+	uint32_t best[STATUS_TOP];
+	size_t n = 0;
+
+	for (size_t i = 0; i < m->hot.self.len; i++) {
+		uint32_t at;
+		void *more = NULL;
+
+		if (!strings_intern(&h.names, &p, strings_get(&m->hot.names, (uint32_t)i), &at))
+			more = pool_grow(&p, h.self.data, &h.self.cap, i + 1, sizeof(*h.self.data));
+		if (!more)
+			break;
+		h.self.data = more;
+		h.self.data[h.self.len++] = m->hot.self.data[i];
+	}
+	fold_hot(m, &h, &p);
+	for (uint32_t i = 0; i < h.self.len; i++) {
+		size_t at = n < STATUS_TOP ? n++ : STATUS_TOP;
+
+		for (; at > 0 && hotter(&h, i, best[at - 1]); at--)
+			if (at < STATUS_TOP)
+				best[at] = best[at - 1];
+		if (at < STATUS_TOP)
+			best[at] = i;
+	}
+	for (size_t i = 0; i < n; i++) {
+		const struct str s = str_cut(strings_get(&h.names, best[i]), STATUS_NAME - 1);
+
+		top[i].self = h.self.data[best[i]];
+		memcpy(top[i].name, s.data, s.len);
+	}
+	free_hot(&h, &p);
+}
+
+void model_status(const struct model *m, struct status *st, bool with_top)
+{
+	const struct model_totals *t = &m->totals;
+	const uint64_t bytes = st->bytes, cut = st->cut;
+
+	*st = (struct status){ .samples = t->samples, .user_stacks = t->user_stacks, .complete = t->complete, .processes = t->processes,
+		.threads = t->threads, .bytes = bytes, .bpf_runs = t->bpf_runs, .bpf_ns = t->bpf_ns, .map_bytes = t->map_bytes,
+		.first_complete_ns = t->first_complete_ns, .cut = cut };
+	memcpy(st->truncated, t->truncated, sizeof(st->truncated));
+	memcpy(st->lost, t->lost, sizeof(st->lost));
+	if (with_top)
+		fill_top(m, st->top);
+}

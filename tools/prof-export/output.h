@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where a format is written: a descriptor behind a buffer, gzipped or not. The first error stays, later writes do nothing, and output_done tells it. */
+#ifndef PROFPIPE_OUTPUT_H
+#define PROFPIPE_OUTPUT_H
+
+#include <stdbool.h>
+#include <zlib.h>
+#include "common/buf.h"
+#include "common/span.h"
+
+#define OUTPUT_CHUNK (64u << 10)
+
+struct output {
+	int fd;			/* borrowed */
+	int error;		/* 0 or -errno: the first */
+	bool gzip;
+	uint64_t bytes;		/* that reached the descriptor */
+	size_t len;
+	z_stream z;
+	uint8_t plain[OUTPUT_CHUNK], packed[OUTPUT_CHUNK];
+};
+
+/* 0, -ENOMEM. output_free frees what this took, also after an error. */
+int output_init(struct output *o, int fd, bool gzip);
+void output_free(struct output *o);
+/* There will be an output: what the file held before goes. */
+void output_begin(struct output *o);
+void output_put(struct output *o, const void *data, size_t n);
+static inline void output_str(struct output *o, const char *s)
+{
+	output_put(o, s, strlen(s));
+}
+void output_printf(struct output *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Writes what waits; not for gzip, whose size it would spoil. */
+void output_flush(struct output *o);
+/* Writes the rest and gives the first error: 0, -errno. Nothing can be put after it. */
+int output_done(struct output *o);
+
+#endif

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Growing arrays that share one ceiling: what a stream makes us keep is charged here before it is allocated. An allocation that the system refuses
+ * counts as the ceiling.
+ */
+#ifndef PROFPIPE_POOL_H
+#define PROFPIPE_POOL_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+struct pool {
+	size_t used, max;	/* bytes */
+};
+
+/* data (cap elements of `size` bytes, NULL for none) with room for at least `want` elements, or NULL at the ceiling: then data is as it was. */
+static inline void *pool_grow(struct pool *p, void *data, size_t *cap, size_t want, size_t size)
+{
+	if (want <= *cap)
+		return data;
+	size_t n = *cap + *cap / 2;
+
+	if (n < want)
+		n = want;
+	if (n < 16)
+		n = 16;
+	/* Where half as much again does not fit any more, what is wanted may. */
+	for (;; n = want) {
+		size_t bytes;
+
+		if (__builtin_mul_overflow(n - *cap, size, &bytes))
+			return NULL;
+		if (bytes <= p->max - p->used) {
+			void *more = reallocarray(data, n, size);
+
+			if (!more)
+				return NULL;
+			p->used += bytes;
+			*cap = n;
+			return more;
+		}
+		if (n == want)
+			return NULL;
+	}
+}
+
+/* Frees data, takes its charge back, and zeroes *cap. */
+static inline void pool_free(struct pool *p, void *data, size_t *cap, size_t size)
+{
+	p->used -= *cap * size;
+	*cap = 0;
+	free(data);
+}
+
+#endif

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/prof-export/session.h"
+
+#include <errno.h>
+#include "tools/prof-export/folded.h"
+#include "tools/prof-export/html.h"
+#include "tools/prof-export/pprof.h"
+
+int session_init(struct session *s, const struct session_options *o, int fd)
+{
+	const bool at_end = o->format == SESSION_FOLDED || o->format == SESSION_PPROF || o->format == SESSION_HTML;
+	const struct model_options model = {
+		.detail = o->format == SESSION_FOLDED || o->format == SESSION_HTML ? MODEL_NAMES : MODEL_ADDRESSES,
+		.aggregate = at_end,
+		.memory_max = o->memory_max,
+	};
+
+	s->options = *o;
+	s->model = NULL;
+	s->text = (struct text){ 0 };
+	s->begun = false;
+	stream_in_init(&s->in);
+	record_init(&s->record, &s->output);
+	int r = output_init(&s->output, fd, o->format == SESSION_PPROF);
+
+	return r ? r : model_new(&model, &s->model);
+}
+
+void session_done(struct session *s)
+{
+	model_free(s->model);
+	stream_in_done(&s->in);
+	record_done(&s->record);
+	text_done(&s->text);
+	output_free(&s->output);
+}
+
+static int take(struct session *s, const struct msg *m)
+{
+	struct model_sample sample;
+	const bool recording = s->options.format == SESSION_STREAM;
+	int r = 0;
+
+	if (m->id == MSG_HELLO && !s->begun) {
+		s->begun = true;
+		output_begin(&s->output);
+	}
+	if (s->in.new_epoch) {
+		model_forget(s->model);
+		r = recording ? record_epoch(&s->record) : 0;
+		s->in.new_epoch = false;
+	}
+	/* What is missing before the hello is told behind it, where a recording can have it. */
+	if (m->id != MSG_HELLO) {
+		const uint64_t missing = stream_missing(&s->in);
+
+		model_missing(s->model, missing);
+		if (!r && recording)
+			r = record_missing(&s->record, missing);
+	}
+	const bool is_sample = model_take(s->model, m, &sample) == MODEL_SAMPLE;
+
+	if (!r && recording)
+		r = record_take(&s->record, m);
+	if (!r && is_sample && s->options.format == SESSION_TEXT)
+		r = text_sample(&s->text, s->model, &sample, &s->output);
+	return r ? r : s->output.error;
+}
+
+int session_feed(struct session *s, struct span bytes)
+{
+	int r = stream_feed(&s->in, bytes);
+
+	if (r)
+		return r == -ENOBUFS ? STREAM_MALFORMED : r;
+	while (!s->in.ended) {
+		struct msg m;
+
+		r = stream_next(&s->in, &m);
+		if (r)
+			return r;
+		r = take(s, &m);
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
+int session_finish(struct session *s)
+{
+	int r = 0;
+
+	switch (s->options.format) {
+	case SESSION_FOLDED:
+		r = folded_write(s->model, s->options.threads, &s->output);
+		break;
+	case SESSION_PPROF:
+		r = pprof_write(s->model, &s->output);
+		break;
+	case SESSION_HTML:
+		r = html_write(s->model, &s->output);
+		break;
+	case SESSION_STREAM:
+		r = record_finish(&s->record, model_totals(s->model)->last_ns);
+		break;
+	default:
+		break;
+	}
+	const int e = output_done(&s->output);
+
+	return e ? e : r;
+}
