@@ -473,6 +473,24 @@ Test(cfi, bad_cies_cost_their_functions_only)
 	cr_assert_eq(rows.skipped[ROWS_SKIP_NO_CIE], 3);
 }
 
+Test(cfi, cie_that_moves_the_location_is_refused)
+{
+	size_t of;
+
+	begin();
+	u32(0);
+	BYTES(1, 0, 1, 0x78, 16, DW_CFA_def_cfa, 7, 8, DW_CFA_set_loc);
+	u64(TEXT);
+	of = s.open;
+	end();
+	fde(of, 0, 0x10);
+	end();
+	run(SIZE_MAX / 2);
+	gives("");
+	cr_assert_eq(rows.skipped[ROWS_SKIP_CIE], 1);
+	cr_assert_eq(rows.skipped[ROWS_SKIP_NO_CIE], 1);
+}
+
 Test(cfi, functions_elsewhere_are_dropped_and_counted)
 {
 	size_t of = cie();
@@ -482,7 +500,7 @@ Test(cfi, functions_elsewhere_are_dropped_and_counted)
 	fde(of, 0, 0), end();
 	fde(of, 0xfff0, 0x1000), end();
 	run(SIZE_MAX / 2);
-	gives("0x410ff0 rsp+8 same cfa-8\n");
+	gives("0x410ff0 rsp+8 same cfa-8\n0x411000 end undefined undefined\n");
 	cr_assert_eq(rows.skipped[ROWS_SKIP_DISCARDED], 2);
 	cr_assert_eq(rows.skipped[ROWS_SKIP_OUTSIDE], 1);
 }

@@ -482,7 +482,8 @@ static int run_instructions(struct run *run, struct span s)
 			u = run->vaddr + (uint64_t)(s.data - run->first);
 			if (cfi_pointer(&s, run->cie->encoding, u, &c->bases, &run->function, &value) != 0)
 				return RUN_SENSELESS;
-			if (value < run->function + run->loc || !run->cie->code_align)
+			/* A CIE has no location, and no function is open for its rows. */
+			if (!run->size || value < run->function + run->loc)
 				return RUN_SENSELESS;
 			value -= run->function + run->loc;
 			if (run->dirty && value) {
@@ -492,7 +493,7 @@ static int run_instructions(struct run *run, struct span s)
 				run->dirty = false;
 			}
 			if (value >= run->size - run->loc)
-				return run->size ? RUN_END : RUN_SENSELESS;
+				return RUN_END;
 			run->loc += value;
 			break;
 		case DW_CFA_advance_loc1:

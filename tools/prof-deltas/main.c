@@ -7,7 +7,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 #include "common/clock.h"
 #include "common/deploy.h"
@@ -124,6 +123,22 @@ static int one_file(const char *path, const char *name, bool stats, struct total
 	return r ? -1 : 0;
 }
 
+/* Of this process since its exec, in bytes: ru_maxrss would begin with what its parent held at the fork. 0 without /proc. */
+static uint64_t peak_memory(void)
+{
+	unsigned long long kib = 0;
+	char line[128];
+	FILE *f = fopen("/proc/self/status", "re");
+
+	while (f && fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "VmHWM: %llu", &kib) == 1)
+			break;
+	}
+	if (f)
+		fclose(f);
+	return kib * 1024;
+}
+
 static int by_hand(char **paths, int n, bool stats)
 {
 	struct totals t = { 0 };
@@ -137,10 +152,7 @@ static int by_hand(char **paths, int n, bool stats)
 		free(name);
 	}
 	if (stats) {
-		struct rusage usage_now;
-
-		getrusage(RUSAGE_SELF, &usage_now);
-		t.stats.memory = (uint64_t)usage_now.ru_maxrss * 1024;
+		t.stats.memory = peak_memory();
 		print_stats(stdout, "total", &t.stats);
 	}
 	rows_rules_done(&t.rules);

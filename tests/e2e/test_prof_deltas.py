@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+"""prof-deltas by hand: its text, its figures, its complaints; and its rows beside libdw's. PROFPIPE_CORPUS=all compares every ELF file of /usr."""
+import os
+import re
+import struct
+import subprocess
+import sys
+
+import pytest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TESTS = os.path.dirname(HERE)
+BUILD = os.path.abspath(os.environ.get("PROFPIPE_BUILD", "build/release"))
+DATA = f"{TESTS}/data/cfi"
+LIBC = "/usr/lib/x86_64-linux-gnu/libc.so.6"
+LOADER = "/usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2"
+
+os.environ["PROFPIPE_BUILD"] = BUILD
+sys.path.insert(0, f"{TESTS}/oracle")
+import compare  # noqa: E402
+
+
+def deltas(*args, **kw):
+    return subprocess.run([f"{BUILD}/prof-deltas", *map(str, args)], capture_output=True, text=True, errors="replace", timeout=60, **kw)
+
+
+def rows(path):
+    p = deltas(path)
+    assert p.returncode == 0, p.stderr
+    lines = p.stdout.splitlines()
+    assert lines[0] == f"# {path}"
+    return [line.split() for line in lines[1:]]
+
+
+def figures(line):
+    return {k: int(v) for k, v in re.findall(r"([a-z_-]+)=(\d+)", line)}
+
+
+def patched(tmp_path, at, fmt, value, source="ordinary"):
+    data = bytearray(open(f"{DATA}/{source}", "rb").read())
+    struct.pack_into(fmt, data, at, value)
+    path = tmp_path / "patched"
+    path.write_bytes(data)
+    return path
+
+
+@pytest.mark.parametrize("name", ["ordinary", "unusual", "debugframe"])
+def test_rows_of_a_kept_object_are_as_ever(name):
+    p = deltas(name, cwd=DATA)
+    assert (p.returncode, p.stderr) == (0, "")
+    assert p.stdout == open(f"{DATA}/{name}.rows").read()
+
+
+def test_every_row_has_an_address_and_four_or_five_columns():
+    cfa = re.compile(r"(r[a-z0-9]+[+-]\d+|\*\(r[a-z0-9]+[+-]\d+\)[+-]\d+|plt|end)$")
+    rbp = re.compile(r"(same|undefined|cfa[+-]\d+|r[a-z0-9]+[+-]\d+)$")
+    ra = re.compile(r"(cfa[+-]\d+|undefined|r[a-z0-9]+|rsp\+168)$")
+    last = -1
+    found = rows(LIBC)
+    assert len(found) > 10000
+    for row in found:
+        assert len(row) in (4, 5) and (len(row) == 4 or row[4] == "signal"), row
+        assert cfa.match(row[1]) and rbp.match(row[2]) and ra.match(row[3]), row
+        assert int(row[0], 16) > last
+        last = int(row[0], 16)
+
+
+def test_no_two_neighbours_are_equal():
+    found = rows(LIBC)
+    assert not [a for a, b in zip(found, found[1:]) if a[1:] == b[1:]]
+
+
+def test_the_signal_restorer_of_libc_is_marked():
+    assert [row for row in rows(LIBC) if row[4:] == ["signal"]]
+
+
+def test_the_loaders_entry_point_is_the_end_of_the_stack():
+    entry = struct.unpack_from("<Q", open(LOADER, "rb").read(64), 24)[0]
+    assert [row[1:] for row in rows(LOADER) if int(row[0], 16) == entry] == [["rsp+8", "same", "undefined"]]
+
+
+def test_a_file_without_section_headers_has_the_same_rows(tmp_path):
+    bare = bytearray(open(f"{DATA}/ordinary", "rb").read())
+    struct.pack_into("<Q", bare, 0x28, 0)
+    struct.pack_into("<HHH", bare, 0x3A, 0, 0, 0)
+    (tmp_path / "bare").write_bytes(bare)
+    assert rows(tmp_path / "bare") == rows(f"{DATA}/ordinary")
+
+
+def test_stats_say_what_a_file_holds_and_all_together():
+    p = deltas("--stats", LIBC, LOADER)
+    assert p.returncode == 0
+    libc, loader, total = map(figures, p.stdout.splitlines())
+    assert p.stdout.startswith(f"{LIBC}: rows=")
+    assert libc["bytes"] == 4 * libc["rows"] + 20 * libc["rules"]
+    assert total["files"] == 2 and total["rows"] == libc["rows"] + loader["rows"]
+    assert max(libc["rules"], loader["rules"]) <= total["rules"] < libc["rules"] + loader["rules"]
+    assert total["memory_kib"] > 500 and libc["memory_kib"] > 20
+    assert total["time_us"] >= libc["time_us"] > 0
+    assert figures(deltas("--stats", f"{DATA}/unusual").stdout.splitlines()[0])["cfa-expression"] == 1
+
+
+@pytest.mark.parametrize("kind, want", [
+    ("missing", "No such file"), ("folder", "a directory"), ("text", "no ELF magic"), ("empty", "no ELF magic"), ("fifo", "not a regular file"),
+    ("32", "32-bit"), ("machine", "another machine"), ("head", "truncated"), ("cut", "truncated"), ("phoff", "program headers lie past its end"),
+    ("sections", "truncated"), ("segment", "damaged"),
+])
+def test_bad_files_get_one_line_and_the_others_their_rows(tmp_path, kind, want):
+    path = tmp_path / kind
+    whole = open(f"{DATA}/ordinary", "rb").read()
+    if kind == "folder":
+        path.mkdir()
+    elif kind == "fifo":
+        os.mkfifo(path)
+    elif kind == "text":
+        path.write_text("#!/bin/sh\n")
+    elif kind == "empty":
+        path.write_bytes(b"")
+    elif kind == "head":
+        path.write_bytes(whole[:40])
+    elif kind == "cut":
+        path.write_bytes(whole[: len(whole) // 2])
+    elif kind == "32":
+        path = patched(tmp_path, 4, "B", 1)
+    elif kind == "machine":
+        path = patched(tmp_path, 18, "<H", 183)
+    elif kind == "phoff":
+        path = patched(tmp_path, 32, "<Q", 1 << 40)
+    elif kind == "sections":
+        path = patched(tmp_path, 40, "<Q", 1 << 60)
+    elif kind == "segment":
+        path = patched(tmp_path, 64 + 32, "<Q", 1 << 63)
+    p = deltas(path, f"{DATA}/ordinary")
+    assert p.returncode == 1
+    assert len(p.stderr.splitlines()) == 1, p.stderr
+    assert want in p.stderr and str(path) in p.stderr
+    assert f"# {DATA}/ordinary\n" in p.stdout
+
+
+def test_an_unreadable_file_is_refused(tmp_path):
+    path = tmp_path / "secret"
+    path.write_bytes(b"\x7fELF")
+    path.chmod(0)
+    if os.geteuid() == 0:
+        # Root reads everything; a caller without that right does not.
+        os.chmod(tmp_path, 0o755)
+        path.chmod(0o600)
+        tool = tmp_path / "tool"
+        tool.write_bytes(open(f"{BUILD}/prof-deltas", "rb").read())
+        tool.chmod(0o755)
+        for folder in tmp_path.parents:
+            if folder.stat().st_uid == 0 and str(folder).startswith("/tmp/"):
+                os.chmod(folder, folder.stat().st_mode | 0o011)
+        p = subprocess.run([tool, path], user=65534, group=65534, extra_groups=[], capture_output=True, text=True)
+    else:
+        p = deltas(path)
+    assert p.returncode == 1 and "Permission denied" in p.stderr
+
+
+def test_a_file_without_unwind_information_is_no_error(tmp_path):
+    source = tmp_path / "none.S"
+    source.write_text(".globl f\nf: ret\n.section .note.GNU-stack\n")
+    subprocess.run(["gcc", "-shared", "-nostdlib", "-Wl,--no-ld-generated-unwind-info", "-o", tmp_path / "none.so", source], check=True)
+    p = deltas(tmp_path / "none.so")
+    assert (p.returncode, p.stderr) == (0, "")
+    assert re.fullmatch(r"# .*none\.so: no rows: it has no call frame information\n", p.stdout)
+
+
+def test_a_name_cannot_write_to_the_terminal(tmp_path):
+    path = tmp_path / "a\x1b[31m\nb"
+    path.write_bytes(open(f"{DATA}/ordinary", "rb").read())
+    p = deltas(path)
+    assert "\x1b" not in p.stdout and p.stdout.count("#") == 1
+    path.write_text("no")
+    p = deltas(path)
+    assert "\x1b" not in p.stderr and len(p.stderr.splitlines()) == 1
+
+
+def test_a_full_output_is_an_error():
+    with open("/dev/full", "w") as full:
+        p = subprocess.run([f"{BUILD}/prof-deltas", LIBC], stdout=full, stderr=subprocess.PIPE, text=True)
+    assert p.returncode == 1 and "No space left" in p.stderr and len(p.stderr.splitlines()) == 1
+
+
+def test_wrong_options_are_refused():
+    for args in ([], ["--no-such"], ["--run-dir", "/nonexistent", "file"]):
+        p = deltas(*args)
+        assert p.returncode == 2 and p.stderr, args
+
+
+def test_memory_stays_small_for_a_large_file():
+    large = max(compare.find(["/usr/bin", "/usr/lib/x86_64-linux-gnu"]), key=os.path.getsize)
+    total = figures(deltas("--stats", large).stdout.splitlines()[-1])
+    sanitizer = 256 if "asan" in BUILD else 0
+    assert total["memory_kib"] < (32 + sanitizer) << 10
+
+
+def test_rows_agree_with_libdw():
+    whole = os.environ.get("PROFPIPE_CORPUS") == "all"
+    files = compare.find(["/usr"] if whole else ["/usr/bin", "/usr/lib/x86_64-linux-gnu", LOADER])
+    if not whole:
+        must = [LIBC, LOADER, "/usr/lib/x86_64-linux-gnu/libcrypto.so.3", "/usr/bin/openssl"]
+        files = compare.select(files, 300) + [os.path.realpath(path) for path in must if os.path.exists(path)]
+    count, states, _, disagreements, bad = compare.compare_all(files, every=1 if whole else 5)
+    assert not bad and not disagreements, "".join(bad)
+    assert len(files) >= 100 and count > 100000 and states > count / 5
