@@ -27,6 +27,9 @@
 
 #define THREAD_STACK (128u << 10)
 #define SLOW_DEVICES 16
+#ifndef CIFS_SUPER_MAGIC
+#define CIFS_SUPER_MAGIC 0xff534d42
+#endif
 #define SLOW_NS 60000000000ull
 
 struct job {
@@ -108,6 +111,21 @@ static bool is_memfd(int fd)
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
 	ssize_t n = readlink(link, to, sizeof(to));
 	return n >= 7 && memcmp(to, "/memfd:", 7) == 0;
+}
+
+static bool is_foreign(int fd)
+{
+	static const uint32_t magic[] = { FUSE_SUPER_MAGIC, NFS_SUPER_MAGIC, SMB_SUPER_MAGIC, SMB2_SUPER_MAGIC, CIFS_SUPER_MAGIC, V9FS_MAGIC,
+					  CEPH_SUPER_MAGIC, AFS_SUPER_MAGIC, AFS_FS_MAGIC, CODA_SUPER_MAGIC, NCP_SUPER_MAGIC };
+	struct statfs s;
+
+	if (fstatfs(fd, &s))
+		return true;
+	for (size_t i = 0; i < sizeof(magic) / sizeof(magic[0]); i++) {
+		if ((uint32_t)s.f_type == magic[i])
+			return true;
+	}
+	return false;
 }
 
 /* Replaces *fd by a sealed copy. */
@@ -193,6 +211,7 @@ static int open_checked(struct worker *w, int path_fd, const struct opener_reque
 		close(fd);
 		return r;
 	}
+	f.foreign = is_foreign(fd);
 	ret->fd = fd;
 	ret->file = f;
 	return 0;

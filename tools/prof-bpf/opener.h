@@ -42,6 +42,7 @@ struct opener_file {
 	uint64_t inode, ctime_ns, size;
 	uint32_t uid, mode, links;
 	bool memfd;			/* fd is a sealed copy; the rest speaks of the original */
+	bool foreign;			/* on FUSE or a network file system: its server says whatever it likes of owner, mode and times */
 };
 
 enum opener_verdict {
