@@ -64,7 +64,7 @@ int extractor_start(struct extractor *x)
 		return r;
 	}
 	snprintf(life, sizeof(life), "%d", pipe_fds[0]);
-	char *argv[] = { "prof-deltas", "--run-dir", x->dir, "--life-fd", life, NULL };
+	const char *const argv[] = { "prof-deltas", "--run-dir", x->dir, "--life-fd", life, NULL };
 	char *envp[] = { NULL };
 	posix_spawnattr_t attr;
 	sigset_t none;
@@ -73,7 +73,7 @@ int extractor_start(struct extractor *x)
 	/* In a session of its own, so that Ctrl-C reaches us alone. */
 	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK);
 	posix_spawnattr_setsigmask(&attr, &none);
-	r = -posix_spawn(&x->pid, path, NULL, &attr, argv, envp);
+	r = -posix_spawn(&x->pid, path, NULL, &attr, (char *const *)argv, envp);
 	posix_spawnattr_destroy(&attr);
 	close(pipe_fds[0]);
 	if (r) {

@@ -9,6 +9,7 @@
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 #include "tools/prof-symd/finder.h"
 
@@ -55,7 +56,7 @@ static int open_vdso(void)
 
 static bool is_file(const struct stat *st, const struct msg_file *file)
 {
-	return st->st_dev == file->dev && st->st_ino == file->inode && (uint64_t)st->st_size == file->size &&
+	return st->st_dev == makedev((unsigned)(file->dev >> 32), (unsigned)file->dev) && st->st_ino == file->inode && (uint64_t)st->st_size == file->size &&
 	       (uint64_t)st->st_ctim.tv_sec * 1000000000u + (uint64_t)st->st_ctim.tv_nsec == file->ctime_ns;
 }
 
