@@ -28,7 +28,7 @@ struct bus;
  * Both start threads: after the sandbox is entered. The socket's folder exists already and is the listener's. */
 int bus_listen(enum bus_route_id route, const char *run_dir, uid_t peer, struct bus **ret);
 int bus_dial(enum bus_route_id route, const char *run_dir, uid_t peer, int timeout_ms, struct bus **ret);
-/* Messages that were accepted and have not left are dropped (see bus_finish). Takes NULL. */
+/* Messages that were accepted and have not left are dropped (see bus_finish). Never waits; some descriptors of nng's stay open until the process ends, which it does soon after. Takes NULL. */
 void bus_free(struct bus *b);
 
 /* Readable (level) while a message waits or the peer came or went since the last bus_recv. Borrowed. */
