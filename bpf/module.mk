@@ -1,1 +1,1 @@
-BPFS += sample
+BPFS += sample ksyms

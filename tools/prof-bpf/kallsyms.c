@@ -1,0 +1,614 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The table: 12 bytes a symbol, sorted by its distance from the lowest text address, and one pool of names. What BPF puts into the kernel stands in a second, small table
+ * that changes with the side-band records. Of several names for one address the plainest is kept.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include "bpf/ksyms.h"
+#include "tools/prof-bpf/kallsyms.h"
+#include "tools/prof-bpf/sideband.h"
+#include "ksyms.skel.h"
+
+#define CHUNK (256u << 10)
+#define NAME_MAX_BYTES 1023u
+#define MODULES_MAX 4096u
+#define DYNAMIC_MAX 65536u
+#define REACH (2u << 20)	/* no function is larger: beyond that an address is in a gap */
+
+struct symbol {
+	uint32_t offset;	/* from base */
+	uint32_t name;		/* in the pool: a length of two bytes, then the name */
+	uint16_t module;	/* 0: the kernel proper */
+	uint8_t rank;		/* the lower the plainer */
+	uint8_t zero;
+};
+
+struct dynamic {
+	uint64_t start, length;	/* length 0: not known */
+	char *name;
+};
+
+/* What one reading gives. */
+struct table {
+	uint64_t base;
+	struct symbol *at;
+	size_t len, cap;
+	char *pool;
+	size_t pool_len, pool_cap;
+	char **modules;
+	unsigned module_count;
+	struct dynamic *dynamic;
+	size_t dynamic_len, dynamic_cap;
+	bool any;		/* an address that is not zero */
+};
+
+struct kallsyms {
+	struct kallsyms_config config;
+	struct table table;
+	uint64_t checked_ns, modules_hash;
+	bool by_iterator;
+	uint64_t reads;
+};
+
+static void table_done(struct table *t)
+{
+	for (unsigned i = 0; i < t->module_count; i++)
+		free(t->modules[i]);
+	for (size_t i = 0; i < t->dynamic_len; i++)
+		free(t->dynamic[i].name);
+	free(t->modules);
+	free(t->dynamic);
+	free(t->at);
+	free(t->pool);
+	*t = (struct table){ 0 };
+}
+
+/* --- what BPF puts in --- */
+
+/* The first with a start above addr. */
+static size_t dynamic_search(const struct table *t, uint64_t addr)
+{
+	size_t lo = 0, hi = t->dynamic_len;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (t->dynamic[mid].start > addr)
+			hi = mid;
+		else
+			lo = mid + 1;
+	}
+	return lo;
+}
+
+static void dynamic_remove(struct table *t, uint64_t start)
+{
+	size_t i = dynamic_search(t, start);
+
+	if (!i || t->dynamic[i - 1].start != start)
+		return;
+	free(t->dynamic[i - 1].name);
+	memmove(&t->dynamic[i - 1], &t->dynamic[i], (t->dynamic_len - i) * sizeof(*t->dynamic));
+	t->dynamic_len--;
+}
+
+static int dynamic_add(struct table *t, uint64_t start, uint64_t length, struct str name)
+{
+	if (!start || !name.len || t->dynamic_len >= DYNAMIC_MAX)
+		return 0;
+	dynamic_remove(t, start);
+	if (t->dynamic_len == t->dynamic_cap) {
+		size_t cap = t->dynamic_cap ? t->dynamic_cap * 2 : 64;
+		struct dynamic *p = reallocarray(t->dynamic, cap, sizeof(*p));
+
+		if (!p)
+			return -ENOMEM;
+		t->dynamic = p;
+		t->dynamic_cap = cap;
+	}
+	char *copy = strndup(name.data, name.len);
+	if (!copy)
+		return -ENOMEM;
+	size_t i = dynamic_search(t, start);
+	memmove(&t->dynamic[i + 1], &t->dynamic[i], (t->dynamic_len - i) * sizeof(*t->dynamic));
+	t->dynamic[i] = (struct dynamic){ .start = start, .length = length, .name = copy };
+	t->dynamic_len++;
+	t->any = true;
+	return 0;
+}
+
+/* --- filling the table --- */
+
+static bool is_dynamic(struct str module)
+{
+	return str_eq(module, STR_LIT("bpf")) || (module.len > 9 && memcmp(module.data, "__builtin", 9) == 0);
+}
+
+/* The module's number; 0 for the kernel proper, and when there are too many. */
+static int module_number(struct table *t, struct str module, uint16_t *ret)
+{
+	*ret = 0;
+	if (!module.len)
+		return 0;
+	/* Symbols of a module stand together. */
+	for (unsigned i = t->module_count; i-- > 0;) {
+		if (str_eq(str_from(t->modules[i]), module)) {
+			*ret = (uint16_t)(i + 1);
+			return 0;
+		}
+	}
+	if (t->module_count >= MODULES_MAX)
+		return 0;
+	if (!(t->module_count & 63)) {
+		char **p = reallocarray(t->modules, t->module_count + 64, sizeof(*p));
+
+		if (!p)
+			return -ENOMEM;
+		t->modules = p;
+	}
+	t->modules[t->module_count] = strndup(module.data, module.len);
+	if (!t->modules[t->module_count])
+		return -ENOMEM;
+	*ret = (uint16_t)++t->module_count;
+	return 0;
+}
+
+static int pool_add(struct table *t, struct str name, uint32_t *ret)
+{
+	uint16_t len = (uint16_t)name.len;
+
+	if (t->pool_cap - t->pool_len < sizeof(len) + len) {
+		size_t cap = t->pool_cap ? t->pool_cap + t->pool_cap / 4 : 2u << 20;
+		char *p = cap <= UINT32_MAX ? realloc(t->pool, cap) : NULL;
+
+		if (!p)
+			return -ENOMEM;
+		t->pool = p;
+		t->pool_cap = cap;
+	}
+	*ret = (uint32_t)t->pool_len;
+	memcpy(t->pool + t->pool_len, &len, sizeof(len));
+	memcpy(t->pool + t->pool_len + sizeof(len), name.data, len);
+	t->pool_len += sizeof(len) + len;
+	return 0;
+}
+
+static struct str pool_get(const struct table *t, uint32_t at)
+{
+	uint16_t len;
+
+	memcpy(&len, t->pool + at, sizeof(len));
+	return (struct str){ .data = t->pool + at + sizeof(len), .len = len };
+}
+
+/* Where text ends: an address behind these is in no function. */
+static bool is_end(struct str name)
+{
+	return str_eq(name, STR_LIT("_etext")) || str_eq(name, STR_LIT("_einittext")) || str_eq(name, STR_LIT("__end_rodata"));
+}
+
+static uint8_t rank_of(char type, struct str name)
+{
+	uint8_t underscores = 0;
+
+	while (underscores < name.len && underscores < 31 && name.data[underscores] == '_')
+		underscores++;
+	return (uint8_t)(underscores * 4 + (type == 'T' ? 0 : type == 't' ? 1 : 2));
+}
+
+static int table_add(struct table *t, uint64_t address, char type, struct str name, struct str module)
+{
+	struct symbol s = { .rank = rank_of(type, name) };
+
+	if (!address || !name.len || (type != 'T' && type != 't' && type != 'W' && type != 'w'))
+		return 0;
+	if (name.len > NAME_MAX_BYTES)
+		name.len = NAME_MAX_BYTES;
+	if (is_dynamic(module))
+		return dynamic_add(t, address, 0, name);
+	if (!t->any || !t->len)
+		t->base = address;
+	t->any = true;
+	if (address < t->base) {
+		/* The lowest is not always the first: move the base, once or twice. */
+		uint64_t by = t->base - address;
+
+		for (size_t i = 0; i < t->len; i++) {
+			if (t->at[i].offset > UINT32_MAX - by)
+				return 0;
+		}
+		for (size_t i = 0; i < t->len; i++)
+			t->at[i].offset += (uint32_t)by;
+		t->base = address;
+	}
+	if (address - t->base > UINT32_MAX || t->len >= KALLSYMS_MAX)
+		return 0;
+	s.offset = (uint32_t)(address - t->base);
+	if (t->len == t->cap) {
+		size_t cap = t->cap ? t->cap + t->cap / 4 : 96u << 10;
+		struct symbol *p = reallocarray(t->at, cap, sizeof(*p));
+
+		if (!p)
+			return -ENOMEM;
+		t->at = p;
+		t->cap = cap;
+	}
+	/* The file is in order of addresses but for modules, so most doubles are neighbours. */
+	struct symbol *last = t->len ? &t->at[t->len - 1] : NULL;
+	if (last && last->offset == s.offset && last->rank <= s.rank)
+		return 0;
+	int r = module_number(t, module, &s.module);
+	if (!r)
+		r = pool_add(t, is_end(name) ? (struct str){ .data = "", .len = 0 } : name, &s.name);
+	if (r)
+		return r;
+	if (last && last->offset == s.offset)
+		*last = s;
+	else
+		t->at[t->len++] = s;
+	return 0;
+}
+
+static int symbol_order(const void *a, const void *b)
+{
+	const struct symbol *x = a, *y = b;
+
+	if (x->offset != y->offset)
+		return x->offset < y->offset ? -1 : 1;
+	return x->rank < y->rank ? -1 : x->rank > y->rank;
+}
+
+static void table_finish(struct table *t)
+{
+	bool sorted = true;
+	size_t to = 0;
+
+	for (size_t i = 1; i < t->len && sorted; i++)
+		sorted = t->at[i - 1].offset < t->at[i].offset;
+	if (!sorted) {
+		qsort(t->at, t->len, sizeof(*t->at), symbol_order);
+		for (size_t i = 0; i < t->len; i++) {
+			if (!to || t->at[to - 1].offset != t->at[i].offset)
+				t->at[to++] = t->at[i];
+		}
+		t->len = to;
+	}
+	if (!t->len)
+		return;
+	struct symbol *at = reallocarray(t->at, t->len, sizeof(*at));
+	if (at) {
+		t->at = at;
+		t->cap = t->len;
+	}
+	char *pool = realloc(t->pool, t->pool_len);
+	if (pool) {
+		t->pool = pool;
+		t->pool_cap = t->pool_len;
+	}
+}
+
+/* --- /proc/kallsyms --- */
+
+/* "ffffffff81000000 T _text" or "… t name\t[module]". */
+static int take_line(struct table *t, const char *line, size_t len)
+{
+	uint64_t address = 0;
+	size_t i = 0;
+
+	for (; i < len && i < 16; i++) {
+		char c = line[i];
+
+		if (c >= '0' && c <= '9')
+			address = address << 4 | (uint64_t)(c - '0');
+		else if (c >= 'a' && c <= 'f')
+			address = address << 4 | (uint64_t)(c - 'a' + 10);
+		else
+			break;
+	}
+	if (!i || len < i + 4 || line[i] != ' ' || line[i + 2] != ' ')
+		return 0;
+	char type = line[i + 1];
+	struct str name = { .data = line + i + 3, .len = (uint32_t)(len - i - 3) }, module = { 0 };
+	const char *tab = memchr(name.data, '\t', name.len);
+	if (tab) {
+		size_t left = (size_t)(line + len - tab);
+
+		name.len = (uint32_t)(tab - name.data);
+		if (left > 3 && tab[1] == '[' && tab[left - 1] == ']')
+			module = (struct str){ .data = tab + 2, .len = (uint32_t)left - 3 };
+	}
+	return table_add(t, address, type, name, module);
+}
+
+static int read_file(const char *path, struct table *t)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC), r = 0;
+	char *chunk = malloc(CHUNK);
+	size_t have = 0;
+
+	if (fd < 0 || !chunk) {
+		r = fd < 0 ? -errno : -ENOMEM;
+		free(chunk);
+		if (fd >= 0)
+			close(fd);
+		return r;
+	}
+	while (!r) {
+		ssize_t n = read(fd, chunk + have, CHUNK - have);
+
+		if (n <= 0) {
+			r = n < 0 ? -errno : 0;
+			break;
+		}
+		have += (size_t)n;
+		size_t at = 0;
+		while (!r) {
+			const char *nl = memchr(chunk + at, '\n', have - at);
+
+			if (!nl)
+				break;
+			r = take_line(t, chunk + at, (size_t)(nl - (chunk + at)));
+			at = (size_t)(nl + 1 - chunk);
+		}
+		memmove(chunk, chunk + at, have - at);
+		have -= at;
+		if (have == CHUNK)
+			have = 0;
+		/* Without the right to see addresses all are zero: no need to read on. */
+		if (!t->any && at > 4096)
+			break;
+	}
+	free(chunk);
+	close(fd);
+	return r;
+}
+
+/* --- the iterator --- */
+
+/* Whole records at the front of data: how many bytes they took, or -errno. */
+static ssize_t take_records(struct table *t, const char *data, size_t len)
+{
+	size_t at = 0;
+
+	while (len - at >= sizeof(struct ksym_record)) {
+		struct ksym_record k;
+
+		memcpy(&k, data + at, sizeof(k));
+		if (k.name >= KSYM_NAME_MAX || k.module >= KSYM_MODULE_MAX)
+			return -EBADMSG;
+		if (len - at - sizeof(k) < (size_t)k.name + k.module)
+			break;
+		const char *text = data + at + sizeof(k);
+		int r = table_add(t, k.address, (char)k.type, (struct str){ .data = text, .len = k.name },
+				  (struct str){ .data = text + k.name, .len = k.module });
+		if (r)
+			return r;
+		at += sizeof(k) + k.name + k.module;
+	}
+	return (ssize_t)at;
+}
+
+static int read_iterator_fd(int fd, struct table *t)
+{
+	char *chunk = malloc(CHUNK);
+	size_t have = 0;
+	int r = chunk ? 0 : -ENOMEM;
+
+	while (!r) {
+		ssize_t n = read(fd, chunk + have, CHUNK - have);
+
+		if (n < 0 && errno == EAGAIN)
+			continue;
+		if (n <= 0) {
+			r = n < 0 ? -errno : 0;
+			break;
+		}
+		have += (size_t)n;
+		ssize_t took = take_records(t, chunk, have);
+		if (took < 0) {
+			r = (int)took;
+			break;
+		}
+		have -= (size_t)took;
+		memmove(chunk, chunk + took, have);
+	}
+	free(chunk);
+	return r;
+}
+
+static int quiet(enum libbpf_print_level level, const char *format, va_list args)
+{
+	return 0;
+}
+
+static int read_iterator(struct table *t)
+{
+	libbpf_print_fn_t print = libbpf_set_print(quiet);
+	struct ksyms_bpf *skel = ksyms_bpf__open_and_load();
+	int r = -errno;
+
+	if (skel) {
+		struct bpf_link *link = bpf_program__attach_iter(skel->progs.on_symbol, NULL);
+
+		r = link ? 0 : -errno;
+		if (link) {
+			int fd = bpf_iter_create(bpf_link__fd(link));
+
+			r = fd < 0 ? fd : read_iterator_fd(fd, t);
+			if (fd >= 0)
+				close(fd);
+			bpf_link__destroy(link);
+		}
+		ksyms_bpf__destroy(skel);
+	}
+	libbpf_set_print(print);
+	return r;
+}
+
+/* --- the whole --- */
+
+/* FNV-1a over the names and addresses of /proc/modules; its counts of uses change all the time. 0: none. */
+static uint64_t modules_hash(const char *path)
+{
+	FILE *f = fopen(path, "re");
+	char line[512], name[64], address[32];
+	uint64_t hash = 0;
+
+	while (f && fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "%63s %*s %*s %*s %*s %31s", name, address) != 2)
+			continue;
+		if (!hash)
+			hash = 0xcbf29ce484222325ull;
+		for (const char *c = name; *c; c++)
+			hash = (hash ^ (uint8_t)*c) * 0x100000001b3ull;
+		for (const char *c = address; *c; c++)
+			hash = (hash ^ (uint8_t)*c) * 0x100000001b3ull;
+	}
+	if (f)
+		fclose(f);
+	return hash;
+}
+
+static int read_all(struct kallsyms *k)
+{
+	struct table t = { 0 };
+	bool by_iterator = false;
+	int r = k->config.only_iterator ? 0 : read_file(k->config.path, &t);
+
+	if (!r && !t.any && !k->config.no_iterator) {
+		/* The kernel is too old for it, or will not have it: then there are no names. */
+		int i = read_iterator(&t);
+
+		by_iterator = t.any;
+		if (i == -ENOMEM)
+			r = i;
+	}
+	if (r) {
+		table_done(&t);
+		return r;
+	}
+	table_finish(&t);
+	/* Lengths that records told stay known. */
+	for (size_t i = 0; i < t.dynamic_len; i++) {
+		size_t old = dynamic_search(&k->table, t.dynamic[i].start);
+
+		if (old && k->table.dynamic[old - 1].start == t.dynamic[i].start)
+			t.dynamic[i].length = k->table.dynamic[old - 1].length;
+	}
+	table_done(&k->table);
+	k->table = t;
+	k->by_iterator = by_iterator;
+	k->reads++;
+	return 0;
+}
+
+int kallsyms_new(const struct kallsyms_config *c, struct kallsyms **ret)
+{
+	struct kallsyms *k = calloc(1, sizeof(*k));
+
+	if (!k)
+		return -ENOMEM;
+	k->config = *c;
+	if (!k->config.path)
+		k->config.path = "/proc/kallsyms";
+	if (!k->config.modules)
+		k->config.modules = "/proc/modules";
+	k->modules_hash = modules_hash(k->config.modules);
+	int r = read_all(k);
+	if (r) {
+		kallsyms_free(k);
+		return r;
+	}
+	*ret = k;
+	return 0;
+}
+
+void kallsyms_free(struct kallsyms *k)
+{
+	if (!k)
+		return;
+	table_done(&k->table);
+	free(k);
+}
+
+bool kallsyms_available(const struct kallsyms *k)
+{
+	return k->table.any;
+}
+
+bool kallsyms_lookup(const struct kallsyms *k, uint64_t addr, struct str *ret_name, struct str *ret_module, uint64_t *ret_start)
+{
+	const struct table *t = &k->table;
+	size_t i = dynamic_search(t, addr);
+
+	if (i) {
+		const struct dynamic *d = &t->dynamic[i - 1];
+
+		/* Of unknown length: as far as its page, which is more than most have. */
+		if (d->length ? addr - d->start < d->length : addr - d->start < 4096) {
+			*ret_name = str_from(d->name);
+			*ret_module = STR_LIT("bpf");
+			*ret_start = d->start;
+			return true;
+		}
+	}
+	if (!t->len || addr < t->base || addr - t->base > UINT32_MAX)
+		return false;
+	size_t lo = 0, hi = t->len;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (t->at[mid].offset > addr - t->base)
+			hi = mid;
+		else
+			lo = mid + 1;
+	}
+	/* The base is the lowest symbol's, so there is one. */
+	const struct symbol *s = &t->at[lo - 1];
+	struct str name = pool_get(t, s->name);
+	if (!name.len || addr - t->base - s->offset >= REACH)
+		return false;
+	*ret_name = name;
+	*ret_module = s->module ? str_from(t->modules[s->module - 1]) : (struct str){ .data = "", .len = 0 };
+	*ret_start = t->base + s->offset;
+	return true;
+}
+
+void kallsyms_event(struct kallsyms *k, const struct sideband_event *e)
+{
+	if (e->type != SIDEBAND_KSYMBOL)
+		return;
+	if (e->unregister)
+		dynamic_remove(&k->table, e->addr);
+	else
+		(void)dynamic_add(&k->table, e->addr, e->length, e->name);
+}
+
+int kallsyms_tick(struct kallsyms *k, uint64_t now_ns)
+{
+	if (now_ns < k->checked_ns + KALLSYMS_CHECK_NS)
+		return 0;
+	k->checked_ns = now_ns;
+	uint64_t hash = modules_hash(k->config.modules);
+	if (hash == k->modules_hash)
+		return 0;
+	k->modules_hash = hash;
+	return read_all(k);
+}
+
+void kallsyms_figures(const struct kallsyms *k, struct kallsyms_figures *ret)
+{
+	const struct table *t = &k->table;
+
+	*ret = (struct kallsyms_figures){
+		.symbols = t->len, .dynamic = t->dynamic_len, .by_iterator = k->by_iterator, .reads = k->reads,
+		.bytes = t->cap * sizeof(*t->at) + t->pool_cap + t->dynamic_cap * sizeof(*t->dynamic),
+	};
+}
