@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/profpipe/children.h"
+
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
+#include <grp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 #include "common/buf.h"
 #include "common/clock.h"
 #include "common/log.h"
-#include "tools/profpipe/children.h"
 
-#define LOG_LINES_MAX 2000	/* of one tool: a tool gone mad does not fill a terminal */
-#define FDS_MAX 8
-
-static int tool_path(const char *name, char *ret, size_t size)
+int child_path(const char *name, char *ret, size_t size)
 {
 	ssize_t n = readlink("/proc/self/exe", ret, size - 1);
 
@@ -33,152 +33,318 @@ static int tool_path(const char *name, char *ret, size_t size)
 		}
 	}
 	n = snprintf(ret, size, "%s/%s", PROFPIPE_LIBEXECDIR, name);
-	return n > 0 && (size_t)n < size && access(ret, X_OK) == 0 ? 0 : -ENOENT;
+	if (n < 0 || (size_t)n >= size)
+		return -ENAMETOOLONG;
+	return access(ret, X_OK) == 0 ? 0 : -ENOENT;
 }
 
-/* In the child: the descriptors to their numbers, everything else closed. */
-static void arrange(const struct child_fd *fds, size_t n)
+static void close_fd(int *fd)
 {
-	int moved[FDS_MAX];
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+/* In the child: the descriptors to their numbers, everything else closed. `error` comes along as the last, close-on-exec. */
+static int arrange(const struct child_fd *fds, size_t n, int *error)
+{
+	int moved[CHILD_FDS_MAX + 4], highest = 2;
 
 	/* Out of the way first, so that none lands on another. */
+	for (size_t i = 0; i < n; i++) {
+		moved[i] = fcntl(fds[i].fd, F_DUPFD_CLOEXEC, 64);
+		if (moved[i] < 0)
+			return -errno;
+		if (fds[i].number > highest)
+			highest = fds[i].number;
+	}
+	const int out_of_way = fcntl(*error, F_DUPFD_CLOEXEC, 64);
+
+	if (out_of_way < 0)
+		return -errno;
+	*error = highest + 1;
 	for (size_t i = 0; i < n; i++)
-		moved[i] = fcntl(fds[i].fd, F_DUPFD, 64);
-	for (size_t i = 0; i < n; i++)
-		dup2(moved[i], fds[i].number);
-	close_range(n ? (unsigned)fds[n - 1].number + 1 : 3, ~0u, 0);
+		if (dup2(moved[i], fds[i].number) < 0)
+			return -errno;
+	if (dup3(out_of_way, *error, O_CLOEXEC) < 0)
+		return -errno;
+	return close_range((unsigned)highest + 2, ~0u, 0) < 0 ? -errno : 0;
 }
 
-int child_start(struct child *c, const char *name, const char *const argv[], const struct child_fd *fds, size_t n)
+static int drop(const struct child_start *how)
 {
-	char path[4096];
-	int status[2], log[2], life[2], r = tool_path(name, path, sizeof(path));
-	char *const empty[] = { NULL };
-
-	if (r)
-		return r;
-	if (pipe2(status, O_CLOEXEC) < 0 || pipe2(log, O_CLOEXEC) < 0 || pipe2(life, O_CLOEXEC) < 0)
+	if (!how->drop)
+		return 0;
+	if (setgroups(0, NULL) < 0 || setresgid(how->gid, how->gid, how->gid) < 0 || setresuid(how->uid, how->uid, how->uid) < 0)
 		return -errno;
-	struct child_fd all[FDS_MAX] = { { log[1], 2 }, { status[1], 3 }, { life[0], 4 } };
-	if (n > FDS_MAX - 3)
-		return -E2BIG;
-	memcpy(all + 3, fds, n * sizeof(*fds));
-	pid_t pid = fork();
-	if (pid < 0)
-		return -errno;
-	if (pid == 0) {
-		sigset_t none;
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ? -errno : 0;
+}
 
-		setsid();
-		int null = open("/dev/null", O_RDWR);
-		bool has_in = false, has_out = false;
-		for (size_t i = 0; i < n; i++) {
-			has_in |= fds[i].number == 0;
-			has_out |= fds[i].number == 1;
-		}
-		if (!has_in)
-			dup2(null, 0);
-		if (!has_out)
-			dup2(null, 1);
-		arrange(all, n + 3);
+static void become(const char *path, const struct child_start *how, const struct child_fd *fds, size_t n, int error)
+{
+	/* The sanitizers of a build for tests take their settings from the environment. */
+	static const char *const kept[] = { "ASAN_OPTIONS", "LSAN_OPTIONS", "UBSAN_OPTIONS" };
+	char *environment[4] = { NULL };
+	char text[3][512];
+	sigset_t none;
+	size_t used = 0;
+
+#ifdef __SANITIZE_ADDRESS__
+	for (size_t i = 0; i < 3; i++) {
+		const char *value = getenv(kept[i]);
+
+		if (value && snprintf(text[i], sizeof(text[i]), "%s=%s", kept[i], value) < (int)sizeof(text[i]))
+			environment[used++] = text[i];
+	}
+#endif
+	(void)kept;
+	(void)text;
+	(void)used;
+	setsid();
+	int r = arrange(fds, n, &error);
+
+	if (!r)
+		r = drop(how);
+	if (!r) {
 		for (int s = 1; s < NSIG; s++)
 			signal(s, SIG_DFL);
 		sigemptyset(&none);
 		sigprocmask(SIG_SETMASK, &none, NULL);
-		execve(path, (char *const *)argv, empty);
-		dprintf(2, "%s: %s\n", path, strerror(errno));
-		_exit(127);
+		execve(path, (char *const *)how->argv, environment);
+		r = -errno;
 	}
-	close(status[1]);
-	close(log[1]);
-	close(life[0]);
-	fcntl(status[0], F_SETFL, O_NONBLOCK);
-	fcntl(log[0], F_SETFL, O_NONBLOCK);
-	*c = (struct child){ .name = name, .pid = pid, .status = status[0], .log = log[0], .life = life[1], .heard_ns = clock_mono_ns() };
+	const ssize_t written = write(error, &r, sizeof(r));
+
+	_exit(written == sizeof(r) ? 127 : 126);
+}
+
+/* The errno of an exec that failed, or 0 when the pipe closed with it. */
+static int exec_error(int fd)
+{
+	int r = 0;
+	ssize_t n;
+
+	do
+		n = read(fd, &r, sizeof(r));
+	while (n < 0 && errno == EINTR);
+	return n == sizeof(r) ? r : 0;
+}
+
+struct pipes {
+	int status[2], log[2], life[2], error[2], null;
+};
+
+static void close_pipes(struct pipes *p)
+{
+	int *all[] = { p->status, p->log, p->life, p->error };
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		close_fd(&all[i][0]);
+		close_fd(&all[i][1]);
+	}
+	close_fd(&p->null);
+}
+
+static int open_pipes(struct pipes *p)
+{
+	*p = (struct pipes){ { -1, -1 }, { -1, -1 }, { -1, -1 }, { -1, -1 }, -1 };
+	if (pipe2(p->status, O_CLOEXEC) < 0 || pipe2(p->log, O_CLOEXEC) < 0 || pipe2(p->life, O_CLOEXEC) < 0 || pipe2(p->error, O_CLOEXEC) < 0)
+		return -errno;
+	p->null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	/* Only our ends do not block. A tool that does not read its life pipe must not hold us. */
+	if (p->null < 0 || fcntl(p->status[0], F_SETFL, O_NONBLOCK) < 0 || fcntl(p->log[0], F_SETFL, O_NONBLOCK) < 0 ||
+	    fcntl(p->life[1], F_SETFL, O_WRONLY | O_NONBLOCK) < 0)
+		return -errno;
 	return 0;
 }
 
-/* One line of the tool's log: escaped, whatever it is. */
-static void say(struct child *c, bool print)
+int child_start(struct child *c, const struct child_start *how)
 {
-	struct buf b = BUF_INIT(16 * CHILD_LINE);
+	char path[4096];
+	struct pipes p;
+	pid_t pid = -1;
 
-	if (c->line_len && log_escape(&b, (struct str){ .data = c->line, .len = (uint32_t)c->line_len }, CHILD_LINE) == 0) {
-		size_t n = b.len < sizeof(c->last_line) - 1 ? b.len : sizeof(c->last_line) - 1;
+	if (how->count > CHILD_FDS_MAX)
+		return -E2BIG;
+	int r = child_path(how->argv[0], path, sizeof(path));
+	if (r)
+		return r;
+	r = open_pipes(&p);
+	if (!r) {
+		struct child_fd all[CHILD_FDS_MAX + 5] = { { p.null, 0 }, { p.null, 1 }, { p.log[1], 2 }, { p.status[1], 3 }, { p.life[0], 4 } };
+		size_t n = 5;
 
-		memcpy(c->last_line, b.data, n);
-		c->last_line[n] = '\0';
-		c->lines++;
-		if (c->lines == LOG_LINES_MAX && !c->stopped_log) {
-			c->stopped_log = true;
-			log_warning("%s says too much; what follows is not shown", c->name);
+		for (size_t i = 0; i < how->count; i++) {
+			if (how->fds[i].number < 2)
+				all[how->fds[i].number] = how->fds[i];
+			else
+				all[n++] = how->fds[i];
 		}
-		if (print && c->lines < LOG_LINES_MAX)
-			fprintf(stderr, "%.*s\n", (int)b.len, (const char *)b.data);
+		pid = fork();
+		if (pid == 0)
+			become(path, how, all, n, p.error[1]);
+		if (pid < 0)
+			r = -errno;
 	}
-	buf_done(&b);
-	c->line_len = 0;
+	if (!r) {
+		close_fd(&p.error[1]);
+		r = exec_error(p.error[0]);
+		if (r)
+			waitpid(pid, NULL, 0);
+	}
+	if (!r) {
+		const uint64_t former = c->cpu_ns, ready = c->ready_cpu_ns, peak = c->pss_peak;
+		const unsigned lines = c->lines;
+
+		child_close(c);
+		*c = CHILD_NONE(how->argv[0]);
+		c->pid = pid;
+		c->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+		c->status = p.status[0];
+		c->log = p.log[0];
+		c->life = p.life[1];
+		p.status[0] = p.log[0] = p.life[1] = -1;
+		c->heard_ns = clock_mono_ns();
+		c->cpu_ns = c->former_cpu_ns = former;
+		c->ready_cpu_ns = ready;
+		c->pss_peak = peak;
+		c->lines = lines;
+	}
+	close_pipes(&p);
+	return r;
 }
 
-void child_read(struct child *c, bool print)
+/* A whole line has come: the one before it is shown, this one held. */
+static void take_line(struct child *c, child_show *show, void *ctx)
+{
+	struct buf b = BUF_INIT(CHILD_SHOWN - 1);
+	size_t name = strlen(c->name);
+
+	child_show_held(c, UINT64_MAX, show, ctx);
+	if (!c->line_len)
+		return;
+	c->lines++;
+	/* A tool speaks in its own name only. */
+	bool named = c->line_len > name && memcmp(c->line, c->name, name) == 0 && c->line[name] == ':';
+	int r = c->lines > CHILD_LINES_MAX ? -ENOBUFS : 0;
+
+	if (!r && !named)
+		r = buf_printf(&b, "%s: ", c->name);
+	if (!r)
+		(void)log_escape(&b, (struct str){ .data = c->line, .len = (uint32_t)c->line_len }, CHILD_LINE - 64);
+	if (c->lines == CHILD_LINES_MAX + 1)
+		r = buf_printf(&b, "%s: says too much; the rest is not shown", c->name);
+	c->line_len = 0;
+	if (!r && b.len) {
+		memcpy(c->held, b.data, b.len);
+		c->held[b.len] = '\0';
+		c->held_ns = clock_mono_ns();
+	}
+	buf_done(&b);
+}
+
+static void take_log(struct child *c, const char *text, size_t n, child_show *show, void *ctx)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (text[i] == '\n')
+			take_line(c, show, ctx);
+		else if (c->line_len < sizeof(c->line))
+			c->line[c->line_len++] = text[i];
+	}
+}
+
+static void take_status(struct child *c, const struct status *st)
+{
+	c->last = *st;
+	c->heard_ns = clock_mono_ns();
+	c->heard_cpu_ns = c->cpu_ns;
+	c->reports += st->phase == STATUS_RUNNING;
+	c->ready |= st->phase == STATUS_READY || st->phase == STATUS_RUNNING;
+	c->done |= st->phase == STATUS_DONE;
+	c->failed |= st->phase == STATUS_FAILED;
+}
+
+void child_read(struct child *c, child_show *show, void *ctx)
 {
 	char text[4096];
 	struct status st;
-	ssize_t n;
+	ssize_t n = 0;
 
-	while (c->log >= 0 && (n = read(c->log, text, sizeof(text))) != 0) {
-		if (n < 0)
+	/* Bounded, so that one who floods us does not keep us from the others. */
+	for (int i = 0; i < 64 && c->log >= 0; i++) {
+		n = read(c->log, text, sizeof(text));
+		if (n <= 0)
 			break;
-		for (ssize_t i = 0; i < n; i++) {
-			if (text[i] == '\n' || c->line_len == sizeof(c->line))
-				say(c, print);
-			if (text[i] != '\n')
-				c->line[c->line_len++] = text[i];
-		}
+		take_log(c, text, (size_t)n, show, ctx);
 	}
-	while (c->status >= 0 && (n = read(c->status, &st, sizeof(st))) > 0) {
+	if (c->log >= 0 && n == 0) {
+		if (c->line_len)
+			take_line(c, show, ctx);
+		close_fd(&c->log);
+	}
+	n = -1;
+	for (int i = 0; i < 64 && c->status >= 0 && !c->garbled; i++) {
+		n = read(c->status, &st, sizeof(st));
+		if (n <= 0)
+			break;
 		/* Written whole or not at all: anything else is no tool of ours any more. */
 		if (n != sizeof(st) || st.magic != STATUS_MAGIC)
-			continue;
-		c->last = st;
-		c->heard_ns = clock_mono_ns();
-		c->ready |= st.phase == STATUS_READY || st.phase == STATUS_RUNNING;
-		c->done |= st.phase == STATUS_DONE;
-		c->failed |= st.phase == STATUS_FAILED;
+			c->garbled = true;
+		else
+			take_status(c, &st);
 	}
+	if (c->status >= 0 && (n == 0 || c->garbled))
+		close_fd(&c->status);
 }
 
-void child_measure(struct child *c)
+void child_show_held(struct child *c, uint64_t before_ns, child_show *show, void *ctx)
 {
-	char path[64], text[2048];
-	ssize_t n = -1;
-
-	if (!c->pid || c->reaped)
+	if (!c->held_ns || c->held_ns >= before_ns)
 		return;
-	snprintf(path, sizeof(path), "/proc/%d/stat", c->pid);
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd >= 0) {
-		n = read(fd, text, sizeof(text) - 1);
-		close(fd);
-	}
-	if (n > 0) {
-		unsigned long user, system;
+	c->held_ns = 0;
+	show(ctx, c, c->held);
+}
 
-		text[n] = '\0';
-		char *at = strrchr(text, ')');
-		if (at && sscanf(at + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user, &system) == 2)
-			c->cpu_s = (double)(user + system) / (double)sysconf(_SC_CLK_TCK);
-	}
-	snprintf(path, sizeof(path), "/proc/%d/smaps_rollup", c->pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
+static ssize_t read_proc(pid_t pid, const char *name, char *text, size_t size)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
+	const int fd = open(path, O_RDONLY | O_CLOEXEC);
+
 	if (fd < 0)
-		return;
-	n = read(fd, text, sizeof(text) - 1);
+		return -1;
+	const ssize_t n = read(fd, text, size - 1);
+
 	close(fd);
-	if (n <= 0)
+	if (n >= 0)
+		text[n] = '\0';
+	return n;
+}
+
+void child_measure(struct child *c, bool memory)
+{
+	char text[2048];
+	clockid_t clock;
+	struct timespec t;
+
+	if (!c->pid)
 		return;
-	text[n] = '\0';
-	char *at = strstr(text, "\nPss:");
+	if (clock_getcpuclockid(c->pid, &clock) == 0 && clock_gettime(clock, &t) == 0)
+		c->cpu_ns = c->former_cpu_ns + (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+	if (read_proc(c->pid, "stat", text, sizeof(text)) > 0) {
+		const char *at = strrchr(text, ')');
+		const bool stopped = at && at[1] && (at[2] == 'T' || at[2] == 't');
+
+		if (!stopped)
+			c->stopped_ns = 0;
+		else if (!c->stopped_ns)
+			c->stopped_ns = clock_mono_ns();
+	}
+	if (!memory || read_proc(c->pid, "smaps_rollup", text, sizeof(text)) <= 0)
+		return;
+	const char *at = strstr(text, "\nPss:");
+
 	if (at)
 		c->pss = strtoull(at + 5, NULL, 10) * 1024;
 	if (c->pss > c->pss_peak)
@@ -189,46 +355,48 @@ bool child_reap(struct child *c)
 {
 	struct rusage ru;
 
-	if (c->reaped || !c->pid)
-		return c->reaped;
-	if (wait4(c->pid, &c->wait_status, WNOHANG, &ru) != c->pid)
+	if (!c->pid || wait4(c->pid, &c->wait_status, WNOHANG, &ru) != c->pid)
 		return false;
-	c->reaped = true;
-	c->cpu_s = (double)ru.ru_utime.tv_sec + (double)ru.ru_stime.tv_sec + (double)(ru.ru_utime.tv_usec + ru.ru_stime.tv_usec) / 1e6;
+	c->cpu_ns = c->former_cpu_ns + (uint64_t)(ru.ru_utime.tv_sec + ru.ru_stime.tv_sec) * 1000000000u +
+		    (uint64_t)(ru.ru_utime.tv_usec + ru.ru_stime.tv_usec) * 1000u;
+	c->pid = 0;
+	c->pss = 0;
+	close_fd(&c->pidfd);
+	close_fd(&c->life);
 	return true;
 }
 
-static void close_fd(int *fd)
+bool child_stop(struct child *c)
 {
-	if (*fd >= 0)
-		close(*fd);
-	*fd = -1;
+	return c->life >= 0 && write(c->life, "S", 1) == 1;
 }
 
-void child_end(struct child *c, int ms)
+void child_leave(struct child *c)
 {
-	if (!c->pid)
-		return;
 	close_fd(&c->life);
-	for (int waited = 0; !child_reap(c); waited += 5) {
-		if (waited >= ms)
-			kill(c->pid, SIGKILL);
-		child_read(c, true);
-		usleep(5000);
-	}
-	child_read(c, true);
-	say(c, true);
+}
+
+void child_kill(struct child *c)
+{
+	if (c->pid)
+		kill(c->pid, SIGKILL);
+}
+
+void child_close(struct child *c)
+{
+	close_fd(&c->pidfd);
 	close_fd(&c->log);
 	close_fd(&c->status);
+	close_fd(&c->life);
 }
 
-const char *child_how(const struct child *c)
+const char *child_how(int wait_status)
 {
-	static char text[64];
+	static char text[96];
 
-	if (WIFSIGNALED(c->wait_status))
-		snprintf(text, sizeof(text), "signal %d", WTERMSIG(c->wait_status));
+	if (WIFSIGNALED(wait_status))
+		snprintf(text, sizeof(text), "signal %d (%s)", WTERMSIG(wait_status), strsignal(WTERMSIG(wait_status)));
 	else
-		snprintf(text, sizeof(text), "exit status %d", WEXITSTATUS(c->wait_status));
+		snprintf(text, sizeof(text), "exit status %d", WEXITSTATUS(wait_status));
 	return text;
 }

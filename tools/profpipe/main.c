@@ -3,16 +3,27 @@
  * profpipe: the launcher. It opens what the user named, gives each tool its identity and its sockets, starts the four, and says at the end what came of it. Of what
  * the tools say it reads status words of fixed width, and prints their log lines escaped; it parses nothing else.
  */
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 #include "common/log.h"
 #include "tools/profpipe/options.h"
 #include "tools/profpipe/record.h"
 
+/* What is opened later must not land on a number that means something. */
+static void fill_standard_fds(void)
+{
+	for (int fd = 0; fd <= 2; fd++)
+		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd ? O_WRONLY : O_RDONLY) != fd)
+			_exit(2);
+}
+
 int main(int argc, char **argv)
 {
-	struct options o;
+	static struct options o;
 
+	fill_standard_fds();
 	log_init("profpipe", LOG_WARNING);
 	if (argc < 2) {
 		log_error("what is to be done? `profpipe record` profiles this host, `profpipe report FILE.prof` replays a recording (see profpipe --help)");

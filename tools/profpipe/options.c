@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "common/buf.h"
 #include "common/log.h"
 #include "tools/profpipe/options.h"
@@ -58,6 +59,26 @@ static bool whole(const char *text, unsigned long min, unsigned long max)
 	return text[0] >= '0' && text[0] <= '9' && !*end && !errno && n >= min && n <= max;
 }
 
+/* A thread that leads none can be signalled, too: /proc tells them apart. */
+static bool is_process(const char *pid)
+{
+	char path[64], text[2048];
+
+	if (kill((pid_t)strtoul(pid, NULL, 10), 0) < 0 && errno == ESRCH)
+		return false;
+	snprintf(path, sizeof(path), "/proc/%s/status", pid);
+	FILE *f = fopen(path, "re");
+	if (!f)
+		return errno != ENOENT;
+	const size_t n = fread(text, 1, sizeof(text) - 1, f);
+
+	fclose(f);
+	text[n] = '\0';
+	const char *leader = strstr(text, "\nTgid:");
+
+	return !leader || strtoul(leader + 6, NULL, 10) == strtoul(pid, NULL, 10);
+}
+
 static int choose_format(struct options *o, const char *fallback)
 {
 	if (o->format) {
@@ -67,7 +88,7 @@ static int choose_format(struct options *o, const char *fallback)
 		}
 		return refuse("-f", o->format, "no such format; there are html, folded, pprof, text and stream");
 	}
-	for (size_t i = 0; o->output && i < sizeof(endings) / sizeof(endings[0]); i++) {
+	for (size_t i = 0; i < sizeof(endings) / sizeof(endings[0]); i++) {
 		size_t n = strlen(o->output), e = strlen(endings[i].ending);
 
 		if (n > e && strcmp(o->output + n - e, endings[i].ending) == 0) {
@@ -81,6 +102,14 @@ static int choose_format(struct options *o, const char *fallback)
 	return -1;
 }
 
+/* Binary formats do a terminal no good. */
+static int check_terminal(const struct options *o)
+{
+	if (strcmp(o->output, "-") != 0 || !isatty(STDOUT_FILENO) || (strcmp(o->format, "pprof") != 0 && strcmp(o->format, "stream") != 0))
+		return -1;
+	return refuse("-f", o->format, "is binary, and standard output a terminal; name a file with -o");
+}
+
 enum { OPTION_SUMMARY = 1, OPTION_HELP, OPTION_VERSION };
 static const struct option longs[] = {
 	{ "frequency", required_argument, NULL, 'F' }, { "duration", required_argument, NULL, 'd' },
@@ -91,8 +120,8 @@ static const struct option longs[] = {
 	{ 0 },
 };
 
-/* The options of both subcommands; `allowed` are the short ones that this one takes. */
-static int take_option(int c, struct options *o)
+/* One option of either subcommand. unknown: the word of the command line that it came from. */
+static int take_option(int c, const char *unknown, struct options *o)
 {
 	char *end;
 
@@ -113,7 +142,7 @@ static int take_option(int c, struct options *o)
 	case 'p':
 		if (!whole(optarg, 1, 1u << 22))
 			return refuse("-p", optarg, "not a process id");
-		if (kill((pid_t)strtoul(optarg, NULL, 10), 0) < 0 && errno == ESRCH)
+		if (!is_process(optarg))
 			return refuse("-p", optarg, "there is no such process") / 2;
 		if (o->pid_count == OPTIONS_MAX_PIDS)
 			return refuse("-p", optarg, "too many processes (256 at most)");
@@ -141,18 +170,19 @@ static int take_option(int c, struct options *o)
 		puts("profpipe " PROFPIPE_VERSION);
 		return 0;
 	default:
-		log_error("see profpipe --help");
-		return 2;
+		return refuse("option", unknown, c == ':' ? "wants a value (see profpipe --help)" : "there is no such option here (see profpipe --help)");
 	}
 }
 
 int options_record(int argc, char **argv, struct options *ret)
 {
+	const char *at;
 	int c;
 
 	*ret = (struct options){ .hz = "99" };
-	while ((c = getopt_long(argc, argv, "+F:d:p:o:f:qv", longs, NULL)) != -1) {
-		int r = take_option(c, ret);
+	opterr = 0;
+	while ((at = argv[optind], c = getopt_long(argc, argv, "+:F:d:p:o:f:qv", longs, NULL)) != -1) {
+		int r = take_option(c, at, ret);
 
 		if (r >= 0)
 			return r;
@@ -163,16 +193,21 @@ int options_record(int argc, char **argv, struct options *ret)
 		return refuse("-p", ret->pids[0], "not together with a COMMAND");
 	if (!ret->output)
 		ret->output = "flame.html";
-	return choose_format(ret, strcmp(ret->output, "-") == 0 ? "folded" : NULL);
+	const int r = choose_format(ret, strcmp(ret->output, "-") == 0 ? "folded" : NULL);
+
+	return r >= 0 ? r : check_terminal(ret);
 }
 
 int options_report(int argc, char **argv, struct options *ret)
 {
+	const char *at;
 	int c;
 
 	*ret = (struct options){ .output = "-" };
-	while ((c = getopt_long(argc, argv, "o:f:qv", longs, NULL)) != -1) {
-		int r = strchr("Fdp", c) || c == OPTION_SUMMARY ? take_option('?', ret) : take_option(c, ret);
+	opterr = 0;
+	while ((at = argv[optind], c = getopt_long(argc, argv, ":o:f:qv", longs, NULL)) != -1) {
+		/* getopt has moved what is no option behind it. */
+		int r = take_option(c == 'F' || c == 'd' || c == 'p' || c == OPTION_SUMMARY ? '?' : c, c == '?' || !at ? argv[optind - 1] : at, ret);
 
 		if (r >= 0)
 			return r;
@@ -182,5 +217,7 @@ int options_report(int argc, char **argv, struct options *ret)
 		return 2;
 	}
 	ret->input = argv[optind];
-	return choose_format(ret, strcmp(ret->output, "-") == 0 ? "folded" : NULL);
+	const int r = choose_format(ret, strcmp(ret->output, "-") == 0 ? "folded" : NULL);
+
+	return r >= 0 ? r : check_terminal(ret);
 }

@@ -1,18 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/profpipe/outputs.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <pwd.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "common/span.h"
-#include "tools/profpipe/outputs.h"
+
+#define GROUPS_MAX 1024
 
 struct user {
-	uid_t uid;
-	gid_t gid;
 	bool changed;
+	int count;
+	gid_t groups[GROUPS_MAX];	/* ours, to come back to */
 };
 
 static bool number(const char *name, unsigned long *ret)
@@ -27,84 +32,217 @@ static bool number(const char *name, unsigned long *ret)
 	return !errno && !*end && *ret < UINT32_MAX;
 }
 
-/* Becomes the user who called sudo, for the file system's checks; as far as we are root. */
+/* Becomes the user who called sudo for the file system's checks, as far as we are root. */
 static int become(struct user *u)
 {
 	unsigned long uid, gid;
+	gid_t theirs[GROUPS_MAX];
+	int count = GROUPS_MAX;
 
-	*u = (struct user){ .uid = geteuid(), .gid = getegid() };
-	if (u->uid != 0 || !number("SUDO_UID", &uid) || !number("SUDO_GID", &gid) || uid == 0)
+	u->changed = false;
+	if (geteuid() != 0 || !number("SUDO_UID", &uid) || !number("SUDO_GID", &gid) || uid == 0)
 		return 0;
-	gid_t group = (gid_t)gid;
-	if (setgroups(1, &group) < 0 || setegid(group) < 0 || seteuid((uid_t)uid) < 0)
+	const struct passwd *p = getpwuid((uid_t)uid);
+	if (!p || getgrouplist(p->pw_name, (gid_t)gid, theirs, &count) < 0) {
+		theirs[0] = (gid_t)gid;
+		count = 1;
+	}
+	u->count = getgroups(GROUPS_MAX, u->groups);
+	if (u->count < 0)
 		return -errno;
 	u->changed = true;
+	if (setgroups((size_t)count, theirs) < 0 || setegid((gid_t)gid) < 0 || seteuid((uid_t)uid) < 0)
+		return -errno;
 	return 0;
 }
 
 static void come_back(const struct user *u)
 {
-	if (!u->changed)
-		return;
+	const int saved = errno;
+
 	/* Root again or nothing: going on half changed would be worse than ending. */
-	if (seteuid(u->uid) < 0 || setegid(u->gid) < 0 || setgroups(0, NULL) < 0)
+	if (u->changed && (seteuid(0) < 0 || setegid(getgid()) < 0 || setgroups((size_t)u->count, u->groups) < 0))
 		abort();
+	errno = saved;
 }
 
-static int open_as_user(const char *path, int flags, int *ret_fd)
+/* The number in /dev/fd/N and its likes, or -1. */
+static int handed_fd(const char *path)
+{
+	static const char *const folders[] = { "/dev/fd/", "/proc/self/fd/" };
+
+	if (strcmp(path, "-") == 0 || strcmp(path, "/dev/stdout") == 0)
+		return STDOUT_FILENO;
+	if (strcmp(path, "/dev/stderr") == 0)
+		return STDERR_FILENO;
+	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
+		const size_t n = strlen(folders[i]);
+		const char *digits = path + n;
+
+		if (strncmp(path, folders[i], n) == 0 && *digits && strspn(digits, "0123456789") == strlen(digits) && strlen(digits) < 7)
+			return atoi(digits);
+	}
+	return -1;
+}
+
+static int open_path(struct output *o, const char *path)
+{
+	const int flags = O_WRONLY | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY;
+
+	for (int tries = 0; tries < 3; tries++) {
+		o->fd = open(path, flags | O_NONBLOCK);
+		/* A pipe: whoever reads it may come yet. */
+		if (o->fd < 0 && errno == ENXIO)
+			o->fd = open(path, flags);
+		if (o->fd >= 0 || errno != ENOENT)
+			break;
+		o->fd = open(path, flags | O_CREAT | O_EXCL, 0666);
+		o->created = o->fd >= 0;
+		if (o->fd >= 0 || errno != EEXIST)
+			break;
+	}
+	return o->fd < 0 ? -errno : 0;
+}
+
+/* What it is that was opened. */
+static int look_at(struct output *o)
+{
+	struct stat st;
+
+	if (fstat(o->fd, &st) < 0)
+		return -errno;
+	if (S_ISDIR(st.st_mode))
+		return -EISDIR;
+	if (!S_ISREG(st.st_mode) && !S_ISFIFO(st.st_mode) && !S_ISCHR(st.st_mode))
+		return -ENOTSUP;
+	o->regular = S_ISREG(st.st_mode);
+	o->dev = st.st_dev;
+	o->ino = st.st_ino;
+	const int flags = fcntl(o->fd, F_GETFL);
+
+	return flags < 0 || fcntl(o->fd, F_SETFL, flags & ~O_NONBLOCK) < 0 ? -errno : 0;
+}
+
+static int open_handed(struct output *o, int fd)
+{
+	struct stat st;
+	const int flags = fcntl(fd, F_GETFL);
+
+	if (flags < 0)
+		return -errno;
+	if ((flags & O_ACCMODE) == O_RDONLY)
+		return -EBADF;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	o->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	o->dev = st.st_dev;
+	o->ino = st.st_ino;
+	return o->fd < 0 ? -errno : 0;
+}
+
+int output_open(struct output *o, const char *path)
 {
 	struct user u;
+	const int handed = handed_fd(path);
+
+	*o = (struct output){ .fd = -1, .path = path };
+	if (handed >= 0)
+		return open_handed(o, handed);
 	int r = become(&u);
 
-	if (!r) {
-		*ret_fd = open(path, flags | O_CLOEXEC | O_NOCTTY, 0666);
-		r = *ret_fd < 0 ? -errno : 0;
-	}
+	if (!r)
+		r = open_path(o, path);
 	come_back(&u);
+	if (!r)
+		r = look_at(o);
+	if (r)
+		output_drop(o);
 	return r;
 }
 
-int output_open(const char *path, int *ret_fd)
+bool output_same(const struct output *a, const struct output *b)
 {
-	struct stat st;
-	int fd, r;
-
-	if (strcmp(path, "-") == 0) {
-		fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
-		if (fd < 0)
-			return -errno;
-		*ret_fd = fd;
-		return 0;
-	}
-	r = open_as_user(path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK, &fd);
-	if (r)
-		return r;
-	if (fstat(fd, &st) < 0 || !(S_ISREG(st.st_mode) || S_ISFIFO(st.st_mode) || S_ISCHR(st.st_mode))) {
-		close(fd);
-		return -ENOTSUP;
-	}
-	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
-	*ret_fd = fd;
-	return 0;
+	return a->regular && b->regular && a->dev == b->dev && a->ino == b->ino;
 }
 
-int output_begin(int fd)
+static int close_fd(struct output *o)
 {
+	int r = o->fd >= 0 && close(o->fd) < 0 ? -errno : 0;
+
+	o->fd = -1;
+	return r;
+}
+
+int output_end(struct output *o)
+{
+	int r = 0;
+
+	/* The tool that wrote shares our file offset. */
+	if (o->fd >= 0 && o->regular) {
+		const off_t at = lseek(o->fd, 0, SEEK_CUR);
+
+		r = at < 0 || ftruncate(o->fd, at) < 0 ? -errno : 0;
+	}
+	const int closed = close_fd(o);
+
+	return r ? r : closed;
+}
+
+void output_drop(struct output *o)
+{
+	struct user u;
 	struct stat st;
 
-	if (fstat(fd, &st) < 0)
-		return -errno;
-	/* Standard output may be a file that others append to: it is left as it is. */
-	if (!S_ISREG(st.st_mode) || (fcntl(fd, F_GETFL) & O_APPEND) || lseek(fd, 0, SEEK_CUR) != 0)
-		return 0;
-	return ftruncate(fd, 0) < 0 ? -errno : 0;
+	if (o->fd >= 0 && o->created) {
+		if (!become(&u) && lstat(o->path, &st) == 0 && st.st_dev == o->dev && st.st_ino == o->ino)
+			unlink(o->path);
+		come_back(&u);
+	}
+	close_fd(o);
+}
+
+const char *output_error(int r)
+{
+	switch (r) {
+	case -ELOOP:
+		return "is a symbolic link; name the file it leads to";
+	case -EISDIR:
+		return "is a folder; name a file in it";
+	case -ENOTSUP:
+	case -ENXIO:
+		return "is neither a file, a pipe nor a character device";
+	case -ENOENT:
+		return "there is no such folder; make it first";
+	case -EACCES:
+	case -EPERM:
+		return "permission denied; name a place that you may write to";
+	default:
+		return strerror(-r);
+	}
 }
 
 int input_open(const char *path, int *ret_fd)
 {
+	struct user u;
+	struct stat st;
+
 	if (strcmp(path, "-") == 0) {
 		*ret_fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
 		return *ret_fd < 0 ? -errno : 0;
 	}
-	return open_as_user(path, O_RDONLY, ret_fd);
+	int r = become(&u), fd = -1;
+
+	if (!r) {
+		fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+		r = fd < 0 ? -errno : 0;
+	}
+	come_back(&u);
+	if (r)
+		return r;
+	if (fstat(fd, &st) < 0 || S_ISDIR(st.st_mode)) {
+		close(fd);
+		return -EISDIR;
+	}
+	*ret_fd = fd;
+	return 0;
 }

@@ -1,10 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A run, from opened outputs to the summary. One loop over the pipes of the four tools, signals and the clock; nothing in it waits for a tool without an end in time.
+ *
+ * STARTING   the tools come up; any failure ends the run, and leaves the outputs as they were.
+ * SAMPLING   prof-bpf said that sampling has begun, COMMAND was let go. prof-deltas is started again when it dies; when another dies the run finishes.
+ * FINISHING  prof-bpf was asked to stop, or stopped by itself; the stream drains into prof-export, which writes. Until it says so, or a deadline.
+ * OVER       the life pipes close, everybody goes.
+ */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,16 +25,26 @@
 #include "tools/profpipe/identity.h"
 #include "tools/profpipe/outputs.h"
 #include "tools/profpipe/record.h"
+#include "tools/profpipe/rights.h"
 #include "tools/profpipe/rundir.h"
 #include "tools/profpipe/summary.h"
 
 #define READY_MS 15000		/* from the start of the tools to sampling */
-#define FINISH_MS 60000		/* from the end of sampling to the output's being written */
-#define SILENT_MS 20000		/* without a status word of prof-export while it is not finishing */
+#define FINISH_MS 30000		/* from the end of sampling, or the last progress since, to the output's being written */
+#define FINISH_MOST_MS 120000
+#define SILENT_MS 10000		/* without a status word of a tool that is to send some, or stopped by a signal */
+#define BUSY_SILENT_MS 60000	/* the same for one that uses the cpu all the while */
+#define GONE_MS 2500		/* prof-bpf reports every second while it samples; quiet for so long after COMMAND ended, it has finished */
+#define LEAVE_MS 2000		/* from "exit now" to SIGKILL, and from there to giving up */
+#define COMMAND_MS 2000		/* what COMMAND has to end in after SIGTERM */
 #define TICK_MS 250
+#define MEASURE_MS 1000
+#define HELD_MS 100		/* a log line waits so long for its tool's end, which it may explain */
 #define RESTARTS_MAX 10		/* of prof-deltas */
+#define BACKOFF_MS 50		/* doubled each time, 2 s at most */
+#define JUMP_MS 3000		/* a gap in our own time, after SIGSTOP or suspend: nobody is judged by it */
 
-enum phase { STARTING, RUNNING, FINISHING, OVER };
+enum phase { STARTING, SAMPLING, FINISHING, OVER };
 
 struct run {
 	const struct options *o;
@@ -32,12 +52,19 @@ struct run {
 	struct identity who;
 	struct rundir dir;
 	struct command command;
-	int output, summary, signals;
+	struct output output, summary;
+	int signals;
 	enum phase phase;
-	bool tty, line_shown, failed, stopped_by_user;
+	bool tty, line_shown, failed, mute;
+	bool asked, by_terminal, aborted;	/* a signal came; from the terminal, which reaches COMMAND too */
+	int status;			/* exit status when not 0 or 1 */
 	unsigned restarts;
-	uint64_t start_ns, since_ns, sampling_ns, sampled_ns, measured_ns;
-	double gone_cpu_s;		/* of extractors that died */
+	double seconds;			/* 0: until stopped */
+	uint64_t start_ns, since_ns, sampling_ns, sampled_ns;
+	uint64_t looked_ns, ticked_ns, measured_ns;
+	uint64_t progress_ns, progress;	/* of prof-export while finishing: when its figures moved, and a sum of them */
+	uint64_t restart_ns;		/* prof-deltas is to be started then; 0: not */
+	uint64_t pss_peak;		/* of all together */
 };
 
 static const char *const names[DEPLOY_TOOLS] = { "prof-bpf", "prof-deltas", "prof-symd", "prof-export" };
@@ -54,19 +81,51 @@ static void clear_line(struct run *r)
 	r->line_shown = false;
 }
 
+static __attribute__((format(printf, 2, 3))) void fail(struct run *r, const char *fmt, ...)
+{
+	char text[CHILD_SHOWN];
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(text, sizeof(text), fmt, args);
+	va_end(args);
+	clear_line(r);
+	log_error("%s", text);
+	r->failed = true;
+}
+
+static void show(void *ctx, const struct child *c, const char *line)
+{
+	struct run *r = ctx;
+
+	(void)c;
+	if (r->mute)
+		return;
+	clear_line(r);
+	fprintf(stderr, "%s\n", line);
+}
+
+static struct child *tool(struct run *r, enum deploy_tool t)
+{
+	return &r->tools[t];
+}
+
+/* --- starting --- */
+
 static int start_tool(struct run *r, enum deploy_tool t)
 {
-	char ids[80], follow[16];
+	char ids[80], follow[16], fd[8];
 	const char *argv[32 + 2 * OPTIONS_MAX_PIDS];
-	size_t n = 0, fds = 0;
-	struct child_fd fd[1];
+	const struct child_fd out = { r->output.fd, CHILD_FIRST_FD };
+	size_t n = 0;
 
 	snprintf(ids, sizeof(ids), "%u:%u:%u:%u:%u", r->who.gid, r->who.uid[0], r->who.uid[1], r->who.uid[2], r->who.uid[3]);
+	snprintf(follow, sizeof(follow), "%d", r->command.pid);
+	snprintf(fd, sizeof(fd), "%d", CHILD_FIRST_FD);
 	argv[n++] = names[t];
 	argv[n++] = "--run-dir";
 	argv[n++] = r->dir.path;
-	/* Without root there is nobody else to become. */
-	if (geteuid() == 0) {
+	if (r->who.separate) {
 		argv[n++] = "--ids";
 		argv[n++] = ids;
 	}
@@ -76,8 +135,7 @@ static int start_tool(struct run *r, enum deploy_tool t)
 	argv[n++] = CHILD_LIFE_FD;
 	if (r->o->verbose)
 		argv[n++] = "-v";
-	switch (t) {
-	case DEPLOY_BPF:
+	if (t == DEPLOY_BPF) {
 		argv[n++] = "-F";
 		argv[n++] = r->o->hz;
 		if (r->o->seconds) {
@@ -89,316 +147,600 @@ static int start_tool(struct run *r, enum deploy_tool t)
 			argv[n++] = r->o->pids[i];
 		}
 		if (r->command.pid) {
-			snprintf(follow, sizeof(follow), "%d", r->command.pid);
 			argv[n++] = "--follow";
 			argv[n++] = follow;
 		}
-		break;
-	case DEPLOY_EXPORT:
+	} else if (t == DEPLOY_EXPORT) {
 		argv[n++] = "-f";
 		argv[n++] = r->o->format;
 		argv[n++] = "--output-fd";
-		argv[n++] = "5";
-		fd[fds++] = (struct child_fd){ r->output, CHILD_FIRST_FD };
-		break;
-	default:
-		break;
+		argv[n++] = fd;
 	}
 	argv[n] = NULL;
-	int e = child_start(&r->tools[t], names[t], argv, fd, fds);
+	const struct child_start how = { .argv = argv, .fds = &out, .count = t == DEPLOY_EXPORT };
+	const int e = child_start(tool(r, t), &how);
+
 	if (e)
-		log_error("%s: %s: it should stand beside profpipe, or in %s", names[t], strerror(-e), PROFPIPE_LIBEXECDIR);
+		fail(r, "%s cannot be started: %s; it belongs beside profpipe or into %s", names[t], strerror(-e), PROFPIPE_LIBEXECDIR);
 	return e;
 }
 
-/* Sampling ends; what has been collected goes on to the output. */
+static void measure(struct run *r)
+{
+	uint64_t pss = 0;
+
+	for (int i = 0; i < DEPLOY_TOOLS; i++) {
+		child_measure(&r->tools[i], true);
+		pss += r->tools[i].pss;
+	}
+	if (pss > r->pss_peak)
+		r->pss_peak = pss;
+	r->measured_ns = clock_mono_ns();
+}
+
+/* All stand, and samples flow. */
+static void begin(struct run *r)
+{
+	r->phase = SAMPLING;
+	r->sampling_ns = clock_mono_ns();
+	if (r->command.pid)
+		command_release(&r->command);
+	measure(r);
+	for (int i = 0; i < DEPLOY_TOOLS; i++)
+		r->tools[i].ready_cpu_ns = r->tools[i].cpu_ns;
+}
+
+/* --- ending --- */
+
+/* Sampling ends, if it has not; what was collected goes on to the output. */
 static void finish(struct run *r)
 {
+	struct child *bpf = tool(r, DEPLOY_BPF);
+
 	if (r->phase >= FINISHING)
 		return;
-	if (r->phase == STARTING)
-		r->failed = true;
+	measure(r);
 	r->phase = FINISHING;
-	r->since_ns = clock_mono_ns();
-	if (r->sampling_ns)
-		r->sampled_ns = r->since_ns - r->sampling_ns;
-	struct child *bpf = &r->tools[DEPLOY_BPF];
-	if (!bpf->reaped && bpf->life >= 0 && write(bpf->life, "S", 1) < 0)
-		log_warning("prof-bpf does not listen any more");
+	r->since_ns = r->progress_ns = clock_mono_ns();
+	r->sampled_ns = r->since_ns - r->sampling_ns;
+	/* Where it does not take the byte it is about to go, and that is noticed. */
+	if (bpf->pid)
+		(void)child_stop(bpf);
+	/* What was started for the run ends with it; Ctrl-C has reached it already, and it may have its own mind about that. */
+	if (r->command.pid && !r->command.ended && !r->by_terminal)
+		kill(r->command.pid, SIGTERM);
+}
+
+/* Says that a tool has ended, with its own last words, in one line. */
+static void say_ended(struct run *r, struct child *c, const char *consequence)
+{
+	const char *line = c->held_ns ? c->held : "";
+	const size_t n = strlen(c->name);
+
+	/* "prof-x: error: " is said by us. */
+	if (strncmp(line, c->name, n) == 0 && line[n] == ':')
+		line += n + 1 + (line[n + 1] == ' ');
+	if (strncmp(line, "error: ", 7) == 0)
+		line += 7;
+	fail(r, "%s ended (%s)%s%s%s", c->name, child_how(c->wait_status), line[0] ? ": " : "", line, consequence);
+	c->held_ns = 0;
+}
+
+static void extractor_ended(struct run *r)
+{
+	struct child *c = tool(r, DEPLOY_DELTAS);
+	const unsigned shift = r->restarts < 6 ? r->restarts : 6;
+	const uint64_t wait_ms = BACKOFF_MS << shift < 2000 ? BACKOFF_MS << shift : 2000;
+
+	if (r->phase == FINISHING && WIFEXITED(c->wait_status) && WEXITSTATUS(c->wait_status) == 0)
+		return;
+	if (r->restarts == RESTARTS_MAX) {
+		if (r->phase == STARTING) {
+			say_ended(r, c, ", again and again, before sampling began");
+			r->phase = OVER;
+		} else {
+			say_ended(r, c, ", again and again; programs that start from now on have incomplete stacks");
+		}
+		return;
+	}
+	if (r->restarts++ == 0) {
+		clear_line(r);
+		log_warning("prof-deltas ended (%s); it is started again", child_how(c->wait_status));
+	}
+	c->held_ns = 0;
+	r->restart_ns = clock_mono_ns() + wait_ms * 1000000u;
 }
 
 static void tool_ended(struct run *r, enum deploy_tool t)
 {
-	struct child *c = &r->tools[t];
-	bool well = WIFEXITED(c->wait_status) && WEXITSTATUS(c->wait_status) == 0;
+	struct child *c = tool(r, t);
+	const bool well = WIFEXITED(c->wait_status) && WEXITSTATUS(c->wait_status) == 0;
 
-	child_read(c, true);
-	if (r->phase == OVER || (r->phase == FINISHING && well))
+	child_read(c, show, r);
+	if (r->phase == OVER)
 		return;
-	clear_line(r);
-	if (t == DEPLOY_DELTAS && r->phase == RUNNING && r->restarts < RESTARTS_MAX) {
-		log_warning("prof-deltas ended (%s); started again", child_how(c));
-		r->gone_cpu_s += c->cpu_s;
-		r->restarts++;
-		child_end(c, 0);
-		if (start_tool(r, t) == 0)
-			return;
-	}
-	/* prof-bpf ends by itself when its time is over or what it follows is gone; the stream says so. */
-	if (well && t == DEPLOY_BPF && r->phase == RUNNING) {
-		finish(r);
+	if (t == DEPLOY_DELTAS) {
+		extractor_ended(r);
 		return;
 	}
-	if (t == DEPLOY_DELTAS && r->phase == FINISHING)
-		return;
-	if (r->phase != STARTING || !c->last_line[0])
-		log_error("%s ended (%s)%s%s", c->name, child_how(c), r->phase == STARTING ? "" : "; what was collected is written",
-			  r->phase == STARTING ? " before sampling began" : "");
-	r->failed = true;
-	if (r->phase == STARTING || t == DEPLOY_EXPORT)
+	if (r->phase == STARTING) {
+		say_ended(r, c, c->held_ns ? "" : " before sampling began");
 		r->phase = OVER;
-	else
-		finish(r);
+		return;
+	}
+	if (t == DEPLOY_EXPORT) {
+		/* One that said "done" has written all that came; where that was cut, whose fault it was may have been said. */
+		if (!c->done)
+			say_ended(r, c, "; the output is not complete");
+		else if (!well && !r->failed)
+			say_ended(r, c, "");
+		r->phase = OVER;
+		return;
+	}
+	/* prof-bpf ends by itself when its time is over or what it followed is gone, and prof-symd after it. */
+	if (!well && !(t == DEPLOY_SYMD && r->failed)) {
+		say_ended(r, c, "; what was collected until then is written");
+		/* That they miss each other need not be said. */
+		r->mute = true;
+		if (t == DEPLOY_SYMD)
+			child_leave(tool(r, DEPLOY_BPF));
+	}
+	finish(r);
 }
 
-static void on_signal(struct run *r)
+static void reap_tools(struct run *r)
+{
+	for (int i = 0; i < DEPLOY_TOOLS; i++) {
+		if (!child_reap(&r->tools[i]))
+			continue;
+		/* When prof-bpf goes the others follow: it is the one to blame. */
+		if (i != DEPLOY_BPF && child_reap(tool(r, DEPLOY_BPF)))
+			tool_ended(r, DEPLOY_BPF);
+		tool_ended(r, (enum deploy_tool)i);
+	}
+}
+
+static void on_signals(struct run *r)
 {
 	struct signalfd_siginfo si;
 
 	while (read(r->signals, &si, sizeof(si)) == sizeof(si)) {
 		if (si.ssi_signo == SIGCHLD)
 			continue;
-		if (r->phase == FINISHING && r->stopped_by_user) {
-			clear_line(r);
-			log_error("interrupted a second time: what was not written yet is lost");
-			r->failed = true;
+		const bool again = r->asked;
+
+		r->asked = true;
+		if (r->phase == STARTING) {
+			fail(r, "interrupted before sampling began");
 			r->phase = OVER;
-			return;
-		}
-		r->stopped_by_user = true;
-		if (r->phase == STARTING)
-			r->phase = OVER;
-		else
+		} else if (r->phase == SAMPLING) {
+			r->by_terminal = si.ssi_signo == SIGINT && si.ssi_code == SI_KERNEL;
 			finish(r);
-	}
-}
-
-/* All tools stand, and samples flow. */
-static void begin(struct run *r)
-{
-	int e = output_begin(r->output);
-
-	if (e)
-		log_warning("%s: cannot be emptied first: %s", r->o->output, strerror(-e));
-	r->phase = RUNNING;
-	r->sampling_ns = clock_mono_ns();
-	for (int i = 0; i < DEPLOY_TOOLS; i++) {
-		child_measure(&r->tools[i]);
-		r->tools[i].ready_cpu_s = r->tools[i].cpu_s;
-	}
-	if (!r->command.pid)
-		return;
-	e = command_release(&r->command);
-	if (e) {
-		clear_line(r);
-		log_error("%s: %s: the command was not started", r->o->command[0], strerror(-e));
-		r->failed = true;
-		finish(r);
-	}
-}
-
-static void check_deadlines(struct run *r)
-{
-	struct child *export = &r->tools[DEPLOY_EXPORT];
-
-	if (r->phase == STARTING && ms_since(r->start_ns) > READY_MS) {
-		for (int i = 0; i < DEPLOY_TOOLS; i++) {
-			if (!r->tools[i].ready)
-				log_error("%s was not ready after %d s", names[i], READY_MS / 1000);
+		} else if (r->phase == FINISHING && again) {
+			fail(r, "interrupted again: %s is not complete", r->o->output);
+			r->aborted = true;
+			r->phase = OVER;
+		} else if (r->phase == FINISHING) {
+			clear_line(r);
+			log_warning("%s is being written; interrupt again to give it up", r->o->output);
 		}
-		r->failed = true;
+	}
+}
+
+/* --- judging --- */
+
+/* A tool that cannot go on is killed; its end is then handled like any other. */
+static void kill_tool(struct run *r, struct child *c, const char *why)
+{
+	fail(r, "%s %s: it is killed", c->name, why);
+	child_kill(c);
+	c->stopped_ns = 0;
+	c->garbled = false;
+	c->heard_ns = clock_mono_ns();
+}
+
+static void judge(struct run *r, enum deploy_tool t)
+{
+	struct child *c = tool(r, t);
+
+	if (!c->pid)
+		return;
+	if (c->garbled) {
+		kill_tool(r, c, "wrote what is no status word");
+		return;
+	}
+	if (c->stopped_ns && ms_since(c->stopped_ns) > SILENT_MS) {
+		kill_tool(r, c, "has been stopped for 10 s");
+		return;
+	}
+	/* These two report every second, as long as there is sampling. */
+	if (r->phase != SAMPLING || !c->reports || ms_since(c->heard_ns) <= SILENT_MS)
+		return;
+	const bool busy = c->cpu_ns > c->heard_cpu_ns + 1000000000u;
+
+	if (!busy || ms_since(c->heard_ns) > BUSY_SILENT_MS)
+		kill_tool(r, c, "has said nothing for 10 s");
+}
+
+static bool targets_gone(struct run *r)
+{
+	if (r->command.pid)
+		return r->command.ended;
+	for (size_t i = 0; i < r->o->pid_count; i++)
+		if (kill((pid_t)atol(r->o->pids[i]), 0) == 0 || errno != ESRCH)
+			return false;
+	return r->o->pid_count > 0;
+}
+
+static void check_start(struct run *r)
+{
+	const struct child *bpf = tool(r, DEPLOY_BPF), *symd = tool(r, DEPLOY_SYMD), *export = tool(r, DEPLOY_EXPORT);
+
+	if (bpf->ready && symd->ready && export->ready) {
+		begin(r);
+	} else if (ms_since(r->since_ns) > READY_MS) {
+		fail(r, "%s was not ready after %d s", !bpf->ready ? bpf->name : !symd->ready ? symd->name : export->name, READY_MS / 1000);
 		r->phase = OVER;
 	}
-	if (r->phase == RUNNING && ms_since(export->heard_ns) > SILENT_MS) {
-		clear_line(r);
-		log_error("prof-export has said nothing for %d s: ending", SILENT_MS / 1000);
-		r->failed = true;
-		finish(r);
+}
+
+static void check_sampling(struct run *r)
+{
+	const int e = command_error(&r->command);
+
+	if (e) {
+		fail(r, "%s cannot be run: %s", r->o->command[0], strerror(-e));
+		r->status = e == -ENOENT ? 127 : 126;
+		r->phase = OVER;
+		return;
 	}
-	if (r->phase == FINISHING && ms_since(r->since_ns) > FINISH_MS) {
-		clear_line(r);
-		log_error("the output was not written %d s after sampling ended: giving up", FINISH_MS / 1000);
-		r->failed = true;
+	/* prof-bpf keeps the time, too; this is for the case that it does not. */
+	if (r->seconds > 0 && (double)(clock_mono_ns() - r->sampling_ns) >= (r->seconds + 0.1) * 1e9)
+		finish(r);
+	else if (ms_since(tool(r, DEPLOY_BPF)->heard_ns) > GONE_MS && targets_gone(r))
+		finish(r);
+}
+
+static void check_finishing(struct run *r)
+{
+	const struct child *export = tool(r, DEPLOY_EXPORT);
+	const uint64_t moved = export->last.samples + export->last.bytes + export->last.threads + export->done;
+
+	if (moved != r->progress) {
+		r->progress = moved;
+		r->progress_ns = clock_mono_ns();
+	}
+	if (ms_since(r->progress_ns) > FINISH_MS || ms_since(r->since_ns) > FINISH_MOST_MS) {
+		fail(r, "%s was not written %d s after sampling ended: giving up", r->o->output, (int)(ms_since(r->since_ns) / 1000));
+		r->aborted = true;
+		r->phase = OVER;
+	} else if (export->done && ms_since(export->heard_ns) > LEAVE_MS) {
+		/* It has written all; that it does not leave is no reason to wait. */
 		r->phase = OVER;
 	}
 }
 
 static void tick(struct run *r)
 {
-	if (r->phase == RUNNING && ms_since(r->measured_ns) >= 1000) {
+	static const char *const words[] = { "starting", "sampling", "finishing", "" };
+
+	r->ticked_ns = clock_mono_ns();
+	for (int i = 0; i < DEPLOY_TOOLS; i++)
+		child_show_held(&r->tools[i], r->ticked_ns - HELD_MS * 1000000u, show, r);
+	if (r->phase == SAMPLING && ms_since(r->measured_ns) >= MEASURE_MS)
+		measure(r);
+	else if (r->phase != SAMPLING)
 		for (int i = 0; i < DEPLOY_TOOLS; i++)
-			child_measure(&r->tools[i]);
-		r->measured_ns = clock_mono_ns();
+			child_measure(&r->tools[i], false);
+	for (int i = 0; i < DEPLOY_TOOLS && r->phase < OVER; i++)
+		judge(r, (enum deploy_tool)i);
+	/* While COMMAND runs the terminal is its own. */
+	if (!r->tty || r->o->quiet || r->phase == OVER || (r->command.pid && !r->command.ended))
+		return;
+	const struct child *bpf = tool(r, DEPLOY_BPF), *export = tool(r, DEPLOY_EXPORT);
+
+	summary_progress(stderr, (double)ms_since(r->sampling_ns ? r->sampling_ns : r->start_ns) / 1000.0,
+			 export->last.samples >= bpf->last.samples ? &export->last : &bpf->last, words[r->phase]);
+	r->line_shown = true;
+}
+
+/* --- the loop --- */
+
+static void wait_for_something(struct run *r)
+{
+	struct pollfd p[3 + 3 * DEPLOY_TOOLS] = { { .fd = r->signals, .events = POLLIN }, { .fd = r->command.error, .events = POLLIN } };
+	nfds_t n = 2;
+
+	/* Negative ones are passed over by poll. */
+	for (int i = 0; i < DEPLOY_TOOLS; i++) {
+		p[n++] = (struct pollfd){ .fd = r->tools[i].status, .events = POLLIN };
+		p[n++] = (struct pollfd){ .fd = r->tools[i].log, .events = POLLIN };
+		p[n++] = (struct pollfd){ .fd = r->tools[i].pidfd, .events = POLLIN };
 	}
-	if (r->tty && !r->o->quiet && r->phase < OVER) {
-		summary_progress(stderr, (double)ms_since(r->sampling_ns ? r->sampling_ns : r->start_ns) / 1000.0,
-				 &r->tools[DEPLOY_EXPORT].last,
-				 r->phase == STARTING ? "starting" : r->phase == RUNNING ? "sampling" : "finishing");
-		r->line_shown = true;
+	poll(p, n, r->phase == STARTING || r->restart_ns ? 20 : TICK_MS);
+	if (ms_since(r->looked_ns) > JUMP_MS) {
+		for (int i = 0; i < DEPLOY_TOOLS; i++) {
+			r->tools[i].heard_ns = clock_mono_ns();
+			r->tools[i].stopped_ns = 0;
+		}
 	}
+	r->looked_ns = clock_mono_ns();
 }
 
 static void loop(struct run *r)
 {
-	uint64_t ticked = 0;
-
+	r->since_ns = r->looked_ns = clock_mono_ns();
 	while (r->phase != OVER) {
-		struct pollfd p[1 + 2 * DEPLOY_TOOLS] = { { .fd = r->signals, .events = POLLIN } };
-		nfds_t n = 1;
-
-		for (int i = 0; i < DEPLOY_TOOLS; i++) {
-			/* At its end a pipe is readable for good: a reaped tool's is not polled. */
-			if (r->tools[i].reaped)
-				continue;
-			p[n++] = (struct pollfd){ .fd = r->tools[i].status, .events = POLLIN };
-			p[n++] = (struct pollfd){ .fd = r->tools[i].log, .events = POLLIN };
-		}
-		poll(p, n, r->phase == STARTING ? 20 : TICK_MS);
-		on_signal(r);
-		for (int i = 0; i < DEPLOY_TOOLS; i++) {
-			struct child *c = &r->tools[i];
-			unsigned before = c->lines;
-
-			if (r->line_shown && before != c->lines)
-				clear_line(r);
-			child_read(c, true);
-			if (!c->reaped && child_reap(c))
-				tool_ended(r, (enum deploy_tool)i);
-		}
+		wait_for_something(r);
+		on_signals(r);
+		for (int i = 0; i < DEPLOY_TOOLS; i++)
+			child_read(&r->tools[i], show, r);
+		reap_tools(r);
 		command_reap(&r->command);
-		if (r->phase == STARTING) {
-			bool ready = true;
-
-			for (int i = 0; i < DEPLOY_TOOLS; i++)
-				ready &= r->tools[i].ready;
-			if (ready)
-				begin(r);
+		if (r->restart_ns && clock_mono_ns() >= r->restart_ns && r->phase < FINISHING) {
+			r->restart_ns = 0;
+			if (start_tool(r, DEPLOY_DELTAS))
+				finish(r);
 		}
-		if (r->tools[DEPLOY_EXPORT].done && r->tools[DEPLOY_EXPORT].reaped)
-			r->phase = OVER;
-		check_deadlines(r);
-		if (ms_since(ticked) >= TICK_MS) {
+		if (r->phase == STARTING)
+			check_start(r);
+		if (r->phase == SAMPLING)
+			check_sampling(r);
+		if (r->phase == FINISHING)
+			check_finishing(r);
+		if (r->phase != OVER && ms_since(r->ticked_ns) >= TICK_MS)
 			tick(r);
-			ticked = clock_mono_ns();
-		}
 	}
 	clear_line(r);
 }
 
-static void conclude(struct run *r)
+static bool any_lives(struct run *r)
 {
-	struct summary_cost costs[DEPLOY_TOOLS];
-	const struct status *f = &r->tools[DEPLOY_EXPORT].last;
+	bool any = false;
 
 	for (int i = 0; i < DEPLOY_TOOLS; i++) {
-		costs[i] = (struct summary_cost){ .tool = names[i], .cpu_s = r->tools[i].cpu_s, .start_cpu_s = r->tools[i].ready_cpu_s,
-						  .pss_peak = r->tools[i].pss_peak };
+		child_read(&r->tools[i], show, r);
+		child_reap(&r->tools[i]);
+		any |= r->tools[i].pid != 0;
 	}
-	costs[DEPLOY_DELTAS].cpu_s += r->gone_cpu_s;
-	struct summary s = {
-		.figures = *f, .hz = r->o->hz, .format = r->o->format, .output = r->o->output, .costs = costs, .cost_count = DEPLOY_TOOLS,
-		.duration_s = (double)r->sampled_ns / 1e9, .first_complete_s = -1,
+	return any;
+}
+
+/* Everybody goes: asked first, killed then. */
+static void dismiss(struct run *r)
+{
+	uint64_t since = clock_mono_ns();
+
+	/* What they say of each other's going is of no interest. */
+	r->mute = true;
+	for (int i = 0; i < DEPLOY_TOOLS; i++) {
+		child_leave(&r->tools[i]);
+		if (r->aborted)
+			child_kill(&r->tools[i]);
+	}
+	for (bool killed = false; any_lives(r);) {
+		if (ms_since(since) > LEAVE_MS) {
+			for (int i = 0; i < DEPLOY_TOOLS; i++) {
+				if (killed && r->tools[i].pid)
+					fail(r, "%s (pid %d) does not end even when killed: it is left behind", names[i], r->tools[i].pid);
+				child_kill(&r->tools[i]);
+			}
+			if (killed)
+				break;
+			killed = true;
+			since = clock_mono_ns();
+		}
+		usleep(2000);
+	}
+	for (int i = 0; i < DEPLOY_TOOLS; i++)
+		child_close(&r->tools[i]);
+}
+
+/* --- the end --- */
+
+/* The figures of prof-export, which are final; or where it did not come to that, whoever knows more. */
+static struct status figures(struct run *r)
+{
+	const struct status *b = &tool(r, DEPLOY_BPF)->last, *e = &tool(r, DEPLOY_EXPORT)->last;
+	struct status s = tool(r, DEPLOY_EXPORT)->done || e->samples >= b->samples ? *e : *b;
+
+	if (!s.bpf_runs) {
+		s.bpf_runs = b->bpf_runs;
+		s.bpf_ns = b->bpf_ns;
+	}
+	if (!s.map_bytes)
+		s.map_bytes = b->map_bytes;
+	if (!s.first_complete_ns)
+		s.first_complete_ns = b->first_complete_ns;
+	return s;
+}
+
+static void conclude(struct run *r)
+{
+	struct summary_cost costs[DEPLOY_TOOLS + 1];
+	struct rusage self;
+
+	for (int i = 0; i < DEPLOY_TOOLS; i++) {
+		const struct child *c = &r->tools[i];
+
+		costs[i] = (struct summary_cost){ .tool = names[i], .cpu_s = (double)c->cpu_ns / 1e9, .start_cpu_s = (double)c->ready_cpu_ns / 1e9,
+						  .pss_peak = c->pss_peak };
+	}
+	getrusage(RUSAGE_SELF, &self);
+	costs[DEPLOY_TOOLS] = (struct summary_cost){
+		.tool = "profpipe",
+		.cpu_s = (double)(self.ru_utime.tv_sec + self.ru_stime.tv_sec) + (double)(self.ru_utime.tv_usec + self.ru_stime.tv_usec) / 1e6,
 	};
-	if (f->first_complete_ns > r->start_ns)
-		s.first_complete_s = (double)(f->first_complete_ns - r->start_ns) / 1e9;
+	struct summary s = {
+		.figures = figures(r), .hz = r->o->hz, .format = r->o->format, .output = r->o->output, .costs = costs,
+		.cost_count = DEPLOY_TOOLS + 1, .duration_s = (double)r->sampled_ns / 1e9, .first_complete_s = -1,
+		.pss_peak = r->pss_peak,
+	};
+	if (s.figures.first_complete_ns > r->start_ns)
+		s.first_complete_s = (double)(s.figures.first_complete_ns - r->start_ns) / 1e9;
 	if (!r->o->quiet) {
 		summary_print(stderr, &s);
-		if (strcmp(r->o->output, "-") != 0 && r->tools[DEPLOY_EXPORT].done)
+		if (!r->failed)
 			fprintf(stderr, "written: %s\n", r->o->output);
 	}
-	if (r->summary >= 0) {
-		int e = output_begin(r->summary);
+	if (r->summary.fd >= 0) {
+		const int e = summary_json(r->summary.fd, &s);
 
-		if (!e)
-			e = summary_json(r->summary, &s);
-		if (e) {
-			log_error("%s: %s: the summary was not written", r->o->summary, strerror(-e));
-			r->failed = true;
-		}
+		if (e)
+			fail(r, "%s: %s: the summary was not written", r->o->summary, strerror(-e));
 	}
 }
 
-static int open_output(const char *path, int *ret_fd)
+static void end_outputs(struct run *r)
 {
-	int e = output_open(path, ret_fd);
+	if (!r->sampling_ns || r->status) {
+		output_drop(&r->output);
+		output_drop(&r->summary);
+		return;
+	}
+	int e = output_end(&r->output);
 
-	if (e == -ELOOP)
-		log_error("%s: is a symbolic link; name the file it leads to", path);
-	else if (e == -ENOTSUP)
-		log_error("%s: neither a file, a pipe nor a character device", path);
-	else if (e)
-		log_error("%s: cannot be written: %s", path, strerror(-e));
+	if (e)
+		fail(r, "%s: %s", r->o->output, strerror(-e));
+	e = output_end(&r->summary);
+	if (e)
+		fail(r, "%s: %s", r->o->summary, strerror(-e));
+}
+
+/* After Ctrl-C at the terminal COMMAND has it as long as it likes, or until the next one; in all other cases it was asked to end. */
+static void end_command(struct run *r)
+{
+	struct command *c = &r->command;
+	const uint64_t since = clock_mono_ns();
+	struct signalfd_siginfo si;
+	bool interrupted = false;
+
+	command_drop(c);
+	if (!c->pid || r->status)
+		return;
+	while (!command_reap(c) && !interrupted && (r->by_terminal || ms_since(since) < COMMAND_MS)) {
+		struct pollfd p = { .fd = r->signals, .events = POLLIN };
+
+		poll(&p, 1, TICK_MS);
+		while (read(r->signals, &si, sizeof(si)) == sizeof(si))
+			interrupted |= si.ssi_signo != SIGCHLD;
+	}
+	if (!c->ended)
+		log_warning("%s (pid %d) still runs", r->o->command[0], c->pid);
+	else if (r->sampling_ns && (!WIFEXITED(c->wait_status) || WEXITSTATUS(c->wait_status)))
+		log_warning("%s ended with %s", r->o->command[0], child_how(c->wait_status));
+}
+
+static int open_output(struct output *o, const char *path)
+{
+	const int e = output_open(o, path);
+
+	if (e)
+		log_error("%s: %s", path, output_error(e));
+	return e;
+}
+
+static int open_outputs(struct run *r)
+{
+	int e = open_output(&r->output, r->o->output);
+
+	if (!e && r->o->summary)
+		e = open_output(&r->summary, r->o->summary);
+	if (!e && r->summary.fd >= 0 && output_same(&r->output, &r->summary)) {
+		log_error("%s: is the output and the summary at once; name two files", r->o->summary);
+		e = -EINVAL;
+	}
+	return e;
+}
+
+static int check_rights(void)
+{
+	char path[4096], missing[64];
+
+	if (child_path("prof-bpf", path, sizeof(path)))
+		return 0;
+	rights_missing(path, missing, sizeof(missing));
+	if (!missing[0])
+		return 0;
+	if (geteuid() == 0)
+		log_error("sampling needs %s, which this root lacks: run it where root has them (a container needs them granted)", missing);
+	else
+		log_error("sampling needs %s, which user %u lacks: run it as root, by sudo", missing, (unsigned)geteuid());
+	return -EPERM;
+}
+
+static int take_signals(struct run *r)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGCHLD);
+	/* A shell without job control starts a background job with SIGINT ignored; it is meant for us all the same. nohup is meant, too. */
+	signal(SIGINT, SIG_DFL);
+	signal(SIGTERM, SIG_DFL);
+	signal(SIGCHLD, SIG_DFL);
+	struct sigaction hup;
+
+	if (sigaction(SIGHUP, NULL, &hup) == 0 && hup.sa_handler != SIG_IGN)
+		sigaddset(&set, SIGHUP);
+	signal(SIGPIPE, SIG_IGN);
+	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+		return -errno;
+	r->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	return r->signals < 0 ? -errno : 0;
+}
+
+static int set_up(struct run *r)
+{
+	int e = 0;
+
+	/* Before our signals change. */
+	if (r->o->command)
+		e = command_prepare(&r->command, r->o->command);
+	if (!e)
+		e = take_signals(r);
+	if (e) {
+		fail(r, "the run cannot be prepared: %s", strerror(-e));
+		return e;
+	}
+	e = identity_take(&r->who);
+	if (e) {
+		fail(r, "no users for the tools: %s", e == -EBUSY ? "64 other runs hold them all" : strerror(-e));
+		return e;
+	}
+	e = rundir_make(&r->dir, &r->who);
+	if (e)
+		fail(r, "no folder for the run below /run, $TMPDIR or /tmp: %s", strerror(-e));
+	for (int i = 0; i < DEPLOY_TOOLS && !e; i++)
+		e = start_tool(r, (enum deploy_tool)i);
 	return e;
 }
 
 int record_run(const struct options *o)
 {
-	struct run r = { .o = o, .output = -1, .summary = -1, .signals = -1, .start_ns = clock_mono_ns(), .tty = isatty(STDERR_FILENO) };
-	sigset_t set;
-	int e = 0;
+	static struct run r;
 
+	r = (struct run){ .o = o, .output = OUTPUT_NONE, .summary = OUTPUT_NONE, .signals = -1, .start_ns = clock_mono_ns(),
+			  .tty = isatty(STDERR_FILENO), .dir = RUNDIR_NONE, .command = COMMAND_NONE, .who = { .lock = -1 },
+			  .seconds = o->seconds ? strtod(o->seconds, NULL) : 0 };
 	for (int i = 0; i < DEPLOY_TOOLS; i++)
-		r.tools[i] = (struct child){ .name = names[i], .status = -1, .log = -1, .life = -1 };
-	r.who.lock = -1;
-	if (open_output(o->output, &r.output) || (o->summary && open_output(o->summary, &r.summary)))
-		return 1;
-	if (o->command && (e = command_prepare(&r.command, o->command)) != 0) {
-		log_error("%s: %s", o->command[0], strerror(-e));
+		r.tools[i] = CHILD_NONE(names[i]);
+	if (open_outputs(&r) || check_rights()) {
+		output_drop(&r.output);
+		output_drop(&r.summary);
 		return 1;
 	}
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGCHLD);
-	sigprocmask(SIG_BLOCK, &set, NULL);
-	signal(SIGPIPE, SIG_IGN);
-	r.signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	e = r.signals < 0 ? -errno : identity_take(&r.who);
-	if (e)
-		log_error("no identities for the tools: %s", e == -EBUSY ? "64 other runs hold them all" : strerror(-e));
-	if (!e) {
-		e = rundir_make(&r.dir, &r.who);
-		if (e)
-			log_error("no folder for the run: %s", strerror(-e));
-	}
-	for (int i = 0; i < DEPLOY_TOOLS && !e; i++)
-		e = start_tool(&r, (enum deploy_tool)i);
-	if (!e)
+	if (!set_up(&r))
 		loop(&r);
-	else
-		r.failed = true;
-
-	bool wrote = r.tools[DEPLOY_EXPORT].done;
-	/* From the end of the pipeline to its beginning, so that none sees its peer go before its time. */
 	r.phase = OVER;
-	child_end(&r.tools[DEPLOY_EXPORT], 200);
-	child_end(&r.tools[DEPLOY_SYMD], 500);
-	child_end(&r.tools[DEPLOY_DELTAS], 500);
-	child_end(&r.tools[DEPLOY_BPF], 2000);
-	if (r.sampling_ns)
+	dismiss(&r);
+	if (r.sampling_ns && !r.status)
 		conclude(&r);
-	if (!r.stopped_by_user && r.command.pid && !command_reap(&r.command) && r.failed)
-		command_drop(&r.command);
-	if (r.command.ended && r.sampling_ns && (!WIFEXITED(r.command.wait_status) || WEXITSTATUS(r.command.wait_status))) {
-		if (WIFSIGNALED(r.command.wait_status))
-			log_warning("the command ended by signal %d", WTERMSIG(r.command.wait_status));
-		else
-			log_warning("the command ended with exit status %d", WEXITSTATUS(r.command.wait_status));
-	}
-	if (!r.sampling_ns)
-		command_drop(&r.command);
+	end_outputs(&r);
+	end_command(&r);
 	rundir_remove(&r.dir);
 	identity_release(&r.who);
-	close(r.output);
-	return r.failed || !wrote ? 1 : 0;
+	return r.status ? r.status : r.failed ? 1 : 0;
 }

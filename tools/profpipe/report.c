@@ -1,70 +1,198 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A recording through the later stages: prof-symd, for native names that a raw one lacks, and prof-export, joined by a pipe, with no identity that could do more than that. */
+/*
+ * A recording through the later stages: prof-symd, for native names that a raw one lacks, and prof-export, joined by a pipe. They open files by path then, so for root they run as
+ * the user who called sudo, or else as nobody's user: with its rights a recording from elsewhere could name any file.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "common/clock.h"
 #include "common/log.h"
 #include "tools/profpipe/children.h"
 #include "tools/profpipe/identity.h"
 #include "tools/profpipe/outputs.h"
 #include "tools/profpipe/record.h"
 
-static int status_of(const struct child *c)
+#define HELD_NS 300000000u	/* prof-symd and prof-export may both complain of one recording */
+
+enum { SYMD, EXPORT, STAGES };
+
+struct pipeline {
+	struct child stages[STAGES];
+	bool said;
+};
+
+static void show(void *ctx, const struct child *c, const char *line)
 {
-	return WIFEXITED(c->wait_status) ? WEXITSTATUS(c->wait_status) : 1;
+	struct pipeline *p = ctx;
+
+	(void)c;
+	if (!p->said)
+		fprintf(stderr, "%s\n", line);
+}
+
+/* Who the two are to be. 0, or a negative errno of identity_take. */
+static int choose_user(struct identity *who, struct child_start *how)
+{
+	const char *uid = getenv("SUDO_UID"), *gid = getenv("SUDO_GID");
+
+	if (geteuid() != 0)
+		return 0;
+	how->drop = true;
+	if (uid && gid && atol(uid) > 0 && atol(gid) > 0) {
+		how->uid = (uid_t)atol(uid);
+		how->gid = (gid_t)atol(gid);
+		return 0;
+	}
+	const int r = identity_take(who);
+
+	how->uid = who->uid[DEPLOY_SYMD];
+	how->gid = who->gid;
+	return r;
+}
+
+static int start(struct pipeline *p, const struct options *o, const struct child_start *as, int input, int output)
+{
+	const char *const symd_argv[] = { "prof-symd", NULL };
+	const char *const export_argv[] = { "prof-export", "-f", o->format, NULL };
+	int middle[2];
+
+	if (pipe2(middle, O_CLOEXEC) < 0)
+		return -errno;
+	const struct child_fd symd_fds[] = { { input, 0 }, { middle[1], 1 } };
+	const struct child_fd export_fds[] = { { middle[0], 0 }, { output, 1 } };
+	struct child_start how = *as;
+
+	how.argv = symd_argv;
+	how.fds = symd_fds;
+	how.count = 2;
+	int r = child_start(&p->stages[SYMD], &how);
+
+	how.argv = export_argv;
+	how.fds = export_fds;
+	if (!r)
+		r = child_start(&p->stages[EXPORT], &how);
+	close(middle[0]);
+	close(middle[1]);
+	return r;
+}
+
+/* Until both have ended. A file ends, so they do. */
+static void wait_for_both(struct pipeline *p)
+{
+	while (p->stages[SYMD].pid || p->stages[EXPORT].pid) {
+		struct pollfd fds[2 * STAGES];
+
+		for (int i = 0; i < STAGES; i++) {
+			fds[2 * i] = (struct pollfd){ .fd = p->stages[i].log, .events = POLLIN };
+			fds[2 * i + 1] = (struct pollfd){ .fd = p->stages[i].pidfd, .events = POLLIN };
+		}
+		poll(fds, 2 * STAGES, 250);
+		for (int i = 0; i < STAGES; i++) {
+			child_read(&p->stages[i], show, p);
+			child_reap(&p->stages[i]);
+			child_show_held(&p->stages[i], clock_mono_ns() - HELD_NS, show, p);
+		}
+	}
+	for (int i = 0; i < STAGES; i++)
+		child_read(&p->stages[i], show, p);
+}
+
+static bool ended_well(const struct child *c)
+{
+	return WIFEXITED(c->wait_status) && WEXITSTATUS(c->wait_status) == 0;
+}
+
+/* One line on what went wrong, by whoever met it first. */
+static int verdict(struct pipeline *p, const struct options *o)
+{
+	for (int i = 0; i < STAGES; i++) {
+		struct child *c = &p->stages[i];
+		const size_t n = strlen(c->name);
+		const char *line = c->held;
+
+		if (ended_well(c)) {
+			child_show_held(c, UINT64_MAX, show, p);
+			continue;
+		}
+		if (p->said)
+			continue;
+		if (!c->held_ns) {
+			log_error("%s: %s ended with %s", o->input, c->name, child_how(c->wait_status));
+		} else {
+			/* The tools know it as their standard input. */
+			static const char *const heads[] = { ": ", "error: ", "standard input: " };
+
+			line += n;
+			for (size_t k = 0; k < sizeof(heads) / sizeof(heads[0]); k++)
+				line += strncmp(line, heads[k], strlen(heads[k])) == 0 ? strlen(heads[k]) : 0;
+			log_error("%s: %s", o->input, line);
+		}
+		p->said = true;
+	}
+	return p->said ? 1 : 0;
 }
 
 int report_run(const struct options *o)
 {
-	struct child symd = { 0 }, export = { 0 };
-	int input, output, middle[2];
-	int e = input_open(o->input, &input);
+	static struct pipeline p;
+	struct identity who = { .lock = -1 };
+	struct child_start as = { 0 };
+	struct output output;
+	struct stat in;
+	int input;
+	int r = input_open(o->input, &input);
 
-	if (e) {
-		log_error("%s: cannot be read: %s", o->input, strerror(-e));
+	p.stages[SYMD] = CHILD_NONE("prof-symd");
+	p.stages[EXPORT] = CHILD_NONE("prof-export");
+	if (r) {
+		log_error("%s: cannot be read: %s", o->input, strerror(-r));
 		return 1;
 	}
-	e = output_open(o->output, &output);
-	if (e) {
-		log_error("%s: %s", o->output,
-			  e == -ELOOP ? "is a symbolic link; name the file it leads to" :
-			  e == -ENOTSUP ? "neither a file, a pipe nor a character device" : strerror(-e));
+	r = output_open(&output, o->output);
+	if (r) {
+		log_error("%s: %s", o->output, output_error(r));
 		return 1;
 	}
-	if (pipe2(middle, O_CLOEXEC) < 0 || (e = output_begin(output)) != 0) {
-		log_error("%s: %s", o->output, strerror(e ? -e : errno));
+	if (output.regular && fstat(input, &in) == 0 && in.st_dev == output.dev && in.st_ino == output.ino) {
+		log_error("%s: is the recording itself; name another output", o->output);
 		return 1;
 	}
-	const char *const symd_argv[] = { "prof-symd", NULL };
-	const char *const export_argv[] = { "prof-export", "-f", o->format, NULL };
-	const struct child_fd symd_fds[] = { { input, 0 }, { middle[1], 1 } };
-	const struct child_fd export_fds[] = { { middle[0], 0 }, { output, 1 } };
-	e = child_start(&symd, "prof-symd", symd_argv, symd_fds, 2);
-	if (!e)
-		e = child_start(&export, "prof-export", export_argv, export_fds, 2);
-	close(middle[0]);
-	close(middle[1]);
+	signal(SIGPIPE, SIG_IGN);
+	r = choose_user(&who, &as);
+	if (!r)
+		r = start(&p, o, &as, input, output.fd);
 	close(input);
-	if (e)
-		log_error("prof-symd or prof-export: %s: they should stand beside profpipe, or in %s", strerror(-e), PROFPIPE_LIBEXECDIR);
-	while (!e && !(symd.reaped && export.reaped)) {
-		struct pollfd p[] = { { .fd = symd.reaped ? -1 : symd.log, .events = POLLIN }, { .fd = export.reaped ? -1 : export.log, .events = POLLIN } };
-
-		poll(p, 2, 50);
-		child_read(&symd, true);
-		child_read(&export, true);
-		child_reap(&symd);
-		child_reap(&export);
+	if (r) {
+		log_error("prof-symd and prof-export cannot be started: %s; they belong beside profpipe or into %s", strerror(-r), PROFPIPE_LIBEXECDIR);
+		child_kill(&p.stages[SYMD]);
 	}
-	child_end(&export, 200);
-	child_end(&symd, 200);
-	close(output);
-	if (e)
+	wait_for_both(&p);
+	if (r) {
+		output_drop(&output);
 		return 1;
-	/* What prof-symd could not read, prof-export has already written as far as it came. */
-	return status_of(&symd) ? 1 : status_of(&export) ? 1 : 0;
+	}
+	r = verdict(&p, o);
+	/* Where nothing could be read nothing was written, and what was there stays. */
+	if (r && output.regular && lseek(output.fd, 0, SEEK_CUR) == 0) {
+		output_drop(&output);
+		return r;
+	}
+	const int e = output_end(&output);
+
+	if (e) {
+		log_error("%s: %s", o->output, strerror(-e));
+		r = 1;
+	}
+	for (int i = 0; i < STAGES; i++)
+		child_close(&p.stages[i]);
+	identity_release(&who);
+	return r;
 }

@@ -5,10 +5,13 @@
 
 #include "tools/profpipe/identity.h"
 
+#define RUNDIR_NONE ((struct rundir){ .lock = -1 })
+
 struct rundir {
-	char path[64];		/* empty: none */
+	char path[64];		/* empty: none. Sockets below it must fit into sun_path */
+	int lock;		/* the folder, locked as long as it is open; -1 */
 };
-/* Makes it below /run, else /tmp. -errno. */
+/* Makes it below /run, else $TMPDIR, else /tmp. What launchers that were killed left there is removed first. -errno. */
 int rundir_make(struct rundir *d, const struct identity *who);
 /* Removes it with the sockets in it, which their owners may have left. */
 void rundir_remove(struct rundir *d);

@@ -63,18 +63,20 @@ void summary_print(FILE *out, const struct summary *s)
 		buf_done(&b);
 	}
 	fputs("cost:", out);
-	double cpu = 0;
-	uint64_t pss = 0;
+	double cpu = 0, start = 0;
 	for (unsigned i = 0; i < s->cost_count; i++) {
 		const struct summary_cost *c = &s->costs[i];
 
-		fprintf(out, "%s %s %.2f s, ", i ? ";" : "", c->tool, c->cpu_s);
-		print_bytes(out, c->pss_peak);
+		fprintf(out, "%s %s %.2f s", i ? ";" : "", c->tool, c->cpu_s);
+		if (c->pss_peak) {
+			fputs(", ", out);
+			print_bytes(out, c->pss_peak);
+		}
 		cpu += c->cpu_s;
-		pss += c->pss_peak;
+		start += c->start_cpu_s;
 	}
-	fprintf(out, "\n      in all %.2f s of cpu, ", cpu);
-	print_bytes(out, pss);
+	fprintf(out, "\n      in all %.2f s of cpu, %.2f s of it until sampling began; ", cpu, start);
+	print_bytes(out, s->pss_peak);
 	fputs(" of memory and ", out);
 	print_bytes(out, f->map_bytes);
 	fputs(" of BPF maps", out);
@@ -98,8 +100,8 @@ int summary_json(int fd, const struct summary *s)
 {
 	const struct status *f = &s->figures;
 	cJSON *j = cJSON_CreateObject(), *truncated = cJSON_AddObjectToObject(j, "truncated"), *lost = cJSON_AddObjectToObject(j, "lost");
-	uint64_t lost_all = 0, pss = 0;
-	double cpu = 0;
+	uint64_t lost_all = 0;
+	double cpu = 0, start = 0;
 
 	cJSON_AddNumberToObject(j, "samples", (double)f->samples);
 	cJSON_AddNumberToObject(j, "user_stacks", (double)f->user_stacks);
@@ -141,12 +143,13 @@ int summary_json(int fd, const struct summary *s)
 		cJSON_AddNumberToObject(t, "start_cpu_s", s->costs[i].start_cpu_s);
 		cJSON_AddNumberToObject(t, "pss_bytes", (double)s->costs[i].pss_peak);
 		cpu += s->costs[i].cpu_s;
-		pss += s->costs[i].pss_peak;
+		start += s->costs[i].start_cpu_s;
 	}
 	cJSON_AddNumberToObject(cost, "cpu_s", cpu);
-	cJSON_AddNumberToObject(cost, "pss_bytes", (double)pss);
+	cJSON_AddNumberToObject(cost, "start_cpu_s", start);
+	cJSON_AddNumberToObject(cost, "pss_bytes", (double)s->pss_peak);
 	cJSON_AddNumberToObject(cost, "map_bytes", (double)f->map_bytes);
-	cJSON_AddNumberToObject(cost, "bpf_ns", (double)f->bpf_ns);
+	cJSON_AddNumberToObject(cost, "bpf_ns_total", (double)f->bpf_ns);
 	cJSON_AddNumberToObject(cost, "bpf_runs", (double)f->bpf_runs);
 	cJSON_AddNumberToObject(cost, "bpf_ns_per_sample", f->bpf_runs ? (double)f->bpf_ns / (double)f->bpf_runs : 0);
 	cJSON_AddNumberToObject(cost, "output_bytes", (double)f->bytes);

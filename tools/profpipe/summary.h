@@ -18,6 +18,7 @@ struct summary {
 	const char *hz, *format, *output;
 	double duration_s;
 	double first_complete_s; /* from the start of profpipe; negative: none */
+	uint64_t pss_peak;	/* bytes, of all at one time */
 	const struct summary_cost *costs;
 	unsigned cost_count;
 };
