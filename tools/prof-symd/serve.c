@@ -27,7 +27,9 @@ struct serve {
 	struct stream_in in;
 	struct stream_out out;
 	struct named *named;
-	struct buf received, request;
+	struct stream_out requests;	/* the files route, both ways */
+	struct stream_in answers;
+	struct buf received;
 	struct half halves[HALVES];
 	struct msg held;	/* the first message of an epoch that cannot begin yet */
 	bool holding, export_there, peer_gone;
@@ -64,9 +66,15 @@ static int ask(void *ctx, const struct filestore_request *rq)
 		m = (struct msg){ .id = MSG_DEBUG_REQUEST, .debug_request = { .id = rq->id, .file = rq->file->file, .name = str_from(rq->name) } };
 		break;
 	}
-	buf_reset(&s->request);
-	r = msg_encode(&s->request, &m);
-	return r ? r : bus_send(s->links->files, buf_span(&s->request));
+	r = stream_put(&s->requests, &m);
+	return r ? r : stream_flush(&s->requests);
+}
+
+static int send_requests(void *ctx, struct span batch)
+{
+	struct serve *s = ctx;
+
+	return bus_send(s->links->files, batch);
 }
 
 static struct half *find_half(struct serve *s, uint64_t id)
@@ -140,8 +148,6 @@ static int take_files(struct serve *s, uint64_t now_ns)
 	int r;
 
 	for (;;) {
-		struct msg_scratch scratch = { 0 };
-		struct span rest;
 		struct msg m;
 
 		r = bus_recv(s->links->files, &s->received);
@@ -151,11 +157,16 @@ static int take_files(struct serve *s, uint64_t now_ns)
 			break;
 		if (r > 0)
 			continue;	/* that prof-bpf went shows on the stream */
-		rest = buf_span(&s->received);
-		while (rest.len > 0 && msg_decode(&rest, &scratch, &m) == 0)
-			if (m.id == MSG_FILE_ANSWER)
+		r = stream_feed(&s->answers, buf_span(&s->received));
+		while (r == 0) {
+			r = stream_next(&s->answers, &m);
+			if (r == 0 && m.id == MSG_FILE_ANSWER)
 				take_answer(s, &m.file_answer, now_ns);
-		msg_scratch_done(&scratch);
+		}
+		if (r < 0)
+			return r;
+		if (r != STREAM_AGAIN)
+			return -EPROTO;
 	}
 	for (;;) {
 		uint64_t id;
@@ -336,15 +347,20 @@ int serve_run(const struct serve_links *links, uint64_t budget, struct serve_cou
 		return -ENOMEM;
 	s->links = links;
 	s->received = BUF_INIT(2 * MSG_MAX_SIZE);
-	s->request = BUF_INIT(4096);
+	/* A request a batch: the route's messages are small. */
+	stream_out_init(&s->requests, 1024, send_requests, s);
+	stream_in_init(&s->answers);
 	for (size_t i = 0; i < HALVES; i++)
 		s->halves[i].fd = -1;
 	filestore_init(&s->files, budget, budget, ask, s);
+	r = stream_put(&s->requests,
+		       &(struct msg){ .id = MSG_HELLO, .hello = { .schema = msg_schema_hash(), .producer = STR_LIT("prof-symd") } });
 	stream_in_init(&s->in);
 	stream_out_init(&s->out, BATCH, flush, s);
 	/* A receiver that outlives us must not take our first epoch for that of our predecessor. */
 	stream_out_epoch(&s->out, clock_wall_ns());
-	r = named_new(&NAMED_LIMITS, &s->files, &s->out, &s->named);
+	if (r == 0)
+		r = named_new(&NAMED_LIMITS, &s->files, &s->out, &s->named);
 	if (r == 0)
 		r = serve_loop(s, ret_counts);
 	if (r == -ECANCELED)
@@ -363,7 +379,8 @@ int serve_run(const struct serve_links *links, uint64_t budget, struct serve_cou
 		if (s->halves[i].fd >= 0)
 			close(s->halves[i].fd);
 	buf_done(&s->received);
-	buf_done(&s->request);
+	stream_in_done(&s->answers);
+	stream_out_done(&s->requests);
 	free(s);
 	return r;
 }
