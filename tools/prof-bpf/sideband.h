@@ -15,7 +15,7 @@
 #include <stdint.h>
 #include "common/span.h"
 
-#define SIDEBAND_RING_BYTES (128u << 10)
+#define SIDEBAND_RING_BYTES (256u << 10)
 #define SIDEBAND_NAME_MAX 4096u
 
 enum sideband_type {
