@@ -4,20 +4,27 @@
 #include <inttypes.h>
 #include "common/log.h"
 
+static uint32_t run_length(struct str s, bool plain)
+{
+	uint32_t n = 0;
+
+	while (n < s.len && (s.data[n] >= ' ' && s.data[n] <= '~') == plain)
+		n++;
+	return n;
+}
+
 int label_escape(struct buf *b, struct str s)
 {
+	bool plain = true;
 	int r = 0;
 
-	/* log_escape doubles backslashes, which it must not here (PHP and systemd have them in names): they go round it. */
-	while (!r && s.len) {
-		const char *stop = memchr(s.data, '\\', s.len);
-		const uint32_t n = stop ? (uint32_t)(stop - s.data) : s.len;
+	/* Printable ASCII as it is. log_escape has the rest: not all, since it doubles backslashes, which PHP and systemd have in names. No UTF-8 sequence is cut by this. */
+	for (; !r && s.len; plain = !plain) {
+		const uint32_t n = run_length(s, plain);
 
-		r = log_escape(b, (struct str){ .data = s.data, .len = n }, SIZE_MAX);
-		if (!r && stop)
-			r = buf_append(b, "\\", 1);
-		s.data += n + !!stop;
-		s.len -= n + !!stop;
+		r = plain ? buf_append(b, s.data, n) : log_escape(b, (struct str){ .data = s.data, .len = n }, SIZE_MAX);
+		s.data += n;
+		s.len -= n;
 	}
 	return r;
 }
