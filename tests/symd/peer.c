@@ -11,6 +11,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 #include "common/bus.h"
 #include "common/clock.h"
@@ -77,7 +78,7 @@ static void put_all(struct stream_out *out, struct place *places, int count, boo
 		places[i].file = ++files;
 		memset(&st, 0, sizeof(st));
 		stat(places[i].path, &st);
-		put(out, (struct msg){ .id = MSG_FILE, .file = { .id = files, .dev = st.st_dev, .inode = st.st_ino, .size = (uint64_t)st.st_size,
+		put(out, (struct msg){ .id = MSG_FILE, .file = { .id = files, .dev = (uint64_t)major(st.st_dev) << 32 | minor(st.st_dev), .inode = st.st_ino, .size = (uint64_t)st.st_size,
 			.ctime_ns = (uint64_t)st.st_ctim.tv_sec * 1000000000u + (uint64_t)st.st_ctim.tv_nsec,
 			.path = str_from(places[i].path) } });
 	}
@@ -141,9 +142,13 @@ static int open_debug(const struct msg_debug_request *rq, const char *path)
 	return open(name, O_RDONLY | O_CLOEXEC);
 }
 
-static void answer(struct bus *files, struct fdlane *lane, const struct msg *m, const struct place *places, int count)
+static int to_files(void *ctx, struct span batch)
 {
-	struct buf b = BUF_INIT(4096);
+	return bus_send_wait(ctx, batch, PATIENCE_MS);
+}
+
+static void answer(struct stream_out *out, struct fdlane *lane, const struct msg *m, const struct place *places, int count)
+{
 	uint64_t id = m->id == MSG_FILE_REQUEST ? m->file_request.id : m->debug_request.id;
 	uint64_t file = m->id == MSG_FILE_REQUEST ? m->file_request.file : m->debug_request.file;
 	const char *path = NULL;
@@ -158,20 +163,19 @@ static void answer(struct bus *files, struct fdlane *lane, const struct msg *m, 
 	/* Either half may come first. */
 	if (fd >= 0 && id % 2)
 		check(fdlane_send(lane, id, fd), "fdlane_send");
-	check(msg_encode(&b, &(struct msg){ .id = MSG_FILE_ANSWER, .file_answer = { .id = id, .status = fd < 0 ? (uint64_t)errno : 0 } }), "encode");
-	check(bus_send_wait(files, buf_span(&b), PATIENCE_MS), "answer");
+	put(out, (struct msg){ .id = MSG_FILE_ANSWER, .file_answer = { .id = id, .status = fd < 0 ? (uint64_t)errno : 0 } });
+	check(stream_flush(out), "answer");
 	if (fd >= 0 && id % 2 == 0)
 		check(fdlane_send(lane, id, fd), "fdlane_send");
 	if (fd >= 0)
 		close(fd);
-	buf_done(&b);
 }
 
 static int be_bpf(const char *dir, struct place *places, int count, bool cut, bool silent)
 {
-	struct msg_scratch scratch = { 0 };
 	struct buf got = BUF_INIT(65536);
-	struct stream_out out;
+	struct stream_out out, answers;
+	struct stream_in requests;
 	struct bus *files;
 	struct fdlane *lane;
 	bool sent = false, gone = false;
@@ -180,6 +184,9 @@ static int be_bpf(const char *dir, struct place *places, int count, bool cut, bo
 	check(bus_listen(BUS_FILES, dir, getuid(), &files), "listen");
 	check(fdlane_listen(BUS_FILES, dir, getuid(), &lane), "listen");
 	stream_out_init(&out, 4096, to_bus, NULL);
+	stream_out_init(&answers, 1024, to_files, files);
+	stream_in_init(&requests);
+	put(&answers, (struct msg){ .id = MSG_HELLO, .hello = { .schema = msg_schema_hash() } });
 	for (uint64_t end = clock_mono_ns() + PATIENCE_MS * 1000000ull; !gone && clock_mono_ns() < end;) {
 		struct pollfd p[] = { { bus_fd(stream_bus), POLLIN, 0 }, { bus_fd(files), POLLIN, 0 }, { fdlane_fd(lane), POLLIN, 0 } };
 		int r;
@@ -193,18 +200,21 @@ static int be_bpf(const char *dir, struct place *places, int count, bool cut, bo
 			sent = true;
 		}
 		while ((r = bus_recv(files, &got)) != BUS_EMPTY) {
-			struct span rest = buf_span(&got);
 			struct msg m;
 
 			check(r < 0 ? r : 0, "bus_recv");
-			if (r == 0 && msg_decode(&rest, &scratch, &m) == 0 && !silent)
-				answer(files, lane, &m, places, count);
+			if (r == 0)
+				check(stream_feed(&requests, buf_span(&got)), "stream_feed");
+			while (r == 0 && stream_next(&requests, &m) == 0)
+				if (m.id != MSG_HELLO && !silent)
+					answer(&answers, lane, &m, places, count);
 		}
 		if (cut && sent && clock_mono_ns() + (PATIENCE_MS - 1000) * 1000000ull > end)
 			break;
 	}
 	stream_out_done(&out);
-	msg_scratch_done(&scratch);
+	stream_out_done(&answers);
+	stream_in_done(&requests);
 	buf_done(&got);
 	fdlane_free(lane);
 	bus_free(files);

@@ -23,6 +23,8 @@ static void print_piece(const char *piece, size_t n, void *ctx)
 	struct printer *p = ctx;
 	size_t room = p->cap - 1 - p->len;
 
+	if (n == 0)
+		return;	/* with piece NULL, sometimes */
 	memcpy(p->out + p->len, piece, n < room ? n : room);
 	p->len += n < room ? n : room;
 	p->seen += n;

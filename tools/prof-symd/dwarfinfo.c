@@ -115,6 +115,8 @@ static bool find_piece(const struct symfile *f, const char *name, struct piece *
 #define IMAGE_NAMES 256
 #define IMAGE_HEAD (sizeof(Elf64_Ehdr) + (WANTED + 2) * sizeof(Elf64_Shdr) + IMAGE_NAMES)
 
+#define IMAGE_TAIL 16
+
 static int find_pieces(const struct symfile *f, struct piece pieces[static WANTED], uint64_t *ret_size)
 {
 	uint64_t size = IMAGE_HEAD;
@@ -128,12 +130,14 @@ static int find_pieces(const struct symfile *f, struct piece pieces[static WANTE
 			continue;
 		}
 		if (__builtin_add_overflow(size, pieces[i].size, &size) || __builtin_add_overflow(size, 16, &size))
-			return SYMFILE_TOO_LARGE;
+			return SYMFILE_TOO_LARGE;	/* 16: to align it */
 		/* zlib packs a thousand bytes into one at the most. */
 		if (pieces[i].packed ? pieces[i].size / 1040 > pieces[i].section->size : pieces[i].size > symfile_size(f))
 			return SYMFILE_MALFORMED;
 	}
-	*ret_size = size;
+	/* libdw takes a string's end for granted in .debug_info: a zero byte ends what runs out of the last section. */
+	if (__builtin_add_overflow(size, IMAGE_TAIL, ret_size))
+		return SYMFILE_TOO_LARGE;
 	return 0;
 }
 
@@ -224,6 +228,7 @@ static int image_open(const struct symfile *f, uint64_t max, struct image *m)
 		name += (uint32_t)snprintf(names + name, IMAGE_NAMES - name, ".%s", wanted[i]) + 1;
 		at = start + pieces[i].size;
 	}
+	memset(m->bytes + at, 0, size - at);
 	headers[count] = (Elf64_Shdr){ .sh_name = 0, .sh_type = SHT_STRTAB, .sh_offset = (uint64_t)((uint8_t *)names - m->bytes),
 		.sh_size = IMAGE_NAMES, .sh_addralign = 1 };
 	memcpy(e->e_ident, ELFMAG, SELFMAG);
@@ -610,6 +615,7 @@ static void name_call(struct names *n, struct call *c, Dwarf_Die *die)
 	die_origin(die, &origin);
 	if (!dwarf_diecu(&origin, &cudie, NULL, NULL) || !has_scopes(&cudie))
 		return;
+	c->bare = true;
 	len = write_scopes(&origin, &cudie, scoped, sizeof(scoped));
 	if (len > 0) {
 		snprintf(scoped + len, sizeof(scoped) - len, "%s", plain);

@@ -14,6 +14,7 @@ struct call {
 	struct str source;	/* path of the file that line is in */
 	uint64_t line;		/* 0: unknown */
 	uint64_t start_line;	/* where the function is declared, if in source; else 0 */
+	bool bare;		/* a language that mangles names, but none was there: the symbol table knows better */
 };
 
 struct names {

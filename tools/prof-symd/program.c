@@ -33,6 +33,10 @@ int program_open(int fd, uint64_t dwarf_max, struct program **ret)
 		free(p);
 		return r;
 	}
+	if (!symfile_is_linked(p->main)) {
+		program_free(p);
+		return SYMFILE_UNSUPPORTED;
+	}
 	p->dwarf_max = dwarf_max;
 	p->step = dwarfinfo_size(p->main) > 0 ? STEP_ALT : STEP_BUILD_ID;
 	*ret = p;
@@ -92,6 +96,8 @@ static bool is_right(const struct program *p, const struct symfile *f, struct sp
 	const char *name;
 	uint32_t want, have;
 
+	if (p->step != STEP_ALT && !symfile_is_linked(f))
+		return false;
 	if (p->step != STEP_NAME)
 		return same_id(theirs, build_id);
 	if (theirs.len > 0 && ours.len > 0)
@@ -184,7 +190,7 @@ int program_lookup(struct program *p, uint64_t address, struct names *ret)
 		const struct symfile *f = dwarf_file(p);
 
 		r = dwarfinfo_lookup(p->dwarf, f == p->main ? address : debug_address(p, f, address), ret);
-		if (r == 0 && ret->calls[ret->count - 1].name.len > 0)
+		if (r == 0 && ret->calls[ret->count - 1].name.len > 0 && !ret->calls[ret->count - 1].bare)
 			return 0;
 	}
 	r = lookup_symbol(p, address, name);

@@ -55,9 +55,8 @@ struct symbol {
 	uint64_t value;
 	uint32_t size;
 	uint32_t name;
-	uint16_t section;
-	uint8_t kind;		/* enum kind */
-	uint8_t rank;		/* higher is better */
+	uint32_t kind;		/* enum kind */
+	uint32_t rank;		/* higher is better */
 };
 static_assert(sizeof(struct range) == 16 && sizeof(struct symbol) == 24, "compact");
 
@@ -73,6 +72,7 @@ struct symfile {
 	struct span bytes;
 	uint64_t size;
 	uint16_t machine;
+	bool linked;
 	struct segment *segments;
 	uint32_t segment_count;
 	struct symfile_section *sections;
@@ -303,8 +303,9 @@ static int open_file(struct symfile *f)
 	r = symfile_read(f, 0, &e, sizeof(e));
 	if (r)
 		return r;
-	if (e.e_ident[EI_CLASS] != ELFCLASS64 || e.e_ident[EI_DATA] != ELFDATA2LSB || (e.e_type != ET_EXEC && e.e_type != ET_DYN))
+	if (e.e_ident[EI_CLASS] != ELFCLASS64 || e.e_ident[EI_DATA] != ELFDATA2LSB || (e.e_type != ET_EXEC && e.e_type != ET_DYN && e.e_type != ET_REL))
 		return SYMFILE_UNSUPPORTED;
+	f->linked = e.e_type != ET_REL;
 	f->machine = e.e_machine;
 	r = read_segments(f, &e);
 	if (r == 0)
@@ -377,6 +378,11 @@ struct span symfile_build_id(const struct symfile *f)
 uint64_t symfile_size(const struct symfile *f)
 {
 	return f->size;
+}
+
+bool symfile_is_linked(const struct symfile *f)
+{
+	return f->linked;
 }
 
 unsigned symfile_machine(const struct symfile *f)
@@ -511,10 +517,23 @@ static int push_symbol(struct symbols *all, const struct symbol *s)
 	return 0;
 }
 
-static uint8_t symbol_rank(const Elf64_Sym *s)
+static bool holds_code_at(const struct symfile_section *s, uint64_t address)
+{
+	return (s->flags & SHF_ALLOC) && (s->flags & SHF_EXECINSTR) && address >= s->addr && address - s->addr < s->size;
+}
+
+static const struct symfile_section *section_at(const struct symfile *f, uint64_t address)
+{
+	for (uint32_t i = 1; i < f->section_count; i++)
+		if (holds_code_at(&f->sections[i], address))
+			return &f->sections[i];
+	return NULL;
+}
+
+static uint32_t symbol_rank(const Elf64_Sym *s)
 {
 	unsigned bind = ELF64_ST_BIND(s->st_info), type = ELF64_ST_TYPE(s->st_info);
-	uint8_t rank = bind == STB_GLOBAL || bind == STB_GNU_UNIQUE ? 2 : bind == STB_WEAK ? 1 : 0;
+	uint32_t rank = bind == STB_GLOBAL || bind == STB_GNU_UNIQUE ? 2 : bind == STB_WEAK ? 1 : 0;
 
 	return rank + (type == STT_NOTYPE ? 0 : 4);
 }
@@ -544,10 +563,14 @@ static int add_table(const struct symfile *f, const struct symfile_section *t, e
 			if (s->st_shndx == SHN_UNDEF || s->st_shndx >= f->section_count || type == STT_TLS || type == STT_FILE)
 				continue;
 			in = &f->sections[s->st_shndx];
-			if (!(in->flags & SHF_ALLOC) || !(in->flags & SHF_EXECINSTR) || s->st_value < in->addr || s->st_value - in->addr >= in->size)
-				continue;
+			if (!holds_code_at(in, s->st_value)) {
+				/* Tools that add or remove sections leave the numbers in .dynsym as they were. */
+				in = table == TABLE_DYNSYM && s->st_size ? section_at(f, s->st_value) : NULL;
+				if (!in)
+					continue;
+			}
 			room = in->size - (s->st_value - in->addr);
-			symbol = (struct symbol){ .value = s->st_value, .section = s->st_shndx, .rank = symbol_rank(s) };
+			symbol = (struct symbol){ .value = s->st_value, .rank = symbol_rank(s) };
 			if ((type != STT_FUNC && type != STT_GNU_IFUNC && type != STT_NOTYPE) || s->st_name == 0 || s->st_name >= strings_size ||
 			    (type == STT_NOTYPE && f->machine != EM_X86_64 && ELF64_ST_BIND(s->st_info) == STB_LOCAL)) {
 				symbol.kind = KIND_BORDER;	/* objects in text, arm64's mapping symbols */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One ELF file as a source of names: where its file offsets lie in its address space, its build id, the name of its debug file, and its functions.
- * Read by pread only (a file that shrinks under a mapping is a SIGBUS), a bounded piece at a time. 64-bit little-endian programs and shared objects.
+ * Read by pread only (a file that shrinks under a mapping is a SIGBUS), a bounded piece at a time. 64-bit, little-endian.
  *
  * Which symbols name an address (System V gABI, chapter 4, "Symbol Table"):
  *  - only STT_FUNC, STT_GNU_IFUNC and STT_NOTYPE of an executable section, with a name; a symbol never reaches beyond its section;
@@ -26,7 +26,7 @@
 
 enum symfile_verdict {
 	SYMFILE_NOT_ELF = 1,
-	SYMFILE_UNSUPPORTED = 2,	/* 32-bit, big-endian, an object file or a core */
+	SYMFILE_UNSUPPORTED = 2,	/* 32-bit, big-endian or a core; where a program is asked for, an object file */
 	SYMFILE_MALFORMED = 3,		/* cut short, or lies about its sizes */
 	SYMFILE_TOO_LARGE = 4,		/* over a limit */
 	SYMFILE_NONE = 5,		/* nothing there: no symbol, no such section, no such address */
@@ -49,6 +49,7 @@ void symfile_free(struct symfile *f);
 
 struct span symfile_build_id(const struct symfile *f);	/* borrowed; empty without one */
 uint64_t symfile_size(const struct symfile *f);		/* of the file, in bytes */
+bool symfile_is_linked(const struct symfile *f);	/* a program or shared object, not an object file (which dwz's shared files claim to be) */
 unsigned symfile_machine(const struct symfile *f);	/* e_machine */
 /* The name (one component, borrowed) and checksum of .gnu_debuglink. 0 or SYMFILE_NONE. */
 int symfile_debuglink(const struct symfile *f, const char **ret_name, uint32_t *ret_crc);
