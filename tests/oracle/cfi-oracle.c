@@ -32,6 +32,7 @@ struct oracle {
 	Dwarf_CFI *cfi[2];	/* .eh_frame, .debug_frame */
 	uint64_t entry;
 	uint64_t states, unsupported, disagreements;
+	uint64_t unknown;	/* rows of .debug_frame where libdw finds nothing: elfutils 0.188 overlooks functions there that readelf shows */
 };
 
 /* reg + off, by either operation. */
@@ -185,7 +186,11 @@ static void check_row(struct oracle *o, const struct row *row, uint64_t end)
 			/* The entry point is said to be the root even if nothing describes it; and functions stretch over padding. */
 			if (pc - o->entry < 64 && strcmp(row->text, "rsp+8 same undefined") == 0)
 				continue;
-			if (++silent > PADDING) {
+			if (++silent > PADDING && o->cfi[1]) {
+				o->unknown++;
+				return;
+			}
+			if (silent > PADDING) {
 				disagree(o, pc, row->text, "nothing");
 				return;
 			}
@@ -258,7 +263,8 @@ int main(int argc, char **argv)
 			disagree(&o, next.address, "addresses that do not rise", row.text);
 		check_row(&o, &row, more ? next.address : row.address + 1);
 	}
-	printf("%s: rows=%" PRIu64 " states=%" PRIu64 " unsupported=%" PRIu64 " disagreements=%" PRIu64 "\n", argv[optind], rows, o.states, o.unsupported, o.disagreements);
+	printf("%s: rows=%" PRIu64 " states=%" PRIu64 " unsupported=%" PRIu64 " unknown=%" PRIu64 " disagreements=%" PRIu64 "\n", argv[optind], rows, o.states, o.unsupported,
+	       o.unknown, o.disagreements);
 	dwarf_end(dwarf);
 	if (o.cfi[0])
 		dwarf_cfi_end(o.cfi[0]);

@@ -44,26 +44,26 @@ def select(files, limit):
 
 
 def compare(path, every=1):
-    """(verdict line, rows, states, unsupported, disagreements); rows is 0 for a file without rows."""
+    """(verdict line, rows, states, unsupported, unknown, disagreements); rows is 0 for a file without rows."""
     deltas = subprocess.Popen([BUILD + "/prof-deltas", path], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     oracle = subprocess.run([BUILD + "/tests/cfi-oracle", "-n", str(every), path], stdin=deltas.stdout, capture_output=True, text=True)
     deltas.stdout.close()
     complaint = deltas.stderr.read().decode()
     deltas.stderr.close()
     failed = deltas.wait()
-    figures = re.search(r"rows=(\d+) states=(\d+) unsupported=(\d+) disagreements=(\d+)", oracle.stdout)
+    figures = re.search(r"rows=(\d+) states=(\d+) unsupported=(\d+) unknown=(\d+) disagreements=(\d+)", oracle.stdout)
     if failed or not figures:
-        return (complaint or oracle.stderr or f"{path}: no answer\n", 0, 0, 0, 1)
+        return (complaint or oracle.stderr or f"{path}: no answer\n", 0, 0, 0, 0, 1)
     return (oracle.stdout,) + tuple(int(x) for x in figures.groups())
 
 
 def compare_all(files, every=1, jobs=2):
-    """(total rows, states, unsupported, disagreements, list of verdicts that disagree)"""
-    total, bad = [0, 0, 0, 0], []
+    """(total rows, states, unsupported, unknown, disagreements, list of verdicts that disagree)"""
+    total, bad = [0, 0, 0, 0, 0], []
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         for result in pool.map(lambda path: compare(path, every), files):
             total = [a + b for a, b in zip(total, result[1:])]
-            if result[4]:
+            if result[5]:
                 bad.append(result[0])
     return (*total, bad)
 
@@ -76,9 +76,9 @@ def main():
     parser.add_argument("paths", nargs="+")
     args = parser.parse_args()
     files = select(find(args.paths), args.limit)
-    rows, states, unsupported, disagreements, bad = compare_all(files, args.every, args.jobs)
+    rows, states, unsupported, unknown, disagreements, bad = compare_all(files, args.every, args.jobs)
     sys.stdout.write("".join(bad))
-    print(f"files={len(files)} rows={rows} states={states} unsupported={unsupported} disagreements={disagreements}")
+    print(f"files={len(files)} rows={rows} states={states} unsupported={unsupported} unknown={unknown} disagreements={disagreements}")
     return 1 if disagreements else 0
 
 

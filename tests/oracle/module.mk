@@ -2,3 +2,7 @@
 HELPERS += tests/cfi-oracle
 tests/cfi-oracle_SRCS := tests/oracle/cfi-oracle.c
 tests/cfi-oracle_LIBS := -ldw -lelf
+
+# prof-bpf's side of the service, without prof-bpf.
+HELPERS += tests/rows-peer
+tests/rows-peer_SRCS := tests/oracle/rows-peer.c tools/prof-deltas/print.c tools/prof-deltas/rows.c
