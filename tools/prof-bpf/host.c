@@ -51,7 +51,8 @@ struct process {
 	struct process *older;		/* what the pid was before */
 	uint64_t born_ns;		/* CLOCK_MONOTONIC: of its fork or exec; 0: before us */
 	uint64_t fork_ns;		/* the same, of its fork alone */
-	uint64_t scanned_ns;		/* what records before that say is known */
+	uint64_t scanned_ns;		/* what records of mappings before that say is known */
+	uint64_t counted_ns;		/* what records of threads before that say is known */
 	uint64_t publish_ns;		/* not before */
 	uint64_t rescan_ns;		/* not before */
 	uint32_t threads;
@@ -373,7 +374,7 @@ static struct process *process_read(struct host *h, uint32_t pid, bool selected)
 	p->pub.flags |= st.kernel ? PROCESS_KERNEL : 0;
 	set_comm(&p->pub, st.comm, st.comm_len);
 	p->threads = st.threads ? st.threads : 1;
-	p->scanned_ns = now_ns;
+	p->scanned_ns = p->counted_ns = now_ns;
 	describe(h, p);
 	if (!st.kernel)
 		(void)read_maps(h, p);
@@ -409,7 +410,7 @@ static void on_fork(struct host *h, const struct sideband_event *e)
 	struct process *parent = find(h, e->parent_pid), *p = find(h, e->pid);
 
 	if (e->pid == e->parent_pid) {
-		if (p && !p->pub.end_ns && e->time_ns >= p->scanned_ns)
+		if (p && !p->pub.end_ns && e->time_ns >= p->counted_ns)
 			p->threads++;
 		return;
 	}
@@ -472,12 +473,21 @@ static void on_exec(struct host *h, const struct sideband_event *e)
 	mark_dirty(h, p);
 }
 
+/* Whether others are left is asked of /proc in a while. */
+static void leader_goes(struct host *h, struct process *p)
+{
+	if (p->leader_gone)
+		return;
+	p->leader_gone = true;
+	DL_APPEND2(h->leaderless, p, leader_prev, leader_next);
+}
+
 static void on_exit_record(struct host *h, const struct sideband_event *e)
 {
 	struct process *p = find_alive(h, e->pid);
 	struct thread *t;
 
-	if (!p || e->time_ns < p->scanned_ns || e->time_ns < p->born_ns)
+	if (!p || e->time_ns < p->born_ns)
 		return;
 	struct {
 		uint32_t process, tid;
@@ -485,13 +495,18 @@ static void on_exit_record(struct host *h, const struct sideband_event *e)
 	HASH_FIND(hh, h->threads, &key, sizeof(key), t);
 	if (t)
 		t->end_ns = e->time_ns;
+	/* An exit's record comes before /proc shows it. */
+	if (e->time_ns < p->counted_ns) {
+		if (e->tid == e->pid)
+			leader_goes(h, p);
+		return;
+	}
 	if (p->threads)
 		p->threads--;
 	if (!p->threads && (e->tid == e->pid || p->leader_gone)) {
 		end(h, p, e->time_ns);
-	} else if (e->tid == e->pid && !p->leader_gone) {
-		p->leader_gone = true;
-		DL_APPEND2(h->leaderless, p, leader_prev, leader_next);
+	} else if (e->tid == e->pid) {
+		leader_goes(h, p);
 	} else if (!p->threads) {
 		/* The leader lives: there were more threads than we heard of. */
 		p->threads = 1;
@@ -802,6 +817,7 @@ static void resync_one(struct host *h, uint32_t pid, uint64_t now_ns)
 {
 	struct process *p = find_alive(h, pid);
 	struct procfs_stat st;
+	uint64_t stat_ns = clock_mono_ns();
 	int r = procfs_read_stat(h->proc, pid, &st);
 	bool there = r == 0 && st.state != 'X' && !(st.state == 'Z' && st.threads <= 1);
 
@@ -810,6 +826,7 @@ static void resync_one(struct host *h, uint32_t pid, uint64_t now_ns)
 
 		if (same) {
 			p->threads = st.threads;
+			p->counted_ns = stat_ns;
 			p->pub.start_ns = st.start_ns;
 			p->start_guessed = false;
 			if (!(p->pub.flags & PROCESS_KERNEL)) {

@@ -14,9 +14,11 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+#include "common/clock.h"
 #include "tools/prof-bpf/sideband.h"
 
 #define SAMPLE_ID_BYTES 24u	/* TID, TIME, CPU: two u32, u64, two u32 */
+#define FUTURE_NS 1000000000u	/* no record is that much newer than now */
 #define SIDEBAND_MAX_CPUS 8192u
 
 struct ring {
@@ -38,6 +40,7 @@ struct sideband {
 	size_t ring_bytes, page_bytes;
 	int epoll_fd;
 	bool ksymbols;
+	uint64_t now_ns;			/* of this drain */
 	uint64_t records, malformed;
 };
 
@@ -266,8 +269,11 @@ static bool parse_mmap2(struct span body, struct sideband_event *e)
 	return m.length && m.addr + m.length > m.addr;
 }
 
-static bool parse_ksymbol(struct span body, struct sideband_event *e)
+/* The kernel (6.18 and before) forgets to take the sample id's size off again between two events, so that all but the first of them get a longer record, with the id
+ * right behind the name and rubbish behind that. body: with the id. *ret_id: where the id is. */
+static bool parse_ksymbol(struct span body, struct sideband_event *e, struct span *ret_id)
 {
+	struct span whole = body;
 	struct {
 		uint64_t addr;
 		uint32_t length;
@@ -280,7 +286,8 @@ static bool parse_ksymbol(struct span body, struct sideband_event *e)
 	e->length = k.length;
 	e->ksym_type = k.type;
 	e->unregister = k.flags & PERF_RECORD_KSYMBOL_FLAGS_UNREGISTER;
-	return true;
+	/* The name is filled up with zeros to 8 bytes. */
+	return span_sub(whole, sizeof(k) + ((e->name.len + 8u) & ~7u), SAMPLE_ID_BYTES, ret_id);
 }
 
 /* The body of a record that is known by its type. */
@@ -301,9 +308,6 @@ static bool parse_body(uint32_t type, uint16_t misc, struct span body, struct si
 	case PERF_RECORD_MMAP2:
 		e->type = SIDEBAND_MMAP;
 		return parse_mmap2(body, e);
-	case PERF_RECORD_KSYMBOL:
-		e->type = SIDEBAND_KSYMBOL;
-		return parse_ksymbol(body, e);
 	case PERF_RECORD_COMM:
 		e->type = SIDEBAND_COMM;
 		if (!span_read(&body, &comm, sizeof(comm)) || !take_name(&body, &e->name))
@@ -361,13 +365,21 @@ bool sideband_parse(struct span record, struct sideband_event *ret, bool *ret_ma
 		*ret_malformed = false;
 		return false;
 	}
-	if (body.len < SAMPLE_ID_BYTES)
+	*ret = (struct sideband_event){ .type = SIDEBAND_KSYMBOL };
+	struct span id_at;
+	if (h.type == PERF_RECORD_KSYMBOL) {
+		if (!parse_ksymbol(body, ret, &id_at))
+			return false;
+	} else if (body.len < SAMPLE_ID_BYTES || !span_sub(body, body.len - SAMPLE_ID_BYTES, SAMPLE_ID_BYTES, &id_at)) {
 		return false;
+	}
+	memcpy(&id, id_at.data, sizeof(id));
+	ret->time_ns = id.time;
+	ret->cpu = id.cpu;
+	ret->pid = id.pid;
+	ret->tid = id.tid;
 	body.len -= SAMPLE_ID_BYTES;
-	memcpy(&id, body.data + body.len, sizeof(id));
-
-	*ret = (struct sideband_event){ .time_ns = id.time, .cpu = id.cpu, .pid = id.pid, .tid = id.tid };
-	if (!parse_body(h.type, h.misc, body, ret))
+	if (h.type != PERF_RECORD_KSYMBOL && !parse_body(h.type, h.misc, body, ret))
 		return false;
 	*ret_malformed = false;
 	return h.type != PERF_RECORD_UNTHROTTLE && !(h.type == PERF_RECORD_MMAP2 && !(ret->prot & PROT_EXEC));
@@ -420,6 +432,11 @@ static bool ring_next(struct sideband *s, struct ring *r)
 		if (record && sideband_parse((struct span){ .data = record, .len = h.size }, &r->next, &malformed)) {
 			r->next_size = h.size;
 			r->next.cpu = r->cpu;
+			/* A time that cannot be would block the ring for good. */
+			if (r->next.time_ns > s->now_ns + FUTURE_NS) {
+				s->malformed++;
+				r->next.time_ns = s->now_ns;
+			}
 			return true;
 		}
 		s->malformed += malformed;
@@ -451,6 +468,7 @@ size_t sideband_drain(struct sideband *s, uint64_t horizon_ns, void (*fn)(void *
 	size_t delivered = 0;
 
 	s->heap_len = 0;
+	s->now_ns = clock_mono_ns();
 	for (unsigned i = 0; i < s->cpus; i++) {
 		struct ring *r = &s->rings[i];
 

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <uthash.h>
+#include "tests/host/fake-tables.h"
+
+struct entry {
+	struct fake_process p;
+	UT_hash_handle hh;
+};
+
+struct fake_tables {
+	struct entry *processes;
+	uint8_t state[TABLES_MAX_FILES];
+	size_t slots;
+	uint32_t generation;
+	bool full;
+};
+
+struct fake_tables *fake_tables_new(void)
+{
+	return calloc(1, sizeof(struct fake_tables));
+}
+
+static struct entry *find(struct fake_tables *t, uint32_t pid)
+{
+	struct entry *e;
+
+	HASH_FIND(hh, t->processes, &pid, sizeof(pid), e);
+	return e;
+}
+
+void fake_tables_free(struct fake_tables *t)
+{
+	struct entry *e, *next;
+
+	HASH_ITER(hh, t->processes, e, next)
+		tables_process_drop((struct tables *)t, e->p.pid);
+	free(t);
+}
+
+const struct fake_process *fake_tables_process(struct fake_tables *t, uint32_t pid)
+{
+	struct entry *e = find(t, pid);
+
+	return e ? &e->p : NULL;
+}
+
+size_t fake_tables_processes(struct fake_tables *t)
+{
+	return HASH_COUNT(t->processes);
+}
+
+size_t fake_tables_slots(struct fake_tables *t)
+{
+	return t->slots;
+}
+
+void fake_tables_set_full(struct fake_tables *t, bool full)
+{
+	t->full = full;
+}
+
+int tables_process_set(struct tables *tables, uint32_t pid, uint64_t start_ns, const struct tables_mapping *m, size_t n, bool selected,
+		       uint32_t *ret_generation)
+{
+	struct fake_tables *t = (struct fake_tables *)tables;
+
+	if (t->full)
+		return TABLES_FULL;
+	for (size_t i = 0; i < n; i++) {
+		/* What the real ones rely on. */
+		if (m[i].start >= m[i].end || (i && m[i].start < m[i - 1].end))
+			abort();
+	}
+	struct entry *e = find(t, pid);
+	if (!e) {
+		e = calloc(1, sizeof(*e));
+		if (!e)
+			return -ENOMEM;
+		e->p.pid = pid;
+		HASH_ADD(hh, t->processes, p.pid, sizeof(e->p.pid), e);
+	}
+	free(e->p.at);
+	e->p.at = calloc(n + 1, sizeof(*m));
+	if (!e->p.at)
+		return -ENOMEM;
+	if (n)
+		memcpy(e->p.at, m, n * sizeof(*m));
+	e->p.len = n;
+	e->p.start_ns = start_ns;
+	e->p.selected = selected;
+	e->p.sets++;
+	*ret_generation = ++t->generation;
+	return 0;
+}
+
+void tables_process_drop(struct tables *tables, uint32_t pid)
+{
+	struct fake_tables *t = (struct fake_tables *)tables;
+	struct entry *e = find(t, pid);
+
+	if (!e)
+		return;
+	HASH_DEL(t->processes, e);
+	free(e->p.at);
+	free(e);
+}
+
+int tables_file_new(struct tables *tables, uint16_t *ret_slot)
+{
+	struct fake_tables *t = (struct fake_tables *)tables;
+
+	for (uint32_t i = 1; i < TABLES_MAX_FILES && !t->full; i++) {
+		if (t->state[i] == FILE_FREE) {
+			t->state[i] = FILE_PENDING;
+			t->slots++;
+			*ret_slot = (uint16_t)i;
+			return 0;
+		}
+	}
+	return TABLES_FULL;
+}
+
+void tables_file_free(struct tables *tables, uint16_t slot)
+{
+	struct fake_tables *t = (struct fake_tables *)tables;
+
+	if (t->state[slot] != FILE_FREE)
+		t->slots--;
+	t->state[slot] = FILE_FREE;
+}
+
+void tables_file_none(struct tables *tables, uint16_t slot)
+{
+	((struct fake_tables *)tables)->state[slot] = FILE_NO_ROWS;
+}
+
+void tables_file_pending(struct tables *tables, uint16_t slot)
+{
+	((struct fake_tables *)tables)->state[slot] = FILE_PENDING;
+}
+
+enum file_state tables_file_state(const struct tables *tables, uint16_t slot)
+{
+	return ((const struct fake_tables *)tables)->state[slot];
+}

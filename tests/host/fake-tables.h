@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tables that only remember what they were told, for tests of what writes them. */
+#ifndef PROFPIPE_FAKE_TABLES_H
+#define PROFPIPE_FAKE_TABLES_H
+
+#include "tools/prof-bpf/tables.h"
+
+struct fake_process {
+	uint32_t pid;
+	uint64_t start_ns;
+	struct tables_mapping *at;	/* owned */
+	size_t len;
+	bool selected;
+	unsigned sets;
+};
+
+struct fake_tables;
+struct fake_tables *fake_tables_new(void);
+void fake_tables_free(struct fake_tables *t);
+static inline struct tables *fake_tables_as_tables(struct fake_tables *t)
+{
+	return (struct tables *)t;
+}
+/* What was last set for a pid; NULL: nothing, or it was dropped. */
+const struct fake_process *fake_tables_process(struct fake_tables *t, uint32_t pid);
+size_t fake_tables_processes(struct fake_tables *t);
+size_t fake_tables_slots(struct fake_tables *t);
+/* From here on there is no room: TABLES_FULL for processes and files. */
+void fake_tables_set_full(struct fake_tables *t, bool full);
+
+#endif
