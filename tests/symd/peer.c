@@ -126,6 +126,7 @@ static int print_stdin(void)
 		r = print_stream(&in);
 	}
 	printf("ended=%d missing=%llu\n", in.ended, (unsigned long long)stream_missing(&in));
+	stream_in_done(&in);
 	return r == STREAM_AGAIN ? 0 : 1;
 }
 
