@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/prof-export/model.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <unistd.h>
+#include "tools/prof-export/folded.h"
+#include "tools/prof-export/label.h"
+#include "tools/prof-export/text.h"
+
+#define LIST(...) { .data = (uint64_t[]){ __VA_ARGS__ }, .len = sizeof((uint64_t[]){ __VA_ARGS__ }) / sizeof(uint64_t) }
+
+static struct model *new_model(enum model_detail detail, bool aggregate, size_t memory_max)
+{
+	struct model *m = NULL;
+	const struct model_options o = { .detail = detail, .aggregate = aggregate, .memory_max = memory_max };
+
+	cr_assert_eq(model_new(&o, &m), 0);
+	return m;
+}
+
+static int take(struct model *m, struct msg msg)
+{
+	struct model_sample sample;
+
+	return model_take(m, &msg, &sample);
+}
+
+static void process(struct model *m, uint64_t id, uint64_t pid, struct str comm)
+{
+	take(m, (struct msg){ .id = MSG_PROCESS, .process = { .id = id, .pid = pid, .start_ns = pid, .comm = comm } });
+	take(m, (struct msg){ .id = MSG_THREAD, .thread = { .id = id, .process = id, .tid = pid, .comm = comm } });
+}
+
+static void function(struct model *m, uint64_t id, struct str name)
+{
+	take(m, (struct msg){ .id = MSG_FUNCTION, .function = { .id = id, .name = name } });
+}
+
+static void frame(struct model *m, uint64_t id, uint64_t offset, uint64_t f)
+{
+	take(m, (struct msg){ .id = MSG_FRAME, .frame = { .id = id, .offset = offset, .address = offset, .functions = LIST(f), .lines = LIST(id) } });
+}
+
+static int sample(struct model *m, uint64_t stack, uint64_t thread)
+{
+	return take(m, (struct msg){ .id = MSG_SAMPLE, .sample = { .stack = stack, .thread = thread, .time_ns = 1000, .value = 7 } });
+}
+
+static char *folded(const struct model *m, bool threads)
+{
+	static char text[65536];
+	static struct output o;
+	FILE *f = tmpfile();
+
+	cr_assert_not_null(f);
+	cr_assert_eq(output_init(&o, fileno(f), false), 0);
+	cr_assert_eq(folded_write(m, threads, &o), 0);
+	cr_assert_eq(output_done(&o), 0);
+	output_free(&o);
+	rewind(f);
+	text[fread(text, 1, sizeof(text) - 1, f)] = '\0';
+	fclose(f);
+	return text;
+}
+
+static void simple(struct model *m)
+{
+	process(m, 1, 10, STR_LIT("a"));
+	function(m, 1, STR_LIT("main"));
+	function(m, 2, STR_LIT("leaf"));
+	frame(m, 1, 100, 1);
+	frame(m, 2, 200, 2);
+	take(m, (struct msg){ .id = MSG_STACK, .stack = { .id = 1, .frames = LIST(2, 1) } });
+}
+
+Test(model, the_same_stack_in_two_epochs_is_one)
+{
+	struct model *m = new_model(MODEL_ADDRESSES, true, 1 << 20);
+	const struct model_bucket *b;
+
+	simple(m);
+	cr_assert_eq(sample(m, 1, 1), MODEL_SAMPLE);
+	model_forget(m);
+	cr_assert_eq(sample(m, 1, 1), 0, "ids of the epoch before are void");
+	cr_assert_eq(model_totals(m)->lost[LOST_MALFORMED], 1);
+	simple(m);
+	cr_assert_eq(sample(m, 1, 1), MODEL_SAMPLE);
+	cr_assert_eq(model_buckets(m, &b), 1);
+	cr_assert_eq(b[0].samples, 2);
+	cr_assert_eq(b[0].value, 14);
+	cr_assert_eq(model_totals(m)->processes, 1);
+	cr_assert_eq(model_totals(m)->threads, 1);
+	model_free(m);
+}
+
+Test(model, addresses_within_a_function_differ_only_where_they_are_shown)
+{
+	for (int detail = MODEL_NAMES; detail <= MODEL_ADDRESSES; detail++) {
+		struct model *m = new_model((enum model_detail)detail, true, 1 << 20);
+		const struct model_stack *stacks;
+
+		simple(m);
+		frame(m, 3, 204, 2);
+		take(m, (struct msg){ .id = MSG_STACK, .stack = { .id = 2, .frames = LIST(3, 1) } });
+		cr_assert_eq(model_stacks(m, &stacks), detail == MODEL_NAMES ? 1 : 2);
+		model_free(m);
+	}
+}
+
+Test(model, inlined_calls_are_frames_of_their_own)
+{
+	struct model *m = new_model(MODEL_NAMES, true, 1 << 20);
+
+	simple(m);
+	take(m, (struct msg){ .id = MSG_FRAME, .frame = { .id = 3, .offset = 5, .functions = LIST(2, 1, 2), .lines = LIST(1, 2, 3) } });
+	take(m, (struct msg){ .id = MSG_STACK, .stack = { .id = 2, .frames = LIST(3, 1) } });
+	sample(m, 2, 1);
+	cr_assert_str_eq(folded(m, false), "a;main;leaf;main;leaf 1\n");
+	model_free(m);
+}
+
+Test(model, sample_after_a_gap_is_lost_to_the_gap)
+{
+	struct model *m = new_model(MODEL_NAMES, true, 1 << 20);
+
+	simple(m);
+	model_missing(m, 3);
+	cr_assert_eq(sample(m, 9, 1), 0);
+	cr_assert_eq(model_totals(m)->lost[LOST_SEQUENCE], 4);
+	cr_assert_eq(model_totals(m)->samples, 0);
+	model_free(m);
+}
+
+Test(model, frame_without_one_of_its_functions_is_not_shown)
+{
+	struct model *m = new_model(MODEL_NAMES, true, 1 << 20);
+
+	simple(m);
+	take(m, (struct msg){ .id = MSG_FRAME, .frame = { .id = 3, .offset = 5, .functions = LIST(1, 99) } });
+	take(m, (struct msg){ .id = MSG_STACK, .stack = { .id = 2, .frames = LIST(3, 1) } });
+	cr_assert_eq(sample(m, 2, 1), 0);
+	cr_assert_eq(model_totals(m)->lost[LOST_MALFORMED], 1);
+	model_free(m);
+}
+
+Test(model, process_that_ended_is_void_and_its_place_is_used_again)
+{
+	struct model *m = new_model(MODEL_NAMES, false, 64 << 10);
+
+	simple(m);
+	for (uint64_t i = 100; i < 100000; i++) {
+		process(m, i, i, STR_LIT("short"));
+		cr_assert_eq(sample(m, 1, i), MODEL_SAMPLE, "process %llu", (unsigned long long)i);
+		take(m, (struct msg){ .id = MSG_PROCESS_END, .process_end = { .id = i } });
+		cr_assert_eq(sample(m, 1, i), 0);
+	}
+	cr_assert_eq(model_totals(m)->processes, 99901);
+	model_free(m);
+}
+
+Test(model, ceiling_is_kept_and_what_was_collected_stays)
+{
+	struct model *m = new_model(MODEL_ADDRESSES, true, 256 << 10);
+	const struct model_bucket *b;
+	uint64_t taken = 0;
+
+	simple(m);
+	for (uint64_t i = 10; i < 20000; i++) {
+		frame(m, i, i, 1);
+		take(m, (struct msg){ .id = MSG_STACK, .stack = { .id = i, .frames = LIST(i, 1) } });
+		taken += sample(m, i, 1) == MODEL_SAMPLE;
+		cr_assert_leq(model_memory(m).used, 256 << 10);
+	}
+	cr_assert_gt(taken, 500);
+	cr_assert_eq(model_totals(m)->lost[LOST_LIMIT], 19990 - taken);
+	cr_assert_eq(model_totals(m)->samples, taken);
+	cr_assert_eq(model_buckets(m, &b), taken);
+	cr_assert_eq(sample(m, 10, 1), MODEL_SAMPLE, "what is known still counts");
+	model_free(m);
+}
+
+Test(model, hottest_functions_are_sorted_and_survive_epochs)
+{
+	for (int aggregate = 0; aggregate < 2; aggregate++) {
+		struct model *m = new_model(MODEL_ADDRESSES, aggregate, 1 << 20);
+		struct status st = { 0 };
+
+		for (int epoch = 0; epoch < 2; epoch++) {
+			simple(m);
+			take(m, (struct msg){ .id = MSG_STACK, .stack = { .id = 2, .frames = LIST(1) } });
+			sample(m, 1, 1);
+			sample(m, 1, 1);
+			sample(m, 2, 1);
+			model_forget(m);
+		}
+		model_status(m, &st, true);
+		cr_assert_str_eq(st.top[0].name, "leaf");
+		cr_assert_eq(st.top[0].self, 4);
+		cr_assert_str_eq(st.top[1].name, "main");
+		cr_assert_eq(st.top[1].self, 2);
+		cr_assert_eq(st.top[2].self, 0);
+		cr_assert_eq(st.samples, 6);
+		model_free(m);
+	}
+}
+
+Test(model, eleventh_hottest_function_is_left_out)
+{
+	struct model *m = new_model(MODEL_ADDRESSES, true, 1 << 20);
+	struct status st = { 0 };
+	char name[8];
+
+	process(m, 1, 10, STR_LIT("a"));
+	for (uint64_t i = 1; i <= 30; i++) {
+		snprintf(name, sizeof(name), "f%02u", (unsigned)(i * 7 % 30));
+		function(m, i, str_from(name));
+		frame(m, i, i, i);
+		take(m, (struct msg){ .id = MSG_STACK, .stack = { .id = i, .frames = LIST(i) } });
+		for (uint64_t k = 0; k <= i * 7 % 30; k++)
+			sample(m, i, 1);
+	}
+	model_status(m, &st, true);
+	for (unsigned i = 0; i < STATUS_TOP; i++) {
+		snprintf(name, sizeof(name), "f%02u", 29 - i);
+		cr_assert_str_eq(st.top[i].name, name);
+		cr_assert_eq(st.top[i].self, 30 - i);
+	}
+	model_free(m);
+}
+
+Test(model, figures_and_user_stacks_are_counted)
+{
+	struct model *m = new_model(MODEL_NAMES, true, 1 << 20);
+	struct status st = { 0 };
+
+	simple(m);
+	take(m, (struct msg){ .id = MSG_FIGURE, .figure = { .name = STR_LIT("bpf_ns"), .value = 5 } });
+	take(m, (struct msg){ .id = MSG_FIGURE, .figure = { .name = STR_LIT("bpf_ns"), .value = 9 } });
+	take(m, (struct msg){ .id = MSG_FRAME, .frame = { .id = 7, .kind = FRAME_KERNEL, .offset = 9 } });
+	take(m, (struct msg){ .id = MSG_STACK, .stack = { .id = 2, .frames = LIST(7) } });
+	take(m, (struct msg){ .id = MSG_STACK, .stack = { .id = 3, .frames = LIST(7), .reason = WALK_NO_PROCESS } });
+	sample(m, 1, 1);
+	sample(m, 2, 1);
+	sample(m, 3, 1);
+	model_status(m, &st, false);
+	cr_assert_eq(st.user_stacks, 2);
+	cr_assert_eq(st.complete, 2);
+	cr_assert_eq(st.truncated[WALK_NO_PROCESS], 1);
+	cr_assert_eq(st.bpf_ns, 9);
+	cr_assert_eq(st.first_complete_ns, 1000);
+	model_free(m);
+}
+
+/* --- names --- */
+
+static void escapes(struct str in, const char *out)
+{
+	struct buf b = BUF_INIT(0);
+
+	cr_assert_eq(label_escape(&b, in), 0);
+	cr_assert_eq(buf_append(&b, "", 1), 0);
+	cr_assert_str_eq((char *)b.data, out);
+	buf_done(&b);
+}
+
+Test(label, control_characters_and_invalid_utf8_are_escaped)
+{
+	escapes(STR_LIT("plain name(int)"), "plain name(int)");
+	escapes(STR_LIT("a\nb\x1b[2J\x7f"), "a\\x0ab\\x1b[2J\\x7f");
+	escapes(STR_LIT("Foo\\Bar"), "Foo\\Bar");
+	escapes(STR_LIT("\xff\xc3"), "\\xff\\xc3");
+	escapes(STR_LIT("grün \xe2\x80\xaexyz"), "grün \\xe2\\x80\\xaexyz");
+	escapes(STR_LIT("a\xe2\x80\xa8z"), "a\\xe2\\x80\\xa8z");
+	escapes(STR_LIT(""), "");
+}
+
+Test(label, frames_without_names_say_where_they_are)
+{
+	struct model *m = new_model(MODEL_NAMES, true, 1 << 20);
+
+	process(m, 1, 10, STR_LIT("p"));
+	take(m, (struct msg){ .id = MSG_FILE, .file = { .id = 1, .inode = 1, .path = STR_LIT("/lib/libx.so") } });
+	take(m, (struct msg){ .id = MSG_FILE, .file = { .id = 2, .inode = 2, .path = STR_LIT("[vdso]") } });
+	take(m, (struct msg){ .id = MSG_FRAME, .frame = { .id = 1, .file = 1, .offset = 0x1000, .address = 0x401000 } });
+	take(m, (struct msg){ .id = MSG_FRAME, .frame = { .id = 2, .file = 1, .offset = 0x1000 } });
+	take(m, (struct msg){ .id = MSG_FRAME, .frame = { .id = 3, .offset = 0x7f00, .process = 1 } });
+	take(m, (struct msg){ .id = MSG_FRAME, .frame = { .id = 4, .kind = FRAME_KERNEL, .offset = 0xffffffff81000000 } });
+	take(m, (struct msg){ .id = MSG_FRAME, .frame = { .id = 5, .file = 2, .offset = 0x10 } });
+	take(m, (struct msg){ .id = MSG_STACK, .stack = { .id = 1, .frames = LIST(4, 1, 2, 3, 5), .reason = WALK_DEPTH, .at_file = 1 } });
+	sample(m, 1, 1);
+	cr_assert_str_eq(folded(m, false),
+			 "p;[truncated: depth];[vdso+0x10];[anon+0x7f00];[libx.so+0x1000];[libx.so+0x401000];[kernel+0xffffffff81000000]_[k] 1\n");
+	model_free(m);
+}
+
+/* --- folded --- */
+
+Test(folded, hostile_names_keep_the_format)
+{
+	struct model *m = new_model(MODEL_NAMES, true, 1 << 20);
+
+	process(m, 1, 10, STR_LIT("a;main 9\n"));
+	process(m, 2, 11, STR_LIT(""));
+	function(m, 1, STR_LIT("x;y\nz"));
+	frame(m, 1, 1, 1);
+	take(m, (struct msg){ .id = MSG_STACK, .stack = { .id = 1, .frames = LIST(1) } });
+	sample(m, 1, 1);
+	sample(m, 1, 2);
+	cr_assert_str_eq(folded(m, false), "a:main 9\\x0a;x:y\\x0az 1\npid-11;x:y\\x0az 1\n");
+	cr_assert_str_eq(folded(m, true), "a:main 9\\x0a;a:main 9\\x0a;x:y\\x0az 1\npid-11;tid-11;x:y\\x0az 1\n");
+	model_free(m);
+}
+
+Test(folded, names_that_become_equal_are_one_line)
+{
+	struct model *m = new_model(MODEL_NAMES, true, 1 << 20);
+
+	process(m, 1, 10, STR_LIT("p"));
+	process(m, 2, 11, STR_LIT("p"));
+	function(m, 1, STR_LIT("a;b"));
+	function(m, 2, STR_LIT("a:b"));
+	frame(m, 1, 1, 1);
+	frame(m, 2, 2, 2);
+	take(m, (struct msg){ .id = MSG_STACK, .stack = { .id = 1, .frames = LIST(1) } });
+	take(m, (struct msg){ .id = MSG_STACK, .stack = { .id = 2, .frames = LIST(2) } });
+	sample(m, 1, 1);
+	sample(m, 2, 2);
+	cr_assert_str_eq(folded(m, false), "p;a:b 2\n");
+	model_free(m);
+}
+
+static int compare_lines(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+Test(folded, lines_are_in_the_order_of_their_bytes)
+{
+	struct model *m = new_model(MODEL_NAMES, true, 1 << 20);
+	static const char *const names[] = { "a", "a b", "a (x)", "a 5", "a#", "a.b", "a5", "a~", "b", "a  ", "a 1", "a !" };
+	const size_t n = sizeof(names) / sizeof(names[0]);
+	char *lines[2048];
+	size_t count = 0;
+	uint64_t id = 100;
+
+	process(m, 1, 10, STR_LIT("p"));
+	for (uint64_t i = 0; i < n; i++) {
+		function(m, i + 1, str_from(names[i]));
+		frame(m, i + 1, i, i + 1);
+	}
+	for (uint64_t i = 0; i < n; i++) {
+		take(m, (struct msg){ .id = MSG_STACK, .stack = { .id = ++id, .frames = LIST(i + 1) } });
+		for (uint64_t k = 0; k < 1 + i * 5; k++)
+			sample(m, id, 1);
+		for (uint64_t j = 0; j < n; j++) {
+			take(m, (struct msg){ .id = MSG_STACK, .stack = { .id = ++id, .frames = LIST(j + 1, i + 1) } });
+			for (uint64_t k = 0; k < 1 + (i * j) % 13; k++)
+				sample(m, id, 1);
+		}
+	}
+	char *text = folded(m, false), *rest = NULL;
+
+	for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+		lines[count++] = line;
+	cr_assert_eq(count, n + n * n);
+	char *sorted[2048];
+
+	memcpy(sorted, lines, count * sizeof(*lines));
+	qsort(sorted, count, sizeof(*sorted), compare_lines);
+	for (size_t i = 0; i < count; i++)
+		cr_assert_eq(sorted[i], lines[i], "line %zu is %s, not %s", i, lines[i], sorted[i]);
+	model_free(m);
+}
