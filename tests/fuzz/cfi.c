@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A section of call frame information: the first byte says which kind and how it is cut into pieces, the rest is the section. */
+/* A section of call frame information: the first byte says which kind and how it is cut into
+ * pieces, the rest is the section. */
 #include "tests/fuzz/rows_hold.h"
 #include "tools/prof-deltas/cfi.h"
 

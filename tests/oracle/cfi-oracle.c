@@ -2,8 +2,10 @@
 /*
  * prof-deltas FILE | cfi-oracle [-n EVERY] FILE
  *
- * Asks libdw for the unwind state at every one of its own row boundaries inside each row that prof-deltas printed (or each EVERY-th), writes it in prof-deltas' words,
- * and compares. Where prof-deltas says `end` because a rule cannot be expressed, libdw must know one that indeed cannot be; those are counted. Exit 1 on any disagreement.
+ * Asks libdw for the unwind state at every one of its own row boundaries inside each row that
+ * prof-deltas printed (or each EVERY-th), writes it in prof-deltas' words,
+ * and compares. Where prof-deltas says `end` because a rule cannot be expressed, libdw must know
+ * one that indeed cannot be; those are counted. Exit 1 on any disagreement.
  */
 #include <dwarf.h>
 #include <elfutils/libdw.h>
@@ -100,11 +102,13 @@ static void print_reg(Dwarf_Frame *frame, int regno, char *out, size_t size)
 	else if (ops[0].atom >= DW_OP_reg0 && ops[0].atom <= DW_OP_reg15 && n == 1)
 		snprintf(out, size, "%s", regs[ops[0].atom - DW_OP_reg0]);
 	else if (n == 2 && ops[0].atom == DW_OP_call_frame_cfa && is_breg(&ops[1], &reg, &off))
-		/* libdw puts the CFA before every expression, as the standard has it; this one does not use it. */
+		/* libdw puts the CFA before every expression, as the standard has it; this one does
+		 * not use it. */
 		snprintf(out, size, "%s%+" PRId64, regs[reg], off);
 }
 
-/* What libdw says at pc, in prof-deltas' words. False where it knows nothing. *ret_poor: it knows more than prof-deltas has words for. */
+/* What libdw says at pc, in prof-deltas' words. False where it knows nothing. *ret_poor: it knows
+ * more than prof-deltas has words for. */
 static bool ask(struct oracle *o, uint64_t pc, char *out, size_t size, uint64_t *ret_end, bool *ret_poor)
 {
 	Dwarf_Frame *frame = NULL;
@@ -127,7 +131,8 @@ static bool ask(struct oracle *o, uint64_t pc, char *out, size_t size, uint64_t 
 	free(frame);
 	*ret_end = end > pc ? end : pc + 1;
 	*ret_poor = false;
-	/* The signal form is the kernel's; what else says 'S' is an ordinary frame to prof-deltas. */
+	/* The signal form is the kernel's; what else says 'S' is an ordinary frame to prof-deltas.
+	 * */
 	is_signal = is_signal && strcmp(cfa, "*(rsp+160)+0") == 0 && strcmp(ra, "rsp+168") == 0;
 	if (strcmp(ra, "same") == 0 && ra_reg < 16)
 		snprintf(ra, sizeof(ra), "%s", regs[ra_reg]);
@@ -183,7 +188,8 @@ static void check_row(struct oracle *o, const struct row *row, uint64_t end)
 		o->states++;
 		if (!ask(o, pc, text, sizeof(text), &next, &poor)) {
 			next = pc + 1;
-			/* The entry point is said to be the root even if nothing describes it; and functions stretch over padding. */
+			/* The entry point is said to be the root even if nothing describes it; and
+			 * functions stretch over padding. */
 			if (pc - o->entry < 64 && strcmp(row->text, "rsp+8 same undefined") == 0)
 				continue;
 			if (++silent > PADDING && o->cfi[1]) {

@@ -2,8 +2,11 @@
 /*
  * rows-peer RUN-DIR [MODE:]FILE...
  *
- * Stands where prof-bpf does on the route of rows: listens below RUN-DIR, asks whoever dials for the rows of each FILE, all at once, and prints the answers: `FILE status N`, then rows as prof-deltas
- * prints them, with file offsets for addresses. MODE: `fd` hands the descriptor over first, `late` half a second after the request, `never` not at all, `schema` says
+ * Stands where prof-bpf does on the route of rows: listens below RUN-DIR, asks whoever dials for
+ * the rows of each FILE, all at once, and prints the answers: `FILE status N`, then rows as
+ * prof-deltas
+ * prints them, with file offsets for addresses. MODE: `fd` hands the descriptor over first, `late`
+ * half a second after the request, `never` not at all, `schema` says
  * hello in another schema, `garbage` sends bytes that are no message.
  */
 #include <errno.h>

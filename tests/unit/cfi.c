@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sections are put together by hand here, byte by byte; what comes out is compared as prof-deltas prints it. */
+/* Sections are put together by hand here, byte by byte; what comes out is compared as prof-deltas
+ * prints it. */
 #include "tools/prof-deltas/cfi.h"
 
 #include <criterion/criterion.h>
@@ -77,7 +78,8 @@ static void end(void)
 
 #define BYTES(...) put((const uint8_t[]){ __VA_ARGS__ }, sizeof((const uint8_t[]){ __VA_ARGS__ }))
 
-/* CIE of version 1, code factor 1, data factor -8, return address in column 16; augmentation with its data; CFA rsp+8, return address at cfa-8. */
+/* CIE of version 1, code factor 1, data factor -8, return address in column 16; augmentation with
+ * its data; CFA rsp+8, return address at cfa-8. */
 static size_t cie_full(uint8_t version, const char *augmentation, const uint8_t *data, size_t n, uint8_t column)
 {
 	begin();
@@ -120,7 +122,8 @@ static void fde_head(size_t of_cie)
 		u32((uint32_t)of_cie);
 }
 
-/* An FDE with absolute pointers over [TEXT + start, TEXT + start + size); instructions follow, then end(). */
+/* An FDE with absolute pointers over [TEXT + start, TEXT + start + size); instructions follow, then
+ * end(). */
 static void fde(size_t of_cie, uint64_t start, uint64_t size)
 {
 	fde_head(of_cie);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The interpreter keeps a struct cfi_state, which DW_CFA_ instructions change, and makes a rule of it only where the location advances and
+ * The interpreter keeps a struct cfi_state, which DW_CFA_ instructions change, and makes a rule of
+ * it only where the location advances and
  * something that matters has changed: of the registers, only RBP and the return address do.
  */
 #include <dwarf.h>
@@ -20,7 +21,8 @@ enum reg_state {
 	REG_BAD,
 };
 
-/* Where the kernel keeps the interrupted RSP, RIP and RBP, from RSP on, when a handler has returned to the restorer (struct rt_sigframe of
+/* Where the kernel keeps the interrupted RSP, RIP and RBP, from RSP on, when a handler has returned
+ * to the restorer (struct rt_sigframe of
  * arch/x86/include/asm/sigframe.h; the return address has been popped). */
 enum { SIGNAL_RSP = 160, SIGNAL_RIP = 168 };
 
@@ -257,7 +259,8 @@ static inline bool compose(struct cfi *c, const struct cfi_cie *cie, const struc
 		return false;
 	}
 
-	/* In whole words: hashing reads it in whole words at once, which stalls on bytes stored one by one. */
+	/* In whole words: hashing reads it in whole words at once, which stalls on bytes stored one
+	 * by one. */
 	uint64_t head = rule.cfa | rule.cfa_reg << 8 | rule.rbp << 16 | rule.ra << 24 | (uint64_t)(rule.flags | rule.ra_reg << 8 | rule.rbp_reg << 16) << 32;
 	uint64_t offsets = (uint32_t)rule.cfa_off | (uint64_t)(uint32_t)rule.cfa_add << 32;
 
@@ -295,7 +298,8 @@ struct run {
 	struct cfi_state state;
 	uint64_t vaddr;		/* ELF address of the instruction bytes' first */
 	const uint8_t *first;
-	/* The location, as distance from the function's start. A CIE's instructions have none: size is 0. */
+	/* The location, as distance from the function's start. A CIE's instructions have none: size
+	 * is 0. */
 	uint64_t function;	/* ELF address */
 	uint64_t loc, size;
 	uint32_t at;		/* offset of the function's start */
@@ -728,7 +732,8 @@ static int cie_augmentation(const char *letters, struct span s, uint64_t vaddr, 
 	return 0;
 }
 
-/* Takes the CIE apart; vaddr: of the first byte of s, which begins after the id. 0, or the enum rows_skip (never 0: that is ENTRY) why it is of no use. */
+/* Takes the CIE apart; vaddr: of the first byte of s, which begins after the id. 0, or the enum
+ * rows_skip (never 0: that is ENTRY) why it is of no use. */
 static int cie_parse(struct cfi *c, struct span s, uint64_t vaddr, struct cfi_cie *cie)
 {
 	const uint8_t *first = s.data, *nul;
@@ -773,7 +778,8 @@ static int cie_parse(struct cfi *c, struct span s, uint64_t vaddr, struct cfi_ci
 		if (r)
 			return r;
 	} else if (letters[0]) {
-		/* Without a size, letters that add bytes of unknown length cannot be passed over. */
+		/* Without a size, letters that add bytes of unknown length cannot be passed over.
+		 * */
 		return ROWS_SKIP_CIE_AUGMENTATION;
 	}
 
@@ -864,7 +870,8 @@ void cfi_skip(struct cfi *c, uint64_t n)
 	c->rows->skipped[ROWS_SKIP_ENTRY_LONG]++;
 }
 
-/* One whole entry. at: its offset in the section; body: what its length counts, which begins at body_at. */
+/* One whole entry. at: its offset in the section; body: what its length counts, which begins at
+ * body_at. */
 static int entry(struct cfi *c, uint64_t at, struct span body, uint64_t body_at, bool wide)
 {
 	uint64_t id = 0;

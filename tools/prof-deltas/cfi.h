@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Call frame information: the entries (CIE, FDE) of an .eh_frame or .debug_frame section, run into rows.
+ * Call frame information: the entries (CIE, FDE) of an .eh_frame or .debug_frame section, run into
+ * rows.
  *
- * A section is fed in pieces, front to back, so that it need not lie in memory whole. An entry that cannot be understood costs itself and nothing else, and is counted in rows.skipped.
+ * A section is fed in pieces, front to back, so that it need not lie in memory whole. An entry that
+ * cannot be understood costs itself and nothing else, and is counted in rows.skipped.
  *
- * Sources: DWARF 5, section 6.4; Linux Standard Base 5.0, "Exception Frames" (.eh_frame, augmentations, pointer encodings, .eh_frame_hdr);
+ * Sources: DWARF 5, section 6.4; Linux Standard Base 5.0, "Exception Frames" (.eh_frame,
+ * augmentations, pointer encodings, .eh_frame_hdr);
  * System V psABI for x86-64, figure 3.36 (register numbers). Pure: no I/O, no log.
  */
 #ifndef PROF_DELTAS_CFI_H
@@ -23,10 +26,12 @@ struct cfi_bases {
 	uint64_t text, data;	/* ELF addresses */
 };
 
-/* Reads one encoded pointer (DW_EH_PE_*) off s, which lies at ELF address `vaddr`. 0; 1: an encoding that is not supported, or the pointer is DW_EH_PE_omit; 2: cut short. */
+/* Reads one encoded pointer (DW_EH_PE_*) off s, which lies at ELF address `vaddr`. 0; 1: an
+ * encoding that is not supported, or the pointer is DW_EH_PE_omit; 2: cut short. */
 int cfi_pointer(struct span *s, uint8_t encoding, uint64_t vaddr, const struct cfi_bases *bases, const uint64_t *function, uint64_t *ret);
 
-/* What is known of a register's value in the caller, or of the CFA: more than a rule can hold, since instructions build it up piece by piece. */
+/* What is known of a register's value in the caller, or of the CFA: more than a rule can hold,
+ * since instructions build it up piece by piece. */
 struct cfi_state {
 	uint8_t cfa, cfa_reg;
 	uint8_t rbp, rbp_reg;
@@ -63,8 +68,10 @@ struct cfi {
 /* 0 or -ENOMEM; cfi_done in either case. */
 int cfi_init(struct cfi *c, struct rows *rows, bool eh, uint64_t vaddr, const struct cfi_bases *bases);
 void cfi_done(struct cfi *c);
-/* Takes whole entries off the front of `bytes`, which begin at c->pos. `last`: nothing follows them. *ret_used: how many bytes were taken; *ret_want: how many the next entry needs to be taken
- * (more than are left; over CFI_MAX_ENTRY when it is to be left out: go on from c->pos + *ret_want with cfi_skip). 0, ROWS_TOO_LARGE, -ENOMEM. */
+/* Takes whole entries off the front of `bytes`, which begin at c->pos. `last`: nothing follows
+ * them. *ret_used: how many bytes were taken; *ret_want: how many the next entry needs to be taken
+ * (more than are left; over CFI_MAX_ENTRY when it is to be left out: go on from c->pos + *ret_want
+ * with cfi_skip). 0, ROWS_TOO_LARGE, -ENOMEM. */
 int cfi_feed(struct cfi *c, struct span bytes, bool last, size_t *ret_used, uint64_t *ret_want);
 /* Leaves n bytes out, an entry that is too long. */
 void cfi_skip(struct cfi *c, uint64_t n);

@@ -33,7 +33,8 @@ static bool within(uint64_t offset, uint64_t n, uint64_t size)
 	return offset <= size && n <= size - offset;
 }
 
-/* The header by hand, before libelf sees the file: it would take memory for as many sections as a liar names. */
+/* The header by hand, before libelf sees the file: it would take memory for as many sections as a
+ * liar names. */
 static int check_header(int fd, struct elf_file *f, bool *ret_sections, const char **ret_why)
 {
 	Elf64_Ehdr h;

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What of an ELF file bears on unwinding: executable segments, entry point, and where call frame information lies. Read with libelf over a descriptor
- * by pread, never by mmap (a file that shrinks would be SIGBUS); every size is held against the file's.
+ * What of an ELF file bears on unwinding: executable segments, entry point, and where call frame
+ * information lies. Read with libelf over a descriptor
+ * by pread, never by mmap (a file that shrinks would be SIGBUS); every size is held against the
+ * file's.
  *
- * Sources: the generic ABI (gabi), chapters 4 and 5; the psABI for x86-64; Linux Standard Base 5.0 (.eh_frame_hdr).
+ * Sources: the generic ABI (gabi), chapters 4 and 5; the psABI for x86-64; Linux Standard Base 5.0
+ * (.eh_frame_hdr).
  */
 #ifndef PROF_DELTAS_ELF_H
 #define PROF_DELTAS_ELF_H
@@ -38,7 +41,8 @@ struct elf_file {
 	struct cfi_bases bases;
 };
 
-/* Looks at fd (borrowed, its position is not moved). 0; ROWS_NOT_ELF; ROWS_UNSUPPORTED (class, byte order, machine, or more segments than the ceiling); ROWS_MALFORMED; -errno of
+/* Looks at fd (borrowed, its position is not moved). 0; ROWS_NOT_ELF; ROWS_UNSUPPORTED (class, byte
+ * order, machine, or more segments than the ceiling); ROWS_MALFORMED; -errno of
  * reading; -ENOMEM. *ret_why, static text, says more for a verdict. */
 int elf_read(int fd, struct elf_file *ret, const char **ret_why);
 

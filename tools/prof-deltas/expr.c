@@ -6,7 +6,8 @@
 #define DEPTH 8
 #define RIP 16
 
-/* breg7 8; breg16 0; lit15; and; lit<threshold>; ge; lit3; shl; plus. The threshold differs between kinds of PLT. */
+/* breg7 8; breg16 0; lit15; and; lit<threshold>; ge; lit3; shl; plus. The threshold differs between
+ * kinds of PLT. */
 static bool plt_parse(struct span s, struct expr *ret)
 {
 	static const uint8_t head[] = { DW_OP_breg7, 8, DW_OP_breg16, 0, DW_OP_lit15, DW_OP_and };

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * DWARF expressions of call frame information, as far as a rule can hold what they say: evaluated not over values but over the two forms
+ * DWARF expressions of call frame information, as far as a rule can hold what they say: evaluated
+ * not over values but over the two forms
  * that rules have, so that any way to write them is understood.
  *
- * Source: DWARF 5, sections 2.5 and 6.4.2. Pure; reads no further than the span, and takes each byte once.
+ * Source: DWARF 5, sections 2.5 and 6.4.2. Pure; reads no further than the span, and takes each
+ * byte once.
  */
 #ifndef PROF_DELTAS_EXPR_H
 #define PROF_DELTAS_EXPR_H
@@ -26,10 +28,12 @@ enum expr_verdict {
 	EXPR_UNSUPPORTED = 1,	/* well-formed as far as read, but of no form above */
 	EXPR_MALFORMED = 2,	/* cut short, or it takes from an empty stack */
 };
-/* 0 with *ret set, or enum expr_verdict. A register is at most UNWIND_REG_MAX - 1 in EXPR_REG and EXPR_DEREF. */
+/* 0 with *ret set, or enum expr_verdict. A register is at most UNWIND_REG_MAX - 1 in EXPR_REG and
+ * EXPR_DEREF. */
 int expr_parse(struct span bytes, struct expr *ret);
 
-/* LEB128 (DWARF 5, 7.6), also for cfi.c: false when cut short. Bits past the 64th are read over; past the 140th nothing is. */
+/* LEB128 (DWARF 5, 7.6), also for cfi.c: false when cut short. Bits past the 64th are read over;
+ * past the 140th nothing is. */
 static inline bool expr_uleb(struct span *s, uint64_t *ret)
 {
 	uint64_t value = 0;

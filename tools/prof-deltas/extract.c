@@ -11,7 +11,8 @@
 #define MAX_SECTION (1ull << 30)	/* bytes of one section that are looked at, inflated */
 #define ENTRY_SIZE 64			/* bytes of code that an entry point without CFI is taken to have */
 
-/* The bytes of a section in order, plain or inflated, through one window that grows for long entries only. */
+/* The bytes of a section in order, plain or inflated, through one window that grows for long
+ * entries only. */
 struct source {
 	int fd;
 	uint64_t offset, left;		/* in the file, of what was not read yet */
@@ -51,7 +52,8 @@ static int source_init(struct source *s, int fd, const struct elf_section *secti
 	return 0;
 }
 
-/* Fills n bytes. The number got, less only at the end; -errno; -EBADMSG when what is deflated is broken. */
+/* Fills n bytes. The number got, less only at the end; -errno; -EBADMSG when what is deflated is
+ * broken. */
 static int64_t source_read(struct source *s, uint8_t *into, size_t n)
 {
 	int64_t got;
@@ -177,8 +179,10 @@ static int read_section(int fd, const struct elf_section *section, const struct 
 	return r;
 }
 
-/* The first instructions of the entry points that libraries give to programs: xor ebp or rbp with itself, after an endbr64 or not; and ld.so's
- * mov rdi, rsp; call. Tells them from what linkers write into e_entry of a library without one: the start of .text. */
+/* The first instructions of the entry points that libraries give to programs: xor ebp or rbp with
+ * itself, after an endbr64 or not; and ld.so's
+ * mov rdi, rsp; call. Tells them from what linkers write into e_entry of a library without one: the
+ * start of .text. */
 static bool is_entry_code(int fd, uint64_t offset)
 {
 	static const uint8_t endbr64[] = { 0xf3, 0x0f, 0x1e, 0xfa };

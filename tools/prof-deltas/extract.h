@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The extractor: from an open ELF file to its rows. One function behind `prof-deltas FILE` and behind the service; it reads nothing but the descriptor.
+ * The extractor: from an open ELF file to its rows. One function behind `prof-deltas FILE` and
+ * behind the service; it reads nothing but the descriptor.
  */
 #ifndef PROF_DELTAS_EXTRACT_H
 #define PROF_DELTAS_EXTRACT_H
@@ -12,8 +13,10 @@ struct extract {
 	const char *why;	/* static text, when the verdict is not 0, or no rows were found */
 };
 
-/* Extracts the rows of the ELF file behind fd (borrowed; its position is not moved) into *rows, which was set up by rows_init and is the caller's to rows_done in
- * any case. 0 (also with no rows at all, then rows->count is 0), enum rows_status with *ret filled, or -errno (-EIO and the like: reading; -ENOMEM). Time is linear in the
+/* Extracts the rows of the ELF file behind fd (borrowed; its position is not moved) into *rows,
+ * which was set up by rows_init and is the caller's to rows_done in
+ * any case. 0 (also with no rows at all, then rows->count is 0), enum rows_status with *ret filled,
+ * or -errno (-EIO and the like: reading; -ENOMEM). Time is linear in the
  * sizes of the sections that are read, memory under ROWS_MAX_BYTES and some. */
 int extract_rows(int fd, struct rows *rows, struct extract *ret);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* prof-deltas: the extractor of unwind rows. By hand it prints those of files; in the deployment it serves prof-bpf. */
+/* prof-deltas: the extractor of unwind rows. By hand it prints those of files; in the deployment it
+ * serves prof-bpf. */
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
@@ -123,7 +124,8 @@ static int one_file(const char *path, const char *name, bool stats, struct total
 	return r ? -1 : 0;
 }
 
-/* Of this process since its exec, in bytes: ru_maxrss would begin with what its parent held at the fork. 0 without /proc. */
+/* Of this process since its exec, in bytes: ru_maxrss would begin with what its parent held at the
+ * fork. 0 without /proc. */
 static uint64_t peak_memory(void)
 {
 	unsigned long long kib = 0;
@@ -173,7 +175,8 @@ static int serving(const struct deploy *d)
 	struct fdlane *lane = NULL;
 	int r;
 
-	/* Each arena of a thread reserves address space that counts towards the limit; nng starts a dozen threads. */
+	/* Each arena of a thread reserves address space that counts towards the limit; nng starts a
+	 * dozen threads. */
 	mallopt(M_ARENA_MAX, 2);
 	signal(SIGPIPE, SIG_IGN);
 	if (deploy_enter(d, DEPLOY_DELTAS, &box) < 0) {

@@ -86,7 +86,8 @@ int print_rows(FILE *out, const struct rows *r)
 		last = text[row.rule];
 		fprintf(out, "0x%" PRIx64 " %s\n", rows_address(r, row.offset), last);
 	}
-	/* On the bus no row lies at the end of the span; for a reader the last function ends all the same. */
+	/* On the bus no row lies at the end of the span; for a reader the last function ends all
+	 * the same. */
 	if (r->count && strncmp(last, "end", 3) != 0)
 		fprintf(out, "0x%" PRIx64 " %s\n", rows_address(r, (uint32_t)r->span), text[ROWS_RULE_GAP]);
 	free(text);

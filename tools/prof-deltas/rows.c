@@ -342,7 +342,8 @@ static int sort_functions(struct rows *r)
 	return 0;
 }
 
-/* Moves f's start up to `start`, which lies inside it. Its cells are its own, and so are changed in place. */
+/* Moves f's start up to `start`, which lies inside it. Its cells are its own, and so are changed in
+ * place. */
 static void trim(struct rows *r, struct rows_function *f, uint32_t start)
 {
 	uint32_t at = f->start, i = 0;

@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows: what a file's call frame information comes down to. From a file offset on, until the next row, one rule (bpf/unwind.h) holds.
+ * Rows: what a file's call frame information comes down to. From a file offset on, until the next
+ * row, one rule (bpf/unwind.h) holds.
  *
- * While they are collected rows stay with the function (FDE) that gave them, four bytes each, in the order of the section. `rows_finish` sorts the functions and
- * settles overlaps; a cursor then walks them as one rising sequence, with equal neighbours merged and an `end` row after each function
+ * While they are collected rows stay with the function (FDE) that gave them, four bytes each, in
+ * the order of the section. `rows_finish` sorts the functions and
+ * settles overlaps; a cursor then walks them as one rising sequence, with equal neighbours merged
+ * and an `end` row after each function
  * that is not followed by another. No second copy is made.
  *
- * Of two functions that overlap, the one that starts lower keeps the common part; of two with the same start, the first one in the section.
- * What is added between `rows_fill` and the next `rows_finish` counts only where nothing was before.
+ * Of two functions that overlap, the one that starts lower keeps the common part; of two with the
+ * same start, the first one in the section.
+ * What is added between `rows_fill` and the next `rows_finish` counts only where nothing was
+ * before.
  *
  * All offsets are file offsets relative to `base`, in bytes. Pure: no I/O, no log.
  */
@@ -58,7 +63,8 @@ enum rows_skip {
 };
 const char *rows_skip_word(enum rows_skip skip);
 
-/* A set of distinct rules, numbered from 0 in the order they came; rule 0 is the gap. Zero-initialised is empty. */
+/* A set of distinct rules, numbered from 0 in the order they came; rule 0 is the gap.
+ * Zero-initialised is empty. */
 struct rows_rules {
 	struct unwind_rule *rule;
 	uint16_t *slot;		/* open hash of numbers, 0xffff where free */
@@ -149,18 +155,23 @@ struct rows {
 
 void rows_init(struct rows *r);
 void rows_done(struct rows *r);
-/* Adds an executable segment; all before the first function. rows_layout then fixes base and span. 0, ROWS_UNSUPPORTED (too many). */
+/* Adds an executable segment; all before the first function. rows_layout then fixes base and span.
+ * 0, ROWS_UNSUPPORTED (too many). */
 int rows_segment_add(struct rows *r, uint64_t vaddr, uint64_t offset, uint64_t size);
 /* 0, ROWS_NONE (no executable segment), ROWS_TOO_LARGE (UNWIND_MAX_SPAN). */
 int rows_layout(struct rows *r);
-/* Where an ELF address lies: the offset relative to base, and how many bytes its segment goes on. False outside. */
+/* Where an ELF address lies: the offset relative to base, and how many bytes its segment goes on.
+ * False outside. */
 bool rows_locate(struct rows *r, uint64_t vaddr, uint32_t *ret_at, uint64_t *ret_left);
-/* The way back, for print: the ELF address of an offset relative to base (its end counts as inside a segment). */
+/* The way back, for print: the ELF address of an offset relative to base (its end counts as inside
+ * a segment). */
 uint64_t rows_address(const struct rows *r, uint32_t at);
 
-/* Begins a function over [start, end). 0; ROWS_NONE: nothing of it is wanted (counted), leave it out; ROWS_TOO_LARGE; -ENOMEM. */
+/* Begins a function over [start, end). 0; ROWS_NONE: nothing of it is wanted (counted), leave it
+ * out; ROWS_TOO_LARGE; -ENOMEM. */
 int rows_open(struct rows *r, uint32_t start, uint32_t end);
-/* From `at` on `rule` holds; at never falls within a function, and lies inside it. 0, ROWS_TOO_LARGE, -ENOMEM. */
+/* From `at` on `rule` holds; at never falls within a function, and lies inside it. 0,
+ * ROWS_TOO_LARGE, -ENOMEM. */
 int rows_add(struct rows *r, uint32_t at, uint16_t rule);
 void rows_close(struct rows *r);
 /* From here on, only what is not covered counts. After rows_finish. */

@@ -289,7 +289,8 @@ static int drain_bus(struct serve *s)
 
 /* --- the loop --- */
 
-/* Answers one request that has both halves, or whose descriptor did not come in time. *ret_did: there was one. *ret_wait_ms: until the next half is too old. */
+/* Answers one request that has both halves, or whose descriptor did not come in time. *ret_did:
+ * there was one. *ret_wait_ms: until the next half is too old. */
 static int work(struct serve *s, bool *ret_did, int *ret_wait_ms)
 {
 	uint64_t now = clock_mono_ns();
