@@ -40,60 +40,58 @@ struct walk {
 	__u64 frames[SAMPLE_MAX_KERNEL + 1 + SAMPLE_MAX_USER];
 };
 
-#define WALK_BSEARCH_MAPS 17	/* 2^17 mappings */
+#define WALK_BSEARCH_MAPS 18	/* halvings: 2^17 mappings */
 #define WALK_BSEARCH_ROWS 13	/* 4,096 rows a block, all bytes of it */
 
 /*
- * The two searches take and give numbers only and are functions of their own to the verifier (global functions), which so looks
- * at them once and not once for each path that leads here.
+ * The two searches take and give numbers only and are functions of their own to the verifier (global functions), which so looks at them once and not once for each path that
+ * leads here. They halve without a branch, since the verifier follows both sides of one: 2^13 ways through a loop of 13 turns.
  */
 
-/* How many of the mappings at `maps` start at or below pc. */
+/* The last of the mappings at `maps` that starts at or below pc, or the first: its index. */
 ENV_FUNCTION __u32 walk_search_maps(__u32 maps, __u32 map_count, __u64 pc)
 {
-	__u32 lo = 0, hi = map_count;
+	__u32 base = 0, n = map_count;
 
-	for (int i = 0; i < WALK_BSEARCH_MAPS && lo < hi; i++) {
-		__u32 mid = (lo + hi) / 2;
-		const struct slab *s = env_slab(maps + mid * 8);
+	for (int i = 0; i < WALK_BSEARCH_MAPS && n > 1; i++) {
+		__u32 half = n / 2, position = maps + (base + half) * 8;
+		const struct slab *s = env_slab(position);
 
 		if (!s)
 			return 0;
-		if (ENV_AT(s, maps + mid * 8, struct map_entry, 8)->start <= pc)
-			lo = mid + 1;
-		else
-			hi = mid;
+		/* 1 where it starts above pc. Halved, so that addresses of the upper half compare as numbers; starts are even. */
+		__u32 above = ((pc >> 1) - (ENV_AT(s, position, struct map_entry, 8)->start >> 1)) >> 63;
+		base += half & (above - 1);
+		n -= half;
 	}
-	return lo;
+	return base;
 }
 
 /* The last of the row words at `rows` that is at or below `wanted`; row 0 always is. */
 ENV_FUNCTION __u32 walk_search_rows(__u32 rows, __u32 row_count, __u32 wanted)
 {
 	const struct slab *s = env_slab(rows);
-	__u32 lo = 0, hi = row_count;
+	__u32 base = 0, n = row_count;
 
 	if (!s)
 		return RULE_GAP;
-	for (int i = 0; i < WALK_BSEARCH_ROWS && lo + 1 < hi; i++) {
-		__u32 mid = (lo + hi) / 2;
+	for (int i = 0; i < WALK_BSEARCH_ROWS && n > 1; i++) {
+		__u32 half = n / 2;
+		__u32 above = ((__u64)wanted - *ENV_AT(s, rows + base + half, __u32, 1)) >> 63;
 
-		if (*ENV_AT(s, rows + mid, __u32, 1) <= wanted)
-			lo = mid;
-		else
-			hi = mid;
+		base += half & (above - 1);
+		n -= half;
 	}
-	return *ENV_AT(s, rows + lo, __u32, 1);
+	return *ENV_AT(s, rows + base, __u32, 1);
 }
 
 /* Sets w->map and w->file to what covers pc. False where no mapping does. */
 ENV_INLINE bool walk_find_map(struct walk *w, __u64 pc)
 {
-	__u32 n = walk_search_maps(w->maps, w->map_count, pc);
-	__u32 position = w->maps + (n - 1) * 8;
+	__u32 position = w->maps + walk_search_maps(w->maps, w->map_count, pc) * 8;
 	const struct slab *s = env_slab(position);
 
-	if (n == 0 || !s)
+	if (w->map_count == 0 || !s)
 		return false;
 	const struct map_entry *m = ENV_AT(s, position, struct map_entry, 8);
 	if (pc < m->start || pc >= m->end)

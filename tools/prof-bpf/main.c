@@ -124,7 +124,7 @@ static bool kernel_name(void *ctx, uint64_t address, struct str *ret_name, struc
 {
 	struct prof *p = ctx;
 
-	return kallsyms_lookup(p->kallsyms, address, ret_name, ret_module, ret_start);
+	return p->kallsyms && kallsyms_lookup(p->kallsyms, address, ret_name, ret_module, ret_start);
 }
 
 /* --- what the host knows, as the stream defines it --- */
@@ -238,12 +238,14 @@ static void on_sideband(void *ctx, const struct sideband_event *e)
 {
 	struct prof *p = ctx;
 
-	if (e->type == SIDEBAND_KSYMBOL)
-		kallsyms_event(p->kallsyms, e);
-	else if (e->type == SIDEBAND_THROTTLE)
+	if (e->type == SIDEBAND_KSYMBOL) {
+		if (p->kallsyms)
+			kallsyms_event(p->kallsyms, e);
+	} else if (e->type == SIDEBAND_THROTTLE) {
 		p->throttled++;
-	else
+	} else {
 		host_event(p->host, e);
+	}
 }
 
 /* Marks the files of a sample as in use, and asks again for rows that were evicted. */
@@ -379,6 +381,10 @@ static void start_sampling(struct prof *p)
 	}
 	enter(p, SAMPLING);
 	deploy_status(&p->options.deploy, &p->status, STATUS_READY);
+	/* Takes a tenth of a second, which the first samples need not wait for: the ring buffer holds them. */
+	r = kallsyms_new(&(struct kallsyms_config){ 0 }, &p->kallsyms);
+	if (r)
+		log_warning("/proc/kallsyms: %s: kernel functions have no names", strerror(-r));
 }
 
 /* Everybody is there, and the rows of what runs already have come; or enough was waited for. */
@@ -432,7 +438,8 @@ static void on_timer(struct prof *p)
 	p->tick++;
 	opener_run(p->opener, now);
 	tables_tick(p->tables, now);
-	(void)kallsyms_tick(p->kallsyms, now);
+	if (p->kallsyms)
+		(void)kallsyms_tick(p->kallsyms, now);
 	if (p->phase != SAMPLING)
 		return;
 	drain(p);
@@ -743,11 +750,6 @@ static int set_up(struct prof *p)
 		r = opener_new("/proc", &p->opener);
 		if (r)
 			fail("/proc", r, "it has to be mounted");
-	}
-	if (!r) {
-		r = kallsyms_new(&(struct kallsyms_config){ 0 }, &p->kallsyms);
-		if (r)
-			fail("/proc/kallsyms", r, "");
 	}
 	if (!r)
 		r = open_host(p);
