@@ -45,5 +45,7 @@ int main(int argc, char **argv)
 	int r = record ? options_record(argc - 1, argv + 1, &o) : options_report(argc - 1, argv + 1, &o);
 	if (r >= 0)
 		return r;
+	if (o.verbose)
+		log_init("profpipe", LOG_INFO);
 	return record ? record_run(&o) : report_run(&o);
 }

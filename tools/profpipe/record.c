@@ -133,7 +133,7 @@ static int start_tool(struct run *r, enum deploy_tool t)
 	argv[n++] = CHILD_STATUS_FD;
 	argv[n++] = "--life-fd";
 	argv[n++] = CHILD_LIFE_FD;
-	if (r->o->verbose)
+	if (r->o->verbose && (t == DEPLOY_BPF || t == DEPLOY_DELTAS))
 		argv[n++] = "-v";
 	if (t == DEPLOY_BPF) {
 		argv[n++] = "-F";
@@ -185,6 +185,7 @@ static void begin(struct run *r)
 	r->sampling_ns = clock_mono_ns();
 	if (r->command.pid)
 		command_release(&r->command);
+	log_info("sampling has begun, after %.3f s", (double)(r->sampling_ns - r->start_ns) / 1e9);
 	measure(r);
 	for (int i = 0; i < DEPLOY_TOOLS; i++)
 		r->tools[i].ready_cpu_ns = r->tools[i].cpu_ns;
@@ -288,16 +289,19 @@ static void tool_ended(struct run *r, enum deploy_tool t)
 	finish(r);
 }
 
+/* When one goes others follow, and may be seen first: all that have ended are looked at together, and one that was killed is the cause. */
 static void reap_tools(struct run *r)
 {
-	for (int i = 0; i < DEPLOY_TOOLS; i++) {
-		if (!child_reap(&r->tools[i]))
-			continue;
-		/* When prof-bpf goes the others follow: it is the one to blame. */
-		if (i != DEPLOY_BPF && child_reap(tool(r, DEPLOY_BPF)))
-			tool_ended(r, DEPLOY_BPF);
-		tool_ended(r, (enum deploy_tool)i);
-	}
+	static const enum deploy_tool order[DEPLOY_TOOLS] = { DEPLOY_BPF, DEPLOY_EXPORT, DEPLOY_SYMD, DEPLOY_DELTAS };
+	bool ended[DEPLOY_TOOLS] = { 0 }, any = false;
+
+	for (int pass = 0; pass == 0 || (pass == 1 && any); pass++)
+		for (int i = 0; i < DEPLOY_TOOLS; i++)
+			any |= ended[i] |= child_reap(&r->tools[i]);
+	for (int killed = 1; any && killed >= 0; killed--)
+		for (int i = 0; i < DEPLOY_TOOLS; i++)
+			if (ended[order[i]] && WIFSIGNALED(r->tools[order[i]].wait_status) == killed)
+				tool_ended(r, order[i]);
 }
 
 static void on_signals(struct run *r)
@@ -557,6 +561,9 @@ static struct status figures(struct run *r)
 
 static void conclude(struct run *r)
 {
+	/* The stream may have ended by itself, and been written before we looked. */
+	if (!r->sampled_ns)
+		r->sampled_ns = clock_mono_ns() - r->sampling_ns;
 	struct summary_cost costs[DEPLOY_TOOLS + 1];
 	struct rusage self;
 

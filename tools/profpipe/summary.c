@@ -99,7 +99,7 @@ void summary_progress(FILE *out, double elapsed_s, const struct status *st, cons
 int summary_json(int fd, const struct summary *s)
 {
 	const struct status *f = &s->figures;
-	cJSON *j = cJSON_CreateObject(), *truncated = cJSON_AddObjectToObject(j, "truncated"), *lost = cJSON_AddObjectToObject(j, "lost");
+	cJSON *j = cJSON_CreateObject();
 	uint64_t lost_all = 0;
 	double cpu = 0, start = 0;
 
@@ -108,6 +108,7 @@ int summary_json(int fd, const struct summary *s)
 	cJSON_AddNumberToObject(j, "complete", (double)f->complete);
 	cJSON_AddNumberToObject(j, "processes", (double)f->processes);
 	cJSON_AddNumberToObject(j, "threads", (double)f->threads);
+	cJSON *truncated = cJSON_AddObjectToObject(j, "truncated"), *lost = cJSON_AddObjectToObject(j, "lost");
 	for (unsigned i = 1; i < STATUS_REASONS && i < WALK_REASONS; i++) {
 		if (f->truncated[i])
 			cJSON_AddNumberToObject(truncated, walk_reason_word(i), (double)f->truncated[i]);
