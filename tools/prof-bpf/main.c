@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,7 +60,11 @@ struct prof {
 	struct filesrv *filesrv;	/* deployed only */
 	struct opener *opener;
 	struct host *host;
-	struct kallsyms *kallsyms;
+	struct kallsyms *kallsyms;	/* NULL until read */
+	struct kallsyms *names;		/* the reading thread's, until it has ended */
+	pthread_t names_thread;
+	bool names_reading, names_done;
+	int names_result;
 	struct emit *emit;
 	struct bus *stream;		/* deployed only */
 	struct outbox outbox;
@@ -301,7 +306,9 @@ static void drain(struct prof *p)
 {
 	uint64_t now = clock_mono_ns();
 
-	loader_drain(p->loader, on_sample, p);
+	/* Samples wait in the ring for the names of their kernel frames, at the start. */
+	if (!p->names_reading)
+		loader_drain(p->loader, on_sample, p);
 	sideband_drain(p->sideband, now, on_sideband, p);
 	p->drained_ns = now;
 	host_tick(p->host, now);
@@ -370,6 +377,28 @@ static void enter(struct prof *p, enum phase phase)
 	p->since_ns = clock_mono_ns();
 }
 
+/* Reading the kernel's names takes a tenth of a second, which the tables of new processes cannot wait for. */
+static void *read_names(void *ctx)
+{
+	struct prof *p = ctx;
+
+	p->names_result = kallsyms_new(&(struct kallsyms_config){ 0 }, &p->names);
+	__atomic_store_n(&p->names_done, true, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+/* Takes the names over once they are there, or waits for them. */
+static void take_names(struct prof *p, bool wait)
+{
+	if (!p->names_reading || !(wait || __atomic_load_n(&p->names_done, __ATOMIC_ACQUIRE)))
+		return;
+	pthread_join(p->names_thread, NULL);
+	p->names_reading = false;
+	p->kallsyms = p->names;
+	if (p->names_result)
+		log_warning("/proc/kallsyms: %s: kernel functions have no names", strerror(-p->names_result));
+}
+
 static void start_sampling(struct prof *p)
 {
 	int r = loader_start(p->loader);
@@ -381,10 +410,10 @@ static void start_sampling(struct prof *p)
 	}
 	enter(p, SAMPLING);
 	deploy_status(&p->options.deploy, &p->status, STATUS_READY);
-	/* Takes a tenth of a second, which the first samples need not wait for: the ring buffer holds them. */
-	r = kallsyms_new(&(struct kallsyms_config){ 0 }, &p->kallsyms);
-	if (r)
-		log_warning("/proc/kallsyms: %s: kernel functions have no names", strerror(-r));
+	if (pthread_create(&p->names_thread, NULL, read_names, p) == 0)
+		p->names_reading = true;
+	else
+		log_warning("no thread to read /proc/kallsyms with: kernel functions have no names");
 }
 
 /* Everybody is there, and the rows of what runs already have come; or enough was waited for. */
@@ -407,6 +436,7 @@ static void finish(struct prof *p, enum end_reason reason)
 		return;
 	if (p->phase == SAMPLING) {
 		loader_stop(p->loader);
+		take_names(p, true);
 		drain(p);
 	}
 	send_losses(p);
@@ -442,6 +472,7 @@ static void on_timer(struct prof *p)
 		(void)kallsyms_tick(p->kallsyms, now);
 	if (p->phase != SAMPLING)
 		return;
+	take_names(p, false);
 	drain(p);
 	if (p->tick % TICKS_PER_FIGURES == 0) {
 		send_losses(p);
@@ -762,6 +793,7 @@ static int set_up(struct prof *p)
 
 static void tear_down(struct prof *p)
 {
+	take_names(p, true);
 	if (p->tables) {
 		host_free(p->host);
 		emit_free(p->emit);

@@ -19,6 +19,7 @@
 
 #define EXTENT_WORDS 32u
 #define MAPPED_SLABS 2		/* kept mapped for writing */
+#define SPARE_BYTES (SLAB_BYTES / 4)
 #define BLOCK_ROWS_MAX (1u << BLOCK_SHIFT)
 
 struct extent {
@@ -310,6 +311,9 @@ void tables_tick(struct tables *t, uint64_t now_ns)
 	}
 	if (t->waiting_head == t->waiting_len)
 		t->waiting_head = t->waiting_len = 0;
+	/* The next slab is made before it is needed, for the same reason as the first. */
+	if (t->figures.bytes - t->figures.bytes_used < SPARE_BYTES && t->slab_count < t->slab_max)
+		(void)slab_add(t);
 }
 
 /* --- rules --- */
@@ -842,6 +846,12 @@ int tables_new(const struct tables_config *c, struct tables **ret)
 		return r;
 	}
 	*rule_slot(t, RULE_GAP) = (struct unwind_rule){ .cfa = UNWIND_CFA_END, .cfa_add = UNWIND_END_GAP };
+	/* Entering a slab waits for the kernel's grace period, some 10 ms: better now than when a process waits for it. */
+	r = slab_add(t);
+	if (r) {
+		tables_free(t);
+		return r;
+	}
 	*ret = t;
 	return 0;
 }
