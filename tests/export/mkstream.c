@@ -8,12 +8,16 @@
  *   flush        the batch ends here
  *   bytes HEX    these bytes, as they are
  *   # …          nothing
+ *
+ * To standard output, or with a folder for an argument to prof-export over the bus, as prof-symd does below a run's folder. `drop` then ends the pipe without more ado.
  */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+#include "common/bus.h"
 #include "common/stream.h"
 
 static uint8_t *arena;		/* the strings and lists of one message */
@@ -170,8 +174,13 @@ static struct msg parse(const char *word)
 	return m;
 }
 
+static struct bus *bus;
+static bool dropped;
+
 static int write_out(void *ctx, struct span bytes)
 {
+	if (bus)
+		return bus_send_wait(bus, bytes, 10000);
 	return fwrite(bytes.data, 1, bytes.len, ctx) == bytes.len ? 0 : -EIO;
 }
 
@@ -192,6 +201,14 @@ static int run_line(struct stream_out *out, char *line)
 		out->seq += parse_u64(line + 4);
 		return r;
 	}
+	if (!strcmp(line, "drop")) {
+		dropped = true;
+		/* What was sent is to arrive: nng drops what waits. */
+		int r = stream_flush(out);
+
+		usleep(200000);
+		return r;
+	}
 	if (!strcmp(line, "flush"))
 		return stream_flush(out);
 	if (!strncmp(line, "bytes ", 6)) {
@@ -204,7 +221,21 @@ static int run_line(struct stream_out *out, char *line)
 	return stream_put(out, &m);
 }
 
-int main(void)
+/* Waits for prof-export. */
+static int listen_below(const char *run_dir)
+{
+	struct buf none = BUF_INIT(0);
+	int r = bus_listen(BUS_NAMED, run_dir, getuid(), &bus);
+
+	for (int ms = 0; !r && !bus_connected(bus) && ms < 10000; ms++)
+		usleep(1000);
+	if (!r && bus_recv(bus, &none) != BUS_PEER_CAME)
+		r = -ETIMEDOUT;
+	buf_done(&none);
+	return r;
+}
+
+int main(int argc, char **argv)
 {
 	struct stream_out out;
 	char *line = NULL;
@@ -214,8 +245,10 @@ int main(void)
 	arena = malloc(ARENA);
 	if (!arena)
 		return 1;
+	if (argc > 1)
+		r = listen_below(argv[1]);
 	stream_out_init(&out, 4096, write_out, stdout);
-	for (ssize_t n; !r && (n = getline(&line, &cap, stdin)) >= 0;) {
+	for (ssize_t n; !r && !dropped && (n = getline(&line, &cap, stdin)) >= 0;) {
 		arena_len = 0;
 		if (n && line[n - 1] == '\n')
 			line[n - 1] = '\0';
@@ -223,6 +256,9 @@ int main(void)
 	}
 	if (!r)
 		r = stream_flush(&out);
+	if (!r && bus && !dropped)
+		r = bus_finish(bus, 10000);
+	bus_free(bus);
 	stream_out_done(&out);
 	free(line);
 	free(arena);

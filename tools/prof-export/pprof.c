@@ -189,7 +189,7 @@ static void put_functions(struct writer *w)
 
 		f.id = i + 1;
 		f.name = model_str(from->name);
-		f.system_name = model_string(w->m, from->system_name).len ? model_str(from->system_name) : f.name;
+		f.system_name = model_str(from->system_name);
 		f.filename = model_str(from->source);
 		f.start_line = from->start_line;
 		put_function(w, &f);
@@ -212,14 +212,14 @@ static void put_location(struct writer *w, uint32_t i, const struct model_frame 
 		lines[n].line = model_lines_of(w->m, f)[n];
 		list[n] = &lines[n];
 	}
-	/* Without a name: a function of its own, behind the model's. */
+	/* Without a name: a function of its own, behind the model's. No system name: pprof would cut parentheses off one that is the same as the name. */
 	if (!n || (n == 1 && !model_string(w->m, functions[lines[0].function_id - 1].name).len)) {
 		Function function = PERFTOOLS__PROFILES__FUNCTION__INIT;
 
 		if (!w->error)
 			w->error = label_plain(&w->name, w->m, f, 0);
 		function.id = 1 + known + i;
-		function.name = function.system_name = take_name(w);
+		function.name = take_name(w);
 		put_function(w, &function);
 		perftools__profiles__line__init(&lines[0]);
 		lines[0].function_id = function.id;
