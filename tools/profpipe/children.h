@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The tools as children: each in a session of its own, with no descriptor but those it is given, an empty environment, and three pipes: its status words, its log (standard error), and
- * the life pipe whose end means "exit". What a tool says is bounded, and escaped before anybody sees it.
+ * The tools as children: each in a session of its own, with no descriptor but those it is given, an empty environment, and three pipes: its
+ * status words, its log (standard error), and the life pipe whose end means "exit". What a tool says is bounded, and escaped before anybody sees it.
  */
 #ifndef PROFPIPE_CHILDREN_H
 #define PROFPIPE_CHILDREN_H
@@ -50,7 +50,8 @@ struct child_start {
 	uid_t uid;
 	gid_t gid;
 };
-/* Starts the tool found beside this binary, or where `make install` put it. The pipes take the numbers 3 (status) and 4 (life). What a former incarnation cost is kept. -errno, of exec too. */
+/* Starts the tool found beside this binary, or where `make install` put it. The pipes take the numbers 3 (status) and 4 (life). What a former
+ * incarnation cost is kept. -errno, of exec too. */
 int child_start(struct child *c, const struct child_start *how);
 #define CHILD_STATUS_FD "3"
 #define CHILD_LIFE_FD "4"

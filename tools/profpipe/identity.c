@@ -37,7 +37,8 @@ static void mark_line(const char *text, const char *word, bool used[static IDENT
 	}
 }
 
-/* Which ranges some process lives in: another's software may use them, or a tool may have outlived its launcher. The owner of /proc/PID would not do: undumpable processes hide there behind root. */
+/* Which ranges some process lives in: another's software may use them, or a tool may have outlived its launcher. The owner of /proc/PID
+ * would not do: undumpable processes hide there behind root. */
 static int mark_used(bool used[static IDENTITY_RANGES])
 {
 	DIR *d = opendir("/proc");

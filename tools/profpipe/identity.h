@@ -13,7 +13,8 @@ struct identity {
 	uid_t uid[DEPLOY_TOOLS];
 	int lock;		/* holds the range while open; -1 */
 };
-/* As root: the first range from IDENTITY_BASE on that is neither locked by another run nor lived in by any process. Otherwise everyone is who we are. -EBUSY: all taken; -errno. */
+/* As root: the first range from IDENTITY_BASE on that is neither locked by another run nor lived in by any process. Otherwise everyone is who
+ * we are. -EBUSY: all taken; -errno. */
 #define IDENTITY_BASE 2000000000u
 #define IDENTITY_STEP 16u
 #define IDENTITY_RANGES 64u

@@ -55,7 +55,7 @@ struct run {
 	struct output output, summary;
 	int signals;
 	enum phase phase;
-	bool tty, line_shown, failed, mute;
+	bool tty, line_shown, failed, mute, command_asked;
 	bool asked, by_terminal, aborted;	/* a signal came; from the terminal, which reaches COMMAND too */
 	int status;			/* exit status when not 0 or 1 */
 	unsigned restarts;
@@ -193,6 +193,15 @@ static void begin(struct run *r)
 
 /* --- ending --- */
 
+/* What was started for the run ends with it; Ctrl-C has reached it already, and it may have its own mind about that. */
+static void ask_command(struct run *r)
+{
+	if (!r->command.pid || r->command.ended || r->command_asked || r->by_terminal)
+		return;
+	r->command_asked = true;
+	kill(r->command.pid, SIGTERM);
+}
+
 /* Sampling ends, if it has not; what was collected goes on to the output. */
 static void finish(struct run *r)
 {
@@ -207,9 +216,7 @@ static void finish(struct run *r)
 	/* Where it does not take the byte it is about to go, and that is noticed. */
 	if (bpf->pid)
 		(void)child_stop(bpf);
-	/* What was started for the run ends with it; Ctrl-C has reached it already, and it may have its own mind about that. */
-	if (r->command.pid && !r->command.ended && !r->by_terminal)
-		kill(r->command.pid, SIGTERM);
+	ask_command(r);
 }
 
 /* Says that a tool has ended, with its own last words, in one line. */
@@ -625,6 +632,8 @@ static void end_command(struct run *r)
 	command_drop(c);
 	if (!c->pid || r->status)
 		return;
+	command_reap(c);
+	ask_command(r);
 	while (!command_reap(c) && !interrupted && (r->by_terminal || ms_since(since) < COMMAND_MS)) {
 		struct pollfd p = { .fd = r->signals, .events = POLLIN };
 
@@ -634,7 +643,7 @@ static void end_command(struct run *r)
 	}
 	if (!c->ended)
 		log_warning("%s (pid %d) still runs", r->o->command[0], c->pid);
-	else if (r->sampling_ns && (!WIFEXITED(c->wait_status) || WEXITSTATUS(c->wait_status)))
+	else if (r->sampling_ns && !r->command_asked && (!WIFEXITED(c->wait_status) || WEXITSTATUS(c->wait_status)))
 		log_warning("%s ended with %s", r->o->command[0], child_how(c->wait_status));
 }
 

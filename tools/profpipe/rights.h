@@ -5,7 +5,8 @@
 
 #include <stddef.h>
 
-/* Writes what is missing ("CAP_BPF and CAP_PERFMON") to ret; empty when nothing is, as far as can be told from here. prof_bpf: its path, which may carry capabilities of its own. */
+/* Writes what is missing ("CAP_BPF and CAP_PERFMON") to ret; empty when nothing is, as far as can be told from here. prof_bpf: its path, which
+ * may carry capabilities of its own. */
 void rights_missing(const char *prof_bpf, char *ret, size_t size);
 
 #endif
