@@ -78,12 +78,12 @@ ENV_INLINE const struct unwind_rule *env_rule(__u32 number)
 #define ENV_FUNCTION static inline
 #define ENV_INLINE static inline
 
-/* What a user-space walk reads. read_user: 0, or negative where [addr, addr+size) is not all readable. slab: NULL past the last. */
+/* What a user-space walk reads. read_user: 0, or negative where [addr, addr+size) is not all readable. slab: NULL past the last; holds until the next call. */
 struct env {
 	long (*read_user)(void *ctx, void *dst, uint32_t size, uint64_t addr);
 	void *ctx;
-	const struct slab *const *slabs;
-	uint32_t slab_count;
+	const struct slab *(*slab)(void *tables, uint32_t i);
+	void *tables;
 	const struct file_entry *files;	/* TABLES_MAX_FILES of them */
 	const void *rules;		/* TABLES_MAX_RULES of them, RULE_STRIDE bytes apart */
 };
@@ -96,9 +96,7 @@ ENV_INLINE long env_read_user(void *dst, __u32 size, __u64 addr)
 
 ENV_INLINE const struct slab *env_slab(__u32 position)
 {
-	__u32 i = position >> SLAB_WORDS_SHIFT;
-
-	return i < env_current->slab_count ? env_current->slabs[i] : NULL;
+	return env_current->slab(env_current->tables, position >> SLAB_WORDS_SHIFT);
 }
 
 ENV_INLINE const struct file_entry *env_file(__u32 slot)

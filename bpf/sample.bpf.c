@@ -55,6 +55,12 @@ struct {
 	__uint(max_entries, 1 << 18);
 } ring SEC(".maps");
 
+/* Samples whose walk is deferred: far fewer, and each with a piece of stack. */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 20);
+} deferred_ring SEC(".maps");
+
 /* What each cpu counts. */
 enum counter { COUNTER_RUNS, COUNTER_NS, COUNTER_RING_FULL, COUNTERS };
 struct {
@@ -213,13 +219,51 @@ static __always_inline bool begin(struct bpf_perf_event_data *ctx, struct walk *
 		w->reason = WALK_COMPAT;
 		return false;
 	}
+	take_regs(w, &regs);
+	w->leaf_pc = regs.rip;
+	w->leaf_exact = exact;
 	if (!p || p->start_ns != w->sample.start_ns || !p->generation) {
 		w->reason = WALK_NO_PROCESS;
 		return false;
 	}
 	w->sample.generation = p->generation;
-	take_regs(w, &regs);
 	walk_begin(w, p, w->sample.kernel_frames, exact);
+	return true;
+}
+
+/* Whether user space, which hears of processes and files a moment later, may walk further. */
+static __always_inline bool can_defer(const struct walk *w)
+{
+	return w->reason == WALK_NO_PROCESS || w->reason == WALK_NO_MAPPING || w->reason == WALK_ROWS_PENDING || w->reason == WALK_STALE;
+}
+
+/* Puts the leaf's registers and the top of the stack into the ring. False when there is no room: the sample then goes as it is. */
+static __always_inline bool defer(struct walk *w)
+{
+	struct deferred_sample *d = bpf_ringbuf_reserve(&deferred_ring, sizeof(*d), 0);
+
+	if (!d)
+		return false;
+	w->sample.flags |= SAMPLE_DEFERRED;
+	w->sample.reason = w->reason;
+	w->sample.user_frames = 0;
+	w->sample.at_slot = w->at_slot;
+	d->sample = w->sample;
+	bpf_probe_read_kernel(d->kernel, sizeof(d->kernel), w->frames);
+	d->deferred.pc = w->leaf_pc;
+	d->deferred.exact = w->leaf_exact;
+	for (int i = 0; i < 16; i++)
+		d->deferred.regs[i] = w->regs[i];
+	__u64 start = w->regs[UNWIND_REG_RSP] & ~(__u64)(DEFERRED_CHUNK - 1);
+	__u32 n = 0;
+	d->deferred.stack_start = start;
+	for (int i = 0; i < DEFERRED_STACK / DEFERRED_CHUNK; i++) {
+		if (bpf_probe_read_user(d->deferred.stack + i * DEFERRED_CHUNK, DEFERRED_CHUNK, (void *)(start + i * DEFERRED_CHUNK)))
+			break;
+		n += DEFERRED_CHUNK;
+	}
+	d->deferred.stack_bytes = n;
+	bpf_ringbuf_submit(d, BPF_RB_NO_WAKEUP);
 	return true;
 }
 
@@ -227,6 +271,11 @@ static __always_inline void finish(struct walk *w)
 {
 	__u32 kernel = w->sample.kernel_frames, n = w->count;
 
+	if (can_defer(w) && defer(w)) {
+		count(COUNTER_RUNS, 1);
+		count(COUNTER_NS, bpf_ktime_get_ns() - w->sample.time_ns);
+		return;
+	}
 	if (n > SAMPLE_MAX_USER)
 		n = SAMPLE_MAX_USER;
 	w->sample.reason = w->reason;

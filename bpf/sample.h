@@ -24,6 +24,7 @@ enum sample_flags {
 	SAMPLE_KERNEL_THREAD = 1,	/* no user part exists */
 	SAMPLE_IN_KERNEL = 2,		/* taken in kernel mode */
 	SAMPLE_KERNEL_MISSING = 4,	/* in kernel mode, but the kernel gave no stack */
+	SAMPLE_DEFERRED = 8,		/* it heads a struct deferred_sample */
 };
 
 /* A user frame is one word: the file's slot in the tables and the file offset; slot 0: an address in no file that has a slot. */
@@ -50,8 +51,33 @@ struct sample {
 	__sample_u16 zero;
 	char comm[16];		/* of the thread */
 };			/* the frames follow, leaf first: kernel addresses, then user frames */
+
+/*
+ * What a walk needs that cannot be done yet, since the tables do not know the process, a mapping or a file's rows: the leaf's registers, and the user stack from RSP's page on.
+ * It is data of a process that may be hostile.
+ */
+#define DEFERRED_STACK 32768	/* bytes at most */
+#define DEFERRED_CHUNK 4096
+
+struct deferred {
+	__sample_u64 pc;
+	__sample_u64 regs[16];		/* by DWARF number */
+	__sample_u64 stack_start;	/* user address of stack[0] */
+	__sample_u32 stack_bytes;
+	__sample_u32 exact;		/* pc is not a return address */
+	unsigned char stack[DEFERRED_STACK];
+};
+
+/* A deferred sample as it lies in its ring: all of fixed size, for the kernel reserves no other. */
+struct deferred_sample {
+	struct sample sample;
+	__sample_u64 kernel[SAMPLE_MAX_KERNEL + 1];
+	struct deferred deferred;
+};
+
 #ifndef __bpf__
 static_assert(sizeof(struct sample) == 72, "no padding");
+static_assert(sizeof(struct deferred) == 18 * 8 + 8 + DEFERRED_STACK, "no padding");
 
 /* The frames behind a sample: kernel_frames + user_frames of them. Borrowed. */
 static inline const uint64_t *sample_frames(const struct sample *s)

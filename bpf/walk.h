@@ -23,6 +23,7 @@
 struct walk {
 	__u64 pc, sp, fp;
 	__u64 regs[16];		/* of the leaf, by DWARF number */
+	__u64 leaf_pc;		/* pc as it was at the leaf, for whoever walks again */
 	__u64 window_start;	/* user address of window[0]; 0: empty */
 	struct map_entry map;	/* the mapping found last */
 	struct file_entry file;	/* and its file's entry */
@@ -34,7 +35,7 @@ struct walk {
 	__u8 exact;		/* pc is not a return address */
 	__u8 leaf;		/* regs[] hold */
 	__u8 by_fp;		/* the step to this frame followed a frame pointer */
-	__u8 zero;
+	__u8 leaf_exact;
 	__u64 window[WALK_WINDOW / 8];
 	struct sample sample;	/* header and frames are what goes into the ring buffer */
 	__u64 frames[SAMPLE_MAX_KERNEL + 1 + SAMPLE_MAX_USER];

@@ -31,7 +31,6 @@ static long read_stack(void *ctx, void *dst, uint32_t size, uint64_t addr)
 static void program(const struct unwind_rule *rules, uint32_t n)
 {
 	const struct tables_config c = { .slabs_fd = -1, .files_fd = -1, .rules_fd = -1, .processes_fd = -1, .max_bytes = SLAB_BYTES };
-	uint32_t generation;
 	struct process_entry p;
 
 	cr_assert_eq(tables_new(&c, &t), 0);
@@ -49,11 +48,10 @@ static void program(const struct unwind_rule *rules, uint32_t n)
 		tables_file_none(t, slot);
 	}
 	struct tables_mapping m = { .start = CODE, .end = CODE + 0x10000, .offset = 0, .slot = slot };
-	cr_assert_eq(tables_process_set(t, 1, 0, &m, 1, true, &generation), 0);
+	cr_assert_eq(tables_walk_maps(t, &m, 1, &p), 0);
 	tables_env(t, &env);
 	env.read_user = read_stack;
 	env_current = &env;
-	cr_assert(tables_process_entry(t, 1, &p));
 	walk_begin(&w, &p, 0, true);
 	w.sp = STACK + 1024;
 	w.fp = 0;
@@ -272,10 +270,8 @@ Test(walk, rows_that_are_on_their_way_are_said)
 	w.pc = CODE;
 	cr_assert_eq(tables_file_new(t, &slot), 0);
 	struct tables_mapping m = { .start = CODE, .end = CODE + 0x10000, .offset = 0, .slot = slot };
-	uint32_t generation;
 	struct process_entry p;
-	cr_assert_eq(tables_process_set(t, 1, 0, &m, 1, true, &generation), 0);
-	cr_assert(tables_process_entry(t, 1, &p));
+	cr_assert_eq(tables_walk_maps(t, &m, 1, &p), 0);
 	walk_begin(&w, &p, 0, true);
 	run();
 	cr_assert_eq(w.reason, WALK_ROWS_PENDING);

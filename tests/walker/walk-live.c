@@ -15,6 +15,12 @@
 
 static uint64_t samples, frames, kernel_frames, by_fp, reasons[WALK_REASONS], deepest;
 
+static void on_deferred(void *ctx, const struct deferred_sample *d)
+{
+	samples++;
+	reasons[d->sample.reason < WALK_REASONS ? d->sample.reason : 0]++;
+}
+
 static void on_sample(void *ctx, const struct sample *s)
 {
 	samples++;
@@ -67,10 +73,10 @@ int main(int argc, char **argv)
 		errx(1, "start: %d", r);
 	for (int i = 0; i < atoi(argv[2]) * 20; i++) {
 		usleep(50000);
-		loader_drain(l, on_sample, NULL);
+		loader_drain(l, on_sample, on_deferred, NULL);
 	}
 	loader_stop(l);
-	loader_drain(l, on_sample, NULL);
+	loader_drain(l, on_sample, on_deferred, NULL);
 	loader_figures(l, &fig);
 	struct tables_figures tf;
 	tables_figures(t, &tf);

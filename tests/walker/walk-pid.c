@@ -50,7 +50,6 @@ int main(int argc, char **argv)
 	struct tables *t;
 	struct process_entry p;
 	struct env env = { .read_user = process_read };
-	uint32_t generation;
 	size_t n;
 	pid_t pid;
 	char path[64];
@@ -60,8 +59,7 @@ int main(int argc, char **argv)
 	if (tables_new(&c, &t))
 		errx(1, "no memory");
 	const struct tables_mapping *m = process_load(t, pid, &n);
-	if (tables_process_set(t, (uint32_t)pid, 0, m, n, true, &generation) ||
-	    !tables_process_entry(t, (uint32_t)pid, &p))
+	if (tables_walk_maps(t, m, n, &p))
 		errx(1, "mappings refused");
 	tables_env(t, &env);
 	env_current = &env;

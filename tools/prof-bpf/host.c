@@ -136,7 +136,7 @@ static void thread_free(struct host *h, struct thread *t)
 	free(t);
 }
 
-/* Its mappings are of no more use; the object stays for late samples. */
+/* The object stays for late samples, and its mappings for the deferred walk. */
 static void retire(struct host *h, struct process *p, uint64_t now_ns)
 {
 	p->pub.end_ns = now_ns ? now_ns : 1;
@@ -144,8 +144,6 @@ static void retire(struct host *h, struct process *p, uint64_t now_ns)
 	if (p->leader_gone)
 		DL_DELETE2(h->leaderless, p, leader_prev, leader_next);
 	p->leader_gone = false;
-	maps_put(p->maps);
-	p->maps = NULL;
 	DL_APPEND(h->retired, p);
 }
 
@@ -158,6 +156,8 @@ static void forget(struct host *h, struct process *p)
 	if (h->config.process_gone)
 		h->config.process_gone(h->config.ctx, &p->pub);
 	DL_DELETE(h->retired, p);
+	maps_put(p->maps);
+	p->maps = NULL;
 	if (newest == p) {
 		HASH_DEL(h->by_pid, p);
 		if (p->older)
@@ -710,6 +710,19 @@ static ssize_t make_publish(struct host *h, struct process *p, uint32_t *ret_lef
 			h->publish[n++] = (struct tables_mapping){ .start = m->start, .end = m->end, .offset = m->offset, .slot = slot };
 	}
 	return (ssize_t)n;
+}
+
+ssize_t host_mappings(struct host *h, struct host_process *of, const struct tables_mapping **ret, bool *ret_whole)
+{
+	struct process *p = (struct process *)of;
+	uint32_t left_out;
+
+	_Static_assert(offsetof(struct process, pub) == 0, "one is the head of the other");
+	settle(h, p);
+	ssize_t n = make_publish(h, p, &left_out);
+	*ret = h->publish;
+	*ret_whole = p->maps && !left_out && !p->wants_maps;
+	return n;
 }
 
 /* True: it is done with; false: again later. */

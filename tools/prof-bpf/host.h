@@ -18,6 +18,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 #include "bpf/sample.h"
 #include "common/span.h"
 #include "tools/prof-bpf/opener.h"
@@ -109,6 +110,11 @@ struct host_sample_ref {
 };
 /* Whose the sample is, as of its time. What is not known yet is made from the sample. 0, -ENOBUFS at the ceiling of processes (counted), -ENOMEM. */
 int host_sample(struct host *h, const struct sample *s, struct host_sample_ref *ret);
+
+/* The mappings of a process as the tables take them, also of one that has ended a moment ago. *ret: borrowed until the next call. *ret_whole: no file of it is still being opened. How many,
+ * or -ENOMEM. */
+struct tables_mapping;
+ssize_t host_mappings(struct host *h, struct host_process *p, const struct tables_mapping **ret, bool *ret_whole);
 
 /* The file in a slot of the tables, or by its id; NULL: none any more. */
 struct host_file *host_slot_file(struct host *h, uint16_t slot);

@@ -35,7 +35,8 @@ struct loader {
 	bool cycles;
 	uint64_t malformed;
 	uint64_t map_bytes;
-	void (*fn)(void *ctx, const struct sample *s);
+	void (*whole)(void *ctx, const struct sample *s);
+	void (*deferred)(void *ctx, const struct deferred_sample *d);
 	void *ctx;
 };
 
@@ -160,7 +161,20 @@ static int on_record(void *ctx, void *data, size_t size)
 		l->malformed++;
 		return 0;
 	}
-	l->fn(l->ctx, s);
+	l->whole(l->ctx, s);
+	return 0;
+}
+
+static int on_deferred(void *ctx, void *data, size_t size)
+{
+	struct loader *l = ctx;
+	const struct deferred_sample *d = data;
+
+	if (size < sizeof(*d) || d->sample.kernel_frames > SAMPLE_MAX_KERNEL || d->deferred.stack_bytes > DEFERRED_STACK) {
+		l->malformed++;
+		return 0;
+	}
+	l->deferred(l->ctx, d);
 	return 0;
 }
 
@@ -188,6 +202,9 @@ int loader_load(struct loader *l)
 	l->ring = ring_buffer__new(bpf_map__fd(l->skel->maps.ring), on_record, l, NULL);
 	if (!l->ring)
 		return -errno;
+	r = ring_buffer__add(l->ring, bpf_map__fd(l->skel->maps.deferred_ring), on_deferred, l);
+	if (r < 0)
+		return r;
 
 	struct bpf_map *m;
 	bpf_object__for_each_map(m, l->skel->obj)
@@ -234,9 +251,10 @@ void loader_stop(struct loader *l)
 	}
 }
 
-int loader_drain(struct loader *l, void (*fn)(void *, const struct sample *), void *ctx)
+int loader_drain(struct loader *l, void (*whole)(void *, const struct sample *), void (*deferred)(void *, const struct deferred_sample *), void *ctx)
 {
-	l->fn = fn;
+	l->whole = whole;
+	l->deferred = deferred;
 	l->ctx = ctx;
 	return ring_buffer__consume(l->ring);
 }

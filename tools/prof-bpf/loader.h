@@ -31,8 +31,8 @@ void loader_tables(const struct loader *l, struct tables_config *ret);
 int loader_start(struct loader *l);
 /* No more samples are taken; what is in the ring can still be drained. */
 void loader_stop(struct loader *l);
-/* Hands every sample in the ring to fn, oldest first; it is fn's until it returns, its frames are within its size. -errno, or how many. */
-int loader_drain(struct loader *l, void (*fn)(void *ctx, const struct sample *s), void *ctx);
+/* Hands every sample in the ring to whole, its frames within its size, and then those whose walk is deferred to deferred; each oldest first, and theirs until they return. -errno, or how many. */
+int loader_drain(struct loader *l, void (*whole)(void *ctx, const struct sample *s), void (*deferred)(void *ctx, const struct deferred_sample *d), void *ctx);
 
 /* "cycles" or "cpu-clock"; the unit of sample.value; what one sample stands for in it (0 where it varies). */
 const char *loader_event(const struct loader *l);

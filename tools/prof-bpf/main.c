@@ -23,6 +23,7 @@
 #include "common/clock.h"
 #include "common/deploy.h"
 #include "common/log.h"
+#include "tools/prof-bpf/deferred.h"
 #include "tools/prof-bpf/emit.h"
 #include "tools/prof-bpf/extractor.h"
 #include "tools/prof-bpf/filesrv.h"
@@ -36,11 +37,13 @@
 #include "tools/prof-bpf/sideband.h"
 #include "tools/prof-bpf/tables.h"
 
-#define DRAIN_MS 50
-#define TICKS_PER_FIGURES 20		/* once a second */
-#define TICKS_PER_CLOCK (60 * 1000 / DRAIN_MS)
+#define DRAIN_MS 50			/* at 99 Hz; oftener above, since deferred samples are large */
+#define DRAIN_MS_MIN 10
+#define FIGURES_MS 1000
+#define CLOCK_MS 60000
 #define INTERN_BYTES (12u << 20)
 #define OUTBOX_BYTES (8u << 20)
+#define DEFERRED_BYTES (4u << 20)
 #define CONNECT_NS 5000000000ull	/* how long the start waits for the peers */
 #define ROWS_WAIT_NS 3000000000ull	/* how long the start waits for the rows of what runs already */
 #define CPUS_MAX 1024
@@ -49,13 +52,15 @@
 
 enum source { FROM_TIMER, FROM_SIDEBAND, FROM_SIGNAL, FROM_LIFE, FROM_ROWS, FROM_ROWS_LANE, FROM_FILES, FROM_FILES_LANE, FROM_STREAM, FROM_OPENER };
 
-enum phase { CONNECTING, SAMPLING, FINISHING };
+/* DRAINING: sampling has ended, and the last samples wait for what they need; FINISHING: the end was sent. */
+enum phase { CONNECTING, SAMPLING, DRAINING, FINISHING };
 
 struct prof {
 	struct options options;
 	struct loader *loader;
 	struct sideband *sideband;
 	struct tables *tables;
+	struct deferred_queue *deferred;
 	struct rowsrv *rowsrv;
 	struct filesrv *filesrv;	/* deployed only */
 	struct opener *opener;
@@ -72,9 +77,11 @@ struct prof {
 	struct status status;
 	int epoll, timer, signals, output;
 	enum phase phase;
+	enum end_reason end;
 	bool exit_now, failed;
 	uint64_t since_ns;		/* of the phase */
 	uint64_t tick;
+	unsigned drain_ms;
 	uint64_t drained_ns;		/* side-band records up to here have been handled */
 	/* What was said of losses so far, so that only the difference is sent. */
 	uint64_t ring_full_sent[CPUS_MAX], sideband_sent[CPUS_MAX];
@@ -269,16 +276,20 @@ static void touch_files(struct prof *p, const struct sample *s)
 	}
 }
 
-static void on_sample(void *ctx, const struct sample *s)
+/* What the kernel said before a sample was taken is heard before it is used. */
+static void catch_up(struct prof *p, const struct sample *s)
 {
-	struct prof *p = ctx;
-	struct host_sample_ref ref;
-
-	/* What the kernel said before the sample was taken comes first. */
 	if (s->time_ns > p->drained_ns) {
 		sideband_drain(p->sideband, s->time_ns, on_sideband, p);
 		p->drained_ns = s->time_ns;
 	}
+}
+
+static void send_sample(void *ctx, const struct sample *s)
+{
+	struct prof *p = ctx;
+	struct host_sample_ref ref;
+
 	if (p->phase == FINISHING)
 		return;
 	touch_files(p, s);
@@ -302,16 +313,41 @@ static void on_sample(void *ctx, const struct sample *s)
 	emitted(p, emit_sample(p->emit, s, &process, &thread));
 }
 
+static void on_sample(void *ctx, const struct sample *s)
+{
+	catch_up(ctx, s);
+	send_sample(ctx, s);
+}
+
+static void on_deferred(void *ctx, const struct deferred_sample *d)
+{
+	struct prof *p = ctx;
+
+	catch_up(p, &d->sample);
+	deferred_put(p->deferred, d);
+}
+
+static ssize_t mappings_of(void *ctx, const struct sample *s, const struct tables_mapping **ret, bool *ret_whole)
+{
+	struct prof *p = ctx;
+	struct host_sample_ref ref;
+
+	if (host_sample(p->host, s, &ref))
+		return -ESRCH;
+	return host_mappings(p->host, ref.process, ret, ret_whole);
+}
+
 static void drain(struct prof *p)
 {
 	uint64_t now = clock_mono_ns();
 
 	/* Samples wait in the ring for the names of their kernel frames, at the start. */
 	if (!p->names_reading)
-		loader_drain(p->loader, on_sample, p);
+		loader_drain(p->loader, on_sample, on_deferred, p);
 	sideband_drain(p->sideband, now, on_sideband, p);
 	p->drained_ns = now;
 	host_tick(p->host, now);
+	deferred_run(p->deferred, now, false);
 }
 
 /* --- losses and figures --- */
@@ -430,23 +466,33 @@ static void try_start(struct prof *p)
 	}
 }
 
+/* Everything was drained, or enough was waited for: the end of the stream. */
+static void conclude(struct prof *p)
+{
+	deferred_run(p->deferred, clock_mono_ns(), true);
+	send_losses(p);
+	send_figures(p);
+	enter(p, FINISHING);
+	int r = emit_end(p->emit, p->end);
+	if (r && r != -ENOTCONN)
+		log_warning("the end of the stream could not be sent: %s", strerror(-r));
+	if (!p->stream)
+		p->exit_now = true;
+}
+
 static void finish(struct prof *p, enum end_reason reason)
 {
-	if (p->phase == FINISHING)
+	if (p->phase >= DRAINING)
 		return;
+	p->end = reason;
 	if (p->phase == SAMPLING) {
 		loader_stop(p->loader);
 		take_names(p, true);
 		drain(p);
 	}
-	send_losses(p);
-	send_figures(p);
-	enter(p, FINISHING);
-	int r = emit_end(p->emit, reason);
-	if (r && r != -ENOTCONN)
-		log_warning("the end of the stream could not be sent: %s", strerror(-r));
-	if (!p->stream)
-		p->exit_now = true;
+	enter(p, DRAINING);
+	if (deferred_empty(p->deferred))
+		conclude(p);
 }
 
 static bool followed_are_gone(struct prof *p)
@@ -470,16 +516,21 @@ static void on_timer(struct prof *p)
 	tables_tick(p->tables, now);
 	if (p->kallsyms)
 		(void)kallsyms_tick(p->kallsyms, now);
+	if (p->phase == DRAINING) {
+		drain(p);
+		if (deferred_empty(p->deferred) || now - p->since_ns > DEFERRED_PATIENCE_NS)
+			conclude(p);
+	}
 	if (p->phase != SAMPLING)
 		return;
 	take_names(p, false);
 	drain(p);
-	if (p->tick % TICKS_PER_FIGURES == 0) {
+	if (p->tick % (FIGURES_MS / p->drain_ms) == 0) {
 		send_losses(p);
 		send_figures(p);
 		deploy_status(&p->options.deploy, &p->status, STATUS_RUNNING);
 	}
-	if (p->tick % TICKS_PER_CLOCK == 0)
+	if (p->tick % (CLOCK_MS / p->drain_ms) == 0)
 		emitted(p, emit_clock(p->emit));
 	emitted(p, emit_flush(p->emit));
 	if (p->options.seconds > 0 && (double)(now - p->since_ns) >= p->options.seconds * 1e9)
@@ -647,6 +698,12 @@ static int load_bpf(struct prof *p)
 	}
 	loader_tables(p->loader, &c);
 	r = tables_new(&c, &p->tables);
+	if (!r) {
+		const struct deferred_config d = { .tables = p->tables, .ceiling = DEFERRED_BYTES, .mappings = mappings_of, .emit = send_sample,
+						   .ctx = p };
+
+		r = deferred_new(&d, &p->deferred);
+	}
 	return r ? fail("the unwind tables cannot be made", r, "") : 0;
 }
 
@@ -720,8 +777,12 @@ static int open_emit(struct prof *p)
 
 static int open_loop(struct prof *p)
 {
-	const struct itimerspec every = { .it_interval.tv_nsec = DRAIN_MS * 1000000, .it_value.tv_nsec = DRAIN_MS * 1000000 };
 	sigset_t set;
+
+	p->drain_ms = DRAIN_MS * 100 / p->options.hz;
+	p->drain_ms = p->drain_ms > DRAIN_MS ? DRAIN_MS : p->drain_ms < DRAIN_MS_MIN ? DRAIN_MS_MIN : p->drain_ms;
+	const struct timespec interval = { .tv_nsec = p->drain_ms * 1000000l };
+	const struct itimerspec every = { .it_interval = interval, .it_value = interval };
 
 	p->epoll = epoll_create1(EPOLL_CLOEXEC);
 	p->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
@@ -795,6 +856,7 @@ static void tear_down(struct prof *p)
 {
 	take_names(p, true);
 	if (p->tables) {
+		deferred_free(p->deferred);
 		host_free(p->host);
 		emit_free(p->emit);
 		kallsyms_free(p->kallsyms);

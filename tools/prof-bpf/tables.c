@@ -18,7 +18,7 @@
 #include "tools/prof-bpf/tables.h"
 
 #define EXTENT_WORDS 32u
-#define MAPPED_SLABS 2		/* kept mapped for writing */
+#define MAPPED_SLABS 3		/* kept mapped, for writing and for walks in user space */
 #define SPARE_BYTES (SLAB_BYTES / 4)
 #define BLOCK_ROWS_MAX (1u << BLOCK_SHIFT)
 
@@ -99,6 +99,7 @@ struct tables {
 	uint32_t free_rule_count, next_rule;
 	struct rule_count **rule_by_number;
 	struct table_process *processes;
+	void *walk_maps;		/* a slab of our own memory, or NULL */
 	uint32_t generation, serial;
 	uint64_t now_ns;
 	struct tables_figures figures;
@@ -701,6 +702,12 @@ int tables_rows_end(struct tables *t, uint16_t slot)
 
 /* --- processes --- */
 
+static void put_maps(struct map_entry *to, const struct tables_mapping *m, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		to[i] = (struct map_entry){ .start = m[i].start, .end = m[i].end, .bias = m[i].start - m[i].offset, .slot = m[i].slot };
+}
+
 int tables_process_set(struct tables *t, uint32_t pid, uint64_t start_ns, const struct tables_mapping *m, size_t n, bool selected,
 		       uint32_t *ret_generation)
 {
@@ -722,9 +729,7 @@ int tables_process_set(struct tables *t, uint32_t pid, uint64_t start_ns, const 
 			extent_release(t, e);
 			return -ENOMEM;
 		}
-		for (size_t i = 0; i < n; i++)
-			to[i] = (struct map_entry){ .start = m[i].start, .end = m[i].end, .bias = m[i].start - m[i].offset,
-						    .slot = m[i].slot };
+		put_maps(to, m, n);
 	}
 	struct process_entry entry = {
 		.start_ns = start_ns, .maps = e.position, .map_count = (uint32_t)n, .flags = selected ? PROCESS_SELECTED : 0,
@@ -779,26 +784,36 @@ void tables_figures(const struct tables *t, struct tables_figures *ret)
 	*ret = t->figures;
 }
 
-void tables_env(const struct tables *t, struct env *ret)
+/* A slab for a walk in user space. Number SLAB_MAX is not in the map: it holds the mappings of the walk at hand. */
+static const struct slab *walk_slab(void *ctx, uint32_t i)
 {
-	static const struct slab *slabs[SLAB_MAX];
+	struct tables *t = ctx;
 
-	for (uint32_t i = 0; i < t->slab_count; i++)
-		slabs[i] = t->slabs[i].data;
-	ret->slabs = slabs;
-	ret->slab_count = t->slab_count;
+	if (i == SLAB_MAX)
+		return t->walk_maps;
+	return i < t->slab_count ? (const struct slab *)slab_at(t, i << SLAB_WORDS_SHIFT) : NULL;
+}
+
+void tables_env(struct tables *t, struct env *ret)
+{
+	ret->slab = walk_slab;
+	ret->tables = t;
 	ret->files = t->files;
 	ret->rules = t->rules;
 }
 
-bool tables_process_entry(const struct tables *t, uint32_t pid, struct process_entry *ret)
+int tables_walk_maps(struct tables *t, const struct tables_mapping *m, size_t n, struct process_entry *ret)
 {
-	struct table_process *p;
-
-	HASH_FIND(hh, t->processes, &pid, sizeof(pid), p);
-	if (p)
-		*ret = p->entry;
-	return p != NULL;
+	if (n > SLAB_WORDS / 8)
+		return TABLES_FULL;
+	/* Its pages are taken as they are written: a few, mostly. */
+	if (!t->walk_maps)
+		t->walk_maps = calloc(1, SLAB_BYTES);
+	if (!t->walk_maps)
+		return -ENOMEM;
+	put_maps((struct map_entry *)t->walk_maps, m, n);
+	*ret = (struct process_entry){ .maps = SLAB_MAX << SLAB_WORDS_SHIFT, .map_count = (uint32_t)n, .generation = 1 };
+	return 0;
 }
 
 /* --- all of it --- */
@@ -892,6 +907,7 @@ void tables_free(struct tables *t)
 		free(t->rules);
 	else if (t->rules)
 		munmap(t->rules, (size_t)RULE_STRIDE * TABLES_MAX_RULES);
+	free(t->walk_maps);
 	free(t->free.data);
 	free(t->waiting);
 	free(t->state);

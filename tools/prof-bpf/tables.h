@@ -73,8 +73,9 @@ struct tables_figures {
 	uint64_t files, rows, rules, processes, bytes, bytes_used, evictions;
 };
 void tables_figures(const struct tables *t, struct tables_figures *ret);
-/* In ordinary memory only: the tables as the walker's environment sees them, and a process's entry (false: unknown). Borrowed. */
-void tables_env(const struct tables *t, struct env *ret);
-bool tables_process_entry(const struct tables *t, uint32_t pid, struct process_entry *ret);
+/* The tables as a walk in user space sees them: all of *ret but read_user and ctx. Borrowed. */
+void tables_env(struct tables *t, struct env *ret);
+/* For such a walk: mappings as tables_process_set takes them, that only it sees, and only until the next call. 0, TABLES_FULL, -ENOMEM. */
+int tables_walk_maps(struct tables *t, const struct tables_mapping *m, size_t n, struct process_entry *ret);
 
 #endif

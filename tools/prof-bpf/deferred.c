@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+#include <utlist.h>
+#include "bpf/walk.h"
+#include "tools/prof-bpf/deferred.h"
+
+const struct env *env_current;
+
+struct item {
+	struct item *prev, *next;
+	size_t bytes;
+	struct sample sample;
+	uint64_t kernel[SAMPLE_MAX_KERNEL];
+	uint64_t pc, regs[16], stack_start;
+	uint32_t stack_bytes, exact;
+	uint8_t stack[];
+};
+
+struct deferred_queue {
+	struct deferred_config config;
+	struct item *items;
+	size_t bytes;
+	struct deferred_figures figures;
+	const struct item *reading;	/* whose stack env reads */
+	struct env env;
+	struct walk walk;
+	struct {
+		struct sample sample;
+		uint64_t frames[SAMPLE_MAX_KERNEL + SAMPLE_MAX_USER];
+	} out;
+};
+
+/* The copy is data of a stranger: everything outside it is unreadable. */
+static long read_copy(void *ctx, void *dst, uint32_t size, uint64_t addr)
+{
+	const struct item *i = ((struct deferred_queue *)ctx)->reading;
+	uint64_t at = addr - i->stack_start;
+
+	if (addr < i->stack_start || at > i->stack_bytes || size > i->stack_bytes - at)
+		return -EFAULT;
+	memcpy(dst, i->stack + at, size);
+	return 0;
+}
+
+int deferred_new(const struct deferred_config *c, struct deferred_queue **ret)
+{
+	struct deferred_queue *q = calloc(1, sizeof(*q));
+
+	if (!q)
+		return -ENOMEM;
+	q->config = *c;
+	tables_env(c->tables, &q->env);
+	q->env.read_user = read_copy;
+	q->env.ctx = q;
+	*ret = q;
+	return 0;
+}
+
+static void item_drop(struct deferred_queue *q, struct item *i)
+{
+	DL_DELETE(q->items, i);
+	q->bytes -= i->bytes;
+	free(i);
+}
+
+void deferred_free(struct deferred_queue *q)
+{
+	if (!q)
+		return;
+	while (q->items)
+		item_drop(q, q->items);
+	free(q);
+}
+
+/* With the frames that w found, or none. */
+static void emit(struct deferred_queue *q, const struct sample *s, const uint64_t *kernel, const struct walk *w)
+{
+	q->out.sample = *s;
+	q->out.sample.flags &= (uint16_t)~SAMPLE_DEFERRED;
+	memcpy(q->out.frames, kernel, s->kernel_frames * sizeof(*kernel));
+	if (w) {
+		q->out.sample.reason = w->reason;
+		q->out.sample.at_slot = w->at_slot;
+		q->out.sample.user_frames = (uint16_t)w->count;
+		memcpy(q->out.frames + s->kernel_frames, w->frames, w->count * sizeof(w->frames[0]));
+	}
+	q->figures.completed += q->out.sample.reason == WALK_COMPLETE;
+	q->config.emit(q->config.ctx, &q->out.sample);
+}
+
+/* Walks a copy with the tables as they are. False: they do not know enough yet. */
+static bool walk(struct deferred_queue *q, struct item *i)
+{
+	const struct tables_mapping *m;
+	struct process_entry p;
+	struct walk *w = &q->walk;
+	bool whole;
+	ssize_t n = q->config.mappings(q->config.ctx, &i->sample, &m, &whole);
+
+	if (n < 0 || (n == 0 && !whole) || tables_walk_maps(q->config.tables, m, (size_t)n, &p))
+		return false;
+	w->pc = i->pc;
+	w->sp = i->regs[UNWIND_REG_RSP];
+	w->fp = i->regs[UNWIND_REG_RBP];
+	memcpy(w->regs, i->regs, sizeof(w->regs));
+	q->reading = i;
+	env_current = &q->env;
+	walk_begin(w, &p, 0, i->exact);
+	while (!walk_step(w))
+		;
+	if (w->reason == WALK_ROWS_PENDING || w->reason == WALK_STALE || (!whole && w->reason == WALK_NO_MAPPING))
+		return false;
+	/* A stack that was copied whole is as readable as the process's own. */
+	if (w->reason == WALK_STACK_UNREADABLE && i->stack_bytes == DEFERRED_STACK)
+		w->reason = WALK_COPY_END;
+	emit(q, &i->sample, i->kernel, w);
+	return true;
+}
+
+static void give_up(struct deferred_queue *q, struct item *i)
+{
+	q->figures.gave_up++;
+	emit(q, &i->sample, i->kernel, NULL);
+	item_drop(q, i);
+}
+
+void deferred_put(struct deferred_queue *q, const struct deferred_sample *d)
+{
+	size_t bytes = sizeof(struct item) + d->deferred.stack_bytes;
+	struct item *i = bytes <= q->config.ceiling ? malloc(bytes) : NULL;
+
+	q->figures.seen++;
+	if (!i) {
+		q->figures.gave_up++;
+		emit(q, &d->sample, (const uint64_t *)d->kernel, NULL);
+		return;
+	}
+	while (q->bytes + bytes > q->config.ceiling)
+		give_up(q, q->items);
+	i->bytes = bytes;
+	i->sample = d->sample;
+	memcpy(i->kernel, d->kernel, sizeof(i->kernel));
+	i->pc = d->deferred.pc;
+	memcpy(i->regs, d->deferred.regs, sizeof(i->regs));
+	i->stack_start = d->deferred.stack_start;
+	i->stack_bytes = d->deferred.stack_bytes;
+	i->exact = d->deferred.exact;
+	memcpy(i->stack, d->deferred.stack, i->stack_bytes);
+	DL_APPEND(q->items, i);
+	q->bytes += bytes;
+}
+
+void deferred_run(struct deferred_queue *q, uint64_t now_ns, bool all)
+{
+	struct item *i, *next;
+
+	DL_FOREACH_SAFE(q->items, i, next) {
+		if (walk(q, i))
+			item_drop(q, i);
+		else if (all || (now_ns > i->sample.time_ns && now_ns - i->sample.time_ns > DEFERRED_PATIENCE_NS))
+			give_up(q, i);
+	}
+}
+
+bool deferred_empty(const struct deferred_queue *q)
+{
+	return !q->items;
+}
+
+void deferred_figures(const struct deferred_queue *q, struct deferred_figures *ret)
+{
+	*ret = q->figures;
+}
