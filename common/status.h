@@ -14,6 +14,7 @@
 #define STATUS_REASONS 32
 #define STATUS_TOP 10
 #define STATUS_NAME 120
+#define STATUS_EVENT 32
 
 enum status_phase {
 	STATUS_READY = 1,	/* the tool stands in its sandbox, sockets open; prof-bpf: sampling has begun */
@@ -42,6 +43,7 @@ struct status {
 	uint64_t cut;			/* 1 when the stream ended without its end message */
 	uint64_t zero;
 	struct status_top top[STATUS_TOP];
+	char event[STATUS_EVENT];	/* of the stream's hello, zero-filled; a stranger's like the names */
 };
 static_assert(sizeof(struct status) <= PIPE_BUF, "a status word is written whole");
 

@@ -29,13 +29,40 @@ static struct str top_name(const struct status_top *t)
 	return (struct str){ .data = t->name, .len = (uint32_t)strnlen(t->name, sizeof(t->name)) };
 }
 
+static struct str event_name(const struct status *f)
+{
+	return (struct str){ .data = f->event, .len = (uint32_t)strnlen(f->event, sizeof(f->event)) };
+}
+
+/* A string of a tool's, escaped, which makes it UTF-8 as well. */
+static void add_name(cJSON *to, const char *key, struct str name)
+{
+	struct buf b = BUF_INIT(0);
+
+	if (log_escape(&b, name, STATUS_NAME) == 0 && buf_append(&b, "", 1) == 0)
+		cJSON_AddStringToObject(to, key, (const char *)b.data);
+	buf_done(&b);
+}
+
+static void print_name(FILE *out, const char *before, struct str name)
+{
+	struct buf b = BUF_INIT(0);
+
+	if (log_escape(&b, name, STATUS_NAME) == 0)
+		fprintf(out, "%s%.*s", before, (int)b.len, (const char *)b.data);
+	buf_done(&b);
+}
+
 void summary_print(FILE *out, const struct summary *s)
 {
 	const struct status *f = &s->figures;
 	uint64_t lost = 0, cut = f->samples - f->complete;
 
-	fprintf(out, "%lu samples in %.1f s at %s Hz, of %lu processes and %lu threads; %lu stacks complete (%.2f %%)\n", f->samples,
-		s->duration_s, s->hz, f->processes, f->threads, f->complete, share(f->complete, f->samples));
+	fprintf(out, "%lu samples in %.1f s at %s Hz", f->samples, s->duration_s, s->hz);
+	if (f->event[0])
+		print_name(out, " of ", event_name(f));
+	fprintf(out, ", of %lu processes and %lu threads; %lu stacks complete (%.2f %%)\n", f->processes, f->threads, f->complete,
+		share(f->complete, f->samples));
 	if (f->samples >= f->complete && cut)
 		fputs("cut:\n", out);
 	for (unsigned i = 1; i < STATUS_REASONS && i < WALK_REASONS; i++) {
@@ -55,12 +82,9 @@ void summary_print(FILE *out, const struct summary *s)
 	if (f->top[0].self)
 		fputs("hottest functions (samples in the function itself):\n", out);
 	for (unsigned i = 0; i < STATUS_TOP && f->top[i].self; i++) {
-		struct buf b = BUF_INIT(0);
-
-		if (log_escape(&b, top_name(&f->top[i]), STATUS_NAME) == 0)
-			fprintf(out, "  %8lu  %6.2f %%  %.*s\n", f->top[i].self, share(f->top[i].self, f->samples), (int)b.len,
-				(const char *)b.data);
-		buf_done(&b);
+		fprintf(out, "  %8lu  %6.2f %%", f->top[i].self, share(f->top[i].self, f->samples));
+		print_name(out, "  ", top_name(&f->top[i]));
+		fputs("\n", out);
 	}
 	fputs("cost:", out);
 	double cpu = 0, start = 0;
@@ -120,6 +144,7 @@ int summary_json(int fd, const struct summary *s)
 	}
 	cJSON_AddNumberToObject(j, "lost_total", (double)lost_all);
 	cJSON_AddBoolToObject(j, "cut", f->cut != 0);
+	add_name(j, "event", event_name(f));
 	cJSON_AddNumberToObject(j, "hz", atoi(s->hz));
 	cJSON_AddNumberToObject(j, "duration_s", s->duration_s);
 	if (s->first_complete_s >= 0)
@@ -128,11 +153,7 @@ int summary_json(int fd, const struct summary *s)
 	cJSON *top = cJSON_AddArrayToObject(j, "top");
 	for (unsigned i = 0; i < STATUS_TOP && f->top[i].self; i++) {
 		cJSON *t = cJSON_CreateObject();
-		struct buf b = BUF_INIT(0);
-
-		if (log_escape(&b, top_name(&f->top[i]), STATUS_NAME) == 0 && buf_append(&b, "", 1) == 0)
-			cJSON_AddStringToObject(t, "name", (const char *)b.data);
-		buf_done(&b);
+		add_name(t, "name", top_name(&f->top[i]));
 		cJSON_AddNumberToObject(t, "self", (double)f->top[i].self);
 		cJSON_AddItemToArray(top, t);
 	}
