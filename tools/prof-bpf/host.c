@@ -586,7 +586,9 @@ static bool start_agrees(struct host *h, struct process *p, const struct sample 
 {
 	if (p->pub.start_ns == s->start_ns)
 		return true;
-	if (!p->start_guessed || s->start_ns > p->pub.start_ns || p->pub.start_ns - s->start_ns > 100 * START_TICK_NS)
+	/* A child's first sample comes after the record of its fork, so an older one is of what the pid was before. */
+	if (!p->start_guessed || s->time_ns < p->fork_ns || s->start_ns > p->pub.start_ns ||
+	    p->pub.start_ns - s->start_ns > 100 * START_TICK_NS)
 		return false;
 	p->pub.start_ns = s->start_ns;
 	p->start_guessed = false;
