@@ -20,20 +20,22 @@
 
 int child_path(const char *name, char *ret, size_t size)
 {
-	ssize_t n = readlink("/proc/self/exe", ret, size - 1);
+	/* Beside this binary, as built; where `make install` puts them, wherever its prefix was moved to; and where the build was told. */
+	static const char *const between[] = { "", "../libexec/profpipe/" };
+	char self[4096];
+	const ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	int used;
 
-	if (n > 0) {
-		ret[n] = '\0';
-		char *slash = strrchr(ret, '/');
+	self[n > 0 ? n : 0] = '\0';
+	const char *slash = strrchr(self, '/');
 
-		if (slash && (size_t)(slash + 1 - ret) + strlen(name) < size) {
-			strcpy(slash + 1, name);
-			if (access(ret, X_OK) == 0)
-				return 0;
-		}
+	for (size_t i = 0; slash && i < sizeof(between) / sizeof(between[0]); i++) {
+		used = snprintf(ret, size, "%.*s%s%s", (int)(slash + 1 - self), self, between[i], name);
+		if (used > 0 && (size_t)used < size && access(ret, X_OK) == 0)
+			return 0;
 	}
-	n = snprintf(ret, size, "%s/%s", PROFPIPE_LIBEXECDIR, name);
-	if (n < 0 || (size_t)n >= size)
+	used = snprintf(ret, size, "%s/%s", PROFPIPE_LIBEXECDIR, name);
+	if (used < 0 || (size_t)used >= size)
 		return -ENAMETOOLONG;
 	return access(ret, X_OK) == 0 ? 0 : -ENOENT;
 }
