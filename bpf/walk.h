@@ -202,8 +202,7 @@ ENV_INLINE int walk_by_fp(struct walk *w, __u16 reason)
 		return walk_stop(w, reason);
 	if (pc == 0)
 		return walk_stop(w, WALK_COMPLETE);
-	if (caller_fp && caller_fp <= fp)
-		return walk_stop(w, reason);
+	/* What the caller's RBP is worth shows only if the caller has no rows either: it may be libc's, which keeps anything there. */
 	if (pc < 4096 || pc >= WALK_ADDRESS_END)
 		return walk_stop(w, reason);
 	w->sp = fp + 16;

@@ -79,6 +79,7 @@ struct prof {
 	enum phase phase;
 	enum end_reason end;
 	bool exit_now, failed;
+	bool rows_due, files_due;	/* something came for those routes, or is to be sent */
 	uint64_t since_ns;		/* of the phase */
 	uint64_t tick;
 	unsigned drain_ms;
@@ -181,6 +182,7 @@ static void file_needs_rows(void *ctx, struct host_file *f, int fd)
 {
 	struct prof *p = ctx;
 
+	p->rows_due = true;
 	(void)rowsrv_request(p->rowsrv, f->slot, fd, f->size, (struct str){ .data = f->path, .len = f->path_len });
 }
 
@@ -594,6 +596,8 @@ static void failed_route(struct prof *p, const char *route, int r)
 
 static void handle(struct prof *p, enum source from)
 {
+	p->rows_due |= from == FROM_TIMER || from == FROM_ROWS || from == FROM_ROWS_LANE;
+	p->files_due |= from == FROM_TIMER || from == FROM_FILES || from == FROM_FILES_LANE || from == FROM_OPENER;
 	switch (from) {
 	case FROM_TIMER:
 		on_timer(p);
@@ -628,10 +632,14 @@ static void loop(struct prof *p)
 
 		for (int i = 0; i < n; i++)
 			handle(p, (enum source)events[i].data.u32);
-		/* Cheap where nothing waits: whatever was handled may have left something to send. */
-		failed_route(p, "rows", rowsrv_run(p->rowsrv, clock_mono_ns()));
-		if (p->filesrv)
+		if (p->rows_due) {
+			p->rows_due = false;
+			failed_route(p, "rows", rowsrv_run(p->rowsrv, clock_mono_ns()));
+		}
+		if (p->filesrv && p->files_due) {
+			p->files_due = false;
 			failed_route(p, "files", filesrv_run(p->filesrv));
+		}
 		if (p->stream)
 			(void)outbox_run(&p->outbox);
 		if (p->phase == CONNECTING)
