@@ -409,7 +409,7 @@ def deployed(tmp_path, lines, fmt="folded"):
     assert sender.wait(30) == 0
     os.close(status_r)
     os.close(life_w)
-    size = STATUS.size + 10 * TOP.size
+    size = STATUS.size + 10 * TOP.size + 32
     assert len(words) % size == 0
     states = []
     for at in range(0, len(words), size):
@@ -418,6 +418,7 @@ def deployed(tmp_path, lines, fmt="folded"):
         top = [TOP.unpack_from(words, at + STATUS.size + i * TOP.size) for i in range(10)]
         states.append({"phase": v[1], "samples": v[2], "user": v[3], "complete": v[4], "processes": v[5], "threads": v[6], "bytes": v[7], "bpf_runs": v[8],
                        "bpf_ns": v[9], "map_bytes": v[10], "first": v[11], "truncated": v[12:44], "lost": v[44:76], "cut": v[76],
+                       "event": words[at + size - 32:at + size].rstrip(b"\0").decode(),
                        "top": [(n, name.rstrip(b"\0").decode()) for n, name in top if n]})
     return code, out.read_bytes(), states, p.stderr.read().decode()
 
@@ -431,7 +432,7 @@ def test_deployment_writes_to_its_descriptor_and_reports(tmp_path):
     assert (last["samples"], last["user"], last["complete"], last["processes"], last["threads"]) == (5, 4, 4, 2, 3)
     assert last["truncated"][4] == 1 and sum(last["truncated"]) == 1 and last["lost"][0] == 12 and sum(last["lost"]) == 12
     assert (last["bpf_runs"], last["bpf_ns"], last["map_bytes"], last["first"]) == (5, 5000, 4096, 1500000000)
-    assert last["bytes"] == len(out) and last["cut"] == 0
+    assert last["bytes"] == len(out) and last["cut"] == 0 and last["event"] == "cpu-clock"
     assert last["top"] == [(3, "nft_do_chain_[k]"), (1, "[kernel+0xffffffff81999999]_[k]"), (1, "[libx (1).so+0x2000]")]
 
 

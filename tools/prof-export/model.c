@@ -8,11 +8,9 @@
 #include <errno.h>
 #include <inttypes.h>
 #include "tools/prof-export/label.h"
+#include "tools/prof-export/things.h"
 
 #define GROUP 0x80000000u	/* a frame id that stands for several frames: the rest is its place in groups */
-
-/* A growing array of one kind of thing. */
-#define ARRAY(type) struct { type *data; size_t len, cap; }
 
 struct process_def {
 	uint64_t pid, start_ns, execs;
@@ -38,7 +36,6 @@ struct hot {
 
 struct model {
 	struct model_options options;
-	struct pool pool;
 	struct model_header header;
 	char header_text[6][256];
 	uint64_t clock_mono_ns, clock_wall_ns;	/* the newest pair */
@@ -52,36 +49,12 @@ struct model {
 	uint32_t free_process_def, free_thread_def;
 	ARRAY(uint32_t) groups;
 
-	/* by content */
-	struct strings strings;
-	ARRAY(struct model_file) files;
-	ARRAY(struct model_function) functions;
-	ARRAY(struct model_frame) frames;
-	ARRAY(uint64_t) self;			/* by frame: samples whose leaf it is */
-	ARRAY(struct model_stack) stacks;
-	ARRAY(uint32_t) numbers;		/* of frames and stacks */
-	ARRAY(struct model_process) processes;
-	ARRAY(struct model_thread) threads;
-	ARRAY(struct model_bucket) buckets;
-	struct index file_index, function_index, frame_index, stack_index, process_index, thread_index, bucket_index;
+	struct things things;
 	struct index seen;			/* processes and threads told of: hashes only */
 
 	struct hot hot;				/* of epochs that are forgotten */
 	ARRAY(uint32_t) scratch;		/* a stack being taken */
 };
-
-/* Room for n more; false at the ceiling. */
-#define ROOM(m, array, n) ({ \
-	void *more_ = pool_grow(&(m)->pool, (array)->data, &(array)->cap, (array)->len + (n), sizeof(*(array)->data)); \
-	if (more_) \
-		(array)->data = more_; \
-	!!more_; \
-})
-#define FREE_ARRAY(m, array) do { \
-	pool_free(&(m)->pool, (array)->data, &(array)->cap, sizeof(*(array)->data)); \
-	(array)->data = NULL; \
-	(array)->len = 0; \
-} while (0)
 
 static void add(uint64_t *sum, uint64_t n)
 {
@@ -96,13 +69,11 @@ int model_new(const struct model_options *o, struct model **ret)
 	if (!m)
 		return -ENOMEM;
 	m->options = *o;
-	m->pool.max = o->memory_max;
+	m->things.pool.max = o->memory_max;
+	m->things.detail = o->detail;
 	m->totals.first_ns = UINT64_MAX;
 	m->free_process_def = m->free_thread_def = MODEL_NONE;
-	uint32_t empty;
-
-	/* String 0 is the empty one. */
-	if (strings_intern(&m->strings, &m->pool, (struct str){ .data = "" }, &empty)) {
+	if (things_begin(&m->things)) {
 		model_free(m);
 		return -EINVAL;
 	}
@@ -112,37 +83,16 @@ int model_new(const struct model_options *o, struct model **ret)
 
 static void free_definitions(struct model *m)
 {
-	idmap_done(&m->process_ids, &m->pool);
-	idmap_done(&m->thread_ids, &m->pool);
-	idmap_done(&m->file_ids, &m->pool);
-	idmap_done(&m->function_ids, &m->pool);
-	idmap_done(&m->frame_ids, &m->pool);
-	idmap_done(&m->stack_ids, &m->pool);
-	FREE_ARRAY(m, &m->process_defs);
-	FREE_ARRAY(m, &m->thread_defs);
-	FREE_ARRAY(m, &m->groups);
+	idmap_done(&m->process_ids, &m->things.pool);
+	idmap_done(&m->thread_ids, &m->things.pool);
+	idmap_done(&m->file_ids, &m->things.pool);
+	idmap_done(&m->function_ids, &m->things.pool);
+	idmap_done(&m->frame_ids, &m->things.pool);
+	idmap_done(&m->stack_ids, &m->things.pool);
+	ARRAY_FREE(&m->things.pool, &m->process_defs);
+	ARRAY_FREE(&m->things.pool, &m->thread_defs);
+	ARRAY_FREE(&m->things.pool, &m->groups);
 	m->free_process_def = m->free_thread_def = MODEL_NONE;
-}
-
-static void free_things(struct model *m)
-{
-	strings_done(&m->strings, &m->pool);
-	FREE_ARRAY(m, &m->files);
-	FREE_ARRAY(m, &m->functions);
-	FREE_ARRAY(m, &m->frames);
-	FREE_ARRAY(m, &m->self);
-	FREE_ARRAY(m, &m->stacks);
-	FREE_ARRAY(m, &m->numbers);
-	FREE_ARRAY(m, &m->processes);
-	FREE_ARRAY(m, &m->threads);
-	FREE_ARRAY(m, &m->buckets);
-	index_done(&m->file_index, &m->pool);
-	index_done(&m->function_index, &m->pool);
-	index_done(&m->frame_index, &m->pool);
-	index_done(&m->stack_index, &m->pool);
-	index_done(&m->process_index, &m->pool);
-	index_done(&m->thread_index, &m->pool);
-	index_done(&m->bucket_index, &m->pool);
 }
 
 static void free_hot(struct hot *h, struct pool *p)
@@ -158,210 +108,11 @@ void model_free(struct model *m)
 	if (!m)
 		return;
 	free_definitions(m);
-	free_things(m);
-	free_hot(&m->hot, &m->pool);
-	index_done(&m->seen, &m->pool);
-	FREE_ARRAY(m, &m->scratch);
+	things_done(&m->things);
+	free_hot(&m->hot, &m->things.pool);
+	index_done(&m->seen, &m->things.pool);
+	ARRAY_FREE(&m->things.pool, &m->scratch);
 	free(m);
-}
-
-/* --- things, by content ---
- *
- * Each finds or adds: 0, or -ENOBUFS at the ceiling.
- */
-
-#define INTERN(m, array, index, key, hash, equal, ret) ({ \
-	size_t cursor_ = SIZE_MAX; \
-	uint32_t i_; \
-	int r_ = 0; \
-	while ((i_ = index_next((index), (hash), &cursor_)) != TABLE_NONE && !(equal)(m, &(array)->data[i_], (key))) \
-		; \
-	if (i_ == TABLE_NONE) { \
-		if (!ROOM(m, array, 1)) { \
-			r_ = -ENOBUFS; \
-		} else { \
-			r_ = index_add((index), &(m)->pool, (hash), (uint32_t)(array)->len); \
-			if (!r_) { \
-				i_ = (uint32_t)(array)->len; \
-				(array)->data[(array)->len++] = *(key); \
-			} \
-		} \
-	} \
-	if (!r_) \
-		*(ret) = i_; \
-	r_; \
-})
-
-static int intern_str(struct model *m, struct str s, uint32_t *ret)
-{
-	return strings_intern(&m->strings, &m->pool, s, ret);
-}
-
-static uint32_t hash_numbers(const uint64_t *numbers, size_t n)
-{
-	return table_hash(numbers, n * sizeof(*numbers));
-}
-
-static bool same_file(const struct model *m, const struct model_file *a, const struct model_file *b)
-{
-	return a->path == b->path && a->build_id == b->build_id && a->flags == b->flags && a->dev == b->dev && a->inode == b->inode &&
-	       a->ctime_ns == b->ctime_ns && a->size == b->size;
-}
-
-static int intern_file(struct model *m, const struct msg_file *msg, uint32_t *ret)
-{
-	struct model_file f = { .flags = (uint32_t)msg->flags, .dev = msg->dev, .inode = msg->inode, .ctime_ns = msg->ctime_ns, .size = msg->size };
-	char hex[2 * 64];
-	static const char digits[] = "0123456789abcdef";
-	const size_t n = msg->build_id.len < 64 ? msg->build_id.len : 64;
-
-	for (size_t i = 0; i < n; i++) {
-		hex[2 * i] = digits[msg->build_id.data[i] >> 4];
-		hex[2 * i + 1] = digits[msg->build_id.data[i] & 15];
-	}
-	if (intern_str(m, msg->path, &f.path) || intern_str(m, (struct str){ .data = hex, .len = (uint32_t)(2 * n) }, &f.build_id))
-		return -ENOBUFS;
-	const uint32_t hash = hash_numbers((uint64_t[]){ f.path, f.build_id, f.flags, f.dev, f.inode, f.ctime_ns, f.size }, 7);
-
-	return INTERN(m, &m->files, &m->file_index, &f, hash, same_file, ret);
-}
-
-static bool same_function(const struct model *m, const struct model_function *a, const struct model_function *b)
-{
-	return a->name == b->name && a->system_name == b->system_name && a->source == b->source && a->start_line == b->start_line;
-}
-
-static uint32_t clamp32(uint64_t n)
-{
-	return n < UINT32_MAX ? (uint32_t)n : UINT32_MAX;
-}
-
-static int intern_function(struct model *m, const struct msg_function *msg, uint32_t *ret)
-{
-	struct model_function f = { .start_line = clamp32(msg->start_line) };
-
-	if (intern_str(m, msg->name, &f.name) || intern_str(m, msg->source, &f.source))
-		return -ENOBUFS;
-	/* Outputs that show names only do not show this one. */
-	if (m->options.detail == MODEL_ADDRESSES && intern_str(m, msg->system_name, &f.system_name))
-		return -ENOBUFS;
-	const uint32_t hash = hash_numbers((uint64_t[]){ f.name, f.system_name, f.source, f.start_line }, 4);
-
-	return INTERN(m, &m->functions, &m->function_index, &f, hash, same_function, ret);
-}
-
-/* key->calls points to numbers behind the end of the array's used part, where both lie until the frame turns out to be new. */
-static bool same_frame(const struct model *m, const struct model_frame *a, const struct model_frame *b)
-{
-	return a->offset == b->offset && a->address == b->address && a->file == b->file && a->process == b->process && a->count == b->count &&
-	       a->kind == b->kind && a->flags == b->flags &&
-	       (!a->count || !memcmp(m->numbers.data + a->calls, m->numbers.data + b->calls, 2 * sizeof(uint32_t) * a->count));
-}
-
-/* calls: f->count functions, then as many lines. */
-static int intern_frame(struct model *m, struct model_frame f, const uint32_t *calls, uint32_t *ret)
-{
-	const size_t n = 2 * (size_t)f.count, known = m->frames.len;
-
-	if (!ROOM(m, &m->numbers, n + 1) || m->numbers.len + n >= UINT32_MAX)
-		return -ENOBUFS;
-	f.calls = (uint32_t)m->numbers.len;
-	if (n)
-		memcpy(m->numbers.data + f.calls, calls, n * sizeof(*calls));
-	const uint64_t calls_hash = n ? table_hash(calls, n * sizeof(*calls)) : 0;
-	const uint32_t hash = hash_numbers((uint64_t[]){ f.offset, f.address, f.file, f.process, f.kind, f.flags, calls_hash }, 7);
-
-	if (!ROOM(m, &m->self, 1))
-		return -ENOBUFS;
-	int r = INTERN(m, &m->frames, &m->frame_index, &f, hash, same_frame, ret);
-
-	if (!r && m->frames.len > known) {
-		m->numbers.len += n;
-		m->self.data[m->self.len++] = 0;
-	}
-	return r;
-}
-
-static bool same_stack(const struct model *m, const struct model_stack *a, const struct model_stack *b)
-{
-	return a->count == b->count && a->reason == b->reason &&
-	       (!a->count || !memcmp(m->numbers.data + a->frames, m->numbers.data + b->frames, sizeof(uint32_t) * a->count));
-}
-
-static int intern_stack(struct model *m, uint64_t reason, bool user, const uint32_t *frames, size_t n, uint32_t *ret)
-{
-	struct model_stack s = { .count = (uint32_t)n, .reason = clamp32(reason), .user = user };
-	const size_t known = m->stacks.len;
-
-	if (!ROOM(m, &m->numbers, n + 1) || m->numbers.len + n >= UINT32_MAX)
-		return -ENOBUFS;
-	s.frames = (uint32_t)m->numbers.len;
-	if (n)
-		memcpy(m->numbers.data + s.frames, frames, n * sizeof(*frames));
-	const uint32_t hash = n ? table_hash(frames, n * sizeof(*frames)) : 0;
-	int r = INTERN(m, &m->stacks, &m->stack_index, &s, hash, same_stack, ret);
-
-	if (!r && m->stacks.len > known)
-		m->numbers.len += n;
-	return r;
-}
-
-/* A process keeps its first name: a later one is of the same (pid, start time, exec count). */
-static bool same_process(const struct model *m, const struct model_process *a, const struct model_process *b)
-{
-	return a->pid == b->pid && a->start_ns == b->start_ns && a->execs == b->execs;
-}
-
-static int intern_process(struct model *m, struct process_def *d)
-{
-	struct model_process p = { .pid = d->pid, .start_ns = d->start_ns, .execs = d->execs, .flags = d->flags };
-
-	if (d->process != MODEL_NONE)
-		return 0;
-	if (intern_str(m, (struct str){ .data = d->comm, .len = d->comm_len }, &p.comm))
-		return -ENOBUFS;
-	const uint32_t hash = hash_numbers((uint64_t[]){ p.pid, p.start_ns, p.execs }, 3);
-
-	return INTERN(m, &m->processes, &m->process_index, &p, hash, same_process, &d->process);
-}
-
-static bool same_thread(const struct model *m, const struct model_thread *a, const struct model_thread *b)
-{
-	return a->process == b->process && a->tid == b->tid && a->comm == b->comm;
-}
-
-static int intern_thread(struct model *m, struct thread_def *d)
-{
-	struct process_def *pd = &m->process_defs.data[d->process_def];
-	struct model_thread t = { .tid = d->tid };
-
-	if (d->thread != MODEL_NONE)
-		return 0;
-	if (intern_process(m, pd) || intern_str(m, (struct str){ .data = d->comm, .len = d->comm_len }, &t.comm))
-		return -ENOBUFS;
-	t.process = pd->process;
-	const uint32_t hash = hash_numbers((uint64_t[]){ t.process, t.tid, t.comm }, 3);
-
-	return INTERN(m, &m->threads, &m->thread_index, &t, hash, same_thread, &d->thread);
-}
-
-static bool same_bucket(const struct model *m, const struct model_bucket *a, const struct model_bucket *b)
-{
-	return a->thread == b->thread && a->stack == b->stack;
-}
-
-static int count_bucket(struct model *m, uint32_t thread, uint32_t stack, uint64_t value)
-{
-	struct model_bucket b = { .thread = thread, .stack = stack };
-	uint32_t i;
-	const uint32_t hash = hash_numbers((uint64_t[]){ thread, stack }, 2);
-	int r = INTERN(m, &m->buckets, &m->bucket_index, &b, hash, same_bucket, &i);
-
-	if (r)
-		return r;
-	m->buckets.data[i].samples++;
-	add(&m->buckets.data[i].value, value);
-	return 0;
 }
 
 /* Counts a process or thread once, by a 64-bit hash of what it is. Where there is no room to remember it, it may be counted again. */
@@ -375,11 +126,44 @@ static void count_once(struct model *m, const uint64_t *numbers, size_t n, uint6
 	while ((i = index_next(&m->seen, (uint32_t)h, &cursor)) != TABLE_NONE)
 		if (i == number)
 			return;
-	index_add(&m->seen, &m->pool, (uint32_t)h, number);
+	index_add(&m->seen, &m->things.pool, (uint32_t)h, number);
 	++*count;
 }
 
 /* --- definitions --- */
+
+/* Processes and threads become things with their first sample. 0, -ENOBUFS. */
+static int keep_process(struct model *m, struct process_def *d)
+{
+	const struct model_process p = { .pid = d->pid, .start_ns = d->start_ns, .execs = d->execs, .flags = d->flags };
+
+	if (d->process != MODEL_NONE)
+		return 0;
+	return things_process(&m->things, p, (struct str){ .data = d->comm, .len = d->comm_len }, &d->process);
+}
+
+static int keep_thread(struct model *m, struct thread_def *d)
+{
+	struct process_def *p = &m->process_defs.data[d->process_def];
+
+	if (d->thread != MODEL_NONE)
+		return 0;
+	int r = keep_process(m, p);
+
+	return r ? r : things_thread(&m->things, p->process, d->tid, (struct str){ .data = d->comm, .len = d->comm_len }, &d->thread);
+}
+
+static int count_bucket(struct model *m, uint32_t thread, uint32_t stack, uint64_t value)
+{
+	uint32_t i;
+	int r = things_bucket(&m->things, thread, stack, &i);
+
+	if (r)
+		return r;
+	m->things.buckets.data[i].samples++;
+	add(&m->things.buckets.data[i].value, value);
+	return 0;
+}
 
 /* What could not be kept: samples that name it are lost for this reason. */
 static void not_kept(struct model *m, int r)
@@ -404,10 +188,10 @@ static int take_process(struct model *m, const struct msg_process *msg)
 		return 0;	/* what is defined twice stands as it was */
 	const bool reuse = m->free_process_def != MODEL_NONE;
 
-	if (!reuse && !ROOM(m, &m->process_defs, 1))
+	if (!reuse && !ARRAY_ROOM(&m->things.pool, &m->process_defs, 1))
 		return -ENOBUFS;
 	const uint32_t slot = reuse ? m->free_process_def : (uint32_t)m->process_defs.len;
-	int r = idmap_add(&m->process_ids, &m->pool, msg->id, slot);
+	int r = idmap_add(&m->process_ids, &m->things.pool, msg->id, slot);
 
 	if (r)
 		return r;
@@ -431,10 +215,10 @@ static int take_thread(struct model *m, const struct msg_thread *msg)
 		return 0;
 	const bool reuse = m->free_thread_def != MODEL_NONE;
 
-	if (!reuse && !ROOM(m, &m->thread_defs, 1))
+	if (!reuse && !ARRAY_ROOM(&m->things.pool, &m->thread_defs, 1))
 		return -ENOBUFS;
 	const uint32_t slot = reuse ? m->free_thread_def : (uint32_t)m->thread_defs.len;
-	int r = idmap_add(&m->thread_ids, &m->pool, msg->id, slot);
+	int r = idmap_add(&m->thread_ids, &m->things.pool, msg->id, slot);
 
 	if (r)
 		return r;
@@ -479,9 +263,9 @@ static int take_file(struct model *m, const struct msg_file *msg)
 
 	if (idmap_get(&m->file_ids, msg->id) != TABLE_NONE)
 		return 0;
-	int r = intern_file(m, msg, &file);
+	int r = things_file(&m->things, msg, &file);
 
-	return r ? r : idmap_add(&m->file_ids, &m->pool, msg->id, file);
+	return r ? r : idmap_add(&m->file_ids, &m->things.pool, msg->id, file);
 }
 
 static int take_function(struct model *m, const struct msg_function *msg)
@@ -490,9 +274,9 @@ static int take_function(struct model *m, const struct msg_function *msg)
 
 	if (idmap_get(&m->function_ids, msg->id) != TABLE_NONE)
 		return 0;
-	int r = intern_function(m, msg, &function);
+	int r = things_function(&m->things, msg, &function);
 
-	return r ? r : idmap_add(&m->function_ids, &m->pool, msg->id, function);
+	return r ? r : idmap_add(&m->function_ids, &m->things.pool, msg->id, function);
 }
 
 /* One frame for each call, innermost first; a single one is its own group. */
@@ -500,7 +284,7 @@ static int split_frame(struct model *m, const struct model_frame *whole, const u
 {
 	const uint32_t at = (uint32_t)m->groups.len;
 
-	if (!ROOM(m, &m->groups, whole->count + 1u) || m->groups.len >= GROUP - 512)
+	if (!ARRAY_ROOM(&m->things.pool, &m->groups, whole->count + 1u) || m->groups.len >= GROUP - 512)
 		return -ENOBUFS;
 	for (unsigned i = 0; i < whole->count; i++) {
 		struct model_frame f = { .file = whole->file, .process = MODEL_NONE, .count = 1, .kind = whole->kind };
@@ -508,7 +292,7 @@ static int split_frame(struct model *m, const struct model_frame *whole, const u
 
 		if (i + 1 < whole->count)
 			f.flags = MODEL_INLINED;
-		int r = intern_frame(m, f, call, &m->groups.data[at + 1 + i]);
+		int r = things_frame(&m->things, f, call, &m->groups.data[at + 1 + i]);
 
 		if (r)
 			return r;
@@ -542,14 +326,14 @@ static int take_frame(struct model *m, const struct msg_frame *msg)
 	f.count = (uint16_t)n;
 	for (uint32_t i = 0; i < n; i++) {
 		calls[i] = idmap_get(&m->function_ids, msg->functions.data[i]);
-		calls[n + i] = i < msg->lines.len ? clamp32(msg->lines.data[i]) : 0;
+		calls[n + i] = i < msg->lines.len ? things_clamp(msg->lines.data[i]) : 0;
 		if (calls[i] == TABLE_NONE)
 			return 0;
 	}
 	if (!msg->file && f.kind == MODEL_NATIVE && m->options.detail == MODEL_ADDRESSES) {
 		const uint32_t d = idmap_get(&m->process_ids, msg->process);
 
-		if (d != TABLE_NONE && intern_process(m, &m->process_defs.data[d]))
+		if (d != TABLE_NONE && keep_process(m, &m->process_defs.data[d]))
 			return -ENOBUFS;
 		if (d != TABLE_NONE)
 			f.process = m->process_defs.data[d].process;
@@ -561,9 +345,9 @@ static int take_frame(struct model *m, const struct msg_frame *msg)
 	} else {
 		if (m->options.detail == MODEL_NAMES)
 			f.flags = 0;
-		r = intern_frame(m, f, calls, &frame);
+		r = things_frame(&m->things, f, calls, &frame);
 	}
-	return r ? r : idmap_add(&m->frame_ids, &m->pool, msg->id, frame);
+	return r ? r : idmap_add(&m->frame_ids, &m->things.pool, msg->id, frame);
 }
 
 static int take_stack(struct model *m, const struct msg_stack *msg)
@@ -584,23 +368,23 @@ static int take_stack(struct model *m, const struct msg_stack *msg)
 			from = &m->groups.data[(frame & ~GROUP) + 1];
 			one = from[-1];
 		}
-		if (!ROOM(m, &m->scratch, one + 1))
+		if (!ARRAY_ROOM(&m->things.pool, &m->scratch, one + 1))
 			return -ENOBUFS;
 		memcpy(m->scratch.data + m->scratch.len, from, one * sizeof(*from));
 		m->scratch.len += one;
-		user = user || m->frames.data[*from].kind == MODEL_NATIVE;
+		user = user || m->things.frames.data[*from].kind == MODEL_NATIVE;
 	}
 	if (msg->reason) {
 		struct model_frame f = { .offset = msg->reason, .process = MODEL_NONE, .kind = MODEL_TRUNCATED,
 			.file = idmap_get(&m->file_ids, msg->at_file) };
 
-		if (!ROOM(m, &m->scratch, 1) || intern_frame(m, f, NULL, &m->scratch.data[m->scratch.len]))
+		if (!ARRAY_ROOM(&m->things.pool, &m->scratch, 1) || things_frame(&m->things, f, NULL, &m->scratch.data[m->scratch.len]))
 			return -ENOBUFS;
 		m->scratch.len++;
 	}
-	int r = intern_stack(m, msg->reason, user, m->scratch.data, m->scratch.len, &stack);
+	int r = things_stack(&m->things, msg->reason, user, m->scratch.data, m->scratch.len, &stack);
 
-	return r ? r : idmap_add(&m->stack_ids, &m->pool, msg->id, stack);
+	return r ? r : idmap_add(&m->stack_ids, &m->things.pool, msg->id, stack);
 }
 
 /* --- samples --- */
@@ -625,12 +409,12 @@ static int take_sample(struct model *m, const struct msg_sample *msg, struct mod
 		lose_sample(m);
 		return 0;
 	}
-	if (!msg->stack && intern_stack(m, 0, false, NULL, 0, &stack)) {
+	if (!msg->stack && things_stack(&m->things, 0, false, NULL, 0, &stack)) {
 		model_lose(m, LOST_LIMIT, 1);
 		return 0;
 	}
 	if (msg->thread && m->options.aggregate) {
-		if (intern_thread(m, &m->thread_defs.data[thread_def])) {
+		if (keep_thread(m, &m->thread_defs.data[thread_def])) {
 			model_lose(m, LOST_LIMIT, 1);
 			return 0;
 		}
@@ -640,7 +424,7 @@ static int take_sample(struct model *m, const struct msg_sample *msg, struct mod
 		model_lose(m, LOST_LIMIT, 1);
 		return 0;
 	}
-	const struct model_stack *s = &m->stacks.data[stack];
+	const struct model_stack *s = &m->things.stacks.data[stack];
 
 	*ret = (struct model_sample){ .cpu = msg->cpu, .time_ns = msg->time_ns, .value = msg->value, .stack = s };
 	if (msg->thread) {
@@ -670,7 +454,7 @@ static int take_sample(struct model *m, const struct msg_sample *msg, struct mod
 	if (msg->time_ns > t->last_ns)
 		t->last_ns = msg->time_ns;
 	if (s->count)
-		m->self.data[m->numbers.data[s->frames]]++;
+		m->things.self.data[m->things.numbers.data[s->frames]]++;
 	return MODEL_SAMPLE;
 }
 
@@ -766,12 +550,8 @@ void model_forget(struct model *m)
 {
 	free_definitions(m);
 	if (!m->options.aggregate) {
-		fold_hot(m, &m->hot, &m->pool);
-		free_things(m);
-		uint32_t empty;
-
-		/* Cannot fail: more than this was just given back. */
-		strings_intern(&m->strings, &m->pool, (struct str){ .data = "" }, &empty);
+		fold_hot(m, &m->hot, &m->things.pool);
+		things_begin(&m->things);	/* cannot fail: more than it takes was just given back */
 	}
 	m->gap_seen = m->limit_hit = false;
 }
@@ -801,7 +581,7 @@ const struct model_totals *model_totals(const struct model *m)
 
 struct pool model_memory(const struct model *m)
 {
-	return m->pool;
+	return m->things.pool;
 }
 
 uint64_t model_wall_ns(const struct model *m, uint64_t mono_ns)
@@ -824,8 +604,8 @@ uint64_t model_duration_ns(const struct model *m)
 #define ACCESSOR(name, type) \
 	size_t model_##name(const struct model *m, const struct model_##type **ret) \
 	{ \
-		*ret = m->name.data; \
-		return m->name.len; \
+		*ret = m->things.name.data; \
+		return m->things.name.len; \
 	}
 ACCESSOR(files, file)
 ACCESSOR(functions, function)
@@ -837,27 +617,27 @@ ACCESSOR(buckets, bucket)
 
 size_t model_strings(const struct model *m)
 {
-	return m->strings.len;
+	return m->things.strings.len;
 }
 
 struct str model_string(const struct model *m, uint32_t i)
 {
-	return strings_get(&m->strings, i);
+	return strings_get(&m->things.strings, i);
 }
 
 const uint32_t *model_frames_of(const struct model *m, const struct model_stack *s)
 {
-	return m->numbers.data + s->frames;
+	return m->things.numbers.data + s->frames;
 }
 
 const uint32_t *model_functions_of(const struct model *m, const struct model_frame *f)
 {
-	return m->numbers.data + f->calls;
+	return m->things.numbers.data + f->calls;
 }
 
 const uint32_t *model_lines_of(const struct model *m, const struct model_frame *f)
 {
-	return m->numbers.data + f->calls + f->count;
+	return m->things.numbers.data + f->calls + f->count;
 }
 
 /* --- the hottest functions --- */
@@ -867,11 +647,11 @@ static void fold_hot(const struct model *m, struct hot *h, struct pool *p)
 {
 	struct buf name = BUF_INIT(0);
 
-	for (size_t i = 0; i < m->self.len; i++) {
-		const struct model_frame *f = &m->frames.data[i];
+	for (size_t i = 0; i < m->things.self.len; i++) {
+		const struct model_frame *f = &m->things.frames.data[i];
 		uint32_t at;
 
-		if (!m->self.data[i] || f->kind == MODEL_TRUNCATED)
+		if (!m->things.self.data[i] || f->kind == MODEL_TRUNCATED)
 			continue;
 		buf_reset(&name);
 		if (label_call(&name, m, f, 0) ||
@@ -886,7 +666,7 @@ static void fold_hot(const struct model *m, struct hot *h, struct pool *p)
 			h->self.data[h->self.len++] = 0;
 		}
 		if (at < h->self.len)
-			add(&h->self.data[at], m->self.data[i]);
+			add(&h->self.data[at], m->things.self.data[i]);
 	}
 	buf_done(&name);
 }
@@ -904,7 +684,7 @@ static bool hotter(const struct hot *h, uint32_t a, uint32_t b)
 
 static void fill_top(const struct model *m, struct status_top top[static STATUS_TOP])
 {
-	struct pool p = { .max = m->pool.max };
+	struct pool p = { .max = m->things.pool.max };
 	struct hot h = { 0 };
 	uint32_t best[STATUS_TOP];
 	size_t n = 0;
@@ -949,6 +729,10 @@ void model_status(const struct model *m, struct status *st, bool with_top)
 		.first_complete_ns = t->first_complete_ns, .cut = cut };
 	memcpy(st->truncated, t->truncated, sizeof(st->truncated));
 	memcpy(st->lost, t->lost, sizeof(st->lost));
+	const struct str event = str_cut(m->header.event, STATUS_EVENT - 1);
+
+	if (event.len)
+		memcpy(st->event, event.data, event.len);
 	if (with_top)
 		fill_top(m, st->top);
 }

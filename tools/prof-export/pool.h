@@ -53,4 +53,18 @@ static inline void pool_free(struct pool *p, void *data, size_t *cap, size_t siz
 	free(data);
 }
 
+/* A growing array of one type, and room for n more in it: false at the ceiling. */
+#define ARRAY(type) struct { type *data; size_t len, cap; }
+#define ARRAY_ROOM(pool, array, n) ({ \
+	void *more_ = pool_grow((pool), (array)->data, &(array)->cap, (array)->len + (n), sizeof(*(array)->data)); \
+	if (more_) \
+		(array)->data = more_; \
+	!!more_; \
+})
+#define ARRAY_FREE(pool, array) do { \
+	pool_free((pool), (array)->data, &(array)->cap, sizeof(*(array)->data)); \
+	(array)->data = NULL; \
+	(array)->len = 0; \
+} while (0)
+
 #endif
