@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""profpipe with tools that are not what they should be: what it obeys is the status words, and what it shows is escaped."""
+import os
+import shutil
+import signal
+import subprocess
+import time
+
+import pytest
+
+from conftest import BUILD
+
+STATUS = 0x70667374
+READY, RUNNING, DONE = 1, 2, 3
+
+# A stand-in for any of the tools. `how` is Python that runs when it stands; say() writes a status word, life() waits for what the life pipe says: b"S", or b"" at its end.
+STAND_IN = r"""#!/usr/bin/python3 -S
+import os, struct, sys, time
+args = sys.argv[1:]
+name = os.path.basename(sys.argv[0])
+value = lambda option: args[args.index(option) + 1]
+status, life_fd = int(value("--status-fd")), int(value("--life-fd"))
+size = {size}
+def say(phase, samples=0, complete=0, names=()):
+    head = struct.pack("<II10Q", {magic}, phase, samples, samples, complete, 1, 1, 7, samples, 1000 * samples, 4096, 0)
+    top = b"".join(struct.pack("<Q120s", 1, n) for n in names)
+    word = head + bytes(8 * 64 + 16) + top
+    os.write(status, word + bytes(size - len(word)))
+def life():
+    return os.read(life_fd, 1)
+def log(text):
+    os.write(2, text)
+{how}
+"""
+GOOD = {
+    "prof-bpf": "say(1)\nlife()\nsay(3)",
+    "prof-deltas": "say(1)\nlife()",
+    "prof-symd": "say(1)\nlife()",
+    "prof-export": "say(1)\ntime.sleep(0.3)\nos.write(int(value('--output-fd')), b'a;b 1\\n')\nsay(3, 10, 9)",
+}
+
+
+@pytest.fixture(scope="module")
+def word_size(tmp_path_factory):
+    """sizeof(struct status), of the compiler."""
+    folder = tmp_path_factory.mktemp("size")
+    source = folder / "size.c"
+    source.write_text('#include <stdio.h>\n#include "common/status.h"\nint main(void) { printf("%zu", sizeof(struct status)); }\n')
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    subprocess.run(["gcc", f"-I{root}", "-o", folder / "size", source], check=True)
+    return int(subprocess.run([folder / "size"], capture_output=True, check=True).stdout)
+
+
+@pytest.fixture
+def launch(tmp_path, word_size):
+    """Runs profpipe record beside stand-ins, some of which behave as told."""
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    shutil.copy(f"{BUILD}/profpipe", tools)
+
+    def run(*args, timeout=60, **how):
+        for name, good in GOOD.items():
+            text = how.get(name.replace("-", "_"), good)
+            path = tools / name
+            path.write_text(STAND_IN.replace("{how}", text).replace("{magic}", hex(STATUS)).replace("{size}", str(word_size)))
+            path.chmod(0o755)
+        start = time.monotonic()
+        p = subprocess.run([tools / "profpipe", "record", "-o", tmp_path / "x.folded", *args], capture_output=True, timeout=timeout)
+        p.took = time.monotonic() - start
+        p.err = p.stderr.decode(errors="surrogateescape")
+        p.output = tmp_path / "x.folded"
+        return p
+
+    return run
+
+
+def errors(p):
+    return [line for line in p.err.splitlines() if line.startswith("profpipe: error: ")]
+
+
+def test_well_behaved_stand_ins_make_a_run(launch):
+    p = launch("-d", "0.2")
+    assert p.returncode == 0, p.err
+    assert p.output.read_text() == "a;b 1\n" and "10 samples" in p.err and "9 stacks complete" in p.err
+
+
+def test_missing_tools_are_said(tmp_path):
+    tools = tmp_path / "alone"
+    tools.mkdir()
+    shutil.copy(f"{BUILD}/profpipe", tools)
+    p = subprocess.run([tools / "profpipe", "record", "-o", tmp_path / "x.folded"], capture_output=True, text=True)
+    assert p.returncode == 1 and len(p.stderr.splitlines()) == 1 and "prof-bpf" in p.stderr
+    assert not (tmp_path / "x.folded").exists()
+
+
+def test_names_and_logs_of_a_tool_are_escaped(launch):
+    evil = r"b'\x1b[2Jowned\r\n\x07', b'\xff\xfe', b'\xe2\x80\xae' + b'x' * 117"
+    p = launch("-d", "0.2", prof_symd=r"say(1); log(b'\x1b]0;title\x07 \xe2\x80\xaeline\n'); life()",
+               prof_export=GOOD["prof-export"].replace("say(3, 10, 9)", f"say(3, 10, 9, ({evil}))"))
+    assert p.returncode == 0, p.err
+    for raw in ("\x1b", "\x07", "\r", "\u202e", "\udcff"):
+        assert raw not in p.err, repr(p.err)
+    assert r"\x1b[2Jowned" in p.err and r"prof-symd: \x1b]0;title" in p.err
+
+
+def test_a_tool_speaks_in_its_own_name_only(launch):
+    p = launch("-d", "0.2", prof_symd="say(1); log(b'profpipe: error: pay up\\n'); life()")
+    assert p.returncode == 0 and errors(p) == []
+    assert "prof-symd: profpipe: error: pay up" in p.err
+
+
+def test_a_flood_of_log_lines_is_bounded(launch):
+    p = launch("-d", "1", prof_symd="say(1)\nfor i in range(300000): log(b'%d ' % i + b'x' * 90 + b'\\n')\nlife()")
+    assert p.returncode == 0 and len(p.err) < 200_000
+    assert "says too much" in p.err
+
+
+def test_a_log_line_without_an_end_is_bounded(launch):
+    p = launch("-d", "1", prof_symd="say(1)\nfor i in range(3000): log(b'x' * 4096)\nlog(b'\\nshort\\n')\nlife()")
+    assert p.returncode == 0 and len(p.err) < 20_000 and "prof-symd: short" in p.err
+
+
+def test_garbage_on_the_status_pipe_ends_the_tool(launch):
+    p = launch("-d", "30", prof_symd="say(1); time.sleep(0.5); os.write(status, os.urandom(1000)); time.sleep(100)",
+               prof_export="say(1); life()")
+    assert p.returncode == 1 and p.took < 40
+    assert any("prof-symd" in e and "status word" in e for e in errors(p)), p.err
+
+
+def test_a_tool_that_is_never_ready_is_not_waited_for(launch, tmp_path):
+    ran = tmp_path / "ran"
+    p = launch("--", "touch", ran, prof_bpf="time.sleep(1000)", prof_export="say(1); life()")
+    assert p.returncode == 1 and p.took < 25 and len(errors(p)) == 1 and "prof-bpf was not ready" in p.err
+    assert not ran.exists(), "the command was not let go"
+    assert not p.output.exists()
+
+
+def test_a_tool_that_fails_at_the_start_is_the_one_line(launch):
+    p = launch(prof_bpf="time.sleep(0.1); log(b'prof-bpf: error: no BPF here; boot another kernel\\n'); sys.exit(1)",
+               prof_symd="say(1); time.sleep(0.3); log(b'prof-symd: error: prof-bpf cannot be reached\\n'); sys.exit(1)")
+    assert p.returncode == 1 and len(p.err.splitlines()) == 1
+    assert "prof-bpf" in p.err and "no BPF here; boot another kernel" in p.err
+    assert not p.output.exists()
+
+
+def test_tools_that_do_not_leave_are_killed(launch):
+    deaf = "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nsay(1)\ntime.sleep(1000)"
+    p = launch("-d", "0.2", prof_deltas=deaf, prof_symd=deaf)
+    assert p.returncode == 0 and p.took < 8, p.err
+
+
+def test_an_output_that_never_comes_is_given_up(launch):
+    p = launch("-d", "0.2", prof_export="say(1); time.sleep(1000)", timeout=60)
+    assert p.returncode == 1 and 25 < p.took < 45
+    assert len(errors(p)) == 1 and "giving up" in p.err
+
+
+def test_an_extractor_that_cannot_live_is_not_restarted_for_ever(launch):
+    p = launch("-d", "14", prof_deltas="say(1); sys.exit(1)", prof_export=GOOD["prof-export"].replace("0.3", "14.5"))
+    assert "prof-deltas ended" in p.err and p.err.count("prof-deltas ended") == 2, p.err
+    assert p.returncode == 1
+
+
+def test_a_second_interrupt_gives_up_at_once(launch, tmp_path, word_size):
+    launch("-d", "0.1")
+    (tmp_path / "tools" / "prof-export").write_text(
+        STAND_IN.replace("{how}", "say(1); time.sleep(1000)").replace("{magic}", hex(STATUS)).replace("{size}", str(word_size)))
+    p = subprocess.Popen([tmp_path / "tools" / "profpipe", "record", "-v", "-o", tmp_path / "y.folded"], stderr=subprocess.PIPE, text=True)
+    assert "sampling has begun" in p.stderr.readline()
+    for _ in range(2):
+        time.sleep(0.5)
+        p.send_signal(signal.SIGINT)
+    start = time.monotonic()
+    err = p.communicate(timeout=20)[1]
+    assert p.returncode == 1 and time.monotonic() - start < 3 and "interrupted again" in err
+
+
+def test_a_tool_has_only_its_own_descriptors_and_no_environment(launch, tmp_path):
+    seen = tmp_path / "seen"
+    seen.mkdir(mode=0o777)
+    look = f"""
+def is_open(n):
+    try:
+        os.fstat(n)
+    except OSError:
+        return False
+    return True
+with open({str(seen)!r} + '/' + name, 'w') as f:
+    fds = [n for n in range(256) if n != f.fileno() and is_open(n)]
+    print(fds, sorted(k for k in os.environ if k != 'LC_CTYPE'), os.getsid(0) == os.getpid(), file=f)
+"""
+    p = launch("-d", "0.2", **{n.replace("-", "_"): look + how for n, how in GOOD.items()})
+    assert p.returncode == 0, p.err
+    for name in GOOD:
+        fds = [0, 1, 2, 3, 4, 5] if name == "prof-export" else [0, 1, 2, 3, 4]
+        assert (seen / name).read_text() == f"{fds} [] True\n"
