@@ -2,10 +2,10 @@
 /*
  * Follows the whole host as prof-bpf does, without BPF, and says what it sees.
  *
- *   host-watch [-v] [-d SECONDS] [-p PID]…
+ *   host-watch [-v] [-d SECONDS] [-l FILE]
  *
- * At SIGINT, or after SECONDS, compares what it knows of each process (or each PID) with /proc/PID/maps and prints a line for each difference, then the figures. A line that
- * begins with "!" is a difference. SIGUSR1 compares and goes on; "compared" is said at its end.
+ * At SIGINT, or after SECONDS, compares what it knows of each process (or those whose pids stand in FILE by then) with /proc/PID/maps and prints a line for each difference,
+ * then the figures. A line that begins with "!" is a difference. SIGUSR1 compares and goes on; "compared" is said at its end.
  */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -24,16 +24,13 @@
 #include "tools/prof-bpf/host.h"
 #include "tools/prof-bpf/procfs.h"
 
-#define MAX_PIDS 256
-
 struct watch {
 	struct sideband *sideband;
 	struct opener *opener;
 	struct host *host;
 	bool verbose;
 	uint64_t rows, gone;
-	uint32_t pids[MAX_PIDS];
-	unsigned pid_count;
+	const char *list;
 };
 
 static volatile sig_atomic_t ended, asked;
@@ -201,12 +198,14 @@ static void compare(struct watch *w)
 		usleep(5000);
 		drain(w);
 	}
-	if (w->pid_count) {
-		for (unsigned i = 0; i < w->pid_count; i++)
-			compare_pid(&c, w->pids[i]);
-	} else {
+	FILE *list = w->list ? fopen(w->list, "re") : NULL;
+	unsigned pid;
+	while (list && fscanf(list, "%u", &pid) == 1)
+		compare_pid(&c, pid);
+	if (list)
+		fclose(list);
+	else
 		(void)procfs_each(c.proc, compare_pid, &c);
-	}
 	close(c.proc);
 	printf("compared processes=%u differences=%u stale=%u\n", c.processes, c.differences, c.stale);
 	fflush(stdout);
@@ -218,13 +217,13 @@ int main(int argc, char **argv)
 	double seconds = 1e9;
 	int option;
 
-	while ((option = getopt(argc, argv, "vd:p:")) != -1) {
+	while ((option = getopt(argc, argv, "vd:l:")) != -1) {
 		if (option == 'v')
 			w.verbose = true;
 		else if (option == 'd')
 			seconds = strtod(optarg, NULL);
-		else if (option == 'p' && w.pid_count < MAX_PIDS)
-			w.pids[w.pid_count++] = (uint32_t)strtoul(optarg, NULL, 10);
+		else if (option == 'l')
+			w.list = optarg;
 		else
 			return 2;
 	}
@@ -258,7 +257,7 @@ int main(int argc, char **argv)
 
 		epoll_ctl(poll_fd, EPOLL_CTL_ADD, fds[i], &e);
 	}
-	uint64_t until = clock_mono_ns() + (uint64_t)(seconds * 1e9), peak = 0;
+	uint64_t until = clock_mono_ns() + (uint64_t)(seconds * 1e9), peak = 0, figures_ns = 0;
 	while (!ended && clock_mono_ns() < until) {
 		struct epoll_event e;
 		struct host_figures f;
@@ -267,9 +266,12 @@ int main(int argc, char **argv)
 		/* What comes together is taken together. */
 		usleep(1000);
 		drain(&w);
-		host_figures(w.host, &f);
-		if (f.bytes > peak)
-			peak = f.bytes;
+		if (clock_mono_ns() > figures_ns) {
+			figures_ns = clock_mono_ns() + 100000000;
+			host_figures(w.host, &f);
+			if (f.bytes > peak)
+				peak = f.bytes;
+		}
 		if (asked) {
 			asked = 0;
 			compare(&w);
@@ -292,8 +294,8 @@ int main(int argc, char **argv)
 	       f.processes, f.processes_seen, f.execs_seen, f.mappings, f.files, f.open_fds, f.bytes, peak);
 	printf("opens=%" PRIu64 " spared=%" PRIu64 " failed=%" PRIu64 " publishes=%" PRIu64 " rescans=%" PRIu64 " limit=%" PRIu64 " rows=%" PRIu64 " gone=%" PRIu64 "\n",
 	       f.opens, f.opens_spared, f.opens_failed, f.publishes, f.rescans, f.limit, w.rows, w.gone);
-	printf("records=%" PRIu64 " malformed=%" PRIu64 " lost=%" PRIu64 " published=%zu slots=%zu maxrss_kb=%ld cpu_ms=%ld\n", s.records, s.malformed, lost,
-	       fake_tables_processes(tables), fake_tables_slots(tables), u.ru_maxrss,
+	printf("records=%" PRIu64 " malformed=%" PRIu64 " lost=%" PRIu64 " published=%zu slots=%zu cpu_ms=%ld\n", s.records, s.malformed, lost,
+	       fake_tables_processes(tables), fake_tables_slots(tables),
 	       (u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000 + (u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1000);
 	host_free(w.host);
 	opener_free(w.opener);
