@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as a stream, behind one that says how large the ceiling is, through the model and each writer. No sample is unaccounted for. A schema field of 1 in the hello is taken for
- * ours, which would never be guessed. */
+/*
+ * Any bytes as a stream, behind one that says how large the ceiling is, through the model and each writer. No sample is unaccounted for. A schema field of 1 in the
+ * hello is taken for ours, which would never be guessed.
+ */
 #include <fcntl.h>
 #include <stdlib.h>
 #include "tools/prof-export/session.h"

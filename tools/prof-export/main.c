@@ -243,9 +243,9 @@ static int finish(const struct options *o, int verdict, const char *what, const 
 		say_output(output, r);
 		return EXIT_FAILURE;
 	}
-	if (model_totals(session.model)->lost[LOST_LIMIT])
-		log_warning("%llu samples were lost to a table's ceiling; raise --memory-limit if it is prof-export's",
-			    (unsigned long long)model_totals(session.model)->lost[LOST_LIMIT]);
+	if (model_totals(session.model)->unkept)
+		log_warning("%llu samples did not fit below the ceiling of %zu MiB and are counted as lost; raise --memory-limit",
+			    (unsigned long long)model_totals(session.model)->unkept, o->session.memory_max >> 20);
 	if (verdict == STREAM_MALFORMED || verdict == STREAM_SCHEMA)
 		log_error("%s: is damaged; what came before the damage is in %s", what, output);
 	else if (!ended_well())

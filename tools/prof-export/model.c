@@ -394,9 +394,18 @@ static size_t reason_slot(uint64_t reason)
 	return reason < STATUS_REASONS ? (size_t)reason : STATUS_REASONS - 1;
 }
 
+static void lose_to_limit(struct model *m)
+{
+	m->totals.unkept++;
+	model_lose(m, LOST_LIMIT, 1);
+}
+
 static void lose_sample(struct model *m)
 {
-	model_lose(m, m->limit_hit ? LOST_LIMIT : m->gap_seen ? LOST_SEQUENCE : LOST_MALFORMED, 1);
+	if (m->limit_hit)
+		lose_to_limit(m);
+	else
+		model_lose(m, m->gap_seen ? LOST_SEQUENCE : LOST_MALFORMED, 1);
 }
 
 static int take_sample(struct model *m, const struct msg_sample *msg, struct model_sample *ret)
@@ -410,18 +419,18 @@ static int take_sample(struct model *m, const struct msg_sample *msg, struct mod
 		return 0;
 	}
 	if (!msg->stack && things_stack(&m->things, 0, false, NULL, 0, &stack)) {
-		model_lose(m, LOST_LIMIT, 1);
+		lose_to_limit(m);
 		return 0;
 	}
 	if (msg->thread && m->options.aggregate) {
 		if (keep_thread(m, &m->thread_defs.data[thread_def])) {
-			model_lose(m, LOST_LIMIT, 1);
+			lose_to_limit(m);
 			return 0;
 		}
 		thread = m->thread_defs.data[thread_def].thread;
 	}
 	if (m->options.aggregate && count_bucket(m, thread, stack, msg->value)) {
-		model_lose(m, LOST_LIMIT, 1);
+		lose_to_limit(m);
 		return 0;
 	}
 	const struct model_stack *s = &m->things.stacks.data[stack];

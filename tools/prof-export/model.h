@@ -95,6 +95,7 @@ struct model_totals {
 	uint64_t truncated[STATUS_REASONS], lost[STATUS_REASONS];
 	uint64_t first_ns, last_ns, end_ns;	/* CLOCK_MONOTONIC; first_ns is UINT64_MAX before a sample */
 	uint64_t first_complete_ns;
+	uint64_t unkept;		/* samples lost to this model's own ceiling; in lost, too */
 	uint64_t bpf_runs, bpf_ns, map_bytes;
 	bool ended;
 	uint64_t end_reason;		/* enum end_reason */

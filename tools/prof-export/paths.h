@@ -14,7 +14,8 @@ struct paths {
 	const struct model_stack *stacks;
 	const struct model_thread *threads;
 	size_t thread_count, process_count;
-	/* Borrowed. By frame, and by process and thread, with one more entry at the end for MODEL_NONE. NULL thread_label: threads are no step; NULL frame_label: a frame's label is its number. */
+	/* Borrowed. By frame, and by process and thread, with one more entry at the end for MODEL_NONE. NULL thread_label: threads are no step; NULL frame_label: a
+	 * frame's label is its number. */
 	const uint32_t *frame_label, *process_label, *thread_label;
 	const uint32_t *rank;	/* NULL, or the order of labels: rank[2 * label + (it is the path's last)] */
 	uint32_t *sorted;	/* buckets */
