@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
+#include <stdlib.h>
+#include <utlist.h>
+#include "common/msg.h"
+#include "tools/prof-bpf/processes.h"
+#include "tools/prof-bpf/publish.h"
+
+#define PUBLISH_NS_PER_MAPPING 2000u	/* a large process is published that much less often */
+#define FULL_RETRY_NS 1000000000ull
+#define GUESS_SAFE_NS 3000000ull	/* a fork's record comes so much later than the start it speaks of, hardly ever more */
+
+/* A fork's record comes a moment after the start it speaks of: near the edge of a tick only /proc knows on which side that was. */
+static void check_start(struct host *h, struct process *p)
+{
+	struct procfs_stat st;
+
+	if (!p->start_guessed || (p->fork_ns + h->boot_offset_ns) % START_TICK_NS > GUESS_SAFE_NS)
+		return;
+	if (procfs_read_stat(h->proc, p->pub.pid, &st) == 0 && st.start_ns <= p->pub.start_ns) {
+		p->pub.start_ns = st.start_ns;
+		p->start_guessed = false;
+	}
+}
+
+/* The mappings of p as the tables want them, in h->publish. How many, or -ENOMEM. */
+static ssize_t make_publish(struct host *h, struct process *p, uint32_t *ret_left_out)
+{
+	size_t n = 0;
+
+	*ret_left_out = 0;
+	if (!p->maps)
+		return 0;
+	if (h->publish_cap < p->maps->len) {
+		struct tables_mapping *to = reallocarray(NULL, p->maps->len, sizeof(*to));
+
+		if (!to)
+			return -ENOMEM;
+		free(h->publish);
+		h->publish = to;
+		h->publish_cap = p->maps->len;
+	}
+	for (uint32_t i = 0; i < p->maps->len; i++) {
+		const struct map *m = &p->maps->at[i];
+		uint16_t slot = 0;
+
+		if (m->backing) {
+			if (m->backing->state != BACKING_READY && m->backing->state != BACKING_FAILED) {
+				(*ret_left_out)++;
+				continue;
+			}
+			slot = m->backing->file ? m->backing->file->pub.slot : 0;
+		}
+		struct tables_mapping *last = n ? &h->publish[n - 1] : NULL;
+		if (last && last->end == m->start && last->slot == slot && (!slot || last->offset + (last->end - last->start) == m->offset))
+			last->end = m->end;
+		else
+			h->publish[n++] = (struct tables_mapping){ .start = m->start, .end = m->end, .offset = m->offset, .slot = slot };
+	}
+	return (ssize_t)n;
+}
+
+ssize_t host_mappings(struct host *h, struct host_process *of, const struct tables_mapping **ret, bool *ret_whole)
+{
+	struct process *p = (struct process *)of;
+	uint32_t left_out;
+
+	_Static_assert(offsetof(struct process, pub) == 0, "one is the head of the other");
+	process_settle(h, p);
+	ssize_t n = make_publish(h, p, &left_out);
+	*ret = h->publish;
+	*ret_whole = p->maps && !left_out && !p->wants_maps;
+	return n;
+}
+
+/* True: it is done with; false: again later. */
+static bool publish(struct host *h, struct process *p, uint64_t now_ns)
+{
+	uint32_t left_out, generation;
+
+	if (p->pub.flags & PROCESS_KERNEL)
+		return true;
+	if (now_ns < p->publish_ns)
+		return false;
+	if (p->wants_maps && now_ns >= p->rescan_ns)
+		(void)process_read_maps(h, p);
+	if (!p->changed)
+		return !p->wants_maps;
+	process_settle(h, p);
+	ssize_t n = make_publish(h, p, &left_out);
+	if (n < 0)
+		return false;
+	if (left_out && !p->unresolved) {
+		p->unresolved = true;
+		p->unresolved_next = h->unresolved;
+		h->unresolved = p;
+	}
+	/* Nothing of use yet: after an exec the vDSO is known first. */
+	if (!p->maps || (left_out && left_out >= p->maps->len - 1 && !p->pub.generation))
+		return true;
+	check_start(h, p);
+	int r = tables_process_set(h->config.tables, p->pub.pid, p->pub.start_ns, h->publish, (size_t)n, p->pub.selected, &generation);
+	if (r) {
+		h->figures.limit += r == TABLES_FULL;
+		p->publish_ns = now_ns + FULL_RETRY_NS;
+		return false;
+	}
+	h->figures.publishes++;
+	p->changed = false;
+	p->pub.generation = generation;
+	p->publish_ns = now_ns + (uint64_t)p->maps->len * PUBLISH_NS_PER_MAPPING;
+	/* Much has been mapped since all was read, and what was unmapped is never told. */
+	if (p->maps->len > 2 * p->scanned_len + NOTED_MAX)
+		p->wants_maps = true;
+	return !p->wants_maps;
+}
+
+void publish_all(struct host *h, uint64_t now_ns)
+{
+	struct process *p;
+
+	if (h->resolved) {
+		h->resolved = false;
+		while (h->unresolved) {
+			p = h->unresolved;
+			h->unresolved = p->unresolved_next;
+			p->unresolved = false;
+			process_mark_dirty(h, p);
+		}
+	}
+	struct process *list = h->dirty;
+	h->dirty = NULL;
+	while (list) {
+		p = list;
+		list = p->dirty_next;
+		p->dirty = false;
+		if (!publish(h, p, now_ns))
+			process_mark_dirty(h, p);
+	}
+}
