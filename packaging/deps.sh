@@ -5,14 +5,19 @@
 set -eu
 
 build="gcc make pkgconf clang llvm bpftool libbpf-dev libelf-dev libdw-dev libnng-dev libmsgpack-dev libprotobuf-c-dev
-protobuf-c-compiler libcap-ng-dev libcjson-dev uthash-dev libiberty-dev liblzma-dev zlib1g-dev libjs-d3 linux-libc-dev"
+protobuf-c-compiler python3-minimal libcap-ng-dev libcjson-dev uthash-dev libiberty-dev liblzma-dev zlib1g-dev libjs-d3 linux-libc-dev"
 test="git g++ python3 python3-pytest libcriterion-dev libclang-rt-14-dev clang-format elfutils gdb binutils protobuf-compiler mandoc
 bash dash perl gzip xz-utils openssl sqlite3 gawk bc tar grep findutils coreutils procps util-linux libc6-dbg musl-tools chromium
-postgresql linux-perf"
+postgresql linux-perf dwz"
+# Compilers and runtimes that serve wherever they come from: command=package.
+commands="go=golang-go rustc=rustc node=nodejs"
 
 wanted=$build
 [ "${1:-}" = test ] && wanted="$build $test"
 missing=
+[ "${1:-}" != test ] || for c in $commands; do
+	command -v "${c%%=*}" >/dev/null || missing="$missing ${c#*=}"
+done
 for p in $wanted; do
 	[ "$(dpkg-query -W -f '${db:Status-Status}' "$p" 2>/dev/null)" = installed ] || missing="$missing $p"
 done
