@@ -133,28 +133,31 @@ def run(argv, seconds):
 
 
 def by_file(path):
-    """Of the cut stacks of a text output: the file where the walk ended, by reason."""
+    """Of the cut stacks of a text output: the file of the last frame before the cut, by reason."""
     out = collections.Counter()
-    for block in open(path, errors="replace").read().split("\n\n"):
-        lines = block.strip().splitlines()
-        cut = [re.search(r"\[truncated: ([a-z-]+)\]", line) for line in lines]
-        if not any(cut):
-            continue
-        reason = next(m.group(1) for m in cut if m)
-        frames = [line for line, m in zip(lines[1:], cut[1:]) if not m]
-        m = re.search(r"\(([^()]*)\)$", frames[-1]) if frames else None
-        out[reason, m.group(1) if m else "?"] += 1
+    with open(path, errors="replace") as f:
+        blocks = f.read().split("\n\n")
+    for block in blocks:
+        m = re.search(r"\[truncated: ([a-z-]+)\]", block)
+        if m:
+            files = [p for p in re.findall(r" \(((?:/|\[)[^()]*)\)", block) if p != "[kernel.kallsyms]"]
+            out[m.group(1), files[-1] if files else "(before the first user frame)"] += 1
     return out
 
 
-def profpipe(folder, seconds, hz, ending):
-    out, summary = f"{folder}/out{ending}", f"{folder}/summary.json"
+def profpipe(folder, seconds, hz):
+    """A run that records the stream, and what a replay of it weighs as pprof."""
+    out, summary = f"{folder}/out.prof", f"{folder}/summary.json"
     r = run([f"{BUILD}/profpipe", "record", "-q", "-F", str(hz), "-d", str(seconds), "-o", out, "--summary", summary], seconds)
     if r["status"]:
         sys.exit(f"profpipe record: {r['said']}")
-    s = json.load(open(summary))
-    r.update(samples=s["samples"], output=os.path.getsize(out), start_cpu_s=sum(t["start_cpu_s"] for t in s["cost"]["tools"].values()),
-             maps_mib=s["cost"]["map_bytes"] / 2**20, own_bpf_ns=s["cost"]["bpf_ns_per_sample"], summary=s, path=out)
+    with open(summary) as f:
+        s = json.load(f)
+    for ending in (".txt", ".pb.gz"):
+        subprocess.run([f"{BUILD}/profpipe", "report", out, "-o", f"{folder}/out{ending}"], check=True)
+    r.update(samples=s["samples"], output=os.path.getsize(f"{folder}/out.pb.gz"), start_cpu_s=s["cost"]["start_cpu_s"],
+             maps_mib=s["cost"]["map_bytes"] / 2**20, own_bpf_ns=s["cost"]["bpf_ns_per_sample"], summary=s, path=f"{folder}/out.txt",
+             after=f"as a stream {os.path.getsize(out) / max(s['samples'], 1):.0f} bytes/sample")
     return r
 
 
@@ -189,9 +192,9 @@ def main():
     rows = {}
     try:
         with Load() as load:
-            rows["profpipe 99 Hz"] = profpipe(load.dir, args.seconds, 99, ".txt")
+            rows["profpipe 99 Hz"] = profpipe(load.dir, args.seconds, 99)
             files = by_file(rows["profpipe 99 Hz"]["path"])
-            rows["profpipe 20 Hz"] = profpipe(load.dir, args.seconds, 20, ".pb.gz")
+            rows["profpipe 20 Hz"] = profpipe(load.dir, args.seconds, 20)
             if not args.no_peers:
                 for name, mode in (("perf -g (fp) 99 Hz", ["-g"]), ("perf dwarf 99 Hz", ["--call-graph", "dwarf"])):
                     r = perf(load.dir, args.seconds, mode)
@@ -208,7 +211,9 @@ def main():
 
     for name in ("profpipe 99 Hz", "profpipe 20 Hz"):
         s = rows[name]["summary"]
-        print(f"\n{name}: {s['samples']} samples, {s['user_stacks']} with a user part; complete {100 * s['complete'] / max(s['samples'], 1):.2f} %")
+        whole = 100 * (1 - sum(s["truncated"].values()) / max(s["user_stacks"], 1))
+        print(f"\n{name}: {s['samples']} samples, {s['user_stacks']} with a user part, of which {whole:.2f} % are complete; "
+              f"first complete sample after {s.get('first_complete_sample_s', 0):.2f} s")
         for reason, n in sorted(s["truncated"].items(), key=lambda x: -x[1]):
             print(f"  cut {reason:18} {n:6}  {100 * n / s['samples']:.2f} %")
         for reason, n in s["lost"].items():
