@@ -120,8 +120,9 @@ ssize_t host_mappings(struct host *h, struct host_process *p, const struct table
 struct host_file *host_slot_file(struct host *h, uint16_t slot);
 struct host_file *host_file(struct host *h, uint32_t id);
 
-/* Opens a file of the host again, for prof-symd or for rows that were evicted: done gets a descriptor of the very same file (identity checked), or a status. Called from here
- * (when one is still open), or from opener_run. 0, or -errno and done is not called. */
+/* Opens a file of the host again, for prof-symd or for rows that were evicted: done gets a descriptor of the very same
+ * file (identity checked), or a status. Called from here (when one is still open), or from opener_run. 0, or -errno and
+ * done is not called. */
 int host_open(struct host *h, struct host_file *f, opener_done *done, void *ctx);
 /* Opens a debug file of f: by build id (name empty) or by name. The same. */
 int host_open_debug(struct host *h, struct host_file *f, struct span build_id, struct str name, opener_done *done, void *ctx);

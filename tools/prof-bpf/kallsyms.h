@@ -28,7 +28,8 @@ int kallsyms_new(const struct kallsyms_config *c, struct kallsyms **ret);
 void kallsyms_free(struct kallsyms *k);
 /* False: no addresses are to be had, and every look-up fails. */
 bool kallsyms_available(const struct kallsyms *k);
-/* The function that covers an address: its name, its module (empty for the kernel proper, "bpf" for BPF programs) and start. Borrowed until the next call that is not a look-up. False: none known. */
+/* The function that covers an address: its name, its module (empty for the kernel proper, "bpf" for BPF programs) and
+ * start. Borrowed until the next call that is not a look-up. False: none known. */
 bool kallsyms_lookup(const struct kallsyms *k, uint64_t addr, struct str *ret_name, struct str *ret_module, uint64_t *ret_start);
 /* Takes a SIDEBAND_KSYMBOL record; others are ignored. */
 void kallsyms_event(struct kallsyms *k, const struct sideband_event *e);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Four threads take requests off one queue. One that hangs keeps its place until the kernel lets it go: its request is answered with a timeout, and what it opens in the end is closed by it.
- * A device on which an open hung is not tried again for a while, so that a hostile FUSE mount costs one thread and not four.
+ * Four threads take requests off one queue. One that hangs keeps its place until the kernel lets it go: its request is
+ * answered with a timeout, and what it opens in the end is closed by it. A device on which an open hung is not tried
+ * again for a while, so that a hostile FUSE mount costs one thread and not four.
  *
  * Where the state is shared with a hanging thread, it outlives the opener: the last one out frees it.
  */
