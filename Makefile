@@ -128,9 +128,9 @@ DEMO_SECONDS ?= 5
 demo:
 	@packaging/deps.sh
 	@$(MAKE) --no-print-directory -j2 all
-	@( $(MAKE) -s -B B=build/demo build/demo/prof-deltas; tar c build | xz -T0 ) >/dev/null 2>&1 & load=$$!; \
+	@setsid sh -c '$(MAKE) -s -B B=build/demo build/demo/prof-deltas; tar c build | xz -T0' >/dev/null 2>&1 & load=$$!; \
 	 $(B)/profpipe record -d $(DEMO_SECONDS) -o flame.html; status=$$?; \
-	 pkill -P $$load 2>/dev/null; kill $$load 2>/dev/null; wait $$load 2>/dev/null; rm -rf build/demo; \
+	 kill -- -$$load 2>/dev/null; wait $$load 2>/dev/null; rm -rf build/demo; \
 	 [ $$status -eq 0 ] && echo "the flame graph is in flame.html: open it in any browser"; exit $$status
 
 install: all
