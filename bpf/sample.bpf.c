@@ -61,6 +61,9 @@ struct {
 	__uint(max_entries, 1 << 20);
 } deferred_ring SEC(".maps");
 
+#define SYS_EXECVE 59
+#define SYS_EXECVEAT 322
+
 /* What each cpu counts. */
 enum counter { COUNTER_RUNS, COUNTER_NS, COUNTER_RING_FULL, COUNTERS };
 struct {
@@ -108,6 +111,16 @@ static __always_inline bool kernel_mode_regs(struct task_struct *task, struct pt
 	else
 		at = BPF_CORE_READ(task, stack) + thread_size - sizeof(*ret);
 	return bpf_probe_read_kernel(ret, sizeof(*ret), at) == 0;
+}
+
+/* In a system call the pc is behind the instruction, like a return address: unless a signal is just being delivered, and it is at the handler's first byte. */
+static __always_inline bool behind_syscall(const struct pt_regs *r)
+{
+	__u16 insn;
+
+	if ((__s64)r->orig_rax < 0)
+		return false;
+	return bpf_probe_read_user(&insn, sizeof(insn), (void *)(r->rip - 2)) != 0 || insn == 0x050f;
 }
 
 static __always_inline void take_regs(struct walk *w, const struct pt_regs *r)
@@ -212,8 +225,9 @@ static __always_inline bool begin(struct bpf_perf_event_data *ctx, struct walk *
 			w->reason = WALK_NO_REGISTERS;
 			return false;
 		}
-		/* In a system call the pc is behind the instruction, like a return address. */
-		exact = (__s64)regs.orig_rax < 0;
+		exact = !behind_syscall(&regs);
+		if (regs.orig_rax == SYS_EXECVE || regs.orig_rax == SYS_EXECVEAT)
+			w->sample.flags |= SAMPLE_IN_EXEC;
 	}
 	if (regs.cs == 0x23) {
 		w->reason = WALK_COMPAT;
@@ -271,6 +285,10 @@ static __always_inline void finish(struct walk *w)
 {
 	__u32 kernel = w->sample.kernel_frames, n = w->count;
 
+	if (w->sample.flags & SAMPLE_IN_EXEC && !can_defer(w)) {
+		walk_exec(w);
+		n = w->count;
+	}
 	if (can_defer(w) && defer(w)) {
 		count(COUNTER_RUNS, 1);
 		count(COUNTER_NS, bpf_ktime_get_ns() - w->sample.time_ns);

@@ -24,6 +24,7 @@ enum sample_flags {
 	SAMPLE_KERNEL_THREAD = 1,	/* no user part exists */
 	SAMPLE_IN_KERNEL = 2,		/* taken in kernel mode */
 	SAMPLE_KERNEL_MISSING = 4,	/* in kernel mode, but the kernel gave no stack */
+	SAMPLE_IN_EXEC = 16,		/* within execve: the user stack may be gone already, and then there is no user part */
 	SAMPLE_DEFERRED = 8,		/* it heads a struct deferred_sample */
 };
 

@@ -327,6 +327,16 @@ ENV_INLINE int walk_step(struct walk *w)
 	return stop;
 }
 
+/* Within execve the old program's stack goes while its registers are still there: what cannot be walked to its root then is no user stack any more. */
+ENV_INLINE void walk_exec(struct walk *w)
+{
+	if (w->reason == WALK_COMPLETE)
+		return;
+	w->reason = WALK_COMPLETE;
+	w->at_slot = 0;
+	w->count = 0;
+}
+
 /* Readies w for a walk from pc, sp, fp and regs[], already set. */
 ENV_INLINE void walk_begin(struct walk *w, const struct process_entry *p, __u32 base, bool exact)
 {

@@ -116,6 +116,8 @@ static bool walk(struct deferred_queue *q, struct item *i)
 	/* A stack that was copied whole is as readable as the process's own. */
 	if (w->reason == WALK_STACK_UNREADABLE && i->stack_bytes == DEFERRED_STACK)
 		w->reason = WALK_COPY_END;
+	if (i->sample.flags & SAMPLE_IN_EXEC)
+		walk_exec(w);
 	emit(q, &i->sample, i->kernel, w);
 	return true;
 }

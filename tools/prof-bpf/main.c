@@ -47,6 +47,7 @@
 #define CONNECT_NS 5000000000ull	/* how long the start waits for the peers */
 #define ROWS_WAIT_NS 3000000000ull	/* how long the start waits for the rows of what runs already */
 #define CPUS_MAX 1024
+#define COALESCE_NS 1000000ull
 #define NICENESS (-15)
 #define FINISH_NS 60000000000ull	/* how long a finished run serves prof-symd */
 
@@ -594,6 +595,14 @@ static void failed_route(struct prof *p, const char *route, int r)
 	p->failed = p->exit_now = true;
 }
 
+static void pause_until(uint64_t then_ns)
+{
+	uint64_t now = clock_mono_ns();
+
+	if (now < then_ns)
+		usleep((useconds_t)((then_ns - now) / 1000));
+}
+
 static void handle(struct prof *p, enum source from)
 {
 	p->rows_due |= from == FROM_TIMER || from == FROM_ROWS || from == FROM_ROWS_LANE;
@@ -603,6 +612,8 @@ static void handle(struct prof *p, enum source from)
 		on_timer(p);
 		break;
 	case FROM_SIDEBAND:
+		/* A wake-up costs more than the records it is for: those of a millisecond are taken together. */
+		pause_until(p->drained_ns + COALESCE_NS);
 		drain(p);
 		break;
 	case FROM_SIGNAL:
