@@ -353,6 +353,19 @@ void child_measure(struct child *c, bool memory)
 		c->pss_peak = c->pss;
 }
 
+bool child_exiting(const struct child *c)
+{
+	char text[2048];
+	unsigned flags;
+
+	if (!c->pid || read_proc(c->pid, "stat", text, sizeof(text)) <= 0)
+		return false;
+	const char *at = strrchr(text, ')');
+
+	/* state, parent, group, session, terminal, its group, flags: PF_EXITING of the kernel's sched.h */
+	return at && sscanf(at + 1, " %*c %*d %*d %*d %*d %*d %u", &flags) == 1 && (flags & 4);
+}
+
 bool child_reap(struct child *c)
 {
 	struct rusage ru;

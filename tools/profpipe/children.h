@@ -70,6 +70,8 @@ void child_show_held(struct child *c, uint64_t before_ns, child_show *show, void
 void child_measure(struct child *c, bool memory);
 /* Reaps it when it has ended. True when it was running and has. */
 bool child_reap(struct child *c);
+/* Whether it is on its way out: its descriptors may be closed, and its peers have noticed, long before it can be reaped. */
+bool child_exiting(const struct child *c);
 /* Asks it to stop, by a byte on the life pipe. False when it does not listen. */
 bool child_stop(struct child *c);
 /* Closes the life pipe: it is to exit now. */

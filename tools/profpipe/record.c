@@ -42,6 +42,7 @@
 #define HELD_MS 100		/* a log line waits so long for its tool's end, which it may explain */
 #define RESTARTS_MAX 10		/* of prof-deltas */
 #define BACKOFF_MS 50		/* doubled each time, 2 s at most */
+#define EXITING_MS 1000		/* for a tool to end that has begun to: freeing BPF maps takes a while */
 #define JUMP_MS 3000		/* a gap in our own time, after SIGSTOP or suspend: nobody is judged by it */
 
 enum phase { STARTING, SAMPLING, FINISHING, OVER };
@@ -296,15 +297,34 @@ static void tool_ended(struct run *r, enum deploy_tool t)
 	finish(r);
 }
 
-/* When one goes others follow, and may be seen first: all that have ended are looked at together, and one that was killed is the cause. */
+/* Waits for those that are going: one of them may be why another went. */
+static void await_exiting(struct run *r, bool ended[static DEPLOY_TOOLS])
+{
+	const uint64_t since = clock_mono_ns();
+
+	for (int i = 0; i < DEPLOY_TOOLS; i++) {
+		while (!ended[i] && child_exiting(&r->tools[i]) && ms_since(since) < EXITING_MS) {
+			struct pollfd p = { .fd = r->tools[i].pidfd, .events = POLLIN };
+
+			poll(&p, 1, 20);
+			ended[i] = child_reap(&r->tools[i]);
+		}
+	}
+}
+
+/* When one goes others follow, and may be seen first: those that end together are looked at together, and one that was killed is the cause. */
 static void reap_tools(struct run *r)
 {
 	static const enum deploy_tool order[DEPLOY_TOOLS] = { DEPLOY_BPF, DEPLOY_EXPORT, DEPLOY_SYMD, DEPLOY_DELTAS };
-	bool ended[DEPLOY_TOOLS] = { 0 }, any = false;
+	bool ended[DEPLOY_TOOLS] = { 0 }, any = false, odd = false;
 
-	for (int pass = 0; pass == 0 || (pass == 1 && any); pass++)
-		for (int i = 0; i < DEPLOY_TOOLS; i++)
-			any |= ended[i] |= child_reap(&r->tools[i]);
+	for (int i = 0; i < DEPLOY_TOOLS; i++) {
+		ended[i] = child_reap(&r->tools[i]);
+		any |= ended[i];
+		odd |= ended[i] && (r->tools[i].wait_status != 0 || i == DEPLOY_DELTAS);
+	}
+	if (odd)
+		await_exiting(r, ended);
 	for (int killed = 1; any && killed >= 0; killed--)
 		for (int i = 0; i < DEPLOY_TOOLS; i++)
 			if (ended[order[i]] && WIFSIGNALED(r->tools[order[i]].wait_status) == killed)
