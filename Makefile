@@ -141,6 +141,9 @@ install: all
 	install -m 644 $(wildcard docs/*.1) $(DESTDIR)$(MANDIR)/man1/
 	install -m 644 README.md HACKING.md LICENSE $(wildcard docs/*.md) $(DESTDIR)$(DOCDIR)/
 
+format:
+	clang-format -i $$(git ls-files '*.c' '*.h')
+
 lint:
 	@packaging/deps.sh test
 	@$(MAKE) --no-print-directory -j2 all

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
 /*
- * What the walker stands on. In the kernel these are helpers and maps; in user space (tests, stopped processes, core files) they are a
- * reader of memory and plain arrays. The walker's text is the same in both.
+ * What the walker stands on. In the kernel these are helpers and maps; in user space (tests,
+ * stopped processes, core files) they are a reader of memory and plain arrays. The walker's text is
+ * the same in both.
  */
 #ifndef PROFPIPE_ENV_H
 #define PROFPIPE_ENV_H
@@ -78,13 +79,14 @@ ENV_INLINE const struct unwind_rule *env_rule(__u32 number)
 #define ENV_FUNCTION static inline
 #define ENV_INLINE static inline
 
-/* What a user-space walk reads. read_user: 0, or negative where [addr, addr+size) is not all readable. slab: NULL past the last; holds until the next call. */
+/* What a user-space walk reads. read_user: 0, or negative where [addr, addr+size) is not all
+ * readable. slab: NULL past the last; holds until the next call. */
 struct env {
 	long (*read_user)(void *ctx, void *dst, uint32_t size, uint64_t addr);
 	void *ctx;
 	const struct slab *(*slab)(void *tables, uint32_t i);
 	void *tables;
-	const struct file_entry *files;	/* TABLES_MAX_FILES of them */
+	const struct file_entry *files; /* TABLES_MAX_FILES of them */
 	const void *rules;		/* TABLES_MAX_RULES of them, RULE_STRIDE bytes apart */
 };
 extern const struct env *env_current;
@@ -106,13 +108,16 @@ ENV_INLINE const struct file_entry *env_file(__u32 slot)
 
 ENV_INLINE const struct unwind_rule *env_rule(__u32 number)
 {
-	return number < TABLES_MAX_RULES ? (const struct unwind_rule *)((const char *)env_current->rules + number * RULE_STRIDE)
-					 : NULL;
+	return number < TABLES_MAX_RULES
+		       ? (const struct unwind_rule *)((const char *)env_current->rules +
+						      number * RULE_STRIDE)
+		       : NULL;
 }
 
 #endif
 
-/* The words of a slab, at a position whose unit (2: block_entry, 8: map_entry, 1: row) it is a multiple of: the mask is what keeps it inside. */
+/* The words of a slab, at a position whose unit (2: block_entry, 8: map_entry, 1: row) it is a
+ * multiple of: the mask is what keeps it inside. */
 #define ENV_AT(slab, position, type, unit) \
 	((const type *)&(slab)->bytes[((position) & (SLAB_WORDS - (unit))) * 4])
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
 /*
- * Kernel symbols where /proc/kallsyms shows no addresses: the ksym iterator (kernel 6.0) sees them in spite of kptr_restrict. One record a text symbol:
- * struct ksym_record, then the name and the module's name, not terminated.
+ * Kernel symbols where /proc/kallsyms shows no addresses: the ksym iterator (kernel 6.0) sees them
+ * in spite of kptr_restrict. One record a text symbol: struct ksym_record, then the name and the
+ * module's name, not terminated.
  */
 #include <linux/bpf.h>
 #include <stdbool.h>
@@ -12,7 +13,8 @@
 
 char LICENSE[] SEC("license") = "GPL";
 
-/* Only what is used of the kernel's structs (CO-RE). The names' sizes differ between kernels: only their places are asked for. */
+/* Only what is used of the kernel's structs (CO-RE). The names' sizes differ between kernels: only
+ * their places are asked for. */
 struct seq_file;
 struct bpf_iter_meta {
 	struct seq_file *seq;

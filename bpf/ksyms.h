@@ -3,13 +3,13 @@
 #ifndef PROFPIPE_KSYMS_H
 #define PROFPIPE_KSYMS_H
 
-#define KSYM_NAME_MAX 512	/* bytes, a power of two; longer names are cut */
+#define KSYM_NAME_MAX 512 /* bytes, a power of two; longer names are cut */
 #define KSYM_MODULE_MAX 64
 
 struct ksym_record {
 	unsigned long long address;
 	unsigned short name, module; /* lengths of what follows */
-	unsigned short type;	/* as in /proc/kallsyms: t T w W */
+	unsigned short type;	     /* as in /proc/kallsyms: t T w W */
 	unsigned short zero;
 };
 _Static_assert(sizeof(struct ksym_record) == 16, "no padding");

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
 /*
- * The sampling program: on each tick of a cpu's perf event, one sample into the ring buffer: the kernel's part of the stack, and
- * the user's by the walker. Beside it two hooks that keep the table of processes right between an event and user space's hearing of it.
+ * The sampling program: on each tick of a cpu's perf event, one sample into the ring buffer: the
+ * kernel's part of the stack, and the user's by the walker. Beside it two hooks that keep the table
+ * of processes right between an event and user space's hearing of it.
  */
 #include <linux/bpf.h>
 #include <linux/bpf_perf_event.h>
@@ -31,9 +32,9 @@ struct task_struct___before_5_5 {
 	__u64 real_start_time;
 } __attribute__((preserve_access_index));
 
-const volatile bool only_selected;	/* sample selected processes only */
-const volatile bool follow_forks;	/* a selected process's children are selected */
-const volatile bool have_task_pt_regs;	/* bpf_task_pt_regs, 5.15 */
+const volatile bool only_selected;	  /* sample selected processes only */
+const volatile bool follow_forks;	  /* a selected process's children are selected */
+const volatile bool have_task_pt_regs;	  /* bpf_task_pt_regs, 5.15 */
 const volatile __u32 thread_size = 16384; /* THREAD_SIZE of x86-64 without KASAN */
 
 struct {
@@ -81,7 +82,8 @@ static __always_inline void count(__u32 which, __u64 n)
 		*c += n;
 }
 
-/* When a process started, as /proc/PID/stat shows it: cut to clock ticks, since user space knows it no better. */
+/* When a process started, as /proc/PID/stat shows it: cut to clock ticks, since user space knows it
+ * no better. */
 static __always_inline __u64 start_time(struct task_struct *task)
 {
 	struct task_struct *leader = BPF_CORE_READ(task, group_leader);
@@ -101,7 +103,8 @@ static __always_inline struct walk *scratch(void)
 	return bpf_map_lookup_elem(&walks, &zero);
 }
 
-/* The user's registers of a task that was interrupted in the kernel: at the top of its kernel stack. */
+/* The user's registers of a task that was interrupted in the kernel: at the top of its kernel
+ * stack. */
 static __always_inline bool kernel_mode_regs(struct task_struct *task, struct pt_regs *ret)
 {
 	const void *at;
@@ -113,14 +116,16 @@ static __always_inline bool kernel_mode_regs(struct task_struct *task, struct pt
 	return bpf_probe_read_kernel(ret, sizeof(*ret), at) == 0;
 }
 
-/* In a system call the pc is behind the instruction, like a return address: unless a signal is just being delivered, and it is at the handler's first byte. */
+/* In a system call the pc is behind the instruction, like a return address: unless a signal is just
+ * being delivered, and it is at the handler's first byte. */
 static __always_inline bool behind_syscall(const struct pt_regs *r)
 {
 	__u16 insn;
 
 	if ((__s64)r->orig_rax < 0)
 		return false;
-	return bpf_probe_read_user(&insn, sizeof(insn), (void *)(r->rip - 2)) != 0 || insn == 0x050f;
+	return bpf_probe_read_user(&insn, sizeof(insn), (void *)(r->rip - 2)) != 0 ||
+	       insn == 0x050f;
 }
 
 static __always_inline void take_regs(struct walk *w, const struct pt_regs *r)
@@ -146,7 +151,8 @@ static __always_inline void take_regs(struct walk *w, const struct pt_regs *r)
 	w->regs[15] = r->r15;
 }
 
-/* All of a sample but the user's frames. True when there are user frames to walk, false when the sample is whole; NULL in *ret: none is to be taken. */
+/* All of a sample but the user's frames. True when there are user frames to walk, false when the
+ * sample is whole; NULL in *ret: none is to be taken. */
 static __always_inline bool begin(struct bpf_perf_event_data *ctx, struct walk **ret)
 {
 	__u64 now = bpf_ktime_get_ns(), ids = bpf_get_current_pid_tgid();
@@ -248,10 +254,12 @@ static __always_inline bool begin(struct bpf_perf_event_data *ctx, struct walk *
 /* Whether user space, which hears of processes and files a moment later, may walk further. */
 static __always_inline bool can_defer(const struct walk *w)
 {
-	return w->reason == WALK_NO_PROCESS || w->reason == WALK_NO_MAPPING || w->reason == WALK_ROWS_PENDING || w->reason == WALK_STALE;
+	return w->reason == WALK_NO_PROCESS || w->reason == WALK_NO_MAPPING ||
+	       w->reason == WALK_ROWS_PENDING || w->reason == WALK_STALE;
 }
 
-/* Puts the leaf's registers and the top of the stack into the ring. False when there is no room: the sample then goes as it is. */
+/* Puts the leaf's registers and the top of the stack into the ring. False when there is no room:
+ * the sample then goes as it is. */
 static __always_inline bool defer(struct walk *w)
 {
 	struct deferred_sample *d = bpf_ringbuf_reserve(&deferred_ring, sizeof(*d), 0);
@@ -272,7 +280,8 @@ static __always_inline bool defer(struct walk *w)
 	__u32 n = 0;
 	d->deferred.stack_start = start;
 	for (int i = 0; i < DEFERRED_STACK / DEFERRED_CHUNK; i++) {
-		if (bpf_probe_read_user(d->deferred.stack + i * DEFERRED_CHUNK, DEFERRED_CHUNK, (void *)(start + i * DEFERRED_CHUNK)))
+		if (bpf_probe_read_user(d->deferred.stack + i * DEFERRED_CHUNK, DEFERRED_CHUNK,
+					(void *)(start + i * DEFERRED_CHUNK)))
 			break;
 		n += DEFERRED_CHUNK;
 	}
@@ -301,7 +310,8 @@ static __always_inline void finish(struct walk *w)
 	w->sample.user_frames = n;
 	if (kernel > SAMPLE_MAX_KERNEL)
 		kernel = SAMPLE_MAX_KERNEL;
-	if (bpf_ringbuf_output(&ring, &w->sample, sizeof(w->sample) + (kernel + n) * sizeof(__u64), BPF_RB_NO_WAKEUP))
+	if (bpf_ringbuf_output(&ring, &w->sample, sizeof(w->sample) + (kernel + n) * sizeof(__u64),
+			       BPF_RB_NO_WAKEUP))
 		count(COUNTER_RING_FULL, 1);
 	count(COUNTER_RUNS, 1);
 	count(COUNTER_NS, bpf_ktime_get_ns() - w->sample.time_ns);
@@ -310,8 +320,9 @@ static __always_inline void finish(struct walk *w)
 #define STEPS_AT_ONCE 64
 
 /*
- * The verifier looks at a global function once, and not once a call: so a step costs it the same for any depth of stack, and the loop over them needs neither bpf_loop nor tail
- * calls, on any kernel from 5.6 on. Two levels, since it does go through a loop turn by turn.
+ * The verifier looks at a global function once, and not once a call: so a step costs it the same
+ * for any depth of stack, and the loop over them needs neither bpf_loop nor tail calls, on any
+ * kernel from 5.6 on. Two levels, since it does go through a loop turn by turn.
  */
 __attribute__((noinline)) int step(void)
 {
@@ -345,7 +356,8 @@ int on_tick(struct bpf_perf_event_data *ctx)
 	return 0;
 }
 
-/* A child has its parent's mappings until it execs, and can be sampled before user space hears of it. */
+/* A child has its parent's mappings until it execs, and can be sampled before user space hears of
+ * it. */
 SEC("raw_tp/sched_process_fork")
 int on_fork(struct bpf_raw_tracepoint_args *ctx)
 {
@@ -367,7 +379,8 @@ int on_fork(struct bpf_raw_tracepoint_args *ctx)
 	return 0;
 }
 
-/* After an exec the old mappings hold no more; which are the new ones, user space says in a moment. */
+/* After an exec the old mappings hold no more; which are the new ones, user space says in a moment.
+ */
 SEC("raw_tp/sched_process_exec")
 int on_exec(struct bpf_raw_tracepoint_args *ctx)
 {

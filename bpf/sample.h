@@ -15,57 +15,63 @@ typedef __u32 __sample_u32;
 typedef __u16 __sample_u16;
 #endif
 
-#define SAMPLE_MAX_USER 2048	/* frames of the user part */
-#define SAMPLE_MAX_KERNEL 127	/* frames of the kernel part (PERF_MAX_STACK_DEPTH) */
+#define SAMPLE_MAX_USER 2048  /* frames of the user part */
+#define SAMPLE_MAX_KERNEL 127 /* frames of the kernel part (PERF_MAX_STACK_DEPTH) */
 
-#define START_TICK_NS 10000000ull	/* USER_HZ is 100: start times are cut to this */
+#define START_TICK_NS 10000000ull /* USER_HZ is 100: start times are cut to this */
 
 enum sample_flags {
-	SAMPLE_KERNEL_THREAD = 1,	/* no user part exists */
-	SAMPLE_IN_KERNEL = 2,		/* taken in kernel mode */
-	SAMPLE_KERNEL_MISSING = 4,	/* in kernel mode, but the kernel gave no stack */
-	SAMPLE_IN_EXEC = 16,		/* within execve: the user stack may be gone already, and then there is no user part */
-	SAMPLE_DEFERRED = 8,		/* it heads a struct deferred_sample */
+	SAMPLE_KERNEL_THREAD = 1,  /* no user part exists */
+	SAMPLE_IN_KERNEL = 2,	   /* taken in kernel mode */
+	SAMPLE_KERNEL_MISSING = 4, /* in kernel mode, but the kernel gave no stack */
+	SAMPLE_IN_EXEC = 16, /* within execve: the user stack may be gone already, and then there is
+				no user part */
+	SAMPLE_DEFERRED = 8, /* it heads a struct deferred_sample */
 };
 
-/* A user frame is one word: the file's slot in the tables and the file offset; slot 0: an address in no file that has a slot. */
-#define SAMPLE_FRAME_FP (1ull << 63)	/* found by frame pointer, for want of rows */
-#define SAMPLE_FRAME_EXACT (1ull << 62)	/* the pc itself (leaf, or interrupted by a signal), not a return address */
+/* A user frame is one word: the file's slot in the tables and the file offset; slot 0: an address
+ * in no file that has a slot. */
+#define SAMPLE_FRAME_FP (1ull << 63) /* found by frame pointer, for want of rows */
+#define SAMPLE_FRAME_EXACT \
+	(1ull << 62) /* the pc itself (leaf, or interrupted by a signal), not a return address */
 #define SAMPLE_FRAME_SLOT_SHIFT 48
 #define SAMPLE_FRAME_SLOT_MASK 0x3fffull
 #define SAMPLE_FRAME_OFFSET_MASK 0xffffffffffffull
 
 struct sample {
-	__sample_u64 time_ns;	/* CLOCK_MONOTONIC */
-	__sample_u64 start_ns;	/* CLOCK_BOOTTIME start of the thread group's leader, cut to START_TICK_NS */
-	__sample_u64 value;	/* what the sample stands for, in the event's unit */
-	__sample_u32 pid;	/* thread group */
+	__sample_u64 time_ns;  /* CLOCK_MONOTONIC */
+	__sample_u64 start_ns; /* CLOCK_BOOTTIME start of the thread group's leader, cut to
+				  START_TICK_NS */
+	__sample_u64 value;    /* what the sample stands for, in the event's unit */
+	__sample_u32 pid;      /* thread group */
 	__sample_u32 tid;
 	__sample_u32 parent_pid;
 	__sample_u32 cpu;
-	__sample_u32 generation; /* of the process's mappings that were used (struct process_entry), 0 for none */
-	__sample_u16 reason;	/* enum walk_reason of the user part */
-	__sample_u16 flags;	/* enum sample_flags */
+	__sample_u32 generation; /* of the process's mappings that were used (struct process_entry),
+				    0 for none */
+	__sample_u16 reason;	 /* enum walk_reason of the user part */
+	__sample_u16 flags;	 /* enum sample_flags */
 	__sample_u16 kernel_frames;
 	__sample_u16 user_frames;
-	__sample_u16 at_slot;	/* where an incomplete walk ended: the slot of its file, or 0 */
+	__sample_u16 at_slot; /* where an incomplete walk ended: the slot of its file, or 0 */
 	__sample_u16 zero;
-	char comm[16];		/* of the thread */
-};			/* the frames follow, leaf first: kernel addresses, then user frames */
+	char comm[16]; /* of the thread */
+};		       /* the frames follow, leaf first: kernel addresses, then user frames */
 
 /*
- * What a walk needs that cannot be done yet, since the tables do not know the process, a mapping or a file's rows: the leaf's registers, and the user stack from RSP's page on.
- * It is data of a process that may be hostile.
+ * What a walk needs that cannot be done yet, since the tables do not know the process, a mapping or
+ * a file's rows: the leaf's registers, and the user stack from RSP's page on. It is data of a
+ * process that may be hostile.
  */
-#define DEFERRED_STACK 32768	/* bytes at most */
+#define DEFERRED_STACK 32768 /* bytes at most */
 #define DEFERRED_CHUNK 4096
 
 struct deferred {
 	__sample_u64 pc;
-	__sample_u64 regs[16];		/* by DWARF number */
-	__sample_u64 stack_start;	/* user address of stack[0] */
+	__sample_u64 regs[16];	  /* by DWARF number */
+	__sample_u64 stack_start; /* user address of stack[0] */
 	__sample_u32 stack_bytes;
-	__sample_u32 exact;		/* pc is not a return address */
+	__sample_u32 exact; /* pc is not a return address */
 	unsigned char stack[DEFERRED_STACK];
 };
 

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
 /*
- * The unwind tables as they lie in BPF maps: what prof-bpf writes through mmap and the walker reads.
+ * The unwind tables as they lie in BPF maps: what prof-bpf writes through mmap and the walker
+ * reads.
  *
- * Everything of variable size lies in slabs, the inner maps of one array of maps, so that memory is taken as it is needed. A position names a 4-byte word in
- * them: slab number, then word. Nothing that is read as a unit straddles two slabs.
+ * Everything of variable size lies in slabs, the inner maps of one array of maps, so that memory is
+ * taken as it is needed. A position names a 4-byte word in them: slab number, then word. Nothing
+ * that is read as a unit straddles two slabs.
  *
  *   process (hash: pid) --> map_entry[]   sorted by start, in a slab
  *   map_entry --> file_entry (array: slot) --> block_entry[] in a slab: one per 4 KiB of text
- *   block_entry --> row words in a slab: offset in the block << 16 | rule number, sorted; the first has offset 0
- *   rule number --> struct unwind_rule (array)
+ *   block_entry --> row words in a slab: offset in the block << 16 | rule number, sorted; the first
+ * has offset 0 rule number --> struct unwind_rule (array)
  */
 #ifndef PROFPIPE_TABLES_SHARED_H
 #define PROFPIPE_TABLES_SHARED_H
@@ -20,11 +22,11 @@
 #define SLAB_BYTES (SLAB_WORDS * 4)
 #define SLAB_MAX 256
 #define BLOCK_SHIFT 12
-#define TABLES_MAX_FILES (1u << 14)	/* slots; fits SAMPLE_FRAME_SLOT_MASK */
+#define TABLES_MAX_FILES (1u << 14) /* slots; fits SAMPLE_FRAME_SLOT_MASK */
 #define TABLES_MAX_PROCESSES (1u << 14)
-#define TABLES_MAX_RULES (1u << 14)	/* distinct rules of all files */
-#define RULE_STRIDE 24			/* an array map's elements lie 8-byte aligned */
-#define RULE_GAP 0			/* the rule number of "no FDE covers this", always there */
+#define TABLES_MAX_RULES (1u << 14) /* distinct rules of all files */
+#define RULE_STRIDE 24		    /* an array map's elements lie 8-byte aligned */
+#define RULE_GAP 0		    /* the rule number of "no FDE covers this", always there */
 
 struct slab {
 	UW_U8 bytes[SLAB_BYTES];
@@ -32,46 +34,48 @@ struct slab {
 
 enum file_state {
 	FILE_FREE = 0,
-	FILE_PENDING = 1,	/* rows have been asked for */
-	FILE_NO_ROWS = 2,	/* none will come: frame pointers */
+	FILE_PENDING = 1, /* rows have been asked for */
+	FILE_NO_ROWS = 2, /* none will come: frame pointers */
 	FILE_READY = 3,
-	FILE_EVICTED = 4,	/* dropped for want of memory: asked for again when sampled */
+	FILE_EVICTED = 4, /* dropped for want of memory: asked for again when sampled */
 };
 
 struct file_entry {
-	UW_U32 state;		/* enum file_state */
-	UW_U32 index;		/* position of block_entry[0] */
-	UW_U32 first_block;	/* file offset of block 0 >> BLOCK_SHIFT */
+	UW_U32 state;	    /* enum file_state */
+	UW_U32 index;	    /* position of block_entry[0] */
+	UW_U32 first_block; /* file offset of block 0 >> BLOCK_SHIFT */
 	UW_U32 blocks;
 };
 
 struct block_entry {
-	UW_U32 rows;		/* position of the first row word */
-	UW_U16 count;		/* at least 1 */
+	UW_U32 rows;  /* position of the first row word */
+	UW_U16 count; /* at least 1 */
 	UW_U16 zero;
 };
 
 struct map_entry {
-	UW_U64 start, end;	/* user addresses */
-	UW_U64 bias;		/* pc - bias is the file offset */
-	UW_U32 slot;		/* 0: no file */
+	UW_U64 start, end; /* user addresses */
+	UW_U64 bias;	   /* pc - bias is the file offset */
+	UW_U32 slot;	   /* 0: no file */
 	UW_U32 zero;
 };
 
-#define PROCESS_SELECTED 1	/* to be sampled */
+#define PROCESS_SELECTED 1 /* to be sampled */
 
 struct process_entry {
-	UW_U64 start_ns;	/* as in struct sample: a pid alone may be another process by now */
-	UW_U32 maps;		/* position of map_entry[0] */
+	UW_U64 start_ns; /* as in struct sample: a pid alone may be another process by now */
+	UW_U32 maps;	 /* position of map_entry[0] */
 	UW_U32 map_count;
-	UW_U32 generation;	/* of these mappings; 0: none known */
+	UW_U32 generation; /* of these mappings; 0: none known */
 	UW_U32 flags;
 };
 
 #ifndef __bpf__
-static_assert(RULE_STRIDE == ((sizeof(struct unwind_rule) + 7) & ~7u), "as the kernel lays the map out");
-static_assert(sizeof(struct file_entry) == 16 && sizeof(struct block_entry) == 8 && sizeof(struct map_entry) == 32 &&
-	      sizeof(struct process_entry) == 24, "no padding");
+static_assert(RULE_STRIDE == ((sizeof(struct unwind_rule) + 7) & ~7u),
+	      "as the kernel lays the map out");
+static_assert(sizeof(struct file_entry) == 16 && sizeof(struct block_entry) == 8 &&
+		      sizeof(struct map_entry) == 32 && sizeof(struct process_entry) == 24,
+	      "no padding");
 #endif
 
 #endif

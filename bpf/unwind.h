@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
 /*
- * Unwind rules and rows: what prof-deltas makes of .eh_frame, what prof-bpf keeps in BPF maps, and what the walker applies.
+ * Unwind rules and rows: what prof-deltas makes of .eh_frame, what prof-bpf keeps in BPF maps, and
+ * what the walker applies.
  *
- * A row says that from its offset on, until the next row, one rule holds. Offsets are file offsets (pc - mapping start + mapping offset).
- * A rule says how to get from a frame's registers to its caller's: the canonical frame address (CFA), the return address (RA), and the
- * caller's frame pointer (DWARF 5, section 6.4). Fixed width, no padding; the same bytes on the bus and in the map.
+ * A row says that from its offset on, until the next row, one rule holds. Offsets are file offsets
+ * (pc - mapping start + mapping offset). A rule says how to get from a frame's registers to its
+ * caller's: the canonical frame address (CFA), the return address (RA), and the caller's frame
+ * pointer (DWARF 5, section 6.4). Fixed width, no padding; the same bytes on the bus and in the
+ * map.
  */
 #ifndef PROFPIPE_UNWIND_H
 #define PROFPIPE_UNWIND_H
@@ -25,61 +28,65 @@
 #define UW_S32 __s32
 #endif
 
-/* Registers by their DWARF numbers on x86-64 (System V psABI, figure 3.36): 6 is RBP, 7 is RSP, 16 the return address column. */
+/* Registers by their DWARF numbers on x86-64 (System V psABI, figure 3.36): 6 is RBP, 7 is RSP, 16
+ * the return address column. */
 enum unwind_reg {
 	UNWIND_REG_RBP = 6,
 	UNWIND_REG_RSP = 7,
-	UNWIND_REG_MAX = 16,	/* r15 is the last one a rule may name */
+	UNWIND_REG_MAX = 16, /* r15 is the last one a rule may name */
 };
 
 enum unwind_cfa {
-	UNWIND_CFA_END = 0,	/* no rule from here on: a gap, or what could not be expressed */
-	UNWIND_CFA_REG = 1,	/* reg + cfa_off */
-	UNWIND_CFA_DEREF = 2,	/* *(reg + cfa_off) + cfa_add */
-	UNWIND_CFA_PLT = 3,	/* rsp + 8 + ((pc & 15) >= cfa_off ? 8 : 0): a lazy PLT slot */
+	UNWIND_CFA_END = 0,   /* no rule from here on: a gap, or what could not be expressed */
+	UNWIND_CFA_REG = 1,   /* reg + cfa_off */
+	UNWIND_CFA_DEREF = 2, /* *(reg + cfa_off) + cfa_add */
+	UNWIND_CFA_PLT = 3,   /* rsp + 8 + ((pc & 15) >= cfa_off ? 8 : 0): a lazy PLT slot */
 };
 
 enum unwind_rbp {
 	UNWIND_RBP_SAME = 0,
-	UNWIND_RBP_CFA = 1,	/* saved at cfa + rbp_off */
+	UNWIND_RBP_CFA = 1, /* saved at cfa + rbp_off */
 	UNWIND_RBP_UNDEFINED = 2,
-	UNWIND_RBP_DEREF_REG = 3, /* saved at reg 'rbp_reg' + rbp_off (expressions of stack realignment) */
+	UNWIND_RBP_DEREF_REG =
+		3, /* saved at reg 'rbp_reg' + rbp_off (expressions of stack realignment) */
 };
 
 enum unwind_ra {
-	UNWIND_RA_CFA = 0,	/* saved at cfa - 8 */
+	UNWIND_RA_CFA = 0,	 /* saved at cfa - 8 */
 	UNWIND_RA_UNDEFINED = 1, /* the stack ends here */
-	UNWIND_RA_REG = 2,	/* in register ra_reg (vfork keeps it in RDI) */
-	UNWIND_RA_CFA_OFF = 3,	/* saved at cfa + cfa_add (only with UNWIND_CFA_REG) */
+	UNWIND_RA_REG = 2,	 /* in register ra_reg (vfork keeps it in RDI) */
+	UNWIND_RA_CFA_OFF = 3,	 /* saved at cfa + cfa_add (only with UNWIND_CFA_REG) */
 };
 
 enum unwind_flags {
-	UNWIND_SIGNAL_FRAME = 1, /* all registers are in the ucontext at rsp; the pc is not a return address */
-	UNWIND_DERIVED = 2,	/* not from CFI: derived from the code */
+	UNWIND_SIGNAL_FRAME =
+		1, /* all registers are in the ucontext at rsp; the pc is not a return address */
+	UNWIND_DERIVED = 2, /* not from CFI: derived from the code */
 };
 
-/* Why a range has UNWIND_CFA_END: kept in cfa_add of such a rule, so that a cut stack can say it. */
+/* Why a range has UNWIND_CFA_END: kept in cfa_add of such a rule, so that a cut stack can say it.
+ */
 enum unwind_end {
-	UNWIND_END_GAP = 0,	/* no FDE covers it */
+	UNWIND_END_GAP = 0,	    /* no FDE covers it */
 	UNWIND_END_UNSUPPORTED = 1, /* an FDE covers it, with a rule that cannot be expressed */
 };
 
 struct unwind_rule {
-	UW_U8 cfa;		/* enum unwind_cfa */
-	UW_U8 cfa_reg;		/* enum unwind_reg, 0..15 */
-	UW_U8 rbp;		/* enum unwind_rbp */
-	UW_U8 ra;		/* enum unwind_ra */
-	UW_U8 flags;		/* enum unwind_flags */
+	UW_U8 cfa;     /* enum unwind_cfa */
+	UW_U8 cfa_reg; /* enum unwind_reg, 0..15 */
+	UW_U8 rbp;     /* enum unwind_rbp */
+	UW_U8 ra;      /* enum unwind_ra */
+	UW_U8 flags;   /* enum unwind_flags */
 	UW_U8 ra_reg;
 	UW_U8 rbp_reg;
 	UW_U8 zero;
-	UW_S32 cfa_off;		/* bytes */
-	UW_S32 cfa_add;		/* bytes */
-	UW_S32 rbp_off;		/* bytes */
+	UW_S32 cfa_off; /* bytes */
+	UW_S32 cfa_add; /* bytes */
+	UW_S32 rbp_off; /* bytes */
 };
 
-/* One row on the bus: offset from rows_begin.base, rule by its number in this answer. Fields other than those a rule's kinds use are zero,
- * so that equal rules are equal bytes. */
+/* One row on the bus: offset from rows_begin.base, rule by its number in this answer. Fields other
+ * than those a rule's kinds use are zero, so that equal rules are equal bytes. */
 struct unwind_row_wire {
 	UW_U32 offset;
 	UW_U32 rule;
@@ -91,8 +98,8 @@ static_assert(sizeof(struct unwind_row_wire) == 8, "packed by hand");
 #endif
 
 /* Limits that both sides of the bus keep to. */
-#define UNWIND_MAX_SPAN (1u << 30)	/* bytes of text of one file */
-#define UNWIND_MAX_ROWS (48u << 20)	/* rows of one file */
-#define UNWIND_MAX_RULES (1u << 16)	/* distinct rules, of one file and of all */
+#define UNWIND_MAX_SPAN (1u << 30)  /* bytes of text of one file */
+#define UNWIND_MAX_ROWS (48u << 20) /* rows of one file */
+#define UNWIND_MAX_RULES (1u << 16) /* distinct rules, of one file and of all */
 
 #endif

@@ -2,11 +2,14 @@
 /*
  * The walker: from registers to the frames of a user stack, over the unwind tables (tables.h).
  *
- * One step takes a frame to its caller. It finds the mapping of the pc (the last one, mostly), the 4 KiB block of its file offset, the row by binary search in that
- * block, and applies the row's rule. Where there are no rows (JIT code, assembly), the frame pointer is followed, and the frame says so.
- * The stack is read 512 bytes at a time, since each read of user memory costs as much as the rest of a step.
+ * One step takes a frame to its caller. It finds the mapping of the pc (the last one, mostly), the
+ * 4 KiB block of its file offset, the row by binary search in that block, and applies the row's
+ * rule. Where there are no rows (JIT code, assembly), the frame pointer is followed, and the frame
+ * says so. The stack is read 512 bytes at a time, since each read of user memory costs as much as
+ * the rest of a step.
  *
- * The same text runs in the kernel, under the verifier, and in user space: no loops without a bound, no state but struct walk.
+ * The same text runs in the kernel, under the verifier, and in user space: no loops without a
+ * bound, no state but struct walk.
  */
 #ifndef PROFPIPE_WALK_H
 #define PROFPIPE_WALK_H
@@ -15,9 +18,13 @@
 #include "bpf/reasons.h"
 #include "bpf/sample.h"
 
-#define WALK_WINDOW 512		/* bytes of stack read at once */
-#define WALK_WINDOW_BELOW 64	/* of which below the address that was wanted: saved registers lie under a return address */
-#define WALK_ADDRESS_END 0x800000000000ull /* the first address that is not a user's (x86-64, 4-level page tables) */
+#define WALK_WINDOW 512 /* bytes of stack read at once */
+#define WALK_WINDOW_BELOW \
+	64 /* of which below the address that was wanted: saved registers lie under a return \
+	      address */
+#define WALK_ADDRESS_END \
+	0x800000000000ull /* the first address that is not a user's (x86-64, 4-level page tables) \
+			   */
 #define WALK_FP_MAX_FRAME (8u << 20) /* a frame pointer further up than this is not one */
 
 struct walk {
@@ -26,27 +33,29 @@ struct walk {
 	__u64 leaf_pc;		/* pc as it was at the leaf, for whoever walks again */
 	__u64 window_start;	/* user address of window[0]; 0: empty */
 	struct map_entry map;	/* the mapping found last */
-	struct file_entry file;	/* and its file's entry */
+	struct file_entry file; /* and its file's entry */
 	__u32 maps, map_count;	/* the process's mappings */
 	__u32 count;		/* user frames found */
 	__u32 base;		/* where in frames[] they begin */
 	__u16 reason;
 	__u16 at_slot;
-	__u8 exact;		/* pc is not a return address */
-	__u8 leaf;		/* regs[] hold */
-	__u8 by_fp;		/* the step to this frame followed a frame pointer */
+	__u8 exact; /* pc is not a return address */
+	__u8 leaf;  /* regs[] hold */
+	__u8 by_fp; /* the step to this frame followed a frame pointer */
 	__u8 leaf_exact;
 	__u64 window[WALK_WINDOW / 8];
-	struct sample sample;	/* header and frames are what goes into the ring buffer */
+	struct sample sample; /* header and frames are what goes into the ring buffer */
 	__u64 frames[SAMPLE_MAX_KERNEL + 1 + SAMPLE_MAX_USER];
 };
 
-#define WALK_BSEARCH_MAPS 18	/* halvings: 2^17 mappings */
-#define WALK_BSEARCH_ROWS 13	/* 4,096 rows a block, all bytes of it */
+#define WALK_BSEARCH_MAPS 18 /* halvings: 2^17 mappings */
+#define WALK_BSEARCH_ROWS 13 /* 4,096 rows a block, all bytes of it */
 
 /*
- * The two searches take and give numbers only and are functions of their own to the verifier (global functions), which so looks at them once and not once for each path that
- * leads here. They halve without a branch, since the verifier follows both sides of one: 2^13 ways through a loop of 13 turns.
+ * The two searches take and give numbers only and are functions of their own to the verifier
+ * (global functions), which so looks at them once and not once for each path that leads here. They
+ * halve without a branch, since the verifier follows both sides of one: 2^13 ways through a loop of
+ * 13 turns.
  */
 
 /* The last of the mappings at `maps` that starts at or below pc, or the first: its index. */
@@ -60,8 +69,10 @@ ENV_FUNCTION __u32 walk_search_maps(__u32 maps, __u32 map_count, __u64 pc)
 
 		if (!s)
 			return 0;
-		/* 1 where it starts above pc. Halved, so that addresses of the upper half compare as numbers; starts are even. */
-		__u32 above = ((pc >> 1) - (ENV_AT(s, position, struct map_entry, 8)->start >> 1)) >> 63;
+		/* 1 where it starts above pc. Halved, so that addresses of the upper half compare
+		 * as numbers; starts are even. */
+		__u32 above =
+			((pc >> 1) - (ENV_AT(s, position, struct map_entry, 8)->start >> 1)) >> 63;
 		base += half & (above - 1);
 		n -= half;
 	}
@@ -150,7 +161,8 @@ ENV_INLINE bool walk_read(struct walk *w, __u64 addr, __u64 *ret)
 	return true;
 }
 
-/* The value of a register that a rule names. Callers' registers other than RSP and RBP are not tracked. */
+/* The value of a register that a rule names. Callers' registers other than RSP and RBP are not
+ * tracked. */
 ENV_INLINE bool walk_register(struct walk *w, __u8 reg, __u64 *ret)
 {
 	if (reg == UNWIND_REG_RSP)
@@ -188,7 +200,8 @@ ENV_INLINE int walk_stop(struct walk *w, __u16 reason)
 	return 1;
 }
 
-/* To the caller by frame pointer: RBP points at the caller's RBP, and the return address lies above it. `reason` is what is said when it leads nowhere. */
+/* To the caller by frame pointer: RBP points at the caller's RBP, and the return address lies above
+ * it. `reason` is what is said when it leads nowhere. */
 ENV_INLINE int walk_by_fp(struct walk *w, __u16 reason)
 {
 	__u64 fp = w->fp, pc, caller_fp;
@@ -202,7 +215,8 @@ ENV_INLINE int walk_by_fp(struct walk *w, __u16 reason)
 		return walk_stop(w, reason);
 	if (pc == 0)
 		return walk_stop(w, WALK_COMPLETE);
-	/* What the caller's RBP is worth shows only if the caller has no rows either: it may be libc's, which keeps anything there. */
+	/* What the caller's RBP is worth shows only if the caller has no rows either: it may be
+	 * libc's, which keeps anything there. */
 	if (pc < 4096 || pc >= WALK_ADDRESS_END)
 		return walk_stop(w, reason);
 	w->sp = fp + 16;
@@ -213,12 +227,14 @@ ENV_INLINE int walk_by_fp(struct walk *w, __u16 reason)
 	return 0;
 }
 
-/* Linux's rt_sigframe, which RSP points at behind its return address: the ucontext, whose mcontext begins at 40 with r8 (arch/x86/include/uapi/asm/sigcontext.h). */
+/* Linux's rt_sigframe, which RSP points at behind its return address: the ucontext, whose mcontext
+ * begins at 40 with r8 (arch/x86/include/uapi/asm/sigcontext.h). */
 ENV_INLINE int walk_signal(struct walk *w)
 {
 	__u64 sp = w->sp, fp, next_sp, pc;
 
-	if (!walk_read(w, sp + 120, &fp) || !walk_read(w, sp + 160, &next_sp) || !walk_read(w, sp + 168, &pc))
+	if (!walk_read(w, sp + 120, &fp) || !walk_read(w, sp + 160, &next_sp) ||
+	    !walk_read(w, sp + 168, &pc))
 		return walk_stop(w, WALK_STACK_UNREADABLE);
 	w->fp = fp;
 	w->sp = next_sp;
@@ -278,7 +294,8 @@ ENV_INLINE int walk_apply(struct walk *w, const struct unwind_rule *rule)
 	w->pc = pc;
 	w->exact = 0;
 	w->by_fp = 0;
-	/* Threads and coroutines that begin on a hand-made stack put a zero where a return address would be. */
+	/* Threads and coroutines that begin on a hand-made stack put a zero where a return address
+	 * would be. */
 	if (pc == 0)
 		return walk_stop(w, WALK_COMPLETE);
 	return 0;
@@ -313,9 +330,11 @@ ENV_INLINE int walk_step(struct walk *w)
 
 		if (!rule)
 			return walk_stop(w, WALK_STALE);
-		if (rule->cfa == UNWIND_CFA_END && !(rule->flags & UNWIND_SIGNAL_FRAME) && rule->ra != UNWIND_RA_UNDEFINED)
-			stop = walk_by_fp(w, rule->cfa_add == UNWIND_END_UNSUPPORTED ? WALK_UNSUPPORTED_RULE
-										     : WALK_NO_ROWS);
+		if (rule->cfa == UNWIND_CFA_END && !(rule->flags & UNWIND_SIGNAL_FRAME) &&
+		    rule->ra != UNWIND_RA_UNDEFINED)
+			stop = walk_by_fp(w, rule->cfa_add == UNWIND_END_UNSUPPORTED
+						     ? WALK_UNSUPPORTED_RULE
+						     : WALK_NO_ROWS);
 		else
 			stop = walk_apply(w, rule);
 	} else if (w->file.state == FILE_NO_ROWS) {
@@ -327,7 +346,8 @@ ENV_INLINE int walk_step(struct walk *w)
 	return stop;
 }
 
-/* Within execve the old program's stack goes while its registers are still there: what cannot be walked to its root then is no user stack any more. */
+/* Within execve the old program's stack goes while its registers are still there: what cannot be
+ * walked to its root then is no user stack any more. */
 ENV_INLINE void walk_exec(struct walk *w)
 {
 	if (w->reason == WALK_COMPLETE)

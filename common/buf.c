@@ -57,7 +57,8 @@ int buf_printf(struct buf *b, const char *fmt, ...)
 	va_end(args);
 	if (n < 0)
 		return -EINVAL;
-	/* vsnprintf wants room for its NUL, which the ceiling need not have: print past it only where there is room. */
+	/* vsnprintf wants room for its NUL, which the ceiling need not have: print past it only
+	 * where there is room. */
 	int r = buf_reserve(b, (size_t)n);
 
 	if (r)

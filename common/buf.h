@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A growing byte buffer with a ceiling. It owns its bytes. Zero-initialise with a ceiling, `buf_done` frees. */
+/* A growing byte buffer with a ceiling. It owns its bytes. Zero-initialise with a ceiling,
+ * `buf_done` frees. */
 #ifndef PROFPIPE_BUF_H
 #define PROFPIPE_BUF_H
 
@@ -10,7 +11,7 @@
 struct buf {
 	uint8_t *data;
 	size_t len, cap;
-	size_t max;		/* ceiling in bytes; 0 means none */
+	size_t max; /* ceiling in bytes; 0 means none */
 };
 
 #define BUF_INIT(ceiling) ((struct buf){ .max = (ceiling) })

@@ -1,19 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two threads meet here: the tool's own, in the functions of bus.h, and nng's, in on_pipe. What they share stands behind the lock: which pipe lives, and a
- * ring of what came and went. nng keeps messages in order over all pipes of a socket and marks each with its pipe, so handing out
+ * Two threads meet here: the tool's own, in the functions of bus.h, and nng's, in on_pipe. What
+ * they share stands behind the lock: which pipe lives, and a ring of what came and went. nng keeps
+ * messages in order over all pipes of a socket and marks each with its pipe, so handing out
  * everything before a departure is a matter of holding back the first message of the next pipe.
  *
  * How nng 1.5 behaves, which the code rests on (src/core/pipe.c, src/sp/protocol/pair0/pair.c):
- *  - ADD_PRE, before a byte is exchanged, may close the pipe. The protocol then takes it, or not when the last one is still being torn down; ADD_POST follows only if
- *    it did, and may come after REM_POST. REM_POST always comes.
- *  - A connection that the listener turns away looks established to the dialer. So the listener greets the pipe it keeps with an empty message, and a dialer
- *    waits for that; nng dials again by itself until then.
- *  - Messages queued for a pipe that died stay queued, and would go to the next peer. Setting the queue's length to 0 drops them.
- *  - nng_close drops what is queued. It also waits for ever when a pipe is closed between two parts of a message (ipc_pipe_send_cb and ipc_pipe_recv_cb go on with an aio that
- *    ipc_pipe_close has stopped, and the message's own aio never ends): seen in one of seven closings under load. So it is not called. Closing the pipe and the listener does not wait;
- *    the socket, which then does nothing, is left to the end of the process.
- *  - A message handed to a pipe in the moment it closes is not freed (nni_aio_begin of a stopped aio runs no callback): one message a departure at most.
+ *  - ADD_PRE, before a byte is exchanged, may close the pipe. The protocol then takes it, or not
+ * when the last one is still being torn down; ADD_POST follows only if it did, and may come after
+ * REM_POST. REM_POST always comes.
+ *  - A connection that the listener turns away looks established to the dialer. So the listener
+ * greets the pipe it keeps with an empty message, and a dialer waits for that; nng dials again by
+ * itself until then.
+ *  - Messages queued for a pipe that died stay queued, and would go to the next peer. Setting the
+ * queue's length to 0 drops them.
+ *  - nng_close drops what is queued. It also waits for ever when a pipe is closed between two parts
+ * of a message (ipc_pipe_send_cb and ipc_pipe_recv_cb go on with an aio that ipc_pipe_close has
+ * stopped, and the message's own aio never ends): seen in one of seven closings under load. So it
+ * is not called. Closing the pipe and the listener does not wait; the socket, which then does
+ * nothing, is left to the end of the process.
+ *  - A message handed to a pipe in the moment it closes is not freed (nni_aio_begin of a stopped
+ * aio runs no callback): one message a departure at most.
  */
 #include "common/bus.h"
 
@@ -31,19 +38,20 @@
 #include "common/clock.h"
 #include "common/msg.h"
 
-#define BUS_EVENTS 64		/* came and went, not yet handed out */
-#define BUS_EMPTIES 64		/* empty messages passed over in one call */
+#define BUS_EVENTS 64  /* came and went, not yet handed out */
+#define BUS_EMPTIES 64 /* empty messages passed over in one call */
 #define BUS_REDIAL_MS 5
 
 struct route {
-	const char *listener;	/* whose folder the socket is in */
+	const char *listener; /* whose folder the socket is in */
 	const char *name;
-	size_t max;		/* bytes of a message */
-	int from_listener;	/* messages that may wait, by direction */
+	size_t max;	   /* bytes of a message */
+	int from_listener; /* messages that may wait, by direction */
 	int from_dialer;
 };
 
-/* A batch is at most one message more than the sender's batch size, which no tool sets above MSG_MAX_SIZE. */
+/* A batch is at most one message more than the sender's batch size, which no tool sets above
+ * MSG_MAX_SIZE. */
 static const struct route routes[BUS_ROUTES] = {
 	[BUS_ROWS] = { "bpf", "rows", MSG_MAX_SIZE, 64, 8 },
 	[BUS_STREAM] = { "bpf", "stream", 2 * MSG_MAX_SIZE, 64, 1 },
@@ -62,24 +70,25 @@ struct bus {
 	bool listener;
 	uid_t peer;
 	int send_depth;
-	int epoll, event;	/* ours */
-	int send_fd;		/* nng's */
-	pthread_mutex_t lock;	/* over all up to the next gap */
-	nng_pipe live;		/* let in, not yet removed; id 0 when there is none */
-	bool up;		/* the protocol has taken it */
-	nng_pipe early;		/* removed before ADD_POST */
-	bool spent;		/* a dialer had its peer, or the bus was freed: no other one */
+	int epoll, event;     /* ours */
+	int send_fd;	      /* nng's */
+	pthread_mutex_t lock; /* over all up to the next gap */
+	nng_pipe live;	      /* let in, not yet removed; id 0 when there is none */
+	bool up;	      /* the protocol has taken it */
+	nng_pipe early;	      /* removed before ADD_POST */
+	bool spent;	      /* a dialer had its peer, or the bus was freed: no other one */
 	struct bus_note notes[BUS_EVENTS];
 	unsigned first, len;
 
-	nng_pipe current;	/* whose messages are handed out */
-	nng_msg *held;		/* of a later pipe */
-	nng_listener door;	/* of a listener */
-	nng_dialer dialer;	/* of a dialer */
-	struct bus *next;	/* in freed */
+	nng_pipe current;  /* whose messages are handed out */
+	nng_msg *held;	   /* of a later pipe */
+	nng_listener door; /* of a listener */
+	nng_dialer dialer; /* of a dialer */
+	struct bus *next;  /* in freed */
 };
 
-/* What bus_free let go, which nng may still call back with. A process has a bus for each of its routes, and frees it as it ends. */
+/* What bus_free let go, which nng may still call back with. A process has a bus for each of its
+ * routes, and frees it as it ends. */
 static struct bus *freed;
 
 #ifdef __SANITIZE_ADDRESS__
@@ -127,18 +136,21 @@ static int errno_of(int nng)
 
 /* --- nng's threads --- */
 
-/* Makes the event descriptor say whether there is something that nng's own does not show. Under the lock. */
+/* Makes the event descriptor say whether there is something that nng's own does not show. Under the
+ * lock. */
 static void show(struct bus *b)
 {
 	uint64_t n = 1;
-	ssize_t r = b->len || b->held ? write(b->event, &n, sizeof(n)) : read(b->event, &n, sizeof(n));
+	ssize_t r = b->len || b->held ? write(b->event, &n, sizeof(n))
+				      : read(b->event, &n, sizeof(n));
 
-	(void)r;	/* it does not block, and both "was set" and "was clear" are as wanted */
+	(void)r; /* it does not block, and both "was set" and "was clear" are as wanted */
 }
 
 static void note(struct bus *b, nng_pipe p, enum bus_event event)
 {
-	b->notes[(b->first + b->len++) % BUS_EVENTS] = (struct bus_note){ .pipe = p, .event = event };
+	b->notes[(b->first + b->len++) % BUS_EVENTS] = (struct bus_note){ .pipe = p,
+									  .event = event };
 	show(b);
 }
 
@@ -171,7 +183,8 @@ static void on_pipe(nng_pipe p, nng_pipe_ev event, void *ctx)
 	const bool ours = b->live.id == p.id;
 
 	if (event == NNG_PIPE_EV_ADD_PRE) {
-		/* A pipe makes two notes, and those of earlier pipes are made by now, but for an early one. */
+		/* A pipe makes two notes, and those of earlier pipes are made by now, but for an
+		 * early one. */
 		if (b->live.id || b->spent || BUS_EVENTS - b->len < 4 || !is_peer(b, p))
 			nng_pipe_close(p);
 		else
@@ -185,7 +198,8 @@ static void on_pipe(nng_pipe p, nng_pipe_ev event, void *ctx)
 		note(b, p, BUS_PEER_CAME);
 		note(b, p, BUS_PEER_WENT);
 	} else if (event == NNG_PIPE_EV_REM_POST && ours) {
-		/* Without ADD_POST before: the protocol did not take it, and then nobody need know; or ADD_POST is yet to come. */
+		/* Without ADD_POST before: the protocol did not take it, and then nobody need know;
+		 * or ADD_POST is yet to come. */
 		if (b->up)
 			note(b, p, BUS_PEER_WENT);
 		else
@@ -195,7 +209,7 @@ static void on_pipe(nng_pipe p, nng_pipe_ev event, void *ctx)
 		nng_socket_set_int(b->sock, NNG_OPT_SENDBUF, 0);
 		nng_socket_set_int(b->sock, NNG_OPT_SENDBUF, b->send_depth);
 		if (b->spent && !b->listener)
-			nng_dialer_close(b->dialer);	/* or it dials again */
+			nng_dialer_close(b->dialer); /* or it dials again */
 	}
 	pthread_mutex_unlock(&b->lock);
 }
@@ -299,7 +313,8 @@ static int bus_new(enum bus_route_id route, bool listener, uid_t peer, struct bu
 
 static int url_of(const struct bus *b, const char *run_dir, char *url, size_t size)
 {
-	const int n = snprintf(url, size, "ipc://%s/%s/%s.sock", run_dir, b->route->listener, b->route->name);
+	const int n = snprintf(url, size, "ipc://%s/%s/%s.sock", run_dir, b->route->listener,
+			       b->route->name);
 
 	return n > 0 && (size_t)n < size ? 0 : -ENAMETOOLONG;
 }
@@ -326,7 +341,8 @@ int bus_listen(enum bus_route_id route, const char *run_dir, uid_t peer, struct 
 	return 0;
 }
 
-/* Forgets pipes that closed before now. True when the pipe that was greeted is up; one that is gone is greeted no more. */
+/* Forgets pipes that closed before now. True when the pipe that was greeted is up; one that is gone
+ * is greeted no more. */
 static bool settle(struct bus *b, uint32_t *greeted)
 {
 	pthread_mutex_lock(&b->lock);
@@ -370,7 +386,8 @@ static int await_greeting(struct bus *b, int timeout_ms)
 	return 0;
 }
 
-int bus_dial(enum bus_route_id route, const char *run_dir, uid_t peer, int timeout_ms, struct bus **ret)
+int bus_dial(enum bus_route_id route, const char *run_dir, uid_t peer, int timeout_ms,
+	     struct bus **ret)
 {
 	__attribute__((cleanup(bus_freep))) struct bus *b = NULL;
 	char url[NNG_MAXADDRLEN];
@@ -467,7 +484,8 @@ static int take_message(struct bus *b, nng_msg **ret)
 int bus_recv(struct bus *b, struct buf *into)
 {
 	struct bus_note n = { 0 };
-	/* Looked at first: what the pipe brought before a departure seen here is in nng's queue by now. */
+	/* Looked at first: what the pipe brought before a departure seen here is in nng's queue by
+	 * now. */
 	const bool noted = peek_note(b, &n);
 
 	buf_reset(into);
@@ -505,7 +523,8 @@ int bus_send(struct bus *b, struct span message)
 	if (r)
 		return errno_of(r);
 	memcpy(nng_msg_body(m), message.data, message.len);
-	/* Under the lock, so that nothing is queued for a peer after its queue was emptied. nng does not call back from here. */
+	/* Under the lock, so that nothing is queued for a peer after its queue was emptied. nng
+	 * does not call back from here. */
 	pthread_mutex_lock(&b->lock);
 	r = b->up ? errno_of(nng_sendmsg(b->sock, m, NNG_FLAG_NONBLOCK)) : -ENOTCONN;
 	pthread_mutex_unlock(&b->lock);
@@ -530,7 +549,8 @@ int bus_send_wait(struct bus *b, struct span message, int timeout_ms)
 		const uint64_t left_ms = (until - now) / 1000000u + 1;
 		struct pollfd p = { .fd = b->send_fd, .events = POLLIN };
 
-		/* A peer that goes does not show on this descriptor, so it is looked at now and then. */
+		/* A peer that goes does not show on this descriptor, so it is looked at now and
+		 * then. */
 		if (poll(&p, 1, left_ms < 50 ? (int)left_ms : 50) < 0 && errno != EINTR)
 			return -errno;
 	}
@@ -553,7 +573,8 @@ void bus_drop_peer(struct bus *b)
 	nng_pipe peer = b->live;
 	pthread_mutex_unlock(&b->lock);
 
-	/* Outside the lock: nng calls back. A pipe that has gone meanwhile is not found, which is as well. */
+	/* Outside the lock: nng calls back. A pipe that has gone meanwhile is not found, which is
+	 * as well. */
 	if (nng_pipe_id(peer) > 0)
 		(void)nng_pipe_close(peer);
 }
@@ -580,7 +601,8 @@ int bus_finish(struct bus *b, int timeout_ms)
 		}
 		struct pollfd p = { .fd = b->epoll, .events = POLLIN };
 
-		if (r == BUS_EMPTY && poll(&p, 1, (int)((until - now) / 1000000u) + 1) < 0 && errno != EINTR) {
+		if (r == BUS_EMPTY && poll(&p, 1, (int)((until - now) / 1000000u) + 1) < 0 &&
+		    errno != EINTR) {
 			r = -errno;
 			break;
 		}
@@ -589,9 +611,11 @@ int bus_finish(struct bus *b, int timeout_ms)
 	return r == BUS_PEER_WENT ? 0 : r;
 }
 
-int bus_path(enum bus_route_id route, const char *run_dir, const char *ending, char *ret, size_t size)
+int bus_path(enum bus_route_id route, const char *run_dir, const char *ending, char *ret,
+	     size_t size)
 {
-	const int n = snprintf(ret, size, "%s/%s/%s.%s", run_dir, routes[route].listener, routes[route].name, ending);
+	const int n = snprintf(ret, size, "%s/%s/%s.%s", run_dir, routes[route].listener,
+			       routes[route].name, ending);
 
 	return n > 0 && (size_t)n < size ? 0 : -ENAMETOOLONG;
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The bus: one pair of tools, joined by nng (pair, over ipc), a message a call. Every route that exists stands in the table of bus.c: who listens, who dials, how large a
- * message may be, how many may wait. The listener stays when its peer goes, and takes the next one; a dialer that loses its peer is to exit.
+ * The bus: one pair of tools, joined by nng (pair, over ipc), a message a call. Every route that
+ * exists stands in the table of bus.c: who listens, who dials, how large a message may be, how many
+ * may wait. The listener stays when its peer goes, and takes the next one; a dialer that loses its
+ * peer is to exit.
  *
  * The peer's uid is checked before a byte of it is read (NNG_PIPE_EV_ADD_PRE); one peer at a time.
  */
@@ -14,45 +16,57 @@
 #include "common/span.h"
 
 enum bus_route_id {
-	BUS_ROWS,		/* prof-bpf listens, prof-deltas dials: requests for rows, rows */
-	BUS_STREAM,		/* prof-bpf listens, prof-symd dials: the raw stream, one way */
-	BUS_FILES,		/* prof-bpf listens, prof-symd dials: requests for files, answers */
-	BUS_NAMED,		/* prof-symd listens, prof-export dials: the named stream, one way */
+	BUS_ROWS,   /* prof-bpf listens, prof-deltas dials: requests for rows, rows */
+	BUS_STREAM, /* prof-bpf listens, prof-symd dials: the raw stream, one way */
+	BUS_FILES,  /* prof-bpf listens, prof-symd dials: requests for files, answers */
+	BUS_NAMED,  /* prof-symd listens, prof-export dials: the named stream, one way */
 	BUS_ROUTES
 };
 
 struct bus;
 
-/* Both open the route's socket below run_dir (`<run_dir>/<listening tool>/<route>.sock`, mode 0660) and accept only a peer with uid `peer`.
- * bus_dial waits up to timeout_ms for the listener to be there and to take us (-ETIMEDOUT); its first event is BUS_PEER_CAME, too. -errno; the caller owns *ret.
- * Both start threads: after the sandbox is entered. The socket's folder exists already and is the listener's. */
+/* Both open the route's socket below run_dir (`<run_dir>/<listening tool>/<route>.sock`, mode 0660)
+ * and accept only a peer with uid `peer`. bus_dial waits up to timeout_ms for the listener to be
+ * there and to take us (-ETIMEDOUT); its first event is BUS_PEER_CAME, too. -errno; the caller owns
+ * *ret. Both start threads: after the sandbox is entered. The socket's folder exists already and is
+ * the listener's. */
 int bus_listen(enum bus_route_id route, const char *run_dir, uid_t peer, struct bus **ret);
-int bus_dial(enum bus_route_id route, const char *run_dir, uid_t peer, int timeout_ms, struct bus **ret);
-/* Messages that were accepted and have not left are dropped (see bus_finish). Never waits; some descriptors of nng's stay open until the process ends, which it does soon after. Takes NULL. */
+int bus_dial(enum bus_route_id route, const char *run_dir, uid_t peer, int timeout_ms,
+	     struct bus **ret);
+/* Messages that were accepted and have not left are dropped (see bus_finish). Never waits; some
+ * descriptors of nng's stay open until the process ends, which it does soon after. Takes NULL. */
 void bus_free(struct bus *b);
 
-/* Readable (level) while a message waits or the peer came or went since the last bus_recv. Borrowed. */
+/* Readable (level) while a message waits or the peer came or went since the last bus_recv.
+ * Borrowed. */
 int bus_fd(const struct bus *b);
 
 enum bus_event {
-	BUS_EMPTY = 1,		/* nothing waits */
-	BUS_PEER_CAME = 2,	/* a peer was accepted: a new epoch */
-	BUS_PEER_WENT = 3,	/* its pipe closed; all it sent before was handed out first */
+	BUS_EMPTY = 1,	   /* nothing waits */
+	BUS_PEER_CAME = 2, /* a peer was accepted: a new epoch */
+	BUS_PEER_WENT = 3, /* its pipe closed; all it sent before was handed out first */
 };
-/* Never blocks. 0 with a message appended to *into (reset first), enum bus_event, or -errno. Call it until BUS_EMPTY. */
+/* Never blocks. 0 with a message appended to *into (reset first), enum bus_event, or -errno. Call
+ * it until BUS_EMPTY. */
 int bus_recv(struct bus *b, struct buf *into);
-/* Never blocks. A message is copied and never empty (-EINVAL), nor larger than the route allows (-EMSGSIZE). 0, -EAGAIN when the route's queue is full, -ENOTCONN without a peer, -errno. */
+/* Never blocks. A message is copied and never empty (-EINVAL), nor larger than the route allows
+ * (-EMSGSIZE). 0, -EAGAIN when the route's queue is full, -ENOTCONN without a peer, -errno. */
 int bus_send(struct bus *b, struct span message);
-/* Waits up to timeout_ms for room. For tools that may wait; prof-bpf does not call it. 0, -ETIMEDOUT, -ENOTCONN, -errno. */
+/* Waits up to timeout_ms for room. For tools that may wait; prof-bpf does not call it. 0,
+ * -ETIMEDOUT, -ENOTCONN, -errno. */
 int bus_send_wait(struct bus *b, struct span message, int timeout_ms);
 bool bus_connected(const struct bus *b);
-/* For a sender that is done: waits until the peer has closed its end, as one does that has taken the last message (END); what comes from it is discarded. nng says of no
- * message that it has left, and bus_free drops those that have not: without this, a stream loses its tail. 0, -ETIMEDOUT, -ENOTCONN, -errno. */
+/* For a sender that is done: waits until the peer has closed its end, as one does that has taken
+ * the last message (END); what comes from it is discarded. nng says of no message that it has left,
+ * and bus_free drops those that have not: without this, a stream loses its tail. 0, -ETIMEDOUT,
+ * -ENOTCONN, -errno. */
 int bus_finish(struct bus *b, int timeout_ms);
 
 /* `<run_dir>/<listening tool>/<route>.<ending>` into ret. 0, -ENAMETOOLONG. */
-int bus_path(enum bus_route_id route, const char *run_dir, const char *ending, char *ret, size_t size);
-/* Closes the peer's pipe: it broke the rules. BUS_PEER_WENT follows; a listener takes the next one. */
+int bus_path(enum bus_route_id route, const char *run_dir, const char *ending, char *ret,
+	     size_t size);
+/* Closes the peer's pipe: it broke the rules. BUS_PEER_WENT follows; a listener takes the next one.
+ */
 void bus_drop_peer(struct bus *b);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The clocks: the stream runs on CLOCK_MONOTONIC, outputs show CLOCK_REALTIME, a process's start is CLOCK_BOOTTIME. Nanoseconds. */
+/* The clocks: the stream runs on CLOCK_MONOTONIC, outputs show CLOCK_REALTIME, a process's start is
+ * CLOCK_BOOTTIME. Nanoseconds. */
 #ifndef PROFPIPE_CLOCK_H
 #define PROFPIPE_CLOCK_H
 

@@ -9,7 +9,8 @@
 #include <unistd.h>
 #include "common/log.h"
 
-static const char *const tool_names[DEPLOY_TOOLS] = { "prof-bpf", "prof-deltas", "prof-symd", "prof-export" };
+static const char *const tool_names[DEPLOY_TOOLS] = { "prof-bpf", "prof-deltas", "prof-symd",
+						      "prof-export" };
 
 void deploy_init(struct deploy *d)
 {
@@ -18,7 +19,8 @@ void deploy_init(struct deploy *d)
 		d->uid[i] = getuid();
 }
 
-/* Decimal digits up to max off *s. Nothing else is a number here: no sign, no blank, no other base. */
+/* Decimal digits up to max off *s. Nothing else is a number here: no sign, no blank, no other base.
+ */
 static bool take_number(const char **s, uint64_t max, uint64_t *ret)
 {
 	uint64_t n = 0;
@@ -81,7 +83,8 @@ int deploy_option(struct deploy *d, int val, const char *arg)
 		return 0;
 	case 1001:
 		if (!parse_ids(arg, d)) {
-			log_error("--ids %s: not five numbers as in GID:BPF:DELTAS:SYMD:EXPORT", arg);
+			log_error("--ids %s: not five numbers as in GID:BPF:DELTAS:SYMD:EXPORT",
+				  arg);
 			return -EINVAL;
 		}
 		return 0;
@@ -102,7 +105,8 @@ static int check_fd(const char *option, int fd)
 	if (fcntl(fd, F_SETFD, FD_CLOEXEC)) {
 		const int r = -errno;
 
-		log_error("--%s %d: the descriptor is not open; it is the launcher's to give", option, fd);
+		log_error("--%s %d: the descriptor is not open; it is the launcher's to give",
+			  option, fd);
 		return r;
 	}
 	return 0;
@@ -123,7 +127,8 @@ int deploy_enter(const struct deploy *d, enum deploy_tool tool, struct sandbox *
 		signal(SIGPIPE, SIG_IGN);
 		if (flags < 0 || fcntl(d->status_fd, F_SETFL, flags | O_NONBLOCK)) {
 			r = -errno;
-			log_error("--status-fd %d: cannot be set not to block: %s", d->status_fd, strerror(-r));
+			log_error("--status-fd %d: cannot be set not to block: %s", d->status_fd,
+				  strerror(-r));
 			return r;
 		}
 	}
@@ -134,10 +139,12 @@ int deploy_enter(const struct deploy *d, enum deploy_tool tool, struct sandbox *
 
 	r = sandbox_enter(s, &step);
 	if (r && d->ids_given)
-		log_error("%s cannot become user %u, group %u: %s: %s; start it as root, or with its own ids", tool_names[tool], (unsigned)s->uid,
-			  (unsigned)s->gid, step, strerror(-r));
+		log_error(
+			"%s cannot become user %u, group %u: %s: %s; start it as root, or with its own ids",
+			tool_names[tool], (unsigned)s->uid, (unsigned)s->gid, step, strerror(-r));
 	else if (r)
-		log_error("%s cannot drop its rights: %s: %s", tool_names[tool], step, strerror(-r));
+		log_error("%s cannot drop its rights: %s: %s", tool_names[tool], step,
+			  strerror(-r));
 	return r;
 }
 
@@ -147,7 +154,8 @@ void deploy_status(const struct deploy *d, struct status *st, enum status_phase 
 		return;
 	st->magic = STATUS_MAGIC;
 	st->phase = phase;
-	/* At most PIPE_BUF, so written whole or not at all. A report of progress gives way when the pipe is full; the others wait a little. */
+	/* At most PIPE_BUF, so written whole or not at all. A report of progress gives way when the
+	 * pipe is full; the others wait a little. */
 	for (int tries = 0; tries < 20; tries++) {
 		const ssize_t n = write(d->status_fd, st, sizeof(*st));
 

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How the launcher tells a tool its place: options that every tool takes alike. Without --run-dir a tool runs by hand, as its caller, on
- * files and pipes.
+ * How the launcher tells a tool its place: options that every tool takes alike. Without --run-dir a
+ * tool runs by hand, as its caller, on files and pipes.
  *
- *   --run-dir DIR            the run's folder: DIR/bpf and DIR/symd are owned by those tools, mode 0710, group = the run's
- *   --ids GID:B:D:S:E        the run's group and the uids of prof-bpf, prof-deltas, prof-symd, prof-export; a tool enters its own
+ *   --run-dir DIR            the run's folder: DIR/bpf and DIR/symd are owned by those tools, mode
+ * 0710, group = the run's
+ *   --ids GID:B:D:S:E        the run's group and the uids of prof-bpf, prof-deltas, prof-symd,
+ * prof-export; a tool enters its own
  *   --status-fd N            write struct status here
- *   --life-fd N              a pipe from the launcher: the byte 'S' asks to stop sampling and finish; end of file means exit now
+ *   --life-fd N              a pipe from the launcher: the byte 'S' asks to stop sampling and
+ * finish; end of file means exit now
  */
 #ifndef PROFPIPE_DEPLOY_H
 #define PROFPIPE_DEPLOY_H
@@ -20,25 +23,31 @@
 enum deploy_tool { DEPLOY_BPF, DEPLOY_DELTAS, DEPLOY_SYMD, DEPLOY_EXPORT, DEPLOY_TOOLS };
 
 struct deploy {
-	const char *run_dir;	/* NULL: by hand */
+	const char *run_dir; /* NULL: by hand */
 	bool ids_given;
 	gid_t gid;
 	uid_t uid[DEPLOY_TOOLS]; /* our own uid for all when not given */
-	int status_fd, life_fd;	/* -1 when not given */
+	int status_fd, life_fd;	 /* -1 when not given */
 };
 
 /* The options above, for a tool's long option table; their `val`s lie from 1000 on. */
 #define DEPLOY_OPTIONS \
 	{ "run-dir", required_argument, NULL, 1000 }, { "ids", required_argument, NULL, 1001 }, \
-	{ "status-fd", required_argument, NULL, 1002 }, { "life-fd", required_argument, NULL, 1003 }
+		{ "status-fd", required_argument, NULL, 1002 }, \
+	{ \
+		"life-fd", required_argument, NULL, 1003 \
+	}
 
 void deploy_init(struct deploy *d);
 /* Takes one of the options above. 0, or -EINVAL (the message was logged). */
 int deploy_option(struct deploy *d, int val, const char *arg);
-/* Enters the identity of `tool` (sandbox.h; ids and change_ids of *s are filled in here) as far as --ids asks for it, and checks that the given descriptors are open. They are made
- * O_CLOEXEC, the status pipe O_NONBLOCK, and SIGPIPE is ignored where there is one. 0, or -errno, logged. */
+/* Enters the identity of `tool` (sandbox.h; ids and change_ids of *s are filled in here) as far as
+ * --ids asks for it, and checks that the given descriptors are open. They are made O_CLOEXEC, the
+ * status pipe O_NONBLOCK, and SIGPIPE is ignored where there is one. 0, or -errno, logged. */
 int deploy_enter(const struct deploy *d, enum deploy_tool tool, struct sandbox *s);
-/* Writes st with the phase, filling in magic and phase. A RUNNING report is dropped when the pipe is full, others wait up to a second; nothing when there is no status pipe, or the launcher is gone. */
+/* Writes st with the phase, filling in magic and phase. A RUNNING report is dropped when the pipe
+ * is full, others wait up to a second; nothing when there is no status pipe, or the launcher is
+ * gone. */
 void deploy_status(const struct deploy *d, struct status *st, enum status_phase phase);
 
 #endif

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A packet is the 8 bytes of an id with one descriptor; an acknowledgement is the id alone, the other way. Source: unix(7), SCM_RIGHTS; cmsg(3).
+ * A packet is the 8 bytes of an id with one descriptor; an acknowledgement is the id alone, the
+ * other way. Source: unix(7), SCM_RIGHTS; cmsg(3).
  *
- * A descriptor that nobody has taken counts against its sender's user (ETOOMANYREFS) and pins the file, hence the ceiling; the receiver may be out of descriptors, and the kernel then
- * delivers the packet without it (MSG_CTRUNC).
+ * A descriptor that nobody has taken counts against its sender's user (ETOOMANYREFS) and pins the
+ * file, hence the ceiling; the receiver may be out of descriptors, and the kernel then delivers the
+ * packet without it (MSG_CTRUNC).
  */
 #include "common/fdlane.h"
 
@@ -19,10 +21,10 @@
 
 struct fdlane {
 	bool listener;
-	uid_t uid;		/* the peer's */
-	int epoll;		/* of a listener: over both sockets; else -1 */
-	int listening;		/* of a listener; else -1 */
-	int peer;		/* -1 without one */
+	uid_t uid;     /* the peer's */
+	int epoll;     /* of a listener: over both sockets; else -1 */
+	int listening; /* of a listener; else -1 */
+	int peer;      /* -1 without one */
 	uint64_t in_flight[FDLANE_IN_FLIGHT];
 	unsigned count;
 	char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
@@ -31,7 +33,8 @@ struct fdlane {
 static void drop_peer(struct fdlane *l)
 {
 	if (l->peer >= 0)
-		close(l->peer);	/* leaves the epoll set by itself: no other descriptor refers to it */
+		close(l->peer); /* leaves the epoll set by itself: no other descriptor refers to it
+				 */
 	l->peer = -1;
 	l->count = 0;
 }
@@ -55,13 +58,16 @@ static void fdlane_freep(struct fdlane **l)
 	fdlane_free(*l);
 }
 
-static int fdlane_new(enum bus_route_id route, const char *run_dir, bool listener, uid_t uid, struct fdlane **ret)
+static int fdlane_new(enum bus_route_id route, const char *run_dir, bool listener, uid_t uid,
+		      struct fdlane **ret)
 {
 	struct fdlane *l = malloc(sizeof(*l));
 
 	if (!l)
 		return -ENOMEM;
-	*l = (struct fdlane){ .listener = listener, .uid = uid, .epoll = -1, .listening = -1, .peer = -1 };
+	*l = (struct fdlane){
+		.listener = listener, .uid = uid, .epoll = -1, .listening = -1, .peer = -1
+	};
 	int r = bus_path(route, run_dir, "fds", l->path, sizeof(l->path));
 
 	if (r) {
@@ -150,7 +156,8 @@ static int dial_once(struct fdlane *l)
 	return r;
 }
 
-int fdlane_dial(enum bus_route_id route, const char *run_dir, uid_t peer, int timeout_ms, struct fdlane **ret)
+int fdlane_dial(enum bus_route_id route, const char *run_dir, uid_t peer, int timeout_ms,
+		struct fdlane **ret)
 {
 	__attribute__((cleanup(fdlane_freep))) struct fdlane *l = NULL;
 	const uint64_t until = clock_mono_ns() + (uint64_t)timeout_ms * 1000000u;
@@ -159,7 +166,8 @@ int fdlane_dial(enum bus_route_id route, const char *run_dir, uid_t peer, int ti
 	if (r)
 		return r;
 	/* Not there yet, there but not listening yet, or its queue is full: it may still come. */
-	for (r = dial_once(l); r == -ENOENT || r == -ECONNREFUSED || r == -EAGAIN; r = dial_once(l)) {
+	for (r = dial_once(l); r == -ENOENT || r == -ECONNREFUSED || r == -EAGAIN;
+	     r = dial_once(l)) {
 		if (clock_mono_ns() >= until)
 			return -ETIMEDOUT;
 		poll(NULL, 0, 5);
@@ -240,7 +248,10 @@ int fdlane_send(struct fdlane *l, uint64_t id, int fd)
 		char bytes[CMSG_SPACE(sizeof(int))];
 	} control = { 0 };
 	struct iovec iov = { .iov_base = &id, .iov_len = sizeof(id) };
-	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof(control.bytes) };
+	struct msghdr m = { .msg_iov = &iov,
+			    .msg_iovlen = 1,
+			    .msg_control = control.bytes,
+			    .msg_controllen = sizeof(control.bytes) };
 	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
 
 	c->cmsg_level = SOL_SOCKET;
@@ -273,7 +284,8 @@ int fdlane_send(struct fdlane *l, uint64_t id, int fd)
 	}
 }
 
-/* The one descriptor that came with m, or -1; any others, which nobody of ours sends, are closed. */
+/* The one descriptor that came with m, or -1; any others, which nobody of ours sends, are closed.
+ */
 static int take_fd(struct msghdr *m)
 {
 	int kept = -1;
@@ -302,9 +314,12 @@ int fdlane_recv(struct fdlane *l, uint64_t *ret_id, int *ret_fd)
 		struct cmsghdr align;
 		char bytes[CMSG_SPACE(sizeof(int))];
 	} control;
-	uint64_t packet[2];	/* one more than is sent, so that a longer one shows */
+	uint64_t packet[2]; /* one more than is sent, so that a longer one shows */
 	struct iovec iov = { .iov_base = packet, .iov_len = sizeof(packet) };
-	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof(control.bytes) };
+	struct msghdr m = { .msg_iov = &iov,
+			    .msg_iovlen = 1,
+			    .msg_control = control.bytes,
+			    .msg_controllen = sizeof(control.bytes) };
 	ssize_t n;
 
 	do
@@ -319,7 +334,8 @@ int fdlane_recv(struct fdlane *l, uint64_t *ret_id, int *ret_fd)
 			close(fd);
 		return n ? -EPROTO : -ENOTCONN;
 	}
-	/* At most FDLANE_IN_FLIGHT of these are unread, so there is room; and a sender that is gone needs none, which the next call finds out. */
+	/* At most FDLANE_IN_FLIGHT of these are unread, so there is room; and a sender that is gone
+	 * needs none, which the next call finds out. */
 	const ssize_t acked = send(l->peer, packet, sizeof(packet[0]), MSG_NOSIGNAL | MSG_DONTWAIT);
 
 	if (acked < 0 && errno == EAGAIN) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What may reach a terminal. Source: the Unicode Standard 15, table 3-7 (well-formed UTF-8) and the general categories Cc and Cf, of which the
- * format characters that move, hide or turn text round are the ones that matter here.
+ * What may reach a terminal. Source: the Unicode Standard 15, table 3-7 (well-formed UTF-8) and the
+ * general categories Cc and Cf, of which the format characters that move, hide or turn text round
+ * are the ones that matter here.
  */
 #include "common/log.h"
 
@@ -10,7 +11,7 @@
 #include <unistd.h>
 #include "common/buf.h"
 
-#define LOG_LINE 2048	/* bytes of one message before escaping; longer ones end in "…" */
+#define LOG_LINE 2048 /* bytes of one message before escaping; longer ones end in "…" */
 
 static const char *log_tool = "profpipe";
 static enum log_level log_most = LOG_WARNING;
@@ -56,12 +57,19 @@ static bool is_printable(uint32_t c)
 	static const struct {
 		uint32_t from, to;
 	} hidden[] = {
-		{ 0x00, 0x1f }, { 0x7f, 0x9f }, { 0xad, 0xad }, { 0x61c, 0x61c }, { 0x180e, 0x180e },
-		{ 0x200b, 0x200f },	/* zero width, left-to-right and right-to-left marks */
-		{ 0x2028, 0x202e },	/* line and paragraph separators, bidirectional embeddings and overrides */
-		{ 0x2060, 0x206f },	/* joiners, isolates */
-		{ 0xfeff, 0xfeff }, { 0xfff9, 0xfffb }, { 0x1d173, 0x1d17a },
-		{ 0xe0000, 0xe0fff },	/* tags and variation selectors */
+		{ 0x00, 0x1f },
+		{ 0x7f, 0x9f },
+		{ 0xad, 0xad },
+		{ 0x61c, 0x61c },
+		{ 0x180e, 0x180e },
+		{ 0x200b, 0x200f }, /* zero width, left-to-right and right-to-left marks */
+		{ 0x2028, 0x202e }, /* line and paragraph separators, bidirectional embeddings and
+				       overrides */
+		{ 0x2060, 0x206f }, /* joiners, isolates */
+		{ 0xfeff, 0xfeff },
+		{ 0xfff9, 0xfffb },
+		{ 0x1d173, 0x1d17a },
+		{ 0xe0000, 0xe0fff }, /* tags and variation selectors */
 	};
 
 	if ((c & 0xfffe) == 0xfffe || (c >= 0xfdd0 && c <= 0xfdef))
@@ -114,7 +122,10 @@ void log_init(const char *tool, enum log_level level)
 void log_print(enum log_level level, const char *fmt, ...)
 {
 	static const char *const word[] = {
-		[LOG_ERROR] = "error", [LOG_WARNING] = "warning", [LOG_INFO] = "info", [LOG_DEBUG] = "debug",
+		[LOG_ERROR] = "error",
+		[LOG_WARNING] = "warning",
+		[LOG_INFO] = "info",
+		[LOG_DEBUG] = "debug",
 	};
 
 	if (level > log_most)
@@ -131,14 +142,16 @@ void log_print(enum log_level level, const char *fmt, ...)
 		n = snprintf(text, sizeof(text), "a log message could not be formatted: %s", fmt);
 	if ((size_t)n >= sizeof(text))
 		n = sizeof(text) - 1;
-	/* A name in the text may have gone through log_escape already, so its backslashes are left alone. One write: lines of several tools share a terminal. */
+	/* A name in the text may have gone through log_escape already, so its backslashes are left
+	 * alone. One write: lines of several tools share a terminal. */
 	struct buf line = BUF_INIT(0);
 
 	if (!buf_printf(&line, "%s: %s: ", log_tool, word[level]) &&
-	    !escape(&line, (struct str){ .data = text, .len = (uint32_t)n }, LOG_LINE, false) && !buf_append(&line, "\n", 1)) {
+	    !escape(&line, (struct str){ .data = text, .len = (uint32_t)n }, LOG_LINE, false) &&
+	    !buf_append(&line, "\n", 1)) {
 		ssize_t written = write(STDERR_FILENO, line.data, line.len);
 
-		(void)written;	/* there is nowhere else to say it */
+		(void)written; /* there is nowhere else to say it */
 	}
 	buf_done(&line);
 	errno = saved;

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every struct of the table is a run of 8-byte aligned members in the table's order, so a field is found by walking: no offset is written down, and the
- * asserts below hold the compiler to it. Packing is msgpack-c's; unpacking is ours, since that library allocates what an array header claims
- * (8 GiB for five bytes). A list is held in the scratch, whose size comes from the table and never from the wire.
+ * Every struct of the table is a run of 8-byte aligned members in the table's order, so a field is
+ * found by walking: no offset is written down, and the asserts below hold the compiler to it.
+ * Packing is msgpack-c's; unpacking is ours, since that library allocates what an array header
+ * claims (8 GiB for five bytes). A list is held in the scratch, whose size comes from the table and
+ * never from the wire.
  */
 #include "common/msg.h"
 
@@ -13,20 +15,20 @@
 #include <stdlib.h>
 #include "common/log.h"
 
-#define MSG_IDS 64		/* ids of the table are below */
-#define MSG_MAX_FIELDS 64	/* fields of any message, known to us or not */
+#define MSG_IDS 64	  /* ids of the table are below */
+#define MSG_MAX_FIELDS 64 /* fields of any message, known to us or not */
 
 enum field_type { FIELD_U64, FIELD_STR, FIELD_BIN, FIELD_LIST };
 struct field {
 	const char *name;
 	uint32_t max;
-	uint8_t type;		/* enum field_type */
+	uint8_t type; /* enum field_type */
 };
 struct shape {
-	const char *name;	/* NULL: no such id */
+	const char *name; /* NULL: no such id */
 	const struct field *fields;
-	uint32_t len;		/* how many fields */
-	uint32_t list_max;	/* numbers in all its lists together, at most */
+	uint32_t len;	   /* how many fields */
+	uint32_t list_max; /* numbers in all its lists together, at most */
 };
 
 /* clang-format off */
@@ -75,7 +77,9 @@ static const struct shape shapes[MSG_IDS] = {
 /* clang-format on */
 
 static_assert(offsetof(struct msg, hello) % 8 == 0, "the union is aligned for every member");
-static_assert(sizeof(struct str) % 8 == 0 && sizeof(struct span) % 8 == 0 && sizeof(struct u64s) % 8 == 0, "no member is padded apart");
+static_assert(sizeof(struct str) % 8 == 0 && sizeof(struct span) % 8 == 0 &&
+		      sizeof(struct u64s) % 8 == 0,
+	      "no member is padded apart");
 
 static const struct shape *shape_of(uint64_t id)
 {
@@ -212,11 +216,12 @@ int msg_encode(struct buf *b, const struct msg *m)
 enum { KIND_UINT, KIND_STR, KIND_BIN, KIND_ARRAY };
 struct head {
 	uint8_t kind;
-	uint64_t n;		/* the number, or a length in bytes or members */
+	uint64_t n; /* the number, or a length in bytes or members */
 };
 
-/* Takes a value's head: type and number or length. 0, MSG_SHORT, MSG_MALFORMED for whatever no field of ours is (nil, booleans, negative
- * numbers, floats, maps, extensions). Source: msgpack specification, "Formats". */
+/* Takes a value's head: type and number or length. 0, MSG_SHORT, MSG_MALFORMED for whatever no
+ * field of ours is (nil, booleans, negative numbers, floats, maps, extensions). Source: msgpack
+ * specification, "Formats". */
 static inline int take_head(struct span *in, struct head *ret)
 {
 	if (!in->len)
@@ -280,7 +285,8 @@ static inline int take_uint(struct span *in, uint64_t *ret)
 	return 0;
 }
 
-/* A field that this build does not know: any kind of field there is, within what a message may hold. */
+/* A field that this build does not know: any kind of field there is, within what a message may
+ * hold. */
 static int skip_field(struct span *in)
 {
 	struct span part;
@@ -318,10 +324,14 @@ static int take_list(struct span *in, uint64_t n, struct msg_scratch *scratch, s
 	return 0;
 }
 
-static inline int take_field(struct span *in, const struct field *f, struct msg_scratch *scratch, void *at)
+static inline int take_field(struct span *in, const struct field *f, struct msg_scratch *scratch,
+			     void *at)
 {
 	static const uint8_t kinds[] = {
-		[FIELD_U64] = KIND_UINT, [FIELD_STR] = KIND_STR, [FIELD_BIN] = KIND_BIN, [FIELD_LIST] = KIND_ARRAY,
+		[FIELD_U64] = KIND_UINT,
+		[FIELD_STR] = KIND_STR,
+		[FIELD_BIN] = KIND_BIN,
+		[FIELD_LIST] = KIND_ARRAY,
 	};
 	struct span part;
 	struct head h;
@@ -343,13 +353,15 @@ static inline int take_field(struct span *in, const struct field *f, struct msg_
 	if (r)
 		return r;
 	if (f->type == FIELD_STR)
-		*(struct str *)at = (struct str){ .data = (const char *)part.data, .len = (uint32_t)part.len };
+		*(struct str *)at = (struct str){ .data = (const char *)part.data,
+						  .len = (uint32_t)part.len };
 	else
 		*(struct span *)at = part;
 	return 0;
 }
 
-/* Room for all lists of one message, once for good: what was handed out before is not moved while a message is taken. */
+/* Room for all lists of one message, once for good: what was handed out before is not moved while a
+ * message is taken. */
 static int scratch_start(struct msg_scratch *s, size_t most)
 {
 	s->len = 0;
@@ -365,7 +377,8 @@ static int scratch_start(struct msg_scratch *s, size_t most)
 }
 
 /* Fields, of which `known` are described by shape. */
-static int take_fields(struct span *in, uint64_t len, const struct shape *shape, struct msg_scratch *scratch, struct msg *m)
+static int take_fields(struct span *in, uint64_t len, const struct shape *shape,
+		       struct msg_scratch *scratch, struct msg *m)
 {
 	const uint32_t known = shape ? shape->len : 0;
 	uint8_t *at = (uint8_t *)&m->hello;
@@ -391,7 +404,8 @@ int msg_decode(struct span *in, struct msg_scratch *scratch, struct msg *ret)
 	struct head outer, fields;
 	uint64_t id;
 
-	/* Nothing of ours is larger, so a cursor that runs past this much is in no message; and a short one is not waited for for ever. */
+	/* Nothing of ours is larger, so a cursor that runs past this much is in no message; and a
+	 * short one is not waited for for ever. */
 	if (rest.len > MSG_MAX_SIZE)
 		rest.len = MSG_MAX_SIZE;
 	const struct span limited = rest;
@@ -403,7 +417,8 @@ int msg_decode(struct span *in, struct msg_scratch *scratch, struct msg *ret)
 		r = take_uint(&rest, &id);
 	if (!r)
 		r = take_head(&rest, &fields);
-	if (!r && (fields.kind != KIND_ARRAY || fields.n > MSG_MAX_FIELDS || !id || id > UINT32_MAX))
+	if (!r &&
+	    (fields.kind != KIND_ARRAY || fields.n > MSG_MAX_FIELDS || !id || id > UINT32_MAX))
 		return MSG_MALFORMED;
 	const struct shape *shape = r ? NULL : shape_of(id);
 	struct msg m = { 0 };
@@ -437,10 +452,12 @@ static int print_str(struct buf *b, struct str s)
 {
 	int r = buf_append(b, "\"", 1);
 
-	/* A quote would end the string for whoever reads the line, so it is escaped as the rest is. */
+	/* A quote would end the string for whoever reads the line, so it is escaped as the rest is.
+	 */
 	while (!r && s.len) {
 		const char *quote = memchr(s.data, '"', s.len);
-		struct str part = { .data = s.data, .len = quote ? (uint32_t)(quote - s.data) : s.len };
+		struct str part = { .data = s.data,
+				    .len = quote ? (uint32_t)(quote - s.data) : s.len };
 
 		r = log_escape(b, part, part.len);
 		if (!r && quote)

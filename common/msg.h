@@ -2,7 +2,8 @@
 /*
  * Messages: the structs, encoder, decoder, printer and schema hash made from messages.def.
  *
- * Source: the msgpack specification; a message is a 2-array of a positive integer and an array of fields.
+ * Source: the msgpack specification; a message is a 2-array of a positive integer and an array of
+ * fields.
  */
 #ifndef PROFPIPE_MSG_H
 #define PROFPIPE_MSG_H
@@ -13,7 +14,7 @@
 #include "common/span.h"
 
 struct u64s {
-	const uint64_t *data;	/* borrowed */
+	const uint64_t *data; /* borrowed */
 	uint32_t len;
 };
 
@@ -22,7 +23,9 @@ struct u64s {
 #define STR(field, max) struct str field;
 #define BIN(field, max) struct span field;
 #define LIST(field, max) struct u64s field;
-#define MSG_END(name) };
+#define MSG_END(name) \
+	} \
+	;
 #include "common/messages.def"
 
 enum msg_id {
@@ -51,30 +54,53 @@ struct msg {
 
 enum stream_kind { STREAM_RAW = 0, STREAM_NAMED = 1 };
 enum process_flags { PROCESS_KERNEL = 1, PROCESS_SELF = 2 /* one of profpipe's own */ };
-enum file_flags { FILE_DELETED = 1, FILE_MEMFD = 2, FILE_VDSO = 4, FILE_ROOT_ONLY = 8 /* only root could have written it */ };
+enum file_flags {
+	FILE_DELETED = 1,
+	FILE_MEMFD = 2,
+	FILE_VDSO = 4,
+	FILE_ROOT_ONLY = 8 /* only root could have written it */
+};
 enum frame_kind { FRAME_NATIVE = 0, FRAME_KERNEL = 1 };
 enum frame_flags {
-	FRAME_LEAF = 1,		/* offset is the pc itself, not a return address: look up offset, not offset - 1 */
-	FRAME_BY_FP = 2,	/* found by frame pointer, for want of rows */
-	FRAME_SIGNAL = 4,	/* interrupted by a signal here: offset is the pc itself */
+	FRAME_LEAF = 1, /* offset is the pc itself, not a return address: look up offset, not offset
+			   - 1 */
+	FRAME_BY_FP = 2,  /* found by frame pointer, for want of rows */
+	FRAME_SIGNAL = 4, /* interrupted by a signal here: offset is the pc itself */
 };
-enum rows_status { ROWS_OK = 0, ROWS_NOT_ELF = 1, ROWS_UNSUPPORTED = 2, ROWS_MALFORMED = 3, ROWS_TOO_LARGE = 4, ROWS_NONE = 5, ROWS_UNREADABLE = 6 };
-enum end_reason { END_DONE = 0, END_KILLED = 1 /* the sender was told to stop */, END_FAILED = 2, END_PEER_LOST = 3 };
+enum rows_status {
+	ROWS_OK = 0,
+	ROWS_NOT_ELF = 1,
+	ROWS_UNSUPPORTED = 2,
+	ROWS_MALFORMED = 3,
+	ROWS_TOO_LARGE = 4,
+	ROWS_NONE = 5,
+	ROWS_UNREADABLE = 6
+};
+enum end_reason {
+	END_DONE = 0,
+	END_KILLED = 1 /* the sender was told to stop */,
+	END_FAILED = 2,
+	END_PEER_LOST = 3
+};
 #define LOST_ANY_CPU UINT64_MAX
 
-/* The word and the sentence of a reason; "unknown" for a number outside the table. Static storage. */
+/* The word and the sentence of a reason; "unknown" for a number outside the table. Static storage.
+ */
 const char *walk_reason_word(uint64_t reason);
 const char *walk_reason_text(uint64_t reason);
 const char *lost_reason_word(uint64_t reason);
 const char *lost_reason_text(uint64_t reason);
 
-/* A hash of the table's names, ids, types, limits and order: the same on both ends or the peer is refused. */
+/* A hash of the table's names, ids, types, limits and order: the same on both ends or the peer is
+ * refused. */
 uint64_t msg_schema_hash(void);
 
-/* Appends m. Strings over their max are cut at a UTF-8 boundary, lists and binaries over theirs are -E2BIG; on error b is as it was. 0, -ENOBUFS, -ENOMEM, -E2BIG. */
+/* Appends m. Strings over their max are cut at a UTF-8 boundary, lists and binaries over theirs are
+ * -E2BIG; on error b is as it was. 0, -ENOBUFS, -ENOMEM, -E2BIG. */
 int msg_encode(struct buf *b, const struct msg *m);
 
-/* Where a decoder keeps the lists of one message; reused by the next. Zero-initialise; `msg_scratch_done` frees. */
+/* Where a decoder keeps the lists of one message; reused by the next. Zero-initialise;
+ * `msg_scratch_done` frees. */
 struct msg_scratch {
 	uint64_t *data;
 	size_t len, cap;
@@ -82,12 +108,14 @@ struct msg_scratch {
 void msg_scratch_done(struct msg_scratch *s);
 
 enum msg_verdict {
-	MSG_SHORT = 1,		/* a prefix of a message: more bytes are wanted */
-	MSG_MALFORMED = 2,	/* never a message; over a limit of the table counts too */
-	MSG_UNKNOWN = 3,	/* well-formed, an id that this build does not know: skipped, in is past it */
+	MSG_SHORT = 1,	   /* a prefix of a message: more bytes are wanted */
+	MSG_MALFORMED = 2, /* never a message; over a limit of the table counts too */
+	MSG_UNKNOWN =
+		3, /* well-formed, an id that this build does not know: skipped, in is past it */
 };
-/* Takes one message off in. Strings borrow in's bytes, lists borrow scratch until its next use. 0, enum msg_verdict, or -ENOMEM. Bounded: it allocates
- * no more than the table's limits, nests no deeper than the table, and reads no further than in. */
+/* Takes one message off in. Strings borrow in's bytes, lists borrow scratch until its next use. 0,
+ * enum msg_verdict, or -ENOMEM. Bounded: it allocates no more than the table's limits, nests no
+ * deeper than the table, and reads no further than in. */
 int msg_decode(struct span *in, struct msg_scratch *scratch, struct msg *ret);
 
 /* One line, `sample stack=3 thread=1 …`, strings escaped. */

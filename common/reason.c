@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The words of errors.def. Numbers come off the wire, so every look-up is bounded and holes in the numbering are "unknown". */
+/* The words of errors.def. Numbers come off the wire, so every look-up is bounded and holes in the
+ * numbering are "unknown". */
 #include "common/msg.h"
 
 struct reason {
@@ -17,7 +18,8 @@ static const struct reason lost_reasons[] = {
 
 static const struct reason *look_up(const struct reason *table, size_t len, uint64_t n)
 {
-	static const struct reason unknown = { "unknown", "a reason that this version does not know" };
+	static const struct reason unknown = { "unknown",
+					       "a reason that this version does not know" };
 
 	return n < len && table[n].word ? &table[n] : &unknown;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The order matters: the bounding set wants CAP_SETPCAP and the groups CAP_SETGID, both of which go; a change of uid clears the effective set (capabilities(7)) and the
- * dumpable flag is set anew by it (prctl(2)). Nothing here reaches a thread that already runs, so there must be none.
+ * The order matters: the bounding set wants CAP_SETPCAP and the groups CAP_SETGID, both of which
+ * go; a change of uid clears the effective set (capabilities(7)) and the dumpable flag is set anew
+ * by it (prctl(2)). Nothing here reaches a thread that already runs, so there must be none.
  */
 #include "common/sandbox.h"
 
@@ -17,14 +18,18 @@
 #error "Linux 5.9 or newer headers are needed"
 #endif
 
-/* AddressSanitizer maps terabytes and its leak check traces the process at its end: in that build neither is forbidden. */
+/* AddressSanitizer maps terabytes and its leak check traces the process at its end: in that build
+ * neither is forbidden. */
 #ifdef __SANITIZE_ADDRESS__
 #define UNDER_ASAN true
 #else
 #define UNDER_ASAN false
 #endif
 
-static const unsigned bpf_caps[] = { CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE, CAP_CHECKPOINT_RESTORE, CAP_DAC_READ_SEARCH, CAP_SYSLOG };
+static const unsigned bpf_caps[] = {
+	CAP_BPF,   CAP_PERFMON, CAP_SYS_PTRACE, CAP_CHECKPOINT_RESTORE, CAP_DAC_READ_SEARCH,
+	CAP_SYSLOG
+};
 
 #define BPF_CAPS (sizeof(bpf_caps) / sizeof(bpf_caps[0]))
 
@@ -33,7 +38,8 @@ struct kept {
 	unsigned len;
 };
 
-/* One thread, by the link count of its task folder (one a thread, and two). Without /proc it cannot be known. */
+/* One thread, by the link count of its task folder (one a thread, and two). Without /proc it cannot
+ * be known. */
 static int check_single_threaded(void)
 {
 	struct stat st;
@@ -71,12 +77,14 @@ static int choose_caps(enum sandbox_caps caps, struct kept *ret)
 	if (capng_get_caps_process())
 		return -EIO;
 	for (unsigned i = 0; caps == SANDBOX_BPF_CAPS && i < BPF_CAPS; i++)
-		if (bpf_caps[i] <= (unsigned)CAP_LAST_CAP && capng_have_capability(CAPNG_PERMITTED, bpf_caps[i]))
+		if (bpf_caps[i] <= (unsigned)CAP_LAST_CAP &&
+		    capng_have_capability(CAPNG_PERMITTED, bpf_caps[i]))
 			ret->caps[ret->len++] = bpf_caps[i];
 	return 0;
 }
 
-/* The bounding set only bears on exec, which no_new_privs bars from gaining anything: emptied where we may, and else left. */
+/* The bounding set only bears on exec, which no_new_privs bars from gaining anything: emptied where
+ * we may, and else left. */
 static int clear_bounds(void)
 {
 	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0))
@@ -104,7 +112,8 @@ static bool ids_are(uid_t uid, gid_t gid)
 
 static int set_ids(const struct sandbox *s)
 {
-	/* A caller without rights that is who it should be keeps its groups: it cannot drop them, and gives nothing up that it did not have. */
+	/* A caller without rights that is who it should be keeps its groups: it cannot drop them,
+	 * and gives nothing up that it did not have. */
 	if (setgroups(0, NULL) && !(errno == EPERM && ids_are(s->uid, s->gid)))
 		return -errno;
 	if (setresgid(s->gid, s->gid, s->gid))
@@ -138,7 +147,8 @@ static int verify_caps(const struct kept *kept)
 
 		for (unsigned i = 0; i < kept->len; i++)
 			want = want || kept->caps[i] == c;
-		if (capng_have_capability(CAPNG_PERMITTED, c) != want || capng_have_capability(CAPNG_EFFECTIVE, c) != want ||
+		if (capng_have_capability(CAPNG_PERMITTED, c) != want ||
+		    capng_have_capability(CAPNG_EFFECTIVE, c) != want ||
 		    capng_have_capability(CAPNG_INHERITABLE, c))
 			return -EPERM;
 	}
@@ -149,7 +159,8 @@ static int verify_ids(const struct sandbox *s, uid_t old_uid, gid_t old_gid)
 {
 	if (!ids_are(s->uid, s->gid))
 		return -EPERM;
-	if (s->uid && (setresuid((uid_t)-1, 0, (uid_t)-1) == 0 || setresuid(0, (uid_t)-1, (uid_t)-1) == 0))
+	if (s->uid &&
+	    (setresuid((uid_t)-1, 0, (uid_t)-1) == 0 || setresuid(0, (uid_t)-1, (uid_t)-1) == 0))
 		return -EPERM;
 	if (old_uid != s->uid && setresuid((uid_t)-1, old_uid, (uid_t)-1) == 0)
 		return -EPERM;

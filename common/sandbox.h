@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Entering a tool's identity, in the order that the design page fixes: rlimits, ids, capabilities, no_new_privs, undumpable. Called before any
- * thread is started (nng starts its own at its first socket). Landlock and seccomp are not here yet.
+ * Entering a tool's identity, in the order that the design page fixes: rlimits, ids, capabilities,
+ * no_new_privs, undumpable. Called before any thread is started (nng starts its own at its first
+ * socket). Landlock and seccomp are not here yet.
  */
 #ifndef PROFPIPE_SANDBOX_H
 #define PROFPIPE_SANDBOX_H
@@ -10,22 +11,25 @@
 #include <sys/types.h>
 
 enum sandbox_caps {
-	SANDBOX_NO_CAPS,	/* none, in any set */
-	SANDBOX_BPF_CAPS,	/* BPF PERFMON SYS_PTRACE CHECKPOINT_RESTORE DAC_READ_SEARCH SYSLOG, as far as the caller has them */
+	SANDBOX_NO_CAPS,  /* none, in any set */
+	SANDBOX_BPF_CAPS, /* BPF PERFMON SYS_PTRACE CHECKPOINT_RESTORE DAC_READ_SEARCH SYSLOG, as
+			     far as the caller has them */
 };
 struct sandbox {
-	bool change_ids;	/* false: stay who we are (run by hand) */
+	bool change_ids; /* false: stay who we are (run by hand) */
 	uid_t uid;
 	gid_t gid;
 	enum sandbox_caps caps;
-	unsigned max_files;	/* RLIMIT_NOFILE; 0 leaves it */
-	unsigned long long max_memory;	/* RLIMIT_AS in bytes; 0 leaves it */
+	unsigned max_files;	       /* RLIMIT_NOFILE; 0 leaves it */
+	unsigned long long max_memory; /* RLIMIT_AS in bytes; 0 leaves it */
 };
-/* Limits are ceilings: one above the present hard limit leaves that. RLIMIT_CORE becomes 0 always. -EBUSY when a thread already runs. After an error the process is half changed: exit. Under
+/* Limits are ceilings: one above the present hard limit leaves that. RLIMIT_CORE becomes 0 always.
+ * -EBUSY when a thread already runs. After an error the process is half changed: exit. Under
  * AddressSanitizer neither RLIMIT_AS nor undumpable is set, since it lives by both.
  *
- * All or nothing for what it was asked: 0, or -errno with *ret_step naming the step that failed (static text). Supplementary groups are dropped when ids change.
- * Verifies afterwards that the ids cannot be taken back. */
+ * All or nothing for what it was asked: 0, or -errno with *ret_step naming the step that failed
+ * (static text). Supplementary groups are dropped when ids change. Verifies afterwards that the ids
+ * cannot be taken back. */
 int sandbox_enter(const struct sandbox *s, const char **ret_step);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A span is borrowed bytes with a length, read from the front under bounds: how every tool looks at bytes it did not make. */
+/* A span is borrowed bytes with a length, read from the front under bounds: how every tool looks at
+ * bytes it did not make. */
 #ifndef PROFPIPE_SPAN_H
 #define PROFPIPE_SPAN_H
 
@@ -9,13 +10,13 @@
 #include <string.h>
 
 struct span {
-	const uint8_t *data;	/* borrowed; not NULL unless len is 0 */
+	const uint8_t *data; /* borrowed; not NULL unless len is 0 */
 	size_t len;
 };
 
 /* Bytes that are shown to people or compared as text; not NUL-terminated, chosen by a stranger. */
 struct str {
-	const char *data;	/* borrowed */
+	const char *data; /* borrowed */
 	uint32_t len;
 };
 
@@ -41,7 +42,7 @@ static inline struct str str_cut(struct str s, size_t max)
 	while (at && max - at < 3 && ((uint8_t)s.data[at] & 0xc0) == 0x80)
 		at--;
 	if (((uint8_t)s.data[at] & 0xc0) == 0x80)
-		at = max;	/* no lead byte near: not UTF-8 */
+		at = max; /* no lead byte near: not UTF-8 */
 	s.len = (uint32_t)at;
 	return s;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Status words: what a tool tells the launcher, over a pipe, in one fixed-width struct a write, each at most PIPE_BUF and so whole. The launcher
- * reads nothing else of what a tool says but its log lines, which it escapes.
+ * Status words: what a tool tells the launcher, over a pipe, in one fixed-width struct a write,
+ * each at most PIPE_BUF and so whole. The launcher reads nothing else of what a tool says but its
+ * log lines, which it escapes.
  */
 #ifndef PROFPIPE_STATUS_H
 #define PROFPIPE_STATUS_H
@@ -17,33 +18,36 @@
 #define STATUS_EVENT 32
 
 enum status_phase {
-	STATUS_READY = 1,	/* the tool stands in its sandbox, sockets open; prof-bpf: sampling has begun */
-	STATUS_RUNNING = 2,	/* a progress report */
-	STATUS_DONE = 3,	/* all was written; the figures are final */
-	STATUS_FAILED = 4,	/* the tool is about to exit non-zero; its log says why */
+	STATUS_READY =
+		1, /* the tool stands in its sandbox, sockets open; prof-bpf: sampling has begun */
+	STATUS_RUNNING = 2, /* a progress report */
+	STATUS_DONE = 3,    /* all was written; the figures are final */
+	STATUS_FAILED = 4,  /* the tool is about to exit non-zero; its log says why */
 };
 struct status_top {
 	uint64_t self;		/* samples whose leaf this function is */
-	char name[STATUS_NAME];	/* bytes of a stranger, zero-filled; to be escaped by whoever prints them */
+	char name[STATUS_NAME]; /* bytes of a stranger, zero-filled; to be escaped by whoever prints
+				   them */
 };
 struct status {
 	uint32_t magic;
-	uint32_t phase;			/* enum status_phase */
+	uint32_t phase; /* enum status_phase */
 	uint64_t samples;
-	uint64_t user_stacks;		/* samples that had a user part */
-	uint64_t complete;		/* samples whose stack reached its root */
+	uint64_t user_stacks; /* samples that had a user part */
+	uint64_t complete;    /* samples whose stack reached its root */
 	uint64_t processes;
 	uint64_t threads;
-	uint64_t bytes;			/* written to the output */
-	uint64_t bpf_runs, bpf_ns;	/* of the sampling programs */
-	uint64_t map_bytes;		/* memory of all BPF maps */
-	uint64_t first_complete_ns;	/* CLOCK_MONOTONIC of the first complete sample, 0 before */
-	uint64_t truncated[STATUS_REASONS];	/* samples by enum walk_reason; [0] is 0 */
-	uint64_t lost[STATUS_REASONS];		/* by enum lost_reason */
-	uint64_t cut;			/* 1 when the stream ended without its end message */
+	uint64_t bytes;		    /* written to the output */
+	uint64_t bpf_runs, bpf_ns;  /* of the sampling programs */
+	uint64_t map_bytes;	    /* memory of all BPF maps */
+	uint64_t first_complete_ns; /* CLOCK_MONOTONIC of the first complete sample, 0 before */
+	uint64_t truncated[STATUS_REASONS]; /* samples by enum walk_reason; [0] is 0 */
+	uint64_t lost[STATUS_REASONS];	    /* by enum lost_reason */
+	uint64_t cut;			    /* 1 when the stream ended without its end message */
 	uint64_t zero;
 	struct status_top top[STATUS_TOP];
-	char event[STATUS_EVENT];	/* of the stream's hello, zero-filled; a stranger's like the names */
+	char event[STATUS_EVENT]; /* of the stream's hello, zero-filled; a stranger's like the names
+				   */
 };
 static_assert(sizeof(struct status) <= PIPE_BUF, "a status word is written whole");
 

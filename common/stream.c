@@ -3,11 +3,12 @@
 
 #include <errno.h>
 
-#define STREAM_PENDING (4 * MSG_MAX_SIZE)	/* "a few messages" */
+#define STREAM_PENDING (4 * MSG_MAX_SIZE) /* "a few messages" */
 
 /* --- sending --- */
 
-void stream_out_init(struct stream_out *s, size_t batch_max, int (*flush)(void *, struct span), void *ctx)
+void stream_out_init(struct stream_out *s, size_t batch_max, int (*flush)(void *, struct span),
+		     void *ctx)
 {
 	*s = (struct stream_out){
 		/* The message that does not fit any more is packed before that is known. */
@@ -39,7 +40,9 @@ static int pack(struct stream_out *s, const struct msg *m)
 	int r = 0;
 
 	if (!before)
-		r = msg_encode(&s->batch, &(struct msg){ .id = MSG_BATCH_HEAD, .batch = { .epoch = s->epoch, .seq = s->seq } });
+		r = msg_encode(&s->batch,
+			       &(struct msg){ .id = MSG_BATCH_HEAD,
+					      .batch = { .epoch = s->epoch, .seq = s->seq } });
 	if (!r)
 		r = msg_encode(&s->batch, m);
 	if (r) {
@@ -104,7 +107,8 @@ int stream_feed(struct stream_in *s, struct span bytes)
 	return buf_append(&s->pending, bytes.data, bytes.len);
 }
 
-/* A batch's head. Every message before its seq that was not seen is lost; one that claims fewer than were seen lies. */
+/* A batch's head. Every message before its seq that was not seen is lost; one that claims fewer
+ * than were seen lies. */
 static int begin_batch(struct stream_in *s, const struct msg_batch *b)
 {
 	const bool first = !s->batch_seen;
@@ -138,7 +142,8 @@ static int admit(struct stream_in *s, const struct msg *m)
 int stream_next(struct stream_in *s, struct msg *ret)
 {
 	for (;;) {
-		struct span rest = { .data = s->pending.data ? s->pending.data + s->taken : NULL, .len = s->pending.len - s->taken };
+		struct span rest = { .data = s->pending.data ? s->pending.data + s->taken : NULL,
+				     .len = s->pending.len - s->taken };
 		const size_t len = rest.len;
 		struct msg m;
 		int r = msg_decode(&rest, &s->scratch, &m);

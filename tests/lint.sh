@@ -8,15 +8,14 @@ tree=$1; shift
 bad=0
 fail() { echo "lint: $*"; bad=1; }
 
-# Kernel style as far as a machine can say it: tabs, no trailing blanks, a last line feed.
+# Kernel style as far as a machine can say it.
 sources=$(git ls-files '*.c' '*.h' '*.def' '*.py' '*.sh' '*.js' '*.css' '*.mk' Makefile)
 grep -nE '[[:blank:]]+$' $sources && fail "blanks at the end of a line"
-grep -nP '^ {8}' $(git ls-files '*.c' '*.h') | grep -v ':\s*\*' && fail "eight blanks where a tab belongs"
+clang-format --dry-run -Werror $(git ls-files '*.c' '*.h') || fail "form: \`make format\` mends it"
 for f in $sources; do [ -z "$(tail -c 1 "$f")" ] || fail "$f: no line feed at its end"; done
 for f in $(git ls-files '*.c' '*.h'); do
 	head -n 1 "$f" | grep -q 'SPDX-License-Identifier' || fail "$f: says no licence in its first line"
 done
-awk 'length($0) > 180 { printf "%s:%d: longer than 180 columns\n", FILENAME, FNR; n = 1 } END { exit n }' $(git ls-files '*.c' '*.h') || bad=1
 grep -nE '\b(TODO|FIXME|XXX|HACK)\b' $(git ls-files | grep -v '^tests/lint.sh$') && fail "something is left undone"
 grep -nE '\b(sprintf|strcat|alloca|gets|system|popen)\(' $(git ls-files 'common/*.c' 'tools/*.c' 'bpf/*.c') && fail "a function that is not to be used"
 

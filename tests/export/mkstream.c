@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Makes a stream out of lines, one a message, as msg_print has them: `sample stack=3 thread=1 time_ns=5`. Fields that are not named are zero. A string is "…" with \xNN for
- * any byte, a binary is hex, a list [1,2,3]. The hello's schema is ours unless it is named. Other lines:
+ * Makes a stream out of lines, one a message, as msg_print has them: `sample stack=3 thread=1
+ * time_ns=5`. Fields that are not named are zero. A string is "…" with \xNN for any byte, a binary
+ * is hex, a list [1,2,3]. The hello's schema is ours unless it is named. Other lines:
  *
  *   epoch N      the next batch begins epoch N
  *   gap N        N messages are missing here
@@ -9,7 +10,8 @@
  *   bytes HEX    these bytes, as they are
  *   # …          nothing
  *
- * To standard output, or with a folder for an argument to prof-export over the bus, as prof-symd does below a run's folder. `drop` then ends the pipe without more ado.
+ * To standard output, or with a folder for an argument to prof-export over the bus, as prof-symd
+ * does below a run's folder. `drop` then ends the pipe without more ado.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -20,7 +22,7 @@
 #include "common/bus.h"
 #include "common/stream.h"
 
-static uint8_t *arena;		/* the strings and lists of one message */
+static uint8_t *arena; /* the strings and lists of one message */
 static size_t arena_len;
 #define ARENA (4u << 20)
 
@@ -64,7 +66,8 @@ static struct str parse_str(const char *s)
 	for (size_t i = 1; i + 1 < len; i++) {
 		char c = s[i];
 
-		if (c == '\\' && s[i + 1] == 'x' && hex_digit(s[i + 2]) >= 0 && hex_digit(s[i + 3]) >= 0) {
+		if (c == '\\' && s[i + 1] == 'x' && hex_digit(s[i + 2]) >= 0 &&
+		    hex_digit(s[i + 3]) >= 0) {
 			c = (char)(hex_digit(s[i + 2]) << 4 | hex_digit(s[i + 3]));
 			i += 3;
 		}

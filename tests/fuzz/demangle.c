@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as a name, into a large and a small buffer: terminated, within bounds, the same beginning. */
+/* Any bytes as a name, into a large and a small buffer: terminated, within bounds, the same
+ * beginning. */
 #include <stdlib.h>
 #include <string.h>
 #include "common/span.h"
@@ -20,7 +21,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	name[size] = '\0';
 	n = demangle(name, large, sizeof(large));
 	m = demangle(name, small, sizeof(small));
-	if (n > DEMANGLE_MAX || strlen(large) != n || m >= sizeof(small) || strlen(small) != m || m > n || memcmp(large, small, m) != 0)
+	if (n > DEMANGLE_MAX || strlen(large) != n || m >= sizeof(small) || strlen(small) != m ||
+	    m > n || memcmp(large, small, m) != 0)
 		abort();
 	free(name);
 	return 0;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as a stream, behind one that says how large the ceiling is, through the model and each writer. No sample is unaccounted for. A schema field of 1 in the
- * hello is taken for ours, which would never be guessed.
+ * Any bytes as a stream, behind one that says how large the ceiling is, through the model and each
+ * writer. No sample is unaccounted for. A schema field of 1 in the hello is taken for ours, which
+ * would never be guessed.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -24,7 +25,8 @@ static struct buf with_schema(struct span bytes)
 		const uint8_t *p = bytes.data + i;
 
 		/* [1, [1, …]] */
-		if (i >= 2 && i < 64 && bytes.len - i >= 4 && p[-2] == 0x92 && p[-1] == 1 && (p[0] & 0xf0) == 0x90 && p[1] == 1) {
+		if (i >= 2 && i < 64 && bytes.len - i >= 4 && p[-2] == 0x92 && p[-1] == 1 &&
+		    (p[0] & 0xf0) == 0x90 && p[1] == 1) {
 			uint8_t wire[10] = { p[0], 0xcf };
 
 			for (int k = 0; k < 8; k++)
@@ -39,10 +41,13 @@ static struct buf with_schema(struct span bytes)
 }
 
 /* The samples taken, or UINT64_MAX where something did not fit. */
-static uint64_t run(struct span bytes, enum session_format format, bool threads, size_t memory_max, int fd)
+static uint64_t run(struct span bytes, enum session_format format, bool threads, size_t memory_max,
+		    int fd)
 {
 	static struct session s;
-	const struct session_options o = { .format = format, .threads = threads, .memory_max = memory_max };
+	const struct session_options o = { .format = format,
+					   .threads = threads,
+					   .memory_max = memory_max };
 	const struct model_bucket *buckets;
 	uint64_t samples = 0;
 	bool full = false;
@@ -86,7 +91,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		samples[f] = run(buf_span(&b), (enum session_format)f, data[0] & 1, memory_max, fd);
 	/* With room enough all outputs count alike. */
 	for (int f = 1; f < SESSION_FORMATS; f++)
-		check(samples[f] == samples[0] || samples[f] == UINT64_MAX || samples[0] == UINT64_MAX);
+		check(samples[f] == samples[0] || samples[f] == UINT64_MAX ||
+		      samples[0] == UINT64_MAX);
 	buf_done(&b);
 	return 0;
 }

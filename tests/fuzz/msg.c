@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes through the decoder. What it takes must come back the same after encoding, and be printable. */
+/* Any bytes through the decoder. What it takes must come back the same after encoding, and be
+ * printable. */
 #include <stdlib.h>
 #include "common/msg.h"
 

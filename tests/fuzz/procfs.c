@@ -52,7 +52,8 @@ static void record(struct span s)
 	s.data = copy;
 	if (sideband_parse(s, &e, &malformed)) {
 		assert(!malformed && e.name.len <= SIDEBAND_NAME_MAX);
-		assert(!e.name.len || ((const uint8_t *)e.name.data >= copy && (const uint8_t *)e.name.data + e.name.len <= copy + s.len));
+		assert(!e.name.len || ((const uint8_t *)e.name.data >= copy &&
+				       (const uint8_t *)e.name.data + e.name.len <= copy + s.len));
 		bool deleted;
 		(void)procfs_name_kind(&e.name, &deleted);
 	}
@@ -81,7 +82,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	default: {
 		struct source s = { .rest = rest, .piece = data[0] ? data[0] : 4096 };
 
-		(void)procfs_stream_maps((struct procfs_source){ .read = take, .ctx = &s }, 1000, look, &found);
+		(void)procfs_stream_maps((struct procfs_source){ .read = take, .ctx = &s }, 1000,
+					 look, &found);
 	}
 	}
 	return 0;

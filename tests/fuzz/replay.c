@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The main of a fuzz target in an ordinary build: replays files and folders of files. Replaying nothing is an error, or a lost corpus would pass. */
+/* The main of a fuzz target in an ordinary build: replays files and folders of files. Replaying
+ * nothing is an error, or a lost corpus would pass. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdint.h>
@@ -70,7 +71,8 @@ int main(int argc, char **argv)
 	for (int i = 1; i < argc; i++) {
 		struct stat st;
 
-		count += stat(argv[i], &st) == 0 && S_ISDIR(st.st_mode) ? replay_folder(argv[i]) : replay_file(argv[i]);
+		count += stat(argv[i], &st) == 0 && S_ISDIR(st.st_mode) ? replay_folder(argv[i])
+									: replay_file(argv[i]);
 	}
 	if (!count) {
 		fprintf(stderr, "%s: nothing to replay; give the folder of its corpus\n", argv[0]);

@@ -30,8 +30,10 @@ static inline void rows_hold(const struct rows *r)
 	for (uint32_t i = 0; i < r->rules.n; i++) {
 		const struct unwind_rule *rule = &r->rules.rule[i];
 
-		must(rule->cfa <= UNWIND_CFA_PLT && rule->rbp <= UNWIND_RBP_DEREF_REG && rule->ra <= UNWIND_RA_CFA_OFF);
-		must(rule->cfa_reg < UNWIND_REG_MAX && rule->ra_reg < UNWIND_REG_MAX && rule->rbp_reg < UNWIND_REG_MAX && !rule->zero);
+		must(rule->cfa <= UNWIND_CFA_PLT && rule->rbp <= UNWIND_RBP_DEREF_REG &&
+		     rule->ra <= UNWIND_RA_CFA_OFF);
+		must(rule->cfa_reg < UNWIND_REG_MAX && rule->ra_reg < UNWIND_REG_MAX &&
+		     rule->rbp_reg < UNWIND_REG_MAX && !rule->zero);
 		must(rule->ra != UNWIND_RA_CFA_OFF || rule->cfa == UNWIND_CFA_REG);
 	}
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as a stream, behind the size of the pieces they come in. However they are cut, the same messages come out. The schema hash
- * of a hello would never be guessed, so a schema field of 1 is taken for ours. */
+/* Any bytes as a stream, behind the size of the pieces they come in. However they are cut, the same
+ * messages come out. The schema hash of a hello would never be guessed, so a schema field of 1 is
+ * taken for ours. */
 #include <stdlib.h>
 #include "common/stream.h"
 
@@ -60,7 +61,8 @@ static struct buf with_schema(struct span bytes)
 		const uint8_t *p = bytes.data + i;
 
 		check(buf_append(&b, p, 1) == 0);
-		if (i < 2 || bytes.data[i - 2] != 0x92 || bytes.data[i - 1] != 1 || (p[0] & 0xf0) != 0x90 || p[1] != 1)
+		if (i < 2 || bytes.data[i - 2] != 0x92 || bytes.data[i - 1] != 1 ||
+		    (p[0] & 0xf0) != 0x90 || p[1] != 1)
 			continue;
 		uint8_t wire[9] = { 0xcf };
 
@@ -79,9 +81,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!size)
 		return 0;
 	struct buf b = with_schema((struct span){ .data = data + 1, .len = size - 1 });
-	const struct outcome whole = run(buf_span(&b), 1 << 20), parts = run(buf_span(&b), 1 + data[0]);
+	const struct outcome whole = run(buf_span(&b), 1 << 20),
+			     parts = run(buf_span(&b), 1 + data[0]);
 
-	check(whole.messages == parts.messages && whole.hash == parts.hash && whole.missing == parts.missing);
+	check(whole.messages == parts.messages && whole.hash == parts.hash &&
+	      whole.missing == parts.missing);
 	check(whole.verdict == parts.verdict && whole.ended == parts.ended);
 	buf_done(&b);
 	return 0;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as a program, through a memfd: segments, build id, debug link, the symbol index, MiniDebugInfo, DWARF. It is also offered itself as its own debug
- * file. Addresses are looked up all over it; what an answer says must lie within its own text.
+ * Any bytes as a program, through a memfd: segments, build id, debug link, the symbol index,
+ * MiniDebugInfo, DWARF. It is also offered itself as its own debug file. Addresses are looked up
+ * all over it; what an answer says must lie within its own text.
  */
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -18,7 +19,8 @@ static void check(int holds)
 
 static bool within(const struct names *n, struct str s)
 {
-	return s.len == 0 || (s.len <= NAMES_TEXT && s.data >= n->text && s.data + s.len <= n->text + sizeof(n->text));
+	return s.len == 0 || (s.len <= NAMES_TEXT && s.data >= n->text &&
+			      s.data + s.len <= n->text + sizeof(n->text));
 }
 
 static int memory_file(const uint8_t *data, size_t size)
@@ -53,7 +55,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			continue;
 		check(names.count >= 1 && names.count <= NAMES_MAX);
 		for (unsigned k = 0; k < names.count; k++)
-			check(within(&names, names.calls[k].name) && within(&names, names.calls[k].system_name) &&
+			check(within(&names, names.calls[k].name) &&
+			      within(&names, names.calls[k].system_name) &&
 			      within(&names, names.calls[k].source));
 	}
 	check(program_build_id(p).len <= SYMFILE_BUILD_ID && program_bytes(p) > 0);

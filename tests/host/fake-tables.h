@@ -8,7 +8,7 @@
 struct fake_process {
 	uint32_t pid;
 	uint64_t start_ns;
-	struct tables_mapping *at;	/* owned */
+	struct tables_mapping *at; /* owned */
 	size_t len;
 	bool selected;
 	unsigned sets;

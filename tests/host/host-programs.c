@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Programs that are hard to follow: `host-programs KIND` does what KIND says, prints "ready PID" for each process whose mappings are to be compared, and waits to be killed.
- * `host-programs` alone lists the kinds.
+ * Programs that are hard to follow: `host-programs KIND` does what KIND says, prints "ready PID"
+ * for each process whose mappings are to be compared, and waits to be killed. `host-programs` alone
+ * lists the kinds.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -60,9 +61,11 @@ static void memfd(void)
 {
 	int self = open_self(), fd = memfd_create("host-programs", MFD_CLOEXEC);
 	struct stat st;
-	char name[] = "host-programs", kind[] = "plain", *argv[] = { name, kind, NULL }, *envp[] = { NULL };
+	char name[] = "host-programs", kind[] = "plain", *argv[] = { name, kind, NULL },
+	     *envp[] = { NULL };
 
-	if (fd < 0 || fstat(self, &st) || sendfile(fd, self, NULL, (size_t)st.st_size) != st.st_size)
+	if (fd < 0 || fstat(self, &st) ||
+	    sendfile(fd, self, NULL, (size_t)st.st_size) != st.st_size)
 		fail("memfd");
 	fexecve(fd, argv, envp);
 	fail("fexecve");
@@ -129,7 +132,8 @@ static void many(void)
 
 	munmap(room, n * 8192);
 	for (unsigned long i = 0; i < n; i++)
-		map(room + i * 8192, 4096, RX, MAP_FIXED | (i % 2 ? MAP_ANONYMOUS : 0), i % 2 ? -1 : fd, 0);
+		map(room + i * 8192, 4096, RX, MAP_FIXED | (i % 2 ? MAP_ANONYMOUS : 0),
+		    i % 2 ? -1 : fd, 0);
 	fprintf(stderr, "%lu mappings\n", n);
 	ready();
 }
@@ -243,8 +247,18 @@ static const struct {
 	const char *name;
 	void (*run)(void);
 } kinds[] = {
-	{ "plain", plain }, { "memfd", memfd }, { "split", split }, { "jit", jit }, { "late-exec-right", late_exec_right }, { "many", many }, { "forks", forks },
-	{ "execs", execs }, { "vfork", spawn_by_vfork }, { "leader-gone", leader_gone }, { "exec-by-thread", exec_by_thread }, { "threads", threads },
+	{ "plain", plain },
+	{ "memfd", memfd },
+	{ "split", split },
+	{ "jit", jit },
+	{ "late-exec-right", late_exec_right },
+	{ "many", many },
+	{ "forks", forks },
+	{ "execs", execs },
+	{ "vfork", spawn_by_vfork },
+	{ "leader-gone", leader_gone },
+	{ "exec-by-thread", exec_by_thread },
+	{ "threads", threads },
 	{ "odd-name", odd_name },
 };
 

@@ -4,8 +4,10 @@
  *
  *   host-watch [-v] [-d SECONDS] [-l FILE]
  *
- * At SIGINT, or after SECONDS, compares what it knows of each process (or those whose pids stand in FILE by then) with /proc/PID/maps and prints a line for each difference,
- * then the figures. A line that begins with "!" is a difference. SIGUSR1 compares and goes on; "compared" is said at its end.
+ * At SIGINT, or after SECONDS, compares what it knows of each process (or those whose pids stand in
+ * FILE by then) with /proc/PID/maps and prints a line for each difference, then the figures. A line
+ * that begins with "!" is a difference. SIGUSR1 compares and goes on; "compared" is said at its
+ * end.
  */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -62,8 +64,9 @@ static void needs_rows(void *ctx, struct host_file *f, int fd)
 	if (fstat(fd, &st) || st.st_size != (off_t)f->size)
 		printf("! file %u: the descriptor is not of %" PRIu64 " bytes\n", f->id, f->size);
 	close(fd);
-	snprintf(more, sizeof(more), " id=%u slot=%u dev=%" PRIx64 " inode=%" PRIu64 " size=%" PRIu64 " flags=%u", f->id, f->slot, f->dev, f->inode, f->size,
-		 f->flags);
+	snprintf(more, sizeof(more),
+		 " id=%u slot=%u dev=%" PRIx64 " inode=%" PRIu64 " size=%" PRIu64 " flags=%u",
+		 f->id, f->slot, f->dev, f->inode, f->size, f->flags);
 	if (w->verbose)
 		say("file", (struct str){ .data = f->path, .len = f->path_len }, more);
 }
@@ -75,13 +78,16 @@ static void process_gone(void *ctx, struct host_process *p)
 
 static void on_event(void *ctx, const struct sideband_event *e)
 {
-	static const char *const names[] = { "?", "mmap", "comm", "fork", "exit", "lost", "ksymbol", "throttle" };
+	static const char *const names[] = { "?",    "mmap", "comm",	"fork",
+					     "exit", "lost", "ksymbol", "throttle" };
 	struct watch *w = ctx;
 	char more[160];
 
 	if (w->verbose) {
-		snprintf(more, sizeof(more), " pid=%u tid=%u parent=%u addr=%" PRIx64 " length=%" PRIx64 " offset=%" PRIx64 " inode=%" PRIu64, e->pid, e->tid,
-			 e->parent_pid, e->addr, e->length, e->offset, e->inode);
+		snprintf(more, sizeof(more),
+			 " pid=%u tid=%u parent=%u addr=%" PRIx64 " length=%" PRIx64
+			 " offset=%" PRIx64 " inode=%" PRIu64,
+			 e->pid, e->tid, e->parent_pid, e->addr, e->length, e->offset, e->inode);
 		say(e->exec ? "exec" : names[e->type], e->name, more);
 	}
 	host_event(w->host, e);
@@ -103,7 +109,8 @@ static void add_area(struct areas *a, struct area add)
 	struct area *last = a->len ? &a->at[a->len - 1] : NULL;
 
 	/* The kernel and we may cut the same code differently. */
-	if (last && last->end == add.start && last->inode == add.inode && last->pending == add.pending &&
+	if (last && last->end == add.start && last->inode == add.inode &&
+	    last->pending == add.pending &&
 	    (!add.inode || last->offset + (last->end - last->start) == add.offset)) {
 		last->end = add.end;
 		return;
@@ -117,11 +124,16 @@ static void add_area(struct areas *a, struct area add)
 	a->at[a->len++] = add;
 }
 
-static void add_known(void *ctx, const struct host_process *p, uint64_t start, uint64_t end, uint64_t offset, const struct host_file *file, bool pending)
+static void add_known(void *ctx, const struct host_process *p, uint64_t start, uint64_t end,
+		      uint64_t offset, const struct host_file *file, bool pending)
 {
 	bool real = file && file->inode;
 
-	add_area(ctx, (struct area){ .start = start, .end = end, .offset = real ? offset : 0, .inode = real ? file->inode : 0, .pending = pending });
+	add_area(ctx, (struct area){ .start = start,
+				     .end = end,
+				     .offset = real ? offset : 0,
+				     .inode = real ? file->inode : 0,
+				     .pending = pending });
 }
 
 static void add_true(void *ctx, const struct procfs_mapping *m)
@@ -129,10 +141,14 @@ static void add_true(void *ctx, const struct procfs_mapping *m)
 	bool real = m->kind == PROCFS_FILE;
 
 	if (m->kind != PROCFS_VSYSCALL)
-		add_area(ctx, (struct area){ .start = m->start, .end = m->end, .offset = real ? m->offset : 0, .inode = real ? m->inode : 0 });
+		add_area(ctx, (struct area){ .start = m->start,
+					     .end = m->end,
+					     .offset = real ? m->offset : 0,
+					     .inode = real ? m->inode : 0 });
 }
 
-/* Every piece of code that is there must be known, with its file and place. What is known beyond that has been unmapped, which no record tells: it is counted as stale. */
+/* Every piece of code that is there must be known, with its file and place. What is known beyond
+ * that has been unmapped, which no record tells: it is counted as stale. */
 static unsigned compare_process(struct watch *w, int proc, uint32_t pid, unsigned *stale)
 {
 	struct areas known = { 0 }, there = { 0 };
@@ -147,16 +163,20 @@ static unsigned compare_process(struct watch *w, int proc, uint32_t pid, unsigne
 		while (i < known.len && known.at[i].end <= t->start)
 			i++;
 		const struct area *k = i < known.len ? &known.at[i] : NULL;
-		bool same = k && k->start <= t->start && k->end >= t->end && k->inode == t->inode && !k->pending &&
+		bool same = k && k->start <= t->start && k->end >= t->end && k->inode == t->inode &&
+			    !k->pending &&
 			    (!t->inode || k->offset + (t->start - k->start) == t->offset);
 		covered += t->end - t->start;
 		if (same)
 			continue;
 		differences++;
-		printf("! %u: %" PRIx64 "-%" PRIx64 " offset %" PRIx64 " inode %" PRIu64 " is not known so", pid, t->start, t->end, t->offset, t->inode);
+		printf("! %u: %" PRIx64 "-%" PRIx64 " offset %" PRIx64 " inode %" PRIu64
+		       " is not known so",
+		       pid, t->start, t->end, t->offset, t->inode);
 		if (k)
-			printf(", but %" PRIx64 "-%" PRIx64 " offset %" PRIx64 " inode %" PRIu64 "%s", k->start, k->end, k->offset, k->inode,
-			       k->pending ? " pending" : "");
+			printf(", but %" PRIx64 "-%" PRIx64 " offset %" PRIx64 " inode %" PRIu64
+			       "%s",
+			       k->start, k->end, k->offset, k->inode, k->pending ? " pending" : "");
 		printf("\n");
 	}
 	for (size_t i = 0; i < known.len; i++)
@@ -207,7 +227,8 @@ static void compare(struct watch *w)
 	else
 		(void)procfs_each(c.proc, compare_pid, &c);
 	close(c.proc);
-	printf("compared processes=%u differences=%u stale=%u\n", c.processes, c.differences, c.stale);
+	printf("compared processes=%u differences=%u stale=%u\n", c.processes, c.differences,
+	       c.stale);
 	fflush(stdout);
 }
 
@@ -237,7 +258,12 @@ int main(int argc, char **argv)
 	if (!r)
 		r = opener_new("/proc", &w.opener);
 	struct host_config config = {
-		.tables = fake_tables_as_tables(tables), .opener = w.opener, .proc = "/proc", .file_needs_rows = needs_rows, .process_gone = process_gone, .ctx = &w,
+		.tables = fake_tables_as_tables(tables),
+		.opener = w.opener,
+		.proc = "/proc",
+		.file_needs_rows = needs_rows,
+		.process_gone = process_gone,
+		.ctx = &w,
 	};
 	if (!r)
 		r = host_new(&config, &w.host);
@@ -290,13 +316,20 @@ int main(int argc, char **argv)
 	getrusage(RUSAGE_SELF, &u);
 	for (unsigned i = 0; i < s.cpus; i++)
 		lost += sideband_lost(w.sideband, i, &cpu);
-	printf("processes=%" PRIu64 " seen=%" PRIu64 " execs=%" PRIu64 " mappings=%" PRIu64 " files=%" PRIu64 " fds=%" PRIu64 " bytes=%" PRIu64 " peak=%" PRIu64 "\n",
-	       f.processes, f.processes_seen, f.execs_seen, f.mappings, f.files, f.open_fds, f.bytes, peak);
-	printf("opens=%" PRIu64 " spared=%" PRIu64 " failed=%" PRIu64 " publishes=%" PRIu64 " rescans=%" PRIu64 " limit=%" PRIu64 " rows=%" PRIu64 " gone=%" PRIu64 "\n",
-	       f.opens, f.opens_spared, f.opens_failed, f.publishes, f.rescans, f.limit, w.rows, w.gone);
-	printf("records=%" PRIu64 " malformed=%" PRIu64 " lost=%" PRIu64 " published=%zu slots=%zu cpu_ms=%ld\n", s.records, s.malformed, lost,
-	       fake_tables_processes(tables), fake_tables_slots(tables),
-	       (u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000 + (u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1000);
+	printf("processes=%" PRIu64 " seen=%" PRIu64 " execs=%" PRIu64 " mappings=%" PRIu64
+	       " files=%" PRIu64 " fds=%" PRIu64 " bytes=%" PRIu64 " peak=%" PRIu64 "\n",
+	       f.processes, f.processes_seen, f.execs_seen, f.mappings, f.files, f.open_fds,
+	       f.bytes, peak);
+	printf("opens=%" PRIu64 " spared=%" PRIu64 " failed=%" PRIu64 " publishes=%" PRIu64
+	       " rescans=%" PRIu64 " limit=%" PRIu64 " rows=%" PRIu64 " gone=%" PRIu64 "\n",
+	       f.opens, f.opens_spared, f.opens_failed, f.publishes, f.rescans, f.limit, w.rows,
+	       w.gone);
+	printf("records=%" PRIu64 " malformed=%" PRIu64 " lost=%" PRIu64
+	       " published=%zu slots=%zu cpu_ms=%ld\n",
+	       s.records, s.malformed, lost, fake_tables_processes(tables),
+	       fake_tables_slots(tables),
+	       (u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000 +
+		       (u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1000);
 	host_free(w.host);
 	opener_free(w.opener);
 	sideband_free(w.sideband);

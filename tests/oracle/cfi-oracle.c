@@ -22,7 +22,8 @@
 #define SHOWN 10
 
 static const char *const regs[] = {
-	"rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15",
+	"rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp",
+	"r8",  "r9",  "r10", "r11", "r12", "r13", "r14", "r15",
 };
 
 struct row {
@@ -31,10 +32,11 @@ struct row {
 };
 
 struct oracle {
-	Dwarf_CFI *cfi[2];	/* .eh_frame, .debug_frame */
+	Dwarf_CFI *cfi[2]; /* .eh_frame, .debug_frame */
 	uint64_t entry;
 	uint64_t states, unsupported, disagreements;
-	uint64_t unknown;	/* rows of .debug_frame where libdw finds nothing: elfutils 0.188 overlooks functions there that readelf shows */
+	uint64_t unknown; /* rows of .debug_frame where libdw finds nothing: elfutils 0.188
+			     overlooks functions there that readelf shows */
 };
 
 /* reg + off, by either operation. */
@@ -52,8 +54,11 @@ static bool is_breg(const Dwarf_Op *op, unsigned *reg, int64_t *off)
 
 static bool is_plt(const Dwarf_Op *ops, size_t n)
 {
-	return n == 9 && ops[0].atom == DW_OP_breg7 && ops[0].number == 8 && ops[1].atom == DW_OP_breg16 && ops[2].atom == DW_OP_lit15 && ops[3].atom == DW_OP_and &&
-	       ops[4].atom >= DW_OP_lit0 && ops[4].atom <= DW_OP_lit15 && ops[5].atom == DW_OP_ge && ops[6].atom == DW_OP_lit3 && ops[7].atom == DW_OP_shl && ops[8].atom == DW_OP_plus;
+	return n == 9 && ops[0].atom == DW_OP_breg7 && ops[0].number == 8 &&
+	       ops[1].atom == DW_OP_breg16 && ops[2].atom == DW_OP_lit15 &&
+	       ops[3].atom == DW_OP_and && ops[4].atom >= DW_OP_lit0 &&
+	       ops[4].atom <= DW_OP_lit15 && ops[5].atom == DW_OP_ge && ops[6].atom == DW_OP_lit3 &&
+	       ops[7].atom == DW_OP_shl && ops[8].atom == DW_OP_plus;
 }
 
 /* "?" for what prof-deltas has no words for. */
@@ -78,7 +83,8 @@ static void print_cfa(Dwarf_Frame *frame, char *out, size_t size)
 	else if (n == 2 && ops[1].atom == DW_OP_deref)
 		snprintf(out, size, "*(%s%+" PRId64 ")+0", regs[reg], off);
 	else if (n == 3 && ops[1].atom == DW_OP_deref && ops[2].atom == DW_OP_plus_uconst)
-		snprintf(out, size, "*(%s%+" PRId64 ")%+" PRId64, regs[reg], off, (int64_t)ops[2].number);
+		snprintf(out, size, "*(%s%+" PRId64 ")%+" PRId64, regs[reg], off,
+			 (int64_t)ops[2].number);
 }
 
 static void print_reg(Dwarf_Frame *frame, int regno, char *out, size_t size)
@@ -109,7 +115,8 @@ static void print_reg(Dwarf_Frame *frame, int regno, char *out, size_t size)
 
 /* What libdw says at pc, in prof-deltas' words. False where it knows nothing. *ret_poor: it knows
  * more than prof-deltas has words for. */
-static bool ask(struct oracle *o, uint64_t pc, char *out, size_t size, uint64_t *ret_end, bool *ret_poor)
+static bool ask(struct oracle *o, uint64_t pc, char *out, size_t size, uint64_t *ret_end,
+		bool *ret_poor)
 {
 	Dwarf_Frame *frame = NULL;
 	Dwarf_Addr start, end;
@@ -136,7 +143,8 @@ static bool ask(struct oracle *o, uint64_t pc, char *out, size_t size, uint64_t 
 	is_signal = is_signal && strcmp(cfa, "*(rsp+160)+0") == 0 && strcmp(ra, "rsp+168") == 0;
 	if (strcmp(ra, "same") == 0 && ra_reg < 16)
 		snprintf(ra, sizeof(ra), "%s", regs[ra_reg]);
-	if (cfa[0] == '?' || ra[0] == '?' || strcmp(ra, "same") == 0 || (strncmp(ra, "cfa", 3) != 0 && strchr(ra, '+') && !is_signal)) {
+	if (cfa[0] == '?' || ra[0] == '?' || strcmp(ra, "same") == 0 ||
+	    (strncmp(ra, "cfa", 3) != 0 && strchr(ra, '+') && !is_signal)) {
 		*ret_poor = true;
 		snprintf(out, size, "end undefined undefined");
 		return true;
@@ -269,8 +277,9 @@ int main(int argc, char **argv)
 			disagree(&o, next.address, "addresses that do not rise", row.text);
 		check_row(&o, &row, more ? next.address : row.address + 1);
 	}
-	printf("%s: rows=%" PRIu64 " states=%" PRIu64 " unsupported=%" PRIu64 " unknown=%" PRIu64 " disagreements=%" PRIu64 "\n", argv[optind], rows, o.states, o.unsupported,
-	       o.unknown, o.disagreements);
+	printf("%s: rows=%" PRIu64 " states=%" PRIu64 " unsupported=%" PRIu64 " unknown=%" PRIu64
+	       " disagreements=%" PRIu64 "\n",
+	       argv[optind], rows, o.states, o.unsupported, o.unknown, o.disagreements);
 	dwarf_end(dwarf);
 	if (o.cfi[0])
 		dwarf_cfi_end(o.cfi[0]);

@@ -86,7 +86,8 @@ static void take(const struct msg *m)
 		return;
 	}
 	/* The id is the first field of all four. */
-	must(m->rows_begin.id >= 1 && m->rows_begin.id <= MAX_FILES, "an id that was not asked for");
+	must(m->rows_begin.id >= 1 && m->rows_begin.id <= MAX_FILES,
+	     "an id that was not asked for");
 	a = &answers[m->rows_begin.id - 1];
 	must(a->name && !a->ended, "an answer nobody waits for");
 	must(a->begun == (m->id != MSG_ROWS_BEGIN), "order of messages");
@@ -101,14 +102,18 @@ static void take(const struct msg *m)
 		a->ended = a->status != ROWS_OK;
 		break;
 	case MSG_ROWS_RULES:
-		must(buf_append(&a->rule, m->rows_rules.rules.data, m->rows_rules.rules.len) == 0, "memory");
+		must(buf_append(&a->rule, m->rows_rules.rules.data, m->rows_rules.rules.len) == 0,
+		     "memory");
 		break;
 	case MSG_ROWS_CHUNK:
-		must(buf_append(&a->row, m->rows_chunk.rows.data, m->rows_chunk.rows.len) == 0, "memory");
+		must(buf_append(&a->row, m->rows_chunk.rows.data, m->rows_chunk.rows.len) == 0,
+		     "memory");
 		break;
 	case MSG_ROWS_END:
 		a->ended = true;
-		must(a->row.len == a->rows * sizeof(struct unwind_row_wire) && a->rule.len == a->rules * sizeof(struct unwind_rule), "figures of rows_begin");
+		must(a->row.len == a->rows * sizeof(struct unwind_row_wire) &&
+			     a->rule.len == a->rules * sizeof(struct unwind_rule),
+		     "figures of rows_begin");
 		break;
 	default:
 		must(false, "another message");
@@ -125,7 +130,9 @@ static void print(const struct answer *a)
 	for (uint64_t i = 0; i < a->rows && a->status == ROWS_OK; i++) {
 		char text[PRINT_RULE_SIZE];
 
-		must(row[i].rule < a->rules && row[i].offset < a->span && (!i || row[i].offset > last), "rows");
+		must(row[i].rule < a->rules && row[i].offset < a->span &&
+			     (!i || row[i].offset > last),
+		     "rows");
 		last = row[i].offset;
 		print_rule(&rule[row[i].rule], text);
 		printf("0x%" PRIx64 " %s\n", a->base + row[i].offset, text);
@@ -134,7 +141,8 @@ static void print(const struct answer *a)
 
 static void request(struct stream_out *out, uint64_t id, const char *name)
 {
-	struct msg m = { .id = MSG_ROWS_REQUEST, .rows_request = { .id = id, .name = str_from(name) } };
+	struct msg m = { .id = MSG_ROWS_REQUEST,
+			 .rows_request = { .id = id, .name = str_from(name) } };
 
 	int r = stream_put(out, &m);
 
@@ -147,7 +155,9 @@ static void request(struct stream_out *out, uint64_t id, const char *name)
 
 int main(int argc, char **argv)
 {
-	struct msg hello = { .id = MSG_HELLO, .hello = { .schema = msg_schema_hash(), .producer = STR_LIT("rows-peer") } };
+	struct msg hello = { .id = MSG_HELLO,
+			     .hello = { .schema = msg_schema_hash(),
+					.producer = STR_LIT("rows-peer") } };
 	uint64_t start = clock_mono_ns();
 	struct buf message = { 0 };
 	struct stream_out out;
@@ -155,11 +165,14 @@ int main(int argc, char **argv)
 	int n = argc - 2, ended = 0, r;
 
 	if (n < 1 || n > MAX_FILES) {
-		fprintf(stderr, "usage: rows-peer RUN-DIR [fd:|late:|never:|schema:|garbage:]FILE...\n");
+		fprintf(stderr,
+			"usage: rows-peer RUN-DIR [fd:|late:|never:|schema:|garbage:]FILE...\n");
 		return 2;
 	}
 	log_init("rows-peer", LOG_INFO);
-	must(bus_listen(BUS_ROWS, argv[1], getuid(), &bus) == 0 && fdlane_listen(BUS_ROWS, argv[1], getuid(), &lane) == 0, "listening");
+	must(bus_listen(BUS_ROWS, argv[1], getuid(), &bus) == 0 &&
+		     fdlane_listen(BUS_ROWS, argv[1], getuid(), &lane) == 0,
+	     "listening");
 	stream_in_init(&in);
 	stream_out_init(&out, 4096, send_batch, NULL);
 	while (!bus_connected(bus)) {
@@ -172,11 +185,17 @@ int main(int argc, char **argv)
 	if (strncmp(argv[2], "schema:", 7) == 0)
 		hello.hello.schema++;
 	if (strncmp(argv[2], "garbage:", 8) == 0)
-		must(bus_send_wait(bus, (struct span){ .data = (const uint8_t *)"\xff\xff\xff", .len = 3 }, 1000) == 0, "sending");
+		must(bus_send_wait(
+			     bus,
+			     (struct span){ .data = (const uint8_t *)"\xff\xff\xff", .len = 3 },
+			     1000) == 0,
+		     "sending");
 	must(stream_put(&out, &hello) == 0 && stream_flush(&out) == 0, "hello");
 	for (int i = 0; i < n; i++) {
-		const char *colon = strchr(argv[i + 2], ':'), *path = colon ? colon + 1 : argv[i + 2];
-		bool first = strncmp(argv[i + 2], "fd:", 3) == 0, never = strncmp(argv[i + 2], "never:", 6) == 0;
+		const char *colon = strchr(argv[i + 2], ':'),
+			   *path = colon ? colon + 1 : argv[i + 2];
+		bool first = strncmp(argv[i + 2], "fd:", 3) == 0,
+		     never = strncmp(argv[i + 2], "never:", 6) == 0;
 
 		answers[i].name = path;
 		if (first)
@@ -188,7 +207,8 @@ int main(int argc, char **argv)
 			send_fd((uint64_t)i + 1, path);
 	}
 	while (ended < n) {
-		struct pollfd p[] = { { .fd = bus_fd(bus), .events = POLLIN }, { .fd = fdlane_fd(lane), .events = POLLIN } };
+		struct pollfd p[] = { { .fd = bus_fd(bus), .events = POLLIN },
+				      { .fd = fdlane_fd(lane), .events = POLLIN } };
 		struct msg m;
 
 		poll(p, 2, 100);

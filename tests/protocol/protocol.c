@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Prints docs/protocol.md: the introduction below, the messages with the comments that stand before them in messages.def, and the reasons of errors.def. The tables come from
- * the compiler's view; only the comments are read from the file, which is given as the argument. */
+/* Prints docs/protocol.md: the introduction below, the messages with the comments that stand before
+ * them in messages.def, and the reasons of errors.def. The tables come from the compiler's view;
+ * only the comments are read from the file, which is given as the argument. */
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -41,7 +42,10 @@ static const char introduction[] =
 
 static const char *type_name(const char *type)
 {
-	return !strcmp(type, "U64") ? "number" : !strcmp(type, "STR") ? "string" : !strcmp(type, "BIN") ? "binary" : "list";
+	return !strcmp(type, "U64")   ? "number"
+	       : !strcmp(type, "STR") ? "string"
+	       : !strcmp(type, "BIN") ? "binary"
+				      : "list";
 }
 
 static char *read_whole(const char *path)
@@ -58,7 +62,8 @@ static char *read_whole(const char *path)
 	return text;
 }
 
-/* Markdown gives a meaning to angle brackets only outside of code; names with an underscore stand as they are. */
+/* Markdown gives a meaning to angle brackets only outside of code; names with an underscore stand
+ * as they are. */
 static void print_text(const char *from, const char *to)
 {
 	bool line_start = true;

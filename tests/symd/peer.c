@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Both neighbours of prof-symd.
- *   symd-peer raw [-c] FILE:OFFSET[:FLAGS]...    a raw stream on standard output: a sample for each, all of one process; -c leaves out the end
- *   symd-peer print                              a stream from standard input as text, one message a line
- *   symd-peer bpf DIR [-c|-s] FILE:OFFSET...     as prof-bpf: the same stream over the bus, and files by request; -c goes without an end, -s never answers
- *   symd-peer export DIR                         as prof-export: the named stream as text; goes when it has ended
+ *   symd-peer raw [-c] FILE:OFFSET[:FLAGS]...    a raw stream on standard output: a sample for
+ * each, all of one process; -c leaves out the end symd-peer print                              a
+ * stream from standard input as text, one message a line symd-peer bpf DIR [-c|-s] FILE:OFFSET...
+ * as prof-bpf: the same stream over the bus, and files by request; -c goes without an end, -s never
+ * answers symd-peer export DIR                         as prof-export: the named stream as text;
+ * goes when it has ended
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -65,8 +67,13 @@ static void put_all(struct stream_out *out, struct place *places, int count, boo
 {
 	uint64_t files = 0;
 
-	put(out, (struct msg){ .id = MSG_HELLO, .hello = { .schema = msg_schema_hash(), .kind = STREAM_RAW, .producer = STR_LIT("symd-peer"),
-		.event = STR_LIT("cpu-clock"), .unit = STR_LIT("nanoseconds"), .cpus = 1 } });
+	put(out, (struct msg){ .id = MSG_HELLO,
+			       .hello = { .schema = msg_schema_hash(),
+					  .kind = STREAM_RAW,
+					  .producer = STR_LIT("symd-peer"),
+					  .event = STR_LIT("cpu-clock"),
+					  .unit = STR_LIT("nanoseconds"),
+					  .cpus = 1 } });
 	for (int i = 0; i < count; i++) {
 		struct stat st;
 
@@ -78,28 +85,58 @@ static void put_all(struct stream_out *out, struct place *places, int count, boo
 		places[i].file = ++files;
 		memset(&st, 0, sizeof(st));
 		stat(places[i].path, &st);
-		put(out, (struct msg){ .id = MSG_FILE, .file = { .id = files, .dev = (uint64_t)major(st.st_dev) << 32 | minor(st.st_dev), .inode = st.st_ino, .size = (uint64_t)st.st_size,
-			.ctime_ns = (uint64_t)st.st_ctim.tv_sec * 1000000000u + (uint64_t)st.st_ctim.tv_nsec,
-			.path = str_from(places[i].path) } });
+		put(out,
+		    (struct msg){
+			    .id = MSG_FILE,
+			    .file = { .id = files,
+				      .dev = (uint64_t)major(st.st_dev) << 32 | minor(st.st_dev),
+				      .inode = st.st_ino,
+				      .size = (uint64_t)st.st_size,
+				      .ctime_ns = (uint64_t)st.st_ctim.tv_sec * 1000000000u +
+						  (uint64_t)st.st_ctim.tv_nsec,
+				      .path = str_from(places[i].path) } });
 	}
-	put(out, (struct msg){ .id = MSG_PROCESS, .process = { .id = 1, .pid = 10, .comm = STR_LIT("busy"), .exe = 1 } });
-	put(out, (struct msg){ .id = MSG_PROCESS, .process = { .id = 2, .pid = 11, .comm = STR_LIT("idle"), .exe = 1 } });
-	put(out, (struct msg){ .id = MSG_THREAD, .thread = { .id = 1, .process = 1, .tid = 10, .comm = STR_LIT("busy") } });
-	put(out, (struct msg){ .id = MSG_FUNCTION, .function = { .id = 7, .name = STR_LIT("do_syscall_64"), .source = STR_LIT("vmlinux") } });
-	put(out, (struct msg){ .id = MSG_FRAME, .frame = { .id = 1, .kind = FRAME_KERNEL, .offset = 0xffff0000, .functions = { (uint64_t[]){ 7 }, 1 },
-		.lines = { (uint64_t[]){ 0 }, 1 } } });
+	put(out,
+	    (struct msg){ .id = MSG_PROCESS,
+			  .process = { .id = 1, .pid = 10, .comm = STR_LIT("busy"), .exe = 1 } });
+	put(out,
+	    (struct msg){ .id = MSG_PROCESS,
+			  .process = { .id = 2, .pid = 11, .comm = STR_LIT("idle"), .exe = 1 } });
+	put(out, (struct msg){
+			 .id = MSG_THREAD,
+			 .thread = { .id = 1, .process = 1, .tid = 10, .comm = STR_LIT("busy") } });
+	put(out, (struct msg){ .id = MSG_FUNCTION,
+			       .function = { .id = 7,
+					     .name = STR_LIT("do_syscall_64"),
+					     .source = STR_LIT("vmlinux") } });
+	put(out, (struct msg){ .id = MSG_FRAME,
+			       .frame = { .id = 1,
+					  .kind = FRAME_KERNEL,
+					  .offset = 0xffff0000,
+					  .functions = { (uint64_t[]){ 7 }, 1 },
+					  .lines = { (uint64_t[]){ 0 }, 1 } } });
 	for (int i = 0; i < count; i++) {
 		uint64_t id = (uint64_t)i + 2;
 
-		put(out, (struct msg){ .id = MSG_FRAME, .frame = { .id = id, .kind = FRAME_NATIVE, .file = places[i].file,
-			.offset = places[i].offset, .flags = places[i].flags } });
-		put(out, (struct msg){ .id = MSG_STACK, .stack = { .id = id, .frames = { (uint64_t[]){ 1, id }, 2 } } });
-		put(out, (struct msg){ .id = MSG_SAMPLE, .sample = { .stack = id, .thread = 1, .time_ns = id, .value = 1 } });
+		put(out, (struct msg){ .id = MSG_FRAME,
+				       .frame = { .id = id,
+						  .kind = FRAME_NATIVE,
+						  .file = places[i].file,
+						  .offset = places[i].offset,
+						  .flags = places[i].flags } });
+		put(out,
+		    (struct msg){ .id = MSG_STACK,
+				  .stack = { .id = id, .frames = { (uint64_t[]){ 1, id }, 2 } } });
+		put(out,
+		    (struct msg){
+			    .id = MSG_SAMPLE,
+			    .sample = { .stack = id, .thread = 1, .time_ns = id, .value = 1 } });
 	}
 	put(out, (struct msg){ .id = MSG_SAMPLE, .sample = { .stack = 999, .thread = 1 } });
 	put(out, (struct msg){ .id = MSG_PROCESS_END, .process_end = { .id = 2 } });
 	if (!cut)
-		put(out, (struct msg){ .id = MSG_END });
+		put(
+			out, (struct msg) { .id = MSG_END });
 	check(stream_flush(out), "stream_flush");
 }
 
@@ -122,7 +159,8 @@ static int print_stdin(void)
 
 	stream_in_init(&in);
 	while (r == STREAM_AGAIN && (n = read(0, chunk, sizeof(chunk))) > 0) {
-		check(stream_feed(&in, (struct span){ .data = chunk, .len = (size_t)n }), "stream_feed");
+		check(stream_feed(&in, (struct span){ .data = chunk, .len = (size_t)n }),
+		      "stream_feed");
 		r = print_stream(&in);
 	}
 	printf("ended=%d missing=%llu\n", in.ended, (unsigned long long)stream_missing(&in));
@@ -136,10 +174,12 @@ static int open_debug(const struct msg_debug_request *rq, const char *path)
 	size_t at = strlen(name);
 
 	for (size_t i = 0; i < rq->build_id.len; i++)
-		at += (size_t)snprintf(name + at, sizeof(name) - at, "%02x%s", rq->build_id.data[i], i == 0 ? "/" : "");
+		at += (size_t)snprintf(name + at, sizeof(name) - at, "%02x%s", rq->build_id.data[i],
+				       i == 0 ? "/" : "");
 	snprintf(name + at, sizeof(name) - at, ".debug");
 	if (!rq->build_id.len)
-		snprintf(name, sizeof(name), "%.*s/%.*s", (int)(strrchr(path, '/') - path), path, (int)rq->name.len, rq->name.data);
+		snprintf(name, sizeof(name), "%.*s/%.*s", (int)(strrchr(path, '/') - path), path,
+			 (int)rq->name.len, rq->name.data);
 	return open(name, O_RDONLY | O_CLOEXEC);
 }
 
@@ -148,7 +188,8 @@ static int to_files(void *ctx, struct span batch)
 	return bus_send_wait(ctx, batch, PATIENCE_MS);
 }
 
-static void answer(struct stream_out *out, struct fdlane *lane, const struct msg *m, const struct place *places, int count)
+static void answer(struct stream_out *out, struct fdlane *lane, const struct msg *m,
+		   const struct place *places, int count)
 {
 	uint64_t id = m->id == MSG_FILE_REQUEST ? m->file_request.id : m->debug_request.id;
 	uint64_t file = m->id == MSG_FILE_REQUEST ? m->file_request.file : m->debug_request.file;
@@ -160,11 +201,14 @@ static void answer(struct stream_out *out, struct fdlane *lane, const struct msg
 			path = places[i].path;
 	if (!path)
 		exit(1);
-	fd = m->id == MSG_FILE_REQUEST ? open(path, O_RDONLY | O_CLOEXEC) : open_debug(&m->debug_request, path);
+	fd = m->id == MSG_FILE_REQUEST ? open(path, O_RDONLY | O_CLOEXEC)
+				       : open_debug(&m->debug_request, path);
 	/* Either half may come first. */
 	if (fd >= 0 && id % 2)
 		check(fdlane_send(lane, id, fd), "fdlane_send");
-	put(out, (struct msg){ .id = MSG_FILE_ANSWER, .file_answer = { .id = id, .status = fd < 0 ? (uint64_t)errno : 0 } });
+	put(out,
+	    (struct msg){ .id = MSG_FILE_ANSWER,
+			  .file_answer = { .id = id, .status = fd < 0 ? (uint64_t)errno : 0 } });
 	check(stream_flush(out), "answer");
 	if (fd >= 0 && id % 2 == 0)
 		check(fdlane_send(lane, id, fd), "fdlane_send");
@@ -188,8 +232,11 @@ static int be_bpf(const char *dir, struct place *places, int count, bool cut, bo
 	stream_out_init(&answers, 1024, to_files, files);
 	stream_in_init(&requests);
 	put(&answers, (struct msg){ .id = MSG_HELLO, .hello = { .schema = msg_schema_hash() } });
-	for (uint64_t end = clock_mono_ns() + PATIENCE_MS * 1000000ull; !gone && clock_mono_ns() < end;) {
-		struct pollfd p[] = { { bus_fd(stream_bus), POLLIN, 0 }, { bus_fd(files), POLLIN, 0 }, { fdlane_fd(lane), POLLIN, 0 } };
+	for (uint64_t end = clock_mono_ns() + PATIENCE_MS * 1000000ull;
+	     !gone && clock_mono_ns() < end;) {
+		struct pollfd p[] = { { bus_fd(stream_bus), POLLIN, 0 },
+				      { bus_fd(files), POLLIN, 0 },
+				      { fdlane_fd(lane), POLLIN, 0 } };
 		int r;
 
 		poll(p, 3, 20);
@@ -231,7 +278,8 @@ static int be_export(const char *dir)
 
 	check(bus_dial(BUS_NAMED, dir, getuid(), PATIENCE_MS, &named), "dial");
 	stream_in_init(&in);
-	for (uint64_t end = clock_mono_ns() + PATIENCE_MS * 1000000ull; !in.ended && clock_mono_ns() < end;) {
+	for (uint64_t end = clock_mono_ns() + PATIENCE_MS * 1000000ull;
+	     !in.ended && clock_mono_ns() < end;) {
 		struct pollfd p = { bus_fd(named), POLLIN, 0 };
 		int r;
 
@@ -239,7 +287,8 @@ static int be_export(const char *dir)
 		while ((r = bus_recv(named, &got)) == 0 || r == BUS_PEER_CAME) {
 			if (r == 0) {
 				check(stream_feed(&in, buf_span(&got)), "stream_feed");
-				check(print_stream(&in) == STREAM_AGAIN ? 0 : -EPROTO, "stream_next");
+				check(print_stream(&in) == STREAM_AGAIN ? 0 : -EPROTO,
+				      "stream_next");
 			}
 		}
 		if (r == BUS_PEER_WENT)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Both ends in one process where that shows all there is; a process of its own where one end must die. Criterion uses nng itself, and nng cannot be used behind a
- * fork, so such a process runs this binary anew, with its role in the environment, and never gets to Criterion's main.
+ * Both ends in one process where that shows all there is; a process of its own where one end must
+ * die. Criterion uses nng itself, and nng cannot be used behind a fork, so such a process runs this
+ * binary anew, with its role in the environment, and never gets to Criterion's main.
  */
 #include "common/bus.h"
 
@@ -62,7 +63,9 @@ static int await(struct bus *b, struct buf *into)
 
 static void send_number(struct bus *b, uint64_t n)
 {
-	cr_assert_eq(bus_send_wait(b, (struct span){ .data = (uint8_t *)&n, .len = sizeof(n) }, 10000), 0);
+	cr_assert_eq(
+		bus_send_wait(b, (struct span){ .data = (uint8_t *)&n, .len = sizeof(n) }, 10000),
+		0);
 }
 
 static uint64_t number_in(const struct buf *b)
@@ -78,7 +81,8 @@ static pid_t spawn(const char *role, uint64_t base, uint64_t count, int fd)
 {
 	char numbers[100];
 
-	snprintf(numbers, sizeof(numbers), "%s %llu %llu %d", role, (unsigned long long)base, (unsigned long long)count, fd);
+	snprintf(numbers, sizeof(numbers), "%s %llu %llu %d", role, (unsigned long long)base,
+		 (unsigned long long)count, fd);
 	const pid_t child = fork();
 
 	if (child)
@@ -172,7 +176,8 @@ Test(bus, full_queue_is_said_and_never_waits)
 	cr_assert_lt(clock_mono_ns() - start, 5000000000u);
 	/* nng's threads go on until the receiver's queue is full as well. */
 	for (r = 0; sent < 10000 && !r; sent++)
-		r = bus_send_wait(e.listener, (struct span){ .data = batch, .len = sizeof(batch) }, 200);
+		r = bus_send_wait(e.listener, (struct span){ .data = batch, .len = sizeof(batch) },
+				  200);
 	cr_assert_eq(r, -ETIMEDOUT);
 	cr_assert_lt(sent, 200);
 	/* A socket counts as writable again when three quarters of its buffer are empty. */
@@ -180,8 +185,11 @@ Test(bus, full_queue_is_said_and_never_waits)
 		cr_assert_eq(await(e.dialer, &e.into), 0);
 		cr_assert_eq(e.into.len, sizeof(batch));
 	}
-	cr_assert_eq(bus_send_wait(e.listener, (struct span){ .data = batch, .len = sizeof(batch) }, 5000), 0);
-	/* Let nng come to rest: a pipe that is closed amid a message holds up its reaper, and with it Criterion, which uses nng, too. */
+	cr_assert_eq(bus_send_wait(e.listener, (struct span){ .data = batch, .len = sizeof(batch) },
+				   5000),
+		     0);
+	/* Let nng come to rest: a pipe that is closed amid a message holds up its reaper, and with
+	 * it Criterion, which uses nng, too. */
 	usleep(200000);
 	close_ends(&e);
 }
@@ -191,7 +199,8 @@ Test(bus, message_over_the_limit_is_refused_by_the_sender)
 	struct ends e = open_ends(BUS_FILES);
 	static uint8_t big[5000];
 
-	cr_assert_eq(bus_send(e.dialer, (struct span){ .data = big, .len = sizeof(big) }), -EMSGSIZE);
+	cr_assert_eq(bus_send(e.dialer, (struct span){ .data = big, .len = sizeof(big) }),
+		     -EMSGSIZE);
 	cr_assert_eq(bus_send(e.dialer, (struct span){ .data = big, .len = 0 }), -EINVAL);
 	close_ends(&e);
 }
@@ -203,7 +212,8 @@ Test(bus, nobody_there_is_not_connected)
 
 	cr_assert_eq(bus_listen(BUS_ROWS, run_dir, getuid(), &b), 0);
 	cr_assert_not(bus_connected(b));
-	cr_assert_eq(bus_send(b, (struct span){ .data = (const uint8_t *)"x", .len = 1 }), -ENOTCONN);
+	cr_assert_eq(bus_send(b, (struct span){ .data = (const uint8_t *)"x", .len = 1 }),
+		     -ENOTCONN);
 	cr_assert_eq(bus_recv(b, &into), BUS_EMPTY);
 	bus_free(b);
 	cr_assert_eq(bus_dial(BUS_ROWS, run_dir, getuid(), 100, &b), -ETIMEDOUT);
@@ -272,7 +282,8 @@ Test(bus, two_peers_after_each_other_are_not_mixed_up)
 	}
 	cr_assert_eq(bus_listen(BUS_ROWS, run_dir, getuid(), &b), 0);
 	usleep(400000);
-	/* One of the two was let in and has sent; the other one waits for its greeting. Let both die in turn. */
+	/* One of the two was let in and has sent; the other one waits for its greeting. Let both
+	 * die in turn. */
 	cr_assert_eq(write(hold[0][1], "k", 1), 1);
 	cr_assert_eq(write(hold[1][1], "k", 1), 1);
 	for (int i = 0; i < 2; i++)
@@ -312,7 +323,8 @@ Test(bus, what_waited_for_a_dead_peer_does_not_reach_the_next)
 	int sent = 0;
 
 	/* Its queues fill, since it reads nothing. */
-	while (sent < 1000 && bus_send(b, (struct span){ .data = batch, .len = sizeof(batch) }) == 0)
+	while (sent < 1000 &&
+	       bus_send(b, (struct span){ .data = batch, .len = sizeof(batch) }) == 0)
 		sent++;
 	cr_assert_lt(sent, 1000);
 	cr_assert_eq(write(hold[1], "k", 1), 1);
@@ -401,7 +413,8 @@ Test(bus, peer_of_another_uid_is_turned_away)
 	buf_done(&into);
 }
 
-/* A peer with the right uid that does not speak as it should: nng's header, then a message of 2^40 bytes. */
+/* A peer with the right uid that does not speak as it should: nng's header, then a message of 2^40
+ * bytes. */
 Test(bus, message_over_the_limit_costs_its_sender_the_pipe)
 {
 	struct bus *b;
@@ -438,11 +451,12 @@ static int sender(uint64_t base, uint64_t count, int fd)
 	if (bus_dial(BUS_ROWS, run_dir, getuid(), 20000, &b))
 		return 1;
 	for (uint64_t n = base; n < base + count; n++)
-		if (bus_send_wait(b, (struct span){ .data = (const uint8_t *)&n, .len = sizeof(n) }, 10000))
+		if (bus_send_wait(b, (struct span){ .data = (const uint8_t *)&n, .len = sizeof(n) },
+				  10000))
 			return 2;
 	if (read(fd, &c, 1) < 0)
 		return 3;
-	usleep(100000);		/* what nng accepted a moment ago has left by then */
+	usleep(100000); /* what nng accepted a moment ago has left by then */
 	kill(getpid(), SIGKILL);
 	return 4;
 }
@@ -453,7 +467,8 @@ static int late_listener(void)
 	struct buf into = BUF_INIT(0);
 
 	usleep(200000);
-	return bus_listen(BUS_ROWS, run_dir, getuid(), &b) || await(b, &into) != BUS_PEER_CAME || await(b, &into) != BUS_PEER_WENT;
+	return bus_listen(BUS_ROWS, run_dir, getuid(), &b) || await(b, &into) != BUS_PEER_CAME ||
+	       await(b, &into) != BUS_PEER_WENT;
 }
 
 static int expects_77(int fd)
@@ -476,7 +491,8 @@ static int slow_reader(uint64_t count, int fd)
 	struct buf into = BUF_INIT(0);
 	char c;
 
-	if (bus_dial(BUS_STREAM, run_dir, getuid(), 10000, &b) || await(b, &into) != BUS_PEER_CAME || read(fd, &c, 1) != 1)
+	if (bus_dial(BUS_STREAM, run_dir, getuid(), 10000, &b) ||
+	    await(b, &into) != BUS_PEER_CAME || read(fd, &c, 1) != 1)
 		return 1;
 	for (uint64_t next = 0; next < count; next++) {
 		if (await(b, &into) != 0 || number_in(&into) != next)

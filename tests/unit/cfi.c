@@ -9,12 +9,12 @@
 #include "tools/prof-deltas/print.h"
 
 #define TEXT 0x401000
-#define SECTION 0x500000	/* its ELF address */
+#define SECTION 0x500000 /* its ELF address */
 
 struct section {
 	uint8_t byte[16384];
 	size_t n;
-	size_t open;	/* where the open entry begins */
+	size_t open; /* where the open entry begins */
 	bool wide;
 };
 
@@ -80,7 +80,8 @@ static void end(void)
 
 /* CIE of version 1, code factor 1, data factor -8, return address in column 16; augmentation with
  * its data; CFA rsp+8, return address at cfa-8. */
-static size_t cie_full(uint8_t version, const char *augmentation, const uint8_t *data, size_t n, uint8_t column)
+static size_t cie_full(uint8_t version, const char *augmentation, const uint8_t *data, size_t n,
+		       uint8_t column)
 {
 	begin();
 	if (eh)
@@ -146,7 +147,9 @@ static void run(size_t piece)
 
 		bool last = at + have == s.n;
 
-		cr_assert_eq(cfi_feed(&c, (struct span){ .data = s.byte + at, .len = have }, last, &used, &want), 0);
+		cr_assert_eq(cfi_feed(&c, (struct span){ .data = s.byte + at, .len = have }, last,
+				      &used, &want),
+			     0);
 		at += used;
 		have -= used;
 		if (last)
@@ -206,7 +209,8 @@ Test(cfi, registers_that_do_not_matter_make_no_rows)
 	size_t of = cie();
 
 	fde(of, 0, 0x40);
-	BYTES(DW_CFA_advance_loc | 1, DW_CFA_offset | 3, 2, DW_CFA_advance_loc | 1, DW_CFA_offset_extended, 12, 3, DW_CFA_GNU_args_size, 16, DW_CFA_restore | 3);
+	BYTES(DW_CFA_advance_loc | 1, DW_CFA_offset | 3, 2, DW_CFA_advance_loc | 1,
+	      DW_CFA_offset_extended, 12, 3, DW_CFA_GNU_args_size, 16, DW_CFA_restore | 3);
 	end();
 	run(SIZE_MAX / 2);
 	gives("0x401000 rsp+8 same cfa-8\n0x401040 end undefined undefined\n");
@@ -217,8 +221,10 @@ Test(cfi, remembered_states_nest)
 	size_t of = cie();
 
 	fde(of, 0, 0x40);
-	BYTES(DW_CFA_remember_state, DW_CFA_advance_loc | 4, DW_CFA_def_cfa_offset, 16, DW_CFA_remember_state);
-	BYTES(DW_CFA_advance_loc | 4, DW_CFA_def_cfa, 6, 32, DW_CFA_advance_loc | 4, DW_CFA_restore_state, DW_CFA_advance_loc | 4, DW_CFA_restore_state);
+	BYTES(DW_CFA_remember_state, DW_CFA_advance_loc | 4, DW_CFA_def_cfa_offset, 16,
+	      DW_CFA_remember_state);
+	BYTES(DW_CFA_advance_loc | 4, DW_CFA_def_cfa, 6, 32, DW_CFA_advance_loc | 4,
+	      DW_CFA_restore_state, DW_CFA_advance_loc | 4, DW_CFA_restore_state);
 	end();
 	run(SIZE_MAX / 2);
 	gives("0x401000 rsp+8 same cfa-8\n0x401004 rsp+16 same cfa-8\n0x401008 rbp+32 same cfa-8\n0x40100c rsp+16 same cfa-8\n0x401010 rsp+8 same cfa-8\n"
@@ -276,8 +282,10 @@ Test(cfi, return_address_undefined_in_a_register_or_elsewhere)
 	size_t of = cie();
 
 	fde(of, 0, 0x40);
-	BYTES(DW_CFA_undefined, 16, DW_CFA_advance_loc | 4, DW_CFA_register, 16, 5, DW_CFA_advance_loc | 4, DW_CFA_offset | 16, 3);
-	BYTES(DW_CFA_advance_loc | 4, DW_CFA_restore_extended, 16, DW_CFA_advance_loc | 4, DW_CFA_same_value, 16);
+	BYTES(DW_CFA_undefined, 16, DW_CFA_advance_loc | 4, DW_CFA_register, 16, 5,
+	      DW_CFA_advance_loc | 4, DW_CFA_offset | 16, 3);
+	BYTES(DW_CFA_advance_loc | 4, DW_CFA_restore_extended, 16, DW_CFA_advance_loc | 4,
+	      DW_CFA_same_value, 16);
 	end();
 	run(SIZE_MAX / 2);
 	gives("0x401000 rsp+8 same undefined\n0x401004 rsp+8 same rdi\n0x401008 rsp+8 same cfa-24\n0x40100c rsp+8 same cfa-8\n0x401010 end undefined undefined\n");
@@ -300,8 +308,10 @@ Test(cfi, frame_pointer_saved_by_expression_undefined_or_unsayable)
 
 	fde(of, 0, 0x40);
 	BYTES(DW_CFA_expression, 6, 2, DW_OP_breg6, 0, DW_CFA_advance_loc | 4, DW_CFA_undefined, 6);
-	BYTES(DW_CFA_advance_loc | 4, DW_CFA_offset_extended_sf, 6, 0x02, DW_CFA_advance_loc | 4, DW_CFA_GNU_negative_offset_extended, 6, 4);
-	BYTES(DW_CFA_advance_loc | 4, DW_CFA_same_value, 6, DW_CFA_advance_loc | 4, DW_CFA_val_offset, 6, 1);
+	BYTES(DW_CFA_advance_loc | 4, DW_CFA_offset_extended_sf, 6, 0x02, DW_CFA_advance_loc | 4,
+	      DW_CFA_GNU_negative_offset_extended, 6, 4);
+	BYTES(DW_CFA_advance_loc | 4, DW_CFA_same_value, 6, DW_CFA_advance_loc | 4,
+	      DW_CFA_val_offset, 6, 1);
 	end();
 	run(SIZE_MAX / 2);
 	gives("0x401000 rsp+8 rbp+0 cfa-8\n0x401004 rsp+8 undefined cfa-8\n0x401008 rsp+8 cfa-16 cfa-8\n0x40100c rsp+8 cfa+32 cfa-8\n0x401010 rsp+8 same cfa-8\n"
@@ -315,8 +325,10 @@ Test(cfi, cfa_by_expression_other_register_and_unsayable)
 
 	fde(of, 0, 0x40);
 	BYTES(DW_CFA_def_cfa_expression, 5, DW_OP_breg7, 8, DW_OP_deref, DW_OP_plus_uconst, 8);
-	BYTES(DW_CFA_advance_loc | 4, DW_CFA_def_cfa_sf, 10, 0x7e, DW_CFA_advance_loc | 4, DW_CFA_def_cfa_offset_sf, 0x7d);
-	BYTES(DW_CFA_advance_loc | 4, DW_CFA_def_cfa_expression, 3, DW_OP_breg7, 0, DW_OP_abs, DW_CFA_advance_loc | 4, DW_CFA_def_cfa, 17, 8);
+	BYTES(DW_CFA_advance_loc | 4, DW_CFA_def_cfa_sf, 10, 0x7e, DW_CFA_advance_loc | 4,
+	      DW_CFA_def_cfa_offset_sf, 0x7d);
+	BYTES(DW_CFA_advance_loc | 4, DW_CFA_def_cfa_expression, 3, DW_OP_breg7, 0, DW_OP_abs,
+	      DW_CFA_advance_loc | 4, DW_CFA_def_cfa, 17, 8);
 	BYTES(DW_CFA_advance_loc | 4, DW_CFA_def_cfa, 7, 8);
 	end();
 	run(SIZE_MAX / 2);
@@ -331,8 +343,10 @@ Test(cfi, plt)
 	size_t of = cie();
 
 	fde(of, 0, 0x40);
-	BYTES(DW_CFA_def_cfa_offset, 16, DW_CFA_advance_loc | 6, DW_CFA_def_cfa_offset, 24, DW_CFA_advance_loc | 10);
-	BYTES(DW_CFA_def_cfa_expression, 11, DW_OP_breg7, 8, DW_OP_breg16, 0, DW_OP_lit15, DW_OP_and, DW_OP_lit11, DW_OP_ge, DW_OP_lit3, DW_OP_shl, DW_OP_plus);
+	BYTES(DW_CFA_def_cfa_offset, 16, DW_CFA_advance_loc | 6, DW_CFA_def_cfa_offset, 24,
+	      DW_CFA_advance_loc | 10);
+	BYTES(DW_CFA_def_cfa_expression, 11, DW_OP_breg7, 8, DW_OP_breg16, 0, DW_OP_lit15,
+	      DW_OP_and, DW_OP_lit11, DW_OP_ge, DW_OP_lit3, DW_OP_shl, DW_OP_plus);
 	end();
 	run(SIZE_MAX / 2);
 	gives("0x401000 rsp+16 same cfa-8\n0x401006 rsp+24 same cfa-8\n0x401010 plt same cfa-8\n0x401040 end undefined undefined\n");
@@ -345,7 +359,8 @@ Test(cfi, kernel_signal_frame_is_marked_and_another_is_ordinary)
 
 	fde(of, 0, 0x40);
 	u8(0);
-	BYTES(DW_CFA_def_cfa_expression, 4, DW_OP_breg7, 0xa0, 0x01, DW_OP_deref, DW_CFA_expression, 6, 3, DW_OP_breg7, 0xf8, 0x00);
+	BYTES(DW_CFA_def_cfa_expression, 4, DW_OP_breg7, 0xa0, 0x01, DW_OP_deref, DW_CFA_expression,
+	      6, 3, DW_OP_breg7, 0xf8, 0x00);
 	BYTES(DW_CFA_expression, 16, 3, DW_OP_breg7, 0xa8, 0x01);
 	end();
 	fde(of, 0x40, 0x40);
@@ -367,7 +382,10 @@ Test(cfi, every_usual_pointer_encoding)
 	u8(0);
 	end();
 	/* absolute udata4, with a personality and an LSDA encoding before it */
-	of = cie_full(3, "zPLR", (const uint8_t[]){ DW_EH_PE_indirect | DW_EH_PE_pcrel | DW_EH_PE_sdata4, 1, 2, 3, 4, DW_EH_PE_udata4, DW_EH_PE_udata4 }, 7, 16);
+	of = cie_full(3, "zPLR",
+		      (const uint8_t[]){ DW_EH_PE_indirect | DW_EH_PE_pcrel | DW_EH_PE_sdata4, 1, 2,
+					 3, 4, DW_EH_PE_udata4, DW_EH_PE_udata4 },
+		      7, 16);
 	fde_head(of);
 	u32(TEXT + 0x100);
 	u32(0x10);
@@ -385,7 +403,8 @@ Test(cfi, every_usual_pointer_encoding)
 
 Test(cfi, indirect_and_unknown_bases_are_counted)
 {
-	size_t of = cie_full(1, "zR", (const uint8_t[]){ DW_EH_PE_indirect | DW_EH_PE_absptr }, 1, 16);
+	size_t of = cie_full(1, "zR", (const uint8_t[]){ DW_EH_PE_indirect | DW_EH_PE_absptr }, 1,
+			     16);
 
 	fde(of, 0, 0x10);
 	end();
@@ -459,7 +478,8 @@ Test(cfi, location_that_goes_back_is_refused)
 
 Test(cfi, bad_cies_cost_their_functions_only)
 {
-	size_t bad = cie_full(2, "", NULL, 0, 16), letters = cie_full(1, "zXR", (const uint8_t[]){ 0, 0 }, 2, 16), good = cie();
+	size_t bad = cie_full(2, "", NULL, 0, 16),
+	       letters = cie_full(1, "zXR", (const uint8_t[]){ 0, 0 }, 2, 16), good = cie();
 
 	fde(bad, 0, 0x10);
 	end();
@@ -467,7 +487,7 @@ Test(cfi, bad_cies_cost_their_functions_only)
 	end();
 	fde(good, 0x80, 0x10);
 	end();
-	fde(good + 4, 0xc0, 0x10);	/* the middle of a CIE is none */
+	fde(good + 4, 0xc0, 0x10); /* the middle of a CIE is none */
 	end();
 	run(SIZE_MAX / 2);
 	gives("0x401080 rsp+8 same cfa-8\n0x401090 end undefined undefined\n");
@@ -513,7 +533,8 @@ Test(cfi, section_cut_short_at_any_byte_is_survived)
 	size_t of = cie(), first = s.n, whole;
 
 	fde(of, 0, 0x40);
-	BYTES(DW_CFA_advance_loc | 1, DW_CFA_def_cfa_offset, 16, DW_CFA_expression, 6, 2, DW_OP_breg6, 0);
+	BYTES(DW_CFA_advance_loc | 1, DW_CFA_def_cfa_offset, 16, DW_CFA_expression, 6, 2,
+	      DW_OP_breg6, 0);
 	end();
 	whole = s.n;
 	for (size_t n = 0; n < whole; n++) {

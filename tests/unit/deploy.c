@@ -32,7 +32,15 @@ Test(deploy, options_are_taken_as_the_launcher_gives_them)
 
 Test(deploy, broken_options_are_refused_and_change_nothing)
 {
-	static const char *const ids[] = { "", "1:2:3:4", "1:2:3:4:5:6", "1:2:3:4:5 ", "1:2:3:4:-5", "1:2:3:4:4294967295", "1:2:3:4:99999999999999999999", "1::3:4:5", "a:2:3:4:5" };
+	static const char *const ids[] = { "",
+					   "1:2:3:4",
+					   "1:2:3:4:5:6",
+					   "1:2:3:4:5 ",
+					   "1:2:3:4:-5",
+					   "1:2:3:4:4294967295",
+					   "1:2:3:4:99999999999999999999",
+					   "1::3:4:5",
+					   "a:2:3:4:5" };
 	static const char *const fds[] = { "", "-1", "1x", "2147483648", " 1" };
 	struct deploy d;
 

@@ -4,7 +4,8 @@
 #include <criterion/criterion.h>
 #include <dwarf.h>
 
-#define PARSE(ret, ...) parse((const uint8_t[]){ __VA_ARGS__ }, sizeof((const uint8_t[]){ __VA_ARGS__ }), ret)
+#define PARSE(ret, ...) \
+	parse((const uint8_t[]){ __VA_ARGS__ }, sizeof((const uint8_t[]){ __VA_ARGS__ }), ret)
 
 static int parse(const uint8_t *bytes, size_t len, struct expr *ret)
 {
@@ -45,7 +46,9 @@ Test(expr, other_ways_to_write_the_same_are_understood)
 	cr_assert_eq(PARSE(&e, DW_OP_lit8, DW_OP_breg7, 0, DW_OP_plus), 0);
 	cr_assert_eq(e.kind, EXPR_REG);
 	cr_assert_eq(e.off, 8);
-	cr_assert_eq(PARSE(&e, DW_OP_breg7, 32, DW_OP_const2u, 0x10, 0, DW_OP_minus, DW_OP_deref, DW_OP_const1s, 0xf8, DW_OP_plus), 0);
+	cr_assert_eq(PARSE(&e, DW_OP_breg7, 32, DW_OP_const2u, 0x10, 0, DW_OP_minus, DW_OP_deref,
+			   DW_OP_const1s, 0xf8, DW_OP_plus),
+		     0);
 	cr_assert_eq(e.kind, EXPR_DEREF);
 	cr_assert_eq(e.off, 16);
 	cr_assert_eq(e.add, -8);
@@ -56,11 +59,16 @@ Test(expr, plt_template_gives_its_threshold)
 	struct expr e;
 
 	for (uint8_t threshold = 0; threshold < 16; threshold++) {
-		cr_assert_eq(PARSE(&e, DW_OP_breg7, 8, DW_OP_breg16, 0, DW_OP_lit15, DW_OP_and, DW_OP_lit0 + threshold, DW_OP_ge, DW_OP_lit3, DW_OP_shl, DW_OP_plus), 0);
+		cr_assert_eq(PARSE(&e, DW_OP_breg7, 8, DW_OP_breg16, 0, DW_OP_lit15, DW_OP_and,
+				   DW_OP_lit0 + threshold, DW_OP_ge, DW_OP_lit3, DW_OP_shl,
+				   DW_OP_plus),
+			     0);
 		cr_assert_eq(e.kind, EXPR_PLT);
 		cr_assert_eq(e.off, threshold);
 	}
-	cr_assert_eq(PARSE(&e, DW_OP_breg7, 8, DW_OP_breg16, 0, DW_OP_lit15, DW_OP_and, DW_OP_lit11, DW_OP_gt, DW_OP_lit3, DW_OP_shl, DW_OP_plus), EXPR_UNSUPPORTED);
+	cr_assert_eq(PARSE(&e, DW_OP_breg7, 8, DW_OP_breg16, 0, DW_OP_lit15, DW_OP_and, DW_OP_lit11,
+			   DW_OP_gt, DW_OP_lit3, DW_OP_shl, DW_OP_plus),
+		     EXPR_UNSUPPORTED);
 }
 
 Test(expr, what_no_rule_can_hold_is_unsupported)
@@ -74,7 +82,8 @@ Test(expr, what_no_rule_can_hold_is_unsupported)
 	cr_assert_eq(PARSE(&e, DW_OP_addr, 0, 0, 0, 0, 0, 0, 0, 0), EXPR_UNSUPPORTED);
 	/* An offset of more than 32 bits, and a sum that grows past them. */
 	cr_assert_eq(PARSE(&e, DW_OP_breg7, 0xff, 0xff, 0xff, 0xff, 0xff, 0x00), EXPR_UNSUPPORTED);
-	cr_assert_eq(PARSE(&e, DW_OP_breg7, 1, DW_OP_plus_uconst, 0xff, 0xff, 0xff, 0xff, 0x07), EXPR_UNSUPPORTED);
+	cr_assert_eq(PARSE(&e, DW_OP_breg7, 1, DW_OP_plus_uconst, 0xff, 0xff, 0xff, 0xff, 0x07),
+		     EXPR_UNSUPPORTED);
 }
 
 Test(expr, cut_short_or_unbalanced_is_malformed)

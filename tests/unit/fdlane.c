@@ -84,7 +84,8 @@ Test(fdlane, no_more_than_the_ceiling_are_in_flight)
 	int got;
 
 	for (uint64_t i = 0; i < FDLANE_IN_FLIGHT; i++)
-		cr_assert_eq(fdlane_send(e.listener, i, 0), 0, "the socket has room for %llu", (unsigned long long)i);
+		cr_assert_eq(fdlane_send(e.listener, i, 0), 0, "the socket has room for %llu",
+			     (unsigned long long)i);
 	cr_assert_eq(fdlane_send(e.listener, 99, 0), -EAGAIN);
 	cr_assert_eq(fdlane_recv(e.dialer, &id, &got), 0);
 	cr_assert_eq(id, 0);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Synthetic records, a /proc of text files, tables that only remember, and an opener that answers when it is told to. */
+/* Synthetic records, a /proc of text files, tables that only remember, and an opener that answers
+ * when it is told to. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -30,7 +31,8 @@ struct job {
 static struct job jobs[MAX_JOBS];
 static size_t job_count;
 
-int opener_submit(struct opener *o, const struct opener_request *q, opener_done *done, void *ctx, uint64_t *ret_ticket)
+int opener_submit(struct opener *o, const struct opener_request *q, opener_done *done, void *ctx,
+		  uint64_t *ret_ticket)
 {
 	struct job *j = &jobs[job_count++];
 
@@ -113,8 +115,12 @@ static void process_gone(void *ctx, struct host_process *p)
 
 static void make_host(bool only_selected, bool follow)
 {
-	struct host_config c = { .tables = fake_tables_as_tables(tables), .proc = proc, .only_selected = only_selected, .follow_forks = follow,
-				 .file_needs_rows = needs_rows, .process_gone = process_gone };
+	struct host_config c = { .tables = fake_tables_as_tables(tables),
+				 .proc = proc,
+				 .only_selected = only_selected,
+				 .follow_forks = follow,
+				 .file_needs_rows = needs_rows,
+				 .process_gone = process_gone };
 
 	host_free(host);
 	host = NULL;
@@ -128,7 +134,9 @@ static void set_up(void)
 	cr_assert_not_null(mkdtemp(proc));
 	tables = fake_tables_new();
 	now = clock_mono_ns();
-	the_file = (struct opener_file){ .mode = S_IFREG | 0755, .links = 1, .size = 4096, .ctime_ns = 5 };
+	the_file = (struct opener_file){
+		.mode = S_IFREG | 0755, .links = 1, .size = 4096, .ctime_ns = 5
+	};
 	the_status = 0;
 	make_host(false, false);
 }
@@ -163,17 +171,29 @@ static void event(struct sideband_event e)
 
 static void fork_of(uint32_t parent, uint32_t pid)
 {
-	event((struct sideband_event){ .type = SIDEBAND_FORK, .pid = pid, .tid = pid, .parent_pid = parent, .parent_tid = parent });
+	event((struct sideband_event){ .type = SIDEBAND_FORK,
+				       .pid = pid,
+				       .tid = pid,
+				       .parent_pid = parent,
+				       .parent_tid = parent });
 }
 
 static void thread_of(uint32_t pid, uint32_t tid)
 {
-	event((struct sideband_event){ .type = SIDEBAND_FORK, .pid = pid, .tid = tid, .parent_pid = pid, .parent_tid = pid });
+	event((struct sideband_event){ .type = SIDEBAND_FORK,
+				       .pid = pid,
+				       .tid = tid,
+				       .parent_pid = pid,
+				       .parent_tid = pid });
 }
 
 static void exec_of(uint32_t pid, const char *name)
 {
-	event((struct sideband_event){ .type = SIDEBAND_COMM, .exec = true, .pid = pid, .tid = pid, .name = str_from(name) });
+	event((struct sideband_event){ .type = SIDEBAND_COMM,
+				       .exec = true,
+				       .pid = pid,
+				       .tid = pid,
+				       .name = str_from(name) });
 }
 
 static void exit_of(uint32_t pid, uint32_t tid)
@@ -181,10 +201,20 @@ static void exit_of(uint32_t pid, uint32_t tid)
 	event((struct sideband_event){ .type = SIDEBAND_EXIT, .pid = pid, .tid = tid });
 }
 
-static void map_at(uint32_t pid, uint64_t addr, uint64_t length, uint64_t offset, uint64_t inode, const char *name)
+static void map_at(uint32_t pid, uint64_t addr, uint64_t length, uint64_t offset, uint64_t inode,
+		   const char *name)
 {
-	event((struct sideband_event){ .type = SIDEBAND_MMAP, .pid = pid, .tid = pid, .addr = addr, .length = length, .offset = offset,
-				       .dev_major = inode ? 8 : 0, .dev_minor = inode ? 1 : 0, .inode = inode, .inode_generation = 77, .prot = 5,
+	event((struct sideband_event){ .type = SIDEBAND_MMAP,
+				       .pid = pid,
+				       .tid = pid,
+				       .addr = addr,
+				       .length = length,
+				       .offset = offset,
+				       .dev_major = inode ? 8 : 0,
+				       .dev_minor = inode ? 1 : 0,
+				       .inode = inode,
+				       .inode_generation = 77,
+				       .prot = 5,
 				       .name = str_from(name) });
 }
 
@@ -213,7 +243,9 @@ static void let_time_pass(uint64_t ns)
 
 static struct sample sample_of(uint32_t pid, uint32_t tid, uint64_t start_ns, const char *comm)
 {
-	struct sample s = { .time_ns = now, .start_ns = start_ns, .pid = pid, .tid = tid, .parent_pid = 1 };
+	struct sample s = {
+		.time_ns = now, .start_ns = start_ns, .pid = pid, .tid = tid, .parent_pid = 1
+	};
 
 	snprintf(s.comm, sizeof(s.comm), "%s", comm);
 	return s;
@@ -246,7 +278,8 @@ static void expect_published(uint32_t pid, size_t n, ...)
 	cr_assert_eq(p->len, n, "%u has %zu mappings", pid, p->len);
 	va_start(args, n);
 	for (size_t i = 0; i < n; i++) {
-		uint64_t start = va_arg(args, uint64_t), end = va_arg(args, uint64_t), offset = va_arg(args, uint64_t), inode = va_arg(args, uint64_t);
+		uint64_t start = va_arg(args, uint64_t), end = va_arg(args, uint64_t),
+			 offset = va_arg(args, uint64_t), inode = va_arg(args, uint64_t);
 		struct host_file *f = host_slot_file(host, p->at[i].slot);
 
 		cr_assert_eq(p->at[i].start, start, "%zu: %lx", i, (unsigned long)p->at[i].start);
@@ -260,7 +293,8 @@ static void expect_published(uint32_t pid, size_t n, ...)
 	}
 	va_end(args);
 }
-#define M(start, end, offset, inode) (uint64_t)(start), (uint64_t)(end), (uint64_t)(offset), (uint64_t)(inode)
+#define M(start, end, offset, inode) \
+	(uint64_t)(start), (uint64_t)(end), (uint64_t)(offset), (uint64_t)(inode)
 
 /* --- a /proc --- */
 
@@ -277,12 +311,13 @@ static void write_proc(uint32_t pid, const char *name, const char *text)
 	fclose(f);
 }
 
-static void make_proc(uint32_t pid, const char *comm, char state, unsigned threads, uint64_t start_ns, uint32_t uid, const char *maps)
+static void make_proc(uint32_t pid, const char *comm, char state, unsigned threads,
+		      uint64_t start_ns, uint32_t uid, const char *maps)
 {
 	char text[512];
 
-	snprintf(text, sizeof(text), "%u (%s) %c 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 %u 0 %lu 0 0\n", pid, comm, state, threads,
-		 (unsigned long)(start_ns / START_TICK_NS));
+	snprintf(text, sizeof(text), "%u (%s) %c 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 %u 0 %lu 0 0\n",
+		 pid, comm, state, threads, (unsigned long)(start_ns / START_TICK_NS));
 	write_proc(pid, "stat", text);
 	snprintf(text, sizeof(text), "Name:\t%s\nUid:\t%u\t0\t0\t0\n", comm, uid);
 	write_proc(pid, "status", text);
@@ -329,7 +364,8 @@ Test(host, code_in_no_file_is_published_while_a_file_is_still_awaited)
 	expect_published(10, 2, M(0x400000, 0x401000, 0x1000, 100), M(0x700000, 0x701000, 0, 0));
 	answer_all();
 	tick();
-	expect_published(10, 3, M(0x400000, 0x401000, 0x1000, 100), M(0x700000, 0x701000, 0, 0), M(0x800000, 0x801000, 0, 101));
+	expect_published(10, 3, M(0x400000, 0x401000, 0x1000, 100), M(0x700000, 0x701000, 0, 0),
+			 M(0x800000, 0x801000, 0, 101));
 }
 
 Test(host, sample_gets_the_process_of_its_time)
@@ -510,7 +546,10 @@ Test(host, process_renames_itself)
 {
 	uint64_t start = start_program(10, 100);
 
-	event((struct sideband_event){ .type = SIDEBAND_COMM, .pid = 10, .tid = 10, .name = STR_LIT("a;main 9\n is a name too long") });
+	event((struct sideband_event){ .type = SIDEBAND_COMM,
+				       .pid = 10,
+				       .tid = 10,
+				       .name = STR_LIT("a;main 9\n is a name too long") });
 	struct host_process *p = look(sample_of(10, 10, start, "a")).process;
 	cr_assert_eq(p->comm_len, 16);
 	cr_assert_arr_eq(p->comm, "a;main 9\n is a n", 16);
@@ -528,14 +567,16 @@ Test(host, guessed_start_is_set_right_by_a_sample)
 	tick();
 	cr_assert_eq(fake_tables_process(tables, 10)->start_ns, start - START_TICK_NS);
 	/* From now on it is known, and no other start is the same process. */
-	cr_assert_neq(look(sample_of(10, 10, start - 2 * START_TICK_NS, "program")).process->id, id);
+	cr_assert_neq(look(sample_of(10, 10, start - 2 * START_TICK_NS, "program")).process->id,
+		      id);
 	cr_assert_eq(look(sample_of(10, 10, start - START_TICK_NS, "program")).process->id, id);
 }
 
 Test(host, sample_of_an_unknown_process_is_read_from_proc)
 {
-	make_proc(30, "known) late", 'R', 1, 7 * START_TICK_NS, 1000,
-		  "400000-401000 r-xp 00001000 08:01 100 /bin/x\n500000-501000 rw-p 00000000 00:00 0\n600000-601000 r-xp 00000000 00:00 0\n");
+	make_proc(
+		30, "known) late", 'R', 1, 7 * START_TICK_NS, 1000,
+		"400000-401000 r-xp 00001000 08:01 100 /bin/x\n500000-501000 rw-p 00000000 00:00 0\n600000-601000 r-xp 00000000 00:00 0\n");
 	struct host_sample_ref r = look(sample_of(30, 30, 7 * START_TICK_NS, "thread"));
 
 	cr_assert_eq(r.process->uid, 1000);
@@ -552,7 +593,8 @@ Test(host, sample_of_a_process_that_is_gone_makes_one_that_ends)
 	cr_assert_eq(r.process->pid, 30);
 	cr_assert_neq(r.process->end_ns, 0);
 	cr_assert_arr_eq(r.process->comm, "short", 6);
-	cr_assert_eq(look(sample_of(30, 31, 7 * START_TICK_NS, "short")).process->id, r.process->id);
+	cr_assert_eq(look(sample_of(30, 31, 7 * START_TICK_NS, "short")).process->id,
+		     r.process->id);
 	let_time_pass(HOST_GRACE_NS * 2);
 	cr_assert_eq(gone, 1);
 	/* Another has its pid, with another start: that is not it. */
@@ -563,7 +605,8 @@ Test(host, sample_of_a_process_that_is_gone_makes_one_that_ends)
 	struct host_sample_ref newer = look(sample_of(30, 30, 9 * START_TICK_NS, "other"));
 	cr_assert_eq(newer.process->end_ns, 0);
 	look(sample_of(30, 31, 5 * START_TICK_NS, "oldest"));
-	cr_assert_eq(look(sample_of(30, 30, 9 * START_TICK_NS, "other")).process->id, newer.process->id);
+	cr_assert_eq(look(sample_of(30, 30, 9 * START_TICK_NS, "other")).process->id,
+		     newer.process->id);
 	cr_assert_eq(newer.process->end_ns, 0);
 }
 
@@ -657,7 +700,8 @@ Test(host, mapping_over_part_of_another_splits_it)
 	map_at(10, 0x700000, 0x10000, 0x2000, 101, "/lib/a");
 	map_at(10, 0x704000, 0x2000, 0, 102, "/lib/b");
 	settle();
-	expect_published(10, 4, M(0x400000, 0x401000, 0x1000, 100), M(0x700000, 0x704000, 0x2000, 101), M(0x704000, 0x706000, 0, 102),
+	expect_published(10, 4, M(0x400000, 0x401000, 0x1000, 100),
+			 M(0x700000, 0x704000, 0x2000, 101), M(0x704000, 0x706000, 0, 102),
 			 M(0x706000, 0x710000, 0x8000, 101));
 }
 
@@ -665,7 +709,8 @@ Test(host, thousands_of_mappings_in_one_drain_are_right)
 {
 	start_program(10, 100);
 	for (unsigned i = 0; i < 3000; i++)
-		map_at(10, 0x70000000 - i * 0x2000ull, 0x1000, 0, i % 2 ? 101 : 0, i % 2 ? "/lib/a" : "//anon");
+		map_at(10, 0x70000000 - i * 0x2000ull, 0x1000, 0, i % 2 ? 101 : 0,
+		       i % 2 ? "/lib/a" : "//anon");
 	map_at(10, 0x6f000000, 0x2000000, 0, 103, "/lib/all");
 	settle();
 	const struct fake_process *p = fake_tables_process(tables, 10);
@@ -724,7 +769,8 @@ Test(host, vsyscall_page_is_left_out)
 Test(host, unmapped_code_is_found_out_when_much_was_mapped)
 {
 	uint64_t start = start_program(10, 100);
-	char maps[] = "400000-401000 r-xp 00001000 08:01 100 /bin/program\n70000000-70001000 r-xp 00000000 00:00 0\n";
+	char maps[] =
+		"400000-401000 r-xp 00001000 08:01 100 /bin/program\n70000000-70001000 r-xp 00000000 00:00 0\n";
 
 	settle();
 	make_proc(10, "program", 'S', 1, start, 0, maps);
@@ -733,7 +779,8 @@ Test(host, unmapped_code_is_found_out_when_much_was_mapped)
 	tick();
 	let_time_pass(1500 * MS);
 	let_time_pass(1500 * MS);
-	expect_published(10, 2, M(0x400000, 0x401000, 0x1000, 100), M(0x70000000, 0x70001000, 0, 0));
+	expect_published(10, 2, M(0x400000, 0x401000, 0x1000, 100),
+			 M(0x70000000, 0x70001000, 0, 0));
 }
 
 /* --- files --- */
@@ -781,7 +828,8 @@ Test(host, file_that_others_can_write_is_opened_for_every_mapping)
 	settle();
 	cr_assert_eq(job_count, 3);
 	cr_assert_eq(rows_asked, 2);
-	cr_assert_neq(fake_tables_process(tables, 30)->at[0].slot, fake_tables_process(tables, 20)->at[0].slot);
+	cr_assert_neq(fake_tables_process(tables, 30)->at[0].slot,
+		      fake_tables_process(tables, 20)->at[0].slot);
 }
 
 Test(host, only_what_nobody_but_root_can_write_is_trusted)
@@ -789,15 +837,21 @@ Test(host, only_what_nobody_but_root_can_write_is_trusted)
 	static const struct {
 		uint32_t uid, mode;
 		bool memfd, foreign, root_only;
-	} cases[] = { { 0, 0755, false, false, true }, { 0, 0775, false, false, false }, { 0, 0757, false, false, false },
-		      { 1, 0755, false, false, false }, { 0, 0755, true, false, false }, { 0, 0755, false, true, false } };
+	} cases[] = { { 0, 0755, false, false, true },	{ 0, 0775, false, false, false },
+		      { 0, 0757, false, false, false }, { 1, 0755, false, false, false },
+		      { 0, 0755, true, false, false },	{ 0, 0755, false, true, false } };
 
 	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		the_file = (struct opener_file){ .mode = S_IFREG | cases[i].mode, .uid = cases[i].uid, .memfd = cases[i].memfd,
-						 .foreign = cases[i].foreign, .links = 1, .size = 4096 };
+		the_file = (struct opener_file){ .mode = S_IFREG | cases[i].mode,
+						 .uid = cases[i].uid,
+						 .memfd = cases[i].memfd,
+						 .foreign = cases[i].foreign,
+						 .links = 1,
+						 .size = 4096 };
 		start_program(10 + i, 200 + i);
 		settle();
-		struct host_file *f = host_slot_file(host, fake_tables_process(tables, 10 + i)->at[0].slot);
+		struct host_file *f =
+			host_slot_file(host, fake_tables_process(tables, 10 + i)->at[0].slot);
 		cr_assert_eq(!!(f->flags & FILE_ROOT_ONLY), cases[i].root_only, "case %u", i);
 	}
 }
@@ -968,7 +1022,8 @@ Test(host, only_the_selected_and_what_comes_of_them_are_tracked)
 Test(host, children_of_the_selected_are_not_tracked_unless_asked_for)
 {
 	make_host(true, false);
-	make_proc(30, "chosen", 'S', 1, 7 * START_TICK_NS, 0, "400000-401000 r-xp 00001000 08:01 100 /bin/x\n");
+	make_proc(30, "chosen", 'S', 1, 7 * START_TICK_NS, 0,
+		  "400000-401000 r-xp 00001000 08:01 100 /bin/x\n");
 	cr_assert_eq(host_select(host, 30), 0);
 	now = clock_mono_ns();
 	fork_of(30, 40);
@@ -979,8 +1034,12 @@ Test(host, children_of_the_selected_are_not_tracked_unless_asked_for)
 Test(host, our_own_are_flagged_by_pid_and_by_user)
 {
 	static const uint32_t uids[] = { 4242 };
-	struct host_config c = { .tables = fake_tables_as_tables(tables), .proc = proc, .file_needs_rows = needs_rows, .process_gone = process_gone,
-				 .self_uids = uids, .self_uid_count = 1 };
+	struct host_config c = { .tables = fake_tables_as_tables(tables),
+				 .proc = proc,
+				 .file_needs_rows = needs_rows,
+				 .process_gone = process_gone,
+				 .self_uids = uids,
+				 .self_uid_count = 1 };
 
 	host_free(host);
 	cr_assert_eq(host_new(&c, &host), 0);
@@ -1003,7 +1062,8 @@ Test(host, scan_holds_what_older_records_say)
 {
 	uint64_t before = clock_mono_ns();
 
-	make_proc(30, "running", 'S', 2, 7 * START_TICK_NS, 0, "400000-401000 r-xp 00001000 08:01 100 /bin/x\n");
+	make_proc(30, "running", 'S', 2, 7 * START_TICK_NS, 0,
+		  "400000-401000 r-xp 00001000 08:01 100 /bin/x\n");
 	make_proc(31, "zombie", 'Z', 1, 7 * START_TICK_NS, 0, "");
 	cr_assert_eq(host_scan(host), 0);
 	/* Records from before the scan: replayed after it. */
@@ -1030,7 +1090,8 @@ Test(host, exit_recorded_before_the_scan_saw_it_is_not_missed)
 	uint64_t before = clock_mono_ns();
 
 	/* /proc still shows it running, as it does for a moment. */
-	make_proc(30, "ending", 'R', 1, 7 * START_TICK_NS, 0, "400000-401000 r-xp 00001000 08:01 100 /bin/x\n");
+	make_proc(30, "ending", 'R', 1, 7 * START_TICK_NS, 0,
+		  "400000-401000 r-xp 00001000 08:01 100 /bin/x\n");
 	cr_assert_eq(host_scan(host), 0);
 	now = before - MS;
 	exit_of(30, 30);
@@ -1050,8 +1111,11 @@ Test(host, lost_records_have_all_read_again)
 
 	settle();
 	/* Meanwhile, unheard: 10 mapped more, 11 ended, 12 began. */
-	make_proc(10, "program", 'S', 1, start, 0, "400000-401000 r-xp 00001000 08:01 100 /bin/program\n500000-501000 r-xp 00000000 08:01 105 /lib/new\n");
-	make_proc(12, "unheard", 'S', 1, other_start, 0, "600000-601000 r-xp 00000000 08:01 106 /bin/unheard\n");
+	make_proc(
+		10, "program", 'S', 1, start, 0,
+		"400000-401000 r-xp 00001000 08:01 100 /bin/program\n500000-501000 r-xp 00000000 08:01 105 /lib/new\n");
+	make_proc(12, "unheard", 'S', 1, other_start, 0,
+		  "600000-601000 r-xp 00000000 08:01 106 /bin/unheard\n");
 	event((struct sideband_event){ .type = SIDEBAND_LOST, .count = 9 });
 	cr_assert(!host_settled(host));
 	now = clock_mono_ns() + 3000 * MS;

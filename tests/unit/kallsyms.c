@@ -41,7 +41,8 @@ static void done(struct kallsyms *k)
 	unlink(modules);
 }
 
-static void expect(const struct kallsyms *k, uint64_t addr, const char *name, const char *module, uint64_t start)
+static void expect(const struct kallsyms *k, uint64_t addr, const char *name, const char *module,
+		   uint64_t start)
 {
 	struct str got_name, got_module;
 	uint64_t got_start;
@@ -52,7 +53,8 @@ static void expect(const struct kallsyms *k, uint64_t addr, const char *name, co
 		return;
 	}
 	cr_assert(found, "%" PRIx64, addr);
-	cr_assert(str_eq(got_name, str_from(name)), "%" PRIx64 " is %.*s", addr, (int)got_name.len, got_name.data);
+	cr_assert(str_eq(got_name, str_from(name)), "%" PRIx64 " is %.*s", addr, (int)got_name.len,
+		  got_name.data);
 	cr_assert(str_eq(got_module, str_from(module)));
 	cr_assert_eq(got_start, start);
 }
@@ -100,7 +102,8 @@ Test(kallsyms, nothing_is_stretched_over_the_end_of_text)
 
 Test(kallsyms, base_moves_when_the_lowest_symbol_comes_late)
 {
-	struct kallsyms *k = from_text("ffffffff81000000 T b\nffffffff80000000 T a\nffffffff82000000 T c\n");
+	struct kallsyms *k =
+		from_text("ffffffff81000000 T b\nffffffff80000000 T a\nffffffff82000000 T c\n");
 
 	expect(k, 0xffffffff80000001, "a", "", 0xffffffff80000000);
 	expect(k, 0xffffffff81000001, "b", "", 0xffffffff81000000);
@@ -128,7 +131,10 @@ Test(kallsyms, missing_file_is_an_error)
 Test(kallsyms, bpf_programs_come_and_go)
 {
 	struct kallsyms *k = from_text(TEXT);
-	struct sideband_event e = { .type = SIDEBAND_KSYMBOL, .addr = 0xffffffffc0900000, .length = 0x80, .name = STR_LIT("bpf_prog_2_b") };
+	struct sideband_event e = { .type = SIDEBAND_KSYMBOL,
+				    .addr = 0xffffffffc0900000,
+				    .length = 0x80,
+				    .name = STR_LIT("bpf_prog_2_b") };
 
 	expect(k, 0xffffffffc0800010, "bpf_prog_1_a", "bpf", 0xffffffffc0800000);
 	kallsyms_event(k, &e);
@@ -195,9 +201,11 @@ static size_t compare_with_file(const struct kallsyms *k)
 			uint64_t start;
 
 			checked++;
-			if (!kallsyms_lookup(k, last_addr + (addr - last_addr > 1), &got, &got_module, &start) || !str_eq(got, str_from(last)) ||
-			    start != last_addr)
-				wrong += strcmp(last, "_etext") != 0 && strcmp(last, "_einittext") != 0;
+			if (!kallsyms_lookup(k, last_addr + (addr - last_addr > 1), &got,
+					     &got_module, &start) ||
+			    !str_eq(got, str_from(last)) || start != last_addr)
+				wrong += strcmp(last, "_etext") != 0 &&
+					 strcmp(last, "_einittext") != 0;
 		}
 		strcpy(last, name);
 		last_addr = addr;
@@ -219,7 +227,8 @@ Test(kallsyms, every_symbol_of_this_kernel_is_found)
 	uint64_t took = clock_mono_ns() - before;
 	cr_assert(kallsyms_available(k));
 	kallsyms_figures(k, &f);
-	fprintf(stderr, "%zu symbols, %zu dynamic, %zu bytes, %" PRIu64 " us\n", f.symbols, f.dynamic, f.bytes, took / 1000);
+	fprintf(stderr, "%zu symbols, %zu dynamic, %zu bytes, %" PRIu64 " us\n", f.symbols,
+		f.dynamic, f.bytes, took / 1000);
 	cr_assert_gt(f.symbols, 10000);
 	cr_assert_lt(f.bytes, 6u << 20);
 	cr_assert_gt(compare_with_file(k), 10000);
@@ -236,7 +245,8 @@ Test(kallsyms, iterator_gives_what_the_file_gives)
 	cr_assert_eq(kallsyms_new(&c, &k), 0);
 	uint64_t took = clock_mono_ns() - before;
 	kallsyms_figures(k, &f);
-	fprintf(stderr, "%zu symbols, %zu dynamic, %zu bytes, %" PRIu64 " us by iterator\n", f.symbols, f.dynamic, f.bytes, took / 1000);
+	fprintf(stderr, "%zu symbols, %zu dynamic, %zu bytes, %" PRIu64 " us by iterator\n",
+		f.symbols, f.dynamic, f.bytes, took / 1000);
 	cr_assert(f.by_iterator);
 	cr_assert_gt(compare_with_file(k), 10000);
 	kallsyms_free(k);

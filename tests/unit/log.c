@@ -13,7 +13,8 @@ static void expect(const char *in, size_t len, size_t max, const char *out)
 
 	cr_assert_eq(log_escape(&b, (struct str){ .data = in, .len = (uint32_t)len }, max), 0);
 	cr_assert_eq(b.len, strlen(out), "%.*s for %s", (int)b.len, (const char *)b.data, out);
-	cr_assert(!b.len || memcmp(b.data, out, b.len) == 0, "%.*s for %s", (int)b.len, (const char *)b.data, out);
+	cr_assert(!b.len || memcmp(b.data, out, b.len) == 0, "%.*s for %s", (int)b.len,
+		  (const char *)b.data, out);
 	buf_done(&b);
 }
 
@@ -79,7 +80,8 @@ Test(log, ceiling_of_the_buffer_is_handed_up)
 	buf_done(&b);
 }
 
-static size_t logged(char *text, size_t size, enum log_level most, enum log_level level, const char *arg)
+static size_t logged(char *text, size_t size, enum log_level most, enum log_level level,
+		     const char *arg)
 {
 	int p[2];
 	const int saved = dup(STDERR_FILENO);

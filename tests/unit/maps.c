@@ -36,7 +36,10 @@ static unsigned references(void)
 
 static void add(struct maps **m, uint64_t start, uint64_t end, uint64_t offset, unsigned backing)
 {
-	struct map a = { .start = start, .end = end, .offset = offset, .backing = backing_get(&backings[backing]) };
+	struct map a = { .start = start,
+			 .end = end,
+			 .offset = offset,
+			 .backing = backing_get(&backings[backing]) };
 
 	cr_assert_eq(maps_add(m, &a), 0);
 }
@@ -49,7 +52,8 @@ static void settle(struct maps *m)
 	cr_assert_eq(dropped, 0);
 }
 
-static void expect(const struct maps *m, size_t at, uint64_t start, uint64_t end, uint64_t offset, unsigned backing)
+static void expect(const struct maps *m, size_t at, uint64_t start, uint64_t end, uint64_t offset,
+		   unsigned backing)
 {
 	cr_assert_lt(at, m->len);
 	cr_assert_eq(m->at[at].start, start, "%zu: %lx", at, (unsigned long)m->at[at].start);
@@ -166,8 +170,10 @@ Test(maps, any_sequence_agrees_with_a_page_table)
 			unsigned n = (unsigned)rand() % 40;
 
 			for (unsigned i = 0; i < n; i++) {
-				unsigned from = (unsigned)rand() % PAGES, len = 1 + (unsigned)rand() % (rand() % 4 ? 8 : 200);
-				unsigned to = from + len > PAGES ? PAGES : from + len, backing = (unsigned)rand() % BACKINGS;
+				unsigned from = (unsigned)rand() % PAGES,
+					 len = 1 + (unsigned)rand() % (rand() % 4 ? 8 : 200);
+				unsigned to = from + len > PAGES ? PAGES : from + len,
+					 backing = (unsigned)rand() % BACKINGS;
 				uint64_t offset = (uint64_t)(rand() % 100) << 12;
 
 				add(&m, (uint64_t)from << 12, (uint64_t)to << 12, offset, backing);
@@ -186,7 +192,8 @@ Test(maps, any_sequence_agrees_with_a_page_table)
 			if (!at)
 				continue;
 			cr_assert_eq(at->backing, &backings[page[p].backing]);
-			cr_assert_eq(at->offset + (((uint64_t)p << 12) - at->start), page[p].offset);
+			cr_assert_eq(at->offset + (((uint64_t)p << 12) - at->start),
+				     page[p].offset);
 		}
 		for (uint32_t i = 1; i < m->len; i++)
 			cr_assert_leq(m->at[i - 1].end, m->at[i].start);

@@ -8,12 +8,18 @@
 #include "tools/prof-export/label.h"
 #include "tools/prof-export/text.h"
 
-#define LIST(...) { .data = (uint64_t[]){ __VA_ARGS__ }, .len = sizeof((uint64_t[]){ __VA_ARGS__ }) / sizeof(uint64_t) }
+#define LIST(...) \
+	{ \
+		.data = (uint64_t[]){ __VA_ARGS__ }, \
+		.len = sizeof((uint64_t[]){ __VA_ARGS__ }) / sizeof(uint64_t) \
+	}
 
 static struct model *new_model(enum model_detail detail, bool aggregate, size_t memory_max)
 {
 	struct model *m = NULL;
-	const struct model_options o = { .detail = detail, .aggregate = aggregate, .memory_max = memory_max };
+	const struct model_options o = { .detail = detail,
+					 .aggregate = aggregate,
+					 .memory_max = memory_max };
 
 	cr_assert_eq(model_new(&o, &m), 0);
 	return m;
@@ -28,8 +34,10 @@ static int take(struct model *m, struct msg msg)
 
 static void process(struct model *m, uint64_t id, uint64_t pid, struct str comm)
 {
-	take(m, (struct msg){ .id = MSG_PROCESS, .process = { .id = id, .pid = pid, .start_ns = pid, .comm = comm } });
-	take(m, (struct msg){ .id = MSG_THREAD, .thread = { .id = id, .process = id, .tid = pid, .comm = comm } });
+	take(m, (struct msg){ .id = MSG_PROCESS,
+			      .process = { .id = id, .pid = pid, .start_ns = pid, .comm = comm } });
+	take(m, (struct msg){ .id = MSG_THREAD,
+			      .thread = { .id = id, .process = id, .tid = pid, .comm = comm } });
 }
 
 static void function(struct model *m, uint64_t id, struct str name)
@@ -39,12 +47,21 @@ static void function(struct model *m, uint64_t id, struct str name)
 
 static void frame(struct model *m, uint64_t id, uint64_t offset, uint64_t f)
 {
-	take(m, (struct msg){ .id = MSG_FRAME, .frame = { .id = id, .offset = offset, .address = offset, .functions = LIST(f), .lines = LIST(id) } });
+	take(m, (struct msg){ .id = MSG_FRAME,
+			      .frame = { .id = id,
+					 .offset = offset,
+					 .address = offset,
+					 .functions = LIST(f),
+					 .lines = LIST(id) } });
 }
 
 static int sample(struct model *m, uint64_t stack, uint64_t thread)
 {
-	return take(m, (struct msg){ .id = MSG_SAMPLE, .sample = { .stack = stack, .thread = thread, .time_ns = 1000, .value = 7 } });
+	return take(m, (struct msg){ .id = MSG_SAMPLE,
+				     .sample = { .stack = stack,
+						 .thread = thread,
+						 .time_ns = 1000,
+						 .value = 7 } });
 }
 
 static char *folded(const struct model *m, bool threads)
@@ -102,7 +119,8 @@ Test(model, addresses_within_a_function_differ_only_where_they_are_shown)
 
 		simple(m);
 		frame(m, 3, 204, 2);
-		take(m, (struct msg){ .id = MSG_STACK, .stack = { .id = 2, .frames = LIST(3, 1) } });
+		take(m,
+		     (struct msg){ .id = MSG_STACK, .stack = { .id = 2, .frames = LIST(3, 1) } });
 		cr_assert_eq(model_stacks(m, &stacks), detail == MODEL_NAMES ? 1 : 2);
 		model_free(m);
 	}
@@ -113,7 +131,11 @@ Test(model, inlined_calls_are_frames_of_their_own)
 	struct model *m = new_model(MODEL_NAMES, true, 1 << 20);
 
 	simple(m);
-	take(m, (struct msg){ .id = MSG_FRAME, .frame = { .id = 3, .offset = 5, .functions = LIST(2, 1, 2), .lines = LIST(1, 2, 3) } });
+	take(m, (struct msg){ .id = MSG_FRAME,
+			      .frame = { .id = 3,
+					 .offset = 5,
+					 .functions = LIST(2, 1, 2),
+					 .lines = LIST(1, 2, 3) } });
 	take(m, (struct msg){ .id = MSG_STACK, .stack = { .id = 2, .frames = LIST(3, 1) } });
 	sample(m, 2, 1);
 	cr_assert_str_eq(folded(m, false), "a;main;leaf;main;leaf 1\n");
@@ -137,7 +159,8 @@ Test(model, frame_without_one_of_its_functions_is_not_shown)
 	struct model *m = new_model(MODEL_NAMES, true, 1 << 20);
 
 	simple(m);
-	take(m, (struct msg){ .id = MSG_FRAME, .frame = { .id = 3, .offset = 5, .functions = LIST(1, 99) } });
+	take(m, (struct msg){ .id = MSG_FRAME,
+			      .frame = { .id = 3, .offset = 5, .functions = LIST(1, 99) } });
 	take(m, (struct msg){ .id = MSG_STACK, .stack = { .id = 2, .frames = LIST(3, 1) } });
 	cr_assert_eq(sample(m, 2, 1), 0);
 	cr_assert_eq(model_totals(m)->lost[LOST_MALFORMED], 1);
@@ -168,7 +191,8 @@ Test(model, ceiling_is_kept_and_what_was_collected_stays)
 	simple(m);
 	for (uint64_t i = 10; i < 20000; i++) {
 		frame(m, i, i, 1);
-		take(m, (struct msg){ .id = MSG_STACK, .stack = { .id = i, .frames = LIST(i, 1) } });
+		take(m,
+		     (struct msg){ .id = MSG_STACK, .stack = { .id = i, .frames = LIST(i, 1) } });
 		taken += sample(m, i, 1) == MODEL_SAMPLE;
 		cr_assert_leq(model_memory(m).used, 256 << 10);
 	}
@@ -188,7 +212,8 @@ Test(model, hottest_functions_are_sorted_and_survive_epochs)
 
 		for (int epoch = 0; epoch < 2; epoch++) {
 			simple(m);
-			take(m, (struct msg){ .id = MSG_STACK, .stack = { .id = 2, .frames = LIST(1) } });
+			take(m, (struct msg){ .id = MSG_STACK,
+					      .stack = { .id = 2, .frames = LIST(1) } });
 			sample(m, 1, 1);
 			sample(m, 1, 1);
 			sample(m, 2, 1);
@@ -235,11 +260,15 @@ Test(model, figures_and_user_stacks_are_counted)
 	struct status st = { 0 };
 
 	simple(m);
-	take(m, (struct msg){ .id = MSG_FIGURE, .figure = { .name = STR_LIT("bpf_ns"), .value = 5 } });
-	take(m, (struct msg){ .id = MSG_FIGURE, .figure = { .name = STR_LIT("bpf_ns"), .value = 9 } });
-	take(m, (struct msg){ .id = MSG_FRAME, .frame = { .id = 7, .kind = FRAME_KERNEL, .offset = 9 } });
+	take(m,
+	     (struct msg){ .id = MSG_FIGURE, .figure = { .name = STR_LIT("bpf_ns"), .value = 5 } });
+	take(m,
+	     (struct msg){ .id = MSG_FIGURE, .figure = { .name = STR_LIT("bpf_ns"), .value = 9 } });
+	take(m, (struct msg){ .id = MSG_FRAME,
+			      .frame = { .id = 7, .kind = FRAME_KERNEL, .offset = 9 } });
 	take(m, (struct msg){ .id = MSG_STACK, .stack = { .id = 2, .frames = LIST(7) } });
-	take(m, (struct msg){ .id = MSG_STACK, .stack = { .id = 3, .frames = LIST(7), .reason = WALK_NO_PROCESS } });
+	take(m, (struct msg){ .id = MSG_STACK,
+			      .stack = { .id = 3, .frames = LIST(7), .reason = WALK_NO_PROCESS } });
 	sample(m, 1, 1);
 	sample(m, 2, 1);
 	sample(m, 3, 1);
@@ -280,17 +309,29 @@ Test(label, frames_without_names_say_where_they_are)
 	struct model *m = new_model(MODEL_NAMES, true, 1 << 20);
 
 	process(m, 1, 10, STR_LIT("p"));
-	take(m, (struct msg){ .id = MSG_FILE, .file = { .id = 1, .inode = 1, .path = STR_LIT("/lib/libx.so") } });
-	take(m, (struct msg){ .id = MSG_FILE, .file = { .id = 2, .inode = 2, .path = STR_LIT("[vdso]") } });
-	take(m, (struct msg){ .id = MSG_FRAME, .frame = { .id = 1, .file = 1, .offset = 0x1000, .address = 0x401000 } });
+	take(m, (struct msg){ .id = MSG_FILE,
+			      .file = { .id = 1, .inode = 1, .path = STR_LIT("/lib/libx.so") } });
+	take(m, (struct msg){ .id = MSG_FILE,
+			      .file = { .id = 2, .inode = 2, .path = STR_LIT("[vdso]") } });
+	take(m, (struct msg){
+			.id = MSG_FRAME,
+			.frame = { .id = 1, .file = 1, .offset = 0x1000, .address = 0x401000 } });
 	take(m, (struct msg){ .id = MSG_FRAME, .frame = { .id = 2, .file = 1, .offset = 0x1000 } });
-	take(m, (struct msg){ .id = MSG_FRAME, .frame = { .id = 3, .offset = 0x7f00, .process = 1 } });
-	take(m, (struct msg){ .id = MSG_FRAME, .frame = { .id = 4, .kind = FRAME_KERNEL, .offset = 0xffffffff81000000 } });
+	take(m,
+	     (struct msg){ .id = MSG_FRAME, .frame = { .id = 3, .offset = 0x7f00, .process = 1 } });
+	take(m, (struct msg){
+			.id = MSG_FRAME,
+			.frame = { .id = 4, .kind = FRAME_KERNEL, .offset = 0xffffffff81000000 } });
 	take(m, (struct msg){ .id = MSG_FRAME, .frame = { .id = 5, .file = 2, .offset = 0x10 } });
-	take(m, (struct msg){ .id = MSG_STACK, .stack = { .id = 1, .frames = LIST(4, 1, 2, 3, 5), .reason = WALK_DEPTH, .at_file = 1 } });
+	take(m, (struct msg){ .id = MSG_STACK,
+			      .stack = { .id = 1,
+					 .frames = LIST(4, 1, 2, 3, 5),
+					 .reason = WALK_DEPTH,
+					 .at_file = 1 } });
 	sample(m, 1, 1);
-	cr_assert_str_eq(folded(m, false),
-			 "p;[truncated: depth];[vdso+0x10];[anon+0x7f00];[libx.so+0x1000];[libx.so+0x401000];[kernel+0xffffffff81000000]_[k] 1\n");
+	cr_assert_str_eq(
+		folded(m, false),
+		"p;[truncated: depth];[vdso+0x10];[anon+0x7f00];[libx.so+0x1000];[libx.so+0x401000];[kernel+0xffffffff81000000]_[k] 1\n");
 	model_free(m);
 }
 
@@ -308,7 +349,8 @@ Test(folded, hostile_names_keep_the_format)
 	sample(m, 1, 1);
 	sample(m, 1, 2);
 	cr_assert_str_eq(folded(m, false), "a:main 9\\x0a;x:y\\x0az 1\npid-11;x:y\\x0az 1\n");
-	cr_assert_str_eq(folded(m, true), "a:main 9\\x0a;a:main 9\\x0a;x:y\\x0az 1\npid-11;tid-11;x:y\\x0az 1\n");
+	cr_assert_str_eq(folded(m, true),
+			 "a:main 9\\x0a;a:main 9\\x0a;x:y\\x0az 1\npid-11;tid-11;x:y\\x0az 1\n");
 	model_free(m);
 }
 
@@ -338,7 +380,8 @@ static int compare_lines(const void *a, const void *b)
 Test(folded, lines_are_in_the_order_of_their_bytes)
 {
 	struct model *m = new_model(MODEL_NAMES, true, 1 << 20);
-	static const char *const names[] = { "a", "a b", "a (x)", "a 5", "a#", "a.b", "a5", "a~", "b", "a  ", "a 1", "a !" };
+	static const char *const names[] = { "a",  "a b", "a (x)", "a 5", "a#",	 "a.b",
+					     "a5", "a~",  "b",	   "a  ", "a 1", "a !" };
 	const size_t n = sizeof(names) / sizeof(names[0]);
 	char *lines[2048];
 	size_t count = 0;
@@ -350,11 +393,14 @@ Test(folded, lines_are_in_the_order_of_their_bytes)
 		frame(m, i + 1, i, i + 1);
 	}
 	for (uint64_t i = 0; i < n; i++) {
-		take(m, (struct msg){ .id = MSG_STACK, .stack = { .id = ++id, .frames = LIST(i + 1) } });
+		take(m, (struct msg){ .id = MSG_STACK,
+				      .stack = { .id = ++id, .frames = LIST(i + 1) } });
 		for (uint64_t k = 0; k < 1 + i * 5; k++)
 			sample(m, id, 1);
 		for (uint64_t j = 0; j < n; j++) {
-			take(m, (struct msg){ .id = MSG_STACK, .stack = { .id = ++id, .frames = LIST(j + 1, i + 1) } });
+			take(m,
+			     (struct msg){ .id = MSG_STACK,
+					   .stack = { .id = ++id, .frames = LIST(j + 1, i + 1) } });
 			for (uint64_t k = 0; k < 1 + (i * j) % 13; k++)
 				sample(m, id, 1);
 		}

@@ -37,7 +37,8 @@ static uint64_t counter;
 static uint64_t next_number(void)
 {
 	/* All widths that msgpack has. */
-	static const uint64_t edges[] = { 0, 1, 127, 128, 255, 256, 65535, 65536, UINT32_MAX, 1ull << 32, UINT64_MAX };
+	static const uint64_t edges[] = { 0,	 1,	127,	    128,	255,	   256,
+					  65535, 65536, UINT32_MAX, 1ull << 32, UINT64_MAX };
 
 	return edges[counter++ % (sizeof(edges) / sizeof(edges[0]))];
 }
@@ -57,11 +58,17 @@ static size_t make_all(struct msg *all, size_t variant)
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
 		numbers[i] = next_number();
 	memset(letters, 'x', sizeof(letters));
-#define MSG_BEGIN(NAME, name, msg_id) { struct msg_##name *m = &all[n].name; all[n++].id = msg_id;
+#define MSG_BEGIN(NAME, name, msg_id) \
+	{ \
+		struct msg_##name *m = &all[n].name; \
+		all[n++].id = msg_id;
 #define U64(field) m->field = next_number();
-#define STR(field, max) m->field = (struct str){ .data = letters, .len = (uint32_t)next_len(max, variant) };
-#define BIN(field, max) m->field = (struct span){ .data = (uint8_t *)letters, .len = next_len(max, variant) };
-#define LIST(field, max) m->field = (struct u64s){ .data = numbers, .len = (uint32_t)next_len(max, variant) };
+#define STR(field, max) \
+	m->field = (struct str){ .data = letters, .len = (uint32_t)next_len(max, variant) };
+#define BIN(field, max) \
+	m->field = (struct span){ .data = (uint8_t *)letters, .len = next_len(max, variant) };
+#define LIST(field, max) \
+	m->field = (struct u64s){ .data = numbers, .len = (uint32_t)next_len(max, variant) };
 #define MSG_END(name) }
 #include "common/messages.def"
 	return n;
@@ -71,12 +78,20 @@ static void assert_equal(const struct msg *a, const struct msg *b)
 {
 	cr_assert_eq(a->id, b->id);
 	switch (a->id) {
-#define MSG_BEGIN(NAME, name, id) case MSG_##NAME: { const struct msg_##name *x = &a->name, *y = &b->name;
+#define MSG_BEGIN(NAME, name, id) \
+	case MSG_##NAME: { \
+		const struct msg_##name *x = &a->name, *y = &b->name;
 #define U64(field) cr_assert_eq(x->field, y->field);
 #define STR(field, max) cr_assert(str_eq(x->field, y->field));
-#define BIN(field, max) cr_assert_eq(x->field.len, y->field.len); cr_assert_eq(memcmp(x->field.data, y->field.data, x->field.len), 0);
-#define LIST(field, max) cr_assert_eq(x->field.len, y->field.len); cr_assert_eq(memcmp(x->field.data, y->field.data, 8 * x->field.len), 0);
-#define MSG_END(name) break; }
+#define BIN(field, max) \
+	cr_assert_eq(x->field.len, y->field.len); \
+	cr_assert_eq(memcmp(x->field.data, y->field.data, x->field.len), 0);
+#define LIST(field, max) \
+	cr_assert_eq(x->field.len, y->field.len); \
+	cr_assert_eq(memcmp(x->field.data, y->field.data, 8 * x->field.len), 0);
+#define MSG_END(name) \
+	break; \
+	}
 #include "common/messages.def"
 	default:
 		cr_assert_fail("id %d", a->id);
@@ -120,15 +135,22 @@ Test(msg, every_prefix_is_short)
 
 		cr_assert_eq(msg_encode(&b, &all[i]), 0);
 		for (size_t len = 0; len < b.len; len += len < 600 ? 1 : 997)
-			cr_assert_eq(decode_bytes(b.data, len, &back), MSG_SHORT, "%zu of %zu of message %d", len, b.len, all[i].id);
+			cr_assert_eq(decode_bytes(b.data, len, &back), MSG_SHORT,
+				     "%zu of %zu of message %d", len, b.len, all[i].id);
 		buf_done(&b);
 	}
 }
 
 Test(msg, bytes_on_the_wire_are_as_msgpack_says)
 {
-	const struct msg m = { .id = MSG_SAMPLE, .sample = { .stack = 1, .thread = 200, .cpu = 65535, .time_ns = 1ull << 40, .value = 0 } };
-	static const uint8_t wire[] = { 0x92, 11, 0x95, 1, 0xcc, 200, 0xcd, 0xff, 0xff, 0xcf, 0, 0, 1, 0, 0, 0, 0, 0, 0 };
+	const struct msg m = { .id = MSG_SAMPLE,
+			       .sample = { .stack = 1,
+					   .thread = 200,
+					   .cpu = 65535,
+					   .time_ns = 1ull << 40,
+					   .value = 0 } };
+	static const uint8_t wire[] = { 0x92, 11, 0x95, 1, 0xcc, 200, 0xcd, 0xff, 0xff, 0xcf,
+					0,    0,  1,	0, 0,	 0,   0,    0,	  0 };
 	struct buf b = BUF_INIT(0);
 
 	cr_assert_eq(msg_encode(&b, &m), 0);
@@ -139,7 +161,8 @@ Test(msg, bytes_on_the_wire_are_as_msgpack_says)
 
 Test(msg, string_over_its_limit_is_cut_between_characters)
 {
-	struct msg m = { .id = MSG_THREAD, .thread = { .id = 1, .comm = STR_LIT("fifteen bytes..ä") } };
+	struct msg m = { .id = MSG_THREAD,
+			 .thread = { .id = 1, .comm = STR_LIT("fifteen bytes..ä") } };
 	struct buf b = BUF_INIT(0);
 	struct msg back;
 
@@ -161,17 +184,27 @@ Test(msg, list_or_binary_over_its_limit_is_refused_and_leaves_no_trace)
 	struct buf b = BUF_INIT(0);
 
 	cr_assert_eq(buf_append(&b, "before", 6), 0);
-	cr_assert_eq(msg_encode(&b, &(struct msg){ .id = MSG_STACK, .stack = { .id = 1, .frames = { many, 4097 } } }), -E2BIG);
-	cr_assert_eq(msg_encode(&b, &(struct msg){ .id = MSG_FILE, .file = { .id = 1, .build_id = { bytes, 65 } } }), -E2BIG);
+	cr_assert_eq(
+		msg_encode(&b, &(struct msg){ .id = MSG_STACK,
+					      .stack = { .id = 1, .frames = { many, 4097 } } }),
+		-E2BIG);
+	cr_assert_eq(
+		msg_encode(&b, &(struct msg){ .id = MSG_FILE,
+					      .file = { .id = 1, .build_id = { bytes, 65 } } }),
+		-E2BIG);
 	cr_assert_eq(b.len, 6);
-	cr_assert_eq(msg_encode(&b, &(struct msg){ .id = MSG_STACK, .stack = { .id = 1, .frames = { many, 4096 } } }), 0);
+	cr_assert_eq(
+		msg_encode(&b, &(struct msg){ .id = MSG_STACK,
+					      .stack = { .id = 1, .frames = { many, 4096 } } }),
+		0);
 	buf_done(&b);
 }
 
 Test(msg, full_buffer_is_left_as_it_was)
 {
 	struct buf b = BUF_INIT(10);
-	const struct msg m = { .id = MSG_SAMPLE, .sample = { .stack = UINT64_MAX, .thread = UINT64_MAX } };
+	const struct msg m = { .id = MSG_SAMPLE,
+			       .sample = { .stack = UINT64_MAX, .thread = UINT64_MAX } };
 
 	cr_assert_eq(msg_encode(&b, &m), -ENOBUFS);
 	cr_assert_eq(b.len, 0);
@@ -199,7 +232,9 @@ Test(msg, fields_that_are_unknown_are_skipped)
 	struct msg m;
 
 	/* An end message with a number, a string, a binary and a list more than it has. */
-	cr_assert_eq(DECODE("\x92\x0e\x96\x01\x02\xce\x01\x02\x03\x04\xa2hi\xc4\x01z\x92\x01\x02", &m), 0);
+	cr_assert_eq(
+		DECODE("\x92\x0e\x96\x01\x02\xce\x01\x02\x03\x04\xa2hi\xc4\x01z\x92\x01\x02", &m),
+		0);
 	cr_assert_eq(m.id, MSG_END);
 	cr_assert_eq(m.end.reason, 1);
 	cr_assert_eq(m.end.time_ns, 2);
@@ -226,29 +261,33 @@ Test(msg, what_is_no_message_is_malformed)
 {
 	struct msg m;
 
-	cr_assert_eq(DECODE("\x93\x0b\x95", &m), MSG_MALFORMED);			/* three members */
-	cr_assert_eq(DECODE("\x0b", &m), MSG_MALFORMED);				/* a number */
-	cr_assert_eq(DECODE("\xc1", &m), MSG_MALFORMED);				/* never used */
-	cr_assert_eq(DECODE("\x92\xff\x90", &m), MSG_MALFORMED);			/* negative id */
-	cr_assert_eq(DECODE("\x92\x00\x90", &m), MSG_MALFORMED);			/* id 0 */
-	cr_assert_eq(DECODE("\x92\x0b\x81\x01\x01", &m), MSG_MALFORMED);		/* a map */
-	cr_assert_eq(DECODE("\x92\x0b\x95\xa1x", &m), MSG_MALFORMED);			/* a string for a number */
-	cr_assert_eq(DECODE("\x92\x0a\x92\x01\x02", &m), MSG_MALFORMED);		/* a number for a list */
-	cr_assert_eq(DECODE("\x92\x0a\x92\x01\x91\xa1x", &m), MSG_MALFORMED);		/* a list of strings */
-	cr_assert_eq(DECODE("\x92\x06\x94\x01\x01\x01\xc4\x01x", &m), MSG_MALFORMED);	/* a binary for a string */
-	cr_assert_eq(DECODE("\x92\x0b\xdd\xff\xff\xff\xff", &m), MSG_MALFORMED);	/* 2^32 fields */
+	cr_assert_eq(DECODE("\x93\x0b\x95", &m), MSG_MALFORMED);	 /* three members */
+	cr_assert_eq(DECODE("\x0b", &m), MSG_MALFORMED);		 /* a number */
+	cr_assert_eq(DECODE("\xc1", &m), MSG_MALFORMED);		 /* never used */
+	cr_assert_eq(DECODE("\x92\xff\x90", &m), MSG_MALFORMED);	 /* negative id */
+	cr_assert_eq(DECODE("\x92\x00\x90", &m), MSG_MALFORMED);	 /* id 0 */
+	cr_assert_eq(DECODE("\x92\x0b\x81\x01\x01", &m), MSG_MALFORMED); /* a map */
+	cr_assert_eq(DECODE("\x92\x0b\x95\xa1x", &m), MSG_MALFORMED);	 /* a string for a number */
+	cr_assert_eq(DECODE("\x92\x0a\x92\x01\x02", &m), MSG_MALFORMED); /* a number for a list */
+	cr_assert_eq(DECODE("\x92\x0a\x92\x01\x91\xa1x", &m),
+		     MSG_MALFORMED); /* a list of strings */
+	cr_assert_eq(DECODE("\x92\x06\x94\x01\x01\x01\xc4\x01x", &m),
+		     MSG_MALFORMED); /* a binary for a string */
+	cr_assert_eq(DECODE("\x92\x0b\xdd\xff\xff\xff\xff", &m), MSG_MALFORMED); /* 2^32 fields */
 }
 
 Test(msg, length_over_the_table_is_malformed_before_its_bytes_come)
 {
 	struct msg m;
 
-	cr_assert_eq(DECODE("\x92\x06\x94\x01\x01\x01\xb1", &m), MSG_MALFORMED);	/* comm of 17 */
+	cr_assert_eq(DECODE("\x92\x06\x94\x01\x01\x01\xb1", &m), MSG_MALFORMED); /* comm of 17 */
 	cr_assert_eq(DECODE("\x92\x06\x94\x01\x01\x01\xb0", &m), MSG_SHORT);
-	cr_assert_eq(DECODE("\x92\x0a\x92\x01\xdd\xff\xff\xff\xff", &m), MSG_MALFORMED); /* a stack of 2^32 frames */
-	cr_assert_eq(DECODE("\x92\x0a\x92\x01\xdc\x10\x01", &m), MSG_MALFORMED);	/* of 4,097 */
+	cr_assert_eq(DECODE("\x92\x0a\x92\x01\xdd\xff\xff\xff\xff", &m),
+		     MSG_MALFORMED); /* a stack of 2^32 frames */
+	cr_assert_eq(DECODE("\x92\x0a\x92\x01\xdc\x10\x01", &m), MSG_MALFORMED); /* of 4,097 */
 	cr_assert_eq(DECODE("\x92\x0a\x92\x01\xdc\x10\x00", &m), MSG_SHORT);
-	cr_assert_eq(DECODE("\x92\x3f\x91\xc6\xff\xff\xff\xff", &m), MSG_MALFORMED);	/* 4 GiB of an unknown message */
+	cr_assert_eq(DECODE("\x92\x3f\x91\xc6\xff\xff\xff\xff", &m),
+		     MSG_MALFORMED); /* 4 GiB of an unknown message */
 }
 
 Test(msg, endless_message_is_malformed_in_the_end)
@@ -269,7 +308,10 @@ Test(msg, scratch_is_bounded_by_the_table)
 {
 	struct msg_scratch scratch = { 0 };
 	struct msg m;
-	struct span in = { .data = (const uint8_t *)"\x92\x09\x99\x01\x02\x03\x04\x05\x06\x07\xdc\x01\x00", .len = 13 };
+	struct span in = {
+		.data = (const uint8_t *)"\x92\x09\x99\x01\x02\x03\x04\x05\x06\x07\xdc\x01\x00",
+		.len = 13
+	};
 
 	cr_assert_eq(msg_decode(&in, &scratch, &m), MSG_SHORT);
 	cr_assert_eq(scratch.cap, 512);
@@ -279,7 +321,10 @@ Test(msg, scratch_is_bounded_by_the_table)
 Test(msg, both_lists_of_a_frame_hold_at_once)
 {
 	static const uint64_t functions[] = { 1, 2, 3 }, lines[] = { 10, 20, 30 };
-	const struct msg m = { .id = MSG_FRAME, .frame = { .id = 1, .functions = { functions, 3 }, .lines = { lines, 3 } } };
+	const struct msg m = {
+		.id = MSG_FRAME,
+		.frame = { .id = 1, .functions = { functions, 3 }, .lines = { lines, 3 } }
+	};
 	struct msg_scratch scratch = { 0 };
 	struct buf b = BUF_INIT(0);
 	struct msg back;
@@ -301,9 +346,17 @@ Test(msg, printed_line_escapes_what_strangers_chose)
 	FILE *out = open_memstream(&text, &len);
 	static const uint64_t frames[] = { 7, 8 };
 
-	msg_print(out, &(struct msg){ .id = MSG_THREAD, .thread = { .id = 1, .process = 2, .tid = 3, .comm = STR_LIT("a\"\033\n;\\") } });
-	msg_print(out, &(struct msg){ .id = MSG_STACK, .stack = { .id = 9, .frames = { frames, 2 } } });
-	msg_print(out, &(struct msg){ .id = MSG_DEBUG_REQUEST, .debug_request = { .id = 4, .build_id = { (const uint8_t *)"\xab\x01", 2 } } });
+	msg_print(out, &(struct msg){ .id = MSG_THREAD,
+				      .thread = { .id = 1,
+						  .process = 2,
+						  .tid = 3,
+						  .comm = STR_LIT("a\"\033\n;\\") } });
+	msg_print(out,
+		  &(struct msg){ .id = MSG_STACK, .stack = { .id = 9, .frames = { frames, 2 } } });
+	msg_print(out, &(struct msg){
+			       .id = MSG_DEBUG_REQUEST,
+			       .debug_request = {
+				       .id = 4, .build_id = { (const uint8_t *)"\xab\x01", 2 } } });
 	fclose(out);
 	cr_assert_str_eq(text, "thread id=1 process=2 tid=3 comm=\"a\\x22\\x1b\\x0a;\\\\\"\n"
 			       "stack id=9 frames=[7,8] reason=0 at_file=0\n"
@@ -331,11 +384,17 @@ Test(msg, reasons_have_words_and_strangers_numbers_are_unknown)
 		cr_assert_neq(lost_reason_text(i)[0], 0);
 }
 
-/* A sample passes through three tools; the budget of each is far above this, so that a slow or sanitized machine passes. */
+/* A sample passes through three tools; the budget of each is far above this, so that a slow or
+ * sanitized machine passes. */
 Test(msg, sample_costs_well_under_a_microsecond)
 {
 	enum { ROUNDS = 200000 };
-	const struct msg m = { .id = MSG_SAMPLE, .sample = { .stack = 12345, .thread = 678, .cpu = 3, .time_ns = 987654321012, .value = 10101010 } };
+	const struct msg m = { .id = MSG_SAMPLE,
+			       .sample = { .stack = 12345,
+					   .thread = 678,
+					   .cpu = 3,
+					   .time_ns = 987654321012,
+					   .value = 10101010 } };
 	struct msg_scratch scratch = { 0 };
 	struct buf b = BUF_INIT(0);
 	uint64_t sum = 0;
@@ -352,8 +411,9 @@ Test(msg, sample_costs_well_under_a_microsecond)
 	const uint64_t decoded = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 
 	cr_assert_eq(sum, 12345ull * ROUNDS);
-	fprintf(stderr, "sample: encode %.1f ns, decode %.1f ns, %.1f bytes\n", (double)(encoded - start) / ROUNDS,
-		(double)(decoded - encoded) / ROUNDS, (double)b.len / ROUNDS);
+	fprintf(stderr, "sample: encode %.1f ns, decode %.1f ns, %.1f bytes\n",
+		(double)(encoded - start) / ROUNDS, (double)(decoded - encoded) / ROUNDS,
+		(double)b.len / ROUNDS);
 #ifdef __SANITIZE_ADDRESS__
 	const uint64_t most_ns = 20000;
 #else

@@ -9,7 +9,8 @@
 
 #define SECOND 1000000000ull
 
-/* A named stream under test, its output decoded again, and files that are answered when the test says so. */
+/* A named stream under test, its output decoded again, and files that are answered when the test
+ * says so. */
 struct bench {
 	struct filestore files;
 	struct stream_out out;
@@ -69,15 +70,21 @@ static void hello(struct bench *b)
 
 static void thread(struct bench *b, uint64_t id)
 {
-	take(b, (struct msg){ .id = MSG_PROCESS, .process = { .id = id, .pid = id, .comm = STR_LIT("p") } });
+	take(b, (struct msg){ .id = MSG_PROCESS,
+			      .process = { .id = id, .pid = id, .comm = STR_LIT("p") } });
 	take(b, (struct msg){ .id = MSG_THREAD, .thread = { .id = id, .process = id, .tid = id } });
 }
 
 /* A sample of a stack of one kernel frame whose function is named so. */
 static void kernel_sample(struct bench *b, uint64_t id, const char *name)
 {
-	take(b, (struct msg){ .id = MSG_FUNCTION, .function = { .id = id, .name = str_from(name) } });
-	take(b, (struct msg){ .id = MSG_FRAME, .frame = { .id = id, .kind = FRAME_KERNEL, .functions = { &id, 1 }, .lines = { (uint64_t[]){ 0 }, 1 } } });
+	take(b,
+	     (struct msg){ .id = MSG_FUNCTION, .function = { .id = id, .name = str_from(name) } });
+	take(b, (struct msg){ .id = MSG_FRAME,
+			      .frame = { .id = id,
+					 .kind = FRAME_KERNEL,
+					 .functions = { &id, 1 },
+					 .lines = { (uint64_t[]){ 0 }, 1 } } });
 	take(b, (struct msg){ .id = MSG_STACK, .stack = { .id = id, .frames = { &id, 1 } } });
 	take(b, (struct msg){ .id = MSG_SAMPLE, .sample = { .stack = id, .thread = 1 } });
 }
@@ -85,7 +92,9 @@ static void kernel_sample(struct bench *b, uint64_t id, const char *name)
 static void file_sample(struct bench *b, uint64_t id)
 {
 	take(b, (struct msg){ .id = MSG_FILE, .file = { .id = id, .path = STR_LIT("/bin/x") } });
-	take(b, (struct msg){ .id = MSG_FRAME, .frame = { .id = id, .kind = FRAME_NATIVE, .file = id, .offset = 0x10 } });
+	take(b, (struct msg){
+			.id = MSG_FRAME,
+			.frame = { .id = id, .kind = FRAME_NATIVE, .file = id, .offset = 0x10 } });
 	take(b, (struct msg){ .id = MSG_STACK, .stack = { .id = id, .frames = { &id, 1 } } });
 	take(b, (struct msg){ .id = MSG_SAMPLE, .sample = { .stack = id, .thread = 1 } });
 }
@@ -111,7 +120,9 @@ static void expect_ids(struct bench *b, const enum msg_id *ids, size_t count)
 	}
 	cr_assert_eq(next(b, &m), 0);
 }
-#define EXPECT(b, ...) expect_ids(b, (enum msg_id[]){ __VA_ARGS__ }, sizeof((enum msg_id[]){ __VA_ARGS__ }) / sizeof(enum msg_id))
+#define EXPECT(b, ...) \
+	expect_ids(b, (enum msg_id[]){ __VA_ARGS__ }, \
+		   sizeof((enum msg_id[]){ __VA_ARGS__ }) / sizeof(enum msg_id))
 
 Test(named, definitions_are_sent_once_and_before_use)
 {
@@ -122,7 +133,8 @@ Test(named, definitions_are_sent_once_and_before_use)
 	kernel_sample(b, 5, "f");
 	take(b, (struct msg){ .id = MSG_SAMPLE, .sample = { .stack = 5, .thread = 1 } });
 	cr_assert_eq(named_run(b->named, 1), 0);
-	EXPECT(b, MSG_HELLO, MSG_FUNCTION, MSG_FRAME, MSG_STACK, MSG_PROCESS, MSG_THREAD, MSG_SAMPLE, MSG_SAMPLE);
+	EXPECT(b, MSG_HELLO, MSG_FUNCTION, MSG_FRAME, MSG_STACK, MSG_PROCESS, MSG_THREAD,
+	       MSG_SAMPLE, MSG_SAMPLE);
 	bench_free(b);
 }
 
@@ -135,7 +147,8 @@ Test(named, equal_functions_share_one_id)
 	kernel_sample(b, 5, "f");
 	kernel_sample(b, 6, "f");
 	cr_assert_eq(named_run(b->named, 1), 0);
-	EXPECT(b, MSG_HELLO, MSG_FUNCTION, MSG_FRAME, MSG_STACK, MSG_PROCESS, MSG_THREAD, MSG_SAMPLE, MSG_FRAME, MSG_STACK, MSG_SAMPLE);
+	EXPECT(b, MSG_HELLO, MSG_FUNCTION, MSG_FRAME, MSG_STACK, MSG_PROCESS, MSG_THREAD,
+	       MSG_SAMPLE, MSG_FRAME, MSG_STACK, MSG_SAMPLE);
 	bench_free(b);
 }
 
@@ -155,8 +168,10 @@ Test(named, a_sample_waits_for_its_file_and_what_follows_waits_behind)
 	cr_assert_eq(named_run(b->named, SECOND), NAMED_WAIT);
 	EXPECT(b, MSG_FILE, MSG_FRAME, MSG_STACK, MSG_PROCESS, MSG_THREAD, MSG_SAMPLE);
 	cr_assert_eq(named_run(b->named, SECOND), NAMED_WAIT);
-	cr_assert_eq(named_run(b->named, 1 + FILESTORE_WAIT_NS), 0, "an answer that does not come is done without");
-	EXPECT(b, MSG_FILE, MSG_FRAME, MSG_STACK, MSG_SAMPLE, MSG_FUNCTION, MSG_FRAME, MSG_STACK, MSG_SAMPLE);
+	cr_assert_eq(named_run(b->named, 1 + FILESTORE_WAIT_NS), 0,
+		     "an answer that does not come is done without");
+	EXPECT(b, MSG_FILE, MSG_FRAME, MSG_STACK, MSG_SAMPLE, MSG_FUNCTION, MSG_FRAME, MSG_STACK,
+	       MSG_SAMPLE);
 	cr_expect_eq(b->files.timed_out, 1);
 	bench_free(b);
 }
@@ -208,7 +223,8 @@ Test(named, at_the_ceiling_of_functions_a_new_epoch_defines_what_is_live_again)
 			epochs++;
 		}
 		if (m.id == MSG_FRAME)
-			frame_known[m.frame.id] = m.frame.functions.len == 1 && m.frame.functions.data[0] <= 10;
+			frame_known[m.frame.id] = m.frame.functions.len == 1 &&
+						  m.frame.functions.data[0] <= 10;
 		if (m.id == MSG_STACK)
 			cr_assert(frame_known[m.stack.frames.data[0]]);
 		samples += m.id == MSG_SAMPLE;
@@ -318,7 +334,11 @@ Test(filestore, over_the_budget_the_least_recently_used_is_closed)
 		files[i].file = (uint64_t)i + 1;
 		filestore_want(&b->files, &files[i], 1);
 		for (unsigned k = b->asked - 1; files[i].state == FILESTORE_ASKED; k = b->asked - 1)
-			filestore_answer(&b->files, b->requests[k % 64], files[i].program ? -1 : open("/proc/self/exe", O_RDONLY | O_CLOEXEC), 1);
+			filestore_answer(&b->files, b->requests[k % 64],
+					 files[i].program
+						 ? -1
+						 : open("/proc/self/exe", O_RDONLY | O_CLOEXEC),
+					 1);
 		cr_assert_eq(filestore_get(&b->files, &files[i], 1, &p), 0);
 		cr_assert_not_null(p);
 		filestore_charge(&b->files, &files[i]);

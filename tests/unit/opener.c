@@ -118,7 +118,9 @@ static void stop(pid_t pid)
 
 static struct opener_result open_mapped(pid_t pid, uint64_t at)
 {
-	struct opener_request q = { .kind = OPENER_MAPPING, .pid = (uint32_t)pid, .start = at, .end = at + 4096 };
+	struct opener_request q = {
+		.kind = OPENER_MAPPING, .pid = (uint32_t)pid, .start = at, .end = at + 4096
+	};
 	struct opener_result r;
 
 	opener_open_now(proc, &q, &r);
@@ -138,7 +140,8 @@ Test(opener, regular_file_is_opened_with_its_identity)
 	cr_assert_eq(r.file.inode, st.st_ino);
 	cr_assert_eq(r.file.size, 5);
 	cr_assert_eq(r.file.links, 1);
-	cr_assert_eq(r.file.ctime_ns, (uint64_t)st.st_ctim.tv_sec * 1000000000u + (uint64_t)st.st_ctim.tv_nsec);
+	cr_assert_eq(r.file.ctime_ns,
+		     (uint64_t)st.st_ctim.tv_sec * 1000000000u + (uint64_t)st.st_ctim.tv_nsec);
 	cr_assert(!r.file.memfd);
 	cr_assert_eq(fcntl(r.fd, F_GETFL) & O_ACCMODE, O_RDONLY);
 	cr_assert(fcntl(r.fd, F_GETFD) & FD_CLOEXEC);
@@ -178,7 +181,9 @@ Test(opener, symbolic_links_do_not_leave_the_root_of_the_process)
 			pause();
 	}
 	cr_assert_eq(read(fds[0], &c, 1), 1);
-	struct opener_request q = { .kind = OPENER_PATH, .pid = (uint32_t)pid, .path = STR_LIT("/link") };
+	struct opener_request q = { .kind = OPENER_PATH,
+				    .pid = (uint32_t)pid,
+				    .path = STR_LIT("/link") };
 	struct opener_result r;
 	opener_open_now(proc, &q, &r);
 	cr_assert_eq(r.status, 0);
@@ -220,7 +225,8 @@ Test(opener, memfd_is_handed_out_as_a_sealed_copy)
 	/* A change of the original is not seen, and nobody can change the copy. */
 	cr_assert_eq(pwrite(fd, "M", 1, 0), 1);
 	cr_assert_eq(first_byte(&r), 'm');
-	cr_assert_eq(fcntl(r.fd, F_GET_SEALS), F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE);
+	cr_assert_eq(fcntl(r.fd, F_GET_SEALS),
+		     F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE);
 	char link[64];
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", r.fd);
 	int writer = open(link, O_RDWR | O_CLOEXEC);
@@ -252,8 +258,13 @@ Test(opener, path_stands_in_for_a_mapping_only_with_the_same_inode)
 
 	write_file(path, "x");
 	cr_assert_eq(stat(path, &st), 0);
-	struct opener_request q = { .kind = OPENER_MAPPING, .pid = (uint32_t)getpid(), .start = 4096, .end = 8192, .path = str_from(path),
-				    .dev = (uint64_t)major(st.st_dev) << 32 | minor(st.st_dev), .inode = st.st_ino };
+	struct opener_request q = { .kind = OPENER_MAPPING,
+				    .pid = (uint32_t)getpid(),
+				    .start = 4096,
+				    .end = 8192,
+				    .path = str_from(path),
+				    .dev = (uint64_t)major(st.st_dev) << 32 | minor(st.st_dev),
+				    .inode = st.st_ino };
 	struct opener_result r;
 	opener_open_now(proc, &q, &r);
 	cr_assert_eq(r.status, 0);
@@ -271,10 +282,11 @@ Test(opener, debug_files_are_found_by_build_id_and_by_name)
 
 	/* Below a root of its own, since /usr/lib/debug is not ours to write. */
 	char command[512];
-	snprintf(command, sizeof(command),
-		 "cd %s && mkdir -p r/usr/lib/debug/.build-id/ab r/usr/lib/debug/opt/x r/opt/x/.debug && echo 1 >r/usr/lib/debug/.build-id/ab/cdef.debug && "
-		 "echo 2 >r/opt/x/.debug/p.debug && echo 3 >r/usr/lib/debug/opt/x/q.debug && echo 4 >r/opt/x/s.debug && echo 5 >r/opt/x/p && ln -s /etc r/opt/x/.debug/d",
-		 dir);
+	snprintf(
+		command, sizeof(command),
+		"cd %s && mkdir -p r/usr/lib/debug/.build-id/ab r/usr/lib/debug/opt/x r/opt/x/.debug && echo 1 >r/usr/lib/debug/.build-id/ab/cdef.debug && "
+		"echo 2 >r/opt/x/.debug/p.debug && echo 3 >r/usr/lib/debug/opt/x/q.debug && echo 4 >r/opt/x/s.debug && echo 5 >r/opt/x/p && ln -s /etc r/opt/x/.debug/d",
+		dir);
 	cr_assert_eq(system(command), 0);
 	cr_assert_eq(pipe(fds), 0);
 	pid_t pid = fork();
@@ -287,16 +299,22 @@ Test(opener, debug_files_are_found_by_build_id_and_by_name)
 	}
 	cr_assert_eq(read(fds[0], &c, 1), 1);
 	struct opener_result r;
-	struct opener_request q = { .kind = OPENER_BUILD_ID, .pid = (uint32_t)pid, .build_id = { .data = id, .len = 3 } };
+	struct opener_request q = { .kind = OPENER_BUILD_ID,
+				    .pid = (uint32_t)pid,
+				    .build_id = { .data = id, .len = 3 } };
 	opener_open_now(proc, &q, &r);
 	cr_assert_eq(first_byte(&r), '1');
 	close(r.fd);
 	static const struct {
 		const char *name;
 		int first;
-	} by_name[] = { { "p.debug", '2' }, { "q.debug", '3' }, { "s.debug", '4' }, { "none", -1 }, { "p", -1 }, { "d", -1 } };
+	} by_name[] = { { "p.debug", '2' }, { "q.debug", '3' }, { "s.debug", '4' },
+			{ "none", -1 },	    { "p", -1 },	{ "d", -1 } };
 	for (size_t i = 0; i < sizeof(by_name) / sizeof(by_name[0]); i++) {
-		q = (struct opener_request){ .kind = OPENER_DEBUGLINK, .pid = (uint32_t)pid, .path = STR_LIT("/opt/x/p"), .name = str_from(by_name[i].name) };
+		q = (struct opener_request){ .kind = OPENER_DEBUGLINK,
+					     .pid = (uint32_t)pid,
+					     .path = STR_LIT("/opt/x/p"),
+					     .name = str_from(by_name[i].name) };
 		opener_open_now(proc, &q, &r);
 		cr_assert_eq(first_byte(&r), by_name[i].first, "%s", by_name[i].name);
 		if (r.fd >= 0)
@@ -312,15 +330,20 @@ Test(opener, names_that_lead_elsewhere_are_refused)
 	struct opener_result r;
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		struct opener_request q = { .kind = OPENER_DEBUGLINK, .path = STR_LIT("/usr/bin/true"), .name = str_from(bad[i]) };
+		struct opener_request q = { .kind = OPENER_DEBUGLINK,
+					    .path = STR_LIT("/usr/bin/true"),
+					    .name = str_from(bad[i]) };
 
 		opener_open_now(proc, &q, &r);
 		cr_assert_eq(r.status, -EINVAL, "%s", bad[i]);
 	}
-	struct opener_request nul = { .kind = OPENER_DEBUGLINK, .path = STR_LIT("/usr/bin/true"), .name = { .data = "a\0b", .len = 3 } };
+	struct opener_request nul = { .kind = OPENER_DEBUGLINK,
+				      .path = STR_LIT("/usr/bin/true"),
+				      .name = { .data = "a\0b", .len = 3 } };
 	opener_open_now(proc, &nul, &r);
 	cr_assert_eq(r.status, -EINVAL);
-	struct opener_request short_id = { .kind = OPENER_BUILD_ID, .build_id = { .data = id, .len = 1 } };
+	struct opener_request short_id = { .kind = OPENER_BUILD_ID,
+					   .build_id = { .data = id, .len = 1 } };
 	opener_open_now(proc, &short_id, &r);
 	cr_assert_eq(r.status, -EINVAL);
 	struct opener_request relative = { .kind = OPENER_PATH, .path = STR_LIT("etc/passwd") };
@@ -421,18 +444,23 @@ static void serve(int dev)
 		memcpy(&in, buffer, sizeof(in));
 		out.unique = in.unique;
 		size_t more = 0;
-		struct fuse_attr attr = { .ino = 2, .mode = S_IFREG | 0755, .nlink = 1, .size = 4096, .blksize = 4096 };
+		struct fuse_attr attr = {
+			.ino = 2, .mode = S_IFREG | 0755, .nlink = 1, .size = 4096, .blksize = 4096
+		};
 		struct fuse_attr root = { .ino = 1, .mode = S_IFDIR | 0755, .nlink = 2 };
 		if (in.opcode == FUSE_INIT) {
 			struct fuse_init_out o = { .major = 7, .minor = 31, .max_write = 4096 };
 
 			memcpy(reply, &o, more = sizeof(o));
 		} else if (in.opcode == FUSE_LOOKUP) {
-			struct fuse_entry_out o = { .nodeid = 2, .attr = attr, .entry_valid = 100, .attr_valid = 100 };
+			struct fuse_entry_out o = {
+				.nodeid = 2, .attr = attr, .entry_valid = 100, .attr_valid = 100
+			};
 
 			memcpy(reply, &o, more = sizeof(o));
 		} else if (in.opcode == FUSE_GETATTR) {
-			struct fuse_attr_out o = { .attr = in.nodeid == 1 ? root : attr, .attr_valid = 100 };
+			struct fuse_attr_out o = { .attr = in.nodeid == 1 ? root : attr,
+						   .attr_valid = 100 };
 
 			memcpy(reply, &o, more = sizeof(o));
 		} else if (in.opcode == FUSE_OPEN) {
@@ -457,7 +485,8 @@ Test(opener, hanging_file_costs_one_thread_and_its_device_is_left_alone)
 
 	int dev = open("/dev/fuse", O_RDWR | O_CLOEXEC);
 	cr_assert_geq(dev, 0, "/dev/fuse: %m");
-	snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=0,group_id=0,allow_other", dev);
+	snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=0,group_id=0,allow_other",
+		 dev);
 	mkdir(path_of("m"), 0755);
 	cr_assert_eq(mount("hang", path_of("m"), "fuse", 0, options), 0);
 	pid_t server = fork();
@@ -465,7 +494,8 @@ Test(opener, hanging_file_costs_one_thread_and_its_device_is_left_alone)
 		serve(dev);
 
 	cr_assert_eq(opener_new("/proc", &o), 0);
-	struct opener_request q = { .kind = OPENER_PATH, .path = str_from(path_of("m/f")) }, good = { .kind = OPENER_PATH, .path = STR_LIT("/bin/true") };
+	struct opener_request q = { .kind = OPENER_PATH, .path = str_from(path_of("m/f")) },
+			      good = { .kind = OPENER_PATH, .path = STR_LIT("/bin/true") };
 	before = clock_mono_ns();
 	cr_assert_eq(opener_submit(o, &q, take, &hung, &ticket), 0);
 	cr_assert_eq(opener_submit(o, &good, take, &other, &ticket), 0);

@@ -23,7 +23,10 @@ Test(procfs, line_of_a_library_is_taken_apart)
 {
 	struct procfs_mapping m;
 
-	cr_assert_eq(parse("7f0000001000-7f0000003000 r-xp 00026000 fe:01 326269                     /usr/lib/libc.so.6", &m), 0);
+	cr_assert_eq(
+		parse("7f0000001000-7f0000003000 r-xp 00026000 fe:01 326269                     /usr/lib/libc.so.6",
+		      &m),
+		0);
 	cr_assert_eq(m.start, 0x7f0000001000);
 	cr_assert_eq(m.end, 0x7f0000003000);
 	cr_assert_eq(m.offset, 0x26000);
@@ -39,7 +42,10 @@ Test(procfs, mapping_without_execution_is_skipped)
 {
 	struct procfs_mapping m;
 
-	cr_assert_eq(parse("7f0000001000-7f0000003000 rw-p 00026000 fe:01 326269 /usr/lib/libc.so.6", &m), PROCFS_SKIP);
+	cr_assert_eq(
+		parse("7f0000001000-7f0000003000 rw-p 00026000 fe:01 326269 /usr/lib/libc.so.6",
+		      &m),
+		PROCFS_SKIP);
 }
 
 Test(procfs, deleted_suffix_is_taken_off_once)
@@ -66,7 +72,8 @@ Test(procfs, special_names_are_told_apart)
 		enum procfs_name kind;
 	} cases[] = {
 		{ "1000-2000 r-xp 00000000 00:00 0 [vdso]", PROCFS_VDSO },
-		{ "ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0 [vsyscall]", PROCFS_VSYSCALL },
+		{ "ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0 [vsyscall]",
+		  PROCFS_VSYSCALL },
 		{ "1000-2000 r-xp 00000000 00:00 0 [uprobes]", PROCFS_UPROBES },
 		{ "1000-2000 r-xp 00000000 00:00 0", PROCFS_ANON },
 		{ "1000-2000 r-xp 00000000 00:00 0 ", PROCFS_ANON },
@@ -87,9 +94,20 @@ Test(procfs, special_names_are_told_apart)
 Test(procfs, malformed_lines_are_refused)
 {
 	static const char *const bad[] = {
-		"", "x", "1000", "1000-", "1000-2000", "1000-2000 r-xp", "2000-1000 r-xp 0 0:0 0", "1000-1000 r-xp 0 0:0 0",
-		"10000000000000000-2 r-xp 0 0:0 0", "1000-2000 r-xp zz 0:0 0", "1000-2000 r-xp 0 0 0", "1000-2000 r-xp 0 100000000:0 0",
-		"1000-2000 r-xp 0 0:0 99999999999999999999", "-2000 r-xp 0 0:0 0",
+		"",
+		"x",
+		"1000",
+		"1000-",
+		"1000-2000",
+		"1000-2000 r-xp",
+		"2000-1000 r-xp 0 0:0 0",
+		"1000-1000 r-xp 0 0:0 0",
+		"10000000000000000-2 r-xp 0 0:0 0",
+		"1000-2000 r-xp zz 0:0 0",
+		"1000-2000 r-xp 0 0 0",
+		"1000-2000 r-xp 0 100000000:0 0",
+		"1000-2000 r-xp 0 0:0 99999999999999999999",
+		"-2000 r-xp 0 0:0 0",
 	};
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
@@ -129,14 +147,18 @@ static void count(void *ctx, const struct procfs_mapping *m)
 
 Test(procfs, pieces_of_any_size_give_the_same)
 {
-	static const char text[] = "1000-2000 r-xp 00000000 fe:01 12 /a\n2000-3000 r--p 00000000 fe:01 12 /a\n"
-				   "rubbish\n3000-4000 r-xp 00000000 fe:01 12 /a\n5000-6000 --xp 0 0:0 0\n7000-8000 r-xp 0 0:0 0 unfinished";
+	static const char text[] =
+		"1000-2000 r-xp 00000000 fe:01 12 /a\n2000-3000 r--p 00000000 fe:01 12 /a\n"
+		"rubbish\n3000-4000 r-xp 00000000 fe:01 12 /a\n5000-6000 --xp 0 0:0 0\n7000-8000 r-xp 0 0:0 0 unfinished";
 
 	for (size_t piece = 1; piece < sizeof(text); piece++) {
 		struct text t = { .at = text, .len = sizeof(text) - 1, .piece = piece };
 		uint64_t sum = 0;
 
-		cr_assert_eq(procfs_stream_maps((struct procfs_source){ .read = read_text, .ctx = &t }, 100, count, &sum), 3);
+		cr_assert_eq(
+			procfs_stream_maps((struct procfs_source){ .read = read_text, .ctx = &t },
+					   100, count, &sum),
+			3);
 		cr_assert_eq(sum, 0x1000 + 0x3000 + 0x5000);
 	}
 }
@@ -150,18 +172,23 @@ Test(procfs, endless_line_is_skipped_and_the_next_is_found)
 	strcpy(text + long_len, "\n1000-2000 r-xp 0 0:0 0\n");
 	struct text t = { .at = text, .len = strlen(text), .piece = 5000 };
 	uint64_t sum = 0;
-	cr_assert_eq(procfs_stream_maps((struct procfs_source){ .read = read_text, .ctx = &t }, 100, count, &sum), 1);
+	cr_assert_eq(procfs_stream_maps((struct procfs_source){ .read = read_text, .ctx = &t }, 100,
+					count, &sum),
+		     1);
 	cr_assert_eq(sum, 0x1000);
 	free(text);
 }
 
 Test(procfs, ceiling_of_mappings_is_kept)
 {
-	static const char text[] = "1000-2000 r-xp 0 0:0 0\n3000-4000 r-xp 0 0:0 0\n5000-6000 r-xp 0 0:0 0\n";
+	static const char text[] =
+		"1000-2000 r-xp 0 0:0 0\n3000-4000 r-xp 0 0:0 0\n5000-6000 r-xp 0 0:0 0\n";
 	struct text t = { .at = text, .len = sizeof(text) - 1, .piece = 1000 };
 	uint64_t sum = 0;
 
-	cr_assert_eq(procfs_stream_maps((struct procfs_source){ .read = read_text, .ctx = &t }, 2, count, &sum), 2);
+	cr_assert_eq(procfs_stream_maps((struct procfs_source){ .read = read_text, .ctx = &t }, 2,
+					count, &sum),
+		     2);
 }
 
 /* --- stat and status --- */
@@ -170,7 +197,8 @@ Test(procfs, ceiling_of_mappings_is_kept)
 
 static int parse_stat(const char *text, struct procfs_stat *ret)
 {
-	return procfs_parse_stat((struct span){ .data = (const uint8_t *)text, .len = strlen(text) }, ret);
+	return procfs_parse_stat(
+		(struct span){ .data = (const uint8_t *)text, .len = strlen(text) }, ret);
 }
 
 Test(procfs, name_with_parentheses_and_blanks_is_whole)
@@ -201,14 +229,27 @@ Test(procfs, kernel_thread_is_known_by_its_flag)
 {
 	struct procfs_stat st;
 
-	cr_assert_eq(parse_stat("2 (kthreadd) S 0 0 0 0 -1 2129984 0 0 0 0 0 0 0 0 20 0 1 0 1 0 0 0", &st), 0);
+	cr_assert_eq(
+		parse_stat("2 (kthreadd) S 0 0 0 0 -1 2129984 0 0 0 0 0 0 0 0 20 0 1 0 1 0 0 0",
+			   &st),
+		0);
 	cr_assert(st.kernel);
 }
 
 Test(procfs, malformed_stat_is_refused)
 {
-	static const char *const bad[] = { "", "42", "42 (", "42 ()", "42 (a", "42 (a) S", "42 (a) S 1 2 3", "x (a)" STAT_REST,
-					   "4294967296 (a)" STAT_REST, "42 (a) S 1 1 1 0 -1 1 1 2 3 4 5 6 7 8 20 0 3 0 99999999999999999999 1" };
+	static const char *const bad[] = {
+		"",
+		"42",
+		"42 (",
+		"42 ()",
+		"42 (a",
+		"42 (a) S",
+		"42 (a) S 1 2 3",
+		"x (a)" STAT_REST,
+		"4294967296 (a)" STAT_REST,
+		"42 (a) S 1 1 1 0 -1 1 1 2 3 4 5 6 7 8 20 0 3 0 99999999999999999999 1"
+	};
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		struct procfs_stat st;
@@ -219,10 +260,14 @@ Test(procfs, malformed_stat_is_refused)
 
 Test(procfs, uid_line_in_a_name_is_not_taken)
 {
-	static const char text[] = "Name:\tx\\nUid:\t1\t1\nUmask:\t0022\nUid:\t1000\t0\t0\t0\nGid:\t5\t5\t5\t5\n";
+	static const char text[] =
+		"Name:\tx\\nUid:\t1\t1\nUmask:\t0022\nUid:\t1000\t0\t0\t0\nGid:\t5\t5\t5\t5\n";
 	uint32_t uid = 0;
 
-	cr_assert_eq(procfs_parse_status_uid((struct span){ .data = (const uint8_t *)text, .len = sizeof(text) - 1 }, &uid), 0);
+	cr_assert_eq(procfs_parse_status_uid((struct span){ .data = (const uint8_t *)text,
+							    .len = sizeof(text) - 1 },
+					     &uid),
+		     0);
 	cr_assert_eq(uid, 1000);
 }
 

@@ -58,7 +58,8 @@ static size_t finish(void)
 
 static void is_row(size_t i, uint32_t offset, int32_t off)
 {
-	cr_assert_eq(given[i].offset, offset, "row %zu is at 0x%x, not 0x%x", i, given[i].offset, offset);
+	cr_assert_eq(given[i].offset, offset, "row %zu is at 0x%x, not 0x%x", i, given[i].offset,
+		     offset);
 	if (off < 0)
 		cr_assert_eq(given[i].rule, ROWS_RULE_GAP);
 	else

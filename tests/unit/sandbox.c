@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each sandbox is entered in a forked child, which has one thread; its answer is its exit status. Run as root, as `make check` is. */
+/* Each sandbox is entered in a forked child, which has one thread; its answer is its exit status.
+ * Run as root, as `make check` is. */
 #include "common/sandbox.h"
 
 #include <criterion/criterion.h>
@@ -25,9 +26,15 @@ static int in_child(int (*body)(void))
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + status;
 }
 
-#define REQUIRE(holds) do { if (!(holds)) return __LINE__ % 250 + 1; } while (0)
+#define REQUIRE(holds) \
+	do { \
+		if (!(holds)) \
+			return __LINE__ % 250 + 1; \
+	} while (0)
 
-static const struct sandbox parser = { .change_ids = true, .uid = NOBODY, .gid = NOBODY, .caps = SANDBOX_NO_CAPS, .max_files = 64 };
+static const struct sandbox parser = {
+	.change_ids = true, .uid = NOBODY, .gid = NOBODY, .caps = SANDBOX_NO_CAPS, .max_files = 64
+};
 
 static int become_parser(void)
 {
@@ -38,10 +45,12 @@ static int become_parser(void)
 
 	REQUIRE(setgroups(2, groups) == 0);
 	REQUIRE(sandbox_enter(&parser, &step) == 0);
-	REQUIRE(getresuid(&u[0], &u[1], &u[2]) == 0 && u[0] == NOBODY && u[1] == NOBODY && u[2] == NOBODY);
+	REQUIRE(getresuid(&u[0], &u[1], &u[2]) == 0 && u[0] == NOBODY && u[1] == NOBODY &&
+		u[2] == NOBODY);
 	REQUIRE(getgroups(0, NULL) == 0);
 	REQUIRE(setuid(0) < 0 && setgid(0) < 0 && setgroups(0, NULL) < 0);
-	REQUIRE(capng_get_caps_process() == 0 && capng_have_capabilities(CAPNG_SELECT_CAPS) == CAPNG_NONE);
+	REQUIRE(capng_get_caps_process() == 0 &&
+		capng_have_capabilities(CAPNG_SELECT_CAPS) == CAPNG_NONE);
 	REQUIRE(capng_have_capabilities(CAPNG_SELECT_BOUNDS) == CAPNG_NONE);
 	REQUIRE(prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1);
 #ifndef __SANITIZE_ADDRESS__
@@ -59,8 +68,13 @@ Test(sandbox, parser_keeps_no_right_and_cannot_take_one_back)
 
 static int become_bpf(void)
 {
-	static const unsigned wanted[] = { CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE, CAP_CHECKPOINT_RESTORE, CAP_DAC_READ_SEARCH, CAP_SYSLOG };
-	const struct sandbox s = { .change_ids = true, .uid = NOBODY, .gid = NOBODY, .caps = SANDBOX_BPF_CAPS };
+	static const unsigned wanted[] = {
+		CAP_BPF,   CAP_PERFMON, CAP_SYS_PTRACE, CAP_CHECKPOINT_RESTORE, CAP_DAC_READ_SEARCH,
+		CAP_SYSLOG
+	};
+	const struct sandbox s = {
+		.change_ids = true, .uid = NOBODY, .gid = NOBODY, .caps = SANDBOX_BPF_CAPS
+	};
 	const char *step = NULL;
 	bool had[CAP_LAST_CAP + 1];
 
@@ -92,11 +106,13 @@ static int become_bpf_with_less(void)
 	const char *step = NULL;
 
 	capng_clear(CAPNG_SELECT_CAPS);
-	REQUIRE(capng_updatev(CAPNG_ADD, CAPNG_EFFECTIVE | CAPNG_PERMITTED, CAP_BPF, CAP_CHOWN, -1) == 0);
+	REQUIRE(capng_updatev(CAPNG_ADD, CAPNG_EFFECTIVE | CAPNG_PERMITTED, CAP_BPF, CAP_CHOWN,
+			      -1) == 0);
 	REQUIRE(capng_apply(CAPNG_SELECT_CAPS) == 0);
 	REQUIRE(sandbox_enter(&s, &step) == 0);
 	REQUIRE(capng_get_caps_process() == 0);
-	REQUIRE(capng_have_capability(CAPNG_EFFECTIVE, CAP_BPF) && !capng_have_capability(CAPNG_EFFECTIVE, CAP_CHOWN));
+	REQUIRE(capng_have_capability(CAPNG_EFFECTIVE, CAP_BPF) &&
+		!capng_have_capability(CAPNG_EFFECTIVE, CAP_CHOWN));
 	REQUIRE(!capng_have_capability(CAPNG_PERMITTED, CAP_PERFMON));
 	return 0;
 }
@@ -112,7 +128,8 @@ static int stay_as_nobody(void)
 	gid_t groups[1] = { 1 };
 	const struct sandbox other = { .change_ids = true, .uid = 1234, .gid = NOBODY };
 
-	REQUIRE(setgroups(1, groups) == 0 && setresgid(NOBODY, NOBODY, NOBODY) == 0 && setresuid(NOBODY, NOBODY, NOBODY) == 0);
+	REQUIRE(setgroups(1, groups) == 0 && setresgid(NOBODY, NOBODY, NOBODY) == 0 &&
+		setresuid(NOBODY, NOBODY, NOBODY) == 0);
 	REQUIRE(sandbox_enter(&parser, &step) == 0);
 	REQUIRE(sandbox_enter(&other, &step) == -EPERM);
 	REQUIRE(step && strstr(step, "user"));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Real events of this kernel; every test makes its own processes and looks at their records only. */
+/* Real events of this kernel; every test makes its own processes and looks at their records only.
+ */
 #include <criterion/criterion.h>
 #include <bpf/bpf.h>
 #include <errno.h>
@@ -23,7 +24,7 @@
 #define KEEP 4096
 
 struct seen {
-	uint32_t pid;			/* only its records are kept, and forks from it; 0: all */
+	uint32_t pid; /* only its records are kept, and forks from it; 0: all */
 	struct sideband_event at[KEEP];
 	char names[KEEP][64];
 	size_t len;
@@ -71,7 +72,8 @@ static struct sideband *open_all(size_t ring_bytes)
 static const struct sideband_event *find(enum sideband_type type, bool exec, const char *name)
 {
 	for (size_t i = 0; i < seen.len; i++) {
-		if (seen.at[i].type == type && seen.at[i].exec == exec && (!name || strcmp(seen.names[i], name) == 0))
+		if (seen.at[i].type == type && seen.at[i].exec == exec &&
+		    (!name || strcmp(seen.names[i], name) == 0))
 			return &seen.at[i];
 	}
 	return NULL;
@@ -107,8 +109,10 @@ Test(sideband, life_of_a_program_comes_in_order)
 	uint64_t after = clock_mono_ns();
 	drain(s, after);
 
-	const struct sideband_event *f = find(SIDEBAND_FORK, false, NULL), *x = find(SIDEBAND_COMM, true, "true");
-	const struct sideband_event *e = find(SIDEBAND_EXIT, false, NULL), *m = find(SIDEBAND_MMAP, false, "/usr/bin/true");
+	const struct sideband_event *f = find(SIDEBAND_FORK, false, NULL),
+				    *x = find(SIDEBAND_COMM, true, "true");
+	const struct sideband_event *e = find(SIDEBAND_EXIT, false, NULL),
+				    *m = find(SIDEBAND_MMAP, false, "/usr/bin/true");
 	cr_assert(f && x && e && m);
 	cr_assert_eq(f->pid, pid);
 	cr_assert_eq(f->tid, pid);
@@ -173,7 +177,8 @@ Test(sideband, threads_and_their_names_are_told)
 	const struct sideband_event *c = find(SIDEBAND_COMM, false, "worker) 7");
 	cr_assert(c && c->pid == (uint32_t)pid && c->tid != (uint32_t)pid);
 	for (size_t i = 0; i < seen.len; i++)
-		thread |= seen.at[i].type == SIDEBAND_FORK && seen.at[i].tid == c->tid && seen.at[i].pid == seen.at[i].parent_pid;
+		thread |= seen.at[i].type == SIDEBAND_FORK && seen.at[i].tid == c->tid &&
+			  seen.at[i].pid == seen.at[i].parent_pid;
 	cr_assert(thread);
 	sideband_free(s);
 }
@@ -202,7 +207,8 @@ Test(sideband, only_executable_mappings_come_and_anonymous_ones_too)
 		if (seen.at[i].type != SIDEBAND_MMAP)
 			continue;
 		cr_assert(seen.at[i].prot & PROT_EXEC);
-		anonymous |= seen.at[i].length == 8192 && seen.names[i][0] != '[' && !seen.at[i].inode;
+		anonymous |= seen.at[i].length == 8192 && seen.names[i][0] != '[' &&
+			     !seen.at[i].inode;
 	}
 	cr_assert(anonymous);
 	sideband_free(s);
@@ -314,11 +320,13 @@ Test(sideband, forks_on_both_ends_are_merged_by_time)
 	sideband_free(s);
 }
 
-/* The kernel grows the header of the second and further events' KSYMBOL records (see sideband.c): with several cpus their times were rubbish. */
+/* The kernel grows the header of the second and further events' KSYMBOL records (see sideband.c):
+ * with several cpus their times were rubbish. */
 Test(sideband, ksymbol_records_have_a_time_that_can_be)
 {
 	struct sideband *s = open_all(SIDEBAND_RING_BYTES);
-	struct bpf_insn code[] = { { .code = BPF_ALU64 | BPF_MOV | BPF_K }, { .code = BPF_JMP | BPF_EXIT } };
+	struct bpf_insn code[] = { { .code = BPF_ALU64 | BPF_MOV | BPF_K },
+				   { .code = BPF_JMP | BPF_EXIT } };
 	struct sideband_figures f;
 	uint64_t before = clock_mono_ns();
 	unsigned came = 0, went = 0;
@@ -332,7 +340,8 @@ Test(sideband, ksymbol_records_have_a_time_that_can_be)
 		CPU_SET(cpu, &set);
 		sched_setaffinity(0, sizeof(set), &set);
 		for (unsigned i = 0; i < 20; i++) {
-			int fd = bpf_prog_load(BPF_PROG_TYPE_SOCKET_FILTER, "ksymtest", "GPL", code, 2, NULL);
+			int fd = bpf_prog_load(BPF_PROG_TYPE_SOCKET_FILTER, "ksymtest", "GPL", code,
+					       2, NULL);
 
 			cr_assert_geq(fd, 0);
 			close(fd);
@@ -375,7 +384,8 @@ Test(sideband, without_rights_the_error_is_handed_up)
 	cr_assert_eq(status, 0);
 }
 
-/* The memlock limit of an unprivileged user is perf_event_mlock_kb a cpu and then RLIMIT_MEMLOCK: rings shrink until they fit. */
+/* The memlock limit of an unprivileged user is perf_event_mlock_kb a cpu and then RLIMIT_MEMLOCK:
+ * rings shrink until they fit. */
 Test(sideband, rings_shrink_to_the_memlock_limit)
 {
 	struct sideband_figures f = { 0 };
@@ -389,7 +399,8 @@ Test(sideband, rings_shrink_to_the_memlock_limit)
 
 		if (setrlimit(RLIMIT_MEMLOCK, &none) || setresuid(65534, 65534, 65534))
 			_exit(9);
-		/* Its own events: allowed to anybody, for user space; a ring that the limit does not allow. */
+		/* Its own events: allowed to anybody, for user space; a ring that the limit does
+		 * not allow. */
 		if (sideband_new(64u << 20, getpid(), &s))
 			_exit(1);
 		sideband_figures(s, &f);

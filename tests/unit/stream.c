@@ -9,8 +9,8 @@ struct sink {
 	struct buf bytes;
 	unsigned batches;
 	size_t largest;
-	int refuse;		/* an errno to give, or 0 */
-	bool swallow;		/* drop what comes */
+	int refuse;   /* an errno to give, or 0 */
+	bool swallow; /* drop what comes */
 };
 
 static int sink_flush(void *ctx, struct span batch)
@@ -27,12 +27,15 @@ static int sink_flush(void *ctx, struct span batch)
 
 static struct msg hello(void)
 {
-	return (struct msg){ .id = MSG_HELLO, .hello = { .schema = msg_schema_hash(), .producer = STR_LIT("test") } };
+	return (struct msg){ .id = MSG_HELLO,
+			     .hello = { .schema = msg_schema_hash(),
+					.producer = STR_LIT("test") } };
 }
 
 static struct msg sample(uint64_t n)
 {
-	return (struct msg){ .id = MSG_SAMPLE, .sample = { .stack = n, .thread = 1, .time_ns = n << 30 } };
+	return (struct msg){ .id = MSG_SAMPLE,
+			     .sample = { .stack = n, .thread = 1, .time_ns = n << 30 } };
 }
 
 static void put(struct stream_out *out, struct msg m)
@@ -54,7 +57,8 @@ Test(stream, messages_arrive_in_order_whatever_the_pieces)
 	put(&out, hello());
 	for (uint64_t i = 1; i <= 500; i++)
 		put(&out, sample(i));
-	put(&out, (struct msg){ .id = MSG_END });
+	put(
+		&out, (struct msg) { .id = MSG_END });
 	cr_assert_eq(stream_flush(&out), 0);
 	cr_assert_gt(k.batches, 20);
 	cr_assert_leq(k.largest, 200);
@@ -68,7 +72,9 @@ Test(stream, messages_arrive_in_order_whatever_the_pieces)
 			struct msg m;
 			int r;
 
-			cr_assert_eq(stream_feed(&in, (struct span){ .data = k.bytes.data + at, .len = n }), 0);
+			cr_assert_eq(stream_feed(&in, (struct span){ .data = k.bytes.data + at,
+								     .len = n }),
+				     0);
 			while ((r = stream_next(&in, &m)) == 0) {
 				if (m.id == MSG_SAMPLE)
 					cr_assert_eq(m.sample.stack, next);
@@ -206,8 +212,13 @@ static int verdict(const struct msg *all, size_t n)
 	return r;
 }
 
-#define VERDICT(...) verdict((struct msg[]){ __VA_ARGS__ }, sizeof((struct msg[]){ __VA_ARGS__ }) / sizeof(struct msg))
-#define HEAD(e, s) { .id = MSG_BATCH_HEAD, .batch = { .epoch = (e), .seq = (s) } }
+#define VERDICT(...) \
+	verdict((struct msg[]){ __VA_ARGS__ }, \
+		sizeof((struct msg[]){ __VA_ARGS__ }) / sizeof(struct msg))
+#define HEAD(e, s) \
+	{ \
+		.id = MSG_BATCH_HEAD, .batch = {.epoch = (e), .seq = (s) } \
+	}
 
 Test(stream, order_of_a_stream_is_kept_to)
 {
@@ -219,8 +230,12 @@ Test(stream, order_of_a_stream_is_kept_to)
 	cr_assert_eq(VERDICT(HEAD(1, 0), sample(1)), STREAM_MALFORMED);
 	cr_assert_eq(VERDICT(HEAD(1, 0), other), STREAM_SCHEMA);
 	cr_assert_eq(VERDICT(HEAD(1, 0), hello(), sample(1), HEAD(1, 1)), STREAM_MALFORMED);
-	cr_assert_eq(VERDICT(HEAD(1, 0), hello(), { .id = MSG_END }, sample(1)), STREAM_MALFORMED);
-	cr_assert_eq(VERDICT(HEAD(1, 0), hello(), { .id = MSG_END }, HEAD(1, 2)), STREAM_MALFORMED);
+	cr_assert_eq(VERDICT(
+			     HEAD(1, 0), hello(), { .id = MSG_END }, sample(1)),
+		     STREAM_MALFORMED);
+	cr_assert_eq(VERDICT(
+			     HEAD(1, 0), hello(), { .id = MSG_END }, HEAD(1, 2)),
+		     STREAM_MALFORMED);
 }
 
 Test(stream, other_bytes_are_malformed)
@@ -229,7 +244,9 @@ Test(stream, other_bytes_are_malformed)
 	struct msg m;
 
 	stream_in_init(&in);
-	cr_assert_eq(stream_feed(&in, (struct span){ .data = (const uint8_t *)"PERFILE2", .len = 8 }), 0);
+	cr_assert_eq(
+		stream_feed(&in, (struct span){ .data = (const uint8_t *)"PERFILE2", .len = 8 }),
+		0);
 	cr_assert_eq(stream_next(&in, &m), STREAM_MALFORMED);
 	stream_in_done(&in);
 }
@@ -282,7 +299,8 @@ Test(stream, message_larger_than_a_batch_goes_alone)
 
 	stream_out_init(&out, 64, sink_flush, &k);
 	put(&out, hello());
-	put(&out, (struct msg){ .id = MSG_STACK, .stack = { .id = 1, .frames = { frames, 4096 } } });
+	put(&out,
+	    (struct msg){ .id = MSG_STACK, .stack = { .id = 1, .frames = { frames, 4096 } } });
 	put(&out, sample(1));
 	cr_assert_eq(stream_flush(&out), 0);
 	stream_in_init(&in);

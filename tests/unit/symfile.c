@@ -6,7 +6,8 @@
 #include "tools/prof-symd/demangle.h"
 #include "tools/prof-symd/symfile.h"
 
-/* A shared object made by hand: text at 0x1000..0x2000 (file offset 0x1000), more text at 0x2000..0x2100, data at 0x3000..0x3100. */
+/* A shared object made by hand: text at 0x1000..0x2000 (file offset 0x1000), more text at
+ * 0x2000..0x2100, data at 0x3000..0x3100. */
 struct made {
 	uint8_t bytes[0x4000];
 	Elf64_Sym symbols[64];
@@ -27,10 +28,14 @@ static struct made *made_new(void)
 	return m;
 }
 
-static void add(struct made *m, const char *name, uint64_t value, uint64_t size, int bind, int type, int section)
+static void add(struct made *m, const char *name, uint64_t value, uint64_t size, int bind, int type,
+		int section)
 {
-	m->symbols[m->symbol_count++] = (Elf64_Sym){ .st_name = (Elf64_Word)m->strings_len, .st_info = ELF64_ST_INFO(bind, type),
-		.st_shndx = (Elf64_Half)section, .st_value = value, .st_size = size };
+	m->symbols[m->symbol_count++] = (Elf64_Sym){ .st_name = (Elf64_Word)m->strings_len,
+						     .st_info = ELF64_ST_INFO(bind, type),
+						     .st_shndx = (Elf64_Half)section,
+						     .st_value = value,
+						     .st_size = size };
 	memcpy(m->strings + m->strings_len, name, strlen(name) + 1);
 	m->strings_len += strlen(name) + 1;
 }
@@ -38,21 +43,58 @@ static void add(struct made *m, const char *name, uint64_t value, uint64_t size,
 static struct symfile *open_made(struct made *m)
 {
 	static const char names[] = "\0.text\0.more\0.data\0.symtab\0.strtab\0.shstrtab";
-	Elf64_Ehdr e = { .e_type = ET_DYN, .e_machine = EM_X86_64, .e_phoff = 0x40, .e_phnum = 2, .e_phentsize = sizeof(Elf64_Phdr),
-		.e_shoff = 0x100, .e_shnum = SECTIONS, .e_shentsize = sizeof(Elf64_Shdr), .e_shstrndx = NAMES };
+	Elf64_Ehdr e = { .e_type = ET_DYN,
+			 .e_machine = EM_X86_64,
+			 .e_phoff = 0x40,
+			 .e_phnum = 2,
+			 .e_phentsize = sizeof(Elf64_Phdr),
+			 .e_shoff = 0x100,
+			 .e_shnum = SECTIONS,
+			 .e_shentsize = sizeof(Elf64_Shdr),
+			 .e_shstrndx = NAMES };
 	Elf64_Phdr p[2] = {
-		{ .p_type = PT_LOAD, .p_flags = PF_R, .p_offset = 0, .p_vaddr = 0, .p_filesz = 0x1800 },
-		{ .p_type = PT_LOAD, .p_flags = PF_R | PF_X, .p_offset = 0x1000, .p_vaddr = 0x401000, .p_filesz = 0x1100 },
+		{ .p_type = PT_LOAD,
+		  .p_flags = PF_R,
+		  .p_offset = 0,
+		  .p_vaddr = 0,
+		  .p_filesz = 0x1800 },
+		{ .p_type = PT_LOAD,
+		  .p_flags = PF_R | PF_X,
+		  .p_offset = 0x1000,
+		  .p_vaddr = 0x401000,
+		  .p_filesz = 0x1100 },
 	};
 	uint64_t text = SHF_ALLOC | SHF_EXECINSTR;
 	Elf64_Shdr s[SECTIONS] = {
-		[TEXT] = { .sh_name = 1, .sh_type = SHT_PROGBITS, .sh_flags = text, .sh_addr = 0x1000, .sh_size = 0x1000 },
-		[MORE] = { .sh_name = 7, .sh_type = SHT_PROGBITS, .sh_flags = text, .sh_addr = 0x2000, .sh_size = 0x100 },
-		[DATA] = { .sh_name = 13, .sh_type = SHT_PROGBITS, .sh_flags = SHF_ALLOC, .sh_addr = 0x3000, .sh_size = 0x100 },
-		[SYMTAB] = { .sh_name = 19, .sh_type = SHT_SYMTAB, .sh_link = STRTAB, .sh_offset = 0x800, .sh_entsize = sizeof(Elf64_Sym),
-			.sh_size = m->symbol_count * sizeof(Elf64_Sym) },
-		[STRTAB] = { .sh_name = 27, .sh_type = SHT_STRTAB, .sh_offset = 0x2000, .sh_size = m->strings_len },
-		[NAMES] = { .sh_name = 35, .sh_type = SHT_STRTAB, .sh_offset = 0x600, .sh_size = sizeof(names) },
+		[TEXT] = { .sh_name = 1,
+			   .sh_type = SHT_PROGBITS,
+			   .sh_flags = text,
+			   .sh_addr = 0x1000,
+			   .sh_size = 0x1000 },
+		[MORE] = { .sh_name = 7,
+			   .sh_type = SHT_PROGBITS,
+			   .sh_flags = text,
+			   .sh_addr = 0x2000,
+			   .sh_size = 0x100 },
+		[DATA] = { .sh_name = 13,
+			   .sh_type = SHT_PROGBITS,
+			   .sh_flags = SHF_ALLOC,
+			   .sh_addr = 0x3000,
+			   .sh_size = 0x100 },
+		[SYMTAB] = { .sh_name = 19,
+			     .sh_type = SHT_SYMTAB,
+			     .sh_link = STRTAB,
+			     .sh_offset = 0x800,
+			     .sh_entsize = sizeof(Elf64_Sym),
+			     .sh_size = m->symbol_count * sizeof(Elf64_Sym) },
+		[STRTAB] = { .sh_name = 27,
+			     .sh_type = SHT_STRTAB,
+			     .sh_offset = 0x2000,
+			     .sh_size = m->strings_len },
+		[NAMES] = { .sh_name = 35,
+			    .sh_type = SHT_STRTAB,
+			    .sh_offset = 0x600,
+			    .sh_size = sizeof(names) },
 	};
 	struct symfile *f;
 
@@ -65,7 +107,9 @@ static struct symfile *open_made(struct made *m)
 	memcpy(m->bytes + 0x600, names, sizeof(names));
 	memcpy(m->bytes + 0x800, m->symbols, sizeof(m->symbols));
 	memcpy(m->bytes + 0x2000, m->strings, m->strings_len);
-	cr_assert_eq(symfile_open_bytes((struct span){ .data = m->bytes, .len = sizeof(m->bytes) }, &f), 0);
+	cr_assert_eq(
+		symfile_open_bytes((struct span){ .data = m->bytes, .len = sizeof(m->bytes) }, &f),
+		0);
 	return f;
 }
 
@@ -75,9 +119,11 @@ static void expect(struct symfile *f, uint64_t address, const char *name)
 	int r = symfile_lookup(f, address, got);
 
 	if (name)
-		cr_expect(r == 0 && strcmp(got, name) == 0, "0x%llx: %d %s, not %s", (unsigned long long)address, r, got, name);
+		cr_expect(r == 0 && strcmp(got, name) == 0, "0x%llx: %d %s, not %s",
+			  (unsigned long long)address, r, got, name);
 	else
-		cr_expect(r == SYMFILE_NONE, "0x%llx: %d %s, not nothing", (unsigned long long)address, r, got);
+		cr_expect(r == SYMFILE_NONE, "0x%llx: %d %s, not nothing",
+			  (unsigned long long)address, r, got);
 }
 
 Test(symfile, a_symbol_covers_its_size_and_no_more)
@@ -232,20 +278,31 @@ Test(symfile, lying_tables_are_refused)
 	Elf64_Shdr *s = (Elf64_Shdr *)(m->bytes + 0x100);
 
 	s[SYMTAB].sh_size = UINT64_MAX - 100;
-	cr_assert_eq(symfile_open_bytes((struct span){ .data = m->bytes, .len = sizeof(m->bytes) }, &f), 0);
+	cr_assert_eq(
+		symfile_open_bytes((struct span){ .data = m->bytes, .len = sizeof(m->bytes) }, &f),
+		0);
 	cr_expect_eq(symfile_lookup(f, 0x1010, name), SYMFILE_MALFORMED);
 	symfile_free(f);
 	s[SYMTAB].sh_size = 2 * sizeof(Elf64_Sym);
 	s[STRTAB].sh_offset = UINT64_MAX;
-	cr_assert_eq(symfile_open_bytes((struct span){ .data = m->bytes, .len = sizeof(m->bytes) }, &f), 0);
+	cr_assert_eq(
+		symfile_open_bytes((struct span){ .data = m->bytes, .len = sizeof(m->bytes) }, &f),
+		0);
 	cr_expect_eq(symfile_lookup(f, 0x1010, name), SYMFILE_MALFORMED);
 	symfile_free(f);
 	((Elf64_Ehdr *)m->bytes)->e_shoff = sizeof(m->bytes) - 1;
-	cr_expect_eq(symfile_open_bytes((struct span){ .data = m->bytes, .len = sizeof(m->bytes) }, &f), SYMFILE_MALFORMED);
-	cr_expect_eq(symfile_open_bytes((struct span){ .data = m->bytes, .len = 40 }, &f), SYMFILE_MALFORMED);
-	cr_expect_eq(symfile_open_bytes((struct span){ .data = (const uint8_t *)"#!/bin/sh", .len = 9 }, &f), SYMFILE_NOT_ELF);
+	cr_expect_eq(
+		symfile_open_bytes((struct span){ .data = m->bytes, .len = sizeof(m->bytes) }, &f),
+		SYMFILE_MALFORMED);
+	cr_expect_eq(symfile_open_bytes((struct span){ .data = m->bytes, .len = 40 }, &f),
+		     SYMFILE_MALFORMED);
+	cr_expect_eq(symfile_open_bytes(
+			     (struct span){ .data = (const uint8_t *)"#!/bin/sh", .len = 9 }, &f),
+		     SYMFILE_NOT_ELF);
 	m->bytes[EI_CLASS] = ELFCLASS32;
-	cr_expect_eq(symfile_open_bytes((struct span){ .data = m->bytes, .len = sizeof(m->bytes) }, &f), SYMFILE_UNSUPPORTED);
+	cr_expect_eq(
+		symfile_open_bytes((struct span){ .data = m->bytes, .len = sizeof(m->bytes) }, &f),
+		SYMFILE_UNSUPPORTED);
 	free(m);
 }
 
@@ -282,7 +339,8 @@ Test(demangle, a_name_that_doubles_by_back_references_is_cut, .timeout = 5)
 	size_t len = strlen(name);
 
 	for (int i = 1; i < 36; i++)
-		len += (size_t)snprintf(name + len, sizeof(name) - len, "1aIS%c_S%c_E", digits[i], digits[i]);
+		len += (size_t)snprintf(name + len, sizeof(name) - len, "1aIS%c_S%c_E", digits[i],
+					digits[i]);
 	cr_expect_eq(demangle(name, got, sizeof(got)), DEMANGLE_MAX);
 	cr_expect_eq(strncmp(got, "f(a<b, b>", 9), 0);
 }

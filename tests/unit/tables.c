@@ -7,7 +7,10 @@
 const struct env *env_current;
 
 static struct tables *t;
-static const struct tables_config in_memory = { .slabs_fd = -1, .files_fd = -1, .rules_fd = -1, .processes_fd = -1,
+static const struct tables_config in_memory = { .slabs_fd = -1,
+						.files_fd = -1,
+						.rules_fd = -1,
+						.processes_fd = -1,
 						.max_bytes = 3 * SLAB_BYTES };
 
 static void setup(void)
@@ -25,7 +28,9 @@ TestSuite(tables, .init = setup, .fini = teardown);
 
 static struct unwind_rule rule(int32_t off)
 {
-	return (struct unwind_rule){ .cfa = UNWIND_CFA_REG, .cfa_reg = UNWIND_REG_RSP, .cfa_off = off };
+	return (struct unwind_rule){ .cfa = UNWIND_CFA_REG,
+				     .cfa_reg = UNWIND_REG_RSP,
+				     .cfa_off = off };
 }
 
 /* A file whose row i is at i * step, with rule i % rules. */
@@ -71,7 +76,8 @@ Test(tables, every_offset_finds_the_last_row_at_or_below_it)
 	for (uint64_t at = 0; at < 0x9000; at++) {
 		uint64_t row = at / 36 < 999 ? at / 36 : 999;
 
-		cr_assert_eq(look(slot, base + at)->cfa_off, 8 + 8 * (int32_t)(row % 7), "at %#lx", at);
+		cr_assert_eq(look(slot, base + at)->cfa_off, 8 + 8 * (int32_t)(row % 7), "at %#lx",
+			     at);
 	}
 }
 
@@ -130,14 +136,16 @@ Test(tables, rows_beyond_what_was_announced_are_refused)
 	cr_assert_eq(tables_rows_begin(t, slot, 0, 0x1000, 1, 1), 0);
 	r.cfa_reg = 16;
 	cr_assert_eq(tables_rows_rules(t, slot, &r, 1), TABLES_BAD_ROWS, "no such register");
-	cr_assert_eq(tables_rows_begin(t, slot, 0x123, 0x1000, 1, 1), TABLES_BAD_ROWS, "a base that is no block's");
+	cr_assert_eq(tables_rows_begin(t, slot, 0x123, 0x1000, 1, 1), TABLES_BAD_ROWS,
+		     "a base that is no block's");
 	cr_assert_eq(tables_rows_begin(t, slot, 0, UNWIND_MAX_SPAN + 1ull, 1, 1), TABLES_BAD_ROWS);
 }
 
 Test(tables, at_the_ceiling_the_file_sampled_longest_ago_is_evicted_and_its_memory_used_again)
 {
 	struct tables_figures f;
-	uint16_t a = add_file(0, 0x200000, 0x4000, 128, 3), b = add_file(0, 0x200000, 0x4000, 128, 3), slot;
+	uint16_t a = add_file(0, 0x200000, 0x4000, 128, 3),
+		 b = add_file(0, 0x200000, 0x4000, 128, 3), slot;
 	struct unwind_rule r = rule(8);
 	int v = 0;
 
@@ -173,7 +181,9 @@ Test(tables, at_the_ceiling_the_file_sampled_longest_ago_is_evicted_and_its_memo
 Test(tables, nothing_is_left_of_processes_that_came_and_went)
 {
 	struct tables_figures first, last;
-	struct tables_mapping m[3] = { { 0x1000, 0x2000, 0, 0 }, { 0x3000, 0x5000, 0x1000, 0 }, { 0x7000, 0x8000, 0, 0 } };
+	struct tables_mapping m[3] = { { 0x1000, 0x2000, 0, 0 },
+				       { 0x3000, 0x5000, 0x1000, 0 },
+				       { 0x7000, 0x8000, 0, 0 } };
 	uint32_t generation, before = 0;
 
 	for (uint32_t i = 0; i < 20000; i++) {

@@ -30,7 +30,11 @@ static long read_stack(void *ctx, void *dst, uint32_t size, uint64_t addr)
 /* A program of one mapping, whose rule n holds at [n * 0x100, (n + 1) * 0x100). */
 static void program(const struct unwind_rule *rules, uint32_t n)
 {
-	const struct tables_config c = { .slabs_fd = -1, .files_fd = -1, .rules_fd = -1, .processes_fd = -1, .max_bytes = SLAB_BYTES };
+	const struct tables_config c = { .slabs_fd = -1,
+					 .files_fd = -1,
+					 .rules_fd = -1,
+					 .processes_fd = -1,
+					 .max_bytes = SLAB_BYTES };
 	struct process_entry p;
 
 	cr_assert_eq(tables_new(&c, &t), 0);
@@ -47,7 +51,9 @@ static void program(const struct unwind_rule *rules, uint32_t n)
 	} else {
 		tables_file_none(t, slot);
 	}
-	struct tables_mapping m = { .start = CODE, .end = CODE + 0x10000, .offset = 0, .slot = slot };
+	struct tables_mapping m = {
+		.start = CODE, .end = CODE + 0x10000, .offset = 0, .slot = slot
+	};
 	cr_assert_eq(tables_walk_maps(t, &m, 1, &p), 0);
 	tables_env(t, &env);
 	env.read_user = read_stack;
@@ -69,8 +75,12 @@ static uint64_t *at(uint64_t address)
 	return &stack[(address - STACK) / 8];
 }
 
-static const struct unwind_rule by_rsp16 = { .cfa = UNWIND_CFA_REG, .cfa_reg = UNWIND_REG_RSP, .cfa_off = 16 };
-static const struct unwind_rule root = { .cfa = UNWIND_CFA_REG, .cfa_reg = UNWIND_REG_RSP, .cfa_off = 8, .ra = UNWIND_RA_UNDEFINED };
+static const struct unwind_rule by_rsp16 = { .cfa = UNWIND_CFA_REG,
+					     .cfa_reg = UNWIND_REG_RSP,
+					     .cfa_off = 16 };
+static const struct unwind_rule root = {
+	.cfa = UNWIND_CFA_REG, .cfa_reg = UNWIND_REG_RSP, .cfa_off = 8, .ra = UNWIND_RA_UNDEFINED
+};
 
 Test(walk, the_return_address_below_the_cfa_leads_to_the_root)
 {
@@ -88,7 +98,10 @@ Test(walk, the_return_address_below_the_cfa_leads_to_the_root)
 
 Test(walk, a_return_address_at_the_end_of_a_range_belongs_to_the_call_before_it)
 {
-	program((struct unwind_rule[]){ by_rsp16, root, { .cfa = UNWIND_CFA_END, .cfa_add = UNWIND_END_GAP } }, 3);
+	program((struct unwind_rule[]){ by_rsp16,
+					root,
+					{ .cfa = UNWIND_CFA_END, .cfa_add = UNWIND_END_GAP } },
+		3);
 	w.pc = CODE + 0x10;
 	*at(w.sp + 8) = CODE + 0x200;
 	run();
@@ -98,8 +111,14 @@ Test(walk, a_return_address_at_the_end_of_a_range_belongs_to_the_call_before_it)
 
 Test(walk, rbp_is_restored_from_the_frame_and_used_by_the_caller)
 {
-	struct unwind_rule saves = { .cfa = UNWIND_CFA_REG, .cfa_reg = UNWIND_REG_RSP, .cfa_off = 24, .rbp = UNWIND_RBP_CFA, .rbp_off = -16 };
-	struct unwind_rule uses = { .cfa = UNWIND_CFA_REG, .cfa_reg = UNWIND_REG_RBP, .cfa_off = 16 };
+	struct unwind_rule saves = { .cfa = UNWIND_CFA_REG,
+				     .cfa_reg = UNWIND_REG_RSP,
+				     .cfa_off = 24,
+				     .rbp = UNWIND_RBP_CFA,
+				     .rbp_off = -16 };
+	struct unwind_rule uses = { .cfa = UNWIND_CFA_REG,
+				    .cfa_reg = UNWIND_REG_RBP,
+				    .cfa_off = 16 };
 
 	program((struct unwind_rule[]){ saves, uses, root }, 3);
 	w.pc = CODE;
@@ -128,7 +147,9 @@ Test(walk, a_plt_slot_behind_its_push_has_one_word_more)
 
 Test(walk, a_cfa_may_lie_in_memory)
 {
-	struct unwind_rule deref = { .cfa = UNWIND_CFA_DEREF, .cfa_reg = UNWIND_REG_RSP, .cfa_off = 8, .cfa_add = 8 };
+	struct unwind_rule deref = {
+		.cfa = UNWIND_CFA_DEREF, .cfa_reg = UNWIND_REG_RSP, .cfa_off = 8, .cfa_add = 8
+	};
 
 	program((struct unwind_rule[]){ deref, root }, 2);
 	w.pc = CODE;
@@ -141,7 +162,9 @@ Test(walk, a_cfa_may_lie_in_memory)
 
 Test(walk, a_return_address_in_a_register_is_the_leafs_alone)
 {
-	struct unwind_rule vfork = { .cfa = UNWIND_CFA_REG, .cfa_reg = UNWIND_REG_RSP, .ra = UNWIND_RA_REG, .ra_reg = 5 };
+	struct unwind_rule vfork = {
+		.cfa = UNWIND_CFA_REG, .cfa_reg = UNWIND_REG_RSP, .ra = UNWIND_RA_REG, .ra_reg = 5
+	};
 
 	program((struct unwind_rule[]){ vfork, root }, 2);
 	w.pc = CODE;
@@ -172,7 +195,8 @@ Test(walk, a_signal_frame_goes_on_from_the_interrupted_registers)
 	run();
 	cr_assert_eq(w.reason, WALK_COMPLETE);
 	cr_assert_eq(w.count, 4);
-	cr_assert(w.frames[2] & SAMPLE_FRAME_EXACT, "interrupted at the first byte of its function");
+	cr_assert(w.frames[2] & SAMPLE_FRAME_EXACT,
+		  "interrupted at the first byte of its function");
 }
 
 Test(walk, without_rows_the_frame_pointer_is_followed_and_the_frames_say_so)
@@ -212,7 +236,9 @@ Test(walk, a_frame_pointer_that_leads_nowhere_ends_as_no_rows)
 
 Test(walk, a_stack_that_does_not_rise_is_cut)
 {
-	struct unwind_rule still = { .cfa = UNWIND_CFA_REG, .cfa_reg = UNWIND_REG_RSP, .cfa_off = 0 };
+	struct unwind_rule still = { .cfa = UNWIND_CFA_REG,
+				     .cfa_reg = UNWIND_REG_RSP,
+				     .cfa_off = 0 };
 
 	program(&still, 1);
 	w.pc = CODE;
@@ -222,7 +248,9 @@ Test(walk, a_stack_that_does_not_rise_is_cut)
 
 Test(walk, a_stack_of_more_than_the_limit_is_cut_as_too_deep)
 {
-	struct unwind_rule leaf = { .cfa = UNWIND_CFA_REG, .cfa_reg = UNWIND_REG_RSP, .cfa_off = 8 };
+	struct unwind_rule leaf = { .cfa = UNWIND_CFA_REG,
+				    .cfa_reg = UNWIND_REG_RSP,
+				    .cfa_off = 8 };
 
 	program(&leaf, 1);
 	w.pc = CODE;
@@ -269,7 +297,9 @@ Test(walk, rows_that_are_on_their_way_are_said)
 	program(&root, 1);
 	w.pc = CODE;
 	cr_assert_eq(tables_file_new(t, &slot), 0);
-	struct tables_mapping m = { .start = CODE, .end = CODE + 0x10000, .offset = 0, .slot = slot };
+	struct tables_mapping m = {
+		.start = CODE, .end = CODE + 0x10000, .offset = 0, .slot = slot
+	};
 	struct process_entry p;
 	cr_assert_eq(tables_walk_maps(t, &m, 1, &p), 0);
 	walk_begin(&w, &p, 0, true);

@@ -68,7 +68,8 @@ static int vdso_file(uint64_t start, uint64_t end)
 	char page[4096];
 
 	for (uint64_t a = start; a < end; a += sizeof(page)) {
-		if (process_read(NULL, page, sizeof(page), a) || write(fd, page, sizeof(page)) != sizeof(page))
+		if (process_read(NULL, page, sizeof(page), a) ||
+		    write(fd, page, sizeof(page)) != sizeof(page))
 			break;
 	}
 	return fd;
@@ -90,7 +91,8 @@ const struct tables_mapping *process_load(struct tables *t, pid_t which, size_t 
 		unsigned long inode;
 		char perms[8], name[256] = "";
 
-		if (sscanf(line, "%lx-%lx %7s %lx %x:%x %lu %255[^\n]", &start, &end, perms, &offset, &major, &minor, &inode, name) < 7)
+		if (sscanf(line, "%lx-%lx %7s %lx %x:%x %lu %255[^\n]", &start, &end, perms,
+			   &offset, &major, &minor, &inode, name) < 7)
 			continue;
 		if (perms[2] != 'x' || mapping_count == MAX_MAPPINGS)
 			continue;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The walker in the kernel, on one live process: `walk-live PID SECONDS HZ` loads the BPF programs and the rows of the files that PID maps, samples it, and prints how
- * its stacks ended, how deep they were, and what a sample cost. What the whole pipeline does besides is left out.
+ * The walker in the kernel, on one live process: `walk-live PID SECONDS HZ` loads the BPF programs
+ * and the rows of the files that PID maps, samples it, and prints how its stacks ended, how deep
+ * they were, and what a sample cost. What the whole pipeline does besides is left out.
  */
 #include <err.h>
 #include <stdio.h>
@@ -68,7 +69,8 @@ int main(int argc, char **argv)
 	if (tables_new(&c, &t))
 		errx(1, "tables");
 	const struct tables_mapping *m = process_load(t, atoi(argv[1]), &n);
-	r = tables_process_set(t, (uint32_t)atoi(argv[1]), start_ns(argv[1]), m, n, true, &generation);
+	r = tables_process_set(t, (uint32_t)atoi(argv[1]), start_ns(argv[1]), m, n, true,
+			       &generation);
 	if (r || (r = loader_start(l)))
 		errx(1, "start: %d", r);
 	for (int i = 0; i < atoi(argv[2]) * 20; i++) {
@@ -81,8 +83,8 @@ int main(int argc, char **argv)
 	struct tables_figures tf;
 	tables_figures(t, &tf);
 	printf("samples %lu frames %lu kernel %lu deepest %lu by_fp %lu ns_per_sample %lu ns_per_frame %lu map_bytes %lu slab_bytes %lu rows %lu rules %lu\n",
-	       samples, frames, kernel_frames, deepest, by_fp, fig.runs ? fig.ns / fig.runs : 0, frames ? fig.ns / frames : 0, fig.map_bytes,
-	       tf.bytes, tf.rows, tf.rules);
+	       samples, frames, kernel_frames, deepest, by_fp, fig.runs ? fig.ns / fig.runs : 0,
+	       frames ? fig.ns / frames : 0, fig.map_bytes, tf.bytes, tf.rows, tf.rules);
 	for (int i = 0; i < WALK_REASONS; i++) {
 		if (reasons[i])
 			printf("%s %lu\n", walk_reason_word((uint64_t)i), reasons[i]);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The walker in user space, on a live process: `walk-pid PID` stops its threads, makes rows of the files it maps, and prints each thread's stack by the text that BPF
- * runs: `thread TID`, a line `0xADDRESS` a frame, and `end REASON`. What gdb says of the same process is the test's oracle.
+ * The walker in user space, on a live process: `walk-pid PID` stops its threads, makes rows of the
+ * files it maps, and prints each thread's stack by the text that BPF runs: `thread TID`, a line
+ * `0xADDRESS` a frame, and `end REASON`. What gdb says of the same process is the test's oracle.
  */
 #include <dirent.h>
 #include <err.h>
@@ -25,7 +26,8 @@ static void walk_thread(const struct process_entry *p, pid_t tid)
 	if (ptrace(PTRACE_GETREGS, tid, NULL, &r) < 0)
 		err(1, "registers of %d", tid);
 	walk_begin(&w, p, 0, (long)r.orig_rax < 0);
-	const uint64_t regs[16] = { r.rax, r.rdx, r.rcx, r.rbx, r.rsi, r.rdi, r.rbp, r.rsp, r.r8, r.r9, r.r10, r.r11, r.r12, r.r13, r.r14, r.r15 };
+	const uint64_t regs[16] = { r.rax, r.rdx, r.rcx, r.rbx, r.rsi, r.rdi, r.rbp, r.rsp,
+				    r.r8,  r.r9,  r.r10, r.r11, r.r12, r.r13, r.r14, r.r15 };
 	memcpy(w.regs, regs, sizeof(regs));
 	w.pc = r.rip;
 	w.sp = r.rsp;
@@ -46,7 +48,11 @@ static void walk_thread(const struct process_entry *p, pid_t tid)
 
 int main(int argc, char **argv)
 {
-	const struct tables_config c = { .slabs_fd = -1, .files_fd = -1, .rules_fd = -1, .processes_fd = -1, .max_bytes = 256 * SLAB_BYTES };
+	const struct tables_config c = { .slabs_fd = -1,
+					 .files_fd = -1,
+					 .rules_fd = -1,
+					 .processes_fd = -1,
+					 .max_bytes = 256 * SLAB_BYTES };
 	struct tables *t;
 	struct process_entry p;
 	struct env env = { .read_user = process_read };
@@ -74,7 +80,8 @@ int main(int argc, char **argv)
 
 		if (tid <= 0 || ptrace(PTRACE_SEIZE, tid, NULL, NULL) < 0)
 			continue;
-		if (ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) < 0 || waitpid(tid, &status, __WALL) < 0)
+		if (ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) < 0 ||
+		    waitpid(tid, &status, __WALL) < 0)
 			err(1, "stopping %d", tid);
 		walk_thread(&p, tid);
 		ptrace(PTRACE_DETACH, tid, NULL, NULL);

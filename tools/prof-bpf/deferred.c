@@ -24,7 +24,7 @@ struct deferred_queue {
 	struct item *items;
 	size_t bytes;
 	struct deferred_figures figures;
-	const struct item *reading;	/* whose stack env reads */
+	const struct item *reading; /* whose stack env reads */
 	struct env env;
 	struct walk walk;
 	struct {
@@ -76,7 +76,8 @@ void deferred_free(struct deferred_queue *q)
 }
 
 /* With the frames that w found, or none. */
-static void emit(struct deferred_queue *q, const struct sample *s, const uint64_t *kernel, const struct walk *w)
+static void emit(struct deferred_queue *q, const struct sample *s, const uint64_t *kernel,
+		 const struct walk *w)
 {
 	q->out.sample = *s;
 	q->out.sample.flags &= (uint16_t)~SAMPLE_DEFERRED;
@@ -85,7 +86,8 @@ static void emit(struct deferred_queue *q, const struct sample *s, const uint64_
 		q->out.sample.reason = w->reason;
 		q->out.sample.at_slot = w->at_slot;
 		q->out.sample.user_frames = (uint16_t)w->count;
-		memcpy(q->out.frames + s->kernel_frames, w->frames, w->count * sizeof(w->frames[0]));
+		memcpy(q->out.frames + s->kernel_frames, w->frames,
+		       w->count * sizeof(w->frames[0]));
 	}
 	q->figures.completed += q->out.sample.reason == WALK_COMPLETE;
 	q->config.emit(q->config.ctx, &q->out.sample);
@@ -111,7 +113,8 @@ static bool walk(struct deferred_queue *q, struct item *i)
 	walk_begin(w, &p, 0, i->exact);
 	while (!walk_step(w))
 		;
-	if (w->reason == WALK_ROWS_PENDING || w->reason == WALK_STALE || (!whole && w->reason == WALK_NO_MAPPING))
+	if (w->reason == WALK_ROWS_PENDING || w->reason == WALK_STALE ||
+	    (!whole && w->reason == WALK_NO_MAPPING))
 		return false;
 	/* A stack that was copied whole is as readable as the process's own. */
 	if (w->reason == WALK_STACK_UNREADABLE && i->stack_bytes == DEFERRED_STACK)
@@ -162,7 +165,8 @@ void deferred_run(struct deferred_queue *q, uint64_t now_ns, bool all)
 	DL_FOREACH_SAFE(q->items, i, next) {
 		if (walk(q, i))
 			item_drop(q, i);
-		else if (all || (now_ns > i->sample.time_ns && now_ns - i->sample.time_ns > DEFERRED_PATIENCE_NS))
+		else if (all || (now_ns > i->sample.time_ns &&
+				 now_ns - i->sample.time_ns > DEFERRED_PATIENCE_NS))
 			give_up(q, i);
 	}
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The deferred walk: samples that came before the tables knew their process, a mapping or a file's rows. Each brought its registers and the top of its stack, and is kept
- * until the tables know, a second at most; then the walker that the kernel runs walks the copy.
+ * The deferred walk: samples that came before the tables knew their process, a mapping or a file's
+ * rows. Each brought its registers and the top of its stack, and is kept until the tables know, a
+ * second at most; then the walker that the kernel runs walks the copy.
  */
 #ifndef PROFPIPE_DEFERRED_H
 #define PROFPIPE_DEFERRED_H
@@ -18,9 +19,12 @@ struct deferred_queue;
 
 struct deferred_config {
 	struct tables *tables;
-	size_t ceiling;		/* bytes of samples kept: the oldest goes as it is when another needs its room */
-	/* The mappings of the sample's process at its time. *ret_whole: nothing of them is on its way. Negative: there is none, nor will be. */
-	ssize_t (*mappings)(void *ctx, const struct sample *s, const struct tables_mapping **ret, bool *ret_whole);
+	size_t ceiling; /* bytes of samples kept: the oldest goes as it is when another needs its
+			   room */
+	/* The mappings of the sample's process at its time. *ret_whole: nothing of them is on its
+	 * way. Negative: there is none, nor will be. */
+	ssize_t (*mappings)(void *ctx, const struct sample *s, const struct tables_mapping **ret,
+			    bool *ret_whole);
 	/* A sample that is done with: its frames behind it. */
 	void (*emit)(void *ctx, const struct sample *s);
 	void *ctx;

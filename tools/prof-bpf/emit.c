@@ -14,7 +14,8 @@ struct emit {
 	struct emit_config config;
 	struct stream_out out;
 	struct intern *intern;
-	uint64_t incarnation;	/* what a mark is compared with: never repeats, unlike epochs of pipes */
+	uint64_t incarnation; /* what a mark is compared with: never repeats, unlike epochs of pipes
+			       */
 	uint32_t frames[MAX_FRAMES];
 	uint64_t list[MAX_FRAMES];
 };
@@ -118,7 +119,8 @@ static int define_thread(struct emit *e, const struct emit_thread *t)
 	return r;
 }
 
-/* The function of a kernel address: its id, or 0. A return address is looked up one byte before, where the call is. */
+/* The function of a kernel address: its id, or 0. A return address is looked up one byte before,
+ * where the call is. */
 static int define_kernel_function(struct emit *e, uint64_t address, bool leaf, uint64_t *ret_id)
 {
 	struct str name, module;
@@ -135,7 +137,9 @@ static int define_kernel_function(struct emit *e, uint64_t address, bool leaf, u
 	*ret_id = id;
 	if (!is_new)
 		return 0;
-	struct msg m = { .id = MSG_FUNCTION, .function = { .id = id, .name = name, .system_name = name, .source = module } };
+	struct msg m = { .id = MSG_FUNCTION,
+			 .function = {
+				 .id = id, .name = name, .system_name = name, .source = module } };
 	return stream_put(&e->out, &m);
 }
 
@@ -147,7 +151,11 @@ static int define_frame(struct emit *e, const struct intern_frame *f, uint32_t *
 	if (r || !is_new)
 		return r;
 	struct msg m = { .id = MSG_FRAME,
-			 .frame = { .id = *ret_id, .kind = f->kind, .file = f->file, .offset = f->offset, .process = f->process,
+			 .frame = { .id = *ret_id,
+				    .kind = f->kind,
+				    .file = f->file,
+				    .offset = f->offset,
+				    .process = f->process,
 				    .flags = f->flags } };
 	uint64_t function, line = 0;
 	if (f->kind == FRAME_KERNEL) {
@@ -170,7 +178,9 @@ static int define_stack(struct emit *e, const struct sample *s, uint32_t process
 	uint32_t n = 0, at_file;
 
 	for (uint32_t i = 0; i < s->kernel_frames && n < MAX_FRAMES; i++, n++) {
-		struct intern_frame f = { .offset = from[i], .kind = FRAME_KERNEL, .flags = i == 0 ? FRAME_LEAF : 0 };
+		struct intern_frame f = { .offset = from[i],
+					  .kind = FRAME_KERNEL,
+					  .flags = i == 0 ? FRAME_LEAF : 0 };
 		int r = define_frame(e, &f, &e->frames[n]);
 
 		if (r)
@@ -178,8 +188,11 @@ static int define_stack(struct emit *e, const struct sample *s, uint32_t process
 	}
 	for (uint32_t i = 0; i < s->user_frames && n < MAX_FRAMES; i++, n++) {
 		uint64_t word = from[s->kernel_frames + i];
-		struct intern_frame f = { .offset = word & SAMPLE_FRAME_OFFSET_MASK, .kind = FRAME_NATIVE };
-		int r = define_slot(e, (uint16_t)(word >> SAMPLE_FRAME_SLOT_SHIFT & SAMPLE_FRAME_SLOT_MASK), &f.file);
+		struct intern_frame f = { .offset = word & SAMPLE_FRAME_OFFSET_MASK,
+					  .kind = FRAME_NATIVE };
+		int r = define_slot(
+			e, (uint16_t)(word >> SAMPLE_FRAME_SLOT_SHIFT & SAMPLE_FRAME_SLOT_MASK),
+			&f.file);
 
 		if (r)
 			return r;
@@ -203,17 +216,22 @@ static int define_stack(struct emit *e, const struct sample *s, uint32_t process
 	for (uint32_t i = 0; i < n; i++)
 		e->list[i] = e->frames[i];
 	struct msg m = { .id = MSG_STACK,
-			 .stack = { .id = *ret_id, .frames = { .data = e->list, .len = n }, .reason = s->reason, .at_file = at_file } };
+			 .stack = { .id = *ret_id,
+				    .frames = { .data = e->list, .len = n },
+				    .reason = s->reason,
+				    .at_file = at_file } };
 	return stream_put(&e->out, &m);
 }
 
-int emit_sample(struct emit *e, const struct sample *s, const struct emit_process *p, const struct emit_thread *t)
+int emit_sample(struct emit *e, const struct sample *s, const struct emit_process *p,
+		const struct emit_thread *t)
 {
 	uint32_t stack;
 	int r = define_stack(e, s, (uint32_t)p->def.id, &stack);
 
 	if (r == INTERN_FULL) {
-		/* The tables are as large as they may be: what was defined is forgotten on both sides. */
+		/* The tables are as large as they may be: what was defined is forgotten on both
+		 * sides. */
 		r = stream_flush(&e->out);
 		if (!r)
 			r = begin_epoch(e);
@@ -229,7 +247,11 @@ int emit_sample(struct emit *e, const struct sample *s, const struct emit_proces
 	if (r)
 		return r;
 	struct msg m = { .id = MSG_SAMPLE,
-			 .sample = { .stack = stack, .thread = t->def.id, .cpu = s->cpu, .time_ns = s->time_ns, .value = s->value } };
+			 .sample = { .stack = stack,
+				     .thread = t->def.id,
+				     .cpu = s->cpu,
+				     .time_ns = s->time_ns,
+				     .value = s->value } };
 	return stream_put(&e->out, &m);
 }
 
@@ -237,7 +259,8 @@ int emit_process_end(struct emit *e, const struct emit_process *p, uint64_t time
 {
 	if (*p->sent != e->incarnation)
 		return 0;
-	struct msg m = { .id = MSG_PROCESS_END, .process_end = { .id = p->def.id, .time_ns = time_ns } };
+	struct msg m = { .id = MSG_PROCESS_END,
+			 .process_end = { .id = p->def.id, .time_ns = time_ns } };
 	return stream_put(&e->out, &m);
 }
 
@@ -257,14 +280,15 @@ int emit_figure(struct emit *e, const char *name, uint64_t value)
 
 int emit_clock(struct emit *e)
 {
-	struct msg m = { .id = MSG_CLOCK, .clock = { .mono_ns = clock_mono_ns(), .wall_ns = clock_wall_ns() } };
+	struct msg m = { .id = MSG_CLOCK,
+			 .clock = { .mono_ns = clock_mono_ns(), .wall_ns = clock_wall_ns() } };
 
 	return stream_put(&e->out, &m);
 }
 
 int emit_end(struct emit *e, enum end_reason reason)
 {
-	struct msg m = { .id = MSG_END, .end = { .reason = reason, .time_ns = clock_mono_ns() } };
+	struct msg m = {.id = MSG_END, .end = { .reason = reason, .time_ns = clock_mono_ns() } };
 	int r = stream_put(&e->out, &m);
 
 	return r ? r : stream_flush(&e->out);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The raw stream: from samples as the kernel's program wrote them to messages. What a message names is defined before it, once an epoch; frames and stacks are interned.
+ * The raw stream: from samples as the kernel's program wrote them to messages. What a message names
+ * is defined before it, once an epoch; frames and stacks are interned.
  *
- * Definitions of processes, threads and files are made by whoever keeps them (host.c), which also keeps for each a word in which this marks that it was sent.
+ * Definitions of processes, threads and files are made by whoever keeps them (host.c), which also
+ * keeps for each a word in which this marks that it was sent.
  */
 #ifndef PROFPIPE_EMIT_H
 #define PROFPIPE_EMIT_H
@@ -28,13 +30,16 @@ struct emit_thread {
 };
 
 struct emit_config {
-	struct msg_hello hello;		/* schema and clocks are filled in; what it borrows holds for good */
-	size_t ceiling;			/* of interned frames and stacks, in bytes: then a new epoch begins */
+	struct msg_hello
+		hello;	/* schema and clocks are filled in; what it borrows holds for good */
+	size_t ceiling; /* of interned frames and stacks, in bytes: then a new epoch begins */
 	int (*flush)(void *ctx, struct span batch);
 	/* The file in a slot of the tables. False: none any more. */
 	bool (*file)(void *ctx, uint16_t slot, struct emit_file *ret);
-	/* The kernel function that covers an address: its name and module (empty for the kernel proper) and start. False: unknown. */
-	bool (*kernel)(void *ctx, uint64_t address, struct str *ret_name, struct str *ret_module, uint64_t *ret_start);
+	/* The kernel function that covers an address: its name and module (empty for the kernel
+	 * proper) and start. False: unknown. */
+	bool (*kernel)(void *ctx, uint64_t address, struct str *ret_name, struct str *ret_module,
+		       uint64_t *ret_start);
 	void *ctx;
 };
 int emit_new(const struct emit_config *c, struct emit **ret);
@@ -42,7 +47,8 @@ void emit_free(struct emit *e);
 /* Another receiver: a new epoch, from the hello on. */
 int emit_restart(struct emit *e);
 /* A sample and whose it is. -errno of flush, -ENOMEM, -E2BIG. */
-int emit_sample(struct emit *e, const struct sample *s, const struct emit_process *p, const struct emit_thread *t);
+int emit_sample(struct emit *e, const struct sample *s, const struct emit_process *p,
+		const struct emit_thread *t);
 /* Only if the process was defined in this epoch. */
 int emit_process_end(struct emit *e, const struct emit_process *p, uint64_t time_ns);
 int emit_lost(struct emit *e, enum lost_reason reason, uint64_t count, uint64_t cpu);

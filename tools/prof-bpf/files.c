@@ -14,19 +14,19 @@
 #include "tools/prof-bpf/procfs.h"
 #include "tools/prof-bpf/tables.h"
 
-#define CONFIRM_NS 2000000ull	/* records of what happened before are drained by then */
+#define CONFIRM_NS 2000000ull /* records of what happened before are drained by then */
 #define TRIES 3
-#define EXPIRE_NS 100000000ull	/* how often old things are looked for */
+#define EXPIRE_NS 100000000ull /* how often old things are looked for */
 
 /* Somebody waits for a file that is opened again. */
 struct reopen {
 	struct files *files;
-	struct file *file;	/* counted */
-	opener_done *done;	/* NULL: for its rows */
+	struct file *file; /* counted */
+	opener_done *done; /* NULL: for its rows */
 	void *ctx;
 	uint64_t ticket;
-	struct mapper asker;	/* of the last try */
-	bool by_path;		/* the last resort was tried */
+	struct mapper asker; /* of the last try */
+	bool by_path;	     /* the last resort was tried */
 	struct reopen *prev, *next;
 };
 
@@ -34,7 +34,7 @@ struct files {
 	struct files_config config;
 	struct file *by_key, *by_id, *slots[TABLES_MAX_FILES];
 	struct file *idle, *open;
-	struct backing *cache;		/* by key */
+	struct backing *cache; /* by key */
 	struct backing *waiting, *confirming;
 	uint32_t opening;
 	struct reopen *reopens;
@@ -62,7 +62,8 @@ static void fd_keep(struct files *f, struct file *file, int fd, uint64_t now_ns)
 {
 	fd_drop(f, file);
 	struct file *old, *next;
-	DL_FOREACH_SAFE2(f->open, old, next, fd_next) {
+	DL_FOREACH_SAFE2(f->open, old, next, fd_next)
+	{
 		if (f->figures.fds < HOST_MAX_FDS)
 			break;
 		if (!old->fd_stays)
@@ -125,7 +126,9 @@ static bool make_room(struct files *f)
 /* The file of this identity, counted; made when it is new. NULL: no memory, or too many. */
 static struct file *file_of(struct files *f, const struct opener_file *o, struct str path)
 {
-	struct file_key key = { .dev = o->dev, .inode = o->inode, .ctime_ns = o->ctime_ns, .size = o->size };
+	struct file_key key = {
+		.dev = o->dev, .inode = o->inode, .ctime_ns = o->ctime_ns, .size = o->size
+	};
 	struct file *file;
 
 	HASH_FIND(hh, f->by_key, &key, sizeof(key), file);
@@ -144,8 +147,15 @@ static struct file *file_of(struct files *f, const struct opener_file *o, struct
 	file->fd = -1;
 	file->refs = 1;
 	file->pub = (struct host_file){
-		.id = ++f->next_id, .dev = o->dev, .inode = o->inode, .ctime_ns = o->ctime_ns, .size = o->size, .uid = o->uid, .mode = o->mode,
-		.path = copy, .path_len = (uint32_t)strlen(copy),
+		.id = ++f->next_id,
+		.dev = o->dev,
+		.inode = o->inode,
+		.ctime_ns = o->ctime_ns,
+		.size = o->size,
+		.uid = o->uid,
+		.mode = o->mode,
+		.path = copy,
+		.path_len = (uint32_t)strlen(copy),
 	};
 	if (o->memfd)
 		file->pub.flags |= FILE_MEMFD;
@@ -252,14 +262,16 @@ static void backing_waits(struct backing *b)
 	DL_APPEND(f->waiting, b);
 }
 
-struct backing *files_backing(struct files *f, struct backing_key key, struct mapper asker, struct str path, bool deleted, uint64_t now_ns)
+struct backing *files_backing(struct files *f, struct backing_key key, struct mapper asker,
+			      struct str path, bool deleted, uint64_t now_ns)
 {
 	struct backing *b;
 
 	HASH_FIND(hh, f->cache, &key, sizeof(key), b);
 	if (b) {
 		bool under_way = b->state != BACKING_READY && b->state != BACKING_FAILED;
-		bool fresh = b->root_only && now_ns < b->checked_ns + HOST_RECHECK_NS && b->deleted == deleted;
+		bool fresh = b->root_only && now_ns < b->checked_ns + HOST_RECHECK_NS &&
+			     b->deleted == deleted;
 
 		if (under_way || fresh) {
 			f->figures.spared++;
@@ -328,8 +340,10 @@ static void backing_opened(void *ctx, const struct opener_result *r)
 	f->figures.opens++;
 	if (r->status) {
 		/* Another process may have it mapped still. */
-		if (++b->tries < TRIES && r->status != OPENER_NOT_REGULAR && r->status != OPENER_TOO_LARGE && r->status != OPENER_TIMEOUT) {
-			struct mapper other = f->config.find(f->config.ctx, b, NULL, b->asker.process_id);
+		if (++b->tries < TRIES && r->status != OPENER_NOT_REGULAR &&
+		    r->status != OPENER_TOO_LARGE && r->status != OPENER_TIMEOUT) {
+			struct mapper other = f->config.find(f->config.ctx, b, NULL,
+							     b->asker.process_id);
 
 			b->asker = other;
 			if (other.pid) {
@@ -350,8 +364,9 @@ static void backing_opened(void *ctx, const struct opener_result *r)
 	} else if (r->file.dev == b->key.dev && r->file.inode == b->key.inode) {
 		backing_ready(b, r->fd, now_ns);
 	} else {
-		/* Overlayfs and btrfs name another device or inode to fstat than in the record. So that this is no other process's file, the asker must
-		 * still have it mapped when all records of the time before this open have been seen. */
+		/* Overlayfs and btrfs name another device or inode to fstat than in the record. So
+		 * that this is no other process's file, the asker must still have it mapped when
+		 * all records of the time before this open have been seen. */
 		backing_leave_lists(b);
 		b->state = BACKING_CONFIRM;
 		b->confirm_ns = now_ns + CONFIRM_NS;
@@ -392,8 +407,13 @@ static void submit(struct files *f)
 			continue;
 		}
 		struct opener_request q = {
-			.kind = OPENER_MAPPING, .pid = b->asker.pid, .start = b->asker.start, .end = b->asker.end,
-			.path = { .data = b->path, .len = b->path_len }, .dev = b->key.dev, .inode = b->key.inode,
+			.kind = OPENER_MAPPING,
+			.pid = b->asker.pid,
+			.start = b->asker.start,
+			.end = b->asker.end,
+			.path = { .data = b->path, .len = b->path_len },
+			.dev = b->key.dev,
+			.inode = b->key.inode,
 		};
 		int r = opener_submit(f->config.opener, &q, backing_opened, b, &b->ticket);
 		if (r == -ENOBUFS)
@@ -439,13 +459,15 @@ static void reopened(void *ctx, const struct opener_result *r)
 
 	q->ticket = 0;
 	f->figures.opens++;
-	if (!result.status && (result.file.dev != key->dev || result.file.inode != key->inode || result.file.ctime_ns != key->ctime_ns ||
-			       result.file.size != key->size)) {
+	if (!result.status &&
+	    (result.file.dev != key->dev || result.file.inode != key->inode ||
+	     result.file.ctime_ns != key->ctime_ns || result.file.size != key->size)) {
 		close(result.fd);
 		result.fd = -1;
 		result.status = OPENER_OTHER;
 	}
-	if (result.status && result.status != OPENER_TIMEOUT && !q->by_path && reopen_submit(q) == 0)
+	if (result.status && result.status != OPENER_TIMEOUT && !q->by_path &&
+	    reopen_submit(q) == 0)
 		return;
 	if (!result.status) {
 		int keep = fcntl(result.fd, F_DUPFD_CLOEXEC, 3);
@@ -462,7 +484,11 @@ static int reopen_submit(struct reopen *q)
 	const struct host_file *pub = &q->file->pub;
 	struct mapper m = f->config.find(f->config.ctx, NULL, q->file, q->asker.process_id);
 	struct opener_request o = {
-		.kind = OPENER_MAPPING, .pid = m.pid, .start = m.start, .end = m.end, .path = { .data = pub->path, .len = pub->path_len },
+		.kind = OPENER_MAPPING,
+		.pid = m.pid,
+		.start = m.start,
+		.end = m.end,
+		.path = { .data = pub->path, .len = pub->path_len },
 	};
 
 	if (!m.pid) {
@@ -513,8 +539,13 @@ int files_open(struct files *f, struct file *file, opener_done *done, void *ctx)
 		return reopen(f, file, done, ctx);
 	struct opener_result r = {
 		.fd = fd,
-		.file = { .dev = file->key.dev, .inode = file->key.inode, .ctime_ns = file->key.ctime_ns, .size = file->key.size,
-			  .uid = file->pub.uid, .mode = file->pub.mode, .memfd = file->pub.flags & FILE_MEMFD },
+		.file = { .dev = file->key.dev,
+			  .inode = file->key.inode,
+			  .ctime_ns = file->key.ctime_ns,
+			  .size = file->key.size,
+			  .uid = file->pub.uid,
+			  .mode = file->pub.mode,
+			  .memfd = file->pub.flags & FILE_MEMFD },
 	};
 	done(ctx, &r);
 	return 0;
@@ -561,7 +592,8 @@ static int vdso_new(struct files *f)
 	char path[40];
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", copy);
 	bool whole = write(copy, at, size) == (ssize_t)size &&
-		     fcntl(copy, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) == 0;
+		     fcntl(copy, F_ADD_SEALS,
+			   F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) == 0;
 	int fd = whole ? open(path, O_RDONLY | O_CLOEXEC) : -1;
 	close(copy);
 	if (fd < 0)
@@ -578,7 +610,9 @@ static int vdso_new(struct files *f)
 	file->pub.flags = FILE_VDSO | FILE_ROOT_ONLY;
 	fd_keep(f, file, fd, clock_mono_ns());
 	file->fd_stays = file->asked = true;
-	*b = (struct backing){ .files = f, .refs = 1, .state = BACKING_READY, .file = file, .fd = -1 };
+	*b = (struct backing){
+		.files = f, .refs = 1, .state = BACKING_READY, .file = file, .fd = -1
+	};
 	f->vdso = b;
 	f->vdso_size = size;
 	int rows_fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
@@ -654,7 +688,8 @@ void files_tick(struct files *f, uint64_t now_ns)
 	}
 	while (f->idle && now_ns > f->idle->idle_ns + HOST_IDLE_FILE_NS)
 		file_forget(f, f->idle);
-	DL_FOREACH_SAFE2(f->open, file, next_file, fd_next) {
+	DL_FOREACH_SAFE2(f->open, file, next_file, fd_next)
+	{
 		if (file->fd_stays)
 			continue;
 		if (now_ns <= file->fd_ns + HOST_FD_IDLE_NS)

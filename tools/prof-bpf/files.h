@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The files behind mappings, for host.c: each by the kernel's identity, once, with its slot in the tables; and backings, which stand for a file while it is being opened.
+ * The files behind mappings, for host.c: each by the kernel's identity, once, with its slot in the
+ * tables; and backings, which stand for a file while it is being opened.
  *
- * A backing belongs to one device, inode and generation as the mapping's record names them. It is shared by all mappings of these as long as its opening is under way, and
- * for HOST_RECHECK_NS after when only root could have changed the file; else the next mapping gets a new one, which is opened anew.
+ * A backing belongs to one device, inode and generation as the mapping's record names them. It is
+ * shared by all mappings of these as long as its opening is under way, and for HOST_RECHECK_NS
+ * after when only root could have changed the file; else the next mapping gets a new one, which is
+ * opened anew.
  */
 #ifndef PROFPIPE_FILES_H
 #define PROFPIPE_FILES_H
@@ -18,15 +21,15 @@ struct file_key {
 struct file {
 	struct host_file pub;
 	struct file_key key;
-	uint32_t refs;			/* backings, and what is under way */
-	bool asked;			/* for its rows, once at least */
-	bool unwanted;			/* rows were asked for again and could not be had */
-	uint64_t idle_ns;		/* since when refs is 0 */
-	int fd;				/* kept open, or -1 */
-	uint64_t fd_ns;			/* last use of it */
+	uint32_t refs;	  /* backings, and what is under way */
+	bool asked;	  /* for its rows, once at least */
+	bool unwanted;	  /* rows were asked for again and could not be had */
+	uint64_t idle_ns; /* since when refs is 0 */
+	int fd;		  /* kept open, or -1 */
+	uint64_t fd_ns;	  /* last use of it */
 	bool fd_stays;
 	struct file *prev, *next;	/* of the idle ones, oldest first */
-	struct file *fd_prev, *fd_next;	/* of those with a descriptor, least recently used first */
+	struct file *fd_prev, *fd_next; /* of those with a descriptor, least recently used first */
 	UT_hash_handle hh, hh_id;
 };
 
@@ -37,29 +40,35 @@ struct backing_key {
 
 /* Where something is mapped now. */
 struct mapper {
-	uint32_t process_id, pid;	/* pid 0: nowhere */
+	uint32_t process_id, pid; /* pid 0: nowhere */
 	uint64_t start, end;
 };
 
-enum backing_state { BACKING_WAITING, BACKING_OPENING, BACKING_CONFIRM, BACKING_READY, BACKING_FAILED };
+enum backing_state {
+	BACKING_WAITING,
+	BACKING_OPENING,
+	BACKING_CONFIRM,
+	BACKING_READY,
+	BACKING_FAILED
+};
 
 struct backing {
 	struct files *files;
-	uint32_t refs;			/* mappings, processes whose executable it is, and the cache */
+	uint32_t refs; /* mappings, processes whose executable it is, and the cache */
 	enum backing_state state;
 	struct backing_key key;
-	bool cached;			/* to be found by its key */
+	bool cached; /* to be found by its key */
 	bool root_only;
-	bool deleted;			/* as its name says */
+	bool deleted; /* as its name says */
 	uint8_t tries;
-	int fd;				/* BACKING_CONFIRM, else -1 */
+	int fd; /* BACKING_CONFIRM, else -1 */
 	uint64_t checked_ns, confirm_ns;
 	uint64_t ticket;
 	struct mapper asker;
-	struct file *file;		/* BACKING_CONFIRM, BACKING_READY: counted */
+	struct file *file; /* BACKING_CONFIRM, BACKING_READY: counted */
 	char *path;
 	uint32_t path_len;
-	struct backing *prev, *next;	/* in a list of its state, or of the cache */
+	struct backing *prev, *next; /* in a list of its state, or of the cache */
 	UT_hash_handle hh;
 };
 
@@ -69,8 +78,10 @@ struct files_config {
 	struct opener *opener;
 	void (*needs_rows)(void *rows_ctx, struct host_file *f, int fd);
 	void *rows_ctx;
-	/* A process that lives and has b (or f, when b is NULL) mapped, other than `not`. pid 0: none. */
-	struct mapper (*find)(void *ctx, const struct backing *b, const struct file *f, uint32_t not_process);
+	/* A process that lives and has b (or f, when b is NULL) mapped, other than `not`. pid 0:
+	 * none. */
+	struct mapper (*find)(void *ctx, const struct backing *b, const struct file *f,
+			      uint32_t not_process);
 	/* Is b still mapped by its asker, as far as the records say? */
 	bool (*mapped)(void *ctx, const struct backing *b);
 	/* A backing is ready or has failed: mappings that were left out can be published. */
@@ -84,7 +95,8 @@ void files_tick(struct files *f, uint64_t now_ns);
 bool files_settled(const struct files *f);
 
 /* The backing of a mapping, counted. NULL: no memory. path: copied. */
-struct backing *files_backing(struct files *f, struct backing_key key, struct mapper asker, struct str path, bool deleted, uint64_t now_ns);
+struct backing *files_backing(struct files *f, struct backing_key key, struct mapper asker,
+			      struct str path, bool deleted, uint64_t now_ns);
 /* The vDSO's, counted; NULL: there is none, or [start, end) is not like ours. */
 struct backing *files_vdso(struct files *f, uint64_t start, uint64_t end);
 /* Both take NULL. */

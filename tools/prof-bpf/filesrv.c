@@ -9,8 +9,8 @@
 #include "tools/prof-bpf/filesrv.h"
 
 struct ticket {
-	uint64_t number;	/* ours */
-	uint64_t id;		/* the peer's */
+	uint64_t number; /* ours */
+	uint64_t id;	 /* the peer's */
 	bool answered, message_sent;
 	int fd, status;
 	uint64_t size;
@@ -101,13 +101,14 @@ static bool take(struct filesrv *f, const struct msg *m)
 {
 	if (m->id == MSG_HELLO)
 		return true;
-	if ((m->id != MSG_FILE_REQUEST && m->id != MSG_DEBUG_REQUEST) || f->open >= FILESRV_OPEN_MAX)
+	if ((m->id != MSG_FILE_REQUEST && m->id != MSG_DEBUG_REQUEST) ||
+	    f->open >= FILESRV_OPEN_MAX)
 		return false;
 	struct ticket *t = calloc(1, sizeof(*t));
 	if (!t)
 		return false;
 	t->number = ++f->next_ticket;
-	t->id = m->file_request.id;	/* the first field of both */
+	t->id = m->file_request.id; /* the first field of both */
 	t->fd = -1;
 	DL_APPEND(f->tickets, t);
 	f->open++;
@@ -144,7 +145,9 @@ static int transmit(struct filesrv *f)
 	if (!bus_connected(f->bus))
 		return 0;
 	if (!f->hello_sent) {
-		struct msg hello = { .id = MSG_HELLO, .hello = { .schema = msg_schema_hash(), .producer = STR_LIT("prof-bpf") } };
+		struct msg hello = { .id = MSG_HELLO,
+				     .hello = { .schema = msg_schema_hash(),
+						.producer = STR_LIT("prof-bpf") } };
 		int r = stream_put(&f->out, &hello);
 
 		if (r)
@@ -158,7 +161,9 @@ static int transmit(struct filesrv *f)
 			continue;
 		if (!t->message_sent) {
 			struct msg m = { .id = MSG_FILE_ANSWER,
-					 .file_answer = { .id = t->id, .status = (uint64_t)t->status, .size = t->size } };
+					 .file_answer = { .id = t->id,
+							  .status = (uint64_t)t->status,
+							  .size = t->size } };
 
 			r = stream_put(&f->out, &m);
 			t->message_sent = r == 0;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files for prof-symd: takes its requests off the files route, has them looked for, and sends the answers with their descriptors. What is opened is decided elsewhere
- * (host.c, opener.c): a request names a file of the stream, or a debug file by build id or by one name.
+ * Files for prof-symd: takes its requests off the files route, has them looked for, and sends the
+ * answers with their descriptors. What is opened is decided elsewhere (host.c, opener.c): a request
+ * names a file of the stream, or a debug file by build id or by one name.
  */
 #ifndef PROFPIPE_FILESRV_H
 #define PROFPIPE_FILESRV_H
@@ -10,13 +11,14 @@
 #include <sys/types.h>
 #include "common/msg.h"
 
-#define FILESRV_OPEN_MAX 64	/* requests being looked after at once; more cost the peer its pipe */
+#define FILESRV_OPEN_MAX 64 /* requests being looked after at once; more cost the peer its pipe */
 
 struct filesrv;
 struct filesrv_config {
 	const char *run_dir;
-	uid_t peer;		/* of prof-symd */
-	/* Look for these; each ends in one filesrv_answer, now or later. What m borrows holds until they return. */
+	uid_t peer; /* of prof-symd */
+	/* Look for these; each ends in one filesrv_answer, now or later. What m borrows holds until
+	 * they return. */
 	void (*want_file)(void *ctx, uint64_t ticket, const struct msg_file_request *m);
 	void (*want_debug)(void *ctx, uint64_t ticket, const struct msg_debug_request *m);
 	void *ctx;
@@ -28,7 +30,8 @@ int filesrv_bus_fd(const struct filesrv *f);
 int filesrv_lane_fd(const struct filesrv *f);
 /* Takes requests, sends answers. 0, or -errno where the route itself failed. */
 int filesrv_run(struct filesrv *f);
-/* The end of a request: fd is taken (-1: none), status 0 or a positive errno, size in bytes. An answer to a peer that is gone is dropped. */
+/* The end of a request: fd is taken (-1: none), status 0 or a positive errno, size in bytes. An
+ * answer to a peer that is gone is dropped. */
 void filesrv_answer(struct filesrv *f, uint64_t ticket, int fd, int status, uint64_t size);
 
 #endif

@@ -2,8 +2,10 @@
 /*
  * What records, samples and /proc say of processes, brought together.
  *
- * What a process's /proc says at a moment holds all that records of earlier moments say: those are passed over (scanned_ns, counted_ns). Threads are counted so that the exit
- * of a leader is not taken for the end of its process; where the count may be wrong, /proc is asked again a little later.
+ * What a process's /proc says at a moment holds all that records of earlier moments say: those are
+ * passed over (scanned_ns, counted_ns). Threads are counted so that the exit of a leader is not
+ * taken for the end of its process; where the count may be wrong, /proc is asked again a little
+ * later.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,8 +19,8 @@
 #include "tools/prof-bpf/processes.h"
 #include "tools/prof-bpf/publish.h"
 
-#define RESYNC_NS 2000000000ull		/* between two readings of all, after lost records */
-#define RESYNC_BATCH 64			/* processes a tick */
+#define RESYNC_NS 2000000000ull /* between two readings of all, after lost records */
+#define RESYNC_BATCH 64		/* processes a tick */
 #define LEADER_CHECK_NS 500000000ull
 
 /* --- records --- */
@@ -35,11 +37,16 @@ static void on_mmap(struct host *h, const struct sideband_event *e)
 	uint64_t end_addr;
 	if (kind == PROCFS_VSYSCALL || __builtin_add_overflow(e->addr, e->length, &end_addr))
 		return;
-	struct map m = { .start = e->addr, .end = end_addr, .offset = kind == PROCFS_VDSO ? 0 : e->offset };
-	struct backing_key key = { .dev = (uint64_t)e->dev_major << 32 | e->dev_minor, .inode = e->inode, .generation = e->inode_generation };
+	struct map m = { .start = e->addr,
+			 .end = end_addr,
+			 .offset = kind == PROCFS_VDSO ? 0 : e->offset };
+	struct backing_key key = { .dev = (uint64_t)e->dev_major << 32 | e->dev_minor,
+				   .inode = e->inode,
+				   .generation = e->inode_generation };
 
 	/* A JIT makes the same pages writable and executable in turns. */
-	if ((kind != PROCFS_FILE || !e->inode) && kind != PROCFS_VDSO && p->maps && maps_has_anonymous(p->maps, m.start, m.end))
+	if ((kind != PROCFS_FILE || !e->inode) && kind != PROCFS_VDSO && p->maps &&
+	    maps_has_anonymous(p->maps, m.start, m.end))
 		return;
 	m.backing = process_backing(h, p, &m, kind, key, name, deleted, e->time_ns);
 	process_add_mapping(h, p, &m);
@@ -56,7 +63,8 @@ static void on_fork(struct host *h, const struct sideband_event *e)
 	}
 	if (p && !p->pub.end_ns && (e->time_ns < p->scanned_ns || e->time_ns < p->born_ns))
 		return;
-	bool selected = !h->config.only_selected || (parent && parent->pub.selected && h->config.follow_forks);
+	bool selected = !h->config.only_selected ||
+			(parent && parent->pub.selected && h->config.follow_forks);
 	if (!selected)
 		return;
 	p = process_new(h, e->pid, e->time_ns);
@@ -79,7 +87,8 @@ static void on_fork(struct host *h, const struct sideband_event *e)
 	memcpy(p->pub.comm, parent->pub.comm, sizeof(p->pub.comm));
 	p->pub.comm_len = parent->pub.comm_len;
 	p->exe = backing_get(parent->exe);
-	p->wants_maps = parent->wants_maps || (!parent->maps && !(parent->pub.flags & PROCESS_KERNEL));
+	p->wants_maps = parent->wants_maps ||
+			(!parent->maps && !(parent->pub.flags & PROCESS_KERNEL));
 	if (parent->maps)
 		p->maps = maps_get(parent->maps);
 	process_mark_dirty(h, p);
@@ -185,12 +194,14 @@ void host_event(struct host *h, const struct sideband_event *e)
 
 /* --- samples --- */
 
-/* Is this the process that the sample is of, for all that is known of its start? What was guessed is set right. */
+/* Is this the process that the sample is of, for all that is known of its start? What was guessed
+ * is set right. */
 static bool start_agrees(struct host *h, struct process *p, const struct sample *s)
 {
 	if (p->pub.start_ns == s->start_ns)
 		return true;
-	/* A child's first sample comes after the record of its fork, so an older one is of what the pid was before. */
+	/* A child's first sample comes after the record of its fork, so an older one is of what the
+	 * pid was before. */
 	if (!p->start_guessed || s->time_ns < p->fork_ns || s->start_ns > p->pub.start_ns ||
 	    p->pub.start_ns - s->start_ns > 100 * START_TICK_NS)
 		return false;
@@ -224,7 +235,9 @@ static struct process *process_from(struct host *h, const struct sample *s)
 	if (newest && newest->pub.start_ns > s->start_ns) {
 		p = process_behind(h, newest, s->time_ns);
 	} else {
-		bool there = !(s->flags & SAMPLE_KERNEL_THREAD) && procfs_read_stat(h->proc, s->pid, &st) == 0 && st.start_ns == s->start_ns;
+		bool there = !(s->flags & SAMPLE_KERNEL_THREAD) &&
+			     procfs_read_stat(h->proc, s->pid, &st) == 0 &&
+			     st.start_ns == s->start_ns;
 
 		p = there ? process_read(h, s->pid, true) : NULL;
 		if (p)
@@ -275,11 +288,13 @@ static void check_leaderless(struct host *h, uint64_t now_ns)
 	if (!h->leaderless || now_ns < h->leader_check_ns)
 		return;
 	h->leader_check_ns = now_ns + LEADER_CHECK_NS;
-	DL_FOREACH_SAFE2(h->leaderless, p, next, leader_next) {
+	DL_FOREACH_SAFE2(h->leaderless, p, next, leader_next)
+	{
 		struct procfs_stat st;
 		int r = procfs_read_stat(h->proc, p->pub.pid, &st);
 
-		if (r < 0 || (r == 0 && (st.start_ns > p->pub.start_ns || st.state == 'X' || (st.state == 'Z' && st.threads <= 1))))
+		if (r < 0 || (r == 0 && (st.start_ns > p->pub.start_ns || st.state == 'X' ||
+					 (st.state == 'Z' && st.threads <= 1))))
 			process_end(h, p, now_ns);
 	}
 }
@@ -310,7 +325,8 @@ static void resync_one(struct host *h, uint32_t pid, uint64_t now_ns)
 	bool there = r == 0 && st.state != 'X' && !(st.state == 'Z' && st.threads <= 1);
 
 	if (p) {
-		bool same = there && (st.start_ns == p->pub.start_ns || (p->start_guessed && st.start_ns < p->pub.start_ns));
+		bool same = there && (st.start_ns == p->pub.start_ns ||
+				      (p->start_guessed && st.start_ns < p->pub.start_ns));
 
 		if (same) {
 			p->threads = st.threads;
@@ -378,12 +394,14 @@ void host_tick(struct host *h, uint64_t now_ns)
 
 bool host_settled(const struct host *h)
 {
-	return files_settled(h->files) && !h->dirty && !h->resolved && !h->resync && h->resync_at == h->resync_len;
+	return files_settled(h->files) && !h->dirty && !h->resolved && !h->resync &&
+	       h->resync_at == h->resync_len;
 }
 
 /* --- what files.c asks --- */
 
-static bool maps_has(const struct map *at, size_t n, const struct backing *b, const struct file *f, struct mapper *ret)
+static bool maps_has(const struct map *at, size_t n, const struct backing *b, const struct file *f,
+		     struct mapper *ret)
 {
 	for (size_t i = 0; i < n; i++) {
 		if (!at[i].backing || (b ? at[i].backing != b : at[i].backing->file != f))
@@ -395,7 +413,8 @@ static bool maps_has(const struct map *at, size_t n, const struct backing *b, co
 	return false;
 }
 
-static struct mapper find_mapper(void *ctx, const struct backing *b, const struct file *f, uint32_t not_process)
+static struct mapper find_mapper(void *ctx, const struct backing *b, const struct file *f,
+				 uint32_t not_process)
 {
 	struct host *h = ctx;
 	struct process *p, *next;
@@ -404,7 +423,8 @@ static struct mapper find_mapper(void *ctx, const struct backing *b, const struc
 	HASH_ITER(hh, h->by_pid, p, next) {
 		if (p->pub.end_ns || !p->maps || p->pub.id == not_process)
 			continue;
-		if (maps_has(p->maps->at, p->maps->len, b, f, &m) || maps_has(p->maps->noted, p->maps->noted_len, b, f, &m)) {
+		if (maps_has(p->maps->at, p->maps->len, b, f, &m) ||
+		    maps_has(p->maps->noted, p->maps->noted_len, b, f, &m)) {
 			m.process_id = p->pub.id;
 			m.pid = p->pub.pid;
 			break;
@@ -421,7 +441,8 @@ static bool is_mapped(void *ctx, const struct backing *b)
 	if (!p || p->pub.id != b->asker.process_id || !p->maps)
 		return false;
 	const struct map *at = maps_find(p->maps, b->asker.start);
-	return (at && at->backing == b) || maps_has(p->maps->noted, p->maps->noted_len, b, NULL, &m);
+	return (at && at->backing == b) ||
+	       maps_has(p->maps->noted, p->maps->noted_len, b, NULL, &m);
 }
 
 static void on_resolved(void *ctx)
@@ -435,8 +456,14 @@ int host_new(const struct host_config *c, struct host **ret)
 {
 	struct host *h = calloc(1, sizeof(*h));
 	struct files_config files = {
-		.tables = c->tables, .opener = c->opener, .needs_rows = c->file_needs_rows, .rows_ctx = c->ctx, .find = find_mapper, .mapped = is_mapped,
-		.resolved = on_resolved, .ctx = h,
+		.tables = c->tables,
+		.opener = c->opener,
+		.needs_rows = c->file_needs_rows,
+		.rows_ctx = c->ctx,
+		.find = find_mapper,
+		.mapped = is_mapped,
+		.resolved = on_resolved,
+		.ctx = h,
 	};
 
 	if (!h)
@@ -530,11 +557,15 @@ int host_open(struct host *h, struct host_file *f, opener_done *done, void *ctx)
 	return files_open(h->files, (struct file *)f, done, ctx);
 }
 
-int host_open_debug(struct host *h, struct host_file *f, struct span build_id, struct str name, opener_done *done, void *ctx)
+int host_open_debug(struct host *h, struct host_file *f, struct span build_id, struct str name,
+		    opener_done *done, void *ctx)
 {
 	struct mapper m = find_mapper(h, NULL, (struct file *)f, 0);
 	struct opener_request q = {
-		.kind = name.len ? OPENER_DEBUGLINK : OPENER_BUILD_ID, .pid = m.pid, .path = { .data = f->path, .len = f->path_len }, .name = name,
+		.kind = name.len ? OPENER_DEBUGLINK : OPENER_BUILD_ID,
+		.pid = m.pid,
+		.path = { .data = f->path, .len = f->path_len },
+		.name = name,
 		.build_id = build_id,
 	};
 	uint64_t ticket;
@@ -562,21 +593,27 @@ void host_figures(const struct host *h, struct host_figures *ret)
 		ret->processes++;
 		ret->mappings += p->maps ? p->maps->len : 0;
 		if (p->maps)
-			ret->bytes += ((uint64_t)p->maps->cap + p->maps->noted_cap) * sizeof(struct map) / p->maps->refs;
+			ret->bytes += ((uint64_t)p->maps->cap + p->maps->noted_cap) *
+				      sizeof(struct map) / p->maps->refs;
 	}
 	ret->threads = h->thread_count;
 	ret->files = f.files;
 	ret->open_fds = f.fds;
-	ret->bytes += h->process_count * sizeof(struct process) + h->thread_count * sizeof(struct thread) +
-		      f.files * (sizeof(struct file) + sizeof(struct backing) + 2 * 64) + h->publish_cap * sizeof(*h->publish);
+	ret->bytes += h->process_count * sizeof(struct process) +
+		      h->thread_count * sizeof(struct thread) +
+		      f.files * (sizeof(struct file) + sizeof(struct backing) + 2 * 64) +
+		      h->publish_cap * sizeof(*h->publish);
 	ret->opens = f.opens;
 	ret->opens_spared = f.spared;
 	ret->opens_failed = f.failed;
 	ret->limit += f.limit;
 }
 
-void host_each_mapping(struct host *h, uint32_t pid, void (*fn)(void *ctx, const struct host_process *p, uint64_t start, uint64_t end, uint64_t offset,
-								const struct host_file *file, bool pending), void *ctx)
+void host_each_mapping(struct host *h, uint32_t pid,
+		       void (*fn)(void *ctx, const struct host_process *p, uint64_t start,
+				  uint64_t end, uint64_t offset, const struct host_file *file,
+				  bool pending),
+		       void *ctx)
 {
 	struct process *p, *next;
 
@@ -588,7 +625,8 @@ void host_each_mapping(struct host *h, uint32_t pid, void (*fn)(void *ctx, const
 			const struct map *m = &p->maps->at[i];
 			bool ready = m->backing && m->backing->state == BACKING_READY;
 
-			fn(ctx, &p->pub, m->start, m->end, m->offset, ready ? &m->backing->file->pub : NULL,
+			fn(ctx, &p->pub, m->start, m->end, m->offset,
+			   ready ? &m->backing->file->pub : NULL,
 			   m->backing && !ready && m->backing->state != BACKING_FAILED);
 		}
 	}

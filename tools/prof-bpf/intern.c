@@ -20,7 +20,7 @@ struct table {
 struct intern {
 	struct table frames, stacks, functions;
 	size_t bytes, ceiling;
-	uint32_t *key;		/* of the stack at hand: reason, at_file, frames */
+	uint32_t *key; /* of the stack at hand: reason, at_file, frames */
 	size_t key_cap;
 };
 
@@ -61,7 +61,8 @@ void intern_free(struct intern *in)
 	free(in);
 }
 
-static int lookup(struct intern *in, struct table *t, const void *key, uint32_t bytes, uint32_t *ret_id, bool *ret_new)
+static int lookup(struct intern *in, struct table *t, const void *key, uint32_t bytes,
+		  uint32_t *ret_id, bool *ret_new)
 {
 	struct entry *e;
 
@@ -97,7 +98,8 @@ int intern_function(struct intern *in, uint64_t start, uint32_t *ret_id, bool *r
 	return lookup(in, &in->functions, &start, sizeof(start), ret_id, ret_new);
 }
 
-int intern_stack(struct intern *in, const uint32_t *frames, uint32_t n, uint32_t reason, uint32_t at_file, uint32_t *ret_id, bool *ret_new)
+int intern_stack(struct intern *in, const uint32_t *frames, uint32_t n, uint32_t reason,
+		 uint32_t at_file, uint32_t *ret_id, bool *ret_new)
 {
 	if (n + 2 > in->key_cap) {
 		uint32_t *p = reallocarray(in->key, n + 2, sizeof(*p));
@@ -110,5 +112,6 @@ int intern_stack(struct intern *in, const uint32_t *frames, uint32_t n, uint32_t
 	in->key[0] = reason;
 	in->key[1] = at_file;
 	memcpy(in->key + 2, frames, n * sizeof(*frames));
-	return lookup(in, &in->stacks, in->key, (n + 2) * (uint32_t)sizeof(*in->key), ret_id, ret_new);
+	return lookup(in, &in->stacks, in->key, (n + 2) * (uint32_t)sizeof(*in->key), ret_id,
+		      ret_new);
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Frames and stacks by content: each gets an id the first time it is seen, so that the stream defines it once. Two are the same only if every field is. Ids start at 1 and are
- * not given back until all are forgotten, which whoever owns it does when the ceiling is reached, with a new epoch.
+ * Frames and stacks by content: each gets an id the first time it is seen, so that the stream
+ * defines it once. Two are the same only if every field is. Ids start at 1 and are not given back
+ * until all are forgotten, which whoever owns it does when the ceiling is reached, with a new
+ * epoch.
  */
 #ifndef PROFPIPE_INTERN_H
 #define PROFPIPE_INTERN_H
@@ -14,7 +16,7 @@ struct intern;
 
 struct intern_frame {
 	uint64_t offset;	/* file offset, or address */
-	uint32_t file, process;	/* ids, or 0 */
+	uint32_t file, process; /* ids, or 0 */
 	uint32_t kind, flags;	/* enum frame_kind, enum frame_flags */
 };
 
@@ -28,7 +30,8 @@ void intern_reset(struct intern *in);
 /* 0 with the id, and whether this is the first time; INTERN_FULL; -ENOMEM. */
 int intern_frame(struct intern *in, const struct intern_frame *f, uint32_t *ret_id, bool *ret_new);
 /* frames: ids, leaf first. The same results. */
-int intern_stack(struct intern *in, const uint32_t *frames, uint32_t n, uint32_t reason, uint32_t at_file, uint32_t *ret_id, bool *ret_new);
+int intern_stack(struct intern *in, const uint32_t *frames, uint32_t n, uint32_t reason,
+		 uint32_t at_file, uint32_t *ret_id, bool *ret_new);
 /* A kernel function by its start address: an id of its own. */
 int intern_function(struct intern *in, uint64_t start, uint32_t *ret_id, bool *ret_new);
 

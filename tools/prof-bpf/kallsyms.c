@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The table: 12 bytes a symbol, sorted by its distance from the lowest text address, and one pool of names. What BPF puts into the kernel stands in a second, small table
- * that changes with the side-band records. Of several names for one address the plainest is kept.
+ * The table: 12 bytes a symbol, sorted by its distance from the lowest text address, and one pool
+ * of names. What BPF puts into the kernel stands in a second, small table that changes with the
+ * side-band records. Of several names for one address the plainest is kept.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,18 +21,18 @@
 #define NAME_MAX_BYTES 1023u
 #define MODULES_MAX 4096u
 #define DYNAMIC_MAX 65536u
-#define REACH (2u << 20)	/* no function is larger: beyond that an address is in a gap */
+#define REACH (2u << 20) /* no function is larger: beyond that an address is in a gap */
 
 struct symbol {
-	uint32_t offset;	/* from base */
-	uint32_t name;		/* in the pool: a length of two bytes, then the name */
-	uint16_t module;	/* 0: the kernel proper */
-	uint8_t rank;		/* the lower the plainer */
+	uint32_t offset; /* from base */
+	uint32_t name;	 /* in the pool: a length of two bytes, then the name */
+	uint16_t module; /* 0: the kernel proper */
+	uint8_t rank;	 /* the lower the plainer */
 	uint8_t zero;
 };
 
 struct dynamic {
-	uint64_t start, length;	/* length 0: not known */
+	uint64_t start, length; /* length 0: not known */
 	char *name;
 };
 
@@ -46,7 +47,7 @@ struct table {
 	unsigned module_count;
 	struct dynamic *dynamic;
 	size_t dynamic_len, dynamic_cap;
-	bool any;		/* an address that is not zero */
+	bool any; /* an address that is not zero */
 };
 
 struct kallsyms {
@@ -128,7 +129,8 @@ static int dynamic_add(struct table *t, uint64_t start, uint64_t length, struct 
 
 static bool is_dynamic(struct str module)
 {
-	return str_eq(module, STR_LIT("bpf")) || (module.len > 9 && memcmp(module.data, "__builtin", 9) == 0);
+	return str_eq(module, STR_LIT("bpf")) ||
+	       (module.len > 9 && memcmp(module.data, "__builtin", 9) == 0);
 }
 
 /* The module's number; 0 for the kernel proper, and when there are too many. */
@@ -191,7 +193,8 @@ static struct str pool_get(const struct table *t, uint32_t at)
 /* Where text ends: an address behind these is in no function. */
 static bool is_end(struct str name)
 {
-	return str_eq(name, STR_LIT("_etext")) || str_eq(name, STR_LIT("_einittext")) || str_eq(name, STR_LIT("__end_rodata"));
+	return str_eq(name, STR_LIT("_etext")) || str_eq(name, STR_LIT("_einittext")) ||
+	       str_eq(name, STR_LIT("__end_rodata"));
 }
 
 static uint8_t rank_of(char type, struct str name)
@@ -203,7 +206,8 @@ static uint8_t rank_of(char type, struct str name)
 	return (uint8_t)(underscores * 4 + (type == 'T' ? 0 : type == 't' ? 1 : 2));
 }
 
-static int table_add(struct table *t, uint64_t address, char type, struct str name, struct str module)
+static int table_add(struct table *t, uint64_t address, char type, struct str name,
+		     struct str module)
 {
 	struct symbol s = { .rank = rank_of(type, name) };
 
@@ -246,7 +250,8 @@ static int table_add(struct table *t, uint64_t address, char type, struct str na
 		return 0;
 	int r = module_number(t, module, &s.module);
 	if (!r)
-		r = pool_add(t, is_end(name) ? (struct str){ .data = "", .len = 0 } : name, &s.name);
+		r = pool_add(t, is_end(name) ? (struct str){ .data = "", .len = 0 } : name,
+			     &s.name);
 	if (r)
 		return r;
 	if (last && last->offset == s.offset)
@@ -386,7 +391,8 @@ static ssize_t take_records(struct table *t, const char *data, size_t len)
 		if (len - at - sizeof(k) < (size_t)k.name + k.module)
 			break;
 		const char *text = data + at + sizeof(k);
-		int r = table_add(t, k.address, (char)k.type, (struct str){ .data = text, .len = k.name },
+		int r = table_add(t, k.address, (char)k.type,
+				  (struct str){ .data = text, .len = k.name },
 				  (struct str){ .data = text + k.name, .len = k.module });
 		if (r)
 			return r;
@@ -454,7 +460,8 @@ static int read_iterator(struct table *t)
 
 /* --- the whole --- */
 
-/* FNV-1a over the names and addresses of /proc/modules; its counts of uses change all the time. 0: none. */
+/* FNV-1a over the names and addresses of /proc/modules; its counts of uses change all the time. 0:
+ * none. */
 static uint64_t modules_hash(const char *path)
 {
 	FILE *f = fopen(path, "re");
@@ -543,7 +550,8 @@ bool kallsyms_available(const struct kallsyms *k)
 	return k->table.any;
 }
 
-bool kallsyms_lookup(const struct kallsyms *k, uint64_t addr, struct str *ret_name, struct str *ret_module, uint64_t *ret_start)
+bool kallsyms_lookup(const struct kallsyms *k, uint64_t addr, struct str *ret_name,
+		     struct str *ret_module, uint64_t *ret_start)
 {
 	const struct table *t = &k->table;
 	size_t i = dynamic_search(t, addr);
@@ -576,7 +584,8 @@ bool kallsyms_lookup(const struct kallsyms *k, uint64_t addr, struct str *ret_na
 	if (!name.len || addr - t->base - s->offset >= REACH)
 		return false;
 	*ret_name = name;
-	*ret_module = s->module ? str_from(t->modules[s->module - 1]) : (struct str){ .data = "", .len = 0 };
+	*ret_module = s->module ? str_from(t->modules[s->module - 1])
+				: (struct str){ .data = "", .len = 0 };
 	*ret_start = t->base + s->offset;
 	return true;
 }
@@ -608,7 +617,11 @@ void kallsyms_figures(const struct kallsyms *k, struct kallsyms_figures *ret)
 	const struct table *t = &k->table;
 
 	*ret = (struct kallsyms_figures){
-		.symbols = t->len, .dynamic = t->dynamic_len, .by_iterator = k->by_iterator, .reads = k->reads,
-		.bytes = t->cap * sizeof(*t->at) + t->pool_cap + t->dynamic_cap * sizeof(*t->dynamic),
+		.symbols = t->len,
+		.dynamic = t->dynamic_len,
+		.by_iterator = k->by_iterator,
+		.reads = k->reads,
+		.bytes = t->cap * sizeof(*t->at) + t->pool_cap +
+			 t->dynamic_cap * sizeof(*t->dynamic),
 	};
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names of kernel code: /proc/kallsyms read once into a compact sorted table; or, where that shows no addresses (kptr_restrict=2, no CAP_SYSLOG), the kernel's ksym iterator
- * (6.0 and later, bpf/ksyms.bpf.c). BPF programs and trampolines come and go by side-band records; a change of /proc/modules has all read again.
+ * Names of kernel code: /proc/kallsyms read once into a compact sorted table; or, where that shows
+ * no addresses (kptr_restrict=2, no CAP_SYSLOG), the kernel's ksym iterator (6.0 and later,
+ * bpf/ksyms.bpf.c). BPF programs and trampolines come and go by side-band records; a change of
+ * /proc/modules has all read again.
  */
 #ifndef PROFPIPE_KALLSYMS_H
 #define PROFPIPE_KALLSYMS_H
@@ -11,29 +13,33 @@
 #include <stdint.h>
 #include "common/span.h"
 
-#define KALLSYMS_MAX (4u << 20)			/* symbols */
-#define KALLSYMS_CHECK_NS 5000000000ull		/* how often /proc/modules is looked at */
+#define KALLSYMS_MAX (4u << 20)		/* symbols */
+#define KALLSYMS_CHECK_NS 5000000000ull /* how often /proc/modules is looked at */
 
 struct kallsyms;
 struct sideband_event;
 
 struct kallsyms_config {
-	const char *path;	/* NULL: /proc/kallsyms */
-	const char *modules;	/* NULL: /proc/modules */
-	bool no_iterator;	/* never load BPF for it */
-	bool only_iterator;	/* not the file; for tests */
+	const char *path;    /* NULL: /proc/kallsyms */
+	const char *modules; /* NULL: /proc/modules */
+	bool no_iterator;    /* never load BPF for it */
+	bool only_iterator;  /* not the file; for tests */
 };
-/* Reads the symbols. That there are none is no error. -errno where the file could not be read at all, -ENOMEM. The caller owns *ret. */
+/* Reads the symbols. That there are none is no error. -errno where the file could not be read at
+ * all, -ENOMEM. The caller owns *ret. */
 int kallsyms_new(const struct kallsyms_config *c, struct kallsyms **ret);
 void kallsyms_free(struct kallsyms *k);
 /* False: no addresses are to be had, and every look-up fails. */
 bool kallsyms_available(const struct kallsyms *k);
-/* The function that covers an address: its name, its module (empty for the kernel proper, "bpf" for BPF programs) and
- * start. Borrowed until the next call that is not a look-up. False: none known. */
-bool kallsyms_lookup(const struct kallsyms *k, uint64_t addr, struct str *ret_name, struct str *ret_module, uint64_t *ret_start);
+/* The function that covers an address: its name, its module (empty for the kernel proper, "bpf" for
+ * BPF programs) and start. Borrowed until the next call that is not a look-up. False: none known.
+ */
+bool kallsyms_lookup(const struct kallsyms *k, uint64_t addr, struct str *ret_name,
+		     struct str *ret_module, uint64_t *ret_start);
 /* Takes a SIDEBAND_KSYMBOL record; others are ignored. */
 void kallsyms_event(struct kallsyms *k, const struct sideband_event *e);
-/* Reads all again when the modules have changed; looks every KALLSYMS_CHECK_NS. now_ns: CLOCK_MONOTONIC. 0, -errno (what was known stays). */
+/* Reads all again when the modules have changed; looks every KALLSYMS_CHECK_NS. now_ns:
+ * CLOCK_MONOTONIC. 0, -errno (what was known stays). */
 int kallsyms_tick(struct kallsyms *k, uint64_t now_ns);
 
 struct kallsyms_figures {

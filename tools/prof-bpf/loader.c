@@ -18,7 +18,7 @@
 
 #define RING_MIN (256u << 10)
 #define RING_MAX (16u << 20)
-#define RING_BYTES_PER_SAMPLE 512	/* what a sample takes on most hosts: 50 frames */
+#define RING_BYTES_PER_SAMPLE 512 /* what a sample takes on most hosts: 50 frames */
 #define RING_SECONDS 1
 
 /* As in bpf/sample.bpf.c. */
@@ -29,9 +29,9 @@ struct loader {
 	struct sample_bpf *skel;
 	struct ring_buffer *ring;
 	struct bpf_link **links;
-	int *events;			/* by cpu number; -1: offline */
-	uint64_t *values;		/* one counter of all cpus, as read */
-	unsigned cpus;			/* possible ones */
+	int *events;	  /* by cpu number; -1: offline */
+	uint64_t *values; /* one counter of all cpus, as read */
+	unsigned cpus;	  /* possible ones */
 	bool cycles;
 	uint64_t malformed;
 	uint64_t map_bytes;
@@ -69,7 +69,8 @@ static int open_event(const struct loader *l, int cpu, bool cycles)
 	struct perf_event_attr a = {
 		.size = sizeof(a),
 		.type = cycles ? PERF_TYPE_HARDWARE : PERF_TYPE_SOFTWARE,
-		.config = cycles ? (uint64_t)PERF_COUNT_HW_CPU_CYCLES : (uint64_t)PERF_COUNT_SW_CPU_CLOCK,
+		.config = cycles ? (uint64_t)PERF_COUNT_HW_CPU_CYCLES
+				 : (uint64_t)PERF_COUNT_SW_CPU_CLOCK,
 		.disabled = 1,
 	};
 
@@ -157,7 +158,8 @@ static int on_record(void *ctx, void *data, size_t size)
 	struct loader *l = ctx;
 	const struct sample *s = data;
 
-	if (size < sizeof(*s) || size < sizeof(*s) + ((size_t)s->kernel_frames + s->user_frames) * sizeof(uint64_t)) {
+	if (size < sizeof(*s) ||
+	    size < sizeof(*s) + ((size_t)s->kernel_frames + s->user_frames) * sizeof(uint64_t)) {
 		l->malformed++;
 		return 0;
 	}
@@ -170,7 +172,8 @@ static int on_deferred(void *ctx, void *data, size_t size)
 	struct loader *l = ctx;
 	const struct deferred_sample *d = data;
 
-	if (size < sizeof(*d) || d->sample.kernel_frames > SAMPLE_MAX_KERNEL || d->deferred.stack_bytes > DEFERRED_STACK) {
+	if (size < sizeof(*d) || d->sample.kernel_frames > SAMPLE_MAX_KERNEL ||
+	    d->deferred.stack_bytes > DEFERRED_STACK) {
 		l->malformed++;
 		return 0;
 	}
@@ -180,7 +183,8 @@ static int on_deferred(void *ctx, void *data, size_t size)
 
 int loader_load(struct loader *l)
 {
-	uint64_t ring = RING_MIN, wanted = (uint64_t)l->config.hz * l->cpus * RING_BYTES_PER_SAMPLE * RING_SECONDS;
+	uint64_t ring = RING_MIN,
+		 wanted = (uint64_t)l->config.hz * l->cpus * RING_BYTES_PER_SAMPLE * RING_SECONDS;
 
 	trouble[0] = '\0';
 	l->skel = sample_bpf__open();
@@ -251,7 +255,8 @@ void loader_stop(struct loader *l)
 	}
 }
 
-int loader_drain(struct loader *l, void (*whole)(void *, const struct sample *), void (*deferred)(void *, const struct deferred_sample *), void *ctx)
+int loader_drain(struct loader *l, void (*whole)(void *, const struct sample *),
+		 void (*deferred)(void *, const struct deferred_sample *), void *ctx)
 {
 	l->whole = whole;
 	l->deferred = deferred;

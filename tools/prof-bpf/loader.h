@@ -13,14 +13,16 @@ struct tables_config;
 
 struct loader_config {
 	unsigned hz;
-	bool only_selected;	/* sample selected processes only (tables_process_set) */
-	bool follow_forks;	/* children of selected processes are selected */
+	bool only_selected; /* sample selected processes only (tables_process_set) */
+	bool follow_forks;  /* children of selected processes are selected */
 };
 
-/* Opens one sampling event per online cpu, disabled: hardware cycles where they exist, else cpu-clock. Before the tool drops its rights, since perf_event_paranoid=3 asks for CAP_SYS_ADMIN.
+/* Opens one sampling event per online cpu, disabled: hardware cycles where they exist, else
+ * cpu-clock. Before the tool drops its rights, since perf_event_paranoid=3 asks for CAP_SYS_ADMIN.
  * -EACCES, -EPERM: not allowed; -errno. *ret is the caller's. */
 int loader_new(const struct loader_config *c, struct loader **ret);
-/* Loads the programs and maps. -errno, the verifier's or libbpf's last words in loader_trouble(). */
+/* Loads the programs and maps. -errno, the verifier's or libbpf's last words in loader_trouble().
+ */
 int loader_load(struct loader *l);
 const char *loader_trouble(const struct loader *l);
 void loader_free(struct loader *l);
@@ -31,17 +33,20 @@ void loader_tables(const struct loader *l, struct tables_config *ret);
 int loader_start(struct loader *l);
 /* No more samples are taken; what is in the ring can still be drained. */
 void loader_stop(struct loader *l);
-/* Hands every sample in the ring to whole, its frames within its size, and then those whose walk is deferred to deferred; each oldest first, and theirs until they return. -errno, or how many. */
-int loader_drain(struct loader *l, void (*whole)(void *ctx, const struct sample *s), void (*deferred)(void *ctx, const struct deferred_sample *d), void *ctx);
+/* Hands every sample in the ring to whole, its frames within its size, and then those whose walk is
+ * deferred to deferred; each oldest first, and theirs until they return. -errno, or how many. */
+int loader_drain(struct loader *l, void (*whole)(void *ctx, const struct sample *s),
+		 void (*deferred)(void *ctx, const struct deferred_sample *d), void *ctx);
 
-/* "cycles" or "cpu-clock"; the unit of sample.value; what one sample stands for in it (0 where it varies). */
+/* "cycles" or "cpu-clock"; the unit of sample.value; what one sample stands for in it (0 where it
+ * varies). */
 const char *loader_event(const struct loader *l);
 const char *loader_unit(const struct loader *l);
 uint64_t loader_period(const struct loader *l);
 
 struct loader_figures {
-	uint64_t runs, ns;	/* of the sampling program, since the start */
-	uint64_t map_bytes;	/* of the object's maps, slabs not counted */
+	uint64_t runs, ns;  /* of the sampling program, since the start */
+	uint64_t map_bytes; /* of the object's maps, slabs not counted */
 	unsigned cpus;
 };
 void loader_figures(struct loader *l, struct loader_figures *ret);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * prof-bpf: the one process with privileges. It loads the BPF programs, keeps the tables they read, follows processes and mappings, opens files
- * for others, and sends the raw stream. It parses no file format.
+ * prof-bpf: the one process with privileges. It loads the BPF programs, keeps the tables they read,
+ * follows processes and mappings, opens files for others, and sends the raw stream. It parses no
+ * file format.
  *
- * One loop, woken by side-band records, by its peers, and by a timer: samples wait in the ring buffer until then, since a wake-up for each costs as much as the
- * walk. Samples and side-band records are handled in the order of their time.
+ * One loop, woken by side-band records, by its peers, and by a timer: samples wait in the ring
+ * buffer until then, since a wake-up for each costs as much as the walk. Samples and side-band
+ * records are handled in the order of their time.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -37,23 +39,35 @@
 #include "tools/prof-bpf/sideband.h"
 #include "tools/prof-bpf/tables.h"
 
-#define DRAIN_MS 50			/* at 99 Hz; oftener above, since deferred samples are large */
+#define DRAIN_MS 50 /* at 99 Hz; oftener above, since deferred samples are large */
 #define DRAIN_MS_MIN 10
 #define FIGURES_MS 1000
 #define CLOCK_MS 60000
 #define INTERN_BYTES (12u << 20)
 #define OUTBOX_BYTES (8u << 20)
 #define DEFERRED_BYTES (4u << 20)
-#define CONNECT_NS 5000000000ull	/* how long the start waits for the peers */
-#define ROWS_WAIT_NS 3000000000ull	/* how long the start waits for the rows of what runs already */
+#define CONNECT_NS 5000000000ull   /* how long the start waits for the peers */
+#define ROWS_WAIT_NS 3000000000ull /* and then for the rows of what runs already */
 #define CPUS_MAX 1024
 #define COALESCE_NS 1000000ull
 #define NICENESS (-15)
-#define FINISH_NS 60000000000ull	/* how long a finished run serves prof-symd */
+#define FINISH_NS 60000000000ull /* how long a finished run serves prof-symd */
 
-enum source { FROM_TIMER, FROM_SIDEBAND, FROM_SIGNAL, FROM_LIFE, FROM_ROWS, FROM_ROWS_LANE, FROM_FILES, FROM_FILES_LANE, FROM_STREAM, FROM_OPENER };
+enum source {
+	FROM_TIMER,
+	FROM_SIDEBAND,
+	FROM_SIGNAL,
+	FROM_LIFE,
+	FROM_ROWS,
+	FROM_ROWS_LANE,
+	FROM_FILES,
+	FROM_FILES_LANE,
+	FROM_STREAM,
+	FROM_OPENER
+};
 
-/* DRAINING: sampling has ended, and the last samples wait for what they need; FINISHING: the end was sent. */
+/* DRAINING: sampling has ended, and the last samples wait for what they need; FINISHING: the end
+ * was sent. */
 enum phase { CONNECTING, SAMPLING, DRAINING, FINISHING };
 
 struct prof {
@@ -63,28 +77,28 @@ struct prof {
 	struct tables *tables;
 	struct deferred_queue *deferred;
 	struct rowsrv *rowsrv;
-	struct filesrv *filesrv;	/* deployed only */
+	struct filesrv *filesrv; /* deployed only */
 	struct opener *opener;
 	struct host *host;
-	struct kallsyms *kallsyms;	/* NULL until read */
-	struct kallsyms *names;		/* the reading thread's, until it has ended */
+	struct kallsyms *kallsyms; /* NULL until read */
+	struct kallsyms *names;	   /* the reading thread's, until it has ended */
 	pthread_t names_thread;
 	bool names_reading, names_done;
 	int names_result;
 	struct emit *emit;
-	struct bus *stream;		/* deployed only */
+	struct bus *stream; /* deployed only */
 	struct outbox outbox;
-	struct extractor extractor;	/* by hand only */
+	struct extractor extractor; /* by hand only */
 	struct status status;
 	int epoll, timer, signals, output;
 	enum phase phase;
 	enum end_reason end;
 	bool exit_now, failed;
-	bool rows_due, files_due;	/* something came for those routes, or is to be sent */
-	uint64_t since_ns;		/* of the phase */
+	bool rows_due, files_due; /* something came for those routes, or is to be sent */
+	uint64_t since_ns;	  /* of the phase */
 	uint64_t tick;
 	unsigned drain_ms;
-	uint64_t drained_ns;		/* side-band records up to here have been handled */
+	uint64_t drained_ns; /* side-band records up to here have been handled */
 	/* What was said of losses so far, so that only the difference is sent. */
 	uint64_t ring_full_sent[CPUS_MAX], sideband_sent[CPUS_MAX];
 	uint64_t malformed_sent, limit_sent, queue_full, queue_full_sent, throttled, throttled_sent;
@@ -117,7 +131,8 @@ static int on_batch(void *ctx, struct span batch)
 
 		if (r && !p->failed) {
 			log_error("%s: %s: what was written so far is a recording that ends there",
-				  p->options.output ? p->options.output : "standard output", strerror(-r));
+				  p->options.output ? p->options.output : "standard output",
+				  strerror(-r));
 			p->failed = p->exit_now = true;
 		}
 		return 0;
@@ -134,11 +149,13 @@ static void emitted(struct prof *p, int r)
 	}
 }
 
-static bool kernel_name(void *ctx, uint64_t address, struct str *ret_name, struct str *ret_module, uint64_t *ret_start)
+static bool kernel_name(void *ctx, uint64_t address, struct str *ret_name, struct str *ret_module,
+			uint64_t *ret_start)
 {
 	struct prof *p = ctx;
 
-	return p->kallsyms && kallsyms_lookup(p->kallsyms, address, ret_name, ret_module, ret_start);
+	return p->kallsyms &&
+	       kallsyms_lookup(p->kallsyms, address, ret_name, ret_module, ret_start);
 }
 
 /* --- what the host knows, as the stream defines it --- */
@@ -146,8 +163,13 @@ static bool kernel_name(void *ctx, uint64_t address, struct str *ret_name, struc
 static struct emit_file file_of(struct host_file *f)
 {
 	return (struct emit_file){
-		.def = { .id = f->id, .dev = f->dev, .inode = f->inode, .ctime_ns = f->ctime_ns, .size = f->size,
-			 .path = { .data = f->path, .len = f->path_len }, .flags = f->flags },
+		.def = { .id = f->id,
+			 .dev = f->dev,
+			 .inode = f->inode,
+			 .ctime_ns = f->ctime_ns,
+			 .size = f->size,
+			 .path = { .data = f->path, .len = f->path_len },
+			 .flags = f->flags },
 		.sent = &f->sent,
 	};
 }
@@ -165,8 +187,15 @@ static bool slot_file(void *ctx, uint16_t slot, struct emit_file *ret)
 static struct emit_process process_of(struct host_process *h)
 {
 	return (struct emit_process){
-		.def = { .id = h->id, .pid = h->pid, .parent_pid = h->parent_pid, .start_ns = h->start_ns, .execs = h->execs,
-			 .comm = { .data = h->comm, .len = h->comm_len }, .exe = h->exe ? h->exe->id : 0, .uid = h->uid, .flags = h->flags },
+		.def = { .id = h->id,
+			 .pid = h->pid,
+			 .parent_pid = h->parent_pid,
+			 .start_ns = h->start_ns,
+			 .execs = h->execs,
+			 .comm = { .data = h->comm, .len = h->comm_len },
+			 .exe = h->exe ? h->exe->id : 0,
+			 .uid = h->uid,
+			 .flags = h->flags },
 		.sent = &h->sent,
 	};
 }
@@ -184,7 +213,8 @@ static void file_needs_rows(void *ctx, struct host_file *f, int fd)
 	struct prof *p = ctx;
 
 	p->rows_due = true;
-	(void)rowsrv_request(p->rowsrv, f->slot, fd, f->size, (struct str){ .data = f->path, .len = f->path_len });
+	(void)rowsrv_request(p->rowsrv, f->slot, fd, f->size,
+			     (struct str){ .data = f->path, .len = f->path_len });
 }
 
 static void on_quarantine(void *ctx, uint16_t slot, struct str name, const char *why)
@@ -206,7 +236,10 @@ struct wanted {
 static void opened(void *ctx, const struct opener_result *r)
 {
 	struct wanted *w = ctx;
-	int status = r->status < 0 ? -r->status : r->status == OPENER_TIMEOUT ? ETIMEDOUT : r->status ? ENOENT : 0;
+	int status = r->status < 0		   ? -r->status
+		     : r->status == OPENER_TIMEOUT ? ETIMEDOUT
+		     : r->status		   ? ENOENT
+						   : 0;
 
 	filesrv_answer(w->p->filesrv, w->ticket, r->fd, status, r->file.size);
 	free(w);
@@ -244,7 +277,10 @@ static void want_debug(void *ctx, uint64_t ticket, const struct msg_debug_reques
 	struct host_file *f = m->file <= UINT32_MAX ? host_file(p->host, (uint32_t)m->file) : NULL;
 	struct wanted *w = wanted_new(p, ticket);
 
-	refused(w, p, ticket, !w ? -ENOMEM : !f ? -ENOENT : host_open_debug(p->host, f, m->build_id, m->name, opened, w));
+	refused(w, p, ticket,
+		!w   ? -ENOMEM
+		: !f ? -ENOENT
+		     : host_open_debug(p->host, f, m->build_id, m->name, opened, w));
 }
 
 /* --- samples and what comes between them --- */
@@ -269,8 +305,12 @@ static void touch_files(struct prof *p, const struct sample *s)
 	const uint64_t *frames = sample_frames(s) + s->kernel_frames;
 
 	for (unsigned i = 0; i < s->user_frames; i++)
-		tables_file_touch(p->tables, (uint16_t)(frames[i] >> SAMPLE_FRAME_SLOT_SHIFT & SAMPLE_FRAME_SLOT_MASK), s->time_ns);
-	if (s->reason != WALK_ROWS_PENDING || tables_file_state(p->tables, s->at_slot) != FILE_EVICTED)
+		tables_file_touch(
+			p->tables,
+			(uint16_t)(frames[i] >> SAMPLE_FRAME_SLOT_SHIFT & SAMPLE_FRAME_SLOT_MASK),
+			s->time_ns);
+	if (s->reason != WALK_ROWS_PENDING ||
+	    tables_file_state(p->tables, s->at_slot) != FILE_EVICTED)
 		return;
 	struct host_file *f = host_slot_file(p->host, s->at_slot);
 	if (f) {
@@ -305,7 +345,9 @@ static void send_sample(void *ctx, const struct sample *s)
 	struct emit_file exe;
 	struct emit_process process = process_of(ref.process);
 	struct emit_thread thread = {
-		.def = { .id = ref.thread->id, .process = ref.process->id, .tid = ref.thread->tid,
+		.def = { .id = ref.thread->id,
+			 .process = ref.process->id,
+			 .tid = ref.thread->tid,
 			 .comm = { .data = ref.thread->comm, .len = ref.thread->comm_len } },
 		.sent = &ref.thread->sent,
 	};
@@ -330,7 +372,8 @@ static void on_deferred(void *ctx, const struct deferred_sample *d)
 	deferred_put(p->deferred, d);
 }
 
-static ssize_t mappings_of(void *ctx, const struct sample *s, const struct tables_mapping **ret, bool *ret_whole)
+static ssize_t mappings_of(void *ctx, const struct sample *s, const struct tables_mapping **ret,
+			   bool *ret_whole)
 {
 	struct prof *p = ctx;
 	struct host_sample_ref ref;
@@ -355,7 +398,8 @@ static void drain(struct prof *p)
 
 /* --- losses and figures --- */
 
-static void send_loss(struct prof *p, enum lost_reason reason, uint64_t now, uint64_t *sent, uint64_t cpu)
+static void send_loss(struct prof *p, enum lost_reason reason, uint64_t now, uint64_t *sent,
+		      uint64_t cpu)
 {
 	if (now > *sent)
 		emitted(p, emit_lost(p->emit, reason, now - *sent, cpu));
@@ -370,7 +414,8 @@ static void send_losses(struct prof *p)
 
 	loader_figures(p->loader, &l);
 	for (unsigned i = 0; i < l.cpus && i < CPUS_MAX; i++)
-		send_loss(p, LOST_RING_FULL, loader_ring_full(p->loader, i), &p->ring_full_sent[i], i);
+		send_loss(p, LOST_RING_FULL, loader_ring_full(p->loader, i), &p->ring_full_sent[i],
+			  i);
 	sideband_figures(p->sideband, &s);
 	for (unsigned i = 0; i < s.cpus && i < CPUS_MAX; i++) {
 		unsigned cpu = i;
@@ -379,7 +424,8 @@ static void send_losses(struct prof *p)
 		send_loss(p, LOST_SIDEBAND, lost, &p->sideband_sent[i], cpu);
 	}
 	host_figures(p->host, &h);
-	send_loss(p, LOST_MALFORMED, loader_malformed(p->loader) + s.malformed, &p->malformed_sent, LOST_ANY_CPU);
+	send_loss(p, LOST_MALFORMED, loader_malformed(p->loader) + s.malformed, &p->malformed_sent,
+		  LOST_ANY_CPU);
 	send_loss(p, LOST_LIMIT, h.limit, &p->limit_sent, LOST_ANY_CPU);
 	send_loss(p, LOST_QUEUE_FULL, p->queue_full, &p->queue_full_sent, LOST_ANY_CPU);
 	send_loss(p, LOST_THROTTLED, p->throttled, &p->throttled_sent, LOST_ANY_CPU);
@@ -400,9 +446,18 @@ static void send_figures(struct prof *p)
 		const char *name;
 		uint64_t value;
 	} figures[] = {
-		{ "bpf_runs", l.runs }, { "bpf_ns", l.ns }, { "map_bytes", l.map_bytes + t.bytes }, { "rows", t.rows }, { "rules", t.rules },
-		{ "files", t.files }, { "evictions", t.evictions }, { "processes", h.processes }, { "files_opened", h.opens },
-		{ "rows_answered", r.answered }, { "rows_full", r.full }, { "quarantined", r.quarantined },
+		{ "bpf_runs", l.runs },
+		{ "bpf_ns", l.ns },
+		{ "map_bytes", l.map_bytes + t.bytes },
+		{ "rows", t.rows },
+		{ "rules", t.rules },
+		{ "files", t.files },
+		{ "evictions", t.evictions },
+		{ "processes", h.processes },
+		{ "files_opened", h.opens },
+		{ "rows_answered", r.answered },
+		{ "rows_full", r.full },
+		{ "quarantined", r.quarantined },
 	};
 	for (size_t i = 0; i < sizeof(figures) / sizeof(figures[0]); i++)
 		emitted(p, emit_figure(p->emit, figures[i].name, figures[i].value));
@@ -416,7 +471,8 @@ static void enter(struct prof *p, enum phase phase)
 	p->since_ns = clock_mono_ns();
 }
 
-/* Reading the kernel's names takes a tenth of a second, which the tables of new processes cannot wait for. */
+/* Reading the kernel's names takes a tenth of a second, which the tables of new processes cannot
+ * wait for. */
 static void *read_names(void *ctx)
 {
 	struct prof *p = ctx;
@@ -435,7 +491,8 @@ static void take_names(struct prof *p, bool wait)
 	p->names_reading = false;
 	p->kallsyms = p->names;
 	if (p->names_result)
-		log_warning("/proc/kallsyms: %s: kernel functions have no names", strerror(-p->names_result));
+		log_warning("/proc/kallsyms: %s: kernel functions have no names",
+			    strerror(-p->names_result));
 }
 
 static void start_sampling(struct prof *p)
@@ -452,7 +509,8 @@ static void start_sampling(struct prof *p)
 	if (pthread_create(&p->names_thread, NULL, read_names, p) == 0)
 		p->names_reading = true;
 	else
-		log_warning("no thread to read /proc/kallsyms with: kernel functions have no names");
+		log_warning(
+			"no thread to read /proc/kallsyms with: kernel functions have no names");
 }
 
 /* Everybody is there, and the rows of what runs already have come; or enough was waited for. */
@@ -461,10 +519,13 @@ static void try_start(struct prof *p)
 	uint64_t waited = clock_mono_ns() - p->since_ns;
 	bool connected = rowsrv_connected(p->rowsrv) && (!p->stream || bus_connected(p->stream));
 
-	if (connected && ((host_settled(p->host) && rowsrv_idle(p->rowsrv)) || waited > ROWS_WAIT_NS)) {
+	if (connected &&
+	    ((host_settled(p->host) && rowsrv_idle(p->rowsrv)) || waited > ROWS_WAIT_NS)) {
 		start_sampling(p);
 	} else if (waited > CONNECT_NS) {
-		log_error("%s is not there after %d s", rowsrv_connected(p->rowsrv) ? "prof-symd" : "prof-deltas", (int)(CONNECT_NS / 1000000000));
+		log_error("%s is not there after %d s",
+			  rowsrv_connected(p->rowsrv) ? "prof-symd" : "prof-deltas",
+			  (int)(CONNECT_NS / 1000000000));
 		p->failed = p->exit_now = true;
 	}
 }
@@ -606,13 +667,15 @@ static void pause_until(uint64_t then_ns)
 static void handle(struct prof *p, enum source from)
 {
 	p->rows_due |= from == FROM_TIMER || from == FROM_ROWS || from == FROM_ROWS_LANE;
-	p->files_due |= from == FROM_TIMER || from == FROM_FILES || from == FROM_FILES_LANE || from == FROM_OPENER;
+	p->files_due |= from == FROM_TIMER || from == FROM_FILES || from == FROM_FILES_LANE ||
+			from == FROM_OPENER;
 	switch (from) {
 	case FROM_TIMER:
 		on_timer(p);
 		break;
 	case FROM_SIDEBAND:
-		/* A wake-up costs more than the records it is for: those of a millisecond are taken together. */
+		/* A wake-up costs more than the records it is for: those of a millisecond are taken
+		 * together. */
 		pause_until(p->drained_ns + COALESCE_NS);
 		drain(p);
 		break;
@@ -675,12 +738,14 @@ static int fail(const char *what, int r, const char *remedy)
 	return r;
 }
 
-#define REMEDY_PERF "run as root, or with CAP_PERFMON and CAP_BPF; kernel.perf_event_paranoid above 2 asks for CAP_SYS_ADMIN"
+#define REMEDY_PERF \
+	"run as root, or with CAP_PERFMON and CAP_BPF; kernel.perf_event_paranoid above 2 asks for CAP_SYS_ADMIN"
 
 /* What needs more than the tool will have: perf events, and by hand the output. */
 static int open_privileged(struct prof *p)
 {
-	const struct loader_config c = { .hz = p->options.hz, .only_selected = p->options.follow || p->options.pid_count,
+	const struct loader_config c = { .hz = p->options.hz,
+					 .only_selected = p->options.follow || p->options.pid_count,
 					 .follow_forks = p->options.follow != 0 };
 	int r = loader_new(&c, &p->loader);
 
@@ -689,7 +754,8 @@ static int open_privileged(struct prof *p)
 	r = sideband_new(SIDEBAND_RING_BYTES, -1, &p->sideband);
 	if (r)
 		return fail("the side-band events cannot be opened", r, REMEDY_PERF);
-	/* On a busy host the tables are to follow an exec within microseconds, and side-band records must not pile up. Where that is not allowed, it goes without. */
+	/* On a busy host the tables are to follow an exec within microseconds, and side-band
+	 * records must not pile up. Where that is not allowed, it goes without. */
 	(void)setpriority(PRIO_PROCESS, 0, NICENESS);
 	if (p->options.deploy.run_dir)
 		return 0;
@@ -711,14 +777,18 @@ static int load_bpf(struct prof *p)
 	int r = loader_load(p->loader);
 
 	if (r) {
-		log_error("the BPF programs cannot be loaded: %s (%s); needs CAP_BPF and CAP_PERFMON, and a kernel of 5.10 or later with BTF",
-			  strerror(-r), loader_trouble(p->loader));
+		log_error(
+			"the BPF programs cannot be loaded: %s (%s); needs CAP_BPF and CAP_PERFMON, and a kernel of 5.10 or later with BTF",
+			strerror(-r), loader_trouble(p->loader));
 		return r;
 	}
 	loader_tables(p->loader, &c);
 	r = tables_new(&c, &p->tables);
 	if (!r) {
-		const struct deferred_config d = { .tables = p->tables, .ceiling = DEFERRED_BYTES, .mappings = mappings_of, .emit = send_sample,
+		const struct deferred_config d = { .tables = p->tables,
+						   .ceiling = DEFERRED_BYTES,
+						   .mappings = mappings_of,
+						   .emit = send_sample,
 						   .ctx = p };
 
 		r = deferred_new(&d, &p->deferred);
@@ -729,13 +799,19 @@ static int load_bpf(struct prof *p)
 static int open_routes(struct prof *p, const char *run_dir)
 {
 	const struct deploy *d = &p->options.deploy;
-	const struct rowsrv_config rows = { .run_dir = run_dir, .peer = d->uid[DEPLOY_DELTAS], .tables = p->tables,
-					    .on_quarantine = on_quarantine, .ctx = p };
+	const struct rowsrv_config rows = { .run_dir = run_dir,
+					    .peer = d->uid[DEPLOY_DELTAS],
+					    .tables = p->tables,
+					    .on_quarantine = on_quarantine,
+					    .ctx = p };
 	int r = rowsrv_new(&rows, &p->rowsrv);
 
 	if (!r && d->run_dir) {
-		const struct filesrv_config files = { .run_dir = run_dir, .peer = d->uid[DEPLOY_SYMD], .want_file = want_file,
-						      .want_debug = want_debug, .ctx = p };
+		const struct filesrv_config files = { .run_dir = run_dir,
+						      .peer = d->uid[DEPLOY_SYMD],
+						      .want_file = want_file,
+						      .want_debug = want_debug,
+						      .ctx = p };
 
 		r = filesrv_new(&files, &p->filesrv);
 		if (!r)
@@ -749,9 +825,16 @@ static int open_host(struct prof *p)
 {
 	const struct deploy *d = &p->options.deploy;
 	const struct host_config c = {
-		.tables = p->tables, .opener = p->opener, .proc = "/proc", .only_selected = p->options.follow || p->options.pid_count,
-		.follow_forks = p->options.follow != 0, .self_uids = d->uid, .self_uid_count = d->ids_given ? DEPLOY_TOOLS : 0,
-		.file_needs_rows = file_needs_rows, .process_gone = process_gone, .ctx = p,
+		.tables = p->tables,
+		.opener = p->opener,
+		.proc = "/proc",
+		.only_selected = p->options.follow || p->options.pid_count,
+		.follow_forks = p->options.follow != 0,
+		.self_uids = d->uid,
+		.self_uid_count = d->ids_given ? DEPLOY_TOOLS : 0,
+		.file_needs_rows = file_needs_rows,
+		.process_gone = process_gone,
+		.ctx = p,
 	};
 	int r = host_new(&c, &p->host);
 
@@ -780,11 +863,20 @@ static int open_emit(struct prof *p)
 
 	uname(&u);
 	struct emit_config c = {
-		.hello = { .producer = STR_LIT("profpipe " PROFPIPE_VERSION), .arch = str_from(u.machine), .kernel = str_from(u.release),
-			   .hostname = str_from(u.nodename), .cpus = (uint64_t)sysconf(_SC_NPROCESSORS_ONLN),
-			   .event = str_from(loader_event(p->loader)), .hz = p->options.hz, .period = loader_period(p->loader),
+		.hello = { .producer = STR_LIT("profpipe " PROFPIPE_VERSION),
+			   .arch = str_from(u.machine),
+			   .kernel = str_from(u.release),
+			   .hostname = str_from(u.nodename),
+			   .cpus = (uint64_t)sysconf(_SC_NPROCESSORS_ONLN),
+			   .event = str_from(loader_event(p->loader)),
+			   .hz = p->options.hz,
+			   .period = loader_period(p->loader),
 			   .unit = str_from(loader_unit(p->loader)) },
-		.ceiling = INTERN_BYTES, .flush = on_batch, .file = slot_file, .kernel = kernel_name, .ctx = p,
+		.ceiling = INTERN_BYTES,
+		.flush = on_batch,
+		.file = slot_file,
+		.kernel = kernel_name,
+		.ctx = p,
 	};
 	int r = emit_new(&c, &p->emit);
 
@@ -799,7 +891,9 @@ static int open_loop(struct prof *p)
 	sigset_t set;
 
 	p->drain_ms = DRAIN_MS * 100 / p->options.hz;
-	p->drain_ms = p->drain_ms > DRAIN_MS ? DRAIN_MS : p->drain_ms < DRAIN_MS_MIN ? DRAIN_MS_MIN : p->drain_ms;
+	p->drain_ms = p->drain_ms > DRAIN_MS	   ? DRAIN_MS
+		      : p->drain_ms < DRAIN_MS_MIN ? DRAIN_MS_MIN
+						   : p->drain_ms;
 	const struct timespec interval = { .tv_nsec = p->drain_ms * 1000000l };
 	const struct itimerspec every = { .it_interval = interval, .it_value = interval };
 
@@ -809,7 +903,8 @@ static int open_loop(struct prof *p)
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
 	p->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	if (p->epoll < 0 || p->timer < 0 || p->signals < 0 || timerfd_settime(p->timer, 0, &every, NULL) < 0)
+	if (p->epoll < 0 || p->timer < 0 || p->signals < 0 ||
+	    timerfd_settime(p->timer, 0, &every, NULL) < 0)
 		return fail("the loop cannot be set up", -errno, "");
 	int r = watch(p, p->timer, FROM_TIMER);
 	if (!r)
@@ -902,7 +997,8 @@ int main(int argc, char **argv)
 		return r;
 	log_init("prof-bpf", p.options.verbose ? LOG_INFO : LOG_WARNING);
 	signal(SIGPIPE, SIG_IGN);
-	/* Before any thread is started: all of them inherit it, and signals come through the loop. */
+	/* Before any thread is started: all of them inherit it, and signals come through the loop.
+	 */
 	sigemptyset(&set);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);

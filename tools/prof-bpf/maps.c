@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A few noted mappings are put in one after the other, by moving the rest of the array. Many are put in by one sweep over the addresses, in which the newest
- * mapping that covers an address wins: a heap holds those that cover the present one.
+ * A few noted mappings are put in one after the other, by moving the rest of the array. Many are
+ * put in by one sweep over the addresses, in which the newest mapping that covers an address wins:
+ * a heap holds those that cover the present one.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -142,7 +143,10 @@ bool maps_has_anonymous(const struct maps *m, uint64_t start, uint64_t end)
 static struct map part(const struct map *m, uint64_t start, uint64_t end)
 {
 	backing_get(m->backing);
-	return (struct map){ .start = start, .end = end, .offset = m->offset + (start - m->start), .backing = m->backing };
+	return (struct map){ .start = start,
+			     .end = end,
+			     .offset = m->offset + (start - m->start),
+			     .backing = m->backing };
 }
 
 /* Takes the reference. Room for two more was made. */
@@ -167,7 +171,7 @@ static void put_in(struct maps *m, const struct map *add)
 
 struct item {
 	struct map map;
-	uint32_t age;		/* the higher the newer; 0: in place already */
+	uint32_t age; /* the higher the newer; 0: in place already */
 };
 
 static int item_order(const void *a, const void *b)

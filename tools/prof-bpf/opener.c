@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Four threads take requests off one queue. One that hangs keeps its place until the kernel lets it go: its request is
- * answered with a timeout, and what it opens in the end is closed by it. A device on which an open hung is not tried
- * again for a while, so that a hostile FUSE mount costs one thread and not four.
+ * Four threads take requests off one queue. One that hangs keeps its place until the kernel lets it
+ * go: its request is answered with a timeout, and what it opens in the end is closed by it. A
+ * device on which an open hung is not tried again for a while, so that a hostile FUSE mount costs
+ * one thread and not four.
  *
- * Where the state is shared with a hanging thread, it outlives the opener: the last one out frees it.
+ * Where the state is shared with a hanging thread, it outlives the opener: the last one out frees
+ * it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -34,22 +36,22 @@
 #define SLOW_NS 60000000000ull
 
 struct job {
-	struct opener_request q;	/* strings point behind the struct */
+	struct opener_request q; /* strings point behind the struct */
 	uint64_t ticket;
 	opener_done *done;
 	void *ctx;
 	bool cancelled, answered;
 	struct opener_result result;
 	struct job *next;
-	UT_hash_handle hh;		/* by ticket, until the callback */
+	UT_hash_handle hh; /* by ticket, until the callback */
 	char text[];
 };
 
 struct worker {
 	struct opener *opener;
-	struct job *job;		/* being worked on, or NULL */
+	struct job *job; /* being worked on, or NULL */
 	uint64_t since_ns;
-	uint64_t dev;			/* of the file that is being opened, 0 before that is known */
+	uint64_t dev; /* of the file that is being opened, 0 before that is known */
 };
 
 struct slow_device {
@@ -60,12 +62,12 @@ struct opener {
 	pthread_mutex_t lock;
 	pthread_cond_t work;
 	struct worker workers[OPENER_THREADS];
-	unsigned alive;			/* threads */
+	unsigned alive; /* threads */
 	bool leaving;
 	int proc, event_fd;
 	struct job *queue, **queue_end;
 	struct job *finished, **finished_end;
-	struct job *jobs;		/* by ticket */
+	struct job *jobs; /* by ticket */
 	size_t waiting;
 	uint64_t ticket;
 	struct slow_device slow[SLOW_DEVICES];
@@ -102,7 +104,8 @@ static bool is_memory_file(int fd, const struct opener_file *f)
 {
 	struct statfs s;
 
-	return f->links == 0 && fstatfs(fd, &s) == 0 && (s.f_type == TMPFS_MAGIC || s.f_type == HUGETLBFS_MAGIC);
+	return f->links == 0 && fstatfs(fd, &s) == 0 &&
+	       (s.f_type == TMPFS_MAGIC || s.f_type == HUGETLBFS_MAGIC);
 }
 
 static bool is_memfd(int fd)
@@ -116,8 +119,10 @@ static bool is_memfd(int fd)
 
 static bool is_foreign(int fd)
 {
-	static const uint32_t magic[] = { FUSE_SUPER_MAGIC, NFS_SUPER_MAGIC, SMB_SUPER_MAGIC, SMB2_SUPER_MAGIC, CIFS_SUPER_MAGIC, V9FS_MAGIC,
-					  CEPH_SUPER_MAGIC, AFS_SUPER_MAGIC, AFS_FS_MAGIC, CODA_SUPER_MAGIC, NCP_SUPER_MAGIC };
+	static const uint32_t magic[] = { FUSE_SUPER_MAGIC, NFS_SUPER_MAGIC,  SMB_SUPER_MAGIC,
+					  SMB2_SUPER_MAGIC, CIFS_SUPER_MAGIC, V9FS_MAGIC,
+					  CEPH_SUPER_MAGIC, AFS_SUPER_MAGIC,  AFS_FS_MAGIC,
+					  CODA_SUPER_MAGIC, NCP_SUPER_MAGIC };
 	struct statfs s;
 
 	if (fstatfs(fd, &s))
@@ -148,7 +153,8 @@ static int seal_copy(int *fd, const struct opener_file *f)
 		}
 		left -= (uint64_t)n;
 	}
-	if (!r && fcntl(copy, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE))
+	if (!r &&
+	    fcntl(copy, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE))
 		r = -errno;
 	if (r) {
 		close(copy);
@@ -186,7 +192,8 @@ static bool device_is_slow(struct worker *w, uint64_t dev)
 }
 
 /* From an O_PATH descriptor (borrowed) to the open file. */
-static int open_checked(struct worker *w, int path_fd, const struct opener_request *q, bool expect, struct opener_result *ret)
+static int open_checked(struct worker *w, int path_fd, const struct opener_request *q, bool expect,
+			struct opener_result *ret)
 {
 	struct opener_file f;
 	char link[40];
@@ -218,9 +225,11 @@ static int open_checked(struct worker *w, int path_fd, const struct opener_reque
 	return 0;
 }
 
-static int open_below(struct worker *w, int root, const char *path, const struct opener_request *q, bool expect, struct opener_result *ret)
+static int open_below(struct worker *w, int root, const char *path, const struct opener_request *q,
+		      bool expect, struct opener_result *ret)
 {
-	struct open_how how = { .flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
+	struct open_how how = { .flags = O_PATH | O_CLOEXEC,
+				.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
 	int fd = (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
 
 	if (fd < 0)
@@ -245,11 +254,13 @@ static int open_root(int proc, uint32_t pid)
 	return fd < 0 ? -errno : fd;
 }
 
-static int open_mapping(struct worker *w, int proc, const struct opener_request *q, struct opener_result *ret)
+static int open_mapping(struct worker *w, int proc, const struct opener_request *q,
+			struct opener_result *ret)
 {
 	char path[80];
 
-	snprintf(path, sizeof(path), "%u/map_files/%llx-%llx", q->pid, (unsigned long long)q->start, (unsigned long long)q->end);
+	snprintf(path, sizeof(path), "%u/map_files/%llx-%llx", q->pid, (unsigned long long)q->start,
+		 (unsigned long long)q->end);
 	int fd = openat(proc, path, O_PATH | O_CLOEXEC);
 	if (fd >= 0) {
 		int r = open_checked(w, fd, q, false, ret);
@@ -258,7 +269,8 @@ static int open_mapping(struct worker *w, int proc, const struct opener_request 
 		return r;
 	}
 	int error = -errno;
-	/* Gone from there already, or not ours to follow: by name then, if that still leads to the inode that was mapped. */
+	/* Gone from there already, or not ours to follow: by name then, if that still leads to the
+	 * inode that was mapped. */
 	if (!q->path.len || q->path.data[0] != '/' || !q->inode)
 		return error;
 	int root = open_root(proc, q->pid);
@@ -273,7 +285,8 @@ static int open_mapping(struct worker *w, int proc, const struct opener_request 
 static bool debug_path(const struct opener_request *q, unsigned n, char *to, size_t size)
 {
 	if (q->kind == OPENER_BUILD_ID) {
-		size_t at = (size_t)snprintf(to, size, "/usr/lib/debug/.build-id/%02x/", q->build_id.data[0]);
+		size_t at = (size_t)snprintf(to, size, "/usr/lib/debug/.build-id/%02x/",
+					     q->build_id.data[0]);
 
 		if (n)
 			return false;
@@ -284,19 +297,24 @@ static bool debug_path(const struct opener_request *q, unsigned n, char *to, siz
 	}
 	const char *slash = memrchr(q->path.data, '/', q->path.len);
 	int folder = slash ? (int)(slash - q->path.data) : 0;
-	struct str own = { .data = slash ? slash + 1 : q->path.data, .len = q->path.len - (uint32_t)(slash ? folder + 1 : 0) };
-	static const char *const before[] = { "", "", "/usr/lib/debug" }, *const after[] = { "", "/.debug", "" };
+	struct str own = { .data = slash ? slash + 1 : q->path.data,
+			   .len = q->path.len - (uint32_t)(slash ? folder + 1 : 0) };
+	static const char *const before[] = { "", "", "/usr/lib/debug" }, *const after[] = {
+		"", "/.debug", ""
+	};
 
 	if (n >= 3)
 		return false;
-	int len = snprintf(to, size, "%s%.*s%s/%s", before[n], folder, q->path.data, after[n], q->name.data);
+	int len = snprintf(to, size, "%s%.*s%s/%s", before[n], folder, q->path.data, after[n],
+			   q->name.data);
 	/* A file is not its own debug file: the first place is passed over. */
 	if (len < 0 || (size_t)len >= size || (n == 0 && str_eq(own, q->name)))
 		to[0] = 0;
 	return true;
 }
 
-static int open_debug(struct worker *w, int proc, const struct opener_request *q, struct opener_result *ret)
+static int open_debug(struct worker *w, int proc, const struct opener_request *q,
+		      struct opener_result *ret)
 {
 	char path[OPENER_PATH_MAX + 300];
 	int result = -ENOENT;
@@ -321,7 +339,8 @@ static int open_debug(struct worker *w, int proc, const struct opener_request *q
 	return result;
 }
 
-static void open_request(struct worker *w, int proc, const struct opener_request *q, struct opener_result *ret)
+static void open_request(struct worker *w, int proc, const struct opener_request *q,
+			 struct opener_result *ret)
 {
 	*ret = (struct opener_result){ .fd = -1 };
 	if (q->kind == OPENER_MAPPING) {
@@ -348,14 +367,17 @@ static bool text_is_fit(struct str s, size_t max)
 
 static int request_check(const struct opener_request *q)
 {
-	if (!text_is_fit(q->path, OPENER_PATH_MAX) || !text_is_fit(q->name, 256) || q->pid > INT32_MAX)
+	if (!text_is_fit(q->path, OPENER_PATH_MAX) || !text_is_fit(q->name, 256) ||
+	    q->pid > INT32_MAX)
 		return -EINVAL;
 	if (q->kind == OPENER_MAPPING && !q->pid)
 		return -EINVAL;
 	if (q->kind == OPENER_BUILD_ID && (q->build_id.len < 2 || q->build_id.len > 64))
 		return -EINVAL;
-	if (q->kind == OPENER_DEBUGLINK && (!q->name.len || memchr(q->name.data, '/', q->name.len) || !q->path.len || q->path.data[0] != '/' ||
-					    str_eq(q->name, STR_LIT("..")) || str_eq(q->name, STR_LIT("."))))
+	if (q->kind == OPENER_DEBUGLINK &&
+	    (!q->name.len || memchr(q->name.data, '/', q->name.len) || !q->path.len ||
+	     q->path.data[0] != '/' || str_eq(q->name, STR_LIT("..")) ||
+	     str_eq(q->name, STR_LIT("."))))
 		return -EINVAL;
 	if (q->kind == OPENER_PATH && (!q->path.len || q->path.data[0] != '/'))
 		return -EINVAL;
@@ -564,7 +586,8 @@ int opener_fd(const struct opener *o)
 	return o->event_fd;
 }
 
-int opener_submit(struct opener *o, const struct opener_request *q, opener_done *done, void *ctx, uint64_t *ret_ticket)
+int opener_submit(struct opener *o, const struct opener_request *q, opener_done *done, void *ctx,
+		  uint64_t *ret_ticket)
 {
 	int r = request_check(q);
 
@@ -603,7 +626,8 @@ void opener_cancel(struct opener *o, uint64_t ticket)
 	pthread_mutex_unlock(&o->lock);
 }
 
-/* Under the lock: answers for a thread that hangs, or for a request that found all of them hanging. */
+/* Under the lock: answers for a thread that hangs, or for a request that found all of them hanging.
+ */
 static void give_up(struct opener *o, struct job *j, const struct job *hung)
 {
 	j->ticket = hung->ticket;

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The disposable opener: opens files that processes chose, in threads that may hang (FUSE, NFS, a device), never in the caller's.
+ * The disposable opener: opens files that processes chose, in threads that may hang (FUSE, NFS, a
+ * device), never in the caller's.
  *
- * Nothing is opened for reading before an O_PATH descriptor of it was seen to be a regular file. Paths are resolved below a process's root, without magic links. Files that have
- * no name and live in memory (memfds and the like) are handed out as sealed copies, since whoever gets a descriptor of one can open it again for writing.
+ * Nothing is opened for reading before an O_PATH descriptor of it was seen to be a regular file.
+ * Paths are resolved below a process's root, without magic links. Files that have no name and live
+ * in memory (memfds and the like) are handed out as sealed copies, since whoever gets a descriptor
+ * of one can open it again for writing.
  */
 #ifndef PROFPIPE_OPENER_H
 #define PROFPIPE_OPENER_H
@@ -13,75 +16,84 @@
 #include <stdint.h>
 #include "common/span.h"
 
-#define OPENER_THREADS 4			/* how many may hang at once */
-#define OPENER_DEADLINE_NS 1000000000ull	/* of one open */
-#define OPENER_QUEUE_MAX 8192			/* requests waiting */
-#define OPENER_COPY_MAX (64u << 20)		/* bytes of a memfd */
+#define OPENER_THREADS 4		 /* how many may hang at once */
+#define OPENER_DEADLINE_NS 1000000000ull /* of one open */
+#define OPENER_QUEUE_MAX 8192		 /* requests waiting */
+#define OPENER_COPY_MAX (64u << 20)	 /* bytes of a memfd */
 #define OPENER_PATH_MAX 4096u
 
 enum opener_kind {
-	OPENER_MAPPING,		/* what process pid has mapped at [start, end); where that is refused or gone, `path` below its root with the inode checked */
-	OPENER_PATH,		/* `path` below the root of pid */
-	OPENER_BUILD_ID,	/* /usr/lib/debug/.build-id/xx/rest.debug, below the root of pid, then below ours */
-	OPENER_DEBUGLINK,	/* `name` (no slash) beside the file `path`, in .debug beside it, and below /usr/lib/debug; below the root of pid, then below ours */
+	OPENER_MAPPING,	  /* what process pid has mapped at [start, end); where that is refused or
+			     gone, `path` below its root with the inode checked */
+	OPENER_PATH,	  /* `path` below the root of pid */
+	OPENER_BUILD_ID,  /* /usr/lib/debug/.build-id/xx/rest.debug, below the root of pid, then
+			     below ours */
+	OPENER_DEBUGLINK, /* `name` (no slash) beside the file `path`, in .debug beside it, and
+			     below /usr/lib/debug; below the root of pid, then below ours */
 };
 
 struct opener_request {
 	enum opener_kind kind;
-	uint32_t pid;			/* 0: only our own root */
+	uint32_t pid; /* 0: only our own root */
 	uint64_t start, end;
-	struct str path, name;		/* copied */
-	struct span build_id;		/* copied; 2..64 bytes */
-	bool expect_inode;		/* OPENER_PATH: refuse any other inode than dev, inode */
-	uint64_t dev, inode;		/* dev as in struct opener_file */
+	struct str path, name; /* copied */
+	struct span build_id;  /* copied; 2..64 bytes */
+	bool expect_inode;     /* OPENER_PATH: refuse any other inode than dev, inode */
+	uint64_t dev, inode;   /* dev as in struct opener_file */
 };
 
 /* What the kernel says of an open file. */
 struct opener_file {
-	uint64_t dev;			/* major << 32 | minor */
+	uint64_t dev; /* major << 32 | minor */
 	uint64_t inode, ctime_ns, size;
 	uint32_t uid, mode, links;
-	bool memfd;			/* fd is a sealed copy; the rest speaks of the original */
-	bool foreign;			/* on FUSE or a network file system: its server says whatever it likes of owner, mode and times */
+	bool memfd;   /* fd is a sealed copy; the rest speaks of the original */
+	bool foreign; /* on FUSE or a network file system: its server says whatever it likes of
+			 owner, mode and times */
 };
 
 enum opener_verdict {
-	OPENER_NOT_REGULAR = 1,	/* a device, a folder, a socket: not opened */
+	OPENER_NOT_REGULAR = 1, /* a device, a folder, a socket: not opened */
 	OPENER_TOO_LARGE = 2,	/* a memfd above OPENER_COPY_MAX */
-	OPENER_TIMEOUT = 3,	/* no answer within the deadline, or the device has not answered others a moment ago */
-	OPENER_OTHER = 4,	/* another file than the expected one is there now */
+	OPENER_TIMEOUT = 3, /* no answer within the deadline, or the device has not answered others
+			       a moment ago */
+	OPENER_OTHER = 4,   /* another file than the expected one is there now */
 };
 
 struct opener_result {
-	int status;			/* 0, -errno, enum opener_verdict */
-	int fd;				/* read-only, O_CLOEXEC, -1 unless status is 0; the callback's to close */
+	int status; /* 0, -errno, enum opener_verdict */
+	int fd;	    /* read-only, O_CLOEXEC, -1 unless status is 0; the callback's to close */
 	struct opener_file file;
 };
 typedef void opener_done(void *ctx, const struct opener_result *r);
 
 struct opener;
 
-/* Starts the threads. proc: the path of a mounted proc, "/proc". -errno, -ENOMEM. The caller owns *ret. */
+/* Starts the threads. proc: the path of a mounted proc, "/proc". -errno, -ENOMEM. The caller owns
+ * *ret. */
 int opener_new(const char *proc, struct opener **ret);
 /* Waits for no thread that hangs: what it holds is left behind. No callback is called any more. */
 void opener_free(struct opener *o);
 /* Readable (level) while opener_run has something to do. Borrowed. */
 int opener_fd(const struct opener *o);
-/* Queues a request; done is called from a later opener_run, once. *ret_ticket is never 0. 0, -EINVAL (a name with a slash, too long), -ENOBUFS, -ENOMEM. */
-int opener_submit(struct opener *o, const struct opener_request *q, opener_done *done, void *ctx, uint64_t *ret_ticket);
+/* Queues a request; done is called from a later opener_run, once. *ret_ticket is never 0. 0,
+ * -EINVAL (a name with a slash, too long), -ENOBUFS, -ENOMEM. */
+int opener_submit(struct opener *o, const struct opener_request *q, opener_done *done, void *ctx,
+		  uint64_t *ret_ticket);
 /* The callback of this ticket will not be called. */
 void opener_cancel(struct opener *o, uint64_t ticket);
-/* Calls back for what is done, gives up on what is past its deadline. now_ns: CLOCK_MONOTONIC. How many callbacks. To be called when opener_fd is readable and a few
- * times a second. */
+/* Calls back for what is done, gives up on what is past its deadline. now_ns: CLOCK_MONOTONIC. How
+ * many callbacks. To be called when opener_fd is readable and a few times a second. */
 size_t opener_run(struct opener *o, uint64_t now_ns);
 
 struct opener_figures {
 	uint64_t opened, failed, timeouts, copies;
-	unsigned hanging;	/* threads past their deadline now */
+	unsigned hanging; /* threads past their deadline now */
 };
 void opener_figures(struct opener *o, struct opener_figures *ret);
 
-/* The same, here and now, by whoever may wait (a tool run by hand, tests). proc: an O_PATH descriptor. */
+/* The same, here and now, by whoever may wait (a tool run by hand, tests). proc: an O_PATH
+ * descriptor. */
 void opener_open_now(int proc, const struct opener_request *q, struct opener_result *ret);
 
 #endif

@@ -34,7 +34,8 @@ static bool number(const char *text, unsigned long min, unsigned long max, unsig
 
 	errno = 0;
 	*ret = strtoul(text, &end, 10);
-	return text[0] >= '0' && text[0] <= '9' && *end == '\0' && !errno && *ret >= min && *ret <= max;
+	return text[0] >= '0' && text[0] <= '9' && *end == '\0' && !errno && *ret >= min &&
+	       *ret <= max;
 }
 
 static int refuse(const char *option, const char *arg, const char *wanted)
@@ -68,14 +69,17 @@ int options_parse(int argc, char **argv, struct options *ret)
 		switch (c) {
 		case 'F':
 			if (!number(optarg, 1, HZ_MAX, &n))
-				return refuse("-F", optarg, "a frequency is a whole number from 1 to 10000");
+				return refuse("-F", optarg,
+					      "a frequency is a whole number from 1 to 10000");
 			ret->hz = (unsigned)n;
 			break;
 		case 'd':
 			errno = 0;
 			ret->seconds = strtod(optarg, &end);
-			if (errno || end == optarg || *end || !(ret->seconds > 0) || ret->seconds > 1e9)
-				return refuse("-d", optarg, "a duration is a positive number of seconds");
+			if (errno || end == optarg || *end || !(ret->seconds > 0) ||
+			    ret->seconds > 1e9)
+				return refuse("-d", optarg,
+					      "a duration is a positive number of seconds");
 			break;
 		case 'p':
 			if (!number(optarg, 1, 1u << 22, &n))
@@ -91,7 +95,8 @@ int options_parse(int argc, char **argv, struct options *ret)
 			break;
 		case OPTION_TABLES:
 			if (!number(optarg, 2, TABLE_MIB_MAX, &n))
-				return refuse("--tables", optarg, "a whole number of MiB from 2 to 512");
+				return refuse("--tables", optarg,
+					      "a whole number of MiB from 2 to 512");
 			ret->table_bytes = (size_t)n << 20;
 			break;
 		case 'o':

@@ -12,16 +12,17 @@
 
 struct options {
 	unsigned hz;
-	double seconds;		/* 0: until told to stop */
+	double seconds; /* 0: until told to stop */
 	uint32_t pids[OPTIONS_MAX_PIDS];
 	size_t pid_count;
-	uint32_t follow;	/* this process and all that come of it; 0: none */
-	const char *output;	/* by hand: a path, or NULL for standard output */
+	uint32_t follow;    /* this process and all that come of it; 0: none */
+	const char *output; /* by hand: a path, or NULL for standard output */
 	bool verbose;
-	size_t table_bytes;	/* ceiling of the unwind tables */
+	size_t table_bytes; /* ceiling of the unwind tables */
 	struct deploy deploy;
 };
-/* Parses, and prints --help and --version itself. Negative: go on; else the exit status. Errors are logged. */
+/* Parses, and prints --help and --version itself. Negative: go on; else the exit status. Errors are
+ * logged. */
 int options_parse(int argc, char **argv, struct options *ret);
 
 #endif

@@ -11,7 +11,6 @@
 #include "common/msg.h"
 #include "tools/prof-bpf/processes.h"
 
-
 /* --- processes --- */
 
 struct process *process_find(struct host *h, uint32_t pid)
@@ -92,7 +91,7 @@ void process_forget(struct host *h, struct process *p)
 		newest->older = p->older;
 	}
 	DL_FOREACH_SAFE2(p->thread_list, t, next, of_next)
-		thread_free(h, t);
+	thread_free(h, t);
 	backing_put(p->exe);
 	h->process_count--;
 	free(p);
@@ -106,7 +105,8 @@ void process_end(struct host *h, struct process *p, uint64_t now_ns)
 	tables_process_drop(h->config.tables, p->pub.pid);
 }
 
-/* A new object for a pid; what lives there by now is retired. born_ns: 0 when that was before us. NULL: the ceiling, or no memory. */
+/* A new object for a pid; what lives there by now is retired. born_ns: 0 when that was before us.
+ * NULL: the ceiling, or no memory. */
 struct process *process_new(struct host *h, uint32_t pid, uint64_t born_ns)
 {
 	struct process *older = process_find(h, pid), *p;
@@ -171,10 +171,13 @@ void process_set_comm(struct host_process *p, const char *comm, size_t len)
 
 /* --- mappings --- */
 
-struct backing *process_backing(struct host *h, struct process *p, const struct map *m, enum procfs_name kind, struct backing_key key,
-				  struct str path, bool deleted, uint64_t now_ns)
+struct backing *process_backing(struct host *h, struct process *p, const struct map *m,
+				enum procfs_name kind, struct backing_key key, struct str path,
+				bool deleted, uint64_t now_ns)
 {
-	struct mapper asker = { .process_id = p->pub.id, .pid = p->pub.pid, .start = m->start, .end = m->end };
+	struct mapper asker = {
+		.process_id = p->pub.id, .pid = p->pub.pid, .start = m->start, .end = m->end
+	};
 
 	if (kind == PROCFS_VDSO)
 		return files_vdso(h->files, m->start, m->end);
@@ -209,7 +212,7 @@ void process_add_mapping(struct host *h, struct process *p, const struct map *m)
 struct reading {
 	struct host *host;
 	struct process *process;
-	struct maps *maps;		/* being made */
+	struct maps *maps; /* being made */
 	const struct maps *known;
 	struct str exe;
 	uint64_t now_ns;
@@ -220,19 +223,22 @@ static void read_mapping(void *ctx, const struct procfs_mapping *from)
 {
 	struct reading *r = ctx;
 	struct map m = { .start = from->start, .end = from->end, .offset = from->offset };
-	struct backing_key key = { .dev = (uint64_t)from->dev_major << 32 | from->dev_minor, .inode = from->inode };
+	struct backing_key key = { .dev = (uint64_t)from->dev_major << 32 | from->dev_minor,
+				   .inode = from->inode };
 	const struct map *known = r->known ? maps_find(r->known, from->start) : NULL;
 
 	if (from->kind == PROCFS_VSYSCALL)
 		return;
 	if (from->kind == PROCFS_VDSO)
 		m.offset = 0;
-	if (known && known->backing && known->start == m.start && known->end == m.end && known->offset == m.offset &&
-	    known->backing->key.dev == key.dev && known->backing->key.inode == key.inode && from->kind == PROCFS_FILE &&
+	if (known && known->backing && known->start == m.start && known->end == m.end &&
+	    known->offset == m.offset && known->backing->key.dev == key.dev &&
+	    known->backing->key.inode == key.inode && from->kind == PROCFS_FILE &&
 	    known->backing->state != BACKING_FAILED)
 		m.backing = backing_get(known->backing);
 	else
-		m.backing = process_backing(r->host, r->process, &m, from->kind, key, from->name, from->deleted, r->now_ns);
+		m.backing = process_backing(r->host, r->process, &m, from->kind, key, from->name,
+					    from->deleted, r->now_ns);
 	if (from->kind == PROCFS_FILE && str_eq(from->name, r->exe) && !r->process->exe)
 		r->process->exe = backing_get(m.backing);
 	r->failed |= maps_add(&r->maps, &m) != 0;
@@ -242,7 +248,9 @@ static void read_mapping(void *ctx, const struct procfs_mapping *from)
 int process_read_maps(struct host *h, struct process *p)
 {
 	char link[32], exe[PATH_MAX];
-	struct reading r = { .host = h, .process = p, .maps = maps_new(), .now_ns = clock_mono_ns() };
+	struct reading r = {
+		.host = h, .process = p, .maps = maps_new(), .now_ns = clock_mono_ns()
+	};
 
 	p->wants_maps = false;
 	if (!r.maps)
@@ -287,7 +295,8 @@ struct process *process_read(struct host *h, uint32_t pid, bool selected)
 	struct procfs_stat st;
 	uint64_t now_ns = clock_mono_ns();
 
-	if (procfs_read_stat(h->proc, pid, &st) != 0 || st.state == 'X' || (st.state == 'Z' && st.threads <= 1))
+	if (procfs_read_stat(h->proc, pid, &st) != 0 || st.state == 'X' ||
+	    (st.state == 'Z' && st.threads <= 1))
 		return NULL;
 	struct process *p = process_new(h, pid, 0);
 	if (!p)
@@ -316,7 +325,8 @@ struct thread *thread_of(struct host *h, struct process *p, const struct sample 
 	struct thread *t;
 
 	HASH_FIND(hh, h->threads, &key, sizeof(key), t);
-	if (t && (t->pub.comm_len != len || memcmp(t->pub.comm, s->comm, len) != 0 || (t->end_ns && s->time_ns > t->end_ns && s->tid != s->pid))) {
+	if (t && (t->pub.comm_len != len || memcmp(t->pub.comm, s->comm, len) != 0 ||
+		  (t->end_ns && s->time_ns > t->end_ns && s->tid != s->pid))) {
 		thread_free(h, t);
 		t = NULL;
 	}
@@ -331,7 +341,9 @@ struct thread *thread_of(struct host *h, struct process *p, const struct sample 
 	t = calloc(1, sizeof(*t));
 	if (!t)
 		return NULL;
-	t->pub = (struct host_thread){ .id = ++h->next_thread, .tid = s->tid, .process = &p->pub, .comm_len = len };
+	t->pub = (struct host_thread){
+		.id = ++h->next_thread, .tid = s->tid, .process = &p->pub, .comm_len = len
+	};
 	memcpy(t->pub.comm, s->comm, len);
 	t->key.process = key.process;
 	t->key.tid = key.tid;

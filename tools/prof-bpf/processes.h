@@ -2,7 +2,8 @@
 /*
  * The objects of host.c: processes over time, and the threads that were sampled.
  *
- * The newest object of a pid stands in a hash; older ones (before an exec, or ended) hang behind it and in a queue, in the order in which they will be forgotten.
+ * The newest object of a pid stands in a hash; older ones (before an exec, or ended) hang behind it
+ * and in a queue, in the order in which they will be forgotten.
  */
 #ifndef PROFPIPE_PROCESSES_H
 #define PROFPIPE_PROCESSES_H
@@ -14,9 +15,11 @@
 #include "tools/prof-bpf/procfs.h"
 #include "tools/prof-bpf/tables.h"
 
-#define NOTED_MAX 256u			/* mappings noted before they are put in place, at least */
-#define RESCAN_NS 1000000000ull		/* between two readings of a process's maps */
-#define THREAD_IDLE_NS 60000000000ull	/* a thread not sampled that long is forgotten, and gets another id when it is again */
+#define NOTED_MAX 256u		/* mappings noted before they are put in place, at least */
+#define RESCAN_NS 1000000000ull /* between two readings of a process's maps */
+#define THREAD_IDLE_NS \
+	60000000000ull /* a thread not sampled that long is forgotten, and gets another id when it \
+			  is again */
 #define MAX_SELF 64
 
 struct thread {
@@ -25,29 +28,29 @@ struct thread {
 		uint32_t process, tid;
 	} key;
 	uint64_t last_ns, end_ns;
-	struct thread *prev, *next;		/* by last use */
-	struct thread *of_prev, *of_next;	/* of its process */
+	struct thread *prev, *next;	  /* by last use */
+	struct thread *of_prev, *of_next; /* of its process */
 	UT_hash_handle hh;
 };
 
 struct process {
 	struct host_process pub;
-	struct process *older;		/* what the pid was before */
-	uint64_t born_ns;		/* CLOCK_MONOTONIC: of its fork or exec; 0: before us */
-	uint64_t fork_ns;		/* the same, of its fork alone */
-	uint64_t scanned_ns;		/* what records of mappings before that say is known */
-	uint64_t counted_ns;		/* what records of threads before that say is known */
-	uint64_t publish_ns;		/* not before */
-	uint64_t rescan_ns;		/* not before */
+	struct process *older; /* what the pid was before */
+	uint64_t born_ns;      /* CLOCK_MONOTONIC: of its fork or exec; 0: before us */
+	uint64_t fork_ns;      /* the same, of its fork alone */
+	uint64_t scanned_ns;   /* what records of mappings before that say is known */
+	uint64_t counted_ns;   /* what records of threads before that say is known */
+	uint64_t publish_ns;   /* not before */
+	uint64_t rescan_ns;    /* not before */
 	uint32_t threads;
-	uint32_t scanned_len;		/* mappings when they were last read whole */
-	bool dirty;			/* in the list of what is to be published */
-	bool changed;			/* since it was published */
+	uint32_t scanned_len; /* mappings when they were last read whole */
+	bool dirty;	      /* in the list of what is to be published */
+	bool changed;	      /* since it was published */
 	bool unresolved, leader_gone, start_guessed, described, wants_maps;
-	struct maps *maps;		/* NULL: none */
+	struct maps *maps; /* NULL: none */
 	struct backing *exe;
 	struct thread *thread_list;
-	struct process *prev, *next;	/* retired */
+	struct process *prev, *next; /* retired */
 	struct process *dirty_next, *unresolved_next;
 	struct process *leader_prev, *leader_next;
 	UT_hash_handle hh;
@@ -62,12 +65,12 @@ struct host {
 	uint32_t process_count, thread_count, next_process, next_thread;
 	uint32_t self[MAX_SELF];
 	unsigned self_count;
-	uint64_t boot_offset_ns;	/* CLOCK_BOOTTIME - CLOCK_MONOTONIC */
+	uint64_t boot_offset_ns; /* CLOCK_BOOTTIME - CLOCK_MONOTONIC */
 	uint64_t offset_ns, leader_check_ns, resync_ns;
 	bool resync, resolved;
 	uint32_t *resync_pids;
 	size_t resync_len, resync_cap, resync_at;
-	struct tables_mapping *publish;	/* being made */
+	struct tables_mapping *publish; /* being made */
 	size_t publish_cap;
 	struct host_figures figures;
 };
@@ -75,9 +78,11 @@ struct host {
 /* The newest object of a pid, living or not; NULL: none. */
 struct process *process_find(struct host *h, uint32_t pid);
 struct process *process_find_alive(struct host *h, uint32_t pid);
-/* A new object for a pid; what lives there by now is retired. born_ns: 0 when that was before us. NULL: the ceiling, or no memory. May forget an object of another pid. */
+/* A new object for a pid; what lives there by now is retired. born_ns: 0 when that was before us.
+ * NULL: the ceiling, or no memory. May forget an object of another pid. */
 struct process *process_new(struct host *h, uint32_t pid, uint64_t born_ns);
-/* An object for what a pid was before all that is known of it: retired from the first. last: the pid's newest. */
+/* An object for what a pid was before all that is known of it: retired from the first. last: the
+ * pid's newest. */
 struct process *process_behind(struct host *h, struct process *last, uint64_t end_ns);
 /* A process as /proc shows it now. NULL: there is none, or nothing runs in it any more. */
 struct process *process_read(struct host *h, uint32_t pid, bool selected);
@@ -94,8 +99,9 @@ void process_describe(struct host *h, struct process *p);
 void process_mark_dirty(struct host *h, struct process *p);
 
 /* The backing of a mapping, counted; NULL: code in no file. */
-struct backing *process_backing(struct host *h, struct process *p, const struct map *m, enum procfs_name kind, struct backing_key key, struct str path, bool deleted,
-				uint64_t now_ns);
+struct backing *process_backing(struct host *h, struct process *p, const struct map *m,
+				enum procfs_name kind, struct backing_key key, struct str path,
+				bool deleted, uint64_t now_ns);
 /* Takes the reference to the backing. */
 void process_add_mapping(struct host *h, struct process *p, const struct map *m);
 /* Puts noted mappings in place. */

@@ -8,7 +8,7 @@
 #include <unistd.h>
 #include "tools/prof-bpf/procfs.h"
 
-#define PF_KTHREAD 0x00200000u	/* include/linux/sched.h; shown in stat's flags */
+#define PF_KTHREAD 0x00200000u /* include/linux/sched.h; shown in stat's flags */
 #define STAT_MAX 2048u
 #define STATUS_MAX 4096u
 
@@ -28,7 +28,8 @@ static bool take_number(struct str *s, unsigned base, uint64_t *ret)
 			digit = c - 'a' + 10;
 		else
 			break;
-		if (__builtin_mul_overflow(n, (uint64_t)base, &n) || __builtin_add_overflow(n, (uint64_t)digit, &n))
+		if (__builtin_mul_overflow(n, (uint64_t)base, &n) ||
+		    __builtin_add_overflow(n, (uint64_t)digit, &n))
 			return false;
 	}
 	if (!i)
@@ -55,7 +56,8 @@ static bool has_prefix(struct str s, const char *prefix)
 	return s.len >= n && memcmp(s.data, prefix, n) == 0;
 }
 
-/* The kernel writes a line feed in a path as \012 and nothing else so; a path with that very text in it reads the same. */
+/* The kernel writes a line feed in a path as \012 and nothing else so; a path with that very text
+ * in it reads the same. */
 static uint32_t unescape(char *s, uint32_t len)
 {
 	uint32_t to = 0;
@@ -77,7 +79,8 @@ enum procfs_name procfs_name_kind(struct str *name, bool *ret_deleted)
 
 	*ret_deleted = false;
 	if (name->len && name->data[0] == '/' && !has_prefix(*name, "//")) {
-		if (name->len > suffix.len && memcmp(name->data + name->len - suffix.len, suffix.data, suffix.len) == 0) {
+		if (name->len > suffix.len &&
+		    memcmp(name->data + name->len - suffix.len, suffix.data, suffix.len) == 0) {
 			name->len -= suffix.len;
 			*ret_deleted = true;
 		}
@@ -100,7 +103,8 @@ int procfs_parse_mapping(char *line, size_t len, struct procfs_mapping *ret)
 
 	if (len > PROCFS_LINE_MAX)
 		return PROCFS_MALFORMED;
-	if (!take_number(&s, 16, &m.start) || !take_char(&s, '-') || !take_number(&s, 16, &m.end) || !take_char(&s, ' ') || s.len < 5)
+	if (!take_number(&s, 16, &m.start) || !take_char(&s, '-') || !take_number(&s, 16, &m.end) ||
+	    !take_char(&s, ' ') || s.len < 5)
 		return PROCFS_MALFORMED;
 	bool executable = s.data[2] == 'x';
 	if (s.data[4] != ' ' || m.start >= m.end)
@@ -109,8 +113,10 @@ int procfs_parse_mapping(char *line, size_t len, struct procfs_mapping *ret)
 		return PROCFS_SKIP;
 	s.data += 5;
 	s.len -= 5;
-	if (!take_number(&s, 16, &m.offset) || !take_char(&s, ' ') || !take_number(&s, 16, &dev_major) || !take_char(&s, ':') ||
-	    !take_number(&s, 16, &dev_minor) || !take_char(&s, ' ') || !take_number(&s, 10, &m.inode))
+	if (!take_number(&s, 16, &m.offset) || !take_char(&s, ' ') ||
+	    !take_number(&s, 16, &dev_major) || !take_char(&s, ':') ||
+	    !take_number(&s, 16, &dev_minor) || !take_char(&s, ' ') ||
+	    !take_number(&s, 10, &m.inode))
 		return PROCFS_MALFORMED;
 	if (dev_major > UINT32_MAX || dev_minor > UINT32_MAX)
 		return PROCFS_MALFORMED;
@@ -140,7 +146,8 @@ int procfs_parse_stat(struct span text, struct procfs_stat *ret)
 
 	if (text.len > STAT_MAX)
 		return PROCFS_MALFORMED;
-	if (!take_number(&s, 10, &n) || n > UINT32_MAX || !take_char(&s, ' ') || !take_char(&s, '('))
+	if (!take_number(&s, 10, &n) || n > UINT32_MAX || !take_char(&s, ' ') ||
+	    !take_char(&s, '('))
 		return PROCFS_MALFORMED;
 	st.pid = (uint32_t)n;
 	/* The name may hold anything, so it ends with the last parenthesis. */
@@ -172,7 +179,8 @@ int procfs_parse_stat(struct span text, struct procfs_stat *ret)
 		if (!take_number(&s, 10, &field[i]))
 			return PROCFS_MALFORMED;
 	}
-	if (field[4] > UINT32_MAX || field[20] > UINT32_MAX || __builtin_mul_overflow(field[22], (uint64_t)PROCFS_TICK_NS, &st.start_ns))
+	if (field[4] > UINT32_MAX || field[20] > UINT32_MAX ||
+	    __builtin_mul_overflow(field[22], (uint64_t)PROCFS_TICK_NS, &st.start_ns))
 		return PROCFS_MALFORMED;
 	st.parent_pid = (uint32_t)field[4];
 	st.kernel = field[9] & PF_KTHREAD;
@@ -187,10 +195,12 @@ int procfs_parse_status_uid(struct span text, uint32_t *ret_uid)
 	size_t left = text.len;
 	uint64_t uid;
 
-	/* The first line is the name, whose line feeds the kernel escapes: a line that begins so is the kernel's own. */
+	/* The first line is the name, whose line feeds the kernel escapes: a line that begins so is
+	 * the kernel's own. */
 	while (left) {
 		const uint8_t *nl = memchr(p, '\n', left);
-		struct str s = { .data = (const char *)p, .len = (uint32_t)(nl ? (size_t)(nl - p) : left) };
+		struct str s = { .data = (const char *)p,
+				 .len = (uint32_t)(nl ? (size_t)(nl - p) : left) };
 
 		if (has_prefix(s, "Uid:\t")) {
 			s.data += 5;
@@ -208,12 +218,13 @@ int procfs_parse_status_uid(struct span text, uint32_t *ret_uid)
 	return PROCFS_MALFORMED;
 }
 
-ssize_t procfs_stream_maps(struct procfs_source from, size_t max, void (*fn)(void *ctx, const struct procfs_mapping *m), void *ctx)
+ssize_t procfs_stream_maps(struct procfs_source from, size_t max,
+			   void (*fn)(void *ctx, const struct procfs_mapping *m), void *ctx)
 {
 	char buffer[PROCFS_LINE_MAX + 4096];
 	size_t have = 0;
 	ssize_t found = 0;
-	bool skipping = false;	/* inside a line that is longer than any can be */
+	bool skipping = false; /* inside a line that is longer than any can be */
 
 	for (;;) {
 		ssize_t n = from.read(from.ctx, buffer + have, sizeof(buffer) - have);
@@ -270,13 +281,15 @@ static ssize_t read_fd(void *ctx, void *to, size_t n)
 	return r < 0 ? -errno : r;
 }
 
-ssize_t procfs_read_maps(int proc, uint32_t pid, size_t max, void (*fn)(void *ctx, const struct procfs_mapping *m), void *ctx)
+ssize_t procfs_read_maps(int proc, uint32_t pid, size_t max,
+			 void (*fn)(void *ctx, const struct procfs_mapping *m), void *ctx)
 {
 	int fd = open_entry(proc, pid, "maps");
 
 	if (fd < 0)
 		return fd;
-	ssize_t r = procfs_stream_maps((struct procfs_source){ .read = read_fd, .ctx = &fd }, max, fn, ctx);
+	ssize_t r = procfs_stream_maps((struct procfs_source){ .read = read_fd, .ctx = &fd }, max,
+				       fn, ctx);
 	close(fd);
 	return r;
 }
@@ -305,7 +318,8 @@ int procfs_read_stat(int proc, uint32_t pid, struct procfs_stat *ret)
 	uint8_t text[STAT_MAX];
 	ssize_t n = read_small(proc, pid, "stat", text, sizeof(text));
 
-	return n < 0 ? (int)n : procfs_parse_stat((struct span){ .data = text, .len = (size_t)n }, ret);
+	return n < 0 ? (int)n
+		     : procfs_parse_stat((struct span){ .data = text, .len = (size_t)n }, ret);
 }
 
 int procfs_read_uid(int proc, uint32_t pid, uint32_t *ret_uid)
@@ -313,7 +327,9 @@ int procfs_read_uid(int proc, uint32_t pid, uint32_t *ret_uid)
 	uint8_t text[STATUS_MAX];
 	ssize_t n = read_small(proc, pid, "status", text, sizeof(text));
 
-	return n < 0 ? (int)n : procfs_parse_status_uid((struct span){ .data = text, .len = (size_t)n }, ret_uid);
+	return n < 0 ? (int)n
+		     : procfs_parse_status_uid((struct span){ .data = text, .len = (size_t)n },
+					       ret_uid);
 }
 
 int procfs_each(int proc, void (*fn)(void *ctx, uint32_t pid), void *ctx)

@@ -6,11 +6,14 @@
 #include "tools/prof-bpf/processes.h"
 #include "tools/prof-bpf/publish.h"
 
-#define PUBLISH_NS_PER_MAPPING 2000u	/* a large process is published that much less often */
+#define PUBLISH_NS_PER_MAPPING 2000u /* a large process is published that much less often */
 #define FULL_RETRY_NS 1000000000ull
-#define GUESS_SAFE_NS 3000000ull	/* a fork's record comes so much later than the start it speaks of, hardly ever more */
+#define GUESS_SAFE_NS \
+	3000000ull /* a fork's record comes so much later than the start it speaks of, hardly ever \
+		      more */
 
-/* A fork's record comes a moment after the start it speaks of: near the edge of a tick only /proc knows on which side that was. */
+/* A fork's record comes a moment after the start it speaks of: near the edge of a tick only /proc
+ * knows on which side that was. */
 static void check_start(struct host *h, struct process *p)
 {
 	struct procfs_stat st;
@@ -45,22 +48,27 @@ static ssize_t make_publish(struct host *h, struct process *p, uint32_t *ret_lef
 		uint16_t slot = 0;
 
 		if (m->backing) {
-			if (m->backing->state != BACKING_READY && m->backing->state != BACKING_FAILED) {
+			if (m->backing->state != BACKING_READY &&
+			    m->backing->state != BACKING_FAILED) {
 				(*ret_left_out)++;
 				continue;
 			}
 			slot = m->backing->file ? m->backing->file->pub.slot : 0;
 		}
 		struct tables_mapping *last = n ? &h->publish[n - 1] : NULL;
-		if (last && last->end == m->start && last->slot == slot && (!slot || last->offset + (last->end - last->start) == m->offset))
+		if (last && last->end == m->start && last->slot == slot &&
+		    (!slot || last->offset + (last->end - last->start) == m->offset))
 			last->end = m->end;
 		else
-			h->publish[n++] = (struct tables_mapping){ .start = m->start, .end = m->end, .offset = m->offset, .slot = slot };
+			h->publish[n++] = (struct tables_mapping){
+				.start = m->start, .end = m->end, .offset = m->offset, .slot = slot
+			};
 	}
 	return (ssize_t)n;
 }
 
-ssize_t host_mappings(struct host *h, struct host_process *of, const struct tables_mapping **ret, bool *ret_whole)
+ssize_t host_mappings(struct host *h, struct host_process *of, const struct tables_mapping **ret,
+		      bool *ret_whole)
 {
 	struct process *p = (struct process *)of;
 	uint32_t left_out;
@@ -99,7 +107,8 @@ static bool publish(struct host *h, struct process *p, uint64_t now_ns)
 	if (!p->maps || (left_out && left_out >= p->maps->len - 1 && !p->pub.generation))
 		return true;
 	check_start(h, p);
-	int r = tables_process_set(h->config.tables, p->pub.pid, p->pub.start_ns, h->publish, (size_t)n, p->pub.selected, &generation);
+	int r = tables_process_set(h->config.tables, p->pub.pid, p->pub.start_ns, h->publish,
+				   (size_t)n, p->pub.selected, &generation);
 	if (r) {
 		h->figures.limit += r == TABLES_FULL;
 		p->publish_ns = now_ns + FULL_RETRY_NS;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From what host.c knows of processes to what the tables are told: at most once a process and tick, and a large one less often. */
+/* From what host.c knows of processes to what the tables are told: at most once a process and tick,
+ * and a large one less often. */
 #ifndef PROFPIPE_PUBLISH_H
 #define PROFPIPE_PUBLISH_H
 

@@ -12,22 +12,22 @@
 #include "tools/prof-bpf/tables.h"
 
 #define IN_FLIGHT 16
-#define DEADLINE_NS 20000000000ull	/* for one file, from its sending */
-#define DEATHS_ALLOWED 1		/* a file that one extractor died on gets another chance, alone */
+#define DEADLINE_NS 20000000000ull /* for one file, from its sending */
+#define DEATHS_ALLOWED 1 /* a file that one extractor died on gets another chance, alone */
 #define NAME_MAX_BYTES 256
 
 struct request {
 	uint64_t id;
 	uint16_t slot;
-	uint32_t serial;		/* of the slot: it may be another file's when the answer comes */
-	int fd;				/* until it is sent */
+	uint32_t serial; /* of the slot: it may be another file's when the answer comes */
+	int fd;		 /* until it is sent */
 	uint64_t size;
 	uint64_t sent_ns;
 	bool message_sent;
-	bool began;			/* the extractor has begun to answer */
+	bool began; /* the extractor has begun to answer */
 	unsigned deaths;
 	uint32_t name_len;
-	int spare_fd;			/* for asking again after a death */
+	int spare_fd; /* for asking again after a death */
 	struct request *prev, *next;
 	char name[NAME_MAX_BYTES];
 };
@@ -163,11 +163,13 @@ static void quarantine(struct rowsrv *r, struct request *q, const char *why)
 	}
 	r->figures.quarantined++;
 	if (r->config.on_quarantine)
-		r->config.on_quarantine(r->config.ctx, q->slot, (struct str){ .data = q->name, .len = q->name_len }, why);
+		r->config.on_quarantine(r->config.ctx, q->slot,
+					(struct str){ .data = q->name, .len = q->name_len }, why);
 	finish(r, q);
 }
 
-/* The extractor is gone. What it had is asked for again; what it had begun, or would have begun next, may be what it died on. */
+/* The extractor is gone. What it had is asked for again; what it had begun, or would have begun
+ * next, may be what it died on. */
 static void lost_peer(struct rowsrv *r)
 {
 	struct request *q, *next;
@@ -210,12 +212,13 @@ static struct request *find(struct rowsrv *r, uint64_t id)
 static bool take(struct rowsrv *r, const struct msg *m)
 {
 	struct tables *t = r->config.tables;
-	uint64_t id = m->rows_end.id;	/* the first field of all four */
+	uint64_t id = m->rows_end.id; /* the first field of all four */
 	int v = 0;
 
 	if (m->id == MSG_HELLO)
 		return true;
-	if (m->id != MSG_ROWS_BEGIN && m->id != MSG_ROWS_RULES && m->id != MSG_ROWS_CHUNK && m->id != MSG_ROWS_END)
+	if (m->id != MSG_ROWS_BEGIN && m->id != MSG_ROWS_RULES && m->id != MSG_ROWS_CHUNK &&
+	    m->id != MSG_ROWS_END)
 		return false;
 	struct request *q = find(r, id);
 	if (!q)
@@ -228,13 +231,15 @@ static bool take(struct rowsrv *r, const struct msg *m)
 			return false;
 		q->began = true;
 		if (m->rows_begin.status != ROWS_OK) {
-			if (m->rows_begin.status < sizeof(r->figures.refused) / sizeof(r->figures.refused[0]))
+			if (m->rows_begin.status <
+			    sizeof(r->figures.refused) / sizeof(r->figures.refused[0]))
 				r->figures.refused[m->rows_begin.status]++;
 			tables_file_none(t, q->slot);
 			finish(r, q);
 			return true;
 		}
-		v = tables_rows_begin(t, q->slot, m->rows_begin.base, m->rows_begin.span, m->rows_begin.rows, m->rows_begin.rules);
+		v = tables_rows_begin(t, q->slot, m->rows_begin.base, m->rows_begin.span,
+				      m->rows_begin.rows, m->rows_begin.rules);
 		break;
 	case MSG_ROWS_RULES:
 		if (m->rows_rules.rules.len % sizeof(struct unwind_rule))
@@ -261,7 +266,8 @@ static bool take(struct rowsrv *r, const struct msg *m)
 		return false;
 	}
 	if (v) {
-		/* No room, no memory, or nobody maps the file any more: it has no rows, and what else comes for it is not awaited. */
+		/* No room, no memory, or nobody maps the file any more: it has no rows, and what
+		 * else comes for it is not awaited. */
 		r->figures.full += v == TABLES_FULL;
 		tables_rows_abort(t, q->slot);
 		tables_file_none(t, q->slot);
@@ -301,7 +307,8 @@ static int receive(struct rowsrv *r)
 				v = STREAM_MALFORMED;
 		}
 		if (v != STREAM_AGAIN) {
-			/* A malformed message costs its sender the pipe, and the file that it was about its rows. */
+			/* A malformed message costs its sender the pipe, and the file that it was
+			 * about its rows. */
 			if (r->outstanding)
 				r->outstanding->deaths = DEATHS_ALLOWED;
 			bus_drop_peer(r->bus);
@@ -316,7 +323,9 @@ static int transmit(struct rowsrv *r, uint64_t now_ns)
 	if (!bus_connected(r->bus))
 		return 0;
 	if (!r->hello_sent) {
-		struct msg hello = { .id = MSG_HELLO, .hello = { .schema = msg_schema_hash(), .producer = STR_LIT("prof-bpf") } };
+		struct msg hello = { .id = MSG_HELLO,
+				     .hello = { .schema = msg_schema_hash(),
+						.producer = STR_LIT("prof-bpf") } };
 		int e = stream_put(&r->out, &hello);
 
 		if (e)
@@ -342,8 +351,10 @@ static int transmit(struct rowsrv *r, uint64_t now_ns)
 
 		if (!q->message_sent) {
 			struct msg m = { .id = MSG_ROWS_REQUEST,
-					 .rows_request = { .id = q->id, .size = q->size,
-							   .name = { .data = q->name, .len = q->name_len } } };
+					 .rows_request = { .id = q->id,
+							   .size = q->size,
+							   .name = { .data = q->name,
+								     .len = q->name_len } } };
 
 			e = stream_put(&r->out, &m);
 			q->message_sent = e == 0;

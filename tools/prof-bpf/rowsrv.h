@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows for files: asks prof-deltas, over the rows route and its lane, and feeds what it answers into the tables.
+ * Rows for files: asks prof-deltas, over the rows route and its lane, and feeds what it answers
+ * into the tables.
  *
- * An answer counts only for a request that is outstanding, from the pipe that got it. When the extractor dies, what it was working on is asked for once more, alone; a file
- * that two extractors died on is quarantined: it has no rows.
+ * An answer counts only for a request that is outstanding, from the pipe that got it. When the
+ * extractor dies, what it was working on is asked for once more, alone; a file that two extractors
+ * died on is quarantined: it has no rows.
  */
 #ifndef PROFPIPE_ROWSRV_H
 #define PROFPIPE_ROWSRV_H
@@ -18,7 +20,7 @@ struct tables;
 
 struct rowsrv_config {
 	const char *run_dir;
-	uid_t peer;		/* of prof-deltas */
+	uid_t peer; /* of prof-deltas */
 	struct tables *tables;
 	/* A file was given up on, and why; said once a file. */
 	void (*on_quarantine)(void *ctx, uint16_t slot, struct str name, const char *why);
@@ -32,15 +34,17 @@ int rowsrv_lane_fd(const struct rowsrv *r);
 bool rowsrv_connected(const struct rowsrv *r);
 /* Nothing is asked for and nothing outstanding. */
 bool rowsrv_idle(const struct rowsrv *r);
-/* The rows of the file in `slot` are wanted. fd: taken, closed once sent. name: copied, for messages only. 0, -ENOMEM (the file then has none). */
+/* The rows of the file in `slot` are wanted. fd: taken, closed once sent. name: copied, for
+ * messages only. 0, -ENOMEM (the file then has none). */
 int rowsrv_request(struct rowsrv *r, uint16_t slot, int fd, uint64_t size, struct str name);
-/* Takes all answers, sends what can be sent, gives up on what has taken too long. 0, or -errno where the route itself failed. */
+/* Takes all answers, sends what can be sent, gives up on what has taken too long. 0, or -errno
+ * where the route itself failed. */
 int rowsrv_run(struct rowsrv *r, uint64_t now_ns);
 
 struct rowsrv_figures {
 	uint64_t asked, answered;
-	uint64_t refused[8];	/* by enum rows_status; [0] what came with bad rows */
-	uint64_t full;		/* for want of room in the tables */
+	uint64_t refused[8]; /* by enum rows_status; [0] what came with bad rows */
+	uint64_t full;	     /* for want of room in the tables */
 	uint64_t quarantined;
 };
 void rowsrv_figures(const struct rowsrv *r, struct rowsrv_figures *ret);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Rings and their merge. Each ring is in order of time, so the next record of all is the oldest head; heads stand in a binary heap. A record that wraps around the
- * ring's end is copied into one bounce buffer per ring, since its bytes must hold while it is the head.
+ * Rings and their merge. Each ring is in order of time, so the next record of all is the oldest
+ * head; heads stand in a binary heap. A record that wraps around the ring's end is copied into one
+ * bounce buffer per ring, since its bytes must hold while it is the head.
  */
 #include <errno.h>
 #include <linux/perf_event.h>
@@ -17,19 +18,19 @@
 #include "common/clock.h"
 #include "tools/prof-bpf/sideband.h"
 
-#define SAMPLE_ID_BYTES 24u	/* TID, TIME, CPU: two u32, u64, two u32 */
-#define FUTURE_NS 1000000000u	/* no record is that much newer than now */
+#define SAMPLE_ID_BYTES 24u   /* TID, TIME, CPU: two u32, u64, two u32 */
+#define FUTURE_NS 1000000000u /* no record is that much newer than now */
 #define SIDEBAND_MAX_CPUS 8192u
 
 struct ring {
 	int fd;
 	unsigned cpu;
-	struct perf_event_mmap_page *page;	/* page 0; data follows */
-	uint64_t head, tail;			/* of this drain */
-	uint8_t *bounce;			/* bounce_cap bytes */
+	struct perf_event_mmap_page *page; /* page 0; data follows */
+	uint64_t head, tail;		   /* of this drain */
+	uint8_t *bounce;		   /* bounce_cap bytes */
 	size_t bounce_cap;
 	uint64_t lost;
-	struct sideband_event next;		/* the record at tail, when the ring is in the heap */
+	struct sideband_event next; /* the record at tail, when the ring is in the heap */
 	uint32_t next_size;
 };
 
@@ -40,7 +41,7 @@ struct sideband {
 	size_t ring_bytes, page_bytes;
 	int epoll_fd;
 	bool ksymbols;
-	uint64_t now_ns;			/* of this drain */
+	uint64_t now_ns; /* of this drain */
 	uint64_t records, malformed;
 };
 
@@ -57,7 +58,8 @@ static int event_open(int pid, int cpu, bool ksymbols)
 		.comm = 1,
 		.comm_exec = 1,
 		.ksymbol = ksymbols,
-		.exclude_kernel = 1,	/* of no meaning here, but without it more rights are asked for */
+		.exclude_kernel =
+			1, /* of no meaning here, but without it more rights are asked for */
 		.sample_id_all = 1,
 		.use_clockid = 1,
 		.clockid = CLOCK_MONOTONIC,
@@ -117,11 +119,13 @@ static void ring_done(struct sideband *s, struct ring *r)
 	free(r->bounce);
 }
 
-/* Maps all rings with the size of s->ring_bytes. -EPERM or -ENOMEM: they are too large for the memlock limit. */
+/* Maps all rings with the size of s->ring_bytes. -EPERM or -ENOMEM: they are too large for the
+ * memlock limit. */
 static int rings_map(struct sideband *s)
 {
 	for (unsigned i = 0; i < s->cpus; i++) {
-		void *p = mmap(NULL, s->page_bytes + s->ring_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, s->rings[i].fd, 0);
+		void *p = mmap(NULL, s->page_bytes + s->ring_bytes, PROT_READ | PROT_WRITE,
+			       MAP_SHARED, s->rings[i].fd, 0);
 
 		if (p == MAP_FAILED) {
 			int r = -errno;
@@ -240,7 +244,8 @@ static bool take_name(struct span *s, struct str *ret)
 	if (!end)
 		return false;
 	size_t n = (size_t)(end - s->data);
-	*ret = (struct str){ .data = (const char *)s->data, .len = n > SIDEBAND_NAME_MAX ? SIDEBAND_NAME_MAX : (uint32_t)n };
+	*ret = (struct str){ .data = (const char *)s->data,
+			     .len = n > SIDEBAND_NAME_MAX ? SIDEBAND_NAME_MAX : (uint32_t)n };
 	return true;
 }
 
@@ -270,8 +275,9 @@ static bool parse_mmap2(struct span body, struct sideband_event *e)
 	return m.length && m.addr + m.length > m.addr;
 }
 
-/* The kernel (6.18 and before) forgets to take the sample id's size off again between two events, so that all but the first of them get a longer record, with the id
- * right behind the name and rubbish behind that. body: with the id. *ret_id: where the id is. */
+/* The kernel (6.18 and before) forgets to take the sample id's size off again between two events,
+ * so that all but the first of them get a longer record, with the id right behind the name and
+ * rubbish behind that. body: with the id. *ret_id: where the id is. */
 static bool parse_ksymbol(struct span body, struct sideband_event *e, struct span *ret_id)
 {
 	struct span whole = body;
@@ -371,7 +377,8 @@ bool sideband_parse(struct span record, struct sideband_event *ret, bool *ret_ma
 	if (h.type == PERF_RECORD_KSYMBOL) {
 		if (!parse_ksymbol(body, ret, &id_at))
 			return false;
-	} else if (body.len < SAMPLE_ID_BYTES || !span_sub(body, body.len - SAMPLE_ID_BYTES, SAMPLE_ID_BYTES, &id_at)) {
+	} else if (body.len < SAMPLE_ID_BYTES ||
+		   !span_sub(body, body.len - SAMPLE_ID_BYTES, SAMPLE_ID_BYTES, &id_at)) {
 		return false;
 	}
 	memcpy(&id, id_at.data, sizeof(id));
@@ -383,7 +390,8 @@ bool sideband_parse(struct span record, struct sideband_event *ret, bool *ret_ma
 	if (h.type != PERF_RECORD_KSYMBOL && !parse_body(h.type, h.misc, body, ret))
 		return false;
 	*ret_malformed = false;
-	return h.type != PERF_RECORD_UNTHROTTLE && !(h.type == PERF_RECORD_MMAP2 && !(ret->prot & PROT_EXEC));
+	return h.type != PERF_RECORD_UNTHROTTLE &&
+	       !(h.type == PERF_RECORD_MMAP2 && !(ret->prot & PROT_EXEC));
 }
 
 /* The size bytes at tail, in one piece. */
@@ -417,7 +425,8 @@ static bool ring_next(struct sideband *s, struct ring *r)
 {
 	while (r->head - r->tail >= sizeof(struct perf_event_header)) {
 		/* Records are 8-byte aligned, and so the header never wraps. */
-		const uint8_t *at = (const uint8_t *)r->page + s->page_bytes + (r->tail & (s->ring_bytes - 1));
+		const uint8_t *at = (const uint8_t *)r->page + s->page_bytes +
+				    (r->tail & (s->ring_bytes - 1));
 		struct perf_event_header h;
 
 		memcpy(&h, at, sizeof(h));
@@ -430,7 +439,8 @@ static bool ring_next(struct sideband *s, struct ring *r)
 		const uint8_t *record = ring_bytes(s, r, h.size);
 		bool malformed = true;
 
-		if (record && sideband_parse((struct span){ .data = record, .len = h.size }, &r->next, &malformed)) {
+		if (record && sideband_parse((struct span){ .data = record, .len = h.size },
+					     &r->next, &malformed)) {
 			r->next_size = h.size;
 			r->next.cpu = r->cpu;
 			/* A time that cannot be would block the ring for good. */
@@ -453,7 +463,8 @@ static void heap_down(struct sideband *s, unsigned at)
 
 		if (child >= s->heap_len)
 			return;
-		if (child + 1 < s->heap_len && s->heap[child + 1]->next.time_ns < s->heap[child]->next.time_ns)
+		if (child + 1 < s->heap_len &&
+		    s->heap[child + 1]->next.time_ns < s->heap[child]->next.time_ns)
 			child++;
 		if (s->heap[at]->next.time_ns <= s->heap[child]->next.time_ns)
 			return;
@@ -464,7 +475,8 @@ static void heap_down(struct sideband *s, unsigned at)
 	}
 }
 
-size_t sideband_drain(struct sideband *s, uint64_t horizon_ns, void (*fn)(void *ctx, const struct sideband_event *e), void *ctx)
+size_t sideband_drain(struct sideband *s, uint64_t horizon_ns,
+		      void (*fn)(void *ctx, const struct sideband_event *e), void *ctx)
 {
 	size_t delivered = 0;
 
@@ -502,7 +514,8 @@ size_t sideband_drain(struct sideband *s, uint64_t horizon_ns, void (*fn)(void *
 		delivered++;
 		r->tail += r->next_size;
 		if (ring_next(s, r)) {
-			/* An interrupt between reading the clock and writing can swap two neighbours. */
+			/* An interrupt between reading the clock and writing can swap two
+			 * neighbours. */
 			if (r->next.time_ns < last_ns)
 				r->next.time_ns = last_ns;
 		} else {
@@ -520,7 +533,11 @@ size_t sideband_drain(struct sideband *s, uint64_t horizon_ns, void (*fn)(void *
 void sideband_figures(const struct sideband *s, struct sideband_figures *ret)
 {
 	*ret = (struct sideband_figures){
-		.cpus = s->cpus, .ring_bytes = s->ring_bytes, .ksymbols = s->ksymbols, .records = s->records, .malformed = s->malformed,
+		.cpus = s->cpus,
+		.ring_bytes = s->ring_bytes,
+		.ksymbols = s->ksymbols,
+		.records = s->records,
+		.malformed = s->malformed,
 	};
 }
 

@@ -2,9 +2,11 @@
 /*
  * Slabs, extents and what lies in them.
  *
- * An extent is a run of words in one slab. Free extents stand in one array sorted by position and are merged with their neighbours; the first that fits is taken. Sizes are rounded
- * to EXTENT_WORDS, so that the many small arrays of mappings leave holes that fit the next one. Slabs are mapped into this process only while they are written: the kernel's
- * pages would otherwise count twice.
+ * An extent is a run of words in one slab. Free extents stand in one array sorted by position and
+ * are merged with their neighbours; the first that fits is taken. Sizes are rounded to
+ * EXTENT_WORDS, so that the many small arrays of mappings leave holes that fit the next one. Slabs
+ * are mapped into this process only while they are written: the kernel's pages would otherwise
+ * count twice.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -18,7 +20,7 @@
 #include "tools/prof-bpf/tables.h"
 
 #define EXTENT_WORDS 32u
-#define MAPPED_SLABS 3		/* kept mapped, for writing and for walks in user space */
+#define MAPPED_SLABS 3 /* kept mapped, for writing and for walks in user space */
 #define SPARE_BYTES (SLAB_BYTES / 4)
 #define BLOCK_ROWS_MAX (1u << BLOCK_SHIFT)
 
@@ -32,32 +34,32 @@ struct extents {
 };
 
 struct rule_count {
-	struct unwind_rule rule;	/* key */
-	uint32_t number, files;		/* how many files use it */
+	struct unwind_rule rule; /* key */
+	uint32_t number, files;	 /* how many files use it */
 	UT_hash_handle hh;
 };
 
 /* What came of a file's rows so far. */
 struct incoming {
-	uint32_t *rule_numbers;		/* of the sender's rules */
+	uint32_t *rule_numbers; /* of the sender's rules */
 	struct extent index;
-	struct block_entry *blocks;	/* the index being made: block_count of them */
-	uint32_t block_count, block;	/* the one being filled */
+	struct block_entry *blocks;  /* the index being made: block_count of them */
+	uint32_t block_count, block; /* the one being filled */
 	uint32_t rules_wanted, rules_seen;
 	uint64_t rows_wanted, rows_seen, span;
 	uint32_t last_offset;
-	uint16_t rule;			/* in force at the end of what was packed */
-	uint32_t *pack;			/* words of finished blocks of this chunk, then of the unfinished one */
+	uint16_t rule;	/* in force at the end of what was packed */
+	uint32_t *pack; /* words of finished blocks of this chunk, then of the unfinished one */
 	size_t pack_len, pack_cap;
-	size_t block_start;		/* where the unfinished block begins in pack */
+	size_t block_start; /* where the unfinished block begins in pack */
 };
 
 struct table_file {
-	uint8_t state;			/* enum file_state, as in the map */
+	uint8_t state; /* enum file_state, as in the map */
 	uint32_t serial;
 	uint64_t touched_ns, rows;
-	struct extents extents;		/* index and rows */
-	uint32_t *rules;		/* distinct rule numbers that it holds a count on */
+	struct extents extents; /* index and rows */
+	uint32_t *rules;	/* distinct rule numbers that it holds a count on */
 	uint32_t rule_count;
 	struct incoming *in;
 };
@@ -69,7 +71,8 @@ struct table_process {
 	UT_hash_handle hh;
 };
 
-/* Freed, and waiting for the grace period: an extent, or a slot (words 0), or a rule (words UINT32_MAX). */
+/* Freed, and waiting for the grace period: an extent, or a slot (words 0), or a rule (words
+ * UINT32_MAX). */
 struct waiting {
 	struct extent e;
 	uint64_t since_ns;
@@ -77,8 +80,8 @@ struct waiting {
 
 struct slab_slot {
 	int fd;
-	void *data;			/* mapped now, or NULL; ordinary memory for good when there are no maps */
-	uint64_t used;			/* tick of last use, for the choice of what to unmap */
+	void *data;    /* mapped now, or NULL; ordinary memory for good when there are no maps */
+	uint64_t used; /* tick of last use, for the choice of what to unmap */
 };
 
 struct tables {
@@ -89,9 +92,9 @@ struct tables {
 	struct extents free;
 	struct waiting *waiting;
 	size_t waiting_len, waiting_head, waiting_cap;
-	struct file_entry *files;	/* the map, mmapped */
-	char *rules;			/* RULE_STRIDE apart */
-	struct table_file *state;	/* by slot */
+	struct file_entry *files; /* the map, mmapped */
+	char *rules;		  /* RULE_STRIDE apart */
+	struct table_file *state; /* by slot */
 	uint16_t *free_slots;
 	uint32_t free_slot_count, next_slot;
 	struct rule_count *rule_hash;
@@ -99,7 +102,7 @@ struct tables {
 	uint32_t free_rule_count, next_rule;
 	struct rule_count **rule_by_number;
 	struct table_process *processes;
-	void *walk_maps;		/* a slab of our own memory, or NULL */
+	void *walk_maps; /* a slab of our own memory, or NULL */
 	uint32_t generation, serial;
 	uint64_t now_ns;
 	struct tables_figures figures;
@@ -133,7 +136,8 @@ static bool same_slab(uint32_t a, uint32_t b)
 	return a >> SLAB_WORDS_SHIFT == b >> SLAB_WORDS_SHIFT;
 }
 
-/* Puts an extent back among the free ones. On -ENOMEM it is lost until the end: a leak of the tables' own, bounded by them. */
+/* Puts an extent back among the free ones. On -ENOMEM it is lost until the end: a leak of the
+ * tables' own, bounded by them. */
 static void extent_release(struct tables *t, struct extent e)
 {
 	size_t lo = 0, hi = t->free.len;
@@ -151,8 +155,10 @@ static void extent_release(struct tables *t, struct extent e)
 	}
 	struct extent *before = lo ? &t->free.data[lo - 1] : NULL;
 	struct extent *after = lo < t->free.len ? &t->free.data[lo] : NULL;
-	bool joins_before = before && before->position + before->words == e.position && same_slab(before->position, e.position);
-	bool joins_after = after && e.position + e.words == after->position && same_slab(after->position, e.position);
+	bool joins_before = before && before->position + before->words == e.position &&
+			    same_slab(before->position, e.position);
+	bool joins_after = after && e.position + e.words == after->position &&
+			   same_slab(after->position, e.position);
 
 	if (joins_before && joins_after) {
 		before->words += e.words + after->words;
@@ -195,11 +201,13 @@ static int slab_add(struct tables *t)
 	t->slab_count++;
 	t->figures.bytes += SLAB_BYTES;
 	t->figures.bytes_used += SLAB_BYTES;
-	extent_release(t, (struct extent){ .position = i << SLAB_WORDS_SHIFT, .words = SLAB_WORDS });
+	extent_release(t,
+		       (struct extent){ .position = i << SLAB_WORDS_SHIFT, .words = SLAB_WORDS });
 	return 0;
 }
 
-/* Where a position can be written. NULL when the slab cannot be mapped. Holds until other slabs are asked for. */
+/* Where a position can be written. NULL when the slab cannot be mapped. Holds until other slabs are
+ * asked for. */
 static uint32_t *slab_at(struct tables *t, uint32_t position)
 {
 	struct slab_slot *s = &t->slabs[position >> SLAB_WORDS_SHIFT], *oldest = NULL;
@@ -265,7 +273,8 @@ static void wait_free(struct tables *t, struct extent e)
 	if (t->waiting_len == t->waiting_cap) {
 		/* Room is made at the front before it is made at the back. */
 		if (t->waiting_head > t->waiting_cap / 2) {
-			memmove(t->waiting, t->waiting + t->waiting_head, (t->waiting_len - t->waiting_head) * sizeof(*t->waiting));
+			memmove(t->waiting, t->waiting + t->waiting_head,
+				(t->waiting_len - t->waiting_head) * sizeof(*t->waiting));
 			t->waiting_len -= t->waiting_head;
 			t->waiting_head = 0;
 		} else {
@@ -360,7 +369,8 @@ static int rule_intern(struct tables *t, const struct unwind_rule *rule, uint32_
 /* What the walker can be asked to do: anything else never enters the tables. */
 static bool rule_valid(const struct unwind_rule *r)
 {
-	return r->cfa <= UNWIND_CFA_PLT && r->cfa_reg < UNWIND_REG_MAX && r->rbp <= UNWIND_RBP_DEREF_REG && r->ra <= UNWIND_RA_CFA_OFF &&
+	return r->cfa <= UNWIND_CFA_PLT && r->cfa_reg < UNWIND_REG_MAX &&
+	       r->rbp <= UNWIND_RBP_DEREF_REG && r->ra <= UNWIND_RA_CFA_OFF &&
 	       r->ra_reg < UNWIND_REG_MAX && r->rbp_reg < UNWIND_REG_MAX && r->zero == 0 &&
 	       (r->flags & ~(UNWIND_SIGNAL_FRAME | UNWIND_DERIVED)) == 0;
 }
@@ -501,12 +511,14 @@ static int rows_fail(struct tables *t, uint16_t slot, int why)
 	return why;
 }
 
-int tables_rows_begin(struct tables *t, uint16_t slot, uint64_t base, uint64_t span, uint64_t rows, uint64_t rules)
+int tables_rows_begin(struct tables *t, uint16_t slot, uint64_t base, uint64_t span, uint64_t rows,
+		      uint64_t rules)
 {
 	if (!slot_live(t, slot) || t->state[slot].state != FILE_PENDING || t->state[slot].in)
 		return TABLES_BAD_ROWS;
-	if (base & ((1u << BLOCK_SHIFT) - 1) || base >> (BLOCK_SHIFT + 31) || span == 0 || span > UNWIND_MAX_SPAN || rows == 0 ||
-	    rows > UNWIND_MAX_ROWS || rules == 0 || rules > UNWIND_MAX_RULES)
+	if (base & ((1u << BLOCK_SHIFT) - 1) || base >> (BLOCK_SHIFT + 31) || span == 0 ||
+	    span > UNWIND_MAX_SPAN || rows == 0 || rows > UNWIND_MAX_ROWS || rules == 0 ||
+	    rules > UNWIND_MAX_RULES)
 		return TABLES_BAD_ROWS;
 
 	struct table_file *f = &t->state[slot];
@@ -577,7 +589,8 @@ static int pack_word(struct incoming *in, uint32_t word)
 	return 0;
 }
 
-/* The unfinished block is whole: its entry counts its words, whose position is still relative to pack. */
+/* The unfinished block is whole: its entry counts its words, whose position is still relative to
+ * pack. */
 static void close_block(struct incoming *in)
 {
 	in->blocks[in->block].rows = (uint32_t)in->block_start;
@@ -586,7 +599,8 @@ static void close_block(struct incoming *in)
 	in->block++;
 }
 
-/* Moves the whole blocks [first, in->block) of pack into slabs, each extent as large as a slab allows. */
+/* Moves the whole blocks [first, in->block) of pack into slabs, each extent as large as a slab
+ * allows. */
 static int flush_blocks(struct tables *t, struct table_file *f, uint32_t first)
 {
 	struct incoming *in = f->in;
@@ -616,7 +630,8 @@ static int flush_blocks(struct tables *t, struct table_file *f, uint32_t first)
 		first = last;
 	}
 	/* What is left is the unfinished block. */
-	memmove(in->pack, in->pack + in->block_start, (in->pack_len - in->block_start) * sizeof(*in->pack));
+	memmove(in->pack, in->pack + in->block_start,
+		(in->pack_len - in->block_start) * sizeof(*in->pack));
 	in->pack_len -= in->block_start;
 	in->block_start = 0;
 	return 0;
@@ -705,10 +720,14 @@ int tables_rows_end(struct tables *t, uint16_t slot)
 static void put_maps(struct map_entry *to, const struct tables_mapping *m, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		to[i] = (struct map_entry){ .start = m[i].start, .end = m[i].end, .bias = m[i].start - m[i].offset, .slot = m[i].slot };
+		to[i] = (struct map_entry){ .start = m[i].start,
+					    .end = m[i].end,
+					    .bias = m[i].start - m[i].offset,
+					    .slot = m[i].slot };
 }
 
-int tables_process_set(struct tables *t, uint32_t pid, uint64_t start_ns, const struct tables_mapping *m, size_t n, bool selected,
+int tables_process_set(struct tables *t, uint32_t pid, uint64_t start_ns,
+		       const struct tables_mapping *m, size_t n, bool selected,
 		       uint32_t *ret_generation)
 {
 	struct table_process *p;
@@ -732,7 +751,10 @@ int tables_process_set(struct tables *t, uint32_t pid, uint64_t start_ns, const 
 		put_maps(to, m, n);
 	}
 	struct process_entry entry = {
-		.start_ns = start_ns, .maps = e.position, .map_count = (uint32_t)n, .flags = selected ? PROCESS_SELECTED : 0,
+		.start_ns = start_ns,
+		.maps = e.position,
+		.map_count = (uint32_t)n,
+		.flags = selected ? PROCESS_SELECTED : 0,
 	};
 	t->generation = t->generation == UINT32_MAX ? 1 : t->generation + 1;
 	entry.generation = t->generation;
@@ -784,7 +806,8 @@ void tables_figures(const struct tables *t, struct tables_figures *ret)
 	*ret = t->figures;
 }
 
-/* A slab for a walk in user space. Number SLAB_MAX is not in the map: it holds the mappings of the walk at hand. */
+/* A slab for a walk in user space. Number SLAB_MAX is not in the map: it holds the mappings of the
+ * walk at hand. */
 static const struct slab *walk_slab(void *ctx, uint32_t i)
 {
 	struct tables *t = ctx;
@@ -802,7 +825,8 @@ void tables_env(struct tables *t, struct env *ret)
 	ret->rules = t->rules;
 }
 
-int tables_walk_maps(struct tables *t, const struct tables_mapping *m, size_t n, struct process_entry *ret)
+int tables_walk_maps(struct tables *t, const struct tables_mapping *m, size_t n,
+		     struct process_entry *ret)
 {
 	if (n > SLAB_WORDS / 8)
 		return TABLES_FULL;
@@ -812,7 +836,9 @@ int tables_walk_maps(struct tables *t, const struct tables_mapping *m, size_t n,
 	if (!t->walk_maps)
 		return -ENOMEM;
 	put_maps((struct map_entry *)t->walk_maps, m, n);
-	*ret = (struct process_entry){ .maps = SLAB_MAX << SLAB_WORDS_SHIFT, .map_count = (uint32_t)n, .generation = 1 };
+	*ret = (struct process_entry){ .maps = SLAB_MAX << SLAB_WORDS_SHIFT,
+				       .map_count = (uint32_t)n,
+				       .generation = 1 };
 	return 0;
 }
 
@@ -860,8 +886,10 @@ int tables_new(const struct tables_config *c, struct tables **ret)
 		tables_free(t);
 		return r;
 	}
-	*rule_slot(t, RULE_GAP) = (struct unwind_rule){ .cfa = UNWIND_CFA_END, .cfa_add = UNWIND_END_GAP };
-	/* Entering a slab waits for the kernel's grace period, some 10 ms: better now than when a process waits for it. */
+	*rule_slot(t, RULE_GAP) = (struct unwind_rule){ .cfa = UNWIND_CFA_END,
+							.cfa_add = UNWIND_END_GAP };
+	/* Entering a slab waits for the kernel's grace period, some 10 ms: better now than when a
+	 * process waits for it. */
 	r = slab_add(t);
 	if (r) {
 		tables_free(t);

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The unwind tables that the walker reads (bpf/tables.h): rows, rules, block indexes and mappings, in BPF maps that user space writes through mmap.
+ * The unwind tables that the walker reads (bpf/tables.h): rows, rules, block indexes and mappings,
+ * in BPF maps that user space writes through mmap.
  *
- * A file has a slot (1..TABLES_MAX_FILES-1); a process has a sorted array of executable mappings, each naming a slot. Both live in slabs of one allocator. What is freed
- * is used again only after TABLES_GRACE_NS, when no walk can still be reading it and every sample that names it has been drained.
+ * A file has a slot (1..TABLES_MAX_FILES-1); a process has a sorted array of executable mappings,
+ * each naming a slot. Both live in slabs of one allocator. What is freed is used again only after
+ * TABLES_GRACE_NS, when no walk can still be reading it and every sample that names it has been
+ * drained.
  *
  * With no map descriptors (all -1) the tables lie in ordinary memory, for walks in user space.
  */
@@ -21,13 +24,15 @@ struct tables;
 struct env;
 
 enum tables_verdict {
-	TABLES_FULL = 1,	/* the ceiling is reached; something may have been evicted meanwhile: try again after the grace period */
-	TABLES_BAD_ROWS = 2,	/* what the extractor sent is not acceptable: unsorted, out of span, unknown rule */
+	TABLES_FULL = 1, /* the ceiling is reached; something may have been evicted meanwhile: try
+			    again after the grace period */
+	TABLES_BAD_ROWS = 2, /* what the extractor sent is not acceptable: unsorted, out of span,
+				unknown rule */
 };
 
 struct tables_config {
 	int slabs_fd, files_fd, rules_fd, processes_fd; /* borrowed; all -1: ordinary memory */
-	size_t max_bytes;	/* of slabs; rounded down to whole ones, at least one */
+	size_t max_bytes; /* of slabs; rounded down to whole ones, at least one */
 };
 /* -ENOMEM, or what a map refused. The caller owns *ret. */
 int tables_new(const struct tables_config *c, struct tables **ret);
@@ -35,9 +40,11 @@ void tables_free(struct tables *t);
 /* Frees what has been waiting longer than the grace period. Called a few times a second. */
 void tables_tick(struct tables *t, uint64_t now_ns);
 
-/* A new slot for a file, without rows yet (the walker says rows-pending there). 0, TABLES_FULL, -ENOMEM. */
+/* A new slot for a file, without rows yet (the walker says rows-pending there). 0, TABLES_FULL,
+ * -ENOMEM. */
 int tables_file_new(struct tables *t, uint16_t *ret_slot);
-/* The file is not mapped any more by anybody: its rows and slot are freed after the grace period. */
+/* The file is not mapped any more by anybody: its rows and slot are freed after the grace period.
+ */
 void tables_file_free(struct tables *t, uint16_t slot);
 /* No rows will come (not ELF, no CFI, extractor failed): the walker uses frame pointers there. */
 void tables_file_none(struct tables *t, uint16_t slot);
@@ -49,22 +56,30 @@ enum file_state tables_file_state(const struct tables *t, uint16_t slot);
 /* Marks an evicted file as pending again: its rows are being asked for. */
 void tables_file_pending(struct tables *t, uint16_t slot);
 
-/* The rows of a pending file, as they come: begin, all rules, all rows in chunks, end; nothing is seen by the walker before the end. An error or verdict of any ends the
- * affair, and what was taken is freed. base: file offset, a multiple of 4,096; span in bytes. Sizes and order are checked here: the rows come from an extractor that may
- * have been taken over. 0, enum tables_verdict, -ENOMEM, -errno. */
-int tables_rows_begin(struct tables *t, uint16_t slot, uint64_t base, uint64_t span, uint64_t rows, uint64_t rules);
+/* The rows of a pending file, as they come: begin, all rules, all rows in chunks, end; nothing is
+ * seen by the walker before the end. An error or verdict of any ends the affair, and what was taken
+ * is freed. base: file offset, a multiple of 4,096; span in bytes. Sizes and order are checked
+ * here: the rows come from an extractor that may have been taken over. 0, enum tables_verdict,
+ * -ENOMEM, -errno. */
+int tables_rows_begin(struct tables *t, uint16_t slot, uint64_t base, uint64_t span, uint64_t rows,
+		      uint64_t rules);
 int tables_rows_rules(struct tables *t, uint16_t slot, const struct unwind_rule *r, size_t n);
 int tables_rows_chunk(struct tables *t, uint16_t slot, const struct unwind_row_wire *r, size_t n);
 int tables_rows_end(struct tables *t, uint16_t slot);
 void tables_rows_abort(struct tables *t, uint16_t slot);
 
-/* One mapping of a process: code at [start, end), whose first byte is at file offset `offset` of the file in `slot` (0: no file, e.g. JIT code). */
+/* One mapping of a process: code at [start, end), whose first byte is at file offset `offset` of
+ * the file in `slot` (0: no file, e.g. JIT code). */
 struct tables_mapping {
 	uint64_t start, end, offset;
 	uint16_t slot;
 };
-/* Publishes the executable mappings of a process (sorted by start, not overlapping), replacing what it had. start_ns: of the group leader. *ret_generation: what samples walked with them carry, never 0. 0, TABLES_FULL, -errno. */
-int tables_process_set(struct tables *t, uint32_t pid, uint64_t start_ns, const struct tables_mapping *m, size_t n, bool selected, uint32_t *ret_generation);
+/* Publishes the executable mappings of a process (sorted by start, not overlapping), replacing what
+ * it had. start_ns: of the group leader. *ret_generation: what samples walked with them carry,
+ * never 0. 0, TABLES_FULL, -errno. */
+int tables_process_set(struct tables *t, uint32_t pid, uint64_t start_ns,
+		       const struct tables_mapping *m, size_t n, bool selected,
+		       uint32_t *ret_generation);
 /* The process is gone. */
 void tables_process_drop(struct tables *t, uint32_t pid);
 
@@ -75,7 +90,9 @@ struct tables_figures {
 void tables_figures(const struct tables *t, struct tables_figures *ret);
 /* The tables as a walk in user space sees them: all of *ret but read_user and ctx. Borrowed. */
 void tables_env(struct tables *t, struct env *ret);
-/* For such a walk: mappings as tables_process_set takes them, that only it sees, and only until the next call. 0, TABLES_FULL, -ENOMEM. */
-int tables_walk_maps(struct tables *t, const struct tables_mapping *m, size_t n, struct process_entry *ret);
+/* For such a walk: mappings as tables_process_set takes them, that only it sees, and only until the
+ * next call. 0, TABLES_FULL, -ENOMEM. */
+int tables_walk_maps(struct tables *t, const struct tables_mapping *m, size_t n,
+		     struct process_entry *ret);
 
 #endif

@@ -12,12 +12,12 @@
 
 enum cfa_state { CFA_UNSET, CFA_REG, CFA_DEREF, CFA_PLT, CFA_BAD_EXPRESSION, CFA_BAD_REGISTER };
 enum reg_state {
-	REG_UNSET,	/* no rule: the same value; for the return address column, none at all */
+	REG_UNSET, /* no rule: the same value; for the return address column, none at all */
 	REG_SAME,
 	REG_UNDEFINED,
-	REG_CFA,	/* saved at cfa + off */
-	REG_REG,	/* in register reg */
-	REG_AT_REG,	/* saved at reg + off */
+	REG_CFA,    /* saved at cfa + off */
+	REG_REG,    /* in register reg */
+	REG_AT_REG, /* saved at reg + off */
 	REG_BAD,
 };
 
@@ -99,7 +99,8 @@ static int read_value(struct span *s, uint8_t format, uint64_t *ret)
 	return 0;
 }
 
-int cfi_pointer(struct span *s, uint8_t encoding, uint64_t vaddr, const struct cfi_bases *bases, const uint64_t *function, uint64_t *ret)
+int cfi_pointer(struct span *s, uint8_t encoding, uint64_t vaddr, const struct cfi_bases *bases,
+		const uint64_t *function, uint64_t *ret)
 {
 	uint64_t base = 0, value;
 	struct span padding;
@@ -167,7 +168,8 @@ struct parts {
 };
 
 /* False when the row can only be `end`; counted. */
-static inline bool compose(struct cfi *c, const struct cfi_cie *cie, const struct cfi_state *s, struct unwind_rule *ret)
+static inline bool compose(struct cfi *c, const struct cfi_cie *cie, const struct cfi_state *s,
+			   struct unwind_rule *ret)
 {
 	struct parts rule = { 0 };
 	uint64_t *skipped = c->rows->skipped;
@@ -238,8 +240,9 @@ static inline bool compose(struct cfi *c, const struct cfi_cie *cie, const struc
 		rule.ra_reg = s->ra_reg;
 		break;
 	case REG_AT_REG:
-		if (cie->signal && s->ra_reg == UNWIND_REG_RSP && s->ra_off == SIGNAL_RIP && rule.cfa == UNWIND_CFA_DEREF &&
-		    rule.cfa_reg == UNWIND_REG_RSP && rule.cfa_off == SIGNAL_RSP && rule.cfa_add == 0) {
+		if (cie->signal && s->ra_reg == UNWIND_REG_RSP && s->ra_off == SIGNAL_RIP &&
+		    rule.cfa == UNWIND_CFA_DEREF && rule.cfa_reg == UNWIND_REG_RSP &&
+		    rule.cfa_off == SIGNAL_RSP && rule.cfa_add == 0) {
 			rule.flags = UNWIND_SIGNAL_FRAME;
 			break;
 		}
@@ -261,11 +264,14 @@ static inline bool compose(struct cfi *c, const struct cfi_cie *cie, const struc
 
 	/* In whole words: hashing reads it in whole words at once, which stalls on bytes stored one
 	 * by one. */
-	uint64_t head = rule.cfa | rule.cfa_reg << 8 | rule.rbp << 16 | rule.ra << 24 | (uint64_t)(rule.flags | rule.ra_reg << 8 | rule.rbp_reg << 16) << 32;
+	uint64_t head = rule.cfa | rule.cfa_reg << 8 | rule.rbp << 16 | rule.ra << 24 |
+			(uint64_t)(rule.flags | rule.ra_reg << 8 | rule.rbp_reg << 16) << 32;
 	uint64_t offsets = (uint32_t)rule.cfa_off | (uint64_t)(uint32_t)rule.cfa_add << 32;
 
-	static_assert(offsetof(struct unwind_rule, rbp_reg) == 6 && offsetof(struct unwind_rule, cfa_off) == 8 &&
-		      offsetof(struct unwind_rule, rbp_off) == 16, "as put together above");
+	static_assert(offsetof(struct unwind_rule, rbp_reg) == 6 &&
+			      offsetof(struct unwind_rule, cfa_off) == 8 &&
+			      offsetof(struct unwind_rule, rbp_off) == 16,
+		      "as put together above");
 	memcpy(ret, &head, 8);
 	memcpy((char *)ret + 8, &offsets, 8);
 	memcpy((char *)ret + 16, &rule.rbp_off, 4);
@@ -296,19 +302,19 @@ struct run {
 	struct cfi *c;
 	const struct cfi_cie *cie;
 	struct cfi_state state;
-	uint64_t vaddr;		/* ELF address of the instruction bytes' first */
+	uint64_t vaddr; /* ELF address of the instruction bytes' first */
 	const uint8_t *first;
 	/* The location, as distance from the function's start. A CIE's instructions have none: size
 	 * is 0. */
-	uint64_t function;	/* ELF address */
+	uint64_t function; /* ELF address */
 	uint64_t loc, size;
-	uint32_t at;		/* offset of the function's start */
+	uint32_t at; /* offset of the function's start */
 	bool dirty;
 };
 
 /* Apart from enum rows_status, which also comes through. */
 enum run_verdict {
-	RUN_END = 100,		/* the location went past the function: what follows has no effect */
+	RUN_END = 100, /* the location went past the function: what follows has no effect */
 	RUN_OPCODE,
 	RUN_SENSELESS,
 };
@@ -328,7 +334,8 @@ static int advance(struct run *run, uint64_t delta)
 			return r;
 		run->dirty = false;
 	}
-	if (__builtin_mul_overflow(delta, run->cie->code_align, &bytes) || bytes >= run->size - run->loc)
+	if (__builtin_mul_overflow(delta, run->cie->code_align, &bytes) ||
+	    bytes >= run->size - run->loc)
 		return RUN_END;
 	run->loc += bytes;
 	return 0;
@@ -363,7 +370,8 @@ static void cfa_define(struct cfi_state *s, uint64_t reg, int64_t off)
 }
 
 /* A register's new rule, where the register matters. */
-static inline void reg_set(struct run *run, uint64_t reg, enum reg_state kind, uint64_t in, int64_t off)
+static inline void reg_set(struct run *run, uint64_t reg, enum reg_state kind, uint64_t in,
+			   int64_t off)
 {
 	struct cfi_state *s = &run->state;
 	int32_t small;
@@ -373,7 +381,9 @@ static inline void reg_set(struct run *run, uint64_t reg, enum reg_state kind, u
 	if (!to_s32(off, &small) || in >= UNWIND_REG_MAX)
 		kind = REG_BAD;
 	if (reg == UNWIND_REG_RBP) {
-		s->rbp = kind == REG_REG && in == UNWIND_REG_RBP ? REG_SAME : kind == REG_REG ? REG_BAD : kind;
+		s->rbp = kind == REG_REG && in == UNWIND_REG_RBP ? REG_SAME
+			 : kind == REG_REG			 ? REG_BAD
+								 : kind;
 		s->rbp_reg = (uint8_t)in;
 		s->rbp_off = small;
 	}
@@ -390,7 +400,8 @@ static inline int64_t scaled(const struct run *run, int64_t factored)
 	int64_t product;
 
 	/* Out of reach for a rule, and so marked there. */
-	return __builtin_mul_overflow(factored, run->cie->data_align, &product) ? INT64_MAX : product;
+	return __builtin_mul_overflow(factored, run->cie->data_align, &product) ? INT64_MAX
+										: product;
 }
 
 static void reg_restore(struct run *run, uint64_t reg)
@@ -484,7 +495,8 @@ static int run_instructions(struct run *run, struct span s)
 			break;
 		case DW_CFA_set_loc:
 			u = run->vaddr + (uint64_t)(s.data - run->first);
-			if (cfi_pointer(&s, run->cie->encoding, u, &c->bases, &run->function, &value) != 0)
+			if (cfi_pointer(&s, run->cie->encoding, u, &c->bases, &run->function,
+					&value) != 0)
 				return RUN_SENSELESS;
 			/* A CIE has no location, and no function is open for its rows. */
 			if (!run->size || value < run->function + run->loc)
@@ -505,7 +517,10 @@ static int run_instructions(struct run *run, struct span s)
 		case DW_CFA_advance_loc4:
 		case DW_CFA_MIPS_advance_loc8:
 			value = 0;
-			if (!span_read(&s, &value, op == DW_CFA_MIPS_advance_loc8 ? 8 : (size_t)1 << (op - DW_CFA_advance_loc1)))
+			if (!span_read(&s, &value,
+				       op == DW_CFA_MIPS_advance_loc8
+					       ? 8
+					       : (size_t)1 << (op - DW_CFA_advance_loc1)))
 				return RUN_SENSELESS;
 			r = advance(run, value);
 			if (r)
@@ -542,11 +557,13 @@ static int run_instructions(struct run *run, struct span s)
 			run->dirty = true;
 			break;
 		case DW_CFA_def_cfa_expression:
-			if (!read_uleb(&s, &u) || !span_take(&s, u, &block) || !cfa_expression(run, block))
+			if (!read_uleb(&s, &u) || !span_take(&s, u, &block) ||
+			    !cfa_expression(run, block))
 				return RUN_SENSELESS;
 			break;
 		case DW_CFA_expression:
-			if (!read_uleb(&s, &reg) || !read_uleb(&s, &u) || !span_take(&s, u, &block) || !reg_expression(run, reg, block))
+			if (!read_uleb(&s, &reg) || !read_uleb(&s, &u) ||
+			    !span_take(&s, u, &block) || !reg_expression(run, reg, block))
 				return RUN_SENSELESS;
 			break;
 		case DW_CFA_val_expression:
@@ -635,7 +652,8 @@ static const struct cfi_cie *cie_find(struct cfi *c, uint64_t offset)
 		return &c->cie[c->last];
 	if (!c->slots)
 		return NULL;
-	for (uint32_t at = cie_hash(offset) & (c->slots - 1); c->slot[at]; at = (at + 1) & (c->slots - 1)) {
+	for (uint32_t at = cie_hash(offset) & (c->slots - 1); c->slot[at];
+	     at = (at + 1) & (c->slots - 1)) {
 		if (c->cie[c->slot[at] - 1].offset == offset) {
 			c->last = c->slot[at] - 1;
 			return &c->cie[c->last];
@@ -713,7 +731,8 @@ static int cie_augmentation(const char *letters, struct span s, uint64_t vaddr, 
 			if ((encoding & 0x70) == EH_FRAME_ALIGNED) {
 				struct span padding;
 
-				if (!span_take(&s, -(vaddr + (uint64_t)(s.data - first)) & 7, &padding))
+				if (!span_take(&s, -(vaddr + (uint64_t)(s.data - first)) & 7,
+					       &padding))
 					return ROWS_SKIP_CIE;
 			}
 			if (read_value(&s, encoding & 0x0f, &ignored) != 0)
@@ -722,8 +741,8 @@ static int cie_augmentation(const char *letters, struct span s, uint64_t vaddr, 
 		case 'S':
 			cie->signal = true;
 			break;
-		case 'B':	/* arm64: pointer authentication with the B key */
-		case 'G':	/* arm64: memory tagging */
+		case 'B': /* arm64: pointer authentication with the B key */
+		case 'G': /* arm64: memory tagging */
 			break;
 		default:
 			return ROWS_SKIP_CIE_AUGMENTATION;
@@ -773,7 +792,8 @@ static int cie_parse(struct cfi *c, struct span s, uint64_t vaddr, struct cfi_ci
 			return ROWS_SKIP_CIE;
 		cie->sized = true;
 
-		int r = cie_augmentation(letters + 1, part, vaddr + (uint64_t)(part.data - first), cie);
+		int r = cie_augmentation(letters + 1, part, vaddr + (uint64_t)(part.data - first),
+					 cie);
 
 		if (r)
 			return r;
@@ -783,7 +803,9 @@ static int cie_parse(struct cfi *c, struct span s, uint64_t vaddr, struct cfi_ci
 		return ROWS_SKIP_CIE_AUGMENTATION;
 	}
 
-	struct run run = { .c = c, .cie = cie, .vaddr = vaddr + (uint64_t)(s.data - first), .first = s.data };
+	struct run run = {
+		.c = c, .cie = cie, .vaddr = vaddr + (uint64_t)(s.data - first), .first = s.data
+	};
 	int r = run_instructions(&run, s);
 
 	cie->initial = run.state;
@@ -826,8 +848,15 @@ static int fde_run(struct cfi *c, const struct cfi_cie *cie, struct span s, uint
 		return r == ROWS_NONE ? 0 : r;
 
 	struct run run = {
-		.c = c, .cie = cie, .state = cie->initial, .vaddr = vaddr + (uint64_t)(s.data - first), .first = s.data,
-		.function = start, .size = size, .at = at, .dirty = true,
+		.c = c,
+		.cie = cie,
+		.state = cie->initial,
+		.vaddr = vaddr + (uint64_t)(s.data - first),
+		.first = s.data,
+		.function = start,
+		.size = size,
+		.at = at,
+		.dirty = true,
 	};
 
 	r = run_instructions(&run, s);
@@ -849,9 +878,12 @@ static int fde_run(struct cfi *c, const struct cfi_cie *cie, struct span s, uint
 
 /* --- sections --- */
 
-int cfi_init(struct cfi *c, struct rows *rows, bool eh, uint64_t vaddr, const struct cfi_bases *bases)
+int cfi_init(struct cfi *c, struct rows *rows, bool eh, uint64_t vaddr,
+	     const struct cfi_bases *bases)
 {
-	*c = (struct cfi){ .rows = rows, .eh = eh, .vaddr = vaddr, .bases = *bases, .unsupported = -1 };
+	*c = (struct cfi){
+		.rows = rows, .eh = eh, .vaddr = vaddr, .bases = *bases, .unsupported = -1
+	};
 	c->states = malloc(CFI_MAX_STATES * sizeof(*c->states));
 	return c->states ? 0 : -ENOMEM;
 }
@@ -875,7 +907,7 @@ void cfi_skip(struct cfi *c, uint64_t n)
 static int entry(struct cfi *c, uint64_t at, struct span body, uint64_t body_at, bool wide)
 {
 	uint64_t id = 0;
-	size_t id_size = wide && !c->eh ? 8 : 4;	/* in .eh_frame it has four bytes always */
+	size_t id_size = wide && !c->eh ? 8 : 4; /* in .eh_frame it has four bytes always */
 	bool is_cie;
 
 	if (!span_read(&body, &id, id_size)) {

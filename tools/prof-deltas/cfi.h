@@ -16,19 +16,20 @@
 #include "common/span.h"
 #include "tools/prof-deltas/rows.h"
 
-#define CFI_MAX_ENTRY (4u << 20)	/* bytes of one entry */
-#define CFI_MAX_CIES (1u << 17)		/* CIEs kept of one section */
-#define CFI_MAX_STATES 256		/* depth of DW_CFA_remember_state */
+#define CFI_MAX_ENTRY (4u << 20) /* bytes of one entry */
+#define CFI_MAX_CIES (1u << 17)	 /* CIEs kept of one section */
+#define CFI_MAX_STATES 256	 /* depth of DW_CFA_remember_state */
 
 /* What relative pointers are relative to. */
 struct cfi_bases {
 	bool has_text, has_data;
-	uint64_t text, data;	/* ELF addresses */
+	uint64_t text, data; /* ELF addresses */
 };
 
 /* Reads one encoded pointer (DW_EH_PE_*) off s, which lies at ELF address `vaddr`. 0; 1: an
  * encoding that is not supported, or the pointer is DW_EH_PE_omit; 2: cut short. */
-int cfi_pointer(struct span *s, uint8_t encoding, uint64_t vaddr, const struct cfi_bases *bases, const uint64_t *function, uint64_t *ret);
+int cfi_pointer(struct span *s, uint8_t encoding, uint64_t vaddr, const struct cfi_bases *bases,
+		const uint64_t *function, uint64_t *ret);
 
 /* What is known of a register's value in the caller, or of the CFA: more than a rule can hold,
  * since instructions build it up piece by piece. */
@@ -36,37 +37,39 @@ struct cfi_state {
 	uint8_t cfa, cfa_reg;
 	uint8_t rbp, rbp_reg;
 	uint8_t ra, ra_reg;
-	int32_t cfa_off, cfa_add, rbp_off, ra_off;	/* bytes */
+	int32_t cfa_off, cfa_add, rbp_off, ra_off; /* bytes */
 };
 
 struct cfi_cie {
-	uint64_t offset;	/* in the section */
+	uint64_t offset; /* in the section */
 	uint64_t code_align;
 	int64_t data_align;
 	uint64_t ra_column;
-	uint8_t encoding;	/* of an FDE's pointers */
+	uint8_t encoding;	    /* of an FDE's pointers */
 	bool usable, sized, signal; /* sized: 'z', an FDE's augmentation data has a length */
 	struct cfi_state initial;
 };
 
 struct cfi {
-	struct rows *rows;	/* borrowed: gets the rows, already laid out */
-	bool eh;		/* .eh_frame, else .debug_frame */
-	bool stop_at_zero;	/* a zero length ends the section: where its size is not known */
+	struct rows *rows; /* borrowed: gets the rows, already laid out */
+	bool eh;	   /* .eh_frame, else .debug_frame */
+	bool stop_at_zero; /* a zero length ends the section: where its size is not known */
 	bool ended;
-	uint64_t vaddr;		/* ELF address of the section */
-	uint64_t pos;		/* offset in the section of the next byte to be fed */
+	uint64_t vaddr; /* ELF address of the section */
+	uint64_t pos;	/* offset in the section of the next byte to be fed */
 	struct cfi_bases bases;
 
 	struct cfi_cie *cie;
 	uint32_t cies, cie_cap, *slot, slots;
-	uint32_t last;		/* CIE used last */
-	int32_t unsupported;	/* number of the rule for what cannot be expressed, -1 before its first use */
+	uint32_t last;	     /* CIE used last */
+	int32_t unsupported; /* number of the rule for what cannot be expressed, -1 before its first
+				use */
 	struct cfi_state *states; /* CFI_MAX_STATES of them */
 };
 
 /* 0 or -ENOMEM; cfi_done in either case. */
-int cfi_init(struct cfi *c, struct rows *rows, bool eh, uint64_t vaddr, const struct cfi_bases *bases);
+int cfi_init(struct cfi *c, struct rows *rows, bool eh, uint64_t vaddr,
+	     const struct cfi_bases *bases);
 void cfi_done(struct cfi *c);
 /* Takes whole entries off the front of `bytes`, which begin at c->pos. `last`: nothing follows
  * them. *ret_used: how many bytes were taken; *ret_want: how many the next entry needs to be taken

@@ -8,7 +8,7 @@
 #include <unistd.h>
 #include "tools/prof-deltas/elf.h"
 
-#define MAX_SECTION_HEADERS (1u << 18)	/* libelf takes memory for each before it looks at any */
+#define MAX_SECTION_HEADERS (1u << 18) /* libelf takes memory for each before it looks at any */
 
 int64_t elf_pread(int fd, void *into, uint64_t n, uint64_t offset)
 {
@@ -65,7 +65,9 @@ static int check_header(int fd, struct elf_file *f, bool *ret_sections, const ch
 		return ROWS_MALFORMED;
 	}
 	if (h.e_ident[EI_CLASS] != ELFCLASS64) {
-		*ret_why = h.e_ident[EI_CLASS] == ELFCLASS32 ? "a 32-bit ELF file; only 64-bit ones are read" : "of an unknown ELF class";
+		*ret_why = h.e_ident[EI_CLASS] == ELFCLASS32
+				   ? "a 32-bit ELF file; only 64-bit ones are read"
+				   : "of an unknown ELF class";
 		return ROWS_UNSUPPORTED;
 	}
 	if (h.e_ident[EI_DATA] != ELFDATA2LSB) {
@@ -80,7 +82,8 @@ static int check_header(int fd, struct elf_file *f, bool *ret_sections, const ch
 		*ret_why = "for another machine; only x86-64 is read";
 		return ROWS_UNSUPPORTED;
 	}
-	if (h.e_phnum && (h.e_phentsize != sizeof(Elf64_Phdr) || !within(h.e_phoff, (uint64_t)h.e_phnum * sizeof(Elf64_Phdr), f->size))) {
+	if (h.e_phnum && (h.e_phentsize != sizeof(Elf64_Phdr) ||
+			  !within(h.e_phoff, (uint64_t)h.e_phnum * sizeof(Elf64_Phdr), f->size))) {
 		*ret_why = "truncated or damaged: its program headers lie past its end";
 		return ROWS_MALFORMED;
 	}
@@ -110,7 +113,8 @@ static int check_header(int fd, struct elf_file *f, bool *ret_sections, const ch
 }
 
 /* The file offset of an ELF address, and how far its segment goes on. */
-static bool locate(const struct elf_file *f, uint64_t vaddr, uint64_t *ret_offset, uint64_t *ret_left)
+static bool locate(const struct elf_file *f, uint64_t vaddr, uint64_t *ret_offset,
+		   uint64_t *ret_left)
 {
 	for (unsigned i = 0; i < f->loads; i++) {
 		const struct elf_load *l = &f->load[i];
@@ -151,7 +155,8 @@ static void read_eh_frame_hdr(int fd, struct elf_file *f, uint64_t vaddr, uint64
 		section_add(f, &e);
 }
 
-static int read_segments(Elf *elf, struct elf_file *f, uint64_t *ret_hdr_vaddr, uint64_t *ret_hdr_offset, const char **ret_why)
+static int read_segments(Elf *elf, struct elf_file *f, uint64_t *ret_hdr_vaddr,
+			 uint64_t *ret_hdr_offset, const char **ret_why)
 {
 	size_t count;
 
@@ -175,7 +180,8 @@ static int read_segments(Elf *elf, struct elf_file *f, uint64_t *ret_hdr_vaddr, 
 		/* The kernel maps whole pages: address and offset must agree within one. */
 		if (p.p_type != PT_LOAD || !p.p_filesz || ((p.p_vaddr - p.p_offset) & 4095))
 			continue;
-		if (p.p_offset > INT64_MAX || p.p_filesz > INT64_MAX || p.p_vaddr > UINT64_MAX - p.p_filesz) {
+		if (p.p_offset > INT64_MAX || p.p_filesz > INT64_MAX ||
+		    p.p_vaddr > UINT64_MAX - p.p_filesz) {
 			*ret_why = "damaged: a segment's sizes cannot be right";
 			return ROWS_MALFORMED;
 		}
@@ -183,7 +189,10 @@ static int read_segments(Elf *elf, struct elf_file *f, uint64_t *ret_hdr_vaddr, 
 			*ret_why = "it has more segments than are read";
 			return ROWS_UNSUPPORTED;
 		}
-		f->load[f->loads++] = (struct elf_load){ .vaddr = p.p_vaddr, .offset = p.p_offset, .filesz = p.p_filesz, .exec = p.p_flags & PF_X };
+		f->load[f->loads++] = (struct elf_load){ .vaddr = p.p_vaddr,
+							 .offset = p.p_offset,
+							 .filesz = p.p_filesz,
+							 .exec = p.p_flags & PF_X };
 	}
 	return 0;
 }
@@ -199,7 +208,8 @@ static int read_sections(int fd, Elf *elf, struct elf_file *f)
 	size_t count, strings;
 	GElf_Shdr h, names;
 
-	if (elf_getshdrnum(elf, &count) != 0 || elf_getshdrstrndx(elf, &strings) != 0 || strings == SHN_UNDEF)
+	if (elf_getshdrnum(elf, &count) != 0 || elf_getshdrstrndx(elf, &strings) != 0 ||
+	    strings == SHN_UNDEF)
 		return 0;
 
 	Elf_Scn *scn = elf_getscn(elf, strings);
@@ -213,7 +223,8 @@ static int read_sections(int fd, Elf *elf, struct elf_file *f)
 		if (!scn || !gelf_getshdr(scn, &h) || h.sh_name >= names.sh_size)
 			continue;
 		/* Cheaply told from what cannot be meant, without a read. */
-		if (h.sh_type != SHT_PROGBITS && h.sh_type != SHT_X86_64_UNWIND && h.sh_type != SHT_NOBITS)
+		if (h.sh_type != SHT_PROGBITS && h.sh_type != SHT_X86_64_UNWIND &&
+		    h.sh_type != SHT_NOBITS)
 			continue;
 
 		int64_t n = elf_pread(fd, name, sizeof(name) - 1, names.sh_offset + h.sh_name);
@@ -226,7 +237,8 @@ static int read_sections(int fd, Elf *elf, struct elf_file *f)
 		if (is_name(name, ".text")) {
 			f->bases.has_text = true;
 			f->bases.text = h.sh_addr;
-		} else if (is_name(name, ".got.plt") || (is_name(name, ".got") && !f->bases.has_data)) {
+		} else if (is_name(name, ".got.plt") ||
+			   (is_name(name, ".got") && !f->bases.has_data)) {
 			f->bases.has_data = true;
 			f->bases.data = h.sh_addr;
 		}
@@ -243,7 +255,11 @@ static int read_sections(int fd, Elf *elf, struct elf_file *f)
 			h.sh_size = f->size - h.sh_offset;
 		}
 
-		struct elf_section s = { .vaddr = h.sh_addr, .offset = h.sh_offset, .size = h.sh_size, .eh = eh, .bounded = true };
+		struct elf_section s = { .vaddr = h.sh_addr,
+					 .offset = h.sh_offset,
+					 .size = h.sh_size,
+					 .eh = eh,
+					 .bounded = true };
 
 		if (h.sh_flags & SHF_COMPRESSED) {
 			Elf64_Chdr c;
@@ -251,7 +267,8 @@ static int read_sections(int fd, Elf *elf, struct elf_file *f)
 			n = elf_pread(fd, &c, sizeof(c), h.sh_offset);
 			if (n < 0)
 				return (int)n;
-			if (h.sh_size < sizeof(c) || n < (int64_t)sizeof(c) || c.ch_type != ELFCOMPRESS_ZLIB) {
+			if (h.sh_size < sizeof(c) || n < (int64_t)sizeof(c) ||
+			    c.ch_type != ELFCOMPRESS_ZLIB) {
 				f->empty_sections++;
 				continue;
 			}
@@ -301,6 +318,7 @@ int elf_read(int fd, struct elf_file *f, const char **ret_why)
 		read_eh_frame_hdr(fd, f, hdr_vaddr, hdr_offset);
 	/* Of a separate debug file the segments are elsewhere, which is as it should be. */
 	for (unsigned i = 0; i < f->loads && !f->empty_sections; i++)
-		f->truncated |= f->load[i].exec && !within(f->load[i].offset, f->load[i].filesz, f->size);
+		f->truncated |= f->load[i].exec &&
+				!within(f->load[i].offset, f->load[i].filesz, f->size);
 	return 0;
 }

@@ -15,29 +15,31 @@
 #include <stdint.h>
 #include "tools/prof-deltas/cfi.h"
 
-#define ELF_MAX_SECTIONS 4	/* of call frame information */
+#define ELF_MAX_SECTIONS 4 /* of call frame information */
 #define ELF_MAX_LOADS 128
 
 struct elf_section {
 	uint64_t vaddr, offset, size;
-	bool eh;		/* .eh_frame, else .debug_frame */
-	bool bounded;		/* size is the section's own; else it may end sooner, at a zero length */
-	bool deflated;		/* size bytes of zlib's format, after the compression header */
+	bool eh;       /* .eh_frame, else .debug_frame */
+	bool bounded;  /* size is the section's own; else it may end sooner, at a zero length */
+	bool deflated; /* size bytes of zlib's format, after the compression header */
 };
 struct elf_load {
 	uint64_t vaddr, offset, filesz;
 	bool exec;
 };
 struct elf_file {
-	uint64_t size;			/* of the file */
-	uint64_t entry;			/* ELF address; 0: none */
-	bool entry_certain;		/* an executable's, or of what has an interpreter; else the code there must look like one */
-	bool truncated;			/* a segment or section table that matters ends past the file's end */
+	uint64_t size;	    /* of the file */
+	uint64_t entry;	    /* ELF address; 0: none */
+	bool entry_certain; /* an executable's, or of what has an interpreter; else the code there
+			       must look like one */
+	bool truncated;	    /* a segment or section table that matters ends past the file's end */
 	struct elf_load load[ELF_MAX_LOADS];
 	unsigned loads;
 	struct elf_section section[ELF_MAX_SECTIONS];
 	unsigned sections;
-	unsigned empty_sections;	/* of call frame information, without bytes: in a separate debug file */
+	unsigned empty_sections; /* of call frame information, without bytes: in a separate debug
+				    file */
 	struct cfi_bases bases;
 };
 

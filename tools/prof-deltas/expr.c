@@ -30,7 +30,8 @@ static bool add_const(struct expr *e, int64_t value)
 	int32_t *field = e->kind == EXPR_DEREF ? &e->add : &e->off;
 	int64_t sum;
 
-	if (__builtin_add_overflow((int64_t)*field, value, &sum) || sum < INT32_MIN || sum > INT32_MAX)
+	if (__builtin_add_overflow((int64_t)*field, value, &sum) || sum < INT32_MIN ||
+	    sum > INT32_MAX)
 		return false;
 	*field = (int32_t)sum;
 	return true;

@@ -14,19 +14,19 @@
 #include "common/span.h"
 
 enum expr_kind {
-	EXPR_CONST,	/* off */
-	EXPR_REG,	/* reg + off */
-	EXPR_DEREF,	/* *(reg + off) + add */
-	EXPR_PLT,	/* rsp + 8 + ((rip & 15) >= off ? 8 : 0): what linkers write for lazy PLT slots */
+	EXPR_CONST, /* off */
+	EXPR_REG,   /* reg + off */
+	EXPR_DEREF, /* *(reg + off) + add */
+	EXPR_PLT, /* rsp + 8 + ((rip & 15) >= off ? 8 : 0): what linkers write for lazy PLT slots */
 };
 struct expr {
 	uint8_t kind, reg;
-	int32_t off, add;	/* bytes */
+	int32_t off, add; /* bytes */
 };
 
 enum expr_verdict {
-	EXPR_UNSUPPORTED = 1,	/* well-formed as far as read, but of no form above */
-	EXPR_MALFORMED = 2,	/* cut short, or it takes from an empty stack */
+	EXPR_UNSUPPORTED = 1, /* well-formed as far as read, but of no form above */
+	EXPR_MALFORMED = 2,   /* cut short, or it takes from an empty stack */
 };
 /* 0 with *ret set, or enum expr_verdict. A register is at most UNWIND_REG_MAX - 1 in EXPR_REG and
  * EXPR_DEREF. */

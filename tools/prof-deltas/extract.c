@@ -7,21 +7,21 @@
 #include "tools/prof-deltas/elf.h"
 #include "tools/prof-deltas/extract.h"
 
-#define WINDOW (128u << 10)		/* bytes read at once */
-#define MAX_SECTION (1ull << 30)	/* bytes of one section that are looked at, inflated */
-#define ENTRY_SIZE 64			/* bytes of code that an entry point without CFI is taken to have */
+#define WINDOW (128u << 10)	 /* bytes read at once */
+#define MAX_SECTION (1ull << 30) /* bytes of one section that are looked at, inflated */
+#define ENTRY_SIZE 64 /* bytes of code that an entry point without CFI is taken to have */
 
 /* The bytes of a section in order, plain or inflated, through one window that grows for long
  * entries only. */
 struct source {
 	int fd;
-	uint64_t offset, left;		/* in the file, of what was not read yet */
-	uint64_t given;			/* bytes handed out */
+	uint64_t offset, left; /* in the file, of what was not read yet */
+	uint64_t given;	       /* bytes handed out */
 	uint8_t *window;
 	size_t cap, len;
 	bool deflated, end;
 	z_stream z;
-	uint8_t *packed;		/* WINDOW bytes for the inflater */
+	uint8_t *packed; /* WINDOW bytes for the inflater */
 };
 
 static void source_done(struct source *s)
@@ -34,7 +34,10 @@ static void source_done(struct source *s)
 
 static int source_init(struct source *s, int fd, const struct elf_section *section)
 {
-	*s = (struct source){ .fd = fd, .offset = section->offset, .left = section->size, .deflated = section->deflated };
+	*s = (struct source){ .fd = fd,
+			      .offset = section->offset,
+			      .left = section->size,
+			      .deflated = section->deflated };
 	s->window = malloc(WINDOW);
 	if (!s->window)
 		return -ENOMEM;
@@ -70,7 +73,8 @@ static int64_t source_read(struct source *s, uint8_t *into, size_t n)
 	s->z.avail_out = (uInt)n;
 	while (s->z.avail_out) {
 		if (!s->z.avail_in) {
-			got = elf_pread(s->fd, s->packed, s->left < WINDOW ? s->left : WINDOW, s->offset);
+			got = elf_pread(s->fd, s->packed, s->left < WINDOW ? s->left : WINDOW,
+					s->offset);
 			if (got < 0)
 				return got;
 			if (!got)
@@ -138,7 +142,8 @@ static int feed(struct source *s, struct cfi *c)
 		}
 		if (r < 0)
 			return r;
-		r = cfi_feed(c, (struct span){ .data = s->window, .len = s->len }, s->end, &used, &want);
+		r = cfi_feed(c, (struct span){ .data = s->window, .len = s->len }, s->end, &used,
+			     &want);
 		if (r)
 			return r;
 		source_drop(s, used);
@@ -161,7 +166,8 @@ static int feed(struct source *s, struct cfi *c)
 	return 0;
 }
 
-static int read_section(int fd, const struct elf_section *section, const struct elf_file *f, struct rows *rows)
+static int read_section(int fd, const struct elf_section *section, const struct elf_file *f,
+			struct rows *rows)
 {
 	struct source s;
 	struct cfi c;
@@ -193,14 +199,19 @@ static bool is_entry_code(int fd, uint64_t offset)
 		return false;
 	if (memcmp(code, endbr64, sizeof(endbr64)) == 0)
 		code += sizeof(endbr64);
-	return memcmp(code, "\x31\xed", 2) == 0 || memcmp(code, "\x48\x31\xed", 3) == 0 || memcmp(code, "\x48\x89\xe7\xe8", 4) == 0;
+	return memcmp(code, "\x31\xed", 2) == 0 || memcmp(code, "\x48\x31\xed", 3) == 0 ||
+	       memcmp(code, "\x48\x89\xe7\xe8", 4) == 0;
 }
 
 /* The entry point is nobody's callee, whether it has CFI (glibc's _start) or none (ld.so's). */
 static int add_entry(int fd, const struct elf_file *f, struct rows *rows)
 {
 	struct unwind_rule rule = {
-		.cfa = UNWIND_CFA_REG, .cfa_reg = UNWIND_REG_RSP, .cfa_off = 8, .ra = UNWIND_RA_UNDEFINED, .flags = UNWIND_DERIVED,
+		.cfa = UNWIND_CFA_REG,
+		.cfa_reg = UNWIND_REG_RSP,
+		.cfa_off = 8,
+		.ra = UNWIND_RA_UNDEFINED,
+		.flags = UNWIND_DERIVED,
 	};
 	uint64_t left;
 	uint32_t at;
@@ -280,7 +291,10 @@ int extract_rows(int fd, struct rows *rows, struct extract *ret)
 	if (r == ROWS_TOO_LARGE)
 		ret->why = "its text or its rows are over the limits that bound memory";
 	if (!r && !rows->count)
-		ret->why = f.sections ? "its call frame information gives no rows" :
-			   f.empty_sections ? "its call frame information is empty or compressed, as in a separate debug file" : "it has no call frame information";
+		ret->why =
+			f.sections ? "its call frame information gives no rows"
+			: f.empty_sections
+				? "its call frame information is empty or compressed, as in a separate debug file"
+				: "it has no call frame information";
 	return r;
 }

@@ -9,8 +9,9 @@
 #include "tools/prof-deltas/rows.h"
 
 struct extract {
-	bool truncated;		/* the file ends before what its headers say: the rows are what was left of it */
-	const char *why;	/* static text, when the verdict is not 0, or no rows were found */
+	bool truncated;	 /* the file ends before what its headers say: the rows are what was left of
+			    it */
+	const char *why; /* static text, when the verdict is not 0, or no rows were found */
 };
 
 /* Extracts the rows of the ELF file behind fd (borrowed; its position is not moved) into *rows,

@@ -36,7 +36,7 @@ static const char usage[] =
 
 struct totals {
 	struct print_stats stats;
-	struct rows_rules rules;	/* of all files */
+	struct rows_rules rules; /* of all files */
 };
 
 /* *ret_name is to be freed; NULL without memory. */
@@ -51,11 +51,17 @@ static char *printable(const char *name)
 	return (char *)b.data;
 }
 
-static int add_stats(struct totals *t, const struct rows *rows, uint64_t time_ns, struct print_stats *ret)
+static int add_stats(struct totals *t, const struct rows *rows, uint64_t time_ns,
+		     struct print_stats *ret)
 {
 	*ret = (struct print_stats){
-		.rows = rows->count, .rules = rows->rules.n, .fdes = rows->fdes, .cies = rows->cies, .time_ns = time_ns,
-		.memory = rows->peak_bytes + rows->rules.cap * sizeof(*rows->rules.rule) + rows->rules.slots * sizeof(*rows->rules.slot),
+		.rows = rows->count,
+		.rules = rows->rules.n,
+		.fdes = rows->fdes,
+		.cies = rows->cies,
+		.time_ns = time_ns,
+		.memory = rows->peak_bytes + rows->rules.cap * sizeof(*rows->rules.rule) +
+			  rows->rules.slots * sizeof(*rows->rules.slot),
 	};
 	memcpy(ret->skipped, rows->skipped, sizeof(ret->skipped));
 	t->stats.files++;
@@ -116,7 +122,9 @@ static int one_file(const char *path, const char *name, bool stats, struct total
 		if (r < 0 && !ferror(stdout))
 			log_error("%s: %s", path, strerror(-r));
 		if (!r && e.truncated) {
-			log_error("%s: truncated: its headers name bytes past its end; these are the rows of what is there; use a whole copy", path);
+			log_error(
+				"%s: truncated: its headers name bytes past its end; these are the rows of what is there; use a whole copy",
+				path);
 			r = -1;
 		}
 	}
@@ -169,7 +177,9 @@ static int by_hand(char **paths, int n, bool stats)
 
 static int serving(const struct deploy *d)
 {
-	struct sandbox box = { .caps = SANDBOX_NO_CAPS, .max_files = MAX_FILES, .max_memory = MAX_MEMORY };
+	struct sandbox box = { .caps = SANDBOX_NO_CAPS,
+			       .max_files = MAX_FILES,
+			       .max_memory = MAX_MEMORY };
 	struct status st = { 0 };
 	struct bus *bus = NULL;
 	struct fdlane *lane = NULL;
@@ -187,14 +197,16 @@ static int serving(const struct deploy *d)
 	if (!r)
 		r = fdlane_dial(BUS_ROWS, d->run_dir, d->uid[DEPLOY_BPF], DIAL_MS, &lane);
 	if (r < 0) {
-		log_error("cannot reach prof-bpf below %s: %s; is it running?", d->run_dir, strerror(-r));
+		log_error("cannot reach prof-bpf below %s: %s; is it running?", d->run_dir,
+			  strerror(-r));
 	} else {
 		deploy_status(d, &st, STATUS_READY);
 		r = serve(bus, lane, d->life_fd);
 		if (r == SERVE_SCHEMA)
 			log_error("prof-bpf speaks another schema; install tools of one version");
 		else if (r == SERVE_MALFORMED)
-			log_error("prof-bpf sent what is no message of ours; install tools of one version");
+			log_error(
+				"prof-bpf sent what is no message of ours; install tools of one version");
 		else if (r < 0)
 			log_error("serving prof-bpf ended: %s", strerror(-r));
 	}
@@ -206,10 +218,12 @@ static int serving(const struct deploy *d)
 
 int main(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "stats", no_argument, NULL, 's' }, { "verbose", no_argument, NULL, 'v' }, { "help", no_argument, NULL, 'h' },
-		{ "version", no_argument, NULL, 'V' }, DEPLOY_OPTIONS, { 0 }
-	};
+	static const struct option options[] = { { "stats", no_argument, NULL, 's' },
+						 { "verbose", no_argument, NULL, 'v' },
+						 { "help", no_argument, NULL, 'h' },
+						 { "version", no_argument, NULL, 'V' },
+						 DEPLOY_OPTIONS,
+						 { 0 } };
 	enum log_level level = LOG_WARNING;
 	bool stats = false;
 	struct deploy d;

@@ -6,7 +6,8 @@
 #include "tools/prof-deltas/print.h"
 
 static const char *const reg_names[UNWIND_REG_MAX] = {
-	"rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15",
+	"rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp",
+	"r8",  "r9",  "r10", "r11", "r12", "r13", "r14", "r15",
 };
 
 static const char *reg_name(unsigned reg)
@@ -23,7 +24,8 @@ void print_rule(const struct unwind_rule *rule, char ret[PRINT_RULE_SIZE])
 		snprintf(cfa, sizeof(cfa), "%s%+" PRId32, reg_name(rule->cfa_reg), rule->cfa_off);
 		break;
 	case UNWIND_CFA_DEREF:
-		snprintf(cfa, sizeof(cfa), "*(%s%+" PRId32 ")%+" PRId32, reg_name(rule->cfa_reg), rule->cfa_off, rule->cfa_add);
+		snprintf(cfa, sizeof(cfa), "*(%s%+" PRId32 ")%+" PRId32, reg_name(rule->cfa_reg),
+			 rule->cfa_off, rule->cfa_add);
 		break;
 	case UNWIND_CFA_PLT:
 		snprintf(cfa, sizeof(cfa), "plt");
@@ -58,16 +60,18 @@ void print_rule(const struct unwind_rule *rule, char ret[PRINT_RULE_SIZE])
 		break;
 	default:
 		/* A signal frame's is the interrupted pc, in the kernel's ucontext. */
-		snprintf(ra, sizeof(ra), "%s", rule->flags & UNWIND_SIGNAL_FRAME ? "rsp+168" : "cfa-8");
+		snprintf(ra, sizeof(ra), "%s",
+			 rule->flags & UNWIND_SIGNAL_FRAME ? "rsp+168" : "cfa-8");
 		break;
 	}
-	snprintf(ret, PRINT_RULE_SIZE, "%s %s %s%s", cfa, rbp, ra, rule->flags & UNWIND_SIGNAL_FRAME ? " signal" : "");
+	snprintf(ret, PRINT_RULE_SIZE, "%s %s %s%s", cfa, rbp, ra,
+		 rule->flags & UNWIND_SIGNAL_FRAME ? " signal" : "");
 }
 
 int print_rows(FILE *out, const struct rows *r)
 {
 	/* Rules are few and rows many. */
-	char (*text)[PRINT_RULE_SIZE] = malloc((size_t)r->rules.n * sizeof(*text));
+	char(*text)[PRINT_RULE_SIZE] = malloc((size_t)r->rules.n * sizeof(*text));
 	struct rows_cursor c;
 	struct unwind_row_wire row;
 
@@ -89,7 +93,8 @@ int print_rows(FILE *out, const struct rows *r)
 	/* On the bus no row lies at the end of the span; for a reader the last function ends all
 	 * the same. */
 	if (r->count && strncmp(last, "end", 3) != 0)
-		fprintf(out, "0x%" PRIx64 " %s\n", rows_address(r, (uint32_t)r->span), text[ROWS_RULE_GAP]);
+		fprintf(out, "0x%" PRIx64 " %s\n", rows_address(r, (uint32_t)r->span),
+			text[ROWS_RULE_GAP]);
 	free(text);
 	return ferror(out) ? -EIO : 0;
 }
@@ -103,9 +108,13 @@ void print_stats(FILE *out, const char *name, const struct print_stats *s)
 	fprintf(out, "%s:", name);
 	if (s->files)
 		fprintf(out, " files=%" PRIu64, s->files);
-	fprintf(out, " rows=%" PRIu64 " rules=%" PRIu64 " bytes=%" PRIu64 " fdes=%" PRIu64 " cies=%" PRIu64, s->rows, s->rules,
-		s->rows * 4 + s->rules * sizeof(struct unwind_rule), s->fdes, s->cies);
-	fprintf(out, " time_us=%" PRIu64 " memory_kib=%" PRIu64 " skipped=%" PRIu64, s->time_ns / 1000, s->memory / 1024, skipped);
+	fprintf(out,
+		" rows=%" PRIu64 " rules=%" PRIu64 " bytes=%" PRIu64 " fdes=%" PRIu64
+		" cies=%" PRIu64,
+		s->rows, s->rules, s->rows * 4 + s->rules * sizeof(struct unwind_rule), s->fdes,
+		s->cies);
+	fprintf(out, " time_us=%" PRIu64 " memory_kib=%" PRIu64 " skipped=%" PRIu64,
+		s->time_ns / 1000, s->memory / 1024, skipped);
 	for (unsigned i = 0; i < ROWS_SKIP_COUNT; i++) {
 		if (s->skipped[i])
 			fprintf(out, " %s=%" PRIu64, rows_skip_word(i), s->skipped[i]);

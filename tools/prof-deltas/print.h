@@ -15,7 +15,7 @@ int print_rows(FILE *out, const struct rows *r);
 /* What --stats shows of a file, and of all of them. */
 struct print_stats {
 	uint64_t files, rows, rules, fdes, cies;
-	uint64_t time_ns, memory;	/* memory in bytes, at its peak */
+	uint64_t time_ns, memory; /* memory in bytes, at its peak */
 	uint64_t skipped[ROWS_SKIP_COUNT];
 };
 /* One line: `NAME: rows=… rules=… …`. */

@@ -111,7 +111,8 @@ int rows_segment_add(struct rows *r, uint64_t vaddr, uint64_t offset, uint64_t s
 {
 	if (r->segments == ROWS_MAX_SEGMENTS)
 		return ROWS_UNSUPPORTED;
-	r->segment[r->segments++] = (struct rows_segment){ .vaddr = vaddr, .offset = offset, .size = size };
+	r->segment[r->segments++] =
+		(struct rows_segment){ .vaddr = vaddr, .offset = offset, .size = size };
 	return 0;
 }
 
@@ -145,7 +146,8 @@ int rows_layout(struct rows *r)
 bool rows_locate(struct rows *r, uint64_t vaddr, uint32_t *ret_at, uint64_t *ret_left)
 {
 	for (unsigned n = 0; n < r->segments; n++) {
-		unsigned i = r->last_segment + n < r->segments ? r->last_segment + n : r->last_segment + n - r->segments;
+		unsigned i = r->last_segment + n < r->segments ? r->last_segment + n
+							       : r->last_segment + n - r->segments;
 		const struct rows_segment *s = &r->segment[i];
 
 		if (vaddr < s->vaddr || vaddr - s->vaddr >= s->size)
@@ -238,7 +240,8 @@ int rows_open(struct rows *r, uint32_t start, uint32_t end)
 		if (e)
 			return e;
 	}
-	r->function[r->functions] = (struct rows_function){ .start = start, .end = end, .first = (uint32_t)r->cells };
+	r->function[r->functions] =
+		(struct rows_function){ .start = start, .end = end, .first = (uint32_t)r->cells };
 	r->at = start;
 	return 0;
 }
@@ -316,8 +319,10 @@ static int sort_functions(struct rows *r)
 
 	if (!other)
 		return -ENOMEM;
-	if ((r->cell_cap * sizeof(*r->cell)) + (r->function_cap + n) * sizeof(*other) > r->peak_bytes)
-		r->peak_bytes = r->cell_cap * sizeof(*r->cell) + (r->function_cap + n) * sizeof(*other);
+	if ((r->cell_cap * sizeof(*r->cell)) + (r->function_cap + n) * sizeof(*other) >
+	    r->peak_bytes)
+		r->peak_bytes = r->cell_cap * sizeof(*r->cell) +
+				(r->function_cap + n) * sizeof(*other);
 
 	struct rows_function *from = r->function, *to = other;
 
@@ -421,13 +426,15 @@ bool rows_next(struct rows_cursor *c, struct unwind_row_wire *ret)
 				break;
 			if (cell->rule != c->rule) {
 				c->rule = cell->rule;
-				*ret = (struct unwind_row_wire){ .offset = c->at, .rule = cell->rule };
+				*ret = (struct unwind_row_wire){ .offset = c->at,
+								 .rule = cell->rule };
 				return true;
 			}
 		}
 		c->in_function = false;
 		c->function++;
-		if (c->function < r->settled && r->function[c->function].start - f->end <= ROWS_PADDING)
+		if (c->function < r->settled &&
+		    r->function[c->function].start - f->end <= ROWS_PADDING)
 			continue;
 		if (c->rule == ROWS_RULE_GAP || f->end >= r->span)
 			continue;

@@ -27,39 +27,41 @@
 #include "common/msg.h"
 
 #define ROWS_MAX_SEGMENTS 64
-#define ROWS_PADDING 15			/* bytes between two functions that count as padding, not as a gap */
-#define ROWS_MAX_BYTES (512u << 20)	/* ceiling on the memory of one file's rows */
-#define ROWS_RULE_GAP 0			/* the number of the `end` rule for gaps, in every set */
+#define ROWS_PADDING 15 /* bytes between two functions that count as padding, not as a gap */
+#define ROWS_MAX_BYTES (512u << 20) /* ceiling on the memory of one file's rows */
+#define ROWS_RULE_GAP 0		    /* the number of the `end` rule for gaps, in every set */
 
 /* What was passed over and why: counted, never silent. The word is what --stats prints. */
 #define ROWS_SKIPS(X) \
-	X(ENTRY, "entry-malformed")		/* the length or head of a CIE or FDE cannot be right */ \
-	X(ENTRY_LONG, "entry-too-long")		/* over the ceiling of one entry */ \
+	X(ENTRY, "entry-malformed")	/* the length or head of a CIE or FDE cannot be right */ \
+	X(ENTRY_LONG, "entry-too-long") /* over the ceiling of one entry */ \
 	X(CIE, "cie-malformed") \
 	X(CIE_VERSION, "cie-version") \
 	X(CIE_AUGMENTATION, "cie-augmentation") \
-	X(CIE_LIMIT, "cie-limit")		/* over the ceiling of CIEs kept */ \
-	X(NO_CIE, "fde-without-cie")		/* its CIE is not there or was not usable */ \
-	X(ENCODING, "pointer-encoding")		/* indirect, or relative to what is not known */ \
-	X(DISCARDED, "fde-discarded")		/* of a function the linker dropped: begins at 0 or covers nothing */ \
-	X(OUTSIDE, "outside-text")		/* an FDE outside every executable segment */ \
-	X(OVERLAP, "overlap")			/* an FDE that others cover whole */ \
-	X(COVERED, "covered")			/* of .debug_frame, where .eh_frame speaks already */ \
-	X(OPCODE, "opcode")			/* unknown instruction: the rest of the FDE has no rule */ \
-	X(INSTRUCTIONS, "instructions")		/* cut short or senseless: likewise */ \
-	X(CFA_EXPRESSION, "cfa-expression")	/* rows whose CFA cannot be expressed: `end` */ \
+	X(CIE_LIMIT, "cie-limit")	/* over the ceiling of CIEs kept */ \
+	X(NO_CIE, "fde-without-cie")	/* its CIE is not there or was not usable */ \
+	X(ENCODING, "pointer-encoding") /* indirect, or relative to what is not known */ \
+	X(DISCARDED, \
+	  "fde-discarded") /* of a function the linker dropped: begins at 0 or covers nothing */ \
+	X(OUTSIDE, "outside-text")	/* an FDE outside every executable segment */ \
+	X(OVERLAP, "overlap")		/* an FDE that others cover whole */ \
+	X(COVERED, "covered")		/* of .debug_frame, where .eh_frame speaks already */ \
+	X(OPCODE, "opcode")		/* unknown instruction: the rest of the FDE has no rule */ \
+	X(INSTRUCTIONS, "instructions") /* cut short or senseless: likewise */ \
+	X(CFA_EXPRESSION, "cfa-expression") /* rows whose CFA cannot be expressed: `end` */ \
 	X(CFA_REGISTER, "cfa-register") \
-	X(RA_RULE, "ra-rule")			/* likewise for the return address */ \
-	X(RBP_RULE, "rbp-rule")			/* likewise for RBP: `undefined` */ \
-	X(SIGNAL_LAYOUT, "signal-layout")	/* a signal frame that is not the kernel's: an ordinary frame */ \
-	X(RULE_LIMIT, "rule-limit")		/* over the ceiling of distinct rules: `end` */ \
-	X(SECTION, "section")			/* a section that holds no bytes, or cannot be inflated */
+	X(RA_RULE, "ra-rule")	/* likewise for the return address */ \
+	X(RBP_RULE, "rbp-rule") /* likewise for RBP: `undefined` */ \
+	X(SIGNAL_LAYOUT, \
+	  "signal-layout") /* a signal frame that is not the kernel's: an ordinary frame */ \
+	X(RULE_LIMIT, "rule-limit") /* over the ceiling of distinct rules: `end` */ \
+	X(SECTION, "section")	    /* a section that holds no bytes, or cannot be inflated */
 
 enum rows_skip {
 #define X(name, word) ROWS_SKIP_##name,
 	ROWS_SKIPS(X)
 #undef X
-	ROWS_SKIP_COUNT
+		ROWS_SKIP_COUNT
 };
 const char *rows_skip_word(enum rows_skip skip);
 
@@ -67,7 +69,7 @@ const char *rows_skip_word(enum rows_skip skip);
  * Zero-initialised is empty. */
 struct rows_rules {
 	struct unwind_rule *rule;
-	uint16_t *slot;		/* open hash of numbers, 0xffff where free */
+	uint16_t *slot; /* open hash of numbers, 0xffff where free */
 	uint32_t n, cap, slots;
 };
 #define ROWS_MAX_RULES (UNWIND_MAX_RULES - 1)
@@ -94,7 +96,8 @@ static inline bool rows_words_eq(struct rows_words x, struct rows_words y)
 
 static inline uint32_t rows_words_hash(struct rows_words w)
 {
-	uint64_t h = (w.a + ((uint64_t)w.c << 32) + w.c) * 0x9e3779b97f4a7c15u ^ w.b * 0xff51afd7ed558ccdu;
+	uint64_t h = (w.a + ((uint64_t)w.c << 32) + w.c) * 0x9e3779b97f4a7c15u ^
+		     w.b * 0xff51afd7ed558ccdu;
 
 	return (uint32_t)(h >> 40 ^ h >> 20);
 }
@@ -102,7 +105,8 @@ static inline uint32_t rows_words_hash(struct rows_words w)
 int rows_rules_add(struct rows_rules *s, const struct unwind_rule *rule, uint16_t *ret);
 
 /* The number of a rule, given on first sight. 0, ROWS_TOO_LARGE (the set is full), -ENOMEM. */
-static inline int rows_rules_put(struct rows_rules *s, const struct unwind_rule *rule, uint16_t *ret)
+static inline int rows_rules_put(struct rows_rules *s, const struct unwind_rule *rule,
+				 uint16_t *ret)
 {
 	struct rows_words words = rows_words_of(rule);
 
@@ -120,26 +124,26 @@ void rows_rules_done(struct rows_rules *s);
 
 /* An executable segment, as far as the file fills it. */
 struct rows_segment {
-	uint64_t vaddr, offset, size;	/* offset from the file's start, not from base */
+	uint64_t vaddr, offset, size; /* offset from the file's start, not from base */
 };
 
 struct rows_cell {
-	uint16_t advance;	/* bytes since the cell before; 0 for the first of a function */
+	uint16_t advance; /* bytes since the cell before; 0 for the first of a function */
 	uint16_t rule;
 };
 
 struct rows_function {
-	uint32_t start, end;	/* relative to base */
-	uint32_t first, n;	/* its cells */
+	uint32_t start, end; /* relative to base */
+	uint32_t first, n;   /* its cells */
 };
 
 struct rows {
-	uint64_t base, span;	/* the file offsets spoken of: [base, base + span) */
-	uint64_t count;		/* rows the cursor will give; set by rows_finish */
+	uint64_t base, span; /* the file offsets spoken of: [base, base + span) */
+	uint64_t count;	     /* rows the cursor will give; set by rows_finish */
 	struct rows_rules rules;
 	uint64_t skipped[ROWS_SKIP_COUNT];
-	uint64_t cies, fdes;	/* seen */
-	uint64_t peak_bytes;	/* of memory held for the rows */
+	uint64_t cies, fdes; /* seen */
+	uint64_t peak_bytes; /* of memory held for the rows */
 
 	struct rows_segment segment[ROWS_MAX_SEGMENTS];
 	unsigned segments, last_segment;
@@ -148,8 +152,8 @@ struct rows {
 	size_t cells, cell_cap;
 	struct rows_function *function;
 	size_t functions, function_cap;
-	size_t settled;		/* functions before this one are sorted and do not overlap */
-	uint32_t at;		/* of the newest cell of the open function */
+	size_t settled; /* functions before this one are sorted and do not overlap */
+	uint32_t at;	/* of the newest cell of the open function */
 	bool filling;
 };
 
@@ -180,10 +184,10 @@ void rows_fill(struct rows *r);
 int rows_finish(struct rows *r);
 
 struct rows_cursor {
-	const struct rows *rows;	/* borrowed, finished */
+	const struct rows *rows; /* borrowed, finished */
 	size_t function;
 	uint32_t cell, at;
-	uint32_t rule;			/* of the row given last; UINT32_MAX before the first */
+	uint32_t rule; /* of the row given last; UINT32_MAX before the first */
 	bool in_function;
 };
 void rows_cursor_init(struct rows_cursor *c, const struct rows *r);

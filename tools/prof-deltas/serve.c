@@ -8,7 +8,7 @@
 #include "tools/prof-deltas/extract.h"
 #include "tools/prof-deltas/serve.h"
 
-#define HALVES 64			/* requests without descriptor, and descriptors without request, kept at most */
+#define HALVES 64 /* requests without descriptor, and descriptors without request, kept at most */
 #define HALF_WAIT_NS 1000000000ull
 #define SEND_WAIT_MS 500
 #define SEND_TRIES 60
@@ -18,7 +18,7 @@
 
 struct half {
 	uint64_t id, since_ns;
-	int fd;			/* owned; -1: not there, or will not come */
+	int fd; /* owned; -1: not there, or will not come */
 	bool used, requested, fd_seen;
 };
 
@@ -70,7 +70,8 @@ static int send_batch(void *ctx, struct span batch)
 	return r;
 }
 
-static int send_begin(struct serve *s, uint64_t id, enum rows_status status, const struct rows *rows)
+static int send_begin(struct serve *s, uint64_t id, enum rows_status status,
+		      const struct rows *rows)
 {
 	struct msg m = { .id = MSG_ROWS_BEGIN, .rows_begin = { .id = id, .status = status } };
 
@@ -87,7 +88,8 @@ static int send_rules(struct serve *s, uint64_t id, const struct rows_rules *rul
 {
 	for (uint32_t at = 0; at < rules->n; at += CHUNK_RULES) {
 		uint32_t n = rules->n - at < CHUNK_RULES ? rules->n - at : CHUNK_RULES;
-		struct span bytes = { .data = (const uint8_t *)&rules->rule[at], .len = n * sizeof(*rules->rule) };
+		struct span bytes = { .data = (const uint8_t *)&rules->rule[at],
+				      .len = n * sizeof(*rules->rule) };
 		struct msg m = { .id = MSG_ROWS_RULES, .rows_rules = { .id = id, .rules = bytes } };
 		int r = stream_put(&s->out, &m);
 
@@ -109,8 +111,10 @@ static int send_rows(struct serve *s, uint64_t id, const struct rows *rows)
 		more = rows_next(&c, &chunk[n]);
 		n += more;
 		if (n == CHUNK_ROWS || (!more && n)) {
-			struct span bytes = { .data = (const uint8_t *)chunk, .len = n * sizeof(*chunk) };
-			struct msg m = { .id = MSG_ROWS_CHUNK, .rows_chunk = { .id = id, .rows = bytes } };
+			struct span bytes = { .data = (const uint8_t *)chunk,
+					      .len = n * sizeof(*chunk) };
+			struct msg m = { .id = MSG_ROWS_CHUNK,
+					 .rows_chunk = { .id = id, .rows = bytes } };
 			int r = stream_put(&s->out, &m);
 
 			if (r)
@@ -183,7 +187,9 @@ static struct half *half_get(struct serve *s, uint64_t id)
 			unused = &s->half[i];
 	}
 	if (unused)
-		*unused = (struct half){ .used = true, .id = id, .fd = -1, .since_ns = clock_mono_ns() };
+		*unused = (struct half){
+			.used = true, .id = id, .fd = -1, .since_ns = clock_mono_ns()
+		};
 	return unused;
 }
 
@@ -332,7 +338,10 @@ static int work(struct serve *s, bool *ret_did, int *ret_wait_ms)
 
 static int loop(struct serve *s)
 {
-	struct msg hello = { .id = MSG_HELLO, .hello = { .schema = msg_schema_hash(), .kind = STREAM_RAW, .producer = STR_LIT("prof-deltas") } };
+	struct msg hello = { .id = MSG_HELLO,
+			     .hello = { .schema = msg_schema_hash(),
+					.kind = STREAM_RAW,
+					.producer = STR_LIT("prof-deltas") } };
 	int r = stream_put(&s->out, &hello);
 
 	if (!r)

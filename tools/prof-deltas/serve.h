@@ -11,8 +11,8 @@
 #include "common/fdlane.h"
 
 enum serve_verdict {
-	SERVE_SCHEMA = 1,	/* prof-bpf speaks another schema */
-	SERVE_MALFORMED = 2,	/* what it sent is no message of the schema */
+	SERVE_SCHEMA = 1,    /* prof-bpf speaks another schema */
+	SERVE_MALFORMED = 2, /* what it sent is no message of the schema */
 };
 /* Serves until the peer goes or life_fd (-1: none) reaches its end, then 0. enum serve_verdict;
  * -ETIMEDOUT: the peer takes no answers; -errno. All are borrowed. */

@@ -14,15 +14,20 @@ struct labels {
 
 static int intern(struct labels *l, struct buf *name, uint32_t *ret)
 {
-	for (uint8_t *semicolon = name->data; name->len && (semicolon = memchr(semicolon, ';', name->len - (size_t)(semicolon - name->data)));)
+	for (uint8_t *semicolon = name->data;
+	     name->len &&
+	     (semicolon = memchr(semicolon, ';', name->len - (size_t)(semicolon - name->data)));)
 		*semicolon = ':';
-	const int r = strings_intern(&l->strings, &l->pool, (struct str){ .data = (char *)name->data, .len = (uint32_t)name->len }, ret);
+	const int r = strings_intern(
+		&l->strings, &l->pool,
+		(struct str){ .data = (char *)name->data, .len = (uint32_t)name->len }, ret);
 
 	buf_reset(name);
 	return r ? -ENOMEM : 0;
 }
 
-/* A symbol to be ranked: a label and what follows it in a line, `;` or, where it is the last, a blank. */
+/* A symbol to be ranked: a label and what follows it in a line, `;` or, where it is the last, a
+ * blank. */
 static struct str symbol(const struct labels *l, uint32_t i, char *ret_end)
 {
 	*ret_end = i & 1 ? ' ' : ';';
@@ -32,14 +37,16 @@ static struct str symbol(const struct labels *l, uint32_t i, char *ret_end)
 static int compare_symbols(const void *a, const void *b, void *labels)
 {
 	char ends[2];
-	const struct str x = symbol(labels, *(const uint32_t *)a, &ends[0]), y = symbol(labels, *(const uint32_t *)b, &ends[1]);
+	const struct str x = symbol(labels, *(const uint32_t *)a, &ends[0]),
+			 y = symbol(labels, *(const uint32_t *)b, &ends[1]);
 	const uint32_t n = x.len < y.len ? x.len : y.len;
 	const int order = n ? memcmp(x.data, y.data, n) : 0;
 
 	if (order)
 		return order;
 	/* One is the other's beginning: what follows it decides. */
-	const unsigned char p = (unsigned char)(x.len > n ? x.data[n] : ends[0]), q = (unsigned char)(y.len > n ? y.data[n] : ends[1]);
+	const unsigned char p = (unsigned char)(x.len > n ? x.data[n] : ends[0]),
+			    q = (unsigned char)(y.len > n ? y.data[n] : ends[1]);
 
 	if (p != q)
 		return p < q ? -1 : 1;
@@ -70,7 +77,8 @@ static int make_labels(struct labels *l, const struct model *m, bool threads)
 	const struct model_frame *frames;
 	const struct model_process *processes;
 	const struct model_thread *thread;
-	const size_t nf = model_frames(m, &frames), np = model_processes(m, &processes), nt = model_threads(m, &thread);
+	const size_t nf = model_frames(m, &frames), np = model_processes(m, &processes),
+		     nt = model_threads(m, &thread);
 	struct buf name = BUF_INIT(0);
 	int r = 0;
 
@@ -109,11 +117,12 @@ static void free_labels(struct labels *l)
 }
 
 /*
- * Paths come sorted by label, which is the order of the lines but for one thing: of "a 5" and "a b;c 1" the blank is a line's end in one and a name's part in the
- * other, and the count decides. Such lines follow each other, so a line is held back until the next one is not before it.
+ * Paths come sorted by label, which is the order of the lines but for one thing: of "a 5" and "a
+ * b;c 1" the blank is a line's end in one and a name's part in the other, and the count decides.
+ * Such lines follow each other, so a line is held back until the next one is not before it.
  */
 struct held {
-	struct buf *lines;	/* sorted */
+	struct buf *lines; /* sorted */
 	size_t n, cap;
 };
 
@@ -172,7 +181,9 @@ static int write_lines(const struct paths *p, const struct labels *l, struct out
 		const size_t n = paths_length(p, first);
 		uint64_t samples = 0;
 
-		for (; i < p->n && paths_length(p, p->sorted[i]) == n && paths_common(p, first, p->sorted[i]) == n; i++)
+		for (; i < p->n && paths_length(p, p->sorted[i]) == n &&
+		       paths_common(p, first, p->sorted[i]) == n;
+		     i++)
 			samples += p->buckets[p->sorted[i]].samples;
 		for (size_t k = 0; !r && k < n; k++) {
 			const struct str name = strings_get(&l->strings, paths_label(p, first, k));

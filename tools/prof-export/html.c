@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names go into the JSON as label.h makes them, with `"`, `\` and `<` escaped: no name can end the string or the element it stands in. The tree is written straight from the
- * sorted paths, a column a pass.
+ * Names go into the JSON as label.h makes them, with `"`, `\` and `<` escaped: no name can end the
+ * string or the element it stands in. The tree is written straight from the sorted paths, a column
+ * a pass.
  */
 #include "tools/prof-export/html.h"
 
@@ -12,7 +13,14 @@
 
 extern const char html_head[], html_head_end[], html_tail[], html_tail_end[];
 
-enum page_kind { PAGE_NATIVE, PAGE_KERNEL, PAGE_TRUNCATED, PAGE_INLINED, PAGE_UNNAMED, PAGE_PROCESS };
+enum page_kind {
+	PAGE_NATIVE,
+	PAGE_KERNEL,
+	PAGE_TRUNCATED,
+	PAGE_INLINED,
+	PAGE_UNNAMED,
+	PAGE_PROCESS
+};
 
 struct page {
 	const struct model *m;
@@ -20,10 +28,10 @@ struct page {
 	struct buf name;
 	struct pool pool;
 	struct strings strings;
-	size_t frames, comms;		/* comms: process names, numbered behind the frames */
-	uint32_t *comm_name;		/* strings */
+	size_t frames, comms; /* comms: process names, numbered behind the frames */
+	uint32_t *comm_name;  /* strings */
 	uint32_t *process_label;
-	uint32_t *frame_name, *frame_binary, *frame_source;	/* strings */
+	uint32_t *frame_name, *frame_binary, *frame_source; /* strings */
 	struct paths paths;
 	int error;
 };
@@ -61,14 +69,16 @@ static void json_number(struct page *p, const char *key, uint64_t n)
 	output_printf(p->o, "\"%s\":%" PRIu64 ",\n", key, n);
 }
 
-static void put_reasons(struct page *p, const char *key, const uint64_t counts[static STATUS_REASONS], bool walk)
+static void put_reasons(struct page *p, const char *key,
+			const uint64_t counts[static STATUS_REASONS], bool walk)
 {
 	const char *comma = "";
 
 	output_printf(p->o, "\"%s\":[", key);
 	for (size_t i = 0; i < STATUS_REASONS; i++)
 		if (counts[i]) {
-			output_printf(p->o, "%s[\"%s\",\"%s\",%" PRIu64 "]", comma, walk ? walk_reason_word(i) : lost_reason_word(i),
+			output_printf(p->o, "%s[\"%s\",\"%s\",%" PRIu64 "]", comma,
+				      walk ? walk_reason_word(i) : lost_reason_word(i),
 				      walk ? walk_reason_text(i) : lost_reason_text(i), counts[i]);
 			comma = ",";
 		}
@@ -94,7 +104,8 @@ static void put_header(struct page *p)
 	json_number(p, "userStacks", t->user_stacks);
 	json_number(p, "processes", t->processes);
 	json_number(p, "threads", t->threads);
-	json_number(p, "ended", t->ended && t->end_reason != END_PEER_LOST && t->end_reason != END_FAILED);
+	json_number(p, "ended",
+		    t->ended && t->end_reason != END_PEER_LOST && t->end_reason != END_FAILED);
 	put_reasons(p, "truncated", t->truncated, true);
 	output_str(p->o, ",\n");
 	put_reasons(p, "lost", t->lost, false);
@@ -122,7 +133,8 @@ static void put_u32(struct output *o, uint32_t n)
 	output_put(o, digits + at, sizeof(digits) - at);
 }
 
-static void put_column(struct page *p, const char *key, const uint32_t *first, size_t n, const uint32_t *then, size_t more, const char *end)
+static void put_column(struct page *p, const char *key, const uint32_t *first, size_t n,
+		       const uint32_t *then, size_t more, const char *end)
 {
 	bool begun = false;
 
@@ -140,7 +152,10 @@ static uint32_t take_name(struct page *p, int r)
 
 	if (!p->error)
 		p->error = r;
-	if (!p->error && strings_intern(&p->strings, &p->pool, (struct str){ .data = (char *)p->name.data, .len = (uint32_t)p->name.len }, &i))
+	if (!p->error &&
+	    strings_intern(
+		    &p->strings, &p->pool,
+		    (struct str){ .data = (char *)p->name.data, .len = (uint32_t)p->name.len }, &i))
 		p->error = -ENOMEM;
 	buf_reset(&p->name);
 	return i;
@@ -153,7 +168,7 @@ static void make_names(struct page *p)
 	const struct model_function *functions;
 	const struct model_process *processes;
 	const size_t np = model_processes(p->m, &processes);
-	uint32_t *comm_of = NULL;	/* by string */
+	uint32_t *comm_of = NULL; /* by string */
 
 	p->frames = model_frames(p->m, &frames);
 	model_functions(p->m, &functions);
@@ -162,13 +177,15 @@ static void make_names(struct page *p)
 	p->frame_source = reallocarray(NULL, p->frames + 1, sizeof(uint32_t));
 	p->process_label = reallocarray(NULL, np + 1, sizeof(uint32_t));
 	p->comm_name = reallocarray(NULL, np + 1, sizeof(uint32_t));
-	if (!p->frame_name || !p->frame_binary || !p->frame_source || !p->process_label || !p->comm_name)
+	if (!p->frame_name || !p->frame_binary || !p->frame_source || !p->process_label ||
+	    !p->comm_name)
 		p->error = -ENOMEM;
-	take_name(p, 0);	/* string 0 is empty */
+	take_name(p, 0); /* string 0 is empty */
 	/* Process names first: the strings so far are theirs alone. */
 	for (size_t i = 0; !p->error && i <= np; i++) {
 		buf_reset(&p->name);
-		p->process_label[i] = take_name(p, label_process(&p->name, p->m, i < np ? (uint32_t)i : MODEL_NONE));
+		p->process_label[i] = take_name(
+			p, label_process(&p->name, p->m, i < np ? (uint32_t)i : MODEL_NONE));
 	}
 	comm_of = reallocarray(NULL, p->strings.len + 1, sizeof(uint32_t));
 	if (!comm_of && !p->error)
@@ -189,10 +206,16 @@ static void make_names(struct page *p)
 		const struct model_frame *f = &frames[i];
 
 		p->frame_name[i] = take_name(p, label_call(&p->name, p->m, f, 0));
-		p->frame_binary[i] = f->kind == MODEL_TRUNCATED && f->file == MODEL_NONE ? 0 : take_name(p, label_binary(&p->name, p->m, f));
+		p->frame_binary[i] = f->kind == MODEL_TRUNCATED && f->file == MODEL_NONE
+					     ? 0
+					     : take_name(p, label_binary(&p->name, p->m, f));
 		p->frame_source[i] = 0;
 		if (f->count && f->kind == MODEL_NATIVE)
-			p->frame_source[i] = take_name(p, label_escape(&p->name, model_string(p->m, functions[*model_functions_of(p->m, f)].source)));
+			p->frame_source[i] = take_name(
+				p, label_escape(&p->name,
+						model_string(p->m,
+							     functions[*model_functions_of(p->m, f)]
+								     .source)));
 	}
 }
 
@@ -210,7 +233,9 @@ static void put_names(struct page *p)
 	put_column(p, "source", p->frame_source, p->frames, NULL, p->comms, ",\n\"line\":[");
 	for (size_t i = 0; i < p->frames + p->comms; i++) {
 		separate(p->o, &begun);
-		put_u32(p->o, i < p->frames && frames[i].count ? functions[*model_functions_of(p->m, &frames[i])].start_line : 0);
+		put_u32(p->o, i < p->frames && frames[i].count
+				      ? functions[*model_functions_of(p->m, &frames[i])].start_line
+				      : 0);
 	}
 	output_str(p->o, "],\n\"kind\":[");
 	begun = false;
@@ -220,8 +245,11 @@ static void put_names(struct page *p)
 		if (i < p->frames) {
 			const struct model_frame *f = &frames[i];
 
-			kind = f->kind == MODEL_TRUNCATED ? PAGE_TRUNCATED : f->kind == MODEL_KERNEL ? PAGE_KERNEL : !f->count ? PAGE_UNNAMED :
-			       f->flags & MODEL_INLINED ? PAGE_INLINED : PAGE_NATIVE;
+			kind = f->kind == MODEL_TRUNCATED ? PAGE_TRUNCATED
+			       : f->kind == MODEL_KERNEL  ? PAGE_KERNEL
+			       : !f->count		  ? PAGE_UNNAMED
+			       : f->flags & MODEL_INLINED ? PAGE_INLINED
+							  : PAGE_NATIVE;
 		}
 		separate(p->o, &begun);
 		put_u32(p->o, kind);
@@ -238,18 +266,21 @@ static void put_tree(struct page *p, enum tree_pass pass)
 	const struct paths *paths = &p->paths;
 	bool begun = false;
 	uint32_t nodes = 0;
-	size_t before = 0;	/* length of the path before */
+	size_t before = 0; /* length of the path before */
 
 	for (size_t i = 0; i < paths->n && !p->o->error; i++) {
 		const uint32_t at = paths->sorted[i];
 		const struct model_bucket *b = &paths->buckets[at];
-		const size_t n = paths_length(paths, at), common = i ? paths_common(paths, paths->sorted[i - 1], at) : 0;
+		const size_t n = paths_length(paths, at),
+			     common = i ? paths_common(paths, paths->sorted[i - 1], at) : 0;
 
 		for (size_t k = common; k < n; k++, nodes++) {
 			if (pass > TREE_FRAME)
 				continue;
 			separate(p->o, &begun);
-			put_u32(p->o, pass == TREE_FRAME ? paths_label(paths, at, k) : k == common ? (uint32_t)(before - common) : 0);
+			put_u32(p->o, pass == TREE_FRAME ? paths_label(paths, at, k)
+				      : k == common	 ? (uint32_t)(before - common)
+							 : 0);
 		}
 		before = n;
 		if (pass <= TREE_FRAME)

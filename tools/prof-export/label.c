@@ -18,11 +18,13 @@ int label_escape(struct buf *b, struct str s)
 	bool plain = true;
 	int r = 0;
 
-	/* Printable ASCII as it is. log_escape has the rest: not all, since it doubles backslashes, which PHP and systemd have in names. No UTF-8 sequence is cut by this. */
+	/* Printable ASCII as it is. log_escape has the rest: not all, since it doubles backslashes,
+	 * which PHP and systemd have in names. No UTF-8 sequence is cut by this. */
 	for (; !r && s.len; plain = !plain) {
 		const uint32_t n = run_length(s, plain);
 
-		r = plain ? buf_append(b, s.data, n) : log_escape(b, (struct str){ .data = s.data, .len = n }, SIZE_MAX);
+		r = plain ? buf_append(b, s.data, n)
+			  : log_escape(b, (struct str){ .data = s.data, .len = n }, SIZE_MAX);
 		s.data += n;
 		s.len -= n;
 	}
@@ -73,7 +75,8 @@ int label_plain(struct buf *b, const struct model *m, const struct model_frame *
 		const size_t before = b->len;
 
 		model_functions(m, &functions);
-		int r = label_escape(b, model_string(m, functions[model_functions_of(m, f)[i]].name));
+		int r = label_escape(b,
+				     model_string(m, functions[model_functions_of(m, f)[i]].name));
 
 		if (r || b->len > before)
 			return r;
@@ -97,7 +100,8 @@ int label_process(struct buf *b, const struct model *m, uint32_t process)
 	model_processes(m, &processes);
 	const struct str comm = model_string(m, processes[process].comm);
 
-	return comm.len ? label_escape(b, comm) : buf_printf(b, "pid-%" PRIu64, processes[process].pid);
+	return comm.len ? label_escape(b, comm)
+			: buf_printf(b, "pid-%" PRIu64, processes[process].pid);
 }
 
 int label_thread(struct buf *b, const struct model *m, uint32_t thread)
@@ -109,7 +113,8 @@ int label_thread(struct buf *b, const struct model *m, uint32_t thread)
 	model_threads(m, &threads);
 	const struct str comm = model_string(m, threads[thread].comm);
 
-	return comm.len ? label_escape(b, comm) : buf_printf(b, "tid-%" PRIu64, threads[thread].tid);
+	return comm.len ? label_escape(b, comm)
+			: buf_printf(b, "tid-%" PRIu64, threads[thread].tid);
 }
 
 int label_binary(struct buf *b, const struct model *m, const struct model_frame *f)
@@ -123,7 +128,8 @@ int label_binary(struct buf *b, const struct model *m, const struct model_frame 
 		model_functions(m, &functions);
 		if (f->count)
 			module = model_string(m, functions[*model_functions_of(m, f)].source);
-		if (!module.len || str_eq(module, STR_LIT("kernel")) || str_eq(module, STR_LIT("vmlinux")))
+		if (!module.len || str_eq(module, STR_LIT("kernel")) ||
+		    str_eq(module, STR_LIT("vmlinux")))
 			return buf_append_str(b, "[kernel.kallsyms]");
 		/* As kallsyms itself has it, or without brackets. */
 		const bool bare = module.data[0] != '[';

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names as every output shows them. They are bytes of strangers: control characters, characters that turn or hide text, and invalid UTF-8 become \xNN, so what comes
- * out of here is one line of UTF-8. What else a format reserves is for that format to replace.
+ * Names as every output shows them. They are bytes of strangers: control characters, characters
+ * that turn or hide text, and invalid UTF-8 become \xNN, so what comes out of here is one line of
+ * UTF-8. What else a format reserves is for that format to replace.
  */
 #ifndef PROFPIPE_LABEL_H
 #define PROFPIPE_LABEL_H
@@ -10,7 +11,8 @@
 
 /* Appends s as described; backslashes stay as they are. Errors of buf_append. */
 int label_escape(struct buf *b, struct str s);
-/* The i-th call of a frame, innermost first: `name`, `name_[k]`, `[file+0xaddress]`, `[anon+0xaddress]`, `[kernel+0xaddress]_[k]`, `[truncated: reason]`. */
+/* The i-th call of a frame, innermost first: `name`, `name_[k]`, `[file+0xaddress]`,
+ * `[anon+0xaddress]`, `[kernel+0xaddress]_[k]`, `[truncated: reason]`. */
 int label_call(struct buf *b, const struct model *m, const struct model_frame *f, unsigned i);
 /* The same without the kernel's mark. */
 int label_plain(struct buf *b, const struct model *m, const struct model_frame *f, unsigned i);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* prof-export: a stream in, a file out. By hand from standard input; in the deployment from prof-symd, into a descriptor of the launcher's. */
+/* prof-export: a stream in, a file out. By hand from standard input; in the deployment from
+ * prof-symd, into a descriptor of the launcher's. */
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
@@ -17,7 +18,7 @@
 #include "tools/prof-export/session.h"
 #include "tools/prof-export/summary.h"
 
-#define EXIT_CUT 3		/* what was collected is written, but the stream did not end as it should */
+#define EXIT_CUT 3 /* what was collected is written, but the stream did not end as it should */
 #define DIAL_MS 10000
 #define STATUS_NS 250000000u
 #define POLL_MS 100
@@ -49,8 +50,8 @@ struct options {
 	struct deploy deploy;
 	struct session_options session;
 	bool format_given, summary;
-	const char *output;	/* NULL: standard output */
-	int output_fd;		/* -1 by hand */
+	const char *output; /* NULL: standard output */
+	int output_fd;	    /* -1 by hand */
 };
 
 static struct session session;
@@ -85,7 +86,8 @@ static bool format_by_ending(const char *path, enum session_format *ret)
 	const size_t len = strlen(path);
 
 	for (int i = 0; i < SESSION_FORMATS; i++)
-		for (const char *const *e = formats[i].endings; e < formats[i].endings + 3 && *e; e++)
+		for (const char *const *e = formats[i].endings; e < formats[i].endings + 3 && *e;
+		     e++)
 			if (len > strlen(*e) && !strcasecmp(path + len - strlen(*e), *e)) {
 				*ret = (enum session_format)i;
 				return true;
@@ -124,7 +126,9 @@ static int parse_options(int argc, char **argv, struct options *o)
 		switch (c) {
 		case 'f':
 			if (!format_by_name(optarg, &o->session.format)) {
-				log_error("--format %s: is none of folded, pprof, html, text, stream", optarg);
+				log_error(
+					"--format %s: is none of folded, pprof, html, text, stream",
+					optarg);
 				return -EINVAL;
 			}
 			o->format_given = true;
@@ -140,7 +144,8 @@ static int parse_options(int argc, char **argv, struct options *o)
 			break;
 		case 'm':
 			if (!parse_number(optarg, 65536, &n) || !n) {
-				log_error("--memory-limit %s: is no number of MiB from 1 to 65536", optarg);
+				log_error("--memory-limit %s: is no number of MiB from 1 to 65536",
+					  optarg);
 				return -EINVAL;
 			}
 			o->session.memory_max = (size_t)n << 20;
@@ -167,14 +172,19 @@ static int parse_options(int argc, char **argv, struct options *o)
 		}
 	}
 	if (optind < argc) {
-		log_error("%s: is no option; the stream comes on standard input, and FILE is named by -o", argv[optind]);
+		log_error(
+			"%s: is no option; the stream comes on standard input, and FILE is named by -o",
+			argv[optind]);
 		return -EINVAL;
 	}
 	if (o->output && !o->format_given && format_by_ending(o->output, &o->session.format))
 		o->format_given = true;
 	if (!o->format_given) {
-		log_error(o->output ? "%s: its ending names no format; give one with -f (folded, pprof, html, text, stream)" :
-				      "no format%s; give one with -f (folded, pprof, html, text, stream)", o->output ? o->output : "");
+		log_error(
+			o->output
+				? "%s: its ending names no format; give one with -f (folded, pprof, html, text, stream)"
+				: "no format%s; give one with -f (folded, pprof, html, text, stream)",
+			o->output ? o->output : "");
 		return -EINVAL;
 	}
 	if (o->deploy.run_dir && o->output_fd < 0) {
@@ -222,17 +232,23 @@ static int finish(const struct options *o, int verdict, const char *what, const 
 {
 	if (!session.begun) {
 		if (verdict == STREAM_SCHEMA)
-			log_error("%s: was made by a profpipe of another schema; use prof-export of that version", what);
+			log_error(
+				"%s: was made by a profpipe of another schema; use prof-export of that version",
+				what);
 		else if (verdict == STREAM_MALFORMED)
-			log_error("%s: is no profpipe stream; give it what prof-symd or prof-bpf wrote", what);
+			log_error(
+				"%s: is no profpipe stream; give it what prof-symd or prof-bpf wrote",
+				what);
 		else if (verdict < 0)
 			log_error("%s: %s", what, strerror(-verdict));
 		else
 			log_error("%s: is %s; give it what prof-symd or prof-bpf wrote", what,
-				  session.in.pending.len ? "cut short within its first message" : "empty");
+				  session.in.pending.len ? "cut short within its first message"
+							 : "empty");
 		return EXIT_FAILURE;
 	}
-	/* An output that fails keeps its error; a session without memory still writes what it has. */
+	/* An output that fails keeps its error; a session without memory still writes what it has.
+	 */
 	if (verdict == STREAM_MALFORMED || verdict == STREAM_SCHEMA)
 		model_lose(session.model, LOST_MALFORMED, 1);
 	model_missing(session.model, stream_missing(&session.in));
@@ -244,13 +260,17 @@ static int finish(const struct options *o, int verdict, const char *what, const 
 		return EXIT_FAILURE;
 	}
 	if (model_totals(session.model)->unkept)
-		log_warning("%llu samples did not fit below the ceiling of %zu MiB and are counted as lost; raise --memory-limit",
-			    (unsigned long long)model_totals(session.model)->unkept, o->session.memory_max >> 20);
+		log_warning(
+			"%llu samples did not fit below the ceiling of %zu MiB and are counted as lost; raise --memory-limit",
+			(unsigned long long)model_totals(session.model)->unkept,
+			o->session.memory_max >> 20);
 	if (verdict == STREAM_MALFORMED || verdict == STREAM_SCHEMA)
 		log_error("%s: is damaged; what came before the damage is in %s", what, output);
 	else if (!ended_well())
 		log_error("%s: was cut short; what came until then is in %s", what, output);
-	return verdict == STREAM_MALFORMED || verdict == STREAM_SCHEMA || !ended_well() ? EXIT_CUT : EXIT_SUCCESS;
+	return verdict == STREAM_MALFORMED || verdict == STREAM_SCHEMA || !ended_well()
+		       ? EXIT_CUT
+		       : EXIT_SUCCESS;
 }
 
 static int init_session(const struct options *o, int fd)
@@ -273,13 +293,15 @@ static void catch_signals(void)
 {
 	struct sigaction a = { .sa_handler = on_signal };
 
-	/* Ctrl-C reaches the whole pipe: who feeds us ends, and the end comes down to us. A second one ends here, with what there is. */
+	/* Ctrl-C reaches the whole pipe: who feeds us ends, and the end comes down to us. A second
+	 * one ends here, with what there is. */
 	sigaction(SIGINT, &a, NULL);
 	sigaction(SIGTERM, &a, NULL);
 	signal(SIGPIPE, SIG_IGN);
 }
 
-/* Opens the output, which keeps what it has until there is something to write. A descriptor, or -1, logged. */
+/* Opens the output, which keeps what it has until there is something to write. A descriptor, or -1,
+ * logged. */
 static int open_output(const char *path, bool *ret_created)
 {
 	struct stat in, out;
@@ -289,10 +311,12 @@ static int open_output(const char *path, bool *ret_created)
 	if (fd < 0 && errno == EEXIST)
 		fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY, 0666);
 	if (fd < 0) {
-		log_error("%s: %s; name an output that can be written with -o", path, strerror(errno));
+		log_error("%s: %s; name an output that can be written with -o", path,
+			  strerror(errno));
 		return -1;
 	}
-	if (!fstat(STDIN_FILENO, &in) && !fstat(fd, &out) && S_ISREG(in.st_mode) && in.st_dev == out.st_dev && in.st_ino == out.st_ino) {
+	if (!fstat(STDIN_FILENO, &in) && !fstat(fd, &out) && S_ISREG(in.st_mode) &&
+	    in.st_dev == out.st_dev && in.st_ino == out.st_ino) {
 		log_error("%s: is the stream itself; name another output with -o", path);
 		close(fd);
 		return -1;
@@ -315,7 +339,8 @@ static int read_stream(void)
 		if (!n)
 			break;
 		if (n > 0)
-			r = session_feed(&session, (struct span){ .data = chunk, .len = (size_t)n });
+			r = session_feed(&session,
+					 (struct span){ .data = chunk, .len = (size_t)n });
 	}
 	if (!r && session.in.pending.len > session.in.taken)
 		log_warning("standard input: bytes after the end of the stream were left out");
@@ -341,13 +366,15 @@ static void print_summary(void)
 
 static int run_by_hand(const struct options *o)
 {
-	const bool binary = o->session.format == SESSION_PPROF || o->session.format == SESSION_STREAM;
+	const bool binary = o->session.format == SESSION_PPROF ||
+			    o->session.format == SESSION_STREAM;
 	const char *name = o->output ? o->output : "standard output";
 	bool created = false;
 	int fd = STDOUT_FILENO;
 
 	if (isatty(STDIN_FILENO)) {
-		log_error("standard input: is a terminal; give it what prof-symd or prof-bpf wrote");
+		log_error(
+			"standard input: is a terminal; give it what prof-symd or prof-bpf wrote");
 		return EXIT_FAILURE;
 	}
 	if (o->output) {
@@ -355,7 +382,8 @@ static int run_by_hand(const struct options *o)
 		if (fd < 0)
 			return EXIT_FAILURE;
 	} else if (binary && isatty(fd)) {
-		log_error("standard output: is a terminal, and %s is binary; name a file with -o", formats[o->session.format].name);
+		log_error("standard output: is a terminal, and %s is binary; name a file with -o",
+			  formats[o->session.format].name);
 		return EXIT_FAILURE;
 	} else if (fcntl(fd, F_GETFD) < 0) {
 		log_error("standard output: is closed; name a file with -o");
@@ -392,7 +420,8 @@ static bool life_over(const struct deploy *d)
 	return read(d->life_fd, &byte, 1) == 0;
 }
 
-/* Until the stream ends, prof-symd goes or the launcher does. session_feed's verdict, or -ECANCELED. */
+/* Until the stream ends, prof-symd goes or the launcher does. session_feed's verdict, or
+ * -ECANCELED. */
 static int receive(const struct deploy *d, struct bus *bus)
 {
 	struct buf message = BUF_INIT(0);
@@ -401,7 +430,8 @@ static int receive(const struct deploy *d, struct bus *bus)
 	bool gone = false;
 
 	while (r == STREAM_AGAIN && !gone) {
-		struct pollfd p[] = { { .fd = bus_fd(bus), .events = POLLIN }, { .fd = d->life_fd, .events = POLLIN } };
+		struct pollfd p[] = { { .fd = bus_fd(bus), .events = POLLIN },
+				      { .fd = d->life_fd, .events = POLLIN } };
 
 		poll(p, 2, POLL_MS);
 		if (life_over(d)) {
@@ -433,11 +463,15 @@ static int receive(const struct deploy *d, struct bus *bus)
 
 static int run_deployed(const struct options *o)
 {
-	struct sandbox sandbox = { .caps = SANDBOX_NO_CAPS, .max_files = MAX_FILES, .max_memory = 8ull * o->session.memory_max + (4ull << 30) };
+	struct sandbox sandbox = { .caps = SANDBOX_NO_CAPS,
+				   .max_files = MAX_FILES,
+				   .max_memory = 8ull * o->session.memory_max + (4ull << 30) };
 	struct bus *bus = NULL;
 
 	if (fcntl(o->output_fd, F_SETFD, FD_CLOEXEC)) {
-		log_error("--output-fd %d: the descriptor is not open; it is the launcher's to give", o->output_fd);
+		log_error(
+			"--output-fd %d: the descriptor is not open; it is the launcher's to give",
+			o->output_fd);
 		return EXIT_FAILURE;
 	}
 	/* Ctrl-C in the launcher's terminal is the launcher's. */
@@ -469,7 +503,8 @@ static int run_deployed(const struct options *o)
 
 int main(int argc, char **argv)
 {
-	struct options o = { .session = { .memory_max = (size_t)MEMORY_MIB << 20 }, .output_fd = -1 };
+	struct options o = { .session = { .memory_max = (size_t)MEMORY_MIB << 20 },
+			     .output_fd = -1 };
 
 	log_init("prof-export", LOG_WARNING);
 	deploy_init(&o.deploy);

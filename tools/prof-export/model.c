@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two layers. Definitions map the ids of the present epoch to things; they go with the epoch, processes and threads with PROCESS_END. Things (strings, files, functions, frames,
- * stacks, and those processes and threads of which there are samples) are kept once each, by content, in arrays.
+ * Two layers. Definitions map the ids of the present epoch to things; they go with the epoch,
+ * processes and threads with PROCESS_END. Things (strings, files, functions, frames, stacks, and
+ * those processes and threads of which there are samples) are kept once each, by content, in
+ * arrays.
  */
 #include "tools/prof-export/model.h"
 
@@ -10,13 +12,15 @@
 #include "tools/prof-export/label.h"
 #include "tools/prof-export/things.h"
 
-#define GROUP 0x80000000u	/* a frame id that stands for several frames: the rest is its place in groups */
+#define GROUP \
+	0x80000000u /* a frame id that stands for several frames: the rest is its place in groups \
+		     */
 
 struct process_def {
 	uint64_t pid, start_ns, execs;
 	uint32_t flags;
-	uint32_t process;	/* once it has a sample */
-	uint32_t threads;	/* its first; next free slot for an unused one */
+	uint32_t process; /* once it has a sample */
+	uint32_t threads; /* its first; next free slot for an unused one */
 	uint8_t comm_len;
 	char comm[16];
 };
@@ -38,9 +42,9 @@ struct model {
 	struct model_options options;
 	struct model_header header;
 	char header_text[6][256];
-	uint64_t clock_mono_ns, clock_wall_ns;	/* the newest pair */
+	uint64_t clock_mono_ns, clock_wall_ns; /* the newest pair */
 	struct model_totals totals;
-	bool gap_seen, limit_hit;		/* in this epoch */
+	bool gap_seen, limit_hit; /* in this epoch */
 
 	/* of this epoch */
 	struct idmap process_ids, thread_ids, file_ids, function_ids, frame_ids, stack_ids;
@@ -50,10 +54,10 @@ struct model {
 	ARRAY(uint32_t) groups;
 
 	struct things things;
-	struct index seen;			/* processes and threads told of: hashes only */
+	struct index seen; /* processes and threads told of: hashes only */
 
-	struct hot hot;				/* of epochs that are forgotten */
-	ARRAY(uint32_t) scratch;		/* a stack being taken */
+	struct hot hot;		 /* of epochs that are forgotten */
+	ARRAY(uint32_t) scratch; /* a stack being taken */
 };
 
 static void add(uint64_t *sum, uint64_t n)
@@ -115,7 +119,8 @@ void model_free(struct model *m)
 	free(m);
 }
 
-/* Counts a process or thread once, by a 64-bit hash of what it is. Where there is no room to remember it, it may be counted again. */
+/* Counts a process or thread once, by a 64-bit hash of what it is. Where there is no room to
+ * remember it, it may be counted again. */
 static void count_once(struct model *m, const uint64_t *numbers, size_t n, uint64_t *count)
 {
 	const uint64_t h = table_hash64(numbers, n * sizeof(*numbers));
@@ -135,11 +140,14 @@ static void count_once(struct model *m, const uint64_t *numbers, size_t n, uint6
 /* Processes and threads become things with their first sample. 0, -ENOBUFS. */
 static int keep_process(struct model *m, struct process_def *d)
 {
-	const struct model_process p = { .pid = d->pid, .start_ns = d->start_ns, .execs = d->execs, .flags = d->flags };
+	const struct model_process p = {
+		.pid = d->pid, .start_ns = d->start_ns, .execs = d->execs, .flags = d->flags
+	};
 
 	if (d->process != MODEL_NONE)
 		return 0;
-	return things_process(&m->things, p, (struct str){ .data = d->comm, .len = d->comm_len }, &d->process);
+	return things_process(&m->things, p, (struct str){ .data = d->comm, .len = d->comm_len },
+			      &d->process);
 }
 
 static int keep_thread(struct model *m, struct thread_def *d)
@@ -150,7 +158,9 @@ static int keep_thread(struct model *m, struct thread_def *d)
 		return 0;
 	int r = keep_process(m, p);
 
-	return r ? r : things_thread(&m->things, p->process, d->tid, (struct str){ .data = d->comm, .len = d->comm_len }, &d->thread);
+	return r ? r
+		 : things_thread(&m->things, p->process, d->tid,
+				 (struct str){ .data = d->comm, .len = d->comm_len }, &d->thread);
 }
 
 static int count_bucket(struct model *m, uint32_t thread, uint32_t stack, uint64_t value)
@@ -185,7 +195,7 @@ static int take_process(struct model *m, const struct msg_process *msg)
 {
 	count_once(m, (uint64_t[]){ msg->pid, msg->start_ns }, 2, &m->totals.processes);
 	if (idmap_get(&m->process_ids, msg->id) != TABLE_NONE)
-		return 0;	/* what is defined twice stands as it was */
+		return 0; /* what is defined twice stands as it was */
 	const bool reuse = m->free_process_def != MODEL_NONE;
 
 	if (!reuse && !ARRAY_ROOM(&m->things.pool, &m->process_defs, 1))
@@ -201,8 +211,12 @@ static int take_process(struct model *m, const struct msg_process *msg)
 		m->free_process_def = d->threads;
 	else
 		m->process_defs.len++;
-	*d = (struct process_def){ .pid = msg->pid, .start_ns = msg->start_ns, .execs = msg->execs, .flags = (uint32_t)msg->flags,
-		.process = MODEL_NONE, .threads = MODEL_NONE };
+	*d = (struct process_def){ .pid = msg->pid,
+				   .start_ns = msg->start_ns,
+				   .execs = msg->execs,
+				   .flags = (uint32_t)msg->flags,
+				   .process = MODEL_NONE,
+				   .threads = MODEL_NONE };
 	d->comm_len = keep_comm(d->comm, msg->comm);
 	return 0;
 }
@@ -229,7 +243,11 @@ static int take_thread(struct model *m, const struct msg_thread *msg)
 		m->free_thread_def = d->next;
 	else
 		m->thread_defs.len++;
-	*d = (struct thread_def){ .id = msg->id, .tid = msg->tid, .process_def = process, .thread = MODEL_NONE, .next = p->threads };
+	*d = (struct thread_def){ .id = msg->id,
+				  .tid = msg->tid,
+				  .process_def = process,
+				  .thread = MODEL_NONE,
+				  .next = p->threads };
 	d->comm_len = keep_comm(d->comm, msg->comm);
 	p->threads = slot;
 	return 0;
@@ -280,14 +298,18 @@ static int take_function(struct model *m, const struct msg_function *msg)
 }
 
 /* One frame for each call, innermost first; a single one is its own group. */
-static int split_frame(struct model *m, const struct model_frame *whole, const uint32_t *calls, uint32_t *ret)
+static int split_frame(struct model *m, const struct model_frame *whole, const uint32_t *calls,
+		       uint32_t *ret)
 {
 	const uint32_t at = (uint32_t)m->groups.len;
 
-	if (!ARRAY_ROOM(&m->things.pool, &m->groups, whole->count + 1u) || m->groups.len >= GROUP - 512)
+	if (!ARRAY_ROOM(&m->things.pool, &m->groups, whole->count + 1u) ||
+	    m->groups.len >= GROUP - 512)
 		return -ENOBUFS;
 	for (unsigned i = 0; i < whole->count; i++) {
-		struct model_frame f = { .file = whole->file, .process = MODEL_NONE, .count = 1, .kind = whole->kind };
+		struct model_frame f = {
+			.file = whole->file, .process = MODEL_NONE, .count = 1, .kind = whole->kind
+		};
 		const uint32_t call[2] = { calls[i], 0 };
 
 		if (i + 1 < whole->count)
@@ -309,9 +331,13 @@ static int split_frame(struct model *m, const struct model_frame *whole, const u
 
 static int take_frame(struct model *m, const struct msg_frame *msg)
 {
-	struct model_frame f = { .offset = msg->offset, .address = msg->address, .file = MODEL_NONE, .process = MODEL_NONE,
-		.kind = msg->kind == FRAME_KERNEL ? MODEL_KERNEL : MODEL_NATIVE,
-		.flags = (uint8_t)(msg->flags & (FRAME_LEAF | FRAME_BY_FP | FRAME_SIGNAL)) };
+	struct model_frame f = { .offset = msg->offset,
+				 .address = msg->address,
+				 .file = MODEL_NONE,
+				 .process = MODEL_NONE,
+				 .kind = msg->kind == FRAME_KERNEL ? MODEL_KERNEL : MODEL_NATIVE,
+				 .flags = (uint8_t)(msg->flags &
+						    (FRAME_LEAF | FRAME_BY_FP | FRAME_SIGNAL)) };
 	uint32_t calls[2 * 256], frame;
 	const uint32_t n = msg->functions.len < 256 ? msg->functions.len : 256;
 
@@ -375,14 +401,18 @@ static int take_stack(struct model *m, const struct msg_stack *msg)
 		user = user || m->things.frames.data[*from].kind == MODEL_NATIVE;
 	}
 	if (msg->reason) {
-		struct model_frame f = { .offset = msg->reason, .process = MODEL_NONE, .kind = MODEL_TRUNCATED,
-			.file = idmap_get(&m->file_ids, msg->at_file) };
+		struct model_frame f = { .offset = msg->reason,
+					 .process = MODEL_NONE,
+					 .kind = MODEL_TRUNCATED,
+					 .file = idmap_get(&m->file_ids, msg->at_file) };
 
-		if (!ARRAY_ROOM(&m->things.pool, &m->scratch, 1) || things_frame(&m->things, f, NULL, &m->scratch.data[m->scratch.len]))
+		if (!ARRAY_ROOM(&m->things.pool, &m->scratch, 1) ||
+		    things_frame(&m->things, f, NULL, &m->scratch.data[m->scratch.len]))
 			return -ENOBUFS;
 		m->scratch.len++;
 	}
-	int r = things_stack(&m->things, msg->reason, user, m->scratch.data, m->scratch.len, &stack);
+	int r = things_stack(&m->things, msg->reason, user, m->scratch.data, m->scratch.len,
+			     &stack);
 
 	return r ? r : idmap_add(&m->stack_ids, &m->things.pool, msg->id, stack);
 }
@@ -411,7 +441,8 @@ static void lose_sample(struct model *m)
 static int take_sample(struct model *m, const struct msg_sample *msg, struct model_sample *ret)
 {
 	struct model_totals *t = &m->totals;
-	uint32_t stack = idmap_get(&m->stack_ids, msg->stack), thread_def = idmap_get(&m->thread_ids, msg->thread);
+	uint32_t stack = idmap_get(&m->stack_ids, msg->stack),
+		 thread_def = idmap_get(&m->thread_ids, msg->thread);
 	uint32_t thread = MODEL_NONE;
 
 	if ((msg->thread && thread_def == TABLE_NONE) || (msg->stack && stack == TABLE_NONE)) {
@@ -435,7 +466,9 @@ static int take_sample(struct model *m, const struct msg_sample *msg, struct mod
 	}
 	const struct model_stack *s = &m->things.stacks.data[stack];
 
-	*ret = (struct model_sample){ .cpu = msg->cpu, .time_ns = msg->time_ns, .value = msg->value, .stack = s };
+	*ret = (struct model_sample){
+		.cpu = msg->cpu, .time_ns = msg->time_ns, .value = msg->value, .stack = s
+	};
 	if (msg->thread) {
 		struct thread_def *d = &m->thread_defs.data[thread_def];
 		const struct process_def *p = &m->process_defs.data[d->process_def];
@@ -472,8 +505,10 @@ static int take_sample(struct model *m, const struct msg_sample *msg, struct mod
 static void take_hello(struct model *m, const struct msg_hello *msg)
 {
 	struct model_header *h = &m->header;
-	const struct str from[] = { msg->producer, msg->arch, msg->kernel, msg->hostname, msg->event, msg->unit };
-	struct str *const to[] = { &h->producer, &h->arch, &h->kernel, &h->hostname, &h->event, &h->unit };
+	const struct str from[] = { msg->producer, msg->arch,  msg->kernel,
+				    msg->hostname, msg->event, msg->unit };
+	struct str *const to[] = { &h->producer, &h->arch,  &h->kernel,
+				   &h->hostname, &h->event, &h->unit };
 
 	if (h->seen)
 		return;
@@ -548,7 +583,7 @@ int model_take(struct model *m, const struct msg *msg, struct model_sample *ret_
 		m->totals.end_ns = msg->end.time_ns;
 		break;
 	default:
-		model_lose(m, LOST_MALFORMED, 1);	/* no message of a stream */
+		model_lose(m, LOST_MALFORMED, 1); /* no message of a stream */
 	}
 	return 0;
 }
@@ -560,7 +595,7 @@ void model_forget(struct model *m)
 	free_definitions(m);
 	if (!m->options.aggregate) {
 		fold_hot(m, &m->hot, &m->things.pool);
-		things_begin(&m->things);	/* cannot fail: more than it takes was just given back */
+		things_begin(&m->things); /* cannot fail: more than it takes was just given back */
 	}
 	m->gap_seen = m->limit_hit = false;
 }
@@ -605,7 +640,9 @@ uint64_t model_start_ns(const struct model *m)
 
 uint64_t model_duration_ns(const struct model *m)
 {
-	const uint64_t start = model_start_ns(m), end = m->totals.end_ns > m->totals.last_ns ? m->totals.end_ns : m->totals.last_ns;
+	const uint64_t start = model_start_ns(m), end = m->totals.end_ns > m->totals.last_ns
+								? m->totals.end_ns
+								: m->totals.last_ns;
 
 	return end > start ? end - start : 0;
 }
@@ -664,10 +701,14 @@ static void fold_hot(const struct model *m, struct hot *h, struct pool *p)
 			continue;
 		buf_reset(&name);
 		if (label_call(&name, m, f, 0) ||
-		    strings_intern(&h->names, p, (struct str){ .data = (char *)name.data, .len = (uint32_t)name.len }, &at))
+		    strings_intern(
+			    &h->names, p,
+			    (struct str){ .data = (char *)name.data, .len = (uint32_t)name.len },
+			    &at))
 			break;
 		if (at == h->self.len) {
-			void *more = pool_grow(p, h->self.data, &h->self.cap, h->self.len + 1, sizeof(*h->self.data));
+			void *more = pool_grow(p, h->self.data, &h->self.cap, h->self.len + 1,
+					       sizeof(*h->self.data));
 
 			if (!more)
 				break;
@@ -733,9 +774,17 @@ void model_status(const struct model *m, struct status *st, bool with_top)
 	const struct model_totals *t = &m->totals;
 	const uint64_t bytes = st->bytes, cut = st->cut;
 
-	*st = (struct status){ .samples = t->samples, .user_stacks = t->user_stacks, .complete = t->complete, .processes = t->processes,
-		.threads = t->threads, .bytes = bytes, .bpf_runs = t->bpf_runs, .bpf_ns = t->bpf_ns, .map_bytes = t->map_bytes,
-		.first_complete_ns = t->first_complete_ns, .cut = cut };
+	*st = (struct status){ .samples = t->samples,
+			       .user_stacks = t->user_stacks,
+			       .complete = t->complete,
+			       .processes = t->processes,
+			       .threads = t->threads,
+			       .bytes = bytes,
+			       .bpf_runs = t->bpf_runs,
+			       .bpf_ns = t->bpf_ns,
+			       .map_bytes = t->map_bytes,
+			       .first_complete_ns = t->first_complete_ns,
+			       .cut = cut };
 	memcpy(st->truncated, t->truncated, sizeof(st->truncated));
 	memcpy(st->lost, t->lost, sizeof(st->lost));
 	const struct str event = str_cut(m->header.event, STATUS_EVENT - 1);

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The model: what a stream said, over all its epochs. Definitions are interned by content, so ids of different epochs that mean the same thing meet again, and
- * samples are counted by (thread, stack). Everything is charged to one ceiling; what does not fit is counted as lost, never an error.
+ * The model: what a stream said, over all its epochs. Definitions are interned by content, so ids
+ * of different epochs that mean the same thing meet again, and samples are counted by (thread,
+ * stack). Everything is charged to one ceiling; what does not fit is counted as lost, never an
+ * error.
  *
- * Things are numbered from 0 in the order they came; MODEL_NONE is none. Pointers and strings that are handed out hold until the next message is taken.
+ * Things are numbered from 0 in the order they came; MODEL_NONE is none. Pointers and strings that
+ * are handed out hold until the next message is taken.
  */
 #ifndef PROFPIPE_MODEL_H
 #define PROFPIPE_MODEL_H
@@ -16,52 +19,56 @@
 #define MODEL_NONE TABLE_NONE
 
 enum model_detail {
-	MODEL_NAMES,		/* for outputs that show names: a frame is one call, addresses of named code and line numbers are left out, so far fewer stacks differ */
-	MODEL_ADDRESSES,	/* everything: a frame is one place with all its inlined calls */
+	MODEL_NAMES, /* for outputs that show names: a frame is one call, addresses of named code
+			and line numbers are left out, so far fewer stacks differ */
+	MODEL_ADDRESSES, /* everything: a frame is one place with all its inlined calls */
 };
 
 struct model_options {
 	enum model_detail detail;
-	bool aggregate;		/* keep samples; else only count them, and forget all else at each epoch */
-	size_t memory_max;	/* bytes */
+	bool aggregate; /* keep samples; else only count them, and forget all else at each epoch */
+	size_t memory_max; /* bytes */
 };
 
 struct model_file {
-	uint32_t path, build_id;	/* strings; build_id in hex */
-	uint32_t flags;			/* enum file_flags */
+	uint32_t path, build_id; /* strings; build_id in hex */
+	uint32_t flags;		 /* enum file_flags */
 	uint64_t dev, inode, ctime_ns, size;
 };
 
 struct model_function {
-	uint32_t name, system_name, source;	/* strings */
+	uint32_t name, system_name, source; /* strings */
 	uint32_t start_line;
 };
 
 enum model_kind {
 	MODEL_NATIVE = FRAME_NATIVE,
 	MODEL_KERNEL = FRAME_KERNEL,
-	MODEL_TRUNCATED,	/* stands at the root of a stack that was cut: offset is enum walk_reason, file the one in which the walk ended */
+	MODEL_TRUNCATED, /* stands at the root of a stack that was cut: offset is enum walk_reason,
+			    file the one in which the walk ended */
 };
-#define MODEL_INLINED 0x80	/* in flags, MODEL_NAMES only: the next frame towards the root is what this one was inlined into */
+#define MODEL_INLINED \
+	0x80 /* in flags, MODEL_NAMES only: the next frame towards the root is what this one was \
+		inlined into */
 
 struct model_frame {
-	uint64_t offset, address;	/* as in the message; MODEL_NAMES: 0 where there is a name */
-	uint32_t file, process;		/* process: for code in no file, else MODEL_NONE */
-	uint32_t calls;			/* model_functions_of, model_lines_of */
+	uint64_t offset, address; /* as in the message; MODEL_NAMES: 0 where there is a name */
+	uint32_t file, process;	  /* process: for code in no file, else MODEL_NONE */
+	uint32_t calls;		  /* model_functions_of, model_lines_of */
 	uint16_t count;
 	uint8_t kind, flags;
 };
 
 struct model_stack {
-	uint32_t frames, count;		/* model_frames_of: leaf first */
-	uint32_t reason;		/* enum walk_reason */
-	bool user;			/* it has, or should have had, a user part */
+	uint32_t frames, count; /* model_frames_of: leaf first */
+	uint32_t reason;	/* enum walk_reason */
+	bool user;		/* it has, or should have had, a user part */
 };
 
 struct model_process {
 	uint64_t pid, start_ns, execs;
-	uint32_t comm;			/* string */
-	uint32_t flags;			/* enum process_flags */
+	uint32_t comm;	/* string */
+	uint32_t flags; /* enum process_flags */
 };
 
 struct model_thread {
@@ -71,7 +78,7 @@ struct model_thread {
 };
 
 struct model_bucket {
-	uint32_t thread, stack;		/* thread: MODEL_NONE where the stream named none */
+	uint32_t thread, stack; /* thread: MODEL_NONE where the stream named none */
 	uint64_t samples, value;
 };
 
@@ -84,21 +91,22 @@ struct model_sample {
 
 struct model_header {
 	bool seen;
-	uint64_t kind;			/* enum stream_kind */
-	struct str producer, arch, kernel, hostname, event, unit;	/* owned by the model */
+	uint64_t kind;						  /* enum stream_kind */
+	struct str producer, arch, kernel, hostname, event, unit; /* owned by the model */
 	uint64_t cpus, hz, period, mono_ns, wall_ns;
 };
 
 struct model_totals {
 	uint64_t samples, value, user_stacks, complete;
-	uint64_t processes, threads;	/* distinct ones of which the stream told */
+	uint64_t processes, threads; /* distinct ones of which the stream told */
 	uint64_t truncated[STATUS_REASONS], lost[STATUS_REASONS];
-	uint64_t first_ns, last_ns, end_ns;	/* CLOCK_MONOTONIC; first_ns is UINT64_MAX before a sample */
+	uint64_t first_ns, last_ns,
+		end_ns; /* CLOCK_MONOTONIC; first_ns is UINT64_MAX before a sample */
 	uint64_t first_complete_ns;
-	uint64_t unkept;		/* samples lost to this model's own ceiling; in lost, too */
+	uint64_t unkept; /* samples lost to this model's own ceiling; in lost, too */
 	uint64_t bpf_runs, bpf_ns, map_bytes;
 	bool ended;
-	uint64_t end_reason;		/* enum end_reason */
+	uint64_t end_reason; /* enum end_reason */
 };
 
 struct model;
@@ -108,7 +116,7 @@ int model_new(const struct model_options *o, struct model **ret);
 void model_free(struct model *m);
 
 enum model_verdict {
-	MODEL_SAMPLE = 1,	/* the message was a sample: *ret_sample is filled */
+	MODEL_SAMPLE = 1, /* the message was a sample: *ret_sample is filled */
 };
 /* Takes one message. 0 or enum model_verdict; what could not be kept was counted as lost. */
 int model_take(struct model *m, const struct msg *msg, struct model_sample *ret_sample);
@@ -144,7 +152,8 @@ const uint32_t *model_frames_of(const struct model *m, const struct model_stack 
 const uint32_t *model_functions_of(const struct model *m, const struct model_frame *f);
 const uint32_t *model_lines_of(const struct model *m, const struct model_frame *f);
 
-/* Fills in samples, figures, losses and the hottest functions, whose names are as outputs show them. */
+/* Fills in samples, figures, losses and the hottest functions, whose names are as outputs show
+ * them. */
 void model_status(const struct model *m, struct status *st, bool with_top);
 
 #endif

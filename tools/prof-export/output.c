@@ -17,7 +17,8 @@ int output_init(struct output *o, int fd, bool gzip)
 	o->bytes = 0;
 	o->len = 0;
 	o->z = (z_stream){ 0 };
-	if (gzip && deflateInit2(&o->z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK) {
+	if (gzip && deflateInit2(&o->z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, 15 + 16, 8,
+				 Z_DEFAULT_STRATEGY) != Z_OK) {
 		o->error = -ENOMEM;
 		return -ENOMEM;
 	}
@@ -36,7 +37,8 @@ void output_begin(struct output *o)
 	struct stat st;
 
 	/* Appending, as the shell's >> asks for, stays that. */
-	if (!fstat(o->fd, &st) && S_ISREG(st.st_mode) && !(fcntl(o->fd, F_GETFL) & O_APPEND) && ftruncate(o->fd, 0) && !o->error)
+	if (!fstat(o->fd, &st) && S_ISREG(st.st_mode) && !(fcntl(o->fd, F_GETFL) & O_APPEND) &&
+	    ftruncate(o->fd, 0) && !o->error)
 		o->error = -errno;
 }
 

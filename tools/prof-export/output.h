@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where a format is written: a descriptor behind a buffer, gzipped or not. The first error stays, later writes do nothing, and output_done tells it. */
+/* Where a format is written: a descriptor behind a buffer, gzipped or not. The first error stays,
+ * later writes do nothing, and output_done tells it. */
 #ifndef PROFPIPE_OUTPUT_H
 #define PROFPIPE_OUTPUT_H
 
@@ -11,10 +12,10 @@
 #define OUTPUT_CHUNK (64u << 10)
 
 struct output {
-	int fd;			/* borrowed */
-	int error;		/* 0 or -errno: the first */
+	int fd;	   /* borrowed */
+	int error; /* 0 or -errno: the first */
 	bool gzip;
-	uint64_t bytes;		/* that reached the descriptor */
+	uint64_t bytes; /* that reached the descriptor */
 	size_t len;
 	z_stream z;
 	uint8_t plain[OUTPUT_CHUNK], packed[OUTPUT_CHUNK];

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sorting is multikey quicksort (Bentley and Sedgewick, "Fast algorithms for sorting and searching strings", 1997): the stacks of one program share long prefixes, and
- * this looks at each step of a prefix once, not once for each comparison.
+ * Sorting is multikey quicksort (Bentley and Sedgewick, "Fast algorithms for sorting and searching
+ * strings", 1997): the stacks of one program share long prefixes, and this looks at each step of a
+ * prefix once, not once for each comparison.
  */
 #include "tools/prof-export/paths.h"
 
 #include <errno.h>
 
-#define FEW 12	/* so many are sorted by insertion */
+#define FEW 12 /* so many are sorted by insertion */
 
 void paths_init(struct paths *p, const struct model *m)
 {
@@ -38,7 +39,8 @@ uint32_t paths_label(const struct paths *p, uint32_t bucket, size_t depth)
 	const size_t before = 1 + !!p->thread_label;
 
 	if (!depth)
-		return p->process_label[thread == MODEL_NONE ? p->process_count : p->threads[thread].process];
+		return p->process_label[thread == MODEL_NONE ? p->process_count
+							     : p->threads[thread].process];
 	if (depth < before)
 		return p->thread_label[thread == MODEL_NONE ? p->thread_count : thread];
 	const struct model_stack *s = &p->stacks[b->stack];
@@ -137,7 +139,8 @@ int paths_sort(struct paths *p)
 			insertion(p, v, at.n, at.depth);
 			continue;
 		}
-		const uint64_t pivot = median(key(p, v[0], at.depth), key(p, v[at.n / 2], at.depth), key(p, v[at.n - 1], at.depth));
+		const uint64_t pivot = median(key(p, v[0], at.depth), key(p, v[at.n / 2], at.depth),
+					      key(p, v[at.n - 1], at.depth));
 		size_t less = 0, more = at.n;
 
 		for (size_t i = 0; i < more;) {
@@ -153,9 +156,11 @@ int paths_sort(struct paths *p)
 		if (less > 1)
 			r = push(&stack, &len, &cap, (struct range){ at.from, less, at.depth });
 		if (!r && at.n - more > 1)
-			r = push(&stack, &len, &cap, (struct range){ at.from + more, at.n - more, at.depth });
+			r = push(&stack, &len, &cap,
+				 (struct range){ at.from + more, at.n - more, at.depth });
 		if (!r && pivot && more - less > 1)
-			r = push(&stack, &len, &cap, (struct range){ at.from + less, more - less, at.depth + 1 });
+			r = push(&stack, &len, &cap,
+				 (struct range){ at.from + less, more - less, at.depth + 1 });
 	}
 	free(stack);
 	return r;

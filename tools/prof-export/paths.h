@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The model's samples as paths from the root: process, thread if wanted, then frames; each step is a label, a number that the output chooses. Sorted, equal paths are
- * neighbours and each shares its longest prefix with the one before, so that both lines and trees are written in one pass, with 4 bytes of memory a path.
+ * The model's samples as paths from the root: process, thread if wanted, then frames; each step is
+ * a label, a number that the output chooses. Sorted, equal paths are neighbours and each shares its
+ * longest prefix with the one before, so that both lines and trees are written in one pass, with 4
+ * bytes of memory a path.
  */
 #ifndef PROFPIPE_PATHS_H
 #define PROFPIPE_PATHS_H
@@ -14,11 +16,13 @@ struct paths {
 	const struct model_stack *stacks;
 	const struct model_thread *threads;
 	size_t thread_count, process_count;
-	/* Borrowed. By frame, and by process and thread, with one more entry at the end for MODEL_NONE. NULL thread_label: threads are no step; NULL frame_label: a
-	 * frame's label is its number. */
+	/* Borrowed. By frame, and by process and thread, with one more entry at the end for
+	 * MODEL_NONE. NULL thread_label: threads are no step; NULL frame_label: a frame's label is
+	 * its number. */
 	const uint32_t *frame_label, *process_label, *thread_label;
-	const uint32_t *rank;	/* NULL, or the order of labels: rank[2 * label + (it is the path's last)] */
-	uint32_t *sorted;	/* buckets */
+	const uint32_t
+		*rank; /* NULL, or the order of labels: rank[2 * label + (it is the path's last)] */
+	uint32_t *sorted; /* buckets */
 	size_t n;
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Growing arrays that share one ceiling: what a stream makes us keep is charged here before it is allocated. An allocation that the system refuses
- * counts as the ceiling.
+ * Growing arrays that share one ceiling: what a stream makes us keep is charged here before it is
+ * allocated. An allocation that the system refuses counts as the ceiling.
  */
 #ifndef PROFPIPE_POOL_H
 #define PROFPIPE_POOL_H
@@ -11,10 +11,11 @@
 #include <stdlib.h>
 
 struct pool {
-	size_t used, max;	/* bytes */
+	size_t used, max; /* bytes */
 };
 
-/* data (cap elements of `size` bytes, NULL for none) with room for at least `want` elements, or NULL at the ceiling: then data is as it was. */
+/* data (cap elements of `size` bytes, NULL for none) with room for at least `want` elements, or
+ * NULL at the ceiling: then data is as it was. */
 static inline void *pool_grow(struct pool *p, void *data, size_t *cap, size_t want, size_t size)
 {
 	if (want <= *cap)
@@ -54,17 +55,24 @@ static inline void pool_free(struct pool *p, void *data, size_t *cap, size_t siz
 }
 
 /* A growing array of one type, and room for n more in it: false at the ceiling. */
-#define ARRAY(type) struct { type *data; size_t len, cap; }
-#define ARRAY_ROOM(pool, array, n) ({ \
-	void *more_ = pool_grow((pool), (array)->data, &(array)->cap, (array)->len + (n), sizeof(*(array)->data)); \
-	if (more_) \
-		(array)->data = more_; \
-	!!more_; \
-})
-#define ARRAY_FREE(pool, array) do { \
-	pool_free((pool), (array)->data, &(array)->cap, sizeof(*(array)->data)); \
-	(array)->data = NULL; \
-	(array)->len = 0; \
-} while (0)
+#define ARRAY(type) \
+	struct { \
+		type *data; \
+		size_t len, cap; \
+	}
+#define ARRAY_ROOM(pool, array, n) \
+	({ \
+		void *more_ = pool_grow((pool), (array)->data, &(array)->cap, (array)->len + (n), \
+					sizeof(*(array)->data)); \
+		if (more_) \
+			(array)->data = more_; \
+		!!more_; \
+	})
+#define ARRAY_FREE(pool, array) \
+	do { \
+		pool_free((pool), (array)->data, &(array)->cap, sizeof(*(array)->data)); \
+		(array)->data = NULL; \
+		(array)->len = 0; \
+	} while (0)
 
 #endif

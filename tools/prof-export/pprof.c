@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Written piece by piece: a Profile message with one sample, location, function or string in it at a time, which a reader takes as one. So the largest thing in memory is
- * one sample. String i of the model is string 1 + i here; ours come behind the model's.
+ * Written piece by piece: a Profile message with one sample, location, function or string in it at
+ * a time, which a reader takes as one. So the largest thing in memory is one sample. String i of
+ * the model is string 1 + i here; ours come behind the model's.
  */
 #include "tools/prof-export/pprof.h"
 
@@ -10,7 +11,7 @@
 #include "tools/prof-export/label.h"
 #include "tools/prof-export/pprof.pb-c.h"
 
-typedef Perftools__Profiles__Profile Profile;	/* protobuf-c's names are long */
+typedef Perftools__Profiles__Profile Profile; /* protobuf-c's names are long */
 typedef Perftools__Profiles__ValueType ValueType;
 typedef Perftools__Profiles__Sample Sample;
 typedef Perftools__Profiles__Label Label;
@@ -21,9 +22,9 @@ typedef Perftools__Profiles__Function Function;
 
 /* A mapping to be: the addresses of one file that are shifted alike against their offsets. */
 struct region {
-	uint32_t file;		/* MODEL_NONE: the kernel */
-	uint64_t shift;		/* address - offset, modulo 2^64 */
-	uint64_t from, to;	/* lowest and highest address */
+	uint32_t file;	   /* MODEL_NONE: the kernel */
+	uint64_t shift;	   /* address - offset, modulo 2^64 */
+	uint64_t from, to; /* lowest and highest address */
 };
 
 struct writer {
@@ -31,12 +32,12 @@ struct writer {
 	struct output *o;
 	struct buf packed, name;
 	struct pool pool;
-	struct strings extra;	/* strings that the model has not, from 1 + model_strings on */
+	struct strings extra; /* strings that the model has not, from 1 + model_strings on */
 	struct region *regions;
 	size_t regions_len, regions_cap;
 	struct index region_index;
-	uint32_t *region_of;	/* by frame; MODEL_NONE for none */
-	uint64_t *ids;		/* of the locations of one sample */
+	uint32_t *region_of; /* by frame; MODEL_NONE for none */
+	uint64_t *ids;	     /* of the locations of one sample */
 	size_t ids_cap;
 	int error;
 };
@@ -50,7 +51,8 @@ static void emit(struct writer *w, const Profile *p)
 		return;
 	w->error = buf_reserve(&w->packed, n ? n : 1);
 	if (!w->error)
-		output_put(w->o, w->packed.data, perftools__profiles__profile__pack(p, w->packed.data));
+		output_put(w->o, w->packed.data,
+			   perftools__profiles__profile__pack(p, w->packed.data));
 }
 
 static int64_t model_str(uint32_t i)
@@ -63,7 +65,10 @@ static int64_t take_name(struct writer *w)
 {
 	uint32_t i = 0;
 
-	if (!w->error && strings_intern(&w->extra, &w->pool, (struct str){ .data = (char *)w->name.data, .len = (uint32_t)w->name.len }, &i))
+	if (!w->error &&
+	    strings_intern(
+		    &w->extra, &w->pool,
+		    (struct str){ .data = (char *)w->name.data, .len = (uint32_t)w->name.len }, &i))
 		w->error = -ENOMEM;
 	buf_reset(&w->name);
 	return 1 + (int64_t)model_strings(w->m) + i;
@@ -88,7 +93,9 @@ static uint64_t address_of(const struct model_frame *f)
 static int find_region(struct writer *w, const struct model_frame *f, uint32_t *ret)
 {
 	const uint64_t address = address_of(f);
-	struct region want = { .file = f->kind == MODEL_KERNEL ? MODEL_NONE : f->file, .from = address, .to = address };
+	struct region want = { .file = f->kind == MODEL_KERNEL ? MODEL_NONE : f->file,
+			       .from = address,
+			       .to = address };
 	size_t cursor = SIZE_MAX;
 	uint32_t i;
 
@@ -107,7 +114,8 @@ static int find_region(struct writer *w, const struct model_frame *f, uint32_t *
 		*ret = i;
 		return 0;
 	}
-	void *more = pool_grow(&w->pool, w->regions, &w->regions_cap, w->regions_len + 1, sizeof(*w->regions));
+	void *more = pool_grow(&w->pool, w->regions, &w->regions_cap, w->regions_len + 1,
+			       sizeof(*w->regions));
 
 	if (!more)
 		return -ENOMEM;
@@ -147,11 +155,13 @@ static void put_mappings(struct writer *w)
 		Mapping *list[] = { &mapping };
 		Profile p = PERFTOOLS__PROFILES__PROFILE__INIT;
 		/* Whole pages, as far down as the file goes. */
-		const uint64_t offset = r->from - r->shift, in_page = r->from & 0xfff, down = in_page < offset ? in_page : offset;
+		const uint64_t offset = r->from - r->shift, in_page = r->from & 0xfff,
+			       down = in_page < offset ? in_page : offset;
 
 		mapping.id = i + 1;
 		mapping.memory_start = r->from - down;
-		mapping.memory_limit = (r->to | 0xfff) == UINT64_MAX ? UINT64_MAX : (r->to | 0xfff) + 1;
+		mapping.memory_limit = (r->to | 0xfff) == UINT64_MAX ? UINT64_MAX
+								     : (r->to | 0xfff) + 1;
 		mapping.file_offset = r->file == MODEL_NONE ? 0 : offset - down;
 		if (r->file == MODEL_NONE) {
 			mapping.filename = own_str(w, "[kernel.kallsyms]");
@@ -159,7 +169,8 @@ static void put_mappings(struct writer *w)
 			mapping.filename = model_str(files[r->file].path);
 			mapping.build_id = model_str(files[r->file].build_id);
 		}
-		mapping.has_functions = mapping.has_filenames = mapping.has_line_numbers = mapping.has_inline_frames = true;
+		mapping.has_functions = mapping.has_filenames = mapping.has_line_numbers =
+			mapping.has_inline_frames = true;
 		p.n_mapping = 1;
 		p.mapping = list;
 		emit(w, &p);
@@ -212,7 +223,8 @@ static void put_location(struct writer *w, uint32_t i, const struct model_frame 
 		lines[n].line = model_lines_of(w->m, f)[n];
 		list[n] = &lines[n];
 	}
-	/* Without a name: a function of its own, behind the model's. No system name: pprof would cut parentheses off one that is the same as the name. */
+	/* Without a name: a function of its own, behind the model's. No system name: pprof would
+	 * cut parentheses off one that is the same as the name. */
 	if (!n || (n == 1 && !model_string(w->m, functions[lines[0].function_id - 1].name).len)) {
 		Function function = PERFTOOLS__PROFILES__FUNCTION__INIT;
 
@@ -262,8 +274,8 @@ static void put_sample(struct writer *w, const struct model_bucket *b, const str
 	const struct model_stack *stacks;
 	const struct model_thread *threads;
 	const struct model_process *processes;
-	Label labels[4] = { PERFTOOLS__PROFILES__LABEL__INIT, PERFTOOLS__PROFILES__LABEL__INIT, PERFTOOLS__PROFILES__LABEL__INIT,
-		PERFTOOLS__PROFILES__LABEL__INIT };
+	Label labels[4] = { PERFTOOLS__PROFILES__LABEL__INIT, PERFTOOLS__PROFILES__LABEL__INIT,
+			    PERFTOOLS__PROFILES__LABEL__INIT, PERFTOOLS__PROFILES__LABEL__INIT };
 	Label *label_list[] = { &labels[0], &labels[1], &labels[2], &labels[3] };
 	Sample sample = PERFTOOLS__PROFILES__SAMPLE__INIT, *samples[] = { &sample };
 	Profile p = PERFTOOLS__PROFILES__PROFILE__INIT;
@@ -311,7 +323,8 @@ static void put_samples(struct writer *w)
 {
 	const struct model_bucket *buckets;
 	const size_t n = model_buckets(w->m, &buckets);
-	const struct keys keys = { own_str(w, "process"), own_str(w, "pid"), own_str(w, "tid"), own_str(w, "thread") };
+	const struct keys keys = { own_str(w, "process"), own_str(w, "pid"), own_str(w, "tid"),
+				   own_str(w, "thread") };
 
 	for (size_t i = 0; !w->error && !w->o->error && i < n; i++)
 		put_sample(w, &buckets[i], &keys);
@@ -345,7 +358,8 @@ static void put_comments(struct writer *w)
 	put_comment(w);
 	for (size_t i = 0; i < STATUS_REASONS; i++)
 		if (t->truncated[i]) {
-			buf_printf(&w->name, "truncated %s: %" PRIu64, walk_reason_word(i), t->truncated[i]);
+			buf_printf(&w->name, "truncated %s: %" PRIu64, walk_reason_word(i),
+				   t->truncated[i]);
 			put_comment(w);
 		}
 	for (size_t i = 0; i < STATUS_REASONS; i++)
@@ -363,7 +377,8 @@ static void put_head(struct writer *w)
 {
 	const struct model_header *h = model_header(w->m);
 	Profile p = PERFTOOLS__PROFILES__PROFILE__INIT;
-	ValueType count = PERFTOOLS__PROFILES__VALUE_TYPE__INIT, value = PERFTOOLS__PROFILES__VALUE_TYPE__INIT;
+	ValueType count = PERFTOOLS__PROFILES__VALUE_TYPE__INIT,
+		  value = PERFTOOLS__PROFILES__VALUE_TYPE__INIT;
 	ValueType *types[] = { &count, &value };
 
 	count.type = own_str(w, "samples");
@@ -403,10 +418,12 @@ static void put_strings(struct writer *w)
 	put_string(w, (char[]){ "" });
 	for (size_t i = 0; !w->error && !w->o->error && i < n; i++) {
 		/* Ours were escaped as they were made. */
-		const struct str s = i < known ? model_string(w->m, (uint32_t)i) : strings_get(&w->extra, (uint32_t)(i - known));
+		const struct str s = i < known ? model_string(w->m, (uint32_t)i)
+					       : strings_get(&w->extra, (uint32_t)(i - known));
 
 		buf_reset(&w->name);
-		w->error = i < known ? label_escape(&w->name, s) : buf_append(&w->name, s.data, s.len);
+		w->error = i < known ? label_escape(&w->name, s)
+				     : buf_append(&w->name, s.data, s.len);
 		if (!w->error)
 			w->error = buf_append(&w->name, "", 1);
 		if (!w->error)

@@ -43,7 +43,10 @@ int record_missing(struct record *r, uint64_t n)
 {
 	if (!n)
 		return 0;
-	return stream_put(&r->out, &(struct msg){ .id = MSG_LOST, .lost = { .reason = LOST_SEQUENCE, .count = n, .cpu = LOST_ANY_CPU } });
+	return stream_put(&r->out, &(struct msg){ .id = MSG_LOST,
+						  .lost = { .reason = LOST_SEQUENCE,
+							    .count = n,
+							    .cpu = LOST_ANY_CPU } });
 }
 
 int record_finish(struct record *r, uint64_t time_ns)
@@ -51,6 +54,10 @@ int record_finish(struct record *r, uint64_t time_ns)
 	int e = 0;
 
 	if (!r->ended)
-		e = stream_put(&r->out, &(struct msg){ .id = MSG_END, .end = { .reason = END_PEER_LOST, .time_ns = time_ns } });
+		e = stream_put(
+			&r->out, &(struct msg) {
+				.id = MSG_END
+				, .end = {.reason = END_PEER_LOST, .time_ns = time_ns }
+			});
 	return e ? e : stream_flush(&r->out);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A recording: the stream's messages as they came, packed anew with sequence numbers of their own. What was missing is in it as a LOST message, and a stream that was cut ends with
- * END_PEER_LOST. */
+/* A recording: the stream's messages as they came, packed anew with sequence numbers of their own.
+ * What was missing is in it as a LOST message, and a stream that was cut ends with END_PEER_LOST.
+ */
 #ifndef PROFPIPE_RECORD_H
 #define PROFPIPE_RECORD_H
 

@@ -8,9 +8,12 @@
 
 int session_init(struct session *s, const struct session_options *o, int fd)
 {
-	const bool at_end = o->format == SESSION_FOLDED || o->format == SESSION_PPROF || o->format == SESSION_HTML;
+	const bool at_end = o->format == SESSION_FOLDED || o->format == SESSION_PPROF ||
+			    o->format == SESSION_HTML;
 	const struct model_options model = {
-		.detail = o->format == SESSION_FOLDED || o->format == SESSION_HTML ? MODEL_NAMES : MODEL_ADDRESSES,
+		.detail = o->format == SESSION_FOLDED || o->format == SESSION_HTML
+				  ? MODEL_NAMES
+				  : MODEL_ADDRESSES,
 		.aggregate = at_end,
 		.memory_max = o->memory_max,
 	};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One export: bytes of a stream in, one format out. Text and recordings are written as the stream comes; the others at its end. */
+/* One export: bytes of a stream in, one format out. Text and recordings are written as the stream
+ * comes; the others at its end. */
 #ifndef PROFPIPE_SESSION_H
 #define PROFPIPE_SESSION_H
 
@@ -9,12 +10,19 @@
 #include "tools/prof-export/record.h"
 #include "tools/prof-export/text.h"
 
-enum session_format { SESSION_FOLDED, SESSION_PPROF, SESSION_HTML, SESSION_TEXT, SESSION_STREAM, SESSION_FORMATS };
+enum session_format {
+	SESSION_FOLDED,
+	SESSION_PPROF,
+	SESSION_HTML,
+	SESSION_TEXT,
+	SESSION_STREAM,
+	SESSION_FORMATS
+};
 
 struct session_options {
 	enum session_format format;
-	bool threads;		/* folded: the thread's name is a frame */
-	size_t memory_max;	/* of the model, in bytes */
+	bool threads;	   /* folded: the thread's name is a frame */
+	size_t memory_max; /* of the model, in bytes */
 };
 
 struct session {
@@ -24,16 +32,19 @@ struct session {
 	struct output output;
 	struct text text;
 	struct record record;
-	bool begun;		/* a hello came: there will be an output */
+	bool begun; /* a hello came: there will be an output */
 };
 
-/* fd is borrowed. 0, -ENOMEM, -EINVAL (memory_max is too small). session_done frees, also after an error. */
+/* fd is borrowed. 0, -ENOMEM, -EINVAL (memory_max is too small). session_done frees, also after an
+ * error. */
 int session_init(struct session *s, const struct session_options *o, int fd);
 void session_done(struct session *s);
 
-/* Takes bytes. 0 when the stream has ended, else STREAM_AGAIN, STREAM_MALFORMED, STREAM_SCHEMA, -ENOMEM, or the output's error. */
+/* Takes bytes. 0 when the stream has ended, else STREAM_AGAIN, STREAM_MALFORMED, STREAM_SCHEMA,
+ * -ENOMEM, or the output's error. */
 int session_feed(struct session *s, struct span bytes);
-/* Writes what was collected and closes the format. Only once a hello came. 0, -ENOMEM, or the output's error. */
+/* Writes what was collected and closes the format. Only once a hello came. 0, -ENOMEM, or the
+ * output's error. */
 int session_finish(struct session *s);
 
 #endif

@@ -8,7 +8,8 @@ static uint64_t seed(void)
 {
 	static uint64_t value;
 
-	/* Without entropy the address of a variable has to do: the table stays right, only its order is easier to guess. */
+	/* Without entropy the address of a variable has to do: the table stays right, only its
+	 * order is easier to guess. */
 	if (!value && getrandom(&value, sizeof(value), GRND_NONBLOCK) != (ssize_t)sizeof(value))
 		value = (uintptr_t)&value;
 	value |= 1;
@@ -248,7 +249,8 @@ int strings_intern(struct strings *s, struct pool *p, struct str value, uint32_t
 		return r;
 	if (value.len)
 		memcpy(s->text + s->text_len, value.data, value.len);
-	s->entries[s->len] = (struct strings_entry){ .at = (uint32_t)s->text_len, .len = value.len };
+	s->entries[s->len] = (struct strings_entry){ .at = (uint32_t)s->text_len,
+						     .len = value.len };
 	s->text_len += value.len;
 	*ret = (uint32_t)s->len++;
 	return 0;

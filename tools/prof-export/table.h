@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Hash tables over small numbers, charged to a pool. An index finds things by content: it keeps numbers by hash, and its user compares. An idmap finds our number of a
- * thing by the id that the stream gave it. Both are seeded, so that a peer cannot choose keys that collide. Zero-initialised ones are empty.
+ * Hash tables over small numbers, charged to a pool. An index finds things by content: it keeps
+ * numbers by hash, and its user compares. An idmap finds our number of a thing by the id that the
+ * stream gave it. Both are seeded, so that a peer cannot choose keys that collide. Zero-initialised
+ * ones are empty.
  */
 #ifndef PROFPIPE_TABLE_H
 #define PROFPIPE_TABLE_H
@@ -16,19 +18,20 @@ uint32_t table_hash(const void *data, size_t n);
 uint64_t table_hash64(const void *data, size_t n);
 
 struct index {
-	uint32_t *slots;	/* number + 1, 0 for empty */
+	uint32_t *slots; /* number + 1, 0 for empty */
 	uint32_t *hashes;
-	size_t cap, len;	/* cap: a power of two, or 0 */
+	size_t cap, len; /* cap: a power of two, or 0 */
 };
 
-/* Candidates with this hash, one a call, TABLE_NONE behind the last. Begin with *cursor = SIZE_MAX. */
+/* Candidates with this hash, one a call, TABLE_NONE behind the last. Begin with *cursor = SIZE_MAX.
+ */
 uint32_t index_next(const struct index *ix, uint32_t hash, size_t *cursor);
 /* 0, -ENOBUFS. */
 int index_add(struct index *ix, struct pool *p, uint32_t hash, uint32_t number);
 void index_done(struct index *ix, struct pool *p);
 
 struct idmap {
-	uint64_t *keys;		/* 0 for empty */
+	uint64_t *keys; /* 0 for empty */
 	uint32_t *values;
 	size_t cap, len;
 };
@@ -45,7 +48,7 @@ struct strings {
 	char *text;
 	struct strings_entry {
 		uint32_t at, len;
-	} *entries;
+	} * entries;
 	size_t text_len, text_cap, len, cap;
 	struct index index;
 };

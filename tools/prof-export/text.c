@@ -4,7 +4,8 @@
 #include <inttypes.h>
 #include "tools/prof-export/label.h"
 
-/* Importers end the name at a blank and digits, and do not take one that begins with a blank or is a single byte long. */
+/* Importers end the name at a blank and digits, and do not take one that begins with a blank or is
+ * a single byte long. */
 static int put_comm(struct buf *b, struct str comm, uint64_t pid)
 {
 	const size_t before = b->len;
@@ -15,13 +16,14 @@ static int put_comm(struct buf *b, struct str comm, uint64_t pid)
 	if (b->len == before)
 		return buf_printf(b, "pid-%" PRIu64, pid);
 	for (size_t i = before; i < b->len; i++) {
-		const bool digit_next = i + 1 < b->len && b->data[i + 1] >= '0' && b->data[i + 1] <= '9';
+		const bool digit_next = i + 1 < b->len && b->data[i + 1] >= '0' &&
+					b->data[i + 1] <= '9';
 
 		if (b->data[i] == ' ' && (i == before || i + 1 == b->len || digit_next))
 			b->data[i] = '_';
 	}
 	if (b->data[before] == '#')
-		b->data[before] = '_';	/* a comment */
+		b->data[before] = '_'; /* a comment */
 	return b->len == before + 1 ? buf_append(b, " ", 1) : 0;
 }
 
@@ -72,7 +74,8 @@ static int put_call(struct buf *b, const struct model *m, const struct model_fra
 	if (!r)
 		r = buf_append(b, ")", 1);
 	if (!r && f->count && f->kind == MODEL_NATIVE) {
-		const struct str source = model_string(m, functions[model_functions_of(m, f)[i]].source);
+		const struct str source =
+			model_string(m, functions[model_functions_of(m, f)[i]].source);
 		const uint32_t line = model_lines_of(m, f)[i];
 
 		if (source.len) {
@@ -94,7 +97,8 @@ static int put_call(struct buf *b, const struct model *m, const struct model_fra
 	return r ? r : buf_append(b, "\n", 1);
 }
 
-int text_sample(struct text *t, const struct model *m, const struct model_sample *s, struct output *o)
+int text_sample(struct text *t, const struct model *m, const struct model_sample *s,
+		struct output *o)
 {
 	const struct model_header *h = model_header(m);
 	const uint32_t *stack = model_frames_of(m, s->stack);
@@ -106,8 +110,11 @@ int text_sample(struct text *t, const struct model *m, const struct model_sample
 	int r = put_comm(b, s->comm, s->pid);
 
 	if (!r)
-		r = buf_printf(b, " %" PRIu64 "/%" PRIu64 " [%03" PRIu64 "] %" PRIu64 ".%06" PRIu64 ": %" PRIu64 " ", s->pid, s->tid, s->cpu,
-			       s->time_ns / 1000000000u, s->time_ns / 1000u % 1000000u, s->value);
+		r = buf_printf(b,
+			       " %" PRIu64 "/%" PRIu64 " [%03" PRIu64 "] %" PRIu64 ".%06" PRIu64
+			       ": %" PRIu64 " ",
+			       s->pid, s->tid, s->cpu, s->time_ns / 1000000000u,
+			       s->time_ns / 1000u % 1000000u, s->value);
 	const size_t event = b->len;
 
 	if (!r)

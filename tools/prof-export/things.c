@@ -32,27 +32,30 @@ void things_done(struct things *t)
 	index_done(&t->bucket_index, &t->pool);
 }
 
-#define INTERN(t, array, index, key, hash, equal, ret) ({ \
-	size_t cursor_ = SIZE_MAX; \
-	uint32_t i_; \
-	int r_ = 0; \
-	while ((i_ = index_next((index), (hash), &cursor_)) != TABLE_NONE && !(equal)(t, &(array)->data[i_], (key))) \
-		; \
-	if (i_ == TABLE_NONE) { \
-		if (!ARRAY_ROOM(&(t)->pool, array, 1)) { \
-			r_ = -ENOBUFS; \
-		} else { \
-			r_ = index_add((index), &(t)->pool, (hash), (uint32_t)(array)->len); \
-			if (!r_) { \
-				i_ = (uint32_t)(array)->len; \
-				(array)->data[(array)->len++] = *(key); \
+#define INTERN(t, array, index, key, hash, equal, ret) \
+	({ \
+		size_t cursor_ = SIZE_MAX; \
+		uint32_t i_; \
+		int r_ = 0; \
+		while ((i_ = index_next((index), (hash), &cursor_)) != TABLE_NONE && \
+		       !(equal)(t, &(array)->data[i_], (key))) \
+			; \
+		if (i_ == TABLE_NONE) { \
+			if (!ARRAY_ROOM(&(t)->pool, array, 1)) { \
+				r_ = -ENOBUFS; \
+			} else { \
+				r_ = index_add((index), &(t)->pool, (hash), \
+					       (uint32_t)(array)->len); \
+				if (!r_) { \
+					i_ = (uint32_t)(array)->len; \
+					(array)->data[(array)->len++] = *(key); \
+				} \
 			} \
 		} \
-	} \
-	if (!r_) \
-		*(ret) = i_; \
-	r_; \
-})
+		if (!r_) \
+			*(ret) = i_; \
+		r_; \
+	})
 
 static int intern_str(struct things *t, struct str s, uint32_t *ret)
 {
@@ -64,15 +67,21 @@ static uint32_t hash_numbers(const uint64_t *numbers, size_t n)
 	return table_hash(numbers, n * sizeof(*numbers));
 }
 
-static bool same_file(const struct things *t, const struct model_file *a, const struct model_file *b)
+static bool same_file(const struct things *t, const struct model_file *a,
+		      const struct model_file *b)
 {
-	return a->path == b->path && a->build_id == b->build_id && a->flags == b->flags && a->dev == b->dev && a->inode == b->inode &&
-	       a->ctime_ns == b->ctime_ns && a->size == b->size;
+	return a->path == b->path && a->build_id == b->build_id && a->flags == b->flags &&
+	       a->dev == b->dev && a->inode == b->inode && a->ctime_ns == b->ctime_ns &&
+	       a->size == b->size;
 }
 
 int things_file(struct things *t, const struct msg_file *msg, uint32_t *ret)
 {
-	struct model_file f = { .flags = (uint32_t)msg->flags, .dev = msg->dev, .inode = msg->inode, .ctime_ns = msg->ctime_ns, .size = msg->size };
+	struct model_file f = { .flags = (uint32_t)msg->flags,
+				.dev = msg->dev,
+				.inode = msg->inode,
+				.ctime_ns = msg->ctime_ns,
+				.size = msg->size };
 	char hex[2 * 64];
 	static const char digits[] = "0123456789abcdef";
 	const size_t n = msg->build_id.len < 64 ? msg->build_id.len : 64;
@@ -81,16 +90,20 @@ int things_file(struct things *t, const struct msg_file *msg, uint32_t *ret)
 		hex[2 * i] = digits[msg->build_id.data[i] >> 4];
 		hex[2 * i + 1] = digits[msg->build_id.data[i] & 15];
 	}
-	if (intern_str(t, msg->path, &f.path) || intern_str(t, (struct str){ .data = hex, .len = (uint32_t)(2 * n) }, &f.build_id))
+	if (intern_str(t, msg->path, &f.path) ||
+	    intern_str(t, (struct str){ .data = hex, .len = (uint32_t)(2 * n) }, &f.build_id))
 		return -ENOBUFS;
-	const uint32_t hash = hash_numbers((uint64_t[]){ f.path, f.build_id, f.flags, f.dev, f.inode, f.ctime_ns, f.size }, 7);
+	const uint32_t hash = hash_numbers(
+		(uint64_t[]){ f.path, f.build_id, f.flags, f.dev, f.inode, f.ctime_ns, f.size }, 7);
 
 	return INTERN(t, &t->files, &t->file_index, &f, hash, same_file, ret);
 }
 
-static bool same_function(const struct things *t, const struct model_function *a, const struct model_function *b)
+static bool same_function(const struct things *t, const struct model_function *a,
+			  const struct model_function *b)
 {
-	return a->name == b->name && a->system_name == b->system_name && a->source == b->source && a->start_line == b->start_line;
+	return a->name == b->name && a->system_name == b->system_name && a->source == b->source &&
+	       a->start_line == b->start_line;
 }
 
 int things_function(struct things *t, const struct msg_function *msg, uint32_t *ret)
@@ -102,17 +115,22 @@ int things_function(struct things *t, const struct msg_function *msg, uint32_t *
 	/* Outputs that show names only do not show this one. */
 	if (t->detail == MODEL_ADDRESSES && intern_str(t, msg->system_name, &f.system_name))
 		return -ENOBUFS;
-	const uint32_t hash = hash_numbers((uint64_t[]){ f.name, f.system_name, f.source, f.start_line }, 4);
+	const uint32_t hash =
+		hash_numbers((uint64_t[]){ f.name, f.system_name, f.source, f.start_line }, 4);
 
 	return INTERN(t, &t->functions, &t->function_index, &f, hash, same_function, ret);
 }
 
-/* key->calls points to numbers behind the end of the array's used part, where both lie until the frame turns out to be new. */
-static bool same_frame(const struct things *t, const struct model_frame *a, const struct model_frame *b)
+/* key->calls points to numbers behind the end of the array's used part, where both lie until the
+ * frame turns out to be new. */
+static bool same_frame(const struct things *t, const struct model_frame *a,
+		       const struct model_frame *b)
 {
-	return a->offset == b->offset && a->address == b->address && a->file == b->file && a->process == b->process && a->count == b->count &&
-	       a->kind == b->kind && a->flags == b->flags &&
-	       (!a->count || !memcmp(t->numbers.data + a->calls, t->numbers.data + b->calls, 2 * sizeof(uint32_t) * a->count));
+	return a->offset == b->offset && a->address == b->address && a->file == b->file &&
+	       a->process == b->process && a->count == b->count && a->kind == b->kind &&
+	       a->flags == b->flags &&
+	       (!a->count || !memcmp(t->numbers.data + a->calls, t->numbers.data + b->calls,
+				     2 * sizeof(uint32_t) * a->count));
 }
 
 int things_frame(struct things *t, struct model_frame f, const uint32_t *calls, uint32_t *ret)
@@ -125,7 +143,9 @@ int things_frame(struct things *t, struct model_frame f, const uint32_t *calls, 
 	if (n)
 		memcpy(t->numbers.data + f.calls, calls, n * sizeof(*calls));
 	const uint64_t calls_hash = n ? table_hash(calls, n * sizeof(*calls)) : 0;
-	const uint32_t hash = hash_numbers((uint64_t[]){ f.offset, f.address, f.file, f.process, f.kind, f.flags, calls_hash }, 7);
+	const uint32_t hash = hash_numbers(
+		(uint64_t[]){ f.offset, f.address, f.file, f.process, f.kind, f.flags, calls_hash },
+		7);
 
 	if (!ARRAY_ROOM(&t->pool, &t->self, 1))
 		return -ENOBUFS;
@@ -138,15 +158,20 @@ int things_frame(struct things *t, struct model_frame f, const uint32_t *calls, 
 	return r;
 }
 
-static bool same_stack(const struct things *t, const struct model_stack *a, const struct model_stack *b)
+static bool same_stack(const struct things *t, const struct model_stack *a,
+		       const struct model_stack *b)
 {
 	return a->count == b->count && a->reason == b->reason &&
-	       (!a->count || !memcmp(t->numbers.data + a->frames, t->numbers.data + b->frames, sizeof(uint32_t) * a->count));
+	       (!a->count || !memcmp(t->numbers.data + a->frames, t->numbers.data + b->frames,
+				     sizeof(uint32_t) * a->count));
 }
 
-int things_stack(struct things *t, uint64_t reason, bool user, const uint32_t *frames, size_t n, uint32_t *ret)
+int things_stack(struct things *t, uint64_t reason, bool user, const uint32_t *frames, size_t n,
+		 uint32_t *ret)
 {
-	struct model_stack s = { .count = (uint32_t)n, .reason = things_clamp(reason), .user = user };
+	struct model_stack s = { .count = (uint32_t)n,
+				 .reason = things_clamp(reason),
+				 .user = user };
 	const size_t known = t->stacks.len;
 
 	if (!ARRAY_ROOM(&t->pool, &t->numbers, n + 1) || t->numbers.len + n >= UINT32_MAX)
@@ -162,7 +187,8 @@ int things_stack(struct things *t, uint64_t reason, bool user, const uint32_t *f
 	return r;
 }
 
-static bool same_process(const struct things *t, const struct model_process *a, const struct model_process *b)
+static bool same_process(const struct things *t, const struct model_process *a,
+			 const struct model_process *b)
 {
 	return a->pid == b->pid && a->start_ns == b->start_ns && a->execs == b->execs;
 }
@@ -176,7 +202,8 @@ int things_process(struct things *t, struct model_process p, struct str comm, ui
 	return INTERN(t, &t->processes, &t->process_index, &p, hash, same_process, ret);
 }
 
-static bool same_thread(const struct things *t, const struct model_thread *a, const struct model_thread *b)
+static bool same_thread(const struct things *t, const struct model_thread *a,
+			const struct model_thread *b)
 {
 	return a->process == b->process && a->tid == b->tid && a->comm == b->comm;
 }
@@ -192,7 +219,8 @@ int things_thread(struct things *t, uint32_t process, uint64_t tid, struct str c
 	return INTERN(t, &t->threads, &t->thread_index, &thread, hash, same_thread, ret);
 }
 
-static bool same_bucket(const struct things *t, const struct model_bucket *a, const struct model_bucket *b)
+static bool same_bucket(const struct things *t, const struct model_bucket *a,
+			const struct model_bucket *b)
 {
 	return a->thread == b->thread && a->stack == b->stack;
 }

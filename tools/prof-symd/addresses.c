@@ -31,7 +31,8 @@ static int print_call(const struct addresses *a, const struct call *c, struct bu
 	if (a->basenames)
 		for (uint32_t i = source.len; i > 0; i--)
 			if (source.data[i - 1] == '/') {
-				source = (struct str){ .data = source.data + i, .len = source.len - i };
+				source = (struct str){ .data = source.data + i,
+						       .len = source.len - i };
 				break;
 			}
 	r = c->name.len ? log_escape(into, c->name, NAMES_TEXT) : buf_append_str(into, "??");
@@ -40,7 +41,8 @@ static int print_call(const struct addresses *a, const struct call *c, struct bu
 	if (r == 0)
 		r = source.len ? log_escape(into, source, NAMES_TEXT) : buf_append_str(into, "??");
 	if (r == 0)
-		r = c->line || !source.len ? buf_printf(into, ":%" PRIu64 "\n", c->line) : buf_append_str(into, ":?\n");
+		r = c->line || !source.len ? buf_printf(into, ":%" PRIu64 "\n", c->line)
+					   : buf_append_str(into, ":?\n");
 	return r;
 }
 

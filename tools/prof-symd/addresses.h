@@ -8,14 +8,15 @@
 #include "tools/prof-symd/program.h"
 
 struct addresses {
-	bool show_address;	/* 0x... before each */
-	bool basenames;		/* file names without their folders */
+	bool show_address; /* 0x... before each */
+	bool basenames;	   /* file names without their folders */
 	struct names names;
 };
 
 /* Hex digits, with or without 0x, nothing else. */
 bool addresses_parse(const char *s, uint64_t *ret);
-/* Appends the lines of one address: the innermost call first, the calls that it was inlined into below it. Names are escaped for a terminal. 0, -ENOMEM. */
+/* Appends the lines of one address: the innermost call first, the calls that it was inlined into
+ * below it. Names are escaped for a terminal. 0, -ENOMEM. */
 int addresses_print(struct addresses *a, struct program *p, uint64_t address, struct buf *into);
 
 #endif

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libiberty's callback interfaces print in pieces and cannot be told to stop, so the callback leaves by longjmp once it has seen far more than is kept.
- * The C++ one holds no heap memory while it prints. The Rust one may, for a punycode identifier, so that leaving it can leak some bytes: after
- * MAX_RUST_LEFT such names Rust's are shown as they are.
+ * libiberty's callback interfaces print in pieces and cannot be told to stop, so the callback
+ * leaves by longjmp once it has seen far more than is kept. The C++ one holds no heap memory while
+ * it prints. The Rust one may, for a punycode identifier, so that leaving it can leak some bytes:
+ * after MAX_RUST_LEFT such names Rust's are shown as they are.
  */
 #include <libiberty/demangle.h>
 #include <setjmp.h>
 #include <string.h>
 #include "tools/prof-symd/demangle.h"
 
-#define PRINT_LIMIT (64u << 10)	/* bytes printed by libiberty for one name */
+#define PRINT_LIMIT (64u << 10) /* bytes printed by libiberty for one name */
 #define MAX_RUST_LEFT 256u
 
 struct printer {
@@ -24,7 +25,7 @@ static void print_piece(const char *piece, size_t n, void *ctx)
 	size_t room = p->cap - 1 - p->len;
 
 	if (n == 0)
-		return;	/* with piece NULL, sometimes */
+		return; /* with piece NULL, sometimes */
 	memcpy(p->out + p->len, piece, n < room ? n : room);
 	p->len += n < room ? n : room;
 	p->seen += n;
@@ -86,7 +87,8 @@ size_t demangle(const char *name, char *out, size_t cap)
 			done = 1;
 		}
 		if (done && printer->len > 0) {
-			len = printer->seen > printer->len ? cut_at(out, printer->len) : printer->len;
+			len = printer->seen > printer->len ? cut_at(out, printer->len)
+							   : printer->len;
 			out[len] = '\0';
 			return len;
 		}

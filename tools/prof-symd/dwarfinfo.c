@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How an address is found: the ranges of all units are read once (their first entries only; .debug_aranges is often missing and never complete); in a unit, the ranges
- * of its functions, once; in a function, the entries of inlined calls are walked down. Sources: DWARF 5, sections 2.17, 3.3.1, 3.3.8.
+ * How an address is found: the ranges of all units are read once (their first entries only;
+ * .debug_aranges is often missing and never complete); in a unit, the ranges of its functions,
+ * once; in a function, the entries of inlined calls are walked down. Sources: DWARF 5,
+ * sections 2.17, 3.3.1, 3.3.8.
  *
- * Nothing here may call a function of libdw that follows a unit's entry into another file: units of type skeleton are never looked into.
+ * Nothing here may call a function of libdw that follows a unit's entry into another file: units of
+ * type skeleton are never looked into.
  */
 #include <dwarf.h>
 #include <elf.h>
@@ -18,21 +21,21 @@
 
 #define MAX_UNITS (1u << 20)
 #define MAX_RANGES (4u << 20)
-#define MAX_DEPTH 128		/* of entries within entries */
-#define MAX_ENTRIES (8u << 20)	/* walked in one unit */
-#define MAX_BACK 256		/* overlapping ranges that are looked at */
+#define MAX_DEPTH 128	       /* of entries within entries */
+#define MAX_ENTRIES (8u << 20) /* walked in one unit */
+#define MAX_BACK 256	       /* overlapping ranges that are looked at */
 #define MAX_SCOPES 16
 #define MAX_ORIGINS 16
 
 static const char *const wanted[] = {
-	"debug_info", "debug_abbrev", "debug_line", "debug_line_str", "debug_str", "debug_str_offsets", "debug_addr", "debug_ranges",
-	"debug_rnglists",
+	"debug_info",	     "debug_abbrev", "debug_line",   "debug_line_str", "debug_str",
+	"debug_str_offsets", "debug_addr",   "debug_ranges", "debug_rnglists",
 };
 #define WANTED (sizeof(wanted) / sizeof(wanted[0]))
 
 struct range {
 	uint64_t low, high;
-	uint64_t what;		/* unit: its index; function: the offset of its entry */
+	uint64_t what; /* unit: its index; function: the offset of its entry */
 };
 
 /* Sorted by low; reach[i] is the highest end among the first i + 1. */
@@ -45,7 +48,7 @@ struct ranges {
 struct unit {
 	Dwarf_Off entry;
 	struct ranges functions;
-	uint8_t indexed;	/* 0, 1: outermost functions, 2: functions within functions as well */
+	uint8_t indexed; /* 0, 1: outermost functions, 2: functions within functions as well */
 };
 
 struct image {
@@ -60,15 +63,15 @@ struct dwarfinfo {
 	struct unit *units;
 	size_t unit_count;
 	struct ranges ranges;
-	size_t grown;		/* estimated: what libdw keeps of the units looked into */
+	size_t grown; /* estimated: what libdw keeps of the units looked into */
 };
 
 /* --- the image --- */
 
 struct piece {
 	const struct symfile_section *section;
-	uint64_t size;		/* unpacked */
-	uint64_t skip;		/* bytes before the packed data */
+	uint64_t size; /* unpacked */
+	uint64_t skip; /* bytes before the packed data */
 	bool packed;
 };
 
@@ -86,7 +89,9 @@ static bool find_piece(const struct symfile *f, const char *name, struct piece *
 		if (p.section->flags & SHF_COMPRESSED) {
 			Elf64_Chdr c;
 
-			if (p.section->size < sizeof(c) || symfile_read(f, p.section->offset, &c, sizeof(c)) || c.ch_type != ELFCOMPRESS_ZLIB)
+			if (p.section->size < sizeof(c) ||
+			    symfile_read(f, p.section->offset, &c, sizeof(c)) ||
+			    c.ch_type != ELFCOMPRESS_ZLIB)
 				return false;
 			p.size = c.ch_size;
 			p.skip = sizeof(c);
@@ -96,10 +101,12 @@ static bool find_piece(const struct symfile *f, const char *name, struct piece *
 		return true;
 	}
 	snprintf(full, sizeof(full), ".z%s", name);
-	if (symfile_section(f, full, &p.section) == 0 && p.section->type != SHT_NOBITS && p.section->size >= 12) {
+	if (symfile_section(f, full, &p.section) == 0 && p.section->type != SHT_NOBITS &&
+	    p.section->size >= 12) {
 		uint8_t head[12];
 
-		if (symfile_read(f, p.section->offset, head, sizeof(head)) || memcmp(head, "ZLIB", 4) != 0)
+		if (symfile_read(f, p.section->offset, head, sizeof(head)) ||
+		    memcmp(head, "ZLIB", 4) != 0)
 			return false;
 		for (int i = 4; i < 12; i++)
 			p.size = p.size << 8 | head[i];
@@ -117,7 +124,8 @@ static bool find_piece(const struct symfile *f, const char *name, struct piece *
 
 #define IMAGE_TAIL 16
 
-static int find_pieces(const struct symfile *f, struct piece pieces[static WANTED], uint64_t *ret_size)
+static int find_pieces(const struct symfile *f, struct piece pieces[static WANTED],
+		       uint64_t *ret_size)
 {
 	uint64_t size = IMAGE_HEAD;
 
@@ -129,13 +137,16 @@ static int find_pieces(const struct symfile *f, struct piece pieces[static WANTE
 				return SYMFILE_NONE;
 			continue;
 		}
-		if (__builtin_add_overflow(size, pieces[i].size, &size) || __builtin_add_overflow(size, 16, &size))
-			return SYMFILE_TOO_LARGE;	/* 16: to align it */
+		if (__builtin_add_overflow(size, pieces[i].size, &size) ||
+		    __builtin_add_overflow(size, 16, &size))
+			return SYMFILE_TOO_LARGE; /* 16: to align it */
 		/* zlib packs a thousand bytes into one at the most. */
-		if (pieces[i].packed ? pieces[i].size / 1040 > pieces[i].section->size : pieces[i].size > symfile_size(f))
+		if (pieces[i].packed ? pieces[i].size / 1040 > pieces[i].section->size
+				     : pieces[i].size > symfile_size(f))
 			return SYMFILE_MALFORMED;
 	}
-	/* libdw takes a string's end for granted in .debug_info: a zero byte ends what runs out of the last section. */
+	/* libdw takes a string's end for granted in .debug_info: a zero byte ends what runs out of
+	 * the last section. */
 	if (__builtin_add_overflow(size, IMAGE_TAIL, ret_size))
 		return SYMFILE_TOO_LARGE;
 	return 0;
@@ -220,17 +231,24 @@ static int image_open(const struct symfile *f, uint64_t max, struct image *m)
 		if (pieces[i].packed)
 			r = unpack(f, &pieces[i], m->bytes + start);
 		else
-			r = symfile_read(f, pieces[i].section->offset, m->bytes + start, pieces[i].size);
+			r = symfile_read(f, pieces[i].section->offset, m->bytes + start,
+					 pieces[i].size);
 		if (r)
 			return r;
-		headers[count++] = (Elf64_Shdr){ .sh_name = name, .sh_type = SHT_PROGBITS, .sh_offset = start,
-			.sh_size = pieces[i].size, .sh_addralign = 1 };
+		headers[count++] = (Elf64_Shdr){ .sh_name = name,
+						 .sh_type = SHT_PROGBITS,
+						 .sh_offset = start,
+						 .sh_size = pieces[i].size,
+						 .sh_addralign = 1 };
 		name += (uint32_t)snprintf(names + name, IMAGE_NAMES - name, ".%s", wanted[i]) + 1;
 		at = start + pieces[i].size;
 	}
 	memset(m->bytes + at, 0, size - at);
-	headers[count] = (Elf64_Shdr){ .sh_name = 0, .sh_type = SHT_STRTAB, .sh_offset = (uint64_t)((uint8_t *)names - m->bytes),
-		.sh_size = IMAGE_NAMES, .sh_addralign = 1 };
+	headers[count] = (Elf64_Shdr){ .sh_name = 0,
+				       .sh_type = SHT_STRTAB,
+				       .sh_offset = (uint64_t)((uint8_t *)names - m->bytes),
+				       .sh_size = IMAGE_NAMES,
+				       .sh_addralign = 1 };
 	memcpy(e->e_ident, ELFMAG, SELFMAG);
 	e->e_ident[EI_CLASS] = ELFCLASS64;
 	e->e_ident[EI_DATA] = ELFDATA2LSB;
@@ -277,7 +295,9 @@ static int range_cmp(const void *left, const void *right)
 {
 	const struct range *a = left, *b = right;
 
-	return a->low != b->low ? (a->low < b->low ? -1 : 1) : a->high != b->high ? (a->high > b->high ? -1 : 1) : 0;
+	return a->low != b->low	    ? (a->low < b->low ? -1 : 1)
+	       : a->high != b->high ? (a->high > b->high ? -1 : 1)
+				    : 0;
 }
 
 static int sort_ranges(struct ranges *s)
@@ -305,7 +325,8 @@ static void ranges_done(struct ranges *s)
 	*s = (struct ranges){ 0 };
 }
 
-/* The range over address that starts last; *cursor is where to go on for the next one outwards, SIZE_MAX at first. */
+/* The range over address that starts last; *cursor is where to go on for the next one outwards,
+ * SIZE_MAX at first. */
 static const struct range *next_range(const struct ranges *s, uint64_t address, size_t *cursor)
 {
 	size_t low = 0, high = s->len;
@@ -344,7 +365,8 @@ static int add_ranges(struct ranges *into, Dwarf_Die *die, uint64_t what)
 
 		at = dwarf_ranges(die, at, &base, &low, &high);
 		if (at <= 0)
-			return 0;	/* none, no more, or not readable: then its other ranges are as good as ever */
+			return 0; /* none, no more, or not readable: then its other ranges are as
+				     good as ever */
 		r = push_range(into, low, high, what);
 		if (r)
 			return r;
@@ -364,7 +386,7 @@ static int list_units(struct dwarfinfo *d)
 		int r = dwarf_get_units(d->main.dwarf, cu, &cu, &version, &type, &die, NULL);
 
 		if (r != 0)
-			break;		/* at the end, or at damage: what came before is used */
+			break; /* at the end, or at damage: what came before is used */
 		if (type != DW_UT_compile && type != DW_UT_partial)
 			continue;
 		if (dwarf_tag(&die) != DW_TAG_compile_unit)
@@ -390,7 +412,8 @@ static int list_units(struct dwarfinfo *d)
 	return sort_ranges(&d->ranges);
 }
 
-int dwarfinfo_open(const struct symfile *f, const struct symfile *alt, uint64_t max, struct dwarfinfo **ret)
+int dwarfinfo_open(const struct symfile *f, const struct symfile *alt, uint64_t max,
+		   struct dwarfinfo **ret)
 {
 	struct dwarfinfo *d = calloc(1, sizeof(*d));
 	int r;
@@ -428,7 +451,8 @@ void dwarfinfo_free(struct dwarfinfo *d)
 
 size_t dwarfinfo_bytes(const struct dwarfinfo *d)
 {
-	return sizeof(*d) + d->main.size + d->alt.size + d->grown + d->unit_count * sizeof(*d->units) +
+	return sizeof(*d) + d->main.size + d->alt.size + d->grown +
+	       d->unit_count * sizeof(*d->units) +
 	       d->ranges.len * (sizeof(struct range) + sizeof(uint64_t));
 }
 
@@ -439,7 +463,8 @@ static bool has_code(Dwarf_Die *die)
 	return dwarf_hasattr(die, DW_AT_low_pc) || dwarf_hasattr(die, DW_AT_ranges);
 }
 
-/* In a first pass functions are looked for in the unit and in namespaces, where compilers put them; in a second, everywhere. */
+/* In a first pass functions are looked for in the unit and in namespaces, where compilers put them;
+ * in a second, everywhere. */
 static bool may_hold_functions(int tag, bool everywhere)
 {
 	switch (tag) {
@@ -479,7 +504,8 @@ static int index_unit(struct dwarfinfo *d, struct unit *u, Dwarf_Die *cudie, boo
 			if (r)
 				break;
 		}
-		if (depth + 1 < MAX_DEPTH && may_hold_functions(tag, everywhere) && dwarf_child(die, &path[depth + 1]) == 0) {
+		if (depth + 1 < MAX_DEPTH && may_hold_functions(tag, everywhere) &&
+		    dwarf_child(die, &path[depth + 1]) == 0) {
 			depth++;
 			continue;
 		}
@@ -496,7 +522,8 @@ out:
 
 /* --- names --- */
 
-/* What an attribute, or a chain of origins and specifications, says; an entry of another unit or file included. */
+/* What an attribute, or a chain of origins and specifications, says; an entry of another unit or
+ * file included. */
 static const char *die_string(Dwarf_Die *die, unsigned attribute)
 {
 	Dwarf_Attribute a;
@@ -518,7 +545,8 @@ static void die_origin(Dwarf_Die *die, Dwarf_Die *ret)
 	for (unsigned i = 0; i < MAX_ORIGINS; i++) {
 		Dwarf_Die next;
 
-		if (!follow(ret, DW_AT_abstract_origin, &next) && !follow(ret, DW_AT_specification, &next))
+		if (!follow(ret, DW_AT_abstract_origin, &next) &&
+		    !follow(ret, DW_AT_specification, &next))
 			break;
 		*ret = next;
 	}
@@ -529,7 +557,9 @@ static uint64_t language_of(Dwarf_Die *cudie)
 	Dwarf_Attribute a;
 	Dwarf_Word language;
 
-	return dwarf_attr(cudie, DW_AT_language, &a) && dwarf_formudata(&a, &language) == 0 ? language : 0;
+	return dwarf_attr(cudie, DW_AT_language, &a) && dwarf_formudata(&a, &language) == 0
+		       ? language
+		       : 0;
 }
 
 /* Languages whose functions live in scopes: their plain name says too little. */
@@ -540,8 +570,8 @@ static bool has_scopes(Dwarf_Die *cudie)
 	case DW_LANG_C_plus_plus_03:
 	case DW_LANG_C_plus_plus_11:
 	case DW_LANG_C_plus_plus_14:
-	case 0x2b:	/* C++17 */
-	case 0x2c:	/* C++20 */
+	case 0x2b: /* C++17 */
+	case 0x2c: /* C++20 */
 	case DW_LANG_Rust:
 	case DW_LANG_D:
 	case DW_LANG_Swift:
@@ -550,7 +580,8 @@ static bool has_scopes(Dwarf_Die *cudie)
 	return false;
 }
 
-/* `outer::inner::` before a name. Entries stand in the order of their offsets, so that the last child that starts at or before the one sought holds it. */
+/* `outer::inner::` before a name. Entries stand in the order of their offsets, so that the last
+ * child that starts at or before the one sought holds it. */
 static size_t write_scopes(Dwarf_Die *origin, Dwarf_Die *cudie, char *into, size_t cap)
 {
 	Dwarf_Off target = dwarf_dieoffset(origin);
@@ -645,7 +676,9 @@ static bool die_number(Dwarf_Die *die, unsigned attribute, bool integrate, uint6
 	Dwarf_Attribute a;
 	Dwarf_Word word;
 
-	if (!(integrate ? dwarf_attr_integrate(die, attribute, &a) : dwarf_attr(die, attribute, &a)) || dwarf_formudata(&a, &word) != 0)
+	if (!(integrate ? dwarf_attr_integrate(die, attribute, &a)
+			: dwarf_attr(die, attribute, &a)) ||
+	    dwarf_formudata(&a, &word) != 0)
 		return false;
 	*ret = word;
 	return true;
@@ -666,8 +699,10 @@ static void name_start(struct call *c, Dwarf_Die *die)
 
 /* --- looking up --- */
 
-/* Walks down from a function to the innermost inlined call over address. Fills chain outermost first; returns how many. */
-static unsigned walk_inlined(Dwarf_Die *function, uint64_t address, Dwarf_Die chain[static NAMES_MAX])
+/* Walks down from a function to the innermost inlined call over address. Fills chain outermost
+ * first; returns how many. */
+static unsigned walk_inlined(Dwarf_Die *function, uint64_t address,
+			     Dwarf_Die chain[static NAMES_MAX])
 {
 	unsigned count = 0;
 	size_t steps = 0;
@@ -685,8 +720,9 @@ static unsigned walk_inlined(Dwarf_Die *function, uint64_t address, Dwarf_Die ch
 
 			if (++steps > MAX_ENTRIES)
 				return count;
-			if (tag != DW_TAG_inlined_subroutine && tag != DW_TAG_lexical_block && tag != DW_TAG_try_block &&
-			    tag != DW_TAG_catch_block && tag != DW_TAG_with_stmt)
+			if (tag != DW_TAG_inlined_subroutine && tag != DW_TAG_lexical_block &&
+			    tag != DW_TAG_try_block && tag != DW_TAG_catch_block &&
+			    tag != DW_TAG_with_stmt)
 				continue;
 			if (has_code(&child) && dwarf_haspc(&child, address) == 1) {
 				found = true;
@@ -706,7 +742,8 @@ static unsigned walk_inlined(Dwarf_Die *function, uint64_t address, Dwarf_Die ch
 	return count;
 }
 
-static bool find_function(struct dwarfinfo *d, struct unit *u, Dwarf_Die *cudie, uint64_t address, Dwarf_Die *ret)
+static bool find_function(struct dwarfinfo *d, struct unit *u, Dwarf_Die *cudie, uint64_t address,
+			  Dwarf_Die *ret)
 {
 	for (int pass = 1; pass <= 2; pass++) {
 		const struct range *r;
@@ -721,13 +758,15 @@ static bool find_function(struct dwarfinfo *d, struct unit *u, Dwarf_Die *cudie,
 	return false;
 }
 
-static bool find_line(struct dwarfinfo *d, struct unit *u, Dwarf_Die *cudie, uint64_t address, const char **ret_path, uint64_t *ret_line)
+static bool find_line(struct dwarfinfo *d, struct unit *u, Dwarf_Die *cudie, uint64_t address,
+		      const char **ret_path, uint64_t *ret_line)
 {
 	Dwarf_Line *line = dwarf_getsrc_die(cudie, address);
 	bool end = true;
 	int number;
 
-	if (!line || dwarf_lineendsequence(line, &end) != 0 || end || dwarf_lineno(line, &number) != 0)
+	if (!line || dwarf_lineendsequence(line, &end) != 0 || end ||
+	    dwarf_lineno(line, &number) != 0)
 		return false;
 	*ret_path = dwarf_linesrc(line, NULL, NULL);
 	*ret_line = number > 0 ? (uint64_t)number : 0;
@@ -747,7 +786,8 @@ static int lookup_in_unit(struct dwarfinfo *d, struct unit *u, uint64_t address,
 	if (!dwarf_offdie(d->main.dwarf, u->entry, &cudie))
 		return SYMFILE_NONE;
 	/* An assembler makes a function of each label; the symbol table knows which names count. */
-	if (language_of(&cudie) != DW_LANG_Mips_Assembler && find_function(d, u, &cudie, address, &function))
+	if (language_of(&cudie) != DW_LANG_Mips_Assembler &&
+	    find_function(d, u, &cudie, address, &function))
 		count = walk_inlined(&function, address, chain);
 	find_line(d, u, &cudie, address, &path, &line);
 	if (first) {
@@ -777,13 +817,15 @@ static int lookup_in_unit(struct dwarfinfo *d, struct unit *u, uint64_t address,
 		name_call(ret, c, die);
 		name_source(ret, c, path ? path : innermost ? dwarf_decl_file(die) : NULL, &cudie);
 		name_start(c, die);
-		/* An inlined call whose name cannot be had (it stands in a file that is not here) is left out. */
+		/* An inlined call whose name cannot be had (it stands in a file that is not here)
+		 * is left out. */
 		if (c->name.len > 0 || i == 0)
 			ret->count++;
 		path = NULL;
 		line = 0;
 		if (dwarf_tag(die) == DW_TAG_inlined_subroutine) {
-			if (die_number(die, DW_AT_call_file, false, &file) && files && file < file_count)
+			if (die_number(die, DW_AT_call_file, false, &file) && files &&
+			    file < file_count)
 				path = dwarf_filesrc(files, file, NULL, NULL);
 			if (!die_number(die, DW_AT_call_line, false, &line) || line > INT32_MAX)
 				line = 0;

@@ -4,10 +4,12 @@
 #include <unistd.h>
 #include "tools/prof-symd/filestore.h"
 
-void filestore_init(struct filestore *s, uint64_t budget, uint64_t dwarf_max, int (*ask)(void *, const struct filestore_request *),
-		    void *ctx)
+void filestore_init(struct filestore *s, uint64_t budget, uint64_t dwarf_max,
+		    int (*ask)(void *, const struct filestore_request *), void *ctx)
 {
-	*s = (struct filestore){ .budget = budget, .dwarf_max = dwarf_max, .ask = ask, .ctx = ctx, .next_request = 1 };
+	*s = (struct filestore){
+		.budget = budget, .dwarf_max = dwarf_max, .ask = ask, .ctx = ctx, .next_request = 1
+	};
 }
 
 /* --- the list of open ones --- */
@@ -52,7 +54,8 @@ void filestore_charge(struct filestore *s, struct filestore_file *f)
 	if (!f->program)
 		return;
 	charge(s, f);
-	for (struct filestore_file *o = s->oldest; o && (s->bytes > s->budget || s->open_count > FILESTORE_OPEN);) {
+	for (struct filestore_file *o = s->oldest;
+	     o && (s->bytes > s->budget || s->open_count > FILESTORE_OPEN);) {
 		struct filestore_file *newer = o->prev;
 
 		if (o != f && o->state == FILESTORE_READY) {
@@ -103,7 +106,8 @@ static void settle(struct filestore *s, struct filestore_file *f, uint64_t now_n
 	}
 }
 
-/* Asks for the program, or for the next thing that it wants, until a request is under way or nothing is wanted. */
+/* Asks for the program, or for the next thing that it wants, until a request is under way or
+ * nothing is wanted. */
 static void ask_next(struct filestore *s, struct filestore_file *f, uint64_t now_ns)
 {
 	while (f->state == FILESTORE_ASKED && !f->request) {
@@ -121,7 +125,7 @@ static void ask_next(struct filestore *s, struct filestore_file *f, uint64_t now
 		f->request = rq.id;
 		r = s->ask(s->ctx, &rq);
 		if (r == 0)
-			continue;	/* sent, or answered already */
+			continue; /* sent, or answered already */
 		f->request = 0;
 		if (f->program) {
 			program_offer(f->program, -1);
@@ -156,7 +160,8 @@ static void ask_wanted(struct filestore *s, uint64_t now_ns)
 
 void filestore_want(struct filestore *s, struct filestore_file *f, uint64_t now_ns)
 {
-	if (f->state != FILESTORE_CLOSED || f->wanted || start_asking(s, f, now_ns) || s->wanted_count == FILESTORE_WANTED)
+	if (f->state != FILESTORE_CLOSED || f->wanted || start_asking(s, f, now_ns) ||
+	    s->wanted_count == FILESTORE_WANTED)
 		return;
 	f->wanted = true;
 	s->wanted[s->wanted_count++] = f;
@@ -169,12 +174,14 @@ static void give_up(struct filestore *s, struct filestore_file *f, uint64_t now_
 	settle(s, f, now_ns);
 }
 
-int filestore_get(struct filestore *s, struct filestore_file *f, uint64_t now_ns, struct program **ret)
+int filestore_get(struct filestore *s, struct filestore_file *f, uint64_t now_ns,
+		  struct program **ret)
 {
-	if (f->state == FILESTORE_FAILED && f->timed_out && now_ns - f->failed_ns >= FILESTORE_RETRY_NS)
+	if (f->state == FILESTORE_FAILED && f->timed_out &&
+	    now_ns - f->failed_ns >= FILESTORE_RETRY_NS)
 		f->state = FILESTORE_CLOSED;
 	if (f->state == FILESTORE_CLOSED && !start_asking(s, f, now_ns))
-		return FILESTORE_WAIT;	/* sixteen others are under way, each within its deadline */
+		return FILESTORE_WAIT; /* sixteen others are under way, each within its deadline */
 	if (f->state == FILESTORE_ASKED && now_ns - f->asked_ns >= FILESTORE_WAIT_NS)
 		give_up(s, f, now_ns);
 	if (f->state == FILESTORE_ASKED)

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The programs of a stream, opened when a frame needs them and closed again: least recently used first when they hold more memory than the budget or more
- * than FILESTORE_OPEN are open, and each that was not looked into for FILESTORE_IDLE_NS (an open file pins its mount).
+ * The programs of a stream, opened when a frame needs them and closed again: least recently used
+ * first when they hold more memory than the budget or more than FILESTORE_OPEN are open, and each
+ * that was not looked into for FILESTORE_IDLE_NS (an open file pins its mount).
  *
- * Files are asked for through `ask`, by hand answered at once, in the deployment over the bus; an answer that does not come within FILESTORE_WAIT_NS is done without.
+ * Files are asked for through `ask`, by hand answered at once, in the deployment over the bus; an
+ * answer that does not come within FILESTORE_WAIT_NS is done without.
  */
 #ifndef PROFPIPE_FILESTORE_H
 #define PROFPIPE_FILESTORE_H
@@ -11,27 +13,28 @@
 #include "common/msg.h"
 #include "tools/prof-symd/program.h"
 
-#define FILESTORE_WAIT_NS 2000000000ull		/* for a program and its debug files together */
+#define FILESTORE_WAIT_NS 2000000000ull /* for a program and its debug files together */
 #define FILESTORE_IDLE_NS 10000000000ull
-#define FILESTORE_RETRY_NS 30000000000ull	/* after an answer that did not come */
+#define FILESTORE_RETRY_NS 30000000000ull /* after an answer that did not come */
 #define FILESTORE_OPEN 64
 #define FILESTORE_IN_FLIGHT 16
-#define FILESTORE_WANTED 1024			/* files asked for ahead, that wait for their turn */
+#define FILESTORE_WANTED 1024 /* files asked for ahead, that wait for their turn */
 #define FILESTORE_BUDGET (48ull << 20)
 
 enum filestore_state { FILESTORE_CLOSED, FILESTORE_ASKED, FILESTORE_READY, FILESTORE_FAILED };
 
-/* One file of the stream. Owned by whoever keeps the stream's definitions; zero-initialised but for `file`. */
+/* One file of the stream. Owned by whoever keeps the stream's definitions; zero-initialised but for
+ * `file`. */
 struct filestore_file {
-	uint64_t file;			/* the stream's id */
+	uint64_t file; /* the stream's id */
 	enum filestore_state state;
-	struct program *program;	/* owned; may be there before all debug files are */
-	uint64_t request;		/* the one under way, 0: none */
+	struct program *program; /* owned; may be there before all debug files are */
+	uint64_t request;	 /* the one under way, 0: none */
 	uint64_t asked_ns, used_ns, failed_ns;
 	bool timed_out;
 	bool wanted;
-	size_t bytes;			/* as charged */
-	struct filestore_file *prev, *next;	/* open ones, most recently used first */
+	size_t bytes;			    /* as charged */
+	struct filestore_file *prev, *next; /* open ones, most recently used first */
 };
 
 /* What to ask for. want: PROGRAM_WANTS_NOTHING means the file itself. */
@@ -39,13 +42,14 @@ struct filestore_request {
 	uint64_t id;
 	struct filestore_file *file;
 	enum program_want want;
-	struct span build_id;	/* borrowed during the call */
+	struct span build_id; /* borrowed during the call */
 	const char *name;
 };
 
 struct filestore {
 	uint64_t budget, dwarf_max;
-	/* Sends a request, which filestore_answer will answer, during the call or later. 0, -EAGAIN: not now; another -errno: never. */
+	/* Sends a request, which filestore_answer will answer, during the call or later. 0,
+	 * -EAGAIN: not now; another -errno: never. */
 	int (*ask)(void *ctx, const struct filestore_request *rq);
 	void *ctx;
 	struct filestore_file *newest, *oldest;
@@ -54,17 +58,20 @@ struct filestore {
 	unsigned wanted_count, open_count;
 	uint64_t next_request;
 	uint64_t bytes;
-	uint64_t opened, evicted, timed_out, dwarf_too_large;	/* counts, since the start */
+	uint64_t opened, evicted, timed_out, dwarf_too_large; /* counts, since the start */
 };
 
 enum filestore_verdict { FILESTORE_WAIT = 1 };
 
 /* dwarf_max: bytes of one program's DWARF. */
-void filestore_init(struct filestore *s, uint64_t budget, uint64_t dwarf_max, int (*ask)(void *, const struct filestore_request *), void *ctx);
+void filestore_init(struct filestore *s, uint64_t budget, uint64_t dwarf_max,
+		    int (*ask)(void *, const struct filestore_request *), void *ctx);
 /* Asks ahead for a file that will be needed. */
 void filestore_want(struct filestore *s, struct filestore_file *f, uint64_t now_ns);
-/* The program of f, borrowed until the next call on s; NULL when it cannot be had. 0, FILESTORE_WAIT, -ENOMEM. */
-int filestore_get(struct filestore *s, struct filestore_file *f, uint64_t now_ns, struct program **ret);
+/* The program of f, borrowed until the next call on s; NULL when it cannot be had. 0,
+ * FILESTORE_WAIT, -ENOMEM. */
+int filestore_get(struct filestore *s, struct filestore_file *f, uint64_t now_ns,
+		  struct program **ret);
 /* Call after lookups in f: memory is charged, and others closed for it. */
 void filestore_charge(struct filestore *s, struct filestore_file *f);
 /* An answer: fd is taken; -1: there is none. Unknown ids are closed. */

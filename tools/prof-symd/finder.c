@@ -56,8 +56,10 @@ static int open_vdso(void)
 
 static bool is_file(const struct stat *st, const struct msg_file *file)
 {
-	return st->st_dev == makedev((unsigned)(file->dev >> 32), (unsigned)file->dev) && st->st_ino == file->inode && (uint64_t)st->st_size == file->size &&
-	       (uint64_t)st->st_ctim.tv_sec * 1000000000u + (uint64_t)st->st_ctim.tv_nsec == file->ctime_ns;
+	return st->st_dev == makedev((unsigned)(file->dev >> 32), (unsigned)file->dev) &&
+	       st->st_ino == file->inode && (uint64_t)st->st_size == file->size &&
+	       (uint64_t)st->st_ctim.tv_sec * 1000000000u + (uint64_t)st->st_ctim.tv_nsec ==
+		       file->ctime_ns;
 }
 
 static bool has_build_id(int fd, struct span build_id)
@@ -95,7 +97,8 @@ int finder_open_stream(const struct msg_file *file, bool same_kernel)
 	fd = finder_open(path);
 	if (fd < 0)
 		return fd;
-	if (fstat(fd, &st) == 0 && (is_file(&st, file) || (file->build_id.len > 0 && has_build_id(fd, file->build_id))))
+	if (fstat(fd, &st) == 0 &&
+	    (is_file(&st, file) || (file->build_id.len > 0 && has_build_id(fd, file->build_id))))
 		return fd;
 	close(fd);
 	return -ESTALE;
@@ -115,7 +118,8 @@ static int open_build_id(struct span id)
 	return finder_open(path);
 }
 
-/* The folder of a path with its links resolved, as debug files are laid out; "" where it cannot be had. */
+/* The folder of a path with its links resolved, as debug files are laid out; "" where it cannot be
+ * had. */
 static void real_folder(const char *path, char ret[static PATH_MAX])
 {
 	char *slash;
@@ -140,12 +144,14 @@ static int open_beside(const char *name, const char *path)
 	for (int place = 0; place < 3; place++) {
 		int fd;
 
-		snprintf(candidate, sizeof(candidate), "%s%s%s%s", place == 2 ? DEBUG_DIR : "", folder, place == 1 ? "/.debug/" : "/", name);
+		snprintf(candidate, sizeof(candidate), "%s%s%s%s", place == 2 ? DEBUG_DIR : "",
+			 folder, place == 1 ? "/.debug/" : "/", name);
 		fd = finder_open(candidate);
 		if (fd < 0)
 			continue;
 		/* A link may name the program itself, which has nothing to add. */
-		if (stat(path, &self) == 0 && fstat(fd, &found) == 0 && self.st_dev == found.st_dev && self.st_ino == found.st_ino) {
+		if (stat(path, &self) == 0 && fstat(fd, &found) == 0 &&
+		    self.st_dev == found.st_dev && self.st_ino == found.st_ino) {
 			close(fd);
 			continue;
 		}
@@ -154,7 +160,8 @@ static int open_beside(const char *name, const char *path)
 	return -1;
 }
 
-/* The path is taken from the file that names it, a debug file below .build-id/xx or beside the program; on Debian it leads to /usr/lib/debug/.dwz in every case. */
+/* The path is taken from the file that names it, a debug file below .build-id/xx or beside the
+ * program; on Debian it leads to /usr/lib/debug/.dwz in every case. */
 static int open_alt(struct span build_id, const char *name, const char *path)
 {
 	const char *dwz = strstr(name, ".dwz/");

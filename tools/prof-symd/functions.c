@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The hash is SipHash-1-3 (Aumasson and Bernstein, 2012), keyed: names are chosen by strangers, who would otherwise choose ones that collide. */
+/* The hash is SipHash-1-3 (Aumasson and Bernstein, 2012), keyed: names are chosen by strangers, who
+ * would otherwise choose ones that collide. */
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/random.h>
@@ -8,8 +9,8 @@
 struct function_entry {
 	uint64_t hash;
 	uint64_t start_line;
-	uint32_t at;		/* of its strings in text: name, system name, source */
-	uint16_t name, system_name, source;	/* lengths; decoded strings are at most 1 KiB */
+	uint32_t at;			    /* of its strings in text: name, system name, source */
+	uint16_t name, system_name, source; /* lengths; decoded strings are at most 1 KiB */
 };
 
 struct sip {
@@ -55,8 +56,10 @@ static void sip_bytes(struct sip *s, const void *data, size_t n)
 static uint64_t hash(const struct functions *t, const struct function *f)
 {
 	uint64_t lengths[4] = { f->name.len, f->system_name.len, f->source.len, f->start_line };
-	struct sip s = { .v = { t->seed[0] ^ 0x736f6d6570736575ull, t->seed[1] ^ 0x646f72616e646f6dull,
-				t->seed[0] ^ 0x6c7967656e657261ull, t->seed[1] ^ 0x7465646279746573ull } };
+	struct sip s = {
+		.v = { t->seed[0] ^ 0x736f6d6570736575ull, t->seed[1] ^ 0x646f72616e646f6dull,
+		       t->seed[0] ^ 0x6c7967656e657261ull, t->seed[1] ^ 0x7465646279746573ull }
+	};
 
 	sip_bytes(&s, lengths, sizeof(lengths));
 	sip_bytes(&s, f->name.data, f->name.len);
@@ -74,7 +77,8 @@ static uint64_t hash(const struct functions *t, const struct function *f)
 
 int functions_init(struct functions *t, size_t max, size_t max_text)
 {
-	*t = (struct functions){ .text = BUF_INIT(max_text < UINT32_MAX ? max_text : UINT32_MAX), .max = max };
+	*t = (struct functions){ .text = BUF_INIT(max_text < UINT32_MAX ? max_text : UINT32_MAX),
+				 .max = max };
 	return getrandom(t->seed, sizeof(t->seed), 0) == (ssize_t)sizeof(t->seed) ? 0 : -EIO;
 }
 
@@ -99,10 +103,12 @@ static bool text_eq(const struct functions *t, uint32_t at, struct str s)
 	return s.len == 0 || memcmp(t->text.data + at, s.data, s.len) == 0;
 }
 
-static bool is_entry(const struct functions *t, const struct function_entry *e, uint64_t h, const struct function *f)
+static bool is_entry(const struct functions *t, const struct function_entry *e, uint64_t h,
+		     const struct function *f)
 {
-	return e->hash == h && e->start_line == f->start_line && e->name == f->name.len && e->system_name == f->system_name.len &&
-	       e->source == f->source.len && text_eq(t, e->at, f->name) && text_eq(t, e->at + e->name, f->system_name) &&
+	return e->hash == h && e->start_line == f->start_line && e->name == f->name.len &&
+	       e->system_name == f->system_name.len && e->source == f->source.len &&
+	       text_eq(t, e->at, f->name) && text_eq(t, e->at + e->name, f->system_name) &&
 	       text_eq(t, e->at + e->name + e->system_name, f->source);
 }
 
@@ -143,12 +149,14 @@ int functions_intern(struct functions *t, const struct function *f, uint64_t *re
 	size_t slot, before = t->text.len;
 	int r;
 
-	if (f->name.len > UINT16_MAX || f->system_name.len > UINT16_MAX || f->source.len > UINT16_MAX)
+	if (f->name.len > UINT16_MAX || f->system_name.len > UINT16_MAX ||
+	    f->source.len > UINT16_MAX)
 		return -ENOBUFS;
 	r = grow(t);
 	if (r)
 		return r;
-	for (slot = h & (t->slot_count - 1); t->slots[slot]; slot = (slot + 1) & (t->slot_count - 1)) {
+	for (slot = h & (t->slot_count - 1); t->slots[slot];
+	     slot = (slot + 1) & (t->slot_count - 1)) {
 		if (is_entry(t, &t->entries[t->slots[slot] - 1], h, f)) {
 			*ret_id = t->slots[slot];
 			*ret_new = false;
@@ -166,8 +174,12 @@ int functions_intern(struct functions *t, const struct function *f, uint64_t *re
 		t->text.len = before;
 		return r;
 	}
-	t->entries[t->len] = (struct function_entry){ .hash = h, .start_line = f->start_line, .at = (uint32_t)before,
-		.name = (uint16_t)f->name.len, .system_name = (uint16_t)f->system_name.len, .source = (uint16_t)f->source.len };
+	t->entries[t->len] = (struct function_entry){ .hash = h,
+						      .start_line = f->start_line,
+						      .at = (uint32_t)before,
+						      .name = (uint16_t)f->name.len,
+						      .system_name = (uint16_t)f->system_name.len,
+						      .source = (uint16_t)f->source.len };
 	t->slots[slot] = (uint32_t)++t->len;
 	*ret_id = t->len;
 	*ret_new = true;

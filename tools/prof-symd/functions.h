@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The functions named in the present epoch: each (name, system name, source, start line) has one id. Exact: strings are kept and compared. */
+/* The functions named in the present epoch: each (name, system name, source, start line) has one
+ * id. Exact: strings are kept and compared. */
 #ifndef PROFPIPE_FUNCTIONS_H
 #define PROFPIPE_FUNCTIONS_H
 
@@ -12,9 +13,9 @@ struct function {
 };
 
 struct functions {
-	struct buf text;	/* strings, one behind the other */
+	struct buf text; /* strings, one behind the other */
 	struct function_entry *entries;
-	uint32_t *slots;	/* entry + 1; 0: empty */
+	uint32_t *slots; /* entry + 1; 0: empty */
 	size_t len, cap, slot_count, max;
 	uint64_t seed[2];
 };
@@ -24,6 +25,7 @@ int functions_init(struct functions *t, size_t max, size_t max_text);
 void functions_done(struct functions *t);
 void functions_clear(struct functions *t);
 /* The id, from 1 on; *ret_new when f was not there before. 0, -ENOBUFS at a ceiling, -ENOMEM. */
-int functions_intern(struct functions *t, const struct function *f, uint64_t *ret_id, bool *ret_new);
+int functions_intern(struct functions *t, const struct function *f, uint64_t *ret_id,
+		     bool *ret_new);
 
 #endif

@@ -5,7 +5,8 @@
 #include <sys/random.h>
 #include "tools/prof-symd/idmap.h"
 
-/* Two rounds of multiply and fold: enough to spread ids, with a seed that the peer does not know. */
+/* Two rounds of multiply and fold: enough to spread ids, with a seed that the peer does not know.
+ */
 static size_t slot_of(const struct idmap *m, uint64_t key)
 {
 	uint64_t h = (key ^ m->seed) * 0x9e3779b97f4a7c15ull;
@@ -62,7 +63,8 @@ static int grow(struct idmap *m)
 
 		if (!m->keys[i])
 			continue;
-		for (at = slot_of(&bigger, m->keys[i]); bigger.keys[at]; at = (at + 1) & (bigger.cap - 1))
+		for (at = slot_of(&bigger, m->keys[i]); bigger.keys[at];
+		     at = (at + 1) & (bigger.cap - 1))
 			;
 		bigger.keys[at] = m->keys[i];
 		bigger.values[at] = m->values[i];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A map from ids that a peer gives to our own small numbers, with a ceiling. Open addressing; 12 bytes a slot, at most 3/4 of them used. */
+/* A map from ids that a peer gives to our own small numbers, with a ceiling. Open addressing; 12
+ * bytes a slot, at most 3/4 of them used. */
 #ifndef PROFPIPE_IDMAP_H
 #define PROFPIPE_IDMAP_H
 
@@ -8,11 +9,11 @@
 #include <stdint.h>
 
 struct idmap {
-	uint64_t *keys;		/* 0: an empty slot */
+	uint64_t *keys; /* 0: an empty slot */
 	uint32_t *values;
-	size_t len, cap;	/* cap: a power of two, or 0 */
+	size_t len, cap; /* cap: a power of two, or 0 */
 	size_t max;
-	uint64_t seed;		/* so that a peer cannot choose ids that collide */
+	uint64_t seed; /* so that a peer cannot choose ids that collide */
 };
 
 #define IDMAP_NONE UINT32_MAX

@@ -14,7 +14,7 @@
 #include "tools/prof-symd/finder.h"
 #include "tools/prof-symd/serve.h"
 
-#define ADDRESSES_DWARF (1ull << 30)	/* bytes of DWARF of the one file of -e */
+#define ADDRESSES_DWARF (1ull << 30) /* bytes of DWARF of the one file of -e */
 #define DIAL_MS 10000
 #define MAX_ADDRESS_SPACE (2ull << 30)
 #define MAX_FILES 512
@@ -23,9 +23,9 @@
 
 struct options {
 	struct deploy deploy;
-	const char *file;	/* -e */
+	const char *file; /* -e */
 	bool show_address, basenames;
-	uint64_t memory;	/* bytes; 0: as it comes */
+	uint64_t memory; /* bytes; 0: as it comes */
 };
 
 static void usage(FILE *out)
@@ -88,7 +88,8 @@ static int print_addresses(const struct options *o, int count, char **args)
 
 			if (n < 0)
 				break;
-			while (n > 0 && (line[n - 1] == '\n' || line[n - 1] == ' ' || line[n - 1] == '\r'))
+			while (n > 0 &&
+			       (line[n - 1] == '\n' || line[n - 1] == ' ' || line[n - 1] == '\r'))
 				line[--n] = '\0';
 			if (n == 0)
 				continue;
@@ -97,7 +98,8 @@ static int print_addresses(const struct options *o, int count, char **args)
 			s = args[i];
 		}
 		if (!addresses_parse(s, &address)) {
-			log_error("%s: is no address; give hexadecimal digits, with or without 0x", s);
+			log_error("%s: is no address; give hexadecimal digits, with or without 0x",
+				  s);
 			goto out;
 		}
 		r = addresses_print(&a, p, address, &text);
@@ -115,8 +117,10 @@ static int print_addresses(const struct options *o, int count, char **args)
 		goto out;
 	}
 	if (program_dwarf_too_large(p))
-		log_warning("%s: its DWARF takes more than %llu MiB and was not used; raise it with -m", o->file,
-			    (unsigned long long)((o->memory ? o->memory : ADDRESSES_DWARF) >> 20));
+		log_warning(
+			"%s: its DWARF takes more than %llu MiB and was not used; raise it with -m",
+			o->file,
+			(unsigned long long)((o->memory ? o->memory : ADDRESSES_DWARF) >> 20));
 	status = EXIT_SUCCESS;
 out:
 	free(line);
@@ -132,7 +136,7 @@ struct by_hand {
 	struct stream_in in;
 	struct stream_out out;
 	struct named *named;
-	struct buf head;	/* bytes read before it is known whether the stream is named already */
+	struct buf head; /* bytes read before it is known whether the stream is named already */
 	bool known, named_already;
 	bool same_kernel;
 };
@@ -181,7 +185,8 @@ static bool is_our_kernel(struct str kernel)
 	if (uname(&u) < 0)
 		return false;
 	len = strlen(u.release);
-	return kernel.len >= len && memcmp(kernel.data, u.release, len) == 0 && (kernel.len == len || kernel.data[len] == ' ');
+	return kernel.len >= len && memcmp(kernel.data, u.release, len) == 0 &&
+	       (kernel.len == len || kernel.data[len] == ' ');
 }
 
 /* Takes what was read. 0, enum stream_verdict, -errno. */
@@ -227,17 +232,21 @@ static void say_stream(int r, const struct by_hand *h)
 {
 	switch (r) {
 	case STREAM_SCHEMA:
-		log_error("standard input: was recorded by a profpipe of another schema; name it with the version that recorded it");
+		log_error(
+			"standard input: was recorded by a profpipe of another schema; name it with the version that recorded it");
 		break;
 	case STREAM_MALFORMED:
 		if (h->known)
-			log_error("standard input: is damaged; what came before the damage was passed on");
+			log_error(
+				"standard input: is damaged; what came before the damage was passed on");
 		else
-			log_error("standard input: is no profpipe stream; give it what prof-bpf -o wrote");
+			log_error(
+				"standard input: is no profpipe stream; give it what prof-bpf -o wrote");
 		break;
 	case STREAM_AGAIN:
 		if (h->known)
-			log_error("standard input: is cut short, its end is missing; what is there was passed on");
+			log_error(
+				"standard input: is cut short, its end is missing; what is there was passed on");
 		else
 			log_error("standard input: is %s; give it what prof-bpf -o wrote",
 				  h->in.pending.len ? "no whole profpipe stream" : "empty");
@@ -265,7 +274,8 @@ static int stream_by_hand(struct by_hand *h)
 		if (n == 0)
 			break;
 		if (h->in.ended) {
-			log_warning("standard input: bytes after the end of the stream were left out");
+			log_warning(
+				"standard input: bytes after the end of the stream were left out");
 			break;
 		}
 		if (!h->known)
@@ -338,7 +348,8 @@ static int open_links(const struct deploy *d, struct serve_links *links)
 
 	r = bus_listen(BUS_NAMED, d->run_dir, d->uid[DEPLOY_EXPORT], &links->named);
 	if (r) {
-		log_error("%s: the socket for prof-export cannot be opened: %s", d->run_dir, strerror(-r));
+		log_error("%s: the socket for prof-export cannot be opened: %s", d->run_dir,
+			  strerror(-r));
 		return r;
 	}
 	r = bus_dial(BUS_FILES, d->run_dir, d->uid[DEPLOY_BPF], DIAL_MS, &links->files);
@@ -356,18 +367,21 @@ static int say_served(int r, const struct serve_counts *c)
 	switch (r) {
 	case 0:
 		if (c->peer_lost)
-			log_warning("prof-bpf went before the end of its stream; what came was passed on");
+			log_warning(
+				"prof-bpf went before the end of its stream; what came was passed on");
 		return EXIT_SUCCESS;
 	case SERVE_LIFE_OVER:
 		return EXIT_FAILURE;
 	case SERVE_EXPORT_GONE:
-		log_error("prof-export is gone before the end of the stream; its own message says why");
+		log_error(
+			"prof-export is gone before the end of the stream; its own message says why");
 		return EXIT_FAILURE;
 	case SERVE_MALFORMED:
 		log_error("prof-bpf sent what is no stream; what came before was passed on");
 		return EXIT_FAILURE;
 	case SERVE_SCHEMA:
-		log_error("prof-bpf is of another build: its messages have another schema; install one version of all tools");
+		log_error(
+			"prof-bpf is of another build: its messages have another schema; install one version of all tools");
 		return EXIT_FAILURE;
 	}
 	log_error("%s", strerror(-r));
@@ -376,7 +390,9 @@ static int say_served(int r, const struct serve_counts *c)
 
 static int run_deployed(const struct options *o)
 {
-	struct sandbox sandbox = { .caps = SANDBOX_NO_CAPS, .max_files = MAX_FILES, .max_memory = MAX_ADDRESS_SPACE };
+	struct sandbox sandbox = { .caps = SANDBOX_NO_CAPS,
+				   .max_files = MAX_FILES,
+				   .max_memory = MAX_ADDRESS_SPACE };
 	struct serve_links links = { .life_fd = o->deploy.life_fd };
 	struct serve_counts counts = { 0 };
 	static struct status st;
@@ -386,7 +402,9 @@ static int run_deployed(const struct options *o)
 		return EXIT_FAILURE;
 	if (open_links(&o->deploy, &links) == 0) {
 		deploy_status(&o->deploy, &st, STATUS_READY);
-		status = say_served(serve_run(&links, o->memory ? o->memory : FILESTORE_BUDGET, &counts), &counts);
+		status = say_served(
+			serve_run(&links, o->memory ? o->memory : FILESTORE_BUDGET, &counts),
+			&counts);
 	} else {
 		status = EXIT_FAILURE;
 	}
@@ -451,7 +469,8 @@ int main(int argc, char **argv)
 			break;
 		case 'm':
 			if (!parse_memory(optarg, &o.memory)) {
-				log_error("--memory %s: is no number of MiB from 1 to 65536", optarg);
+				log_error("--memory %s: is no number of MiB from 1 to 65536",
+					  optarg);
 				return EXIT_FAILURE;
 			}
 			break;
@@ -469,13 +488,16 @@ int main(int argc, char **argv)
 				return EXIT_FAILURE;
 		}
 	}
-	/* Large blocks go back to the system as soon as they are freed, whatever was freed before. */
+	/* Large blocks go back to the system as soon as they are freed, whatever was freed before.
+	 */
 	mallopt(M_MMAP_THRESHOLD, 256 << 10);
 	mallopt(M_ARENA_MAX, 2);
 	if (o.file)
 		return print_addresses(&o, argc - optind, argv + optind);
 	if (optind < argc) {
-		log_error("%s: is no option; addresses need -e FILE, and a stream comes on standard input", argv[optind]);
+		log_error(
+			"%s: is no option; addresses need -e FILE, and a stream comes on standard input",
+			argv[optind]);
 		return EXIT_FAILURE;
 	}
 	return o.deploy.run_dir ? run_deployed(&o) : run_by_hand(&o);

@@ -8,21 +8,21 @@
 
 /* `sent` in each definition is the epoch of ours in which it was sent last. */
 struct process {
-	struct msg_process def;		/* comm: below */
+	struct msg_process def; /* comm: below */
 	char comm[16];
 	uint64_t sent;
-	uint32_t threads;		/* the first of its threads, IDMAP_NONE at the end */
+	uint32_t threads; /* the first of its threads, IDMAP_NONE at the end */
 };
 
 struct thread {
 	struct msg_thread def;
 	char comm[16];
 	uint64_t sent;
-	uint32_t next;			/* of the same process */
+	uint32_t next; /* of the same process */
 };
 
 struct file {
-	struct msg_file def;		/* path and build id: owned, by text */
+	struct msg_file def; /* path and build id: owned, by text */
 	char *text;
 	uint64_t sent;
 	struct filestore_file store;
@@ -31,7 +31,7 @@ struct file {
 struct frame {
 	uint64_t offset, file, process, address;
 	uint64_t sent;
-	uint32_t numbers;		/* its functions, then as many lines, when it came with names */
+	uint32_t numbers; /* its functions, then as many lines, when it came with names */
 	uint16_t count;
 	uint8_t kind, flags;
 };
@@ -42,11 +42,18 @@ struct stack {
 };
 
 struct raw_function {
-	struct function f;		/* strings: owned, by text */
+	struct function f; /* strings: owned, by text */
 	char *text;
 };
 
-enum event_kind { EVENT_SAMPLE, EVENT_LOST, EVENT_CLOCK, EVENT_FIGURE, EVENT_PROCESS_END, EVENT_END };
+enum event_kind {
+	EVENT_SAMPLE,
+	EVENT_LOST,
+	EVENT_CLOCK,
+	EVENT_FIGURE,
+	EVENT_PROCESS_END,
+	EVENT_END
+};
 
 struct event {
 	enum event_kind kind;
@@ -68,7 +75,7 @@ struct event {
 struct table {
 	struct idmap ids;
 	void *data;
-	size_t size;		/* of one */
+	size_t size; /* of one */
 	uint32_t len, cap;
 	uint32_t *free_slots;
 	uint32_t free_count, free_cap;
@@ -82,10 +89,10 @@ struct named {
 	uint64_t *numbers;
 	size_t numbers_len, numbers_cap;
 	struct functions functions;
-	struct event *queue;	/* a ring */
+	struct event *queue; /* a ring */
 	size_t queue_first, queue_len;
 	uint64_t epoch;
-	uint64_t lost[3];	/* not yet told: by why_lost */
+	uint64_t lost[3]; /* not yet told: by why_lost */
 	bool limit_hit, gap_seen, ended;
 	struct named_counts counts;
 	struct names names;
@@ -129,7 +136,8 @@ static void *table_get(const struct table *t, uint64_t id)
 	return slot == IDMAP_NONE ? NULL : table_at(t, slot);
 }
 
-/* A zeroed place for id. 0, -EEXIST, -EINVAL for id 0, -ENOBUFS, -ENOMEM. Pointers into the table are void afterwards. */
+/* A zeroed place for id. 0, -EEXIST, -EINVAL for id 0, -ENOBUFS, -ENOMEM. Pointers into the table
+ * are void afterwards. */
 static int table_add(struct table *t, uint64_t id, uint32_t *ret_slot)
 {
 	uint32_t slot;
@@ -180,7 +188,7 @@ static void table_remove(struct table *t, uint64_t id)
 	}
 	idmap_remove(&t->ids, id);
 	if (t->free_count < t->free_cap)
-		t->free_slots[t->free_count++] = slot;	/* else this place is not used again */
+		t->free_slots[t->free_count++] = slot; /* else this place is not used again */
 }
 
 static void clear_definitions(struct named *n)
@@ -208,7 +216,8 @@ static void clear_definitions(struct named *n)
 	n->limit_hit = n->gap_seen = false;
 }
 
-int named_new(const struct named_limits *limits, struct filestore *files, struct stream_out *out, struct named **ret)
+int named_new(const struct named_limits *limits, struct filestore *files, struct stream_out *out,
+	      struct named **ret)
 {
 	struct named *n = calloc(1, sizeof(*n));
 	int r;
@@ -233,7 +242,8 @@ int named_new(const struct named_limits *limits, struct filestore *files, struct
 	if (r == 0)
 		r = table_init(&n->stacks, sizeof(struct stack), limits->stacks);
 	if (r == 0)
-		r = table_init(&n->raw_functions, sizeof(struct raw_function), limits->raw_functions);
+		r = table_init(&n->raw_functions, sizeof(struct raw_function),
+			       limits->raw_functions);
 	if (r == 0)
 		r = functions_init(&n->functions, limits->functions, limits->text);
 	if (r) {
@@ -313,8 +323,10 @@ static int tell_lost(struct named *n)
 
 		if (!n->lost[i])
 			continue;
-		r = stream_put(n->out, &(struct msg){ .id = MSG_LOST, .lost = { .reason = why_lost[i], .count = n->lost[i],
-			.cpu = LOST_ANY_CPU } });
+		r = stream_put(n->out, &(struct msg){ .id = MSG_LOST,
+						      .lost = { .reason = why_lost[i],
+								.count = n->lost[i],
+								.cpu = LOST_ANY_CPU } });
 		if (r)
 			return r;
 		n->lost[i] = 0;
@@ -331,7 +343,8 @@ static void lose_sample(struct named *n)
 
 /* --- taking: definitions --- */
 
-/* What table_add says, as taking sees it: what does not fit is not kept, what is defined twice stands as it was, id 0 names nothing. */
+/* What table_add says, as taking sees it: what does not fit is not kept, what is defined twice
+ * stands as it was, id 0 names nothing. */
 static int not_kept(struct named *n, int r)
 {
 	if (r == -ENOBUFS)
@@ -393,7 +406,7 @@ static int take_thread(struct named *n, const struct msg_thread *m)
 	int r;
 
 	if (!p)
-		return 0;	/* its samples are counted */
+		return 0; /* its samples are counted */
 	r = table_add(&n->threads, m->id, &slot);
 	if (r)
 		return not_kept(n, r);
@@ -441,7 +454,8 @@ static int take_function(struct named *n, const struct msg_function *m)
 {
 	struct raw_function *f;
 	uint32_t slot;
-	char *text = malloc((size_t)m->name.len + m->system_name.len + m->source.len + 1), *at = text;
+	char *text = malloc((size_t)m->name.len + m->system_name.len + m->source.len + 1),
+	     *at = text;
 	int r;
 
 	if (!text)
@@ -453,7 +467,10 @@ static int take_function(struct named *n, const struct msg_function *m)
 	}
 	f = table_at(&n->raw_functions, slot);
 	f->text = text;
-	f->f = (struct function){ .name = m->name, .system_name = m->system_name, .source = m->source, .start_line = m->start_line };
+	f->f = (struct function){ .name = m->name,
+				  .system_name = m->system_name,
+				  .source = m->source,
+				  .start_line = m->start_line };
 	for (struct str *s = &f->f.name; s <= &f->f.source; s++) {
 		if (s->len)
 			memcpy(at, s->data, s->len);
@@ -483,8 +500,14 @@ static int take_frame(struct named *n, const struct msg_frame *m, uint64_t now_n
 		r = not_kept(n, r);
 	}
 	f = table_at(&n->frames, slot);
-	*f = (struct frame){ .offset = m->offset, .file = m->file, .process = m->process, .address = m->address, .numbers = numbers,
-		.count = (uint16_t)count, .kind = (uint8_t)m->kind, .flags = (uint8_t)m->flags };
+	*f = (struct frame){ .offset = m->offset,
+			     .file = m->file,
+			     .process = m->process,
+			     .address = m->address,
+			     .numbers = numbers,
+			     .count = (uint16_t)count,
+			     .kind = (uint8_t)m->kind,
+			     .flags = (uint8_t)m->flags };
 	if (r == 0 && file && m->kind == FRAME_NATIVE && count == 0)
 		filestore_want(n->files, &(*file)->store, now_ns);
 	return r;
@@ -504,13 +527,17 @@ static int take_stack(struct named *n, const struct msg_stack *m)
 		return not_kept(n, r);
 	}
 	s = table_at(&n->stacks, slot);
-	*s = (struct stack){ .reason = m->reason, .at_file = m->at_file, .numbers = numbers, .count = m->frames.len };
+	*s = (struct stack){ .reason = m->reason,
+			     .at_file = m->at_file,
+			     .numbers = numbers,
+			     .count = m->frames.len };
 	return 0;
 }
 
 /* --- sending definitions ---
  *
- * Each returns 0 when the thing is sent in this epoch, NAMED_WAIT, UNDEFINED, RESTARTED or an error. Pointers into tables stay good: nothing is added meanwhile.
+ * Each returns 0 when the thing is sent in this epoch, NAMED_WAIT, UNDEFINED, RESTARTED or an
+ * error. Pointers into tables stay good: nothing is added meanwhile.
  */
 
 static int send_file(struct named *n, uint64_t id, uint64_t now_ns, struct program **ret_program)
@@ -605,8 +632,12 @@ static int send_function(struct named *n, const struct function *f, uint64_t *re
 	}
 	if (r || !fresh)
 		return r;
-	return stream_put(n->out, &(struct msg){ .id = MSG_FUNCTION, .function = { .id = *ret_id, .name = f->name,
-		.system_name = f->system_name, .source = f->source, .start_line = f->start_line } });
+	return stream_put(n->out, &(struct msg){ .id = MSG_FUNCTION,
+						 .function = { .id = *ret_id,
+							       .name = f->name,
+							       .system_name = f->system_name,
+							       .source = f->source,
+							       .start_line = f->start_line } });
 }
 
 /* Fills functions and lines of a frame that came without: n->list. */
@@ -633,7 +664,10 @@ static int name_frame(struct named *n, const struct frame *f, struct msg_frame *
 		return r < 0 ? r : 0;
 	for (unsigned i = 0; i < n->names.count; i++) {
 		const struct call *c = &n->names.calls[i];
-		struct function fn = { .name = c->name, .system_name = c->system_name, .source = c->source, .start_line = c->start_line };
+		struct function fn = { .name = c->name,
+				       .system_name = c->system_name,
+				       .source = c->source,
+				       .start_line = c->start_line };
 
 		if (c->name.len == 0)
 			continue;
@@ -653,7 +687,8 @@ static int pass_names(struct named *n, const struct frame *f, struct msg_frame *
 	uint32_t count = f->count < NAMES_MAX ? f->count : NAMES_MAX;
 
 	for (uint32_t i = 0; i < count; i++) {
-		const struct raw_function *raw = table_get(&n->raw_functions, n->numbers[f->numbers + i]);
+		const struct raw_function *raw = table_get(&n->raw_functions,
+							   n->numbers[f->numbers + i]);
 		int r;
 
 		if (!raw)
@@ -678,8 +713,13 @@ static int send_frame(struct named *n, uint64_t id, uint64_t now_ns)
 		return UNDEFINED;
 	if (f->sent == n->epoch)
 		return 0;
-	m.frame = (struct msg_frame){ .id = id, .kind = f->kind, .file = f->file, .offset = f->offset, .process = f->process,
-		.flags = f->flags, .address = f->address };
+	m.frame = (struct msg_frame){ .id = id,
+				      .kind = f->kind,
+				      .file = f->file,
+				      .offset = f->offset,
+				      .process = f->process,
+				      .flags = f->flags,
+				      .address = f->address };
 	if (f->process)
 		r = send_process(n, f->process, now_ns, true);
 	if (r == 0 && f->count > 0)
@@ -714,7 +754,10 @@ static int send_stack(struct named *n, uint64_t id, uint64_t now_ns)
 		if (r)
 			return r;
 	}
-	m.stack = (struct msg_stack){ .id = id, .frames = { .data = n->numbers + s->numbers, .len = s->count }, .reason = s->reason };
+	m.stack =
+		(struct msg_stack){ .id = id,
+				    .frames = { .data = n->numbers + s->numbers, .len = s->count },
+				    .reason = s->reason };
 	if (s->at_file) {
 		r = send_file(n, s->at_file, now_ns, NULL);
 		if (r != 0 && r != UNDEFINED)
@@ -733,7 +776,8 @@ static int send_sample(struct named *n, const struct msg_sample *sample, uint64_
 {
 	int r = 0;
 
-	/* A new epoch begins at most once for one sample: what one stack needs fits into an empty table, or the sample is given up. */
+	/* A new epoch begins at most once for one sample: what one stack needs fits into an empty
+	 * table, or the sample is given up. */
 	for (int attempt = 0; attempt < 2; attempt++) {
 		r = sample->stack ? send_stack(n, sample->stack, now_ns) : 0;
 		if (r == 0 && sample->thread)
@@ -761,7 +805,8 @@ static int end_process(struct named *n, const struct msg_process_end *m, uint64_
 
 	if (!p)
 		return 0;
-	/* One that no sample was of is passed on all the same, with its file only if that is known to the receiver: nothing is opened for it. */
+	/* One that no sample was of is passed on all the same, with its file only if that is known
+	 * to the receiver: nothing is opened for it. */
 	r = send_process(n, m->id, now_ns, false);
 	if (r)
 		return r;
@@ -806,8 +851,11 @@ static int run_event(struct named *n, const struct event *e, uint64_t now_ns)
 	case EVENT_CLOCK:
 		return stream_put(n->out, &(struct msg){ .id = MSG_CLOCK, .clock = e->clock });
 	case EVENT_FIGURE:
-		return stream_put(n->out, &(struct msg){ .id = MSG_FIGURE, .figure = { .name = { .data = e->figure.name,
-			.len = e->figure.len }, .value = e->figure.value } });
+		return stream_put(n->out,
+				  &(struct msg){ .id = MSG_FIGURE,
+						 .figure = { .name = { .data = e->figure.name,
+								       .len = e->figure.len },
+							     .value = e->figure.value } });
 	case EVENT_PROCESS_END:
 		return end_process(n, &e->process_end, now_ns);
 	case EVENT_END:
@@ -815,7 +863,11 @@ static int run_event(struct named *n, const struct event *e, uint64_t now_ns)
 		if (r == 0)
 			r = tell_lost(n);
 		if (r == 0)
-			r = stream_put(n->out, &(struct msg){ .id = MSG_END, .end = e->end });
+			r = stream_put(
+				n->out, &(struct msg) {
+					.id = MSG_END
+					, .end = e->end
+				});
 		n->ended = r == 0;
 		return r;
 	}
@@ -830,7 +882,7 @@ bool named_full(const struct named *n)
 static int push_event(struct named *n, const struct event *e)
 {
 	if (named_full(n)) {
-		lose_sample(n);	/* whoever feeds us runs us first */
+		lose_sample(n); /* whoever feeds us runs us first */
 		return 0;
 	}
 	n->queue[(n->queue_first + n->queue_len++) % n->limits.queue] = *e;
@@ -871,7 +923,9 @@ int named_take(struct named *n, const struct msg *m, uint64_t now_ns)
 	case MSG_FIGURE:
 		e = (struct event){ .kind = EVENT_FIGURE };
 		e.figure.value = m->figure.value;
-		e.figure.len = m->figure.name.len < sizeof(e.figure.name) ? m->figure.name.len : (uint32_t)sizeof(e.figure.name);
+		e.figure.len = m->figure.name.len < sizeof(e.figure.name)
+				       ? m->figure.name.len
+				       : (uint32_t)sizeof(e.figure.name);
 		if (e.figure.len)
 			memcpy(e.figure.name, m->figure.name.data, e.figure.len);
 		return push_event(n, &e);
@@ -882,7 +936,7 @@ int named_take(struct named *n, const struct msg *m, uint64_t now_ns)
 		e = (struct event){ .kind = EVENT_END, .end = m->end };
 		return push_event(n, &e);
 	default:
-		n->lost[2]++;	/* no message of a stream */
+		n->lost[2]++; /* no message of a stream */
 		return 0;
 	}
 }

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From the raw stream to the named one. Definitions are kept as they come and sent on when something that is sent needs them, so that a frame is looked up
- * once its file is open, and a new epoch of ours is nothing but forgetting what was sent. Everything else goes through a queue, in order; what waits
- * for a file waits at the queue's head, while further definitions come in and ask for their files ahead.
+ * From the raw stream to the named one. Definitions are kept as they come and sent on when
+ * something that is sent needs them, so that a frame is looked up once its file is open, and a new
+ * epoch of ours is nothing but forgetting what was sent. Everything else goes through a queue, in
+ * order; what waits for a file waits at the queue's head, while further definitions come in and ask
+ * for their files ahead.
  *
- * Ids of processes, threads, files, frames and stacks stay those of the raw stream; functions get ids of their own.
+ * Ids of processes, threads, files, frames and stacks stay those of the raw stream; functions get
+ * ids of their own.
  *
- * Every table has a ceiling. When the names of functions reach theirs, a new epoch begins. When the definitions of the raw epoch reach theirs, what no longer fits is not
- * kept, and the samples that would need it are counted as lost.
+ * Every table has a ceiling. When the names of functions reach theirs, a new epoch begins. When the
+ * definitions of the raw epoch reach theirs, what no longer fits is not kept, and the samples that
+ * would need it are counted as lost.
  */
 #ifndef PROFPIPE_NAMED_H
 #define PROFPIPE_NAMED_H
@@ -17,21 +21,31 @@
 
 struct named_limits {
 	size_t processes, threads, files, frames, stacks, raw_functions;
-	size_t numbers;			/* frame ids in stacks, function ids in frames */
-	size_t functions, text;		/* named: how many, bytes of their strings */
-	size_t queue;			/* samples and the like that may wait */
+	size_t numbers;		/* frame ids in stacks, function ids in frames */
+	size_t functions, text; /* named: how many, bytes of their strings */
+	size_t queue;		/* samples and the like that may wait */
 };
-#define NAMED_LIMITS ((struct named_limits){ .processes = 1u << 17, .threads = 1u << 18, .files = 1u << 16, .frames = 1u << 19, \
-	.stacks = 1u << 19, .raw_functions = 1u << 17, .numbers = 8u << 20, .functions = 1u << 17, .text = 16u << 20, .queue = 1u << 15 })
+#define NAMED_LIMITS \
+	((struct named_limits){ .processes = 1u << 17, \
+				.threads = 1u << 18, \
+				.files = 1u << 16, \
+				.frames = 1u << 19, \
+				.stacks = 1u << 19, \
+				.raw_functions = 1u << 17, \
+				.numbers = 8u << 20, \
+				.functions = 1u << 17, \
+				.text = 16u << 20, \
+				.queue = 1u << 15 })
 
 enum named_verdict {
-	NAMED_WAIT = 1,		/* the head of the queue waits for a file */
+	NAMED_WAIT = 1, /* the head of the queue waits for a file */
 };
 
 struct named;
 
 /* files and out are borrowed. 0 or -errno. */
-int named_new(const struct named_limits *limits, struct filestore *files, struct stream_out *out, struct named **ret);
+int named_new(const struct named_limits *limits, struct filestore *files, struct stream_out *out,
+	      struct named **ret);
 void named_free(struct named *n);
 /* Takes a message of the raw stream. 0; -ENOMEM; errors of stream_put. */
 int named_take(struct named *n, const struct msg *m, uint64_t now_ns);
@@ -43,7 +57,8 @@ bool named_full(const struct named *n);
 int named_forget(struct named *n);
 /* The raw stream lost so many messages. */
 void named_missing(struct named *n, uint64_t count);
-/* The raw stream is over; without an end message one is put that says reason. Call with an empty queue. Errors of stream_put. */
+/* The raw stream is over; without an end message one is put that says reason. Call with an empty
+ * queue. Errors of stream_put. */
 int named_end(struct named *n, enum end_reason reason, uint64_t now_ns);
 bool named_ended(const struct named *n);
 
@@ -53,7 +68,8 @@ struct named_counts {
 };
 struct named_counts named_counts(const struct named *n);
 
-/* Fills one file's definition from what is kept: what filestore requests need by hand. False for a file that is not known. */
+/* Fills one file's definition from what is kept: what filestore requests need by hand. False for a
+ * file that is not known. */
 bool named_file(const struct named *n, uint64_t file, struct msg_file *ret);
 
 #endif

@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The answer of a lookup: the calls that one address stands for, innermost inlined call first. It owns the text. */
+/* The answer of a lookup: the calls that one address stands for, innermost inlined call first. It
+ * owns the text. */
 #ifndef PROFPIPE_NAMES_H
 #define PROFPIPE_NAMES_H
 
 #include "common/span.h"
 
-#define NAMES_MAX 64		/* calls of one address; the outermost function is kept, calls next to it are cut */
-#define NAMES_TEXT 1024		/* bytes of one string */
+#define NAMES_MAX \
+	64 /* calls of one address; the outermost function is kept, calls next to it are cut */
+#define NAMES_TEXT 1024 /* bytes of one string */
 
 struct call {
 	struct str name;	/* demangled */
-	struct str system_name;	/* as the table has it */
+	struct str system_name; /* as the table has it */
 	struct str source;	/* path of the file that line is in */
 	uint64_t line;		/* 0: unknown */
 	uint64_t start_line;	/* where the function is declared, if in source; else 0 */
-	bool bare;		/* a language that mangles names, but none was there: the symbol table knows better */
+	bool bare; /* a language that mangles names, but none was there: the symbol table knows
+		      better */
 };
 
 struct names {

@@ -89,7 +89,8 @@ static bool same_id(struct span a, struct span b)
 	return a.len > 0 && a.len == b.len && memcmp(a.data, b.data, a.len) == 0;
 }
 
-/* Is this the file that was asked for? The checksum counts only where build ids cannot tell: tools that pack debug files change it. */
+/* Is this the file that was asked for? The checksum counts only where build ids cannot tell: tools
+ * that pack debug files change it. */
 static bool is_right(const struct program *p, const struct symfile *f, struct span build_id)
 {
 	struct span theirs = symfile_build_id(f), ours = symfile_build_id(p->main);
@@ -102,7 +103,8 @@ static bool is_right(const struct program *p, const struct symfile *f, struct sp
 		return same_id(theirs, build_id);
 	if (theirs.len > 0 && ours.len > 0)
 		return same_id(theirs, ours);
-	return symfile_debuglink(p->main, &name, &want) == 0 && symfile_crc(f, &have) == 0 && want == have;
+	return symfile_debuglink(p->main, &name, &want) == 0 && symfile_crc(f, &have) == 0 &&
+	       want == have;
 }
 
 bool program_offer(struct program *p, int fd)
@@ -154,13 +156,15 @@ static void open_dwarf(struct program *p)
 
 	p->dwarf_tried = true;
 	if (f)
-		p->dwarf_too_large = dwarfinfo_open(f, p->alt, p->dwarf_max, &p->dwarf) == SYMFILE_TOO_LARGE;
+		p->dwarf_too_large = dwarfinfo_open(f, p->alt, p->dwarf_max, &p->dwarf) ==
+				     SYMFILE_TOO_LARGE;
 	symfile_free(p->alt);
 	p->alt = NULL;
 }
 
 /* An address of the program as its debug file has it. */
-static uint64_t debug_address(const struct program *p, const struct symfile *debug, uint64_t address)
+static uint64_t debug_address(const struct program *p, const struct symfile *debug,
+			      uint64_t address)
 {
 	return address - symfile_base(p->main) + symfile_base(debug);
 }
@@ -189,8 +193,10 @@ int program_lookup(struct program *p, uint64_t address, struct names *ret)
 	if (p->dwarf) {
 		const struct symfile *f = dwarf_file(p);
 
-		r = dwarfinfo_lookup(p->dwarf, f == p->main ? address : debug_address(p, f, address), ret);
-		if (r == 0 && ret->calls[ret->count - 1].name.len > 0 && !ret->calls[ret->count - 1].bare)
+		r = dwarfinfo_lookup(p->dwarf,
+				     f == p->main ? address : debug_address(p, f, address), ret);
+		if (r == 0 && ret->calls[ret->count - 1].name.len > 0 &&
+		    !ret->calls[ret->count - 1].bare)
 			return 0;
 	}
 	r = lookup_symbol(p, address, name);
@@ -211,6 +217,6 @@ bool program_dwarf_too_large(const struct program *p)
 
 size_t program_bytes(const struct program *p)
 {
-	return sizeof(*p) + symfile_bytes(p->main) + (p->debug ? symfile_bytes(p->debug) : 0) + (p->alt ? symfile_bytes(p->alt) : 0) +
-	       (p->dwarf ? dwarfinfo_bytes(p->dwarf) : 0);
+	return sizeof(*p) + symfile_bytes(p->main) + (p->debug ? symfile_bytes(p->debug) : 0) +
+	       (p->alt ? symfile_bytes(p->alt) : 0) + (p->dwarf ? dwarfinfo_bytes(p->dwarf) : 0);
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program or shared object with all that names it: itself, its debug file, and the file that both may share strings with (dwz). What is missing is asked for by
- * whoever holds the program, in the order that `program_wants` gives; nothing here opens a path.
+ * A program or shared object with all that names it: itself, its debug file, and the file that both
+ * may share strings with (dwz). What is missing is asked for by whoever holds the program, in the
+ * order that `program_wants` gives; nothing here opens a path.
  *
- * Names come from DWARF (its own, else its debug file's); else from .symtab, its own or the debug file's; else MiniDebugInfo and .dynsym. Parsing is put off to the
- * first lookup.
+ * Names come from DWARF (its own, else its debug file's); else from .symtab, its own or the debug
+ * file's; else MiniDebugInfo and .dynsym. Parsing is put off to the first lookup.
  */
 #ifndef PROFPIPE_PROGRAM_H
 #define PROFPIPE_PROGRAM_H
@@ -16,24 +17,29 @@ struct program;
 
 enum program_want {
 	PROGRAM_WANTS_NOTHING,
-	PROGRAM_WANTS_BUILD_ID,	/* the debug file of this build id */
+	PROGRAM_WANTS_BUILD_ID, /* the debug file of this build id */
 	PROGRAM_WANTS_NAME,	/* the debug file of this name, as .gnu_debuglink says */
-	PROGRAM_WANTS_ALT,	/* the file of this build id, which .gnu_debugaltlink of the debug file names by this path */
+	PROGRAM_WANTS_ALT, /* the file of this build id, which .gnu_debugaltlink of the debug file
+			      names by this path */
 };
 
-/* Takes fd, always. dwarf_max: bytes of memory that its DWARF may take, unpacked; larger is not used. 0, the verdicts of symfile_open, -errno. */
+/* Takes fd, always. dwarf_max: bytes of memory that its DWARF may take, unpacked; larger is not
+ * used. 0, the verdicts of symfile_open, -errno. */
 int program_open(int fd, uint64_t dwarf_max, struct program **ret);
 void program_free(struct program *p);
-/* What would help; *ret_build_id and *ret_name are borrowed until the next program_offer, empty and NULL where not meant. */
-enum program_want program_wants(struct program *p, struct span *ret_build_id, const char **ret_name);
-/* Answers the present want with an open file, which is taken, or -1: there is none. A file that is not the right one (build id, checksum) is closed and
- * true is not returned. */
+/* What would help; *ret_build_id and *ret_name are borrowed until the next program_offer, empty and
+ * NULL where not meant. */
+enum program_want program_wants(struct program *p, struct span *ret_build_id,
+				const char **ret_name);
+/* Answers the present want with an open file, which is taken, or -1: there is none. A file that is
+ * not the right one (build id, checksum) is closed and true is not returned. */
 bool program_offer(struct program *p, int fd);
 
 struct span program_build_id(const struct program *p);
 /* As symfile_address. */
 int program_address(const struct program *p, uint64_t offset, uint64_t *ret);
-/* The calls at an ELF address; a call's name is empty only where nothing but a line is known. 0, SYMFILE_NONE, -ENOMEM; damage counts as nothing known. */
+/* The calls at an ELF address; a call's name is empty only where nothing but a line is known. 0,
+ * SYMFILE_NONE, -ENOMEM; damage counts as nothing known. */
 int program_lookup(struct program *p, uint64_t address, struct names *ret);
 /* True once DWARF was left alone for its size. */
 bool program_dwarf_too_large(const struct program *p);

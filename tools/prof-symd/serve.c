@@ -6,7 +6,9 @@
 #include "common/clock.h"
 #include "tools/prof-symd/serve.h"
 
-#define HALF_NS 1000000000ull	/* an answer without its descriptor, or the other way round, waits so long */
+#define HALF_NS \
+	1000000000ull /* an answer without its descriptor, or the other way round, waits so long \
+		       */
 #define HALVES FDLANE_IN_FLIGHT
 #define BATCH (64u << 10)
 #define FLUSH_MS 100
@@ -15,9 +17,9 @@
 
 /* One half of an answer. */
 struct half {
-	uint64_t id;	/* 0: empty */
+	uint64_t id; /* 0: empty */
 	uint64_t at_ns;
-	bool answered;	/* the bus's half is here, else the lane's */
+	bool answered; /* the bus's half is here, else the lane's */
 	int fd;
 };
 
@@ -27,11 +29,11 @@ struct serve {
 	struct stream_in in;
 	struct stream_out out;
 	struct named *named;
-	struct stream_out requests;	/* the files route, both ways */
+	struct stream_out requests; /* the files route, both ways */
 	struct stream_in answers;
 	struct buf received;
 	struct half halves[HALVES];
-	struct msg held;	/* the first message of an epoch that cannot begin yet */
+	struct msg held; /* the first message of an epoch that cannot begin yet */
 	bool holding, export_there, peer_gone;
 };
 
@@ -56,14 +58,21 @@ static int ask(void *ctx, const struct filestore_request *rq)
 
 	switch (rq->want) {
 	case PROGRAM_WANTS_NOTHING:
-		m = (struct msg){ .id = MSG_FILE_REQUEST, .file_request = { .id = rq->id, .file = rq->file->file } };
+		m = (struct msg){ .id = MSG_FILE_REQUEST,
+				  .file_request = { .id = rq->id, .file = rq->file->file } };
 		break;
 	case PROGRAM_WANTS_BUILD_ID:
 	case PROGRAM_WANTS_ALT:
-		m = (struct msg){ .id = MSG_DEBUG_REQUEST, .debug_request = { .id = rq->id, .file = rq->file->file, .build_id = rq->build_id } };
+		m = (struct msg){ .id = MSG_DEBUG_REQUEST,
+				  .debug_request = { .id = rq->id,
+						     .file = rq->file->file,
+						     .build_id = rq->build_id } };
 		break;
 	default:
-		m = (struct msg){ .id = MSG_DEBUG_REQUEST, .debug_request = { .id = rq->id, .file = rq->file->file, .name = str_from(rq->name) } };
+		m = (struct msg){ .id = MSG_DEBUG_REQUEST,
+				  .debug_request = { .id = rq->id,
+						     .file = rq->file->file,
+						     .name = str_from(rq->name) } };
 		break;
 	}
 	r = stream_put(&s->requests, &m);
@@ -124,7 +133,10 @@ static void take_answer(struct serve *s, const struct msg_file_answer *m, uint64
 		*h = (struct half){ .fd = -1 };
 		filestore_answer(&s->files, m->id, fd, now_ns);
 	} else {
-		keep_half(s, &(struct half){ .id = m->id, .at_ns = now_ns, .answered = true, .fd = -1 }, now_ns);
+		keep_half(
+			s,
+			&(struct half){ .id = m->id, .at_ns = now_ns, .answered = true, .fd = -1 },
+			now_ns);
 	}
 }
 
@@ -156,7 +168,7 @@ static int take_files(struct serve *s, uint64_t now_ns)
 		if (r == BUS_EMPTY)
 			break;
 		if (r > 0)
-			continue;	/* that prof-bpf went shows on the stream */
+			continue; /* that prof-bpf went shows on the stream */
 		r = stream_feed(&s->answers, buf_span(&s->received));
 		while (r == 0) {
 			r = stream_next(&s->answers, &m);
@@ -201,7 +213,8 @@ static int flush(void *ctx, struct span batch)
 	}
 }
 
-/* Takes messages until no more are there, the queue is full, or an epoch must wait for it. 0, SERVE_MALFORMED, SERVE_SCHEMA, -errno. */
+/* Takes messages until no more are there, the queue is full, or an epoch must wait for it. 0,
+ * SERVE_MALFORMED, SERVE_SCHEMA, -errno. */
 static int take_messages(struct serve *s, uint64_t now_ns)
 {
 	while (!named_full(s->named) && !named_ended(s->named)) {
@@ -261,7 +274,7 @@ static int wait_for_something(struct serve *s, bool take_stream)
 
 		timeout = left < (uint64_t)timeout ? (int)left : timeout;
 	}
-	if (s->peer_gone) {	/* its lane would be readable for ever */
+	if (s->peer_gone) { /* its lane would be readable for ever */
 		p[2].fd = -1;
 		p[3].fd = -1;
 	}
@@ -295,7 +308,8 @@ static int serve_loop(struct serve *s, struct serve_counts *counts)
 	for (;;) {
 		bool ended = named_ended(s->named), full = named_full(s->named), waiting = false;
 		uint64_t now_ns;
-		int r = wait_for_something(s, s->export_there && !ended && !full && !s->holding && !s->peer_gone);
+		int r = wait_for_something(s, s->export_there && !ended && !full && !s->holding &&
+						      !s->peer_gone);
 
 		if (r)
 			return r;
@@ -309,7 +323,8 @@ static int serve_loop(struct serve *s, struct serve_counts *counts)
 		filestore_tick(&s->files, now_ns);
 		if (!s->export_there || ended)
 			continue;
-		/* Until nothing moves: what is taken makes room in the peer's queue, what is sent makes room in ours. */
+		/* Until nothing moves: what is taken makes room in the peer's queue, what is sent
+		 * makes room in ours. */
 		do {
 			if (!s->peer_gone && !refused) {
 				r = take_messages(s, now_ns);
@@ -323,7 +338,8 @@ static int serve_loop(struct serve *s, struct serve_counts *counts)
 				return r;
 			waiting = r == NAMED_WAIT;
 		} while (full && !waiting);
-		if ((s->peer_gone || refused) && !waiting && !s->holding && !named_ended(s->named)) {
+		if ((s->peer_gone || refused) && !waiting && !s->holding &&
+		    !named_ended(s->named)) {
 			counts->peer_lost = !refused;
 			r = named_end(s->named, END_PEER_LOST, now_ns);
 			if (r < 0)
@@ -354,7 +370,9 @@ int serve_run(const struct serve_links *links, uint64_t budget, struct serve_cou
 		s->halves[i].fd = -1;
 	filestore_init(&s->files, budget, budget, ask, s);
 	r = stream_put(&s->requests,
-		       &(struct msg){ .id = MSG_HELLO, .hello = { .schema = msg_schema_hash(), .producer = STR_LIT("prof-symd") } });
+		       &(struct msg){ .id = MSG_HELLO,
+				      .hello = { .schema = msg_schema_hash(),
+						 .producer = STR_LIT("prof-symd") } });
 	stream_in_init(&s->in);
 	stream_out_init(&s->out, BATCH, flush, s);
 	/* A receiver that outlives us must not take our first epoch for that of our predecessor. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * prof-symd between its peers: the raw stream from prof-bpf, files asked of it, the named stream to prof-export. The loop logs nothing; it says how it ended.
+ * prof-symd between its peers: the raw stream from prof-bpf, files asked of it, the named stream to
+ * prof-export. The loop logs nothing; it says how it ended.
  */
 #ifndef PROFPIPE_SERVE_H
 #define PROFPIPE_SERVE_H
@@ -10,25 +11,27 @@
 #include "tools/prof-symd/named.h"
 
 struct serve_links {
-	struct bus *stream, *files, *named;	/* borrowed */
-	struct fdlane *lane;			/* borrowed */
-	int life_fd;				/* -1: none */
+	struct bus *stream, *files, *named; /* borrowed */
+	struct fdlane *lane;		    /* borrowed */
+	int life_fd;			    /* -1: none */
 };
 
 enum serve_verdict {
-	SERVE_LIFE_OVER = 1,	/* the launcher is gone */
-	SERVE_EXPORT_GONE = 2,	/* prof-export went before the end */
-	SERVE_MALFORMED = 3,	/* prof-bpf sent what is no stream; what came before was passed on, and an end */
-	SERVE_SCHEMA = 4,	/* prof-bpf is of another build */
+	SERVE_LIFE_OVER = 1,   /* the launcher is gone */
+	SERVE_EXPORT_GONE = 2, /* prof-export went before the end */
+	SERVE_MALFORMED =
+		3, /* prof-bpf sent what is no stream; what came before was passed on, and an end */
+	SERVE_SCHEMA = 4, /* prof-bpf is of another build */
 };
 
 struct serve_counts {
 	struct named_counts named;
 	uint64_t opened, evicted, timed_out;
-	bool peer_lost;		/* prof-bpf went without an end; one was put in its place */
+	bool peer_lost; /* prof-bpf went without an end; one was put in its place */
 };
 
-/* Runs until the stream ended and prof-export took it all and went. budget: bytes for symbols and DWARF. 0, enum serve_verdict, -errno. */
+/* Runs until the stream ended and prof-export took it all and went. budget: bytes for symbols and
+ * DWARF. 0, enum serve_verdict, -errno. */
 int serve_run(const struct serve_links *links, uint64_t budget, struct serve_counts *ret_counts);
 
 #endif

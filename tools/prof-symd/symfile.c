@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The index is an array of disjoint ranges, 16 bytes each, made once by a sweep over the sorted symbols; names stay in the file and are read when they are
- * asked for. Sources: System V gABI chapters 4 and 5; the MiniDebugInfo page of gdb's manual; "Separate Debug Files" of the same.
+ * The index is an array of disjoint ranges, 16 bytes each, made once by a sweep over the sorted
+ * symbols; names stay in the file and are read when they are asked for. Sources: System V gABI
+ * chapters 4 and 5; the MiniDebugInfo page of gdb's manual; "Separate Debug Files" of the same.
  */
 #include <assert.h>
 #include <elf.h>
@@ -17,21 +18,22 @@
 
 #define MAX_SEGMENTS 1024u
 #define MAX_SECTIONS 65535u
-#define MAX_NAMES (1u << 20)		/* bytes of section names */
-#define MAX_NOTES (64u << 10)		/* bytes of one note section */
-#define MAX_SYMBOLS (4u << 20)		/* of all tables of one file */
-#define MAX_STRINGS (1u << 29)		/* bytes of one string table: offsets are packed into 29 bits */
+#define MAX_NAMES (1u << 20)   /* bytes of section names */
+#define MAX_NOTES (64u << 10)  /* bytes of one note section */
+#define MAX_SYMBOLS (4u << 20) /* of all tables of one file */
+#define MAX_STRINGS (1u << 29) /* bytes of one string table: offsets are packed into 29 bits */
 #define MAX_MINI_PACKED (32u << 20)
-#define MAX_MINI (64u << 20)		/* MiniDebugInfo, unpacked */
-#define MAX_MINI_MEMORY (80u << 20)	/* of the decoder: its dictionary */
+#define MAX_MINI (64u << 20)	    /* MiniDebugInfo, unpacked */
+#define MAX_MINI_MEMORY (80u << 20) /* of the decoder: its dictionary */
 #define MAX_CRC (2ull << 30)
-#define MAX_ALIASES 64u			/* compared for one address */
+#define MAX_ALIASES 64u /* compared for one address */
 #define CHUNK (64u << 10)
 
 enum table { TABLE_SYMTAB, TABLE_DYNSYM, TABLE_MINI, TABLES };
 
-/* A name: bits 31..30 the table, 28..0 the offset in its strings. In struct range, NAME_ALIASES says instead that the low bits are an index into
- * aliases; there, NAME_LAST marks the end of such a list. */
+/* A name: bits 31..30 the table, 28..0 the offset in its strings. In struct range, NAME_ALIASES
+ * says instead that the low bits are an index into aliases; there, NAME_LAST marks the end of such
+ * a list. */
 #define NAME_TABLE_SHIFT 30
 #define NAME_FLAG (1u << 29)
 #define NAME_ALIASES NAME_FLAG
@@ -55,20 +57,20 @@ struct symbol {
 	uint64_t value;
 	uint32_t size;
 	uint32_t name;
-	uint32_t kind;		/* enum kind */
-	uint32_t rank;		/* higher is better */
+	uint32_t kind; /* enum kind */
+	uint32_t rank; /* higher is better */
 };
 static_assert(sizeof(struct range) == 16 && sizeof(struct symbol) == 24, "compact");
 
 enum kind { KIND_BORDER, KIND_UNSIZED, KIND_SIZED };
 
 struct strings {
-	uint64_t offset, size;	/* in the file */
-	uint8_t *bytes;		/* owned; instead of the file */
+	uint64_t offset, size; /* in the file */
+	uint8_t *bytes;	       /* owned; instead of the file */
 };
 
 struct symfile {
-	int fd;			/* -1: bytes */
+	int fd; /* -1: bytes */
 	struct span bytes;
 	uint64_t size;
 	uint16_t machine;
@@ -77,13 +79,13 @@ struct symfile {
 	uint32_t segment_count;
 	struct symfile_section *sections;
 	uint32_t section_count;
-	char *names;		/* of sections, NUL-terminated as a whole */
+	char *names; /* of sections, NUL-terminated as a whole */
 	size_t names_len;
 	uint8_t build_id[SYMFILE_BUILD_ID];
 	size_t build_id_len;
 	char debuglink[256];
 	uint32_t debuglink_crc;
-	char *altlink;		/* path, NUL, build id */
+	char *altlink; /* path, NUL, build id */
 	size_t altlink_len;
 
 	bool indexed;
@@ -131,7 +133,7 @@ int symfile_read(const struct symfile *f, uint64_t offset, void *into, size_t n)
 		if (r < 0)
 			return -errno;
 		if (r == 0)
-			return SYMFILE_MALFORMED;	/* it shrank */
+			return SYMFILE_MALFORMED; /* it shrank */
 		done += (size_t)r;
 	}
 	return 0;
@@ -159,8 +161,11 @@ static int read_segments(struct symfile *f, const Elf64_Ehdr *e)
 		if (r)
 			return r;
 		if (p.p_type == PT_LOAD)
-			f->segments[f->segment_count++] = (struct segment){ .offset = p.p_offset, .filesz = p.p_filesz,
-				.vaddr = p.p_vaddr, .exec = p.p_flags & PF_X };
+			f->segments[f->segment_count++] = (struct segment){ .offset = p.p_offset,
+									    .filesz = p.p_filesz,
+									    .vaddr = p.p_vaddr,
+									    .exec = p.p_flags &
+										    PF_X };
 	}
 	return 0;
 }
@@ -196,9 +201,16 @@ static int read_sections(struct symfile *f, const Elf64_Ehdr *e)
 		r = symfile_read(f, e->e_shoff + i * sizeof(s), &s, sizeof(s));
 		if (r)
 			return r;
-		f->sections[i] = (struct symfile_section){ .addr = s.sh_addr, .offset = s.sh_offset, .size = s.sh_size,
-			.flags = s.sh_flags, .name = s.sh_name, .type = s.sh_type, .link = s.sh_link,
-			.entsize = s.sh_entsize > UINT32_MAX ? UINT32_MAX : (uint32_t)s.sh_entsize };
+		f->sections[i] = (struct symfile_section){
+			.addr = s.sh_addr,
+			.offset = s.sh_offset,
+			.size = s.sh_size,
+			.flags = s.sh_flags,
+			.name = s.sh_name,
+			.type = s.sh_type,
+			.link = s.sh_link,
+			.entsize = s.sh_entsize > UINT32_MAX ? UINT32_MAX : (uint32_t)s.sh_entsize
+		};
 	}
 	f->section_count = (uint32_t)count;
 	if (names == 0 || names >= count)
@@ -216,7 +228,8 @@ static int read_sections(struct symfile *f, const Elf64_Ehdr *e)
 	return 0;
 }
 
-/* Notes (gABI, "Note Section"): padded to four bytes, or to eight in segments that are aligned so, where the sizes make no difference to what is sought. */
+/* Notes (gABI, "Note Section"): padded to four bytes, or to eight in segments that are aligned so,
+ * where the sizes make no difference to what is sought. */
 static void take_build_id(struct symfile *f, uint64_t offset, uint64_t size)
 {
 	uint8_t *bytes;
@@ -239,7 +252,8 @@ static void take_build_id(struct symfile *f, uint64_t offset, uint64_t size)
 				break;
 			if (!span_take(&rest, n.n_descsz, &desc))
 				break;
-			if (n.n_type == NT_GNU_BUILD_ID && name.len == 4 && memcmp(name.data, "GNU", 4) == 0 && desc.len > 0 &&
+			if (n.n_type == NT_GNU_BUILD_ID && name.len == 4 &&
+			    memcmp(name.data, "GNU", 4) == 0 && desc.len > 0 &&
 			    desc.len <= sizeof(f->build_id)) {
 				memcpy(f->build_id, desc.data, desc.len);
 				f->build_id_len = desc.len;
@@ -276,13 +290,13 @@ static void read_debuglink(struct symfile *f)
 	char bytes[sizeof(f->debuglink) + 8];
 	size_t len, at;
 
-	if (symfile_section(f, ".gnu_debuglink", &s) || s->type == SHT_NOBITS || s->size > sizeof(bytes) ||
-	    symfile_read(f, s->offset, bytes, s->size))
+	if (symfile_section(f, ".gnu_debuglink", &s) || s->type == SHT_NOBITS ||
+	    s->size > sizeof(bytes) || symfile_read(f, s->offset, bytes, s->size))
 		return;
 	len = strnlen(bytes, s->size);
 	at = (len + 4) & ~(size_t)3;
-	if (len == 0 || len >= sizeof(f->debuglink) || at + 4 > s->size || memchr(bytes, '/', len) || strcmp(bytes, ".") == 0 ||
-	    strcmp(bytes, "..") == 0)
+	if (len == 0 || len >= sizeof(f->debuglink) || at + 4 > s->size ||
+	    memchr(bytes, '/', len) || strcmp(bytes, ".") == 0 || strcmp(bytes, "..") == 0)
 		return;
 	memcpy(f->debuglink, bytes, len + 1);
 	memcpy(&f->debuglink_crc, bytes + at, 4);
@@ -303,7 +317,8 @@ static int open_file(struct symfile *f)
 	r = symfile_read(f, 0, &e, sizeof(e));
 	if (r)
 		return r;
-	if (e.e_ident[EI_CLASS] != ELFCLASS64 || e.e_ident[EI_DATA] != ELFDATA2LSB || (e.e_type != ET_EXEC && e.e_type != ET_DYN && e.e_type != ET_REL))
+	if (e.e_ident[EI_CLASS] != ELFCLASS64 || e.e_ident[EI_DATA] != ELFDATA2LSB ||
+	    (e.e_type != ET_EXEC && e.e_type != ET_DYN && e.e_type != ET_REL))
 		return SYMFILE_UNSUPPORTED;
 	f->linked = e.e_type != ET_REL;
 	f->machine = e.e_machine;
@@ -425,8 +440,9 @@ int symfile_altlink(struct symfile *f, const char **ret_path, struct span *ret_b
 	size_t path;
 
 	if (!f->altlink) {
-		if (symfile_section(f, ".gnu_debugaltlink", &s) || s->type == SHT_NOBITS || (s->flags & SHF_COMPRESSED) ||
-		    s->size == 0 || s->size > 4096 + SYMFILE_BUILD_ID)
+		if (symfile_section(f, ".gnu_debugaltlink", &s) || s->type == SHT_NOBITS ||
+		    (s->flags & SHF_COMPRESSED) || s->size == 0 ||
+		    s->size > 4096 + SYMFILE_BUILD_ID)
 			return SYMFILE_NONE;
 		f->altlink = calloc(1, s->size + 1);
 		if (!f->altlink)
@@ -438,18 +454,21 @@ int symfile_altlink(struct symfile *f, const char **ret_path, struct span *ret_b
 	if (path == 0 || path + 1 >= f->altlink_len || f->altlink_len - path - 1 > SYMFILE_BUILD_ID)
 		return SYMFILE_NONE;
 	*ret_path = f->altlink;
-	*ret_build_id = (struct span){ .data = (uint8_t *)f->altlink + path + 1, .len = f->altlink_len - path - 1 };
+	*ret_build_id = (struct span){ .data = (uint8_t *)f->altlink + path + 1,
+				       .len = f->altlink_len - path - 1 };
 	return 0;
 }
 
-/* Mappings are whole pages, so that one page of the file may be mapped by two segments: code is looked for in the executable one first. */
+/* Mappings are whole pages, so that one page of the file may be mapped by two segments: code is
+ * looked for in the executable one first. */
 int symfile_address(const struct symfile *f, uint64_t offset, uint64_t *ret_address)
 {
 	for (int exec = 1; exec >= 0; exec--) {
 		for (uint32_t i = 0; i < f->segment_count; i++) {
 			const struct segment *s = &f->segments[i];
 
-			if (s->exec == (bool)exec && offset >= s->offset && offset - s->offset < s->filesz) {
+			if (s->exec == (bool)exec && offset >= s->offset &&
+			    offset - s->offset < s->filesz) {
 				*ret_address = s->vaddr + (offset - s->offset);
 				return 0;
 			}
@@ -471,7 +490,8 @@ uint64_t symfile_base(const struct symfile *f)
 int symfile_section(const struct symfile *f, const char *name, const struct symfile_section **ret)
 {
 	for (uint32_t i = 1; i < f->section_count; i++) {
-		if (f->sections[i].name < f->names_len && strcmp(f->names + f->sections[i].name, name) == 0) {
+		if (f->sections[i].name < f->names_len &&
+		    strcmp(f->names + f->sections[i].name, name) == 0) {
 			*ret = &f->sections[i];
 			return 0;
 		}
@@ -519,7 +539,8 @@ static int push_symbol(struct symbols *all, const struct symbol *s)
 
 static bool holds_code_at(const struct symfile_section *s, uint64_t address)
 {
-	return (s->flags & SHF_ALLOC) && (s->flags & SHF_EXECINSTR) && address >= s->addr && address - s->addr < s->size;
+	return (s->flags & SHF_ALLOC) && (s->flags & SHF_EXECINSTR) && address >= s->addr &&
+	       address - s->addr < s->size;
 }
 
 static const struct symfile_section *section_at(const struct symfile *f, uint64_t address)
@@ -539,8 +560,8 @@ static uint32_t symbol_rank(const Elf64_Sym *s)
 }
 
 /* Adds the symbols of section t of f as those of `table`. */
-static int add_table(const struct symfile *f, const struct symfile_section *t, enum table table, uint64_t strings_size,
-		     struct symbols *all)
+static int add_table(const struct symfile *f, const struct symfile_section *t, enum table table,
+		     uint64_t strings_size, struct symbols *all)
 {
 	Elf64_Sym chunk[CHUNK / 4 / sizeof(Elf64_Sym)];
 	uint64_t count = t->size / sizeof(Elf64_Sym);
@@ -548,8 +569,11 @@ static int add_table(const struct symfile *f, const struct symfile_section *t, e
 	if (t->entsize != sizeof(Elf64_Sym) || t->offset > f->size || t->size > f->size - t->offset)
 		return SYMFILE_MALFORMED;
 	for (uint64_t at = 0; at < count;) {
-		size_t n = count - at < sizeof(chunk) / sizeof(chunk[0]) ? (size_t)(count - at) : sizeof(chunk) / sizeof(chunk[0]);
-		int r = symfile_read(f, t->offset + at * sizeof(Elf64_Sym), chunk, n * sizeof(Elf64_Sym));
+		size_t n = count - at < sizeof(chunk) / sizeof(chunk[0])
+				   ? (size_t)(count - at)
+				   : sizeof(chunk) / sizeof(chunk[0]);
+		int r = symfile_read(f, t->offset + at * sizeof(Elf64_Sym), chunk,
+				     n * sizeof(Elf64_Sym));
 
 		if (r)
 			return r;
@@ -560,20 +584,27 @@ static int add_table(const struct symfile *f, const struct symfile_section *t, e
 			struct symbol symbol;
 			uint64_t room;
 
-			if (s->st_shndx == SHN_UNDEF || s->st_shndx >= f->section_count || type == STT_TLS || type == STT_FILE)
+			if (s->st_shndx == SHN_UNDEF || s->st_shndx >= f->section_count ||
+			    type == STT_TLS || type == STT_FILE)
 				continue;
 			in = &f->sections[s->st_shndx];
 			if (!holds_code_at(in, s->st_value)) {
-				/* Tools that add or remove sections leave the numbers in .dynsym as they were. */
-				in = table == TABLE_DYNSYM && s->st_size ? section_at(f, s->st_value) : NULL;
+				/* Tools that add or remove sections leave the numbers in .dynsym as
+				 * they were. */
+				in = table == TABLE_DYNSYM && s->st_size
+					     ? section_at(f, s->st_value)
+					     : NULL;
 				if (!in)
 					continue;
 			}
 			room = in->size - (s->st_value - in->addr);
 			symbol = (struct symbol){ .value = s->st_value, .rank = symbol_rank(s) };
-			if ((type != STT_FUNC && type != STT_GNU_IFUNC && type != STT_NOTYPE) || s->st_name == 0 || s->st_name >= strings_size ||
-			    (type == STT_NOTYPE && f->machine != EM_X86_64 && ELF64_ST_BIND(s->st_info) == STB_LOCAL)) {
-				symbol.kind = KIND_BORDER;	/* objects in text, arm64's mapping symbols */
+			if ((type != STT_FUNC && type != STT_GNU_IFUNC && type != STT_NOTYPE) ||
+			    s->st_name == 0 || s->st_name >= strings_size ||
+			    (type == STT_NOTYPE && f->machine != EM_X86_64 &&
+			     ELF64_ST_BIND(s->st_info) == STB_LOCAL)) {
+				symbol.kind =
+					KIND_BORDER; /* objects in text, arm64's mapping symbols */
 				symbol.rank = 0;
 			} else {
 				uint64_t size = s->st_size ? s->st_size : room;
@@ -592,21 +623,24 @@ static int add_table(const struct symfile *f, const struct symfile_section *t, e
 	return 0;
 }
 
-static int find_strings(const struct symfile *f, const struct symfile_section *t, struct strings *ret)
+static int find_strings(const struct symfile *f, const struct symfile_section *t,
+			struct strings *ret)
 {
 	const struct symfile_section *s;
 
 	if (t->link == 0 || t->link >= f->section_count)
 		return SYMFILE_MALFORMED;
 	s = &f->sections[t->link];
-	if (s->type != SHT_STRTAB || s->size >= MAX_STRINGS || s->offset > f->size || s->size > f->size - s->offset)
+	if (s->type != SHT_STRTAB || s->size >= MAX_STRINGS || s->offset > f->size ||
+	    s->size > f->size - s->offset)
 		return SYMFILE_MALFORMED;
 	*ret = (struct strings){ .offset = s->offset, .size = s->size };
 	return 0;
 }
 
 /* Unpacks .gnu_debugdata into fresh memory. */
-static int unpack_mini(const struct symfile *f, const struct symfile_section *s, uint8_t **ret, size_t *ret_len)
+static int unpack_mini(const struct symfile *f, const struct symfile_section *s, uint8_t **ret,
+		       size_t *ret_len)
 {
 	lzma_stream z = LZMA_STREAM_INIT;
 	uint8_t *packed = NULL, *out = NULL;
@@ -643,7 +677,9 @@ static int unpack_mini(const struct symfile *f, const struct symfile_section *s,
 		if (lr == LZMA_STREAM_END)
 			break;
 		if (lr != LZMA_OK)
-			r = lr == LZMA_MEM_ERROR ? -ENOMEM : lr == LZMA_MEMLIMIT_ERROR ? SYMFILE_TOO_LARGE : SYMFILE_MALFORMED;
+			r = lr == LZMA_MEM_ERROR	? -ENOMEM
+			    : lr == LZMA_MEMLIMIT_ERROR ? SYMFILE_TOO_LARGE
+							: SYMFILE_MALFORMED;
 	}
 	if (r == 0) {
 		*ret = out;
@@ -706,7 +742,8 @@ static int symbol_cmp(const void *left, const void *right)
 
 static bool is_alias(const struct symbol *a, const struct symbol *b)
 {
-	return a->value == b->value && a->kind == b->kind && a->rank == b->rank && a->size == b->size;
+	return a->value == b->value && a->kind == b->kind && a->rank == b->rank &&
+	       a->size == b->size;
 }
 
 /* Where ranges are collected. Every symbol opens at most one range and ends at most one. */
@@ -719,13 +756,17 @@ static void emit(struct sweep *w, uint64_t from, uint64_t to, uint32_t name)
 {
 	struct range *last = w->len ? &w->out[w->len - 1] : NULL;
 
-	if (last && last->name == name && last->start + last->size == from && to - last->start <= UINT32_MAX)
+	if (last && last->name == name && last->start + last->size == from &&
+	    to - last->start <= UINT32_MAX)
 		last->size = (uint32_t)(to - last->start);
 	else if (w->len < w->max)
-		w->out[w->len++] = (struct range){ .start = from, .size = (uint32_t)(to - from), .name = name };
+		w->out[w->len++] = (struct range){ .start = from,
+						   .size = (uint32_t)(to - from),
+						   .name = name };
 }
 
-/* Turns the sorted groups into disjoint ranges: `open` is the stack of sized symbols that cover the present position, the one that starts last on top. */
+/* Turns the sorted groups into disjoint ranges: `open` is the stack of sized symbols that cover the
+ * present position, the one that starts last on top. */
 static void sweep_groups(struct sweep *w, const struct symbol *g, size_t count, uint32_t *open)
 {
 	const struct symbol *unsized = NULL;
@@ -829,7 +870,8 @@ static int make_ranges(struct symfile *f, struct symbols *all)
 
 static int build_index(struct symfile *f)
 {
-	const struct symfile_section *symtab = section_of_type(f, SHT_SYMTAB), *dynsym = section_of_type(f, SHT_DYNSYM), *mini;
+	const struct symfile_section *symtab = section_of_type(f, SHT_SYMTAB),
+				     *dynsym = section_of_type(f, SHT_DYNSYM), *mini;
 	struct symbols all = { 0 };
 	int r = 0, mini_r = 0;
 
@@ -841,7 +883,8 @@ static int build_index(struct symfile *f)
 		if (dynsym && dynsym->type != SHT_NOBITS) {
 			r = find_strings(f, dynsym, &f->strings[TABLE_DYNSYM]);
 			if (r == 0)
-				r = add_table(f, dynsym, TABLE_DYNSYM, f->strings[TABLE_DYNSYM].size, &all);
+				r = add_table(f, dynsym, TABLE_DYNSYM,
+					      f->strings[TABLE_DYNSYM].size, &all);
 		}
 		if (r >= 0 && symfile_section(f, ".gnu_debugdata", &mini) == 0)
 			mini_r = add_mini(f, mini, &all);
@@ -939,8 +982,9 @@ int symfile_lookup(struct symfile *f, uint64_t address, char ret_name[static SYM
 
 size_t symfile_bytes(const struct symfile *f)
 {
-	size_t bytes = sizeof(*f) + f->segment_count * sizeof(*f->segments) + f->section_count * sizeof(*f->sections) + f->names_len +
-		       f->altlink_len + f->range_count * sizeof(*f->ranges) + f->alias_count * sizeof(*f->aliases);
+	size_t bytes = sizeof(*f) + f->segment_count * sizeof(*f->segments) +
+		       f->section_count * sizeof(*f->sections) + f->names_len + f->altlink_len +
+		       f->range_count * sizeof(*f->ranges) + f->alias_count * sizeof(*f->aliases);
 
 	for (int i = 0; i < TABLES; i++)
 		bytes += f->strings[i].bytes ? f->strings[i].size : 0;

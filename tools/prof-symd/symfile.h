@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One ELF file as a source of names: where its file offsets lie in its address space, its build id, the name of its debug file, and its functions.
- * Read by pread only (a file that shrinks under a mapping is a SIGBUS), a bounded piece at a time. 64-bit, little-endian.
+ * One ELF file as a source of names: where its file offsets lie in its address space, its build id,
+ * the name of its debug file, and its functions. Read by pread only (a file that shrinks under a
+ * mapping is a SIGBUS), a bounded piece at a time. 64-bit, little-endian.
  *
  * Which symbols name an address (System V gABI, chapter 4, "Symbol Table"):
- *  - only STT_FUNC, STT_GNU_IFUNC and STT_NOTYPE of an executable section, with a name; a symbol never reaches beyond its section;
- *  - a symbol with a size covers exactly that. Of several that cover an address the one that starts last is taken; of those that start together a function before an
- *    untyped one, then global before weak before local, then the smaller; of aliases equal in all that, the shortest as demangled, then the first in the order of bytes;
- *  - a symbol without a size (hand-written assembly) covers what lies between it and the next symbol of any kind, or its section's end, unless it starts inside
- *    a symbol that has a size; it never takes an address from one that has.
- * .symtab is used alone where there is one; else .dynsym together with the .symtab inside .gnu_debugdata (MiniDebugInfo).
+ *  - only STT_FUNC, STT_GNU_IFUNC and STT_NOTYPE of an executable section, with a name; a symbol
+ * never reaches beyond its section;
+ *  - a symbol with a size covers exactly that. Of several that cover an address the one that starts
+ * last is taken; of those that start together a function before an untyped one, then global before
+ * weak before local, then the smaller; of aliases equal in all that, the shortest as demangled,
+ * then the first in the order of bytes;
+ *  - a symbol without a size (hand-written assembly) covers what lies between it and the next
+ * symbol of any kind, or its section's end, unless it starts inside a symbol that has a size; it
+ * never takes an address from one that has. .symtab is used alone where there is one; else .dynsym
+ * together with the .symtab inside .gnu_debugdata (MiniDebugInfo).
  *
  * Errors: -errno from reading and memory, enum symfile_verdict for what the bytes say.
  */
@@ -21,15 +26,16 @@
 #include <stdint.h>
 #include "common/span.h"
 
-#define SYMFILE_NAME 4096	/* bytes of a raw name that are looked at, with the NUL */
+#define SYMFILE_NAME 4096 /* bytes of a raw name that are looked at, with the NUL */
 #define SYMFILE_BUILD_ID 64
 
 enum symfile_verdict {
 	SYMFILE_NOT_ELF = 1,
-	SYMFILE_UNSUPPORTED = 2,	/* 32-bit, big-endian or a core; where a program is asked for, an object file */
-	SYMFILE_MALFORMED = 3,		/* cut short, or lies about its sizes */
-	SYMFILE_TOO_LARGE = 4,		/* over a limit */
-	SYMFILE_NONE = 5,		/* nothing there: no symbol, no such section, no such address */
+	SYMFILE_UNSUPPORTED =
+		2, /* 32-bit, big-endian or a core; where a program is asked for, an object file */
+	SYMFILE_MALFORMED = 3, /* cut short, or lies about its sizes */
+	SYMFILE_TOO_LARGE = 4, /* over a limit */
+	SYMFILE_NONE = 5,      /* nothing there: no symbol, no such section, no such address */
 };
 /* A sentence's end: "is not an ELF file". */
 const char *symfile_verdict_text(int verdict);
@@ -47,15 +53,17 @@ int symfile_open(int fd, struct symfile **ret);
 int symfile_open_bytes(struct span bytes, struct symfile **ret);
 void symfile_free(struct symfile *f);
 
-struct span symfile_build_id(const struct symfile *f);	/* borrowed; empty without one */
-uint64_t symfile_size(const struct symfile *f);		/* of the file, in bytes */
-bool symfile_is_linked(const struct symfile *f);	/* a program or shared object, not an object file (which dwz's shared files claim to be) */
-unsigned symfile_machine(const struct symfile *f);	/* e_machine */
+struct span symfile_build_id(const struct symfile *f); /* borrowed; empty without one */
+uint64_t symfile_size(const struct symfile *f);	       /* of the file, in bytes */
+bool symfile_is_linked(const struct symfile *f);   /* a program or shared object, not an object file
+						      (which dwz's shared files claim to be) */
+unsigned symfile_machine(const struct symfile *f); /* e_machine */
 /* The name (one component, borrowed) and checksum of .gnu_debuglink. 0 or SYMFILE_NONE. */
 int symfile_debuglink(const struct symfile *f, const char **ret_name, uint32_t *ret_crc);
 /* The CRC-32 of the whole file, as .gnu_debuglink has it. 0, -errno, SYMFILE_TOO_LARGE. */
 int symfile_crc(const struct symfile *f, uint32_t *ret);
-/* The path and build id that .gnu_debugaltlink names; borrowed until f is freed. 0, SYMFILE_NONE, -errno. */
+/* The path and build id that .gnu_debugaltlink names; borrowed until f is freed. 0, SYMFILE_NONE,
+ * -errno. */
 int symfile_altlink(struct symfile *f, const char **ret_path, struct span *ret_build_id);
 
 /* The ELF address of a file offset. 0, SYMFILE_NONE where no segment has it. */
@@ -69,8 +77,8 @@ int symfile_section(const struct symfile *f, const char *name, const struct symf
 int symfile_read(const struct symfile *f, uint64_t offset, void *into, size_t n);
 bool symfile_has_symtab(const struct symfile *f);
 
-/* The raw name of the function that covers address, chosen as above, NUL-terminated. The index is built at the first call. 0, SYMFILE_NONE, SYMFILE_MALFORMED,
- * SYMFILE_TOO_LARGE, -errno. */
+/* The raw name of the function that covers address, chosen as above, NUL-terminated. The index is
+ * built at the first call. 0, SYMFILE_NONE, SYMFILE_MALFORMED, SYMFILE_TOO_LARGE, -errno. */
 int symfile_lookup(struct symfile *f, uint64_t address, char ret_name[static SYMFILE_NAME]);
 /* Bytes of memory held. */
 size_t symfile_bytes(const struct symfile *f);

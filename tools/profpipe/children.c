@@ -20,7 +20,8 @@
 
 int child_path(const char *name, char *ret, size_t size)
 {
-	/* Beside this binary, as built; where `make install` puts them, wherever its prefix was moved to; and where the build was told. */
+	/* Beside this binary, as built; where `make install` puts them, wherever its prefix was
+	 * moved to; and where the build was told. */
 	static const char *const between[] = { "", "../libexec/profpipe/" };
 	char self[4096];
 	const ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
@@ -30,7 +31,8 @@ int child_path(const char *name, char *ret, size_t size)
 	const char *slash = strrchr(self, '/');
 
 	for (size_t i = 0; slash && i < sizeof(between) / sizeof(between[0]); i++) {
-		used = snprintf(ret, size, "%.*s%s%s", (int)(slash + 1 - self), self, between[i], name);
+		used = snprintf(ret, size, "%.*s%s%s", (int)(slash + 1 - self), self, between[i],
+				name);
 		if (used > 0 && (size_t)used < size && access(ret, X_OK) == 0)
 			return 0;
 	}
@@ -47,7 +49,8 @@ static void close_fd(int *fd)
 	*fd = -1;
 }
 
-/* In the child: the descriptors to their numbers, everything else closed. `error` comes along as the last, close-on-exec. */
+/* In the child: the descriptors to their numbers, everything else closed. `error` comes along as
+ * the last, close-on-exec. */
 static int arrange(const struct child_fd *fds, size_t n, int *error)
 {
 	int moved[CHILD_FDS_MAX + 4], highest = 2;
@@ -77,12 +80,14 @@ static int drop(const struct child_start *how)
 {
 	if (!how->drop)
 		return 0;
-	if (setgroups(0, NULL) < 0 || setresgid(how->gid, how->gid, how->gid) < 0 || setresuid(how->uid, how->uid, how->uid) < 0)
+	if (setgroups(0, NULL) < 0 || setresgid(how->gid, how->gid, how->gid) < 0 ||
+	    setresuid(how->uid, how->uid, how->uid) < 0)
 		return -errno;
 	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ? -errno : 0;
 }
 
-static void become(const char *path, const struct child_start *how, const struct child_fd *fds, size_t n, int error)
+static void become(const char *path, const struct child_start *how, const struct child_fd *fds,
+		   size_t n, int error)
 {
 	/* The sanitizers of a build for tests take their settings from the environment. */
 	static const char *const kept[] = { "ASAN_OPTIONS", "LSAN_OPTIONS", "UBSAN_OPTIONS" };
@@ -95,7 +100,8 @@ static void become(const char *path, const struct child_start *how, const struct
 	for (size_t i = 0; i < 3; i++) {
 		const char *value = getenv(kept[i]);
 
-		if (value && snprintf(text[i], sizeof(text[i]), "%s=%s", kept[i], value) < (int)sizeof(text[i]))
+		if (value && snprintf(text[i], sizeof(text[i]), "%s=%s", kept[i], value) <
+				     (int)sizeof(text[i]))
 			environment[used++] = text[i];
 	}
 #endif
@@ -150,11 +156,13 @@ static void close_pipes(struct pipes *p)
 static int open_pipes(struct pipes *p)
 {
 	*p = (struct pipes){ { -1, -1 }, { -1, -1 }, { -1, -1 }, { -1, -1 }, -1 };
-	if (pipe2(p->status, O_CLOEXEC) < 0 || pipe2(p->log, O_CLOEXEC) < 0 || pipe2(p->life, O_CLOEXEC) < 0 || pipe2(p->error, O_CLOEXEC) < 0)
+	if (pipe2(p->status, O_CLOEXEC) < 0 || pipe2(p->log, O_CLOEXEC) < 0 ||
+	    pipe2(p->life, O_CLOEXEC) < 0 || pipe2(p->error, O_CLOEXEC) < 0)
 		return -errno;
 	p->null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	/* Only our ends do not block. A tool that does not read its life pipe must not hold us. */
-	if (p->null < 0 || fcntl(p->status[0], F_SETFL, O_NONBLOCK) < 0 || fcntl(p->log[0], F_SETFL, O_NONBLOCK) < 0 ||
+	if (p->null < 0 || fcntl(p->status[0], F_SETFL, O_NONBLOCK) < 0 ||
+	    fcntl(p->log[0], F_SETFL, O_NONBLOCK) < 0 ||
 	    fcntl(p->life[1], F_SETFL, O_WRONLY | O_NONBLOCK) < 0)
 		return -errno;
 	return 0;
@@ -173,7 +181,11 @@ int child_start(struct child *c, const struct child_start *how)
 		return r;
 	r = open_pipes(&p);
 	if (!r) {
-		struct child_fd all[CHILD_FDS_MAX + 5] = { { p.null, 0 }, { p.null, 1 }, { p.log[1], 2 }, { p.status[1], 3 }, { p.life[0], 4 } };
+		struct child_fd all[CHILD_FDS_MAX + 5] = { { p.null, 0 },
+							   { p.null, 1 },
+							   { p.log[1], 2 },
+							   { p.status[1], 3 },
+							   { p.life[0], 4 } };
 		size_t n = 5;
 
 		for (size_t i = 0; i < how->count; i++) {
@@ -227,13 +239,15 @@ static void take_line(struct child *c, child_show *show, void *ctx)
 		return;
 	c->lines++;
 	/* A tool speaks in its own name only. */
-	bool named = c->line_len > name && memcmp(c->line, c->name, name) == 0 && c->line[name] == ':';
+	bool named = c->line_len > name && memcmp(c->line, c->name, name) == 0 &&
+		     c->line[name] == ':';
 	int r = c->lines > CHILD_LINES_MAX ? -ENOBUFS : 0;
 
 	if (!r && !named)
 		r = buf_printf(&b, "%s: ", c->name);
 	if (!r)
-		(void)log_escape(&b, (struct str){ .data = c->line, .len = (uint32_t)c->line_len }, CHILD_LINE - 64);
+		(void)log_escape(&b, (struct str){ .data = c->line, .len = (uint32_t)c->line_len },
+				 CHILD_LINE - 64);
 	if (c->lines == CHILD_LINES_MAX + 1)
 		r = buf_printf(&b, "%s: says too much; the rest is not shown", c->name);
 	c->line_len = 0;
@@ -333,7 +347,8 @@ void child_measure(struct child *c, bool memory)
 	if (!c->pid)
 		return;
 	if (clock_getcpuclockid(c->pid, &clock) == 0 && clock_gettime(clock, &t) == 0)
-		c->cpu_ns = c->former_cpu_ns + (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+		c->cpu_ns = c->former_cpu_ns + (uint64_t)t.tv_sec * 1000000000u +
+			    (uint64_t)t.tv_nsec;
 	if (read_proc(c->pid, "stat", text, sizeof(text)) > 0) {
 		const char *at = strrchr(text, ')');
 		const bool stopped = at && at[1] && (at[2] == 'T' || at[2] == 't');
@@ -362,7 +377,8 @@ bool child_exiting(const struct child *c)
 		return false;
 	const char *at = strrchr(text, ')');
 
-	/* state, parent, group, session, terminal, its group, flags: PF_EXITING of the kernel's sched.h */
+	/* state, parent, group, session, terminal, its group, flags: PF_EXITING of the kernel's
+	 * sched.h */
 	return at && sscanf(at + 1, " %*c %*d %*d %*d %*d %*d %u", &flags) == 1 && (flags & 4);
 }
 
@@ -372,7 +388,8 @@ bool child_reap(struct child *c)
 
 	if (!c->pid || wait4(c->pid, &c->wait_status, WNOHANG, &ru) != c->pid)
 		return false;
-	c->cpu_ns = c->former_cpu_ns + (uint64_t)(ru.ru_utime.tv_sec + ru.ru_stime.tv_sec) * 1000000000u +
+	c->cpu_ns = c->former_cpu_ns +
+		    (uint64_t)(ru.ru_utime.tv_sec + ru.ru_stime.tv_sec) * 1000000000u +
 		    (uint64_t)(ru.ru_utime.tv_usec + ru.ru_stime.tv_usec) * 1000u;
 	c->pid = 0;
 	c->pss = 0;
@@ -410,7 +427,8 @@ const char *child_how(int wait_status)
 	static char text[96];
 
 	if (WIFSIGNALED(wait_status))
-		snprintf(text, sizeof(text), "signal %d (%s)", WTERMSIG(wait_status), strsignal(WTERMSIG(wait_status)));
+		snprintf(text, sizeof(text), "signal %d (%s)", WTERMSIG(wait_status),
+			 strsignal(WTERMSIG(wait_status)));
 	else
 		snprintf(text, sizeof(text), "exit status %d", WEXITSTATUS(wait_status));
 	return text;

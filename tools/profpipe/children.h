@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The tools as children: each in a session of its own, with no descriptor but those it is given, an empty environment, and three pipes: its
- * status words, its log (standard error), and the life pipe whose end means "exit". What a tool says is bounded, and escaped before anybody sees it.
+ * The tools as children: each in a session of its own, with no descriptor but those it is given, an
+ * empty environment, and three pipes: its status words, its log (standard error), and the life pipe
+ * whose end means "exit". What a tool says is bounded, and escaped before anybody sees it.
  */
 #ifndef PROFPIPE_CHILDREN_H
 #define PROFPIPE_CHILDREN_H
@@ -11,47 +12,51 @@
 #include <sys/types.h>
 #include "common/status.h"
 
-#define CHILD_LINE 4096		/* bytes of a log line; the rest of a longer one is left out */
-#define CHILD_SHOWN (4 * CHILD_LINE + 8)	/* the same, escaped */
-#define CHILD_LINES_MAX 1000	/* of one tool: one gone mad does not fill a terminal */
+#define CHILD_LINE 4096 /* bytes of a log line; the rest of a longer one is left out */
+#define CHILD_SHOWN (4 * CHILD_LINE + 8) /* the same, escaped */
+#define CHILD_LINES_MAX 1000		 /* of one tool: one gone mad does not fill a terminal */
 
 struct child {
-	const char *name;	/* of the tool, static */
-	pid_t pid;		/* 0: not running */
-	int pidfd;		/* readable when it has ended; -1 */
-	int status, log, life;	/* our ends; -1 */
-	struct status last;	/* the newest status word; phase 0: none yet */
-	bool ready, done, failed;	/* said so */
-	bool garbled;		/* wrote what is no status word */
-	unsigned reports;	/* STATUS_RUNNING words */
-	int wait_status;	/* when reaped */
-	uint64_t heard_ns;	/* CLOCK_MONOTONIC of the newest status word, or of the start */
-	uint64_t heard_cpu_ns;	/* its cpu then */
-	uint64_t stopped_ns;	/* since when it is seen stopped (SIGSTOP); 0: it is not */
-	uint64_t cpu_ns;	/* of this and of all former incarnations */
-	uint64_t former_cpu_ns, ready_cpu_ns;	/* of former ones; until sampling began */
-	uint64_t pss, pss_peak;	/* bytes */
+	const char *name;	  /* of the tool, static */
+	pid_t pid;		  /* 0: not running */
+	int pidfd;		  /* readable when it has ended; -1 */
+	int status, log, life;	  /* our ends; -1 */
+	struct status last;	  /* the newest status word; phase 0: none yet */
+	bool ready, done, failed; /* said so */
+	bool garbled;		  /* wrote what is no status word */
+	unsigned reports;	  /* STATUS_RUNNING words */
+	int wait_status;	  /* when reaped */
+	uint64_t heard_ns;	  /* CLOCK_MONOTONIC of the newest status word, or of the start */
+	uint64_t heard_cpu_ns;	  /* its cpu then */
+	uint64_t stopped_ns;	  /* since when it is seen stopped (SIGSTOP); 0: it is not */
+	uint64_t cpu_ns;	  /* of this and of all former incarnations */
+	uint64_t former_cpu_ns, ready_cpu_ns; /* of former ones; until sampling began */
+	uint64_t pss, pss_peak;		      /* bytes */
 	unsigned lines;
 	size_t line_len;
 	char line[CHILD_LINE];	/* what has come of a line */
 	uint64_t held_ns;	/* when the line below came; 0: there is none */
-	char held[CHILD_SHOWN];	/* the newest whole line, escaped, and not shown yet: if the tool ends now, it says why */
+	char held[CHILD_SHOWN]; /* the newest whole line, escaped, and not shown yet: if the tool
+				   ends now, it says why */
 };
-#define CHILD_NONE(tool) ((struct child){ .name = (tool), .pidfd = -1, .status = -1, .log = -1, .life = -1 })
+#define CHILD_NONE(tool) \
+	((struct child){ .name = (tool), .pidfd = -1, .status = -1, .log = -1, .life = -1 })
 
 struct child_fd {
-	int fd, number;		/* fd is passed as number */
+	int fd, number; /* fd is passed as number */
 };
 struct child_start {
-	const char *const *argv;	/* argv[0] is the tool's name */
-	const struct child_fd *fds;	/* besides the three pipes; those not given of 0 and 1 are /dev/null */
+	const char *const *argv; /* argv[0] is the tool's name */
+	const struct child_fd
+		*fds; /* besides the three pipes; those not given of 0 and 1 are /dev/null */
 	size_t count;
-	bool drop;		/* become uid and gid, without groups, before exec: for tools that have no --ids */
+	bool drop; /* become uid and gid, without groups, before exec: for tools that have no --ids
+		    */
 	uid_t uid;
 	gid_t gid;
 };
-/* Starts the tool found beside this binary, or where `make install` put it. The pipes take the numbers 3 (status) and 4 (life). What a former
- * incarnation cost is kept. -errno, of exec too. */
+/* Starts the tool found beside this binary, or where `make install` put it. The pipes take the
+ * numbers 3 (status) and 4 (life). What a former incarnation cost is kept. -errno, of exec too. */
 int child_start(struct child *c, const struct child_start *how);
 #define CHILD_STATUS_FD "3"
 #define CHILD_LIFE_FD "4"
@@ -70,7 +75,8 @@ void child_show_held(struct child *c, uint64_t before_ns, child_show *show, void
 void child_measure(struct child *c, bool memory);
 /* Reaps it when it has ended. True when it was running and has. */
 bool child_reap(struct child *c);
-/* Whether it is on its way out: its descriptors may be closed, and its peers have noticed, long before it can be reaped. */
+/* Whether it is on its way out: its descriptors may be closed, and its peers have noticed, long
+ * before it can be reaped. */
 bool child_exiting(const struct child *c);
 /* Asks it to stop, by a byte on the life pipe. False when it does not listen. */
 bool child_stop(struct child *c);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The COMMAND of a run: forked before anything else, so that it can be followed from its first instruction and has the caller's signals and descriptors 0 to 2 as they were, and
- * held until sampling has begun. It stays in the caller's session and process group: the terminal is its own.
+ * The COMMAND of a run: forked before anything else, so that it can be followed from its first
+ * instruction and has the caller's signals and descriptors 0 to 2 as they were, and held until
+ * sampling has begun. It stays in the caller's session and process group: the terminal is its own.
  */
 #ifndef PROFPIPE_COMMAND_H
 #define PROFPIPE_COMMAND_H
@@ -10,8 +11,9 @@
 #include <sys/types.h>
 
 struct command {
-	pid_t pid;		/* 0: none */
-	int hold, error;	/* our ends of two pipes: what lets it go, and where a failed exec says its errno; -1 */
+	pid_t pid;	 /* 0: none */
+	int hold, error; /* our ends of two pipes: what lets it go, and where a failed exec says its
+			    errno; -1 */
 	bool released, ended;
 	int wait_status;
 };

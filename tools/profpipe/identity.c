@@ -19,7 +19,8 @@ static bool in_range(unsigned long id, unsigned k)
 	return id >= first && id < first + IDENTITY_STEP;
 }
 
-/* Marks the ranges of the ids on one line of /proc/PID/status: real, effective, saved, of the file system. */
+/* Marks the ranges of the ids on one line of /proc/PID/status: real, effective, saved, of the file
+ * system. */
 static void mark_line(const char *text, const char *word, bool used[static IDENTITY_RANGES])
 {
 	const char *at = strstr(text, word);
@@ -37,8 +38,9 @@ static void mark_line(const char *text, const char *word, bool used[static IDENT
 	}
 }
 
-/* Which ranges some process lives in: another's software may use them, or a tool may have outlived its launcher. The owner of /proc/PID
- * would not do: undumpable processes hide there behind root. */
+/* Which ranges some process lives in: another's software may use them, or a tool may have outlived
+ * its launcher. The owner of /proc/PID would not do: undumpable processes hide there behind root.
+ */
 static int mark_used(bool used[static IDENTITY_RANGES])
 {
 	DIR *d = opendir("/proc");
@@ -81,7 +83,9 @@ int identity_take(struct identity *ret)
 
 	for (unsigned k = 0; !r && k < IDENTITY_RANGES; k++) {
 		/* One byte a range; the lock goes with its descriptor. */
-		struct flock one = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = k, .l_len = 1 };
+		struct flock one = {
+			.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = k, .l_len = 1
+		};
 
 		if (used[k] || fcntl(ret->lock, F_OFD_SETLK, &one) < 0)
 			continue;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who the tools are: a user of its own for each, and one group for the run, out of a range that nobody uses. */
+/* Who the tools are: a user of its own for each, and one group for the run, out of a range that
+ * nobody uses. */
 #ifndef PROFPIPE_IDENTITY_H
 #define PROFPIPE_IDENTITY_H
 
@@ -8,13 +9,13 @@
 #include "common/deploy.h"
 
 struct identity {
-	bool separate;		/* false: all are who we are */
+	bool separate; /* false: all are who we are */
 	gid_t gid;
 	uid_t uid[DEPLOY_TOOLS];
-	int lock;		/* holds the range while open; -1 */
+	int lock; /* holds the range while open; -1 */
 };
-/* As root: the first range from IDENTITY_BASE on that is neither locked by another run nor lived in by any process. Otherwise everyone is who
- * we are. -EBUSY: all taken; -errno. */
+/* As root: the first range from IDENTITY_BASE on that is neither locked by another run nor lived in
+ * by any process. Otherwise everyone is who we are. -EBUSY: all taken; -errno. */
 #define IDENTITY_BASE 2000000000u
 #define IDENTITY_STEP 16u
 #define IDENTITY_RANGES 64u

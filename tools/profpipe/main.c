@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * profpipe: the launcher. It opens what the user named, gives each tool its identity and its sockets, starts the four, and says at the end what came of it. Of what
- * the tools say it reads status words of fixed width, and prints their log lines escaped; it parses nothing else.
+ * profpipe: the launcher. It opens what the user named, gives each tool its identity and its
+ * sockets, starts the four, and says at the end what came of it. Of what the tools say it reads
+ * status words of fixed width, and prints their log lines escaped; it parses nothing else.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -26,7 +27,8 @@ int main(int argc, char **argv)
 	fill_standard_fds();
 	log_init("profpipe", LOG_WARNING);
 	if (argc < 2) {
-		log_error("what is to be done? `profpipe record` profiles this host, `profpipe report FILE.prof` replays a recording (see profpipe --help)");
+		log_error(
+			"what is to be done? `profpipe record` profiles this host, `profpipe report FILE.prof` replays a recording (see profpipe --help)");
 		return 2;
 	}
 	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
@@ -39,10 +41,13 @@ int main(int argc, char **argv)
 	}
 	bool record = strcmp(argv[1], "record") == 0;
 	if (!record && strcmp(argv[1], "report") != 0) {
-		log_error("%s: no such subcommand; there are record and report (see profpipe --help)", argv[1]);
+		log_error(
+			"%s: no such subcommand; there are record and report (see profpipe --help)",
+			argv[1]);
 		return 2;
 	}
-	int r = record ? options_record(argc - 1, argv + 1, &o) : options_report(argc - 1, argv + 1, &o);
+	int r = record ? options_record(argc - 1, argv + 1, &o)
+		       : options_report(argc - 1, argv + 1, &o);
 	if (r >= 0)
 		return r;
 	if (o.verbose)

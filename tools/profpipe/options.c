@@ -15,7 +15,8 @@
 static const struct {
 	const char *ending, *format;
 } endings[] = {
-	{ ".html", "html" }, { ".folded", "folded" }, { ".pb.gz", "pprof" }, { ".pprof", "pprof" }, { ".txt", "text" }, { ".prof", "stream" },
+	{ ".html", "html" },   { ".folded", "folded" }, { ".pb.gz", "pprof" },
+	{ ".pprof", "pprof" }, { ".txt", "text" },	{ ".prof", "stream" },
 };
 static const char *const formats[] = { "html", "folded", "pprof", "text", "stream" };
 
@@ -86,7 +87,8 @@ static int choose_format(struct options *o, const char *fallback)
 			if (strcmp(formats[i], o->format) == 0)
 				return -1;
 		}
-		return refuse("-f", o->format, "no such format; there are html, folded, pprof, text and stream");
+		return refuse("-f", o->format,
+			      "no such format; there are html, folded, pprof, text and stream");
 	}
 	for (size_t i = 0; i < sizeof(endings) / sizeof(endings[0]); i++) {
 		size_t n = strlen(o->output), e = strlen(endings[i].ending);
@@ -97,7 +99,9 @@ static int choose_format(struct options *o, const char *fallback)
 		}
 	}
 	if (!fallback)
-		return refuse("-o", o->output, "its ending names no format; use .html, .folded, .pb.gz, .txt or .prof, or say -f FORMAT");
+		return refuse(
+			"-o", o->output,
+			"its ending names no format; use .html, .folded, .pb.gz, .txt or .prof, or say -f FORMAT");
 	o->format = fallback;
 	return -1;
 }
@@ -105,18 +109,25 @@ static int choose_format(struct options *o, const char *fallback)
 /* Binary formats do a terminal no good. */
 static int check_terminal(const struct options *o)
 {
-	if (strcmp(o->output, "-") != 0 || !isatty(STDOUT_FILENO) || (strcmp(o->format, "pprof") != 0 && strcmp(o->format, "stream") != 0))
+	if (strcmp(o->output, "-") != 0 || !isatty(STDOUT_FILENO) ||
+	    (strcmp(o->format, "pprof") != 0 && strcmp(o->format, "stream") != 0))
 		return -1;
-	return refuse("-f", o->format, "is binary, and standard output a terminal; name a file with -o");
+	return refuse("-f", o->format,
+		      "is binary, and standard output a terminal; name a file with -o");
 }
 
 enum { OPTION_SUMMARY = 1, OPTION_HELP, OPTION_VERSION };
 static const struct option longs[] = {
-	{ "frequency", required_argument, NULL, 'F' }, { "duration", required_argument, NULL, 'd' },
-	{ "pid", required_argument, NULL, 'p' },       { "output", required_argument, NULL, 'o' },
-	{ "format", required_argument, NULL, 'f' },    { "summary", required_argument, NULL, OPTION_SUMMARY },
-	{ "quiet", no_argument, NULL, 'q' },	       { "verbose", no_argument, NULL, 'v' },
-	{ "help", no_argument, NULL, OPTION_HELP },    { "version", no_argument, NULL, OPTION_VERSION },
+	{ "frequency", required_argument, NULL, 'F' },
+	{ "duration", required_argument, NULL, 'd' },
+	{ "pid", required_argument, NULL, 'p' },
+	{ "output", required_argument, NULL, 'o' },
+	{ "format", required_argument, NULL, 'f' },
+	{ "summary", required_argument, NULL, OPTION_SUMMARY },
+	{ "quiet", no_argument, NULL, 'q' },
+	{ "verbose", no_argument, NULL, 'v' },
+	{ "help", no_argument, NULL, OPTION_HELP },
+	{ "version", no_argument, NULL, OPTION_VERSION },
 	{ 0 },
 };
 
@@ -128,7 +139,8 @@ static int take_option(int c, const char *unknown, struct options *o)
 	switch (c) {
 	case 'F':
 		if (!whole(optarg, 1, HZ_MAX))
-			return refuse("-F", optarg, "a frequency is a whole number from 1 to 10000");
+			return refuse("-F", optarg,
+				      "a frequency is a whole number from 1 to 10000");
 		o->hz = optarg;
 		return -1;
 	case 'd': {
@@ -170,7 +182,9 @@ static int take_option(int c, const char *unknown, struct options *o)
 		puts("profpipe " PROFPIPE_VERSION);
 		return 0;
 	default:
-		return refuse("option", unknown, c == ':' ? "wants a value (see profpipe --help)" : "there is no such option here (see profpipe --help)");
+		return refuse("option", unknown,
+			      c == ':' ? "wants a value (see profpipe --help)"
+				       : "there is no such option here (see profpipe --help)");
 	}
 }
 
@@ -181,7 +195,8 @@ int options_record(int argc, char **argv, struct options *ret)
 
 	*ret = (struct options){ .hz = "99" };
 	opterr = 0;
-	while ((at = argv[optind], c = getopt_long(argc, argv, "+:F:d:p:o:f:qv", longs, NULL)) != -1) {
+	while ((at = argv[optind], c = getopt_long(argc, argv, "+:F:d:p:o:f:qv", longs, NULL)) !=
+	       -1) {
 		int r = take_option(c, at, ret);
 
 		if (r >= 0)
@@ -207,13 +222,16 @@ int options_report(int argc, char **argv, struct options *ret)
 	opterr = 0;
 	while ((at = argv[optind], c = getopt_long(argc, argv, ":o:f:qv", longs, NULL)) != -1) {
 		/* getopt has moved what is no option behind it. */
-		int r = take_option(c == 'F' || c == 'd' || c == 'p' || c == OPTION_SUMMARY ? '?' : c, c == '?' || !at ? argv[optind - 1] : at, ret);
+		int r = take_option(c == 'F' || c == 'd' || c == 'p' || c == OPTION_SUMMARY ? '?'
+											    : c,
+				    c == '?' || !at ? argv[optind - 1] : at, ret);
 
 		if (r >= 0)
 			return r;
 	}
 	if (argc - optind != 1) {
-		log_error("report takes one recording: profpipe report FILE.prof [-f FORMAT] [-o FILE]");
+		log_error(
+			"report takes one recording: profpipe report FILE.prof [-f FORMAT] [-o FILE]");
 		return 2;
 	}
 	ret->input = argv[optind];

@@ -10,19 +10,20 @@
 #define OPTIONS_MAX_PIDS 256
 
 struct options {
-	const char *hz;			/* checked, as given */
-	const char *seconds;		/* or NULL */
+	const char *hz;	     /* checked, as given */
+	const char *seconds; /* or NULL */
 	const char *pids[OPTIONS_MAX_PIDS];
 	size_t pid_count;
-	const char *output;		/* path, "-" for standard output */
-	const char *format;		/* one of formats[] */
-	const char *summary;		/* path, or NULL */
-	const char *input;		/* report: the recording */
-	char **command;			/* NULL-terminated, or NULL */
+	const char *output;  /* path, "-" for standard output */
+	const char *format;  /* one of formats[] */
+	const char *summary; /* path, or NULL */
+	const char *input;   /* report: the recording */
+	char **command;	     /* NULL-terminated, or NULL */
 	bool quiet, verbose;
 };
 
-/* Both take what follows the subcommand. Negative: go on; else the exit status (2 after a message, 0 after --help). */
+/* Both take what follows the subcommand. Negative: go on; else the exit status (2 after a message,
+ * 0 after --help). */
 int options_record(int argc, char **argv, struct options *ret);
 int options_report(int argc, char **argv, struct options *ret);
 /* The usage, as --help prints it. */

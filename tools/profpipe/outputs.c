@@ -17,7 +17,7 @@
 struct user {
 	bool changed;
 	int count;
-	gid_t groups[GROUPS_MAX];	/* ours, to come back to */
+	gid_t groups[GROUPS_MAX]; /* ours, to come back to */
 };
 
 static bool number(const char *name, unsigned long *ret)
@@ -51,7 +51,8 @@ static int become(struct user *u)
 	if (u->count < 0)
 		return -errno;
 	u->changed = true;
-	if (setgroups((size_t)count, theirs) < 0 || setegid((gid_t)gid) < 0 || seteuid((uid_t)uid) < 0)
+	if (setgroups((size_t)count, theirs) < 0 || setegid((gid_t)gid) < 0 ||
+	    seteuid((uid_t)uid) < 0)
 		return -errno;
 	return 0;
 }
@@ -61,7 +62,8 @@ static void come_back(const struct user *u)
 	const int saved = errno;
 
 	/* Root again or nothing: going on half changed would be worse than ending. */
-	if (u->changed && (seteuid(0) < 0 || setegid(getgid()) < 0 || setgroups((size_t)u->count, u->groups) < 0))
+	if (u->changed &&
+	    (seteuid(0) < 0 || setegid(getgid()) < 0 || setgroups((size_t)u->count, u->groups) < 0))
 		abort();
 	errno = saved;
 }
@@ -79,7 +81,8 @@ static int handed_fd(const char *path)
 		const size_t n = strlen(folders[i]);
 		const char *digits = path + n;
 
-		if (strncmp(path, folders[i], n) == 0 && *digits && strspn(digits, "0123456789") == strlen(digits) && strlen(digits) < 7)
+		if (strncmp(path, folders[i], n) == 0 && *digits &&
+		    strspn(digits, "0123456789") == strlen(digits) && strlen(digits) < 7)
 			return atoi(digits);
 	}
 	return -1;
@@ -194,7 +197,8 @@ void output_drop(struct output *o)
 	struct stat st;
 
 	if (o->fd >= 0 && o->created) {
-		if (!become(&u) && lstat(o->path, &st) == 0 && st.st_dev == o->dev && st.st_ino == o->ino)
+		if (!become(&u) && lstat(o->path, &st) == 0 && st.st_dev == o->dev &&
+		    st.st_ino == o->ino)
 			unlink(o->path);
 		come_back(&u);
 	}

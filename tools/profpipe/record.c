@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A run, from opened outputs to the summary. One loop over the pipes of the four tools, signals and the clock; nothing in it waits for a tool without an end in time.
+ * A run, from opened outputs to the summary. One loop over the pipes of the four tools, signals and
+ * the clock; nothing in it waits for a tool without an end in time.
  *
  * STARTING   the tools come up; any failure ends the run, and leaves the outputs as they were.
- * SAMPLING   prof-bpf said that sampling has begun, COMMAND was let go. prof-deltas is started again when it dies; when another dies the run finishes.
- * FINISHING  prof-bpf was asked to stop, or stopped by itself; the stream drains into prof-export, which writes. Until it says so, or a deadline.
- * OVER       the life pipes close, everybody goes.
+ * SAMPLING   prof-bpf said that sampling has begun, COMMAND was let go. prof-deltas is started
+ * again when it dies; when another dies the run finishes. FINISHING  prof-bpf was asked to stop, or
+ * stopped by itself; the stream drains into prof-export, which writes. Until it says so, or a
+ * deadline. OVER       the life pipes close, everybody goes.
  */
 #include <errno.h>
 #include <poll.h>
@@ -29,21 +31,26 @@
 #include "tools/profpipe/rundir.h"
 #include "tools/profpipe/summary.h"
 
-#define READY_MS 15000		/* from the start of the tools to sampling */
-#define FINISH_MS 30000		/* from the end of sampling, or the last progress since, to the output's being written */
+#define READY_MS 15000 /* from the start of the tools to sampling */
+#define FINISH_MS \
+	30000 /* from the end of sampling, or the last progress since, to the output's being \
+		 written */
 #define FINISH_MOST_MS 120000
-#define SILENT_MS 10000		/* without a status word of a tool that is to send some, or stopped by a signal */
-#define BUSY_SILENT_MS 60000	/* the same for one that uses the cpu all the while */
-#define GONE_MS 2500		/* prof-bpf reports every second while it samples; quiet for so long after COMMAND ended, it has finished */
-#define LEAVE_MS 2000		/* from "exit now" to SIGKILL, and from there to giving up */
-#define COMMAND_MS 2000		/* what COMMAND has to end in after SIGTERM */
+#define SILENT_MS \
+	10000 /* without a status word of a tool that is to send some, or stopped by a signal */
+#define BUSY_SILENT_MS 60000 /* the same for one that uses the cpu all the while */
+#define GONE_MS \
+	2500 /* prof-bpf reports every second while it samples; quiet for so long after COMMAND \
+		ended, it has finished */
+#define LEAVE_MS 2000	/* from "exit now" to SIGKILL, and from there to giving up */
+#define COMMAND_MS 2000 /* what COMMAND has to end in after SIGTERM */
 #define TICK_MS 250
 #define MEASURE_MS 1000
-#define HELD_MS 100		/* a log line waits so long for its tool's end, which it may explain */
-#define RESTARTS_MAX 10		/* of prof-deltas */
-#define BACKOFF_MS 50		/* doubled each time, 2 s at most */
-#define EXITING_MS 1000		/* for a tool to end that has begun to: freeing BPF maps takes a while */
-#define JUMP_MS 3000		/* a gap in our own time, after SIGSTOP or suspend: nobody is judged by it */
+#define HELD_MS 100	/* a log line waits so long for its tool's end, which it may explain */
+#define RESTARTS_MAX 10 /* of prof-deltas */
+#define BACKOFF_MS 50	/* doubled each time, 2 s at most */
+#define EXITING_MS 1000 /* for a tool to end that has begun to: freeing BPF maps takes a while */
+#define JUMP_MS 3000 /* a gap in our own time, after SIGSTOP or suspend: nobody is judged by it */
 
 enum phase { STARTING, SAMPLING, FINISHING, OVER };
 
@@ -57,18 +64,21 @@ struct run {
 	int signals;
 	enum phase phase;
 	bool tty, line_shown, failed, mute, command_asked;
-	bool asked, by_terminal, aborted;	/* a signal came; from the terminal, which reaches COMMAND too */
-	int status;			/* exit status when not 0 or 1 */
+	bool asked, by_terminal,
+		aborted; /* a signal came; from the terminal, which reaches COMMAND too */
+	int status;	 /* exit status when not 0 or 1 */
 	unsigned restarts;
-	double seconds;			/* 0: until stopped */
+	double seconds; /* 0: until stopped */
 	uint64_t start_ns, since_ns, sampling_ns, sampled_ns;
 	uint64_t looked_ns, ticked_ns, measured_ns;
-	uint64_t progress_ns, progress;	/* of prof-export while finishing: when its figures moved, and a sum of them */
+	uint64_t progress_ns, progress; /* of prof-export while finishing: when its figures moved,
+					   and a sum of them */
 	uint64_t restart_ns;		/* prof-deltas is to be started then; 0: not */
 	uint64_t pss_peak;		/* of all together */
 };
 
-static const char *const names[DEPLOY_TOOLS] = { "prof-bpf", "prof-deltas", "prof-symd", "prof-export" };
+static const char *const names[DEPLOY_TOOLS] = { "prof-bpf", "prof-deltas", "prof-symd",
+						 "prof-export" };
 
 static uint64_t ms_since(uint64_t then)
 {
@@ -120,7 +130,8 @@ static int start_tool(struct run *r, enum deploy_tool t)
 	const struct child_fd out = { r->output.fd, CHILD_FIRST_FD };
 	size_t n = 0;
 
-	snprintf(ids, sizeof(ids), "%u:%u:%u:%u:%u", r->who.gid, r->who.uid[0], r->who.uid[1], r->who.uid[2], r->who.uid[3]);
+	snprintf(ids, sizeof(ids), "%u:%u:%u:%u:%u", r->who.gid, r->who.uid[0], r->who.uid[1],
+		 r->who.uid[2], r->who.uid[3]);
 	snprintf(follow, sizeof(follow), "%d", r->command.pid);
 	snprintf(fd, sizeof(fd), "%d", CHILD_FIRST_FD);
 	argv[n++] = names[t];
@@ -162,7 +173,8 @@ static int start_tool(struct run *r, enum deploy_tool t)
 	const int e = child_start(tool(r, t), &how);
 
 	if (e)
-		fail(r, "%s cannot be started: %s; it belongs beside profpipe or into %s", names[t], strerror(-e), PROFPIPE_LIBEXECDIR);
+		fail(r, "%s cannot be started: %s; it belongs beside profpipe or into %s", names[t],
+		     strerror(-e), PROFPIPE_LIBEXECDIR);
 	return e;
 }
 
@@ -194,7 +206,8 @@ static void begin(struct run *r)
 
 /* --- ending --- */
 
-/* What was started for the run ends with it; Ctrl-C has reached it already, and it may have its own mind about that. */
+/* What was started for the run ends with it; Ctrl-C has reached it already, and it may have its own
+ * mind about that. */
 static void ask_command(struct run *r)
 {
 	if (!r->command.pid || r->command.ended || r->command_asked || r->by_terminal)
@@ -231,7 +244,8 @@ static void say_ended(struct run *r, struct child *c, const char *consequence)
 		line += n + 1 + (line[n + 1] == ' ');
 	if (strncmp(line, "error: ", 7) == 0)
 		line += 7;
-	fail(r, "%s ended (%s)%s%s%s", c->name, child_how(c->wait_status), line[0] ? ": " : "", line, consequence);
+	fail(r, "%s ended (%s)%s%s%s", c->name, child_how(c->wait_status), line[0] ? ": " : "",
+	     line, consequence);
 	c->held_ns = 0;
 }
 
@@ -248,13 +262,16 @@ static void extractor_ended(struct run *r)
 			say_ended(r, c, ", again and again, before sampling began");
 			r->phase = OVER;
 		} else {
-			say_ended(r, c, ", again and again; programs that start from now on have incomplete stacks");
+			say_ended(
+				r, c,
+				", again and again; programs that start from now on have incomplete stacks");
 		}
 		return;
 	}
 	if (r->restarts++ == 0) {
 		clear_line(r);
-		log_warning("prof-deltas ended (%s); it is started again", child_how(c->wait_status));
+		log_warning("prof-deltas ended (%s); it is started again",
+			    child_how(c->wait_status));
 	}
 	c->held_ns = 0;
 	r->restart_ns = clock_mono_ns() + wait_ms * 1000000u;
@@ -278,7 +295,8 @@ static void tool_ended(struct run *r, enum deploy_tool t)
 		return;
 	}
 	if (t == DEPLOY_EXPORT) {
-		/* One that said "done" has written all that came; where that was cut, whose fault it was may have been said. */
+		/* One that said "done" has written all that came; where that was cut, whose fault
+		 * it was may have been said. */
 		if (!c->done)
 			say_ended(r, c, "; the output is not complete");
 		else if (!well && !r->failed)
@@ -286,7 +304,8 @@ static void tool_ended(struct run *r, enum deploy_tool t)
 		r->phase = OVER;
 		return;
 	}
-	/* prof-bpf ends by itself when its time is over or what it followed is gone, and prof-symd after it. */
+	/* prof-bpf ends by itself when its time is over or what it followed is gone, and prof-symd
+	 * after it. */
 	if (!well && !(t == DEPLOY_SYMD && r->failed)) {
 		say_ended(r, c, "; what was collected until then is written");
 		/* That they miss each other need not be said. */
@@ -312,10 +331,12 @@ static void await_exiting(struct run *r, bool ended[static DEPLOY_TOOLS])
 	}
 }
 
-/* When one goes others follow, and may be seen first: those that end together are looked at together, and one that was killed is the cause. */
+/* When one goes others follow, and may be seen first: those that end together are looked at
+ * together, and one that was killed is the cause. */
 static void reap_tools(struct run *r)
 {
-	static const enum deploy_tool order[DEPLOY_TOOLS] = { DEPLOY_BPF, DEPLOY_EXPORT, DEPLOY_SYMD, DEPLOY_DELTAS };
+	static const enum deploy_tool order[DEPLOY_TOOLS] = { DEPLOY_BPF, DEPLOY_EXPORT,
+							      DEPLOY_SYMD, DEPLOY_DELTAS };
 	bool ended[DEPLOY_TOOLS] = { 0 }, any = false, odd = false;
 
 	for (int i = 0; i < DEPLOY_TOOLS; i++) {
@@ -327,7 +348,8 @@ static void reap_tools(struct run *r)
 		await_exiting(r, ended);
 	for (int killed = 1; any && killed >= 0; killed--)
 		for (int i = 0; i < DEPLOY_TOOLS; i++)
-			if (ended[order[i]] && WIFSIGNALED(r->tools[order[i]].wait_status) == killed)
+			if (ended[order[i]] &&
+			    WIFSIGNALED(r->tools[order[i]].wait_status) == killed)
 				tool_ended(r, order[i]);
 }
 
@@ -353,7 +375,8 @@ static void on_signals(struct run *r)
 			r->phase = OVER;
 		} else if (r->phase == FINISHING) {
 			clear_line(r);
-			log_warning("%s is being written; interrupt again to give it up", r->o->output);
+			log_warning("%s is being written; interrupt again to give it up",
+				    r->o->output);
 		}
 	}
 }
@@ -405,12 +428,17 @@ static bool targets_gone(struct run *r)
 
 static void check_start(struct run *r)
 {
-	const struct child *bpf = tool(r, DEPLOY_BPF), *symd = tool(r, DEPLOY_SYMD), *export = tool(r, DEPLOY_EXPORT);
+	const struct child *bpf = tool(r, DEPLOY_BPF), *symd = tool(r, DEPLOY_SYMD),
+			   *export = tool(r, DEPLOY_EXPORT);
 
 	if (bpf->ready && symd->ready && export->ready) {
 		begin(r);
 	} else if (ms_since(r->since_ns) > READY_MS) {
-		fail(r, "%s was not ready after %d s", !bpf->ready ? bpf->name : !symd->ready ? symd->name : export->name, READY_MS / 1000);
+		fail(r, "%s was not ready after %d s",
+		     !bpf->ready    ? bpf->name
+		     : !symd->ready ? symd->name
+				    : export->name,
+		     READY_MS / 1000);
 		r->phase = OVER;
 	}
 }
@@ -426,7 +454,8 @@ static void check_sampling(struct run *r)
 		return;
 	}
 	/* prof-bpf keeps the time, too; this is for the case that it does not. */
-	if (r->seconds > 0 && (double)(clock_mono_ns() - r->sampling_ns) >= (r->seconds + 0.1) * 1e9)
+	if (r->seconds > 0 &&
+	    (double)(clock_mono_ns() - r->sampling_ns) >= (r->seconds + 0.1) * 1e9)
 		finish(r);
 	else if (ms_since(tool(r, DEPLOY_BPF)->heard_ns) > GONE_MS && targets_gone(r))
 		finish(r);
@@ -435,14 +464,16 @@ static void check_sampling(struct run *r)
 static void check_finishing(struct run *r)
 {
 	const struct child *export = tool(r, DEPLOY_EXPORT);
-	const uint64_t moved = export->last.samples + export->last.bytes + export->last.threads + export->done;
+	const uint64_t moved = export->last.samples + export->last.bytes + export->last.threads +
+			       export->done;
 
 	if (moved != r->progress) {
 		r->progress = moved;
 		r->progress_ns = clock_mono_ns();
 	}
 	if (ms_since(r->progress_ns) > FINISH_MS || ms_since(r->since_ns) > FINISH_MOST_MS) {
-		fail(r, "%s was not written %d s after sampling ended: giving up", r->o->output, (int)(ms_since(r->since_ns) / 1000));
+		fail(r, "%s was not written %d s after sampling ended: giving up", r->o->output,
+		     (int)(ms_since(r->since_ns) / 1000));
 		r->aborted = true;
 		r->phase = OVER;
 	} else if (export->done && ms_since(export->heard_ns) > LEAVE_MS) {
@@ -470,8 +501,10 @@ static void tick(struct run *r)
 		return;
 	const struct child *bpf = tool(r, DEPLOY_BPF), *export = tool(r, DEPLOY_EXPORT);
 
-	summary_progress(stderr, (double)ms_since(r->sampling_ns ? r->sampling_ns : r->start_ns) / 1000.0,
-			 export->last.samples >= bpf->last.samples ? &export->last : &bpf->last, words[r->phase]);
+	summary_progress(stderr,
+			 (double)ms_since(r->sampling_ns ? r->sampling_ns : r->start_ns) / 1000.0,
+			 export->last.samples >= bpf->last.samples ? &export->last : &bpf->last,
+			 words[r->phase]);
 	r->line_shown = true;
 }
 
@@ -479,7 +512,8 @@ static void tick(struct run *r)
 
 static void wait_for_something(struct run *r)
 {
-	struct pollfd p[3 + 3 * DEPLOY_TOOLS] = { { .fd = r->signals, .events = POLLIN }, { .fd = r->command.error, .events = POLLIN } };
+	struct pollfd p[3 + 3 * DEPLOY_TOOLS] = { { .fd = r->signals, .events = POLLIN },
+						  { .fd = r->command.error, .events = POLLIN } };
 	nfds_t n = 2;
 
 	/* Negative ones are passed over by poll. */
@@ -553,7 +587,9 @@ static void dismiss(struct run *r)
 		if (ms_since(since) > LEAVE_MS) {
 			for (int i = 0; i < DEPLOY_TOOLS; i++) {
 				if (killed && r->tools[i].pid)
-					fail(r, "%s (pid %d) does not end even when killed: it is left behind", names[i], r->tools[i].pid);
+					fail(r,
+					     "%s (pid %d) does not end even when killed: it is left behind",
+					     names[i], r->tools[i].pid);
 				child_kill(&r->tools[i]);
 			}
 			if (killed)
@@ -569,7 +605,8 @@ static void dismiss(struct run *r)
 
 /* --- the end --- */
 
-/* The figures of prof-export, which are final; or where it did not come to that, whoever knows more. */
+/* The figures of prof-export, which are final; or where it did not come to that, whoever knows
+ * more. */
 static struct status figures(struct run *r)
 {
 	const struct status *b = &tool(r, DEPLOY_BPF)->last, *e = &tool(r, DEPLOY_EXPORT)->last;
@@ -597,17 +634,26 @@ static void conclude(struct run *r)
 	for (int i = 0; i < DEPLOY_TOOLS; i++) {
 		const struct child *c = &r->tools[i];
 
-		costs[i] = (struct summary_cost){ .tool = names[i], .cpu_s = (double)c->cpu_ns / 1e9, .start_cpu_s = (double)c->ready_cpu_ns / 1e9,
+		costs[i] = (struct summary_cost){ .tool = names[i],
+						  .cpu_s = (double)c->cpu_ns / 1e9,
+						  .start_cpu_s = (double)c->ready_cpu_ns / 1e9,
 						  .pss_peak = c->pss_peak };
 	}
 	getrusage(RUSAGE_SELF, &self);
 	costs[DEPLOY_TOOLS] = (struct summary_cost){
 		.tool = "profpipe",
-		.cpu_s = (double)(self.ru_utime.tv_sec + self.ru_stime.tv_sec) + (double)(self.ru_utime.tv_usec + self.ru_stime.tv_usec) / 1e6,
+		.cpu_s = (double)(self.ru_utime.tv_sec + self.ru_stime.tv_sec) +
+			 (double)(self.ru_utime.tv_usec + self.ru_stime.tv_usec) / 1e6,
 	};
 	struct summary s = {
-		.figures = figures(r), .hz = r->o->hz, .format = r->o->format, .output = r->o->output, .costs = costs,
-		.cost_count = DEPLOY_TOOLS + 1, .duration_s = (double)r->sampled_ns / 1e9, .first_complete_s = -1,
+		.figures = figures(r),
+		.hz = r->o->hz,
+		.format = r->o->format,
+		.output = r->o->output,
+		.costs = costs,
+		.cost_count = DEPLOY_TOOLS + 1,
+		.duration_s = (double)r->sampled_ns / 1e9,
+		.first_complete_s = -1,
 		.pss_peak = r->pss_peak,
 	};
 	if (s.figures.first_complete_ns > r->start_ns)
@@ -641,7 +687,8 @@ static void end_outputs(struct run *r)
 		fail(r, "%s: %s", r->o->summary, strerror(-e));
 }
 
-/* After Ctrl-C at the terminal COMMAND has it as long as it likes, or until the next one; in all other cases it was asked to end. */
+/* After Ctrl-C at the terminal COMMAND has it as long as it likes, or until the next one; in all
+ * other cases it was asked to end. */
 static void end_command(struct run *r)
 {
 	struct command *c = &r->command;
@@ -654,7 +701,8 @@ static void end_command(struct run *r)
 		return;
 	command_reap(c);
 	ask_command(r);
-	while (!command_reap(c) && !interrupted && (r->by_terminal || ms_since(since) < COMMAND_MS)) {
+	while (!command_reap(c) && !interrupted &&
+	       (r->by_terminal || ms_since(since) < COMMAND_MS)) {
 		struct pollfd p = { .fd = r->signals, .events = POLLIN };
 
 		poll(&p, 1, TICK_MS);
@@ -663,7 +711,8 @@ static void end_command(struct run *r)
 	}
 	if (!c->ended)
 		log_warning("%s (pid %d) still runs", r->o->command[0], c->pid);
-	else if (r->sampling_ns && !r->command_asked && (!WIFEXITED(c->wait_status) || WEXITSTATUS(c->wait_status)))
+	else if (r->sampling_ns && !r->command_asked &&
+		 (!WIFEXITED(c->wait_status) || WEXITSTATUS(c->wait_status)))
 		log_warning("%s ended with %s", r->o->command[0], child_how(c->wait_status));
 }
 
@@ -683,7 +732,8 @@ static int open_outputs(struct run *r)
 	if (!e && r->o->summary)
 		e = open_output(&r->summary, r->o->summary);
 	if (!e && r->summary.fd >= 0 && output_same(&r->output, &r->summary)) {
-		log_error("%s: is the output and the summary at once; name two files", r->o->summary);
+		log_error("%s: is the output and the summary at once; name two files",
+			  r->o->summary);
 		e = -EINVAL;
 	}
 	return e;
@@ -699,9 +749,12 @@ static int check_rights(void)
 	if (!missing[0])
 		return 0;
 	if (geteuid() == 0)
-		log_error("sampling needs %s, which this root lacks: run it where root has them (a container needs them granted)", missing);
+		log_error(
+			"sampling needs %s, which this root lacks: run it where root has them (a container needs them granted)",
+			missing);
 	else
-		log_error("sampling needs %s, which user %u lacks: run it as root, by sudo", missing, (unsigned)geteuid());
+		log_error("sampling needs %s, which user %u lacks: run it as root, by sudo",
+			  missing, (unsigned)geteuid());
 	return -EPERM;
 }
 
@@ -713,7 +766,8 @@ static int take_signals(struct run *r)
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGCHLD);
-	/* A shell without job control starts a background job with SIGINT ignored; it is meant for us all the same. nohup is meant, too. */
+	/* A shell without job control starts a background job with SIGINT ignored; it is meant for
+	 * us all the same. nohup is meant, too. */
 	signal(SIGINT, SIG_DFL);
 	signal(SIGTERM, SIG_DFL);
 	signal(SIGCHLD, SIG_DFL);
@@ -743,7 +797,8 @@ static int set_up(struct run *r)
 	}
 	e = identity_take(&r->who);
 	if (e) {
-		fail(r, "no users for the tools: %s", e == -EBUSY ? "64 other runs hold them all" : strerror(-e));
+		fail(r, "no users for the tools: %s",
+		     e == -EBUSY ? "64 other runs hold them all" : strerror(-e));
 		return e;
 	}
 	e = rundir_make(&r->dir, &r->who);
@@ -758,8 +813,15 @@ int record_run(const struct options *o)
 {
 	static struct run r;
 
-	r = (struct run){ .o = o, .output = OUTPUT_NONE, .summary = OUTPUT_NONE, .signals = -1, .start_ns = clock_mono_ns(),
-			  .tty = isatty(STDERR_FILENO), .dir = RUNDIR_NONE, .command = COMMAND_NONE, .who = { .lock = -1 },
+	r = (struct run){ .o = o,
+			  .output = OUTPUT_NONE,
+			  .summary = OUTPUT_NONE,
+			  .signals = -1,
+			  .start_ns = clock_mono_ns(),
+			  .tty = isatty(STDERR_FILENO),
+			  .dir = RUNDIR_NONE,
+			  .command = COMMAND_NONE,
+			  .who = { .lock = -1 },
 			  .seconds = o->seconds ? strtod(o->seconds, NULL) : 0 };
 	for (int i = 0; i < DEPLOY_TOOLS; i++)
 		r.tools[i] = CHILD_NONE(names[i]);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A recording through the later stages: prof-symd, for native names that a raw one lacks, and prof-export, joined by a pipe. They open files by path then, so for root they run as
- * the user who called sudo, or else as nobody's user: with its rights a recording from elsewhere could name any file.
+ * A recording through the later stages: prof-symd, for native names that a raw one lacks, and
+ * prof-export, joined by a pipe. They open files by path then, so for root they run as the user who
+ * called sudo, or else as nobody's user: with its rights a recording from elsewhere could name any
+ * file.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +22,7 @@
 #include "tools/profpipe/outputs.h"
 #include "tools/profpipe/record.h"
 
-#define HELD_NS 300000000u	/* prof-symd and prof-export may both complain of one recording */
+#define HELD_NS 300000000u /* prof-symd and prof-export may both complain of one recording */
 
 enum { SYMD, EXPORT, STAGES };
 
@@ -58,7 +60,8 @@ static int choose_user(struct identity *who, struct child_start *how)
 	return r;
 }
 
-static int start(struct pipeline *p, const struct options *o, const struct child_start *as, int input, int output)
+static int start(struct pipeline *p, const struct options *o, const struct child_start *as,
+		 int input, int output)
 {
 	const char *const symd_argv[] = { "prof-symd", NULL };
 	const char *const export_argv[] = { "prof-export", "-f", o->format, NULL };
@@ -92,7 +95,8 @@ static void wait_for_both(struct pipeline *p)
 
 		for (int i = 0; i < STAGES; i++) {
 			fds[2 * i] = (struct pollfd){ .fd = p->stages[i].log, .events = POLLIN };
-			fds[2 * i + 1] = (struct pollfd){ .fd = p->stages[i].pidfd, .events = POLLIN };
+			fds[2 * i + 1] = (struct pollfd){ .fd = p->stages[i].pidfd,
+							  .events = POLLIN };
 		}
 		poll(fds, 2 * STAGES, 250);
 		for (int i = 0; i < STAGES; i++) {
@@ -125,14 +129,17 @@ static int verdict(struct pipeline *p, const struct options *o)
 		if (p->said)
 			continue;
 		if (!c->held_ns) {
-			log_error("%s: %s ended with %s", o->input, c->name, child_how(c->wait_status));
+			log_error("%s: %s ended with %s", o->input, c->name,
+				  child_how(c->wait_status));
 		} else {
 			/* The tools know it as their standard input. */
 			static const char *const heads[] = { ": ", "error: ", "standard input: " };
 
 			line += n;
 			for (size_t k = 0; k < sizeof(heads) / sizeof(heads[0]); k++)
-				line += strncmp(line, heads[k], strlen(heads[k])) == 0 ? strlen(heads[k]) : 0;
+				line += strncmp(line, heads[k], strlen(heads[k])) == 0
+						? strlen(heads[k])
+						: 0;
 			log_error("%s: %s", o->input, line);
 		}
 		p->said = true;
@@ -161,7 +168,8 @@ int report_run(const struct options *o)
 		log_error("%s: %s", o->output, output_error(r));
 		return 1;
 	}
-	if (output.regular && fstat(input, &in) == 0 && in.st_dev == output.dev && in.st_ino == output.ino) {
+	if (output.regular && fstat(input, &in) == 0 && in.st_dev == output.dev &&
+	    in.st_ino == output.ino) {
 		log_error("%s: is the recording itself; name another output", o->output);
 		return 1;
 	}
@@ -171,7 +179,9 @@ int report_run(const struct options *o)
 		r = start(&p, o, &as, input, output.fd);
 	close(input);
 	if (r) {
-		log_error("prof-symd and prof-export cannot be started: %s; they belong beside profpipe or into %s", strerror(-r), PROFPIPE_LIBEXECDIR);
+		log_error(
+			"prof-symd and prof-export cannot be started: %s; they belong beside profpipe or into %s",
+			strerror(-r), PROFPIPE_LIBEXECDIR);
 		child_kill(&p.stages[SYMD]);
 	}
 	wait_for_both(&p);

@@ -18,7 +18,9 @@ void rights_missing(const char *prof_bpf, char *ret, size_t size)
 
 	if (capng_have_capability(set, CAP_SYS_ADMIN))
 		return;
-	const bool bpf = capng_have_capability(set, CAP_BPF), perfmon = capng_have_capability(set, CAP_PERFMON);
+	const bool bpf = capng_have_capability(set, CAP_BPF),
+		   perfmon = capng_have_capability(set, CAP_PERFMON);
 
-	snprintf(ret, size, "%s%s%s", bpf ? "" : "CAP_BPF", bpf || perfmon ? "" : " and ", perfmon ? "" : "CAP_PERFMON");
+	snprintf(ret, size, "%s%s%s", bpf ? "" : "CAP_BPF", bpf || perfmon ? "" : " and ",
+		 perfmon ? "" : "CAP_PERFMON");
 }

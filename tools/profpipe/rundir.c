@@ -12,14 +12,15 @@
 #include <unistd.h>
 
 #define PREFIX "profpipe."
-#define DEPTH_MAX 8	/* folders in folders that a tool gone bad may have made */
+#define DEPTH_MAX 8 /* folders in folders that a tool gone bad may have made */
 
 static const struct {
 	const char *name;
 	enum deploy_tool owner;
 } listeners[] = { { "bpf", DEPLOY_BPF }, { "symd", DEPLOY_SYMD } };
 
-/* Empties an open folder, and closes it. No link is followed: what is below belongs to tools that may have been taken over. */
+/* Empties an open folder, and closes it. No link is followed: what is below belongs to tools that
+ * may have been taken over. */
 static void empty(int dir, int depth)
 {
 	DIR *in = fdopendir(dir);
@@ -29,9 +30,12 @@ static void empty(int dir, int depth)
 		return;
 	}
 	for (struct dirent *e = readdir(in); e; e = readdir(in)) {
-		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 || unlinkat(dirfd(in), e->d_name, 0) == 0)
+		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 ||
+		    unlinkat(dirfd(in), e->d_name, 0) == 0)
 			continue;
-		const int sub = depth ? openat(dirfd(in), e->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW) : -1;
+		const int sub = depth ? openat(dirfd(in), e->d_name,
+					       O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW)
+				      : -1;
 
 		if (sub >= 0)
 			empty(sub, depth - 1);
@@ -49,11 +53,13 @@ static void sweep(const char *parent)
 	for (struct dirent *e = d ? readdir(d) : NULL; e; e = readdir(d)) {
 		if (strncmp(e->d_name, PREFIX, strlen(PREFIX)) != 0)
 			continue;
-		const int dir = openat(dirfd(d), e->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+		const int dir = openat(dirfd(d), e->d_name,
+				       O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 
 		if (dir < 0)
 			continue;
-		if (fstat(dir, &st) < 0 || st.st_uid != geteuid() || flock(dir, LOCK_EX | LOCK_NB) < 0) {
+		if (fstat(dir, &st) < 0 || st.st_uid != geteuid() ||
+		    flock(dir, LOCK_EX | LOCK_NB) < 0) {
 			close(dir);
 			continue;
 		}
@@ -77,7 +83,8 @@ static int make_locked(struct rundir *d, const char *parent)
 		if (!mkdtemp(d->path))
 			return -errno;
 		d->lock = open(d->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-		if (d->lock >= 0 && flock(d->lock, LOCK_EX | LOCK_NB) == 0 && fstat(d->lock, &ours) == 0 && lstat(d->path, &there) == 0 &&
+		if (d->lock >= 0 && flock(d->lock, LOCK_EX | LOCK_NB) == 0 &&
+		    fstat(d->lock, &ours) == 0 && lstat(d->path, &there) == 0 &&
 		    there.st_ino == ours.st_ino && there.st_dev == ours.st_dev)
 			return 0;
 		if (d->lock >= 0)
@@ -96,7 +103,8 @@ static int furnish(const struct rundir *d, const struct identity *who)
 
 		if (mkdirat(d->lock, name, 0700) < 0 || fchmodat(d->lock, name, 0710, 0) < 0)
 			return -errno;
-		if (who->separate && fchownat(d->lock, name, who->uid[listeners[i].owner], who->gid, AT_SYMLINK_NOFOLLOW) < 0)
+		if (who->separate && fchownat(d->lock, name, who->uid[listeners[i].owner], who->gid,
+					      AT_SYMLINK_NOFOLLOW) < 0)
 			return -errno;
 	}
 	return 0;

@@ -31,7 +31,8 @@ static struct str top_name(const struct status_top *t)
 
 static struct str event_name(const struct status *f)
 {
-	return (struct str){ .data = f->event, .len = (uint32_t)strnlen(f->event, sizeof(f->event)) };
+	return (struct str){ .data = f->event,
+			     .len = (uint32_t)strnlen(f->event, sizeof(f->event)) };
 }
 
 /* A string of a tool's, escaped, which makes it UTF-8 as well. */
@@ -61,13 +62,14 @@ void summary_print(FILE *out, const struct summary *s)
 	fprintf(out, "%lu samples in %.1f s at %s Hz", f->samples, s->duration_s, s->hz);
 	if (f->event[0])
 		print_name(out, " of ", event_name(f));
-	fprintf(out, ", of %lu processes and %lu threads; %lu stacks complete (%.2f %%)\n", f->processes, f->threads, f->complete,
-		share(f->complete, f->samples));
+	fprintf(out, ", of %lu processes and %lu threads; %lu stacks complete (%.2f %%)\n",
+		f->processes, f->threads, f->complete, share(f->complete, f->samples));
 	if (f->samples >= f->complete && cut)
 		fputs("cut:\n", out);
 	for (unsigned i = 1; i < STATUS_REASONS && i < WALK_REASONS; i++) {
 		if (f->truncated[i])
-			fprintf(out, "  %8lu  %6.2f %%  %s: %s\n", f->truncated[i], share(f->truncated[i], f->samples), walk_reason_word(i),
+			fprintf(out, "  %8lu  %6.2f %%  %s: %s\n", f->truncated[i],
+				share(f->truncated[i], f->samples), walk_reason_word(i),
 				walk_reason_text(i));
 	}
 	for (unsigned i = 0; i < STATUS_REASONS && i < LOST_REASONS; i++)
@@ -75,7 +77,8 @@ void summary_print(FILE *out, const struct summary *s)
 	fputs(lost ? "lost:\n" : "nothing was lost\n", out);
 	for (unsigned i = 0; i < STATUS_REASONS && i < LOST_REASONS; i++) {
 		if (f->lost[i])
-			fprintf(out, "  %8lu  %s: %s\n", f->lost[i], lost_reason_word(i), lost_reason_text(i));
+			fprintf(out, "  %8lu  %s: %s\n", f->lost[i], lost_reason_word(i),
+				lost_reason_text(i));
 	}
 	if (f->cut)
 		fputs("the stream ended before its time: what came until then was written\n", out);
@@ -99,13 +102,15 @@ void summary_print(FILE *out, const struct summary *s)
 		cpu += c->cpu_s;
 		start += c->start_cpu_s;
 	}
-	fprintf(out, "\n      in all %.2f s of cpu, %.2f s of it until sampling began; ", cpu, start);
+	fprintf(out, "\n      in all %.2f s of cpu, %.2f s of it until sampling began; ", cpu,
+		start);
 	print_bytes(out, s->pss_peak);
 	fputs(" of memory and ", out);
 	print_bytes(out, f->map_bytes);
 	fputs(" of BPF maps", out);
 	if (f->bpf_runs)
-		fprintf(out, "; BPF %.1f us a sample, %.3f s in all", (double)f->bpf_ns / (double)f->bpf_runs / 1000.0, (double)f->bpf_ns / 1e9);
+		fprintf(out, "; BPF %.1f us a sample, %.3f s in all",
+			(double)f->bpf_ns / (double)f->bpf_runs / 1000.0, (double)f->bpf_ns / 1e9);
 	fputs("\n", out);
 }
 
@@ -115,8 +120,9 @@ void summary_progress(FILE *out, double elapsed_s, const struct status *st, cons
 
 	for (unsigned i = 0; i < STATUS_REASONS; i++)
 		lost += st->lost[i];
-	fprintf(out, "\r\033[K%s %.1f s  %lu samples  %lu processes  %.1f %% complete  %lu lost", what, elapsed_s, st->samples, st->processes,
-		share(st->complete, st->samples), lost);
+	fprintf(out, "\r\033[K%s %.1f s  %lu samples  %lu processes  %.1f %% complete  %lu lost",
+		what, elapsed_s, st->samples, st->processes, share(st->complete, st->samples),
+		lost);
 	fflush(out);
 }
 
@@ -132,10 +138,12 @@ int summary_json(int fd, const struct summary *s)
 	cJSON_AddNumberToObject(j, "complete", (double)f->complete);
 	cJSON_AddNumberToObject(j, "processes", (double)f->processes);
 	cJSON_AddNumberToObject(j, "threads", (double)f->threads);
-	cJSON *truncated = cJSON_AddObjectToObject(j, "truncated"), *lost = cJSON_AddObjectToObject(j, "lost");
+	cJSON *truncated = cJSON_AddObjectToObject(j, "truncated"),
+	      *lost = cJSON_AddObjectToObject(j, "lost");
 	for (unsigned i = 1; i < STATUS_REASONS && i < WALK_REASONS; i++) {
 		if (f->truncated[i])
-			cJSON_AddNumberToObject(truncated, walk_reason_word(i), (double)f->truncated[i]);
+			cJSON_AddNumberToObject(truncated, walk_reason_word(i),
+						(double)f->truncated[i]);
 	}
 	for (unsigned i = 0; i < STATUS_REASONS && i < LOST_REASONS; i++) {
 		if (f->lost[i])
@@ -157,7 +165,8 @@ int summary_json(int fd, const struct summary *s)
 		cJSON_AddNumberToObject(t, "self", (double)f->top[i].self);
 		cJSON_AddItemToArray(top, t);
 	}
-	cJSON *cost = cJSON_AddObjectToObject(j, "cost"), *tools = cJSON_AddObjectToObject(cost, "tools");
+	cJSON *cost = cJSON_AddObjectToObject(j, "cost"),
+	      *tools = cJSON_AddObjectToObject(cost, "tools");
 	for (unsigned i = 0; i < s->cost_count; i++) {
 		cJSON *t = cJSON_AddObjectToObject(tools, s->costs[i].tool);
 
@@ -173,7 +182,8 @@ int summary_json(int fd, const struct summary *s)
 	cJSON_AddNumberToObject(cost, "map_bytes", (double)f->map_bytes);
 	cJSON_AddNumberToObject(cost, "bpf_ns_total", (double)f->bpf_ns);
 	cJSON_AddNumberToObject(cost, "bpf_runs", (double)f->bpf_runs);
-	cJSON_AddNumberToObject(cost, "bpf_ns_per_sample", f->bpf_runs ? (double)f->bpf_ns / (double)f->bpf_runs : 0);
+	cJSON_AddNumberToObject(cost, "bpf_ns_per_sample",
+				f->bpf_runs ? (double)f->bpf_ns / (double)f->bpf_runs : 0);
 	cJSON_AddNumberToObject(cost, "output_bytes", (double)f->bytes);
 
 	char *text = cJSON_Print(j);

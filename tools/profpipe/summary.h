@@ -11,14 +11,14 @@
 struct summary_cost {
 	const char *tool;
 	double cpu_s, start_cpu_s; /* seconds: all, and up to the first sample */
-	uint64_t pss_peak;	/* bytes */
+	uint64_t pss_peak;	   /* bytes */
 };
 struct summary {
-	struct status figures;	/* of prof-export */
+	struct status figures; /* of prof-export */
 	const char *hz, *format, *output;
 	double duration_s;
 	double first_complete_s; /* from the start of profpipe; negative: none */
-	uint64_t pss_peak;	/* bytes, of all at one time */
+	uint64_t pss_peak;	 /* bytes, of all at one time */
 	const struct summary_cost *costs;
 	unsigned cost_count;
 };

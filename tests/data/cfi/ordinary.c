@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Made into `ordinary` by make.sh: pushes, a frame pointer with variable length, an aligned stack, and an entry point. */
+/* Made into `ordinary` by make.sh: pushes, a frame pointer with variable length, an aligned stack,
+ * and an entry point. */
 long sink(long *, long);
 
 __attribute__((noinline)) long pushes(long a, long b)
