@@ -32,8 +32,8 @@ enum sample_flags {
 /* A user frame is one word: the file's slot in the tables and the file offset; slot 0: an address
  * in no file that has a slot. */
 #define SAMPLE_FRAME_FP (1ull << 63) /* found by frame pointer, for want of rows */
-#define SAMPLE_FRAME_EXACT \
-	(1ull << 62) /* the pc itself (leaf, or interrupted by a signal), not a return address */
+/* The pc itself (leaf, or interrupted by a signal), not a return address. */
+#define SAMPLE_FRAME_EXACT (1ull << 62)
 #define SAMPLE_FRAME_SLOT_SHIFT 48
 #define SAMPLE_FRAME_SLOT_MASK 0x3fffull
 #define SAMPLE_FRAME_OFFSET_MASK 0xffffffffffffull

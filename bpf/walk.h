@@ -19,12 +19,10 @@
 #include "bpf/sample.h"
 
 #define WALK_WINDOW 512 /* bytes of stack read at once */
-#define WALK_WINDOW_BELOW \
-	64 /* of which below the address that was wanted: saved registers lie under a return \
-	      address */
-#define WALK_ADDRESS_END \
-	0x800000000000ull /* the first address that is not a user's (x86-64, 4-level page tables) \
-			   */
+/* Of which below the address that was wanted: saved registers lie under a return address. */
+#define WALK_WINDOW_BELOW 64
+/* The first address that is not a user's (x86-64, 4-level page tables). */
+#define WALK_ADDRESS_END 0x800000000000ull
 #define WALK_FP_MAX_FRAME (8u << 20) /* a frame pointer further up than this is not one */
 
 struct walk {

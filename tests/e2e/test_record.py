@@ -376,7 +376,7 @@ def test_a_command_of_50_ms_has_complete_stacks(tmp_path):
         assert got.summary["samples"] >= 20
         assert any("main" in s for s, _ in got.stacks), got.stacks
         samples, complete = samples + got.summary["samples"], complete + got.summary["complete"]
-    assert complete >= 0.5 * samples, f"{complete} of {samples}"
+    assert complete >= 0.9 * samples, f"{complete} of {samples}"
 
 
 def test_recording_begins_within_half_a_second(tmp_path):
@@ -535,7 +535,9 @@ def test_a_killed_tool_ends_the_run_with_one_line(tmp_path, tool, delay):
         load.kill()
     assert status == 1 and took < 10
     said = [line for line in err.splitlines() if "error" in line or "warning" in line]
-    assert len(said) == 1 and tool in said[0] and "signal 9" in said[0], err
+    assert tool in said[0] and "signal 9" in said[0], err
+    # Before anything was collected there is nothing to write, which prof-export says.
+    assert len(said) == 1 or (delay < 1 and len(said) == 2 and "prof-export" in said[1]), err
     if delay > 1 and tool != "prof-export":
         assert "python3" in out.read_text(), "what was collected is written"
 

@@ -32,9 +32,8 @@
 #define HOST_GRACE_NS 2500000000ull /* above TABLES_GRACE_NS */
 #define HOST_RECHECK_NS 1000000000ull
 #define HOST_IDLE_FILE_NS 30000000000ull /* an unmapped file keeps its rows that long */
-#define HOST_FD_IDLE_NS \
-	10000000000ull /* an open descriptor is kept that long after its last use \
-			*/
+/* An open descriptor is kept that long after its last use. */
+#define HOST_FD_IDLE_NS 10000000000ull
 #define HOST_MAX_FDS 64
 #define HOST_MAX_PROCESSES 32768
 #define HOST_MAX_MAPPINGS 131072 /* of a process */

@@ -17,9 +17,8 @@
 
 #define NOTED_MAX 256u		/* mappings noted before they are put in place, at least */
 #define RESCAN_NS 1000000000ull /* between two readings of a process's maps */
-#define THREAD_IDLE_NS \
-	60000000000ull /* a thread not sampled that long is forgotten, and gets another id when it \
-			  is again */
+/* A thread not sampled that long is forgotten, and gets another id when it is again. */
+#define THREAD_IDLE_NS 60000000000ull
 #define MAX_SELF 64
 
 struct thread {

@@ -14,8 +14,8 @@
 #include <sys/types.h>
 #include "common/span.h"
 
-#define PROCFS_LINE_MAX \
-	17408u /* a path of PATH_MAX whose every byte is escaped, and the columns before it */
+/* A path of PATH_MAX whose every byte is escaped, and the columns before it. */
+#define PROCFS_LINE_MAX 17408u
 
 enum procfs_name {
 	PROCFS_ANON, /* nothing, or "[anon:…]", "[heap]", "[stack]": code in no file */

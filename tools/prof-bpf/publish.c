@@ -8,9 +8,8 @@
 
 #define PUBLISH_NS_PER_MAPPING 2000u /* a large process is published that much less often */
 #define FULL_RETRY_NS 1000000000ull
-#define GUESS_SAFE_NS \
-	3000000ull /* a fork's record comes so much later than the start it speaks of, hardly ever \
-		      more */
+/* A fork's record comes so much later than the start it speaks of, hardly ever more. */
+#define GUESS_SAFE_NS 3000000ull
 
 /* A fork's record comes a moment after the start it speaks of: near the edge of a tick only /proc
  * knows on which side that was. */

@@ -12,9 +12,8 @@
 #include "tools/prof-export/label.h"
 #include "tools/prof-export/things.h"
 
-#define GROUP \
-	0x80000000u /* a frame id that stands for several frames: the rest is its place in groups \
-		     */
+/* A frame id that stands for several frames: the rest is its place in groups. */
+#define GROUP 0x80000000u
 
 struct process_def {
 	uint64_t pid, start_ns, execs;

@@ -47,9 +47,8 @@ enum model_kind {
 	MODEL_TRUNCATED, /* stands at the root of a stack that was cut: offset is enum walk_reason,
 			    file the one in which the walk ended */
 };
-#define MODEL_INLINED \
-	0x80 /* in flags, MODEL_NAMES only: the next frame towards the root is what this one was \
-		inlined into */
+/* In flags, MODEL_NAMES only: the next frame towards the root is what this one was inlined into. */
+#define MODEL_INLINED 0x80
 
 struct model_frame {
 	uint64_t offset, address; /* as in the message; MODEL_NAMES: 0 where there is a name */

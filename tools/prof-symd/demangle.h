@@ -13,8 +13,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define DEMANGLE_MAX \
-	1024 /* bytes of a demangled name; longer ones are cut at a character's border */
+/* Bytes of a demangled name; longer ones are cut at a character's border. */
+#define DEMANGLE_MAX 1024
 
 /*
  * Writes the demangled name to out, NUL-terminated, cut to cap - 1 bytes (cap >= 1), and says how

@@ -6,8 +6,8 @@
 
 #include "common/span.h"
 
-#define NAMES_MAX \
-	64 /* calls of one address; the outermost function is kept, calls next to it are cut */
+/* Calls of one address; the outermost function is kept, calls next to it are cut. */
+#define NAMES_MAX 64
 #define NAMES_TEXT 1024 /* bytes of one string */
 
 struct call {

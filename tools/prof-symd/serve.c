@@ -6,9 +6,8 @@
 #include "common/clock.h"
 #include "tools/prof-symd/serve.h"
 
-#define HALF_NS \
-	1000000000ull /* an answer without its descriptor, or the other way round, waits so long \
-		       */
+/* An answer without its descriptor, or the other way round, waits so long. */
+#define HALF_NS 1000000000ull
 #define HALVES FDLANE_IN_FLIGHT
 #define BATCH (64u << 10)
 #define FLUSH_MS 100

@@ -32,16 +32,15 @@
 #include "tools/profpipe/summary.h"
 
 #define READY_MS 15000 /* from the start of the tools to sampling */
-#define FINISH_MS \
-	30000 /* from the end of sampling, or the last progress since, to the output's being \
-		 written */
+/* From the end of sampling, or the last progress since, to the output's being written. */
+#define FINISH_MS 30000
 #define FINISH_MOST_MS 120000
-#define SILENT_MS \
-	10000 /* without a status word of a tool that is to send some, or stopped by a signal */
+/* Without a status word of a tool that is to send some, or stopped by a signal. */
+#define SILENT_MS 10000
 #define BUSY_SILENT_MS 60000 /* the same for one that uses the cpu all the while */
-#define GONE_MS \
-	2500 /* prof-bpf reports every second while it samples; quiet for so long after COMMAND \
-		ended, it has finished */
+/* Prof-bpf reports every second while it samples; quiet for so long after COMMAND ended, it has
+ * finished. */
+#define GONE_MS 2500
 #define LEAVE_MS 2000	/* from "exit now" to SIGKILL, and from there to giving up */
 #define COMMAND_MS 2000 /* what COMMAND has to end in after SIGTERM */
 #define TICK_MS 250
