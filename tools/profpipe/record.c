@@ -3,11 +3,12 @@
  * A run, from opened outputs to the summary. One loop over the pipes of the four tools, signals and
  * the clock; nothing in it waits for a tool without an end in time.
  *
- * STARTING   the tools come up; any failure ends the run, and leaves the outputs as they were.
- * SAMPLING   prof-bpf said that sampling has begun, COMMAND was let go. prof-deltas is started
- * again when it dies; when another dies the run finishes. FINISHING  prof-bpf was asked to stop, or
- * stopped by itself; the stream drains into prof-export, which writes. Until it says so, or a
- * deadline. OVER       the life pipes close, everybody goes.
+ * - STARTING: the tools come up; any failure ends the run, and leaves the outputs as they were.
+ * - SAMPLING: prof-bpf said that sampling has begun, COMMAND was let go. prof-deltas is started
+ *   again when it dies; when another dies the run finishes.
+ * - FINISHING: prof-bpf was asked to stop, or stopped by itself; the stream drains into
+ *   prof-export, which writes. Until it says so, or a deadline.
+ * - OVER: the life pipes close, everybody goes.
  */
 #include <errno.h>
 #include <poll.h>
