@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What prof-bpf takes from others: rows and rules of an extractor that may have been taken over,
+ * and the registers and stack of a process that may be hostile, walked by the deferred walk.
+ *
+ * An input is a struct head, then rules, rows, and the stack.
+ */
+#include <assert.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include "bpf/reasons.h"
+#include "tools/prof-bpf/deferred.h"
+
+#define CODE 0x400000ull
+#define SPAN 0x10000ull
+
+struct head {
+	uint8_t rules, rows, exact, kernel_frames;
+	uint32_t base;
+	uint64_t pc, sp, fp, span;
+};
+
+static struct tables *tables;
+static struct deferred_queue *queue;
+static struct deferred_sample sample;
+static uint16_t slot;
+static uint64_t now = 1;
+static unsigned emitted;
+
+static ssize_t mappings(void *ctx, const struct sample *s, const struct tables_mapping **ret,
+			bool *ret_whole)
+{
+	static struct tables_mapping m[2];
+
+	m[0] = (struct tables_mapping){ .start = CODE, .end = CODE + SPAN, .slot = slot };
+	m[1] = (struct tables_mapping){ .start = CODE + SPAN, .end = CODE + 2 * SPAN, .slot = 0 };
+	*ret = m;
+	*ret_whole = true;
+	return 2;
+}
+
+static void emit(void *ctx, const struct sample *s)
+{
+	assert(s->reason < WALK_REASONS && s->user_frames <= SAMPLE_MAX_USER &&
+	       s->kernel_frames <= SAMPLE_MAX_KERNEL);
+	emitted++;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct head h;
+
+	if (!tables) {
+		const struct tables_config c = { .slabs_fd = -1,
+						 .files_fd = -1,
+						 .rules_fd = -1,
+						 .processes_fd = -1,
+						 .max_bytes = SLAB_BYTES };
+
+		if (tables_new(&c, &tables))
+			abort();
+		const struct deferred_config d = {
+			.tables = tables, .ceiling = 1 << 20, .mappings = mappings, .emit = emit
+		};
+		if (deferred_new(&d, &queue))
+			abort();
+	}
+	if (size < sizeof(h))
+		return 0;
+	memcpy(&h, data, sizeof(h));
+	data += sizeof(h);
+	size -= sizeof(h);
+	tables_tick(tables, now);
+	if (tables_file_new(tables, &slot))
+		abort();
+	size_t rules = h.rules * sizeof(struct unwind_rule);
+	size_t rows = h.rows * sizeof(struct unwind_row_wire);
+	int r = tables_rows_begin(tables, slot, h.base, h.span, h.rows, h.rules);
+	if (!r && rules <= size) {
+		r = tables_rows_rules(tables, slot, (const void *)data, h.rules);
+		data += rules;
+		size -= rules;
+	}
+	if (!r && rows <= size) {
+		r = tables_rows_chunk(tables, slot, (const void *)data, h.rows);
+		data += rows;
+		size -= rows;
+	}
+	if (!r)
+		r = tables_rows_end(tables, slot);
+	assert((r == 0) == (tables_file_state(tables, slot) == FILE_READY));
+	if (r)
+		tables_file_none(tables, slot);
+
+	sample.sample = (struct sample){ .time_ns = now, .flags = SAMPLE_DEFERRED };
+	sample.sample.kernel_frames = h.kernel_frames % (SAMPLE_MAX_KERNEL + 1);
+	sample.deferred.pc = h.pc;
+	for (int i = 0; i < 16; i++)
+		sample.deferred.regs[i] = h.sp + (uint64_t)i;
+	sample.deferred.regs[UNWIND_REG_RBP] = h.fp;
+	sample.deferred.regs[UNWIND_REG_RSP] = h.sp;
+	sample.deferred.exact = h.exact & 1;
+	sample.deferred.stack_start = h.sp & ~4095ull;
+	sample.deferred.stack_bytes = size < DEFERRED_STACK ? (uint32_t)size : DEFERRED_STACK;
+	memcpy(sample.deferred.stack, data, sample.deferred.stack_bytes);
+	emitted = 0;
+	deferred_put(queue, &sample);
+	deferred_run(queue, now, true);
+	assert(emitted == 1 && deferred_empty(queue));
+	tables_file_free(tables, slot);
+	now += 2 * TABLES_GRACE_NS;
+	return 0;
+}

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <criterion/criterion.h>
+#include <string.h>
+#include "bpf/reasons.h"
+#include "tools/prof-bpf/deferred.h"
+
+#define CODE 0x400000ull
+#define STACK 0x7fff00000000ull
+
+static struct tables *t;
+static struct deferred_queue *q;
+static struct deferred_sample d;
+static uint16_t slot;
+static bool whole, known;
+static unsigned emitted;
+static struct {
+	struct sample sample;
+	uint64_t frames[16];
+} last;
+
+static ssize_t mappings(void *ctx, const struct sample *s, const struct tables_mapping **ret,
+			bool *ret_whole)
+{
+	static struct tables_mapping m;
+
+	m = (struct tables_mapping){ .start = CODE, .end = CODE + 0x10000, .slot = slot };
+	*ret = &m;
+	*ret_whole = whole;
+	return known ? 1 : whole ? -1 : 0;
+}
+
+static void emit(void *ctx, const struct sample *s)
+{
+	size_t n = (size_t)s->kernel_frames + s->user_frames;
+
+	emitted++;
+	last.sample = *s;
+	memcpy(last.frames, sample_frames(s), (n < 16 ? n : 16) * sizeof(uint64_t));
+}
+
+static void setup(void)
+{
+	const struct tables_config c = { .slabs_fd = -1,
+					 .files_fd = -1,
+					 .rules_fd = -1,
+					 .processes_fd = -1,
+					 .max_bytes = SLAB_BYTES };
+
+	cr_assert_eq(tables_new(&c, &t), 0);
+	const struct deferred_config dc = {
+		.tables = t, .ceiling = 3 * 40000, .mappings = mappings, .emit = emit
+	};
+	cr_assert_eq(deferred_new(&dc, &q), 0);
+	cr_assert_eq(tables_file_new(t, &slot), 0);
+	whole = known = true;
+	d.sample = (struct sample){ .time_ns = 1000,
+				    .reason = WALK_ROWS_PENDING,
+				    .flags = SAMPLE_DEFERRED,
+				    .kernel_frames = 1 };
+	d.kernel[0] = 0xffffffff81000000ull;
+	d.deferred.pc = CODE + 0x10;
+	d.deferred.exact = 1;
+	d.deferred.regs[UNWIND_REG_RSP] = STACK + 64;
+	d.deferred.stack_start = STACK;
+	d.deferred.stack_bytes = 4096;
+	/* The return address below the CFA, RSP + 16. */
+	memcpy(d.deferred.stack + 72, &(uint64_t){ CODE + 0x110 }, 8);
+}
+
+static void teardown(void)
+{
+	deferred_free(q);
+	tables_free(t);
+}
+
+TestSuite(deferred, .init = setup, .fini = teardown);
+
+static void rows_come(void)
+{
+	const struct unwind_rule rules[] = {
+		{ .cfa = UNWIND_CFA_REG, .cfa_reg = UNWIND_REG_RSP, .cfa_off = 16 },
+		{ .cfa = UNWIND_CFA_REG, .cfa_reg = UNWIND_REG_RSP, .ra = UNWIND_RA_UNDEFINED }
+	};
+	const struct unwind_row_wire rows[] = { { 0, 0 }, { 0x100, 1 } };
+
+	cr_assert_eq(tables_rows_begin(t, slot, 0, 0x10000, 2, 2), 0);
+	cr_assert_eq(tables_rows_rules(t, slot, rules, 2), 0);
+	cr_assert_eq(tables_rows_chunk(t, slot, rows, 2), 0);
+	cr_assert_eq(tables_rows_end(t, slot), 0);
+}
+
+Test(deferred, a_sample_waits_for_rows_and_then_is_whole)
+{
+	deferred_put(q, &d);
+	deferred_run(q, 2000, false);
+	cr_assert_eq(emitted, 0);
+	rows_come();
+	deferred_run(q, 3000, false);
+	cr_assert_eq(emitted, 1);
+	cr_assert(deferred_empty(q));
+	cr_assert_eq(last.sample.reason, WALK_COMPLETE);
+	cr_assert_eq(last.sample.user_frames, 2);
+	cr_assert_eq(last.sample.flags & SAMPLE_DEFERRED, 0);
+	cr_assert_eq(last.frames[0], 0xffffffff81000000ull);
+	cr_assert_eq(last.frames[2] & SAMPLE_FRAME_OFFSET_MASK, 0x110);
+}
+
+Test(deferred, a_sample_that_waited_long_enough_goes_with_its_reason)
+{
+	deferred_put(q, &d);
+	deferred_run(q, 1000 + DEFERRED_PATIENCE_NS, false);
+	cr_assert_eq(emitted, 0);
+	deferred_run(q, 1001 + DEFERRED_PATIENCE_NS, false);
+	cr_assert_eq(emitted, 1);
+	cr_assert_eq(last.sample.reason, WALK_ROWS_PENDING);
+	cr_assert_eq(last.sample.kernel_frames, 1);
+	cr_assert_eq(last.sample.user_frames, 0);
+}
+
+Test(deferred, mappings_that_are_on_their_way_are_waited_for)
+{
+	rows_come();
+	known = whole = false;
+	deferred_put(q, &d);
+	deferred_run(q, 2000, false);
+	cr_assert_eq(emitted, 0);
+	known = whole = true;
+	deferred_run(q, 3000, false);
+	cr_assert_eq(last.sample.reason, WALK_COMPLETE);
+}
+
+Test(deferred, a_mapping_that_nobody_knows_is_said_once_all_are_known)
+{
+	rows_come();
+	d.deferred.pc = 0x1234560;
+	whole = false;
+	deferred_put(q, &d);
+	deferred_run(q, 2000, false);
+	cr_assert_eq(emitted, 0);
+	whole = true;
+	deferred_run(q, 3000, false);
+	cr_assert_eq(last.sample.reason, WALK_NO_MAPPING);
+	cr_assert_eq(last.sample.user_frames, 1);
+}
+
+Test(deferred, the_end_of_the_copy_is_said)
+{
+	rows_come();
+	d.deferred.stack_bytes = DEFERRED_STACK;
+	d.deferred.regs[UNWIND_REG_RSP] = STACK + DEFERRED_STACK - 8;
+	deferred_put(q, &d);
+	deferred_run(q, 2000, false);
+	cr_assert_eq(last.sample.reason, WALK_COPY_END);
+
+	d.deferred.stack_bytes = 4096;
+	d.deferred.regs[UNWIND_REG_RSP] = STACK + 4096;
+	deferred_put(q, &d);
+	deferred_run(q, 2000, false);
+	cr_assert_eq(last.sample.reason, WALK_STACK_UNREADABLE);
+}
+
+Test(deferred, within_execve_there_may_be_no_user_part)
+{
+	rows_come();
+	d.sample.flags |= SAMPLE_IN_EXEC;
+	d.deferred.regs[UNWIND_REG_RSP] = STACK + 4096;
+	deferred_put(q, &d);
+	deferred_run(q, 2000, false);
+	cr_assert_eq(last.sample.reason, WALK_COMPLETE);
+	cr_assert_eq(last.sample.user_frames, 0);
+	cr_assert_eq(last.sample.kernel_frames, 1);
+}
+
+Test(deferred, at_the_ceiling_the_oldest_goes_as_it_is)
+{
+	struct deferred_figures f;
+
+	d.deferred.stack_bytes = DEFERRED_STACK;
+	for (int i = 0; i < 5; i++) {
+		d.sample.tid = (uint32_t)i;
+		deferred_put(q, &d);
+	}
+	cr_assert_eq(emitted, 2);
+	cr_assert_eq(last.sample.tid, 1);
+	deferred_figures(q, &f);
+	cr_assert_eq(f.seen, 5);
+	cr_assert_eq(f.gave_up, 2);
+}
+
+Test(deferred, at_the_end_everything_goes)
+{
+	deferred_put(q, &d);
+	deferred_put(q, &d);
+	deferred_run(q, 2000, true);
+	cr_assert_eq(emitted, 2);
+	cr_assert(deferred_empty(q));
+}
