@@ -88,7 +88,7 @@ struct tables {
 	struct tables_config config;
 	struct slab_slot slabs[SLAB_MAX];
 	uint32_t slab_count, slab_max;
-	uint64_t use_tick;
+	uint64_t use_tick, idle_tick;
 	struct extents free;
 	struct waiting *waiting;
 	size_t waiting_len, waiting_head, waiting_cap;
@@ -303,6 +303,20 @@ static void rule_release(struct tables *t, uint32_t number)
 	wait_free(t, (struct extent){ .position = number, .words = UINT32_MAX });
 }
 
+/* Slabs that were not written since the last tick are not kept mapped. */
+static void unmap_idle(struct tables *t)
+{
+	for (uint32_t i = 0; i < t->slab_count; i++) {
+		struct slab_slot *s = &t->slabs[i];
+
+		if (s->fd >= 0 && s->data && s->used <= t->idle_tick) {
+			munmap(s->data, SLAB_BYTES);
+			s->data = NULL;
+		}
+	}
+	t->idle_tick = t->use_tick;
+}
+
 void tables_tick(struct tables *t, uint64_t now_ns)
 {
 	t->now_ns = now_ns;
@@ -321,6 +335,7 @@ void tables_tick(struct tables *t, uint64_t now_ns)
 	}
 	if (t->waiting_head == t->waiting_len)
 		t->waiting_head = t->waiting_len = 0;
+	unmap_idle(t);
 	/* The next slab is made before it is needed, for the same reason as the first. */
 	if (t->figures.bytes - t->figures.bytes_used < SPARE_BYTES && t->slab_count < t->slab_max)
 		(void)slab_add(t);
