@@ -1,13 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Slabs, extents and what lies in them.
- *
- * An extent is a run of words in one slab. Free extents stand in one array sorted by position and
- * are merged with their neighbours; the first that fits is taken. Sizes are rounded to
- * EXTENT_WORDS, so that the many small arrays of mappings leave holes that fit the next one. Slabs
- * are mapped into this process only while they are written: the kernel's pages would otherwise
- * count twice.
- */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,21 +8,8 @@
 #include <uthash.h>
 #include "bpf/env.h"
 #include "common/clock.h"
+#include "tools/prof-bpf/slabs.h"
 #include "tools/prof-bpf/tables.h"
-
-#define EXTENT_WORDS 32u
-#define MAPPED_SLABS 3 /* kept mapped, for writing and for walks in user space */
-#define SPARE_BYTES (SLAB_BYTES / 4)
-#define BLOCK_ROWS_MAX (1u << BLOCK_SHIFT)
-
-struct extent {
-	uint32_t position, words;
-};
-
-struct extents {
-	struct extent *data;
-	size_t len, cap;
-};
 
 struct rule_count {
 	struct unwind_rule rule; /* key */
@@ -78,18 +56,9 @@ struct waiting {
 	uint64_t since_ns;
 };
 
-struct slab_slot {
-	int fd;
-	void *data;    /* mapped now, or NULL; ordinary memory for good when there are no maps */
-	uint64_t used; /* tick of last use, for the choice of what to unmap */
-};
-
 struct tables {
 	struct tables_config config;
-	struct slab_slot slabs[SLAB_MAX];
-	uint32_t slab_count, slab_max;
-	uint64_t use_tick, idle_tick;
-	struct extents free;
+	struct slabs slabs;
 	struct waiting *waiting;
 	size_t waiting_len, waiting_head, waiting_cap;
 	struct file_entry *files; /* the map, mmapped */
@@ -108,164 +77,16 @@ struct tables {
 	struct tables_figures figures;
 };
 
-static int extents_insert(struct extents *x, size_t at, struct extent e)
-{
-	if (x->len == x->cap) {
-		size_t cap = x->cap ? x->cap * 2 : 16;
-		struct extent *p = reallocarray(x->data, cap, sizeof(*p));
-
-		if (!p)
-			return -ENOMEM;
-		x->data = p;
-		x->cap = cap;
-	}
-	memmove(&x->data[at + 1], &x->data[at], (x->len - at) * sizeof(e));
-	x->data[at] = e;
-	x->len++;
-	return 0;
-}
-
-static void extents_remove(struct extents *x, size_t at)
-{
-	x->len--;
-	memmove(&x->data[at], &x->data[at + 1], (x->len - at) * sizeof(x->data[0]));
-}
-
-static bool same_slab(uint32_t a, uint32_t b)
-{
-	return a >> SLAB_WORDS_SHIFT == b >> SLAB_WORDS_SHIFT;
-}
-
-/* Puts an extent back among the free ones. On -ENOMEM it is lost until the end: a leak of the
- * tables' own, bounded by them. */
-static void extent_release(struct tables *t, struct extent e)
-{
-	size_t lo = 0, hi = t->free.len;
-
-	if (!e.words)
-		return;
-	t->figures.bytes_used -= (uint64_t)e.words * 4;
-	while (lo < hi) {
-		size_t mid = (lo + hi) / 2;
-
-		if (t->free.data[mid].position < e.position)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	struct extent *before = lo ? &t->free.data[lo - 1] : NULL;
-	struct extent *after = lo < t->free.len ? &t->free.data[lo] : NULL;
-	bool joins_before = before && before->position + before->words == e.position &&
-			    same_slab(before->position, e.position);
-	bool joins_after = after && e.position + e.words == after->position &&
-			   same_slab(after->position, e.position);
-
-	if (joins_before && joins_after) {
-		before->words += e.words + after->words;
-		extents_remove(&t->free, lo);
-	} else if (joins_before) {
-		before->words += e.words;
-	} else if (joins_after) {
-		after->position = e.position;
-		after->words += e.words;
-	} else {
-		(void)extents_insert(&t->free, lo, e);
-	}
-}
-
-static int slab_add(struct tables *t)
-{
-	uint32_t i = t->slab_count;
-	struct slab_slot *s = &t->slabs[i];
-
-	if (i >= t->slab_max)
-		return TABLES_FULL;
-	s->fd = -1;
-	if (t->config.slabs_fd < 0) {
-		s->data = calloc(1, SLAB_BYTES);
-		if (!s->data)
-			return -ENOMEM;
-	} else {
-		LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_MMAPABLE);
-
-		s->fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "slab", 4, SLAB_BYTES, 1, &opts);
-		if (s->fd < 0)
-			return s->fd;
-		int r = bpf_map_update_elem(t->config.slabs_fd, &i, &s->fd, BPF_ANY);
-		if (r < 0) {
-			close(s->fd);
-			s->fd = -1;
-			return r;
-		}
-	}
-	t->slab_count++;
-	t->figures.bytes += SLAB_BYTES;
-	t->figures.bytes_used += SLAB_BYTES;
-	extent_release(t,
-		       (struct extent){ .position = i << SLAB_WORDS_SHIFT, .words = SLAB_WORDS });
-	return 0;
-}
-
-/* Where a position can be written. NULL when the slab cannot be mapped. Holds until other slabs are
- * asked for. */
-static uint32_t *slab_at(struct tables *t, uint32_t position)
-{
-	struct slab_slot *s = &t->slabs[position >> SLAB_WORDS_SHIFT], *oldest = NULL;
-	uint32_t mapped = 0;
-
-	s->used = ++t->use_tick;
-	if (!s->data) {
-		for (uint32_t i = 0; i < t->slab_count; i++) {
-			struct slab_slot *o = &t->slabs[i];
-
-			if (!o->data)
-				continue;
-			mapped++;
-			if (!oldest || o->used < oldest->used)
-				oldest = o;
-		}
-		if (mapped >= MAPPED_SLABS) {
-			munmap(oldest->data, SLAB_BYTES);
-			oldest->data = NULL;
-		}
-		s->data = mmap(NULL, SLAB_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, s->fd, 0);
-		if (s->data == MAP_FAILED) {
-			s->data = NULL;
-			return NULL;
-		}
-	}
-	return (uint32_t *)s->data + (position & (SLAB_WORDS - 1));
-}
-
 static int evict_one(struct tables *t);
 
 /* Takes words of one slab. TABLES_FULL evicts something, for a later try to find. */
 static int extent_take(struct tables *t, uint32_t words, struct extent *ret)
 {
-	words = (words + EXTENT_WORDS - 1) & ~(EXTENT_WORDS - 1);
-	if (words > SLAB_WORDS)
-		return TABLES_FULL;
-	for (int attempt = 0; attempt < 2; attempt++) {
-		for (size_t i = 0; i < t->free.len; i++) {
-			struct extent *e = &t->free.data[i];
+	int r = slabs_take(&t->slabs, words, ret);
 
-			if (e->words < words)
-				continue;
-			*ret = (struct extent){ .position = e->position, .words = words };
-			e->position += words;
-			e->words -= words;
-			if (!e->words)
-				extents_remove(&t->free, i);
-			t->figures.bytes_used += (uint64_t)words * 4;
-			return 0;
-		}
-		int r = slab_add(t);
-		if (r == TABLES_FULL)
-			(void)evict_one(t);
-		if (r)
-			return r;
-	}
-	return TABLES_FULL;
+	if (r == SLABS_FULL)
+		(void)evict_one(t);
+	return r == SLABS_FULL ? TABLES_FULL : r;
 }
 
 static void wait_free(struct tables *t, struct extent e)
@@ -303,20 +124,6 @@ static void rule_release(struct tables *t, uint32_t number)
 	wait_free(t, (struct extent){ .position = number, .words = UINT32_MAX });
 }
 
-/* Slabs that were not written since the last tick are not kept mapped. */
-static void unmap_idle(struct tables *t)
-{
-	for (uint32_t i = 0; i < t->slab_count; i++) {
-		struct slab_slot *s = &t->slabs[i];
-
-		if (s->fd >= 0 && s->data && s->used <= t->idle_tick) {
-			munmap(s->data, SLAB_BYTES);
-			s->data = NULL;
-		}
-	}
-	t->idle_tick = t->use_tick;
-}
-
 void tables_tick(struct tables *t, uint64_t now_ns)
 {
 	t->now_ns = now_ns;
@@ -330,15 +137,12 @@ void tables_tick(struct tables *t, uint64_t now_ns)
 		else if (w->e.words == 0)
 			t->free_slots[t->free_slot_count++] = (uint16_t)w->e.position;
 		else
-			extent_release(t, w->e);
+			slabs_release(&t->slabs, w->e);
 		t->waiting_head++;
 	}
 	if (t->waiting_head == t->waiting_len)
 		t->waiting_head = t->waiting_len = 0;
-	unmap_idle(t);
-	/* The next slab is made before it is needed, for the same reason as the first. */
-	if (t->figures.bytes - t->figures.bytes_used < SPARE_BYTES && t->slab_count < t->slab_max)
-		(void)slab_add(t);
+	slabs_tick(&t->slabs);
 }
 
 /* --- rules --- */
@@ -555,7 +359,7 @@ int tables_rows_begin(struct tables *t, uint16_t slot, uint64_t base, uint64_t s
 		return rows_fail(t, slot, r);
 	r = extents_insert(&f->extents, 0, in->index);
 	if (r) {
-		extent_release(t, in->index);
+		slabs_release(&t->slabs, in->index);
 		return rows_fail(t, slot, r);
 	}
 	t->files[slot].index = in->index.position;
@@ -633,10 +437,10 @@ static int flush_blocks(struct tables *t, struct table_file *f, uint32_t first)
 			return r;
 		r = extents_insert(&f->extents, f->extents.len, e);
 		if (r) {
-			extent_release(t, e);
+			slabs_release(&t->slabs, e);
 			return r;
 		}
-		uint32_t *to = slab_at(t, e.position);
+		uint32_t *to = slabs_at(&t->slabs, e.position);
 		if (!to)
 			return -ENOMEM;
 		memcpy(to, in->pack + from, words * sizeof(*to));
@@ -718,7 +522,7 @@ int tables_rows_end(struct tables *t, uint16_t slot)
 		r = flush_blocks(t, f, first);
 	if (r)
 		return rows_fail(t, slot, r);
-	uint32_t *to = slab_at(t, in->index.position);
+	uint32_t *to = slabs_at(&t->slabs, in->index.position);
 	if (!to)
 		return rows_fail(t, slot, -ENOMEM);
 	memcpy(to, in->blocks, in->block_count * sizeof(*in->blocks));
@@ -758,9 +562,9 @@ int tables_process_set(struct tables *t, uint32_t pid, uint64_t start_ns,
 
 		if (r)
 			return r;
-		struct map_entry *to = (struct map_entry *)slab_at(t, e.position);
+		struct map_entry *to = (struct map_entry *)slabs_at(&t->slabs, e.position);
 		if (!to) {
-			extent_release(t, e);
+			slabs_release(&t->slabs, e);
 			return -ENOMEM;
 		}
 		put_maps(to, m, n);
@@ -777,7 +581,7 @@ int tables_process_set(struct tables *t, uint32_t pid, uint64_t start_ns,
 		int r = bpf_map_update_elem(t->config.processes_fd, &pid, &entry, BPF_ANY);
 
 		if (r < 0) {
-			extent_release(t, e);
+			slabs_release(&t->slabs, e);
 			return r == -E2BIG ? TABLES_FULL : r;
 		}
 	}
@@ -819,6 +623,8 @@ void tables_process_drop(struct tables *t, uint32_t pid)
 void tables_figures(const struct tables *t, struct tables_figures *ret)
 {
 	*ret = t->figures;
+	ret->bytes = t->slabs.bytes;
+	ret->bytes_used = t->slabs.bytes_used;
 }
 
 /* A slab for a walk in user space. Number SLAB_MAX is not in the map: it holds the mappings of the
@@ -829,7 +635,8 @@ static const struct slab *walk_slab(void *ctx, uint32_t i)
 
 	if (i == SLAB_MAX)
 		return t->walk_maps;
-	return i < t->slab_count ? (const struct slab *)slab_at(t, i << SLAB_WORDS_SHIFT) : NULL;
+	return i < t->slabs.count ? (const struct slab *)slabs_at(&t->slabs, i << SLAB_WORDS_SHIFT)
+				  : NULL;
 }
 
 void tables_env(struct tables *t, struct env *ret)
@@ -881,11 +688,9 @@ int tables_new(const struct tables_config *c, struct tables **ret)
 	if (!t)
 		return -ENOMEM;
 	t->config = *c;
-	t->slab_max = (uint32_t)(c->max_bytes / SLAB_BYTES);
-	if (t->slab_max < 1)
-		t->slab_max = 1;
-	if (t->slab_max > SLAB_MAX)
-		t->slab_max = SLAB_MAX;
+	size_t slabs = c->max_bytes / SLAB_BYTES;
+
+	slabs = slabs < 1 ? 1 : slabs > SLAB_MAX ? SLAB_MAX : slabs;
 	t->next_slot = 1;
 	t->next_rule = RULE_GAP + 1;
 	t->state = calloc(TABLES_MAX_FILES, sizeof(*t->state));
@@ -903,9 +708,7 @@ int tables_new(const struct tables_config *c, struct tables **ret)
 	}
 	*rule_slot(t, RULE_GAP) = (struct unwind_rule){ .cfa = UNWIND_CFA_END,
 							.cfa_add = UNWIND_END_GAP };
-	/* Entering a slab waits for the kernel's grace period, some 10 ms: better now than when a
-	 * process waits for it. */
-	r = slab_add(t);
+	r = slabs_init(&t->slabs, c->slabs_fd, (uint32_t)slabs);
 	if (r) {
 		tables_free(t);
 		return r;
@@ -918,15 +721,7 @@ void tables_free(struct tables *t)
 {
 	if (!t)
 		return;
-	for (uint32_t i = 0; i < t->slab_count; i++) {
-		if (t->slabs[i].fd >= 0) {
-			if (t->slabs[i].data)
-				munmap(t->slabs[i].data, SLAB_BYTES);
-			close(t->slabs[i].fd);
-		} else {
-			free(t->slabs[i].data);
-		}
-	}
+	slabs_done(&t->slabs);
 	for (uint32_t i = 1; t->state && i < t->next_slot; i++) {
 		incoming_free(t, (uint16_t)i);
 		free(t->state[i].extents.data);
@@ -951,7 +746,6 @@ void tables_free(struct tables *t)
 	else if (t->rules)
 		munmap(t->rules, (size_t)RULE_STRIDE * TABLES_MAX_RULES);
 	free(t->walk_maps);
-	free(t->free.data);
 	free(t->waiting);
 	free(t->state);
 	free(t->free_slots);
