@@ -659,7 +659,8 @@ def test_a_cut_recording_is_said_and_its_beginning_written(tmp_path, recording):
     assert "python3" in p.stdout
 
 
-@pytest.mark.parametrize("content", [b"", b"not a recording\n" * 100, b"\x92\x01\x9f" + b"\xff" * 200, os.urandom(5000)])
+@pytest.mark.parametrize("content", [b"", b"not a recording\n" * 100, b"\x92\x01\x9f" + b"\xff" * 200, random.Random(1).randbytes(5000)],
+                         ids=["empty", "text", "array", "noise"])
 def test_a_foreign_file_is_refused_in_one_line(tmp_path, content):
     bad, out = tmp_path / "bad.prof", tmp_path / "out.folded"
     bad.write_bytes(content)

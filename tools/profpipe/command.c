@@ -5,6 +5,8 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdint.h>
+#include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -27,8 +29,11 @@ static ssize_t read_all(int fd, void *to, size_t n)
 
 static void run(char **argv, int hold, int error)
 {
+	const char *slash = strrchr(argv[0], '/');
 	char byte;
 
+	/* As exec will name it: what is sampled on the way there is the command's, too. */
+	prctl(PR_SET_NAME, slash ? slash + 1 : argv[0], 0, 0, 0);
 	/* The pipe's end instead of a byte: the run never began. */
 	if (read_all(hold, &byte, 1) != 1)
 		_exit(0);
