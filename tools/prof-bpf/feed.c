@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From what the kernel says to the stream: samples, whose they are, what was lost. */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+#include "common/clock.h"
+#include "common/log.h"
+#include "tools/prof-bpf/prof.h"
+
+/* --- the stream --- */
+
+static int write_all(int fd, struct span s)
+{
+	while (s.len) {
+		ssize_t n = write(fd, s.data, s.len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		s.data += n;
+		s.len -= (size_t)n;
+	}
+	return 0;
+}
+
+/* A batch goes to prof-symd, or to the output of a run by hand. */
+int feed_batch(void *ctx, struct span batch)
+{
+	struct prof *p = ctx;
+
+	if (!p->stream) {
+		int r = write_all(p->output, batch);
+
+		if (r && !p->failed) {
+			log_error("%s: %s: what was written so far is a recording that ends there",
+				  p->options.output ? p->options.output : "standard output",
+				  strerror(-r));
+			p->failed = p->exit_now = true;
+		}
+		return 0;
+	}
+	return outbox_put(&p->outbox, batch);
+}
+
+/* An error in the middle of definitions leaves both sides unsure of what is known: begin anew. */
+void feed_emitted(struct prof *p, int r)
+{
+	if (r < 0 && p->stream) {
+		outbox_reset(&p->outbox);
+		(void)emit_restart(p->emit);
+	}
+}
+
+bool feed_kernel_name(void *ctx, uint64_t address, struct str *ret_name, struct str *ret_module,
+		      uint64_t *ret_start)
+{
+	struct prof *p = ctx;
+
+	return p->kallsyms &&
+	       kallsyms_lookup(p->kallsyms, address, ret_name, ret_module, ret_start);
+}
+
+/* --- what the host knows, as the stream defines it --- */
+
+static struct emit_file file_of(struct host_file *f)
+{
+	return (struct emit_file){
+		.def = { .id = f->id,
+			 .dev = f->dev,
+			 .inode = f->inode,
+			 .ctime_ns = f->ctime_ns,
+			 .size = f->size,
+			 .path = { .data = f->path, .len = f->path_len },
+			 .flags = f->flags },
+		.sent = &f->sent,
+	};
+}
+
+bool feed_slot_file(void *ctx, uint16_t slot, struct emit_file *ret)
+{
+	struct prof *p = ctx;
+	struct host_file *f = host_slot_file(p->host, slot);
+
+	if (f)
+		*ret = file_of(f);
+	return f != NULL;
+}
+
+static struct emit_process process_of(struct host_process *h)
+{
+	return (struct emit_process){
+		.def = { .id = h->id,
+			 .pid = h->pid,
+			 .parent_pid = h->parent_pid,
+			 .start_ns = h->start_ns,
+			 .execs = h->execs,
+			 .comm = { .data = h->comm, .len = h->comm_len },
+			 .exe = h->exe ? h->exe->id : 0,
+			 .uid = h->uid,
+			 .flags = h->flags },
+		.sent = &h->sent,
+	};
+}
+
+void feed_process_gone(void *ctx, struct host_process *h)
+{
+	struct prof *p = ctx;
+	struct emit_process gone = process_of(h);
+
+	feed_emitted(p, emit_process_end(p->emit, &gone, h->end_ns));
+}
+
+void feed_file_needs_rows(void *ctx, struct host_file *f, int fd)
+{
+	struct prof *p = ctx;
+
+	p->rows_due = true;
+	(void)rowsrv_request(p->rowsrv, f->slot, fd, f->size,
+			     (struct str){ .data = f->path, .len = f->path_len });
+}
+
+void feed_quarantine(void *ctx, uint16_t slot, struct str name, const char *why)
+{
+	struct buf b = BUF_INIT(0);
+
+	if (log_escape(&b, name, 256) == 0)
+		log_warning("%.*s: has no unwind rows: %s", (int)b.len, (const char *)b.data, why);
+	buf_done(&b);
+}
+
+/* --- samples and what comes between them --- */
+
+static void on_sideband(void *ctx, const struct sideband_event *e)
+{
+	struct prof *p = ctx;
+
+	if (e->type == SIDEBAND_KSYMBOL) {
+		if (p->kallsyms)
+			kallsyms_event(p->kallsyms, e);
+	} else if (e->type == SIDEBAND_THROTTLE) {
+		p->throttled++;
+	} else {
+		host_event(p->host, e);
+	}
+}
+
+/* Marks the files of a sample as in use, and asks again for rows that were evicted. */
+static void touch_files(struct prof *p, const struct sample *s)
+{
+	const uint64_t *frames = sample_frames(s) + s->kernel_frames;
+
+	for (unsigned i = 0; i < s->user_frames; i++)
+		tables_file_touch(
+			p->tables,
+			(uint16_t)(frames[i] >> SAMPLE_FRAME_SLOT_SHIFT & SAMPLE_FRAME_SLOT_MASK),
+			s->time_ns);
+	if (s->reason != WALK_ROWS_PENDING ||
+	    tables_file_state(p->tables, s->at_slot) != FILE_EVICTED)
+		return;
+	struct host_file *f = host_slot_file(p->host, s->at_slot);
+	if (f) {
+		tables_file_pending(p->tables, s->at_slot);
+		host_want_rows(p->host, f);
+	}
+}
+
+/* What the kernel said before a sample was taken is heard before it is used. */
+static void catch_up(struct prof *p, const struct sample *s)
+{
+	if (s->time_ns > p->drained_ns) {
+		sideband_drain(p->sideband, s->time_ns, on_sideband, p);
+		p->drained_ns = s->time_ns;
+	}
+}
+
+void feed_sample(void *ctx, const struct sample *s)
+{
+	struct prof *p = ctx;
+	struct host_sample_ref ref;
+
+	if (p->phase == FINISHING)
+		return;
+	touch_files(p, s);
+	if (p->stream && (!bus_connected(p->stream) || outbox_pressed(&p->outbox))) {
+		p->queue_full++;
+		return;
+	}
+	if (host_sample(p->host, s, &ref))
+		return;
+	struct emit_file exe;
+	struct emit_process process = process_of(ref.process);
+	struct emit_thread thread = {
+		.def = { .id = ref.thread->id,
+			 .process = ref.process->id,
+			 .tid = ref.thread->tid,
+			 .comm = { .data = ref.thread->comm, .len = ref.thread->comm_len } },
+		.sent = &ref.thread->sent,
+	};
+	if (ref.process->exe) {
+		exe = file_of(ref.process->exe);
+		process.exe = &exe;
+	}
+	feed_emitted(p, emit_sample(p->emit, s, &process, &thread));
+}
+
+static void on_sample(void *ctx, const struct sample *s)
+{
+	catch_up(ctx, s);
+	feed_sample(ctx, s);
+}
+
+static void on_deferred(void *ctx, const struct deferred_sample *d)
+{
+	struct prof *p = ctx;
+
+	catch_up(p, &d->sample);
+	deferred_put(p->deferred, d);
+}
+
+ssize_t feed_mappings(void *ctx, const struct sample *s, const struct tables_mapping **ret,
+		      bool *ret_whole)
+{
+	struct prof *p = ctx;
+	struct host_sample_ref ref;
+
+	if (host_sample(p->host, s, &ref))
+		return -ESRCH;
+	return host_mappings(p->host, ref.process, ret, ret_whole);
+}
+
+void feed_drain(struct prof *p)
+{
+	uint64_t now = clock_mono_ns();
+
+	/* Samples wait in the ring for the names of their kernel frames, at the start. */
+	if (!p->names_reading)
+		loader_drain(p->loader, on_sample, on_deferred, p);
+	sideband_drain(p->sideband, now, on_sideband, p);
+	p->drained_ns = now;
+	host_tick(p->host, now);
+	deferred_run(p->deferred, now, false);
+}
+
+/* --- losses and figures --- */
+
+static void send_loss(struct prof *p, enum lost_reason reason, uint64_t now, uint64_t *sent,
+		      uint64_t cpu)
+{
+	if (now > *sent)
+		feed_emitted(p, emit_lost(p->emit, reason, now - *sent, cpu));
+	*sent = now;
+}
+
+void feed_losses(struct prof *p)
+{
+	struct loader_figures l;
+	struct sideband_figures s;
+	struct host_figures h;
+
+	loader_figures(p->loader, &l);
+	for (unsigned i = 0; i < l.cpus && i < CPUS_MAX; i++)
+		send_loss(p, LOST_RING_FULL, loader_ring_full(p->loader, i), &p->ring_full_sent[i],
+			  i);
+	sideband_figures(p->sideband, &s);
+	for (unsigned i = 0; i < s.cpus && i < CPUS_MAX; i++) {
+		unsigned cpu = i;
+		uint64_t lost = sideband_lost(p->sideband, i, &cpu);
+
+		send_loss(p, LOST_SIDEBAND, lost, &p->sideband_sent[i], cpu);
+	}
+	host_figures(p->host, &h);
+	send_loss(p, LOST_MALFORMED, loader_malformed(p->loader) + s.malformed, &p->malformed_sent,
+		  LOST_ANY_CPU);
+	send_loss(p, LOST_LIMIT, h.limit, &p->limit_sent, LOST_ANY_CPU);
+	send_loss(p, LOST_QUEUE_FULL, p->queue_full, &p->queue_full_sent, LOST_ANY_CPU);
+	send_loss(p, LOST_THROTTLED, p->throttled, &p->throttled_sent, LOST_ANY_CPU);
+}
+
+void feed_figures(struct prof *p)
+{
+	struct loader_figures l;
+	struct tables_figures t;
+	struct host_figures h;
+	struct rowsrv_figures r;
+
+	loader_figures(p->loader, &l);
+	tables_figures(p->tables, &t);
+	host_figures(p->host, &h);
+	rowsrv_figures(p->rowsrv, &r);
+	const struct {
+		const char *name;
+		uint64_t value;
+	} figures[] = {
+		{ "bpf_runs", l.runs },
+		{ "bpf_ns", l.ns },
+		{ "map_bytes", l.map_bytes + t.bytes },
+		{ "rows", t.rows },
+		{ "rules", t.rules },
+		{ "files", t.files },
+		{ "evictions", t.evictions },
+		{ "processes", h.processes },
+		{ "files_opened", h.opens },
+		{ "rows_answered", r.answered },
+		{ "rows_full", r.full },
+		{ "quarantined", r.quarantined },
+	};
+	for (size_t i = 0; i < sizeof(figures) / sizeof(figures[0]); i++)
+		feed_emitted(p, emit_figure(p->emit, figures[i].name, figures[i].value));
+}

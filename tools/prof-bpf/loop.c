@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One loop, woken by side-band records, by its peers, and by a timer: samples wait in the ring
+ * buffers until then, since a wake-up for each costs as much as the walk.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+#include "common/clock.h"
+#include "common/log.h"
+#include "tools/prof-bpf/prof.h"
+
+#define FIGURES_MS 1000
+#define CLOCK_MS 60000
+#define CONNECT_NS 5000000000ull   /* how long the start waits for the peers */
+#define ROWS_WAIT_NS 3000000000ull /* and then for the rows of what runs already */
+#define COALESCE_NS 1000000ull
+#define FINISH_NS 60000000000ull /* how long a finished run serves prof-symd */
+
+static void enter(struct prof *p, enum phase phase)
+{
+	p->phase = phase;
+	p->since_ns = clock_mono_ns();
+}
+
+/* Reading the kernel's names takes a tenth of a second, which the tables of new processes cannot
+ * wait for. */
+static void *read_names(void *ctx)
+{
+	struct prof *p = ctx;
+
+	p->names_result = kallsyms_new(&(struct kallsyms_config){ 0 }, &p->names);
+	__atomic_store_n(&p->names_done, true, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+/* Takes the names over once they are there, or waits for them. */
+void loop_take_names(struct prof *p, bool wait)
+{
+	if (!p->names_reading || !(wait || __atomic_load_n(&p->names_done, __ATOMIC_ACQUIRE)))
+		return;
+	pthread_join(p->names_thread, NULL);
+	p->names_reading = false;
+	p->kallsyms = p->names;
+	if (p->names_result)
+		log_warning("/proc/kallsyms: %s: kernel functions have no names",
+			    strerror(-p->names_result));
+}
+
+static void start_sampling(struct prof *p)
+{
+	int r = loader_start(p->loader);
+
+	if (r) {
+		log_error("sampling cannot begin: %s; needs CAP_PERFMON and CAP_BPF", strerror(-r));
+		p->failed = p->exit_now = true;
+		return;
+	}
+	enter(p, SAMPLING);
+	deploy_status(&p->options.deploy, &p->status, STATUS_READY);
+	if (pthread_create(&p->names_thread, NULL, read_names, p) == 0)
+		p->names_reading = true;
+	else
+		log_warning(
+			"no thread to read /proc/kallsyms with: kernel functions have no names");
+}
+
+/* Everybody is there, and the rows of what runs already have come; or enough was waited for. */
+static void try_start(struct prof *p)
+{
+	uint64_t waited = clock_mono_ns() - p->since_ns;
+	bool connected = rowsrv_connected(p->rowsrv) && (!p->stream || bus_connected(p->stream));
+
+	if (connected &&
+	    ((host_settled(p->host) && rowsrv_idle(p->rowsrv)) || waited > ROWS_WAIT_NS)) {
+		start_sampling(p);
+	} else if (waited > CONNECT_NS) {
+		log_error("%s is not there after %d s",
+			  rowsrv_connected(p->rowsrv) ? "prof-symd" : "prof-deltas",
+			  (int)(CONNECT_NS / 1000000000));
+		p->failed = p->exit_now = true;
+	}
+}
+
+/* Everything was drained, or enough was waited for: the end of the stream. */
+static void conclude(struct prof *p)
+{
+	deferred_run(p->deferred, clock_mono_ns(), true);
+	feed_losses(p);
+	feed_figures(p);
+	enter(p, FINISHING);
+	int r = emit_end(p->emit, p->end);
+	if (r && r != -ENOTCONN)
+		log_warning("the end of the stream could not be sent: %s", strerror(-r));
+	if (!p->stream)
+		p->exit_now = true;
+}
+
+static void finish(struct prof *p, enum end_reason reason)
+{
+	if (p->phase >= DRAINING)
+		return;
+	p->end = reason;
+	if (p->phase == SAMPLING) {
+		loader_stop(p->loader);
+		loop_take_names(p, true);
+		feed_drain(p);
+	}
+	enter(p, DRAINING);
+	if (deferred_empty(p->deferred))
+		conclude(p);
+}
+
+static bool followed_are_gone(struct prof *p)
+{
+	struct host_figures h;
+
+	if (!p->options.follow && !p->options.pid_count)
+		return false;
+	host_figures(p->host, &h);
+	return h.processes == 0;
+}
+
+static void on_timer(struct prof *p)
+{
+	uint64_t expirations, now = clock_mono_ns();
+
+	if (read(p->timer, &expirations, sizeof(expirations)) < 0)
+		return;
+	p->tick++;
+	opener_run(p->opener, now);
+	tables_tick(p->tables, now);
+	if (p->kallsyms)
+		(void)kallsyms_tick(p->kallsyms, now);
+	if (p->phase == DRAINING) {
+		feed_drain(p);
+		if (deferred_empty(p->deferred) || now - p->since_ns > DEFERRED_PATIENCE_NS)
+			conclude(p);
+	}
+	if (p->phase != SAMPLING)
+		return;
+	loop_take_names(p, false);
+	feed_drain(p);
+	if (p->tick % (FIGURES_MS / p->drain_ms) == 0) {
+		feed_losses(p);
+		feed_figures(p);
+		deploy_status(&p->options.deploy, &p->status, STATUS_RUNNING);
+	}
+	if (p->tick % (CLOCK_MS / p->drain_ms) == 0)
+		feed_emitted(p, emit_clock(p->emit));
+	feed_emitted(p, emit_flush(p->emit));
+	if (p->options.seconds > 0 && (double)(now - p->since_ns) >= p->options.seconds * 1e9)
+		finish(p, END_DONE);
+	else if (followed_are_gone(p))
+		finish(p, END_DONE);
+}
+
+/* prof-symd came, went, or has room again. */
+static void on_stream(struct prof *p)
+{
+	struct buf nothing = BUF_INIT(4096);
+
+	for (;;) {
+		int r = bus_recv(p->stream, &nothing);
+
+		if (r == BUS_PEER_CAME) {
+			outbox_reset(&p->outbox);
+			feed_emitted(p, emit_restart(p->emit));
+		} else if (r == BUS_PEER_WENT) {
+			outbox_reset(&p->outbox);
+			/* It has taken the end of the stream, and everything before it. */
+			if (p->phase == FINISHING)
+				p->exit_now = true;
+		} else if (r) {
+			break;
+		}
+	}
+	buf_done(&nothing);
+}
+
+static void on_signal(struct prof *p)
+{
+	struct signalfd_siginfo si;
+
+	if (read(p->signals, &si, sizeof(si)) == sizeof(si)) {
+		if (p->phase == CONNECTING)
+			p->exit_now = true;
+		finish(p, END_KILLED);
+	}
+}
+
+static void on_life(struct prof *p)
+{
+	char byte;
+	ssize_t n = read(p->options.deploy.life_fd, &byte, 1);
+
+	if (n == 1 && byte == 'S')
+		finish(p, END_KILLED);
+	else if (n == 0)
+		p->exit_now = true;
+}
+
+static void failed_route(struct prof *p, const char *route, int r)
+{
+	if (!r)
+		return;
+	log_error("the %s route failed: %s", route, strerror(-r));
+	p->failed = p->exit_now = true;
+}
+
+static void pause_until(uint64_t then_ns)
+{
+	uint64_t now = clock_mono_ns();
+
+	if (now < then_ns)
+		usleep((useconds_t)((then_ns - now) / 1000));
+}
+
+static void handle(struct prof *p, enum source from)
+{
+	p->rows_due |= from == FROM_TIMER || from == FROM_ROWS || from == FROM_ROWS_LANE;
+	p->files_due |= from == FROM_TIMER || from == FROM_FILES || from == FROM_FILES_LANE ||
+			from == FROM_OPENER;
+	switch (from) {
+	case FROM_TIMER:
+		on_timer(p);
+		break;
+	case FROM_SIDEBAND:
+		/* A wake-up costs more than the records it is for: those of a millisecond are taken
+		 * together. */
+		pause_until(p->drained_ns + COALESCE_NS);
+		feed_drain(p);
+		break;
+	case FROM_SIGNAL:
+		on_signal(p);
+		break;
+	case FROM_LIFE:
+		on_life(p);
+		break;
+	case FROM_STREAM:
+		on_stream(p);
+		break;
+	case FROM_OPENER:
+		opener_run(p->opener, clock_mono_ns());
+		host_tick(p->host, clock_mono_ns());
+		break;
+	default:
+		break;
+	}
+}
+
+void loop_run(struct prof *p)
+{
+	struct epoll_event events[16];
+
+	while (!p->exit_now) {
+		int n = epoll_wait(p->epoll, events, 16, -1);
+
+		for (int i = 0; i < n; i++)
+			handle(p, (enum source)events[i].data.u32);
+		if (p->rows_due) {
+			p->rows_due = false;
+			failed_route(p, "rows", rowsrv_run(p->rowsrv, clock_mono_ns()));
+		}
+		if (p->filesrv && p->files_due) {
+			p->files_due = false;
+			failed_route(p, "files", filesrv_run(p->filesrv));
+		}
+		if (p->stream)
+			(void)outbox_run(&p->outbox);
+		if (p->phase == CONNECTING)
+			try_start(p);
+		if (p->phase == FINISHING && clock_mono_ns() - p->since_ns > FINISH_NS)
+			p->exit_now = true;
+	}
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * All of prof-bpf: what main.c sets up, feed.c turns into the stream, answers.c into files for
+ * prof-symd, and loop.c drives.
+ */
+#ifndef PROFPIPE_PROF_H
+#define PROFPIPE_PROF_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include "common/bus.h"
+#include "common/clock.h"
+#include "common/deploy.h"
+#include "common/log.h"
+#include "tools/prof-bpf/deferred.h"
+#include "tools/prof-bpf/emit.h"
+#include "tools/prof-bpf/extractor.h"
+#include "tools/prof-bpf/filesrv.h"
+#include "tools/prof-bpf/host.h"
+#include "tools/prof-bpf/kallsyms.h"
+#include "tools/prof-bpf/loader.h"
+#include "tools/prof-bpf/opener.h"
+#include "tools/prof-bpf/options.h"
+#include "tools/prof-bpf/outbox.h"
+#include "tools/prof-bpf/rowsrv.h"
+#include "tools/prof-bpf/sideband.h"
+#include "tools/prof-bpf/tables.h"
+
+#define DRAIN_MS 50 /* at 99 Hz; oftener above, since deferred samples are large */
+#define DRAIN_MS_MIN 10
+#define CPUS_MAX 1024
+
+enum source {
+	FROM_TIMER,
+	FROM_SIDEBAND,
+	FROM_SIGNAL,
+	FROM_LIFE,
+	FROM_ROWS,
+	FROM_ROWS_LANE,
+	FROM_FILES,
+	FROM_FILES_LANE,
+	FROM_STREAM,
+	FROM_OPENER
+};
+
+/* DRAINING: sampling has ended, and the last samples wait for what they need; FINISHING: the end
+ * was sent. */
+enum phase { CONNECTING, SAMPLING, DRAINING, FINISHING };
+
+struct prof {
+	struct options options;
+	struct loader *loader;
+	struct sideband *sideband;
+	struct tables *tables;
+	struct deferred_queue *deferred;
+	struct rowsrv *rowsrv;
+	struct filesrv *filesrv; /* deployed only */
+	struct opener *opener;
+	struct host *host;
+	struct kallsyms *kallsyms; /* NULL until read */
+	struct kallsyms *names;	   /* the reading thread's, until it has ended */
+	pthread_t names_thread;
+	bool names_reading, names_done;
+	int names_result;
+	struct emit *emit;
+	struct bus *stream; /* deployed only */
+	struct outbox outbox;
+	struct extractor extractor; /* by hand only */
+	struct status status;
+	int epoll, timer, signals, output;
+	enum phase phase;
+	enum end_reason end;
+	bool exit_now, failed;
+	bool rows_due, files_due; /* something came for those routes, or is to be sent */
+	uint64_t since_ns;	  /* of the phase */
+	uint64_t tick;
+	unsigned drain_ms;
+	uint64_t drained_ns; /* side-band records up to here have been handled */
+	/* What was said of losses so far, so that only the difference is sent. */
+	uint64_t ring_full_sent[CPUS_MAX], sideband_sent[CPUS_MAX];
+	uint64_t malformed_sent, limit_sent, queue_full, queue_full_sent, throttled, throttled_sent;
+};
+
+/* --- feed.c --- */
+
+/* The callbacks of emit.h, host.h, rowsrv.h and deferred.h; ctx is the struct prof. */
+int feed_batch(void *ctx, struct span batch);
+bool feed_kernel_name(void *ctx, uint64_t address, struct str *ret_name, struct str *ret_module,
+		      uint64_t *ret_start);
+bool feed_slot_file(void *ctx, uint16_t slot, struct emit_file *ret);
+void feed_process_gone(void *ctx, struct host_process *h);
+void feed_file_needs_rows(void *ctx, struct host_file *f, int fd);
+void feed_quarantine(void *ctx, uint16_t slot, struct str name, const char *why);
+void feed_sample(void *ctx, const struct sample *s);
+ssize_t feed_mappings(void *ctx, const struct sample *s, const struct tables_mapping **ret,
+		      bool *ret_whole);
+/* What emit.h returned: after an error in the middle of definitions all is begun anew. */
+void feed_emitted(struct prof *p, int r);
+/* Takes all that the kernel has written, samples and side-band records in the order of their time.
+ */
+void feed_drain(struct prof *p);
+/* Sends what was lost since it was last sent, and the figures. */
+void feed_losses(struct prof *p);
+void feed_figures(struct prof *p);
+
+/* --- answers.c: the callbacks of filesrv.h --- */
+
+void answers_file(void *ctx, uint64_t ticket, const struct msg_file_request *m);
+void answers_debug(void *ctx, uint64_t ticket, const struct msg_debug_request *m);
+
+/* --- loop.c --- */
+
+/* Everything that happens, until the stream has ended or all is over (p->exit_now). */
+void loop_run(struct prof *p);
+/* Waits for the thread that reads kernel names, if it still does. */
+void loop_take_names(struct prof *p, bool wait);
+
+#endif
