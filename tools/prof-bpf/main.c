@@ -47,16 +47,18 @@ static int open_privileged(struct prof *p)
 	const struct loader_config c = { .hz = p->options.hz,
 					 .only_selected = p->options.follow || p->options.pid_count,
 					 .follow_forks = p->options.follow != 0 };
-	int r = loader_new(&c, &p->loader);
+	int r;
+
+	/* On a busy host the tables are to follow an exec within microseconds, and side-band
+	 * records must not pile up. Where that is not allowed, it goes without. */
+	(void)setpriority(PRIO_PROCESS, 0, NICENESS);
+	r = loader_new(&c, &p->loader);
 
 	if (r)
 		return fail("the sampling events cannot be opened", r, REMEDY_PERF);
 	r = sideband_new(SIDEBAND_RING_BYTES, -1, &p->sideband);
 	if (r)
 		return fail("the side-band events cannot be opened", r, REMEDY_PERF);
-	/* On a busy host the tables are to follow an exec within microseconds, and side-band
-	 * records must not pile up. Where that is not allowed, it goes without. */
-	(void)setpriority(PRIO_PROCESS, 0, NICENESS);
 	if (p->options.deploy.run_dir)
 		return 0;
 	p->output = STDOUT_FILENO;
@@ -121,8 +123,13 @@ static int open_routes(struct prof *p, const char *run_dir)
 	return r ? fail(run_dir, r, "the sockets of the run are made here") : 0;
 }
 
+static void pass_over(void *ctx, const struct sideband_event *e)
+{
+}
+
 static int open_host(struct prof *p)
 {
+	struct sideband_figures rings;
 	const struct deploy *d = &p->options.deploy;
 	const struct host_config c = {
 		.tables = p->tables,
@@ -153,6 +160,11 @@ static int open_host(struct prof *p)
 		log_error("--follow %u: there is no such process", p->options.follow);
 		return -ESRCH;
 	}
+	/* What happened until here the scan will find; on a busy host the rings are full of it. */
+	sideband_drain(p->sideband, UINT64_MAX, pass_over, p);
+	sideband_figures(p->sideband, &rings);
+	for (unsigned i = 0, cpu; i < rings.cpus && i < CPUS_MAX; i++)
+		p->sideband_sent[i] = sideband_lost(p->sideband, i, &cpu);
 	r = host_scan(p->host);
 	return r ? fail("/proc", r, "it has to be mounted and readable") : 0;
 }
