@@ -59,7 +59,7 @@ struct {
 /* Samples whose walk is deferred: far fewer, and each with a piece of stack. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 1 << 20);
+	__uint(max_entries, 1 << 21);
 } deferred_ring SEC(".maps");
 
 #define SYS_EXECVE 59
@@ -277,15 +277,14 @@ static __always_inline bool defer(struct walk *w)
 	for (int i = 0; i < 16; i++)
 		d->deferred.regs[i] = w->regs[i];
 	__u64 start = w->regs[UNWIND_REG_RSP] & ~(__u64)(DEFERRED_CHUNK - 1);
-	__u32 n = 0;
+	__u32 pages = 0;
 	d->deferred.stack_start = start;
 	for (int i = 0; i < DEFERRED_STACK / DEFERRED_CHUNK; i++) {
-		if (bpf_probe_read_user(d->deferred.stack + i * DEFERRED_CHUNK, DEFERRED_CHUNK,
-					(void *)(start + i * DEFERRED_CHUNK)))
-			break;
-		n += DEFERRED_CHUNK;
+		if (!bpf_probe_read_user(d->deferred.stack + i * DEFERRED_CHUNK, DEFERRED_CHUNK,
+					 (void *)(start + i * DEFERRED_CHUNK)))
+			pages |= 1u << i;
 	}
-	d->deferred.stack_bytes = n;
+	d->deferred.stack_pages = pages;
 	bpf_ringbuf_submit(d, BPF_RB_NO_WAKEUP);
 	return true;
 }

@@ -63,15 +63,16 @@ struct sample {
  * a file's rows: the leaf's registers, and the user stack from RSP's page on. It is data of a
  * process that may be hostile.
  */
-#define DEFERRED_STACK 32768 /* bytes at most */
+#define DEFERRED_STACK 65536 /* bytes at most */
 #define DEFERRED_CHUNK 4096
 
 struct deferred {
 	__sample_u64 pc;
 	__sample_u64 regs[16];	  /* by DWARF number */
 	__sample_u64 stack_start; /* user address of stack[0] */
-	__sample_u32 stack_bytes;
-	__sample_u32 exact; /* pc is not a return address */
+	__sample_u32
+		stack_pages; /* bit i: the i-th chunk could be read; one never written cannot */
+	__sample_u32 exact;  /* pc is not a return address */
 	unsigned char stack[DEFERRED_STACK];
 };
 

@@ -230,6 +230,11 @@ ENV_INLINE int walk_by_fp(struct walk *w, __u16 reason)
 ENV_INLINE int walk_signal(struct walk *w)
 {
 	__u64 sp = w->sp, fp, next_sp, pc;
+	__u32 trampoline = w->base + w->count - 1;
+
+	/* The kernel put the trampoline's first byte where a return address would be. */
+	if (trampoline < sizeof(w->frames) / sizeof(w->frames[0]))
+		w->frames[trampoline] |= SAMPLE_FRAME_EXACT;
 
 	if (!walk_read(w, sp + 120, &fp) || !walk_read(w, sp + 160, &next_sp) ||
 	    !walk_read(w, sp + 168, &pc))

@@ -103,8 +103,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	sample.deferred.regs[UNWIND_REG_RSP] = h.sp;
 	sample.deferred.exact = h.exact & 1;
 	sample.deferred.stack_start = h.sp & ~4095ull;
-	sample.deferred.stack_bytes = size < DEFERRED_STACK ? (uint32_t)size : DEFERRED_STACK;
-	memcpy(sample.deferred.stack, data, sample.deferred.stack_bytes);
+	size = size < DEFERRED_STACK ? size : DEFERRED_STACK;
+	memcpy(sample.deferred.stack, data, size);
+	sample.deferred.stack_pages = (1u << (size + DEFERRED_CHUNK - 1) / DEFERRED_CHUNK) - 1;
 	emitted = 0;
 	deferred_put(queue, &sample);
 	deferred_run(queue, now, true);

@@ -48,7 +48,7 @@ static void setup(void)
 
 	cr_assert_eq(tables_new(&c, &t), 0);
 	const struct deferred_config dc = {
-		.tables = t, .ceiling = 3 * 40000, .mappings = mappings, .emit = emit
+		.tables = t, .ceiling = 3 * 70000, .mappings = mappings, .emit = emit
 	};
 	cr_assert_eq(deferred_new(&dc, &q), 0);
 	cr_assert_eq(tables_file_new(t, &slot), 0);
@@ -62,7 +62,7 @@ static void setup(void)
 	d.deferred.exact = 1;
 	d.deferred.regs[UNWIND_REG_RSP] = STACK + 64;
 	d.deferred.stack_start = STACK;
-	d.deferred.stack_bytes = 4096;
+	d.deferred.stack_pages = 1;
 	/* The return address below the CFA, RSP + 16. */
 	memcpy(d.deferred.stack + 72, &(uint64_t){ CODE + 0x110 }, 8);
 }
@@ -146,17 +146,28 @@ Test(deferred, a_mapping_that_nobody_knows_is_said_once_all_are_known)
 Test(deferred, the_end_of_the_copy_is_said)
 {
 	rows_come();
-	d.deferred.stack_bytes = DEFERRED_STACK;
+	d.deferred.stack_pages = 0xffff;
 	d.deferred.regs[UNWIND_REG_RSP] = STACK + DEFERRED_STACK - 8;
 	deferred_put(q, &d);
 	deferred_run(q, 2000, false);
 	cr_assert_eq(last.sample.reason, WALK_COPY_END);
 
-	d.deferred.stack_bytes = 4096;
+	d.deferred.stack_pages = 1;
 	d.deferred.regs[UNWIND_REG_RSP] = STACK + 4096;
 	deferred_put(q, &d);
 	deferred_run(q, 2000, false);
 	cr_assert_eq(last.sample.reason, WALK_STACK_UNREADABLE);
+}
+
+Test(deferred, a_page_that_was_never_written_hides_nothing_behind_it)
+{
+	rows_come();
+	d.deferred.stack_pages = 1 | 1 << 5;
+	d.deferred.regs[UNWIND_REG_RSP] = STACK + 5 * 4096;
+	memcpy(d.deferred.stack + 5 * 4096 + 8, &(uint64_t){ CODE + 0x110 }, 8);
+	deferred_put(q, &d);
+	deferred_run(q, 2000, false);
+	cr_assert_eq(last.sample.reason, WALK_COMPLETE);
 }
 
 Test(deferred, within_execve_there_may_be_no_user_part)
@@ -175,7 +186,7 @@ Test(deferred, at_the_ceiling_the_oldest_goes_as_it_is)
 {
 	struct deferred_figures f;
 
-	d.deferred.stack_bytes = DEFERRED_STACK;
+	d.deferred.stack_pages = 0xffff;
 	for (int i = 0; i < 5; i++) {
 		d.sample.tid = (uint32_t)i;
 		deferred_put(q, &d);

@@ -15,8 +15,8 @@ struct item {
 	struct sample sample;
 	uint64_t kernel[SAMPLE_MAX_KERNEL];
 	uint64_t pc, regs[16], stack_start;
-	uint32_t stack_bytes, exact;
-	uint8_t stack[];
+	uint32_t stack_pages, exact;
+	uint8_t stack[]; /* as far as the last page that could be read */
 };
 
 struct deferred_queue {
@@ -25,6 +25,7 @@ struct deferred_queue {
 	size_t bytes;
 	struct deferred_figures figures;
 	const struct item *reading; /* whose stack env reads */
+	bool past_end;		    /* its last failure was for want of copy */
 	struct env env;
 	struct walk walk;
 	struct {
@@ -33,14 +34,23 @@ struct deferred_queue {
 	} out;
 };
 
-/* The copy is data of a stranger: everything outside it is unreadable. */
+/* The copy is data of a stranger: everything outside it is unreadable, and so is what the kernel
+ * could not read. */
 static long read_copy(void *ctx, void *dst, uint32_t size, uint64_t addr)
 {
-	const struct item *i = ((struct deferred_queue *)ctx)->reading;
+	struct deferred_queue *q = ctx;
+	const struct item *i = q->reading;
 	uint64_t at = addr - i->stack_start;
 
-	if (addr < i->stack_start || at > i->stack_bytes || size > i->stack_bytes - at)
+	if (addr < i->stack_start || at > DEFERRED_STACK || size > DEFERRED_STACK - at) {
+		q->past_end = addr >= i->stack_start;
 		return -EFAULT;
+	}
+	for (uint64_t page = at / DEFERRED_CHUNK; page <= (at + size - 1) / DEFERRED_CHUNK;
+	     page++) {
+		if (!(i->stack_pages >> page & 1))
+			return -EFAULT;
+	}
 	memcpy(dst, i->stack + at, size);
 	return 0;
 }
@@ -109,6 +119,7 @@ static bool walk(struct deferred_queue *q, struct item *i)
 	w->fp = i->regs[UNWIND_REG_RBP];
 	memcpy(w->regs, i->regs, sizeof(w->regs));
 	q->reading = i;
+	q->past_end = false;
 	env_current = &q->env;
 	walk_begin(w, &p, 0, i->exact);
 	while (!walk_step(w))
@@ -116,8 +127,7 @@ static bool walk(struct deferred_queue *q, struct item *i)
 	if (w->reason == WALK_ROWS_PENDING || w->reason == WALK_STALE ||
 	    (!whole && w->reason == WALK_NO_MAPPING))
 		return false;
-	/* A stack that was copied whole is as readable as the process's own. */
-	if (w->reason == WALK_STACK_UNREADABLE && i->stack_bytes == DEFERRED_STACK)
+	if (w->reason == WALK_STACK_UNREADABLE && q->past_end)
 		w->reason = WALK_COPY_END;
 	if (i->sample.flags & SAMPLE_IN_EXEC)
 		walk_exec(w);
@@ -134,7 +144,9 @@ static void give_up(struct deferred_queue *q, struct item *i)
 
 void deferred_put(struct deferred_queue *q, const struct deferred_sample *d)
 {
-	size_t bytes = sizeof(struct item) + d->deferred.stack_bytes;
+	uint32_t pages = d->deferred.stack_pages & ((1u << DEFERRED_STACK / DEFERRED_CHUNK) - 1);
+	size_t stack_bytes = pages ? (32u - (size_t)__builtin_clz(pages)) * DEFERRED_CHUNK : 0;
+	size_t bytes = sizeof(struct item) + stack_bytes;
 	struct item *i = bytes <= q->config.ceiling ? malloc(bytes) : NULL;
 
 	q->figures.seen++;
@@ -151,9 +163,9 @@ void deferred_put(struct deferred_queue *q, const struct deferred_sample *d)
 	i->pc = d->deferred.pc;
 	memcpy(i->regs, d->deferred.regs, sizeof(i->regs));
 	i->stack_start = d->deferred.stack_start;
-	i->stack_bytes = d->deferred.stack_bytes;
+	i->stack_pages = pages;
 	i->exact = d->deferred.exact;
-	memcpy(i->stack, d->deferred.stack, i->stack_bytes);
+	memcpy(i->stack, d->deferred.stack, stack_bytes);
 	DL_APPEND(q->items, i);
 	q->bytes += bytes;
 }

@@ -172,8 +172,7 @@ static int on_deferred(void *ctx, void *data, size_t size)
 	struct loader *l = ctx;
 	const struct deferred_sample *d = data;
 
-	if (size < sizeof(*d) || d->sample.kernel_frames > SAMPLE_MAX_KERNEL ||
-	    d->deferred.stack_bytes > DEFERRED_STACK) {
+	if (size < sizeof(*d) || d->sample.kernel_frames > SAMPLE_MAX_KERNEL) {
 		l->malformed++;
 		return 0;
 	}

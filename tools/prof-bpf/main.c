@@ -22,7 +22,7 @@
 
 #define INTERN_BYTES (12u << 20)
 #define OUTBOX_BYTES (8u << 20)
-#define DEFERRED_BYTES (4u << 20)
+#define DEFERRED_BYTES (6u << 20)
 #define NICENESS (-15)
 
 static int watch(struct prof *p, int fd, enum source from)
