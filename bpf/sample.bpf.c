@@ -59,7 +59,7 @@ struct {
 /* Samples whose walk is deferred: far fewer, and each with a piece of stack. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 1 << 21);
+	__uint(max_entries, 1 << 22);
 } deferred_ring SEC(".maps");
 
 #define SYS_EXECVE 59

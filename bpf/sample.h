@@ -63,7 +63,7 @@ struct sample {
  * a file's rows: the leaf's registers, and the user stack from RSP's page on. It is data of a
  * process that may be hostile.
  */
-#define DEFERRED_STACK 65536 /* bytes at most */
+#define DEFERRED_STACK 131072 /* bytes at most: a bit of stack_pages a chunk */
 #define DEFERRED_CHUNK 4096
 
 struct deferred {

@@ -105,7 +105,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	sample.deferred.stack_start = h.sp & ~4095ull;
 	size = size < DEFERRED_STACK ? size : DEFERRED_STACK;
 	memcpy(sample.deferred.stack, data, size);
-	sample.deferred.stack_pages = (1u << (size + DEFERRED_CHUNK - 1) / DEFERRED_CHUNK) - 1;
+	sample.deferred.stack_pages =
+		(uint32_t)((1ull << (size + DEFERRED_CHUNK - 1) / DEFERRED_CHUNK) - 1);
 	emitted = 0;
 	deferred_put(queue, &sample);
 	deferred_run(queue, now, true);

@@ -48,7 +48,7 @@ static void setup(void)
 
 	cr_assert_eq(tables_new(&c, &t), 0);
 	const struct deferred_config dc = {
-		.tables = t, .ceiling = 3 * 70000, .mappings = mappings, .emit = emit
+		.tables = t, .ceiling = 3 * 135000, .mappings = mappings, .emit = emit
 	};
 	cr_assert_eq(deferred_new(&dc, &q), 0);
 	cr_assert_eq(tables_file_new(t, &slot), 0);
@@ -146,7 +146,7 @@ Test(deferred, a_mapping_that_nobody_knows_is_said_once_all_are_known)
 Test(deferred, the_end_of_the_copy_is_said)
 {
 	rows_come();
-	d.deferred.stack_pages = 0xffff;
+	d.deferred.stack_pages = 0xffffffff;
 	d.deferred.regs[UNWIND_REG_RSP] = STACK + DEFERRED_STACK - 8;
 	deferred_put(q, &d);
 	deferred_run(q, 2000, false);
@@ -186,7 +186,7 @@ Test(deferred, at_the_ceiling_the_oldest_goes_as_it_is)
 {
 	struct deferred_figures f;
 
-	d.deferred.stack_pages = 0xffff;
+	d.deferred.stack_pages = 0xffffffff;
 	for (int i = 0; i < 5; i++) {
 		d.sample.tid = (uint32_t)i;
 		deferred_put(q, &d);

@@ -144,7 +144,7 @@ static void give_up(struct deferred_queue *q, struct item *i)
 
 void deferred_put(struct deferred_queue *q, const struct deferred_sample *d)
 {
-	uint32_t pages = d->deferred.stack_pages & ((1u << DEFERRED_STACK / DEFERRED_CHUNK) - 1);
+	uint32_t pages = d->deferred.stack_pages;
 	size_t stack_bytes = pages ? (32u - (size_t)__builtin_clz(pages)) * DEFERRED_CHUNK : 0;
 	size_t bytes = sizeof(struct item) + stack_bytes;
 	struct item *i = bytes <= q->config.ceiling ? malloc(bytes) : NULL;
