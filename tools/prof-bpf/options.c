@@ -112,6 +112,7 @@ int options_parse(int argc, char **argv, struct options *ret)
 			puts("prof-bpf " PROFPIPE_VERSION);
 			return 0;
 		case '?':
+			log_error("see prof-bpf --help");
 			return 2;
 		default:
 			if (deploy_option(&ret->deploy, c, optarg) < 0)

@@ -338,6 +338,17 @@ static ssize_t read_proc(pid_t pid, const char *name, char *text, size_t size)
 	return n;
 }
 
+uint64_t child_pss(pid_t pid)
+{
+	char text[2048];
+
+	if (read_proc(pid, "smaps_rollup", text, sizeof(text)) <= 0)
+		return 0;
+	const char *at = strstr(text, "\nPss:");
+
+	return at ? strtoull(at + 5, NULL, 10) * 1024 : 0;
+}
+
 void child_measure(struct child *c, bool memory)
 {
 	char text[2048];
@@ -358,12 +369,11 @@ void child_measure(struct child *c, bool memory)
 		else if (!c->stopped_ns)
 			c->stopped_ns = clock_mono_ns();
 	}
-	if (!memory || read_proc(c->pid, "smaps_rollup", text, sizeof(text)) <= 0)
-		return;
-	const char *at = strstr(text, "\nPss:");
+	const uint64_t pss = memory ? child_pss(c->pid) : 0;
 
-	if (at)
-		c->pss = strtoull(at + 5, NULL, 10) * 1024;
+	if (!pss)
+		return;
+	c->pss = pss;
 	if (c->pss > c->pss_peak)
 		c->pss_peak = c->pss;
 }

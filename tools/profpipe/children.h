@@ -71,6 +71,8 @@ typedef void child_show(void *ctx, const struct child *c, const char *line);
 void child_read(struct child *c, child_show *show, void *ctx);
 /* Shows the held line, if it came before then. */
 void child_show_held(struct child *c, uint64_t before_ns, child_show *show, void *ctx);
+/* The proportional set size of a process in bytes; 0 where it cannot be read. */
+uint64_t child_pss(pid_t pid);
 /* Measures its cpu, and with `memory` its PSS, too, and sees whether it is stopped. */
 void child_measure(struct child *c, bool memory);
 /* Reaps it when it has ended. True when it was running and has. */

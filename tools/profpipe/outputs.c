@@ -9,7 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <linux/openat2.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define GROUPS_MAX 1024
@@ -88,18 +90,28 @@ static int handed_fd(const char *path)
 	return -1;
 }
 
+/* No part of the path may be a symbolic link: openat2, 5.6. */
+static int open_plain(const char *path, int flags)
+{
+	const struct open_how how = { .flags = (unsigned)flags,
+				      .mode = flags & O_CREAT ? 0666 : 0,
+				      .resolve = RESOLVE_NO_SYMLINKS };
+
+	return (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
+}
+
 static int open_path(struct output *o, const char *path)
 {
-	const int flags = O_WRONLY | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY;
+	const int flags = O_WRONLY | O_CLOEXEC | O_NOCTTY;
 
 	for (int tries = 0; tries < 3; tries++) {
-		o->fd = open(path, flags | O_NONBLOCK);
+		o->fd = open_plain(path, flags | O_NONBLOCK);
 		/* A pipe: whoever reads it may come yet. */
 		if (o->fd < 0 && errno == ENXIO)
-			o->fd = open(path, flags);
+			o->fd = open_plain(path, flags);
 		if (o->fd >= 0 || errno != ENOENT)
 			break;
-		o->fd = open(path, flags | O_CREAT | O_EXCL, 0666);
+		o->fd = open_plain(path, flags | O_CREAT | O_EXCL);
 		o->created = o->fd >= 0;
 		if (o->fd >= 0 || errno != EEXIST)
 			break;
@@ -209,7 +221,7 @@ const char *output_error(int r)
 {
 	switch (r) {
 	case -ELOOP:
-		return "is a symbolic link; name the file it leads to";
+		return "is a symbolic link, or lies behind one; name the file it leads to";
 	case -EISDIR:
 		return "is a folder; name a file in it";
 	case -ENOTSUP:

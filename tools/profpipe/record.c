@@ -52,6 +52,10 @@
 #define EXITING_MS 1000 /* for a tool to end that has begun to: freeing BPF maps takes a while */
 #define JUMP_MS 3000 /* a gap in our own time, after SIGSTOP or suspend: nobody is judged by it */
 
+#define FILES_LEAST 192u /* ulimit -Hn below this is refused, */
+#define FILES_MIN 512u	 /* and below this warned of */
+#define FILES_WANTED 65536u
+
 enum phase { STARTING, SAMPLING, FINISHING, OVER };
 
 struct run {
@@ -173,8 +177,9 @@ static int start_tool(struct run *r, enum deploy_tool t)
 	const int e = child_start(tool(r, t), &how);
 
 	if (e)
-		fail(r, "%s cannot be started: %s; it belongs beside profpipe or into %s", names[t],
-		     strerror(-e), PROFPIPE_LIBEXECDIR);
+		fail(r, "%s cannot be started: %s%s", names[t], strerror(-e),
+		     e == -ENOENT ? "; it belongs beside profpipe or into " PROFPIPE_LIBEXECDIR
+				  : "");
 	return e;
 }
 
@@ -644,6 +649,7 @@ static void conclude(struct run *r)
 		.tool = "profpipe",
 		.cpu_s = (double)(self.ru_utime.tv_sec + self.ru_stime.tv_sec) +
 			 (double)(self.ru_utime.tv_usec + self.ru_stime.tv_usec) / 1e6,
+		.pss_peak = child_pss(getpid()),
 	};
 	struct summary s = {
 		.figures = figures(r),
@@ -654,7 +660,7 @@ static void conclude(struct run *r)
 		.cost_count = DEPLOY_TOOLS + 1,
 		.duration_s = (double)r->sampled_ns / 1e9,
 		.first_complete_s = -1,
-		.pss_peak = r->pss_peak,
+		.pss_peak = r->pss_peak + costs[DEPLOY_TOOLS].pss_peak,
 	};
 	if (s.figures.first_complete_ns > r->start_ns)
 		s.first_complete_s = (double)(s.figures.first_complete_ns - r->start_ns) / 1e9;
@@ -782,6 +788,23 @@ static int take_signals(struct run *r)
 	return r->signals < 0 ? -errno : 0;
 }
 
+/* A host's worth of files is open at once in prof-bpf, two for each cpu for a start. */
+static int raise_files(void)
+{
+	struct rlimit l;
+
+	if (getrlimit(RLIMIT_NOFILE, &l) < 0)
+		return -errno;
+	if (l.rlim_max < FILES_LEAST)
+		return -EMFILE;
+	if (l.rlim_max < FILES_MIN)
+		log_warning(
+			"only %lu files may be open (ulimit -Hn): %u are needed on larger hosts",
+			(unsigned long)l.rlim_max, FILES_MIN);
+	l.rlim_cur = l.rlim_max < FILES_WANTED ? l.rlim_max : FILES_WANTED;
+	return setrlimit(RLIMIT_NOFILE, &l) < 0 ? -errno : 0;
+}
+
 static int set_up(struct run *r)
 {
 	int e = 0;
@@ -789,6 +812,9 @@ static int set_up(struct run *r)
 	/* Before our signals change. */
 	if (r->o->command)
 		e = command_prepare(&r->command, r->o->command);
+	/* Nor are the limits for the tools its. */
+	if (!e)
+		e = raise_files();
 	if (!e)
 		e = take_signals(r);
 	if (e) {
