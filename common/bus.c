@@ -32,12 +32,18 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 #include "common/clock.h"
 #include "common/msg.h"
 
+#define BUS_MAX_FD 65536
+#define BUS_PATH_MAX 128
+#define BUS_SCHEME "ipc://"
 #define BUS_EVENTS 64  /* came and went, not yet handed out */
 #define BUS_EMPTIES 64 /* empty messages passed over in one call */
 #define BUS_REDIAL_MS 5
@@ -80,11 +86,12 @@ struct bus {
 	struct bus_note notes[BUS_EVENTS];
 	unsigned first, len;
 
-	nng_pipe current;  /* whose messages are handed out */
-	nng_msg *held;	   /* of a later pipe */
-	nng_listener door; /* of a listener */
-	nng_dialer dialer; /* of a dialer */
-	struct bus *next;  /* in freed */
+	nng_pipe current;	 /* whose messages are handed out */
+	nng_msg *held;		 /* of a later pipe */
+	nng_listener door;	 /* of a listener */
+	nng_dialer dialer;	 /* of a dialer */
+	char path[BUS_PATH_MAX]; /* of the socket */
+	struct bus *next;	 /* in freed */
 };
 
 /* What bus_free let go, which nng may still call back with. A process has a bus for each of its
@@ -327,6 +334,8 @@ int bus_listen(enum bus_route_id route, const char *run_dir, uid_t peer, struct 
 
 	if (!r)
 		r = url_of(b, run_dir, url, sizeof(url));
+	if (!r && strlen(url) - strlen(BUS_SCHEME) < sizeof(b->path))
+		strcpy(b->path, url + strlen(BUS_SCHEME));
 	if (r)
 		return r;
 	r = nng_listener_create(&b->door, b->sock, url);
@@ -569,14 +578,27 @@ bool bus_connected(const struct bus *b)
 
 void bus_drop_peer(struct bus *b)
 {
-	pthread_mutex_lock(&b->lock);
-	nng_pipe peer = b->live;
-	pthread_mutex_unlock(&b->lock);
+	struct sockaddr_un name;
+	int type, listens;
+	socklen_t size;
 
-	/* Outside the lock: nng calls back. A pipe that has gone meanwhile is not found, which is
-	 * as well. */
-	if (nng_pipe_id(peer) > 0)
-		(void)nng_pipe_close(peer);
+	/* nng_pipe_close in the middle of a message can hang nng's reaper for good. So the sockets
+	 * below are shut down instead, and nng sees what it sees when a peer dies. nng does not say
+	 * which they are, but their name does. */
+	for (int fd = 3; fd < BUS_MAX_FD; fd++) {
+		size = sizeof(type);
+		if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) < 0 || type != SOCK_STREAM)
+			continue;
+		size = sizeof(listens);
+		if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) < 0 || listens)
+			continue;
+		memset(&name, 0, sizeof(name));
+		size = sizeof(name) - 1;
+		if (getsockname(fd, (struct sockaddr *)&name, &size) < 0 ||
+		    name.sun_family != AF_UNIX || strcmp(name.sun_path, b->path) != 0)
+			continue;
+		(void)shutdown(fd, SHUT_RDWR);
+	}
 }
 
 int bus_finish(struct bus *b, int timeout_ms)

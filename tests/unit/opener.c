@@ -274,6 +274,13 @@ Test(opener, path_stands_in_for_a_mapping_only_with_the_same_inode)
 	cr_assert_eq(r.status, OPENER_OTHER);
 }
 
+static int fifth_byte(const struct opener_result *r)
+{
+	char c;
+
+	return r->status == 0 && pread(r->fd, &c, 1, 4) == 1 ? c : -1;
+}
+
 Test(opener, debug_files_are_found_by_build_id_and_by_name)
 {
 	static const uint8_t id[] = { 0xab, 0xcd, 0xef };
@@ -281,11 +288,13 @@ Test(opener, debug_files_are_found_by_build_id_and_by_name)
 	char c;
 
 	/* Below a root of its own, since /usr/lib/debug is not ours to write. */
-	char command[512];
+	char command[1024];
 	snprintf(
 		command, sizeof(command),
-		"cd %s && mkdir -p r/usr/lib/debug/.build-id/ab r/usr/lib/debug/opt/x r/opt/x/.debug && echo 1 >r/usr/lib/debug/.build-id/ab/cdef.debug && "
-		"echo 2 >r/opt/x/.debug/p.debug && echo 3 >r/usr/lib/debug/opt/x/q.debug && echo 4 >r/opt/x/s.debug && echo 5 >r/opt/x/p && ln -s /etc r/opt/x/.debug/d",
+		"cd %s && umask 022 && mkdir -p r/usr/lib/debug/.build-id/ab r/usr/lib/debug/opt/x r/opt/x/.debug && "
+		"e() { printf '\\177ELF%%s' $1; } && e 1 >r/usr/lib/debug/.build-id/ab/cdef.debug && "
+		"e 2 >r/opt/x/.debug/p.debug && e 3 >r/usr/lib/debug/opt/x/q.debug && e 4 >r/opt/x/s.debug && e 5 >r/opt/x/p && "
+		"ln -s /etc r/opt/x/.debug/d && echo key >r/opt/x/secret && e 6 >r/opt/x/private && chmod 600 r/opt/x/private",
 		dir);
 	cr_assert_eq(system(command), 0);
 	cr_assert_eq(pipe(fds), 0);
@@ -303,20 +312,27 @@ Test(opener, debug_files_are_found_by_build_id_and_by_name)
 				    .pid = (uint32_t)pid,
 				    .build_id = { .data = id, .len = 3 } };
 	opener_open_now(proc, &q, &r);
-	cr_assert_eq(first_byte(&r), '1');
+	cr_assert_eq(fifth_byte(&r), '1');
 	close(r.fd);
 	static const struct {
 		const char *name;
 		int first;
-	} by_name[] = { { "p.debug", '2' }, { "q.debug", '3' }, { "s.debug", '4' },
-			{ "none", -1 },	    { "p", -1 },	{ "d", -1 } };
+	} by_name[] = { { "p.debug", '2' },
+			{ "q.debug", '3' },
+			{ "s.debug", '4' },
+			{ "none", -1 },
+			{ "p", -1 },
+			{ "d", -1 },
+			/* No ELF, and one that not everybody may read. */
+			{ "secret", -1 },
+			{ "private", -1 } };
 	for (size_t i = 0; i < sizeof(by_name) / sizeof(by_name[0]); i++) {
 		q = (struct opener_request){ .kind = OPENER_DEBUGLINK,
 					     .pid = (uint32_t)pid,
 					     .path = STR_LIT("/opt/x/p"),
 					     .name = str_from(by_name[i].name) };
 		opener_open_now(proc, &q, &r);
-		cr_assert_eq(first_byte(&r), by_name[i].first, "%s", by_name[i].name);
+		cr_assert_eq(fifth_byte(&r), by_name[i].first, "%s", by_name[i].name);
 		if (r.fd >= 0)
 			close(r.fd);
 	}

@@ -120,6 +120,15 @@ void feed_file_needs_rows(void *ctx, struct host_file *f, int fd)
 			     (struct str){ .data = f->path, .len = f->path_len });
 }
 
+void feed_reopen(void *ctx, uint16_t slot)
+{
+	struct prof *p = ctx;
+	struct host_file *f = host_slot_file(p->host, slot);
+
+	if (f)
+		host_want_rows(p->host, f);
+}
+
 void feed_quarantine(void *ctx, uint16_t slot, struct str name, const char *why)
 {
 	struct buf b = BUF_INIT(0);

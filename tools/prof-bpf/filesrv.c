@@ -8,6 +8,8 @@
 #include "common/stream.h"
 #include "tools/prof-bpf/filesrv.h"
 
+#define MESSAGES_AT_ONCE 32
+
 struct ticket {
 	uint64_t number; /* ours */
 	uint64_t id;	 /* the peer's */
@@ -26,6 +28,7 @@ struct filesrv {
 	struct buf message;
 	uint64_t epoch, next_ticket;
 	bool hello_sent;
+	bool dropped; /* this peer broke the rules, and has not gone yet */
 	struct ticket *tickets;
 	unsigned open;
 };
@@ -182,18 +185,20 @@ int filesrv_run(struct filesrv *f)
 {
 	int r = fdlane_poll(f->lane);
 
-	while (!r) {
+	/* A few a call, as in rowsrv.c. */
+	for (int n = 0; n < MESSAGES_AT_ONCE && !r; n++) {
 		r = bus_recv(f->bus, &f->message);
 		if (r == BUS_PEER_CAME) {
 			stream_in_done(&f->in);
 			stream_in_init(&f->in);
 			stream_out_epoch(&f->out, ++f->epoch);
-			f->hello_sent = false;
+			f->hello_sent = f->dropped = false;
 			r = 0;
 		} else if (r == BUS_PEER_WENT) {
+			f->dropped = false;
 			forget_all(f);
 			r = 0;
-		} else if (!r) {
+		} else if (!r && !f->dropped) {
 			struct msg m;
 			int v = stream_feed(&f->in, buf_span(&f->message));
 
@@ -202,8 +207,10 @@ int filesrv_run(struct filesrv *f)
 				if (!v && !take(f, &m))
 					v = STREAM_MALFORMED;
 			}
-			if (v != STREAM_AGAIN)
+			if (v != STREAM_AGAIN) {
+				f->dropped = true;
 				bus_drop_peer(f->bus);
+			}
 		}
 	}
 	return r < 0 ? r : transmit(f);

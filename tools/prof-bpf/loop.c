@@ -17,6 +17,7 @@
 #define CONNECT_NS 5000000000ull   /* how long the start waits for the peers */
 #define ROWS_WAIT_NS 3000000000ull /* and then for the rows of what runs already */
 #define COALESCE_NS 1000000ull
+#define EVENTS_AT_ONCE 8
 #define FINISH_NS 60000000000ull /* how long a finished run serves prof-symd */
 
 static void enter(struct prof *p, enum phase phase)
@@ -162,7 +163,7 @@ static void on_stream(struct prof *p)
 {
 	struct buf nothing = BUF_INIT(4096);
 
-	for (;;) {
+	for (int n = 0; n < EVENTS_AT_ONCE; n++) {
 		int r = bus_recv(p->stream, &nothing);
 
 		if (r == BUS_PEER_CAME) {
@@ -173,8 +174,11 @@ static void on_stream(struct prof *p)
 			/* It has taken the end of the stream, and everything before it. */
 			if (p->phase == FINISHING)
 				p->exit_now = true;
-		} else if (r) {
+		} else if (r == BUS_EMPTY) {
 			break;
+		} else {
+			/* The route has one direction, and this is not it. */
+			bus_drop_peer(p->stream);
 		}
 	}
 	buf_done(&nothing);

@@ -106,6 +106,7 @@ static int open_routes(struct prof *p, const char *run_dir)
 					    .peer = d->uid[DEPLOY_DELTAS],
 					    .tables = p->tables,
 					    .on_quarantine = feed_quarantine,
+					    .reopen = feed_reopen,
 					    .ctx = p };
 	int r = rowsrv_new(&rows, &p->rowsrv);
 

@@ -313,6 +313,16 @@ static bool debug_path(const struct opener_request *q, unsigned n, char *to, siz
 	return true;
 }
 
+/* Whoever asks for a debug file names it: so it gets an ELF file that anybody on the host may read,
+ * and nothing else that lies beside a program. */
+static bool is_public_elf(const struct opener_result *r)
+{
+	char magic[4];
+
+	return r->file.mode & S_IROTH && pread(r->fd, magic, sizeof(magic), 0) == sizeof(magic) &&
+	       memcmp(magic, "\177ELF", sizeof(magic)) == 0;
+}
+
 static int open_debug(struct worker *w, int proc, const struct opener_request *q,
 		      struct opener_result *ret)
 {
@@ -327,9 +337,14 @@ static int open_debug(struct worker *w, int proc, const struct opener_request *q
 		for (unsigned n = 0; debug_path(q, n, path, sizeof(path)); n++) {
 			int r = path[0] ? open_below(w, root, path, q, false, ret) : -ENOENT;
 
-			if (r == 0) {
+			if (r == 0 && is_public_elf(ret)) {
 				close(root);
 				return 0;
+			}
+			if (r == 0) {
+				close(ret->fd);
+				*ret = (struct opener_result){ .fd = -1 };
+				r = -EACCES;
 			}
 			if (r != -ENOENT && r != -ENOTDIR)
 				result = r;

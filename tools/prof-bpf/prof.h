@@ -91,6 +91,7 @@ bool feed_kernel_name(void *ctx, uint64_t address, struct str *ret_name, struct 
 bool feed_slot_file(void *ctx, uint16_t slot, struct emit_file *ret);
 void feed_process_gone(void *ctx, struct host_process *h);
 void feed_file_needs_rows(void *ctx, struct host_file *f, int fd);
+void feed_reopen(void *ctx, uint16_t slot);
 void feed_quarantine(void *ctx, uint16_t slot, struct str name, const char *why);
 void feed_sample(void *ctx, const struct sample *s);
 ssize_t feed_mappings(void *ctx, const struct sample *s, const struct tables_mapping **ret,

@@ -12,6 +12,8 @@
 #include "tools/prof-bpf/tables.h"
 
 #define IN_FLIGHT 16
+#define HELD_MAX 256 /* descriptors of files that wait; others are opened again in their turn */
+#define MESSAGES_AT_ONCE 8
 #define DEADLINE_NS 20000000000ull /* for one file, from its sending */
 #define DEATHS_ALLOWED 1 /* a file that one extractor died on gets another chance, alone */
 #define NAME_MAX_BYTES 256
@@ -41,8 +43,9 @@ struct rowsrv {
 	struct buf message;
 	uint64_t epoch, next_id;
 	bool hello_sent;
+	bool dropped; /* this peer broke the rules, and has not gone yet */
 	struct request *waiting, *outstanding;
-	unsigned in_flight;
+	unsigned in_flight, held;
 	struct rowsrv_figures figures;
 };
 
@@ -137,8 +140,13 @@ int rowsrv_request(struct rowsrv *r, uint16_t slot, int fd, uint64_t size, struc
 	q->id = ++r->next_id;
 	q->slot = slot;
 	q->serial = tables_file_serial(r->config.tables, slot);
+	if (r->held >= HELD_MAX) {
+		close(fd);
+		fd = -1;
+	}
 	q->fd = fd;
 	q->spare_fd = -1;
+	r->held += fd >= 0;
 	q->size = size;
 	q->name_len = name.len < sizeof(q->name) ? name.len : (uint32_t)sizeof(q->name);
 	if (q->name_len)
@@ -193,6 +201,7 @@ static void lost_peer(struct rowsrv *r)
 		q->message_sent = q->began = false;
 		DL_DELETE(r->outstanding, q);
 		r->in_flight--;
+		r->held++;
 		DL_PREPEND(r->waiting, q);
 	}
 }
@@ -206,6 +215,12 @@ static struct request *find(struct rowsrv *r, uint64_t id)
 			return q;
 	}
 	return NULL;
+}
+
+static void drop(struct rowsrv *r)
+{
+	r->dropped = true;
+	bus_drop_peer(r->bus);
 }
 
 /* One message of the extractor's. False: it broke the rules, and loses the pipe. */
@@ -278,9 +293,11 @@ static bool take(struct rowsrv *r, const struct msg *m)
 	return true;
 }
 
+/* A few messages a call: what waits further keeps the bus's descriptor readable, and whoever floods
+ * the route keeps nobody else waiting. */
 static int receive(struct rowsrv *r)
 {
-	for (;;) {
+	for (int n = 0; n < MESSAGES_AT_ONCE; n++) {
 		int e = bus_recv(r->bus, &r->message);
 
 		if (e == BUS_EMPTY)
@@ -289,15 +306,19 @@ static int receive(struct rowsrv *r)
 			stream_in_done(&r->in);
 			stream_in_init(&r->in);
 			stream_out_epoch(&r->out, ++r->epoch);
-			r->hello_sent = false;
+			r->hello_sent = r->dropped = false;
 			continue;
 		}
 		if (e == BUS_PEER_WENT) {
+			r->dropped = false;
 			lost_peer(r);
 			continue;
 		}
 		if (e < 0)
 			return e;
+		/* What it had sent before it was shown the door. */
+		if (r->dropped)
+			continue;
 
 		struct msg m;
 		int v = stream_feed(&r->in, buf_span(&r->message));
@@ -311,9 +332,10 @@ static int receive(struct rowsrv *r)
 			 * about its rows. */
 			if (r->outstanding)
 				r->outstanding->deaths = DEATHS_ALLOWED;
-			bus_drop_peer(r->bus);
+			drop(r);
 		}
 	}
+	return 0;
 }
 
 static int transmit(struct rowsrv *r, uint64_t now_ns)
@@ -334,12 +356,24 @@ static int transmit(struct rowsrv *r, uint64_t now_ns)
 	}
 	/* A file that an extractor died on is asked for alone. */
 	bool alone = r->outstanding && r->outstanding->deaths;
+	unsigned reopened = 0;
 	while (r->waiting && r->in_flight < IN_FLIGHT && !alone) {
 		q = r->waiting;
 		if (q->deaths && r->in_flight)
 			break;
-		alone = q->deaths != 0;
 		DL_DELETE(r->waiting, q);
+		if (q->fd < 0) {
+			/* It comes again, with a descriptor. */
+			if (tables_file_serial(r->config.tables, q->slot) == q->serial)
+				r->config.reopen(r->config.ctx, q->slot);
+			r->figures.asked--;
+			free(q);
+			if (++reopened >= IN_FLIGHT)
+				break;
+			continue;
+		}
+		r->held--;
+		alone = q->deaths != 0;
 		DL_APPEND(r->outstanding, q);
 		r->in_flight++;
 		q->sent_ns = now_ns;
@@ -386,7 +420,7 @@ int rowsrv_run(struct rowsrv *r, uint64_t now_ns)
 	DL_FOREACH_SAFE(r->outstanding, q, next) {
 		if (now_ns > q->sent_ns && now_ns - q->sent_ns > DEADLINE_NS) {
 			quarantine(r, q, "the extractor did not answer in 20 s");
-			bus_drop_peer(r->bus);
+			drop(r);
 			break;
 		}
 	}

@@ -24,6 +24,8 @@ struct rowsrv_config {
 	struct tables *tables;
 	/* A file was given up on, and why; said once a file. */
 	void (*on_quarantine)(void *ctx, uint16_t slot, struct str name, const char *why);
+	/* The file in this slot is to be requested again, with a descriptor, now or later. */
+	void (*reopen)(void *ctx, uint16_t slot);
 	void *ctx;
 };
 int rowsrv_new(const struct rowsrv_config *c, struct rowsrv **ret);

@@ -42,9 +42,19 @@ static int become(struct user *u)
 	int count = GROUPS_MAX;
 
 	u->changed = false;
-	if (geteuid() != 0 || !number("SUDO_UID", &uid) || !number("SUDO_GID", &gid) || uid == 0)
+	if (geteuid() != 0 || !getenv("SUDO_UID"))
+		return 0;
+	/* Set, but no number: going on as root would be what it was to prevent. */
+	if (!number("SUDO_UID", &uid))
+		return -EINVAL;
+	if (uid == 0)
 		return 0;
 	const struct passwd *p = getpwuid((uid_t)uid);
+	if (!number("SUDO_GID", &gid)) {
+		if (!p || getenv("SUDO_GID"))
+			return -EINVAL;
+		gid = p->pw_gid;
+	}
 	if (!p || getgrouplist(p->pw_name, (gid_t)gid, theirs, &count) < 0) {
 		theirs[0] = (gid_t)gid;
 		count = 1;
@@ -222,6 +232,8 @@ const char *output_error(int r)
 	switch (r) {
 	case -ELOOP:
 		return "is a symbolic link, or lies behind one; name the file it leads to";
+	case -EINVAL:
+		return "SUDO_UID or SUDO_GID is not a number; unset them, or run it by sudo";
 	case -EISDIR:
 		return "is a folder; name a file in it";
 	case -ENOTSUP:

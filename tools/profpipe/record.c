@@ -21,6 +21,7 @@
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "common/buf.h"
 #include "common/clock.h"
 #include "common/log.h"
 #include "tools/profpipe/children.h"
@@ -628,6 +629,15 @@ static struct status figures(struct run *r)
 	return s;
 }
 
+static void say_written(const char *path)
+{
+	struct buf b = BUF_INIT(0);
+
+	if (log_escape(&b, str_from(path), 4096) == 0)
+		fprintf(stderr, "written: %.*s\n", (int)b.len, (const char *)b.data);
+	buf_done(&b);
+}
+
 static void conclude(struct run *r)
 {
 	/* The stream may have ended by itself, and been written before we looked. */
@@ -667,7 +677,7 @@ static void conclude(struct run *r)
 	if (!r->o->quiet) {
 		summary_print(stderr, &s);
 		if (!r->failed)
-			fprintf(stderr, "written: %s\n", r->o->output);
+			say_written(r->o->output);
 	}
 	if (r->summary.fd >= 0) {
 		const int e = summary_json(r->summary.fd, &s);
