@@ -70,6 +70,9 @@ ENV_INLINE const struct unwind_rule *env_rule(__u32 number)
 	return bpf_map_lookup_elem(&rules, &number);
 }
 
+/* The TLS base of the thread that is walked: where fs:0 lies. 0: not known. */
+static __always_inline __u64 env_tls(void);
+
 #else /* user space */
 
 #include <stdbool.h>
@@ -88,6 +91,7 @@ struct env {
 	void *tables;
 	const struct file_entry *files; /* TABLES_MAX_FILES of them */
 	const void *rules;		/* TABLES_MAX_RULES of them, RULE_STRIDE bytes apart */
+	uint64_t tls;			/* of the thread that is walked; 0: not known */
 };
 extern const struct env *env_current;
 
@@ -112,6 +116,11 @@ ENV_INLINE const struct unwind_rule *env_rule(__u32 number)
 		       ? (const struct unwind_rule *)((const char *)env_current->rules +
 						      number * RULE_STRIDE)
 		       : NULL;
+}
+
+ENV_INLINE __u64 env_tls(void)
+{
+	return env_current->tls;
 }
 
 #endif

@@ -19,12 +19,16 @@ char LICENSE[] SEC("license") = "GPL";
 
 /* Only what is used of the kernel's structs (CO-RE). */
 struct mm_struct;
+struct thread_struct {
+	unsigned long fsbase; /* since 4.7 */
+} __attribute__((preserve_access_index));
 struct task_struct {
 	int pid, tgid;
 	__u64 start_boottime;
 	struct task_struct *group_leader, *real_parent;
 	struct mm_struct *mm;
 	void *stack;
+	struct thread_struct thread;
 } __attribute__((preserve_access_index));
 
 /* Its name before 5.5, kernel commit cf25e24db61c. */
@@ -94,6 +98,13 @@ static __always_inline __u64 start_time(struct task_struct *task)
 	else
 		t = BPF_CORE_READ((struct task_struct___before_5_5 *)leader, real_start_time);
 	return t - t % START_TICK_NS;
+}
+
+static __always_inline __u64 env_tls(void)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+
+	return BPF_CORE_READ(task, thread.fsbase);
 }
 
 static __always_inline struct walk *scratch(void)
@@ -274,6 +285,7 @@ static __always_inline bool defer(struct walk *w)
 	bpf_probe_read_kernel(d->kernel, sizeof(d->kernel), w->frames);
 	d->deferred.pc = w->leaf_pc;
 	d->deferred.exact = w->leaf_exact;
+	d->deferred.tls = env_tls();
 	for (int i = 0; i < 16; i++)
 		d->deferred.regs[i] = w->regs[i];
 	__u64 start = w->regs[UNWIND_REG_RSP] & ~(__u64)(DEFERRED_CHUNK - 1);

@@ -31,6 +31,7 @@
 /* Registers by their DWARF numbers on x86-64 (System V psABI, figure 3.36): 6 is RBP, 7 is RSP, 16
  * the return address column. */
 enum unwind_reg {
+	UNWIND_REG_RBX = 3,
 	UNWIND_REG_RBP = 6,
 	UNWIND_REG_RSP = 7,
 	UNWIND_REG_MAX = 16, /* r15 is the last one a rule may name */
@@ -41,6 +42,18 @@ enum unwind_cfa {
 	UNWIND_CFA_REG = 1,   /* reg + cfa_off */
 	UNWIND_CFA_DEREF = 2, /* *(reg + cfa_off) + cfa_add */
 	UNWIND_CFA_PLT = 3,   /* rsp + 8 + ((pc & 15) >= cfa_off ? 8 : 0): a lazy PLT slot */
+	/*
+	 * Go leaves a stack for another (systemstack, morestack; cgocallback): where the one that
+	 * was left stood is in its g. With T the thread's TLS base, g = *(T + cfa_add), m = *(g + 8
+	 * * rbp_reg), other = *(m + 8 * cfa_reg): the CFA is *(other + 8 * ra_reg) + cfa_off.
+	 */
+	UNWIND_CFA_GO_SWITCH = 4,
+	/*
+	 * asmcgocall, on its way into C: with g = *(rsp + 8 * cfa_reg), the CFA is
+	 * *(g + 8) - *(rsp + cfa_add) + cfa_off: the goroutine's stack.hi less the depth it was
+	 * left at.
+	 */
+	UNWIND_CFA_GO_DEPTH = 5,
 };
 
 enum unwind_rbp {
@@ -79,7 +92,7 @@ struct unwind_rule {
 	UW_U8 flags;   /* enum unwind_flags */
 	UW_U8 ra_reg;
 	UW_U8 rbp_reg;
-	UW_U8 zero;
+	UW_U8 rbx;	/* the caller's RBX is saved at cfa - 8 * rbx; 0: not saved */
 	UW_S32 cfa_off; /* bytes */
 	UW_S32 cfa_add; /* bytes */
 	UW_S32 rbp_off; /* bytes */
@@ -95,6 +108,23 @@ struct unwind_row_wire {
 #ifndef __bpf__
 static_assert(sizeof(struct unwind_rule) == 20, "packed by hand");
 static_assert(sizeof(struct unwind_row_wire) == 8, "packed by hand");
+#endif
+
+#ifndef __bpf__
+/* What the walker can be asked to do: anything else never enters the tables. */
+static inline int unwind_rule_valid(const struct unwind_rule *r)
+{
+	if (r->cfa > UNWIND_CFA_GO_DEPTH || r->rbp > UNWIND_RBP_DEREF_REG ||
+	    r->ra > UNWIND_RA_CFA_OFF || r->flags & ~(UNWIND_SIGNAL_FRAME | UNWIND_DERIVED))
+		return 0;
+	if (r->ra == UNWIND_RA_CFA_OFF && r->cfa != UNWIND_CFA_REG)
+		return 0;
+	/* These keep offsets where others keep registers. */
+	if (r->cfa == UNWIND_CFA_GO_SWITCH || r->cfa == UNWIND_CFA_GO_DEPTH)
+		return r->ra == UNWIND_RA_CFA && r->rbp != UNWIND_RBP_DEREF_REG;
+	return r->cfa_reg < UNWIND_REG_MAX && r->ra_reg < UNWIND_REG_MAX &&
+	       r->rbp_reg < UNWIND_REG_MAX;
+}
 #endif
 
 /* Limits that both sides of the bus keep to. */

@@ -24,12 +24,15 @@
 /* The first address that is not a user's (x86-64, 4-level page tables). */
 #define WALK_ADDRESS_END 0x800000000000ull
 #define WALK_FP_MAX_FRAME (8u << 20) /* a frame pointer further up than this is not one */
+#define WALK_FP_UNKNOWN 1	     /* no frame pointer: not even the outermost frame's */
 
 struct walk {
 	__u64 pc, sp, fp;
-	__u64 regs[16];		/* of the leaf, by DWARF number */
-	__u64 leaf_pc;		/* pc as it was at the leaf, for whoever walks again */
-	__u64 window_start;	/* user address of window[0]; 0: empty */
+	__u64 regs[16];	    /* of the leaf, by DWARF number */
+	__u64 regs_at;	    /* user address of the mcontext that holds them instead; 0: regs[] */
+	__u64 rbx_at;	    /* user address where this frame's RBX is saved; 0: still the leaf's */
+	__u64 leaf_pc;	    /* pc as it was at the leaf, for whoever walks again */
+	__u64 window_start; /* user address of window[0]; 0: empty */
 	struct map_entry map;	/* the mapping found last */
 	struct file_entry file; /* and its file's entry */
 	__u32 maps, map_count;	/* the process's mappings */
@@ -38,7 +41,8 @@ struct walk {
 	__u16 reason;
 	__u16 at_slot;
 	__u8 exact; /* pc is not a return address */
-	__u8 leaf;  /* regs[] hold */
+	__u8 leaf;  /* the leaf's registers hold: nothing was called since */
+	__u8 rbx;   /* RBX is known */
 	__u8 by_fp; /* the step to this frame followed a frame pointer */
 	__u8 leaf_exact;
 	__u64 window[WALK_WINDOW / 8];
@@ -159,18 +163,62 @@ ENV_INLINE bool walk_read(struct walk *w, __u64 addr, __u64 *ret)
 	return true;
 }
 
-/* The value of a register that a rule names. Callers' registers other than RSP and RBP are not
- * tracked. */
+/* Where a register lies in the kernel's mcontext, in words behind the ucontext's start, by DWARF
+ * number: sixteen numbers of five bits each (arch/x86/include/uapi/asm/sigcontext.h). */
+ENV_INLINE __u64 walk_mcontext(__u8 reg)
+{
+	const __u64 low = 18ull | 17ull << 8 | 19ull << 16 | 16ull << 24 | 14ull << 32 |
+			  13ull << 40 | 15ull << 48 | 20ull << 56;
+
+	return reg < 8 ? low >> (reg & 7) * 8 & 0xff : reg - 3ull;
+}
+
+/* A register of the leaf, or of the frame that a signal interrupted. */
+ENV_INLINE bool walk_leaf_register(struct walk *w, __u8 reg, __u64 *ret)
+{
+	if (w->regs_at)
+		return walk_read(w, w->regs_at + walk_mcontext(reg & 15) * 8, ret);
+	*ret = w->regs[reg & 15];
+	return true;
+}
+
+/* The value of a register that a rule names. Of callers' registers RSP, RBP and RBX are tracked,
+ * the last one lazily: rows say where it is saved, and few rules ask for it. */
 ENV_INLINE bool walk_register(struct walk *w, __u8 reg, __u64 *ret)
 {
 	if (reg == UNWIND_REG_RSP)
 		*ret = w->sp;
 	else if (reg == UNWIND_REG_RBP)
 		*ret = w->fp;
-	else if (w->leaf)
-		*ret = w->regs[reg & 15];
+	else if (reg == UNWIND_REG_RBX && w->rbx && w->rbx_at)
+		return walk_read(w, w->rbx_at, ret);
+	else if (w->leaf || (reg == UNWIND_REG_RBX && w->rbx))
+		return walk_leaf_register(w, reg, ret);
 	else
 		return false;
+	return true;
+}
+
+/* Go's switches of stacks (enum unwind_cfa). */
+ENV_INLINE bool walk_go_cfa(struct walk *w, const struct unwind_rule *r, __u64 *ret)
+{
+	__u64 g, m, v;
+
+	if (r->cfa == UNWIND_CFA_GO_SWITCH) {
+		__u64 tls = env_tls();
+
+		if (!tls || !walk_read(w, tls + (__s64)r->cfa_add, &g) ||
+		    !walk_read(w, g + r->rbp_reg * 8ull, &m) ||
+		    !walk_read(w, m + r->cfa_reg * 8ull, &g) ||
+		    !walk_read(w, g + r->ra_reg * 8ull, &v))
+			return false;
+	} else {
+		if (!walk_read(w, w->sp + r->cfa_reg * 8ull, &g) ||
+		    !walk_read(w, w->sp + (__s64)r->cfa_add, &m) || !walk_read(w, g + 8, &v))
+			return false;
+		v -= m;
+	}
+	*ret = v + (__s64)r->cfa_off;
 	return true;
 }
 
@@ -204,9 +252,9 @@ ENV_INLINE int walk_by_fp(struct walk *w, __u16 reason)
 {
 	__u64 fp = w->fp, pc, caller_fp;
 
-	/* The psABI's mark of the outermost frame. */
+	/* The psABI's mark of the outermost frame: where nothing but frame pointers led here. */
 	if (fp == 0)
-		return walk_stop(w, WALK_COMPLETE);
+		return walk_stop(w, w->by_fp ? WALK_COMPLETE : reason);
 	if (fp < w->sp || fp - w->sp > WALK_FP_MAX_FRAME || (fp & 7))
 		return walk_stop(w, reason);
 	if (!walk_read(w, fp, &caller_fp) || !walk_read(w, fp + 8, &pc))
@@ -222,6 +270,8 @@ ENV_INLINE int walk_by_fp(struct walk *w, __u16 reason)
 	w->pc = pc;
 	w->exact = 0;
 	w->by_fp = 1;
+	w->rbx = 0;
+	w->leaf = 0;
 	return 0;
 }
 
@@ -244,6 +294,11 @@ ENV_INLINE int walk_signal(struct walk *w)
 	w->pc = pc;
 	w->exact = 1;
 	w->by_fp = 0;
+	/* All of the interrupted frame's registers are there: it is as good as a leaf. */
+	w->regs_at = sp;
+	w->rbx_at = 0;
+	w->rbx = 1;
+	w->leaf = 1;
 	return 0;
 }
 
@@ -252,12 +307,16 @@ ENV_INLINE int walk_apply(struct walk *w, const struct unwind_rule *rule)
 {
 	struct unwind_rule r = *rule;
 	__u64 cfa, pc, fp = w->fp, at;
+	bool switched = r.cfa >= UNWIND_CFA_GO_SWITCH;
 
 	if (r.flags & UNWIND_SIGNAL_FRAME)
 		return walk_signal(w);
 	if (r.ra == UNWIND_RA_UNDEFINED)
 		return walk_stop(w, WALK_COMPLETE);
-	if (r.cfa == UNWIND_CFA_PLT) {
+	if (switched) {
+		if (!walk_go_cfa(w, &r, &cfa))
+			return walk_stop(w, WALK_STACK_UNREADABLE);
+	} else if (r.cfa == UNWIND_CFA_PLT) {
 		cfa = w->sp + 8 + ((w->pc & 15) >= (__u32)r.cfa_off ? 8 : 0);
 	} else {
 		if (!walk_register(w, r.cfa_reg, &cfa))
@@ -278,7 +337,7 @@ ENV_INLINE int walk_apply(struct walk *w, const struct unwind_rule *rule)
 		if (!walk_read(w, at + (__s64)r.rbp_off, &fp))
 			return walk_stop(w, WALK_STACK_UNREADABLE);
 	} else if (r.rbp == UNWIND_RBP_UNDEFINED) {
-		fp = 0;
+		fp = WALK_FP_UNKNOWN;
 	}
 	if (r.ra == UNWIND_RA_REG) {
 		if (!walk_register(w, r.ra_reg, &pc))
@@ -287,16 +346,19 @@ ENV_INLINE int walk_apply(struct walk *w, const struct unwind_rule *rule)
 			return walk_stop(w, WALK_NO_PROGRESS);
 	} else {
 		at = cfa + (r.ra == UNWIND_RA_CFA_OFF ? (__s64)r.cfa_add : -8);
-		if (cfa <= w->sp)
+		if (cfa <= w->sp && !switched)
 			return walk_stop(w, WALK_NO_PROGRESS);
 		if (!walk_read(w, at, &pc))
 			return walk_stop(w, WALK_STACK_UNREADABLE);
 	}
+	if (r.rbx)
+		w->rbx_at = cfa - r.rbx * 8ull;
 	w->sp = cfa;
 	w->fp = fp;
 	w->pc = pc;
 	w->exact = 0;
 	w->by_fp = 0;
+	w->leaf = 0;
 	/* Threads and coroutines that begin on a hand-made stack put a zero where a return address
 	 * would be. */
 	if (pc == 0)
@@ -345,7 +407,6 @@ ENV_INLINE int walk_step(struct walk *w)
 	} else {
 		stop = walk_stop(w, w->file.state == FILE_FREE ? WALK_STALE : WALK_ROWS_PENDING);
 	}
-	w->leaf = 0;
 	return stop;
 }
 
@@ -374,6 +435,9 @@ ENV_INLINE void walk_begin(struct walk *w, const struct process_entry *p, __u32 
 	w->at_slot = 0;
 	w->exact = exact;
 	w->leaf = 1;
+	w->regs_at = 0;
+	w->rbx_at = 0;
+	w->rbx = 1;
 	w->by_fp = 0;
 }
 

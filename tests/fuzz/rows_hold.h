@@ -27,15 +27,8 @@ static inline void rows_hold(const struct rows *r)
 	}
 	must(n == r->count);
 	must(r->span <= UNWIND_MAX_SPAN && r->rules.n <= UNWIND_MAX_RULES);
-	for (uint32_t i = 0; i < r->rules.n; i++) {
-		const struct unwind_rule *rule = &r->rules.rule[i];
-
-		must(rule->cfa <= UNWIND_CFA_PLT && rule->rbp <= UNWIND_RBP_DEREF_REG &&
-		     rule->ra <= UNWIND_RA_CFA_OFF);
-		must(rule->cfa_reg < UNWIND_REG_MAX && rule->ra_reg < UNWIND_REG_MAX &&
-		     rule->rbp_reg < UNWIND_REG_MAX && !rule->zero);
-		must(rule->ra != UNWIND_RA_CFA_OFF || rule->cfa == UNWIND_CFA_REG);
-	}
+	for (uint32_t i = 0; i < r->rules.n; i++)
+		must(unwind_rule_valid(&r->rules.rule[i]));
 }
 
 #endif

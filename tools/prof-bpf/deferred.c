@@ -14,7 +14,7 @@ struct item {
 	size_t bytes;
 	struct sample sample;
 	uint64_t kernel[SAMPLE_MAX_KERNEL];
-	uint64_t pc, regs[16], stack_start;
+	uint64_t pc, regs[16], tls, stack_start;
 	uint32_t stack_pages, exact;
 	uint8_t stack[]; /* as far as the last page that could be read */
 };
@@ -120,6 +120,7 @@ static bool walk(struct deferred_queue *q, struct item *i)
 	memcpy(w->regs, i->regs, sizeof(w->regs));
 	q->reading = i;
 	q->past_end = false;
+	q->env.tls = i->tls;
 	env_current = &q->env;
 	walk_begin(w, &p, 0, i->exact);
 	while (!walk_step(w))
@@ -162,6 +163,7 @@ void deferred_put(struct deferred_queue *q, const struct deferred_sample *d)
 	memcpy(i->kernel, d->kernel, sizeof(i->kernel));
 	i->pc = d->deferred.pc;
 	memcpy(i->regs, d->deferred.regs, sizeof(i->regs));
+	i->tls = d->deferred.tls;
 	i->stack_start = d->deferred.stack_start;
 	i->stack_pages = pages;
 	i->exact = d->deferred.exact;

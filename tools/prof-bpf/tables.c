@@ -185,15 +185,6 @@ static int rule_intern(struct tables *t, const struct unwind_rule *rule, uint32_
 	return 0;
 }
 
-/* What the walker can be asked to do: anything else never enters the tables. */
-static bool rule_valid(const struct unwind_rule *r)
-{
-	return r->cfa <= UNWIND_CFA_PLT && r->cfa_reg < UNWIND_REG_MAX &&
-	       r->rbp <= UNWIND_RBP_DEREF_REG && r->ra <= UNWIND_RA_CFA_OFF &&
-	       r->ra_reg < UNWIND_REG_MAX && r->rbp_reg < UNWIND_REG_MAX && r->zero == 0 &&
-	       (r->flags & ~(UNWIND_SIGNAL_FRAME | UNWIND_DERIVED)) == 0;
-}
-
 /* --- files --- */
 
 static void file_drop_rows(struct tables *t, uint16_t slot)
@@ -382,7 +373,7 @@ int tables_rows_rules(struct tables *t, uint16_t slot, const struct unwind_rule 
 		uint32_t number;
 
 		memcpy(&rule, &r[i], sizeof(rule));
-		if (!rule_valid(&rule))
+		if (!unwind_rule_valid(&rule))
 			return rows_fail(t, slot, TABLES_BAD_ROWS);
 		int v = rule_intern(t, &rule, &number);
 		if (v)

@@ -17,7 +17,7 @@ static const char *reg_name(unsigned reg)
 
 void print_rule(const struct unwind_rule *rule, char ret[PRINT_RULE_SIZE])
 {
-	char cfa[48], rbp[32], ra[32];
+	char cfa[64], rbp[32], ra[32];
 
 	switch (rule->cfa) {
 	case UNWIND_CFA_REG:
@@ -29,6 +29,15 @@ void print_rule(const struct unwind_rule *rule, char ret[PRINT_RULE_SIZE])
 		break;
 	case UNWIND_CFA_PLT:
 		snprintf(cfa, sizeof(cfa), "plt");
+		break;
+	case UNWIND_CFA_GO_SWITCH:
+		snprintf(cfa, sizeof(cfa), "go-switch(%+" PRId32 ",%u,%u,%u)%+" PRId32,
+			 rule->cfa_add, rule->rbp_reg * 8u, rule->cfa_reg * 8u, rule->ra_reg * 8u,
+			 rule->cfa_off);
+		break;
+	case UNWIND_CFA_GO_DEPTH:
+		snprintf(cfa, sizeof(cfa), "go-depth(%u,%" PRId32 ")%+" PRId32, rule->cfa_reg * 8u,
+			 rule->cfa_add, rule->cfa_off);
 		break;
 	default:
 		snprintf(ret, PRINT_RULE_SIZE, "end undefined undefined");
@@ -64,8 +73,9 @@ void print_rule(const struct unwind_rule *rule, char ret[PRINT_RULE_SIZE])
 			 rule->flags & UNWIND_SIGNAL_FRAME ? "rsp+168" : "cfa-8");
 		break;
 	}
-	snprintf(ret, PRINT_RULE_SIZE, "%s %s %s%s", cfa, rbp, ra,
-		 rule->flags & UNWIND_SIGNAL_FRAME ? " signal" : "");
+	snprintf(ret, PRINT_RULE_SIZE, "%s %s %s%s%s", cfa, rbp, ra,
+		 rule->flags & UNWIND_SIGNAL_FRAME ? " signal" : "",
+		 rule->flags & UNWIND_DERIVED ? " derived" : "");
 }
 
 int print_rows(FILE *out, const struct rows *r)

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include "tools/prof-deltas/rows.h"
 
-#define PRINT_RULE_SIZE 128
+#define PRINT_RULE_SIZE 192
 /* The columns of a rule after the address, NUL-terminated. */
 void print_rule(const struct unwind_rule *rule, char ret[PRINT_RULE_SIZE]);
 /* One line a row, addresses as ELF addresses. 0, -ENOMEM, or -errno of writing. */
