@@ -294,6 +294,7 @@ struct backing *files_backing(struct files *f, struct backing_key key, struct ma
 	b->fd = -1;
 	b->key = key;
 	b->asker = asker;
+	b->parent_pid = asker.parent_pid;
 	b->deleted = deleted;
 	b->state = BACKING_WAITING;
 	DL_APPEND(f->waiting, b);
@@ -401,14 +402,16 @@ static void submit(struct files *f)
 	DL_FOREACH_SAFE(f->waiting, b, next) {
 		if (!f->config.mapped(f->config.ctx, b))
 			b->asker = f->config.find(f->config.ctx, b, NULL, 0);
-		if (!b->asker.pid) {
-			/* Nobody has it mapped any more. */
+		/* Where nobody has it mapped any more its name may still lead to it. */
+		if (!b->asker.pid && (b->path[0] != '/' || b->deleted)) {
 			backing_ends(b, BACKING_FAILED);
 			continue;
 		}
 		struct opener_request q = {
-			.kind = OPENER_MAPPING,
+			.kind = b->asker.pid ? OPENER_MAPPING : OPENER_PATH,
 			.pid = b->asker.pid,
+			.parent_pid = b->parent_pid,
+			.expect_inode = true,
 			.start = b->asker.start,
 			.end = b->asker.end,
 			.path = { .data = b->path, .len = b->path_len },

@@ -41,6 +41,7 @@ struct backing_key {
 /* Where something is mapped now. */
 struct mapper {
 	uint32_t process_id, pid; /* pid 0: nowhere */
+	uint32_t parent_pid;
 	uint64_t start, end;
 };
 
@@ -61,6 +62,7 @@ struct backing {
 	bool root_only;
 	bool deleted; /* as its name says */
 	uint8_t tries;
+	uint32_t parent_pid; /* of the first asker: where its name may still be found when it is gone */
 	int fd; /* BACKING_CONFIRM, else -1 */
 	uint64_t checked_ns, confirm_ns;
 	uint64_t ticket;

@@ -254,6 +254,29 @@ static int open_root(int proc, uint32_t pid)
 	return fd < 0 ? -errno : fd;
 }
 
+/* By name, where that still leads to the inode that was mapped. A process that lived for
+ * milliseconds is gone with its root by now: its parent's is likely the same, or ours. */
+static int open_by_name(struct worker *w, int proc, const struct opener_request *q,
+			struct opener_result *ret)
+{
+	const uint32_t pids[] = { q->pid, q->parent_pid, 0 };
+	int result = -ENOENT;
+
+	for (size_t i = 0; i < sizeof(pids) / sizeof(pids[0]); i++) {
+		if (i < 2 && !pids[i])
+			continue;
+		int root = open_root(proc, pids[i]);
+		if (root < 0)
+			continue;
+		int r = open_below(w, root, q->path.data, q, true, ret);
+		close(root);
+		if (r != -ENOENT && r != -ENOTDIR && r != OPENER_OTHER)
+			return r;
+		result = r;
+	}
+	return result;
+}
+
 static int open_mapping(struct worker *w, int proc, const struct opener_request *q,
 			struct opener_result *ret)
 {
@@ -269,16 +292,10 @@ static int open_mapping(struct worker *w, int proc, const struct opener_request 
 		return r;
 	}
 	int error = -errno;
-	/* Gone from there already, or not ours to follow: by name then, if that still leads to the
-	 * inode that was mapped. */
+	/* Gone from there already, or not ours to follow. */
 	if (!q->path.len || q->path.data[0] != '/' || !q->inode)
 		return error;
-	int root = open_root(proc, q->pid);
-	if (root < 0)
-		return error;
-	int r = open_below(w, root, q->path.data, q, true, ret);
-	close(root);
-	return r;
+	return open_by_name(w, proc, q, ret);
 }
 
 /* Candidate n of where a debug file may lie. False: there are no more. */
@@ -360,12 +377,14 @@ static void open_request(struct worker *w, int proc, const struct opener_request
 	*ret = (struct opener_result){ .fd = -1 };
 	if (q->kind == OPENER_MAPPING) {
 		ret->status = open_mapping(w, proc, q, ret);
+	} else if (q->kind == OPENER_PATH && q->expect_inode) {
+		ret->status = open_by_name(w, proc, q, ret);
 	} else if (q->kind == OPENER_PATH) {
 		int root = open_root(proc, q->pid);
 
 		ret->status = root;
 		if (root >= 0) {
-			ret->status = open_below(w, root, q->path.data, q, q->expect_inode, ret);
+			ret->status = open_below(w, root, q->path.data, q, false, ret);
 			close(root);
 		}
 	} else {
@@ -383,7 +402,7 @@ static bool text_is_fit(struct str s, size_t max)
 static int request_check(const struct opener_request *q)
 {
 	if (!text_is_fit(q->path, OPENER_PATH_MAX) || !text_is_fit(q->name, 256) ||
-	    q->pid > INT32_MAX)
+	    q->pid > INT32_MAX || q->parent_pid > INT32_MAX)
 		return -EINVAL;
 	if (q->kind == OPENER_MAPPING && !q->pid)
 		return -EINVAL;

@@ -24,8 +24,9 @@
 
 enum opener_kind {
 	OPENER_MAPPING,	  /* what process pid has mapped at [start, end); where that is refused or
-			     gone, `path` below its root with the inode checked */
-	OPENER_PATH,	  /* `path` below the root of pid */
+			     gone, `path` below its root, its parent's or ours, with the inode checked */
+	OPENER_PATH,	  /* `path` below the root of pid; with expect_inode also below its parent's
+			     and ours */
 	OPENER_BUILD_ID,  /* /usr/lib/debug/.build-id/xx/rest.debug, below the root of pid, then
 			     below ours */
 	OPENER_DEBUGLINK, /* `name` (no slash) beside the file `path`, in .debug beside it, and
@@ -35,10 +36,11 @@ enum opener_kind {
 struct opener_request {
 	enum opener_kind kind;
 	uint32_t pid; /* 0: only our own root */
+	uint32_t parent_pid; /* whose root is likely the same, when pid is gone; 0: none */
 	uint64_t start, end;
 	struct str path, name; /* copied */
 	struct span build_id;  /* copied; 2..64 bytes */
-	bool expect_inode;     /* OPENER_PATH: refuse any other inode than dev, inode */
+	bool expect_inode;     /* OPENER_PATH: refuse any other inode than dev, inode, unopened */
 	uint64_t dev, inode;   /* dev as in struct opener_file */
 };
 

@@ -176,7 +176,11 @@ struct backing *process_backing(struct host *h, struct process *p, const struct 
 				bool deleted, uint64_t now_ns)
 {
 	struct mapper asker = {
-		.process_id = p->pub.id, .pid = p->pub.pid, .start = m->start, .end = m->end
+		.process_id = p->pub.id,
+		.pid = p->pub.pid,
+		.parent_pid = p->pub.parent_pid,
+		.start = m->start,
+		.end = m->end,
 	};
 
 	if (kind == PROCFS_VDSO)
