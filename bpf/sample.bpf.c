@@ -286,6 +286,8 @@ static __always_inline bool defer(struct walk *w)
 	d->deferred.pc = w->leaf_pc;
 	d->deferred.exact = w->leaf_exact;
 	d->deferred.tls = env_tls();
+	/* On failure the helper leaves zeros. */
+	bpf_probe_read_user(d->deferred.code, sizeof(d->deferred.code), (void *)(w->leaf_pc - 4));
 	for (int i = 0; i < 16; i++)
 		d->deferred.regs[i] = w->regs[i];
 	__u64 start = w->regs[UNWIND_REG_RSP] & ~(__u64)(DEFERRED_CHUNK - 1);

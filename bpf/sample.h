@@ -70,6 +70,7 @@ struct deferred {
 	__sample_u64 pc;
 	__sample_u64 regs[16];	  /* by DWARF number */
 	__sample_u64 tls;	  /* where fs:0 lies; 0: not known */
+	unsigned char code[8];	  /* around pc: from pc - 4 on; zeros where it could not be read */
 	__sample_u64 stack_start; /* user address of stack[0] */
 	__sample_u32
 		stack_pages; /* bit i: the i-th chunk could be read; one never written cannot */
@@ -86,7 +87,7 @@ struct deferred_sample {
 
 #ifndef __bpf__
 static_assert(sizeof(struct sample) == 72, "no padding");
-static_assert(sizeof(struct deferred) == 19 * 8 + 8 + DEFERRED_STACK, "no padding");
+static_assert(sizeof(struct deferred) == 20 * 8 + 8 + DEFERRED_STACK, "no padding");
 
 /* The frames behind a sample: kernel_frames + user_frames of them. Borrowed. */
 static inline const uint64_t *sample_frames(const struct sample *s)

@@ -246,12 +246,47 @@ ENV_INLINE int walk_stop(struct walk *w, __u16 reason)
 	return 1;
 }
 
+/*
+ * Where a leaf without rows has its return address, if it is in its prologue or at its end, so that
+ * its caller's RBP is still or again in the register: following that would skip the caller. By the
+ * bytes around pc: `push rbp; mov rbp, rsp` (both encodings) behind an endbr64 or not, and `ret`.
+ * *ret_pushed: RBP was pushed and lies below. False: in the body, or no such code.
+ */
+ENV_INLINE bool walk_fp_leaf(struct walk *w, bool *ret_pushed)
+{
+	const __u32 endbr64 = 0xfa1e0ff3, push_mov = 0xe5894855, push_mov_2 = 0xec8b4855;
+	__u32 code[2];
+
+	*ret_pushed = false;
+	if (env_read_user(code, sizeof(code), w->pc - 4))
+		return false;
+	__u32 one_back = code[0] >> 24 | code[1] << 8;
+
+	if (one_back == push_mov || one_back == push_mov_2 ||
+	    (code[1] & 0xffff) == 0xc35d /* pop rbp; ret */) {
+		*ret_pushed = true;
+		return true;
+	}
+	return code[1] == endbr64 || code[1] == push_mov || code[1] == push_mov_2 ||
+	       (code[1] & 0xff) == 0xc3 || (code[1] & 0xff) == 0xc2 || (code[1] & 0xffff) == 0xc3f3;
+}
+
 /* To the caller by frame pointer: RBP points at the caller's RBP, and the return address lies above
  * it. `reason` is what is said when it leads nowhere. */
 ENV_INLINE int walk_by_fp(struct walk *w, __u16 reason)
 {
-	__u64 fp = w->fp, pc, caller_fp;
+	__u64 fp = w->fp, pc, caller_fp = w->fp;
+	bool pushed;
 
+	if (w->leaf && w->exact && walk_fp_leaf(w, &pushed)) {
+		if ((pushed && !walk_read(w, w->sp, &caller_fp)) ||
+		    !walk_read(w, w->sp + (pushed ? 8 : 0), &pc))
+			return walk_stop(w, reason);
+		if (pc < 4096 || pc >= WALK_ADDRESS_END)
+			return walk_stop(w, reason);
+		w->sp += pushed ? 16 : 8;
+		goto caller;
+	}
 	/* The psABI's mark of the outermost frame: where nothing but frame pointers led here. */
 	if (fp == 0)
 		return walk_stop(w, w->by_fp ? WALK_COMPLETE : reason);
@@ -266,6 +301,7 @@ ENV_INLINE int walk_by_fp(struct walk *w, __u16 reason)
 	if (pc < 4096 || pc >= WALK_ADDRESS_END)
 		return walk_stop(w, reason);
 	w->sp = fp + 16;
+caller:
 	w->fp = caller_fp;
 	w->pc = pc;
 	w->exact = 0;

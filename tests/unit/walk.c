@@ -12,6 +12,7 @@ const struct env *env_current;
 
 static uint64_t stack[4096];
 static size_t stack_words = 4096;
+static uint8_t code[8]; /* around CODE + 0x10 */
 static struct tables *t;
 static struct env env;
 static struct walk w;
@@ -21,6 +22,10 @@ static long read_stack(void *ctx, void *dst, uint32_t size, uint64_t addr)
 {
 	uint64_t d = addr - STACK;
 
+	if (addr == CODE + 0x10 - 4 && size == sizeof(code)) {
+		memcpy(dst, code, sizeof(code));
+		return 0;
+	}
 	if (addr < STACK || d + size > stack_words * 8)
 		return -1;
 	memcpy(dst, (char *)stack + d, size);
@@ -305,4 +310,143 @@ Test(walk, rows_that_are_on_their_way_are_said)
 	walk_begin(&w, &p, 0, true);
 	run();
 	cr_assert_eq(w.reason, WALK_ROWS_PENDING);
+}
+
+/* The bytes around a leaf's pc, and where its return address then lies, in words above RSP. */
+static const struct {
+	const char *code; /* four bytes before pc, four from it on */
+	int above;
+} leaf_code[] = {
+	{ "\x90\x90\x90\x90\x55\x48\x89\xe5", 0 }, /* push rbp; mov rbp, rsp */
+	{ "\x90\x90\x90\x90\x55\x48\x8b\xec", 0 }, /* the same, as others encode it */
+	{ "\x90\x90\x90\x90\xf3\x0f\x1e\xfa", 0 }, /* endbr64 */
+	{ "\x90\x90\x90\x55\x48\x89\xe5\x90", 1 }, /* behind the push */
+	{ "\x90\x90\x90\x90\x5d\xc3\x90\x90", 1 }, /* pop rbp; ret */
+	{ "\x90\x90\x90\x5d\xc3\x90\x90\x90", 0 }, /* ret */
+	{ "\x90\x90\x90\x90\xc2\x08\x00\x90", 0 }, /* ret 8 */
+};
+
+Test(walk, a_frame_pointer_step_in_a_prologue_or_at_a_return_does_not_skip_the_caller)
+{
+	for (size_t i = 0; i < sizeof(leaf_code) / sizeof(leaf_code[0]); i++) {
+		memcpy(code, leaf_code[i].code, sizeof(code));
+		program(NULL, 0);
+		w.pc = CODE + 0x10;
+		w.fp = w.sp + 64; /* the caller's, or pushed */
+		*at(w.sp) = leaf_code[i].above ? w.fp : CODE + 0x20;
+		*at(w.sp + 8) = leaf_code[i].above ? CODE + 0x20 : 3;
+		*at(w.fp) = 0;
+		*at(w.fp + 8) = CODE + 0x30;
+		run();
+		cr_assert_eq(w.reason, WALK_COMPLETE, "case %zu: %d", i, w.reason);
+		cr_assert_eq(w.count, 3, "case %zu: %u", i, w.count);
+		cr_assert_eq(w.frames[1] & SAMPLE_FRAME_OFFSET_MASK, 0x20);
+	}
+	memset(code, 0x90, sizeof(code));
+}
+
+Test(walk, a_frame_pointer_of_zero_ends_the_stack_only_where_frame_pointers_led)
+{
+	program(NULL, 0);
+	w.pc = CODE + 0x10;
+	run();
+	cr_assert_eq(w.reason, WALK_NO_ROWS);
+}
+
+Test(walk, rbx_of_a_caller_is_where_rows_say_that_it_was_saved)
+{
+	struct unwind_rule saves = by_rsp16, uses = { .cfa = UNWIND_CFA_REG,
+						      .cfa_reg = UNWIND_REG_RBX,
+						      .cfa_off = 16 };
+
+	saves.rbx = 2;
+	for (int saved = 0; saved < 2; saved++) {
+		program((struct unwind_rule[]){ saved ? saves : by_rsp16, by_rsp16, uses, root },
+			4);
+		w.pc = CODE + 0x10;
+		w.regs[UNWIND_REG_RBX] = saved ? 99 : w.sp + 512;
+		*at(w.sp) = saved ? w.sp + 512 : 98;
+		*at(w.sp + 8) = CODE + 0x110;
+		*at(w.sp + 24) = CODE + 0x210;
+		*at(w.sp + 520) = CODE + 0x310;
+		run();
+		cr_assert_eq(w.reason, WALK_COMPLETE, "%d", w.reason);
+		cr_assert_eq(w.count, 4);
+	}
+}
+
+Test(walk, registers_of_an_interrupted_frame_are_in_the_ucontext)
+{
+	/* r10 at 40 + 16, rdi at 40 + 64 of the ucontext. */
+	struct unwind_rule signal = { .flags = UNWIND_SIGNAL_FRAME },
+			   by_r10 = { .cfa = UNWIND_CFA_REG, .cfa_reg = 10, .cfa_off = 8 },
+			   vfork = { .cfa = UNWIND_CFA_REG,
+				     .cfa_reg = UNWIND_REG_RSP,
+				     .ra = UNWIND_RA_REG,
+				     .ra_reg = 5 };
+
+	for (int i = 0; i < 2; i++) {
+		program((struct unwind_rule[]){ by_rsp16, signal, i ? by_r10 : vfork, root }, 4);
+		w.pc = CODE;
+		uint64_t frame = w.sp + 16;
+		*at(w.sp + 8) = CODE + 0x101;
+		*at(frame + 40 + 16) = frame + 3000;
+		*at(frame + 40 + 64) = CODE + 0x310;
+		*at(frame + 160) = frame + 2000;
+		*at(frame + 168) = CODE + 0x200;
+		*at(frame + 3000) = CODE + 0x310;
+		run();
+		cr_assert_eq(w.reason, WALK_COMPLETE, "%d: %d", i, w.reason);
+		cr_assert_eq(w.count, 4);
+	}
+}
+
+Test(walk, go_switches_of_stacks_are_followed_in_either_direction)
+{
+	/* g at tls - 8, g.m at 48, m's other g at 192, its sched.sp at 56. */
+	struct unwind_rule go = { .cfa = UNWIND_CFA_GO_SWITCH,
+				  .cfa_add = -8,
+				  .rbp_reg = 6,
+				  .cfa_reg = 24,
+				  .ra_reg = 7,
+				  .cfa_off = 8 };
+	const uint64_t tls = STACK + 20000, g = STACK + 21000, m = STACK + 22000,
+		       other = STACK + 23000, left[] = { STACK + 512, STACK + 4096 };
+
+	for (int i = 0; i < 2; i++) {
+		program((struct unwind_rule[]){ go, root }, 2);
+		w.pc = CODE + 0x10;
+		env.tls = tls;
+		*at(tls - 8) = g;
+		*at(g + 48) = m;
+		*at(m + 192) = other;
+		*at(other + 56) = left[i];
+		*at(left[i]) = CODE + 0x110;
+		run();
+		cr_assert_eq(w.reason, WALK_COMPLETE);
+		cr_assert_eq(w.sp, left[i] + 8);
+	}
+	program(&go, 1);
+	w.pc = CODE + 0x10;
+	env.tls = 0;
+	run();
+	cr_assert_eq(w.reason, WALK_STACK_UNREADABLE);
+}
+
+Test(walk, go_calls_of_c_keep_the_depth_of_the_stack_they_left)
+{
+	struct unwind_rule go = {
+		.cfa = UNWIND_CFA_GO_DEPTH, .cfa_reg = 1, .cfa_add = 0, .cfa_off = 16
+	};
+	const uint64_t g = STACK + 21000, high = STACK + 12000;
+
+	program((struct unwind_rule[]){ go, root }, 2);
+	w.pc = CODE + 0x10;
+	*at(w.sp) = 4000;
+	*at(w.sp + 8) = g;
+	*at(g + 8) = high;
+	*at(high - 4000 + 8) = CODE + 0x110;
+	run();
+	cr_assert_eq(w.reason, WALK_COMPLETE);
+	cr_assert_eq(w.sp, high - 4000 + 16);
 }

@@ -16,6 +16,7 @@ struct item {
 	uint64_t kernel[SAMPLE_MAX_KERNEL];
 	uint64_t pc, regs[16], tls, stack_start;
 	uint32_t stack_pages, exact;
+	uint8_t code[8]; /* from pc - 4 on */
 	uint8_t stack[]; /* as far as the last page that could be read */
 };
 
@@ -42,6 +43,10 @@ static long read_copy(void *ctx, void *dst, uint32_t size, uint64_t addr)
 	const struct item *i = q->reading;
 	uint64_t at = addr - i->stack_start;
 
+	if (addr == i->pc - 4 && size == sizeof(i->code)) {
+		memcpy(dst, i->code, sizeof(i->code));
+		return 0;
+	}
 	if (addr < i->stack_start || at > DEFERRED_STACK || size > DEFERRED_STACK - at) {
 		q->past_end = addr >= i->stack_start;
 		return -EFAULT;
@@ -164,6 +169,7 @@ void deferred_put(struct deferred_queue *q, const struct deferred_sample *d)
 	i->pc = d->deferred.pc;
 	memcpy(i->regs, d->deferred.regs, sizeof(i->regs));
 	i->tls = d->deferred.tls;
+	memcpy(i->code, d->deferred.code, sizeof(i->code));
 	i->stack_start = d->deferred.stack_start;
 	i->stack_pages = pages;
 	i->exact = d->deferred.exact;
