@@ -43,6 +43,8 @@
 #define LAYOUT_FUNCTIONS 16u /* whose inlined calls must make sense */
 #define LAYOUT_LOOKED 16384u /* functions that are looked at to find them */
 #define LAYOUT_CALLS 64u     /* of one function */
+#define LAYOUT_STEPS (8u << 20)
+#define CALL_STEPS (2u << 20) /* through tables of values, for the calls of one address */
 
 #define MAGIC_1_2 0xfffffffbu
 #define MAGIC_1_16 0xfffffffau
@@ -467,8 +469,9 @@ int gopclntab_next(struct gopclntab_values *v, uint64_t *ret_start, uint64_t *re
 	return 0;
 }
 
-int gopclntab_value(struct gopclntab *t, const struct gopclntab_func *f, uint32_t table,
-		    uint64_t address, int32_t *ret)
+/* In at most *steps steps. */
+static int value_at(struct gopclntab *t, const struct gopclntab_func *f, uint32_t table,
+		    uint64_t address, uint32_t *steps, int32_t *ret)
 {
 	struct gopclntab_values v;
 	uint64_t start, end;
@@ -477,6 +480,9 @@ int gopclntab_value(struct gopclntab *t, const struct gopclntab_func *f, uint32_
 
 	gopclntab_values(t, f, table, &v);
 	do {
+		if (*steps == 0)
+			return GOPCLNTAB_MALFORMED;
+		--*steps;
 		r = gopclntab_next(&v, &start, &end, &value);
 		if (r)
 			return r;
@@ -485,6 +491,14 @@ int gopclntab_value(struct gopclntab *t, const struct gopclntab_func *f, uint32_
 		return GOPCLNTAB_NONE;
 	*ret = value;
 	return 0;
+}
+
+int gopclntab_value(struct gopclntab *t, const struct gopclntab_func *f, uint32_t table,
+		    uint64_t address, int32_t *ret)
+{
+	uint32_t steps = UINT32_MAX;
+
+	return value_at(t, f, table, address, &steps, ret);
 }
 
 int gopclntab_pcdata(struct gopclntab *t, const struct gopclntab_func *f, uint32_t index,
@@ -602,7 +616,7 @@ static bool makes_sense(struct gopclntab *t, const struct inline_layout *l,
 
 /* The most that a table of values has; below -1 nothing makes sense. */
 static int highest(struct gopclntab *t, const struct gopclntab_func *f, uint32_t table,
-		   int32_t *ret)
+		   uint32_t *steps, int32_t *ret)
 {
 	struct gopclntab_values v;
 	uint64_t start, end;
@@ -612,15 +626,16 @@ static int highest(struct gopclntab *t, const struct gopclntab_func *f, uint32_t
 	*ret = -1;
 	gopclntab_values(t, f, table, &v);
 	while ((r = gopclntab_next(&v, &start, &end, &value)) == 0) {
-		if (value < -1)
+		if (value < -1 || *steps == 0)
 			return GOPCLNTAB_MALFORMED;
+		--*steps;
 		*ret = value > *ret ? value : *ret;
 	}
 	return r == GOPCLNTAB_NONE ? 0 : r;
 }
 
 /* Do the functions of this file have inlined calls in this layout? */
-static bool layout_fits(struct gopclntab *t, const struct inline_layout *l)
+static bool layout_fits(struct gopclntab *t, const struct inline_layout *l, uint32_t *steps)
 {
 	unsigned good = 0;
 
@@ -633,7 +648,7 @@ static bool layout_fits(struct gopclntab *t, const struct inline_layout *l)
 		if (gopclntab_func(t, i, &f) != 0 || funcdata_of(t, &f, l->funcdata, &tree) != 0 ||
 		    gopclntab_pcdata(t, &f, l->pcdata, &table) != 0 || table == 0)
 			continue;
-		if (highest(t, &f, table, &most) != 0)
+		if (highest(t, &f, table, steps, &most) != 0)
 			return false;
 		if (most < 0)
 			continue;
@@ -650,7 +665,7 @@ static bool layout_fits(struct gopclntab *t, const struct inline_layout *l)
 }
 
 /* Where go:func.* may be: the word of the module data that usually says so, then any. */
-static bool gofunc_fits(struct gopclntab *t, const struct inline_layout *l)
+static bool gofunc_fits(struct gopclntab *t, const struct inline_layout *l, uint32_t *steps)
 {
 	unsigned usual = t->format == GOPCLNTAB_1_18 ? 38 : 40;
 
@@ -663,7 +678,7 @@ static bool gofunc_fits(struct gopclntab *t, const struct inline_layout *l)
 		if (word >= t->module_words || !locate(t, t->module[word], &offset, &left))
 			continue;
 		t->gofunc = t->module[word];
-		if (layout_fits(t, l))
+		if (layout_fits(t, l, steps))
 			return true;
 	}
 	return false;
@@ -678,34 +693,35 @@ static void find_inlined(struct gopclntab *t)
 	};
 	static const struct inline_layout middle = { INLINE_1_13, 2, 3 };
 	static const struct inline_layout latest = { INLINE_1_20, 2, 3 };
+	uint32_t steps = LAYOUT_STEPS;
 
 	t->inline_tried = true;
 	switch (t->format) {
 	case GOPCLNTAB_1_2:
 		for (size_t i = 0; i < sizeof(old) / sizeof(old[0]) && !t->inline_known; i++) {
 			t->inlined = old[i];
-			t->inline_known = layout_fits(t, &old[i]);
+			t->inline_known = layout_fits(t, &old[i], &steps);
 		}
 		break;
 	case GOPCLNTAB_1_16:
 		t->inlined = middle;
-		t->inline_known = layout_fits(t, &middle);
+		t->inline_known = layout_fits(t, &middle, &steps);
 		break;
 	case GOPCLNTAB_1_18:
 	case GOPCLNTAB_1_20:
 		t->inlined = t->format == GOPCLNTAB_1_18 ? middle : latest;
-		t->inline_known = gofunc_fits(t, &t->inlined);
+		t->inline_known = gofunc_fits(t, &t->inlined, &steps);
 		break;
 	}
 }
 
 static void position(struct gopclntab *t, const struct gopclntab_func *f, uint64_t address,
-		     struct gopclntab_call *c)
+		     uint32_t *steps, struct gopclntab_call *c)
 {
 	int32_t value;
 
-	c->file = gopclntab_value(t, f, f->pcfile, address, &value) == 0 ? value : -1;
-	c->line = gopclntab_value(t, f, f->pcln, address, &value) == 0 && value > 0
+	c->file = value_at(t, f, f->pcfile, address, steps, &value) == 0 ? value : -1;
+	c->line = value_at(t, f, f->pcln, address, steps, &value) == 0 && value > 0
 			  ? (uint32_t)value
 			  : 0;
 }
@@ -716,18 +732,18 @@ int gopclntab_calls(struct gopclntab *t, const struct gopclntab_func *f, uint64_
 	struct gopclntab_call at = { 0 };
 	unsigned count = 0;
 	uint64_t tree = 0;
-	uint32_t table = 0;
+	uint32_t table = 0, steps = CALL_STEPS;
 	int32_t index;
 	bool has;
 
 	if (max == 0)
 		return -EINVAL;
-	position(t, f, address, &at);
+	position(t, f, address, &steps, &at);
 	if (!t->inline_tried)
 		find_inlined(t);
 	has = t->inline_known && gopclntab_pcdata(t, f, t->inlined.pcdata, &table) == 0 && table &&
 	      funcdata_of(t, f, t->inlined.funcdata, &tree) == 0 &&
-	      gopclntab_value(t, f, table, address, &index) == 0;
+	      value_at(t, f, table, address, &steps, &index) == 0;
 	for (unsigned depth = 0; has && index >= 0 && depth < MAX_DEPTH; depth++) {
 		struct inlined c;
 
@@ -744,8 +760,8 @@ int gopclntab_calls(struct gopclntab *t, const struct gopclntab_func *f, uint64_
 			/* Damage would say "at itself" again and again, until MAX_DEPTH. */
 			if (c.at >= f->end - f->entry)
 				break;
-			position(t, f, f->entry + c.at, &at);
-			if (gopclntab_value(t, f, table, f->entry + c.at, &index) != 0)
+			position(t, f, f->entry + c.at, &steps, &at);
+			if (value_at(t, f, table, f->entry + c.at, &steps, &index) != 0)
 				break;
 		} else {
 			at.file = c.file;

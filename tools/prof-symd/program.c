@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 #include "tools/prof-symd/dwarfinfo.h"
+#include "tools/prof-symd/gosym.h"
 #include "tools/prof-symd/program.h"
 
 enum step { STEP_BUILD_ID, STEP_NAME, STEP_ALT, STEP_DONE };
@@ -10,9 +11,10 @@ enum step { STEP_BUILD_ID, STEP_NAME, STEP_ALT, STEP_DONE };
 struct program {
 	struct symfile *main, *debug, *alt;
 	struct dwarfinfo *dwarf;
+	struct gosym *go;
 	uint64_t dwarf_max;
 	enum step step;
-	bool dwarf_tried, dwarf_too_large;
+	bool dwarf_tried, dwarf_too_large, go_tried;
 };
 
 /* The file that has the DWARF: the program itself or its debug file. */
@@ -48,6 +50,7 @@ void program_free(struct program *p)
 	if (!p)
 		return;
 	dwarfinfo_free(p->dwarf);
+	gosym_free(p->go);
 	symfile_free(p->main);
 	symfile_free(p->debug);
 	symfile_free(p->alt);
@@ -187,6 +190,13 @@ int program_lookup(struct program *p, uint64_t address, struct names *ret)
 	char name[SYMFILE_NAME];
 	int r = SYMFILE_NONE;
 
+	if (!p->go_tried) {
+		p->go_tried = true;
+		if (gosym_open(p->main, &p->go) == -ENOMEM)
+			return -ENOMEM;
+	}
+	if (p->go && gosym_lookup(p->go, address, ret) == 0)
+		return 0;
 	if (!p->dwarf_tried)
 		open_dwarf(p);
 	names_reset(ret);
@@ -200,6 +210,8 @@ int program_lookup(struct program *p, uint64_t address, struct names *ret)
 			return 0;
 	}
 	r = lookup_symbol(p, address, name);
+	if (r && p->go && ret->count == 0 && gosym_lookup_name(p->go, address, ret) == 0)
+		return 0;
 	if (r)
 		return ret->count ? 0 : r;
 	if (ret->count == 0) {
@@ -218,5 +230,6 @@ bool program_dwarf_too_large(const struct program *p)
 size_t program_bytes(const struct program *p)
 {
 	return sizeof(*p) + symfile_bytes(p->main) + (p->debug ? symfile_bytes(p->debug) : 0) +
-	       (p->alt ? symfile_bytes(p->alt) : 0) + (p->dwarf ? dwarfinfo_bytes(p->dwarf) : 0);
+	       (p->alt ? symfile_bytes(p->alt) : 0) + (p->dwarf ? dwarfinfo_bytes(p->dwarf) : 0) +
+	       (p->go ? gosym_bytes(p->go) : 0);
 }

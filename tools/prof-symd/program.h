@@ -4,8 +4,9 @@
  * may share strings with (dwz). What is missing is asked for by whoever holds the program, in the
  * order that `program_wants` gives; nothing here opens a path.
  *
- * Names come from DWARF (its own, else its debug file's); else from .symtab, its own or the debug
- * file's; else MiniDebugInfo and .dynsym. Parsing is put off to the first lookup.
+ * Names come from Go's own table for what that has; from DWARF (its own, else its debug file's);
+ * else from .symtab, its own or the debug file's; else MiniDebugInfo and .dynsym. Parsing is put
+ * off to the first lookup.
  */
 #ifndef PROFPIPE_PROGRAM_H
 #define PROFPIPE_PROGRAM_H
