@@ -59,7 +59,7 @@ def test_every_row_has_an_address_and_four_or_five_columns():
     found = rows(LIBC)
     assert len(found) > 10000
     for row in found:
-        assert len(row) in (4, 5) and (len(row) == 4 or row[4] == "signal"), row
+        assert len(row) in (4, 5) and (len(row) == 4 or row[4] in ("signal", "derived")), row
         assert cfa.match(row[1]) and rbp.match(row[2]) and ra.match(row[3]), row
         assert int(row[0], 16) > last
         last = int(row[0], 16)
@@ -76,7 +76,7 @@ def test_the_signal_restorer_of_libc_is_marked():
 
 def test_the_loaders_entry_point_is_the_end_of_the_stack():
     entry = struct.unpack_from("<Q", open(LOADER, "rb").read(64), 24)[0]
-    assert [row[1:] for row in rows(LOADER) if int(row[0], 16) == entry] == [["rsp+8", "same", "undefined"]]
+    assert [row[1:] for row in rows(LOADER) if int(row[0], 16) == entry] == [["rsp+8", "same", "undefined", "derived"]]
 
 
 def test_a_file_without_section_headers_has_the_same_rows(tmp_path):
@@ -200,11 +200,28 @@ def test_rows_agree_with_libdw():
     files = compare.find(["/usr"] if whole else ["/usr/bin", "/usr/lib/x86_64-linux-gnu", LOADER])
     if not whole:
         must = [LIBC, LOADER, "/usr/lib/x86_64-linux-gnu/libcrypto.so.3", "/usr/bin/openssl"]
-        files = compare.select(files, 800) + [os.path.realpath(path) for path in must if os.path.exists(path)]
-    count, states, _, unknown, disagreements, bad = compare.compare_all(files, every=1 if whole else 5)
-    assert not bad and not disagreements, "".join(bad)
-    assert unknown < count / 10000
-    assert len(files) >= 100 and count > 100000 and states > count / 5
+        files = compare.select(files, 600) + [os.path.realpath(path) for path in must if os.path.exists(path)]
+    total, bad = compare.compare_all(files, every=1 if whole else 10)
+    assert not bad and not total["disagreements"], "".join(bad)
+    assert total["unknown"] < total["rows"] / 10000 and total["refused"] < total["rows"] / 10000
+    assert len(files) >= 100 and total["rows"] > 100000 and total["states"] > total["rows"] / 10
+
+
+def test_the_oracle_sees_a_wrong_row(tmp_path):
+    printed = deltas("--registers", LOADER).stdout
+    for what, wrong in (r"rsp\+16 ", "rsp+24 "), (r"cfa-16 ", "cfa-24 "), (r"rbx=cfa-24", "rbx=cfa-16"):
+        bad = re.sub(what, wrong, printed, count=1)
+        assert bad != printed
+        p = subprocess.run([f"{BUILD}/tests/cfi-oracle", LOADER], input=bad, capture_output=True, text=True)
+        assert p.returncode == 1 and " disagreements=0" not in p.stdout, what
+
+
+def test_saved_rbx_is_printed_when_it_is_asked_for():
+    plain, more = deltas(LIBC).stdout.splitlines(), deltas("--registers", LIBC).stdout.splitlines()
+    assert not [line for line in plain if "rbx=" in line]
+    stripped = [re.sub(r" rbx=cfa-\d+$", "", line).split() for line in more[1:]]
+    assert [line for line in more if re.search(r" rbx=cfa-\d+$", line)]
+    assert without_repeats(stripped) == [line.split() for line in plain[1:]]
 
 
 # --- serving, with tests/rows-peer in prof-bpf's place ---

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * prof-deltas FILE | cfi-oracle [-n EVERY] FILE
+ * prof-deltas --registers FILE | cfi-oracle [-n EVERY] FILE
  *
  * Asks libdw for the unwind state at every one of its own row boundaries inside each row that
- * prof-deltas printed (or each EVERY-th), writes it in prof-deltas' words,
- * and compares. Where prof-deltas says `end` because a rule cannot be expressed, libdw must know
- * one that indeed cannot be; those are counted. Exit 1 on any disagreement.
+ * prof-deltas printed (or each EVERY-th), writes it in prof-deltas' words, and compares: CFA, RBP,
+ * return address, RBX, and RSP where that is not the CFA. Where prof-deltas says `end` because a
+ * rule cannot be expressed, libdw must know one that indeed cannot be; those are counted. Where a
+ * row is derived from code, libdw must know nothing, or the same. Exit 1 on any disagreement.
  */
 #include <dwarf.h>
 #include <elfutils/libdw.h>
@@ -28,13 +29,18 @@ static const char *const regs[] = {
 
 struct row {
 	uint64_t address;
-	char text[88];
+	char text[112];
+	bool derived;
 };
 
 struct oracle {
 	Dwarf_CFI *cfi[2]; /* .eh_frame, .debug_frame */
-	uint64_t entry;
 	uint64_t states, unsupported, disagreements;
+	bool invalid; /* of the state asked for last */
+	uint64_t derived;
+	uint64_t refused; /* states of functions that libdw finds invalid and others do not: a
+			     register named after an expression, whose offset is the one from before
+			     it */
 	uint64_t unknown; /* rows of .debug_frame where libdw finds nothing: elfutils 0.188
 			     overlooks functions there that readelf shows */
 };
@@ -61,56 +67,126 @@ static bool is_plt(const Dwarf_Op *ops, size_t n)
 	       ops[7].atom == DW_OP_shl && ops[8].atom == DW_OP_plus;
 }
 
-/* "?" for what prof-deltas has no words for. */
-static void print_cfa(Dwarf_Frame *frame, char *out, size_t size)
+enum kind { POOR, SAME, UNDEFINED, AT_CFA, IS_CFA, AT_REG, IS_REG, DEREF, PLT };
+
+/* Where a value is, or what it is; POOR where prof-deltas has no words for it. */
+struct place {
+	enum kind kind;
+	unsigned reg;
+	int64_t off, add;
+};
+
+/* False where libdw finds the rule invalid. */
+static bool cfa_of(Dwarf_Frame *frame, struct place *ret)
 {
+	struct place p = { POOR };
 	Dwarf_Op *ops;
 	size_t n;
-	unsigned reg;
-	int64_t off;
 
-	snprintf(out, size, "?");
 	if (dwarf_frame_cfa(frame, &ops, &n) != 0 || !n)
-		return;
-	if (is_plt(ops, n)) {
-		snprintf(out, size, "plt");
-		return;
+		return false;
+	if (is_plt(ops, n))
+		p.kind = PLT;
+	else if (is_breg(&ops[0], &p.reg, &p.off))
+		p.kind = n == 1						 ? IS_REG
+			 : n >= 2 && ops[1].atom == DW_OP_deref && n < 4 ? DEREF
+									 : POOR;
+	if (p.kind == DEREF && n == 3) {
+		p.add = (int64_t)ops[2].number;
+		if (ops[2].atom != DW_OP_plus_uconst)
+			p.kind = POOR;
 	}
-	if (!is_breg(&ops[0], &reg, &off))
-		return;
-	if (n == 1)
-		snprintf(out, size, "%s%+" PRId64, regs[reg], off);
-	else if (n == 2 && ops[1].atom == DW_OP_deref)
-		snprintf(out, size, "*(%s%+" PRId64 ")+0", regs[reg], off);
-	else if (n == 3 && ops[1].atom == DW_OP_deref && ops[2].atom == DW_OP_plus_uconst)
-		snprintf(out, size, "*(%s%+" PRId64 ")%+" PRId64, regs[reg], off,
-			 (int64_t)ops[2].number);
+	*ret = p;
+	return true;
 }
 
-static void print_reg(Dwarf_Frame *frame, int regno, char *out, size_t size)
+static struct place register_of(Dwarf_Frame *frame, int regno)
 {
+	struct place p = { POOR };
 	Dwarf_Op mem[3], *ops;
 	size_t n;
-	unsigned reg;
-	int64_t off;
+	bool value;
 
-	snprintf(out, size, "?");
 	if (dwarf_frame_register(frame, regno, mem, &ops, &n) != 0)
-		return;
-	if (n == 0)
-		snprintf(out, size, ops ? "undefined" : "same");
-	else if (ops[0].atom == DW_OP_call_frame_cfa && n == 1)
-		snprintf(out, size, "cfa+0");
-	else if (ops[0].atom == DW_OP_call_frame_cfa && n == 2 && ops[1].atom == DW_OP_plus_uconst)
-		snprintf(out, size, "cfa%+" PRId64, (int64_t)ops[1].number);
-	else if (ops[0].atom == DW_OP_regx && n == 1 && ops[0].number < 16)
-		snprintf(out, size, "%s", regs[ops[0].number]);
-	else if (ops[0].atom >= DW_OP_reg0 && ops[0].atom <= DW_OP_reg15 && n == 1)
-		snprintf(out, size, "%s", regs[ops[0].atom - DW_OP_reg0]);
-	else if (n == 2 && ops[0].atom == DW_OP_call_frame_cfa && is_breg(&ops[1], &reg, &off))
+		return p;
+	if (n == 0) {
+		p.kind = ops ? UNDEFINED : SAME;
+		return p;
+	}
+	value = ops[n - 1].atom == DW_OP_stack_value;
+	n -= value;
+	if (ops[0].atom == DW_OP_call_frame_cfa && n == 1) {
+		p.kind = value ? IS_CFA : AT_CFA;
+	} else if (ops[0].atom == DW_OP_call_frame_cfa && n == 2 &&
+		   ops[1].atom == DW_OP_plus_uconst) {
+		p.kind = value ? IS_CFA : AT_CFA;
+		p.off = (int64_t)ops[1].number;
+	} else if (ops[0].atom == DW_OP_regx && n == 1 && ops[0].number < 16) {
+		p.kind = IS_REG;
+		p.reg = (unsigned)ops[0].number;
+	} else if (ops[0].atom >= DW_OP_reg0 && ops[0].atom <= DW_OP_reg15 && n == 1) {
+		p.kind = IS_REG;
+		p.reg = ops[0].atom - DW_OP_reg0;
+	} else if (n == 2 && ops[0].atom == DW_OP_call_frame_cfa &&
+		   is_breg(&ops[1], &p.reg, &p.off)) {
 		/* libdw puts the CFA before every expression, as the standard has it; this one does
 		 * not use it. */
-		snprintf(out, size, "%s%+" PRId64, regs[reg], off);
+		p.kind = value ? IS_REG : AT_REG;
+	}
+	return p;
+}
+
+static void print_place(const struct place *p, char *out, size_t size)
+{
+	if (p->kind == SAME)
+		snprintf(out, size, "same");
+	else if (p->kind == AT_CFA)
+		snprintf(out, size, "cfa%+" PRId64, p->off);
+	else if (p->kind == AT_REG)
+		snprintf(out, size, "%s%+" PRId64, regs[p->reg], p->off);
+	else if (p->kind == IS_REG)
+		snprintf(out, size, "%s", regs[p->reg]);
+	else
+		snprintf(out, size, "undefined");
+}
+
+/* Where the caller's RSP is not the CFA, the CFA becomes what it is. False where that cannot be
+ * said. */
+static bool move_cfa(const struct place *sp, struct place *cfa, struct place *rbp,
+		     struct place *rbx, struct place *ra)
+{
+	bool relative = rbp->kind == AT_CFA || ra->kind == AT_CFA;
+
+	switch (sp->kind) {
+	case UNDEFINED:
+		return true;
+	case IS_CFA:
+		if (!sp->off)
+			return true;
+		*(cfa->kind == DEREF ? &cfa->add : &cfa->off) += sp->off;
+		rbp->off -= rbp->kind == AT_CFA ? sp->off : 0;
+		rbx->off -= rbx->kind == AT_CFA ? sp->off : 0;
+		ra->off -= ra->kind == AT_CFA ? sp->off : 0;
+		return cfa->kind == IS_REG || cfa->kind == DEREF;
+	case AT_REG:
+		if (cfa->kind == DEREF && cfa->reg == sp->reg && cfa->off == sp->off && !cfa->add)
+			return true;
+		*cfa = (struct place){ DEREF, sp->reg, sp->off, 0 };
+		break;
+	case AT_CFA:
+		if (cfa->kind != IS_REG)
+			return false;
+		*cfa = (struct place){ DEREF, cfa->reg, cfa->off + sp->off, 0 };
+		break;
+	case SAME:
+	case IS_REG:
+		*cfa = (struct place){ IS_REG, sp->kind == SAME ? 7 : sp->reg, sp->off, 0 };
+		break;
+	default:
+		return false;
+	}
+	rbx->kind = SAME;
+	return !relative;
 }
 
 /* What libdw says at pc, in prof-deltas' words. False where it knows nothing. *ret_poor: it knows
@@ -123,37 +199,54 @@ static bool ask(struct oracle *o, uint64_t pc, char *out, size_t size, uint64_t 
 	bool is_signal;
 
 	for (unsigned i = 0; i < 2 && !frame; i++) {
-		if (o->cfi[i] && dwarf_cfi_addrframe(o->cfi[i], pc, &frame) != 0)
+		if (o->cfi[i] && dwarf_cfi_addrframe(o->cfi[i], pc, &frame) != 0) {
 			frame = NULL;
+			o->invalid |= strstr(dwarf_errmsg(-1), "no matching") == NULL;
+		}
 	}
 	if (!frame)
 		return false;
 
-	char cfa[40], rbp[20], ra[20];
+	char cfa_text[40] = "plt", rbp_text[24], ra_text[24], rbx_text[24] = "";
 	int ra_reg = dwarf_frame_info(frame, &start, &end, &is_signal);
+	struct place cfa = { POOR }, rbp = register_of(frame, 6), rbx = register_of(frame, 3),
+		     sp = register_of(frame, 7), ra = register_of(frame, ra_reg);
 
-	print_cfa(frame, cfa, sizeof(cfa));
-	print_reg(frame, 6, rbp, sizeof(rbp));
-	print_reg(frame, ra_reg, ra, sizeof(ra));
+	o->invalid |= !cfa_of(frame, &cfa);
 	free(frame);
+	if (o->invalid)
+		return false;
 	*ret_end = end > pc ? end : pc + 1;
 	*ret_poor = false;
 	/* The signal form is the kernel's; what else says 'S' is an ordinary frame to prof-deltas.
-	 * */
-	is_signal = is_signal && strcmp(cfa, "*(rsp+160)+0") == 0 && strcmp(ra, "rsp+168") == 0;
-	if (strcmp(ra, "same") == 0 && ra_reg < 16)
-		snprintf(ra, sizeof(ra), "%s", regs[ra_reg]);
-	if (cfa[0] == '?' || ra[0] == '?' || strcmp(ra, "same") == 0 ||
-	    (strncmp(ra, "cfa", 3) != 0 && strchr(ra, '+') && !is_signal)) {
+	 */
+	is_signal = is_signal && cfa.kind == DEREF && cfa.reg == 7 && cfa.off == 160 && !cfa.add &&
+		    ra.kind == AT_REG && ra.reg == 7 && ra.off == 168;
+	if (ra.kind == SAME && ra_reg < 16)
+		ra = (struct place){ IS_REG, (unsigned)ra_reg, 0, 0 };
+	if (cfa.kind == POOR || !move_cfa(&sp, &cfa, &rbp, &rbx, &ra) || ra.kind == POOR ||
+	    ra.kind == SAME || ra.kind == IS_CFA || (ra.kind == AT_REG && !is_signal) ||
+	    (ra.kind == AT_CFA && ra.off != -8 && cfa.kind != IS_REG)) {
 		*ret_poor = true;
 		snprintf(out, size, "end undefined undefined");
 		return true;
 	}
-	if (rbp[0] == '?' || (rbp[0] == 'r' && !strpbrk(rbp, "+-"))) {
+	if (rbp.kind == POOR || rbp.kind == IS_REG || rbp.kind == IS_CFA) {
 		*ret_poor = true;
-		snprintf(rbp, sizeof(rbp), "undefined");
+		rbp.kind = UNDEFINED;
 	}
-	snprintf(out, size, "%s %s %s%s", cfa, rbp, ra, is_signal ? " signal" : "");
+	if (cfa.kind == IS_REG)
+		snprintf(cfa_text, sizeof(cfa_text), "%s%+" PRId64, regs[cfa.reg], cfa.off);
+	else if (cfa.kind == DEREF)
+		snprintf(cfa_text, sizeof(cfa_text), "*(%s%+" PRId64 ")%+" PRId64, regs[cfa.reg],
+			 cfa.off, cfa.add);
+	print_place(&rbp, rbp_text, sizeof(rbp_text));
+	print_place(&ra, ra_text, sizeof(ra_text));
+	if (rbx.kind == AT_CFA && rbx.off <= -8 && rbx.off >= -2040 && rbx.off % 8 == 0 &&
+	    !is_signal)
+		snprintf(rbx_text, sizeof(rbx_text), " rbx=cfa%" PRId64, rbx.off);
+	snprintf(out, size, "%s %s %s%s%s", cfa_text, rbp_text, ra_text, is_signal ? " signal" : "",
+		 rbx_text);
 	return true;
 }
 
@@ -166,7 +259,7 @@ static void disagree(struct oracle *o, uint64_t pc, const char *ours, const char
 /* A row without a rule: libdw must know nothing there, or nothing that can be said. */
 static void check_end(struct oracle *o, const struct row *row, uint64_t end)
 {
-	char text[128];
+	char text[192];
 	uint64_t next;
 	bool poor;
 	uint64_t step = (end - row->address) / 16 + 1;
@@ -184,7 +277,7 @@ static void check_end(struct oracle *o, const struct row *row, uint64_t end)
 
 static void check_row(struct oracle *o, const struct row *row, uint64_t end)
 {
-	char text[128];
+	char text[192];
 	uint64_t next, silent = 0;
 	bool poor;
 
@@ -192,14 +285,19 @@ static void check_row(struct oracle *o, const struct row *row, uint64_t end)
 		check_end(o, row, end);
 		return;
 	}
+	o->derived += row->derived;
 	for (uint64_t pc = row->address; pc < end; pc = next) {
 		o->states++;
+		o->invalid = false;
 		if (!ask(o, pc, text, sizeof(text), &next, &poor)) {
 			next = pc + 1;
-			/* The entry point is said to be the root even if nothing describes it; and
-			 * functions stretch over padding. */
-			if (pc - o->entry < 64 && strcmp(row->text, "rsp+8 same undefined") == 0)
+			if (row->derived)
 				continue;
+			if (o->invalid) {
+				o->refused++;
+				return;
+			}
+			/* Functions stretch over padding. */
 			if (++silent > PADDING && o->cfi[1]) {
 				o->unknown++;
 				return;
@@ -229,6 +327,12 @@ static bool read_row(FILE *in, struct row *ret)
 		line[strcspn(line, "\n")] = 0;
 		ret->address = strtoull(line, &rest, 16);
 		snprintf(ret->text, sizeof(ret->text), "%s", rest + (*rest == ' '));
+
+		char *mark = strstr(ret->text, " derived");
+
+		ret->derived = mark;
+		if (mark)
+			memmove(mark, mark + 8, strlen(mark + 8) + 1);
 		return true;
 	}
 	return false;
@@ -246,7 +350,8 @@ int main(int argc, char **argv)
 		every = strtoull(optarg, NULL, 10);
 	}
 	if (optind + 1 != argc || !every) {
-		fprintf(stderr, "usage: prof-deltas FILE | cfi-oracle [-n EVERY] FILE\n");
+		fprintf(stderr,
+			"usage: prof-deltas --registers FILE | cfi-oracle [-n EVERY] FILE\n");
 		return 2;
 	}
 
@@ -261,7 +366,6 @@ int main(int argc, char **argv)
 		fprintf(stderr, "cfi-oracle: cannot read %s\n", argv[optind]);
 		return 2;
 	}
-	o.entry = header.e_entry;
 	o.cfi[0] = dwarf_getcfi_elf(elf);
 	dwarf = dwarf_begin_elf(elf, DWARF_C_READ, NULL);
 	o.cfi[1] = dwarf ? dwarf_getcfi(dwarf) : NULL;
@@ -277,13 +381,14 @@ int main(int argc, char **argv)
 			disagree(&o, next.address, "addresses that do not rise", row.text);
 		check_row(&o, &row, more ? next.address : row.address + 1);
 	}
-	printf("%s: rows=%" PRIu64 " states=%" PRIu64 " unsupported=%" PRIu64 " unknown=%" PRIu64
-	       " disagreements=%" PRIu64 "\n",
-	       argv[optind], rows, o.states, o.unsupported, o.unknown, o.disagreements);
+	printf("%s: rows=%" PRIu64 " states=%" PRIu64 " unsupported=%" PRIu64 " refused=%" PRIu64
+	       " unknown=%" PRIu64 " derived=%" PRIu64 " disagreements=%" PRIu64 "\n",
+	       argv[optind], rows, o.states, o.unsupported, o.refused, o.unknown, o.derived,
+	       o.disagreements);
 	dwarf_end(dwarf);
 	if (o.cfi[0])
 		dwarf_cfi_end(o.cfi[0]);
 	elf_end(elf);
 	close(fd);
-	return o.disagreements || !rows ? 1 : 0;
+	return o.disagreements ? 1 : 0;
 }

@@ -3,9 +3,10 @@
 """Compare prof-deltas with libdw over many files: compare.py [--every N] [--limit N] [--jobs N] PATH...
 
 A PATH that is a folder stands for every x86-64 ELF file with an executable segment below it. With --every N, each N-th row is checked; with --limit N, an even
-selection of N files, always the same. Prints disagreements and a total; exits 1 if there are any.
+selection of N files, always the same. Prints disagreements, what prof-deltas passed over by kind, and a total; exits 1 if there are disagreements.
 """
 import argparse
+import collections
 import concurrent.futures
 import os
 import re
@@ -43,29 +44,43 @@ def select(files, limit):
     return files if not limit or limit >= len(files) else [files[i * len(files) // limit] for i in range(limit)]
 
 
+FIGURES = ("rows", "states", "unsupported", "refused", "unknown", "derived", "disagreements")
+
+
 def compare(path, every=1):
-    """(verdict line, rows, states, unsupported, unknown, disagreements); rows is 0 for a file without rows."""
-    deltas = subprocess.Popen([BUILD + "/prof-deltas", path], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    """(verdict line, figures by name); no rows is no disagreement where prof-deltas finds no call frame information."""
+    deltas = subprocess.Popen([BUILD + "/prof-deltas", "--registers", path], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     oracle = subprocess.run([BUILD + "/tests/cfi-oracle", "-n", str(every), path], stdin=deltas.stdout, capture_output=True, text=True)
     deltas.stdout.close()
     complaint = deltas.stderr.read().decode()
     deltas.stderr.close()
     failed = deltas.wait()
-    figures = re.search(r"rows=(\d+) states=(\d+) unsupported=(\d+) unknown=(\d+) disagreements=(\d+)", oracle.stdout)
-    if failed or not figures:
-        return (complaint or oracle.stderr or f"{path}: no answer\n", 0, 0, 0, 0, 1)
-    return (oracle.stdout,) + tuple(int(x) for x in figures.groups())
+    line = oracle.stdout.splitlines()[-1] if oracle.stdout else ""
+    figures = {k: int(v) for k, v in re.findall(r" ([a-z]+)=(\d+)", line)}
+    if failed or set(FIGURES) - set(figures):
+        return complaint or oracle.stderr or f"{path}: no answer\n", dict.fromkeys(FIGURES, 0) | {"disagreements": 1}
+    return oracle.stdout, figures
 
 
 def compare_all(files, every=1, jobs=2):
-    """(total rows, states, unsupported, unknown, disagreements, list of verdicts that disagree)"""
-    total, bad = [0, 0, 0, 0, 0], []
+    """(figures in all, list of verdicts that disagree)"""
+    total, bad = dict.fromkeys(FIGURES, 0), []
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        for result in pool.map(lambda path: compare(path, every), files):
-            total = [a + b for a, b in zip(total, result[1:])]
-            if result[5]:
-                bad.append(result[0])
-    return (*total, bad)
+        for said, figures in pool.map(lambda path: compare(path, every), files):
+            for name in FIGURES:
+                total[name] += figures[name]
+            if figures["disagreements"]:
+                bad.append(said)
+    return total, bad
+
+
+def skipped(files):
+    """What prof-deltas passed over, by kind: the end of its line of totals."""
+    total = collections.Counter()
+    for i in range(0, len(files), 1000):
+        said = subprocess.run([BUILD + "/prof-deltas", "--stats", *files[i:i + 1000]], capture_output=True, text=True).stdout
+        total.update({k: int(v) for k, v in re.findall(r" ([a-z-]+)=(\d+)", said.splitlines()[-1].partition(" skipped=")[2])})
+    return total
 
 
 def main():
@@ -76,10 +91,11 @@ def main():
     parser.add_argument("paths", nargs="+")
     args = parser.parse_args()
     files = select(find(args.paths), args.limit)
-    rows, states, unsupported, unknown, disagreements, bad = compare_all(files, args.every, args.jobs)
+    total, bad = compare_all(files, args.every, args.jobs)
     sys.stdout.write("".join(bad))
-    print(f"files={len(files)} rows={rows} states={states} unsupported={unsupported} unknown={unknown} disagreements={disagreements}")
-    return 1 if disagreements else 0
+    print("passed over:", *(f"{kind}={n}" for kind, n in sorted(skipped(files).items())))
+    print(f"files={len(files)}", *(f"{name}={n}" for name, n in total.items()))
+    return 1 if total["disagreements"] else 0
 
 
 if __name__ == "__main__":

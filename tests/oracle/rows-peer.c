@@ -134,7 +134,7 @@ static void print(const struct answer *a)
 			     (!i || row[i].offset > last),
 		     "rows");
 		last = row[i].offset;
-		print_rule(&rule[row[i].rule], text);
+		print_rule(&rule[row[i].rule], false, text);
 		printf("0x%" PRIx64 " %s\n", a->base + row[i].offset, text);
 	}
 }

@@ -139,7 +139,7 @@ static void run(size_t piece)
 	size_t at = 0, have = 0, used;
 	uint64_t want = 0;
 
-	cr_assert_eq(cfi_init(&c, &rows, eh, SECTION, &(struct cfi_bases){ 0 }), 0);
+	cfi_init(&c, &rows, eh, SECTION, &(struct cfi_bases){ 0 });
 	while (!c.ended && at + have <= s.n) {
 		have += piece > want ? piece : (size_t)want;
 		if (have > s.n - at)
@@ -159,16 +159,21 @@ static void run(size_t piece)
 	cr_assert_eq(rows_finish(&rows), 0);
 }
 
-static void gives(const char *want)
+static void gives_with(bool registers, const char *want)
 {
 	char *text = NULL;
 	size_t len;
 	FILE *f = open_memstream(&text, &len);
 
-	cr_assert_eq(print_rows(f, &rows), 0);
+	cr_assert_eq(print_rows(f, &rows, registers), 0);
 	fclose(f);
 	cr_assert_str_eq(text, want);
 	free(text);
+}
+
+static void gives(const char *want)
+{
+	gives_with(false, want);
 }
 
 TestSuite(cfi, .init = setup, .fini = teardown);
@@ -245,16 +250,22 @@ Test(cfi, restore_without_remember_ends_only_this_function)
 	cr_assert_eq(rows.skipped[ROWS_SKIP_INSTRUCTIONS], 1);
 }
 
-Test(cfi, remember_deeper_than_the_ceiling_is_refused)
+Test(cfi, remembered_states_of_any_depth)
 {
 	size_t of = cie();
 
-	fde(of, 0, 0x40);
-	for (unsigned i = 0; i <= CFI_MAX_STATES; i++)
-		u8(DW_CFA_remember_state);
+	fde(of, 0, 0x1000);
+	for (unsigned i = 1; i <= 1000; i++)
+		BYTES(DW_CFA_remember_state, DW_CFA_advance_loc | 1, DW_CFA_def_cfa_offset,
+		      (uint8_t)(8 + i % 2 * 8));
+	for (unsigned i = 1; i <= 1000; i++)
+		BYTES(DW_CFA_advance_loc | 1, DW_CFA_restore_state);
+	BYTES(DW_CFA_advance_loc | 1, DW_CFA_def_cfa_offset, 64);
 	end();
 	run(SIZE_MAX / 2);
-	cr_assert_eq(rows.skipped[ROWS_SKIP_INSTRUCTIONS], 1);
+	cr_assert_eq(rows.skipped[ROWS_SKIP_INSTRUCTIONS], 0);
+	/* Up, down, and the last one; the turn at the top makes no row of its own. */
+	cr_assert_eq(rows.count, 1 + 1000 + 1000 + 1 + 1);
 }
 
 Test(cfi, unknown_instruction_is_unsupported_from_there_on)
@@ -585,4 +596,111 @@ Test(cfi, advance_over_the_end_of_the_function_ends_it)
 	end();
 	run(SIZE_MAX / 2);
 	gives("0x401000 rsp+8 same cfa-8\n0x401010 end undefined undefined\n");
+}
+
+Test(cfi, rbx_is_kept_where_it_is_saved_in_reach_of_the_cfa)
+{
+	size_t of = cie();
+
+	fde(of, 0, 0x40);
+	BYTES(DW_CFA_advance_loc | 1, DW_CFA_def_cfa_offset, 16, DW_CFA_offset | 3, 2);
+	BYTES(DW_CFA_advance_loc | 1, DW_CFA_remember_state, DW_CFA_offset_extended, 3, 0xff, 1);
+	BYTES(DW_CFA_advance_loc | 1, DW_CFA_offset_extended, 3, 0x80, 2); /* out of reach */
+	BYTES(DW_CFA_advance_loc | 1, DW_CFA_offset_extended_sf, 3, 0x7f); /* above the CFA */
+	BYTES(DW_CFA_advance_loc | 1, DW_CFA_restore_state, DW_CFA_advance_loc | 1,
+	      DW_CFA_restore | 3);
+	BYTES(DW_CFA_advance_loc | 1, DW_CFA_expression, 3, 2, DW_OP_breg6, 0x70);
+	BYTES(DW_CFA_advance_loc | 1, DW_CFA_register, 3, 0);
+	end();
+	run(SIZE_MAX / 2);
+	gives_with(true, "0x401000 rsp+8 same cfa-8\n0x401001 rsp+16 same cfa-8 rbx=cfa-16\n"
+			 "0x401002 rsp+16 same cfa-8 rbx=cfa-2040\n0x401003 rsp+16 same cfa-8\n"
+			 "0x401005 rsp+16 same cfa-8 rbx=cfa-16\n0x401006 rsp+16 same cfa-8\n"
+			 "0x401040 end undefined undefined\n");
+	gives("0x401000 rsp+8 same cfa-8\n0x401001 rsp+16 same cfa-8\n0x401040 end undefined undefined\n");
+}
+
+Test(cfi, stack_pointer_that_is_not_the_cfa)
+{
+	size_t of = cie();
+
+	fde(of, 0, 0x40);
+	/* As glibc's longjmp has it: all from a buffer and from registers. */
+	BYTES(DW_CFA_def_cfa, 5, 0, DW_CFA_register, 7, 8, DW_CFA_register, 16, 1,
+	      DW_CFA_offset | 3, 0);
+	/* A shift: what is saved is counted from the new CFA. */
+	BYTES(DW_CFA_advance_loc | 4, DW_CFA_def_cfa, 6, 8, DW_CFA_restore_extended, 16,
+	      DW_CFA_offset | 6, 2, DW_CFA_offset | 3, 3, DW_CFA_val_offset_sf, 7, 0x7e);
+	/* By value: RSP of the caller is RDI + 24, and the return address is still counted from the
+	 * CFA. */
+	BYTES(DW_CFA_advance_loc | 4, DW_CFA_val_expression, 7, 2, DW_OP_breg5, 24);
+	/* It is in a register, and so is the return address. */
+	BYTES(DW_CFA_advance_loc | 4, DW_CFA_register, 16, 2, DW_CFA_same_value, 6);
+	/* The CFA, said in so many words. */
+	BYTES(DW_CFA_advance_loc | 4, DW_CFA_restore_extended, 16, DW_CFA_val_offset, 7, 0);
+	end();
+	run(SIZE_MAX / 2);
+	gives_with(true,
+		   "0x401000 r8+0 same rdx\n0x401004 rbp+24 cfa-32 cfa-24 rbx=cfa-40\n"
+		   "0x401008 end undefined undefined\n0x40100c rdi+24 same rcx\n"
+		   "0x401010 rbp+8 same cfa-8 rbx=cfa-24\n0x401040 end undefined undefined\n");
+	cr_assert_eq(rows.skipped[ROWS_SKIP_RSP_RULE], 1);
+}
+
+Test(cfi, register_after_an_expression_takes_the_offset_from_before_it)
+{
+	size_t of = cie();
+
+	fde(of, 0, 0x40);
+	BYTES(DW_CFA_def_cfa_offset, 56, DW_CFA_advance_loc | 4, DW_CFA_def_cfa_expression, 3,
+	      DW_OP_breg7, 16, DW_OP_deref, DW_CFA_advance_loc | 4, DW_CFA_def_cfa_offset, 48);
+	BYTES(DW_CFA_advance_loc | 4, DW_CFA_def_cfa_register, 7);
+	end();
+	run(SIZE_MAX / 2);
+	gives("0x401000 rsp+56 same cfa-8\n0x401004 *(rsp+16)+0 same cfa-8\n0x40100c rsp+48 same cfa-8\n"
+	      "0x401040 end undefined undefined\n");
+}
+
+Test(cfi, expressions_of_registers_begin_with_the_cfa)
+{
+	size_t of = cie();
+
+	fde(of, 0, 0x40);
+	BYTES(DW_CFA_expression, 6, 2, DW_OP_lit16, DW_OP_minus, DW_CFA_val_expression, 16, 2,
+	      DW_OP_breg2, 0);
+	BYTES(DW_CFA_advance_loc | 4, DW_CFA_val_expression, 16, 3, DW_OP_breg7, 0, DW_OP_deref);
+	end();
+	run(SIZE_MAX / 2);
+	gives("0x401000 rsp+8 cfa-16 rcx\n0x401004 end undefined undefined\n");
+}
+
+Test(cfi, sparc_window_save_costs_its_function_only)
+{
+	size_t of = cie();
+
+	fde(of, 0, 0x40);
+	BYTES(DW_CFA_advance_loc | 4, DW_CFA_GNU_window_save);
+	end();
+	fde(of, 0x40, 0x40);
+	end();
+	run(SIZE_MAX / 2);
+	gives("0x401000 rsp+8 same cfa-8\n0x401004 end undefined undefined\n0x401040 rsp+8 same cfa-8\n0x401080 end undefined undefined\n");
+	cr_assert_eq(rows.skipped[ROWS_SKIP_OPCODE], 1);
+}
+
+Test(cfi, augmentations_that_are_known_or_have_a_length)
+{
+	size_t old = cie_full(1, "armcc+", NULL, 0, 16),
+	       behind = cie_full(1, "zRX", (const uint8_t[]){ DW_EH_PE_udata4, 9 }, 2, 16),
+	       before = cie_full(1, "zXR", (const uint8_t[]){ 9, DW_EH_PE_udata4 }, 2, 16),
+	       arm = cie_full(1, "zRSB", (const uint8_t[]){ DW_EH_PE_absptr }, 1, 16);
+
+	fde(old, 0, 0x10);
+	end();
+	fde_head(behind), u32(TEXT + 0x10), u32(0x10), u8(0), end();
+	fde_head(before), u32(TEXT + 0x20), u32(0x10), u8(0), end();
+	fde(arm, 0x30, 0x10), u8(0), end();
+	run(SIZE_MAX / 2);
+	gives("0x401000 rsp+8 same cfa-8\n0x401020 end undefined undefined\n0x401030 rsp+8 same cfa-8\n0x401040 end undefined undefined\n");
+	cr_assert_eq(rows.skipped[ROWS_SKIP_CIE_AUGMENTATION], 1);
 }

@@ -9,7 +9,7 @@
 
 static int parse(const uint8_t *bytes, size_t len, struct expr *ret)
 {
-	return expr_parse((struct span){ .data = bytes, .len = len }, ret);
+	return expr_parse((struct span){ .data = bytes, .len = len }, false, ret);
 }
 
 Test(expr, register_plus_offset)
@@ -90,7 +90,7 @@ Test(expr, cut_short_or_unbalanced_is_malformed)
 {
 	struct expr e;
 
-	cr_assert_eq(expr_parse((struct span){ 0 }, &e), EXPR_MALFORMED);
+	cr_assert_eq(expr_parse((struct span){ 0 }, false, &e), EXPR_MALFORMED);
 	cr_assert_eq(PARSE(&e, DW_OP_breg7), EXPR_MALFORMED);
 	cr_assert_eq(PARSE(&e, DW_OP_breg7, 0x80), EXPR_MALFORMED);
 	cr_assert_eq(PARSE(&e, DW_OP_deref), EXPR_MALFORMED);

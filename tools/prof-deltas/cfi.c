@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The interpreter keeps a struct cfi_state, which DW_CFA_ instructions change, and makes a rule of
- * it only where the location advances and
- * something that matters has changed: of the registers, only RBP and the return address do.
+ * it only where the location advances and something that matters has changed: of the registers,
+ * RSP, RBP, RBX and the return address do.
  */
 #include <dwarf.h>
 #include <errno.h>
@@ -10,15 +10,26 @@
 #include "tools/prof-deltas/cfi.h"
 #include "tools/prof-deltas/expr.h"
 
-enum cfa_state { CFA_UNSET, CFA_REG, CFA_DEREF, CFA_PLT, CFA_BAD_EXPRESSION, CFA_BAD_REGISTER };
-enum reg_state {
-	REG_UNSET, /* no rule: the same value; for the return address column, none at all */
-	REG_SAME,
-	REG_UNDEFINED,
-	REG_CFA,    /* saved at cfa + off */
-	REG_REG,    /* in register reg */
-	REG_AT_REG, /* saved at reg + off */
-	REG_BAD,
+/* Where the caller's value of a register is. */
+enum value {
+	VALUE_UNSET, /* no rule: the same; of RSP, the CFA; of the return address column, nowhere */
+	VALUE_SAME,
+	VALUE_UNDEFINED,
+	VALUE_AT_CFA, /* saved at cfa + off */
+	VALUE_CFA,    /* cfa + off */
+	VALUE_REG,    /* reg + off */
+	VALUE_AT_REG, /* saved at reg + off */
+	VALUE_BAD,
+};
+
+/* What of a state is not as its rule's bytes say. */
+enum odd {
+	ODD_CFA_EXPRESSION = 1, /* one that no rule can hold */
+	ODD_CFA_REGISTER = 2,	/* the CFA's register has no number in a rule, or is not known */
+	ODD_CFA_OFFSET = 4,	/* likewise the CFA's offset */
+	ODD_RBP = 8,		/* a rule that cannot be held */
+	ODD_RA = 16,		/* not at cfa - 8, nor undefined, nor in a register: see ra */
+	ODD_SP = 32,		/* the caller's RSP is not the CFA: see sp */
 };
 
 /* Where the kernel keeps the interrupted RSP, RIP and RBP, from RSP on, when a handler has returned
@@ -62,6 +73,7 @@ static int read_value(struct span *s, uint8_t format, uint64_t *ret)
 	case DW_EH_PE_absptr:
 	case DW_EH_PE_udata8:
 	case DW_EH_PE_sdata8:
+	case DW_EH_PE_signed:
 		if (!span_read(s, &raw, 8))
 			return 2;
 		break;
@@ -145,6 +157,7 @@ int cfi_pointer(struct span *s, uint8_t encoding, uint64_t vaddr, const struct c
 
 /* --- from state to rule --- */
 
+/* The rule for what cannot be expressed. */
 static int unsupported_rule(struct cfi *c, uint16_t *ret)
 {
 	struct unwind_rule rule = { .cfa = UNWIND_CFA_END, .cfa_add = UNWIND_END_UNSUPPORTED };
@@ -161,139 +174,171 @@ static int unsupported_rule(struct cfi *c, uint16_t *ret)
 	return 0;
 }
 
-/* A struct unwind_rule in registers. */
-struct parts {
-	uint32_t cfa, cfa_reg, rbp, ra, flags, ra_reg, rbp_reg;
-	int32_t cfa_off, cfa_add, rbp_off;
-};
-
-/* False when the row can only be `end`; counted. */
-static inline bool compose(struct cfi *c, const struct cfi_cie *cie, const struct cfi_state *s,
-			   struct unwind_rule *ret)
+static bool to_s32(int64_t value, int32_t *ret)
 {
-	struct parts rule = { 0 };
-	uint64_t *skipped = c->rows->skipped;
+	*ret = (int32_t)value;
+	return value == *ret;
+}
 
-	switch (s->cfa) {
-	case CFA_REG:
-		rule.cfa = UNWIND_CFA_REG;
-		rule.cfa_reg = s->cfa_reg;
-		rule.cfa_off = s->cfa_off;
+/* The word of the caller's RBX for one that is saved at cfa + off. */
+static uint8_t rbx_word(int64_t off)
+{
+	return off <= -8 && off >= -8 * UINT8_MAX && !(off & 7) ? (uint8_t)(-off / 8) : 0;
+}
+
+/* Where the caller's RSP is not the CFA, the rule's CFA becomes what it is, and offsets from the
+ * CFA are counted from there. *shift: by how much; where that is not a number, nothing may be saved
+ * relative to the CFA. */
+static bool compose_sp(const struct cfi_state *s, struct unwind_rule *rule, int64_t *ret_shift)
+{
+	bool relative = (s->odd & ODD_RA ? s->ra == VALUE_AT_CFA : rule->ra == UNWIND_RA_CFA) ||
+			rule->rbp == UNWIND_RBP_CFA;
+	int64_t sum;
+
+	switch (s->sp) {
+	case VALUE_CFA:
+		*ret_shift = s->sp_off;
+		if (rule->cfa == UNWIND_CFA_REG)
+			return to_s32((int64_t)rule->cfa_off + s->sp_off, &rule->cfa_off);
+		return rule->cfa == UNWIND_CFA_DEREF &&
+		       to_s32((int64_t)rule->cfa_add + s->sp_off, &rule->cfa_add);
+	case VALUE_AT_REG:
+		if (rule->cfa == UNWIND_CFA_DEREF && rule->cfa_reg == s->sp_reg &&
+		    rule->cfa_off == s->sp_off && rule->cfa_add == 0)
+			return true;
+		rule->cfa = UNWIND_CFA_DEREF;
 		break;
-	case CFA_DEREF:
-		rule.cfa = UNWIND_CFA_DEREF;
-		rule.cfa_reg = s->cfa_reg;
-		rule.cfa_off = s->cfa_off;
-		rule.cfa_add = s->cfa_add;
+	case VALUE_AT_CFA:
+		sum = (int64_t)rule->cfa_off + s->sp_off;
+		if (rule->cfa != UNWIND_CFA_REG || relative || !to_s32(sum, &rule->cfa_off))
+			return false;
+		rule->cfa = UNWIND_CFA_DEREF;
+		rule->rbx = 0;
+		return true;
+	case VALUE_REG:
+		rule->cfa = UNWIND_CFA_REG;
 		break;
-	case CFA_PLT:
-		rule.cfa = UNWIND_CFA_PLT;
-		rule.cfa_off = s->cfa_off;
-		break;
-	case CFA_BAD_EXPRESSION:
+	default:
+		return false;
+	}
+	rule->cfa_reg = s->sp_reg;
+	rule->cfa_off = s->sp_off;
+	rule->cfa_add = 0;
+	rule->rbx = 0;
+	return !relative;
+}
+
+/* The return address, where it is not at cfa - 8. */
+static bool compose_ra(const struct cfi_cie *cie, const struct cfi_state *s, int64_t off,
+		       struct unwind_rule *rule)
+{
+	switch (s->ra) {
+	case VALUE_AT_CFA:
+		if (off == -8) {
+			rule->ra = UNWIND_RA_CFA;
+			return true;
+		}
+		rule->ra = UNWIND_RA_CFA_OFF;
+		return rule->cfa == UNWIND_CFA_REG && to_s32(off, &rule->cfa_add);
+	case VALUE_AT_REG:
+		/* The kernel's frame of a signal: the return address has been popped, and the
+		 * context lies at RSP. */
+		if (!cie->signal || s->ra_reg != UNWIND_REG_RSP || s->ra_off != SIGNAL_RIP ||
+		    rule->cfa != UNWIND_CFA_DEREF || rule->cfa_reg != UNWIND_REG_RSP ||
+		    rule->cfa_off != SIGNAL_RSP || rule->cfa_add != 0)
+			return false;
+		rule->flags = UNWIND_SIGNAL_FRAME;
+		rule->rbx = 0;
+		return true;
+	case VALUE_UNSET:
+		/* A column that is a real register, and has no rule, is that register. */
+		if (cie->ra_column >= UNWIND_REG_MAX || cie->ra_column == UNWIND_REG_RSP)
+			return false;
+		rule->ra = UNWIND_RA_REG;
+		rule->ra_reg = (uint8_t)cie->ra_column;
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* What is odd, made into a rule. False when the row can only be `end`; counted. */
+static bool compose(struct cfi *c, const struct cfi_cie *cie, const struct cfi_state *s,
+		    struct unwind_rule *rule)
+{
+	uint64_t *skipped = c->rows->skipped;
+	int64_t shift = 0;
+
+	if (s->odd & ODD_CFA_EXPRESSION) {
 		skipped[ROWS_SKIP_CFA_EXPRESSION]++;
 		return false;
-	default:
+	}
+	if (s->odd & (ODD_CFA_REGISTER | ODD_CFA_OFFSET)) {
 		skipped[ROWS_SKIP_CFA_REGISTER]++;
 		return false;
 	}
-
-	switch (s->rbp) {
-	case REG_UNSET:
-	case REG_SAME:
-		break;
-	case REG_CFA:
-		rule.rbp = UNWIND_RBP_CFA;
-		rule.rbp_off = s->rbp_off;
-		break;
-	case REG_AT_REG:
-		rule.rbp = UNWIND_RBP_DEREF_REG;
-		rule.rbp_reg = s->rbp_reg;
-		rule.rbp_off = s->rbp_off;
-		break;
-	case REG_UNDEFINED:
-		rule.rbp = UNWIND_RBP_UNDEFINED;
-		break;
-	default:
+	if (s->odd & ODD_RBP)
 		skipped[ROWS_SKIP_RBP_RULE]++;
-		rule.rbp = UNWIND_RBP_UNDEFINED;
-		break;
+	if (s->odd & ODD_SP && !compose_sp(s, rule, &shift)) {
+		skipped[ROWS_SKIP_RSP_RULE]++;
+		return false;
 	}
+	if (shift) {
+		if (rule->rbp == UNWIND_RBP_CFA && !to_s32(rule->rbp_off - shift, &rule->rbp_off)) {
+			skipped[ROWS_SKIP_RSP_RULE]++;
+			return false;
+		}
+		if (rule->rbx)
+			rule->rbx = rbx_word(-8 * (int64_t)rule->rbx - shift);
+	}
+	if (s->odd & ODD_RA || (shift && rule->ra == UNWIND_RA_CFA)) {
+		struct cfi_state plain = { .ra = VALUE_AT_CFA };
+		bool odd = s->odd & ODD_RA;
 
-	switch (s->ra) {
-	case REG_CFA:
-		if (s->ra_off == -8) {
-			rule.ra = UNWIND_RA_CFA;
-		} else if (rule.cfa == UNWIND_CFA_REG) {
-			rule.ra = UNWIND_RA_CFA_OFF;
-			rule.cfa_add = s->ra_off;
-		} else {
+		if (!compose_ra(cie, odd ? s : &plain, (odd ? s->ra_off : -8) - shift, rule)) {
 			skipped[ROWS_SKIP_RA_RULE]++;
 			return false;
 		}
-		break;
-	case REG_UNDEFINED:
-		rule.ra = UNWIND_RA_UNDEFINED;
-		break;
-	case REG_REG:
-		rule.ra = UNWIND_RA_REG;
-		rule.ra_reg = s->ra_reg;
-		break;
-	case REG_AT_REG:
-		if (cie->signal && s->ra_reg == UNWIND_REG_RSP && s->ra_off == SIGNAL_RIP &&
-		    rule.cfa == UNWIND_CFA_DEREF && rule.cfa_reg == UNWIND_REG_RSP &&
-		    rule.cfa_off == SIGNAL_RSP && rule.cfa_add == 0) {
-			rule.flags = UNWIND_SIGNAL_FRAME;
-			break;
-		}
-		skipped[ROWS_SKIP_RA_RULE]++;
-		return false;
-	case REG_UNSET:
-		/* A column that is a real register, and has no rule, is that register. */
-		if (cie->ra_column < UNWIND_REG_MAX && cie->ra_column != UNWIND_REG_RSP) {
-			rule.ra = UNWIND_RA_REG;
-			rule.ra_reg = (uint32_t)cie->ra_column;
-			break;
-		}
-		skipped[ROWS_SKIP_RA_RULE]++;
-		return false;
-	default:
-		skipped[ROWS_SKIP_RA_RULE]++;
-		return false;
 	}
-
-	/* In whole words: hashing reads it in whole words at once, which stalls on bytes stored one
-	 * by one. */
-	uint64_t head = rule.cfa | rule.cfa_reg << 8 | rule.rbp << 16 | rule.ra << 24 |
-			(uint64_t)(rule.flags | rule.ra_reg << 8 | rule.rbp_reg << 16) << 32;
-	uint64_t offsets = (uint32_t)rule.cfa_off | (uint64_t)(uint32_t)rule.cfa_add << 32;
-
-	static_assert(offsetof(struct unwind_rule, rbp_reg) == 6 &&
-			      offsetof(struct unwind_rule, cfa_off) == 8 &&
-			      offsetof(struct unwind_rule, rbp_off) == 16,
-		      "as put together above");
-	memcpy(ret, &head, 8);
-	memcpy((char *)ret + 8, &offsets, 8);
-	memcpy((char *)ret + 16, &rule.rbp_off, 4);
 	return true;
 }
 
-static int emit(struct cfi *c, const struct cfi_cie *cie, const struct cfi_state *s, uint32_t at)
+/* The number of the rule that the state makes, if it is not at hand. */
+static int rule_number(struct cfi *c, const struct cfi_cie *cie, const struct cfi_state *s,
+		       struct cfi_known *known, uint16_t *ret)
 {
 	struct unwind_rule rule;
-	uint16_t number;
 	int r;
 
-	if (compose(c, cie, s, &rule)) {
-		r = rows_rules_put(&c->rows->rules, &rule, &number);
-		if (r < 0)
-			return r;
-		if (!r)
-			return rows_add(c->rows, at, number);
+	static_assert(offsetof(struct unwind_rule, cfa_off) == 8 &&
+			      offsetof(struct unwind_rule, cfa_add) == 12 &&
+			      offsetof(struct unwind_rule, rbp_off) == 16,
+		      "as the state keeps it");
+	memcpy(&rule, &s->head, 8);
+	memcpy(&rule.cfa_off, &s->offsets, 8);
+	rule.rbp_off = s->rbp_off;
+	if (s->odd && !compose(c, cie, s, &rule))
+		return unsupported_rule(c, ret);
+	r = rows_rules_put(&c->rows->rules, &rule, ret);
+	if (r > 0) {
 		c->rows->skipped[ROWS_SKIP_RULE_LIMIT]++;
+		return unsupported_rule(c, ret);
 	}
-	r = unsupported_rule(c, &number);
-	return r < 0 ? r : rows_add(c->rows, at, number);
+	if (!r && !s->odd)
+		*known = (struct cfi_known){ .head = s->head,
+					     .offsets = s->offsets,
+					     .rbp_off = s->rbp_off,
+					     .number = *ret };
+	return r;
+}
+
+static inline struct cfi_known *known_at(struct cfi *c, uint64_t head, uint64_t offsets,
+					 int32_t rbp_off)
+{
+	uint64_t low = (uint32_t)offsets | (uint64_t)(uint32_t)rbp_off << 32;
+
+	return &c->known[((low ^ (head << 20 | head >> 44)) * 0x9e3779b97f4a7c15u) >> 32 &
+			 (CFI_CACHE - 1)];
 }
 
 /* --- the interpreter --- */
@@ -309,89 +354,165 @@ struct run {
 	uint64_t function; /* ELF address */
 	uint64_t loc, size;
 	uint32_t at; /* offset of the function's start */
+	uint32_t depth;
 	bool dirty;
 };
 
 /* Apart from enum rows_status, which also comes through. */
 enum run_verdict {
-	RUN_END = 100, /* the location went past the function: what follows has no effect */
+	RUN_END = 100, /* the end, or the location went past the function: the last row is there */
 	RUN_OPCODE,
 	RUN_SENSELESS,
 };
 
-static int advance(struct run *run, uint64_t delta)
+#define HEAD_BYTE(field, value) ((uint64_t)(value) << offsetof(struct unwind_rule, field) * 8)
+
+static inline uint64_t head_set(uint64_t head, uint64_t mask, uint64_t value)
 {
-	uint64_t bytes;
-
-	if (!run->size)
-		return RUN_SENSELESS;
-	if (!delta)
-		return 0;
-	if (run->dirty) {
-		int r = emit(run->c, run->cie, &run->state, run->at + (uint32_t)run->loc);
-
-		if (r)
-			return r;
-		run->dirty = false;
-	}
-	if (__builtin_mul_overflow(delta, run->cie->code_align, &bytes) ||
-	    bytes >= run->size - run->loc)
-		return RUN_END;
-	run->loc += bytes;
-	return 0;
+	return (head & ~mask) | value;
 }
 
-static bool to_s32(int64_t value, int32_t *ret)
+#define CFA_MASK (HEAD_BYTE(cfa, 0xff) | HEAD_BYTE(cfa_reg, 0xff))
+#define RBP_MASK (HEAD_BYTE(rbp, 0xff) | HEAD_BYTE(rbp_reg, 0xff))
+#define RA_MASK (HEAD_BYTE(ra, 0xff) | HEAD_BYTE(ra_reg, 0xff))
+#define RBX_MASK HEAD_BYTE(rbx, 0xff)
+#define ODD_CFA (ODD_CFA_EXPRESSION | ODD_CFA_REGISTER | ODD_CFA_OFFSET)
+
+static int32_t cfa_off_of(const struct cfi_state *s)
 {
-	*ret = (int32_t)value;
-	return value == *ret;
+	return (int32_t)(uint32_t)s->offsets;
+}
+
+/* The CFA is a register and an offset from here on; each keeps what was, until it is set. */
+static void cfa_plain(struct cfi_state *s)
+{
+	if ((s->head & 0xff) == UNWIND_CFA_REG)
+		return;
+	s->head = head_set(s->head, CFA_MASK, HEAD_BYTE(cfa, UNWIND_CFA_REG));
+	s->offsets = (uint32_t)s->kept_off;
+	s->odd &= ~(uint32_t)ODD_CFA_EXPRESSION;
 }
 
 static void cfa_register(struct cfi_state *s, uint64_t reg)
 {
-	if (s->cfa != CFA_REG || reg >= UNWIND_REG_MAX)
-		s->cfa = CFA_BAD_REGISTER;
-	else
-		s->cfa_reg = (uint8_t)reg;
+	cfa_plain(s);
+	s->odd &= ~(uint32_t)ODD_CFA_REGISTER;
+	if (reg >= UNWIND_REG_MAX) {
+		s->odd |= ODD_CFA_REGISTER;
+		reg = 0;
+	}
+	s->head = head_set(s->head, HEAD_BYTE(cfa_reg, 0xff), HEAD_BYTE(cfa_reg, reg));
 }
 
+/* An expression stays in force, and the offset is kept for the register that may follow it. */
 static void cfa_offset(struct cfi_state *s, int64_t off)
 {
-	if (s->cfa != CFA_REG || !to_s32(off, &s->cfa_off))
-		s->cfa = CFA_BAD_REGISTER;
+	int32_t small;
+
+	s->odd &= ~(uint32_t)ODD_CFA_OFFSET;
+	if (!to_s32(off, &small)) {
+		s->odd |= ODD_CFA_OFFSET;
+		small = 0;
+	}
+	if ((s->head & 0xff) == UNWIND_CFA_REG)
+		s->offsets = (uint32_t)small;
+	else
+		s->kept_off = small;
 }
 
 static void cfa_define(struct cfi_state *s, uint64_t reg, int64_t off)
 {
-	s->cfa = CFA_REG;
-	s->cfa_add = 0;
 	cfa_register(s, reg);
 	cfa_offset(s, off);
 }
 
+static void set_rbp(struct cfi_state *s, enum value kind, uint64_t in, int32_t off)
+{
+	enum unwind_rbp rbp = UNWIND_RBP_UNDEFINED;
+
+	s->odd &= ~(uint32_t)ODD_RBP;
+	switch (kind) {
+	case VALUE_UNSET:
+	case VALUE_SAME:
+		rbp = UNWIND_RBP_SAME;
+		break;
+	case VALUE_AT_CFA:
+		rbp = UNWIND_RBP_CFA;
+		break;
+	case VALUE_AT_REG:
+		rbp = UNWIND_RBP_DEREF_REG;
+		break;
+	case VALUE_UNDEFINED:
+		break;
+	case VALUE_REG:
+		if (in == UNWIND_REG_RBP && off == 0) {
+			rbp = UNWIND_RBP_SAME;
+			break;
+		}
+		/* fall through */
+	default:
+		s->odd |= ODD_RBP;
+		break;
+	}
+	s->head = head_set(s->head, RBP_MASK,
+			   HEAD_BYTE(rbp, rbp) |
+				   HEAD_BYTE(rbp_reg, rbp == UNWIND_RBP_DEREF_REG ? in : 0));
+	s->rbp_off = rbp == UNWIND_RBP_CFA || rbp == UNWIND_RBP_DEREF_REG ? off : 0;
+}
+
+static void set_ra(struct cfi_state *s, enum value kind, uint64_t in, int32_t off)
+{
+	uint64_t ra = 0;
+
+	s->odd &= ~(uint32_t)ODD_RA;
+	if (kind == VALUE_UNDEFINED)
+		ra = HEAD_BYTE(ra, UNWIND_RA_UNDEFINED);
+	else if (kind == VALUE_REG && off == 0)
+		ra = HEAD_BYTE(ra, UNWIND_RA_REG) | HEAD_BYTE(ra_reg, in);
+	else if (kind != VALUE_AT_CFA || off != -8)
+		s->odd |= ODD_RA;
+	s->head = head_set(s->head, RA_MASK, ra);
+	s->ra = (uint8_t)kind;
+	s->ra_reg = (uint8_t)in;
+	s->ra_off = off;
+}
+
+static void set_sp(struct cfi_state *s, enum value kind, uint64_t in, int32_t off)
+{
+	if (kind == VALUE_SAME) {
+		kind = VALUE_REG;
+		in = UNWIND_REG_RSP;
+	}
+	s->odd &= ~(uint32_t)ODD_SP;
+	/* Without a rule it is the CFA; what is undefined ends the stack by other means. */
+	if (kind != VALUE_UNSET && kind != VALUE_UNDEFINED && !(kind == VALUE_CFA && off == 0))
+		s->odd |= ODD_SP;
+	s->sp = (uint8_t)kind;
+	s->sp_reg = (uint8_t)in;
+	s->sp_off = off;
+}
+
 /* A register's new rule, where the register matters. */
-static inline void reg_set(struct run *run, uint64_t reg, enum reg_state kind, uint64_t in,
-			   int64_t off)
+static void reg_set(struct run *run, uint64_t reg, enum value kind, uint64_t in, int64_t off)
 {
 	struct cfi_state *s = &run->state;
 	int32_t small;
 
-	if (reg != UNWIND_REG_RBP && reg != run->cie->ra_column)
+	if (reg > 63 || !((run->cie->fast | run->cie->slow) >> reg & 1))
 		return;
-	if (!to_s32(off, &small) || in >= UNWIND_REG_MAX)
-		kind = REG_BAD;
-	if (reg == UNWIND_REG_RBP) {
-		s->rbp = kind == REG_REG && in == UNWIND_REG_RBP ? REG_SAME
-			 : kind == REG_REG			 ? REG_BAD
-								 : kind;
-		s->rbp_reg = (uint8_t)in;
-		s->rbp_off = small;
+	if (!to_s32(off, &small) || in >= UNWIND_REG_MAX) {
+		kind = VALUE_BAD;
+		in = 0;
 	}
-	if (reg == run->cie->ra_column) {
-		s->ra = kind;
-		s->ra_reg = (uint8_t)in;
-		s->ra_off = small;
-	}
+	if (reg == UNWIND_REG_RBP)
+		set_rbp(s, kind, in, small);
+	else if (reg == UNWIND_REG_RBX)
+		s->head = head_set(s->head, RBX_MASK,
+				   HEAD_BYTE(rbx, kind == VALUE_AT_CFA ? rbx_word(off) : 0));
+	else if (reg == UNWIND_REG_RSP)
+		set_sp(s, kind, in, small);
+	if (reg == run->cie->ra_column)
+		set_ra(s, kind, in, small);
 	run->dirty = true;
 }
 
@@ -408,235 +529,456 @@ static void reg_restore(struct run *run, uint64_t reg)
 {
 	const struct cfi_state *initial = &run->cie->initial;
 	struct cfi_state *s = &run->state;
+	uint32_t odd = 0;
 
 	if (reg == UNWIND_REG_RBP) {
-		s->rbp = initial->rbp;
-		s->rbp_reg = initial->rbp_reg;
+		s->head = head_set(s->head, RBP_MASK, initial->head & RBP_MASK);
 		s->rbp_off = initial->rbp_off;
-		run->dirty = true;
+		odd |= ODD_RBP;
+	}
+	if (reg == UNWIND_REG_RBX)
+		s->head = head_set(s->head, RBX_MASK, initial->head & RBX_MASK);
+	if (reg == UNWIND_REG_RSP) {
+		s->sp = initial->sp;
+		s->sp_reg = initial->sp_reg;
+		s->sp_off = initial->sp_off;
+		odd |= ODD_SP;
 	}
 	if (reg == run->cie->ra_column) {
+		s->head = head_set(s->head, RA_MASK, initial->head & RA_MASK);
 		s->ra = initial->ra;
 		s->ra_reg = initial->ra_reg;
 		s->ra_off = initial->ra_off;
-		run->dirty = true;
+		odd |= ODD_RA;
 	}
+	s->odd = (s->odd & ~odd) | (initial->odd & odd);
+	run->dirty = true;
 }
 
 static bool cfa_expression(struct run *run, struct span block)
 {
 	struct cfi_state *s = &run->state;
 	struct expr e;
-	int r = expr_parse(block, &e);
-
-	run->dirty = true;
-	s->cfa = CFA_BAD_EXPRESSION;
-	if (r)
-		return r != EXPR_MALFORMED;
-	s->cfa = e.kind == EXPR_REG ? CFA_REG : e.kind == EXPR_DEREF ? CFA_DEREF : CFA_PLT;
-	s->cfa_reg = e.kind == EXPR_PLT ? 0 : e.reg;
-	s->cfa_off = e.off;
-	s->cfa_add = e.kind == EXPR_DEREF ? e.add : 0;
-	return true;
-}
-
-static bool reg_expression(struct run *run, uint64_t reg, struct span block)
-{
-	struct expr e;
-
-	if (reg != UNWIND_REG_RBP && reg != run->cie->ra_column)
-		return true;
-
-	int r = expr_parse(block, &e);
+	int r = expr_parse(block, false, &e);
+	uint64_t head = HEAD_BYTE(cfa, UNWIND_CFA_END);
 
 	if (r == EXPR_MALFORMED)
 		return false;
-	if (r || e.kind != EXPR_REG)
-		reg_set(run, reg, REG_BAD, 0, 0);
-	else
-		reg_set(run, reg, REG_AT_REG, e.reg, e.off);
+	if ((s->head & 0xff) == UNWIND_CFA_REG)
+		s->kept_off = cfa_off_of(s);
+	s->odd &= ~(uint32_t)(ODD_CFA_EXPRESSION | ODD_CFA_REGISTER);
+	s->offsets = 0;
+	if (r) {
+		s->odd |= ODD_CFA_EXPRESSION;
+	} else {
+		head = HEAD_BYTE(cfa, e.kind == EXPR_REG     ? UNWIND_CFA_REG
+				      : e.kind == EXPR_DEREF ? UNWIND_CFA_DEREF
+							     : UNWIND_CFA_PLT) |
+		       HEAD_BYTE(cfa_reg, e.kind == EXPR_PLT ? 0 : e.reg);
+		s->offsets = (uint32_t)e.off |
+			     (uint64_t)(uint32_t)(e.kind == EXPR_DEREF ? e.add : 0) << 32;
+		s->odd &= ~(uint32_t)ODD_CFA_OFFSET;
+	}
+	s->head = head_set(s->head, CFA_MASK, head);
+	run->dirty = true;
 	return true;
 }
 
-/* Runs s to its end. 0, enum run_verdict, or what emit returns: ROWS_TOO_LARGE, -ENOMEM. */
-static int run_instructions(struct run *run, struct span s)
+/* value: the expression is the register's value, not where it is saved. */
+static bool reg_expression(struct run *run, uint64_t reg, struct span block, bool value)
+{
+	struct expr e;
+
+	if (reg > 63 || !((run->cie->fast | run->cie->slow) >> reg & 1))
+		return true;
+
+	int r = expr_parse(block, true, &e);
+
+	if (r == EXPR_MALFORMED)
+		return false;
+	if (!r && e.kind == EXPR_REG)
+		reg_set(run, reg, value ? VALUE_REG : VALUE_AT_REG, e.reg, e.off);
+	else if (!r && e.kind == EXPR_CFA)
+		reg_set(run, reg, value ? VALUE_CFA : VALUE_AT_CFA, 0, e.off);
+	else if (!r && e.kind == EXPR_DEREF && value && e.add == 0)
+		reg_set(run, reg, VALUE_AT_REG, e.reg, e.off);
+	else
+		reg_set(run, reg, VALUE_BAD, 0, 0);
+	return true;
+}
+
+static bool remember(struct run *run)
+{
+	struct cfi *c = run->c;
+
+	if (run->depth == c->state_cap) {
+		size_t cap = c->state_cap ? c->state_cap * 2 : 16;
+		struct cfi_state *grown = realloc(c->states, cap * sizeof(*grown));
+
+		if (!grown)
+			return false;
+		c->states = grown;
+		c->state_cap = cap;
+	}
+	c->states[run->depth++] = run->state;
+	return true;
+}
+
+/* An instruction off the beaten track; s begins with its operands. *ret_bytes: how far it advances.
+ * 0, -ENOMEM, or enum run_verdict. */
+static int run_seldom(struct run *run, uint8_t op, struct span *s, uint64_t *ret_bytes)
 {
 	struct cfi *c = run->c;
 	uint64_t reg, u, value = 0;
 	int64_t off;
-	uint8_t op;
-	uint32_t depth = 0;
 	struct span block;
-	int r;
 
-	while (s.len) {
-		op = *s.data;
-		s.data++;
-		s.len--;
-		switch (op >> 6) {
-		case DW_CFA_advance_loc >> 6:
-			r = advance(run, op & 0x3f);
-			if (r)
-				return r;
-			continue;
-		case DW_CFA_offset >> 6:
-			if (!read_uleb(&s, &u))
+	*ret_bytes = 0;
+	switch (op) {
+	case DW_CFA_nop:
+		break;
+	case DW_CFA_set_loc:
+		u = run->vaddr + (uint64_t)(s->data - run->first);
+		if (cfi_pointer(s, run->cie->encoding, u, &c->bases, &run->function, &value) != 0)
+			return RUN_SENSELESS;
+		/* A CIE has no location, and no function is open for its rows. */
+		if (!run->size || value < run->function + run->loc)
+			return RUN_SENSELESS;
+		*ret_bytes = value - (run->function + run->loc);
+		break;
+	case DW_CFA_MIPS_advance_loc8:
+		if (!span_read(s, &value, 8))
+			return RUN_SENSELESS;
+		if (__builtin_mul_overflow(value, run->cie->code_align, ret_bytes))
+			*ret_bytes = UINT64_MAX;
+		break;
+	case DW_CFA_def_cfa_offset:
+		if (!read_uleb(s, &u))
+			return RUN_SENSELESS;
+		cfa_offset(&run->state, u > INT64_MAX ? INT64_MAX : (int64_t)u);
+		run->dirty = true;
+		break;
+	case DW_CFA_def_cfa_offset_sf:
+		if (!expr_sleb(s, &off))
+			return RUN_SENSELESS;
+		cfa_offset(&run->state, scaled(run, off));
+		run->dirty = true;
+		break;
+	case DW_CFA_def_cfa_register:
+		if (!read_uleb(s, &reg))
+			return RUN_SENSELESS;
+		cfa_register(&run->state, reg);
+		run->dirty = true;
+		break;
+	case DW_CFA_def_cfa:
+		if (!read_uleb(s, &reg) || !read_uleb(s, &u))
+			return RUN_SENSELESS;
+		cfa_define(&run->state, reg, u > INT64_MAX ? INT64_MAX : (int64_t)u);
+		run->dirty = true;
+		break;
+	case DW_CFA_def_cfa_sf:
+		if (!read_uleb(s, &reg) || !expr_sleb(s, &off))
+			return RUN_SENSELESS;
+		cfa_define(&run->state, reg, scaled(run, off));
+		run->dirty = true;
+		break;
+	case DW_CFA_def_cfa_expression:
+		if (!read_uleb(s, &u) || !span_take(s, u, &block) || !cfa_expression(run, block))
+			return RUN_SENSELESS;
+		break;
+	case DW_CFA_expression:
+	case DW_CFA_val_expression:
+		if (!read_uleb(s, &reg) || !read_uleb(s, &u) || !span_take(s, u, &block) ||
+		    !reg_expression(run, reg, block, op == DW_CFA_val_expression))
+			return RUN_SENSELESS;
+		break;
+	case DW_CFA_offset_extended:
+		if (!read_uleb(s, &reg) || !read_uleb(s, &u))
+			return RUN_SENSELESS;
+		reg_set(run, reg, VALUE_AT_CFA, 0, scaled(run, (int64_t)u));
+		break;
+	case DW_CFA_offset_extended_sf:
+		if (!read_uleb(s, &reg) || !expr_sleb(s, &off))
+			return RUN_SENSELESS;
+		reg_set(run, reg, VALUE_AT_CFA, 0, scaled(run, off));
+		break;
+	case DW_CFA_GNU_negative_offset_extended:
+		if (!read_uleb(s, &reg) || !read_uleb(s, &u))
+			return RUN_SENSELESS;
+		off = scaled(run, (int64_t)u);
+		reg_set(run, reg, VALUE_AT_CFA, 0, off == INT64_MIN ? INT64_MAX : -off);
+		break;
+	case DW_CFA_val_offset:
+		if (!read_uleb(s, &reg) || !read_uleb(s, &u))
+			return RUN_SENSELESS;
+		reg_set(run, reg, VALUE_CFA, 0, scaled(run, (int64_t)u));
+		break;
+	case DW_CFA_val_offset_sf:
+		if (!read_uleb(s, &reg) || !expr_sleb(s, &off))
+			return RUN_SENSELESS;
+		reg_set(run, reg, VALUE_CFA, 0, scaled(run, off));
+		break;
+	case DW_CFA_restore_extended:
+		if (!read_uleb(s, &reg))
+			return RUN_SENSELESS;
+		reg_restore(run, reg);
+		break;
+	case DW_CFA_undefined:
+		if (!read_uleb(s, &reg))
+			return RUN_SENSELESS;
+		reg_set(run, reg, VALUE_UNDEFINED, 0, 0);
+		break;
+	case DW_CFA_same_value:
+		if (!read_uleb(s, &reg))
+			return RUN_SENSELESS;
+		reg_set(run, reg, VALUE_SAME, 0, 0);
+		break;
+	case DW_CFA_register:
+		if (!read_uleb(s, &reg) || !read_uleb(s, &u))
+			return RUN_SENSELESS;
+		reg_set(run, reg, VALUE_REG, u, 0);
+		break;
+	case DW_CFA_remember_state:
+		return remember(run) ? 0 : -ENOMEM;
+	case DW_CFA_restore_state:
+		if (!run->depth)
+			return RUN_SENSELESS;
+		run->state = c->states[--run->depth];
+		run->dirty = true;
+		break;
+	case DW_CFA_GNU_args_size:
+		if (!read_uleb(s, &u))
+			return RUN_SENSELESS;
+		break;
+	default:
+		switch (op & 0xc0) {
+		case DW_CFA_offset:
+			if (!read_uleb(s, &u))
 				return RUN_SENSELESS;
-			reg_set(run, op & 0x3f, REG_CFA, 0, scaled(run, (int64_t)u));
-			continue;
-		case DW_CFA_restore >> 6:
+			reg_set(run, op & 0x3f, VALUE_AT_CFA, 0, scaled(run, (int64_t)u));
+			break;
+		case DW_CFA_restore:
 			reg_restore(run, op & 0x3f);
-			continue;
-		default:
-			break;
-		}
-		switch (op) {
-		case DW_CFA_nop:
-			break;
-		case DW_CFA_set_loc:
-			u = run->vaddr + (uint64_t)(s.data - run->first);
-			if (cfi_pointer(&s, run->cie->encoding, u, &c->bases, &run->function,
-					&value) != 0)
-				return RUN_SENSELESS;
-			/* A CIE has no location, and no function is open for its rows. */
-			if (!run->size || value < run->function + run->loc)
-				return RUN_SENSELESS;
-			value -= run->function + run->loc;
-			if (run->dirty && value) {
-				r = emit(c, run->cie, &run->state, run->at + (uint32_t)run->loc);
-				if (r)
-					return r;
-				run->dirty = false;
-			}
-			if (value >= run->size - run->loc)
-				return RUN_END;
-			run->loc += value;
-			break;
-		case DW_CFA_advance_loc1:
-		case DW_CFA_advance_loc2:
-		case DW_CFA_advance_loc4:
-		case DW_CFA_MIPS_advance_loc8:
-			value = 0;
-			if (!span_read(&s, &value,
-				       op == DW_CFA_MIPS_advance_loc8
-					       ? 8
-					       : (size_t)1 << (op - DW_CFA_advance_loc1)))
-				return RUN_SENSELESS;
-			r = advance(run, value);
-			if (r)
-				return r;
-			break;
-		case DW_CFA_def_cfa_offset:
-			if (!read_uleb(&s, &u))
-				return RUN_SENSELESS;
-			cfa_offset(&run->state, (int64_t)u);
-			run->dirty = true;
-			break;
-		case DW_CFA_def_cfa_offset_sf:
-			if (!expr_sleb(&s, &off))
-				return RUN_SENSELESS;
-			cfa_offset(&run->state, scaled(run, off));
-			run->dirty = true;
-			break;
-		case DW_CFA_def_cfa_register:
-			if (!read_uleb(&s, &reg))
-				return RUN_SENSELESS;
-			cfa_register(&run->state, reg);
-			run->dirty = true;
-			break;
-		case DW_CFA_def_cfa:
-			if (!read_uleb(&s, &reg) || !read_uleb(&s, &u))
-				return RUN_SENSELESS;
-			cfa_define(&run->state, reg, (int64_t)u);
-			run->dirty = true;
-			break;
-		case DW_CFA_def_cfa_sf:
-			if (!read_uleb(&s, &reg) || !expr_sleb(&s, &off))
-				return RUN_SENSELESS;
-			cfa_define(&run->state, reg, scaled(run, off));
-			run->dirty = true;
-			break;
-		case DW_CFA_def_cfa_expression:
-			if (!read_uleb(&s, &u) || !span_take(&s, u, &block) ||
-			    !cfa_expression(run, block))
-				return RUN_SENSELESS;
-			break;
-		case DW_CFA_expression:
-			if (!read_uleb(&s, &reg) || !read_uleb(&s, &u) ||
-			    !span_take(&s, u, &block) || !reg_expression(run, reg, block))
-				return RUN_SENSELESS;
-			break;
-		case DW_CFA_val_expression:
-			if (!read_uleb(&s, &reg) || !read_uleb(&s, &u) || !span_take(&s, u, &block))
-				return RUN_SENSELESS;
-			reg_set(run, reg, REG_BAD, 0, 0);
-			break;
-		case DW_CFA_offset_extended:
-			if (!read_uleb(&s, &reg) || !read_uleb(&s, &u))
-				return RUN_SENSELESS;
-			reg_set(run, reg, REG_CFA, 0, scaled(run, (int64_t)u));
-			break;
-		case DW_CFA_offset_extended_sf:
-			if (!read_uleb(&s, &reg) || !expr_sleb(&s, &off))
-				return RUN_SENSELESS;
-			reg_set(run, reg, REG_CFA, 0, scaled(run, off));
-			break;
-		case DW_CFA_GNU_negative_offset_extended:
-			if (!read_uleb(&s, &reg) || !read_uleb(&s, &u))
-				return RUN_SENSELESS;
-			off = scaled(run, (int64_t)u);
-			reg_set(run, reg, REG_CFA, 0, off == INT64_MIN ? INT64_MAX : -off);
-			break;
-		case DW_CFA_val_offset:
-			if (!read_uleb(&s, &reg) || !read_uleb(&s, &u))
-				return RUN_SENSELESS;
-			reg_set(run, reg, REG_BAD, 0, 0);
-			break;
-		case DW_CFA_val_offset_sf:
-			if (!read_uleb(&s, &reg) || !expr_sleb(&s, &off))
-				return RUN_SENSELESS;
-			reg_set(run, reg, REG_BAD, 0, 0);
-			break;
-		case DW_CFA_restore_extended:
-			if (!read_uleb(&s, &reg))
-				return RUN_SENSELESS;
-			reg_restore(run, reg);
-			break;
-		case DW_CFA_undefined:
-			if (!read_uleb(&s, &reg))
-				return RUN_SENSELESS;
-			reg_set(run, reg, REG_UNDEFINED, 0, 0);
-			break;
-		case DW_CFA_same_value:
-			if (!read_uleb(&s, &reg))
-				return RUN_SENSELESS;
-			reg_set(run, reg, REG_SAME, 0, 0);
-			break;
-		case DW_CFA_register:
-			if (!read_uleb(&s, &reg) || !read_uleb(&s, &u))
-				return RUN_SENSELESS;
-			reg_set(run, reg, REG_REG, u, 0);
-			break;
-		case DW_CFA_remember_state:
-			if (depth == CFI_MAX_STATES)
-				return RUN_SENSELESS;
-			c->states[depth++] = run->state;
-			break;
-		case DW_CFA_restore_state:
-			if (!depth)
-				return RUN_SENSELESS;
-			run->state = c->states[--depth];
-			run->dirty = true;
-			break;
-		case DW_CFA_GNU_args_size:
-			if (!read_uleb(&s, &u))
-				return RUN_SENSELESS;
 			break;
 		default:
 			return RUN_OPCODE;
 		}
 	}
 	return 0;
+}
+
+/* The row at `at` of a state that is not plain, or whose rule is not at hand. */
+static int row_seldom(struct run *run, struct rows_pen *pen, struct cfi_known *known, uint32_t at)
+{
+	uint16_t number;
+	int r = rule_number(run->c, run->cie, &run->state, known, &number);
+
+	if (!r)
+		rows_pen_put(pen, at, number);
+	return r;
+}
+
+/*
+ * Runs the instructions of s to their end, into rows->pen of the open function, which has room for
+ * a row from each byte and one more. enum run_verdict; -ENOMEM; 0 at the end of a CIE.
+ *
+ * What nine of ten instructions are is done here, over a state in local variables, which the
+ * compiler keeps in registers: a row takes some ten nanoseconds, and going through memory for each
+ * field would be most of it. Everything else is run_seldom's, for which the state is put back.
+ */
+static int run_instructions(struct run *run, struct span s)
+{
+	struct cfi *c = run->c;
+	const struct cfi_cie *cie = run->cie;
+	const uint8_t *p = s.data, *end = p + s.len;
+	const uint64_t fast = cie->fast, all = cie->fast | cie->slow, size = run->size;
+	const uint32_t code_align = cie->code_align;
+	const int64_t data_align = cie->data_align;
+	uint64_t head = run->state.head, offsets = run->state.offsets, loc = run->loc, bytes;
+	int32_t rbp_off = run->state.rbp_off;
+	uint32_t odd = run->state.odd;
+	struct rows_pen pen = c->rows->pen;
+	bool dirty = run->dirty;
+	int r = 0;
+
+#define PUT_BACK() \
+	do { \
+		run->state.head = head; \
+		run->state.offsets = offsets; \
+		run->state.rbp_off = rbp_off; \
+		run->state.odd = odd; \
+		run->loc = loc; \
+		run->dirty = dirty; \
+	} while (0)
+#define TAKE() \
+	do { \
+		head = run->state.head; \
+		offsets = run->state.offsets; \
+		rbp_off = run->state.rbp_off; \
+		odd = run->state.odd; \
+		dirty = run->dirty; \
+	} while (0)
+
+	for (;;) {
+		uint32_t reg;
+		uint8_t op;
+
+		if (p == end) {
+			if (!size)
+				break;
+			/* The last row. */
+			bytes = UINT64_MAX;
+			goto advance;
+		}
+		op = *p++;
+		switch (op) {
+		case DW_CFA_advance_loc ... DW_CFA_advance_loc | 0x3f:
+			bytes = (uint64_t)(op & 0x3f) * code_align;
+			break;
+		case DW_CFA_advance_loc1:
+			if (end - p < 1)
+				goto senseless;
+			bytes = (uint64_t)*p * code_align;
+			p++;
+			break;
+		case DW_CFA_advance_loc2: {
+			uint16_t delta;
+
+			if (end - p < 2)
+				goto senseless;
+			memcpy(&delta, p, 2);
+			bytes = (uint64_t)delta * code_align;
+			p += 2;
+			break;
+		}
+		case DW_CFA_advance_loc4: {
+			uint32_t delta;
+
+			if (end - p < 4)
+				goto senseless;
+			memcpy(&delta, p, 4);
+			bytes = (uint64_t)delta * code_align;
+			p += 4;
+			break;
+		}
+		case DW_CFA_def_cfa_offset:
+			if (p == end || *p & 0x80 || (head & 0xff) != UNWIND_CFA_REG)
+				goto seldom;
+			offsets = *p++;
+			odd &= ~(uint32_t)ODD_CFA_OFFSET;
+			dirty = true;
+			continue;
+		case DW_CFA_def_cfa_register:
+			if (p == end || *p >= UNWIND_REG_MAX || (head & 0xff) != UNWIND_CFA_REG)
+				goto seldom;
+			head = head_set(head, CFA_MASK,
+					HEAD_BYTE(cfa, UNWIND_CFA_REG) | HEAD_BYTE(cfa_reg, *p));
+			p++;
+			odd &= ~(uint32_t)ODD_CFA_REGISTER;
+			dirty = true;
+			continue;
+		case DW_CFA_def_cfa:
+			if (end - p < 2 || p[0] >= UNWIND_REG_MAX || p[1] & 0x80)
+				goto seldom;
+			head = head_set(head, CFA_MASK,
+					HEAD_BYTE(cfa, UNWIND_CFA_REG) | HEAD_BYTE(cfa_reg, p[0]));
+			offsets = p[1];
+			p += 2;
+			odd &= ~(uint32_t)ODD_CFA;
+			dirty = true;
+			continue;
+		case DW_CFA_offset ... DW_CFA_offset | 0x3f:
+			if (p == end || *p & 0x80)
+				goto seldom;
+			reg = op & 0x3f;
+			if (fast >> reg & 1) {
+				int64_t off = *p * data_align;
+
+				if (reg == UNWIND_REG_RBP) {
+					head = head_set(head, RBP_MASK,
+							HEAD_BYTE(rbp, UNWIND_RBP_CFA));
+					rbp_off = (int32_t)off;
+					odd &= ~(uint32_t)ODD_RBP;
+				} else {
+					head = head_set(head, RBX_MASK,
+							HEAD_BYTE(rbx, rbx_word(off)));
+				}
+				dirty = true;
+			} else if (all >> reg & 1) {
+				goto seldom;
+			}
+			p++;
+			continue;
+		case DW_CFA_restore ... DW_CFA_restore | 0x3f:
+			if (all >> (op & 0x3f) & 1)
+				goto seldom;
+			continue;
+		case DW_CFA_nop:
+			continue;
+		case DW_CFA_remember_state:
+			if (run->depth == c->state_cap)
+				goto seldom;
+			PUT_BACK();
+			c->states[run->depth++] = run->state;
+			continue;
+		case DW_CFA_restore_state:
+			if (!run->depth)
+				goto senseless;
+			run->state = c->states[--run->depth];
+			TAKE();
+			dirty = true;
+			continue;
+		default:
+		seldom : {
+			struct span rest = { .data = p, .len = (size_t)(end - p) };
+
+			PUT_BACK();
+			r = run_seldom(run, op, &rest, &bytes);
+			if (r)
+				goto out;
+			TAKE();
+			p = rest.data;
+			break;
+		}
+		}
+
+		if (!bytes)
+			continue;
+		if (!size)
+			goto senseless;
+	advance:
+		if (dirty) {
+			struct cfi_known *known = known_at(c, head, offsets, rbp_off);
+
+			if (!odd && known->head == head && known->offsets == offsets &&
+			    known->rbp_off == rbp_off) {
+				rows_pen_put(&pen, run->at + (uint32_t)loc, known->number);
+			} else {
+				struct rows_pen copy = pen;
+
+				PUT_BACK();
+				r = row_seldom(run, &copy, known, run->at + (uint32_t)loc);
+				if (r)
+					goto out;
+				pen = copy;
+			}
+			dirty = false;
+		}
+		if (bytes >= size - loc) {
+			r = RUN_END;
+			goto out;
+		}
+		loc += bytes;
+	}
+	goto out;
+senseless:
+	r = RUN_SENSELESS;
+out:
+	PUT_BACK();
+#undef PUT_BACK
+#undef TAKE
+	c->rows->pen = pen;
+	return r;
 }
 
 /* --- CIEs --- */
@@ -745,19 +1087,22 @@ static int cie_augmentation(const char *letters, struct span s, uint64_t vaddr, 
 		case 'G': /* arm64: memory tagging */
 			break;
 		default:
-			return ROWS_SKIP_CIE_AUGMENTATION;
+			/* Its data has a length: only a pointer encoding behind it would be missed.
+			 */
+			return strchr(l, 'R') ? ROWS_SKIP_CIE_AUGMENTATION : 0;
 		}
 	}
 	return 0;
 }
 
-/* Takes the CIE apart; vaddr: of the first byte of s, which begins after the id. 0, or the enum
- * rows_skip (never 0: that is ENTRY) why it is of no use. */
+/* Takes the CIE apart; vaddr: of the first byte of s, which begins after the id. 0; the enum
+ * rows_skip (never 0: that is ENTRY) why it is of no use; -ENOMEM. */
 static int cie_parse(struct cfi *c, struct span s, uint64_t vaddr, struct cfi_cie *cie)
 {
 	const uint8_t *first = s.data, *nul;
 	uint8_t version, small, sizes[2];
-	uint64_t len;
+	uint64_t len, code_align;
+	int64_t data_align;
 	struct span part;
 	const char *letters;
 
@@ -778,8 +1123,10 @@ static int cie_parse(struct cfi *c, struct span s, uint64_t vaddr, struct cfi_ci
 	}
 	if (version == 4 && (!span_read(&s, sizes, 2) || sizes[0] != 8 || sizes[1] != 0))
 		return ROWS_SKIP_CIE_VERSION;
-	if (!read_uleb(&s, &cie->code_align) || !expr_sleb(&s, &cie->data_align))
+	if (!read_uleb(&s, &code_align) || !expr_sleb(&s, &data_align) || code_align > UINT32_MAX ||
+	    !to_s32(data_align, &cie->data_align) || data_align == INT32_MIN)
 		return ROWS_SKIP_CIE;
+	cie->code_align = (uint32_t)code_align;
 	if (version == 1) {
 		if (!read_u8(&s, &small))
 			return ROWS_SKIP_CIE;
@@ -797,17 +1144,30 @@ static int cie_parse(struct cfi *c, struct span s, uint64_t vaddr, struct cfi_ci
 
 		if (r)
 			return r;
-	} else if (letters[0]) {
+	} else if (letters[0] && strncmp(letters, "armcc", 5) != 0) {
 		/* Without a size, letters that add bytes of unknown length cannot be passed over.
 		 * */
 		return ROWS_SKIP_CIE_AUGMENTATION;
 	}
 
-	struct run run = {
-		.c = c, .cie = cie, .vaddr = vaddr + (uint64_t)(s.data - first), .first = s.data
-	};
+	/* Where a register is the return address as well, both are set the long way. */
+	cie->fast = 1ull << UNWIND_REG_RBX | 1ull << UNWIND_REG_RBP;
+	cie->slow = 1ull << UNWIND_REG_RSP | (cie->ra_column < 64 ? 1ull << cie->ra_column : 0);
+	if (cie->fast & cie->slow) {
+		cie->slow |= cie->fast;
+		cie->fast = 0;
+	}
+
+	struct run run = { .c = c,
+			   .cie = cie,
+			   .state = { .head = HEAD_BYTE(cfa, UNWIND_CFA_REG),
+				      .odd = ODD_CFA_REGISTER | ODD_CFA_OFFSET | ODD_RA },
+			   .vaddr = vaddr + (uint64_t)(s.data - first),
+			   .first = s.data };
 	int r = run_instructions(&run, s);
 
+	if (r < 0)
+		return r;
 	cie->initial = run.state;
 	return r == 0 ? 0 : r == RUN_OPCODE ? ROWS_SKIP_OPCODE : ROWS_SKIP_CIE;
 }
@@ -824,9 +1184,20 @@ static int fde_run(struct cfi *c, const struct cfi_cie *cie, struct span s, uint
 	uint16_t number;
 	int r;
 
-	r = cfi_pointer(&s, cie->encoding, vaddr, &c->bases, NULL, &start);
-	if (!r)
-		r = read_value(&s, cie->encoding & 0x0f, &size);
+	if (cie->encoding == (DW_EH_PE_pcrel | DW_EH_PE_sdata4) && s.len >= 8) {
+		int32_t start_size[2]; /* what nearly all have */
+
+		memcpy(start_size, s.data, 8);
+		start = vaddr + (uint64_t)(int64_t)start_size[0];
+		size = (uint64_t)(int64_t)start_size[1];
+		s.data += 8;
+		s.len -= 8;
+		r = 0;
+	} else {
+		r = cfi_pointer(&s, cie->encoding, vaddr, &c->bases, NULL, &start);
+		if (!r)
+			r = read_value(&s, cie->encoding & 0x0f, &size);
+	}
 	if (!r && cie->sized && (!read_uleb(&s, &len) || !span_take(&s, len, &part)))
 		r = 2;
 	if (r) {
@@ -846,6 +1217,9 @@ static int fde_run(struct cfi *c, const struct cfi_cie *cie, struct span s, uint
 	r = rows_open(c->rows, at, at + (uint32_t)size);
 	if (r)
 		return r == ROWS_NONE ? 0 : r;
+	r = rows_reserve(c->rows, s.len + 2);
+	if (r)
+		return r;
 
 	struct run run = {
 		.c = c,
@@ -854,38 +1228,36 @@ static int fde_run(struct cfi *c, const struct cfi_cie *cie, struct span s, uint
 		.vaddr = vaddr + (uint64_t)(s.data - first),
 		.first = s.data,
 		.function = start,
-		.size = size,
+		.size = c->rows->pen.end - at,
 		.at = at,
 		.dirty = true,
 	};
 
 	r = run_instructions(&run, s);
-	if (r < 0 || r == ROWS_TOO_LARGE)
+	if (r < 0)
 		return r;
-	if (r == RUN_OPCODE || r == RUN_SENSELESS) {
+	if (r != RUN_END) {
 		skipped[r == RUN_OPCODE ? ROWS_SKIP_OPCODE : ROWS_SKIP_INSTRUCTIONS]++;
 		r = unsupported_rule(c, &number);
 		if (!r)
 			r = rows_add(c->rows, at + (uint32_t)run.loc, number);
-	} else {
-		if (cie->signal && run.state.ra != REG_AT_REG)
-			skipped[ROWS_SKIP_SIGNAL_LAYOUT]++;
-		r = run.dirty ? emit(c, cie, &run.state, at + (uint32_t)run.loc) : 0;
+		if (r)
+			return r;
+	} else if (cie->signal && run.state.ra != VALUE_AT_REG) {
+		skipped[ROWS_SKIP_SIGNAL_LAYOUT]++;
 	}
 	rows_close(c->rows);
-	return r;
+	return 0;
 }
 
 /* --- sections --- */
 
-int cfi_init(struct cfi *c, struct rows *rows, bool eh, uint64_t vaddr,
-	     const struct cfi_bases *bases)
+void cfi_init(struct cfi *c, struct rows *rows, bool eh, uint64_t vaddr,
+	      const struct cfi_bases *bases)
 {
 	*c = (struct cfi){
 		.rows = rows, .eh = eh, .vaddr = vaddr, .bases = *bases, .unsupported = -1
 	};
-	c->states = malloc(CFI_MAX_STATES * sizeof(*c->states));
-	return c->states ? 0 : -ENOMEM;
 }
 
 void cfi_done(struct cfi *c)
@@ -922,6 +1294,8 @@ static int entry(struct cfi *c, uint64_t at, struct span body, uint64_t body_at,
 		struct cfi_cie cie = { .offset = at, .encoding = DW_EH_PE_absptr };
 		int r = cie_parse(c, body, vaddr, &cie);
 
+		if (r < 0)
+			return r;
 		c->rows->cies++;
 		cie.usable = r == 0;
 		if (r)

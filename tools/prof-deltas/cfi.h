@@ -18,7 +18,7 @@
 
 #define CFI_MAX_ENTRY (4u << 20) /* bytes of one entry */
 #define CFI_MAX_CIES (1u << 17)	 /* CIEs kept of one section */
-#define CFI_MAX_STATES 256	 /* depth of DW_CFA_remember_state */
+#define CFI_CACHE 512		 /* rules whose numbers are at hand; a power of two */
 
 /* What relative pointers are relative to. */
 struct cfi_bases {
@@ -31,20 +31,35 @@ struct cfi_bases {
 int cfi_pointer(struct span *s, uint8_t encoding, uint64_t vaddr, const struct cfi_bases *bases,
 		const uint64_t *function, uint64_t *ret);
 
-/* What is known of a register's value in the caller, or of the CFA: more than a rule can hold,
- * since instructions build it up piece by piece. */
+/*
+ * The rules in force while instructions build them up. What most are is kept as the bytes of the
+ * rule that it makes (struct unwind_rule), so that it can be looked up as it is; what a rule cannot
+ * say, or only after a conversion, is marked in `odd` and kept beside.
+ */
 struct cfi_state {
-	uint8_t cfa, cfa_reg;
-	uint8_t rbp, rbp_reg;
-	uint8_t ra, ra_reg;
-	int32_t cfa_off, cfa_add, rbp_off, ra_off; /* bytes */
+	uint64_t head;	  /* cfa, cfa_reg, rbp, ra, flags, ra_reg, rbp_reg, rbx */
+	uint64_t offsets; /* cfa_off, cfa_add */
+	int32_t rbp_off;
+	uint32_t odd;		/* enum odd of cfi.c; 0: the above is the rule */
+	int32_t ra_off, sp_off; /* bytes */
+	int32_t kept_off;	/* of the register and offset that an expression has replaced */
+	uint8_t ra, ra_reg;	/* enum value of cfi.c */
+	uint8_t sp, sp_reg;
+};
+
+/* A rule and its number. */
+struct cfi_known {
+	uint64_t head, offsets;
+	int32_t rbp_off;
+	uint32_t number;
 };
 
 struct cfi_cie {
 	uint64_t offset; /* in the section */
-	uint64_t code_align;
-	int64_t data_align;
+	uint32_t code_align;
+	int32_t data_align;
 	uint64_t ra_column;
+	uint64_t fast, slow;	    /* registers that matter, as bits: quickly set, or not */
 	uint8_t encoding;	    /* of an FDE's pointers */
 	bool usable, sized, signal; /* sized: 'z', an FDE's augmentation data has a length */
 	struct cfi_state initial;
@@ -64,12 +79,14 @@ struct cfi {
 	uint32_t last;	     /* CIE used last */
 	int32_t unsupported; /* number of the rule for what cannot be expressed, -1 before its first
 				use */
-	struct cfi_state *states; /* CFI_MAX_STATES of them */
+	struct cfi_state
+		*states; /* remembered ones: as many as an entry asks for, below its size */
+	size_t state_cap;
+	struct cfi_known known[CFI_CACHE];
 };
 
-/* 0 or -ENOMEM; cfi_done in either case. */
-int cfi_init(struct cfi *c, struct rows *rows, bool eh, uint64_t vaddr,
-	     const struct cfi_bases *bases);
+void cfi_init(struct cfi *c, struct rows *rows, bool eh, uint64_t vaddr,
+	      const struct cfi_bases *bases);
 void cfi_done(struct cfi *c);
 /* Takes whole entries off the front of `bytes`, which begin at c->pos. `last`: nothing follows
  * them. *ret_used: how many bytes were taken; *ret_want: how many the next entry needs to be taken

@@ -37,14 +37,45 @@ static bool add_const(struct expr *e, int64_t value)
 	return true;
 }
 
-/* a + b, or a - b. */
-static bool combine(struct expr *a, const struct expr *b, bool minus)
+/* What two constants make. */
+static bool fold(uint8_t op, int64_t a, int64_t b, int64_t *ret)
 {
+	switch (op) {
+	case DW_OP_mul:
+		return !__builtin_mul_overflow(a, b, ret);
+	case DW_OP_shl:
+		if (b < 0 || b > 31 || a < 0)
+			return false;
+		*ret = a << b;
+		return true;
+	case DW_OP_and:
+		*ret = a & b;
+		return true;
+	case DW_OP_or:
+		*ret = a | b;
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* a op b: sums, and what constants make. */
+static bool combine(struct expr *a, const struct expr *b, uint8_t op)
+{
+	bool minus = op == DW_OP_minus;
+	int64_t value;
+
+	if (op != DW_OP_plus && !minus) {
+		if (a->kind != EXPR_CONST || b->kind != EXPR_CONST ||
+		    !fold(op, a->off, b->off, &value))
+			return false;
+		a->off = 0;
+		return add_const(a, value);
+	}
 	if (b->kind == EXPR_CONST)
 		return add_const(a, minus ? -(int64_t)b->off : b->off);
 	if (a->kind == EXPR_CONST && !minus) {
-		int32_t value = a->off;
-
+		value = a->off;
 		*a = *b;
 		return add_const(a, value);
 	}
@@ -104,12 +135,12 @@ static bool read_operand(struct span *s, uint8_t op, int64_t *ret)
 	}
 }
 
-int expr_parse(struct span s, struct expr *ret)
+int expr_parse(struct span s, bool cfa, struct expr *ret)
 {
-	struct expr stack[DEPTH];
-	unsigned n = 0;
+	struct expr stack[DEPTH] = { { .kind = EXPR_CFA } }, swap;
+	unsigned n = cfa;
 
-	if (plt_parse(s, ret))
+	if (!cfa && plt_parse(s, ret))
 		return 0;
 	while (s.len) {
 		uint8_t op = *s.data;
@@ -158,12 +189,43 @@ int expr_parse(struct span s, struct expr *ret)
 				continue;
 			case DW_OP_plus:
 			case DW_OP_minus:
+			case DW_OP_mul:
+			case DW_OP_shl:
+			case DW_OP_and:
+			case DW_OP_or:
 				if (n < 2)
 					return EXPR_MALFORMED;
 				n--;
-				if (!combine(&stack[n - 1], &stack[n], op == DW_OP_minus))
+				if (!combine(&stack[n - 1], &stack[n], op))
 					return EXPR_UNSUPPORTED;
 				continue;
+			case DW_OP_dup:
+			case DW_OP_over:
+				if (n < 1u + (op == DW_OP_over))
+					return EXPR_MALFORMED;
+				if (n == DEPTH)
+					return EXPR_UNSUPPORTED;
+				stack[n] = stack[n - 1 - (op == DW_OP_over)];
+				n++;
+				continue;
+			case DW_OP_drop:
+				if (!n)
+					return EXPR_MALFORMED;
+				n--;
+				continue;
+			case DW_OP_swap:
+				if (n < 2)
+					return EXPR_MALFORMED;
+				swap = stack[n - 1];
+				stack[n - 1] = stack[n - 2];
+				stack[n - 2] = swap;
+				continue;
+			case DW_OP_deref_size:
+				if (!read_unsigned(&s, 1, &value))
+					return EXPR_MALFORMED;
+				if (value != 8)
+					return EXPR_UNSUPPORTED;
+				/* fall through */
 			case DW_OP_deref:
 				if (!n)
 					return EXPR_MALFORMED;

@@ -16,6 +16,7 @@
 enum expr_kind {
 	EXPR_CONST, /* off */
 	EXPR_REG,   /* reg + off */
+	EXPR_CFA,   /* CFA + off */
 	EXPR_DEREF, /* *(reg + off) + add */
 	EXPR_PLT, /* rsp + 8 + ((rip & 15) >= off ? 8 : 0): what linkers write for lazy PLT slots */
 };
@@ -28,9 +29,10 @@ enum expr_verdict {
 	EXPR_UNSUPPORTED = 1, /* well-formed as far as read, but of no form above */
 	EXPR_MALFORMED = 2,   /* cut short, or it takes from an empty stack */
 };
-/* 0 with *ret set, or enum expr_verdict. A register is at most UNWIND_REG_MAX - 1 in EXPR_REG and
- * EXPR_DEREF. */
-int expr_parse(struct span bytes, struct expr *ret);
+/* With `cfa` the CFA lies on the stack at the beginning, as in the rules of registers. 0 with *ret
+ * set, or enum expr_verdict. A register is at most UNWIND_REG_MAX - 1 in EXPR_REG and EXPR_DEREF.
+ */
+int expr_parse(struct span bytes, bool cfa, struct expr *ret);
 
 /* LEB128 (DWARF 5, 7.6), also for cfi.c: false when cut short. Bits past the 64th are read over;
  * past the 140th nothing is. */

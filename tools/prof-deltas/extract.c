@@ -173,10 +173,7 @@ static int read_section(int fd, const struct elf_section *section, const struct 
 	struct cfi c;
 	int r = source_init(&s, fd, section);
 
-	if (!r)
-		r = cfi_init(&c, rows, section->eh, section->vaddr, &f->bases);
-	else
-		c = (struct cfi){ 0 };
+	cfi_init(&c, rows, section->eh, section->vaddr, &f->bases);
 	c.stop_at_zero = !section->bounded;
 	if (!r)
 		r = feed(&s, &c);

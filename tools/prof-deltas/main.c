@@ -21,13 +21,14 @@
 #define MAX_FILES 256
 
 static const char usage[] =
-	"Usage: prof-deltas [--stats] FILE...\n"
+	"Usage: prof-deltas [--registers | --stats] FILE...\n"
 	"Print the unwind rows of ELF files: address, CFA, caller's RBP, return address.\n"
 	"\n"
-	"  -s, --stats    print figures instead of rows: per file, and in all\n"
-	"  -v, --verbose  say more\n"
-	"  -h, --help     print this\n"
-	"      --version  print the version\n"
+	"  -r, --registers  print where the caller's RBX is saved, too\n"
+	"  -s, --stats      print figures instead of rows: per file, and in all\n"
+	"  -v, --verbose    say more\n"
+	"  -h, --help       print this\n"
+	"      --version    print the version\n"
 	"\n"
 	"In a deployment (see prof-deltas(1)):\n"
 	"  --run-dir DIR --ids GID:B:D:S:E --status-fd N --life-fd N\n";
@@ -84,8 +85,12 @@ static int add_stats(struct totals *t, const struct rows *rows, uint64_t time_ns
 	return 0;
 }
 
+struct wanted {
+	bool stats, registers;
+};
+
 /* 0, or -1 when there is something to complain of, which was said. */
-static int one_file(const char *path, const char *name, bool stats, struct totals *t)
+static int one_file(const char *path, const char *name, const struct wanted *w, struct totals *t)
 {
 	struct extract e = { .why = "" };
 	uint64_t start = clock_mono_ns();
@@ -111,13 +116,13 @@ static int one_file(const char *path, const char *name, bool stats, struct total
 	} else {
 		struct print_stats s;
 
-		if (stats) {
+		if (w->stats) {
 			r = add_stats(t, &rows, clock_mono_ns() - start, &s);
 			if (!r)
 				print_stats(stdout, name, &s);
 		} else {
 			printf("# %s\n", name);
-			r = print_rows(stdout, &rows);
+			r = print_rows(stdout, &rows, w->registers);
 		}
 		if (r < 0 && !ferror(stdout))
 			log_error("%s: %s", path, strerror(-r));
@@ -149,7 +154,7 @@ static uint64_t peak_memory(void)
 	return kib * 1024;
 }
 
-static int by_hand(char **paths, int n, bool stats)
+static int by_hand(char **paths, int n, const struct wanted *w)
 {
 	struct totals t = { 0 };
 	int status = 0;
@@ -157,11 +162,11 @@ static int by_hand(char **paths, int n, bool stats)
 	for (int i = 0; i < n && !ferror(stdout); i++) {
 		char *name = printable(paths[i]);
 
-		if (!name || one_file(paths[i], name, stats, &t) < 0)
+		if (!name || one_file(paths[i], name, w, &t) < 0)
 			status = 1;
 		free(name);
 	}
-	if (stats) {
+	if (w->stats) {
 		t.stats.memory = peak_memory();
 		print_stats(stdout, "total", &t.stats);
 	}
@@ -218,23 +223,27 @@ static int serving(const struct deploy *d)
 
 int main(int argc, char **argv)
 {
-	static const struct option options[] = { { "stats", no_argument, NULL, 's' },
+	static const struct option options[] = { { "registers", no_argument, NULL, 'r' },
+						 { "stats", no_argument, NULL, 's' },
 						 { "verbose", no_argument, NULL, 'v' },
 						 { "help", no_argument, NULL, 'h' },
 						 { "version", no_argument, NULL, 'V' },
 						 DEPLOY_OPTIONS,
 						 { 0 } };
 	enum log_level level = LOG_WARNING;
-	bool stats = false;
+	struct wanted w = { 0 };
 	struct deploy d;
 	int c;
 
 	log_init("prof-deltas", level);
 	deploy_init(&d);
-	while ((c = getopt_long(argc, argv, "svh", options, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "rsvh", options, NULL)) != -1) {
 		switch (c) {
+		case 'r':
+			w.registers = true;
+			break;
 		case 's':
-			stats = true;
+			w.stats = true;
 			break;
 		case 'v':
 			level = level < LOG_DEBUG ? level + 1 : level;
@@ -266,5 +275,5 @@ int main(int argc, char **argv)
 		log_error("no FILE given; see --help");
 		return 2;
 	}
-	return by_hand(argv + optind, argc - optind, stats);
+	return by_hand(argv + optind, argc - optind, &w);
 }

@@ -15,9 +15,9 @@ static const char *reg_name(unsigned reg)
 	return reg < UNWIND_REG_MAX ? reg_names[reg] : "?";
 }
 
-void print_rule(const struct unwind_rule *rule, char ret[PRINT_RULE_SIZE])
+void print_rule(const struct unwind_rule *rule, bool registers, char ret[PRINT_RULE_SIZE])
 {
-	char cfa[64], rbp[32], ra[32];
+	char cfa[64], rbp[32], ra[32], rbx[24] = "";
 
 	switch (rule->cfa) {
 	case UNWIND_CFA_REG:
@@ -73,12 +73,14 @@ void print_rule(const struct unwind_rule *rule, char ret[PRINT_RULE_SIZE])
 			 rule->flags & UNWIND_SIGNAL_FRAME ? "rsp+168" : "cfa-8");
 		break;
 	}
-	snprintf(ret, PRINT_RULE_SIZE, "%s %s %s%s%s", cfa, rbp, ra,
+	if (registers && rule->rbx)
+		snprintf(rbx, sizeof(rbx), " rbx=cfa-%u", rule->rbx * 8u);
+	snprintf(ret, PRINT_RULE_SIZE, "%s %s %s%s%s%s", cfa, rbp, ra,
 		 rule->flags & UNWIND_SIGNAL_FRAME ? " signal" : "",
-		 rule->flags & UNWIND_DERIVED ? " derived" : "");
+		 rule->flags & UNWIND_DERIVED ? " derived" : "", rbx);
 }
 
-int print_rows(FILE *out, const struct rows *r)
+int print_rows(FILE *out, const struct rows *r, bool registers)
 {
 	/* Rules are few and rows many. */
 	char(*text)[PRINT_RULE_SIZE] = malloc((size_t)r->rules.n * sizeof(*text));
@@ -88,7 +90,7 @@ int print_rows(FILE *out, const struct rows *r)
 	if (!text && r->rules.n)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < r->rules.n; i++)
-		print_rule(&r->rules.rule[i], text[i]);
+		print_rule(&r->rules.rule[i], registers, text[i]);
 	rows_cursor_init(&c, r);
 
 	/* A gap behind what could not be expressed reads the same, and is printed once. */

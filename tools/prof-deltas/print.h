@@ -7,10 +7,11 @@
 #include "tools/prof-deltas/rows.h"
 
 #define PRINT_RULE_SIZE 192
-/* The columns of a rule after the address, NUL-terminated. */
-void print_rule(const struct unwind_rule *rule, char ret[PRINT_RULE_SIZE]);
-/* One line a row, addresses as ELF addresses. 0, -ENOMEM, or -errno of writing. */
-int print_rows(FILE *out, const struct rows *r);
+/* The columns of a rule after the address, NUL-terminated. registers: and where RBX is saved. */
+void print_rule(const struct unwind_rule *rule, bool registers, char ret[PRINT_RULE_SIZE]);
+/* One line a row, addresses as ELF addresses; neighbours that read the same are one. 0, -ENOMEM, or
+ * -errno of writing. */
+int print_rows(FILE *out, const struct rows *r, bool registers);
 
 /* What --stats shows of a file, and of all of them. */
 struct print_stats {

@@ -102,7 +102,7 @@ void rows_init(struct rows *r)
 void rows_done(struct rows *r)
 {
 	rows_rules_done(&r->rules);
-	free(r->cell);
+	free(r->code);
 	free(r->function);
 	*r = (struct rows){ 0 };
 }
@@ -175,21 +175,104 @@ uint64_t rows_address(const struct rows *r, uint32_t at)
 	return end;
 }
 
+/* --- what is kept --- */
+
+static const uint8_t *decode_rule(const uint8_t *p, uint32_t *ret)
+{
+	uint16_t wide;
+
+	if (*p < 0xe0) {
+		*ret = *p;
+		return p + 1;
+	}
+	if (*p < 0xff) {
+		*ret = (uint32_t)(p[0] - 0xe0) << 8 | p[1];
+		return p + 2;
+	}
+	memcpy(&wide, p + 1, 2);
+	*ret = wide;
+	return p + 3;
+}
+
+static const uint8_t *decode_advance(const uint8_t *p, uint32_t *ret)
+{
+	uint16_t wide;
+
+	if (*p == 0) {
+		memcpy(&wide, p + 1, 2);
+		*ret = wide;
+		return p + 3;
+	}
+	if (*p == 255) {
+		memcpy(ret, p + 1, 4);
+		return p + 5;
+	}
+	*ret = *p;
+	return p + 1;
+}
+
+static uint8_t *code_uleb(uint8_t *p, uint32_t value)
+{
+	for (; value >= 0x80; value >>= 7)
+		*p++ = (uint8_t)(value | 0x80);
+	*p++ = (uint8_t)value;
+	return p;
+}
+
+static const uint8_t *decode_uleb(const uint8_t *p, uint32_t *ret)
+{
+	uint32_t value = *p & 0x7f;
+
+	for (unsigned shift = 7; *p++ & 0x80; shift += 7)
+		value |= (uint32_t)(*p & 0x7f) << shift;
+	*ret = value;
+	return p;
+}
+
+struct function {
+	uint32_t start, end; /* relative to base */
+	uint32_t n;	     /* rows, at least one */
+	uint32_t last;	     /* rule of the last one */
+	uint32_t bytes;
+	const uint8_t *p; /* the first row */
+};
+
+static struct function function_at(const struct rows *r, size_t i)
+{
+	const uint8_t *head = r->code + (uint32_t)r->function[i], *p;
+	struct function f = { .start = (uint32_t)(r->function[i] >> 32) };
+	uint32_t size;
+
+	p = decode_uleb(head, &size);
+	p = decode_uleb(p, &f.n);
+	p = decode_uleb(p, &f.bytes);
+	decode_rule(p, &f.last);
+	f.end = f.start + size;
+	f.p = head - f.bytes;
+	return f;
+}
+
 /* --- collecting --- */
 
 static void charge(struct rows *r)
 {
-	uint64_t bytes = r->cell_cap * sizeof(*r->cell) + r->function_cap * sizeof(*r->function);
+	uint64_t bytes = r->code_len + r->functions * sizeof(*r->function);
 
 	if (bytes > r->peak_bytes)
 		r->peak_bytes = bytes;
 }
 
-static int grow(struct rows *r, void **array, size_t *cap, size_t item)
+static int grow(void **array, size_t *cap, size_t least, size_t item)
 {
-	size_t n = *cap < 1024 ? 1024 : *cap + *cap / 2;
+	size_t n = *cap + *cap / 2;
 
-	if (n * item > ROWS_MAX_BYTES)
+	if (n < 4096)
+		n = 4096;
+	if (n < least)
+		n = least;
+	if (n > ROWS_MAX_BYTES / item)
+		n = ROWS_MAX_BYTES / item;
+	if (n < least)
 		return ROWS_TOO_LARGE;
 
 	void *p = realloc(*array, n * item);
@@ -198,7 +281,6 @@ static int grow(struct rows *r, void **array, size_t *cap, size_t item)
 		return -ENOMEM;
 	*array = p;
 	*cap = n;
-	charge(r);
 	return 0;
 }
 
@@ -210,7 +292,7 @@ static size_t settled_after(const struct rows *r, uint32_t at)
 	while (low < high) {
 		size_t mid = low + (high - low) / 2;
 
-		if (r->function[mid].end <= at)
+		if (function_at(r, mid).end <= at)
 			low = mid + 1;
 		else
 			high = mid;
@@ -226,76 +308,83 @@ int rows_open(struct rows *r, uint32_t start, uint32_t end)
 	}
 	if (r->filling) {
 		size_t i = settled_after(r, start);
+		uint32_t next = i < r->settled ? (uint32_t)(r->function[i] >> 32) : UINT32_MAX;
 
-		if (i < r->settled && r->function[i].start <= start) {
+		if (next <= start) {
 			r->skipped[ROWS_SKIP_COVERED]++;
 			return ROWS_NONE;
 		}
-		if (i < r->settled && r->function[i].start < end)
-			end = r->function[i].start;
+		if (next < end)
+			end = next;
 	}
 	if (r->functions == r->function_cap) {
-		int e = grow(r, (void **)&r->function, &r->function_cap, sizeof(*r->function));
+		int e = grow((void **)&r->function, &r->function_cap, r->functions + 1,
+			     sizeof(*r->function));
 
 		if (e)
 			return e;
 	}
-	r->function[r->functions] =
-		(struct rows_function){ .start = start, .end = end, .first = (uint32_t)r->cells };
-	r->at = start;
+	r->pen = (struct rows_pen){
+		.p = r->code ? r->code + r->code_len : NULL, .start = start, .end = end, .at = start
+	};
 	return 0;
 }
 
-static int cell_add(struct rows *r, uint32_t advance, uint16_t rule)
+int rows_reserve(struct rows *r, size_t n)
 {
-	if (r->cells == r->cell_cap) {
-		int e = grow(r, (void **)&r->cell, &r->cell_cap, sizeof(*r->cell));
+	size_t used = r->pen.p ? (size_t)(r->pen.p - r->code) : 0;
+	size_t want = n * ROWS_CODED_MAX + ROWS_CODED_HEAD_MAX;
 
-		if (e)
-			return e;
-	}
-	r->cell[r->cells++] = (struct rows_cell){ .advance = (uint16_t)advance, .rule = rule };
-	r->function[r->functions].n++;
-	return 0;
+	if (r->code_cap - used >= want)
+		return 0;
+
+	int e = grow((void **)&r->code, &r->code_cap, used + want, 1);
+
+	if (!e)
+		r->pen.p = r->code + used;
+	return e;
 }
 
 int rows_add(struct rows *r, uint32_t at, uint16_t rule)
 {
-	struct rows_function *f = &r->function[r->functions];
+	struct rows_pen *pen = &r->pen;
 	int e;
 
-	if (at >= f->end)
+	if (at >= pen->end)
 		return 0;
-	if (f->n) {
-		uint16_t last = r->cell[r->cells - 1].rule;
-
-		if (last == rule)
-			return 0;
-		if (at == r->at) {
-			r->cell[r->cells - 1].rule = rule;
-			return 0;
-		}
-		/* Far jumps take cells of their own, which change nothing. */
-		while (at - r->at > UINT16_MAX) {
-			e = cell_add(r, UINT16_MAX, last);
-			if (e)
-				return e;
-			r->at += UINT16_MAX;
-		}
-	} else {
-		at = f->start;
-	}
-	e = cell_add(r, at - r->at, rule);
+	e = rows_reserve(r, 1);
 	if (e)
 		return e;
-	r->at = at;
+	if (pen->n && at == pen->at && pen->rule != rule) {
+		pen->p -= pen->rule < 0xe0 ? 1 : pen->rule < 0x1f00 ? 2 : 3;
+		pen->p = rows_code_rule(pen->p, rule);
+		pen->rule = rule;
+		r->replaced = true;
+		return 0;
+	}
+	rows_pen_put(pen, at, rule);
 	return 0;
+}
+
+/* Writes the head behind the rows. */
+static uint64_t put_head(struct rows *r, const struct rows_pen *pen)
+{
+	uint8_t *head = pen->p, *p;
+
+	p = code_uleb(head, pen->end - pen->start);
+	p = code_uleb(p, pen->n);
+	p = code_uleb(p, (uint32_t)((size_t)(head - r->code) - r->code_len));
+	p = rows_code_rule(p, pen->rule);
+	r->code_len = (size_t)(p - r->code);
+	return (uint64_t)pen->start << 32 | (uint32_t)(head - r->code);
 }
 
 void rows_close(struct rows *r)
 {
-	if (r->function[r->functions].n)
-		r->functions++;
+	if (!r->pen.n)
+		return;
+	r->function[r->functions] = put_head(r, &r->pen);
+	r->functions++;
 }
 
 void rows_fill(struct rows *r)
@@ -305,95 +394,149 @@ void rows_fill(struct rows *r)
 
 /* --- settling --- */
 
-/* Stable, by start: three passes of ten bits, since a span has thirty (UNWIND_MAX_SPAN). */
-static int sort_functions(struct rows *r)
+/* By whole values, which are distinct, and in place: bucket by bucket of eight bits, the small ones
+ * by insertion. No deeper than eight levels, and linear. */
+static void sort_values(uint64_t *v, size_t n, unsigned shift)
 {
-	size_t n = r->functions, i = 1;
+	if (n <= 48) {
+		for (size_t i = 1; i < n; i++) {
+			uint64_t value = v[i];
+			size_t at = i;
 
-	while (i < n && r->function[i - 1].start <= r->function[i].start)
-		i++;
-	if (i >= n)
-		return 0;
-
-	struct rows_function *other = malloc(n * sizeof(*other));
-
-	if (!other)
-		return -ENOMEM;
-	if ((r->cell_cap * sizeof(*r->cell)) + (r->function_cap + n) * sizeof(*other) >
-	    r->peak_bytes)
-		r->peak_bytes = r->cell_cap * sizeof(*r->cell) +
-				(r->function_cap + n) * sizeof(*other);
-
-	struct rows_function *from = r->function, *to = other;
-
-	for (unsigned shift = 0; shift < 30; shift += 10) {
-		size_t count[1025] = { 0 };
-
-		for (i = 0; i < n; i++)
-			count[((from[i].start >> shift) & 1023) + 1]++;
-		for (i = 1; i < 1024; i++)
-			count[i] += count[i - 1];
-		for (i = 0; i < n; i++)
-			to[count[(from[i].start >> shift) & 1023]++] = from[i];
-
-		struct rows_function *swap = from;
-
-		from = to;
-		to = swap;
+			for (; at && v[at - 1] > value; at--)
+				v[at] = v[at - 1];
+			v[at] = value;
+		}
+		return;
 	}
-	/* An odd number of passes: the result lies in `other`. */
-	memcpy(r->function, other, n * sizeof(*other));
-	free(other);
-	return 0;
+
+	size_t end[256], next[256] = { 0 }, sum = 0;
+
+	for (size_t i = 0; i < n; i++)
+		next[v[i] >> shift & 255]++;
+	for (unsigned b = 0; b < 256; b++) {
+		sum += next[b];
+		next[b] = sum - next[b];
+		end[b] = sum;
+	}
+	for (unsigned b = 0; b < 256; b++) {
+		while (next[b] < end[b]) {
+			uint64_t value = v[next[b]];
+			unsigned to = value >> shift & 255;
+
+			while (to != b) {
+				uint64_t swap = v[next[to]];
+
+				v[next[to]++] = value;
+				value = swap;
+				to = value >> shift & 255;
+			}
+			v[next[b]++] = value;
+		}
+	}
+	for (unsigned b = 0; b < 256 && shift; b++) {
+		size_t first = b ? end[b - 1] : 0;
+
+		if (end[b] - first > 1)
+			sort_values(v + first, end[b] - first, shift - 8);
+	}
 }
 
-/* Moves f's start up to `start`, which lies inside it. Its cells are its own, and so are changed in
- * place. */
-static void trim(struct rows *r, struct rows_function *f, uint32_t start)
+static void sort_functions(struct rows *r)
 {
-	uint32_t at = f->start, i = 0;
+	size_t i = 1;
 
-	while (i + 1 < f->n && at + r->cell[f->first + i + 1].advance <= start)
-		at += r->cell[f->first + ++i].advance;
-	if (i + 1 < f->n)
-		r->cell[f->first + i + 1].advance -= (uint16_t)(start - at);
-	f->first += i;
-	f->n -= i;
-	f->start = start;
+	while (i < r->functions && r->function[i - 1] <= r->function[i])
+		i++;
+	if (i < r->functions)
+		sort_values(r->function, r->functions, 56);
 }
 
-int rows_finish(struct rows *r)
+/* A copy of f that begins at `start`, which lies inside it, coded behind everything else. 0,
+ * ROWS_TOO_LARGE, -ENOMEM. */
+static int trim(struct rows *r, const struct function *f, uint32_t start, uint64_t *ret_value)
 {
-	int e = sort_functions(r);
+	size_t offset = (size_t)(f->p - r->code);
+	uint32_t at = f->start, rule, advance = 0, left = f->n - 1;
+
+	r->pen = (struct rows_pen){
+		.p = r->code + r->code_len, .start = start, .end = f->end, .at = start
+	};
+
+	int e = rows_reserve(r, f->n);
 
 	if (e)
 		return e;
 
-	size_t kept = 0;
-	uint32_t covered = 0;
+	const uint8_t *p = decode_rule(r->code + offset, &rule), *row;
 
+	for (; left; left--) {
+		row = decode_advance(p, &advance);
+		if (at + advance > start)
+			break;
+		at += advance;
+		p = decode_rule(row, &rule);
+	}
+	rows_pen_put(&r->pen, start, rule);
+	for (; left; left--) {
+		p = decode_advance(p, &advance);
+		p = decode_rule(p, &rule);
+		at += advance;
+		rows_pen_put(&r->pen, at, rule);
+	}
+	*ret_value = put_head(r, &r->pen);
+	return 0;
+}
+
+int rows_finish(struct rows *r)
+{
+	uint32_t covered = 0, rule = UINT32_MAX, first;
+	size_t kept = 0;
+
+	charge(r);
+	sort_functions(r);
+	r->count = 0;
 	for (size_t i = 0; i < r->functions; i++) {
-		struct rows_function f = r->function[i];
+		uint64_t value = r->function[i];
+		struct function f = function_at(r, i);
 
 		if (f.start < covered) {
 			if (f.end <= covered) {
 				r->skipped[ROWS_SKIP_OVERLAP]++;
 				continue;
 			}
-			trim(r, &f, covered);
+
+			int e = trim(r, &f, covered, &value);
+
+			if (e)
+				return e;
+			r->function[i] = value;
+			f = function_at(r, i);
 		}
+		/* As rows_next gives them. */
+		if (kept && f.start - covered > ROWS_PADDING && rule != ROWS_RULE_GAP) {
+			rule = ROWS_RULE_GAP;
+			r->count++;
+		}
+		decode_rule(f.p, &first);
+		r->count += f.n - (first == rule);
+		rule = f.last;
 		covered = f.end;
-		r->function[kept++] = f;
+		r->function[kept++] = value;
 	}
+	r->count += kept && rule != ROWS_RULE_GAP && covered < r->span;
 	r->functions = r->settled = kept;
 	r->filling = false;
+	charge(r);
 
-	struct rows_cursor c;
-	struct unwind_row_wire row;
+	if (r->replaced) {
+		struct rows_cursor c;
+		struct unwind_row_wire row;
 
-	rows_cursor_init(&c, r);
-	for (r->count = 0; rows_next(&c, &row); r->count++)
-		;
+		rows_cursor_init(&c, r);
+		for (r->count = 0; rows_next(&c, &row); r->count++)
+			;
+	}
 	return r->count > UNWIND_MAX_ROWS ? ROWS_TOO_LARGE : 0;
 }
 
@@ -409,37 +552,42 @@ bool rows_next(struct rows_cursor *c, struct unwind_row_wire *ret)
 	const struct rows *r = c->rows;
 
 	while (c->function < r->settled) {
-		const struct rows_function *f = &r->function[c->function];
-
 		if (!c->in_function) {
-			c->in_function = true;
-			c->cell = 0;
-			c->at = f->start;
-		}
-		while (c->cell < f->n) {
-			const struct rows_cell *cell = &r->cell[f->first + c->cell];
+			struct function f = function_at(r, c->function);
+			uint32_t rule;
 
-			if (c->cell)
-				c->at += cell->advance;
-			c->cell++;
-			if (c->at >= f->end)
-				break;
-			if (cell->rule != c->rule) {
-				c->rule = cell->rule;
-				*ret = (struct unwind_row_wire){ .offset = c->at,
-								 .rule = cell->rule };
+			c->in_function = true;
+			c->p = decode_rule(f.p, &rule);
+			c->left = f.n - 1;
+			c->at = f.start;
+			c->end = f.end;
+			if (rule != c->rule) {
+				c->rule = rule;
+				*ret = (struct unwind_row_wire){ .offset = c->at, .rule = rule };
+				return true;
+			}
+		}
+		while (c->left) {
+			uint32_t advance, rule;
+
+			c->p = decode_rule(decode_advance(c->p, &advance), &rule);
+			c->at += advance;
+			c->left--;
+			if (rule != c->rule) {
+				c->rule = rule;
+				*ret = (struct unwind_row_wire){ .offset = c->at, .rule = rule };
 				return true;
 			}
 		}
 		c->in_function = false;
 		c->function++;
 		if (c->function < r->settled &&
-		    r->function[c->function].start - f->end <= ROWS_PADDING)
+		    (uint32_t)(r->function[c->function] >> 32) - c->end <= ROWS_PADDING)
 			continue;
-		if (c->rule == ROWS_RULE_GAP || f->end >= r->span)
+		if (c->rule == ROWS_RULE_GAP || c->end >= r->span)
 			continue;
 		c->rule = ROWS_RULE_GAP;
-		*ret = (struct unwind_row_wire){ .offset = f->end, .rule = ROWS_RULE_GAP };
+		*ret = (struct unwind_row_wire){ .offset = c->end, .rule = ROWS_RULE_GAP };
 		return true;
 	}
 	return false;

@@ -3,11 +3,10 @@
  * Rows: what a file's call frame information comes down to. From a file offset on, until the next
  * row, one rule (bpf/unwind.h) holds.
  *
- * While they are collected rows stay with the function (FDE) that gave them, four bytes each, in
- * the order of the section. `rows_finish` sorts the functions and
- * settles overlaps; a cursor then walks them as one rising sequence, with equal neighbours merged
- * and an `end` row after each function
- * that is not followed by another. No second copy is made.
+ * While they are collected rows stay with the function (FDE) that gave them, coded in about two
+ * bytes each, in the order of the section. `rows_finish` sorts the functions and settles overlaps;
+ * a cursor then walks them as one rising sequence, with equal neighbours merged and an `end` row
+ * after each function that is not followed by another. No second copy is made.
  *
  * Of two functions that overlap, the one that starts lower keeps the common part; of two with the
  * same start, the first one in the section.
@@ -51,6 +50,7 @@
 	X(CFA_EXPRESSION, "cfa-expression") /* rows whose CFA cannot be expressed: `end` */ \
 	X(CFA_REGISTER, "cfa-register") \
 	X(RA_RULE, "ra-rule")	/* likewise for the return address */ \
+	X(RSP_RULE, "rsp-rule") /* likewise for RSP, where it is not the CFA */ \
 	X(RBP_RULE, "rbp-rule") /* likewise for RBP: `undefined` */ \
 	X(SIGNAL_LAYOUT, \
 	  "signal-layout") /* a signal frame that is not the kernel's: an ordinary frame */ \
@@ -127,15 +127,71 @@ struct rows_segment {
 	uint64_t vaddr, offset, size; /* offset from the file's start, not from base */
 };
 
-struct rows_cell {
-	uint16_t advance; /* bytes since the cell before; 0 for the first of a function */
-	uint16_t rule;
+/*
+ * Rows as they are kept. Of a function: its first row's rule; for each other row, how many bytes of
+ * text lie between it and the one before (1 to 254 in a byte, else 0 and two bytes, or 255 and
+ * four), and its rule (up to 223 in a byte, up to 7,935 in two, else in three); behind them the
+ * head: size of the function in bytes of text, number of rows, bytes of the rows, all ULEB128, and
+ * the last row's rule.
+ */
+#define ROWS_CODED_MAX 8       /* bytes of one row */
+#define ROWS_CODED_HEAD_MAX 18 /* bytes of a head */
+
+/* Where the next row of the open function goes. */
+struct rows_pen {
+	uint8_t *p;
+	uint32_t start, end; /* of the function, relative to base */
+	uint32_t at;	     /* of the newest row */
+	uint32_t n;	     /* rows so far */
+	uint32_t rule;	     /* of the newest row */
 };
 
-struct rows_function {
-	uint32_t start, end; /* relative to base */
-	uint32_t first, n;   /* its cells */
-};
+static inline uint8_t *rows_code_rule(uint8_t *p, uint32_t rule)
+{
+	if (rule < 0xe0) {
+		*p = (uint8_t)rule;
+		return p + 1;
+	}
+	if (rule < 0x1f00) {
+		p[0] = (uint8_t)(0xe0 + (rule >> 8));
+		p[1] = (uint8_t)rule;
+		return p + 2;
+	}
+	p[0] = 0xff;
+	memcpy(p + 1, &rule, 2);
+	return p + 3;
+}
+
+static inline uint8_t *rows_code_advance(uint8_t *p, uint32_t advance)
+{
+	if (advance - 1 < 254) {
+		*p = (uint8_t)advance;
+		return p + 1;
+	}
+	if (advance <= UINT16_MAX) {
+		p[0] = 0;
+		memcpy(p + 1, &advance, 2);
+		return p + 3;
+	}
+	p[0] = 255;
+	memcpy(p + 1, &advance, 4);
+	return p + 5;
+}
+
+/* From `at` on, which lies behind the newest row's and inside the function, `rule` holds. There is
+ * room (rows_reserve). */
+static inline void rows_pen_put(struct rows_pen *pen, uint32_t at, uint32_t rule)
+{
+	if (pen->n) {
+		if (pen->rule == rule)
+			return;
+		pen->p = rows_code_advance(pen->p, at - pen->at);
+		pen->at = at;
+	}
+	pen->p = rows_code_rule(pen->p, rule);
+	pen->rule = rule;
+	pen->n++;
+}
 
 struct rows {
 	uint64_t base, span; /* the file offsets spoken of: [base, base + span) */
@@ -148,13 +204,14 @@ struct rows {
 	struct rows_segment segment[ROWS_MAX_SEGMENTS];
 	unsigned segments, last_segment;
 
-	struct rows_cell *cell;
-	size_t cells, cell_cap;
-	struct rows_function *function;
+	uint8_t *code; /* rows and heads */
+	size_t code_len, code_cap;
+	uint64_t *function; /* start << 32 | where in code its head lies */
 	size_t functions, function_cap;
 	size_t settled; /* functions before this one are sorted and do not overlap */
-	uint32_t at;	/* of the newest cell of the open function */
+	struct rows_pen pen;
 	bool filling;
+	bool replaced; /* a row was given twice: neighbours may be equal */
 };
 
 void rows_init(struct rows *r);
@@ -174,9 +231,12 @@ uint64_t rows_address(const struct rows *r, uint32_t at);
 /* Begins a function over [start, end). 0; ROWS_NONE: nothing of it is wanted (counted), leave it
  * out; ROWS_TOO_LARGE; -ENOMEM. */
 int rows_open(struct rows *r, uint32_t start, uint32_t end);
-/* From `at` on `rule` holds; at never falls within a function, and lies inside it. 0,
- * ROWS_TOO_LARGE, -ENOMEM. */
+/* From `at` on `rule` holds; at never falls within a function, and lies inside it. Given twice for
+ * one place, the last one counts. 0, ROWS_TOO_LARGE, -ENOMEM. */
 int rows_add(struct rows *r, uint32_t at, uint16_t rule);
+/* Room for n rows of the open function, so that rows_pen_put may be used on r->pen, or on a copy of
+ * it that is put back. 0, ROWS_TOO_LARGE, -ENOMEM. */
+int rows_reserve(struct rows *r, size_t n);
 void rows_close(struct rows *r);
 /* From here on, only what is not covered counts. After rows_finish. */
 void rows_fill(struct rows *r);
@@ -185,9 +245,11 @@ int rows_finish(struct rows *r);
 
 struct rows_cursor {
 	const struct rows *rows; /* borrowed, finished */
+	const uint8_t *p;	 /* the next row */
 	size_t function;
-	uint32_t cell, at;
-	uint32_t rule; /* of the row given last; UINT32_MAX before the first */
+	uint32_t left;	  /* rows of the function */
+	uint32_t at, end; /* of the row given last; of its function */
+	uint32_t rule;	  /* of the row given last; UINT32_MAX before the first */
 	bool in_function;
 };
 void rows_cursor_init(struct rows_cursor *c, const struct rows *r);
