@@ -78,8 +78,8 @@ struct load {
 
 /* How inlined calls are stored. */
 enum inline_kind {
-	INLINE_1_9,  /* parent4 file4 line4 name4; from 1.12 on parent2 id1 0 file4 line4 name4 */
-	INLINE_1_13, /* the same, and the offset4 of an instruction at the call */
+	INLINE_1_9,  /* parent4 file4 line4 name4 */
+	INLINE_1_12, /* parent2 id1 0 file4 line4 name4, offset4 of an instruction at the call */
 	INLINE_1_20, /* id1 0 0 0 name4, offset4 of an instruction at the call, startline4 */
 };
 struct inline_layout {
@@ -545,12 +545,12 @@ struct inlined {
 	int32_t parent; /* before 1.20 */
 	int32_t file, line;
 	uint32_t name, start_line;
-	uint32_t at; /* from 1.13 on: the offset of an instruction at the call */
+	uint32_t at; /* from 1.12 on: the offset of an instruction at the call */
 };
 
 static size_t inlined_size(const struct inline_layout *l)
 {
-	return l->kind == INLINE_1_13 ? 20 : 16;
+	return l->kind == INLINE_1_12 ? 20 : 16;
 }
 
 static int fetch_inlined(struct gopclntab *t, const struct inline_layout *l, uint64_t tree,
@@ -579,7 +579,7 @@ static int fetch_inlined(struct gopclntab *t, const struct inline_layout *l, uin
 		memcpy(&c.file, bytes + 4, 4);
 		memcpy(&c.line, bytes + 8, 4);
 		memcpy(&c.name, bytes + 12, 4);
-		if (l->kind == INLINE_1_13)
+		if (l->kind == INLINE_1_12)
 			memcpy(&c.at, bytes + 16, 4);
 	}
 	*ret = c;
@@ -686,12 +686,13 @@ static bool gofunc_fits(struct gopclntab *t, const struct inline_layout *l, uint
 
 static void find_inlined(struct gopclntab *t)
 {
+	/* Go 1.13 to 1.15, 1.12, 1.9 to 1.11. */
 	static const struct inline_layout old[] = {
-		{ INLINE_1_13, 2, 4 }, { INLINE_1_13, 1, 4 }, { INLINE_1_13, 1, 3 },
-		{ INLINE_1_9, 1, 4 },  { INLINE_1_9, 1, 3 },  { INLINE_1_9, 1, 2 },
-		{ INLINE_1_9, 2, 4 },
+		{ INLINE_1_12, 2, 4 },
+		{ INLINE_1_12, 1, 2 },
+		{ INLINE_1_9, 1, 2 },
 	};
-	static const struct inline_layout middle = { INLINE_1_13, 2, 3 };
+	static const struct inline_layout middle = { INLINE_1_12, 2, 3 };
 	static const struct inline_layout latest = { INLINE_1_20, 2, 3 };
 	uint32_t steps = LAYOUT_STEPS;
 
