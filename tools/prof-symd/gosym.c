@@ -51,8 +51,9 @@ void gosym_free(struct gosym *g)
 	free(g);
 }
 
-/* As runtime.funcNameForPrint: from the first bracket to the last. */
-static void set_name(struct names *n, struct call *c, const char *name)
+/* As runtime.funcNameForPrint: from the first bracket to the last. Go 1.18 and 1.19 do it when they
+ * link; before that, brackets are those of arrays. */
+static void set_name(const struct gosym *g, struct names *n, struct call *c, const char *name)
 {
 	const char *open = strchr(name, '['), *close = strrchr(name, ']');
 	char shown[NAMES_TEXT + 8];
@@ -60,7 +61,7 @@ static void set_name(struct names *n, struct call *c, const char *name)
 
 	c->system_name = names_keep(n, name, strlen(name));
 	c->name = c->system_name;
-	if (!open || !close || close < open)
+	if (!open || !close || close < open || gopclntab_format(g->table) < GOPCLNTAB_1_20)
 		return;
 	len = snprintf(shown, sizeof(shown), "%.*s[...]%s", (int)(open - name), name, close + 1);
 	if (len > 0 && strcmp(shown, name) != 0)
@@ -102,7 +103,7 @@ int gosym_lookup(struct gosym *g, uint64_t address, struct names *ret)
 			return r;
 		if (r)
 			continue; /* a call without a name says nothing */
-		set_name(ret, c, text);
+		set_name(g, ret, c, text);
 		r = gopclntab_file(g->table, &f, calls[i].file, text, sizeof(text));
 		if (r < 0)
 			return r;
@@ -126,7 +127,7 @@ int gosym_lookup_name(struct gosym *g, uint64_t address, struct names *ret)
 	if (r)
 		return r < 0 ? r : SYMFILE_NONE;
 	ret->calls[0] = (struct call){ 0 };
-	set_name(ret, &ret->calls[0], text);
+	set_name(g, ret, &ret->calls[0], text);
 	ret->count = 1;
 	return 0;
 }
