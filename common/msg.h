@@ -82,6 +82,11 @@ enum end_reason {
 	END_FAILED = 2,
 	END_PEER_LOST = 3
 };
+enum jit_kind {
+	JIT_PERF_MAP = 0, /* /tmp/perf-PID.map in the process's root, by its innermost pid */
+	JIT_DUMP = 1,	  /* the jitdump that it has mapped */
+	JIT_KINDS
+};
 #define LOST_ANY_CPU UINT64_MAX
 
 /* The word and the sentence of a reason; "unknown" for a number outside the table. Static storage.

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What prof-symd asks for: files of the stream, and their debug files. */
+/* What prof-symd asks for: files of the stream, their debug files, and what processes say of the
+ * code that they generate. */
 #include <errno.h>
 #include <stdlib.h>
+#include "tools/prof-bpf/jitfiles.h"
 #include "tools/prof-bpf/prof.h"
 
 struct wanted {
@@ -57,4 +59,17 @@ void answers_debug(void *ctx, uint64_t ticket, const struct msg_debug_request *m
 		!w   ? -ENOMEM
 		: !f ? -ENOENT
 		     : host_open_debug(p->host, f, m->build_id, m->name, opened, w));
+}
+
+void answers_jit(void *ctx, uint64_t ticket, const struct msg_jit_request *m)
+{
+	struct prof *p = ctx;
+	struct wanted *w = wanted_new(p, ticket);
+
+	refused(w, p, ticket,
+		!w ? -ENOMEM
+		: m->process > UINT32_MAX || m->pid > INT32_MAX
+			? -EINVAL
+			: jitfiles_open(p->host, (uint32_t)m->process, (uint32_t)m->pid, m->kind,
+					opened, w));
 }

@@ -104,19 +104,21 @@ static bool take(struct filesrv *f, const struct msg *m)
 {
 	if (m->id == MSG_HELLO)
 		return true;
-	if ((m->id != MSG_FILE_REQUEST && m->id != MSG_DEBUG_REQUEST) ||
+	if ((m->id != MSG_FILE_REQUEST && m->id != MSG_DEBUG_REQUEST && m->id != MSG_JIT_REQUEST) ||
 	    f->open >= FILESRV_OPEN_MAX)
 		return false;
 	struct ticket *t = calloc(1, sizeof(*t));
 	if (!t)
 		return false;
 	t->number = ++f->next_ticket;
-	t->id = m->file_request.id; /* the first field of both */
+	t->id = m->file_request.id; /* the first field of all */
 	t->fd = -1;
 	DL_APPEND(f->tickets, t);
 	f->open++;
 	if (m->id == MSG_FILE_REQUEST)
 		f->config.want_file(f->config.ctx, t->number, &m->file_request);
+	else if (m->id == MSG_JIT_REQUEST)
+		f->config.want_jit(f->config.ctx, t->number, &m->jit_request);
 	else
 		f->config.want_debug(f->config.ctx, t->number, &m->debug_request);
 	return true;

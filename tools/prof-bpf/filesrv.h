@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Files for prof-symd: takes its requests off the files route, has them looked for, and sends the
- * answers with their descriptors. What is opened is decided elsewhere (host.c, opener.c): a request
- * names a file of the stream, or a debug file by build id or by one name.
+ * answers with their descriptors. What is opened is decided elsewhere (host.c, jitfiles.c,
+ * opener.c): a request names a file of the stream, a debug file by build id or by one name, or a
+ * process whose perf map or jitdump it means.
  */
 #ifndef PROFPIPE_FILESRV_H
 #define PROFPIPE_FILESRV_H
@@ -21,6 +22,7 @@ struct filesrv_config {
 	 * they return. */
 	void (*want_file)(void *ctx, uint64_t ticket, const struct msg_file_request *m);
 	void (*want_debug)(void *ctx, uint64_t ticket, const struct msg_debug_request *m);
+	void (*want_jit)(void *ctx, uint64_t ticket, const struct msg_jit_request *m);
 	void *ctx;
 };
 int filesrv_new(const struct filesrv_config *c, struct filesrv **ret);

@@ -115,6 +115,7 @@ static int open_routes(struct prof *p, const char *run_dir)
 						      .peer = d->uid[DEPLOY_SYMD],
 						      .want_file = answers_file,
 						      .want_debug = answers_debug,
+						      .want_jit = answers_jit,
 						      .ctx = p };
 
 		r = filesrv_new(&files, &p->filesrv);

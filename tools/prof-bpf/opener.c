@@ -30,6 +30,7 @@
 
 #define THREAD_STACK (128u << 10)
 #define SLOW_DEVICES 16
+#define WRITTEN_SLACK_NS 2000000000u /* file systems cut times to two seconds at worst */
 #ifndef CIFS_SUPER_MAGIC
 #define CIFS_SUPER_MAGIC 0xff534d42
 #endif
@@ -91,6 +92,7 @@ static int file_stat(int fd, unsigned sync, struct opener_file *ret)
 		.dev = device(x.stx_dev_major, x.stx_dev_minor),
 		.inode = x.stx_ino,
 		.ctime_ns = (uint64_t)x.stx_ctime.tv_sec * 1000000000u + x.stx_ctime.tv_nsec,
+		.mtime_ns = (uint64_t)x.stx_mtime.tv_sec * 1000000000u + x.stx_mtime.tv_nsec,
 		.size = x.stx_size,
 		.uid = x.stx_uid,
 		.mode = x.stx_mode,
@@ -115,6 +117,13 @@ static bool is_memfd(int fd)
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
 	ssize_t n = readlink(link, to, sizeof(to));
 	return n >= 7 && memcmp(to, "/memfd:", 7) == 0;
+}
+
+static bool is_fuse(int fd)
+{
+	struct statfs s;
+
+	return fstatfs(fd, &s) || (uint32_t)s.f_type == FUSE_SUPER_MAGIC;
 }
 
 static bool is_foreign(int fd)
@@ -191,6 +200,16 @@ static bool device_is_slow(struct worker *w, uint64_t dev)
 	return slow;
 }
 
+/* What a process wrote about itself is its user's. Root may have written it for them, but a name
+ * that was linked to something of root's is not meant. */
+static bool is_theirs(const struct opener_file *f, const struct opener_request *q)
+{
+	bool own = f->uid == q->uids[0] || f->uid == q->uids[1];
+	bool roots = f->uid == 0 && f->links == 1 && f->mode & S_IROTH;
+
+	return (own || roots) && f->mtime_ns + WRITTEN_SLACK_NS >= q->since_ns;
+}
+
 /* From an O_PATH descriptor (borrowed) to the open file. */
 static int open_checked(struct worker *w, int path_fd, const struct opener_request *q, bool expect,
 			struct opener_result *ret)
@@ -204,8 +223,12 @@ static int open_checked(struct worker *w, int path_fd, const struct opener_reque
 		return r;
 	if (expect && (f.dev != q->dev || f.inode != q->inode))
 		return OPENER_OTHER;
+	if (q->theirs && !is_theirs(&f, q))
+		return -EACCES;
 	if (device_is_slow(w, f.dev))
 		return OPENER_TIMEOUT;
+	if (q->theirs && is_fuse(path_fd))
+		return -EACCES; /* what reads it could be kept waiting */
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", path_fd);
 	int fd = open(link, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	if (fd < 0)
@@ -228,7 +251,7 @@ static int open_checked(struct worker *w, int path_fd, const struct opener_reque
 static int open_below(struct worker *w, int root, const char *path, const struct opener_request *q,
 		      bool expect, struct opener_result *ret)
 {
-	struct open_how how = { .flags = O_PATH | O_CLOEXEC,
+	struct open_how how = { .flags = O_PATH | O_CLOEXEC | (q->theirs ? O_NOFOLLOW : 0),
 				.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
 	int fd = (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
 

@@ -24,7 +24,8 @@
 
 enum opener_kind {
 	OPENER_MAPPING,	  /* what process pid has mapped at [start, end); where that is refused or
-			     gone, `path` below its root, its parent's or ours, with the inode checked */
+			     gone, `path` below its root, its parent's or ours, with the inode checked
+			   */
 	OPENER_PATH,	  /* `path` below the root of pid; with expect_inode also below its parent's
 			     and ours */
 	OPENER_BUILD_ID,  /* /usr/lib/debug/.build-id/xx/rest.debug, below the root of pid, then
@@ -35,19 +36,25 @@ enum opener_kind {
 
 struct opener_request {
 	enum opener_kind kind;
-	uint32_t pid; /* 0: only our own root */
+	uint32_t pid;	     /* 0: only our own root */
 	uint32_t parent_pid; /* whose root is likely the same, when pid is gone; 0: none */
 	uint64_t start, end;
 	struct str path, name; /* copied */
 	struct span build_id;  /* copied; 2..64 bytes */
 	bool expect_inode;     /* OPENER_PATH: refuse any other inode than dev, inode, unopened */
 	uint64_t dev, inode;   /* dev as in struct opener_file */
+	/* Not for debug files: refuse a file that is neither of these users' nor root's alone, or
+	 * that nobody wrote to since then (CLOCK_REALTIME), one on FUSE, and a link at the path's
+	 * end. */
+	bool theirs;
+	uint32_t uids[2];
+	uint64_t since_ns;
 };
 
 /* What the kernel says of an open file. */
 struct opener_file {
 	uint64_t dev; /* major << 32 | minor */
-	uint64_t inode, ctime_ns, size;
+	uint64_t inode, ctime_ns, mtime_ns, size;
 	uint32_t uid, mode, links;
 	bool memfd;   /* fd is a sealed copy; the rest speaks of the original */
 	bool foreign; /* on FUSE or a network file system: its server says whatever it likes of

@@ -189,11 +189,11 @@ int procfs_parse_stat(struct span text, struct procfs_stat *ret)
 	return 0;
 }
 
-int procfs_parse_status_uid(struct span text, uint32_t *ret_uid)
+/* The value of a line of status: what stands behind its name and a tab. */
+static bool status_value(struct span text, const char *name, struct str *ret)
 {
 	const uint8_t *p = text.data;
 	size_t left = text.len;
-	uint64_t uid;
 
 	/* The first line is the name, whose line feeds the kernel escapes: a line that begins so is
 	 * the kernel's own. */
@@ -202,20 +202,52 @@ int procfs_parse_status_uid(struct span text, uint32_t *ret_uid)
 		struct str s = { .data = (const char *)p,
 				 .len = (uint32_t)(nl ? (size_t)(nl - p) : left) };
 
-		if (has_prefix(s, "Uid:\t")) {
-			s.data += 5;
-			s.len -= 5;
-			if (!take_number(&s, 10, &uid) || uid > UINT32_MAX || !take_char(&s, '\t'))
-				return PROCFS_MALFORMED;
-			*ret_uid = (uint32_t)uid;
-			return 0;
+		if (has_prefix(s, name)) {
+			s.data += strlen(name);
+			s.len -= (uint32_t)strlen(name);
+			*ret = s;
+			return true;
 		}
 		if (!nl)
 			break;
 		left -= (size_t)(nl + 1 - p);
 		p = nl + 1;
 	}
-	return PROCFS_MALFORMED;
+	return false;
+}
+
+int procfs_parse_status_uid(struct span text, uint32_t *ret_uid)
+{
+	uint64_t uid;
+	struct str s;
+
+	if (!status_value(text, "Uid:\t", &s) || !take_number(&s, 10, &uid) || uid > UINT32_MAX ||
+	    !take_char(&s, '\t'))
+		return PROCFS_MALFORMED;
+	*ret_uid = (uint32_t)uid;
+	return 0;
+}
+
+int procfs_parse_status_ids(struct span text, struct procfs_ids *ret)
+{
+	uint64_t uid, effective, pid = 0;
+	struct str s;
+
+	if (!status_value(text, "Uid:\t", &s) || !take_number(&s, 10, &uid) || uid > UINT32_MAX ||
+	    !take_char(&s, '\t') || !take_number(&s, 10, &effective) || effective > UINT32_MAX)
+		return PROCFS_MALFORMED;
+	/* One number a namespace, the innermost last; a kernel without pid namespaces has no such
+	 * line. */
+	if (!status_value(text, "NSpid:\t", &s) && !status_value(text, "Pid:\t", &s))
+		return PROCFS_MALFORMED;
+	do {
+		if (!take_number(&s, 10, &pid) || !pid || pid > INT32_MAX)
+			return PROCFS_MALFORMED;
+	} while (take_char(&s, '\t'));
+	*ret = (struct procfs_ids){ .uid = (uint32_t)uid,
+				    .effective_uid = (uint32_t)effective,
+				    .inner_pid = (uint32_t)pid };
+	return 0;
 }
 
 ssize_t procfs_stream_maps(struct procfs_source from, size_t max,
@@ -330,6 +362,16 @@ int procfs_read_uid(int proc, uint32_t pid, uint32_t *ret_uid)
 	return n < 0 ? (int)n
 		     : procfs_parse_status_uid((struct span){ .data = text, .len = (size_t)n },
 					       ret_uid);
+}
+
+int procfs_read_ids(int proc, uint32_t pid, struct procfs_ids *ret)
+{
+	uint8_t text[4 * STATUS_MAX]; /* it stands behind the list of groups */
+	ssize_t n = read_small(proc, pid, "status", text, sizeof(text));
+
+	return n < 0 ? (int)n
+		     : procfs_parse_status_ids((struct span){ .data = text, .len = (size_t)n },
+					       ret);
 }
 
 int procfs_each(int proc, void (*fn)(void *ctx, uint32_t pid), void *ctx)

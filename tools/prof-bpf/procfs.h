@@ -60,6 +60,12 @@ struct procfs_stat {
 int procfs_parse_stat(struct span text, struct procfs_stat *ret);
 /* The real uid out of status. 0, PROCFS_MALFORMED. */
 int procfs_parse_status_uid(struct span text, uint32_t *ret_uid);
+/* More out of status. */
+struct procfs_ids {
+	uint32_t uid, effective_uid;
+	uint32_t inner_pid; /* as the process itself knows it, in its innermost pid namespace */
+};
+int procfs_parse_status_ids(struct span text, struct procfs_ids *ret);
 
 /* --- small readers; `proc` is an O_PATH descriptor of a mounted proc, or of a copy of one.
  * -ENOENT, -ESRCH: no such process; -errno. --- */
@@ -72,6 +78,7 @@ ssize_t procfs_read_maps(int proc, uint32_t pid, size_t max,
 /* 0, PROCFS_MALFORMED, -errno. */
 int procfs_read_stat(int proc, uint32_t pid, struct procfs_stat *ret);
 int procfs_read_uid(int proc, uint32_t pid, uint32_t *ret_uid);
+int procfs_read_ids(int proc, uint32_t pid, struct procfs_ids *ret);
 /* Every pid that proc lists. 0 or -errno. */
 int procfs_each(int proc, void (*fn)(void *ctx, uint32_t pid), void *ctx);
 

@@ -109,6 +109,7 @@ void feed_figures(struct prof *p);
 
 void answers_file(void *ctx, uint64_t ticket, const struct msg_file_request *m);
 void answers_debug(void *ctx, uint64_t ticket, const struct msg_debug_request *m);
+void answers_jit(void *ctx, uint64_t ticket, const struct msg_jit_request *m);
 
 /* --- loop.c --- */
 

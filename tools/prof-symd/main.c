@@ -12,6 +12,7 @@
 #include "common/log.h"
 #include "tools/prof-symd/addresses.h"
 #include "tools/prof-symd/finder.h"
+#include "tools/prof-symd/jitfinder.h"
 #include "tools/prof-symd/serve.h"
 
 #define ADDRESSES_DWARF (1ull << 30) /* bytes of DWARF of the one file of -e */
@@ -20,6 +21,7 @@
 #define MAX_FILES 512
 #define CHUNK (64u << 10)
 #define BATCH (64u << 10)
+#define SAME_BOOT_NS 10000000000ull /* what clocks are set by, within a recording's life */
 
 struct options {
 	struct deploy deploy;
@@ -133,12 +135,13 @@ out:
 
 struct by_hand {
 	struct filestore files;
+	struct jit jit;
 	struct stream_in in;
 	struct stream_out out;
 	struct named *named;
 	struct buf head; /* bytes read before it is known whether the stream is named already */
 	bool known, named_already;
-	bool same_kernel;
+	bool same_kernel, same_boot;
 };
 
 /* Opens what the deployment would ask prof-bpf for. */
@@ -159,6 +162,18 @@ static int open_by_hand(void *ctx, const struct filestore_request *rq)
 		fd = finder_debug(rq->want, rq->build_id, rq->name, path);
 	}
 	filestore_answer(&h->files, rq->id, fd < 0 ? -1 : fd, clock_mono_ns());
+	return 0;
+}
+
+static int open_jit_by_hand(void *ctx, const struct jit_request *rq)
+{
+	struct by_hand *h = ctx;
+	struct msg_process process;
+	int fd = named_process(h->named, rq->process, &process)
+			 ? jitfinder_open(rq->kind, &process, h->same_boot)
+			 : -ENOENT;
+
+	jit_answer(&h->jit, rq->id, fd < 0 ? -1 : fd, clock_mono_ns());
 	return 0;
 }
 
@@ -189,6 +204,25 @@ static bool is_our_kernel(struct str kernel)
 	       (kernel.len == len || kernel.data[len] == ' ');
 }
 
+/* The stream was recorded since this host was started: its monotonic clock is ours. */
+static bool is_our_boot(const struct msg_hello *m)
+{
+	uint64_t theirs = m->wall_ns - m->mono_ns, ours = clock_wall_ns() - clock_mono_ns();
+
+	return (theirs > ours ? theirs - ours : ours - theirs) < SAME_BOOT_NS;
+}
+
+/* Nothing is waited for here but large files, which are read by pieces. */
+static int run_by_pieces(struct by_hand *h)
+{
+	for (;;) {
+		int r = named_run(h->named, clock_mono_ns());
+
+		if (r != NAMED_WAIT)
+			return r;
+	}
+}
+
 /* Takes what was read. 0, enum stream_verdict, -errno. */
 static int take_by_hand(struct by_hand *h)
 {
@@ -202,6 +236,7 @@ static int take_by_hand(struct by_hand *h)
 			h->known = true;
 			h->named_already = m.hello.kind == STREAM_NAMED;
 			h->same_kernel = is_our_kernel(m.hello.kernel);
+			h->same_boot = h->same_kernel && is_our_boot(&m.hello);
 			if (h->named_already)
 				r = write_out(NULL, buf_span(&h->head));
 			buf_done(&h->head);
@@ -212,12 +247,14 @@ static int take_by_hand(struct by_hand *h)
 			continue;
 		named_missing(h->named, stream_missing(&h->in));
 		if (h->in.new_epoch || named_full(h->named)) {
-			r = named_run(h->named, clock_mono_ns());
+			r = run_by_pieces(h);
 			if (r)
 				return r;
 		}
 		if (h->in.new_epoch) {
-			r = named_forget(h->named);
+			do {
+				r = named_forget(h->named, clock_mono_ns());
+			} while (r == NAMED_WAIT);
 			if (r)
 				return r;
 			h->in.new_epoch = false;
@@ -287,8 +324,9 @@ static int stream_by_hand(struct by_hand *h)
 		if (r == 0 || r == -ENOBUFS)
 			r = r ? STREAM_MALFORMED : take_by_hand(h);
 		if (r == STREAM_AGAIN && !h->named_already) {
-			end = named_run(h->named, clock_mono_ns());
+			end = run_by_pieces(h);
 			filestore_tick(&h->files, clock_mono_ns());
+			jit_tick(&h->jit, clock_mono_ns());
 			if (end)
 				r = end;
 		}
@@ -296,9 +334,11 @@ static int stream_by_hand(struct by_hand *h)
 	if (h->in.ended && (r == STREAM_AGAIN || h->named_already))
 		r = 0;
 	if (r >= 0 && h->known && !h->named_already) {
-		end = named_run(h->named, clock_mono_ns());
-		if (end == 0)
+		end = run_by_pieces(h);
+		while (end == 0 && !named_ended(h->named)) {
 			end = named_end(h->named, END_PEER_LOST, clock_mono_ns());
+			end = end == NAMED_WAIT ? 0 : end;
+		}
 		if (end == 0)
 			end = stream_flush(&h->out);
 		r = end < 0 ? end : r;
@@ -328,12 +368,16 @@ static int run_by_hand(const struct options *o)
 	stream_in_init(&h.in);
 	stream_out_init(&h.out, BATCH, write_out, NULL);
 	r = named_new(&NAMED_LIMITS, &h.files, &h.out, &h.named);
+	if (r == 0)
+		r = jit_init(&h.jit, 2 * budget, open_jit_by_hand, &h);
 	if (r) {
 		log_error("%s", strerror(-r));
 		return EXIT_FAILURE;
 	}
+	named_use_jit(h.named, &h.jit);
 	status = stream_by_hand(&h);
 	named_free(h.named);
+	jit_done(&h.jit);
 	stream_in_done(&h.in);
 	stream_out_done(&h.out);
 	buf_done(&h.head);

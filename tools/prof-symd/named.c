@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include "common/stream.h"
 #include "tools/prof-symd/functions.h"
+#include "tools/prof-symd/held.h"
 #include "tools/prof-symd/idmap.h"
 #include "tools/prof-symd/named.h"
 
@@ -84,6 +85,12 @@ struct table {
 struct named {
 	struct named_limits limits;
 	struct filestore *files;
+	struct jit *jit; /* NULL: generated code has no names */
+	struct held held;
+	uint64_t held_version, held_ns; /* when those held were last looked at: jit->version */
+	uint64_t sample_ns;		/* of the sample being sent */
+	uint64_t lacking;		/* HOLD: the process whose code has no name */
+	bool give_up;			/* send without names that are not known */
 	struct stream_out *out;
 	struct table processes, threads, file_defs, frames, stacks, raw_functions;
 	uint64_t *numbers;
@@ -99,10 +106,14 @@ struct named {
 	uint64_t list[2 * NAMES_MAX];
 };
 
+#define HELD_LOOK_NS 1000000000ull /* between two looks at those held, when nothing is new */
+
 static const uint64_t why_lost[3] = { LOST_LIMIT, LOST_SEQUENCE, LOST_MALFORMED };
 
 /* Inside: an id that nothing defines. */
 #define UNDEFINED 2
+/* Inside: a frame of generated code has no name yet, in the process n->lacking. */
+#define HOLD 4
 /* Inside: the functions' ceiling was reached, and a new epoch begun. */
 #define RESTARTED 3
 
@@ -259,9 +270,15 @@ void named_free(struct named *n)
 	if (!n)
 		return;
 	clear_definitions(n);
+	held_done(&n->held);
 	functions_done(&n->functions);
 	free(n->queue);
 	free(n);
+}
+
+void named_use_jit(struct named *n, struct jit *j)
+{
+	n->jit = j;
 }
 
 struct named_counts named_counts(const struct named *n)
@@ -284,6 +301,16 @@ bool named_file(const struct named *n, uint64_t file, struct msg_file *ret)
 	return true;
 }
 
+bool named_process(const struct named *n, uint64_t process, struct msg_process *ret)
+{
+	const struct process *p = table_get(&n->processes, process);
+
+	if (!p)
+		return false;
+	*ret = p->def;
+	return true;
+}
+
 /* --- a new epoch --- */
 
 static int restart(struct named *n)
@@ -296,15 +323,6 @@ static int restart(struct named *n)
 	functions_clear(&n->functions);
 	n->counts.epochs++;
 	return 0;
-}
-
-int named_forget(struct named *n)
-{
-	int r;
-
-	clear_definitions(n);
-	r = restart(n);
-	return r;
 }
 
 void named_missing(struct named *n, uint64_t count)
@@ -510,6 +528,12 @@ static int take_frame(struct named *n, const struct msg_frame *m, uint64_t now_n
 			     .flags = (uint8_t)m->flags };
 	if (r == 0 && file && m->kind == FRAME_NATIVE && count == 0)
 		filestore_want(n->files, &(*file)->store, now_ns);
+	if (r == 0 && n->jit && !m->file && m->kind == FRAME_NATIVE && count == 0) {
+		const struct process *p = table_get(&n->processes, m->process);
+
+		if (p)
+			jit_want(n->jit, m->process, (uint32_t)p->def.pid, now_ns);
+	}
 	return r;
 }
 
@@ -536,7 +560,7 @@ static int take_stack(struct named *n, const struct msg_stack *m)
 
 /* --- sending definitions ---
  *
- * Each returns 0 when the thing is sent in this epoch, NAMED_WAIT, UNDEFINED, RESTARTED or an
+ * Each returns 0 when the thing is sent in this epoch, NAMED_WAIT, UNDEFINED, RESTARTED, HOLD or an
  * error. Pointers into tables stay good: nothing is added meanwhile.
  */
 
@@ -640,14 +664,38 @@ static int send_function(struct named *n, const struct function *f, uint64_t *re
 							       .start_line = f->start_line } });
 }
 
-/* Fills functions and lines of a frame that came without: n->list. */
+/* Adds what n->names has to a frame: n->list. */
+static int add_names(struct named *n, struct msg_frame *m)
+{
+	uint32_t count = 0;
+
+	for (unsigned i = 0; i < n->names.count; i++) {
+		const struct call *c = &n->names.calls[i];
+		struct function fn = { .name = c->name,
+				       .system_name = c->system_name,
+				       .source = c->source,
+				       .start_line = c->start_line };
+		int r;
+
+		if (c->name.len == 0)
+			continue;
+		r = send_function(n, &fn, &n->list[count]);
+		if (r)
+			return r;
+		n->list[NAMES_MAX + count++] = c->line;
+	}
+	m->functions = (struct u64s){ .data = n->list, .len = count };
+	m->lines = (struct u64s){ .data = n->list + NAMES_MAX, .len = count };
+	return 0;
+}
+
+/* Fills functions and lines of a frame that came without. */
 static int name_frame(struct named *n, const struct frame *f, struct msg_frame *m, uint64_t now_ns)
 {
 	bool exact = f->flags & (FRAME_LEAF | FRAME_SIGNAL);
 	struct program *program;
 	struct file **file;
 	uint64_t address, back = exact || f->offset == 0 ? 0 : 1;
-	uint32_t count = 0;
 	int r;
 
 	r = send_file(n, f->file, now_ns, &program);
@@ -662,23 +710,27 @@ static int name_frame(struct named *n, const struct frame *f, struct msg_frame *
 		filestore_charge(n->files, &(*file)->store);
 	if (r)
 		return r < 0 ? r : 0;
-	for (unsigned i = 0; i < n->names.count; i++) {
-		const struct call *c = &n->names.calls[i];
-		struct function fn = { .name = c->name,
-				       .system_name = c->system_name,
-				       .source = c->source,
-				       .start_line = c->start_line };
+	return add_names(n, m);
+}
 
-		if (c->name.len == 0)
-			continue;
-		r = send_function(n, &fn, &n->list[count]);
-		if (r)
-			return r;
-		n->list[NAMES_MAX + count++] = c->line;
-	}
-	m->functions = (struct u64s){ .data = n->list, .len = count };
-	m->lines = (struct u64s){ .data = n->list + NAMES_MAX, .len = count };
-	return 0;
+/* The same for code in no file, of f->process. HOLD: nothing names it yet. */
+static int name_generated(struct named *n, const struct frame *f, struct msg_frame *m,
+			  uint64_t now_ns)
+{
+	bool exact = f->flags & (FRAME_LEAF | FRAME_SIGNAL);
+	const struct process *p = table_get(&n->processes, f->process);
+	int r;
+
+	if (!n->jit || !p)
+		return 0;
+	r = jit_lookup(n->jit, f->process, (uint32_t)p->def.pid, f->offset - (exact ? 0 : 1),
+		       n->sample_ns, now_ns, &n->names);
+	if (r == 0)
+		return add_names(n, m);
+	if (r < 0)
+		return r;
+	n->lacking = f->process;
+	return n->give_up ? 0 : HOLD;
 }
 
 /* The functions that a frame came with, by our ids. */
@@ -703,7 +755,8 @@ static int pass_names(struct named *n, const struct frame *f, struct msg_frame *
 	return 0;
 }
 
-static int send_frame(struct named *n, uint64_t id, uint64_t now_ns)
+/* strange: the frame's address lies in nothing that is mapped. */
+static int send_frame(struct named *n, uint64_t id, bool strange, uint64_t now_ns)
 {
 	struct frame *f = table_get(&n->frames, id);
 	struct msg m = { .id = MSG_FRAME };
@@ -726,6 +779,8 @@ static int send_frame(struct named *n, uint64_t id, uint64_t now_ns)
 		r = pass_names(n, f, &m.frame);
 	else if (r == 0 && f->file)
 		r = name_frame(n, f, &m.frame, now_ns);
+	else if (r == 0 && f->process && f->kind == FRAME_NATIVE && !strange)
+		r = name_generated(n, f, &m.frame, now_ns);
 	if (r == 0 && f->count > 0 && f->file)
 		r = send_file(n, f->file, now_ns, NULL);
 	if (r)
@@ -750,7 +805,9 @@ static int send_stack(struct named *n, uint64_t id, uint64_t now_ns)
 	if (s->sent == n->epoch)
 		return 0;
 	for (uint32_t i = 0; i < s->count; i++) {
-		r = send_frame(n, n->numbers[s->numbers + i], now_ns);
+		bool strange = s->reason == WALK_NO_MAPPING && i + 1 == s->count;
+
+		r = send_frame(n, n->numbers[s->numbers + i], strange, now_ns);
 		if (r)
 			return r;
 	}
@@ -772,10 +829,12 @@ static int send_stack(struct named *n, uint64_t id, uint64_t now_ns)
 
 /* --- the queue --- */
 
+/* HOLD: nothing of it was sent but definitions. */
 static int send_sample(struct named *n, const struct msg_sample *sample, uint64_t now_ns)
 {
 	int r = 0;
 
+	n->sample_ns = sample->time_ns;
 	/* A new epoch begins at most once for one sample: what one stack needs fits into an empty
 	 * table, or the sample is given up. */
 	for (int attempt = 0; attempt < 2; attempt++) {
@@ -797,6 +856,76 @@ static int send_sample(struct named *n, const struct msg_sample *sample, uint64_
 	return r;
 }
 
+/* --- samples that are held back --- */
+
+static int send_or_hold(struct named *n, const struct msg_sample *sample, uint64_t now_ns)
+{
+	int r = send_sample(n, sample, now_ns);
+
+	if (r != HOLD)
+		return r;
+	r = held_add(&n->held, &(struct held_sample){ .sample = *sample,
+						      .process = n->lacking,
+						      .version = jit_version(n->jit, n->lacking),
+						      .since_ns = now_ns });
+	if (r != -ENOBUFS)
+		return r;
+	n->give_up = true;
+	r = send_sample(n, sample, now_ns);
+	n->give_up = false;
+	return r;
+}
+
+/* Sends those held whose names may be known now, and those held too long. process: these, named or
+ * not; 0: none; ALL: all. 0, NAMED_WAIT when some of those must wait for a file, errors. */
+#define ALL UINT64_MAX
+static int run_held(struct named *n, uint64_t process, uint64_t now_ns)
+{
+	int r = 0, ret = 0;
+
+	for (size_t i = 0; i < n->held.len && r >= 0; i++) {
+		struct held_sample *h = &n->held.at[i];
+		bool must = process == ALL || process == h->process ||
+			    now_ns - h->since_ns >= HELD_NS;
+
+		if (!must && jit_version(n->jit, h->process) == h->version)
+			continue;
+		n->give_up = must;
+		r = send_sample(n, &h->sample, now_ns);
+		n->give_up = false;
+		if (r == 0)
+			h->process = 0;
+		else if (r == HOLD)
+			h->version = jit_version(n->jit, n->lacking);
+		else if (r == NAMED_WAIT && must && process)
+			ret = NAMED_WAIT;
+	}
+	held_sweep(&n->held);
+	return r < 0 ? r : ret;
+}
+
+/* The last chance for names of a process, or of all, before its samples go. */
+static int settle_held(struct named *n, uint64_t process, uint64_t now_ns)
+{
+	bool waits = false;
+
+	for (size_t i = 0; i < n->held.len; i++) {
+		uint64_t of = n->held.at[i].process;
+		int r;
+
+		if (process != ALL && of != process)
+			continue;
+		/* Of one that is gone no file can be opened any more. */
+		r = jit_settle(n->jit, of, process == ALL, now_ns);
+		if (r < 0)
+			return r;
+		waits |= r == JIT_LATER;
+		if (process != ALL)
+			break;
+	}
+	return waits ? NAMED_WAIT : run_held(n, process, now_ns);
+}
+
 static int end_process(struct named *n, const struct msg_process_end *m, uint64_t now_ns)
 {
 	struct process *p = table_get(&n->processes, m->id);
@@ -805,6 +934,11 @@ static int end_process(struct named *n, const struct msg_process_end *m, uint64_
 
 	if (!p)
 		return 0;
+	r = settle_held(n, m->id, now_ns);
+	if (r)
+		return r;
+	if (n->jit)
+		jit_drop(n->jit, m->id);
 	/* One that no sample was of is passed on all the same, with its file only if that is known
 	 * to the receiver: nothing is opened for it. */
 	r = send_process(n, m->id, now_ns, false);
@@ -845,7 +979,7 @@ static int run_event(struct named *n, const struct event *e, uint64_t now_ns)
 
 	switch (e->kind) {
 	case EVENT_SAMPLE:
-		return send_sample(n, &e->sample, now_ns);
+		return send_or_hold(n, &e->sample, now_ns);
 	case EVENT_LOST:
 		return stream_put(n->out, &(struct msg){ .id = MSG_LOST, .lost = e->lost });
 	case EVENT_CLOCK:
@@ -859,7 +993,9 @@ static int run_event(struct named *n, const struct event *e, uint64_t now_ns)
 	case EVENT_PROCESS_END:
 		return end_process(n, &e->process_end, now_ns);
 	case EVENT_END:
-		r = send_idle_processes(n, now_ns);
+		r = settle_held(n, ALL, now_ns);
+		if (r == 0)
+			r = send_idle_processes(n, now_ns);
 		if (r == 0)
 			r = tell_lost(n);
 		if (r == 0)
@@ -941,8 +1077,29 @@ int named_take(struct named *n, const struct msg *m, uint64_t now_ns)
 	}
 }
 
+int named_forget(struct named *n, uint64_t now_ns)
+{
+	int r = settle_held(n, ALL, now_ns);
+
+	if (r)
+		return r;
+	clear_definitions(n);
+	if (n->jit)
+		jit_drop_all(n->jit);
+	return restart(n);
+}
+
 int named_run(struct named *n, uint64_t now_ns)
 {
+	if (n->held.len &&
+	    (n->jit->version != n->held_version || now_ns - n->held_ns >= HELD_LOOK_NS)) {
+		int r = run_held(n, 0, now_ns);
+
+		if (r)
+			return r;
+		n->held_version = n->jit->version;
+		n->held_ns = now_ns;
+	}
 	while (n->queue_len > 0) {
 		int r = run_event(n, &n->queue[n->queue_first], now_ns);
 

@@ -6,6 +6,11 @@
  * order; what waits for a file waits at the queue's head, while further definitions come in and ask
  * for their files ahead.
  *
+ * A sample with a frame in code of no file that nothing names yet (jit.h) is held back, and others
+ * go before it: until it is named, its process ends, the stream ends, or HELD_NS are over. Then it
+ * goes without that name. A frame is named once an epoch, as of the time of the first sample that
+ * has it.
+ *
  * Ids of processes, threads, files, frames and stacks stay those of the raw stream; functions get
  * ids of their own.
  *
@@ -18,6 +23,7 @@
 
 #include "common/stream.h"
 #include "tools/prof-symd/filestore.h"
+#include "tools/prof-symd/jit.h"
 
 struct named_limits {
 	size_t processes, threads, files, frames, stacks, raw_functions;
@@ -38,7 +44,8 @@ struct named_limits {
 				.queue = 1u << 15 })
 
 enum named_verdict {
-	NAMED_WAIT = 1, /* the head of the queue waits for a file */
+	NAMED_WAIT =
+		1, /* the head of the queue waits for a file, or the end for generated code's */
 };
 
 struct named;
@@ -47,18 +54,21 @@ struct named;
 int named_new(const struct named_limits *limits, struct filestore *files, struct stream_out *out,
 	      struct named **ret);
 void named_free(struct named *n);
+/* Names generated code from here on. j: borrowed. */
+void named_use_jit(struct named *n, struct jit *j);
 /* Takes a message of the raw stream. 0; -ENOMEM; errors of stream_put. */
 int named_take(struct named *n, const struct msg *m, uint64_t now_ns);
 /* Sends on what can be. 0: the queue is empty; NAMED_WAIT; -ENOMEM; errors of stream_put. */
 int named_run(struct named *n, uint64_t now_ns);
 /* The queue is as long as it may be: run before taking more. */
 bool named_full(const struct named *n);
-/* The raw stream's ids are void from here on: call with an empty queue. Errors of stream_put. */
-int named_forget(struct named *n);
+/* The raw stream's ids are void from here on: call with an empty queue. NAMED_WAIT: again later;
+ * errors of stream_put. */
+int named_forget(struct named *n, uint64_t now_ns);
 /* The raw stream lost so many messages. */
 void named_missing(struct named *n, uint64_t count);
 /* The raw stream is over; without an end message one is put that says reason. Call with an empty
- * queue. Errors of stream_put. */
+ * queue. NAMED_WAIT: again later; errors of stream_put. */
 int named_end(struct named *n, enum end_reason reason, uint64_t now_ns);
 bool named_ended(const struct named *n);
 
@@ -71,5 +81,7 @@ struct named_counts named_counts(const struct named *n);
 /* Fills one file's definition from what is kept: what filestore requests need by hand. False for a
  * file that is not known. */
 bool named_file(const struct named *n, uint64_t file, struct msg_file *ret);
+/* The same for a process; comm is empty. */
+bool named_process(const struct named *n, uint64_t process, struct msg_process *ret);
 
 #endif

@@ -25,6 +25,7 @@ struct half {
 struct serve {
 	const struct serve_links *links;
 	struct filestore files;
+	struct jit jit;
 	struct stream_in in;
 	struct stream_out out;
 	struct named *named;
@@ -78,6 +79,25 @@ static int ask(void *ctx, const struct filestore_request *rq)
 	return r ? r : stream_flush(&s->requests);
 }
 
+static int ask_jit(void *ctx, const struct jit_request *rq)
+{
+	struct serve *s = ctx;
+	int r = stream_put(&s->requests, &(struct msg){ .id = MSG_JIT_REQUEST,
+							.jit_request = { .id = rq->id,
+									 .process = rq->process,
+									 .pid = rq->pid,
+									 .kind = rq->kind } });
+
+	return r ? r : stream_flush(&s->requests);
+}
+
+/* To whoever asked. */
+static void answer(struct serve *s, uint64_t id, int fd, uint64_t now_ns)
+{
+	if (!jit_answer(&s->jit, id, fd, now_ns))
+		filestore_answer(&s->files, id, fd, now_ns);
+}
+
 static int send_requests(void *ctx, struct span batch)
 {
 	struct serve *s = ctx;
@@ -100,7 +120,7 @@ static void drop_half(struct serve *s, struct half *h, uint64_t now_ns)
 	if (h->fd >= 0)
 		close(h->fd);
 	*h = (struct half){ .fd = -1 };
-	filestore_answer(&s->files, id, -1, now_ns);
+	answer(s, id, -1, now_ns);
 }
 
 /* Keeps one half until the other comes. All places taken: the oldest gives way. */
@@ -125,12 +145,12 @@ static void take_answer(struct serve *s, const struct msg_file_answer *m, uint64
 	if (m->status != 0 && h) {
 		drop_half(s, h, now_ns);
 	} else if (m->status != 0) {
-		filestore_answer(&s->files, m->id, -1, now_ns);
+		answer(s, m->id, -1, now_ns);
 	} else if (h) {
 		int fd = h->fd;
 
 		*h = (struct half){ .fd = -1 };
-		filestore_answer(&s->files, m->id, fd, now_ns);
+		answer(s, m->id, fd, now_ns);
 	} else {
 		keep_half(
 			s,
@@ -148,7 +168,7 @@ static void take_descriptor(struct serve *s, uint64_t id, int fd, uint64_t now_n
 			close(fd);
 	} else if (h) {
 		*h = (struct half){ .fd = -1 };
-		filestore_answer(&s->files, id, fd, now_ns);
+		answer(s, id, fd, now_ns);
 	} else {
 		keep_half(s, &(struct half){ .id = id, .at_ns = now_ns, .fd = fd }, now_ns);
 	}
@@ -243,9 +263,9 @@ static int take_messages(struct serve *s, uint64_t now_ns)
 			r = named_run(s->named, now_ns);
 			if (r)
 				return r == NAMED_WAIT ? 0 : r;
-			r = named_forget(s->named);
+			r = named_forget(s->named, now_ns);
 			if (r)
-				return r;
+				return r == NAMED_WAIT ? 0 : r;
 			s->in.new_epoch = false;
 		}
 		s->holding = false;
@@ -259,6 +279,7 @@ static int take_messages(struct serve *s, uint64_t now_ns)
 static int wait_for_something(struct serve *s, bool take_stream)
 {
 	uint64_t now_ns = clock_mono_ns(), deadline = filestore_deadline(&s->files);
+	uint64_t generated = jit_deadline(&s->jit, now_ns);
 	int timeout = s->out.batch.len ? FLUSH_MS : TICK_MS;
 	struct pollfd p[] = {
 		{ .fd = s->links->life_fd, .events = POLLIN },
@@ -268,6 +289,8 @@ static int wait_for_something(struct serve *s, bool take_stream)
 		{ .fd = take_stream ? bus_fd(s->links->stream) : -1, .events = POLLIN },
 	};
 
+	if (generated && (!deadline || generated < deadline))
+		deadline = generated;
 	if (deadline) {
 		uint64_t left = deadline > now_ns ? (deadline - now_ns) / 1000000 + 1 : 0;
 
@@ -320,6 +343,7 @@ static int serve_loop(struct serve *s, struct serve_counts *counts)
 		if (r)
 			return r;
 		filestore_tick(&s->files, now_ns);
+		jit_tick(&s->jit, now_ns);
 		if (!s->export_there || ended)
 			continue;
 		/* Until nothing moves: what is taken makes room in the peer's queue, what is sent
@@ -368,16 +392,20 @@ int serve_run(const struct serve_links *links, uint64_t budget, struct serve_cou
 	for (size_t i = 0; i < HALVES; i++)
 		s->halves[i].fd = -1;
 	filestore_init(&s->files, budget, budget, ask, s);
-	r = stream_put(&s->requests,
-		       &(struct msg){ .id = MSG_HELLO,
-				      .hello = { .schema = msg_schema_hash(),
-						 .producer = STR_LIT("prof-symd") } });
+	r = jit_init(&s->jit, 2 * budget, ask_jit, s);
+	if (r == 0)
+		r = stream_put(&s->requests,
+			       &(struct msg){ .id = MSG_HELLO,
+					      .hello = { .schema = msg_schema_hash(),
+							 .producer = STR_LIT("prof-symd") } });
 	stream_in_init(&s->in);
 	stream_out_init(&s->out, BATCH, flush, s);
 	/* A receiver that outlives us must not take our first epoch for that of our predecessor. */
 	stream_out_epoch(&s->out, clock_wall_ns());
 	if (r == 0)
 		r = named_new(&NAMED_LIMITS, &s->files, &s->out, &s->named);
+	if (r == 0)
+		named_use_jit(s->named, &s->jit);
 	if (r == 0)
 		r = serve_loop(s, ret_counts);
 	if (r == -ECANCELED)
@@ -390,6 +418,7 @@ int serve_run(const struct serve_links *links, uint64_t budget, struct serve_cou
 	ret_counts->evicted = s->files.evicted;
 	ret_counts->timed_out = s->files.timed_out;
 	named_free(s->named);
+	jit_done(&s->jit);
 	stream_in_done(&s->in);
 	stream_out_done(&s->out);
 	for (size_t i = 0; i < HALVES; i++)

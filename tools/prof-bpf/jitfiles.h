@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a process writes of the code that it generates: its perf map, /tmp/perf-PID.map in its own
+ * root and by the pid that it has in its innermost pid namespace; and its jitdump, of which it maps
+ * a page executable so that others hear of it.
+ *
+ * Both are opened by the opener and only on request, and given only if they are regular files of
+ * the process's user (or of root's alone), not on FUSE, written to since the process began (a map
+ * of an earlier process of the same pid is none of its), and if the same process is there before
+ * and after.
+ */
+#ifndef PROFPIPE_JITFILES_H
+#define PROFPIPE_JITFILES_H
+
+#include "tools/prof-bpf/host.h"
+
+/* process: an id of the host's, which pid is to have. kind: enum jit_kind of common/msg.h. done is
+ * called from opener_run. 0; or -errno, and done is not called: -ESRCH (it is gone, or has become
+ * another), -ENOENT (it has no jitdump mapped). */
+int jitfiles_open(struct host *h, uint32_t process, uint32_t pid, uint64_t kind, opener_done *done,
+		  void *ctx);
+
+#endif
