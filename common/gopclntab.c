@@ -35,6 +35,7 @@
 #define MAX_DYNAMIC 512u
 #define MAX_FUNCTIONS (1u << 24)
 #define MAX_TRIES 256u /* of places that look like a header, or like module data */
+#define MAX_TEXT_TRIES 8u
 #define MAX_DEPTH 256u /* of inlined calls in one another */
 #define PAGE 4096u
 #define DEFAULT_CACHE (64u << 10)
@@ -98,6 +99,7 @@ struct gopclntab {
 	uint32_t count;
 	struct region names, cutab, files, pctab, funcs; /* files: of 1.2, its array of offsets */
 	uint64_t text;
+	unsigned text_tries;
 	bool late; /* of 1.2: Go 1.12 or later */
 	uint64_t low, high;
 	uint64_t module[MODULE_WORDS];
@@ -957,7 +959,7 @@ static bool text_fits(struct gopclntab *t, uint64_t text)
 /* Takes the table at a place, if it is one. 0, GOPCLNTAB_MALFORMED, -errno. */
 static int try_table(struct gopclntab *t, uint64_t offset, uint64_t vaddr, uint64_t size)
 {
-	uint64_t words[9] = { 0 }, entry = 0, description;
+	uint64_t words[9] = { 0 }, entry = 0, end = 0, description;
 	uint8_t head[8];
 	uint32_t magic, relative = 0;
 	int r;
@@ -1008,10 +1010,13 @@ static int try_table(struct gopclntab *t, uint64_t offset, uint64_t vaddr, uint6
 		return text_fits(t, 1) && entry == t->low ? 0 : GOPCLNTAB_MALFORMED;
 	}
 	/* Both say how far the first function is from the start of text. */
+	t->text = 0;
 	r = fetch(t, description, &relative, 4);
 	if (r == 0)
 		r = entry_of(t, 0, &entry);
-	return r ? r : entry - t->text == relative ? 0 : GOPCLNTAB_MALFORMED;
+	if (r == 0)
+		r = entry_of(t, t->count, &end);
+	return r ? r : entry == relative && entry < end ? 0 : GOPCLNTAB_MALFORMED;
 }
 
 /* What only the relocations or the module data say. */
@@ -1039,8 +1044,10 @@ static bool table_found(struct gopclntab *t, uint64_t offset, uint64_t vaddr)
 {
 	uint64_t in, left;
 
+	/* Looking for where text starts is a pass over the file. */
 	return locate(t, vaddr, &in, &left) && in == offset &&
-	       try_table(t, offset, vaddr, left) == 0;
+	       try_table(t, offset, vaddr, left) == 0 && t->text_tries++ < MAX_TEXT_TRIES &&
+	       find_text(t) == 0;
 }
 
 static int scan_tables(struct gopclntab *t, bool *ret_found)
@@ -1225,6 +1232,8 @@ static int open_file(struct gopclntab *t)
 		return r;
 	if (e.section.size) {
 		r = try_table(t, e.section.offset, e.vaddr, e.section.size);
+		if (r == 0)
+			r = find_text(t);
 		if (r < 0)
 			return r;
 		found = r == 0;
@@ -1235,9 +1244,7 @@ static int open_file(struct gopclntab *t)
 		if (r)
 			return r;
 	}
-	if (!found)
-		return e.section.size ? GOPCLNTAB_MALFORMED : GOPCLNTAB_NONE;
-	return find_text(t);
+	return found ? 0 : e.section.size ? GOPCLNTAB_MALFORMED : GOPCLNTAB_NONE;
 }
 
 int gopclntab_open(const struct gopclntab_reader *reader, struct gopclntab **ret)
