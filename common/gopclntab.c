@@ -1090,7 +1090,7 @@ static bool is_go_note(struct gopclntab *t, struct region in)
 		if (fetch_in(t, in, at, &n, sizeof(n)) != 0 ||
 		    fetch_in(t, in, at + sizeof(n), name, 4) != 0)
 			return false;
-		if (n.n_namesz == 4 && memcmp(name, "Go", 4) == 0)
+		if (n.n_namesz == 4 && memcmp(name, "Go\0", 4) == 0)
 			return true;
 		at += sizeof(n) + (((uint64_t)n.n_namesz + 3) & ~3ull) +
 		      (((uint64_t)n.n_descsz + 3) & ~3ull);
