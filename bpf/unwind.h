@@ -45,7 +45,9 @@ enum unwind_cfa {
 	/*
 	 * Go leaves a stack for another (systemstack, morestack; cgocallback): where the one that
 	 * was left stood is in its g. With T the thread's TLS base, g = *(T + cfa_add), m = *(g + 8
-	 * * rbp_reg), other = *(m + 8 * cfa_reg): the CFA is *(other + 8 * ra_reg) + cfa_off.
+	 * * rbp_reg), other = *(m + 8 * cfa_reg): the CFA is *(other + 8 * ra_reg) + cfa_off. With
+	 * UNWIND_RA_CFA_OFF, the return address is at other + rbp_off: a stack that is being moved
+	 * lacks it.
 	 */
 	UNWIND_CFA_GO_SWITCH = 4,
 	/*
@@ -68,7 +70,7 @@ enum unwind_ra {
 	UNWIND_RA_CFA = 0,	 /* saved at cfa - 8 */
 	UNWIND_RA_UNDEFINED = 1, /* the stack ends here */
 	UNWIND_RA_REG = 2,	 /* in register ra_reg (vfork keeps it in RDI) */
-	UNWIND_RA_CFA_OFF = 3,	 /* saved at cfa + cfa_add (only with UNWIND_CFA_REG) */
+	UNWIND_RA_CFA_OFF = 3,	 /* saved at cfa + cfa_add (with UNWIND_CFA_REG; see GO_SWITCH) */
 };
 
 enum unwind_flags {
@@ -117,6 +119,8 @@ static inline int unwind_rule_valid(const struct unwind_rule *r)
 	if (r->cfa > UNWIND_CFA_GO_DEPTH || r->rbp > UNWIND_RBP_DEREF_REG ||
 	    r->ra > UNWIND_RA_CFA_OFF || r->flags & ~(UNWIND_SIGNAL_FRAME | UNWIND_DERIVED))
 		return 0;
+	if (r->ra == UNWIND_RA_CFA_OFF && r->cfa == UNWIND_CFA_GO_SWITCH)
+		return r->rbp == UNWIND_RBP_SAME || r->rbp == UNWIND_RBP_UNDEFINED;
 	if (r->ra == UNWIND_RA_CFA_OFF && r->cfa != UNWIND_CFA_REG)
 		return 0;
 	/* These keep offsets where others keep registers. */

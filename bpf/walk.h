@@ -24,6 +24,8 @@
 /* The first address that is not a user's (x86-64, 4-level page tables). */
 #define WALK_ADDRESS_END 0x800000000000ull
 #define WALK_FP_MAX_FRAME (8u << 20) /* a frame pointer further up than this is not one */
+#define WALK_JUMP_MIN 4096	     /* bytes down to a stack that is another one */
+#define WALK_JUMPS 64		     /* of them in one walk: RBP may lie, and lead in circles */
 #define WALK_FP_UNKNOWN 1	     /* no frame pointer: not even the outermost frame's */
 
 struct walk {
@@ -45,6 +47,7 @@ struct walk {
 	__u8 rbx;   /* RBX is known */
 	__u8 by_fp; /* the step to this frame followed a frame pointer */
 	__u8 leaf_exact;
+	__u8 jumps; /* down to other stacks */
 	__u64 window[WALK_WINDOW / 8];
 	struct sample sample; /* header and frames are what goes into the ring buffer */
 	__u64 frames[SAMPLE_MAX_KERNEL + 1 + SAMPLE_MAX_USER];
@@ -199,8 +202,9 @@ ENV_INLINE bool walk_register(struct walk *w, __u8 reg, __u64 *ret)
 	return true;
 }
 
-/* Go's switches of stacks (enum unwind_cfa). */
-ENV_INLINE bool walk_go_cfa(struct walk *w, const struct unwind_rule *r, __u64 *ret)
+/* Go's switches of stacks (enum unwind_cfa). *ret_pc_at: where the g that was left has its pc. */
+ENV_INLINE bool walk_go_cfa(struct walk *w, const struct unwind_rule *r, __u64 *ret,
+			    __u64 *ret_pc_at)
 {
 	__u64 g, m, v;
 
@@ -212,6 +216,7 @@ ENV_INLINE bool walk_go_cfa(struct walk *w, const struct unwind_rule *r, __u64 *
 		    !walk_read(w, m + r->cfa_reg * 8ull, &g) ||
 		    !walk_read(w, g + r->ra_reg * 8ull, &v))
 			return false;
+		*ret_pc_at = g + (__s64)r->rbp_off;
 	} else {
 		if (!walk_read(w, w->sp + r->cfa_reg * 8ull, &g) ||
 		    !walk_read(w, w->sp + (__s64)r->cfa_add, &m) || !walk_read(w, g + 8, &v))
@@ -338,11 +343,19 @@ ENV_INLINE int walk_signal(struct walk *w)
 	return 0;
 }
 
+/* Whether a CFA below RSP may be one on another stack: split stacks, and Go around calls of the
+ * vDSO, keep it in RBP. */
+ENV_INLINE bool walk_jumps(struct walk *w, const struct unwind_rule *r, __u64 cfa)
+{
+	return r->cfa == UNWIND_CFA_REG && r->cfa_reg != UNWIND_REG_RSP &&
+	       w->sp - cfa >= WALK_JUMP_MIN && w->jumps++ < WALK_JUMPS;
+}
+
 /* Applies a rule. 0: w is the caller's; 1: the walk is over. */
 ENV_INLINE int walk_apply(struct walk *w, const struct unwind_rule *rule)
 {
 	struct unwind_rule r = *rule;
-	__u64 cfa, pc, fp = w->fp, at;
+	__u64 cfa, pc, fp = w->fp, at, go_pc_at = 0;
 	bool switched = r.cfa >= UNWIND_CFA_GO_SWITCH;
 
 	if (r.flags & UNWIND_SIGNAL_FRAME)
@@ -350,7 +363,7 @@ ENV_INLINE int walk_apply(struct walk *w, const struct unwind_rule *rule)
 	if (r.ra == UNWIND_RA_UNDEFINED)
 		return walk_stop(w, WALK_COMPLETE);
 	if (switched) {
-		if (!walk_go_cfa(w, &r, &cfa))
+		if (!walk_go_cfa(w, &r, &cfa, &go_pc_at))
 			return walk_stop(w, WALK_STACK_UNREADABLE);
 	} else if (r.cfa == UNWIND_CFA_PLT) {
 		cfa = w->sp + 8 + ((w->pc & 15) >= (__u32)r.cfa_off ? 8 : 0);
@@ -382,7 +395,9 @@ ENV_INLINE int walk_apply(struct walk *w, const struct unwind_rule *rule)
 			return walk_stop(w, WALK_NO_PROGRESS);
 	} else {
 		at = cfa + (r.ra == UNWIND_RA_CFA_OFF ? (__s64)r.cfa_add : -8);
-		if (cfa <= w->sp && !switched)
+		if (switched && r.ra == UNWIND_RA_CFA_OFF)
+			at = go_pc_at;
+		if (cfa <= w->sp && !switched && !walk_jumps(w, &r, cfa))
 			return walk_stop(w, WALK_NO_PROGRESS);
 		if (!walk_read(w, at, &pc))
 			return walk_stop(w, WALK_STACK_UNREADABLE);
@@ -475,6 +490,7 @@ ENV_INLINE void walk_begin(struct walk *w, const struct process_entry *p, __u32 
 	w->rbx_at = 0;
 	w->rbx = 1;
 	w->by_fp = 0;
+	w->jumps = 0;
 }
 
 #endif

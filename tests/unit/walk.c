@@ -433,6 +433,73 @@ Test(walk, go_switches_of_stacks_are_followed_in_either_direction)
 	cr_assert_eq(w.reason, WALK_STACK_UNREADABLE);
 }
 
+Test(walk, the_pc_of_a_goroutine_whose_stack_is_being_moved_is_in_its_g)
+{
+	struct unwind_rule go = { .cfa = UNWIND_CFA_GO_SWITCH,
+				  .cfa_add = -8,
+				  .rbp_reg = 6,
+				  .cfa_reg = 24,
+				  .ra_reg = 7,
+				  .rbp = UNWIND_RBP_UNDEFINED,
+				  .ra = UNWIND_RA_CFA_OFF,
+				  .rbp_off = 64 };
+	const uint64_t tls = STACK + 20000, g = STACK + 21000, m = STACK + 22000,
+		       other = STACK + 23000;
+
+	cr_assert(unwind_rule_valid(&go));
+	program((struct unwind_rule[]){ go, root }, 2);
+	w.pc = CODE + 0x10;
+	env.tls = tls;
+	*at(tls - 8) = g;
+	*at(g + 48) = m;
+	*at(m + 192) = other;
+	*at(other + 56) = STACK + 4096;
+	*at(other + 64) = CODE + 0x110;
+	run();
+	cr_assert_eq(w.reason, WALK_COMPLETE);
+	cr_assert_eq(w.sp, STACK + 4096);
+	cr_assert_eq(w.count, 2);
+	go.rbp = UNWIND_RBP_CFA;
+	cr_assert_not(unwind_rule_valid(&go));
+}
+
+Test(walk, a_frame_pointer_may_lead_down_to_another_stack_but_not_in_circles)
+{
+	const struct unwind_rule by_rbp = { .cfa = UNWIND_CFA_REG,
+					    .cfa_reg = UNWIND_REG_RBP,
+					    .cfa_off = 16,
+					    .rbp = UNWIND_RBP_CFA,
+					    .rbp_off = -16 };
+
+	program((struct unwind_rule[]){ by_rbp, root }, 2);
+	w.pc = CODE + 0x10;
+	w.sp = STACK + 20000;
+	w.fp = STACK + 1024;
+	*at(w.fp + 8) = CODE + 0x110;
+	run();
+	cr_assert_eq(w.reason, WALK_COMPLETE);
+	cr_assert_eq(w.count, 2);
+
+	program(&by_rbp, 1);
+	w.pc = CODE + 0x10;
+	w.sp = STACK + 20000;
+	w.fp = STACK + 1024;
+	*at(w.fp) = STACK + 10000;
+	*at(w.fp + 8) = CODE + 0x20;
+	*at(STACK + 10000) = STACK + 1024;
+	*at(STACK + 10008) = CODE + 0x20;
+	run();
+	cr_assert_eq(w.reason, WALK_NO_PROGRESS);
+	cr_assert_leq(w.count, 2 * WALK_JUMPS + 2);
+
+	program((struct unwind_rule[]){ by_rbp, root }, 2);
+	w.pc = CODE + 0x10;
+	w.fp = w.sp - 512;
+	*at(w.fp + 8) = CODE + 0x110;
+	run();
+	cr_assert_eq(w.reason, WALK_NO_PROGRESS, "the same stack");
+}
+
 Test(walk, go_calls_of_c_keep_the_depth_of_the_stack_they_left)
 {
 	struct unwind_rule go = {

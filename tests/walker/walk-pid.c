@@ -18,7 +18,7 @@
 
 const struct env *env_current;
 
-static void walk_thread(const struct process_entry *p, pid_t tid)
+static void walk_thread(const struct process_entry *p, struct env *env, pid_t tid)
 {
 	static struct walk w;
 	struct user_regs_struct r;
@@ -32,6 +32,7 @@ static void walk_thread(const struct process_entry *p, pid_t tid)
 	w.pc = r.rip;
 	w.sp = r.rsp;
 	w.fp = r.rbp;
+	env->tls = r.fs_base;
 	printf("thread %d\n", tid);
 	for (;;) {
 		uint64_t pc = w.pc;
@@ -83,7 +84,7 @@ int main(int argc, char **argv)
 		if (ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) < 0 ||
 		    waitpid(tid, &status, __WALL) < 0)
 			err(1, "stopping %d", tid);
-		walk_thread(&p, tid);
+		walk_thread(&p, &env, tid);
 		ptrace(PTRACE_DETACH, tid, NULL, NULL);
 	}
 	closedir(d);
