@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files behind gopclntab.h share, and nobody else: reading, in bounds. */
+#ifndef PROFPIPE_GOTABLE_H
+#define PROFPIPE_GOTABLE_H
+
+#include "common/gopclntab.h"
+
+#define GOTABLE_LOADS 128u
+#define GOTABLE_MODULE_WORDS 72u /* of runtime.moduledata, in units of 8 bytes */
+
+/* All or part of a table, in file offsets. */
+struct region {
+	uint64_t offset, size;
+};
+
+struct load {
+	uint64_t vaddr, offset, filesz;
+	bool exec;
+};
+
+/* How inlined calls are stored. */
+enum inline_kind {
+	INLINE_1_9,  /* parent4 file4 line4 name4 */
+	INLINE_1_12, /* parent2 id1 0 file4 line4 name4, offset4 of an instruction at the call */
+	INLINE_1_20, /* id1 0 0 0 name4, offset4 of an instruction at the call, startline4 */
+};
+struct inline_layout {
+	enum inline_kind kind;
+	uint8_t pcdata, funcdata;
+};
+
+struct gopclntab {
+	struct gopclntab_reader reader;
+	struct load loads[GOTABLE_LOADS];
+	unsigned load_count;
+	struct region rela; /* .rela.dyn: those of the type RELATIVE, by rising offsets */
+
+	enum gopclntab_format format;
+	uint64_t vaddr, offset, size; /* of the header, and how far the table may reach */
+	uint32_t count;
+	struct region names, cutab, files, pctab, funcs; /* files: of 1.2, its array of offsets */
+	uint64_t text;
+	unsigned text_tries;
+	bool late; /* of 1.2: Go 1.12 or later */
+	uint64_t low, high;
+	uint64_t module[GOTABLE_MODULE_WORDS];
+	unsigned module_words;
+
+	bool inline_tried, inline_known;
+	struct inline_layout inlined;
+	uint64_t gofunc;
+
+	/* Direct mapped. */
+	uint32_t slots; /* a power of two */
+	uint64_t *tags; /* page + 1 */
+	uint32_t *lens;
+	uint8_t *pages;
+};
+
+/* The bytes at a file offset, up to the end of a page; valid until the next call. 0,
+ * GOPCLNTAB_MALFORMED past the file's end, -errno; as all below. */
+int gotable_peek(struct gopclntab *t, uint64_t offset, const uint8_t **ret, size_t *ret_len);
+int gotable_fetch(struct gopclntab *t, uint64_t offset, void *into, size_t n);
+/* n bytes at an offset into a region. */
+int gotable_fetch_in(struct gopclntab *t, struct region in, uint64_t at, void *into, size_t n);
+/* A string at an offset into a region, cut to cap - 1 bytes; GOPCLNTAB_NONE for an empty one. */
+int gotable_fetch_string(struct gopclntab *t, struct region in, uint64_t at, char *into,
+			 size_t cap);
+/* The file offset of an address, and how far its segment goes on. */
+bool gotable_locate(const struct gopclntab *t, uint64_t vaddr, uint64_t *ret_offset,
+		    uint64_t *ret_left);
+/* A pointer at an address whose file offset is known too, as the loader leaves it. */
+int gotable_fetch_word(struct gopclntab *t, uint64_t vaddr, uint64_t offset, uint64_t *ret);
+/* A pointer inside the table, by its file offset. */
+int gotable_word(struct gopclntab *t, uint64_t offset, uint64_t *ret);
+bool gotable_is_code(const struct gopclntab *t, uint64_t low, uint64_t high);
+
+size_t gotable_entry_size(const struct gopclntab *t); /* of functab */
+/* The entry of function `index`, or where the last one ends. */
+int gotable_entry(struct gopclntab *t, uint32_t index, uint64_t *ret);
+/* Where its description is, in the file. */
+int gotable_description(struct gopclntab *t, uint32_t index, uint64_t *ret);
+/* gopclntab_value in at most *steps steps. */
+int gotable_value(struct gopclntab *t, const struct gopclntab_func *f, uint32_t table,
+		  uint64_t address, uint32_t *steps, int32_t *ret);
+
+/* Finds the table and fills t in (gofind.c). As gopclntab_open. */
+int gotable_open(struct gopclntab *t);
+
+#endif

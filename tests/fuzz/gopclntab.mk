@@ -1,0 +1,3 @@
+# SPDX-License-Identifier: Apache-2.0
+FUZZERS += fuzz/gopclntab
+fuzz/gopclntab_SRCS := tests/fuzz/gopclntab.c
