@@ -87,6 +87,19 @@ def test_a_file_without_section_headers_has_the_same_rows(tmp_path):
     assert rows(tmp_path / "bare") == rows(f"{DATA}/ordinary")
 
 
+@pytest.mark.parametrize("packing, name", [("none", ".debug_frame"), ("zlib-gnu", ".zdebug_frame"), ("zlib-gabi", ".debug_frame"), ("zstd", ".debug_frame")])
+def test_a_packed_section_has_the_same_rows(tmp_path, packing, name):
+    path = tmp_path / "packed"
+    subprocess.run(["objcopy", f"--compress-debug-sections={packing}", f"{DATA}/debugframe", path], check=True)
+    assert f" {name} " in subprocess.run(["readelf", "-SW", path], capture_output=True, text=True).stdout
+    assert rows(path) == rows(f"{DATA}/debugframe") != []
+    whole = path.read_bytes()
+    if packing != "none":
+        at = whole.index(b"\x28\xb5\x2f\xfd" if packing == "zstd" else b"\x78\x9c")
+        path.write_bytes(whole[:at] + b"\xff" * 20 + whole[at + 20:])
+        assert figures(deltas("--stats", path).stdout.splitlines()[0])["section"] == 1
+
+
 def test_stats_say_what_a_file_holds_and_all_together():
     p = deltas("--stats", LIBC, LOADER)
     assert p.returncode == 0

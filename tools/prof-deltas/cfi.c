@@ -22,7 +22,8 @@ enum value {
 	VALUE_BAD,
 };
 
-/* What of a state is not as its rule's bytes say. */
+/* What of a state is not as its rule's bytes say. In the place of the rule's flags, so that what is
+ * odd is never taken for a rule that is known. */
 enum odd {
 	ODD_CFA_EXPRESSION = 1, /* one that no rule can hold */
 	ODD_CFA_REGISTER = 2,	/* the CFA's register has no number in a rule, or is not known */
@@ -30,6 +31,7 @@ enum odd {
 	ODD_RBP = 8,		/* a rule that cannot be held */
 	ODD_RA = 16,		/* not at cfa - 8, nor undefined, nor in a register: see ra */
 	ODD_SP = 32,		/* the caller's RSP is not the CFA: see sp */
+	ODD_ADD = 64,		/* cfa_add is not zero */
 };
 
 /* Where the kernel keeps the interrupted RSP, RIP and RBP, from RSP on, when a handler has returned
@@ -157,6 +159,9 @@ int cfi_pointer(struct span *s, uint8_t encoding, uint64_t vaddr, const struct c
 
 /* --- from state to rule --- */
 
+#define HEAD_BYTE(field, value) ((uint64_t)(value) << offsetof(struct unwind_rule, field) * 8)
+#define ODD(bits) HEAD_BYTE(flags, bits)
+
 /* The rule for what cannot be expressed. */
 static int unsupported_rule(struct cfi *c, uint16_t *ret)
 {
@@ -191,7 +196,8 @@ static uint8_t rbx_word(int64_t off)
  * relative to the CFA. */
 static bool compose_sp(const struct cfi_state *s, struct unwind_rule *rule, int64_t *ret_shift)
 {
-	bool relative = (s->odd & ODD_RA ? s->ra == VALUE_AT_CFA : rule->ra == UNWIND_RA_CFA) ||
+	bool relative = (s->head & ODD(ODD_RA) ? s->ra == VALUE_AT_CFA
+					       : rule->ra == UNWIND_RA_CFA) ||
 			rule->rbp == UNWIND_RBP_CFA;
 	int64_t sum;
 
@@ -267,19 +273,22 @@ static bool compose(struct cfi *c, const struct cfi_cie *cie, const struct cfi_s
 		    struct unwind_rule *rule)
 {
 	uint64_t *skipped = c->rows->skipped;
+	uint32_t odd = s->head >> offsetof(struct unwind_rule, flags) * 8 & 0xff;
 	int64_t shift = 0;
 
-	if (s->odd & ODD_CFA_EXPRESSION) {
+	if (odd & ODD_CFA_EXPRESSION) {
 		skipped[ROWS_SKIP_CFA_EXPRESSION]++;
 		return false;
 	}
-	if (s->odd & (ODD_CFA_REGISTER | ODD_CFA_OFFSET)) {
+	if (odd & (ODD_CFA_REGISTER | ODD_CFA_OFFSET)) {
 		skipped[ROWS_SKIP_CFA_REGISTER]++;
 		return false;
 	}
-	if (s->odd & ODD_RBP)
+	if (odd & ODD_ADD)
+		rule->cfa_add = s->cfa_add;
+	if (odd & ODD_RBP)
 		skipped[ROWS_SKIP_RBP_RULE]++;
-	if (s->odd & ODD_SP && !compose_sp(s, rule, &shift)) {
+	if (odd & ODD_SP && !compose_sp(s, rule, &shift)) {
 		skipped[ROWS_SKIP_RSP_RULE]++;
 		return false;
 	}
@@ -291,11 +300,11 @@ static bool compose(struct cfi *c, const struct cfi_cie *cie, const struct cfi_s
 		if (rule->rbx)
 			rule->rbx = rbx_word(-8 * (int64_t)rule->rbx - shift);
 	}
-	if (s->odd & ODD_RA || (shift && rule->ra == UNWIND_RA_CFA)) {
+	if (odd & ODD_RA || (shift && rule->ra == UNWIND_RA_CFA)) {
 		struct cfi_state plain = { .ra = VALUE_AT_CFA };
-		bool odd = s->odd & ODD_RA;
+		bool ra = odd & ODD_RA;
 
-		if (!compose_ra(cie, odd ? s : &plain, (odd ? s->ra_off : -8) - shift, rule)) {
+		if (!compose_ra(cie, ra ? s : &plain, (ra ? s->ra_off : -8) - shift, rule)) {
 			skipped[ROWS_SKIP_RA_RULE]++;
 			return false;
 		}
@@ -307,37 +316,33 @@ static bool compose(struct cfi *c, const struct cfi_cie *cie, const struct cfi_s
 static int rule_number(struct cfi *c, const struct cfi_cie *cie, const struct cfi_state *s,
 		       struct cfi_known *known, uint16_t *ret)
 {
+	uint64_t head = s->head & ~ODD(0xff), offsets = (uint32_t)s->where;
 	struct unwind_rule rule;
 	int r;
 
-	static_assert(offsetof(struct unwind_rule, cfa_off) == 8 &&
+	static_assert(offsetof(struct unwind_rule, rbx) == 7 &&
+			      offsetof(struct unwind_rule, cfa_off) == 8 &&
 			      offsetof(struct unwind_rule, cfa_add) == 12 &&
 			      offsetof(struct unwind_rule, rbp_off) == 16,
 		      "as the state keeps it");
-	memcpy(&rule, &s->head, 8);
-	memcpy(&rule.cfa_off, &s->offsets, 8);
-	rule.rbp_off = s->rbp_off;
-	if (s->odd && !compose(c, cie, s, &rule))
+	memcpy(&rule, &head, 8);
+	memcpy(&rule.cfa_off, &offsets, 8);
+	rule.rbp_off = (int32_t)(s->where >> 32);
+	if (head != s->head && !compose(c, cie, s, &rule))
 		return unsupported_rule(c, ret);
 	r = rows_rules_put(&c->rows->rules, &rule, ret);
 	if (r > 0) {
 		c->rows->skipped[ROWS_SKIP_RULE_LIMIT]++;
 		return unsupported_rule(c, ret);
 	}
-	if (!r && !s->odd)
-		*known = (struct cfi_known){ .head = s->head,
-					     .offsets = s->offsets,
-					     .rbp_off = s->rbp_off,
-					     .number = *ret };
+	if (!r && head == s->head)
+		*known = (struct cfi_known){ .head = head, .where = s->where, .number = *ret };
 	return r;
 }
 
-static inline struct cfi_known *known_at(struct cfi *c, uint64_t head, uint64_t offsets,
-					 int32_t rbp_off)
+static inline struct cfi_known *known_at(struct cfi *c, uint64_t head, uint64_t where)
 {
-	uint64_t low = (uint32_t)offsets | (uint64_t)(uint32_t)rbp_off << 32;
-
-	return &c->known[((low ^ (head << 20 | head >> 44)) * 0x9e3779b97f4a7c15u) >> 32 &
+	return &c->known[((where ^ (head << 20 | head >> 44)) * 0x9e3779b97f4a7c15u) >> 32 &
 			 (CFI_CACHE - 1)];
 }
 
@@ -365,8 +370,6 @@ enum run_verdict {
 	RUN_SENSELESS,
 };
 
-#define HEAD_BYTE(field, value) ((uint64_t)(value) << offsetof(struct unwind_rule, field) * 8)
-
 static inline uint64_t head_set(uint64_t head, uint64_t mask, uint64_t value)
 {
 	return (head & ~mask) | value;
@@ -376,11 +379,17 @@ static inline uint64_t head_set(uint64_t head, uint64_t mask, uint64_t value)
 #define RBP_MASK (HEAD_BYTE(rbp, 0xff) | HEAD_BYTE(rbp_reg, 0xff))
 #define RA_MASK (HEAD_BYTE(ra, 0xff) | HEAD_BYTE(ra_reg, 0xff))
 #define RBX_MASK HEAD_BYTE(rbx, 0xff)
-#define ODD_CFA (ODD_CFA_EXPRESSION | ODD_CFA_REGISTER | ODD_CFA_OFFSET)
+#define ODD_CFA ODD(ODD_CFA_EXPRESSION | ODD_CFA_REGISTER | ODD_CFA_OFFSET | ODD_ADD)
 
-static int32_t cfa_off_of(const struct cfi_state *s)
+/* where, with another offset of the CFA, or of RBP. */
+static inline uint64_t where_cfa(uint64_t where, uint32_t off)
 {
-	return (int32_t)(uint32_t)s->offsets;
+	return (where & ~(uint64_t)UINT32_MAX) | off;
+}
+
+static inline uint64_t where_rbp(uint64_t where, uint32_t off)
+{
+	return (uint32_t)where | (uint64_t)off << 32;
 }
 
 /* The CFA is a register and an offset from here on; each keeps what was, until it is set. */
@@ -389,16 +398,16 @@ static void cfa_plain(struct cfi_state *s)
 	if ((s->head & 0xff) == UNWIND_CFA_REG)
 		return;
 	s->head = head_set(s->head, CFA_MASK, HEAD_BYTE(cfa, UNWIND_CFA_REG));
-	s->offsets = (uint32_t)s->kept_off;
-	s->odd &= ~(uint32_t)ODD_CFA_EXPRESSION;
+	s->where = where_cfa(s->where, (uint32_t)s->kept_off);
+	s->head &= ~ODD(ODD_CFA_EXPRESSION | ODD_ADD);
 }
 
 static void cfa_register(struct cfi_state *s, uint64_t reg)
 {
 	cfa_plain(s);
-	s->odd &= ~(uint32_t)ODD_CFA_REGISTER;
+	s->head &= ~ODD(ODD_CFA_REGISTER);
 	if (reg >= UNWIND_REG_MAX) {
-		s->odd |= ODD_CFA_REGISTER;
+		s->head |= ODD(ODD_CFA_REGISTER);
 		reg = 0;
 	}
 	s->head = head_set(s->head, HEAD_BYTE(cfa_reg, 0xff), HEAD_BYTE(cfa_reg, reg));
@@ -409,13 +418,13 @@ static void cfa_offset(struct cfi_state *s, int64_t off)
 {
 	int32_t small;
 
-	s->odd &= ~(uint32_t)ODD_CFA_OFFSET;
+	s->head &= ~ODD(ODD_CFA_OFFSET);
 	if (!to_s32(off, &small)) {
-		s->odd |= ODD_CFA_OFFSET;
+		s->head |= ODD(ODD_CFA_OFFSET);
 		small = 0;
 	}
 	if ((s->head & 0xff) == UNWIND_CFA_REG)
-		s->offsets = (uint32_t)small;
+		s->where = where_cfa(s->where, (uint32_t)small);
 	else
 		s->kept_off = small;
 }
@@ -430,7 +439,7 @@ static void set_rbp(struct cfi_state *s, enum value kind, uint64_t in, int32_t o
 {
 	enum unwind_rbp rbp = UNWIND_RBP_UNDEFINED;
 
-	s->odd &= ~(uint32_t)ODD_RBP;
+	s->head &= ~ODD(ODD_RBP);
 	switch (kind) {
 	case VALUE_UNSET:
 	case VALUE_SAME:
@@ -451,26 +460,27 @@ static void set_rbp(struct cfi_state *s, enum value kind, uint64_t in, int32_t o
 		}
 		/* fall through */
 	default:
-		s->odd |= ODD_RBP;
+		s->head |= ODD(ODD_RBP);
 		break;
 	}
 	s->head = head_set(s->head, RBP_MASK,
 			   HEAD_BYTE(rbp, rbp) |
 				   HEAD_BYTE(rbp_reg, rbp == UNWIND_RBP_DEREF_REG ? in : 0));
-	s->rbp_off = rbp == UNWIND_RBP_CFA || rbp == UNWIND_RBP_DEREF_REG ? off : 0;
+	s->where = where_rbp(
+		s->where, rbp == UNWIND_RBP_CFA || rbp == UNWIND_RBP_DEREF_REG ? (uint32_t)off : 0);
 }
 
 static void set_ra(struct cfi_state *s, enum value kind, uint64_t in, int32_t off)
 {
 	uint64_t ra = 0;
 
-	s->odd &= ~(uint32_t)ODD_RA;
+	s->head &= ~ODD(ODD_RA);
 	if (kind == VALUE_UNDEFINED)
 		ra = HEAD_BYTE(ra, UNWIND_RA_UNDEFINED);
 	else if (kind == VALUE_REG && off == 0)
 		ra = HEAD_BYTE(ra, UNWIND_RA_REG) | HEAD_BYTE(ra_reg, in);
 	else if (kind != VALUE_AT_CFA || off != -8)
-		s->odd |= ODD_RA;
+		s->head |= ODD(ODD_RA);
 	s->head = head_set(s->head, RA_MASK, ra);
 	s->ra = (uint8_t)kind;
 	s->ra_reg = (uint8_t)in;
@@ -483,10 +493,10 @@ static void set_sp(struct cfi_state *s, enum value kind, uint64_t in, int32_t of
 		kind = VALUE_REG;
 		in = UNWIND_REG_RSP;
 	}
-	s->odd &= ~(uint32_t)ODD_SP;
+	s->head &= ~ODD(ODD_SP);
 	/* Without a rule it is the CFA; what is undefined ends the stack by other means. */
 	if (kind != VALUE_UNSET && kind != VALUE_UNDEFINED && !(kind == VALUE_CFA && off == 0))
-		s->odd |= ODD_SP;
+		s->head |= ODD(ODD_SP);
 	s->sp = (uint8_t)kind;
 	s->sp_reg = (uint8_t)in;
 	s->sp_off = off;
@@ -498,7 +508,7 @@ static void reg_set(struct run *run, uint64_t reg, enum value kind, uint64_t in,
 	struct cfi_state *s = &run->state;
 	int32_t small;
 
-	if (reg > 63 || !((run->cie->fast | run->cie->slow) >> reg & 1))
+	if (reg > 63 || !(run->cie->matters >> reg & 1))
 		return;
 	if (!to_s32(off, &small) || in >= UNWIND_REG_MAX) {
 		kind = VALUE_BAD;
@@ -529,29 +539,27 @@ static void reg_restore(struct run *run, uint64_t reg)
 {
 	const struct cfi_state *initial = &run->cie->initial;
 	struct cfi_state *s = &run->state;
-	uint32_t odd = 0;
+	uint64_t mask = 0;
 
 	if (reg == UNWIND_REG_RBP) {
-		s->head = head_set(s->head, RBP_MASK, initial->head & RBP_MASK);
-		s->rbp_off = initial->rbp_off;
-		odd |= ODD_RBP;
+		s->where = where_rbp(s->where, (uint32_t)(initial->where >> 32));
+		mask |= RBP_MASK | ODD(ODD_RBP);
 	}
 	if (reg == UNWIND_REG_RBX)
-		s->head = head_set(s->head, RBX_MASK, initial->head & RBX_MASK);
+		mask |= RBX_MASK;
 	if (reg == UNWIND_REG_RSP) {
 		s->sp = initial->sp;
 		s->sp_reg = initial->sp_reg;
 		s->sp_off = initial->sp_off;
-		odd |= ODD_SP;
+		mask |= ODD(ODD_SP);
 	}
 	if (reg == run->cie->ra_column) {
-		s->head = head_set(s->head, RA_MASK, initial->head & RA_MASK);
 		s->ra = initial->ra;
 		s->ra_reg = initial->ra_reg;
 		s->ra_off = initial->ra_off;
-		odd |= ODD_RA;
+		mask |= RA_MASK | ODD(ODD_RA);
 	}
-	s->odd = (s->odd & ~odd) | (initial->odd & odd);
+	s->head = head_set(s->head, mask, initial->head & mask);
 	run->dirty = true;
 }
 
@@ -565,19 +573,23 @@ static bool cfa_expression(struct run *run, struct span block)
 	if (r == EXPR_MALFORMED)
 		return false;
 	if ((s->head & 0xff) == UNWIND_CFA_REG)
-		s->kept_off = cfa_off_of(s);
-	s->odd &= ~(uint32_t)(ODD_CFA_EXPRESSION | ODD_CFA_REGISTER);
-	s->offsets = 0;
+		s->kept_off = (int32_t)(uint32_t)s->where;
+	s->head &= ~ODD(ODD_CFA_EXPRESSION | ODD_CFA_REGISTER | ODD_ADD);
+	s->where = where_cfa(s->where, 0);
+	s->cfa_add = 0;
 	if (r) {
-		s->odd |= ODD_CFA_EXPRESSION;
+		s->head |= ODD(ODD_CFA_EXPRESSION);
 	} else {
 		head = HEAD_BYTE(cfa, e.kind == EXPR_REG     ? UNWIND_CFA_REG
 				      : e.kind == EXPR_DEREF ? UNWIND_CFA_DEREF
 							     : UNWIND_CFA_PLT) |
 		       HEAD_BYTE(cfa_reg, e.kind == EXPR_PLT ? 0 : e.reg);
-		s->offsets = (uint32_t)e.off |
-			     (uint64_t)(uint32_t)(e.kind == EXPR_DEREF ? e.add : 0) << 32;
-		s->odd &= ~(uint32_t)ODD_CFA_OFFSET;
+		s->where = where_cfa(s->where, (uint32_t)e.off);
+		if (e.kind == EXPR_DEREF && e.add) {
+			s->cfa_add = e.add;
+			s->head |= ODD(ODD_ADD);
+		}
+		s->head &= ~ODD(ODD_CFA_OFFSET);
 	}
 	s->head = head_set(s->head, CFA_MASK, head);
 	run->dirty = true;
@@ -589,7 +601,7 @@ static bool reg_expression(struct run *run, uint64_t reg, struct span block, boo
 {
 	struct expr e;
 
-	if (reg > 63 || !((run->cie->fast | run->cie->slow) >> reg & 1))
+	if (reg > 63 || !(run->cie->matters >> reg & 1))
 		return true;
 
 	int r = expr_parse(block, true, &e);
@@ -646,8 +658,14 @@ static int run_seldom(struct run *run, uint8_t op, struct span *s, uint64_t *ret
 			return RUN_SENSELESS;
 		*ret_bytes = value - (run->function + run->loc);
 		break;
+	case DW_CFA_advance_loc1:
+	case DW_CFA_advance_loc2:
+	case DW_CFA_advance_loc4:
 	case DW_CFA_MIPS_advance_loc8:
-		if (!span_read(s, &value, 8))
+		if (!span_read(s, &value,
+			       op == DW_CFA_MIPS_advance_loc8
+				       ? 8
+				       : (size_t)1 << (op - DW_CFA_advance_loc1)))
 			return RUN_SENSELESS;
 		if (__builtin_mul_overflow(value, run->cie->code_align, ret_bytes))
 			*ret_bytes = UINT64_MAX;
@@ -752,6 +770,9 @@ static int run_seldom(struct run *run, uint8_t op, struct span *s, uint64_t *ret
 		break;
 	default:
 		switch (op & 0xc0) {
+		case DW_CFA_advance_loc:
+			*ret_bytes = (uint64_t)(op & 0x3f) * run->cie->code_align;
+			break;
 		case DW_CFA_offset:
 			if (!read_uleb(s, &u))
 				return RUN_SENSELESS;
@@ -778,11 +799,64 @@ static int row_seldom(struct run *run, struct rows_pen *pen, struct cfi_known *k
 	return r;
 }
 
+/* The end of a location: gives its row if anything has changed, and goes on. 0, RUN_END, -ENOMEM.
+ */
+static int run_advance(struct run *run, uint64_t bytes)
+{
+	struct rows_pen *pen = &run->c->rows->pen;
+
+	if (run->dirty) {
+		struct cfi_known *known = known_at(run->c, run->state.head, run->state.where);
+		int r = row_seldom(run, pen, known, run->at + (uint32_t)run->loc);
+
+		if (r)
+			return r;
+		run->dirty = false;
+	}
+	if (bytes >= run->size - run->loc)
+		return RUN_END;
+	run->loc += bytes;
+	return 0;
+}
+
+/* Runs s to its end, one instruction at a time: for CIEs, and where a CIE's figures are not what
+ * they always are. As run_instructions. */
+static int run_slowly(struct run *run, struct span s)
+{
+	uint64_t bytes;
+	uint8_t op;
+	int r = 0;
+
+	while (!r && read_u8(&s, &op)) {
+		r = run_seldom(run, op, &s, &bytes);
+		if (r || !bytes)
+			continue;
+		/* A CIE has no location. */
+		r = run->size ? run_advance(run, bytes) : RUN_SENSELESS;
+	}
+	return r || !run->size ? r : run_advance(run, UINT64_MAX);
+}
+
+/* Whether nothing but DW_CFA_nop follows, up to `end`; `first` is the first byte that may be read.
+ */
+static inline bool only_nops(const uint8_t *first, const uint8_t *p, const uint8_t *end)
+{
+	uint64_t tail;
+
+	if (end - p < 8 && end - first >= 8) {
+		memcpy(&tail, end - 8, 8);
+		return p == end || tail >> (64 - 8 * (end - p)) == 0;
+	}
+	while (p < end && *p == DW_CFA_nop)
+		p++;
+	return p == end;
+}
+
 /*
  * Runs the instructions of s to their end, into rows->pen of the open function, which has room for
  * a row from each byte and one more. enum run_verdict; -ENOMEM; 0 at the end of a CIE.
  *
- * What nine of ten instructions are is done here, over a state in local variables, which the
+ * What nearly all instructions are is done here, over a state in local variables, which the
  * compiler keeps in registers: a row takes some ten nanoseconds, and going through memory for each
  * field would be most of it. Everything else is run_seldom's, for which the state is put back.
  */
@@ -791,129 +865,124 @@ static int run_instructions(struct run *run, struct span s)
 	struct cfi *c = run->c;
 	const struct cfi_cie *cie = run->cie;
 	const uint8_t *p = s.data, *end = p + s.len;
-	const uint64_t fast = cie->fast, all = cie->fast | cie->slow, size = run->size;
-	const uint32_t code_align = cie->code_align;
-	const int64_t data_align = cie->data_align;
-	uint64_t head = run->state.head, offsets = run->state.offsets, loc = run->loc, bytes;
-	int32_t rbp_off = run->state.rbp_off;
-	uint32_t odd = run->state.odd;
+	uint64_t head = run->state.head, where = run->state.where, bytes;
+	/* Relative to the rows' base. */
+	uint64_t at = run->at, limit = run->at + run->size;
 	struct rows_pen pen = c->rows->pen;
 	bool dirty = run->dirty;
-	int r = 0;
+	int r;
+
+	if (!cie->plain || !run->size)
+		return run_slowly(run, s);
 
 #define PUT_BACK() \
 	do { \
 		run->state.head = head; \
-		run->state.offsets = offsets; \
-		run->state.rbp_off = rbp_off; \
-		run->state.odd = odd; \
-		run->loc = loc; \
+		run->state.where = where; \
+		run->loc = at - run->at; \
 		run->dirty = dirty; \
 	} while (0)
 #define TAKE() \
 	do { \
 		head = run->state.head; \
-		offsets = run->state.offsets; \
-		rbp_off = run->state.rbp_off; \
-		odd = run->state.odd; \
+		where = run->state.where; \
 		dirty = run->dirty; \
 	} while (0)
 
 	for (;;) {
-		uint32_t reg;
+		uint16_t delta2;
+		uint32_t delta4;
 		uint8_t op;
 
 		if (p == end) {
-			if (!size)
-				break;
-			/* The last row. */
 			bytes = UINT64_MAX;
 			goto advance;
 		}
 		op = *p++;
 		switch (op) {
 		case DW_CFA_advance_loc ... DW_CFA_advance_loc | 0x3f:
-			bytes = (uint64_t)(op & 0x3f) * code_align;
+			bytes = op & 0x3f;
 			break;
 		case DW_CFA_advance_loc1:
 			if (end - p < 1)
 				goto senseless;
-			bytes = (uint64_t)*p * code_align;
-			p++;
+			bytes = *p++;
 			break;
-		case DW_CFA_advance_loc2: {
-			uint16_t delta;
-
+		case DW_CFA_advance_loc2:
 			if (end - p < 2)
 				goto senseless;
-			memcpy(&delta, p, 2);
-			bytes = (uint64_t)delta * code_align;
+			memcpy(&delta2, p, 2);
+			bytes = delta2;
 			p += 2;
 			break;
-		}
-		case DW_CFA_advance_loc4: {
-			uint32_t delta;
-
+		case DW_CFA_advance_loc4:
 			if (end - p < 4)
 				goto senseless;
-			memcpy(&delta, p, 4);
-			bytes = (uint64_t)delta * code_align;
+			memcpy(&delta4, p, 4);
+			bytes = delta4;
 			p += 4;
 			break;
-		}
 		case DW_CFA_def_cfa_offset:
-			if (p == end || *p & 0x80 || (head & 0xff) != UNWIND_CFA_REG)
+			/* Of one byte, or two: the frames of large functions. */
+			if (end - p < 2 || (p[0] & p[1] & 0x80) || (head & 0xff) != UNWIND_CFA_REG)
 				goto seldom;
-			offsets = *p++;
-			odd &= ~(uint32_t)ODD_CFA_OFFSET;
+			where = where_cfa(where, p[0] & 0x80 ? (p[0] & 0x7fu) | p[1] << 7 : p[0]);
+			p += 1 + (p[0] >> 7);
+			head &= ~ODD(ODD_CFA_OFFSET);
 			dirty = true;
 			continue;
 		case DW_CFA_def_cfa_register:
 			if (p == end || *p >= UNWIND_REG_MAX || (head & 0xff) != UNWIND_CFA_REG)
 				goto seldom;
-			head = head_set(head, CFA_MASK,
-					HEAD_BYTE(cfa, UNWIND_CFA_REG) | HEAD_BYTE(cfa_reg, *p));
+			head = head_set(head, HEAD_BYTE(cfa_reg, 0xff) | ODD(ODD_CFA_REGISTER),
+					HEAD_BYTE(cfa_reg, *p));
 			p++;
-			odd &= ~(uint32_t)ODD_CFA_REGISTER;
 			dirty = true;
 			continue;
 		case DW_CFA_def_cfa:
 			if (end - p < 2 || p[0] >= UNWIND_REG_MAX || p[1] & 0x80)
 				goto seldom;
-			head = head_set(head, CFA_MASK,
+			head = head_set(head, CFA_MASK | ODD_CFA,
 					HEAD_BYTE(cfa, UNWIND_CFA_REG) | HEAD_BYTE(cfa_reg, p[0]));
-			offsets = p[1];
+			where = where_cfa(where, p[1]);
 			p += 2;
-			odd &= ~(uint32_t)ODD_CFA;
 			dirty = true;
 			continue;
-		case DW_CFA_offset ... DW_CFA_offset | 0x3f:
+		case DW_CFA_offset | UNWIND_REG_RBP:
 			if (p == end || *p & 0x80)
 				goto seldom;
-			reg = op & 0x3f;
-			if (fast >> reg & 1) {
-				int64_t off = *p * data_align;
-
-				if (reg == UNWIND_REG_RBP) {
-					head = head_set(head, RBP_MASK,
-							HEAD_BYTE(rbp, UNWIND_RBP_CFA));
-					rbp_off = (int32_t)off;
-					odd &= ~(uint32_t)ODD_RBP;
-				} else {
-					head = head_set(head, RBX_MASK,
-							HEAD_BYTE(rbx, rbx_word(off)));
-				}
-				dirty = true;
-			} else if (all >> reg & 1) {
+			head = head_set(head, RBP_MASK | ODD(ODD_RBP),
+					HEAD_BYTE(rbp, UNWIND_RBP_CFA));
+			where = where_rbp(where, *p++ * -8u);
+			dirty = true;
+			continue;
+		case DW_CFA_offset | UNWIND_REG_RBX:
+			if (p == end || *p & 0x80)
 				goto seldom;
-			}
+			head = head_set(head, RBX_MASK, HEAD_BYTE(rbx, *p));
+			p++;
+			dirty = true;
+			continue;
+		case DW_CFA_offset | 8 ... DW_CFA_offset | 15: /* r8 to r15 */
+			if (p == end || *p & 0x80)
+				goto seldom;
 			p++;
 			continue;
-		case DW_CFA_restore ... DW_CFA_restore | 0x3f:
-			if (all >> (op & 0x3f) & 1)
-				goto seldom;
+		case DW_CFA_restore | UNWIND_REG_RBP:
+			head = head_set(head, RBP_MASK | ODD(ODD_RBP),
+					cie->initial.head & (RBP_MASK | ODD(ODD_RBP)));
+			where = where_rbp(where, (uint32_t)(cie->initial.where >> 32));
+			dirty = true;
+			continue;
+		case DW_CFA_restore | UNWIND_REG_RBX:
+			head = head_set(head, RBX_MASK, cie->initial.head & RBX_MASK);
+			dirty = true;
+			continue;
+		case DW_CFA_restore | 8 ... DW_CFA_restore | 15:
 			continue;
 		case DW_CFA_nop:
+			if (only_nops(s.data, p, end))
+				p = end;
 			continue;
 		case DW_CFA_remember_state:
 			if (run->depth == c->state_cap)
@@ -944,33 +1013,29 @@ static int run_instructions(struct run *run, struct span s)
 
 		if (!bytes)
 			continue;
-		if (!size)
-			goto senseless;
 	advance:
 		if (dirty) {
-			struct cfi_known *known = known_at(c, head, offsets, rbp_off);
+			struct cfi_known *known = known_at(c, head, where);
 
-			if (!odd && known->head == head && known->offsets == offsets &&
-			    known->rbp_off == rbp_off) {
-				rows_pen_put(&pen, run->at + (uint32_t)loc, known->number);
+			if (known->head == head && known->where == where) {
+				rows_pen_put(&pen, (uint32_t)at, known->number);
 			} else {
 				struct rows_pen copy = pen;
 
 				PUT_BACK();
-				r = row_seldom(run, &copy, known, run->at + (uint32_t)loc);
+				r = row_seldom(run, &copy, known, (uint32_t)at);
 				if (r)
 					goto out;
 				pen = copy;
 			}
 			dirty = false;
 		}
-		if (bytes >= size - loc) {
+		if (bytes >= limit - at) {
 			r = RUN_END;
 			goto out;
 		}
-		loc += bytes;
+		at += bytes;
 	}
-	goto out;
 senseless:
 	r = RUN_SENSELESS;
 out:
@@ -1150,18 +1215,14 @@ static int cie_parse(struct cfi *c, struct span s, uint64_t vaddr, struct cfi_ci
 		return ROWS_SKIP_CIE_AUGMENTATION;
 	}
 
-	/* Where a register is the return address as well, both are set the long way. */
-	cie->fast = 1ull << UNWIND_REG_RBX | 1ull << UNWIND_REG_RBP;
-	cie->slow = 1ull << UNWIND_REG_RSP | (cie->ra_column < 64 ? 1ull << cie->ra_column : 0);
-	if (cie->fast & cie->slow) {
-		cie->slow |= cie->fast;
-		cie->fast = 0;
-	}
+	cie->matters = 1ull << UNWIND_REG_RBX | 1ull << UNWIND_REG_RBP | 1ull << UNWIND_REG_RSP |
+		       (cie->ra_column < 64 ? 1ull << cie->ra_column : 0);
+	cie->plain = cie->code_align == 1 && cie->data_align == -8 && cie->ra_column == 16;
 
 	struct run run = { .c = c,
 			   .cie = cie,
-			   .state = { .head = HEAD_BYTE(cfa, UNWIND_CFA_REG),
-				      .odd = ODD_CFA_REGISTER | ODD_CFA_OFFSET | ODD_RA },
+			   .state = { .head = HEAD_BYTE(cfa, UNWIND_CFA_REG) |
+					      ODD(ODD_CFA_REGISTER | ODD_CFA_OFFSET | ODD_RA) },
 			   .vaddr = vaddr + (uint64_t)(s.data - first),
 			   .first = s.data };
 	int r = run_instructions(&run, s);

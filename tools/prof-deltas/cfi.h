@@ -34,23 +34,20 @@ int cfi_pointer(struct span *s, uint8_t encoding, uint64_t vaddr, const struct c
 /*
  * The rules in force while instructions build them up. What most are is kept as the bytes of the
  * rule that it makes (struct unwind_rule), so that it can be looked up as it is; what a rule cannot
- * say, or only after a conversion, is marked in `odd` and kept beside.
+ * say, or only after a conversion, is marked in the place of its flags and kept beside.
  */
 struct cfi_state {
-	uint64_t head;	  /* cfa, cfa_reg, rbp, ra, flags, ra_reg, rbp_reg, rbx */
-	uint64_t offsets; /* cfa_off, cfa_add */
-	int32_t rbp_off;
-	uint32_t odd;		/* enum odd of cfi.c; 0: the above is the rule */
-	int32_t ra_off, sp_off; /* bytes */
-	int32_t kept_off;	/* of the register and offset that an expression has replaced */
-	uint8_t ra, ra_reg;	/* enum value of cfi.c */
+	uint64_t head;	/* cfa, cfa_reg, rbp, ra, enum odd of cfi.c, ra_reg, rbp_reg, rbx */
+	uint64_t where; /* cfa_off | rbp_off << 32 */
+	int32_t cfa_add, ra_off, sp_off; /* bytes */
+	int32_t kept_off;   /* of the register and offset that an expression has replaced */
+	uint8_t ra, ra_reg; /* enum value of cfi.c */
 	uint8_t sp, sp_reg;
 };
 
-/* A rule and its number. */
+/* A rule that is all in these two, and its number. */
 struct cfi_known {
-	uint64_t head, offsets;
-	int32_t rbp_off;
+	uint64_t head, where;
 	uint32_t number;
 };
 
@@ -59,7 +56,8 @@ struct cfi_cie {
 	uint32_t code_align;
 	int32_t data_align;
 	uint64_t ra_column;
-	uint64_t fast, slow;	    /* registers that matter, as bits: quickly set, or not */
+	uint64_t matters;	    /* registers that do, as bits */
+	bool plain;		    /* factors 1 and -8, return address column 16 */
 	uint8_t encoding;	    /* of an FDE's pointers */
 	bool usable, sized, signal; /* sized: 'z', an FDE's augmentation data has a length */
 	struct cfi_state initial;

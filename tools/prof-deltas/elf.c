@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include "tools/prof-deltas/elf.h"
 
+#define ELF_COMPRESS_ZSTD 2	       /* of the gabi since 2022; not in every elf.h */
 #define MAX_SECTION_HEADERS (1u << 18) /* libelf takes memory for each before it looks at any */
 
 int64_t elf_pread(int fd, void *into, uint64_t n, uint64_t offset)
@@ -202,11 +203,61 @@ static bool is_name(const char *have, const char *want)
 	return strcmp(have, want) == 0;
 }
 
-/* Names are read one by one, not the whole string table, whose size is anybody's claim. */
+/* Names of sections, of which the first few thousand bytes are read at once, and others one by one:
+ * the table's size is anybody's claim. */
+struct names {
+	uint64_t offset, size; /* in the file */
+	size_t len;
+	char first[4096];
+};
+
+/* 0 or -errno. A name that is cut short is none that is looked for. */
+static int read_name(int fd, const struct names *n, uint64_t at, char ret[16])
+{
+	int64_t got;
+
+	memset(ret, 0, 16);
+	if (at < n->len) {
+		memcpy(ret, n->first + at, n->len - at < 15 ? n->len - at : 15);
+		if (n->len - at >= 15)
+			return 0;
+	}
+	got = elf_pread(fd, ret, 15, n->offset + at);
+	return got < 0 ? (int)got : 0;
+}
+
+/* Looks at the header of a section that is packed, in either of two ways; 0 with s changed,
+ * ROWS_UNSUPPORTED, -errno. */
+static int read_packed(int fd, bool old, struct elf_section *s)
+{
+	union {
+		Elf64_Chdr new;
+		uint8_t old[12]; /* "ZLIB" and the size, big-endian: GNU's, before there was a flag
+				  */
+	} h;
+	size_t size = old ? sizeof(h.old) : sizeof(h.new);
+	int64_t n = elf_pread(fd, &h, size, s->offset);
+
+	if (n < 0)
+		return (int)n;
+	if (s->size < size || n < (int64_t)size)
+		return ROWS_UNSUPPORTED;
+	if (old ? memcmp(h.old, "ZLIB", 4) == 0 : h.new.ch_type == ELFCOMPRESS_ZLIB)
+		s->packing = ELF_ZLIB;
+	else if (!old && h.new.ch_type == ELF_COMPRESS_ZSTD)
+		s->packing = ELF_ZSTD;
+	else
+		return ROWS_UNSUPPORTED;
+	s->offset += size;
+	s->size -= size;
+	return 0;
+}
+
 static int read_sections(int fd, Elf *elf, struct elf_file *f)
 {
 	size_t count, strings;
-	GElf_Shdr h, names;
+	GElf_Shdr h, table;
+	struct names names;
 
 	if (elf_getshdrnum(elf, &count) != 0 || elf_getshdrstrndx(elf, &strings) != 0 ||
 	    strings == SHN_UNDEF)
@@ -214,25 +265,36 @@ static int read_sections(int fd, Elf *elf, struct elf_file *f)
 
 	Elf_Scn *scn = elf_getscn(elf, strings);
 
-	if (!scn || !gelf_getshdr(scn, &names))
+	if (!scn || !gelf_getshdr(scn, &table))
 		return 0;
+	names = (struct names){ .offset = table.sh_offset, .size = table.sh_size };
+
+	int64_t n = elf_pread(fd, names.first,
+			      table.sh_size < sizeof(names.first) ? table.sh_size
+								  : sizeof(names.first),
+			      table.sh_offset);
+
+	if (n < 0)
+		return (int)n;
+	names.len = (size_t)n;
 	for (size_t i = 1; i < count; i++) {
-		char name[16] = "";
+		char name[16];
 
 		scn = elf_getscn(elf, i);
-		if (!scn || !gelf_getshdr(scn, &h) || h.sh_name >= names.sh_size)
+		if (!scn || !gelf_getshdr(scn, &h) || h.sh_name >= names.size)
 			continue;
 		/* Cheaply told from what cannot be meant, without a read. */
 		if (h.sh_type != SHT_PROGBITS && h.sh_type != SHT_X86_64_UNWIND &&
 		    h.sh_type != SHT_NOBITS)
 			continue;
 
-		int64_t n = elf_pread(fd, name, sizeof(name) - 1, names.sh_offset + h.sh_name);
+		int r = read_name(fd, &names, h.sh_name, name);
 
-		if (n < 0)
-			return (int)n;
+		if (r < 0)
+			return r;
 
-		bool eh = is_name(name, ".eh_frame"), debug = is_name(name, ".debug_frame");
+		bool eh = is_name(name, ".eh_frame"), old = is_name(name, ".zdebug_frame"),
+		     debug = old || is_name(name, ".debug_frame");
 
 		if (is_name(name, ".text")) {
 			f->bases.has_text = true;
@@ -261,20 +323,12 @@ static int read_sections(int fd, Elf *elf, struct elf_file *f)
 					 .eh = eh,
 					 .bounded = true };
 
-		if (h.sh_flags & SHF_COMPRESSED) {
-			Elf64_Chdr c;
-
-			n = elf_pread(fd, &c, sizeof(c), h.sh_offset);
-			if (n < 0)
-				return (int)n;
-			if (h.sh_size < sizeof(c) || n < (int64_t)sizeof(c) ||
-			    c.ch_type != ELFCOMPRESS_ZLIB) {
-				f->empty_sections++;
-				continue;
-			}
-			s.deflated = true;
-			s.offset += sizeof(c);
-			s.size -= sizeof(c);
+		r = old || h.sh_flags & SHF_COMPRESSED ? read_packed(fd, old, &s) : 0;
+		if (r < 0)
+			return r;
+		if (r) {
+			f->empty_sections++;
+			continue;
 		}
 		section_add(f, &s);
 	}

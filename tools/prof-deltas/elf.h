@@ -18,11 +18,13 @@
 #define ELF_MAX_SECTIONS 4 /* of call frame information */
 #define ELF_MAX_LOADS 128
 
+enum elf_packing { ELF_PLAIN, ELF_ZLIB, ELF_ZSTD };
 struct elf_section {
 	uint64_t vaddr, offset, size;
-	bool eh;       /* .eh_frame, else .debug_frame */
-	bool bounded;  /* size is the section's own; else it may end sooner, at a zero length */
-	bool deflated; /* size bytes of zlib's format, after the compression header */
+	bool eh;      /* .eh_frame, else .debug_frame */
+	bool bounded; /* size is the section's own; else it may end sooner, at a zero length */
+	enum elf_packing packing; /* offset and size are those of the packed bytes, behind their
+				     header */
 };
 struct elf_load {
 	uint64_t vaddr, offset, filesz;

@@ -394,11 +394,12 @@ void rows_fill(struct rows *r)
 
 /* --- settling --- */
 
-/* By whole values, which are distinct, and in place: bucket by bucket of eight bits, the small ones
- * by insertion. No deeper than eight levels, and linear. */
+/* By whole values, which are distinct, and in place: bucket by bucket of the eight bits from
+ * `shift` on, above which all are equal, the small ones by insertion. No deeper than eight levels,
+ * and linear. */
 static void sort_values(uint64_t *v, size_t n, unsigned shift)
 {
-	if (n <= 48) {
+	if (n <= 32) {
 		for (size_t i = 1; i < n; i++) {
 			uint64_t value = v[i];
 			size_t at = i;
@@ -438,7 +439,7 @@ static void sort_values(uint64_t *v, size_t n, unsigned shift)
 		size_t first = b ? end[b - 1] : 0;
 
 		if (end[b] - first > 1)
-			sort_values(v + first, end[b] - first, shift - 8);
+			sort_values(v + first, end[b] - first, shift < 8 ? 0 : shift - 8);
 	}
 }
 
@@ -449,7 +450,9 @@ static void sort_functions(struct rows *r)
 	while (i < r->functions && r->function[i - 1] <= r->function[i])
 		i++;
 	if (i < r->functions)
-		sort_values(r->function, r->functions, 56);
+		/* A start has as many bits as the span, above 32 of its place. */
+		sort_values(r->function, r->functions,
+			    56 - (unsigned)__builtin_clz((uint32_t)r->span | 255));
 }
 
 /* A copy of f that begins at `start`, which lies inside it, coded behind everything else. 0,

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The bytes of a section in order, as they lie in the file or unpacked, through one window that
+ * grows for long entries only. Read by pread, never by mmap (a file that shrinks would be SIGBUS).
+ */
+#ifndef PROF_DELTAS_SOURCE_H
+#define PROF_DELTAS_SOURCE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "tools/prof-deltas/elf.h"
+
+#define SOURCE_WINDOW (64u << 10)	/* bytes read at once */
+#define SOURCE_MAX_SECTION (1ull << 30) /* bytes of one section that are looked at, unpacked */
+
+struct source {
+	int fd;		       /* borrowed */
+	uint64_t offset, left; /* in the file, of what was not read yet */
+	uint64_t given;	       /* bytes handed out */
+	uint8_t *window;       /* len bytes are there */
+	size_t cap, len;
+	bool end; /* nothing follows what is in the window */
+	enum elf_packing packing;
+	struct source_unpacker *unpacker; /* owned; NULL for plain bytes */
+};
+
+/* 0 or -ENOMEM; source_done in either case. */
+int source_init(struct source *s, int fd, const struct elf_section *section);
+void source_done(struct source *s);
+/* Makes the window hold at least `want` bytes, or what there is. 0; -errno; -EBADMSG when what is
+ * packed is broken. */
+int source_fill(struct source *s, size_t want);
+/* Drops n bytes off the window's front. */
+void source_drop(struct source *s, size_t n);
+
+#endif
