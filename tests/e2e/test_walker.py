@@ -70,19 +70,21 @@ def stopped(pid, state):
     return False
 
 
-def ours(pid):
-    out = subprocess.run([f"{BUILD}/tests/walk-pid", str(pid)], capture_output=True, text=True, timeout=60)
+def ours(what):
+    """Of each thread the pcs of its frames, and how its stack ended."""
+    out = subprocess.run([f"{BUILD}/prof-dump", "--all-threads", "--no-names", str(what)], capture_output=True, text=True, timeout=60)
     assert out.returncode == 0, out.stderr
     stacks, tid = {}, None
     for line in out.stdout.splitlines():
         word = line.split()
         if word[0] == "thread":
             tid = int(word[1])
-            stacks[tid] = ([], None, False)
-        elif word[0] == "end":
-            stacks[tid] = (stacks[tid][0], word[1], stacks[tid][2])
+            stacks[tid] = ([], "complete")
+        elif word[0] == "…":
+            stacks[tid] = (stacks[tid][0], word[2])
         else:
-            stacks[tid] = (stacks[tid][0] + [int(word[0], 16)], None, stacks[tid][2] or len(word) > 1)
+            assert int(word[0]) == len(stacks[tid][0]), line
+            stacks[tid][0].append(int(word[1], 16))
     return stacks
 
 
@@ -140,12 +142,12 @@ def test_every_stack_of_sixteen_programs_equals_gdbs(started):
         while seen[name] < WANTED_STACKS / len(PROGRAMS):
             assert process.poll() is None and time.time() < deadline, f"{name}: {seen[name]} stacks"
             time.sleep(rng.random() / 50)
-            for (pcs, reason, by_fp), theirs in stop_and_compare(rng.choice(descendants(process.pid))):
+            for (pcs, reason), theirs in stop_and_compare(rng.choice(descendants(process.pid))):
                 seen[name] += 1
                 if pcs == theirs and reason == "complete":
                     equal += 1
                 else:
-                    differ.append((name, reason, by_fp, [hex(p) for p in pcs], [hex(p) for p in theirs]))
+                    differ.append((name, reason, [hex(p) for p in pcs], [hex(p) for p in theirs]))
         kill(process)
     print(f"{equal} stacks equal, {len(differ)} differ, over {seen}")
     assert not differ, "\n".join(map(str, differ[:60]))

@@ -4,13 +4,32 @@
  * sockets, starts the four, and says at the end what came of it. Of what the tools say it reads
  * status words of fixed width, and prints their log lines escaped; it parses nothing else.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 #include "common/log.h"
+#include "tools/profpipe/children.h"
 #include "tools/profpipe/options.h"
 #include "tools/profpipe/record.h"
+
+/* Stacks are the business of a tool of its own, which has its caller's rights and no more. */
+static int become_dump(char **argv)
+{
+	static char name[] = "prof-dump";
+	char path[4096];
+	int r = child_path(name, path, sizeof(path));
+
+	if (!r) {
+		argv[0] = name;
+		execv(path, argv);
+		r = -errno;
+	}
+	log_error("prof-dump cannot be run: %s; it is looked for beside profpipe, and in %s",
+		  strerror(-r), PROFPIPE_LIBEXECDIR);
+	return 1;
+}
 
 /* What is opened later must not land on a number that means something. */
 static void fill_standard_fds(void)
@@ -28,7 +47,7 @@ int main(int argc, char **argv)
 	log_init("profpipe", LOG_WARNING);
 	if (argc < 2) {
 		log_error(
-			"what is to be done? `profpipe record` profiles this host, `profpipe report FILE.prof` replays a recording (see profpipe --help)");
+			"what is to be done? `profpipe record` profiles this host, `profpipe report FILE.prof` replays a recording, `profpipe dump PID` prints stacks (see profpipe --help)");
 		return 2;
 	}
 	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
@@ -39,10 +58,12 @@ int main(int argc, char **argv)
 		puts("profpipe " PROFPIPE_VERSION);
 		return 0;
 	}
+	if (strcmp(argv[1], "dump") == 0)
+		return become_dump(argv + 1);
 	bool record = strcmp(argv[1], "record") == 0;
 	if (!record && strcmp(argv[1], "report") != 0) {
 		log_error(
-			"%s: no such subcommand; there are record and report (see profpipe --help)",
+			"%s: no such subcommand; there are record, report and dump (see profpipe --help)",
 			argv[1]);
 		return 2;
 	}

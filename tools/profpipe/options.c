@@ -24,9 +24,11 @@ void options_usage(void)
 {
 	fputs("usage: profpipe record [-F HZ] [-d SECONDS] [-p PID]... [-o FILE] [-f FORMAT] [--summary FILE] [-q] [-- COMMAND...]\n"
 	      "       profpipe report FILE.prof [-f FORMAT] [-o FILE]\n"
+	      "       profpipe dump [--all-threads] PID|CORE\n"
 	      "\n"
 	      "record profiles the whole host, or only the given processes, or COMMAND and its children until they end.\n"
 	      "report replays a recording.\n"
+	      "dump prints the stacks of a live process or of a core file (see prof-dump --help).\n"
 	      "\n"
 	      "  -F HZ            samples per second and cpu, 1 to 10000 (99)\n"
 	      "  -d SECONDS       stop after so long (until Ctrl-C)\n"

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/prof-dump/caller.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "tools/prof-bpf/procfs.h"
+#include "tools/prof-dump/space.h"
+
+/* Looked at before it is opened: to open a device or a FIFO can have effects. */
+static int open_regular(const char *path)
+{
+	char self[64];
+	struct stat st;
+	int at = open(path, O_PATH | O_CLOEXEC);
+
+	if (at < 0)
+		return -errno;
+	int fd = -EINVAL;
+
+	if (fstat(at, &st) == 0 && S_ISREG(st.st_mode)) {
+		snprintf(self, sizeof(self), "/proc/self/fd/%d", at);
+		fd = open(self, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+		if (fd < 0)
+			fd = -errno;
+	}
+	close(at);
+	return fd;
+}
+
+/* --- a process --- */
+
+struct sending {
+	int socket, error;
+	const struct live *live;
+	uint64_t dev, inode; /* of the file sent last */
+};
+
+/* `path`, if it is the file of the mapping. Of its device maps may say another than fstat does. */
+static int open_if_same(const char *path, const struct procfs_mapping *m)
+{
+	struct stat st;
+	int fd = open_regular(path);
+
+	if (fd >= 0 && (fstat(fd, &st) < 0 || st.st_ino != m->inode)) {
+		close(fd);
+		return -ESTALE;
+	}
+	return fd;
+}
+
+/* map_files names the very file, also where it is deleted or of another mount namespace, but is for
+ * the privileged only. */
+static int open_mapped(pid_t pid, const struct procfs_mapping *m)
+{
+	char path[PATH_MAX + 64];
+
+	snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid, m->start,
+		 m->end);
+	int fd = open_regular(path);
+
+	if (fd != -EPERM && fd != -EACCES)
+		return fd;
+	if (!m->deleted) {
+		snprintf(path, sizeof(path), "/proc/%d/root%.*s", pid, (int)m->name.len,
+			 m->name.data);
+		fd = open_if_same(path, m);
+		if (fd >= 0)
+			return fd;
+	}
+	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+	int exe = open_if_same(path, m);
+
+	return exe >= 0 ? exe : fd;
+}
+
+static void send_mapping(void *ctx, const struct procfs_mapping *m)
+{
+	struct sending *s = ctx;
+	uint64_t dev = (uint64_t)m->dev_major << 32 | m->dev_minor;
+	struct half_message out = {
+		.kind = HALF_MAPPING,
+		.mapping = { .start = m->start,
+			     .end = m->end,
+			     .offset = m->offset,
+			     .inode = m->inode,
+			     .dev = dev,
+			     .kind = m->kind },
+		.text_len = m->name.len < HALF_TEXT ? m->name.len : HALF_TEXT - 1,
+	};
+	int fd = -1;
+
+	if (s->error)
+		return;
+	memcpy(out.text, m->name.data, out.text_len);
+	if (m->kind == PROCFS_FILE && (dev != s->dev || m->inode != s->inode)) {
+		fd = open_mapped(s->live->alive, m);
+		out.error = fd < 0 ? fd : 0;
+		s->dev = dev;
+		s->inode = m->inode;
+	}
+	s->error = half_send(s->socket, &out, fd);
+	if (fd >= 0)
+		close(fd);
+}
+
+static int send_kind(int socket, enum half_kind kind, int fd)
+{
+	const struct half_message out = { .kind = kind };
+
+	return half_send(socket, &out, fd);
+}
+
+static int send_process(int socket, const struct live *l)
+{
+	struct sending s = { .socket = socket, .live = l };
+	int fd = live_memory(l);
+
+	if (fd < 0)
+		return fd == -EACCES || fd == -EPERM ? LIVE_DENIED : fd;
+	int r = send_kind(socket, HALF_MEMORY, fd);
+
+	close(fd);
+	if (r)
+		return r;
+	int proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	if (proc < 0)
+		return -errno;
+	ssize_t n = procfs_read_maps(proc, (uint32_t)l->alive, SPACE_MAX_MAPPINGS, send_mapping,
+				     &s);
+
+	close(proc);
+	if (n == -EACCES || n == -EPERM)
+		return LIVE_DENIED;
+	if (n < 0)
+		return (int)n;
+	return s.error ? s.error : send_kind(socket, HALF_MAPS_END, -1);
+}
+
+/* What the other half says next is to be one of two. */
+static int expect(int socket, int timeout_ms, enum half_kind a, enum half_kind b,
+		  enum half_kind *ret)
+{
+	struct half_message in;
+	int fd, r = half_receive(socket, timeout_ms, &in, &fd);
+
+	if (r)
+		return r;
+	if (fd >= 0)
+		close(fd);
+	if (in.kind != a && in.kind != b)
+		return -EPROTO;
+	*ret = in.kind;
+	return 0;
+}
+
+static int send_threads(int socket, const struct live *l)
+{
+	int r = 0;
+
+	for (size_t i = 0; !r && i < l->count; i++) {
+		struct half_message out = { .kind = HALF_THREAD,
+					    .thread = l->threads[i].registers };
+
+		if (l->threads[i].state != LIVE_GONE)
+			r = half_send(socket, &out, -1);
+	}
+	return r ? r : send_kind(socket, HALF_STOPPED, -1);
+}
+
+int caller_process(int socket, struct live *l, bool all)
+{
+	enum half_kind answer = HALF_AGAIN;
+	int r = 0;
+
+	for (int round = 0; !r && answer == HALF_AGAIN && round < CALLER_ROUNDS; round++) {
+		r = send_process(socket, l);
+		if (!r)
+			r = expect(socket, -1, HALF_READY, HALF_READY, &answer);
+		if (r)
+			return r;
+		r = live_stop(l, all);
+		if (!r)
+			r = send_threads(socket, l);
+		if (!r)
+			r = expect(socket, CALLER_PATIENCE_MS, HALF_WALKED, HALF_AGAIN, &answer);
+		live_resume(l);
+	}
+	return r;
+}
+
+/* --- a core --- */
+
+static int open_named(const char *path, const char *sysroot)
+{
+	char whole[2 * HALF_TEXT], magic[SELFMAG];
+
+	if (path[0] != '/')
+		return -EINVAL;
+	snprintf(whole, sizeof(whole), "%s%s", sysroot, path);
+	int fd = open_regular(whole);
+
+	if (fd >= 0 && (pread(fd, magic, sizeof(magic), 0) != (ssize_t)sizeof(magic) ||
+			memcmp(magic, ELFMAG, SELFMAG) != 0)) {
+		close(fd);
+		return -ENOEXEC;
+	}
+	return fd;
+}
+
+int caller_core(int socket, int core, const char *sysroot)
+{
+	struct half_message m;
+	int fd, r = send_kind(socket, HALF_CORE, core);
+
+	while (!r) {
+		r = half_receive(socket, -1, &m, &fd);
+		if (r)
+			break;
+		if (fd >= 0)
+			close(fd);
+		if (m.kind != HALF_OPEN)
+			return -EPROTO;
+		struct half_message out = { .kind = HALF_FILE };
+
+		fd = open_named(m.text, sysroot);
+		out.error = fd < 0 ? fd : 0;
+		r = half_send(socket, &out, fd);
+		if (fd >= 0)
+			close(fd);
+	}
+	return r == -EPIPE ? 0 : r;
+}

@@ -1,0 +1,445 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/prof-dump/core.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/procfs.h>
+#include <sys/stat.h>
+#include <sys/user.h>
+#include <unistd.h>
+
+#define HEADERS_AT_ONCE 256
+#define SEGMENTS_MAX 64 /* program headers of a mapped file that are looked at */
+#define NOTE_MAX 4096	/* bytes of a mapped file's notes that are */
+
+const char *core_verdict_text(int verdict)
+{
+	switch (verdict) {
+	case CORE_NOT_ELF:
+	case CORE_NOT_CORE:
+		return "is no core file";
+	case CORE_UNSUPPORTED:
+		return "is not the core of a 64-bit x86 program";
+	case CORE_MALFORMED:
+		return "contradicts itself, or is cut short within its headers";
+	case CORE_TOO_LARGE:
+		return "has more threads or mappings than can be";
+	default:
+		return "holds no thread's registers";
+	}
+}
+
+/* 0; CORE_MALFORMED when not all is there; -errno. */
+static int read_at(int fd, void *to, size_t n, uint64_t offset)
+{
+	size_t have = 0;
+
+	if (offset > INT64_MAX - n)
+		return CORE_MALFORMED;
+	while (have < n) {
+		ssize_t got = pread(fd, (char *)to + have, n - have, (off_t)(offset + have));
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return -errno;
+		if (got == 0)
+			return CORE_MALFORMED;
+		have += (size_t)got;
+	}
+	return 0;
+}
+
+/* Room for one more of what is `size` bytes large. */
+static int grow(void **data, size_t count, size_t max, size_t size)
+{
+	/* Full at each power of two. */
+	if (count & (count - 1) || (count && count < 8))
+		return 0;
+	if (count >= max)
+		return CORE_TOO_LARGE;
+	void *p = reallocarray(*data, count ? count * 2 : 8, size);
+
+	if (!p)
+		return -ENOMEM;
+	*data = p;
+	return 0;
+}
+
+/* --- notes --- */
+
+static int take_thread(struct core *c, struct span note)
+{
+	struct elf_prstatus st;
+	struct user_regs_struct r;
+
+	_Static_assert(sizeof(r) == sizeof(st.pr_reg), "the kernel's order");
+	if (note.len < sizeof(st))
+		return CORE_MALFORMED;
+	memcpy(&st, note.data, sizeof(st));
+	memcpy(&r, st.pr_reg, sizeof(r));
+	int error = grow((void **)&c->threads, c->thread_count, CORE_MAX_THREADS,
+			 sizeof(*c->threads));
+
+	if (error)
+		return error;
+	const uint64_t regs[16] = { r.rax, r.rdx, r.rcx, r.rbx, r.rsi, r.rdi, r.rbp, r.rsp,
+				    r.r8,  r.r9,  r.r10, r.r11, r.r12, r.r13, r.r14, r.r15 };
+	struct half_thread *t = &c->threads[c->thread_count++];
+
+	*t = (struct half_thread){ .pc = r.rip,
+				   .tls = r.fs_base,
+				   .tid = (uint32_t)st.pr_pid,
+				   .exact = (long)r.orig_rax < 0 };
+	memcpy(t->regs, regs, sizeof(regs));
+	return 0;
+}
+
+/* Count, page size, count times (start, end, offset in pages), then as many paths. */
+static int take_files(struct core *c, struct span note)
+{
+	uint64_t count, page;
+
+	if (c->files) /* once is enough */
+		return 0;
+	if (!span_read(&note, &count, 8) || !span_read(&note, &page, 8) || count > note.len / 24)
+		return CORE_MALFORMED;
+	c->files = calloc(count + 1, sizeof(*c->files));
+	if (!c->files)
+		return -ENOMEM;
+	struct span numbers = note;
+
+	note.data += count * 24;
+	note.len -= count * 24;
+	for (uint64_t i = 0; i < count; i++) {
+		struct core_file f;
+		uint64_t n[3];
+		const char *end = note.len ? memchr(note.data, '\0', note.len) : NULL;
+		struct span path;
+
+		if (!end || !span_read(&numbers, n, sizeof(n)) ||
+		    !span_take(&note, (size_t)(end + 1 - (const char *)note.data), &path))
+			return CORE_MALFORMED;
+		f = (struct core_file){ .start = n[0],
+					.end = n[1],
+					.path = (const char *)path.data };
+		if (f.start < f.end && !__builtin_mul_overflow(n[2], page, &f.offset))
+			c->files[c->file_count++] = f;
+	}
+	return 0;
+}
+
+static void take_auxv(struct core *c, struct span note)
+{
+	uint64_t pair[2];
+
+	while (span_read(&note, pair, sizeof(pair)) && pair[0] != AT_NULL)
+		if (pair[0] == AT_SYSINFO_EHDR)
+			c->vdso = pair[1];
+}
+
+/* A note off the front of s. False at the end, and where what is left is none. */
+static bool take_note(struct span *s, Elf64_Nhdr *ret, struct span *ret_name,
+		      struct span *ret_content)
+{
+	static const size_t round = 3;
+
+	if (!span_read(s, ret, sizeof(*ret)))
+		return false;
+	if (!span_take(s, ret->n_namesz, ret_name))
+		return false;
+	size_t pad = (0 - (size_t)ret->n_namesz) & round;
+	struct span skipped;
+
+	if (!span_take(s, pad < s->len ? pad : s->len, &skipped) ||
+	    !span_take(s, ret->n_descsz, ret_content))
+		return false;
+	pad = (0 - (size_t)ret->n_descsz) & round;
+	return span_take(s, pad < s->len ? pad : s->len, &skipped);
+}
+
+static int take_notes(struct core *c, struct span s)
+{
+	Elf64_Nhdr head;
+	struct span name, content;
+	int r = 0;
+
+	while (!r && take_note(&s, &head, &name, &content)) {
+		if (name.len != 5 || memcmp(name.data, "CORE", 5) != 0)
+			continue;
+		if (head.n_type == NT_PRSTATUS)
+			r = take_thread(c, content);
+		else if (head.n_type == NT_FILE)
+			r = take_files(c, content);
+		else if (head.n_type == NT_AUXV)
+			take_auxv(c, content);
+	}
+	return r;
+}
+
+/* --- headers --- */
+
+static int add_range(struct core *c, const Elf64_Phdr *p)
+{
+	struct core_range range = { .start = p->p_vaddr,
+				    .offset = p->p_offset,
+				    .filled = p->p_filesz,
+				    .executable = p->p_flags & PF_X };
+	uint64_t end;
+
+	if (!p->p_memsz || __builtin_add_overflow(p->p_vaddr, p->p_memsz, &range.end))
+		return 0;
+	if (range.filled > p->p_memsz)
+		range.filled = p->p_memsz;
+	if (__builtin_add_overflow(range.offset, range.filled, &end))
+		return CORE_MALFORMED;
+	if (end > c->wanted_size)
+		c->wanted_size = end;
+	if (range.offset >= c->size)
+		range.filled = 0;
+	else if (range.filled > c->size - range.offset)
+		range.filled = c->size - range.offset;
+	int r = grow((void **)&c->ranges, c->range_count, CORE_MAX_HEADERS, sizeof(*c->ranges));
+
+	if (!r)
+		c->ranges[c->range_count++] = range;
+	return r;
+}
+
+/* One buffer for all segments of notes: the paths of files stay in it. */
+static int read_notes(struct core *c, const Elf64_Phdr *p)
+{
+	uint64_t n = p->p_filesz;
+
+	if (c->notes || !n) /* gdb and the kernel write one */
+		return 0;
+	if (n > CORE_MAX_NOTES)
+		return CORE_TOO_LARGE;
+	if (p->p_offset > c->size || n > c->size - p->p_offset)
+		return CORE_MALFORMED;
+	c->notes = malloc(n);
+	if (!c->notes)
+		return -ENOMEM;
+	int r = read_at(c->fd, c->notes, n, p->p_offset);
+
+	return r ? r : take_notes(c, (struct span){ .data = c->notes, .len = n });
+}
+
+static int read_headers(struct core *c, const Elf64_Ehdr *e)
+{
+	Elf64_Phdr p[HEADERS_AT_ONCE];
+	uint64_t count = e->e_phnum;
+	int r = 0;
+
+	if (count == PN_XNUM) {
+		Elf64_Shdr s;
+
+		r = read_at(c->fd, &s, sizeof(s), e->e_shoff);
+		count = r ? 0 : s.sh_info;
+	}
+	if (count > CORE_MAX_HEADERS)
+		return CORE_TOO_LARGE;
+	if (e->e_phentsize != sizeof(p[0]) || e->e_phoff > c->size)
+		return CORE_MALFORMED;
+	for (uint64_t i = 0; !r && i < count; i += HEADERS_AT_ONCE) {
+		uint64_t n = count - i < HEADERS_AT_ONCE ? count - i : HEADERS_AT_ONCE;
+
+		r = read_at(c->fd, p, n * sizeof(p[0]), e->e_phoff + i * sizeof(p[0]));
+		for (uint64_t k = 0; !r && k < n; k++) {
+			if (p[k].p_type == PT_LOAD)
+				r = add_range(c, &p[k]);
+			else if (p[k].p_type == PT_NOTE)
+				r = read_notes(c, &p[k]);
+		}
+	}
+	return r;
+}
+
+static int ranges_by_start(const void *a, const void *b)
+{
+	const struct core_range *x = a, *y = b;
+
+	return (x->start > y->start) - (x->start < y->start);
+}
+
+static int files_by_start(const void *a, const void *b)
+{
+	const struct core_file *x = a, *y = b;
+
+	return (x->start > y->start) - (x->start < y->start);
+}
+
+/* Sorted, and of what overlaps the lower one: what is searched for is then found in any case. */
+static void settle(struct core *c)
+{
+	size_t kept = 0;
+
+	if (c->range_count)
+		qsort(c->ranges, c->range_count, sizeof(*c->ranges), ranges_by_start);
+	for (size_t i = 0; i < c->range_count; i++)
+		if (!kept || c->ranges[kept - 1].end <= c->ranges[i].start)
+			c->ranges[kept++] = c->ranges[i];
+	c->range_count = kept;
+	kept = 0;
+	if (c->file_count)
+		qsort(c->files, c->file_count, sizeof(*c->files), files_by_start);
+	for (size_t i = 0; i < c->file_count; i++)
+		if (!kept || c->files[kept - 1].end <= c->files[i].start)
+			c->files[kept++] = c->files[i];
+	c->file_count = kept;
+}
+
+static int read_all(struct core *c)
+{
+	Elf64_Ehdr e;
+	struct stat st;
+
+	if (fstat(c->fd, &st) < 0)
+		return -errno;
+	c->size = c->wanted_size = (uint64_t)st.st_size;
+	int r = read_at(c->fd, &e, sizeof(e), 0);
+
+	if (r)
+		return r == CORE_MALFORMED ? CORE_NOT_ELF : r;
+	if (memcmp(e.e_ident, ELFMAG, SELFMAG) != 0)
+		return CORE_NOT_ELF;
+	if (e.e_ident[EI_CLASS] != ELFCLASS64 || e.e_ident[EI_DATA] != ELFDATA2LSB ||
+	    e.e_machine != EM_X86_64)
+		return CORE_UNSUPPORTED;
+	if (e.e_type != ET_CORE)
+		return CORE_NOT_CORE;
+	r = read_headers(c, &e);
+	if (r)
+		return r;
+	settle(c);
+	return c->thread_count ? 0 : CORE_NO_THREADS;
+}
+
+int core_open(int fd, struct core **ret)
+{
+	struct core *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return -ENOMEM;
+	c->fd = fd;
+	int r = read_all(c);
+
+	if (r) {
+		c->fd = -1;
+		core_free(c);
+		return r;
+	}
+	*ret = c;
+	return 0;
+}
+
+void core_free(struct core *c)
+{
+	if (!c)
+		return;
+	if (c->fd >= 0)
+		close(c->fd);
+	free(c->ranges);
+	free(c->files);
+	free(c->threads);
+	free(c->notes);
+	free(c);
+}
+
+const struct core_range *core_range_at(const struct core *c, uint64_t address)
+{
+	size_t low = 0, n = c->range_count;
+
+	while (n) {
+		size_t half = n / 2;
+
+		if (c->ranges[low + half].end <= address) {
+			low += half + 1;
+			n -= half + 1;
+		} else {
+			n = half;
+		}
+	}
+	return low < c->range_count && c->ranges[low].start <= address ? &c->ranges[low] : NULL;
+}
+
+const struct core_file *core_file_at(const struct core *c, uint64_t address)
+{
+	size_t low = 0, n = c->file_count;
+
+	while (n) {
+		size_t half = n / 2;
+
+		if (c->files[low + half].end <= address) {
+			low += half + 1;
+			n -= half + 1;
+		} else {
+			n = half;
+		}
+	}
+	return low < c->file_count && c->files[low].start <= address ? &c->files[low] : NULL;
+}
+
+int core_read(const struct core *c, void *to, size_t size, uint64_t address)
+{
+	while (size) {
+		const struct core_range *r = core_range_at(c, address);
+		uint64_t at = r ? address - r->start : 0;
+
+		if (!r || at >= r->filled)
+			return -EFAULT;
+		size_t n = size < r->filled - at ? size : (size_t)(r->filled - at);
+
+		if (read_at(c->fd, to, n, r->offset + at))
+			return -EFAULT;
+		to = (char *)to + n;
+		address += n;
+		size -= n;
+	}
+	return 0;
+}
+
+/* The build id in the notes at an address. */
+static size_t find_build_id(const struct core *c, uint64_t address, uint64_t size, uint8_t *ret)
+{
+	uint8_t notes[NOTE_MAX];
+	Elf64_Nhdr head;
+	struct span name, content;
+
+	if (size > sizeof(notes) || core_read(c, notes, size, address))
+		return 0;
+	struct span s = { .data = notes, .len = size };
+
+	while (take_note(&s, &head, &name, &content)) {
+		if (head.n_type == NT_GNU_BUILD_ID && name.len == 4 &&
+		    memcmp(name.data, "GNU", 4) == 0 && content.len <= CORE_BUILD_ID) {
+			memcpy(ret, content.data, content.len);
+			return content.len;
+		}
+	}
+	return 0;
+}
+
+size_t core_build_id(const struct core *c, uint64_t header, uint8_t ret[static CORE_BUILD_ID])
+{
+	Elf64_Ehdr e;
+	Elf64_Phdr p[SEGMENTS_MAX];
+	uint64_t base = 0;
+	size_t n = 0;
+	bool based = false;
+
+	if (core_read(c, &e, sizeof(e), header) || memcmp(e.e_ident, ELFMAG, SELFMAG) != 0 ||
+	    e.e_phentsize != sizeof(p[0]) || e.e_phnum > SEGMENTS_MAX ||
+	    core_read(c, p, e.e_phnum * sizeof(p[0]), header + e.e_phoff))
+		return 0;
+	for (unsigned i = 0; i < e.e_phnum && !based; i++) {
+		based = p[i].p_type == PT_LOAD;
+		base = header + p[i].p_offset - p[i].p_vaddr;
+	}
+	for (unsigned i = 0; i < e.e_phnum && based && !n; i++)
+		if (p[i].p_type == PT_NOTE)
+			n = find_build_id(c, base + p[i].p_vaddr, p[i].p_filesz, ret);
+	return n;
+}

@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/prof-dump/live.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "bpf/unwind.h"
+#include "common/clock.h"
+#include "tools/prof-bpf/procfs.h"
+
+#define MAX_THREADS (1u << 16)
+#define MAX_TID (1u << 22) /* PID_MAX_LIMIT (include/linux/threads.h) */
+#define COMPAT_CS 0x23	   /* the code segment of 32-bit code (arch/x86/include/asm/segment.h) */
+#define SPINS 200	   /* before a thread that has not stopped yet is slept for */
+
+static ssize_t read_proc(pid_t pid, const char *name, char *to, size_t size)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	ssize_t n = read(fd, to, size - 1);
+	int error = errno;
+
+	close(fd);
+	to[n > 0 ? n : 0] = '\0';
+	return n < 0 ? -error : n;
+}
+
+/* A field of /proc/PID/status that is a number. The first line holds a name, whose line feeds the
+ * kernel escapes. */
+static long status_number(pid_t pid, const char *field)
+{
+	char text[4096];
+
+	if (read_proc(pid, "status", text, sizeof(text)) <= 0)
+		return 0;
+	const char *at = strstr(text, field);
+
+	return at ? atol(at + strlen(field)) : 0;
+}
+
+static int open_proc(void)
+{
+	int fd = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
+
+static char thread_state(const struct live *l, pid_t tid)
+{
+	char name[64], text[1024];
+
+	snprintf(name, sizeof(name), "task/%d/stat", tid);
+	if (read_proc(l->pid, name, text, sizeof(text)) <= 0)
+		return 'X';
+	const char *at = strrchr(text, ')');
+
+	return at && at[1] ? at[2] : 'X';
+}
+
+/* One that has not ended, of a process whose first thread has. */
+static pid_t another_thread(const struct live *l)
+{
+	pid_t found = l->pid;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/task", l->pid);
+	DIR *d = opendir(path);
+
+	for (struct dirent *e = d ? readdir(d) : NULL; e && found == l->pid; e = readdir(d)) {
+		pid_t tid = atoi(e->d_name);
+
+		if (tid > 0 && tid != l->pid && thread_state(l, tid) != 'Z')
+			found = tid;
+	}
+	if (d)
+		closedir(d);
+	return found;
+}
+
+int live_open(pid_t pid, struct live *ret)
+{
+	struct procfs_stat st;
+
+	*ret = (struct live){ .pid = pid };
+	if (pid == getpid())
+		return LIVE_SELF;
+	int proc = open_proc();
+
+	if (proc < 0)
+		return proc;
+	int r = procfs_read_stat(proc, (uint32_t)pid, &st);
+
+	if (!r)
+		r = procfs_read_uid(proc, (uint32_t)pid, &ret->uid);
+	close(proc);
+	if (r == -ENOENT || r == -ESRCH)
+		return LIVE_NO_PROCESS;
+	if (r)
+		return r < 0 ? r : -EPROTO;
+	ret->start_ns = st.start_ns;
+	ret->other = (pid_t)status_number(pid, "\nTgid:\t");
+	if (ret->other != pid)
+		return LIVE_THREAD;
+	if (st.kernel)
+		return LIVE_KERNEL;
+	if (st.threads <= 1 && (st.state == 'Z' || st.state == 'X'))
+		return LIVE_ENDED;
+	ret->alive = st.state == 'Z' || st.state == 'X' ? another_thread(ret) : pid;
+	ret->other = (pid_t)status_number(ret->alive, "\nTracerPid:\t");
+	if (ret->other)
+		return LIVE_TRACED;
+	ret->seized = calloc(1, MAX_TID / 8);
+	return ret->seized ? 0 : -ENOMEM;
+}
+
+void live_close(struct live *l)
+{
+	free(l->threads);
+	free(l->seized);
+	l->threads = NULL;
+	l->seized = NULL;
+	l->count = l->cap = 0;
+}
+
+int live_memory(const struct live *l)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/mem", l->alive);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
+
+static bool is_seized(const struct live *l, pid_t tid)
+{
+	return (unsigned)tid >= MAX_TID || l->seized[tid / 8] >> tid % 8 & 1;
+}
+
+static void set_seized(struct live *l, pid_t tid, bool is)
+{
+	uint8_t bit = (uint8_t)(1u << tid % 8);
+
+	l->seized[tid / 8] = (uint8_t)(is ? l->seized[tid / 8] | bit : l->seized[tid / 8] & ~bit);
+}
+
+/* 0, also for a thread that has ended; enum live_verdict, -errno. */
+static int seize(struct live *l, pid_t tid)
+{
+	if (l->count == l->cap) {
+		size_t cap = l->cap ? l->cap * 2 : 64;
+		struct live_thread *p = reallocarray(l->threads, cap, sizeof(*p));
+
+		if (!p)
+			return -ENOMEM;
+		l->threads = p;
+		l->cap = cap;
+	}
+	if (l->count >= MAX_THREADS)
+		return -E2BIG;
+	if (ptrace(PTRACE_SEIZE, tid, NULL, NULL) < 0) {
+		if (errno == ESRCH)
+			return 0;
+		if (errno != EPERM)
+			return -errno;
+		if (thread_state(l, tid) == 'Z' || thread_state(l, tid) == 'X')
+			return 0;
+		l->other = (pid_t)status_number(tid, "\nTracerPid:\t");
+		return l->other ? LIVE_TRACED : LIVE_DENIED;
+	}
+	l->threads[l->count++] = (struct live_thread){ .tid = tid, .state = LIVE_SEIZED };
+	set_seized(l, tid, true);
+	return ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) < 0 && errno != ESRCH ? -errno : 0;
+}
+
+/* Every thread; those that begin meanwhile are found when the folder is read again, and none can
+ * begin once all that are known stand. *ret_found: how many were new. */
+static int seize_all(struct live *l, size_t *ret_found)
+{
+	char path[64];
+	int r = 0;
+
+	*ret_found = 0;
+	snprintf(path, sizeof(path), "/proc/%d/task", l->pid);
+	DIR *d = opendir(path);
+
+	if (!d)
+		return -errno;
+	for (struct dirent *e = readdir(d); e && !r; e = readdir(d)) {
+		pid_t tid = atoi(e->d_name);
+
+		if (tid <= 0 || is_seized(l, tid))
+			continue;
+		(*ret_found)++;
+		r = seize(l, tid);
+	}
+	closedir(d);
+	return r;
+}
+
+static void read_registers(struct live_thread *t)
+{
+	struct user_regs_struct r;
+
+	if (ptrace(PTRACE_GETREGS, t->tid, NULL, &r) < 0) {
+		t->state = LIVE_GONE;
+		return;
+	}
+	const uint64_t regs[16] = { r.rax, r.rdx, r.rcx, r.rbx, r.rsi, r.rdi, r.rbp, r.rsp,
+				    r.r8,  r.r9,  r.r10, r.r11, r.r12, r.r13, r.r14, r.r15 };
+
+	t->registers = (struct half_thread){
+		.pc = r.rip,
+		.tls = r.fs_base,
+		.tid = (uint32_t)t->tid,
+		.exact = (long)r.orig_rax < 0,
+	};
+	memcpy(t->registers.regs, regs, sizeof(regs));
+	if (r.cs == COMPAT_CS)
+		t->registers.tls = t->registers.pc = UINT64_MAX;
+}
+
+static bool is_compat(const struct live_thread *t)
+{
+	return t->state == LIVE_STOPPED && t->registers.pc == UINT64_MAX;
+}
+
+/* A thread that does not stop sleeps in the kernel, mostly: what the kernel says of it then is what
+ * it was called with. That is enough for vfork, whose caller waits so for its child. */
+static void read_blocked(const struct live *l, struct live_thread *t)
+{
+	char name[64], text[512];
+	unsigned long long a[6], sp, pc;
+	long number;
+	struct half_thread *h = &t->registers;
+
+	*h = (struct half_thread){ .tid = (uint32_t)t->tid, .partial = HALF_RUNNING };
+	snprintf(name, sizeof(name), "task/%d/syscall", t->tid);
+	if (read_proc(l->pid, name, text, sizeof(text)) <= 0)
+		return;
+	if (sscanf(text, "%ld %llx %llx %llx %llx %llx %llx %llx %llx", &number, &a[0], &a[1],
+		   &a[2], &a[3], &a[4], &a[5], &sp, &pc) != 9) {
+		h->exact = 1;
+		if (sscanf(text, "-1 %llx %llx", &sp, &pc) != 2)
+			return;
+		memset(a, 0, sizeof(a));
+	}
+	/* rdi, rsi, rdx, r10, r8, r9: System V psABI, A.2.1. */
+	static const uint8_t at[6] = { 5, 4, 1, 10, 8, 9 };
+
+	for (unsigned i = 0; i < 6; i++)
+		h->regs[at[i]] = a[i];
+	h->regs[UNWIND_REG_RSP] = sp;
+	h->pc = pc;
+	h->partial = HALF_BLOCKED;
+}
+
+/* Whether t stands now. */
+static bool has_stopped(struct live_thread *t)
+{
+	int status;
+	pid_t got = waitpid(t->tid, &status, __WALL | WNOHANG);
+
+	if (got == 0 || (got < 0 && errno == EINTR))
+		return false;
+	if (got < 0 || !WIFSTOPPED(status)) {
+		t->state = LIVE_GONE;
+		return true;
+	}
+	t->state = LIVE_STOPPED;
+	/* It may have stopped for a signal instead, which it must not lose. */
+	t->signal = status >> 16 ? 0 : WSTOPSIG(status);
+	return true;
+}
+
+/* Waits for [from, count) to stop. */
+static void wait_all(struct live *l, size_t from)
+{
+	uint64_t since = clock_mono_ns(), waited = 0;
+	bool states_read = false;
+
+	for (unsigned turn = 0;; turn++) {
+		size_t missing = 0, blocked = 0;
+		bool look = waited > LIVE_PATIENCE_BLOCKED_NS && !states_read;
+
+		for (size_t i = from; i < l->count; i++) {
+			struct live_thread *t = &l->threads[i];
+
+			if (t->state != LIVE_SEIZED || has_stopped(t))
+				continue;
+			missing++;
+			blocked += look && thread_state(l, t->tid) == 'D';
+		}
+		if (!missing || waited > LIVE_PATIENCE_NS || (look && blocked == missing))
+			return;
+		/* What sleeps now may wake and stop: it is looked at again at the end. */
+		states_read = look;
+		if (turn < SPINS)
+			sched_yield();
+		else
+			usleep(100);
+		waited = clock_mono_ns() - since;
+	}
+}
+
+int live_stop(struct live *l, bool all)
+{
+	size_t from = 0, found = 0;
+	uint64_t since = clock_mono_ns();
+	int r;
+
+	do {
+		from = l->count;
+		r = all ? seize_all(l, &found) : is_seized(l, l->pid) ? 0 : seize(l, l->pid);
+		wait_all(l, from);
+		for (size_t i = from; i < l->count; i++) {
+			if (l->threads[i].state == LIVE_STOPPED)
+				read_registers(&l->threads[i]);
+			else if (l->threads[i].state == LIVE_SEIZED)
+				read_blocked(l, &l->threads[i]);
+		}
+	} while (!r && all && found);
+	l->stopped_ns = since;
+	for (size_t i = 0; !r && i < l->count; i++)
+		if (is_compat(&l->threads[i]))
+			r = LIVE_COMPAT;
+	if (!r && !all && (!l->count || l->threads[0].state == LIVE_GONE))
+		r = LIVE_ENDED;
+	return r;
+}
+
+static void resume(struct live *l, struct live_thread *t)
+{
+	(void)ptrace(PTRACE_DETACH, t->tid, NULL, (long)t->signal);
+	t->state = LIVE_GONE;
+	set_seized(l, t->tid, false);
+}
+
+void live_resume(struct live *l)
+{
+	size_t kept = 0;
+
+	l->stopped = 0;
+	for (size_t i = 0; i < l->count; i++)
+		if (l->threads[i].state == LIVE_STOPPED) {
+			resume(l, &l->threads[i]);
+			l->stopped++;
+		}
+	l->stopped_ns = clock_mono_ns() - l->stopped_ns;
+	for (size_t i = 0; i < l->count; i++)
+		if (l->threads[i].state == LIVE_SEIZED)
+			l->threads[kept++] = l->threads[i];
+	l->count = kept;
+}
+
+bool live_late(struct live *l)
+{
+	size_t left = 0;
+
+	for (size_t i = 0; i < l->count; i++) {
+		struct live_thread *t = &l->threads[i];
+
+		if (t->state == LIVE_SEIZED && has_stopped(t) && t->state == LIVE_STOPPED)
+			resume(l, t);
+		left += t->state == LIVE_SEIZED;
+	}
+	return left > 0;
+}

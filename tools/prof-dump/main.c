@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * prof-dump: the stacks of a live process or of a core file, by the walker that BPF runs.
+ *
+ * Two processes of one binary. The first has its caller's rights and parses nothing but what the
+ * kernel writes: it opens files, stops threads, reads their registers. The second, made by an exec
+ * of the same file, has entered a sandbox before it reads its first byte: it makes rows, walks the
+ * memory through a descriptor while the threads stand, and prints names when they go on.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "common/log.h"
+#include "common/sandbox.h"
+#include "tools/prof-dump/caller.h"
+#include "tools/prof-dump/walker.h"
+
+#define NOBODY 65534
+#define MAX_FILES 8192u
+#define MAX_MEMORY (8ull << 30)
+#define HALF_FD 3
+#define LATE_MS 10
+
+extern char **environ;
+
+struct options {
+	const char *what, *sysroot;
+	bool all, names, inlined, verbose, half;
+};
+
+static void usage(void)
+{
+	puts("usage: prof-dump [-anv] [--no-inlines] [--sysroot DIR] PID|CORE\n"
+	     "  -a, --all-threads  every thread, not only the first one of a process, or the one of a core\n"
+	     "                     that took the signal\n"
+	     "  -n, --no-names     numbers and addresses only\n"
+	     "      --no-inlines   leave out calls that were inlined\n"
+	     "      --sysroot DIR  look for the files that a core names below DIR\n"
+	     "  -v, --verbose      say on standard error how long threads stood still\n"
+	     "  -h, --help\n"
+	     "      --version\n"
+	     "A number is a process; a core of such a name is ./NUMBER.");
+}
+
+/* 0 and *ret filled; else the exit status + 1. */
+static int parse(int argc, char **argv, struct options *ret)
+{
+	static const struct option table[] = { { "all-threads", no_argument, NULL, 'a' },
+					       { "no-names", no_argument, NULL, 'n' },
+					       { "no-inlines", no_argument, NULL, 'i' },
+					       { "sysroot", required_argument, NULL, 's' },
+					       { "verbose", no_argument, NULL, 'v' },
+					       { "help", no_argument, NULL, 'h' },
+					       { "version", no_argument, NULL, 'V' },
+					       { "half", no_argument, NULL, 'H' },
+					       { 0 } };
+	int c;
+
+	*ret = (struct options){ .sysroot = "", .names = true, .inlined = true };
+	while ((c = getopt_long(argc, argv, "anvh", table, NULL)) != -1) {
+		switch (c) {
+		case 'a':
+			ret->all = true;
+			break;
+		case 'n':
+			ret->names = false;
+			break;
+		case 'i':
+			ret->inlined = false;
+			break;
+		case 's':
+			ret->sysroot = optarg;
+			break;
+		case 'v':
+			ret->verbose = true;
+			break;
+		case 'h':
+			usage();
+			return 1;
+		case 'V':
+			puts("prof-dump " PROFPIPE_VERSION);
+			return 1;
+		case 'H':
+			ret->half = true;
+			break;
+		default:
+			return 3;
+		}
+	}
+	if (argc - optind != 1) {
+		log_error("give one process id or the path of one core (see prof-dump --help)");
+		return 3;
+	}
+	ret->what = argv[optind];
+	return 0;
+}
+
+/* --- the half without rights --- */
+
+static int run_walker(const struct options *o, bool core)
+{
+	const struct sandbox box = { .change_ids = geteuid() == 0,
+				     .uid = NOBODY,
+				     .gid = NOBODY,
+				     .caps = SANDBOX_NO_CAPS,
+				     .max_files = MAX_FILES,
+				     .max_memory = MAX_MEMORY };
+	const struct walker_options w = { .all = o->all,
+					  .names = o->names,
+					  .inlined = o->inlined,
+					  .core = core ? o->what : NULL };
+	const char *step;
+	int type;
+	socklen_t n = sizeof(type);
+
+	if (getsockopt(HALF_FD, SOL_SOCKET, SO_TYPE, &type, &n) < 0 || type != SOCK_SEQPACKET) {
+		log_error("--half is for prof-dump's own use");
+		return 2;
+	}
+	int r = sandbox_enter(&box, &step);
+
+	if (r) {
+		log_error("%s: %s; is this a container without user %d?", step, strerror(-r),
+			  NOBODY);
+		return 1;
+	}
+	return walker_run(HALF_FD, &w);
+}
+
+/* --- the half that has them --- */
+
+/* Descriptors that this one was started with do not go on to the other half. */
+static int start_walker(char **argv, int argc, pid_t *ret_pid, int *ret_socket)
+{
+	const char *const first[] = { "prof-dump", "--half" };
+	char **args = calloc((size_t)argc + 2, sizeof(*args));
+	posix_spawn_file_actions_t actions;
+	int pair[2];
+
+	if (!args)
+		return -ENOMEM;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) {
+		free(args);
+		return -errno;
+	}
+	memcpy(args, first, sizeof(first));
+	memcpy(args + 2, argv + 1, ((size_t)argc - 1) * sizeof(*args));
+	posix_spawn_file_actions_init(&actions);
+	posix_spawn_file_actions_adddup2(&actions, pair[1], HALF_FD);
+	posix_spawn_file_actions_addclosefrom_np(&actions, HALF_FD + 1);
+	int r = -posix_spawn(ret_pid, "/proc/self/exe", &actions, NULL, args, environ);
+
+	posix_spawn_file_actions_destroy(&actions);
+	free(args);
+	close(pair[1]);
+	if (r)
+		close(pair[0]);
+	else
+		*ret_socket = pair[0];
+	return r;
+}
+
+static int ptrace_scope(void)
+{
+	FILE *f = fopen("/proc/sys/kernel/yama/ptrace_scope", "re");
+	int scope = 0;
+
+	if (f && fscanf(f, "%d", &scope) != 1)
+		scope = 0;
+	if (f)
+		fclose(f);
+	return scope;
+}
+
+static void say_denied(const struct live *l)
+{
+	int scope = ptrace_scope();
+
+	if (geteuid() != l->uid && geteuid() != 0)
+		log_error("%d: belongs to user %u: run as that user, or as root", l->pid, l->uid);
+	else if (scope == 3)
+		log_error(
+			"%d: tracing is forbidden to all (kernel.yama.ptrace_scope is 3 until the next boot)",
+			l->pid);
+	else if (scope)
+		log_error(
+			"%d: kernel.yama.ptrace_scope is %d, which forbids it to you: run as root, or set it to 0",
+			l->pid, scope);
+	else
+		log_error(
+			"%d: may not be traced (it has, or had, other rights than you): run as root%s",
+			l->pid, geteuid() ? "" : ", with the capability SYS_PTRACE");
+}
+
+static void say(const struct live *l, bool all, int r)
+{
+	switch (r) {
+	case LIVE_NO_PROCESS:
+		log_error("%d: there is no such process (see ps -e; a core file is ./%d)", l->pid,
+			  l->pid);
+		break;
+	case LIVE_THREAD:
+		log_error("%d: is a thread of process %d: give that, and --all-threads", l->pid,
+			  l->other);
+		break;
+	case LIVE_KERNEL:
+		log_error("%d: is a kernel thread, which has no user stack (see /proc/%d/stack)",
+			  l->pid, l->pid);
+		break;
+	case LIVE_ENDED:
+		log_error(
+			all || l->alive == l->pid
+				? "%d: has ended, and has no stack any more"
+				: "%d: its first thread has ended: give --all-threads for the others",
+			l->pid);
+		break;
+	case LIVE_TRACED:
+		log_error("%d: is traced by process %d already: end that first", l->pid, l->other);
+		break;
+	case LIVE_DENIED:
+		say_denied(l);
+		break;
+	case LIVE_COMPAT:
+		log_error(
+			"%d: is a 32-bit process; only 64-bit ones can be dumped (gdb takes both)",
+			l->pid);
+		break;
+	case LIVE_SELF:
+		log_error("%d: is this very program: give another process", l->pid);
+		break;
+	case -ETIMEDOUT:
+		log_error(
+			"%d: its stacks were not walked within %d s, so that it was let go on: try again when the machine has time",
+			l->pid, CALLER_PATIENCE_MS / 1000);
+		break;
+	case -ESRCH:
+	case -ENOENT:
+		log_error("%d: ended before it was dumped", l->pid);
+		break;
+	case -EPIPE: /* the other half has said why */
+		break;
+	default:
+		log_error("%d: cannot be dumped: %s", l->pid, strerror(r < 0 ? -r : EPROTO));
+	}
+}
+
+/* Waits for the other half, and meanwhile lets threads go on that stop only now. Its exit status.
+ */
+static int finish(pid_t walker, struct live *late)
+{
+	int status;
+	bool any = late && late->count > 0;
+
+	while (any && waitpid(walker, &status, WNOHANG) == 0) {
+		any = live_late(late);
+		usleep(LATE_MS * 1000);
+	}
+	if (!any)
+		while (waitpid(walker, &status, 0) < 0 && errno == EINTR)
+			;
+	if (WIFEXITED(status))
+		return WEXITSTATUS(status);
+	if (WTERMSIG(status) == SIGPIPE) /* who reads has enough */
+		return 1;
+	log_error("the half that reads files ended by signal %d (%s): report it, with the file",
+		  WTERMSIG(status), strsignal(WTERMSIG(status)));
+	return 1;
+}
+
+static int dump_process(pid_t pid, const struct options *o, int argc, char **argv)
+{
+	struct live l;
+	pid_t walker;
+	int socket;
+	int r = live_open(pid, &l);
+
+	/* While threads stand, both halves are not to wait for a cpu, where we may say so. */
+	if (!r)
+		(void)setpriority(PRIO_PROCESS, 0, WALKER_NICE);
+	if (!r)
+		r = start_walker(argv, argc, &walker, &socket);
+	if (r) {
+		say(&l, o->all, r);
+		live_close(&l);
+		return 1;
+	}
+	r = caller_process(socket, &l, o->all);
+	close(socket);
+	if (r)
+		say(&l, o->all, r);
+	else if (l.count)
+		log_warning(
+			"%d: thread %d%s did not stop, since it sleeps in the kernel: walked as far as the kernel shows its registers",
+			pid, l.threads[0].tid, l.count > 1 ? ", and others," : "");
+	if (!r)
+		log_info("%d: %zu threads stood still for %llu us", pid, l.stopped,
+			 (unsigned long long)(l.stopped_ns / 1000));
+	int status = finish(walker, &l);
+
+	live_close(&l);
+	return r ? 1 : status;
+}
+
+static int dump_core(const struct options *o, int argc, char **argv)
+{
+	struct stat st;
+	pid_t walker;
+	int socket, fd = open(o->what, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+
+	if (fd < 0 || fstat(fd, &st) < 0) {
+		log_error("%s: %s; give the path of a core, or the number of a process", o->what,
+			  strerror(errno));
+		return 1;
+	}
+	if (!S_ISREG(st.st_mode)) {
+		log_error("%s: is no regular file; give the path of a core", o->what);
+		close(fd);
+		return 1;
+	}
+	int r = start_walker(argv, argc, &walker, &socket);
+
+	if (!r) {
+		r = caller_core(socket, fd, o->sysroot);
+		close(socket);
+	}
+	close(fd);
+	if (r) {
+		log_error("%s: cannot be dumped: %s", o->what, strerror(-r));
+		return 1;
+	}
+	return finish(walker, NULL);
+}
+
+/* The number, where all of s is one; else 0. */
+static long number(const char *s)
+{
+	char *end;
+
+	if (s[0] < '0' || s[0] > '9')
+		return 0;
+	errno = 0;
+	long n = strtol(s, &end, 10);
+
+	return *end ? 0 : errno || n < 1 || n > INT32_MAX ? -1 : n;
+}
+
+int main(int argc, char **argv)
+{
+	struct options o;
+
+	log_init("prof-dump", LOG_WARNING);
+	for (int fd = 0; fd <= 2; fd++)
+		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd ? O_WRONLY : O_RDONLY) != fd)
+			return 1;
+	int r = parse(argc, argv, &o);
+
+	if (r)
+		return r - 1;
+	if (o.verbose)
+		log_init("prof-dump", LOG_INFO);
+	long pid = number(o.what);
+
+	if (pid < 0) {
+		log_error("%s: is no process id; a core file of that name is ./%s", o.what, o.what);
+		return 2;
+	}
+	if (o.half)
+		return run_walker(&o, pid == 0);
+	return pid ? dump_process((pid_t)pid, &o, argc, argv) : dump_core(&o, argc, argv);
+}

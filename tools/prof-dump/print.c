@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/prof-dump/print.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include "common/log.h"
+#include "common/msg.h"
+#include "tools/prof-symd/finder.h"
+#include "tools/prof-symd/program.h"
+
+#define FLUSH 65536 /* bytes of lines held back at most */
+
+int printer_init(struct printer *p, const struct space *s, bool names, bool inlined)
+{
+	*p = (struct printer){
+		.space = s, .names = names, .inlined = inlined, .files = s->file_count
+	};
+	p->programs = calloc(p->files + 1u, sizeof(struct program *));
+	p->tried = calloc(p->files + 1u, sizeof(*p->tried));
+	p->calls = calloc(1, sizeof(*p->calls));
+	if (p->programs && p->tried && p->calls)
+		return 0;
+	printer_done(p);
+	return -ENOMEM;
+}
+
+void printer_done(struct printer *p)
+{
+	for (uint32_t i = 0; p->programs && i < p->files; i++)
+		program_free(p->programs[i]);
+	free(p->programs);
+	free(p->tried);
+	free(p->calls);
+	buf_done(&p->line);
+	*p = (struct printer){ 0 };
+}
+
+/* Those that are not asked for go, when together they take too much. */
+static void trim(struct printer *p, uint32_t keep)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; i < p->files; i++)
+		bytes += p->programs[i] ? program_bytes(p->programs[i]) : 0;
+	for (uint32_t i = 0; bytes > PRINT_MEMORY && i < p->files; i++) {
+		if (i == keep)
+			continue;
+		program_free(p->programs[i]);
+		p->programs[i] = NULL;
+		p->tried[i] = false;
+	}
+}
+
+/* NULL where a file has no names to give. */
+static struct program *program_of(struct printer *p, uint32_t file)
+{
+	const struct space_file *f = &p->space->files[file];
+
+	if (p->tried[file])
+		return p->programs[file];
+	trim(p, file);
+	p->tried[file] = true;
+	int fd = f->fd < 0 ? -1 : fcntl(f->fd, F_DUPFD_CLOEXEC, 3);
+
+	if (fd < 0 || program_open(fd, PRINT_DWARF, &p->programs[file]))
+		return NULL;
+	finder_complete(p->programs[file], f->path);
+	return p->programs[file];
+}
+
+static int put_source(struct buf *b, const struct call *c)
+{
+	if (!c->source.len)
+		return 0;
+	int r = buf_append(b, " ", 1);
+	size_t from = b->len, blanks = 0;
+
+	if (!r)
+		r = log_escape(b, c->source, NAMES_TEXT);
+	for (size_t i = from; i < b->len; i++)
+		blanks += b->data[i] == ' ';
+	if (!r)
+		r = buf_reserve(b, 3 * blanks);
+	if (r)
+		return r;
+	b->len += 3 * blanks;
+	/* Backwards, each blank becoming \x20. */
+	for (size_t to = b->len, i = to - 3 * blanks; blanks && i-- > from;) {
+		if (b->data[i] == ' ') {
+			to -= 4;
+			memcpy(b->data + to, "\\x20", 4);
+		} else {
+			b->data[--to] = b->data[i];
+		}
+	}
+	return c->line ? buf_printf(b, ":%" PRIu64, c->line) : 0;
+}
+
+/* A frame of which nothing is known but where it is. */
+static int put_unnamed(struct buf *b, const char *path, uint64_t address)
+{
+	const char *slash = strrchr(path, '/');
+	struct str name = str_from(slash && slash[1] ? slash + 1 : path);
+
+	/* [vdso] is in brackets already. */
+	if (name.len > 2 && name.data[0] == '[' && name.data[name.len - 1] == ']')
+		name = (struct str){ .data = name.data + 1, .len = name.len - 2 };
+	int r = buf_append(b, "[", 1);
+
+	if (!r)
+		r = log_escape(b, name, NAMES_TEXT);
+	return r ? r : buf_printf(b, "+0x%" PRIx64 "]", address);
+}
+
+static int put_head(struct buf *b, uint64_t *number, uint64_t pc)
+{
+	return buf_printf(b, "%" PRIu64 " 0x%016" PRIx64, (*number)++, pc);
+}
+
+/* The lines of one frame: the calls inlined there first, each with the frame's address. */
+static int put_frame(struct printer *p, const struct stack_frame *f, uint64_t *number)
+{
+	struct buf *b = &p->line;
+	/* A return address may be the first of the next function. */
+	uint64_t pc = f->exact ? f->pc : f->pc - 1;
+	const struct space_mapping *m = space_at(p->space, pc);
+	struct program *program = NULL;
+	const char *path = "anon";
+	uint64_t address = f->pc, at;
+	int r;
+
+	if (!p->names) {
+		r = put_head(b, number, f->pc);
+		return r ? r : buf_append(b, "\n", 1);
+	}
+	p->calls->count = 0;
+	if (m && m->file != SPACE_NO_FILE) {
+		path = p->space->files[m->file].path;
+		address = f->pc - m->start + m->offset;
+		program = program_of(p, m->file);
+	}
+	if (program && program_address(program, pc - m->start + m->offset, &at) == 0) {
+		address = at + (f->pc - pc);
+		if (program_lookup(program, at, p->calls) != 0)
+			p->calls->count = 0;
+	}
+	r = 0;
+	for (unsigned i = 0; !r && i < p->calls->count; i++) {
+		const struct call *c = &p->calls->calls[i];
+
+		if (!p->inlined && i + 1 < p->calls->count)
+			continue;
+		r = put_head(b, number, f->pc);
+		if (!r)
+			r = buf_append(b, " ", 1);
+		if (!r)
+			r = c->name.len ? log_escape(b, c->name, NAMES_TEXT)
+					: put_unnamed(b, path, address);
+		if (!r)
+			r = put_source(b, c);
+		if (!r)
+			r = buf_append(b, "\n", 1);
+	}
+	if (!r && !p->calls->count) {
+		r = put_head(b, number, f->pc);
+		if (!r)
+			r = buf_append(b, " ", 1);
+		if (!r)
+			r = put_unnamed(b, path, address);
+		if (!r)
+			r = buf_append(b, "\n", 1);
+	}
+	return r;
+}
+
+static int flush(struct printer *p, FILE *to)
+{
+	size_t n = p->line.len;
+
+	if (n && fwrite(p->line.data, 1, n, to) != n)
+		return -EIO;
+	buf_reset(&p->line);
+	return 0;
+}
+
+int printer_stack(struct printer *p, const struct stack *s, FILE *to)
+{
+	uint64_t number = 0;
+	int r = buf_printf(&p->line, "thread %" PRIu32 "\n", s->tid);
+
+	for (uint32_t i = 0; !r && i < s->count; i++) {
+		r = put_frame(p, &s->frames[i], &number);
+		if (!r && p->line.len > FLUSH)
+			r = flush(p, to);
+	}
+	if (!r && s->reason != WALK_COMPLETE)
+		r = buf_printf(&p->line, "  … cut: %s\n", walk_reason_word(s->reason));
+	return r ? r : flush(p, to);
+}

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/prof-dump/space.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include "bpf/walk.h"
+#include "tools/prof-deltas/extract.h"
+
+#define MAX_IMAGE (1u << 20)
+#define CHUNK 256 /* rows handed over at once */
+
+const struct env *env_current;
+
+void space_init(struct space *s, struct tables *t, space_reader *read, void *ctx)
+{
+	*s = (struct space){ .tables = t, .read = read, .ctx = ctx };
+}
+
+void space_done(struct space *s)
+{
+	for (uint32_t i = 0; i < s->file_count; i++) {
+		free(s->files[i].path);
+		if (s->files[i].fd >= 0)
+			close(s->files[i].fd);
+	}
+	free(s->files);
+	free(s->mappings);
+	*s = (struct space){ 0 };
+}
+
+void space_clear(struct space *s)
+{
+	s->mapping_count = 0;
+}
+
+uint32_t space_find(const struct space *s, uint64_t dev, uint64_t inode)
+{
+	for (uint32_t i = s->file_count; i-- > 0;)
+		if (s->files[i].inode == inode && s->files[i].dev == dev)
+			return i;
+	return SPACE_NO_FILE;
+}
+
+/* Room for one more of what is `size` bytes large. */
+static int grow(void **data, uint32_t count, uint32_t *cap, uint32_t max, size_t size)
+{
+	if (count < *cap)
+		return 0;
+	if (count >= max)
+		return SPACE_FULL;
+	uint32_t wanted = *cap ? *cap * 2 : 64;
+	void *p = reallocarray(*data, wanted, size);
+
+	if (!p)
+		return -ENOMEM;
+	*data = p;
+	*cap = wanted;
+	return 0;
+}
+
+/* Rows that cannot be had are none: the walker then follows frame pointers. */
+static void load_rows(struct tables *t, uint16_t slot, int fd)
+{
+	struct rows rows;
+	struct extract how;
+	struct rows_cursor c;
+	struct unwind_row_wire chunk[CHUNK];
+	size_t n = 0;
+	bool done = false;
+
+	rows_init(&rows);
+	int r = fd < 0 ? -EBADF : extract_rows(fd, &rows, &how);
+
+	if (!r && !rows.count)
+		r = -ENODATA;
+	if (!r)
+		r = tables_rows_begin(t, slot, rows.base, rows.span, rows.count, rows.rules.n);
+	if (!r)
+		r = tables_rows_rules(t, slot, rows.rules.rule, rows.rules.n);
+	if (!r)
+		rows_cursor_init(&c, &rows);
+	while (!r && !done) {
+		done = !rows_next(&c, &chunk[n]);
+		n += !done;
+		if (n && (done || n == CHUNK)) {
+			r = tables_rows_chunk(t, slot, chunk, n);
+			n = 0;
+		}
+	}
+	if (!r)
+		r = tables_rows_end(t, slot);
+	if (r)
+		tables_file_none(t, slot);
+	rows_done(&rows);
+}
+
+int space_add(struct space *s, int fd, uint64_t dev, uint64_t inode, const char *path,
+	      uint32_t *ret_file)
+{
+	struct space_file f = { .dev = dev, .inode = inode, .fd = fd };
+	int r = grow((void **)&s->files, s->file_count, &s->file_cap, SPACE_MAX_FILES,
+		     sizeof(*s->files));
+
+	if (!r) {
+		f.path = strdup(path);
+		r = f.path ? tables_file_new(s->tables, &f.slot) : -ENOMEM;
+	}
+	if (r) {
+		free(f.path);
+		if (fd >= 0)
+			close(fd);
+		return r < 0 ? r : SPACE_FULL;
+	}
+	load_rows(s->tables, f.slot, fd);
+	*ret_file = s->file_count;
+	s->files[s->file_count++] = f;
+	return 0;
+}
+
+int space_map(struct space *s, uint64_t start, uint64_t end, uint64_t offset, uint32_t file)
+{
+	int r = grow((void **)&s->mappings, s->mapping_count, &s->mapping_cap, SPACE_MAX_MAPPINGS,
+		     sizeof(*s->mappings));
+
+	if (r)
+		return r;
+	s->mappings[s->mapping_count++] = (struct space_mapping){
+		.start = start, .end = end, .offset = offset, .file = file
+	};
+	return 0;
+}
+
+static int by_start(const void *a, const void *b)
+{
+	const struct space_mapping *x = a, *y = b;
+
+	return (x->start > y->start) - (x->start < y->start);
+}
+
+struct tables_mapping *space_tables(const struct space *s)
+{
+	struct tables_mapping *m = calloc(s->mapping_count + 1u, sizeof(*m));
+
+	for (uint32_t i = 0; m && i < s->mapping_count; i++) {
+		const struct space_mapping *from = &s->mappings[i];
+
+		m[i] = (struct tables_mapping){
+			.start = from->start,
+			.end = from->end,
+			.offset = from->offset,
+			.slot = from->file == SPACE_NO_FILE ? 0 : s->files[from->file].slot,
+		};
+	}
+	return m;
+}
+
+int space_ready(struct space *s)
+{
+	uint32_t kept = 0;
+
+	if (s->mapping_count)
+		qsort(s->mappings, s->mapping_count, sizeof(*s->mappings), by_start);
+	for (uint32_t i = 0; i < s->mapping_count; i++) {
+		const struct space_mapping *m = &s->mappings[i];
+
+		if (m->start < m->end && (!kept || s->mappings[kept - 1].end <= m->start))
+			s->mappings[kept++] = *m;
+	}
+	s->mapping_count = kept;
+	struct tables_mapping *m = space_tables(s);
+
+	if (!m)
+		return -ENOMEM;
+	int r = tables_walk_maps(s->tables, m, s->mapping_count, &s->entry);
+
+	free(m);
+	s->env.read_user = s->read;
+	s->env.ctx = s->ctx;
+	tables_env(s->tables, &s->env);
+	return r;
+}
+
+const struct space_mapping *space_at(const struct space *s, uint64_t address)
+{
+	uint32_t low = 0, n = s->mapping_count;
+
+	while (n) {
+		uint32_t half = n / 2;
+
+		if (s->mappings[low + half].end <= address) {
+			low += half + 1;
+			n -= half + 1;
+		} else {
+			n = half;
+		}
+	}
+	return low < s->mapping_count && s->mappings[low].start <= address ? &s->mappings[low]
+									   : NULL;
+}
+
+int space_image(const struct space *s, uint64_t start, uint64_t end)
+{
+	uint8_t page[4096];
+	int fd = memfd_create("image", MFD_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	for (uint64_t at = start; at < end && at - start < MAX_IMAGE; at += sizeof(page)) {
+		if (s->read(s->ctx, page, sizeof(page), at) ||
+		    write(fd, page, sizeof(page)) != (ssize_t)sizeof(page))
+			break;
+	}
+	return fd;
+}
+
+static int push(struct stack *st, uint64_t pc, bool exact)
+{
+	int r = grow((void **)&st->frames, st->count, &st->cap, SPACE_MAX_FRAMES,
+		     sizeof(*st->frames));
+
+	if (!r)
+		st->frames[st->count++] = (struct stack_frame){ .pc = pc, .exact = exact };
+	return r;
+}
+
+int stack_walk(struct space *s, const struct half_thread *t, struct stack *ret)
+{
+	static struct walk w;
+	struct stack st = { .tid = t->tid, .partial = t->partial };
+	int r = 0, stop = t->partial == HALF_RUNNING;
+
+	w.pc = t->pc;
+	memcpy(w.regs, t->regs, sizeof(w.regs));
+	w.sp = w.regs[UNWIND_REG_RSP];
+	w.fp = w.regs[UNWIND_REG_RBP];
+	s->env.tls = t->tls;
+	env_current = &s->env;
+	walk_begin(&w, &s->entry, 0, t->exact);
+	if (t->partial) {
+		w.fp = WALK_FP_UNKNOWN;
+		w.rbx = 0;
+		w.reason = WALK_NO_REGISTERS;
+	}
+	while (!r && !stop) {
+		/* The kernel's ceiling is what one of its samples has room for. */
+		if (w.count == SAMPLE_MAX_USER - 1)
+			w.count = 0;
+		uint64_t pc = w.pc;
+		uint32_t before = w.count;
+
+		stop = walk_step(&w);
+		if (w.count > before)
+			r = push(&st, pc, w.frames[before] & SAMPLE_FRAME_EXACT);
+	}
+	st.reason = r == SPACE_FULL ? WALK_DEPTH : w.reason;
+	if (r < 0) {
+		stack_done(&st);
+		return r;
+	}
+	*ret = st;
+	return 0;
+}
+
+void stack_done(struct stack *s)
+{
+	free(s->frames);
+	s->frames = NULL;
+	s->count = s->cap = 0;
+}

@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/prof-dump/walker.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "bpf/reasons.h"
+#include "common/log.h"
+#include "tools/prof-bpf/procfs.h"
+#include "tools/prof-dump/core.h"
+#include "tools/prof-dump/half.h"
+#include "tools/prof-dump/print.h"
+#include "tools/prof-dump/space.h"
+#include "tools/prof-symd/symfile.h"
+
+#define MAX_STACKS (1u << 16)
+
+struct walker {
+	const struct walker_options *o;
+	int socket, memory;
+	struct core *core;
+	struct tables *tables;
+	struct space space;
+	struct half_thread *threads;
+	struct stack *stacks;
+	uint32_t thread_count, thread_cap, stack_count;
+	bool warned_age;
+};
+
+/* --- memory --- */
+
+static long read_memory(void *ctx, void *dst, uint32_t size, uint64_t addr)
+{
+	const struct walker *w = ctx;
+
+	if (addr > INT64_MAX)
+		return -EFAULT;
+	return pread(w->memory, dst, size, (off_t)addr) == (ssize_t)size ? 0 : -EFAULT;
+}
+
+/* Code is in the files, mostly, and not in the core. */
+static long read_core(void *ctx, void *dst, uint32_t size, uint64_t addr)
+{
+	const struct walker *w = ctx;
+
+	if (core_read(w->core, dst, size, addr) == 0)
+		return 0;
+	const struct space_mapping *m = space_at(&w->space, addr);
+
+	if (!m || m->file == SPACE_NO_FILE || size > m->end - addr ||
+	    w->space.files[m->file].fd < 0 || m->offset > INT64_MAX - (m->end - m->start))
+		return -EFAULT;
+	return pread(w->space.files[m->file].fd, dst, size, (off_t)(addr - m->start + m->offset)) ==
+			       (ssize_t)size
+		       ? 0
+		       : -EFAULT;
+}
+
+/* --- threads --- */
+
+static int add_thread(struct walker *w, const struct half_thread *t)
+{
+	if (w->thread_count >= MAX_STACKS)
+		return 0;
+	if (w->thread_count == w->thread_cap) {
+		uint32_t cap = w->thread_cap ? w->thread_cap * 2 : 64;
+		struct half_thread *p = reallocarray(w->threads, cap, sizeof(*p));
+
+		if (!p)
+			return -ENOMEM;
+		w->threads = p;
+		w->thread_cap = cap;
+	}
+	w->threads[w->thread_count++] = *t;
+	return 0;
+}
+
+static void drop_stacks(struct walker *w)
+{
+	for (uint32_t i = 0; i < w->stack_count; i++)
+		stack_done(&w->stacks[i]);
+	free(w->stacks);
+	w->stacks = NULL;
+	w->stack_count = 0;
+}
+
+/* *ret_missing: a stack led to where nothing is mapped. */
+static int walk_all(struct walker *w, bool *ret_missing)
+{
+	*ret_missing = false;
+	drop_stacks(w);
+	w->stacks = calloc(w->thread_count + 1u, sizeof(*w->stacks));
+	if (!w->stacks)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < w->thread_count; i++) {
+		struct stack *s = &w->stacks[i];
+		int r = stack_walk(&w->space, &w->threads[i], s);
+
+		if (r)
+			return r;
+		w->stack_count++;
+		*ret_missing |= s->reason == WALK_NO_MAPPING;
+	}
+	return 0;
+}
+
+static int by_tid(const void *a, const void *b)
+{
+	const struct stack *x = a, *y = b;
+
+	return (x->tid > y->tid) - (x->tid < y->tid);
+}
+
+static int print_all(struct walker *w)
+{
+	struct printer p;
+	int r = printer_init(&p, &w->space, w->o->names, w->o->inlined);
+
+	if (r)
+		return r;
+	if (!w->core && w->stack_count)
+		qsort(w->stacks, w->stack_count, sizeof(*w->stacks), by_tid);
+	for (uint32_t i = 0; !r && i < w->stack_count; i++)
+		r = printer_stack(&p, &w->stacks[i], stdout);
+	printer_done(&p);
+	if (!r && fflush(stdout) != 0)
+		r = -EIO;
+	return r;
+}
+
+/* --- a process --- */
+
+static int take_mapping(struct walker *w, const struct half_message *m, int fd)
+{
+	const struct half_mapping *at = &m->mapping;
+	uint32_t file = SPACE_NO_FILE;
+	int r = 0;
+
+	if (at->kind == PROCFS_VDSO) {
+		file = space_find(&w->space, 0, 0);
+		if (file == SPACE_NO_FILE)
+			r = space_add(&w->space, space_image(&w->space, at->start, at->end), 0, 0,
+				      "[vdso]", &file);
+	} else if (at->kind == PROCFS_FILE) {
+		file = space_find(&w->space, at->dev, at->inode);
+		if (file == SPACE_NO_FILE) {
+			if (m->error)
+				log_warning(
+					"%s: cannot be opened: %s; its frames are found by frame pointer, and have no names",
+					m->text, strerror(-m->error));
+			r = space_add(&w->space, fd, at->dev, at->inode, m->text, &file);
+			fd = -1;
+		}
+	}
+	if (fd >= 0)
+		close(fd);
+	if (!r)
+		r = space_map(&w->space, at->start, at->end, at->offset, file);
+	/* What is over a ceiling is walked by frame pointer, or ends a stack that says so. */
+	return r < 0 ? r : 0;
+}
+
+static int answer(struct walker *w, enum half_kind kind)
+{
+	const struct half_message out = { .kind = kind };
+
+	return half_send(w->socket, &out, -1);
+}
+
+/* Until the threads have been walked for good. 1: the other half has ended, and said why. */
+static int serve_process(struct walker *w)
+{
+	static struct half_message in;
+	bool missing = true;
+	int fd, r = 0;
+
+	space_init(&w->space, w->tables, read_memory, w);
+	for (int rounds = 0; !r && missing;) {
+		r = half_receive(w->socket, -1, &in, &fd);
+		if (r)
+			return r == -EPIPE ? 1 : r;
+		switch (in.kind) {
+		case HALF_MEMORY:
+			if (w->memory >= 0)
+				close(w->memory);
+			w->memory = fd;
+			space_clear(&w->space);
+			w->thread_count = 0;
+			break;
+		case HALF_MAPPING:
+			r = take_mapping(w, &in, fd);
+			break;
+		case HALF_MAPS_END:
+			r = space_ready(&w->space);
+			if (!r)
+				r = answer(w, HALF_READY);
+			break;
+		case HALF_THREAD:
+			r = add_thread(w, &in.thread);
+			break;
+		case HALF_STOPPED:
+			r = walk_all(w, &missing);
+			missing = missing && rounds++ == 0;
+			if (!r)
+				r = answer(w, missing ? HALF_AGAIN : HALF_WALKED);
+			break;
+		default:
+			return -EPROTO;
+		}
+	}
+	return r;
+}
+
+/* --- a core --- */
+
+/* Is it the file that was mapped at `f`? By the build id, where the core has it. */
+static bool is_mapped(struct walker *w, const struct core_file *f, int fd)
+{
+	uint8_t id[CORE_BUILD_ID];
+	size_t n = f->offset ? 0 : core_build_id(w->core, f->start, id);
+	struct stat file, core;
+	struct symfile *s;
+
+	if (!n) {
+		if (!w->warned_age && fstat(fd, &file) == 0 && fstat(w->core->fd, &core) == 0 &&
+		    file.st_mtim.tv_sec > core.st_mtim.tv_sec) {
+			w->warned_age = true;
+			log_warning(
+				"%s: is younger than the core, which does not say what it was: frames of it may be wrong",
+				f->path);
+		}
+		return true;
+	}
+	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+
+	if (copy < 0 || symfile_open(copy, &s)) {
+		if (copy >= 0)
+			close(copy);
+		return true;
+	}
+	struct span theirs = symfile_build_id(s);
+	bool same = !theirs.len || (theirs.len == n && memcmp(theirs.data, id, n) == 0);
+
+	symfile_free(s);
+	return same;
+}
+
+/* Asks for the file at a path. A descriptor or -errno. */
+static int ask(struct walker *w, const char *path)
+{
+	static struct half_message m;
+	size_t n = strlen(path);
+	int fd = -1;
+
+	if (n >= HALF_TEXT)
+		return -ENAMETOOLONG;
+	m.kind = HALF_OPEN;
+	m.error = 0;
+	m.text_len = (uint32_t)n;
+	memcpy(m.text, path, n);
+	int r = half_send(w->socket, &m, -1);
+
+	if (!r)
+		r = half_receive(w->socket, -1, &m, &fd);
+	if (r)
+		return r;
+	return fd >= 0 ? fd : m.error < 0 ? m.error : -EPROTO;
+}
+
+/* The number of the file at a path, asked for once. `first` is where its first byte is mapped. */
+static int core_file_number(struct walker *w, const struct core_file *f, uint32_t *ret)
+{
+	const struct core_file *first = f;
+
+	for (uint32_t i = 0; i < w->space.file_count; i++) {
+		if (strcmp(w->space.files[i].path, f->path) == 0) {
+			*ret = i;
+			return 0;
+		}
+	}
+	/* Its lowest mapping stands before the others. */
+	while (first > w->core->files && strcmp(first[-1].path, f->path) == 0)
+		first--;
+	int fd = ask(w, f->path);
+
+	if (fd < 0) {
+		log_warning(
+			"%s: cannot be opened: %s; its frames are found by frame pointer, and have no names (see --sysroot)",
+			f->path, strerror(-fd));
+		fd = -1;
+	} else if (!is_mapped(w, first, fd)) {
+		log_warning(
+			"%s: is not the file that the core speaks of (another build id): not used (see --sysroot)",
+			f->path);
+		close(fd);
+		fd = -1;
+	}
+	return space_add(&w->space, fd, 1, w->space.file_count + 1u, f->path, ret);
+}
+
+/* The executable part [start, end) of a core: of a file, of the vDSO, or of neither. */
+static int map_core(struct walker *w, uint64_t start, uint64_t end)
+{
+	const struct core_file *f = core_file_at(w->core, start);
+	uint32_t file = SPACE_NO_FILE;
+	uint64_t offset = 0;
+	int r = 0;
+
+	if (f) {
+		r = core_file_number(w, f, &file);
+		offset = f->offset + (start - f->start);
+		if (end > f->end)
+			end = f->end;
+	} else if (w->core->vdso >= start && w->core->vdso < end) {
+		r = space_add(&w->space, space_image(&w->space, start, end), 0, 0, "[vdso]", &file);
+	}
+	if (r > 0)
+		file = SPACE_NO_FILE;
+	return r < 0 ? r : space_map(&w->space, start, end, offset, file);
+}
+
+static int load_core(struct walker *w)
+{
+	const struct core *c = w->core;
+	int r = 0;
+
+	space_init(&w->space, w->tables, read_core, w);
+	for (size_t i = 0; !r && i < c->range_count; i++)
+		if (c->ranges[i].executable)
+			r = map_core(w, c->ranges[i].start, c->ranges[i].end);
+	/* Of files that no range speaks of it is not known whether they were executable. */
+	for (size_t i = 0; !r && i < c->file_count; i++)
+		if (!core_range_at(c, c->files[i].start))
+			r = map_core(w, c->files[i].start, c->files[i].end);
+	return r < 0 ? r : space_ready(&w->space);
+}
+
+static int serve_core(struct walker *w)
+{
+	static struct half_message in;
+	bool missing;
+	int fd, r = half_receive(w->socket, -1, &in, &fd);
+
+	if (!r)
+		r = in.kind == HALF_CORE && fd >= 0 ? core_open(fd, &w->core) : -EPROTO;
+	if (r > 0) {
+		log_error("%s: %s; give the path of a core, or the number of a process", w->o->core,
+			  core_verdict_text(r));
+		return 1;
+	}
+	if (r)
+		return r;
+	if (w->core->wanted_size > w->core->size)
+		log_warning(
+			"%s: is cut short: %llu of %llu bytes are there; stacks may end early (see ulimit -c, and room on the disk)",
+			w->o->core, (unsigned long long)w->core->size,
+			(unsigned long long)w->core->wanted_size);
+	r = load_core(w);
+	for (size_t i = 0; !r && i < (w->o->all ? w->core->thread_count : 1); i++)
+		r = add_thread(w, &w->core->threads[i]);
+	return r ? r : walk_all(w, &missing);
+}
+
+int walker_run(int socket, const struct walker_options *o)
+{
+	static const struct tables_config config = { .slabs_fd = -1,
+						     .files_fd = -1,
+						     .rules_fd = -1,
+						     .processes_fd = -1,
+						     .max_bytes = (size_t)SLAB_MAX * SLAB_BYTES };
+	static struct walker w;
+
+	w.o = o;
+	w.socket = socket;
+	w.memory = -1;
+	int r = tables_new(&config, &w.tables);
+
+	if (!r)
+		r = o->core ? serve_core(&w) : serve_process(&w);
+	if (getpriority(PRIO_PROCESS, 0) == WALKER_NICE)
+		(void)setpriority(PRIO_PROCESS, 0, 0);
+	if (!r)
+		r = print_all(&w);
+	if (r < 0)
+		log_error("%s: %s", r == -EIO ? "standard output" : "cannot go on", strerror(-r));
+	drop_stacks(&w);
+	space_done(&w.space);
+	core_free(w.core);
+	tables_free(w.tables);
+	free(w.threads);
+	return r ? 1 : 0;
+}
