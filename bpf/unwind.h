@@ -76,7 +76,7 @@ enum unwind_ra {
 enum unwind_flags {
 	UNWIND_SIGNAL_FRAME =
 		1, /* all registers are in the ucontext at rsp; the pc is not a return address */
-	UNWIND_DERIVED = 2, /* not from CFI: derived from the code */
+	UNWIND_DERIVED = 2, /* not from CFI: from the code, or from Go's tables */
 };
 
 /* Why a range has UNWIND_CFA_END: kept in cfa_add of such a rule, so that a cut stack can say it.

@@ -1,3 +1,3 @@
 FUZZERS += fuzz/elf
-fuzz/elf_SRCS := tests/fuzz/elf.c $(patsubst %,tools/prof-deltas/%.c,extract elf cfi expr rows source)
-fuzz/elf_LIBS := -lelf -lz -lzstd
+fuzz/elf_SRCS := tests/fuzz/elf.c $(deltas_PARTS)
+fuzz/elf_LIBS := $(deltas_LIBS)

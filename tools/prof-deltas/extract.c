@@ -5,6 +5,7 @@
 #include "tools/prof-deltas/cfi.h"
 #include "tools/prof-deltas/elf.h"
 #include "tools/prof-deltas/extract.h"
+#include "tools/prof-deltas/gorows.h"
 #include "tools/prof-deltas/source.h"
 
 #define ENTRY_SIZE 64 /* bytes of code that an entry point without CFI is taken to have */
@@ -162,6 +163,8 @@ int extract_rows(int fd, struct rows *rows, struct extract *ret)
 	}
 	if (!r)
 		r = read_kind(fd, &f, true, rows);
+	if (!r)
+		r = gorows_read(fd, f.size, rows);
 	if (!r)
 		r = read_kind(fd, &f, false, rows);
 	if (!r)

@@ -65,7 +65,10 @@ void print_rule(const struct unwind_rule *rule, bool registers, char ret[PRINT_R
 		snprintf(ra, sizeof(ra), "%s", reg_name(rule->ra_reg));
 		break;
 	case UNWIND_RA_CFA_OFF:
-		snprintf(ra, sizeof(ra), "cfa%+" PRId32, rule->cfa_add);
+		if (rule->cfa == UNWIND_CFA_GO_SWITCH)
+			snprintf(ra, sizeof(ra), "g%+" PRId32, rule->rbp_off);
+		else
+			snprintf(ra, sizeof(ra), "cfa%+" PRId32, rule->cfa_add);
 		break;
 	default:
 		/* A signal frame's is the interrupted pc, in the kernel's ucontext. */

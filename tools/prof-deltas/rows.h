@@ -55,6 +55,7 @@
 	X(SIGNAL_LAYOUT, \
 	  "signal-layout") /* a signal frame that is not the kernel's: an ordinary frame */ \
 	X(RULE_LIMIT, "rule-limit") /* over the ceiling of distinct rules: `end` */ \
+	X(GO, "go-function")	    /* of a Go program's table, which contradicts itself */ \
 	X(SECTION, "section")	    /* a section that holds no bytes, or cannot be inflated */
 
 enum rows_skip {

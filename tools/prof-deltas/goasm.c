@@ -1,0 +1,919 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A function is cut at the targets of its jumps. Each piece is run from the state at its start, and
+ * its end handed to the pieces that follow, where it is merged with what came from elsewhere: what
+ * differs is not known. States only ever lose knowledge, so this ends.
+ *
+ * Addresses have a base: 0 is the CFA; any other number is a stack that RSP was set to, or aligned
+ * on, by the instruction of that number less one.
+ */
+#include <Zydis/Zydis.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "tools/prof-deltas/goasm.h"
+
+#define MAX_LABELS 512u
+#define MAX_SLOTS 24u
+#define MAX_RESTORES 8u
+#define STEPS_PER_INSTRUCTION 16u
+#define NO_LABEL UINT16_MAX
+#define BASE_CFA 0
+#define BASE_MERGED 0x40000000 /* and the label: one of several */
+
+/* Registers by the numbers that instructions give them. */
+enum { RBX = 3, RSP = 4, RBP = 5, REGISTERS = 16, RETURN = 16 /* the return address */ };
+static const uint8_t dwarf_of[REGISTERS] = { 0, 2, 1, 3, 7, 6, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15 };
+/* In which a copy of the stack pointer is looked for: those that callees keep first. */
+static const uint8_t copies[] = { 3, 12, 13, 14, 15, 0, 1, 2, 6, 7, 8, 9, 10, 11 };
+
+enum kind {
+	UNKNOWN,
+	ADDRESS,  /* base + off[0] */
+	CALLERS,  /* what register off[0] held at the entry; or the return address */
+	CONSTANT, /* off[0] */
+	CHAIN,	  /* n loads, from *(TLS base + off[0]) on */
+	LOADED,	  /* the word at base + off[0], of another stack */
+	HIGH,	  /* the second word (stack.hi) of what LOADED points at */
+	LEFT,	  /* HIGH less the word at base + off[1] */
+};
+struct value {
+	uint8_t kind, n;
+	uint16_t zero;
+	int32_t base, off[4];
+};
+struct slot {
+	int32_t base, off;
+	uint32_t since; /* the instruction behind the one that wrote it */
+	struct value value;
+};
+struct state {
+	struct value reg[REGISTERS]; /* that of RSP is an ADDRESS */
+	struct slot slot[MAX_SLOTS];
+	uint32_t slots;
+};
+struct label {
+	struct state in;
+	uint32_t instruction;
+	bool reached, queued;
+};
+/* Where RSP is taken back from, for the code that runs at a base. */
+struct restore {
+	int32_t base;
+	uint32_t since;
+	struct value value;
+	int32_t off;   /* of RSP from the CFA, then */
+	int32_t pc_at; /* of the return address in the g; 0: on the stack */
+};
+/* What a row is made of at the end. */
+struct found {
+	int32_t base, off; /* RSP */
+	bool sure;	   /* the rule needs no restore */
+};
+
+struct goasm {
+	ZydisDecoder decoder;
+	const uint8_t *code;
+	uint32_t size;
+	const struct goasm_delta *deltas;
+	uint32_t delta_count;
+	enum goasm_role role;
+
+	struct goasm_row row[GOASM_MAX_CODE]; /* one an instruction */
+	struct found found[GOASM_MAX_CODE];
+	uint32_t count;
+	uint32_t index[GOASM_MAX_CODE]; /* of the instruction at an offset; UINT32_MAX: none */
+	uint16_t label_at[GOASM_MAX_CODE];
+
+	struct label label[MAX_LABELS];
+	uint16_t queue[MAX_LABELS];
+	uint32_t labels, queue_head, queued;
+
+	struct restore restore[MAX_RESTORES];
+	uint32_t restores;
+	bool g_sp, g_pc; /* *(g + g_sp_at) was set to the CFA + g_sp_off; *(g + g_pc_at) to the
+			    return address */
+	int32_t g_sp_at, g_sp_off, g_pc_at;
+
+	struct state now;
+};
+
+int goasm_new(struct goasm **ret)
+{
+	struct goasm *a = calloc(1, sizeof(*a));
+
+	if (!a)
+		return -ENOMEM;
+	ZydisDecoderInit(&a->decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+	*ret = a;
+	return 0;
+}
+
+void goasm_free(struct goasm *a)
+{
+	free(a);
+}
+
+/* --- values --- */
+
+static struct value address(int32_t base, int32_t off)
+{
+	return (struct value){ .kind = ADDRESS, .base = base, .off = { off } };
+}
+
+static bool same(const struct value *x, const struct value *y)
+{
+	return memcmp(x, y, sizeof(*x)) == 0;
+}
+
+/* Sums of what hostile code names stay far from overflow. */
+static bool plus(int32_t x, int64_t y, int32_t *ret)
+{
+	int64_t sum = x + (y > INT32_MAX || y < INT32_MIN ? (int64_t)INT32_MAX : y);
+
+	*ret = (int32_t)sum;
+	return sum > -0x7fff0000 && sum < 0x7fff0000;
+}
+
+static int general(ZydisRegister r)
+{
+	ZydisRegister full = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, r);
+
+	if (ZydisRegisterGetClass(full) != ZYDIS_REGCLASS_GPR64)
+		return -1;
+	return ZydisRegisterGetId(full);
+}
+
+static void slot_set(struct state *s, int32_t base, int32_t off, const struct value *v,
+		     uint32_t since)
+{
+	for (uint32_t i = 0; i < s->slots;) {
+		struct slot *x = &s->slot[i];
+
+		if (x->base == base && (int64_t)x->off - off < 8 && (int64_t)off - x->off < 8)
+			*x = s->slot[--s->slots];
+		else
+			i++;
+	}
+	/* In the frame only what rules can use is kept. */
+	if (base == BASE_CFA && v->kind != CALLERS && v->kind != ADDRESS)
+		return;
+	if (s->slots < MAX_SLOTS)
+		s->slot[s->slots++] =
+			(struct slot){ .base = base, .off = off, .since = since, .value = *v };
+}
+
+static const struct slot *slot_at(const struct state *s, int32_t base, int32_t off)
+{
+	for (uint32_t i = 0; i < s->slots; i++) {
+		if (s->slot[i].base == base && s->slot[i].off == off)
+			return &s->slot[i];
+	}
+	return NULL;
+}
+
+/* Where an operand in memory is: an ADDRESS, or UNKNOWN. */
+static struct value place(const struct state *s, const ZydisDecodedOperandMem *m)
+{
+	struct value v = { 0 };
+	int r = m->base == ZYDIS_REGISTER_NONE ? -1 : general(m->base);
+	int32_t off;
+
+	if (r < 0 || m->index != ZYDIS_REGISTER_NONE || m->segment == ZYDIS_REGISTER_FS ||
+	    s->reg[r].kind != ADDRESS)
+		return v;
+	if (plus(s->reg[r].off[0], m->disp.value, &off))
+		v = address(s->reg[r].base, off);
+	return v;
+}
+
+/* The thread's word at fs:operand. */
+static struct value load_tls(const struct state *s, const ZydisDecodedOperandMem *m)
+{
+	const ZydisRegister parts[] = { m->base, m->index };
+	struct value v = { .kind = CHAIN, .n = 1 };
+	bool ok = plus(0, m->disp.value, &v.off[0]);
+
+	for (unsigned i = 0; i < 2; i++) {
+		int r = parts[i] == ZYDIS_REGISTER_NONE ? -1 : general(parts[i]);
+
+		if (parts[i] == ZYDIS_REGISTER_NONE)
+			continue;
+		ok = ok && r >= 0 && s->reg[r].kind == CONSTANT && (i == 0 || m->scale == 1) &&
+		     plus(v.off[0], s->reg[r].off[0], &v.off[0]);
+	}
+	return ok ? v : (struct value){ 0 };
+}
+
+/* What 8 bytes in memory hold. */
+static struct value load(const struct state *s, const ZydisDecodedOperandMem *m)
+{
+	struct value at = place(s, m), v = { 0 };
+
+	if (m->segment == ZYDIS_REGISTER_FS)
+		return load_tls(s, m);
+	if (at.kind == ADDRESS) {
+		const struct slot *slot = slot_at(s, at.base, at.off[0]);
+
+		/* What g was when it was stored need not be g any more. */
+		if (slot && (slot->value.kind == ADDRESS || slot->value.kind == CALLERS))
+			return slot->value;
+		if (at.base == BASE_CFA)
+			return v;
+		at.kind = LOADED;
+		return at;
+	}
+
+	int r = m->base == ZYDIS_REGISTER_NONE ? -1 : general(m->base);
+
+	if (r < 0 || m->index != ZYDIS_REGISTER_NONE)
+		return v;
+	v = s->reg[r];
+	if (v.kind == CHAIN && v.n == 1 && v.off[0] == 0) {
+		/* fs:0 holds its own address. */
+		if (plus(0, m->disp.value, &v.off[0]))
+			return v;
+	} else if (v.kind == CHAIN && v.n < 4) {
+		if (plus(0, m->disp.value, &v.off[v.n++]))
+			return v;
+	} else if (v.kind == LOADED && m->disp.value == 8) {
+		v.kind = HIGH;
+		return v;
+	}
+	return (struct value){ 0 };
+}
+
+/* --- one instruction --- */
+
+static int32_t delta_at(const struct goasm *a, uint32_t at)
+{
+	uint32_t low = 0, high = a->delta_count;
+
+	while (low < high) {
+		uint32_t mid = low + (high - low) / 2;
+
+		if (a->deltas[mid].at <= at)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low ? a->deltas[low - 1].delta : 0;
+}
+
+static void set(struct goasm *a, uint32_t i, int r, const struct value *v)
+{
+	struct state *s = &a->now;
+	const struct goasm_row *row = &a->row[i];
+
+	if (r != RSP) {
+		s->reg[r] = *v;
+		return;
+	}
+	if (v->kind == ADDRESS) {
+		s->reg[RSP] = *v;
+		return;
+	}
+
+	int32_t base = s->reg[RSP].base;
+	bool back = base != BASE_CFA && ((v->kind == CHAIN && v->n == 4) || v->kind == LEFT);
+
+	s->reg[RSP] = address((int32_t)row->at + 1, 0);
+	if (!back)
+		return;
+
+	struct restore *x = &a->restore[0];
+
+	while (x < a->restore + a->restores && (x->base != base || !same(&x->value, v)))
+		x++;
+	s->reg[RSP] = address(BASE_CFA, -8 - delta_at(a, row->at + row->len));
+	if (x == a->restore + a->restores) {
+		if (a->restores == MAX_RESTORES)
+			return;
+		a->restores++;
+	}
+	*x = (struct restore){ .base = base, .value = *v, .off = s->reg[RSP].off[0] };
+	if (v->kind != LEFT)
+		return;
+	/* Not before both words are there. */
+	x->since = UINT32_MAX;
+
+	const struct slot *g = slot_at(s, v->base, v->off[0]),
+			  *depth = slot_at(s, v->base, v->off[1]);
+
+	if (v->base == base && g && depth)
+		x->since = g->since > depth->since ? g->since : depth->since;
+}
+
+/* What an instruction does that is not told apart further: registers it writes are not known. */
+static void clobber(struct goasm *a, uint32_t i, const ZydisDecodedInstruction *in,
+		    const ZydisDecodedOperand *op)
+{
+	const struct value unknown = { 0 };
+
+	for (unsigned n = 0; n < in->operand_count; n++) {
+		if (!(op[n].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE))
+			continue;
+		if (op[n].type == ZYDIS_OPERAND_TYPE_MEMORY) {
+			struct value at = place(&a->now, &op[n].mem);
+
+			if (at.kind == ADDRESS)
+				slot_set(&a->now, at.base, at.off[0], &unknown, a->row[i].at);
+			continue;
+		}
+
+		int r = op[n].type == ZYDIS_OPERAND_TYPE_REGISTER ? general(op[n].reg.value) : -1;
+
+		if (r >= 0)
+			set(a, i, r, &unknown);
+	}
+}
+
+static void do_push(struct goasm *a, uint32_t i, const struct value *v)
+{
+	struct value *sp = &a->now.reg[RSP];
+
+	if (!plus(sp->off[0], -8, &sp->off[0]))
+		*sp = address((int32_t)a->row[i].at + 1, 0);
+	slot_set(&a->now, sp->base, sp->off[0], v, a->row[i].at + a->row[i].len);
+}
+
+static void do_pop(struct goasm *a, uint32_t i, int r)
+{
+	struct value *sp = &a->now.reg[RSP], v = { 0 };
+	const struct slot *slot = slot_at(&a->now, sp->base, sp->off[0]);
+
+	if (slot)
+		v = slot->value;
+	if (!plus(sp->off[0], 8, &sp->off[0]))
+		*sp = address((int32_t)a->row[i].at + 1, 0);
+	if (r >= 0)
+		set(a, i, r, &v);
+}
+
+static void do_store(struct goasm *a, uint32_t i, const ZydisDecodedOperandMem *m,
+		     const struct value *v)
+{
+	struct value at = place(&a->now, m);
+	int r = m->base == ZYDIS_REGISTER_NONE ? -1 : general(m->base);
+
+	if (at.kind == ADDRESS) {
+		slot_set(&a->now, at.base, at.off[0], v, a->row[i].at + a->row[i].len);
+		return;
+	}
+	/* A goroutine's stack pointer or pc, put into its g. */
+	if (r < 0 || m->index != ZYDIS_REGISTER_NONE || a->now.reg[r].kind != CHAIN ||
+	    a->now.reg[r].n != 1)
+		return;
+	if (!a->g_sp && v->kind == ADDRESS && v->base == BASE_CFA &&
+	    plus(0, m->disp.value, &a->g_sp_at)) {
+		a->g_sp = true;
+		a->g_sp_off = v->off[0];
+	} else if (!a->g_pc && v->kind == CALLERS && v->off[0] == RETURN &&
+		   plus(0, m->disp.value, &a->g_pc_at)) {
+		a->g_pc = true;
+	}
+}
+
+static void do_mov(struct goasm *a, uint32_t i, const ZydisDecodedInstruction *in,
+		   const ZydisDecodedOperand *op)
+{
+	struct value v = { 0 };
+
+	if (op[0].size != 64) {
+		clobber(a, i, in, op);
+		return;
+	}
+	if (op[1].type == ZYDIS_OPERAND_TYPE_REGISTER) {
+		int r = general(op[1].reg.value);
+
+		if (r >= 0)
+			v = a->now.reg[r];
+	} else if (op[1].type == ZYDIS_OPERAND_TYPE_MEMORY) {
+		v = load(&a->now, &op[1].mem);
+	} else if (op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE &&
+		   plus(0, op[1].imm.value.s, &v.off[0])) {
+		v.kind = CONSTANT;
+	} else {
+		v.off[0] = 0;
+	}
+	if (op[0].type == ZYDIS_OPERAND_TYPE_MEMORY) {
+		do_store(a, i, &op[0].mem, &v);
+		return;
+	}
+
+	int r = general(op[0].reg.value);
+
+	if (r >= 0)
+		set(a, i, r, &v);
+	else
+		clobber(a, i, in, op);
+}
+
+/* add, sub, lea: true where the outcome is known. */
+static bool do_sum(struct goasm *a, uint32_t i, const ZydisDecodedInstruction *in,
+		   const ZydisDecodedOperand *op)
+{
+	int r = op[0].type == ZYDIS_OPERAND_TYPE_REGISTER ? general(op[0].reg.value) : -1;
+	struct value v;
+
+	if (r < 0 || op[0].size != 64)
+		return false;
+	if (in->mnemonic == ZYDIS_MNEMONIC_LEA) {
+		v = place(&a->now, &op[1].mem);
+	} else if (op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE) {
+		int64_t by = op[1].imm.value.s;
+
+		v = a->now.reg[r];
+		if ((v.kind != ADDRESS && v.kind != CONSTANT) || by == INT64_MIN ||
+		    !plus(v.off[0], in->mnemonic == ZYDIS_MNEMONIC_SUB ? -by : by, &v.off[0]))
+			return false;
+	} else if (op[1].type == ZYDIS_OPERAND_TYPE_MEMORY && in->mnemonic == ZYDIS_MNEMONIC_SUB &&
+		   a->now.reg[r].kind == HIGH) {
+		struct value at = place(&a->now, &op[1].mem);
+
+		v = a->now.reg[r];
+		if (at.kind != ADDRESS || at.base != v.base)
+			return false;
+		v.kind = LEFT;
+		v.off[1] = at.off[0];
+	} else {
+		return false;
+	}
+	set(a, i, r, &v);
+	return true;
+}
+
+static void run_one(struct goasm *a, uint32_t i, const ZydisDecodedInstruction *in,
+		    const ZydisDecodedOperand *op)
+{
+	const struct value unknown = { 0 };
+	bool is_reg = op[0].type == ZYDIS_OPERAND_TYPE_REGISTER;
+
+	switch (in->mnemonic) {
+	case ZYDIS_MNEMONIC_CALL:
+		/* Registers that the code behind it goes on to use are kept by the callee; which g
+		 * runs may have changed. */
+		for (int r = 0; r < REGISTERS; r++) {
+			if (a->now.reg[r].kind >= CHAIN)
+				a->now.reg[r] = unknown;
+		}
+		break;
+	case ZYDIS_MNEMONIC_CMP:
+	case ZYDIS_MNEMONIC_TEST:
+	case ZYDIS_MNEMONIC_NOP:
+	case ZYDIS_MNEMONIC_ENDBR64:
+		break;
+	case ZYDIS_MNEMONIC_PUSH:
+		do_push(a, i,
+			is_reg && general(op[0].reg.value) >= 0
+				? &a->now.reg[general(op[0].reg.value)]
+				: &unknown);
+		break;
+	case ZYDIS_MNEMONIC_PUSHFQ:
+		do_push(a, i, &unknown);
+		break;
+	case ZYDIS_MNEMONIC_POP:
+		do_pop(a, i, is_reg ? general(op[0].reg.value) : -1);
+		break;
+	case ZYDIS_MNEMONIC_POPFQ:
+		do_pop(a, i, -1);
+		break;
+	case ZYDIS_MNEMONIC_MOV:
+		do_mov(a, i, in, op);
+		break;
+	case ZYDIS_MNEMONIC_ADD:
+	case ZYDIS_MNEMONIC_SUB:
+	case ZYDIS_MNEMONIC_LEA:
+		if (!do_sum(a, i, in, op))
+			clobber(a, i, in, op);
+		break;
+	default:
+		clobber(a, i, in, op);
+		break;
+	}
+}
+
+/* --- rules --- */
+
+static void rule_of_caller(const struct state *s, struct unwind_rule *rule)
+{
+	const struct value *sp = &s->reg[RSP];
+
+	rule->rbp = UNWIND_RBP_UNDEFINED;
+	for (uint32_t i = 0; i < s->slots; i++) {
+		const struct slot *x = &s->slot[i];
+
+		/* What lies below the stack pointer may be gone. */
+		if (x->base != BASE_CFA || x->value.kind != CALLERS ||
+		    (sp->base == BASE_CFA && x->off < sp->off[0]))
+			continue;
+		if (x->value.off[0] == RBP) {
+			rule->rbp = UNWIND_RBP_CFA;
+			rule->rbp_off = x->off;
+		} else if (x->value.off[0] == RBX && x->off < 0 && x->off % 8 == 0 &&
+			   x->off / -8 <= UINT8_MAX) {
+			rule->rbx = (uint8_t)(x->off / -8);
+		}
+	}
+	if (s->reg[RBP].kind == CALLERS && s->reg[RBP].off[0] == RBP) {
+		rule->rbp = UNWIND_RBP_SAME;
+		rule->rbp_off = 0;
+	}
+}
+
+static bool in_frame(const struct value *v)
+{
+	return v->kind == ADDRESS && v->base == BASE_CFA;
+}
+
+/* The CFA where RSP is on another stack: from a word on that stack, or from a register. */
+static bool rule_elsewhere(const struct state *s, struct unwind_rule *rule)
+{
+	const struct value *sp = &s->reg[RSP];
+
+	for (uint32_t i = 0; i < s->slots; i++) {
+		const struct slot *x = &s->slot[i];
+
+		if (x->base != sp->base || !in_frame(&x->value) || x->off < sp->off[0])
+			continue;
+		rule->cfa = UNWIND_CFA_DEREF;
+		rule->cfa_reg = UNWIND_REG_RSP;
+		rule->cfa_off = x->off - sp->off[0];
+		rule->cfa_add = -x->value.off[0];
+		return true;
+	}
+	if (in_frame(&s->reg[RBP])) {
+		rule->cfa = UNWIND_CFA_REG;
+		rule->cfa_reg = UNWIND_REG_RBP;
+		rule->cfa_off = -s->reg[RBP].off[0];
+		return true;
+	}
+	for (unsigned i = 0; i < sizeof(copies); i++) {
+		if (!in_frame(&s->reg[copies[i]]))
+			continue;
+		rule->cfa = UNWIND_CFA_REG;
+		rule->cfa_reg = dwarf_of[copies[i]];
+		rule->cfa_off = -s->reg[copies[i]].off[0];
+		return false;
+	}
+	rule->cfa = UNWIND_CFA_END;
+	return false;
+}
+
+/* The return address in a register, around vfork. */
+static bool rule_popped(const struct state *s, struct unwind_rule *rule)
+{
+	const struct value *sp = &s->reg[RSP];
+
+	for (int r = 0; r < REGISTERS && in_frame(sp) && sp->off[0] == 0; r++) {
+		if (s->reg[r].kind != CALLERS || s->reg[r].off[0] != RETURN)
+			continue;
+		rule->cfa = UNWIND_CFA_REG;
+		rule->cfa_reg = UNWIND_REG_RSP;
+		rule->ra = UNWIND_RA_REG;
+		rule->ra_reg = dwarf_of[r];
+		return true;
+	}
+	return false;
+}
+
+static void note(struct goasm *a, uint32_t i)
+{
+	const struct state *s = &a->now;
+	const struct value *sp = &s->reg[RSP];
+	struct unwind_rule rule = { .flags = UNWIND_DERIVED };
+	bool sure = true;
+
+	if (sp->base == BASE_CFA && sp->off[0] <= -8) {
+		rule_of_caller(s, &rule);
+		rule.cfa = UNWIND_CFA_REG;
+		rule.cfa_reg = UNWIND_REG_RSP;
+		rule.cfa_off = -sp->off[0];
+	} else if (rule_popped(s, &rule)) {
+		rule_of_caller(s, &rule);
+	} else if (a->role == GOASM_LEAVES) {
+		rule.cfa = UNWIND_CFA_REG;
+		rule.cfa_reg = UNWIND_REG_RSP;
+		rule.cfa_off = 8;
+		rule.ra = UNWIND_RA_UNDEFINED;
+	} else {
+		rule_of_caller(s, &rule);
+		sure = rule_elsewhere(s, &rule);
+	}
+	a->row[i].known = true;
+	a->row[i].rule = rule;
+	a->found[i] = (struct found){ .base = sp->base, .off = sp->off[0], .sure = sure };
+}
+
+static bool word(int32_t off, uint8_t *ret)
+{
+	*ret = (uint8_t)(off / 8);
+	return off >= 0 && off % 8 == 0 && off / 8 <= UINT8_MAX;
+}
+
+/* The rule of a restore, where RSP is at `off` from its base. */
+static bool rule_restored(const struct restore *x, int32_t off, struct unwind_rule *rule)
+{
+	struct unwind_rule r = *rule;
+
+	r.cfa_reg = 0;
+	r.cfa_off = -x->off;
+	if (x->value.kind == CHAIN) {
+		r.cfa = UNWIND_CFA_GO_SWITCH;
+		r.cfa_add = x->value.off[0];
+		if (!word(x->value.off[1], &r.rbp_reg) || !word(x->value.off[2], &r.cfa_reg) ||
+		    !word(x->value.off[3], &r.ra_reg))
+			return false;
+		if (x->pc_at) {
+			r.ra = UNWIND_RA_CFA_OFF;
+			r.rbp_off = x->pc_at;
+			if (r.rbp == UNWIND_RBP_CFA)
+				r.rbp = UNWIND_RBP_UNDEFINED;
+		}
+	} else {
+		r.cfa = UNWIND_CFA_GO_DEPTH;
+		r.cfa_add = x->value.off[1] - off;
+		if (!word(x->value.off[0] - off, &r.cfa_reg))
+			return false;
+	}
+	*rule = r;
+	return true;
+}
+
+/* --- the whole of it --- */
+
+static void disassemble(struct goasm *a)
+{
+	ZydisDecodedOperand op[ZYDIS_MAX_OPERAND_COUNT];
+	ZydisDecodedInstruction in;
+	uint32_t at = 0;
+
+	memset(a->index, 0xff, a->size * sizeof(a->index[0]));
+	for (a->count = 0; at < a->size; a->count++) {
+		bool ok = ZYAN_SUCCESS(
+			ZydisDecoderDecodeFull(&a->decoder, a->code + at, a->size - at, &in, op));
+
+		a->index[at] = a->count;
+		a->row[a->count] = (struct goasm_row){ .at = at, .len = ok ? in.length : 1 };
+		a->label_at[a->count] = NO_LABEL;
+		at += a->row[a->count].len;
+	}
+}
+
+/* The instruction that a jump leads to; UINT32_MAX: not in this function, or not known. */
+static uint32_t target(const struct goasm *a, uint32_t i, const ZydisDecodedOperand *op)
+{
+	int64_t at = (int64_t)a->row[i].at + a->row[i].len;
+
+	if (op->type != ZYDIS_OPERAND_TYPE_IMMEDIATE || !op->imm.is_relative ||
+	    op->imm.value.s > a->size || op->imm.value.s < -(int64_t)a->size)
+		return UINT32_MAX;
+	at += op->imm.value.s;
+	return at >= 0 && at < a->size ? a->index[at] : UINT32_MAX;
+}
+
+static bool is_jump(const ZydisDecodedInstruction *in)
+{
+	return in->meta.category == ZYDIS_CATEGORY_COND_BR ||
+	       in->meta.category == ZYDIS_CATEGORY_UNCOND_BR;
+}
+
+static bool add_label(struct goasm *a, uint32_t instruction)
+{
+	if (a->label_at[instruction] != NO_LABEL)
+		return true;
+	if (a->labels == MAX_LABELS)
+		return false;
+	a->label_at[instruction] = (uint16_t)a->labels;
+	a->label[a->labels].instruction = instruction;
+	a->label[a->labels].reached = a->label[a->labels].queued = false;
+	a->labels++;
+	return true;
+}
+
+static bool find_labels(struct goasm *a)
+{
+	ZydisDecodedOperand op[ZYDIS_MAX_OPERAND_COUNT];
+	ZydisDecodedInstruction in;
+
+	a->labels = 0;
+	if (!add_label(a, 0))
+		return false;
+	for (uint32_t i = 0; i < a->count; i++) {
+		uint32_t at = a->row[i].at;
+
+		if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&a->decoder, a->code + at, a->size - at,
+							 &in, op)) ||
+		    !is_jump(&in))
+			continue;
+
+		uint32_t to = target(a, i, &op[0]);
+
+		if (to != UINT32_MAX && !add_label(a, to))
+			return false;
+	}
+	return true;
+}
+
+/* Takes from s what `now` does not say as well. True where something went. */
+static bool merge(const struct goasm *a, uint32_t label, struct state *s, const struct state *now)
+{
+	bool changed = false;
+
+	for (unsigned r = 0; r < REGISTERS; r++) {
+		struct value other = { 0 };
+
+		if (same(&s->reg[r], &now->reg[r]))
+			continue;
+		if (r == RSP) {
+			/* Both in the frame, and they differ: one comes from behind a call that
+			 * does not return. */
+			if (in_frame(&s->reg[r]) && in_frame(&now->reg[r]))
+				other = address(
+					BASE_CFA,
+					-8 - delta_at(a, a->row[a->label[label].instruction].at));
+			else
+				other = address(BASE_MERGED | (int32_t)label, 0);
+		}
+		if (same(&s->reg[r], &other))
+			continue;
+		s->reg[r] = other;
+		changed = true;
+	}
+	for (uint32_t i = 0; i < s->slots;) {
+		struct slot *x = &s->slot[i];
+		const struct slot *y = slot_at(now, x->base, x->off);
+
+		if (!y || !same(&x->value, &y->value)) {
+			*x = s->slot[--s->slots];
+			changed = true;
+			continue;
+		}
+		if (y->since > x->since)
+			x->since = y->since;
+		i++;
+	}
+	return changed;
+}
+
+static void hand_on(struct goasm *a, uint32_t label)
+{
+	struct label *l = &a->label[label];
+
+	if (!l->reached)
+		l->in = a->now;
+	else if (!merge(a, label, &l->in, &a->now))
+		return;
+	l->reached = true;
+	if (l->queued)
+		return;
+	l->queued = true;
+	a->queue[(a->queue_head + a->queued++) % MAX_LABELS] = (uint16_t)label;
+}
+
+static bool ends(const ZydisDecodedInstruction *in)
+{
+	return in->mnemonic == ZYDIS_MNEMONIC_RET || in->mnemonic == ZYDIS_MNEMONIC_INT3 ||
+	       in->mnemonic == ZYDIS_MNEMONIC_UD2 || in->mnemonic == ZYDIS_MNEMONIC_HLT ||
+	       in->meta.category == ZYDIS_CATEGORY_UNCOND_BR;
+}
+
+/* A goroutine's pc is in a register, and RSP is its stack already. */
+static void note_leap(struct goasm *a, uint32_t i, const ZydisDecodedOperand *op)
+{
+	int r = op->type == ZYDIS_OPERAND_TYPE_REGISTER ? general(op->reg.value) : -1;
+
+	if (a->role != GOASM_LEAVES || r < 0 || a->now.reg[RSP].base == BASE_CFA)
+		return;
+	a->row[i].rule = (struct unwind_rule){ .cfa = UNWIND_CFA_REG,
+					       .cfa_reg = UNWIND_REG_RSP,
+					       .ra = UNWIND_RA_REG,
+					       .ra_reg = dwarf_of[r],
+					       .flags = UNWIND_DERIVED };
+}
+
+/* Runs from a label on. False where it takes too long. */
+static bool run(struct goasm *a, uint32_t label, uint64_t *steps)
+{
+	ZydisDecodedOperand op[ZYDIS_MAX_OPERAND_COUNT];
+	ZydisDecodedInstruction in;
+	uint32_t first = a->label[label].instruction;
+
+	a->now = a->label[label].in;
+	for (uint32_t i = first; i < a->count; i++) {
+		if (i != first && a->label_at[i] != NO_LABEL) {
+			hand_on(a, a->label_at[i]);
+			return true;
+		}
+		if (++*steps > (uint64_t)a->count * STEPS_PER_INSTRUCTION)
+			return false;
+		note(a, i);
+		if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&a->decoder, a->code + a->row[i].at,
+							 a->size - a->row[i].at, &in, op)))
+			return true;
+		if (is_jump(&in)) {
+			uint32_t to = target(a, i, &op[0]);
+
+			if (to != UINT32_MAX)
+				hand_on(a, a->label_at[to]);
+			else
+				note_leap(a, i, &op[0]);
+		}
+		if (ends(&in))
+			return true;
+		if (!is_jump(&in))
+			run_one(a, i, &in, op);
+	}
+	return true;
+}
+
+static void settle(struct goasm *a, struct goasm_curg *curg)
+{
+	const struct unwind_rule unknown = { .cfa = UNWIND_CFA_END,
+					     .cfa_add = UNWIND_END_UNSUPPORTED };
+	struct restore more = { 0 };
+
+	if (a->role == GOASM_RETURNS && !curg->known) {
+		for (uint32_t n = 0; n < a->restores && !curg->known; n++) {
+			const struct value *v = &a->restore[n].value;
+
+			if (v->kind == CHAIN)
+				*curg = (struct goasm_curg){ .known = true,
+							     .tls = v->off[0],
+							     .m = v->off[1],
+							     .curg = v->off[2] };
+		}
+	}
+	if (a->role == GOASM_MORESTACK && a->g_sp && a->g_pc && curg->known) {
+		more.value = (struct value){ .kind = CHAIN, .n = 4 };
+		more.value.off[0] = curg->tls;
+		more.value.off[1] = curg->m;
+		more.value.off[2] = curg->curg;
+		more.value.off[3] = a->g_sp_at;
+		more.off = a->g_sp_off;
+		/* What lies below that is not moved with the stack. */
+		more.pc_at = a->g_pc_at;
+	}
+	for (uint32_t i = 0; i < a->count; i++) {
+		struct goasm_row *row = &a->row[i];
+
+		if (!row->known || a->found[i].base == BASE_CFA || a->role == GOASM_LEAVES)
+			continue;
+		if (more.value.kind == CHAIN)
+			rule_restored(&more, 0, &row->rule);
+		for (uint32_t n = 0; n < a->restores; n++) {
+			const struct restore *x = &a->restore[n];
+
+			if (x->base != a->found[i].base || row->at < x->since)
+				continue;
+			/* Other stacks than a goroutine's stay where they are, and what the frame
+			 * itself has holds in any depth of calls. */
+			if (x->value.kind == CHAIN && a->found[i].sure && a->role != GOASM_RETURNS)
+				continue;
+			if (rule_restored(x, a->found[i].off, &row->rule))
+				break;
+		}
+		if (row->rule.cfa == UNWIND_CFA_END)
+			row->rule = unknown;
+	}
+}
+
+int goasm_rows(struct goasm *a, const uint8_t *code, uint32_t size,
+	       const struct goasm_delta *deltas, uint32_t n, enum goasm_role role,
+	       struct goasm_curg *curg, const struct goasm_row **ret_rows, uint32_t *ret_n)
+{
+	uint64_t steps = 0;
+
+	if (size == 0 || size > GOASM_MAX_CODE)
+		return GOASM_GIVEN_UP;
+	a->code = code;
+	a->size = size;
+	a->deltas = deltas;
+	a->delta_count = n;
+	a->role = role;
+	a->restores = a->queue_head = a->queued = 0;
+	a->g_sp = a->g_pc = false;
+	disassemble(a);
+	if (!find_labels(a))
+		return GOASM_GIVEN_UP;
+
+	memset(&a->now, 0, sizeof(a->now));
+	for (int r = 0; r < REGISTERS; r++)
+		a->now.reg[r] = (struct value){ .kind = CALLERS, .off = { r } };
+	a->now.reg[RSP] = address(BASE_CFA, -8);
+	slot_set(&a->now, BASE_CFA, -8, &(struct value){ .kind = CALLERS, .off = { RETURN } }, 0);
+	hand_on(a, 0);
+	while (a->queued) {
+		uint32_t label = a->queue[a->queue_head];
+
+		a->queue_head = (a->queue_head + 1) % MAX_LABELS;
+		a->queued--;
+		a->label[label].queued = false;
+		if (!run(a, label, &steps))
+			return GOASM_GIVEN_UP;
+	}
+	settle(a, curg);
+	*ret_rows = a->row;
+	*ret_n = a->count;
+	return 0;
+}
