@@ -52,7 +52,7 @@ ENV_INLINE long env_read_user(void *dst, __u32 size, __u64 addr)
 	return bpf_probe_read_user(dst, size, (const void *)addr);
 }
 
-ENV_INLINE const struct slab *env_slab(__u32 position)
+ENV_INLINE const struct slab *env_slab(__u32 position, __u32 words)
 {
 	__u32 i = position >> SLAB_WORDS_SHIFT, zero = 0;
 	void *inner = bpf_map_lookup_elem(&slabs, &i);
@@ -83,11 +83,12 @@ static __always_inline __u64 env_tls(void);
 #define ENV_INLINE static inline
 
 /* What a user-space walk reads. read_user: 0, or negative where [addr, addr+size) is not all
- * readable. slab: NULL past the last; holds until the next call. */
+ * readable. slab: that of a position, of which `words` from there on will be read; NULL past the
+ * last; holds until the next call. */
 struct env {
 	long (*read_user)(void *ctx, void *dst, uint32_t size, uint64_t addr);
 	void *ctx;
-	const struct slab *(*slab)(void *tables, uint32_t i);
+	const struct slab *(*slab)(void *tables, uint32_t position, uint32_t words);
 	void *tables;
 	const struct file_entry *files; /* TABLES_MAX_FILES of them */
 	const void *rules;		/* TABLES_MAX_RULES of them, RULE_STRIDE bytes apart */
@@ -100,9 +101,9 @@ ENV_INLINE long env_read_user(void *dst, __u32 size, __u64 addr)
 	return env_current->read_user(env_current->ctx, dst, size, addr);
 }
 
-ENV_INLINE const struct slab *env_slab(__u32 position)
+ENV_INLINE const struct slab *env_slab(__u32 position, __u32 words)
 {
-	return env_current->slab(env_current->tables, position >> SLAB_WORDS_SHIFT);
+	return env_current->slab(env_current->tables, position, words);
 }
 
 ENV_INLINE const struct file_entry *env_file(__u32 slot)

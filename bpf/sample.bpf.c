@@ -18,7 +18,9 @@
 char LICENSE[] SEC("license") = "GPL";
 
 /* Only what is used of the kernel's structs (CO-RE). */
-struct mm_struct;
+struct mm_struct {
+	unsigned long start_stack;
+} __attribute__((preserve_access_index));
 struct thread_struct {
 	unsigned long fsbase; /* since 4.7 */
 } __attribute__((preserve_access_index));
@@ -186,7 +188,8 @@ static __always_inline bool begin(struct bpf_perf_event_data *ctx, struct walk *
 	w->sample.value = ctx->sample_period;
 	w->sample.pid = pid;
 	w->sample.tid = (__u32)ids;
-	w->sample.parent_pid = BPF_CORE_READ(task, real_parent, tgid);
+	/* Only for a process that user space has not heard of. */
+	w->sample.parent_pid = p ? 0 : BPF_CORE_READ(task, real_parent, tgid);
 	w->sample.cpu = bpf_get_smp_processor_id();
 	w->sample.generation = 0;
 	w->sample.reason = WALK_COMPLETE;
@@ -269,6 +272,16 @@ static __always_inline bool can_defer(const struct walk *w)
 	       w->reason == WALK_ROWS_PENDING || w->reason == WALK_STALE;
 }
 
+/* Where a process's first stack began, with what the walker's window wants above it: most copies
+ * are of a page or two of it. On a thread's stack nothing says where that ends. */
+static __always_inline __u64 stack_end(__u64 sp)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+	__u64 top = BPF_CORE_READ(task, mm, start_stack);
+
+	return sp <= top && top - sp < DEFERRED_STACK ? top + WALK_WINDOW : (__u64)-1;
+}
+
 /* Puts the leaf's registers and the top of the stack into the ring. False when there is no room:
  * the sample then goes as it is. */
 static __always_inline bool defer(struct walk *w)
@@ -291,9 +304,12 @@ static __always_inline bool defer(struct walk *w)
 	for (int i = 0; i < 16; i++)
 		d->deferred.regs[i] = w->regs[i];
 	__u64 start = w->regs[UNWIND_REG_RSP] & ~(__u64)(DEFERRED_CHUNK - 1);
+	__u64 end = stack_end(w->regs[UNWIND_REG_RSP]);
 	__u32 pages = 0;
 	d->deferred.stack_start = start;
 	for (int i = 0; i < DEFERRED_STACK / DEFERRED_CHUNK; i++) {
+		if (start + i * DEFERRED_CHUNK >= end)
+			break;
 		if (!bpf_probe_read_user(d->deferred.stack + i * DEFERRED_CHUNK, DEFERRED_CHUNK,
 					 (void *)(start + i * DEFERRED_CHUNK)))
 			pages |= 1u << i;

@@ -70,7 +70,7 @@ ENV_FUNCTION __u32 walk_search_maps(__u32 maps, __u32 map_count, __u64 pc)
 
 	for (int i = 0; i < WALK_BSEARCH_MAPS && n > 1; i++) {
 		__u32 half = n / 2, position = maps + (base + half) * 8;
-		const struct slab *s = env_slab(position);
+		const struct slab *s = env_slab(position, 8);
 
 		if (!s)
 			return 0;
@@ -87,7 +87,7 @@ ENV_FUNCTION __u32 walk_search_maps(__u32 maps, __u32 map_count, __u64 pc)
 /* The last of the row words at `rows` that is at or below `wanted`; row 0 always is. */
 ENV_FUNCTION __u32 walk_search_rows(__u32 rows, __u32 row_count, __u32 wanted)
 {
-	const struct slab *s = env_slab(rows);
+	const struct slab *s = env_slab(rows, row_count);
 	__u32 base = 0, n = row_count;
 
 	if (!s)
@@ -106,7 +106,7 @@ ENV_FUNCTION __u32 walk_search_rows(__u32 rows, __u32 row_count, __u32 wanted)
 ENV_INLINE bool walk_find_map(struct walk *w, __u64 pc)
 {
 	__u32 position = w->maps + walk_search_maps(w->maps, w->map_count, pc) * 8;
-	const struct slab *s = env_slab(position);
+	const struct slab *s = env_slab(position, 8);
 
 	if (w->map_count == 0 || !s)
 		return false;
@@ -133,7 +133,7 @@ ENV_INLINE const struct unwind_rule *walk_find_rule(struct walk *w, __u64 offset
 	if (offset >> (BLOCK_SHIFT + 31) || block >= w->file.blocks)
 		return env_rule(RULE_GAP);
 	__u32 position = w->file.index + block * 2;
-	const struct slab *s = env_slab(position);
+	const struct slab *s = env_slab(position, 2);
 	if (!s)
 		return NULL;
 	const struct block_entry *b = ENV_AT(s, position, struct block_entry, 2);

@@ -61,7 +61,9 @@ int main(int argc, char **argv)
 
 	if (argc != 4)
 		errx(2, "usage: walk-live PID SECONDS HZ");
-	const struct loader_config lc = { .hz = (unsigned)atoi(argv[3]), .only_selected = true };
+	const struct loader_config lc = { .hz = (unsigned)atoi(argv[3]),
+					  .drain_ms = 10,
+					  .only_selected = true };
 	int r = loader_new(&lc, &l);
 	if (r || (r = loader_load(l)))
 		errx(1, "BPF: %s (%s)", strerror(-r), r ? loader_trouble(NULL) : "");

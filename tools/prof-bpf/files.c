@@ -305,6 +305,16 @@ struct backing *files_backing(struct files *f, struct backing_key key, struct ma
 	return b;
 }
 
+bool files_retry(struct backing *b)
+{
+	if (b->state != BACKING_FAILED || !b->unmapped || b->by_name || b->deleted ||
+	    b->path[0] != '/')
+		return false;
+	b->by_name = true;
+	backing_waits(b);
+	return true;
+}
+
 /* The open file belongs to the mapping: give it to whoever wants it. fd is taken. */
 static void backing_ready(struct backing *b, int fd, uint64_t now_ns)
 {
@@ -347,6 +357,7 @@ static void backing_opened(void *ctx, const struct opener_result *r)
 							     b->asker.process_id);
 
 			b->asker = other;
+			b->unmapped = !other.pid;
 			if (other.pid) {
 				backing_waits(b);
 				backing_put(b);
@@ -402,8 +413,8 @@ static void submit(struct files *f)
 	DL_FOREACH_SAFE(f->waiting, b, next) {
 		if (!f->config.mapped(f->config.ctx, b))
 			b->asker = f->config.find(f->config.ctx, b, NULL, 0);
-		/* Where nobody has it mapped any more its name may still lead to it. */
-		if (!b->asker.pid && (b->path[0] != '/' || b->deleted)) {
+		if (!b->asker.pid && !b->by_name) {
+			b->unmapped = true;
 			backing_ends(b, BACKING_FAILED);
 			continue;
 		}

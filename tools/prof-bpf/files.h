@@ -60,10 +60,13 @@ struct backing {
 	struct backing_key key;
 	bool cached; /* to be found by its key */
 	bool root_only;
-	bool deleted; /* as its name says */
+	bool deleted;  /* as its name says */
+	bool unmapped; /* BACKING_FAILED: nobody had it mapped any more */
+	bool by_name;  /* then to be found by its name */
 	uint8_t tries;
-	uint32_t parent_pid; /* of the first asker: where its name may still be found when it is gone */
-	int fd; /* BACKING_CONFIRM, else -1 */
+	uint32_t parent_pid; /* of the first asker: where its name may still be found when it is
+				gone */
+	int fd;		     /* BACKING_CONFIRM, else -1 */
 	uint64_t checked_ns, confirm_ns;
 	uint64_t ticket;
 	struct mapper asker;
@@ -99,6 +102,9 @@ bool files_settled(const struct files *f);
 /* The backing of a mapping, counted. NULL: no memory. path: copied. */
 struct backing *files_backing(struct files *f, struct backing_key key, struct mapper asker,
 			      struct str path, bool deleted, uint64_t now_ns);
+/* A sample waits for it: where it failed since its process had gone, it is tried by its name, once.
+ * True: it is under way. */
+bool files_retry(struct backing *b);
 /* The vDSO's, counted; NULL: there is none, or [start, end) is not like ours. */
 struct backing *files_vdso(struct files *f, uint64_t start, uint64_t end);
 /* Both take NULL. */

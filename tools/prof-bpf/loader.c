@@ -18,6 +18,8 @@
 
 #define RING_MIN (256u << 10)
 #define RING_MAX (16u << 20)
+#define DEFERRED_RING_MIN (1u << 20)
+#define DEFERRED_RING_MAX (4u << 20)
 #define RING_BYTES_PER_SAMPLE 512 /* what a sample takes on most hosts: 50 frames */
 #define RING_SECONDS 1
 
@@ -192,6 +194,16 @@ int loader_load(struct loader *l)
 	while (ring < wanted && ring < RING_MAX)
 		ring *= 2;
 	int r = bpf_map__set_max_entries(l->skel->maps.ring, (uint32_t)ring);
+	if (r < 0)
+		return r;
+	/* Deferred samples are taken out before twice as many have come as the rate allows between
+	 * two turns of the loop. */
+	uint64_t deferred = DEFERRED_RING_MIN;
+	wanted = 2ull * l->config.hz * l->cpus * l->config.drain_ms / 1000 *
+		 sizeof(struct deferred_sample);
+	while (deferred < wanted && deferred < DEFERRED_RING_MAX)
+		deferred *= 2;
+	r = bpf_map__set_max_entries(l->skel->maps.deferred_ring, (uint32_t)deferred);
 	if (r < 0)
 		return r;
 	l->skel->rodata->only_selected = l->config.only_selected;

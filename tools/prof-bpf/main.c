@@ -45,6 +45,7 @@ static int fail(const char *what, int r, const char *remedy)
 static int open_privileged(struct prof *p)
 {
 	const struct loader_config c = { .hz = p->options.hz,
+					 .drain_ms = p->drain_ms,
 					 .only_selected = p->options.follow || p->options.pid_count,
 					 .follow_forks = p->options.follow != 0 };
 	int r;
@@ -205,10 +206,6 @@ static int open_loop(struct prof *p)
 {
 	sigset_t set;
 
-	p->drain_ms = DRAIN_MS * 100 / p->options.hz;
-	p->drain_ms = p->drain_ms > DRAIN_MS	   ? DRAIN_MS
-		      : p->drain_ms < DRAIN_MS_MIN ? DRAIN_MS_MIN
-						   : p->drain_ms;
 	const struct timespec interval = { .tv_nsec = p->drain_ms * 1000000l };
 	const struct itimerspec every = { .it_interval = interval, .it_value = interval };
 
@@ -310,6 +307,10 @@ int main(int argc, char **argv)
 	int r = options_parse(argc, argv, &p.options);
 	if (r >= 0)
 		return r;
+	unsigned drain_ms = DRAIN_MS_AT_99_HZ * 100 / p.options.hz;
+	p.drain_ms = drain_ms > DRAIN_MS_MAX   ? DRAIN_MS_MAX
+		     : drain_ms < DRAIN_MS_MIN ? DRAIN_MS_MIN
+					       : drain_ms;
 	log_init("prof-bpf", p.options.verbose ? LOG_INFO : LOG_WARNING);
 	signal(SIGPIPE, SIG_IGN);
 	/* Before any thread is started: all of them inherit it, and signals come through the loop.

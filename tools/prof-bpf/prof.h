@@ -27,8 +27,9 @@
 #include "tools/prof-bpf/sideband.h"
 #include "tools/prof-bpf/tables.h"
 
-#define DRAIN_MS 50 /* at 99 Hz; oftener above, since deferred samples are large */
+#define DRAIN_MS_AT_99_HZ 50 /* oftener above, since deferred samples are large */
 #define DRAIN_MS_MIN 10
+#define DRAIN_MS_MAX 125
 #define CPUS_MAX 1024
 
 enum source {

@@ -25,8 +25,9 @@ static void check_start(struct host *h, struct process *p)
 	}
 }
 
-/* The mappings of p as the tables want them, in h->publish. How many, or -ENOMEM. */
-static ssize_t make_publish(struct host *h, struct process *p, uint32_t *ret_left_out)
+/* The mappings of p as the tables want them, in h->publish. sampled: a sample of it waits for what
+ * they lead to. How many, or -ENOMEM. */
+static ssize_t make_publish(struct host *h, struct process *p, bool sampled, uint32_t *ret_left_out)
 {
 	size_t n = 0;
 
@@ -47,8 +48,9 @@ static ssize_t make_publish(struct host *h, struct process *p, uint32_t *ret_lef
 		uint16_t slot = 0;
 
 		if (m->backing) {
-			if (m->backing->state != BACKING_READY &&
-			    m->backing->state != BACKING_FAILED) {
+			if ((m->backing->state != BACKING_READY &&
+			     m->backing->state != BACKING_FAILED) ||
+			    (sampled && files_retry(m->backing))) {
 				(*ret_left_out)++;
 				continue;
 			}
@@ -74,7 +76,7 @@ ssize_t host_mappings(struct host *h, struct host_process *of, const struct tabl
 
 	_Static_assert(offsetof(struct process, pub) == 0, "one is the head of the other");
 	process_settle(h, p);
-	ssize_t n = make_publish(h, p, &left_out);
+	ssize_t n = make_publish(h, p, true, &left_out);
 	*ret = h->publish;
 	*ret_whole = p->maps && !left_out && !p->wants_maps;
 	return n;
@@ -94,7 +96,7 @@ static bool publish(struct host *h, struct process *p, uint64_t now_ns)
 	if (!p->changed)
 		return !p->wants_maps;
 	process_settle(h, p);
-	ssize_t n = make_publish(h, p, &left_out);
+	ssize_t n = make_publish(h, p, false, &left_out);
 	if (n < 0)
 		return false;
 	if (left_out && !p->unresolved) {

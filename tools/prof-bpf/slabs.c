@@ -8,7 +8,7 @@
 #include <bpf/bpf.h>
 #include "tools/prof-bpf/slabs.h"
 
-#define MAPPED_SLABS 3 /* kept mapped, for writing and for walks in user space */
+#define MAPPED_PAGES 512 /* kept mapped at most, for writing and for walks in user space */
 #define SPARE_BYTES (SLAB_BYTES / 4)
 
 int extents_insert(struct extents *x, size_t at, struct extent e)
@@ -99,8 +99,15 @@ static int slab_add(struct slabs *s)
 		slot->fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "slab", 4, SLAB_BYTES, 1, &opts);
 		if (slot->fd < 0)
 			return slot->fd;
-		int r = bpf_map_update_elem(s->map_fd, &i, &slot->fd, BPF_ANY);
+		slot->data = mmap(NULL, SLAB_BYTES, PROT_NONE,
+				  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		int r = slot->data == MAP_FAILED
+				? -errno
+				: bpf_map_update_elem(s->map_fd, &i, &slot->fd, BPF_ANY);
 		if (r < 0) {
+			if (slot->data != MAP_FAILED)
+				munmap(slot->data, SLAB_BYTES);
+			slot->data = NULL;
 			close(slot->fd);
 			slot->fd = -1;
 			return r;
@@ -113,34 +120,62 @@ static int slab_add(struct slabs *s)
 	return 0;
 }
 
-uint32_t *slabs_at(struct slabs *s, uint32_t position)
+/* Its address space stays, without pages. */
+static void slab_unmap(struct slabs *s, struct slab_slot *slot)
 {
-	struct slab_slot *slot = &s->slot[position >> SLAB_WORDS_SHIFT], *oldest = NULL;
-	uint32_t mapped = 0;
+	for (unsigned i = 0; i < SLAB_PAGES / 64; i++)
+		s->pages -= (uint32_t)__builtin_popcountll(slot->mapped[i]);
+	memset(slot->mapped, 0, sizeof(slot->mapped));
+	/* On failure the pages stay as they are, and are mapped over when they are next used. */
+	(void)mmap(slot->data, SLAB_BYTES, PROT_NONE,
+		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+}
 
-	slot->used = ++s->use_tick;
-	if (!slot->data) {
-		for (uint32_t i = 0; i < s->count; i++) {
-			struct slab_slot *o = &s->slot[i];
+static bool is_mapped(const struct slab_slot *slot, uint32_t page)
+{
+	return slot->mapped[page / 64] >> page % 64 & 1;
+}
 
-			if (!o->data)
-				continue;
-			mapped++;
-			if (!oldest || o->used < oldest->used)
-				oldest = o;
-		}
-		if (mapped >= MAPPED_SLABS) {
-			munmap(oldest->data, SLAB_BYTES);
-			oldest->data = NULL;
-		}
-		slot->data = mmap(NULL, SLAB_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, slot->fd,
-				  0);
-		if (slot->data == MAP_FAILED) {
-			slot->data = NULL;
-			return NULL;
-		}
+/* Runs of pages that are not there yet, a call each. */
+static bool pages_map(struct slabs *s, struct slab_slot *slot, uint32_t first, uint32_t last)
+{
+	for (uint32_t page = first; page <= last; page++) {
+		uint32_t end = page;
+
+		while (end <= last && !is_mapped(slot, end))
+			end++;
+		if (end == page)
+			continue;
+		if (mmap(slot->data + page * SLAB_PAGE, (end - page) * SLAB_PAGE,
+			 PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, slot->fd,
+			 page * SLAB_PAGE) == MAP_FAILED)
+			return false;
+		s->pages += end - page;
+		for (; page < end; page++)
+			slot->mapped[page / 64] |= 1ull << page % 64;
 	}
-	return (uint32_t *)slot->data + (position & (SLAB_WORDS - 1));
+	return true;
+}
+
+uint32_t *slabs_at(struct slabs *s, uint32_t position, uint32_t words)
+{
+	struct slab_slot *slot = &s->slot[position >> SLAB_WORDS_SHIFT];
+	uint32_t at = position & (SLAB_WORDS - 1), first, last;
+
+	if (words > SLAB_WORDS - at)
+		words = SLAB_WORDS - at;
+	if (slot->fd >= 0 && words) {
+		first = at * 4 / SLAB_PAGE;
+		last = (at + words - 1) * 4 / SLAB_PAGE;
+		if (s->pages + last - first >= MAPPED_PAGES) {
+			for (uint32_t i = 0; i < s->count; i++)
+				slab_unmap(s, &s->slot[i]);
+		}
+		if (!pages_map(s, slot, first, last))
+			return NULL;
+		slot->used = true;
+	}
+	return (uint32_t *)(slot->data + at * 4);
 }
 
 int slabs_take(struct slabs *s, uint32_t words, struct extent *ret)
@@ -169,23 +204,15 @@ int slabs_take(struct slabs *s, uint32_t words, struct extent *ret)
 	return SLABS_FULL;
 }
 
-/* What was not used since the last tick is not kept mapped. */
-static void unmap_idle(struct slabs *s)
-{
-	for (uint32_t i = 0; i < s->count; i++) {
-		struct slab_slot *slot = &s->slot[i];
-
-		if (slot->fd >= 0 && slot->data && slot->used <= s->idle_tick) {
-			munmap(slot->data, SLAB_BYTES);
-			slot->data = NULL;
-		}
-	}
-	s->idle_tick = s->use_tick;
-}
-
 void slabs_tick(struct slabs *s)
 {
-	unmap_idle(s);
+	for (uint32_t i = 0; i < s->count && s->pages; i++) {
+		struct slab_slot *slot = &s->slot[i];
+
+		if (slot->fd >= 0 && !slot->used)
+			slab_unmap(s, slot);
+		slot->used = false;
+	}
 	if (s->bytes - s->bytes_used < SPARE_BYTES && s->count < s->max)
 		(void)slab_add(s);
 }
@@ -200,8 +227,7 @@ void slabs_done(struct slabs *s)
 {
 	for (uint32_t i = 0; i < s->count; i++) {
 		if (s->slot[i].fd >= 0) {
-			if (s->slot[i].data)
-				munmap(s->slot[i].data, SLAB_BYTES);
+			munmap(s->slot[i].data, SLAB_BYTES);
 			close(s->slot[i].fd);
 		} else {
 			free(s->slot[i].data);

@@ -6,17 +6,20 @@
  * An extent is a run of words in one slab. Free extents stand in one array sorted by position and
  * are merged with their neighbours; the first that fits is taken. Sizes are rounded to
  * EXTENT_WORDS, so that the many small arrays of mappings leave holes that fit the next one. Slabs
- * are mapped into this process only while they are used: the kernel's pages would otherwise count
- * twice.
+ * are mapped into this process only while they are used, page by page: the kernel's pages would
+ * otherwise count twice, and mapping all of one costs more than most uses of it.
  */
 #ifndef PROFPIPE_SLABS_H
 #define PROFPIPE_SLABS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include "bpf/tables.h"
 
 #define EXTENT_WORDS 32u
+#define SLAB_PAGE 4096u
+#define SLAB_PAGES (SLAB_BYTES / SLAB_PAGE)
 
 struct extent {
 	uint32_t position, words;
@@ -31,15 +34,16 @@ void extents_done(struct extents *x);
 
 struct slab_slot {
 	int fd;
-	void *data;    /* mapped now, or NULL; ordinary memory for good when there is no map */
-	uint64_t used; /* tick of last use, for the choice of what to unmap */
+	char *data; /* SLAB_BYTES of address space; ordinary memory when there is no map */
+	uint64_t mapped[SLAB_PAGES / 64]; /* a bit a page of it that is the map's */
+	bool used;			  /* since the last tick */
 };
 
 struct slabs {
 	int map_fd; /* the array of maps, borrowed; -1: ordinary memory */
 	struct slab_slot slot[SLAB_MAX];
 	uint32_t count, max;
-	uint64_t use_tick, idle_tick;
+	uint32_t pages; /* mapped now, of all slabs */
 	struct extents free;
 	uint64_t bytes, bytes_used; /* of all slabs, and of what was taken of them */
 };
@@ -54,9 +58,9 @@ void slabs_done(struct slabs *s);
 int slabs_take(struct slabs *s, uint32_t words, struct extent *ret);
 /* Gives an extent back; one of no words is none. */
 void slabs_release(struct slabs *s, struct extent e);
-/* Where a position can be written and read. NULL when the slab cannot be mapped. Holds until other
- * slabs are asked for. */
-uint32_t *slabs_at(struct slabs *s, uint32_t position);
+/* Where `words` from a position on, or those of them in its slab, can be written and read. NULL
+ * when they cannot be mapped. Holds until other words are asked for. */
+uint32_t *slabs_at(struct slabs *s, uint32_t position, uint32_t words);
 /* A few times a second: unmaps what is idle, and makes the next slab before it is needed. */
 void slabs_tick(struct slabs *s);
 

@@ -431,7 +431,7 @@ static int flush_blocks(struct tables *t, struct table_file *f, uint32_t first)
 			slabs_release(&t->slabs, e);
 			return r;
 		}
-		uint32_t *to = slabs_at(&t->slabs, e.position);
+		uint32_t *to = slabs_at(&t->slabs, e.position, words);
 		if (!to)
 			return -ENOMEM;
 		memcpy(to, in->pack + from, words * sizeof(*to));
@@ -513,7 +513,7 @@ int tables_rows_end(struct tables *t, uint16_t slot)
 		r = flush_blocks(t, f, first);
 	if (r)
 		return rows_fail(t, slot, r);
-	uint32_t *to = slabs_at(&t->slabs, in->index.position);
+	uint32_t *to = slabs_at(&t->slabs, in->index.position, in->block_count * 2);
 	if (!to)
 		return rows_fail(t, slot, -ENOMEM);
 	memcpy(to, in->blocks, in->block_count * sizeof(*in->blocks));
@@ -553,7 +553,7 @@ int tables_process_set(struct tables *t, uint32_t pid, uint64_t start_ns,
 
 		if (r)
 			return r;
-		struct map_entry *to = (struct map_entry *)slabs_at(&t->slabs, e.position);
+		struct map_entry *to = (struct map_entry *)slabs_at(&t->slabs, e.position, e.words);
 		if (!to) {
 			slabs_release(&t->slabs, e);
 			return -ENOMEM;
@@ -620,14 +620,17 @@ void tables_figures(const struct tables *t, struct tables_figures *ret)
 
 /* A slab for a walk in user space. Number SLAB_MAX is not in the map: it holds the mappings of the
  * walk at hand. */
-static const struct slab *walk_slab(void *ctx, uint32_t i)
+static const struct slab *walk_slab(void *ctx, uint32_t position, uint32_t words)
 {
 	struct tables *t = ctx;
+	uint32_t i = position >> SLAB_WORDS_SHIFT;
 
 	if (i == SLAB_MAX)
 		return t->walk_maps;
-	return i < t->slabs.count ? (const struct slab *)slabs_at(&t->slabs, i << SLAB_WORDS_SHIFT)
-				  : NULL;
+	if (i >= t->slabs.count)
+		return NULL;
+	uint32_t *at = slabs_at(&t->slabs, position, words);
+	return at ? (const struct slab *)(at - (position & (SLAB_WORDS - 1))) : NULL;
 }
 
 void tables_env(struct tables *t, struct env *ret)
