@@ -41,7 +41,7 @@ struct {
 	__uint(max_entries, TABLES_MAX_RULES);
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__type(key, __u32);
-	__type(value, struct unwind_rule);
+	__type(value, struct rule_entry);
 } rules SEC(".maps");
 
 #define ENV_FUNCTION __attribute__((noinline))
@@ -67,7 +67,9 @@ ENV_INLINE const struct file_entry *env_file(__u32 slot)
 
 ENV_INLINE const struct unwind_rule *env_rule(__u32 number)
 {
-	return bpf_map_lookup_elem(&rules, &number);
+	const struct rule_entry *e = bpf_map_lookup_elem(&rules, &number);
+
+	return e ? &e->rule : NULL;
 }
 
 /* The TLS base of the thread that is walked: where fs:0 lies. 0: not known. */

@@ -3,7 +3,7 @@
  * The walker: from registers to the frames of a user stack, over the unwind tables (tables.h).
  *
  * One step takes a frame to its caller. It finds the mapping of the pc (the last one, mostly), the
- * 4 KiB block of its file offset, the row by binary search in that block, and applies the row's
+ * 2 KiB block of its file offset, the row by binary search in that block, and applies the row's
  * rule. Where there are no rows (JIT code, assembly), the frame pointer is followed, and the frame
  * says so. The stack is read 512 bytes at a time, since each read of user memory costs as much as
  * the rest of a step.
@@ -35,11 +35,13 @@ struct walk {
 	__u64 rbx_at;	    /* user address where this frame's RBX is saved; 0: still the leaf's */
 	__u64 leaf_pc;	    /* pc as it was at the leaf, for whoever walks again */
 	__u64 window_start; /* user address of window[0]; 0: empty */
-	struct map_entry map;	/* the mapping found last */
-	struct file_entry file; /* and its file's entry */
-	__u32 maps, map_count;	/* the process's mappings */
-	__u32 count;		/* user frames found */
-	__u32 base;		/* where in frames[] they begin */
+	struct map_entry map;	    /* the mapping found last */
+	struct file_entry file;	    /* and its file's entry */
+	struct map_entry other_map; /* those found before: calls go to and fro between two files */
+	struct file_entry other_file;
+	__u32 maps, map_count; /* the process's mappings */
+	__u32 count;	       /* user frames found */
+	__u32 base;	       /* where in frames[] they begin */
 	__u16 reason;
 	__u16 at_slot;
 	__u8 exact; /* pc is not a return address */
@@ -54,13 +56,13 @@ struct walk {
 };
 
 #define WALK_BSEARCH_MAPS 18 /* halvings: 2^17 mappings */
-#define WALK_BSEARCH_ROWS 13 /* 4,096 rows a block, all bytes of it */
+#define WALK_BSEARCH_ROWS 12 /* 2,048 rows a block, all bytes of it */
 
 /*
  * The two searches take and give numbers only and are functions of their own to the verifier
  * (global functions), which so looks at them once and not once for each path that leads here. They
- * halve without a branch, since the verifier follows both sides of one: 2^13 ways through a loop of
- * 13 turns.
+ * halve without a branch, since the verifier follows both sides of one: 2^12 ways through a loop of
+ * 12 turns.
  */
 
 /* The last of the mappings at `maps` that starts at or below pc, or the first: its index. */
@@ -105,6 +107,16 @@ ENV_FUNCTION __u32 walk_search_rows(__u32 rows, __u32 row_count, __u32 wanted)
 /* Sets w->map and w->file to what covers pc. False where no mapping does. */
 ENV_INLINE bool walk_find_map(struct walk *w, __u64 pc)
 {
+	struct map_entry map = w->map;
+	struct file_entry file = w->file;
+
+	if (pc >= w->other_map.start && pc < w->other_map.end) {
+		w->map = w->other_map;
+		w->file = w->other_file;
+		w->other_map = map;
+		w->other_file = file;
+		return true;
+	}
 	__u32 position = w->maps + walk_search_maps(w->maps, w->map_count, pc) * 8;
 	const struct slab *s = env_slab(position, 8);
 
@@ -113,6 +125,8 @@ ENV_INLINE bool walk_find_map(struct walk *w, __u64 pc)
 	const struct map_entry *m = ENV_AT(s, position, struct map_entry, 8);
 	if (pc < m->start || pc >= m->end)
 		return false;
+	w->other_map = map;
+	w->other_file = file;
 	w->map = *m;
 	w->file.state = FILE_NO_ROWS;
 	if (m->slot) {
@@ -478,6 +492,7 @@ ENV_INLINE void walk_begin(struct walk *w, const struct process_entry *p, __u32 
 	w->window_start = 0;
 	w->map.start = w->map.end = 0;
 	w->map.slot = 0;
+	w->other_map.start = w->other_map.end = 0;
 	w->maps = p->maps;
 	w->map_count = p->map_count;
 	w->count = 0;
