@@ -216,9 +216,11 @@ ENV_INLINE bool walk_register(struct walk *w, __u8 reg, __u64 *ret)
 	return true;
 }
 
-/* Go's switches of stacks (enum unwind_cfa). *ret_pc_at: where the g that was left has its pc. */
-ENV_INLINE bool walk_go_cfa(struct walk *w, const struct unwind_rule *r, __u64 *ret,
-			    __u64 *ret_pc_at)
+/* Go's switches of stacks (enum unwind_cfa). *ret_pc_at: where the g that was left has its pc.
+ * WALK_COMPLETE with a CFA of 0 where no g was left: the goroutine had been taken off the thread.
+ */
+ENV_INLINE __u16 walk_go_cfa(struct walk *w, const struct unwind_rule *r, __u64 *ret,
+			     __u64 *ret_pc_at)
 {
 	__u64 g, m, v;
 
@@ -227,18 +229,22 @@ ENV_INLINE bool walk_go_cfa(struct walk *w, const struct unwind_rule *r, __u64 *
 
 		if (!tls || !walk_read(w, tls + (__s64)r->cfa_add, &g) ||
 		    !walk_read(w, g + r->rbp_reg * 8ull, &m) ||
-		    !walk_read(w, m + r->cfa_reg * 8ull, &g) ||
-		    !walk_read(w, g + r->ra_reg * 8ull, &v))
-			return false;
+		    !walk_read(w, m + r->cfa_reg * 8ull, &g))
+			return WALK_STACK_UNREADABLE;
+		*ret = 0;
+		if (g == 0)
+			return WALK_COMPLETE;
+		if (!walk_read(w, g + r->ra_reg * 8ull, &v))
+			return WALK_STACK_UNREADABLE;
 		*ret_pc_at = g + (__s64)r->rbp_off;
 	} else {
 		if (!walk_read(w, w->sp + r->cfa_reg * 8ull, &g) ||
 		    !walk_read(w, w->sp + (__s64)r->cfa_add, &m) || !walk_read(w, g + 8, &v))
-			return false;
+			return WALK_STACK_UNREADABLE;
 		v -= m;
 	}
 	*ret = v + (__s64)r->cfa_off;
-	return true;
+	return WALK_COMPLETE;
 }
 
 ENV_INLINE void walk_push(struct walk *w)
@@ -377,8 +383,10 @@ ENV_INLINE int walk_apply(struct walk *w, const struct unwind_rule *rule)
 	if (r.ra == UNWIND_RA_UNDEFINED)
 		return walk_stop(w, WALK_COMPLETE);
 	if (switched) {
-		if (!walk_go_cfa(w, &r, &cfa, &go_pc_at))
-			return walk_stop(w, WALK_STACK_UNREADABLE);
+		__u16 reason = walk_go_cfa(w, &r, &cfa, &go_pc_at);
+
+		if (reason || cfa == 0)
+			return walk_stop(w, reason);
 	} else if (r.cfa == UNWIND_CFA_PLT) {
 		cfa = w->sp + 8 + ((w->pc & 15) >= (__u32)r.cfa_off ? 8 : 0);
 	} else {

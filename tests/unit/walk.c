@@ -459,6 +459,15 @@ Test(walk, the_pc_of_a_goroutine_whose_stack_is_being_moved_is_in_its_g)
 	cr_assert_eq(w.reason, WALK_COMPLETE);
 	cr_assert_eq(w.sp, STACK + 4096);
 	cr_assert_eq(w.count, 2);
+
+	/* The goroutine was taken off the thread meanwhile. */
+	program((struct unwind_rule[]){ go, root }, 2);
+	w.pc = CODE + 0x10;
+	env.tls = tls;
+	*at(m + 192) = 0;
+	run();
+	cr_assert_eq(w.reason, WALK_COMPLETE);
+	cr_assert_eq(w.count, 1);
 	go.rbp = UNWIND_RBP_CFA;
 	cr_assert_not(unwind_rule_valid(&go));
 }
