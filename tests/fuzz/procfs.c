@@ -64,6 +64,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct span rest = { .data = data + 1, .len = size - 1 };
 	struct procfs_stat st;
+	struct procfs_ids ids;
 	uint32_t uid;
 	size_t found = 0;
 
@@ -75,6 +76,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		break;
 	case 'u':
 		(void)procfs_parse_status_uid(rest, &uid);
+		(void)procfs_parse_status_ids(rest, &ids);
 		break;
 	case 'r':
 		record(rest);

@@ -216,15 +216,15 @@ Test(opener, memfd_is_handed_out_as_a_sealed_copy)
 	uint64_t at;
 	int fd = memfd_create("code", MFD_CLOEXEC);
 
-	cr_assert_eq(write(fd, "memory", 6), 6);
+	cr_assert_eq(write(fd, "\177ELF", 4), 4);
 	pid_t pid = start_mapper(fd, &at);
 	struct opener_result r = open_mapped(pid, at);
 	cr_assert_eq(r.status, 0);
 	cr_assert(r.file.memfd);
-	cr_assert_eq(r.file.size, 6);
+	cr_assert_eq(r.file.size, 4);
 	/* A change of the original is not seen, and nobody can change the copy. */
 	cr_assert_eq(pwrite(fd, "M", 1, 0), 1);
-	cr_assert_eq(first_byte(&r), 'm');
+	cr_assert_eq(first_byte(&r), 0177);
 	cr_assert_eq(fcntl(r.fd, F_GET_SEALS),
 		     F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE);
 	char link[64];
@@ -239,11 +239,24 @@ Test(opener, memfd_is_handed_out_as_a_sealed_copy)
 	stop(pid);
 }
 
+Test(opener, memfd_of_generated_code_is_no_file)
+{
+	uint64_t at;
+	int fd = memfd_create("doublemapper", MFD_CLOEXEC);
+
+	cr_assert_eq(ftruncate(fd, 65536), 0);
+	pid_t pid = start_mapper(fd, &at);
+	cr_assert_eq(open_mapped(pid, at).status, OPENER_NO_PROGRAM);
+	close(fd);
+	stop(pid);
+}
+
 Test(opener, memfd_above_the_bound_is_refused)
 {
 	uint64_t at;
 	int fd = memfd_create("large", MFD_CLOEXEC);
 
+	cr_assert_eq(write(fd, "\177ELF", 4), 4);
 	cr_assert_eq(ftruncate(fd, (off_t)OPENER_COPY_MAX + 1), 0);
 	pid_t pid = start_mapper(fd, &at);
 	cr_assert_eq(open_mapped(pid, at).status, OPENER_TOO_LARGE);
@@ -542,4 +555,64 @@ Test(opener, hanging_file_costs_one_thread_and_its_device_is_left_alone)
 	usleep(50000);
 	cr_assert_eq(hung.calls, 1);
 	close(other.r.fd);
+}
+
+/* --- what a process wrote about itself --- */
+
+static struct opener_request theirs(const char *path, uint32_t uid, uint64_t since_ns)
+{
+	return (struct opener_request){ .kind = OPENER_PATH,
+					.pid = (uint32_t)getpid(),
+					.path = str_from(path),
+					.theirs = true,
+					.uids = { uid, uid },
+					.since_ns = since_ns };
+}
+
+static int status_of(struct opener_request q)
+{
+	struct opener_result r;
+
+	opener_open_now(proc, &q, &r);
+	if (r.fd >= 0)
+		close(r.fd);
+	return r.status;
+}
+
+Test(opener, a_file_of_theirs_is_their_users_or_roots_alone)
+{
+	const char *path = path_of("perf-1.map"), *link_path = path_of("perf-2.map");
+
+	write_file(path, "1000 10 f");
+	cr_assert_eq(chmod(path, 0600), 0);
+	cr_expect_eq(status_of(theirs(path, getuid(), 0)), 0);
+	/* Owned by us, asked for another's process. */
+	cr_expect_eq(status_of(theirs(path, getuid() + 1, 0)), -EACCES, "not for everybody");
+	cr_assert_eq(chmod(path, 0644), 0);
+	cr_expect_eq(status_of(theirs(path, getuid() + 1, 0)), getuid() == 0 ? 0 : -EACCES);
+	cr_assert_eq(link(path, link_path), 0);
+	cr_expect_eq(status_of(theirs(link_path, getuid() + 1, 0)), -EACCES, "one of two names");
+	cr_expect_eq(status_of(theirs(link_path, getuid(), 0)), 0);
+}
+
+Test(opener, a_file_of_theirs_is_no_link_and_no_pipe)
+{
+	const char *path = path_of("file"), *link_path = path_of("perf-1.map"),
+		   *pipe_path = path_of("perf-2.map");
+
+	write_file(path, "1000 10 f");
+	cr_assert_eq(symlink(path, link_path), 0);
+	cr_assert_eq(mkfifo(pipe_path, 0600), 0);
+	cr_expect_eq(status_of(theirs(link_path, getuid(), 0)), OPENER_NOT_REGULAR);
+	cr_expect_eq(status_of(theirs(pipe_path, getuid(), 0)), OPENER_NOT_REGULAR);
+}
+
+Test(opener, a_file_of_theirs_is_younger_than_they_are)
+{
+	const char *path = path_of("perf-1.map");
+	uint64_t now_ns = clock_wall_ns();
+
+	write_file(path, "1000 10 f");
+	cr_expect_eq(status_of(theirs(path, getuid(), now_ns)), 0);
+	cr_expect_eq(status_of(theirs(path, getuid(), now_ns + 3600000000000u)), -EACCES);
 }

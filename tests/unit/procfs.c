@@ -271,6 +271,29 @@ Test(procfs, uid_line_in_a_name_is_not_taken)
 	cr_assert_eq(uid, 1000);
 }
 
+Test(procfs, ids_are_the_innermost)
+{
+	static const char nested[] =
+		"Name:\tx\nPid:\t900\nUid:\t1000\t7\t0\t0\nNStgid:\t900\t3\nNSpid:\t900\t30\t3\n";
+	static const char plain[] = "Name:\tx\nPid:\t900\nUid:\t1000\t7\t0\t0\n";
+	static const char bad[] = "Uid:\t1\t1\nNSpid:\t900\t\n";
+	struct procfs_ids ids;
+
+	cr_assert_eq(procfs_parse_status_ids(
+			     (struct span){ (const uint8_t *)nested, sizeof(nested) - 1 }, &ids),
+		     0);
+	cr_expect_eq(ids.uid, 1000);
+	cr_expect_eq(ids.effective_uid, 7);
+	cr_expect_eq(ids.inner_pid, 3);
+	cr_assert_eq(procfs_parse_status_ids(
+			     (struct span){ (const uint8_t *)plain, sizeof(plain) - 1 }, &ids),
+		     0);
+	cr_expect_eq(ids.inner_pid, 900);
+	cr_expect_eq(procfs_parse_status_ids((struct span){ (const uint8_t *)bad, sizeof(bad) - 1 },
+					     &ids),
+		     PROCFS_MALFORMED);
+}
+
 /* --- ourselves --- */
 
 static void find_self(void *ctx, const struct procfs_mapping *m)

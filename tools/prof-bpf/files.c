@@ -352,7 +352,8 @@ static void backing_opened(void *ctx, const struct opener_result *r)
 	if (r->status) {
 		/* Another process may have it mapped still. */
 		if (++b->tries < TRIES && r->status != OPENER_NOT_REGULAR &&
-		    r->status != OPENER_TOO_LARGE && r->status != OPENER_TIMEOUT) {
+		    r->status != OPENER_TOO_LARGE && r->status != OPENER_NO_PROGRAM &&
+		    r->status != OPENER_TIMEOUT) {
 			struct mapper other = f->config.find(f->config.ctx, b, NULL,
 							     b->asker.process_id);
 

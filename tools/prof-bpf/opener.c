@@ -143,6 +143,14 @@ static bool is_foreign(int fd)
 	return false;
 }
 
+static bool is_elf(int fd)
+{
+	char magic[4];
+
+	return pread(fd, magic, sizeof(magic), 0) == sizeof(magic) &&
+	       memcmp(magic, "\177ELF", sizeof(magic)) == 0;
+}
+
 /* Replaces *fd by a sealed copy. */
 static int seal_copy(int *fd, const struct opener_file *f)
 {
@@ -236,7 +244,8 @@ static int open_checked(struct worker *w, int path_fd, const struct opener_reque
 	r = file_stat(fd, 0, &f);
 	if (!r && is_memory_file(fd, &f)) {
 		f.memfd = is_memfd(fd);
-		r = seal_copy(&fd, &f);
+		r = q->kind == OPENER_MAPPING && !is_elf(fd) ? OPENER_NO_PROGRAM
+							     : seal_copy(&fd, &f);
 	}
 	if (r) {
 		close(fd);
@@ -357,10 +366,7 @@ static bool debug_path(const struct opener_request *q, unsigned n, char *to, siz
  * and nothing else that lies beside a program. */
 static bool is_public_elf(const struct opener_result *r)
 {
-	char magic[4];
-
-	return r->file.mode & S_IROTH && pread(r->fd, magic, sizeof(magic), 0) == sizeof(magic) &&
-	       memcmp(magic, "\177ELF", sizeof(magic)) == 0;
+	return r->file.mode & S_IROTH && is_elf(r->fd);
 }
 
 static int open_debug(struct worker *w, int proc, const struct opener_request *q,

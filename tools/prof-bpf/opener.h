@@ -67,6 +67,8 @@ enum opener_verdict {
 	OPENER_TIMEOUT = 3, /* no answer within the deadline, or the device has not answered others
 			       a moment ago */
 	OPENER_OTHER = 4,   /* another file than the expected one is there now */
+	OPENER_NO_PROGRAM = 5, /* a mapping's file in memory that is not ELF: generated code, which
+				  has no more of an identity than anonymous memory */
 };
 
 struct opener_result {
