@@ -178,11 +178,80 @@ def perf(folder, seconds, mode):
     return r
 
 
+# --- how fast rows are made ---
+
+
+def timed(argv):
+    """(cpu seconds, peak memory in MiB, standard output) of one run; the memory of small programs is what this one held."""
+    p = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, errors="replace", env=dict(os.environ, GOMAXPROCS="1"))
+    said = p.stdout.read()
+    _, status, r = os.wait4(p.pid, 0)
+    p.returncode = status
+    return r.ru_utime + r.ru_stime, r.ru_maxrss / 1024, said
+
+
+def figure(said, name):
+    return int(re.search(rf" {name}=(\d+)", said.splitlines()[-1]).group(1))
+
+
+def by_prof_deltas(files):
+    cpu, _, said = timed([f"{BUILD}/prof-deltas", "--stats", *files])
+    return cpu, figure(said, "memory_kib") / 1024, figure(said, "rows"), said
+
+
+def libraries(programs):
+    out = set()
+    for path in programs:
+        said = subprocess.run(["ldd", path], capture_output=True, text=True).stdout
+        out |= {os.path.realpath(m) for m in re.findall(r"(/\S+) \(0x", said)}
+    return out
+
+
+def extraction(peer):
+    """prof-deltas over the ELF files of /usr, beside libdw and, where its path is given, the leading peer's extractor: all on one core, caches warm."""
+    sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "oracle"))
+    import compare
+    import giant
+    files = compare.find(["/usr"])
+    by_prof_deltas(files)
+    rows = {"prof-deltas": min(by_prof_deltas(files) for _ in range(3))}
+    cpu, memory, said = timed([f"{BUILD}/tests/libdw-rows", *files])
+    rows["libdw"] = (cpu, memory, int(said.split()[0]))
+    if peer:
+        cpu, memory, said = timed([peer, *files])
+        rows[os.path.basename(peer)] = (cpu, memory, int(re.search(r"# (\d+) deltas", said.splitlines()[-1]).group(1)))
+    else:
+        print("no PEER_DELTAS=PATH or --peer-deltas PATH: the peer's extractor is left out", file=sys.stderr)
+    print(f"\nunwind rows of {len(files)} ELF files below /usr, one core, caches warm")
+    print(f"{'':22}{'rows':>12}{'cpu s':>9}{'M rows/s':>10}{'peak MiB':>10}{'times ours':>12}")
+    ours = rows["prof-deltas"]
+    for name, (cpu, memory, count, *_) in rows.items():
+        print(f"{name:22}{count:>12}{cpu:>9.2f}{count / cpu / 1e6:>10.1f}{memory:>10.1f}{ours[2] / ours[0] / (count / cpu):>12.1f}")
+    print(f"in the kernel: {figure(ours[3], 'bytes') / ours[2]:.2f} bytes a row, {figure(ours[3], 'rules')} distinct rules")
+
+    programs = [path for path in files if path.startswith("/usr/bin/")]
+    programs = compare.select(sorted(programs, key=os.path.getsize, reverse=True), 100)
+    host = sorted(set(programs) | libraries(programs))
+    cpu, _, count, _ = min(by_prof_deltas(host) for _ in range(3))
+    print(f"{len(programs)} programs of /usr/bin with their libraries, {len(host)} files, {count} rows: {cpu:.3f} s of cpu")
+
+    with tempfile.TemporaryDirectory(prefix="profpipe-bench.") as folder:
+        source = max(compare.find(["/usr/lib/x86_64-linux-gnu"]), key=os.path.getsize)
+        text = giant.make(source, f"{folder}/giant", 1 << 30)
+        cpu, memory, count, _ = by_prof_deltas([f"{folder}/giant"])
+        print(f"a file of 1 GiB with {text >> 20} MiB of text ({os.path.basename(source)} many times over): {count} rows, {cpu:.2f} s of cpu, {memory:.1f} MiB")
+
+
 def main():
     a = argparse.ArgumentParser()
     a.add_argument("-s", "--seconds", type=int, default=int(os.environ.get("SECONDS_PER_RUN", 20)))
     a.add_argument("--no-peers", action="store_true")
+    a.add_argument("--peer-deltas", default=os.environ.get("PEER_DELTAS"), help="the leading peer's extractor of unwind rows (its tool stackdeltas)")
+    a.add_argument("--rows-only", action="store_true", help="only how fast unwind rows are made")
     args = a.parse_args()
+    extraction(None if args.no_peers else args.peer_deltas)
+    if args.rows_only:
+        return
     stats = open(STATS).read() if os.path.exists(STATS) else None
     try:
         if stats is not None:

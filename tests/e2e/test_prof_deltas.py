@@ -18,6 +18,7 @@ LOADER = "/usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2"
 os.environ["PROFPIPE_BUILD"] = BUILD
 sys.path.insert(0, f"{TESTS}/oracle")
 import compare  # noqa: E402
+import giant  # noqa: E402
 
 
 def deltas(*args, **kw):
@@ -206,6 +207,15 @@ def test_memory_stays_small_for_a_large_file():
     total = figures(deltas("--stats", large).stdout.splitlines()[-1])
     sanitizer = 256 if "asan" in BUILD else 0
     assert total["memory_kib"] < (32 + sanitizer) << 10
+
+
+def test_memory_is_a_few_bytes_a_row(tmp_path):
+    # A file of 1 GiB has some 14 million rows; this one has 2 million, and a hole that is not read.
+    giant.make(LIBC, tmp_path / "giant", 1 << 30, copies=90)
+    total = figures(deltas("--stats", tmp_path / "giant").stdout.splitlines()[-1])
+    sanitizer = 256 if "asan" in BUILD else 0
+    assert total["rows"] > 1_500_000 and total["skipped"] < 1000
+    assert total["memory_kib"] << 10 < 4.5 * total["rows"] + (4 + sanitizer << 20)
 
 
 def test_rows_agree_with_libdw():
