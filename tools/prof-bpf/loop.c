@@ -4,6 +4,7 @@
  * buffers until then, since a wake-up for each costs as much as the walk.
  */
 #include <errno.h>
+#include <malloc.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
@@ -44,6 +45,8 @@ void loop_take_names(struct prof *p, bool wait)
 		return;
 	pthread_join(p->names_thread, NULL);
 	p->names_reading = false;
+	/* The tables that the reading grew through. */
+	malloc_trim(0);
 	p->kallsyms = p->names;
 	if (p->names_result)
 		log_warning("/proc/kallsyms: %s: kernel functions have no names",

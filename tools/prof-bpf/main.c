@@ -17,6 +17,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 #include "common/clock.h"
+#include "common/heap.h"
 #include "common/log.h"
 #include "tools/prof-bpf/prof.h"
 
@@ -304,6 +305,7 @@ int main(int argc, char **argv)
 	sigset_t set;
 
 	log_init("prof-bpf", LOG_WARNING);
+	heap_setup();
 	int r = options_parse(argc, argv, &p.options);
 	if (r >= 0)
 		return r;

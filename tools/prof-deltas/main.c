@@ -4,13 +4,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
-#include <malloc.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include "common/clock.h"
 #include "common/deploy.h"
+#include "common/heap.h"
 #include "common/log.h"
 #include "tools/prof-deltas/extract.h"
 #include "tools/prof-deltas/print.h"
@@ -192,7 +192,7 @@ static int serving(const struct deploy *d)
 
 	/* Each arena of a thread reserves address space that counts towards the limit; nng starts a
 	 * dozen threads. */
-	mallopt(M_ARENA_MAX, 2);
+	heap_setup();
 	signal(SIGPIPE, SIG_IGN);
 	if (deploy_enter(d, DEPLOY_DELTAS, &box) < 0) {
 		deploy_status(d, &st, STATUS_FAILED);

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
-#include <malloc.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -14,6 +13,7 @@
 #include "common/bus.h"
 #include "common/clock.h"
 #include "common/deploy.h"
+#include "common/heap.h"
 #include "common/log.h"
 #include "tools/prof-export/session.h"
 #include "tools/prof-export/summary.h"
@@ -512,8 +512,7 @@ int main(int argc, char **argv)
 
 	if (r)
 		return r > 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-	/* Large blocks go back to the system as soon as they are freed. */
-	mallopt(M_MMAP_THRESHOLD, 256 << 10);
+	heap_setup();
 	mallopt(M_ARENA_MAX, 2);
 	return o.deploy.run_dir ? run_deployed(&o) : run_by_hand(&o);
 }

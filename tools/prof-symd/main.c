@@ -2,13 +2,13 @@
 /* prof-symd: names for native frames. See prof-symd(1). */
 #include <errno.h>
 #include <getopt.h>
-#include <malloc.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 #include "common/clock.h"
 #include "common/deploy.h"
+#include "common/heap.h"
 #include "common/log.h"
 #include "tools/prof-symd/addresses.h"
 #include "tools/prof-symd/finder.h"
@@ -364,7 +364,9 @@ static int run_by_hand(const struct options *o)
 	}
 	signal(SIGPIPE, SIG_IGN);
 	h.head = BUF_INIT(4 * MSG_MAX_SIZE);
-	filestore_init(&h.files, budget, budget, open_by_hand, &h);
+	filestore_init(&h.files, budget,
+		       budget > FILESTORE_DWARF_MAX ? budget : FILESTORE_DWARF_MAX, open_by_hand,
+		       &h);
 	stream_in_init(&h.in);
 	stream_out_init(&h.out, BATCH, write_out, NULL);
 	r = named_new(&NAMED_LIMITS, &h.files, &h.out, &h.named);
@@ -534,8 +536,7 @@ int main(int argc, char **argv)
 	}
 	/* Large blocks go back to the system as soon as they are freed, whatever was freed before.
 	 */
-	mallopt(M_MMAP_THRESHOLD, 256 << 10);
-	mallopt(M_ARENA_MAX, 2);
+	heap_setup();
 	if (o.file)
 		return print_addresses(&o, argc - optind, argv + optind);
 	if (optind < argc) {

@@ -391,7 +391,8 @@ int serve_run(const struct serve_links *links, uint64_t budget, struct serve_cou
 	stream_in_init(&s->answers);
 	for (size_t i = 0; i < HALVES; i++)
 		s->halves[i].fd = -1;
-	filestore_init(&s->files, budget, budget, ask, s);
+	filestore_init(&s->files, budget,
+		       budget > FILESTORE_DWARF_MAX ? budget : FILESTORE_DWARF_MAX, ask, s);
 	r = jit_init(&s->jit, 2 * budget, ask_jit, s);
 	if (r == 0)
 		r = stream_put(&s->requests,
