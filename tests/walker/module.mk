@@ -1,4 +1,9 @@
-HELPERS += tests/walk-live
-tests/walk-live_SRCS := tests/walker/walk-live.c tests/walker/process.c tools/prof-bpf/tables.c tools/prof-bpf/slabs.c tools/prof-bpf/loader.c $(deltas_PARTS)
+# SPDX-License-Identifier: Apache-2.0
+WALKER_SRCS := tests/walker/process.c $(addprefix tools/prof-dump/,space.c caller.c half.c live.c) $(addprefix tools/prof-bpf/,tables.c slabs.c procfs.c) $(deltas_PARTS)
+
+HELPERS += tests/walk-live tests/step
+tests/walk-live_SRCS := tests/walker/walk-live.c $(WALKER_SRCS) tools/prof-bpf/loader.c
 tests/walk-live_LIBS := -lbpf $(deltas_LIBS)
 tests/walk-live_GEN := $(B)/gen/sample.skel.h
+tests/step_SRCS := tests/walker/step.c $(WALKER_SRCS)
+tests/step_LIBS := -lbpf $(deltas_LIBS)

@@ -57,7 +57,7 @@ int main(int argc, char **argv)
 	struct tables_config c = { .max_bytes = 128u << 20 };
 	struct loader_figures fig;
 	uint32_t generation;
-	size_t n;
+	struct space space;
 
 	if (argc != 4)
 		errx(2, "usage: walk-live PID SECONDS HZ");
@@ -70,9 +70,14 @@ int main(int argc, char **argv)
 	loader_tables(l, &c);
 	if (tables_new(&c, &t))
 		errx(1, "tables");
-	const struct tables_mapping *m = process_load(t, atoi(argv[1]), &n);
-	r = tables_process_set(t, (uint32_t)atoi(argv[1]), start_ns(argv[1]), m, n, true,
-			       &generation);
+	process_open(&space, t, atoi(argv[1]));
+	process_load(&space);
+	struct tables_mapping *m = space_tables(&space);
+	if (!m)
+		errx(1, "no memory");
+	r = tables_process_set(t, (uint32_t)atoi(argv[1]), start_ns(argv[1]), m,
+			       space.mapping_count, true, &generation);
+	free(m);
 	if (r || (r = loader_start(l)))
 		errx(1, "start: %d", r);
 	for (int i = 0; i < atoi(argv[2]) * 20; i++) {
@@ -91,6 +96,7 @@ int main(int argc, char **argv)
 		if (reasons[i])
 			printf("%s %lu\n", walk_reason_word((uint64_t)i), reasons[i]);
 	}
+	space_done(&space);
 	loader_free(l);
 	tables_free(t);
 	return 0;

@@ -57,7 +57,7 @@ static int open_if_same(const char *path, const struct procfs_mapping *m)
 
 /* map_files names the very file, also where it is deleted or of another mount namespace, but is for
  * the privileged only. */
-static int open_mapped(pid_t pid, const struct procfs_mapping *m)
+int caller_open(pid_t pid, const struct procfs_mapping *m)
 {
 	char path[PATH_MAX + 64];
 
@@ -100,7 +100,7 @@ static void send_mapping(void *ctx, const struct procfs_mapping *m)
 		return;
 	memcpy(out.text, m->name.data, out.text_len);
 	if (m->kind == PROCFS_FILE && (dev != s->dev || m->inode != s->inode)) {
-		fd = open_mapped(s->live->alive, m);
+		fd = caller_open(s->live->alive, m);
 		out.error = fd < 0 ? fd : 0;
 		s->dev = dev;
 		s->inode = m->inode;

@@ -17,6 +17,10 @@
  * before its time; -ETIMEDOUT: it took too long; -errno. Whatever was stopped goes on, before this
  * returns or, with those that live_late is for, after. */
 int caller_process(int socket, struct live *l, bool all);
+struct procfs_mapping;
+
+/* The file that pid maps so. A descriptor or -errno. */
+int caller_open(pid_t pid, const struct procfs_mapping *m);
 /* Hands the core over, and then files by their paths below sysroot ("": the caller's own), until
  * the other half is done. 0 or -errno. */
 int caller_core(int socket, int core, const char *sysroot);

@@ -216,13 +216,17 @@ int space_image(const struct space *s, uint64_t start, uint64_t end)
 	return fd;
 }
 
-static int push(struct stack *st, uint64_t pc, bool exact)
+static int push(struct stack *st, uint64_t pc, uint64_t frame)
 {
 	int r = grow((void **)&st->frames, st->count, &st->cap, SPACE_MAX_FRAMES,
 		     sizeof(*st->frames));
 
 	if (!r)
-		st->frames[st->count++] = (struct stack_frame){ .pc = pc, .exact = exact };
+		st->frames[st->count++] = (struct stack_frame){
+			.pc = pc,
+			.exact = frame & SAMPLE_FRAME_EXACT,
+			.by_fp = frame & SAMPLE_FRAME_FP,
+		};
 	return r;
 }
 
@@ -253,7 +257,7 @@ int stack_walk(struct space *s, const struct half_thread *t, struct stack *ret)
 
 		stop = walk_step(&w);
 		if (w.count > before)
-			r = push(&st, pc, w.frames[before] & SAMPLE_FRAME_EXACT);
+			r = push(&st, pc, w.frames[before]);
 	}
 	st.reason = r == SPACE_FULL ? WALK_DEPTH : w.reason;
 	if (r < 0) {

@@ -76,6 +76,7 @@ int space_image(const struct space *s, uint64_t start, uint64_t end);
 struct stack_frame {
 	uint64_t pc;
 	bool exact; /* the pc itself, not a return address */
+	bool by_fp; /* found by frame pointer, for want of rows: a guess */
 };
 
 struct stack {
