@@ -45,9 +45,9 @@ def patched(tmp_path, at, fmt, value, source="ordinary"):
     return path
 
 
-@pytest.mark.parametrize("name", ["ordinary", "unusual", "debugframe"])
-def test_rows_of_a_kept_object_are_as_ever(name):
-    p = deltas(name, cwd=DATA)
+@pytest.mark.parametrize("name, options", [("ordinary", []), ("unusual", []), ("debugframe", []), ("rare", ["--registers"]), ("framepointer", ["--registers"])])
+def test_rows_of_a_kept_object_are_as_ever(name, options):
+    p = deltas(*options, name, cwd=DATA)
     assert (p.returncode, p.stderr) == (0, "")
     assert p.stdout == open(f"{DATA}/{name}.rows").read()
 
