@@ -13,6 +13,7 @@ from conftest import BUILD, record
 SOURCE = r"""
 #include <elf.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -99,7 +100,9 @@ int main(int argc, char **argv)
 	unlink(path);
 	if (is(how, "map") || is(how, "memfd") || is(how, "inner"))
 		write_map(path);
-	if (is(how, "dump"))
+	if (is(how, "fork"))
+		write_map(path);
+	if (is(how, "dump") || is(how, "dumpfork"))
 		write_dump(where);
 	if (is(how, "link")) {
 		write_map(where);
@@ -127,6 +130,10 @@ int main(int argc, char **argv)
 		fprintf(f, "\n%lx ffffffffffffffff jit_all\nffffffffffffff00 %lx jit_wraps\n", 0l, (long)code);
 		fclose(f);
 	}
+	if (is(how, "fork") || is(how, "dumpfork")) {
+		if (fork()) pause();
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+	}
 	puts("ready");
 	fflush(stdout);
 	for (began = now(); ; s += ((int (*)(long))code)(200000)) {
@@ -135,7 +142,7 @@ int main(int argc, char **argv)
 	return s;
 }
 """
-NAMED = ["map", "memfd", "dump", "inner", "late"]
+NAMED = ["map", "memfd", "dump", "inner", "late", "fork", "dumpfork"]
 UNNAMED = ["link", "fifo", "others", "stale", "giant", "garbage"]
 
 
@@ -185,7 +192,7 @@ def test_generated_code_has_whole_stacks_and_the_names_that_honest_processes_giv
     running = []
     try:
         for how in NAMED + UNNAMED:
-            running.append(Running(program, how, tmp_path if how == "dump" else tmp_path / how))
+            running.append(Running(program, how, tmp_path if "dump" in how else tmp_path / how))
         began = time.monotonic()
         got = record(tmp_path, "-F", 299, "-d", 3)
         took = time.monotonic() - began

@@ -5,9 +5,10 @@
  * a page executable so that others hear of it.
  *
  * Both are opened by the opener and only on request, and given only if they are regular files of
- * the process's user (or of root's alone), not on FUSE, written to since the process began (a map
- * of an earlier process of the same pid is none of its), and if the same process is there before
- * and after.
+ * the process's user (or of root's alone), not on FUSE, a map only if it was written to since the
+ * process began (that of an earlier process of the same pid is none of its), and if the same
+ * process is there before and after. A process without a map that runs the program of its parent
+ * is a fork, and its parent's map is given.
  */
 #ifndef PROFPIPE_JITFILES_H
 #define PROFPIPE_JITFILES_H
