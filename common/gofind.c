@@ -21,7 +21,8 @@
 #define MAX_FUNCTIONS (1u << 24)
 #define MAX_TRIES 256u /* of places that look like a header, or like module data */
 #define MAX_TEXT_TRIES 8u
-#define MAX_LOOKED 16384u /* functions, to tell Go 1.11 from 1.12 */
+#define MAX_LOOKED 16384u     /* functions, to tell Go 1.11 from 1.12 */
+#define MAX_SCAN (1ull << 30) /* bytes that are looked through, in all: files may have holes */
 #define CHUNK (64u << 10)
 
 #define MAGIC_1_2 0xfffffffbu
@@ -150,7 +151,8 @@ static int scan(struct gopclntab *t, struct scan *s, const struct load *l, bool 
 
 	if (!buf)
 		return -ENOMEM;
-	for (uint64_t at = skip; at < l->filesz && s->tries < MAX_TRIES && !*ret_found;) {
+	for (uint64_t at = skip;
+	     at < l->filesz && s->tries < MAX_TRIES && t->scan_left && !*ret_found;) {
 		uint64_t left = l->filesz - at;
 		int64_t n = t->reader.read(t->reader.ctx, l->offset + at, buf,
 					   left < CHUNK ? (size_t)left : CHUNK);
@@ -168,6 +170,7 @@ static int scan(struct gopclntab *t, struct scan *s, const struct load *l, bool 
 							      l->vaddr + at + i * 8);
 		}
 		at += (uint64_t)n / 8 * 8;
+		t->scan_left -= (uint64_t)n < t->scan_left ? (uint64_t)n : t->scan_left;
 	}
 	free(buf);
 	return r;
@@ -184,10 +187,12 @@ static int find_module_relocated(struct gopclntab *t)
 	uint64_t count = t->rela.size / sizeof(Elf64_Rela);
 	unsigned tries = 0;
 
-	for (uint64_t i = 0; i < count && tries < MAX_TRIES; i++) {
+	for (uint64_t i = 0; i < count && tries < MAX_TRIES && t->scan_left > sizeof(Elf64_Rela);
+	     i++) {
 		Elf64_Rela e;
 		int r = gotable_fetch(t, t->rela.offset + i * sizeof(e), &e, sizeof(e));
 
+		t->scan_left -= sizeof(e);
 		if (r)
 			return r < 0 ? r : 0;
 		if (e.r_info == R_X86_64_RELATIVE && (uint64_t)e.r_addend == t->vaddr) {
@@ -480,6 +485,7 @@ int gotable_open(struct gopclntab *t)
 	bool found = false;
 	int r;
 
+	t->scan_left = MAX_SCAN;
 	r = gotable_fetch(t, 0, &h, sizeof(h));
 	if (r)
 		return r < 0 ? r : GOPCLNTAB_NONE;

@@ -41,7 +41,8 @@ struct gopclntab {
 	struct region names, cutab, files, pctab, funcs; /* files: of 1.2, its array of offsets */
 	uint64_t text;
 	unsigned text_tries;
-	bool late; /* of 1.2: Go 1.12 or later */
+	uint64_t scan_left; /* bytes that may still be looked through to find the table */
+	bool late;	    /* of 1.2: Go 1.12 or later */
 	uint64_t low, high;
 	uint64_t module[GOTABLE_MODULE_WORDS];
 	unsigned module_words;

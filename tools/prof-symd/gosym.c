@@ -111,6 +111,8 @@ int gosym_lookup(struct gosym *g, uint64_t address, struct names *ret)
 			c->source = names_keep(ret, text, strlen(text));
 		ret->count++;
 	}
+	if (ret->count == 1 && !ret->calls[0].line && !ret->calls[0].source.len)
+		ret->count = 0; /* C's too, in Go 1.2 to 1.4: their tables are empty */
 	return ret->count ? 0 : SYMFILE_NONE;
 }
 
