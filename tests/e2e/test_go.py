@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stacks of Go programs: against what the program's own runtime says, against the DWARF of an unstripped one, and live, under loads that change stacks."""
+import os
+import re
+import shutil
+import signal
+import struct
+import subprocess
+import time
+
+import pytest
+
+BUILD = os.path.abspath(os.environ.get("PROFPIPE_BUILD", "build/release"))
+DEBIAN = "/usr/lib/go/bin/go"
+COMMAND = DEBIAN if os.path.exists(DEBIAN) else shutil.which("go")
+
+# "stack" prints its stack as the runtime knows it, and stops; the others are loads.
+GO = r"""
+package main
+
+%(cgo)s
+import (
+	"os"
+	"runtime"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+type tree struct{ l, r *tree }
+type walker interface{ walk(n int) int }
+type wide struct{ v [100]int }
+
+var sink interface{}
+
+func where() int {
+	pcs := make([]uintptr, 2000)
+	text := strconv.Itoa(syscall.Gettid()) + "\n"
+	for _, pc := range pcs[:runtime.Callers(1, pcs)] {
+		text += strconv.FormatUint(uint64(pc), 16) + " " + runtime.FuncForPC(pc-1).Name() + "\n"
+	}
+	os.Stdout.WriteString(text)
+	syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+	return 1
+}
+
+func (w *wide) walk(n int) int { w.v[n%%100] = n; return deep(n, func() int { return where() + w.v[n%%100] }) }
+
+func deep(n int, f func() int) int {
+	if n == 0 {
+		return f() + 1
+	}
+	return deep(n-1, f) + 1
+}
+
+func deferred(w walker) (r int) {
+	defer func() { r = w.walk(300) }()
+	return 0
+}
+
+func burn() int {
+	s := 0
+	for i := 0; i < 20000; i++ {
+		s += i * i
+	}
+	return s
+}
+
+func grown(n int) *tree {
+	if n == 0 {
+		return &tree{}
+	}
+	return &tree{grown(n - 1), grown(n - 1)}
+}
+
+func collect() {
+	for {
+		sink = grown(10)
+	}
+}
+
+func channels() {
+	a, b := make(chan int), make(chan int)
+	go func() {
+		for v := range a {
+			b <- v + burn()
+		}
+	}()
+	for {
+		a <- 1
+		<-b
+		runtime.Gosched()
+	}
+}
+
+func stacks() {
+	for {
+		done := make(chan int)
+		go func() { done <- deep(1500, burn) }()
+		<-done
+	}
+}
+
+func clock() {
+	for {
+		sink = time.Since(time.Now())
+	}
+}
+
+func main() {
+	loads := map[string]func(){"collect": collect, "channels": channels, "stacks": stacks, "clock": clock, "c": c}
+	if os.Args[1] == "stack" {
+		runtime.LockOSThread()
+		deferred(new(wide))
+		return
+	}
+	if os.Args[1] == "stack-c" {
+		runtime.LockOSThread()
+		cStack()
+		return
+	}
+	go loads[os.Args[1]]()
+	time.Sleep(time.Hour)
+}
+"""
+WITHOUT_C = "func c() {}\nfunc cStack() {}\n"
+CGO = r"""
+/*
+#include <stdlib.h>
+extern int back(int n, int stop);
+static __attribute__((noinline)) int call(int n, int stop) { return back(n, stop) + 1; }
+static int order(const void *a, const void *b) { return back(0, 0) + *(int *)a - *(int *)b; }
+static __attribute__((noinline)) int sort(void) { int v[] = { 3, 1, 2, 0, 5, 4 }; qsort(v, 6, sizeof v[0], order); return v[0]; }
+*/
+import "C"
+"""
+WITH_C = r"""
+//export back
+func back(n, stop C.int) C.int {
+	if n > 0 {
+		return C.call(n-1, stop)
+	}
+	if stop > 0 {
+		return C.int(where())
+	}
+	deep(20, func() int { return 1 })
+	return C.int(burn())
+}
+func cStack() { deep(10, func() int { return int(C.call(3, 1)) }) }
+func c() {
+	for {
+		C.call(2, 0)
+		C.sort()
+	}
+}
+"""
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory):
+    """A function that builds the program: `c` with cgo, so linked by gcc."""
+    folder, names = tmp_path_factory.mktemp("go"), {}
+
+    def build(c=False, *args):
+        key = (c, *args)
+        if key not in names:
+            at = folder / str(len(names))
+            at.mkdir()
+            (at / "main.go").write_text(GO % {"cgo": CGO if c else ""} + (WITH_C if c else WITHOUT_C))
+            env = dict(os.environ, GO111MODULE="off", GOFLAGS="", CGO_ENABLED=str(int(c)), GOCACHE=str(folder / "cache"), HOME=str(folder), GOTOOLCHAIN="local")
+            env.pop("GOROOT", None)
+            p = subprocess.run([COMMAND, "build", "-gcflags=-l", *args, "-o", "go", "main.go"], cwd=at, env=env, capture_output=True, text=True, timeout=120)
+            assert p.returncode == 0, p.stderr
+            names[key] = at / "go"
+        return names[key]
+
+    return build
+
+
+def bare(program):
+    """A copy without symbols, DWARF, and section headers."""
+    out = program.with_suffix(".bare")
+    subprocess.run(["strip", "--strip-all", "-o", out, program], check=True)
+    data = bytearray(out.read_bytes())
+    data[40:48] = bytes(8)  # e_shoff
+    data[58:64] = struct.pack("<HHH", 0, 0, 0)
+    out.write_bytes(data)
+    return out
+
+
+def stopped_stacks(program, mode):
+    """(what the runtime says, what prof-dump says) of the thread that stopped the process: lists of (pc, name)."""
+    p = subprocess.Popen([program, mode], stdout=subprocess.PIPE, text=True)
+    try:
+        assert os.waitpid(p.pid, os.WUNTRACED)[1] & 0xff == 0x7f
+        os.set_blocking(p.stdout.fileno(), False)
+        tid, *said = p.stdout.read().splitlines()
+        out = subprocess.run([f"{BUILD}/prof-dump", "--all-threads", "--no-inlines", str(p.pid)], capture_output=True, text=True, timeout=60)
+    finally:
+        p.kill()
+        p.wait()
+    assert out.returncode == 0, out.stderr
+    ours = re.search(rf"^thread {tid}\n((?:[ \d].*\n)*)", out.stdout, re.M)[1]
+    assert "cut:" not in ours, ours
+    frames = re.findall(r"^\d+ 0x([0-9a-f]+) (\S+)", ours, re.M)
+    return [(int(pc, 16), name) for pc, name in map(str.split, said)], [(int(pc, 16), name) for pc, name in frames]
+
+
+@pytest.mark.parametrize("variant", ["whole", "bare", "pie"])
+def test_a_stack_is_what_the_runtime_says(built, variant):
+    program = built(False, "-buildmode=pie") if variant == "pie" else built()
+    said, ours = stopped_stacks(bare(program) if variant == "bare" else program, "stack")
+    assert len(said) > 305 and said[-1][1] == "runtime.goexit"
+    # Only the innermost frame moved on, from Callers to Kill.
+    assert [pc for pc, _ in ours][-len(said) + 1:] == [pc for pc, _ in said][1:]
+    assert len(ours) - len(said) < 5
+
+
+def test_a_stack_goes_on_from_c_to_go_and_from_go_to_c(built):
+    said, ours = stopped_stacks(built(True), "stack-c")
+    mine = [pc for pc, name in ours if name.startswith("main.")]
+    assert mine[1:] == [pc for pc, name in said if name.startswith("main.")][1:]
+    assert len(mine) > 15
+    names = [name for _, name in ours]
+    assert names.count("call") == 4 and names[-2:] == ["runtime.main", "runtime.goexit"]
+
+
+@pytest.mark.parametrize("load", ["collect", "channels", "stacks", "clock", "c"])
+def test_stacks_of_a_load_are_complete(built, load):
+    program = subprocess.Popen([built(load == "c"), load])
+    try:
+        time.sleep(0.2)
+        out = subprocess.run([f"{BUILD}/tests/walk-live", str(program.pid), "1", "199"], capture_output=True, text=True, timeout=60)
+    finally:
+        program.send_signal(signal.SIGKILL)
+        program.wait()
+    assert out.returncode == 0, out.stderr
+    samples = int(re.search(r"samples (\d+)", out.stdout)[1])
+    complete = int(re.search(r"^complete (\d+)", out.stdout, re.M)[1])
+    assert samples > 20 and samples - complete <= samples / 100, out.stdout
+
+
+def test_rows_agree_with_dwarf(built):
+    program = built()
+    rows = subprocess.run([f"{BUILD}/prof-deltas", "--registers", program], capture_output=True, text=True, timeout=60)
+    oracle = subprocess.run([f"{BUILD}/tests/cfi-oracle", program], input=rows.stdout, capture_output=True, text=True, timeout=60)
+    figures = {k: int(v) for k, v in re.findall(r" ([a-z]+)=(\d+)", oracle.stdout.splitlines()[-1])}
+    assert figures["disagreements"] == 0, oracle.stdout
+    # Go's own .debug_frame knows no change of stacks.
+    assert figures["derived"] > 5000 and figures["overruled"] < 100, oracle.stdout
