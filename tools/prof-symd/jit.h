@@ -16,6 +16,7 @@
 #include "tools/prof-symd/idmap.h"
 #include "tools/prof-symd/names.h"
 
+#define JIT_MEMORY (96u << 20)	       /* of all maps and dumps; of one two thirds */
 #define JIT_PROCESSES 4096	       /* looked after at once */
 #define JIT_OPEN 96		       /* files open at once: the least recently used is closed */
 #define JIT_WAIT_NS 2000000000ull      /* for an answer, and for all at a process's end */
@@ -23,8 +24,9 @@
 #define JIT_RETRY_NS 1000000000ull     /* before a file that was not there is asked for again, */
 #define JIT_RETRY_MAX_NS 8000000000ull /* and doubled up to this */
 #define JIT_PIECE (1u << 20)	       /* bytes read at once */
-#define JIT_BURST (128ull << 20) /* bytes read of one process's files, and so many a second more: \
-				  */
+#define JIT_BURST \
+	(128ull << 20) /* bytes read of one process's files, and so many a second more: \
+			*/
 #define JIT_RATE (4ull << 20)
 #define JIT_REQUEST (1ull << 63) /* in the ids of all requests, and in no id of filestore.h's */
 

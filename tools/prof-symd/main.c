@@ -371,7 +371,7 @@ static int run_by_hand(const struct options *o)
 	stream_out_init(&h.out, BATCH, write_out, NULL);
 	r = named_new(&NAMED_LIMITS, &h.files, &h.out, &h.named);
 	if (r == 0)
-		r = jit_init(&h.jit, 2 * budget, open_jit_by_hand, &h);
+		r = jit_init(&h.jit, JIT_MEMORY, open_jit_by_hand, &h);
 	if (r) {
 		log_error("%s", strerror(-r));
 		return EXIT_FAILURE;

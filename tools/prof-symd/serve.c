@@ -393,7 +393,7 @@ int serve_run(const struct serve_links *links, uint64_t budget, struct serve_cou
 		s->halves[i].fd = -1;
 	filestore_init(&s->files, budget,
 		       budget > FILESTORE_DWARF_MAX ? budget : FILESTORE_DWARF_MAX, ask, s);
-	r = jit_init(&s->jit, 2 * budget, ask_jit, s);
+	r = jit_init(&s->jit, JIT_MEMORY, ask_jit, s);
 	if (r == 0)
 		r = stream_put(&s->requests,
 			       &(struct msg){ .id = MSG_HELLO,
