@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """prof-deltas by hand: its text, its figures, its complaints; and its rows beside libdw's. PROFPIPE_CORPUS=all compares every ELF file of /usr."""
+import json
 import os
 import re
 import struct
@@ -237,6 +238,23 @@ def test_the_oracle_sees_a_wrong_row(tmp_path):
         assert bad != printed
         p = subprocess.run([f"{BUILD}/tests/cfi-oracle", LOADER], input=bad, capture_output=True, text=True)
         assert p.returncode == 1 and " disagreements=0" not in p.stdout, what
+
+
+def test_a_stack_through_the_lazy_resolver_is_whole(tmp_path):
+    # ld.so's resolver keeps its CFA in RBX over its call of _dl_fixup, whose callees save it in turn.
+    (tmp_path / "lazy.c").write_text("#include <stdlib.h>\nint main(void) { return abs(-3) - 3; }\n")
+    subprocess.run(["gcc", "-O1", "-fno-builtin", "-Wl,-z,lazy", "-o", tmp_path / "lazy", tmp_path / "lazy.c"], check=True)
+    gdb = subprocess.run(["gdb", "-nx", "-batch", "-iex", "set debuginfod enabled off", "-iex", "set auto-load off", "-ex", "break main", "-ex", "run",
+                          "-ex", "break do_lookup_x", "-ex", "continue", "-x", f"{HERE}/gdb_stacks.py", "-ex", f"generate-core-file {tmp_path}/core", tmp_path / "lazy"],
+                         capture_output=True, text=True, timeout=60)
+    assert "STACKS" in gdb.stdout, gdb.stderr
+    (theirs,) = json.loads(gdb.stdout.split("STACKS")[1]).values()
+    said = subprocess.run([f"{BUILD}/prof-dump", tmp_path / "core"], capture_output=True, text=True, timeout=60)
+    assert said.returncode == 0, said.stderr
+    frames = [line.split() for line in said.stdout.splitlines() if re.match(r" *\d+ ", line)]
+    assert [int(frame[1], 16) for frame in frames] == theirs, said.stdout
+    names = [frame[2] for frame in frames]
+    assert names[:2] == ["do_lookup_x", "_dl_lookup_symbol_x"] and "_dl_fixup" in names and names[-1] == "_start", names
 
 
 def test_saved_rbx_is_printed_when_it_is_asked_for():
