@@ -102,6 +102,24 @@ def test_a_packed_section_has_the_same_rows(tmp_path, packing, name):
         assert figures(deltas("--stats", path).stdout.splitlines()[0])["section"] == 1
 
 
+def test_a_separate_debug_file_fills_what_the_file_is_silent_on(tmp_path):
+    flags = ["gcc", "-O1", "-g", "-fno-asynchronous-unwind-tables", "-fno-unwind-tables", "-nostdlib", "-static", f"{DATA}/ordinary.c"]
+    for name in "whole", "other":
+        subprocess.run([*flags, "-Wl,--build-id=0x" + name.encode().hex(), "-o", tmp_path / name], check=True)
+    for option, name in ("--only-keep-debug", "debug"), ("--strip-debug", "bare"):
+        subprocess.run(["objcopy", option, tmp_path / "whole", tmp_path / name], check=True)
+    subprocess.run(["objcopy", "--only-keep-debug", tmp_path / "other", tmp_path / "other.debug"], check=True)
+    whole = rows(tmp_path / "whole")
+    p = deltas("--debug", tmp_path / "debug", tmp_path / "bare")
+    assert (p.returncode, p.stderr) == (0, "")
+    assert [line.split() for line in p.stdout.splitlines()[1:]] == whole
+    assert [row for row in whole if row[4:] != ["derived"]] != [row for row in rows(tmp_path / "bare") if row[4:] != ["derived"]]
+    for debug, want in (tmp_path / "other.debug", "build ids differ"), ("/etc/passwd", "no ELF file"), (tmp_path / "none", "No such file"):
+        p = deltas("--debug", debug, tmp_path / "bare")
+        assert p.returncode == 1 and want in p.stderr and len(p.stderr.splitlines()) == 1
+    assert deltas("--debug", tmp_path / "debug", tmp_path / "bare", tmp_path / "whole").returncode == 2
+
+
 def test_stats_say_what_a_file_holds_and_all_together():
     p = deltas("--stats", LIBC, LOADER)
     assert p.returncode == 0

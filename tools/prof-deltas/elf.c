@@ -253,6 +253,27 @@ static int read_packed(int fd, bool old, struct elf_section *s)
 	return 0;
 }
 
+/* 0 or -errno. */
+static int read_build_id(int fd, uint64_t offset, uint64_t size, struct elf_file *f)
+{
+	struct {
+		Elf64_Nhdr h;
+		char name[4];
+		uint8_t id[ELF_MAX_BUILD_ID];
+	} note;
+	int64_t n = elf_pread(fd, &note, size < sizeof(note) ? size : sizeof(note), offset);
+
+	if (n < 0)
+		return (int)n;
+	if (n < (int64_t)offsetof(typeof(note), id) || note.h.n_type != NT_GNU_BUILD_ID ||
+	    note.h.n_namesz != 4 || memcmp(note.name, "GNU", 4) != 0 ||
+	    note.h.n_descsz > (uint64_t)n - offsetof(typeof(note), id))
+		return 0;
+	memcpy(f->build_id, note.id, note.h.n_descsz);
+	f->build_id_len = note.h.n_descsz;
+	return 0;
+}
+
 static int read_sections(int fd, Elf *elf, struct elf_file *f)
 {
 	size_t count, strings;
@@ -285,11 +306,13 @@ static int read_sections(int fd, Elf *elf, struct elf_file *f)
 			continue;
 		/* Cheaply told from what cannot be meant, without a read. */
 		if (h.sh_type != SHT_PROGBITS && h.sh_type != SHT_X86_64_UNWIND &&
-		    h.sh_type != SHT_NOBITS)
+		    h.sh_type != SHT_NOBITS && h.sh_type != SHT_NOTE)
 			continue;
 
 		int r = read_name(fd, &names, h.sh_name, name);
 
+		if (!r && h.sh_type == SHT_NOTE && is_name(name, ".note.gnu.build"))
+			r = read_build_id(fd, h.sh_offset, h.sh_size, f);
 		if (r < 0)
 			return r;
 
@@ -304,7 +327,7 @@ static int read_sections(int fd, Elf *elf, struct elf_file *f)
 			f->bases.has_data = true;
 			f->bases.data = h.sh_addr;
 		}
-		if (!eh && !debug)
+		if ((!eh && !debug) || h.sh_type == SHT_NOTE)
 			continue;
 		if (h.sh_type == SHT_NOBITS) {
 			f->empty_sections++;

@@ -17,6 +17,7 @@
 
 #define ELF_MAX_SECTIONS 4 /* of call frame information */
 #define ELF_MAX_LOADS 128
+#define ELF_MAX_BUILD_ID 32 /* bytes */
 
 enum elf_packing { ELF_PLAIN, ELF_ZLIB, ELF_ZSTD };
 struct elf_section {
@@ -43,6 +44,8 @@ struct elf_file {
 	unsigned empty_sections; /* of call frame information, without bytes: in a separate debug
 				    file */
 	struct cfi_bases bases;
+	uint8_t build_id[ELF_MAX_BUILD_ID];
+	unsigned build_id_len; /* 0: none, or one that is longer */
 };
 
 /* Looks at fd (borrowed, its position is not moved). 0; ROWS_NOT_ELF; ROWS_UNSUPPORTED (class, byte

@@ -136,7 +136,27 @@ static int read_kind(int fd, const struct elf_file *f, bool eh, struct rows *row
 	return any ? rows_finish(rows) : 0;
 }
 
-int extract_rows(int fd, struct rows *rows, struct extract *ret)
+/* What a separate debug file says of places that the file itself is silent on. */
+static int read_debug_file(int fd, const struct elf_file *of, struct rows *rows,
+			   struct extract *ret)
+{
+	struct elf_file f;
+	int r = elf_read(fd, &f, &ret->why);
+
+	if (r > 0)
+		ret->why = "its debug file is no ELF file that is read";
+	if (r)
+		return r;
+	if (f.build_id_len != of->build_id_len ||
+	    memcmp(f.build_id, of->build_id, f.build_id_len) != 0) {
+		ret->why = "the debug file is another file's: their build ids differ";
+		return ROWS_MALFORMED;
+	}
+	f.bases = of->bases;
+	return read_kind(fd, &f, false, rows);
+}
+
+int extract_rows(int fd, int debug_fd, struct rows *rows, struct extract *ret)
 {
 	struct elf_file f;
 	int r;
@@ -167,6 +187,8 @@ int extract_rows(int fd, struct rows *rows, struct extract *ret)
 		r = gorows_read(fd, f.size, rows);
 	if (!r)
 		r = read_kind(fd, &f, false, rows);
+	if (!r && debug_fd >= 0)
+		r = read_debug_file(debug_fd, &f, rows, ret);
 	if (!r)
 		r = add_entry(fd, &f, rows);
 	if (r == ROWS_TOO_LARGE)

@@ -24,11 +24,12 @@ static const char usage[] =
 	"Usage: prof-deltas [--registers | --stats] FILE...\n"
 	"Print the unwind rows of ELF files: address, CFA, caller's RBP, return address.\n"
 	"\n"
-	"  -r, --registers  print where the caller's RBX is saved, too\n"
-	"  -s, --stats      print figures instead of rows: per file, and in all\n"
-	"  -v, --verbose    say more\n"
-	"  -h, --help       print this\n"
-	"      --version    print the version\n"
+	"      --debug FILE  read .debug_frame of this separate debug file as well\n"
+	"  -r, --registers   print where the caller's RBX is saved, too\n"
+	"  -s, --stats       print figures instead of rows: per file, and in all\n"
+	"  -v, --verbose     say more\n"
+	"  -h, --help        print this\n"
+	"      --version     print the version\n"
 	"\n"
 	"In a deployment (see prof-deltas(1)):\n"
 	"  --run-dir DIR --ids GID:B:D:S:E --status-fd N --life-fd N\n";
@@ -87,7 +88,19 @@ static int add_stats(struct totals *t, const struct rows *rows, uint64_t time_ns
 
 struct wanted {
 	bool stats, registers;
+	const char *debug; /* path of the separate debug file; NULL: none */
 };
+
+/* -1 when it cannot be opened, which was said. */
+static int open_file(const char *path)
+{
+	/* Not to be held up by a FIFO. */
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+
+	if (fd < 0)
+		log_error("cannot open %s: %s; name a readable ELF file", path, strerror(errno));
+	return fd;
+}
 
 /* 0, or -1 when there is something to complain of, which was said. */
 static int one_file(const char *path, const char *name, const struct wanted *w, struct totals *t)
@@ -95,16 +108,18 @@ static int one_file(const char *path, const char *name, const struct wanted *w, 
 	struct extract e = { .why = "" };
 	uint64_t start = clock_mono_ns();
 	struct rows rows;
-	/* Not to be held up by a FIFO. */
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK), r;
+	int fd = open_file(path), debug_fd = fd < 0 || !w->debug ? -1 : open_file(w->debug), r;
 
-	if (fd < 0) {
-		log_error("cannot open %s: %s; name a readable ELF file", path, strerror(errno));
+	if (fd < 0 || (w->debug && debug_fd < 0)) {
+		if (fd >= 0)
+			close(fd);
 		return -1;
 	}
 	rows_init(&rows);
-	r = extract_rows(fd, &rows, &e);
+	r = extract_rows(fd, debug_fd, &rows, &e);
 	close(fd);
+	if (debug_fd >= 0)
+		close(debug_fd);
 	if (r < 0) {
 		log_error("cannot read %s: %s", path, strerror(-r));
 	} else if (r == ROWS_NONE || (r == 0 && !rows.count && !e.truncated)) {
@@ -223,7 +238,8 @@ static int serving(const struct deploy *d)
 
 int main(int argc, char **argv)
 {
-	static const struct option options[] = { { "registers", no_argument, NULL, 'r' },
+	static const struct option options[] = { { "debug", required_argument, NULL, 'D' },
+						 { "registers", no_argument, NULL, 'r' },
 						 { "stats", no_argument, NULL, 's' },
 						 { "verbose", no_argument, NULL, 'v' },
 						 { "help", no_argument, NULL, 'h' },
@@ -239,6 +255,9 @@ int main(int argc, char **argv)
 	deploy_init(&d);
 	while ((c = getopt_long(argc, argv, "rsvh", options, NULL)) != -1) {
 		switch (c) {
+		case 'D':
+			w.debug = optarg;
+			break;
 		case 'r':
 			w.registers = true;
 			break;
@@ -273,6 +292,10 @@ int main(int argc, char **argv)
 	}
 	if (optind == argc) {
 		log_error("no FILE given; see --help");
+		return 2;
+	}
+	if (w.debug && argc - optind != 1) {
+		log_error("--debug goes with one FILE; see --help");
 		return 2;
 	}
 	return by_hand(argv + optind, argc - optind, &w);

@@ -146,7 +146,7 @@ static int answer(struct serve *s, uint64_t id, int fd)
 
 	rows_init(&rows);
 	if (fd >= 0) {
-		r = extract_rows(fd, &rows, &e);
+		r = extract_rows(fd, -1, &rows, &e);
 		close(fd);
 		status = status_of(r, &rows, &e);
 	}

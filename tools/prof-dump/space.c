@@ -72,7 +72,7 @@ static void load_rows(struct tables *t, uint16_t slot, int fd)
 	bool done = false;
 
 	rows_init(&rows);
-	int r = fd < 0 ? -EBADF : extract_rows(fd, &rows, &how);
+	int r = fd < 0 ? -EBADF : extract_rows(fd, -1, &rows, &how);
 
 	if (!r && !rows.count)
 		r = -ENODATA;
