@@ -27,9 +27,11 @@
 #include <uthash.h>
 #include "common/clock.h"
 #include "tools/prof-bpf/opener.h"
+#include "tools/prof-bpf/procfs.h"
 
 #define THREAD_STACK (128u << 10)
 #define SLOW_DEVICES 16
+#define MEMORY_MAPPINGS 65536	     /* of a process, looked through for those of one file */
 #define WRITTEN_SLACK_NS 2000000000u /* file systems cut times to two seconds at worst */
 #ifndef CIFS_SUPER_MAGIC
 #define CIFS_SUPER_MAGIC 0xff534d42
@@ -151,12 +153,27 @@ static bool is_elf(int fd)
 	       memcmp(magic, "\177ELF", sizeof(magic)) == 0;
 }
 
+/* Seals a memfd (taken) and gives a descriptor that only reads: a memfd's own is writable. */
+static int seal(int copy, int *ret_reader)
+{
+	char path[40];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", copy);
+	*ret_reader = fcntl(copy, F_ADD_SEALS,
+			    F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
+			      ? -1
+			      : open(path, O_RDONLY | O_CLOEXEC);
+	int r = *ret_reader < 0 ? -errno : 0;
+	close(copy);
+	return r;
+}
+
 /* Replaces *fd by a sealed copy. */
 static int seal_copy(int *fd, const struct opener_file *f)
 {
 	if (f->size > OPENER_COPY_MAX)
 		return OPENER_TOO_LARGE;
-	int copy = memfd_create("profpipe", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	int copy = memfd_create("profpipe", MFD_CLOEXEC | MFD_ALLOW_SEALING), reader;
 	if (copy < 0)
 		return -errno;
 	uint64_t left = f->size;
@@ -170,19 +187,11 @@ static int seal_copy(int *fd, const struct opener_file *f)
 		}
 		left -= (uint64_t)n;
 	}
-	if (!r &&
-	    fcntl(copy, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE))
-		r = -errno;
 	if (r) {
 		close(copy);
 		return r;
 	}
-	/* The memfd's own descriptor is writable; a reader gets one that is not. */
-	char path[40];
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", copy);
-	int reader = open(path, O_RDONLY | O_CLOEXEC);
-	r = reader < 0 ? -errno : 0;
-	close(copy);
+	r = seal(copy, &reader);
 	if (r)
 		return r;
 	close(*fd);
@@ -309,6 +318,84 @@ static int open_by_name(struct worker *w, int proc, const struct opener_request 
 	return result;
 }
 
+/* --- files of which only the memory of their process can be read --- */
+
+struct memory_copy {
+	uint64_t dev, inode, size;
+	int memory, to;
+	int error;
+};
+
+static void copy_pages(void *ctx, const struct procfs_mapping *m)
+{
+	struct memory_copy *c = ctx;
+	uint64_t length = m->end - m->start;
+	char page[4096];
+
+	if (c->error || m->kind != PROCFS_FILE || !m->readable || m->writable ||
+	    m->inode != c->inode || device(m->dev_major, m->dev_minor) != c->dev)
+		return;
+	if (length > OPENER_COPY_MAX || m->offset > OPENER_COPY_MAX - length) {
+		c->error = OPENER_TOO_LARGE;
+		return;
+	}
+	for (uint64_t at = 0; at < length; at += sizeof(page)) {
+		/* Pages behind the file's end cannot be read. */
+		if (pread(c->memory, page, sizeof(page), (off_t)(m->start + at)) !=
+		    (ssize_t)sizeof(page))
+			continue;
+		if (pwrite(c->to, page, sizeof(page), (off_t)(m->offset + at)) !=
+		    (ssize_t)sizeof(page)) {
+			c->error = -EIO;
+			return;
+		}
+		if (m->offset + at + sizeof(page) > c->size)
+			c->size = m->offset + at + sizeof(page);
+	}
+}
+
+/* What process pid has mapped of a file and cannot write to: headers, text and what unwinding
+ * needs. */
+static int open_memory(int proc, const struct opener_request *q, struct opener_result *ret)
+{
+	struct memory_copy c = { .dev = q->dev, .inode = q->inode };
+	char path[32];
+
+	if (!q->inode)
+		return -EACCES;
+	snprintf(path, sizeof(path), "%u/mem", q->pid);
+	c.memory = openat(proc, path, O_RDONLY | O_CLOEXEC);
+	if (c.memory < 0)
+		return -errno;
+	c.to = memfd_create("profpipe", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	c.error = c.to < 0 ? -errno : 0;
+	if (!c.error) {
+		ssize_t n = procfs_read_all_maps(proc, q->pid, MEMORY_MAPPINGS, copy_pages, &c);
+
+		c.error = n < 0 ? (int)n : c.error;
+	}
+	close(c.memory);
+	if (!c.error && !c.size)
+		c.error = -EACCES;
+	if (c.error) {
+		if (c.to >= 0)
+			close(c.to);
+		return c.error;
+	}
+	/* Of this process's mapping alone: no other shares it. */
+	ret->file = (struct opener_file){
+		.dev = q->dev,
+		.inode = q->inode,
+		.ctime_ns = (uint64_t)q->pid << 32 | (q->start >> 12 & UINT32_MAX),
+		.size = c.size,
+		.uid = UINT32_MAX,
+		.links = 1,
+		.partial = true,
+		.foreign = true,
+	};
+	return seal(c.to, &ret->fd);
+}
+
 static int open_mapping(struct worker *w, int proc, const struct opener_request *q,
 			struct opener_result *ret)
 {
@@ -321,7 +408,7 @@ static int open_mapping(struct worker *w, int proc, const struct opener_request 
 		int r = open_checked(w, fd, q, false, ret);
 
 		close(fd);
-		return r;
+		return r == -EACCES ? open_memory(proc, q, ret) : r;
 	}
 	int error = -errno;
 	/* Gone from there already, or not ours to follow. */

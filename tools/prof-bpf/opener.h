@@ -24,8 +24,8 @@
 
 enum opener_kind {
 	OPENER_MAPPING,	  /* what process pid has mapped at [start, end); where that is refused or
-			     gone, `path` below its root, its parent's or ours, with the inode checked
-			   */
+			     gone, `path` below its root, its parent's or ours, with the inode
+			     checked; where the file system lets nobody in, what is mapped of it */
 	OPENER_PATH,	  /* `path` below the root of pid; with expect_inode also below its parent's
 			     and ours */
 	OPENER_BUILD_ID,  /* /usr/lib/debug/.build-id/xx/rest.debug, below the root of pid, then
@@ -57,6 +57,9 @@ struct opener_file {
 	uint64_t inode, ctime_ns, mtime_ns, size;
 	uint32_t uid, mode, links;
 	bool memfd;   /* fd is a sealed copy; the rest speaks of the original */
+	bool partial; /* fd is a sealed copy of what the process has of it in memory: a file system
+			 of its user (FUSE) that lets nobody else in; no times nor owner are known
+		       */
 	bool foreign; /* on FUSE or a network file system: its server says whatever it likes of
 			 owner, mode and times */
 };

@@ -107,10 +107,10 @@ int procfs_parse_mapping(char *line, size_t len, struct procfs_mapping *ret)
 	    !take_char(&s, ' ') || s.len < 5)
 		return PROCFS_MALFORMED;
 	bool executable = s.data[2] == 'x';
+	m.readable = s.data[0] == 'r';
+	m.writable = s.data[1] == 'w';
 	if (s.data[4] != ' ' || m.start >= m.end)
 		return PROCFS_MALFORMED;
-	if (!executable)
-		return PROCFS_SKIP;
 	s.data += 5;
 	s.len -= 5;
 	if (!take_number(&s, 16, &m.offset) || !take_char(&s, ' ') ||
@@ -135,7 +135,7 @@ int procfs_parse_mapping(char *line, size_t len, struct procfs_mapping *ret)
 	if (m.kind == PROCFS_FILE && !m.inode && !m.dev_major && !m.dev_minor)
 		m.kind = PROCFS_ANON;
 	*ret = m;
-	return 0;
+	return executable ? 0 : PROCFS_SKIP;
 }
 
 int procfs_parse_stat(struct span text, struct procfs_stat *ret)
@@ -275,7 +275,9 @@ ssize_t procfs_stream_maps(struct procfs_source from, size_t max,
 			size_t len = (size_t)(nl - (buffer + at));
 			struct procfs_mapping m;
 
-			if (!skipping && procfs_parse_mapping(buffer + at, len, &m) == 0) {
+			int r = skipping ? PROCFS_MALFORMED
+					 : procfs_parse_mapping(buffer + at, len, &m);
+			if (r == 0 || (from.all && r == PROCFS_SKIP)) {
 				if ((size_t)found >= max)
 					return found;
 				fn(ctx, &m);
@@ -313,17 +315,29 @@ static ssize_t read_fd(void *ctx, void *to, size_t n)
 	return r < 0 ? -errno : r;
 }
 
-ssize_t procfs_read_maps(int proc, uint32_t pid, size_t max,
+static ssize_t read_maps(int proc, uint32_t pid, bool all, size_t max,
 			 void (*fn)(void *ctx, const struct procfs_mapping *m), void *ctx)
 {
 	int fd = open_entry(proc, pid, "maps");
 
 	if (fd < 0)
 		return fd;
-	ssize_t r = procfs_stream_maps((struct procfs_source){ .read = read_fd, .ctx = &fd }, max,
-				       fn, ctx);
+	ssize_t r = procfs_stream_maps(
+		(struct procfs_source){ .read = read_fd, .ctx = &fd, .all = all }, max, fn, ctx);
 	close(fd);
 	return r;
+}
+
+ssize_t procfs_read_maps(int proc, uint32_t pid, size_t max,
+			 void (*fn)(void *ctx, const struct procfs_mapping *m), void *ctx)
+{
+	return read_maps(proc, pid, false, max, fn, ctx);
+}
+
+ssize_t procfs_read_all_maps(int proc, uint32_t pid, size_t max,
+			     void (*fn)(void *ctx, const struct procfs_mapping *m), void *ctx)
+{
+	return read_maps(proc, pid, true, max, fn, ctx);
 }
 
 /* The first size bytes of a file of proc. How many there were, or -errno. */

@@ -25,18 +25,17 @@ enum procfs_name {
 	PROCFS_UPROBES,
 };
 
-/* An executable mapping. */
 struct procfs_mapping {
 	uint64_t start, end, offset; /* bytes */
 	uint32_t dev_major, dev_minor;
 	uint64_t inode;
 	enum procfs_name kind;
 	struct str name; /* unescaped, " (deleted)" taken off; borrowed */
-	bool deleted;
+	bool deleted, readable, writable;
 };
 
 enum procfs_verdict {
-	PROCFS_SKIP = 1,      /* a mapping that is not executable */
+	PROCFS_SKIP = 1,      /* a mapping that is not executable; it is given all the same */
 	PROCFS_MALFORMED = 2, /* not a line of that file */
 };
 
@@ -75,6 +74,9 @@ int procfs_parse_status_ids(struct span text, struct procfs_ids *ret);
  * shows an early end. How many, or -errno. */
 ssize_t procfs_read_maps(int proc, uint32_t pid, size_t max,
 			 void (*fn)(void *ctx, const struct procfs_mapping *m), void *ctx);
+/* The same of all mappings. */
+ssize_t procfs_read_all_maps(int proc, uint32_t pid, size_t max,
+			     void (*fn)(void *ctx, const struct procfs_mapping *m), void *ctx);
 /* 0, PROCFS_MALFORMED, -errno. */
 int procfs_read_stat(int proc, uint32_t pid, struct procfs_stat *ret);
 int procfs_read_uid(int proc, uint32_t pid, uint32_t *ret_uid);
@@ -87,6 +89,7 @@ int procfs_each(int proc, void (*fn)(void *ctx, uint32_t pid), void *ctx);
 struct procfs_source {
 	ssize_t (*read)(void *ctx, void *to, size_t n);
 	void *ctx;
+	bool all; /* not the executable mappings alone */
 };
 ssize_t procfs_stream_maps(struct procfs_source from, size_t max,
 			   void (*fn)(void *ctx, const struct procfs_mapping *m), void *ctx);

@@ -25,6 +25,19 @@ static void check_start(struct host *h, struct process *p)
 	}
 }
 
+/* Text that a program moved to huge pages is anonymous memory between what is left of its file's
+ * mapping: it is the file's all the same, at the same offsets. */
+static bool is_moved_text(const struct maps *maps, uint32_t i)
+{
+	if (i == 0 || i + 1 >= maps->len)
+		return false;
+	const struct map *before = &maps->at[i - 1], *m = &maps->at[i], *after = &maps->at[i + 1];
+
+	return !m->backing && before->backing && before->backing == after->backing &&
+	       before->end == m->start && m->end == after->start &&
+	       before->start - before->offset == after->start - after->offset;
+}
+
 /* The mappings of p as the tables want them, in h->publish. sampled: a sample of it waits for what
  * they lead to. How many, or -ENOMEM. */
 static ssize_t make_publish(struct host *h, struct process *p, bool sampled, uint32_t *ret_left_out)
@@ -44,9 +57,18 @@ static ssize_t make_publish(struct host *h, struct process *p, bool sampled, uin
 		h->publish_cap = p->maps->len;
 	}
 	for (uint32_t i = 0; i < p->maps->len; i++) {
-		const struct map *m = &p->maps->at[i];
+		struct map moved, *m = &p->maps->at[i];
 		uint16_t slot = 0;
 
+		if (is_moved_text(p->maps, i)) {
+			const struct map *before = m - 1;
+
+			moved = (struct map){ .start = m->start,
+					      .end = m->end,
+					      .offset = before->offset + (m->start - before->start),
+					      .backing = before->backing };
+			m = &moved;
+		}
 		if (m->backing) {
 			if ((m->backing->state != BACKING_READY &&
 			     m->backing->state != BACKING_FAILED) ||

@@ -192,7 +192,11 @@ static int read_sections(struct symfile *f, const Elf64_Ehdr *e)
 		return SYMFILE_TOO_LARGE;
 	if (count == 0)
 		return 0;
-	if (e->e_shoff > f->size || count * sizeof(s) > f->size - e->e_shoff)
+	/* A copy of what a process has in memory ends before its section headers: as if it had none.
+	 */
+	if (e->e_shoff >= f->size)
+		return 0;
+	if (count * sizeof(s) > f->size - e->e_shoff)
 		return SYMFILE_MALFORMED;
 	f->sections = calloc(count, sizeof(*f->sections));
 	if (!f->sections)
