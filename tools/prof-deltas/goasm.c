@@ -859,8 +859,8 @@ static void settle(struct goasm *a, struct goasm_curg *curg)
 
 		if (!row->known || a->found[i].base == BASE_CFA || a->role == GOASM_LEAVES)
 			continue;
-		if (more.value.kind == CHAIN)
-			rule_restored(&more, 0, &row->rule);
+		if (more.value.kind == CHAIN && rule_restored(&more, 0, &row->rule))
+			continue;
 		for (uint32_t n = 0; n < a->restores; n++) {
 			const struct restore *x = &a->restore[n];
 

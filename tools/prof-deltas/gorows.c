@@ -125,15 +125,17 @@ static bool is_sigreturn(const uint8_t *code, size_t len)
 }
 
 /* Anything in these bytes that sets RSP from elsewhere than itself: and with a constant, mov from a
- * register, mov from memory. Only for versions whose table does not say so; may be mistaken. */
-static bool sets_rsp(const uint8_t *code, size_t len)
+ * register, mov from memory; or `unsaid`, sub of a constant, where the table has RSP stand still.
+ * Only for versions whose table does not say so; may be mistaken. */
+static bool sets_rsp(const uint8_t *code, size_t len, bool unsaid)
 {
 	for (size_t i = 0; i + 3 < len; i++) {
 		uint8_t op = code[i + 1], operands = code[i + 2];
 
 		if ((code[i] & 0xf8) != 0x48)
 			continue;
-		if ((op == 0x83 || op == 0x81) && operands == 0xe4)
+		if ((op == 0x83 || op == 0x81) &&
+		    (operands == 0xe4 || (unsaid && operands == 0xec)))
 			return true;
 		if (op == 0x89 && (operands & 0xc7) == 0xc4)
 			return true;
@@ -341,7 +343,7 @@ static int add_function(struct gorows *g, const struct gopclntab_func *f)
 
 	bool plain = make_steps(g, code, len) != STYLE_NONE &&
 		     !(g->flags ? f->flags & (GOPCLNTAB_ASM | GOPCLNTAB_SP_WRITE)
-				: sets_rsp(code, len));
+				: sets_rsp(code, len, g->deltas == 1));
 
 	if (plain || len != size)
 		return add_steps(g, at, end);
