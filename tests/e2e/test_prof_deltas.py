@@ -81,10 +81,21 @@ def test_the_loaders_entry_point_is_the_end_of_the_stack():
     assert [row[1:] for row in rows(LOADER) if int(row[0], 16) == entry] == [["rsp+8", "same", "undefined", "derived"]]
 
 
-def test_a_file_without_section_headers_has_the_same_rows(tmp_path):
+@pytest.mark.parametrize("hdr", ["good", "absent", "pointer", "encoding", "garbage"])
+def test_a_file_without_section_headers_has_the_same_rows(tmp_path, hdr):
     bare = bytearray(open(f"{DATA}/ordinary", "rb").read())
     struct.pack_into("<Q", bare, 0x28, 0)
     struct.pack_into("<HHH", bare, 0x3A, 0, 0, 0)
+    at = next(64 + 56 * i for i in range(bare[0x38]) if struct.unpack_from("<I", bare, 64 + 56 * i)[0] == 0x6474E550)
+    table = struct.unpack_from("<Q", bare, at + 8)[0]
+    if hdr == "absent":
+        struct.pack_into("<I", bare, at, 0)
+    elif hdr == "pointer":
+        bare[table + 4] ^= 8
+    elif hdr == "encoding":
+        bare[table + 1] = 0xFF
+    elif hdr == "garbage":
+        bare[table:table + 12] = b"\xfe" * 12
     (tmp_path / "bare").write_bytes(bare)
     assert rows(tmp_path / "bare") == rows(f"{DATA}/ordinary")
 

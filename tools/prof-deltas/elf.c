@@ -8,7 +8,10 @@
 #include <unistd.h>
 #include "tools/prof-deltas/elf.h"
 
-#define ELF_COMPRESS_ZSTD 2	       /* of the gabi since 2022; not in every elf.h */
+#define ELF_COMPRESS_ZSTD 2 /* of the gabi since 2022; not in every elf.h */
+#define CIE_LEAST 20	    /* bytes of the shortest CIE */
+#define SEARCH_WINDOW (32u << 10)
+#define SEARCH_MAX (1u << 30)	       /* bytes of segments that are searched */
 #define MAX_SECTION_HEADERS (1u << 18) /* libelf takes memory for each before it looks at any */
 
 int64_t elf_pread(int fd, void *into, uint64_t n, uint64_t offset)
@@ -135,7 +138,70 @@ static void section_add(struct elf_file *f, const struct elf_section *s)
 		f->section[f->sections++] = *s;
 }
 
-/* .eh_frame by way of .eh_frame_hdr: for files without section headers. */
+/* Whether n bytes begin with a CIE of the kind that .eh_frame on x86-64 begins with: version 1, an
+ * augmentation of known letters, factors 1 and -8, return address column 16. */
+static bool is_cie(const uint8_t *p, size_t n)
+{
+	uint32_t length, id;
+	size_t at = 9;
+
+	if (n < CIE_LEAST)
+		return false;
+	memcpy(&length, p, 4);
+	memcpy(&id, p + 4, 4);
+	if (length < CIE_LEAST - 4 || length > 64 || id != 0 || p[8] != 1)
+		return false;
+	while (at < n && p[at] && strchr("zRPLSB", p[at]))
+		at++;
+	return at + 3 < n && p[at] == 0 && p[at + 1] == 1 && p[at + 2] == 0x78 && p[at + 3] == 16;
+}
+
+/* .eh_frame where nothing says where it is: it begins with the first CIE that a segment holds. 0,
+ * -errno. */
+static int search_eh_frame(int fd, struct elf_file *f)
+{
+	static const uint8_t mark[] = { 0, 0, 0, 0, 1, 'z' }; /* id, version, augmentation */
+	uint8_t window[SEARCH_WINDOW];
+	uint64_t searched = 0;
+
+	for (unsigned i = 0; i < f->loads; i++) {
+		const struct elf_load *l = &f->load[i];
+		uint64_t at = 0;
+
+		while (at < l->filesz && searched < SEARCH_MAX) {
+			uint64_t left = l->filesz - at;
+			int64_t n = elf_pread(fd, window,
+					      left < sizeof(window) ? left : sizeof(window),
+					      l->offset + at);
+
+			if (n < 0)
+				return (int)n;
+			if (n < CIE_LEAST)
+				break;
+			for (uint8_t *p = window + 4, *end = window + n;
+			     (p = memmem(p, (size_t)(end - p), mark, sizeof(mark))) != NULL; p++) {
+				uint64_t found = at + (uint64_t)(p - 4 - window);
+
+				if ((found + l->vaddr) & 3 || !is_cie(p - 4, (size_t)(end - p + 4)))
+					continue;
+				section_add(f, &(struct elf_section){ .vaddr = l->vaddr + found,
+								      .offset = l->offset + found,
+								      .size = l->filesz - found,
+								      .eh = true });
+				return 0;
+			}
+			if ((uint64_t)n == left || n < (int64_t)sizeof(window))
+				break;
+			/* What lies across the windows' edge is seen in the next one. */
+			at += sizeof(window) - 64;
+			searched += sizeof(window);
+		}
+	}
+	return 0;
+}
+
+/* .eh_frame by way of .eh_frame_hdr: for files without section headers. Where that does not lead to
+ * a CIE, nothing is found. */
 static void read_eh_frame_hdr(int fd, struct elf_file *f, uint64_t vaddr, uint64_t offset)
 {
 	uint8_t bytes[32];
@@ -152,7 +218,16 @@ static void read_eh_frame_hdr(int fd, struct elf_file *f, uint64_t vaddr, uint64
 	if (cfi_pointer(&s, bytes[1], vaddr + 4, &bases, NULL, &at) != 0)
 		return;
 	e.vaddr = at;
-	if (locate(f, at, &e.offset, &e.size))
+	if (!locate(f, at, &e.offset, &e.size))
+		return;
+	n = elf_pread(fd, bytes, sizeof(bytes), e.offset);
+	if (n < CIE_LEAST)
+		return;
+
+	uint32_t length_id[2];
+
+	memcpy(length_id, bytes, 8);
+	if (length_id[0] <= 4096 && length_id[1] == 0 && (bytes[8] == 1 || bytes[8] == 3))
 		section_add(f, &e);
 }
 
@@ -393,6 +468,11 @@ int elf_read(int fd, struct elf_file *f, const char **ret_why)
 		have_eh |= f->section[i].eh;
 	if (!have_eh && !f->empty_sections && hdr_vaddr)
 		read_eh_frame_hdr(fd, f, hdr_vaddr, hdr_offset);
+	if (!sections && !f->sections) {
+		r = search_eh_frame(fd, f);
+		if (r < 0)
+			return r;
+	}
 	/* Of a separate debug file the segments are elsewhere, which is as it should be. */
 	for (unsigned i = 0; i < f->loads && !f->empty_sections; i++)
 		f->truncated |= f->load[i].exec &&
