@@ -174,12 +174,12 @@ Test(jit, settling_reads_the_last_lines_and_asks_once_more)
 	cr_expect_eq(look(b, 0x1000, SECOND), JIT_LATER);
 	answer(b, JIT_KINDS, SECOND);
 	append(b, "1000 10 f");
-	cr_expect_eq(jit_settle(&b->jit, P, true, SECOND), JIT_LATER);
+	cr_expect_eq(jit_settle(&b->jit, P, SECOND), JIT_LATER);
 	cr_assert_eq(b->count, 2);
 	answer(b, JIT_PERF_MAP, SECOND);
-	cr_expect_eq(jit_settle(&b->jit, P, true, SECOND), 0);
+	cr_expect_eq(jit_settle(&b->jit, P, SECOND), 0);
 	cr_expect_eq(look(b, 0x1000, SECOND), 0, "a line without its end counts then");
-	cr_expect_eq(jit_settle(&b->jit, P, true, SECOND), 0);
+	cr_expect_eq(jit_settle(&b->jit, P, SECOND), 0);
 	cr_expect_eq(b->count, 0);
 	bench_free(b);
 }

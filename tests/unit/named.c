@@ -503,6 +503,8 @@ Test(named, the_last_lines_of_a_map_are_read_when_its_process_ends)
 	answer_jit(m, true, SECOND);
 	write_map(m, "1000 10 g");
 	take(b, (struct msg){ .id = MSG_PROCESS_END, .process_end = { .id = 1 } });
+	cr_assert_eq(named_run(b->named, SECOND), NAMED_WAIT, "the jitdump may be there now");
+	answer_jit(m, false, SECOND);
 	cr_assert_eq(named_run(b->named, SECOND), 0);
 	EXPECT(b, MSG_HELLO, MSG_PROCESS, MSG_FUNCTION, MSG_FRAME, MSG_STACK, MSG_THREAD,
 	       MSG_SAMPLE, MSG_PROCESS_END);
@@ -584,6 +586,8 @@ Test(named, more_samples_than_can_be_held_go_without_names)
 	cr_expect_eq(named_counts(b->named).samples, 100);
 	answer_jit(m, true, SECOND);
 	take(b, (struct msg){ .id = MSG_PROCESS_END, .process_end = { .id = 1 } });
+	cr_assert_eq(named_run(b->named, SECOND), NAMED_WAIT);
+	answer_jit(m, false, SECOND);
 	cr_assert_eq(named_run(b->named, SECOND), 0);
 	cr_expect_eq(named_counts(b->named).samples, HELD_MAX + 100);
 	map_bench_free(m);

@@ -3,7 +3,6 @@
  * code that they generate. */
 #include <errno.h>
 #include <stdlib.h>
-#include "tools/prof-bpf/jitfiles.h"
 #include "tools/prof-bpf/prof.h"
 
 struct wanted {
@@ -70,6 +69,6 @@ void answers_jit(void *ctx, uint64_t ticket, const struct msg_jit_request *m)
 		!w ? -ENOMEM
 		: m->process > UINT32_MAX || m->pid > INT32_MAX
 			? -EINVAL
-			: jitfiles_open(p->host, (uint32_t)m->process, (uint32_t)m->pid, m->kind,
-					opened, w));
+			: jitfiles_open(p->jitfiles, (uint32_t)m->process, (uint32_t)m->pid,
+					m->kind, opened, w));
 }

@@ -12,24 +12,141 @@
 
 #define PARENTS 4 /* forks of forks */
 
-struct asked {
+/* The /tmp of a process that had no map. */
+struct folder {
+	uint32_t process; /* 0: empty */
+	int fd;		  /* -1: it is being opened */
+	uint64_t used_ns;
+	struct opener_request q; /* as for the map, but for its path */
+	uint32_t inner_pid;
+};
+
+struct jitfiles {
 	struct host *host;
-	uint32_t process,
-		pid; /* whose file it is: the process itself, or one that it was forked from */
+	struct opener *opener;
+	struct folder folders[JITFILES_KEEP];
+};
+
+struct asked {
+	struct jitfiles *jitfiles;
+	uint32_t process, pid; /* whose file it is: the process itself, or one that it was forked
+				  from */
 	uint64_t start_ns;
 	bool map;
+	bool gone;	  /* looked for in a folder that was kept */
 	unsigned parents; /* how many forks up */
 	opener_done *done;
 	void *ctx;
 };
 
+/* --- folders --- */
+
+static struct folder *folder_find(struct jitfiles *j, uint32_t process)
+{
+	for (unsigned i = 0; i < JITFILES_KEEP; i++)
+		if (j->folders[i].process == process)
+			return &j->folders[i];
+	return NULL;
+}
+
+static void folder_drop(struct folder *f)
+{
+	if (f->fd >= 0)
+		close(f->fd);
+	*f = (struct folder){ .fd = -1 };
+}
+
+static void folder_opened(void *ctx, const struct opener_result *r)
+{
+	struct asked *a = ctx;
+	struct folder *f = folder_find(a->jitfiles, a->process);
+
+	if (r->status == 0 && f && f->fd < 0)
+		f->fd = r->fd;
+	else if (r->status == 0)
+		close(r->fd);
+	else if (f && f->fd < 0)
+		folder_drop(f);
+	free(a);
+}
+
+/* Keeps the folder in which the map of a process would lie, in the place of the one least recently
+ * asked for. */
+static void folder_keep(const struct asked *a, const struct opener_request *q, uint32_t inner_pid)
+{
+	struct folder *f = folder_find(a->jitfiles, a->process), *oldest = a->jitfiles->folders;
+	struct opener_request folder = { .kind = OPENER_FOLDER,
+					 .pid = a->pid,
+					 .path = STR_LIT("/tmp") };
+	struct asked *b;
+	uint64_t ticket;
+
+	if (f) {
+		f->used_ns = clock_mono_ns();
+		return;
+	}
+	for (unsigned i = 1; i < JITFILES_KEEP && oldest->process; i++)
+		if (a->jitfiles->folders[i].used_ns < oldest->used_ns)
+			oldest = &a->jitfiles->folders[i];
+	b = malloc(sizeof(*b));
+	if (!b)
+		return;
+	*b = *a;
+	if (opener_submit(a->jitfiles->opener, &folder, folder_opened, b, &ticket) != 0) {
+		free(b);
+		return;
+	}
+	folder_drop(oldest);
+	*oldest = (struct folder){ .process = a->process,
+				   .fd = -1,
+				   .used_ns = clock_mono_ns(),
+				   .q = *q,
+				   .inner_pid = inner_pid };
+}
+
+int jitfiles_new(struct host *h, struct opener *o, struct jitfiles **ret)
+{
+	struct jitfiles *j = calloc(1, sizeof(*j));
+
+	if (!j)
+		return -ENOMEM;
+	j->host = h;
+	j->opener = o;
+	for (unsigned i = 0; i < JITFILES_KEEP; i++)
+		j->folders[i].fd = -1;
+	*ret = j;
+	return 0;
+}
+
+void jitfiles_free(struct jitfiles *j)
+{
+	if (!j)
+		return;
+	for (unsigned i = 0; i < JITFILES_KEEP; i++)
+		folder_drop(&j->folders[i]);
+	free(j);
+}
+
+void jitfiles_tick(struct jitfiles *j, uint64_t now_ns)
+{
+	for (unsigned i = 0; i < JITFILES_KEEP; i++) {
+		struct folder *f = &j->folders[i];
+
+		if (f->process && now_ns > f->used_ns + JITFILES_KEEP_NS)
+			folder_drop(f);
+	}
+}
+
+/* --- opening --- */
+
 /* The process is the one that was meant. */
 static bool is_same(const struct asked *a)
 {
-	const struct process *p = process_find_alive(a->host, a->pid);
+	struct host *h = a->jitfiles->host;
+	const struct process *p = process_find_alive(h, a->pid);
 	struct procfs_stat st;
 
-	return p && p->pub.id == a->process && procfs_read_stat(a->host->proc, a->pid, &st) == 0 &&
+	return p && p->pub.id == a->process && procfs_read_stat(h->proc, a->pid, &st) == 0 &&
 	       st.start_ns == a->start_ns;
 }
 
@@ -37,8 +154,9 @@ static bool is_same(const struct asked *a)
  * nothing. */
 static struct process *parent_of(const struct asked *a)
 {
-	const struct process *p = process_find_alive(a->host, a->pid);
-	struct process *parent = p ? process_find_alive(a->host, p->pub.parent_pid) : NULL;
+	struct host *h = a->jitfiles->host;
+	const struct process *p = process_find_alive(h, a->pid);
+	struct process *parent = p ? process_find_alive(h, p->pub.parent_pid) : NULL;
 
 	if (!parent || a->parents == PARENTS || !p->exe || !parent->exe || !p->exe->file ||
 	    p->exe->file != parent->exe->file)
@@ -47,23 +165,27 @@ static struct process *parent_of(const struct asked *a)
 }
 
 static int open_map(struct asked *a);
+static int open_gone(struct asked *a);
 
 static void opened(void *ctx, const struct opener_result *r)
 {
 	struct asked *a = ctx;
 	struct opener_result result = *r;
 
-	if (result.status == 0 && !is_same(a)) {
+	if (result.status == 0 && !a->gone && !is_same(a)) {
 		close(result.fd);
 		result = (struct opener_result){ .status = -ESRCH, .fd = -1 };
 	}
-	struct process *parent = a->map && result.status == -ENOENT ? parent_of(a) : NULL;
+	struct process *parent = a->map && result.status == -ENOENT && !a->gone ? parent_of(a)
+										: NULL;
 	if (parent) {
 		a->process = parent->pub.id;
 		a->pid = parent->pub.pid;
 		a->parents++;
 		if (open_map(a) == 0)
 			return;
+	} else if (result.status == -ENOENT && !a->gone && !a->parents && open_gone(a) == 0) {
+		return; /* it may have ended since it was looked for */
 	}
 	a->done(a->ctx, &result);
 	free(a);
@@ -72,11 +194,12 @@ static void opened(void *ctx, const struct opener_result *r)
 /* Whose files they may be, and since when. */
 static int describe(struct asked *a, struct opener_request *q, uint32_t *ret_inner_pid)
 {
+	struct host *h = a->jitfiles->host;
 	struct procfs_stat st;
 	struct procfs_ids ids;
 
-	if (procfs_read_stat(a->host->proc, a->pid, &st) != 0 ||
-	    procfs_read_ids(a->host->proc, a->pid, &ids) != 0)
+	if (procfs_read_stat(h->proc, a->pid, &st) != 0 ||
+	    procfs_read_ids(h->proc, a->pid, &ids) != 0)
 		return -ESRCH;
 	a->start_ns = st.start_ns;
 	*ret_inner_pid = ids.inner_pid;
@@ -100,10 +223,31 @@ static int open_map(struct asked *a)
 
 	if (r)
 		return r;
+	if (!a->parents)
+		folder_keep(a, &q, inner_pid);
 	snprintf(path, sizeof(path), "/tmp/perf-%" PRIu32 ".map", inner_pid);
 	q.kind = OPENER_PATH;
 	q.path = str_from(path);
-	return opener_submit(a->host->config.opener, &q, opened, a, &ticket);
+	return opener_submit(a->jitfiles->opener, &q, opened, a, &ticket);
+}
+
+/* The map of a process that has ended. */
+static int open_gone(struct asked *a)
+{
+	struct folder *f = folder_find(a->jitfiles, a->process);
+	struct opener_request q;
+	uint64_t ticket;
+	char name[40];
+
+	if (!a->map || !f || f->fd < 0)
+		return -ESRCH;
+	snprintf(name, sizeof(name), "perf-%" PRIu32 ".map", f->inner_pid);
+	q = f->q;
+	q.kind = OPENER_IN_FOLDER;
+	q.folder = f->fd;
+	q.path = str_from(name);
+	a->gone = true;
+	return opener_submit(a->jitfiles->opener, &q, opened, a, &ticket);
 }
 
 /* jit-NUMBER.dump */
@@ -133,8 +277,9 @@ static const struct map *find_dump(struct host *h, struct process *p)
 
 static int open_dump(struct asked *a)
 {
-	struct process *p = process_find_alive(a->host, a->pid);
-	const struct map *m = p ? find_dump(a->host, p) : NULL;
+	struct host *h = a->jitfiles->host;
+	struct process *p = process_find_alive(h, a->pid);
+	const struct map *m = p ? find_dump(h, p) : NULL;
 	struct opener_request q;
 	uint32_t inner_pid;
 	uint64_t ticket;
@@ -149,30 +294,31 @@ static int open_dump(struct asked *a)
 	q.dev = m->backing->key.dev;
 	q.inode = m->backing->key.inode;
 	q.since_ns = 0; /* that it is mapped says whose it is; a fork has its parent's */
-	return opener_submit(a->host->config.opener, &q, opened, a, &ticket);
+	return opener_submit(a->jitfiles->opener, &q, opened, a, &ticket);
 }
 
-int jitfiles_open(struct host *h, uint32_t process, uint32_t pid, uint64_t kind, opener_done *done,
-		  void *ctx)
+int jitfiles_open(struct jitfiles *j, uint32_t process, uint32_t pid, uint64_t kind,
+		  opener_done *done, void *ctx)
 {
-	struct process *p = process_find_alive(h, pid);
+	struct process *p = process_find_alive(j->host, pid);
 	struct asked *a;
-	int r;
+	int r = -ESRCH;
 
-	if (!p || p->pub.id != process)
-		return -ESRCH;
-	if (kind != JIT_DUMP && kind != JIT_PERF_MAP)
+	if (!process || (kind != JIT_DUMP && kind != JIT_PERF_MAP))
 		return -EINVAL;
 	a = malloc(sizeof(*a));
 	if (!a)
 		return -ENOMEM;
-	*a = (struct asked){ .host = h,
+	*a = (struct asked){ .jitfiles = j,
 			     .process = process,
 			     .pid = pid,
 			     .map = kind == JIT_PERF_MAP,
 			     .done = done,
 			     .ctx = ctx };
-	r = kind == JIT_DUMP ? open_dump(a) : open_map(a);
+	if (p && p->pub.id == process)
+		r = kind == JIT_DUMP ? open_dump(a) : open_map(a);
+	if (r == -ESRCH)
+		r = open_gone(a);
 	if (r)
 		free(a);
 	return r;

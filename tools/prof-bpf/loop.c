@@ -135,6 +135,8 @@ static void on_timer(struct prof *p)
 		return;
 	p->tick++;
 	opener_run(p->opener, now);
+	if (p->jitfiles)
+		jitfiles_tick(p->jitfiles, now);
 	tables_tick(p->tables, now);
 	if (p->kallsyms)
 		(void)kallsyms_tick(p->kallsyms, now);

@@ -150,6 +150,8 @@ static int open_host(struct prof *p)
 	};
 	int r = host_new(&c, &p->host);
 
+	if (!r && p->filesrv)
+		r = jitfiles_new(p->host, p->opener, &p->jitfiles);
 	if (r)
 		return fail("the host cannot be followed", r, "");
 	host_mark_self(p->host, (uint32_t)getpid());
@@ -288,6 +290,7 @@ static void tear_down(struct prof *p)
 		emit_free(p->emit);
 		kallsyms_free(p->kallsyms);
 		opener_free(p->opener);
+		jitfiles_free(p->jitfiles);
 		filesrv_free(p->filesrv);
 		bus_free(p->stream);
 		outbox_reset(&p->outbox);

@@ -487,6 +487,23 @@ static int open_debug(struct worker *w, int proc, const struct opener_request *q
 	return result;
 }
 
+static int open_folder(int proc, const struct opener_request *q, struct opener_result *ret)
+{
+	struct open_how how = { .flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
+				.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
+	int root = open_root(proc, q->pid), r = 0;
+
+	if (root < 0)
+		return root;
+	ret->fd = (int)syscall(SYS_openat2, root, q->path.data, &how, sizeof(how));
+	if (ret->fd < 0) {
+		r = -errno;
+		ret->fd = -1;
+	}
+	close(root);
+	return r;
+}
+
 static void open_request(struct worker *w, int proc, const struct opener_request *q,
 			 struct opener_result *ret)
 {
@@ -495,6 +512,10 @@ static void open_request(struct worker *w, int proc, const struct opener_request
 		ret->status = open_mapping(w, proc, q, ret);
 	} else if (q->kind == OPENER_PATH && q->expect_inode) {
 		ret->status = open_by_name(w, proc, q, ret);
+	} else if (q->kind == OPENER_IN_FOLDER) {
+		ret->status = open_below(w, q->folder, q->path.data, q, false, ret);
+	} else if (q->kind == OPENER_FOLDER) {
+		ret->status = open_folder(proc, q, ret);
 	} else if (q->kind == OPENER_PATH) {
 		int root = open_root(proc, q->pid);
 
@@ -529,7 +550,10 @@ static int request_check(const struct opener_request *q)
 	     q->path.data[0] != '/' || str_eq(q->name, STR_LIT("..")) ||
 	     str_eq(q->name, STR_LIT("."))))
 		return -EINVAL;
-	if (q->kind == OPENER_PATH && (!q->path.len || q->path.data[0] != '/'))
+	if ((q->kind == OPENER_PATH || q->kind == OPENER_FOLDER) &&
+	    (!q->path.len || q->path.data[0] != '/'))
+		return -EINVAL;
+	if (q->kind == OPENER_IN_FOLDER && (!q->path.len || memchr(q->path.data, '/', q->path.len)))
 		return -EINVAL;
 	return 0;
 }
@@ -555,6 +579,13 @@ static struct job *job_new(const struct opener_request *q)
 		memcpy(at, q->build_id.data, q->build_id.len);
 	j->q.build_id.data = (const uint8_t *)at;
 	j->result.fd = -1;
+	if (q->kind == OPENER_IN_FOLDER) {
+		j->q.folder = fcntl(q->folder, F_DUPFD_CLOEXEC, 3);
+		if (j->q.folder < 0) {
+			free(j);
+			return NULL;
+		}
+	}
 	return j;
 }
 
@@ -564,6 +595,8 @@ static void job_free(struct job *j)
 		return;
 	if (j->result.fd >= 0)
 		close(j->result.fd);
+	if (j->q.kind == OPENER_IN_FOLDER)
+		close(j->q.folder);
 	free(j);
 }
 

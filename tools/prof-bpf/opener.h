@@ -28,6 +28,9 @@ enum opener_kind {
 			     checked; where the file system lets nobody in, what is mapped of it */
 	OPENER_PATH,	  /* `path` below the root of pid; with expect_inode also below its parent's
 			     and ours */
+	OPENER_FOLDER,	  /* the folder `path` below the root of pid, to be looked into later: an
+			     O_PATH    descriptor */
+	OPENER_IN_FOLDER, /* `path` (one name, no slash) in that folder */
 	OPENER_BUILD_ID,  /* /usr/lib/debug/.build-id/xx/rest.debug, below the root of pid, then
 			     below ours */
 	OPENER_DEBUGLINK, /* `name` (no slash) beside the file `path`, in .debug beside it, and
@@ -38,6 +41,7 @@ struct opener_request {
 	enum opener_kind kind;
 	uint32_t pid;	     /* 0: only our own root */
 	uint32_t parent_pid; /* whose root is likely the same, when pid is gone; 0: none */
+	int folder;	     /* OPENER_IN_FOLDER: duplicated */
 	uint64_t start, end;
 	struct str path, name; /* copied */
 	struct span build_id;  /* copied; 2..64 bytes */

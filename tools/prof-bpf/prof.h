@@ -18,6 +18,7 @@
 #include "tools/prof-bpf/extractor.h"
 #include "tools/prof-bpf/filesrv.h"
 #include "tools/prof-bpf/host.h"
+#include "tools/prof-bpf/jitfiles.h"
 #include "tools/prof-bpf/kallsyms.h"
 #include "tools/prof-bpf/loader.h"
 #include "tools/prof-bpf/opener.h"
@@ -58,6 +59,7 @@ struct prof {
 	struct rowsrv *rowsrv;
 	struct filesrv *filesrv; /* deployed only */
 	struct opener *opener;
+	struct jitfiles *jitfiles; /* deployed only */
 	struct host *host;
 	struct kallsyms *kallsyms; /* NULL until read */
 	struct kallsyms *names;	   /* the reading thread's, until it has ended */

@@ -443,7 +443,7 @@ uint64_t jit_version(const struct jit *j, uint64_t process)
 	return p ? p->version : 0;
 }
 
-int jit_settle(struct jit *j, uint64_t process, bool ask_again, uint64_t now_ns)
+int jit_settle(struct jit *j, uint64_t process, uint64_t now_ns)
 {
 	struct jit_process *p = process_get(j, process);
 	bool waits = false;
@@ -459,7 +459,7 @@ int jit_settle(struct jit *j, uint64_t process, bool ask_again, uint64_t now_ns)
 
 			if (f->state == FILE_OPEN)
 				f->behind = true;
-			else if (f->state != FILE_ASKED && ask_again)
+			else if (f->state != FILE_ASKED)
 				ask(j, p, k, now_ns);
 		}
 	}

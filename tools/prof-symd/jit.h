@@ -70,10 +70,10 @@ int jit_lookup(struct jit *j, uint64_t process, uint32_t pid, uint64_t address, 
 	       uint64_t now_ns, struct names *ret);
 /* Rises whenever more is known of this process. */
 uint64_t jit_version(const struct jit *j, uint64_t process);
-/* The last chance of a process some of whose code had no name, once: reads what is there now; with
- * `ask` files that were not there are asked for once more. 0 when there is no more to be had,
- * JIT_LATER, -ENOMEM. */
-int jit_settle(struct jit *j, uint64_t process, bool ask, uint64_t now_ns);
+/* The last chance of a process some of whose code had no name, once: reads what is there now, and
+ * asks once more for files that were not there. 0 when there is no more to be had, JIT_LATER,
+ * -ENOMEM. */
+int jit_settle(struct jit *j, uint64_t process, uint64_t now_ns);
 /* An answer: fd is taken; -1: there is none. True where the id is one of ours. */
 bool jit_answer(struct jit *j, uint64_t id, int fd, uint64_t now_ns);
 /* The process is gone. */

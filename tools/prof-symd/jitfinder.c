@@ -2,11 +2,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/magic.h>
 #include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 #include "bpf/sample.h"
 #include "common/clock.h"
@@ -38,12 +40,14 @@ static int open_theirs(int root, const char *path, const struct owner *o)
 {
 	struct open_how how = { .flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
 				.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
+	struct statfs fs;
 	struct stat st;
 	int fd = (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
 
 	if (fd < 0)
 		return -errno;
-	if (fstat(fd, &st) < 0 || !is_theirs(&st, o)) {
+	if (fstat(fd, &st) < 0 || !is_theirs(&st, o) || fstatfs(fd, &fs) < 0 ||
+	    (uint32_t)fs.f_type == FUSE_SUPER_MAGIC) {
 		close(fd);
 		return -EACCES;
 	}

@@ -915,8 +915,7 @@ static int settle_held(struct named *n, uint64_t process, uint64_t now_ns)
 
 		if (process != ALL && of != process)
 			continue;
-		/* Of one that is gone no file can be opened any more. */
-		r = jit_settle(n->jit, of, process == ALL, now_ns);
+		r = jit_settle(n->jit, of, now_ns);
 		if (r < 0)
 			return r;
 		waits |= r == JIT_LATER;
