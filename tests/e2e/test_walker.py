@@ -70,9 +70,9 @@ def stopped(pid, state):
     return False
 
 
-def ours(what):
-    """Of each thread the pcs of its frames, and how its stack ended."""
-    out = subprocess.run([f"{BUILD}/prof-dump", "--all-threads", "--no-names", str(what)], capture_output=True, text=True, timeout=60)
+def ours(what, tree=BUILD):
+    """Of each thread of a process or a core the pcs of its frames, and how its stack ended."""
+    out = subprocess.run([f"{tree}/prof-dump", "--all-threads", "--no-names", str(what)], capture_output=True, text=True, timeout=60)
     assert out.returncode == 0, out.stderr
     stacks, tid = {}, None
     for line in out.stdout.splitlines():
@@ -88,9 +88,11 @@ def ours(what):
     return stacks
 
 
-def gdbs(pid):
+def gdbs(what, core=None):
+    """The same by gdb, of a process or of a program's core."""
+    target = [what, core] if core else ["-p", what]
     out = subprocess.run(["gdb", "-nx", "-batch", "-iex", "set debuginfod enabled off", "-iex", "set auto-load off",
-                          "-p", str(pid), "-x", f"{HERE}/gdb_stacks.py"],
+                          *map(str, target), "-x", f"{HERE}/gdb_stacks.py"],
                          capture_output=True, text=True, errors="replace", timeout=120)
     assert "STACKS" in out.stdout, out.stderr
     return {int(k): v for k, v in json.loads(out.stdout.split("STACKS")[1]).items()}

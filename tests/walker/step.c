@@ -192,12 +192,14 @@ static void show_pc(uint64_t pc)
 
 static void show(const struct stack *s, const char *what)
 {
+	uint64_t key = regs.rip << 8 | (uint8_t)what[0];
+
 	for (size_t i = 0; i < shown_count; i++)
-		if (shown[i] == regs.rip)
+		if (shown[i] == key)
 			return;
 	if (shown_count == MAX_SHOWN)
 		return;
-	shown[shown_count++] = regs.rip;
+	shown[shown_count++] = key;
 	printf("%s (%s) after %lu:\n  walker", what, walk_reason_word(s->reason), checked);
 	for (size_t i = 0; i < s->count && i < 8; i++)
 		show_pc(s->frames[i].pc);

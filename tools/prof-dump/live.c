@@ -94,7 +94,7 @@ int live_open(pid_t pid, struct live *ret)
 {
 	struct procfs_stat st;
 
-	*ret = (struct live){ .pid = pid };
+	*ret = (struct live){ .pid = pid, .alive = pid };
 	if (pid == getpid())
 		return LIVE_SELF;
 	int proc = open_proc();
