@@ -209,3 +209,78 @@ Test(rows, span_over_the_limit_is_refused)
 	cr_assert_eq(rows_layout(&r), ROWS_TOO_LARGE);
 	rows_done(&r);
 }
+
+Test(rows, rules_and_distances_of_every_width_come_back)
+{
+	static const uint32_t step[] = { 1, 254, 255, 256, 65535, 65536, 70000, 1 };
+	static const uint32_t number[] = { 1, 223, 224, 7935, 7936, 40000, 255, 2 };
+	struct rows_cursor c;
+	struct unwind_row_wire row;
+	uint32_t at = 0x1000;
+
+	for (int32_t i = 1; i <= 40000; i++)
+		rule(i);
+	cr_assert_eq(rows_open(&rows, at, 0x1f0000), 0);
+	for (unsigned i = 0; i < 8; i++) {
+		cr_assert_eq(rows_add(&rows, at, (uint16_t)number[i]), 0);
+		at += step[i];
+	}
+	rows_close(&rows);
+	cr_assert_eq(rows_finish(&rows), 0);
+	cr_assert_eq(rows.count, 9);
+	rows_cursor_init(&c, &rows);
+	at = 0x1000;
+	for (unsigned i = 0; i < 8; i++) {
+		cr_assert(rows_next(&c, &row));
+		cr_assert_eq(row.offset, at);
+		cr_assert_eq(row.rule, number[i]);
+		at += step[i];
+	}
+}
+
+Test(rows, last_of_two_rows_for_one_place_counts)
+{
+	FUNCTION(0x100, 0x200, 0x100, 8, 0x110, 16, 0x110, 24, 0x120, 32);
+	/* What makes a row like the one before it leaves no row. */
+	FUNCTION(0x300, 0x400, 0x300, 8, 0x310, 16, 0x310, 8);
+	cr_assert_eq(finish(), 6);
+	is_row(1, 0x110, 24);
+	is_row(2, 0x120, 32);
+	is_row(3, 0x200, -1);
+	is_row(4, 0x300, 8);
+	is_row(5, 0x400, -1);
+}
+
+Test(rows, many_functions_in_any_order_come_out_in_theirs)
+{
+	uint32_t state = 1;
+
+	/* Each of 8,192 places once: a full cycle of a linear congruence. */
+	for (unsigned i = 0; i < 8192; i++) {
+		state = (state * 1229 + 1) & 8191;
+		FUNCTION(state * 64, state * 64 + 64, state * 64, 8 + (int32_t)(state & 1) * 8);
+	}
+	cr_assert_eq(rows_finish(&rows), 0);
+	cr_assert_eq(rows.count, 8193);
+
+	struct rows_cursor c;
+	struct unwind_row_wire row;
+
+	rows_cursor_init(&c, &rows);
+	for (uint32_t i = 0; i < 8192; i++) {
+		cr_assert(rows_next(&c, &row));
+		cr_assert_eq(row.offset, i * 64);
+		cr_assert_eq(rows.rules.rule[row.rule].cfa_off, 8 + (int32_t)(i & 1) * 8);
+	}
+}
+
+Test(rows, function_cut_at_its_front_keeps_its_rows)
+{
+	FUNCTION(0x1000, 0x30000, 0x1000, 8, 0x1001, 16, 0x11000, 24, 0x21000, 32);
+	FUNCTION(0x800, 0x11800, 0x800, 40);
+	cr_assert_eq(finish(), 4);
+	is_row(0, 0x800, 40);
+	is_row(1, 0x11800, 24);
+	is_row(2, 0x21000, 32);
+	is_row(3, 0x30000, -1);
+}
