@@ -436,6 +436,11 @@ int jit_lookup(struct jit *j, uint64_t process, uint32_t pid, uint64_t address, 
 	return r;
 }
 
+bool jit_knows(const struct jit *j, uint64_t process)
+{
+	return process_get(j, process) != NULL;
+}
+
 uint64_t jit_version(const struct jit *j, uint64_t process)
 {
 	const struct jit_process *p = process_get(j, process);

@@ -68,6 +68,8 @@ void jit_want(struct jit *j, uint64_t process, uint32_t pid, uint64_t now_ns);
 /* The call at an address of a process, as of time_ns. 0, enum jit_verdict, -ENOMEM. */
 int jit_lookup(struct jit *j, uint64_t process, uint32_t pid, uint64_t address, uint64_t time_ns,
 	       uint64_t now_ns, struct names *ret);
+/* It was asked for code of this process, or told that it would be. */
+bool jit_knows(const struct jit *j, uint64_t process);
 /* Rises whenever more is known of this process. */
 uint64_t jit_version(const struct jit *j, uint64_t process);
 /* The last chance of a process some of whose code had no name, once: reads what is there now, and

@@ -107,6 +107,7 @@ struct named {
 };
 
 #define HELD_LOOK_NS 1000000000ull /* between two looks at those held, when nothing is new */
+#define HELD_EACH_NS 100000ull	   /* and in any case for each, which costs a twentieth of that */
 
 static const uint64_t why_lost[3] = { LOST_LIMIT, LOST_SEQUENCE, LOST_MALFORMED };
 
@@ -888,7 +889,7 @@ static int run_held(struct named *n, uint64_t process, uint64_t now_ns)
 		bool must = process == ALL || process == h->process ||
 			    now_ns - h->since_ns >= HELD_NS;
 
-		if (!must && jit_version(n->jit, h->process) == h->version)
+		if (!must && (process || jit_version(n->jit, h->process) == h->version))
 			continue;
 		n->give_up = must;
 		r = send_sample(n, &h->sample, now_ns);
@@ -933,11 +934,12 @@ static int end_process(struct named *n, const struct msg_process_end *m, uint64_
 
 	if (!p)
 		return 0;
-	r = settle_held(n, m->id, now_ns);
-	if (r)
-		return r;
-	if (n->jit)
+	if (n->jit && jit_knows(n->jit, m->id)) {
+		r = settle_held(n, m->id, now_ns);
+		if (r)
+			return r;
 		jit_drop(n->jit, m->id);
+	}
 	/* One that no sample was of is passed on all the same, with its file only if that is known
 	 * to the receiver: nothing is opened for it. */
 	r = send_process(n, m->id, now_ns, false);
@@ -1090,8 +1092,11 @@ int named_forget(struct named *n, uint64_t now_ns)
 
 int named_run(struct named *n, uint64_t now_ns)
 {
-	if (n->held.len &&
-	    (n->jit->version != n->held_version || now_ns - n->held_ns >= HELD_LOOK_NS)) {
+	uint64_t pause_ns = n->held.len * HELD_EACH_NS;
+
+	if (n->held.len && n->jit->version == n->held_version)
+		pause_ns += HELD_LOOK_NS;
+	if (n->held.len && now_ns - n->held_ns >= pause_ns) {
 		int r = run_held(n, 0, now_ns);
 
 		if (r)
