@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Any bytes as a core file, through a memfd: headers, notes, memory, build ids. What is found must
+ * be sorted, must not overlap, and must be within the file.
+ */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include "tools/prof-dump/core.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check(int holds)
+{
+	if (!holds)
+		abort();
+}
+
+static void check_ranges(const struct core *c)
+{
+	uint8_t word[8];
+
+	for (size_t i = 0; i < c->range_count; i++) {
+		const struct core_range *r = &c->ranges[i];
+
+		check(r->start < r->end && r->filled <= r->end - r->start);
+		check(!r->filled || (r->offset <= c->size && r->filled <= c->size - r->offset));
+		check(i == 0 || c->ranges[i - 1].end <= r->start);
+		check(core_range_at(c, r->start) == r && core_range_at(c, r->end - 1) == r);
+		int got = core_read(c, word, sizeof(word), r->start);
+
+		check(got == 0 || r->filled < sizeof(word));
+		(void)core_read(c, word, sizeof(word), r->start + r->filled - 4);
+	}
+	(void)core_read(c, word, sizeof(word), UINT64_MAX - 3);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	uint8_t id[CORE_BUILD_ID];
+	struct core *c;
+	int fd = memfd_create("core", MFD_CLOEXEC);
+
+	check(fd >= 0 && write(fd, data, size) == (ssize_t)size);
+	int r = core_open(fd, &c);
+
+	if (r) {
+		check(r > 0 && strlen(core_verdict_text(r)) > 0);
+		close(fd);
+		return 0;
+	}
+	check(c->thread_count > 0 && c->size == size && c->wanted_size >= size);
+	check_ranges(c);
+	for (size_t i = 0; i < c->file_count; i++) {
+		const struct core_file *f = &c->files[i];
+
+		check(f->start < f->end && strlen(f->path) < size);
+		check(i == 0 || c->files[i - 1].end <= f->start);
+		check(core_file_at(c, f->start) == f);
+		check(core_build_id(c, f->start, id) <= sizeof(id));
+	}
+	if (c->vdso)
+		(void)core_build_id(c, c->vdso, id);
+	core_free(c);
+	return 0;
+}

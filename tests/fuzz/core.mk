@@ -1,0 +1,3 @@
+# SPDX-License-Identifier: Apache-2.0
+FUZZERS += fuzz/core
+fuzz/core_SRCS := tests/fuzz/core.c tools/prof-dump/core.c
