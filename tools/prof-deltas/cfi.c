@@ -1326,7 +1326,9 @@ void cfi_done(struct cfi *c)
 	free(c->cie);
 	free(c->slot);
 	free(c->states);
-	*c = (struct cfi){ 0 };
+	c->cie = NULL;
+	c->slot = NULL;
+	c->states = NULL;
 }
 
 void cfi_skip(struct cfi *c, uint64_t n)

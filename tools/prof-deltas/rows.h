@@ -27,7 +27,7 @@
 
 #define ROWS_MAX_SEGMENTS 64
 #define ROWS_PADDING 15 /* bytes between two functions that count as padding, not as a gap */
-#define ROWS_MAX_BYTES (512u << 20) /* ceiling on the memory of one file's rows */
+#define ROWS_MAX_BYTES (256u << 20) /* ceiling on the rows of one file, and on its functions */
 #define ROWS_RULE_GAP 0		    /* the number of the `end` rule for gaps, in every set */
 
 /* What was passed over and why: counted, never silent. The word is what --stats prints. */
