@@ -19,7 +19,7 @@
 #define FILESTORE_OPEN 64
 #define FILESTORE_IN_FLIGHT 16
 #define FILESTORE_WANTED 1024 /* files asked for ahead, that wait for their turn */
-#define FILESTORE_BUDGET (16ull << 20)
+#define FILESTORE_BUDGET (32ull << 20)
 #define FILESTORE_DWARF_MAX (48ull << 20) /* bytes of one program's DWARF */
 
 enum filestore_state { FILESTORE_CLOSED, FILESTORE_ASKED, FILESTORE_READY, FILESTORE_FAILED };
