@@ -9,13 +9,16 @@ import json
 import os
 import re
 import resource
+import shlex
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
+SETTLE = 10  # seconds from a profiler's start to what is measured of it: the peers take that long to load
 BUILD = os.path.abspath(os.environ.get("PROFPIPE_BUILD", "build/release"))
 STATS = "/proc/sys/kernel/bpf_stats_enabled"
 
@@ -117,19 +120,50 @@ def bpf_programs():
     return {p["id"]: p for p in json.loads(out or "[]")}
 
 
-def run(argv, seconds):
-    """Runs a profiler over the load that is there: cpu seconds of all its processes, peak PSS in MiB, and BPF time per run of its programs."""
-    before, cpu0 = bpf_programs(), children_cpu()
+def bpf_maps():
+    tool = shutil.which("bpftool") or "/usr/sbin/bpftool"
+    out = subprocess.run([tool, "map", "show", "-j"], capture_output=True, text=True).stdout
+    return {m["id"]: m.get("bytes_memlock", 0) for m in json.loads(out or "[]")}
+
+
+def cpu_of(pids):
+    """Seconds that the threads of these processes ran."""
+    total = 0
+    for p in pids:
+        try:
+            for t in os.listdir(f"/proc/{p}/task"):
+                with open(f"/proc/{p}/task/{t}/schedstat") as f:
+                    total += int(f.read().split()[0])
+        except OSError:
+            pass
+    return total / 1e9
+
+
+def run(argv, seconds, settle, stop=False):
+    """Runs a profiler over the load that is there. After `settle` seconds, for `seconds`: cpu of all its processes, peak PSS and BPF maps in MiB, and BPF time per run of its
+    perf_event program. stop: it does not end by itself."""
+    programs, maps, cpu0 = bpf_programs(), bpf_maps(), children_cpu()
     p = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    peak, bpf, end = 0.0, {}, time.time() + seconds - 1
-    while time.time() < end and p.poll() is None:
+    said = []
+    reader = threading.Thread(target=lambda: said.append(p.stderr.read()))
+    reader.start()
+    time.sleep(settle)
+    peak, first, begin = 0.0, {k: v for k, v in bpf_programs().items() if k not in programs}, cpu_of(tree(p.pid))
+    t0 = time.time()
+    while time.time() - t0 < seconds - 1 and p.poll() is None:
         time.sleep(1)
         peak = max(peak, pss(tree(p.pid)))
-        bpf = {k: v for k, v in bpf_programs().items() if k not in before and v.get("run_cnt")}
-    said = p.communicate()[1]
-    ticks = max(bpf.values(), key=lambda v: v["run_time_ns"], default=None)
-    return {"cpu_s": children_cpu() - cpu0, "pss_mib": peak, "said": said, "status": p.returncode,
-            "bpf_ns_per_run": ticks["run_time_ns"] / ticks["run_cnt"] if ticks else None}
+    took, steady = time.time() - t0, cpu_of(tree(p.pid)) - begin
+    ticks = [(v["run_time_ns"] - first[k].get("run_time_ns", 0), v.get("run_cnt", 0) - first[k].get("run_cnt", 0))
+             for k, v in bpf_programs().items() if k in first and v["type"] == "perf_event" and v.get("run_cnt")]
+    memory = sum(v for k, v in bpf_maps().items() if k not in maps) / 2**20
+    if stop and p.poll() is None:
+        p.send_signal(signal.SIGINT)
+    status = p.wait()
+    reader.join()
+    ns, n = max(ticks, default=(0, 0))
+    return {"cpu_s": children_cpu() - cpu0, "steady": 100 * steady / took, "pss_mib": peak, "maps_mib": memory, "said": "".join(said), "status": status,
+            "bpf_ns_per_run": ns / n if n else None}
 
 
 def by_file(path):
@@ -148,7 +182,7 @@ def by_file(path):
 def profpipe(folder, seconds, hz):
     """A run that records the stream, and what a replay of it weighs as pprof."""
     out, summary = f"{folder}/out.prof", f"{folder}/summary.json"
-    r = run([f"{BUILD}/profpipe", "record", "-q", "-F", str(hz), "-d", str(seconds), "-o", out, "--summary", summary], seconds)
+    r = run([f"{BUILD}/profpipe", "record", "-q", "-F", str(hz), "-d", str(seconds + SETTLE), "-o", out, "--summary", summary], seconds, SETTLE)
     if r["status"]:
         sys.exit(f"profpipe record: {r['said']}")
     with open(summary) as f:
@@ -156,7 +190,7 @@ def profpipe(folder, seconds, hz):
     for ending in (".txt", ".pb.gz"):
         subprocess.run([f"{BUILD}/profpipe", "report", out, "-o", f"{folder}/out{ending}"], check=True)
     r.update(samples=s["samples"], output=os.path.getsize(f"{folder}/out.pb.gz"), start_cpu_s=s["cost"]["start_cpu_s"],
-             maps_mib=s["cost"]["map_bytes"] / 2**20, own_bpf_ns=s["cost"]["bpf_ns_per_sample"], summary=s, path=f"{folder}/out.txt",
+             summary=s, path=f"{folder}/out.txt",
              after=f"as a stream {os.path.getsize(out) / max(s['samples'], 1):.0f} bytes/sample")
     return r
 
@@ -165,7 +199,7 @@ def perf(folder, seconds, mode):
     out = f"{folder}/perf.data"
     if not shutil.which("perf"):
         return None
-    r = run(["perf", "record", "-q", "-F", "99", "-a", *mode, "-o", out, "--", "sleep", str(seconds)], seconds)
+    r = run(["perf", "record", "-q", "-F", "99", "-a", *mode, "-o", out, "--", "sleep", str(seconds + 1)], seconds, 1)
     t0, cpu0 = time.time(), children_cpu()
     text = subprocess.Popen(["perf", "script", "-i", out], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, errors="replace")
     try:
@@ -173,7 +207,7 @@ def perf(folder, seconds, mode):
     except subprocess.TimeoutExpired:
         text.kill()
         samples = 0
-    r.update(samples=samples, output=os.path.getsize(out), start_cpu_s=None, maps_mib=0.0, own_bpf_ns=None,
+    r.update(samples=samples, output=os.path.getsize(out), start_cpu_s=None,
              after=f"perf script {time.time() - t0:.0f} s, {children_cpu() - cpu0:.1f} s cpu")
     return r
 
@@ -248,6 +282,8 @@ def main():
     a.add_argument("--no-peers", action="store_true")
     a.add_argument("--peer-deltas", default=os.environ.get("PEER_DELTAS"), help="the leading peer's extractor of unwind rows (its tool stackdeltas)")
     a.add_argument("--rows-only", action="store_true", help="only how fast unwind rows are made")
+    a.add_argument("--peer", action="append", default=[], metavar="COMMAND",
+                   help="another profiler to be measured over the same load: a command that runs until it is interrupted; may be repeated")
     args = a.parse_args()
     extraction(None if args.no_peers else args.peer_deltas)
     if args.rows_only:
@@ -264,6 +300,13 @@ def main():
             rows["profpipe 99 Hz"] = profpipe(load.dir, args.seconds, 99)
             files = by_file(rows["profpipe 99 Hz"]["path"])
             rows["profpipe 20 Hz"] = profpipe(load.dir, args.seconds, 20)
+            for command in args.peer:
+                words = shlex.split(command)
+                r = run(words, args.seconds, SETTLE, stop=True)
+                if r["steady"] == 0:
+                    print(f"{command}: did not run: {r['said'].strip()[-300:]}", file=sys.stderr)
+                else:
+                    rows[os.path.basename(words[0])] = r
             if not args.no_peers:
                 for name, mode in (("perf -g (fp) 99 Hz", ["-g"]), ("perf dwarf 99 Hz", ["--call-graph", "dwarf"])):
                     r = perf(load.dir, args.seconds, mode)
@@ -294,11 +337,17 @@ def main():
 
     print(f"\n{'':22}{'cpu, % of one core':>19}{'start, cpu s':>14}{'PSS MiB':>9}{'maps MiB':>10}{'BPF us/sample':>15}{'bytes/sample':>14}")
     for name, r in rows.items():
-        start = r["start_cpu_s"]
-        steady = 100 * (r["cpu_s"] - (start or 0)) / args.seconds
+        start, samples = r.get("start_cpu_s"), r.get("samples")
         bpf = f"{r['bpf_ns_per_run'] / 1000:.1f}" if r["bpf_ns_per_run"] else "-"
-        print(f"{name:22}{steady:>19.2f}{'-' if start is None else f'{start:.2f}':>14}{r['pss_mib']:>9.1f}{r['maps_mib']:>10.1f}{bpf:>15}"
-              f"{r['output'] / max(r['samples'], 1):>14.0f}  {r.get('after', '')}")
+        print(f"{name:22}{r['steady']:>19.2f}{'-' if start is None else f'{start:.2f}':>14}{r['pss_mib']:>9.1f}{r['maps_mib']:>10.1f}{bpf:>15}"
+              f"{r['output'] / max(samples, 1) if samples else float('nan'):>14.0f}  {r.get('after', '')}")
+    ours = rows["profpipe 20 Hz"]
+    for name in (os.path.basename(shlex.split(c)[0]) for c in args.peer):
+        if name in rows:
+            r = rows[name]
+            bpf = f", BPF time a sample {ours['bpf_ns_per_run'] / r['bpf_ns_per_run']:.2f}" if ours["bpf_ns_per_run"] and r["bpf_ns_per_run"] else ""
+            print(f"profpipe at 20 Hz, of {name}: cpu {ours['steady'] / r['steady']:.2f}, memory with maps "
+                  f"{(ours['pss_mib'] + ours['maps_mib']) / (r['pss_mib'] + r['maps_mib']):.2f}{bpf}")
 
 
 main()
