@@ -113,3 +113,40 @@ Test(expr, leb128_of_every_length)
 	cr_assert_eq(i, -1);
 	cr_assert_not(expr_uleb(&s, &u));
 }
+
+Test(expr, constants_are_folded_and_the_stack_is_moved_about)
+{
+	struct expr e;
+
+	cr_assert_eq(PARSE(&e, DW_OP_breg7, 0, DW_OP_lit3, DW_OP_lit8, DW_OP_mul, DW_OP_plus), 0);
+	cr_assert_eq(e.kind, EXPR_REG);
+	cr_assert_eq(e.off, 24);
+	cr_assert_eq(PARSE(&e, DW_OP_lit1, DW_OP_lit4, DW_OP_shl, DW_OP_dup, DW_OP_drop,
+			   DW_OP_breg6, 8, DW_OP_swap, DW_OP_minus),
+		     0);
+	cr_assert_eq(e.kind, EXPR_REG);
+	cr_assert_eq(e.reg, 6);
+	cr_assert_eq(e.off, -8);
+	cr_assert_eq(PARSE(&e, DW_OP_breg7, 8, DW_OP_deref_size, 8), 0);
+	cr_assert_eq(e.kind, EXPR_DEREF);
+	cr_assert_eq(PARSE(&e, DW_OP_breg7, 8, DW_OP_deref_size, 4), EXPR_UNSUPPORTED);
+	cr_assert_eq(PARSE(&e, DW_OP_breg7, 8, DW_OP_lit8, DW_OP_mul), EXPR_UNSUPPORTED);
+	cr_assert_eq(
+		PARSE(&e, DW_OP_lit1, DW_OP_const1u, 40, DW_OP_shl, DW_OP_breg7, 0, DW_OP_plus),
+		EXPR_UNSUPPORTED);
+	cr_assert_eq(PARSE(&e, DW_OP_drop), EXPR_MALFORMED);
+	cr_assert_eq(PARSE(&e, DW_OP_lit1, DW_OP_swap), EXPR_MALFORMED);
+	cr_assert_eq(PARSE(&e, DW_OP_lit1, DW_OP_over), EXPR_MALFORMED);
+}
+
+Test(expr, of_a_register_begins_with_the_cfa)
+{
+	static const uint8_t bytes[] = { DW_OP_lit16, DW_OP_minus };
+	struct expr e;
+
+	cr_assert_eq(expr_parse((struct span){ .data = bytes, .len = 2 }, true, &e), 0);
+	cr_assert_eq(e.kind, EXPR_CFA);
+	cr_assert_eq(e.off, -16);
+	cr_assert_eq(expr_parse((struct span){ .data = bytes, .len = 2 }, false, &e),
+		     EXPR_MALFORMED);
+}
