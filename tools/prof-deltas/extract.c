@@ -7,6 +7,7 @@
 #include "tools/prof-deltas/extract.h"
 #include "tools/prof-deltas/gorows.h"
 #include "tools/prof-deltas/source.h"
+#include "tools/prof-deltas/ucontext.h"
 
 #define ENTRY_SIZE 64 /* bytes of code that an entry point without CFI is taken to have */
 
@@ -181,6 +182,8 @@ int extract_rows(int fd, int debug_fd, struct rows *rows, struct extract *ret)
 		ret->why = "it has no executable segment";
 		return r;
 	}
+	if (!r)
+		r = ucontext_read(fd, &f, rows);
 	if (!r)
 		r = read_kind(fd, &f, true, rows);
 	if (!r)

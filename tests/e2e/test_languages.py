@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stacks that are not one: exceptions in flight, coroutines of several kinds, stacks in segments. Each program knows its own chain of calls."""
+import os
+import random
+import re
+import signal
+import subprocess
+import time
+
+import pytest
+
+from test_walker import stop_and_compare
+
+BUILD = os.path.abspath(os.environ.get("PROFPIPE_BUILD", "build/release"))
+HEAD = """
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+#define FRAME __attribute__((noinline, noclone))
+#define KEEP(x) __asm__ volatile("" : "+r"(x) : : "memory")
+extern "C" FRAME int stop(int n) { kill(getpid(), SIGSTOP); KEEP(n); return n; }
+"""
+
+# Deep throws, with frames in between that have something to destroy, that catch and throw again, and that catch another type.
+EXCEPTIONS = HEAD + """
+#include <stdexcept>
+#include <string>
+struct guard { std::string s; guard(int n) : s(40, 'a' + n % 26) {} FRAME ~guard() { for (volatile int i = 0; i < 50; i++) ; } };
+FRAME int deep(int n)
+{
+	guard g(n);
+	if (n == 0)
+		throw std::runtime_error("x");
+	if (n % 7 == 0) {
+		try { return deep(n - 1) + 1; } catch (const std::exception &) { throw; }
+	}
+	if (n % 5 == 0) {
+		try { return deep(n - 1) + 1; } catch (const std::string &) { return 0; }
+	}
+	return deep(n - 1) + (int)g.s.size();
+}
+int main() { for (;;) { try { deep(40); } catch (const std::exception &e) { if (!*e.what()) return 1; } } }
+"""
+
+UCONTEXT = HEAD + """
+#include <ucontext.h>
+static ucontext_t first, second;
+static char stack[1 << 16];
+FRAME int inner(int n) { if (n) { int r = inner(n - 1); KEEP(r); return r + 1; } swapcontext(&second, &first); return stop(n) + 1; }
+static void body(int n) { int r = inner(n); KEEP(r); }
+int main()
+{
+	getcontext(&second);
+	second.uc_stack.ss_sp = stack;
+	second.uc_stack.ss_size = sizeof(stack);
+	second.uc_link = &first;
+	makecontext(&second, (void (*)())body, 1, 20);
+	swapcontext(&first, &second);
+	swapcontext(&first, &second);
+	return 0;
+}
+"""
+
+# A switch in the manner of libco: what callees keep is pushed, stack pointers are exchanged, and a new stack begins with a zero.
+SWITCH = HEAD + """
+extern "C" void change(void **from, void *to);
+__asm__(".text\\n.globl change\\n.type change, @function\\nchange:\\n.cfi_startproc\\n"
+	"push %rbp\\n.cfi_adjust_cfa_offset 8\\npush %rbx\\n.cfi_adjust_cfa_offset 8\\npush %r12\\n.cfi_adjust_cfa_offset 8\\n"
+	"mov %rsp, (%rdi)\\nmov %rsi, %rsp\\n"
+	"pop %r12\\n.cfi_adjust_cfa_offset -8\\npop %rbx\\n.cfi_adjust_cfa_offset -8\\npop %rbp\\n.cfi_adjust_cfa_offset -8\\nret\\n"
+	".cfi_endproc\\n.size change, . - change\\n");
+static void *first, *second;
+static void *stack[8192];
+FRAME int inner(int n) { if (n) { int r = inner(n - 1); KEEP(r); return r + 1; } change(&second, first); return stop(n) + 1; }
+static void body() { int r = inner(20); KEEP(r); change(&second, first); }
+int main()
+{
+	void **top = stack + 8190;
+	*--top = nullptr;
+	*--top = (void *)body;
+	top -= 3;
+	second = top;
+	change(&first, second);
+	change(&first, second);
+	return 0;
+}
+"""
+
+COROUTINE = HEAD + """
+#include <coroutine>
+struct task {
+	struct promise_type {
+		task get_return_object() { return { std::coroutine_handle<promise_type>::from_promise(*this) }; }
+		std::suspend_always initial_suspend() { return {}; }
+		std::suspend_always final_suspend() noexcept { return {}; }
+		void return_void() {}
+		void unhandled_exception() {}
+	};
+	std::coroutine_handle<promise_type> h;
+};
+FRAME int inner(int n) { if (n) { int r = inner(n - 1); KEEP(r); return r + 1; } return stop(n) + 1; }
+task body(int n) { co_await std::suspend_always{}; int r = inner(n); KEEP(r); }
+FRAME int resumer(task &t) { t.h.resume(); t.h.resume(); return 1; }
+int main() { task t = body(20); int r = resumer(t); KEEP(r); return r - 1; }
+"""
+
+SPLIT = HEAD.replace('extern "C" FRAME', "FRAME") + """
+FRAME int inner(int n) { volatile char room[4000]; room[n] = 1; if (n) { int r = inner(n - 1); KEEP(r); return r + room[n]; } return stop(n) + 1; }
+int main() { int r = inner(200); KEEP(r); return 0; }
+"""
+
+
+@pytest.fixture
+def program(tmp_path):
+    def build(source, *args):
+        (tmp_path / "p.cc").write_text(source)
+        subprocess.run(["g++", "-O2", "-g", "-fomit-frame-pointer", "-fno-optimize-sibling-calls", "-std=c++20", "-o", tmp_path / "p", tmp_path / "p.cc", *args],
+                       check=True, timeout=60)
+        return tmp_path / "p"
+
+    return build
+
+
+def names_of_stopped(binary):
+    """The functions of the one thread of a program that stopped itself, and whether its stack is whole."""
+    p = subprocess.Popen([binary])
+    try:
+        assert os.waitpid(p.pid, os.WUNTRACED)[1] & 0xff == 0x7f
+        out = subprocess.run([f"{BUILD}/prof-dump", "--no-inlines", str(p.pid)], capture_output=True, text=True, timeout=60)
+    finally:
+        p.kill()
+        p.wait()
+    assert out.returncode == 0, out.stderr
+    assert "cut:" not in out.stdout, out.stdout
+    return [re.sub(r"\(.*", "", name) for name in re.findall(r"^\d+ 0x[0-9a-f]+ (\S+)", out.stdout, re.M)]
+
+
+ROOT = ["main", "__libc_start_call_main", "__libc_start_main", "_start"]
+
+
+def plain(names):
+    """Without the versions and other names that glibc gives its own."""
+    return [re.sub(r"^__libc_start_main_impl$", "__libc_start_main", n.split("@")[0]) for n in names]
+
+
+@pytest.mark.parametrize("kind", ["ucontext", "switch", "coroutine", "split"])
+def test_a_stack_that_was_changed_to_is_whole(program, kind):
+    source, args, count, rest = {
+        "ucontext": (UCONTEXT, [], 21, ["body"]),
+        "switch": (SWITCH, [], 21, ["body"]),
+        "coroutine": (COROUTINE, [], 21, ["body", "resumer", *ROOT]),
+        "split": (SPLIT, ["-fsplit-stack", "-fuse-ld=gold"], 201, ROOT),
+    }[kind]
+    names = plain(names_of_stopped(program(source, *args)))
+    if kind == "split":
+        # At each change of segments there is a frame of libgcc's.
+        assert names.count("__morestack") > 5
+        names = [n for n in names if n != "__morestack"]
+    if kind == "ucontext":
+        # What body returns to, which has a name in glibc's debug file alone.
+        names.pop()
+    assert names[1:] == ["stop", *["inner"] * count, *rest]
+
+
+def test_exceptions_in_flight_have_gdbs_stacks(program):
+    rng, differ, seen, inside = random.Random(2), [], 0, 0
+    p = subprocess.Popen([program(EXCEPTIONS)])
+    try:
+        deadline = time.time() + 90
+        while seen < 5:
+            assert p.poll() is None and time.time() < deadline
+            time.sleep(rng.random() / 50)
+            for (pcs, reason), theirs in stop_and_compare(p.pid):
+                seen += 1
+                inside += len(pcs) > 8
+                if pcs != theirs or reason != "complete":
+                    differ.append((reason, [hex(x) for x in pcs], [hex(x) for x in theirs]))
+    finally:
+        p.kill()
+        p.wait()
+    assert not differ, "\n".join(map(str, differ))
+    assert inside > 0, "all of them outside the throw"
+
+
+def test_samples_of_exceptions_in_flight_are_complete(program):
+    p = subprocess.Popen([program(EXCEPTIONS)])
+    try:
+        time.sleep(0.2)
+        out = subprocess.run([f"{BUILD}/tests/walk-live", str(p.pid), "1", "199"], capture_output=True, text=True, timeout=60)
+    finally:
+        p.send_signal(signal.SIGKILL)
+        p.wait()
+    assert out.returncode == 0, out.stderr
+    samples = int(re.search(r"samples (\d+)", out.stdout)[1])
+    complete = int(re.search(r"^complete (\d+)", out.stdout, re.M)[1])
+    assert samples > 20 and samples - complete <= samples / 100, out.stdout
