@@ -293,8 +293,10 @@ static void check_row(struct oracle *o, const struct row *row, uint64_t end)
 		o->invalid = false;
 		if (!ask(o, pc, text, sizeof(text), &next, &poor)) {
 			next = pc + 1;
-			if (row->derived)
+			if (row->derived) {
+				next = pc + (end - row->address) / 16 + 1;
 				continue;
+			}
 			if (o->invalid) {
 				o->refused++;
 				return;
