@@ -276,6 +276,26 @@ def extraction(peer):
         print(f"a file of 1 GiB with {text >> 20} MiB of text ({os.path.basename(source)} many times over): {count} rows, {cpu:.2f} s of cpu, {memory:.1f} MiB")
 
 
+def by_depth(folder):
+    """What a sample costs in BPF where the stack is so deep, without frame pointers and with caches warm."""
+    print(f"\n{'frames':>8}{'ns a sample':>14}{'ns a frame':>12}")
+    for depth in (10, 50, 300, 1000):
+        source = "".join(f"__attribute__((noinline)) int f{i}(volatile int *n) {{ int r = {f'f{i + 1}(n)' if i < depth - 4 else 'spin(n)'}; __asm__ volatile(\"\" : \"+r\"(r)); return r + 1; }}\n"
+                         for i in range(depth - 4, -1, -1))
+        with open(f"{folder}/deep.c", "w") as f:
+            f.write("__attribute__((noinline)) int spin(volatile int *n) { while (*n < 2000000000) (*n)++; return *n; }\n" + source +
+                    "int main(void) { volatile int n = 0; return f0(&n); }\n")
+        subprocess.run(["gcc", "-O1", "-fomit-frame-pointer", "-o", f"{folder}/deep", f"{folder}/deep.c"], check=True)
+        with subprocess.Popen([f"{folder}/deep"]) as p:
+            time.sleep(0.2)
+            out = subprocess.run([f"{BUILD}/tests/walk-live", str(p.pid), "2", "999"], capture_output=True, text=True, check=True).stdout
+            p.kill()
+        words = out.split()
+        n = {k: int(v) for k, v in zip(words[::2], words[1::2]) if v.isdigit()}
+        print(f"{n['deepest']:>8}{n['ns_per_sample']:>14}{n['ns_per_frame']:>12}")
+    print(f"instructions that the verifier looked at: {n['verified']}, of at most 1000000")
+
+
 def main():
     a = argparse.ArgumentParser()
     a.add_argument("-s", "--seconds", type=int, default=int(os.environ.get("SECONDS_PER_RUN", 20)))
@@ -295,6 +315,8 @@ def main():
     except OSError as e:
         print(f"{STATS}: {e.strerror}: BPF time is profpipe's own word only", file=sys.stderr)
     rows = {}
+    with tempfile.TemporaryDirectory() as folder:
+        by_depth(folder)
     try:
         with Load() as load:
             rows["profpipe 99 Hz"] = profpipe(load.dir, args.seconds, 99)

@@ -310,6 +310,12 @@ void loader_figures(struct loader *l, struct loader_figures *ret)
 	ret->ns = counter(l, COUNTER_NS, -1);
 	ret->map_bytes = l->map_bytes;
 	ret->cpus = l->cpus;
+
+	struct bpf_prog_info info = { 0 };
+	uint32_t size = sizeof(info);
+	bool told = !bpf_obj_get_info_by_fd(bpf_program__fd(l->skel->progs.on_tick), &info, &size);
+
+	ret->verified = told ? info.verified_insns : 0;
 }
 
 uint64_t loader_ring_full(struct loader *l, unsigned cpu)

@@ -49,6 +49,8 @@ struct loader_figures {
 	uint64_t runs, ns;  /* of the sampling program, since the start */
 	uint64_t map_bytes; /* of the object's maps, slabs not counted */
 	unsigned cpus;
+	uint32_t verified; /* instructions that the verifier looked at; 0: the kernel (before 5.16)
+			      does not say */
 };
 void loader_figures(struct loader *l, struct loader_figures *ret);
 /* Samples that the ring had no room for, by cpu (below loader_figures.cpus), since the start. */
