@@ -272,24 +272,34 @@ ENV_INLINE int walk_stop(struct walk *w, __u16 reason)
 }
 
 /*
- * Where a leaf without rows has its return address, if it is in its prologue or at its end, so that
- * its caller's RBP is still or again in the register: following that would skip the caller. By the
- * bytes around pc: `push rbp; mov rbp, rsp` (both encodings) behind an endbr64 or not, and `ret`.
- * *ret_pushed: RBP was pushed and lies below. False: in the body, or no such code.
+ * Where code without rows has its return address when its RBP is not its own, so that following
+ * that would skip the caller. By the bytes around pc. A leaf: `push rbp; mov rbp, rsp` (both
+ * encodings) behind an endbr64 or not, and `ret`. A caller: `add rsp, N; ret`, a trampoline without
+ * a frame pointer (CPython's for perf). *ret_above: bytes from RSP up to it; *ret_pushed: RBP was
+ * pushed and lies below it. False: the frame pointer is to be followed.
  */
-ENV_INLINE bool walk_fp_leaf(struct walk *w, bool *ret_pushed)
+ENV_INLINE bool walk_fp_code(struct walk *w, __u64 *ret_above, bool *ret_pushed)
 {
 	const __u32 endbr64 = 0xfa1e0ff3, push_mov = 0xe5894855, push_mov_2 = 0xec8b4855;
 	__u32 code[2];
 
 	*ret_pushed = false;
-	if (env_read_user(code, sizeof(code), w->pc - 4))
+	*ret_above = 0;
+	if (!w->exact) {
+		if (env_read_user(code, sizeof(code), w->pc))
+			return false;
+		*ret_above = code[0] >> 24;
+		return (code[0] & 0xffffff) == 0xc48348 && (code[1] & 0xff) == 0xc3 &&
+		       (*ret_above & 0x87) == 0;
+	}
+	if (!w->leaf || env_read_user(code, sizeof(code), w->pc - 4))
 		return false;
 	__u32 one_back = code[0] >> 24 | code[1] << 8;
 
 	if (one_back == push_mov || one_back == push_mov_2 ||
 	    (code[1] & 0xffff) == 0xc35d /* pop rbp; ret */) {
 		*ret_pushed = true;
+		*ret_above = 8;
 		return true;
 	}
 	return code[1] == endbr64 || code[1] == push_mov || code[1] == push_mov_2 ||
@@ -300,16 +310,16 @@ ENV_INLINE bool walk_fp_leaf(struct walk *w, bool *ret_pushed)
  * it. `reason` is what is said when it leads nowhere. */
 ENV_INLINE int walk_by_fp(struct walk *w, __u16 reason)
 {
-	__u64 fp = w->fp, pc, caller_fp = w->fp;
+	__u64 fp = w->fp, pc, caller_fp = w->fp, above;
 	bool pushed;
 
-	if (w->leaf && w->exact && walk_fp_leaf(w, &pushed)) {
+	if (walk_fp_code(w, &above, &pushed)) {
 		if ((pushed && !walk_read(w, w->sp, &caller_fp)) ||
-		    !walk_read(w, w->sp + (pushed ? 8 : 0), &pc))
+		    !walk_read(w, w->sp + above, &pc))
 			return walk_stop(w, reason);
 		if (pc < 4096 || pc >= WALK_ADDRESS_END)
 			return walk_stop(w, reason);
-		w->sp += pushed ? 16 : 8;
+		w->sp += above + 8;
 		goto caller;
 	}
 	/* The psABI's mark of the outermost frame: where nothing but frame pointers led here. */

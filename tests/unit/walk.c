@@ -12,7 +12,8 @@ const struct env *env_current;
 
 static uint64_t stack[4096];
 static size_t stack_words = 4096;
-static uint8_t code[8]; /* around CODE + 0x10 */
+static uint8_t code[8];	       /* around CODE + 0x10 */
+static uint8_t behind_call[8]; /* from CODE + 0x20 on */
 static struct tables *t;
 static struct env env;
 static struct walk w;
@@ -22,8 +23,8 @@ static long read_stack(void *ctx, void *dst, uint32_t size, uint64_t addr)
 {
 	uint64_t d = addr - STACK;
 
-	if (addr == CODE + 0x10 - 4 && size == sizeof(code)) {
-		memcpy(dst, code, sizeof(code));
+	if (size == sizeof(code) && (addr == CODE + 0x10 - 4 || addr == CODE + 0x20)) {
+		memcpy(dst, addr == CODE + 0x20 ? behind_call : code, sizeof(code));
 		return 0;
 	}
 	if (addr < STACK || d + size > stack_words * 8)
@@ -343,6 +344,24 @@ Test(walk, a_frame_pointer_step_in_a_prologue_or_at_a_return_does_not_skip_the_c
 		cr_assert_eq(w.frames[1] & SAMPLE_FRAME_OFFSET_MASK, 0x20);
 	}
 	memset(code, 0x90, sizeof(code));
+}
+
+Test(walk, a_trampoline_without_a_frame_pointer_is_told_by_what_follows_its_call)
+{
+	program(NULL, 0);
+	memcpy(behind_call, "\x48\x83\xc4\x18\xc3\x90\x90\x90", sizeof(behind_call));
+	w.pc = CODE + 0x10;
+	w.fp = w.sp + 64;
+	*at(w.fp) = w.sp + 160;
+	*at(w.fp + 8) = CODE + 0x20; /* in the trampoline: 24 bytes, then its return address */
+	*at(w.fp + 16 + 24) = CODE + 0x30;
+	*at(w.sp + 160) = 0;
+	*at(w.sp + 168) = CODE + 0x40;
+	run();
+	memset(behind_call, 0, sizeof(behind_call));
+	cr_assert_eq(w.reason, WALK_COMPLETE, "%d", w.reason);
+	cr_assert_eq(w.count, 4);
+	cr_assert_eq(w.frames[2] & SAMPLE_FRAME_OFFSET_MASK, 0x30);
 }
 
 Test(walk, a_frame_pointer_of_zero_ends_the_stack_only_where_frame_pointers_led)

@@ -192,7 +192,8 @@ static int read_sections(struct symfile *f, const Elf64_Ehdr *e)
 		return SYMFILE_TOO_LARGE;
 	if (count == 0)
 		return 0;
-	/* A copy of what a process has in memory ends before its section headers: as if it had none.
+	/* A copy of what a process has in memory ends before its section headers: as if it had
+	 * none.
 	 */
 	if (e->e_shoff >= f->size)
 		return 0;
