@@ -6,12 +6,14 @@ Prints a table. Compare ratios within one run: absolute times move from machine 
 import argparse
 import collections
 import json
+import mmap
 import os
 import re
 import resource
 import shlex
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -19,6 +21,10 @@ import threading
 import time
 
 SETTLE = 10  # seconds from a profiler's start to what is measured of it: the peers take that long to load
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "oracle"))
+import compare  # noqa: E402
+import giant  # noqa: E402
+
 BUILD = os.path.abspath(os.environ.get("PROFPIPE_BUILD", "build/release"))
 STATS = "/proc/sys/kernel/bpf_stats_enabled"
 
@@ -241,27 +247,41 @@ def libraries(programs):
     return out
 
 
-def extraction(peer):
-    """prof-deltas over the ELF files of /usr, beside libdw and, where its path is given, the leading peer's extractor: all on one core, caches warm."""
-    sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "oracle"))
-    import compare
-    import giant
-    files = compare.find(["/usr"])
+def is_go(path):
+    with open(path, "rb") as f, mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ) as data:
+        try:
+            return any(name.startswith((".gopclntab", ".note.go")) for name in giant.sections(data))
+        except (struct.error, ValueError, IndexError):
+            return False
+
+
+def extractors(what, files, peer):
+    """A table of what the extractors take for these files, each on one core, caches warm."""
     by_prof_deltas(files)
     rows = {"prof-deltas": min(by_prof_deltas(files) for _ in range(3))}
-    cpu, memory, said = timed([f"{BUILD}/tests/libdw-rows", *files])
-    rows["libdw"] = (cpu, memory, int(said.split()[0]))
+    if what != "Go":
+        cpu, memory, said = timed([f"{BUILD}/tests/libdw-rows", *files])
+        rows["libdw"] = (cpu, memory, int(said.split()[0]))
     if peer:
         cpu, memory, said = timed([peer, *files])
         rows[os.path.basename(peer)] = (cpu, memory, int(re.search(r"# (\d+) deltas", said.splitlines()[-1]).group(1)))
-    else:
-        print("no PEER_DELTAS=PATH or --peer-deltas PATH: the peer's extractor is left out", file=sys.stderr)
-    print(f"\nunwind rows of {len(files)} ELF files below /usr, one core, caches warm")
+    print(f"\nunwind rows of {len(files)} ELF files below /usr, {what}, one core, caches warm")
     print(f"{'':22}{'rows':>12}{'cpu s':>9}{'M rows/s':>10}{'peak MiB':>10}{'times ours':>12}")
     ours = rows["prof-deltas"]
     for name, (cpu, memory, count, *_) in rows.items():
         print(f"{name:22}{count:>12}{cpu:>9.2f}{count / cpu / 1e6:>10.1f}{memory:>10.1f}{ours[2] / ours[0] / (count / cpu):>12.1f}")
     print(f"in the kernel: {figure(ours[3], 'bytes') / ours[2]:.2f} bytes a row, {figure(ours[3], 'rules')} distinct rules")
+
+
+def extraction(peer):
+    """prof-deltas over the ELF files of /usr, beside libdw (which has no rows of Go) and, where its path is given, the leading peer's extractor."""
+    files = compare.find(["/usr"])
+    go = set(filter(is_go, files))
+    if not peer:
+        print("no PEER_DELTAS=PATH or --peer-deltas PATH: the peer's extractor is left out", file=sys.stderr)
+    extractors("all but Go", [path for path in files if path not in go], peer)
+    if go:
+        extractors("Go", sorted(go), peer)
 
     programs = [path for path in files if path.startswith("/usr/bin/")]
     programs = compare.select(sorted(programs, key=os.path.getsize, reverse=True), 100)

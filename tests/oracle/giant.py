@@ -7,7 +7,7 @@ def sections(data):
     at, (count, names) = struct.unpack_from("<Q", data, 40)[0], struct.unpack_from("<HH", data, 60)
     headers = [struct.unpack_from("<IIQQQQ", data, at + 64 * i) for i in range(count)]
     strings = headers[names][4]
-    return {data[strings + h[0]:data.index(b"\0", strings + h[0])].decode(): h for h in headers}
+    return {data[strings + h[0]:data.find(b"\0", strings + h[0])].decode(): h for h in headers}
 
 
 def entries(data):
