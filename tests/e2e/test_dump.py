@@ -35,6 +35,7 @@ int main(int argc, char **argv)
 	switch (argv[1][0]) {
 	case 't': for (long i = 1; i < 5; i++) pthread_create(&t, NULL, thread, (void *)(i * 3)); /* fall through */
 	case 'd': return deep(atoi(argv[2]));
+	case 'e': pthread_create(&t, NULL, thread, (void *)1); pthread_exit(NULL);
 	case 's': signal(SIGUSR1, on_signal); raise(SIGUSR1); return 0;
 	case 'v': return spawn(1) == 0;
 	case 'c': for (long i = 1; i < 3; i++) pthread_create(&t, NULL, thread, (void *)i);
@@ -179,6 +180,14 @@ def test_a_stack_that_cannot_be_walked_says_so(program, start):
     lines = dump(p.pid).stdout.splitlines()
     assert re.fullmatch(r"0 0x[0-9a-f]{16} \[anon\+0x[0-9a-f]+\]", lines[1])
     assert lines[2:] == ["  … cut: no-rows"]
+
+
+def test_threads_outlive_the_first_one(program, start):
+    p = start(program, "e", state="")
+    time.sleep(0.2)
+    assert "first thread has ended: give --all-threads" in refused(p.pid)
+    out = dump("--all-threads", p.pid)
+    assert out.returncode == 0 and out.stdout.count("thread ") == 1 and " deep " in out.stdout
 
 
 def test_what_is_dumped_goes_on_and_loses_no_signal(program, start):

@@ -180,7 +180,7 @@ int caller_process(int socket, struct live *l, bool all)
 	enum half_kind answer = HALF_AGAIN;
 	int r = 0;
 
-	for (int round = 0; !r && answer == HALF_AGAIN && round < CALLER_ROUNDS; round++) {
+	for (int round = 0; !r && answer == HALF_AGAIN && round < HALF_ROUNDS; round++) {
 		r = send_process(socket, l);
 		if (!r)
 			r = expect(socket, -1, HALF_READY, HALF_READY, &answer);

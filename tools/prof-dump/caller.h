@@ -10,8 +10,6 @@
 
 /* How long the other half may walk while threads stand. */
 #define CALLER_PATIENCE_MS 2000
-/* How often mappings that came meanwhile are looked for. */
-#define CALLER_ROUNDS 3
 
 /* Dumps a process that live_open has opened. 0; enum live_verdict; -EPIPE: the other half ended
  * before its time; -ETIMEDOUT: it took too long; -errno. Whatever was stopped goes on, before this

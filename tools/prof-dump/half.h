@@ -23,6 +23,7 @@
 #include <stdint.h>
 
 #define HALF_TEXT 4096 /* bytes of a path, with its NUL */
+#define HALF_ROUNDS 3  /* how often a process is stopped, when mappings came meanwhile */
 
 enum half_kind {
 	HALF_MEMORY = 1, /* the process's memory, as a file to be read by address */

@@ -171,6 +171,7 @@ static int seize(struct live *l, pid_t tid)
 	}
 	if (l->count >= MAX_THREADS)
 		return -E2BIG;
+	set_seized(l, tid, true); /* or has ended: not tried again */
 	if (ptrace(PTRACE_SEIZE, tid, NULL, NULL) < 0) {
 		if (errno == ESRCH)
 			return 0;
@@ -182,7 +183,6 @@ static int seize(struct live *l, pid_t tid)
 		return l->other ? LIVE_TRACED : LIVE_DENIED;
 	}
 	l->threads[l->count++] = (struct live_thread){ .tid = tid, .state = LIVE_SEIZED };
-	set_seized(l, tid, true);
 	return ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) < 0 && errno != ESRCH ? -errno : 0;
 }
 

@@ -204,7 +204,7 @@ static int serve_process(struct walker *w)
 			break;
 		case HALF_STOPPED:
 			r = walk_all(w, &missing);
-			missing = missing && rounds++ == 0;
+			missing = missing && ++rounds < HALF_ROUNDS;
 			if (!r)
 				r = answer(w, missing ? HALF_AGAIN : HALF_WALKED);
 			break;
