@@ -3,13 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include "tools/prof-deltas/cfi.h"
+#include "tools/prof-deltas/derive.h"
 #include "tools/prof-deltas/elf.h"
 #include "tools/prof-deltas/extract.h"
 #include "tools/prof-deltas/gorows.h"
 #include "tools/prof-deltas/source.h"
 #include "tools/prof-deltas/ucontext.h"
-
-#define ENTRY_SIZE 64 /* bytes of code that an entry point without CFI is taken to have */
 
 static int feed(struct source *s, struct cfi *c)
 {
@@ -65,58 +64,6 @@ static int read_section(int fd, const struct elf_section *section, const struct 
 	return r;
 }
 
-/* The first instructions of the entry points that libraries give to programs: xor ebp or rbp with
- * itself, after an endbr64 or not; and ld.so's
- * mov rdi, rsp; call. Tells them from what linkers write into e_entry of a library without one: the
- * start of .text. */
-static bool is_entry_code(int fd, uint64_t offset)
-{
-	static const uint8_t endbr64[] = { 0xf3, 0x0f, 0x1e, 0xfa };
-	uint8_t bytes[8];
-	const uint8_t *code = bytes;
-
-	if (elf_pread(fd, bytes, sizeof(bytes), offset) < (int64_t)sizeof(bytes))
-		return false;
-	if (memcmp(code, endbr64, sizeof(endbr64)) == 0)
-		code += sizeof(endbr64);
-	return memcmp(code, "\x31\xed", 2) == 0 || memcmp(code, "\x48\x31\xed", 3) == 0 ||
-	       memcmp(code, "\x48\x89\xe7\xe8", 4) == 0;
-}
-
-/* The entry point is nobody's callee, whether it has CFI (glibc's _start) or none (ld.so's). */
-static int add_entry(int fd, const struct elf_file *f, struct rows *rows)
-{
-	struct unwind_rule rule = {
-		.cfa = UNWIND_CFA_REG,
-		.cfa_reg = UNWIND_REG_RSP,
-		.cfa_off = 8,
-		.ra = UNWIND_RA_UNDEFINED,
-		.flags = UNWIND_DERIVED,
-	};
-	uint64_t left;
-	uint32_t at;
-	uint16_t number;
-	int r;
-
-	if (!f->entry || !rows_locate(rows, f->entry, &at, &left))
-		return 0;
-	if (!f->entry_certain && !is_entry_code(fd, rows->base + at))
-		return 0;
-	rows_fill(rows);
-	r = rows_open(rows, at, at + (uint32_t)(left < ENTRY_SIZE ? left : ENTRY_SIZE));
-	if (r == ROWS_NONE) {
-		rows->skipped[ROWS_SKIP_COVERED]--;
-		return 0;
-	}
-	if (!r)
-		r = rows_rules_put(&rows->rules, &rule, &number);
-	if (!r)
-		r = rows_add(rows, at, number);
-	if (!r)
-		rows_close(rows);
-	return r ? r : rows_finish(rows);
-}
-
 /* All sections of one kind. */
 static int read_kind(int fd, const struct elf_file *f, bool eh, struct rows *rows)
 {
@@ -157,31 +104,53 @@ static int read_debug_file(int fd, const struct elf_file *of, struct rows *rows,
 	return read_kind(fd, &f, false, rows);
 }
 
-int extract_rows(int fd, int debug_fd, struct rows *rows, struct extract *ret)
+/* Reads the headers and sets rows up for the text they speak of. */
+static int begin(int fd, struct elf_file *f, struct rows *rows, struct extract *ret)
 {
-	struct elf_file f;
 	int r;
 
 	*ret = (struct extract){ .why = "" };
-	r = elf_read(fd, &f, &ret->why);
+	r = elf_read(fd, f, &ret->why);
 	if (r)
 		return r;
-	ret->truncated = f.truncated;
-	rows->skipped[ROWS_SKIP_SECTION] += f.empty_sections;
-	for (unsigned i = 0; i < f.loads; i++) {
-		if (!f.load[i].exec)
+	ret->truncated = f->truncated;
+	for (unsigned i = 0; i < f->loads; i++) {
+		if (!f->load[i].exec)
 			continue;
-		r = rows_segment_add(rows, f.load[i].vaddr, f.load[i].offset, f.load[i].filesz);
+		r = rows_segment_add(rows, f->load[i].vaddr, f->load[i].offset, f->load[i].filesz);
 		if (r) {
 			ret->why = "it has more executable segments than are read";
 			return r;
 		}
 	}
 	r = rows_layout(rows);
-	if (r == ROWS_NONE) {
+	if (r == ROWS_NONE)
 		ret->why = "it has no executable segment";
+	return r;
+}
+
+int extract_derived(int fd, struct rows *rows, struct extract *ret)
+{
+	struct elf_file f;
+	int r = begin(fd, &f, rows, ret);
+
+	if (!r)
+		r = derive_rows(fd, &f, rows);
+	if (r == ROWS_TOO_LARGE)
+		ret->why = "its text or its rows are over the limits that bound memory";
+	if (!r && !rows->count)
+		ret->why = "its code tells nothing of its stack";
+	return r;
+}
+
+int extract_rows(int fd, int debug_fd, struct rows *rows, struct extract *ret)
+{
+	struct elf_file f;
+	int r = begin(fd, &f, rows, ret);
+
+	if (r && r != ROWS_TOO_LARGE)
 		return r;
-	}
+	rows->skipped[ROWS_SKIP_SECTION] += f.empty_sections;
 	if (!r)
 		r = ucontext_read(fd, &f, rows);
 	if (!r)
@@ -193,7 +162,7 @@ int extract_rows(int fd, int debug_fd, struct rows *rows, struct extract *ret)
 	if (!r && debug_fd >= 0)
 		r = read_debug_file(debug_fd, &f, rows, ret);
 	if (!r)
-		r = add_entry(fd, &f, rows);
+		r = derive_rows(fd, &f, rows);
 	if (r == ROWS_TOO_LARGE)
 		ret->why = "its text or its rows are over the limits that bound memory";
 	if (!r && !rows->count)

@@ -22,4 +22,7 @@ struct extract {
  * sizes of the sections that are read, memory under ROWS_MAX_BYTES and some. */
 int extract_rows(int fd, int debug_fd, struct rows *rows, struct extract *ret);
 
+/* The same of the code alone, as if the file had no call frame information of any kind. */
+int extract_derived(int fd, struct rows *rows, struct extract *ret);
+
 #endif

@@ -21,10 +21,11 @@
 #define MAX_FILES 256
 
 static const char usage[] =
-	"Usage: prof-deltas [--registers | --stats] FILE...\n"
+	"Usage: prof-deltas [--registers | --stats] [--derive-only] FILE...\n"
 	"Print the unwind rows of ELF files: address, CFA, caller's RBP, return address.\n"
 	"\n"
 	"      --debug FILE  read .debug_frame of this separate debug file as well\n"
+	"      --derive-only rows from the code alone, as if there were no CFI\n"
 	"  -r, --registers   print where the caller's RBX is saved, too\n"
 	"  -s, --stats       print figures instead of rows: per file, and in all\n"
 	"  -v, --verbose     say more\n"
@@ -87,7 +88,7 @@ static int add_stats(struct totals *t, const struct rows *rows, uint64_t time_ns
 }
 
 struct wanted {
-	bool stats, registers;
+	bool stats, registers, derive_only;
 	const char *debug; /* path of the separate debug file; NULL: none */
 };
 
@@ -116,7 +117,7 @@ static int one_file(const char *path, const char *name, const struct wanted *w, 
 		return -1;
 	}
 	rows_init(&rows);
-	r = extract_rows(fd, debug_fd, &rows, &e);
+	r = w->derive_only ? extract_derived(fd, &rows, &e) : extract_rows(fd, debug_fd, &rows, &e);
 	close(fd);
 	if (debug_fd >= 0)
 		close(debug_fd);
@@ -239,6 +240,7 @@ static int serving(const struct deploy *d)
 int main(int argc, char **argv)
 {
 	static const struct option options[] = { { "debug", required_argument, NULL, 'D' },
+						 { "derive-only", no_argument, NULL, 'O' },
 						 { "registers", no_argument, NULL, 'r' },
 						 { "stats", no_argument, NULL, 's' },
 						 { "verbose", no_argument, NULL, 'v' },
@@ -257,6 +259,9 @@ int main(int argc, char **argv)
 		switch (c) {
 		case 'D':
 			w.debug = optarg;
+			break;
+		case 'O':
+			w.derive_only = true;
 			break;
 		case 'r':
 			w.registers = true;

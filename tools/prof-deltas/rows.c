@@ -387,6 +387,14 @@ void rows_close(struct rows *r)
 	r->functions++;
 }
 
+void rows_extent(const struct rows *r, size_t i, uint32_t *ret_start, uint32_t *ret_end)
+{
+	struct function f = function_at(r, i);
+
+	*ret_start = f.start;
+	*ret_end = f.end;
+}
+
 void rows_fill(struct rows *r)
 {
 	r->filling = true;

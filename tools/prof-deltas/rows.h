@@ -241,6 +241,8 @@ int rows_reserve(struct rows *r, size_t n);
 void rows_close(struct rows *r);
 /* From here on, only what is not covered counts. After rows_finish. */
 void rows_fill(struct rows *r);
+/* After rows_finish: where the i-th function lies, of r->settled ones, which rise. */
+void rows_extent(const struct rows *r, size_t i, uint32_t *ret_start, uint32_t *ret_end);
 /* Sorts, settles overlaps, counts. 0, ROWS_TOO_LARGE (UNWIND_MAX_ROWS), -ENOMEM. */
 int rows_finish(struct rows *r);
 

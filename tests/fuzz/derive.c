@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The code of a function: the first byte says how it is to be seen, the rest are instructions. */
+#include <stdlib.h>
+#include <string.h>
+#include "tests/fuzz/rows_hold.h"
+#include "tools/prof-deltas/flow.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct flow_result result;
+	struct flow *f;
+	int r;
+
+	if (!size || size > FLOW_MAX_CODE)
+		return 0;
+	must(flow_new(&f) == 0);
+
+	/* Memory of the exact size, so that a sanitizer sees one byte too many. */
+	uint32_t n = (uint32_t)size - 1;
+	uint8_t *code = malloc(n ? n : 1);
+
+	must(code);
+	memcpy(code, data + 1, n);
+	must(flow_padding(f, code, n) <= n);
+	must(flow_entry(f, code, n) <= n);
+	must(flow_past(f, code, n) <= n);
+	r = flow_run(f, code, n, 0x1000, data[0] & 31, &result);
+	must(r == 0 || r == FLOW_TANGLED || r == FLOW_CONTRADICTS);
+	for (uint32_t at = 0; r == 0 && at < n; at++) {
+		struct unwind_rule rule;
+		uint32_t len;
+		bool known;
+
+		if (!flow_rule(f, at, &len, &known, &rule))
+			continue;
+		must(len > 0 && len <= 15);
+		must(!known || unwind_rule_valid(&rule));
+	}
+	free(code);
+	flow_free(f);
+	return 0;
+}

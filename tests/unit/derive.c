@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Rules from instructions: functions of a few bytes. */
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+#include "tools/prof-deltas/flow.h"
+
+static struct flow *flow;
+
+static void setup(void)
+{
+	cr_assert(eq(int, flow_new(&flow), 0));
+}
+
+static void teardown(void)
+{
+	flow_free(flow);
+}
+
+TestSuite(derive, .init = setup, .fini = teardown);
+
+#define RUN(bytes, flags, result) \
+	flow_run(flow, (const uint8_t *)(bytes), sizeof(bytes) - 1, 0x1000, flags, result)
+
+static struct unwind_rule rule_at(uint32_t at)
+{
+	struct unwind_rule rule = { 0 };
+	uint32_t len;
+	bool known;
+
+	cr_assert(flow_rule(flow, at, &len, &known, &rule), "at %u nothing was reached", at);
+	cr_assert(known, "at %u there is no rule", at);
+	return rule;
+}
+
+static bool known_at(uint32_t at)
+{
+	struct unwind_rule rule;
+	uint32_t len;
+	bool known;
+
+	return flow_rule(flow, at, &len, &known, &rule) && known;
+}
+
+Test(derive, pushes_and_pops_move_the_cfa_and_save_registers)
+{
+	struct flow_result r;
+
+	/* push rbp; push rbx; sub rsp, 24; add rsp, 24; pop rbx; pop rbp; ret */
+	cr_assert(eq(int, RUN("\x55\x53\x48\x83\xec\x18\x48\x83\xc4\x18\x5b\x5d\xc3", 0, &r), 0));
+	cr_assert(r.returns);
+	cr_assert(eq(u32, r.end, 13));
+	cr_assert(eq(int, rule_at(0).cfa_off, 8));
+	cr_assert(eq(int, rule_at(0).rbp, UNWIND_RBP_SAME));
+	cr_assert(eq(int, rule_at(6).cfa_off, 48));
+	cr_assert(eq(int, rule_at(6).rbp, UNWIND_RBP_CFA));
+	cr_assert(eq(int, rule_at(6).rbp_off, -16));
+	cr_assert(eq(int, rule_at(6).rbx, 3));
+	cr_assert(eq(int, rule_at(12).cfa_off, 8));
+	cr_assert(eq(int, rule_at(12).rbp, UNWIND_RBP_SAME));
+}
+
+Test(derive, a_frame_pointer_holds_where_rsp_is_not_known)
+{
+	struct flow_result r;
+
+	/* push rbp; mov rbp, rsp; sub rsp, rax; nop; leave; ret */
+	cr_assert(eq(int, RUN("\x55\x48\x89\xe5\x48\x29\xc4\x90\xc9\xc3", 0, &r), 0));
+	cr_assert(r.returns);
+	cr_assert(eq(int, rule_at(7).cfa_reg, UNWIND_REG_RBP));
+	cr_assert(eq(int, rule_at(7).cfa_off, 16));
+	cr_assert(eq(int, rule_at(9).cfa_reg, UNWIND_REG_RSP));
+	cr_assert(eq(int, rule_at(9).cfa_off, 8));
+}
+
+Test(derive, an_aligned_stack_keeps_the_old_one_in_a_slot)
+{
+	struct flow_result r;
+
+	/* mov rax, rsp; push rbp; sub rsp, 64; and rsp, -64; mov [rsp+40], rax; nop;
+	 * mov rax, [rsp+40]; mov rbp, [rax-8]; mov rsp, rax; ret */
+	cr_assert(eq(int,
+		     RUN("\x48\x89\xe0\x55\x48\x83\xec\x40\x48\x83\xe4\xc0\x48\x89\x44\x24\x28\x90"
+			 "\x48\x8b\x44\x24\x28\x48\x8b\x68\xf8\x48\x89\xc4\xc3",
+			 FLOW_TRUSTED, &r),
+		     0));
+	cr_assert(r.returns);
+	cr_assert(eq(int, rule_at(17).cfa, UNWIND_CFA_DEREF));
+	cr_assert(eq(int, rule_at(17).cfa_reg, UNWIND_REG_RSP));
+	cr_assert(eq(int, rule_at(17).cfa_off, 40));
+	cr_assert(eq(int, rule_at(17).cfa_add, 8));
+	cr_assert(eq(int, rule_at(17).rbp, UNWIND_RBP_CFA));
+	cr_assert(eq(int, rule_at(30).cfa_off, 8));
+}
+
+Test(derive, musls_vfork_has_its_return_address_in_rdx)
+{
+	struct flow_result r;
+
+	/* pop rdx; mov eax, 58; syscall; push rdx; ret */
+	cr_assert(eq(int, RUN("\x5a\xb8\x3a\0\0\0\x0f\x05\x52\xc3", FLOW_TRUSTED, &r), 0));
+	cr_assert(eq(int, rule_at(1).ra, UNWIND_RA_REG));
+	cr_assert(eq(int, rule_at(1).ra_reg, 1));
+	cr_assert(eq(int, rule_at(1).cfa_off, 0));
+	cr_assert(eq(int, rule_at(8).ra, UNWIND_RA_REG));
+	cr_assert(eq(int, rule_at(9).ra, UNWIND_RA_CFA));
+}
+
+Test(derive, the_child_of_clone_is_the_end_of_its_stack)
+{
+	struct flow_result r;
+
+	/* xor eax, eax; mov al, 56; syscall; test eax, eax; jnz +5; pop rdi; call r9; hlt; ret */
+	cr_assert(eq(int,
+		     RUN("\x31\xc0\xb0\x38\x0f\x05\x85\xc0\x75\x05\x5f\x41\xff\xd1\xf4\xc3",
+			 FLOW_TRUSTED, &r),
+		     0));
+	cr_assert(eq(int, rule_at(8).ra, UNWIND_RA_CFA));
+	cr_assert(eq(int, rule_at(10).ra, UNWIND_RA_UNDEFINED));
+	cr_assert(eq(int, rule_at(11).ra, UNWIND_RA_UNDEFINED));
+	cr_assert(eq(int, rule_at(15).ra, UNWIND_RA_CFA));
+}
+
+Test(derive, paths_that_differ_have_no_rule_where_they_meet)
+{
+	struct flow_result r;
+
+	/* test eax, eax; jz +1; push rax; nop; jmp to itself */
+	cr_assert(eq(int, RUN("\x85\xc0\x74\x01\x50\x90\xeb\xfe", FLOW_TRUSTED, &r), 0));
+	cr_assert(known_at(4));
+	cr_assert(not(known_at(5)));
+}
+
+Test(derive, a_return_elsewhere_than_at_the_return_address_contradicts)
+{
+	struct flow_result r;
+
+	/* push rax; ret; pop rax; ret */
+	cr_assert(eq(int, RUN("\x50\xc3", FLOW_TRUSTED, &r), FLOW_CONTRADICTS));
+	cr_assert(eq(int, RUN("\x58\xc3", 0, &r), FLOW_CONTRADICTS));
+}
+
+Test(derive, indirect_jumps_lead_to_the_rest_of_a_function_of_known_size)
+{
+	struct flow_result r;
+
+	/* push rbx; jmp rax; pop rbx; ret */
+	cr_assert(eq(int, RUN("\x53\xff\xe0\x5b\xc3", FLOW_TRUSTED | FLOW_SIZED, &r), 0));
+	cr_assert(eq(int, rule_at(3).cfa_off, 16));
+	cr_assert(eq(int, rule_at(4).cfa_off, 8));
+}
+
+Test(derive, the_entry_ends_with_the_call_that_does_not_return)
+{
+	/* xor ebp, ebp; call; push rbp */
+	static const uint8_t start[] = "\x31\xed\xe8\x10\0\0\0\x55\xc3";
+
+	cr_assert(eq(u32, flow_entry(flow, start, sizeof(start) - 1), 7));
+}

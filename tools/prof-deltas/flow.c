@@ -1,0 +1,1251 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <Zydis/Zydis.h>
+#include "tools/prof-deltas/flow.h"
+
+#define MAX_STATES 8192
+#define MAX_SLOTS 12
+#define MAX_CALLS 4096
+#define NONE UINT32_MAX
+#define RED_ZONE 128
+#define JUMP_TURNS 8
+#define CHILD_LOOK 24 /* instructions of what clone made that are looked at */
+
+enum gpr { RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI, NO_REG = 16 };
+#define CALL_CLOBBERS 0x0fc7	/* rax rcx rdx rsi rdi r8-r11 */
+#define SYSCALL_CLOBBERS 0x0803 /* rax rcx r11 */
+static const uint8_t dwarf_of[16] = { 0, 2, 1, 3, 7, 6, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15 };
+
+enum kind {
+	UNKNOWN,
+	CFA,	 /* the CFA + off */
+	ALIGNED, /* where RSP was when it was last set to what is not known, + off */
+	CALLER,	 /* what register `off` held on entry */
+	RETURN,	 /* the return address */
+	CONST,
+};
+/* kind << 32 | off: compared as a whole. */
+#define VALUE(kind, off) ((uint64_t)(kind) << 32 | (uint32_t)(off))
+
+static enum kind kind_of(uint64_t v)
+{
+	return (enum kind)(v >> 32);
+}
+
+static int32_t off_of(uint64_t v)
+{
+	return (int32_t)(uint32_t)v;
+}
+
+struct slot {
+	uint64_t place; /* CFA or ALIGNED and offset */
+	uint64_t value;
+};
+
+enum life {
+	LIFE_PLAIN,
+	LIFE_CLONE, /* behind the system call, before it is told who is who */
+	LIFE_CHILD, /* nothing called this */
+	LIFE_MIXED,
+};
+
+struct state {
+	uint64_t reg[16];
+	struct slot slot[MAX_SLOTS];
+	uint8_t slots, life;
+	bool queued;
+	uint32_t insn;
+};
+
+enum op {
+	OP_NONE,
+	OP_PUSH,  /* src, or NO_REG; width */
+	OP_POP,	  /* dst, or NO_REG; width */
+	OP_LEA,	  /* dst = src + imm */
+	OP_CONST, /* dst = imm */
+	OP_CONST_LOW,
+	OP_LOAD,  /* dst = [src + imm] */
+	OP_STORE, /* [dst + imm] = src, or NO_REG; width */
+	OP_LEAVE,
+	OP_ALIGN, /* dst &= something */
+	OP_SWAP,
+	OP_CALL,
+	OP_SYSCALL,
+};
+enum next { NEXT_FALL, NEXT_JUMP, NEXT_COND, NEXT_RET, NEXT_LEAVES, NEXT_INDIRECT, NEXT_END };
+
+struct insn {
+	uint32_t at;
+	uint32_t target; /* index, of a jump inside */
+	uint32_t after;	 /* index of the next one in memory; NONE: not followed */
+	uint32_t state;	 /* 1 + that of a leader; 0 */
+	uint32_t rule;	 /* 1 + number in rules; 0: none */
+	int32_t imm;
+	uint16_t clobbers;
+	uint8_t len, op, next, dst, src, width;
+	bool leader, reached;
+	uint8_t zero; /* 1: jumps on zero; 2: on not zero */
+	bool memory;  /* an indirect jump through memory at a fixed address: to another function */
+};
+
+struct flow {
+	ZydisDecoder decoder;
+	const uint8_t *code;
+	uint32_t size;
+	unsigned flags;
+	uint64_t address; /* of code[0]: for its last digit */
+	uint32_t *index;  /* of code bytes: 1 + insn; 0 */
+	uint32_t dirty;	  /* bytes of index that may be set */
+	struct insn *insn;
+	uint32_t insns, insn_cap;
+	struct state *state;
+	uint32_t states;
+	uint32_t *queue; /* states */
+	uint32_t queued;
+	uint32_t *head; /* of pieces that indirect jumps lead to: offsets */
+	uint32_t *todo; /* insns to be followed, at decoding */
+	uint32_t todo_cap;
+	struct unwind_rule *rule;
+	uint32_t rules, rule_cap;
+	int64_t call[MAX_CALLS], jump[MAX_CALLS];
+	uint32_t calls, jumps;
+	uint64_t steps;
+	bool contradicts, returns, indirect, has_jump_state;
+	struct state jump_state; /* of all indirect jumps */
+};
+
+int flow_new(struct flow **ret)
+{
+	struct flow *f = calloc(1, sizeof(*f));
+
+	if (!f)
+		return -ENOMEM;
+	ZydisDecoderInit(&f->decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+	f->index = calloc(FLOW_MAX_CODE, sizeof(*f->index));
+	f->state = malloc(MAX_STATES * sizeof(*f->state));
+	f->queue = malloc(MAX_STATES * sizeof(*f->queue));
+	f->head = malloc(MAX_STATES * sizeof(*f->head));
+	if (!f->head || !f->index || !f->state || !f->queue) {
+		flow_free(f);
+		return -ENOMEM;
+	}
+	*ret = f;
+	return 0;
+}
+
+void flow_free(struct flow *f)
+{
+	if (!f)
+		return;
+	free(f->index);
+	free(f->insn);
+	free(f->state);
+	free(f->queue);
+	free(f->head);
+	free(f->todo);
+	free(f->rule);
+	free(f);
+}
+
+/* --- decoding --- */
+
+static uint8_t gpr_of(ZydisRegister r)
+{
+	ZydisRegister full = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, r);
+
+	if (ZydisRegisterGetClass(full) != ZYDIS_REGCLASS_GPR64)
+		return NO_REG;
+	return (uint8_t)ZydisRegisterGetId(full);
+}
+
+/* Vector instructions that write no general register. */
+static bool only_vectors(const ZydisDecodedInstruction *in)
+{
+	uint8_t o = in->opcode;
+
+	if (in->opcode_map != ZYDIS_OPCODE_MAP_0F)
+		return false;
+	return (o >= 0x10 && o <= 0x17) || o == 0x28 || o == 0x29 || o == 0x2e || o == 0x2f ||
+	       (o >= 0x51 && o <= 0x6f) || (o >= 0x70 && o <= 0x76) || o == 0x7c || o == 0x7d ||
+	       o == 0x7f || o == 0xc2 || o == 0xc6 || (o >= 0xd0 && o != 0xd7);
+}
+
+static bool simple_memory(const ZydisDecodedOperand *op)
+{
+	return op->type == ZYDIS_OPERAND_TYPE_MEMORY && op->mem.index == ZYDIS_REGISTER_NONE &&
+	       gpr_of(op->mem.base) != NO_REG && op->mem.segment != ZYDIS_REGISTER_FS &&
+	       op->mem.segment != ZYDIS_REGISTER_GS && op->mem.disp.value >= INT32_MIN &&
+	       op->mem.disp.value <= INT32_MAX;
+}
+
+static bool is_reg(const ZydisDecodedOperand *op)
+{
+	return op->type == ZYDIS_OPERAND_TYPE_REGISTER && gpr_of(op->reg.value) != NO_REG;
+}
+
+static void note_op(struct insn *i, const ZydisDecodedInstruction *in,
+		    const ZydisDecodedOperand *op)
+{
+	bool full = in->operand_count && op[0].size == 64;
+
+	/* What is written, in general; the cases below take back what they say better. */
+	for (unsigned n = 0; n < in->operand_count; n++) {
+		if (op[n].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+		    op[n].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) {
+			uint8_t r = gpr_of(op[n].reg.value);
+
+			if (r != NO_REG)
+				i->clobbers |= (uint16_t)(1u << r);
+		} else if (op[n].type == ZYDIS_OPERAND_TYPE_MEMORY &&
+			   op[n].visibility == ZYDIS_OPERAND_VISIBILITY_EXPLICIT &&
+			   op[n].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE &&
+			   simple_memory(&op[n])) {
+			i->op = OP_STORE;
+			i->dst = gpr_of(op[n].mem.base);
+			i->imm = (int32_t)op[n].mem.disp.value;
+			i->src = NO_REG;
+			i->width = op[n].size / 8 < 255 ? (uint8_t)(op[n].size / 8) : 255;
+		}
+	}
+	switch (in->mnemonic) {
+	case ZYDIS_MNEMONIC_PUSH:
+		i->op = OP_PUSH;
+		i->width = in->operand_width == 16 ? 2 : 8;
+		i->src = is_reg(&op[0]) && full ? gpr_of(op[0].reg.value) : NO_REG;
+		i->clobbers = 0;
+		return;
+	case ZYDIS_MNEMONIC_PUSHFQ:
+	case ZYDIS_MNEMONIC_PUSHF:
+		i->op = OP_PUSH;
+		i->width = in->mnemonic == ZYDIS_MNEMONIC_PUSHF ? 2 : 8;
+		i->src = NO_REG;
+		i->clobbers = 0;
+		return;
+	case ZYDIS_MNEMONIC_POPFQ:
+	case ZYDIS_MNEMONIC_POPF:
+	case ZYDIS_MNEMONIC_POP:
+		i->op = OP_POP;
+		i->width = in->operand_width == 16 || in->mnemonic == ZYDIS_MNEMONIC_POPF ? 2 : 8;
+		i->dst = in->mnemonic == ZYDIS_MNEMONIC_POP && is_reg(&op[0])
+				 ? gpr_of(op[0].reg.value)
+				 : NO_REG;
+		i->clobbers = 0;
+		return;
+	case ZYDIS_MNEMONIC_LEAVE:
+		i->op = OP_LEAVE;
+		i->clobbers = 0;
+		return;
+	case ZYDIS_MNEMONIC_SYSCALL:
+		i->op = OP_SYSCALL;
+		i->clobbers = 0;
+		return;
+	case ZYDIS_MNEMONIC_LEA:
+		if (is_reg(&op[0]) && full && op[1].mem.index == ZYDIS_REGISTER_NONE &&
+		    gpr_of(op[1].mem.base) != NO_REG && op[1].mem.base != ZYDIS_REGISTER_RIP &&
+		    ZydisRegisterGetClass(op[1].mem.base) == ZYDIS_REGCLASS_GPR64) {
+			i->op = OP_LEA;
+			i->dst = gpr_of(op[0].reg.value);
+			i->src = gpr_of(op[1].mem.base);
+			i->imm = (int32_t)op[1].mem.disp.value;
+			i->clobbers = 0;
+		}
+		return;
+	case ZYDIS_MNEMONIC_ADD:
+	case ZYDIS_MNEMONIC_SUB:
+		if (is_reg(&op[0]) && full && op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE &&
+		    op[1].imm.value.s > INT32_MIN && op[1].imm.value.s <= INT32_MAX) {
+			i->op = OP_LEA;
+			i->dst = i->src = gpr_of(op[0].reg.value);
+			i->imm = (int32_t)op[1].imm.value.s;
+			if (in->mnemonic == ZYDIS_MNEMONIC_SUB)
+				i->imm = -i->imm;
+			i->clobbers = 0;
+		}
+		return;
+	case ZYDIS_MNEMONIC_AND:
+		if (is_reg(&op[0]) && gpr_of(op[0].reg.value) == RSP) {
+			i->op = OP_ALIGN;
+			i->dst = RSP;
+			i->clobbers = 0;
+		}
+		return;
+	case ZYDIS_MNEMONIC_XOR:
+		if (is_reg(&op[0]) && is_reg(&op[1]) && op[0].reg.value == op[1].reg.value &&
+		    op[0].size >= 32) {
+			i->op = OP_CONST;
+			i->dst = gpr_of(op[0].reg.value);
+			i->imm = 0;
+			i->clobbers = 0;
+		}
+		return;
+	case ZYDIS_MNEMONIC_XCHG:
+		if (is_reg(&op[0]) && is_reg(&op[1]) && full) {
+			i->op = OP_SWAP;
+			i->dst = gpr_of(op[0].reg.value);
+			i->src = gpr_of(op[1].reg.value);
+			i->clobbers = 0;
+		}
+		return;
+	case ZYDIS_MNEMONIC_MOV:
+		if (is_reg(&op[0]) && full && is_reg(&op[1])) {
+			i->op = OP_LEA;
+			i->dst = gpr_of(op[0].reg.value);
+			i->src = gpr_of(op[1].reg.value);
+			i->clobbers = 0;
+		} else if (is_reg(&op[0]) && op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE) {
+			i->op = op[0].size >= 32 ? OP_CONST : OP_CONST_LOW;
+			if (op[0].reg.value >= ZYDIS_REGISTER_AH &&
+			    op[0].reg.value <= ZYDIS_REGISTER_BH) {
+				i->op = OP_NONE;
+				return;
+			}
+			i->dst = gpr_of(op[0].reg.value);
+			i->imm = (int32_t)op[1].imm.value.s;
+			if (op[0].size == 8)
+				i->imm &= 0xff;
+			i->clobbers = 0;
+			if (op[0].size == 16 || op[1].imm.value.s > UINT32_MAX) {
+				i->op = OP_NONE;
+				i->clobbers = (uint16_t)(1u << i->dst);
+			}
+		} else if (is_reg(&op[0]) && full && simple_memory(&op[1])) {
+			i->op = OP_LOAD;
+			i->dst = gpr_of(op[0].reg.value);
+			i->src = gpr_of(op[1].mem.base);
+			i->imm = (int32_t)op[1].mem.disp.value;
+			i->clobbers = 0;
+		} else if (simple_memory(&op[0]) && full && is_reg(&op[1])) {
+			i->src = gpr_of(op[1].reg.value);
+		}
+		return;
+	case ZYDIS_MNEMONIC_ENTER:
+		i->clobbers = 1u << RSP | 1u << RBP;
+		return;
+	default:
+		return;
+	}
+}
+
+static int grow(void **array, uint32_t *cap, uint32_t want, size_t item)
+{
+	uint32_t n = *cap * 2 > want ? *cap * 2 : want;
+	void *p;
+
+	if (want <= *cap)
+		return 0;
+	if (n < 1024)
+		n = 1024;
+	p = realloc(*array, n * item);
+	if (!p)
+		return -ENOMEM;
+	*array = p;
+	*cap = n;
+	return 0;
+}
+
+static bool is_padding(const ZydisDecodedInstruction *in)
+{
+	return in->mnemonic == ZYDIS_MNEMONIC_NOP || in->mnemonic == ZYDIS_MNEMONIC_INT3;
+}
+
+static bool decode(struct flow *f, uint32_t at, ZydisDecodedInstruction *in,
+		   ZydisDecoderContext *ctx)
+{
+	return ZYAN_SUCCESS(
+		ZydisDecoderDecodeInstruction(&f->decoder, ctx, f->code + at, f->size - at, in));
+}
+
+/* A call with padding behind it up to a multiple of 16, as the last thing of a function has. */
+static bool pads(struct flow *f, uint32_t at)
+{
+	uint32_t begin = at;
+	ZydisDecodedInstruction in;
+	ZydisDecoderContext ctx;
+
+	while (at < f->size && at - begin < 64 && decode(f, at, &in, &ctx) && is_padding(&in))
+		at += in.length;
+	return at == f->size || (f->address + at) % 16 == 0;
+}
+
+/* Decodes the instruction at `at`, which is new. 0, FLOW_*, -ENOMEM. Where it goes on is put into
+ * *ret_after and *ret_target (offsets; NONE). */
+static int decode_one(struct flow *f, uint32_t at, uint32_t *ret_after, uint32_t *ret_target)
+{
+	ZydisDecodedOperand op[ZYDIS_MAX_OPERAND_COUNT];
+	ZydisDecodedInstruction in;
+	ZydisDecoderContext ctx;
+	int64_t target = -1;
+	bool relative = false;
+	int r = grow((void **)&f->insn, &f->insn_cap, f->insns + 1, sizeof(*f->insn));
+
+	if (r)
+		return r;
+	*ret_after = *ret_target = NONE;
+
+	struct insn *i = &f->insn[f->insns];
+
+	*i = (struct insn){ .at = at, .target = NONE, .after = NONE, .len = 1, .next = NEXT_END };
+	f->index[at] = ++f->insns;
+	if (at >= f->dirty)
+		f->dirty = at + 1;
+	/* What is no instruction ends the path. */
+	if (!decode(f, at, &in, &ctx)) {
+		f->contradicts = true;
+		return 0;
+	}
+	i->len = in.length;
+	i->next = NEXT_FALL;
+	*ret_after = at + in.length;
+	if (in.raw.imm[0].is_relative && in.raw.imm[0].size) {
+		relative = true;
+		target = (int64_t)at + in.length + in.raw.imm[0].value.s;
+	}
+	switch (in.meta.category) {
+	case ZYDIS_CATEGORY_RET:
+	case ZYDIS_CATEGORY_SYSRET:
+		i->next = in.mnemonic == ZYDIS_MNEMONIC_RET ? NEXT_RET : NEXT_END;
+		*ret_after = NONE;
+		return 0;
+	case ZYDIS_CATEGORY_CALL:
+		if (relative && target == at + in.length) {
+			i->op = OP_PUSH;
+			i->src = NO_REG;
+			i->width = 8;
+			return 0;
+		}
+		i->op = OP_CALL;
+		if (relative && f->calls < MAX_CALLS)
+			f->call[f->calls++] = target;
+		if (f->flags & FLOW_NO_RETURN && pads(f, at + in.length)) {
+			i->next = NEXT_END;
+			*ret_after = NONE;
+		}
+		return 0;
+	case ZYDIS_CATEGORY_UNCOND_BR:
+	case ZYDIS_CATEGORY_COND_BR:
+		if (in.mnemonic == ZYDIS_MNEMONIC_XABORT || in.mnemonic == ZYDIS_MNEMONIC_XEND)
+			return 0;
+		if (in.meta.category == ZYDIS_CATEGORY_UNCOND_BR)
+			*ret_after = NONE;
+		i->zero = in.mnemonic == ZYDIS_MNEMONIC_JZ    ? 1
+			  : in.mnemonic == ZYDIS_MNEMONIC_JNZ ? 2
+							      : 0;
+		if (in.mnemonic >= ZYDIS_MNEMONIC_LOOP && in.mnemonic <= ZYDIS_MNEMONIC_LOOPNE)
+			i->clobbers = 1u << RCX;
+		if (!relative) {
+			i->next = NEXT_INDIRECT;
+			/* jmp *x(%rip) */
+			i->memory = in.raw.modrm.mod == 0 && in.raw.modrm.rm == 5;
+			return 0;
+		}
+		i->next = *ret_after == NONE ? NEXT_JUMP : NEXT_COND;
+		if (target >= 0 && target < f->size) {
+			*ret_target = (uint32_t)target;
+			return 0;
+		}
+		if (f->jumps == MAX_CALLS)
+			return FLOW_TANGLED;
+		f->jump[f->jumps++] = target;
+		if (i->next == NEXT_JUMP)
+			i->next = NEXT_LEAVES;
+		return 0;
+	default:
+		break;
+	}
+	if (in.mnemonic == ZYDIS_MNEMONIC_HLT || in.mnemonic == ZYDIS_MNEMONIC_UD2 ||
+	    in.mnemonic == ZYDIS_MNEMONIC_UD0 || in.mnemonic == ZYDIS_MNEMONIC_UD1 ||
+	    in.mnemonic == ZYDIS_MNEMONIC_INT3 || in.mnemonic == ZYDIS_MNEMONIC_IRETQ) {
+		i->next = NEXT_END;
+		*ret_after = NONE;
+		return 0;
+	}
+	if (in.mnemonic == ZYDIS_MNEMONIC_NOP || only_vectors(&in))
+		return 0;
+	if (!ZYAN_SUCCESS(ZydisDecoderDecodeOperands(&f->decoder, &ctx, &in, op, in.operand_count)))
+		return FLOW_TANGLED;
+	note_op(i, &in, op);
+	return 0;
+}
+
+/* Decodes all that is reached from `at`. */
+static int discover(struct flow *f, uint32_t at)
+{
+	uint32_t n = 0, offset = at;
+	uint32_t before = NONE; /* the insn that falls through to offset */
+
+	for (;;) {
+		if (offset == NONE || offset >= f->size) {
+			if (!n)
+				return 0;
+			offset = f->todo[--n];
+			before = NONE;
+			continue;
+		}
+		uint32_t known = f->index[offset];
+
+		if (known) {
+			if (before != NONE) {
+				f->insn[before].after = known - 1;
+				f->insn[known - 1].leader = true;
+			}
+			offset = NONE;
+			continue;
+		}
+
+		uint32_t after, target, i = f->insns;
+		int r = decode_one(f, offset, &after, &target);
+
+		if (r)
+			return r;
+		if (before != NONE)
+			f->insn[before].after = i;
+		if (target != NONE) {
+			r = grow((void **)&f->todo, &f->todo_cap, n + 1, sizeof(*f->todo));
+			if (r)
+				return r;
+			f->insn[i].target = target; /* an offset until all is decoded */
+			f->todo[n++] = target;
+		}
+		before = i;
+		offset = after;
+	}
+}
+
+/* Makes indexes of targets, from insn `first` on. */
+static void link_targets(struct flow *f, uint32_t first)
+{
+	for (uint32_t i = first; i < f->insns; i++) {
+		if (f->insn[i].target == NONE)
+			continue;
+		uint32_t to = f->index[f->insn[i].target] - 1;
+
+		f->insn[i].target = to;
+		f->insn[to].leader = true;
+	}
+}
+
+/* --- states --- */
+
+static void drop_slot(struct state *s, unsigned n)
+{
+	s->slot[n] = s->slot[--s->slots];
+}
+
+/* RSP is where nobody knows: the base of what is aligned, from here on. */
+static void rebase(struct state *s)
+{
+	for (unsigned n = s->slots; n--;) {
+		if (kind_of(s->slot[n].place) == ALIGNED || kind_of(s->slot[n].value) == ALIGNED)
+			drop_slot(s, n);
+	}
+	for (unsigned r = 0; r < 16; r++) {
+		if (kind_of(s->reg[r]) == ALIGNED)
+			s->reg[r] = VALUE(UNKNOWN, 0);
+	}
+	s->reg[RSP] = VALUE(ALIGNED, 0);
+}
+
+static void set(struct state *s, unsigned reg, uint64_t v)
+{
+	if (reg >= 16)
+		return;
+	if (reg == RSP && kind_of(v) != CFA && kind_of(v) != ALIGNED)
+		rebase(s);
+	else
+		s->reg[reg] = v;
+}
+
+static bool is_place(uint64_t v)
+{
+	return kind_of(v) == CFA || kind_of(v) == ALIGNED;
+}
+
+/* A place plus n bytes; unknown where that cannot be. */
+static uint64_t advanced(uint64_t v, int32_t n)
+{
+	int32_t off;
+
+	if (n == 0)
+		return v;
+	if (!is_place(v) || __builtin_add_overflow(off_of(v), n, &off) || off > 1 << 28 ||
+	    off < -(1 << 28))
+		return VALUE(UNKNOWN, 0);
+	return VALUE(kind_of(v), off);
+}
+
+static void store(struct state *s, uint64_t place, unsigned width, uint64_t v)
+{
+	if (!is_place(place))
+		return;
+	for (unsigned n = s->slots; n--;) {
+		int64_t d = (int64_t)off_of(s->slot[n].place) - off_of(place);
+
+		if (kind_of(s->slot[n].place) == kind_of(place) && d > -8 && d < (int64_t)width)
+			drop_slot(s, n);
+	}
+	if (width != 8 || (kind_of(v) != CFA && kind_of(v) != CALLER && kind_of(v) != RETURN) ||
+	    s->slots == MAX_SLOTS)
+		return;
+	s->slot[s->slots++] = (struct slot){ .place = place, .value = v };
+}
+
+static uint64_t load(const struct state *s, uint64_t place)
+{
+	for (unsigned n = 0; n < s->slots; n++) {
+		if (s->slot[n].place == place)
+			return s->slot[n].value;
+	}
+	return VALUE(UNKNOWN, 0);
+}
+
+/* What lies below RSP is lost to a call. */
+static void forget_below(struct state *s)
+{
+	for (unsigned n = s->slots; n--;) {
+		if (kind_of(s->slot[n].place) == kind_of(s->reg[RSP]) &&
+		    off_of(s->slot[n].place) < off_of(s->reg[RSP]))
+			drop_slot(s, n);
+	}
+}
+
+static void clobber(struct state *s, unsigned mask)
+{
+	for (; mask; mask &= mask - 1)
+		set(s, (unsigned)__builtin_ctz(mask), VALUE(UNKNOWN, 0));
+}
+
+/* Applies one instruction. */
+static void apply(struct flow *f, struct state *s, const struct insn *i)
+{
+	uint64_t v;
+
+	switch (i->op) {
+	case OP_PUSH:
+		v = i->src < 16 ? s->reg[i->src] : VALUE(UNKNOWN, 0);
+		set(s, RSP, advanced(s->reg[RSP], -(int32_t)i->width));
+		store(s, s->reg[RSP], i->width, v);
+		break;
+	case OP_POP:
+		v = load(s, s->reg[RSP]);
+		if (i->width != 8)
+			v = VALUE(UNKNOWN, 0);
+		set(s, RSP, advanced(s->reg[RSP], i->width));
+		if (kind_of(s->reg[RSP]) == CFA && off_of(s->reg[RSP]) > 0 && s->life == LIFE_PLAIN)
+			f->contradicts = true;
+		set(s, i->dst, v);
+		break;
+	case OP_LEA:
+		set(s, i->dst, advanced(s->reg[i->src], i->imm));
+		break;
+	case OP_CONST:
+		set(s, i->dst, VALUE(CONST, i->imm));
+		break;
+	case OP_CONST_LOW:
+		v = s->reg[i->dst];
+		set(s, i->dst,
+		    kind_of(v) == CONST ? VALUE(CONST, (off_of(v) & ~0xff) | i->imm)
+					: VALUE(UNKNOWN, 0));
+		break;
+	case OP_LOAD:
+		v = advanced(s->reg[i->src], i->imm);
+		set(s, i->dst, is_place(v) ? load(s, v) : VALUE(UNKNOWN, 0));
+		break;
+	case OP_STORE:
+		v = i->src < 16 ? s->reg[i->src] : VALUE(UNKNOWN, 0);
+		store(s, advanced(s->reg[i->dst], i->imm), i->width, v);
+		break;
+	case OP_LEAVE:
+		v = s->reg[RBP];
+		set(s, RSP, is_place(v) ? advanced(v, 8) : VALUE(UNKNOWN, 0));
+		set(s, RBP, is_place(v) ? load(s, v) : VALUE(UNKNOWN, 0));
+		break;
+	case OP_ALIGN:
+		rebase(s);
+		break;
+	case OP_SWAP:
+		v = s->reg[i->dst];
+		set(s, i->dst, s->reg[i->src]);
+		set(s, i->src, v);
+		break;
+	case OP_CALL:
+		/* Compilers keep the stack aligned: else this was not the beginning. */
+		if (!(f->flags & FLOW_TRUSTED) && kind_of(s->reg[RSP]) == CFA &&
+		    off_of(s->reg[RSP]) % 16 && s->life == LIFE_PLAIN)
+			f->contradicts = true;
+		forget_below(s);
+		clobber(s, CALL_CLOBBERS);
+		if (s->life == LIFE_CLONE)
+			s->life = LIFE_PLAIN;
+		break;
+	case OP_SYSCALL:
+		v = s->reg[RAX];
+		clobber(s, SYSCALL_CLOBBERS);
+		if (s->life == LIFE_PLAIN && (v == VALUE(CONST, 56) || v == VALUE(CONST, 435)))
+			s->life = LIFE_CLONE;
+		break;
+	default:
+		break;
+	}
+	clobber(s, i->clobbers);
+}
+
+/* What holds in both. True where that is less than held in `to`. */
+static bool merge(struct state *to, const struct state *from)
+{
+	struct state old = *to, other = *from;
+	bool changed = false;
+
+	if (to->reg[RSP] != other.reg[RSP]) {
+		rebase(&other);
+		rebase(to);
+	}
+	for (unsigned r = 0; r < 16; r++) {
+		if (to->reg[r] != other.reg[r])
+			to->reg[r] = VALUE(UNKNOWN, 0);
+		changed |= to->reg[r] != old.reg[r];
+	}
+	for (unsigned n = to->slots; n--;) {
+		if (load(&other, to->slot[n].place) != to->slot[n].value)
+			drop_slot(to, n);
+	}
+	if (to->life != other.life)
+		to->life = LIFE_MIXED;
+	return changed || to->slots != old.slots || to->life != old.life;
+}
+
+/* A path comes to insn i with this state. */
+static int arrive(struct flow *f, uint32_t i, const struct state *s)
+{
+	struct insn *in = &f->insn[i];
+
+	if (!in->state) {
+		if (f->states == MAX_STATES)
+			return FLOW_TANGLED;
+		f->state[f->states] = *s;
+		f->state[f->states].insn = i;
+		f->state[f->states].queued = false;
+		in->state = ++f->states;
+		in->leader = true;
+	} else if (!merge(&f->state[in->state - 1], s)) {
+		return 0;
+	}
+
+	struct state *kept = &f->state[in->state - 1];
+
+	if (!kept->queued) {
+		kept->queued = true;
+		f->queue[f->queued++] = in->state - 1;
+	}
+	return 0;
+}
+
+/* Whether the code from insn i on is what clone starts a thread with: it gets its function or the
+ * argument off its stack, or clears the frame pointer. */
+static bool is_child(const struct flow *f, uint32_t i)
+{
+	for (unsigned n = 0; n < CHILD_LOOK && i != NONE; n++) {
+		const struct insn *in = &f->insn[i];
+
+		if (in->op == OP_POP || (in->op == OP_CONST && in->dst == RBP && in->imm == 0))
+			return true;
+		if (in->op == OP_CALL || in->op == OP_SYSCALL || in->op == OP_PUSH)
+			return false;
+		i = in->next == NEXT_JUMP ? in->target : in->after;
+	}
+	return false;
+}
+
+/* What is wrong with leaving the function in this state: nothing, or it is none. */
+static void check_end(struct flow *f, const struct state *s, const struct insn *i)
+{
+	bool at_return = s->reg[RSP] == VALUE(CFA, -8);
+	bool guessed = !(f->flags & FLOW_TRUSTED);
+
+	if (s->life != LIFE_PLAIN)
+		return;
+	if (f->flags & (FLOW_STUB | FLOW_LAZY_PLT)) {
+		f->returns = true;
+		return;
+	}
+	if (at_return && load(s, VALUE(CFA, -8)) == VALUE(RETURN, 0) &&
+	    (s->reg[RBP] == VALUE(CALLER, RBP) || (!guessed && kind_of(s->reg[RBP]) != CFA)))
+		f->returns = true;
+	else if (i->next == NEXT_RET ? (kind_of(s->reg[RSP]) == CFA && !at_return) || guessed
+				     : guessed)
+		f->contradicts = true;
+}
+
+/* Runs from a leader to the next. */
+static int run(struct flow *f, struct state s, uint32_t i)
+{
+	for (bool first = true;; first = false) {
+		struct insn *in = &f->insn[i];
+		uint64_t rax = s.reg[RAX];
+		int r = 0;
+
+		if (!first && in->leader)
+			return arrive(f, i, &s);
+		if (++f->steps > 32ull * f->insns + 4096)
+			return FLOW_TANGLED;
+		in->reached = true;
+		if (in->next == NEXT_RET || in->next == NEXT_LEAVES ||
+		    (in->next == NEXT_INDIRECT && in->memory)) {
+			check_end(f, &s, in);
+			return 0;
+		}
+		apply(f, &s, in);
+		if (f->contradicts)
+			return 0;
+		if (in->op == OP_SYSCALL && (rax == VALUE(CONST, 60) || rax == VALUE(CONST, 231) ||
+					     rax == VALUE(CONST, 15)))
+			return 0;
+		if (in->next == NEXT_INDIRECT) {
+			f->indirect = true;
+			if (f->has_jump_state)
+				merge(&f->jump_state, &s);
+			else
+				f->jump_state = s;
+			f->has_jump_state = true;
+			return 0;
+		}
+		if (in->next == NEXT_COND || in->next == NEXT_JUMP) {
+			struct state taken = s;
+
+			if (s.life == LIFE_CLONE && in->zero && in->target != NONE) {
+				uint32_t child = in->zero == 1 ? in->target : in->after;
+				bool is = child != NONE && is_child(f, child);
+
+				s.life = is && in->zero == 2 ? LIFE_CHILD : LIFE_PLAIN;
+				taken.life = is && in->zero == 1 ? LIFE_CHILD : LIFE_PLAIN;
+			}
+			if (in->target != NONE)
+				r = arrive(f, in->target, &taken);
+			else if (in->next == NEXT_COND)
+				check_end(f, &s, in);
+			if (r || in->next == NEXT_JUMP)
+				return r;
+		}
+		if (in->next == NEXT_END)
+			return 0;
+		if (in->after == NONE) {
+			/* Into what follows the code, which is another function, unless the call
+			 * does not return. */
+			if (in->op != OP_CALL) {
+				check_end(f, &s, in);
+				f->contradicts |= kind_of(s.reg[RSP]) == CFA &&
+						  s.reg[RSP] != VALUE(CFA, -8) &&
+						  s.life == LIFE_PLAIN;
+			}
+			return 0;
+		}
+		i = in->after;
+	}
+}
+
+static int settle(struct flow *f)
+{
+	while (f->queued && !f->contradicts) {
+		struct state *s = &f->state[f->queue[--f->queued]];
+		int r;
+
+		s->queued = false;
+		r = run(f, *s, s->insn);
+		if (r)
+			return r;
+	}
+	f->queued = 0;
+	return 0;
+}
+
+/* --- rules --- */
+
+static bool rule_cfa(const struct state *s, struct unwind_rule *rule)
+{
+	static const uint8_t order[] = { RSP, RBP };
+
+	for (unsigned n = 0; n < 2; n++) {
+		if (kind_of(s->reg[order[n]]) != CFA)
+			continue;
+		rule->cfa = UNWIND_CFA_REG;
+		rule->cfa_reg = dwarf_of[order[n]];
+		rule->cfa_off = -off_of(s->reg[order[n]]);
+		return order[n] != RSP || rule->cfa_off >= 0;
+	}
+	for (unsigned n = 0; n < s->slots; n++) {
+		if (kind_of(s->slot[n].place) != ALIGNED || kind_of(s->slot[n].value) != CFA ||
+		    kind_of(s->reg[RSP]) != ALIGNED)
+			continue;
+		rule->cfa = UNWIND_CFA_DEREF;
+		rule->cfa_reg = UNWIND_REG_RSP;
+		rule->cfa_off = off_of(s->slot[n].place) - off_of(s->reg[RSP]);
+		rule->cfa_add = -off_of(s->slot[n].value);
+		if (rule->cfa_off >= 0)
+			return true;
+	}
+	/* Of a leaf, or RBX, which rules follow. */
+	for (unsigned n = 0; n < 16; n++) {
+		unsigned r = n == 0 ? RBX : n == RBX ? RAX : n;
+
+		if (kind_of(s->reg[r]) != CFA)
+			continue;
+		rule->cfa = UNWIND_CFA_REG;
+		rule->cfa_reg = dwarf_of[r];
+		rule->cfa_off = -off_of(s->reg[r]);
+		rule->cfa_add = 0;
+		return true;
+	}
+	return false;
+}
+
+static bool rule_ra(const struct state *s, struct unwind_rule *rule)
+{
+	if (load(s, VALUE(CFA, -8)) == VALUE(RETURN, 0) &&
+	    (kind_of(s->reg[RSP]) != CFA || off_of(s->reg[RSP]) <= -8)) {
+		rule->ra = UNWIND_RA_CFA;
+		return true;
+	}
+	if (rule->cfa != UNWIND_CFA_REG)
+		return false;
+	for (unsigned r = 0; r < 16; r++) {
+		if (s->reg[r] != VALUE(RETURN, 0))
+			continue;
+		rule->ra = UNWIND_RA_REG;
+		rule->ra_reg = dwarf_of[r];
+		return true;
+	}
+	for (unsigned n = 0; n < s->slots; n++) {
+		if (s->slot[n].value != VALUE(RETURN, 0) || kind_of(s->slot[n].place) != CFA ||
+		    kind_of(s->reg[RSP]) != CFA || off_of(s->slot[n].place) < off_of(s->reg[RSP]))
+			continue;
+		rule->ra = UNWIND_RA_CFA_OFF;
+		rule->cfa_add = off_of(s->slot[n].place);
+		return true;
+	}
+	return false;
+}
+
+/* Where the caller's `reg` is: a CFA slot that RSP is not above, one in the red zone, one above an
+ * aligned RSP. */
+static bool saved(const struct state *s, unsigned reg, bool red_zone, uint64_t *ret_place)
+{
+	for (unsigned n = 0; n < s->slots; n++) {
+		uint64_t place = s->slot[n].place, rsp = s->reg[RSP];
+
+		if (s->slot[n].value != VALUE(CALLER, reg))
+			continue;
+		if (kind_of(place) == kind_of(rsp) &&
+		    off_of(place) < off_of(rsp) - (red_zone ? RED_ZONE : 0))
+			continue;
+		*ret_place = place;
+		return true;
+	}
+	return false;
+}
+
+static bool rule_of(const struct state *s, struct unwind_rule *ret)
+{
+	struct unwind_rule rule = { .flags = UNWIND_DERIVED };
+	uint64_t place;
+
+	if (s->life == LIFE_CHILD) {
+		*ret = (struct unwind_rule){ .cfa = UNWIND_CFA_REG,
+					     .cfa_reg = UNWIND_REG_RSP,
+					     .cfa_off = 8,
+					     .ra = UNWIND_RA_UNDEFINED,
+					     .flags = UNWIND_DERIVED };
+		return true;
+	}
+	if (s->life == LIFE_MIXED || !rule_cfa(s, &rule) || !rule_ra(s, &rule))
+		return false;
+	if (saved(s, RBP, false, &place) ||
+	    (s->reg[RBP] != VALUE(CALLER, RBP) && saved(s, RBP, true, &place))) {
+		if (kind_of(place) == CFA) {
+			rule.rbp = UNWIND_RBP_CFA;
+			rule.rbp_off = off_of(place);
+		} else if (kind_of(s->reg[RSP]) == ALIGNED) {
+			rule.rbp = UNWIND_RBP_DEREF_REG;
+			rule.rbp_reg = UNWIND_REG_RSP;
+			rule.rbp_off = off_of(place) - off_of(s->reg[RSP]);
+		} else {
+			rule.rbp = UNWIND_RBP_UNDEFINED;
+		}
+	} else if (s->reg[RBP] != VALUE(CALLER, RBP)) {
+		rule.rbp = UNWIND_RBP_UNDEFINED;
+	}
+	if (saved(s, RBX, s->reg[RBX] != VALUE(CALLER, RBX), &place) && kind_of(place) == CFA &&
+	    off_of(place) % 8 == 0 && off_of(place) < 0 && off_of(place) >= -8 * 255)
+		rule.rbx = (uint8_t)(-off_of(place) / 8);
+	*ret = rule;
+	return true;
+}
+
+static int note_rules(struct flow *f)
+{
+	for (uint32_t n = 0; n < f->states; n++) {
+		struct state s = f->state[n];
+		uint32_t i = s.insn;
+
+		do {
+			struct insn *in = &f->insn[i];
+			struct unwind_rule rule;
+
+			if (!in->reached)
+				break;
+			if (rule_of(&s, &rule)) {
+				if (!f->rules ||
+				    memcmp(&f->rule[f->rules - 1], &rule, sizeof(rule)) != 0) {
+					int r = grow((void **)&f->rule, &f->rule_cap, f->rules + 1,
+						     sizeof(*f->rule));
+
+					if (r)
+						return r;
+					f->rule[f->rules++] = rule;
+				}
+				in->rule = f->rules;
+			}
+			if (in->next != NEXT_FALL && in->next != NEXT_COND)
+				break;
+
+			uint8_t life = s.life;
+
+			apply(f, &s, in);
+			if (in->next == NEXT_COND && life == LIFE_CLONE && in->zero)
+				s.life = in->zero == 2 && in->after != NONE &&
+							 is_child(f, in->after)
+						 ? LIFE_CHILD
+						 : LIFE_PLAIN;
+			i = in->after;
+		} while (i != NONE && !f->insn[i].leader);
+	}
+	return 0;
+}
+
+/* --- all of it --- */
+
+uint32_t flow_padding(struct flow *f, const uint8_t *code, uint32_t size)
+{
+	uint32_t at = 0;
+	ZydisDecodedInstruction in;
+	ZydisDecoderContext ctx;
+
+	f->code = code;
+	f->size = size;
+	while (at < size) {
+		if (code[at] == 0xcc || code[at] == 0x90) {
+			at++;
+			continue;
+		}
+		if (code[at] == 0 && (at + 1 == size || code[at + 1] == 0)) {
+			at++;
+			continue;
+		}
+		if (code[at] != 0x66 && code[at] != 0x0f && code[at] != 0x2e)
+			break;
+		if (!decode(f, at, &in, &ctx) || in.mnemonic != ZYDIS_MNEMONIC_NOP)
+			break;
+		at += in.length;
+	}
+	return at;
+}
+
+uint32_t flow_entry(struct flow *f, const uint8_t *code, uint32_t size)
+{
+	uint32_t at = 0;
+	bool called_next = false;
+	ZydisDecodedInstruction in;
+	ZydisDecoderContext ctx;
+	bool after_call = false;
+
+	f->code = code;
+	f->size = size < FLOW_MAX_ENTRY ? size : FLOW_MAX_ENTRY;
+	while (at < f->size && decode(f, at, &in, &ctx)) {
+		bool stops = in.mnemonic == ZYDIS_MNEMONIC_HLT || in.mnemonic == ZYDIS_MNEMONIC_UD2;
+
+		/* Another function begins behind a call that does not return. */
+		if (after_call && !stops &&
+		    (called_next || is_padding(&in) || in.mnemonic == ZYDIS_MNEMONIC_PUSH ||
+		     in.mnemonic == ZYDIS_MNEMONIC_ENDBR64 || in.mnemonic == ZYDIS_MNEMONIC_SUB))
+			break;
+		at += in.length;
+		after_call = in.meta.category == ZYDIS_CATEGORY_CALL;
+		called_next = after_call && in.raw.imm[0].is_relative && in.raw.imm[0].value.s == 0;
+		if (stops || in.meta.category == ZYDIS_CATEGORY_RET ||
+		    in.meta.category == ZYDIS_CATEGORY_UNCOND_BR)
+			break;
+	}
+	return at;
+}
+
+uint32_t flow_past(struct flow *f, const uint8_t *code, uint32_t size)
+{
+	uint32_t at = 0;
+	ZydisDecodedInstruction in;
+	ZydisDecoderContext ctx;
+
+	f->code = code;
+	f->size = size;
+	while (at < size) {
+		if (!decode(f, at, &in, &ctx)) {
+			at++;
+			continue;
+		}
+		at += in.length;
+		if (in.meta.category == ZYDIS_CATEGORY_RET ||
+		    in.meta.category == ZYDIS_CATEGORY_UNCOND_BR ||
+		    in.mnemonic == ZYDIS_MNEMONIC_HLT || in.mnemonic == ZYDIS_MNEMONIC_UD2 ||
+		    in.mnemonic == ZYDIS_MNEMONIC_INT3)
+			break;
+	}
+	return at;
+}
+
+static void reset(struct flow *f)
+{
+	memset(f->index, 0, f->dirty * sizeof(*f->index));
+	f->dirty = f->insns = f->states = f->queued = f->rules = f->calls = f->jumps = 0;
+	f->steps = 0;
+	f->contradicts = f->returns = f->indirect = f->has_jump_state = false;
+}
+
+/* Decodes what no direct branch reaches: *ret_heads pieces, whose beginnings are in f->head. */
+static int discover_rest(struct flow *f, uint32_t *ret_heads)
+{
+	uint32_t at = 0, heads = 0;
+
+	while (at < f->size) {
+		ZydisDecodedInstruction in;
+		ZydisDecoderContext ctx;
+		uint32_t first = f->insns;
+
+		if (f->index[at]) {
+			at += f->insn[f->index[at] - 1].len;
+			continue;
+		}
+		if (!decode(f, at, &in, &ctx)) {
+			at++;
+			continue;
+		}
+		if (is_padding(&in)) {
+			at += in.length;
+			continue;
+		}
+		if (heads == MAX_STATES)
+			return FLOW_TANGLED;
+		f->head[heads++] = at;
+
+		int r = discover(f, at);
+
+		if (r)
+			return r;
+		link_targets(f, first);
+	}
+	for (uint32_t n = 0; n < heads; n++)
+		f->insn[f->index[f->head[n]] - 1].leader = true;
+	*ret_heads = heads;
+	return 0;
+}
+
+/* From the function's first instruction, as it is called. */
+static int run_all(struct flow *f)
+{
+	struct state s = { 0 };
+	int r;
+
+	f->states = f->queued = 0;
+	f->steps = 0;
+	f->returns = f->indirect = f->has_jump_state = false;
+	for (uint32_t i = 0; i < f->insns; i++) {
+		f->insn[i].state = 0;
+		f->insn[i].reached = false;
+	}
+	s.reg[RSP] = VALUE(CFA, f->flags & FLOW_LAZY_PLT ? -16 : -8);
+	s.reg[RBP] = VALUE(CALLER, RBP);
+	s.reg[RBX] = VALUE(CALLER, RBX);
+	s.slot[s.slots++] = (struct slot){ .place = VALUE(CFA, -8), .value = VALUE(RETURN, 0) };
+	r = arrive(f, 0, &s);
+	return r ? r : settle(f);
+}
+
+/* The targets of indirect jumps: what no direct branch reaches, in the state of those jumps. */
+static int follow_indirect(struct flow *f)
+{
+	uint32_t heads = 0;
+	int r = discover_rest(f, &heads);
+
+	if (!r)
+		r = run_all(f);
+	for (unsigned turn = 0; !r && !f->contradicts; turn++) {
+		struct state s = f->jump_state;
+
+		if (turn == JUMP_TURNS)
+			return FLOW_TANGLED;
+		for (uint32_t n = 0; n < heads && !r; n++)
+			r = arrive(f, f->index[f->head[n]] - 1, &s);
+		if (!r)
+			r = settle(f);
+		if (!r && !merge(&s, &f->jump_state))
+			break;
+	}
+	return r;
+}
+
+int flow_run(struct flow *f, const uint8_t *code, uint32_t size, uint64_t address, unsigned flags,
+	     struct flow_result *ret)
+{
+	int r;
+
+	reset(f);
+	f->code = code;
+	f->size = size < FLOW_MAX_CODE ? size : FLOW_MAX_CODE;
+	f->flags = flags;
+	f->address = address;
+	if (!size)
+		return FLOW_CONTRADICTS;
+	r = discover(f, 0);
+	if (r)
+		return r;
+	link_targets(f, 0);
+	r = run_all(f);
+	if (!r && flags & FLOW_SIZED && f->has_jump_state && !f->contradicts)
+		r = follow_indirect(f);
+	if (r)
+		return r;
+	if (f->contradicts)
+		return FLOW_CONTRADICTS;
+	r = note_rules(f);
+	if (r)
+		return r;
+
+	uint32_t end = f->dirty;
+
+	if (end)
+		end = f->insn[f->index[end - 1] - 1].at + f->insn[f->index[end - 1] - 1].len;
+	*ret = (struct flow_result){ .returns = f->returns,
+				     .indirect = f->indirect,
+				     .end = end < f->size ? end : f->size,
+				     .work = f->insns,
+				     .call = f->call,
+				     .calls = f->calls,
+				     .jump = f->jump,
+				     .jumps = f->jumps };
+	return 0;
+}
+
+bool flow_rule(const struct flow *f, uint32_t at, uint32_t *ret_len, bool *ret_known,
+	       struct unwind_rule *ret)
+{
+	if (at >= f->size || !f->index[at])
+		return false;
+
+	const struct insn *i = &f->insn[f->index[at] - 1];
+
+	if (!i->reached)
+		return false;
+	*ret_len = i->len;
+	*ret_known = i->rule != 0;
+	if (i->rule)
+		*ret = f->rule[i->rule - 1];
+	return true;
+}

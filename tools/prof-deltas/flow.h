@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Flow: the rules of one function from its instructions, for code without call frame information.
+ *
+ * The function is followed along its branches with symbols for values: addresses in its frame, what
+ * the caller had in RBP and RBX, the return address. Where two paths meet, what differs is unknown.
+ * From what is known at an instruction comes its rule, or none. A function that contradicts itself
+ * (returns with RSP elsewhere than at the return address) has no rules at all: it was not one, or
+ * it is not understood.
+ *
+ * Time and memory are linear in the bytes that are reached. Pure: no I/O, no log.
+ */
+#ifndef PROF_DELTAS_FLOW_H
+#define PROF_DELTAS_FLOW_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "bpf/unwind.h"
+
+#define FLOW_MAX_CODE (256u << 10) /* bytes of one function */
+#define FLOW_MAX_ENTRY 256	   /* of an entry point */
+
+enum flow_verdict {
+	FLOW_TANGLED = 1, /* too large, or too many branches */
+	FLOW_CONTRADICTS = 2,
+};
+
+/* How the function is to be seen. */
+enum flow_flags {
+	FLOW_TRUSTED = 1,   /* a function begins here, and is not guessed to */
+	FLOW_NO_RETURN = 2, /* a call with padding behind it does not come back */
+	FLOW_SIZED = 4,	    /* all of the bytes are its own: those that no direct branch reaches are
+			       targets of its indirect jumps */
+	FLOW_STUB = 8,	    /* a slot of a PLT: may leave with a number pushed */
+	FLOW_LAZY_PLT = 16, /* the first slot of a PLT: entered with a number pushed */
+};
+
+struct flow_result {
+	bool returns;	     /* a path was seen that ends as the end of a function does */
+	bool indirect;	     /* it has indirect jumps that do not leave it */
+	uint32_t end;	     /* behind the last byte reached */
+	uint32_t work;	     /* instructions looked at */
+	const int64_t *call; /* targets of direct calls, relative to the start; not more than are
+				kept */
+	const int64_t *jump; /* those of all direct jumps that leave the code */
+	uint32_t calls, jumps;
+};
+
+struct flow; /* memory that functions share, one after the other */
+
+int flow_new(struct flow **ret); /* 0, -ENOMEM */
+void flow_free(struct flow *f);
+/* Looks at the function whose code is `size` bytes (which it may go beyond the end of, or not fill)
+ * at code, for `address`. 0 and *ret, borrowed until the next call; enum flow_verdict; -ENOMEM. */
+int flow_run(struct flow *f, const uint8_t *code, uint32_t size, uint64_t address, unsigned flags,
+	     struct flow_result *ret);
+/* After flow_run gave 0: the instruction at `at`. False where none was reached. Without a rule
+ * *ret_known is false. */
+bool flow_rule(const struct flow *f, uint32_t at, uint32_t *ret_len, bool *ret_known,
+	       struct unwind_rule *ret);
+/* Bytes of the padding (nop, int3, zeros) that code begins with. */
+uint32_t flow_padding(struct flow *f, const uint8_t *code, uint32_t size);
+
+/* Bytes of the entry point's code, which nothing called: up to where it ends or gives itself to
+ * something that does not return. */
+uint32_t flow_entry(struct flow *f, const uint8_t *code, uint32_t size);
+/* Bytes up to behind the next instruction that no other follows. */
+uint32_t flow_past(struct flow *f, const uint8_t *code, uint32_t size);
+
+#endif

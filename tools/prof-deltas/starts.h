@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Starts: where an ELF file says that code lies (its sections) and that functions begin (symbols,
+ * the dynamic section). Read by pread, as derive.c needs it; what cannot be read is as if it were
+ * not there.
+ *
+ * Sources: the generic ABI (gabi), chapters 4 and 5.
+ */
+#ifndef PROF_DELTAS_STARTS_H
+#define PROF_DELTAS_STARTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "tools/prof-deltas/rows.h"
+
+#define STARTS_MAX_SECTIONS 4096       /* of a file */
+#define STARTS_MAX_RANGES 256	       /* of code */
+#define STARTS_MAX (1u << 20)	       /* functions kept */
+#define STARTS_MAX_SYMBOLS (64u << 20) /* looked at */
+
+/* Offsets are relative to rows->base. */
+struct starts_range {
+	uint32_t start, end;
+	bool blind; /* a segment, for want of sections: not all of it needs to be code */
+};
+struct starts_function {
+	uint32_t at, size; /* 0: not known */
+};
+struct starts {
+	struct starts_range range[STARTS_MAX_RANGES]; /* rising, apart from each other */
+	unsigned ranges;
+	struct starts_function *function; /* owned; rising */
+	uint32_t functions, cap;
+};
+
+/* Where code lies in the file behind fd (borrowed). */
+int starts_ranges(int fd, struct rows *rows, struct starts *s);
+/* Which functions begin in it at places that `wanted` says yes to. 0, -ENOMEM; starts_done in any
+ * case. */
+int starts_functions(int fd, struct rows *rows, struct starts *s,
+		     bool (*wanted)(const void *ctx, uint32_t at), const void *ctx);
+void starts_done(struct starts *s);
+
+#endif
