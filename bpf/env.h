@@ -74,6 +74,12 @@ ENV_INLINE const struct unwind_rule *env_rule(__u32 number)
 
 /* The TLS base of the thread that is walked: where fs:0 lies. 0: not known. */
 static __always_inline __u64 env_tls(void);
+/*
+ * Where pc, which lies in no file, stands for another address since uprobes are at work: a return
+ * address that the kernel took for its trampoline's, or an instruction that runs in a copy. *pc and
+ * *sp are as without the probe. leaf: pc is the thread's own.
+ */
+static __always_inline bool env_probed(__u64 *pc, __u64 *sp, bool leaf);
 
 #else /* user space */
 
@@ -119,6 +125,11 @@ ENV_INLINE const struct unwind_rule *env_rule(__u32 number)
 		       ? (const struct unwind_rule *)((const char *)env_current->rules +
 						      number * RULE_STRIDE)
 		       : NULL;
+}
+
+ENV_INLINE bool env_probed(__u64 *pc, __u64 *sp, bool leaf)
+{
+	return false;
 }
 
 ENV_INLINE __u64 env_tls(void)

@@ -21,6 +21,15 @@ char LICENSE[] SEC("license") = "GPL";
 struct mm_struct {
 	unsigned long start_stack;
 } __attribute__((preserve_access_index));
+struct return_instance {
+	unsigned long stack, orig_ret_vaddr;
+	struct return_instance *next;
+} __attribute__((preserve_access_index));
+struct uprobe_task {
+	struct return_instance *return_instances;
+	unsigned long vaddr, xol_vaddr;
+	void *active_uprobe;
+} __attribute__((preserve_access_index));
 struct thread_struct {
 	unsigned long fsbase; /* since 4.7 */
 } __attribute__((preserve_access_index));
@@ -31,6 +40,7 @@ struct task_struct {
 	struct mm_struct *mm;
 	void *stack;
 	struct thread_struct thread;
+	struct uprobe_task *utask; /* with CONFIG_UPROBES */
 } __attribute__((preserve_access_index));
 
 /* Its name before 5.5, kernel commit cf25e24db61c. */
@@ -107,6 +117,42 @@ static __always_inline __u64 env_tls(void)
 	struct task_struct *task = (void *)bpf_get_current_task();
 
 	return BPF_CORE_READ(task, thread.fsbase);
+}
+
+#define RETURNS_MAX \
+	64 /* functions with uretprobes that are under way in one thread: the kernel's own */
+#define XOL_SLOT 128	    /* bytes that a copy of an instruction has */
+#define TRAMPOLINE_STACK 64 /* bytes that the trampoline itself may have pushed */
+
+static __always_inline bool env_probed(__u64 *pc, __u64 *sp, bool leaf)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+
+	if (!bpf_core_field_exists(task->utask))
+		return false;
+	struct uprobe_task *utask = BPF_CORE_READ(task, utask);
+	if (!utask)
+		return false;
+	__u64 copy = BPF_CORE_READ(utask, xol_vaddr);
+	if (leaf && copy && *pc - copy < XOL_SLOT && BPF_CORE_READ(utask, active_uprobe)) {
+		/* As a return address is: one behind, which the same row covers but for a
+		 * function's first instruction. */
+		*pc = BPF_CORE_READ(utask, vaddr) + (*pc - copy) + 1;
+		return true;
+	}
+	struct return_instance *r = BPF_CORE_READ(utask, return_instances);
+	for (int i = 0; i < RETURNS_MAX && r; i++) {
+		__u64 stack = BPF_CORE_READ(r, stack);
+
+		if (stack == *sp - 8 ||
+		    (leaf && stack >= *sp - 8 && stack - *sp < TRAMPOLINE_STACK)) {
+			*pc = BPF_CORE_READ(r, orig_ret_vaddr);
+			*sp = stack + 8;
+			return true;
+		}
+		r = BPF_CORE_READ(r, next);
+	}
+	return false;
 }
 
 static __always_inline struct walk *scratch(void)

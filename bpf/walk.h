@@ -457,7 +457,14 @@ ENV_INLINE int walk_step(struct walk *w)
 	if (w->count >= SAMPLE_MAX_USER)
 		return walk_stop(w, WALK_DEPTH);
 	if (pc < w->map.start || pc >= w->map.end) {
-		if (!walk_find_map(w, pc)) {
+		bool found = walk_find_map(w, pc);
+
+		if ((!found || !w->map.slot) && env_probed(&w->pc, &w->sp, w->leaf)) {
+			pc = w->pc - 1;
+			w->exact = 0;
+			found = walk_find_map(w, pc);
+		}
+		if (!found) {
 			__u8 by_fp = w->by_fp;
 
 			w->at_slot = (__u16)w->map.slot;
