@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs that others trace: uprobes put a return address of the kernel's where the program's was."""
+import os
 import subprocess
 
 import pytest
@@ -27,18 +28,21 @@ def uprobes(tmp_path):
     group = f"profpipe{tmp_path.name[-12:]}".replace("-", "_")
     names = []
 
+    def command(line):
+        fd = os.open(at / "uprobe_events", os.O_WRONLY | os.O_APPEND)
+        os.write(fd, line.encode())
+        os.close(fd)
+
     def add(program, function):
         symbols = subprocess.run(["nm", program], capture_output=True, text=True, check=True).stdout
         offset = next(line.split()[0] for line in symbols.splitlines() if line.endswith(f" {function}"))
-        with open(at / "uprobe_events", "a") as f:
-            f.write(f"r:{group}/{function} {program}:0x{offset}\n")
+        command(f"r:{group}/{function} {program}:0x{offset}\n")
         names.append(function)
         (at / "events" / group / function / "enable").write_text("1")
     yield add
     for name in names:
         (at / "events" / group / name / "enable").write_text("0")
-        with open(at / "uprobe_events", "a") as f:
-            f.write(f"-:{group}/{name}\n")
+        command(f"-:{group}/{name}\n")
     subprocess.run(["umount", at], check=True)
 
 
