@@ -91,7 +91,8 @@ int main(int argc, char **argv)
 	tables_figures(t, &tf);
 	printf("samples %lu frames %lu kernel %lu deepest %lu by_fp %lu ns_per_sample %lu ns_per_frame %lu map_bytes %lu slab_bytes %lu rows %lu rules %lu verified %u\n",
 	       samples, frames, kernel_frames, deepest, by_fp, fig.runs ? fig.ns / fig.runs : 0,
-	       frames ? fig.ns / frames : 0, fig.map_bytes, tf.bytes, tf.rows, tf.rules, fig.verified);
+	       frames ? fig.ns / frames : 0, fig.map_bytes, tf.bytes, tf.rows, tf.rules,
+	       fig.verified);
 	for (int i = 0; i < WALK_REASONS; i++) {
 		if (reasons[i])
 			printf("%s %lu\n", walk_reason_word((uint64_t)i), reasons[i]);

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <sched.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -127,6 +128,9 @@ static int run_walker(const struct options *o, bool core)
 		log_error("--half is for prof-dump's own use");
 		return 2;
 	}
+	/* Where we may: a network of its own, with nothing in it. */
+	if (box.change_ids)
+		(void)unshare(CLONE_NEWNET);
 	int r = sandbox_enter(&box, &step);
 
 	if (r) {
