@@ -7,6 +7,7 @@
 #ifndef PROFPIPE_ENV_H
 #define PROFPIPE_ENV_H
 
+#include "bpf/sample.h"
 #include "bpf/tables.h"
 
 #ifdef __bpf__
@@ -101,6 +102,9 @@ struct env {
 	const struct file_entry *files; /* TABLES_MAX_FILES of them */
 	const void *rules;		/* TABLES_MAX_RULES of them, RULE_STRIDE bytes apart */
 	uint64_t tls;			/* of the thread that is walked; 0: not known */
+	/* Return addresses that uretprobes took away: returns of them. */
+	const struct probed_return *returned;
+	uint32_t returns;
 };
 extern const struct env *env_current;
 
@@ -129,6 +133,14 @@ ENV_INLINE const struct unwind_rule *env_rule(__u32 number)
 
 ENV_INLINE bool env_probed(__u64 *pc, __u64 *sp, bool leaf)
 {
+	for (uint32_t i = 0; i < env_current->returns; i++) {
+		const struct probed_return *r = &env_current->returned[i];
+
+		if (r->stack && r->stack == *sp - 8) {
+			*pc = r->pc;
+			return true;
+		}
+	}
 	return false;
 }
 

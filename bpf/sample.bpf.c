@@ -328,6 +328,23 @@ static __always_inline __u64 stack_end(__u64 sp)
 	return sp <= top && top - sp < DEFERRED_STACK ? top + WALK_WINDOW : (__u64)-1;
 }
 
+static __always_inline void take_returns(struct probed_return *to)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+	struct return_instance *r = NULL;
+
+	if (bpf_core_field_exists(task->utask)) {
+		struct uprobe_task *utask = BPF_CORE_READ(task, utask);
+
+		r = utask ? BPF_CORE_READ(utask, return_instances) : NULL;
+	}
+	for (int i = 0; i < DEFERRED_RETURNS; i++) {
+		to[i].stack = r ? BPF_CORE_READ(r, stack) : 0;
+		to[i].pc = r ? BPF_CORE_READ(r, orig_ret_vaddr) : 0;
+		r = r ? BPF_CORE_READ(r, next) : NULL;
+	}
+}
+
 /* Puts the leaf's registers and the top of the stack into the ring. False when there is no room:
  * the sample then goes as it is. */
 static __always_inline bool defer(struct walk *w)
@@ -349,6 +366,7 @@ static __always_inline bool defer(struct walk *w)
 	bpf_probe_read_user(d->deferred.code, sizeof(d->deferred.code), (void *)(w->leaf_pc - 4));
 	for (int i = 0; i < 16; i++)
 		d->deferred.regs[i] = w->regs[i];
+	take_returns(d->deferred.returns);
 	__u64 start = w->regs[UNWIND_REG_RSP] & ~(__u64)(DEFERRED_CHUNK - 1);
 	__u64 end = stack_end(w->regs[UNWIND_REG_RSP]);
 	__u32 pages = 0;

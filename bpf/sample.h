@@ -66,10 +66,18 @@ struct sample {
 #define DEFERRED_STACK 131072 /* bytes at most: a bit of stack_pages a chunk */
 #define DEFERRED_CHUNK 4096
 
+/* A return address that a uretprobe's trampoline took the place of. */
+struct probed_return {
+	__sample_u64 stack; /* user address where it was; 0: none */
+	__sample_u64 pc;
+};
+#define DEFERRED_RETURNS 8
+
 struct deferred {
 	__sample_u64 pc;
-	__sample_u64 regs[16];	  /* by DWARF number */
-	__sample_u64 tls;	  /* where fs:0 lies; 0: not known */
+	__sample_u64 regs[16]; /* by DWARF number */
+	__sample_u64 tls;      /* where fs:0 lies; 0: not known */
+	struct probed_return returns[DEFERRED_RETURNS];
 	unsigned char code[8];	  /* around pc: from pc - 4 on; zeros where it could not be read */
 	__sample_u64 stack_start; /* user address of stack[0] */
 	__sample_u32
@@ -87,7 +95,8 @@ struct deferred_sample {
 
 #ifndef __bpf__
 static_assert(sizeof(struct sample) == 72, "no padding");
-static_assert(sizeof(struct deferred) == 20 * 8 + 8 + DEFERRED_STACK, "no padding");
+static_assert(sizeof(struct deferred) == (20 + 2 * DEFERRED_RETURNS) * 8 + 8 + DEFERRED_STACK,
+	      "no padding");
 
 /* The frames behind a sample: kernel_frames + user_frames of them. Borrowed. */
 static inline const uint64_t *sample_frames(const struct sample *s)

@@ -17,6 +17,7 @@ struct item {
 	uint64_t pc, regs[16], tls, stack_start;
 	uint32_t stack_pages, exact;
 	uint8_t code[8]; /* from pc - 4 on */
+	struct probed_return returns[DEFERRED_RETURNS];
 	uint8_t stack[]; /* as far as the last page that could be read */
 };
 
@@ -126,6 +127,8 @@ static bool walk(struct deferred_queue *q, struct item *i)
 	q->reading = i;
 	q->past_end = false;
 	q->env.tls = i->tls;
+	q->env.returned = i->returns;
+	q->env.returns = DEFERRED_RETURNS;
 	env_current = &q->env;
 	walk_begin(w, &p, 0, i->exact);
 	while (!walk_step(w))
@@ -170,6 +173,7 @@ void deferred_put(struct deferred_queue *q, const struct deferred_sample *d)
 	memcpy(i->regs, d->deferred.regs, sizeof(i->regs));
 	i->tls = d->deferred.tls;
 	memcpy(i->code, d->deferred.code, sizeof(i->code));
+	memcpy(i->returns, d->deferred.returns, sizeof(i->returns));
 	i->stack_start = d->deferred.stack_start;
 	i->stack_pages = pages;
 	i->exact = d->deferred.exact;
