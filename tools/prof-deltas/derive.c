@@ -57,11 +57,12 @@ static int reserve(void **array, uint32_t *cap, uint32_t want, size_t item)
 
 /* --- what is not covered --- */
 
-static int add_gap(struct derive *d, uint32_t start, uint32_t end, bool blind)
+/* `section`: it is a whole one, such as .init, which may be small. */
+static int add_gap(struct derive *d, uint32_t start, uint32_t end, bool blind, bool section)
 {
 	int r;
 
-	if (end <= start || end - start < GAP_MIN)
+	if (end <= start || (end - start < GAP_MIN && !section))
 		return 0;
 	r = reserve((void **)&d->gap, &d->gap_cap, d->gaps + 1, sizeof(*d->gap));
 	if (!r)
@@ -84,14 +85,14 @@ static int find_gaps(struct derive *d)
 				break;
 			if (end <= at)
 				continue;
-			r = add_gap(d, at, start, range->blind);
+			r = add_gap(d, at, start, range->blind, false);
 			if (r)
 				return r;
 			at = end;
 			if (end >= range->end)
 				break;
 		}
-		r = add_gap(d, at, range->end, range->blind);
+		r = add_gap(d, at, range->end, range->blind, at == range->start);
 		if (r)
 			return r;
 	}
@@ -495,6 +496,31 @@ static int accept(struct derive *d, uint32_t at)
 	return r;
 }
 
+static bool saves_register(const uint8_t *code, uint32_t n, uint32_t *at)
+{
+	if (*at < n && (code[*at] == 0x53 || code[*at] == 0x55)) {
+		(*at)++;
+		return true;
+	}
+	if (*at + 1 < n && code[*at] == 0x41 && code[*at + 1] >= 0x54 && code[*at + 1] <= 0x57) {
+		*at += 2;
+		return true;
+	}
+	return false;
+}
+
+/* Code that begins as functions do, which need not return then: two registers saved, or a frame
+ * pointer set up. */
+static bool is_prologue(const uint8_t *code, uint32_t n)
+{
+	uint32_t at = past_endbr(code, n);
+
+	if (at)
+		return true;
+	return saves_register(code, n, &at) &&
+	       (starts_with(code, n, at, "\x48\x89\xe5", 3) || saves_register(code, n, &at));
+}
+
 /* A function with `size` bytes, or (0) an unknown number of them up to `limit`. */
 static int try_function(struct derive *d, uint32_t at, uint32_t size, uint32_t limit,
 			unsigned flags, uint32_t *ret_used)
@@ -527,7 +553,7 @@ static int try_function(struct derive *d, uint32_t at, uint32_t size, uint32_t l
 				return 0;
 			leaves = true;
 		}
-		if (!result.returns && !leaves)
+		if (!result.returns && !leaves && !is_prologue(code, n))
 			return 0;
 	}
 	end = size && size <= n ? size : result.end;

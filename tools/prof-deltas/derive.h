@@ -5,9 +5,9 @@
  *
  * What no row covers yet is looked at from low to high addresses. A function begins where a symbol,
  * the dynamic section or a call says so, else, by guess, behind the end of the one before; flow.h
- * makes its rows. A guess counts only where the code returns as a function does, and leaves it only
- * to where functions begin. Recognised by content: slots of PLTs, the code that signal handlers
- * return to.
+ * makes its rows. A guess counts only where the code returns (or begins) as a function does, and
+ * leaves it only to where functions begin. Recognised by content: slots of PLTs, the code that
+ * signal handlers return to.
  */
 #ifndef PROF_DELTAS_DERIVE_H
 #define PROF_DELTAS_DERIVE_H

@@ -777,6 +777,45 @@ static void check_end(struct flow *f, const struct state *s, const struct insn *
 		f->contradicts = true;
 }
 
+/* How the CFA is found, if it is. */
+static bool rule_cfa(const struct state *s, struct unwind_rule *rule)
+{
+	static const uint8_t order[] = { RSP, RBP };
+
+	for (unsigned n = 0; n < 2; n++) {
+		if (kind_of(s->reg[order[n]]) != CFA)
+			continue;
+		rule->cfa = UNWIND_CFA_REG;
+		rule->cfa_reg = dwarf_of[order[n]];
+		rule->cfa_off = -off_of(s->reg[order[n]]);
+		return order[n] != RSP || rule->cfa_off >= 0;
+	}
+	for (unsigned n = 0; n < s->slots; n++) {
+		if (kind_of(s->slot[n].place) != ALIGNED || kind_of(s->slot[n].value) != CFA ||
+		    kind_of(s->reg[RSP]) != ALIGNED)
+			continue;
+		rule->cfa = UNWIND_CFA_DEREF;
+		rule->cfa_reg = UNWIND_REG_RSP;
+		rule->cfa_off = off_of(s->slot[n].place) - off_of(s->reg[RSP]);
+		rule->cfa_add = -off_of(s->slot[n].value);
+		if (rule->cfa_off >= 0)
+			return true;
+	}
+	/* Of a leaf, or RBX, which rules follow. */
+	for (unsigned n = 0; n < 16; n++) {
+		unsigned r = n == 0 ? RBX : n == RBX ? RAX : n;
+
+		if (kind_of(s->reg[r]) != CFA)
+			continue;
+		rule->cfa = UNWIND_CFA_REG;
+		rule->cfa_reg = dwarf_of[r];
+		rule->cfa_off = -off_of(s->reg[r]);
+		rule->cfa_add = 0;
+		return true;
+	}
+	return false;
+}
+
 /* Runs from a leader to the next. */
 static int run(struct flow *f, struct state s, uint32_t i)
 {
@@ -802,6 +841,11 @@ static int run(struct flow *f, struct state s, uint32_t i)
 					     rax == VALUE(CONST, 15)))
 			return 0;
 		if (in->next == NEXT_INDIRECT) {
+			struct unwind_rule rule = { 0 };
+
+			/* One that has left this stack leads elsewhere. */
+			if (!rule_cfa(&s, &rule))
+				return 0;
 			f->indirect = true;
 			if (f->has_jump_state)
 				merge(&f->jump_state, &s);
@@ -860,44 +904,6 @@ static int settle(struct flow *f)
 }
 
 /* --- rules --- */
-
-static bool rule_cfa(const struct state *s, struct unwind_rule *rule)
-{
-	static const uint8_t order[] = { RSP, RBP };
-
-	for (unsigned n = 0; n < 2; n++) {
-		if (kind_of(s->reg[order[n]]) != CFA)
-			continue;
-		rule->cfa = UNWIND_CFA_REG;
-		rule->cfa_reg = dwarf_of[order[n]];
-		rule->cfa_off = -off_of(s->reg[order[n]]);
-		return order[n] != RSP || rule->cfa_off >= 0;
-	}
-	for (unsigned n = 0; n < s->slots; n++) {
-		if (kind_of(s->slot[n].place) != ALIGNED || kind_of(s->slot[n].value) != CFA ||
-		    kind_of(s->reg[RSP]) != ALIGNED)
-			continue;
-		rule->cfa = UNWIND_CFA_DEREF;
-		rule->cfa_reg = UNWIND_REG_RSP;
-		rule->cfa_off = off_of(s->slot[n].place) - off_of(s->reg[RSP]);
-		rule->cfa_add = -off_of(s->slot[n].value);
-		if (rule->cfa_off >= 0)
-			return true;
-	}
-	/* Of a leaf, or RBX, which rules follow. */
-	for (unsigned n = 0; n < 16; n++) {
-		unsigned r = n == 0 ? RBX : n == RBX ? RAX : n;
-
-		if (kind_of(s->reg[r]) != CFA)
-			continue;
-		rule->cfa = UNWIND_CFA_REG;
-		rule->cfa_reg = dwarf_of[r];
-		rule->cfa_off = -off_of(s->reg[r]);
-		rule->cfa_add = 0;
-		return true;
-	}
-	return false;
-}
 
 static bool rule_ra(const struct state *s, struct unwind_rule *rule)
 {

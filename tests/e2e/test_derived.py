@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rows from the code alone: against the CFI of programs that have it, and on programs of a libc that has none."""
+import re
+import subprocess
+
+import pytest
+from conftest import BUILD, record
+
+VFORK = r"""
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+__attribute__((noinline)) static int inner(void)
+{
+	int s = 0;
+	pid_t p = vfork();
+	if (p == 0)
+		_exit(3);
+	waitpid(p, &s, 0);
+	__asm__ volatile("" ::: "memory");
+	return s;
+}
+__attribute__((noinline)) static int outer(void) { int s = inner(); __asm__ volatile("" ::: "memory"); return s + 1; }
+int main(int argc, char **argv)
+{
+	time_t end = time(0) + atoi(argv[argc - 1]);
+	int n = 0;
+	while (time(0) < end)
+		n += outer();
+	return n == 0;
+}
+"""
+BUSY = r"""
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+static int compare(const void *a, const void *b) { return *(const int *)a - *(const int *)b; }
+static void on(int s) { char b[64]; snprintf(b, sizeof(b), "%d %g", s, 1.5); }
+int main(void)
+{
+	int a[50];
+	for (int i = 0; i < 50; i++)
+		a[i] = i * 7 % 50;
+	qsort(a, 50, sizeof(*a), compare);
+	signal(SIGUSR1, on);
+	raise(SIGUSR1);
+	char *p = realloc(memset(malloc(1000), 1, 1000), 5000);
+	printf("%d %s %f\n", a[3], "text", 3.25);
+	free(p);
+	return 0;
+}
+"""
+
+
+def compiled(tmp_path, source, *argv):
+    (tmp_path / "source.c").write_text(source)
+    subprocess.run([*argv, "-o", tmp_path / "program", tmp_path / "source.c"], check=True, capture_output=True)
+    return str(tmp_path / "program")
+
+
+def rows(path, *options):
+    p = subprocess.run([f"{BUILD}/prof-deltas", *options, path], capture_output=True, text=True, timeout=60)
+    assert p.returncode == 0, p.stderr
+    return [(int(line.split()[0], 16), line.split()[1:]) for line in p.stdout.splitlines() if line[0] != "#"]
+
+
+def spans(a, b):
+    """(bytes, rule of a, rule of b) wherever both are constant."""
+    marks = sorted({at for at, _ in a} | {at for at, _ in b})
+    a, b, i, j = [(0, ["end"])] + a, [(0, ["end"])] + b, 0, 0
+    for start, end in zip(marks, marks[1:]):
+        while i + 1 < len(a) and a[i + 1][0] <= start:
+            i += 1
+        while j + 1 < len(b) and b[j + 1][0] <= start:
+            j += 1
+        yield end - start, a[i][1], b[j][1]
+
+
+@pytest.mark.parametrize("path, least", [("/bin/bash", 0.6), ("/lib/x86_64-linux-gnu/libm.so.6", 0.6)])
+def test_the_code_says_what_cfi_says(path, least):
+    text = derived = wrong = 0
+    for size, cfi, code in spans(rows(path), rows(path, "--derive-only")):
+        if cfi[0] == "end":
+            continue
+        text += size
+        if code[0] == "end":
+            continue
+        derived += size
+        # On another register than CFI takes, rows cannot be compared as text.
+        wrong += size if cfi[0][:3] == code[0][:3] and cfi[0] != code[0] else 0
+    assert derived > least * text, f"{derived} of {text} bytes"
+    assert wrong <= 0.001 * derived, f"{wrong} of {derived} bytes"
+
+
+def test_every_step_of_a_program_without_cfi_has_its_whole_stack(tmp_path):
+    program = compiled(tmp_path, BUSY, "musl-gcc", "-static", "-O2")
+    p = subprocess.run([f"{BUILD}/tests/step", "-k", "11", program], capture_output=True, text=True, timeout=60)
+    assert p.returncode == 0, p.stdout + p.stderr
+    f = {k: int(v) for k, v in re.findall(r"(checked|equal|cut|wrong) (\d+)", p.stdout)}
+    assert f["checked"] > 1000 and f["wrong"] == 0, p.stdout
+    assert f["equal"] > 0.99 * f["checked"], p.stdout
+
+
+@pytest.mark.parametrize("compiler", [["gcc"], ["musl-gcc", "-static"]], ids=["glibc", "musl"])
+def test_stacks_in_vfork_are_whole(tmp_path, compiler):
+    program = compiled(tmp_path, VFORK, *compiler, "-O2", "-g")
+    r = record(tmp_path, "-F", "499", command=[program, "2"])
+    whole = cut = 0
+    for stack, count in r.stacks:
+        if not any(frame.endswith("vfork") for frame in stack):
+            continue
+        if {"main", "outer", "inner"} <= set(stack):
+            whole += count
+        else:
+            cut += count
+    # Some of a new process come before its mappings are known.
+    assert whole >= 10 and cut <= 0.1 * whole, (whole, cut)
+
+
+MUSL = r"""
+#include <signal.h>
+#include <unistd.h>
+static void on(int s) { (void)s; }
+int main(void) { signal(SIGUSR1, on); return vfork(); }
+"""
+
+
+def test_special_code_of_musl_is_recognised(tmp_path):
+    program = compiled(tmp_path, MUSL, "musl-gcc", "-static", "-O2")
+    text = [" ".join(rule) for _, rule in rows(program)]
+    assert "rsp+0 same rdx derived" in text  # vfork
+    assert any(t.endswith("rsp+168 signal derived") for t in text)
+    assert "rsp+8 same undefined derived" in text  # _start
+    nm = subprocess.run(["nm", program], capture_output=True, text=True, check=True).stdout
+    start = next(int(line.split()[0], 16) for line in nm.splitlines() if line.endswith(" __restore_rt"))
+    before = [rule for at, rule in rows(program) if at <= start - 1][-1]
+    assert "signal" in before  # callers look one byte before
