@@ -203,7 +203,7 @@ def test_an_unreadable_file_is_refused(tmp_path):
 
 def test_a_file_without_unwind_information_is_no_error(tmp_path):
     source = tmp_path / "none.S"
-    source.write_text(".globl f\nf: ret\n.section .note.GNU-stack\n")
+    source.write_text(".globl f\nf: pop %rax; pop %rax; ret\n.section .note.GNU-stack\n")
     subprocess.run(["gcc", "-shared", "-nostdlib", "-Wl,--no-ld-generated-unwind-info", "-o", tmp_path / "none.so", source], check=True)
     p = deltas(tmp_path / "none.so")
     assert (p.returncode, p.stderr) == (0, "")

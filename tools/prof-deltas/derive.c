@@ -9,6 +9,9 @@
 #define GAP_MIN (ROWS_PADDING + 1) /* bytes: less is padding */
 #define WINDOW (2 * FLOW_MAX_CODE)
 #define GUESS_MAX (64u << 10) /* bytes of a function that is guessed */
+/* From so many functions on, with so many of a hundred, a file keeps frame pointers. */
+#define FRAMED_MIN 2000
+#define FRAMED_SHARE 90ull
 #define MAX_CALLED (1u << 16) /* places that calls lead to, ahead */
 /* Gaps that are smaller than this in all hold no code that symbols are worth reading for. */
 #define SYMBOLS_MIN 64
@@ -34,6 +37,7 @@ struct derive {
 	struct numbers called;	 /* heap: the least first */
 	struct numbers accepted; /* where functions were found to begin, rising */
 	uint64_t budget;	 /* instructions that guesses may still cost */
+	uint32_t framed;	 /* of the accepted ones, that set up a frame pointer at once */
 	uint32_t next_function;	 /* of starts */
 	/* [window_at, window_at + window_len) of the text. */
 	uint8_t *window;
@@ -560,6 +564,7 @@ static int try_function(struct derive *d, uint32_t at, uint32_t size, uint32_t l
 	r = note_calls(d, at, &result);
 	if (!r)
 		r = accept(d, at);
+	d->framed += starts_with(code, n, past_endbr(code, n), "\x55\x48\x89\xe5", 4);
 	if (!r)
 		r = put_flow(d, at, code, end);
 	*ret_used = end;
@@ -643,6 +648,12 @@ static int one_gap(struct derive *d, const struct gap *g)
 	while (pos < g->end) {
 		uint32_t known = next_known(d, pos, g->end), used = 0, n, pad;
 		bool trusted = known == pos;
+
+		/* Such code is walked as well without rows. */
+		if (d->accepted.n >= FRAMED_MIN &&
+		    d->framed * 100ull >= d->accepted.n * FRAMED_SHARE)
+			return 0;
+
 		const uint8_t *code;
 		int r = need(d, pos,
 			     trusted		    ? 32

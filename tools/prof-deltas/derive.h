@@ -7,7 +7,8 @@
  * the dynamic section or a call says so, else, by guess, behind the end of the one before; flow.h
  * makes its rows. A guess counts only where the code returns (or begins) as a function does, and
  * leaves it only to where functions begin. Recognised by content: slots of PLTs, the code that
- * signal handlers return to.
+ * signal handlers return to. A file whose functions keep frame pointers throughout is left to them
+ * after the first few thousand.
  */
 #ifndef PROF_DELTAS_DERIVE_H
 #define PROF_DELTAS_DERIVE_H
@@ -15,7 +16,7 @@
 #include "tools/prof-deltas/elf.h"
 #include "tools/prof-deltas/rows.h"
 
-#define DERIVE_MAX_BYTES (64u << 20) /* of code looked at in one file */
+#define DERIVE_MAX_BYTES (24u << 20) /* of code looked at in one file: a second's work */
 
 /* Adds rows to `rows`, which is finished, and is finished again. The file behind fd (borrowed) is
  * read by pread. 0 (also where nothing was found), ROWS_TOO_LARGE, -ENOMEM, -errno of reading. Time
