@@ -432,29 +432,33 @@ static int read_table(struct gorows *g)
 
 int gorows_read(int fd, uint64_t size, struct rows *rows)
 {
-	struct gorows *g = calloc(1, sizeof(*g));
-	int r;
-
-	if (!g)
-		return -ENOMEM;
-	g->fd = fd;
-	g->rows = rows;
-
 	const struct gopclntab_reader reader = {
-		.read = read_file, .ctx = &g->fd, .size = size, .cache_size = CACHE
+		.read = read_file, .ctx = &fd, .size = size, .cache_size = CACHE
 	};
+	struct gopclntab *table;
+	int r = gopclntab_open(&reader, &table);
 
-	r = gopclntab_open(&reader, &g->table);
 	if (r == GOPCLNTAB_MALFORMED)
 		rows->skipped[ROWS_SKIP_GO]++;
-	if (r == 0)
+	if (r)
+		return r < 0 ? r : 0;
+
+	/* Large: only now, since few files are Go's. */
+	struct gorows *g = calloc(1, sizeof(*g));
+
+	r = g ? 0 : -ENOMEM;
+	if (g) {
+		g->fd = fd;
+		g->rows = rows;
+		g->table = table;
 		r = goasm_new(&g->assembly);
-	if (r == 0)
-		r = read_table(g);
-	else if (r > 0)
-		r = 0;
-	goasm_free(g->assembly);
-	gopclntab_free(g->table);
+		if (r == 0)
+			r = read_table(g);
+		else if (r > 0)
+			r = 0;
+		goasm_free(g->assembly);
+	}
+	gopclntab_free(table);
 	free(g);
 	return r;
 }
