@@ -330,7 +330,7 @@ ENV_INLINE int walk_by_fp(struct walk *w, __u16 reason)
 	if (!walk_read(w, fp, &caller_fp) || !walk_read(w, fp + 8, &pc))
 		return walk_stop(w, reason);
 	if (pc == 0)
-		return walk_stop(w, WALK_COMPLETE);
+		return walk_stop(w, w->by_fp ? WALK_COMPLETE : reason);
 	/* What the caller's RBP is worth shows only if the caller has no rows either: it may be
 	 * libc's, which keeps anything there. */
 	if (pc < 4096 || pc >= WALK_ADDRESS_END)
