@@ -500,37 +500,24 @@ static int accept(struct derive *d, uint32_t at)
 	return r;
 }
 
-static bool saves_register(const uint8_t *code, uint32_t n, uint32_t *at)
-{
-	if (*at < n && (code[*at] == 0x53 || code[*at] == 0x55)) {
-		(*at)++;
-		return true;
-	}
-	if (*at + 1 < n && code[*at] == 0x41 && code[*at + 1] >= 0x54 && code[*at + 1] <= 0x57) {
-		*at += 2;
-		return true;
-	}
-	return false;
-}
-
 /* Code that begins as functions do, which need not return then: two registers saved, or a frame
  * pointer set up. */
-static bool is_prologue(const uint8_t *code, uint32_t n)
+static bool is_prologue(const struct derive *d, const uint8_t *code, uint32_t n)
 {
-	uint32_t at = past_endbr(code, n);
-
-	if (at)
-		return true;
-	return saves_register(code, n, &at) &&
-	       (starts_with(code, n, at, "\x48\x89\xe5", 3) || saves_register(code, n, &at));
+	return past_endbr(code, n) || starts_with(code, n, 0, "\x55\x48\x89\xe5", 4) ||
+	       flow_saves(d->flow) >= 2;
 }
 
 /* A function with `size` bytes, or (0) an unknown number of them up to `limit`. */
 static int try_function(struct derive *d, uint32_t at, uint32_t size, uint32_t limit,
 			unsigned flags, uint32_t *ret_used)
 {
-	static const unsigned ways[] = { FLOW_SIZED, FLOW_SIZED | FLOW_NO_RETURN, 0,
-					 FLOW_NO_RETURN };
+	static const unsigned ways[] = { FLOW_SIZED,
+					 FLOW_SIZED | FLOW_NO_RETURN,
+					 FLOW_SIZED | FLOW_NO_RETURN | FLOW_EDGE,
+					 0,
+					 FLOW_NO_RETURN,
+					 FLOW_NO_RETURN | FLOW_EDGE };
 	struct flow_result result = { 0 };
 	const uint8_t *code;
 	uint32_t n, ceiling = flags & FLOW_TRUSTED ? FLOW_MAX_CODE : GUESS_MAX, end;
@@ -539,7 +526,7 @@ static int try_function(struct derive *d, uint32_t at, uint32_t size, uint32_t l
 	*ret_used = 0;
 	if (r || !n)
 		return r;
-	for (unsigned i = size ? 0 : 2; i < 4; i++) {
+	for (unsigned i = size ? 0 : 3; i < 6; i++) {
 		r = flow_run(d->flow, code, n, rows_address(d->rows, at), flags | ways[i], &result);
 		d->budget -= result.work < d->budget ? result.work : d->budget;
 		if (r < 0)
@@ -557,7 +544,7 @@ static int try_function(struct derive *d, uint32_t at, uint32_t size, uint32_t l
 				return 0;
 			leaves = true;
 		}
-		if (!result.returns && !leaves && !is_prologue(code, n))
+		if (!result.returns && !leaves && !is_prologue(d, code, n))
 			return 0;
 	}
 	end = size && size <= n ? size : result.end;
@@ -691,6 +678,10 @@ static int one_gap(struct derive *d, const struct gap *g)
 			if (trusted || d->budget)
 				r = try_function(d, pos, size, size ? g->end : limit,
 						 trusted ? FLOW_TRUSTED : 0, &used);
+			/* Assembly's symbols may have a size that is not all of it (musl's _init).
+			 */
+			if (!r && !used && size)
+				r = try_function(d, pos, 0, limit, FLOW_TRUSTED, &used);
 			if (!r && !used && size)
 				used = size;
 			if (!r && !used) {

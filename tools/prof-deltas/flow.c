@@ -366,6 +366,8 @@ static bool pads(struct flow *f, uint32_t at)
 
 	while (at < f->size && at - begin < 64 && decode(f, at, &in, &ctx) && is_padding(&in))
 		at += in.length;
+	if (at == begin && !(f->flags & FLOW_EDGE))
+		return at == f->size;
 	return at == f->size || (f->address + at) % 16 == 0;
 }
 
@@ -1029,6 +1031,23 @@ static int note_rules(struct flow *f)
 }
 
 /* --- all of it --- */
+
+uint32_t flow_saves(const struct flow *f)
+{
+	const uint32_t callers = 1u << RBX | 1u << RBP | 0xf000; /* and r12 to r15 */
+	uint32_t n = 0, at = 0;
+
+	while (at < f->size && f->index[at]) {
+		const struct insn *in = &f->insn[f->index[at] - 1];
+
+		if (in->op == OP_PUSH && in->src < 16 && callers >> in->src & 1)
+			n++;
+		if (in->next != NEXT_FALL || in->op == OP_CALL)
+			break;
+		at += in->len;
+	}
+	return n;
+}
 
 uint32_t flow_padding(struct flow *f, const uint8_t *code, uint32_t size)
 {

@@ -33,6 +33,7 @@ enum flow_flags {
 	FLOW_SIZED = 4,	    /* all of the bytes are its own: those that no direct branch reaches are
 			       targets of its indirect jumps */
 	FLOW_STUB = 8,	    /* a slot of a PLT: may leave with a number pushed */
+	FLOW_EDGE = 32,	    /* with FLOW_NO_RETURN: nor does one that ends where padding would */
 	FLOW_LAZY_PLT = 16, /* the first slot of a PLT: entered with a number pushed */
 };
 
@@ -59,6 +60,9 @@ int flow_run(struct flow *f, const uint8_t *code, uint32_t size, uint64_t addres
  * *ret_known is false. */
 bool flow_rule(const struct flow *f, uint32_t at, uint32_t *ret_len, bool *ret_known,
 	       struct unwind_rule *ret);
+/* After flow_run gave 0: how many registers that belong to the caller are pushed before the first
+ * branch or call. */
+uint32_t flow_saves(const struct flow *f);
 /* Bytes of the padding (nop, int3, zeros) that code begins with. */
 uint32_t flow_padding(struct flow *f, const uint8_t *code, uint32_t size);
 
