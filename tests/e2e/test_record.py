@@ -365,7 +365,7 @@ def test_only_the_given_processes_are_recorded_until_they_end(tmp_path):
     assert got.summary["processes"] == 2 and took < 8
 
 
-BURN = """#include <stdlib.h>
+BURNER = """#include <stdlib.h>
 #include <time.h>
 static double cpu(void) { struct timespec t; clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t); return t.tv_sec + t.tv_nsec / 1e9; }
 __attribute__((noinline)) int burn(double s) { volatile int n = 0; while (cpu() < s) for (int i = 0; i < 2000; i++) n += i; return n; }
@@ -375,7 +375,7 @@ int main(int argc, char **argv) { return burn(atof(argv[1])) & 1; }
 
 @pytest.fixture
 def burner(tmp_path):
-    (tmp_path / "burn.c").write_text(BURN)
+    (tmp_path / "burn.c").write_text(BURNER)
     subprocess.run(["gcc", "-O2", "-o", tmp_path / "burn", tmp_path / "burn.c"], check=True)
     return tmp_path / "burn"
 

@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (!size || size > FLOW_MAX_CODE)
 		return 0;
-	must(flow_new(&f) == 0);
+	must(flow_new(FLOW_MAX_CODE, &f) == 0);
 
 	/* Memory of the exact size, so that a sanitizer sees one byte too many. */
 	uint32_t n = (uint32_t)size - 1;

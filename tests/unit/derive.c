@@ -8,7 +8,7 @@ static struct flow *flow;
 
 static void setup(void)
 {
-	cr_assert(eq(int, flow_new(&flow), 0));
+	cr_assert(eq(int, flow_new(FLOW_MAX_CODE, &flow), 0));
 }
 
 static void teardown(void)

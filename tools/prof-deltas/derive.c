@@ -7,8 +7,9 @@
 #include "tools/prof-deltas/starts.h"
 
 #define GAP_MIN (ROWS_PADDING + 1) /* bytes: less is padding */
-#define WINDOW (2 * FLOW_MAX_CODE)
-#define GUESS_MAX (64u << 10) /* bytes of a function that is guessed */
+#define WINDOW (4 * FLOW_MAX_CODE) /* read at once: most of it is left for the next function */
+#define LOOK 4096u		   /* bytes looked at for padding */
+#define GUESS_MAX (64u << 10)	   /* bytes of a function that is guessed */
 /* From so many functions on, with so many of a hundred, a file keeps frame pointers. */
 #define FRAMED_MIN 2000
 #define FRAMED_SHARE 90ull
@@ -601,7 +602,7 @@ static int find_restorers(struct derive *d, const struct gap *g)
 
 	while (at < g->end) {
 		const uint8_t *code, *hit;
-		int r = need(d, at, WINDOW, g->end, &code, &n);
+		int r = need(d, at, FLOW_MAX_CODE, g->end, &code, &n);
 
 		if (r)
 			return r;
@@ -643,9 +644,9 @@ static int one_gap(struct derive *d, const struct gap *g)
 
 		const uint8_t *code;
 		int r = need(d, pos,
-			     trusted		    ? 32
-			     : known - pos < WINDOW ? known - pos
-						    : WINDOW,
+			     trusted		  ? 32
+			     : known - pos < LOOK ? known - pos
+						  : LOOK,
 			     g->end, &code, &n);
 
 		if (r)
@@ -727,6 +728,17 @@ static int derive_gaps(struct derive *d)
 	return r;
 }
 
+static uint32_t largest_gap(const struct derive *d)
+{
+	uint32_t most = FLOW_MAX_ENTRY;
+
+	for (uint32_t i = 0; i < d->gaps; i++) {
+		if (d->gap[i].end - d->gap[i].start > most)
+			most = d->gap[i].end - d->gap[i].start;
+	}
+	return most;
+}
+
 int derive_rows(int fd, const struct elf_file *f, struct rows *rows)
 {
 	struct derive *d = calloc(1, sizeof(*d));
@@ -744,7 +756,7 @@ int derive_rows(int fd, const struct elf_file *f, struct rows *rows)
 		goto out;
 	d->window = malloc(WINDOW);
 	if (!r)
-		r = d->window ? flow_new(&d->flow) : -ENOMEM;
+		r = d->window ? flow_new(largest_gap(d), &d->flow) : -ENOMEM;
 	rows_fill(rows);
 	if (!r)
 		r = try_entry(d);

@@ -93,7 +93,7 @@ struct insn {
 struct flow {
 	ZydisDecoder decoder;
 	const uint8_t *code;
-	uint32_t size;
+	uint32_t size, max_code;
 	unsigned flags;
 	uint64_t address; /* of code[0]: for its last digit */
 	uint32_t *index;  /* of code bytes: 1 + insn; 0 */
@@ -116,14 +116,15 @@ struct flow {
 	struct state jump_state; /* of all indirect jumps */
 };
 
-int flow_new(struct flow **ret)
+int flow_new(uint32_t code, struct flow **ret)
 {
 	struct flow *f = calloc(1, sizeof(*f));
 
 	if (!f)
 		return -ENOMEM;
 	ZydisDecoderInit(&f->decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
-	f->index = calloc(FLOW_MAX_CODE, sizeof(*f->index));
+	f->max_code = code < FLOW_MAX_CODE ? code : FLOW_MAX_CODE;
+	f->index = calloc(f->max_code, sizeof(*f->index));
 	f->state = malloc(MAX_STATES * sizeof(*f->state));
 	f->queue = malloc(MAX_STATES * sizeof(*f->queue));
 	f->head = malloc(MAX_STATES * sizeof(*f->head));
@@ -1223,7 +1224,7 @@ int flow_run(struct flow *f, const uint8_t *code, uint32_t size, uint64_t addres
 
 	reset(f);
 	f->code = code;
-	f->size = size < FLOW_MAX_CODE ? size : FLOW_MAX_CODE;
+	f->size = size < f->max_code ? size : f->max_code;
 	f->flags = flags;
 	f->address = address;
 	if (!size)

@@ -50,7 +50,8 @@ struct flow_result {
 
 struct flow; /* memory that functions share, one after the other */
 
-int flow_new(struct flow **ret); /* 0, -ENOMEM */
+/* code: bytes that a function may have, up to FLOW_MAX_CODE. 0, -ENOMEM. */
+int flow_new(uint32_t code, struct flow **ret);
 void flow_free(struct flow *f);
 /* Looks at the function whose code is `size` bytes (which it may go beyond the end of, or not fill)
  * at code, for `address`. 0 and *ret, borrowed until the next call; enum flow_verdict; -ENOMEM. */
