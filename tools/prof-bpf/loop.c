@@ -15,8 +15,10 @@
 
 #define FIGURES_MS 1000
 #define CLOCK_MS 60000
-#define CONNECT_NS 5000000000ull   /* how long the start waits for the peers */
-#define ROWS_WAIT_NS 3000000000ull /* and then for the rows of what runs already */
+#define CONNECT_NS 5000000000ull /* how long the start waits for the peers */
+#define ROWS_WAIT_NS \
+	200000000ull /* and then for the rows of what runs already: later ones are in time for \
+			deferred samples */
 #define COALESCE_NS 1000000ull
 #define EVENTS_AT_ONCE 8
 #define FINISH_NS 60000000000ull /* how long a finished run serves prof-symd */
