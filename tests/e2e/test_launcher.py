@@ -116,7 +116,7 @@ def test_a_flood_of_log_lines_is_bounded(launch):
 
 
 def test_a_log_line_without_an_end_is_bounded(launch):
-    p = launch("-d", "1", prof_symd="say(1)\nfor i in range(3000): log(b'x' * 4096)\nlog(b'\\nshort\\n')\nlife()")
+    p = launch("-d", "3", prof_symd="say(1)\nfor i in range(3000): log(b'x' * 4096)\nlog(b'\\nshort\\n')\nlife()")
     assert p.returncode == 0 and len(p.err) < 20_000 and "prof-symd: short" in p.err
 
 

@@ -80,6 +80,11 @@ static int print_addresses(const struct options *o, int count, char **args)
 		log_error("%s: %s", o->file, r < 0 ? strerror(-r) : symfile_verdict_text(r));
 		return EXIT_FAILURE;
 	}
+	if (program_is_cut(p)) {
+		log_error("%s: %s", o->file, symfile_verdict_text(SYMFILE_MALFORMED));
+		program_free(p);
+		return EXIT_FAILURE;
+	}
 	finder_complete(p, o->file);
 	for (int i = 0; count == 0 || i < count; i++) {
 		const char *s;

@@ -143,6 +143,11 @@ bool program_offer(struct program *p, int fd)
 	return f != NULL;
 }
 
+bool program_is_cut(const struct program *p)
+{
+	return symfile_is_cut(p->main);
+}
+
 struct span program_build_id(const struct program *p)
 {
 	return symfile_build_id(p->main);

@@ -74,7 +74,7 @@ struct symfile {
 	struct span bytes;
 	uint64_t size;
 	uint16_t machine;
-	bool linked;
+	bool linked, cut;
 	struct segment *segments;
 	uint32_t segment_count;
 	struct symfile_section *sections;
@@ -195,8 +195,10 @@ static int read_sections(struct symfile *f, const Elf64_Ehdr *e)
 	/* A copy of what a process has in memory ends before its section headers: as if it had
 	 * none.
 	 */
-	if (e->e_shoff >= f->size)
+	if (e->e_shoff >= f->size) {
+		f->cut = true;
 		return 0;
+	}
 	if (count * sizeof(s) > f->size - e->e_shoff)
 		return SYMFILE_MALFORMED;
 	f->sections = calloc(count, sizeof(*f->sections));
@@ -398,6 +400,11 @@ struct span symfile_build_id(const struct symfile *f)
 uint64_t symfile_size(const struct symfile *f)
 {
 	return f->size;
+}
+
+bool symfile_is_cut(const struct symfile *f)
+{
+	return f->cut;
 }
 
 bool symfile_is_linked(const struct symfile *f)

@@ -55,6 +55,8 @@ void symfile_free(struct symfile *f);
 
 struct span symfile_build_id(const struct symfile *f); /* borrowed; empty without one */
 uint64_t symfile_size(const struct symfile *f);	       /* of the file, in bytes */
+bool symfile_is_cut(const struct symfile *f); /* ends before its section headers: what a process has
+						 of it in memory, or a damaged file */
 bool symfile_is_linked(const struct symfile *f);   /* a program or shared object, not an object file
 						      (which dwz's shared files claim to be) */
 unsigned symfile_machine(const struct symfile *f); /* e_machine */
