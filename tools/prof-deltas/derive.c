@@ -528,6 +528,8 @@ static int try_function(struct derive *d, uint32_t at, uint32_t size, uint32_t l
 	if (r || !n)
 		return r;
 	for (unsigned i = size ? 0 : 3; i < 6; i++) {
+		if (i != (size ? 0 : 3) && i != 3 && !flow_may_end(d->flow, ways[i]))
+			continue;
 		r = flow_run(d->flow, code, n, rows_address(d->rows, at), flags | ways[i], &result);
 		d->budget -= result.work < d->budget ? result.work : d->budget;
 		if (r < 0)

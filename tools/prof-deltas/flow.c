@@ -113,6 +113,7 @@ struct flow {
 	uint32_t calls, jumps;
 	uint64_t steps;
 	bool contradicts, returns, indirect, has_jump_state;
+	bool padded, edges;	 /* calls that may not come back */
 	struct state jump_state; /* of all indirect jumps */
 };
 
@@ -372,6 +373,18 @@ static bool pads(struct flow *f, uint32_t at)
 	return at == f->size || (f->address + at) % 16 == 0;
 }
 
+/* Whether FLOW_NO_RETURN and FLOW_EDGE can make a difference here. */
+static void note_end(struct flow *f, uint32_t at)
+{
+	if (at >= f->size)
+		f->padded = true;
+	else if ((f->address + at) % 16 == 0)
+		f->edges = true;
+	else if (f->code[at] == 0x90 || f->code[at] == 0x66 || f->code[at] == 0x0f ||
+		 f->code[at] == 0xcc || f->code[at] == 0x2e || f->code[at] == 0)
+		f->padded = true;
+}
+
 /* Decodes the instruction at `at`, which is new. 0, FLOW_*, -ENOMEM. Where it goes on is put into
  * *ret_after and *ret_target (offsets; NONE). */
 static int decode_one(struct flow *f, uint32_t at, uint32_t *ret_after, uint32_t *ret_target)
@@ -421,6 +434,7 @@ static int decode_one(struct flow *f, uint32_t at, uint32_t *ret_after, uint32_t
 		i->op = OP_CALL;
 		if (relative && f->calls < MAX_CALLS)
 			f->call[f->calls++] = target;
+		note_end(f, at + in.length);
 		if (f->flags & FLOW_NO_RETURN && pads(f, at + in.length)) {
 			i->next = NEXT_END;
 			*ret_after = NONE;
@@ -1033,6 +1047,11 @@ static int note_rules(struct flow *f)
 
 /* --- all of it --- */
 
+bool flow_may_end(const struct flow *f, unsigned flags)
+{
+	return flags & FLOW_EDGE ? f->edges : !(flags & FLOW_NO_RETURN) || f->padded || f->edges;
+}
+
 uint32_t flow_saves(const struct flow *f)
 {
 	const uint32_t callers = 1u << RBX | 1u << RBP | 0xf000; /* and r12 to r15 */
@@ -1224,6 +1243,7 @@ int flow_run(struct flow *f, const uint8_t *code, uint32_t size, uint64_t addres
 
 	reset(f);
 	f->code = code;
+	f->padded = f->edges = false;
 	f->size = size < f->max_code ? size : f->max_code;
 	f->flags = flags;
 	f->address = address;

@@ -61,6 +61,8 @@ int flow_run(struct flow *f, const uint8_t *code, uint32_t size, uint64_t addres
  * *ret_known is false. */
 bool flow_rule(const struct flow *f, uint32_t at, uint32_t *ret_len, bool *ret_known,
 	       struct unwind_rule *ret);
+/* After flow_run gave FLOW_CONTRADICTS: whether it can say anything else with these flags. */
+bool flow_may_end(const struct flow *f, unsigned flags);
 /* After flow_run gave 0: how many registers that belong to the caller are pushed before the first
  * branch or call. */
 uint32_t flow_saves(const struct flow *f);
