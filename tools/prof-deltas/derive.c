@@ -513,12 +513,7 @@ static bool is_prologue(const struct derive *d, const uint8_t *code, uint32_t n)
 static int try_function(struct derive *d, uint32_t at, uint32_t size, uint32_t limit,
 			unsigned flags, uint32_t *ret_used)
 {
-	static const unsigned ways[] = { FLOW_SIZED,
-					 FLOW_SIZED | FLOW_NO_RETURN,
-					 FLOW_SIZED | FLOW_NO_RETURN | FLOW_EDGE,
-					 0,
-					 FLOW_NO_RETURN,
-					 FLOW_NO_RETURN | FLOW_EDGE };
+	static const unsigned ways[] = { FLOW_SIZED, 0 };
 	struct flow_result result = { 0 };
 	const uint8_t *code;
 	uint32_t n, ceiling = flags & FLOW_TRUSTED ? FLOW_MAX_CODE : GUESS_MAX, end;
@@ -527,11 +522,11 @@ static int try_function(struct derive *d, uint32_t at, uint32_t size, uint32_t l
 	*ret_used = 0;
 	if (r || !n)
 		return r;
-	for (unsigned i = size ? 0 : 3; i < 6; i++) {
-		if (i != (size ? 0 : 3) && i != 3 && !flow_may_end(d->flow, ways[i]))
-			continue;
+	for (unsigned i = size ? 0 : 1; i < 2; i++) {
 		r = flow_run(d->flow, code, n, rows_address(d->rows, at), flags | ways[i], &result);
 		d->budget -= result.work < d->budget ? result.work : d->budget;
+		if (r > 0)
+			r = flow_again(d->flow, &result);
 		if (r < 0)
 			return r;
 		if (!r)

@@ -8,6 +8,8 @@
 #define MAX_STATES 8192
 #define MAX_SLOTS 12
 #define MAX_CALLS 4096
+#define MAX_ENDS 256
+#define AGAIN_MAX 12
 #define NONE UINT32_MAX
 #define RED_ZONE 128
 #define JUMP_TURNS 8
@@ -113,7 +115,10 @@ struct flow {
 	uint32_t calls, jumps;
 	uint64_t steps;
 	bool contradicts, returns, indirect, has_jump_state;
-	bool padded, edges;	 /* calls that may not come back */
+	/* Behind calls that may not come back, since padding follows; and where it first went
+	 * wrong.
+	 */
+	uint32_t end[MAX_ENDS], ends, from, wrong;
 	struct state jump_state; /* of all indirect jumps */
 };
 
@@ -368,21 +373,7 @@ static bool pads(struct flow *f, uint32_t at)
 
 	while (at < f->size && at - begin < 64 && decode(f, at, &in, &ctx) && is_padding(&in))
 		at += in.length;
-	if (at == begin && !(f->flags & FLOW_EDGE))
-		return at == f->size;
 	return at == f->size || (f->address + at) % 16 == 0;
-}
-
-/* Whether FLOW_NO_RETURN and FLOW_EDGE can make a difference here. */
-static void note_end(struct flow *f, uint32_t at)
-{
-	if (at >= f->size)
-		f->padded = true;
-	else if ((f->address + at) % 16 == 0)
-		f->edges = true;
-	else if (f->code[at] == 0x90 || f->code[at] == 0x66 || f->code[at] == 0x0f ||
-		 f->code[at] == 0xcc || f->code[at] == 0x2e || f->code[at] == 0)
-		f->padded = true;
 }
 
 /* Decodes the instruction at `at`, which is new. 0, FLOW_*, -ENOMEM. Where it goes on is put into
@@ -409,6 +400,7 @@ static int decode_one(struct flow *f, uint32_t at, uint32_t *ret_after, uint32_t
 	/* What is no instruction ends the path. */
 	if (!decode(f, at, &in, &ctx)) {
 		f->contradicts = true;
+		f->wrong = at;
 		return 0;
 	}
 	i->len = in.length;
@@ -434,8 +426,11 @@ static int decode_one(struct flow *f, uint32_t at, uint32_t *ret_after, uint32_t
 		i->op = OP_CALL;
 		if (relative && f->calls < MAX_CALLS)
 			f->call[f->calls++] = target;
-		note_end(f, at + in.length);
-		if (f->flags & FLOW_NO_RETURN && pads(f, at + in.length)) {
+		if (!pads(f, at + in.length))
+			return 0;
+		if (f->ends < MAX_ENDS)
+			f->end[f->ends++] = at + in.length;
+		if (f->flags & FLOW_NO_RETURN && at + in.length >= f->from) {
 			i->next = NEXT_END;
 			*ret_after = NONE;
 		}
@@ -790,8 +785,10 @@ static void check_end(struct flow *f, const struct state *s, const struct insn *
 	    (s->reg[RBP] == VALUE(CALLER, RBP) || (!guessed && kind_of(s->reg[RBP]) != CFA)))
 		f->returns = true;
 	else if (i->next == NEXT_RET ? (kind_of(s->reg[RSP]) == CFA && !at_return) || guessed
-				     : guessed)
+				     : guessed) {
 		f->contradicts = true;
+		f->wrong = i->at;
+	}
 }
 
 /* How the CFA is found, if it is. */
@@ -1047,11 +1044,6 @@ static int note_rules(struct flow *f)
 
 /* --- all of it --- */
 
-bool flow_may_end(const struct flow *f, unsigned flags)
-{
-	return flags & FLOW_EDGE ? f->edges : !(flags & FLOW_NO_RETURN) || f->padded || f->edges;
-}
-
 uint32_t flow_saves(const struct flow *f)
 {
 	const uint32_t callers = 1u << RBX | 1u << RBP | 0xf000; /* and r12 to r15 */
@@ -1236,14 +1228,16 @@ static int follow_indirect(struct flow *f)
 	return r;
 }
 
-int flow_run(struct flow *f, const uint8_t *code, uint32_t size, uint64_t address, unsigned flags,
-	     struct flow_result *ret)
+static int run_from(struct flow *f, const uint8_t *code, uint32_t size, uint64_t address,
+		    unsigned flags, uint32_t from, struct flow_result *ret)
 {
 	int r;
 
 	reset(f);
 	f->code = code;
-	f->padded = f->edges = false;
+	f->from = from;
+	f->ends = 0;
+	f->wrong = UINT32_MAX;
 	f->size = size < f->max_code ? size : f->max_code;
 	f->flags = flags;
 	f->address = address;
@@ -1277,6 +1271,35 @@ int flow_run(struct flow *f, const uint8_t *code, uint32_t size, uint64_t addres
 				     .jump = f->jump,
 				     .jumps = f->jumps };
 	return 0;
+}
+
+int flow_run(struct flow *f, const uint8_t *code, uint32_t size, uint64_t address, unsigned flags,
+	     struct flow_result *ret)
+{
+	return run_from(f, code, size, address, flags, 0, ret);
+}
+
+static int falling(const void *a, const void *b)
+{
+	const uint32_t *x = a, *y = b;
+
+	return *x > *y ? -1 : *x < *y;
+}
+
+int flow_again(struct flow *f, struct flow_result *ret)
+{
+	uint32_t end[MAX_ENDS], n = 0;
+	int r = FLOW_CONTRADICTS;
+
+	for (uint32_t i = 0; i < f->ends; i++) {
+		if (f->end[i] <= f->wrong)
+			end[n++] = f->end[i];
+	}
+	qsort(end, n, sizeof(end[0]), falling);
+	for (uint32_t i = 0; i < n && i < AGAIN_MAX && r > 0; i++)
+		r = run_from(f, f->code, f->size, f->address, f->flags | FLOW_NO_RETURN, end[i],
+			     ret);
+	return r;
 }
 
 bool flow_rule(const struct flow *f, uint32_t at, uint32_t *ret_len, bool *ret_known,

@@ -33,7 +33,6 @@ enum flow_flags {
 	FLOW_SIZED = 4,	    /* all of the bytes are its own: those that no direct branch reaches are
 			       targets of its indirect jumps */
 	FLOW_STUB = 8,	    /* a slot of a PLT: may leave with a number pushed */
-	FLOW_EDGE = 32,	    /* with FLOW_NO_RETURN: nor does one that ends where padding would */
 	FLOW_LAZY_PLT = 16, /* the first slot of a PLT: entered with a number pushed */
 };
 
@@ -61,8 +60,10 @@ int flow_run(struct flow *f, const uint8_t *code, uint32_t size, uint64_t addres
  * *ret_known is false. */
 bool flow_rule(const struct flow *f, uint32_t at, uint32_t *ret_len, bool *ret_known,
 	       struct unwind_rule *ret);
-/* After flow_run gave FLOW_CONTRADICTS: whether it can say anything else with these flags. */
-bool flow_may_end(const struct flow *f, unsigned flags);
+/* After flow_run gave another verdict than 0: the same code again, with ever more of the calls that
+ * padding follows as ones that do not come back, from the last one before it went wrong: those
+ * before are followed by loops, whose heads are aligned too. As flow_run. */
+int flow_again(struct flow *f, struct flow_result *ret);
 /* After flow_run gave 0: how many registers that belong to the caller are pushed before the first
  * branch or call. */
 uint32_t flow_saves(const struct flow *f);
