@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What profpipe costs and how complete its stacks are, on a busy host, beside the peers that are there.
 
-Prints a table. Compare ratios within one run: absolute times move from machine to machine. SECONDS=20 by default; RUNS names what to run."""
+Prints a table. Compare ratios within one run: absolute times move from machine to machine. --seconds, or SECONDS_PER_RUN, is 20 by default."""
 import argparse
 import collections
 import json

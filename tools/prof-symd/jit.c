@@ -10,6 +10,8 @@
 #define CHUNK (64u << 10)
 #define TAIL 64u /* bytes before what comes next, to see that the file is still the same */
 #define TICK_NS 20000000ull
+/* How long what is known waits for the rest of a file, whose later lines hold over earlier ones. */
+#define CATCH_UP_NS 5000000000ull
 
 enum file_state { FILE_UNASKED, FILE_ASKED, FILE_OPEN, FILE_ABSENT };
 
@@ -17,7 +19,7 @@ struct jit_file {
 	enum file_state state;
 	int fd; /* -1 unless open */
 	uint64_t request, asked_ns, retry_ns, backoff_ns;
-	uint64_t offset, read_ns;
+	uint64_t offset, read_ns, opened_ns;
 	bool behind;	   /* there is more to read */
 	int over;	   /* a verdict: it is not read any further */
 	struct jitdump *d; /* one of them, by kind, while it is open */
@@ -354,6 +356,7 @@ bool jit_answer(struct jit *j, uint64_t id, int fd, uint64_t now_ns)
 			}
 			f->state = FILE_OPEN;
 			f->fd = fd;
+			f->opened_ns = now_ns;
 			j->open++;
 			j->opened++;
 			p->used_ns = now_ns;
@@ -430,6 +433,14 @@ int jit_lookup(struct jit *j, uint64_t process, uint32_t pid, uint64_t address, 
 		for (unsigned k = 0; k < JIT_KINDS; k++)
 			later |= p->files[k].state == FILE_ASKED || p->files[k].behind;
 		return later ? JIT_LATER : JIT_UNKNOWN;
+	}
+	for (unsigned k = 0; r == 0 && k < JIT_KINDS; k++) {
+		const struct jit_file *f = &p->files[k];
+
+		if (f->behind && !f->over && !p->settled && now_ns - f->opened_ns < CATCH_UP_NS) {
+			p->wanted = true;
+			return JIT_LATER;
+		}
 	}
 	if (r == 0)
 		fill(ret, &hit);
