@@ -325,6 +325,8 @@ def main():
     a.add_argument("--peer", action="append", default=[], metavar="COMMAND",
                    help="another profiler to be measured over the same load: a command that runs until it is interrupted; may be repeated")
     args = a.parse_args()
+    # So that the load does not outlive us.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))
     extraction(None if args.no_peers else args.peer_deltas)
     if args.rows_only:
         return
