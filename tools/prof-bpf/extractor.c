@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "common/toolpath.h"
 #include "tools/prof-bpf/extractor.h"
 
 int extractor_folder(struct extractor *x)
@@ -25,25 +26,6 @@ int extractor_folder(struct extractor *x)
 	}
 	snprintf(sub, sizeof(sub), "%s/bpf", x->dir);
 	return mkdir(sub, 0700) < 0 ? -errno : 0;
-}
-
-/* `name` beside the running binary, else in PROFPIPE_LIBEXECDIR. */
-static int tool_path(const char *name, char *ret, size_t size)
-{
-	ssize_t n = readlink("/proc/self/exe", ret, size - 1);
-
-	if (n > 0) {
-		ret[n] = '\0';
-		char *slash = strrchr(ret, '/');
-
-		if (slash && (size_t)(slash + 1 - ret) + strlen(name) < size) {
-			strcpy(slash + 1, name);
-			if (access(ret, X_OK) == 0)
-				return 0;
-		}
-	}
-	n = snprintf(ret, size, "%s/%s", PROFPIPE_LIBEXECDIR, name);
-	return n > 0 && (size_t)n < size && access(ret, X_OK) == 0 ? 0 : -ENOENT;
 }
 
 int extractor_start(struct extractor *x)

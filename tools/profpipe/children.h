@@ -62,9 +62,6 @@ int child_start(struct child *c, const struct child_start *how);
 #define CHILD_LIFE_FD "4"
 #define CHILD_FIRST_FD 5
 #define CHILD_FDS_MAX 8
-/* Where the tool is. 0, -ENOENT, -ENAMETOOLONG. */
-int child_path(const char *name, char *ret, size_t size);
-
 /* Shows a line, escaped already. */
 typedef void child_show(void *ctx, const struct child *c, const char *line);
 /* Takes what its pipes have. A line is shown when the next one comes. */

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "common/log.h"
+#include "common/toolpath.h"
 #include "tools/profpipe/children.h"
 #include "tools/profpipe/options.h"
 #include "tools/profpipe/record.h"
@@ -19,7 +20,7 @@ static int become_dump(char **argv)
 {
 	static char name[] = "prof-dump";
 	char path[4096];
-	int r = child_path(name, path, sizeof(path));
+	int r = tool_path(name, path, sizeof(path));
 
 	if (!r) {
 		argv[0] = name;

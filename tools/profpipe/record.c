@@ -24,6 +24,7 @@
 #include "common/buf.h"
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/toolpath.h"
 #include "tools/profpipe/children.h"
 #include "tools/profpipe/command.h"
 #include "tools/profpipe/identity.h"
@@ -759,7 +760,7 @@ static int check_rights(void)
 {
 	char path[4096], missing[64];
 
-	if (child_path("prof-bpf", path, sizeof(path)))
+	if (tool_path("prof-bpf", path, sizeof(path)))
 		return 0;
 	rights_missing(path, missing, sizeof(missing));
 	if (!missing[0])

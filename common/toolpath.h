@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where the tools that belong together find each other. */
+#ifndef PROFPIPE_TOOLPATH_H
+#define PROFPIPE_TOOLPATH_H
+
+#include <stddef.h>
+
+/* The executable of this name: beside the running binary, or where `make install` put it. 0,
+ * -ENOENT, -ENAMETOOLONG. */
+int tool_path(const char *name, char *ret, size_t size);
+
+#endif
