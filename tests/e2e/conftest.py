@@ -2,7 +2,9 @@
 """What the whole-tool tests share: running profpipe, and programs of known shape."""
 import json
 import os
+import re
 import subprocess
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -28,6 +30,35 @@ def record(tmp_path, *args, command=None, ending=".folded", timeout=120):
             stack, count = line.rsplit(" ", 1)
             stacks.append((stack.split(";"), int(count)))
     return SimpleNamespace(path=out, stacks=stacks, summary=json.loads(summary.read_text()), stderr=p.stderr)
+
+
+def walked_live(argv):
+    """Samples that the kernel's walker took of a program in a second, and how many of them were complete; without the rest of the pipeline."""
+    with subprocess.Popen(argv) as program:
+        try:
+            time.sleep(0.2)
+            p = subprocess.run([f"{BUILD}/tests/walk-live", str(program.pid), "1", "199"], capture_output=True, text=True, timeout=60)
+        finally:
+            program.kill()
+    assert p.returncode == 0, p.stderr
+    return int(re.search(r"samples (\d+)", p.stdout)[1]), int(re.search(r"^complete (\d+)", p.stdout, re.M)[1]), p.stdout
+
+
+def symbolized(path, addresses):
+    """What prof-symd -e says: a list of [(function, file:line), ...] per address, innermost first."""
+    p = subprocess.run([f"{BUILD}/prof-symd", "-e", path], input="\n".join(f"{a:x}" for a in addresses), capture_output=True, text=True)
+    assert p.returncode == 0, p.stderr
+    answers = []
+    for line in p.stdout.splitlines():
+        inlined = line.startswith(" (inlined by) ")
+        line = line[len(" (inlined by) "):] if inlined else line
+        call = ("??", "??:0") if line == "?? ??:0" else tuple(line.rsplit(" at ", 1))
+        if inlined:
+            answers[-1].append(call)
+        else:
+            answers.append([call])
+    assert len(answers) == len(addresses)
+    return answers
 
 
 CHAIN_HEAD = """

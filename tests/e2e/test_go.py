@@ -3,12 +3,12 @@
 import os
 import re
 import shutil
-import signal
 import struct
 import subprocess
-import time
 
 import pytest
+
+from conftest import walked_live
 
 BUILD = os.path.abspath(os.environ.get("PROFPIPE_BUILD", "build/release"))
 DEBIAN = "/usr/lib/go/bin/go"
@@ -227,17 +227,8 @@ def test_a_stack_goes_on_from_c_to_go_and_from_go_to_c(built):
 
 @pytest.mark.parametrize("load", ["collect", "channels", "stacks", "clock", "c"])
 def test_stacks_of_a_load_are_complete(built, load):
-    program = subprocess.Popen([built(load == "c"), load])
-    try:
-        time.sleep(0.2)
-        out = subprocess.run([f"{BUILD}/tests/walk-live", str(program.pid), "1", "199"], capture_output=True, text=True, timeout=60)
-    finally:
-        program.send_signal(signal.SIGKILL)
-        program.wait()
-    assert out.returncode == 0, out.stderr
-    samples = int(re.search(r"samples (\d+)", out.stdout)[1])
-    complete = int(re.search(r"^complete (\d+)", out.stdout, re.M)[1])
-    assert samples > 20 and samples - complete <= 1 + samples / 100, out.stdout
+    samples, complete, said = walked_live([built(load == "c"), load])
+    assert samples > 20 and samples - complete <= 1 + samples / 100, said
 
 
 def test_rows_agree_with_dwarf(built):

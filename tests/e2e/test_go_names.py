@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from conftest import symbolized
+
 BUILD = Path(os.environ.get("PROFPIPE_BUILD", "build/release")).resolve()
 SYMD = BUILD / "prof-symd"
 
@@ -131,22 +133,6 @@ def programs(tmp_path_factory):
     return made
 
 
-def symd(path, addresses):
-    """A list of [(function, file:line), ...] per address, innermost first."""
-    out = run(SYMD, "-e", path, input="\n".join(f"{a:x}" for a in addresses).encode())
-    answers = []
-    for line in out.splitlines():
-        inlined = line.startswith(" (inlined by) ")
-        line = line[len(" (inlined by) "):] if inlined else line
-        call = ("??", "??:0") if line == "?? ??:0" else tuple(line.rsplit(" at ", 1))
-        if inlined:
-            answers[-1].append(call)
-        else:
-            answers.append([call])
-    assert len(answers) == len(addresses)
-    return answers
-
-
 def lowest_address(path):
     data = Path(path).read_bytes()
     offset, size, count = struct.unpack_from("<Q", data, 0x20)[0], *struct.unpack_from("<HH", data, 0x36)
@@ -171,7 +157,7 @@ def test_frames_are_what_the_program_itself_says(programs, kind, how):
     path = programs[kind][how]
     seen = set()
     for stack in stacks(path):
-        for (address, function, place), calls in zip(stack, symd(path, [f[0] for f in stack])):
+        for (address, function, place), calls in zip(stack, symbolized(path, [f[0] for f in stack])):
             # Up to Go 1.20 all frames of one physical frame have its address; from then on each has one of its own.
             assert (function, place) in calls, (hex(address), function, place, calls)
             assert calls[-1][0] == function or len(calls) > 1
@@ -194,7 +180,7 @@ def test_calls_are_those_of_the_twins_dwarf(programs, kind):
             theirs[-1].append(tuple(line[len(" (inlined by) "):].rsplit(" at ", 1)))
         elif line.startswith("0x"):
             theirs.append([tuple(line.split(": ", 1)[1].rsplit(" at ", 1))])
-    ours = symd(programs[kind]["bare"], addresses)
+    ours = symbolized(programs[kind]["bare"], addresses)
     inlined = compared = 0
     for address, calls, twins in zip(addresses, ours, theirs, strict=True):
         # Padding has no line; what the compiler wrote itself has one in nobody's file, and up to Go 1.19 DWARF leaves out what is inlined there.
@@ -206,13 +192,13 @@ def test_calls_are_those_of_the_twins_dwarf(programs, kind):
         assert [c[0] for c in calls] == [re.sub(r"\[.*\]", "[...]", re.sub(r"\.abi0$", "", c[0])) for c in twins], hex(address)
         assert calls[0][1] == twins[0][1], hex(address)
     assert compared > 500 and inlined > 50
-    assert ours == symd(built, addresses)
+    assert ours == symbolized(built, addresses)
 
 
 def test_c_code_of_a_go_program_keeps_its_own_names(programs):
     built, stripped = programs["pie"]["built"], programs["pie"]["stripped"]
     c = [int(a, 16) for a in re.findall(r"^([0-9a-f]+) [tT] in_c$", run("nm", built), re.M)]
     assert len(c) == 1
-    name, place = symd(built, [c[0] + 4])[0][-1]
+    name, place = symbolized(built, [c[0] + 4])[0][-1]
     assert name == "in_c" and re.search(r"pie\.go:\d+$", place)
-    assert symd(stripped, [c[0] + 4]) == [[("??", "??:0")]]
+    assert symbolized(stripped, [c[0] + 4]) == [[("??", "??:0")]]

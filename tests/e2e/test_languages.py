@@ -3,12 +3,12 @@
 import os
 import random
 import re
-import signal
 import subprocess
 import time
 
 import pytest
 
+from conftest import walked_live
 from test_walker import stop_and_compare
 
 BUILD = os.path.abspath(os.environ.get("PROFPIPE_BUILD", "build/release"))
@@ -186,14 +186,5 @@ def test_exceptions_in_flight_have_gdbs_stacks(program):
 
 
 def test_samples_of_exceptions_in_flight_are_complete(program):
-    p = subprocess.Popen([program(EXCEPTIONS)])
-    try:
-        time.sleep(0.2)
-        out = subprocess.run([f"{BUILD}/tests/walk-live", str(p.pid), "1", "199"], capture_output=True, text=True, timeout=60)
-    finally:
-        p.send_signal(signal.SIGKILL)
-        p.wait()
-    assert out.returncode == 0, out.stderr
-    samples = int(re.search(r"samples (\d+)", out.stdout)[1])
-    complete = int(re.search(r"^complete (\d+)", out.stdout, re.M)[1])
-    assert samples > 20 and samples - complete <= 2 + samples / 30, out.stdout
+    samples, complete, said = walked_live([program(EXCEPTIONS)])
+    assert samples > 20 and samples - complete <= 2 + samples / 30, said

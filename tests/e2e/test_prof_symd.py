@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from conftest import symbolized
+
 BUILD = Path(os.environ.get("PROFPIPE_BUILD", "build/release")).resolve()
 SYMD = BUILD / "prof-symd"
 PEER = BUILD / "tests/symd-peer"
@@ -84,22 +86,6 @@ def some_addresses(path, count):
     low, high = text_section(path)
     rng = random.Random(7)
     return [rng.randrange(low, high) for _ in range(count)]
-
-
-def symd(path, addresses):
-    """A list of [(function, file:line), ...] per address, innermost first."""
-    out = run(SYMD, "-e", path, stdin="\n".join(f"{a:x}" for a in addresses).encode()).stdout.decode()
-    answers = []
-    for line in out.splitlines():
-        inlined = line.startswith(" (inlined by) ")
-        line = line[len(" (inlined by) "):] if inlined else line
-        call = ("??", "??:0") if line == "?? ??:0" else tuple(line.rsplit(" at ", 1))
-        if inlined:
-            answers[-1].append(call)
-        else:
-            answers.append([call])
-    assert len(answers) == len(addresses)
-    return answers
 
 
 def eu_addr2line(path, addresses):
@@ -203,7 +189,7 @@ def test_inlined_calls_agree_with_other_readers(programs, name):
     table = nm_symbols(path)
     functions = {n for names in table.values() for n in names if n in ("outer", "hidden", "fails", "main") or n.startswith("_Z")}
     addresses = text_addresses(path, functions)
-    ours = symd(path, addresses)
+    ours = symbolized(path, addresses)
     if name.startswith("c-") and "clang" not in name:
         theirs = eu_addr2line(path, addresses)
         differ = [(hex(a), last(x), last(y)) for a, x, y in zip(addresses, ours, theirs) if not same_calls(x, y)]
@@ -233,7 +219,7 @@ def test_rust_is_named_as_llvm_names_it(tmp_path, style):
     names = {n for found in table.values() for n in found if "shapes" in n}
     assert all(n.startswith("_R" if style == "v0" else "_ZN") for n in names)
     addresses = text_addresses(path, names)
-    ours, theirs = symd(path, addresses), llvm_addr2line(path, addresses)
+    ours, theirs = symbolized(path, addresses), llvm_addr2line(path, addresses)
     outermost = {calls[-1][0] for calls in ours}
     assert any("shapes::total" in n for n in outermost) and any("Square" in n and "area" in n for n in outermost)
     # LLVM 14 demangles only the newer way.
@@ -246,7 +232,7 @@ def test_rust_is_named_as_llvm_names_it(tmp_path, style):
 def test_a_library_with_a_debug_package_agrees_with_elfutils(path):
     assert debug_file(path).exists(), "libc6-dbg is needed"
     addresses = some_addresses(path, 1500)
-    ours, theirs = symd(path, addresses), eu_addr2line(path, addresses)
+    ours, theirs = symbolized(path, addresses), eu_addr2line(path, addresses)
     table = nm_symbols(debug_file(path))
     starts = sorted(table)
 
@@ -277,7 +263,7 @@ def test_symbols_are_those_of_nm_and_never_stretched(path, tmp_path):
     longest = max((end - start for start, end, _ in ranges), default=0)
     addresses = some_addresses(copy, 800)
     shown = {}
-    for address, calls in zip(addresses, symd(copy, addresses)):
+    for address, calls in zip(addresses, symbolized(copy, addresses)):
         covering = []
         i = bisect.bisect_right(starts, address) - 1
         while i >= 0 and address - starts[i] < longest:
@@ -327,34 +313,34 @@ def test_a_separate_debug_file_is_found_by_its_link_and_checked(programs, tmp_pa
     path = tmp_path / "p"
     run("objcopy", "--remove-section=.note.gnu.build-id", programs["c-dwarf5"], path)
     addresses = text_addresses(path, {"outer"})
-    whole = symd(path, addresses)
+    whole = symbolized(path, addresses)
     run("objcopy", "--only-keep-debug", path, tmp_path / "p.debug")
     run("strip", path)
     run("env", "-C", tmp_path, "objcopy", "--add-gnu-debuglink=p.debug", "p")
-    assert symd(path, addresses) == whole
+    assert symbolized(path, addresses) == whole
     (tmp_path / ".debug").mkdir()
     (tmp_path / "p.debug").rename(tmp_path / ".debug/p.debug")
-    assert symd(path, addresses) == whole
+    assert symbolized(path, addresses) == whole
     with open(tmp_path / ".debug/p.debug", "ab") as f:
         f.write(b"x")
-    assert all(calls == [("??", "??:0")] for calls in symd(path, addresses))
+    assert all(calls == [("??", "??:0")] for calls in symbolized(path, addresses))
 
 
 def test_a_debug_file_is_found_by_build_id(programs, tmp_path):
     path = tmp_path / "p"
     shutil.copy(programs["cxx-dwarf5"], path)
     addresses = text_addresses(path, {n for names in nm_symbols(path).values() for n in names if n.startswith("_Z4work")})
-    whole = symd(path, addresses)
+    whole = symbolized(path, addresses)
     target = debug_file(path)
     existed = target.parent.exists()
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
         run("objcopy", "--only-keep-debug", path, target)
         run("strip", path)
-        assert symd(path, addresses) == whole
+        assert symbolized(path, addresses) == whole
         # A file in the right place that is another program's.
         run("objcopy", "--only-keep-debug", programs["c-dwarf5"], target)
-        assert all(calls == [("??", "??:0")] for calls in symd(path, addresses))
+        assert all(calls == [("??", "??:0")] for calls in symbolized(path, addresses))
     finally:
         target.unlink()
         if not existed:
@@ -365,13 +351,13 @@ def test_minidebuginfo_names_static_functions(programs, tmp_path):
     path = tmp_path / "p"
     run("objcopy", "--remove-section=.note.gnu.build-id", programs["c-dwarf5"], path)
     addresses = text_addresses(path, {"hidden", "outer"})
-    names = [calls[-1][0] for calls in symd(path, addresses)]
+    names = [calls[-1][0] for calls in symbolized(path, addresses)]
     run("objcopy", "-S", "--remove-section=.gdb_index", "--keep-symbol=hidden", "--keep-symbol=outer", path, tmp_path / "mini")
     run("xz", tmp_path / "mini")
     run("strip", path)
-    assert all(calls[-1][0] == "??" for calls in symd(path, addresses))
+    assert all(calls[-1][0] == "??" for calls in symbolized(path, addresses))
     run("objcopy", f"--add-section=.gnu_debugdata={tmp_path}/mini.xz", path)
-    assert [calls[-1][0] for calls in symd(path, addresses)] == names
+    assert [calls[-1][0] for calls in symbolized(path, addresses)] == names
 
 
 def test_a_dwz_file_shared_by_two_is_followed(programs, tmp_path):
@@ -381,12 +367,12 @@ def test_a_dwz_file_shared_by_two_is_followed(programs, tmp_path):
         run("objcopy", "--decompress-debug-sections", tmp_path / name)
     functions = {n for names in nm_symbols(tmp_path / "a").values() for n in names if n.startswith("_Z")}
     addresses = text_addresses(tmp_path / "a", functions)
-    whole = symd(tmp_path / "a", addresses)
+    whole = symbolized(tmp_path / "a", addresses)
     run("env", "-C", tmp_path, "dwz", "-m", "common.debug", "-M", "common.debug", "a", "b")
     assert b".gnu_debugaltlink" in run("readelf", "-SW", tmp_path / "a").stdout
-    assert symd(tmp_path / "a", addresses) == whole
+    assert symbolized(tmp_path / "a", addresses) == whole
     (tmp_path / "common.debug").unlink()
-    assert [c[-1][0].split(" [")[0] for c in symd(tmp_path / "a", addresses)] == [c[-1][0].split(" [")[0] for c in whole]
+    assert [c[-1][0].split(" [")[0] for c in symbolized(tmp_path / "a", addresses)] == [c[-1][0].split(" [")[0] for c in whole]
 
 
 def test_addresses_come_from_arguments_or_standard_input(programs):
