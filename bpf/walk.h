@@ -181,7 +181,8 @@ ENV_INLINE bool walk_read(struct walk *w, __u64 addr, __u64 *ret)
 }
 
 /* Where a register lies in the kernel's mcontext, in words behind the ucontext's start, by DWARF
- * number: a byte each for the first eight, the others in order (arch/x86/include/uapi/asm/sigcontext.h). */
+ * number: a byte each for the first eight, the others in order
+ * (arch/x86/include/uapi/asm/sigcontext.h). */
 ENV_INLINE __u64 walk_mcontext(__u8 reg)
 {
 	const __u64 low = 18ull | 17ull << 8 | 19ull << 16 | 16ull << 24 | 14ull << 32 |
