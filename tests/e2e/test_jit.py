@@ -230,3 +230,33 @@ def test_a_map_that_is_written_when_its_process_exits_is_found(program, tmp_path
     for left in glob.glob("/tmp/perf-*.map"):
         if os.stat(left).st_mtime > time.time() - 10 and b"jit_outer(int)" in open(left, "rb").read():
             os.unlink(left)
+
+
+def dumped(pid):
+    """The names of a process's frames, leaf first, at a time when it is in its generated code."""
+    for _ in range(50):
+        out = subprocess.run([f"{BUILD}/prof-dump", str(pid)], capture_output=True, text=True, timeout=60, check=True)
+        names = [line.split(" ", 2)[2] for line in out.stdout.splitlines()[1:]]
+        if names[0].startswith(("jit_", "[anon+")):
+            return names
+    raise AssertionError("it is never there")
+
+
+def test_a_dump_has_the_same_names(program, tmp_path):
+    for how in NAMED + UNNAMED:
+        if how == "late":
+            continue
+        with Running(program, how, tmp_path if "dump" in how else tmp_path / how) as pid:
+            of = pid
+            while how in ("inner", "fork", "dumpfork"):
+                with open(f"/proc/{of}/task/{of}/children") as f:
+                    children = f.read().split()
+                if not children:
+                    break
+                of = int(children[0])
+            names = dumped(of)
+        called = names[:names.index("main")]
+        if how in NAMED:
+            assert called in (["jit_leaf", "jit_outer(int)"], ["jit_outer(int)"]), (how, names)
+        else:
+            assert called and all(name.startswith("[anon+0x") for name in called), (how, names)

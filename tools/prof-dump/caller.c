@@ -12,6 +12,9 @@
 #include <unistd.h>
 #include "tools/prof-bpf/procfs.h"
 #include "tools/prof-dump/space.h"
+#include "tools/prof-symd/jitfinder.h"
+
+#define FORKS 4 /* of forks, up to one that has written a map */
 
 /* Looked at before it is opened: to open a device or a FIFO can have effects. */
 static int open_regular(const char *path)
@@ -117,6 +120,59 @@ static int send_kind(int socket, enum half_kind kind, int fd)
 	return half_send(socket, &out, fd);
 }
 
+/* The program of a process, as a file. */
+static bool same_program(uint32_t a, uint32_t b)
+{
+	struct stat st[2];
+	char path[32];
+
+	for (int i = 0; i < 2; i++) {
+		snprintf(path, sizeof(path), "/proc/%" PRIu32 "/exe", i ? b : a);
+		if (stat(path, &st[i]) < 0)
+			return false;
+	}
+	return st[0].st_dev == st[1].st_dev && st[0].st_ino == st[1].st_ino;
+}
+
+/* By the rules of the deployment (tools/prof-bpf/jitfiles.h): a fork that wrote no map of its own
+ * has its parent's. */
+static int open_generated(int proc, const struct live *l, enum jit_kind kind)
+{
+	struct msg_process p = { .pid = (uint32_t)l->pid, .uid = l->uid, .start_ns = l->start_ns };
+	struct procfs_stat st;
+	int fd = jitfinder_open(kind, &p, true);
+
+	for (int i = 0; fd == -ENOENT && kind == JIT_PERF_MAP && i < FORKS; i++) {
+		uint32_t pid = (uint32_t)p.pid;
+
+		if (procfs_read_stat(proc, pid, &st) || !same_program(pid, st.parent_pid))
+			break;
+		p.pid = st.parent_pid;
+		if (procfs_read_stat(proc, (uint32_t)p.pid, &st))
+			break;
+		p.start_ns = st.start_ns;
+		fd = jitfinder_open(kind, &p, true);
+	}
+	return fd;
+}
+
+/* What there is of it: without, such code has no names. */
+static int send_generated(int socket, int proc, const struct live *l)
+{
+	int r = 0;
+
+	for (unsigned kind = 0; !r && kind < JIT_KINDS; kind++) {
+		const struct half_message out = { .kind = HALF_GENERATED, .generated = kind };
+		int fd = open_generated(proc, l, (enum jit_kind)kind);
+
+		if (fd >= 0) {
+			r = half_send(socket, &out, fd);
+			close(fd);
+		}
+	}
+	return r;
+}
+
 static int send_process(int socket, const struct live *l)
 {
 	struct sending s = { .socket = socket, .live = l };
@@ -133,8 +189,10 @@ static int send_process(int socket, const struct live *l)
 
 	if (proc < 0)
 		return -errno;
-	ssize_t n = procfs_read_maps(proc, (uint32_t)l->alive, SPACE_MAX_MAPPINGS, send_mapping,
-				     &s);
+	r = send_generated(socket, proc, l);
+	ssize_t n = r ? r
+		      : procfs_read_maps(proc, (uint32_t)l->alive, SPACE_MAX_MAPPINGS, send_mapping,
+					 &s);
 
 	close(proc);
 	if (n == -EACCES || n == -EPERM)

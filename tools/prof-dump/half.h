@@ -4,7 +4,7 @@
  * the caller's rights, which traces and opens, and the half that has none, which parses, walks and
  * prints.
  *
- *   process   MEMORY+fd, MAPPING… (+fd), MAPS_END  -->
+ *   process   MEMORY+fd, GENERATED+fd…, MAPPING… (+fd), MAPS_END  -->
  *                                              <--  READY: the rows are made
  *   threads stop:      THREAD…, STOPPED        -->
  *                                              <--  WALKED, or AGAIN: mappings are missing
@@ -27,6 +27,7 @@
 
 enum half_kind {
 	HALF_MEMORY = 1, /* the process's memory, as a file to be read by address */
+	HALF_GENERATED,	 /* a file with names of code that it generated */
 	HALF_MAPPING,
 	HALF_MAPS_END,
 	HALF_THREAD,
@@ -69,6 +70,7 @@ struct half_message {
 	union {
 		struct half_mapping mapping;
 		struct half_thread thread;
+		uint64_t generated; /* enum jit_kind */
 	};
 	uint32_t text_len; /* without a NUL */
 	char text[HALF_TEXT];

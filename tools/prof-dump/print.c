@@ -8,6 +8,7 @@
 #include <string.h>
 #include "common/log.h"
 #include "common/msg.h"
+#include "tools/prof-dump/generated.h"
 #include "tools/prof-symd/finder.h"
 #include "tools/prof-symd/program.h"
 
@@ -147,7 +148,10 @@ static int put_frame(struct printer *p, const struct stack_frame *f, uint64_t *n
 		if (program_lookup(program, at, p->calls) != 0)
 			p->calls->count = 0;
 	}
-	r = 0;
+	/* What is mapped of a file that is no program is code that was generated into it. */
+	r = !program && p->generated ? generated_lookup(p->generated, pc, p->calls) : 0;
+	if (r > 0)
+		r = 0;
 	for (unsigned i = 0; !r && i < p->calls->count; i++) {
 		const struct call *c = &p->calls->calls[i];
 

@@ -11,13 +11,15 @@
 #define PRINT_MEMORY \
 	(3ull << 29) /* of all programs together, before those not at hand are closed */
 
+struct generated;
 struct names;
 struct program;
 
 struct printer {
-	const struct space *space; /* borrowed */
-	bool names, inlined;	   /* wanted */
-	struct program **programs; /* by number of file */
+	const struct space *space;   /* borrowed */
+	struct generated *generated; /* borrowed; NULL: no code is named that is in no file */
+	bool names, inlined;	     /* wanted */
+	struct program **programs;   /* by number of file */
 	bool *tried;
 	struct names *calls;
 	struct buf line;

@@ -9,9 +9,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "bpf/reasons.h"
+#include "common/clock.h"
 #include "common/log.h"
 #include "tools/prof-bpf/procfs.h"
 #include "tools/prof-dump/core.h"
+#include "tools/prof-dump/generated.h"
 #include "tools/prof-dump/half.h"
 #include "tools/prof-dump/print.h"
 #include "tools/prof-dump/space.h"
@@ -25,6 +27,7 @@ struct walker {
 	struct core *core;
 	struct tables *tables;
 	struct space space;
+	struct generated generated;
 	struct half_thread *threads;
 	struct stack *stacks;
 	uint32_t thread_count, thread_cap, stack_count;
@@ -122,6 +125,7 @@ static int print_all(struct walker *w)
 
 	if (r)
 		return r;
+	p.generated = w->core ? NULL : &w->generated;
 	if (!w->core && w->stack_count)
 		qsort(w->stacks, w->stack_count, sizeof(*w->stacks), by_tid);
 	for (uint32_t i = 0; !r && i < w->stack_count; i++)
@@ -191,6 +195,9 @@ static int serve_process(struct walker *w)
 			space_clear(&w->space);
 			w->thread_count = 0;
 			break;
+		case HALF_GENERATED:
+			generated_take(&w->generated, in.generated, fd);
+			break;
 		case HALF_MAPPING:
 			r = take_mapping(w, &in, fd);
 			break;
@@ -203,6 +210,7 @@ static int serve_process(struct walker *w)
 			r = add_thread(w, &in.thread);
 			break;
 		case HALF_STOPPED:
+			w->generated.time_ns = clock_mono_ns();
 			r = walk_all(w, &missing);
 			missing = missing && ++rounds < HALF_ROUNDS;
 			if (!r)
@@ -377,6 +385,7 @@ int walker_run(int socket, const struct walker_options *o)
 	w.o = o;
 	w.socket = socket;
 	w.memory = -1;
+	generated_init(&w.generated);
 	int r = tables_new(&config, &w.tables);
 
 	if (!r)
@@ -389,6 +398,7 @@ int walker_run(int socket, const struct walker_options *o)
 		log_error("%s: %s", r == -EIO ? "standard output" : "cannot go on", strerror(-r));
 	drop_stacks(&w);
 	space_done(&w.space);
+	generated_done(&w.generated);
 	core_free(w.core);
 	tables_free(w.tables);
 	free(w.threads);
