@@ -955,6 +955,24 @@ Test(host, file_is_served_from_its_descriptor_then_opened_again)
 	cr_assert_eq(got.status, 0);
 }
 
+Test(host, file_that_two_processes_unmapped_is_not_asked_of_them_for_ever)
+{
+	start_program(10, 100);
+	settle();
+	start_program(11, 100);
+	settle();
+	struct host_file *f = host_slot_file(host, fake_tables_process(tables, 10)->at[0].slot);
+	now = clock_mono_ns() + HOST_FD_IDLE_NS;
+	let_time_pass(HOST_FD_IDLE_NS);
+	cr_assert_eq(host_open(host, f, take, NULL), 0);
+	the_status = -ENOENT;
+	for (unsigned i = 0; i < 10 && !got_calls; i++)
+		answer_all();
+	cr_assert_eq(got_calls, 1);
+	cr_assert_eq(got.status, -ENOENT);
+	cr_assert_eq(jobs[job_count - 1].q.kind, OPENER_PATH);
+}
+
 Test(host, file_that_has_changed_meanwhile_is_refused)
 {
 	start_program(10, 100);

@@ -26,6 +26,7 @@ struct reopen {
 	void *ctx;
 	uint64_t ticket;
 	struct mapper asker; /* of the last try */
+	uint8_t tries;	     /* of processes that should have it mapped */
 	bool by_path;	     /* the last resort was tried */
 	struct reopen *prev, *next;
 };
@@ -497,7 +498,12 @@ static int reopen_submit(struct reopen *q)
 {
 	struct files *f = q->files;
 	const struct host_file *pub = &q->file->pub;
-	struct mapper m = f->config.find(f->config.ctx, NULL, q->file, q->asker.process_id);
+	struct mapper m = { 0 };
+
+	/* What was unmapped is never told: each of two processes may be found when the other has
+	 * failed, for ever. */
+	if (q->tries++ < TRIES)
+		m = f->config.find(f->config.ctx, NULL, q->file, q->asker.process_id);
 	struct opener_request o = {
 		.kind = OPENER_MAPPING,
 		.pid = m.pid,
