@@ -7,6 +7,22 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+/* Tables are in the code. */
+struct bytes {
+	const uint8_t *data;
+	uint32_t n;
+};
+
+static bool read_code(void *ctx, uint64_t address, void *into, uint32_t n)
+{
+	const struct bytes *b = ctx;
+
+	if (address < 0x1000 || address - 0x1000 > b->n || n > b->n - (address - 0x1000))
+		return false;
+	memcpy(into, b->data + (address - 0x1000), n);
+	return true;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct flow_result result;
@@ -23,8 +39,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	must(code);
 	memcpy(code, data + 1, n);
+	struct bytes bytes = { code, n };
+	int64_t call = 0;
+
+	flow_set_reader(f, &(struct flow_reader){ read_code, &bytes });
 	must(flow_padding(f, code, n) <= n);
-	must(flow_entry(f, code, n) <= n);
+	must(flow_entry(f, code, n, &call) <= n);
 	must(flow_past(f, code, n) <= n);
 	r = flow_run(f, code, n, 0x1000, data[0] & 31, &result);
 	must(r == 0 || r == FLOW_TANGLED || r == FLOW_CONTRADICTS);

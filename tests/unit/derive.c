@@ -2,6 +2,7 @@
 /* Rules from instructions: functions of a few bytes. */
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
+#include <string.h>
 #include "tools/prof-deltas/flow.h"
 
 static struct flow *flow;
@@ -153,6 +154,76 @@ Test(derive, the_entry_ends_with_the_call_that_does_not_return)
 {
 	/* xor ebp, ebp; call; push rbp */
 	static const uint8_t start[] = "\x31\xed\xe8\x10\0\0\0\x55\xc3";
+	int64_t call = 0;
 
-	cr_assert(eq(u32, flow_entry(flow, start, sizeof(start) - 1), 7));
+	cr_assert(eq(u32, flow_entry(flow, start, sizeof(start) - 1, &call), 7));
+	cr_assert(eq(i64, call, 7 + 16));
+}
+
+/* Tables are where the code is. */
+static bool read_code(void *ctx, uint64_t address, void *into, uint32_t n)
+{
+	if (address < 0x1000 || address - 0x1000 + n > 64)
+		return false;
+	memcpy(into, (const uint8_t *)ctx + (address - 0x1000), n);
+	return true;
+}
+
+Test(derive, cases_of_a_table_have_the_state_of_their_jump)
+{
+	/* push rbx; cmp edi, 1; ja +0x13; lea rdx, [table]; mov eax, edi;
+	 * movsxd rax, [rdx + rax * 4]; add rax, rdx; jmp rax;
+	 * (24) pop rbx; ret; int3; int3; (28) nop; pop rbx; ret; int3; (32) the table: 24, 28 */
+	static uint8_t code[64] = "\x53\x83\xff\x01\x77\x12\x48\x8d\x15\x13\0\0\0\x89\xf8"
+				  "\x48\x63\x04\x82\x48\x01\xd0\xff\xe0"
+				  "\x5b\xc3\xcc\xcc\x90\x5b\xc3\xcc"
+				  "\xf8\xff\xff\xff\xfc\xff\xff\xff";
+	const struct flow_reader reader = { read_code, code };
+	struct flow_result r;
+
+	cr_assert(eq(int, flow_run(flow, code, 64, 0x1000, FLOW_TRUSTED, &r), 0));
+	cr_assert(not(known_at(28)));
+	flow_set_reader(flow, &reader);
+	cr_assert(eq(int, flow_run(flow, code, 64, 0x1000, 0, &r), 0));
+	cr_assert(r.returns);
+	cr_assert(eq(u32, r.end, 31));
+	cr_assert(eq(int, rule_at(28).cfa_off, 16));
+	cr_assert(eq(int, rule_at(30).cfa_off, 8));
+}
+
+Test(derive, tables_of_addresses_are_read_too)
+{
+	/* and edi, 1; push rax; jmp [table + rdi * 8]; (11) pop rax; ret; (13) nop; pop rax; ret;
+	 * (16) the table: 11, 13 */
+	static uint8_t code[64] = "\x83\xe7\x01\x50\xff\x24\xfd\x10\x10\0\0"
+				  "\x58\xc3\x90\x58\xc3\x0b\x10\0\0\0\0\0\0\x0d\x10";
+	const struct flow_reader reader = { read_code, code };
+	struct flow_result r;
+
+	flow_set_reader(flow, &reader);
+	cr_assert(eq(int, flow_run(flow, code, 64, 0x1000, 0, &r), 0));
+	cr_assert(eq(int, rule_at(13).cfa_off, 16));
+	cr_assert(eq(int, rule_at(15).cfa_off, 8));
+}
+
+Test(derive, a_branch_to_a_cold_part_is_no_end_of_the_function)
+{
+	struct flow_result r;
+
+	/* push rbx; test edi, edi; jz far away; pop rbx; ret */
+	cr_assert(eq(int, RUN("\x53\x85\xff\x0f\x84\0\x10\0\0\x5b\xc3", 0, &r), 0));
+	cr_assert(r.returns);
+	cr_assert(eq(u32, r.jumps, 0));
+	/* Likewise, without a return of its own. */
+	cr_assert(eq(int, RUN("\x53\x85\xff\x0f\x84\0\x10\0\0\xeb\xfe", 0, &r), 0));
+	cr_assert(not(r.returns));
+}
+
+Test(derive, a_jump_to_a_register_at_the_return_address_ends_a_function)
+{
+	struct flow_result r;
+
+	/* sub rsp, 8; add rsp, 8; jmp rax */
+	cr_assert(eq(int, RUN("\x48\x83\xec\x08\x48\x83\xc4\x08\xff\xe0", 0, &r), 0));
+	cr_assert(r.returns);
 }

@@ -250,6 +250,21 @@ static int need(struct derive *d, uint32_t at, uint32_t n, uint32_t end, const u
 	return 0;
 }
 
+/* struct flow_reader: from the file's segments. */
+static bool read_table(void *ctx, uint64_t address, void *into, uint32_t n)
+{
+	const struct derive *d = ctx;
+
+	for (unsigned i = 0; i < d->file->loads; i++) {
+		const struct elf_load *l = &d->file->load[i];
+
+		if (address >= l->vaddr && address - l->vaddr < l->filesz)
+			return n <= l->filesz - (address - l->vaddr) &&
+			       elf_pread(d->fd, into, n, l->offset + (address - l->vaddr)) == n;
+	}
+	return false;
+}
+
 /* --- rows --- */
 
 static const struct unwind_rule end_rule = {
@@ -476,10 +491,11 @@ static int try_restorer(struct derive *d, uint32_t at, const struct gap *g, uint
 
 /* --- functions --- */
 
-static int note_calls(struct derive *d, uint32_t at, const struct flow_result *result)
+/* Targets (relative to at) ahead are where functions begin. */
+static int note_calls(struct derive *d, uint32_t at, const int64_t *target, uint32_t n)
 {
-	for (uint32_t i = 0; i < result->calls; i++) {
-		int64_t to = at + result->call[i];
+	for (uint32_t i = 0; i < n; i++) {
+		int64_t to = at + target[i];
 		int r;
 
 		if (to <= at || to >= (int64_t)d->rows->span || !in_gap(d, (uint32_t)to))
@@ -534,7 +550,10 @@ static int try_function(struct derive *d, uint32_t at, uint32_t size, uint32_t l
 	}
 	if (r)
 		return 0;
-	if (!(flags & FLOW_TRUSTED)) {
+	/* What begins and ends as functions do may leave to one that is not known yet. */
+	bool whole = result.returns && is_prologue(d, code, n);
+
+	if (!(flags & FLOW_TRUSTED) && !whole) {
 		bool leaves = false;
 
 		for (uint32_t i = 0; i < result.jumps; i++) {
@@ -546,7 +565,9 @@ static int try_function(struct derive *d, uint32_t at, uint32_t size, uint32_t l
 			return 0;
 	}
 	end = size && size <= n ? size : result.end;
-	r = note_calls(d, at, &result);
+	r = note_calls(d, at, result.call, result.calls);
+	if (!r && whole)
+		r = note_calls(d, at, result.jump, result.jumps);
 	if (!r)
 		r = accept(d, at);
 	d->framed += starts_with(code, n, past_endbr(code, n), "\x55\x48\x89\xe5", 4);
@@ -561,6 +582,7 @@ static int try_entry(struct derive *d)
 	const uint8_t *code;
 	uint64_t left;
 	uint32_t at, n, len;
+	int64_t call = 0;
 	int r;
 
 	if (!d->file->entry || !rows_locate(d->rows, d->file->entry, &at, &left))
@@ -579,9 +601,15 @@ static int try_entry(struct derive *d)
 	    !starts_with(code, n, skip, "\x48\x31\xed", 3) &&
 	    !starts_with(code, n, skip, "\x48\x89\xe7\xe8", 4))
 		return 0;
-	len = flow_entry(d->flow, code, n);
+	len = flow_entry(d->flow, code, n, &call);
 	if (!len)
 		return 0;
+	call += at;
+	if (call != at && call >= 0 && call < (int64_t)d->rows->span && in_gap(d, (uint32_t)call)) {
+		r = call_push(d, (uint32_t)call);
+		if (r)
+			return r;
+	}
 
 	const struct piece p = { len, end_rule };
 	uint64_t covered = d->rows->skipped[ROWS_SKIP_COVERED];
@@ -754,6 +782,8 @@ int derive_rows(int fd, const struct elf_file *f, struct rows *rows)
 	d->window = malloc(WINDOW);
 	if (!r)
 		r = d->window ? flow_new(largest_gap(d), &d->flow) : -ENOMEM;
+	if (!r)
+		flow_set_reader(d->flow, &(struct flow_reader){ read_table, d });
 	rows_fill(rows);
 	if (!r)
 		r = try_entry(d);

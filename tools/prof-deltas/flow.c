@@ -3,12 +3,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <Zydis/Zydis.h>
+#include "tools/prof-deltas/cases.h"
 #include "tools/prof-deltas/flow.h"
 
 #define MAX_STATES 8192
 #define MAX_SLOTS 12
 #define MAX_CALLS 4096
 #define MAX_ENDS 256
+#define JUMP_COLD INT64_MIN
+#define MAX_TARGETS 65536 /* of jumps by tables, about */
 #define AGAIN_MAX 12
 #define NONE UINT32_MAX
 #define RED_ZONE 128
@@ -63,10 +66,11 @@ struct state {
 
 enum op {
 	OP_NONE,
-	OP_PUSH,  /* src, or NO_REG; width */
-	OP_POP,	  /* dst, or NO_REG; width */
-	OP_LEA,	  /* dst = src + imm */
-	OP_CONST, /* dst = imm */
+	OP_PUSH,    /* src, or NO_REG; width */
+	OP_POP,	    /* dst, or NO_REG; width */
+	OP_LEA,	    /* dst = src + imm */
+	OP_CONST,   /* dst = imm */
+	OP_ADDRESS, /* dst = the address of the next instruction + imm */
 	OP_CONST_LOW,
 	OP_LOAD,  /* dst = [src + imm] */
 	OP_STORE, /* [dst + imm] = src, or NO_REG; width */
@@ -90,6 +94,8 @@ struct insn {
 	bool leader, reached;
 	uint8_t zero; /* 1: jumps on zero; 2: on not zero */
 	bool memory;  /* an indirect jump through memory at a fixed address: to another function */
+	uint32_t first_case, cases; /* of an indirect jump whose table was read: in flow.target */
+	uint32_t leaves;	    /* 1 + index in flow.jump of a jump out of the code; 0 */
 };
 
 struct flow {
@@ -109,6 +115,9 @@ struct flow {
 	uint32_t *head; /* of pieces that indirect jumps lead to: offsets */
 	uint32_t *todo; /* insns to be followed, at decoding */
 	uint32_t todo_cap;
+	struct flow_reader reader;
+	uint32_t *target; /* of jumps by tables: offsets, then insns */
+	uint32_t targets, target_cap;
 	struct unwind_rule *rule;
 	uint32_t rules, rule_cap;
 	int64_t call[MAX_CALLS], jump[MAX_CALLS];
@@ -152,8 +161,14 @@ void flow_free(struct flow *f)
 	free(f->queue);
 	free(f->head);
 	free(f->todo);
+	free(f->target);
 	free(f->rule);
 	free(f);
+}
+
+void flow_set_reader(struct flow *f, const struct flow_reader *reader)
+{
+	f->reader = *reader;
 }
 
 /* --- decoding --- */
@@ -249,6 +264,12 @@ static void note_op(struct insn *i, const ZydisDecodedInstruction *in,
 		i->clobbers = 0;
 		return;
 	case ZYDIS_MNEMONIC_LEA:
+		if (is_reg(&op[0]) && full && op[1].mem.base == ZYDIS_REGISTER_RIP) {
+			i->op = OP_ADDRESS;
+			i->dst = gpr_of(op[0].reg.value);
+			i->imm = (int32_t)op[1].mem.disp.value;
+			return;
+		}
 		if (is_reg(&op[0]) && full && op[1].mem.index == ZYDIS_REGISTER_NONE &&
 		    gpr_of(op[1].mem.base) != NO_REG && op[1].mem.base != ZYDIS_REGISTER_RIP &&
 		    ZydisRegisterGetClass(op[1].mem.base) == ZYDIS_REGCLASS_GPR64) {
@@ -460,6 +481,7 @@ static int decode_one(struct flow *f, uint32_t at, uint32_t *ret_after, uint32_t
 		if (f->jumps == MAX_CALLS)
 			return FLOW_TANGLED;
 		f->jump[f->jumps++] = target;
+		i->leaves = f->jumps;
 		if (i->next == NEXT_JUMP)
 			i->next = NEXT_LEAVES;
 		return 0;
@@ -536,6 +558,112 @@ static void link_targets(struct flow *f, uint32_t first)
 		f->insn[i].target = to;
 		f->insn[to].leader = true;
 	}
+}
+
+/* The instructions that run before insn i, the nearest first, as far as only one way leads there.
+ */
+static uint32_t path_to(const struct flow *f, uint32_t i, uint32_t *path)
+{
+	uint32_t n = 0;
+
+	for (;;) {
+		uint32_t before = NONE;
+
+		path[n++] = f->insn[i].at;
+		if (n == CASES_PATH || i == 0)
+			return n;
+		/* Mostly it was decoded just before. */
+		if (f->insn[i - 1].after == i) {
+			before = i - 1;
+		} else {
+			for (uint32_t k = f->insns; k-- && before == NONE;)
+				before = f->insn[k].target == i || f->insn[k].after == i ? k : NONE;
+		}
+		if (before == NONE)
+			return n;
+		i = before;
+	}
+}
+
+/* A table's address that was put into a register elsewhere: by the last instruction decoded that
+ * does so. */
+static bool base_of(const struct flow *f, uint32_t i, uint8_t reg, uint64_t *ret)
+{
+	for (uint32_t k = i; k--;) {
+		const struct insn *in = &f->insn[k];
+
+		if (in->op != OP_ADDRESS || in->dst != reg)
+			continue;
+		*ret = f->address + in->at + in->len + (uint64_t)(int64_t)in->imm;
+		return true;
+	}
+	return false;
+}
+
+/* Reads the table of the indirect jump i: those of its cases that lie in the code. */
+static int read_cases(struct flow *f, uint32_t i)
+{
+	uint32_t path[CASES_PATH], first = f->targets, entries[512];
+	uint64_t base = 0, entry;
+	struct cases_table t;
+
+	if (!cases_find(&f->decoder, f->code, f->size, f->address, path, path_to(f, i, path), &t) ||
+	    !t.bound || (!t.known && !base_of(f, i, t.base, &base)))
+		return 0;
+	t.address += base;
+	for (uint32_t n = 0; n < t.bound; n++) {
+		uint32_t in_chunk = n % (sizeof(entries) / t.width);
+		uint32_t left = (t.bound - n) * t.width;
+		uint32_t at;
+		int r;
+
+		if (!in_chunk &&
+		    !f->reader.read(f->reader.ctx, t.address + (uint64_t)n * t.width, entries,
+				    left < sizeof(entries) ? left : sizeof(entries)))
+			break;
+		if (t.width == 4)
+			entry = t.address + (uint64_t)(int64_t)(int32_t)entries[in_chunk];
+		else
+			memcpy(&entry, &entries[in_chunk * 2], 8);
+		entry -= f->address;
+		at = (uint32_t)entry;
+		if (entry >= f->size || (f->targets > first && f->target[f->targets - 1] == at))
+			continue;
+		r = grow((void **)&f->target, &f->target_cap, f->targets + 1, sizeof(*f->target));
+		if (r)
+			return r;
+		f->target[f->targets++] = at;
+	}
+	f->insn[i].first_case = first;
+	f->insn[i].cases = f->targets - first;
+	return 0;
+}
+
+/* Follows the cases of indirect jumps from insn `first` on, and of those that they lead to. */
+static int discover_cases(struct flow *f, uint32_t first)
+{
+	for (uint32_t i = first; f->reader.read && i < f->insns; i++) {
+		struct insn *in = &f->insn[i];
+		int r;
+
+		if (in->next != NEXT_INDIRECT || in->memory || f->targets >= MAX_TARGETS)
+			continue;
+		r = read_cases(f, i);
+		for (uint32_t n = 0; !r && n < f->insn[i].cases; n++) {
+			uint32_t *target = &f->target[f->insn[i].first_case + n];
+			uint32_t before = f->insns;
+
+			r = discover(f, *target);
+			if (r)
+				break;
+			link_targets(f, before);
+			*target = f->index[*target] - 1;
+			f->insn[*target].leader = true;
+		}
+		if (r)
+			return r;
+	}
+	return 0;
 }
 
 /* --- states --- */
@@ -769,6 +897,19 @@ static bool is_child(const struct flow *f, uint32_t i)
 	return false;
 }
 
+/* Jumps that leave the code with their frame still there lead to a part of the function that
+ * compilers put elsewhere: they say nothing of where functions begin. */
+static void forget_cold_jumps(struct flow *f)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < f->jumps; i++) {
+		if (f->jump[i] != JUMP_COLD)
+			f->jump[kept++] = f->jump[i];
+	}
+	f->jumps = kept;
+}
+
 /* What is wrong with leaving the function in this state: nothing, or it is none. */
 static void check_end(struct flow *f, const struct state *s, const struct insn *i)
 {
@@ -784,6 +925,9 @@ static void check_end(struct flow *f, const struct state *s, const struct insn *
 	if (at_return && load(s, VALUE(CFA, -8)) == VALUE(RETURN, 0) &&
 	    (s->reg[RBP] == VALUE(CALLER, RBP) || (!guessed && kind_of(s->reg[RBP]) != CFA)))
 		f->returns = true;
+	else if (i->next == NEXT_COND && i->leaves && kind_of(s->reg[RSP]) == CFA &&
+		 off_of(s->reg[RSP]) < -8)
+		f->jump[i->leaves - 1] = JUMP_COLD;
 	else if (i->next == NEXT_RET ? (kind_of(s->reg[RSP]) == CFA && !at_return) || guessed
 				     : guessed) {
 		f->contradicts = true;
@@ -861,6 +1005,14 @@ static int run(struct flow *f, struct state s, uint32_t i)
 			if (!rule_cfa(&s, &rule))
 				return 0;
 			f->indirect = true;
+			/* A call in place of the return: of a pointer. */
+			if (!in->cases && s.life == LIFE_PLAIN && s.reg[RSP] == VALUE(CFA, -8) &&
+			    s.reg[RBP] == VALUE(CALLER, RBP))
+				f->returns = true;
+			for (uint32_t n = 0; n < in->cases && !r; n++)
+				r = arrive(f, f->target[in->first_case + n], &s);
+			if (in->cases)
+				return r;
 			if (f->has_jump_state)
 				merge(&f->jump_state, &s);
 			else
@@ -1087,7 +1239,7 @@ uint32_t flow_padding(struct flow *f, const uint8_t *code, uint32_t size)
 	return at;
 }
 
-uint32_t flow_entry(struct flow *f, const uint8_t *code, uint32_t size)
+uint32_t flow_entry(struct flow *f, const uint8_t *code, uint32_t size, int64_t *ret_call)
 {
 	uint32_t at = 0;
 	bool called_next = false;
@@ -1108,6 +1260,8 @@ uint32_t flow_entry(struct flow *f, const uint8_t *code, uint32_t size)
 		at += in.length;
 		after_call = in.meta.category == ZYDIS_CATEGORY_CALL;
 		called_next = after_call && in.raw.imm[0].is_relative && in.raw.imm[0].value.s == 0;
+		if (after_call && in.raw.imm[0].is_relative)
+			*ret_call = (int64_t)at + in.raw.imm[0].value.s;
 		if (stops || in.meta.category == ZYDIS_CATEGORY_RET ||
 		    in.meta.category == ZYDIS_CATEGORY_UNCOND_BR)
 			break;
@@ -1141,7 +1295,8 @@ uint32_t flow_past(struct flow *f, const uint8_t *code, uint32_t size)
 static void reset(struct flow *f)
 {
 	memset(f->index, 0, f->dirty * sizeof(*f->index));
-	f->dirty = f->insns = f->states = f->queued = f->rules = f->calls = f->jumps = 0;
+	f->dirty = f->insns = f->states = f->queued = f->rules = f->calls = f->jumps = f->targets =
+		0;
 	f->steps = 0;
 	f->contradicts = f->returns = f->indirect = f->has_jump_state = false;
 }
@@ -1174,9 +1329,12 @@ static int discover_rest(struct flow *f, uint32_t *ret_heads)
 
 		int r = discover(f, at);
 
+		if (!r)
+			link_targets(f, first);
+		if (!r)
+			r = discover_cases(f, first);
 		if (r)
 			return r;
-		link_targets(f, first);
 	}
 	for (uint32_t n = 0; n < heads; n++)
 		f->insn[f->index[f->head[n]] - 1].leader = true;
@@ -1247,6 +1405,9 @@ static int run_from(struct flow *f, const uint8_t *code, uint32_t size, uint64_t
 	if (r)
 		return r;
 	link_targets(f, 0);
+	r = discover_cases(f, 0);
+	if (r)
+		return r;
 	r = run_all(f);
 	if (!r && flags & FLOW_SIZED && f->has_jump_state && !f->contradicts)
 		r = follow_indirect(f);
@@ -1262,6 +1423,7 @@ static int run_from(struct flow *f, const uint8_t *code, uint32_t size, uint64_t
 
 	if (end)
 		end = f->insn[f->index[end - 1] - 1].at + f->insn[f->index[end - 1] - 1].len;
+	forget_cold_jumps(f);
 	*ret = (struct flow_result){ .returns = f->returns,
 				     .indirect = f->indirect,
 				     .end = end < f->size ? end : f->size,

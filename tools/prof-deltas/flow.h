@@ -43,15 +43,23 @@ struct flow_result {
 	uint32_t work;	     /* instructions looked at */
 	const int64_t *call; /* targets of direct calls, relative to the start; not more than are
 				kept */
-	const int64_t *jump; /* those of all direct jumps that leave the code */
+	const int64_t *jump; /* those of direct jumps that leave the code for another function */
 	uint32_t calls, jumps;
 };
 
 struct flow; /* memory that functions share, one after the other */
 
+/* What tables of jumps are read with: n bytes at an ELF address; false where they are not there. */
+struct flow_reader {
+	bool (*read)(void *ctx, uint64_t address, void *into, uint32_t n);
+	void *ctx;
+};
+
 /* code: bytes that a function may have, up to FLOW_MAX_CODE. 0, -ENOMEM. */
 int flow_new(uint32_t code, struct flow **ret);
 void flow_free(struct flow *f);
+/* Without a reader (the default) no table is read. *reader is copied. */
+void flow_set_reader(struct flow *f, const struct flow_reader *reader);
 /* Looks at the function whose code is `size` bytes (which it may go beyond the end of, or not fill)
  * at code, for `address`. 0 and *ret, borrowed until the next call; enum flow_verdict; -ENOMEM. */
 int flow_run(struct flow *f, const uint8_t *code, uint32_t size, uint64_t address, unsigned flags,
@@ -71,8 +79,9 @@ uint32_t flow_saves(const struct flow *f);
 uint32_t flow_padding(struct flow *f, const uint8_t *code, uint32_t size);
 
 /* Bytes of the entry point's code, which nothing called: up to where it ends or gives itself to
- * something that does not return. */
-uint32_t flow_entry(struct flow *f, const uint8_t *code, uint32_t size);
+ * something that does not return. *ret_call, if it calls: the last target, relative to the start.
+ */
+uint32_t flow_entry(struct flow *f, const uint8_t *code, uint32_t size, int64_t *ret_call);
 /* Bytes up to behind the next instruction that no other follows. */
 uint32_t flow_past(struct flow *f, const uint8_t *code, uint32_t size);
 
