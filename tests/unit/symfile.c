@@ -14,9 +14,12 @@ struct made {
 	size_t symbol_count;
 	char strings[4096];
 	size_t strings_len;
+	bool dynamic; /* .symtab is .dynsym */
+	bool bare;    /* no section headers, but PT_DYNAMIC, which leads to symbols */
+	bool gnu;     /* by DT_GNU_HASH */
 };
 
-enum { NONE, TEXT, MORE, DATA, SYMTAB, STRTAB, NAMES, SECTIONS };
+enum { NONE, TEXT, MORE, DATA, SYMTAB, STRTAB, NAMES, FDES, SECTIONS };
 
 static struct made *made_new(void)
 {
@@ -42,17 +45,18 @@ static void add(struct made *m, const char *name, uint64_t value, uint64_t size,
 
 static struct symfile *open_made(struct made *m)
 {
-	static const char names[] = "\0.text\0.more\0.data\0.symtab\0.strtab\0.shstrtab";
+	static const char names[] =
+		"\0.text\0.more\0.data\0.symtab\0.strtab\0.shstrtab\0.eh_frame_hdr";
 	Elf64_Ehdr e = { .e_type = ET_DYN,
 			 .e_machine = EM_X86_64,
 			 .e_phoff = 0x40,
-			 .e_phnum = 2,
+			 .e_phnum = 3,
 			 .e_phentsize = sizeof(Elf64_Phdr),
 			 .e_shoff = 0x100,
 			 .e_shnum = SECTIONS,
 			 .e_shentsize = sizeof(Elf64_Shdr),
 			 .e_shstrndx = NAMES };
-	Elf64_Phdr p[2] = {
+	Elf64_Phdr p[3] = {
 		{ .p_type = PT_LOAD,
 		  .p_flags = PF_R,
 		  .p_offset = 0,
@@ -63,7 +67,24 @@ static struct symfile *open_made(struct made *m)
 		  .p_offset = 0x1000,
 		  .p_vaddr = 0x401000,
 		  .p_filesz = 0x1100 },
+		{ .p_type = m->bare ? PT_DYNAMIC : PT_NULL, .p_offset = 0xf00, .p_filesz = 0x100 },
 	};
+	const Elf64_Dyn dynamic[] = {
+		{ .d_tag = DT_SYMTAB, .d_un = { .d_val = 0x800 } },
+		{ .d_tag = DT_STRTAB, .d_un = { .d_val = 0x402000 } },
+		{ .d_tag = DT_STRSZ, .d_un = { .d_val = m->strings_len } },
+		{ .d_tag = m->gnu ? DT_GNU_HASH : DT_HASH, .d_un = { .d_val = 0xe80 } },
+	};
+	/* One bucket, whose chain begins with the first symbol and ends with the last. */
+	uint32_t gnu[16] = { 1, 1, 1, 0, 0, 0, 1 }, hash[2] = { 1, (uint32_t)m->symbol_count };
+
+	gnu[7 + m->symbol_count - 2] = 1;
+	if (m->bare) {
+		e.e_shoff = 0;
+		e.e_shnum = e.e_shstrndx = 0;
+		memcpy(m->bytes + 0xf00, dynamic, sizeof(dynamic));
+		memcpy(m->bytes + 0xe80, m->gnu ? gnu : hash, m->gnu ? sizeof(gnu) : sizeof(hash));
+	}
 	uint64_t text = SHF_ALLOC | SHF_EXECINSTR;
 	Elf64_Shdr s[SECTIONS] = {
 		[TEXT] = { .sh_name = 1,
@@ -82,7 +103,7 @@ static struct symfile *open_made(struct made *m)
 			   .sh_addr = 0x3000,
 			   .sh_size = 0x100 },
 		[SYMTAB] = { .sh_name = 19,
-			     .sh_type = SHT_SYMTAB,
+			     .sh_type = m->dynamic ? SHT_DYNSYM : SHT_SYMTAB,
 			     .sh_link = STRTAB,
 			     .sh_offset = 0x800,
 			     .sh_entsize = sizeof(Elf64_Sym),
@@ -95,6 +116,12 @@ static struct symfile *open_made(struct made *m)
 			    .sh_type = SHT_STRTAB,
 			    .sh_offset = 0x600,
 			    .sh_size = sizeof(names) },
+		[FDES] = { .sh_name = 45,
+			   .sh_type = SHT_PROGBITS,
+			   .sh_flags = SHF_ALLOC,
+			   .sh_addr = 0x3200,
+			   .sh_offset = 0x680,
+			   .sh_size = 28 },
 	};
 	struct symfile *f;
 
@@ -103,7 +130,8 @@ static struct symfile *open_made(struct made *m)
 	e.e_ident[EI_DATA] = ELFDATA2LSB;
 	memcpy(m->bytes, &e, sizeof(e));
 	memcpy(m->bytes + e.e_phoff, p, sizeof(p));
-	memcpy(m->bytes + e.e_shoff, s, sizeof(s));
+	if (!m->bare)
+		memcpy(m->bytes + e.e_shoff, s, sizeof(s));
 	memcpy(m->bytes + 0x600, names, sizeof(names));
 	memcpy(m->bytes + 0x800, m->symbols, sizeof(m->symbols));
 	memcpy(m->bytes + 0x2000, m->strings, m->strings_len);
@@ -175,6 +203,76 @@ Test(symfile, a_symbol_without_size_ends_at_the_next_of_any_kind)
 	expect(f, 0x10a0, NULL);
 	symfile_free(f);
 	free(m);
+}
+
+Test(symfile, a_symbol_without_size_ends_where_a_call_leads_in_a_table_that_lacks_symbols)
+{
+	for (int dynamic = 0; dynamic < 2; dynamic++) {
+		struct made *m = made_new();
+		int32_t distance = 0x1180 - 0x1705;
+
+		m->dynamic = dynamic;
+		add(m, "memset", 0x1100, 0, STB_GLOBAL, STT_FUNC, TEXT);
+		add(m, "next", 0x1400, 0x10, STB_GLOBAL, STT_FUNC, TEXT);
+		m->bytes[0x700] = 0xe8;
+		memcpy(m->bytes + 0x701, &distance, sizeof(distance));
+		struct symfile *f = open_made(m);
+
+		expect(f, 0x117f, "memset");
+		expect(f, 0x1180, dynamic ? NULL : "memset");
+		expect(f, 0x13ff, dynamic ? NULL : "memset");
+		expect(f, 0x1400, "next");
+		symfile_free(f);
+		free(m);
+	}
+}
+
+Test(symfile, a_symbol_without_size_ends_where_unwind_information_begins_anew)
+{
+	static const uint8_t head[] = { 1, 0x1b, 0x03, 0x3b };
+	const int32_t table[] = { 0, 2, 0x1100 - 0x3200, 0, 0x1180 - 0x3200, 0 };
+	struct made *m = made_new();
+
+	add(m, "by_hand", 0x1100, 0, STB_LOCAL, STT_NOTYPE, TEXT);
+	add(m, "alias", 0x1100, 0, STB_LOCAL, STT_NOTYPE, TEXT);
+	add(m, "sized", 0x1170, 0x20, STB_LOCAL, STT_FUNC, TEXT);
+	add(m, "other", 0x1200, 0, STB_LOCAL, STT_NOTYPE, TEXT);
+	memcpy(m->bytes + 0x680, head, sizeof(head));
+	memcpy(m->bytes + 0x684, table, sizeof(table));
+	struct symfile *f = open_made(m);
+
+	expect(f, 0x1100, "alias");
+	expect(f, 0x116f, "alias");
+	expect(f, 0x118f, "sized");
+	expect(f, 0x1190, NULL);
+	expect(f, 0x1200, "other");
+	expect(f, 0x1fff, "other");
+	symfile_free(f);
+	free(m);
+}
+
+Test(symfile, without_section_headers_the_dynamic_segment_leads_to_symbols)
+{
+	for (int gnu = 0; gnu < 2; gnu++) {
+		struct made *m = made_new();
+
+		m->bare = true;
+		m->gnu = gnu;
+		add(m, "first", 0x401100, 0x80, STB_GLOBAL, STT_FUNC, TEXT);
+		add(m, "_fini", 0x401200, 0, STB_GLOBAL, STT_FUNC, TEXT);
+		add(m, "data", 0x300, 0x80, STB_GLOBAL, STT_FUNC, DATA);
+		add(m, "last", 0x402080, 0x200, STB_GLOBAL, STT_FUNC, 999);
+		struct symfile *f = open_made(m);
+
+		expect(f, 0x40117f, "first");
+		expect(f, 0x401180, NULL);
+		expect(f, 0x401200, NULL);
+		expect(f, 0x300, NULL);
+		expect(f, 0x4020ff, "last");
+		expect(f, 0x402100, NULL);
+		symfile_free(f);
+		free(m);
+	}
 }
 
 Test(symfile, the_innermost_of_nested_symbols_wins_and_the_outer_resumes)

@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include <zlib.h>
 #include "tools/prof-symd/demangle.h"
+#include "tools/prof-symd/gaps.h"
 #include "tools/prof-symd/symfile.h"
 
 #define MAX_SEGMENTS 1024u
@@ -28,6 +29,9 @@
 #define MAX_CRC (2ull << 30)
 #define MAX_ALIASES 64u /* compared for one address */
 #define CHUNK (64u << 10)
+#define MAX_DYNAMIC 256u       /* entries */
+#define MAX_SCAN (64ull << 20) /* bytes of code that are looked at for calls */
+#define SMALL_GAP 64u	       /* bytes: _init and _fini are not worth that */
 
 enum table { TABLE_SYMTAB, TABLE_DYNSYM, TABLE_MINI, TABLES };
 
@@ -75,8 +79,10 @@ struct symfile {
 	uint64_t size;
 	uint16_t machine;
 	bool linked, cut;
+	bool bare; /* no section headers: sections are its executable segments */
 	struct segment *segments;
 	uint32_t segment_count;
+	struct strings dynamic; /* where PT_DYNAMIC is */
 	struct symfile_section *sections;
 	uint32_t section_count;
 	char *names; /* of sections, NUL-terminated as a whole */
@@ -166,6 +172,8 @@ static int read_segments(struct symfile *f, const Elf64_Ehdr *e)
 									    .vaddr = p.p_vaddr,
 									    .exec = p.p_flags &
 										    PF_X };
+		else if (p.p_type == PT_DYNAMIC)
+			f->dynamic = (struct strings){ .offset = p.p_offset, .size = p.p_filesz };
 	}
 	return 0;
 }
@@ -232,6 +240,29 @@ static int read_sections(struct symfile *f, const Elf64_Ehdr *e)
 		return r;
 	f->names_len = f->sections[names].size;
 	f->names[f->names_len] = '\0';
+	return 0;
+}
+
+/* For a program without section headers: one for each executable segment. */
+static int make_sections(struct symfile *f)
+{
+	f->sections = calloc(f->segment_count + 1u, sizeof(*f->sections));
+	if (!f->sections)
+		return -ENOMEM;
+	f->bare = true;
+	f->section_count = 1;
+	for (uint32_t i = 0; i < f->segment_count; i++) {
+		const struct segment *s = &f->segments[i];
+
+		if (s->exec)
+			f->sections[f->section_count++] = (struct symfile_section){
+				.addr = s->vaddr,
+				.offset = s->offset,
+				.size = s->filesz,
+				.flags = SHF_ALLOC | SHF_EXECINSTR,
+				.type = SHT_PROGBITS,
+			};
+	}
 	return 0;
 }
 
@@ -332,6 +363,8 @@ static int open_file(struct symfile *f)
 	r = read_segments(f, &e);
 	if (r == 0)
 		r = read_sections(f, &e);
+	if (r == 0 && !f->section_count && f->linked)
+		r = make_sections(f);
 	if (r == 0)
 		r = read_build_id(f, &e);
 	if (r == 0)
@@ -596,14 +629,14 @@ static int add_table(const struct symfile *f, const struct symfile_section *t, e
 			struct symbol symbol;
 			uint64_t room;
 
-			if (s->st_shndx == SHN_UNDEF || s->st_shndx >= f->section_count ||
-			    type == STT_TLS || type == STT_FILE)
+			if (s->st_shndx == SHN_UNDEF || type == STT_TLS || type == STT_FILE ||
+			    s->st_shndx >= (f->bare ? SHN_LORESERVE : f->section_count))
 				continue;
-			in = &f->sections[s->st_shndx];
-			if (!holds_code_at(in, s->st_value)) {
+			in = f->bare ? NULL : &f->sections[s->st_shndx];
+			if (!in || !holds_code_at(in, s->st_value)) {
 				/* Tools that add or remove sections leave the numbers in .dynsym as
 				 * they were. */
-				in = table == TABLE_DYNSYM && s->st_size
+				in = f->bare || (table == TABLE_DYNSYM && s->st_size)
 					     ? section_at(f, s->st_value)
 					     : NULL;
 				if (!in)
@@ -613,6 +646,7 @@ static int add_table(const struct symfile *f, const struct symfile_section *t, e
 			symbol = (struct symbol){ .value = s->st_value, .rank = symbol_rank(s) };
 			if ((type != STT_FUNC && type != STT_GNU_IFUNC && type != STT_NOTYPE) ||
 			    s->st_name == 0 || s->st_name >= strings_size ||
+			    (f->bare && !s->st_size) ||
 			    (type == STT_NOTYPE && f->machine != EM_X86_64 &&
 			     ELF64_ST_BIND(s->st_info) == STB_LOCAL)) {
 				symbol.kind =
@@ -736,6 +770,90 @@ out:
 	return r;
 }
 
+/* The offset in the file of what lies at an address. */
+static bool locate(const struct symfile *f, uint64_t address, uint64_t *ret)
+{
+	for (uint32_t i = 0; i < f->segment_count; i++) {
+		const struct segment *s = &f->segments[i];
+
+		if (address >= s->vaddr && address - s->vaddr < s->filesz) {
+			*ret = s->offset + (address - s->vaddr);
+			return true;
+		}
+	}
+	return false;
+}
+
+/* How many symbols a hash table speaks of: DT_HASH says it; in DT_GNU_HASH it is where the last
+ * chain ends. */
+static int count_hashed(const struct symfile *f, uint64_t address, bool gnu, uint64_t *ret)
+{
+	uint32_t head[4], chunk[1024], last = 0;
+	uint64_t at;
+
+	if (!locate(f, address, &at))
+		return SYMFILE_NONE;
+	int r = symfile_read(f, at, head, gnu ? 16 : 8);
+
+	if (r || !gnu) {
+		*ret = r ? 0 : head[1];
+		return r;
+	}
+	at += 16 + (uint64_t)head[2] * 8;
+	for (uint32_t i = 0; i < head[0] && !r;) {
+		uint32_t n = head[0] - i < 1024 ? head[0] - i : 1024;
+
+		r = symfile_read(f, at, chunk, n * 4ull);
+		for (uint32_t k = 0; k < n && !r; k++)
+			last = chunk[k] > last ? chunk[k] : last;
+		i += n;
+		at += n * 4ull;
+	}
+	if (r || last < head[1] || last > MAX_SYMBOLS) {
+		*ret = head[1];
+		return r;
+	}
+	at += (last - head[1]) * 4ull;
+	do {
+		r = symfile_read(f, at, chunk, 4);
+		at += 4;
+	} while (!r && !(chunk[0] & 1) && last++ < MAX_SYMBOLS);
+	*ret = last + 1ull;
+	return r;
+}
+
+/* The symbols that PT_DYNAMIC leads to, where no section header does. */
+static int add_dynamic(struct symfile *f, struct symbols *all)
+{
+	Elf64_Dyn d[MAX_DYNAMIC];
+	uint64_t value[DT_SYMENT + 1] = { 0 }, gnu = 0, count = 0;
+	size_t n = f->dynamic.size < sizeof(d) ? (size_t)f->dynamic.size : sizeof(d);
+	struct symfile_section t = { .entsize = sizeof(Elf64_Sym) };
+	struct strings *strings = &f->strings[TABLE_DYNSYM];
+	int r = symfile_read(f, f->dynamic.offset, d, n);
+
+	if (r)
+		return r;
+	for (size_t i = 0; i < n / sizeof(d[0]) && d[i].d_tag != DT_NULL; i++) {
+		if (d[i].d_tag > 0 && d[i].d_tag <= DT_SYMENT)
+			value[d[i].d_tag] = d[i].d_un.d_val;
+		else if (d[i].d_tag == DT_GNU_HASH)
+			gnu = d[i].d_un.d_val;
+	}
+	if (!locate(f, value[DT_SYMTAB], &t.offset) ||
+	    !locate(f, value[DT_STRTAB], &strings->offset) || value[DT_STRSZ] >= MAX_STRINGS ||
+	    strings->offset > f->size || value[DT_STRSZ] > f->size - strings->offset)
+		return SYMFILE_NONE;
+	strings->size = value[DT_STRSZ];
+	r = count_hashed(f, value[DT_HASH] ? value[DT_HASH] : gnu, !value[DT_HASH], &count);
+	if (r)
+		return r;
+	if (t.offset > f->size || count > (f->size - t.offset) / sizeof(Elf64_Sym))
+		return SYMFILE_MALFORMED;
+	t.size = count * sizeof(Elf64_Sym);
+	return add_table(f, &t, TABLE_DYNSYM, strings->size, all);
+}
+
 /* By start; then what is to win comes last. */
 static int symbol_cmp(const void *left, const void *right)
 {
@@ -849,7 +967,103 @@ static int fold_aliases(struct symfile *f, struct symbol *g, size_t *count)
 	return 0;
 }
 
-static int make_ranges(struct symfile *f, struct symbols *all)
+/* Where functions start that have no symbol, as far as call frame information and, in code that
+ * nothing else tells of, calls say. */
+static int narrow(const struct symfile *f, struct gap *gaps, size_t count, bool calls)
+{
+	uint8_t *chunk = malloc(CHUNK), head[GAPS_HEADER];
+	const struct symfile_section *s;
+	uint64_t scanned = 0;
+	int r = chunk ? 0 : -ENOMEM;
+
+	if (!r && symfile_section(f, ".eh_frame_hdr", &s) == 0 && s->type != SHT_NOBITS &&
+	    symfile_read(f, s->offset, head, sizeof(head)) == 0) {
+		uint64_t left = (uint64_t)gaps_table(head) * GAPS_ENTRY,
+			 at = s->offset + sizeof(head);
+
+		while (left) {
+			size_t n = left < CHUNK ? (size_t)left : CHUNK;
+
+			if (symfile_read(f, at, chunk, n))
+				break;
+			gaps_entries(gaps, count, (struct span){ .data = chunk, .len = n },
+				     s->addr);
+			left -= n;
+			at += n;
+		}
+	}
+	for (uint32_t i = 1; !r && calls && i < f->section_count; i++) {
+		s = &f->sections[i];
+		if (!(s->flags & SHF_EXECINSTR) || s->type != SHT_PROGBITS)
+			continue;
+		for (uint64_t at = 0; at + GAPS_CALL <= s->size && scanned < MAX_SCAN;) {
+			size_t n = s->size - at < CHUNK ? (size_t)(s->size - at) : CHUNK;
+
+			if (symfile_read(f, s->offset + at, chunk, n))
+				break;
+			gaps_calls(gaps, count, (struct span){ .data = chunk, .len = n },
+				   s->addr + at);
+			/* The next begins with what may be the beginning of a call. */
+			at += n - (GAPS_CALL - 1);
+			scanned += n;
+		}
+	}
+	free(chunk);
+	return r;
+}
+
+/* Sets how far symbols reach that have no size. whole: the table lacks none. */
+static int limit_unsized(const struct symfile *f, struct symbols *all, bool whole)
+{
+	struct gap *gaps = NULL;
+	size_t count = 0, used = 0;
+	uint64_t room = 0;
+
+	for (size_t i = 0; i < all->len; i++)
+		count += all->data[i].kind == KIND_UNSIZED;
+	if (!count || !f->linked)
+		return 0;
+	gaps = malloc(count * sizeof(*gaps));
+	if (!gaps)
+		return -ENOMEM;
+	count = 0;
+	for (size_t i = all->len, next = all->len; i-- > 0;) {
+		const struct symbol *s = &all->data[i];
+
+		if (i + 1 < all->len && all->data[i + 1].value != s->value)
+			next = i + 1;
+		if (s->kind != KIND_UNSIZED || (count && gaps[count - 1].start == s->value))
+			continue;
+		uint64_t end = s->value + s->size;
+
+		if (next < all->len && all->data[next].value < end)
+			end = all->data[next].value;
+		room += end - s->value;
+		gaps[count++] = (struct gap){ .start = s->value, .end = end };
+	}
+	for (size_t i = 0; i < count / 2; i++) {
+		struct gap other = gaps[i];
+
+		gaps[i] = gaps[count - 1 - i];
+		gaps[count - 1 - i] = other;
+	}
+	int r = narrow(f, gaps, count,
+		       !whole && f->machine == EM_X86_64 && room > (uint64_t)SMALL_GAP);
+
+	for (size_t i = 0; !r && i < all->len; i++) {
+		struct symbol *s = &all->data[i];
+
+		if (s->kind != KIND_UNSIZED)
+			continue;
+		while (gaps[used].start < s->value)
+			used++;
+		s->size = (uint32_t)(gaps[used].end - s->value);
+	}
+	free(gaps);
+	return r;
+}
+
+static int make_ranges(struct symfile *f, struct symbols *all, bool whole)
 {
 	struct sweep w = { 0 };
 	uint32_t *open;
@@ -858,7 +1072,9 @@ static int make_ranges(struct symfile *f, struct symbols *all)
 	if (all->len == 0)
 		return 0;
 	qsort(all->data, all->len, sizeof(*all->data), symbol_cmp);
-	r = fold_aliases(f, all->data, &all->len);
+	r = limit_unsized(f, all, whole);
+	if (!r)
+		r = fold_aliases(f, all->data, &all->len);
 	if (r)
 		return r;
 	w.max = 2 * all->len;
@@ -885,6 +1101,7 @@ static int build_index(struct symfile *f)
 	const struct symfile_section *symtab = section_of_type(f, SHT_SYMTAB),
 				     *dynsym = section_of_type(f, SHT_DYNSYM), *mini;
 	struct symbols all = { 0 };
+	bool whole = symtab;
 	int r = 0, mini_r = 0;
 
 	if (symtab) {
@@ -898,12 +1115,16 @@ static int build_index(struct symfile *f)
 				r = add_table(f, dynsym, TABLE_DYNSYM,
 					      f->strings[TABLE_DYNSYM].size, &all);
 		}
-		if (r >= 0 && symfile_section(f, ".gnu_debugdata", &mini) == 0)
+		if (r >= 0 && symfile_section(f, ".gnu_debugdata", &mini) == 0) {
 			mini_r = add_mini(f, mini, &all);
+			whole = !mini_r;
+		}
+		if (f->bare)
+			r = add_dynamic(f, &all);
 	}
 	/* What one damaged table had before the damage is not used; the other table is. */
 	if (r >= 0 && mini_r >= 0) {
-		int made = make_ranges(f, &all);
+		int made = make_ranges(f, &all, whole);
 
 		r = made ? made : f->range_count ? 0 : r ? r : mini_r;
 	} else {
