@@ -257,6 +257,35 @@ def test_another_file_than_the_cores_is_not_used(program, start, tmp_path):
     assert " deep " in out.stdout and out.stderr == ""
 
 
+LIBRARY = r"""
+#include <stdlib.h>
+#include <unistd.h>
+static int compare(const void *a, const void *b) { pause(); return 0; }
+static __attribute__((noinline)) int hidden(int *v) { qsort(v, 3, sizeof(*v), compare); return v[0]; }
+int outer(int n) { int v[3] = { n, 2, 3 }; return hidden(v) + n; }
+"""
+
+
+def test_a_deleted_library_is_walked_and_named_from_memory(start, tmp_path):
+    tmp_path.chmod(0o755)
+    (tmp_path / "library.c").write_text(LIBRARY)
+    (tmp_path / "main.c").write_text("int outer(int); int main(int argc, char **argv) { return outer(argc) + 1; }")
+    subprocess.run(["gcc", "-O2", "-fomit-frame-pointer", "-shared", "-fPIC", "-o", tmp_path / "libgone.so", tmp_path / "library.c"], check=True)
+    subprocess.run(["gcc", "-O2", "-o", tmp_path / "main", tmp_path / "main.c", tmp_path / "libgone.so"], check=True)
+    as_nobody = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"] if os.geteuid() == 0 else []
+    os.chmod(os.path.dirname(tmp_path), 0o755)
+    os.chmod(os.path.dirname(os.path.dirname(tmp_path)), 0o755)
+    p = start(*as_nobody, tmp_path / "main")
+    (tmp_path / "libgone.so").unlink()
+    out = subprocess.run([*as_nobody, f"{BUILD}/prof-dump", str(p.pid)], capture_output=True, text=True, timeout=60)
+    subprocess.run(["gcore", "-o", tmp_path / "core", str(p.pid)], check=True, capture_output=True, timeout=60)
+    for got in (out, dump(tmp_path / f"core.{p.pid}")):
+        names = [line.split()[2] for line in got.stdout.splitlines()[1:]]
+        at = names.index("outer")
+        assert re.fullmatch(r"\[libgone.so( \(deleted\))?\+0x[0-9a-f]+\]", got.stdout.splitlines()[at].split(" ", 2)[2]), got.stdout
+        assert names[at + 1] == "main" and names[-1] == "_start" and got.stderr == "", got
+
+
 def test_what_cannot_be_dumped_is_told_why(program, start, tmp_path):
     p = start(program, "t", 1)
     other = max(int(t) for t in os.listdir(f"/proc/{p.pid}/task"))

@@ -14,7 +14,8 @@
 #include "tools/prof-dump/space.h"
 #include "tools/prof-symd/jitfinder.h"
 
-#define FORKS 4 /* of forks, up to one that has written a map */
+#define IMAGES 256 /* files that cannot be opened, whose other mappings are told */
+#define FORKS 4	   /* of forks, up to one that has written a map */
 
 /* Looked at before it is opened: to open a device or a FIFO can have effects. */
 static int open_regular(const char *path)
@@ -43,6 +44,7 @@ struct sending {
 	int socket, error;
 	const struct live *live;
 	uint64_t dev, inode; /* of the file sent last */
+	unsigned images;
 };
 
 /* `path`, if it is the file of the mapping. Of its device maps may say another than fstat does. */
@@ -83,10 +85,41 @@ int caller_open(pid_t pid, const struct procfs_mapping *m)
 	return exe >= 0 ? exe : fd;
 }
 
+static uint64_t device(const struct procfs_mapping *m)
+{
+	return (uint64_t)m->dev_major << 32 | m->dev_minor;
+}
+
+static void send_piece(void *ctx, const struct procfs_mapping *m)
+{
+	struct sending *s = ctx;
+	const struct half_message out = {
+		.kind = HALF_PIECE,
+		.mapping = { .start = m->start, .end = m->end, .offset = m->offset },
+	};
+
+	/* What the process can write to is not the file's any more. */
+	if (!s->error && m->kind == PROCFS_FILE && m->readable && !m->writable &&
+	    m->inode == s->inode && device(m) == s->dev)
+		s->error = half_send(s->socket, &out, -1);
+}
+
+/* All that is mapped of a file that cannot be opened. */
+static void send_pieces(struct sending *s)
+{
+	int proc = s->images++ < IMAGES ? open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+
+	if (proc < 0)
+		return;
+	(void)procfs_read_all_maps(proc, (uint32_t)s->live->alive, SPACE_MAX_MAPPINGS, send_piece,
+				   s);
+	close(proc);
+}
+
 static void send_mapping(void *ctx, const struct procfs_mapping *m)
 {
 	struct sending *s = ctx;
-	uint64_t dev = (uint64_t)m->dev_major << 32 | m->dev_minor;
+	uint64_t dev = device(m);
 	struct half_message out = {
 		.kind = HALF_MAPPING,
 		.mapping = { .start = m->start,
@@ -107,6 +140,10 @@ static void send_mapping(void *ctx, const struct procfs_mapping *m)
 		out.error = fd < 0 ? fd : 0;
 		s->dev = dev;
 		s->inode = m->inode;
+		if (fd < 0 && fd != -EINVAL)
+			send_pieces(s);
+		if (s->error)
+			return;
 	}
 	s->error = half_send(s->socket, &out, fd);
 	if (fd >= 0)

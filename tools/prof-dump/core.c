@@ -186,7 +186,8 @@ static int add_range(struct core *c, const Elf64_Phdr *p)
 	struct core_range range = { .start = p->p_vaddr,
 				    .offset = p->p_offset,
 				    .filled = p->p_filesz,
-				    .executable = p->p_flags & PF_X };
+				    .executable = p->p_flags & PF_X,
+				    .writable = p->p_flags & PF_W };
 	uint64_t end;
 
 	if (!p->p_memsz || __builtin_add_overflow(p->p_vaddr, p->p_memsz, &range.end))

@@ -36,7 +36,7 @@ const char *core_verdict_text(int verdict);
 struct core_range {
 	uint64_t start, end;
 	uint64_t offset, filled; /* in the core, bytes */
-	bool executable;
+	bool executable, writable;
 };
 
 /* A file that was mapped. */

@@ -4,7 +4,7 @@
  * the caller's rights, which traces and opens, and the half that has none, which parses, walks and
  * prints.
  *
- *   process   MEMORY+fd, GENERATED+fd…, MAPPING… (+fd), MAPS_END  -->
+ *   process   MEMORY+fd, GENERATED+fd…, (PIECE…) MAPPING… (+fd), MAPS_END  -->
  *                                              <--  READY: the rows are made
  *   threads stop:      THREAD…, STOPPED        -->
  *                                              <--  WALKED, or AGAIN: mappings are missing
@@ -28,6 +28,7 @@
 enum half_kind {
 	HALF_MEMORY = 1, /* the process's memory, as a file to be read by address */
 	HALF_GENERATED,	 /* a file with names of code that it generated */
+	HALF_PIECE, /* start, end and offset of any mapping of the file of the next HALF_MAPPING */
 	HALF_MAPPING,
 	HALF_MAPS_END,
 	HALF_THREAD,
@@ -41,7 +42,7 @@ enum half_kind {
 };
 
 /* An executable mapping. Its file comes along as a descriptor, once for each inode that follows
- * another; without one `error` says why. */
+ * another; without one `error` says why, and what is mapped of it came before as HALF_PIECE. */
 struct half_mapping {
 	uint64_t start, end, offset; /* bytes */
 	uint64_t inode, dev;

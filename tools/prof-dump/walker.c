@@ -15,6 +15,7 @@
 #include "tools/prof-dump/core.h"
 #include "tools/prof-dump/generated.h"
 #include "tools/prof-dump/half.h"
+#include "tools/prof-dump/image.h"
 #include "tools/prof-dump/print.h"
 #include "tools/prof-dump/space.h"
 #include "tools/prof-symd/symfile.h"
@@ -28,6 +29,7 @@ struct walker {
 	struct tables *tables;
 	struct space space;
 	struct generated generated;
+	struct image image; /* of a file that cannot be had */
 	struct half_thread *threads;
 	struct stack *stacks;
 	uint32_t thread_count, thread_cap, stack_count;
@@ -152,14 +154,18 @@ static int take_mapping(struct walker *w, const struct half_message *m, int fd)
 	} else if (at->kind == PROCFS_FILE) {
 		file = space_find(&w->space, at->dev, at->inode);
 		if (file == SPACE_NO_FILE) {
-			if (m->error)
+			if (m->error && w->image.count)
+				fd = image_make(&w->image, read_memory, w);
+			if (m->error && fd < 0)
 				log_warning(
 					"%s: cannot be opened: %s; its frames are found by frame pointer, and have no names",
 					m->text, strerror(-m->error));
-			r = space_add(&w->space, fd, at->dev, at->inode, m->text, &file);
+			r = space_add(&w->space, fd < 0 ? -1 : fd, at->dev, at->inode, m->text,
+				      &file);
 			fd = -1;
 		}
 	}
+	image_reset(&w->image);
 	if (fd >= 0)
 		close(fd);
 	if (!r)
@@ -193,10 +199,14 @@ static int serve_process(struct walker *w)
 				close(w->memory);
 			w->memory = fd;
 			space_clear(&w->space);
+			image_reset(&w->image);
 			w->thread_count = 0;
 			break;
 		case HALF_GENERATED:
 			generated_take(&w->generated, in.generated, fd);
+			break;
+		case HALF_PIECE:
+			image_piece(&w->image, in.mapping.start, in.mapping.end, in.mapping.offset);
 			break;
 		case HALF_MAPPING:
 			r = take_mapping(w, &in, fd);
@@ -279,6 +289,28 @@ static int ask(struct walker *w, const char *path)
 	return fd >= 0 ? fd : m.error < 0 ? m.error : -EPROTO;
 }
 
+/* What the core has of a file, where that is all of its code. A descriptor or negative. */
+static int core_image(struct walker *w, const struct core_file *first)
+{
+	const struct core *c = w->core;
+	bool code = false;
+
+	image_reset(&w->image);
+	for (size_t i = (size_t)(first - c->files);
+	     i < c->file_count && strcmp(c->files[i].path, first->path) == 0; i++) {
+		const struct core_file *f = &c->files[i];
+		const struct core_range *r = core_range_at(c, f->start);
+
+		if (!r || r->writable || r->start != f->start)
+			continue;
+		if (r->executable && r->filled < r->end - r->start)
+			return -ENODATA;
+		code |= r->executable;
+		image_piece(&w->image, f->start, f->start + r->filled, f->offset);
+	}
+	return code ? image_make(&w->image, read_core, w) : -ENODATA;
+}
+
 /* The number of the file at a path, asked for once. `first` is where its first byte is mapped. */
 static int core_file_number(struct walker *w, const struct core_file *f, uint32_t *ret)
 {
@@ -293,14 +325,22 @@ static int core_file_number(struct walker *w, const struct core_file *f, uint32_
 	/* Its lowest mapping stands before the others. */
 	while (first > w->core->files && strcmp(first[-1].path, f->path) == 0)
 		first--;
-	int fd = ask(w, f->path);
+	int fd = ask(w, f->path), image = -1;
 
-	if (fd < 0) {
+	bool same = fd >= 0 && is_mapped(w, first, fd);
+
+	if (!same)
+		image = core_image(w, first);
+	if (image >= 0) {
+		if (fd >= 0)
+			close(fd);
+		fd = image;
+	} else if (fd < 0) {
 		log_warning(
 			"%s: cannot be opened: %s; its frames are found by frame pointer, and have no names (see --sysroot)",
 			f->path, strerror(-fd));
 		fd = -1;
-	} else if (!is_mapped(w, first, fd)) {
+	} else if (!same) {
 		log_warning(
 			"%s: is not the file that the core speaks of (another build id): not used (see --sysroot)",
 			f->path);

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Any bytes as what a process has mapped of a file, at an address that their length says. The file
+ * made of them is theirs but for PT_DYNAMIC.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "tools/prof-dump/image.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+struct memory {
+	const uint8_t *data;
+	size_t size;
+	uint64_t at;
+};
+
+static long read_memory(void *ctx, void *dst, uint32_t size, uint64_t addr)
+{
+	const struct memory *m = ctx;
+
+	if (addr < m->at || addr - m->at > m->size || size > m->size - (addr - m->at))
+		return -1;
+	memcpy(dst, m->data + (addr - m->at), size);
+	return 0;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static struct image image;
+	struct memory m = { .data = data, .size = size, .at = (uint64_t)(size % 64) << 12 };
+	uint8_t byte;
+
+	image = (struct image){ 0 };
+	image_piece(&image, m.at, m.at + size / 2, 0);
+	image_piece(&image, m.at + size / 2, m.at + size, size / 2);
+	/* One that says it is longer than it is, at an offset of the input's. */
+	if (size >= 16)
+		image_piece(&image, m.at, m.at + size + 100, (uint64_t)data[8] << data[9] % 64);
+	int fd = image_make(&image, read_memory, &m);
+
+	if (fd < 0)
+		return 0;
+	if (size && (pread(fd, &byte, 1, 0) != 1 || byte != data[0]))
+		abort();
+	close(fd);
+	return 0;
+}
