@@ -18,6 +18,7 @@
 #include <string.h>
 #include <zlib.h>
 #include "tools/prof-symd/dwarfinfo.h"
+#include "tools/prof-symd/lazy.h"
 
 #define MAX_UNITS (1u << 20)
 #define MAX_RANGES (4u << 20)
@@ -48,32 +49,43 @@ struct ranges {
 struct unit {
 	Dwarf_Off entry;
 	struct ranges functions;
-	uint8_t indexed; /* 0, 1: outermost functions, 2: functions within functions as well */
+	uint32_t opening; /* the last one in which its lines were read */
+	uint8_t indexed;  /* 0, 1: outermost functions, 2: functions within functions as well */
+};
+
+struct piece {
+	const struct symfile_section *section;
+	uint64_t size;	/* unpacked */
+	uint64_t skip;	/* bytes before the packed data */
+	uint64_t start; /* where in the image */
+	bool packed;
 };
 
 struct image {
+	const struct symfile *file;
+	struct piece pieces[WANTED];
+	struct lazy *lazy; /* where nothing is packed; then bytes are its */
 	uint8_t *bytes;
 	size_t size;
 	Elf *elf;
 	Dwarf *dwarf;
 };
 
+/* Ranges of units, and of the functions of those looked into, stay; images and what libdw made of
+ * them go while nobody asks. */
 struct dwarfinfo {
+	const struct symfile *file, *alt_file;
+	uint64_t max;
 	struct image main, alt;
 	struct unit *units;
 	size_t unit_count;
 	struct ranges ranges;
-	size_t grown; /* estimated: what libdw keeps of the units looked into */
+	uint32_t opening; /* how often the images were opened */
+	size_t indexed;	  /* bytes of functions' ranges */
+	size_t grown;	  /* estimated: what libdw keeps of the units looked into */
 };
 
 /* --- the image --- */
-
-struct piece {
-	const struct symfile_section *section;
-	uint64_t size; /* unpacked */
-	uint64_t skip; /* bytes before the packed data */
-	bool packed;
-};
 
 /* How a section is stored; false where there is none, or a way that is not known. */
 static bool find_piece(const struct symfile *f, const char *name, struct piece *ret)
@@ -190,60 +202,80 @@ static int unpack(const struct symfile *f, const struct piece *p, uint8_t *into)
 	return r;
 }
 
-static void image_done(struct image *m)
+/* What libdw made of it. */
+static void image_end(struct image *m)
 {
 	if (m->dwarf)
 		dwarf_end(m->dwarf);
 	if (m->elf)
 		elf_end(m->elf);
-	free(m->bytes);
+	m->dwarf = NULL;
+	m->elf = NULL;
 }
 
-static int image_open(const struct symfile *f, uint64_t max, struct image *m)
+static void image_done(struct image *m)
 {
-	struct piece pieces[WANTED];
-	Elf64_Shdr *headers;
-	Elf64_Ehdr *e;
-	uint64_t size, at = IMAGE_HEAD;
-	uint32_t count = 1, name = 1;
-	char *names;
-	int r;
+	image_end(m);
+	if (m->lazy)
+		lazy_free(m->lazy);
+	else
+		free(m->bytes);
+	*m = (struct image){ 0 };
+}
 
-	r = find_pieces(f, pieces, &size);
-	if (r)
-		return r;
-	if (size > max)
-		return SYMFILE_TOO_LARGE;
-	m->bytes = malloc(size);
-	if (!m->bytes)
-		return -ENOMEM;
-	memset(m->bytes, 0, IMAGE_HEAD);
-	m->size = size;
-	e = (Elf64_Ehdr *)m->bytes;
-	headers = (Elf64_Shdr *)(m->bytes + sizeof(*e));
-	names = (char *)(headers + WANTED + 2);
+/* What of the sections lies at [at, at + n) of the image; in a signal handler. What cannot be read
+ * (any more) is zeros. */
+static void image_fill(void *ctx, uint64_t at, uint8_t *into, size_t n)
+{
+	const struct image *m = ctx;
+
 	for (size_t i = 0; i < WANTED; i++) {
-		if (!pieces[i].section)
-			continue;
-		uint64_t start = (at + 15) & ~15ull;
+		const struct piece *p = &m->pieces[i];
+		uint64_t from = at > p->start ? at : p->start,
+			 to = at + n < p->start + p->size ? at + n : p->start + p->size;
 
-		memset(m->bytes + at, 0, start - at);
-		if (pieces[i].packed)
-			r = unpack(f, &pieces[i], m->bytes + start);
-		else
-			r = symfile_read(f, pieces[i].section->offset, m->bytes + start,
-					 pieces[i].size);
+		if (p->section && from < to)
+			(void)symfile_read(m->file, p->section->offset + (from - p->start),
+					   into + (from - at), to - from);
+	}
+}
+
+/* Packed sections have to be unpacked as a whole. */
+static int image_fill_all(struct image *m)
+{
+	for (size_t i = 0; i < WANTED; i++) {
+		const struct piece *p = &m->pieces[i];
+		int r = 0;
+
+		if (p->section && p->packed)
+			r = unpack(m->file, p, m->bytes + p->start);
+		else if (p->section)
+			r = symfile_read(m->file, p->section->offset, m->bytes + p->start, p->size);
 		if (r)
 			return r;
+	}
+	return 0;
+}
+
+static void image_headers(struct image *m)
+{
+	Elf64_Ehdr *e = (Elf64_Ehdr *)m->bytes;
+	Elf64_Shdr *headers = (Elf64_Shdr *)(m->bytes + sizeof(*e));
+	char *names = (char *)(headers + WANTED + 2);
+	uint32_t count = 1, name = 1;
+
+	for (size_t i = 0; i < WANTED; i++) {
+		const struct piece *p = &m->pieces[i];
+
+		if (!p->section)
+			continue;
 		headers[count++] = (Elf64_Shdr){ .sh_name = name,
 						 .sh_type = SHT_PROGBITS,
-						 .sh_offset = start,
-						 .sh_size = pieces[i].size,
+						 .sh_offset = p->start,
+						 .sh_size = p->size,
 						 .sh_addralign = 1 };
 		name += (uint32_t)snprintf(names + name, IMAGE_NAMES - name, ".%s", wanted[i]) + 1;
-		at = start + pieces[i].size;
 	}
-	memset(m->bytes + at, 0, size - at);
 	headers[count] = (Elf64_Shdr){ .sh_name = 0,
 				       .sh_type = SHT_STRTAB,
 				       .sh_offset = (uint64_t)((uint8_t *)names - m->bytes),
@@ -254,19 +286,82 @@ static int image_open(const struct symfile *f, uint64_t max, struct image *m)
 	e->e_ident[EI_DATA] = ELFDATA2LSB;
 	e->e_ident[EI_VERSION] = EV_CURRENT;
 	e->e_type = ET_DYN;
-	e->e_machine = (Elf64_Half)symfile_machine(f);
+	e->e_machine = (Elf64_Half)symfile_machine(m->file);
 	e->e_version = EV_CURRENT;
 	e->e_shoff = sizeof(*e);
 	e->e_ehsize = sizeof(*e);
 	e->e_shentsize = sizeof(Elf64_Shdr);
 	e->e_shnum = (Elf64_Half)(count + 1);
 	e->e_shstrndx = (Elf64_Half)count;
+}
+
+/* Where each section comes to lie, and that it is there. */
+static int image_lay_out(struct image *m, bool *ret_packed)
+{
+	uint64_t at = IMAGE_HEAD, size = symfile_size(m->file);
+
+	*ret_packed = false;
+	for (size_t i = 0; i < WANTED; i++) {
+		struct piece *p = &m->pieces[i];
+
+		if (!p->section)
+			continue;
+		if (p->section->offset > size || p->section->size > size - p->section->offset)
+			return SYMFILE_MALFORMED;
+		*ret_packed |= p->packed;
+		p->start = (at + 15) & ~15ull;
+		at = p->start + p->size;
+	}
+	return 0;
+}
+
+static int image_make(const struct symfile *f, uint64_t max, struct image *m)
+{
+	uint64_t size;
+	bool packed;
+	int r;
+
+	*m = (struct image){ .file = f };
+	r = find_pieces(f, m->pieces, &size);
+	if (r)
+		return r;
+	if (size > max)
+		return SYMFILE_TOO_LARGE;
+	r = image_lay_out(m, &packed);
+	if (r)
+		return r;
+	m->size = size;
+	if (packed) {
+		m->bytes = calloc(1, size);
+		r = m->bytes ? image_fill_all(m) : -ENOMEM;
+	} else {
+		r = lazy_new(size, image_fill, m, &m->lazy);
+		m->bytes = m->lazy ? m->lazy->bytes : NULL;
+	}
+	if (r == 0)
+		image_headers(m);
+	return r;
+}
+
+/* Where its bytes are still there, libdw begins anew with them. */
+static int image_open(const struct symfile *f, uint64_t max, struct image *m)
+{
+	int r = m->bytes ? 0 : image_make(f, max, m);
+
+	if (r)
+		return r;
 	elf_version(EV_CURRENT);
 	m->elf = elf_memory((char *)m->bytes, m->size);
 	if (!m->elf)
 		return SYMFILE_MALFORMED;
 	m->dwarf = dwarf_begin_elf(m->elf, DWARF_C_READ, NULL);
 	return m->dwarf ? 0 : SYMFILE_MALFORMED;
+}
+
+/* Bytes of memory that it takes. */
+static size_t image_bytes(const struct image *m)
+{
+	return m->lazy ? m->lazy->filled : m->size;
 }
 
 /* --- ranges --- */
@@ -412,6 +507,41 @@ static int list_units(struct dwarfinfo *d)
 	return sort_ranges(&d->ranges);
 }
 
+static int open_images(struct dwarfinfo *d)
+{
+	int r = image_open(d->file, d->max, &d->main);
+
+	if (r) {
+		image_done(&d->main);
+		return r;
+	}
+	/* Without it, names that stand there are missing. */
+	if (d->alt_file && image_open(d->alt_file, d->max - d->main.size, &d->alt) == 0)
+		dwarf_setalt(d->main.dwarf, d->alt.dwarf);
+	else
+		image_done(&d->alt);
+	d->opening++;
+	return 0;
+}
+
+static void close_images(struct dwarfinfo *d)
+{
+	image_done(&d->main);
+	image_done(&d->alt);
+	d->grown = 0;
+}
+
+static bool rest_image(struct image *m, bool packed)
+{
+	bool any = m->bytes && (m->dwarf || m->lazy || packed);
+
+	if (m->lazy || packed)
+		image_done(m);
+	else
+		image_end(m);
+	return any;
+}
+
 int dwarfinfo_open(const struct symfile *f, const struct symfile *alt, uint64_t max,
 		   struct dwarfinfo **ret)
 {
@@ -420,12 +550,10 @@ int dwarfinfo_open(const struct symfile *f, const struct symfile *alt, uint64_t 
 
 	if (!d)
 		return -ENOMEM;
-	r = image_open(f, max, &d->main);
-	if (r == 0 && alt && d->main.size <= max) {
-		/* Without it, names that stand there are missing. */
-		if (image_open(alt, max - d->main.size, &d->alt) == 0)
-			dwarf_setalt(d->main.dwarf, d->alt.dwarf);
-	}
+	d->file = f;
+	d->alt_file = alt;
+	d->max = max;
+	r = open_images(d);
 	if (r == 0)
 		r = list_units(d);
 	if (r) {
@@ -444,14 +572,22 @@ void dwarfinfo_free(struct dwarfinfo *d)
 		ranges_done(&d->units[i].functions);
 	free(d->units);
 	ranges_done(&d->ranges);
-	image_done(&d->main);
-	image_done(&d->alt);
+	close_images(d);
 	free(d);
+}
+
+bool dwarfinfo_rest(struct dwarfinfo *d, bool packed)
+{
+	/* The one that refers to the other goes first. */
+	bool main = rest_image(&d->main, packed), alt = rest_image(&d->alt, packed);
+
+	d->grown = 0;
+	return main || alt;
 }
 
 size_t dwarfinfo_bytes(const struct dwarfinfo *d)
 {
-	return sizeof(*d) + d->main.size + d->alt.size + d->grown +
+	return sizeof(*d) + image_bytes(&d->main) + image_bytes(&d->alt) + d->grown + d->indexed +
 	       d->unit_count * sizeof(*d->units) +
 	       d->ranges.len * (sizeof(struct range) + sizeof(uint64_t));
 }
@@ -489,6 +625,7 @@ static int index_unit(struct dwarfinfo *d, struct unit *u, Dwarf_Die *cudie, boo
 	size_t seen = 0;
 	int r = 0;
 
+	d->indexed -= u->functions.len * (sizeof(struct range) + sizeof(uint64_t));
 	ranges_done(&u->functions);
 	u->indexed = everywhere ? 2 : 1;
 	if (dwarf_child(cudie, &path[0]) != 0)
@@ -516,7 +653,8 @@ static int index_unit(struct dwarfinfo *d, struct unit *u, Dwarf_Die *cudie, boo
 		}
 	}
 out:
-	d->grown += u->functions.len * (sizeof(struct range) + sizeof(uint64_t)) + 4096;
+	d->indexed += u->functions.len * (sizeof(struct range) + sizeof(uint64_t));
+	d->grown += 4096;
 	return r ? r : sort_ranges(&u->functions);
 }
 
@@ -781,8 +919,9 @@ static int lookup_in_unit(struct dwarfinfo *d, struct unit *u, uint64_t address,
 	const char *path = NULL;
 	uint64_t line = 0;
 	unsigned count = 0;
-	bool first = !u->indexed;
+	bool first = u->opening != d->opening;
 
+	u->opening = d->opening;
 	if (!dwarf_offdie(d->main.dwarf, u->entry, &cudie))
 		return SYMFILE_NONE;
 	/* An assembler makes a function of each label; the symbol table knows which names count. */
@@ -840,6 +979,12 @@ int dwarfinfo_lookup(struct dwarfinfo *d, uint64_t address, struct names *ret)
 	size_t cursor = SIZE_MAX;
 
 	names_reset(ret);
+	if (d->ranges.len && !d->main.dwarf) {
+		int r_open = open_images(d);
+
+		if (r_open)
+			return r_open == -ENOMEM ? r_open : SYMFILE_NONE;
+	}
 	while ((r = next_range(&d->ranges, address, &cursor)) != NULL)
 		if (lookup_in_unit(d, &d->units[r->what], address, ret) == 0 && ret->count > 0)
 			return 0;

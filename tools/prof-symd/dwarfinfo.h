@@ -5,7 +5,8 @@
  * libdw would read every debug section of a file, and would open further files by paths found in it
  * (.gnu_debugaltlink, split units). So it is given an ELF image in memory that holds only the
  * sections that are needed here, unpacked (SHF_COMPRESSED, .zdebug), and nothing that names another
- * file; the file itself is not needed afterwards. Units whose DWARF is in .dwo files are left out.
+ * file. Where nothing is packed, a piece of the image is read when libdw first looks at it: a tenth
+ * of it, mostly. Units whose DWARF is in .dwo files are left out.
  */
 #ifndef PROFPIPE_DWARFINFO_H
 #define PROFPIPE_DWARFINFO_H
@@ -17,7 +18,7 @@ struct dwarfinfo;
 
 /* Bytes that the sections of f would take in memory; 0 where there is no DWARF. */
 uint64_t dwarfinfo_size(const struct symfile *f);
-/* f and alt (the file that .gnu_debugaltlink names, may be NULL) are only read during the call. 0,
+/* f and alt (the file that .gnu_debugaltlink names, may be NULL) are borrowed for *ret's life. 0,
  * SYMFILE_NONE without DWARF, SYMFILE_TOO_LARGE over max bytes, SYMFILE_MALFORMED, -errno. */
 int dwarfinfo_open(const struct symfile *f, const struct symfile *alt, uint64_t max,
 		   struct dwarfinfo **ret);
@@ -25,6 +26,9 @@ void dwarfinfo_free(struct dwarfinfo *d);
 /* Adds the calls at an ELF address to *ret, innermost first; a call's name is empty where DWARF has
  * a line and no name. 0, SYMFILE_NONE. */
 int dwarfinfo_lookup(struct dwarfinfo *d, uint64_t address, struct names *ret);
+/* Gives up what the next lookup makes again in a moment; if `packed`, what was unpacked as well,
+ * which takes longer. Which code is where stays known. False: there was nothing to give. */
+bool dwarfinfo_rest(struct dwarfinfo *d, bool packed);
 /* Bytes of memory held: it grows with the units that are looked into. An estimate. */
 size_t dwarfinfo_bytes(const struct dwarfinfo *d);
 

@@ -47,26 +47,44 @@ static void charge(struct filestore *s, struct filestore_file *f)
 	s->bytes += f->bytes;
 }
 
-void filestore_charge(struct filestore *s, struct filestore_file *f)
+static bool rest(struct filestore *s, struct filestore_file *f, bool packed)
 {
-	bool closed = false;
-
-	if (!f->program)
-		return;
+	if (f->state != FILESTORE_READY || !program_rest(f->program, packed))
+		return false;
 	charge(s, f);
+	return true;
+}
+
+/* Gives up memory until the budget is kept: what is soonest made again first. */
+static bool make_room(struct filestore *s, struct filestore_file *keep)
+{
+	bool freed = false;
+
+	for (struct filestore_file *o = s->oldest; o && s->bytes > s->budget; o = o->prev)
+		freed |= rest(s, o, false);
+	for (struct filestore_file *o = s->oldest; o && s->bytes > s->budget; o = o->prev)
+		freed |= o != keep && rest(s, o, true);
 	for (struct filestore_file *o = s->oldest;
 	     o && (s->bytes > s->budget || s->open_count > FILESTORE_OPEN);) {
 		struct filestore_file *newer = o->prev;
 
-		if (o != f && o->state == FILESTORE_READY) {
+		if (o != keep && o->state == FILESTORE_READY) {
 			close_program(s, o);
 			o->state = FILESTORE_CLOSED;
 			s->evicted++;
-			closed = true;
+			freed = true;
 		}
 		o = newer;
 	}
-	if (closed)
+	return freed;
+}
+
+void filestore_charge(struct filestore *s, struct filestore_file *f)
+{
+	if (!f->program)
+		return;
+	charge(s, f);
+	if (make_room(s, f))
 		malloc_trim(0);
 }
 
@@ -226,7 +244,7 @@ void filestore_answer(struct filestore *s, uint64_t id, int fd, uint64_t now_ns)
 
 void filestore_tick(struct filestore *s, uint64_t now_ns)
 {
-	bool closed = false;
+	bool freed = false;
 
 	for (unsigned i = 0; i < FILESTORE_IN_FLIGHT; i++)
 		if (s->asked[i] && now_ns - s->asked[i]->asked_ns >= FILESTORE_WAIT_NS)
@@ -237,11 +255,13 @@ void filestore_tick(struct filestore *s, uint64_t now_ns)
 		if (f->state == FILESTORE_READY && now_ns - f->used_ns >= FILESTORE_IDLE_NS) {
 			close_program(s, f);
 			f->state = FILESTORE_CLOSED;
-			closed = true;
+			freed = true;
+		} else if (now_ns - f->used_ns >= FILESTORE_REST_NS) {
+			freed |= rest(s, f, false);
 		}
 		f = newer;
 	}
-	if (closed)
+	if (freed)
 		malloc_trim(0);
 	ask_wanted(s, now_ns);
 }

@@ -15,11 +15,12 @@
 
 #define FILESTORE_WAIT_NS 2000000000ull /* for a program and its debug files together */
 #define FILESTORE_IDLE_NS 10000000000ull
+#define FILESTORE_REST_NS 2000000000ull	  /* DWARF that was not asked for so long goes */
 #define FILESTORE_RETRY_NS 30000000000ull /* after an answer that did not come */
 #define FILESTORE_OPEN 64
 #define FILESTORE_IN_FLIGHT 16
 #define FILESTORE_WANTED 1024 /* files asked for ahead, that wait for their turn */
-#define FILESTORE_BUDGET (32ull << 20)
+#define FILESTORE_BUDGET (16ull << 20)
 #define FILESTORE_DWARF_MAX (48ull << 20) /* bytes of one program's DWARF */
 
 enum filestore_state { FILESTORE_CLOSED, FILESTORE_ASKED, FILESTORE_READY, FILESTORE_FAILED };

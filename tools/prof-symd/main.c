@@ -41,7 +41,7 @@ static void usage(FILE *out)
 	      "  -a, --addresses      print each address before its function\n"
 	      "  -s, --basenames      print file names without their folders\n"
 	      "  -f, -i, -C, -p       as always: functions, inlined calls, demangled, one line each\n"
-	      "  -m, --memory MIB     memory for symbols and DWARF (48; with -e 1024)\n"
+	      "  -m, --memory MIB     memory for symbols and DWARF (16; with -e 1024)\n"
 	      "      --help           print this\n"
 	      "      --version        print the version\n"
 	      "\n"

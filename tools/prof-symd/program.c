@@ -166,8 +166,6 @@ static void open_dwarf(struct program *p)
 	if (f)
 		p->dwarf_too_large = dwarfinfo_open(f, p->alt, p->dwarf_max, &p->dwarf) ==
 				     SYMFILE_TOO_LARGE;
-	symfile_free(p->alt);
-	p->alt = NULL;
 }
 
 /* An address of the program as its debug file has it. */
@@ -230,6 +228,11 @@ int program_lookup(struct program *p, uint64_t address, struct names *ret)
 bool program_dwarf_too_large(const struct program *p)
 {
 	return p->dwarf_too_large;
+}
+
+bool program_rest(struct program *p, bool packed)
+{
+	return p->dwarf && dwarfinfo_rest(p->dwarf, packed);
 }
 
 size_t program_bytes(const struct program *p)

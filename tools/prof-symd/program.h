@@ -46,6 +46,8 @@ int program_address(const struct program *p, uint64_t offset, uint64_t *ret);
 int program_lookup(struct program *p, uint64_t address, struct names *ret);
 /* True once DWARF was left alone for its size. */
 bool program_dwarf_too_large(const struct program *p);
+/* As dwarfinfo_rest. */
+bool program_rest(struct program *p, bool packed);
 size_t program_bytes(const struct program *p);
 
 #endif

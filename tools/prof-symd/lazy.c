@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include "tools/prof-symd/lazy.h"
+
+#define PIECE_MIN (8u << 10)
+#define PIECES_MAX 8192u /* each may become a mapping of its own; the kernel allows 65,530 */
+
+struct region {
+	struct lazy pub;
+	size_t mapped, piece;
+	void (*fill)(void *, uint64_t, uint8_t *, size_t);
+	void *ctx;
+	struct region *next;
+	uint64_t present[PIECES_MAX / 64];
+};
+
+static struct region *regions;
+static struct sigaction before;
+static bool installed;
+
+static bool fill_piece(struct region *r, size_t i)
+{
+	size_t at = i * r->piece, n = r->mapped - at < r->piece ? r->mapped - at : r->piece;
+
+	if (mprotect(r->pub.bytes + at, n, PROT_READ | PROT_WRITE) < 0)
+		return false;
+	r->present[i / 64] |= 1ull << i % 64;
+	r->pub.filled += n;
+	if (at < r->pub.size)
+		r->fill(r->ctx, at, r->pub.bytes + at, r->pub.size - at < n ? r->pub.size - at : n);
+	return true;
+}
+
+/* Too many mappings: then all of it is one. */
+static bool fill_rest(struct region *r)
+{
+	if (mprotect(r->pub.bytes, r->mapped, PROT_READ | PROT_WRITE) < 0)
+		return false;
+	for (size_t i = 0; i * r->piece < r->mapped; i++) {
+		if (!(r->present[i / 64] >> i % 64 & 1) && !fill_piece(r, i))
+			return false;
+	}
+	return true;
+}
+
+static void on_fault(int signal, siginfo_t *info, void *context)
+{
+	int saved = errno;
+	bool filled = false;
+
+	(void)signal;
+	(void)context;
+	for (struct region *r = regions; r && !filled; r = r->next) {
+		size_t at = (uintptr_t)info->si_addr - (uintptr_t)r->pub.bytes, i = at / r->piece;
+
+		if ((uintptr_t)info->si_addr < (uintptr_t)r->pub.bytes || at >= r->mapped)
+			continue;
+		filled = !(r->present[i / 64] >> i % 64 & 1) && (fill_piece(r, i) || fill_rest(r));
+	}
+	/* Not ours: it faults again, and is dealt with as if we were not here. */
+	if (!filled)
+		sigaction(SIGSEGV, &before, NULL);
+	errno = saved;
+}
+
+static int install(void)
+{
+	struct sigaction a = { .sa_sigaction = on_fault, .sa_flags = SA_SIGINFO };
+
+	if (installed)
+		return 0;
+	sigemptyset(&a.sa_mask);
+	if (sigaction(SIGSEGV, &a, &before) < 0)
+		return -errno;
+	installed = true;
+	return 0;
+}
+
+int lazy_new(size_t size, void (*fill)(void *, uint64_t, uint8_t *, size_t), void *ctx,
+	     struct lazy **ret)
+{
+	struct region *r;
+	int e = install();
+
+	if (e)
+		return e;
+	if (size == 0 || size > SIZE_MAX / 2)
+		return -ENOMEM;
+	r = calloc(1, sizeof(*r));
+	if (!r)
+		return -ENOMEM;
+	r->fill = fill;
+	r->ctx = ctx;
+	r->piece = PIECE_MIN;
+	while (size / r->piece >= PIECES_MAX)
+		r->piece *= 2;
+	r->mapped = (size + r->piece - 1) / r->piece * r->piece;
+	r->pub.size = size;
+	r->pub.bytes = mmap(NULL, r->mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+			    -1, 0);
+	if (r->pub.bytes == MAP_FAILED) {
+		free(r);
+		return -ENOMEM;
+	}
+	r->next = regions;
+	regions = r;
+	*ret = &r->pub;
+	return 0;
+}
+
+void lazy_free(struct lazy *l)
+{
+	struct region *r = (struct region *)l, **at = &regions;
+
+	if (!l)
+		return;
+	while (*at != r)
+		at = &(*at)->next;
+	*at = r->next;
+	munmap(r->pub.bytes, r->mapped);
+	free(r);
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Memory that is filled when it is first touched, a piece at a time: for a parser that wants all of
+ * something large in one place and looks at little of it.
+ *
+ * A piece has no rights until a SIGSEGV asks for it; the handler fills it and the access goes on.
+ * Once filled it stays as it is, so that a file whose owner writes to it meanwhile is no more than
+ * a file with odd bytes. System calls do not fill: the kernel says EFAULT. For one thread of the
+ * process, the first that makes such memory.
+ */
+#ifndef PROFPIPE_LAZY_H
+#define PROFPIPE_LAZY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct lazy {
+	uint8_t *bytes;
+	size_t size;
+	size_t filled; /* bytes of it that take memory by now */
+};
+
+/* fill: puts what belongs at [at, at + n) into `into`, which is zero before, and stays so where
+ * there is nothing; in a signal handler, with what may be called there. 0, -ENOMEM, -errno. */
+int lazy_new(size_t size, void (*fill)(void *ctx, uint64_t at, uint8_t *into, size_t n), void *ctx,
+	     struct lazy **ret);
+void lazy_free(struct lazy *l);
+
+#endif
