@@ -41,6 +41,7 @@ struct task_struct {
 	void *stack;
 	struct thread_struct thread;
 	struct uprobe_task *utask; /* with CONFIG_UPROBES */
+	unsigned long sas_ss_sp, sas_ss_size;
 } __attribute__((preserve_access_index));
 
 /* Its name before 5.5, kernel commit cf25e24db61c. */
@@ -52,6 +53,7 @@ const volatile bool only_selected;	  /* sample selected processes only */
 const volatile bool follow_forks;	  /* a selected process's children are selected */
 const volatile bool have_task_pt_regs;	  /* bpf_task_pt_regs, 5.15 */
 const volatile __u32 thread_size = 16384; /* THREAD_SIZE of x86-64 without KASAN */
+const volatile __u32 signal_state; /* bytes of extended state in a signal frame; 0: unknown */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -328,6 +330,153 @@ static __always_inline __u64 stack_end(__u64 sp)
 	return sp <= top && top - sp < DEFERRED_STACK ? top + WALK_WINDOW : (__u64)-1;
 }
 
+/* Adds a stack, at most so many chunks of it. */
+static __always_inline void take_range(struct deferred *d, enum deferred_stack which, __u64 sp,
+				       __u64 end, __u32 chunks)
+{
+	__u64 start = sp & ~(__u64)(DEFERRED_CHUNK - 1);
+
+	d->ranges[which].start = start;
+	d->ranges[which].end = end - start > chunks * DEFERRED_CHUNK
+				       ? start + chunks * DEFERRED_CHUNK
+				       : end;
+}
+
+#define UCONTEXT_STACK 16     /* in a ucontext: uc_stack */
+#define UCONTEXT_RSP 160      /* and gregs[REG_RSP] */
+#define UCONTEXT_TO_STATE 448 /* bytes from a ucontext to the extended state behind it */
+
+/* On the stack of signal handlers: where RSP was before the first of them; 0: not there. The kernel
+ * lays the frame out from the top (arch/x86/kernel/signal.c: get_sigframe). */
+static __always_inline __u64 interrupted(struct deferred *d)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+	__u64 start = BPF_CORE_READ(task, sas_ss_sp), size = BPF_CORE_READ(task, sas_ss_size);
+	__u64 sp = d->regs[UNWIND_REG_RSP];
+	struct {
+		__u64 sp, flags, size;
+	} said;
+
+	if (!signal_state || sp - start >= size)
+		return 0;
+	__u64 ucontext = ((start + size - signal_state) & ~63ull) - UCONTEXT_TO_STATE;
+	if (bpf_probe_read_user(&said, sizeof(said), (void *)(ucontext + UCONTEXT_STACK)) ||
+	    said.sp != start || said.size != size ||
+	    bpf_probe_read_user(&sp, sizeof(sp), (void *)(ucontext + UCONTEXT_RSP)))
+		return 0;
+	d->ranges[DEFERRED_LEAF].end = start + size;
+	return sp;
+}
+
+/* What Go keeps where, at least since 1.9: words of a g and of an m. What is found so is checked by
+ * what it points back to; and only where to copy from depends on it, for rows have their own
+ * offsets, taken from the program. */
+enum go {
+	GO_TLS = 7, /* of DEFERRED_TLS */
+	GO_LO = 0,
+	GO_HI = 1,
+	GO_M = 6,
+	GO_SCHED_SP = 7,
+	GO_M_G0 = 0,
+	GO_M_CURG = 24,
+	GO_M_CURG_1_25 = 23, /* from then on */
+};
+/* A stack no larger than that is Go's own. A goroutine's is copied whole: around calls of the vDSO
+ * its g does not say how far down it goes. Of a larger one, C's, Go may not know the end. */
+#define GO_OWN_STACK 32768
+#define GO_ABOVE_C 16384
+
+static __always_inline bool take_words(struct deferred *d, enum deferred_object which, __u64 at)
+{
+	struct deferred_words *o = &d->objects[which];
+
+	o->at = at < 4096 || bpf_probe_read_user(o->words, sizeof(o->words), (void *)at) ? 0 : at;
+	return o->at;
+}
+
+/* The stack of a g, unless it is the leaf's, whose end it then tells. */
+static __always_inline void take_g_stack(struct deferred *d, enum deferred_object g,
+					 enum deferred_stack which, __u64 before_signal,
+					 __u32 chunks)
+{
+	__u64 lo = d->objects[g].words[GO_LO], hi = d->objects[g].words[GO_HI];
+	__u64 sp = d->objects[g].words[GO_SCHED_SP];
+	bool own = hi - lo <= GO_OWN_STACK || which == DEFERRED_CURG;
+	__u64 end = hi + (own ? WALK_WINDOW : GO_ABOVE_C);
+
+	if (d->regs[UNWIND_REG_RSP] - lo < hi - lo) {
+		if (own)
+			d->ranges[DEFERRED_LEAF].end = end;
+		return;
+	}
+	if (before_signal - lo < hi - lo) {
+		d->ranges[DEFERRED_INTERRUPTED].end = 0;
+		sp = before_signal;
+	} else if (which == DEFERRED_CURG && hi - lo <= GO_OWN_STACK) {
+		sp = lo;
+	}
+	if (sp - lo < hi - lo)
+		take_range(d, which, sp, end, chunks);
+}
+
+/* A thread of Go's has two stacks and one for signals. */
+static __always_inline void take_go(struct deferred *d, __u64 before_signal)
+{
+	if (!take_words(d, DEFERRED_TLS, d->tls - 8 * (GO_TLS + 1)) ||
+	    !take_words(d, DEFERRED_G_NOW, d->objects[DEFERRED_TLS].words[GO_TLS]))
+		return;
+	__u64 m = d->objects[DEFERRED_G_NOW].words[GO_M];
+	if (!take_words(d, DEFERRED_M, m) ||
+	    !take_words(d, DEFERRED_G_OF_THREAD, d->objects[DEFERRED_M].words[GO_M_G0]) ||
+	    d->objects[DEFERRED_G_OF_THREAD].words[GO_M] != m)
+		return;
+	take_g_stack(d, DEFERRED_G_OF_THREAD, DEFERRED_G0, before_signal, 8);
+	if ((take_words(d, DEFERRED_G_OF_USER, d->objects[DEFERRED_M].words[GO_M_CURG]) &&
+	     d->objects[DEFERRED_G_OF_USER].words[GO_M] == m) ||
+	    (take_words(d, DEFERRED_G_OF_USER, d->objects[DEFERRED_M].words[GO_M_CURG_1_25]) &&
+	     d->objects[DEFERRED_G_OF_USER].words[GO_M] == m))
+		take_g_stack(d, DEFERRED_G_OF_USER, DEFERRED_CURG, before_signal, 16);
+}
+
+/* The stacks that a walk may come to. */
+static __always_inline void take_stacks(struct deferred *d)
+{
+	__u64 sp = d->regs[UNWIND_REG_RSP];
+
+	for (int i = 0; i < DEFERRED_STACKS; i++)
+		d->ranges[i].start = d->ranges[i].end = 0;
+	for (int i = 0; i < DEFERRED_OBJECTS; i++)
+		d->objects[i].at = 0;
+	take_range(d, DEFERRED_LEAF, sp, stack_end(sp), DEFERRED_CHUNKS);
+	__u64 before_signal = interrupted(d);
+	if (before_signal)
+		take_range(d, DEFERRED_INTERRUPTED, before_signal, stack_end(before_signal), 24);
+	take_go(d, before_signal);
+
+	/* Where this stands lies in memory, where the verifier does not follow it. */
+	d->next = d->chunks = 0;
+	__u64 at = d->ranges[0].start;
+	for (int i = 0; i < DEFERRED_CHUNKS + DEFERRED_STACKS - 1; i++) {
+		__u32 n = d->chunks, which = d->next;
+
+		if (n >= DEFERRED_CHUNKS || which >= DEFERRED_STACKS)
+			break;
+		if (at >= d->ranges[which].end) {
+			if (which == DEFERRED_LEAF)
+				break;
+			d->next = which + 1;
+			at = d->ranges[which + 1].start;
+			continue;
+		}
+		if (!bpf_probe_read_user(d->stack + n * DEFERRED_CHUNK, DEFERRED_CHUNK,
+					 (void *)at)) {
+			d->chunk_at[n] = at;
+			d->chunks = n + 1;
+		}
+		at += DEFERRED_CHUNK;
+	}
+}
+
 static __always_inline void take_returns(struct probed_return *to)
 {
 	struct task_struct *task = (void *)bpf_get_current_task();
@@ -367,18 +516,7 @@ static __always_inline bool defer(struct walk *w)
 	for (int i = 0; i < 16; i++)
 		d->deferred.regs[i] = w->regs[i];
 	take_returns(d->deferred.returns);
-	__u64 start = w->regs[UNWIND_REG_RSP] & ~(__u64)(DEFERRED_CHUNK - 1);
-	__u64 end = stack_end(w->regs[UNWIND_REG_RSP]);
-	__u32 pages = 0;
-	d->deferred.stack_start = start;
-	for (int i = 0; i < DEFERRED_STACK / DEFERRED_CHUNK; i++) {
-		if (start + i * DEFERRED_CHUNK >= end)
-			break;
-		if (!bpf_probe_read_user(d->deferred.stack + i * DEFERRED_CHUNK, DEFERRED_CHUNK,
-					 (void *)(start + i * DEFERRED_CHUNK)))
-			pages |= 1u << i;
-	}
-	d->deferred.stack_pages = pages;
+	take_stacks(&d->deferred);
 	bpf_ringbuf_submit(d, BPF_RB_NO_WAKEUP);
 	return true;
 }

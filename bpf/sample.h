@@ -62,9 +62,39 @@ struct sample {
  * What a walk needs that cannot be done yet, since the tables do not know the process, a mapping or
  * a file's rows: the leaf's registers, and the user stack from RSP's page on. It is data of a
  * process that may be hostile.
+ *
+ * A thread may have left other stacks before this one: for a signal's, or Go's for each other. They
+ * travel too, with the words that lead to them.
  */
-#define DEFERRED_STACK 131072 /* bytes at most: a bit of stack_pages a chunk */
+#define DEFERRED_STACK 131072 /* bytes at most, of all stacks */
 #define DEFERRED_CHUNK 4096
+#define DEFERRED_CHUNKS (DEFERRED_STACK / DEFERRED_CHUNK)
+
+/* Which stacks are copied, in this order: those whose size is known first. */
+enum deferred_stack {
+	DEFERRED_CURG,	      /* the goroutine's */
+	DEFERRED_G0,	      /* that of the thread that runs it */
+	DEFERRED_INTERRUPTED, /* what a signal interrupted */
+	DEFERRED_LEAF,
+	DEFERRED_STACKS,
+};
+struct deferred_range {
+	__sample_u64 start, end; /* user addresses; both 0: there is none */
+};
+
+/* Words near an address. */
+enum deferred_object {
+	DEFERRED_TLS, /* 64 bytes below the TLS base: g is there */
+	DEFERRED_G_NOW,
+	DEFERRED_M,
+	DEFERRED_G_OF_THREAD,
+	DEFERRED_G_OF_USER,
+	DEFERRED_OBJECTS,
+};
+struct deferred_words {
+	__sample_u64 at; /* user address of words[0]; 0: none could be read */
+	__sample_u64 words[32];
+};
 
 /* A return address that a uretprobe's trampoline took the place of. */
 struct probed_return {
@@ -78,11 +108,15 @@ struct deferred {
 	__sample_u64 regs[16]; /* by DWARF number */
 	__sample_u64 tls;      /* where fs:0 lies; 0: not known */
 	struct probed_return returns[DEFERRED_RETURNS];
-	unsigned char code[8];	  /* around pc: from pc - 4 on; zeros where it could not be read */
-	__sample_u64 stack_start; /* user address of stack[0] */
-	__sample_u32
-		stack_pages; /* bit i: the i-th chunk could be read; one never written cannot */
-	__sample_u32 exact;  /* pc is not a return address */
+	unsigned char code[8]; /* around pc: from pc - 4 on; zeros where it could not be read */
+	__sample_u32 exact;    /* pc is not a return address */
+	__sample_u32 next;     /* to be copied, while the program runs: an enum deferred_stack */
+	struct deferred_range ranges[DEFERRED_STACKS];
+	struct deferred_words objects[DEFERRED_OBJECTS];
+	__sample_u32 chunks; /* of stack[], at most DEFERRED_CHUNKS; what could not be read is none:
+				a page that was never written */
+	__sample_u32 zero;
+	__sample_u64 chunk_at[DEFERRED_CHUNKS]; /* user address of each */
 	unsigned char stack[DEFERRED_STACK];
 };
 
@@ -95,7 +129,10 @@ struct deferred_sample {
 
 #ifndef __bpf__
 static_assert(sizeof(struct sample) == 72, "no padding");
-static_assert(sizeof(struct deferred) == (20 + 2 * DEFERRED_RETURNS) * 8 + 8 + DEFERRED_STACK,
+static_assert(sizeof(struct deferred) == (21 + 2 * DEFERRED_RETURNS + 2 * DEFERRED_STACKS +
+					  33 * DEFERRED_OBJECTS + DEFERRED_CHUNKS) *
+							 8 +
+						 DEFERRED_STACK,
 	      "no padding");
 
 /* The frames behind a sample: kernel_frames + user_frames of them. Borrowed. */

@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from conftest import walked_live
+from conftest import record, walked_live
 
 BUILD = os.path.abspath(os.environ.get("PROFPIPE_BUILD", "build/release"))
 DEBIAN = "/usr/lib/go/bin/go"
@@ -101,6 +101,15 @@ func stacks() {
 	}
 }
 
+func traces() {
+	b := make([]byte, 4096)
+	deep(20, func() int {
+		for {
+			runtime.Stack(b, false)
+		}
+	})
+}
+
 func clock() {
 	for {
 		sink = time.Since(time.Now())
@@ -108,7 +117,7 @@ func clock() {
 }
 
 func main() {
-	loads := map[string]func(){"collect": collect, "channels": channels, "stacks": stacks, "clock": clock, "c": c}
+	loads := map[string]func(){"collect": collect, "channels": channels, "stacks": stacks, "clock": clock, "traces": traces, "c": c}
 	if os.Args[1] == "stack" {
 		runtime.LockOSThread()
 		deferred(new(wide))
@@ -120,6 +129,10 @@ func main() {
 		return
 	}
 	go loads[os.Args[1]]()
+	if len(os.Args) > 2 {
+		time.Sleep(50 * time.Millisecond)
+		return
+	}
 	time.Sleep(time.Hour)
 }
 """
@@ -229,6 +242,17 @@ def test_a_stack_goes_on_from_c_to_go_and_from_go_to_c(built):
 def test_stacks_of_a_load_are_complete(built, load):
     samples, complete, said = walked_live([built(load == "c"), load])
     assert samples > 20 and samples - complete <= 1 + samples / 100, said
+
+
+@pytest.mark.parametrize("load", ["traces", "stacks", "clock", "c"])
+def test_first_samples_have_the_stacks_that_were_left_too(built, tmp_path, load):
+    """The program is new, and gone before its rows are there: all its stacks travel with each sample."""
+    again = 'for i in $(seq 12); do cp "$1" "$2$i"; echo >> "$2$i"; "$2$i" "$3" briefly; done'
+    stacks = record(tmp_path, "-F", "997", command=["sh", "-c", again, "sh", built(load == "c"), tmp_path / "first", load]).stacks
+    mine = [(s, n) for s, n in stacks if s[0].startswith("first")]
+    cut = [(s, n) for s, n in mine if s[1] in ("[truncated: stack-unreadable]", "[truncated: copy-end]")]
+    assert sum(n for _, n in mine) > 50
+    assert sum(n for _, n in cut) <= 1 + sum(n for _, n in mine) / 50, cut
 
 
 def test_rows_agree_with_dwarf(built):

@@ -392,6 +392,38 @@ def test_a_command_of_50_ms_has_complete_stacks(tmp_path, burner):
     assert complete >= 0.95 * samples, f"{complete} of {samples}: {cut}"
 
 
+IN_HANDLER = r"""
+#include <signal.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+static double cpu(void) { struct timespec t; clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t); return t.tv_sec + t.tv_nsec / 1e9; }
+__attribute__((noinline)) int burn(double s) { volatile int n = 0; while (cpu() < s) for (int i = 0; i < 2000; i++) n += i; return n; }
+static int sum;
+static void handler(int n) { sum += burn(0.05); }
+__attribute__((noinline)) int interrupted(int n) { char room[8192]; room[n] = 1; __asm__ volatile("" ::"r"(room) : "memory"); return n ? interrupted(n - 1) + room[n] : raise(SIGUSR1); }
+int main(void)
+{
+	stack_t stack = { .ss_sp = malloc(65536), .ss_size = 65536 };
+	struct sigaction a = { .sa_handler = handler, .sa_flags = SA_ONSTACK };
+	sigaltstack(&stack, NULL);
+	sigaction(SIGUSR1, &a, NULL);
+	return interrupted(5) & 1;
+}
+"""
+
+
+def test_first_samples_in_a_signal_handler_on_its_own_stack_have_what_it_interrupted(tmp_path):
+    (tmp_path / "handler.c").write_text(IN_HANDLER)
+    subprocess.run(["gcc", "-O1", "-fno-optimize-sibling-calls", "-o", tmp_path / "handler", tmp_path / "handler.c"], check=True)
+    again = 'for i in 1 2 3; do cp "$1" "$1$i"; "$1$i"; done'
+    stacks = record(tmp_path, "-F", "499", command=["sh", "-c", again, "sh", tmp_path / "handler"]).stacks
+    inside = [(s, n) for s, n in stacks if "burn" in s]
+    whole = [(s, n) for s, n in inside if s.count("interrupted") == 6 and "main" in s and "handler" in s]
+    assert sum(n for _, n in inside) >= 30
+    assert sum(n for _, n in whole) >= 0.9 * sum(n for _, n in inside), inside
+
+
 @pytest.mark.parametrize("file", ["new", "same"])
 def test_processes_of_few_milliseconds_have_all_their_samples_and_whole_stacks(tmp_path, burner, file):
     """Their samples come before their mappings are known, and often only after they are gone."""

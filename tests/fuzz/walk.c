@@ -102,11 +102,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	sample.deferred.regs[UNWIND_REG_RBP] = h.fp;
 	sample.deferred.regs[UNWIND_REG_RSP] = h.sp;
 	sample.deferred.exact = h.exact & 1;
-	sample.deferred.stack_start = h.sp & ~4095ull;
 	size = size < DEFERRED_STACK ? size : DEFERRED_STACK;
 	memcpy(sample.deferred.stack, data, size);
-	sample.deferred.stack_pages =
-		(uint32_t)((1ull << (size + DEFERRED_CHUNK - 1) / DEFERRED_CHUNK) - 1);
+	sample.deferred.chunks = (uint32_t)((size + DEFERRED_CHUNK - 1) / DEFERRED_CHUNK);
+	for (uint32_t i = 0; i < sample.deferred.chunks; i++)
+		sample.deferred.chunk_at[i] = (h.sp & ~4095ull) + i * DEFERRED_CHUNK;
+	sample.deferred.ranges[DEFERRED_LEAF] = (struct deferred_range){
+		h.sp & ~4095ull, (h.sp & ~4095ull) + sample.deferred.chunks * 4096ull
+	};
 	emitted = 0;
 	deferred_put(queue, &sample);
 	deferred_run(queue, now, true);

@@ -38,6 +38,16 @@ static void emit(void *ctx, const struct sample *s)
 	memcpy(last.frames, sample_frames(s), (n < 16 ? n : 16) * sizeof(uint64_t));
 }
 
+/* The leaf's stack: n chunks from STACK on. */
+static void copy_chunks(uint32_t n)
+{
+	d.deferred.ranges[DEFERRED_LEAF] = (struct deferred_range){ STACK,
+								    STACK + n * DEFERRED_CHUNK };
+	d.deferred.chunks = n;
+	for (uint32_t i = 0; i < n; i++)
+		d.deferred.chunk_at[i] = STACK + i * DEFERRED_CHUNK;
+}
+
 static void setup(void)
 {
 	const struct tables_config c = { .slabs_fd = -1,
@@ -48,7 +58,7 @@ static void setup(void)
 
 	cr_assert_eq(tables_new(&c, &t), 0);
 	const struct deferred_config dc = {
-		.tables = t, .ceiling = 3 * 135000, .mappings = mappings, .emit = emit
+		.tables = t, .ceiling = 3 * 136000, .mappings = mappings, .emit = emit
 	};
 	cr_assert_eq(deferred_new(&dc, &q), 0);
 	cr_assert_eq(tables_file_new(t, &slot), 0);
@@ -61,8 +71,7 @@ static void setup(void)
 	d.deferred.pc = CODE + 0x10;
 	d.deferred.exact = 1;
 	d.deferred.regs[UNWIND_REG_RSP] = STACK + 64;
-	d.deferred.stack_start = STACK;
-	d.deferred.stack_pages = 1;
+	copy_chunks(1);
 	/* The return address below the CFA, RSP + 16. */
 	memcpy(d.deferred.stack + 72, &(uint64_t){ CODE + 0x110 }, 8);
 }
@@ -146,13 +155,14 @@ Test(deferred, a_mapping_that_nobody_knows_is_said_once_all_are_known)
 Test(deferred, the_end_of_the_copy_is_said)
 {
 	rows_come();
-	d.deferred.stack_pages = 0xffffffff;
+	copy_chunks(DEFERRED_CHUNKS);
 	d.deferred.regs[UNWIND_REG_RSP] = STACK + DEFERRED_STACK - 8;
 	deferred_put(q, &d);
 	deferred_run(q, 2000, false);
 	cr_assert_eq(last.sample.reason, WALK_COPY_END);
 
-	d.deferred.stack_pages = 1;
+	copy_chunks(1);
+	d.deferred.ranges[DEFERRED_LEAF].end += DEFERRED_CHUNK;
 	d.deferred.regs[UNWIND_REG_RSP] = STACK + 4096;
 	deferred_put(q, &d);
 	deferred_run(q, 2000, false);
@@ -162,12 +172,95 @@ Test(deferred, the_end_of_the_copy_is_said)
 Test(deferred, a_page_that_was_never_written_hides_nothing_behind_it)
 {
 	rows_come();
-	d.deferred.stack_pages = 1 | 1 << 5;
+	copy_chunks(2);
+	d.deferred.chunk_at[1] = STACK + 5 * 4096;
 	d.deferred.regs[UNWIND_REG_RSP] = STACK + 5 * 4096;
-	memcpy(d.deferred.stack + 5 * 4096 + 8, &(uint64_t){ CODE + 0x110 }, 8);
+	memcpy(d.deferred.stack + 4096 + 8, &(uint64_t){ CODE + 0x110 }, 8);
 	deferred_put(q, &d);
 	deferred_run(q, 2000, false);
 	cr_assert_eq(last.sample.reason, WALK_COMPLETE);
+}
+
+#define TLS 0x7f0000001000ull
+#define G 0xc000000000ull
+#define OTHER 0xc000100000ull
+
+static void object(enum deferred_object which, uint64_t at, uint32_t word, uint64_t value)
+{
+	d.deferred.objects[which].at = at;
+	d.deferred.objects[which].words[word] = value;
+}
+
+/* As Go's systemstack is: what it was called from stands in the goroutine. */
+static void switch_rows(void)
+{
+	const struct unwind_rule rules[] = {
+		{ .cfa = UNWIND_CFA_GO_SWITCH,
+		  .cfa_add = -8,
+		  .rbp_reg = 6,
+		  .cfa_reg = 23,
+		  .ra_reg = 7,
+		  .cfa_off = 16,
+		  .rbp = UNWIND_RBP_CFA,
+		  .rbp_off = -16 },
+		{ .cfa = UNWIND_CFA_REG, .cfa_reg = UNWIND_REG_RSP, .ra = UNWIND_RA_UNDEFINED }
+	};
+	const struct unwind_row_wire rows[] = { { 0, 0 }, { 0x100, 1 } };
+
+	cr_assert_eq(tables_rows_begin(t, slot, 0, 0x10000, 2, 2), 0);
+	cr_assert_eq(tables_rows_rules(t, slot, rules, 2), 0);
+	cr_assert_eq(tables_rows_chunk(t, slot, rows, 2), 0);
+	cr_assert_eq(tables_rows_end(t, slot), 0);
+	d.deferred.tls = TLS;
+	object(DEFERRED_TLS, TLS - 64, 7, G);
+	object(DEFERRED_G_NOW, G, 6, G + 0x1000);
+	object(DEFERRED_M, G + 0x1000, 23, G + 0x2000);
+	object(DEFERRED_G_OF_USER, G + 0x2000, 7, OTHER + 0x200);
+	copy_chunks(2);
+	d.deferred.chunk_at[1] = OTHER;
+	memcpy(d.deferred.stack + 4096 + 0x208, &(uint64_t){ CODE + 0x110 }, 8);
+}
+
+Test(deferred, a_stack_that_was_left_for_another_is_walked_too)
+{
+	switch_rows();
+	deferred_put(q, &d);
+	deferred_run(q, 2000, false);
+	cr_assert_eq(last.sample.reason, WALK_COMPLETE);
+	cr_assert_eq(last.sample.user_frames, 2);
+	cr_assert_eq(last.frames[2] & SAMPLE_FRAME_OFFSET_MASK, 0x110);
+}
+
+Test(deferred, words_that_did_not_travel_are_unreadable)
+{
+	for (unsigned i = 0; i < 4; i++) {
+		const enum deferred_object which[] = { DEFERRED_TLS, DEFERRED_G_NOW, DEFERRED_M,
+						       DEFERRED_G_OF_USER };
+
+		teardown();
+		setup();
+		switch_rows();
+		d.deferred.objects[which[i]].at = 0;
+		deferred_put(q, &d);
+		deferred_run(q, 2000, false);
+		cr_assert_eq(last.sample.reason, WALK_STACK_UNREADABLE);
+		cr_assert_eq(last.sample.user_frames, 1);
+	}
+}
+
+Test(deferred, what_a_stranger_says_of_its_copy_is_held_within_it)
+{
+	rows_come();
+	d.deferred.chunks = UINT32_MAX;
+	for (int i = 0; i < DEFERRED_CHUNKS; i++)
+		d.deferred.chunk_at[i] = UINT64_MAX - 8;
+	d.deferred.regs[UNWIND_REG_RSP] = UINT64_MAX - 16;
+	for (int i = 0; i < DEFERRED_OBJECTS; i++)
+		d.deferred.objects[i].at = UINT64_MAX - 8;
+	deferred_put(q, &d);
+	deferred_run(q, 2000, false);
+	cr_assert_eq(emitted, 1);
+	cr_assert_neq(last.sample.reason, WALK_COMPLETE);
 }
 
 Test(deferred, within_execve_there_may_be_no_user_part)
@@ -186,7 +279,7 @@ Test(deferred, at_the_ceiling_the_oldest_goes_as_it_is)
 {
 	struct deferred_figures f;
 
-	d.deferred.stack_pages = 0xffffffff;
+	copy_chunks(DEFERRED_CHUNKS);
 	for (int i = 0; i < 5; i++) {
 		d.sample.tid = (uint32_t)i;
 		deferred_put(q, &d);

@@ -14,11 +14,14 @@ struct item {
 	size_t bytes;
 	struct sample sample;
 	uint64_t kernel[SAMPLE_MAX_KERNEL];
-	uint64_t pc, regs[16], tls, stack_start;
-	uint32_t stack_pages, exact;
+	uint64_t pc, regs[16], tls;
+	uint32_t exact, chunks;
 	uint8_t code[8]; /* from pc - 4 on */
 	struct probed_return returns[DEFERRED_RETURNS];
-	uint8_t stack[]; /* as far as the last page that could be read */
+	struct deferred_words objects[DEFERRED_OBJECTS];
+	struct deferred_range ranges[DEFERRED_STACKS];
+	uint64_t chunk_at[DEFERRED_CHUNKS];
+	uint8_t stack[]; /* so many chunks */
 };
 
 struct deferred_queue {
@@ -36,28 +39,68 @@ struct deferred_queue {
 	} out;
 };
 
+/* The bytes of a copy that lie at addr: at most *ret_n of them, or none. */
+static const uint8_t *copied(const struct item *i, uint64_t addr, size_t *ret_n)
+{
+	for (uint32_t n = 0; n < i->chunks; n++) {
+		uint64_t at = addr - i->chunk_at[n];
+
+		if (at < DEFERRED_CHUNK) {
+			*ret_n = DEFERRED_CHUNK - at;
+			return i->stack + n * DEFERRED_CHUNK + at;
+		}
+	}
+	for (unsigned n = 0; n < DEFERRED_OBJECTS; n++) {
+		const struct deferred_words *o = &i->objects[n];
+		uint64_t at = addr - o->at;
+
+		if (o->at && at < sizeof(o->words)) {
+			*ret_n = sizeof(o->words) - at;
+			return (const uint8_t *)o->words + at;
+		}
+	}
+	return NULL;
+}
+
+/* Whether addr was not copied for want of room. */
+static bool past_end(const struct item *i, uint64_t addr)
+{
+	bool past = i->chunks == DEFERRED_CHUNKS;
+
+	for (unsigned n = 0; n < DEFERRED_STACKS; n++) {
+		const struct deferred_range *r = &i->ranges[n];
+
+		if (addr >= r->start && addr < r->end)
+			return i->chunks == DEFERRED_CHUNKS;
+		past = past || (r->end && addr - r->end < WALK_FP_MAX_FRAME);
+	}
+	return past;
+}
+
 /* The copy is data of a stranger: everything outside it is unreadable, and so is what the kernel
  * could not read. */
 static long read_copy(void *ctx, void *dst, uint32_t size, uint64_t addr)
 {
 	struct deferred_queue *q = ctx;
 	const struct item *i = q->reading;
-	uint64_t at = addr - i->stack_start;
 
 	if (addr == i->pc - 4 && size == sizeof(i->code)) {
 		memcpy(dst, i->code, sizeof(i->code));
 		return 0;
 	}
-	if (addr < i->stack_start || at > DEFERRED_STACK || size > DEFERRED_STACK - at) {
-		q->past_end = addr >= i->stack_start;
-		return -EFAULT;
-	}
-	for (uint64_t page = at / DEFERRED_CHUNK; page <= (at + size - 1) / DEFERRED_CHUNK;
-	     page++) {
-		if (!(i->stack_pages >> page & 1))
+	for (uint32_t done = 0; done < size;) {
+		size_t n;
+		const uint8_t *from = copied(i, addr + done, &n);
+
+		if (!from) {
+			q->past_end = past_end(i, addr);
 			return -EFAULT;
+		}
+		if (n > size - done)
+			n = size - done;
+		memcpy((uint8_t *)dst + done, from, n);
+		done += (uint32_t)n;
 	}
-	memcpy(dst, i->stack + at, size);
 	return 0;
 }
 
@@ -153,8 +196,9 @@ static void give_up(struct deferred_queue *q, struct item *i)
 
 void deferred_put(struct deferred_queue *q, const struct deferred_sample *d)
 {
-	uint32_t pages = d->deferred.stack_pages;
-	size_t stack_bytes = pages ? (32u - (size_t)__builtin_clz(pages)) * DEFERRED_CHUNK : 0;
+	uint32_t chunks = d->deferred.chunks < DEFERRED_CHUNKS ? d->deferred.chunks
+							       : DEFERRED_CHUNKS;
+	size_t stack_bytes = (size_t)chunks * DEFERRED_CHUNK;
 	size_t bytes = sizeof(struct item) + stack_bytes;
 	struct item *i = bytes <= q->config.ceiling ? malloc(bytes) : NULL;
 
@@ -174,8 +218,10 @@ void deferred_put(struct deferred_queue *q, const struct deferred_sample *d)
 	i->tls = d->deferred.tls;
 	memcpy(i->code, d->deferred.code, sizeof(i->code));
 	memcpy(i->returns, d->deferred.returns, sizeof(i->returns));
-	i->stack_start = d->deferred.stack_start;
-	i->stack_pages = pages;
+	memcpy(i->objects, d->deferred.objects, sizeof(i->objects));
+	memcpy(i->ranges, d->deferred.ranges, sizeof(i->ranges));
+	memcpy(i->chunk_at, d->deferred.chunk_at, sizeof(i->chunk_at));
+	i->chunks = chunks;
 	i->exact = d->deferred.exact;
 	memcpy(i->stack, d->deferred.stack, stack_bytes);
 	DL_APPEND(q->items, i);

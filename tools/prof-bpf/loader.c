@@ -2,11 +2,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/perf_event.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
+#include <ucontext.h>
 #include <unistd.h>
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -182,6 +184,35 @@ static int on_deferred(void *ctx, void *data, size_t size)
 	return 0;
 }
 
+static volatile uint32_t state_bytes;
+
+static void on_signal(int sig, siginfo_t *info, void *context)
+{
+	const ucontext_t *u = context;
+	struct _fpx_sw_bytes state;
+
+	(void)sig, (void)info;
+	if (!u->uc_mcontext.fpregs)
+		return;
+	/* Its last bytes say what is behind it. */
+	memcpy(&state, (const char *)(u->uc_mcontext.fpregs + 1) - sizeof(state), sizeof(state));
+	if (state.magic1 == FP_XSTATE_MAGIC1)
+		state_bytes = state.extended_size;
+}
+
+/* How many bytes of extended state the kernel puts on the stack for a signal handler: only the cpu
+ * knows, so one signal is sent. 0: not known. */
+static uint32_t signal_state(void)
+{
+	struct sigaction action = { .sa_sigaction = on_signal, .sa_flags = SA_SIGINFO }, before;
+
+	if (sigaction(SIGURG, &action, &before) < 0)
+		return 0;
+	raise(SIGURG);
+	sigaction(SIGURG, &before, NULL);
+	return state_bytes;
+}
+
 int loader_load(struct loader *l)
 {
 	uint64_t ring = RING_MIN,
@@ -208,6 +239,7 @@ int loader_load(struct loader *l)
 		return r;
 	l->skel->rodata->only_selected = l->config.only_selected;
 	l->skel->rodata->follow_forks = l->config.follow_forks;
+	l->skel->rodata->signal_state = signal_state();
 	l->skel->rodata->have_task_pt_regs =
 		libbpf_probe_bpf_helper(BPF_PROG_TYPE_PERF_EVENT, BPF_FUNC_task_pt_regs, NULL) == 1;
 	trouble[0] = '\0';
