@@ -19,6 +19,8 @@
 #include "common/log.h"
 #include "common/toolpath.h"
 
+#define HEARD_NS 2000000000u
+
 static void close_fd(int *fd)
 {
 	if (*fd >= 0)
@@ -337,6 +339,11 @@ void child_measure(struct child *c, bool memory)
 	if (clock_getcpuclockid(c->pid, &clock) == 0 && clock_gettime(clock, &t) == 0)
 		c->cpu_ns = c->former_cpu_ns + (uint64_t)t.tv_sec * 1000000000u +
 			    (uint64_t)t.tv_nsec;
+	/* Who has just been heard of is not stopped. */
+	if (!memory && c->reports && clock_mono_ns() < c->heard_ns + HEARD_NS) {
+		c->stopped_ns = 0;
+		return;
+	}
 	if (read_proc(c->pid, "stat", text, sizeof(text)) > 0) {
 		const char *at = strrchr(text, ')');
 		const bool stopped = at && at[1] && (at[2] == 'T' || at[2] == 't');

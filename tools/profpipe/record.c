@@ -47,7 +47,10 @@
 #define LEAVE_MS 2000	/* from "exit now" to SIGKILL, and from there to giving up */
 #define COMMAND_MS 2000 /* what COMMAND has to end in after SIGTERM */
 #define TICK_MS 250
-#define MEASURE_MS 1000
+#define SAMPLING_TICK_MS 1000
+#define MEASURE_MS 1000	       /* memory, while it grows: */
+#define MEASURE_LATER_MS 10000 /* after that, since the kernel goes through all pages for it */
+#define GROWING_MS 10000
 #define HELD_MS 100	/* a log line waits so long for its tool's end, which it may explain */
 #define RESTARTS_MAX 10 /* of prof-deltas */
 #define BACKOFF_MS 50	/* doubled each time, 2 s at most */
@@ -496,9 +499,12 @@ static void tick(struct run *r)
 	r->ticked_ns = clock_mono_ns();
 	for (int i = 0; i < DEPLOY_TOOLS; i++)
 		child_show_held(&r->tools[i], r->ticked_ns - HELD_MS * 1000000u, show, r);
-	if (r->phase == SAMPLING && ms_since(r->measured_ns) >= MEASURE_MS)
+	const unsigned measure_ms = ms_since(r->sampling_ns) < GROWING_MS ? MEASURE_MS
+									  : MEASURE_LATER_MS;
+
+	if (r->phase == SAMPLING && ms_since(r->measured_ns) >= measure_ms)
 		measure(r);
-	else if (r->phase != SAMPLING)
+	else
 		for (int i = 0; i < DEPLOY_TOOLS; i++)
 			child_measure(&r->tools[i], false);
 	for (int i = 0; i < DEPLOY_TOOLS && r->phase < OVER; i++)
@@ -517,6 +523,16 @@ static void tick(struct run *r)
 
 /* --- the loop --- */
 
+/* While there is sampling two tools report once a second, and nothing else is urgent. */
+static unsigned tick_ms(const struct run *r)
+{
+	bool held = false;
+
+	for (int i = 0; i < DEPLOY_TOOLS; i++)
+		held |= r->tools[i].held_ns != 0;
+	return r->phase == SAMPLING && !held ? SAMPLING_TICK_MS : TICK_MS;
+}
+
 static void wait_for_something(struct run *r)
 {
 	struct pollfd p[3 + 3 * DEPLOY_TOOLS] = { { .fd = r->signals, .events = POLLIN },
@@ -529,7 +545,7 @@ static void wait_for_something(struct run *r)
 		p[n++] = (struct pollfd){ .fd = r->tools[i].log, .events = POLLIN };
 		p[n++] = (struct pollfd){ .fd = r->tools[i].pidfd, .events = POLLIN };
 	}
-	poll(p, n, r->phase == STARTING || r->restart_ns ? 20 : TICK_MS);
+	poll(p, n, r->phase == STARTING || r->restart_ns ? 20 : (int)tick_ms(r));
 	if (ms_since(r->looked_ns) > JUMP_MS) {
 		for (int i = 0; i < DEPLOY_TOOLS; i++) {
 			r->tools[i].heard_ns = clock_mono_ns();
@@ -560,7 +576,7 @@ static void loop(struct run *r)
 			check_sampling(r);
 		if (r->phase == FINISHING)
 			check_finishing(r);
-		if (r->phase != OVER && ms_since(r->ticked_ns) >= TICK_MS)
+		if (r->phase != OVER && ms_since(r->ticked_ns) >= tick_ms(r))
 			tick(r);
 	}
 	clear_line(r);
