@@ -221,14 +221,6 @@ static void failed_route(struct prof *p, const char *route, int r)
 	p->failed = p->exit_now = true;
 }
 
-static void pause_until(uint64_t then_ns)
-{
-	uint64_t now = clock_mono_ns();
-
-	if (now < then_ns)
-		usleep((useconds_t)((then_ns - now) / 1000));
-}
-
 static void handle(struct prof *p, enum source from)
 {
 	p->rows_due |= from == FROM_TIMER || from == FROM_ROWS || from == FROM_ROWS_LANE;
@@ -239,9 +231,10 @@ static void handle(struct prof *p, enum source from)
 		on_timer(p);
 		break;
 	case FROM_SIDEBAND:
-		/* A wake-up costs more than the records it is for: those of a millisecond are taken
-		 * together. */
-		pause_until(p->drained_ns + COALESCE_NS);
+		/* A wake-up costs more than the records it is for, and an exec is followed by what
+		 * the program maps: those of a millisecond are taken together. */
+		usleep(COALESCE_NS / 1000);
+		sideband_heard(p->sideband);
 		feed_drain(p);
 		break;
 	case FROM_SIGNAL:

@@ -18,6 +18,9 @@
 #include "common/clock.h"
 #include "tools/prof-bpf/sideband.h"
 
+/* An exec writes 300 bytes or more: its comm, its program, the vDSO. Ends, threads and single
+ * mappings wait for company. */
+#define WAKEUP_BYTES 256u
 #define SAMPLE_ID_BYTES 24u   /* TID, TIME, CPU: two u32, u64, two u32 */
 #define FUTURE_NS 1000000000u /* no record is that much newer than now */
 #define SIDEBAND_MAX_CPUS 8192u
@@ -64,7 +67,7 @@ static int event_open(int pid, int cpu, bool ksymbols)
 		.use_clockid = 1,
 		.clockid = CLOCK_MONOTONIC,
 		.watermark = 1,
-		.wakeup_watermark = 1,
+		.wakeup_watermark = WAKEUP_BYTES,
 	};
 
 	int fd = (int)syscall(SYS_perf_event_open, &a, pid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
@@ -234,6 +237,15 @@ void sideband_free(struct sideband *s)
 int sideband_fd(const struct sideband *s)
 {
 	return s->epoll_fd;
+}
+
+void sideband_heard(struct sideband *s)
+{
+	struct epoll_event e[16];
+
+	/* What polls them takes the mark that they are readable. */
+	while (epoll_wait(s->epoll_fd, e, 16, 0) == 16)
+		;
 }
 
 /* A NUL-terminated name that fills the rest of a record's body. */

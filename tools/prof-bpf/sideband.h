@@ -54,8 +54,11 @@ struct sideband;
  * for tests without rights. -EACCES, -EPERM: not allowed; -errno. The caller owns *ret. */
 int sideband_new(size_t ring_bytes, int pid, struct sideband **ret);
 void sideband_free(struct sideband *s);
-/* An epoll descriptor, readable while records wait. Borrowed. */
+/* An epoll descriptor, readable when records have come, some 256 bytes of them on one cpu: enough
+ * for each exec; what is less waits unannounced. Borrowed. */
 int sideband_fd(const struct sideband *s);
+/* The descriptor is readable no more, until other records come: before sideband_drain. */
+void sideband_heard(struct sideband *s);
 /* Delivers all records with time <= horizon_ns (CLOCK_MONOTONIC; UINT64_MAX: all), merged over the
  * cpus. Never blocks. How many were delivered. */
 size_t sideband_drain(struct sideband *s, uint64_t horizon_ns,
