@@ -16,6 +16,7 @@ struct emit {
 	struct intern *intern;
 	uint64_t incarnation; /* what a mark is compared with: never repeats, unlike epochs of pipes
 			       */
+	bool urgent, generated; /* the stack being defined has new frames in no file */
 	uint32_t frames[MAX_FRAMES];
 	uint64_t list[MAX_FRAMES];
 };
@@ -24,6 +25,7 @@ static int flush_batch(void *ctx, struct span batch)
 {
 	struct emit *e = ctx;
 
+	e->urgent = false;
 	return e->config.flush(e->config.ctx, batch);
 }
 
@@ -81,6 +83,7 @@ static int define_file(struct emit *e, const struct emit_file *f)
 	int r = stream_put(&e->out, &m);
 	if (!r)
 		*f->sent = e->incarnation;
+	e->urgent = true;
 	return r;
 }
 
@@ -158,6 +161,7 @@ static int define_frame(struct emit *e, const struct intern_frame *f, uint32_t *
 				    .process = f->process,
 				    .flags = f->flags } };
 	uint64_t function, line = 0;
+	e->generated |= f->kind == FRAME_NATIVE && !f->file;
 	if (f->kind == FRAME_KERNEL) {
 		r = define_kernel_function(e, f->offset, f->flags & FRAME_LEAF, &function);
 		if (r)
@@ -227,6 +231,8 @@ int emit_sample(struct emit *e, const struct sample *s, const struct emit_proces
 		const struct emit_thread *t)
 {
 	uint32_t stack;
+
+	e->generated = false;
 	int r = define_stack(e, s, (uint32_t)p->def.id, &stack);
 
 	if (r == INTERN_FULL) {
@@ -246,6 +252,10 @@ int emit_sample(struct emit *e, const struct sample *s, const struct emit_proces
 		r = define_thread(e, t);
 	if (r)
 		return r;
+	if (e->generated && *p->generated != e->incarnation) {
+		*p->generated = e->incarnation;
+		e->urgent = true;
+	}
 	struct msg m = { .id = MSG_SAMPLE,
 			 .sample = { .stack = stack,
 				     .thread = t->def.id,
@@ -297,4 +307,9 @@ int emit_end(struct emit *e, enum end_reason reason)
 int emit_flush(struct emit *e)
 {
 	return stream_flush(&e->out);
+}
+
+bool emit_urgent(const struct emit *e)
+{
+	return e->urgent;
 }

@@ -21,7 +21,7 @@ struct emit_file {
 };
 struct emit_process {
 	struct msg_process def;
-	uint64_t *sent;
+	uint64_t *sent, *generated;  /* of the process, and of its first generated code */
 	const struct emit_file *exe; /* whose id def.exe is; NULL: unknown */
 };
 struct emit_thread {
@@ -56,5 +56,8 @@ int emit_figure(struct emit *e, const char *name, uint64_t value);
 int emit_clock(struct emit *e);
 int emit_end(struct emit *e, enum end_reason reason);
 int emit_flush(struct emit *e);
+/* What was not flushed yet names something that prof-symd has to ask for while it can be had, for
+ * the first time in this epoch: a file, or generated code of a process. */
+bool emit_urgent(const struct emit *e);
 
 #endif

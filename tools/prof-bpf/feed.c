@@ -100,6 +100,7 @@ static struct emit_process process_of(struct host_process *h)
 			 .uid = h->uid,
 			 .flags = h->flags },
 		.sent = &h->sent,
+		.generated = &h->generated_sent,
 	};
 }
 

@@ -60,7 +60,7 @@ struct host_file {
 /* A process between two execs. */
 struct host_process {
 	uint32_t id; /* from 1 on, never used again */
-	uint64_t sent;
+	uint64_t sent, generated_sent;
 	uint32_t pid, parent_pid, uid, execs;
 	uint32_t flags;	   /* enum process_flags of common/msg.h */
 	uint64_t start_ns; /* CLOCK_BOOTTIME, cut to START_TICK_NS */

@@ -24,6 +24,7 @@
 #define DEFERRED_RING_MAX (4u << 20)
 #define RING_BYTES_PER_SAMPLE 512 /* what a sample takes on most hosts: 50 frames */
 #define RING_SECONDS 1
+#define DRAIN_LATE_MS 50 /* what the loop may be late by */
 
 /* As in bpf/sample.bpf.c. */
 enum counter { COUNTER_RUNS, COUNTER_NS, COUNTER_RING_FULL, COUNTERS };
@@ -227,10 +228,10 @@ int loader_load(struct loader *l)
 	int r = bpf_map__set_max_entries(l->skel->maps.ring, (uint32_t)ring);
 	if (r < 0)
 		return r;
-	/* Deferred samples are taken out before twice as many have come as the rate allows between
-	 * two turns of the loop. */
+	/* All samples between two turns of the loop may be deferred: where there are so many, new
+	 * processes turn it oftener. */
 	uint64_t deferred = DEFERRED_RING_MIN;
-	wanted = 2ull * l->config.hz * l->cpus * l->config.drain_ms / 1000 *
+	wanted = (uint64_t)l->config.hz * l->cpus * (l->config.drain_ms + DRAIN_LATE_MS) / 1000 *
 		 sizeof(struct deferred_sample);
 	while (deferred < wanted && deferred < DEFERRED_RING_MAX)
 		deferred *= 2;

@@ -1,20 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One loop, woken by side-band records, by its peers, and by a timer: samples wait in the ring
- * buffers until then, since a wake-up for each costs as much as the walk.
+ * buffers until then, since a wake-up for each costs as much as the walk. What is not for new
+ * processes is the timer's; the stream goes on once a second, or at the next turn of the timer
+ * where prof-symd will want to open something.
  */
 #include <errno.h>
 #include <malloc.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 #include "common/clock.h"
 #include "common/log.h"
 #include "tools/prof-bpf/prof.h"
 
-#define FIGURES_MS 1000
-#define CLOCK_MS 60000
+#define FIGURES_NS 1000000000ull
+#define FLUSH_NS 1000000000ull
+#define CLOCK_NS 60000000000ull
 #define CONNECT_NS 5000000000ull /* how long the start waits for the peers */
 #define ROWS_WAIT_NS \
 	200000000ull /* and then for the rows of what runs already: later ones are in time for \
@@ -129,13 +133,34 @@ static bool followed_are_gone(struct prof *p)
 	return h.processes == 0;
 }
 
+/* Whether the next one of something that happens every so often is due: timers are a little late,
+ * and never early. */
+static bool is_due(struct prof *p, uint64_t *last_ns, uint64_t every_ns, uint64_t now)
+{
+	if (now + p->drain_ms * 500000ull < *last_ns + every_ns)
+		return false;
+	*last_ns = now;
+	return true;
+}
+
+/* The timer's next turn is no later than the end. */
+static void set_end(struct prof *p, uint64_t now)
+{
+	const uint64_t end = p->since_ns + (uint64_t)(p->options.seconds * 1e9),
+		       interval = p->drain_ms * 1000000ull;
+	const struct itimerspec at_end = { .it_interval.tv_nsec = (long)interval,
+					   .it_value.tv_nsec = (long)(end - now) };
+
+	if (p->options.seconds > 0 && end > now && end - now < interval)
+		(void)timerfd_settime(p->timer, 0, &at_end, NULL);
+}
+
 static void on_timer(struct prof *p)
 {
 	uint64_t expirations, now = clock_mono_ns();
 
 	if (read(p->timer, &expirations, sizeof(expirations)) < 0)
 		return;
-	p->tick++;
 	opener_run(p->opener, now);
 	if (p->jitfiles)
 		jitfiles_tick(p->jitfiles, now);
@@ -151,14 +176,18 @@ static void on_timer(struct prof *p)
 		return;
 	loop_take_names(p, false);
 	feed_drain(p);
-	if (p->tick % (FIGURES_MS / p->drain_ms) == 0) {
+	if (is_due(p, &p->figures_ns, FIGURES_NS, now)) {
 		feed_losses(p);
 		feed_figures(p);
 		deploy_status(&p->options.deploy, &p->status, STATUS_RUNNING);
 	}
-	if (p->tick % (CLOCK_MS / p->drain_ms) == 0)
+	if (is_due(p, &p->clock_ns, CLOCK_NS, now))
 		feed_emitted(p, emit_clock(p->emit));
-	feed_emitted(p, emit_flush(p->emit));
+	if (emit_urgent(p->emit))
+		p->flushed_ns = 0;
+	if (is_due(p, &p->flushed_ns, FLUSH_NS, now))
+		feed_emitted(p, emit_flush(p->emit));
+	set_end(p, now);
 	if (p->options.seconds > 0 && (double)(now - p->since_ns) >= p->options.seconds * 1e9)
 		finish(p, END_DONE);
 	else if (followed_are_gone(p))

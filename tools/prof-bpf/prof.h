@@ -30,7 +30,7 @@
 
 #define DRAIN_MS_AT_99_HZ 50 /* oftener above, since deferred samples are large */
 #define DRAIN_MS_MIN 10
-#define DRAIN_MS_MAX 125
+#define DRAIN_MS_MAX 250
 #define CPUS_MAX 1024
 
 enum source {
@@ -77,7 +77,7 @@ struct prof {
 	bool exit_now, failed;
 	bool rows_due, files_due; /* something came for those routes, or is to be sent */
 	uint64_t since_ns;	  /* of the phase */
-	uint64_t tick;
+	uint64_t figures_ns, clock_ns, flushed_ns; /* when these were sent last */
 	unsigned drain_ms;
 	uint64_t drained_ns; /* side-band records up to here have been handled */
 	/* What was said of losses so far, so that only the difference is sent. */

@@ -21,7 +21,7 @@
 #define EXIT_CUT 3 /* what was collected is written, but the stream did not end as it should */
 #define DIAL_MS 10000
 #define STATUS_NS 250000000u
-#define POLL_MS 100
+#define POLL_MS 2000 /* the stream has something every second */
 #define CHUNK (256u << 10)
 #define MEMORY_MIB 256
 #define MAX_FILES 64
