@@ -95,13 +95,14 @@ def test_the_code_says_what_cfi_says(path, least):
     assert wrong <= 0.001 * derived, f"{wrong} of {derived} bytes"
 
 
-def test_every_step_of_a_program_without_cfi_has_its_whole_stack(tmp_path):
-    program = compiled(tmp_path, BUSY, "musl-gcc", "-static", "-O2")
+@pytest.mark.parametrize("link", [["-static"], []], ids=["static", "dynamic"])
+def test_every_step_of_a_program_without_cfi_has_its_whole_stack(tmp_path, link):
+    program = compiled(tmp_path, BUSY, "musl-gcc", "-O2", *link)
     p = subprocess.run([f"{BUILD}/tests/step", "-k", "11", program], capture_output=True, text=True, timeout=60)
     assert p.returncode == 0, p.stdout + p.stderr
     f = {k: int(v) for k, v in re.findall(r"(checked|equal|cut|wrong) (\d+)", p.stdout)}
     assert f["checked"] > 1000 and f["wrong"] == 0, p.stdout
-    assert f["equal"] > 0.99 * f["checked"], p.stdout
+    assert f["equal"] > 0.998 * f["checked"], p.stdout
 
 
 @pytest.mark.parametrize("compiler", [["gcc"], ["musl-gcc", "-static"]], ids=["glibc", "musl"])

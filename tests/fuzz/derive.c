@@ -46,8 +46,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	must(flow_padding(f, code, n) <= n);
 	must(flow_entry(f, code, n, &call) <= n);
 	must(flow_past(f, code, n) <= n);
-	r = flow_run(f, code, n, 0x1000, data[0] & 31, &result);
-	must(r == 0 || r == FLOW_TANGLED || r == FLOW_CONTRADICTS);
+	r = flow_run(f, code, n, 0x1000, data[0] & 63, &result);
+	must(r == 0 || r == FLOW_TANGLED || r == FLOW_CONTRADICTS || r == FLOW_MISALIGNED);
 	for (uint32_t at = 0; r == 0 && at < n; at++) {
 		struct unwind_rule rule;
 		uint32_t len;

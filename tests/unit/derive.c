@@ -227,3 +227,24 @@ Test(derive, a_jump_to_a_register_at_the_return_address_ends_a_function)
 	cr_assert(eq(int, RUN("\x48\x83\xec\x08\x48\x83\xc4\x08\xff\xe0", 0, &r), 0));
 	cr_assert(r.returns);
 }
+
+Test(derive, a_call_with_rsp_elsewhere_than_at_a_multiple_of_16_is_said)
+{
+	struct flow_result r;
+
+	/* push rbx; push rcx; call 0; pop rcx; pop rbx; ret */
+	cr_assert(eq(int, RUN("\x53\x51\xe8\xf9\xff\xff\xff\x59\x5b\xc3", 0, &r), FLOW_MISALIGNED));
+	cr_assert(eq(int, RUN("\x53\x51\xe8\xf9\xff\xff\xff\x59\x5b\xc3", FLOW_UNALIGNED, &r), 0));
+	cr_assert(r.rets);
+	cr_assert(eq(int, rule_at(7).cfa_off, 24));
+}
+
+Test(derive, a_barrier_on_the_return_address_does_not_change_it)
+{
+	struct flow_result r;
+
+	/* lock or dword [rsp], 0; ret; and with 1 */
+	cr_assert(eq(int, RUN("\xf0\x83\x0c\x24\0\xc3", 0, &r), 0));
+	cr_assert(eq(int, rule_at(5).cfa_off, 8));
+	cr_assert(eq(int, RUN("\xf0\x83\x0c\x24\x01\xc3", 0, &r), FLOW_CONTRADICTS));
+}

@@ -525,6 +525,54 @@ static bool is_prologue(const struct derive *d, const uint8_t *code, uint32_t n)
 	       flow_saves(d->flow) >= 2;
 }
 
+/* Whether the first instruction is a push or makes a frame. */
+static bool moves_stack(const uint8_t *code, uint32_t n)
+{
+	uint32_t at = past_endbr(code, n);
+
+	return at > 0 || (n > 1 && (code[0] & 0xf8) == 0x50) ||
+	       (n > 1 && code[0] == 0x41 && (code[1] & 0xf8) == 0x50) ||
+	       starts_with(code, n, at, "\x48\x83\xec", 3) ||
+	       starts_with(code, n, at, "\x48\x81\xec", 3);
+}
+
+/* Begins and ends as functions do. */
+static bool is_whole(const struct derive *d, const uint8_t *code, uint32_t n,
+		     const struct flow_result *result)
+{
+	return result->returns && is_prologue(d, code, n);
+}
+
+/* Whether what was guessed to be a function is one. What begins and ends as such may leave to one
+ * that is not known yet; and from where a ret finds the return address, RSP was at it, too. */
+static bool is_function(const struct derive *d, uint32_t at, const uint8_t *code, uint32_t n,
+			const struct flow_result *result)
+{
+	if (result->rets || is_whole(d, code, n, result))
+		return true;
+	for (uint32_t i = 0; i < result->jumps; i++) {
+		if (!begins(d, at + result->jump[i]))
+			return false;
+	}
+	return result->returns || result->jumps || is_prologue(d, code, n) || flow_frames(d->flow);
+}
+
+/* Compilers do not align the stack for those of their own functions that do not need it. Where
+ * calls do not return is told by the alignment, otherwise: so first none of those returns that
+ * could be such. */
+static int run_unaligned(struct derive *d, uint32_t at, const uint8_t *code, uint32_t n,
+			 struct flow_result *ret)
+{
+	uint64_t address = rows_address(d->rows, at);
+	int r = flow_run(d->flow, code, n, address, FLOW_UNALIGNED | FLOW_NO_RETURN, ret);
+
+	if (r > 0 || (!r && !ret->rets))
+		r = flow_run(d->flow, code, n, address, FLOW_UNALIGNED, ret);
+	if (r > 0)
+		r = flow_again(d->flow, ret);
+	return r || ret->rets ? r : FLOW_CONTRADICTS;
+}
+
 /* A function with `size` bytes, or (0) an unknown number of them up to `limit`. */
 static int try_function(struct derive *d, uint32_t at, uint32_t size, uint32_t limit,
 			unsigned flags, uint32_t *ret_used)
@@ -533,6 +581,7 @@ static int try_function(struct derive *d, uint32_t at, uint32_t size, uint32_t l
 	struct flow_result result = { 0 };
 	const uint8_t *code;
 	uint32_t n, ceiling = flags & FLOW_TRUSTED ? FLOW_MAX_CODE : GUESS_MAX, end;
+	bool misaligned = false;
 	int r = need(d, at, size ? size < ceiling ? size : ceiling : ceiling, limit, &code, &n);
 
 	*ret_used = 0;
@@ -541,6 +590,7 @@ static int try_function(struct derive *d, uint32_t at, uint32_t size, uint32_t l
 	for (unsigned i = size ? 0 : 1; i < 2; i++) {
 		r = flow_run(d->flow, code, n, rows_address(d->rows, at), flags | ways[i], &result);
 		d->budget -= result.work < d->budget ? result.work : d->budget;
+		misaligned = r == FLOW_MISALIGNED;
 		if (r > 0)
 			r = flow_again(d->flow, &result);
 		if (r < 0)
@@ -548,25 +598,17 @@ static int try_function(struct derive *d, uint32_t at, uint32_t size, uint32_t l
 		if (!r)
 			break;
 	}
-	if (r)
-		return 0;
-	/* What begins and ends as functions do may leave to one that is not known yet. */
-	bool whole = result.returns && is_prologue(d, code, n);
-
-	if (!(flags & FLOW_TRUSTED) && !whole) {
-		bool leaves = false;
-
-		for (uint32_t i = 0; i < result.jumps; i++) {
-			if (!begins(d, at + result.jump[i]))
-				return 0;
-			leaves = true;
-		}
-		if (!result.returns && !leaves && !is_prologue(d, code, n))
-			return 0;
+	if (!(flags & FLOW_TRUSTED) && misaligned && (r || !is_function(d, at, code, n, &result)) &&
+	    moves_stack(code, n)) {
+		r = run_unaligned(d, at, code, n, &result);
+		if (r < 0)
+			return r;
 	}
+	if (r || !(flags & FLOW_TRUSTED || is_function(d, at, code, n, &result)))
+		return 0;
 	end = size && size <= n ? size : result.end;
 	r = note_calls(d, at, result.call, result.calls);
-	if (!r && whole)
+	if (!r && is_whole(d, code, n, &result))
 		r = note_calls(d, at, result.jump, result.jumps);
 	if (!r)
 		r = accept(d, at);

@@ -10,7 +10,6 @@
 #define MAX_SLOTS 12
 #define MAX_CALLS 4096
 #define MAX_ENDS 256
-#define JUMP_COLD INT64_MIN
 #define MAX_TARGETS 65536 /* of jumps by tables, about */
 #define AGAIN_MAX 12
 #define NONE UINT32_MAX
@@ -121,9 +120,10 @@ struct flow {
 	struct unwind_rule *rule;
 	uint32_t rules, rule_cap;
 	int64_t call[MAX_CALLS], jump[MAX_CALLS];
+	bool tail[MAX_CALLS]; /* of the jumps: see forget_other_jumps */
 	uint32_t calls, jumps;
 	uint64_t steps;
-	bool contradicts, returns, indirect, has_jump_state;
+	bool contradicts, misaligned, returns, rets, indirect, has_jump_state;
 	/* Behind calls that may not come back, since padding follows; and where it first went
 	 * wrong.
 	 */
@@ -232,6 +232,11 @@ static void note_op(struct insn *i, const ZydisDecodedInstruction *in,
 		}
 	}
 	switch (in->mnemonic) {
+	case ZYDIS_MNEMONIC_OR:
+		/* A barrier: lock or [rsp], 0. */
+		if (op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE && op[1].imm.value.u == 0)
+			i->op = OP_NONE;
+		return;
 	case ZYDIS_MNEMONIC_PUSH:
 		i->op = OP_PUSH;
 		i->width = in->operand_width == 16 ? 2 : 8;
@@ -482,6 +487,7 @@ static int decode_one(struct flow *f, uint32_t at, uint32_t *ret_after, uint32_t
 			return FLOW_TANGLED;
 		f->jump[f->jumps++] = target;
 		i->leaves = f->jumps;
+		f->tail[i->leaves - 1] = false;
 		if (i->next == NEXT_JUMP)
 			i->next = NEXT_LEAVES;
 		return 0;
@@ -810,10 +816,11 @@ static void apply(struct flow *f, struct state *s, const struct insn *i)
 		set(s, i->src, v);
 		break;
 	case OP_CALL:
-		/* Compilers keep the stack aligned: else this was not the beginning. */
-		if (!(f->flags & FLOW_TRUSTED) && kind_of(s->reg[RSP]) == CFA &&
+		/* Compilers keep the stack aligned: else this was not the beginning, or they know
+		 * that the function called does without. */
+		if (!(f->flags & (FLOW_TRUSTED | FLOW_UNALIGNED)) && kind_of(s->reg[RSP]) == CFA &&
 		    off_of(s->reg[RSP]) % 16 && s->life == LIFE_PLAIN)
-			f->contradicts = true;
+			f->contradicts = f->misaligned = true;
 		forget_below(s);
 		clobber(s, CALL_CLOBBERS);
 		if (s->life == LIFE_CLONE)
@@ -897,14 +904,14 @@ static bool is_child(const struct flow *f, uint32_t i)
 	return false;
 }
 
-/* Jumps that leave the code with their frame still there lead to a part of the function that
- * compilers put elsewhere: they say nothing of where functions begin. */
-static void forget_cold_jumps(struct flow *f)
+/* Of the jumps that leave the code only those that were seen to leave their frame behind go to
+ * another function: others lead to a part that compilers put elsewhere, or were not reached. */
+static void forget_other_jumps(struct flow *f)
 {
 	uint32_t kept = 0;
 
 	for (uint32_t i = 0; i < f->jumps; i++) {
-		if (f->jump[i] != JUMP_COLD)
+		if (f->tail[i])
 			f->jump[kept++] = f->jump[i];
 	}
 	f->jumps = kept;
@@ -923,13 +930,18 @@ static void check_end(struct flow *f, const struct state *s, const struct insn *
 		return;
 	}
 	if (at_return && load(s, VALUE(CFA, -8)) == VALUE(RETURN, 0) &&
-	    (s->reg[RBP] == VALUE(CALLER, RBP) || (!guessed && kind_of(s->reg[RBP]) != CFA)))
+	    (s->reg[RBP] == VALUE(CALLER, RBP) || (!guessed && kind_of(s->reg[RBP]) != CFA))) {
 		f->returns = true;
-	else if (i->next == NEXT_COND && i->leaves && kind_of(s->reg[RSP]) == CFA &&
-		 off_of(s->reg[RSP]) < -8)
-		f->jump[i->leaves - 1] = JUMP_COLD;
-	else if (i->next == NEXT_RET ? (kind_of(s->reg[RSP]) == CFA && !at_return) || guessed
-				     : guessed) {
+		f->rets |= i->next == NEXT_RET;
+		if (i->leaves)
+			f->tail[i->leaves - 1] = true;
+		return;
+	}
+	if (i->next == NEXT_COND && i->leaves && kind_of(s->reg[RSP]) == CFA &&
+	    off_of(s->reg[RSP]) < -8)
+		return;
+	if (i->next == NEXT_RET ? (kind_of(s->reg[RSP]) == CFA && !at_return) || guessed
+				: guessed) {
 		f->contradicts = true;
 		f->wrong = i->at;
 	}
@@ -1213,6 +1225,26 @@ uint32_t flow_saves(const struct flow *f)
 	return n;
 }
 
+bool flow_frames(const struct flow *f)
+{
+	int64_t depth = 8;
+
+	for (uint32_t at = 0; at < f->size && f->index[at];) {
+		const struct insn *in = &f->insn[f->index[at] - 1];
+
+		if (in->op == OP_CALL)
+			return depth > 8 && depth % 16 == 0;
+		if (in->next != NEXT_FALL)
+			return false;
+		if (in->op == OP_PUSH)
+			depth += in->width;
+		else if (in->op == OP_LEA && in->dst == RSP && in->src == RSP)
+			depth -= in->imm;
+		at += in->len;
+	}
+	return false;
+}
+
 uint32_t flow_padding(struct flow *f, const uint8_t *code, uint32_t size)
 {
 	uint32_t at = 0;
@@ -1298,7 +1330,8 @@ static void reset(struct flow *f)
 	f->dirty = f->insns = f->states = f->queued = f->rules = f->calls = f->jumps = f->targets =
 		0;
 	f->steps = 0;
-	f->contradicts = f->returns = f->indirect = f->has_jump_state = false;
+	f->contradicts = f->misaligned = f->returns = f->rets = f->indirect = f->has_jump_state =
+		false;
 }
 
 /* Decodes what no direct branch reaches: *ret_heads pieces, whose beginnings are in f->head. */
@@ -1350,7 +1383,7 @@ static int run_all(struct flow *f)
 
 	f->states = f->queued = 0;
 	f->steps = 0;
-	f->returns = f->indirect = f->has_jump_state = false;
+	f->returns = f->rets = f->indirect = f->has_jump_state = false;
 	for (uint32_t i = 0; i < f->insns; i++) {
 		f->insn[i].state = 0;
 		f->insn[i].reached = false;
@@ -1414,7 +1447,7 @@ static int run_from(struct flow *f, const uint8_t *code, uint32_t size, uint64_t
 	if (r)
 		return r;
 	if (f->contradicts)
-		return FLOW_CONTRADICTS;
+		return f->misaligned ? FLOW_MISALIGNED : FLOW_CONTRADICTS;
 	r = note_rules(f);
 	if (r)
 		return r;
@@ -1423,8 +1456,9 @@ static int run_from(struct flow *f, const uint8_t *code, uint32_t size, uint64_t
 
 	if (end)
 		end = f->insn[f->index[end - 1] - 1].at + f->insn[f->index[end - 1] - 1].len;
-	forget_cold_jumps(f);
+	forget_other_jumps(f);
 	*ret = (struct flow_result){ .returns = f->returns,
+				     .rets = f->rets,
 				     .indirect = f->indirect,
 				     .end = end < f->size ? end : f->size,
 				     .work = f->insns,

@@ -24,6 +24,7 @@
 enum flow_verdict {
 	FLOW_TANGLED = 1, /* too large, or too many branches */
 	FLOW_CONTRADICTS = 2,
+	FLOW_MISALIGNED = 3, /* a guess calls with RSP not at a multiple of 16 */
 };
 
 /* How the function is to be seen. */
@@ -33,11 +34,13 @@ enum flow_flags {
 	FLOW_SIZED = 4,	    /* all of the bytes are its own: those that no direct branch reaches are
 			       targets of its indirect jumps */
 	FLOW_STUB = 8,	    /* a slot of a PLT: may leave with a number pushed */
-	FLOW_LAZY_PLT = 16, /* the first slot of a PLT: entered with a number pushed */
+	FLOW_UNALIGNED = 32, /* never say FLOW_MISALIGNED */
+	FLOW_LAZY_PLT = 16,  /* the first slot of a PLT: entered with a number pushed */
 };
 
 struct flow_result {
 	bool returns;	     /* a path was seen that ends as the end of a function does */
+	bool rets;	     /* by a ret, not only by a jump to another function */
 	bool indirect;	     /* it has indirect jumps that do not leave it */
 	uint32_t end;	     /* behind the last byte reached */
 	uint32_t work;	     /* instructions looked at */
@@ -75,6 +78,8 @@ int flow_again(struct flow *f, struct flow_result *ret);
 /* After flow_run gave 0: how many registers that belong to the caller are pushed before the first
  * branch or call. */
 uint32_t flow_saves(const struct flow *f);
+/* Likewise: whether the first branch or call is a call, with RSP moved down to a multiple of 16. */
+bool flow_frames(const struct flow *f);
 /* Bytes of the padding (nop, int3, zeros) that code begins with. */
 uint32_t flow_padding(struct flow *f, const uint8_t *code, uint32_t size);
 
