@@ -41,7 +41,7 @@ static void done(struct kallsyms *k)
 	unlink(modules);
 }
 
-static void expect(const struct kallsyms *k, uint64_t addr, const char *name, const char *module,
+static void expect(struct kallsyms *k, uint64_t addr, const char *name, const char *module,
 		   uint64_t start)
 {
 	struct str got_name, got_module;
@@ -176,7 +176,7 @@ Test(kallsyms, module_load_has_all_read_again)
 /* --- this kernel --- */
 
 /* Every text symbol of /proc/kallsyms whose address no other shares is found by name. */
-static size_t compare_with_file(const struct kallsyms *k)
+static size_t compare_with_file(struct kallsyms *k)
 {
 	FILE *f = fopen("/proc/kallsyms", "re");
 	char line[2048], name[1024], last[1024] = "", module[64];
@@ -230,7 +230,7 @@ Test(kallsyms, every_symbol_of_this_kernel_is_found)
 	fprintf(stderr, "%zu symbols, %zu dynamic, %zu bytes, %" PRIu64 " us\n", f.symbols,
 		f.dynamic, f.bytes, took / 1000);
 	cr_assert_gt(f.symbols, 10000);
-	cr_assert_lt(f.bytes, 6u << 20);
+	cr_assert_lt(f.bytes, 14 * f.symbols);
 	cr_assert_gt(compare_with_file(k), 10000);
 	kallsyms_free(k);
 }

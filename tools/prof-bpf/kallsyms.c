@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The table: 12 bytes a symbol, sorted by its distance from the lowest text address, and one pool
- * of names. What BPF puts into the kernel stands in a second, small table that changes with the
- * side-band records. Of several names for one address the plainest is kept.
+ * The table: while it is read, 12 bytes a symbol, sorted by its distance from the lowest text
+ * address, and one pool of names; then packed by zlib, PACK_SYMBOLS at a time, to a fifth of that:
+ * a name is asked for once an epoch. What BPF puts into the kernel stands in a second, small table
+ * that changes with the side-band records. Of several names for one address the plainest is kept.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -10,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <zlib.h>
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include "bpf/ksyms.h"
@@ -31,6 +33,18 @@ struct symbol {
 	uint8_t zero;
 };
 
+#define PACK_SYMBOLS 256u
+
+#define PACK_EACH 8u
+
+/* Some of the symbols, packed: each one's distance from the one before it (4 bytes), then modules
+ * and lengths of names (2 bytes each), then the names. */
+struct pack {
+	uint32_t offset; /* of the first, as in struct symbol */
+	uint32_t at;	 /* bytes in packed */
+	uint32_t plain;	 /* bytes when unpacked */
+};
+
 struct dynamic {
 	uint64_t start, length; /* length 0: not known */
 	char *name;
@@ -43,6 +57,10 @@ struct table {
 	size_t len, cap;
 	char *pool;
 	size_t pool_len, pool_cap;
+	struct pack *packs; /* in place of all these, once it is whole; the last one is empty */
+	size_t pack_count;
+	char *packed, *unpacked;      /* unpacked: one of them, as large as the largest */
+	size_t unpacked_bytes, shown; /* which; SIZE_MAX: none yet */
 	char **modules;
 	unsigned module_count;
 	struct dynamic *dynamic;
@@ -68,6 +86,9 @@ static void table_done(struct table *t)
 	free(t->dynamic);
 	free(t->at);
 	free(t->pool);
+	free(t->packs);
+	free(t->packed);
+	free(t->unpacked);
 	*t = (struct table){ 0 };
 }
 
@@ -270,7 +291,79 @@ static int symbol_order(const void *a, const void *b)
 	return x->rank < y->rank ? -1 : x->rank > y->rank;
 }
 
-static void table_finish(struct table *t)
+/* Symbols [from, to) as they are packed, into `into` unless that is NULL: how many bytes. */
+static uint32_t gather(const struct table *t, size_t from, size_t to, char *into)
+{
+	size_t count = to - from, at = count * PACK_EACH;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct symbol *s = &t->at[from + i];
+		struct str name = pool_get(t, s->name);
+		uint32_t distance = i ? s->offset - s[-1].offset : 0;
+		uint16_t len = (uint16_t)name.len;
+
+		if (into) {
+			memcpy(into + i * 4, &distance, 4);
+			memcpy(into + count * 4 + i * 2, &s->module, 2);
+			memcpy(into + count * 6 + i * 2, &len, 2);
+			memcpy(into + at, name.data, len);
+		}
+		at += len;
+	}
+	return (uint32_t)at;
+}
+
+/* What was read is let go; t holds the packs alone. */
+static int table_pack(struct table *t)
+{
+	size_t count = (t->len + PACK_SYMBOLS - 1) / PACK_SYMBOLS, largest = 0;
+	uLong bound = 0;
+	uint32_t at = 0;
+
+	t->shown = SIZE_MAX;
+	t->packs = calloc(count + 1, sizeof(*t->packs));
+	if (!t->packs)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++) {
+		size_t from = i * PACK_SYMBOLS, to = from + PACK_SYMBOLS;
+
+		t->packs[i].plain = gather(t, from, to < t->len ? to : t->len, NULL);
+		t->packs[i].offset = t->at[from].offset;
+		largest = t->packs[i].plain > largest ? t->packs[i].plain : largest;
+		bound += compressBound(t->packs[i].plain);
+	}
+	if (bound > UINT32_MAX)
+		return -ENOMEM;
+	t->unpacked = malloc(largest + 1);
+	t->packed = malloc(bound + 1);
+	if (!t->unpacked || !t->packed)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++) {
+		size_t from = i * PACK_SYMBOLS, to = from + PACK_SYMBOLS;
+		uLongf n = bound - at;
+
+		gather(t, from, to < t->len ? to : t->len, t->unpacked);
+		if (compress2((Bytef *)t->packed + at, &n, (const Bytef *)t->unpacked,
+			      t->packs[i].plain, Z_BEST_SPEED) != Z_OK)
+			return -ENOMEM;
+		t->packs[i].at = at;
+		at += (uint32_t)n;
+	}
+	t->packs[count].at = at;
+	t->pack_count = count;
+	t->unpacked_bytes = largest;
+	char *fit = realloc(t->packed, at + 1);
+	if (fit)
+		t->packed = fit;
+	free(t->at);
+	free(t->pool);
+	t->at = NULL;
+	t->pool = NULL;
+	t->cap = t->pool_cap = 0;
+	return 0;
+}
+
+static int table_finish(struct table *t)
 {
 	bool sorted = true;
 	size_t to = 0;
@@ -285,18 +378,34 @@ static void table_finish(struct table *t)
 		}
 		t->len = to;
 	}
-	if (!t->len)
-		return;
-	struct symbol *at = reallocarray(t->at, t->len, sizeof(*at));
-	if (at) {
-		t->at = at;
-		t->cap = t->len;
+	return t->len ? table_pack(t) : 0;
+}
+
+/* Unpacks the symbols among which an offset is: their number, 0 without memory for it. */
+static size_t table_unpack(struct table *t, uint32_t offset, uint32_t *ret_first)
+{
+	size_t lo = 0, hi = t->pack_count;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (t->packs[mid].offset > offset)
+			hi = mid;
+		else
+			lo = mid + 1;
 	}
-	char *pool = realloc(t->pool, t->pool_len);
-	if (pool) {
-		t->pool = pool;
-		t->pool_cap = t->pool_len;
+	/* The base is the lowest symbol's, so there is one. */
+	size_t i = lo - 1;
+	uLongf n = t->packs[i].plain;
+	if (i != t->shown) {
+		t->shown = SIZE_MAX;
+		if (uncompress((Bytef *)t->unpacked, &n, (const Bytef *)t->packed + t->packs[i].at,
+			       t->packs[i + 1].at - t->packs[i].at) != Z_OK)
+			return 0;
+		t->shown = i;
 	}
+	*ret_first = t->packs[i].offset;
+	return i + 1 < t->pack_count ? PACK_SYMBOLS : t->len - i * PACK_SYMBOLS;
 }
 
 /* --- /proc/kallsyms --- */
@@ -497,11 +606,12 @@ static int read_all(struct kallsyms *k)
 		if (i == -ENOMEM)
 			r = i;
 	}
+	if (!r)
+		r = table_finish(&t);
 	if (r) {
 		table_done(&t);
 		return r;
 	}
-	table_finish(&t);
 	/* Lengths that records told stay known. */
 	for (size_t i = 0; i < t.dynamic_len; i++) {
 		size_t old = dynamic_search(&k->table, t.dynamic[i].start);
@@ -550,10 +660,10 @@ bool kallsyms_available(const struct kallsyms *k)
 	return k->table.any;
 }
 
-bool kallsyms_lookup(const struct kallsyms *k, uint64_t addr, struct str *ret_name,
+bool kallsyms_lookup(struct kallsyms *k, uint64_t addr, struct str *ret_name,
 		     struct str *ret_module, uint64_t *ret_start)
 {
-	const struct table *t = &k->table;
+	struct table *t = &k->table;
 	size_t i = dynamic_search(t, addr);
 
 	if (i) {
@@ -569,24 +679,26 @@ bool kallsyms_lookup(const struct kallsyms *k, uint64_t addr, struct str *ret_na
 	}
 	if (!t->len || addr < t->base || addr - t->base > UINT32_MAX)
 		return false;
-	size_t lo = 0, hi = t->len;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
+	uint32_t offset = (uint32_t)(addr - t->base), start = 0;
+	size_t count = table_unpack(t, offset, &start), name = count * PACK_EACH;
+	uint16_t module, len = 0;
+	for (size_t j = 0; j < count; j++) {
+		uint32_t distance;
 
-		if (t->at[mid].offset > addr - t->base)
-			hi = mid;
-		else
-			lo = mid + 1;
+		memcpy(&distance, t->unpacked + j * 4, 4);
+		if (distance > offset - start)
+			break;
+		start += distance;
+		name += len;
+		memcpy(&module, t->unpacked + count * 4 + j * 2, 2);
+		memcpy(&len, t->unpacked + count * 6 + j * 2, 2);
 	}
-	/* The base is the lowest symbol's, so there is one. */
-	const struct symbol *s = &t->at[lo - 1];
-	struct str name = pool_get(t, s->name);
-	if (!name.len || addr - t->base - s->offset >= REACH)
+	if (!len || offset - start >= REACH)
 		return false;
-	*ret_name = name;
-	*ret_module = s->module ? str_from(t->modules[s->module - 1])
-				: (struct str){ .data = "", .len = 0 };
-	*ret_start = t->base + s->offset;
+	*ret_name = (struct str){ .data = t->unpacked + name, .len = len };
+	*ret_module = module ? str_from(t->modules[module - 1])
+			     : (struct str){ .data = "", .len = 0 };
+	*ret_start = t->base + start;
 	return true;
 }
 
@@ -621,7 +733,9 @@ void kallsyms_figures(const struct kallsyms *k, struct kallsyms_figures *ret)
 		.dynamic = t->dynamic_len,
 		.by_iterator = k->by_iterator,
 		.reads = k->reads,
-		.bytes = t->cap * sizeof(*t->at) + t->pool_cap +
+		.bytes = (t->pack_count ? (t->pack_count + 1) * sizeof(*t->packs) +
+						  t->packs[t->pack_count].at + t->unpacked_bytes
+					: 0) +
 			 t->dynamic_cap * sizeof(*t->dynamic),
 	};
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names of kernel code: /proc/kallsyms read once into a compact sorted table; or, where that shows
+ * Names of kernel code: /proc/kallsyms read once into a packed sorted table; or, where that shows
  * no addresses (kptr_restrict=2, no CAP_SYSLOG), the kernel's ksym iterator (6.0 and later,
  * bpf/ksyms.bpf.c). BPF programs and trampolines come and go by side-band records; a change of
  * /proc/modules has all read again.
@@ -32,9 +32,9 @@ void kallsyms_free(struct kallsyms *k);
 /* False: no addresses are to be had, and every look-up fails. */
 bool kallsyms_available(const struct kallsyms *k);
 /* The function that covers an address: its name, its module (empty for the kernel proper, "bpf" for
- * BPF programs) and start. Borrowed until the next call that is not a look-up. False: none known.
+ * BPF programs) and start. Borrowed until the next call. False: none known.
  */
-bool kallsyms_lookup(const struct kallsyms *k, uint64_t addr, struct str *ret_name,
+bool kallsyms_lookup(struct kallsyms *k, uint64_t addr, struct str *ret_name,
 		     struct str *ret_module, uint64_t *ret_start);
 /* Takes a SIDEBAND_KSYMBOL record; others are ignored. */
 void kallsyms_event(struct kallsyms *k, const struct sideband_event *e);
