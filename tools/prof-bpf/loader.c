@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/perf_event.h>
@@ -25,6 +26,8 @@
 #define RING_BYTES_PER_SAMPLE 512 /* what a sample takes on most hosts: 50 frames */
 #define RING_SECONDS 1
 #define DRAIN_LATE_MS 50 /* what the loop may be late by */
+#define PROCESSES_MIN 4096u
+#define PROCESSES_SPARE 4 /* times what runs at the start */
 
 /* As in bpf/sample.bpf.c. */
 enum counter { COUNTER_RUNS, COUNTER_NS, COUNTER_RING_FULL, COUNTERS };
@@ -214,6 +217,24 @@ static uint32_t signal_state(void)
 	return state_bytes;
 }
 
+/* How many processes the map has room for. Its elements are made in advance, since a tick must not
+ * allocate. */
+static uint32_t process_room(void)
+{
+	uint32_t room = PROCESSES_MIN, n = 0;
+	DIR *proc = opendir("/proc");
+	const struct dirent *e;
+
+	while (proc && (e = readdir(proc)))
+		n += e->d_name[0] >= '1' && e->d_name[0] <= '9';
+	if (!proc)
+		return TABLES_MAX_PROCESSES;
+	closedir(proc);
+	while (room < n * PROCESSES_SPARE && room < TABLES_MAX_PROCESSES)
+		room *= 2;
+	return room;
+}
+
 int loader_load(struct loader *l)
 {
 	uint64_t ring = RING_MIN,
@@ -236,6 +257,9 @@ int loader_load(struct loader *l)
 	while (deferred < wanted && deferred < DEFERRED_RING_MAX)
 		deferred *= 2;
 	r = bpf_map__set_max_entries(l->skel->maps.deferred_ring, (uint32_t)deferred);
+	if (r < 0)
+		return r;
+	r = bpf_map__set_max_entries(l->skel->maps.processes, process_room());
 	if (r < 0)
 		return r;
 	l->skel->rodata->only_selected = l->config.only_selected;
