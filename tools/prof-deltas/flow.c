@@ -5,6 +5,7 @@
 #include <Zydis/Zydis.h>
 #include "tools/prof-deltas/cases.h"
 #include "tools/prof-deltas/flow.h"
+#include "tools/prof-deltas/insn.h"
 
 #define MAX_STATES 8192
 #define MAX_SLOTS 12
@@ -17,7 +18,6 @@
 #define JUMP_TURNS 8
 #define CHILD_LOOK 24 /* instructions of what clone made that are looked at */
 
-enum gpr { RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI, NO_REG = 16 };
 #define CALL_CLOBBERS 0x0fc7	/* rax rcx rdx rsi rdi r8-r11 */
 #define SYSCALL_CLOBBERS 0x0803 /* rax rcx r11 */
 static const uint8_t dwarf_of[16] = { 0, 2, 1, 3, 7, 6, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15 };
@@ -63,24 +63,6 @@ struct state {
 	uint32_t insn;
 };
 
-enum op {
-	OP_NONE,
-	OP_PUSH,    /* src, or NO_REG; width */
-	OP_POP,	    /* dst, or NO_REG; width */
-	OP_LEA,	    /* dst = src + imm */
-	OP_CONST,   /* dst = imm */
-	OP_ADDRESS, /* dst = the address of the next instruction + imm */
-	OP_CONST_LOW,
-	OP_LOAD,  /* dst = [src + imm] */
-	OP_STORE, /* [dst + imm] = src, or NO_REG; width */
-	OP_LEAVE,
-	OP_ALIGN, /* dst &= something */
-	OP_SWAP,
-	OP_CALL,
-	OP_SYSCALL,
-};
-enum next { NEXT_FALL, NEXT_JUMP, NEXT_COND, NEXT_RET, NEXT_LEAVES, NEXT_INDIRECT, NEXT_END };
-
 struct insn {
 	uint32_t at;
 	uint32_t target; /* index, of a jump inside */
@@ -98,7 +80,7 @@ struct insn {
 };
 
 struct flow {
-	ZydisDecoder decoder;
+	ZydisDecoder zydis;
 	const uint8_t *code;
 	uint32_t size, max_code;
 	unsigned flags;
@@ -137,7 +119,7 @@ int flow_new(uint32_t code, struct flow **ret)
 
 	if (!f)
 		return -ENOMEM;
-	ZydisDecoderInit(&f->decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+	ZydisDecoderInit(&f->zydis, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
 	f->max_code = code < FLOW_MAX_CODE ? code : FLOW_MAX_CODE;
 	f->index = calloc(f->max_code, sizeof(*f->index));
 	f->state = malloc(MAX_STATES * sizeof(*f->state));
@@ -173,194 +155,6 @@ void flow_set_reader(struct flow *f, const struct flow_reader *reader)
 
 /* --- decoding --- */
 
-static uint8_t gpr_of(ZydisRegister r)
-{
-	ZydisRegister full = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, r);
-
-	if (ZydisRegisterGetClass(full) != ZYDIS_REGCLASS_GPR64)
-		return NO_REG;
-	return (uint8_t)ZydisRegisterGetId(full);
-}
-
-/* Vector instructions that write no general register. */
-static bool only_vectors(const ZydisDecodedInstruction *in)
-{
-	uint8_t o = in->opcode;
-
-	if (in->opcode_map != ZYDIS_OPCODE_MAP_0F)
-		return false;
-	return (o >= 0x10 && o <= 0x17) || o == 0x28 || o == 0x29 || o == 0x2e || o == 0x2f ||
-	       (o >= 0x51 && o <= 0x6f) || (o >= 0x70 && o <= 0x76) || o == 0x7c || o == 0x7d ||
-	       o == 0x7f || o == 0xc2 || o == 0xc6 || (o >= 0xd0 && o != 0xd7);
-}
-
-static bool simple_memory(const ZydisDecodedOperand *op)
-{
-	return op->type == ZYDIS_OPERAND_TYPE_MEMORY && op->mem.index == ZYDIS_REGISTER_NONE &&
-	       gpr_of(op->mem.base) != NO_REG && op->mem.segment != ZYDIS_REGISTER_FS &&
-	       op->mem.segment != ZYDIS_REGISTER_GS && op->mem.disp.value >= INT32_MIN &&
-	       op->mem.disp.value <= INT32_MAX;
-}
-
-static bool is_reg(const ZydisDecodedOperand *op)
-{
-	return op->type == ZYDIS_OPERAND_TYPE_REGISTER && gpr_of(op->reg.value) != NO_REG;
-}
-
-static void note_op(struct insn *i, const ZydisDecodedInstruction *in,
-		    const ZydisDecodedOperand *op)
-{
-	bool full = in->operand_count && op[0].size == 64;
-
-	/* What is written, in general; the cases below take back what they say better. */
-	for (unsigned n = 0; n < in->operand_count; n++) {
-		if (op[n].type == ZYDIS_OPERAND_TYPE_REGISTER &&
-		    op[n].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) {
-			uint8_t r = gpr_of(op[n].reg.value);
-
-			if (r != NO_REG)
-				i->clobbers |= (uint16_t)(1u << r);
-		} else if (op[n].type == ZYDIS_OPERAND_TYPE_MEMORY &&
-			   op[n].visibility == ZYDIS_OPERAND_VISIBILITY_EXPLICIT &&
-			   op[n].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE &&
-			   simple_memory(&op[n])) {
-			i->op = OP_STORE;
-			i->dst = gpr_of(op[n].mem.base);
-			i->imm = (int32_t)op[n].mem.disp.value;
-			i->src = NO_REG;
-			i->width = op[n].size / 8 < 255 ? (uint8_t)(op[n].size / 8) : 255;
-		}
-	}
-	switch (in->mnemonic) {
-	case ZYDIS_MNEMONIC_OR:
-		/* A barrier: lock or [rsp], 0. */
-		if (op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE && op[1].imm.value.u == 0)
-			i->op = OP_NONE;
-		return;
-	case ZYDIS_MNEMONIC_PUSH:
-		i->op = OP_PUSH;
-		i->width = in->operand_width == 16 ? 2 : 8;
-		i->src = is_reg(&op[0]) && full ? gpr_of(op[0].reg.value) : NO_REG;
-		i->clobbers = 0;
-		return;
-	case ZYDIS_MNEMONIC_PUSHFQ:
-	case ZYDIS_MNEMONIC_PUSHF:
-		i->op = OP_PUSH;
-		i->width = in->mnemonic == ZYDIS_MNEMONIC_PUSHF ? 2 : 8;
-		i->src = NO_REG;
-		i->clobbers = 0;
-		return;
-	case ZYDIS_MNEMONIC_POPFQ:
-	case ZYDIS_MNEMONIC_POPF:
-	case ZYDIS_MNEMONIC_POP:
-		i->op = OP_POP;
-		i->width = in->operand_width == 16 || in->mnemonic == ZYDIS_MNEMONIC_POPF ? 2 : 8;
-		i->dst = in->mnemonic == ZYDIS_MNEMONIC_POP && is_reg(&op[0])
-				 ? gpr_of(op[0].reg.value)
-				 : NO_REG;
-		i->clobbers = 0;
-		return;
-	case ZYDIS_MNEMONIC_LEAVE:
-		i->op = OP_LEAVE;
-		i->clobbers = 0;
-		return;
-	case ZYDIS_MNEMONIC_SYSCALL:
-		i->op = OP_SYSCALL;
-		i->clobbers = 0;
-		return;
-	case ZYDIS_MNEMONIC_LEA:
-		if (is_reg(&op[0]) && full && op[1].mem.base == ZYDIS_REGISTER_RIP) {
-			i->op = OP_ADDRESS;
-			i->dst = gpr_of(op[0].reg.value);
-			i->imm = (int32_t)op[1].mem.disp.value;
-			return;
-		}
-		if (is_reg(&op[0]) && full && op[1].mem.index == ZYDIS_REGISTER_NONE &&
-		    gpr_of(op[1].mem.base) != NO_REG && op[1].mem.base != ZYDIS_REGISTER_RIP &&
-		    ZydisRegisterGetClass(op[1].mem.base) == ZYDIS_REGCLASS_GPR64) {
-			i->op = OP_LEA;
-			i->dst = gpr_of(op[0].reg.value);
-			i->src = gpr_of(op[1].mem.base);
-			i->imm = (int32_t)op[1].mem.disp.value;
-			i->clobbers = 0;
-		}
-		return;
-	case ZYDIS_MNEMONIC_ADD:
-	case ZYDIS_MNEMONIC_SUB:
-		if (is_reg(&op[0]) && full && op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE &&
-		    op[1].imm.value.s > INT32_MIN && op[1].imm.value.s <= INT32_MAX) {
-			i->op = OP_LEA;
-			i->dst = i->src = gpr_of(op[0].reg.value);
-			i->imm = (int32_t)op[1].imm.value.s;
-			if (in->mnemonic == ZYDIS_MNEMONIC_SUB)
-				i->imm = -i->imm;
-			i->clobbers = 0;
-		}
-		return;
-	case ZYDIS_MNEMONIC_AND:
-		if (is_reg(&op[0]) && gpr_of(op[0].reg.value) == RSP) {
-			i->op = OP_ALIGN;
-			i->dst = RSP;
-			i->clobbers = 0;
-		}
-		return;
-	case ZYDIS_MNEMONIC_XOR:
-		if (is_reg(&op[0]) && is_reg(&op[1]) && op[0].reg.value == op[1].reg.value &&
-		    op[0].size >= 32) {
-			i->op = OP_CONST;
-			i->dst = gpr_of(op[0].reg.value);
-			i->imm = 0;
-			i->clobbers = 0;
-		}
-		return;
-	case ZYDIS_MNEMONIC_XCHG:
-		if (is_reg(&op[0]) && is_reg(&op[1]) && full) {
-			i->op = OP_SWAP;
-			i->dst = gpr_of(op[0].reg.value);
-			i->src = gpr_of(op[1].reg.value);
-			i->clobbers = 0;
-		}
-		return;
-	case ZYDIS_MNEMONIC_MOV:
-		if (is_reg(&op[0]) && full && is_reg(&op[1])) {
-			i->op = OP_LEA;
-			i->dst = gpr_of(op[0].reg.value);
-			i->src = gpr_of(op[1].reg.value);
-			i->clobbers = 0;
-		} else if (is_reg(&op[0]) && op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE) {
-			i->op = op[0].size >= 32 ? OP_CONST : OP_CONST_LOW;
-			if (op[0].reg.value >= ZYDIS_REGISTER_AH &&
-			    op[0].reg.value <= ZYDIS_REGISTER_BH) {
-				i->op = OP_NONE;
-				return;
-			}
-			i->dst = gpr_of(op[0].reg.value);
-			i->imm = (int32_t)op[1].imm.value.s;
-			if (op[0].size == 8)
-				i->imm &= 0xff;
-			i->clobbers = 0;
-			if (op[0].size == 16 || op[1].imm.value.s > UINT32_MAX) {
-				i->op = OP_NONE;
-				i->clobbers = (uint16_t)(1u << i->dst);
-			}
-		} else if (is_reg(&op[0]) && full && simple_memory(&op[1])) {
-			i->op = OP_LOAD;
-			i->dst = gpr_of(op[0].reg.value);
-			i->src = gpr_of(op[1].mem.base);
-			i->imm = (int32_t)op[1].mem.disp.value;
-			i->clobbers = 0;
-		} else if (simple_memory(&op[0]) && full && is_reg(&op[1])) {
-			i->src = gpr_of(op[1].reg.value);
-		}
-		return;
-	case ZYDIS_MNEMONIC_ENTER:
-		i->clobbers = 1u << RSP | 1u << RBP;
-		return;
-	default:
-		return;
-	}
-}
-
 static int grow(void **array, uint32_t *cap, uint32_t want, size_t item)
 {
 	uint32_t n = *cap * 2 > want ? *cap * 2 : want;
@@ -378,27 +172,19 @@ static int grow(void **array, uint32_t *cap, uint32_t want, size_t item)
 	return 0;
 }
 
-static bool is_padding(const ZydisDecodedInstruction *in)
+static bool decode(struct flow *f, uint32_t at, struct decoded *ret)
 {
-	return in->mnemonic == ZYDIS_MNEMONIC_NOP || in->mnemonic == ZYDIS_MNEMONIC_INT3;
-}
-
-static bool decode(struct flow *f, uint32_t at, ZydisDecodedInstruction *in,
-		   ZydisDecoderContext *ctx)
-{
-	return ZYAN_SUCCESS(
-		ZydisDecoderDecodeInstruction(&f->decoder, ctx, f->code + at, f->size - at, in));
+	return insn_decode(f->code + at, f->size - at, ret);
 }
 
 /* A call with padding behind it up to a multiple of 16, as the last thing of a function has. */
 static bool pads(struct flow *f, uint32_t at)
 {
 	uint32_t begin = at;
-	ZydisDecodedInstruction in;
-	ZydisDecoderContext ctx;
+	struct decoded d;
 
-	while (at < f->size && at - begin < 64 && decode(f, at, &in, &ctx) && is_padding(&in))
-		at += in.length;
+	while (at < f->size && at - begin < 64 && decode(f, at, &d) && d.filler)
+		at += d.len;
 	return at == f->size || (f->address + at) % 16 == 0;
 }
 
@@ -406,11 +192,8 @@ static bool pads(struct flow *f, uint32_t at)
  * *ret_after and *ret_target (offsets; NONE). */
 static int decode_one(struct flow *f, uint32_t at, uint32_t *ret_after, uint32_t *ret_target)
 {
-	ZydisDecodedOperand op[ZYDIS_MAX_OPERAND_COUNT];
-	ZydisDecodedInstruction in;
-	ZydisDecoderContext ctx;
-	int64_t target = -1;
-	bool relative = false;
+	struct decoded d;
+	int64_t target;
 	int r = grow((void **)&f->insn, &f->insn_cap, f->insns + 1, sizeof(*f->insn));
 
 	if (r)
@@ -424,61 +207,42 @@ static int decode_one(struct flow *f, uint32_t at, uint32_t *ret_after, uint32_t
 	if (at >= f->dirty)
 		f->dirty = at + 1;
 	/* What is no instruction ends the path. */
-	if (!decode(f, at, &in, &ctx)) {
+	if (!decode(f, at, &d)) {
 		f->contradicts = true;
 		f->wrong = at;
 		return 0;
 	}
-	i->len = in.length;
-	i->next = NEXT_FALL;
-	*ret_after = at + in.length;
-	if (in.raw.imm[0].is_relative && in.raw.imm[0].size) {
-		relative = true;
-		target = (int64_t)at + in.length + in.raw.imm[0].value.s;
-	}
-	switch (in.meta.category) {
-	case ZYDIS_CATEGORY_RET:
-	case ZYDIS_CATEGORY_SYSRET:
-		i->next = in.mnemonic == ZYDIS_MNEMONIC_RET ? NEXT_RET : NEXT_END;
-		*ret_after = NONE;
-		return 0;
-	case ZYDIS_CATEGORY_CALL:
-		if (relative && target == at + in.length) {
+	i->imm = d.imm;
+	i->clobbers = d.clobbers;
+	i->len = d.len;
+	i->op = d.op;
+	i->next = d.next;
+	i->dst = d.dst;
+	i->src = d.src;
+	i->width = d.width;
+	i->zero = d.zero;
+	i->memory = d.memory;
+	target = (int64_t)at + d.len + d.imm;
+	if (d.next == NEXT_FALL || d.next == NEXT_COND)
+		*ret_after = at + d.len;
+	if (d.op == OP_CALL) {
+		if (d.relative && d.imm == 0) {
 			i->op = OP_PUSH;
 			i->src = NO_REG;
 			i->width = 8;
 			return 0;
 		}
-		i->op = OP_CALL;
-		if (relative && f->calls < MAX_CALLS)
+		if (d.relative && f->calls < MAX_CALLS)
 			f->call[f->calls++] = target;
-		if (!pads(f, at + in.length))
+		if (!pads(f, at + d.len))
 			return 0;
 		if (f->ends < MAX_ENDS)
-			f->end[f->ends++] = at + in.length;
-		if (f->flags & FLOW_NO_RETURN && at + in.length >= f->from) {
+			f->end[f->ends++] = at + d.len;
+		if (f->flags & FLOW_NO_RETURN && at + d.len >= f->from) {
 			i->next = NEXT_END;
 			*ret_after = NONE;
 		}
-		return 0;
-	case ZYDIS_CATEGORY_UNCOND_BR:
-	case ZYDIS_CATEGORY_COND_BR:
-		if (in.mnemonic == ZYDIS_MNEMONIC_XABORT || in.mnemonic == ZYDIS_MNEMONIC_XEND)
-			return 0;
-		if (in.meta.category == ZYDIS_CATEGORY_UNCOND_BR)
-			*ret_after = NONE;
-		i->zero = in.mnemonic == ZYDIS_MNEMONIC_JZ    ? 1
-			  : in.mnemonic == ZYDIS_MNEMONIC_JNZ ? 2
-							      : 0;
-		if (in.mnemonic >= ZYDIS_MNEMONIC_LOOP && in.mnemonic <= ZYDIS_MNEMONIC_LOOPNE)
-			i->clobbers = 1u << RCX;
-		if (!relative) {
-			i->next = NEXT_INDIRECT;
-			/* jmp *x(%rip) */
-			i->memory = in.raw.modrm.mod == 0 && in.raw.modrm.rm == 5;
-			return 0;
-		}
-		i->next = *ret_after == NONE ? NEXT_JUMP : NEXT_COND;
+	} else if (d.next == NEXT_JUMP || d.next == NEXT_COND) {
 		if (target >= 0 && target < f->size) {
 			*ret_target = (uint32_t)target;
 			return 0;
@@ -488,24 +252,9 @@ static int decode_one(struct flow *f, uint32_t at, uint32_t *ret_after, uint32_t
 		f->jump[f->jumps++] = target;
 		i->leaves = f->jumps;
 		f->tail[i->leaves - 1] = false;
-		if (i->next == NEXT_JUMP)
+		if (d.next == NEXT_JUMP)
 			i->next = NEXT_LEAVES;
-		return 0;
-	default:
-		break;
 	}
-	if (in.mnemonic == ZYDIS_MNEMONIC_HLT || in.mnemonic == ZYDIS_MNEMONIC_UD2 ||
-	    in.mnemonic == ZYDIS_MNEMONIC_UD0 || in.mnemonic == ZYDIS_MNEMONIC_UD1 ||
-	    in.mnemonic == ZYDIS_MNEMONIC_INT3 || in.mnemonic == ZYDIS_MNEMONIC_IRETQ) {
-		i->next = NEXT_END;
-		*ret_after = NONE;
-		return 0;
-	}
-	if (in.mnemonic == ZYDIS_MNEMONIC_NOP || only_vectors(&in))
-		return 0;
-	if (!ZYAN_SUCCESS(ZydisDecoderDecodeOperands(&f->decoder, &ctx, &in, op, in.operand_count)))
-		return FLOW_TANGLED;
-	note_op(i, &in, op);
 	return 0;
 }
 
@@ -613,7 +362,7 @@ static int read_cases(struct flow *f, uint32_t i)
 	uint64_t base = 0, entry;
 	struct cases_table t;
 
-	if (!cases_find(&f->decoder, f->code, f->size, f->address, path, path_to(f, i, path), &t) ||
+	if (!cases_find(&f->zydis, f->code, f->size, f->address, path, path_to(f, i, path), &t) ||
 	    !t.bound || (!t.known && !base_of(f, i, t.base, &base)))
 		return 0;
 	t.address += base;
@@ -1248,8 +997,7 @@ bool flow_frames(const struct flow *f)
 uint32_t flow_padding(struct flow *f, const uint8_t *code, uint32_t size)
 {
 	uint32_t at = 0;
-	ZydisDecodedInstruction in;
-	ZydisDecoderContext ctx;
+	struct decoded d;
 
 	f->code = code;
 	f->size = size;
@@ -1264,9 +1012,9 @@ uint32_t flow_padding(struct flow *f, const uint8_t *code, uint32_t size)
 		}
 		if (code[at] != 0x66 && code[at] != 0x0f && code[at] != 0x2e)
 			break;
-		if (!decode(f, at, &in, &ctx) || in.mnemonic != ZYDIS_MNEMONIC_NOP)
+		if (!decode(f, at, &d) || d.filler != FILLER_NOP)
 			break;
-		at += in.length;
+		at += d.len;
 	}
 	return at;
 }
@@ -1281,12 +1029,14 @@ uint32_t flow_entry(struct flow *f, const uint8_t *code, uint32_t size, int64_t 
 
 	f->code = code;
 	f->size = size < FLOW_MAX_ENTRY ? size : FLOW_MAX_ENTRY;
-	while (at < f->size && decode(f, at, &in, &ctx)) {
+	while (at < f->size && ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(
+				       &f->zydis, &ctx, f->code + at, f->size - at, &in))) {
 		bool stops = in.mnemonic == ZYDIS_MNEMONIC_HLT || in.mnemonic == ZYDIS_MNEMONIC_UD2;
 
 		/* Another function begins behind a call that does not return. */
 		if (after_call && !stops &&
-		    (called_next || is_padding(&in) || in.mnemonic == ZYDIS_MNEMONIC_PUSH ||
+		    (called_next || in.mnemonic == ZYDIS_MNEMONIC_NOP ||
+		     in.mnemonic == ZYDIS_MNEMONIC_INT3 || in.mnemonic == ZYDIS_MNEMONIC_PUSH ||
 		     in.mnemonic == ZYDIS_MNEMONIC_ENDBR64 || in.mnemonic == ZYDIS_MNEMONIC_SUB))
 			break;
 		at += in.length;
@@ -1304,21 +1054,17 @@ uint32_t flow_entry(struct flow *f, const uint8_t *code, uint32_t size, int64_t 
 uint32_t flow_past(struct flow *f, const uint8_t *code, uint32_t size)
 {
 	uint32_t at = 0;
-	ZydisDecodedInstruction in;
-	ZydisDecoderContext ctx;
+	struct decoded d;
 
 	f->code = code;
 	f->size = size;
 	while (at < size) {
-		if (!decode(f, at, &in, &ctx)) {
+		if (!decode(f, at, &d)) {
 			at++;
 			continue;
 		}
-		at += in.length;
-		if (in.meta.category == ZYDIS_CATEGORY_RET ||
-		    in.meta.category == ZYDIS_CATEGORY_UNCOND_BR ||
-		    in.mnemonic == ZYDIS_MNEMONIC_HLT || in.mnemonic == ZYDIS_MNEMONIC_UD2 ||
-		    in.mnemonic == ZYDIS_MNEMONIC_INT3)
+		at += d.len;
+		if (d.next != NEXT_FALL && d.next != NEXT_COND)
 			break;
 	}
 	return at;
@@ -1326,7 +1072,8 @@ uint32_t flow_past(struct flow *f, const uint8_t *code, uint32_t size)
 
 static void reset(struct flow *f)
 {
-	memset(f->index, 0, f->dirty * sizeof(*f->index));
+	for (uint32_t i = 0; i < f->insns; i++)
+		f->index[f->insn[i].at] = 0;
 	f->dirty = f->insns = f->states = f->queued = f->rules = f->calls = f->jumps = f->targets =
 		0;
 	f->steps = 0;
@@ -1340,20 +1087,19 @@ static int discover_rest(struct flow *f, uint32_t *ret_heads)
 	uint32_t at = 0, heads = 0;
 
 	while (at < f->size) {
-		ZydisDecodedInstruction in;
-		ZydisDecoderContext ctx;
+		struct decoded d;
 		uint32_t first = f->insns;
 
 		if (f->index[at]) {
 			at += f->insn[f->index[at] - 1].len;
 			continue;
 		}
-		if (!decode(f, at, &in, &ctx)) {
+		if (!decode(f, at, &d)) {
 			at++;
 			continue;
 		}
-		if (is_padding(&in)) {
-			at += in.length;
+		if (d.filler) {
+			at += d.len;
 			continue;
 		}
 		if (heads == MAX_STATES)
