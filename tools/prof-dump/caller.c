@@ -6,14 +6,17 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "tools/prof-bpf/procfs.h"
 #include "tools/prof-dump/space.h"
 #include "tools/prof-symd/jitfinder.h"
 
+#define NICENESS (-15)
 #define IMAGES 256 /* files that cannot be opened, whose other mappings are told */
 #define FORKS 4	   /* of forks, up to one that has written a map */
 
@@ -270,7 +273,27 @@ static int send_threads(int socket, const struct live *l)
 	return r ? r : send_kind(socket, HALF_STOPPED, -1);
 }
 
-int caller_process(int socket, struct live *l, bool all)
+/* While threads stand, neither half is to wait for a cpu, where we may say so. A nice value counts
+ * within a session alone, where the kernel groups tasks by these. */
+static void hurry(pid_t walker, bool on)
+{
+	static int nice;
+	static bool changed[2];
+	const struct sched_param p = { .sched_priority = on ? 1 : 0 };
+	const pid_t half[] = { 0, walker };
+
+	if (on)
+		nice = getpriority(PRIO_PROCESS, 0);
+	for (unsigned i = 0; i < 2; i++) {
+		if (on || changed[i])
+			changed[i] = sched_setscheduler(half[i], on ? SCHED_RR : SCHED_OTHER, &p) ==
+				     0;
+		if (!on || !changed[i])
+			(void)setpriority(PRIO_PROCESS, (id_t)half[i], on ? NICENESS : nice);
+	}
+}
+
+int caller_process(int socket, pid_t walker, struct live *l, bool all)
 {
 	enum half_kind answer = HALF_AGAIN;
 	int r = 0;
@@ -281,12 +304,14 @@ int caller_process(int socket, struct live *l, bool all)
 			r = expect(socket, -1, HALF_READY, HALF_READY, &answer);
 		if (r)
 			return r;
+		hurry(walker, true);
 		r = live_stop(l, all);
 		if (!r)
 			r = send_threads(socket, l);
 		if (!r)
 			r = expect(socket, CALLER_PATIENCE_MS, HALF_WALKED, HALF_AGAIN, &answer);
 		live_resume(l);
+		hurry(walker, false);
 	}
 	return r;
 }

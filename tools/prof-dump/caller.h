@@ -11,10 +11,10 @@
 /* How long the other half may walk while threads stand. */
 #define CALLER_PATIENCE_MS 2000
 
-/* Dumps a process that live_open has opened. 0; enum live_verdict; -EPIPE: the other half ended
- * before its time; -ETIMEDOUT: it took too long; -errno. Whatever was stopped goes on, before this
- * returns or, with those that live_late is for, after. */
-int caller_process(int socket, struct live *l, bool all);
+/* Dumps a process that live_open has opened, with `walker` as the other half. 0; enum live_verdict;
+ * -EPIPE: the other half ended before its time; -ETIMEDOUT: it took too long; -errno. Whatever was
+ * stopped goes on, before this returns or, with those that live_late is for, after. */
+int caller_process(int socket, pid_t walker, struct live *l, bool all);
 struct procfs_mapping;
 
 /* The file that pid maps so. A descriptor or -errno. */

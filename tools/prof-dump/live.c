@@ -19,7 +19,9 @@
 #define MAX_THREADS (1u << 16)
 #define MAX_TID (1u << 22) /* PID_MAX_LIMIT (include/linux/threads.h) */
 #define COMPAT_CS 0x23	   /* the code segment of 32-bit code (arch/x86/include/asm/segment.h) */
-#define SPINS 200	   /* before a thread that has not stopped yet is slept for */
+#define SPIN_NS 50000u	   /* before threads that have not stopped yet are slept for, */
+#define WAIT_US 50	   /* so long at once, */
+#define LOOK_NS 5000000u   /* and looked at what they do */
 
 static ssize_t read_proc(pid_t pid, const char *name, char *to, size_t size)
 {
@@ -183,7 +185,7 @@ static int seize(struct live *l, pid_t tid)
 		return l->other ? LIVE_TRACED : LIVE_DENIED;
 	}
 	l->threads[l->count++] = (struct live_thread){ .tid = tid, .state = LIVE_SEIZED };
-	return ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) < 0 && errno != ESRCH ? -errno : 0;
+	return 0;
 }
 
 /* Every thread; those that begin meanwhile are found when the folder is read again, and none can
@@ -286,45 +288,64 @@ static bool has_stopped(struct live_thread *t)
 	return true;
 }
 
+/* How long the next one is waited for to stop: where others stand, as short as can be. */
+static uint64_t patience_ns(const struct live *l, bool blocked)
+{
+	if (l->first_ns)
+		return blocked ? LIVE_PATIENCE_BLOCKED_NS : LIVE_PATIENCE_NS;
+	return blocked ? LIVE_PATIENCE_BLOCKED_ALONE_NS : LIVE_PATIENCE_ALONE_NS;
+}
+
 /* Waits for [from, count) to stop. */
 static void wait_all(struct live *l, size_t from)
 {
-	uint64_t since = clock_mono_ns(), waited = 0;
-	bool states_read = false;
+	uint64_t began = clock_mono_ns(), now = began, last = began,
+		 look = began + LIVE_PATIENCE_BLOCKED_NS;
 
-	for (unsigned turn = 0;; turn++) {
+	for (;;) {
 		size_t missing = 0, blocked = 0;
-		bool look = waited > LIVE_PATIENCE_BLOCKED_NS && !states_read;
+		uint64_t turn = clock_mono_ns();
+		bool looks = now > look;
 
 		for (size_t i = from; i < l->count; i++) {
 			struct live_thread *t = &l->threads[i];
 
-			if (t->state != LIVE_SEIZED || has_stopped(t))
+			if (t->state != LIVE_SEIZED)
 				continue;
-			missing++;
-			blocked += look && thread_state(l, t->tid) == 'D';
+			if (!has_stopped(t)) {
+				missing++;
+				blocked += looks && thread_state(l, t->tid) == 'D';
+				continue;
+			}
+			last = clock_mono_ns();
+			if (t->state == LIVE_STOPPED && !l->first_ns)
+				l->first_ns = last;
 		}
-		if (!missing || waited > LIVE_PATIENCE_NS || (look && blocked == missing))
-			return;
+		now = clock_mono_ns();
 		/* What sleeps now may wake and stop: it is looked at again at the end. */
-		states_read = look;
-		if (turn < SPINS)
+		if (!missing || now - last > patience_ns(l, looks && blocked == missing))
+			return;
+		if (looks)
+			look = now + LOOK_NS;
+		if (now - began < SPIN_NS)
 			sched_yield();
-		else
-			usleep(100);
-		waited = clock_mono_ns() - since;
+		else /* so that those whose turn it is have half of this cpu */
+			usleep(WAIT_US + (useconds_t)((now - turn) / 1000));
 	}
 }
 
 int live_stop(struct live *l, bool all)
 {
 	size_t from = 0, found = 0;
-	uint64_t since = clock_mono_ns();
 	int r;
 
+	l->first_ns = 0;
 	do {
 		from = l->count;
 		r = all ? seize_all(l, &found) : is_seized(l, l->pid) ? 0 : seize(l, l->pid);
+		/* All of them are traced before the first one stops. */
+		for (size_t i = from; i < l->count; i++)
+			(void)ptrace(PTRACE_INTERRUPT, l->threads[i].tid, NULL, NULL);
 		wait_all(l, from);
 		for (size_t i = from; i < l->count; i++) {
 			if (l->threads[i].state == LIVE_STOPPED)
@@ -333,7 +354,6 @@ int live_stop(struct live *l, bool all)
 				read_blocked(l, &l->threads[i]);
 		}
 	} while (!r && all && found);
-	l->stopped_ns = since;
 	for (size_t i = 0; !r && i < l->count; i++)
 		if (is_compat(&l->threads[i]))
 			r = LIVE_COMPAT;
@@ -359,7 +379,7 @@ void live_resume(struct live *l)
 			resume(l, &l->threads[i]);
 			l->stopped++;
 		}
-	l->stopped_ns = clock_mono_ns() - l->stopped_ns;
+	l->stopped_ns = l->first_ns ? clock_mono_ns() - l->first_ns : 0;
 	for (size_t i = 0; i < l->count; i++)
 		if (l->threads[i].state == LIVE_SEIZED)
 			l->threads[kept++] = l->threads[i];

@@ -14,10 +14,12 @@
 #include <sys/types.h>
 #include "tools/prof-dump/half.h"
 
-/* How long a thread that does not stop is waited for. One in an uninterruptible sleep is not waited
- * for longer than the first of the two. */
+/* How long the next thread is waited for to stop, where others stand meanwhile: in an
+ * uninterruptible sleep, and otherwise; and the same where none does. */
 #define LIVE_PATIENCE_BLOCKED_NS 2000000u
 #define LIVE_PATIENCE_NS 200000000u
+#define LIVE_PATIENCE_BLOCKED_ALONE_NS 50000000u
+#define LIVE_PATIENCE_ALONE_NS 2000000000u
 
 enum live_verdict {
 	LIVE_NO_PROCESS = 1,
@@ -45,6 +47,7 @@ struct live {
 	struct live_thread *threads;
 	size_t count, cap;
 	uint8_t *seized;     /* a bit for each thread id */
+	uint64_t first_ns;   /* since when the first of them stands; 0: none does */
 	uint64_t stopped_ns; /* how long threads stood still, the last time */
 	size_t stopped;	     /* and how many */
 };

@@ -288,9 +288,6 @@ static int dump_process(pid_t pid, const struct options *o, int argc, char **arg
 	int socket;
 	int r = live_open(pid, &l);
 
-	/* While threads stand, both halves are not to wait for a cpu, where we may say so. */
-	if (!r)
-		(void)setpriority(PRIO_PROCESS, 0, WALKER_NICE);
 	if (!r)
 		r = start_walker(argv, argc, &walker, &socket);
 	if (r) {
@@ -298,7 +295,7 @@ static int dump_process(pid_t pid, const struct options *o, int argc, char **arg
 		live_close(&l);
 		return 1;
 	}
-	r = caller_process(socket, &l, o->all);
+	r = caller_process(socket, walker, &l, o->all);
 	close(socket);
 	if (r)
 		say(&l, o->all, r);

@@ -430,8 +430,6 @@ int walker_run(int socket, const struct walker_options *o)
 
 	if (!r)
 		r = o->core ? serve_core(&w) : serve_process(&w);
-	if (getpriority(PRIO_PROCESS, 0) == WALKER_NICE)
-		(void)setpriority(PRIO_PROCESS, 0, 0);
 	if (!r)
 		r = print_all(&w);
 	if (r < 0)

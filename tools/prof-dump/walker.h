@@ -7,8 +7,6 @@
 
 #include <stdbool.h>
 
-#define WALKER_NICE (-15) /* until the threads go on */
-
 struct walker_options {
 	bool all, names, inlined;
 	const char *core; /* as the caller named it; NULL: a process */
