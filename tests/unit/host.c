@@ -62,6 +62,16 @@ static unsigned open_jobs(void)
 static struct opener_file the_file;
 static int the_status;
 
+/* What is said of a file that is still open. */
+static struct opener_file the_stat;
+static int the_stat_status;
+
+int opener_stat(int fd, struct opener_file *ret)
+{
+	*ret = the_stat;
+	return the_stat_status;
+}
+
 static void answer(struct job *j, int status, const struct opener_file *f)
 {
 	struct opener_result r = { .status = status, .fd = -1, .file = *f };
@@ -138,6 +148,7 @@ static void set_up(void)
 		.mode = S_IFREG | 0755, .links = 1, .size = 4096, .ctime_ns = 5
 	};
 	the_status = 0;
+	the_stat_status = -EIO;
 	make_host(false, false);
 }
 
@@ -811,6 +822,57 @@ Test(host, file_of_root_is_not_opened_again_within_a_second)
 	settle();
 	cr_assert_eq(job_count, 2);
 	cr_assert_eq(rows_asked, 1);
+}
+
+Test(host, file_that_is_open_and_unchanged_is_not_opened_again)
+{
+	struct opener_file other = the_file;
+
+	the_file.uid = 1000;
+	the_file.dev = DEV;
+	the_file.inode = 100;
+	start_program(10, 100);
+	settle();
+	the_stat = the_file;
+	the_stat_status = 0;
+	for (uint32_t i = 0; i < 20; i++) {
+		let_time_pass(HOST_RECHECK_NS + MS);
+		start_program(20 + i, 100);
+		settle();
+	}
+	cr_assert_eq(job_count, 1);
+	cr_assert_eq(rows_asked, 1);
+	expect_published(39, 1, M(0x400000, 0x401000, 0x1000, 100));
+	/* Changed in place: another file. */
+	the_stat.ctime_ns = the_file.ctime_ns = 6;
+	start_program(50, 100);
+	settle();
+	cr_assert_eq(job_count, 2);
+	cr_assert_eq(rows_asked, 2);
+	cr_assert_neq(fake_tables_process(tables, 50)->at[0].slot,
+		      fake_tables_process(tables, 39)->at[0].slot);
+	/* One that nobody uses is closed all the same, and then opened anew. */
+	the_file = other;
+	let_time_pass(HOST_FD_IDLE_NS + MS);
+	let_time_pass(HOST_RECHECK_NS + MS);
+	start_program(60, 100);
+	settle();
+	cr_assert_eq(job_count, 3);
+}
+
+Test(host, file_of_a_server_is_opened_for_every_mapping)
+{
+	the_file.uid = 1000;
+	the_file.dev = DEV;
+	the_file.inode = 100;
+	the_file.foreign = true;
+	start_program(10, 100);
+	settle();
+	the_stat = the_file;
+	the_stat_status = 0;
+	start_program(20, 100);
+	settle();
+	cr_assert_eq(job_count, 2);
 }
 
 Test(host, file_that_others_can_write_is_opened_for_every_mapping)

@@ -16,7 +16,7 @@
 
 #define CONFIRM_NS 2000000ull /* records of what happened before are drained by then */
 #define TRIES 3
-#define EXPIRE_NS 100000000ull /* how often old things are looked for */
+#define EXPIRE_NS 500000000ull /* how often old things are looked for */
 
 /* Somebody waits for a file that is opened again. */
 struct reopen {
@@ -147,6 +147,7 @@ static struct file *file_of(struct files *f, const struct opener_file *o, struct
 	file->key = key;
 	file->fd = -1;
 	file->refs = 1;
+	file->foreign = o->foreign || o->memfd || o->partial;
 	file->pub = (struct host_file){
 		.id = ++f->next_id,
 		.dev = o->dev,
@@ -263,6 +264,38 @@ static void backing_waits(struct backing *b)
 	DL_APPEND(f->waiting, b);
 }
 
+/* A file that is open cannot give its inode to another: what names that inode is this file, and the
+ * very same as long as its size and times are. Not where the record names it otherwise than fstat
+ * (overlayfs, btrfs). */
+static bool is_held(const struct backing *b)
+{
+	const struct file *file = b->file;
+
+	return b->state == BACKING_READY && file->fd >= 0 && !file->foreign && b->key.inode &&
+	       file->key.dev == b->key.dev && file->key.inode == b->key.inode;
+}
+
+static void fd_used(struct files *f, struct file *file, uint64_t now_ns)
+{
+	file->fd_ns = now_ns;
+	DL_DELETE2(f->open, file, fd_prev, fd_next);
+	DL_APPEND2(f->open, file, fd_prev, fd_next);
+}
+
+static bool is_unchanged(struct files *f, struct backing *b, uint64_t now_ns)
+{
+	const struct file *file = b->file;
+	struct opener_file o;
+
+	if (!is_held(b) || opener_stat(file->fd, &o) || o.dev != file->key.dev ||
+	    o.inode != file->key.inode || o.ctime_ns != file->key.ctime_ns ||
+	    o.size != file->key.size)
+		return false;
+	fd_used(f, b->file, now_ns);
+	b->checked_ns = now_ns;
+	return true;
+}
+
 struct backing *files_backing(struct files *f, struct backing_key key, struct mapper asker,
 			      struct str path, bool deleted, uint64_t now_ns)
 {
@@ -274,7 +307,7 @@ struct backing *files_backing(struct files *f, struct backing_key key, struct ma
 		bool fresh = b->root_only && now_ns < b->checked_ns + HOST_RECHECK_NS &&
 			     b->deleted == deleted;
 
-		if (under_way || fresh) {
+		if (under_way || fresh || (b->deleted == deleted && is_unchanged(f, b, now_ns))) {
 			f->figures.spared++;
 			return backing_get(b);
 		}
@@ -544,11 +577,8 @@ static int kept_fd(struct files *f, struct file *file)
 {
 	int fd = file->fd >= 0 ? fcntl(file->fd, F_DUPFD_CLOEXEC, 3) : -1;
 
-	if (fd >= 0) {
-		file->fd_ns = clock_mono_ns();
-		DL_DELETE2(f->open, file, fd_prev, fd_next);
-		DL_APPEND2(f->open, file, fd_prev, fd_next);
-	}
+	if (fd >= 0)
+		fd_used(f, file, clock_mono_ns());
 	return fd;
 }
 
@@ -702,7 +732,8 @@ void files_tick(struct files *f, uint64_t now_ns)
 		return;
 	f->expire_ns = now_ns + EXPIRE_NS;
 	HASH_ITER(hh, f->cache, b, next) {
-		if (b->state == BACKING_READY && now_ns > b->checked_ns + HOST_RECHECK_NS)
+		if (b->state == BACKING_READY && now_ns > b->checked_ns + HOST_RECHECK_NS &&
+		    !is_held(b))
 			backing_uncache(b);
 		else if (b->refs == 1 && b->state != BACKING_READY)
 			backing_uncache(b);

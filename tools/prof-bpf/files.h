@@ -4,9 +4,9 @@
  * tables; and backings, which stand for a file while it is being opened.
  *
  * A backing belongs to one device, inode and generation as the mapping's record names them. It is
- * shared by all mappings of these as long as its opening is under way, and for HOST_RECHECK_NS
- * after when only root could have changed the file; else the next mapping gets a new one, which is
- * opened anew.
+ * shared by all mappings of these as long as its opening is under way, for HOST_RECHECK_NS after
+ * when only root could have changed the file, and while the file is held open and fstat says what
+ * it said; else the next mapping gets a new one, which is opened anew.
  */
 #ifndef PROFPIPE_FILES_H
 #define PROFPIPE_FILES_H
@@ -23,6 +23,7 @@ struct file {
 	struct file_key key;
 	uint32_t refs;	  /* backings, and what is under way */
 	bool asked;	  /* for its rows, once at least */
+	bool foreign;	  /* what its file system says is no proof */
 	bool unwanted;	  /* rows were asked for again and could not be had */
 	uint64_t idle_ns; /* since when refs is 0 */
 	int fd;		  /* kept open, or -1 */

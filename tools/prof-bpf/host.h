@@ -10,8 +10,9 @@
  *
  * A file is what the kernel says of the open descriptor: (device, inode, ctime, size). It is opened
  * by the opener, through map_files; until that is done its mappings are not published. A device,
- * inode and generation as in a mapping record spare an opening only for files that nobody but root
- * can write, and that were looked at within HOST_RECHECK_NS.
+ * inode and generation as in a mapping record spare an opening only for files that are open still,
+ * unchanged, and for those that nobody but root can write and that were looked at within
+ * HOST_RECHECK_NS.
  *
  * Order of use: side-band events are opened, then host_new and host_scan, then host_event for each
  * record in order, then host_sample for samples no later than the records, then host_tick, which

@@ -103,6 +103,11 @@ static int file_stat(int fd, unsigned sync, struct opener_file *ret)
 	return S_ISREG(x.stx_mode) ? 0 : OPENER_NOT_REGULAR;
 }
 
+int opener_stat(int fd, struct opener_file *ret)
+{
+	return file_stat(fd, AT_STATX_DONT_SYNC, ret);
+}
+
 /* Without a name and in memory: only descriptors and mappings lead to it. */
 static bool is_memory_file(int fd, const struct opener_file *f)
 {

@@ -78,6 +78,10 @@ enum opener_verdict {
 				  has no more of an identity than anonymous memory */
 };
 
+/* What is known of an open file (fd: borrowed) without asking a server. 0, OPENER_NOT_REGULAR,
+ * -errno. */
+int opener_stat(int fd, struct opener_file *ret);
+
 struct opener_result {
 	int status; /* 0, -errno, enum opener_verdict */
 	int fd;	    /* read-only, O_CLOEXEC, -1 unless status is 0; the callback's to close */

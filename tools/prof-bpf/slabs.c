@@ -123,8 +123,10 @@ static int slab_add(struct slabs *s)
 /* Its address space stays, without pages. */
 static void slab_unmap(struct slabs *s, struct slab_slot *slot)
 {
-	for (unsigned i = 0; i < SLAB_PAGES / 64; i++)
-		s->pages -= (uint32_t)__builtin_popcountll(slot->mapped[i]);
+	if (!slot->pages)
+		return;
+	s->pages -= slot->pages;
+	slot->pages = 0;
 	memset(slot->mapped, 0, sizeof(slot->mapped));
 	/* On failure the pages stay as they are, and are mapped over when they are next used. */
 	(void)mmap(slot->data, SLAB_BYTES, PROT_NONE,
@@ -151,6 +153,7 @@ static bool pages_map(struct slabs *s, struct slab_slot *slot, uint32_t first, u
 			 page * SLAB_PAGE) == MAP_FAILED)
 			return false;
 		s->pages += end - page;
+		slot->pages += end - page;
 		for (; page < end; page++)
 			slot->mapped[page / 64] |= 1ull << page % 64;
 	}

@@ -36,6 +36,7 @@ struct slab_slot {
 	int fd;
 	char *data; /* SLAB_BYTES of address space; ordinary memory when there is no map */
 	uint64_t mapped[SLAB_PAGES / 64]; /* a bit a page of it that is the map's */
+	uint32_t pages;			  /* of those bits */
 	bool used;			  /* since the last tick */
 };
 
@@ -61,7 +62,8 @@ void slabs_release(struct slabs *s, struct extent e);
 /* Where `words` from a position on, or those of them in its slab, can be written and read. NULL
  * when they cannot be mapped. Holds until other words are asked for. */
 uint32_t *slabs_at(struct slabs *s, uint32_t position, uint32_t words);
-/* A few times a second: unmaps what is idle, and makes the next slab before it is needed. */
+/* Once a second or so: unmaps what was idle since the last call, and makes the next slab before it
+ * is needed. */
 void slabs_tick(struct slabs *s);
 
 #endif

@@ -11,6 +11,8 @@
 #include "tools/prof-bpf/slabs.h"
 #include "tools/prof-bpf/tables.h"
 
+#define SLABS_TICK_NS 1000000000u
+
 struct rule_count {
 	struct unwind_rule rule; /* key */
 	uint32_t number, files;	 /* how many files use it */
@@ -73,7 +75,7 @@ struct tables {
 	struct table_process *processes;
 	void *walk_maps; /* a slab of our own memory, or NULL */
 	uint32_t generation, serial;
-	uint64_t now_ns;
+	uint64_t now_ns, slabs_ns; /* when the slabs were looked after last */
 	struct tables_figures figures;
 };
 
@@ -142,6 +144,9 @@ void tables_tick(struct tables *t, uint64_t now_ns)
 	}
 	if (t->waiting_head == t->waiting_len)
 		t->waiting_head = t->waiting_len = 0;
+	if (now_ns < t->slabs_ns + SLABS_TICK_NS && now_ns >= t->slabs_ns)
+		return;
+	t->slabs_ns = now_ns;
 	slabs_tick(&t->slabs);
 }
 
