@@ -9,8 +9,9 @@
  *
  *   process (hash: pid) --> map_entry[]   sorted by start, in a slab
  *   map_entry --> file_entry (array: slot) --> block_entry[] in a slab: one per 2 KiB of text
- *   block_entry --> row words in a slab: offset in the block << 16 | rule number, sorted; the first
- * has offset 0 rule number --> struct unwind_rule (array)
+ *   block_entry --> row words in a slab, sorted: offset in the block << 16 | rule number; the first
+ *                   has offset 0
+ *   rule number --> struct unwind_rule (array), unless it is the rule itself (RULE_SHORT)
  */
 #ifndef PROFPIPE_TABLES_SHARED_H
 #define PROFPIPE_TABLES_SHARED_H
@@ -27,6 +28,18 @@
 #define TABLES_MAX_RULES (1u << 14) /* distinct rules of all files */
 #define RULE_STRIDE 32		    /* a rule never lies across two cache lines */
 #define RULE_GAP 0		    /* the rule number of "no FDE covers this", always there */
+
+/*
+ * The numbers of ordinary rules, which nearly all frames have, are the rules themselves: in a walk
+ * whose memory is in no cache, the line and the page of an element of the array cost a fifth of a
+ * step. The CFA is RSP or RBP and a multiple of 8, and RBP and RBX are saved close below it or
+ * kept.
+ */
+#define RULE_SHORT 0x8000u		    /* it is such a number */
+#define RULE_SHORT_RBP 0x4000u		    /* the CFA is RBP's, not RSP's */
+#define RULE_SHORT_CFA(n) ((n) >> 6 & 255)  /* words up to the CFA */
+#define RULE_SHORT_RBP_AT(n) ((n) >> 3 & 7) /* words below the CFA that RBP is saved; 0: kept */
+#define RULE_SHORT_RBX_AT(n) ((n)&7)	    /* and RBX; 0: kept */
 
 struct slab {
 	UW_U8 bytes[SLAB_BYTES];

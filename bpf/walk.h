@@ -139,21 +139,21 @@ ENV_INLINE bool walk_find_map(struct walk *w, __u64 pc)
 	return true;
 }
 
-/* The rule in force at a file offset of w->file, or NULL where the tables contradict themselves. */
-ENV_INLINE const struct unwind_rule *walk_find_rule(struct walk *w, __u64 offset)
+/* The number of the rule in force at a file offset of w->file. */
+ENV_INLINE __u32 walk_find_rule(struct walk *w, __u64 offset)
 {
 	__u32 block = (__u32)(offset >> BLOCK_SHIFT) - w->file.first_block;
 
 	if (offset >> (BLOCK_SHIFT + 31) || block >= w->file.blocks)
-		return env_rule(RULE_GAP);
+		return RULE_GAP;
 	__u32 position = w->file.index + block * 2;
 	const struct slab *s = env_slab(position, 2);
 	if (!s)
-		return NULL;
+		return RULE_GAP;
 	const struct block_entry *b = ENV_AT(s, position, struct block_entry, 2);
 	__u32 in_block = offset & ((1u << BLOCK_SHIFT) - 1);
 
-	return env_rule(walk_search_rows(b->rows, b->count, in_block << 16 | 0xffff) & 0xffff);
+	return walk_search_rows(b->rows, b->count, in_block << 16 | 0xffff) & 0xffff;
 }
 
 /* Reads the 8 bytes at addr. */
@@ -376,10 +376,40 @@ ENV_INLINE int walk_signal(struct walk *w)
 
 /* Whether a CFA below RSP may be one on another stack: split stacks, and Go around calls of the
  * vDSO, keep it in RBP. */
-ENV_INLINE bool walk_jumps(struct walk *w, const struct unwind_rule *r, __u64 cfa)
+ENV_INLINE bool walk_jumps(struct walk *w, __u64 cfa)
 {
-	return r->cfa == UNWIND_CFA_REG && r->cfa_reg != UNWIND_REG_RSP &&
-	       w->sp - cfa >= WALK_JUMP_MIN && w->jumps++ < WALK_JUMPS;
+	return w->sp - cfa >= WALK_JUMP_MIN && w->jumps++ < WALK_JUMPS;
+}
+
+/* Makes w the caller's, behind a frame whose CFA is known. */
+ENV_INLINE int walk_to_caller(struct walk *w, __u64 cfa, __u64 fp, __u64 pc)
+{
+	w->sp = cfa;
+	w->fp = fp;
+	w->pc = pc;
+	w->exact = 0;
+	w->by_fp = 0;
+	w->leaf = 0;
+	/* Threads and coroutines that begin on a hand-made stack put a zero where a return address
+	 * would be. */
+	return pc == 0 ? walk_stop(w, WALK_COMPLETE) : 0;
+}
+
+/* Applies a rule that its number is (RULE_SHORT): walk_apply for nearly all frames. */
+ENV_INLINE int walk_apply_short(struct walk *w, __u32 rule)
+{
+	bool by_rbp = rule & RULE_SHORT_RBP;
+	__u64 cfa = (by_rbp ? w->fp : w->sp) + RULE_SHORT_CFA(rule) * 8, fp = w->fp, pc;
+
+	if (RULE_SHORT_RBP_AT(rule) && !walk_read(w, cfa - RULE_SHORT_RBP_AT(rule) * 8, &fp))
+		return walk_stop(w, WALK_STACK_UNREADABLE);
+	if (cfa <= w->sp && !(by_rbp && walk_jumps(w, cfa)))
+		return walk_stop(w, WALK_NO_PROGRESS);
+	if (!walk_read(w, cfa - 8, &pc))
+		return walk_stop(w, WALK_STACK_UNREADABLE);
+	if (RULE_SHORT_RBX_AT(rule))
+		w->rbx_at = cfa - RULE_SHORT_RBX_AT(rule) * 8;
+	return walk_to_caller(w, cfa, fp, pc);
 }
 
 /* Applies a rule. 0: w is the caller's; 1: the walk is over. */
@@ -430,24 +460,15 @@ ENV_INLINE int walk_apply(struct walk *w, const struct unwind_rule *rule)
 		at = cfa + (r.ra == UNWIND_RA_CFA_OFF ? (__s64)r.cfa_add : -8);
 		if (switched && r.ra == UNWIND_RA_CFA_OFF)
 			at = go_pc_at;
-		if (cfa <= w->sp && !switched && !walk_jumps(w, &r, cfa))
+		if (cfa <= w->sp && !switched &&
+		    !(r.cfa == UNWIND_CFA_REG && r.cfa_reg != UNWIND_REG_RSP && walk_jumps(w, cfa)))
 			return walk_stop(w, WALK_NO_PROGRESS);
 		if (!walk_read(w, at, &pc))
 			return walk_stop(w, WALK_STACK_UNREADABLE);
 	}
 	if (r.rbx)
 		w->rbx_at = cfa - r.rbx * 8ull;
-	w->sp = cfa;
-	w->fp = fp;
-	w->pc = pc;
-	w->exact = 0;
-	w->by_fp = 0;
-	w->leaf = 0;
-	/* Threads and coroutines that begin on a hand-made stack put a zero where a return address
-	 * would be. */
-	if (pc == 0)
-		return walk_stop(w, WALK_COMPLETE);
-	return 0;
+	return walk_to_caller(w, cfa, fp, pc);
 }
 
 /* One frame. 0: there is a caller; 1: the walk is over, w->reason says how. */
@@ -482,8 +503,11 @@ ENV_INLINE int walk_step(struct walk *w)
 
 	int stop;
 	if (w->file.state == FILE_READY) {
-		const struct unwind_rule *rule = walk_find_rule(w, pc - w->map.bias);
+		__u32 number = walk_find_rule(w, pc - w->map.bias);
 
+		if (number & RULE_SHORT)
+			return walk_apply_short(w, number);
+		const struct unwind_rule *rule = env_rule(number);
 		if (!rule)
 			return walk_stop(w, WALK_STALE);
 		if (rule->cfa == UNWIND_CFA_END && !(rule->flags & UNWIND_SIGNAL_FRAME) &&

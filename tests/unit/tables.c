@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <criterion/criterion.h>
 #include <stdlib.h>
+#include <string.h>
 #include "bpf/walk.h"
 #include "tools/prof-bpf/tables.h"
 
@@ -26,11 +27,10 @@ static void teardown(void)
 
 TestSuite(tables, .init = setup, .fini = teardown);
 
+/* One that is not its own number. */
 static struct unwind_rule rule(int32_t off)
 {
-	return (struct unwind_rule){ .cfa = UNWIND_CFA_REG,
-				     .cfa_reg = UNWIND_REG_RSP,
-				     .cfa_off = off };
+	return (struct unwind_rule){ .cfa = UNWIND_CFA_REG, .cfa_reg = 10, .cfa_off = off };
 }
 
 /* A file whose row i is at i * step, with rule i % rules. */
@@ -56,7 +56,7 @@ static uint16_t add_file(uint64_t base, uint64_t span, uint32_t rows, uint32_t s
 	return slot;
 }
 
-static const struct unwind_rule *look(uint16_t slot, uint64_t offset)
+static uint32_t look_number(uint16_t slot, uint64_t offset)
 {
 	static struct env env;
 	static struct walk w;
@@ -65,6 +65,14 @@ static const struct unwind_rule *look(uint16_t slot, uint64_t offset)
 	env_current = &env;
 	w.file = env.files[slot];
 	return walk_find_rule(&w, offset);
+}
+
+static const struct unwind_rule *look(uint16_t slot, uint64_t offset)
+{
+	const struct unwind_rule *r = env_rule(look_number(slot, offset));
+
+	cr_assert_not_null(r);
+	return r;
 }
 
 Test(tables, every_offset_finds_the_last_row_at_or_below_it)
@@ -106,6 +114,84 @@ Test(tables, equal_rules_of_two_files_are_one)
 	add_file(0, 0x1000, 10, 16, 5);
 	tables_figures(t, &f);
 	cr_assert_eq(f.rules, 5);
+}
+
+/* The number by which one rule of a file goes. */
+static uint32_t number_of(const struct unwind_rule *r)
+{
+	struct unwind_row_wire row = { 0 };
+	uint16_t slot;
+
+	cr_assert_eq(tables_file_new(t, &slot), 0);
+	cr_assert_eq(tables_rows_begin(t, slot, 0, 0x1000, 1, 1), 0);
+	cr_assert_eq(tables_rows_rules(t, slot, r, 1), 0);
+	cr_assert_eq(tables_rows_chunk(t, slot, &row, 1), 0);
+	cr_assert_eq(tables_rows_end(t, slot), 0);
+	uint32_t number = look_number(slot, 0x800);
+	tables_file_free(t, slot);
+	return number;
+}
+
+Test(tables, an_ordinary_rule_is_its_own_number)
+{
+	for (int i = 0; i < 2 * 256 * 8 * 8; i += 7) {
+		int32_t rbp = i & 7;
+		struct unwind_rule r = {
+			.cfa = UNWIND_CFA_REG,
+			.cfa_reg = i >> 14 ? UNWIND_REG_RBP : UNWIND_REG_RSP,
+			.cfa_off = (i >> 6 & 255) * 8,
+			.rbp = rbp ? UNWIND_RBP_CFA : UNWIND_RBP_SAME,
+			.rbp_off = -8 * rbp,
+			.rbx = (uint8_t)(i >> 3 & 7),
+			.flags = i & 1 ? UNWIND_DERIVED : 0,
+		};
+		uint32_t n = number_of(&r);
+
+		cr_assert(n & RULE_SHORT);
+		cr_assert_eq(!!(n & RULE_SHORT_RBP), r.cfa_reg == UNWIND_REG_RBP);
+		cr_assert_eq(RULE_SHORT_CFA(n) * 8, (uint32_t)r.cfa_off);
+		cr_assert_eq(RULE_SHORT_RBP_AT(n), (uint32_t)rbp);
+		cr_assert_eq(RULE_SHORT_RBX_AT(n), r.rbx);
+		/* Slots and what they held are free again later. */
+		if (i % 1024 < 7)
+			tables_tick(t, (uint64_t)i * TABLES_GRACE_NS + 2);
+	}
+}
+
+Test(tables, what_a_short_rule_cannot_say_is_in_the_array)
+{
+	const struct unwind_rule ordinary = { .cfa = UNWIND_CFA_REG,
+					      .cfa_reg = UNWIND_REG_RSP,
+					      .cfa_off = 64,
+					      .rbp = UNWIND_RBP_CFA,
+					      .rbp_off = -16 };
+	struct unwind_rule others[14];
+
+	for (int i = 0; i < 14; i++)
+		others[i] = ordinary;
+	others[0].cfa = UNWIND_CFA_DEREF;
+	others[1].cfa_reg = 10;
+	others[2].cfa_off = 2048;
+	others[3].cfa_off = -8;
+	others[4].cfa_off = 12;
+	others[5].rbp_off = -64;
+	others[6].rbp_off = 0;
+	others[7].rbp_off = -12;
+	others[8].rbp = UNWIND_RBP_UNDEFINED;
+	others[9].rbp = UNWIND_RBP_DEREF_REG;
+	others[10].ra = UNWIND_RA_UNDEFINED;
+	others[11].ra = UNWIND_RA_CFA_OFF;
+	others[12].rbx = 8;
+	others[13].flags = UNWIND_SIGNAL_FRAME;
+	for (int i = 0; i < 14; i++) {
+		uint32_t n = number_of(&others[i]);
+
+		cr_assert_not(n & RULE_SHORT, "%d", i);
+		const struct unwind_rule *r = env_rule(n);
+		cr_assert_not_null(r);
+		cr_assert_eq(memcmp(r, &others[i], sizeof(others[i])), 0, "%d", i);
+	}
+	cr_assert(number_of(&ordinary) & RULE_SHORT);
 }
 
 Test(tables, unsorted_rows_are_refused)

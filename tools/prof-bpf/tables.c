@@ -157,10 +157,34 @@ static struct unwind_rule *rule_slot(struct tables *t, uint32_t number)
 	return (struct unwind_rule *)(t->rules + (size_t)number * RULE_STRIDE);
 }
 
+/* How many words below the CFA something is saved, or 8: nothing that a short rule says. */
+static uint32_t words_below(int32_t off)
+{
+	return off < 0 && off > -64 && off % 8 == 0 ? (uint32_t)(-off / 8) : 8;
+}
+
+/* The number that says a whole rule (RULE_SHORT), or 0. */
+static uint32_t rule_short(const struct unwind_rule *r)
+{
+	uint32_t rbp = r->rbp == UNWIND_RBP_CFA ? words_below(r->rbp_off) : 0;
+
+	if (r->cfa != UNWIND_CFA_REG || r->ra != UNWIND_RA_CFA || r->flags & UNWIND_SIGNAL_FRAME ||
+	    (r->cfa_reg != UNWIND_REG_RSP && r->cfa_reg != UNWIND_REG_RBP) ||
+	    (r->rbp != UNWIND_RBP_CFA && r->rbp != UNWIND_RBP_SAME) || rbp > 7 || r->rbx > 7 ||
+	    r->cfa_off < 0 || r->cfa_off > 255 * 8 || r->cfa_off % 8)
+		return 0;
+	return RULE_SHORT | (r->cfa_reg == UNWIND_REG_RBP ? RULE_SHORT_RBP : 0) |
+	       (uint32_t)r->cfa_off / 8 << 6 | rbp << 3 | r->rbx;
+}
+
+/* Short rules are not counted, and need not be released. */
 static int rule_intern(struct tables *t, const struct unwind_rule *rule, uint32_t *ret_number)
 {
 	struct rule_count *c;
 
+	*ret_number = rule_short(rule);
+	if (*ret_number)
+		return 0;
 	HASH_FIND(hh, t->rule_hash, rule, sizeof(*rule), c);
 	if (!c) {
 		uint32_t number;
@@ -383,7 +407,8 @@ int tables_rows_rules(struct tables *t, uint16_t slot, const struct unwind_rule 
 		int v = rule_intern(t, &rule, &number);
 		if (v)
 			return rows_fail(t, slot, v);
-		f->rules[f->rule_count++] = number;
+		if (!(number & RULE_SHORT))
+			f->rules[f->rule_count++] = number;
 		in->rule_numbers[in->rules_seen++] = number;
 	}
 	return 0;
