@@ -291,8 +291,10 @@ static size_t settled_after(const struct rows *r, uint32_t at)
 
 	while (low < high) {
 		size_t mid = low + (high - low) / 2;
+		uint32_t start, end;
 
-		if (function_at(r, mid).end <= at)
+		rows_extent(r, mid, &start, &end);
+		if (end <= at)
 			low = mid + 1;
 		else
 			high = mid;
@@ -389,10 +391,11 @@ void rows_close(struct rows *r)
 
 void rows_extent(const struct rows *r, size_t i, uint32_t *ret_start, uint32_t *ret_end)
 {
-	struct function f = function_at(r, i);
+	uint32_t size;
 
-	*ret_start = f.start;
-	*ret_end = f.end;
+	decode_uleb(r->code + (uint32_t)r->function[i], &size);
+	*ret_start = (uint32_t)(r->function[i] >> 32);
+	*ret_end = *ret_start + size;
 }
 
 void rows_fill(struct rows *r)
@@ -451,16 +454,15 @@ static void sort_values(uint64_t *v, size_t n, unsigned shift)
 	}
 }
 
-static void sort_functions(struct rows *r)
+static void sort_functions(const struct rows *r, uint64_t *v, size_t n)
 {
 	size_t i = 1;
 
-	while (i < r->functions && r->function[i - 1] <= r->function[i])
+	while (i < n && v[i - 1] <= v[i])
 		i++;
-	if (i < r->functions)
+	if (i < n)
 		/* A start has as many bits as the span, above 32 of its place. */
-		sort_values(r->function, r->functions,
-			    56 - (unsigned)__builtin_clz((uint32_t)r->span | 255));
+		sort_values(v, n, 56 - (unsigned)__builtin_clz((uint32_t)r->span | 255));
 }
 
 /* A copy of f that begins at `start`, which lies inside it, coded behind everything else. 0,
@@ -499,44 +501,130 @@ static int trim(struct rows *r, const struct function *f, uint32_t start, uint64
 	return 0;
 }
 
-int rows_finish(struct rows *r)
+/* How many rows rows_next gives between the last one of `before` (NULL: f is the first) and the
+ * last one of f; f NULL: behind it. */
+static uint64_t count_of(const struct rows *r, const struct function *before,
+			 const struct function *f)
 {
-	uint32_t covered = 0, rule = UINT32_MAX, first;
-	size_t kept = 0;
+	uint32_t rule = before ? before->last : UINT32_MAX, first;
+	uint64_t n = 0;
 
-	charge(r);
-	sort_functions(r);
-	r->count = 0;
-	for (size_t i = 0; i < r->functions; i++) {
+	if (!f)
+		return before && rule != ROWS_RULE_GAP && before->end < r->span;
+	if (before && f->start - before->end > ROWS_PADDING && rule != ROWS_RULE_GAP) {
+		rule = ROWS_RULE_GAP;
+		n++;
+	}
+	decode_rule(f->p, &first);
+	return n + f->n - (first == rule);
+}
+
+/* Sorts what was added and settles its overlaps; *ret_count: of rows of these functions alone. */
+static int settle(struct rows *r, uint64_t *ret_count)
+{
+	size_t first = r->settled, kept = first;
+	struct function before = { 0 }, f;
+	uint64_t count = 0;
+
+	sort_functions(r, r->function + first, r->functions - first);
+	for (size_t i = first; i < r->functions; i++) {
 		uint64_t value = r->function[i];
-		struct function f = function_at(r, i);
 
-		if (f.start < covered) {
-			if (f.end <= covered) {
+		f = function_at(r, i);
+		if (kept > first && f.start < before.end) {
+			if (f.end <= before.end) {
 				r->skipped[ROWS_SKIP_OVERLAP]++;
 				continue;
 			}
 
-			int e = trim(r, &f, covered, &value);
+			int e = trim(r, &f, before.end, &value);
 
 			if (e)
 				return e;
 			r->function[i] = value;
 			f = function_at(r, i);
 		}
-		/* As rows_next gives them. */
-		if (kept && f.start - covered > ROWS_PADDING && rule != ROWS_RULE_GAP) {
-			rule = ROWS_RULE_GAP;
-			r->count++;
-		}
-		decode_rule(f.p, &first);
-		r->count += f.n - (first == rule);
-		rule = f.last;
-		covered = f.end;
+		count += count_of(r, kept > first ? &before : NULL, &f);
 		r->function[kept++] = value;
+		before = f;
 	}
-	r->count += kept && rule != ROWS_RULE_GAP && covered < r->span;
-	r->functions = r->settled = kept;
+	count += count_of(r, kept > first ? &before : NULL, NULL);
+	r->functions = kept;
+	*ret_count = count;
+	return 0;
+}
+
+/* Moves the functions from r->settled on, which are sorted and overlap none, between those before,
+ * and counts what that changes. 0, -ENOMEM. */
+static int merge(struct rows *r)
+{
+	size_t n = r->functions - r->settled, to = r->functions, from = r->settled;
+	uint64_t *added = malloc(n * sizeof(*added)); /* then where they are */
+	struct function run = { 0 }, before = { 0 }, f, next;
+	bool first = false; /* nothing is before the run */
+
+	if (!added)
+		return -ENOMEM;
+	memcpy(added, r->function + r->settled, n * sizeof(*added));
+	for (size_t i = n; i--;) {
+		size_t low = 0, high = from;
+
+		while (low < high) {
+			size_t mid = low + (high - low) / 2;
+
+			if (r->function[mid] < added[i])
+				low = mid + 1;
+			else
+				high = mid;
+		}
+		to -= from - low;
+		memmove(r->function + to, r->function + low, (from - low) * sizeof(*added));
+		from = low;
+		r->function[--to] = added[i];
+		added[i] = to;
+	}
+	for (size_t i = 0; i < n; i++) {
+		size_t at = added[i];
+
+		if (!i || added[i - 1] != at - 1) {
+			run = before = at ? function_at(r, at - 1) : (struct function){ 0 };
+			first = !at;
+		}
+		f = function_at(r, at);
+		r->count += count_of(r, at ? &before : NULL, &f);
+		if (i + 1 == n || added[i + 1] != at + 1) {
+			/* What was between neighbours before is not any more. */
+			bool last = at + 1 == r->functions;
+
+			if (!last)
+				next = function_at(r, at + 1);
+			r->count += count_of(r, &f, last ? NULL : &next);
+			r->count -= count_of(r, first ? NULL : &run, last ? NULL : &next);
+		}
+		before = f;
+	}
+	free(added);
+	return 0;
+}
+
+int rows_finish(struct rows *r)
+{
+	uint64_t count;
+	int e;
+
+	charge(r);
+	if (!r->filling)
+		r->settled = 0;
+	e = settle(r, &count);
+	if (e)
+		return e;
+	if (!r->settled)
+		r->count = count;
+	else if (r->functions > r->settled)
+		e = merge(r);
+	if (e)
+		return e;
+	r->settled = r->functions;
 	r->filling = false;
 	charge(r);
 
