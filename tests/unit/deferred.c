@@ -282,6 +282,8 @@ Test(deferred, at_the_ceiling_the_oldest_goes_as_it_is)
 	copy_chunks(DEFERRED_CHUNKS);
 	for (int i = 0; i < 5; i++) {
 		d.sample.tid = (uint32_t)i;
+		for (size_t at = 0; at < sizeof(d.deferred.stack); at += DEFERRED_CHUNK)
+			d.deferred.stack[at + DEFERRED_CHUNK - 1] = (unsigned char)(i + 1);
 		deferred_put(q, &d);
 	}
 	cr_assert_eq(emitted, 2);
@@ -289,6 +291,16 @@ Test(deferred, at_the_ceiling_the_oldest_goes_as_it_is)
 	deferred_figures(q, &f);
 	cr_assert_eq(f.seen, 5);
 	cr_assert_eq(f.gave_up, 2);
+}
+
+Test(deferred, stacks_that_are_the_same_take_the_room_of_one)
+{
+	copy_chunks(DEFERRED_CHUNKS);
+	for (int i = 0; i < 50; i++)
+		deferred_put(q, &d);
+	cr_assert_eq(emitted, 0);
+	deferred_run(q, 2000, true);
+	cr_assert_eq(emitted, 50);
 }
 
 Test(deferred, at_the_end_everything_goes)

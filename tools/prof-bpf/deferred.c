@@ -9,19 +9,33 @@
 
 const struct env *env_current;
 
+#define BELOW_RSP 256 /* bytes that are kept: the red zone, and what is read at once with it */
+#define SHARE_AMONG \
+	8 /* of the newest items, whose copies are looked through for the same bytes \
+	   */
+
+/* A piece of a stack, of one item or of several: samples of one thread, or of children that vfork
+ * made, have all but the leaf's page in common. */
+struct piece {
+	uint32_t items; /* that have it */
+	uint32_t from;	/* bytes before it of its DEFERRED_CHUNK: not kept */
+	uint8_t bytes[];
+};
+
 struct item {
 	struct item *prev, *next;
-	size_t bytes;
+	size_t bytes; /* without its pieces */
 	struct sample sample;
-	uint64_t kernel[SAMPLE_MAX_KERNEL];
 	uint64_t pc, regs[16], tls;
 	uint32_t exact, chunks;
 	uint8_t code[8]; /* from pc - 4 on */
 	struct probed_return returns[DEFERRED_RETURNS];
-	struct deferred_words objects[DEFERRED_OBJECTS];
 	struct deferred_range ranges[DEFERRED_STACKS];
 	uint64_t chunk_at[DEFERRED_CHUNKS];
-	uint8_t stack[]; /* so many chunks */
+	struct piece *piece[DEFERRED_CHUNKS]; /* so many chunks; NULL: no memory */
+	uint32_t objects;
+	struct deferred_words *object; /* behind the kernel's frames */
+	uint64_t kernel[];	       /* so many as the sample says */
 };
 
 struct deferred_queue {
@@ -45,13 +59,13 @@ static const uint8_t *copied(const struct item *i, uint64_t addr, size_t *ret_n)
 	for (uint32_t n = 0; n < i->chunks; n++) {
 		uint64_t at = addr - i->chunk_at[n];
 
-		if (at < DEFERRED_CHUNK) {
+		if (at < DEFERRED_CHUNK && i->piece[n] && at >= i->piece[n]->from) {
 			*ret_n = DEFERRED_CHUNK - at;
-			return i->stack + n * DEFERRED_CHUNK + at;
+			return i->piece[n]->bytes + (at - i->piece[n]->from);
 		}
 	}
-	for (unsigned n = 0; n < DEFERRED_OBJECTS; n++) {
-		const struct deferred_words *o = &i->objects[n];
+	for (unsigned n = 0; n < i->objects; n++) {
+		const struct deferred_words *o = &i->object[n];
 		uint64_t at = addr - o->at;
 
 		if (o->at && at < sizeof(o->words)) {
@@ -118,9 +132,53 @@ int deferred_new(const struct deferred_config *c, struct deferred_queue **ret)
 	return 0;
 }
 
+static size_t piece_bytes(const struct piece *p)
+{
+	return sizeof(*p) + DEFERRED_CHUNK - p->from;
+}
+
+/* The piece of a copy from `from` on: one that is there already, or a new one. NULL: no memory. */
+static struct piece *piece_get(struct deferred_queue *q, uint64_t at, uint32_t from,
+			       const uint8_t *bytes)
+{
+	struct item *i = q->items ? q->items->prev : NULL;
+	size_t size = DEFERRED_CHUNK - from;
+	struct piece *p;
+
+	for (unsigned looked = 0; i && looked < SHARE_AMONG; looked++) {
+		for (uint32_t n = 0; n < i->chunks; n++) {
+			p = i->piece[n];
+			if (i->chunk_at[n] == at && p && p->from == from &&
+			    memcmp(p->bytes, bytes + from, size) == 0) {
+				p->items++;
+				return p;
+			}
+		}
+		i = i == q->items ? NULL : i->prev;
+	}
+	p = malloc(sizeof(*p) + size);
+	if (!p)
+		return NULL;
+	p->items = 1;
+	p->from = from;
+	memcpy(p->bytes, bytes + from, size);
+	q->bytes += piece_bytes(p);
+	return p;
+}
+
+static void piece_put(struct deferred_queue *q, struct piece *p)
+{
+	if (!p || --p->items)
+		return;
+	q->bytes -= piece_bytes(p);
+	free(p);
+}
+
 static void item_drop(struct deferred_queue *q, struct item *i)
 {
 	DL_DELETE(q->items, i);
+	for (uint32_t n = 0; n < i->chunks; n++)
+		piece_put(q, i->piece[n]);
 	q->bytes -= i->bytes;
 	free(i);
 }
@@ -194,13 +252,31 @@ static void give_up(struct deferred_queue *q, struct item *i)
 	item_drop(q, i);
 }
 
+/* Where what is kept of the page at `at` begins: nothing is looked for below the leaf's RSP. */
+static uint32_t kept_from(const struct deferred *d, uint64_t at)
+{
+	uint64_t rsp = d->regs[UNWIND_REG_RSP];
+
+	return rsp - at < DEFERRED_CHUNK && rsp - at > BELOW_RSP
+		       ? (uint32_t)(rsp - at - BELOW_RSP) & ~7u
+		       : 0;
+}
+
 void deferred_put(struct deferred_queue *q, const struct deferred_sample *d)
 {
 	uint32_t chunks = d->deferred.chunks < DEFERRED_CHUNKS ? d->deferred.chunks
 							       : DEFERRED_CHUNKS;
-	size_t stack_bytes = (size_t)chunks * DEFERRED_CHUNK;
-	size_t bytes = sizeof(struct item) + stack_bytes;
-	struct item *i = bytes <= q->config.ceiling ? malloc(bytes) : NULL;
+	size_t kernel = d->sample.kernel_frames < SAMPLE_MAX_KERNEL ? d->sample.kernel_frames
+								    : SAMPLE_MAX_KERNEL;
+	uint32_t objects = 0;
+
+	for (unsigned n = 0; n < DEFERRED_OBJECTS; n++)
+		objects += d->deferred.objects[n].at != 0;
+
+	size_t bytes = sizeof(struct item) + kernel * sizeof(uint64_t) +
+		       objects * sizeof(struct deferred_words);
+	size_t most = bytes + chunks * (sizeof(struct piece) + DEFERRED_CHUNK);
+	struct item *i = most <= q->config.ceiling ? malloc(bytes) : NULL;
 
 	q->figures.seen++;
 	if (!i) {
@@ -208,24 +284,35 @@ void deferred_put(struct deferred_queue *q, const struct deferred_sample *d)
 		emit(q, &d->sample, (const uint64_t *)d->kernel, NULL);
 		return;
 	}
-	while (q->bytes + bytes > q->config.ceiling)
-		give_up(q, q->items);
 	i->bytes = bytes;
 	i->sample = d->sample;
-	memcpy(i->kernel, d->kernel, sizeof(i->kernel));
+	i->sample.kernel_frames = (uint16_t)kernel;
+	memcpy(i->kernel, d->kernel, kernel * sizeof(uint64_t));
 	i->pc = d->deferred.pc;
 	memcpy(i->regs, d->deferred.regs, sizeof(i->regs));
 	i->tls = d->deferred.tls;
 	memcpy(i->code, d->deferred.code, sizeof(i->code));
 	memcpy(i->returns, d->deferred.returns, sizeof(i->returns));
-	memcpy(i->objects, d->deferred.objects, sizeof(i->objects));
 	memcpy(i->ranges, d->deferred.ranges, sizeof(i->ranges));
 	memcpy(i->chunk_at, d->deferred.chunk_at, sizeof(i->chunk_at));
-	i->chunks = chunks;
 	i->exact = d->deferred.exact;
-	memcpy(i->stack, d->deferred.stack, stack_bytes);
+	i->object = (struct deferred_words *)(i->kernel + kernel);
+	i->objects = 0;
+	for (unsigned n = 0; n < DEFERRED_OBJECTS; n++) {
+		if (d->deferred.objects[n].at)
+			i->object[i->objects++] = d->deferred.objects[n];
+	}
+	for (i->chunks = 0; i->chunks < chunks; i->chunks++) {
+		uint64_t at = i->chunk_at[i->chunks];
+
+		i->piece[i->chunks] =
+			piece_get(q, at, kept_from(&d->deferred, at),
+				  d->deferred.stack + (size_t)i->chunks * DEFERRED_CHUNK);
+	}
 	DL_APPEND(q->items, i);
 	q->bytes += bytes;
+	while (q->bytes > q->config.ceiling)
+		give_up(q, q->items);
 }
 
 void deferred_run(struct deferred_queue *q, uint64_t now_ns, bool all)
