@@ -80,8 +80,10 @@ struct {
 	__uint(max_entries, 1 << 22);
 } deferred_ring SEC(".maps");
 
+#define SYS_CLONE 56
 #define SYS_EXECVE 59
 #define SYS_EXECVEAT 322
+#define SYS_CLONE3 435
 
 /* What each cpu counts. */
 enum counter { COUNTER_RUNS, COUNTER_NS, COUNTER_RING_FULL, COUNTERS };
@@ -251,7 +253,7 @@ static __always_inline bool begin(struct bpf_perf_event_data *ctx, struct walk *
 	bpf_get_current_comm(w->sample.comm, sizeof(w->sample.comm));
 
 	struct pt_regs regs;
-	bool exact = true;
+	__u8 exact = true;
 	if (ctx->regs.cs & 3) {
 		/* Through the kernel's accessors field by field: the context is not memory. */
 		regs.rip = ctx->regs.rip;
@@ -301,6 +303,10 @@ static __always_inline bool begin(struct bpf_perf_event_data *ctx, struct walk *
 		w->reason = WALK_COMPAT;
 		return false;
 	}
+	/* A thread that has not begun yet is where the one that made it is, on another stack. */
+	if (w->sample.flags & SAMPLE_IN_KERNEL && pid != (__u32)ids && regs.rax == 0 &&
+	    (regs.orig_rax == SYS_CLONE || regs.orig_rax == SYS_CLONE3))
+		exact = WALK_NOT_BEGUN;
 	take_regs(w, &regs);
 	w->leaf_pc = regs.rip;
 	w->leaf_exact = exact;
@@ -402,7 +408,10 @@ static __always_inline void take_g_stack(struct deferred *d, enum deferred_objec
 	__u64 lo = d->objects[g].words[GO_LO], hi = d->objects[g].words[GO_HI];
 	__u64 sp = d->objects[g].words[GO_SCHED_SP];
 	bool own = hi - lo <= GO_OWN_STACK || which == DEFERRED_CURG;
-	__u64 end = hi + (own ? WALK_WINDOW : GO_ABOVE_C);
+	__u64 end = hi + (own ? WALK_WINDOW : GO_ABOVE_C), first = stack_end(sp);
+
+	if (end > first)
+		end = first;
 
 	if (d->regs[UNWIND_REG_RSP] - lo < hi - lo) {
 		if (own)
@@ -430,12 +439,12 @@ static __always_inline void take_go(struct deferred *d, __u64 before_signal)
 	    !take_words(d, DEFERRED_G_OF_THREAD, d->objects[DEFERRED_M].words[GO_M_G0]) ||
 	    d->objects[DEFERRED_G_OF_THREAD].words[GO_M] != m)
 		return;
-	take_g_stack(d, DEFERRED_G_OF_THREAD, DEFERRED_G0, before_signal, 8);
+	take_g_stack(d, DEFERRED_G_OF_THREAD, DEFERRED_G0, before_signal, 4);
 	if ((take_words(d, DEFERRED_G_OF_USER, d->objects[DEFERRED_M].words[GO_M_CURG]) &&
 	     d->objects[DEFERRED_G_OF_USER].words[GO_M] == m) ||
 	    (take_words(d, DEFERRED_G_OF_USER, d->objects[DEFERRED_M].words[GO_M_CURG_1_25]) &&
 	     d->objects[DEFERRED_G_OF_USER].words[GO_M] == m))
-		take_g_stack(d, DEFERRED_G_OF_USER, DEFERRED_CURG, before_signal, 16);
+		take_g_stack(d, DEFERRED_G_OF_USER, DEFERRED_CURG, before_signal, 24);
 }
 
 /* The stacks that a walk may come to. */
@@ -475,6 +484,9 @@ static __always_inline void take_stacks(struct deferred *d)
 		}
 		at += DEFERRED_CHUNK;
 	}
+	/* How far it came. */
+	if (d->next < DEFERRED_STACKS)
+		d->ranges[d->next & (DEFERRED_STACKS - 1)].end = at;
 }
 
 static __always_inline void take_returns(struct probed_return *to)

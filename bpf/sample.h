@@ -109,7 +109,7 @@ struct deferred {
 	__sample_u64 tls;      /* where fs:0 lies; 0: not known */
 	struct probed_return returns[DEFERRED_RETURNS];
 	unsigned char code[8]; /* around pc: from pc - 4 on; zeros where it could not be read */
-	__sample_u32 exact;    /* pc is not a return address */
+	__sample_u32 exact;    /* as in struct walk: pc is not a return address */
 	__sample_u32 next;     /* to be copied, while the program runs: an enum deferred_stack */
 	struct deferred_range ranges[DEFERRED_STACKS];
 	struct deferred_words objects[DEFERRED_OBJECTS];

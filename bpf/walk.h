@@ -26,6 +26,7 @@
 #define WALK_FP_MAX_FRAME (8u << 20) /* a frame pointer further up than this is not one */
 #define WALK_JUMP_MIN 4096	     /* bytes down to a stack that is another one */
 #define WALK_JUMPS 64		     /* of them in one walk: RBP may lie, and lead in circles */
+#define WALK_NOT_BEGUN 2	     /* of exact: the leaf is all there is */
 #define WALK_FP_UNKNOWN 1	     /* no frame pointer: not even the outermost frame's */
 
 struct walk {
@@ -500,6 +501,8 @@ ENV_INLINE int walk_step(struct walk *w)
 		}
 	}
 	walk_push(w);
+	if (w->exact == WALK_NOT_BEGUN)
+		return walk_stop(w, WALK_COMPLETE);
 
 	int stop;
 	if (w->file.state == FILE_READY) {
@@ -537,7 +540,7 @@ ENV_INLINE void walk_exec(struct walk *w)
 }
 
 /* Readies w for a walk from pc, sp, fp and regs[], already set. */
-ENV_INLINE void walk_begin(struct walk *w, const struct process_entry *p, __u32 base, bool exact)
+ENV_INLINE void walk_begin(struct walk *w, const struct process_entry *p, __u32 base, __u8 exact)
 {
 	w->window_start = 0;
 	w->map.start = w->map.end = 0;

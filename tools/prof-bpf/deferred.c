@@ -79,16 +79,13 @@ static const uint8_t *copied(const struct item *i, uint64_t addr, size_t *ret_n)
 /* Whether addr was not copied for want of room. */
 static bool past_end(const struct item *i, uint64_t addr)
 {
-	bool past = i->chunks == DEFERRED_CHUNKS;
-
 	for (unsigned n = 0; n < DEFERRED_STACKS; n++) {
 		const struct deferred_range *r = &i->ranges[n];
 
-		if (addr >= r->start && addr < r->end)
-			return i->chunks == DEFERRED_CHUNKS;
-		past = past || (r->end && addr - r->end < WALK_FP_MAX_FRAME);
+		if (r->end && addr >= r->end && addr - r->end < WALK_FP_MAX_FRAME)
+			return true;
 	}
-	return past;
+	return i->chunks == DEFERRED_CHUNKS;
 }
 
 /* The copy is data of a stranger: everything outside it is unreadable, and so is what the kernel
@@ -231,7 +228,7 @@ static bool walk(struct deferred_queue *q, struct item *i)
 	q->env.returned = i->returns;
 	q->env.returns = DEFERRED_RETURNS;
 	env_current = &q->env;
-	walk_begin(w, &p, 0, i->exact);
+	walk_begin(w, &p, 0, (uint8_t)i->exact);
 	while (!walk_step(w))
 		;
 	if (w->reason == WALK_ROWS_PENDING || w->reason == WALK_STALE ||
