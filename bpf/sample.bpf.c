@@ -447,8 +447,8 @@ static __always_inline void take_go(struct deferred *d, __u64 before_signal)
 		take_g_stack(d, DEFERRED_G_OF_USER, DEFERRED_CURG, before_signal, 24);
 }
 
-/* The stacks that a walk may come to. */
-static __always_inline void take_stacks(struct deferred *d)
+/* The stacks that a walk may come to, or the leaf's alone; at most so many chunks, a constant. */
+static __always_inline void take_stacks(struct deferred *d, bool others, __u32 chunks)
 {
 	__u64 sp = d->regs[UNWIND_REG_RSP];
 
@@ -456,19 +456,23 @@ static __always_inline void take_stacks(struct deferred *d)
 		d->ranges[i].start = d->ranges[i].end = 0;
 	for (int i = 0; i < DEFERRED_OBJECTS; i++)
 		d->objects[i].at = 0;
-	take_range(d, DEFERRED_LEAF, sp, stack_end(sp), DEFERRED_CHUNKS);
-	__u64 before_signal = interrupted(d);
-	if (before_signal)
-		take_range(d, DEFERRED_INTERRUPTED, before_signal, stack_end(before_signal), 24);
-	take_go(d, before_signal);
+	take_range(d, DEFERRED_LEAF, sp, stack_end(sp), chunks);
+	if (others) {
+		__u64 before_signal = interrupted(d);
+
+		if (before_signal)
+			take_range(d, DEFERRED_INTERRUPTED, before_signal, stack_end(before_signal),
+				   24);
+		take_go(d, before_signal);
+	}
 
 	/* Where this stands lies in memory, where the verifier does not follow it. */
 	d->next = d->chunks = 0;
 	__u64 at = d->ranges[0].start;
-	for (int i = 0; i < DEFERRED_CHUNKS + DEFERRED_STACKS - 1; i++) {
+	for (__u32 i = 0; i < chunks + DEFERRED_STACKS - 1; i++) {
 		__u32 n = d->chunks, which = d->next;
 
-		if (n >= DEFERRED_CHUNKS || which >= DEFERRED_STACKS)
+		if (n >= chunks || which >= DEFERRED_STACKS)
 			break;
 		if (at >= d->ranges[which].end) {
 			if (which == DEFERRED_LEAF)
@@ -506,12 +510,32 @@ static __always_inline void take_returns(struct probed_return *to)
 	}
 }
 
-/* Puts the leaf's registers and the top of the stack into the ring. False when there is no room:
- * the sample then goes as it is. */
-static __always_inline bool defer(struct walk *w)
+/* Whether a thread of Go's runs, as take_go finds out. */
+static __always_inline bool is_go(void)
 {
-	struct deferred_sample *d = bpf_ringbuf_reserve(&deferred_ring, sizeof(*d), 0);
+	__u64 tls = env_tls(), g, m, g0, back;
 
+	return tls && !bpf_probe_read_user(&g, 8, (void *)(tls - 8)) &&
+	       !bpf_probe_read_user(&m, 8, (void *)(g + 8 * GO_M)) &&
+	       !bpf_probe_read_user(&g0, 8, (void *)(m + 8 * GO_M_G0)) &&
+	       !bpf_probe_read_user(&back, 8, (void *)(g0 + 8 * GO_M)) && back == m;
+}
+
+/* Whether the small size does: near the top of a process's first stack, and no other stack than
+ * this one. Most are. */
+static __always_inline bool is_small(const struct walk *w)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+	__u64 sp = w->regs[UNWIND_REG_RSP], start = sp & ~(__u64)(DEFERRED_CHUNK - 1);
+
+	return stack_end(sp) - start <= DEFERRED_SMALL_CHUNKS * DEFERRED_CHUNK &&
+	       sp - BPF_CORE_READ(task, sas_ss_sp) >= BPF_CORE_READ(task, sas_ss_size) && !is_go();
+}
+
+/* Puts the leaf's registers and the top of the stack into what was reserved in the ring. False when
+ * there was no room: the sample then goes as it is. small: a constant. */
+static __always_inline bool defer_into(struct walk *w, struct deferred_sample *d, bool small)
+{
 	if (!d)
 		return false;
 	w->sample.flags |= SAMPLE_DEFERRED;
@@ -528,9 +552,18 @@ static __always_inline bool defer(struct walk *w)
 	for (int i = 0; i < 16; i++)
 		d->deferred.regs[i] = w->regs[i];
 	take_returns(d->deferred.returns);
-	take_stacks(&d->deferred);
+	take_stacks(&d->deferred, !small, small ? DEFERRED_SMALL_CHUNKS : DEFERRED_CHUNKS);
 	bpf_ringbuf_submit(d, BPF_RB_NO_WAKEUP);
 	return true;
+}
+
+static __always_inline bool defer(struct walk *w)
+{
+	if (is_small(w))
+		return defer_into(w, bpf_ringbuf_reserve(&deferred_ring, DEFERRED_SMALL_BYTES, 0),
+				  true);
+	return defer_into(w, bpf_ringbuf_reserve(&deferred_ring, sizeof(struct deferred_sample), 0),
+			  false);
 }
 
 static __always_inline void finish(struct walk *w)

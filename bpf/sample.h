@@ -120,7 +120,12 @@ struct deferred {
 	unsigned char stack[DEFERRED_STACK];
 };
 
-/* A deferred sample as it lies in its ring: all of fixed size, for the kernel reserves no other. */
+/* A deferred sample as it lies in its ring: all of one of two sizes, for the kernel reserves no
+ * others. The small one ends after so many chunks. */
+#define DEFERRED_SMALL_CHUNKS 6
+#define DEFERRED_SMALL_BYTES \
+	(sizeof(struct deferred_sample) - \
+	 (DEFERRED_CHUNKS - DEFERRED_SMALL_CHUNKS) * DEFERRED_CHUNK)
 struct deferred_sample {
 	struct sample sample;
 	__sample_u64 kernel[SAMPLE_MAX_KERNEL + 1];

@@ -21,7 +21,8 @@
 
 #define RING_MIN (256u << 10)
 #define RING_MAX (16u << 20)
-#define DEFERRED_RING_MIN (1u << 20)
+#define DEFERRED_RING_MIN (512u << 10)
+#define DEFERRED_MEAN (40u << 10) /* bytes of one: on most hosts one in ten is large */
 #define DEFERRED_RING_MAX (4u << 20)
 #define RING_BYTES_PER_SAMPLE 512 /* what a sample takes on most hosts: 50 frames */
 #define RING_SECONDS 1
@@ -180,7 +181,8 @@ static int on_deferred(void *ctx, void *data, size_t size)
 	struct loader *l = ctx;
 	const struct deferred_sample *d = data;
 
-	if (size < sizeof(*d) || d->sample.kernel_frames > SAMPLE_MAX_KERNEL) {
+	if (size < DEFERRED_SMALL_BYTES || d->sample.kernel_frames > SAMPLE_MAX_KERNEL ||
+	    (size < sizeof(*d) && d->deferred.chunks > DEFERRED_SMALL_CHUNKS)) {
 		l->malformed++;
 		return 0;
 	}
@@ -253,7 +255,7 @@ int loader_load(struct loader *l)
 	 * processes turn it oftener. */
 	uint64_t deferred = DEFERRED_RING_MIN;
 	wanted = (uint64_t)l->config.hz * l->cpus * (l->config.drain_ms + DRAIN_LATE_MS) / 1000 *
-		 sizeof(struct deferred_sample);
+		 DEFERRED_MEAN;
 	while (deferred < wanted && deferred < DEFERRED_RING_MAX)
 		deferred *= 2;
 	r = bpf_map__set_max_entries(l->skel->maps.deferred_ring, (uint32_t)deferred);
