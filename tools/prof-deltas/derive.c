@@ -525,15 +525,16 @@ static bool is_prologue(const struct derive *d, const uint8_t *code, uint32_t n)
 	       flow_saves(d->flow) >= 2;
 }
 
-/* Whether the first instruction is a push or makes a frame. */
-static bool moves_stack(const uint8_t *code, uint32_t n)
+/* Whether it lies where functions do, or the first instruction is a push or makes a frame. */
+static bool may_begin(const struct derive *d, uint32_t at, const uint8_t *code, uint32_t n)
 {
-	uint32_t at = past_endbr(code, n);
+	uint32_t past = past_endbr(code, n);
 
-	return at > 0 || (n > 1 && (code[0] & 0xf8) == 0x50) ||
+	return past > 0 || !(rows_address(d->rows, at) & 15) ||
+	       (n > 1 && (code[0] & 0xf8) == 0x50) ||
 	       (n > 1 && code[0] == 0x41 && (code[1] & 0xf8) == 0x50) ||
-	       starts_with(code, n, at, "\x48\x83\xec", 3) ||
-	       starts_with(code, n, at, "\x48\x81\xec", 3);
+	       starts_with(code, n, past, "\x48\x83\xec", 3) ||
+	       starts_with(code, n, past, "\x48\x81\xec", 3);
 }
 
 /* Begins and ends as functions do. */
@@ -599,7 +600,7 @@ static int try_function(struct derive *d, uint32_t at, uint32_t size, uint32_t l
 			break;
 	}
 	if (!(flags & FLOW_TRUSTED) && misaligned && (r || !is_function(d, at, code, n, &result)) &&
-	    moves_stack(code, n)) {
+	    may_begin(d, at, code, n)) {
 		r = run_unaligned(d, at, code, n, &result);
 		if (r < 0)
 			return r;
