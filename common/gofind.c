@@ -212,9 +212,11 @@ static int find_module(struct gopclntab *t)
 	bool found = false;
 	int r = 0;
 
-	for (unsigned i = 0; i < t->load_count && r == 0 && !found; i++)
-		if (!t->loads[i].exec)
-			r = scan(t, &s, &t->loads[i], &found);
+	/* It is data that is written to; all else only in case. */
+	for (int write = 1; write >= 0; write--)
+		for (unsigned i = 0; i < t->load_count && r == 0 && !found; i++)
+			if (!t->loads[i].exec && t->loads[i].write == (bool)write)
+				r = scan(t, &s, &t->loads[i], &found);
 	return r || found ? r : find_module_relocated(t);
 }
 
@@ -394,7 +396,8 @@ static int read_segments(struct gopclntab *t, const Elf64_Ehdr *h, struct elf *e
 			t->loads[t->load_count++] = (struct load){ .vaddr = p.p_vaddr,
 								   .offset = p.p_offset,
 								   .filesz = p.p_filesz,
-								   .exec = p.p_flags & PF_X };
+								   .exec = p.p_flags & PF_X,
+								   .write = p.p_flags & PF_W };
 		else if (p.p_type == PT_DYNAMIC)
 			e->dynamic = (struct region){ .offset = p.p_offset, .size = p.p_filesz };
 		else if (p.p_type == PT_NOTE && !e->is_go)

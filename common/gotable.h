@@ -15,7 +15,7 @@ struct region {
 
 struct load {
 	uint64_t vaddr, offset, filesz;
-	bool exec;
+	bool exec, write;
 };
 
 /* How inlined calls are stored. */

@@ -21,7 +21,7 @@ static bool same(const struct decoded *x, const struct decoded *y)
 	return x->imm == y->imm && x->clobbers == y->clobbers && x->len == y->len &&
 	       x->op == y->op && x->next == y->next && x->dst == y->dst && x->src == y->src &&
 	       x->width == y->width && x->zero == y->zero && x->filler == y->filler &&
-	       x->relative == y->relative && x->memory == y->memory;
+	       x->relative == y->relative && x->plain == y->plain && x->memory == y->memory;
 }
 
 static void check(const uint8_t *code, uint32_t n)

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "tools/prof-deltas/goasm.h"
+#include "tools/prof-deltas/insn.h"
 
 #define MAX_LABELS 512u
 #define MAX_SLOTS 24u
@@ -22,7 +23,7 @@
 #define BASE_MERGED 0x40000000 /* and the label: one of several */
 
 /* Registers by the numbers that instructions give them. */
-enum { RBX = 3, RSP = 4, RBP = 5, REGISTERS = 16, RETURN = 16 /* the return address */ };
+enum { REGISTERS = 16, RETURN = 16 /* the return address */ };
 static const uint8_t dwarf_of[REGISTERS] = { 0, 2, 1, 3, 7, 6, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15 };
 /* In which a copy of the stack pointer is looked for: those that callees keep first. */
 static const uint8_t copies[] = { 3, 12, 13, 14, 15, 0, 1, 2, 6, 7, 8, 9, 10, 11 };
@@ -80,6 +81,7 @@ struct goasm {
 	enum goasm_role role;
 
 	struct goasm_row row[GOASM_MAX_CODE]; /* one an instruction */
+	struct decoded decoded[GOASM_MAX_CODE];
 	struct found found[GOASM_MAX_CODE];
 	uint32_t count;
 	uint32_t index[GOASM_MAX_CODE]; /* of the instruction at an offset; UINT32_MAX: none */
@@ -443,13 +445,25 @@ static bool do_sum(struct goasm *a, uint32_t i, const ZydisDecodedInstruction *i
 	return true;
 }
 
-static void run_one(struct goasm *a, uint32_t i, const ZydisDecodedInstruction *in,
-		    const ZydisDecodedOperand *op)
+static void run_one(struct goasm *a, uint32_t i)
 {
 	const struct value unknown = { 0 };
+	const struct decoded *d = &a->decoded[i];
+	ZydisDecodedOperand op[ZYDIS_MAX_OPERAND_COUNT];
+	ZydisDecodedInstruction in;
+	uint32_t at = a->row[i].at;
+
+	if (d->plain) {
+		for (unsigned mask = d->clobbers; mask; mask &= mask - 1)
+			set(a, i, __builtin_ctz(mask), &unknown);
+		return;
+	}
+	if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&a->decoder, a->code + at, a->size - at, &in, op)))
+		return;
+
 	bool is_reg = op[0].type == ZYDIS_OPERAND_TYPE_REGISTER;
 
-	switch (in->mnemonic) {
+	switch (in.mnemonic) {
 	case ZYDIS_MNEMONIC_CALL:
 		/* Registers that the code behind it goes on to use are kept by the callee; which g
 		 * runs may have changed. */
@@ -479,16 +493,16 @@ static void run_one(struct goasm *a, uint32_t i, const ZydisDecodedInstruction *
 		do_pop(a, i, -1);
 		break;
 	case ZYDIS_MNEMONIC_MOV:
-		do_mov(a, i, in, op);
+		do_mov(a, i, &in, op);
 		break;
 	case ZYDIS_MNEMONIC_ADD:
 	case ZYDIS_MNEMONIC_SUB:
 	case ZYDIS_MNEMONIC_LEA:
-		if (!do_sum(a, i, in, op))
-			clobber(a, i, in, op);
+		if (!do_sum(a, i, &in, op))
+			clobber(a, i, &in, op);
 		break;
 	default:
-		clobber(a, i, in, op);
+		clobber(a, i, &in, op);
 		break;
 	}
 }
@@ -644,38 +658,30 @@ static bool rule_restored(const struct restore *x, int32_t off, struct unwind_ru
 
 static void disassemble(struct goasm *a)
 {
-	ZydisDecodedOperand op[ZYDIS_MAX_OPERAND_COUNT];
-	ZydisDecodedInstruction in;
 	uint32_t at = 0;
 
 	memset(a->index, 0xff, a->size * sizeof(a->index[0]));
 	for (a->count = 0; at < a->size; a->count++) {
-		bool ok = ZYAN_SUCCESS(
-			ZydisDecoderDecodeFull(&a->decoder, a->code + at, a->size - at, &in, op));
+		struct decoded *d = &a->decoded[a->count];
 
+		if (!insn_decode(a->code + at, a->size - at, d))
+			*d = (struct decoded){ .next = NEXT_END };
 		a->index[at] = a->count;
-		a->row[a->count] = (struct goasm_row){ .at = at, .len = ok ? in.length : 1 };
+		a->row[a->count] = (struct goasm_row){ .at = at, .len = d->len ? d->len : 1 };
 		a->label_at[a->count] = NO_LABEL;
 		at += a->row[a->count].len;
 	}
 }
 
 /* The instruction that a jump leads to; UINT32_MAX: not in this function, or not known. */
-static uint32_t target(const struct goasm *a, uint32_t i, const ZydisDecodedOperand *op)
+static uint32_t target(const struct goasm *a, uint32_t i)
 {
-	int64_t at = (int64_t)a->row[i].at + a->row[i].len;
+	const struct decoded *d = &a->decoded[i];
+	int64_t at = (int64_t)a->row[i].at + a->row[i].len + d->imm;
 
-	if (op->type != ZYDIS_OPERAND_TYPE_IMMEDIATE || !op->imm.is_relative ||
-	    op->imm.value.s > a->size || op->imm.value.s < -(int64_t)a->size)
+	if (d->next != NEXT_JUMP && d->next != NEXT_COND)
 		return UINT32_MAX;
-	at += op->imm.value.s;
 	return at >= 0 && at < a->size ? a->index[at] : UINT32_MAX;
-}
-
-static bool is_jump(const ZydisDecodedInstruction *in)
-{
-	return in->meta.category == ZYDIS_CATEGORY_COND_BR ||
-	       in->meta.category == ZYDIS_CATEGORY_UNCOND_BR;
 }
 
 static bool add_label(struct goasm *a, uint32_t instruction)
@@ -693,21 +699,11 @@ static bool add_label(struct goasm *a, uint32_t instruction)
 
 static bool find_labels(struct goasm *a)
 {
-	ZydisDecodedOperand op[ZYDIS_MAX_OPERAND_COUNT];
-	ZydisDecodedInstruction in;
-
 	a->labels = 0;
 	if (!add_label(a, 0))
 		return false;
 	for (uint32_t i = 0; i < a->count; i++) {
-		uint32_t at = a->row[i].at;
-
-		if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&a->decoder, a->code + at, a->size - at,
-							 &in, op)) ||
-		    !is_jump(&in))
-			continue;
-
-		uint32_t to = target(a, i, &op[0]);
+		uint32_t to = target(a, i);
 
 		if (to != UINT32_MAX && !add_label(a, to))
 			return false;
@@ -771,19 +767,19 @@ static void hand_on(struct goasm *a, uint32_t label)
 	a->queue[(a->queue_head + a->queued++) % MAX_LABELS] = (uint16_t)label;
 }
 
-static bool ends(const ZydisDecodedInstruction *in)
-{
-	return in->mnemonic == ZYDIS_MNEMONIC_RET || in->mnemonic == ZYDIS_MNEMONIC_INT3 ||
-	       in->mnemonic == ZYDIS_MNEMONIC_UD2 || in->mnemonic == ZYDIS_MNEMONIC_HLT ||
-	       in->meta.category == ZYDIS_CATEGORY_UNCOND_BR;
-}
-
 /* A goroutine's pc is in a register, and RSP is its stack already. */
-static void note_leap(struct goasm *a, uint32_t i, const ZydisDecodedOperand *op)
+static void note_leap(struct goasm *a, uint32_t i)
 {
-	int r = op->type == ZYDIS_OPERAND_TYPE_REGISTER ? general(op->reg.value) : -1;
+	ZydisDecodedOperand op[ZYDIS_MAX_OPERAND_COUNT];
+	ZydisDecodedInstruction in;
+	uint32_t at = a->row[i].at;
+	int r = -1;
 
-	if (a->role != GOASM_LEAVES || r < 0 || a->now.reg[RSP].base == BASE_CFA)
+	if (a->role != GOASM_LEAVES || a->now.reg[RSP].base == BASE_CFA ||
+	    !ZYAN_SUCCESS(ZydisDecoderDecodeFull(&a->decoder, a->code + at, a->size - at, &in, op)))
+		return;
+	r = op->type == ZYDIS_OPERAND_TYPE_REGISTER ? general(op->reg.value) : -1;
+	if (r < 0)
 		return;
 	a->row[i].rule = (struct unwind_rule){ .cfa = UNWIND_CFA_REG,
 					       .cfa_reg = UNWIND_REG_RSP,
@@ -795,12 +791,12 @@ static void note_leap(struct goasm *a, uint32_t i, const ZydisDecodedOperand *op
 /* Runs from a label on. False where it takes too long. */
 static bool run(struct goasm *a, uint32_t label, uint64_t *steps)
 {
-	ZydisDecodedOperand op[ZYDIS_MAX_OPERAND_COUNT];
-	ZydisDecodedInstruction in;
 	uint32_t first = a->label[label].instruction;
 
 	a->now = a->label[label].in;
 	for (uint32_t i = first; i < a->count; i++) {
+		const struct decoded *d = &a->decoded[i];
+
 		if (i != first && a->label_at[i] != NO_LABEL) {
 			hand_on(a, a->label_at[i]);
 			return true;
@@ -808,21 +804,18 @@ static bool run(struct goasm *a, uint32_t label, uint64_t *steps)
 		if (++*steps > (uint64_t)a->count * STEPS_PER_INSTRUCTION)
 			return false;
 		note(a, i);
-		if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&a->decoder, a->code + a->row[i].at,
-							 a->size - a->row[i].at, &in, op)))
-			return true;
-		if (is_jump(&in)) {
-			uint32_t to = target(a, i, &op[0]);
+		if (d->next == NEXT_JUMP || d->next == NEXT_COND) {
+			uint32_t to = target(a, i);
 
 			if (to != UINT32_MAX)
 				hand_on(a, a->label_at[to]);
-			else
-				note_leap(a, i, &op[0]);
 		}
-		if (ends(&in))
+		if (d->next == NEXT_INDIRECT)
+			note_leap(a, i);
+		if (d->next != NEXT_FALL && d->next != NEXT_COND)
 			return true;
-		if (!is_jump(&in))
-			run_one(a, i, &in, op);
+		if (d->next == NEXT_FALL)
+			run_one(a, i);
 	}
 	return true;
 }

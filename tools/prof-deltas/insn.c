@@ -298,6 +298,20 @@ static bool note_flow(struct decoded *i, struct patch *p, const ZydisDecodedInst
 	}
 }
 
+/* Of one that Zydis was asked the operands of. */
+static bool is_plain(const struct decoded *i, const ZydisDecodedInstruction *in,
+		     const ZydisDecodedOperand *op)
+{
+	for (unsigned n = 0; n < in->operand_count; n++) {
+		if (op[n].type == ZYDIS_OPERAND_TYPE_MEMORY &&
+		    op[n].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE)
+			return false;
+	}
+	return i->op == OP_NONE && i->next == NEXT_FALL && in->mnemonic != ZYDIS_MNEMONIC_MOV &&
+	       in->mnemonic != ZYDIS_MNEMONIC_LEA && in->mnemonic != ZYDIS_MNEMONIC_ADD &&
+	       in->mnemonic != ZYDIS_MNEMONIC_SUB;
+}
+
 static bool by_zydis(const uint8_t *code, uint32_t n, struct decoded *ret, struct patch *p)
 {
 	ZydisDecodedOperand op[ZYDIS_MAX_OPERAND_COUNT];
@@ -310,11 +324,15 @@ static bool by_zydis(const uint8_t *code, uint32_t n, struct decoded *ret, struc
 	if (!ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&zydis, &ctx, code, n, &in)))
 		return false;
 	*ret = (struct decoded){ .len = in.length };
-	if (note_flow(ret, p, &in))
+	bool known = note_flow(ret, p, &in);
+
+	if (known && ret->next != NEXT_FALL)
 		return true;
 	if (!ZYAN_SUCCESS(ZydisDecoderDecodeOperands(&zydis, &ctx, &in, op, in.operand_count)))
 		return false;
-	note_op(ret, p, &in, &ctx, op);
+	if (!known)
+		note_op(ret, p, &in, &ctx, op);
+	ret->plain = is_plain(ret, &in, op);
 	/* It has no opposite, and for that is another kind of thing above. */
 	if (in.raw.imm[0].size == 32 && (int32_t)in.raw.imm[0].value.s == INT32_MIN)
 		p->never = true;

@@ -51,10 +51,11 @@ struct decoded {
 	uint8_t len;	   /* bytes */
 	uint8_t op, next;  /* enum op; enum next, but LEAVES */
 	uint8_t dst, src, width;
-	uint8_t zero;	/* 1: jumps on zero; 2: on not zero */
-	uint8_t filler; /* enum filler */
-	bool relative;	/* of a call */
-	bool memory;	/* an indirect jump through memory at a fixed address */
+	uint8_t zero;	   /* 1: jumps on zero; 2: on not zero */
+	uint8_t filler;	   /* enum filler */
+	bool relative : 1; /* of a call */
+	bool plain : 1;	   /* it only clobbers registers, and is none of mov, lea, add, sub */
+	bool memory : 1;   /* an indirect jump through memory at a fixed address */
 };
 
 /* The instruction that the n bytes at code begin with. False: none. Not for two threads at once. */
