@@ -303,6 +303,20 @@ Test(deferred, stacks_that_are_the_same_take_the_room_of_one)
 	cr_assert_eq(emitted, 50);
 }
 
+Test(deferred, there_is_room_until_half_the_ceiling)
+{
+	int puts = 0;
+
+	copy_chunks(DEFERRED_CHUNKS);
+	for (; deferred_has_room(q) && puts < 100; puts++) {
+		d.deferred.stack[puts] ^= 1; /* or they would share their pages */
+		deferred_put(q, &d);
+	}
+	cr_assert_gt(puts, 0);
+	cr_assert_lt(puts, 100);
+	cr_assert_eq(emitted, 0);
+}
+
 Test(deferred, at_the_end_everything_goes)
 {
 	deferred_put(q, &d);

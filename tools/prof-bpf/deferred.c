@@ -325,6 +325,11 @@ void deferred_run(struct deferred_queue *q, uint64_t now_ns, bool all)
 	}
 }
 
+bool deferred_has_room(const struct deferred_queue *q)
+{
+	return q->bytes < q->config.ceiling / 2;
+}
+
 bool deferred_empty(const struct deferred_queue *q)
 {
 	return !q->items;

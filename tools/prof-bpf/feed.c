@@ -243,13 +243,15 @@ void feed_drain(struct prof *p)
 {
 	uint64_t now = clock_mono_ns();
 
-	/* Samples wait in the ring for the names of their kernel frames, at the start. */
-	if (!p->names_reading)
-		loader_drain(p->loader, on_sample, on_deferred, p);
+	/* Samples wait for the names of their kernel frames, at the start: in their ring, or where
+	 * deferred ones wait, whose ring holds few. */
+	if (!p->names_reading || deferred_has_room(p->deferred))
+		loader_drain(p->loader, p->names_reading ? NULL : on_sample, on_deferred, p);
 	sideband_drain(p->sideband, now, on_sideband, p);
 	p->drained_ns = now;
 	host_tick(p->host, now);
-	deferred_run(p->deferred, now, false);
+	if (!p->names_reading)
+		deferred_run(p->deferred, now, false);
 }
 
 /* --- losses and figures --- */

@@ -36,7 +36,7 @@ enum counter { COUNTER_RUNS, COUNTER_NS, COUNTER_RING_FULL, COUNTERS };
 struct loader {
 	struct loader_config config;
 	struct sample_bpf *skel;
-	struct ring_buffer *ring;
+	struct ring_buffer *ring, *deferred_ring;
 	struct bpf_link **links;
 	int *events;	  /* by cpu number; -1: offline */
 	uint64_t *values; /* one counter of all cpus, as read */
@@ -276,9 +276,10 @@ int loader_load(struct loader *l)
 	l->ring = ring_buffer__new(bpf_map__fd(l->skel->maps.ring), on_record, l, NULL);
 	if (!l->ring)
 		return -errno;
-	r = ring_buffer__add(l->ring, bpf_map__fd(l->skel->maps.deferred_ring), on_deferred, l);
-	if (r < 0)
-		return r;
+	l->deferred_ring = ring_buffer__new(bpf_map__fd(l->skel->maps.deferred_ring), on_deferred,
+					    l, NULL);
+	if (!l->deferred_ring)
+		return -errno;
 
 	struct bpf_map *m;
 	bpf_object__for_each_map(m, l->skel->obj)
@@ -331,7 +332,11 @@ int loader_drain(struct loader *l, void (*whole)(void *, const struct sample *),
 	l->whole = whole;
 	l->deferred = deferred;
 	l->ctx = ctx;
-	return ring_buffer__consume(l->ring);
+	int r = whole ? ring_buffer__consume(l->ring) : 0, more = 0;
+
+	if (r >= 0)
+		more = ring_buffer__consume(l->deferred_ring);
+	return r < 0 ? r : more < 0 ? more : r + more;
 }
 
 const char *loader_event(const struct loader *l)
@@ -394,6 +399,7 @@ void loader_free(struct loader *l)
 	if (l->skel)
 		loader_stop(l);
 	ring_buffer__free(l->ring);
+	ring_buffer__free(l->deferred_ring);
 	sample_bpf__destroy(l->skel);
 	for (unsigned i = 0; i < l->cpus; i++) {
 		if (l->events[i] >= 0)
