@@ -1,47 +1,57 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <uthash.h>
+#include <sys/random.h>
 #include "tools/prof-bpf/intern.h"
 
-struct entry {
-	UT_hash_handle hh;
-	uint32_t id;
-	uint32_t key_bytes;
-	uint32_t key[];
+/* 0: empty. The hash spares most looks at keys. */
+struct slot {
+	uint32_t hash, id;
 };
 
+/* Keys stand one behind the other, each behind the number of its words, in the order of their ids,
+ * which count from 1: a hash table of pointers would take thrice as much. */
 struct table {
-	struct entry *hash;
-	uint32_t last_id;
+	uint32_t *words;
+	size_t words_len, words_cap;
+	uint32_t *at; /* by id - 1: where in words */
+	size_t len, at_cap;
+	struct slot *slots; /* slot_count of them, a power of two; a quarter at least is empty */
+	size_t slot_count;
 };
 
 struct intern {
 	struct table frames, stacks, functions;
 	size_t bytes, ceiling;
+	uint64_t seed; /* so that nobody chooses addresses that collide */
 	uint32_t *key; /* of the stack at hand: reason, at_file, frames */
 	size_t key_cap;
 };
 
 int intern_new(size_t ceiling, struct intern **ret)
 {
-	*ret = calloc(1, sizeof(**ret));
-	if (!*ret)
+	struct intern *in = calloc(1, sizeof(*in));
+
+	if (!in)
 		return -ENOMEM;
-	(*ret)->ceiling = ceiling;
+	if (getrandom(&in->seed, sizeof(in->seed), 0) != (ssize_t)sizeof(in->seed)) {
+		free(in);
+		return -EIO;
+	}
+	/* Places of words are 32 bits wide. */
+	in->ceiling = ceiling < UINT32_MAX ? ceiling : UINT32_MAX;
+	*ret = in;
 	return 0;
 }
 
 static void table_reset(struct table *t)
 {
-	struct entry *e, *next;
-
-	HASH_ITER(hh, t->hash, e, next) {
-		HASH_DEL(t->hash, e);
-		free(e);
-	}
-	t->last_id = 0;
+	free(t->words);
+	free(t->at);
+	free(t->slots);
+	*t = (struct table){ 0 };
 }
 
 void intern_reset(struct intern *in)
@@ -61,29 +71,100 @@ void intern_free(struct intern *in)
 	free(in);
 }
 
+static uint32_t hash(const struct intern *in, const uint32_t *key, uint32_t words)
+{
+	uint64_t h = in->seed ^ words;
+
+	for (uint32_t i = 0; i < words; i++) {
+		h = (h ^ key[i]) * 0x9e3779b97f4a7c15ull;
+		h ^= h >> 29;
+	}
+	return (uint32_t)(h ^ h >> 32);
+}
+
+static int grow(void **data, size_t *cap, size_t wanted, size_t size)
+{
+	size_t more = *cap ? *cap : 256;
+	void *p;
+
+	while (more < wanted)
+		more += more / 2;
+	if (more == *cap)
+		return 0;
+	p = reallocarray(*data, more, size);
+	if (!p)
+		return -ENOMEM;
+	*data = p;
+	*cap = more;
+	return 0;
+}
+
+static void put_slot(struct slot *slots, size_t count, struct slot s)
+{
+	size_t i = s.hash & (count - 1);
+
+	while (slots[i].id)
+		i = (i + 1) & (count - 1);
+	slots[i] = s;
+}
+
+/* Room for one key more. */
+static int table_grow(struct table *t, uint32_t words)
+{
+	int r = grow((void **)&t->words, &t->words_cap, t->words_len + 1 + words,
+		     sizeof(*t->words));
+
+	if (!r)
+		r = grow((void **)&t->at, &t->at_cap, t->len + 1, sizeof(*t->at));
+	if (r || t->len + 1 <= t->slot_count / 4 * 3)
+		return r;
+	size_t count = t->slot_count ? t->slot_count * 2 : 512;
+	struct slot *slots = calloc(count, sizeof(*slots));
+	if (!slots)
+		return -ENOMEM;
+	for (size_t i = 0; i < t->slot_count; i++) {
+		if (t->slots[i].id)
+			put_slot(slots, count, t->slots[i]);
+	}
+	free(t->slots);
+	t->slots = slots;
+	t->slot_count = count;
+	return 0;
+}
+
 static int lookup(struct intern *in, struct table *t, const void *key, uint32_t bytes,
 		  uint32_t *ret_id, bool *ret_new)
 {
-	struct entry *e;
+	uint32_t words = bytes / 4, h = hash(in, key, words);
+	/* What stands in the three arrays, some of them half empty. */
+	size_t cost = bytes + 32;
 
-	HASH_FIND(hh, t->hash, key, bytes, e);
-	*ret_new = !e;
-	if (!e) {
-		/* The hash's own arrays grow with the entries: about 16 bytes each. */
-		size_t cost = sizeof(*e) + bytes + 16;
+	for (size_t i = h & (t->slot_count - 1); t->slot_count && t->slots[i].id;
+	     i = (i + 1) & (t->slot_count - 1)) {
+		const uint32_t *have;
 
-		if (in->bytes + cost > in->ceiling || t->last_id == UINT32_MAX)
-			return INTERN_FULL;
-		e = malloc(sizeof(*e) + bytes);
-		if (!e)
-			return -ENOMEM;
-		in->bytes += cost;
-		e->id = ++t->last_id;
-		e->key_bytes = bytes;
-		memcpy(e->key, key, bytes);
-		HASH_ADD_KEYPTR(hh, t->hash, e->key, bytes, e);
+		if (t->slots[i].hash != h)
+			continue;
+		have = t->words + t->at[t->slots[i].id - 1];
+		if (have[0] == words && memcmp(have + 1, key, bytes) == 0) {
+			*ret_id = t->slots[i].id;
+			*ret_new = false;
+			return 0;
+		}
 	}
-	*ret_id = e->id;
+	if (in->bytes + cost > in->ceiling)
+		return INTERN_FULL;
+	int r = table_grow(t, words);
+	if (r)
+		return r;
+	in->bytes += cost;
+	t->at[t->len] = (uint32_t)t->words_len;
+	t->words[t->words_len] = words;
+	memcpy(t->words + t->words_len + 1, key, bytes);
+	t->words_len += 1 + words;
+	*ret_id = (uint32_t)++t->len;
+	*ret_new = true;
+	put_slot(t->slots, t->slot_count, (struct slot){ .hash = h, .id = *ret_id });
 	return 0;
 }
 
@@ -111,7 +192,8 @@ int intern_stack(struct intern *in, const uint32_t *frames, uint32_t n, uint32_t
 	}
 	in->key[0] = reason;
 	in->key[1] = at_file;
-	memcpy(in->key + 2, frames, n * sizeof(*frames));
+	if (n)
+		memcpy(in->key + 2, frames, n * sizeof(*frames));
 	return lookup(in, &in->stacks, in->key, (n + 2) * (uint32_t)sizeof(*in->key), ret_id,
 		      ret_new);
 }

@@ -22,7 +22,7 @@ struct intern_frame {
 
 enum intern_verdict { INTERN_FULL = 1 };
 
-/* ceiling: bytes. -ENOMEM. */
+/* ceiling: bytes. -ENOMEM, -EIO of getrandom. */
 int intern_new(size_t ceiling, struct intern **ret);
 void intern_free(struct intern *in);
 /* Forgets everything. */

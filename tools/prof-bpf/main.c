@@ -21,7 +21,7 @@
 #include "common/log.h"
 #include "tools/prof-bpf/prof.h"
 
-#define INTERN_BYTES (12u << 20)
+#define INTERN_BYTES (7u << 20)
 #define OUTBOX_BYTES (8u << 20)
 #define DEFERRED_BYTES (6u << 20)
 #define NICENESS (-15)
