@@ -63,9 +63,10 @@ struct tables {
 	struct slabs slabs;
 	struct waiting *waiting;
 	size_t waiting_len, waiting_head, waiting_cap;
-	struct file_entry *files; /* the map, mmapped */
-	char *rules;		  /* RULE_STRIDE apart */
-	struct table_file *state; /* by slot */
+	struct file_entry *files;	   /* the map, its front mapped */
+	char *rules;			   /* RULE_STRIDE apart; the same */
+	size_t files_mapped, rules_mapped; /* bytes */
+	struct table_file *state;	   /* by slot */
 	uint16_t *free_slots;
 	uint32_t free_slot_count, next_slot;
 	struct rule_count *rule_hash;
@@ -80,6 +81,22 @@ struct tables {
 };
 
 static int evict_one(struct tables *t);
+
+/* Maps the front of an array, at least so many bytes of it: what the kernel has of it counts for
+ * us, too, once it is mapped. */
+static int array_reach(int fd, void *at, size_t *mapped, size_t bytes)
+{
+	size_t wanted = *mapped ? *mapped : SLAB_PAGE;
+
+	if (fd < 0 || bytes <= *mapped)
+		return 0;
+	while (wanted < bytes)
+		wanted *= 2;
+	if (mmap(at, wanted, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED)
+		return -errno;
+	*mapped = wanted;
+	return 0;
+}
 
 /* Takes words of one slab. TABLES_FULL evicts something, for a later try to find. */
 static int extent_take(struct tables *t, uint32_t words, struct extent *ret)
@@ -195,9 +212,11 @@ static int rule_intern(struct tables *t, const struct unwind_rule *rule, uint32_
 			number = t->next_rule;
 		else
 			return TABLES_FULL;
-		c = calloc(1, sizeof(*c));
+		int r = array_reach(t->config.rules_fd, t->rules, &t->rules_mapped,
+				    (number + 1) * (size_t)RULE_STRIDE);
+		c = r ? NULL : calloc(1, sizeof(*c));
 		if (!c)
-			return -ENOMEM;
+			return r ? r : -ENOMEM;
 		if (t->free_rule_count)
 			t->free_rule_count--;
 		else
@@ -267,6 +286,12 @@ int tables_file_new(struct tables *t, uint16_t *ret_slot)
 		slot = (uint16_t)t->next_slot++;
 	else
 		return TABLES_FULL;
+	int r = array_reach(t->config.files_fd, t->files, &t->files_mapped,
+			    (slot + 1) * sizeof(*t->files));
+	if (r) {
+		t->free_slots[t->free_slot_count++] = slot;
+		return r;
+	}
 	t->state[slot] = (struct table_file){ .touched_ns = t->now_ns, .serial = ++t->serial };
 	file_set_state(t, slot, FILE_PENDING);
 	t->figures.files++;
@@ -690,13 +715,14 @@ int tables_walk_maps(struct tables *t, const struct tables_mapping *m, size_t n,
 
 /* --- all of it --- */
 
-static int map_array(int fd, size_t entry_size, size_t n, void **ret)
+/* Address space for all of it; pages of the map come with array_reach. */
+static int array_reserve(int fd, size_t bytes, void **ret)
 {
 	if (fd < 0) {
-		*ret = calloc(n, entry_size);
+		*ret = calloc(1, bytes);
 		return *ret ? 0 : -ENOMEM;
 	}
-	*ret = mmap(NULL, entry_size * n, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	*ret = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (*ret == MAP_FAILED) {
 		*ret = NULL;
 		return -errno;
@@ -723,9 +749,13 @@ int tables_new(const struct tables_config *c, struct tables **ret)
 	t->rule_by_number = calloc(TABLES_MAX_RULES, sizeof(*t->rule_by_number));
 	r = t->state && t->free_slots && t->free_rules && t->rule_by_number ? 0 : -ENOMEM;
 	if (!r)
-		r = map_array(c->files_fd, sizeof(*t->files), TABLES_MAX_FILES, (void **)&t->files);
+		r = array_reserve(c->files_fd, sizeof(*t->files) * TABLES_MAX_FILES,
+				  (void **)&t->files);
 	if (!r)
-		r = map_array(c->rules_fd, RULE_STRIDE, TABLES_MAX_RULES, (void **)&t->rules);
+		r = array_reserve(c->rules_fd, (size_t)RULE_STRIDE * TABLES_MAX_RULES,
+				  (void **)&t->rules);
+	if (!r)
+		r = array_reach(c->rules_fd, t->rules, &t->rules_mapped, RULE_STRIDE);
 	if (r) {
 		tables_free(t);
 		return r;

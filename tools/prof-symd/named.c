@@ -1109,8 +1109,8 @@ int named_run(struct named *n, uint64_t now_ns)
 
 		if (r)
 			return r;
-		n->queue_first = (n->queue_first + 1) % n->limits.queue;
-		n->queue_len--;
+		/* From the front again, whose pages are there. */
+		n->queue_first = --n->queue_len ? (n->queue_first + 1) % n->limits.queue : 0;
 	}
 	return n->ended ? 0 : tell_lost(n);
 }
