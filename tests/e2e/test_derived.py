@@ -139,3 +139,31 @@ def test_special_code_of_musl_is_recognised(tmp_path):
     start = next(int(line.split()[0], 16) for line in nm.splitlines() if line.endswith(" __restore_rt"))
     before = [rule for at, rule in rows(program) if at <= start - 1][-1]
     assert "signal" in before  # callers look one byte before
+
+
+def test_retpoline_plts_are_known(tmp_path):
+    """What lld writes for -z retpolineplt, by its bytes: no other linker does."""
+    loop = "pause\nlfence\n.byte 0xeb, 0xf9\n"
+    jump = "mov %r11, (%rsp)\nret\n"
+    (tmp_path / "plt.s").write_text(
+        ".section .plt, \"ax\", @progbits\n.balign 16\n.globl now\nnow: .byte 0xe8, 11, 0, 0, 0\n"
+        + loop + ".fill 4, 1, 0xcc\n" + jump + ".fill 11, 1, 0xcc\n"
+        + ".byte 0x4c, 0x8b, 0x1d\n.long 0\n.byte 0xe9\n.long now - . - 4\n.fill 4, 1, 0xcc\n"
+        + ".globl lazy\nlazy: .byte 0xff, 0x35\n.long 0\n.byte 0x4c, 0x8b, 0x1d\n.long 0\n.byte 0xe8, 14, 0, 0, 0\n"
+        + loop + ".fill 7, 1, 0xcc\n" + jump + ".fill 11, 1, 0xcc\n"
+        + ".byte 0x4c, 0x8b, 0x1d\n.long 0\n.byte 0xe8\n.long lazy + 0x20 - . - 4\n.byte 0xe9\n.long lazy + 0x12 - . - 4\n"
+        + ".byte 0x68\n.long 0\n.byte 0xe9\n.long lazy - . - 4\n.fill 5, 1, 0xcc\n"
+    )
+    library = str(tmp_path / "plt.so")
+    subprocess.run(["gcc", "-shared", "-nostdlib", "-Wl,--build-id=none", "-o", library, tmp_path / "plt.s"], check=True)
+    nm = subprocess.run(["nm", library], capture_output=True, text=True, check=True).stdout
+    at = {line.split()[2]: int(line.split()[0], 16) for line in nm.splitlines()}
+    found = rows(library)
+
+    def cfa(pc):
+        return [rule for start, rule in found if start <= pc][-1][0]
+
+    now, lazy = at["now"], at["lazy"]
+    assert [cfa(now + n) for n in (0, 5, 16, 20, 32, 39)] == ["rsp+8"] * 3 + ["rsp+16"] + ["rsp+8"] * 2
+    assert [cfa(lazy + n) for n in (0, 6, 18, 32, 36)] == ["rsp+16", "rsp+24", "rsp+24", "rsp+8", "rsp+16"]
+    assert [cfa(lazy + 48 + n) for n in (0, 7, 17, 22)] == ["rsp+8"] * 3 + ["rsp+16"]

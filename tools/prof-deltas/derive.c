@@ -384,16 +384,64 @@ static uint32_t is_push_jump(const uint8_t *code, uint32_t n, uint32_t at)
 	return starts_with(code, n, jump, "\xff\x25", 2) && jump + 6 <= n ? jump + 6 - at : 0;
 }
 
+/* What lld's -z retpolineplt writes. Slot 0 ends in a piece that puts r11 in place of its return
+ * address, so that its ret jumps: for bound functions (now) slot 0 is no more than that. */
+static int try_retpoline(struct derive *d, uint32_t at, const uint8_t *code, uint32_t n,
+			 uint32_t *ret_used)
+{
+	static const char loop[] = "\xf3\x90\x0f\xae\xe8\xeb\xf9\xcc\xcc\xcc\xcc";
+	static const char jump[] = "\x4c\x89\x1c\x24\xc3", load[] = "\x4c\x8b\x1d";
+
+	if (starts_with(code, n, 0, "\xe8\x0b\0\0\0", 5) && starts_with(code, n, 5, loop, 11) &&
+	    starts_with(code, n, 16, jump, 5)) {
+		const struct piece p[] = { { 20, by_rsp(8) }, { 1, by_rsp(16) } };
+
+		*ret_used = 21;
+		return put_pieces(d, at, p, 2);
+	}
+	/* push x(%rip); mov y(%rip), %r11; call */
+	if (starts_with(code, n, 0, "\xff\x35", 2) && starts_with(code, n, 6, load, 3) &&
+	    starts_with(code, n, 13, "\xe8\x0e\0\0\0", 5) && starts_with(code, n, 18, loop, 11) &&
+	    starts_with(code, n, 32, jump, 5)) {
+		const struct piece p[] = {
+			{ 6, by_rsp(16) }, { 26, by_rsp(24) }, { 4, by_rsp(8) }, { 1, by_rsp(16) }
+		};
+
+		*ret_used = 37;
+		return put_pieces(d, at, p, 4);
+	}
+	/* mov y(%rip), %r11; jmp slot 0; int3 up to the next */
+	if (starts_with(code, n, 0, load, 3) && starts_with(code, n, 7, "\xe9", 1) &&
+	    starts_with(code, n, 12, "\xcc\xcc\xcc\xcc", 4)) {
+		const struct piece p = { 12, by_rsp(8) };
+
+		*ret_used = 12;
+		return put_pieces(d, at, &p, 1);
+	}
+	/* mov y(%rip), %r11; call; jmp; push $number; jmp slot 0 */
+	if (starts_with(code, n, 0, load, 3) && starts_with(code, n, 7, "\xe8", 1) &&
+	    starts_with(code, n, 12, "\xe9", 1) && starts_with(code, n, 17, "\x68", 1) &&
+	    starts_with(code, n, 22, "\xe9", 1)) {
+		const struct piece p[] = { { 22, by_rsp(8) }, { 5, by_rsp(16) } };
+
+		*ret_used = 27;
+		return put_pieces(d, at, p, 2);
+	}
+	return 0;
+}
+
 /* The slots of PLTs that push: all that others do is jump. *ret_used is 0 where it is none. */
 static int try_plt(struct derive *d, uint32_t at, const struct gap *g, uint32_t *ret_used)
 {
 	const uint8_t *code, *first;
 	uint32_t n, m, skip, jump, push;
 	int32_t to;
-	int r = need(d, at, 32, g->end, &code, &n);
+	int r = need(d, at, 40, g->end, &code, &n);
 
 	*ret_used = 0;
-	if (r)
+	if (!r)
+		r = try_retpoline(d, at, code, n, ret_used);
+	if (r || *ret_used)
 		return r;
 	skip = past_endbr(code, n);
 	push = skip;
