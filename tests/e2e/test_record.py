@@ -682,15 +682,16 @@ def test_5000_short_processes_leave_no_trace_in_memory(tmp_path):
         tools, seen = r.tools(), []
         for _ in range(2):
             assert r.p.stdout.readline() == "done\n"
-            time.sleep(4)
+            # prof-symd closes what it has not looked into for ten seconds; what it has of open files comes and goes.
+            time.sleep(11)
             seen.append(memory(tools))
             r.p.stdin.write("\n")
             r.p.stdin.flush()
         status, _, err = r.end()
     assert status == 0, err
     got = json.loads(summary.read_text())
-    # New stacks are kept, processes are not.
-    assert seen[1] < seen[0] + 4096, f"KiB before and after: {seen}"
+    # New stacks and their names are kept, some 400 KiB in 5,000 processes; processes are not: 35,000 took no more a process. A leak of half a KiB each is 2.5 MiB.
+    assert seen[1] < seen[0] + 2048, f"KiB before and after: {seen}"
     assert got["processes"] > 10
     assert got["samples"] == got["complete"] + sum(got["truncated"].values())
 
