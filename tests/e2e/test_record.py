@@ -696,6 +696,60 @@ def test_5000_short_processes_leave_no_trace_in_memory(tmp_path):
     assert got["samples"] == got["complete"] + sum(got["truncated"].values())
 
 
+# Maps a page of code 12,000 times, when told to, and runs in all of them.
+MANY_MAPPINGS = r"""
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+#define N 12000
+int main(void)
+{
+	/* push rbp; mov rbp, rsp; count down from 2^24; pop rbp; ret */
+	static const unsigned char page[4096] = { 0x55, 0x48, 0x89, 0xe5, 0xb9, 0, 0, 0, 1, 0xff, 0xc9, 0x75, 0xfc, 0x5d, 0xc3 };
+	FILE *f = tmpfile();
+	char *a = mmap(NULL, N * 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char go;
+	fwrite(page, 1, sizeof(page), f);
+	fflush(f);
+	write(1, "ready\n", 6);
+	read(0, &go, 1);
+	for (long i = 0; i < N; i++)
+		if (mmap(a + i * 4096, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, fileno(f), 0) == MAP_FAILED)
+			return 1;
+	write(1, "mapped\n", 7);
+	read(0, &go, 1);
+	for (long i = 0, end = time(NULL) + 3; time(NULL) < end; i += 7919)
+		((void (*)(void))(a + i % N * 4096))();
+	return 0;
+}
+"""
+
+
+def test_mappings_whose_records_were_lost_are_read_again(tmp_path):
+    """prof-bpf is held while a process maps more than its rings keep: what was lost is said, and the stacks are whole all the same."""
+    source, program, summary = tmp_path / "many.c", tmp_path / "many", tmp_path / "s.json"
+    source.write_text(MANY_MAPPINGS)
+    subprocess.run(["gcc", "-O1", "-w", "-o", program, source], check=True)
+    with Run("-F", "199", "-o", tmp_path / "x.folded", "--summary", summary, "--", program, stdin=subprocess.PIPE) as r:
+        assert r.p.stdout.readline() == "ready\n"
+        held = r.tools()["prof-bpf"]
+        os.kill(held, signal.SIGSTOP)
+        r.p.stdin.write("m")
+        r.p.stdin.flush()
+        mapped = r.p.stdout.readline()
+        os.kill(held, signal.SIGCONT)
+        assert mapped == "mapped\n"
+        r.p.stdin.write("r")
+        r.p.stdin.flush()
+        status, _, err = r.end()
+    assert status == 0, err
+    got = json.loads(summary.read_text())
+    assert got["lost"]["sideband"] > 1000, got["lost"]
+    assert got["samples"] > 40 and got["complete"] > 0.95 * got["samples"], got["truncated"]
+
+
 # --- recordings ---
 
 @pytest.fixture(scope="module")
