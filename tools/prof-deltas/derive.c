@@ -331,6 +331,7 @@ static int put_flow(struct derive *d, uint32_t at, const uint8_t *code, uint32_t
 {
 	uint32_t pos = 0, len = 0;
 	int r = rows_open(d->rows, at, at + end);
+	struct unwind_rule last = { 0 }; /* of the newest row; none is all zeros */
 
 	if (r)
 		return r == ROWS_NONE ? 0 : r;
@@ -339,9 +340,13 @@ static int put_flow(struct derive *d, uint32_t at, const uint8_t *code, uint32_t
 		bool known;
 
 		if (flow_rule(d->flow, pos, &len, &known, &rule)) {
-			uint16_t gap = ROWS_RULE_GAP;
-
-			r = known ? put(d, at + pos, &rule) : rows_add(d->rows, at + pos, gap);
+			if (!known) {
+				r = rows_add(d->rows, at + pos, ROWS_RULE_GAP);
+				last = (struct unwind_rule){ 0 };
+			} else if (!rows_words_eq(rows_words_of(&rule), rows_words_of(&last))) {
+				r = put(d, at + pos, &rule);
+				last = rule;
+			}
 			pos += len;
 			continue;
 		}
@@ -351,8 +356,11 @@ static int put_flow(struct derive *d, uint32_t at, const uint8_t *code, uint32_t
 
 		while (pos < end && !flow_rule(d->flow, pos, &len, &known, &rule))
 			pos++;
-		if (pos - begin > ROWS_PADDING || !begin || !is_padding(code + begin, pos - begin))
+		if (pos - begin > ROWS_PADDING || !begin ||
+		    !is_padding(code + begin, pos - begin)) {
 			r = rows_add(d->rows, at + begin, ROWS_RULE_GAP);
+			last = (struct unwind_rule){ 0 };
+		}
 	}
 	if (!r)
 		rows_close(d->rows);

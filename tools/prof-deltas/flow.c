@@ -914,36 +914,66 @@ static bool rule_of(const struct state *s, struct unwind_rule *ret)
 	return true;
 }
 
+/* Whether an instruction may change what rules are made of. */
+static bool matters(const struct state *s, const struct insn *i)
+{
+	if (i->op != OP_NONE)
+		return true;
+	for (unsigned mask = i->clobbers; mask; mask &= mask - 1) {
+		enum kind kind = kind_of(s->reg[__builtin_ctz(mask)]);
+
+		if (kind != UNKNOWN && kind != CONST)
+			return true;
+	}
+	return false;
+}
+
+/* The rule of a state: 1 + its number; 0: none. 0, -ENOMEM. */
+static int note_rule(struct flow *f, const struct state *s, uint32_t *ret)
+{
+	struct unwind_rule rule;
+	int r;
+
+	*ret = 0;
+	if (!rule_of(s, &rule))
+		return 0;
+	if (!f->rules || memcmp(&f->rule[f->rules - 1], &rule, sizeof(rule)) != 0) {
+		r = grow((void **)&f->rule, &f->rule_cap, f->rules + 1, sizeof(*f->rule));
+		if (r)
+			return r;
+		f->rule[f->rules++] = rule;
+	}
+	*ret = f->rules;
+	return 0;
+}
+
 static int note_rules(struct flow *f)
 {
 	for (uint32_t n = 0; n < f->states; n++) {
 		struct state s = f->state[n];
-		uint32_t i = s.insn;
+		uint32_t i = s.insn, rule = 0;
+		bool fresh = true;
 
 		do {
 			struct insn *in = &f->insn[i];
-			struct unwind_rule rule;
 
 			if (!in->reached)
 				break;
-			if (rule_of(&s, &rule)) {
-				if (!f->rules ||
-				    memcmp(&f->rule[f->rules - 1], &rule, sizeof(rule)) != 0) {
-					int r = grow((void **)&f->rule, &f->rule_cap, f->rules + 1,
-						     sizeof(*f->rule));
+			if (fresh) {
+				int r = note_rule(f, &s, &rule);
 
-					if (r)
-						return r;
-					f->rule[f->rules++] = rule;
-				}
-				in->rule = f->rules;
+				if (r)
+					return r;
 			}
+			in->rule = rule;
 			if (in->next != NEXT_FALL && in->next != NEXT_COND)
 				break;
 
 			uint8_t life = s.life;
 
-			apply(f, &s, in);
+			fresh = matters(&s, in) || life != LIFE_PLAIN;
+			if (in->op != OP_NONE || in->clobbers)
+				apply(f, &s, in);
 			if (in->next == NEXT_COND && life == LIFE_CLONE && in->zero)
 				s.life = in->zero == 2 && in->after != NONE &&
 							 is_child(f, in->after)
