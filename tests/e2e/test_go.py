@@ -110,6 +110,14 @@ func traces() {
 	})
 }
 
+func threads() {
+	for {
+		done := make(chan int)
+		go func() { runtime.LockOSThread(); done <- 1 }()
+		<-done
+	}
+}
+
 func clock() {
 	for {
 		sink = time.Since(time.Now())
@@ -117,7 +125,7 @@ func clock() {
 }
 
 func main() {
-	loads := map[string]func(){"collect": collect, "channels": channels, "stacks": stacks, "clock": clock, "traces": traces, "c": c}
+	loads := map[string]func(){"collect": collect, "channels": channels, "stacks": stacks, "clock": clock, "traces": traces, "threads": threads, "c": c}
 	if os.Args[1] == "stack" {
 		runtime.LockOSThread()
 		deferred(new(wide))
@@ -242,6 +250,12 @@ def test_a_stack_goes_on_from_c_to_go_and_from_go_to_c(built):
 def test_stacks_of_a_load_are_complete(built, load):
     samples, complete, said = walked_live([built(load == "c"), load])
     assert samples > 20 and samples - complete <= 1 + samples / 100, said
+
+
+def test_c_that_go_linked_has_rows(built):
+    """Its linker drops their call frame information, and names all functions of an object as if they were one."""
+    samples, complete, said = walked_live([built(True, "-ldflags=-linkmode=internal"), "threads"])
+    assert samples > 20 and samples - complete <= 1 + samples / 50, said
 
 
 @pytest.mark.parametrize("load", ["traces", "stacks", "clock", "c"])

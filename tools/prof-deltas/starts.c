@@ -118,7 +118,8 @@ static int add(struct reader *r, uint64_t vaddr, uint64_t size)
 	return 0;
 }
 
-/* Pieces that compilers move out of a function: entered by jumps, with the function's frame. */
+/* Pieces that compilers move out of a function: entered by jumps, with the function's frame. And
+ * what Go's linker names "runtime/cgo(.text)": all functions of an object of C's. */
 static bool is_piece(struct reader *r, uint64_t names, uint64_t names_size, uint64_t name)
 {
 	char text[512];
@@ -139,7 +140,7 @@ static bool is_piece(struct reader *r, uint64_t names, uint64_t names_size, uint
 		have = sizeof(text) - 1;
 	memcpy(text, r->names + (at - r->names_at), have);
 	text[have] = 0;
-	return strstr(text, ".cold") || strchr(text, '.') == text;
+	return strstr(text, ".cold") || strstr(text, "(.text") || strchr(text, '.') == text;
 }
 
 static int read_symbols(struct reader *r, uint64_t offset, uint64_t count, uint64_t names,
