@@ -14,8 +14,8 @@
 #include "tools/prof-symd/program.h"
 
 #define FILESTORE_WAIT_NS 2000000000ull /* for a program and its debug files together */
-#define FILESTORE_IDLE_NS 10000000000ull
-#define FILESTORE_REST_NS 2000000000ull	  /* DWARF that was not asked for so long goes */
+#define FILESTORE_IDLE_NS 30000000000ull
+#define FILESTORE_REST_NS 20000000000ull  /* DWARF that was not asked for so long goes */
 #define FILESTORE_RETRY_NS 30000000000ull /* after an answer that did not come */
 #define FILESTORE_OPEN 64
 #define FILESTORE_IN_FLIGHT 16
