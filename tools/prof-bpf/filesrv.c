@@ -89,6 +89,11 @@ void filesrv_free(struct filesrv *f)
 	free(f);
 }
 
+bool filesrv_idle(const struct filesrv *f)
+{
+	return !f->tickets;
+}
+
 int filesrv_bus_fd(const struct filesrv *f)
 {
 	return bus_fd(f->bus);

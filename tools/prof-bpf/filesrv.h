@@ -28,6 +28,8 @@ struct filesrv_config {
 int filesrv_new(const struct filesrv_config *c, struct filesrv **ret);
 void filesrv_free(struct filesrv *f);
 /* Readable when filesrv_run has something to do. Borrowed. */
+/* Nobody waits for an answer. */
+bool filesrv_idle(const struct filesrv *f);
 int filesrv_bus_fd(const struct filesrv *f);
 int filesrv_lane_fd(const struct filesrv *f);
 /* Takes requests, sends answers. 0, or -errno where the route itself failed. */

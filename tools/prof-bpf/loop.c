@@ -252,9 +252,13 @@ static void failed_route(struct prof *p, const char *route, int r)
 
 static void handle(struct prof *p, enum source from)
 {
-	p->rows_due |= from == FROM_TIMER || from == FROM_ROWS || from == FROM_ROWS_LANE;
-	p->files_due |= from == FROM_TIMER || from == FROM_FILES || from == FROM_FILES_LANE ||
-			from == FROM_OPENER;
+	/* The routes wake us themselves, but not for what they could not send at once, for an
+	 * opened file or a deadline. */
+	p->rows_due |= from == FROM_ROWS || from == FROM_ROWS_LANE ||
+		       (from == FROM_TIMER && !rowsrv_idle(p->rowsrv));
+	p->files_due |= from == FROM_FILES || from == FROM_FILES_LANE ||
+			((from == FROM_TIMER || from == FROM_OPENER) && p->filesrv &&
+			 !filesrv_idle(p->filesrv));
 	switch (from) {
 	case FROM_TIMER:
 		on_timer(p);
