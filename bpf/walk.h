@@ -23,6 +23,8 @@
 #define WALK_WINDOW_BELOW 64
 /* The first address that is not a user's (x86-64, 4-level page tables). */
 #define WALK_ADDRESS_END 0x800000000000ull
+/* The page of three system calls that old programs call (VSYSCALL_ADDR), shifted by 12. */
+#define WALK_VSYSCALL 0xffffffffff600ull
 #define WALK_FP_MAX_FRAME (8u << 20) /* a frame pointer further up than this is not one */
 #define WALK_JUMP_MIN 4096	     /* bytes down to a stack that is another one */
 #define WALK_JUMPS 64		     /* of them in one walk: RBP may lie, and lead in circles */
@@ -472,6 +474,16 @@ ENV_INLINE int walk_apply(struct walk *w, const struct unwind_rule *rule)
 	return walk_to_caller(w, cfa, fp, pc);
 }
 
+/* The page holds nothing that moves RSP: its code is emulated by the kernel, as a rule. */
+ENV_INLINE int walk_vsyscall(struct walk *w)
+{
+	__u64 pc;
+
+	if (!walk_read(w, w->sp, &pc))
+		return walk_stop(w, WALK_STACK_UNREADABLE);
+	return walk_to_caller(w, w->sp + 8, w->fp, pc);
+}
+
 /* One frame. 0: there is a caller; 1: the walk is over, w->reason says how. */
 ENV_INLINE int walk_step(struct walk *w)
 {
@@ -493,9 +505,16 @@ ENV_INLINE int walk_step(struct walk *w)
 			w->at_slot = (__u16)w->map.slot;
 			w->map.slot = 0;
 			w->map.start = w->map.end = 0;
+			bool vsyscall = w->pc >> 12 == WALK_VSYSCALL && w->leaf;
+
+			/* Anything may stand where a return address would, and no bit of it is to
+			 * count as one of the frame's own. */
+			w->pc &= SAMPLE_FRAME_OFFSET_MASK;
 			/* Where a frame pointer led is no frame when nothing is mapped there. */
 			if (!by_fp)
 				walk_push(w);
+			if (vsyscall)
+				return walk_vsyscall(w);
 			w->reason = by_fp ? WALK_NO_ROWS : WALK_NO_MAPPING;
 			return 1;
 		}

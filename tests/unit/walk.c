@@ -102,6 +102,30 @@ Test(walk, the_return_address_below_the_cfa_leads_to_the_root)
 	cr_assert_eq(w.frames[2] & SAMPLE_FRAME_OFFSET_MASK, 0x110);
 }
 
+Test(walk, the_vsyscall_page_leads_to_its_caller)
+{
+	program((struct unwind_rule[]){ by_rsp16, root }, 2);
+	w.pc = 0xffffffffff600400;
+	*at(w.sp) = CODE + 0x20;
+	*at(w.sp + 16) = CODE + 0x110;
+	run();
+	cr_assert_eq(w.reason, WALK_COMPLETE);
+	cr_assert_eq(w.count, 3);
+	cr_assert_eq(w.frames[0], 0xffffff600400 | SAMPLE_FRAME_EXACT);
+	cr_assert_eq(w.frames[1] & SAMPLE_FRAME_OFFSET_MASK, 0x20);
+}
+
+Test(walk, a_return_address_that_is_none_sets_no_bits_of_its_frame)
+{
+	program((struct unwind_rule[]){ by_rsp16, root }, 2);
+	w.pc = CODE + 0x10;
+	*at(w.sp + 8) = 0xfff5123456789abc;
+	run();
+	cr_assert_eq(w.reason, WALK_NO_MAPPING);
+	cr_assert_eq(w.count, 2);
+	cr_assert_eq(w.frames[1], 0x123456789abc);
+}
+
 Test(walk, a_return_address_at_the_end_of_a_range_belongs_to_the_call_before_it)
 {
 	program((struct unwind_rule[]){ by_rsp16,
