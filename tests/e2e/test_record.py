@@ -669,11 +669,11 @@ def test_tools_killed_at_random_moments_hang_nothing(tmp_path):
 def test_5000_short_processes_leave_no_trace_in_memory(tmp_path):
     """Memory after they are gone is what it was after the first of them, and what is lost is counted."""
     def memory(tools):
-        total = 0
-        for p in tools.values():
+        kib = {"prof-symd": 0, "others": 0}
+        for name, p in tools.items():
             with open(f"/proc/{p}/smaps_rollup") as f:
-                total += int(re.search(r"\nPrivate_Dirty: +(\d+)", f.read()).group(1))
-        return total
+                kib[name if name in kib else "others"] += int(re.search(r"\nPrivate_Dirty: +(\d+)", f.read()).group(1))
+        return kib
 
     # Only the loop and what it starts: what else the host does moves the caches of names.
     loop = "n() { i=0; while [ $i -lt $1 ]; do /bin/true; i=$((i+1)); done; echo done; read -r go; }; n 3000; n 5000"
@@ -682,16 +682,17 @@ def test_5000_short_processes_leave_no_trace_in_memory(tmp_path):
         tools, seen = r.tools(), []
         for _ in range(2):
             assert r.p.stdout.readline() == "done\n"
-            # prof-symd closes what it has not looked into for ten seconds; what it has of open files comes and goes.
-            time.sleep(11)
+            time.sleep(4)
             seen.append(memory(tools))
             r.p.stdin.write("\n")
             r.p.stdin.flush()
         status, _, err = r.end()
     assert status == 0, err
     got = json.loads(summary.read_text())
-    # New stacks and their names are kept, some 400 KiB in 5,000 processes; processes are not: 35,000 took no more a process. A leak of half a KiB each is 2.5 MiB.
-    assert seen[1] < seen[0] + 2048, f"KiB before and after: {seen}"
+    # New stacks and their names are kept, some 200 KiB in 5,000 processes; processes are not: 35,000 took no more each. What prof-symd has of open files, with libc's
+    # debug file up to 11 MiB, comes and goes by its budget.
+    assert seen[1]["others"] < seen[0]["others"] + 1024, f"KiB before and after: {seen}"
+    assert seen[1]["prof-symd"] < seen[0]["prof-symd"] + 4096, f"KiB before and after: {seen}"
     assert got["processes"] > 10
     assert got["samples"] == got["complete"] + sum(got["truncated"].values())
 
