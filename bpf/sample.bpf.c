@@ -86,7 +86,14 @@ struct {
 #define SYS_CLONE3 435
 
 /* What each cpu counts. */
-enum counter { COUNTER_RUNS, COUNTER_NS, COUNTER_RING_FULL, COUNTERS };
+enum counter {
+	COUNTER_RUNS,
+	COUNTER_NS,
+	COUNTER_RING_FULL,
+	COUNTER_KERNEL_STACKS,
+	COUNTER_KERNEL_STACKS_NS, /* of COUNTER_NS: the kernel's own walker, which is not ours */
+	COUNTERS,
+};
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, COUNTERS);
@@ -275,7 +282,11 @@ static __always_inline bool begin(struct bpf_perf_event_data *ctx, struct walk *
 		regs.r15 = ctx->regs.r15;
 		regs.cs = ctx->regs.cs;
 	} else {
+		__u64 stack_begin = bpf_ktime_get_ns();
 		long n = bpf_get_stack(ctx, w->frames, SAMPLE_MAX_KERNEL * sizeof(__u64), 0);
+
+		count(COUNTER_KERNEL_STACKS, 1);
+		count(COUNTER_KERNEL_STACKS_NS, bpf_ktime_get_ns() - stack_begin);
 
 		w->sample.flags = SAMPLE_IN_KERNEL;
 		if (n > 0)
