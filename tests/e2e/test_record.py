@@ -689,10 +689,10 @@ def test_5000_short_processes_leave_no_trace_in_memory(tmp_path):
         status, _, err = r.end()
     assert status == 0, err
     got = json.loads(summary.read_text())
-    # New stacks and their names are kept, some 200 KiB in 5,000 processes; processes are not: 35,000 took no more each. What prof-symd has of open files, with libc's
-    # debug file up to 11 MiB, comes and goes by its budget.
-    assert seen[1]["others"] < seen[0]["others"] + 1024, f"KiB before and after: {seen}"
-    assert seen[1]["prof-symd"] < seen[0]["prof-symd"] + 4096, f"KiB before and after: {seen}"
+    # New stacks and their names are kept, some 200 to 700 KiB in 5,000 processes; processes are not: 35,000 took no more each, and half a KiB each is 2.5 MiB. What prof-symd
+    # has of open files, with libc's debug file 11 MiB, comes and goes by its budget of 16.
+    assert seen[1]["others"] < seen[0]["others"] + 2048, f"KiB before and after: {seen}"
+    assert seen[1]["prof-symd"] < max(seen[0]["prof-symd"] + 4096, 22 << 10), f"KiB before and after: {seen}"
     assert got["processes"] > 10
     assert got["samples"] == got["complete"] + sum(got["truncated"].values())
 
