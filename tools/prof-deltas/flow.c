@@ -101,8 +101,6 @@ struct flow {
 	uint32_t targets, target_cap;
 	struct unwind_rule *rule;
 	uint32_t rules, rule_cap;
-	int64_t call[MAX_CALLS], jump[MAX_CALLS];
-	bool tail[MAX_CALLS]; /* of the jumps: see forget_other_jumps */
 	uint32_t calls, jumps;
 	uint64_t steps;
 	bool contradicts, misaligned, returns, rets, indirect, has_jump_state;
@@ -111,14 +109,18 @@ struct flow {
 	 */
 	uint32_t end[MAX_ENDS], ends, from, wrong;
 	struct state jump_state; /* of all indirect jumps */
+	/* Not cleared: only as far as calls and jumps are counted. */
+	int64_t call[MAX_CALLS], jump[MAX_CALLS];
+	bool tail[MAX_CALLS]; /* of the jumps: see forget_other_jumps */
 };
 
 int flow_new(uint32_t code, struct flow **ret)
 {
-	struct flow *f = calloc(1, sizeof(*f));
+	struct flow *f = malloc(sizeof(*f));
 
 	if (!f)
 		return -ENOMEM;
+	memset(f, 0, offsetof(struct flow, call));
 	ZydisDecoderInit(&f->zydis, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
 	f->max_code = code < FLOW_MAX_CODE ? code : FLOW_MAX_CODE;
 	f->index = calloc(f->max_code, sizeof(*f->index));

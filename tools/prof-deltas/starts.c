@@ -18,6 +18,7 @@ struct reader {
 	bool (*wanted)(const void *ctx, uint32_t at);
 	const void *ctx;
 	Elf64_Sym symbol[CHUNK_SYMBOLS];
+	uint64_t array[MAX_ARRAY];
 	/* Names, from names_at on in the file. */
 	uint64_t names_at;
 	int64_t names_len;
@@ -238,13 +239,10 @@ static int read_dynamic(struct reader *r, bool symbols)
 
 		if (!at || !locate(p, loads, at, &offset))
 			continue;
-		for (uint64_t k = 0; k < size && k < MAX_ARRAY; k++) {
-			uint64_t function;
-			int e;
+		n = elf_pread(r->fd, r->array, (size < MAX_ARRAY ? size : MAX_ARRAY) * 8, offset);
+		for (int64_t k = 0; k < n / 8; k++) {
+			int e = r->array[k] ? add(r, r->array[k], 0) : 0;
 
-			if (elf_pread(r->fd, &function, 8, offset + k * 8) != 8)
-				break;
-			e = function ? add(r, function, 0) : 0;
 			if (e)
 				return e;
 		}
@@ -275,7 +273,8 @@ static int by_at(const void *a, const void *b)
 int starts_functions(int fd, struct rows *rows, struct starts *s,
 		     bool (*wanted)(const void *ctx, uint32_t at), const void *ctx)
 {
-	struct reader *r = calloc(1, sizeof(*r));
+	struct reader *r = malloc(sizeof(*r)); /* large: nothing is cleared that is not looked at */
+	;
 	Elf64_Shdr *section = NULL;
 	unsigned n = 0;
 	uint32_t kept = 0;
@@ -283,7 +282,13 @@ int starts_functions(int fd, struct rows *rows, struct starts *s,
 
 	if (!r)
 		return -ENOMEM;
-	*r = (struct reader){ .fd = fd, .rows = rows, .s = s, .wanted = wanted, .ctx = ctx };
+	r->fd = fd;
+	r->rows = rows;
+	r->s = s;
+	r->wanted = wanted;
+	r->ctx = ctx;
+	r->names_at = 0;
+	r->names_len = 0;
 	section = read_sections(fd, &n);
 	for (unsigned i = 0; i < n && !e; i++) {
 		const Elf64_Shdr *h = &section[i];
