@@ -49,6 +49,7 @@ struct walk {
 	__u16 at_slot;
 	__u8 exact; /* pc is not a return address */
 	__u8 leaf;  /* the leaf's registers hold: nothing was called since */
+	__u8 near;  /* 1: it was called by this frame */
 	__u8 rbx;   /* RBX is known */
 	__u8 by_fp; /* the step to this frame followed a frame pointer */
 	__u8 leaf_exact;
@@ -204,8 +205,10 @@ ENV_INLINE bool walk_leaf_register(struct walk *w, __u8 reg, __u64 *ret)
 }
 
 /* The value of a register that a rule names. Of callers' registers RSP, RBP and RBX are tracked,
- * the last one lazily: rows say where it is saved, and few rules ask for it. */
-ENV_INLINE bool walk_register(struct walk *w, __u8 reg, __u64 *ret)
+ * the last one lazily: rows say where it is saved, and few rules ask for it. leafs: the leaf's
+ * hold, as they do for its caller where assembly keeps a CFA in a register that calls may change:
+ * that says so of what it calls (OpenSSL's AES-GCM). */
+ENV_INLINE bool walk_register(struct walk *w, __u8 reg, bool leafs, __u64 *ret)
 {
 	if (reg == UNWIND_REG_RSP)
 		*ret = w->sp;
@@ -213,7 +216,7 @@ ENV_INLINE bool walk_register(struct walk *w, __u8 reg, __u64 *ret)
 		*ret = w->fp;
 	else if (reg == UNWIND_REG_RBX && w->rbx && w->rbx_at)
 		return walk_read(w, w->rbx_at, ret);
-	else if (w->leaf || (reg == UNWIND_REG_RBX && w->rbx))
+	else if (leafs || (reg == UNWIND_REG_RBX && w->rbx))
 		return walk_leaf_register(w, reg, ret);
 	else
 		return false;
@@ -346,6 +349,7 @@ caller:
 	w->exact = 0;
 	w->by_fp = 1;
 	w->rbx = 0;
+	w->near = 0;
 	w->leaf = 0;
 	return 0;
 }
@@ -373,6 +377,7 @@ ENV_INLINE int walk_signal(struct walk *w)
 	w->regs_at = sp;
 	w->rbx_at = 0;
 	w->rbx = 1;
+	w->near = 0;
 	w->leaf = 1;
 	return 0;
 }
@@ -392,6 +397,7 @@ ENV_INLINE int walk_to_caller(struct walk *w, __u64 cfa, __u64 fp, __u64 pc)
 	w->pc = pc;
 	w->exact = 0;
 	w->by_fp = 0;
+	w->near = w->leaf;
 	w->leaf = 0;
 	/* Threads and coroutines that begin on a hand-made stack put a zero where a return address
 	 * would be. */
@@ -434,7 +440,7 @@ ENV_INLINE int walk_apply(struct walk *w, const struct unwind_rule *rule)
 	} else if (r.cfa == UNWIND_CFA_PLT) {
 		cfa = w->sp + 8 + ((w->pc & 15) >= (__u32)r.cfa_off ? 8 : 0);
 	} else {
-		if (!walk_register(w, r.cfa_reg, &cfa))
+		if (!walk_register(w, r.cfa_reg, w->leaf | w->near, &cfa))
 			return walk_stop(w, WALK_UNSUPPORTED_RULE);
 		cfa += (__s64)r.cfa_off;
 		if (r.cfa == UNWIND_CFA_DEREF) {
@@ -447,7 +453,7 @@ ENV_INLINE int walk_apply(struct walk *w, const struct unwind_rule *rule)
 		if (!walk_read(w, cfa + (__s64)r.rbp_off, &fp))
 			return walk_stop(w, WALK_STACK_UNREADABLE);
 	} else if (r.rbp == UNWIND_RBP_DEREF_REG) {
-		if (!walk_register(w, r.rbp_reg, &at))
+		if (!walk_register(w, r.rbp_reg, w->leaf, &at))
 			return walk_stop(w, WALK_UNSUPPORTED_RULE);
 		if (!walk_read(w, at + (__s64)r.rbp_off, &fp))
 			return walk_stop(w, WALK_STACK_UNREADABLE);
@@ -455,7 +461,7 @@ ENV_INLINE int walk_apply(struct walk *w, const struct unwind_rule *rule)
 		fp = WALK_FP_UNKNOWN;
 	}
 	if (r.ra == UNWIND_RA_REG) {
-		if (!walk_register(w, r.ra_reg, &pc))
+		if (!walk_register(w, r.ra_reg, w->leaf, &pc))
 			return walk_stop(w, WALK_UNSUPPORTED_RULE);
 		if (cfa < w->sp)
 			return walk_stop(w, WALK_NO_PROGRESS);
@@ -572,6 +578,7 @@ ENV_INLINE void walk_begin(struct walk *w, const struct process_entry *p, __u32 
 	w->reason = WALK_DEPTH;
 	w->at_slot = 0;
 	w->exact = exact;
+	w->near = 0;
 	w->leaf = 1;
 	w->regs_at = 0;
 	w->rbx_at = 0;

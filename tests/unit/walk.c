@@ -210,6 +210,30 @@ Test(walk, a_return_address_in_a_register_is_the_leafs_alone)
 	cr_assert_eq(w.reason, WALK_UNSUPPORTED_RULE);
 }
 
+Test(walk, a_leafs_caller_may_keep_its_cfa_in_a_register_of_the_leaf)
+{
+	struct unwind_rule rax = { .cfa = UNWIND_CFA_REG, .cfa_reg = 0, .cfa_off = 8 };
+
+	program((struct unwind_rule[]){ by_rsp16, rax, root }, 3);
+	w.pc = CODE;
+	w.regs[0] = w.sp + 512;
+	*at(w.sp + 8) = CODE + 0x110;
+	*at(w.sp + 512) = CODE + 0x210;
+	run();
+	cr_assert_eq(w.reason, WALK_COMPLETE);
+	cr_assert_eq(w.count, 3);
+
+	/* Not two calls from the leaf. */
+	program((struct unwind_rule[]){ by_rsp16, rax, root }, 3);
+	w.pc = CODE;
+	w.regs[0] = w.sp + 512;
+	*at(w.sp + 8) = CODE + 0x10;
+	*at(w.sp + 24) = CODE + 0x110;
+	run();
+	cr_assert_eq(w.reason, WALK_UNSUPPORTED_RULE);
+	cr_assert_eq(w.count, 3);
+}
+
 Test(walk, a_signal_frame_goes_on_from_the_interrupted_registers)
 {
 	struct unwind_rule signal = { .flags = UNWIND_SIGNAL_FRAME };
