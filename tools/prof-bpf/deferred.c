@@ -207,8 +207,9 @@ static void emit(struct deferred_queue *q, const struct sample *s, const uint64_
 	q->config.emit(q->config.ctx, &q->out.sample);
 }
 
-/* Walks a copy with the tables as they are. False: they do not know enough yet. */
-static bool walk(struct deferred_queue *q, struct item *i)
+/* Walks a copy with the tables as they are. False: they do not know enough yet; with `last`, what
+ * they do know is walked. */
+static bool walk(struct deferred_queue *q, struct item *i, bool last)
 {
 	const struct tables_mapping *m;
 	struct process_entry p;
@@ -231,8 +232,8 @@ static bool walk(struct deferred_queue *q, struct item *i)
 	walk_begin(w, &p, 0, (uint8_t)i->exact);
 	while (!walk_step(w))
 		;
-	if (w->reason == WALK_ROWS_PENDING || w->reason == WALK_STALE ||
-	    (!whole && w->reason == WALK_NO_MAPPING))
+	if (!last && (w->reason == WALK_ROWS_PENDING || w->reason == WALK_STALE ||
+		      (!whole && w->reason == WALK_NO_MAPPING)))
 		return false;
 	if (w->reason == WALK_STACK_UNREADABLE && q->past_end)
 		w->reason = WALK_COPY_END;
@@ -245,7 +246,8 @@ static bool walk(struct deferred_queue *q, struct item *i)
 static void give_up(struct deferred_queue *q, struct item *i)
 {
 	q->figures.gave_up++;
-	emit(q, &i->sample, i->kernel, NULL);
+	if (!walk(q, i, true))
+		emit(q, &i->sample, i->kernel, NULL);
 	item_drop(q, i);
 }
 
@@ -317,17 +319,12 @@ void deferred_run(struct deferred_queue *q, uint64_t now_ns, bool all)
 	struct item *i, *next;
 
 	DL_FOREACH_SAFE(q->items, i, next) {
-		if (walk(q, i))
+		if (walk(q, i, false))
 			item_drop(q, i);
 		else if (all || (now_ns > i->sample.time_ns &&
 				 now_ns - i->sample.time_ns > DEFERRED_PATIENCE_NS))
 			give_up(q, i);
 	}
-}
-
-bool deferred_has_room(const struct deferred_queue *q)
-{
-	return q->bytes < q->config.ceiling / 2;
 }
 
 bool deferred_empty(const struct deferred_queue *q)

@@ -35,8 +35,6 @@ void deferred_free(struct deferred_queue *q);
 void deferred_put(struct deferred_queue *q, const struct deferred_sample *d);
 /* Walks what can be walked now, and gives up on what has waited long enough, or on all. */
 void deferred_run(struct deferred_queue *q, uint64_t now_ns, bool all);
-/* The ceiling is far: another ringful pushes none out. */
-bool deferred_has_room(const struct deferred_queue *q);
 bool deferred_empty(const struct deferred_queue *q);
 
 struct deferred_figures {

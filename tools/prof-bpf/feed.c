@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From what the kernel says to the stream: samples, whose they are, what was lost. */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include "common/clock.h"
@@ -214,6 +215,46 @@ void feed_sample(void *ctx, const struct sample *s)
 	feed_emitted(p, emit_sample(p->emit, s, &process, &thread));
 }
 
+#define HELD_BYTES (2u << 20) /* of samples that wait for names */
+
+struct held {
+	struct held *next;
+	struct sample sample; /* and its frames */
+};
+
+void feed_walked(void *ctx, const struct sample *s)
+{
+	struct prof *p = ctx;
+	size_t frames = ((size_t)s->kernel_frames + s->user_frames) * sizeof(uint64_t);
+	struct held *h = NULL;
+
+	if (p->names_reading && p->held_bytes < HELD_BYTES)
+		h = malloc(sizeof(*h) + frames);
+	if (!h) {
+		feed_sample(p, s);
+		return;
+	}
+	h->next = NULL;
+	h->sample = *s;
+	memcpy(h + 1, sample_frames(s), frames);
+	p->held_bytes += sizeof(*h) + frames;
+	*(p->held ? p->held_end : &p->held) = h;
+	p->held_end = &h->next;
+}
+
+/* The names are there. */
+static void feed_held(struct prof *p)
+{
+	while (p->held) {
+		struct held *h = p->held;
+
+		p->held = h->next;
+		feed_sample(p, &h->sample);
+		free(h);
+	}
+	p->held_bytes = 0;
+}
+
 static void on_sample(void *ctx, const struct sample *s)
 {
 	catch_up(ctx, s);
@@ -243,15 +284,15 @@ void feed_drain(struct prof *p)
 {
 	uint64_t now = clock_mono_ns();
 
-	/* Samples wait for the names of their kernel frames, at the start: in their ring, or where
-	 * deferred ones wait, whose ring holds few. */
-	if (!p->names_reading || deferred_has_room(p->deferred))
-		loader_drain(p->loader, p->names_reading ? NULL : on_sample, on_deferred, p);
+	/* Samples wait for the names of their kernel frames, at the start: in their ring, or, since
+	 * that of deferred ones holds few, behind their walk. */
+	if (!p->names_reading)
+		feed_held(p);
+	loader_drain(p->loader, p->names_reading ? NULL : on_sample, on_deferred, p);
 	sideband_drain(p->sideband, now, on_sideband, p);
 	p->drained_ns = now;
 	host_tick(p->host, now);
-	if (!p->names_reading)
-		deferred_run(p->deferred, now, false);
+	deferred_run(p->deferred, now, false);
 }
 
 /* --- losses and figures --- */

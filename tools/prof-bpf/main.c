@@ -93,7 +93,7 @@ static int load_bpf(struct prof *p)
 		const struct deferred_config d = { .tables = p->tables,
 						   .ceiling = DEFERRED_BYTES,
 						   .mappings = feed_mappings,
-						   .emit = feed_sample,
+						   .emit = feed_walked,
 						   .ctx = p };
 
 		r = deferred_new(&d, &p->deferred);

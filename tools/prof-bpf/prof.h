@@ -65,6 +65,9 @@ struct prof {
 	struct kallsyms *names;	   /* the reading thread's, until it has ended */
 	pthread_t names_thread;
 	bool names_reading, names_done;
+	/* Deferred samples that were walked meanwhile. */
+	struct held *held, **held_end;
+	size_t held_bytes;
 	int names_result;
 	struct emit *emit;
 	struct bus *stream; /* deployed only */
@@ -97,6 +100,9 @@ void feed_file_needs_rows(void *ctx, struct host_file *f, int fd);
 void feed_reopen(void *ctx, uint16_t slot);
 void feed_quarantine(void *ctx, uint16_t slot, struct str name, const char *why);
 void feed_sample(void *ctx, const struct sample *s);
+/* A deferred sample that is done with: it waits for the kernel's names, when these are being read.
+ */
+void feed_walked(void *ctx, const struct sample *s);
 ssize_t feed_mappings(void *ctx, const struct sample *s, const struct tables_mapping **ret,
 		      bool *ret_whole);
 /* What emit.h returned: after an error in the middle of definitions all is begun anew. */
