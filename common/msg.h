@@ -60,12 +60,13 @@ enum file_flags {
 	FILE_VDSO = 4,
 	FILE_ROOT_ONLY = 8 /* only root could have written it */
 };
-enum frame_kind { FRAME_NATIVE = 0, FRAME_KERNEL = 1 };
+enum frame_kind { FRAME_NATIVE = 0, FRAME_KERNEL = 1, FRAME_INTERPRETED = 2 };
 enum frame_flags {
 	FRAME_LEAF = 1, /* offset is the pc itself, not a return address: look up offset, not offset
 			   - 1 */
 	FRAME_BY_FP = 2,  /* found by frame pointer, for want of rows */
 	FRAME_SIGNAL = 4, /* interrupted by a signal here: offset is the pc itself */
+	FRAME_LOOP = 8, /* of an interpreter's own loop, which runs the interpreted frame behind it */
 };
 enum rows_status {
 	ROWS_OK = 0,

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
+/*
+ * CPython 3.6 and later: the frames of the thread that is sampled, from its thread state.
+ *
+ * What differs between builds is in the config: where the thread state is found, how frames are
+ * linked, and where the fields lie. Frames are objects, one for each C frame of the loop, up to
+ * 3.10. From 3.11 on they lie in chunks of memory of their own, and a C frame of the loop runs a
+ * chain of them; that C frame holds a struct whose address says which it is: the _PyCFrame that
+ * current frames hang on (3.11), an entry frame at the end of the chain (3.12 and later).
+ */
+#ifndef PROFPIPE_PYTHON_H
+#define PROFPIPE_PYTHON_H
+
+#include "bpf/runtime.h"
+
+enum python_thread {
+	PYTHON_TSD = 0,	       /* pthread_getspecific of the key at `state` */
+	PYTHON_TLS_OFFSET = 1, /* at `state` from the TLS base */
+	PYTHON_TLS_GOT = 2,    /* that offset is the word at the address `state` (initial exec) */
+	PYTHON_TLS_MODULE = 3, /* module and offset are the two words there (general dynamic) */
+};
+
+enum python_frames {
+	PYTHON_OBJECTS = 0,	 /* thread state -> frame objects (3.6 to 3.10) */
+	PYTHON_CFRAMES = 1,	 /* thread state -> cframe -> frames, is_entry in them (3.11) */
+	PYTHON_CFRAME_SHIMS = 2, /* the same, with entry frames in the chain (3.12) */
+	PYTHON_SHIMS = 3,	 /* thread state -> frames, with entry frames (3.13 and later) */
+};
+
+#define PYTHON_LIBC_FLAT 1	  /* flags: keys and DTV as in musl: arrays of plain pointers */
+#define PYTHON_POSITION_POINTER 2 /* flags: `frame_position` is a pointer into the code object */
+
+#define PYTHON_FRAME_BYTES 128 /* of a frame that are read at most */
+#define PYTHON_CHECK_WORDS 8
+
+/* Field offsets in bytes; multiples of 8, but for those that say otherwise. */
+struct python_config {
+	UW_U8 thread; /* enum python_thread */
+	UW_U8 frames; /* enum python_frames */
+	UW_U8 flags;
+	UW_U8 entry_owner;   /* a frame whose owner is this or more is an entry frame */
+	UW_U32 tsd;	     /* from the TLS base: the pointers to the blocks of keys */
+	UW_U64 state;	     /* address, or offset from the TLS base: enum python_thread */
+	UW_U16 tstate_frame; /* the first frame, or the cframe */
+	UW_U16 cframe_frame; /* the current frame */
+	UW_U16 cframe_previous;
+	UW_U16 frame_previous;
+	UW_U16 frame_code;	 /* low bits of the pointer are tags */
+	UW_U16 frame_position;	 /* a multiple of 4: an int, or a pointer */
+	UW_U16 frame_owner;	 /* a byte: owner or is_entry */
+	UW_U16 frame_bytes;	 /* of a frame to read: multiple of 8, PYTHON_FRAME_BYTES at most */
+	UW_U16 code_check;	 /* a multiple of 4: the ints that a code object is known by */
+	UW_U16 code_check_words; /* how many ints, PYTHON_CHECK_WORDS at most */
+	UW_U16 code_bytecode;	 /* where the instructions begin */
+	UW_U16 zero;
+};
+
+/* The check of a code object, of the ints at code_check: 40 bits, never 0. */
+static inline UW_U64 python_check(const UW_U32 *words, UW_U32 n)
+{
+	UW_U64 h = 0x9e3779b97f4a7c15ull;
+
+	for (UW_U32 i = 0; i < PYTHON_CHECK_WORDS && i < n; i++)
+		h = (h ^ words[i]) * 0xff51afd7ed558ccdull;
+	h >>= RUNTIME_CHECK_SHIFT;
+	return h ? h : 1;
+}
+
+#ifndef __bpf__
+static_assert(sizeof(struct python_config) == 40, "no padding");
+static_assert(sizeof(struct python_config) <= RUNTIME_PRIVATE, "it fits");
+#endif
+
+#endif

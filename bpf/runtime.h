@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
+/*
+ * Runtimes: interpreters whose frames are not on the native stack alone.
+ *
+ * A runtime has a header here, <runtime>.h, with its config and its walk, a program that runs the
+ * walk, <runtime>.bpf.c, and a file in prof-symd, which recognizes it in a file, describes that
+ * very build in a config, and names its frames.
+ *
+ * Before the native walk of a sample the runtime's program reads the thread's interpreted frames,
+ * innermost first, as items. Where a chain of them was entered from native code, an item says so:
+ * with the address of something in the C frame of the interpreter's loop, when the runtime has such
+ * a thing. The native walk marks the frame which that address lies in (SAMPLE_FRAME_ENTRY), and who
+ * reads the sample puts the chain in that place. So the two walks know nothing of each other, and a
+ * native walk that is deferred loses nothing.
+ */
+#ifndef PROFPIPE_RUNTIME_H
+#define PROFPIPE_RUNTIME_H
+
+#include "bpf/unwind.h"
+
+enum runtime {
+	RUNTIME_NONE = 0,
+	RUNTIME_PYTHON = 1,
+	RUNTIME_COUNT,
+};
+
+/* Places in a runtime's file, as offsets in it: [start, end). */
+struct runtime_range {
+	UW_U64 start, end;
+};
+
+#define RUNTIME_RANGES 6
+#define RUNTIME_PRIVATE 144 /* bytes that only the runtime's own walk understands */
+
+/*
+ * What the walk needs to know of one build. prof-symd makes it of the file, prof-bpf checks the
+ * numbers up to `own` and passes all of it on to the kernel. An address in it is what the
+ * executable mapping's start minus its file offset must be added to.
+ *
+ * loop: the functions that interpret, for folding their frames, and where entries have no address
+ * for finding these.
+ */
+struct runtime_config {
+	UW_U32 runtime; /* enum runtime */
+	UW_U32 version; /* major << 16 | minor << 8 | patch */
+	UW_U32 by_loop; /* entries have no address: each frame in a loop is one */
+	UW_U32 ranges;	/* of loop[] */
+	struct runtime_range loop[RUNTIME_RANGES];
+	UW_U8 own[RUNTIME_PRIVATE];
+};
+
+#define RUNTIME_CONFIG_WORDS 64
+
+/* One of a process's runtimes: behind its mappings. */
+struct runtime_entry {
+	UW_U64 base;   /* of the config's addresses */
+	UW_U32 config; /* position of a struct runtime_config */
+	UW_U32 runtime;
+	UW_U64 zero[2];
+};
+
+/*
+ * An item is two words of the sample. The first: kind and an address. The second of a frame: where
+ * in it, in units that the runtime has, and a check of the object that the address names, to know
+ * it again by; of an entry: the number of the next entry's item, 0 for none.
+ */
+enum runtime_item {
+	RUNTIME_FRAME = 1,
+	RUNTIME_ENTRY = 2,   /* behind the frames of its chain; address 0: not known */
+	RUNTIME_STOPPED = 3, /* the rest could not be read */
+};
+#define RUNTIME_ITEM_SHIFT 60
+#define RUNTIME_ITEM_RUNTIME_SHIFT 52
+#define RUNTIME_ADDRESS_MASK 0xffffffffffffull
+#define RUNTIME_CHECK_SHIFT 24 /* 40 bits of check above 24 of position */
+#define RUNTIME_POSITION_MASK 0xffffffull
+
+#define RUNTIME_MAX_ITEMS 1088 /* of one sample: 1,024 frames and their entries */
+
+#ifndef __bpf__
+static_assert(sizeof(struct runtime_config) == RUNTIME_CONFIG_WORDS * 4, "no padding");
+static_assert(sizeof(struct runtime_entry) == 32, "as large as a map_entry, behind which it lies");
+#endif
+
+#endif
