@@ -17,7 +17,8 @@ enum python_thread {
 	PYTHON_TSD = 0,	       /* pthread_getspecific of the key at `state` */
 	PYTHON_TLS_OFFSET = 1, /* at `state` from the TLS base */
 	PYTHON_TLS_GOT = 2,    /* that offset is the word at the address `state` (initial exec) */
-	PYTHON_TLS_MODULE = 3, /* module and offset are the two words there (general dynamic) */
+	PYTHON_TLS_MODULE = 3, /* module and offset are the two words there (general and local
+				  dynamic; the latter adds tls_add) */
 };
 
 enum python_frames {
@@ -52,7 +53,7 @@ struct python_config {
 	UW_U16 code_check;	 /* a multiple of 4: the ints that a code object is known by */
 	UW_U16 code_check_words; /* how many ints, PYTHON_CHECK_WORDS at most */
 	UW_U16 code_bytecode;	 /* where the instructions begin */
-	UW_U16 zero;
+	UW_U16 tls_add;		 /* PYTHON_TLS_MODULE: added to the offset */
 };
 
 /* The check of a code object, of the ints at code_check: 40 bits, never 0. */
