@@ -46,6 +46,8 @@ struct {
 } rules SEC(".maps");
 
 #define ENV_FUNCTION __attribute__((noinline))
+/* What is compared is what is used then: the compiler must not compare something equal. */
+#define ENV_OPAQUE(x) asm volatile("" : "+r"(x))
 #define ENV_INLINE static __always_inline
 
 ENV_INLINE long env_read_user(void *dst, __u32 size, __u64 addr)
@@ -89,6 +91,7 @@ static __always_inline bool env_probed(__u64 *pc, __u64 *sp, bool leaf);
 #include <linux/types.h>
 
 #define ENV_FUNCTION static inline
+#define ENV_OPAQUE(x)
 #define ENV_INLINE static inline
 
 /* What a user-space walk reads. read_user: 0, or negative where [addr, addr+size) is not all

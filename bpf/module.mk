@@ -1,1 +1,1 @@
-BPFS += sample ksyms
+BPFS += sample python ksyms

@@ -4,15 +4,8 @@
  * kernel's part of the stack, and the user's by the walker. Beside it two hooks that keep the table
  * of processes right between an event and user space's hearing of it.
  */
-#include <linux/bpf.h>
-#include <linux/bpf_perf_event.h>
-#include <linux/ptrace.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <bpf/bpf_helpers.h>
-#include <bpf/bpf_core_read.h>
+#include "bpf/sample.bpf.h"
 #include <bpf/bpf_tracing.h>
-#include "bpf/walk.h"
 
 /* The kernel knows no name for Apache-2.0 beside GPL-2.0; loaded, it is the latter. */
 char LICENSE[] SEC("license") = "GPL";
@@ -29,9 +22,6 @@ struct uprobe_task {
 	struct return_instance *return_instances;
 	unsigned long vaddr, xol_vaddr;
 	void *active_uprobe;
-} __attribute__((preserve_access_index));
-struct thread_struct {
-	unsigned long fsbase; /* since 4.7 */
 } __attribute__((preserve_access_index));
 struct task_struct {
 	int pid, tgid;
@@ -61,13 +51,6 @@ struct {
 	__type(key, __u32);
 	__type(value, struct process_entry);
 } processes SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct walk);
-} walks SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -166,13 +149,6 @@ static __always_inline bool env_probed(__u64 *pc, __u64 *sp, bool leaf)
 	return false;
 }
 
-static __always_inline struct walk *scratch(void)
-{
-	__u32 zero = 0;
-
-	return bpf_map_lookup_elem(&walks, &zero);
-}
-
 /* The user's registers of a task that was interrupted in the kernel: at the top of its kernel
  * stack. */
 static __always_inline bool kernel_mode_regs(struct task_struct *task, struct pt_regs *ret)
@@ -254,6 +230,7 @@ static __always_inline bool begin(struct bpf_perf_event_data *ctx, struct walk *
 	w->sample.kernel_frames = 0;
 	w->sample.user_frames = 0;
 	w->sample.at_slot = 0;
+	w->sample.items = 0;
 	w->count = 0;
 	w->reason = WALK_COMPLETE;
 	w->at_slot = 0;
@@ -283,7 +260,7 @@ static __always_inline bool begin(struct bpf_perf_event_data *ctx, struct walk *
 		regs.cs = ctx->regs.cs;
 	} else {
 		__u64 stack_begin = bpf_ktime_get_ns();
-		long n = bpf_get_stack(ctx, w->frames, SAMPLE_MAX_KERNEL * sizeof(__u64), 0);
+		long n = bpf_get_stack(ctx, w->words, SAMPLE_MAX_KERNEL * sizeof(__u64), 0);
 
 		count(COUNTER_KERNEL_STACKS, 1);
 		count(COUNTER_KERNEL_STACKS_NS, bpf_ktime_get_ns() - stack_begin);
@@ -326,7 +303,7 @@ static __always_inline bool begin(struct bpf_perf_event_data *ctx, struct walk *
 		return false;
 	}
 	w->sample.generation = p->generation;
-	walk_begin(w, p, w->sample.kernel_frames, exact);
+	walk_begin(w, p, exact);
 	return true;
 }
 
@@ -554,7 +531,7 @@ static __always_inline bool defer_into(struct walk *w, struct deferred_sample *d
 	w->sample.user_frames = 0;
 	w->sample.at_slot = w->at_slot;
 	d->sample = w->sample;
-	bpf_probe_read_kernel(d->kernel, sizeof(d->kernel), w->frames);
+	bpf_probe_read_kernel(d->kernel, sizeof(d->kernel), w->words);
 	d->deferred.pc = w->leaf_pc;
 	d->deferred.exact = w->leaf_exact;
 	d->deferred.tls = env_tls();
@@ -568,8 +545,26 @@ static __always_inline bool defer_into(struct walk *w, struct deferred_sample *d
 	return true;
 }
 
+/* Runtimes' items go ahead by themselves: few deferred samples have any. */
+static __always_inline void send_items(struct walk *w)
+{
+	__u32 head = w->sample.kernel_frames + 2u * w->sample.items;
+	__u16 flags = w->sample.flags;
+
+	if (head > SAMPLE_MAX_HEAD)
+		head = SAMPLE_MAX_HEAD;
+	w->sample.flags |= SAMPLE_ITEMS;
+	w->sample.user_frames = 0;
+	if (bpf_ringbuf_output(&ring, &w->sample, sizeof(w->sample) + head * sizeof(__u64),
+			       BPF_RB_NO_WAKEUP))
+		w->sample.items = 0;
+	w->sample.flags = flags;
+}
+
 static __always_inline bool defer(struct walk *w)
 {
+	if (w->sample.items)
+		send_items(w);
 	if (is_small(w))
 		return defer_into(w, bpf_ringbuf_reserve(&deferred_ring, DEFERRED_SMALL_BYTES, 0),
 				  true);
@@ -579,7 +574,8 @@ static __always_inline bool defer(struct walk *w)
 
 static __always_inline void finish(struct walk *w)
 {
-	__u32 kernel = w->sample.kernel_frames, n = w->count;
+	__u32 head = w->sample.kernel_frames + 2u * w->sample.items;
+	__u32 n = w->count;
 
 	if (w->sample.flags & SAMPLE_IN_EXEC && !can_defer(w)) {
 		walk_exec(w);
@@ -595,9 +591,11 @@ static __always_inline void finish(struct walk *w)
 	w->sample.reason = w->reason;
 	w->sample.at_slot = w->at_slot;
 	w->sample.user_frames = n;
-	if (kernel > SAMPLE_MAX_KERNEL)
-		kernel = SAMPLE_MAX_KERNEL;
-	if (bpf_ringbuf_output(&ring, &w->sample, sizeof(w->sample) + (kernel + n) * sizeof(__u64),
+	/* They do fit (walk_place), which the verifier cannot know. */
+	__u32 words = head + n;
+	if (words > SAMPLE_WORDS)
+		words = SAMPLE_WORDS;
+	if (bpf_ringbuf_output(&ring, &w->sample, sizeof(w->sample) + words * sizeof(__u64),
 			       BPF_RB_NO_WAKEUP))
 		count(COUNTER_RING_FULL, 1);
 	count(COUNTER_RUNS, 1);
@@ -627,16 +625,30 @@ __attribute__((noinline)) int steps(void)
 	return 0;
 }
 
+static __always_inline void walk_native(struct walk *w)
+{
+	walk_place(w);
+	for (int i = 0; i <= SAMPLE_MAX_USER / STEPS_AT_ONCE; i++) {
+		if (steps())
+			break;
+	}
+}
+
+/* Comes twice where the process has runtimes: they go between the beginning and the native walk. */
 SEC("perf_event")
 int on_tick(struct bpf_perf_event_data *ctx)
 {
-	struct walk *w;
+	struct walk *w = scratch();
+	bool walks = w && w->runtimes_done;
 
-	if (begin(ctx, &w)) {
-		for (int i = 0; i <= SAMPLE_MAX_USER / STEPS_AT_ONCE; i++) {
-			if (steps())
-				break;
-		}
+	if (walks)
+		w->runtimes_done = 0;
+	else
+		walks = begin(ctx, &w);
+	if (walks) {
+		if (w->runtimes_left)
+			runtime_next(ctx, w);
+		walk_native(w);
 	}
 	if (w)
 		finish(w);

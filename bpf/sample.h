@@ -3,6 +3,8 @@
 #ifndef PROFPIPE_SAMPLE_H
 #define PROFPIPE_SAMPLE_H
 
+#include "bpf/runtime.h"
+
 #ifndef __bpf__
 #include <assert.h>
 #include <stdint.h>
@@ -17,6 +19,10 @@ typedef __u16 __sample_u16;
 
 #define SAMPLE_MAX_USER 2048  /* frames of the user part */
 #define SAMPLE_MAX_KERNEL 127 /* frames of the kernel part (PERF_MAX_STACK_DEPTH) */
+/* Words behind a sample. A value of each cpu is of 32 KiB at most: where there are very many items
+ * user frames have less room. */
+#define SAMPLE_WORDS 3840
+#define SAMPLE_MAX_HEAD (SAMPLE_MAX_KERNEL + 1 + 2 * RUNTIME_MAX_ITEMS)
 
 #define START_TICK_NS 10000000ull /* USER_HZ is 100: start times are cut to this */
 
@@ -27,6 +33,7 @@ enum sample_flags {
 	SAMPLE_IN_EXEC = 16, /* within execve: the user stack may be gone already, and then there is
 				no user part */
 	SAMPLE_DEFERRED = 8, /* it heads a struct deferred_sample */
+	SAMPLE_ITEMS = 32,   /* the items of the deferred sample of that time and thread */
 };
 
 /* A user frame is one word: the file's slot in the tables and the file offset; slot 0: an address
@@ -36,7 +43,10 @@ enum sample_flags {
 #define SAMPLE_FRAME_EXACT (1ull << 62)
 #define SAMPLE_FRAME_SLOT_SHIFT 48
 #define SAMPLE_FRAME_SLOT_MASK 0x3fffull
-#define SAMPLE_FRAME_OFFSET_MASK 0xffffffffffffull
+/* An entry of a runtime (bpf/runtime.h) lies in this frame: neither offsets nor addresses have that
+ * bit. */
+#define SAMPLE_FRAME_ENTRY (1ull << 47)
+#define SAMPLE_FRAME_OFFSET_MASK 0x7fffffffffffull
 
 struct sample {
 	__sample_u64 time_ns;  /* CLOCK_MONOTONIC */
@@ -54,9 +64,9 @@ struct sample {
 	__sample_u16 kernel_frames;
 	__sample_u16 user_frames;
 	__sample_u16 at_slot; /* where an incomplete walk ended: the slot of its file, or 0 */
-	__sample_u16 zero;
-	char comm[16]; /* of the thread */
-};		       /* the frames follow, leaf first: kernel addresses, then user frames */
+	__sample_u16 items;   /* of runtimes: two words each */
+	char comm[16];	      /* of the thread */
+}; /* words follow: kernel addresses, leaf first; items; user frames, leaf first */
 
 /*
  * What a walk needs that cannot be done yet, since the tables do not know the process, a mapping or
@@ -140,10 +150,26 @@ static_assert(sizeof(struct deferred) == (21 + 2 * DEFERRED_RETURNS + 2 * DEFERR
 						 DEFERRED_STACK,
 	      "no padding");
 
-/* The frames behind a sample: kernel_frames + user_frames of them. Borrowed. */
-static inline const uint64_t *sample_frames(const struct sample *s)
+/* The words behind a sample. Borrowed. */
+static inline const uint64_t *sample_words(const struct sample *s)
 {
 	return (const uint64_t *)(s + 1);
+}
+
+/* How many of them come before the user's frames. */
+static inline uint32_t sample_head(const struct sample *s)
+{
+	return s->kernel_frames + 2u * s->items;
+}
+
+static inline const uint64_t *sample_items(const struct sample *s)
+{
+	return sample_words(s) + s->kernel_frames;
+}
+
+static inline const uint64_t *sample_user_frames(const struct sample *s)
+{
+	return sample_words(s) + sample_head(s);
 }
 #endif
 

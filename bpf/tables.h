@@ -7,7 +7,7 @@
  * taken as it is needed. A position names a 4-byte word in them: slab number, then word. Nothing
  * that is read as a unit straddles two slabs.
  *
- *   process (hash: pid) --> map_entry[]   sorted by start, in a slab
+ *   process (hash: pid) --> map_entry[]   sorted by start, in a slab, runtime_entry[] behind it
  *   map_entry --> file_entry (array: slot) --> block_entry[] in a slab: one per 2 KiB of text
  *   block_entry --> row words in a slab, sorted: offset in the block << 16 | rule number; the first
  *                   has offset 0
@@ -79,7 +79,9 @@ struct map_entry {
 	UW_U32 zero;
 };
 
-#define PROCESS_SELECTED 1 /* to be sampled */
+#define PROCESS_SELECTED 1	 /* to be sampled */
+#define PROCESS_RUNTIMES_SHIFT 8 /* how many struct runtime_entry lie behind its mappings */
+#define PROCESS_RUNTIMES_MAX 4
 
 struct process_entry {
 	UW_U64 start_ns; /* as in struct sample: a pid alone may be another process by now */

@@ -42,9 +42,14 @@ struct walk {
 	struct file_entry file;	    /* and its file's entry */
 	struct map_entry other_map; /* those found before: calls go to and fro between two files */
 	struct file_entry other_file;
-	__u32 maps, map_count; /* the process's mappings */
-	__u32 count;	       /* user frames found */
-	__u32 base;	       /* where in frames[] they begin */
+	__u32 maps, map_count;	       /* the process's mappings */
+	__u32 count;		       /* user frames found */
+	__u32 base;		       /* where in words[] they begin */
+	__u32 room;		       /* for how many */
+	__u32 runtimes, runtimes_left; /* position of the next struct runtime_entry, and how many */
+	__u32 entry;		       /* where in words[] the next entry of a runtime is */
+	__u32 entry_end;	       /* and the last one */
+	__u64 entry_at; /* the next one's address: in the C frame that was entered; 0: none */
 	__u16 reason;
 	__u16 at_slot;
 	__u8 exact; /* pc is not a return address */
@@ -53,10 +58,11 @@ struct walk {
 	__u8 rbx;   /* RBX is known */
 	__u8 by_fp; /* the step to this frame followed a frame pointer */
 	__u8 leaf_exact;
-	__u8 jumps; /* down to other stacks */
+	__u8 jumps;	    /* down to other stacks */
+	__u8 runtimes_done; /* the sampling program goes on with the native walk */
 	__u64 window[WALK_WINDOW / 8];
-	struct sample sample; /* header and frames are what goes into the ring buffer */
-	__u64 frames[SAMPLE_MAX_KERNEL + 1 + SAMPLE_MAX_USER];
+	struct sample sample; /* header and words are what goes into the ring buffer */
+	__u64 words[SAMPLE_WORDS];
 };
 
 #define WALK_BSEARCH_MAPS 18 /* halvings: 2^17 mappings */
@@ -266,8 +272,8 @@ ENV_INLINE void walk_push(struct walk *w)
 		frame |= SAMPLE_FRAME_EXACT;
 	if (w->by_fp)
 		frame |= SAMPLE_FRAME_FP;
-	if (i < sizeof(w->frames) / sizeof(w->frames[0]))
-		w->frames[i] = frame;
+	if (i < SAMPLE_WORDS)
+		w->words[i] = frame;
 	w->count++;
 }
 
@@ -362,8 +368,8 @@ ENV_INLINE int walk_signal(struct walk *w)
 	__u32 trampoline = w->base + w->count - 1;
 
 	/* The kernel put the trampoline's first byte where a return address would be. */
-	if (trampoline < sizeof(w->frames) / sizeof(w->frames[0]))
-		w->frames[trampoline] |= SAMPLE_FRAME_EXACT;
+	if (trampoline < SAMPLE_WORDS)
+		w->words[trampoline] |= SAMPLE_FRAME_EXACT;
 
 	if (!walk_read(w, sp + 120, &fp) || !walk_read(w, sp + 160, &next_sp) ||
 	    !walk_read(w, sp + 168, &pc))
@@ -490,12 +496,64 @@ ENV_INLINE int walk_vsyscall(struct walk *w)
 	return walk_to_caller(w, w->sp + 8, w->fp, pc);
 }
 
+/* Adds an item of a runtime (bpf/runtime.h) behind those that are there. */
+ENV_INLINE void walk_item(struct walk *w, __u64 runtime, __u64 kind, __u64 address, __u64 second)
+{
+	__u32 i = w->sample.kernel_frames + 2u * w->sample.items;
+
+	if (i >= SAMPLE_MAX_HEAD - 1)
+		return;
+	w->words[i] = kind << RUNTIME_ITEM_SHIFT | runtime << RUNTIME_ITEM_RUNTIME_SHIFT |
+		      (address & RUNTIME_ADDRESS_MASK);
+	w->words[i + 1] = second;
+	w->sample.items++;
+}
+
+/* Adds an entry, behind the frames of its chain. address: in the C frame that runs them; 0: not
+ * known. */
+ENV_INLINE void walk_entry(struct walk *w, __u64 runtime, __u64 address)
+{
+	__u32 i = w->sample.kernel_frames + 2u * w->sample.items, last = w->entry_end;
+
+	/* What lies below the stack pointer is of a call that has returned. */
+	if (address < w->sp)
+		address = 0;
+	walk_item(w, runtime, RUNTIME_ENTRY, address, 0);
+	if (!address)
+		return;
+	if (!w->entry_at) {
+		w->entry = i;
+		w->entry_at = address;
+	} else if (last < SAMPLE_MAX_HEAD - 1) {
+		w->words[last + 1] = i;
+	}
+	w->entry_end = i;
+}
+
+/* The frame that was found last is one that runs a chain. */
+ENV_INLINE void walk_mark(struct walk *w)
+{
+	__u32 i = w->base + w->count - 1, next = 0;
+
+	if (i < SAMPLE_WORDS)
+		w->words[i] |= SAMPLE_FRAME_ENTRY;
+	if (w->entry < SAMPLE_MAX_HEAD - 1)
+		next = w->words[w->entry + 1];
+	w->entry = next;
+	w->entry_at = 0;
+	if (!next)
+		return;
+	ENV_OPAQUE(next);
+	if (next < SAMPLE_MAX_HEAD)
+		w->entry_at = w->words[next] & RUNTIME_ADDRESS_MASK;
+}
+
 /* One frame. 0: there is a caller; 1: the walk is over, w->reason says how. */
 ENV_INLINE int walk_step(struct walk *w)
 {
 	__u64 pc = w->exact ? w->pc : w->pc - 1;
 
-	if (w->count >= SAMPLE_MAX_USER)
+	if (w->count >= w->room)
 		return walk_stop(w, WALK_DEPTH);
 	if (pc < w->map.start || pc >= w->map.end) {
 		bool found = walk_find_map(w, pc);
@@ -550,6 +608,8 @@ ENV_INLINE int walk_step(struct walk *w)
 	} else {
 		stop = walk_stop(w, w->file.state == FILE_FREE ? WALK_STALE : WALK_ROWS_PENDING);
 	}
+	if (w->entry_at && w->sp > w->entry_at)
+		walk_mark(w);
 	return stop;
 }
 
@@ -564,8 +624,8 @@ ENV_INLINE void walk_exec(struct walk *w)
 	w->count = 0;
 }
 
-/* Readies w for a walk from pc, sp, fp and regs[], already set. */
-ENV_INLINE void walk_begin(struct walk *w, const struct process_entry *p, __u32 base, __u8 exact)
+/* Readies w for a walk from pc, sp, fp and regs[], already set, and behind what words[] has. */
+ENV_INLINE void walk_begin(struct walk *w, const struct process_entry *p, __u8 exact)
 {
 	w->window_start = 0;
 	w->map.start = w->map.end = 0;
@@ -573,8 +633,10 @@ ENV_INLINE void walk_begin(struct walk *w, const struct process_entry *p, __u32 
 	w->other_map.start = w->other_map.end = 0;
 	w->maps = p->maps;
 	w->map_count = p->map_count;
+	w->runtimes = p->maps + p->map_count * 8;
+	w->runtimes_left = p->flags >> PROCESS_RUNTIMES_SHIFT;
 	w->count = 0;
-	w->base = base;
+	w->entry_at = 0;
 	w->reason = WALK_DEPTH;
 	w->at_slot = 0;
 	w->exact = exact;
@@ -586,5 +648,30 @@ ENV_INLINE void walk_begin(struct walk *w, const struct process_entry *p, __u32 
 	w->by_fp = 0;
 	w->jumps = 0;
 }
+
+/* After that, and after the runtimes: their items are all there. */
+ENV_INLINE void walk_place(struct walk *w)
+{
+	w->base = w->sample.kernel_frames + 2u * w->sample.items;
+	w->room = SAMPLE_WORDS - SAMPLE_MAX_USER < w->base ? SAMPLE_WORDS - w->base
+							   : SAMPLE_MAX_USER;
+}
+
+#ifndef __bpf__
+/* For items that were read elsewhere, in words[] by now: their first entry with an address. */
+ENV_INLINE void walk_find_entry(struct walk *w)
+{
+	for (__u32 n = 0; n < w->sample.items; n++) {
+		__u32 i = w->sample.kernel_frames + 2 * n;
+
+		if (i < SAMPLE_MAX_HEAD && w->words[i] >> RUNTIME_ITEM_SHIFT == RUNTIME_ENTRY &&
+		    w->words[i] & RUNTIME_ADDRESS_MASK) {
+			w->entry = i;
+			w->entry_at = w->words[i] & RUNTIME_ADDRESS_MASK;
+			return;
+		}
+	}
+}
+#endif
 
 #endif

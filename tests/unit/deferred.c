@@ -35,7 +35,7 @@ static void emit(void *ctx, const struct sample *s)
 
 	emitted++;
 	last.sample = *s;
-	memcpy(last.frames, sample_frames(s), (n < 16 ? n : 16) * sizeof(uint64_t));
+	memcpy(last.frames, sample_words(s), (n < 16 ? n : 16) * sizeof(uint64_t));
 }
 
 /* The leaf's stack: n chunks from STACK on. */
@@ -67,7 +67,7 @@ static void setup(void)
 				    .reason = WALK_ROWS_PENDING,
 				    .flags = SAMPLE_DEFERRED,
 				    .kernel_frames = 1 };
-	d.kernel[0] = 0xffffffff81000000ull;
+	d.head[0] = 0xffffffff81000000ull;
 	d.deferred.pc = CODE + 0x10;
 	d.deferred.exact = 1;
 	d.deferred.regs[UNWIND_REG_RSP] = STACK + 64;

@@ -64,7 +64,8 @@ static void program(const struct unwind_rule *rules, uint32_t n)
 	tables_env(t, &env);
 	env.read_user = read_stack;
 	env_current = &env;
-	walk_begin(&w, &p, 0, true);
+	walk_begin(&w, &p, true);
+	walk_place(&w);
 	w.sp = STACK + 1024;
 	w.fp = 0;
 }
@@ -97,9 +98,9 @@ Test(walk, the_return_address_below_the_cfa_leads_to_the_root)
 	run();
 	cr_assert_eq(w.reason, WALK_COMPLETE);
 	cr_assert_eq(w.count, 3);
-	cr_assert_eq(w.frames[0], 0x10 | SAMPLE_FRAME_EXACT | 1ull << SAMPLE_FRAME_SLOT_SHIFT);
-	cr_assert_eq(w.frames[1] & SAMPLE_FRAME_OFFSET_MASK, 0x20);
-	cr_assert_eq(w.frames[2] & SAMPLE_FRAME_OFFSET_MASK, 0x110);
+	cr_assert_eq(w.words[0], 0x10 | SAMPLE_FRAME_EXACT | 1ull << SAMPLE_FRAME_SLOT_SHIFT);
+	cr_assert_eq(w.words[1] & SAMPLE_FRAME_OFFSET_MASK, 0x20);
+	cr_assert_eq(w.words[2] & SAMPLE_FRAME_OFFSET_MASK, 0x110);
 }
 
 Test(walk, the_vsyscall_page_leads_to_its_caller)
@@ -249,7 +250,7 @@ Test(walk, a_signal_frame_goes_on_from_the_interrupted_registers)
 	run();
 	cr_assert_eq(w.reason, WALK_COMPLETE);
 	cr_assert_eq(w.count, 4);
-	cr_assert(w.frames[2] & SAMPLE_FRAME_EXACT,
+	cr_assert(w.words[2] & SAMPLE_FRAME_EXACT,
 		  "interrupted at the first byte of its function");
 }
 
@@ -265,8 +266,8 @@ Test(walk, without_rows_the_frame_pointer_is_followed_and_the_frames_say_so)
 	run();
 	cr_assert_eq(w.reason, WALK_COMPLETE);
 	cr_assert_eq(w.count, 3);
-	cr_assert(!(w.frames[0] & SAMPLE_FRAME_FP));
-	cr_assert(w.frames[1] & w.frames[2] & SAMPLE_FRAME_FP);
+	cr_assert(!(w.words[0] & SAMPLE_FRAME_FP));
+	cr_assert(w.words[1] & w.words[2] & SAMPLE_FRAME_FP);
 }
 
 Test(walk, a_frame_pointer_that_leads_nowhere_ends_as_no_rows)
@@ -343,7 +344,7 @@ Test(walk, a_pc_in_no_mapping_is_shown_and_said)
 	run();
 	cr_assert_eq(w.reason, WALK_NO_MAPPING);
 	cr_assert_eq(w.count, 2);
-	cr_assert_eq(w.frames[1], 0x123456);
+	cr_assert_eq(w.words[1], 0x123456);
 }
 
 Test(walk, rows_that_are_on_their_way_are_said)
@@ -356,7 +357,8 @@ Test(walk, rows_that_are_on_their_way_are_said)
 	};
 	struct process_entry p;
 	cr_assert_eq(tables_walk_maps(t, &m, 1, &p), 0);
-	walk_begin(&w, &p, 0, true);
+	walk_begin(&w, &p, true);
+	walk_place(&w);
 	run();
 	cr_assert_eq(w.reason, WALK_ROWS_PENDING);
 }
@@ -389,7 +391,7 @@ Test(walk, a_frame_pointer_step_in_a_prologue_or_at_a_return_does_not_skip_the_c
 		run();
 		cr_assert_eq(w.reason, WALK_COMPLETE, "case %zu: %d", i, w.reason);
 		cr_assert_eq(w.count, 3, "case %zu: %u", i, w.count);
-		cr_assert_eq(w.frames[1] & SAMPLE_FRAME_OFFSET_MASK, 0x20);
+		cr_assert_eq(w.words[1] & SAMPLE_FRAME_OFFSET_MASK, 0x20);
 	}
 	memset(code, 0x90, sizeof(code));
 }
@@ -409,7 +411,7 @@ Test(walk, a_trampoline_without_a_frame_pointer_is_told_by_what_follows_its_call
 	memset(behind_call, 0, sizeof(behind_call));
 	cr_assert_eq(w.reason, WALK_COMPLETE, "%d", w.reason);
 	cr_assert_eq(w.count, 4);
-	cr_assert_eq(w.frames[2] & SAMPLE_FRAME_OFFSET_MASK, 0x30);
+	cr_assert_eq(w.words[2] & SAMPLE_FRAME_OFFSET_MASK, 0x30);
 }
 
 Test(walk, a_frame_pointer_of_zero_ends_the_stack_only_where_frame_pointers_led)

@@ -30,7 +30,7 @@ static void on_sample(void *ctx, const struct sample *s)
 	if (s->user_frames > deepest)
 		deepest = s->user_frames;
 	for (unsigned i = 0; i < s->user_frames; i++)
-		by_fp += sample_frames(s)[s->kernel_frames + i] >> 63;
+		by_fp += sample_user_frames(s)[i] >> 63;
 	reasons[s->reason < WALK_REASONS ? s->reason : 0]++;
 }
 

@@ -3,7 +3,9 @@
  * code that they generate. */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include "tools/prof-bpf/prof.h"
+#include "tools/prof-bpf/runtimes.h"
 
 struct wanted {
 	struct prof *p;
@@ -71,4 +73,55 @@ void answers_jit(void *ctx, uint64_t ticket, const struct msg_jit_request *m)
 			? -EINVAL
 			: jitfiles_open(p->jitfiles, (uint32_t)m->process, (uint32_t)m->pid,
 					m->kind, opened, w));
+}
+
+/* The numbers that are used here; `own` is for the runtime's program, which trusts none of it. */
+static bool config_is_sane(const struct runtime_config *c)
+{
+	if (c->runtime <= RUNTIME_NONE || c->runtime >= RUNTIME_COUNT || c->by_loop > 1 ||
+	    c->ranges > RUNTIME_RANGES)
+		return false;
+	for (uint32_t i = 0; i < c->ranges; i++) {
+		if (c->loop[i].start >= c->loop[i].end)
+			return false;
+	}
+	return true;
+}
+
+bool answers_runtime(void *ctx, const struct msg_runtime *m)
+{
+	struct prof *p = ctx;
+	struct host_file *f = m->file <= UINT32_MAX ? host_file(p->host, (uint32_t)m->file) : NULL;
+	struct runtime_config c;
+
+	if (m->config.len == 0) {
+		/* Of a version that nobody knows: said by whoever found it. */
+		return true;
+	}
+	if (m->config.len != sizeof(c))
+		return false;
+	memcpy(&c, m->config.data, sizeof(c));
+	if (!config_is_sane(&c))
+		return false;
+	if (!f)
+		return true; /* unmapped meanwhile */
+	int r = loader_runtime(p->loader, (enum runtime)c.runtime);
+	if (r) {
+		log_warning("%s frames cannot be read: the program for it does not load: %s; %s",
+			    runtimes_name((enum runtime)c.runtime), strerror(-r),
+			    loader_trouble(p->loader));
+		return true;
+	}
+	r = tables_file_runtime(p->tables, f->slot, &c);
+	if (r == 0)
+		host_republish(p->host, f);
+	return true;
+}
+
+int answers_memory(void *ctx, const struct msg_memory_request *m, struct buf *ret_bytes,
+		   uint64_t ret_lengths[static MEMORY_PIECES])
+{
+	struct prof *p = ctx;
+
+	return memory_read(p->host, m, clock_mono_ns(), ret_bytes, ret_lengths);
 }

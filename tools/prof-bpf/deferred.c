@@ -34,12 +34,22 @@ struct item {
 	uint64_t chunk_at[DEFERRED_CHUNKS];
 	struct piece *piece[DEFERRED_CHUNKS]; /* so many chunks; NULL: no memory */
 	uint32_t objects;
-	struct deferred_words *object; /* behind the kernel's frames */
-	uint64_t kernel[];	       /* so many as the sample says */
+	struct deferred_words *object; /* behind the head */
+	uint64_t head[];	       /* so many words as the sample says */
 };
+
+/* A runtime's items, of a deferred sample that is about to come. */
+struct ahead {
+	uint64_t time_ns;
+	uint32_t tid, words;
+	uint64_t *data; /* NULL: none */
+};
+#define AHEAD 64 /* between two drainings; the oldest give way */
 
 struct deferred_queue {
 	struct deferred_config config;
+	struct ahead ahead[AHEAD];
+	uint32_t next_ahead;
 	struct item *items;
 	size_t bytes;
 	struct deferred_figures figures;
@@ -49,7 +59,7 @@ struct deferred_queue {
 	struct walk walk;
 	struct {
 		struct sample sample;
-		uint64_t frames[SAMPLE_MAX_KERNEL + SAMPLE_MAX_USER];
+		uint64_t words[SAMPLE_WORDS];
 	} out;
 };
 
@@ -186,22 +196,26 @@ void deferred_free(struct deferred_queue *q)
 		return;
 	while (q->items)
 		item_drop(q, q->items);
+	for (unsigned i = 0; i < AHEAD; i++)
+		free(q->ahead[i].data);
 	free(q);
 }
 
 /* With the frames that w found, or none. */
-static void emit(struct deferred_queue *q, const struct sample *s, const uint64_t *kernel,
+static void emit(struct deferred_queue *q, const struct sample *s, const uint64_t *head,
 		 const struct walk *w)
 {
+	uint32_t head_words = sample_head(s);
+
 	q->out.sample = *s;
 	q->out.sample.flags &= (uint16_t)~SAMPLE_DEFERRED;
-	memcpy(q->out.frames, kernel, s->kernel_frames * sizeof(*kernel));
+	memcpy(q->out.words, head, head_words * sizeof(*head));
 	if (w) {
 		q->out.sample.reason = w->reason;
 		q->out.sample.at_slot = w->at_slot;
 		q->out.sample.user_frames = (uint16_t)w->count;
-		memcpy(q->out.frames + s->kernel_frames, w->frames,
-		       w->count * sizeof(w->frames[0]));
+		memcpy(q->out.words + head_words, w->words + w->base,
+		       w->count * sizeof(w->words[0]));
 	}
 	q->figures.completed += q->out.sample.reason == WALK_COMPLETE;
 	q->config.emit(q->config.ctx, &q->out.sample);
@@ -229,7 +243,11 @@ static bool walk(struct deferred_queue *q, struct item *i, bool last)
 	q->env.returned = i->returns;
 	q->env.returns = DEFERRED_RETURNS;
 	env_current = &q->env;
-	walk_begin(w, &p, 0, (uint8_t)i->exact);
+	walk_begin(w, &p, (uint8_t)i->exact);
+	w->sample = i->sample;
+	memcpy(w->words, i->head, sample_head(&i->sample) * sizeof(*i->head));
+	walk_place(w);
+	walk_find_entry(w);
 	while (!walk_step(w))
 		;
 	if (!last && (w->reason == WALK_ROWS_PENDING || w->reason == WALK_STALE ||
@@ -239,7 +257,7 @@ static bool walk(struct deferred_queue *q, struct item *i, bool last)
 		w->reason = WALK_COPY_END;
 	if (i->sample.flags & SAMPLE_IN_EXEC)
 		walk_exec(w);
-	emit(q, &i->sample, i->kernel, w);
+	emit(q, &i->sample, i->head, w);
 	return true;
 }
 
@@ -247,7 +265,7 @@ static void give_up(struct deferred_queue *q, struct item *i)
 {
 	q->figures.gave_up++;
 	if (!walk(q, i, true))
-		emit(q, &i->sample, i->kernel, NULL);
+		emit(q, &i->sample, i->head, NULL);
 	item_drop(q, i);
 }
 
@@ -261,32 +279,68 @@ static uint32_t kept_from(const struct deferred *d, uint64_t at)
 		       : 0;
 }
 
+void deferred_items(struct deferred_queue *q, const struct sample *s)
+{
+	struct ahead *a = &q->ahead[q->next_ahead++ % AHEAD];
+	size_t bytes = s->items * 2u * sizeof(uint64_t);
+
+	free(a->data);
+	*a = (struct ahead){ .time_ns = s->time_ns, .tid = s->tid, .words = s->items * 2u };
+	a->data = malloc(bytes ? bytes : 1);
+	if (a->data)
+		memcpy(a->data, sample_items(s), bytes);
+}
+
+/* What came ahead of a sample; NULL: nothing. */
+static struct ahead *find_ahead(struct deferred_queue *q, const struct sample *s)
+{
+	for (unsigned i = 0; s->items && i < AHEAD; i++) {
+		struct ahead *a = &q->ahead[i];
+
+		if (a->data && a->time_ns == s->time_ns && a->tid == s->tid &&
+		    a->words == s->items * 2u)
+			return a;
+	}
+	return NULL;
+}
+
 void deferred_put(struct deferred_queue *q, const struct deferred_sample *d)
 {
+	struct ahead *ahead = find_ahead(q, &d->sample);
 	uint32_t chunks = d->deferred.chunks < DEFERRED_CHUNKS ? d->deferred.chunks
 							       : DEFERRED_CHUNKS;
 	size_t kernel = d->sample.kernel_frames < SAMPLE_MAX_KERNEL ? d->sample.kernel_frames
 								    : SAMPLE_MAX_KERNEL;
+	size_t head = kernel + (ahead ? ahead->words : 0);
 	uint32_t objects = 0;
 
 	for (unsigned n = 0; n < DEFERRED_OBJECTS; n++)
 		objects += d->deferred.objects[n].at != 0;
 
-	size_t bytes = sizeof(struct item) + kernel * sizeof(uint64_t) +
+	size_t bytes = sizeof(struct item) + head * sizeof(uint64_t) +
 		       objects * sizeof(struct deferred_words);
 	size_t most = bytes + chunks * (sizeof(struct piece) + DEFERRED_CHUNK);
 	struct item *i = most <= q->config.ceiling ? malloc(bytes) : NULL;
 
 	q->figures.seen++;
 	if (!i) {
+		struct sample bare = d->sample;
+
+		bare.items = 0;
 		q->figures.gave_up++;
-		emit(q, &d->sample, (const uint64_t *)d->kernel, NULL);
+		emit(q, &bare, (const uint64_t *)d->kernel, NULL);
 		return;
 	}
 	i->bytes = bytes;
 	i->sample = d->sample;
 	i->sample.kernel_frames = (uint16_t)kernel;
-	memcpy(i->kernel, d->kernel, kernel * sizeof(uint64_t));
+	i->sample.items = ahead ? d->sample.items : 0;
+	memcpy(i->head, d->kernel, kernel * sizeof(uint64_t));
+	if (ahead) {
+		memcpy(i->head + kernel, ahead->data, ahead->words * sizeof(uint64_t));
+		free(ahead->data);
+		ahead->data = NULL;
+	}
 	i->pc = d->deferred.pc;
 	memcpy(i->regs, d->deferred.regs, sizeof(i->regs));
 	i->tls = d->deferred.tls;
@@ -295,7 +349,7 @@ void deferred_put(struct deferred_queue *q, const struct deferred_sample *d)
 	memcpy(i->ranges, d->deferred.ranges, sizeof(i->ranges));
 	memcpy(i->chunk_at, d->deferred.chunk_at, sizeof(i->chunk_at));
 	i->exact = d->deferred.exact;
-	i->object = (struct deferred_words *)(i->kernel + kernel);
+	i->object = (struct deferred_words *)(i->head + head);
 	i->objects = 0;
 	for (unsigned n = 0; n < DEFERRED_OBJECTS; n++) {
 		if (d->deferred.objects[n].at)

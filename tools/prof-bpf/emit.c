@@ -6,9 +6,10 @@
 #include "common/stream.h"
 #include "tools/prof-bpf/emit.h"
 #include "tools/prof-bpf/intern.h"
+#include "tools/prof-bpf/weave.h"
 
 #define BATCH_BYTES (64u << 10)
-#define MAX_FRAMES (SAMPLE_MAX_KERNEL + SAMPLE_MAX_USER)
+#define MAX_FRAMES (SAMPLE_MAX_KERNEL + WEAVE_MAX)
 
 struct emit {
 	struct emit_config config;
@@ -19,6 +20,7 @@ struct emit {
 	bool urgent, generated; /* the stack being defined has new frames in no file */
 	uint32_t frames[MAX_FRAMES];
 	uint64_t list[MAX_FRAMES];
+	struct weave_frame woven[WEAVE_MAX];
 };
 
 static int flush_batch(void *ctx, struct span batch)
@@ -159,7 +161,9 @@ static int define_frame(struct emit *e, const struct intern_frame *f, uint32_t *
 				    .file = f->file,
 				    .offset = f->offset,
 				    .process = f->process,
-				    .flags = f->flags } };
+				    .flags = f->flags,
+				    .runtime = f->runtime,
+				    .mark = f->mark } };
 	uint64_t function, line = 0;
 	e->generated |= f->kind == FRAME_NATIVE && !f->file;
 	if (f->kind == FRAME_KERNEL) {
@@ -175,14 +179,46 @@ static int define_frame(struct emit *e, const struct intern_frame *f, uint32_t *
 	return stream_put(&e->out, &m);
 }
 
+static int define_user_frame(struct emit *e, const struct weave_frame *w, uint32_t process,
+			     bool first, uint32_t *ret_id)
+{
+	struct intern_frame f = { .offset = w->word & SAMPLE_FRAME_OFFSET_MASK,
+				  .kind = FRAME_NATIVE };
+
+	if (w->runtime) {
+		f = (struct intern_frame){ .offset = w->address,
+					   .mark = w->mark,
+					   .process = process,
+					   .kind = FRAME_INTERPRETED,
+					   .runtime = w->runtime };
+		return define_frame(e, &f, ret_id);
+	}
+	int r = define_slot(e,
+			    (uint16_t)(w->word >> SAMPLE_FRAME_SLOT_SHIFT & SAMPLE_FRAME_SLOT_MASK),
+			    &f.file);
+	if (r)
+		return r;
+	if (!f.file)
+		f.process = process;
+	if (w->word & SAMPLE_FRAME_FP)
+		f.flags |= FRAME_BY_FP;
+	if (w->word & SAMPLE_FRAME_EXACT)
+		f.flags |= first ? FRAME_LEAF : FRAME_SIGNAL;
+	if (w->loop)
+		f.flags |= FRAME_LOOP;
+	return define_frame(e, &f, ret_id);
+}
+
 /* The stack of a sample: its id. INTERN_FULL: nothing more fits in this epoch. */
 static int define_stack(struct emit *e, const struct sample *s, uint32_t process, uint32_t *ret_id)
 {
-	const uint64_t *from = sample_frames(s);
-	uint32_t n = 0, at_file;
+	const uint64_t *kernel = sample_words(s);
+	const struct weave_config weave_by = { e->config.runtime, e->config.ctx };
+	uint32_t n = 0, at_file, reason = s->reason;
+	bool cut;
 
 	for (uint32_t i = 0; i < s->kernel_frames && n < MAX_FRAMES; i++, n++) {
-		struct intern_frame f = { .offset = from[i],
+		struct intern_frame f = { .offset = kernel[i],
 					  .kind = FRAME_KERNEL,
 					  .flags = i == 0 ? FRAME_LEAF : 0 };
 		int r = define_frame(e, &f, &e->frames[n]);
@@ -190,31 +226,20 @@ static int define_stack(struct emit *e, const struct sample *s, uint32_t process
 		if (r)
 			return r;
 	}
-	for (uint32_t i = 0; i < s->user_frames && n < MAX_FRAMES; i++, n++) {
-		uint64_t word = from[s->kernel_frames + i];
-		struct intern_frame f = { .offset = word & SAMPLE_FRAME_OFFSET_MASK,
-					  .kind = FRAME_NATIVE };
-		int r = define_slot(
-			e, (uint16_t)(word >> SAMPLE_FRAME_SLOT_SHIFT & SAMPLE_FRAME_SLOT_MASK),
-			&f.file);
+	uint32_t woven = weave(s, &weave_by, e->woven, &cut);
+	for (uint32_t i = 0; i < woven && n < MAX_FRAMES; i++, n++) {
+		int r = define_user_frame(e, &e->woven[i], process, i == 0, &e->frames[n]);
 
 		if (r)
 			return r;
-		if (!f.file)
-			f.process = process;
-		if (word & SAMPLE_FRAME_FP)
-			f.flags |= FRAME_BY_FP;
-		if (word & SAMPLE_FRAME_EXACT)
-			f.flags |= i == 0 ? FRAME_LEAF : FRAME_SIGNAL;
-		r = define_frame(e, &f, &e->frames[n]);
-		if (r)
-			return r;
 	}
+	if (cut && reason == WALK_COMPLETE)
+		reason = WALK_RUNTIME_CUT;
 	int r = define_slot(e, s->at_slot, &at_file);
 	if (r)
 		return r;
 	bool is_new;
-	r = intern_stack(e->intern, e->frames, n, s->reason, at_file, ret_id, &is_new);
+	r = intern_stack(e->intern, e->frames, n, reason, at_file, ret_id, &is_new);
 	if (r || !is_new)
 		return r;
 	for (uint32_t i = 0; i < n; i++)
@@ -222,7 +247,7 @@ static int define_stack(struct emit *e, const struct sample *s, uint32_t process
 	struct msg m = { .id = MSG_STACK,
 			 .stack = { .id = *ret_id,
 				    .frames = { .data = e->list, .len = n },
-				    .reason = s->reason,
+				    .reason = reason,
 				    .at_file = at_file } };
 	return stream_put(&e->out, &m);
 }

@@ -40,6 +40,8 @@ struct emit_config {
 	 * proper) and start. False: unknown. */
 	bool (*kernel)(void *ctx, uint64_t address, struct str *ret_name, struct str *ret_module,
 		       uint64_t *ret_start);
+	/* The runtime that a slot's file holds; NULL: none. Borrowed. */
+	const struct runtime_config *(*runtime)(void *ctx, uint16_t slot);
 	void *ctx;
 };
 int emit_new(const struct emit_config *c, struct emit **ret);

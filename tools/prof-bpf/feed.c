@@ -88,6 +88,13 @@ bool feed_slot_file(void *ctx, uint16_t slot, struct emit_file *ret)
 	return f != NULL;
 }
 
+const struct runtime_config *feed_runtime(void *ctx, uint16_t slot)
+{
+	struct prof *p = ctx;
+
+	return tables_runtime(p->tables, slot);
+}
+
 static struct emit_process process_of(struct host_process *h)
 {
 	return (struct emit_process){
@@ -159,7 +166,7 @@ static void on_sideband(void *ctx, const struct sideband_event *e)
 /* Marks the files of a sample as in use, and asks again for rows that were evicted. */
 static void touch_files(struct prof *p, const struct sample *s)
 {
-	const uint64_t *frames = sample_frames(s) + s->kernel_frames;
+	const uint64_t *frames = sample_user_frames(s);
 
 	for (unsigned i = 0; i < s->user_frames; i++)
 		tables_file_touch(
@@ -257,6 +264,12 @@ static void feed_held(struct prof *p)
 
 static void on_sample(void *ctx, const struct sample *s)
 {
+	struct prof *p = ctx;
+
+	if (s->flags & SAMPLE_ITEMS) {
+		deferred_items(p->deferred, s);
+		return;
+	}
 	catch_up(ctx, s);
 	feed_sample(ctx, s);
 }

@@ -16,6 +16,10 @@ struct ticket {
 	bool answered, message_sent;
 	int fd, status;
 	uint64_t size;
+	bool memory; /* the answer is bytes */
+	struct buf bytes;
+	uint64_t *lengths;
+	uint32_t pieces;
 	struct ticket *prev, *next;
 };
 
@@ -67,6 +71,8 @@ static void ticket_free(struct filesrv *f, struct ticket *t)
 	f->open--;
 	if (t->fd >= 0)
 		close(t->fd);
+	buf_done(&t->bytes);
+	free(t->lengths);
 	free(t);
 }
 
@@ -104,12 +110,27 @@ int filesrv_lane_fd(const struct filesrv *f)
 	return fdlane_fd(f->lane);
 }
 
+static void answer_memory(struct filesrv *f, struct ticket *t, const struct msg_memory_request *m)
+{
+	int r = -ENOMEM;
+
+	t->answered = t->memory = true;
+	t->lengths = calloc(MEMORY_PIECES, sizeof(*t->lengths));
+	if (t->lengths)
+		r = f->config.read_memory(f->config.ctx, m, &t->bytes, t->lengths);
+	t->pieces = r ? 0 : m->addresses.len;
+	t->status = -r;
+}
+
 /* False: the peer broke the rules. */
 static bool take(struct filesrv *f, const struct msg *m)
 {
 	if (m->id == MSG_HELLO)
 		return true;
-	if ((m->id != MSG_FILE_REQUEST && m->id != MSG_DEBUG_REQUEST && m->id != MSG_JIT_REQUEST) ||
+	if (m->id == MSG_RUNTIME)
+		return f->config.take_runtime(f->config.ctx, &m->runtime);
+	if ((m->id != MSG_FILE_REQUEST && m->id != MSG_DEBUG_REQUEST && m->id != MSG_JIT_REQUEST &&
+	     m->id != MSG_MEMORY_REQUEST) ||
 	    f->open >= FILESRV_OPEN_MAX)
 		return false;
 	struct ticket *t = calloc(1, sizeof(*t));
@@ -124,6 +145,8 @@ static bool take(struct filesrv *f, const struct msg *m)
 		f->config.want_file(f->config.ctx, t->number, &m->file_request);
 	else if (m->id == MSG_JIT_REQUEST)
 		f->config.want_jit(f->config.ctx, t->number, &m->jit_request);
+	else if (m->id == MSG_MEMORY_REQUEST)
+		answer_memory(f, t, &m->memory_request);
 	else
 		f->config.want_debug(f->config.ctx, t->number, &m->debug_request);
 	return true;
@@ -175,6 +198,14 @@ static int transmit(struct filesrv *f)
 							  .status = (uint64_t)t->status,
 							  .size = t->size } };
 
+			if (t->memory)
+				m = (struct msg){ .id = MSG_MEMORY_ANSWER,
+						  .memory_answer = {
+							  .id = t->id,
+							  .status = (uint64_t)t->status,
+							  .lengths = { .data = t->lengths,
+								       .len = t->pieces },
+							  .bytes = buf_span(&t->bytes) } };
 			r = stream_put(&f->out, &m);
 			t->message_sent = r == 0;
 		}

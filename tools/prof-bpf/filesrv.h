@@ -2,8 +2,8 @@
 /*
  * Files for prof-symd: takes its requests off the files route, has them looked for, and sends the
  * answers with their descriptors. What is opened is decided elsewhere (host.c, jitfiles.c,
- * opener.c): a request names a file of the stream, a debug file by build id or by one name, or a
- * process whose perf map or jitdump it means.
+ * opener.c, memory.c): a request names a file of the stream, a debug file by build id or by one
+ * name, or a process whose perf map or jitdump it means, or whose memory.
  */
 #ifndef PROFPIPE_FILESRV_H
 #define PROFPIPE_FILESRV_H
@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 #include "common/msg.h"
+#include "tools/prof-bpf/memory.h"
 
 #define FILESRV_OPEN_MAX 64 /* requests being looked after at once; more cost the peer its pipe */
 
@@ -23,6 +24,11 @@ struct filesrv_config {
 	void (*want_file)(void *ctx, uint64_t ticket, const struct msg_file_request *m);
 	void (*want_debug)(void *ctx, uint64_t ticket, const struct msg_debug_request *m);
 	void (*want_jit)(void *ctx, uint64_t ticket, const struct msg_jit_request *m);
+	/* What a file of the stream is. False: the message breaks the rules. */
+	bool (*take_runtime)(void *ctx, const struct msg_runtime *m);
+	/* As memory_read. */
+	int (*read_memory)(void *ctx, const struct msg_memory_request *m, struct buf *ret_bytes,
+			   uint64_t ret_lengths[static MEMORY_PIECES]);
 	void *ctx;
 };
 int filesrv_new(const struct filesrv_config *c, struct filesrv **ret);

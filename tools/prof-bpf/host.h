@@ -129,6 +129,9 @@ struct tables_mapping;
 ssize_t host_mappings(struct host *h, struct host_process *p, const struct tables_mapping **ret,
 		      bool *ret_whole);
 
+/* What the tables know of a file has changed: all who map it are published anew. */
+void host_republish(struct host *h, const struct host_file *f);
+
 /* The file in a slot of the tables, or by its id; NULL: none any more. */
 struct host_file *host_slot_file(struct host *h, uint16_t slot);
 struct host_file *host_file(struct host *h, uint32_t id);

@@ -170,7 +170,7 @@ static int lookup(struct intern *in, struct table *t, const void *key, uint32_t 
 
 int intern_frame(struct intern *in, const struct intern_frame *f, uint32_t *ret_id, bool *ret_new)
 {
-	_Static_assert(sizeof(*f) == 24, "no padding: it is hashed as bytes");
+	_Static_assert(sizeof(*f) == 32, "no padding: it is hashed as bytes");
 	return lookup(in, &in->frames, f, sizeof(*f), ret_id, ret_new);
 }
 

@@ -16,8 +16,10 @@ struct intern;
 
 struct intern_frame {
 	uint64_t offset;	/* file offset, or address */
+	uint64_t mark;		/* interpreted: as in the stream */
 	uint32_t file, process; /* ids, or 0 */
-	uint32_t kind, flags;	/* enum frame_kind, enum frame_flags */
+	uint16_t kind, runtime; /* enum frame_kind, enum runtime */
+	uint32_t flags;		/* enum frame_flags */
 };
 
 enum intern_verdict { INTERN_FULL = 1 };

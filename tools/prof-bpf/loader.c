@@ -17,6 +17,7 @@
 #include "bpf/tables.h"
 #include "sample.skel.h"
 #include "tools/prof-bpf/loader.h"
+#include "tools/prof-bpf/runtimes.h"
 #include "tools/prof-bpf/tables.h"
 
 #define RING_MIN (256u << 10)
@@ -37,6 +38,7 @@ struct loader {
 	struct loader_config config;
 	struct sample_bpf *skel;
 	struct ring_buffer *ring, *deferred_ring;
+	struct runtimes *runtimes;
 	struct bpf_link **links;
 	int *events;	  /* by cpu number; -1: offline */
 	uint64_t *values; /* one counter of all cpus, as read */
@@ -168,7 +170,7 @@ static int on_record(void *ctx, void *data, size_t size)
 	const struct sample *s = data;
 
 	if (size < sizeof(*s) ||
-	    size < sizeof(*s) + ((size_t)s->kernel_frames + s->user_frames) * sizeof(uint64_t)) {
+	    size < sizeof(*s) + ((size_t)sample_head(s) + s->user_frames) * sizeof(uint64_t)) {
 		l->malformed++;
 		return 0;
 	}
@@ -273,6 +275,9 @@ int loader_load(struct loader *l)
 	r = sample_bpf__load(l->skel);
 	if (r < 0)
 		return r;
+	r = runtimes_new(l->skel->obj, &l->runtimes);
+	if (r < 0)
+		return r;
 	l->ring = ring_buffer__new(bpf_map__fd(l->skel->maps.ring), on_record, l, NULL);
 	if (!l->ring)
 		return -errno;
@@ -285,6 +290,12 @@ int loader_load(struct loader *l)
 	bpf_object__for_each_map(m, l->skel->obj)
 		l->map_bytes += map_memory(bpf_map__fd(m));
 	return 0;
+}
+
+int loader_runtime(struct loader *l, enum runtime which)
+{
+	trouble[0] = '\0';
+	return runtimes_load(l->runtimes, which);
 }
 
 void loader_tables(const struct loader *l, struct tables_config *ret)
@@ -400,6 +411,7 @@ void loader_free(struct loader *l)
 		loader_stop(l);
 	ring_buffer__free(l->ring);
 	ring_buffer__free(l->deferred_ring);
+	runtimes_free(l->runtimes);
 	sample_bpf__destroy(l->skel);
 	for (unsigned i = 0; i < l->cpus; i++) {
 		if (l->events[i] >= 0)

@@ -25,6 +25,8 @@ int loader_new(const struct loader_config *c, struct loader **ret);
 /* Loads the programs and maps. -errno, the verifier's or libbpf's last words in loader_trouble().
  */
 int loader_load(struct loader *l);
+/* Loads the program that reads a runtime's frames, once. -EINVAL, -errno: as above. */
+int loader_runtime(struct loader *l, enum runtime which);
 const char *loader_trouble(const struct loader *l);
 void loader_free(struct loader *l);
 

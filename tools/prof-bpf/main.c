@@ -118,6 +118,8 @@ static int open_routes(struct prof *p, const char *run_dir)
 						      .want_file = answers_file,
 						      .want_debug = answers_debug,
 						      .want_jit = answers_jit,
+						      .take_runtime = answers_runtime,
+						      .read_memory = answers_memory,
 						      .ctx = p };
 
 		r = filesrv_new(&files, &p->filesrv);
@@ -194,6 +196,7 @@ static int open_emit(struct prof *p)
 		.ceiling = INTERN_BYTES,
 		.flush = feed_batch,
 		.file = feed_slot_file,
+		.runtime = feed_runtime,
 		.kernel = feed_kernel_name,
 		.ctx = p,
 	};

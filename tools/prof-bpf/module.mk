@@ -1,4 +1,4 @@
 TOOLS += prof-bpf
 prof-bpf_SRCS := $(wildcard tools/prof-bpf/*.c)
 prof-bpf_LIBS := -lbpf -lz
-prof-bpf_GEN := $(B)/gen/sample.skel.h $(B)/gen/ksyms.skel.h
+prof-bpf_GEN := $(B)/gen/sample.skel.h $(B)/gen/python.skel.h $(B)/gen/ksyms.skel.h

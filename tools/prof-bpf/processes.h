@@ -41,6 +41,8 @@ struct process {
 	uint64_t counted_ns;   /* what records of threads before that say is known */
 	uint64_t publish_ns;   /* not before */
 	uint64_t rescan_ns;    /* not before */
+	uint64_t memory_ns;    /* when its memory was last read (memory.h) */
+	uint32_t memory_left;  /* bytes that may be read then */
 	uint32_t threads;
 	uint32_t scanned_len; /* mappings when they were last read whole */
 	bool dirty;	      /* in the list of what is to be published */

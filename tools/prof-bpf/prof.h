@@ -95,6 +95,7 @@ int feed_batch(void *ctx, struct span batch);
 bool feed_kernel_name(void *ctx, uint64_t address, struct str *ret_name, struct str *ret_module,
 		      uint64_t *ret_start);
 bool feed_slot_file(void *ctx, uint16_t slot, struct emit_file *ret);
+const struct runtime_config *feed_runtime(void *ctx, uint16_t slot);
 void feed_process_gone(void *ctx, struct host_process *h);
 void feed_file_needs_rows(void *ctx, struct host_file *f, int fd);
 void feed_reopen(void *ctx, uint16_t slot);
@@ -119,6 +120,9 @@ void feed_figures(struct prof *p);
 void answers_file(void *ctx, uint64_t ticket, const struct msg_file_request *m);
 void answers_debug(void *ctx, uint64_t ticket, const struct msg_debug_request *m);
 void answers_jit(void *ctx, uint64_t ticket, const struct msg_jit_request *m);
+bool answers_runtime(void *ctx, const struct msg_runtime *m);
+int answers_memory(void *ctx, const struct msg_memory_request *m, struct buf *ret_bytes,
+		   uint64_t ret_lengths[static MEMORY_PIECES]);
 
 /* --- loop.c --- */
 

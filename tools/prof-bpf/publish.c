@@ -147,6 +147,23 @@ static bool publish(struct host *h, struct process *p, uint64_t now_ns)
 	return !p->wants_maps;
 }
 
+void host_republish(struct host *h, const struct host_file *of)
+{
+	struct process *p, *next;
+
+	HASH_ITER(hh, h->by_pid, p, next) {
+		for (uint32_t i = 0; p->maps && i < p->maps->len; i++) {
+			const struct backing *b = p->maps->at[i].backing;
+
+			if (b && b->file && &b->file->pub == of) {
+				p->changed = true;
+				process_mark_dirty(h, p);
+				break;
+			}
+		}
+	}
+}
+
 void publish_all(struct host *h, uint64_t now_ns)
 {
 	struct process *p;

@@ -42,6 +42,8 @@ struct table_file {
 	uint32_t *rules;	/* distinct rule numbers that it holds a count on */
 	uint32_t rule_count;
 	struct incoming *in;
+	struct runtime_config *runtime; /* owned; NULL: it holds none */
+	struct extent runtime_extent;
 };
 
 struct table_process {
@@ -271,6 +273,17 @@ static void incoming_free(struct tables *t, uint16_t slot)
 	f->in = NULL;
 }
 
+static void runtime_drop(struct tables *t, uint16_t slot)
+{
+	struct table_file *f = &t->state[slot];
+
+	if (!f->runtime)
+		return;
+	wait_free(t, f->runtime_extent);
+	free(f->runtime);
+	f->runtime = NULL;
+}
+
 static bool slot_live(const struct tables *t, uint16_t slot)
 {
 	return slot > 0 && slot < TABLES_MAX_FILES && t->state[slot].state != FILE_FREE;
@@ -306,6 +319,7 @@ void tables_file_free(struct tables *t, uint16_t slot)
 	file_set_state(t, slot, FILE_FREE);
 	incoming_free(t, slot);
 	file_drop_rows(t, slot);
+	runtime_drop(t, slot);
 	t->figures.files--;
 	wait_free(t, (struct extent){ .position = slot, .words = 0 });
 }
@@ -591,20 +605,83 @@ static void put_maps(struct map_entry *to, const struct tables_mapping *m, size_
 					    .slot = m[i].slot };
 }
 
+/* A config is read as a unit: it begins at a multiple of its size. */
+static uint32_t config_position(struct extent e)
+{
+	return (e.position + RUNTIME_CONFIG_WORDS - 1) & ~(RUNTIME_CONFIG_WORDS - 1);
+}
+
+int tables_file_runtime(struct tables *t, uint16_t slot, const struct runtime_config *c)
+{
+	struct extent e;
+	struct runtime_config *copy;
+	uint32_t *to;
+
+	if (!slot_live(t, slot))
+		return -EINVAL;
+	int r = extent_take(t, 2 * RUNTIME_CONFIG_WORDS, &e);
+	if (r)
+		return r;
+	to = slabs_at(&t->slabs, config_position(e), RUNTIME_CONFIG_WORDS);
+	copy = malloc(sizeof(*copy));
+	if (!to || !copy) {
+		slabs_release(&t->slabs, e);
+		free(copy);
+		return -ENOMEM;
+	}
+	memcpy(to, c, sizeof(*c));
+	*copy = *c;
+	runtime_drop(t, slot);
+	t->state[slot].runtime = copy;
+	t->state[slot].runtime_extent = e;
+	return 0;
+}
+
+const struct runtime_config *tables_runtime(const struct tables *t, uint16_t slot)
+{
+	return slot_live(t, slot) ? t->state[slot].runtime : NULL;
+}
+
+/* The runtimes among the files of mappings, each once. How many. */
+static size_t find_runtimes(const struct tables *t, const struct tables_mapping *m, size_t n,
+			    struct runtime_entry ret[static PROCESS_RUNTIMES_MAX])
+{
+	size_t found = 0;
+
+	for (size_t i = 0; i < n && found < PROCESS_RUNTIMES_MAX; i++) {
+		const struct table_file *f = &t->state[m[i].slot];
+		bool again = false;
+
+		if (!m[i].slot || !f->runtime)
+			continue;
+		for (size_t j = 0; j < found; j++)
+			again |= ret[j].config == config_position(f->runtime_extent);
+		if (!again)
+			ret[found++] = (struct runtime_entry){
+				.base = m[i].start - m[i].offset,
+				.config = config_position(f->runtime_extent),
+				.runtime = f->runtime->runtime,
+			};
+	}
+	return found;
+}
+
 int tables_process_set(struct tables *t, uint32_t pid, uint64_t start_ns,
 		       const struct tables_mapping *m, size_t n, bool selected,
 		       uint32_t *ret_generation)
 {
+	struct runtime_entry runtimes[PROCESS_RUNTIMES_MAX];
+	size_t runtime_count = find_runtimes(t, m, n, runtimes);
 	struct table_process *p;
 	struct extent e = { 0 };
 
-	if (n > SLAB_WORDS / 8)
+	if (n > SLAB_WORDS / 8 - PROCESS_RUNTIMES_MAX)
 		return TABLES_FULL;
 	HASH_FIND(hh, t->processes, &pid, sizeof(pid), p);
 	if (!p && HASH_CNT(hh, t->processes) >= TABLES_MAX_PROCESSES)
 		return TABLES_FULL;
 	if (n) {
-		int r = extent_take(t, (uint32_t)n * 8, &e);
+		int r = extent_take(t, (uint32_t)(n + runtime_count) * 8, &e);
 
 		if (r)
 			return r;
@@ -614,12 +691,14 @@ int tables_process_set(struct tables *t, uint32_t pid, uint64_t start_ns,
 			return -ENOMEM;
 		}
 		put_maps(to, m, n);
+		memcpy(to + n, runtimes, runtime_count * sizeof(*runtimes));
 	}
 	struct process_entry entry = {
 		.start_ns = start_ns,
 		.maps = e.position,
 		.map_count = (uint32_t)n,
-		.flags = selected ? PROCESS_SELECTED : 0,
+		.flags = (selected ? PROCESS_SELECTED : 0) | (uint32_t)runtime_count
+								     << PROCESS_RUNTIMES_SHIFT,
 	};
 	t->generation = t->generation == UINT32_MAX ? 1 : t->generation + 1;
 	entry.generation = t->generation;
@@ -780,6 +859,7 @@ void tables_free(struct tables *t)
 		incoming_free(t, (uint16_t)i);
 		free(t->state[i].extents.data);
 		free(t->state[i].rules);
+		free(t->state[i].runtime);
 	}
 	struct rule_count *c, *c_next;
 	HASH_ITER(hh, t->rule_hash, c, c_next) {

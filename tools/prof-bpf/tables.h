@@ -68,6 +68,13 @@ int tables_rows_chunk(struct tables *t, uint16_t slot, const struct unwind_row_w
 int tables_rows_end(struct tables *t, uint16_t slot);
 void tables_rows_abort(struct tables *t, uint16_t slot);
 
+/* The file holds a runtime: the config of this build, as the runtime's program reads it
+ * (bpf/runtime.h). Processes published from now on have it. 0, TABLES_FULL, -ENOMEM. */
+struct runtime_config;
+int tables_file_runtime(struct tables *t, uint16_t slot, const struct runtime_config *c);
+/* What was set, by slot; NULL: none. Borrowed. */
+const struct runtime_config *tables_runtime(const struct tables *t, uint16_t slot);
+
 /* One mapping of a process: code at [start, end), whose first byte is at file offset `offset` of
  * the file in `slot` (0: no file, e.g. JIT code). */
 struct tables_mapping {

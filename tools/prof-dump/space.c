@@ -242,7 +242,8 @@ int stack_walk(struct space *s, const struct half_thread *t, struct stack *ret)
 	w.fp = w.regs[UNWIND_REG_RBP];
 	s->env.tls = t->tls;
 	env_current = &s->env;
-	walk_begin(&w, &s->entry, 0, t->exact);
+	walk_begin(&w, &s->entry, t->exact);
+	walk_place(&w);
 	if (t->partial) {
 		w.fp = WALK_FP_UNKNOWN;
 		w.rbx = 0;
@@ -257,7 +258,7 @@ int stack_walk(struct space *s, const struct half_thread *t, struct stack *ret)
 
 		stop = walk_step(&w);
 		if (w.count > before)
-			r = push(&st, pc, w.frames[before]);
+			r = push(&st, pc, w.words[before]);
 	}
 	st.reason = r == SPACE_FULL ? WALK_DEPTH : w.reason;
 	if (r < 0) {

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
+/* What the sampling program and the runtimes' have in common, in the kernel. */
+#ifndef PROFPIPE_SAMPLE_BPF_H
+#define PROFPIPE_SAMPLE_BPF_H
+
+#include <linux/bpf.h>
+#include <linux/bpf_perf_event.h>
+#include <linux/ptrace.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include "bpf/walk.h"
+
+/* Only what is used of the kernel's structs (CO-RE). */
+struct thread_struct {
+	unsigned long fsbase; /* since 4.7 */
+} __attribute__((preserve_access_index));
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct walk);
+} walks SEC(".maps");
+
+/* By enum runtime: what reads its frames. At RUNTIME_NONE: the sampling program. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, RUNTIME_COUNT);
+	__type(key, __u32);
+	__type(value, __u32);
+} programs SEC(".maps");
+
+static __always_inline struct walk *scratch(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&walks, &zero);
+}
+
+/* The entry of the runtime whose turn it is, or NULL. */
+static __always_inline const struct runtime_entry *runtime_entry(const struct walk *w)
+{
+	const struct slab *s = env_slab(w->runtimes, 8);
+
+	return s ? ENV_AT(s, w->runtimes, struct runtime_entry, 8) : NULL;
+}
+
+/* On to the next runtime of the process. Returns where its program is not there. */
+static __always_inline void runtime_next(struct bpf_perf_event_data *ctx, struct walk *w)
+{
+	const struct runtime_entry *e = runtime_entry(w);
+
+	if (e && e->runtime != RUNTIME_NONE)
+		bpf_tail_call(ctx, &programs, e->runtime);
+	w->runtimes_left = 0;
+}
+
+/* The end of a runtime's program. */
+static __always_inline void runtime_done(struct bpf_perf_event_data *ctx, struct walk *w)
+{
+	w->runtimes += sizeof(struct runtime_entry) / 4;
+	if (w->runtimes_left && --w->runtimes_left)
+		runtime_next(ctx, w);
+	w->runtimes_done = 1;
+	bpf_tail_call(ctx, &programs, RUNTIME_NONE);
+}
+
+#endif

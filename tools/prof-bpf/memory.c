@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include "tools/prof-bpf/memory.h"
+#include "tools/prof-bpf/processes.h"
+
+/* Programs whose memory holds secrets, by their file's name. */
+static const char *const denied[] = {
+	"sshd", "sshd-session", "ssh-agent", "gpg-agent",      "polkitd", "polkit-agent-helper-1",
+	"sudo", "su",		"login",     "systemd-logind",
+};
+
+static bool is_denied(const struct process *p)
+{
+	const struct host_file *exe = p->pub.exe;
+	const char *slash = exe && exe->path ? strrchr(exe->path, '/') : NULL;
+
+	if (!slash)
+		return true; /* whose program is not known yet, or has no name */
+	for (size_t i = 0; i < sizeof(denied) / sizeof(denied[0]); i++) {
+		if (!strcmp(slash + 1, denied[i]))
+			return true;
+	}
+	return exe->mode & (S_ISUID | S_ISGID);
+}
+
+static bool has_runtime(struct host *h, const struct process *p)
+{
+	for (uint32_t i = 0; p->maps && i < p->maps->len; i++) {
+		const struct backing *b = p->maps->at[i].backing;
+
+		if (b && b->file && tables_runtime(h->config.tables, b->file->pub.slot))
+			return true;
+	}
+	return false;
+}
+
+/* A process that changed its rights, or asked not to be dumped, has its folder of /proc given to
+ * root. */
+static bool is_dumpable(struct host *h, struct process *p)
+{
+	struct stat st;
+	char name[16];
+
+	process_describe(h, p);
+	snprintf(name, sizeof(name), "%u/mem", p->pub.pid);
+	return fstatat(h->proc, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_uid == p->pub.uid;
+}
+
+/* Still the process that it was. */
+static bool is_same(struct host *h, const struct process *p)
+{
+	struct procfs_stat st;
+
+	return procfs_read_stat(h->proc, p->pub.pid, &st) == 0 &&
+	       (st.start_ns == p->pub.start_ns ||
+		(p->start_guessed && st.start_ns <= p->pub.start_ns));
+}
+
+static bool within_rate(struct process *p, size_t bytes, uint64_t now_ns)
+{
+	uint64_t earned = (now_ns - p->memory_ns) / 1000 * MEMORY_RATE / 1000000;
+
+	if (!p->memory_ns || earned + p->memory_left > MEMORY_BURST)
+		p->memory_left = MEMORY_BURST;
+	else
+		p->memory_left += (uint32_t)earned;
+	p->memory_ns = now_ns;
+	if (p->memory_left < bytes)
+		return false;
+	p->memory_left -= (uint32_t)bytes;
+	return true;
+}
+
+/* Reads what is there of each piece. */
+static int read_pieces(uint32_t pid, const struct msg_memory_request *m, struct buf *b,
+		       uint64_t lengths[static MEMORY_PIECES])
+{
+	struct iovec remote[MEMORY_PIECES];
+	uint32_t n = m->addresses.len;
+
+	for (uint32_t i = 0; i < n; i++)
+		remote[i] = (struct iovec){ .iov_base = (void *)(uintptr_t)m->addresses.data[i],
+					    .iov_len = m->lengths.data[i] };
+	memset(lengths, 0, MEMORY_PIECES * sizeof(*lengths));
+	for (uint32_t i = 0; i < n;) {
+		struct iovec local = { .iov_base = b->data + b->len, .iov_len = b->cap - b->len };
+		ssize_t got = process_vm_readv((pid_t)pid, &local, 1, remote + i, n - i, 0);
+
+		if (got < 0 && errno != EFAULT)
+			return -errno;
+		/* Reading ends at the first page that is not there: that piece stays as it is, and
+		 * the next begins anew. */
+		size_t left = got > 0 ? (size_t)got : 0;
+		bool whole = true;
+		while (i < n && whole) {
+			lengths[i] = left < remote[i].iov_len ? left : remote[i].iov_len;
+			whole = lengths[i] == remote[i].iov_len;
+			left -= lengths[i];
+			b->len += lengths[i];
+			i++;
+		}
+	}
+	return 0;
+}
+
+int memory_read(struct host *h, const struct msg_memory_request *m, uint64_t now_ns,
+		struct buf *ret_bytes, uint64_t ret_lengths[static MEMORY_PIECES])
+{
+	size_t bytes = 0;
+
+	if (m->addresses.len != m->lengths.len || m->addresses.len > MEMORY_PIECES ||
+	    m->pid > INT32_MAX)
+		return -EINVAL;
+	for (uint32_t i = 0; i < m->lengths.len; i++) {
+		if (m->lengths.data[i] == 0 || m->lengths.data[i] > MEMORY_BYTES - bytes)
+			return -EINVAL;
+		bytes += m->lengths.data[i];
+	}
+	struct process *p = process_find_alive(h, (uint32_t)m->pid);
+	if (!p || p->pub.id != m->process || !is_same(h, p))
+		return -ESRCH;
+	if (p->pub.flags & (PROCESS_SELF | PROCESS_KERNEL) || is_denied(p) || !has_runtime(h, p) ||
+	    !is_dumpable(h, p))
+		return -EACCES;
+	if (!within_rate(p, bytes, now_ns))
+		return -EAGAIN;
+	buf_reset(ret_bytes);
+	int r = buf_reserve(ret_bytes, bytes);
+	if (!r)
+		r = read_pieces(p->pub.pid, m, ret_bytes, ret_lengths);
+	/* Its number may have become another's meanwhile. */
+	if (!r && !is_same(h, p))
+		r = -ESRCH;
+	if (r)
+		buf_reset(ret_bytes);
+	return r;
+}

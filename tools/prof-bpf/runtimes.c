@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdlib.h>
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include "python.skel.h"
+#include "tools/prof-bpf/runtimes.h"
+
+static const struct {
+	const void *(*object)(size_t *ret_size);
+	const char *program, *name;
+} sources[RUNTIME_COUNT] = {
+	[RUNTIME_PYTHON] = { python_bpf__elf_bytes, "on_python", "Python" },
+};
+
+struct runtimes {
+	struct bpf_object *host;
+	struct bpf_object *loaded[RUNTIME_COUNT];
+};
+
+/* Enters a program into the table that the sampling program jumps through. */
+static int enter(struct runtimes *r, struct bpf_object *o, const char *name, uint32_t at)
+{
+	const struct bpf_program *p = bpf_object__find_program_by_name(o, name);
+	int programs = bpf_object__find_map_fd_by_name(r->host, "programs");
+	int fd = p ? bpf_program__fd(p) : -ENOENT;
+
+	if (fd < 0 || programs < 0)
+		return fd < 0 ? fd : programs;
+	return bpf_map_update_elem(programs, &at, &fd, BPF_ANY);
+}
+
+int runtimes_new(struct bpf_object *host, struct runtimes **ret)
+{
+	struct runtimes *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return -ENOMEM;
+	r->host = host;
+	int e = enter(r, host, "on_tick", RUNTIME_NONE);
+	if (e) {
+		free(r);
+		return e;
+	}
+	*ret = r;
+	return 0;
+}
+
+void runtimes_free(struct runtimes *r)
+{
+	if (!r)
+		return;
+	for (int i = 0; i < RUNTIME_COUNT; i++)
+		bpf_object__close(r->loaded[i]);
+	free(r);
+}
+
+/* The maps of o that the host object has are the host's. */
+static int share_maps(struct runtimes *r, struct bpf_object *o)
+{
+	struct bpf_map *m;
+
+	bpf_object__for_each_map(m, o) {
+		int fd = bpf_object__find_map_fd_by_name(r->host, bpf_map__name(m));
+		int e = fd >= 0 && !bpf_map__is_internal(m) ? bpf_map__reuse_fd(m, fd) : 0;
+
+		if (e)
+			return e;
+	}
+	return 0;
+}
+
+int runtimes_load(struct runtimes *r, enum runtime which)
+{
+	size_t size;
+
+	if (which <= RUNTIME_NONE || which >= RUNTIME_COUNT)
+		return -EINVAL;
+	if (r->loaded[which])
+		return 0;
+	const void *bytes = sources[which].object(&size);
+	struct bpf_object *o = bpf_object__open_mem(bytes, size, NULL);
+	if (!o)
+		return -errno;
+	int e = share_maps(r, o);
+	if (!e)
+		e = bpf_object__load(o);
+	if (!e)
+		e = enter(r, o, sources[which].program, (uint32_t)which);
+	if (e) {
+		bpf_object__close(o);
+		return e;
+	}
+	r->loaded[which] = o;
+	return 0;
+}
+
+const char *runtimes_name(enum runtime which)
+{
+	return which > RUNTIME_NONE && which < RUNTIME_COUNT ? sources[which].name : "?";
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The programs that read runtimes' frames: each is loaded when a process needs it. */
+#ifndef PROFPIPE_RUNTIMES_H
+#define PROFPIPE_RUNTIMES_H
+
+#include "bpf/runtime.h"
+
+struct bpf_object;
+struct runtimes;
+
+/* host: the loaded object whose maps the programs share, by name; borrowed. -ENOMEM, -errno. */
+int runtimes_new(struct bpf_object *host, struct runtimes **ret);
+void runtimes_free(struct runtimes *r);
+/* Loads the runtime's program, if it is not there yet. 0, -EINVAL: no such; -errno, and again the
+ * next time. */
+int runtimes_load(struct runtimes *r, enum runtime which);
+
+/* "Python". */
+const char *runtimes_name(enum runtime which);
+
+#endif

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The user's part of a sample in its true order: what the runtimes' walks found (items,
+ * bpf/runtime.h) in the places where native code entered them.
+ *
+ * A chain of interpreted frames belongs behind the native frame that runs it: the one that the walk
+ * marked, or, where a runtime's entries have no address, the next one in its loop. A chain whose
+ * frame was not found comes before the next one that was, or at the end: nothing is left out.
+ */
+#ifndef PROFPIPE_WEAVE_H
+#define PROFPIPE_WEAVE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "bpf/sample.h"
+
+#define WEAVE_MAX (SAMPLE_MAX_USER + RUNTIME_MAX_ITEMS)
+
+struct weave_frame {
+	uint64_t word;	  /* native: as in the sample */
+	uint64_t address; /* interpreted: of the runtime's object */
+	uint64_t mark;	  /* position and check of it */
+	uint16_t runtime; /* RUNTIME_NONE: native */
+	bool loop;	  /* native, and in the loop of a runtime */
+};
+
+struct weave_config {
+	/* The config of the runtime in a slot's file, NULL where there is none. Borrowed. */
+	const struct runtime_config *(*runtime)(void *ctx, uint16_t slot);
+	void *ctx;
+};
+
+/* How many frames, at most WEAVE_MAX. *ret_cut: a runtime's walk did not come to its end. */
+uint32_t weave(const struct sample *s, const struct weave_config *c,
+	       struct weave_frame ret[static WEAVE_MAX], bool *ret_cut);
+
+#endif
