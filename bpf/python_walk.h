@@ -47,7 +47,7 @@ ENV_INLINE bool python_thread_state(struct python_walk *p, __u64 *ret)
 		    !python_read(block + v * (c->flags & PYTHON_LIBC_FLAT ? 8 : 16), &block) ||
 		    !python_read(state + 8, &v))
 			return false;
-		return python_read(block + v, ret);
+		return python_read(block + v + c->tls_add, ret);
 	}
 	return false;
 }

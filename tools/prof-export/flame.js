@@ -8,7 +8,7 @@ var $ = function (id) { return document.getElementById(id); };
 var element = $("profile"), data = JSON.parse(element.textContent);
 element.textContent = "";	// tens of megabytes in a large profile
 var S = data.strings, F = data.frames, P = data.processes, T = data.threads, R = data.rows, H = data.header;
-var NATIVE = 0, KERNEL = 1, TRUNCATED = 2, INLINED = 3, UNNAMED = 4, PROCESS = 5;
+var NATIVE = 0, KERNEL = 1, TRUNCATED = 2, INLINED = 3, UNNAMED = 4, PROCESS = 5, INTERPRETED = 6;
 var ROW = 18, THIN = 0.5, FONT_SIZE = 12;
 var count = d3.format(","), percent = function (part, whole) { return (whole ? 100 * part / whole : 0).toFixed(2) + " %"; };
 
@@ -199,8 +199,8 @@ function layOut(width) {
 // --- colours ---
 
 var palettes = {
-	light: { hue: [[58, 92], [236, 250], [5, 5], [112, 132], [0, 0], [270, 270]], chroma: [46, 26, 52, 38, 0, 4], light: [80, 79, 70, 81, 84, 88], ink: "#1c1e21", faded: "#e7e8ea", fadedInk: "#787d85", match: "#7b3ff2", matchInk: "#ffffff", gap: "#ffffff" },
-	dark: { hue: [[52, 80], [240, 256], [12, 12], [118, 140], [0, 0], [270, 270]], chroma: [36, 26, 46, 28, 0, 6], light: [45, 43, 44, 43, 36, 32], ink: "#f2f3f5", faded: "#2a2d32", fadedInk: "#868c95", match: "#a684ff", matchInk: "#14101f", gap: "#1d2024" }
+	light: { hue: [[58, 92], [236, 250], [5, 5], [112, 132], [0, 0], [270, 270], [178, 204]], chroma: [46, 26, 52, 38, 0, 4, 32], light: [80, 79, 70, 81, 84, 88, 79], ink: "#1c1e21", faded: "#e7e8ea", fadedInk: "#787d85", match: "#7b3ff2", matchInk: "#ffffff", gap: "#ffffff" },
+	dark: { hue: [[52, 80], [240, 256], [12, 12], [118, 140], [0, 0], [270, 270], [182, 208]], chroma: [36, 26, 46, 28, 0, 6, 26], light: [45, 43, 44, 43, 36, 32, 44], ink: "#f2f3f5", faded: "#2a2d32", fadedInk: "#868c95", match: "#a684ff", matchInk: "#14101f", gap: "#1d2024" }
 };
 var palette = palettes.light, colours = [];
 
@@ -561,7 +561,7 @@ function showHead() {
 }
 
 function showLegend() {
-	var box = d3.select("#legend").text(""), kinds = [[NATIVE, "native"], [INLINED, "inlined"], [KERNEL, "kernel"], [UNNAMED, "unnamed"], [TRUNCATED, "truncated"]];
+	var box = d3.select("#legend").text(""), kinds = [[NATIVE, "native"], [INTERPRETED, "interpreted"], [INLINED, "inlined"], [KERNEL, "kernel"], [UNNAMED, "unnamed"], [TRUNCATED, "truncated"]];
 	kinds.forEach(function (k) {
 		var s = box.append("span");
 		s.append("svg").attr("width", 12).attr("height", 12).append("rect").attr("width", 12).attr("height", 12).attr("fill", colour(k[0], 0.5));

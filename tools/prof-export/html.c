@@ -19,7 +19,8 @@ enum page_kind {
 	PAGE_TRUNCATED,
 	PAGE_INLINED,
 	PAGE_UNNAMED,
-	PAGE_PROCESS
+	PAGE_PROCESS,
+	PAGE_INTERPRETED
 };
 
 struct page {
@@ -210,7 +211,7 @@ static void make_names(struct page *p)
 					     ? 0
 					     : take_name(p, label_binary(&p->name, p->m, f));
 		p->frame_source[i] = 0;
-		if (f->count && f->kind == MODEL_NATIVE)
+		if (f->count && f->kind != MODEL_KERNEL)
 			p->frame_source[i] = take_name(
 				p, label_escape(&p->name,
 						model_string(p->m,
@@ -245,11 +246,12 @@ static void put_names(struct page *p)
 		if (i < p->frames) {
 			const struct model_frame *f = &frames[i];
 
-			kind = f->kind == MODEL_TRUNCATED ? PAGE_TRUNCATED
-			       : f->kind == MODEL_KERNEL  ? PAGE_KERNEL
-			       : !f->count		  ? PAGE_UNNAMED
-			       : f->flags & MODEL_INLINED ? PAGE_INLINED
-							  : PAGE_NATIVE;
+			kind = f->kind == MODEL_TRUNCATED     ? PAGE_TRUNCATED
+			       : f->kind == MODEL_KERNEL      ? PAGE_KERNEL
+			       : !f->count		      ? PAGE_UNNAMED
+			       : f->kind == MODEL_INTERPRETED ? PAGE_INTERPRETED
+			       : f->flags & MODEL_INLINED     ? PAGE_INLINED
+							      : PAGE_NATIVE;
 		}
 		separate(p->o, &begun);
 		put_u32(p->o, kind);

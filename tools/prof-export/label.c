@@ -52,6 +52,8 @@ static int unnamed(struct buf *b, const struct model *m, const struct model_fram
 	model_files(m, &files);
 	if (f->kind == MODEL_KERNEL)
 		name = STR_LIT("kernel");
+	else if (f->kind == MODEL_INTERPRETED)
+		name = STR_LIT("interpreted");
 	else if (f->file != MODEL_NONE)
 		name = base_name(model_string(m, files[f->file].path));
 	if (!name.len)
@@ -88,7 +90,12 @@ int label_call(struct buf *b, const struct model *m, const struct model_frame *f
 {
 	int r = label_plain(b, m, f, i);
 
-	return r || f->kind != MODEL_KERNEL ? r : buf_append_str(b, "_[k]");
+	if (r || f->kind == MODEL_KERNEL)
+		return r ? r : buf_append_str(b, "_[k]");
+	const uint32_t line = f->kind == MODEL_INTERPRETED && f->count ? model_lines_of(m, f)[i]
+								       : 0;
+
+	return line ? buf_printf(b, ":%" PRIu32, line) : 0;
 }
 
 int label_process(struct buf *b, const struct model *m, uint32_t process)
@@ -139,6 +146,8 @@ int label_binary(struct buf *b, const struct model *m, const struct model_frame 
 			r = label_escape(b, module);
 		return !r && bare ? buf_append(b, "]", 1) : r;
 	}
+	if (f->kind == MODEL_INTERPRETED)
+		return buf_append_str(b, "[interpreted]");
 	if (f->file == MODEL_NONE)
 		return buf_append_str(b, f->kind == MODEL_TRUNCATED ? "[truncated]" : "[anon]");
 	model_files(m, &files);

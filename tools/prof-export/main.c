@@ -34,6 +34,9 @@ static const char usage_text[] =
 	"                          .folded, .pb.gz or .pprof, .html, .txt, .prof\n"
 	"  -o, --output FILE       write there, not to standard output\n"
 	"  -t, --threads           folded: the thread's name is the second frame\n"
+	"  -l, --lines             folded: interpreted frames have their line numbers\n"
+	"      --interpreter-frames\n"
+	"                          show the native frames of an interpreter's own loop, too\n"
 	"  -s, --summary           print figures and the hottest functions to standard error\n"
 	"  -m, --memory-limit MIB  keep at most so much of the stream (256); samples beyond it are counted as lost\n"
 	"  -h, --help              print this\n"
@@ -44,7 +47,7 @@ static const char usage_text[] =
 	"\n"
 	"Exit status: 0 done; 1 nothing or not all could be written; 3 all that came was written, but the stream was cut short.\n";
 
-enum { OPTION_OUTPUT_FD = 256, OPTION_VERSION };
+enum { OPTION_OUTPUT_FD = 256, OPTION_VERSION, OPTION_INTERPRETER };
 
 struct options {
 	struct deploy deploy;
@@ -111,6 +114,8 @@ static int parse_options(int argc, char **argv, struct options *o)
 		{ "format", required_argument, NULL, 'f' },
 		{ "output", required_argument, NULL, 'o' },
 		{ "threads", no_argument, NULL, 't' },
+		{ "lines", no_argument, NULL, 'l' },
+		{ "interpreter-frames", no_argument, NULL, OPTION_INTERPRETER },
 		{ "summary", no_argument, NULL, 's' },
 		{ "memory-limit", required_argument, NULL, 'm' },
 		{ "output-fd", required_argument, NULL, OPTION_OUTPUT_FD },
@@ -122,7 +127,7 @@ static int parse_options(int argc, char **argv, struct options *o)
 	unsigned long n;
 	int c;
 
-	while ((c = getopt_long(argc, argv, "f:o:tsm:h", longs, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "f:o:tlsm:h", longs, NULL)) != -1) {
 		switch (c) {
 		case 'f':
 			if (!format_by_name(optarg, &o->session.format)) {
@@ -138,6 +143,12 @@ static int parse_options(int argc, char **argv, struct options *o)
 			break;
 		case 't':
 			o->session.threads = true;
+			break;
+		case 'l':
+			o->session.lines = true;
+			break;
+		case OPTION_INTERPRETER:
+			o->session.interpreter_frames = true;
 			break;
 		case 's':
 			o->summary = true;

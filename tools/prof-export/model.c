@@ -309,10 +309,12 @@ static int split_frame(struct model *m, const struct model_frame *whole, const u
 		struct model_frame f = {
 			.file = whole->file, .process = MODEL_NONE, .count = 1, .kind = whole->kind
 		};
-		const uint32_t call[2] = { calls[i], 0 };
+		const bool keeps_line = whole->kind == MODEL_INTERPRETED && m->options.lines;
+		const uint32_t call[2] = { calls[i], keeps_line ? calls[whole->count + i] : 0 };
 
+		f.flags = whole->flags & FRAME_LOOP;
 		if (i + 1 < whole->count)
-			f.flags = MODEL_INLINED;
+			f.flags |= MODEL_INLINED;
 		int r = things_frame(&m->things, f, call, &m->groups.data[at + 1 + i]);
 
 		if (r)
@@ -334,9 +336,11 @@ static int take_frame(struct model *m, const struct msg_frame *msg)
 				 .address = msg->address,
 				 .file = MODEL_NONE,
 				 .process = MODEL_NONE,
-				 .kind = msg->kind == FRAME_KERNEL ? MODEL_KERNEL : MODEL_NATIVE,
-				 .flags = (uint8_t)(msg->flags &
-						    (FRAME_LEAF | FRAME_BY_FP | FRAME_SIGNAL)) };
+				 .kind = msg->kind == FRAME_KERNEL	  ? MODEL_KERNEL
+					 : msg->kind == FRAME_INTERPRETED ? MODEL_INTERPRETED
+									  : MODEL_NATIVE,
+				 .flags = (uint8_t)(msg->flags & (FRAME_LEAF | FRAME_BY_FP |
+								  FRAME_SIGNAL | FRAME_LOOP)) };
 	uint32_t calls[2 * 256], frame;
 	const uint32_t n = msg->functions.len < 256 ? msg->functions.len : 256;
 
@@ -355,7 +359,7 @@ static int take_frame(struct model *m, const struct msg_frame *msg)
 		if (calls[i] == TABLE_NONE)
 			return 0;
 	}
-	if (!msg->file && f.kind == MODEL_NATIVE && m->options.detail == MODEL_ADDRESSES) {
+	if (!msg->file && f.kind != MODEL_KERNEL && m->options.detail == MODEL_ADDRESSES) {
 		const uint32_t d = idmap_get(&m->process_ids, msg->process);
 
 		if (d != TABLE_NONE && keep_process(m, &m->process_defs.data[d]))
@@ -369,10 +373,31 @@ static int take_frame(struct model *m, const struct msg_frame *msg)
 		r = split_frame(m, &f, calls, &frame);
 	} else {
 		if (m->options.detail == MODEL_NAMES)
-			f.flags = 0;
+			f.flags &= FRAME_LOOP;
 		r = things_frame(&m->things, f, calls, &frame);
 	}
 	return r ? r : idmap_add(&m->frame_ids, &m->things.pool, msg->id, frame);
+}
+
+static const struct model_frame *frame_at(const struct model *m, uint32_t frame)
+{
+	if (frame & GROUP)
+		frame = m->groups.data[(frame & ~GROUP) + 1];
+	return &m->things.frames.data[frame];
+}
+
+/* Whether a frame of an interpreter's loop is shown as the interpreted frame that it runs, behind
+ * it. */
+static bool is_folded(const struct model *m, const struct msg_stack *msg, uint32_t i)
+{
+	while (!m->options.interpreter_frames && i < msg->frames.len) {
+		const uint32_t frame = idmap_get(&m->frame_ids, msg->frames.data[i++]);
+		const struct model_frame *f = frame == TABLE_NONE ? NULL : frame_at(m, frame);
+
+		if (!f || !(f->flags & FRAME_LOOP))
+			return f && f->kind == MODEL_INTERPRETED;
+	}
+	return false;
 }
 
 static int take_stack(struct model *m, const struct msg_stack *msg)
@@ -393,6 +418,8 @@ static int take_stack(struct model *m, const struct msg_stack *msg)
 			from = &m->groups.data[(frame & ~GROUP) + 1];
 			one = from[-1];
 		}
+		if (frame_at(m, frame)->flags & FRAME_LOOP && is_folded(m, msg, i))
+			continue;
 		if (!ARRAY_ROOM(&m->things.pool, &m->scratch, one + 1))
 			return -ENOBUFS;
 		memcpy(m->scratch.data + m->scratch.len, from, one * sizeof(*from));

@@ -26,6 +26,8 @@ enum model_detail {
 
 struct model_options {
 	enum model_detail detail;
+	bool interpreter_frames; /* show the native frames of an interpreter's own loop, too */
+	bool lines;		 /* MODEL_NAMES: interpreted frames keep their line numbers */
 	bool aggregate; /* keep samples; else only count them, and forget all else at each epoch */
 	size_t memory_max; /* bytes */
 };
@@ -44,6 +46,7 @@ struct model_function {
 enum model_kind {
 	MODEL_NATIVE = FRAME_NATIVE,
 	MODEL_KERNEL = FRAME_KERNEL,
+	MODEL_INTERPRETED = FRAME_INTERPRETED,
 	MODEL_TRUNCATED, /* stands at the root of a stack that was cut: offset is enum walk_reason,
 			    file the one in which the walk ended */
 };

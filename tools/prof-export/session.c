@@ -14,6 +14,8 @@ int session_init(struct session *s, const struct session_options *o, int fd)
 		.detail = o->format == SESSION_FOLDED || o->format == SESSION_HTML
 				  ? MODEL_NAMES
 				  : MODEL_ADDRESSES,
+		.interpreter_frames = o->interpreter_frames,
+		.lines = o->lines && o->format == SESSION_FOLDED,
 		.aggregate = at_end,
 		.memory_max = o->memory_max,
 	};

@@ -21,8 +21,10 @@ enum session_format {
 
 struct session_options {
 	enum session_format format;
-	bool threads;	   /* folded: the thread's name is a frame */
-	size_t memory_max; /* of the model, in bytes */
+	bool threads;		 /* folded: the thread's name is a frame */
+	bool lines;		 /* folded: interpreted frames have their line numbers */
+	bool interpreter_frames; /* the native frames of an interpreter's loop are shown, too */
+	size_t memory_max;	 /* of the model, in bytes */
 };
 
 struct session {

@@ -73,7 +73,7 @@ static int put_call(struct buf *b, const struct model *m, const struct model_fra
 		r = put_word(b, from);
 	if (!r)
 		r = buf_append(b, ")", 1);
-	if (!r && f->count && f->kind == MODEL_NATIVE) {
+	if (!r && f->count && f->kind != MODEL_KERNEL) {
 		const struct str source =
 			model_string(m, functions[model_functions_of(m, f)[i]].source);
 		const uint32_t line = model_lines_of(m, f)[i];

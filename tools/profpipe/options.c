@@ -22,8 +22,9 @@ static const char *const formats[] = { "html", "folded", "pprof", "text", "strea
 
 void options_usage(void)
 {
-	fputs("usage: profpipe record [-F HZ] [-d SECONDS] [-p PID]... [-o FILE] [-f FORMAT] [--summary FILE] [-q] [-- COMMAND...]\n"
-	      "       profpipe report FILE.prof [-f FORMAT] [-o FILE]\n"
+	fputs("usage: profpipe record [-F HZ] [-d SECONDS] [-p PID]... [-o FILE] [-f FORMAT] [--lines] [--interpreter-frames]\n"
+	      "                       [--summary FILE] [-q] [-- COMMAND...]\n"
+	      "       profpipe report FILE.prof [-f FORMAT] [-o FILE] [--lines] [--interpreter-frames]\n"
 	      "       profpipe dump [--all-threads] PID|CORE\n"
 	      "\n"
 	      "record profiles the whole host, or only the given processes, or COMMAND and its children until they end.\n"
@@ -36,6 +37,9 @@ void options_usage(void)
 	      "  -o FILE          write here (record: flame.html; report: standard output); - is standard output\n"
 	      "  -f FORMAT        html, folded, pprof, text or stream; by default what the file's ending says:\n"
 	      "                   .html .folded .pb.gz .txt .prof\n"
+	      "  --lines          folded: interpreted frames have their line numbers\n"
+	      "  --interpreter-frames\n"
+	      "                   show the native frames of an interpreter's own loop, too\n"
 	      "  --summary FILE   write the summary as JSON, too\n"
 	      "  -q               no progress and no summary on standard error\n"
 	      "  -v               let the tools say more\n"
@@ -118,7 +122,7 @@ static int check_terminal(const struct options *o)
 		      "is binary, and standard output a terminal; name a file with -o");
 }
 
-enum { OPTION_SUMMARY = 1, OPTION_HELP, OPTION_VERSION };
+enum { OPTION_SUMMARY = 1, OPTION_LINES, OPTION_INTERPRETER, OPTION_HELP, OPTION_VERSION };
 static const struct option longs[] = {
 	{ "frequency", required_argument, NULL, 'F' },
 	{ "duration", required_argument, NULL, 'd' },
@@ -126,6 +130,8 @@ static const struct option longs[] = {
 	{ "output", required_argument, NULL, 'o' },
 	{ "format", required_argument, NULL, 'f' },
 	{ "summary", required_argument, NULL, OPTION_SUMMARY },
+	{ "lines", no_argument, NULL, OPTION_LINES },
+	{ "interpreter-frames", no_argument, NULL, OPTION_INTERPRETER },
 	{ "quiet", no_argument, NULL, 'q' },
 	{ "verbose", no_argument, NULL, 'v' },
 	{ "help", no_argument, NULL, OPTION_HELP },
@@ -170,6 +176,12 @@ static int take_option(int c, const char *unknown, struct options *o)
 		return -1;
 	case OPTION_SUMMARY:
 		o->summary = optarg;
+		return -1;
+	case OPTION_LINES:
+		o->lines = true;
+		return -1;
+	case OPTION_INTERPRETER:
+		o->interpreter_frames = true;
 		return -1;
 	case 'q':
 		o->quiet = true;

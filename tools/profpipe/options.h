@@ -14,11 +14,12 @@ struct options {
 	const char *seconds; /* or NULL */
 	const char *pids[OPTIONS_MAX_PIDS];
 	size_t pid_count;
-	const char *output;  /* path, "-" for standard output */
-	const char *format;  /* one of formats[] */
-	const char *summary; /* path, or NULL */
-	const char *input;   /* report: the recording */
-	char **command;	     /* NULL-terminated, or NULL */
+	const char *output;		/* path, "-" for standard output */
+	const char *format;		/* one of formats[] */
+	const char *summary;		/* path, or NULL */
+	const char *input;		/* report: the recording */
+	char **command;			/* NULL-terminated, or NULL */
+	bool lines, interpreter_frames; /* prof-export's */
 	bool quiet, verbose;
 };
 

@@ -176,6 +176,10 @@ static int start_tool(struct run *r, enum deploy_tool t)
 		argv[n++] = r->o->format;
 		argv[n++] = "--output-fd";
 		argv[n++] = fd;
+		if (r->o->lines)
+			argv[n++] = "--lines";
+		if (r->o->interpreter_frames)
+			argv[n++] = "--interpreter-frames";
 	}
 	argv[n] = NULL;
 	const struct child_start how = { .argv = argv, .fds = &out, .count = t == DEPLOY_EXPORT };

@@ -64,9 +64,14 @@ static int start(struct pipeline *p, const struct options *o, const struct child
 		 int input, int output)
 {
 	const char *const symd_argv[] = { "prof-symd", NULL };
-	const char *const export_argv[] = { "prof-export", "-f", o->format, NULL };
+	const char *export_argv[6] = { "prof-export", "-f", o->format };
+	size_t n = 3;
 	int middle[2];
 
+	if (o->lines)
+		export_argv[n++] = "--lines";
+	if (o->interpreter_frames)
+		export_argv[n++] = "--interpreter-frames";
 	if (pipe2(middle, O_CLOEXEC) < 0)
 		return -errno;
 	const struct child_fd symd_fds[] = { { input, 0 }, { middle[1], 1 } };
