@@ -1,0 +1,3 @@
+UNITS += unit/weave
+unit/weave_SRCS := tests/unit/weave.c tools/prof-bpf/weave.c
+unit/weave_LIBS := -lcriterion
