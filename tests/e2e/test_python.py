@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""CPython's frames, beside what Python itself says its stack is (tests/e2e/python/rooms.py)."""
+import collections
+import glob
+import json
+import os
+import re
+import subprocess
+
+import pytest
+from conftest import profpipe
+
+ROOMS = os.path.join(os.path.dirname(__file__), "python", "rooms.py")
+# Debian's own, and whatever else is on the machine.
+PYTHONS = ["/usr/bin/python3"] + sorted(p for p in glob.glob(os.path.expanduser("~/.pyenv/versions/3.*/bin/python")) if os.access(p, os.X_OK))
+
+
+def interpreted(path):
+    """The interpreted frames of each sample of a text output, root first: [(function, file, line)]."""
+    stack, stacks = [], []
+    for line in open(path, errors="replace"):
+        if not line.startswith("\t"):
+            if stack:
+                stacks.append(stack[::-1])
+            stack = []
+            continue
+        m = re.fullmatch(r"\t +[0-9a-f]+ (.*) \(\[interpreted\]\)(?: (.*?)(?::(\d+))?)?\n", line)
+        if m:
+            stack.append((m[1], m[2], int(m[3] or 0)))
+    if stack:
+        stacks.append(stack[::-1])
+    return stacks
+
+
+def score(rooms, stacks):
+    """By room: (samples with exactly its stack, samples in it), and one wrong stack as an example."""
+    right, all_of, wrong = collections.Counter(), collections.Counter(), {}
+    expected = {r["room"]: [(f, line, name) for f, line, name in r["stack"]] for r in rooms}
+    for stack in stacks:
+        at = next((i for i, f in enumerate(stack) if f[0].rsplit(".", 1)[-1].startswith("spin_")), None)
+        if at is None:
+            continue
+        room = stack[at][0].rsplit(".", 1)[-1][len("spin_"):]
+        got = [(file, line, name.rsplit(".", 1)[-1]) for name, file, line in stack[:at]]
+        all_of[room] += 1
+        if got == expected.get(room):
+            right[room] += 1
+        else:
+            wrong.setdefault(room, (got, expected.get(room)))
+    return right, all_of, wrong
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+def test_stacks_are_as_python_says(python, tmp_path):
+    out = tmp_path / "out.txt"
+    p = profpipe("record", "-q", "-F", 499, "-o", out, "--", python, ROOMS, "0.1", tmp_path / "rooms.json")
+    assert p.returncode == 0, p.stderr
+    rooms = json.loads((tmp_path / "rooms.json").read_text())
+    right, all_of, wrong = score(rooms, interpreted(out))
+    total = sum(right.values()) / max(1, sum(all_of.values()))
+    version = subprocess.run([python, "-V"], capture_output=True, text=True).stdout.strip()
+    print(f"{version}: {total:.2%} of {sum(all_of.values())} samples in {len(all_of)} rooms")
+    for room, (got, expected) in sorted(wrong.items()):
+        print(f"  {room}: {right[room]} of {all_of[room]}\n    got      {got[-6:]}\n    expected {expected[-6:] if expected else None}")
+    assert len(all_of) > 0.9 * len(rooms)
+    assert total >= 0.99
