@@ -32,7 +32,7 @@ declare -A may=(
 	[profpipe]="libc libnng libmsgpackc libcap-ng libcjson ld-linux-x86-64"
 	[prof-bpf]="libc libnng libmsgpackc libcap-ng libbpf libz ld-linux-x86-64"
 	[prof-deltas]="libc libnng libmsgpackc libcap-ng libelf libz libzstd libZydis libZycore ld-linux-x86-64"
-	[prof-symd]="libc libnng libmsgpackc libcap-ng libelf libdw liblzma libz ld-linux-x86-64"
+	[prof-symd]="libc libnng libmsgpackc libcap-ng libelf libdw liblzma libz libZydis libZycore ld-linux-x86-64"
 	[prof-dump]="libc libnng libmsgpackc libcap-ng libbpf libelf libdw liblzma libz libzstd libZydis libZycore ld-linux-x86-64"
 	[prof-export]="libc libnng libmsgpackc libcap-ng libprotobuf-c libz ld-linux-x86-64"
 )

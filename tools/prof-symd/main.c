@@ -13,6 +13,7 @@
 #include "tools/prof-symd/addresses.h"
 #include "tools/prof-symd/finder.h"
 #include "tools/prof-symd/jitfinder.h"
+#include "tools/prof-symd/runtime.h"
 #include "tools/prof-symd/serve.h"
 
 #define ADDRESSES_DWARF (1ull << 30) /* bytes of DWARF of the one file of -e */
@@ -26,6 +27,7 @@
 struct options {
 	struct deploy deploy;
 	const char *file; /* -e */
+	const char *described;
 	bool show_address, basenames;
 	uint64_t memory; /* bytes; 0: as it comes */
 };
@@ -34,6 +36,7 @@ static void usage(FILE *out)
 {
 	fputs("usage: prof-symd [-m MIB] <RAW.prof >NAMED.prof\n"
 	      "       prof-symd -e FILE [-as] [-m MIB] [ADDR...]\n"
+	      "       prof-symd --describe FILE\n"
 	      "\n"
 	      "Puts names on the native frames of a recorded stream, or on addresses of one file (from standard input when none are given).\n"
 	      "\n"
@@ -42,6 +45,7 @@ static void usage(FILE *out)
 	      "  -s, --basenames      print file names without their folders\n"
 	      "  -f, -i, -C, -p       as always: functions, inlined calls, demangled, one line each\n"
 	      "  -m, --memory MIB     memory for symbols and DWARF (16; with -e 1024)\n"
+	      "      --describe FILE  print which interpreter FILE holds, and what is known of that build\n"
 	      "      --help           print this\n"
 	      "      --version        print the version\n"
 	      "\n"
@@ -133,6 +137,43 @@ out:
 	free(line);
 	buf_done(&text);
 	program_free(p);
+	return status;
+}
+
+/* --- the runtime in a file --- */
+
+static int print_runtime(const char *path)
+{
+	struct buf text = BUF_INIT(0);
+	struct runtime_build build;
+	struct symfile *f;
+	int fd = finder_open(path), r, status = EXIT_FAILURE;
+
+	if (fd < 0) {
+		log_error("%s: %s", path, fd == -EINVAL ? "is no regular file" : strerror(-fd));
+		return EXIT_FAILURE;
+	}
+	r = symfile_open(fd, &f);
+	if (r) {
+		close(fd);
+		log_error("%s: %s", path, r < 0 ? strerror(-r) : symfile_verdict_text(r));
+		return EXIT_FAILURE;
+	}
+	r = runtime_describe(f, &build);
+	if (r == 0)
+		r = runtime_print(&build, &text);
+	if (r == 0)
+		r = put_out(&text);
+	if (r == RUNTIME_NOT_MINE)
+		log_error("%s: holds no interpreter that is known", path);
+	else if (r)
+		log_error("%s: %s", path, strerror(-r));
+	else if (fflush(stdout) != 0)
+		log_error("standard output: %s", strerror(errno));
+	else
+		status = EXIT_SUCCESS;
+	buf_done(&text);
+	symfile_free(f);
 	return status;
 }
 
@@ -492,6 +533,7 @@ int main(int argc, char **argv)
 		{ "demangle", no_argument, NULL, 'C' },
 		{ "pretty-print", no_argument, NULL, 'p' },
 		{ "memory", required_argument, NULL, 'm' },
+		{ "describe", required_argument, NULL, 'D' },
 		{ "help", no_argument, NULL, 'h' },
 		{ "version", no_argument, NULL, 'V' },
 		DEPLOY_OPTIONS,
@@ -525,6 +567,9 @@ int main(int argc, char **argv)
 				return EXIT_FAILURE;
 			}
 			break;
+		case 'D':
+			o.described = optarg;
+			break;
 		case 'h':
 			usage(stdout);
 			return EXIT_SUCCESS;
@@ -542,6 +587,8 @@ int main(int argc, char **argv)
 	/* Large blocks go back to the system as soon as they are freed, whatever was freed before.
 	 */
 	heap_setup();
+	if (o.described)
+		return print_runtime(o.described);
 	if (o.file)
 		return print_addresses(&o, argc - optind, argv + optind);
 	if (optind < argc) {

@@ -1,3 +1,3 @@
 TOOLS += prof-symd
 prof-symd_SRCS := $(wildcard tools/prof-symd/*.c)
-prof-symd_LIBS := -ldw -lelf -llzma -lz -liberty
+prof-symd_LIBS := -ldw -lelf -llzma -lz -liberty -lZydis

@@ -522,6 +522,21 @@ int symfile_address(const struct symfile *f, uint64_t offset, uint64_t *ret_addr
 	return SYMFILE_NONE;
 }
 
+int symfile_offset(const struct symfile *f, uint64_t address, uint64_t *ret_offset,
+		   uint64_t *ret_left)
+{
+	for (uint32_t i = 0; i < f->segment_count; i++) {
+		const struct segment *s = &f->segments[i];
+
+		if (address >= s->vaddr && address - s->vaddr < s->filesz) {
+			*ret_offset = s->offset + (address - s->vaddr);
+			*ret_left = s->filesz - (address - s->vaddr);
+			return 0;
+		}
+	}
+	return SYMFILE_NONE;
+}
+
 uint64_t symfile_base(const struct symfile *f)
 {
 	uint64_t base = UINT64_MAX;

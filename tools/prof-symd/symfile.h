@@ -70,6 +70,10 @@ int symfile_altlink(struct symfile *f, const char **ret_path, struct span *ret_b
 
 /* The ELF address of a file offset. 0, SYMFILE_NONE where no segment has it. */
 int symfile_address(const struct symfile *f, uint64_t offset, uint64_t *ret_address);
+/* The other way: the file offset of an address, and how many bytes of the file follow it in its
+ * segment. 0, SYMFILE_NONE. */
+int symfile_offset(const struct symfile *f, uint64_t address, uint64_t *ret_offset,
+		   uint64_t *ret_left);
 /* The lowest address of a loaded segment: two files of one program may differ in it (prelink). */
 uint64_t symfile_base(const struct symfile *f);
 

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * CPython 3.6 to 3.15. python.c recognizes and describes a build, python_state.c finds where it
+ * keeps the thread state, python_loop.c where its interpreter's loop lies, python_name.c names code
+ * objects.
+ */
+#ifndef PROFPIPE_SYMD_PYTHON_H
+#define PROFPIPE_SYMD_PYTHON_H
+
+#include "bpf/python.h"
+#include "tools/prof-symd/runtime.h"
+
+extern const struct runtime_ops python_runtime;
+
+/* What naming needs to know of a build: offsets in bytes. */
+struct python_naming {
+	uint8_t minor;
+	uint8_t check_words;
+	uint16_t code_bytes; /* of a code object that are read */
+	uint16_t code_check;
+	uint16_t code_name, code_qualname, code_filename; /* qualname 0: it has none */
+	uint16_t code_firstline, code_table;
+	uint16_t code_units, code_traceable; /* 3.11 and later: instructions, and the first that
+						counts */
+	uint16_t text_length, text_state, text_ascii, text_other; /* of a str; where the characters
+								     begin */
+	uint16_t bytes_size, bytes_data;
+};
+static_assert(sizeof(struct python_naming) <= RUNTIME_OWN_NAMING, "it fits");
+
+/* The thread state: fills thread, state, tls_add and flags of c, addresses as the file has them.
+ * False: this is no way that is known. */
+bool python_find_state(struct elfview *im, struct python_config *c);
+
+/* The code of the interpreter's loop, as addresses: at most RUNTIME_RANGES. 0, -ENOMEM. */
+int python_find_loop(const struct elfview *im, const struct elfview_symbol *eval,
+		     struct runtime_range ret[static RUNTIME_RANGES], uint32_t *ret_count);
+
+/* The op. */
+int python_name(const struct runtime_build *b, uint64_t address, uint64_t check, struct memory *m,
+		struct runtime_object *ret);
+/* A str as UTF-8, of at most RUNTIME_TEXT bytes. 0, RUNTIME_WANTS, RUNTIME_GONE. */
+int python_text(const struct python_naming *n, uint64_t address, struct memory *m,
+		struct runtime_text *ret);
+/* The lines of a table. 0, -ENOMEM. */
+int python_lines(const struct python_naming *n, uint32_t first, struct span table,
+		 struct runtime_object *ret);
+
+#endif

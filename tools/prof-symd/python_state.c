@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * PyGILState_GetThisThreadState() is followed from its beginning, along the way that a call takes
+ * when there is a thread state: what it hands to pthread_getspecific(), or to CPython's own
+ * functions around that, is the key. It stands in a Py_tss_t, an int and the key (3.7 to 3.14), or
+ * alone (3.6). From 3.15 on the function reads a thread-local variable.
+ *
+ * Followed means: registers whose value the file says are known, others not; conditional jumps are
+ * not taken, calls of what has no name are looked into. Sources: Intel's manual, volume 2; the
+ * psABI's chapter on thread-local storage; "ELF Handling For Thread-Local Storage".
+ */
+#include <Zydis/Zydis.h>
+#include "tools/prof-symd/python.h"
+
+#define MAX_STEPS 64 /* instructions of one function */
+#define MAX_DEPTH 3  /* functions */
+#define STUB 32	     /* bytes of a stub of the PLT */
+
+enum kind {
+	UNKNOWN,
+	ADDRESS,   /* in the image */
+	LOADED,	   /* the word at this address while the program runs */
+	TP,	   /* the TLS base, and a displacement */
+	TP_OFFSET, /* an offset from the TLS base, in the GOT at this address */
+	TLS_BLOCK, /* what the module and offset at this address lead to, and a displacement */
+	TLS_DESC,  /* the offset that the descriptor at this address leads to */
+	TLS_VALUE, /* the thread-local variable itself, as `answer` says */
+};
+
+struct value {
+	enum kind kind;
+	uint64_t at;
+	int64_t add;
+};
+
+struct follow {
+	struct elfview *im;
+	ZydisDecoder decoder;
+	struct value reg[16];
+	struct python_config answer;
+	bool answered;
+};
+
+static int gpr_of(ZydisRegister r)
+{
+	ZydisRegister full = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, r);
+
+	return ZydisRegisterGetClass(full) == ZYDIS_REGCLASS_GPR64 ? ZydisRegisterGetId(full) : -1;
+}
+
+enum { RAX = 0, RDI = 7 };
+
+static void set(struct follow *f, const ZydisDecodedOperand *op, struct value v)
+{
+	int reg = op->type == ZYDIS_OPERAND_TYPE_REGISTER ? gpr_of(op->reg.value) : -1;
+
+	if (reg >= 0)
+		f->reg[reg] = v;
+}
+
+/* The word at an address, as the program has it when it runs. */
+static struct value load(struct follow *f, uint64_t address)
+{
+	struct elfview_value w;
+
+	if (elfview_word(f->im, address, &w) != 0)
+		return (struct value){ .kind = LOADED, .at = address }; /* .bss */
+	if (w.kind == ELFVIEW_ADDRESS)
+		return (struct value){ .kind = ADDRESS, .at = w.value };
+	if (w.kind == ELFVIEW_TPOFF)
+		return (struct value){ .kind = TP_OFFSET, .at = address };
+	return (struct value){ .kind = LOADED, .at = address };
+}
+
+static struct value tls_value(struct follow *f, enum python_thread thread, uint64_t state,
+			      int64_t add)
+{
+	if (add < 0 || add > UINT16_MAX)
+		return (struct value){ 0 };
+	f->answer.thread = (uint8_t)thread;
+	f->answer.state = state;
+	f->answer.tls_add = (uint16_t)add;
+	return (struct value){ .kind = TLS_VALUE };
+}
+
+/* What a memory operand of a move reads. */
+static struct value read_memory(struct follow *f, const ZydisDecodedInstruction *in,
+				const ZydisDecodedOperand *op, uint64_t pc)
+{
+	struct value base = { .kind = UNKNOWN };
+	int reg;
+
+	if (op->mem.index != ZYDIS_REGISTER_NONE)
+		return base;
+	if (op->mem.base == ZYDIS_REGISTER_RIP)
+		return load(f, pc + in->length + (uint64_t)op->mem.disp.value);
+	if (op->mem.base == ZYDIS_REGISTER_NONE) {
+		if (op->mem.segment != ZYDIS_REGISTER_FS)
+			return load(f, (uint64_t)op->mem.disp.value);
+		if (op->mem.disp.value == 0)
+			return (struct value){ .kind = TP };
+		return tls_value(f, PYTHON_TLS_OFFSET, (uint64_t)op->mem.disp.value, 0);
+	}
+	reg = gpr_of(op->mem.base);
+	if (reg < 0)
+		return base;
+	base = f->reg[reg];
+	if (op->mem.segment == ZYDIS_REGISTER_FS) {
+		if (op->mem.disp.value == 0 && base.kind == TP_OFFSET)
+			return tls_value(f, PYTHON_TLS_GOT, base.at, 0);
+		if (op->mem.disp.value == 0 && base.kind == TLS_DESC)
+			return tls_value(f, PYTHON_TLS_GOT, base.at + 8, 0);
+		return (struct value){ 0 };
+	}
+	switch (base.kind) {
+	case ADDRESS:
+		return load(f, base.at + (uint64_t)op->mem.disp.value);
+	case TP:
+		return tls_value(f, PYTHON_TLS_OFFSET, (uint64_t)(base.add + op->mem.disp.value),
+				 0);
+	case TP_OFFSET: /* with the TLS base added: see ADD */
+		if (base.add && op->mem.disp.value == 0)
+			return tls_value(f, PYTHON_TLS_GOT, base.at, 0);
+		break;
+	case TLS_BLOCK:
+		return tls_value(f, PYTHON_TLS_MODULE, base.at, base.add + op->mem.disp.value);
+	default:
+		break;
+	}
+	return (struct value){ 0 };
+}
+
+static struct value address_of(struct follow *f, const ZydisDecodedInstruction *in,
+			       const ZydisDecodedOperand *op, uint64_t pc)
+{
+	struct value v = { 0 };
+	int reg;
+
+	if (op->mem.index != ZYDIS_REGISTER_NONE)
+		return v;
+	if (op->mem.base == ZYDIS_REGISTER_RIP)
+		return (struct value){ .kind = ADDRESS,
+				       .at = pc + in->length + (uint64_t)op->mem.disp.value };
+	if (op->mem.base == ZYDIS_REGISTER_NONE)
+		return (struct value){ .kind = ADDRESS, .at = (uint64_t)op->mem.disp.value };
+	reg = gpr_of(op->mem.base);
+	if (reg < 0)
+		return v;
+	v = f->reg[reg];
+	if (v.kind == ADDRESS)
+		v.at += (uint64_t)op->mem.disp.value;
+	else if (v.kind == TP || v.kind == TLS_BLOCK)
+		v.add += op->mem.disp.value;
+	else
+		v.kind = UNKNOWN;
+	return v;
+}
+
+static bool decode(struct follow *f, uint64_t pc, ZydisDecodedInstruction *in,
+		   ZydisDecodedOperand op[static ZYDIS_MAX_OPERAND_COUNT])
+{
+	uint8_t bytes[ZYDIS_MAX_INSTRUCTION_LENGTH];
+	size_t n = sizeof(bytes);
+
+	while (n > 0 && elfview_read(f->im, pc, bytes, n) != 0)
+		n--; /* the end of the segment */
+	return n > 0 && ZYAN_SUCCESS(ZydisDecoderDecodeFull(&f->decoder, bytes, n, in, op));
+}
+
+/* The name of what is called, "" where it has none: a stub's, or the function's own. */
+static void name_of(struct follow *f, uint64_t pc, char ret[static ELFVIEW_NAME])
+{
+	static const char *const own[] = { "PyThread_tss_get", "PyThread_tss_is_created",
+					   "PyThread_get_key_value" };
+	ZydisDecodedOperand op[ZYDIS_MAX_OPERAND_COUNT];
+	ZydisDecodedInstruction in;
+	struct elfview_symbol s;
+	struct elfview_value w;
+
+	ret[0] = '\0';
+	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+		if (elfview_exported(f->im, own[i], &s) == 0 && s.value == pc)
+			memcpy(ret, own[i], strlen(own[i]) + 1);
+	for (uint64_t at = pc; !ret[0] && at < pc + STUB && decode(f, at, &in, op);
+	     at += in.length) {
+		if (in.mnemonic == ZYDIS_MNEMONIC_JMP && op[0].type == ZYDIS_OPERAND_TYPE_MEMORY &&
+		    op[0].mem.base == ZYDIS_REGISTER_RIP &&
+		    elfview_word(f->im, at + in.length + (uint64_t)op[0].mem.disp.value, &w) == 0)
+			memcpy(ret, w.name, sizeof(w.name));
+		if (in.mnemonic != ZYDIS_MNEMONIC_ENDBR64)
+			break;
+	}
+}
+
+static void answer_key(struct follow *f, uint64_t address)
+{
+	f->answer.thread = PYTHON_TSD;
+	f->answer.state = address;
+	f->answer.tls_add = 0;
+	f->answered = true;
+}
+
+static void follow(struct follow *f, uint64_t pc, int depth);
+
+static void lose_registers(struct follow *f)
+{
+	static const int lost[] = { 0, 1, 2, 6, 7, 8, 9, 10, 11 }; /* what a call may overwrite */
+
+	for (size_t i = 0; i < sizeof(lost) / sizeof(lost[0]); i++)
+		f->reg[lost[i]].kind = UNKNOWN;
+}
+
+/* A call of a function by its name. */
+static void take_named(struct follow *f, const char *name)
+{
+	struct value first = f->reg[RDI];
+
+	lose_registers(f);
+	if (strcmp(name, "__tls_get_addr") == 0 && first.kind == ADDRESS)
+		f->reg[RAX] = (struct value){ .kind = TLS_BLOCK, .at = first.at };
+	else if (strcmp(name, "PyThread_tss_get") == 0 && first.kind == ADDRESS)
+		answer_key(f, first.at + 4);
+	else if ((strcmp(name, "PyThread_get_key_value") == 0 ||
+		  strcmp(name, "pthread_getspecific") == 0) &&
+		 first.kind == LOADED)
+		answer_key(f, first.at);
+}
+
+/* A call, or a jump to another function. */
+static void take_call(struct follow *f, uint64_t target, int depth)
+{
+	char name[ELFVIEW_NAME];
+
+	name_of(f, target, name);
+	if (!name[0] && f->reg[RDI].kind == ADDRESS && depth + 1 < MAX_DEPTH) {
+		follow(f, target, depth + 1);
+		lose_registers(f);
+	} else {
+		take_named(f, name);
+	}
+}
+
+/* The same by a word of the GOT. False: not known. */
+static bool take_indirect(struct follow *f, uint64_t slot, int depth)
+{
+	struct elfview_value w;
+
+	if (elfview_word(f->im, slot, &w) != 0)
+		return false;
+	if (w.kind == ELFVIEW_ADDRESS)
+		take_call(f, w.value, depth);
+	else
+		take_named(f, w.name);
+	return true;
+}
+
+static void step(struct follow *f, const ZydisDecodedInstruction *in, const ZydisDecodedOperand *op,
+		 uint64_t pc)
+{
+	struct value v = { 0 };
+	int a, b;
+
+	switch (in->mnemonic) {
+	case ZYDIS_MNEMONIC_MOV:
+	case ZYDIS_MNEMONIC_MOVSXD:
+		if (op[1].type == ZYDIS_OPERAND_TYPE_MEMORY)
+			v = read_memory(f, in, &op[1], pc);
+		else if (op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE)
+			v = (struct value){ .kind = ADDRESS, .at = op[1].imm.value.u };
+		else if (op[1].type == ZYDIS_OPERAND_TYPE_REGISTER && gpr_of(op[1].reg.value) >= 0)
+			v = f->reg[gpr_of(op[1].reg.value)];
+		break;
+	case ZYDIS_MNEMONIC_LEA:
+		v = address_of(f, in, &op[1], pc);
+		break;
+	case ZYDIS_MNEMONIC_ADD:
+		if (op[0].type != ZYDIS_OPERAND_TYPE_REGISTER)
+			return;
+		a = gpr_of(op[0].reg.value);
+		if (a < 0)
+			return;
+		v = f->reg[a];
+		if (op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE && v.kind == ADDRESS) {
+			v.at += op[1].imm.value.u;
+		} else if (op[1].type == ZYDIS_OPERAND_TYPE_MEMORY && v.kind == TP) {
+			v = read_memory(f, in, &op[1], pc);
+			v.add = 1;
+		} else if (op[1].type == ZYDIS_OPERAND_TYPE_MEMORY &&
+			   op[1].mem.segment == ZYDIS_REGISTER_FS && v.kind == TP_OFFSET) {
+			v.add = 1;
+		} else if (op[1].type == ZYDIS_OPERAND_TYPE_REGISTER) {
+			b = gpr_of(op[1].reg.value);
+			if (b >= 0 && v.kind == TP && f->reg[b].kind == TP_OFFSET)
+				v = f->reg[b];
+			else if (b < 0 || v.kind != TP_OFFSET || f->reg[b].kind != TP)
+				v.kind = UNKNOWN;
+			v.add = 1;
+		} else {
+			v.kind = UNKNOWN;
+		}
+		break;
+	case ZYDIS_MNEMONIC_CMP:
+	case ZYDIS_MNEMONIC_TEST:
+	case ZYDIS_MNEMONIC_PUSH:
+		return;
+	default:
+		break;
+	}
+	for (unsigned i = 0; i < in->operand_count; i++)
+		if (op[i].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+		    (op[i].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE))
+			set(f, &op[i], i == 0 ? v : (struct value){ 0 });
+}
+
+static bool by_got(const ZydisDecodedOperand *op)
+{
+	return op->type == ZYDIS_OPERAND_TYPE_MEMORY && op->mem.base == ZYDIS_REGISTER_RIP;
+}
+
+static void follow(struct follow *f, uint64_t pc, int depth)
+{
+	ZydisDecodedOperand op[ZYDIS_MAX_OPERAND_COUNT];
+	ZydisDecodedInstruction in;
+	char name[ELFVIEW_NAME];
+
+	for (int i = 0; i < MAX_STEPS && !f->answered && decode(f, pc, &in, op); i++) {
+		uint64_t after = pc + in.length;
+		bool direct = op[0].type == ZYDIS_OPERAND_TYPE_IMMEDIATE && op[0].imm.is_relative;
+
+		switch (in.meta.category) {
+		case ZYDIS_CATEGORY_RET:
+			if (f->reg[RAX].kind == TLS_VALUE)
+				f->answered = true;
+			return;
+		case ZYDIS_CATEGORY_CALL:
+			if (direct)
+				take_call(f, after + op[0].imm.value.u, depth);
+			else if (by_got(&op[0]))
+				take_indirect(f, after + (uint64_t)op[0].mem.disp.value, depth);
+			else if (op[0].type == ZYDIS_OPERAND_TYPE_MEMORY &&
+				 op[0].mem.base == ZYDIS_REGISTER_RAX &&
+				 f->reg[RAX].kind == ADDRESS)
+				f->reg[RAX].kind = TLS_DESC;
+			else
+				return;
+			break;
+		case ZYDIS_CATEGORY_UNCOND_BR:
+			if (by_got(&op[0]))
+				take_indirect(f, after + (uint64_t)op[0].mem.disp.value, depth);
+			if (!direct)
+				return;
+			/* To elsewhere in this function, or on to another: both are gone on with.
+			 */
+			after += op[0].imm.value.u;
+			name_of(f, after, name);
+			if (name[0]) {
+				take_named(f, name);
+				return;
+			}
+			break;
+		case ZYDIS_CATEGORY_COND_BR:
+			break;
+		default:
+			step(f, &in, op, pc);
+			break;
+		}
+		pc = after;
+	}
+}
+
+bool python_find_state(struct elfview *im, struct python_config *c)
+{
+	static const char *const functions[] = { "PyGILState_GetThisThreadState",
+						 "_PyThreadState_GetCurrent",
+						 "PyThreadState_GetUnchecked" };
+	struct follow f = { .im = im };
+
+	ZydisDecoderInit(&f.decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]) && !f.answered; i++) {
+		struct elfview_symbol s;
+
+		if (elfview_exported(im, functions[i], &s) != 0 &&
+		    elfview_local(im, functions[i], &s) != 0)
+			continue;
+		memset(f.reg, 0, sizeof(f.reg));
+		follow(&f, s.value, 0);
+	}
+	if (!f.answered)
+		return false;
+	c->thread = f.answer.thread;
+	c->state = f.answer.state;
+	c->tls_add = f.answer.tls_add;
+	return true;
+}

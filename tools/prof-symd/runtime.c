@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <inttypes.h>
+#include "tools/prof-symd/python.h"
+#include "tools/prof-symd/runtime.h"
+
+static const struct runtime_ops *const runtimes[RUNTIME_COUNT] = {
+	[RUNTIME_PYTHON] = &python_runtime,
+};
+
+int runtime_describe(const struct symfile *f, struct runtime_build *ret)
+{
+	struct elfview im;
+	int r = RUNTIME_NOT_MINE;
+
+	if (symfile_machine(f) != EM_X86_64)
+		return r;
+	elfview_init(&im, f);
+	for (uint32_t i = RUNTIME_NONE + 1; i < RUNTIME_COUNT && r == RUNTIME_NOT_MINE; i++) {
+		*ret = (struct runtime_build){ 0 };
+		r = runtimes[i]->describe(&im, ret);
+		ret->config.runtime = i;
+	}
+	elfview_done(&im);
+	return r;
+}
+
+int runtime_name(const struct runtime_build *b, uint64_t address, uint64_t check, struct memory *m,
+		 struct runtime_object *ret)
+{
+	ret->name.len = ret->system_name.len = ret->source.len = 0;
+	ret->start_line = 0;
+	ret->hidden = false;
+	buf_reset(&ret->lines);
+	return runtimes[b->config.runtime]->name(b, address, check, m, ret);
+}
+
+const char *runtime_label(const struct runtime_build *b)
+{
+	return runtimes[b->config.runtime]->label;
+}
+
+uint64_t runtime_line(const struct runtime_line *lines, size_t count, uint32_t position)
+{
+	size_t low = 0, high = count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (lines[middle].end <= position)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < count ? lines[low].line : 0;
+}
+
+void runtime_object_done(struct runtime_object *o)
+{
+	buf_done(&o->lines);
+}
+
+int runtime_add_line(struct runtime_object *o, uint32_t end, uint32_t line)
+{
+	size_t count = o->lines.len / sizeof(struct runtime_line);
+	struct runtime_line *last = (struct runtime_line *)o->lines.data + count - 1;
+
+	if (count > 0 && end <= last->end)
+		return 0;
+	if (count > 0 && last->line == line) {
+		last->end = end;
+		return 0;
+	}
+	if (count == RUNTIME_LINES)
+		return 0;
+	return buf_append(&o->lines, &(struct runtime_line){ .end = end, .line = line },
+			  sizeof(struct runtime_line));
+}
+
+void runtime_append(struct runtime_text *t, const char *s, size_t len)
+{
+	struct str cut = str_cut((struct str){ .data = s, .len = (uint32_t)len },
+				 RUNTIME_TEXT - t->len);
+
+	if (cut.len)
+		memcpy(t->bytes + t->len, cut.data, cut.len);
+	t->len += cut.len;
+}
+
+int runtime_print(const struct runtime_build *b, struct buf *ret)
+{
+	const struct runtime_config *c = &b->config;
+	int r = buf_printf(ret, "%s%s\n", b->name, b->known ? "" : ": not known");
+
+	if (r || !b->known)
+		return r;
+	r = buf_printf(ret, "runtime %u version %u.%u.%u by_loop %u\n", c->runtime,
+		       c->version >> 16, c->version >> 8 & 255, c->version & 255, c->by_loop);
+	for (uint32_t i = 0; r == 0 && i < c->ranges; i++)
+		r = buf_printf(ret, "loop 0x%" PRIx64 "-0x%" PRIx64 "\n",
+			       (uint64_t)c->loop[i].start, (uint64_t)c->loop[i].end);
+	return r ? r : runtimes[c->runtime]->print(b, ret);
+}
