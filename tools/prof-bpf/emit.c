@@ -166,6 +166,8 @@ static int define_frame(struct emit *e, const struct intern_frame *f, uint32_t *
 				    .mark = f->mark } };
 	uint64_t function, line = 0;
 	e->generated |= f->kind == FRAME_NATIVE && !f->file;
+	/* What names it may be freed any moment. */
+	e->urgent |= f->kind == FRAME_INTERPRETED;
 	if (f->kind == FRAME_KERNEL) {
 		r = define_kernel_function(e, f->offset, f->flags & FRAME_LEAF, &function);
 		if (r)

@@ -59,7 +59,7 @@ int emit_clock(struct emit *e);
 int emit_end(struct emit *e, enum end_reason reason);
 int emit_flush(struct emit *e);
 /* What was not flushed yet names something that prof-symd has to ask for while it can be had, for
- * the first time in this epoch: a file, or generated code of a process. */
+ * the first time in this epoch: a file, generated code of a process, or an interpreted frame. */
 bool emit_urgent(const struct emit *e);
 
 #endif
