@@ -234,6 +234,8 @@ void filestore_answer(struct filestore *s, uint64_t id, int fd, uint64_t now_ns)
 		s->open_count++;
 		link_newest(s, f);
 		filestore_charge(s, f);
+		if (s->opened_hook)
+			s->opened_hook(s->hook_ctx, f, f->program);
 	} else {
 		f->program = NULL;
 		settle(s, f, now_ns);

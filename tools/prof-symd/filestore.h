@@ -54,6 +54,9 @@ struct filestore {
 	 * -EAGAIN: not now; another -errno: never. */
 	int (*ask)(void *ctx, const struct filestore_request *rq);
 	void *ctx;
+	/* Called for a program that was opened, before anything else looks into it; NULL: not. */
+	void (*opened_hook)(void *ctx, struct filestore_file *f, const struct program *p);
+	void *hook_ctx;
 	struct filestore_file *newest, *oldest;
 	struct filestore_file *asked[FILESTORE_IN_FLIGHT];
 	struct filestore_file *wanted[FILESTORE_WANTED];

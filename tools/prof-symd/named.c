@@ -12,7 +12,8 @@ struct process {
 	struct msg_process def; /* comm: below */
 	char comm[16];
 	uint64_t sent;
-	uint32_t threads; /* the first of its threads, IDMAP_NONE at the end */
+	uint32_t threads;      /* the first of its threads, IDMAP_NONE at the end */
+	uint64_t runtime_file; /* in which its runtime was found; 0: not known */
 };
 
 struct thread {
@@ -27,14 +28,22 @@ struct file {
 	char *text;
 	uint64_t sent;
 	struct filestore_file store;
+	struct runtime_build *build; /* owned; NULL: it holds no runtime, or is not known */
+	bool described, untold;
 };
 
 struct frame {
-	uint64_t offset, file, process, address;
+	uint64_t offset, file, process;
+	union {
+		uint64_t address;
+		uint64_t mark; /* FRAME_INTERPRETED */
+	};
 	uint64_t sent;
 	uint32_t numbers; /* its functions, then as many lines, when it came with names */
 	uint16_t count;
 	uint8_t kind, flags;
+	uint8_t runtime;
+	bool hidden; /* in stacks that are sent it is left out */
 };
 
 struct stack {
@@ -82,10 +91,16 @@ struct table {
 	uint32_t free_count, free_cap;
 };
 
+#define STACK_FRAMES 4096 /* of one stack, as messages.def has it */
+
 struct named {
 	struct named_limits limits;
 	struct filestore *files;
-	struct jit *jit; /* NULL: generated code has no names */
+	struct jit *jit;	 /* NULL: generated code has no names */
+	struct objects *objects; /* NULL: interpreted frames have no names */
+	int (*tell)(void *ctx, uint64_t file, const struct runtime_build *b);
+	void *tell_ctx;
+	unsigned untold; /* files whose runtime is to be told yet */
 	struct held held;
 	uint64_t held_version, held_ns; /* when those held were last looked at: jit->version */
 	uint64_t sample_ns;		/* of the sample being sent */
@@ -104,6 +119,7 @@ struct named {
 	struct named_counts counts;
 	struct names names;
 	uint64_t list[2 * NAMES_MAX];
+	uint64_t shown[STACK_FRAMES]; /* of a stack: those not hidden */
 };
 
 #define HELD_LOOK_NS 1000000000ull /* between two looks at those held, when nothing is new */
@@ -115,6 +131,8 @@ static const uint64_t why_lost[3] = { LOST_LIMIT, LOST_SEQUENCE, LOST_MALFORMED 
 #define UNDEFINED 2
 /* Inside: a frame of generated code has no name yet, in the process n->lacking. */
 #define HOLD 4
+/* Inside: an interpreted frame that is none of the program's. */
+#define HIDDEN 5
 /* Inside: the functions' ceiling was reached, and a new epoch begun. */
 #define RESTARTED 3
 
@@ -211,6 +229,7 @@ static void clear_definitions(struct named *n)
 		if (!*f)
 			continue;
 		filestore_drop(n->files, &(*f)->store);
+		free((*f)->build);
 		free((*f)->text);
 		free(*f);
 	}
@@ -226,6 +245,7 @@ static void clear_definitions(struct named *n)
 	n->numbers = NULL;
 	n->numbers_len = n->numbers_cap = 0;
 	n->limit_hit = n->gap_seen = false;
+	n->untold = 0;
 }
 
 int named_new(const struct named_limits *limits, struct filestore *files, struct stream_out *out,
@@ -280,6 +300,124 @@ void named_free(struct named *n)
 void named_use_jit(struct named *n, struct jit *j)
 {
 	n->jit = j;
+}
+
+/* --- runtimes --- */
+
+static void tell_runtime(struct named *n, struct file *f)
+{
+	int r = n->tell(n->tell_ctx, f->def.id, f->build);
+	bool untold = r == -EAGAIN;
+
+	n->untold += (unsigned)untold - (unsigned)f->untold;
+	f->untold = untold;
+}
+
+/* A file of the stream was opened: the first time in an epoch it is looked at. */
+static void file_opened(void *ctx, struct filestore_file *store, const struct program *p)
+{
+	struct file *f = (struct file *)((char *)store - offsetof(struct file, store));
+	struct named *n = ctx;
+	struct runtime_build *b;
+
+	if (f->described)
+		return;
+	b = malloc(sizeof(*b));
+	if (!b)
+		return;
+	f->described = true;
+	if (runtime_describe(program_file(p), b) != 0) {
+		free(b);
+		return;
+	}
+	f->build = b;
+	tell_runtime(n, f);
+}
+
+static void tell_untold(struct named *n)
+{
+	for (uint32_t i = 0; i < n->file_defs.len && n->untold; i++) {
+		struct file **f = table_at(&n->file_defs, i);
+
+		if (*f && (*f)->untold)
+			tell_runtime(n, *f);
+	}
+}
+
+void named_use_objects(struct named *n, struct objects *o,
+		       int (*tell)(void *, uint64_t, const struct runtime_build *), void *ctx)
+{
+	n->objects = o;
+	n->tell = tell;
+	n->tell_ctx = ctx;
+	n->files->opened_hook = file_opened;
+	n->files->hook_ctx = n;
+}
+
+/* The build of a runtime in a file. */
+static const struct runtime_build *build_of(const struct named *n, uint64_t file, uint8_t runtime)
+{
+	struct file **f = file ? table_get(&n->file_defs, file) : NULL;
+
+	return f && (*f)->build && (*f)->build->known && (*f)->build->config.runtime == runtime
+		       ? (*f)->build
+		       : NULL;
+}
+
+/* The build that an interpreted frame is of: in the file that it names, else in the file that a
+ * stack of the process had a native frame of, beside such a frame. */
+static const struct runtime_build *build_of_frame(const struct named *n, const struct frame *f)
+{
+	const struct process *p = table_get(&n->processes, f->process);
+
+	if (!p)
+		return NULL;
+	return build_of(n, f->file ? f->file : p->runtime_file, f->runtime);
+}
+
+/* Looks through a stack for the file that its interpreted frames' runtime is in. */
+static void place_runtime(struct named *n, const struct stack *s)
+{
+	struct process *p = NULL;
+	uint8_t runtime = 0;
+
+	for (uint32_t i = 0; i < s->count && !p; i++) {
+		const struct frame *f = table_get(&n->frames, n->numbers[s->numbers + i]);
+
+		if (f && f->kind == FRAME_INTERPRETED && !f->file) {
+			p = table_get(&n->processes, f->process);
+			runtime = f->runtime;
+		}
+	}
+	if (!p || build_of(n, p->runtime_file, runtime))
+		return;
+	for (uint32_t i = 0; i < s->count; i++) {
+		const struct frame *f = table_get(&n->frames, n->numbers[s->numbers + i]);
+
+		if (f && f->kind == FRAME_NATIVE && build_of(n, f->file, runtime)) {
+			p->runtime_file = f->file;
+			return;
+		}
+	}
+}
+
+/* Asks ahead for what the frames of a stack will be called. */
+static void want_objects(struct named *n, const struct stack *s, uint64_t now_ns)
+{
+	place_runtime(n, s);
+	for (uint32_t i = 0; i < s->count; i++) {
+		const struct frame *f = table_get(&n->frames, n->numbers[s->numbers + i]);
+		const struct runtime_build *b;
+		const struct process *p;
+
+		if (!f || f->kind != FRAME_INTERPRETED || f->sent == n->epoch)
+			continue;
+		b = build_of_frame(n, f);
+		p = table_get(&n->processes, f->process);
+		if (b && p)
+			objects_want(n->objects, b, f->process, (uint32_t)p->def.pid, f->offset,
+				     f->mark, now_ns);
+	}
 }
 
 struct named_counts named_counts(const struct named *n)
@@ -522,7 +660,8 @@ static int take_frame(struct named *n, const struct msg_frame *m, uint64_t now_n
 	*f = (struct frame){ .offset = m->offset,
 			     .file = m->file,
 			     .process = m->process,
-			     .address = m->address,
+			     .address = m->kind == FRAME_INTERPRETED ? m->mark : m->address,
+			     .runtime = (uint8_t)(m->runtime < RUNTIME_COUNT ? m->runtime : 0),
 			     .numbers = numbers,
 			     .count = (uint16_t)count,
 			     .kind = (uint8_t)m->kind,
@@ -538,7 +677,7 @@ static int take_frame(struct named *n, const struct msg_frame *m, uint64_t now_n
 	return r;
 }
 
-static int take_stack(struct named *n, const struct msg_stack *m)
+static int take_stack(struct named *n, const struct msg_stack *m, uint64_t now_ns)
 {
 	struct stack *s;
 	uint32_t slot, numbers = (uint32_t)n->numbers_len;
@@ -556,6 +695,8 @@ static int take_stack(struct named *n, const struct msg_stack *m)
 			     .at_file = m->at_file,
 			     .numbers = numbers,
 			     .count = m->frames.len };
+	if (n->objects)
+		want_objects(n, s, now_ns);
 	return 0;
 }
 
@@ -756,6 +897,25 @@ static int pass_names(struct named *n, const struct frame *f, struct msg_frame *
 	return 0;
 }
 
+/* The same for an interpreted frame. NAMED_WAIT, HIDDEN. */
+static int name_interpreted(struct named *n, const struct frame *f, struct msg_frame *m,
+			    uint64_t now_ns)
+{
+	const struct runtime_build *b = build_of_frame(n, f);
+	const struct process *p = table_get(&n->processes, f->process);
+	int r;
+
+	if (!b || !p)
+		return 0;
+	r = objects_lookup(n->objects, b, f->process, (uint32_t)p->def.pid, f->offset, f->mark,
+			   n->give_up, now_ns, &n->names);
+	if (r == OBJECTS_LATER)
+		return NAMED_WAIT;
+	if (r == OBJECTS_HIDDEN)
+		return HIDDEN;
+	return r == 0 ? add_names(n, m) : r;
+}
+
 /* strange: the frame's address lies in nothing that is mapped. */
 static int send_frame(struct named *n, uint64_t id, bool strange, uint64_t now_ns)
 {
@@ -772,17 +932,29 @@ static int send_frame(struct named *n, uint64_t id, bool strange, uint64_t now_n
 				      .file = f->file,
 				      .offset = f->offset,
 				      .process = f->process,
-				      .flags = f->flags,
-				      .address = f->address };
+				      .flags = f->flags };
+	if (f->kind == FRAME_INTERPRETED) {
+		m.frame.runtime = f->runtime;
+		m.frame.mark = f->mark;
+	} else {
+		m.frame.address = f->address;
+	}
 	if (f->process)
 		r = send_process(n, f->process, now_ns, true);
 	if (r == 0 && f->count > 0)
 		r = pass_names(n, f, &m.frame);
+	else if (r == 0 && f->kind == FRAME_INTERPRETED && n->objects)
+		r = name_interpreted(n, f, &m.frame, now_ns);
 	else if (r == 0 && f->file)
 		r = name_frame(n, f, &m.frame, now_ns);
 	else if (r == 0 && f->process && f->kind == FRAME_NATIVE && !strange)
 		r = name_generated(n, f, &m.frame, now_ns);
-	if (r == 0 && f->count > 0 && f->file)
+	if (r == HIDDEN) {
+		f->hidden = true;
+		f->sent = n->epoch;
+		return 0;
+	}
+	if (r == 0 && (f->count > 0 || f->kind == FRAME_INTERPRETED) && f->file)
 		r = send_file(n, f->file, now_ns, NULL);
 	if (r)
 		return r;
@@ -795,27 +967,59 @@ static int send_frame(struct named *n, uint64_t id, bool strange, uint64_t now_n
 	return r;
 }
 
+/* Interpreted frames whose build is not known: it may be in a file that is still being opened. */
+static int find_build(struct named *n, const struct stack *s, uint64_t now_ns)
+{
+	bool lacks = false;
+	int r = 0;
+
+	for (uint32_t i = 0; i < s->count && !lacks; i++) {
+		const struct frame *f = table_get(&n->frames, n->numbers[s->numbers + i]);
+
+		lacks = f && f->kind == FRAME_INTERPRETED && f->sent != n->epoch &&
+			!build_of_frame(n, f);
+	}
+	for (uint32_t i = 0; i < s->count && lacks && r == 0; i++) {
+		const struct frame *f = table_get(&n->frames, n->numbers[s->numbers + i]);
+
+		if (f && f->file && f->kind != FRAME_KERNEL)
+			r = send_file(n, f->file, now_ns, NULL);
+		r = r == UNDEFINED ? 0 : r;
+	}
+	if (lacks && r == 0)
+		place_runtime(n, s);
+	return r;
+}
+
 static int send_stack(struct named *n, uint64_t id, uint64_t now_ns)
 {
 	struct stack *s = table_get(&n->stacks, id);
 	struct msg m = { .id = MSG_STACK };
+	uint32_t shown = 0;
 	int r;
 
 	if (!s)
 		return UNDEFINED;
 	if (s->sent == n->epoch)
 		return 0;
+	r = n->objects ? find_build(n, s, now_ns) : 0;
+	if (r)
+		return r;
 	for (uint32_t i = 0; i < s->count; i++) {
 		bool strange = s->reason == WALK_NO_MAPPING && i + 1 == s->count;
+		uint64_t frame = n->numbers[s->numbers + i];
 
-		r = send_frame(n, n->numbers[s->numbers + i], strange, now_ns);
+		r = send_frame(n, frame, strange, now_ns);
 		if (r)
 			return r;
+		const struct frame *f = table_get(&n->frames, frame);
+
+		if (f && !f->hidden && shown < STACK_FRAMES)
+			n->shown[shown++] = frame;
 	}
-	m.stack =
-		(struct msg_stack){ .id = id,
-				    .frames = { .data = n->numbers + s->numbers, .len = s->count },
-				    .reason = s->reason };
+	m.stack = (struct msg_stack){ .id = id,
+				      .frames = { .data = n->shown, .len = shown },
+				      .reason = s->reason };
 	if (s->at_file) {
 		r = send_file(n, s->at_file, now_ns, NULL);
 		if (r != 0 && r != UNDEFINED)
@@ -955,6 +1159,8 @@ static int end_process(struct named *n, const struct msg_process_end *m, uint64_
 		table_remove(&n->threads, t->def.id);
 	}
 	table_remove(&n->processes, m->id);
+	if (n->objects)
+		objects_drop(n->objects, m->id);
 	return 0;
 }
 
@@ -1047,7 +1253,7 @@ int named_take(struct named *n, const struct msg *m, uint64_t now_ns)
 	case MSG_FRAME:
 		return take_frame(n, &m->frame, now_ns);
 	case MSG_STACK:
-		return take_stack(n, &m->stack);
+		return take_stack(n, &m->stack, now_ns);
 	case MSG_SAMPLE:
 		e = (struct event){ .kind = EVENT_SAMPLE, .sample = m->sample };
 		return push_event(n, &e);
@@ -1084,6 +1290,8 @@ int named_forget(struct named *n, uint64_t now_ns)
 
 	if (r)
 		return r;
+	if (n->objects)
+		objects_drop_all(n->objects);
 	clear_definitions(n);
 	if (n->jit)
 		jit_drop_all(n->jit);
@@ -1094,6 +1302,8 @@ int named_run(struct named *n, uint64_t now_ns)
 {
 	uint64_t pause_ns = n->held.len * HELD_EACH_NS;
 
+	if (n->untold)
+		tell_untold(n);
 	if (n->held.len && n->jit->version == n->held_version)
 		pause_ns += HELD_LOOK_NS;
 	if (n->held.len && now_ns - n->held_ns >= pause_ns) {

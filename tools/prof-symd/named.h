@@ -11,6 +11,10 @@
  * goes without that name. A frame is named once an epoch, as of the time of the first sample that
  * has it.
  *
+ * A file that is opened is offered to the runtimes (runtime.h), and what it holds told. A sample
+ * with an interpreted frame waits for its name as for a file (objects.h); frames that are a
+ * runtime's own, and none of the program's, are left out of stacks.
+ *
  * Ids of processes, threads, files, frames and stacks stay those of the raw stream; functions get
  * ids of their own.
  *
@@ -24,6 +28,7 @@
 #include "common/stream.h"
 #include "tools/prof-symd/filestore.h"
 #include "tools/prof-symd/jit.h"
+#include "tools/prof-symd/objects.h"
 
 struct named_limits {
 	size_t processes, threads, files, frames, stacks, raw_functions;
@@ -44,8 +49,8 @@ struct named_limits {
 				.queue = 1u << 15 })
 
 enum named_verdict {
-	NAMED_WAIT =
-		1, /* the head of the queue waits for a file, or the end for generated code's */
+	NAMED_WAIT = 1, /* the head of the queue waits for a file or an object, or the end for
+			   generated code's */
 };
 
 struct named;
@@ -56,6 +61,11 @@ int named_new(const struct named_limits *limits, struct filestore *files, struct
 void named_free(struct named *n);
 /* Names generated code from here on. j: borrowed. */
 void named_use_jit(struct named *n, struct jit *j);
+/* Looks for runtimes and names interpreted frames from here on. o: borrowed. tell: sends what a
+ * file of the stream holds; 0, -EAGAIN: not now; another -errno: never. */
+void named_use_objects(struct named *n, struct objects *o,
+		       int (*tell)(void *ctx, uint64_t file, const struct runtime_build *b),
+		       void *ctx);
 /* Takes a message of the raw stream. 0; -ENOMEM; errors of stream_put. */
 int named_take(struct named *n, const struct msg *m, uint64_t now_ns);
 /* Sends on what can be. 0: the queue is empty; NAMED_WAIT; -ENOMEM; errors of stream_put. */

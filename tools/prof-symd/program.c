@@ -143,6 +143,11 @@ bool program_offer(struct program *p, int fd)
 	return f != NULL;
 }
 
+const struct symfile *program_file(const struct program *p)
+{
+	return p->main;
+}
+
 bool program_is_cut(const struct program *p)
 {
 	return symfile_is_cut(p->main);

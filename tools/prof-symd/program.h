@@ -36,6 +36,8 @@ enum program_want program_wants(struct program *p, struct span *ret_build_id,
  * not the right one (build id, checksum) is closed and true is not returned. */
 bool program_offer(struct program *p, int fd);
 
+/* The file itself, borrowed. */
+const struct symfile *program_file(const struct program *p);
 /* As symfile_is_cut. */
 bool program_is_cut(const struct program *p);
 struct span program_build_id(const struct program *p);

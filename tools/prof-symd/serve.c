@@ -26,6 +26,7 @@ struct serve {
 	const struct serve_links *links;
 	struct filestore files;
 	struct jit jit;
+	struct objects *objects;
 	struct stream_in in;
 	struct stream_out out;
 	struct named *named;
@@ -89,6 +90,41 @@ static int ask_jit(void *ctx, const struct jit_request *rq)
 									 .kind = rq->kind } });
 
 	return r ? r : stream_flush(&s->requests);
+}
+
+/* What is packed goes with the next batch when it does not go now. */
+static int put_request(struct serve *s, const struct msg *m)
+{
+	int r = stream_put(&s->requests, m);
+
+	if (r)
+		return r;
+	r = stream_flush(&s->requests);
+	return r == -EAGAIN ? 0 : r;
+}
+
+static int ask_objects(void *ctx, const struct objects_request *rq)
+{
+	struct serve *s = ctx;
+
+	return put_request(s, &(struct msg){ .id = MSG_MEMORY_REQUEST,
+					     .memory_request = { .id = rq->id,
+								 .process = rq->process,
+								 .pid = rq->pid,
+								 .addresses = rq->addresses,
+								 .lengths = rq->lengths } });
+}
+
+static int tell_runtime(void *ctx, uint64_t file, const struct runtime_build *b)
+{
+	struct serve *s = ctx;
+	struct span config = { .data = (const uint8_t *)&b->config,
+			       .len = b->known ? sizeof(b->config) : 0 };
+
+	return put_request(s, &(struct msg){ .id = MSG_RUNTIME,
+					     .runtime = { .file = file,
+							  .name = str_from(b->name),
+							  .config = config } });
 }
 
 /* To whoever asked. */
@@ -193,6 +229,8 @@ static int take_files(struct serve *s, uint64_t now_ns)
 			r = stream_next(&s->answers, &m);
 			if (r == 0 && m.id == MSG_FILE_ANSWER)
 				take_answer(s, &m.file_answer, now_ns);
+			if (r == 0 && m.id == MSG_MEMORY_ANSWER)
+				r = objects_answer(s->objects, &m.memory_answer, now_ns);
 		}
 		if (r < 0)
 			return r;
@@ -280,6 +318,7 @@ static int wait_for_something(struct serve *s, bool take_stream)
 {
 	uint64_t now_ns = clock_mono_ns(), deadline = filestore_deadline(&s->files);
 	uint64_t generated = jit_deadline(&s->jit, now_ns);
+	uint64_t interpreted = objects_deadline(s->objects);
 	int timeout = s->out.batch.len ? FLUSH_MS : TICK_MS;
 	struct pollfd p[] = {
 		{ .fd = s->links->life_fd, .events = POLLIN },
@@ -291,12 +330,16 @@ static int wait_for_something(struct serve *s, bool take_stream)
 
 	if (generated && (!deadline || generated < deadline))
 		deadline = generated;
+	if (interpreted && (!deadline || interpreted < deadline))
+		deadline = interpreted;
 	if (deadline) {
 		uint64_t left = deadline > now_ns ? (deadline - now_ns) / 1000000 + 1 : 0;
 
 		timeout = left < (uint64_t)timeout ? (int)left : timeout;
 	}
-	if (s->peer_gone) { /* its lane would be readable for ever */
+	if (s->requests.batch.len && timeout > FLUSH_MS)
+		timeout = FLUSH_MS; /* what could not be sent */
+	if (s->peer_gone) {	    /* its lane would be readable for ever */
 		p[2].fd = -1;
 		p[3].fd = -1;
 	}
@@ -356,11 +399,19 @@ static int serve_loop(struct serve *s, struct serve_counts *counts)
 				refused = r;
 			}
 			full = named_full(s->named);
+			r = objects_send(s->objects, now_ns);
+			if (r < 0)
+				return r;
 			r = named_run(s->named, now_ns);
 			if (r < 0)
 				return r;
 			waiting = r == NAMED_WAIT;
 		} while (full && !waiting);
+		r = objects_send(s->objects, now_ns);
+		if (r < 0)
+			return r;
+		if (s->requests.batch.len)
+			stream_flush(&s->requests);
 		if ((s->peer_gone || refused) && !waiting && !s->holding &&
 		    !named_ended(s->named)) {
 			counts->peer_lost = !refused;
@@ -395,6 +446,8 @@ int serve_run(const struct serve_links *links, uint64_t budget, struct serve_cou
 		       budget > FILESTORE_DWARF_MAX ? budget : FILESTORE_DWARF_MAX, ask, s);
 	r = jit_init(&s->jit, JIT_MEMORY, ask_jit, s);
 	if (r == 0)
+		r = objects_new(ask_objects, s, &s->objects);
+	if (r == 0)
 		r = stream_put(&s->requests,
 			       &(struct msg){ .id = MSG_HELLO,
 					      .hello = { .schema = msg_schema_hash(),
@@ -408,6 +461,8 @@ int serve_run(const struct serve_links *links, uint64_t budget, struct serve_cou
 	if (r == 0)
 		named_use_jit(s->named, &s->jit);
 	if (r == 0)
+		named_use_objects(s->named, s->objects, tell_runtime, s);
+	if (r == 0)
 		r = serve_loop(s, ret_counts);
 	if (r == -ECANCELED)
 		r = SERVE_LIFE_OVER;
@@ -419,6 +474,7 @@ int serve_run(const struct serve_links *links, uint64_t budget, struct serve_cou
 	ret_counts->evicted = s->files.evicted;
 	ret_counts->timed_out = s->files.timed_out;
 	named_free(s->named);
+	objects_free(s->objects);
 	jit_done(&s->jit);
 	stream_in_done(&s->in);
 	stream_out_done(&s->out);
