@@ -226,7 +226,6 @@ static const struct debug_layout debug_layouts[NEWEST + 1] = {
 		 .text_length = 91,
 		 .text_ascii = 92 },
 };
-#define DEBUG_WORDS 96
 
 /* --- recognizing --- */
 
@@ -375,11 +374,11 @@ static int find_version(const struct elfview *im, struct version *v)
 
 /* How many bytes larger objects' heads are than usual, by PyCode_Type's tp_members. 0 where it does
  * not say. */
-static uint16_t extra_head(struct elfview *im, const struct layout *l)
+static uint16_t extra_head(struct elfview *im, unsigned minor)
 {
 	uint64_t type[64], members[MEMBERS * MEMBER_WORDS];
 	struct elfview_symbol s;
-	uint16_t usual = l->n.code_check;
+	uint16_t usual = layouts[minor].n.code_check;
 	char name[24];
 
 	if (find(im, "PyCode_Type", &s) != 0 || elfview_words(im, s.value, type, 64) != 0)
@@ -428,15 +427,12 @@ static void add_head(struct layout *l, uint16_t extra)
 }
 
 /* From _PyRuntime. False: these are not what they should be. */
-static bool read_debug_offsets(const struct elfview *im, uint32_t hex, struct layout *l)
+static bool use_debug_offsets(const struct debug_layout *d, unsigned minor, const uint64_t *w,
+			      struct layout *l)
 {
-	const struct debug_layout *d = &debug_layouts[hex >> 16 & 255];
 	uint16_t usual = l->n.code_check;
-	uint64_t w[DEBUG_WORDS];
-	struct elfview_symbol s;
 
-	if (find(im, "_PyRuntime", &s) != 0 || elfview_read(im, s.value, w, sizeof(w)) != 0 ||
-	    memcmp(w, "xdebugpy", 8) != 0 || w[1] >> 16 != hex >> 16 || w[d->free_threaded])
+	if (memcmp(w, "xdebugpy", 8) != 0 || w[1] >> 16 != (3u << 8 | minor) || w[d->free_threaded])
 		return false;
 	/* Sizes first: what follows lies within them. */
 	if (w[d->frame_size] > 256 || w[d->code_size] > 512 || w[d->text_size] > 128 ||
@@ -502,6 +498,26 @@ static bool complete(struct layout *l)
 	       l->c.frame_code % 8 == 0 && l->c.frame_position % 4 == 0;
 }
 
+bool python_layout(unsigned minor, uint16_t extra, const uint64_t *debug, struct python_config *c,
+		   struct python_naming *n)
+{
+	struct layout l;
+
+	if (minor < OLDEST || minor > NEWEST)
+		return false;
+	l = layouts[minor];
+	l.n.minor = (uint8_t)minor;
+	if (!debug_layouts[minor].code_size)
+		add_head(&l, extra);
+	else if (!debug || !use_debug_offsets(&debug_layouts[minor], minor, debug, &l))
+		return false;
+	if (!complete(&l))
+		return false;
+	*c = l.c;
+	*n = l.n;
+	return true;
+}
+
 /* --- the C library --- */
 
 static bool has_string(const struct symfile *f, const char *section, const char *what)
@@ -558,11 +574,12 @@ static int set_loop(const struct elfview *im, const struct elfview_symbol *eval,
 
 static int describe(struct elfview *im, struct runtime_build *ret)
 {
-	struct elfview_symbol eval;
+	struct elfview_symbol eval, runtime;
 	uint64_t offset, left;
 	struct layout l = { 0 };
 	struct version v;
-	uint32_t hex;
+	uint64_t debug[PYTHON_DEBUG_WORDS] = { 0 };
+	uint16_t extra;
 	int r = recognize(im, &eval);
 
 	if (r)
@@ -576,22 +593,17 @@ static int describe(struct elfview *im, struct runtime_build *ret)
 	if (r || v.minor < OLDEST || v.minor > NEWEST ||
 	    symfile_offset(im->file, eval.value, &offset, &left) != 0)
 		return 0;
-	hex = 3u << 16 | v.minor << 8 | v.patch;
-	l = layouts[v.minor];
-	l.n.minor = (uint8_t)v.minor;
-	if (debug_layouts[v.minor].code_size) {
-		if (!read_debug_offsets(im, hex << 8, &l))
-			return 0;
-	} else {
-		add_head(&l, extra_head(im, &l));
-	}
-	if (!complete(&l) || !python_find_state(im, &l.c))
+	if (v.minor >= 13 && (find(im, "_PyRuntime", &runtime) != 0 ||
+			      elfview_read(im, runtime.value, debug, sizeof(debug)) != 0))
+		return 0;
+	extra = v.minor < 13 ? extra_head(im, v.minor) : 0;
+	if (!python_layout(v.minor, extra, debug, &l.c, &l.n) || !python_find_state(im, &l.c))
 		return 0;
 	find_libc(im->file, &l.c);
 	/* From addresses to what the mapping's start minus its offset is added to. */
 	if (l.c.thread != PYTHON_TLS_OFFSET)
 		l.c.state -= eval.value - offset;
-	ret->config.version = hex;
+	ret->config.version = 3u << 16 | v.minor << 8 | v.patch;
 	ret->config.by_loop = l.c.frames == PYTHON_OBJECTS;
 	r = set_loop(im, &eval, &ret->config);
 	if (r)

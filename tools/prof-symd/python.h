@@ -28,6 +28,12 @@ struct python_naming {
 };
 static_assert(sizeof(struct python_naming) <= RUNTIME_OWN_NAMING, "it fits");
 
+/* Where a version has what: fills c and n. debug: the first PYTHON_DEBUG_WORDS of _PyRuntime, for
+ * 3.13 and later. extra: how much larger objects' heads are than usual. False: not known. */
+#define PYTHON_DEBUG_WORDS 96
+bool python_layout(unsigned minor, uint16_t extra, const uint64_t *debug, struct python_config *c,
+		   struct python_naming *n);
+
 /* The thread state: fills thread, state, tls_add and flags of c, addresses as the file has them.
  * False: this is no way that is known. */
 bool python_find_state(struct elfview *im, struct python_config *c);

@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Code objects as they lay in the memory of ten Pythons (tests/data/python/make.py), and what those
+ * said of them themselves; builds that Debian ships. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include "tools/prof-symd/python.h"
+
+#define PIECES 128
+
+struct piece {
+	uint64_t address;
+	size_t len;
+	uint8_t *bytes;
+};
+
+struct expected {
+	uint64_t address, first;
+	char *name, *source, *ranges;
+};
+
+/* A file of make.py. */
+struct capture {
+	unsigned minor;
+	uint64_t debug[PYTHON_DEBUG_WORDS];
+	struct piece pieces[PIECES];
+	size_t count;
+	struct expected objects[32];
+	size_t object_count;
+	struct runtime_build build;
+};
+
+static size_t unhex(const char *hex, uint8_t **ret)
+{
+	size_t len = strlen(hex) / 2;
+	uint8_t *bytes = malloc(len + 1);
+
+	cr_assert(bytes);
+	for (size_t i = 0; i < len; i++) {
+		unsigned v = 0;
+
+		cr_assert_eq(sscanf(hex + 2 * i, "%2x", &v), 1);
+		bytes[i] = (uint8_t)v;
+	}
+	bytes[len] = '\0';
+	*ret = bytes;
+	return len;
+}
+
+static char *text(const char *hex)
+{
+	uint8_t *bytes;
+
+	if (strcmp(hex, "-") == 0)
+		return strdup("");
+	unhex(hex, &bytes);
+	return (char *)bytes;
+}
+
+static struct capture *capture_open(const char *path)
+{
+	static char a[1 << 16], b[1 << 16], c[1 << 16];
+	struct capture *k = calloc(1, sizeof(*k));
+	FILE *f = fopen(path, "r");
+	struct python_naming n;
+	struct python_config config;
+	size_t cap = 0;
+	char *line = NULL;
+
+	cr_assert(k && f, "%s", path);
+	while (getline(&line, &cap, f) > 0) {
+		uint64_t address, first;
+		uint8_t *bytes;
+
+		if (sscanf(line, "version %u", &k->minor) == 1)
+			continue;
+		if (sscanf(line, "debug %65535s", a) == 1) {
+			size_t len = unhex(a, &bytes);
+
+			memcpy(k->debug, bytes, len < sizeof(k->debug) ? len : sizeof(k->debug));
+			free(bytes);
+		} else if (sscanf(line, "memory %" SCNu64 " %65535s", &address, a) == 2) {
+			cr_assert_lt(k->count, PIECES);
+			struct piece *p = &k->pieces[k->count++];
+
+			p->address = address;
+			p->len = unhex(a, &p->bytes);
+		} else if (sscanf(line, "object %" SCNu64 " %65535s %65535s %" SCNu64 " %65535s",
+				  &address, a, b, &first, c) == 5) {
+			cr_assert_lt(k->object_count, 32);
+			k->objects[k->object_count++] = (struct expected){ .address = address,
+									   .first = first,
+									   .name = text(a),
+									   .source = text(b),
+									   .ranges = strdup(c) };
+		}
+	}
+	free(line);
+	fclose(f);
+	cr_assert(python_layout(k->minor, 0, k->debug, &config, &n), "%s", path);
+	k->build.known = true;
+	k->build.config.runtime = RUNTIME_PYTHON;
+	memcpy(k->build.config.own, &config, sizeof(config));
+	memcpy(k->build.naming, &n, sizeof(n));
+	return k;
+}
+
+static void capture_close(struct capture *k)
+{
+	for (size_t i = 0; i < k->count; i++)
+		free(k->pieces[i].bytes);
+	for (size_t i = 0; i < k->object_count; i++) {
+		free(k->objects[i].name);
+		free(k->objects[i].source);
+		free(k->objects[i].ranges);
+	}
+	free(k);
+}
+
+/* As much as the capture has. */
+static struct span capture_read(const struct capture *k, uint64_t address, size_t n)
+{
+	for (size_t i = 0; i < k->count; i++) {
+		const struct piece *p = &k->pieces[i];
+
+		if (address >= p->address && address - p->address < p->len) {
+			size_t skip = address - p->address, left = p->len - skip;
+
+			return (struct span){ .data = p->bytes + skip, .len = left < n ? left : n };
+		}
+	}
+	return (struct span){ 0 };
+}
+
+static uint64_t check_of(const struct capture *k, uint64_t address)
+{
+	uint32_t words[PYTHON_CHECK_WORDS] = { 0 };
+	struct python_naming n;
+	struct span code;
+
+	memcpy(&n, k->build.naming, sizeof(n));
+	code = capture_read(k, address, n.code_bytes);
+	cr_assert_eq(code.len, n.code_bytes);
+	memcpy(words, code.data + n.code_check, n.check_words * sizeof(words[0]));
+	return python_check(words, n.check_words);
+}
+
+/* Names an object by rounds, as a process would be read. */
+static int name_object(const struct capture *k, uint64_t address, uint64_t check,
+		       struct runtime_object *o, unsigned *ret_rounds)
+{
+	struct memory m = { 0 };
+	unsigned rounds = 0;
+	int r;
+
+	for (;;) {
+		r = runtime_name(&k->build, address, check, &m, o);
+		if (r != RUNTIME_WANTS || rounds == 8)
+			break;
+		rounds++;
+		for (unsigned i = 0; memory_next(&m, &i); i++)
+			cr_assert_eq(memory_put(&m, i,
+						capture_read(k, m.pieces[i].address,
+							     m.pieces[i].wanted)),
+				     0);
+	}
+	memory_done(&m);
+	*ret_rounds = rounds;
+	return r;
+}
+
+static bool same_text(const struct runtime_text *t, const char *s)
+{
+	size_t len = strlen(s);
+
+	if (len > RUNTIME_TEXT)
+		return t->len <= RUNTIME_TEXT && t->len > RUNTIME_TEXT - 4 &&
+		       memcmp(t->bytes, s, t->len) == 0;
+	return t->len == len && memcmp(t->bytes, s, len) == 0;
+}
+
+static void expect_lines(const struct runtime_object *o, const struct expected *e, const char *path)
+{
+	uint32_t from = 0;
+
+	for (const char *s = e->ranges; *s && *s != '-';) {
+		uint32_t end, line;
+		int used;
+
+		cr_assert_eq(sscanf(s, "%" SCNu32 ":%" SCNu32 "%n", &end, &line, &used), 2);
+		for (; from < end; from++)
+			cr_assert_eq(runtime_line((const struct runtime_line *)o->lines.data,
+						  o->lines.len / sizeof(struct runtime_line), from),
+				     line, "%s: %s: position %" PRIu32 " of line %" PRIu32, path,
+				     e->name, from, line);
+		s += used;
+		s += *s == ',';
+	}
+}
+
+static void each_capture(void (*call)(struct capture *k, const char *path))
+{
+	glob_t files;
+
+	cr_assert_eq(glob("tests/data/python/*.txt", 0, NULL, &files), 0);
+	cr_assert_geq(files.gl_pathc, 9);
+	for (size_t i = 0; i < files.gl_pathc; i++) {
+		struct capture *k = capture_open(files.gl_pathv[i]);
+
+		cr_assert_geq(k->object_count, 10);
+		call(k, files.gl_pathv[i]);
+		capture_close(k);
+	}
+	globfree(&files);
+}
+
+static void expect_named(struct capture *k, const char *path)
+{
+	struct runtime_object o = { 0 };
+
+	for (size_t i = 0; i < k->object_count; i++) {
+		const struct expected *e = &k->objects[i];
+		unsigned rounds;
+
+		cr_assert_eq(name_object(k, e->address, check_of(k, e->address), &o, &rounds), 0,
+			     "%s: %s", path, e->name);
+		cr_expect(same_text(&o.system_name, e->name), "%s: %s", path, e->name);
+		cr_expect(same_text(&o.source, e->source), "%s: %s", path, e->source);
+		cr_expect_eq(o.start_line, e->first, "%s: %s", path, e->name);
+		cr_expect_leq(rounds, 3, "%s: %s", path, e->name);
+		cr_expect_not(o.hidden, "%s: %s", path, e->name);
+		expect_lines(&o, e, path);
+	}
+	runtime_object_done(&o);
+}
+
+Test(python, objects_are_named_as_their_python_names_them)
+{
+	each_capture(expect_named);
+}
+
+static void expect_modules(struct capture *k, const char *path)
+{
+	static const struct {
+		const char *source, *module;
+	} modules[] = {
+		{ "/somewhere/package/module.py", "module." },
+		{ "/somewhere/\u0436\u0436/__init__.py", "\u0436\u0436." },
+		{ "<string>", "<string>." },
+	};
+	struct runtime_object o = { 0 };
+	unsigned found = 0, rounds;
+
+	for (size_t i = 0; i < k->object_count; i++) {
+		const struct expected *e = &k->objects[i];
+
+		for (size_t j = 0; j < sizeof(modules) / sizeof(modules[0]); j++) {
+			size_t len = strlen(modules[j].module);
+
+			if (strcmp(e->source, modules[j].source) != 0)
+				continue;
+			cr_assert_eq(
+				name_object(k, e->address, check_of(k, e->address), &o, &rounds),
+				0);
+			cr_expect_gt(o.name.len, len);
+			cr_expect_eq(memcmp(o.name.bytes, modules[j].module, len), 0, "%s: %s",
+				     path, e->source);
+			found |= 1u << j;
+		}
+	}
+	cr_expect_eq(found, 7);
+	runtime_object_done(&o);
+}
+
+Test(python, the_module_is_the_files_last_part_or_the_packages_folder)
+{
+	each_capture(expect_modules);
+}
+
+static void expect_gone(struct capture *k, const char *path)
+{
+	struct runtime_object o = { 0 };
+	uint64_t address = k->objects[0].address;
+	unsigned rounds;
+
+	cr_expect_eq(name_object(k, address, check_of(k, address) ^ 1, &o, &rounds), RUNTIME_GONE,
+		     "%s", path);
+	cr_expect_eq(name_object(k, 0x1000, 1, &o, &rounds), RUNTIME_GONE, "%s", path);
+	cr_expect_eq(name_object(k, 0, 1, &o, &rounds), RUNTIME_GONE, "%s", path);
+	runtime_object_done(&o);
+}
+
+Test(python, another_object_at_that_place_is_not_named)
+{
+	each_capture(expect_gone);
+}
+
+/* --- builds --- */
+
+static int describe(const char *path, struct runtime_build *ret)
+{
+	struct symfile *f;
+	int fd = open(path, O_RDONLY | O_CLOEXEC), r;
+
+	cr_assert_geq(fd, 0, "%s: %s", path, strerror(errno));
+	cr_assert_eq(symfile_open(fd, &f), 0, "%s", path);
+	r = runtime_describe(f, ret);
+	symfile_free(f);
+	return r;
+}
+
+static void expect_311(const char *path)
+{
+	struct runtime_build b;
+	struct python_config c;
+	struct python_naming n;
+
+	cr_assert_eq(describe(path, &b), 0, "%s", path);
+	cr_assert(b.known, "%s", path);
+	cr_expect_eq(strncmp(b.name, "CPython 3.11.", 13), 0, "%s", b.name);
+	cr_expect_eq(b.config.version >> 8, 3 << 8 | 11);
+	cr_expect_eq(b.config.by_loop, 0);
+	cr_expect_geq(b.config.ranges, 1);
+	for (uint32_t i = 0; i < b.config.ranges; i++)
+		cr_expect_lt(b.config.loop[i].start, b.config.loop[i].end);
+	cr_expect_gt(b.config.loop[0].end - b.config.loop[0].start, 10000);
+	memcpy(&c, b.config.own, sizeof(c));
+	memcpy(&n, b.naming, sizeof(n));
+	cr_expect_eq(c.thread, PYTHON_TSD);
+	cr_expect_eq(c.frames, PYTHON_CFRAMES);
+	cr_expect_eq(c.state % 4, 0);
+	cr_expect_neq(c.state, 0);
+	cr_expect_eq(c.code_check, n.code_check);
+	cr_expect_leq(c.frame_bytes, PYTHON_FRAME_BYTES);
+}
+
+Test(python, debians_executable_is_described)
+{
+	expect_311("/usr/bin/python3.11");
+}
+
+Test(python, debians_library_is_described)
+{
+	expect_311("/usr/lib/x86_64-linux-gnu/libpython3.11.so.1.0");
+}
+
+Test(python, what_only_links_to_it_is_none)
+{
+	struct runtime_build b;
+
+	cr_expect_eq(describe("/usr/bin/gdb", &b), RUNTIME_NOT_MINE);
+	cr_expect_eq(describe("/bin/sh", &b), RUNTIME_NOT_MINE);
+}
+
+Test(python, a_version_that_is_too_new_has_no_layout)
+{
+	struct python_config c;
+	struct python_naming n;
+	uint64_t debug[PYTHON_DEBUG_WORDS] = { 0 };
+
+	cr_expect_not(python_layout(5, 0, debug, &c, &n));
+	cr_expect(python_layout(12, 0, NULL, &c, &n));
+	cr_expect_not(python_layout(13, 0, debug, &c, &n));
+	cr_expect_not(python_layout(16, 0, debug, &c, &n));
+}
