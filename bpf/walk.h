@@ -591,13 +591,14 @@ ENV_INLINE int walk_step(struct walk *w)
 	if (w->file.state == FILE_READY) {
 		__u32 number = walk_find_rule(w, pc - w->map.bias);
 
+		const struct unwind_rule *rule = number & RULE_SHORT ? NULL : env_rule(number);
+
 		if (number & RULE_SHORT)
-			return walk_apply_short(w, number);
-		const struct unwind_rule *rule = env_rule(number);
-		if (!rule)
-			return walk_stop(w, WALK_STALE);
-		if (rule->cfa == UNWIND_CFA_END && !(rule->flags & UNWIND_SIGNAL_FRAME) &&
-		    rule->ra != UNWIND_RA_UNDEFINED)
+			stop = walk_apply_short(w, number);
+		else if (!rule)
+			stop = walk_stop(w, WALK_STALE);
+		else if (rule->cfa == UNWIND_CFA_END && !(rule->flags & UNWIND_SIGNAL_FRAME) &&
+			 rule->ra != UNWIND_RA_UNDEFINED)
 			stop = walk_by_fp(w, rule->cfa_add == UNWIND_END_UNSUPPORTED
 						     ? WALK_UNSUPPORTED_RULE
 						     : WALK_NO_ROWS);
