@@ -32,7 +32,7 @@ enum python_frames {
 #define PYTHON_POSITION_POINTER 2 /* flags: `frame_position` is a pointer into the code object */
 
 #define PYTHON_FRAME_BYTES 128 /* of a frame that are read at most */
-#define PYTHON_CHECK_WORDS 8
+#define PYTHON_CHECK_WORDS 32
 
 /* Field offsets in bytes; multiples of 8, but for those that say otherwise. */
 struct python_config {
@@ -50,13 +50,13 @@ struct python_config {
 	UW_U16 frame_position;	 /* a multiple of 4: an int, or a pointer */
 	UW_U16 frame_owner;	 /* a byte: owner or is_entry */
 	UW_U16 frame_bytes;	 /* of a frame to read: multiple of 8, PYTHON_FRAME_BYTES at most */
-	UW_U16 code_check;	 /* a multiple of 4: the ints that a code object is known by */
-	UW_U16 code_check_words; /* how many ints, PYTHON_CHECK_WORDS at most */
+	UW_U16 code_check;	 /* a multiple of 4: what a code object is known by */
+	UW_U16 code_check_words; /* how many times 4 bytes, PYTHON_CHECK_WORDS at most */
 	UW_U16 code_bytecode;	 /* where the instructions begin */
 	UW_U16 tls_add;		 /* PYTHON_TLS_MODULE: added to the offset */
 };
 
-/* The check of a code object, of the ints at code_check: 40 bits, never 0. */
+/* The check of a code object, of what lies at code_check: 40 bits, never 0. */
 static inline UW_U64 python_check(const UW_U32 *words, UW_U32 n)
 {
 	UW_U64 h = 0x9e3779b97f4a7c15ull;

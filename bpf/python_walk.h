@@ -84,7 +84,7 @@ ENV_INLINE void python_push(struct walk *w, struct python_walk *p)
 		position = (position - code - c->code_bytecode) >> 1;
 	if (words > PYTHON_CHECK_WORDS)
 		words = PYTHON_CHECK_WORDS;
-	if (env_read_user(p->check, sizeof(p->check), code + c->code_check) == 0)
+	if (env_read_user(p->check, words * sizeof(p->check[0]), code + c->code_check) == 0)
 		check = python_check(p->check, words);
 	walk_item(w, RUNTIME_PYTHON, RUNTIME_FRAME, code,
 		  (position & RUNTIME_POSITION_MASK) | check << RUNTIME_CHECK_SHIFT);

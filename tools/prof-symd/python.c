@@ -81,8 +81,7 @@ static const struct layout layouts[NEWEST + 1] = {
 		       TEXT_36,
 		       BYTES_36 } },
 	[10] = { .c = { FRAMES_36(96) },
-		 .n = { .check_words = 7,
-			.code_check = 16,
+		 .n = { .code_check = 16,
 			.code_firstline = 40,
 			.code_name = 112,
 			.code_filename = 104,
@@ -100,8 +99,7 @@ static const struct layout layouts[NEWEST + 1] = {
 			.frame_position = 56,
 			.frame_owner = 68,
 			.code_bytecode = 184 },
-		 .n = { .check_words = 8,
-			.code_check = 56,
+		 .n = { .code_check = 56,
 			.code_firstline = 72,
 			.code_name = 120,
 			.code_qualname = 128,
@@ -121,8 +119,7 @@ static const struct layout layouts[NEWEST + 1] = {
 			.frame_position = 56,
 			.frame_owner = 70,
 			.code_bytecode = 192 },
-		 .n = { .check_words = 8,
-			.code_check = 52,
+		 .n = { .code_check = 52,
 			.code_firstline = 68,
 			.code_name = 120,
 			.code_qualname = 128,
@@ -133,23 +130,11 @@ static const struct layout layouts[NEWEST + 1] = {
 			TEXT_312,
 			BYTES_36 } },
 	[13] = { .c = { .frames = PYTHON_SHIMS, .entry_owner = 3 },
-		 .n = { .check_words = 8,
-			.code_check = 52,
-			.code_units = 16,
-			.code_traceable = 184,
-			BYTES_36 } },
+		 .n = { .code_check = 52, .code_units = 16, .code_traceable = 184, BYTES_36 } },
 	[14] = { .c = { .frames = PYTHON_SHIMS, .entry_owner = 3 },
-		 .n = { .check_words = 8,
-			.code_check = 52,
-			.code_units = 16,
-			.code_traceable = 192,
-			BYTES_36 } },
+		 .n = { .code_check = 52, .code_units = 16, .code_traceable = 192, BYTES_36 } },
 	[15] = { .c = { .frames = PYTHON_SHIMS, .entry_owner = 3 },
-		 .n = { .check_words = 8,
-			.code_check = 52,
-			.code_units = 16,
-			.code_traceable = 192,
-			BYTES_36 } },
+		 .n = { .code_check = 52, .code_units = 16, .code_traceable = 192, BYTES_36 } },
 };
 
 /* Where _Py_DebugOffsets has what, in words. */
@@ -481,6 +466,14 @@ static bool complete(struct layout *l)
 {
 	uint16_t end;
 
+	/* From the counts of arguments to the table of lines: nothing of it changes while the
+	 * object lives, and the names tell it from the one that had its place before. */
+	end = most(most(l->n.code_name, l->n.code_filename),
+		   most(l->n.code_table, l->n.code_qualname)) +
+	      8;
+	l->n.check_words = (uint16_t)((end - l->n.code_check) / 4);
+	if (end < l->n.code_check || l->n.check_words > PYTHON_CHECK_WORDS)
+		l->n.check_words = PYTHON_CHECK_WORDS;
 	l->c.code_check = l->n.code_check;
 	l->c.code_check_words = l->n.check_words;
 	if (l->c.frames != PYTHON_OBJECTS)
