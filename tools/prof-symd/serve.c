@@ -402,6 +402,11 @@ static int serve_loop(struct serve *s, struct serve_counts *counts)
 			r = objects_send(s->objects, now_ns);
 			if (r < 0)
 				return r;
+			/* Interpreted frames first: what names them may be gone when a native
+			 * one's DWARF has been read, which can take a second. */
+			waiting = !full && !s->peer_gone && objects_deadline(s->objects) > now_ns;
+			if (waiting)
+				break;
 			r = named_run(s->named, now_ns);
 			if (r < 0)
 				return r;
