@@ -40,6 +40,7 @@ struct sent {
 
 struct process {
 	uint64_t id, request, asked_ns, refused_ns;
+	uint64_t not_before_ns;	      /* after an answer that it was too much */
 	uint32_t pid, first, reading; /* objects: the first, how many are read */
 	uint32_t next_dirty;
 	bool dirty, used;
@@ -61,6 +62,7 @@ struct objects {
 	uint32_t reading, serial;
 	size_t bytes, reading_bytes;
 	uint64_t next_request, first_ns; /* first_ns: no object was begun before; 0: none is read */
+	uint64_t retry_ns;		 /* when the first not_before_ns is over; 0: none */
 	struct runtime_object scratch;
 	struct objects_counts counts;
 	uint64_t addresses[OBJECTS_PIECES], lengths[OBJECTS_PIECES];
@@ -635,6 +637,7 @@ int objects_send(struct objects *o, uint64_t now_ns)
 {
 	uint32_t last = o->dirty_last;
 
+	o->retry_ns = 0;
 	while (o->dirty_first != NONE) {
 		uint32_t i = o->dirty_first;
 		struct process *p = &o->processes[i];
@@ -644,6 +647,14 @@ int objects_send(struct objects *o, uint64_t now_ns)
 		if (o->dirty_first == NONE)
 			o->dirty_last = NONE;
 		p->dirty = false;
+		if (p->not_before_ns > now_ns && p->reading) {
+			set_dirty(o, p);
+			if (!o->retry_ns || p->not_before_ns < o->retry_ns)
+				o->retry_ns = p->not_before_ns;
+			if (i == last)
+				break;
+			continue;
+		}
 		r = send_one(o, p, now_ns);
 		p = &o->processes[i];
 		if (r == -EAGAIN || r == -ENOBUFS) {
@@ -664,7 +675,9 @@ int objects_send(struct objects *o, uint64_t now_ns)
 
 uint64_t objects_deadline(const struct objects *o)
 {
-	return o->first_ns ? o->first_ns + OBJECTS_WAIT_NS : 0;
+	uint64_t overdue = o->first_ns ? o->first_ns + OBJECTS_WAIT_NS : 0;
+
+	return o->retry_ns && o->retry_ns < overdue ? o->retry_ns : overdue;
 }
 
 int objects_answer(struct objects *o, const struct msg_memory_answer *m, uint64_t now_ns)
@@ -678,6 +691,13 @@ int objects_answer(struct objects *o, const struct msg_memory_answer *m, uint64_
 	if (slot == IDMAP_NONE)
 		return 0; /* it was given up */
 	p = &o->processes[slot];
+	if (m->status == EAGAIN) {
+		forget_request(o, p);
+		p->not_before_ns = now_ns + OBJECTS_AGAIN_NS;
+		if (p->reading)
+			set_dirty(o, p);
+		return 0;
+	}
 	if (m->status) {
 		bool refused = m->status == EACCES || m->status == EPERM;
 

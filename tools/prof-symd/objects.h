@@ -15,11 +15,12 @@
 #include "tools/prof-symd/runtime.h"
 
 #define OBJECTS_MAX (1u << 16)
-#define OBJECTS_BUDGET (16u << 20)    /* bytes of objects with names */
+#define OBJECTS_BUDGET (8u << 20)     /* bytes of objects with names */
 #define OBJECTS_READING 4096	      /* objects that are read at one time */
 #define OBJECTS_PROCESSES 4096	      /* processes that are asked for at one time */
 #define OBJECTS_WAIT_NS 1000000000ull /* for all of one object */
 #define OBJECTS_RETRY_NS 10000000000ull
+#define OBJECTS_AGAIN_NS 50000000ull /* after an answer that it was too much for now */
 #define OBJECTS_PIECES 256	     /* of one request */
 #define OBJECTS_BYTES (128u << 10)   /* of one request */
 #define OBJECTS_REQUEST (1ull << 62) /* in the ids of all requests, and in no others */

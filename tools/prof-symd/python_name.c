@@ -270,7 +270,8 @@ int python_name(const struct runtime_build *b, uint64_t address, uint64_t check,
 		uint64_t units = u64_at(code + n.code_units);
 
 		ret->hidden = u32_at(code + n.code_traceable) >= units;
-		guess = units < MAX_TABLE ? (uint32_t)units + n.bytes_data : MAX_TABLE;
+		guess = units < MAX_TABLE / 2 ? (uint32_t)units * 3 / 2 + GUESS_TABLE / 4
+					      : MAX_TABLE;
 	}
 	/* All three in one round. */
 	r = read_text(&n, name, GUESS_NAME, m, &ret->system_name);

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Naming by batches, of a process that is a capture of a Python's memory, and a clock of our own.
+ */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include "tests/unit/pycapture.h"
+#include "tools/prof-symd/objects.h"
+
+#define SECOND 1000000000ull
+#define P 7 /* the process */
+#define PID 70
+#define POSITION 3
+
+struct asked {
+	struct objects_request rq;
+	uint64_t addresses[OBJECTS_PIECES], lengths[OBJECTS_PIECES];
+};
+
+struct bench {
+	struct capture *k;
+	struct objects *o;
+	struct asked asked[32];
+	unsigned count;
+	int refuse; /* what ask says */
+	struct names names;
+};
+
+static int ask(void *ctx, const struct objects_request *rq)
+{
+	struct bench *b = ctx;
+	struct asked *a = &b->asked[b->count];
+
+	if (b->refuse)
+		return b->refuse;
+	cr_assert_lt(b->count, 32);
+	cr_assert_eq(rq->addresses.len, rq->lengths.len);
+	a->rq = *rq;
+	memcpy(a->addresses, rq->addresses.data, rq->addresses.len * 8);
+	memcpy(a->lengths, rq->lengths.data, rq->lengths.len * 8);
+	b->count++;
+	return 0;
+}
+
+static struct bench *bench_new(void)
+{
+	struct bench *b = calloc(1, sizeof(*b));
+
+	cr_assert(b);
+	b->k = capture_open("tests/data/python/3.11.txt");
+	cr_assert_eq(objects_new(ask, b, &b->o), 0);
+	return b;
+}
+
+static void bench_free(struct bench *b)
+{
+	objects_drop(b->o, P);
+	cr_expect_eq(objects_counts(b->o).kept, 0);
+	cr_expect_eq(objects_counts(b->o).held_bytes, 0);
+	objects_free(b->o);
+	capture_close(b->k);
+	free(b);
+}
+
+/* Answers the oldest request. */
+static void answer(struct bench *b, uint64_t status, uint64_t now_ns)
+{
+	static uint8_t bytes[OBJECTS_BYTES];
+	uint64_t lengths[OBJECTS_PIECES];
+	struct msg_memory_answer m = { .status = status };
+	struct asked a;
+	size_t used = 0;
+
+	cr_assert_gt(b->count, 0);
+	a = b->asked[0];
+	memmove(b->asked, b->asked + 1, --b->count * sizeof(a));
+	for (uint32_t i = 0; i < a.rq.addresses.len && !status; i++) {
+		struct span s = capture_read(b->k, a.addresses[i], a.lengths[i]);
+
+		cr_assert_leq(used + s.len, sizeof(bytes));
+		if (s.len)
+			memcpy(bytes + used, s.data, s.len);
+		used += s.len;
+		lengths[i] = s.len;
+	}
+	m.id = a.rq.id;
+	if (!status) {
+		m.lengths = (struct u64s){ .data = lengths, .len = a.rq.addresses.len };
+		m.bytes = (struct span){ .data = bytes, .len = used };
+	}
+	cr_assert_eq(objects_answer(b->o, &m, now_ns), 0);
+}
+
+/* Rounds until nothing is asked for. */
+static unsigned settle(struct bench *b, uint64_t now_ns)
+{
+	unsigned rounds = 0;
+
+	for (;;) {
+		cr_assert_eq(objects_send(b->o, now_ns), 0);
+		if (!b->count)
+			return rounds;
+		answer(b, 0, now_ns);
+		rounds++;
+	}
+}
+
+static uint64_t mark_of(const struct bench *b, size_t i)
+{
+	return check_of(b->k, b->k->objects[i].address) << RUNTIME_CHECK_SHIFT | POSITION;
+}
+
+static int look(struct bench *b, size_t i, bool give_up, uint64_t now_ns)
+{
+	return objects_lookup(b->o, &b->k->build, P, PID, b->k->objects[i].address, mark_of(b, i),
+			      give_up, now_ns, &b->names);
+}
+
+static bool is_called(const struct bench *b, const char *name)
+{
+	return b->names.count == 1 && str_eq(b->names.calls[0].system_name, str_from(name));
+}
+
+Test(objects, three_requests_name_any_number_of_objects)
+{
+	struct bench *b = bench_new();
+
+	for (size_t i = 0; i < b->k->object_count; i++)
+		objects_want(b->o, &b->k->build, P, PID, b->k->objects[i].address, mark_of(b, i),
+			     SECOND);
+	cr_expect_eq(look(b, 0, false, SECOND), OBJECTS_LATER);
+	cr_expect_leq(settle(b, SECOND), 3);
+	for (size_t i = 0; i < b->k->object_count; i++) {
+		cr_expect_eq(look(b, i, false, SECOND), 0);
+		if (strlen(b->k->objects[i].name) <= RUNTIME_TEXT)
+			cr_expect(is_called(b, b->k->objects[i].name));
+	}
+	cr_expect_eq(settle(b, 2 * SECOND), 0);
+	cr_expect_eq(objects_counts(b->o).named, b->k->object_count);
+	bench_free(b);
+}
+
+Test(objects, positions_of_one_object_share_what_was_read)
+{
+	struct bench *b = bench_new();
+	uint64_t mark = mark_of(b, 1) & ~RUNTIME_POSITION_MASK;
+	uint64_t address = b->k->objects[1].address;
+
+	look(b, 1, false, SECOND);
+	settle(b, SECOND);
+	cr_expect_eq(objects_lookup(b->o, &b->k->build, P, PID, address,
+				    mark | RUNTIME_POSITION_MASK, false, SECOND, &b->names),
+		     0);
+	cr_expect_eq(b->names.calls[0].line, b->k->objects[1].first); /* not begun */
+	cr_expect_eq(objects_lookup(b->o, &b->k->build, P, PID, address, mark | 0xfffffe, false,
+				    SECOND, &b->names),
+		     0);
+	cr_expect_eq(b->names.calls[0].line, 0); /* beyond its end */
+	cr_expect_eq(settle(b, SECOND), 0);
+	bench_free(b);
+}
+
+Test(objects, another_object_is_gone_and_asked_for_again_later)
+{
+	struct bench *b = bench_new();
+	uint64_t mark = mark_of(b, 0) ^ 1ull << RUNTIME_CHECK_SHIFT;
+	uint64_t address = b->k->objects[0].address, now = SECOND;
+
+	for (int i = 0; i < 2; i++, now += OBJECTS_RETRY_NS) {
+		cr_expect_eq(objects_lookup(b->o, &b->k->build, P, PID, address, mark, false, now,
+					    &b->names),
+			     OBJECTS_LATER);
+		cr_expect_eq(settle(b, now), 1);
+		cr_expect_eq(objects_lookup(b->o, &b->k->build, P, PID, address, mark, false, now,
+					    &b->names),
+			     0);
+		cr_expect(is_called(b, "[python: gone]"));
+	}
+	bench_free(b);
+}
+
+Test(objects, memory_that_is_refused_is_said_to_be)
+{
+	struct bench *b = bench_new();
+
+	look(b, 0, false, SECOND);
+	objects_send(b->o, SECOND);
+	answer(b, EACCES, SECOND);
+	cr_expect_eq(look(b, 0, false, SECOND), 0);
+	cr_expect(is_called(b, "[python: memory not read]"));
+	/* Others of that process, too, and without asking. */
+	cr_expect_eq(look(b, 1, false, SECOND), 0);
+	cr_expect(is_called(b, "[python: memory not read]"));
+	cr_expect_eq(settle(b, SECOND), 0);
+	cr_expect_eq(look(b, 1, false, SECOND + OBJECTS_RETRY_NS), OBJECTS_LATER);
+	bench_free(b);
+}
+
+Test(objects, what_is_too_much_for_now_is_asked_for_again)
+{
+	struct bench *b = bench_new();
+
+	look(b, 0, false, SECOND);
+	objects_send(b->o, SECOND);
+	answer(b, EAGAIN, SECOND);
+	objects_send(b->o, SECOND);
+	cr_expect_eq(b->count, 0);
+	cr_expect_eq(objects_deadline(b->o), SECOND + OBJECTS_AGAIN_NS);
+	settle(b, SECOND + OBJECTS_AGAIN_NS);
+	cr_expect_eq(look(b, 0, false, SECOND + OBJECTS_AGAIN_NS), 0);
+	cr_expect(is_called(b, b->k->objects[0].name));
+	bench_free(b);
+}
+
+Test(objects, an_answer_that_does_not_come_is_not_waited_for)
+{
+	struct bench *b = bench_new();
+
+	look(b, 0, false, SECOND);
+	objects_send(b->o, SECOND);
+	cr_expect_eq(objects_deadline(b->o), SECOND + OBJECTS_WAIT_NS);
+	cr_expect_eq(look(b, 0, true, SECOND), 0);
+	cr_expect(is_called(b, "[python: gone]"));
+	objects_send(b->o, SECOND + OBJECTS_WAIT_NS);
+	cr_expect_eq(look(b, 0, false, SECOND + OBJECTS_WAIT_NS), 0);
+	cr_expect(is_called(b, "[python: gone]"));
+	cr_expect_eq(objects_deadline(b->o), 0);
+	answer(b, 0, SECOND + OBJECTS_WAIT_NS); /* late, of no use */
+	/* The process is asked again for others. */
+	look(b, 1, false, 2 * SECOND);
+	settle(b, 2 * SECOND);
+	cr_expect_eq(look(b, 1, false, 2 * SECOND), 0);
+	cr_expect(is_called(b, b->k->objects[1].name));
+	bench_free(b);
+}
+
+Test(objects, a_full_queue_is_tried_again)
+{
+	struct bench *b = bench_new();
+
+	b->refuse = -EAGAIN;
+	look(b, 0, false, SECOND);
+	cr_expect_eq(objects_send(b->o, SECOND), 0);
+	b->refuse = 0;
+	settle(b, SECOND);
+	cr_expect_eq(look(b, 0, false, SECOND), 0);
+	cr_expect(is_called(b, b->k->objects[0].name));
+	bench_free(b);
+}
+
+Test(objects, a_process_that_ends_takes_its_objects_along)
+{
+	struct bench *b = bench_new();
+
+	for (size_t i = 0; i < b->k->object_count; i++)
+		look(b, i, false, SECOND);
+	objects_send(b->o, SECOND);
+	objects_drop(b->o, P);
+	cr_expect_eq(objects_counts(b->o).kept, 0);
+	answer(b, 0, SECOND);
+	cr_expect_eq(objects_counts(b->o).named, 0);
+	/* The next under that number is another. */
+	look(b, 0, false, SECOND);
+	settle(b, SECOND);
+	cr_expect_eq(look(b, 0, false, SECOND), 0);
+	cr_expect(is_called(b, b->k->objects[0].name));
+	bench_free(b);
+}
+
+Test(objects, many_objects_stay_within_their_ceilings)
+{
+	struct bench *b = bench_new();
+	struct objects_counts c;
+
+	for (uint64_t i = 0; i < 3 * (uint64_t)OBJECTS_READING; i++) {
+		objects_want(b->o, &b->k->build, P, PID, 0x10000 + i * 64, i << RUNTIME_CHECK_SHIFT,
+			     SECOND);
+		if (i % 1000 == 999)
+			settle(b, SECOND);
+	}
+	settle(b, SECOND);
+	c = objects_counts(b->o);
+	cr_expect_eq(c.gone, c.kept); /* none of them lies there */
+	cr_expect_eq(objects_deadline(b->o), 0);
+	bench_free(b);
+}
