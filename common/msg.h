@@ -66,7 +66,8 @@ enum frame_flags {
 			   - 1 */
 	FRAME_BY_FP = 2,  /* found by frame pointer, for want of rows */
 	FRAME_SIGNAL = 4, /* interrupted by a signal here: offset is the pc itself */
-	FRAME_LOOP = 8, /* of an interpreter's own loop, which runs the interpreted frame behind it */
+	FRAME_LOOP =
+		8, /* of an interpreter's own loop, which runs the interpreted frame behind it */
 };
 enum rows_status {
 	ROWS_OK = 0,

@@ -197,7 +197,7 @@ Test(bus, full_queue_is_said_and_never_waits)
 Test(bus, message_over_the_limit_is_refused_by_the_sender)
 {
 	struct ends e = open_ends(BUS_FILES);
-	static uint8_t big[5000];
+	static uint8_t big[170000];
 
 	cr_assert_eq(bus_send(e.dialer, (struct span){ .data = big, .len = sizeof(big) }),
 		     -EMSGSIZE);

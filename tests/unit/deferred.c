@@ -31,7 +31,7 @@ static ssize_t mappings(void *ctx, const struct sample *s, const struct tables_m
 
 static void emit(void *ctx, const struct sample *s)
 {
-	size_t n = (size_t)s->kernel_frames + s->user_frames;
+	size_t n = (size_t)sample_head(s) + s->user_frames;
 
 	emitted++;
 	last.sample = *s;
@@ -67,7 +67,7 @@ static void setup(void)
 				    .reason = WALK_ROWS_PENDING,
 				    .flags = SAMPLE_DEFERRED,
 				    .kernel_frames = 1 };
-	d.head[0] = 0xffffffff81000000ull;
+	d.kernel[0] = 0xffffffff81000000ull;
 	d.deferred.pc = CODE + 0x10;
 	d.deferred.exact = 1;
 	d.deferred.regs[UNWIND_REG_RSP] = STACK + 64;
@@ -112,6 +112,53 @@ Test(deferred, a_sample_waits_for_rows_and_then_is_whole)
 	cr_assert_eq(last.sample.flags & SAMPLE_DEFERRED, 0);
 	cr_assert_eq(last.frames[0], 0xffffffff81000000ull);
 	cr_assert_eq(last.frames[2] & SAMPLE_FRAME_OFFSET_MASK, 0x110);
+}
+
+static struct {
+	struct sample sample;
+	uint64_t words[5];
+} items;
+
+/* A frame and the entry behind it, at an address in the leaf's frame. */
+static void send_items(uint64_t time_ns)
+{
+	items.sample = d.sample;
+	items.sample.time_ns = time_ns;
+	items.sample.flags |= SAMPLE_ITEMS;
+	items.sample.items = 2;
+	items.words[0] = d.kernel[0];
+	items.words[1] = (uint64_t)RUNTIME_FRAME << RUNTIME_ITEM_SHIFT | 0x7000;
+	items.words[2] = 42;
+	items.words[3] = (uint64_t)RUNTIME_ENTRY << RUNTIME_ITEM_SHIFT | (STACK + 68);
+	items.words[4] = 0;
+	deferred_items(q, &items.sample);
+	d.sample.items = 2;
+}
+
+Test(deferred, interpreted_frames_come_ahead_and_their_entry_is_marked)
+{
+	send_items(d.sample.time_ns);
+	deferred_put(q, &d);
+	rows_come();
+	deferred_run(q, 3000, false);
+	cr_assert_eq(emitted, 1);
+	cr_assert_eq(last.sample.items, 2);
+	cr_assert_eq(last.sample.reason, WALK_COMPLETE);
+	cr_assert_arr_eq(last.frames, items.words, sizeof(items.words));
+	cr_assert(last.frames[5] & SAMPLE_FRAME_ENTRY, "the leaf's frame, up to STACK + 80");
+	cr_assert_not(last.frames[6] & SAMPLE_FRAME_ENTRY);
+	d.sample.items = 0;
+}
+
+Test(deferred, items_of_another_sample_are_not_taken_for_its_own)
+{
+	send_items(d.sample.time_ns + 1);
+	deferred_put(q, &d);
+	rows_come();
+	deferred_run(q, 3000, false);
+	cr_assert_eq(last.sample.items, 0);
+	cr_assert_eq(last.sample.user_frames, 2);
+	d.sample.items = 0;
 }
 
 Test(deferred, a_sample_that_waited_long_enough_goes_with_what_is_known_of_it)

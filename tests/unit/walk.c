@@ -250,8 +250,7 @@ Test(walk, a_signal_frame_goes_on_from_the_interrupted_registers)
 	run();
 	cr_assert_eq(w.reason, WALK_COMPLETE);
 	cr_assert_eq(w.count, 4);
-	cr_assert(w.words[2] & SAMPLE_FRAME_EXACT,
-		  "interrupted at the first byte of its function");
+	cr_assert(w.words[2] & SAMPLE_FRAME_EXACT, "interrupted at the first byte of its function");
 }
 
 Test(walk, without_rows_the_frame_pointer_is_followed_and_the_frames_say_so)

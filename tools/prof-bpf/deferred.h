@@ -31,9 +31,9 @@ struct deferred_config {
 };
 int deferred_new(const struct deferred_config *c, struct deferred_queue **ret);
 void deferred_free(struct deferred_queue *q);
-/* Copies a sample in. One that there is no memory for is emitted as it is. */
 /* A runtime's items (SAMPLE_ITEMS), which come ahead of the sample that they are of. */
 void deferred_items(struct deferred_queue *q, const struct sample *s);
+/* Copies a sample in. One that there is no memory for is emitted as it is. */
 void deferred_put(struct deferred_queue *q, const struct deferred_sample *d);
 /* Walks what can be walked now, and gives up on what has waited long enough, or on all. */
 void deferred_run(struct deferred_queue *q, uint64_t now_ns, bool all);
