@@ -112,8 +112,8 @@ Test(walk, the_vsyscall_page_leads_to_its_caller)
 	run();
 	cr_assert_eq(w.reason, WALK_COMPLETE);
 	cr_assert_eq(w.count, 3);
-	cr_assert_eq(w.frames[0], 0xffffff600400 | SAMPLE_FRAME_EXACT);
-	cr_assert_eq(w.frames[1] & SAMPLE_FRAME_OFFSET_MASK, 0x20);
+	cr_assert_eq(w.words[0], 0xffffff600400 | SAMPLE_FRAME_EXACT);
+	cr_assert_eq(w.words[1] & SAMPLE_FRAME_OFFSET_MASK, 0x20);
 }
 
 Test(walk, a_return_address_that_is_none_sets_no_bits_of_its_frame)
@@ -124,7 +124,7 @@ Test(walk, a_return_address_that_is_none_sets_no_bits_of_its_frame)
 	run();
 	cr_assert_eq(w.reason, WALK_NO_MAPPING);
 	cr_assert_eq(w.count, 2);
-	cr_assert_eq(w.frames[1], 0x123456789abc);
+	cr_assert_eq(w.words[1], 0x123456789abc);
 }
 
 Test(walk, a_return_address_at_the_end_of_a_range_belongs_to_the_call_before_it)
