@@ -41,12 +41,10 @@ enum sample_flags {
 #define SAMPLE_FRAME_FP (1ull << 63) /* found by frame pointer, for want of rows */
 /* The pc itself (leaf, or interrupted by a signal), not a return address. */
 #define SAMPLE_FRAME_EXACT (1ull << 62)
+#define SAMPLE_FRAME_ENTRY (1ull << 61) /* an entry of a runtime (bpf/runtime.h) lies in it */
 #define SAMPLE_FRAME_SLOT_SHIFT 48
-#define SAMPLE_FRAME_SLOT_MASK 0x3fffull
-/* An entry of a runtime (bpf/runtime.h) lies in this frame: neither offsets nor addresses have that
- * bit. */
-#define SAMPLE_FRAME_ENTRY (1ull << 47)
-#define SAMPLE_FRAME_OFFSET_MASK 0x7fffffffffffull
+#define SAMPLE_FRAME_SLOT_MASK 0x1fffull
+#define SAMPLE_FRAME_OFFSET_MASK 0xffffffffffffull
 
 struct sample {
 	__sample_u64 time_ns;  /* CLOCK_MONOTONIC */

@@ -23,7 +23,7 @@
 #define SLAB_BYTES (SLAB_WORDS * 4)
 #define SLAB_MAX 256
 #define BLOCK_SHIFT 11 /* some 30 rows: two cache lines; half as much costs a tenth more memory */
-#define TABLES_MAX_FILES (1u << 14) /* slots; fits SAMPLE_FRAME_SLOT_MASK */
+#define TABLES_MAX_FILES (1u << 13) /* slots; fits SAMPLE_FRAME_SLOT_MASK */
 #define TABLES_MAX_PROCESSES (1u << 14)
 #define TABLES_MAX_RULES (1u << 14) /* distinct rules of all files */
 #define RULE_STRIDE 32		    /* a rule never lies across two cache lines */

@@ -62,5 +62,5 @@ def test_stacks_are_as_python_says(python, tmp_path):
     print(f"{version}: {total:.2%} of {sum(all_of.values())} samples in {len(all_of)} rooms")
     for room, (got, expected) in sorted(wrong.items()):
         print(f"  {room}: {right[room]} of {all_of[room]}\n    got      {got[-6:]}\n    expected {expected[-6:] if expected else None}")
-    assert len(all_of) > 0.9 * len(rooms)
+    assert len(all_of) > 0.8 * len(rooms)
     assert total >= 0.99

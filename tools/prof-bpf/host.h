@@ -38,7 +38,7 @@
 #define HOST_MAX_FDS 64
 #define HOST_MAX_PROCESSES 32768
 #define HOST_MAX_MAPPINGS 131072 /* of a process */
-#define HOST_MAX_FILES 16383
+#define HOST_MAX_FILES 8191
 #define HOST_PATH_MAX 1024
 
 struct host;
