@@ -226,25 +226,25 @@ void feed_sample(void *ctx, const struct sample *s)
 
 struct held {
 	struct held *next;
-	struct sample sample; /* and its frames */
+	struct sample sample; /* and its words */
 };
 
 void feed_walked(void *ctx, const struct sample *s)
 {
 	struct prof *p = ctx;
-	size_t frames = ((size_t)s->kernel_frames + s->user_frames) * sizeof(uint64_t);
+	size_t words = ((size_t)sample_head(s) + s->user_frames) * sizeof(uint64_t);
 	struct held *h = NULL;
 
 	if (p->names_reading && p->held_bytes < HELD_BYTES)
-		h = malloc(sizeof(*h) + frames);
+		h = malloc(sizeof(*h) + words);
 	if (!h) {
 		feed_sample(p, s);
 		return;
 	}
 	h->next = NULL;
 	h->sample = *s;
-	memcpy(h + 1, sample_frames(s), frames);
-	p->held_bytes += sizeof(*h) + frames;
+	memcpy(h + 1, sample_words(s), words);
+	p->held_bytes += sizeof(*h) + words;
 	*(p->held ? p->held_end : &p->held) = h;
 	p->held_end = &h->next;
 }
