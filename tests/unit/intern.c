@@ -56,6 +56,26 @@ Test(intern, stacks_differ_by_every_part_of_them)
 	intern_free(in);
 }
 
+Test(intern, an_object_is_new_once_in_each_process)
+{
+	struct intern *in;
+	bool fresh;
+
+	cr_assert_eq(intern_new(1 << 20, &in), 0);
+	for (int turn = 0; turn < 2; turn++) {
+		cr_assert_eq(intern_object(in, 1, 0x7f0000001000, 5, &fresh), 0);
+		cr_assert_eq(fresh, turn == 0);
+		cr_assert_eq(intern_object(in, 2, 0x7f0000001000, 5, &fresh), 0);
+		cr_assert_eq(fresh, turn == 0);
+		cr_assert_eq(intern_object(in, 1, 0x7f0000001000, 6, &fresh), 0);
+		cr_assert_eq(fresh, turn == 0);
+	}
+	intern_reset(in);
+	cr_assert_eq(intern_object(in, 1, 0x7f0000001000, 5, &fresh), 0);
+	cr_assert(fresh);
+	intern_free(in);
+}
+
 Test(intern, a_full_one_knows_what_it_has_and_begins_anew)
 {
 	struct intern *in;

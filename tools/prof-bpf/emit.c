@@ -166,8 +166,14 @@ static int define_frame(struct emit *e, const struct intern_frame *f, uint32_t *
 				    .mark = f->mark } };
 	uint64_t function, line = 0;
 	e->generated |= f->kind == FRAME_NATIVE && !f->file;
-	/* What names it may be freed any moment. */
-	e->urgent |= f->kind == FRAME_INTERPRETED;
+	if (f->kind == FRAME_INTERPRETED) {
+		r = intern_object(e->intern, f->process, f->offset, f->mark >> RUNTIME_CHECK_SHIFT,
+				  &is_new);
+		if (r)
+			return r;
+		/* What names it may be freed any moment. */
+		e->urgent |= is_new;
+	}
 	if (f->kind == FRAME_KERNEL) {
 		r = define_kernel_function(e, f->offset, f->flags & FRAME_LEAF, &function);
 		if (r)

@@ -23,7 +23,7 @@ struct table {
 };
 
 struct intern {
-	struct table frames, stacks, functions;
+	struct table frames, stacks, functions, objects;
 	size_t bytes, ceiling;
 	uint64_t seed; /* so that nobody chooses addresses that collide */
 	uint32_t *key; /* of the stack at hand: reason, at_file, frames */
@@ -59,6 +59,7 @@ void intern_reset(struct intern *in)
 	table_reset(&in->frames);
 	table_reset(&in->stacks);
 	table_reset(&in->functions);
+	table_reset(&in->objects);
 	in->bytes = 0;
 }
 
@@ -177,6 +178,15 @@ int intern_frame(struct intern *in, const struct intern_frame *f, uint32_t *ret_
 int intern_function(struct intern *in, uint64_t start, uint32_t *ret_id, bool *ret_new)
 {
 	return lookup(in, &in->functions, &start, sizeof(start), ret_id, ret_new);
+}
+
+int intern_object(struct intern *in, uint64_t process, uint64_t address, uint64_t check,
+		  bool *ret_new)
+{
+	const uint64_t key[] = { process, address, check };
+	uint32_t id;
+
+	return lookup(in, &in->objects, key, sizeof(key), &id, ret_new);
 }
 
 int intern_stack(struct intern *in, const uint32_t *frames, uint32_t n, uint32_t reason,
