@@ -182,6 +182,65 @@ Test(python, debians_library_is_described)
 	expect_311("/usr/lib/x86_64-linux-gnu/libpython3.11.so.1.0");
 }
 
+Test(python, each_way_to_the_thread_state_is_found)
+{
+	static const struct {
+		const char *name;
+		unsigned minor, thread, add;
+	} fakes[] = {
+		/* of tests/data/python/fake.c */
+		{ "key", 9, PYTHON_TSD, 0 },
+		{ "key-symbolic", 10, PYTHON_TSD, 0 },
+		{ "key-of-libc", 11, PYTHON_TSD, 0 },
+		{ "key-no-plt", 12, PYTHON_TSD, 0 },
+		{ "key-behind", 12, PYTHON_TSD, 0 },
+		{ "key-offsets", 13, PYTHON_TSD, 0 },
+		{ "key-offsets-14", 14, PYTHON_TSD, 0 },
+		{ "key-alone", 6, PYTHON_TSD, 0 },
+		{ "tls-global", 15, PYTHON_TLS_MODULE, 0 },
+		{ "tls-local", 15, PYTHON_TLS_MODULE, 8 },
+		{ "tls-initial", 15, PYTHON_TLS_GOT, 0 },
+		{ "tls-descriptor", 15, PYTHON_TLS_GOT, 0 },
+	};
+
+	for (size_t i = 0; i < sizeof(fakes) / sizeof(fakes[0]); i++) {
+		struct runtime_build b;
+		struct python_config c;
+		char path[64];
+
+		snprintf(path, sizeof(path), "tests/fuzz/corpus/runtime/%s", fakes[i].name);
+		cr_assert_eq(describe(path, &b), 0, "%s", path);
+		cr_assert(b.known, "%s", path);
+		cr_expect_eq(b.config.version >> 8, 3 << 8 | fakes[i].minor, "%s", b.name);
+		memcpy(&c, b.config.own, sizeof(c));
+		cr_expect_eq(c.thread, fakes[i].thread, "%s: %u", path, c.thread);
+		cr_expect_eq(c.tls_add, fakes[i].add, "%s", path);
+		if (strncmp(fakes[i].name, "key", 3) != 0 ||
+		    strcmp(fakes[i].name, "key-alone") == 0)
+			continue;
+
+		struct symfile *f;
+		struct elfview_symbol s;
+		struct elfview im;
+
+		cr_assert_eq(symfile_open(open(path, O_RDONLY | O_CLOEXEC), &f), 0);
+		elfview_init(&im, f);
+		cr_assert_eq(elfview_exported(&im, "_PyRuntime", &s), 0);
+		cr_expect_eq(c.state, s.value + 780, "%s", path);
+		elfview_done(&im);
+		symfile_free(f);
+	}
+}
+
+Test(python, a_version_that_is_not_known_is_named)
+{
+	struct runtime_build b;
+
+	cr_assert_eq(describe("tests/fuzz/corpus/runtime/too-new", &b), 0);
+	cr_expect_not(b.known);
+	cr_expect_str_eq(b.name, "CPython 3.99.2");
+}
+
 Test(python, what_only_links_to_it_is_none)
 {
 	struct runtime_build b;

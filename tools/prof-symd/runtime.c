@@ -62,19 +62,19 @@ void runtime_object_done(struct runtime_object *o)
 
 int runtime_add_line(struct runtime_object *o, uint32_t end, uint32_t line)
 {
-	size_t count = o->lines.len / sizeof(struct runtime_line);
-	struct runtime_line *last = (struct runtime_line *)o->lines.data + count - 1;
+	struct runtime_line *lines = (struct runtime_line *)o->lines.data;
+	size_t count = o->lines.len / sizeof(*lines);
 
-	if (count > 0 && end <= last->end)
+	if (count > 0 && end <= lines[count - 1].end)
 		return 0;
-	if (count > 0 && last->line == line) {
-		last->end = end;
+	if (count > 0 && lines[count - 1].line == line) {
+		lines[count - 1].end = end;
 		return 0;
 	}
 	if (count == RUNTIME_LINES)
 		return 0;
 	return buf_append(&o->lines, &(struct runtime_line){ .end = end, .line = line },
-			  sizeof(struct runtime_line));
+			  sizeof(*lines));
 }
 
 void runtime_append(struct runtime_text *t, const char *s, size_t len)

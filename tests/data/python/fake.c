@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * As much of an interpreter as prof-symd looks at, of each way in which builds differ. What is made
+ * of it is in tests/fuzz/corpus/runtime, by make.sh beside this.
+ *
+ *   FAKE_VERSION  the minor version
+ *   FAKE_STATE    what PyGILState_GetThisThreadState does: 1 a key alone (3.6), 2 a key in a
+ * Py_tss_t by CPython's function, 3 by the C library's, 4 by way of another function, 5 a
+ * thread-local variable
+ */
+#include <stddef.h>
+#include <stdint.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+void *pthread_getspecific(unsigned key);
+void *work(int);
+
+struct tss {
+	int is_initialized;
+	unsigned key;
+};
+
+struct runtime {
+	char cookie[8];
+	uint64_t words[95];
+	void *interpreter;
+	struct tss key;
+};
+
+/* _Py_DebugOffsets: of the thread state, frames, code objects, bytes and strings. */
+#define FRAME(size, owner) (size), 8, 0, 56, (size)-8, (owner)
+#define CODE(size) (size), 112, 120, 128, 136, 68, 52, 96, 104, (size)-8
+#define TEXTS 40, 16, 32, 64, 32, 16, 40
+#if FAKE_VERSION == 15
+#define OFFSETS [25] = 72, [38] = FRAME(88, 74), [46] = CODE(216), [85] = TEXTS
+#elif FAKE_VERSION == 14
+#define OFFSETS [25] = 72, [30] = FRAME(88, 74), [38] = CODE(216), [73] = TEXTS
+#elif FAKE_VERSION == 13
+#define OFFSETS [22] = 72, [27] = FRAME(80, 70), [33] = CODE(208), [63] = TEXTS
+#else
+#define OFFSETS 0
+#endif
+
+EXPORT struct runtime _PyRuntime = {
+	"xdebugpy", { 3u << 24 | FAKE_VERSION << 16, 0, OFFSETS }, &_PyRuntime, { 1, 3 }
+};
+#if FAKE_VERSION >= 11
+EXPORT const uint32_t Py_Version = 3u << 24 | FAKE_VERSION << 16 | 2 << 8 | 0xf0;
+#endif
+#define STRING(x) #x
+#define TEXT(x) STRING(x)
+EXPORT const char *const fake_strings[] = { ".cpython-3" TEXT(FAKE_VERSION) "-x86_64-linux-gnu.so",
+					    "3." TEXT(FAKE_VERSION) ".7" };
+
+struct member {
+	const char *name;
+	int type;
+	ptrdiff_t offset;
+	int flags;
+	const char *doc;
+};
+
+static struct member members[24] = { { "co_argcount", 1, 16, 1, 0 }, { "co_name", 6, 104, 1, 0 } };
+EXPORT struct {
+	uintptr_t words[30];
+	struct member *members;
+	uintptr_t more[40];
+} PyCode_Type = { { 1 }, members, { 0 } };
+
+#if FAKE_STATE == 1
+static unsigned key = 3;
+EXPORT __attribute__((noinline)) void *PyThread_get_key_value(unsigned k)
+{
+	return pthread_getspecific(k);
+}
+EXPORT void *PyGILState_GetThisThreadState(void)
+{
+	return _PyRuntime.interpreter ? PyThread_get_key_value(key) : NULL;
+}
+EXPORT void fake_set(unsigned k)
+{
+	key = k;
+}
+#elif FAKE_STATE == 2 || FAKE_STATE == 4
+EXPORT __attribute__((noinline)) void *PyThread_tss_get(struct tss *t)
+{
+	return pthread_getspecific(t->key);
+}
+#endif
+#if FAKE_STATE == 2
+EXPORT void *PyGILState_GetThisThreadState(void)
+{
+	return _PyRuntime.interpreter ? PyThread_tss_get(&_PyRuntime.key) : NULL;
+}
+#elif FAKE_STATE == 3
+EXPORT void *PyGILState_GetThisThreadState(void)
+{
+	return _PyRuntime.interpreter ? pthread_getspecific(_PyRuntime.key.key) : NULL;
+}
+#elif FAKE_STATE == 4
+static __attribute__((noinline, noclone)) void *by_way_of(struct runtime *r)
+{
+	__asm__ volatile("");
+	return r->interpreter ? PyThread_tss_get(&r->key) : NULL;
+}
+EXPORT void *PyGILState_GetThisThreadState(void)
+{
+	void *s = by_way_of(&_PyRuntime);
+
+	__asm__ volatile("" : : "r"(s));
+	return s;
+}
+#elif FAKE_STATE == 5
+#ifdef FAKE_EXPORTED
+EXPORT
+#else
+static
+#endif
+_Thread_local void *state;
+static _Thread_local void *other;
+EXPORT void *PyGILState_GetThisThreadState(void)
+{
+	return state;
+}
+EXPORT void fake_set(void *s)
+{
+	other = state;
+	state = s;
+}
+EXPORT void *fake_other(void)
+{
+	return other;
+}
+#endif
+
+EXPORT void *_PyEval_EvalFrameDefault(int n)
+{
+	void *p = NULL;
+
+	while (n--) {
+		p = work(n);
+		if (__builtin_expect(!p, 0))
+			work(-n);
+	}
+	return p;
+}

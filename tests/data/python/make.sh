@@ -1,0 +1,25 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Makes the files of tests/fuzz/corpus/runtime of fake.c: NAME VERSION STATE FLAGS...
+set -e
+cd "$(dirname "$0")"
+out=../../fuzz/corpus/runtime
+mkdir -p $out
+fake() {
+	gcc -Os -fPIC -shared -nostdlib -fvisibility=hidden -Wl,-z,noseparate-code -Wl,--build-id=none -Wl,--hash-style=gnu \
+		-DFAKE_VERSION=$2 -DFAKE_STATE=$3 -o $out/$1 fake.c "${@:4}"
+	strip $out/$1
+}
+fake key-alone 6 1
+fake key 9 2
+fake key-symbolic 10 2 -Wl,-Bsymbolic
+fake key-of-libc 11 3
+fake key-no-plt 12 3 -fno-plt
+fake key-behind 12 4
+fake key-offsets 13 2
+fake key-offsets-14 14 2
+fake tls-global 15 5 -DFAKE_EXPORTED
+fake tls-local 15 5
+fake tls-initial 15 5 -ftls-model=initial-exec
+fake tls-descriptor 15 5 -mtls-dialect=gnu2
+fake too-new 99 2

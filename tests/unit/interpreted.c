@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Interpreted frames in the named stream: a file that holds a runtime, and the memory of a process
+ * of it, answered when the test says so. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include "tests/unit/pycapture.h"
+#include "tools/prof-symd/named.h"
+
+#define SECOND 1000000000ull
+#define LIBRARY "tests/fuzz/corpus/runtime/key-of-libc" /* of 3.11 */
+#define LIBRARY_FILE 3
+#define LIBRARY_FRAME 90
+
+struct bench {
+	struct capture *k;
+	struct filestore files;
+	struct objects *objects;
+	struct stream_out out;
+	struct stream_in in;
+	struct named *named;
+	uint64_t file_request; /* that was not answered yet */
+	struct objects_request rq;
+	uint64_t addresses[OBJECTS_PIECES], lengths[OBJECTS_PIECES];
+	unsigned asked, told;
+	int tell_says;
+	struct runtime_build build; /* as told */
+};
+
+static int to_in(void *ctx, struct span batch)
+{
+	struct bench *b = ctx;
+
+	return stream_feed(&b->in, batch);
+}
+
+static int ask_file(void *ctx, const struct filestore_request *rq)
+{
+	struct bench *b = ctx;
+
+	if (rq->want == PROGRAM_WANTS_NOTHING)
+		b->file_request = rq->id;
+	else
+		filestore_answer(&b->files, rq->id, -1, SECOND);
+	return 0;
+}
+
+static int ask_memory(void *ctx, const struct objects_request *rq)
+{
+	struct bench *b = ctx;
+
+	b->rq = *rq;
+	memcpy(b->addresses, rq->addresses.data, rq->addresses.len * 8);
+	memcpy(b->lengths, rq->lengths.data, rq->lengths.len * 8);
+	b->asked++;
+	return 0;
+}
+
+static int tell(void *ctx, uint64_t file, const struct runtime_build *build)
+{
+	struct bench *b = ctx;
+
+	cr_expect_eq(file, LIBRARY_FILE);
+	b->told += b->tell_says == 0;
+	b->build = *build;
+	return b->tell_says;
+}
+
+static void take(struct bench *b, struct msg m)
+{
+	cr_assert_eq(named_take(b->named, &m, SECOND), 0);
+}
+
+static struct bench *bench_new(void)
+{
+	struct bench *b = calloc(1, sizeof(*b));
+
+	cr_assert(b);
+	b->k = capture_open("tests/data/python/3.11.txt");
+	filestore_init(&b->files, FILESTORE_BUDGET, FILESTORE_BUDGET, ask_file, b);
+	stream_in_init(&b->in);
+	stream_out_init(&b->out, 65536, to_in, b);
+	cr_assert_eq(objects_new(ask_memory, b, &b->objects), 0);
+	cr_assert_eq(named_new(&NAMED_LIMITS, &b->files, &b->out, &b->named), 0);
+	named_use_objects(b->named, b->objects, tell, b);
+	take(b, (struct msg){ .id = MSG_HELLO, .hello = { .schema = msg_schema_hash() } });
+	take(b, (struct msg){ .id = MSG_PROCESS,
+			      .process = { .id = 1, .pid = 10, .comm = STR_LIT("p") } });
+	take(b, (struct msg){ .id = MSG_THREAD, .thread = { .id = 1, .process = 1, .tid = 10 } });
+	take(b, (struct msg){ .id = MSG_FILE,
+			      .file = { .id = LIBRARY_FILE, .path = STR_LIT("/lib/some.so") } });
+	take(b, (struct msg){ .id = MSG_FRAME,
+			      .frame = { .id = LIBRARY_FRAME,
+					 .kind = FRAME_NATIVE,
+					 .file = LIBRARY_FILE,
+					 .offset = 0x460 } });
+	return b;
+}
+
+static void bench_free(struct bench *b)
+{
+	named_free(b->named);
+	objects_free(b->objects);
+	stream_in_done(&b->in);
+	stream_out_done(&b->out);
+	capture_close(b->k);
+	free(b);
+}
+
+static void open_library(struct bench *b)
+{
+	uint64_t id = b->file_request;
+
+	b->file_request = 0;
+	filestore_answer(&b->files, id, open(LIBRARY, O_RDONLY | O_CLOEXEC), SECOND);
+}
+
+/* Frame and stack i: of object i, above a native one. */
+static void object_sample(struct bench *b, uint64_t i)
+{
+	uint64_t address = b->k->objects[i].address, frames[] = { i + 1, LIBRARY_FRAME };
+
+	take(b, (struct msg){ .id = MSG_FRAME,
+			      .frame = { .id = i + 1,
+					 .kind = FRAME_INTERPRETED,
+					 .process = 1,
+					 .runtime = RUNTIME_PYTHON,
+					 .offset = address,
+					 .mark = check_of(b->k, address) << RUNTIME_CHECK_SHIFT |
+						 RUNTIME_POSITION_MASK } });
+	take(b, (struct msg){ .id = MSG_STACK, .stack = { .id = i + 1, .frames = { frames, 2 } } });
+	take(b, (struct msg){ .id = MSG_SAMPLE, .sample = { .stack = i + 1, .thread = 1 } });
+}
+
+static void answer_memory(struct bench *b, uint64_t status)
+{
+	static uint8_t bytes[OBJECTS_BYTES];
+	uint64_t lengths[OBJECTS_PIECES];
+	struct msg_memory_answer m = { .id = b->rq.id, .status = status };
+	size_t used = 0;
+
+	for (uint32_t i = 0; i < b->rq.addresses.len && !status; i++) {
+		struct span s = capture_read(b->k, b->addresses[i], b->lengths[i]);
+
+		if (s.len)
+			memcpy(bytes + used, s.data, s.len);
+		used += s.len;
+		lengths[i] = s.len;
+	}
+	if (!status) {
+		m.lengths = (struct u64s){ .data = lengths, .len = b->rq.addresses.len };
+		m.bytes = (struct span){ .data = bytes, .len = used };
+	}
+	cr_assert_eq(objects_answer(b->objects, &m, SECOND), 0);
+}
+
+static void settle(struct bench *b)
+{
+	unsigned before;
+
+	do {
+		before = b->asked;
+		cr_assert_eq(objects_send(b->objects, SECOND), 0);
+		if (b->asked != before)
+			answer_memory(b, 0);
+	} while (b->asked != before);
+}
+
+/* The next message of this kind. */
+static bool next(struct bench *b, enum msg_id id, struct msg *ret)
+{
+	cr_assert_eq(stream_flush(&b->out), 0);
+	for (;;) {
+		int r = stream_next(&b->in, ret);
+
+		cr_assert(r == 0 || r == STREAM_AGAIN);
+		if (r)
+			return false;
+		if (ret->id == id)
+			return true;
+	}
+}
+
+Test(interpreted, a_file_that_holds_a_runtime_is_told_once)
+{
+	struct bench *b = bench_new();
+	struct msg m;
+
+	cr_expect_neq(b->file_request, 0);
+	b->tell_says = -EAGAIN;
+	open_library(b);
+	cr_expect_eq(b->told, 0);
+	b->tell_says = 0;
+	cr_expect_eq(named_run(b->named, SECOND), 0);
+	cr_expect_eq(b->told, 1);
+	cr_expect(b->build.known);
+	cr_expect_str_eq(b->build.name, "CPython 3.11.2");
+	cr_expect_eq(named_run(b->named, SECOND), 0);
+	cr_expect_eq(b->told, 1);
+	next(b, MSG_END, &m);
+	bench_free(b);
+}
+
+Test(interpreted, a_sample_waits_for_the_names_of_its_frames)
+{
+	struct bench *b = bench_new();
+	struct msg m;
+
+	object_sample(b, 0);
+	cr_expect_eq(named_run(b->named, SECOND), NAMED_WAIT); /* for the file */
+	open_library(b);
+	object_sample(b, 1); /* its build is known: it is asked for with this */
+	cr_expect_eq(named_run(b->named, SECOND), NAMED_WAIT);
+	settle(b);
+	cr_expect_leq(b->asked, 3);
+	cr_expect_eq(named_run(b->named, SECOND), 0);
+	for (int i = 0; i < 2; i++) {
+		cr_assert(next(b, MSG_FUNCTION, &m));
+		if (i == 0 && str_eq(m.function.system_name, STR_LIT("_PyEval_EvalFrameDefault")))
+			cr_assert(next(b, MSG_FUNCTION, &m));
+		cr_expect(str_eq(m.function.system_name, str_from(b->k->objects[i].name)));
+		cr_expect(str_eq(m.function.source, str_from(b->k->objects[i].source)));
+		cr_expect_eq(m.function.start_line, b->k->objects[i].first);
+		cr_assert(next(b, MSG_FRAME, &m));
+		cr_expect_eq(m.frame.kind, FRAME_INTERPRETED);
+		cr_expect_eq(m.frame.runtime, RUNTIME_PYTHON);
+		cr_expect_eq(m.frame.address, 0);
+		cr_assert_eq(m.frame.functions.len, 1);
+		cr_expect_eq(m.frame.lines.data[0], b->k->objects[i].first);
+		cr_assert(next(b, MSG_STACK, &m));
+		cr_expect_eq(m.stack.frames.len, 2);
+	}
+	bench_free(b);
+}
+
+Test(interpreted, memory_that_is_not_read_is_said_in_the_frame)
+{
+	struct bench *b = bench_new();
+	struct msg m;
+
+	open_library(b);
+	object_sample(b, 0);
+	cr_assert_eq(objects_send(b->objects, SECOND), 0);
+	answer_memory(b, EPERM);
+	cr_expect_eq(named_run(b->named, SECOND), 0);
+	cr_assert(next(b, MSG_FUNCTION, &m));
+	cr_expect(str_eq(m.function.name, STR_LIT("[python: memory not read]")));
+	bench_free(b);
+}
+
+Test(interpreted, an_answer_that_does_not_come_ends_the_wait)
+{
+	struct bench *b = bench_new();
+	struct msg m;
+
+	open_library(b);
+	object_sample(b, 0);
+	cr_assert_eq(objects_send(b->objects, SECOND), 0);
+	cr_expect_eq(named_run(b->named, SECOND), NAMED_WAIT);
+	cr_expect_eq(named_run(b->named, SECOND + OBJECTS_WAIT_NS), 0);
+	cr_assert(next(b, MSG_FUNCTION, &m));
+	cr_expect(str_eq(m.function.name, STR_LIT("[python: gone]")));
+	bench_free(b);
+}
+
+Test(interpreted, the_runtimes_own_frames_are_left_out)
+{
+	struct bench *b = bench_new();
+	struct python_naming n;
+	struct msg m;
+
+	memcpy(&n, b->k->build.naming, sizeof(n));
+	for (size_t i = 0; i < b->k->count; i++)
+		if (b->k->pieces[i].address == b->k->objects[0].address)
+			memset(b->k->pieces[i].bytes + n.code_traceable, 0x7f, 4);
+	open_library(b);
+	object_sample(b, 0);
+	settle(b);
+	cr_expect_eq(named_run(b->named, SECOND), 0);
+	cr_assert(next(b, MSG_STACK, &m));
+	cr_assert_eq(m.stack.frames.len, 1);
+	cr_expect_eq(m.stack.frames.data[0], LIBRARY_FRAME);
+	bench_free(b);
+}
+
+Test(interpreted, a_process_that_ends_is_forgotten)
+{
+	struct bench *b = bench_new();
+
+	open_library(b);
+	object_sample(b, 0);
+	settle(b);
+	cr_expect_eq(objects_counts(b->objects).kept, 1);
+	take(b, (struct msg){ .id = MSG_PROCESS_END, .process_end = { .id = 1 } });
+	cr_expect_eq(named_run(b->named, SECOND), 0);
+	cr_expect_eq(objects_counts(b->objects).kept, 0);
+	bench_free(b);
+}
+
+Test(interpreted, a_new_epoch_describes_the_file_again)
+{
+	struct bench *b = bench_new();
+
+	open_library(b);
+	object_sample(b, 0);
+	settle(b);
+	cr_expect_eq(named_run(b->named, SECOND), 0);
+	cr_expect_eq(named_forget(b->named, SECOND), 0);
+	cr_expect_eq(objects_counts(b->objects).kept, 0);
+	take(b, (struct msg){ .id = MSG_FILE,
+			      .file = { .id = LIBRARY_FILE, .path = STR_LIT("/lib/some.so") } });
+	take(b, (struct msg){ .id = MSG_FRAME,
+			      .frame = { .id = LIBRARY_FRAME,
+					 .kind = FRAME_NATIVE,
+					 .file = LIBRARY_FILE,
+					 .offset = 0x460 } });
+	open_library(b);
+	cr_expect_eq(b->told, 2);
+	bench_free(b);
+}
