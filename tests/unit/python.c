@@ -194,6 +194,7 @@ Test(python, each_way_to_the_thread_state_is_found)
 		{ "key-of-libc", 11, PYTHON_TSD, 0 },
 		{ "key-no-plt", 12, PYTHON_TSD, 0 },
 		{ "key-behind", 12, PYTHON_TSD, 0 },
+		{ "key-clang", 12, PYTHON_TSD, 0 },
 		{ "key-offsets", 13, PYTHON_TSD, 0 },
 		{ "key-offsets-14", 14, PYTHON_TSD, 0 },
 		{ "key-alone", 6, PYTHON_TSD, 0 },

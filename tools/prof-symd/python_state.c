@@ -254,11 +254,35 @@ static bool take_indirect(struct follow *f, uint64_t slot, int depth)
 	return true;
 }
 
+/* What an instruction adds. */
+static struct value addend(struct follow *f, const ZydisDecodedInstruction *in,
+			   const ZydisDecodedOperand *op, uint64_t pc)
+{
+	if (op->type == ZYDIS_OPERAND_TYPE_IMMEDIATE)
+		return (struct value){ .kind = ADDRESS, .at = op->imm.value.u };
+	if (op->type == ZYDIS_OPERAND_TYPE_MEMORY)
+		return read_memory(f, in, op, pc);
+	if (op->type == ZYDIS_OPERAND_TYPE_REGISTER && gpr_of(op->reg.value) >= 0)
+		return f->reg[gpr_of(op->reg.value)];
+	return (struct value){ 0 };
+}
+
+static struct value sum(struct value a, struct value b)
+{
+	if (a.kind == ADDRESS && b.kind == ADDRESS)
+		return (struct value){ .kind = ADDRESS, .at = a.at + b.at };
+	if ((a.kind == TP && b.kind == TP_OFFSET) || (a.kind == TP_OFFSET && b.kind == TP))
+		return (struct value){ .kind = TP_OFFSET,
+				       .at = a.kind == TP ? b.at : a.at,
+				       .add = 1 };
+	return (struct value){ 0 };
+}
+
 static void step(struct follow *f, const ZydisDecodedInstruction *in, const ZydisDecodedOperand *op,
 		 uint64_t pc)
 {
 	struct value v = { 0 };
-	int a, b;
+	int a;
 
 	switch (in->mnemonic) {
 	case ZYDIS_MNEMONIC_MOV:
@@ -279,25 +303,7 @@ static void step(struct follow *f, const ZydisDecodedInstruction *in, const Zydi
 		a = gpr_of(op[0].reg.value);
 		if (a < 0)
 			return;
-		v = f->reg[a];
-		if (op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE && v.kind == ADDRESS) {
-			v.at += op[1].imm.value.u;
-		} else if (op[1].type == ZYDIS_OPERAND_TYPE_MEMORY && v.kind == TP) {
-			v = read_memory(f, in, &op[1], pc);
-			v.add = 1;
-		} else if (op[1].type == ZYDIS_OPERAND_TYPE_MEMORY &&
-			   op[1].mem.segment == ZYDIS_REGISTER_FS && v.kind == TP_OFFSET) {
-			v.add = 1;
-		} else if (op[1].type == ZYDIS_OPERAND_TYPE_REGISTER) {
-			b = gpr_of(op[1].reg.value);
-			if (b >= 0 && v.kind == TP && f->reg[b].kind == TP_OFFSET)
-				v = f->reg[b];
-			else if (b < 0 || v.kind != TP_OFFSET || f->reg[b].kind != TP)
-				v.kind = UNKNOWN;
-			v.add = 1;
-		} else {
-			v.kind = UNKNOWN;
-		}
+		v = sum(f->reg[a], addend(f, in, &op[1], pc));
 		break;
 	case ZYDIS_MNEMONIC_CMP:
 	case ZYDIS_MNEMONIC_TEST:

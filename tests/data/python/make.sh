@@ -6,7 +6,7 @@ cd "$(dirname "$0")"
 out=../../fuzz/corpus/runtime
 mkdir -p $out
 fake() {
-	gcc -Os -fPIC -shared -nostdlib -fvisibility=hidden -Wl,-z,noseparate-code -Wl,--build-id=none -Wl,--hash-style=gnu \
+	${CC:-gcc} -Os -fPIC -shared -nostdlib -fvisibility=hidden -Wl,-z,noseparate-code -Wl,--build-id=none -Wl,--hash-style=gnu \
 		-DFAKE_VERSION=$2 -DFAKE_STATE=$3 -o $out/$1 fake.c "${@:4}"
 	strip $out/$1
 }
@@ -16,6 +16,7 @@ fake key-symbolic 10 2 -Wl,-Bsymbolic
 fake key-of-libc 11 3
 fake key-no-plt 12 3 -fno-plt
 fake key-behind 12 4
+CC=clang fake key-clang 12 2 -O2
 fake key-offsets 13 2
 fake key-offsets-14 14 2
 fake tls-global 15 5 -DFAKE_EXPORTED
