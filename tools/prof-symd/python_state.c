@@ -15,6 +15,7 @@
 #define MAX_STEPS 64 /* instructions of one function */
 #define MAX_DEPTH 3  /* functions */
 #define STUB 32	     /* bytes of a stub of the PLT */
+#define SLOTS 8
 
 enum kind {
 	UNKNOWN,
@@ -37,6 +38,7 @@ struct follow {
 	struct elfview *im;
 	ZydisDecoder decoder;
 	struct value reg[16];
+	struct value slot[SLOTS]; /* words below RBP, which code that is not optimized uses */
 	struct python_config answer;
 	bool answered;
 };
@@ -48,7 +50,18 @@ static int gpr_of(ZydisRegister r)
 	return ZydisRegisterGetClass(full) == ZYDIS_REGCLASS_GPR64 ? ZydisRegisterGetId(full) : -1;
 }
 
-enum { RAX = 0, RDI = 7 };
+enum { RAX = 0, RBP = 5, RDI = 7 };
+
+/* The word of the stack that an operand is, NULL: none that is kept. */
+static struct value *slot_of(struct follow *f, const ZydisDecodedOperand *op)
+{
+	int64_t at = -op->mem.disp.value / 8 - 1;
+
+	if (op->type != ZYDIS_OPERAND_TYPE_MEMORY || op->mem.index != ZYDIS_REGISTER_NONE ||
+	    gpr_of(op->mem.base) != RBP || op->mem.disp.value % 8 || at < 0 || at >= SLOTS)
+		return NULL;
+	return &f->slot[at];
+}
 
 static void set(struct follow *f, const ZydisDecodedOperand *op, struct value v)
 {
@@ -101,6 +114,8 @@ static struct value read_memory(struct follow *f, const ZydisDecodedInstruction 
 			return (struct value){ .kind = TP };
 		return tls_value(f, PYTHON_TLS_OFFSET, (uint64_t)op->mem.disp.value, 0);
 	}
+	if (slot_of(f, op))
+		return *slot_of(f, op);
 	reg = gpr_of(op->mem.base);
 	if (reg < 0)
 		return base;
@@ -234,6 +249,7 @@ static void take_call(struct follow *f, uint64_t target, int depth)
 	name_of(f, target, name);
 	if (!name[0] && f->reg[RDI].kind == ADDRESS && depth + 1 < MAX_DEPTH) {
 		follow(f, target, depth + 1);
+		memset(f->slot, 0, sizeof(f->slot));
 		lose_registers(f);
 	} else {
 		take_named(f, name);
@@ -312,6 +328,8 @@ static void step(struct follow *f, const ZydisDecodedInstruction *in, const Zydi
 	default:
 		break;
 	}
+	if (op[0].type == ZYDIS_OPERAND_TYPE_MEMORY && slot_of(f, &op[0]))
+		*slot_of(f, &op[0]) = v;
 	for (unsigned i = 0; i < in->operand_count; i++)
 		if (op[i].type == ZYDIS_OPERAND_TYPE_REGISTER &&
 		    (op[i].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE))
@@ -389,6 +407,7 @@ bool python_find_state(struct elfview *im, struct python_config *c)
 		    elfview_local(im, functions[i], &s) != 0)
 			continue;
 		memset(f.reg, 0, sizeof(f.reg));
+		memset(f.slot, 0, sizeof(f.slot));
 		follow(&f, s.value, 0);
 	}
 	if (!f.answered)

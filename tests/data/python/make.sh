@@ -17,6 +17,9 @@ fake key-of-libc 11 3
 fake key-no-plt 12 3 -fno-plt
 fake key-behind 12 4
 CC=clang fake key-clang 12 2 -O2
+fake key-plain 9 2 -O0
+fake key-plain-behind 9 4 -O0
+fake tls-plain 15 5 -O0
 fake key-offsets 13 2
 fake key-offsets-14 14 2
 fake tls-global 15 5 -DFAKE_EXPORTED
