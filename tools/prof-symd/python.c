@@ -138,8 +138,9 @@ static const struct layout layouts[NEWEST + 1] = {
 };
 
 /* Where _Py_DebugOffsets has what, in words. */
+#define DEBUG_FREE_THREADED 2
 struct debug_layout {
-	uint8_t free_threaded, current_frame;
+	uint8_t current_frame;
 	uint8_t frame_size, frame_previous, frame_executable, frame_instr, frame_owner;
 	uint8_t code_size, code_filename, code_name, code_qualname, code_linetable, code_firstline,
 		code_argcount, code_adaptive;
@@ -147,8 +148,7 @@ struct debug_layout {
 };
 
 static const struct debug_layout debug_layouts[NEWEST + 1] = {
-	[13] = { .free_threaded = 2,
-		 .current_frame = 23,
+	[13] = { .current_frame = 23,
 		 .frame_size = 28,
 		 .frame_previous = 29,
 		 .frame_executable = 30,
@@ -168,8 +168,7 @@ static const struct debug_layout debug_layouts[NEWEST + 1] = {
 		 .text_state = 68,
 		 .text_length = 69,
 		 .text_ascii = 70 },
-	[14] = { .free_threaded = 2,
-		 .current_frame = 26,
+	[14] = { .current_frame = 26,
 		 .frame_size = 31,
 		 .frame_previous = 32,
 		 .frame_executable = 33,
@@ -189,8 +188,7 @@ static const struct debug_layout debug_layouts[NEWEST + 1] = {
 		 .text_state = 78,
 		 .text_length = 79,
 		 .text_ascii = 80 },
-	[15] = { .free_threaded = 2,
-		 .current_frame = 26,
+	[15] = { .current_frame = 26,
 		 .frame_size = 39,
 		 .frame_previous = 40,
 		 .frame_executable = 41,
@@ -417,7 +415,8 @@ static bool use_debug_offsets(const struct debug_layout *d, unsigned minor, cons
 {
 	uint16_t usual = l->n.code_check;
 
-	if (memcmp(w, "xdebugpy", 8) != 0 || w[1] >> 16 != (3u << 8 | minor) || w[d->free_threaded])
+	if (memcmp(w, "xdebugpy", 8) != 0 || w[1] >> 16 != (3u << 8 | minor) ||
+	    w[DEBUG_FREE_THREADED])
 		return false;
 	/* Sizes first: what follows lies within them. */
 	if (w[d->frame_size] > 256 || w[d->code_size] > 512 || w[d->text_size] > 128 ||
@@ -589,6 +588,8 @@ static int describe(struct elfview *im, struct runtime_build *ret)
 	if (v.minor >= 13 && (find(im, "_PyRuntime", &runtime) != 0 ||
 			      elfview_read(im, runtime.value, debug, sizeof(debug)) != 0))
 		return 0;
+	if (debug[DEBUG_FREE_THREADED] && v.minor >= 13)
+		strncat(ret->name, " free-threaded", sizeof(ret->name) - strlen(ret->name) - 1);
 	extra = v.minor < 13 ? extra_head(im, v.minor) : 0;
 	if (!python_layout(v.minor, extra, debug, &l.c, &l.n) || !python_find_state(im, &l.c))
 		return 0;

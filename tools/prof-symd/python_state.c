@@ -3,7 +3,9 @@
  * PyGILState_GetThisThreadState() is followed from its beginning, along the way that a call takes
  * when there is a thread state: what it hands to pthread_getspecific(), or to CPython's own
  * functions around that, is the key. It stands in a Py_tss_t, an int and the key (3.7 to 3.14), or
- * alone (3.6). From 3.15 on the function reads a thread-local variable.
+ * alone (3.6). From 3.15 on the function reads a thread-local variable. Since 3.12 there is another
+ * such variable, of the thread state that is attached: it is empty while a thread has let go of the
+ * GIL and computes, which this one is not.
  *
  * Followed means: registers whose value the file says are known, others not; conditional jumps are
  * not taken, calls of what has no name are looked into. Sources: Intel's manual, volume 2; the

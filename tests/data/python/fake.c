@@ -11,6 +11,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifndef FAKE_FREE_THREADED
+#define FAKE_FREE_THREADED 0
+#endif
 #define EXPORT __attribute__((visibility("default")))
 
 void *pthread_getspecific(unsigned key);
@@ -42,9 +45,10 @@ struct runtime {
 #define OFFSETS 0
 #endif
 
-EXPORT struct runtime _PyRuntime = {
-	"xdebugpy", { 3u << 24 | FAKE_VERSION << 16, 0, OFFSETS }, &_PyRuntime, { 1, 3 }
-};
+EXPORT struct runtime _PyRuntime = { "xdebugpy",
+				     { 3u << 24 | FAKE_VERSION << 16, FAKE_FREE_THREADED, OFFSETS },
+				     &_PyRuntime,
+				     { 1, 3 } };
 #if FAKE_VERSION >= 11
 EXPORT const uint32_t Py_Version = 3u << 24 | FAKE_VERSION << 16 | 2 << 8 | 0xf0;
 #endif
