@@ -266,6 +266,23 @@ Test(objects, a_process_that_ends_takes_its_objects_along)
 	bench_free(b);
 }
 
+Test(objects, one_more_than_are_read_at_once_waits_for_its_turn)
+{
+	struct bench *b = bench_new();
+
+	for (uint64_t i = 0; i < OBJECTS_READING; i++)
+		objects_lookup(b->o, &b->k->build, P + 1, PID, 0x10000 + i * 64,
+			       i << RUNTIME_CHECK_SHIFT, false, SECOND, &b->names);
+	cr_expect_eq(look(b, 0, false, SECOND), OBJECTS_LATER);
+	settle(b, SECOND);
+	cr_expect_eq(look(b, 0, false, SECOND), OBJECTS_LATER);
+	settle(b, SECOND);
+	cr_expect_eq(look(b, 0, false, SECOND), 0);
+	cr_expect(is_called(b, b->k->objects[0].name));
+	objects_drop(b->o, P + 1);
+	bench_free(b);
+}
+
 Test(objects, many_objects_stay_within_their_ceilings)
 {
 	struct bench *b = bench_new();

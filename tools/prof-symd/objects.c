@@ -8,6 +8,7 @@
 
 #define NONE UINT32_MAX
 #define MAX_ROUNDS 6
+#define RESERVED 256 /* of OBJECTS_READING: for those that are waited for, not wanted ahead */
 #define READING_BYTES (16u << 20) /* held at one time of what is being read */
 
 enum state { READING = 1, NAMED, GONE, REFUSED };
@@ -366,13 +367,11 @@ static int try_name(struct objects *o, uint32_t i, uint64_t now_ns)
 	return 0;
 }
 
-/* Begins to read an object that is in no state. 0, -ENOMEM, -ENOBUFS. */
+/* Begins to read an object that is in no state. 0, -ENOMEM. */
 static int start_reading(struct objects *o, struct object *e, uint64_t now_ns)
 {
 	struct process *p = find_process(o, e->process);
 
-	if (o->reading >= OBJECTS_READING)
-		return -ENOBUFS;
 	e->memory = calloc(1, sizeof(*e->memory));
 	if (!e->memory)
 		return -ENOMEM;
@@ -387,10 +386,10 @@ static int start_reading(struct objects *o, struct object *e, uint64_t now_ns)
 	return try_name(o, (uint32_t)(e - o->at), now_ns);
 }
 
-/* The object, new or not. 0, -ENOBUFS: no room now; -ENOMEM. */
+/* The object, new or not. 0; -EBUSY: `most` are being read; -ENOBUFS: no room; -ENOMEM. */
 static int get_object(struct objects *o, const struct runtime_build *b, uint64_t process,
-		      uint32_t pid, uint64_t address, uint64_t check, uint64_t now_ns,
-		      uint32_t *ret)
+		      uint32_t pid, uint64_t address, uint64_t check, uint32_t most,
+		      uint64_t now_ns, uint32_t *ret)
 {
 	uint64_t key = key_of(o, process, address, check);
 	uint32_t i = idmap_get(&o->by_key, key);
@@ -404,14 +403,14 @@ static int get_object(struct objects *o, const struct runtime_build *b, uint64_t
 			return -ENOBUFS; /* another with the same key */
 		*ret = i;
 		if ((e->state == GONE || e->state == REFUSED) &&
-		    now_ns - e->since_ns >= OBJECTS_RETRY_NS) {
+		    now_ns - e->since_ns >= OBJECTS_RETRY_NS && o->reading < most) {
 			e->build = b;
 			return start_reading(o, e, now_ns);
 		}
 		return 0;
 	}
-	if (o->reading >= OBJECTS_READING)
-		return -ENOBUFS;
+	if (o->reading >= most)
+		return -EBUSY;
 	make_room(o, NONE);
 	p = find_process(o, process);
 	if (!p)
@@ -464,7 +463,8 @@ void objects_want(struct objects *o, const struct runtime_build *b, uint64_t pro
 {
 	uint32_t i;
 
-	get_object(o, b, process, pid, address, mark >> RUNTIME_CHECK_SHIFT, now_ns, &i);
+	get_object(o, b, process, pid, address, mark >> RUNTIME_CHECK_SHIFT,
+		   OBJECTS_READING - RESERVED, now_ns, &i);
 }
 
 static void say(struct names *ret, const struct runtime_build *b, const char *what)
@@ -507,11 +507,14 @@ int objects_lookup(struct objects *o, const struct runtime_build *b, uint64_t pr
 {
 	struct object *e;
 	uint32_t i;
-	int r = get_object(o, b, process, pid, address, mark >> RUNTIME_CHECK_SHIFT, now_ns, &i);
+	int r = get_object(o, b, process, pid, address, mark >> RUNTIME_CHECK_SHIFT,
+			   OBJECTS_READING, now_ns, &i);
 
 	names_reset(ret);
 	if (r == -ENOMEM)
 		return r;
+	if (r == -EBUSY && !give_up)
+		return OBJECTS_LATER; /* each is over within its deadline */
 	if (r) {
 		say(ret, b, "gone");
 		return 0;
