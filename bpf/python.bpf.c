@@ -69,7 +69,7 @@ static __always_inline bool begin(struct walk *w)
 	const struct runtime_config *c = ENV_AT(s, position, struct runtime_config,
 						RUNTIME_CONFIG_WORDS);
 	__builtin_memcpy(&p->config, c->own, sizeof(p->config));
-	return python_begin(p);
+	return python_begin(w, p);
 }
 
 SEC("perf_event")

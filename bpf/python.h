@@ -42,6 +42,8 @@ struct python_config {
 	UW_U8 entry_owner;   /* a frame whose owner is this or more is an entry frame */
 	UW_U32 tsd;	     /* from the TLS base: the pointers to the blocks of keys */
 	UW_U64 state;	     /* address, or offset from the TLS base: enum python_thread */
+	UW_U64 holder;	     /* address of the pointer to the thread state that has the GIL; 0: it
+				is not asked */
 	UW_U16 tstate_frame; /* the first frame, or the cframe */
 	UW_U16 cframe_frame; /* the current frame */
 	UW_U16 cframe_previous;
@@ -54,6 +56,8 @@ struct python_config {
 	UW_U16 code_check_words; /* how many times 4 bytes, PYTHON_CHECK_WORDS at most */
 	UW_U16 code_bytecode;	 /* where the instructions begin */
 	UW_U16 tls_add;		 /* PYTHON_TLS_MODULE: added to the offset */
+	UW_U16 tstate_thread;	 /* its thread: pthread_self(), which is the TLS base (to 3.10) */
+	UW_U16 zero[3];
 };
 
 /* The check of a code object, of what lies at code_check: 40 bits, never 0. */
@@ -68,7 +72,7 @@ static inline UW_U64 python_check(const UW_U32 *words, UW_U32 n)
 }
 
 #ifndef __bpf__
-static_assert(sizeof(struct python_config) == 40, "no padding");
+static_assert(sizeof(struct python_config) == 56, "no padding");
 static_assert(sizeof(struct python_config) <= RUNTIME_PRIVATE, "it fits");
 #endif
 

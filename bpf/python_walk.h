@@ -8,6 +8,9 @@
 #include "bpf/python.h"
 #include "bpf/walk.h"
 
+#define PYTHON_NEAR \
+	(64u << 10) /* bytes of stack: more than what C functions take, less than a stack */
+
 struct python_walk {
 	struct python_config config;
 	__u64 base;
@@ -22,7 +25,7 @@ ENV_INLINE bool python_read(__u64 addr, __u64 *ret)
 	       env_read_user(ret, sizeof(*ret), addr) == 0;
 }
 
-ENV_INLINE bool python_thread_state(struct python_walk *p, __u64 *ret)
+ENV_INLINE bool python_thread_state(const struct python_walk *p, __u64 *ret)
 {
 	const struct python_config *c = &p->config;
 	__u64 tls = env_tls(), state = p->base + c->state, v = 0, block;
@@ -52,6 +55,34 @@ ENV_INLINE bool python_thread_state(struct python_walk *p, __u64 *ret)
 	return false;
 }
 
+/*
+ * A thread that runs several interpreters has a state for each, and the key leads to the first of
+ * them: the state that runs is the one that has the GIL, if that is this thread's. From 3.11 on its
+ * cframe tells, which lies on the stack of who runs it, close above what the loop called.
+ */
+ENV_INLINE bool python_holds(const struct walk *w, const struct python_walk *p, __u64 holder)
+{
+	const struct python_config *c = &p->config;
+	__u64 v = 0;
+
+	if (c->frames == PYTHON_OBJECTS)
+		return python_read(holder + c->tstate_thread, &v) && v == env_tls();
+	return python_read(holder + c->tstate_frame, &v) && v - w->sp < PYTHON_NEAR;
+}
+
+ENV_INLINE bool python_running_state(const struct walk *w, const struct python_walk *p, __u64 *ret)
+{
+	__u64 holder = 0;
+	bool found = python_thread_state(p, ret) && *ret;
+
+	if (p->config.holder && python_read(p->base + p->config.holder, &holder) &&
+	    (!found || holder != *ret) && python_holds(w, p, holder)) {
+		*ret = holder;
+		return true;
+	}
+	return found;
+}
+
 /* The word of the frame that the field at `offset` lies in, shifted down to it. */
 ENV_INLINE __u64 python_field(const struct python_walk *p, __u16 offset)
 {
@@ -59,13 +90,12 @@ ENV_INLINE __u64 python_field(const struct python_walk *p, __u16 offset)
 }
 
 /* True where the thread runs Python. */
-ENV_INLINE bool python_begin(struct python_walk *p)
+ENV_INLINE bool python_begin(const struct walk *w, struct python_walk *p)
 {
 	const struct python_config *c = &p->config;
 	__u64 state = 0;
 
-	if (!python_thread_state(p, &state) || !state ||
-	    !python_read(state + c->tstate_frame, &p->frame))
+	if (!python_running_state(w, p, &state) || !python_read(state + c->tstate_frame, &p->frame))
 		return false;
 	p->cframe = p->frame;
 	if (c->frames == PYTHON_CFRAMES || c->frames == PYTHON_CFRAME_SHIMS)

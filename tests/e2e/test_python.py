@@ -11,6 +11,7 @@ import pytest
 from conftest import profpipe
 
 ROOMS = os.path.join(os.path.dirname(__file__), "python", "rooms.py")
+ODD_ROOMS = os.path.join(os.path.dirname(__file__), "python", "odd_rooms.py")
 # Debian's own, and whatever else is on the machine.
 PYTHONS = ["/usr/bin/python3"] + sorted(p for p in glob.glob(os.path.expanduser("~/.pyenv/versions/3.*/bin/python")) if os.access(p, os.X_OK))
 
@@ -64,3 +65,14 @@ def test_stacks_are_as_python_says(python, tmp_path):
         print(f"  {room}: {right[room]} of {all_of[room]}\n    got      {got[-6:]}\n    expected {expected[-6:] if expected else None}")
     assert len(all_of) > 0.8 * len(rooms)
     assert total >= 0.99
+
+
+def test_odd_rooms_too(tmp_path):
+    out = tmp_path / "out.txt"
+    p = profpipe("record", "-q", "-F", 499, "-o", out, "--", "/usr/bin/python3", ODD_ROOMS, "0.15", tmp_path / "rooms.json")
+    assert p.returncode == 0, p.stderr
+    rooms = [json.loads(line) for line in open(tmp_path / "rooms.json")]
+    right, all_of, wrong = score(rooms, interpreted(out))
+    assert not wrong or sum(right.values()) >= 0.99 * sum(all_of.values()), wrong
+    assert len(all_of) > 0.8 * len(rooms)
+    assert right["subinterpreter"]

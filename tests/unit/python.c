@@ -168,6 +168,8 @@ static void expect_311(const char *path)
 	cr_expect_eq(c.frames, PYTHON_CFRAMES);
 	cr_expect_eq(c.state % 4, 0);
 	cr_expect_neq(c.state, 0);
+	cr_expect_neq(c.holder, 0);
+	cr_expect_eq(c.holder % 8, 0);
 	cr_expect_eq(c.code_check, n.code_check);
 	cr_expect_leq(c.frame_bytes, PYTHON_FRAME_BYTES);
 }

@@ -36,15 +36,15 @@ struct layout {
 
 /* --- tables --- */
 
-#define FRAMES_36(lasti) \
-	.frames = PYTHON_OBJECTS, .tstate_frame = 24, .frame_previous = 24, .frame_code = 32, \
-	.frame_position = (lasti)
+#define FRAMES_36(lasti, thread) \
+	.frames = PYTHON_OBJECTS, .tstate_frame = 24, .tstate_thread = (thread), \
+	.frame_previous = 24, .frame_code = 32, .frame_position = (lasti)
 #define TEXT_36 .text_length = 16, .text_state = 32, .text_ascii = 48, .text_other = 72
 #define TEXT_312 .text_length = 16, .text_state = 32, .text_ascii = 40, .text_other = 56
 #define BYTES_36 .bytes_size = 16, .bytes_data = 32
 
 static const struct layout layouts[NEWEST + 1] = {
-	[6] = { .c = { FRAMES_36(120) },
+	[6] = { .c = { FRAMES_36(120, 152) },
 		.n = { .check_words = 6,
 		       .code_check = 16,
 		       .code_firstline = 36,
@@ -53,7 +53,7 @@ static const struct layout layouts[NEWEST + 1] = {
 		       .code_table = 112,
 		       TEXT_36,
 		       BYTES_36 } },
-	[7] = { .c = { FRAMES_36(104) },
+	[7] = { .c = { FRAMES_36(104, 176) },
 		.n = { .check_words = 6,
 		       .code_check = 16,
 		       .code_firstline = 36,
@@ -62,7 +62,7 @@ static const struct layout layouts[NEWEST + 1] = {
 		       .code_table = 112,
 		       TEXT_36,
 		       BYTES_36 } },
-	[8] = { .c = { FRAMES_36(104) },
+	[8] = { .c = { FRAMES_36(104, 176) },
 		.n = { .check_words = 7,
 		       .code_check = 16,
 		       .code_firstline = 40,
@@ -71,7 +71,7 @@ static const struct layout layouts[NEWEST + 1] = {
 		       .code_table = 120,
 		       TEXT_36,
 		       BYTES_36 } },
-	[9] = { .c = { FRAMES_36(104) },
+	[9] = { .c = { FRAMES_36(104, 176) },
 		.n = { .check_words = 7,
 		       .code_check = 16,
 		       .code_firstline = 40,
@@ -80,7 +80,7 @@ static const struct layout layouts[NEWEST + 1] = {
 		       .code_table = 120,
 		       TEXT_36,
 		       BYTES_36 } },
-	[10] = { .c = { FRAMES_36(96) },
+	[10] = { .c = { FRAMES_36(96, 176) },
 		 .n = { .code_check = 16,
 			.code_firstline = 40,
 			.code_name = 112,
@@ -597,6 +597,8 @@ static int describe(struct elfview *im, struct runtime_build *ret)
 	/* From addresses to what the mapping's start minus its offset is added to. */
 	if (l.c.thread != PYTHON_TLS_OFFSET)
 		l.c.state -= eval.value - offset;
+	if (l.c.holder)
+		l.c.holder -= eval.value - offset;
 	ret->config.version = 3u << 16 | v.minor << 8 | v.patch;
 	ret->config.by_loop = l.c.frames == PYTHON_OBJECTS;
 	r = set_loop(im, &eval, &ret->config);
@@ -617,15 +619,16 @@ static int print(const struct runtime_build *b, struct buf *ret)
 	memcpy(&n, b->naming, sizeof(n));
 	int r = buf_printf(ret,
 			   "thread %u frames %u flags %u entry_owner %u tsd 0x%x state 0x%" PRIx64
-			   " tls_add %u\n"
-			   "tstate_frame %u cframe_frame %u cframe_previous %u\n"
+			   " tls_add %u holder 0x%" PRIx64 "\n"
+			   "tstate_frame %u thread %u cframe_frame %u cframe_previous %u\n"
 			   "frame_previous %u frame_code %u frame_position %u frame_owner %u"
 			   " frame_bytes %u\n"
 			   "code_check %u code_check_words %u code_bytecode %u\n",
 			   c.thread, c.frames, c.flags, c.entry_owner, c.tsd, (uint64_t)c.state,
-			   c.tls_add, c.tstate_frame, c.cframe_frame, c.cframe_previous,
-			   c.frame_previous, c.frame_code, c.frame_position, c.frame_owner,
-			   c.frame_bytes, c.code_check, c.code_check_words, c.code_bytecode);
+			   c.tls_add, (uint64_t)c.holder, c.tstate_frame, c.tstate_thread,
+			   c.cframe_frame, c.cframe_previous, c.frame_previous, c.frame_code,
+			   c.frame_position, c.frame_owner, c.frame_bytes, c.code_check,
+			   c.code_check_words, c.code_bytecode);
 
 	return r ? r
 		 : buf_printf(ret,

@@ -34,8 +34,8 @@ static_assert(sizeof(struct python_naming) <= RUNTIME_OWN_NAMING, "it fits");
 bool python_layout(unsigned minor, uint16_t extra, const uint64_t *debug, struct python_config *c,
 		   struct python_naming *n);
 
-/* The thread state: fills thread, state, tls_add and flags of c, addresses as the file has them.
- * False: this is no way that is known. */
+/* The thread state: fills thread, state, tls_add and flags of c, and holder by its frames;
+ * addresses as the file has them. False: this is no way that is known. */
 bool python_find_state(struct elfview *im, struct python_config *c);
 
 /* The code of the interpreter's loop, as addresses: at most RUNTIME_RANGES. 0, -ENOMEM. */

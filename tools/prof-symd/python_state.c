@@ -7,6 +7,10 @@
  * such variable, of the thread state that is attached: it is empty while a thread has let go of the
  * GIL and computes, which this one is not.
  *
+ * To 3.11 a thread that runs several interpreters has a state for each, and the key leads to the
+ * first of them. So it is also found where _PyThreadState_UncheckedGet() reads the one that has the
+ * GIL (`holder`). From 3.12 on the key is set with each change.
+ *
  * Followed means: registers whose value the file says are known, others not; conditional jumps are
  * not taken, calls of what has no name are looked into. Sources: Intel's manual, volume 2; the
  * psABI's chapter on thread-local storage; "ELF Handling For Thread-Local Storage".
@@ -43,6 +47,7 @@ struct follow {
 	struct value slot[SLOTS]; /* words below RBP, which code that is not optimized uses */
 	struct python_config answer;
 	bool answered;
+	uint64_t loaded_at; /* what was returned is the word at this address */
 };
 
 static int gpr_of(ZydisRegister r)
@@ -357,6 +362,8 @@ static void follow(struct follow *f, uint64_t pc, int depth)
 		case ZYDIS_CATEGORY_RET:
 			if (f->reg[RAX].kind == TLS_VALUE)
 				f->answered = true;
+			if (f->reg[RAX].kind == LOADED)
+				f->loaded_at = f->reg[RAX].at;
 			return;
 		case ZYDIS_CATEGORY_CALL:
 			if (direct)
@@ -394,6 +401,19 @@ static void follow(struct follow *f, uint64_t pc, int depth)
 	}
 }
 
+static bool start(struct follow *f, const char *function)
+{
+	struct elfview_symbol s;
+
+	if (elfview_exported(f->im, function, &s) != 0 && elfview_local(f->im, function, &s) != 0)
+		return false;
+	memset(f->reg, 0, sizeof(f->reg));
+	memset(f->slot, 0, sizeof(f->slot));
+	f->loaded_at = 0;
+	follow(f, s.value, 0);
+	return true;
+}
+
 bool python_find_state(struct elfview *im, struct python_config *c)
 {
 	static const char *const functions[] = { "PyGILState_GetThisThreadState",
@@ -402,20 +422,17 @@ bool python_find_state(struct elfview *im, struct python_config *c)
 	struct follow f = { .im = im };
 
 	ZydisDecoderInit(&f.decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
-	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]) && !f.answered; i++) {
-		struct elfview_symbol s;
-
-		if (elfview_exported(im, functions[i], &s) != 0 &&
-		    elfview_local(im, functions[i], &s) != 0)
-			continue;
-		memset(f.reg, 0, sizeof(f.reg));
-		memset(f.slot, 0, sizeof(f.slot));
-		follow(&f, s.value, 0);
-	}
+	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]) && !f.answered; i++)
+		start(&f, functions[i]);
 	if (!f.answered)
 		return false;
 	c->thread = f.answer.thread;
 	c->state = f.answer.state;
 	c->tls_add = f.answer.tls_add;
+	if (c->frames == PYTHON_OBJECTS || c->frames == PYTHON_CFRAMES) {
+		f.answered = false;
+		if (start(&f, "_PyThreadState_UncheckedGet"))
+			c->holder = f.loaded_at;
+	}
 	return true;
 }
