@@ -41,6 +41,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memcpy(code, data + 1, n);
 	struct bytes bytes = { code, n };
 	int64_t call = 0;
+	/* Of one run: it settles twice at most, and tables add to that. */
+	uint64_t most = 256ull * n + (1 << 22);
 
 	flow_set_reader(f, &(struct flow_reader){ read_code, &bytes });
 	must(flow_padding(f, code, n) <= n);
@@ -48,6 +50,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	must(flow_past(f, code, n) <= n);
 	r = flow_run(f, code, n, 0x1000, data[0] & 63, &result);
 	must(r == 0 || r == FLOW_TANGLED || r == FLOW_CONTRADICTS || r == FLOW_MISALIGNED);
+	must(flow_work(f) <= most);
+	if (r)
+		r = flow_again(f, &result);
+	must(r == 0 || r == FLOW_TANGLED || r == FLOW_CONTRADICTS || r == FLOW_MISALIGNED);
+	must(flow_work(f) <= 13 * most);
 	for (uint32_t at = 0; r == 0 && at < n; at++) {
 		struct unwind_rule rule;
 		uint32_t len;

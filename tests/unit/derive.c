@@ -248,3 +248,54 @@ Test(derive, a_barrier_on_the_return_address_does_not_change_it)
 	cr_assert(eq(int, rule_at(5).cfa_off, 8));
 	cr_assert(eq(int, RUN("\xf0\x83\x0c\x24\x01\xc3", 0, &r), FLOW_CONTRADICTS));
 }
+
+Test(derive, what_went_wrong_before_a_call_is_not_tried_again_without_its_return)
+{
+	enum { CALLS = 4096 };
+	static uint8_t code[16 + 16 * CALLS + 1];
+	struct flow_result r;
+
+	/* test edi, edi; jz +9; push rbx; push rcx; call 0; pop rcx; pop rbx; nop; ret */
+	memcpy(code, "\x85\xff\x0f\x84\x08\0\0\0\x53\x51\xe8\xf1\xff\xff\xff\xc3", 16);
+	/* call 0; an aligned nop of 11 bytes */
+	for (uint32_t at = 16; at < sizeof(code) - 1; at += 16) {
+		int32_t back = -(int32_t)at - 5;
+
+		code[at] = 0xe8;
+		memcpy(code + at + 1, &back, 4);
+		memcpy(code + at + 5, "\x66\x66\x2e\x0f\x1f\x84\0\0\0\0\0", 11);
+	}
+	code[sizeof(code) - 1] = 0xc3;
+	cr_assert(eq(int, flow_run(flow, code, sizeof(code), 0x1000, 0, &r), FLOW_MISALIGNED));
+
+	uint64_t once = flow_work(flow);
+
+	cr_assert(ge(u64, once, CALLS));
+	cr_assert(gt(int, flow_again(flow, &r), 0));
+	cr_assert(eq(u64, flow_work(flow), once));
+}
+
+static bool read_nothing(void *ctx, uint64_t address, void *into, uint32_t n)
+{
+	(void)ctx, (void)address, (void)into, (void)n;
+	return false;
+}
+
+Test(derive, indirect_jumps_cost_the_same_however_many_there_are, .timeout = 60)
+{
+	const struct flow_reader reader = { read_nothing, NULL };
+	static uint8_t code[FLOW_MAX_CODE];
+	struct flow_result r;
+	uint64_t work[2];
+
+	/* jz +2; jmp rax; ... */
+	for (uint32_t at = 0; at < sizeof(code); at += 4)
+		memcpy(code + at, "\x74\x02\xff\xe0", 4);
+	flow_set_reader(flow, &reader);
+	for (unsigned i = 0; i < 2; i++) {
+		work[i] = flow_work(flow);
+		flow_run(flow, code, (uint32_t)sizeof(code) >> (i ? 0 : 3), 0x1000, 0, &r);
+		work[i] = flow_work(flow) - work[i];
+	}
+	cr_assert(le(u64, work[1], 9 * work[0]));
+}

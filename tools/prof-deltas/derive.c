@@ -10,6 +10,10 @@
 #define WINDOW (4 * FLOW_MAX_CODE) /* read at once: most of it is left for the next function */
 #define LOOK 4096u		   /* bytes looked at for padding */
 #define GUESS_MAX (64u << 10)	   /* bytes of a function that is guessed */
+/* What may be spent on a byte of the gaps, as flow_work counts, and once: guesses that are none
+ * overlap. Code that compilers made takes 2 to 4. */
+#define WORK_PER_BYTE 16ull
+#define WORK_MIN (1u << 20)
 /* From so many functions on, with so many of a hundred, a file keeps frame pointers. */
 #define FRAMED_MIN 2000
 #define FRAMED_SHARE 90ull
@@ -37,7 +41,7 @@ struct derive {
 	uint32_t gaps, gap_cap;
 	struct numbers called;	 /* heap: the least first */
 	struct numbers accepted; /* where functions were found to begin, rising */
-	uint64_t budget;	 /* instructions that guesses may still cost */
+	uint64_t budget;	 /* what looking at functions may still cost: flow_work */
 	uint32_t framed;	 /* of the accepted ones, that set up a frame pointer at once */
 	uint32_t next_function;	 /* of starts */
 	/* [window_at, window_at + window_len) of the text. */
@@ -630,9 +634,8 @@ static int run_unaligned(struct derive *d, uint32_t at, const uint8_t *code, uin
 	return r || ret->rets ? r : FLOW_CONTRADICTS;
 }
 
-/* A function with `size` bytes, or (0) an unknown number of them up to `limit`. */
-static int try_function(struct derive *d, uint32_t at, uint32_t size, uint32_t limit,
-			unsigned flags, uint32_t *ret_used)
+static int look_at(struct derive *d, uint32_t at, uint32_t size, uint32_t limit, unsigned flags,
+		   uint32_t *ret_used)
 {
 	static const unsigned ways[] = { FLOW_SIZED, 0 };
 	struct flow_result result = { 0 };
@@ -646,9 +649,8 @@ static int try_function(struct derive *d, uint32_t at, uint32_t size, uint32_t l
 		return r;
 	for (unsigned i = size ? 0 : 1; i < 2; i++) {
 		r = flow_run(d->flow, code, n, rows_address(d->rows, at), flags | ways[i], &result);
-		d->budget -= result.work < d->budget ? result.work : d->budget;
 		misaligned = r == FLOW_MISALIGNED;
-		if (r > 0)
+		if (r > 0 && d->budget)
 			r = flow_again(d->flow, &result);
 		if (r < 0)
 			return r;
@@ -673,6 +675,18 @@ static int try_function(struct derive *d, uint32_t at, uint32_t size, uint32_t l
 	if (!r)
 		r = put_flow(d, at, code, end);
 	*ret_used = end;
+	return r;
+}
+
+/* A function with `size` bytes, or (0) an unknown number of them up to `limit`. */
+static int try_function(struct derive *d, uint32_t at, uint32_t size, uint32_t limit,
+			unsigned flags, uint32_t *ret_used)
+{
+	uint64_t before = flow_work(d->flow), spent;
+	int r = look_at(d, at, size, limit, flags, ret_used);
+
+	spent = flow_work(d->flow) - before;
+	d->budget -= spent < d->budget ? spent : d->budget;
 	return r;
 }
 
@@ -838,7 +852,9 @@ static int derive_gaps(struct derive *d)
 		return r;
 	if (total >= SYMBOLS_MIN)
 		r = starts_functions(d->fd, d->rows, &d->starts, in_gap, d);
-	d->budget = total;
+	if (total > DERIVE_MAX_BYTES)
+		total = DERIVE_MAX_BYTES;
+	d->budget = WORK_PER_BYTE * total + WORK_MIN;
 	for (uint32_t i = 0; i < d->gaps && !r; i++) {
 		struct gap g = d->gap[i];
 

@@ -11,7 +11,9 @@
 #define MAX_SLOTS 12
 #define MAX_CALLS 4096
 #define MAX_ENDS 256
-#define MAX_TARGETS 65536 /* of jumps by tables, about */
+#define MAX_TARGETS 65536	      /* of jumps by tables, about */
+#define MAX_ENTRIES (4 * MAX_TARGETS) /* read of tables */
+#define SEARCH_PER_INSN 1024
 #define AGAIN_MAX 12
 #define NONE UINT32_MAX
 #define RED_ZONE 128
@@ -69,10 +71,12 @@ struct insn {
 	uint32_t after;	 /* index of the next one in memory; NONE: not followed */
 	uint32_t state;	 /* 1 + that of a leader; 0 */
 	uint32_t rule;	 /* 1 + number in rules; 0: none */
+	uint32_t before; /* 1 + index of the last of those that lead here; 0 */
 	int32_t imm;
 	uint16_t clobbers;
 	uint8_t len, op, next, dst, src, width;
 	bool leader, reached;
+	bool pads;    /* a call that padding follows, which is taken to come back */
 	uint8_t zero; /* 1: jumps on zero; 2: on not zero */
 	bool memory;  /* an indirect jump through memory at a fixed address: to another function */
 	uint32_t first_case, cases; /* of an indirect jump whose table was read: in flow.target */
@@ -102,12 +106,17 @@ struct flow {
 	struct unwind_rule *rule;
 	uint32_t rules, rule_cap;
 	uint32_t calls, jumps;
-	uint64_t steps;
+	uint64_t steps, limit; /* of settling */
+	uint64_t work;	       /* of all runs */
+	uint32_t entries;      /* that were read of tables */
+	uint32_t searched;     /* instructions, for addresses of tables */
 	bool contradicts, misaligned, returns, rets, indirect, has_jump_state;
 	/* Behind calls that may not come back, since padding follows; and where it first went
 	 * wrong.
 	 */
 	uint32_t end[MAX_ENDS], ends, from, wrong;
+	uint32_t came_back;	 /* the last of them that a path went on behind */
+	bool rested;		 /* what no branch reaches was followed, too */
 	struct state jump_state; /* of all indirect jumps */
 	/* Not cleared: only as far as calls and jumps are counted. */
 	int64_t call[MAX_CALLS], jump[MAX_CALLS];
@@ -243,7 +252,9 @@ static int decode_one(struct flow *f, uint32_t at, uint32_t *ret_after, uint32_t
 		if (f->flags & FLOW_NO_RETURN && at + d.len >= f->from) {
 			i->next = NEXT_END;
 			*ret_after = NONE;
+			return 0;
 		}
+		i->pads = true;
 	} else if (d.next == NEXT_JUMP || d.next == NEXT_COND) {
 		if (target >= 0 && target < f->size) {
 			*ret_target = (uint32_t)target;
@@ -258,6 +269,12 @@ static int decode_one(struct flow *f, uint32_t at, uint32_t *ret_after, uint32_t
 			i->next = NEXT_LEAVES;
 	}
 	return 0;
+}
+
+static void lead(struct flow *f, uint32_t from, uint32_t to)
+{
+	if (f->insn[to].before <= from)
+		f->insn[to].before = from + 1;
 }
 
 /* Decodes all that is reached from `at`. */
@@ -279,6 +296,7 @@ static int discover(struct flow *f, uint32_t at)
 		if (known) {
 			if (before != NONE) {
 				f->insn[before].after = known - 1;
+				lead(f, before, known - 1);
 				f->insn[known - 1].leader = true;
 			}
 			offset = NONE;
@@ -290,8 +308,10 @@ static int discover(struct flow *f, uint32_t at)
 
 		if (r)
 			return r;
-		if (before != NONE)
+		if (before != NONE) {
 			f->insn[before].after = i;
+			lead(f, before, i);
+		}
 		if (target != NONE) {
 			r = grow((void **)&f->todo, &f->todo_cap, n + 1, sizeof(*f->todo));
 			if (r)
@@ -314,6 +334,7 @@ static void link_targets(struct flow *f, uint32_t first)
 
 		f->insn[i].target = to;
 		f->insn[to].leader = true;
+		lead(f, i, to);
 	}
 }
 
@@ -324,31 +345,27 @@ static uint32_t path_to(const struct flow *f, uint32_t i, uint32_t *path)
 	uint32_t n = 0;
 
 	for (;;) {
-		uint32_t before = NONE;
-
 		path[n++] = f->insn[i].at;
 		if (n == CASES_PATH || i == 0)
 			return n;
 		/* Mostly it was decoded just before. */
-		if (f->insn[i - 1].after == i) {
-			before = i - 1;
-		} else {
-			for (uint32_t k = f->insns; k-- && before == NONE;)
-				before = f->insn[k].target == i || f->insn[k].after == i ? k : NONE;
-		}
-		if (before == NONE)
+		if (f->insn[i - 1].after == i)
+			i--;
+		else if (f->insn[i].before)
+			i = f->insn[i].before - 1;
+		else
 			return n;
-		i = before;
 	}
 }
 
 /* A table's address that was put into a register elsewhere: by the last instruction decoded that
- * does so. */
-static bool base_of(const struct flow *f, uint32_t i, uint8_t reg, uint64_t *ret)
+ * does so, as far as looking for it stays linear in the code. */
+static bool base_of(struct flow *f, uint32_t i, uint8_t reg, uint64_t *ret)
 {
-	for (uint32_t k = i; k--;) {
+	for (uint32_t k = i; k-- && f->searched < SEARCH_PER_INSN * f->insns;) {
 		const struct insn *in = &f->insn[k];
 
+		f->searched++;
 		if (in->op != OP_ADDRESS || in->dst != reg)
 			continue;
 		*ret = f->address + in->at + in->len + (uint64_t)(int64_t)in->imm;
@@ -364,10 +381,14 @@ static int read_cases(struct flow *f, uint32_t i)
 	uint64_t base = 0, entry;
 	struct cases_table t;
 
-	if (!cases_find(&f->zydis, f->code, f->size, f->address, path, path_to(f, i, path), &t) ||
-	    !t.bound || (!t.known && !base_of(f, i, t.base, &base)))
+	uint32_t steps = path_to(f, i, path);
+
+	f->work += steps;
+	if (!cases_find(&f->zydis, f->code, f->size, f->address, path, steps, &t) || !t.bound ||
+	    (!t.known && !base_of(f, i, t.base, &base)))
 		return 0;
 	t.address += base;
+	f->entries += t.bound;
 	for (uint32_t n = 0; n < t.bound; n++) {
 		uint32_t in_chunk = n % (sizeof(entries) / t.width);
 		uint32_t left = (t.bound - n) * t.width;
@@ -403,7 +424,8 @@ static int discover_cases(struct flow *f, uint32_t first)
 		struct insn *in = &f->insn[i];
 		int r;
 
-		if (in->next != NEXT_INDIRECT || in->memory || f->targets >= MAX_TARGETS)
+		if (in->next != NEXT_INDIRECT || in->memory || f->targets >= MAX_TARGETS ||
+		    f->entries >= MAX_ENTRIES)
 			continue;
 		r = read_cases(f, i);
 		for (uint32_t n = 0; !r && n < f->insn[i].cases; n++) {
@@ -747,7 +769,7 @@ static int run(struct flow *f, struct state s, uint32_t i)
 
 		if (!first && in->leader)
 			return arrive(f, i, &s);
-		if (++f->steps > 32ull * f->insns + 4096)
+		if (++f->steps > f->limit)
 			return FLOW_TANGLED;
 		in->reached = true;
 		if (in->next == NEXT_RET || in->next == NEXT_LEAVES ||
@@ -756,6 +778,8 @@ static int run(struct flow *f, struct state s, uint32_t i)
 			return 0;
 		}
 		apply(f, &s, in);
+		if (in->pads && in->at + in->len > f->came_back)
+			f->came_back = in->at + in->len;
 		if (f->contradicts)
 			return 0;
 		if (in->op == OP_SYSCALL && (rax == VALUE(CONST, 60) || rax == VALUE(CONST, 231) ||
@@ -772,6 +796,7 @@ static int run(struct flow *f, struct state s, uint32_t i)
 			if (!in->cases && s.life == LIFE_PLAIN && s.reg[RSP] == VALUE(CFA, -8) &&
 			    s.reg[RBP] == VALUE(CALLER, RBP))
 				f->returns = true;
+			f->steps += in->cases;
 			for (uint32_t n = 0; n < in->cases && !r; n++)
 				r = arrive(f, f->target[in->first_case + n], &s);
 			if (in->cases)
@@ -1107,8 +1132,9 @@ static void reset(struct flow *f)
 	for (uint32_t i = 0; i < f->insns; i++)
 		f->index[f->insn[i].at] = 0;
 	f->dirty = f->insns = f->states = f->queued = f->rules = f->calls = f->jumps = f->targets =
-		0;
+		f->entries = f->searched = f->came_back = 0;
 	f->steps = 0;
+	f->rested = false;
 	f->contradicts = f->misaligned = f->returns = f->rets = f->indirect = f->has_jump_state =
 		false;
 }
@@ -1160,7 +1186,9 @@ static int run_all(struct flow *f)
 	int r;
 
 	f->states = f->queued = 0;
+	f->work += f->steps;
 	f->steps = 0;
+	f->limit = 32ull * f->insns + 16ull * f->targets + 4096;
 	f->returns = f->rets = f->indirect = f->has_jump_state = false;
 	for (uint32_t i = 0; i < f->insns; i++) {
 		f->insn[i].state = 0;
@@ -1178,7 +1206,10 @@ static int run_all(struct flow *f)
 static int follow_indirect(struct flow *f)
 {
 	uint32_t heads = 0;
-	int r = discover_rest(f, &heads);
+	int r;
+
+	f->rested = true;
+	r = discover_rest(f, &heads);
 
 	if (!r)
 		r = run_all(f);
@@ -1197,7 +1228,7 @@ static int follow_indirect(struct flow *f)
 	return r;
 }
 
-static int run_from(struct flow *f, const uint8_t *code, uint32_t size, uint64_t address,
+static int run_once(struct flow *f, const uint8_t *code, uint32_t size, uint64_t address,
 		    unsigned flags, uint32_t from, struct flow_result *ret)
 {
 	int r;
@@ -1239,12 +1270,25 @@ static int run_from(struct flow *f, const uint8_t *code, uint32_t size, uint64_t
 				     .rets = f->rets,
 				     .indirect = f->indirect,
 				     .end = end < f->size ? end : f->size,
-				     .work = f->insns,
 				     .call = f->call,
 				     .calls = f->calls,
 				     .jump = f->jump,
 				     .jumps = f->jumps };
 	return 0;
+}
+
+static int run_from(struct flow *f, const uint8_t *code, uint32_t size, uint64_t address,
+		    unsigned flags, uint32_t from, struct flow_result *ret)
+{
+	int r = run_once(f, code, size, address, flags, from, ret);
+
+	f->work += f->insns + f->steps + f->entries + f->searched / 64;
+	return r;
+}
+
+uint64_t flow_work(const struct flow *f)
+{
+	return f->work;
 }
 
 int flow_run(struct flow *f, const uint8_t *code, uint32_t size, uint64_t address, unsigned flags,
@@ -1270,9 +1314,13 @@ int flow_again(struct flow *f, struct flow_result *ret)
 			end[n++] = f->end[i];
 	}
 	qsort(end, n, sizeof(end[0]), falling);
-	for (uint32_t i = 0; i < n && i < AGAIN_MAX && r > 0; i++)
+	for (uint32_t i = 0; i < n && i < AGAIN_MAX && r > 0; i++) {
+		/* It went wrong before any of those calls: so it would again. */
+		if (f->contradicts && f->steps && !f->rested && f->came_back < end[i])
+			continue;
 		r = run_from(f, f->code, f->size, f->address, f->flags | FLOW_NO_RETURN, end[i],
 			     ret);
+	}
 	return r;
 }
 

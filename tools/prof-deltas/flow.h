@@ -43,7 +43,6 @@ struct flow_result {
 	bool rets;	     /* by a ret, not only by a jump to another function */
 	bool indirect;	     /* it has indirect jumps that do not leave it */
 	uint32_t end;	     /* behind the last byte reached */
-	uint32_t work;	     /* instructions looked at */
 	const int64_t *call; /* targets of direct calls, relative to the start; not more than are
 				kept */
 	const int64_t *jump; /* those of direct jumps that leave the code for another function */
@@ -67,6 +66,8 @@ void flow_set_reader(struct flow *f, const struct flow_reader *reader);
  * at code, for `address`. 0 and *ret, borrowed until the next call; enum flow_verdict; -ENOMEM. */
 int flow_run(struct flow *f, const uint8_t *code, uint32_t size, uint64_t address, unsigned flags,
 	     struct flow_result *ret);
+/* Instructions (and cases of jumps) that all runs have looked at, about: what they cost. */
+uint64_t flow_work(const struct flow *f);
 /* After flow_run gave 0: the instruction at `at`. False where none was reached. Without a rule
  * *ret_known is false. */
 bool flow_rule(const struct flow *f, uint32_t at, uint32_t *ret_len, bool *ret_known,
