@@ -77,6 +77,23 @@ Test(weave, a_chain_stands_behind_the_frame_that_runs_it)
 	cr_assert_eq(got[1].word, LOOP(0x10), "the mark is ours, not an output's");
 }
 
+Test(weave, generated_code_that_calls_the_loop_is_a_part_of_it)
+{
+	begin(false);
+	item(RUNTIME_FRAME, 1);
+	item(RUNTIME_ENTRY, 0x7000);
+	item(RUNTIME_FRAME, 2);
+	item(RUNTIME_ENTRY, 0x8000);
+	native(LOOP(0x10) | SAMPLE_FRAME_ENTRY);
+	native(0x7f0000001000);
+	native(OTHER(0x20));
+	native(0x7f0000002000);
+	native(LOOP(0x20) | SAMPLE_FRAME_ENTRY);
+	native(0x7f0000003000);
+	cr_assert_str_eq(woven(), "ll1nnll2");
+	cr_assert_eq(got[1].word, 0x7f0000001000);
+}
+
 Test(weave, an_entry_that_has_no_frame_goes_with_the_next_one)
 {
 	begin(false);

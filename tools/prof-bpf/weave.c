@@ -86,6 +86,19 @@ static bool leaf_has_none(const struct weaver *v, const uint64_t *native)
 	return loops == frames + 1;
 }
 
+static void put_native(struct weaver *v, uint64_t word, bool loop)
+{
+	if (v->count < WEAVE_MAX)
+		v->frames[v->count++] = (struct weave_frame){ .word = word & ~SAMPLE_FRAME_ENTRY,
+							      .loop = loop };
+}
+
+/* In no file. */
+static bool is_generated(uint64_t word)
+{
+	return !(word >> SAMPLE_FRAME_SLOT_SHIFT & SAMPLE_FRAME_SLOT_MASK);
+}
+
 uint32_t weave(const struct sample *s, const struct weave_config *c,
 	       struct weave_frame ret[static WEAVE_MAX], bool *ret_cut)
 {
@@ -95,12 +108,15 @@ uint32_t weave(const struct sample *s, const struct weave_config *c,
 
 	for (uint32_t i = 0; i < s->user_frames && v.count < WEAVE_MAX; i++) {
 		const struct runtime_config *r = loop_of(c, native[i]);
+		bool by_loop = r && r->by_loop, entered = native[i] & SAMPLE_FRAME_ENTRY;
 
-		ret[v.count++] = (struct weave_frame){ .word = native[i] & ~SAMPLE_FRAME_ENTRY,
-						       .loop = r != NULL };
-		if (r && r->by_loop && !(skip && i == 0))
+		put_native(&v, native[i], r != NULL);
+		if (r && !by_loop && entered && i + 1 < s->user_frames &&
+		    is_generated(native[i + 1]))
+			put_native(&v, native[++i], true);
+		if (by_loop && !(skip && i == 0))
 			(void)take_item(&v);
-		else if (native[i] & SAMPLE_FRAME_ENTRY)
+		else if (!by_loop && entered)
 			take_chain(&v);
 	}
 	while (take_item(&v))

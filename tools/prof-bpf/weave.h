@@ -6,6 +6,9 @@
  * A chain of interpreted frames belongs behind the native frame that runs it: the one that the walk
  * marked, or, where a runtime's entries have no address, the next one in its loop. A chain whose
  * frame was not found comes before the next one that was, or at the end: nothing is left out.
+ *
+ * Generated code that called a loop in which a chain begins counts as a part of it: CPython makes a
+ * trampoline for each function when it is asked to show itself to perf (-X perf).
  */
 #ifndef PROFPIPE_WEAVE_H
 #define PROFPIPE_WEAVE_H
@@ -21,7 +24,7 @@ struct weave_frame {
 	uint64_t address; /* interpreted: of the runtime's object */
 	uint64_t mark;	  /* position and check of it */
 	uint16_t runtime; /* RUNTIME_NONE: native */
-	bool loop;	  /* native, and in the loop of a runtime */
+	bool loop;	  /* native, and in the loop of a runtime, or its trampoline */
 };
 
 struct weave_config {
