@@ -76,3 +76,28 @@ def test_odd_rooms_too(tmp_path):
     assert not wrong or sum(right.values()) >= 0.99 * sum(all_of.values()), wrong
     assert len(all_of) > 0.8 * len(rooms)
     assert right["subinterpreter"]
+
+
+def test_native_frames_stand_between_interpreted_ones(tmp_path):
+    shown, folded = tmp_path / "shown.folded", tmp_path / "folded.folded"
+    recording = tmp_path / "out.prof"
+    p = profpipe("record", "-q", "-F", 199, "-o", recording, "--", "/usr/bin/python3", os.path.join(os.path.dirname(ROOMS), "order.py"), "2")
+    assert p.returncode == 0, p.stderr
+    for out, options in ((folded, []), (shown, ["--interpreter-frames"])):
+        assert profpipe("report", recording, "-o", out, *options).returncode == 0
+    loop = "_PyEval_EvalFrameDefault"
+    for path, turn in ((folded, lambda names: names), (shown, lambda names: [*names, loop])):
+        # Of each stack what it is made of: Python's functions, the loop, qsort.
+        kinds = re.compile(r"order\.(?:<module>|main|outer|inner|spin)|%s|__GI___qsort_r|qsort_r" % loop)
+        stacks = collections.Counter()
+        for line in open(path):
+            frames, count = line.rsplit(" ", 1)
+            names = [re.sub(r"^(__GI___)?qsort_r$", "qsort", f) for f in frames.split(";") if kinds.fullmatch(f)]
+            if "order.spin" in names:
+                stacks[tuple(names)] += int(count)
+        expected = (*turn(["order.<module>", "order.main"]), *turn(["order.outer"]), "qsort", *turn(["order.inner"]), *turn(["order.spin"]))
+        print(stacks)
+        assert stacks[expected] >= 0.99 * sum(stacks.values()) > 0
+        # The interpreter's own sort is between the frames of who calls it and of the key.
+        between = re.compile(r"order\.main;.*?PyObject_\w+;.*order\.outer;.*order\.inner;.*PyObject_\w+;.*order\.spin")
+        assert all(between.search(line) for line in open(path) if "order.spin" in line)
