@@ -5,6 +5,7 @@ import glob
 import json
 import os
 import re
+import shutil
 import subprocess
 
 import pytest
@@ -51,20 +52,76 @@ def score(rooms, stacks):
     return right, all_of, wrong
 
 
-@pytest.mark.parametrize("python", PYTHONS)
-def test_stacks_are_as_python_says(python, tmp_path):
-    out = tmp_path / "out.txt"
-    p = profpipe("record", "-q", "-F", 499, "-o", out, "--", python, ROOMS, "0.1", tmp_path / "rooms.json")
+def check(label, tmp_path, command, rooms_py=ROOMS, root="", **kw):
+    """Runs rooms.py by a command, and says the score."""
+    out, said = tmp_path / "out.txt", tmp_path / "rooms.json"
+    p = profpipe("record", "-q", "-F", 499, "-o", out, "--", *command(rooms_py, "0.05", "/rooms.json" if root else str(said)), **kw)
     assert p.returncode == 0, p.stderr
-    rooms = json.loads((tmp_path / "rooms.json").read_text())
+    with open(f"{root}/rooms.json" if root else said) as f:
+        rooms = json.load(f)
     right, all_of, wrong = score(rooms, interpreted(out))
     total = sum(right.values()) / max(1, sum(all_of.values()))
-    version = subprocess.run([python, "-V"], capture_output=True, text=True).stdout.strip()
-    print(f"{version}: {total:.2%} of {sum(all_of.values())} samples in {len(all_of)} rooms")
+    print(f"{label}: {total:.2%} of {sum(all_of.values())} samples in {len(all_of)} rooms")
     for room, (got, expected) in sorted(wrong.items()):
         print(f"  {room}: {right[room]} of {all_of[room]}\n    got      {got[-6:]}\n    expected {expected[-6:] if expected else None}")
     assert len(all_of) > 0.8 * len(rooms)
+    # Nor are there many samples in a room that show no Python at all.
+    assert sum(all_of.values()) > 0.7 * 0.05 * 499 * len(rooms)
     assert total >= 0.99
+
+
+def version(python, *prefix):
+    p = subprocess.run([*prefix, python, "-c", "import sys; print(sys.version.split()[0])"], capture_output=True, text=True)
+    assert p.returncode == 0, p.stderr
+    return f"CPython {p.stdout.strip()}"
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+def test_stacks_are_as_python_says(python, tmp_path):
+    check(version(python), tmp_path, lambda *args: [python, *args])
+
+
+def test_a_renamed_and_stripped_interpreter_is_known_by_what_is_in_it(tmp_path):
+    snake = tmp_path / "snake"
+    subprocess.run(["strip", "-s", "-o", snake, os.path.realpath("/usr/bin/python3")], check=True)
+    check(f"renamed, stripped {version('/usr/bin/python3')}", tmp_path, lambda *args: [snake, *args], env={**os.environ, "PYTHONHOME": "/usr"})
+
+
+def test_an_interpreter_that_is_embedded_in_a_program_is_walked(tmp_path):
+    def by_gdb(rooms, seconds, said):
+        return ["gdb", "-batch", "-nx", "-ex", f"python import sys; sys.argv = {['', seconds, said]!r}; exec(compile(open({rooms!r}).read(), {rooms!r}, 'exec'))"]
+    check("gdb's own", tmp_path, by_gdb)
+
+
+# What runs rooms.py, of all that a suite's interpreters depend on.
+ONLY = r".*python3.*|libc6|libexpat1|zlib1g|libffi[0-9]+|libcrypt1|libuuid1|libgcc-s1|libzstd1"
+# Its interpreters, one of them in a build that is no PIE, and one that the suite is sure to have.
+SUITES = {
+    "bullseye": (r"(lib)?python3\.[0-9]+-(minimal|stdlib)", "3.9"),
+    "trixie": (r"(lib)?python3\.[0-9]+-(minimal|stdlib)", "3.13"),
+    "sid": (r"(lib)?python3\.[0-9]+-(minimal|stdlib)|python3\.13-nopie", "3.14"),
+}
+
+
+@pytest.mark.parametrize("suite", SUITES)
+def test_stacks_of_other_suites_in_a_container_are_as_python_says(suite, tmp_path):
+    packages, has = SUITES[suite]
+    root = tmp_path / "root"
+    p = subprocess.run([os.path.join(os.path.dirname(ROOMS), "suite.sh"), suite, root, packages, ONLY], capture_output=True, text=True)
+    assert p.returncode == 0, p.stderr
+    try:
+        shutil.copy(ROOMS, root)
+        minors = sorted(re.fullmatch(r".*/python3\.(\d+)", f)[1] for f in glob.glob(f"{root}/usr/bin/python3.*"))
+        assert has[2:] in minors
+        for minor in minors:
+            python = f"/usr/bin/python3.{minor}"
+            label = f"{version(python, 'chroot', root)} of {suite}"
+            enter = 'mount --bind "$0" "$0" && cd "$0" && pivot_root . old && exec "$@"'
+            check(label, tmp_path, lambda *args: ["unshare", "-m", "sh", "-c", enter, root, python, *args], "/rooms.py", root)
+            text = (tmp_path / "out.txt").read_text(errors="replace")
+            assert f"({python})" in text and str(root) not in text
+    finally:
+        shutil.rmtree(root)
 
 
 def test_odd_rooms_too(tmp_path):

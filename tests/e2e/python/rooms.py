@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rooms that a stack can stand in: each burns cpu in spin_NAME, and says by Python's own traceback what its stack is.
 
-Runs on every Python from 3.6 on, with the standard library alone: `python rooms.py SECONDS FILE` writes [{"room", "stack": [[file, line, function], ...]}, ...],
+Runs on every Python from 3.6 on, with the standard library alone: `python rooms.py SECONDS FILE` burns so much in each, and writes [{"room", "stack": [[file, line, function], ...]}, ...],
 root first, without spin_NAME itself."""
 import asyncio
 import ctypes
@@ -14,7 +14,7 @@ import time
 import traceback
 
 SECONDS = float(sys.argv[1])
-rooms = []
+rooms, kept = [], []
 
 
 def make_spin(name):
@@ -23,8 +23,8 @@ def make_spin(name):
 def spin_%s():
     stack = [[f.filename, f.lineno, f.name] for f in traceback.extract_stack()[:-1]]
     rooms.append({"room": "%s", "stack": stack})
-    end = time.monotonic() + SECONDS
-    while time.monotonic() < end:
+    end = time.clock_gettime(time.CLOCK_THREAD_CPUTIME_ID) + SECONDS
+    while time.clock_gettime(time.CLOCK_THREAD_CPUTIME_ID) < end:
         pass
 """ % (name, name)
     exec(compile(source, "spin.py", "exec"), globals())
@@ -253,8 +253,11 @@ def main():
     exceptions()
     long_lines(make_spin("several_lines"))
     far(make_spin("far_lines"))
-    eval("(lambda: spin())()", {"spin": make_spin("eval")})
-    exec("class Body:\n    spin()\n", {"spin": make_spin("class_body")})
+    # Kept until the end: names are read a moment after the sample.
+    kept.append(compile("(lambda: spin())()", "<string>", "eval"))
+    eval(kept[-1], {"spin": make_spin("eval")})
+    kept.append(compile("class Body:\n    spin()\n", "<string>", "exec"))
+    exec(kept[-1], {"spin": make_spin("class_body")})
     thread = threading.Thread(target=make_spin("thread"))
     thread.start()
     thread.join()
