@@ -60,15 +60,26 @@ struct python_config {
 	UW_U16 zero[3];
 };
 
-/* The check of a code object, of what lies at code_check: 40 bits, never 0. */
-static inline UW_U64 python_check(const UW_U32 *words, UW_U32 n)
+/* The check of a code object, of the n times 4 bytes that lie at code_check: 40 bits, never 0. Two
+ * sums that do not wait for each other: it is made of each frame. */
+static inline UW_U64 python_check(const UW_U64 words[PYTHON_CHECK_WORDS / 2], UW_U32 n)
 {
-	UW_U64 h = 0x9e3779b97f4a7c15ull;
+	UW_U64 even = 0x9e3779b97f4a7c15ull, odd = n;
 
-	for (UW_U32 i = 0; i < PYTHON_CHECK_WORDS && i < n; i++)
-		h = (h ^ words[i]) * 0xff51afd7ed558ccdull;
-	h >>= RUNTIME_CHECK_SHIFT;
-	return h ? h : 1;
+	for (UW_U32 i = 0; i < PYTHON_CHECK_WORDS / 2 && i < n / 2; i++) {
+		UW_U64 w = words[i];
+
+		if (i & 1)
+			odd = (odd ^ w ^ w >> 32) * 0xff51afd7ed558ccdull;
+		else
+			even = (even ^ w ^ w >> 32) * 0xc4ceb9fe1a85ec53ull;
+	}
+	if (n & 1)
+		odd = (odd ^ (words[n / 2 % (PYTHON_CHECK_WORDS / 2)] & 0xffffffff)) *
+		      0xff51afd7ed558ccdull;
+	even = (even ^ odd >> 32 ^ odd << 32) * 0xff51afd7ed558ccdull;
+	even >>= RUNTIME_CHECK_SHIFT;
+	return even ? even : 1;
 }
 
 #ifndef __bpf__

@@ -9,14 +9,21 @@
 #include "bpf/walk.h"
 
 #define PYTHON_NEAR \
-	(64u << 10) /* bytes of stack: more than what C functions take, less than a stack */
+	(64u << 10)	  /* bytes of stack: more than what C functions take, less than a stack */
+#define PYTHON_WINDOW 512 /* bytes read at once: callers' frames lie below a frame from 3.11 on */
+#define PYTHON_KNOWN 16
 
 struct python_walk {
 	struct python_config config;
 	__u64 base;
 	__u64 frame, cframe;
-	__u64 words[PYTHON_FRAME_BYTES / 8]; /* the frame */
-	__u32 check[PYTHON_CHECK_WORDS];
+	__u64 window_start, window_end; /* user addresses of what window[] holds */
+	__u32 at;			/* where the frame lies in it, in words */
+	__u64 window[PYTHON_WINDOW / 8];
+	__u64 check[PYTHON_CHECK_WORDS / 2];
+	struct {
+		__u64 code, check;
+	} known[PYTHON_KNOWN]; /* code objects of this walk */
 };
 
 ENV_INLINE bool python_read(__u64 addr, __u64 *ret)
@@ -86,7 +93,54 @@ ENV_INLINE bool python_running_state(const struct walk *w, const struct python_w
 /* The word of the frame that the field at `offset` lies in, shifted down to it. */
 ENV_INLINE __u64 python_field(const struct python_walk *p, __u16 offset)
 {
-	return p->words[offset / 8 % (PYTHON_FRAME_BYTES / 8)] >> (offset & 7) * 8;
+	return p->window[(p->at + offset / 8) % (PYTHON_WINDOW / 8)] >> (offset & 7) * 8;
+}
+
+/* Has the frame of so many bytes at `at` in the window, with what lies below it. */
+ENV_INLINE bool python_read_frame(struct python_walk *p, __u64 at, __u32 size)
+{
+	__u64 offset = at - p->window_start;
+
+	if (size > PYTHON_FRAME_BYTES)
+		size = PYTHON_FRAME_BYTES;
+	if (at < 4096 || at >= WALK_ADDRESS_END)
+		return false;
+	if (at >= p->window_start && at + size <= p->window_end && !(offset & 7)) {
+		p->at = offset / 8;
+		return true;
+	}
+	/* Of one page: what lies before it may not be there. */
+	__u64 page = at & ~4095ull, end = at + size;
+	__u32 below = 0;
+
+	if (p->config.frames != PYTHON_OBJECTS)
+		below = at - page < PYTHON_WINDOW - size ? at - page : PYTHON_WINDOW - size;
+	below &= ~7u & (PYTHON_WINDOW - 1);
+	p->at = below / 8;
+	p->window_start = at - below;
+	p->window_end = end;
+	size += below;
+	if (size > PYTHON_WINDOW)
+		size = PYTHON_WINDOW;
+	return env_read_user(p->window, size, p->window_start) == 0;
+}
+
+/* The check of a code object, 0 where it cannot be read. One that was read in this walk is not
+ * read again. */
+ENV_INLINE __u64 python_code_check(struct python_walk *p, __u64 code)
+{
+	const struct python_config *c = &p->config;
+	__u32 words = c->code_check_words, i = (code >> 4 ^ code >> 8 ^ code >> 12) % PYTHON_KNOWN;
+
+	if (p->known[i].code == code)
+		return p->known[i].check;
+	if (words > PYTHON_CHECK_WORDS)
+		words = PYTHON_CHECK_WORDS;
+	if (env_read_user(p->check, words * 4, code + c->code_check))
+		return 0;
+	p->known[i].code = code;
+	p->known[i].check = python_check(p->check, words);
+	return p->known[i].check;
 }
 
 /* True where the thread runs Python. */
@@ -97,6 +151,9 @@ ENV_INLINE bool python_begin(const struct walk *w, struct python_walk *p)
 
 	if (!python_running_state(w, p, &state) || !python_read(state + c->tstate_frame, &p->frame))
 		return false;
+	p->window_start = p->window_end = 0;
+	for (__u32 i = 0; i < PYTHON_KNOWN; i++)
+		p->known[i].code = 1; /* none is at such an address */
 	p->cframe = p->frame;
 	if (c->frames == PYTHON_CFRAMES || c->frames == PYTHON_CFRAME_SHIMS)
 		return python_read(p->cframe + c->cframe_frame, &p->frame) && p->frame;
@@ -106,18 +163,14 @@ ENV_INLINE bool python_begin(const struct walk *w, struct python_walk *p)
 ENV_INLINE void python_push(struct walk *w, struct python_walk *p)
 {
 	const struct python_config *c = &p->config;
-	__u64 code = python_field(p, c->frame_code) & ~7ull, check = 0;
+	__u64 code = python_field(p, c->frame_code) & ~7ull;
 	__u64 position = python_field(p, c->frame_position);
-	__u32 words = c->code_check_words;
 
 	if (c->flags & PYTHON_POSITION_POINTER)
 		position = (position - code - c->code_bytecode) >> 1;
-	if (words > PYTHON_CHECK_WORDS)
-		words = PYTHON_CHECK_WORDS;
-	if (env_read_user(p->check, words * sizeof(p->check[0]), code + c->code_check) == 0)
-		check = python_check(p->check, words);
 	walk_item(w, RUNTIME_PYTHON, RUNTIME_FRAME, code,
-		  (position & RUNTIME_POSITION_MASK) | check << RUNTIME_CHECK_SHIFT);
+		  (position & RUNTIME_POSITION_MASK) | python_code_check(p, code)
+							       << RUNTIME_CHECK_SHIFT);
 }
 
 /* One frame. 0: there is a caller; 1: that was all. */
@@ -125,14 +178,10 @@ ENV_INLINE int python_step(struct walk *w, struct python_walk *p)
 {
 	const struct python_config *c = &p->config;
 	__u64 at = p->frame;
-	__u32 size = c->frame_bytes;
 
 	if (!at)
 		return 1;
-	if (size > PYTHON_FRAME_BYTES)
-		size = PYTHON_FRAME_BYTES;
-	if (w->sample.items >= RUNTIME_MAX_ITEMS - 2 || at < 4096 || at >= WALK_ADDRESS_END ||
-	    env_read_user(p->words, size, at)) {
+	if (w->sample.items >= RUNTIME_MAX_ITEMS - 2 || !python_read_frame(p, at, c->frame_bytes)) {
 		walk_item(w, RUNTIME_PYTHON, RUNTIME_STOPPED, 0, 0);
 		return 1;
 	}

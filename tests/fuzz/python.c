@@ -37,7 +37,7 @@ static void expect_utf8(const struct runtime_text *t)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct runtime_build b = { .known = true, .config.runtime = RUNTIME_PYTHON };
-	uint32_t words[PYTHON_CHECK_WORDS] = { 0 };
+	uint64_t words[PYTHON_CHECK_WORDS / 2] = { 0 };
 	struct runtime_object o = { 0 };
 	struct python_config c;
 	struct python_naming n;

@@ -137,14 +137,14 @@ static inline struct span capture_read(const struct capture *k, uint64_t address
 
 static inline uint64_t check_of(const struct capture *k, uint64_t address)
 {
-	uint32_t words[PYTHON_CHECK_WORDS] = { 0 };
+	uint64_t words[PYTHON_CHECK_WORDS / 2] = { 0 };
 	struct python_naming n;
 	struct span code;
 
 	memcpy(&n, k->build.naming, sizeof(n));
 	code = capture_read(k, address, n.code_bytes);
 	cr_assert_eq(code.len, n.code_bytes);
-	memcpy(words, code.data + n.code_check, n.check_words * sizeof(words[0]));
+	memcpy(words, code.data + n.code_check, n.check_words * 4);
 	return python_check(words, n.check_words);
 }
 

@@ -249,7 +249,8 @@ int python_name(const struct runtime_build *b, uint64_t address, uint64_t check,
 		struct runtime_object *ret)
 {
 	uint64_t name, filename, table, size;
-	uint32_t words[PYTHON_CHECK_WORDS], first, guess = GUESS_TABLE;
+	uint64_t words[PYTHON_CHECK_WORDS / 2];
+	uint32_t first, guess = GUESS_TABLE;
 	struct python_naming n;
 	const uint8_t *code, *lines;
 	struct str module;
@@ -259,7 +260,7 @@ int python_name(const struct runtime_build *b, uint64_t address, uint64_t check,
 	r = memory_get(m, address, n.code_bytes, 0, &code);
 	if (r)
 		return verdict(r);
-	memcpy(words, code + n.code_check, n.check_words * sizeof(words[0]));
+	memcpy(words, code + n.code_check, n.check_words * 4);
 	if (python_check(words, n.check_words) != check)
 		return RUNTIME_GONE;
 	first = u32_at(code + n.code_firstline);
