@@ -225,6 +225,8 @@ static __always_inline bool begin(struct bpf_perf_event_data *ctx, struct walk *
 	w->sample.parent_pid = p ? 0 : BPF_CORE_READ(task, real_parent, tgid);
 	w->sample.cpu = bpf_get_smp_processor_id();
 	w->sample.generation = 0;
+	w->sample.uid = (__u32)bpf_get_current_uid_gid();
+	w->sample.unused = 0;
 	w->sample.reason = WALK_COMPLETE;
 	w->sample.flags = 0;
 	w->sample.kernel_frames = 0;

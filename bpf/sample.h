@@ -57,6 +57,8 @@ struct sample {
 	__sample_u32 cpu;
 	__sample_u32 generation; /* of the process's mappings that were used (struct process_entry),
 				    0 for none */
+	__sample_u32 uid;	 /* real, of the thread */
+	__sample_u32 unused;	 /* 0 */
 	__sample_u16 reason;	 /* enum walk_reason of the user part */
 	__sample_u16 flags;	 /* enum sample_flags */
 	__sample_u16 kernel_frames;
@@ -141,7 +143,7 @@ struct deferred_sample {
 };
 
 #ifndef __bpf__
-static_assert(sizeof(struct sample) == 72, "no padding");
+static_assert(sizeof(struct sample) == 80, "no padding");
 static_assert(sizeof(struct deferred) == (21 + 2 * DEFERRED_RETURNS + 2 * DEFERRED_STACKS +
 					  33 * DEFERRED_OBJECTS + DEFERRED_CHUNKS) *
 							 8 +

@@ -16,6 +16,7 @@ struct fake_tables {
 	size_t slots;
 	uint32_t generation;
 	bool full;
+	uint64_t hook_start_ns;
 };
 
 struct fake_tables *fake_tables_new(void)
@@ -95,6 +96,20 @@ int tables_process_set(struct tables *tables, uint32_t pid, uint64_t start_ns,
 	e->p.sets++;
 	*ret_generation = ++t->generation;
 	return 0;
+}
+
+void fake_tables_hook(struct fake_tables *t, uint64_t start_ns)
+{
+	t->hook_start_ns = start_ns;
+}
+
+bool tables_process_start(const struct tables *tables, uint32_t pid, uint64_t *ret_start_ns)
+{
+	struct fake_tables *t = (struct fake_tables *)tables;
+
+	(void)pid;
+	*ret_start_ns = t->hook_start_ns;
+	return t->hook_start_ns != 0;
 }
 
 void tables_process_drop(struct tables *tables, uint32_t pid)

@@ -567,6 +567,48 @@ Test(host, process_renames_itself)
 	cr_assert_eq(p->execs, 1);
 }
 
+/* A fork whose record comes just after the turn of a tick, as the clocks have it. */
+static uint64_t start_at_an_edge(uint32_t pid)
+{
+	uint64_t offset = clock_ns(CLOCK_BOOTTIME) - clock_mono_ns();
+
+	now += START_TICK_NS - (now + offset) % START_TICK_NS + MS;
+	return start_program(pid, 100);
+}
+
+Test(host, guessed_start_is_set_right_by_the_kernels_hook)
+{
+	uint64_t start = start_at_an_edge(10);
+
+	fake_tables_hook(tables, start - START_TICK_NS);
+	settle();
+	cr_assert_eq(fake_tables_process(tables, 10)->start_ns, start - START_TICK_NS);
+}
+
+Test(host, what_the_hook_entered_for_an_earlier_process_is_not_believed)
+{
+	uint64_t start = start_at_an_edge(10);
+
+	fake_tables_hook(tables, start - 2 * START_TICK_NS);
+	settle();
+	cr_assert_eq(fake_tables_process(tables, 10)->start_ns, start);
+}
+
+Test(host, user_is_the_first_samples)
+{
+	uint64_t start = start_program(10, 100);
+	struct sample s = sample_of(10, 10, start, "program");
+
+	s.uid = 1000;
+	cr_assert_eq(look(s).process->uid, 1000);
+	s.uid = 1001;
+	cr_assert_eq(look(s).process->uid, 1000);
+	/* One that is gone when its sample is taken. */
+	s = sample_of(30, 30, START_TICK_NS, "gone");
+	s.uid = 1002;
+	cr_assert_eq(look(s).process->uid, 1002);
+}
+
 Test(host, guessed_start_is_set_right_by_a_sample)
 {
 	uint64_t start = start_program(10, 100);

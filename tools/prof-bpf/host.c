@@ -249,7 +249,6 @@ static struct process *process_from(struct host *h, const struct sample *s)
 	p->pub.parent_pid = s->parent_pid;
 	p->pub.start_ns = s->start_ns;
 	p->pub.selected = true;
-	p->described = true;
 	if (s->flags & SAMPLE_KERNEL_THREAD)
 		p->pub.flags |= PROCESS_KERNEL;
 	process_set_comm(&p->pub, s->comm, strnlen(s->comm, sizeof(s->comm)));
@@ -268,7 +267,7 @@ int host_sample(struct host *h, const struct sample *s, struct host_sample_ref *
 		p = process_from(h, s);
 	if (!p)
 		return -ENOBUFS;
-	process_describe(h, p);
+	process_describe(h, p, s->uid);
 	if (p->exe && p->exe->state == BACKING_READY)
 		p->pub.exe = &p->exe->file->pub;
 	struct thread *t = thread_of(h, p, s);

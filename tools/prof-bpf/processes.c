@@ -280,16 +280,15 @@ int process_read_maps(struct host *h, struct process *p)
 	return 0;
 }
 
-void process_describe(struct host *h, struct process *p)
+void process_describe(struct host *h, struct process *p, uint32_t uid)
 {
 	if (p->described)
 		return;
 	p->described = true;
-	if (!p->pub.end_ns && procfs_read_uid(h->proc, p->pub.pid, &p->pub.uid) == 0) {
-		for (size_t i = 0; i < h->config.self_uid_count; i++) {
-			if (h->config.self_uids[i] == p->pub.uid)
-				p->pub.flags |= PROCESS_SELF;
-		}
+	p->pub.uid = uid;
+	for (size_t i = 0; i < h->config.self_uid_count; i++) {
+		if (h->config.self_uids[i] == uid)
+			p->pub.flags |= PROCESS_SELF;
 	}
 }
 
@@ -312,7 +311,9 @@ struct process *process_read(struct host *h, uint32_t pid, bool selected)
 	process_set_comm(&p->pub, st.comm, st.comm_len);
 	p->threads = st.threads ? st.threads : 1;
 	p->scanned_ns = p->counted_ns = now_ns;
-	process_describe(h, p);
+	uint32_t uid;
+	if (procfs_read_uid(h->proc, pid, &uid) == 0)
+		process_describe(h, p, uid);
 	if (!st.kernel)
 		(void)process_read_maps(h, p);
 	return p;

@@ -11,14 +11,23 @@
 /* A fork's record comes so much later than the start it speaks of, hardly ever more. */
 #define GUESS_SAFE_NS 3000000ull
 
-/* A fork's record comes a moment after the start it speaks of: near the edge of a tick only /proc
- * knows on which side that was. */
+/* A fork's record comes a moment after the start it speaks of: near the edge of a tick only the
+ * kernel knows on which side that was. */
 static void check_start(struct host *h, struct process *p)
 {
 	struct procfs_stat st;
+	uint64_t start_ns;
 
 	if (!p->start_guessed || (p->fork_ns + h->boot_offset_ns) % START_TICK_NS > GUESS_SAFE_NS)
 		return;
+	/* The kernel's hook has noted it, if the parent was known then; an entry of another process
+	 * that had the pid is older. */
+	if (tables_process_start(h->config.tables, p->pub.pid, &start_ns) &&
+	    start_ns <= p->pub.start_ns && p->pub.start_ns - start_ns <= START_TICK_NS) {
+		p->pub.start_ns = start_ns;
+		p->start_guessed = false;
+		return;
+	}
 	if (procfs_read_stat(h->proc, p->pub.pid, &st) == 0 && st.start_ns <= p->pub.start_ns) {
 		p->pub.start_ns = st.start_ns;
 		p->start_guessed = false;

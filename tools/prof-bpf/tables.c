@@ -728,6 +728,17 @@ int tables_process_set(struct tables *t, uint32_t pid, uint64_t start_ns,
 	return 0;
 }
 
+bool tables_process_start(const struct tables *t, uint32_t pid, uint64_t *ret_start_ns)
+{
+	struct process_entry entry;
+
+	if (t->config.processes_fd < 0 ||
+	    bpf_map_lookup_elem(t->config.processes_fd, &pid, &entry) != 0)
+		return false;
+	*ret_start_ns = entry.start_ns;
+	return true;
+}
+
 void tables_process_drop(struct tables *t, uint32_t pid)
 {
 	struct table_process *p;

@@ -87,6 +87,9 @@ struct tables_mapping {
 int tables_process_set(struct tables *t, uint32_t pid, uint64_t start_ns,
 		       const struct tables_mapping *m, size_t n, bool selected,
 		       uint32_t *ret_generation);
+/* The start that the kernel's hook on forks, or who published it, entered for a pid. False: there
+ * is no entry, or no kernel. */
+bool tables_process_start(const struct tables *t, uint32_t pid, uint64_t *ret_start_ns);
 /* The process is gone. */
 void tables_process_drop(struct tables *t, uint32_t pid);
 
