@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/timerfd.h>
 #include <sys/utsname.h>
@@ -19,12 +18,12 @@
 #include "common/clock.h"
 #include "common/heap.h"
 #include "common/log.h"
+#include "common/priority.h"
 #include "tools/prof-bpf/prof.h"
 
 #define INTERN_BYTES (7u << 20)
 #define OUTBOX_BYTES (8u << 20)
 #define DEFERRED_BYTES (6u << 20)
-#define NICENESS (-15)
 
 static int watch(struct prof *p, int fd, enum source from)
 {
@@ -53,7 +52,7 @@ static int open_privileged(struct prof *p)
 
 	/* On a busy host the tables are to follow an exec within microseconds, and side-band
 	 * records must not pile up. Where that is not allowed, it goes without. */
-	(void)setpriority(PRIO_PROCESS, 0, NICENESS);
+	priority_raise();
 	r = loader_new(&c, &p->loader);
 
 	if (r)

@@ -12,6 +12,7 @@
 #include "common/deploy.h"
 #include "common/heap.h"
 #include "common/log.h"
+#include "common/priority.h"
 #include "tools/prof-deltas/extract.h"
 #include "tools/prof-deltas/print.h"
 #include "tools/prof-deltas/serve.h"
@@ -210,6 +211,8 @@ static int serving(const struct deploy *d)
 	 * dozen threads. */
 	heap_setup();
 	signal(SIGPIPE, SIG_IGN);
+	/* Samples wait for rows a second at most. */
+	priority_raise();
 	if (deploy_enter(d, DEPLOY_DELTAS, &box) < 0) {
 		deploy_status(d, &st, STATUS_FAILED);
 		return 1;
