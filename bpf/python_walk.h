@@ -20,7 +20,7 @@ struct python_walk {
 	__u64 window_start, window_end; /* user addresses of what window[] holds */
 	__u32 at;			/* where the frame lies in it, in words */
 	__u64 window[PYTHON_WINDOW / 8];
-	__u64 check[PYTHON_CHECK_WORDS / 2];
+	UW_U64 check[PYTHON_CHECK_WORDS / 2];
 	struct {
 		__u64 code, check;
 	} known[PYTHON_KNOWN]; /* code objects of this walk */

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """prof-dump: its text, cores against gdb, what it says of what it cannot dump, and the walker after every single instruction."""
 import glob
+import json
 import os
 import re
 import signal
@@ -9,6 +10,7 @@ import time
 
 import pytest
 from conftest import BUILD
+from test_python import PYTHONS
 from test_walker import gdbs, kill, ours, stopped
 
 TREES = [t for t in (BUILD, os.path.join(os.path.dirname(BUILD), "asan")) if os.path.exists(f"{t}/prof-dump")]
@@ -333,3 +335,69 @@ def step(tree, argv):
     print(end[0])
     # What is cut or guessed is crt1's and crti's code that has no rule: a few instructions at the beginning and at the end.
     assert wrong == 0 and checked > 5000 and cut + guessed <= checked / 500, out.stdout[-5000:]
+
+
+# --- interpreted frames ---
+
+THREADS = os.path.join(os.path.dirname(__file__), "python", "threads.py")
+
+
+@pytest.fixture(scope="module", params=PYTHONS)
+def python_threads(request, tmp_path_factory):
+    """A program of Python that stands, and each thread's stack by Python's own traceback, leaf first: [[file, line, function], ...]."""
+    said = tmp_path_factory.mktemp("python") / "threads.json"
+    p = subprocess.Popen([request.param, THREADS, said])
+    for _ in range(400):
+        if said.exists():
+            break
+        time.sleep(0.05)
+    yield p, {int(tid): [tuple(f) for f in stack] for tid, stack in json.loads(said.read_text()).items()}
+    kill(p)
+
+
+def lines_of(out):
+    """{tid: [(name, file, line), ...]} of what prof-dump printed."""
+    assert out.returncode == 0, out
+    threads = {}
+    for line in out.stdout.splitlines():
+        if line.startswith("thread "):
+            threads[int(line[7:])] = frames = []
+        else:
+            name, file, number = re.fullmatch(r"\d+ 0x[0-9a-f]{16} (.+?)(?: (\S+?)(?::(\d+))?)?", line).groups()
+            frames.append((name, (file or "").replace("\\x20", " "), int(number or 0)))
+    return threads
+
+
+def interpreted(frames):
+    return [(file, line, name.rsplit(".", 1)[-1]) for name, file, line in frames if re.search(r"\.py$|^a file$|^<", file)]
+
+
+@pytest.mark.parametrize("tree", TREES, ids=os.path.basename)
+def test_every_threads_python_frames_are_as_python_says(python_threads, tree):
+    p, said = python_threads
+    threads = lines_of(dump("-a", p.pid, tree=tree))
+    assert len(said) == 9 and {tid: interpreted(threads[tid]) for tid in said} == said
+    # Between the native frames where they stand: what sleeps is native, and so is what began the thread.
+    for tid, frames in threads.items():
+        assert frames[-1][0] in ("_start", "clone3", "__clone", "__GI___clone"), frames[-1]
+
+
+def test_native_frames_stand_between_interpreted_ones(python_threads):
+    p, said = python_threads
+    frames = next(f for f in lines_of(dump("-a", p.pid)).values() if any(n.endswith(".callback") for n, _, _ in f))
+    names = [n for n, _, _ in frames]
+    method, callback = (next(i for i, n in enumerate(names) if n.endswith(end)) for end in (".method", ".callback"))
+    assert any("qsort" in n for n in names[method:callback]) and not any("EvalFrameDefault" in n for n in names)
+    # The loop's own frames, when they are asked for.
+    shown = next(f for f in lines_of(dump("-a", "--interpreter-frames", p.pid)).values() if any(n.endswith(".callback") for n, _, _ in f))
+    rest = iter(shown)
+    assert all(f in rest for f in frames) and len(shown) > len(frames)
+
+
+@pytest.mark.parametrize("python_threads", PYTHONS[:1], indirect=True)
+def test_python_frames_of_a_core_are_those_of_the_process(python_threads, tmp_path):
+    p, said = python_threads
+    subprocess.run(["gcore", "-o", tmp_path / "core", str(p.pid)], check=True, capture_output=True, timeout=120)
+    out = dump("-a", tmp_path / f"core.{p.pid}")
+    threads = lines_of(out)
+    assert out.stderr == "" and {tid: interpreted(threads[tid]) for tid in said} == said

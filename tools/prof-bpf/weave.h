@@ -33,7 +33,17 @@ struct weave_config {
 	void *ctx;
 };
 
-/* How many frames, at most WEAVE_MAX. *ret_cut: a runtime's walk did not come to its end. */
+/* Native frames, leaf first, and items of two words each. Borrowed. */
+struct weave_input {
+	const uint64_t *native, *items;
+	uint32_t native_count, item_count;
+};
+
+/* How many frames, at most `max`, of which native_count + item_count are enough. *ret_cut: a
+ * runtime's walk did not come to its end. */
+uint32_t weave_all(const struct weave_input *in, const struct weave_config *c,
+		   struct weave_frame *ret, uint32_t max, bool *ret_cut);
+/* The same of a sample: at most WEAVE_MAX. */
 uint32_t weave(const struct sample *s, const struct weave_config *c,
 	       struct weave_frame ret[static WEAVE_MAX], bool *ret_cut);
 

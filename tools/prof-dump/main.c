@@ -36,16 +36,18 @@ extern char **environ;
 
 struct options {
 	const char *what, *sysroot;
-	bool all, names, inlined, verbose, half;
+	bool all, names, inlined, interpreter, verbose, half;
 };
 
 static void usage(void)
 {
-	puts("usage: prof-dump [-anv] [--no-inlines] [--sysroot DIR] PID|CORE\n"
+	puts("usage: prof-dump [-anv] [--no-inlines] [--interpreter-frames] [--sysroot DIR] PID|CORE\n"
 	     "  -a, --all-threads  every thread, not only the first one of a process, or the one of a core\n"
 	     "                     that took the signal\n"
 	     "  -n, --no-names     numbers and addresses only\n"
 	     "      --no-inlines   leave out calls that were inlined\n"
+	     "      --interpreter-frames\n"
+	     "                     show the native frames of an interpreter's own loop, too\n"
 	     "      --sysroot DIR  look for the files that a core names below DIR\n"
 	     "  -v, --verbose      say on standard error how long threads stood still\n"
 	     "  -h, --help\n"
@@ -59,6 +61,7 @@ static int parse(int argc, char **argv, struct options *ret)
 	static const struct option table[] = { { "all-threads", no_argument, NULL, 'a' },
 					       { "no-names", no_argument, NULL, 'n' },
 					       { "no-inlines", no_argument, NULL, 'i' },
+					       { "interpreter-frames", no_argument, NULL, 'I' },
 					       { "sysroot", required_argument, NULL, 's' },
 					       { "verbose", no_argument, NULL, 'v' },
 					       { "help", no_argument, NULL, 'h' },
@@ -78,6 +81,9 @@ static int parse(int argc, char **argv, struct options *ret)
 			break;
 		case 'i':
 			ret->inlined = false;
+			break;
+		case 'I':
+			ret->interpreter = true;
 			break;
 		case 's':
 			ret->sysroot = optarg;
@@ -119,6 +125,7 @@ static int run_walker(const struct options *o, bool core)
 	const struct walker_options w = { .all = o->all,
 					  .names = o->names,
 					  .inlined = o->inlined,
+					  .interpreter = o->interpreter,
 					  .core = core ? o->what : NULL };
 	const char *step;
 	int type;

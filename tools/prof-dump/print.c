@@ -9,6 +9,7 @@
 #include "common/log.h"
 #include "common/msg.h"
 #include "tools/prof-dump/generated.h"
+#include "tools/prof-dump/runtimes.h"
 #include "tools/prof-symd/finder.h"
 #include "tools/prof-symd/program.h"
 
@@ -22,10 +23,11 @@ int printer_init(struct printer *p, const struct space *s, bool names, bool inli
 	p->programs = calloc(p->files + 1u, sizeof(struct program *));
 	p->tried = calloc(p->files + 1u, sizeof(*p->tried));
 	p->calls = calloc(1, sizeof(*p->calls));
-	if (p->programs && p->tried && p->calls)
-		return 0;
-	printer_done(p);
-	return -ENOMEM;
+	int r = p->programs && p->tried && p->calls ? runtimes_new(s, &p->runtimes) : -ENOMEM;
+
+	if (r)
+		printer_done(p);
+	return r;
 }
 
 void printer_done(struct printer *p)
@@ -35,6 +37,7 @@ void printer_done(struct printer *p)
 	free(p->programs);
 	free(p->tried);
 	free(p->calls);
+	runtimes_free(p->runtimes);
 	buf_done(&p->line);
 	*p = (struct printer){ 0 };
 }
@@ -72,15 +75,15 @@ static struct program *program_of(struct printer *p, uint32_t file)
 	return p->programs[file];
 }
 
-static int put_source(struct buf *b, const struct call *c)
+static int put_source(struct buf *b, struct str source, uint64_t line)
 {
-	if (!c->source.len)
+	if (!source.len)
 		return 0;
 	int r = buf_append(b, " ", 1);
 	size_t from = b->len, blanks = 0;
 
 	if (!r)
-		r = log_escape(b, c->source, NAMES_TEXT);
+		r = log_escape(b, source, NAMES_TEXT);
 	for (size_t i = from; i < b->len; i++)
 		blanks += b->data[i] == ' ';
 	if (!r)
@@ -97,7 +100,7 @@ static int put_source(struct buf *b, const struct call *c)
 			b->data[--to] = b->data[i];
 		}
 	}
-	return c->line ? buf_printf(b, ":%" PRIu64, c->line) : 0;
+	return line ? buf_printf(b, ":%" PRIu64, line) : 0;
 }
 
 /* A frame of which nothing is known but where it is. */
@@ -164,7 +167,7 @@ static int put_frame(struct printer *p, const struct stack_frame *f, uint64_t *n
 			r = c->name.len ? log_escape(b, c->name, NAMES_TEXT)
 					: put_unnamed(b, path, address);
 		if (!r)
-			r = put_source(b, c);
+			r = put_source(b, c->source, c->line);
 		if (!r)
 			r = buf_append(b, "\n", 1);
 	}
@@ -180,6 +183,21 @@ static int put_frame(struct printer *p, const struct stack_frame *f, uint64_t *n
 	return r;
 }
 
+static int put_interpreted(struct printer *p, const struct runtimes_name *n,
+			   const struct stack_frame *f, uint64_t *number)
+{
+	struct buf *b = &p->line;
+	int r = put_head(b, number, f->pc);
+
+	if (!r)
+		r = buf_append(b, " ", 1);
+	if (!r)
+		r = log_escape(b, n->name, NAMES_TEXT);
+	if (!r)
+		r = put_source(b, n->source, n->line);
+	return r ? r : buf_append(b, "\n", 1);
+}
+
 static int flush(struct printer *p, FILE *to)
 {
 	size_t n = p->line.len;
@@ -190,16 +208,57 @@ static int flush(struct printer *p, FILE *to)
 	return 0;
 }
 
+/* Which frames are left out: objects of a runtime's own, and frames of its loop that stand for the
+ * interpreted frame behind them. 0, -ENOMEM. */
+static int choose(struct printer *p, const struct stack *s, bool *hidden)
+{
+	struct runtimes_name name;
+	bool interpreted = false; /* what is shown behind, but for frames of a loop */
+
+	for (uint32_t i = s->count; i-- > 0;) {
+		const struct stack_frame *f = &s->frames[i];
+
+		if (f->runtime) {
+			int r = runtimes_lookup(p->runtimes, f->runtime, f->pc, f->mark, &name);
+
+			if (r < 0)
+				return r;
+			hidden[i] = name.hidden;
+			interpreted |= !name.hidden;
+		} else if (f->loop) {
+			hidden[i] = interpreted && !p->interpreter;
+		} else {
+			interpreted = false;
+		}
+	}
+	return 0;
+}
+
 int printer_stack(struct printer *p, const struct stack *s, FILE *to)
 {
 	uint64_t number = 0;
-	int r = buf_printf(&p->line, "thread %" PRIu32 "\n", s->tid);
+	bool *hidden = calloc(s->count + 1u, sizeof(*hidden));
+	struct runtimes_name name;
+	int r = hidden ? choose(p, s, hidden) : -ENOMEM;
 
+	if (!r)
+		r = buf_printf(&p->line, "thread %" PRIu32 "\n", s->tid);
 	for (uint32_t i = 0; !r && i < s->count; i++) {
-		r = put_frame(p, &s->frames[i], &number);
+		const struct stack_frame *f = &s->frames[i];
+
+		if (hidden[i])
+			continue;
+		if (f->runtime) {
+			r = runtimes_lookup(p->runtimes, f->runtime, f->pc, f->mark, &name);
+			if (!r)
+				r = put_interpreted(p, &name, f, &number);
+		} else {
+			r = put_frame(p, f, &number);
+		}
 		if (!r && p->line.len > FLUSH)
 			r = flush(p, to);
 	}
+	free(hidden);
 	if (!r && s->reason != WALK_COMPLETE)
 		r = buf_printf(&p->line, "  … cut: %s\n", walk_reason_word(s->reason));
 	return r ? r : flush(p, to);

@@ -14,14 +14,17 @@
 struct generated;
 struct names;
 struct program;
+struct runtimes;
 
 struct printer {
 	const struct space *space;   /* borrowed */
 	struct generated *generated; /* borrowed; NULL: no code is named that is in no file */
 	bool names, inlined;	     /* wanted */
+	bool interpreter;	     /* wanted: the native frames of an interpreter's loop */
 	struct program **programs;   /* by number of file */
 	bool *tried;
 	struct names *calls;
+	struct runtimes *runtimes;
 	struct buf line;
 	uint32_t files;
 };

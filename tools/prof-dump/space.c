@@ -7,7 +7,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include "bpf/walk.h"
+#include "tools/prof-bpf/weave.h"
 #include "tools/prof-deltas/extract.h"
+#include "tools/prof-dump/interpreted.h"
 
 #define MAX_IMAGE (1u << 20)
 #define CHUNK 256 /* rows handed over at once */
@@ -23,6 +25,7 @@ void space_done(struct space *s)
 {
 	for (uint32_t i = 0; i < s->file_count; i++) {
 		free(s->files[i].path);
+		free(s->files[i].build);
 		if (s->files[i].fd >= 0)
 			close(s->files[i].fd);
 	}
@@ -216,25 +219,108 @@ int space_image(const struct space *s, uint64_t start, uint64_t end)
 	return fd;
 }
 
-static int push(struct stack *st, uint64_t pc, uint64_t frame)
+/* What a walk gathers. */
+struct gathered {
+	uint64_t *pcs, *words; /* of native frames */
+	uint32_t count, cap;
+	struct items items;
+};
+
+static void gathered_done(struct gathered *g)
 {
-	int r = grow((void **)&st->frames, st->count, &st->cap, SPACE_MAX_FRAMES,
-		     sizeof(*st->frames));
+	free(g->pcs);
+	free(g->words);
+	items_done(&g->items);
+}
+
+static int push(struct gathered *g, uint64_t pc, uint64_t word)
+{
+	uint32_t cap = g->cap;
+	int r = grow((void **)&g->pcs, g->count, &cap, SPACE_MAX_FRAMES, sizeof(*g->pcs));
 
 	if (!r)
-		st->frames[st->count++] = (struct stack_frame){
-			.pc = pc,
-			.exact = frame & SAMPLE_FRAME_EXACT,
-			.by_fp = frame & SAMPLE_FRAME_FP,
-		};
+		r = grow((void **)&g->words, g->count, &g->cap, SPACE_MAX_FRAMES,
+			 sizeof(*g->words));
+	if (r)
+		return r;
+	g->pcs[g->count] = pc;
+	g->words[g->count++] = word;
+	return 0;
+}
+
+static int walk_interpreted(const struct space *s, struct walk *w, struct items *ret)
+{
+	uint32_t found[PROCESS_RUNTIMES_MAX], count = 0;
+	int r = 0;
+
+	/* Of each file the first mapping says where it lies. */
+	for (uint32_t i = 0; !r && i < s->mapping_count && count < PROCESS_RUNTIMES_MAX; i++) {
+		const struct space_mapping *m = &s->mappings[i];
+		bool again = m->file == SPACE_NO_FILE || !s->files[m->file].build;
+
+		for (uint32_t k = 0; k < count; k++)
+			again |= found[k] == m->file;
+		if (again)
+			continue;
+		found[count++] = m->file;
+		r = interpreted_walk(w, &s->files[m->file].build->config, m->start - m->offset,
+				     ret);
+	}
 	return r;
+}
+
+static const struct runtime_config *runtime_of(void *ctx, uint16_t slot)
+{
+	return tables_runtime(ctx, slot);
+}
+
+/* Native and interpreted frames in their order. */
+static int put_together(const struct space *s, const struct gathered *g, struct stack *st)
+{
+	const struct weave_config c = { .runtime = runtime_of, .ctx = s->tables };
+	const struct weave_input in = { .native = g->words,
+					.items = g->items.words,
+					.native_count = g->count,
+					.item_count = g->items.count };
+	uint32_t max = g->count + g->items.count, native = 0;
+	bool cut;
+
+	if (!max)
+		return 0;
+	struct weave_frame *woven = calloc(max, sizeof(*woven));
+
+	st->frames = calloc(max, sizeof(*st->frames));
+	if (!woven || !st->frames) {
+		free(woven);
+		return -ENOMEM;
+	}
+	st->count = weave_all(&in, &c, woven, max, &cut);
+	for (uint32_t i = 0; i < st->count; i++) {
+		const struct weave_frame *w = &woven[i];
+
+		st->frames[i] = (struct stack_frame){
+			.pc = w->runtime ? w->address : g->pcs[native],
+			.mark = w->mark,
+			.runtime = w->runtime,
+			.exact = w->word & SAMPLE_FRAME_EXACT,
+			.by_fp = w->word & SAMPLE_FRAME_FP,
+			.loop = w->loop,
+		};
+		native += !w->runtime;
+	}
+	free(woven);
+	if (cut && st->reason == WALK_COMPLETE)
+		st->reason = WALK_RUNTIME_CUT;
+	return 0;
 }
 
 int stack_walk(struct space *s, const struct half_thread *t, struct stack *ret)
 {
 	static struct walk w;
 	struct stack st = { .tid = t->tid, .partial = t->partial };
-	int r = 0, stop = t->partial == HALF_RUNNING;
+	struct gathered g = { 0 };
+	uint32_t next_entry = 0;
+	int stop = t->partial == HALF_RUNNING;
 
 	w.pc = t->pc;
 	memcpy(w.regs, t->regs, sizeof(w.regs));
@@ -243,6 +329,8 @@ int stack_walk(struct space *s, const struct half_thread *t, struct stack *ret)
 	s->env.tls = t->tls;
 	env_current = &s->env;
 	walk_begin(&w, &s->entry, t->exact);
+	int r = walk_interpreted(s, &w, &g.items);
+
 	walk_place(&w);
 	if (t->partial) {
 		w.fp = WALK_FP_UNKNOWN;
@@ -256,11 +344,16 @@ int stack_walk(struct space *s, const struct half_thread *t, struct stack *ret)
 		uint64_t pc = w.pc;
 		uint32_t before = w.count;
 
+		if (!w.entry_at)
+			items_expect(&g.items, &next_entry, &w);
 		stop = walk_step(&w);
 		if (w.count > before)
-			r = push(&st, pc, w.words[before]);
+			r = push(&g, pc, w.words[before]);
 	}
 	st.reason = r == SPACE_FULL ? WALK_DEPTH : w.reason;
+	if (r >= 0)
+		r = put_together(s, &g, &st);
+	gathered_done(&g);
 	if (r < 0) {
 		stack_done(&st);
 		return r;
@@ -273,5 +366,5 @@ void stack_done(struct stack *s)
 {
 	free(s->frames);
 	s->frames = NULL;
-	s->count = s->cap = 0;
+	s->count = 0;
 }

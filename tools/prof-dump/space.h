@@ -15,6 +15,7 @@
 #include "bpf/env.h"
 #include "tools/prof-bpf/tables.h"
 #include "tools/prof-dump/half.h"
+#include "tools/prof-symd/runtime.h"
 
 #define SPACE_MAX_MAPPINGS (1u << 16) /* what tables_walk_maps takes */
 #define SPACE_MAX_FILES 4096u
@@ -26,6 +27,8 @@ struct space_file {
 	char *path;
 	int fd; /* -1 where there is none */
 	uint16_t slot;
+	bool described;
+	struct runtime_build *build; /* of the runtime that it holds; owned; NULL: none is known */
 };
 
 struct space_mapping {
@@ -74,9 +77,12 @@ const struct space_mapping *space_at(const struct space *s, uint64_t address);
 int space_image(const struct space *s, uint64_t start, uint64_t end);
 
 struct stack_frame {
-	uint64_t pc;
-	bool exact; /* the pc itself, not a return address */
-	bool by_fp; /* found by frame pointer, for want of rows: a guess */
+	uint64_t pc;	  /* of an interpreted frame: the address of the runtime's object */
+	uint64_t mark;	  /* of an interpreted frame: position and check (bpf/runtime.h) */
+	uint16_t runtime; /* enum runtime; RUNTIME_NONE: a native frame */
+	bool exact;	  /* the pc itself, not a return address */
+	bool by_fp;	  /* found by frame pointer, for want of rows: a guess */
+	bool loop;	  /* native, in the loop of an interpreter */
 };
 
 struct stack {
@@ -84,9 +90,10 @@ struct stack {
 	uint16_t partial;	    /* enum half_partial */
 	uint16_t reason;	    /* enum walk_reason: how it ended */
 	struct stack_frame *frames; /* leaf first; owned */
-	uint32_t count, cap;
+	uint32_t count;
 };
-/* Walks from a thread's registers. 0, -ENOMEM. */
+/* Walks from a thread's registers: its native frames, and those of the runtimes that files with a
+ * `build` hold. 0, -ENOMEM. */
 int stack_walk(struct space *s, const struct half_thread *t, struct stack *ret);
 void stack_done(struct stack *s);
 

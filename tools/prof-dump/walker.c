@@ -17,6 +17,7 @@
 #include "tools/prof-dump/half.h"
 #include "tools/prof-dump/image.h"
 #include "tools/prof-dump/print.h"
+#include "tools/prof-dump/runtimes.h"
 #include "tools/prof-dump/space.h"
 #include "tools/prof-symd/symfile.h"
 
@@ -93,6 +94,16 @@ static void drop_stacks(struct walker *w)
 	w->stack_count = 0;
 }
 
+/* Looks for runtimes in what files are new. Without names there is no use for them. */
+static int ready(struct walker *w)
+{
+	int r = 0;
+
+	for (uint32_t i = 0; !r && w->o->names && i < w->space.file_count; i++)
+		r = runtimes_describe(w->tables, &w->space.files[i]);
+	return r ? r : space_ready(&w->space);
+}
+
 /* *ret_missing: a stack led to where nothing is mapped. */
 static int walk_all(struct walker *w, bool *ret_missing)
 {
@@ -127,6 +138,7 @@ static int print_all(struct walker *w)
 
 	if (r)
 		return r;
+	p.interpreter = w->o->interpreter;
 	p.generated = w->core ? NULL : &w->generated;
 	if (!w->core && w->stack_count)
 		qsort(w->stacks, w->stack_count, sizeof(*w->stacks), by_tid);
@@ -212,7 +224,7 @@ static int serve_process(struct walker *w)
 			r = take_mapping(w, &in, fd);
 			break;
 		case HALF_MAPS_END:
-			r = space_ready(&w->space);
+			r = ready(w);
 			if (!r)
 				r = answer(w, HALF_READY);
 			break;
@@ -336,9 +348,11 @@ static int core_file_number(struct walker *w, const struct core_file *f, uint32_
 			close(fd);
 		fd = image;
 	} else if (fd < 0) {
-		log_warning(
-			"%s: cannot be opened: %s; its frames are found by frame pointer, and have no names (see --sysroot)",
-			f->path, strerror(-fd));
+		/* What is no program has no frames. */
+		if (fd != -ENOEXEC)
+			log_warning(
+				"%s: cannot be opened: %s; its frames are found by frame pointer, and have no names (see --sysroot)",
+				f->path, strerror(-fd));
 		fd = -1;
 	} else if (!same) {
 		log_warning(
@@ -384,7 +398,7 @@ static int load_core(struct walker *w)
 	for (size_t i = 0; !r && i < c->file_count; i++)
 		if (!core_range_at(c, c->files[i].start))
 			r = map_core(w, c->files[i].start, c->files[i].end);
-	return r < 0 ? r : space_ready(&w->space);
+	return r < 0 ? r : ready(w);
 }
 
 static int serve_core(struct walker *w)

@@ -9,6 +9,7 @@
 
 struct walker_options {
 	bool all, names, inlined;
+	bool interpreter; /* show the native frames of an interpreter's loop, too */
 	const char *core; /* as the caller named it; NULL: a process */
 };
 

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/prof-dump/runtimes.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "common/log.h"
+#include "tools/prof-symd/symfile.h"
+
+#define CACHE 64 /* objects, each where its key leads */
+#define PAGE 4096u
+#define MAX_ROUNDS 6 /* of reading memory, for one object */
+#define LABEL 64
+
+struct cached {
+	uint64_t address, check;
+	uint16_t runtime;  /* RUNTIME_NONE: empty */
+	char label[LABEL]; /* "": the object is there */
+	struct runtime_object object;
+};
+
+struct runtimes {
+	const struct space *space;
+	struct cached cache[CACHE];
+};
+
+int runtimes_describe(struct tables *t, struct space_file *f)
+{
+	struct symfile *s;
+	int r, fd = f->described || f->fd < 0 ? -1 : fcntl(f->fd, F_DUPFD_CLOEXEC, 3);
+
+	f->described = true;
+	if (fd < 0)
+		return 0;
+	if (symfile_open(fd, &s)) {
+		close(fd);
+		return 0;
+	}
+	struct runtime_build *b = calloc(1, sizeof(*b));
+
+	r = b ? runtime_describe(s, b) : -ENOMEM;
+	symfile_free(s);
+	if (!r && !b->known)
+		log_warning("%s: is %s, which is not known: its frames are shown as native ones",
+			    f->path, b->name);
+	if (!r && b->known)
+		r = tables_file_runtime(t, f->slot, &b->config);
+	else
+		r = r < 0 ? r : RUNTIME_NOT_MINE;
+	if (!r)
+		f->build = b;
+	else
+		free(b);
+	return r < 0 ? r : 0;
+}
+
+int runtimes_new(const struct space *s, struct runtimes **ret)
+{
+	struct runtimes *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return -ENOMEM;
+	r->space = s;
+	*ret = r;
+	return 0;
+}
+
+void runtimes_free(struct runtimes *r)
+{
+	if (!r)
+		return;
+	for (unsigned i = 0; i < CACHE; i++)
+		runtime_object_done(&r->cache[i].object);
+	free(r);
+}
+
+/* As much of a piece as there is. How many bytes. */
+static uint32_t read_piece(const struct space *s, const struct memory_piece *p, uint8_t *to)
+{
+	uint32_t n = 0;
+
+	while (n < p->wanted) {
+		uint64_t at = p->address + n;
+		uint32_t size = PAGE - (uint32_t)(at % PAGE);
+
+		if (size > p->wanted - n)
+			size = p->wanted - n;
+		if (s->read(s->ctx, to + n, size, at))
+			break;
+		n += size;
+	}
+	return n;
+}
+
+static int read_wanted(const struct space *s, struct memory *m)
+{
+	static uint8_t bytes[MEMORY_BYTES];
+
+	for (unsigned i = 0; memory_next(m, &i); i++) {
+		const struct span got = { .data = bytes,
+					  .len = read_piece(s, &m->pieces[i], bytes) };
+		int r = memory_put(m, i, got);
+
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
+static int read_object(const struct space *s, const struct runtime_build *b, struct cached *c)
+{
+	struct memory m = { 0 };
+	int r = RUNTIME_WANTS;
+
+	for (int round = 0; r == RUNTIME_WANTS && round < MAX_ROUNDS; round++) {
+		r = runtime_name(b, c->address, c->check, &m, &c->object);
+		if (r == RUNTIME_WANTS) {
+			int e = read_wanted(s, &m);
+
+			r = e ? e : r;
+		}
+	}
+	c->label[0] = '\0';
+	if (r > 0)
+		snprintf(c->label, sizeof(c->label), "[%s: %s]", runtime_label(b),
+			 m.count && m.pieces[0].have ? "gone" : "memory not read");
+	memory_done(&m);
+	return r < 0 ? r : 0;
+}
+
+/* A build of the runtime. Where a process has two of them, it is not known which one: an object of
+ * the other does not pass its check, most probably. */
+static int read_by_any(const struct space *s, struct cached *c)
+{
+	int r = 0;
+
+	snprintf(c->label, sizeof(c->label), "[gone]");
+	for (uint32_t i = 0; !r && c->label[0] && i < s->file_count; i++) {
+		const struct runtime_build *b = s->files[i].build;
+
+		if (b && b->config.runtime == c->runtime)
+			r = read_object(s, b, c);
+	}
+	return r;
+}
+
+int runtimes_lookup(struct runtimes *r, uint16_t runtime, uint64_t address, uint64_t mark,
+		    struct runtimes_name *ret)
+{
+	uint64_t check = mark >> RUNTIME_CHECK_SHIFT;
+	uint32_t position = (uint32_t)(mark & RUNTIME_POSITION_MASK);
+	struct cached *c = &r->cache[((address ^ check) * 0x9e3779b97f4a7c15ull >> 32) % CACHE];
+
+	if (c->runtime != runtime || c->address != address || c->check != check) {
+		c->runtime = runtime;
+		c->address = address;
+		c->check = check;
+		int e = read_by_any(r->space, c);
+
+		if (e) {
+			c->runtime = RUNTIME_NONE;
+			return e;
+		}
+	}
+	if (c->label[0]) {
+		*ret = (struct runtimes_name){ .name = str_from(c->label) };
+		return 0;
+	}
+	const struct runtime_object *o = &c->object;
+	size_t count = o->lines.len / sizeof(struct runtime_line);
+
+	*ret = (struct runtimes_name){
+		.name = { .data = o->name.bytes, .len = o->name.len },
+		.source = { .data = o->source.bytes, .len = o->source.len },
+		/* Before its first instruction it is on its first line. */
+		.line = position == RUNTIME_POSITION_MASK
+				? o->start_line
+				: runtime_line((const struct runtime_line *)o->lines.data, count,
+					       position),
+		.hidden = o->hidden,
+	};
+	return 0;
+}
