@@ -11,6 +11,9 @@
 #define LIBRARY "tests/fuzz/corpus/runtime/key-of-libc" /* of 3.11 */
 #define LIBRARY_FILE 3
 #define LIBRARY_FRAME 90
+#define OTHER "tests/fuzz/corpus/runtime/key" /* of 3.9 */
+#define OTHER_FILE 4
+#define OTHER_FRAME 91
 
 struct bench {
 	struct capture *k;
@@ -60,7 +63,7 @@ static int tell(void *ctx, uint64_t file, const struct runtime_build *build)
 {
 	struct bench *b = ctx;
 
-	cr_expect_eq(file, LIBRARY_FILE);
+	cr_expect(file == LIBRARY_FILE || file == OTHER_FILE);
 	b->told += b->tell_says == 0;
 	b->build = *build;
 	return b->tell_says;
@@ -107,18 +110,23 @@ static void bench_free(struct bench *b)
 	free(b);
 }
 
-static void open_library(struct bench *b)
+static void open_file(struct bench *b, const char *path)
 {
 	uint64_t id = b->file_request;
 
 	b->file_request = 0;
-	filestore_answer(&b->files, id, open(LIBRARY, O_RDONLY | O_CLOEXEC), SECOND);
+	filestore_answer(&b->files, id, open(path, O_RDONLY | O_CLOEXEC), SECOND);
 }
 
-/* Frame and stack i: of object i, above a native one. */
-static void object_sample(struct bench *b, uint64_t i)
+static void open_library(struct bench *b)
 {
-	uint64_t address = b->k->objects[i].address, frames[] = { i + 1, LIBRARY_FRAME };
+	open_file(b, LIBRARY);
+}
+
+/* Frame and stack i: of object i, beside a native one. */
+static void object_in_stack(struct bench *b, uint64_t i, const uint64_t frames[static 2])
+{
+	uint64_t address = b->k->objects[i].address;
 
 	take(b, (struct msg){ .id = MSG_FRAME,
 			      .frame = { .id = i + 1,
@@ -130,6 +138,11 @@ static void object_sample(struct bench *b, uint64_t i)
 						 RUNTIME_POSITION_MASK } });
 	take(b, (struct msg){ .id = MSG_STACK, .stack = { .id = i + 1, .frames = { frames, 2 } } });
 	take(b, (struct msg){ .id = MSG_SAMPLE, .sample = { .stack = i + 1, .thread = 1 } });
+}
+
+static void object_sample(struct bench *b, uint64_t i)
+{
+	object_in_stack(b, i, (uint64_t[]){ i + 1, LIBRARY_FRAME });
 }
 
 static void answer_memory(struct bench *b, uint64_t status)
@@ -230,6 +243,34 @@ Test(interpreted, a_sample_waits_for_the_names_of_its_frames)
 		cr_assert(next(b, MSG_STACK, &m));
 		cr_expect_eq(m.stack.frames.len, 2);
 	}
+	bench_free(b);
+}
+
+Test(interpreted, of_two_runtimes_in_a_process_each_names_its_own)
+{
+	struct bench *b = bench_new();
+	struct msg m;
+
+	open_library(b);
+	take(b, (struct msg){ .id = MSG_FILE,
+			      .file = { .id = OTHER_FILE, .path = STR_LIT("/lib/other.so") } });
+	take(b, (struct msg){ .id = MSG_FRAME,
+			      .frame = { .id = OTHER_FRAME,
+					 .kind = FRAME_NATIVE,
+					 .file = OTHER_FILE,
+					 .offset = 0x460 } });
+	open_file(b, OTHER);
+	cr_assert_eq(b->told, 2);
+	object_in_stack(b, 0, (uint64_t[]){ OTHER_FRAME, 1 }); /* which is none of its objects */
+	object_in_stack(b, 1, (uint64_t[]){ LIBRARY_FRAME, 2 });
+	settle(b);
+	cr_expect_eq(named_run(b->named, SECOND), 0);
+	do
+		cr_assert(next(b, MSG_FUNCTION, &m));
+	while (!str_eq(m.function.name, STR_LIT("[python: gone]")));
+	do
+		cr_assert(next(b, MSG_FUNCTION, &m));
+	while (!str_eq(m.function.system_name, str_from(b->k->objects[1].name)));
 	bench_free(b);
 }
 

@@ -43,7 +43,8 @@ struct frame {
 	uint16_t count;
 	uint8_t kind, flags;
 	uint8_t runtime;
-	bool hidden; /* in stacks that are sent it is left out */
+	bool hidden;	       /* in stacks that are sent it is left out */
+	uint32_t runtime_file; /* FRAME_INTERPRETED: which holds its runtime; 0: not known */
 };
 
 struct stack {
@@ -364,15 +365,36 @@ static const struct runtime_build *build_of(const struct named *n, uint64_t file
 		       : NULL;
 }
 
-/* The build that an interpreted frame is of: in the file that it names, else in the file that a
- * stack of the process had a native frame of, beside such a frame. */
+/* The build that an interpreted frame is of: in the file that it names, else in that of the native
+ * frame that ran it, else in the file that a stack of the process had a native frame of. */
 static const struct runtime_build *build_of_frame(const struct named *n, const struct frame *f)
 {
 	const struct process *p = table_get(&n->processes, f->process);
 
 	if (!p)
 		return NULL;
-	return build_of(n, f->file ? f->file : p->runtime_file, f->runtime);
+	return build_of(n,
+			f->file		  ? f->file
+			: f->runtime_file ? f->runtime_file
+					  : p->runtime_file,
+			f->runtime);
+}
+
+/* An interpreted frame of a stack stands behind the native one that runs it, which tells of which
+ * of a process's runtimes it is. */
+static void place_frames(struct named *n, const struct stack *s)
+{
+	uint64_t file = 0;
+
+	for (uint32_t i = 0; i < s->count; i++) {
+		struct frame *f = table_get(&n->frames, n->numbers[s->numbers + i]);
+
+		if (f && f->kind == FRAME_NATIVE && f->file)
+			file = f->file;
+		else if (f && f->kind == FRAME_INTERPRETED && !f->runtime_file &&
+			 file <= UINT32_MAX && build_of(n, file, f->runtime))
+			f->runtime_file = (uint32_t)file;
+	}
 }
 
 /* Looks through a stack for the file that its interpreted frames' runtime is in. */
@@ -381,6 +403,7 @@ static void place_runtime(struct named *n, const struct stack *s)
 	struct process *p = NULL;
 	uint8_t runtime = 0;
 
+	place_frames(n, s);
 	for (uint32_t i = 0; i < s->count && !p; i++) {
 		const struct frame *f = table_get(&n->frames, n->numbers[s->numbers + i]);
 

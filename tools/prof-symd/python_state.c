@@ -193,7 +193,8 @@ static bool decode(struct follow *f, uint64_t pc, ZydisDecodedInstruction *in,
 static void name_of(struct follow *f, uint64_t pc, char ret[static ELFVIEW_NAME])
 {
 	static const char *const own[] = { "PyThread_tss_get", "PyThread_tss_is_created",
-					   "PyThread_get_key_value" };
+					   "PyThread_get_key_value", "pthread_getspecific",
+					   "__pthread_getspecific" };
 	ZydisDecodedOperand op[ZYDIS_MAX_OPERAND_COUNT];
 	ZydisDecodedInstruction in;
 	struct elfview_symbol s;
@@ -201,7 +202,9 @@ static void name_of(struct follow *f, uint64_t pc, char ret[static ELFVIEW_NAME]
 
 	ret[0] = '\0';
 	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
-		if (elfview_exported(f->im, own[i], &s) == 0 && s.value == pc)
+		if ((elfview_exported(f->im, own[i], &s) == 0 ||
+		     elfview_local(f->im, own[i], &s) == 0) &&
+		    s.value == pc)
 			memcpy(ret, own[i], strlen(own[i]) + 1);
 	for (uint64_t at = pc; !ret[0] && at < pc + STUB && decode(f, at, &in, op);
 	     at += in.length) {
@@ -243,7 +246,8 @@ static void take_named(struct follow *f, const char *name)
 	else if (strcmp(name, "PyThread_tss_get") == 0 && first.kind == ADDRESS)
 		answer_key(f, first.at + 4);
 	else if ((strcmp(name, "PyThread_get_key_value") == 0 ||
-		  strcmp(name, "pthread_getspecific") == 0) &&
+		  strcmp(name, "pthread_getspecific") == 0 ||
+		  strcmp(name, "__pthread_getspecific") == 0) &&
 		 first.kind == LOADED)
 		answer_key(f, first.at);
 }
