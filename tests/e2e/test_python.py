@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import struct
 import subprocess
 
 import pytest
@@ -85,6 +86,21 @@ def test_a_renamed_and_stripped_interpreter_is_known_by_what_is_in_it(tmp_path):
     snake = tmp_path / "snake"
     subprocess.run(["strip", "-s", "-o", snake, os.path.realpath("/usr/bin/python3")], check=True)
     check(f"renamed, stripped {version('/usr/bin/python3')}", tmp_path, lambda *args: [snake, *args], env={**os.environ, "PYTHONHOME": "/usr"})
+
+
+def test_a_version_that_is_not_known_is_said_once_and_keeps_its_native_frames(tmp_path):
+    python = os.path.realpath("/usr/bin/python3")
+    p = subprocess.run([python, "-c", "import sys; print(sys.hexversion)"], capture_output=True, text=True)
+    with open(python, "rb") as f:
+        text = f.read().replace(struct.pack("<I", int(p.stdout)), struct.pack("<I", 0x036302F0))
+    for name in "one", "other":
+        (tmp_path / name).write_bytes(text)
+        (tmp_path / name).chmod(0o755)
+    work = 'PYTHONHOME=/usr "$0" -Sc "sum(i for i in range(5000000))"'
+    p = profpipe("record", "-F", 199, "-o", tmp_path / "out.txt", "--", "sh", "-c", work.replace("$0", str(tmp_path / "one")) + "; " + work.replace("$0", str(tmp_path / "other")))
+    assert p.returncode == 0, p.stderr
+    assert p.stderr.count("CPython 3.99.2: this build is not known") == 1
+    assert not any(interpreted(tmp_path / "out.txt")) and "_PyEval_EvalFrameDefault" in (tmp_path / "out.txt").read_text()
 
 
 def test_an_interpreter_that_is_embedded_in_a_program_is_walked(tmp_path):

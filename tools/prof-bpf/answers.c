@@ -88,6 +88,25 @@ static bool config_is_sane(const struct runtime_config *c)
 	return true;
 }
 
+static void say_unknown(struct prof *p, struct str name)
+{
+	struct str s = str_cut(name, sizeof(p->unknown_runtimes[0]) - 1);
+
+	for (size_t i = 0; i < UNKNOWN_RUNTIMES; i++) {
+		char *said = p->unknown_runtimes[i];
+
+		if (str_eq(s, str_from(said)))
+			return;
+		if (said[0])
+			continue;
+		for (uint32_t at = 0; at < s.len; at++)
+			said[at] = s.data[at] ? s.data[at] : '?';
+		log_warning("%s: this build is not known, its frames are shown as native ones",
+			    said);
+		return;
+	}
+}
+
 bool answers_runtime(void *ctx, const struct msg_runtime *m)
 {
 	struct prof *p = ctx;
@@ -95,7 +114,7 @@ bool answers_runtime(void *ctx, const struct msg_runtime *m)
 	struct runtime_config c;
 
 	if (m->config.len == 0) {
-		/* Of a version that nobody knows: said by whoever found it. */
+		say_unknown(p, m->name);
 		return true;
 	}
 	if (m->config.len != sizeof(c))

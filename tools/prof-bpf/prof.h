@@ -32,6 +32,7 @@
 #define DRAIN_MS_MIN 10
 #define DRAIN_MS_MAX 250
 #define CPUS_MAX 1024
+#define UNKNOWN_RUNTIMES 8
 
 enum source {
 	FROM_TIMER,
@@ -73,6 +74,8 @@ struct prof {
 	struct bus *stream; /* deployed only */
 	struct outbox outbox;
 	struct extractor extractor; /* by hand only */
+	/* Builds of interpreters that nobody knows: each is said once. */
+	char unknown_runtimes[UNKNOWN_RUNTIMES][64];
 	struct status status;
 	int epoll, timer, signals, output;
 	enum phase phase;
