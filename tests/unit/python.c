@@ -248,6 +248,8 @@ Test(python, a_version_that_is_not_known_is_named)
 	cr_assert_eq(describe("tests/fuzz/corpus/runtime/free-threaded", &b), 0);
 	cr_expect_not(b.known);
 	cr_expect_str_eq(b.name, "CPython 3.14.2 free-threaded");
+	cr_assert_eq(describe("tests/fuzz/corpus/runtime/free-threaded-13", &b), 0);
+	cr_expect(b.known, "3.13 is laid out as it says");
 }
 
 Test(python, what_only_links_to_it_is_none)

@@ -140,6 +140,7 @@ static const struct layout layouts[NEWEST + 1] = {
 /* Where _Py_DebugOffsets has what, in words. */
 #define DEBUG_FREE_THREADED 2
 struct debug_layout {
+	bool free_threaded; /* such a build differs in nothing but what it says of itself */
 	uint8_t current_frame;
 	uint8_t frame_size, frame_previous, frame_executable, frame_instr, frame_owner;
 	uint8_t code_size, code_filename, code_name, code_qualname, code_linetable, code_firstline,
@@ -148,7 +149,8 @@ struct debug_layout {
 };
 
 static const struct debug_layout debug_layouts[NEWEST + 1] = {
-	[13] = { .current_frame = 23,
+	[13] = { .free_threaded = true,
+		 .current_frame = 23,
 		 .frame_size = 28,
 		 .frame_previous = 29,
 		 .frame_executable = 30,
@@ -416,7 +418,7 @@ static bool use_debug_offsets(const struct debug_layout *d, unsigned minor, cons
 	uint16_t usual = l->n.code_check;
 
 	if (memcmp(w, "xdebugpy", 8) != 0 || w[1] >> 16 != (3u << 8 | minor) ||
-	    w[DEBUG_FREE_THREADED])
+	    (w[DEBUG_FREE_THREADED] && !d->free_threaded))
 		return false;
 	/* Sizes first: what follows lies within them. */
 	if (w[d->frame_size] > 256 || w[d->code_size] > 512 || w[d->text_size] > 128 ||

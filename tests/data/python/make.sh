@@ -28,3 +28,4 @@ fake tls-initial 15 5 -ftls-model=initial-exec
 fake tls-descriptor 15 5 -mtls-dialect=gnu2
 fake too-new 99 2
 fake free-threaded 14 2 -DFAKE_FREE_THREADED=1
+fake free-threaded-13 13 2 -DFAKE_FREE_THREADED=1
