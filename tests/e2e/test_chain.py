@@ -30,7 +30,8 @@ def test_every_stack_of_a_chain_is_whole_and_named(tmp_path, chain, n, threaded)
     right = sum(c for s, c in got.stacks if shape(s, n, root))
     everything = sum(c for _, c in got.stacks)
     deepest = max(len(s) for s, _ in got.stacks)
-    assert everything > 500
+    # Of 1,500 on a core of its own; the loop ends by the clock, whoever else runs.
+    assert everything > 150
     assert deepest >= n
     wrong = [(s[:6], s[-3:], c) for s, c in got.stacks if not shape(s, n, root)]
     assert right >= 0.995 * everything, f"{right} of {everything} right; {wrong[:10]}"

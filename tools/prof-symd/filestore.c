@@ -55,17 +55,26 @@ static bool rest(struct filestore *s, struct filestore_file *f, bool packed)
 	return true;
 }
 
+/* Is there too much, for all that o is used? From the oldest on, so that all after one that is busy
+ * are. */
+static bool must_go(const struct filestore *s, const struct filestore_file *o)
+{
+	bool busy = s->now_ns - o->used_ns < FILESTORE_BUSY_NS;
+
+	return s->bytes > (busy ? s->budget + s->budget / 2 : s->budget);
+}
+
 /* Gives up memory until the budget is kept: what is soonest made again first. */
 static bool make_room(struct filestore *s, struct filestore_file *keep)
 {
 	bool freed = false;
 
-	for (struct filestore_file *o = s->oldest; o && s->bytes > s->budget; o = o->prev)
+	for (struct filestore_file *o = s->oldest; o && must_go(s, o); o = o->prev)
 		freed |= rest(s, o, false);
-	for (struct filestore_file *o = s->oldest; o && s->bytes > s->budget; o = o->prev)
+	for (struct filestore_file *o = s->oldest; o && must_go(s, o); o = o->prev)
 		freed |= o != keep && rest(s, o, true);
 	for (struct filestore_file *o = s->oldest;
-	     o && (s->bytes > s->budget || s->open_count > FILESTORE_OPEN);) {
+	     o && (must_go(s, o) || s->open_count > FILESTORE_OPEN);) {
 		struct filestore_file *newer = o->prev;
 
 		if (o != keep && o->state == FILESTORE_READY) {
@@ -195,6 +204,7 @@ static void give_up(struct filestore *s, struct filestore_file *f, uint64_t now_
 int filestore_get(struct filestore *s, struct filestore_file *f, uint64_t now_ns,
 		  struct program **ret)
 {
+	s->now_ns = now_ns;
 	if (f->state == FILESTORE_FAILED && f->timed_out &&
 	    now_ns - f->failed_ns >= FILESTORE_RETRY_NS)
 		f->state = FILESTORE_CLOSED;
@@ -217,6 +227,7 @@ void filestore_answer(struct filestore *s, uint64_t id, int fd, uint64_t now_ns)
 {
 	struct filestore_file *f = NULL;
 
+	s->now_ns = now_ns;
 	for (unsigned i = 0; i < FILESTORE_IN_FLIGHT; i++)
 		if (s->asked[i] && s->asked[i]->request == id)
 			f = s->asked[i];
@@ -248,6 +259,7 @@ void filestore_tick(struct filestore *s, uint64_t now_ns)
 {
 	bool freed = false;
 
+	s->now_ns = now_ns;
 	for (unsigned i = 0; i < FILESTORE_IN_FLIGHT; i++)
 		if (s->asked[i] && now_ns - s->asked[i]->asked_ns >= FILESTORE_WAIT_NS)
 			give_up(s, s->asked[i], now_ns);
@@ -263,6 +275,7 @@ void filestore_tick(struct filestore *s, uint64_t now_ns)
 		}
 		f = newer;
 	}
+	freed |= make_room(s, NULL);
 	if (freed)
 		malloc_trim(0);
 	ask_wanted(s, now_ns);

@@ -4,6 +4,10 @@
  * first when they hold more memory than the budget or more than FILESTORE_OPEN are open, and each
  * that was not looked into for FILESTORE_IDLE_NS (an open file pins its mount).
  *
+ * Beyond the budget, those looked into within FILESTORE_BUSY_NS are left alone up to half as much
+ * again: where new code of several large programs runs all the time, to read their DWARF anew for
+ * each of them in turn takes three times the cpu time of everything else here.
+ *
  * Files are asked for through `ask`, by hand answered at once, in the deployment over the bus; an
  * answer that does not come within FILESTORE_WAIT_NS is done without.
  */
@@ -15,7 +19,8 @@
 
 #define FILESTORE_WAIT_NS 2000000000ull /* for a program and its debug files together */
 #define FILESTORE_IDLE_NS 30000000000ull
-#define FILESTORE_REST_NS 20000000000ull  /* DWARF that was not asked for so long goes */
+#define FILESTORE_REST_NS 20000000000ull /* DWARF that was not asked for so long goes */
+#define FILESTORE_BUSY_NS 5000000000ull
 #define FILESTORE_RETRY_NS 30000000000ull /* after an answer that did not come */
 #define FILESTORE_OPEN 64
 #define FILESTORE_IN_FLIGHT 16
@@ -62,13 +67,14 @@ struct filestore {
 	struct filestore_file *wanted[FILESTORE_WANTED];
 	unsigned wanted_count, open_count;
 	uint64_t next_request;
+	uint64_t now_ns; /* of the last call that said it */
 	uint64_t bytes;
 	uint64_t opened, evicted, timed_out, dwarf_too_large; /* counts, since the start */
 };
 
 enum filestore_verdict { FILESTORE_WAIT = 1 };
 
-/* dwarf_max: bytes of one program's DWARF. */
+/* budget: bytes, aimed at; dwarf_max: of one program's DWARF. */
 void filestore_init(struct filestore *s, uint64_t budget, uint64_t dwarf_max,
 		    int (*ask)(void *, const struct filestore_request *), void *ctx);
 /* Asks ahead for a file that will be needed. */
