@@ -174,3 +174,84 @@ def test_native_frames_stand_between_interpreted_ones(tmp_path):
         # The interpreter's own sort is between the frames of who calls it and of the key.
         between = re.compile(r"order\.main;.*?PyObject_\w+;.*order\.outer;.*order\.inner;.*PyObject_\w+;.*order\.spin")
         assert all(between.search(line) for line in open(path) if "order.spin" in line)
+
+
+SPIN = """
+import ctypes, os, sys, time
+if "undumpable" in sys.argv:
+    ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)
+def spin_here():
+    end = time.monotonic() + 1.2
+    while time.monotonic() < end: pass
+spin_here()
+"""
+
+
+@pytest.mark.parametrize("how", ["undumpable", "sshd", "set-id", "none", "open"])
+def test_memory_that_is_not_to_be_read_is_not(how, tmp_path):
+    python, options = "/usr/bin/python3", ["--read-memory", "none"] if how == "none" else []
+    # Of root's own processes /proc does not tell whether they may be dumped.
+    other_user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] if how == "undumpable" else []
+    if how in ("sshd", "set-id"):
+        python = tmp_path / ("sshd" if how == "sshd" else "mypython")
+        shutil.copy(os.path.realpath("/usr/bin/python3"), python)
+        python.chmod(0o4755 if how == "set-id" else 0o755)
+    out = tmp_path / "out.txt"
+    p = profpipe("record", "-q", "-F", 199, *options, "-o", out, "--", *other_user, python, "-c", SPIN, how)
+    assert p.returncode == 0, p.stderr
+    text = out.read_text(errors="replace")
+    assert ("spin_here" in text) == (how == "open")
+    assert ("[python: memory not read]" in text) == (how != "open")
+    assert "Py_BytesMain" in text or "Py_RunMain" in text
+
+
+HOSTILE = """
+import ctypes, sys, time
+def victim(kind):
+    frame = sys._getframe()
+    code = id(frame.f_code)
+    size = ctypes.sizeof(ctypes.c_void_p)
+    # The interpreter frame: where a frame object of 3.11 points to, at 24.
+    at = ctypes.c_uint64.from_address(id(frame) + 24).value
+    words = (ctypes.c_uint64 * 9).from_address(at)
+    old = list(words)
+    end = time.monotonic() + 0.4
+    try:
+        if kind == "names":
+            text = id(frame.f_code.co_qualname)
+            length = ctypes.c_uint64.from_address(text + 16)
+            was, length.value = length.value, 1 << 32
+        elif kind == "table":
+            table = id(frame.f_code.co_linetable)
+            length = ctypes.c_uint64.from_address(table + 16)
+            was, length.value = length.value, (1 << 62)
+        else:
+            words[6] = {"cycle": at, "unmapped": 0x10000, "kernel": 0xffffffff81000000, "odd": at + 3, "end": 0x7ffffffffff8}[kind]
+        while time.monotonic() < end: pass
+    finally:
+        if kind in ("names", "table"):
+            length.value = was
+        else:
+            words[6] = old[6]
+for kind in ("cycle", "unmapped", "kernel", "odd", "end", "names", "table"):
+    victim(kind)
+def survived_here():
+    end = time.monotonic() + 0.5
+    while time.monotonic() < end: pass
+survived_here()
+"""
+
+
+def test_a_program_that_rewrites_its_own_frames_harms_nobody_else(tmp_path):
+    out, hostile = tmp_path / "out.txt", tmp_path / "hostile.py"
+    hostile.write_text(HOSTILE)
+    neighbour = tmp_path / "neighbour.py"
+    neighbour.write_text(SPIN.replace("1.2", "3.5"))
+    p = profpipe("record", "-q", "-F", 199, "-o", out, "--", "sh", "-c", f"/usr/bin/python3 {neighbour} & /usr/bin/python3 {hostile}; code=$?; wait; exit $code")
+    assert p.returncode == 0, p.stderr
+    stacks = interpreted(out)
+    names = collections.Counter(stack[-1][0] for stack in stacks)
+    print(names.most_common(8))
+    mine = [s for s in stacks if s[-1][0] == "neighbour.spin_here"]
+    assert len(mine) > 20 and {tuple(f[0] for f in s) for s in mine} == {("neighbour.<module>", "neighbour.spin_here")}
+    assert names["hostile.survived_here"] and max(map(len, stacks)) <= 1088

@@ -142,5 +142,7 @@ int answers_memory(void *ctx, const struct msg_memory_request *m, struct buf *re
 {
 	struct prof *p = ctx;
 
+	if (p->options.memory_none)
+		return -EACCES;
 	return memory_read(p->host, m, clock_mono_ns(), ret_bytes, ret_lengths);
 }

@@ -11,7 +11,8 @@
 #define TABLE_MIB_MAX 512
 
 static const char usage[] =
-	"usage: prof-bpf [-F HZ] [-d SECONDS] [-p PID]... [--follow PID] [-o FILE] [--tables MIB] [-v]\n"
+	"usage: prof-bpf [-F HZ] [-d SECONDS] [-p PID]... [--follow PID] [-o FILE] [--tables MIB]\n"
+	"                [--read-memory interpreters|none] [-v]\n"
 	"\n"
 	"Samples every cpu, and writes the raw stream to FILE or standard output.\n"
 	"\n"
@@ -21,12 +22,15 @@ static const char usage[] =
 	"      --follow PID     only this process and its descendants, until the last is gone\n"
 	"  -o, --output FILE    write here\n"
 	"      --tables MIB     ceiling of the unwind tables, 2 to 512 (64)\n"
+	"      --read-memory WHOSE\n"
+	"                       memory for the names of interpreted frames is read of\n"
+	"                       processes with interpreters, or of none (interpreters)\n"
 	"  -v, --verbose        say more\n"
 	"      --help, --version\n"
 	"\n"
 	"For the launcher: --run-dir DIR --ids GID:BPF:DELTAS:SYMD:EXPORT --status-fd N --life-fd N\n";
 
-enum { OPTION_FOLLOW = 1, OPTION_HELP, OPTION_VERSION, OPTION_TABLES };
+enum { OPTION_FOLLOW = 1, OPTION_HELP, OPTION_VERSION, OPTION_TABLES, OPTION_MEMORY };
 
 static bool number(const char *text, unsigned long min, unsigned long max, unsigned long *ret)
 {
@@ -54,6 +58,7 @@ int options_parse(int argc, char **argv, struct options *ret)
 		{ "verbose", no_argument, NULL, 'v' },
 		{ "follow", required_argument, NULL, OPTION_FOLLOW },
 		{ "tables", required_argument, NULL, OPTION_TABLES },
+		{ "read-memory", required_argument, NULL, OPTION_MEMORY },
 		{ "help", no_argument, NULL, OPTION_HELP },
 		{ "version", no_argument, NULL, OPTION_VERSION },
 		DEPLOY_OPTIONS,
@@ -98,6 +103,11 @@ int options_parse(int argc, char **argv, struct options *ret)
 				return refuse("--tables", optarg,
 					      "a whole number of MiB from 2 to 512");
 			ret->table_bytes = (size_t)n << 20;
+			break;
+		case OPTION_MEMORY:
+			ret->memory_none = strcmp(optarg, "none") == 0;
+			if (!ret->memory_none && strcmp(optarg, "interpreters") != 0)
+				return refuse("--read-memory", optarg, "interpreters or none");
 			break;
 		case 'o':
 			ret->output = optarg;

@@ -19,6 +19,7 @@ struct options {
 	const char *output; /* by hand: a path, or NULL for standard output */
 	bool verbose;
 	size_t table_bytes; /* ceiling of the unwind tables */
+	bool memory_none;   /* nobody is given memory of processes */
 	struct deploy deploy;
 };
 /* Parses, and prints --help and --version itself. Negative: go on; else the exit status. Errors are

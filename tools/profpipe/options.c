@@ -40,6 +40,8 @@ void options_usage(void)
 	      "  --lines          folded: interpreted frames have their line numbers\n"
 	      "  --interpreter-frames\n"
 	      "                   show the native frames of an interpreter's own loop, too\n"
+	      "  --read-memory none\n"
+	      "                   read no memory of processes: interpreted frames have no names\n"
 	      "  --summary FILE   write the summary as JSON, too\n"
 	      "  -q               no progress and no summary on standard error\n"
 	      "  -v               let the tools say more\n"
@@ -122,7 +124,14 @@ static int check_terminal(const struct options *o)
 		      "is binary, and standard output a terminal; name a file with -o");
 }
 
-enum { OPTION_SUMMARY = 1, OPTION_LINES, OPTION_INTERPRETER, OPTION_HELP, OPTION_VERSION };
+enum {
+	OPTION_SUMMARY = 1,
+	OPTION_LINES,
+	OPTION_INTERPRETER,
+	OPTION_MEMORY,
+	OPTION_HELP,
+	OPTION_VERSION
+};
 static const struct option longs[] = {
 	{ "frequency", required_argument, NULL, 'F' },
 	{ "duration", required_argument, NULL, 'd' },
@@ -132,6 +141,7 @@ static const struct option longs[] = {
 	{ "summary", required_argument, NULL, OPTION_SUMMARY },
 	{ "lines", no_argument, NULL, OPTION_LINES },
 	{ "interpreter-frames", no_argument, NULL, OPTION_INTERPRETER },
+	{ "read-memory", required_argument, NULL, OPTION_MEMORY },
 	{ "quiet", no_argument, NULL, 'q' },
 	{ "verbose", no_argument, NULL, 'v' },
 	{ "help", no_argument, NULL, OPTION_HELP },
@@ -182,6 +192,11 @@ static int take_option(int c, const char *unknown, struct options *o)
 		return -1;
 	case OPTION_INTERPRETER:
 		o->interpreter_frames = true;
+		return -1;
+	case OPTION_MEMORY:
+		if (strcmp(optarg, "interpreters") != 0 && strcmp(optarg, "none") != 0)
+			return refuse("--read-memory", optarg, "interpreters or none");
+		o->read_memory = optarg;
 		return -1;
 	case 'q':
 		o->quiet = true;

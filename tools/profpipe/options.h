@@ -20,6 +20,7 @@ struct options {
 	const char *input;		/* report: the recording */
 	char **command;			/* NULL-terminated, or NULL */
 	bool lines, interpreter_frames; /* prof-export's */
+	const char *read_memory;	/* prof-bpf's; NULL: its default */
 	bool quiet, verbose;
 };
 

@@ -171,6 +171,10 @@ static int start_tool(struct run *r, enum deploy_tool t)
 			argv[n++] = "--follow";
 			argv[n++] = follow;
 		}
+		if (r->o->read_memory) {
+			argv[n++] = "--read-memory";
+			argv[n++] = r->o->read_memory;
+		}
 	} else if (t == DEPLOY_EXPORT) {
 		argv[n++] = "-f";
 		argv[n++] = r->o->format;
