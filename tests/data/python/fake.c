@@ -4,6 +4,7 @@
  * of it is in tests/fuzz/corpus/runtime, by make.sh beside this.
  *
  *   FAKE_VERSION  the minor version
+ *   FAKE_STATIC   it has what it calls, and exports nothing
  *   FAKE_STATE    what PyGILState_GetThisThreadState does: 1 a key alone (3.6), 2 a key in a
  * Py_tss_t by CPython's function, 3 by the C library's, 4 by way of another function, 5 a
  * thread-local variable
@@ -135,6 +136,19 @@ EXPORT void fake_set(void *s)
 EXPORT void *fake_other(void)
 {
 	return other;
+}
+#endif
+
+#ifdef FAKE_STATIC
+__attribute__((noinline, noclone)) void *pthread_getspecific(unsigned key)
+{
+	__asm__ volatile("");
+	return (void *)(uintptr_t)key;
+}
+__attribute__((noinline, noclone)) void *work(int n)
+{
+	__asm__ volatile("");
+	return (void *)(uintptr_t)n;
 }
 #endif
 

@@ -29,3 +29,5 @@ fake tls-descriptor 15 5 -mtls-dialect=gnu2
 fake too-new 99 2
 fake free-threaded 14 2 -DFAKE_FREE_THREADED=1
 fake free-threaded-13 13 2 -DFAKE_FREE_THREADED=1
+gcc -Os -fno-pic -no-pie -static -nostdlib -Wl,-z,noseparate-code -Wl,--build-id=none -Wl,-e,_PyEval_EvalFrameDefault \
+	-DFAKE_STATIC -DFAKE_VERSION=11 -DFAKE_STATE=3 -o $out/key-static fake.c
