@@ -541,6 +541,18 @@ def test_a_command_has_the_terminal_to_itself(tmp_path):
 
 # --- the tools ---
 
+def test_the_tools_that_samples_wait_for_come_first_on_a_busy_host(tmp_path):
+    groups = os.path.exists("/proc/self/autogroup")
+    with Run("-q", "-o", tmp_path / "x.folded") as r:
+        tools = r.sampling()
+        nice = {n: os.getpriority(os.PRIO_PROCESS, p) for n, p in tools.items()}
+        group = {n: int(open(f"/proc/{p}/autogroup").read().split()[-1]) if groups else nice[n] for n, p in tools.items()}
+        r.p.send_signal(signal.SIGINT)
+        assert r.end()[0] == 0
+    first = {"prof-bpf", "prof-deltas"}
+    assert {n for n in tools if nice[n] == -15} == {n for n in tools if group[n] == -15} == first
+
+
 def test_each_tool_has_the_least_identity(tmp_path):
     with Run("-q", "-o", tmp_path / "x.folded") as r:
         tools = r.sampling()
