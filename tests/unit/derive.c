@@ -299,3 +299,24 @@ Test(derive, indirect_jumps_cost_the_same_however_many_there_are, .timeout = 60)
 	}
 	cr_assert(le(u64, work[1], 9 * work[0]));
 }
+
+Test(derive, labels_in_the_register_of_a_jump_are_its_cases)
+{
+	/* push rbx; lea r8, [label]; test edi, edi; jz +7; lea r8, [another];
+	 * (19) jmp r8; (22) label: nop; pop rbx; ret; (25) another: pop rbx; ret */
+	static const uint8_t code[] = "\x53\x4c\x8d\x05\x0e\0\0\0\x85\xff\x74\x07"
+				      "\x4c\x8d\x05\x06\0\0\0\x41\xff\xe0"
+				      "\x90\x5b\xc3\x5b\xc3";
+	const struct flow_reader reader = { read_nothing, NULL };
+	const uint32_t size = sizeof(code) - 1;
+	struct flow_result r;
+
+	flow_set_reader(flow, &reader);
+	cr_assert(eq(int, flow_run(flow, code, size, 0x1000, FLOW_TRUSTED, &r), 0));
+	cr_assert(not(known_at(22)));
+	cr_assert(eq(int, flow_run(flow, code, size, 0x1000, FLOW_TRUSTED | FLOW_SIZED, &r), 0));
+	cr_assert(r.rets);
+	cr_assert(eq(int, rule_at(22).cfa_off, 16));
+	cr_assert(eq(int, rule_at(24).cfa_off, 8));
+	cr_assert(eq(int, rule_at(25).cfa_off, 16));
+}

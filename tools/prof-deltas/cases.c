@@ -97,9 +97,12 @@ static void compared(struct search *s, uint64_t with)
 	s->bounded = true;
 	if (with >= CASES_MAX)
 		return;
-	if (s->branch == ZYDIS_MNEMONIC_JNBE || s->branch == ZYDIS_MNEMONIC_JBE)
+	/* With a sign in assembly, whose numbers are known not to have one. */
+	if (s->branch == ZYDIS_MNEMONIC_JNBE || s->branch == ZYDIS_MNEMONIC_JBE ||
+	    s->branch == ZYDIS_MNEMONIC_JNLE || s->branch == ZYDIS_MNEMONIC_JLE)
 		s->t.bound = (uint32_t)with + 1;
-	else if (s->branch == ZYDIS_MNEMONIC_JNB || s->branch == ZYDIS_MNEMONIC_JB)
+	else if (s->branch == ZYDIS_MNEMONIC_JNB || s->branch == ZYDIS_MNEMONIC_JB ||
+		 s->branch == ZYDIS_MNEMONIC_JNL || s->branch == ZYDIS_MNEMONIC_JL)
 		s->t.bound = (uint32_t)with;
 }
 

@@ -374,6 +374,40 @@ static bool base_of(struct flow *f, uint32_t i, uint8_t reg, uint64_t *ret)
 	return false;
 }
 
+static int add_case(struct flow *f, uint32_t at)
+{
+	int r = grow((void **)&f->target, &f->target_cap, f->targets + 1, sizeof(*f->target));
+
+	if (!r)
+		f->target[f->targets++] = at;
+	return r;
+}
+
+/* Assembly may put one of some labels into the register that it jumps to: all that are put there in
+ * a function whose code is known to be its own. */
+static int take_labels(struct flow *f, uint32_t i)
+{
+	uint32_t first = f->targets;
+
+	if (!(f->flags & FLOW_SIZED) || f->insn[i].src >= 16)
+		return 0;
+	for (uint32_t k = 0; k < f->insns && f->searched < SEARCH_PER_INSN * f->insns; k++) {
+		const struct insn *in = &f->insn[k];
+		int64_t at = (int64_t)in->at + in->len + in->imm;
+		int r;
+
+		f->searched++;
+		if (in->op != OP_ADDRESS || in->dst != f->insn[i].src || at < 0 || at >= f->size)
+			continue;
+		r = add_case(f, (uint32_t)at);
+		if (r)
+			return r;
+	}
+	f->insn[i].first_case = first;
+	f->insn[i].cases = f->targets - first;
+	return 0;
+}
+
 /* Reads the table of the indirect jump i: those of its cases that lie in the code. */
 static int read_cases(struct flow *f, uint32_t i)
 {
@@ -384,8 +418,9 @@ static int read_cases(struct flow *f, uint32_t i)
 	uint32_t steps = path_to(f, i, path);
 
 	f->work += steps;
-	if (!cases_find(&f->zydis, f->code, f->size, f->address, path, steps, &t) || !t.bound ||
-	    (!t.known && !base_of(f, i, t.base, &base)))
+	if (!cases_find(&f->zydis, f->code, f->size, f->address, path, steps, &t))
+		return take_labels(f, i);
+	if (!t.bound || (!t.known && !base_of(f, i, t.base, &base)))
 		return 0;
 	t.address += base;
 	f->entries += t.bound;
@@ -407,10 +442,9 @@ static int read_cases(struct flow *f, uint32_t i)
 		at = (uint32_t)entry;
 		if (entry >= f->size || (f->targets > first && f->target[f->targets - 1] == at))
 			continue;
-		r = grow((void **)&f->target, &f->target_cap, f->targets + 1, sizeof(*f->target));
+		r = add_case(f, at);
 		if (r)
 			return r;
-		f->target[f->targets++] = at;
 	}
 	f->insn[i].first_case = first;
 	f->insn[i].cases = f->targets - first;

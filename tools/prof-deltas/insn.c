@@ -271,6 +271,9 @@ static bool note_flow(struct decoded *i, struct patch *p, const ZydisDecodedInst
 		from_relative(i, p, in);
 		/* jmp *x(%rip) */
 		i->memory = !i->relative && in->raw.modrm.mod == 0 && in->raw.modrm.rm == 5;
+		i->src = !i->relative && in->raw.modrm.mod == 3
+				 ? (uint8_t)(in->raw.modrm.rm | in->raw.rex.B << 3)
+				 : NO_REG;
 		i->next = !i->relative					  ? NEXT_INDIRECT
 			  : in->meta.category == ZYDIS_CATEGORY_UNCOND_BR ? NEXT_JUMP
 									  : NEXT_COND;
