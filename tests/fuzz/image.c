@@ -10,7 +10,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-struct memory {
+struct bytes {
 	const uint8_t *data;
 	size_t size;
 	uint64_t at;
@@ -18,7 +18,7 @@ struct memory {
 
 static long read_memory(void *ctx, void *dst, uint32_t size, uint64_t addr)
 {
-	const struct memory *m = ctx;
+	const struct bytes *m = ctx;
 
 	if (addr < m->at || addr - m->at > m->size || size > m->size - (addr - m->at))
 		return -1;
@@ -29,7 +29,7 @@ static long read_memory(void *ctx, void *dst, uint32_t size, uint64_t addr)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static struct image image;
-	struct memory m = { .data = data, .size = size, .at = (uint64_t)(size % 64) << 12 };
+	struct bytes m = { .data = data, .size = size, .at = (uint64_t)(size % 64) << 12 };
 	uint8_t byte;
 
 	image = (struct image){ 0 };
