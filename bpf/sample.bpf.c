@@ -667,6 +667,8 @@ int on_fork(struct bpf_raw_tracepoint_args *ctx)
 
 	if (pid == parent_pid)
 		return 0;
+	/* What had this pid before is gone, whether user space has heard of that or not. */
+	bpf_map_delete_elem(&processes, &pid);
 	struct process_entry *p = bpf_map_lookup_elem(&processes, &parent_pid);
 	if (!p)
 		return 0;

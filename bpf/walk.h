@@ -25,6 +25,7 @@
 #define WALK_ADDRESS_END 0x800000000000ull
 /* The page of three system calls that old programs call (VSYSCALL_ADDR), shifted by 12. */
 #define WALK_VSYSCALL 0xffffffffff600ull
+#define WALK_NULL_END 4096	     /* the kernel maps nothing below (mmap_min_addr) */
 #define WALK_FP_MAX_FRAME (8u << 20) /* a frame pointer further up than this is not one */
 #define WALK_JUMP_MIN 4096	     /* bytes down to a stack that is another one */
 #define WALK_JUMPS 64		     /* of them in one walk: RBP may lie, and lead in circles */
@@ -486,8 +487,9 @@ ENV_INLINE int walk_apply(struct walk *w, const struct unwind_rule *rule)
 	return walk_to_caller(w, cfa, fp, pc);
 }
 
-/* The page holds nothing that moves RSP: its code is emulated by the kernel, as a rule. */
-ENV_INLINE int walk_vsyscall(struct walk *w)
+/* To the caller from where nothing has moved RSP: the vsyscall page, whose code is emulated by the
+ * kernel, as a rule, and no code at all. */
+ENV_INLINE int walk_called(struct walk *w)
 {
 	__u64 pc;
 
@@ -577,8 +579,9 @@ ENV_INLINE int walk_step(struct walk *w)
 			/* Where a frame pointer led is no frame when nothing is mapped there. */
 			if (!by_fp)
 				walk_push(w);
-			if (vsyscall)
-				return walk_vsyscall(w);
+			/* Nothing can be mapped there: a call through a null pointer. */
+			if (vsyscall || (w->exact && w->leaf && w->pc < WALK_NULL_END))
+				return walk_called(w);
 			w->reason = by_fp ? WALK_NO_ROWS : WALK_NO_MAPPING;
 			return 1;
 		}
@@ -599,9 +602,12 @@ ENV_INLINE int walk_step(struct walk *w)
 			stop = walk_stop(w, WALK_STALE);
 		else if (rule->cfa == UNWIND_CFA_END && !(rule->flags & UNWIND_SIGNAL_FRAME) &&
 			 rule->ra != UNWIND_RA_UNDEFINED)
-			stop = walk_by_fp(w, rule->cfa_add == UNWIND_END_UNSUPPORTED
-						     ? WALK_UNSUPPORTED_RULE
-						     : WALK_NO_ROWS);
+			/* A function that has rules, and one that cannot be expressed, may have
+			 * left its caller's frame pointer alone: following that would skip the
+			 * caller. */
+			stop = rule->cfa_add == UNWIND_END_UNSUPPORTED
+				       ? walk_stop(w, WALK_UNSUPPORTED_RULE)
+				       : walk_by_fp(w, WALK_NO_ROWS);
 		else
 			stop = walk_apply(w, rule);
 	} else if (w->file.state == FILE_NO_ROWS) {

@@ -73,6 +73,31 @@ Test(derive, a_frame_pointer_holds_where_rsp_is_not_known)
 	cr_assert(eq(int, rule_at(9).cfa_off, 8));
 }
 
+Test(derive, a_frame_pointer_is_used_where_there_is_one)
+{
+	struct flow_result r;
+
+	/* push rbp; mov rbp, rsp; sub rsp, 16; call; leave; ret */
+	cr_assert(eq(int,
+		     RUN("\x55\x48\x89\xe5\x48\x83\xec\x10\xe8\x00\x00\x00\x00\xc9\xc3", 0, &r),
+		     0));
+	cr_assert(eq(int, rule_at(13).cfa_reg, UNWIND_REG_RBP));
+	cr_assert(eq(int, rule_at(13).cfa_off, 16));
+	cr_assert(eq(int, rule_at(14).cfa_reg, UNWIND_REG_RSP));
+}
+
+Test(derive, a_return_address_is_taken_from_the_stack_before_a_register)
+{
+	struct flow_result r;
+
+	/* pop rax; push rcx; push rax; push rbp; mov rbp, rsp; pop rbp; pop rax; pop rcx; push rax;
+	 * ret */
+	cr_assert(eq(int, RUN("\x58\x51\x50\x55\x48\x89\xe5\x5d\x58\x59\x50\xc3", 0, &r), 0));
+	cr_assert(eq(int, rule_at(7).ra, UNWIND_RA_CFA_OFF));
+	cr_assert(eq(int, rule_at(7).cfa_add, -16));
+	cr_assert(eq(int, rule_at(1).ra, UNWIND_RA_REG));
+}
+
 Test(derive, an_aligned_stack_keeps_the_old_one_in_a_slot)
 {
 	struct flow_result r;

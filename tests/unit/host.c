@@ -1141,6 +1141,26 @@ Test(host, only_the_selected_and_what_comes_of_them_are_tracked)
 	cr_assert_null(fake_tables_process(tables, 50));
 }
 
+Test(host, what_gets_the_pid_of_a_selected_one_that_ended_is_not_selected)
+{
+	make_host(true, true);
+	make_proc(30, "chosen", 'S', 1, 7 * START_TICK_NS, 0,
+		  "400000-401000 r-xp 00001000 08:01 100 /bin/x\n");
+	cr_assert_eq(host_select(host, 30), 0);
+	now = clock_mono_ns();
+	fork_of(30, 40);
+	settle();
+	cr_assert(fake_tables_process(tables, 40)->selected);
+	exit_of(40, 40);
+	now += 20 * MS;
+	/* Of somebody else, whose forks are not heard of. */
+	exec_of(40, "foreign");
+	fork_of(40, 41);
+	settle();
+	cr_assert_null(fake_tables_process(tables, 40));
+	cr_assert_null(fake_tables_process(tables, 41));
+}
+
 Test(host, children_of_the_selected_are_not_tracked_unless_asked_for)
 {
 	make_host(true, false);

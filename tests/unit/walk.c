@@ -116,6 +116,32 @@ Test(walk, the_vsyscall_page_leads_to_its_caller)
 	cr_assert_eq(w.words[1] & SAMPLE_FRAME_OFFSET_MASK, 0x20);
 }
 
+Test(walk, a_call_through_a_null_pointer_leads_to_its_caller)
+{
+	program((struct unwind_rule[]){ by_rsp16, root }, 2);
+	w.pc = 0;
+	*at(w.sp) = CODE + 0x20;
+	*at(w.sp + 16) = CODE + 0x110;
+	run();
+	cr_assert_eq(w.reason, WALK_COMPLETE);
+	cr_assert_eq(w.count, 3);
+	cr_assert_eq(w.words[1] & SAMPLE_FRAME_OFFSET_MASK, 0x20);
+}
+
+Test(walk, a_rule_that_cannot_be_expressed_is_not_passed_by_a_frame_pointer)
+{
+	program(
+		(struct unwind_rule[]){
+			{ .cfa = UNWIND_CFA_END, .cfa_add = UNWIND_END_UNSUPPORTED }, root },
+		2);
+	w.pc = CODE + 0x10;
+	w.fp = w.sp + 64;
+	*at(w.fp + 8) = CODE + 0x110;
+	run();
+	cr_assert_eq(w.reason, WALK_UNSUPPORTED_RULE);
+	cr_assert_eq(w.count, 1);
+}
+
 Test(walk, a_return_address_that_is_none_sets_no_bits_of_its_frame)
 {
 	program((struct unwind_rule[]){ by_rsp16, root }, 2);

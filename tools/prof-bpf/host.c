@@ -54,7 +54,8 @@ static void on_mmap(struct host *h, const struct sideband_event *e)
 
 static void on_fork(struct host *h, const struct sideband_event *e)
 {
-	struct process *parent = process_find(h, e->parent_pid), *p = process_find(h, e->pid);
+	/* One that has ended is another's namesake. */
+	struct process *parent = process_find_alive(h, e->parent_pid), *p = process_find(h, e->pid);
 
 	if (e->pid == e->parent_pid) {
 		if (p && !p->pub.end_ns && e->time_ns >= p->counted_ns)
@@ -71,7 +72,7 @@ static void on_fork(struct host *h, const struct sideband_event *e)
 	if (!p)
 		return;
 	/* process_new may have forgotten the parent. */
-	parent = process_find(h, e->parent_pid);
+	parent = process_find_alive(h, e->parent_pid);
 	p->pub.parent_pid = e->parent_pid;
 	p->pub.selected = true;
 	uint64_t at = e->time_ns + h->boot_offset_ns;
@@ -96,7 +97,7 @@ static void on_fork(struct host *h, const struct sideband_event *e)
 
 static void on_exec(struct host *h, const struct sideband_event *e)
 {
-	struct process *old = process_find(h, e->pid);
+	struct process *old = process_find_alive(h, e->pid);
 
 	if (!old || e->time_ns < old->scanned_ns)
 		return;

@@ -757,15 +757,20 @@ static void check_end(struct flow *f, const struct state *s, const struct insn *
 /* How the CFA is found, if it is. */
 static bool rule_cfa(const struct state *s, struct unwind_rule *rule)
 {
-	static const uint8_t order[] = { RSP, RBP };
+	/* A frame pointer holds where what was called took arguments off the stack, as V8's code
+	 * does. */
+	bool frame = s->reg[RBP] == VALUE(CFA, -16) &&
+		     load(s, VALUE(CFA, -16)) == VALUE(CALLER, RBP);
 
 	for (unsigned n = 0; n < 2; n++) {
-		if (kind_of(s->reg[order[n]]) != CFA)
+		unsigned r = frame == (n == 0) ? RBP : RSP;
+
+		if (kind_of(s->reg[r]) != CFA)
 			continue;
 		rule->cfa = UNWIND_CFA_REG;
-		rule->cfa_reg = dwarf_of[order[n]];
-		rule->cfa_off = -off_of(s->reg[order[n]]);
-		return order[n] != RSP || rule->cfa_off >= 0;
+		rule->cfa_reg = dwarf_of[r];
+		rule->cfa_off = -off_of(s->reg[r]);
+		return r != RSP || rule->cfa_off >= 0;
 	}
 	for (unsigned n = 0; n < s->slots; n++) {
 		if (kind_of(s->slot[n].place) != ALIGNED || kind_of(s->slot[n].value) != CFA ||
@@ -902,19 +907,22 @@ static bool rule_ra(const struct state *s, struct unwind_rule *rule)
 	}
 	if (rule->cfa != UNWIND_CFA_REG)
 		return false;
+	/* On the stack first: that is known of callers, too. Above the frame pointer where RSP was
+	 * aligned. */
+	uint64_t lowest = kind_of(s->reg[RSP]) == CFA ? s->reg[RSP] : s->reg[RBP];
+	for (unsigned n = 0; n < s->slots; n++) {
+		if (s->slot[n].value != VALUE(RETURN, 0) || kind_of(s->slot[n].place) != CFA ||
+		    kind_of(lowest) != CFA || off_of(s->slot[n].place) < off_of(lowest))
+			continue;
+		rule->ra = UNWIND_RA_CFA_OFF;
+		rule->cfa_add = off_of(s->slot[n].place);
+		return true;
+	}
 	for (unsigned r = 0; r < 16; r++) {
 		if (s->reg[r] != VALUE(RETURN, 0))
 			continue;
 		rule->ra = UNWIND_RA_REG;
 		rule->ra_reg = dwarf_of[r];
-		return true;
-	}
-	for (unsigned n = 0; n < s->slots; n++) {
-		if (s->slot[n].value != VALUE(RETURN, 0) || kind_of(s->slot[n].place) != CFA ||
-		    kind_of(s->reg[RSP]) != CFA || off_of(s->slot[n].place) < off_of(s->reg[RSP]))
-			continue;
-		rule->ra = UNWIND_RA_CFA_OFF;
-		rule->cfa_add = off_of(s->slot[n].place);
 		return true;
 	}
 	return false;
