@@ -526,7 +526,8 @@ static int settle(struct rows *r, uint64_t *ret_count)
 	struct function before = { 0 }, f;
 	uint64_t count = 0;
 
-	sort_functions(r, r->function + first, r->functions - first);
+	if (first < r->functions)
+		sort_functions(r, r->function + first, r->functions - first);
 	for (size_t i = first; i < r->functions; i++) {
 		uint64_t value = r->function[i];
 
