@@ -132,8 +132,10 @@ bool answers_runtime(void *ctx, const struct msg_runtime *m)
 		return true;
 	}
 	r = tables_file_runtime(p->tables, f->slot, &c);
-	if (r == 0)
+	if (r == 0) {
 		host_republish(p->host, f);
+		host_tick(p->host, clock_mono_ns());
+	}
 	return true;
 }
 

@@ -269,6 +269,8 @@ static void handle(struct prof *p, enum source from)
 		usleep(COALESCE_NS / 1000);
 		sideband_heard(p->sideband);
 		feed_drain(p);
+		if (emit_urgent(p->emit))
+			feed_emitted(p, emit_flush(p->emit));
 		break;
 	case FROM_SIGNAL:
 		on_signal(p);
