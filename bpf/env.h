@@ -77,6 +77,11 @@ ENV_INLINE const struct unwind_rule *env_rule(__u32 number)
 
 /* The TLS base of the thread that is walked: where fs:0 lies. 0: not known. */
 static __always_inline __u64 env_tls(void);
+/* Where from there g is, when the word that says so need not be read. */
+static __always_inline bool env_tls_word(__u64 *ret)
+{
+	return false;
+}
 /*
  * Where pc, which lies in no file, stands for another address since uprobes are at work: a return
  * address that the kernel took for its trampoline's, or an instruction that runs in a copy. *pc and
@@ -105,6 +110,7 @@ struct env {
 	const struct file_entry *files; /* TABLES_MAX_FILES of them */
 	const void *rules;		/* TABLES_MAX_RULES of them, RULE_STRIDE bytes apart */
 	uint64_t tls;			/* of the thread that is walked; 0: not known */
+	uint64_t g_below;		/* bytes below it that g was found; 0: is to be read */
 	/* Return addresses that uretprobes took away: returns of them. */
 	const struct probed_return *returned;
 	uint32_t returns;
@@ -150,6 +156,12 @@ ENV_INLINE bool env_probed(__u64 *pc, __u64 *sp, bool leaf)
 ENV_INLINE __u64 env_tls(void)
 {
 	return env_current->tls;
+}
+
+ENV_INLINE bool env_tls_word(__u64 *ret)
+{
+	*ret = env_current->g_below ? -(uint64_t)env_current->g_below : *ret;
+	return env_current->g_below;
 }
 
 #endif

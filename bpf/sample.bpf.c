@@ -368,7 +368,6 @@ static __always_inline __u64 interrupted(struct deferred *d)
  * what it points back to; and only where to copy from depends on it, for rows have their own
  * offsets, taken from the program. */
 enum go {
-	GO_TLS = 7, /* of DEFERRED_TLS */
 	GO_LO = 0,
 	GO_HI = 1,
 	GO_M = 6,
@@ -421,8 +420,10 @@ static __always_inline void take_g_stack(struct deferred *d, enum deferred_objec
 /* A thread of Go's has two stacks and one for signals. */
 static __always_inline void take_go(struct deferred *d, __u64 before_signal)
 {
-	if (!take_words(d, DEFERRED_TLS, d->tls - 8 * (GO_TLS + 1)) ||
-	    !take_words(d, DEFERRED_G_NOW, d->objects[DEFERRED_TLS].words[GO_TLS]))
+	__u64 at = d->tls - d->g_below;
+
+	if (!d->g_below || !take_words(d, DEFERRED_TLS, at) ||
+	    !take_words(d, DEFERRED_G_NOW, d->objects[DEFERRED_TLS].words[0]))
 		return;
 	__u64 m = d->objects[DEFERRED_G_NOW].words[GO_M];
 	if (!take_words(d, DEFERRED_M, m) ||
@@ -500,31 +501,54 @@ static __always_inline void take_returns(struct probed_return *to)
 	}
 }
 
-/* Whether a thread of Go's runs, as take_go finds out. */
-static __always_inline bool is_go(void)
+/* Whether a g lies there, as take_go finds out. */
+__attribute__((noinline)) int is_g(__u64 g)
 {
-	__u64 tls = env_tls(), g, m, g0, back;
+	__u64 m, g0, back;
 
-	return tls && !bpf_probe_read_user(&g, 8, (void *)(tls - 8)) &&
-	       !bpf_probe_read_user(&m, 8, (void *)(g + 8 * GO_M)) &&
+	return g >= 4096 && !(g & 7) && !bpf_probe_read_user(&m, 8, (void *)(g + 8 * GO_M)) &&
 	       !bpf_probe_read_user(&g0, 8, (void *)(m + 8 * GO_M_G0)) &&
 	       !bpf_probe_read_user(&back, 8, (void *)(g0 + 8 * GO_M)) && back == m;
 }
 
+/* Words below the TLS base that may be a g: a program's own is the first; of a library that was
+ * loaded into one it comes behind libc's. */
+#define G_WORDS 32
+
+/* How many bytes below the TLS base g is; 0: no thread of Go's runs. The walk's window is gone. */
+__attribute__((noinline)) int find_g(void)
+{
+	struct walk *w = scratch();
+	__u64 tls = env_tls(), g;
+
+	if (!w || !tls || bpf_probe_read_user(&g, 8, (void *)(tls - 8)))
+		return 0;
+	if (is_g(g))
+		return 8;
+	if (bpf_probe_read_user(w->window, G_WORDS * 8, (void *)(tls - G_WORDS * 8)))
+		return 0;
+	for (__u32 i = 2; i <= G_WORDS; i++) {
+		if (is_g(w->window[G_WORDS - i]))
+			return i * 8;
+	}
+	return 0;
+}
+
 /* Whether the small size does: near the top of a process's first stack, and no other stack than
  * this one. Most are. */
-static __always_inline bool is_small(const struct walk *w)
+static __always_inline bool is_small(const struct walk *w, __u32 g_below)
 {
 	struct task_struct *task = (void *)bpf_get_current_task();
 	__u64 sp = w->regs[UNWIND_REG_RSP], start = sp & ~(__u64)(DEFERRED_CHUNK - 1);
 
 	return stack_end(sp) - start <= DEFERRED_SMALL_CHUNKS * DEFERRED_CHUNK &&
-	       sp - BPF_CORE_READ(task, sas_ss_sp) >= BPF_CORE_READ(task, sas_ss_size) && !is_go();
+	       sp - BPF_CORE_READ(task, sas_ss_sp) >= BPF_CORE_READ(task, sas_ss_size) && !g_below;
 }
 
 /* Puts the leaf's registers and the top of the stack into what was reserved in the ring. False when
  * there was no room: the sample then goes as it is. small: a constant. */
-static __always_inline bool defer_into(struct walk *w, struct deferred_sample *d, bool small)
+static __always_inline bool defer_into(struct walk *w, struct deferred_sample *d, __u32 g_below,
+				       bool small)
 {
 	if (!d)
 		return false;
@@ -537,6 +561,7 @@ static __always_inline bool defer_into(struct walk *w, struct deferred_sample *d
 	d->deferred.pc = w->leaf_pc;
 	d->deferred.exact = w->leaf_exact;
 	d->deferred.tls = env_tls();
+	d->deferred.g_below = g_below;
 	/* On failure the helper leaves zeros. */
 	bpf_probe_read_user(d->deferred.code, sizeof(d->deferred.code), (void *)(w->leaf_pc - 4));
 	for (int i = 0; i < 16; i++)
@@ -567,11 +592,13 @@ static __always_inline bool defer(struct walk *w)
 {
 	if (w->sample.items)
 		send_items(w);
-	if (is_small(w))
+	__u32 g_below = find_g();
+
+	if (is_small(w, g_below))
 		return defer_into(w, bpf_ringbuf_reserve(&deferred_ring, DEFERRED_SMALL_BYTES, 0),
-				  true);
+				  0, true);
 	return defer_into(w, bpf_ringbuf_reserve(&deferred_ring, sizeof(struct deferred_sample), 0),
-			  false);
+			  g_below, false);
 }
 
 static __always_inline void finish(struct walk *w)

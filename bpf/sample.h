@@ -94,7 +94,7 @@ struct deferred_range {
 
 /* Words near an address. */
 enum deferred_object {
-	DEFERRED_TLS, /* 64 bytes below the TLS base: g is there */
+	DEFERRED_TLS, /* g_below bytes below the TLS base: g is there */
 	DEFERRED_G_NOW,
 	DEFERRED_M,
 	DEFERRED_G_OF_THREAD,
@@ -125,7 +125,7 @@ struct deferred {
 	struct deferred_words objects[DEFERRED_OBJECTS];
 	__sample_u32 chunks; /* of stack[], at most DEFERRED_CHUNKS; what could not be read is none:
 				a page that was never written */
-	__sample_u32 zero;
+	__sample_u32 g_below; /* the TLS base, in bytes: where a g was found; 0: none */
 	__sample_u64 chunk_at[DEFERRED_CHUNKS]; /* user address of each */
 	unsigned char stack[DEFERRED_STACK];
 };

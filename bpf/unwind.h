@@ -47,7 +47,7 @@ enum unwind_cfa {
 	 * was left stood is in its g. With T the thread's TLS base, g = *(T + cfa_add), m = *(g + 8
 	 * * rbp_reg), other = *(m + 8 * cfa_reg): the CFA is *(other + 8 * ra_reg) + cfa_off. With
 	 * UNWIND_RA_CFA_OFF, the return address is at other + rbp_off: a stack that is being moved
-	 * lacks it.
+	 * lacks it. With UNWIND_TLS_WORD, g = *(T + the word at file offset cfa_add).
 	 */
 	UNWIND_CFA_GO_SWITCH = 4,
 	/*
@@ -77,6 +77,10 @@ enum unwind_flags {
 	UNWIND_SIGNAL_FRAME =
 		1, /* all registers are in the ucontext at rsp; the pc is not a return address */
 	UNWIND_DERIVED = 2, /* not from CFI: from the code, or from Go's tables */
+	/* Of a shared library, whose place among the thread's words is in its GOT: cfa_add is a
+	 * file offset as the mapping of the pc counts them, though that word is in another segment.
+	 */
+	UNWIND_TLS_WORD = 4,
 };
 
 /* Why a range has UNWIND_CFA_END: kept in cfa_add of such a rule, so that a cut stack can say it.
@@ -117,7 +121,10 @@ static_assert(sizeof(struct unwind_row_wire) == 8, "packed by hand");
 static inline int unwind_rule_valid(const struct unwind_rule *r)
 {
 	if (r->cfa > UNWIND_CFA_GO_DEPTH || r->rbp > UNWIND_RBP_DEREF_REG ||
-	    r->ra > UNWIND_RA_CFA_OFF || r->flags & ~(UNWIND_SIGNAL_FRAME | UNWIND_DERIVED))
+	    r->ra > UNWIND_RA_CFA_OFF ||
+	    r->flags & ~(UNWIND_SIGNAL_FRAME | UNWIND_DERIVED | UNWIND_TLS_WORD))
+		return 0;
+	if (r->flags & UNWIND_TLS_WORD && r->cfa != UNWIND_CFA_GO_SWITCH)
 		return 0;
 	if (r->ra == UNWIND_RA_CFA_OFF && r->cfa == UNWIND_CFA_GO_SWITCH)
 		return r->rbp == UNWIND_RBP_SAME || r->rbp == UNWIND_RBP_UNDEFINED;

@@ -239,9 +239,12 @@ ENV_INLINE __u16 walk_go_cfa(struct walk *w, const struct unwind_rule *r, __u64 
 	__u64 g, m, v;
 
 	if (r->cfa == UNWIND_CFA_GO_SWITCH) {
-		__u64 tls = env_tls();
+		__u64 tls = env_tls(), off = (__s64)r->cfa_add;
 
-		if (!tls || !walk_read(w, tls + (__s64)r->cfa_add, &g) ||
+		if (r->flags & UNWIND_TLS_WORD && !env_tls_word(&off) &&
+		    !walk_read(w, w->map.bias + off, &off))
+			return WALK_STACK_UNREADABLE;
+		if (!tls || !walk_read(w, tls + off, &g) ||
 		    !walk_read(w, g + r->rbp_reg * 8ull, &m) ||
 		    !walk_read(w, m + r->cfa_reg * 8ull, &g))
 			return WALK_STACK_UNREADABLE;

@@ -5,6 +5,7 @@ import re
 import shutil
 import struct
 import subprocess
+import sys
 
 import pytest
 
@@ -167,6 +168,15 @@ func back(n, stop C.int) C.int {
 	deep(20, func() int { return 1 })
 	return C.int(burn())
 }
+//export run
+func run(ms C.int) {
+	if ms > 0 {
+		time.AfterFunc(time.Duration(ms)*time.Millisecond, func() { os.Exit(0) })
+	}
+	go collect()
+	go stacks()
+	c()
+}
 func cStack() { deep(10, func() int { return int(C.call(3, 1)) }) }
 func c() {
 	for {
@@ -252,19 +262,32 @@ def test_stacks_of_a_load_are_complete(built, load):
     assert samples > 20 and samples - complete <= 1 + samples / 100, said
 
 
+RUN = "import ctypes, sys; ctypes.CDLL(sys.argv[1]).run(int(sys.argv[2]))"
+
+
+def test_stacks_of_a_library_are_complete(built):
+    """Where its g is, is known at run time alone."""
+    samples, complete, said = walked_live([sys.executable, "-c", RUN, built(True, "-buildmode=c-shared"), "0"])
+    assert samples > 20 and samples - complete <= 1 + samples / 100, said
+
+
 def test_c_that_go_linked_has_rows(built):
     """Its linker drops their call frame information, and names all functions of an object as if they were one."""
     samples, complete, said = walked_live([built(True, "-ldflags=-linkmode=internal"), "threads"])
     assert samples > 20 and samples - complete <= 1 + samples / 50, said
 
 
-@pytest.mark.parametrize("load", ["traces", "stacks", "clock", "c"])
+@pytest.mark.parametrize("load", ["traces", "stacks", "clock", "c", "library"])
 def test_first_samples_have_the_stacks_that_were_left_too(built, tmp_path, load):
     """The program is new, and gone before its rows are there: all its stacks travel with each sample."""
-    again = 'for i in $(seq 12); do cp "$1" "$2$i"; echo >> "$2$i"; "$2$i" "$3" briefly; done'
-    stacks = record(tmp_path, "-F", "997", command=["sh", "-c", again, "sh", built(load == "c"), tmp_path / "first", load]).stacks
-    mine = [(s, n) for s, n in stacks if s[0].startswith("first")]
-    cut = [(s, n) for s, n in mine if s[1] in ("[truncated: stack-unreadable]", "[truncated: copy-end]")]
+    if load == "library":
+        run, program = f"$4 -c '{RUN}' $2$i 50", built(True, "-buildmode=c-shared")
+    else:
+        run, program = '"$2$i" "$3" briefly', built(load == "c")
+    again = f'for i in $(seq 12); do cp "$1" "$2$i"; echo >> "$2$i"; {run}; done'
+    stacks = record(tmp_path, "-F", "997", command=["sh", "-c", again, "sh", program, tmp_path / "first", load, sys.executable]).stacks
+    mine = [(s, n) for s, n in stacks if s[0].startswith("first") or any("runtime." in f for f in s)]
+    cut = [(s, n) for s, n in mine if s[1] in ("[truncated: stack-unreadable]", "[truncated: copy-end]", "[truncated: unsupported-rule]")]
     assert sum(n for _, n in mine) > 50
     assert sum(n for _, n in cut) <= 1 + sum(n for _, n in mine) / 50, cut
 

@@ -44,8 +44,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size)
 		memcpy(code, data, size);
 
-	int r = goasm_rows(a, code, (uint32_t)size, deltas, deltas_n, (enum goasm_role)(head & 3),
-			   &curg, &rows, &n);
+	int r = goasm_rows(a, code, (uint32_t)size, (uint64_t)size << (head & 31), deltas, deltas_n,
+			   (enum goasm_role)(head & 3), &curg, &rows, &n);
 
 	must(r == 0 || r == GOASM_GIVEN_UP);
 	at = 0;

@@ -241,11 +241,12 @@ static void object(enum deferred_object which, uint64_t at, uint32_t word, uint6
 }
 
 /* As Go's systemstack is: what it was called from stands in the goroutine. */
-static void switch_rows(void)
+static void switch_rows(bool by_word)
 {
 	const struct unwind_rule rules[] = {
 		{ .cfa = UNWIND_CFA_GO_SWITCH,
-		  .cfa_add = -8,
+		  .flags = UNWIND_DERIVED | (by_word ? UNWIND_TLS_WORD : 0),
+		  .cfa_add = by_word ? 0x7000 : -24,
 		  .rbp_reg = 6,
 		  .cfa_reg = 23,
 		  .ra_reg = 7,
@@ -261,7 +262,8 @@ static void switch_rows(void)
 	cr_assert_eq(tables_rows_chunk(t, slot, rows, 2), 0);
 	cr_assert_eq(tables_rows_end(t, slot), 0);
 	d.deferred.tls = TLS;
-	object(DEFERRED_TLS, TLS - 64, 7, G);
+	d.deferred.g_below = 24;
+	object(DEFERRED_TLS, TLS - 24, 0, G);
 	object(DEFERRED_G_NOW, G, 6, G + 0x1000);
 	object(DEFERRED_M, G + 0x1000, 23, G + 0x2000);
 	object(DEFERRED_G_OF_USER, G + 0x2000, 7, OTHER + 0x200);
@@ -272,12 +274,17 @@ static void switch_rows(void)
 
 Test(deferred, a_stack_that_was_left_for_another_is_walked_too)
 {
-	switch_rows();
-	deferred_put(q, &d);
-	deferred_run(q, 2000, false);
-	cr_assert_eq(last.sample.reason, WALK_COMPLETE);
-	cr_assert_eq(last.sample.user_frames, 2);
-	cr_assert_eq(last.frames[2] & SAMPLE_FRAME_OFFSET_MASK, 0x110);
+	/* The word that says where a library's g is does not travel: g was found without it. */
+	for (int by_word = 0; by_word < 2; by_word++) {
+		teardown();
+		setup();
+		switch_rows(by_word);
+		deferred_put(q, &d);
+		deferred_run(q, 2000, false);
+		cr_assert_eq(last.sample.reason, WALK_COMPLETE);
+		cr_assert_eq(last.sample.user_frames, 2);
+		cr_assert_eq(last.frames[2] & SAMPLE_FRAME_OFFSET_MASK, 0x110);
+	}
 }
 
 Test(deferred, words_that_did_not_travel_are_unreadable)
@@ -288,7 +295,7 @@ Test(deferred, words_that_did_not_travel_are_unreadable)
 
 		teardown();
 		setup();
-		switch_rows();
+		switch_rows(false);
 		d.deferred.objects[which[i]].at = 0;
 		deferred_put(q, &d);
 		deferred_run(q, 2000, false);

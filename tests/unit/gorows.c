@@ -21,6 +21,12 @@ FUNCTION(returns, "push rbp\nmov rbp, rsp\n"
 			  returns) "call [rdi]\n"
 				   "mov rax, fs:[-16]\nmov rbx, [rax + 24]\nmov rax, [rbx + 144]\n"
 				   "mov rsp, [rax + 40]\nmov rbp, [rax + 72]\npop rbp\nret\n");
+/* As in a shared library: g is where a word says, at file offset 0x3007. */
+FUNCTION(shared, "mov rcx, [rip + shared_begin + 0x2007]\nmov rax, fs:[rcx]\nmov rbx, [rax + 24]\n"
+		 "mov rdx, [rbx]\nmov fs:[rcx], rdx\nmov rsp, [rdx + 40]\n" MARK(
+			 shared) "call [rdi]\nmov rcx, [rip + shared_begin + 0x2007]\n"
+				 "mov rax, fs:[rcx]\nmov rbx, [rax + 24]\nmov rax, [rbx + 144]\n"
+				 "mov rsp, [rax + 40]\nret\n");
 FUNCTION(grows, "mov rdi, fs:[-16]\nmov rbx, [rdi + 24]\n"
 		"mov rax, [rsp]\nmov [rdi + 48], rax\nlea rax, [rsp + 8]\nmov [rdi + 40], rax\n"
 		"mov rbx, [rbx]\nmov rsp, [rbx + 40]\nmov eax, 0\nmov ebp, 0\n" MARK(
@@ -62,9 +68,9 @@ static const char *rule_of(const uint8_t *begin, const uint8_t *mark, const uint
 
 	strcpy(text, "none");
 	cr_assert_eq(goasm_new(&a), 0);
-	cr_assert_eq(
-		goasm_rows(a, begin, (uint32_t)(end - begin), deltas, 1, role, &curg, &rows, &n),
-		0);
+	cr_assert_eq(goasm_rows(a, begin, (uint32_t)(end - begin), 0x1000, deltas, 1, role, &curg,
+				&rows, &n),
+		     0);
 	for (uint32_t i = 0; i < n; i++) {
 		if (rows[i].known)
 			cr_assert(unwind_rule_valid(&rows[i].rule));
@@ -84,6 +90,16 @@ Test(goasm, a_stack_is_taken_back_from_where_the_code_will)
 	cr_assert(curg.tls == -16 && curg.m == 24 && curg.curg == 144);
 	/* With nothing that says that the stack might move, RBP is as good, in any depth. */
 	cr_assert_str_eq(RULE(returns, 8, GOASM_PLAIN), "rbp+16 cfa-16 cfa-8 derived");
+}
+
+Test(goasm, g_of_a_shared_library_is_where_its_got_says)
+{
+	curg = (struct goasm_curg){ 0 };
+	cr_assert_str_eq(RULE(shared, 0, GOASM_RETURNS),
+			 "go-switch(*+12295,24,144,40)+8 same cfa-8 derived");
+	cr_assert(curg.known && curg.by_word && curg.tls == 0x3007);
+	cr_assert_str_eq(RULE(grows, 0, GOASM_MORESTACK),
+			 "go-switch(*+12295,24,144,40)+0 undefined g+48 derived");
 }
 
 Test(goasm, what_grows_the_stack_left_its_caller_in_g)
@@ -139,10 +155,10 @@ Test(goasm, code_that_is_too_long_is_given_up)
 	uint32_t n;
 
 	cr_assert_eq(goasm_new(&a), 0);
-	cr_assert_eq(goasm_rows(a, returns_begin, GOASM_MAX_CODE + 1, NULL, 0, GOASM_PLAIN, &curg,
-				&rows, &n),
+	cr_assert_eq(goasm_rows(a, returns_begin, GOASM_MAX_CODE + 1, 0, NULL, 0, GOASM_PLAIN,
+				&curg, &rows, &n),
 		     GOASM_GIVEN_UP);
-	cr_assert_eq(goasm_rows(a, returns_begin, 0, NULL, 0, GOASM_PLAIN, &curg, &rows, &n),
+	cr_assert_eq(goasm_rows(a, returns_begin, 0, 0, NULL, 0, GOASM_PLAIN, &curg, &rows, &n),
 		     GOASM_GIVEN_UP);
 	goasm_free(a);
 }

@@ -527,6 +527,37 @@ Test(walk, go_switches_of_stacks_are_followed_in_either_direction)
 	cr_assert_eq(w.reason, WALK_STACK_UNREADABLE);
 }
 
+Test(walk, g_of_a_shared_library_is_where_a_word_of_it_says)
+{
+	const uint64_t tls = STACK + 20000, g = STACK + 21000, m = STACK + 22000,
+		       other = STACK + 23000;
+	const struct unwind_rule go = { .cfa = UNWIND_CFA_GO_SWITCH,
+					.flags = UNWIND_TLS_WORD,
+					.cfa_add = 0x20,
+					.rbp_reg = 6,
+					.cfa_reg = 24,
+					.ra_reg = 7,
+					.cfa_off = 8 };
+	const struct unwind_rule senseless = { .cfa = UNWIND_CFA_REG, .flags = UNWIND_TLS_WORD };
+
+	cr_assert(unwind_rule_valid(&go) && !unwind_rule_valid(&senseless));
+	for (int i = 0; i < 2; i++) {
+		program((struct unwind_rule[]){ go, root }, 2);
+		w.pc = CODE + 0x10;
+		env.tls = tls;
+		env.g_below = i ? 160 : 0;
+		memcpy(behind_call, &(int64_t){ i ? 0 : -160 }, 8);
+		*at(tls - 160) = g;
+		*at(g + 48) = m;
+		*at(m + 192) = other;
+		*at(other + 56) = STACK + 512;
+		*at(STACK + 512) = CODE + 0x110;
+		run();
+		cr_assert_eq(w.reason, WALK_COMPLETE);
+		cr_assert_eq(w.sp, STACK + 520);
+	}
+}
+
 Test(walk, the_pc_of_a_goroutine_whose_stack_is_being_moved_is_in_its_g)
 {
 	struct unwind_rule go = { .cfa = UNWIND_CFA_GO_SWITCH,

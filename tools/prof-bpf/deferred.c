@@ -27,7 +27,7 @@ struct item {
 	size_t bytes; /* without its pieces */
 	struct sample sample;
 	uint64_t pc, regs[16], tls;
-	uint32_t exact, chunks;
+	uint32_t exact, chunks, g_below;
 	uint8_t code[8]; /* from pc - 4 on */
 	struct probed_return returns[DEFERRED_RETURNS];
 	struct deferred_range ranges[DEFERRED_STACKS];
@@ -240,6 +240,7 @@ static bool walk(struct deferred_queue *q, struct item *i, bool last)
 	q->reading = i;
 	q->past_end = false;
 	q->env.tls = i->tls;
+	q->env.g_below = i->g_below;
 	q->env.returned = i->returns;
 	q->env.returns = DEFERRED_RETURNS;
 	env_current = &q->env;
@@ -344,6 +345,7 @@ void deferred_put(struct deferred_queue *q, const struct deferred_sample *d)
 	i->pc = d->deferred.pc;
 	memcpy(i->regs, d->deferred.regs, sizeof(i->regs));
 	i->tls = d->deferred.tls;
+	i->g_below = d->deferred.g_below;
 	memcpy(i->code, d->deferred.code, sizeof(i->code));
 	memcpy(i->returns, d->deferred.returns, sizeof(i->returns));
 	memcpy(i->ranges, d->deferred.ranges, sizeof(i->ranges));

@@ -33,14 +33,15 @@ enum kind {
 	ADDRESS,  /* base + off[0] */
 	CALLERS,  /* what register off[0] held at the entry; or the return address */
 	CONSTANT, /* off[0] */
-	CHAIN,	  /* n loads, from *(TLS base + off[0]) on */
+	WORD,	  /* that at file offset off[0]: of the GOT, which does not change */
+	CHAIN,	  /* n loads, from *(TLS base + off[0]) on; by_word: plus WORD instead */
 	LOADED,	  /* the word at base + off[0], of another stack */
 	HIGH,	  /* the second word (stack.hi) of what LOADED points at */
 	LEFT,	  /* HIGH less the word at base + off[1] */
 };
 struct value {
 	uint8_t kind, n;
-	uint16_t zero;
+	uint16_t by_word;
 	int32_t base, off[4];
 };
 struct slot {
@@ -76,6 +77,7 @@ struct goasm {
 	ZydisDecoder decoder;
 	const uint8_t *code;
 	uint32_t size;
+	uint64_t offset; /* of code in the file */
 	const struct goasm_delta *deltas;
 	uint32_t delta_count;
 	enum goasm_role role;
@@ -195,7 +197,14 @@ static struct value load_tls(const struct state *s, const ZydisDecodedOperandMem
 	const ZydisRegister parts[] = { m->base, m->index };
 	struct value v = { .kind = CHAIN, .n = 1 };
 	bool ok = plus(0, m->disp.value, &v.off[0]);
+	int base = m->base == ZYDIS_REGISTER_NONE ? -1 : general(m->base);
 
+	if (base >= 0 && s->reg[base].kind == WORD) {
+		v.by_word = 1;
+		v.off[0] = s->reg[base].off[0];
+		ok = m->disp.value == 0 && m->index == ZYDIS_REGISTER_NONE;
+		return ok ? v : (struct value){ 0 };
+	}
 	for (unsigned i = 0; i < 2; i++) {
 		int r = parts[i] == ZYDIS_REGISTER_NONE ? -1 : general(parts[i]);
 
@@ -207,13 +216,19 @@ static struct value load_tls(const struct state *s, const ZydisDecodedOperandMem
 	return ok ? v : (struct value){ 0 };
 }
 
-/* What 8 bytes in memory hold. */
-static struct value load(const struct state *s, const ZydisDecodedOperandMem *m)
+/* What 8 bytes in memory hold. next: the file offset of the next instruction. */
+static struct value load(const struct state *s, const ZydisDecodedOperandMem *m, uint64_t next)
 {
 	struct value at = place(s, m), v = { 0 };
+	int32_t off;
 
 	if (m->segment == ZYDIS_REGISTER_FS)
 		return load_tls(s, m);
+	if (m->base == ZYDIS_REGISTER_RIP) {
+		if (next <= INT32_MAX && plus((int32_t)next, m->disp.value, &off) && off > 0)
+			v = (struct value){ .kind = WORD, .off = { off } };
+		return v;
+	}
 	if (at.kind == ADDRESS) {
 		const struct slot *slot = slot_at(s, at.base, at.off[0]);
 
@@ -231,7 +246,7 @@ static struct value load(const struct state *s, const ZydisDecodedOperandMem *m)
 	if (r < 0 || m->index != ZYDIS_REGISTER_NONE)
 		return v;
 	v = s->reg[r];
-	if (v.kind == CHAIN && v.n == 1 && v.off[0] == 0) {
+	if (v.kind == CHAIN && v.n == 1 && !v.by_word && v.off[0] == 0) {
 		/* fs:0 holds its own address. */
 		if (plus(0, m->disp.value, &v.off[0]))
 			return v;
@@ -391,7 +406,7 @@ static void do_mov(struct goasm *a, uint32_t i, const ZydisDecodedInstruction *i
 		if (r >= 0)
 			v = a->now.reg[r];
 	} else if (op[1].type == ZYDIS_OPERAND_TYPE_MEMORY) {
-		v = load(&a->now, &op[1].mem);
+		v = load(&a->now, &op[1].mem, a->offset + a->row[i].at + a->row[i].len);
 	} else if (op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE &&
 		   plus(0, op[1].imm.value.s, &v.off[0])) {
 		v.kind = CONSTANT;
@@ -635,6 +650,7 @@ static bool rule_restored(const struct restore *x, int32_t off, struct unwind_ru
 	if (x->value.kind == CHAIN) {
 		r.cfa = UNWIND_CFA_GO_SWITCH;
 		r.cfa_add = x->value.off[0];
+		r.flags |= x->value.by_word ? UNWIND_TLS_WORD : 0;
 		if (!word(x->value.off[1], &r.rbp_reg) || !word(x->value.off[2], &r.cfa_reg) ||
 		    !word(x->value.off[3], &r.ra_reg))
 			return false;
@@ -832,13 +848,14 @@ static void settle(struct goasm *a, struct goasm_curg *curg)
 
 			if (v->kind == CHAIN)
 				*curg = (struct goasm_curg){ .known = true,
+							     .by_word = v->by_word,
 							     .tls = v->off[0],
 							     .m = v->off[1],
 							     .curg = v->off[2] };
 		}
 	}
 	if (a->role == GOASM_MORESTACK && a->g_sp && a->g_pc && curg->known) {
-		more.value = (struct value){ .kind = CHAIN, .n = 4 };
+		more.value = (struct value){ .kind = CHAIN, .n = 4, .by_word = curg->by_word };
 		more.value.off[0] = curg->tls;
 		more.value.off[1] = curg->m;
 		more.value.off[2] = curg->curg;
@@ -871,7 +888,7 @@ static void settle(struct goasm *a, struct goasm_curg *curg)
 	}
 }
 
-int goasm_rows(struct goasm *a, const uint8_t *code, uint32_t size,
+int goasm_rows(struct goasm *a, const uint8_t *code, uint32_t size, uint64_t offset,
 	       const struct goasm_delta *deltas, uint32_t n, enum goasm_role role,
 	       struct goasm_curg *curg, const struct goasm_row **ret_rows, uint32_t *ret_n)
 {
@@ -881,6 +898,7 @@ int goasm_rows(struct goasm *a, const uint8_t *code, uint32_t size,
 		return GOASM_GIVEN_UP;
 	a->code = code;
 	a->size = size;
+	a->offset = offset;
 	a->deltas = deltas;
 	a->delta_count = n;
 	a->role = role;

@@ -41,10 +41,11 @@ struct goasm_delta {
 	int32_t delta;
 };
 
-/* Where a thread's goroutine is: g = *(TLS base + tls), m = *(g + m), curg = *(m + curg). Learnt
- * from a function with the role GOASM_RETURNS, used by GOASM_MORESTACK. */
+/* Where a thread's goroutine is: g = *(TLS base + tls), m = *(g + m), curg = *(m + curg). by_word:
+ * tls is where the offset from the TLS base is (UNWIND_TLS_WORD). Learnt from a function with the
+ * role GOASM_RETURNS, used by GOASM_MORESTACK. */
 struct goasm_curg {
-	bool known;
+	bool known, by_word;
 	int32_t tls, m, curg;
 };
 
@@ -59,10 +60,10 @@ struct goasm; /* memory that functions share, one after the other */
 
 int goasm_new(struct goasm **ret); /* 0, -ENOMEM */
 void goasm_free(struct goasm *a);
-/* The rows of the function whose `size` bytes are at code, with n deltas, rising, the first at 0.
- * *ret_rows is borrowed until the next call: by rising addresses, one for each instruction. 0,
- * GOASM_GIVEN_UP. */
-int goasm_rows(struct goasm *a, const uint8_t *code, uint32_t size,
+/* The rows of the function whose `size` bytes are at code, with n deltas, rising, the first at 0;
+ * `offset` is that of the code in the file. *ret_rows is borrowed until the next call: by rising
+ * addresses, one for each instruction. 0, GOASM_GIVEN_UP. */
+int goasm_rows(struct goasm *a, const uint8_t *code, uint32_t size, uint64_t offset,
 	       const struct goasm_delta *deltas, uint32_t n, enum goasm_role role,
 	       struct goasm_curg *curg, const struct goasm_row **ret_rows, uint32_t *ret_n);
 

@@ -284,8 +284,8 @@ static int add_assembly(struct gorows *g, uint32_t at, uint32_t end, const uint8
 {
 	const struct goasm_row *row;
 	uint32_t n, step = 0;
-	int r = goasm_rows(g->assembly, code, end - at, g->delta, g->deltas, role, &g->curg, &row,
-			   &n);
+	int r = goasm_rows(g->assembly, code, end - at, g->rows->base + at, g->delta, g->deltas,
+			   role, &g->curg, &row, &n);
 
 	if (r == GOASM_GIVEN_UP)
 		return add_steps(g, at, end);

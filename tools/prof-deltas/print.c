@@ -31,9 +31,9 @@ void print_rule(const struct unwind_rule *rule, bool registers, char ret[PRINT_R
 		snprintf(cfa, sizeof(cfa), "plt");
 		break;
 	case UNWIND_CFA_GO_SWITCH:
-		snprintf(cfa, sizeof(cfa), "go-switch(%+" PRId32 ",%u,%u,%u)%+" PRId32,
-			 rule->cfa_add, rule->rbp_reg * 8u, rule->cfa_reg * 8u, rule->ra_reg * 8u,
-			 rule->cfa_off);
+		snprintf(cfa, sizeof(cfa), "go-switch(%s%+" PRId32 ",%u,%u,%u)%+" PRId32,
+			 rule->flags & UNWIND_TLS_WORD ? "*" : "", rule->cfa_add,
+			 rule->rbp_reg * 8u, rule->cfa_reg * 8u, rule->ra_reg * 8u, rule->cfa_off);
 		break;
 	case UNWIND_CFA_GO_DEPTH:
 		snprintf(cfa, sizeof(cfa), "go-depth(%u,%" PRId32 ")%+" PRId32, rule->cfa_reg * 8u,
