@@ -41,7 +41,8 @@ int feed_batch(void *ctx, struct span batch)
 		}
 		return 0;
 	}
-	return outbox_put(&p->outbox, batch);
+	/* The bus may have another peer already than the one this was for. */
+	return p->stream_begun ? outbox_put(&p->outbox, batch) : -ENOTCONN;
 }
 
 /* An error in the middle of definitions leaves both sides unsure of what is known: begin anew. */
@@ -200,7 +201,8 @@ void feed_sample(void *ctx, const struct sample *s)
 	if (p->phase == FINISHING)
 		return;
 	touch_files(p, s);
-	if (p->stream && (!bus_connected(p->stream) || outbox_pressed(&p->outbox))) {
+	if (p->stream &&
+	    (!p->stream_begun || !bus_connected(p->stream) || outbox_pressed(&p->outbox))) {
 		p->queue_full++;
 		return;
 	}

@@ -81,7 +81,7 @@ static void start_sampling(struct prof *p)
 static void try_start(struct prof *p)
 {
 	uint64_t waited = clock_mono_ns() - p->since_ns;
-	bool connected = rowsrv_connected(p->rowsrv) && (!p->stream || bus_connected(p->stream));
+	bool connected = rowsrv_connected(p->rowsrv) && (!p->stream || p->stream_begun);
 
 	if (connected &&
 	    ((host_settled(p->host) && rowsrv_idle(p->rowsrv)) || waited > ROWS_WAIT_NS)) {
@@ -204,8 +204,10 @@ static void on_stream(struct prof *p)
 
 		if (r == BUS_PEER_CAME) {
 			outbox_reset(&p->outbox);
+			p->stream_begun = true;
 			feed_emitted(p, emit_restart(p->emit));
 		} else if (r == BUS_PEER_WENT) {
+			p->stream_begun = false;
 			outbox_reset(&p->outbox);
 			/* It has taken the end of the stream, and everything before it. */
 			if (p->phase == FINISHING)

@@ -72,6 +72,7 @@ struct prof {
 	int names_result;
 	struct emit *emit;
 	struct bus *stream; /* deployed only */
+	bool stream_begun;  /* its peer came, and an epoch was begun for it */
 	struct outbox outbox;
 	struct extractor extractor; /* by hand only */
 	/* Builds of interpreters that nobody knows: each is said once. */
