@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
+#include <unistd.h>
 #include "tools/prof-bpf/memory.h"
 #include "tools/prof-bpf/processes.h"
 
@@ -14,18 +15,43 @@ static const char *const denied[] = {
 	"sudo", "su",		"login",     "systemd-logind",
 };
 
-static bool is_denied(const struct process *p)
+/* Its program as it is now: the record of an exec may not have been heard yet. */
+static bool find_program(struct host *h, const struct process *p, struct stat *ret)
 {
-	const struct host_file *exe = p->pub.exe;
-	const char *slash = exe && exe->path ? strrchr(exe->path, '/') : NULL;
+	char name[16];
 
-	if (!slash)
-		return true; /* whose program is not known yet, or has no name */
-	for (size_t i = 0; i < sizeof(denied) / sizeof(denied[0]); i++) {
-		if (!strcmp(slash + 1, denied[i]))
+	snprintf(name, sizeof(name), "%u/exe", p->pub.pid);
+	return fstatat(h->proc, name, ret, 0) == 0;
+}
+
+/* path: NULL or without a slash: of a program that is not known yet, or has no name. */
+static bool is_denied_name(const char *path)
+{
+	const char *slash = path ? strrchr(path, '/') : NULL;
+
+	for (size_t i = 0; slash && i < sizeof(denied) / sizeof(denied[0]); i++) {
+		size_t n = strlen(denied[i]);
+
+		/* The kernel's word for a program that was replaced. */
+		if (!strncmp(slash + 1, denied[i], n) &&
+		    (!slash[1 + n] || !strcmp(slash + 1 + n, " (deleted)")))
 			return true;
 	}
-	return exe->mode & (S_ISUID | S_ISGID);
+	return !slash;
+}
+
+/* exe: what find_program found. */
+static bool is_denied(struct host *h, const struct process *p, const struct stat *exe)
+{
+	char name[16], path[HOST_PATH_MAX + 1];
+
+	snprintf(name, sizeof(name), "%u/exe", p->pub.pid);
+	ssize_t n = readlinkat(h->proc, name, path, sizeof(path) - 1);
+	if (n < 0)
+		return true;
+	path[n] = '\0';
+	return is_denied_name(path) || is_denied_name(p->pub.exe ? p->pub.exe->path : NULL) ||
+	       exe->st_mode & (S_ISUID | S_ISGID);
 }
 
 static bool has_runtime(struct host *h, const struct process *p)
@@ -127,8 +153,9 @@ int memory_read(struct host *h, const struct msg_memory_request *m, uint64_t now
 	struct process *p = process_find_alive(h, (uint32_t)m->pid);
 	if (!p || p->pub.id != m->process || !is_same(h, p))
 		return -ESRCH;
-	if (p->pub.flags & (PROCESS_SELF | PROCESS_KERNEL) || is_denied(p) || !has_runtime(h, p) ||
-	    !is_dumpable(h, p))
+	struct stat before, after;
+	if (p->pub.flags & (PROCESS_SELF | PROCESS_KERNEL) || !find_program(h, p, &before) ||
+	    is_denied(h, p, &before) || !has_runtime(h, p) || !is_dumpable(h, p))
 		return -EACCES;
 	if (!within_rate(p, bytes, now_ns))
 		return -EAGAIN;
@@ -136,9 +163,12 @@ int memory_read(struct host *h, const struct msg_memory_request *m, uint64_t now
 	int r = buf_reserve(ret_bytes, bytes);
 	if (!r)
 		r = read_pieces(p->pub.pid, m, ret_bytes, ret_lengths);
-	/* Its number may have become another's meanwhile. */
-	if (!r && !is_same(h, p))
+	/* Its number may have become another's meanwhile, or it may run another program. */
+	if (!r && (!is_same(h, p) || !find_program(h, p, &after) || after.st_dev != before.st_dev ||
+		   after.st_ino != before.st_ino))
 		r = -ESRCH;
+	if (!r && !is_dumpable(h, p))
+		r = -EACCES;
 	if (r)
 		buf_reset(ret_bytes);
 	return r;

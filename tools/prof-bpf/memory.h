@@ -5,6 +5,9 @@
  * Read only from processes that map the file of a runtime, that are not ours, not set-id, that may
  * be dumped (/proc/PID belongs to the process's own user), whose executable's name is not on the
  * deny list, and within a rate for each. What is read is passed on, never looked at.
+ *
+ * Which file is a runtime's, prof-symd says: one that was taken over can say so of any, and then
+ * read every process that is not refused.
  */
 #ifndef PROFPIPE_MEMORY_H
 #define PROFPIPE_MEMORY_H
