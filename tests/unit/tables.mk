@@ -1,3 +1,3 @@
 UNITS += unit/tables
-unit/tables_SRCS := tests/unit/tables.c tools/prof-bpf/tables.c tools/prof-bpf/slabs.c
+unit/tables_SRCS := tests/unit/tables.c $(tables_PARTS)
 unit/tables_LIBS := -lbpf -lcriterion

@@ -1,3 +1,3 @@
 UNITS += unit/walk
-unit/walk_SRCS := tests/unit/walk.c tools/prof-bpf/tables.c tools/prof-bpf/slabs.c
+unit/walk_SRCS := tests/unit/walk.c $(tables_PARTS)
 unit/walk_LIBS := -lbpf -lcriterion

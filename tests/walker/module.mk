@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-WALKER_SRCS := tests/walker/process.c $(addprefix tools/prof-dump/,space.c interpreted.c caller.c half.c live.c) tools/prof-symd/jitfinder.c $(addprefix tools/prof-bpf/,tables.c slabs.c procfs.c weave.c) $(deltas_PARTS)
+WALKER_SRCS := tests/walker/process.c $(addprefix tools/prof-dump/,space.c interpreted.c caller.c half.c live.c) tools/prof-symd/jitfinder.c $(tables_PARTS) $(addprefix tools/prof-bpf/,procfs.c weave.c) $(deltas_PARTS)
 
 HELPERS += tests/walk-live tests/step
 tests/walk-live_SRCS := tests/walker/walk-live.c $(WALKER_SRCS) tools/prof-bpf/loader.c tools/prof-bpf/runtimes.c

@@ -2,37 +2,16 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 #include <bpf/bpf.h>
 #include <uthash.h>
 #include "bpf/env.h"
-#include "common/clock.h"
+#include "tools/prof-bpf/array.h"
+#include "tools/prof-bpf/incoming.h"
+#include "tools/prof-bpf/rules.h"
 #include "tools/prof-bpf/slabs.h"
 #include "tools/prof-bpf/tables.h"
 
 #define SLABS_TICK_NS 1000000000u
-
-struct rule_count {
-	struct unwind_rule rule; /* key */
-	uint32_t number, files;	 /* how many files use it */
-	UT_hash_handle hh;
-};
-
-/* What came of a file's rows so far. */
-struct incoming {
-	uint32_t *rule_numbers; /* of the sender's rules */
-	struct extent index;
-	struct block_entry *blocks;  /* the index being made: block_count of them */
-	uint32_t block_count, block; /* the one being filled */
-	uint32_t rules_wanted, rules_seen;
-	uint64_t rows_wanted, rows_seen, span;
-	uint32_t last_offset;
-	uint16_t rule;	/* in force at the end of what was packed */
-	uint32_t *pack; /* words of finished blocks of this chunk, then of the unfinished one */
-	size_t pack_len, pack_cap;
-	size_t block_start; /* where the unfinished block begins in pack */
-};
 
 struct table_file {
 	uint8_t state; /* enum file_state, as in the map */
@@ -53,10 +32,11 @@ struct table_process {
 	UT_hash_handle hh;
 };
 
-/* Freed, and waiting for the grace period: an extent, or a slot (words 0), or a rule (words
- * UINT32_MAX). */
+/* Freed, and waiting for the grace period. */
 struct waiting {
-	struct extent e;
+	enum { WAITING_EXTENT, WAITING_SLOT, WAITING_RULE } what;
+	struct extent extent;
+	uint32_t number; /* of a slot or a rule */
 	uint64_t since_ns;
 };
 
@@ -65,16 +45,11 @@ struct tables {
 	struct slabs slabs;
 	struct waiting *waiting;
 	size_t waiting_len, waiting_head, waiting_cap;
-	struct file_entry *files;	   /* the map, its front mapped */
-	char *rules;			   /* RULE_STRIDE apart; the same */
-	size_t files_mapped, rules_mapped; /* bytes */
-	struct table_file *state;	   /* by slot */
+	struct array files;	  /* of struct file_entry, by slot */
+	struct table_file *state; /* likewise */
 	uint16_t *free_slots;
 	uint32_t free_slot_count, next_slot;
-	struct rule_count *rule_hash;
-	uint32_t *free_rules;
-	uint32_t free_rule_count, next_rule;
-	struct rule_count **rule_by_number;
+	struct rules rules;
 	struct table_process *processes;
 	void *walk_maps; /* a slab of our own memory, or NULL */
 	uint32_t generation, serial;
@@ -83,22 +58,6 @@ struct tables {
 };
 
 static int evict_one(struct tables *t);
-
-/* Maps the front of an array, at least so many bytes of it: what the kernel has of it counts for
- * us, too, once it is mapped. */
-static int array_reach(int fd, void *at, size_t *mapped, size_t bytes)
-{
-	size_t wanted = *mapped ? *mapped : SLAB_PAGE;
-
-	if (fd < 0 || bytes <= *mapped)
-		return 0;
-	while (wanted < bytes)
-		wanted *= 2;
-	if (mmap(at, wanted, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED)
-		return -errno;
-	*mapped = wanted;
-	return 0;
-}
 
 /* Takes words of one slab. TABLES_FULL evicts something, for a later try to find. */
 static int extent_take(struct tables *t, uint32_t words, struct extent *ret)
@@ -110,7 +69,7 @@ static int extent_take(struct tables *t, uint32_t words, struct extent *ret)
 	return r == SLABS_FULL ? TABLES_FULL : r;
 }
 
-static void wait_free(struct tables *t, struct extent e)
+static void wait_put(struct tables *t, struct waiting w)
 {
 	if (t->waiting_len == t->waiting_cap) {
 		/* Room is made at the front before it is made at the back. */
@@ -129,20 +88,14 @@ static void wait_free(struct tables *t, struct extent e)
 			t->waiting_cap = cap;
 		}
 	}
-	t->waiting[t->waiting_len++] = (struct waiting){ .e = e, .since_ns = t->now_ns };
+	w.since_ns = t->now_ns;
+	t->waiting[t->waiting_len++] = w;
 }
 
-static void rule_release(struct tables *t, uint32_t number)
+static void wait_extent(struct tables *t, struct extent e)
 {
-	struct rule_count *c = t->rule_by_number[number];
-
-	if (number == RULE_GAP || !c || --c->files)
-		return;
-	HASH_DEL(t->rule_hash, c);
-	t->rule_by_number[number] = NULL;
-	free(c);
-	t->figures.rules--;
-	wait_free(t, (struct extent){ .position = number, .words = UINT32_MAX });
+	if (e.words)
+		wait_put(t, (struct waiting){ .what = WAITING_EXTENT, .extent = e });
 }
 
 void tables_tick(struct tables *t, uint64_t now_ns)
@@ -153,12 +106,12 @@ void tables_tick(struct tables *t, uint64_t now_ns)
 
 		if (now_ns - w->since_ns < TABLES_GRACE_NS && now_ns >= w->since_ns)
 			break;
-		if (w->e.words == UINT32_MAX)
-			t->free_rules[t->free_rule_count++] = w->e.position;
-		else if (w->e.words == 0)
-			t->free_slots[t->free_slot_count++] = (uint16_t)w->e.position;
+		if (w->what == WAITING_RULE)
+			rules_reuse(&t->rules, w->number);
+		else if (w->what == WAITING_SLOT)
+			t->free_slots[t->free_slot_count++] = (uint16_t)w->number;
 		else
-			slabs_release(&t->slabs, w->e);
+			slabs_release(&t->slabs, w->extent);
 		t->waiting_head++;
 	}
 	if (t->waiting_head == t->waiting_len)
@@ -169,84 +122,26 @@ void tables_tick(struct tables *t, uint64_t now_ns)
 	slabs_tick(&t->slabs);
 }
 
-/* --- rules --- */
-
-static struct unwind_rule *rule_slot(struct tables *t, uint32_t number)
-{
-	return (struct unwind_rule *)(t->rules + (size_t)number * RULE_STRIDE);
-}
-
-/* How many words below the CFA something is saved, or 8: nothing that a short rule says. */
-static uint32_t words_below(int32_t off)
-{
-	return off < 0 && off > -64 && off % 8 == 0 ? (uint32_t)(-off / 8) : 8;
-}
-
-/* The number that says a whole rule (RULE_SHORT), or 0. */
-static uint32_t rule_short(const struct unwind_rule *r)
-{
-	uint32_t rbp = r->rbp == UNWIND_RBP_CFA ? words_below(r->rbp_off) : 0;
-
-	if (r->cfa != UNWIND_CFA_REG || r->ra != UNWIND_RA_CFA || r->flags & UNWIND_SIGNAL_FRAME ||
-	    (r->cfa_reg != UNWIND_REG_RSP && r->cfa_reg != UNWIND_REG_RBP) ||
-	    (r->rbp != UNWIND_RBP_CFA && r->rbp != UNWIND_RBP_SAME) || rbp > 7 || r->rbx > 7 ||
-	    r->cfa_off < 0 || r->cfa_off > 255 * 8 || r->cfa_off % 8)
-		return 0;
-	return RULE_SHORT | (r->cfa_reg == UNWIND_REG_RBP ? RULE_SHORT_RBP : 0) |
-	       (uint32_t)r->cfa_off / 8 << 6 | rbp << 3 | r->rbx;
-}
-
-/* Short rules are not counted, and need not be released. */
-static int rule_intern(struct tables *t, const struct unwind_rule *rule, uint32_t *ret_number)
-{
-	struct rule_count *c;
-
-	*ret_number = rule_short(rule);
-	if (*ret_number)
-		return 0;
-	HASH_FIND(hh, t->rule_hash, rule, sizeof(*rule), c);
-	if (!c) {
-		uint32_t number;
-
-		if (t->free_rule_count)
-			number = t->free_rules[t->free_rule_count - 1];
-		else if (t->next_rule < TABLES_MAX_RULES)
-			number = t->next_rule;
-		else
-			return TABLES_FULL;
-		int r = array_reach(t->config.rules_fd, t->rules, &t->rules_mapped,
-				    (number + 1) * (size_t)RULE_STRIDE);
-		c = r ? NULL : calloc(1, sizeof(*c));
-		if (!c)
-			return r ? r : -ENOMEM;
-		if (t->free_rule_count)
-			t->free_rule_count--;
-		else
-			t->next_rule++;
-		c->rule = *rule;
-		c->number = number;
-		HASH_ADD(hh, t->rule_hash, rule, sizeof(c->rule), c);
-		t->rule_by_number[number] = c;
-		*rule_slot(t, number) = *rule;
-		t->figures.rules++;
-	}
-	c->files++;
-	*ret_number = c->number;
-	return 0;
-}
-
 /* --- files --- */
+
+static struct file_entry *file_at(struct tables *t, uint16_t slot)
+{
+	return (struct file_entry *)t->files.data + slot;
+}
 
 static void file_drop_rows(struct tables *t, uint16_t slot)
 {
 	struct table_file *f = &t->state[slot];
 
 	for (size_t i = 0; i < f->extents.len; i++)
-		wait_free(t, f->extents.data[i]);
+		wait_extent(t, f->extents.data[i]);
 	free(f->extents.data);
 	f->extents = (struct extents){ 0 };
-	for (uint32_t i = 0; i < f->rule_count; i++)
-		rule_release(t, f->rules[i]);
+	for (uint32_t i = 0; i < f->rule_count; i++) {
+		if (rules_drop(&t->rules, f->rules[i]))
+			wait_put(t,
+				 (struct waiting){ .what = WAITING_RULE, .number = f->rules[i] });
+	}
 	free(f->rules);
 	f->rules = NULL;
 	f->rule_count = 0;
@@ -257,20 +152,13 @@ static void file_drop_rows(struct tables *t, uint16_t slot)
 static void file_set_state(struct tables *t, uint16_t slot, enum file_state state)
 {
 	t->state[slot].state = (uint8_t)state;
-	__atomic_store_n(&t->files[slot].state, (uint32_t)state, __ATOMIC_RELEASE);
+	__atomic_store_n(&file_at(t, slot)->state, (uint32_t)state, __ATOMIC_RELEASE);
 }
 
-static void incoming_free(struct tables *t, uint16_t slot)
+static void incoming_drop(struct tables *t, uint16_t slot)
 {
-	struct table_file *f = &t->state[slot];
-
-	if (!f->in)
-		return;
-	free(f->in->rule_numbers);
-	free(f->in->blocks);
-	free(f->in->pack);
-	free(f->in);
-	f->in = NULL;
+	incoming_free(t->state[slot].in);
+	t->state[slot].in = NULL;
 }
 
 static void runtime_drop(struct tables *t, uint16_t slot)
@@ -279,7 +167,7 @@ static void runtime_drop(struct tables *t, uint16_t slot)
 
 	if (!f->runtime)
 		return;
-	wait_free(t, f->runtime_extent);
+	wait_extent(t, f->runtime_extent);
 	free(f->runtime);
 	f->runtime = NULL;
 }
@@ -299,8 +187,7 @@ int tables_file_new(struct tables *t, uint16_t *ret_slot)
 		slot = (uint16_t)t->next_slot++;
 	else
 		return TABLES_FULL;
-	int r = array_reach(t->config.files_fd, t->files, &t->files_mapped,
-			    (slot + 1) * sizeof(*t->files));
+	int r = array_reach(&t->files, (slot + 1) * sizeof(struct file_entry));
 	if (r) {
 		t->free_slots[t->free_slot_count++] = slot;
 		return r;
@@ -317,11 +204,11 @@ void tables_file_free(struct tables *t, uint16_t slot)
 	if (!slot_live(t, slot))
 		return;
 	file_set_state(t, slot, FILE_FREE);
-	incoming_free(t, slot);
+	incoming_drop(t, slot);
 	file_drop_rows(t, slot);
 	runtime_drop(t, slot);
 	t->figures.files--;
-	wait_free(t, (struct extent){ .position = slot, .words = 0 });
+	wait_put(t, (struct waiting){ .what = WAITING_SLOT, .number = slot });
 }
 
 void tables_file_none(struct tables *t, uint16_t slot)
@@ -329,7 +216,7 @@ void tables_file_none(struct tables *t, uint16_t slot)
 	if (!slot_live(t, slot))
 		return;
 	file_set_state(t, slot, FILE_NO_ROWS);
-	incoming_free(t, slot);
+	incoming_drop(t, slot);
 	file_drop_rows(t, slot);
 }
 
@@ -379,7 +266,7 @@ void tables_rows_abort(struct tables *t, uint16_t slot)
 {
 	if (!slot_live(t, slot) || !t->state[slot].in)
 		return;
-	incoming_free(t, slot);
+	incoming_drop(t, slot);
 	file_drop_rows(t, slot);
 }
 
@@ -389,52 +276,58 @@ static int rows_fail(struct tables *t, uint16_t slot, int why)
 	return why;
 }
 
+/* What incoming.h says, as tables.h does. */
+static int incoming_status(int r)
+{
+	return r == INCOMING_BAD ? TABLES_BAD_ROWS : r;
+}
+
+/* The file whose rows are coming, or NULL. */
+static struct table_file *file_coming(struct tables *t, uint16_t slot)
+{
+	return slot_live(t, slot) && t->state[slot].in ? &t->state[slot] : NULL;
+}
+
 int tables_rows_begin(struct tables *t, uint16_t slot, uint64_t base, uint64_t span, uint64_t rows,
 		      uint64_t rules)
 {
 	if (!slot_live(t, slot) || t->state[slot].state != FILE_PENDING || t->state[slot].in)
 		return TABLES_BAD_ROWS;
-	if (base & ((1u << BLOCK_SHIFT) - 1) || base >> (BLOCK_SHIFT + 31) || span == 0 ||
-	    span > UNWIND_MAX_SPAN || rows == 0 || rows > UNWIND_MAX_ROWS || rules == 0 ||
-	    rules > UNWIND_MAX_RULES)
+	if (base & ((1u << BLOCK_SHIFT) - 1) || base >> (BLOCK_SHIFT + 31))
 		return TABLES_BAD_ROWS;
 
 	struct table_file *f = &t->state[slot];
-	struct incoming *in = f->in = calloc(1, sizeof(*in));
-	if (!in)
-		return -ENOMEM;
-	in->span = span;
-	in->block_count = (uint32_t)((span + (1u << BLOCK_SHIFT) - 1) >> BLOCK_SHIFT);
-	in->rows_wanted = rows;
-	in->rules_wanted = (uint32_t)rules;
-	in->rule = RULE_GAP;
-	in->rule_numbers = calloc(rules, sizeof(*in->rule_numbers));
-	in->blocks = calloc(in->block_count, sizeof(*in->blocks));
+	int r = incoming_status(incoming_new(span, rows, rules, &f->in));
+	if (r)
+		return r;
 	f->rules = calloc(rules, sizeof(*f->rules));
-	if (!in->rule_numbers || !in->blocks || !f->rules)
+	if (!f->rules)
 		return rows_fail(t, slot, -ENOMEM);
-	int r = extent_take(t, in->block_count * 2, &in->index);
+
+	struct extent index;
+	uint32_t blocks;
+	(void)incoming_index(f->in, &blocks);
+	r = extent_take(t, blocks * 2, &index);
 	if (r)
 		return rows_fail(t, slot, r);
-	r = extents_insert(&f->extents, 0, in->index);
+	r = extents_insert(&f->extents, 0, index);
 	if (r) {
-		slabs_release(&t->slabs, in->index);
+		slabs_release(&t->slabs, index);
 		return rows_fail(t, slot, r);
 	}
-	t->files[slot].index = in->index.position;
-	t->files[slot].first_block = (uint32_t)(base >> BLOCK_SHIFT);
-	t->files[slot].blocks = in->block_count;
+	file_at(t, slot)->index = index.position;
+	file_at(t, slot)->first_block = (uint32_t)(base >> BLOCK_SHIFT);
+	file_at(t, slot)->blocks = blocks;
 	return 0;
 }
 
 int tables_rows_rules(struct tables *t, uint16_t slot, const struct unwind_rule *r, size_t n)
 {
-	struct table_file *f = slot_live(t, slot) ? &t->state[slot] : NULL;
+	struct table_file *f = file_coming(t, slot);
 
-	if (!f || !f->in)
+	if (!f)
 		return TABLES_BAD_ROWS;
-	struct incoming *in = f->in;
-	if (n > in->rules_wanted - in->rules_seen)
+	if (n > incoming_rules_left(f->in))
 		return rows_fail(t, slot, TABLES_BAD_ROWS);
 	for (size_t i = 0; i < n; i++) {
 		struct unwind_rule rule;
@@ -443,54 +336,23 @@ int tables_rows_rules(struct tables *t, uint16_t slot, const struct unwind_rule 
 		memcpy(&rule, &r[i], sizeof(rule));
 		if (!unwind_rule_valid(&rule))
 			return rows_fail(t, slot, TABLES_BAD_ROWS);
-		int v = rule_intern(t, &rule, &number);
+		int v = rules_take(&t->rules, &rule, &number);
 		if (v)
-			return rows_fail(t, slot, v);
+			return rows_fail(t, slot, v == RULES_FULL ? TABLES_FULL : v);
 		if (!(number & RULE_SHORT))
 			f->rules[f->rule_count++] = number;
-		in->rule_numbers[in->rules_seen++] = number;
+		incoming_rule(f->in, number);
 	}
 	return 0;
 }
 
-static int pack_word(struct incoming *in, uint32_t word)
+/* Moves what blocks are whole into slabs, each extent as large as a slab allows. */
+static int flush_blocks(struct tables *t, struct table_file *f)
 {
-	if (in->pack_len == in->pack_cap) {
-		size_t cap = in->pack_cap ? in->pack_cap * 2 : 8192;
-		uint32_t *p = reallocarray(in->pack, cap, sizeof(*p));
+	const uint32_t *from;
+	uint32_t words;
 
-		if (!p)
-			return -ENOMEM;
-		in->pack = p;
-		in->pack_cap = cap;
-	}
-	in->pack[in->pack_len++] = word;
-	return 0;
-}
-
-/* The unfinished block is whole: its entry counts its words, whose position is still relative to
- * pack. */
-static void close_block(struct incoming *in)
-{
-	in->blocks[in->block].rows = (uint32_t)in->block_start;
-	in->blocks[in->block].count = (uint16_t)(in->pack_len - in->block_start);
-	in->block_start = in->pack_len;
-	in->block++;
-}
-
-/* Moves the whole blocks [first, in->block) of pack into slabs, each extent as large as a slab
- * allows. */
-static int flush_blocks(struct tables *t, struct table_file *f, uint32_t first)
-{
-	struct incoming *in = f->in;
-
-	while (first < in->block) {
-		uint32_t from = in->blocks[first].rows, last = first, words = 0;
-
-		while (last < in->block && words + in->blocks[last].count <= SLAB_WORDS / 4) {
-			words += in->blocks[last].count;
-			last++;
-		}
+	while ((words = incoming_peek(f->in, SLAB_WORDS / 4, &from)) > 0) {
 		struct extent e;
 		int r = extent_take(t, words, &e);
 		if (r)
@@ -503,92 +365,45 @@ static int flush_blocks(struct tables *t, struct table_file *f, uint32_t first)
 		uint32_t *to = slabs_at(&t->slabs, e.position, words);
 		if (!to)
 			return -ENOMEM;
-		memcpy(to, in->pack + from, words * sizeof(*to));
-		for (uint32_t i = first; i < last; i++)
-			in->blocks[i].rows += e.position - from;
-		first = last;
-	}
-	/* What is left is the unfinished block. */
-	memmove(in->pack, in->pack + in->block_start,
-		(in->pack_len - in->block_start) * sizeof(*in->pack));
-	in->pack_len -= in->block_start;
-	in->block_start = 0;
-	return 0;
-}
-
-/* Goes on to the block of `offset`, each block on the way beginning with the rule in force. */
-static int advance_to(struct incoming *in, uint32_t block)
-{
-	while (in->block < block) {
-		if (in->pack_len == in->block_start) {
-			int r = pack_word(in, in->rule);
-
-			if (r)
-				return r;
-		}
-		close_block(in);
+		memcpy(to, from, words * sizeof(*to));
+		incoming_placed(f->in, words, e.position);
 	}
 	return 0;
 }
 
 int tables_rows_chunk(struct tables *t, uint16_t slot, const struct unwind_row_wire *rows, size_t n)
 {
-	struct table_file *f = slot_live(t, slot) ? &t->state[slot] : NULL;
+	struct table_file *f = file_coming(t, slot);
 
-	if (!f || !f->in)
+	if (!f)
 		return TABLES_BAD_ROWS;
-	struct incoming *in = f->in;
-	if (in->rules_seen != in->rules_wanted || n > in->rows_wanted - in->rows_seen)
-		return rows_fail(t, slot, TABLES_BAD_ROWS);
-
-	uint32_t first = in->block;
-	for (size_t i = 0; i < n; i++) {
-		struct unwind_row_wire row;
-
-		memcpy(&row, &rows[i], sizeof(row));
-		if (row.rule >= in->rules_wanted || row.offset >= in->span ||
-		    (in->rows_seen && row.offset <= in->last_offset))
-			return rows_fail(t, slot, TABLES_BAD_ROWS);
-		in->rows_seen++;
-		in->last_offset = row.offset;
-		int r = advance_to(in, row.offset >> BLOCK_SHIFT);
-		if (r)
-			return rows_fail(t, slot, r);
-		uint32_t in_block = row.offset & ((1u << BLOCK_SHIFT) - 1);
-		if (in_block && in->pack_len == in->block_start)
-			r = pack_word(in, in->rule);
-		in->rule = (uint16_t)in->rule_numbers[row.rule];
-		if (!r)
-			r = pack_word(in, in_block << 16 | in->rule);
-		if (r)
-			return rows_fail(t, slot, r);
-	}
-	int r = flush_blocks(t, f, first);
+	int r = incoming_status(incoming_rows(f->in, rows, n));
+	if (!r)
+		r = flush_blocks(t, f);
 	return r ? rows_fail(t, slot, r) : 0;
 }
 
 int tables_rows_end(struct tables *t, uint16_t slot)
 {
-	struct table_file *f = slot_live(t, slot) ? &t->state[slot] : NULL;
+	struct table_file *f = file_coming(t, slot);
+	uint64_t rows;
+	uint32_t blocks;
 
-	if (!f || !f->in)
+	if (!f)
 		return TABLES_BAD_ROWS;
-	struct incoming *in = f->in;
-	if (in->rows_seen != in->rows_wanted)
-		return rows_fail(t, slot, TABLES_BAD_ROWS);
-	uint32_t first = in->block;
-	int r = advance_to(in, in->block_count);
+	int r = incoming_status(incoming_end(f->in, &rows));
 	if (!r)
-		r = flush_blocks(t, f, first);
+		r = flush_blocks(t, f);
 	if (r)
 		return rows_fail(t, slot, r);
-	uint32_t *to = slabs_at(&t->slabs, in->index.position, in->block_count * 2);
+	const struct block_entry *index = incoming_index(f->in, &blocks);
+	uint32_t *to = slabs_at(&t->slabs, file_at(t, slot)->index, blocks * 2);
 	if (!to)
 		return rows_fail(t, slot, -ENOMEM);
-	memcpy(to, in->blocks, in->block_count * sizeof(*in->blocks));
-	f->rows = in->rows_seen;
+	memcpy(to, index, blocks * sizeof(*index));
+	f->rows = rows;
 	t->figures.rows += f->rows;
-	incoming_free(t, slot);
+	incoming_drop(t, slot);
 	f->touched_ns = t->now_ns;
 	file_set_state(t, slot, FILE_READY);
 	return 0;
@@ -713,14 +528,14 @@ int tables_process_set(struct tables *t, uint32_t pid, uint64_t start_ns,
 	if (!p) {
 		p = calloc(1, sizeof(*p));
 		if (!p) {
-			wait_free(t, e);
+			wait_extent(t, e);
 			return -ENOMEM;
 		}
 		p->pid = pid;
 		HASH_ADD(hh, t->processes, pid, sizeof(p->pid), p);
 		t->figures.processes++;
-	} else if (p->maps.words) {
-		wait_free(t, p->maps);
+	} else {
+		wait_extent(t, p->maps);
 	}
 	p->entry = entry;
 	p->maps = e;
@@ -750,8 +565,7 @@ void tables_process_drop(struct tables *t, uint32_t pid)
 	if (!p)
 		return;
 	HASH_DEL(t->processes, p);
-	if (p->maps.words)
-		wait_free(t, p->maps);
+	wait_extent(t, p->maps);
 	free(p);
 	t->figures.processes--;
 }
@@ -759,6 +573,7 @@ void tables_process_drop(struct tables *t, uint32_t pid)
 void tables_figures(const struct tables *t, struct tables_figures *ret)
 {
 	*ret = t->figures;
+	ret->rules = t->rules.count;
 	ret->bytes = t->slabs.bytes;
 	ret->bytes_used = t->slabs.bytes_used;
 }
@@ -782,8 +597,8 @@ void tables_env(struct tables *t, struct env *ret)
 {
 	ret->slab = walk_slab;
 	ret->tables = t;
-	ret->files = t->files;
-	ret->rules = t->rules;
+	ret->files = t->files.data;
+	ret->rules = t->rules.array.data;
 }
 
 int tables_walk_maps(struct tables *t, const struct tables_mapping *m, size_t n,
@@ -805,54 +620,26 @@ int tables_walk_maps(struct tables *t, const struct tables_mapping *m, size_t n,
 
 /* --- all of it --- */
 
-/* Address space for all of it; pages of the map come with array_reach. */
-static int array_reserve(int fd, size_t bytes, void **ret)
-{
-	if (fd < 0) {
-		*ret = calloc(1, bytes);
-		return *ret ? 0 : -ENOMEM;
-	}
-	*ret = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (*ret == MAP_FAILED) {
-		*ret = NULL;
-		return -errno;
-	}
-	return 0;
-}
-
 int tables_new(const struct tables_config *c, struct tables **ret)
 {
 	struct tables *t = calloc(1, sizeof(*t));
-	int r;
 
 	if (!t)
 		return -ENOMEM;
 	t->config = *c;
-	size_t slabs = c->max_bytes / SLAB_BYTES;
-
-	slabs = slabs < 1 ? 1 : slabs > SLAB_MAX ? SLAB_MAX : slabs;
 	t->next_slot = 1;
-	t->next_rule = RULE_GAP + 1;
 	t->state = calloc(TABLES_MAX_FILES, sizeof(*t->state));
 	t->free_slots = calloc(TABLES_MAX_FILES, sizeof(*t->free_slots));
-	t->free_rules = calloc(TABLES_MAX_RULES, sizeof(*t->free_rules));
-	t->rule_by_number = calloc(TABLES_MAX_RULES, sizeof(*t->rule_by_number));
-	r = t->state && t->free_slots && t->free_rules && t->rule_by_number ? 0 : -ENOMEM;
+	int r = t->state && t->free_slots ? 0 : -ENOMEM;
 	if (!r)
-		r = array_reserve(c->files_fd, sizeof(*t->files) * TABLES_MAX_FILES,
-				  (void **)&t->files);
+		r = array_init(&t->files, c->files_fd,
+			       sizeof(struct file_entry) * TABLES_MAX_FILES);
 	if (!r)
-		r = array_reserve(c->rules_fd, (size_t)RULE_STRIDE * TABLES_MAX_RULES,
-				  (void **)&t->rules);
+		r = rules_init(&t->rules, c->rules_fd);
+	size_t slabs = c->max_bytes / SLAB_BYTES;
+	slabs = slabs < 1 ? 1 : slabs > SLAB_MAX ? SLAB_MAX : slabs;
 	if (!r)
-		r = array_reach(c->rules_fd, t->rules, &t->rules_mapped, RULE_STRIDE);
-	if (r) {
-		tables_free(t);
-		return r;
-	}
-	*rule_slot(t, RULE_GAP) = (struct unwind_rule){ .cfa = UNWIND_CFA_END,
-							.cfa_add = UNWIND_END_GAP };
-	r = slabs_init(&t->slabs, c->slabs_fd, (uint32_t)slabs);
+		r = slabs_init(&t->slabs, c->slabs_fd, (uint32_t)slabs);
 	if (r) {
 		tables_free(t);
 		return r;
@@ -867,34 +654,21 @@ void tables_free(struct tables *t)
 		return;
 	slabs_done(&t->slabs);
 	for (uint32_t i = 1; t->state && i < t->next_slot; i++) {
-		incoming_free(t, (uint16_t)i);
+		incoming_free(t->state[i].in);
 		free(t->state[i].extents.data);
 		free(t->state[i].rules);
 		free(t->state[i].runtime);
-	}
-	struct rule_count *c, *c_next;
-	HASH_ITER(hh, t->rule_hash, c, c_next) {
-		HASH_DEL(t->rule_hash, c);
-		free(c);
 	}
 	struct table_process *p, *p_next;
 	HASH_ITER(hh, t->processes, p, p_next) {
 		HASH_DEL(t->processes, p);
 		free(p);
 	}
-	if (t->config.files_fd < 0)
-		free(t->files);
-	else if (t->files)
-		munmap(t->files, sizeof(*t->files) * TABLES_MAX_FILES);
-	if (t->config.rules_fd < 0)
-		free(t->rules);
-	else if (t->rules)
-		munmap(t->rules, (size_t)RULE_STRIDE * TABLES_MAX_RULES);
+	array_done(&t->files);
+	rules_done(&t->rules);
 	free(t->walk_maps);
 	free(t->waiting);
 	free(t->state);
 	free(t->free_slots);
-	free(t->free_rules);
-	free(t->rule_by_number);
 	free(t);
 }

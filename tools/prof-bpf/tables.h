@@ -58,9 +58,9 @@ void tables_file_pending(struct tables *t, uint16_t slot);
 
 /* The rows of a pending file, as they come: begin, all rules, all rows in chunks, end; nothing is
  * seen by the walker before the end. An error or verdict of any ends the affair, and what was taken
- * is freed. base: file offset, a multiple of 4,096; span in bytes. Sizes and order are checked
- * here: the rows come from an extractor that may have been taken over. 0, enum tables_verdict,
- * -ENOMEM, -errno. */
+ * is freed. base: file offset, a multiple of a block (BLOCK_SHIFT); span in bytes. Sizes and order
+ * are checked here: the rows come from an extractor that may have been taken over. 0, enum
+ * tables_verdict, -ENOMEM, -errno. */
 int tables_rows_begin(struct tables *t, uint16_t slot, uint64_t base, uint64_t span, uint64_t rows,
 		      uint64_t rules);
 int tables_rows_rules(struct tables *t, uint16_t slot, const struct unwind_rule *r, size_t n);
