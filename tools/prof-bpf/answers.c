@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "tools/prof-bpf/prof.h"
+#include "tools/prof-bpf/memory.h"
 #include "tools/prof-bpf/runtimes.h"
 
 struct wanted {
@@ -139,12 +140,44 @@ bool answers_runtime(void *ctx, const struct msg_runtime *m)
 	return true;
 }
 
-int answers_memory(void *ctx, const struct msg_memory_request *m, struct buf *ret_bytes,
-		   uint64_t ret_lengths[static MEMORY_PIECES])
+struct reading {
+	struct prof *p;
+	uint64_t ticket;
+	struct memory_read of;
+};
+
+static void memory_is_read(void *ctx, struct reader_result *r)
+{
+	struct reading *m = ctx;
+	int e = r->status ? r->status : memory_end(m->p->host, &m->of);
+
+	filesrv_memory(m->p->filesrv, m->ticket, -e, &r->bytes,
+		       (struct u64s){ .data = r->lengths, .len = r->pieces });
+	free(m);
+}
+
+void answers_memory(void *ctx, uint64_t ticket, const struct msg_memory_request *m)
 {
 	struct prof *p = ctx;
+	struct reading *of = malloc(sizeof(*of));
+	int r = !of ? -ENOMEM : p->options.memory_none ? -EACCES : 0;
 
-	if (p->options.memory_none)
-		return -EACCES;
-	return memory_read(p->host, m, clock_mono_ns(), ret_bytes, ret_lengths);
+	if (!r) {
+		*of = (struct reading){ .p = p, .ticket = ticket };
+		r = memory_begin(p->host, m, clock_mono_ns(), &of->of);
+	}
+	if (!r) {
+		const struct reader_request q = { .fd = -1,
+						  .pid = of->of.pid,
+						  .uid = of->of.uid,
+						  .pieces = m->addresses.len,
+						  .addresses = m->addresses.data,
+						  .lengths = m->lengths.data };
+
+		r = reader_submit(p->reader, &q, memory_is_read, of);
+	}
+	if (!r)
+		return;
+	free(of);
+	filesrv_memory(p->filesrv, ticket, -r, NULL, (struct u64s){ 0 });
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 #include <utlist.h>
 #include "common/bus.h"
@@ -110,18 +111,6 @@ int filesrv_lane_fd(const struct filesrv *f)
 	return fdlane_fd(f->lane);
 }
 
-static void answer_memory(struct filesrv *f, struct ticket *t, const struct msg_memory_request *m)
-{
-	int r = -ENOMEM;
-
-	t->answered = t->memory = true;
-	t->lengths = calloc(MEMORY_PIECES, sizeof(*t->lengths));
-	if (t->lengths)
-		r = f->config.read_memory(f->config.ctx, m, &t->bytes, t->lengths);
-	t->pieces = r ? 0 : m->addresses.len;
-	t->status = -r;
-}
-
 /* False: the peer broke the rules. */
 static bool take(struct filesrv *f, const struct msg *m)
 {
@@ -146,20 +135,50 @@ static bool take(struct filesrv *f, const struct msg *m)
 	else if (m->id == MSG_JIT_REQUEST)
 		f->config.want_jit(f->config.ctx, t->number, &m->jit_request);
 	else if (m->id == MSG_MEMORY_REQUEST)
-		answer_memory(f, t, &m->memory_request);
+		f->config.want_memory(f->config.ctx, t->number, &m->memory_request);
 	else
 		f->config.want_debug(f->config.ctx, t->number, &m->debug_request);
 	return true;
 }
 
-void filesrv_answer(struct filesrv *f, uint64_t ticket, int fd, int status, uint64_t size)
+/* NULL: whoever asked is gone. */
+static struct ticket *find_ticket(struct filesrv *f, uint64_t number)
 {
 	struct ticket *t;
 
 	DL_FOREACH(f->tickets, t) {
-		if (t->number == ticket && !t->answered)
+		if (t->number == number && !t->answered)
 			break;
 	}
+	return t;
+}
+
+void filesrv_memory(struct filesrv *f, uint64_t ticket, int status, struct buf *bytes,
+		    struct u64s lengths)
+{
+	struct ticket *t = find_ticket(f, ticket);
+
+	if (!t)
+		return;
+	t->answered = t->memory = true;
+	t->status = status;
+	if (status || !lengths.len)
+		return;
+	t->lengths = malloc(lengths.len * sizeof(*t->lengths));
+	if (!t->lengths) {
+		t->status = ENOMEM;
+		return;
+	}
+	memcpy(t->lengths, lengths.data, lengths.len * sizeof(*t->lengths));
+	t->pieces = lengths.len;
+	t->bytes = *bytes;
+	*bytes = BUF_INIT(0);
+}
+
+void filesrv_answer(struct filesrv *f, uint64_t ticket, int fd, int status, uint64_t size)
+{
+	struct ticket *t = find_ticket(f, ticket);
+
 	if (!t) {
 		if (fd >= 0)
 			close(fd);

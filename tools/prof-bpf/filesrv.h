@@ -10,8 +10,8 @@
 
 #include <stdint.h>
 #include <sys/types.h>
+#include "common/buf.h"
 #include "common/msg.h"
-#include "tools/prof-bpf/memory.h"
 
 #define FILESRV_OPEN_MAX 64 /* requests being looked after at once; more cost the peer its pipe */
 
@@ -26,9 +26,8 @@ struct filesrv_config {
 	void (*want_jit)(void *ctx, uint64_t ticket, const struct msg_jit_request *m);
 	/* What a file of the stream is. False: the message breaks the rules. */
 	bool (*take_runtime)(void *ctx, const struct msg_runtime *m);
-	/* As memory_read. */
-	int (*read_memory)(void *ctx, const struct msg_memory_request *m, struct buf *ret_bytes,
-			   uint64_t ret_lengths[static MEMORY_PIECES]);
+	/* Ends in one filesrv_memory, now or later. */
+	void (*want_memory)(void *ctx, uint64_t ticket, const struct msg_memory_request *m);
 	void *ctx;
 };
 int filesrv_new(const struct filesrv_config *c, struct filesrv **ret);
@@ -43,5 +42,8 @@ int filesrv_run(struct filesrv *f);
 /* The end of a request: fd is taken (-1: none), status 0 or a positive errno, size in bytes. An
  * answer to a peer that is gone is dropped. */
 void filesrv_answer(struct filesrv *f, uint64_t ticket, int fd, int status, uint64_t size);
+/* The same of a request for memory. bytes: taken; NULL: none; lengths: of the pieces, copied. */
+void filesrv_memory(struct filesrv *f, uint64_t ticket, int status, struct buf *bytes,
+		    struct u64s lengths);
 
 #endif

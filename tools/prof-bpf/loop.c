@@ -162,6 +162,8 @@ static void on_timer(struct prof *p)
 	if (read(p->timer, &expirations, sizeof(expirations)) < 0)
 		return;
 	opener_run(p->opener, now);
+	if (p->reader)
+		reader_run(p->reader, now);
 	if (p->jitfiles)
 		jitfiles_tick(p->jitfiles, now);
 	tables_tick(p->tables, now);
@@ -259,8 +261,8 @@ static void handle(struct prof *p, enum source from)
 	p->rows_due |= from == FROM_ROWS || from == FROM_ROWS_LANE ||
 		       (from == FROM_TIMER && !rowsrv_idle(p->rowsrv));
 	p->files_due |= from == FROM_FILES || from == FROM_FILES_LANE ||
-			((from == FROM_TIMER || from == FROM_OPENER) && p->filesrv &&
-			 !filesrv_idle(p->filesrv));
+			((from == FROM_TIMER || from == FROM_OPENER || from == FROM_READER) &&
+			 p->filesrv && !filesrv_idle(p->filesrv));
 	switch (from) {
 	case FROM_TIMER:
 		on_timer(p);
@@ -285,6 +287,10 @@ static void handle(struct prof *p, enum source from)
 		break;
 	case FROM_OPENER:
 		opener_run(p->opener, clock_mono_ns());
+		host_tick(p->host, clock_mono_ns());
+		break;
+	case FROM_READER:
+		reader_run(p->reader, clock_mono_ns());
 		host_tick(p->host, clock_mono_ns());
 		break;
 	default:

@@ -118,12 +118,14 @@ static int open_routes(struct prof *p, const char *run_dir)
 						      .want_debug = answers_debug,
 						      .want_jit = answers_jit,
 						      .take_runtime = answers_runtime,
-						      .read_memory = answers_memory,
+						      .want_memory = answers_memory,
 						      .ctx = p };
 
 		r = filesrv_new(&files, &p->filesrv);
 		if (!r)
 			r = bus_listen(BUS_STREAM, run_dir, d->uid[DEPLOY_SYMD], &p->stream);
+		if (!r)
+			r = reader_new(&p->reader);
 		p->outbox = (struct outbox){ .bus = p->stream, .max = OUTBOX_BYTES };
 	}
 	return r ? fail(run_dir, r, "the sockets of the run are made here") : 0;
@@ -240,6 +242,8 @@ static int open_loop(struct prof *p)
 		r = watch(p, filesrv_bus_fd(p->filesrv), FROM_FILES);
 	if (!r && p->filesrv)
 		r = watch(p, filesrv_lane_fd(p->filesrv), FROM_FILES_LANE);
+	if (!r && p->reader)
+		r = watch(p, reader_fd(p->reader), FROM_READER);
 	if (!r && p->options.deploy.life_fd >= 0)
 		r = watch(p, p->options.deploy.life_fd, FROM_LIFE);
 	return r ? fail("the loop cannot be set up", r, "") : 0;
@@ -292,6 +296,7 @@ static void tear_down(struct prof *p)
 		emit_free(p->emit);
 		kallsyms_free(p->kallsyms);
 		opener_free(p->opener);
+		reader_free(p->reader);
 		jitfiles_free(p->jitfiles);
 		filesrv_free(p->filesrv);
 		bus_free(p->stream);

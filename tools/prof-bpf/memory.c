@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/uio.h>
 #include <unistd.h>
 #include "tools/prof-bpf/memory.h"
 #include "tools/prof-bpf/processes.h"
@@ -105,42 +104,20 @@ static bool within_rate(struct process *p, size_t bytes, uint64_t now_ns)
 	return true;
 }
 
-/* Reads what is there of each piece. */
-static int read_pieces(uint32_t pid, const struct msg_memory_request *m, struct buf *b,
-		       uint64_t lengths[static MEMORY_PIECES])
+static int check_rights(struct host *h, struct process *p, uint64_t now_ns, struct stat *ret_exe)
 {
-	struct iovec remote[MEMORY_PIECES];
-	uint32_t n = m->addresses.len;
-
-	for (uint32_t i = 0; i < n; i++)
-		remote[i] = (struct iovec){ .iov_base = (void *)(uintptr_t)m->addresses.data[i],
-					    .iov_len = m->lengths.data[i] };
-	memset(lengths, 0, MEMORY_PIECES * sizeof(*lengths));
-	for (uint32_t i = 0; i < n;) {
-		struct iovec local = { .iov_base = b->data + b->len, .iov_len = b->cap - b->len };
-		ssize_t got = process_vm_readv((pid_t)pid, &local, 1, remote + i, n - i, 0);
-
-		if (got < 0 && errno != EFAULT)
-			return -errno;
-		/* Reading ends at the first page that is not there: that piece stays as it is, and
-		 * the next begins anew. */
-		size_t left = got > 0 ? (size_t)got : 0;
-		bool whole = true;
-		while (i < n && whole) {
-			lengths[i] = left < remote[i].iov_len ? left : remote[i].iov_len;
-			whole = lengths[i] == remote[i].iov_len;
-			left -= lengths[i];
-			b->len += lengths[i];
-			i++;
-		}
-	}
+	if (p->pub.flags & (PROCESS_SELF | PROCESS_KERNEL) || !p->interpreted_ns ||
+	    now_ns - p->interpreted_ns > MEMORY_SAMPLED_NS || !find_program(h, p, ret_exe) ||
+	    is_denied(h, p, ret_exe) || !has_runtime(h, p) || !is_dumpable(h, p))
+		return -EACCES;
 	return 0;
 }
 
-int memory_read(struct host *h, const struct msg_memory_request *m, uint64_t now_ns,
-		struct buf *ret_bytes, uint64_t ret_lengths[static MEMORY_PIECES])
+int memory_begin(struct host *h, const struct msg_memory_request *m, uint64_t now_ns,
+		 struct memory_read *ret)
 {
 	size_t bytes = 0;
+	struct stat exe;
 
 	if (m->addresses.len != m->lengths.len || m->addresses.len > MEMORY_PIECES ||
 	    m->pid > INT32_MAX)
@@ -153,23 +130,26 @@ int memory_read(struct host *h, const struct msg_memory_request *m, uint64_t now
 	struct process *p = process_find_alive(h, (uint32_t)m->pid);
 	if (!p || p->pub.id != m->process || !is_same(h, p))
 		return -ESRCH;
-	struct stat before, after;
-	if (p->pub.flags & (PROCESS_SELF | PROCESS_KERNEL) || !find_program(h, p, &before) ||
-	    is_denied(h, p, &before) || !has_runtime(h, p) || !is_dumpable(h, p))
-		return -EACCES;
+	int r = check_rights(h, p, now_ns, &exe);
+	if (r)
+		return r;
 	if (!within_rate(p, bytes, now_ns))
 		return -EAGAIN;
-	buf_reset(ret_bytes);
-	int r = buf_reserve(ret_bytes, bytes);
-	if (!r)
-		r = read_pieces(p->pub.pid, m, ret_bytes, ret_lengths);
-	/* Its number may have become another's meanwhile, or it may run another program. */
-	if (!r && (!is_same(h, p) || !find_program(h, p, &after) || after.st_dev != before.st_dev ||
-		   after.st_ino != before.st_ino))
-		r = -ESRCH;
-	if (!r && !is_dumpable(h, p))
-		r = -EACCES;
-	if (r)
-		buf_reset(ret_bytes);
-	return r;
+	*ret = (struct memory_read){ .process = p->pub.id,
+				     .pid = p->pub.pid,
+				     .uid = p->pub.uid,
+				     .exe_dev = exe.st_dev,
+				     .exe_inode = exe.st_ino };
+	return 0;
+}
+
+int memory_end(struct host *h, const struct memory_read *m)
+{
+	struct process *p = process_find_alive(h, m->pid);
+	struct stat exe;
+
+	if (!p || p->pub.id != m->process || !is_same(h, p) || !find_program(h, p, &exe) ||
+	    exe.st_dev != m->exe_dev || exe.st_ino != m->exe_inode)
+		return -ESRCH;
+	return is_dumpable(h, p) ? 0 : -EACCES;
 }

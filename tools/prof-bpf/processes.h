@@ -34,15 +34,16 @@ struct thread {
 
 struct process {
 	struct host_process pub;
-	struct process *older; /* what the pid was before */
-	uint64_t born_ns;      /* CLOCK_MONOTONIC: of its fork or exec; 0: before us */
-	uint64_t fork_ns;      /* the same, of its fork alone */
-	uint64_t scanned_ns;   /* what records of mappings before that say is known */
-	uint64_t counted_ns;   /* what records of threads before that say is known */
-	uint64_t publish_ns;   /* not before */
-	uint64_t rescan_ns;    /* not before */
-	uint64_t memory_ns;    /* when its memory was last read (memory.h) */
-	uint32_t memory_left;  /* bytes that may be read then */
+	struct process *older;	 /* what the pid was before */
+	uint64_t born_ns;	 /* CLOCK_MONOTONIC: of its fork or exec; 0: before us */
+	uint64_t fork_ns;	 /* the same, of its fork alone */
+	uint64_t scanned_ns;	 /* what records of mappings before that say is known */
+	uint64_t counted_ns;	 /* what records of threads before that say is known */
+	uint64_t publish_ns;	 /* not before */
+	uint64_t rescan_ns;	 /* not before */
+	uint64_t memory_ns;	 /* when its memory was last read (memory.h) */
+	uint32_t memory_left;	 /* bytes that may be read then */
+	uint64_t interpreted_ns; /* CLOCK_MONOTONIC: its newest sample with interpreted frames */
 	uint32_t threads;
 	uint32_t scanned_len; /* mappings when they were last read whole */
 	bool dirty;	      /* in the list of what is to be published */

@@ -24,6 +24,7 @@
 #include "tools/prof-bpf/opener.h"
 #include "tools/prof-bpf/options.h"
 #include "tools/prof-bpf/outbox.h"
+#include "tools/prof-bpf/reader.h"
 #include "tools/prof-bpf/rowsrv.h"
 #include "tools/prof-bpf/sideband.h"
 #include "tools/prof-bpf/tables.h"
@@ -44,7 +45,8 @@ enum source {
 	FROM_FILES,
 	FROM_FILES_LANE,
 	FROM_STREAM,
-	FROM_OPENER
+	FROM_OPENER,
+	FROM_READER
 };
 
 /* DRAINING: sampling has ended, and the last samples wait for what they need; FINISHING: the end
@@ -60,6 +62,7 @@ struct prof {
 	struct rowsrv *rowsrv;
 	struct filesrv *filesrv; /* deployed only */
 	struct opener *opener;
+	struct reader *reader;	   /* deployed only */
 	struct jitfiles *jitfiles; /* deployed only */
 	struct host *host;
 	struct kallsyms *kallsyms; /* NULL until read */
@@ -125,8 +128,7 @@ void answers_file(void *ctx, uint64_t ticket, const struct msg_file_request *m);
 void answers_debug(void *ctx, uint64_t ticket, const struct msg_debug_request *m);
 void answers_jit(void *ctx, uint64_t ticket, const struct msg_jit_request *m);
 bool answers_runtime(void *ctx, const struct msg_runtime *m);
-int answers_memory(void *ctx, const struct msg_memory_request *m, struct buf *ret_bytes,
-		   uint64_t ret_lengths[static MEMORY_PIECES]);
+void answers_memory(void *ctx, uint64_t ticket, const struct msg_memory_request *m);
 
 /* --- loop.c --- */
 
