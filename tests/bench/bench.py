@@ -9,7 +9,6 @@ import json
 import mmap
 import os
 import re
-import resource
 import shlex
 import shutil
 import signal
@@ -22,10 +21,12 @@ import time
 
 SETTLE = 10  # seconds from a profiler's start to what is measured of it: the peers take that long to load
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "oracle"))
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import compare  # noqa: E402
+import cpython  # noqa: E402
 import giant  # noqa: E402
+from measure import BUILD, bpf_maps, bpf_programs, children_cpu, cpu_of, pss, tree  # noqa: E402
 
-BUILD = os.path.abspath(os.environ.get("PROFPIPE_BUILD", "build/release"))
 STATS = "/proc/sys/kernel/bpf_stats_enabled"
 
 SOURCE = "\n".join(f"static int f{i}(int *a, int k) {{ int s = 0; for (int i = 0; i < k; i++) {{ s += a[i] * ({i} + i); if (s & 1) a[i] ^= s; }} return s; }}"
@@ -93,45 +94,6 @@ class Load:
         shutil.rmtree(self.dir, ignore_errors=True)
 
 
-def children_cpu():
-    r = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return r.ru_utime + r.ru_stime
-
-
-def tree(pid):
-    out = [pid]
-    for p in out:
-        try:
-            with open(f"/proc/{p}/task/{p}/children") as f:
-                out += [int(c) for c in f.read().split()]
-        except OSError:
-            pass
-    return out
-
-
-def pss(pids):
-    total = 0
-    for p in pids:
-        try:
-            m = re.search(r"^Pss: +(\d+)", open(f"/proc/{p}/smaps_rollup").read(), re.M)
-            total += int(m.group(1)) if m else 0
-        except OSError:
-            pass
-    return total / 1024
-
-
-def bpf_programs():
-    tool = shutil.which("bpftool") or "/usr/sbin/bpftool"
-    out = subprocess.run([tool, "prog", "show", "-j"], capture_output=True, text=True).stdout
-    return {p["id"]: p for p in json.loads(out or "[]")}
-
-
-def bpf_maps():
-    tool = shutil.which("bpftool") or "/usr/sbin/bpftool"
-    out = subprocess.run([tool, "map", "show", "-j"], capture_output=True, text=True).stdout
-    return {m["id"]: m.get("bytes_memlock", 0) for m in json.loads(out or "[]")}
-
-
 def kernel_stacks(before):
     """How many kernel stacks profpipe took so far, and in how many ns: two of the counters of its sampling program (bpf/sample.bpf.c)."""
     tool = shutil.which("bpftool") or "/usr/sbin/bpftool"
@@ -142,19 +104,6 @@ def kernel_stacks(before):
             sums = [sum(int.from_bytes(bytes(int(b, 16) for b in c["value"]), "little") for c in e["values"]) for e in out]
             return sums[3], sums[4]
     return 0, 0
-
-
-def cpu_of(pids):
-    """Seconds that the threads of these processes ran."""
-    total = 0
-    for p in pids:
-        try:
-            for t in os.listdir(f"/proc/{p}/task"):
-                with open(f"/proc/{p}/task/{t}/schedstat") as f:
-                    total += int(f.read().split()[0])
-        except OSError:
-            pass
-    return total / 1e9
 
 
 def run(argv, seconds, settle, stop=False):
@@ -336,12 +285,15 @@ def main():
     a.add_argument("--no-peers", action="store_true")
     a.add_argument("--peer-deltas", default=os.environ.get("PEER_DELTAS"), help="the leading peer's extractor of unwind rows (its tool stackdeltas)")
     a.add_argument("--rows-only", action="store_true", help="only how fast unwind rows are made")
+    a.add_argument("--python-only", action="store_true", help="only what profiling CPython costs")
+    a.add_argument("--python-part", action="append", choices=("depth", "memory", "always", "slowdown"), help="of that only this; may be repeated")
     a.add_argument("--peer", action="append", default=[], metavar="COMMAND",
                    help="another profiler to be measured over the same load: a command that runs until it is interrupted; may be repeated")
     args = a.parse_args()
     # So that the load does not outlive us.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))
-    extraction(None if args.no_peers else args.peer_deltas)
+    if not args.python_only:
+        extraction(None if args.no_peers else args.peer_deltas)
     if args.rows_only:
         return
     stats = open(STATS).read() if os.path.exists(STATS) else None
@@ -351,9 +303,12 @@ def main():
     except OSError as e:
         print(f"{STATS}: {e.strerror}: BPF time is profpipe's own word only", file=sys.stderr)
     rows = {}
-    with tempfile.TemporaryDirectory() as folder:
-        by_depth(folder)
     try:
+        cpython.run(args.peer, args.seconds, args.python_part)
+        if args.python_only:
+            return
+        with tempfile.TemporaryDirectory() as folder:
+            by_depth(folder)
         with Load() as load:
             rows["profpipe 99 Hz"] = profpipe(load.dir, args.seconds, 99)
             files = by_file(rows["profpipe 99 Hz"]["path"])

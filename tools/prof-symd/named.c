@@ -1203,6 +1203,30 @@ static int send_idle_processes(struct named *n, uint64_t now_ns)
 	return 0;
 }
 
+/* What naming interpreted frames took. */
+static int send_figures(struct named *n)
+{
+	struct objects_counts c = objects_counts(n->objects);
+	const struct {
+		const char *name;
+		uint64_t value;
+	} figures[] = {
+		{ "objects_named", c.named },	    { "objects_gone", c.gone },
+		{ "objects_refused", c.refused },   { "objects_evicted", c.evicted },
+		{ "objects_requests", c.requests }, { "objects_pieces", c.pieces },
+		{ "objects_bytes", c.bytes },	    { "objects_rounds", c.rounds },
+		{ "objects_answers", c.answers },   { "objects_waited_ns", c.waited_ns },
+		{ "objects_least_ns", c.least_ns },
+	};
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && c.requests && i < sizeof(figures) / sizeof(figures[0]); i++)
+		r = stream_put(n->out, &(struct msg){ .id = MSG_FIGURE,
+						      .figure = { .name = str_from(figures[i].name),
+								  .value = figures[i].value } });
+	return r;
+}
+
 static int run_event(struct named *n, const struct event *e, uint64_t now_ns)
 {
 	int r;
@@ -1228,6 +1252,8 @@ static int run_event(struct named *n, const struct event *e, uint64_t now_ns)
 			r = send_idle_processes(n, now_ns);
 		if (r == 0)
 			r = tell_lost(n);
+		if (r == 0 && n->objects)
+			r = send_figures(n);
 		if (r == 0)
 			r = stream_put(
 				n->out, &(struct msg) {

@@ -687,6 +687,7 @@ int objects_answer(struct objects *o, const struct msg_memory_answer *m, uint64_
 {
 	uint32_t slot = idmap_get(&o->by_request, m->id), count;
 	struct span rest = m->bytes;
+	uint64_t waited_ns;
 	struct process *p;
 	struct sent *sent;
 	int r = 0;
@@ -694,6 +695,11 @@ int objects_answer(struct objects *o, const struct msg_memory_answer *m, uint64_
 	if (slot == IDMAP_NONE)
 		return 0; /* it was given up */
 	p = &o->processes[slot];
+	waited_ns = now_ns - p->asked_ns;
+	o->counts.answers++;
+	o->counts.waited_ns += waited_ns;
+	if (o->counts.answers == 1 || waited_ns < o->counts.least_ns)
+		o->counts.least_ns = waited_ns;
 	if (m->status == EAGAIN) {
 		forget_request(o, p);
 		p->not_before_ns = now_ns + OBJECTS_AGAIN_NS;

@@ -63,6 +63,7 @@ uint64_t objects_deadline(const struct objects *o);
 
 struct objects_counts {
 	uint64_t named, gone, refused, evicted, requests, pieces, bytes, rounds;
+	uint64_t answers, waited_ns, least_ns; /* from asking to the answer: all, and the fastest */
 	size_t kept, held_bytes;
 };
 struct objects_counts objects_counts(const struct objects *o);
