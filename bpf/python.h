@@ -31,7 +31,7 @@ enum python_frames {
 #define PYTHON_LIBC_FLAT 1	  /* flags: keys and DTV as in musl: arrays of plain pointers */
 #define PYTHON_POSITION_POINTER 2 /* flags: `frame_position` is a pointer into the code object */
 
-#define PYTHON_FRAME_BYTES 128 /* of a frame that are read at most */
+#define PYTHON_FRAME_BYTES 144 /* of a frame that are read at most */
 #define PYTHON_CHECK_WORDS 32
 
 /* Field offsets in bytes; multiples of 8, but for those that say otherwise. */
@@ -57,7 +57,10 @@ struct python_config {
 	UW_U16 code_bytecode;	 /* where the instructions begin */
 	UW_U16 tls_add;		 /* PYTHON_TLS_MODULE: added to the offset */
 	UW_U16 tstate_thread;	 /* its thread: pthread_self(), which is the TLS base (to 3.10) */
-	UW_U16 zero[3];
+	UW_U16 code_copies;	 /* free-threaded, from 3.14 on: threads run copies of the
+				instructions; a pointer to these, 0: there are none */
+	UW_U16 frame_copy;	 /* an int, a multiple of 4: which of them */
+	UW_U16 zero[1];
 };
 
 /* The check of a code object, of the n times 4 bytes that lie at code_check: 40 bits, never 0. Two

@@ -13,6 +13,12 @@
 #define PYTHON_WINDOW 512 /* bytes read at once: callers' frames lie below a frame from 3.11 on */
 #define PYTHON_KNOWN 16
 
+struct python_known {
+	__u64 code, check;
+	__u64 bytecode; /* where the instructions begin */
+	__u64 copy;
+};
+
 struct python_walk {
 	struct python_config config;
 	__u64 base;
@@ -21,9 +27,7 @@ struct python_walk {
 	__u32 at;			/* where the frame lies in it, in words */
 	__u64 window[PYTHON_WINDOW / 8];
 	UW_U64 check[PYTHON_CHECK_WORDS / 2];
-	struct {
-		__u64 code, check;
-	} known[PYTHON_KNOWN]; /* code objects of this walk */
+	struct python_known known[PYTHON_KNOWN]; /* code objects of this walk */
 };
 
 ENV_INLINE bool python_read(__u64 addr, __u64 *ret)
@@ -125,22 +129,29 @@ ENV_INLINE bool python_read_frame(struct python_walk *p, __u64 at, __u32 size)
 	return env_read_user(p->window, size, p->window_start) == 0;
 }
 
-/* The check of a code object, 0 where it cannot be read. One that was read in this walk is not
- * read again. */
-ENV_INLINE __u64 python_code_check(struct python_walk *p, __u64 code)
+/* What a code object, and which copy of its instructions, are known by. One that was read in this
+ * walk is not read again; check 0: it cannot be read. */
+ENV_INLINE const struct python_known *python_code(struct python_walk *p, __u64 code, __u32 copy)
 {
 	const struct python_config *c = &p->config;
-	__u32 words = c->code_check_words, i = (code >> 4 ^ code >> 8 ^ code >> 12) % PYTHON_KNOWN;
+	__u32 words = c->code_check_words;
+	struct python_known *k = &p->known[(code >> 4 ^ code >> 8 ^ code >> 12) % PYTHON_KNOWN];
+	__u64 copies;
 
-	if (p->known[i].code == code)
-		return p->known[i].check;
+	if (k->code == code && k->copy == copy)
+		return k;
 	if (words > PYTHON_CHECK_WORDS)
 		words = PYTHON_CHECK_WORDS;
-	if (env_read_user(p->check, words * 4, code + c->code_check))
-		return 0;
-	p->known[i].code = code;
-	p->known[i].check = python_check(p->check, words);
-	return p->known[i].check;
+	k->code = code;
+	k->copy = copy;
+	k->check = 0;
+	k->bytecode = code + c->code_bytecode;
+	if (copy && (!python_read(code + c->code_copies, &copies) ||
+		     !python_read(copies + 8 + 8 * (__u64)copy, &k->bytecode)))
+		return k;
+	if (env_read_user(p->check, words * 4, code + c->code_check) == 0)
+		k->check = python_check(p->check, words);
+	return k;
 }
 
 /* True where the thread runs Python. */
@@ -165,12 +176,13 @@ ENV_INLINE void python_push(struct walk *w, struct python_walk *p)
 	const struct python_config *c = &p->config;
 	__u64 code = python_field(p, c->frame_code) & ~7ull;
 	__u64 position = python_field(p, c->frame_position);
+	__u32 copy = c->code_copies ? python_field(p, c->frame_copy) : 0;
+	const struct python_known *k = python_code(p, code, copy);
 
 	if (c->flags & PYTHON_POSITION_POINTER)
-		position = (position - code - c->code_bytecode) >> 1;
+		position = (position - k->bytecode) >> 1;
 	walk_item(w, RUNTIME_PYTHON, RUNTIME_FRAME, code,
-		  (position & RUNTIME_POSITION_MASK) | python_code_check(p, code)
-							       << RUNTIME_CHECK_SHIFT);
+		  (position & RUNTIME_POSITION_MASK) | k->check << RUNTIME_CHECK_SHIFT);
 }
 
 /* One frame. 0: there is a caller; 1: that was all. */

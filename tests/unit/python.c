@@ -200,6 +200,7 @@ Test(python, each_way_to_the_thread_state_is_found)
 		{ "key-clang", 12, PYTHON_TSD, 0 },
 		{ "key-plain", 9, PYTHON_TSD, 0 },
 		{ "key-plain-behind", 9, PYTHON_TSD, 0 },
+		{ "key-plain-asked", 13, PYTHON_TSD, 0 },
 		{ "tls-plain", 15, PYTHON_TLS_MODULE, 0 },
 		{ "key-offsets", 13, PYTHON_TSD, 0 },
 		{ "key-offsets-14", 14, PYTHON_TSD, 0 },
@@ -248,11 +249,53 @@ Test(python, a_version_that_is_not_known_is_named)
 	cr_assert_eq(describe("tests/fuzz/corpus/runtime/too-new", &b), 0);
 	cr_expect_not(b.known);
 	cr_expect_str_eq(b.name, "CPython 3.99.2");
-	cr_assert_eq(describe("tests/fuzz/corpus/runtime/free-threaded", &b), 0);
-	cr_expect_not(b.known);
-	cr_expect_str_eq(b.name, "CPython 3.14.2 free-threaded");
-	cr_assert_eq(describe("tests/fuzz/corpus/runtime/free-threaded-13", &b), 0);
-	cr_expect(b.known, "3.13 is laid out as it says");
+}
+
+Test(python, threads_copies_of_the_instructions_are_those_of_free_threaded_builds)
+{
+	static const struct {
+		const char *name;
+		unsigned copies, copy, kind;
+	} builds[] = { { "free-threaded-13", 0, 0, 2 },
+		       { "key-offsets-14", 0, 0, 2 },
+		       { "free-threaded", 208, 72, 8 },
+		       { "free-threaded-15", 208, 72, 8 } };
+	struct python_config c;
+	struct python_naming n;
+	struct runtime_build b;
+	char path[64];
+
+	for (size_t i = 0; i < sizeof(builds) / sizeof(builds[0]); i++) {
+		snprintf(path, sizeof(path), "tests/fuzz/corpus/runtime/%s", builds[i].name);
+		cr_assert_eq(describe(path, &b), 0, "%s", path);
+		cr_assert(b.known, "%s", path);
+		cr_expect_eq(strstr(b.name, " free-threaded") != NULL, builds[i].name[0] == 'f');
+		memcpy(&c, b.config.own, sizeof(c));
+		memcpy(&n, b.naming, sizeof(n));
+		cr_expect_eq(c.code_copies, builds[i].copies, "%s", path);
+		cr_expect_eq(c.frame_copy, builds[i].copy, "%s", path);
+		cr_expect_eq(n.text_kind, builds[i].kind, "%s", path);
+	}
+}
+
+Test(python, a_python_that_is_not_read_is_named)
+{
+	static const struct {
+		const char *path, *name;
+	} others[] = { { "old", "CPython 2.7.9" },
+		       { "pypy", "PyPy 7.3.11" },
+		       { "micropython", "MicroPython 1.19.1" },
+		       { "no-symbols", "CPython 3.9.18 without symbols" } };
+	struct runtime_build b;
+	char path[64];
+
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		snprintf(path, sizeof(path), "tests/fuzz/corpus/runtime/%s", others[i].path);
+		cr_assert_eq(describe(path, &b), 0, "%s", path);
+		cr_expect_not(b.known, "%s", path);
+		cr_expect_str_eq(b.name, others[i].name);
+	}
+	cr_expect_eq(describe("/bin/bash", &b), RUNTIME_NOT_MINE);
 }
 
 Test(python, what_only_links_to_it_is_none)

@@ -350,6 +350,13 @@ int elfview_word(struct elfview *im, uint64_t address, struct elfview_value *ret
 	return elfview_read(im, address, &ret->value, sizeof(ret->value));
 }
 
+int elfview_defined(const struct elfview *im, const char *name, struct elfview_symbol *ret)
+{
+	int r = elfview_exported(im, name, ret);
+
+	return r ? elfview_local(im, name, ret) : 0;
+}
+
 /* --- code ranges --- */
 
 #define EH_PCREL_SDATA4 0x1b

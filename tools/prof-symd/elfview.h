@@ -65,6 +65,8 @@ int elfview_symbols(const struct elfview *im, bool dynamic, const char *prefix,
 		    void *ctx);
 /* A symbol of .symtab. */
 int elfview_local(const struct elfview *im, const char *name, struct elfview_symbol *ret);
+/* A symbol that the file defines, of either table. */
+int elfview_defined(const struct elfview *im, const char *name, struct elfview_symbol *ret);
 /* The range of code around an address that has one FDE, as .eh_frame_hdr lists them. */
 int elfview_function(const struct elfview *im, uint64_t address, uint64_t *ret_start,
 		     uint64_t *ret_end);

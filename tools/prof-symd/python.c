@@ -4,10 +4,6 @@
  * PyGILState_GetThisThreadState: libpython, and executables that hold it whole, which export both
  * for their modules' sake. What only links to libpython has them undefined.
  *
- * The version is Py_Version (3.11 and later), else what the strings say that every build has: the
- * suffix of extension modules (".cpython-39-x86_64-linux-gnu.so"), and PY_VERSION of that very
- * minor version.
- *
  * Layouts: Include/cpython/{code,frameobject,pystate,unicodeobject}.h and Include/internal/
  * pycore_{frame,runtime}.h of 3.6 to 3.15, as their debug information has them. From 3.13 on what
  * _Py_DebugOffsets in _PyRuntime says is taken instead (pycore_debug_offsets.h); before that what
@@ -22,7 +18,6 @@
 
 #define OLDEST 6
 #define NEWEST 15
-#define MAX_RODATA (32u << 20)
 #define MAX_STATIC_NAMES \
 	(4u << 20)	/* of a file that exports nothing: bytes of .strtab looked at \
 			 */
@@ -140,17 +135,16 @@ static const struct layout layouts[NEWEST + 1] = {
 /* Where _Py_DebugOffsets has what, in words. */
 #define DEBUG_FREE_THREADED 2
 struct debug_layout {
-	bool free_threaded; /* such a build differs in nothing but what it says of itself */
+	bool copies; /* free-threaded builds have a copy of the instructions for each thread */
 	uint8_t current_frame;
-	uint8_t frame_size, frame_previous, frame_executable, frame_instr, frame_owner;
+	uint8_t frame_size, frame_previous, frame_executable, frame_instr, frame_owner, frame_copy;
 	uint8_t code_size, code_filename, code_name, code_qualname, code_linetable, code_firstline,
-		code_argcount, code_adaptive;
+		code_argcount, code_adaptive, code_copies;
 	uint8_t bytes_size, bytes_data, text_size, text_state, text_length, text_ascii;
 };
 
 static const struct debug_layout debug_layouts[NEWEST + 1] = {
-	[13] = { .free_threaded = true,
-		 .current_frame = 23,
+	[13] = { .current_frame = 23,
 		 .frame_size = 28,
 		 .frame_previous = 29,
 		 .frame_executable = 30,
@@ -170,12 +164,14 @@ static const struct debug_layout debug_layouts[NEWEST + 1] = {
 		 .text_state = 68,
 		 .text_length = 69,
 		 .text_ascii = 70 },
-	[14] = { .current_frame = 26,
+	[14] = { .copies = true,
+		 .current_frame = 26,
 		 .frame_size = 31,
 		 .frame_previous = 32,
 		 .frame_executable = 33,
 		 .frame_instr = 34,
 		 .frame_owner = 36,
+		 .frame_copy = 38,
 		 .code_size = 39,
 		 .code_filename = 40,
 		 .code_name = 41,
@@ -184,18 +180,21 @@ static const struct debug_layout debug_layouts[NEWEST + 1] = {
 		 .code_firstline = 44,
 		 .code_argcount = 45,
 		 .code_adaptive = 48,
+		 .code_copies = 49,
 		 .bytes_size = 75,
 		 .bytes_data = 76,
 		 .text_size = 77,
 		 .text_state = 78,
 		 .text_length = 79,
 		 .text_ascii = 80 },
-	[15] = { .current_frame = 26,
+	[15] = { .copies = true,
+		 .current_frame = 26,
 		 .frame_size = 39,
 		 .frame_previous = 40,
 		 .frame_executable = 41,
 		 .frame_instr = 42,
 		 .frame_owner = 44,
+		 .frame_copy = 46,
 		 .code_size = 47,
 		 .code_filename = 48,
 		 .code_name = 49,
@@ -204,6 +203,7 @@ static const struct debug_layout debug_layouts[NEWEST + 1] = {
 		 .code_firstline = 52,
 		 .code_argcount = 53,
 		 .code_adaptive = 56,
+		 .code_copies = 57,
 		 .bytes_size = 87,
 		 .bytes_data = 88,
 		 .text_size = 89,
@@ -213,13 +213,6 @@ static const struct debug_layout debug_layouts[NEWEST + 1] = {
 };
 
 /* --- recognizing --- */
-
-static int find(const struct elfview *im, const char *name, struct elfview_symbol *ret)
-{
-	int r = elfview_exported(im, name, ret);
-
-	return r ? elfview_local(im, name, ret) : 0;
-}
 
 /* A file that exports no interpreter may still hold one: its symbol table is looked at when it has
  * CPython's own section, or is small. */
@@ -243,113 +236,8 @@ static int recognize(const struct elfview *im, struct elfview_symbol *ret_eval)
 	if (r == 0 && ret_eval->type != STT_FUNC)
 		r = SYMFILE_NONE;
 	if (r == 0)
-		r = find(im, "PyGILState_GetThisThreadState", &state);
+		r = elfview_defined(im, "PyGILState_GetThisThreadState", &state);
 	return r == -ENOMEM ? r : r ? RUNTIME_NOT_MINE : 0;
-}
-
-/* --- the version --- */
-
-struct version {
-	unsigned minor, patch;
-	char suffix[12]; /* "rc1" */
-};
-
-static bool version_of_symbol(const struct elfview *im, struct version *v)
-{
-	static const char *const levels[] = { [0xa] = "a", [0xb] = "b", [0xc] = "rc" };
-	struct elfview_symbol s;
-	unsigned long level;
-	uint32_t hex;
-
-	if (find(im, "Py_Version", &s) != 0 || elfview_read(im, s.value, &hex, sizeof(hex)) != 0 ||
-	    hex >> 24 != 3)
-		return false;
-	v->minor = hex >> 16 & 255;
-	v->patch = hex >> 8 & 255;
-	level = hex >> 4 & 15;
-	if (level >= 0xa && level <= 0xc)
-		snprintf(v->suffix, sizeof(v->suffix), "%s%u", levels[level], hex & 15);
-	return true;
-}
-
-/* The string behind the NUL at *at, which is moved to its end. NULL at the end. */
-static const char *next_string(const char *text, size_t len, size_t *at, size_t *ret_len)
-{
-	const char *s, *end;
-
-	if (*at >= len)
-		return NULL;
-	s = text + *at;
-	end = memchr(s, '\0', len - *at);
-	if (!end)
-		return NULL;
-	*ret_len = (size_t)(end - s);
-	*at += *ret_len + 1;
-	return s;
-}
-
-static bool version_of_strings(const char *text, size_t len, struct version *v)
-{
-	bool found = false;
-	const char *s;
-	size_t n;
-
-	v->minor = 0;
-	for (size_t at = 0; !found && (s = next_string(text, len, &at, &n));) {
-		unsigned major, minor;
-		int used = 0;
-
-		/* ".cpython-39-x86_64-linux-gnu.so", "d" and "m" behind the number */
-		if (n > 20 && n < 64 &&
-		    sscanf(s, ".cpython-%1u%2u%n", &major, &minor, &used) == 2 && used &&
-		    major == 3 && strcmp(s + n - 3, ".so") == 0) {
-			v->minor = minor;
-			found = true;
-		}
-	}
-	/* Linkers store a string that ends another within that: ".../versions/3.9.18". */
-	for (int tails = 0; found && tails < 2; tails++) {
-		for (size_t at = 0; (s = next_string(text, len, &at, &n));) {
-			unsigned minor, patch;
-			char suffix[sizeof(v->suffix)] = "";
-			size_t from = tails ? n : 0;
-
-			while (tails && from > 0 && n - from <= 14 &&
-			       strchr("0123456789.abrc+", s[from - 1]))
-				from--;
-			if (n - from < 5 || n - from > 14 || s[from] != '3' ||
-			    strspn(s + from, "0123456789.abrc+") != n - from ||
-			    sscanf(s + from, "3.%u.%3u%11s", &minor, &patch, suffix) < 2 ||
-			    minor != v->minor || strchr(suffix, '.'))
-				continue;
-			v->patch = patch;
-			memcpy(v->suffix, suffix, sizeof(suffix));
-			return true;
-		}
-	}
-	return found;
-}
-
-static int find_version(const struct elfview *im, struct version *v)
-{
-	const struct symfile_section *s;
-	char *text;
-	int r;
-
-	*v = (struct version){ 0 };
-	if (version_of_symbol(im, v))
-		return 0;
-	r = symfile_section(im->file, ".rodata", &s);
-	if (r || s->type == SHT_NOBITS || s->size > MAX_RODATA || s->size > symfile_size(im->file))
-		return SYMFILE_NONE;
-	text = malloc(s->size);
-	if (!text)
-		return -ENOMEM;
-	r = symfile_read(im->file, s->offset, text, s->size);
-	if (r == 0 && !version_of_strings(text, s->size, v))
-		r = SYMFILE_NONE;
-	free(text);
-	return r;
 }
 
 /* --- layouts --- */
@@ -366,7 +254,8 @@ static uint16_t extra_head(struct elfview *im, unsigned minor)
 	uint16_t usual = layouts[minor].n.code_check;
 	char name[24];
 
-	if (find(im, "PyCode_Type", &s) != 0 || elfview_words(im, s.value, type, 64) != 0)
+	if (elfview_defined(im, "PyCode_Type", &s) != 0 ||
+	    elfview_words(im, s.value, type, 64) != 0)
 		return 0;
 	/* tp_members is the 30th word; those behind a larger head come later. */
 	for (int at = 30; at < 40; at++) {
@@ -415,10 +304,10 @@ static void add_head(struct layout *l, uint16_t extra)
 static bool use_debug_offsets(const struct debug_layout *d, unsigned minor, const uint64_t *w,
 			      struct layout *l)
 {
+	bool copies = d->copies && w[DEBUG_FREE_THREADED];
 	uint16_t usual = l->n.code_check;
 
-	if (memcmp(w, "xdebugpy", 8) != 0 || w[1] >> 16 != (3u << 8 | minor) ||
-	    (w[DEBUG_FREE_THREADED] && !d->free_threaded))
+	if (memcmp(w, "xdebugpy", 8) != 0 || w[1] >> 16 != (3u << 8 | minor))
 		return false;
 	/* Sizes first: what follows lies within them. */
 	if (w[d->frame_size] > 256 || w[d->code_size] > 512 || w[d->text_size] > 128 ||
@@ -430,6 +319,9 @@ static bool use_debug_offsets(const struct debug_layout *d, unsigned minor, cons
 	for (const uint8_t *f = &d->code_filename; f <= &d->code_adaptive; f++)
 		if (w[*f] >= w[d->code_size] || w[*f] % 4)
 			return false;
+	if (copies && (w[d->frame_copy] >= w[d->frame_size] || w[d->frame_copy] % 4 ||
+		       w[d->code_copies] >= w[d->code_size] || w[d->code_copies] % 8))
+		return false;
 	if (w[d->bytes_data] > w[d->bytes_size] + 32 || w[d->text_state] >= w[d->text_size] ||
 	    w[d->text_length] >= w[d->text_size] || w[d->text_ascii] >= w[d->text_size] ||
 	    w[d->code_argcount] < usual || w[d->code_argcount] - usual > 32)
@@ -453,6 +345,11 @@ static bool use_debug_offsets(const struct debug_layout *d, unsigned minor, cons
 	l->n.text_length = (uint16_t)w[d->text_length];
 	l->n.text_state = (uint16_t)w[d->text_state];
 	l->n.text_ascii = (uint16_t)w[d->text_ascii];
+	if (copies) {
+		l->c.code_copies = (uint16_t)w[d->code_copies];
+		l->c.frame_copy = (uint16_t)w[d->frame_copy];
+		l->n.text_kind = 8; /* `interned` has a byte of its own: it is changed atomically */
+	}
 	l->n.text_other = l->n.text_ascii + 16; /* PyCompactUnicodeObject: utf8_length, utf8 */
 	return true;
 }
@@ -481,7 +378,7 @@ static bool complete(struct layout *l)
 		l->c.flags |= PYTHON_POSITION_POINTER;
 	end = l->c.frame_position + (l->c.flags & PYTHON_POSITION_POINTER ? 8 : 4);
 	end = most(end, most(l->c.frame_previous, l->c.frame_code) + 8);
-	end = most(end, l->c.frame_owner + 1);
+	end = most(end, most(l->c.frame_owner + 1, l->c.frame_copy + 4));
 	l->c.frame_bytes = (uint16_t)((end + 7) & ~7);
 	end = most(l->n.code_check + 4 * l->n.check_words, l->n.code_firstline + 4);
 	end = most(end, most(l->n.code_name, l->n.code_filename) + 8);
@@ -501,6 +398,7 @@ bool python_layout(unsigned minor, uint16_t extra, const uint64_t *debug, struct
 		return false;
 	l = layouts[minor];
 	l.n.minor = (uint8_t)minor;
+	l.n.text_kind = 2;
 	if (!debug_layouts[minor].code_size)
 		add_head(&l, extra);
 	else if (!debug || !use_debug_offsets(&debug_layouts[minor], minor, debug, &l))
@@ -571,14 +469,16 @@ static int describe(struct elfview *im, struct runtime_build *ret)
 	struct elfview_symbol eval, runtime;
 	uint64_t offset, left;
 	struct layout l = { 0 };
-	struct version v;
+	struct python_version v;
 	uint64_t debug[PYTHON_DEBUG_WORDS] = { 0 };
 	uint16_t extra;
 	int r = recognize(im, &eval);
 
+	if (r == RUNTIME_NOT_MINE)
+		return python_find_other(im, ret->name);
 	if (r)
 		return r;
-	r = find_version(im, &v);
+	r = python_find_version(im, &v);
 	if (r < 0)
 		return r;
 	snprintf(ret->name, sizeof(ret->name), r ? "CPython" : "CPython 3.%u.%u%s", v.minor,
@@ -587,7 +487,7 @@ static int describe(struct elfview *im, struct runtime_build *ret)
 	if (r || v.minor < OLDEST || v.minor > NEWEST ||
 	    symfile_offset(im->file, eval.value, &offset, &left) != 0)
 		return 0;
-	if (v.minor >= 13 && (find(im, "_PyRuntime", &runtime) != 0 ||
+	if (v.minor >= 13 && (elfview_defined(im, "_PyRuntime", &runtime) != 0 ||
 			      elfview_read(im, runtime.value, debug, sizeof(debug)) != 0))
 		return 0;
 	if (debug[DEBUG_FREE_THREADED] && v.minor >= 13)
@@ -625,22 +525,24 @@ static int print(const struct runtime_build *b, struct buf *ret)
 			   "tstate_frame %u thread %u cframe_frame %u cframe_previous %u\n"
 			   "frame_previous %u frame_code %u frame_position %u frame_owner %u"
 			   " frame_bytes %u\n"
-			   "code_check %u code_check_words %u code_bytecode %u\n",
+			   "code_check %u code_check_words %u code_bytecode %u code_copies %u"
+			   " frame_copy %u\n",
 			   c.thread, c.frames, c.flags, c.entry_owner, c.tsd, (uint64_t)c.state,
 			   c.tls_add, (uint64_t)c.holder, c.tstate_frame, c.tstate_thread,
 			   c.cframe_frame, c.cframe_previous, c.frame_previous, c.frame_code,
 			   c.frame_position, c.frame_owner, c.frame_bytes, c.code_check,
-			   c.code_check_words, c.code_bytecode);
+			   c.code_check_words, c.code_bytecode, c.code_copies, c.frame_copy);
 
 	return r ? r
-		 : buf_printf(ret,
-			      "code_bytes %u name %u qualname %u filename %u firstline %u table %u"
-			      " units %u traceable %u\n"
-			      "text_length %u state %u ascii %u other %u bytes_size %u data %u\n",
-			      n.code_bytes, n.code_name, n.code_qualname, n.code_filename,
-			      n.code_firstline, n.code_table, n.code_units, n.code_traceable,
-			      n.text_length, n.text_state, n.text_ascii, n.text_other, n.bytes_size,
-			      n.bytes_data);
+		 : buf_printf(
+			   ret,
+			   "code_bytes %u name %u qualname %u filename %u firstline %u table %u"
+			   " units %u traceable %u\n"
+			   "text_length %u state %u kind %u ascii %u other %u bytes_size %u data %u\n",
+			   n.code_bytes, n.code_name, n.code_qualname, n.code_filename,
+			   n.code_firstline, n.code_table, n.code_units, n.code_traceable,
+			   n.text_length, n.text_state, n.text_kind, n.text_ascii, n.text_other,
+			   n.bytes_size, n.bytes_data);
 }
 
 const struct runtime_ops python_runtime = {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CPython 3.6 to 3.15. python.c recognizes and describes a build, python_state.c finds where it
- * keeps the thread state, python_loop.c where its interpreter's loop lies, python_name.c names code
- * objects.
+ * CPython 3.6 to 3.15. python.c recognizes and describes a build, python_version.c says which it
+ * is, also of what is not known, python_state.c finds where it keeps the thread state,
+ * python_loop.c where its interpreter's loop lies, python_name.c names code objects.
  */
 #ifndef PROFPIPE_SYMD_PYTHON_H
 #define PROFPIPE_SYMD_PYTHON_H
@@ -16,6 +16,9 @@ extern const struct runtime_ops python_runtime;
 struct python_naming {
 	uint8_t minor;
 	uint8_t check_words;
+	uint8_t text_kind; /* lowest bit in the state of the characters' size; compact and ascii
+			      are the two above its three */
+	uint8_t zero;
 	uint16_t code_bytes; /* of a code object that are read */
 	uint16_t code_check;
 	uint16_t code_name, code_qualname, code_filename; /* qualname 0: it has none */
@@ -33,6 +36,15 @@ static_assert(sizeof(struct python_naming) <= RUNTIME_OWN_NAMING, "it fits");
 #define PYTHON_DEBUG_WORDS 96
 bool python_layout(unsigned minor, uint16_t extra, const uint64_t *debug, struct python_config *c,
 		   struct python_naming *n);
+
+/* Which CPython a file that holds one is. 0, SYMFILE_NONE: it does not say, -ENOMEM. */
+struct python_version {
+	unsigned minor, patch;
+	char suffix[12]; /* "rc1" */
+};
+int python_find_version(const struct elfview *im, struct python_version *v);
+/* The name of a Python whose frames cannot be read. 0, RUNTIME_NOT_MINE, -ENOMEM. */
+int python_find_other(const struct elfview *im, char ret[static RUNTIME_NAME]);
 
 /* The thread state: fills thread, state, tls_add and flags of c, and holder by its frames;
  * addresses as the file has them. False: this is no way that is known. */

@@ -76,16 +76,16 @@ static int read_text(const struct python_naming *n, uint64_t address, uint32_t g
 	if (r)
 		return verdict(r);
 	length = u64_at(head + n->text_length);
-	state = u32_at(head + n->text_state);
-	kind = state >> 2 & 7;
+	state = u32_at(head + n->text_state) >> n->text_kind;
+	kind = state & 7;
 	if (kind != 1 && kind != 2 && kind != 4)
 		return RUNTIME_GONE;
 	count = length < RUNTIME_TEXT ? (uint32_t)length : RUNTIME_TEXT;
 	ret->len = 0;
 	if (count == 0)
 		return 0;
-	if (state & 1 << 5) { /* compact: the characters are behind the head */
-		uint32_t skip = state & 1 << 6 ? n->text_ascii : n->text_other;
+	if (state & 1 << 3) { /* compact: the characters are behind the head */
+		uint32_t skip = state & 1 << 4 ? n->text_ascii : n->text_other;
 
 		r = memory_get(m, address, skip + count * kind, 0, &data);
 		data += r ? 0 : skip;

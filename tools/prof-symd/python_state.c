@@ -11,15 +11,18 @@
  * first of them. So it is also found where _PyThreadState_UncheckedGet() reads the one that has the
  * GIL (`holder`). From 3.12 on the key is set with each change.
  *
- * Followed means: registers whose value the file says are known, others not; conditional jumps are
- * not taken, calls of what has no name are looked into. Sources: Intel's manual, volume 2; the
- * psABI's chapter on thread-local storage; "ELF Handling For Thread-Local Storage".
+ * Followed means: registers whose value the file says are known, others not; calls of what has no
+ * name are looked into. Conditional jumps are not taken; where that leads to no answer, one of the
+ * first is, in turn: compilers that do not optimize put the way out before the rest. Sources:
+ * Intel's manual, volume 2; the psABI's chapter on thread-local storage; "ELF Handling For
+ * Thread-Local Storage".
  */
 #include <Zydis/Zydis.h>
 #include "tools/prof-symd/python.h"
 
 #define MAX_STEPS 64 /* instructions of one function */
 #define MAX_DEPTH 3  /* functions */
+#define MAX_TAKEN 3  /* conditional jumps that are tried, the first ones of the function */
 #define STUB 32	     /* bytes of a stub of the PLT */
 #define SLOTS 8
 
@@ -46,6 +49,7 @@ struct follow {
 	struct value reg[16];
 	struct value slot[SLOTS]; /* words below RBP, which code that is not optimized uses */
 	struct python_config answer;
+	int taken; /* of how many conditional jumps in the function itself the last is taken */
 	bool answered;
 	uint64_t loaded_at; /* what was returned is the word at this address */
 };
@@ -202,9 +206,7 @@ static void name_of(struct follow *f, uint64_t pc, char ret[static ELFVIEW_NAME]
 
 	ret[0] = '\0';
 	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
-		if ((elfview_exported(f->im, own[i], &s) == 0 ||
-		     elfview_local(f->im, own[i], &s) == 0) &&
-		    s.value == pc)
+		if (elfview_defined(f->im, own[i], &s) == 0 && s.value == pc)
 			memcpy(ret, own[i], strlen(own[i]) + 1);
 	for (uint64_t at = pc; !ret[0] && at < pc + STUB && decode(f, at, &in, op);
 	     at += in.length) {
@@ -255,12 +257,16 @@ static void take_named(struct follow *f, const char *name)
 /* A call, or a jump to another function. */
 static void take_call(struct follow *f, uint64_t target, int depth)
 {
+	struct value slot[SLOTS];
 	char name[ELFVIEW_NAME];
 
 	name_of(f, target, name);
 	if (!name[0] && f->reg[RDI].kind == ADDRESS && depth + 1 < MAX_DEPTH) {
-		follow(f, target, depth + 1);
+		/* It has a frame of its own, and ours when it returns. */
+		memcpy(slot, f->slot, sizeof(slot));
 		memset(f->slot, 0, sizeof(f->slot));
+		follow(f, target, depth + 1);
+		memcpy(f->slot, slot, sizeof(slot));
 		lose_registers(f);
 	} else {
 		take_named(f, name);
@@ -396,6 +402,8 @@ static void follow(struct follow *f, uint64_t pc, int depth)
 			}
 			break;
 		case ZYDIS_CATEGORY_COND_BR:
+			if (depth == 0 && direct && f->taken-- == 1)
+				after += op[0].imm.value.u;
 			break;
 		default:
 			step(f, &in, op, pc);
@@ -405,15 +413,16 @@ static void follow(struct follow *f, uint64_t pc, int depth)
 	}
 }
 
-static bool start(struct follow *f, const char *function)
+static bool start(struct follow *f, const char *function, int taken)
 {
 	struct elfview_symbol s;
 
-	if (elfview_exported(f->im, function, &s) != 0 && elfview_local(f->im, function, &s) != 0)
+	if (elfview_defined(f->im, function, &s) != 0)
 		return false;
 	memset(f->reg, 0, sizeof(f->reg));
 	memset(f->slot, 0, sizeof(f->slot));
 	f->loaded_at = 0;
+	f->taken = taken;
 	follow(f, s.value, 0);
 	return true;
 }
@@ -426,8 +435,9 @@ bool python_find_state(struct elfview *im, struct python_config *c)
 	struct follow f = { .im = im };
 
 	ZydisDecoderInit(&f.decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
-	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]) && !f.answered; i++)
-		start(&f, functions[i]);
+	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++)
+		for (int taken = 0; taken <= MAX_TAKEN && !f.answered; taken++)
+			start(&f, functions[i], taken);
 	if (!f.answered)
 		return false;
 	c->thread = f.answer.thread;
@@ -435,7 +445,7 @@ bool python_find_state(struct elfview *im, struct python_config *c)
 	c->tls_add = f.answer.tls_add;
 	if (c->frames == PYTHON_OBJECTS || c->frames == PYTHON_CFRAMES) {
 		f.answered = false;
-		if (start(&f, "_PyThreadState_UncheckedGet"))
+		if (start(&f, "_PyThreadState_UncheckedGet", 0))
 			c->holder = f.loaded_at;
 	}
 	return true;

@@ -7,7 +7,7 @@
  *   FAKE_STATIC   it has what it calls, and exports nothing
  *   FAKE_STATE    what PyGILState_GetThisThreadState does: 1 a key alone (3.6), 2 a key in a
  * Py_tss_t by CPython's function, 3 by the C library's, 4 by way of another function, 5 a
- * thread-local variable
+ * thread-local variable, 6 by functions of which the first says whether there is a key
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -36,10 +36,12 @@ struct runtime {
 #define FRAME(size, owner) (size), 8, 0, 56, (size)-8, (owner)
 #define CODE(size) (size), 112, 120, 128, 136, 68, 52, 96, 104, (size)-8
 #define TEXTS 40, 16, 32, 64, 32, 16, 40
+#define FRAME_COPIES(size) FRAME(size, 78), 64, 72
+#define CODE_COPIES(size) CODE(size), (size)-16
 #if FAKE_VERSION == 15
-#define OFFSETS [25] = 72, [38] = FRAME(88, 74), [46] = CODE(216), [85] = TEXTS
+#define OFFSETS [25] = 72, [38] = FRAME_COPIES(88), [46] = CODE_COPIES(224), [85] = TEXTS
 #elif FAKE_VERSION == 14
-#define OFFSETS [25] = 72, [30] = FRAME(88, 74), [38] = CODE(216), [73] = TEXTS
+#define OFFSETS [25] = 72, [30] = FRAME_COPIES(88), [38] = CODE_COPIES(224), [73] = TEXTS
 #elif FAKE_VERSION == 13
 #define OFFSETS [22] = 72, [27] = FRAME(80, 70), [33] = CODE(208), [63] = TEXTS
 #else
@@ -87,7 +89,7 @@ EXPORT void fake_set(unsigned k)
 {
 	key = k;
 }
-#elif FAKE_STATE == 2 || FAKE_STATE == 4
+#elif FAKE_STATE == 2 || FAKE_STATE == 4 || FAKE_STATE == 6
 EXPORT __attribute__((noinline)) void *PyThread_tss_get(struct tss *t)
 {
 	return pthread_getspecific(t->key);
@@ -115,6 +117,23 @@ EXPORT void *PyGILState_GetThisThreadState(void)
 
 	__asm__ volatile("" : : "r"(s));
 	return s;
+}
+#elif FAKE_STATE == 6
+static __attribute__((noinline)) int is_there(struct tss *t)
+{
+	return t->is_initialized;
+}
+static __attribute__((noinline)) void *of_key(struct tss *t)
+{
+	return PyThread_tss_get(t);
+}
+EXPORT void *PyGILState_GetThisThreadState(void)
+{
+	struct runtime *r = &_PyRuntime;
+
+	if (!is_there(&r->key))
+		return NULL;
+	return of_key(&r->key);
 }
 #elif FAKE_STATE == 5
 #ifdef FAKE_EXPORTED
