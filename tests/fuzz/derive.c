@@ -4,6 +4,7 @@
 #include <string.h>
 #include "tests/fuzz/rows_hold.h"
 #include "tools/prof-deltas/flow.h"
+#include "tools/prof-deltas/stretch.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -45,9 +46,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	uint64_t most = 256ull * n + (1 << 22);
 
 	flow_set_reader(f, &(struct flow_reader){ read_code, &bytes });
-	must(flow_padding(f, code, n) <= n);
-	must(flow_entry(f, code, n, &call) <= n);
-	must(flow_past(f, code, n) <= n);
+	must(stretch_padding(code, n) <= n);
+	must(stretch_entry(code, n, &call) <= n);
+	must(stretch_past(code, n) <= n);
 	r = flow_run(f, code, n, 0x1000, data[0] & 63, &result);
 	must(r == 0 || r == FLOW_TANGLED || r == FLOW_CONTRADICTS || r == FLOW_MISALIGNED);
 	must(flow_work(f) <= most);

@@ -4,6 +4,7 @@
 #include <criterion/new/assert.h>
 #include <string.h>
 #include "tools/prof-deltas/flow.h"
+#include "tools/prof-deltas/stretch.h"
 
 static struct flow *flow;
 
@@ -181,7 +182,7 @@ Test(derive, the_entry_ends_with_the_call_that_does_not_return)
 	static const uint8_t start[] = "\x31\xed\xe8\x10\0\0\0\x55\xc3";
 	int64_t call = 0;
 
-	cr_assert(eq(u32, flow_entry(flow, start, sizeof(start) - 1, &call), 7));
+	cr_assert(eq(u32, stretch_entry(start, sizeof(start) - 1, &call), 7));
 	cr_assert(eq(i64, call, 7 + 16));
 }
 

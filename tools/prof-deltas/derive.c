@@ -5,6 +5,7 @@
 #include "tools/prof-deltas/derive.h"
 #include "tools/prof-deltas/flow.h"
 #include "tools/prof-deltas/starts.h"
+#include "tools/prof-deltas/stretch.h"
 
 #define GAP_MIN (ROWS_PADDING + 1) /* bytes: less is padding */
 #define WINDOW (4 * FLOW_MAX_CODE) /* read at once: most of it is left for the next function */
@@ -700,8 +701,9 @@ static int try_entry(struct derive *d)
 
 	if (!d->file->entry || !rows_locate(d->rows, d->file->entry, &at, &left))
 		return 0;
-	r = need(d, at, FLOW_MAX_ENTRY,
-		 left < FLOW_MAX_ENTRY ? at + (uint32_t)left : at + FLOW_MAX_ENTRY, &code, &n);
+	r = need(d, at, STRETCH_MAX_ENTRY,
+		 left < STRETCH_MAX_ENTRY ? at + (uint32_t)left : at + STRETCH_MAX_ENTRY, &code,
+		 &n);
 	if (r)
 		return r;
 
@@ -714,7 +716,7 @@ static int try_entry(struct derive *d)
 	    !starts_with(code, n, skip, "\x48\x31\xed", 3) &&
 	    !starts_with(code, n, skip, "\x48\x89\xe7\xe8", 4))
 		return 0;
-	len = flow_entry(d->flow, code, n, &call);
+	len = stretch_entry(code, n, &call);
 	if (!len)
 		return 0;
 	call += at;
@@ -792,7 +794,7 @@ static int one_gap(struct derive *d, const struct gap *g)
 		if (!n)
 			return 0;
 		if (!trusted) {
-			pad = flow_padding(d->flow, code, n);
+			pad = stretch_padding(code, n);
 			pos += pad;
 			if (pad == n)
 				continue;
@@ -826,7 +828,7 @@ static int one_gap(struct derive *d, const struct gap *g)
 			if (!r && !used) {
 				r = need(d, pos, limit - pos < GUESS_MAX ? limit - pos : GUESS_MAX,
 					 g->end, &code, &n);
-				used = r ? 0 : flow_past(d->flow, code, n);
+				used = r ? 0 : stretch_past(code, n);
 			}
 		}
 		if (r)
@@ -870,7 +872,7 @@ static int derive_gaps(struct derive *d)
 
 static uint32_t largest_gap(const struct derive *d)
 {
-	uint32_t most = FLOW_MAX_ENTRY;
+	uint32_t most = STRETCH_MAX_ENTRY;
 
 	for (uint32_t i = 0; i < d->gaps; i++) {
 		if (d->gap[i].end - d->gap[i].start > most)

@@ -19,7 +19,6 @@
 #include "bpf/unwind.h"
 
 #define FLOW_MAX_CODE (256u << 10) /* bytes of one function */
-#define FLOW_MAX_ENTRY 256	   /* of an entry point */
 
 enum flow_verdict {
 	FLOW_TANGLED = 1, /* too large, or too many branches */
@@ -33,9 +32,7 @@ enum flow_flags {
 	FLOW_NO_RETURN = 2, /* a call with padding behind it does not come back */
 	FLOW_SIZED = 4,	    /* all of the bytes are its own: those that no direct branch reaches are
 			       targets of its indirect jumps */
-	FLOW_STUB = 8,	    /* a slot of a PLT: may leave with a number pushed */
-	FLOW_UNALIGNED = 32, /* never say FLOW_MISALIGNED */
-	FLOW_LAZY_PLT = 16,  /* the first slot of a PLT: entered with a number pushed */
+	FLOW_UNALIGNED = 8, /* never say FLOW_MISALIGNED */
 };
 
 struct flow_result {
@@ -81,14 +78,4 @@ int flow_again(struct flow *f, struct flow_result *ret);
 uint32_t flow_saves(const struct flow *f);
 /* Likewise: whether the first branch or call is a call, with RSP moved down to a multiple of 16. */
 bool flow_frames(const struct flow *f);
-/* Bytes of the padding (nop, int3, zeros) that code begins with. */
-uint32_t flow_padding(struct flow *f, const uint8_t *code, uint32_t size);
-
-/* Bytes of the entry point's code, which nothing called: up to where it ends or gives itself to
- * something that does not return. *ret_call, if it calls: the last target, relative to the start.
- */
-uint32_t flow_entry(struct flow *f, const uint8_t *code, uint32_t size, int64_t *ret_call);
-/* Bytes up to behind the next instruction that no other follows. */
-uint32_t flow_past(struct flow *f, const uint8_t *code, uint32_t size);
-
 #endif

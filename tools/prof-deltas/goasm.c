@@ -24,7 +24,6 @@
 
 /* Registers by the numbers that instructions give them. */
 enum { REGISTERS = 16, RETURN = 16 /* the return address */ };
-static const uint8_t dwarf_of[REGISTERS] = { 0, 2, 1, 3, 7, 6, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15 };
 /* In which a copy of the stack pointer is looked for: those that callees keep first. */
 static const uint8_t copies[] = { 3, 12, 13, 14, 15, 0, 1, 2, 6, 7, 8, 9, 10, 11 };
 
@@ -581,7 +580,7 @@ static bool rule_elsewhere(const struct state *s, struct unwind_rule *rule)
 		if (!in_frame(&s->reg[copies[i]]))
 			continue;
 		rule->cfa = UNWIND_CFA_REG;
-		rule->cfa_reg = dwarf_of[copies[i]];
+		rule->cfa_reg = insn_dwarf[copies[i]];
 		rule->cfa_off = -s->reg[copies[i]].off[0];
 		return false;
 	}
@@ -600,7 +599,7 @@ static bool rule_popped(const struct state *s, struct unwind_rule *rule)
 		rule->cfa = UNWIND_CFA_REG;
 		rule->cfa_reg = UNWIND_REG_RSP;
 		rule->ra = UNWIND_RA_REG;
-		rule->ra_reg = dwarf_of[r];
+		rule->ra_reg = insn_dwarf[r];
 		return true;
 	}
 	return false;
@@ -800,7 +799,7 @@ static void note_leap(struct goasm *a, uint32_t i)
 	a->row[i].rule = (struct unwind_rule){ .cfa = UNWIND_CFA_REG,
 					       .cfa_reg = UNWIND_REG_RSP,
 					       .ra = UNWIND_RA_REG,
-					       .ra_reg = dwarf_of[r],
+					       .ra_reg = insn_dwarf[r],
 					       .flags = UNWIND_DERIVED };
 }
 

@@ -3,6 +3,8 @@
 #include <Zydis/Zydis.h>
 #include "tools/prof-deltas/insn.h"
 
+const uint8_t insn_dwarf[16] = { 0, 2, 1, 3, 7, 6, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15 };
+
 #define MEMO_BITS 12
 #define KEY_MAX 8
 

@@ -17,6 +17,8 @@
 
 /* General registers, by their numbers in instructions. */
 enum gpr { RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI, NO_REG = 16 };
+/* By those numbers, the ones that unwind rules have (enum unwind_reg). */
+extern const uint8_t insn_dwarf[16];
 
 enum op {
 	OP_NONE,

@@ -1,0 +1,418 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "tools/prof-deltas/cases.h"
+#include "tools/prof-deltas/graph.h"
+
+#define MAX_TARGETS 65536	      /* of jumps by tables, about */
+#define MAX_ENTRIES (4 * MAX_TARGETS) /* read of tables */
+#define SEARCH_PER_INSN 1024
+
+int graph_init(struct graph *g, uint32_t max_code)
+{
+	memset(g, 0, offsetof(struct graph, call));
+	ZydisDecoderInit(&g->zydis, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+	g->max_code = max_code < FLOW_MAX_CODE ? max_code : FLOW_MAX_CODE;
+	g->index = calloc(g->max_code, sizeof(*g->index));
+	g->piece = malloc(GRAPH_PIECES * sizeof(*g->piece));
+	return g->index && g->piece ? 0 : -ENOMEM;
+}
+
+void graph_done(struct graph *g)
+{
+	free(g->index);
+	free(g->node);
+	free(g->todo);
+	free(g->target);
+	free(g->piece);
+}
+
+int graph_grow(void **array, uint32_t *cap, uint32_t want, size_t item)
+{
+	uint32_t n = *cap * 2 > want ? *cap * 2 : want;
+	void *p;
+
+	if (want <= *cap)
+		return 0;
+	if (n < 1024)
+		n = 1024;
+	p = realloc(*array, n * item);
+	if (!p)
+		return -ENOMEM;
+	*array = p;
+	*cap = n;
+	return 0;
+}
+
+static bool decode(struct graph *g, uint32_t at, struct decoded *ret)
+{
+	return insn_decode(g->code + at, g->size - at, ret);
+}
+
+/* A call with padding behind it up to a multiple of 16, as the last thing of a function has. */
+static bool pads(struct graph *g, uint32_t at)
+{
+	uint32_t begin = at;
+	struct decoded d;
+
+	while (at < g->size && at - begin < 64 && decode(g, at, &d) && d.filler)
+		at += d.len;
+	return at == g->size || (g->address + at) % 16 == 0;
+}
+
+/* Decodes the instruction at `at`, which is new. 0, FLOW_*, -ENOMEM. Where it goes on is put into
+ * *ret_after and *ret_target (offsets; GRAPH_NONE). */
+static int decode_one(struct graph *g, uint32_t at, uint32_t *ret_after, uint32_t *ret_target)
+{
+	struct decoded d;
+	int64_t target;
+	int r = graph_grow((void **)&g->node, &g->node_cap, g->nodes + 1, sizeof(*g->node));
+
+	if (r)
+		return r;
+	*ret_after = *ret_target = GRAPH_NONE;
+
+	struct node *i = &g->node[g->nodes];
+
+	*i = (struct node){ .at = at, .target = GRAPH_NONE, .after = GRAPH_NONE };
+	g->index[at] = ++g->nodes;
+	if (at >= g->dirty)
+		g->dirty = at + 1;
+	/* What is no instruction ends the path. */
+	if (!decode(g, at, &d)) {
+		i->insn = (struct decoded){ .len = 1, .next = NEXT_END };
+		g->broken = true;
+		g->broken_at = at;
+		return 0;
+	}
+	i->insn = d;
+	target = (int64_t)at + d.len + d.imm;
+	if (d.next == NEXT_FALL || d.next == NEXT_COND)
+		*ret_after = at + d.len;
+	if (d.op == OP_CALL) {
+		if (d.relative && d.imm == 0) {
+			i->insn.op = OP_PUSH;
+			i->insn.src = NO_REG;
+			i->insn.width = 8;
+			return 0;
+		}
+		if (d.relative && g->calls < GRAPH_CALLS)
+			g->call[g->calls++] = target;
+		if (!pads(g, at + d.len))
+			return 0;
+		if (g->ends < GRAPH_ENDS)
+			g->end[g->ends++] = at + d.len;
+		if (g->flags & FLOW_NO_RETURN && at + d.len >= g->from) {
+			i->insn.next = NEXT_END;
+			*ret_after = GRAPH_NONE;
+			return 0;
+		}
+		i->pads = true;
+	} else if (d.next == NEXT_JUMP || d.next == NEXT_COND) {
+		if (target >= 0 && target < g->size) {
+			*ret_target = (uint32_t)target;
+			return 0;
+		}
+		if (g->jumps == GRAPH_CALLS)
+			return FLOW_TANGLED;
+		g->jump[g->jumps++] = target;
+		i->leaves = g->jumps;
+		g->tail[i->leaves - 1] = false;
+		if (d.next == NEXT_JUMP)
+			i->insn.next = NEXT_LEAVES;
+	}
+	return 0;
+}
+
+static void lead(struct graph *g, uint32_t from, uint32_t to)
+{
+	if (g->node[to].before <= from)
+		g->node[to].before = from + 1;
+}
+
+/* Decodes all that is reached from `at`. */
+static int discover(struct graph *g, uint32_t at)
+{
+	uint32_t n = 0, offset = at;
+	uint32_t before = GRAPH_NONE; /* the insn that falls through to offset */
+
+	for (;;) {
+		if (offset == GRAPH_NONE || offset >= g->size) {
+			if (!n)
+				return 0;
+			offset = g->todo[--n];
+			before = GRAPH_NONE;
+			continue;
+		}
+		uint32_t known = g->index[offset];
+
+		if (known) {
+			if (before != GRAPH_NONE) {
+				g->node[before].after = known - 1;
+				lead(g, before, known - 1);
+				g->node[known - 1].leader = true;
+			}
+			offset = GRAPH_NONE;
+			continue;
+		}
+
+		uint32_t after, target, i = g->nodes;
+		int r = decode_one(g, offset, &after, &target);
+
+		if (r)
+			return r;
+		if (before != GRAPH_NONE) {
+			g->node[before].after = i;
+			lead(g, before, i);
+		}
+		if (target != GRAPH_NONE) {
+			r = graph_grow((void **)&g->todo, &g->todo_cap, n + 1, sizeof(*g->todo));
+			if (r)
+				return r;
+			g->node[i].target = target; /* an offset until all is decoded */
+			g->todo[n++] = target;
+		}
+		before = i;
+		offset = after;
+	}
+}
+
+/* Makes indexes of targets, from insn `first` on. */
+static void link_targets(struct graph *g, uint32_t first)
+{
+	for (uint32_t i = first; i < g->nodes; i++) {
+		if (g->node[i].target == GRAPH_NONE)
+			continue;
+		uint32_t to = g->index[g->node[i].target] - 1;
+
+		g->node[i].target = to;
+		g->node[to].leader = true;
+		lead(g, i, to);
+	}
+}
+
+/* The instructions that run before insn i, the nearest first, as far as only one way leads there.
+ */
+static uint32_t path_to(const struct graph *g, uint32_t i, uint32_t *path)
+{
+	uint32_t n = 0;
+
+	for (;;) {
+		path[n++] = g->node[i].at;
+		if (n == CASES_PATH || i == 0)
+			return n;
+		/* Mostly it was decoded just before. */
+		if (g->node[i - 1].after == i)
+			i--;
+		else if (g->node[i].before)
+			i = g->node[i].before - 1;
+		else
+			return n;
+	}
+}
+
+/* A table's address that was put into a register elsewhere: by the last instruction decoded that
+ * does so, as far as looking for it stays linear in the code. */
+static bool base_of(struct graph *g, uint32_t i, uint8_t reg, uint64_t *ret)
+{
+	for (uint32_t k = i; k-- && g->searched < SEARCH_PER_INSN * g->nodes;) {
+		const struct node *in = &g->node[k];
+
+		g->searched++;
+		if (in->insn.op != OP_ADDRESS || in->insn.dst != reg)
+			continue;
+		*ret = g->address + in->at + in->insn.len + (uint64_t)(int64_t)in->insn.imm;
+		return true;
+	}
+	return false;
+}
+
+static int add_case(struct graph *g, uint32_t at)
+{
+	int r = graph_grow((void **)&g->target, &g->target_cap, g->targets + 1, sizeof(*g->target));
+
+	if (!r)
+		g->target[g->targets++] = at;
+	return r;
+}
+
+/* Assembly may put one of some labels into the register that it jumps to: all that are put there in
+ * a function whose code is known to be its own. */
+static int take_labels(struct graph *g, uint32_t i)
+{
+	uint32_t first = g->targets;
+
+	if (!(g->flags & FLOW_SIZED) || g->node[i].insn.src >= 16)
+		return 0;
+	for (uint32_t k = 0; k < g->nodes && g->searched < SEARCH_PER_INSN * g->nodes; k++) {
+		const struct node *in = &g->node[k];
+		int64_t at = (int64_t)in->at + in->insn.len + in->insn.imm;
+		int r;
+
+		g->searched++;
+		if (in->insn.op != OP_ADDRESS || in->insn.dst != g->node[i].insn.src || at < 0 ||
+		    at >= g->size)
+			continue;
+		r = add_case(g, (uint32_t)at);
+		if (r)
+			return r;
+	}
+	g->node[i].first_case = first;
+	g->node[i].cases = g->targets - first;
+	return 0;
+}
+
+/* Reads the table of the indirect jump i: those of its cases that lie in the code. */
+static int read_cases(struct graph *g, uint32_t i)
+{
+	uint32_t path[CASES_PATH], first = g->targets, entries[512];
+	uint64_t base = 0, entry;
+	struct cases_table t;
+
+	uint32_t steps = path_to(g, i, path);
+
+	g->steps += steps;
+	if (!cases_find(&g->zydis, g->code, g->size, g->address, path, steps, &t))
+		return take_labels(g, i);
+	if (!t.bound || (!t.known && !base_of(g, i, t.base, &base)))
+		return 0;
+	t.address += base;
+	g->entries += t.bound;
+	for (uint32_t n = 0; n < t.bound; n++) {
+		uint32_t in_chunk = n % (sizeof(entries) / t.width);
+		uint32_t left = (t.bound - n) * t.width;
+		uint32_t at;
+		int r;
+
+		if (!in_chunk &&
+		    !g->reader.read(g->reader.ctx, t.address + (uint64_t)n * t.width, entries,
+				    left < sizeof(entries) ? left : sizeof(entries)))
+			break;
+		if (t.width == 4)
+			entry = t.address + (uint64_t)(int64_t)(int32_t)entries[in_chunk];
+		else
+			memcpy(&entry, &entries[in_chunk * 2], 8);
+		entry -= g->address;
+		at = (uint32_t)entry;
+		if (entry >= g->size || (g->targets > first && g->target[g->targets - 1] == at))
+			continue;
+		r = add_case(g, at);
+		if (r)
+			return r;
+	}
+	g->node[i].first_case = first;
+	g->node[i].cases = g->targets - first;
+	return 0;
+}
+
+/* Follows the cases of indirect jumps from insn `first` on, and of those that they lead to. */
+static int discover_cases(struct graph *g, uint32_t first)
+{
+	for (uint32_t i = first; g->reader.read && i < g->nodes; i++) {
+		struct node *in = &g->node[i];
+		int r;
+
+		if (in->insn.next != NEXT_INDIRECT || in->insn.memory ||
+		    g->targets >= MAX_TARGETS || g->entries >= MAX_ENTRIES)
+			continue;
+		r = read_cases(g, i);
+		for (uint32_t n = 0; !r && n < g->node[i].cases; n++) {
+			uint32_t *target = &g->target[g->node[i].first_case + n];
+			uint32_t before = g->nodes;
+
+			r = discover(g, *target);
+			if (r)
+				break;
+			link_targets(g, before);
+			*target = g->index[*target] - 1;
+			g->node[*target].leader = true;
+		}
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
+/* --- all of it --- */
+
+static void clear(struct graph *g)
+{
+	for (uint32_t i = 0; i < g->nodes; i++)
+		g->index[g->node[i].at] = 0;
+	g->dirty = g->nodes = g->calls = g->jumps = g->targets = g->pieces = g->ends = 0;
+	g->entries = g->searched = 0;
+	g->steps = 0;
+	g->broken = false;
+}
+
+int graph_build(struct graph *g, const uint8_t *code, uint32_t size, uint64_t address,
+		unsigned flags, uint32_t from)
+{
+	clear(g);
+	g->code = code;
+	g->size = size < g->max_code ? size : g->max_code;
+	g->address = address;
+	g->flags = flags;
+	g->from = from;
+
+	int r = discover(g, 0);
+	if (r)
+		return r;
+	link_targets(g, 0);
+	return discover_cases(g, 0);
+}
+
+int graph_add_rest(struct graph *g)
+{
+	uint32_t at = 0;
+
+	while (at < g->size) {
+		struct decoded d;
+		uint32_t first = g->nodes;
+
+		if (g->index[at]) {
+			at += g->node[g->index[at] - 1].insn.len;
+			continue;
+		}
+		if (!decode(g, at, &d)) {
+			at++;
+			continue;
+		}
+		if (d.filler) {
+			at += d.len;
+			continue;
+		}
+		if (g->pieces == GRAPH_PIECES)
+			return FLOW_TANGLED;
+		g->piece[g->pieces++] = at;
+
+		int r = discover(g, at);
+
+		if (!r)
+			link_targets(g, first);
+		if (!r)
+			r = discover_cases(g, first);
+		if (r)
+			return r;
+	}
+	for (uint32_t n = 0; n < g->pieces; n++)
+		g->node[g->index[g->piece[n]] - 1].leader = true;
+	return 0;
+}
+
+uint32_t graph_end(const struct graph *g)
+{
+	if (!g->dirty)
+		return 0;
+
+	const struct node *last = &g->node[g->index[g->dirty - 1] - 1];
+	uint32_t end = last->at + last->insn.len;
+
+	return end < g->size ? end : g->size;
+}
+
+uint64_t graph_work(const struct graph *g)
+{
+	return g->nodes + g->steps + g->entries + g->searched / 64;
+}
