@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
-/* CPython's frames of a sample. Loaded when the first such process is seen. */
+/* CPython's frames of a sample. Loaded when the first such process is seen, in a hurry: so nothing
+ * of the kernel's types is relocated (CO-RE), for which libbpf reads all of them. */
 #include "bpf/sample.bpf.h"
 #include "bpf/python_walk.h"
 
 char LICENSE[] SEC("license") = "GPL";
-
-struct task_struct {
-	struct thread_struct thread;
-} __attribute__((preserve_access_index));
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -18,9 +15,9 @@ struct {
 
 static __always_inline __u64 env_tls(void)
 {
-	struct task_struct *task = (void *)bpf_get_current_task();
+	const struct walk *w = scratch();
 
-	return BPF_CORE_READ(task, thread.fsbase);
+	return w ? w->tls : 0;
 }
 
 static __always_inline bool env_probed(__u64 *pc, __u64 *sp, bool leaf)

@@ -5,6 +5,7 @@
  * of processes right between an event and user space's hearing of it.
  */
 #include "bpf/sample.bpf.h"
+#include <bpf/bpf_core_read.h>
 #include <bpf/bpf_tracing.h>
 
 /* The kernel knows no name for Apache-2.0 beside GPL-2.0; loaded, it is the latter. */
@@ -17,6 +18,9 @@ struct mm_struct {
 struct return_instance {
 	unsigned long stack, orig_ret_vaddr;
 	struct return_instance *next;
+} __attribute__((preserve_access_index));
+struct thread_struct {
+	unsigned long fsbase; /* since 4.7 */
 } __attribute__((preserve_access_index));
 struct uprobe_task {
 	struct return_instance *return_instances;
@@ -675,8 +679,10 @@ int on_tick(struct bpf_perf_event_data *ctx)
 	else
 		walks = begin(ctx, &w);
 	if (walks) {
-		if (w->runtimes_left)
+		if (w->runtimes_left) {
+			w->tls = env_tls();
 			runtime_next(ctx, w);
+		}
 		walk_native(w);
 	}
 	if (w)

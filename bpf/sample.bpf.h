@@ -9,13 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <bpf/bpf_helpers.h>
-#include <bpf/bpf_core_read.h>
 #include "bpf/walk.h"
-
-/* Only what is used of the kernel's structs (CO-RE). */
-struct thread_struct {
-	unsigned long fsbase; /* since 4.7 */
-} __attribute__((preserve_access_index));
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);

@@ -39,6 +39,7 @@ struct walk {
 	__u64 rbx_at;	    /* user address where this frame's RBX is saved; 0: still the leaf's */
 	__u64 leaf_pc;	    /* pc as it was at the leaf, for whoever walks again */
 	__u64 window_start; /* user address of window[0]; 0: empty */
+	__u64 tls;	    /* env_tls(), for the runtimes' programs */
 	struct map_entry map;	    /* the mapping found last */
 	struct file_entry file;	    /* and its file's entry */
 	struct map_entry other_map; /* those found before: calls go to and fro between two files */
