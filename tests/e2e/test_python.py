@@ -256,3 +256,26 @@ def test_a_program_that_rewrites_its_own_frames_harms_nobody_else(tmp_path):
     mine = [s for s in stacks if s[-1][0] == "neighbour.spin_here"]
     assert len(mine) > 20 and {tuple(f[0] for f in s) for s in mine} == {("neighbour.<module>", "neighbour.spin_here")}
     assert names["hostile.survived_here"] and max(map(len, stacks)) <= 1088
+
+
+def test_frames_begin_soon_and_at_once_when_the_file_is_known(tmp_path):
+    out, spin = tmp_path / "out.txt", tmp_path / "spin.py"
+    spin.write_text(SPIN)
+    late = []
+    # A busy machine may keep prof-symd waiting; three times in a row is no chance.
+    for _ in range(3):
+        p = profpipe("record", "-q", "-F", 199, "-o", out, "--", "sh", "-c", f"/usr/bin/python3 -S {spin}; /usr/bin/python3 -S {spin}")
+        assert p.returncode == 0, p.stderr
+        loops = collections.defaultdict(list)
+        for block in out.read_text(errors="replace").split("\n\n"):
+            m = re.match(r"python3\s+(\d+)\S*\s.*?(\d+\.\d+):", block)
+            if m and ("_PyEval_EvalFrameDefault" in block or "[interpreted]" in block):
+                loops[int(m[1])].append((float(m[2]), "[interpreted]" in block))
+        first, second = (sorted(loops[pid]) for pid in sorted(loops))
+        begun = next(time for time, interpreted in first if interpreted) - first[0][0]
+        native = sum(not interpreted for _, interpreted in second)
+        print(f"first process: after {1000 * begun:.0f} ms; second: {native} of {len(second)} samples without")
+        if begun <= 0.5 and native <= 0.1 * len(second):
+            return
+        late.append((begun, native, len(second)))
+    assert not late

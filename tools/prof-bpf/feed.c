@@ -125,7 +125,7 @@ void feed_file_needs_rows(void *ctx, struct host_file *f, int fd)
 {
 	struct prof *p = ctx;
 
-	p->rows_due = true;
+	p->rows_due = p->new_files = true;
 	(void)rowsrv_request(p->rowsrv, f->slot, fd, f->size,
 			     (struct str){ .data = f->path, .len = f->path_len });
 }
@@ -208,6 +208,7 @@ void feed_sample(void *ctx, const struct sample *s)
 	}
 	if (host_sample(p->host, s, &ref))
 		return;
+	p->command_runs |= ref.process->execs || s->pid != p->options.follow;
 	struct emit_file exe;
 	struct emit_process process = process_of(ref.process);
 	struct emit_thread thread = {
@@ -276,6 +277,17 @@ static void on_sample(void *ctx, const struct sample *s)
 	feed_sample(ctx, s);
 }
 
+/* While the kernel's names are being read: those with frames of it wait for them. */
+static void on_early_sample(void *ctx, const struct sample *s)
+{
+	if (s->flags & SAMPLE_ITEMS || !s->kernel_frames) {
+		on_sample(ctx, s);
+		return;
+	}
+	catch_up(ctx, s);
+	feed_walked(ctx, s);
+}
+
 static void on_deferred(void *ctx, const struct deferred_sample *d)
 {
 	struct prof *p = ctx;
@@ -299,11 +311,9 @@ void feed_drain(struct prof *p)
 {
 	uint64_t now = clock_mono_ns();
 
-	/* Samples wait for the names of their kernel frames, at the start: in their ring, or, since
-	 * that of deferred ones holds few, behind their walk. */
 	if (!p->names_reading)
 		feed_held(p);
-	loader_drain(p->loader, p->names_reading ? NULL : on_sample, on_deferred, p);
+	loader_drain(p->loader, p->names_reading ? on_early_sample : on_sample, on_deferred, p);
 	sideband_drain(p->sideband, now, on_sideband, p);
 	p->drained_ns = now;
 	host_tick(p->host, now);

@@ -343,7 +343,7 @@ int loader_drain(struct loader *l, void (*whole)(void *, const struct sample *),
 	l->whole = whole;
 	l->deferred = deferred;
 	l->ctx = ctx;
-	int r = whole ? ring_buffer__consume(l->ring) : 0, more = 0;
+	int r = ring_buffer__consume(l->ring), more = 0;
 
 	if (r >= 0)
 		more = ring_buffer__consume(l->deferred_ring);

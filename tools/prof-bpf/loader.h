@@ -37,8 +37,7 @@ int loader_start(struct loader *l);
 /* No more samples are taken; what is in the ring can still be drained. */
 void loader_stop(struct loader *l);
 /* Hands every sample in the ring to whole, its frames within its size, and then those whose walk is
- * deferred to deferred; each oldest first, and theirs until they return. whole: NULL leaves those
- * in the ring. -errno, or how many. */
+ * deferred to deferred; each oldest first, and theirs until they return. -errno, or how many. */
 int loader_drain(struct loader *l, void (*whole)(void *ctx, const struct sample *s),
 		 void (*deferred)(void *ctx, const struct deferred_sample *d), void *ctx);
 

@@ -24,7 +24,11 @@
 	200000000ull /* and then for the rows of what runs already: later ones are in time for \
 			deferred samples */
 #define COALESCE_NS 1000000ull
+#define COMMAND_NS 200000000ull /* to exec it, which is not done by who is followed by hand */
 #define EVENTS_AT_ONCE 8
+#define HURRIED_TURNS 3	      /* of the timer, after a new file */
+#define HURRY_NS 100000000ull /* one each, and so many at once: new files may never end */
+#define HURRY_BURST 8
 #define FINISH_NS 60000000000ull /* how long a finished run serves prof-symd */
 
 static void enter(struct prof *p, enum phase phase)
@@ -42,6 +46,15 @@ static void *read_names(void *ctx)
 	p->names_result = kallsyms_new(&(struct kallsyms_config){ 0 }, &p->names);
 	__atomic_store_n(&p->names_done, true, __ATOMIC_RELEASE);
 	return NULL;
+}
+
+static void start_names(struct prof *p)
+{
+	if (pthread_create(&p->names_thread, NULL, read_names, p) == 0)
+		p->names_reading = true;
+	else
+		log_warning(
+			"no thread to read /proc/kallsyms with: kernel functions have no names");
 }
 
 /* Takes the names over once they are there, or waits for them. */
@@ -69,12 +82,8 @@ static void start_sampling(struct prof *p)
 		return;
 	}
 	enter(p, SAMPLING);
+	p->flushed_ns = p->since_ns;
 	deploy_status(&p->options.deploy, &p->status, STATUS_READY);
-	if (pthread_create(&p->names_thread, NULL, read_names, p) == 0)
-		p->names_reading = true;
-	else
-		log_warning(
-			"no thread to read /proc/kallsyms with: kernel functions have no names");
 }
 
 /* Everybody is there, and the rows of what runs already have come; or enough was waited for. */
@@ -155,6 +164,33 @@ static void set_end(struct prof *p, uint64_t now)
 		(void)timerfd_settime(p->timer, 0, &at_end, NULL);
 }
 
+/* Whether the stream goes on now. A command that cannot be run is to leave no trace, so it does not
+ * until the command runs. */
+static bool is_urgent(const struct prof *p, uint64_t now)
+{
+	return emit_urgent(p->emit) &&
+	       (!p->options.follow || p->command_runs || now - p->since_ns > COMMAND_NS);
+}
+
+/*
+ * prof-symd looks at a program that was never seen before, an interpreter perhaps, once a sample of
+ * it is there. So some turns of the timer are a period apart then, and not an interval.
+ */
+static void hurry(struct prof *p, uint64_t now)
+{
+	const uint64_t soon = 1200000000ull / p->options.hz;
+	struct itimerspec next;
+
+	if (!p->hurried || p->hurry_ns > now + HURRY_BURST * HURRY_NS ||
+	    timerfd_gettime(p->timer, &next) < 0 ||
+	    (next.it_value.tv_sec == 0 && (uint64_t)next.it_value.tv_nsec <= soon))
+		return;
+	p->hurry_ns = (p->hurry_ns > now ? p->hurry_ns : now) + HURRY_NS;
+	next.it_value = (struct timespec){ .tv_sec = (time_t)(soon / 1000000000),
+					   .tv_nsec = (long)(soon % 1000000000) };
+	(void)timerfd_settime(p->timer, 0, &next, NULL);
+}
+
 static void on_timer(struct prof *p)
 {
 	uint64_t expirations, now = clock_mono_ns();
@@ -176,7 +212,6 @@ static void on_timer(struct prof *p)
 	}
 	if (p->phase != SAMPLING)
 		return;
-	loop_take_names(p, false);
 	feed_drain(p);
 	if (is_due(p, &p->figures_ns, FIGURES_NS, now)) {
 		feed_losses(p);
@@ -185,10 +220,14 @@ static void on_timer(struct prof *p)
 	}
 	if (is_due(p, &p->clock_ns, CLOCK_NS, now))
 		feed_emitted(p, emit_clock(p->emit));
-	if (emit_urgent(p->emit))
+	if (is_urgent(p, now))
 		p->flushed_ns = 0;
 	if (is_due(p, &p->flushed_ns, FLUSH_NS, now))
 		feed_emitted(p, emit_flush(p->emit));
+	if (p->hurried) {
+		p->hurried--;
+		hurry(p, now);
+	}
 	set_end(p, now);
 	if (p->options.seconds > 0 && (double)(now - p->since_ns) >= p->options.seconds * 1e9)
 		finish(p, END_DONE);
@@ -273,7 +312,7 @@ static void handle(struct prof *p, enum source from)
 		usleep(COALESCE_NS / 1000);
 		sideband_heard(p->sideband);
 		feed_drain(p);
-		if (emit_urgent(p->emit))
+		if (is_urgent(p, clock_mono_ns()))
 			feed_emitted(p, emit_flush(p->emit));
 		break;
 	case FROM_SIGNAL:
@@ -302,9 +341,12 @@ void loop_run(struct prof *p)
 {
 	struct epoll_event events[16];
 
+	/* Ahead of the first sample, which waits for them. */
+	start_names(p);
 	while (!p->exit_now) {
 		int n = epoll_wait(p->epoll, events, 16, -1);
 
+		loop_take_names(p, false);
 		for (int i = 0; i < n; i++)
 			handle(p, (enum source)events[i].data.u32);
 		if (p->rows_due) {
@@ -319,6 +361,12 @@ void loop_run(struct prof *p)
 			(void)outbox_run(&p->outbox);
 		if (p->phase == CONNECTING)
 			try_start(p);
+		if (p->new_files) {
+			p->new_files = false;
+			p->hurried = HURRIED_TURNS;
+			if (p->phase == SAMPLING)
+				hurry(p, clock_mono_ns());
+		}
 		if (p->phase == FINISHING && clock_mono_ns() - p->since_ns > FINISH_NS)
 			p->exit_now = true;
 	}

@@ -69,7 +69,7 @@ struct prof {
 	struct kallsyms *names;	   /* the reading thread's, until it has ended */
 	pthread_t names_thread;
 	bool names_reading, names_done;
-	/* Deferred samples that were walked meanwhile. */
+	/* Samples that wait for them. */
 	struct held *held, **held_end;
 	size_t held_bytes;
 	int names_result;
@@ -85,6 +85,10 @@ struct prof {
 	enum phase phase;
 	enum end_reason end;
 	bool exit_now, failed;
+	bool command_runs;	  /* a sample of it came, after its exec or of a child */
+	bool new_files;		  /* that no process had mapped before */
+	unsigned hurried;	  /* turns of the timer that are to come early */
+	uint64_t hurry_ns;	  /* by when all those that were allowed so far are paid for */
 	bool rows_due, files_due; /* something came for those routes, or is to be sent */
 	uint64_t since_ns;	  /* of the phase */
 	uint64_t figures_ns, clock_ns, flushed_ns; /* when these were sent last */
@@ -108,8 +112,7 @@ void feed_file_needs_rows(void *ctx, struct host_file *f, int fd);
 void feed_reopen(void *ctx, uint16_t slot);
 void feed_quarantine(void *ctx, uint16_t slot, struct str name, const char *why);
 void feed_sample(void *ctx, const struct sample *s);
-/* A deferred sample that is done with: it waits for the kernel's names, when these are being read.
- */
+/* A sample that may have to wait for the kernel's names, when these are being read. */
 void feed_walked(void *ctx, const struct sample *s);
 ssize_t feed_mappings(void *ctx, const struct sample *s, const struct tables_mapping **ret,
 		      bool *ret_whole);
