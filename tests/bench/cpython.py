@@ -85,15 +85,30 @@ class Profiler:
         self.folder = tempfile.mkdtemp(prefix="profpipe-bench.")
 
     def __enter__(self):
-        self.programs, self.maps = bpf_programs(), bpf_maps()
         self.said = open(f"{self.folder}/said", "w+")
         self.p = subprocess.Popen([w.replace("{folder}", self.folder) for w in self.command], stdout=subprocess.DEVNULL, stderr=self.said)
+        self.pids, begun = [], time.time()
+        while self.p.poll() is None and not self.runs()[1] and time.time() - begun < 120:
+            time.sleep(0.2)
+            self.pids = tree(self.p.pid)
         time.sleep(self.settle)
-        if self.p.poll() is not None:
-            raise RuntimeError(f"{self.command[0]} ended: {self.text()}")
+        if self.p.poll() is not None or not self.runs()[1]:
+            self.__exit__()
+            raise RuntimeError(f"{self.command[0]} does not sample: {self.words}")
         self.pids = tree(self.p.pid)
-        self.ours = [k for k in bpf_programs() if k not in self.programs]
         return self
+
+    def held(self, what):
+        """Ids of the BPF programs or maps that its processes have open: others may profile, too."""
+        out = set()
+        for p in self.pids:
+            try:
+                for fd in os.listdir(f"/proc/{p}/fdinfo"):
+                    with open(f"/proc/{p}/fdinfo/{fd}") as f:
+                        out.update(int(m) for m in re.findall(what + r"_id:\s+(\d+)", f.read()))
+            except OSError:
+                pass
+        return out
 
     def text(self):
         with open(f"{self.folder}/said") as f:
@@ -102,7 +117,7 @@ class Profiler:
     def runs(self):
         """Of its perf_event program that ran longest: ns and runs so far."""
         now = bpf_programs()
-        return max(((now[k].get("run_time_ns", 0), now[k].get("run_cnt", 0)) for k in self.ours if k in now and now[k]["type"] == "perf_event"), default=(0, 0))
+        return max(((now[k].get("run_time_ns", 0), now[k].get("run_cnt", 0)) for k in self.held("prog") if k in now and now[k]["type"] == "perf_event"), default=(0, 0))
 
     def memory(self):
         """KiB by process, and of all maps together."""
@@ -113,7 +128,8 @@ class Profiler:
                     out[f.read().strip()] += 1024 * pss([p])
             except OSError:
                 pass
-        out["maps"] = sum(v for k, v in bpf_maps().items() if k not in self.maps) / 1024
+        now = bpf_maps()
+        out["maps"] = sum(now.get(k, 0) for k in self.held("map")) / 1024
         return out
 
     def cpu(self):
@@ -135,7 +151,7 @@ class Profiler:
         except subprocess.TimeoutExpired:
             self.p.kill()
             self.p.wait()
-        self.figures = figures(f"{self.folder}/out.prof")
+        self.figures, self.words = figures(f"{self.folder}/out.prof"), self.text()[-300:]
         self.said.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
@@ -145,7 +161,7 @@ def profilers(peers, hz, settle, *more):
     out = {"profpipe": lambda: Profiler([f"{BUILD}/profpipe", "record", "-q", "-F", str(hz), "-o", "{folder}/out.prof", *more], settle)}
     for command in peers:
         words = shlex.split(command)
-        out[os.path.basename(words[0])] = lambda words=words: Profiler(words, 12)
+        out[os.path.basename(words[0])] = lambda words=words: Profiler(words, settle)
     return out
 
 

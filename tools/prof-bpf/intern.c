@@ -22,8 +22,15 @@ struct table {
 	size_t slot_count;
 };
 
+/* Hashes alone, 0: empty. At least a quarter is. */
+struct seen {
+	uint32_t *at;
+	size_t len, count;
+};
+
 struct intern {
-	struct table frames, stacks, functions, objects;
+	struct table frames, stacks, functions;
+	struct seen objects;
 	size_t bytes, ceiling;
 	uint64_t seed; /* so that nobody chooses addresses that collide */
 	uint32_t *key; /* of the stack at hand: reason, at_file, frames */
@@ -59,7 +66,8 @@ void intern_reset(struct intern *in)
 	table_reset(&in->frames);
 	table_reset(&in->stacks);
 	table_reset(&in->functions);
-	table_reset(&in->objects);
+	free(in->objects.at);
+	in->objects = (struct seen){ 0 };
 	in->bytes = 0;
 }
 
@@ -180,13 +188,59 @@ int intern_function(struct intern *in, uint64_t start, uint32_t *ret_id, bool *r
 	return lookup(in, &in->functions, &start, sizeof(start), ret_id, ret_new);
 }
 
+static void put_seen(uint32_t *at, size_t count, uint32_t h)
+{
+	size_t i = h & (count - 1);
+
+	while (at[i])
+		i = (i + 1) & (count - 1);
+	at[i] = h;
+}
+
+static int grow_seen(struct seen *s)
+{
+	if (s->len + 1 <= s->count / 4 * 3)
+		return 0;
+	size_t count = s->count ? s->count * 2 : 512;
+	uint32_t *at = calloc(count, sizeof(*at));
+	if (!at)
+		return -ENOMEM;
+	for (size_t i = 0; i < s->count; i++) {
+		if (s->at[i])
+			put_seen(at, count, s->at[i]);
+	}
+	free(s->at);
+	s->at = at;
+	s->count = count;
+	return 0;
+}
+
 int intern_object(struct intern *in, uint64_t process, uint64_t address, uint64_t check,
 		  bool *ret_new)
 {
-	const uint64_t key[] = { process, address, check };
-	uint32_t id;
+	const uint32_t key[] = { (uint32_t)process, (uint32_t)address, (uint32_t)(address >> 32),
+				 (uint32_t)check, (uint32_t)(check >> 32) };
+	const size_t cost = 2 * sizeof(uint32_t);
+	struct seen *s = &in->objects;
+	uint32_t h = hash(in, key, sizeof(key) / sizeof(key[0]));
 
-	return lookup(in, &in->objects, key, sizeof(key), &id, ret_new);
+	h = h ? h : 1;
+	for (size_t i = h & (s->count - 1); s->count && s->at[i]; i = (i + 1) & (s->count - 1)) {
+		if (s->at[i] == h) {
+			*ret_new = false;
+			return 0;
+		}
+	}
+	if (in->bytes + cost > in->ceiling)
+		return INTERN_FULL;
+	int r = grow_seen(s);
+	if (r)
+		return r;
+	put_seen(s->at, s->count, h);
+	s->len++;
+	in->bytes += cost;
+	*ret_new = true;
+	return 0;
 }
 
 int intern_stack(struct intern *in, const uint32_t *frames, uint32_t n, uint32_t reason,

@@ -36,7 +36,8 @@ int intern_stack(struct intern *in, const uint32_t *frames, uint32_t n, uint32_t
 		 uint32_t at_file, uint32_t *ret_id, bool *ret_new);
 /* A kernel function by its start address: an id of its own. */
 int intern_function(struct intern *in, uint64_t start, uint32_t *ret_id, bool *ret_new);
-/* What interpreted frames are in, which many of them share: it has no id. */
+/* What interpreted frames are in, which many of them share: it has no id. A hash alone is kept:
+ * one in some 100,000 that is new is said not to be. */
 int intern_object(struct intern *in, uint64_t process, uint64_t address, uint64_t check,
 		  bool *ret_new);
 

@@ -9,8 +9,9 @@
 struct function_entry {
 	uint64_t hash;
 	uint64_t start_line;
-	uint32_t at;			    /* of its strings in text: name, system name, source */
+	uint32_t at, source_at; /* in text: its name, then its system name; its source */
 	uint16_t name, system_name, source; /* lengths; decoded strings are at most 1 KiB */
+	bool shared; /* the name ends with the system name, which is not there again */
 };
 
 struct sip {
@@ -90,6 +91,7 @@ void functions_clear(struct functions *t)
 	t->slots = NULL;
 	t->len = t->cap = t->slot_count = 0;
 	buf_reset(&t->text);
+	memset(t->sources, 0, sizeof(t->sources));
 }
 
 void functions_done(struct functions *t)
@@ -108,8 +110,35 @@ static bool is_entry(const struct functions *t, const struct function_entry *e, 
 {
 	return e->hash == h && e->start_line == f->start_line && e->name == f->name.len &&
 	       e->system_name == f->system_name.len && e->source == f->source.len &&
-	       text_eq(t, e->at, f->name) && text_eq(t, e->at + e->name, f->system_name) &&
-	       text_eq(t, e->at + e->name + e->system_name, f->source);
+	       text_eq(t, e->at, f->name) &&
+	       text_eq(t, e->at + e->name - (e->shared ? e->system_name : 0), f->system_name) &&
+	       text_eq(t, e->source_at, f->source);
+}
+
+/* Sources are the same for many: where it stands already, if it is the last of its hash. */
+static int put_source(struct functions *t, struct str source, uint32_t *ret_at)
+{
+	uint32_t h = source.len;
+
+	for (uint32_t i = 0; i < source.len; i++)
+		h = (h ^ (uint8_t)source.data[i]) * 0x9e3779b1u;
+	struct function_source *s = &t->sources[h >> 16 & (FUNCTIONS_SOURCES - 1)];
+	if (s->len != source.len || !text_eq(t, s->at, source)) {
+		uint32_t at = (uint32_t)t->text.len;
+		int r = buf_append(&t->text, source.data, source.len);
+
+		if (r)
+			return r;
+		*s = (struct function_source){ .at = at, .len = source.len };
+	}
+	*ret_at = s->at;
+	return 0;
+}
+
+static bool ends_with(struct str s, struct str end)
+{
+	return s.len >= end.len &&
+	       (end.len == 0 || memcmp(s.data + s.len - end.len, end.data, end.len) == 0);
 }
 
 static int grow(struct functions *t)
@@ -147,6 +176,8 @@ int functions_intern(struct functions *t, const struct function *f, uint64_t *re
 {
 	uint64_t h = hash(t, f);
 	size_t slot, before = t->text.len;
+	uint32_t source_at = 0;
+	bool shared;
 	int r;
 
 	if (f->name.len > UINT16_MAX || f->system_name.len > UINT16_MAX ||
@@ -165,11 +196,12 @@ int functions_intern(struct functions *t, const struct function *f, uint64_t *re
 	}
 	if (t->len >= t->max)
 		return -ENOBUFS;
+	shared = ends_with(f->name, f->system_name);
 	r = buf_append(&t->text, f->name.data, f->name.len);
-	if (r == 0)
+	if (r == 0 && !shared)
 		r = buf_append(&t->text, f->system_name.data, f->system_name.len);
 	if (r == 0)
-		r = buf_append(&t->text, f->source.data, f->source.len);
+		r = put_source(t, f->source, &source_at);
 	if (r) {
 		t->text.len = before;
 		return r;
@@ -177,6 +209,8 @@ int functions_intern(struct functions *t, const struct function *f, uint64_t *re
 	t->entries[t->len] = (struct function_entry){ .hash = h,
 						      .start_line = f->start_line,
 						      .at = (uint32_t)before,
+						      .source_at = source_at,
+						      .shared = shared,
 						      .name = (uint16_t)f->name.len,
 						      .system_name = (uint16_t)f->system_name.len,
 						      .source = (uint16_t)f->source.len };

@@ -7,6 +7,8 @@
 #include "common/buf.h"
 #include "common/span.h"
 
+#define FUNCTIONS_SOURCES 1024 /* a power of two */
+
 struct function {
 	struct str name, system_name, source;
 	uint64_t start_line;
@@ -14,6 +16,9 @@ struct function {
 
 struct functions {
 	struct buf text; /* strings, one behind the other */
+	struct function_source {
+		uint32_t at, len;
+	} sources[FUNCTIONS_SOURCES]; /* where they stand in it: the last of each hash */
 	struct function_entry *entries;
 	uint32_t *slots; /* entry + 1; 0: empty */
 	size_t len, cap, slot_count, max;

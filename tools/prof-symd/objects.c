@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <sys/random.h>
 #include "tools/prof-symd/idmap.h"
+#include "tools/prof-symd/kept.h"
 #include "tools/prof-symd/objects.h"
 
 #define NONE UINT32_MAX
@@ -13,26 +14,26 @@
 
 enum state { READING = 1, NAMED, GONE, REFUSED };
 
-/* What is kept of a named object, in one block: lines, then text. */
-struct kept {
-	uint64_t start_line;
-	uint32_t lines;
-	uint16_t name, system_name, source; /* lengths */
-	bool hidden, shared; /* shared: the name ends with the system name, which is not kept */
-	struct runtime_line line[];
+/* What is held of one while it is read. */
+struct reading {
+	struct memory memory;
+	const struct runtime_build *build; /* borrowed */
+	uint32_t serial;		   /* of this reading */
+	unsigned rounds;
 };
 
 struct object {
-	uint64_t process, address, check, since_ns;
-	enum state state;
+	uint64_t address, since_ns;
+	uint64_t check : 40; /* as in a mark */
+	enum state state : 8;
+	uint32_t process;	/* its slot */
+	uint32_t bytes;		/* charged */
 	uint32_t prev, next;	/* by use: the newest first */
 	uint32_t of_process[2]; /* the one before and behind of the same process */
-	uint32_t serial;	/* of this use of the slot */
-	uint8_t rounds;
-	const struct runtime_build *build; /* borrowed */
-	struct memory *memory;		   /* READING */
-	struct kept *kept;		   /* NAMED */
-	size_t bytes;
+	union {
+		struct reading *reading; /* READING */
+		struct kept *kept;	 /* NAMED */
+	};
 };
 
 struct sent {
@@ -65,6 +66,7 @@ struct objects {
 	uint64_t next_request, first_ns; /* first_ns: no object was begun before; 0: none is read */
 	uint64_t retry_ns;		 /* when the first not_before_ns is over; 0: none */
 	struct runtime_object scratch;
+	struct kept_sources sources;
 	struct objects_counts counts;
 	uint64_t addresses[OBJECTS_PIECES], lengths[OBJECTS_PIECES];
 };
@@ -82,6 +84,7 @@ int objects_new(int (*ask)(void *, const struct objects_request *), void *ctx, s
 	o->free_slot = o->newest = o->oldest = o->free_process = NONE;
 	o->dirty_first = o->dirty_last = NONE;
 	r = getrandom(&o->seed, sizeof(o->seed), 0) == sizeof(o->seed) ? 0 : -errno;
+	o->sources.seed = o->seed;
 	if (r == 0)
 		r = idmap_init(&o->by_key, OBJECTS_MAX);
 	if (r == 0)
@@ -101,6 +104,7 @@ void objects_free(struct objects *o)
 	if (!o)
 		return;
 	objects_drop_all(o);
+	kept_sources_done(&o->sources);
 	runtime_object_done(&o->scratch);
 	idmap_done(&o->by_key);
 	idmap_done(&o->by_process);
@@ -151,18 +155,23 @@ static void link_newest(struct objects *o, uint32_t i)
 static void charge(struct objects *o, struct object *e, size_t bytes)
 {
 	o->bytes += bytes - e->bytes;
-	e->bytes = bytes;
+	e->bytes = (uint32_t)bytes;
+}
+
+static uint64_t key_of_object(const struct objects *o, const struct object *e)
+{
+	return key_of(o, o->processes[e->process].id, e->address, e->check);
 }
 
 /* It is no longer read. */
 static void stop_reading(struct objects *o, struct object *e, enum state state, uint64_t now_ns)
 {
-	struct process *p = &o->processes[idmap_get(&o->by_process, e->process)];
+	struct process *p = &o->processes[e->process];
 
-	o->reading_bytes -= e->memory->bytes.len;
-	memory_done(e->memory);
-	free(e->memory);
-	e->memory = NULL;
+	o->reading_bytes -= e->reading->memory.bytes.len;
+	memory_done(&e->reading->memory);
+	free(e->reading);
+	e->reading = NULL;
 	e->state = state;
 	e->since_ns = now_ns;
 	p->reading--;
@@ -181,14 +190,15 @@ static void remove_object(struct objects *o, uint32_t i)
 	if (e->state == READING)
 		stop_reading(o, e, GONE, 0);
 	charge(o, e, 0);
-	free(e->kept);
+	if (e->state == NAMED)
+		kept_free(e->kept);
 	if (before != NONE)
 		o->at[before].of_process[1] = behind;
 	else
-		o->processes[idmap_get(&o->by_process, e->process)].first = behind;
+		o->processes[e->process].first = behind;
 	if (behind != NONE)
 		o->at[behind].of_process[0] = before;
-	idmap_remove(&o->by_key, key_of(o, e->process, e->address, e->check));
+	idmap_remove(&o->by_key, key_of_object(o, e));
 	unlink_object(o, i);
 	*e = (struct object){ .next = o->free_slot };
 	o->free_slot = i;
@@ -311,74 +321,45 @@ void objects_drop_all(struct objects *o)
 
 /* --- reading --- */
 
-/* Keeps what was found out. -ENOMEM. */
-static int keep(struct objects *o, struct object *e, const struct runtime_object *from)
-{
-	size_t lines = from->lines.len / sizeof(struct runtime_line);
-	bool shared = from->name.len >= from->system_name.len &&
-		      memcmp(from->name.bytes + from->name.len - from->system_name.len,
-			     from->system_name.bytes, from->system_name.len) == 0;
-	size_t size = sizeof(struct kept) + from->lines.len + from->name.len + from->source.len +
-		      (shared ? 0 : from->system_name.len);
-	struct kept *k = malloc(size);
-	char *at;
-
-	if (!k)
-		return -ENOMEM;
-	*k = (struct kept){ .start_line = from->start_line,
-			    .lines = (uint32_t)lines,
-			    .name = (uint16_t)from->name.len,
-			    .system_name = (uint16_t)from->system_name.len,
-			    .source = (uint16_t)from->source.len,
-			    .hidden = from->hidden,
-			    .shared = shared };
-	if (lines)
-		memcpy(k->line, from->lines.data, from->lines.len);
-	at = (char *)(k->line + lines);
-	memcpy(at, from->name.bytes, from->name.len);
-	memcpy(at + from->name.len, from->source.bytes, from->source.len);
-	if (!shared)
-		memcpy(at + from->name.len + from->source.len, from->system_name.bytes,
-		       from->system_name.len);
-	e->kept = k;
-	charge(o, e, size + sizeof(*e));
-	return 0;
-}
-
 /* As far as what was read allows. -ENOMEM. */
 static int try_name(struct objects *o, uint32_t i, uint64_t now_ns)
 {
 	struct object *e = &o->at[i];
-	int r = runtime_name(e->build, e->address, e->check, e->memory, &o->scratch);
+	struct reading *g = e->reading;
+	struct kept *k = NULL;
+	size_t bytes = 0;
+	int r = runtime_name(g->build, e->address, e->check, &g->memory, &o->scratch);
 
 	if (r < 0)
 		return r;
-	if (r == RUNTIME_WANTS && e->rounds++ < MAX_ROUNDS)
+	if (r == RUNTIME_WANTS && g->rounds++ < MAX_ROUNDS)
 		return 0;
 	if (r == 0) {
-		r = keep(o, e, &o->scratch);
+		r = kept_new(&o->scratch, &o->sources, &k, &bytes);
 		if (r)
 			return r;
 		o->counts.named++;
-		o->counts.rounds += e->rounds;
+		o->counts.rounds += g->rounds;
 	}
 	stop_reading(o, e, r == 0 ? NAMED : GONE, now_ns);
+	e->kept = k;
+	charge(o, e, sizeof(*e) + bytes);
 	make_room(o, i);
 	return 0;
 }
 
 /* Begins to read an object that is in no state. 0, -ENOMEM. */
-static int start_reading(struct objects *o, struct object *e, uint64_t now_ns)
+static int start_reading(struct objects *o, struct object *e, const struct runtime_build *b,
+			 uint64_t now_ns)
 {
-	struct process *p = find_process(o, e->process);
+	struct process *p = &o->processes[e->process];
 
-	e->memory = calloc(1, sizeof(*e->memory));
-	if (!e->memory)
+	e->reading = malloc(sizeof(*e->reading));
+	if (!e->reading)
 		return -ENOMEM;
+	*e->reading = (struct reading){ .build = b, .serial = ++o->serial };
 	e->state = READING;
 	e->since_ns = now_ns;
-	e->rounds = 0;
-	e->serial = ++o->serial;
 	p->reading++;
 	if (!o->reading++)
 		o->first_ns = now_ns;
@@ -399,14 +380,13 @@ static int get_object(struct objects *o, const struct runtime_build *b, uint64_t
 
 	if (i != IDMAP_NONE) {
 		e = &o->at[i];
-		if (e->process != process || e->address != address || e->check != check)
+		if (o->processes[e->process].id != process || e->address != address ||
+		    e->check != check)
 			return -ENOBUFS; /* another with the same key */
 		*ret = i;
 		if ((e->state == GONE || e->state == REFUSED) &&
-		    now_ns - e->since_ns >= OBJECTS_RETRY_NS && o->reading < most) {
-			e->build = b;
-			return start_reading(o, e, now_ns);
-		}
+		    now_ns - e->since_ns >= OBJECTS_RETRY_NS && o->reading < most)
+			return start_reading(o, e, b, now_ns);
 		return 0;
 	}
 	if (o->reading >= most)
@@ -435,10 +415,9 @@ static int get_object(struct objects *o, const struct runtime_build *b, uint64_t
 	else
 		o->free_slot = o->at[i].next;
 	e = &o->at[i];
-	*e = (struct object){ .process = process,
+	*e = (struct object){ .process = (uint32_t)(p - o->processes),
 			      .address = address,
 			      .check = check,
-			      .build = b,
 			      .of_process = { NONE, p->first } };
 	if (p->first != NONE)
 		o->at[p->first].of_process[0] = i;
@@ -452,7 +431,7 @@ static int get_object(struct objects *o, const struct runtime_build *b, uint64_t
 		o->counts.refused++;
 		return 0;
 	}
-	r = start_reading(o, e, now_ns);
+	r = start_reading(o, e, b, now_ns);
 	if (r && e->state == 0)
 		remove_object(o, i);
 	return r;
@@ -478,29 +457,6 @@ static void say(struct names *ret, const struct runtime_build *b, const char *wh
 	ret->count = 1;
 }
 
-static int tell(const struct kept *k, uint64_t mark, struct names *ret)
-{
-	uint32_t position = (uint32_t)(mark & RUNTIME_POSITION_MASK);
-	const char *text = (const char *)(k->line + k->lines);
-	struct call *c = &ret->calls[0];
-
-	if (k->hidden)
-		return OBJECTS_HIDDEN;
-	*c = (struct call){ .start_line = k->start_line };
-	c->name = names_keep(ret, text, k->name);
-	if (k->shared)
-		c->system_name = (struct str){ .data = c->name.data + k->name - k->system_name,
-					       .len = k->system_name };
-	else
-		c->system_name = names_keep(ret, text + k->name + k->source, k->system_name);
-	c->source = names_keep(ret, text + k->name, k->source);
-	/* Before its first instruction. */
-	c->line = position == RUNTIME_POSITION_MASK ? k->start_line
-						    : runtime_line(k->line, k->lines, position);
-	ret->count = 1;
-	return 0;
-}
-
 int objects_lookup(struct objects *o, const struct runtime_build *b, uint64_t process, uint32_t pid,
 		   uint64_t address, uint64_t mark, bool give_up, uint64_t now_ns,
 		   struct names *ret)
@@ -524,7 +480,10 @@ int objects_lookup(struct objects *o, const struct runtime_build *b, uint64_t pr
 	link_newest(o, i);
 	switch (e->state) {
 	case NAMED:
-		return tell(e->kept, mark, ret);
+		if (kept_hidden(e->kept))
+			return OBJECTS_HIDDEN;
+		kept_tell(e->kept, mark & RUNTIME_POSITION_MASK, ret);
+		return 0;
 	case READING:
 		if (!give_up && now_ns - e->since_ns < OBJECTS_WAIT_NS)
 			return OBJECTS_LATER;
@@ -561,16 +520,17 @@ static int send_one(struct objects *o, struct process *p, uint64_t now_ns)
 
 		if (e->state != READING)
 			continue;
-		for (unsigned piece = 0; count < OBJECTS_PIECES && memory_next(e->memory, &piece);
-		     piece++) {
-			uint32_t wanted = e->memory->pieces[piece].wanted;
+		for (unsigned piece = 0;
+		     count < OBJECTS_PIECES && memory_next(&e->reading->memory, &piece); piece++) {
+			uint32_t wanted = e->reading->memory.pieces[piece].wanted;
 
 			if (bytes + wanted > OBJECTS_BYTES)
 				continue;
-			o->addresses[count] = e->memory->pieces[piece].address;
+			o->addresses[count] = e->reading->memory.pieces[piece].address;
 			o->lengths[count] = wanted;
-			p->sent[count++] =
-				(struct sent){ .object = i, .serial = e->serial, .piece = piece };
+			p->sent[count++] = (struct sent){ .object = i,
+							  .serial = e->reading->serial,
+							  .piece = piece };
 			bytes += wanted;
 		}
 	}
@@ -726,20 +686,20 @@ int objects_answer(struct objects *o, const struct msg_memory_answer *m, uint64_
 
 		if (n && (n > rest.len || !span_take(&rest, (size_t)n, &bytes)))
 			rest.len = 0; /* it says more than it has */
-		if (e->state != READING || e->serial != sent[i].serial)
+		if (e->state != READING || e->reading->serial != sent[i].serial)
 			continue;
-		o->reading_bytes -= e->memory->bytes.len;
-		r = memory_put(e->memory, sent[i].piece, bytes);
-		o->reading_bytes += e->memory->bytes.len;
+		o->reading_bytes -= e->reading->memory.bytes.len;
+		r = memory_put(&e->reading->memory, sent[i].piece, bytes);
+		o->reading_bytes += e->reading->memory.bytes.len;
 	}
 	for (uint32_t i = 0; r == 0 && i < count; i++) {
 		struct object *e = &o->at[sent[i].object];
 		unsigned piece = 0;
 
 		/* Once for each object: with its last piece. */
-		if (e->state != READING || e->serial != sent[i].serial ||
+		if (e->state != READING || e->reading->serial != sent[i].serial ||
 		    (i + 1 < count && sent[i + 1].object == sent[i].object) ||
-		    memory_next(e->memory, &piece))
+		    memory_next(&e->reading->memory, &piece))
 			continue;
 		r = try_name(o, sent[i].object, now_ns);
 	}
