@@ -181,7 +181,7 @@ ENV_INLINE void python_push(struct walk *w, struct python_walk *p)
 
 	if (c->flags & PYTHON_POSITION_POINTER)
 		position = (position - k->bytecode) >> 1;
-	walk_item(w, RUNTIME_PYTHON, RUNTIME_FRAME, code,
+	walk_item(w, RUNTIME_FRAME, code,
 		  (position & RUNTIME_POSITION_MASK) | k->check << RUNTIME_CHECK_SHIFT);
 }
 
@@ -194,7 +194,7 @@ ENV_INLINE int python_step(struct walk *w, struct python_walk *p)
 	if (!at)
 		return 1;
 	if (w->sample.items >= RUNTIME_MAX_ITEMS - 2 || !python_read_frame(p, at, c->frame_bytes)) {
-		walk_item(w, RUNTIME_PYTHON, RUNTIME_STOPPED, 0, 0);
+		walk_item(w, RUNTIME_STOPPED, 0, 0);
 		return 1;
 	}
 	bool entry = c->frames != PYTHON_OBJECTS &&
@@ -203,11 +203,11 @@ ENV_INLINE int python_step(struct walk *w, struct python_walk *p)
 	if (!entry || c->frames == PYTHON_CFRAMES)
 		python_push(w, p);
 	if (entry && c->frames == PYTHON_CFRAMES) {
-		walk_entry(w, RUNTIME_PYTHON, p->cframe);
+		walk_entry(w, p->cframe);
 		if (!python_read(p->cframe + c->cframe_previous, &p->cframe))
 			p->cframe = 0;
 	} else if (entry) {
-		walk_entry(w, RUNTIME_PYTHON, at);
+		walk_entry(w, at);
 	}
 	return 0;
 }

@@ -56,21 +56,25 @@ struct runtime_entry {
 	UW_U64 base;   /* of the config's addresses */
 	UW_U32 config; /* position of a struct runtime_config */
 	UW_U32 runtime;
-	UW_U64 zero[2];
+	UW_U32 slot; /* of the file that holds it */
+	UW_U32 zero[3];
 };
 
 /*
- * An item is two words of the sample. The first: kind and an address. The second of a frame: where
- * in it, in units that the runtime has, and a check of the object that the address names, to know
- * it again by; of an entry: the number of the next entry's item, 0 for none.
+ * An item is two words of the sample. The first: its kind, the slot of the file that holds the
+ * runtime, as in a native frame's word, and an address. The second of a frame: where in it, in
+ * units that the runtime has, and a check of the object that the address names, to know it again
+ * by; of an entry: where in the sample's words the same runtime's next entry is, 0 for none. Those
+ * of one runtime follow each other.
  */
 enum runtime_item {
 	RUNTIME_FRAME = 1,
 	RUNTIME_ENTRY = 2,   /* behind the frames of its chain; address 0: not known */
 	RUNTIME_STOPPED = 3, /* the rest could not be read */
 };
-#define RUNTIME_ITEM_SHIFT 60
-#define RUNTIME_ITEM_RUNTIME_SHIFT 52
+#define RUNTIME_ITEM_SHIFT 61
+#define RUNTIME_ITEM_SLOT_SHIFT 48
+#define RUNTIME_ITEM_SLOT_MASK 0x1fffull
 #define RUNTIME_ADDRESS_MASK 0xffffffffffffull
 #define RUNTIME_CHECK_SHIFT 24 /* 40 bits of check above 24 of position */
 #define RUNTIME_POSITION_MASK 0xffffffull

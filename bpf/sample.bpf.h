@@ -46,8 +46,10 @@ static __always_inline void runtime_next(struct bpf_perf_event_data *ctx, struct
 {
 	const struct runtime_entry *e = runtime_entry(w);
 
-	if (e && e->runtime != RUNTIME_NONE)
+	if (e && e->runtime != RUNTIME_NONE) {
+		w->slot = e->slot;
 		bpf_tail_call(ctx, &programs, e->runtime);
+	}
 	w->runtimes_left = 0;
 }
 
@@ -55,6 +57,7 @@ static __always_inline void runtime_next(struct bpf_perf_event_data *ctx, struct
 static __always_inline void runtime_done(struct bpf_perf_event_data *ctx, struct walk *w)
 {
 	w->runtimes += sizeof(struct runtime_entry) / 4;
+	w->turn++;
 	if (w->runtimes_left && --w->runtimes_left)
 		runtime_next(ctx, w);
 	w->runtimes_done = 1;

@@ -32,6 +32,13 @@
 #define WALK_NOT_BEGUN 2	     /* of exact: the leaf is all there is */
 #define WALK_FP_UNKNOWN 1	     /* no frame pointer: not even the outermost frame's */
 
+/* A runtime's entries that the native walk has not passed yet. */
+struct walk_entries {
+	__u64 at;   /* the next one's address: in the C frame that was entered; 0: none */
+	__u32 next; /* where in words[] it is */
+	__u32 last; /* and the last one */
+};
+
 struct walk {
 	__u64 pc, sp, fp;
 	__u64 regs[16];	    /* of the leaf, by DWARF number */
@@ -49,9 +56,10 @@ struct walk {
 	__u32 base;		       /* where in words[] they begin */
 	__u32 room;		       /* for how many */
 	__u32 runtimes, runtimes_left; /* position of the next struct runtime_entry, and how many */
-	__u32 entry;		       /* where in words[] the next entry of a runtime is */
-	__u32 entry_end;	       /* and the last one */
-	__u64 entry_at; /* the next one's address: in the C frame that was entered; 0: none */
+	__u32 turn;		       /* which of them puts out items */
+	__u32 slot;		       /* and of its file */
+	struct walk_entries entries[PROCESS_RUNTIMES_MAX];
+	__u64 entry_at; /* the nearest of their addresses; 0: none */
 	__u16 reason;
 	__u16 at_slot;
 	__u8 exact; /* pc is not a return address */
@@ -502,14 +510,15 @@ ENV_INLINE int walk_called(struct walk *w)
 	return walk_to_caller(w, w->sp + 8, w->fp, pc);
 }
 
-/* Adds an item of a runtime (bpf/runtime.h) behind those that are there. */
-ENV_INLINE void walk_item(struct walk *w, __u64 runtime, __u64 kind, __u64 address, __u64 second)
+/* Adds an item of the runtime whose turn it is (bpf/runtime.h) behind those that are there. */
+ENV_INLINE void walk_item(struct walk *w, __u64 kind, __u64 address, __u64 second)
 {
 	__u32 i = w->sample.kernel_frames + 2u * w->sample.items;
 
 	if (i >= SAMPLE_MAX_HEAD - 1)
 		return;
-	w->words[i] = kind << RUNTIME_ITEM_SHIFT | runtime << RUNTIME_ITEM_RUNTIME_SHIFT |
+	w->words[i] = kind << RUNTIME_ITEM_SHIFT |
+		      (w->slot & RUNTIME_ITEM_SLOT_MASK) << RUNTIME_ITEM_SLOT_SHIFT |
 		      (address & RUNTIME_ADDRESS_MASK);
 	w->words[i + 1] = second;
 	w->sample.items++;
@@ -517,41 +526,62 @@ ENV_INLINE void walk_item(struct walk *w, __u64 runtime, __u64 kind, __u64 addre
 
 /* Adds an entry, behind the frames of its chain. address: in the C frame that runs them; 0: not
  * known. */
-ENV_INLINE void walk_entry(struct walk *w, __u64 runtime, __u64 address)
+ENV_INLINE void walk_entry(struct walk *w, __u64 address)
 {
-	__u32 i = w->sample.kernel_frames + 2u * w->sample.items, last = w->entry_end;
+	struct walk_entries *e = &w->entries[w->turn % PROCESS_RUNTIMES_MAX];
+	__u32 i = w->sample.kernel_frames + 2u * w->sample.items, last = e->last;
 
 	/* What lies below the stack pointer is of a call that has returned. */
 	if (address < w->sp)
 		address = 0;
-	walk_item(w, runtime, RUNTIME_ENTRY, address, 0);
+	walk_item(w, RUNTIME_ENTRY, address, 0);
 	if (!address)
 		return;
-	if (!w->entry_at) {
-		w->entry = i;
-		w->entry_at = address;
+	if (!e->at) {
+		e->next = i;
+		e->at = address;
+		if (!w->entry_at || address < w->entry_at)
+			w->entry_at = address;
 	} else if (last < SAMPLE_MAX_HEAD - 1) {
 		w->words[last + 1] = i;
 	}
-	w->entry_end = i;
+	e->last = i;
+}
+
+ENV_INLINE void walk_next_entry(const struct walk *w, struct walk_entries *e)
+{
+	__u32 next = 0;
+
+	if (e->next < SAMPLE_MAX_HEAD - 1)
+		next = w->words[e->next + 1];
+	e->next = next;
+	e->at = 0;
+	if (!next)
+		return;
+	ENV_OPAQUE(next);
+	if (next < SAMPLE_MAX_HEAD)
+		e->at = w->words[next] & RUNTIME_ADDRESS_MASK;
 }
 
 /* The frame that was found last is one that runs a chain. */
 ENV_INLINE void walk_mark(struct walk *w)
 {
-	__u32 i = w->base + w->count - 1, next = 0;
+	__u32 i = w->base + w->count - 1;
+	__u64 passed = w->entry_at, nearest = 0;
 
 	if (i < SAMPLE_WORDS)
 		w->words[i] |= SAMPLE_FRAME_ENTRY;
-	if (w->entry < SAMPLE_MAX_HEAD - 1)
-		next = w->words[w->entry + 1];
-	w->entry = next;
-	w->entry_at = 0;
-	if (!next)
-		return;
-	ENV_OPAQUE(next);
-	if (next < SAMPLE_MAX_HEAD)
-		w->entry_at = w->words[next] & RUNTIME_ADDRESS_MASK;
+	for (__u32 k = 0; k < PROCESS_RUNTIMES_MAX; k++) {
+		struct walk_entries *e = &w->entries[k];
+
+		if (passed && e->at == passed) {
+			passed = 0;
+			walk_next_entry(w, e);
+		}
+		if (e->at - 1 < nearest - 1)
+			nearest = e->at;
+	}
+	w->entry_at = nearest;
 }
 
 /* One frame. 0: there is a caller; 1: the walk is over, w->reason says how. */
@@ -647,6 +677,9 @@ ENV_INLINE void walk_begin(struct walk *w, const struct process_entry *p, __u8 e
 	w->runtimes = p->maps + p->map_count * 8;
 	w->runtimes_left = p->flags >> PROCESS_RUNTIMES_SHIFT;
 	w->count = 0;
+	w->turn = 0;
+	for (__u32 k = 0; k < PROCESS_RUNTIMES_MAX; k++)
+		w->entries[k].at = 0;
 	w->entry_at = 0;
 	w->reason = WALK_DEPTH;
 	w->at_slot = 0;
@@ -669,18 +702,26 @@ ENV_INLINE void walk_place(struct walk *w)
 }
 
 #ifndef __bpf__
-/* For items that were read elsewhere, in words[] by now: their first entry with an address. */
-ENV_INLINE void walk_find_entry(struct walk *w)
+/* For items that were read elsewhere, in words[] by now: each runtime's first entry with an
+ * address. */
+ENV_INLINE void walk_find_entries(struct walk *w)
 {
+	__u64 slot = 0;
+
 	for (__u32 n = 0; n < w->sample.items; n++) {
 		__u32 i = w->sample.kernel_frames + 2 * n;
+		__u64 word = i < SAMPLE_MAX_HEAD ? w->words[i] : 0,
+		      at = word & RUNTIME_ADDRESS_MASK;
+		__u64 of = word >> RUNTIME_ITEM_SLOT_SHIFT & RUNTIME_ITEM_SLOT_MASK;
 
-		if (i < SAMPLE_MAX_HEAD && w->words[i] >> RUNTIME_ITEM_SHIFT == RUNTIME_ENTRY &&
-		    w->words[i] & RUNTIME_ADDRESS_MASK) {
-			w->entry = i;
-			w->entry_at = w->words[i] & RUNTIME_ADDRESS_MASK;
+		if (n && of != slot && ++w->turn >= PROCESS_RUNTIMES_MAX)
 			return;
-		}
+		slot = of;
+		if (word >> RUNTIME_ITEM_SHIFT != RUNTIME_ENTRY || !at || w->entries[w->turn].at)
+			continue;
+		w->entries[w->turn] = (struct walk_entries){ .at = at, .next = i };
+		if (!w->entry_at || at < w->entry_at)
+			w->entry_at = at;
 	}
 }
 #endif

@@ -62,8 +62,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static uint64_t native[MAX_NATIVE];
 	struct items items = { 0 };
 	struct head h;
+	struct weave_run runs[PROCESS_RUNTIMES_MAX];
 	bool walk_cut, cut;
-	uint32_t next = 0, seen = 0;
+	uint32_t seen = 0;
 
 	if (size < sizeof(h))
 		return 0;
@@ -85,8 +86,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (interpreted_walk(&w, &h.config, h.base, &items))
 		abort();
 	assert(items.count <= INTERPRETED_MAX + 4 && w.sample.items == 0);
-	while (!w.entry_at && next < items.count)
-		items_expect(&items, &next, &w);
+	uint32_t run_count = weave_split(items.words, items.count, runs);
+	for (uint32_t i = 0; i <= items.count && weave_nearest(runs, run_count); i++)
+		items_expect(&items, runs, run_count, &w);
+	assert(!weave_nearest(runs, run_count));
 
 	uint32_t frames = frames_of(&items, &walk_cut), max = count + items.count;
 	struct weave_frame *woven = calloc(max + 1u, sizeof(*woven));
@@ -100,7 +103,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	uint32_t n = weave_all(&in, &c, woven, max, &cut);
 	assert(n == count + frames && cut == walk_cut);
 	for (uint32_t i = 0; i < n; i++) {
-		if (!woven[i].runtime)
+		if (!woven[i].interpreted)
 			assert(woven[i].word == (native[seen++] & ~SAMPLE_FRAME_ENTRY));
 	}
 	assert(seen == count);

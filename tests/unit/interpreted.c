@@ -123,8 +123,9 @@ static void open_library(struct bench *b)
 	open_file(b, LIBRARY);
 }
 
-/* Frame and stack i: of object i, beside a native one. */
-static void object_in_stack(struct bench *b, uint64_t i, const uint64_t frames[static 2])
+/* Frame and stack i: of object i, by the runtime in a file, beside a native frame. */
+static void object_in_stack(struct bench *b, uint64_t i, uint64_t file,
+			    const uint64_t frames[static 2])
 {
 	uint64_t address = b->k->objects[i].address;
 
@@ -132,6 +133,7 @@ static void object_in_stack(struct bench *b, uint64_t i, const uint64_t frames[s
 			      .frame = { .id = i + 1,
 					 .kind = FRAME_INTERPRETED,
 					 .process = 1,
+					 .file = file,
 					 .runtime = RUNTIME_PYTHON,
 					 .offset = address,
 					 .mark = check_of(b->k, address) << RUNTIME_CHECK_SHIFT |
@@ -142,7 +144,7 @@ static void object_in_stack(struct bench *b, uint64_t i, const uint64_t frames[s
 
 static void object_sample(struct bench *b, uint64_t i)
 {
-	object_in_stack(b, i, (uint64_t[]){ i + 1, LIBRARY_FRAME });
+	object_in_stack(b, i, LIBRARY_FILE, (uint64_t[]){ i + 1, LIBRARY_FRAME });
 }
 
 static void answer_memory(struct bench *b, uint64_t status)
@@ -237,12 +239,41 @@ Test(interpreted, a_sample_waits_for_the_names_of_its_frames)
 		cr_assert(next(b, MSG_FRAME, &m));
 		cr_expect_eq(m.frame.kind, FRAME_INTERPRETED);
 		cr_expect_eq(m.frame.runtime, RUNTIME_PYTHON);
+		cr_expect_eq(m.frame.file, LIBRARY_FILE);
 		cr_expect_eq(m.frame.address, 0);
 		cr_assert_eq(m.frame.functions.len, 1);
 		cr_expect_eq(m.frame.lines.data[0], b->k->objects[i].first);
 		cr_assert(next(b, MSG_STACK, &m));
 		cr_expect_eq(m.stack.frames.len, 2);
 	}
+	bench_free(b);
+}
+
+Test(interpreted, frames_that_came_before_their_file_was_open_are_asked_for_at_once)
+{
+	struct bench *b = bench_new();
+
+	object_sample(b, 0);
+	object_sample(b, 1);
+	open_library(b);
+	cr_assert_eq(objects_send(b->objects, SECOND), 0);
+	cr_expect_eq(b->asked, 1);
+	cr_expect_geq(b->rq.addresses.len, 2);
+	bench_free(b);
+}
+
+Test(interpreted, a_frame_of_no_file_has_no_name)
+{
+	struct bench *b = bench_new();
+	struct msg m;
+
+	open_library(b);
+	object_in_stack(b, 0, 0, (uint64_t[]){ 1, LIBRARY_FRAME });
+	cr_expect_eq(named_run(b->named, SECOND), 0);
+	cr_assert(next(b, MSG_FRAME, &m));
+	cr_expect_eq(m.frame.kind, FRAME_INTERPRETED);
+	cr_expect_eq(m.frame.functions.len, 0);
+	cr_assert(next(b, MSG_SAMPLE, &m));
 	bench_free(b);
 }
 
@@ -261,8 +292,9 @@ Test(interpreted, of_two_runtimes_in_a_process_each_names_its_own)
 					 .offset = 0x460 } });
 	open_file(b, OTHER);
 	cr_assert_eq(b->told, 2);
-	object_in_stack(b, 0, (uint64_t[]){ OTHER_FRAME, 1 }); /* which is none of its objects */
-	object_in_stack(b, 1, (uint64_t[]){ LIBRARY_FRAME, 2 });
+	/* Which is none of its objects. */
+	object_in_stack(b, 0, OTHER_FILE, (uint64_t[]){ LIBRARY_FRAME, 1 });
+	object_in_stack(b, 1, LIBRARY_FILE, (uint64_t[]){ OTHER_FRAME, 2 });
 	settle(b);
 	cr_expect_eq(named_run(b->named, SECOND), 0);
 	do

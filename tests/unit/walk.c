@@ -651,3 +651,46 @@ Test(walk, go_calls_of_c_keep_the_depth_of_the_stack_they_left)
 	cr_assert_eq(w.reason, WALK_COMPLETE);
 	cr_assert_eq(w.sp, high - 4000 + 16);
 }
+
+Test(walk, entries_of_two_runtimes_are_marked_where_they_lie)
+{
+	program((struct unwind_rule[]){ by_rsp16, root }, 2);
+	w.pc = CODE + 0x10;
+	w.sample.kernel_frames = w.sample.items = 0;
+	/* Frames of 16 bytes each: the first and the third are of one runtime, the second is of
+	 * another. */
+	const __u64 entries[] = { w.sp + 8, w.sp + 40, w.sp + 24 };
+
+	w.slot = 5;
+	walk_entry(&w, entries[0]);
+	walk_entry(&w, entries[1]);
+	w.turn++;
+	w.slot = 6;
+	walk_entry(&w, entries[2]);
+	walk_place(&w);
+	for (unsigned i = 0; i < 3; i++)
+		*at(w.sp + 8 + 16 * i) = CODE + 0x20;
+	*at(w.sp + 56) = CODE + 0x110;
+	struct walk again = w;
+
+	run();
+	cr_assert_eq(w.count, 5);
+	cr_assert_eq(w.words[2] >> RUNTIME_ITEM_SLOT_SHIFT & RUNTIME_ITEM_SLOT_MASK, 5);
+	cr_assert_eq(w.words[4] >> RUNTIME_ITEM_SLOT_SHIFT & RUNTIME_ITEM_SLOT_MASK, 6);
+	for (unsigned i = 0; i < 5; i++)
+		cr_expect_eq(!!(w.words[w.base + i] & SAMPLE_FRAME_ENTRY), i < 3);
+
+	again.turn = 0;
+	again.entry_at = 0;
+	memset(again.entries, 0, sizeof(again.entries));
+	walk_find_entries(&again);
+	cr_expect_eq(again.entry_at, entries[0]);
+	cr_expect_eq(again.entries[0].at, entries[0]);
+	cr_expect_eq(again.entries[1].at, entries[2]);
+	walk_mark(&again);
+	cr_expect_eq(again.entry_at, entries[2]);
+	walk_mark(&again);
+	cr_expect_eq(again.entry_at, entries[1]);
+	walk_mark(&again);
+	cr_expect_eq(again.entry_at, 0);
+}

@@ -248,7 +248,7 @@ static bool walk(struct deferred_queue *q, struct item *i, bool last)
 	w->sample = i->sample;
 	memcpy(w->words, i->head, sample_head(&i->sample) * sizeof(*i->head));
 	walk_place(w);
-	walk_find_entry(w);
+	walk_find_entries(w);
 	while (!walk_step(w))
 		;
 	if (!last && (w->reason == WALK_ROWS_PENDING || w->reason == WALK_STALE ||

@@ -187,20 +187,28 @@ static int define_frame(struct emit *e, const struct intern_frame *f, uint32_t *
 	return stream_put(&e->out, &m);
 }
 
+static int define_interpreted(struct emit *e, const struct weave_frame *w, uint32_t process,
+			      uint32_t *ret_id)
+{
+	const struct runtime_config *c = e->config.runtime(e->config.ctx, w->slot);
+	struct intern_frame f = { .offset = w->address,
+				  .mark = w->mark,
+				  .process = process,
+				  .kind = FRAME_INTERPRETED,
+				  .runtime = (uint16_t)(c ? c->runtime : RUNTIME_NONE) };
+	int r = define_slot(e, w->slot, &f.file);
+
+	return r ? r : define_frame(e, &f, ret_id);
+}
+
 static int define_user_frame(struct emit *e, const struct weave_frame *w, uint32_t process,
 			     bool first, uint32_t *ret_id)
 {
 	struct intern_frame f = { .offset = w->word & SAMPLE_FRAME_OFFSET_MASK,
 				  .kind = FRAME_NATIVE };
 
-	if (w->runtime) {
-		f = (struct intern_frame){ .offset = w->address,
-					   .mark = w->mark,
-					   .process = process,
-					   .kind = FRAME_INTERPRETED,
-					   .runtime = w->runtime };
-		return define_frame(e, &f, ret_id);
-	}
+	if (w->interpreted)
+		return define_interpreted(e, w, process, ret_id);
 	int r = define_slot(e,
 			    (uint16_t)(w->word >> SAMPLE_FRAME_SLOT_SHIFT & SAMPLE_FRAME_SLOT_MASK),
 			    &f.file);

@@ -476,6 +476,7 @@ static size_t find_runtimes(const struct tables *t, const struct tables_mapping 
 				.base = m[i].start - m[i].offset,
 				.config = config_position(f->runtime_extent),
 				.runtime = f->runtime->runtime,
+				.slot = m[i].slot,
 			};
 	}
 	return found;

@@ -29,7 +29,7 @@ static int take(struct items *i, struct walk *w)
 		memcpy(i->words + 2 * (size_t)i->count, w->words, 2 * sizeof(*w->words) * n);
 	i->count += n;
 	w->sample.items = 0;
-	w->entry_at = 0;
+	w->entries[0].at = w->entry_at = 0;
 	return 0;
 }
 
@@ -49,7 +49,7 @@ int interpreted_walk(struct walk *w, const struct runtime_config *c, uint64_t ba
 	while (!r && !stop) {
 		stop = python_step(w, &p);
 		if (!stop && ret->count + w->sample.items >= INTERPRETED_MAX) {
-			walk_item(w, RUNTIME_PYTHON, RUNTIME_STOPPED, 0, 0);
+			walk_item(w, RUNTIME_STOPPED, 0, 0);
 			stop = 1;
 		}
 		if (stop || w->sample.items >= AT_ONCE)
@@ -64,15 +64,12 @@ void items_done(struct items *i)
 	*i = (struct items){ 0 };
 }
 
-void items_expect(const struct items *i, uint32_t *next, struct walk *w)
+void items_expect(const struct items *i, struct weave_run *runs, uint32_t run_count, struct walk *w)
 {
-	while (*next < i->count) {
-		uint64_t word = i->words[2 * (size_t)(*next)++];
+	struct weave_run *r = weave_nearest(runs, run_count);
 
-		if (word >> RUNTIME_ITEM_SHIFT == RUNTIME_ENTRY && word & RUNTIME_ADDRESS_MASK) {
-			w->entry = SAMPLE_MAX_HEAD; /* it has no next one in words[] */
-			w->entry_at = word & RUNTIME_ADDRESS_MASK;
-			return;
-		}
-	}
+	if (!r)
+		return;
+	w->entry_at = r->entry_at; /* which is in none of w->entries */
+	weave_pass(i->words, r);
 }

@@ -218,8 +218,8 @@ static int choose(struct printer *p, const struct stack *s, bool *hidden)
 	for (uint32_t i = s->count; i-- > 0;) {
 		const struct stack_frame *f = &s->frames[i];
 
-		if (f->runtime) {
-			int r = runtimes_lookup(p->runtimes, f->runtime, f->pc, f->mark, &name);
+		if (f->interpreted) {
+			int r = runtimes_lookup(p->runtimes, f->file, f->pc, f->mark, &name);
 
 			if (r < 0)
 				return r;
@@ -248,8 +248,8 @@ int printer_stack(struct printer *p, const struct stack *s, FILE *to)
 
 		if (hidden[i])
 			continue;
-		if (f->runtime) {
-			r = runtimes_lookup(p->runtimes, f->runtime, f->pc, f->mark, &name);
+		if (f->interpreted) {
+			r = runtimes_lookup(p->runtimes, f->file, f->pc, f->mark, &name);
 			if (!r)
 				r = put_interpreted(p, &name, f, &number);
 		} else {

@@ -17,8 +17,8 @@
 
 struct cached {
 	uint64_t address, check;
-	uint16_t runtime;  /* RUNTIME_NONE: empty */
-	char label[LABEL]; /* "": the object is there */
+	const struct runtime_build *build; /* NULL: empty */
+	char label[LABEL];		   /* "": the object is there */
 	struct runtime_object object;
 };
 
@@ -110,8 +110,9 @@ static int read_wanted(const struct space *s, struct memory *m)
 	return 0;
 }
 
-static int read_object(const struct space *s, const struct runtime_build *b, struct cached *c)
+static int read_object(const struct space *s, struct cached *c)
 {
+	const struct runtime_build *b = c->build;
 	struct memory m = { 0 };
 	int r = RUNTIME_WANTS;
 
@@ -131,37 +132,27 @@ static int read_object(const struct space *s, const struct runtime_build *b, str
 	return r < 0 ? r : 0;
 }
 
-/* A build of the runtime. Where a process has two of them, it is not known which one: an object of
- * the other does not pass its check, most probably. */
-static int read_by_any(const struct space *s, struct cached *c)
-{
-	int r = 0;
-
-	snprintf(c->label, sizeof(c->label), "[gone]");
-	for (uint32_t i = 0; !r && c->label[0] && i < s->file_count; i++) {
-		const struct runtime_build *b = s->files[i].build;
-
-		if (b && b->config.runtime == c->runtime)
-			r = read_object(s, b, c);
-	}
-	return r;
-}
-
-int runtimes_lookup(struct runtimes *r, uint16_t runtime, uint64_t address, uint64_t mark,
+int runtimes_lookup(struct runtimes *r, uint32_t file, uint64_t address, uint64_t mark,
 		    struct runtimes_name *ret)
 {
+	const struct runtime_build *b = file < r->space->file_count ? r->space->files[file].build
+								    : NULL;
 	uint64_t check = mark >> RUNTIME_CHECK_SHIFT;
 	uint32_t position = (uint32_t)(mark & RUNTIME_POSITION_MASK);
 	struct cached *c = &r->cache[((address ^ check) * 0x9e3779b97f4a7c15ull >> 32) % CACHE];
 
-	if (c->runtime != runtime || c->address != address || c->check != check) {
-		c->runtime = runtime;
+	if (!b) {
+		*ret = (struct runtimes_name){ .name = STR_LIT("[gone]") };
+		return 0;
+	}
+	if (c->build != b || c->address != address || c->check != check) {
+		c->build = b;
 		c->address = address;
 		c->check = check;
-		int e = read_by_any(r->space, c);
+		int e = read_object(r->space, c);
 
 		if (e) {
-			c->runtime = RUNTIME_NONE;
+			c->build = NULL;
 			return e;
 		}
 	}

@@ -23,8 +23,9 @@ struct runtimes_name {
 	uint64_t line;		 /* 0: not known */
 	bool hidden;		 /* the runtime's own: no function of the program */
 };
-/* What an interpreted frame is called, or why that is not known. 0, -ENOMEM. */
-int runtimes_lookup(struct runtimes *r, uint16_t runtime, uint64_t address, uint64_t mark,
+/* What an interpreted frame of the runtime in a file of the space is called, or why that is not
+ * known. 0, -ENOMEM. */
+int runtimes_lookup(struct runtimes *r, uint32_t file, uint64_t address, uint64_t mark,
 		    struct runtimes_name *ret);
 
 #endif

@@ -263,6 +263,7 @@ static int walk_interpreted(const struct space *s, struct walk *w, struct items 
 		if (again)
 			continue;
 		found[count++] = m->file;
+		w->slot = s->files[m->file].slot;
 		r = interpreted_walk(w, &s->files[m->file].build->config, m->start - m->offset,
 				     ret);
 	}
@@ -272,6 +273,15 @@ static int walk_interpreted(const struct space *s, struct walk *w, struct items 
 static const struct runtime_config *runtime_of(void *ctx, uint16_t slot)
 {
 	return tables_runtime(ctx, slot);
+}
+
+static uint32_t file_in_slot(const struct space *s, uint16_t slot)
+{
+	for (uint32_t i = 0; i < s->file_count; i++) {
+		if (s->files[i].slot == slot)
+			return i;
+	}
+	return SPACE_NO_FILE;
 }
 
 /* Native and interpreted frames in their order. */
@@ -299,14 +309,15 @@ static int put_together(const struct space *s, const struct gathered *g, struct 
 		const struct weave_frame *w = &woven[i];
 
 		st->frames[i] = (struct stack_frame){
-			.pc = w->runtime ? w->address : g->pcs[native],
+			.pc = w->interpreted ? w->address : g->pcs[native],
 			.mark = w->mark,
-			.runtime = w->runtime,
+			.file = w->interpreted ? file_in_slot(s, w->slot) : SPACE_NO_FILE,
+			.interpreted = w->interpreted,
 			.exact = w->word & SAMPLE_FRAME_EXACT,
 			.by_fp = w->word & SAMPLE_FRAME_FP,
 			.loop = w->loop,
 		};
-		native += !w->runtime;
+		native += !w->interpreted;
 	}
 	free(woven);
 	if (cut && st->reason == WALK_COMPLETE)
@@ -319,7 +330,7 @@ int stack_walk(struct space *s, const struct half_thread *t, struct stack *ret)
 	static struct walk w;
 	struct stack st = { .tid = t->tid, .partial = t->partial };
 	struct gathered g = { 0 };
-	uint32_t next_entry = 0;
+	struct weave_run runs[PROCESS_RUNTIMES_MAX];
 	int stop = t->partial == HALF_RUNNING;
 
 	w.pc = t->pc;
@@ -330,6 +341,8 @@ int stack_walk(struct space *s, const struct half_thread *t, struct stack *ret)
 	env_current = &s->env;
 	walk_begin(&w, &s->entry, t->exact);
 	int r = walk_interpreted(s, &w, &g.items);
+
+	uint32_t run_count = weave_split(g.items.words, g.items.count, runs);
 
 	walk_place(&w);
 	if (t->partial) {
@@ -345,7 +358,7 @@ int stack_walk(struct space *s, const struct half_thread *t, struct stack *ret)
 		uint32_t before = w.count;
 
 		if (!w.entry_at)
-			items_expect(&g.items, &next_entry, &w);
+			items_expect(&g.items, runs, run_count, &w);
 		stop = walk_step(&w);
 		if (w.count > before)
 			r = push(&g, pc, w.words[before]);

@@ -77,12 +77,13 @@ const struct space_mapping *space_at(const struct space *s, uint64_t address);
 int space_image(const struct space *s, uint64_t start, uint64_t end);
 
 struct stack_frame {
-	uint64_t pc;	  /* of an interpreted frame: the address of the runtime's object */
-	uint64_t mark;	  /* of an interpreted frame: position and check (bpf/runtime.h) */
-	uint16_t runtime; /* enum runtime; RUNTIME_NONE: a native frame */
-	bool exact;	  /* the pc itself, not a return address */
-	bool by_fp;	  /* found by frame pointer, for want of rows: a guess */
-	bool loop;	  /* native, in the loop of an interpreter */
+	uint64_t pc;   /* of an interpreted frame: the address of the runtime's object */
+	uint64_t mark; /* of an interpreted frame: position and check (bpf/runtime.h) */
+	uint32_t file; /* of an interpreted frame: which holds its runtime */
+	bool interpreted;
+	bool exact; /* the pc itself, not a return address */
+	bool by_fp; /* found by frame pointer, for want of rows: a guess */
+	bool loop;  /* native, in the loop of an interpreter */
 };
 
 struct stack {

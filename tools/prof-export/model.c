@@ -346,8 +346,9 @@ static int take_frame(struct model *m, const struct msg_frame *msg)
 
 	if (idmap_get(&m->frame_ids, msg->id) != TABLE_NONE)
 		return 0;
-	/* A frame of which a part was lost is lost: it would show what is not there. */
-	if (msg->file) {
+	/* A frame of which a part was lost is lost: it would show what is not there. An interpreted
+	 * one is its function's, whichever file holds the interpreter. */
+	if (msg->file && f.kind != MODEL_INTERPRETED) {
 		f.file = idmap_get(&m->file_ids, msg->file);
 		if (f.file == TABLE_NONE)
 			return 0;
@@ -359,7 +360,8 @@ static int take_frame(struct model *m, const struct msg_frame *msg)
 		if (calls[i] == TABLE_NONE)
 			return 0;
 	}
-	if (!msg->file && f.kind != MODEL_KERNEL && m->options.detail == MODEL_ADDRESSES) {
+	if (f.file == MODEL_NONE && f.kind != MODEL_KERNEL &&
+	    m->options.detail == MODEL_ADDRESSES) {
 		const uint32_t d = idmap_get(&m->process_ids, msg->process);
 
 		if (d != TABLE_NONE && keep_process(m, &m->process_defs.data[d]))

@@ -12,8 +12,7 @@ struct process {
 	struct msg_process def; /* comm: below */
 	char comm[16];
 	uint64_t sent;
-	uint32_t threads;      /* the first of its threads, IDMAP_NONE at the end */
-	uint64_t runtime_file; /* in which its runtime was found; 0: not known */
+	uint32_t threads; /* the first of its threads, IDMAP_NONE at the end */
 };
 
 struct thread {
@@ -43,8 +42,7 @@ struct frame {
 	uint16_t count;
 	uint8_t kind, flags;
 	uint8_t runtime;
-	bool hidden;	       /* in stacks that are sent it is left out */
-	uint32_t runtime_file; /* FRAME_INTERPRETED: which holds its runtime; 0: not known */
+	bool hidden; /* in stacks that are sent it is left out */
 };
 
 struct stack {
@@ -305,6 +303,26 @@ void named_use_jit(struct named *n, struct jit *j)
 
 /* --- runtimes --- */
 
+/* The build that an interpreted frame is of: in the file that it names. */
+static const struct runtime_build *build_of(const struct named *n, const struct frame *f)
+{
+	struct file **at = f->file ? table_get(&n->file_defs, f->file) : NULL;
+	const struct runtime_build *b = at ? (*at)->build : NULL;
+
+	return b && b->known && b->config.runtime == f->runtime ? b : NULL;
+}
+
+/* Asks ahead for what a frame will be called. */
+static void want_object(struct named *n, const struct frame *f, uint64_t now_ns)
+{
+	const struct runtime_build *b = build_of(n, f);
+	const struct process *p = table_get(&n->processes, f->process);
+
+	if (b && p && f->sent != n->epoch)
+		objects_want(n->objects, b, f->process, (uint32_t)p->def.pid, f->offset, f->mark,
+			     now_ns);
+}
+
 static void tell_runtime(struct named *n, struct file *f)
 {
 	int r = n->tell(n->tell_ctx, f->def.id, f->build);
@@ -312,6 +330,17 @@ static void tell_runtime(struct named *n, struct file *f)
 
 	n->untold += (unsigned)untold - (unsigned)f->untold;
 	f->untold = untold;
+}
+
+/* What frames that came before their file was looked at will be called. */
+static void want_waiting(struct named *n, uint64_t file)
+{
+	for (uint32_t i = 0; i < n->frames.len; i++) {
+		const struct frame *f = table_at(&n->frames, i);
+
+		if (f->kind == FRAME_INTERPRETED && f->file == file)
+			want_object(n, f, n->files->now_ns);
+	}
 }
 
 /* A file of the stream was opened: the first time in an epoch it is looked at. */
@@ -333,6 +362,7 @@ static void file_opened(void *ctx, struct filestore_file *store, const struct pr
 	}
 	f->build = b;
 	tell_runtime(n, f);
+	want_waiting(n, f->def.id);
 }
 
 static void tell_untold(struct named *n)
@@ -355,91 +385,14 @@ void named_use_objects(struct named *n, struct objects *o,
 	n->files->hook_ctx = n;
 }
 
-/* The build of a runtime in a file. */
-static const struct runtime_build *build_of(const struct named *n, uint64_t file, uint8_t runtime)
-{
-	struct file **f = file ? table_get(&n->file_defs, file) : NULL;
-
-	return f && (*f)->build && (*f)->build->known && (*f)->build->config.runtime == runtime
-		       ? (*f)->build
-		       : NULL;
-}
-
-/* The build that an interpreted frame is of: in the file that it names, else in that of the native
- * frame that ran it, else in the file that a stack of the process had a native frame of. */
-static const struct runtime_build *build_of_frame(const struct named *n, const struct frame *f)
-{
-	const struct process *p = table_get(&n->processes, f->process);
-
-	if (!p)
-		return NULL;
-	return build_of(n,
-			f->file		  ? f->file
-			: f->runtime_file ? f->runtime_file
-					  : p->runtime_file,
-			f->runtime);
-}
-
-/* An interpreted frame of a stack stands behind the native one that runs it, which tells of which
- * of a process's runtimes it is. */
-static void place_frames(struct named *n, const struct stack *s)
-{
-	uint64_t file = 0;
-
-	for (uint32_t i = 0; i < s->count; i++) {
-		struct frame *f = table_get(&n->frames, n->numbers[s->numbers + i]);
-
-		if (f && f->kind == FRAME_NATIVE && f->file)
-			file = f->file;
-		else if (f && f->kind == FRAME_INTERPRETED && !f->runtime_file &&
-			 file <= UINT32_MAX && build_of(n, file, f->runtime))
-			f->runtime_file = (uint32_t)file;
-	}
-}
-
-/* Looks through a stack for the file that its interpreted frames' runtime is in. */
-static void place_runtime(struct named *n, const struct stack *s)
-{
-	struct process *p = NULL;
-	uint8_t runtime = 0;
-
-	place_frames(n, s);
-	for (uint32_t i = 0; i < s->count && !p; i++) {
-		const struct frame *f = table_get(&n->frames, n->numbers[s->numbers + i]);
-
-		if (f && f->kind == FRAME_INTERPRETED && !f->file) {
-			p = table_get(&n->processes, f->process);
-			runtime = f->runtime;
-		}
-	}
-	if (!p || build_of(n, p->runtime_file, runtime))
-		return;
-	for (uint32_t i = 0; i < s->count; i++) {
-		const struct frame *f = table_get(&n->frames, n->numbers[s->numbers + i]);
-
-		if (f && f->kind == FRAME_NATIVE && build_of(n, f->file, runtime)) {
-			p->runtime_file = f->file;
-			return;
-		}
-	}
-}
-
-/* Asks ahead for what the frames of a stack will be called. */
+/* The same for the frames of a stack. */
 static void want_objects(struct named *n, const struct stack *s, uint64_t now_ns)
 {
-	place_runtime(n, s);
 	for (uint32_t i = 0; i < s->count; i++) {
 		const struct frame *f = table_get(&n->frames, n->numbers[s->numbers + i]);
-		const struct runtime_build *b;
-		const struct process *p;
 
-		if (!f || f->kind != FRAME_INTERPRETED || f->sent == n->epoch)
-			continue;
-		b = build_of_frame(n, f);
-		p = table_get(&n->processes, f->process);
-		if (b && p)
-			objects_want(n->objects, b, f->process, (uint32_t)p->def.pid, f->offset,
-				     f->mark, now_ns);
+		if (f && f->kind == FRAME_INTERPRETED)
+			want_object(n, f, now_ns);
 	}
 }
 
@@ -689,7 +642,8 @@ static int take_frame(struct named *n, const struct msg_frame *m, uint64_t now_n
 			     .count = (uint16_t)count,
 			     .kind = (uint8_t)m->kind,
 			     .flags = (uint8_t)m->flags };
-	if (r == 0 && file && m->kind == FRAME_NATIVE && count == 0)
+	if (r == 0 && file && count == 0 &&
+	    (m->kind == FRAME_NATIVE || (m->kind == FRAME_INTERPRETED && n->objects)))
 		filestore_want(n->files, &(*file)->store, now_ns);
 	if (r == 0 && n->jit && !m->file && m->kind == FRAME_NATIVE && count == 0) {
 		const struct process *p = table_get(&n->processes, m->process);
@@ -924,11 +878,13 @@ static int pass_names(struct named *n, const struct frame *f, struct msg_frame *
 static int name_interpreted(struct named *n, const struct frame *f, struct msg_frame *m,
 			    uint64_t now_ns)
 {
-	const struct runtime_build *b = build_of_frame(n, f);
 	const struct process *p = table_get(&n->processes, f->process);
-	int r;
+	int r = f->file ? send_file(n, f->file, now_ns, NULL) : 0;
 
-	if (!b || !p)
+	if (r)
+		return r;
+	const struct runtime_build *b = build_of(n, f);
+	if (!b || !p || !n->objects)
 		return 0;
 	r = objects_lookup(n->objects, b, f->process, (uint32_t)p->def.pid, f->offset, f->mark,
 			   n->give_up, now_ns, &n->names);
@@ -966,7 +922,7 @@ static int send_frame(struct named *n, uint64_t id, bool strange, uint64_t now_n
 		r = send_process(n, f->process, now_ns, true);
 	if (r == 0 && f->count > 0)
 		r = pass_names(n, f, &m.frame);
-	else if (r == 0 && f->kind == FRAME_INTERPRETED && n->objects)
+	else if (r == 0 && f->kind == FRAME_INTERPRETED)
 		r = name_interpreted(n, f, &m.frame, now_ns);
 	else if (r == 0 && f->file)
 		r = name_frame(n, f, &m.frame, now_ns);
@@ -977,7 +933,7 @@ static int send_frame(struct named *n, uint64_t id, bool strange, uint64_t now_n
 		f->sent = n->epoch;
 		return 0;
 	}
-	if (r == 0 && (f->count > 0 || f->kind == FRAME_INTERPRETED) && f->file)
+	if (r == 0 && f->count > 0 && f->file)
 		r = send_file(n, f->file, now_ns, NULL);
 	if (r)
 		return r;
@@ -987,30 +943,6 @@ static int send_frame(struct named *n, uint64_t id, bool strange, uint64_t now_n
 		n->counts.frames++;
 		n->counts.named_frames += m.frame.functions.len > 0;
 	}
-	return r;
-}
-
-/* Interpreted frames whose build is not known: it may be in a file that is still being opened. */
-static int find_build(struct named *n, const struct stack *s, uint64_t now_ns)
-{
-	bool lacks = false;
-	int r = 0;
-
-	for (uint32_t i = 0; i < s->count && !lacks; i++) {
-		const struct frame *f = table_get(&n->frames, n->numbers[s->numbers + i]);
-
-		lacks = f && f->kind == FRAME_INTERPRETED && f->sent != n->epoch &&
-			!build_of_frame(n, f);
-	}
-	for (uint32_t i = 0; i < s->count && lacks && r == 0; i++) {
-		const struct frame *f = table_get(&n->frames, n->numbers[s->numbers + i]);
-
-		if (f && f->file && f->kind != FRAME_KERNEL)
-			r = send_file(n, f->file, now_ns, NULL);
-		r = r == UNDEFINED ? 0 : r;
-	}
-	if (lacks && r == 0)
-		place_runtime(n, s);
 	return r;
 }
 
@@ -1025,9 +957,6 @@ static int send_stack(struct named *n, uint64_t id, uint64_t now_ns)
 		return UNDEFINED;
 	if (s->sent == n->epoch)
 		return 0;
-	r = n->objects ? find_build(n, s, now_ns) : 0;
-	if (r)
-		return r;
 	for (uint32_t i = 0; i < s->count; i++) {
 		bool strange = s->reason == WALK_NO_MAPPING && i + 1 == s->count;
 		uint64_t frame = n->numbers[s->numbers + i];
