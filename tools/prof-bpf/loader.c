@@ -98,11 +98,13 @@ static int open_event(const struct loader *l, int cpu, bool cycles)
 int loader_new(const struct loader_config *c, struct loader **ret)
 {
 	struct loader *l = calloc(1, sizeof(*l));
-	int cpus = libbpf_num_possible_cpus(), opened = 0, r = -ENODEV;
+	int opened = 0, r = -ENODEV;
 
 	if (!l)
 		return -ENOMEM;
 	libbpf_set_print(keep_trouble);
+	const int cpus = libbpf_num_possible_cpus();
+
 	l->config = *c;
 	if (cpus < 1) {
 		free(l);
@@ -244,6 +246,7 @@ int loader_load(struct loader *l)
 	uint64_t ring = RING_MIN,
 		 wanted = (uint64_t)l->config.hz * l->cpus * RING_BYTES_PER_SAMPLE * RING_SECONDS;
 
+	libbpf_set_print(keep_trouble);
 	trouble[0] = '\0';
 	l->skel = sample_bpf__open();
 	if (!l->skel)

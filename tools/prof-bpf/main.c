@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/timerfd.h>
 #include <sys/utsname.h>
@@ -19,6 +20,8 @@
 #include "common/heap.h"
 #include "common/log.h"
 #include "common/priority.h"
+#include "tools/prof-bpf/checks.h"
+#include "tools/prof-bpf/probes.h"
 #include "tools/prof-bpf/prof.h"
 
 #define INTERN_BYTES (7u << 20)
@@ -41,20 +44,25 @@ static int fail(const char *what, int r, const char *remedy)
 #define REMEDY_PERF \
 	"run as root, or with CAP_PERFMON and CAP_BPF; kernel.perf_event_paranoid above 2 asks for CAP_SYS_ADMIN"
 
-/* What needs more than the tool will have: perf events, and by hand the output. */
-static int open_privileged(struct prof *p)
+static int open_events(struct prof *p)
 {
 	const struct loader_config c = { .hz = p->options.hz,
 					 .drain_ms = p->drain_ms,
 					 .only_selected = p->options.follow || p->options.pid_count,
 					 .follow_forks = p->options.follow != 0 };
+
+	return loader_new(&c, &p->loader);
+}
+
+/* What needs more than the tool will have: perf events, and by hand the output. */
+static int open_privileged(struct prof *p)
+{
 	int r;
 
 	/* On a busy host the tables are to follow an exec within microseconds, and side-band
 	 * records must not pile up. Where that is not allowed, it goes without. */
 	priority_raise();
-	r = loader_new(&c, &p->loader);
-
+	r = open_events(p);
 	if (r)
 		return fail("the sampling events cannot be opened", r, REMEDY_PERF);
 	r = sideband_new(SIDEBAND_RING_BYTES, -1, &p->sideband);
@@ -249,11 +257,97 @@ static int open_loop(struct prof *p)
 	return r ? fail("the loop cannot be set up", r, "") : 0;
 }
 
+/* Before Linux 5.11 the memory of BPF maps counts as locked. Where it is not allowed, `memlock` of
+ * the checks says what comes of it. */
+static void raise_memlock(void)
+{
+	const struct rlimit all = { .rlim_cur = RLIM_INFINITY, .rlim_max = RLIM_INFINITY };
+
+	(void)setrlimit(RLIMIT_MEMLOCK, &all);
+}
+
+/* One line for what ends the run; the rest only when asked. */
+static void say_check(void *ctx, const struct check *c)
+{
+	bool *said = ctx;
+
+	if (c->verdict == CHECK_FATAL && !*said)
+		log_error("%s: %s: %s; %s", c->name, c->found, c->lost, c->remedy);
+	else if (c->verdict == CHECK_DEGRADED)
+		log_info("%s: %s; lost: %s; %s", c->name, c->found, c->lost, c->remedy);
+	*said |= c->verdict == CHECK_FATAL;
+}
+
+static int check_start(const struct prof *p, int clock)
+{
+	bool said = false;
+	struct checks_config c = { .part = CHECKS_START,
+				   .ignore_unsafe_kernel = p->options.ignore_unsafe_kernel,
+				   .clock = clock };
+
+	return checks_run(&c, say_check, &said) ? -EPERM : 0;
+}
+
+static void give_check(void *ctx, const struct check *c)
+{
+	const struct prof *p = ctx;
+	const int fd = p->options.deploy.status_fd;
+
+	if (fd < 0)
+		check_print(stdout, c);
+	else if (write(fd, c, sizeof(*c)) != sizeof(*c))
+		log_warning("%s: the launcher does not listen", c->name);
+}
+
+/* All checks, with the rights that a run would have, and the programs themselves loaded. The exit
+ * status. */
+static int check_host(struct prof *p)
+{
+	struct sandbox sandbox = { .caps = SANDBOX_BPF_CAPS, .max_files = 4096 };
+	struct checks_config c = { .part = CHECKS_ALL,
+				   .ignore_unsafe_kernel = p->options.ignore_unsafe_kernel,
+				   .clock = probe_event(0) };
+	struct loader_figures f;
+	struct check programs;
+	int r = c.clock ? c.clock : open_events(p);
+
+	c.cycles = c.clock ? c.clock : probe_event(1);
+	if (p->options.deploy.ids_given && deploy_enter(&p->options.deploy, DEPLOY_BPF, &sandbox))
+		return 1;
+	unsigned fatal = checks_run(&c, give_check, p);
+
+	check_init(&programs, "programs");
+	if (fatal) {
+		check_found(&programs, "not loaded, for what is fatal above");
+	} else {
+		if (!r)
+			r = loader_load(p->loader);
+		if (r) {
+			check_found(&programs, "%s (%s)", strerror(-r),
+				    p->loader ? loader_trouble(p->loader) : "");
+			check_fail(
+				&programs, "the verifier or the kernel refuses them",
+				"boot Linux 5.10 or later, of a distribution, and report this line");
+			fatal++;
+		} else {
+			loader_figures(p->loader, &f);
+			check_found(&programs, "loaded: %u instructions verified, %.1f MiB of maps",
+				    f.verified, (double)f.map_bytes / (1 << 20));
+		}
+	}
+	give_check(p, &programs);
+	loader_free(p->loader);
+	return fatal ? 1 : 0;
+}
+
 static int set_up(struct prof *p)
 {
 	struct sandbox sandbox = { .caps = SANDBOX_BPF_CAPS, .max_files = 4096 };
 	const char *run_dir = p->options.deploy.run_dir;
-	int r = open_privileged(p);
+	int r = check_start(p, probe_event(0));
+
+	if (!r)
+		r = open_privileged(p);
 
 	if (!r && !run_dir) {
 		r = extractor_folder(&p->extractor);
@@ -264,6 +358,9 @@ static int set_up(struct prof *p)
 	/* By hand the tool stays who it is; in the deployment it is its own user from here on. */
 	if (!r && p->options.deploy.run_dir)
 		r = deploy_enter(&p->options.deploy, DEPLOY_BPF, &sandbox);
+	/* What root's ids and groups allowed may be gone with them. */
+	if (!r && p->options.deploy.run_dir)
+		r = check_start(p, 0);
 	if (!r)
 		r = load_bpf(p);
 	if (!r)
@@ -333,6 +430,9 @@ int main(int argc, char **argv)
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	p.since_ns = clock_mono_ns();
 
+	raise_memlock();
+	if (p.options.check)
+		return check_host(&p);
 	r = set_up(&p);
 	if (!r) {
 		p.since_ns = clock_mono_ns();

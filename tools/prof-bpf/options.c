@@ -12,7 +12,8 @@
 
 static const char usage[] =
 	"usage: prof-bpf [-F HZ] [-d SECONDS] [-p PID]... [--follow PID] [-o FILE] [--tables MIB]\n"
-	"                [--read-memory interpreters|none] [-v]\n"
+	"                [--read-memory interpreters|none] [--ignore-unsafe-kernel] [-v]\n"
+	"       prof-bpf --check\n"
 	"\n"
 	"Samples every cpu, and writes the raw stream to FILE or standard output.\n"
 	"\n"
@@ -25,12 +26,23 @@ static const char usage[] =
 	"      --read-memory WHOSE\n"
 	"                       memory for the names of interpreted frames is read of\n"
 	"                       processes with interpreters, or of none (interpreters)\n"
+	"      --ignore-unsafe-kernel\n"
+	"                       run on a kernel that this may bring to a stand, too\n"
+	"      --check          say what this host allows, and end\n"
 	"  -v, --verbose        say more\n"
 	"      --help, --version\n"
 	"\n"
 	"For the launcher: --run-dir DIR --ids GID:BPF:DELTAS:SYMD:EXPORT --status-fd N --life-fd N\n";
 
-enum { OPTION_FOLLOW = 1, OPTION_HELP, OPTION_VERSION, OPTION_TABLES, OPTION_MEMORY };
+enum {
+	OPTION_FOLLOW = 1,
+	OPTION_HELP,
+	OPTION_VERSION,
+	OPTION_TABLES,
+	OPTION_MEMORY,
+	OPTION_UNSAFE,
+	OPTION_CHECK
+};
 
 static bool number(const char *text, unsigned long min, unsigned long max, unsigned long *ret)
 {
@@ -59,6 +71,8 @@ int options_parse(int argc, char **argv, struct options *ret)
 		{ "follow", required_argument, NULL, OPTION_FOLLOW },
 		{ "tables", required_argument, NULL, OPTION_TABLES },
 		{ "read-memory", required_argument, NULL, OPTION_MEMORY },
+		{ "ignore-unsafe-kernel", no_argument, NULL, OPTION_UNSAFE },
+		{ "check", no_argument, NULL, OPTION_CHECK },
 		{ "help", no_argument, NULL, OPTION_HELP },
 		{ "version", no_argument, NULL, OPTION_VERSION },
 		DEPLOY_OPTIONS,
@@ -108,6 +122,12 @@ int options_parse(int argc, char **argv, struct options *ret)
 			ret->memory_none = strcmp(optarg, "none") == 0;
 			if (!ret->memory_none && strcmp(optarg, "interpreters") != 0)
 				return refuse("--read-memory", optarg, "interpreters or none");
+			break;
+		case OPTION_UNSAFE:
+			ret->ignore_unsafe_kernel = true;
+			break;
+		case OPTION_CHECK:
+			ret->check = true;
 			break;
 		case 'o':
 			ret->output = optarg;

@@ -20,6 +20,8 @@ struct options {
 	bool verbose;
 	size_t table_bytes; /* ceiling of the unwind tables */
 	bool memory_none;   /* nobody is given memory of processes */
+	bool check;	    /* say what the host allows, and end */
+	bool ignore_unsafe_kernel;
 	struct deploy deploy;
 };
 /* Parses, and prints --help and --version itself. Negative: go on; else the exit status. Errors are

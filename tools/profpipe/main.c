@@ -12,6 +12,7 @@
 #include "common/log.h"
 #include "common/toolpath.h"
 #include "tools/profpipe/children.h"
+#include "tools/profpipe/doctor.h"
 #include "tools/profpipe/options.h"
 #include "tools/profpipe/record.h"
 
@@ -48,7 +49,7 @@ int main(int argc, char **argv)
 	log_init("profpipe", LOG_WARNING);
 	if (argc < 2) {
 		log_error(
-			"what is to be done? `profpipe record` profiles this host, `profpipe report FILE.prof` replays a recording, `profpipe dump PID` prints stacks (see profpipe --help)");
+			"what is to be done? `profpipe record` profiles this host, `profpipe report FILE.prof` replays a recording, `profpipe dump PID` prints stacks, `profpipe doctor` says what this host allows (see profpipe --help)");
 		return 2;
 	}
 	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
@@ -61,10 +62,15 @@ int main(int argc, char **argv)
 	}
 	if (strcmp(argv[1], "dump") == 0)
 		return become_dump(argv + 1);
+	if (strcmp(argv[1], "doctor") == 0) {
+		const int e = options_doctor(argc - 1, argv + 1, &o);
+
+		return e >= 0 ? e : doctor_run(&o);
+	}
 	bool record = strcmp(argv[1], "record") == 0;
 	if (!record && strcmp(argv[1], "report") != 0) {
 		log_error(
-			"%s: no such subcommand; there are record, report and dump (see profpipe --help)",
+			"%s: no such subcommand; there are record, report, dump and doctor (see profpipe --help)",
 			argv[1]);
 		return 2;
 	}

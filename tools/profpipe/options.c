@@ -26,10 +26,12 @@ void options_usage(void)
 	      "                       [--summary FILE] [-q] [-- COMMAND...]\n"
 	      "       profpipe report FILE.prof [-f FORMAT] [-o FILE] [--lines] [--interpreter-frames]\n"
 	      "       profpipe dump [--all-threads] PID|CORE\n"
+	      "       profpipe doctor [--json]\n"
 	      "\n"
 	      "record profiles the whole host, or only the given processes, or COMMAND and its children until they end.\n"
 	      "report replays a recording.\n"
 	      "dump prints the stacks of a live process or of a core file (see prof-dump --help).\n"
+	      "doctor says what this host allows, what is lost by what it does not, and how to mend it.\n"
 	      "\n"
 	      "  -F HZ            samples per second and cpu, 1 to 10000 (99)\n"
 	      "  -d SECONDS       stop after so long (until Ctrl-C)\n"
@@ -42,6 +44,9 @@ void options_usage(void)
 	      "                   show the native frames of an interpreter's own loop, too\n"
 	      "  --read-memory none\n"
 	      "                   read no memory of processes: interpreted frames have no names\n"
+	      "  --ignore-unsafe-kernel\n"
+	      "                   record and doctor: run on a kernel that this may bring to a stand, too\n"
+	      "  --json           doctor: as JSON\n"
 	      "  --summary FILE   write the summary as JSON, too\n"
 	      "  -q               no progress and no summary on standard error\n"
 	      "  -v               let the tools say more\n"
@@ -129,6 +134,8 @@ enum {
 	OPTION_LINES,
 	OPTION_INTERPRETER,
 	OPTION_MEMORY,
+	OPTION_UNSAFE,
+	OPTION_JSON,
 	OPTION_HELP,
 	OPTION_VERSION
 };
@@ -142,6 +149,7 @@ static const struct option longs[] = {
 	{ "lines", no_argument, NULL, OPTION_LINES },
 	{ "interpreter-frames", no_argument, NULL, OPTION_INTERPRETER },
 	{ "read-memory", required_argument, NULL, OPTION_MEMORY },
+	{ "ignore-unsafe-kernel", no_argument, NULL, OPTION_UNSAFE },
 	{ "quiet", no_argument, NULL, 'q' },
 	{ "verbose", no_argument, NULL, 'v' },
 	{ "help", no_argument, NULL, OPTION_HELP },
@@ -198,6 +206,12 @@ static int take_option(int c, const char *unknown, struct options *o)
 			return refuse("--read-memory", optarg, "interpreters or none");
 		o->read_memory = optarg;
 		return -1;
+	case OPTION_UNSAFE:
+		o->ignore_unsafe_kernel = true;
+		return -1;
+	case OPTION_JSON:
+		o->json = true;
+		return -1;
 	case 'q':
 		o->quiet = true;
 		return -1;
@@ -251,9 +265,10 @@ int options_report(int argc, char **argv, struct options *ret)
 	opterr = 0;
 	while ((at = argv[optind], c = getopt_long(argc, argv, ":o:f:qv", longs, NULL)) != -1) {
 		/* getopt has moved what is no option behind it. */
-		int r = take_option(c == 'F' || c == 'd' || c == 'p' || c == OPTION_SUMMARY ? '?'
-											    : c,
-				    c == '?' || !at ? argv[optind - 1] : at, ret);
+		const bool not_here = c == 'F' || c == 'd' || c == 'p' || c == OPTION_SUMMARY ||
+				      c == OPTION_UNSAFE;
+		int r = take_option(not_here ? '?' : c, c == '?' || !at ? argv[optind - 1] : at,
+				    ret);
 
 		if (r >= 0)
 			return r;
@@ -267,4 +282,27 @@ int options_report(int argc, char **argv, struct options *ret)
 	const int r = choose_format(ret, strcmp(ret->output, "-") == 0 ? "folded" : NULL);
 
 	return r >= 0 ? r : check_terminal(ret);
+}
+
+int options_doctor(int argc, char **argv, struct options *ret)
+{
+	static const struct option own[] = {
+		{ "json", no_argument, NULL, OPTION_JSON },
+		{ "ignore-unsafe-kernel", no_argument, NULL, OPTION_UNSAFE },
+		{ "help", no_argument, NULL, OPTION_HELP },
+		{ "version", no_argument, NULL, OPTION_VERSION },
+		{ 0 },
+	};
+	const char *at;
+	int c;
+
+	*ret = (struct options){ 0 };
+	opterr = 0;
+	while ((at = argv[optind], c = getopt_long(argc, argv, "+:", own, NULL)) != -1) {
+		int r = take_option(c, at, ret);
+
+		if (r >= 0)
+			return r;
+	}
+	return optind < argc ? refuse("argument", argv[optind], "doctor takes options only") : -1;
 }

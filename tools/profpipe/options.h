@@ -21,13 +21,16 @@ struct options {
 	char **command;			/* NULL-terminated, or NULL */
 	bool lines, interpreter_frames; /* prof-export's */
 	const char *read_memory;	/* prof-bpf's; NULL: its default */
+	bool ignore_unsafe_kernel;	/* prof-bpf's */
+	bool json;			/* doctor */
 	bool quiet, verbose;
 };
 
-/* Both take what follows the subcommand. Negative: go on; else the exit status (2 after a message,
+/* They take what follows the subcommand. Negative: go on; else the exit status (2 after a message,
  * 0 after --help). */
 int options_record(int argc, char **argv, struct options *ret);
 int options_report(int argc, char **argv, struct options *ret);
+int options_doctor(int argc, char **argv, struct options *ret);
 /* The usage, as --help prints it. */
 void options_usage(void);
 

@@ -175,6 +175,8 @@ static int start_tool(struct run *r, enum deploy_tool t)
 			argv[n++] = "--read-memory";
 			argv[n++] = r->o->read_memory;
 		}
+		if (r->o->ignore_unsafe_kernel)
+			argv[n++] = "--ignore-unsafe-kernel";
 	} else if (t == DEPLOY_EXPORT) {
 		argv[n++] = "-f";
 		argv[n++] = r->o->format;
@@ -663,6 +665,27 @@ static void say_written(const char *path)
 	buf_done(&b);
 }
 
+/* An empty profile is not what anybody wanted: said, with what is known of why. */
+static void say_empty(struct run *r, const struct status *f)
+{
+	const unsigned long hz = strtoul(r->o->hz, NULL, 10);
+	uint64_t lost = 0;
+
+	for (unsigned i = 0; i < STATUS_REASONS; i++)
+		lost += f->lost[i];
+	if (lost)
+		fail(r, "no samples: %lu were taken, and all were lost", lost);
+	else if (r->o->command || r->o->pid_count)
+		fail(r,
+		     "no samples: %s was on no cpu at any tick of %.1f s, one each %.1f ms; a higher -F looks oftener, and `profpipe doctor` proves that samples arrive",
+		     r->o->command ? r->o->command[0] : "what -p names",
+		     (double)r->sampled_ns / 1e9, 1000.0 / (double)(hz ? hz : 1));
+	else
+		fail(r, "no samples: %s in %.1f s; `profpipe doctor` says what this host allows",
+		     f->bpf_runs ? "no process ran" : "the kernel's sampling event never came",
+		     (double)r->sampled_ns / 1e9);
+}
+
 static void conclude(struct run *r)
 {
 	/* The stream may have ended by itself, and been written before we looked. */
@@ -699,6 +722,8 @@ static void conclude(struct run *r)
 	};
 	if (s.figures.first_complete_ns > r->start_ns)
 		s.first_complete_s = (double)(s.figures.first_complete_ns - r->start_ns) / 1e9;
+	if (!s.figures.samples && !r->failed)
+		say_empty(r, &s.figures);
 	if (!r->o->quiet) {
 		summary_print(stderr, &s);
 		if (!r->failed)
@@ -783,7 +808,12 @@ static int open_outputs(struct run *r)
 static int check_rights(void)
 {
 	char path[4096], missing[64];
+	const char *place = rights_place();
 
+	if (place) {
+		log_error("%s", place);
+		return -EPERM;
+	}
 	if (tool_path("prof-bpf", path, sizeof(path)))
 		return 0;
 	rights_missing(path, missing, sizeof(missing));

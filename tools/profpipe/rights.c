@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <sys/xattr.h>
 #include <unistd.h>
+#include "common/namespace.h"
 
 void rights_missing(const char *prof_bpf, char *ret, size_t size)
 {
@@ -23,4 +24,14 @@ void rights_missing(const char *prof_bpf, char *ret, size_t size)
 
 	snprintf(ret, size, "%s%s%s", bpf ? "" : "CAP_BPF", bpf || perfmon ? "" : " and ",
 		 perfmon ? "" : "CAP_PERFMON");
+}
+
+const char *rights_place(void)
+{
+	const int first = namespace_is_first(NAMESPACE_USER);
+
+	if (first < 0)
+		return "/proc is not mounted here, or does not show this process: mount -t proc proc /proc";
+	return first ? NULL
+		     : "this is a user namespace, whose capabilities are worth nothing to the kernel: run it outside, as the host's root (rootless containers cannot sample)";
 }

@@ -10,4 +10,8 @@
  * be told from here. prof_bpf: its path, which may carry capabilities of its own. */
 void rights_missing(const char *prof_bpf, char *ret, size_t size);
 
+/* Why nobody could sample from here, whatever their rights, with the remedy; NULL: nothing is known
+ * against it. What concerns the kernel's side alone prof-bpf says. */
+const char *rights_place(void);
+
 #endif

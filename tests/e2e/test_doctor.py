@@ -1,0 +1,283 @@
+# SPDX-License-Identifier: Apache-2.0
+"""profpipe doctor, and the start of a run, where the host allows less than it should: each in namespaces of its own, so that nothing of the host's is changed."""
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import tempfile
+
+import pytest
+
+from conftest import BUILD, profpipe
+
+CHECKS = ("kernel", "virtual machine", "container", "user namespace", "pid namespace", "/proc", "capabilities", "lockdown", "LSM", "seccomp",
+          "perf_event_paranoid", "kptr_restrict", "unprivileged_bpf_disabled", "bpf_jit_enable", "memlock", "open files", "tracefs", "BTF",
+          "perf events", "BPF", "kernel names", "programs")
+SELF_TEST = ("self-test: samples", "self-test: stacks", "self-test: kernel", "self-test: names")
+
+# Refuses the system calls of these numbers with this errno, for what it runs.
+DENY = r"""
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+	struct sock_filter code[] = {
+		{ BPF_LD | BPF_W | BPF_ABS, 0, 0, 0 },
+		{ BPF_JMP | BPF_JEQ | BPF_K, 0, 1, (unsigned)atoi(argv[1]) },
+		{ BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ERRNO | (unsigned)atoi(argv[2]) },
+		{ BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW },
+	};
+	struct sock_fprog program = { 4, code };
+	if (argc < 4 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
+		return 9;
+	execvp(argv[3], argv + 3);
+	return 9;
+}
+"""
+BPF_CALL, PERF_CALL, EPERM, EACCES = 321, 298, 1, 13  # of x86-64
+
+UNAME = r"""
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+int uname(struct utsname *u)
+{
+	long r = syscall(SYS_uname, u);
+	strcpy(u->release, getenv("FAKE_RELEASE"));
+	strcpy(u->version, "#1 SMP");
+	return (int)r;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """What is compiled for these tests: a name gives a path."""
+    folder = tmp_path_factory.mktemp("made")
+    for name, source, options in (("deny", DENY, []), ("uname.so", UNAME, ["-shared", "-fPIC"])):
+        (folder / f"{name}.c").write_text(source)
+        subprocess.run(["gcc", *options, "-o", folder / name, folder / f"{name}.c"], check=True)
+    return lambda name: str(folder / name)
+
+
+def run(argv, **kw):
+    return subprocess.run([str(a) for a in argv], capture_output=True, text=True, timeout=120, **kw)
+
+
+def mounts(script, *argv):
+    """argv, in a mount namespace that script has changed."""
+    return ["unshare", "-m", "sh", "-ec", f"{script}; exec {shlex.join([str(a) for a in argv])}"]
+
+
+def without(caps, *argv):
+    return ["capsh", f"--drop={caps}", "--", "-c", f"exec {shlex.join([str(a) for a in argv])}"]
+
+
+def doctor(wrap, *options):
+    p = run(wrap(f"{BUILD}/profpipe", "doctor", "--json", *options))
+    assert p.stderr == "", p.stderr
+    got = json.loads(p.stdout)
+    checks = {c["name"]: c for c in got["checks"]}
+    worst = [v for v in ("fatal", "degraded", "fine") if any(c["verdict"] == v for c in got["checks"])][0]
+    assert got["verdict"] == worst and p.returncode == (worst == "fatal"), p.stdout
+    for c in got["checks"]:
+        assert c["found"]
+        if c["verdict"] == "fine":
+            assert not c["lost"] and not c["remedy"]
+        else:
+            assert c["lost" if c["verdict"] == "degraded" else "reason"], c
+    return got, checks
+
+
+def fatal(checks):
+    return {name for name, c in checks.items() if c["verdict"] == "fatal"}
+
+
+def record(wrap, tmp_path, *options):
+    return run(wrap(f"{BUILD}/profpipe", "record", "-q", "-d", "0.5", "-o", tmp_path / "x.folded", *options))
+
+
+def same(*argv):
+    return list(argv)
+
+
+def test_each_check_is_a_line_and_the_self_test_gets_samples():
+    p = profpipe("doctor")
+    assert p.returncode == 0 and p.stderr == "", p.stdout + p.stderr
+    lines = [re.fullmatch(r"(.{26})(fine|degraded|fatal) +(\S.*)", line) for line in p.stdout.splitlines()]
+    assert all(lines), p.stdout
+    assert tuple(m[1].strip() for m in lines) == CHECKS + SELF_TEST
+    for m in lines:
+        assert ("; lost: " in m[3]) == (m[2] == "degraded"), m[0]
+    got = {m[1].strip(): m[3] for m in lines}
+    assert int(got["self-test: samples"].split()[0]) > 0
+    assert os.uname().release in got["kernel"]
+
+
+def test_json_says_the_same():
+    got, checks = doctor(same)
+    assert tuple(checks) == CHECKS + SELF_TEST
+    test = got["self_test"]
+    assert test["samples"] >= max(test["complete"], test["kernel"], test["user_named"]) and test["samples"] > 0
+    assert test["kernel_named"] > 0 and test["user_named"] > 0
+    assert test["complete"] > 0.5 * test["samples"]
+
+
+@pytest.mark.parametrize("options", [["--nosuch"], ["x"], ["-o", "f"], ["--json=1"]])
+def test_what_doctor_does_not_know_is_refused(options):
+    p = profpipe("doctor", *options)
+    assert p.returncode == 2 and len(p.stderr.splitlines()) == 1 and p.stdout == ""
+
+
+FATAL = {
+    "pid namespace": (lambda *a: ["unshare", "-pf", "--mount-proc", *a], {"pid namespace"}, "pid namespace"),
+    "pid namespace with the host's proc": (lambda *a: ["unshare", "-pf", *a], {"pid namespace", "/proc"}, "pid namespace"),
+    "user namespace": (lambda *a: ["unshare", "-Ur", *a], {"user namespace", "perf events", "BPF"}, "user namespace"),
+    "no BTF": (lambda *a: mounts("mount -t tmpfs none /sys/kernel/btf", *a), {"BTF"}, "BTF"),
+    "garbage for BTF": (lambda *a: mounts("mount --bind /etc/passwd /sys/kernel/btf/vmlinux", *a), {"BTF"}, "BTF"),
+    "no sysfs": (lambda *a: mounts("mount -t tmpfs none /sys", *a), {"BTF"}, "mount -t sysfs"),
+    "no CAP_PERFMON": (lambda *a: without("cap_perfmon,cap_sys_admin", *a), {"capabilities", "perf events", "BPF"}, "CAP_PERFMON"),
+    "hidden processes": (lambda *a: mounts("mount -t proc -o hidepid=2 proc /proc", *without("cap_sys_ptrace,cap_sys_admin", *a)), {"/proc"}, "hidepid"),
+    "no CAP_BPF": (lambda *a: without("cap_bpf,cap_sys_admin", *a), {"capabilities", "BPF"}, "CAP_BPF"),
+}
+
+
+@pytest.mark.parametrize("name", FATAL)
+def test_what_is_fatal_is_named_by_doctor_and_ends_a_run(name, tmp_path):
+    wrap, wanted, word = FATAL[name]
+    _, checks = doctor(wrap)
+    assert fatal(checks) == wanted, checks
+    assert all(checks[c]["remedy"] for c in wanted)
+    assert "not run" in checks["self-test"]["found"]
+    (tmp_path / "x.folded").write_text("old")
+    p = record(wrap, tmp_path)
+    assert p.returncode == 1 and len(p.stderr.splitlines()) == 1, p.stderr
+    assert p.stderr.startswith("profpipe: error: ") and word in p.stderr
+    assert (tmp_path / "x.folded").read_text() == "old"
+
+
+@pytest.mark.parametrize("call, check", [(BPF_CALL, "BPF"), (PERF_CALL, "perf events")])
+def test_a_seccomp_filter_is_named(call, check, made, tmp_path):
+    def wrap(*argv):
+        return [made("deny"), call, EPERM, *argv]
+    _, checks = doctor(wrap)
+    assert fatal(checks) == {check} and "seccomp" in checks[check]["reason"] and "a filter" in checks["seccomp"]["found"]
+    p = record(wrap, tmp_path)
+    assert p.returncode == 1 and len(p.stderr.splitlines()) == 1 and f"{check}: " in p.stderr and "seccomp" in p.stderr
+
+
+def test_a_paranoid_kernel_that_wants_more_is_named_with_its_sysctl(made):
+    """As Debian's refuses at 3 and above; the value is a file over the true one, and the refusal a filter's."""
+    _, checks = doctor(lambda *a: mounts("f=$(mktemp); echo 4 >$f; mount --bind $f /proc/sys/kernel/perf_event_paranoid; rm $f",
+                                         *without("cap_sys_admin", made("deny"), PERF_CALL, EACCES, *a)))
+    assert checks["perf_event_paranoid"]["found"].startswith("4;")
+    assert fatal(checks) == {"perf events"} and checks["perf events"]["remedy"] == "sysctl kernel.perf_event_paranoid=2"
+
+
+def test_without_proc_one_line_says_so(tmp_path):
+    for argv in (["doctor"], ["record", "-o", tmp_path / "x.folded"]):
+        p = run(mounts("mount -t tmpfs none /proc", f"{BUILD}/profpipe", *argv))
+        assert p.returncode == 1 and len(p.stderr.splitlines()) == 1 and "mount -t proc proc /proc" in p.stderr
+    assert not (tmp_path / "x.folded").exists()
+
+
+GOES_ON = {
+    "no tracefs": lambda *a: mounts("mount -t tmpfs none /sys/kernel/tracing; umount -q /sys/kernel/debug || true", *a),
+    "no kallsyms": lambda *a: mounts("mount --bind /dev/null /proc/kallsyms", *a),
+    "no securityfs": lambda *a: mounts("mount -t tmpfs none /sys/kernel/security", *a),
+    "few capabilities": lambda *a: without(",".join(f"cap_{c}" for c in ("sys_admin", "sys_resource", "syslog", "sys_ptrace",
+                                                                         "dac_read_search", "checkpoint_restore", "ipc_lock")), *a),
+}
+
+
+@pytest.mark.parametrize("name", GOES_ON)
+def test_what_is_less_than_it_could_be_ends_nothing(name):
+    got, checks = doctor(GOES_ON[name])
+    assert not fatal(checks) and got["self_test"]["samples"] > 0, checks
+    if name == "no tracefs":
+        assert checks["tracefs"]["verdict"] == "fine" and checks["tracefs"]["found"].startswith("not mounted")
+    if name == "few capabilities":
+        assert checks["capabilities"]["verdict"] == "degraded"
+        for cap in ("SYS_PTRACE", "DAC_READ_SEARCH", "CHECKPOINT_RESTORE", "SYSLOG"):
+            assert f"CAP_{cap}" in checks["capabilities"]["remedy"]
+
+
+def test_few_descriptors_are_named():
+    _, checks = doctor(lambda *a: ["prlimit", "--nofile=100", *a])
+    assert fatal(checks) == {"open files"} and "ulimit" in checks["open files"]["remedy"]
+
+
+def test_a_user_without_rights_is_told_which():
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        os.chmod(folder, 0o755)
+        for tool in ("profpipe", "prof-bpf"):
+            shutil.copy(f"{BUILD}/{tool}", folder)
+        p = run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", f"{folder}/profpipe", "doctor"])
+    assert p.returncode == 1 and re.search(r"^capabilities +fatal +without CAP_BPF and CAP_PERFMON; .*sudo$", p.stdout, re.M), p.stdout + p.stderr
+
+
+def test_a_kernel_that_may_lock_up_is_refused_by_name_unless_told(made, tmp_path):
+    """Its code cannot be read, so that its version decides; where it can, the code does, and this one's is in order."""
+    def bpf(release, *options, hide=True):
+        env = dict(os.environ, LD_PRELOAD=made("uname.so"), FAKE_RELEASE=release, ASAN_OPTIONS="verify_asan_link_order=0")
+        argv = [f"{BUILD}/prof-bpf", *options]
+        return run(mounts("mount --bind /dev/null /proc/kallsyms", *argv) if hide else argv, env=env)
+
+    record_some = ("-d", "0.2", "-o", tmp_path / "x.prof")
+    p = bpf("6.1.20-generic", *record_some)
+    assert p.returncode == 1 and len(p.stderr.splitlines()) == 1, p.stderr
+    assert "6.1.20-generic" in p.stderr and "6.1.36" in p.stderr and "--ignore-unsafe-kernel" in p.stderr
+    p = bpf("6.1.20-generic", "--check")
+    assert p.returncode == 1 and re.match("kernel +fatal ", p.stdout)
+    p = bpf("6.1.20-generic", "--check", "--ignore-unsafe-kernel")
+    assert p.returncode == 0 and re.match("kernel +degraded ", p.stdout), p.stdout
+    p = bpf("6.1.20-generic", *record_some, "--ignore-unsafe-kernel")
+    assert p.returncode == 0, p.stderr
+    for release, hide in (("6.1.36", True), ("5.15.0-1", True), ("6.1.20-generic", False)):
+        assert re.match("kernel +fine ", bpf(release, "--check", hide=hide).stdout), release
+
+
+def test_no_samples_are_an_error(tmp_path):
+    # One tick a second: none in a third of it.
+    p = profpipe("record", "-q", "-F", "1", "-d", "0.3", "-o", tmp_path / "x.folded")
+    assert p.returncode == 1 and len(p.stderr.splitlines()) == 1 and "no samples: " in p.stderr and "profpipe doctor" in p.stderr
+    p = profpipe("record", "-q", "-F", "1", "-d", "0.3", "-o", tmp_path / "x.folded", "--", "sleep", "60")
+    assert p.returncode == 1 and len(p.stderr.splitlines()) == 1 and "no samples: sleep was on no cpu" in p.stderr
+
+
+STAND_IN = """#!/usr/bin/python3 -S
+import os, struct, sys
+fd = int(sys.argv[sys.argv.index("--status-fd") + 1])
+def word(verdict, name, found, magic=0x7066636b):
+    os.write(fd, struct.pack("<II32s320s320s320s", magic, verdict, name, found, b"", b""))
+{how}
+"""
+
+
+@pytest.mark.parametrize("how", ["", "sys.exit(3)", "os.write(fd, os.urandom(4000))", "word(0, b'x', b'y', magic=1)", "word(7, b'x', b'y')",
+                                 "os.kill(os.getpid(), 9)", "word(0, b'x' * 32, b'y')"])
+def test_a_prof_bpf_that_says_nothing_of_use_is_an_error(how, tmp_path):
+    shutil.copy(f"{BUILD}/profpipe", tmp_path)
+    (tmp_path / "prof-bpf").write_text(STAND_IN.replace("{how}", how))
+    (tmp_path / "prof-bpf").chmod(0o755)
+    p = run([tmp_path / "profpipe", "doctor"])
+    assert p.returncode == 1 and "said nothing" in p.stderr and p.stdout == ""
+
+
+def test_what_prof_bpf_says_is_escaped_and_bounded(tmp_path):
+    shutil.copy(f"{BUILD}/profpipe", tmp_path)
+    (tmp_path / "prof-bpf").write_text(STAND_IN.replace("{how}", r"for _ in range(500): word(2, b'x', b'\x1b[2J\r\xff')"))
+    (tmp_path / "prof-bpf").chmod(0o755)
+    p = run([tmp_path / "profpipe", "doctor"])
+    assert p.returncode == 1 and r"\x1b[2J" in p.stdout and "\x1b" not in p.stdout and len(p.stdout) < 20_000
+    p = run([tmp_path / "profpipe", "doctor", "--json"])
+    assert p.returncode == 1 and len(json.loads(p.stdout)["checks"]) <= 64
