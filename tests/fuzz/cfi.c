@@ -42,7 +42,7 @@ static void feed(struct cfi *c, const uint8_t *data, size_t size, size_t piece)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct cfi_bases bases = {
+	struct encoded_bases bases = {
 		.has_text = true, .text = TEXT, .has_data = true, .data = SECTION
 	};
 	struct rows rows;

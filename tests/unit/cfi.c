@@ -139,7 +139,7 @@ static void run(size_t piece)
 	size_t at = 0, have = 0, used;
 	uint64_t want = 0;
 
-	cfi_init(&c, &rows, eh, SECTION, &(struct cfi_bases){ 0 });
+	cfi_init(&c, &rows, eh, SECTION, &(struct encoded_bases){ 0 });
 	while (!c.ended && at + have <= s.n) {
 		have += piece > want ? piece : (size_t)want;
 		if (have > s.n - at)

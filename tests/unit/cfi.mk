@@ -1,3 +1,3 @@
 UNITS += unit/cfi
-unit/cfi_SRCS := tests/unit/cfi.c tools/prof-deltas/cfi.c tools/prof-deltas/expr.c tools/prof-deltas/rows.c tools/prof-deltas/print.c
+unit/cfi_SRCS := tests/unit/cfi.c $(patsubst %,tools/prof-deltas/%.c,cfi cfi_run cfi_state encoded expr rows print)
 unit/cfi_LIBS := -lcriterion

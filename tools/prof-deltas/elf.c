@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "tools/prof-deltas/elf.h"
+#include "tools/prof-deltas/rows.h"
 
 #define ELF_COMPRESS_ZSTD 2 /* of the gabi since 2022; not in every elf.h */
 #define CIE_LEAST 20	    /* bytes of the shortest CIE */
@@ -206,7 +207,7 @@ static void read_eh_frame_hdr(int fd, struct elf_file *f, uint64_t vaddr, uint64
 {
 	uint8_t bytes[32];
 	int64_t n = elf_pread(fd, bytes, sizeof(bytes), offset);
-	struct cfi_bases bases = { .has_data = true, .data = vaddr };
+	struct encoded_bases bases = { .has_data = true, .data = vaddr };
 	uint64_t at;
 
 	if (n < 4 || bytes[0] != 1)
@@ -215,7 +216,7 @@ static void read_eh_frame_hdr(int fd, struct elf_file *f, uint64_t vaddr, uint64
 	struct span s = { .data = bytes + 4, .len = (size_t)n - 4 };
 	struct elf_section e = { .eh = true };
 
-	if (cfi_pointer(&s, bytes[1], vaddr + 4, &bases, NULL, &at) != 0)
+	if (encoded_pointer(&s, bytes[1], vaddr + 4, &bases, NULL, &at) != 0)
 		return;
 	e.vaddr = at;
 	if (!locate(f, at, &e.offset, &e.size))

@@ -13,7 +13,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include "tools/prof-deltas/cfi.h"
+#include "tools/prof-deltas/encoded.h"
 
 #define ELF_MAX_SECTIONS 4 /* of call frame information */
 #define ELF_MAX_LOADS 128
@@ -43,7 +43,7 @@ struct elf_file {
 	unsigned sections;
 	unsigned empty_sections; /* of call frame information, without bytes: in a separate debug
 				    file */
-	struct cfi_bases bases;
+	struct encoded_bases bases;
 	uint8_t build_id[ELF_MAX_BUILD_ID];
 	unsigned build_id_len; /* 0: none, or one that is longer */
 };

@@ -19,7 +19,7 @@ static int feed(struct source *s, struct cfi *c)
 	do {
 		r = source_fill(s, want);
 		if (r == -EBADMSG) {
-			c->rows->skipped[ROWS_SKIP_SECTION]++;
+			c->machine.rows->skipped[ROWS_SKIP_SECTION]++;
 			return 0;
 		}
 		if (r < 0)
