@@ -150,12 +150,58 @@ Test(deferred, interpreted_frames_come_ahead_and_their_entry_is_marked)
 	d.sample.items = 0;
 }
 
+Test(deferred, interpreted_frames_that_come_behind_their_sample_are_waited_for)
+{
+	rows_come();
+	d.sample.items = 2;
+	deferred_put(q, &d);
+	deferred_run(q, 2000, false);
+	cr_assert_eq(emitted, 0);
+	send_items(d.sample.time_ns);
+	deferred_run(q, 3000, false);
+	cr_assert_eq(emitted, 1);
+	cr_assert_eq(last.sample.items, 2);
+	cr_assert_eq(last.sample.reason, WALK_COMPLETE);
+	cr_assert_arr_eq(last.frames, items.words, sizeof(items.words));
+	cr_assert(last.frames[5] & SAMPLE_FRAME_ENTRY);
+	d.sample.items = 0;
+}
+
+Test(deferred, a_sample_whose_interpreted_frames_are_lost_keeps_its_native_ones)
+{
+	rows_come();
+	d.sample.items = 2;
+	deferred_put(q, &d);
+	deferred_run(q, 1000 + DEFERRED_PATIENCE_NS, false);
+	cr_assert_eq(emitted, 0);
+	deferred_run(q, 1001 + DEFERRED_PATIENCE_NS, false);
+	cr_assert_eq(emitted, 1);
+	cr_assert_eq(last.sample.items, 0);
+	cr_assert_eq(last.sample.reason, WALK_COMPLETE);
+	cr_assert_eq(last.sample.kernel_frames, 1);
+	cr_assert_eq(last.sample.user_frames, 2);
+	cr_assert_eq(last.frames[1] & SAMPLE_FRAME_OFFSET_MASK, 0x10);
+	d.sample.items = 0;
+}
+
+Test(deferred, more_items_than_a_sample_can_have_are_none)
+{
+	rows_come();
+	d.sample.items = UINT16_MAX;
+	deferred_put(q, &d);
+	deferred_run(q, 2000, false);
+	cr_assert_eq(emitted, 1);
+	cr_assert_eq(last.sample.items, 0);
+	cr_assert_eq(last.sample.user_frames, 2);
+	d.sample.items = 0;
+}
+
 Test(deferred, items_of_another_sample_are_not_taken_for_its_own)
 {
 	send_items(d.sample.time_ns + 1);
 	deferred_put(q, &d);
 	rows_come();
-	deferred_run(q, 3000, false);
+	deferred_run(q, 3000, true);
 	cr_assert_eq(last.sample.items, 0);
 	cr_assert_eq(last.sample.user_frames, 2);
 	d.sample.items = 0;

@@ -28,7 +28,8 @@ struct item {
 	struct sample sample;
 	uint64_t pc, regs[16], tls;
 	uint32_t exact, chunks, g_below;
-	uint8_t code[8]; /* from pc - 4 on */
+	bool lacks_items; /* it has some, which did not come yet: their place in head[] is empty */
+	uint8_t code[8];  /* from pc - 4 on */
 	struct probed_return returns[DEFERRED_RETURNS];
 	struct deferred_range ranges[DEFERRED_STACKS];
 	uint64_t chunk_at[DEFERRED_CHUNKS];
@@ -38,13 +39,14 @@ struct item {
 	uint64_t head[];	       /* so many words as the sample says */
 };
 
-/* A runtime's items, of a deferred sample that is about to come. */
+/* A runtime's items, of a deferred sample that is about to come, or has: two rings do not say what
+ * came first. */
 struct ahead {
 	uint64_t time_ns;
 	uint32_t tid, words;
 	uint64_t *data; /* NULL: none */
 };
-#define AHEAD 64 /* between two drainings; the oldest give way */
+#define AHEAD 64 /* that no sample has yet; the oldest give way */
 
 struct deferred_queue {
 	struct deferred_config config;
@@ -221,10 +223,35 @@ static void emit(struct deferred_queue *q, const struct sample *s, const uint64_
 	q->config.emit(q->config.ctx, &q->out.sample);
 }
 
-/* Walks a copy with the tables as they are. False: they do not know enough yet; with `last`, what
- * they do know is walked. */
+/* Puts a runtime's items into their place, if they came. */
+static void take_items(struct deferred_queue *q, struct item *i)
+{
+	const struct sample *s = &i->sample;
+	uint32_t words = s->items * 2u;
+
+	for (unsigned n = 0; i->lacks_items && n < AHEAD; n++) {
+		struct ahead *a = &q->ahead[n];
+
+		if (!a->data || a->time_ns != s->time_ns || a->tid != s->tid || a->words != words)
+			continue;
+		memcpy(i->head + s->kernel_frames, a->data, words * sizeof(uint64_t));
+		free(a->data);
+		a->data = NULL;
+		i->lacks_items = false;
+	}
+}
+
+/* Walks a copy with the tables as they are. False: they do not know enough yet, or its items are on
+ * their way; with `last`, what is known is walked. */
 static bool walk(struct deferred_queue *q, struct item *i, bool last)
 {
+	take_items(q, i);
+	if (i->lacks_items && !last)
+		return false;
+	if (i->lacks_items)
+		i->sample.items = 0;
+	i->lacks_items = false;
+
 	const struct tables_mapping *m;
 	struct process_entry p;
 	struct walk *w = &q->walk;
@@ -292,27 +319,14 @@ void deferred_items(struct deferred_queue *q, const struct sample *s)
 		memcpy(a->data, sample_items(s), bytes);
 }
 
-/* What came ahead of a sample; NULL: nothing. */
-static struct ahead *find_ahead(struct deferred_queue *q, const struct sample *s)
-{
-	for (unsigned i = 0; s->items && i < AHEAD; i++) {
-		struct ahead *a = &q->ahead[i];
-
-		if (a->data && a->time_ns == s->time_ns && a->tid == s->tid &&
-		    a->words == s->items * 2u)
-			return a;
-	}
-	return NULL;
-}
-
 void deferred_put(struct deferred_queue *q, const struct deferred_sample *d)
 {
-	struct ahead *ahead = find_ahead(q, &d->sample);
 	uint32_t chunks = d->deferred.chunks < DEFERRED_CHUNKS ? d->deferred.chunks
 							       : DEFERRED_CHUNKS;
 	size_t kernel = d->sample.kernel_frames < SAMPLE_MAX_KERNEL ? d->sample.kernel_frames
 								    : SAMPLE_MAX_KERNEL;
-	size_t head = kernel + (ahead ? ahead->words : 0);
+	uint32_t items = d->sample.items <= RUNTIME_MAX_ITEMS ? d->sample.items : 0;
+	size_t head = kernel + 2 * (size_t)items;
 	uint32_t objects = 0;
 
 	for (unsigned n = 0; n < DEFERRED_OBJECTS; n++)
@@ -335,13 +349,10 @@ void deferred_put(struct deferred_queue *q, const struct deferred_sample *d)
 	i->bytes = bytes;
 	i->sample = d->sample;
 	i->sample.kernel_frames = (uint16_t)kernel;
-	i->sample.items = ahead ? d->sample.items : 0;
+	i->sample.items = (uint16_t)items;
+	i->lacks_items = items;
 	memcpy(i->head, d->kernel, kernel * sizeof(uint64_t));
-	if (ahead) {
-		memcpy(i->head + kernel, ahead->data, ahead->words * sizeof(uint64_t));
-		free(ahead->data);
-		ahead->data = NULL;
-	}
+	take_items(q, i);
 	i->pc = d->deferred.pc;
 	memcpy(i->regs, d->deferred.regs, sizeof(i->regs));
 	i->tls = d->deferred.tls;

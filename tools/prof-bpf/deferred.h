@@ -31,7 +31,8 @@ struct deferred_config {
 };
 int deferred_new(const struct deferred_config *c, struct deferred_queue **ret);
 void deferred_free(struct deferred_queue *q);
-/* A runtime's items (SAMPLE_ITEMS), which come ahead of the sample that they are of. */
+/* A runtime's items (SAMPLE_ITEMS). They are sent ahead of the sample that they are of, in another
+ * ring; it waits for them. */
 void deferred_items(struct deferred_queue *q, const struct sample *s);
 /* Copies a sample in. One that there is no memory for is emitted as it is. */
 void deferred_put(struct deferred_queue *q, const struct deferred_sample *d);

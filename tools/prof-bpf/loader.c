@@ -350,6 +350,9 @@ int loader_drain(struct loader *l, void (*whole)(void *, const struct sample *),
 
 	if (r >= 0)
 		more = ring_buffer__consume(l->deferred_ring);
+	/* Their items may have come between. */
+	if (whole && r >= 0 && more > 0)
+		r = ring_buffer__consume(l->ring);
 	return r < 0 ? r : more < 0 ? more : r + more;
 }
 
