@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""two.py LIBPYTHON SECONDS: another interpreter's library in this process, called by this one's functions."""
+"""two.py LIBPYTHON CPU_SECONDS: another interpreter's library in this process, called by this one's functions."""
 import ctypes
 import os
 import sys
@@ -11,11 +11,11 @@ INNER = b"""
 import time
 
 def inner_spin(end):
-    while time.monotonic() < end:
+    while time.process_time() < end:
         pass
 
 def inner_main(seconds):
-    inner_spin(time.monotonic() + seconds)
+    inner_spin(time.process_time() + seconds)
 
 inner_main(%s)
 """
