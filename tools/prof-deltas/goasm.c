@@ -12,49 +12,17 @@
 #include <stdlib.h>
 #include <string.h>
 #include "tools/prof-deltas/goasm.h"
+#include "tools/prof-deltas/gostate.h"
 #include "tools/prof-deltas/insn.h"
 
 #define MAX_LABELS 512u
-#define MAX_SLOTS 24u
 #define MAX_RESTORES 8u
 #define STEPS_PER_INSTRUCTION 16u
 #define NO_LABEL UINT16_MAX
-#define BASE_CFA 0
 #define BASE_MERGED 0x40000000 /* and the label: one of several */
 
-/* Registers by the numbers that instructions give them. */
-enum { REGISTERS = 16, RETURN = 16 /* the return address */ };
-/* In which a copy of the stack pointer is looked for: those that callees keep first. */
-static const uint8_t copies[] = { 3, 12, 13, 14, 15, 0, 1, 2, 6, 7, 8, 9, 10, 11 };
-
-enum kind {
-	UNKNOWN,
-	ADDRESS,  /* base + off[0] */
-	CALLERS,  /* what register off[0] held at the entry; or the return address */
-	CONSTANT, /* off[0] */
-	WORD,	  /* that at file offset off[0]: of the GOT, which does not change */
-	CHAIN,	  /* n loads, from *(TLS base + off[0]) on; by_word: plus WORD instead */
-	LOADED,	  /* the word at base + off[0], of another stack */
-	HIGH,	  /* the second word (stack.hi) of what LOADED points at */
-	LEFT,	  /* HIGH less the word at base + off[1] */
-};
-struct value {
-	uint8_t kind, n;
-	uint16_t by_word;
-	int32_t base, off[4];
-};
-struct slot {
-	int32_t base, off;
-	uint32_t since; /* the instruction behind the one that wrote it */
-	struct value value;
-};
-struct state {
-	struct value reg[REGISTERS]; /* that of RSP is an ADDRESS */
-	struct slot slot[MAX_SLOTS];
-	uint32_t slots;
-};
 struct label {
-	struct state in;
+	struct gostate in;
 	uint32_t instruction;
 	bool reached, queued;
 };
@@ -62,7 +30,7 @@ struct label {
 struct restore {
 	int32_t base;
 	uint32_t since;
-	struct value value;
+	struct govalue value;
 	int32_t off;   /* of RSP from the CFA, then */
 	int32_t pc_at; /* of the return address in the g; 0: on the stack */
 };
@@ -98,7 +66,7 @@ struct goasm {
 			    return address */
 	int32_t g_sp_at, g_sp_off, g_pc_at;
 
-	struct state now;
+	struct gostate now;
 };
 
 int goasm_new(struct goasm **ret)
@@ -115,148 +83,6 @@ int goasm_new(struct goasm **ret)
 void goasm_free(struct goasm *a)
 {
 	free(a);
-}
-
-/* --- values --- */
-
-static struct value address(int32_t base, int32_t off)
-{
-	return (struct value){ .kind = ADDRESS, .base = base, .off = { off } };
-}
-
-static bool same(const struct value *x, const struct value *y)
-{
-	return memcmp(x, y, sizeof(*x)) == 0;
-}
-
-/* Sums of what hostile code names stay far from overflow. */
-static bool plus(int32_t x, int64_t y, int32_t *ret)
-{
-	int64_t sum = x + (y > INT32_MAX || y < INT32_MIN ? (int64_t)INT32_MAX : y);
-
-	*ret = (int32_t)sum;
-	return sum > -0x7fff0000 && sum < 0x7fff0000;
-}
-
-static int general(ZydisRegister r)
-{
-	ZydisRegister full = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, r);
-
-	if (ZydisRegisterGetClass(full) != ZYDIS_REGCLASS_GPR64)
-		return -1;
-	return ZydisRegisterGetId(full);
-}
-
-static void slot_set(struct state *s, int32_t base, int32_t off, const struct value *v,
-		     uint32_t since)
-{
-	for (uint32_t i = 0; i < s->slots;) {
-		struct slot *x = &s->slot[i];
-
-		if (x->base == base && (int64_t)x->off - off < 8 && (int64_t)off - x->off < 8)
-			*x = s->slot[--s->slots];
-		else
-			i++;
-	}
-	/* In the frame only what rules can use is kept. */
-	if (base == BASE_CFA && v->kind != CALLERS && v->kind != ADDRESS)
-		return;
-	if (s->slots < MAX_SLOTS)
-		s->slot[s->slots++] =
-			(struct slot){ .base = base, .off = off, .since = since, .value = *v };
-}
-
-static const struct slot *slot_at(const struct state *s, int32_t base, int32_t off)
-{
-	for (uint32_t i = 0; i < s->slots; i++) {
-		if (s->slot[i].base == base && s->slot[i].off == off)
-			return &s->slot[i];
-	}
-	return NULL;
-}
-
-/* Where an operand in memory is: an ADDRESS, or UNKNOWN. */
-static struct value place(const struct state *s, const ZydisDecodedOperandMem *m)
-{
-	struct value v = { 0 };
-	int r = m->base == ZYDIS_REGISTER_NONE ? -1 : general(m->base);
-	int32_t off;
-
-	if (r < 0 || m->index != ZYDIS_REGISTER_NONE || m->segment == ZYDIS_REGISTER_FS ||
-	    s->reg[r].kind != ADDRESS)
-		return v;
-	if (plus(s->reg[r].off[0], m->disp.value, &off))
-		v = address(s->reg[r].base, off);
-	return v;
-}
-
-/* The thread's word at fs:operand. */
-static struct value load_tls(const struct state *s, const ZydisDecodedOperandMem *m)
-{
-	const ZydisRegister parts[] = { m->base, m->index };
-	struct value v = { .kind = CHAIN, .n = 1 };
-	bool ok = plus(0, m->disp.value, &v.off[0]);
-	int base = m->base == ZYDIS_REGISTER_NONE ? -1 : general(m->base);
-
-	if (base >= 0 && s->reg[base].kind == WORD) {
-		v.by_word = 1;
-		v.off[0] = s->reg[base].off[0];
-		ok = m->disp.value == 0 && m->index == ZYDIS_REGISTER_NONE;
-		return ok ? v : (struct value){ 0 };
-	}
-	for (unsigned i = 0; i < 2; i++) {
-		int r = parts[i] == ZYDIS_REGISTER_NONE ? -1 : general(parts[i]);
-
-		if (parts[i] == ZYDIS_REGISTER_NONE)
-			continue;
-		ok = ok && r >= 0 && s->reg[r].kind == CONSTANT && (i == 0 || m->scale == 1) &&
-		     plus(v.off[0], s->reg[r].off[0], &v.off[0]);
-	}
-	return ok ? v : (struct value){ 0 };
-}
-
-/* What 8 bytes in memory hold. next: the file offset of the next instruction. */
-static struct value load(const struct state *s, const ZydisDecodedOperandMem *m, uint64_t next)
-{
-	struct value at = place(s, m), v = { 0 };
-	int32_t off;
-
-	if (m->segment == ZYDIS_REGISTER_FS)
-		return load_tls(s, m);
-	if (m->base == ZYDIS_REGISTER_RIP) {
-		if (next <= INT32_MAX && plus((int32_t)next, m->disp.value, &off) && off > 0)
-			v = (struct value){ .kind = WORD, .off = { off } };
-		return v;
-	}
-	if (at.kind == ADDRESS) {
-		const struct slot *slot = slot_at(s, at.base, at.off[0]);
-
-		/* What g was when it was stored need not be g any more. */
-		if (slot && (slot->value.kind == ADDRESS || slot->value.kind == CALLERS))
-			return slot->value;
-		if (at.base == BASE_CFA)
-			return v;
-		at.kind = LOADED;
-		return at;
-	}
-
-	int r = m->base == ZYDIS_REGISTER_NONE ? -1 : general(m->base);
-
-	if (r < 0 || m->index != ZYDIS_REGISTER_NONE)
-		return v;
-	v = s->reg[r];
-	if (v.kind == CHAIN && v.n == 1 && !v.by_word && v.off[0] == 0) {
-		/* fs:0 holds its own address. */
-		if (plus(0, m->disp.value, &v.off[0]))
-			return v;
-	} else if (v.kind == CHAIN && v.n < 4) {
-		if (plus(0, m->disp.value, &v.off[v.n++]))
-			return v;
-	} else if (v.kind == LOADED && m->disp.value == 8) {
-		v.kind = HIGH;
-		return v;
-	}
-	return (struct value){ 0 };
 }
 
 /* --- one instruction --- */
@@ -276,9 +102,9 @@ static int32_t delta_at(const struct goasm *a, uint32_t at)
 	return low ? a->deltas[low - 1].delta : 0;
 }
 
-static void set(struct goasm *a, uint32_t i, int r, const struct value *v)
+static void set(struct goasm *a, uint32_t i, int r, const struct govalue *v)
 {
-	struct state *s = &a->now;
+	struct gostate *s = &a->now;
 	const struct goasm_row *row = &a->row[i];
 
 	if (r != RSP) {
@@ -293,15 +119,15 @@ static void set(struct goasm *a, uint32_t i, int r, const struct value *v)
 	int32_t base = s->reg[RSP].base;
 	bool back = base != BASE_CFA && ((v->kind == CHAIN && v->n == 4) || v->kind == LEFT);
 
-	s->reg[RSP] = address((int32_t)row->at + 1, 0);
+	s->reg[RSP] = govalue_address((int32_t)row->at + 1, 0);
 	if (!back)
 		return;
 
 	struct restore *x = &a->restore[0];
 
-	while (x < a->restore + a->restores && (x->base != base || !same(&x->value, v)))
+	while (x < a->restore + a->restores && (x->base != base || !govalue_same(&x->value, v)))
 		x++;
-	s->reg[RSP] = address(BASE_CFA, -8 - delta_at(a, row->at + row->len));
+	s->reg[RSP] = govalue_address(BASE_CFA, -8 - delta_at(a, row->at + row->len));
 	if (x == a->restore + a->restores) {
 		if (a->restores == MAX_RESTORES)
 			return;
@@ -313,8 +139,8 @@ static void set(struct goasm *a, uint32_t i, int r, const struct value *v)
 	/* Not before both words are there. */
 	x->since = UINT32_MAX;
 
-	const struct slot *g = slot_at(s, v->base, v->off[0]),
-			  *depth = slot_at(s, v->base, v->off[1]);
+	const struct goslot *g = gostate_slot(s, v->base, v->off[0]),
+			    *depth = gostate_slot(s, v->base, v->off[1]);
 
 	if (v->base == base && g && depth)
 		x->since = g->since > depth->since ? g->since : depth->since;
@@ -324,56 +150,58 @@ static void set(struct goasm *a, uint32_t i, int r, const struct value *v)
 static void clobber(struct goasm *a, uint32_t i, const ZydisDecodedInstruction *in,
 		    const ZydisDecodedOperand *op)
 {
-	const struct value unknown = { 0 };
+	const struct govalue unknown = { 0 };
 
 	for (unsigned n = 0; n < in->operand_count; n++) {
 		if (!(op[n].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE))
 			continue;
 		if (op[n].type == ZYDIS_OPERAND_TYPE_MEMORY) {
-			struct value at = place(&a->now, &op[n].mem);
+			struct govalue at = gostate_place(&a->now, &op[n].mem);
 
 			if (at.kind == ADDRESS)
-				slot_set(&a->now, at.base, at.off[0], &unknown, a->row[i].at);
+				gostate_store(&a->now, at.base, at.off[0], &unknown, a->row[i].at);
 			continue;
 		}
 
-		int r = op[n].type == ZYDIS_OPERAND_TYPE_REGISTER ? general(op[n].reg.value) : -1;
+		int r = op[n].type == ZYDIS_OPERAND_TYPE_REGISTER
+				? gostate_register(op[n].reg.value)
+				: -1;
 
 		if (r >= 0)
 			set(a, i, r, &unknown);
 	}
 }
 
-static void do_push(struct goasm *a, uint32_t i, const struct value *v)
+static void do_push(struct goasm *a, uint32_t i, const struct govalue *v)
 {
-	struct value *sp = &a->now.reg[RSP];
+	struct govalue *sp = &a->now.reg[RSP];
 
-	if (!plus(sp->off[0], -8, &sp->off[0]))
-		*sp = address((int32_t)a->row[i].at + 1, 0);
-	slot_set(&a->now, sp->base, sp->off[0], v, a->row[i].at + a->row[i].len);
+	if (!govalue_plus(sp->off[0], -8, &sp->off[0]))
+		*sp = govalue_address((int32_t)a->row[i].at + 1, 0);
+	gostate_store(&a->now, sp->base, sp->off[0], v, a->row[i].at + a->row[i].len);
 }
 
 static void do_pop(struct goasm *a, uint32_t i, int r)
 {
-	struct value *sp = &a->now.reg[RSP], v = { 0 };
-	const struct slot *slot = slot_at(&a->now, sp->base, sp->off[0]);
+	struct govalue *sp = &a->now.reg[RSP], v = { 0 };
+	const struct goslot *slot = gostate_slot(&a->now, sp->base, sp->off[0]);
 
 	if (slot)
 		v = slot->value;
-	if (!plus(sp->off[0], 8, &sp->off[0]))
-		*sp = address((int32_t)a->row[i].at + 1, 0);
+	if (!govalue_plus(sp->off[0], 8, &sp->off[0]))
+		*sp = govalue_address((int32_t)a->row[i].at + 1, 0);
 	if (r >= 0)
 		set(a, i, r, &v);
 }
 
 static void do_store(struct goasm *a, uint32_t i, const ZydisDecodedOperandMem *m,
-		     const struct value *v)
+		     const struct govalue *v)
 {
-	struct value at = place(&a->now, m);
-	int r = m->base == ZYDIS_REGISTER_NONE ? -1 : general(m->base);
+	struct govalue at = gostate_place(&a->now, m);
+	int r = m->base == ZYDIS_REGISTER_NONE ? -1 : gostate_register(m->base);
 
 	if (at.kind == ADDRESS) {
-		slot_set(&a->now, at.base, at.off[0], v, a->row[i].at + a->row[i].len);
+		gostate_store(&a->now, at.base, at.off[0], v, a->row[i].at + a->row[i].len);
 		return;
 	}
 	/* A goroutine's stack pointer or pc, put into its g. */
@@ -381,11 +209,11 @@ static void do_store(struct goasm *a, uint32_t i, const ZydisDecodedOperandMem *
 	    a->now.reg[r].n != 1)
 		return;
 	if (!a->g_sp && v->kind == ADDRESS && v->base == BASE_CFA &&
-	    plus(0, m->disp.value, &a->g_sp_at)) {
+	    govalue_plus(0, m->disp.value, &a->g_sp_at)) {
 		a->g_sp = true;
 		a->g_sp_off = v->off[0];
 	} else if (!a->g_pc && v->kind == CALLERS && v->off[0] == RETURN &&
-		   plus(0, m->disp.value, &a->g_pc_at)) {
+		   govalue_plus(0, m->disp.value, &a->g_pc_at)) {
 		a->g_pc = true;
 	}
 }
@@ -393,21 +221,21 @@ static void do_store(struct goasm *a, uint32_t i, const ZydisDecodedOperandMem *
 static void do_mov(struct goasm *a, uint32_t i, const ZydisDecodedInstruction *in,
 		   const ZydisDecodedOperand *op)
 {
-	struct value v = { 0 };
+	struct govalue v = { 0 };
 
 	if (op[0].size != 64) {
 		clobber(a, i, in, op);
 		return;
 	}
 	if (op[1].type == ZYDIS_OPERAND_TYPE_REGISTER) {
-		int r = general(op[1].reg.value);
+		int r = gostate_register(op[1].reg.value);
 
 		if (r >= 0)
 			v = a->now.reg[r];
 	} else if (op[1].type == ZYDIS_OPERAND_TYPE_MEMORY) {
-		v = load(&a->now, &op[1].mem, a->offset + a->row[i].at + a->row[i].len);
+		v = gostate_load(&a->now, &op[1].mem, a->offset + a->row[i].at + a->row[i].len);
 	} else if (op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE &&
-		   plus(0, op[1].imm.value.s, &v.off[0])) {
+		   govalue_plus(0, op[1].imm.value.s, &v.off[0])) {
 		v.kind = CONSTANT;
 	} else {
 		v.off[0] = 0;
@@ -417,7 +245,7 @@ static void do_mov(struct goasm *a, uint32_t i, const ZydisDecodedInstruction *i
 		return;
 	}
 
-	int r = general(op[0].reg.value);
+	int r = gostate_register(op[0].reg.value);
 
 	if (r >= 0)
 		set(a, i, r, &v);
@@ -429,23 +257,24 @@ static void do_mov(struct goasm *a, uint32_t i, const ZydisDecodedInstruction *i
 static bool do_sum(struct goasm *a, uint32_t i, const ZydisDecodedInstruction *in,
 		   const ZydisDecodedOperand *op)
 {
-	int r = op[0].type == ZYDIS_OPERAND_TYPE_REGISTER ? general(op[0].reg.value) : -1;
-	struct value v;
+	int r = op[0].type == ZYDIS_OPERAND_TYPE_REGISTER ? gostate_register(op[0].reg.value) : -1;
+	struct govalue v;
 
 	if (r < 0 || op[0].size != 64)
 		return false;
 	if (in->mnemonic == ZYDIS_MNEMONIC_LEA) {
-		v = place(&a->now, &op[1].mem);
+		v = gostate_place(&a->now, &op[1].mem);
 	} else if (op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE) {
 		int64_t by = op[1].imm.value.s;
 
 		v = a->now.reg[r];
 		if ((v.kind != ADDRESS && v.kind != CONSTANT) || by == INT64_MIN ||
-		    !plus(v.off[0], in->mnemonic == ZYDIS_MNEMONIC_SUB ? -by : by, &v.off[0]))
+		    !govalue_plus(v.off[0], in->mnemonic == ZYDIS_MNEMONIC_SUB ? -by : by,
+				  &v.off[0]))
 			return false;
 	} else if (op[1].type == ZYDIS_OPERAND_TYPE_MEMORY && in->mnemonic == ZYDIS_MNEMONIC_SUB &&
 		   a->now.reg[r].kind == HIGH) {
-		struct value at = place(&a->now, &op[1].mem);
+		struct govalue at = gostate_place(&a->now, &op[1].mem);
 
 		v = a->now.reg[r];
 		if (at.kind != ADDRESS || at.base != v.base)
@@ -461,7 +290,7 @@ static bool do_sum(struct goasm *a, uint32_t i, const ZydisDecodedInstruction *i
 
 static void run_one(struct goasm *a, uint32_t i)
 {
-	const struct value unknown = { 0 };
+	const struct govalue unknown = { 0 };
 	const struct decoded *d = &a->decoded[i];
 	ZydisDecodedOperand op[ZYDIS_MAX_OPERAND_COUNT];
 	ZydisDecodedInstruction in;
@@ -493,15 +322,15 @@ static void run_one(struct goasm *a, uint32_t i)
 		break;
 	case ZYDIS_MNEMONIC_PUSH:
 		do_push(a, i,
-			is_reg && general(op[0].reg.value) >= 0
-				? &a->now.reg[general(op[0].reg.value)]
+			is_reg && gostate_register(op[0].reg.value) >= 0
+				? &a->now.reg[gostate_register(op[0].reg.value)]
 				: &unknown);
 		break;
 	case ZYDIS_MNEMONIC_PUSHFQ:
 		do_push(a, i, &unknown);
 		break;
 	case ZYDIS_MNEMONIC_POP:
-		do_pop(a, i, is_reg ? general(op[0].reg.value) : -1);
+		do_pop(a, i, is_reg ? gostate_register(op[0].reg.value) : -1);
 		break;
 	case ZYDIS_MNEMONIC_POPFQ:
 		do_pop(a, i, -1);
@@ -523,110 +352,28 @@ static void run_one(struct goasm *a, uint32_t i)
 
 /* --- rules --- */
 
-static void rule_of_caller(const struct state *s, struct unwind_rule *rule)
-{
-	const struct value *sp = &s->reg[RSP];
-
-	rule->rbp = UNWIND_RBP_UNDEFINED;
-	for (uint32_t i = 0; i < s->slots; i++) {
-		const struct slot *x = &s->slot[i];
-
-		/* What lies below the stack pointer may be gone. */
-		if (x->base != BASE_CFA || x->value.kind != CALLERS ||
-		    (sp->base == BASE_CFA && x->off < sp->off[0]))
-			continue;
-		if (x->value.off[0] == RBP) {
-			rule->rbp = UNWIND_RBP_CFA;
-			rule->rbp_off = x->off;
-		} else if (x->value.off[0] == RBX && x->off < 0 && x->off % 8 == 0 &&
-			   x->off / -8 <= UINT8_MAX) {
-			rule->rbx = (uint8_t)(x->off / -8);
-		}
-	}
-	if (s->reg[RBP].kind == CALLERS && s->reg[RBP].off[0] == RBP) {
-		rule->rbp = UNWIND_RBP_SAME;
-		rule->rbp_off = 0;
-	}
-}
-
-static bool in_frame(const struct value *v)
-{
-	return v->kind == ADDRESS && v->base == BASE_CFA;
-}
-
-/* The CFA where RSP is on another stack: from a word on that stack, or from a register. */
-static bool rule_elsewhere(const struct state *s, struct unwind_rule *rule)
-{
-	const struct value *sp = &s->reg[RSP];
-
-	for (uint32_t i = 0; i < s->slots; i++) {
-		const struct slot *x = &s->slot[i];
-
-		if (x->base != sp->base || !in_frame(&x->value) || x->off < sp->off[0])
-			continue;
-		rule->cfa = UNWIND_CFA_DEREF;
-		rule->cfa_reg = UNWIND_REG_RSP;
-		rule->cfa_off = x->off - sp->off[0];
-		rule->cfa_add = -x->value.off[0];
-		return true;
-	}
-	if (in_frame(&s->reg[RBP])) {
-		rule->cfa = UNWIND_CFA_REG;
-		rule->cfa_reg = UNWIND_REG_RBP;
-		rule->cfa_off = -s->reg[RBP].off[0];
-		return true;
-	}
-	for (unsigned i = 0; i < sizeof(copies); i++) {
-		if (!in_frame(&s->reg[copies[i]]))
-			continue;
-		rule->cfa = UNWIND_CFA_REG;
-		rule->cfa_reg = insn_dwarf[copies[i]];
-		rule->cfa_off = -s->reg[copies[i]].off[0];
-		return false;
-	}
-	rule->cfa = UNWIND_CFA_END;
-	return false;
-}
-
-/* The return address in a register, around vfork. */
-static bool rule_popped(const struct state *s, struct unwind_rule *rule)
-{
-	const struct value *sp = &s->reg[RSP];
-
-	for (int r = 0; r < REGISTERS && in_frame(sp) && sp->off[0] == 0; r++) {
-		if (s->reg[r].kind != CALLERS || s->reg[r].off[0] != RETURN)
-			continue;
-		rule->cfa = UNWIND_CFA_REG;
-		rule->cfa_reg = UNWIND_REG_RSP;
-		rule->ra = UNWIND_RA_REG;
-		rule->ra_reg = insn_dwarf[r];
-		return true;
-	}
-	return false;
-}
-
 static void note(struct goasm *a, uint32_t i)
 {
-	const struct state *s = &a->now;
-	const struct value *sp = &s->reg[RSP];
+	const struct gostate *s = &a->now;
+	const struct govalue *sp = &s->reg[RSP];
 	struct unwind_rule rule = { .flags = UNWIND_DERIVED };
 	bool sure = true;
 
 	if (sp->base == BASE_CFA && sp->off[0] <= -8) {
-		rule_of_caller(s, &rule);
+		gostate_rule_caller(s, &rule);
 		rule.cfa = UNWIND_CFA_REG;
 		rule.cfa_reg = UNWIND_REG_RSP;
 		rule.cfa_off = -sp->off[0];
-	} else if (rule_popped(s, &rule)) {
-		rule_of_caller(s, &rule);
+	} else if (gostate_rule_popped(s, &rule)) {
+		gostate_rule_caller(s, &rule);
 	} else if (a->role == GOASM_LEAVES) {
 		rule.cfa = UNWIND_CFA_REG;
 		rule.cfa_reg = UNWIND_REG_RSP;
 		rule.cfa_off = 8;
 		rule.ra = UNWIND_RA_UNDEFINED;
 	} else {
-		rule_of_caller(s, &rule);
-		sure = rule_elsewhere(s, &rule);
+		gostate_rule_caller(s, &rule);
+		sure = gostate_rule_elsewhere(s, &rule);
 	}
 	a->row[i].known = true;
 	a->row[i].rule = rule;
@@ -727,35 +474,36 @@ static bool find_labels(struct goasm *a)
 }
 
 /* Takes from s what `now` does not say as well. True where something went. */
-static bool merge(const struct goasm *a, uint32_t label, struct state *s, const struct state *now)
+static bool merge(const struct goasm *a, uint32_t label, struct gostate *s,
+		  const struct gostate *now)
 {
 	bool changed = false;
 
 	for (unsigned r = 0; r < REGISTERS; r++) {
-		struct value other = { 0 };
+		struct govalue other = { 0 };
 
-		if (same(&s->reg[r], &now->reg[r]))
+		if (govalue_same(&s->reg[r], &now->reg[r]))
 			continue;
 		if (r == RSP) {
 			/* Both in the frame, and they differ: one comes from behind a call that
 			 * does not return. */
-			if (in_frame(&s->reg[r]) && in_frame(&now->reg[r]))
-				other = address(
+			if (govalue_in_frame(&s->reg[r]) && govalue_in_frame(&now->reg[r]))
+				other = govalue_address(
 					BASE_CFA,
 					-8 - delta_at(a, a->row[a->label[label].instruction].at));
 			else
-				other = address(BASE_MERGED | (int32_t)label, 0);
+				other = govalue_address(BASE_MERGED | (int32_t)label, 0);
 		}
-		if (same(&s->reg[r], &other))
+		if (govalue_same(&s->reg[r], &other))
 			continue;
 		s->reg[r] = other;
 		changed = true;
 	}
 	for (uint32_t i = 0; i < s->slots;) {
-		struct slot *x = &s->slot[i];
-		const struct slot *y = slot_at(now, x->base, x->off);
+		struct goslot *x = &s->slot[i];
+		const struct goslot *y = gostate_slot(now, x->base, x->off);
 
-		if (!y || !same(&x->value, &y->value)) {
+		if (!y || !govalue_same(&x->value, &y->value)) {
 			*x = s->slot[--s->slots];
 			changed = true;
 			continue;
@@ -793,7 +541,7 @@ static void note_leap(struct goasm *a, uint32_t i)
 	if (a->role != GOASM_LEAVES || a->now.reg[RSP].base == BASE_CFA ||
 	    !ZYAN_SUCCESS(ZydisDecoderDecodeFull(&a->decoder, a->code + at, a->size - at, &in, op)))
 		return;
-	r = op->type == ZYDIS_OPERAND_TYPE_REGISTER ? general(op->reg.value) : -1;
+	r = op->type == ZYDIS_OPERAND_TYPE_REGISTER ? gostate_register(op->reg.value) : -1;
 	if (r < 0)
 		return;
 	a->row[i].rule = (struct unwind_rule){ .cfa = UNWIND_CFA_REG,
@@ -843,7 +591,7 @@ static void settle(struct goasm *a, struct goasm_curg *curg)
 
 	if (a->role == GOASM_RETURNS && !curg->known) {
 		for (uint32_t n = 0; n < a->restores && !curg->known; n++) {
-			const struct value *v = &a->restore[n].value;
+			const struct govalue *v = &a->restore[n].value;
 
 			if (v->kind == CHAIN)
 				*curg = (struct goasm_curg){ .known = true,
@@ -854,7 +602,7 @@ static void settle(struct goasm *a, struct goasm_curg *curg)
 		}
 	}
 	if (a->role == GOASM_MORESTACK && a->g_sp && a->g_pc && curg->known) {
-		more.value = (struct value){ .kind = CHAIN, .n = 4, .by_word = curg->by_word };
+		more.value = (struct govalue){ .kind = CHAIN, .n = 4, .by_word = curg->by_word };
 		more.value.off[0] = curg->tls;
 		more.value.off[1] = curg->m;
 		more.value.off[2] = curg->curg;
@@ -907,11 +655,7 @@ int goasm_rows(struct goasm *a, const uint8_t *code, uint32_t size, uint64_t off
 	if (!find_labels(a))
 		return GOASM_GIVEN_UP;
 
-	memset(&a->now, 0, sizeof(a->now));
-	for (int r = 0; r < REGISTERS; r++)
-		a->now.reg[r] = (struct value){ .kind = CALLERS, .off = { r } };
-	a->now.reg[RSP] = address(BASE_CFA, -8);
-	slot_set(&a->now, BASE_CFA, -8, &(struct value){ .kind = CALLERS, .off = { RETURN } }, 0);
+	gostate_enter(&a->now);
 	hand_on(a, 0);
 	while (a->queued) {
 		uint32_t label = a->queue[a->queue_head];
