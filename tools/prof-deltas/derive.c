@@ -6,6 +6,7 @@
 #include "tools/prof-deltas/flow.h"
 #include "tools/prof-deltas/starts.h"
 #include "tools/prof-deltas/stretch.h"
+#include "tools/prof-deltas/stubs.h"
 
 #define GAP_MIN (ROWS_PADDING + 1) /* bytes: less is padding */
 #define WINDOW (4 * FLOW_MAX_CODE) /* read at once: most of it is left for the next function */
@@ -280,14 +281,6 @@ static const struct unwind_rule end_rule = {
 	.flags = UNWIND_DERIVED,
 };
 
-static struct unwind_rule by_rsp(int32_t off)
-{
-	return (struct unwind_rule){ .cfa = UNWIND_CFA_REG,
-				     .cfa_reg = UNWIND_REG_RSP,
-				     .cfa_off = off,
-				     .flags = UNWIND_DERIVED };
-}
-
 static int put(struct derive *d, uint32_t at, const struct unwind_rule *rule)
 {
 	uint16_t number;
@@ -299,12 +292,7 @@ static int put(struct derive *d, uint32_t at, const struct unwind_rule *rule)
 	return r < 0 ? r : rows_add(d->rows, at, number);
 }
 
-struct piece {
-	uint32_t len;
-	struct unwind_rule rule;
-};
-
-static int put_pieces(struct derive *d, uint32_t at, const struct piece *p, unsigned n)
+static int put_pieces(struct derive *d, uint32_t at, const struct stub_piece *p, unsigned n)
 {
 	uint32_t end = at;
 	int r;
@@ -374,156 +362,42 @@ static int put_flow(struct derive *d, uint32_t at, const uint8_t *code, uint32_t
 
 /* --- by content --- */
 
-static bool starts_with(const uint8_t *code, uint32_t n, uint32_t at, const char *bytes,
-			uint32_t len)
+static bool is_slot_zero(const struct derive *d, int64_t at)
 {
-	return at + len <= n && memcmp(code + at, bytes, len) == 0;
-}
-
-static uint32_t past_endbr(const uint8_t *code, uint32_t n)
-{
-	return starts_with(code, n, 0, "\xf3\x0f\x1e\xfa", 4) ? 4 : 0;
-}
-
-/* push x(%rip); jmp *y(%rip), the jump with a bnd prefix or not: the bytes of it, or 0. */
-static uint32_t is_push_jump(const uint8_t *code, uint32_t n, uint32_t at)
-{
-	uint32_t jump = at + 6;
-
-	if (!starts_with(code, n, at, "\xff\x35", 2))
-		return 0;
-	if (starts_with(code, n, jump, "\xf2", 1))
-		jump++;
-	return starts_with(code, n, jump, "\xff\x25", 2) && jump + 6 <= n ? jump + 6 - at : 0;
-}
-
-/* What lld's -z retpolineplt writes. Slot 0 ends in a piece that puts r11 in place of its return
- * address, so that its ret jumps: for bound functions (now) slot 0 is no more than that. */
-static int try_retpoline(struct derive *d, uint32_t at, const uint8_t *code, uint32_t n,
-			 uint32_t *ret_used)
-{
-	static const char loop[] = "\xf3\x90\x0f\xae\xe8\xeb\xf9\xcc\xcc\xcc\xcc";
-	static const char jump[] = "\x4c\x89\x1c\x24\xc3", load[] = "\x4c\x8b\x1d";
-
-	if (starts_with(code, n, 0, "\xe8\x0b\0\0\0", 5) && starts_with(code, n, 5, loop, 11) &&
-	    starts_with(code, n, 16, jump, 5)) {
-		const struct piece p[] = { { 20, by_rsp(8) }, { 1, by_rsp(16) } };
-
-		*ret_used = 21;
-		return put_pieces(d, at, p, 2);
-	}
-	/* push x(%rip); mov y(%rip), %r11; call */
-	if (starts_with(code, n, 0, "\xff\x35", 2) && starts_with(code, n, 6, load, 3) &&
-	    starts_with(code, n, 13, "\xe8\x0e\0\0\0", 5) && starts_with(code, n, 18, loop, 11) &&
-	    starts_with(code, n, 32, jump, 5)) {
-		const struct piece p[] = {
-			{ 6, by_rsp(16) }, { 26, by_rsp(24) }, { 4, by_rsp(8) }, { 1, by_rsp(16) }
-		};
-
-		*ret_used = 37;
-		return put_pieces(d, at, p, 4);
-	}
-	/* mov y(%rip), %r11; jmp slot 0; int3 up to the next */
-	if (starts_with(code, n, 0, load, 3) && starts_with(code, n, 7, "\xe9", 1) &&
-	    starts_with(code, n, 12, "\xcc\xcc\xcc\xcc", 4)) {
-		const struct piece p = { 12, by_rsp(8) };
-
-		*ret_used = 12;
-		return put_pieces(d, at, &p, 1);
-	}
-	/* mov y(%rip), %r11; call; jmp; push $number; jmp slot 0 */
-	if (starts_with(code, n, 0, load, 3) && starts_with(code, n, 7, "\xe8", 1) &&
-	    starts_with(code, n, 12, "\xe9", 1) && starts_with(code, n, 17, "\x68", 1) &&
-	    starts_with(code, n, 22, "\xe9", 1)) {
-		const struct piece p[] = { { 22, by_rsp(8) }, { 5, by_rsp(16) } };
-
-		*ret_used = 27;
-		return put_pieces(d, at, p, 2);
-	}
-	return 0;
-}
-
-/* The slots of PLTs that push: all that others do is jump. *ret_used is 0 where it is none. */
-static int try_plt(struct derive *d, uint32_t at, const struct gap *g, uint32_t *ret_used)
-{
-	const uint8_t *code, *first;
-	uint32_t n, m, skip, jump, push;
-	int32_t to;
-	int r = need(d, at, 40, g->end, &code, &n);
-
-	*ret_used = 0;
-	if (!r)
-		r = try_retpoline(d, at, code, n, ret_used);
-	if (r || *ret_used)
-		return r;
-	skip = past_endbr(code, n);
-	push = skip;
-	/* Slot 0: lazy binding goes on here with a number pushed; mold pushes it here, in r11. */
-	if (starts_with(code, n, skip, "\x41\x53", 2))
-		push += 2;
-	jump = is_push_jump(code, n, push);
-	if (jump) {
-		int32_t entered = push > skip ? 8 : 16;
-		const struct piece p[] = { { push, by_rsp(entered) },
-					   { 6, by_rsp(16) },
-					   { jump - 6, by_rsp(24) } };
-
-		*ret_used = push + jump;
-		return put_pieces(d, at, p, 3);
-	}
-	if (starts_with(code, n, push, "\xff\x25", 2))
-		push += 6;
-	else if (starts_with(code, n, push, "\xf2\xff\x25", 3))
-		push += 7;
-	jump = push + 5;
-	if (!starts_with(code, n, push, "\x68", 1))
-		return 0;
-	if (starts_with(code, n, jump, "\xf2", 1))
-		jump++;
-	if (!starts_with(code, n, jump, "\xe9", 1) || jump + 5 > n)
-		return 0;
-	memcpy(&to, code + jump + 1, 4);
-
-	/* It must lead to slot 0. */
-	int64_t zero = (int64_t)at + jump + 5 + to;
 	uint8_t bytes[24];
 
-	if (zero < 0 || zero >= (int64_t)d->rows->span)
-		return 0;
+	if (at < 0 || at >= (int64_t)d->rows->span)
+		return false;
 
-	int64_t got = elf_pread(d->fd, bytes, sizeof(bytes), d->rows->base + (uint64_t)zero);
+	int64_t got = elf_pread(d->fd, bytes, sizeof(bytes), d->rows->base + (uint64_t)at);
 
-	first = bytes;
-	m = got > 0 ? (uint32_t)got : 0;
-	if (!is_push_jump(first, m, past_endbr(first, m)))
-		return 0;
-	if (rows_address(d->rows, at) % 16 == 0) {
-		const struct piece p = {
-			16,
-			{ .cfa = UNWIND_CFA_PLT,
-			  .cfa_reg = UNWIND_REG_RSP,
-			  .cfa_off = (int32_t)push + 5,
-			  .flags = UNWIND_DERIVED },
-		};
-
-		*ret_used = 16 < g->end - at ? 16 : g->end - at;
-		return put_pieces(d, at, &p, 1);
-	}
-
-	const struct piece p[] = { { push + 5, by_rsp(8) }, { jump - push, by_rsp(16) } };
-
-	*ret_used = jump + 5;
-	return put_pieces(d, at, p, 2);
+	return stub_is_slot_zero(bytes, got > 0 ? (uint32_t)got : 0);
 }
 
-/* What signal handlers return to: mov $15, eax (or rax); syscall. The kernel makes it the return
- * address as such, so that its callers look one byte before it. */
+/* What linkers write by a pattern. *ret_used is 0 where it is none. */
+static int try_stub(struct derive *d, uint32_t at, const struct gap *g, uint32_t *ret_used)
+{
+	const uint8_t *code;
+	struct stub stub;
+	uint32_t n;
+	int r = need(d, at, STUB_MAX, g->end, &code, &n);
+
+	*ret_used = 0;
+	if (r || !stub_find(code, n, rows_address(d->rows, at), &stub) ||
+	    (stub.slot && !is_slot_zero(d, at + stub.zero)))
+		return r;
+	*ret_used = stub.used < g->end - at ? stub.used : g->end - at;
+	return put_pieces(d, at, stub.piece, stub.pieces);
+}
+
+/* What signal handlers return to. The kernel makes it the return address as such, so that its
+ * callers look one byte before it. */
 static int try_restorer(struct derive *d, uint32_t at, const struct gap *g, uint32_t *ret_used)
 {
-	struct piece p = { .rule = { .cfa = UNWIND_CFA_DEREF,
-				     .cfa_reg = UNWIND_REG_RSP,
-				     .cfa_off = 160,
-				     .flags = UNWIND_SIGNAL_FRAME | UNWIND_DERIVED } };
+	struct stub_piece p = { .rule = { .cfa = UNWIND_CFA_DEREF,
+					  .cfa_reg = UNWIND_REG_RSP,
+					  .cfa_off = 160,
+					  .flags = UNWIND_SIGNAL_FRAME | UNWIND_DERIVED } };
 	const uint8_t *code;
 	uint32_t n, begin = at;
 	int r = need(d, at, 16, g->end, &code, &n);
@@ -531,11 +405,8 @@ static int try_restorer(struct derive *d, uint32_t at, const struct gap *g, uint
 	*ret_used = 0;
 	if (r)
 		return r;
-	if (starts_with(code, n, 0, "\x48\xc7\xc0\x0f\0\0\0\x0f\x05", 9))
-		p.len = 9;
-	else if (starts_with(code, n, 0, "\xb8\x0f\0\0\0\x0f\x05", 7))
-		p.len = 7;
-	else
+	p.len = stub_restorer(code, n);
+	if (!p.len)
 		return 0;
 	*ret_used = p.len;
 	if (begin > g->start) {
@@ -582,20 +453,20 @@ static int accept(struct derive *d, uint32_t at)
  * pointer set up. */
 static bool is_prologue(const struct derive *d, const uint8_t *code, uint32_t n)
 {
-	return past_endbr(code, n) || starts_with(code, n, 0, "\x55\x48\x89\xe5", 4) ||
+	return stub_endbr(code, n) || stub_bytes(code, n, 0, "\x55\x48\x89\xe5", 4) ||
 	       flow_saves(d->flow) >= 2;
 }
 
 /* Whether it lies where functions do, or the first instruction is a push or makes a frame. */
 static bool may_begin(const struct derive *d, uint32_t at, const uint8_t *code, uint32_t n)
 {
-	uint32_t past = past_endbr(code, n);
+	uint32_t past = stub_endbr(code, n);
 
 	return past > 0 || !(rows_address(d->rows, at) & 15) ||
 	       (n > 1 && (code[0] & 0xf8) == 0x50) ||
 	       (n > 1 && code[0] == 0x41 && (code[1] & 0xf8) == 0x50) ||
-	       starts_with(code, n, past, "\x48\x83\xec", 3) ||
-	       starts_with(code, n, past, "\x48\x81\xec", 3);
+	       stub_bytes(code, n, past, "\x48\x83\xec", 3) ||
+	       stub_bytes(code, n, past, "\x48\x81\xec", 3);
 }
 
 /* Begins and ends as functions do. */
@@ -672,7 +543,7 @@ static int look_at(struct derive *d, uint32_t at, uint32_t size, uint32_t limit,
 		r = note_calls(d, at, result.jump, result.jumps);
 	if (!r)
 		r = accept(d, at);
-	d->framed += starts_with(code, n, past_endbr(code, n), "\x55\x48\x89\xe5", 4);
+	d->framed += stub_bytes(code, n, stub_endbr(code, n), "\x55\x48\x89\xe5", 4);
 	if (!r)
 		r = put_flow(d, at, code, end);
 	*ret_used = end;
@@ -710,11 +581,11 @@ static int try_entry(struct derive *d)
 	/* The first instructions of the entry points that libraries give to programs: xor ebp or
 	 * rbp with itself, and ld.so's mov rdi, rsp; call. Tells them from what linkers write into
 	 * e_entry of a library without one: the start of .text. */
-	uint32_t skip = past_endbr(code, n);
+	uint32_t skip = stub_endbr(code, n);
 
-	if (!d->file->entry_certain && !starts_with(code, n, skip, "\x31\xed", 2) &&
-	    !starts_with(code, n, skip, "\x48\x31\xed", 3) &&
-	    !starts_with(code, n, skip, "\x48\x89\xe7\xe8", 4))
+	if (!d->file->entry_certain && !stub_bytes(code, n, skip, "\x31\xed", 2) &&
+	    !stub_bytes(code, n, skip, "\x48\x31\xed", 3) &&
+	    !stub_bytes(code, n, skip, "\x48\x89\xe7\xe8", 4))
 		return 0;
 	len = stretch_entry(code, n, &call);
 	if (!len)
@@ -726,7 +597,7 @@ static int try_entry(struct derive *d)
 			return r;
 	}
 
-	const struct piece p = { len, end_rule };
+	const struct stub_piece p = { len, end_rule };
 	uint64_t covered = d->rows->skipped[ROWS_SKIP_COVERED];
 
 	r = put_pieces(d, at, &p, 1);
@@ -803,7 +674,7 @@ static int one_gap(struct derive *d, const struct gap *g)
 				continue;
 			}
 		}
-		r = try_plt(d, pos, g, &used);
+		r = try_stub(d, pos, g, &used);
 		if (!r && !used)
 			r = try_restorer(d, pos, g, &used);
 		if (!r && !used) {
