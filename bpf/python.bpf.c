@@ -25,6 +25,112 @@ static __always_inline bool env_probed(__u64 *pc, __u64 *sp, bool leaf)
 	return false;
 }
 
+/* Which objects were taken, by a hash of process, address and check: another of the same place is
+ * taken again, one of the same tag is asked for later, as are those that had no room. */
+#define SEEN 32768
+struct seen {
+	__u16 tags[SEEN];
+};
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct seen);
+} seen_objects SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct sample_object);
+} objects SEC(".maps");
+
+#define OBJECTS_AT_ONCE 48 /* of one sample */
+
+/* Up to n bytes, n being `most` at most: those of the first page where the next is not there. How
+ * many. */
+static __always_inline __u32 take_bytes(void *to, __u64 at, __u32 n, const __u32 most)
+{
+	if (at < 4096 || at >= WALK_ADDRESS_END)
+		return 0;
+	if (n > most)
+		n = most;
+	if (bpf_probe_read_user(to, n, (void *)at) == 0)
+		return n;
+	__u32 page = 4096 - (at & 4095);
+	if (page >= n)
+		return 0;
+	n = page;
+	if (n > most)
+		n = most;
+	return bpf_probe_read_user(to, n, (void *)at) ? 0 : n;
+}
+
+static __always_inline __u64 word_of(const struct sample_object *o, __u32 offset)
+{
+	offset &= ~7u;
+	return offset <= SAMPLE_OBJECT_BYTES - 8 ? *(const __u64 *)(o->object + offset) : 0;
+}
+
+/* Puts the object into the ring, unless that is half full: samples come first. False: no room. */
+static __always_inline bool take_object(const struct walk *w, const struct python_config *c,
+					__u64 code, __u64 check)
+{
+	__u32 zero = 0;
+	struct sample_object *o = bpf_map_lookup_elem(&objects, &zero);
+	__u64 size = 0;
+
+	if (!o || bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) >
+			  bpf_ringbuf_query(&ring, BPF_RB_RING_SIZE) / 2)
+		return false;
+	o->sample = w->sample;
+	o->sample.flags = SAMPLE_OBJECT;
+	o->sample.kernel_frames = o->sample.items = 0;
+	o->address = code;
+	o->check = check;
+	o->at[SAMPLE_PIECE_OBJECT] = code;
+	o->len[SAMPLE_PIECE_OBJECT] = take_bytes(o->object, code, c->code_bytes,
+						 SAMPLE_OBJECT_BYTES);
+	o->at[SAMPLE_PIECE_NAME] = word_of(o, c->code_name);
+	o->len[SAMPLE_PIECE_NAME] = take_bytes(o->name, o->at[SAMPLE_PIECE_NAME], SAMPLE_NAME_BYTES,
+					       SAMPLE_NAME_BYTES);
+	o->at[SAMPLE_PIECE_SOURCE] = word_of(o, c->code_source);
+	o->len[SAMPLE_PIECE_SOURCE] = take_bytes(o->source, o->at[SAMPLE_PIECE_SOURCE],
+						 SAMPLE_SOURCE_BYTES, SAMPLE_SOURCE_BYTES);
+	o->at[SAMPLE_PIECE_LINES] = word_of(o, c->code_lines);
+	if (!python_read(o->at[SAMPLE_PIECE_LINES] + c->lines_size, &size) ||
+	    size > SAMPLE_LINES_BYTES)
+		size = SAMPLE_LINES_BYTES;
+	__u32 n = take_bytes(o->lines, o->at[SAMPLE_PIECE_LINES], size + c->lines_data,
+			     SAMPLE_LINES_BYTES);
+	o->len[SAMPLE_PIECE_LINES] = n;
+	n = (n + 7) & ~7u;
+	if (n > SAMPLE_LINES_BYTES)
+		n = SAMPLE_LINES_BYTES;
+	n += offsetof(struct sample_object, lines);
+	o->sample.user_frames = (n - sizeof(o->sample)) / 8;
+	return bpf_ringbuf_output(&ring, o, n, BPF_RB_NO_WAKEUP) == 0;
+}
+
+ENV_INLINE void env_object(const struct walk *w, struct python_walk *p, __u64 code, __u64 check)
+{
+	__u32 zero = 0;
+	struct seen *s = bpf_map_lookup_elem(&seen_objects, &zero);
+	__u64 h = w->sample.pid * 0x9e3779b97f4a7c15ull;
+
+	if (!s || !p->objects_left)
+		return;
+	h = (h ^ h >> 32 ^ code) * 0xff51afd7ed558ccdull;
+	h = (h ^ h >> 32 ^ check) * 0xc4ceb9fe1a85ec53ull;
+	__u32 i = h >> 40 & (SEEN - 1);
+	__u16 tag = (h >> 16 & 0xffff) | 1;
+	if (s->tags[i] == tag)
+		return;
+	p->objects_left--;
+	if (take_object(w, &p->config, code, check))
+		s->tags[i] = tag;
+}
+
 static __always_inline struct python_walk *state(void)
 {
 	__u32 zero = 0;
@@ -66,6 +172,7 @@ static __always_inline bool begin(struct walk *w)
 	const struct runtime_config *c = ENV_AT(s, position, struct runtime_config,
 						RUNTIME_CONFIG_WORDS);
 	__builtin_memcpy(&p->config, c->own, sizeof(p->config));
+	p->objects_left = p->config.code_bytes && w->dumpable ? OBJECTS_AT_ONCE : 0;
 	return python_begin(w, p);
 }
 

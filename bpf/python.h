@@ -60,7 +60,12 @@ struct python_config {
 	UW_U16 code_copies;	 /* free-threaded, from 3.14 on: threads run copies of the
 				instructions; a pointer to these, 0: there are none */
 	UW_U16 frame_copy;	 /* an int, a multiple of 4: which of them */
-	UW_U16 zero[1];
+	/* What is taken of a code object when it is seen first, for its names; bytes 0: nothing. */
+	UW_U16 code_bytes;	       /* of the object, SAMPLE_OBJECT_BYTES at most */
+	UW_U16 code_name, code_source; /* pointers to its strings */
+	UW_U16 code_lines;	       /* and to the bytes object of its lines, */
+	UW_U16 lines_size, lines_data; /* with its size, and where its bytes begin */
+	UW_U16 zero[3];
 };
 
 /* The check of a code object, of the n times 4 bytes that lie at code_check: 40 bits, never 0. Two
@@ -86,7 +91,7 @@ static inline UW_U64 python_check(const UW_U64 words[PYTHON_CHECK_WORDS / 2], UW
 }
 
 #ifndef __bpf__
-static_assert(sizeof(struct python_config) == 56, "no padding");
+static_assert(sizeof(struct python_config) == 72, "no padding");
 static_assert(sizeof(struct python_config) <= RUNTIME_PRIVATE, "it fits");
 #endif
 

@@ -28,7 +28,12 @@ struct python_walk {
 	__u64 window[PYTHON_WINDOW / 8];
 	UW_U64 check[PYTHON_CHECK_WORDS / 2];
 	struct python_known known[PYTHON_KNOWN]; /* code objects of this walk */
+	__u32 objects_left;			 /* how many more env_object may take */
 };
+
+/* Where it is not known yet what lies at an object of this process, takes that: whoever includes
+ * this says how. */
+ENV_INLINE void env_object(const struct walk *w, struct python_walk *p, __u64 code, __u64 check);
 
 ENV_INLINE bool python_read(__u64 addr, __u64 *ret)
 {
@@ -183,6 +188,8 @@ ENV_INLINE void python_push(struct walk *w, struct python_walk *p)
 		position = (position - k->bytecode) >> 1;
 	walk_item(w, RUNTIME_FRAME, code,
 		  (position & RUNTIME_POSITION_MASK) | k->check << RUNTIME_CHECK_SHIFT);
+	if (k->check)
+		env_object(w, p, code, k->check);
 }
 
 /* One frame. 0: there is a caller; 1: that was all. */

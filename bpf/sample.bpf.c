@@ -13,7 +13,13 @@ char LICENSE[] SEC("license") = "GPL";
 
 /* Only what is used of the kernel's structs (CO-RE). */
 struct mm_struct {
-	unsigned long start_stack;
+	unsigned long start_stack, flags;
+} __attribute__((preserve_access_index));
+/* From 6.18 on. */
+struct mm_struct___bitmap {
+	struct {
+		unsigned long __mm_flags[1];
+	} flags;
 } __attribute__((preserve_access_index));
 struct return_instance {
 	unsigned long stack, orig_ret_vaddr;
@@ -55,11 +61,6 @@ struct {
 	__type(key, __u32);
 	__type(value, struct process_entry);
 } processes SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 1 << 18);
-} ring SEC(".maps");
 
 /* Samples whose walk is deferred: far fewer, and each with a piece of stack. */
 struct {
@@ -635,6 +636,23 @@ static __always_inline void finish(struct walk *w)
 	count(COUNTER_NS, bpf_ktime_get_ns() - w->sample.time_ns);
 }
 
+#define DUMPABLE 1 /* SUID_DUMP_USER, in the lowest two bits of mm_struct.flags */
+
+/* As ptrace has it: no set-id program that changed its rights, nobody who changed identity or asked
+ * not to be read. */
+static __always_inline bool is_dumpable(void)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+	struct mm_struct *mm = BPF_CORE_READ(task, mm);
+	unsigned long flags = 0;
+
+	if (bpf_core_field_exists(mm->flags))
+		flags = BPF_CORE_READ(mm, flags);
+	else if (bpf_core_field_exists(((struct mm_struct___bitmap *)mm)->flags.__mm_flags))
+		flags = BPF_CORE_READ((struct mm_struct___bitmap *)mm, flags.__mm_flags[0]);
+	return (flags & 3) == DUMPABLE;
+}
+
 #define STEPS_AT_ONCE 64
 
 /*
@@ -681,6 +699,7 @@ int on_tick(struct bpf_perf_event_data *ctx)
 	if (walks) {
 		if (w->runtimes_left) {
 			w->tls = env_tls();
+			w->dumpable = is_dumpable();
 			runtime_next(ctx, w);
 		}
 		walk_native(w);

@@ -18,6 +18,11 @@ struct {
 	__type(value, struct walk);
 } walks SEC(".maps");
 
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 18);
+} ring SEC(".maps");
+
 /* By enum runtime: what reads its frames. At RUNTIME_NONE: the sampling program. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);

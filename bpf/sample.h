@@ -34,6 +34,7 @@ enum sample_flags {
 				no user part */
 	SAMPLE_DEFERRED = 8, /* it heads a struct deferred_sample */
 	SAMPLE_ITEMS = 32,   /* the items of the deferred sample of that time and thread */
+	SAMPLE_OBJECT = 64,  /* no sample: it heads a struct sample_object */
 };
 
 /* A user frame is one word: the file's slot in the tables and the file offset; slot 0: an address
@@ -67,6 +68,35 @@ struct sample {
 	__sample_u16 items;   /* of runtimes: two words each */
 	char comm[16];	      /* of the thread */
 }; /* words follow: kernel addresses, leaf first; items; user frames, leaf first */
+
+/*
+ * An interpreted frame's object, and what it points to for its names, as they were when it was
+ * sampled first: it may be freed the moment after. Its words in the ring are the `user_frames` of
+ * its sample.
+ */
+enum sample_piece {
+	SAMPLE_PIECE_OBJECT,
+	SAMPLE_PIECE_NAME,
+	SAMPLE_PIECE_SOURCE,
+	SAMPLE_PIECE_LINES,
+	SAMPLE_PIECES,
+};
+#define SAMPLE_OBJECT_BYTES 256
+#define SAMPLE_NAME_BYTES 128
+#define SAMPLE_SOURCE_BYTES 192
+#define SAMPLE_LINES_BYTES 1024
+
+struct sample_object {
+	struct sample sample;
+	__sample_u64 address, check;
+	__sample_u64 at[SAMPLE_PIECES];	 /* user addresses */
+	__sample_u32 len[SAMPLE_PIECES]; /* bytes that could be read of each */
+	unsigned char object[SAMPLE_OBJECT_BYTES];
+	unsigned char name[SAMPLE_NAME_BYTES];
+	unsigned char source[SAMPLE_SOURCE_BYTES];
+	unsigned char lines[SAMPLE_LINES_BYTES]; /* in the ring only as many as there are, and up
+						    to 7 more */
+};
 
 /*
  * What a walk needs that cannot be done yet, since the tables do not know the process, a mapping or
@@ -144,6 +174,7 @@ struct deferred_sample {
 
 #ifndef __bpf__
 static_assert(sizeof(struct sample) == 80, "no padding");
+static_assert(sizeof(struct sample_object) == 80 + 16 + SAMPLE_PIECES * 12 + 1600, "no padding");
 static_assert(sizeof(struct deferred) == (21 + 2 * DEFERRED_RETURNS + 2 * DEFERRED_STACKS +
 					  33 * DEFERRED_OBJECTS + DEFERRED_CHUNKS) *
 							 8 +

@@ -298,3 +298,25 @@ def test_frames_begin_soon_and_at_once_when_the_file_is_known(tmp_path):
             return
         late.append((begun, native, len(second)))
     assert not late
+
+
+# Functions of some milliseconds' life, each its own.
+FREED = """
+import time
+end, n = time.process_time() + 1, 0
+while time.process_time() < end:
+    n += 1
+    exec(compile(f"def f{n}():\\n    s = 0\\n    for i in range(40000): s += i\\nf{n}()", f"/made/m{n}.py", "exec"), {})
+"""
+
+
+def test_code_that_is_freed_at_once_has_its_name(tmp_path):
+    out = tmp_path / "out.txt"
+    p = profpipe("record", "-q", "-F", 499, "-o", out, "--", "/usr/bin/python3", "-c", FREED)
+    assert p.returncode == 0, p.stderr
+    # From the first sample on that shows Python at all; few are of the loop itself, between two functions.
+    stacks = [s for s in interpreted(out) if s]
+    named = [s for s in stacks if len(s) == 3 and re.fullmatch(r"m(\d+)\.f\1", s[2][0]) and s[2][1] == f"/made/{s[2][0].split('.')[0]}.py" and s[2][2] == 3]
+    gone = [s for s in stacks if any("gone" in f for f, _, _ in s)]
+    assert len(stacks) > 100
+    assert len(named) > 0.85 * len(stacks) and len(gone) <= 0.01 * len(stacks), (len(named), len(gone), len(stacks), stacks[-3:])

@@ -300,3 +300,118 @@ Test(objects, many_objects_stay_within_their_ceilings)
 	cr_expect_eq(objects_deadline(b->o), 0);
 	bench_free(b);
 }
+
+/* Has the object's own bytes, its strings and so much of its lines taken, as the kernel's program
+ * does. */
+static void take(struct bench *b, size_t i, size_t lines)
+{
+	uint64_t at[4] = { b->k->objects[i].address }, len[4];
+	const uint64_t most[4] = { 0, 128, 192, lines };
+	static uint8_t bytes[4096];
+	struct msg_object m = { .process = P,
+				.address = at[0],
+				.check = check_of(b->k, at[0]),
+				.addresses = { at, 4 },
+				.lengths = { len, 4 } };
+	struct python_config c;
+	size_t n = 0;
+
+	memcpy(&c, b->k->build.config.own, sizeof(c));
+	const uint16_t offsets[4] = { 0, c.code_name, c.code_source, c.code_lines };
+	for (int piece = 0; piece < 4; piece++) {
+		struct span s;
+
+		if (piece)
+			memcpy(&at[piece], bytes + offsets[piece], 8);
+		s = capture_read(b->k, at[piece], piece ? most[piece] : c.code_bytes);
+		len[piece] = s.len;
+		memcpy(bytes + n, s.data, s.len);
+		n += s.len;
+	}
+	m.bytes = (struct span){ bytes, n };
+	cr_assert_eq(objects_take(b->o, &m), 0);
+}
+
+Test(objects, one_that_was_taken_is_named_without_asking)
+{
+	struct bench *b = bench_new();
+
+	take(b, 1, 1024);
+	cr_expect_eq(look(b, 1, false, SECOND), 0);
+	cr_expect(is_called(b, b->k->objects[1].name));
+	cr_expect_gt(b->names.calls[0].line, 0);
+	cr_expect_eq(settle(b, SECOND), 0);
+	bench_free(b);
+}
+
+Test(objects, one_that_is_freed_has_the_name_but_not_the_lines_of_what_was_taken)
+{
+	struct bench *b = bench_new();
+
+	take(b, 1, 20);
+	cr_expect_eq(look(b, 1, false, SECOND), OBJECTS_LATER);
+	cr_expect_eq(look(b, 1, true, SECOND), 0);
+	cr_expect(is_called(b, b->k->objects[1].name));
+	objects_send(b->o, SECOND);
+	answer(b, ESRCH, SECOND);
+	cr_expect_eq(look(b, 1, false, SECOND), 0);
+	cr_expect(is_called(b, b->k->objects[1].name));
+	cr_expect_eq(b->names.calls[0].line, 0);
+	bench_free(b);
+}
+
+Test(objects, the_rest_of_one_that_was_taken_in_part_is_asked_for)
+{
+	struct bench *b = bench_new();
+
+	take(b, 1, 20);
+	cr_expect_eq(look(b, 1, false, SECOND), OBJECTS_LATER);
+	cr_expect_gt(settle(b, SECOND), 0);
+	cr_expect_eq(look(b, 1, false, SECOND), 0);
+	cr_expect(is_called(b, b->k->objects[1].name));
+	cr_expect_gt(b->names.calls[0].line, 0);
+	bench_free(b);
+}
+
+Test(objects, what_was_taken_of_another_names_nothing)
+{
+	struct bench *b = bench_new();
+	uint64_t mark = mark_of(b, 1) ^ 1ull << RUNTIME_CHECK_SHIFT;
+
+	take(b, 1, 1024);
+	cr_expect_eq(objects_lookup(b->o, &b->k->build, P, PID, b->k->objects[1].address, mark,
+				    false, SECOND, &b->names),
+		     OBJECTS_LATER);
+	cr_expect_eq(objects_lookup(b->o, &b->k->build, P + 1, PID, b->k->objects[1].address,
+				    mark_of(b, 1), false, SECOND, &b->names),
+		     OBJECTS_LATER);
+	objects_drop(b->o, P + 1);
+	bench_free(b);
+}
+
+Test(objects, only_so_many_are_kept_that_nobody_wants)
+{
+	struct bench *b = bench_new();
+	uint64_t at = 0x1000, len = 8;
+
+	take(b, 1, 1024);
+	for (uint64_t i = 0; i < 2 * OBJECTS_TAKEN; i++)
+		cr_assert_eq(
+			objects_take(b->o, &(struct msg_object){ .process = P,
+								 .address = i,
+								 .check = 1,
+								 .addresses = { &at, 1 },
+								 .lengths = { &len, 1 },
+								 .bytes = { (uint8_t *)&at, 8 } }),
+			0);
+	/* More than it has, and no pieces. */
+	len = 9;
+	cr_assert_eq(objects_take(b->o, &(struct msg_object){ .process = P,
+							      .addresses = { &at, 1 },
+							      .lengths = { &len, 1 },
+							      .bytes = { (uint8_t *)&at, 8 } }),
+		     0);
+	cr_assert_eq(objects_take(b->o, &(struct msg_object){ .process = P, .check = 2 }), 0);
+	cr_expect_eq(look(b, 1, false, SECOND), OBJECTS_LATER);
+	bench_free(b);
+}

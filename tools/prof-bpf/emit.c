@@ -306,6 +306,11 @@ int emit_sample(struct emit *e, const struct sample *s, const struct emit_proces
 	return stream_put(&e->out, &m);
 }
 
+int emit_object(struct emit *e, const struct msg_object *o)
+{
+	return stream_put(&e->out, &(struct msg){ .id = MSG_OBJECT, .object = *o });
+}
+
 int emit_process_end(struct emit *e, const struct emit_process *p, uint64_t time_ns)
 {
 	if (*p->sent != e->incarnation)

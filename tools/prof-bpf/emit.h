@@ -51,6 +51,8 @@ int emit_restart(struct emit *e);
 /* A sample and whose it is. -errno of flush, -ENOMEM, -E2BIG. */
 int emit_sample(struct emit *e, const struct sample *s, const struct emit_process *p,
 		const struct emit_thread *t);
+/* What was in memory at an object of a process. */
+int emit_object(struct emit *e, const struct msg_object *o);
 /* Only if the process was defined in this epoch. */
 int emit_process_end(struct emit *e, const struct emit_process *p, uint64_t time_ns);
 int emit_lost(struct emit *e, enum lost_reason reason, uint64_t count, uint64_t cpu);

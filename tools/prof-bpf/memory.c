@@ -153,3 +153,9 @@ int memory_end(struct host *h, const struct memory_read *m)
 		return -ESRCH;
 	return is_dumpable(h, p) ? 0 : -EACCES;
 }
+
+bool memory_may_take(const struct host_process *p)
+{
+	return !(p->flags & (PROCESS_SELF | PROCESS_KERNEL)) && p->exe &&
+	       !(p->exe->mode & (S_ISUID | S_ISGID)) && !is_denied_name(p->exe->path);
+}

@@ -33,4 +33,7 @@ int memory_begin(struct host *h, const struct msg_memory_request *m, uint64_t no
  * it may run another program. 0, -ESRCH, -EACCES. */
 int memory_end(struct host *h, const struct memory_read *m);
 
+/* Whether what the kernel's program took of a process, which may be dumped, is passed on. */
+bool memory_may_take(const struct host_process *p);
+
 #endif

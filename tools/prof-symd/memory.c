@@ -29,6 +29,10 @@ int memory_get(struct memory *m, uint64_t address, uint32_t n, uint32_t guess, c
 		if (skip == 0)
 			grown = p;
 	}
+	if (m->whole) {
+		m->lacked = true;
+		return MEMORY_NONE;
+	}
 	if (guess < n)
 		guess = n;
 	if (address == 0 || address + guess < address || n == 0)
@@ -63,4 +67,14 @@ int memory_put(struct memory *m, unsigned i, struct span bytes)
 	p->have = (uint32_t)n;
 	p->at = (uint32_t)(m->bytes.len - n);
 	return 0;
+}
+
+int memory_add(struct memory *m, uint64_t address, struct span bytes)
+{
+	if (m->count == MEMORY_PIECES || bytes.len == 0 || bytes.len > MEMORY_BYTES - m->total)
+		return 0;
+	m->total += (uint32_t)bytes.len;
+	m->pieces[m->count++] = (struct memory_piece){ .address = address,
+						       .wanted = (uint32_t)bytes.len };
+	return memory_put(m, m->count - 1, bytes);
 }

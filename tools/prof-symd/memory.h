@@ -25,6 +25,8 @@ struct memory {
 	struct memory_piece pieces[MEMORY_PIECES];
 	unsigned count;
 	uint32_t total;	  /* of all wanted */
+	bool whole;	  /* there is no more: nothing is wanted, */
+	bool lacked;	  /* and something would have been */
 	struct buf bytes; /* owned */
 };
 
@@ -37,6 +39,8 @@ void memory_done(struct memory *m);
 /* n bytes at address, borrowed until memory_put. guess: how many to read when they were not: what
  * follows will be needed. 0, enum memory_verdict. */
 int memory_get(struct memory *m, uint64_t address, uint32_t n, uint32_t guess, const uint8_t **ret);
+/* Bytes that were read already, without being wanted. 0, -ENOMEM; too many pieces are left out. */
+int memory_add(struct memory *m, uint64_t address, struct span bytes);
 /* The next piece at or behind *i that is wanted; false: none. */
 bool memory_next(const struct memory *m, unsigned *i);
 /* Bytes of piece i from its beginning. 0, -ENOMEM. */

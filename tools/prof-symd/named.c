@@ -1232,6 +1232,8 @@ int named_take(struct named *n, const struct msg *m, uint64_t now_ns)
 		return take_frame(n, &m->frame, now_ns);
 	case MSG_STACK:
 		return take_stack(n, &m->stack, now_ns);
+	case MSG_OBJECT:
+		return n->objects ? objects_take(n->objects, &m->object) : 0;
 	case MSG_SAMPLE:
 		e = (struct event){ .kind = EVENT_SAMPLE, .sample = m->sample };
 		return push_event(n, &e);

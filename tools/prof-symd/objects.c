@@ -20,6 +20,14 @@ struct reading {
 	const struct runtime_build *build; /* borrowed */
 	uint32_t serial;		   /* of this reading */
 	unsigned rounds;
+	struct kept *taken; /* what it is called if no more can be read; NULL: nothing */
+	size_t taken_bytes;
+};
+
+/* What came ahead of an object's frame. */
+struct taken {
+	uint64_t key, process, address, check;
+	struct memory *memory; /* NULL: nothing did */
 };
 
 struct object {
@@ -53,7 +61,9 @@ struct process {
 struct objects {
 	int (*ask)(void *, const struct objects_request *);
 	void *ctx;
-	struct idmap by_key, by_process, by_request;
+	struct idmap by_key, by_process, by_request, by_taken;
+	struct taken *taken; /* OBJECTS_TAKEN: a ring, made with the first */
+	uint32_t taken_next;
 	uint64_t seed;
 	struct object *at;
 	uint32_t len, cap, free_slot; /* free ones by `next` */
@@ -91,6 +101,8 @@ int objects_new(int (*ask)(void *, const struct objects_request *), void *ctx, s
 		r = idmap_init(&o->by_process, OBJECTS_PROCESSES);
 	if (r == 0)
 		r = idmap_init(&o->by_request, OBJECTS_PROCESSES);
+	if (r == 0)
+		r = idmap_init(&o->by_taken, OBJECTS_TAKEN);
 	if (r) {
 		objects_free(o);
 		return r;
@@ -109,6 +121,7 @@ void objects_free(struct objects *o)
 	idmap_done(&o->by_key);
 	idmap_done(&o->by_process);
 	idmap_done(&o->by_request);
+	idmap_done(&o->by_taken);
 	free(o);
 }
 
@@ -167,11 +180,19 @@ static uint64_t key_of_object(const struct objects *o, const struct object *e)
 static void stop_reading(struct objects *o, struct object *e, enum state state, uint64_t now_ns)
 {
 	struct process *p = &o->processes[e->process];
+	struct reading *g = e->reading;
 
-	o->reading_bytes -= e->reading->memory.bytes.len;
-	memory_done(&e->reading->memory);
-	free(e->reading);
+	o->reading_bytes -= g->memory.bytes.len;
+	memory_done(&g->memory);
 	e->reading = NULL;
+	if (g->taken && state == GONE) {
+		state = NAMED;
+		e->kept = g->taken;
+		charge(o, e, sizeof(*e) + g->taken_bytes);
+	} else if (g->taken) {
+		kept_free(g->taken);
+	}
+	free(g);
 	e->state = state;
 	e->since_ns = now_ns;
 	p->reading--;
@@ -305,6 +326,16 @@ void objects_drop(struct objects *o, uint64_t process)
 	o->free_process = i;
 }
 
+static void drop_taken(struct objects *o, struct taken *t)
+{
+	if (!t->memory)
+		return;
+	idmap_remove(&o->by_taken, t->key);
+	memory_done(t->memory);
+	free(t->memory);
+	t->memory = NULL;
+}
+
 void objects_drop_all(struct objects *o)
 {
 	for (uint32_t i = 0; i < o->process_len; i++)
@@ -317,6 +348,11 @@ void objects_drop_all(struct objects *o)
 	o->len = o->cap = o->process_len = o->process_cap = 0;
 	o->free_slot = o->newest = o->oldest = o->free_process = NONE;
 	o->dirty_first = o->dirty_last = NONE;
+	for (uint32_t i = 0; o->taken && i < OBJECTS_TAKEN; i++)
+		drop_taken(o, &o->taken[i]);
+	free(o->taken);
+	o->taken = NULL;
+	o->taken_next = 0;
 }
 
 /* --- reading --- */
@@ -341,23 +377,107 @@ static int try_name(struct objects *o, uint32_t i, uint64_t now_ns)
 		o->counts.named++;
 		o->counts.rounds += g->rounds;
 	}
-	stop_reading(o, e, r == 0 ? NAMED : GONE, now_ns);
-	e->kept = k;
-	charge(o, e, sizeof(*e) + bytes);
+	stop_reading(o, e, k ? NAMED : GONE, now_ns);
+	if (k) {
+		e->kept = k;
+		charge(o, e, sizeof(*e) + bytes);
+	}
 	make_room(o, i);
 	return 0;
 }
 
-/* Begins to read an object that is in no state. 0, -ENOMEM. */
+int objects_take(struct objects *o, const struct msg_object *m)
+{
+	uint64_t key = key_of(o, m->process, m->address, m->check);
+	struct span rest = m->bytes;
+	struct memory *memory;
+	struct taken *t;
+	int r;
+
+	if (m->addresses.len != m->lengths.len || idmap_get(&o->by_taken, key) != IDMAP_NONE)
+		return 0;
+	if (!o->taken)
+		o->taken = calloc(OBJECTS_TAKEN, sizeof(*o->taken));
+	if (!o->taken)
+		return -ENOMEM;
+	t = &o->taken[o->taken_next];
+	drop_taken(o, t);
+	memory = calloc(1, sizeof(*memory));
+	r = memory ? idmap_put(&o->by_taken, key, o->taken_next) : -ENOMEM;
+	if (r) {
+		free(memory);
+		return r;
+	}
+	*t = (struct taken){ .key = key,
+			     .process = m->process,
+			     .address = m->address,
+			     .check = m->check,
+			     .memory = memory };
+	memory->whole = true;
+	o->taken_next = (o->taken_next + 1) % OBJECTS_TAKEN;
+	for (uint32_t i = 0; r == 0 && i < m->addresses.len; i++) {
+		struct span bytes;
+
+		if (m->lengths.data[i] > rest.len ||
+		    !span_take(&rest, (size_t)m->lengths.data[i], &bytes))
+			break; /* it says more than it has */
+		r = memory_add(memory, m->addresses.data[i], bytes);
+	}
+	return r;
+}
+
+/* What an object is called by what was taken of it; *ret_whole: there is no more to it. 0, also
+ * with NULL for nothing; -ENOMEM. */
+static int name_taken(struct objects *o, const struct object *e, const struct runtime_build *b,
+		      struct kept **ret, size_t *ret_bytes, bool *ret_whole)
+{
+	uint64_t process = o->processes[e->process].id;
+	uint32_t i = idmap_get(&o->by_taken, key_of(o, process, e->address, e->check));
+	struct taken *t = i == IDMAP_NONE ? NULL : &o->taken[i];
+	int r;
+
+	*ret = NULL;
+	if (!t || t->process != process || t->address != e->address || t->check != e->check)
+		return 0;
+	r = runtime_name(b, e->address, e->check, t->memory, &o->scratch);
+	if (r == 0)
+		r = kept_new(&o->scratch, &o->sources, ret, ret_bytes);
+	*ret_whole = !t->memory->lacked;
+	drop_taken(o, t);
+	return r < 0 ? r : 0;
+}
+
+/* Begins to read an object that is in no state, unless what was taken of it is enough. 0, -ENOMEM.
+ */
 static int start_reading(struct objects *o, struct object *e, const struct runtime_build *b,
 			 uint64_t now_ns)
 {
 	struct process *p = &o->processes[e->process];
+	struct kept *taken;
+	bool whole = false;
+	size_t bytes = 0;
+	int r = name_taken(o, e, b, &taken, &bytes, &whole);
 
+	if (r)
+		return r;
+	if (taken && whole) {
+		e->state = NAMED;
+		e->kept = taken;
+		e->since_ns = now_ns;
+		charge(o, e, sizeof(*e) + bytes);
+		o->counts.named++;
+		make_room(o, (uint32_t)(e - o->at));
+		return 0;
+	}
 	e->reading = malloc(sizeof(*e->reading));
-	if (!e->reading)
+	if (!e->reading) {
+		if (taken)
+			kept_free(taken);
 		return -ENOMEM;
-	*e->reading = (struct reading){ .build = b, .serial = ++o->serial };
+	}
+	*e->reading = (struct reading){
+		.build = b, .serial = ++o->serial, .taken = taken, .taken_bytes = bytes
+	};
 	e->state = READING;
 	e->since_ns = now_ns;
 	p->reading++;
@@ -487,6 +607,12 @@ int objects_lookup(struct objects *o, const struct runtime_build *b, uint64_t pr
 	case READING:
 		if (!give_up && now_ns - e->since_ns < OBJECTS_WAIT_NS)
 			return OBJECTS_LATER;
+		if (e->reading->taken) {
+			if (kept_hidden(e->reading->taken))
+				return OBJECTS_HIDDEN;
+			kept_tell(e->reading->taken, mark & RUNTIME_POSITION_MASK, ret);
+			return 0;
+		}
 		say(ret, b, "gone");
 		return 0;
 	case REFUSED:

@@ -23,6 +23,7 @@
 #define OBJECTS_AGAIN_NS 50000000ull /* after an answer that it was too much for now */
 #define OBJECTS_PIECES 256	     /* of one request */
 #define OBJECTS_BYTES (128u << 10)   /* of one request */
+#define OBJECTS_TAKEN 512	     /* that no frame is of yet */
 #define OBJECTS_REQUEST (1ull << 62) /* in the ids of all requests, and in no others */
 
 struct objects_request {
@@ -53,6 +54,10 @@ int objects_lookup(struct objects *o, const struct runtime_build *b, uint64_t pr
 		   struct names *ret);
 /* Asks for what is wanted; gives up what is overdue. */
 int objects_send(struct objects *o, uint64_t now_ns);
+/* What lay at an object when its frame was sampled first, before the frame itself: it is named from
+ * that, where it is enough, and without its lines where the object is gone by the time that more is
+ * asked for. The OBJECTS_TAKEN last are kept until they are wanted. -ENOMEM. */
+int objects_take(struct objects *o, const struct msg_object *m);
 /* True where the id is one of ours. -ENOMEM. */
 int objects_answer(struct objects *o, const struct msg_memory_answer *m, uint64_t now_ns);
 /* The process is gone. */

@@ -385,6 +385,12 @@ static bool complete(struct layout *l)
 	end = most(end, most(l->n.code_table, l->n.code_qualname) + 8);
 	end = most(end, l->n.code_qualname ? l->n.code_traceable + 4 : 0);
 	l->n.code_bytes = (uint16_t)((end + 7) & ~7);
+	l->c.code_bytes = l->n.code_bytes;
+	l->c.code_name = l->n.code_qualname ? l->n.code_qualname : l->n.code_name;
+	l->c.code_source = l->n.code_filename;
+	l->c.code_lines = l->n.code_table;
+	l->c.lines_size = l->n.bytes_size;
+	l->c.lines_data = l->n.bytes_data;
 	return l->c.frame_bytes <= PYTHON_FRAME_BYTES && l->c.frame_previous % 8 == 0 &&
 	       l->c.frame_code % 8 == 0 && l->c.frame_position % 4 == 0;
 }
