@@ -228,6 +228,17 @@ def test_pprof_holds_what_the_stream_said():
     assert "lost ring-full: 12" in comments and "truncated no-rows: 1" in comments and "prof-bpf 0.1.0" in comments
 
 
+def test_the_first_mapping_is_the_programs_that_ran_most():
+    """pprof takes it for the main binary. Of a stream that does not tell the programs it is no kernel's, at least."""
+    def files(lines):
+        p = decode(export(lines, "-f", "pprof", raw=True).stdout)
+        return [p["string_table"][one(m, "filename")] for m in p["mapping"]]
+    assert files(WHOLE) == ["/usr/bin/server", "/opt/my lib/libx (1).so", "[kernel.kallsyms]"]
+    exe = 'file id=2 dev=1 inode=11 path="/opt/my lib/libx (1).so"\n'
+    first = WHOLE.replace(exe, "").replace('process id=1 pid=100 start_ns=5 comm="server"', exe + 'process id=1 pid=100 start_ns=5 comm="server" exe=2')
+    assert files(first) == ["/opt/my lib/libx (1).so", "/usr/bin/server", "[kernel.kallsyms]"]
+
+
 def test_pprof_of_another_event_says_its_unit():
     p = decode(export(WHOLE.replace('"cpu-clock"', '"cycles"').replace('"nanoseconds"', '"cycles"'), "-f", "pprof", raw=True).stdout)
     s = p["string_table"]

@@ -18,6 +18,7 @@
 struct process_def {
 	uint64_t pid, start_ns, execs;
 	uint32_t flags;
+	uint32_t exe;	  /* file, or MODEL_NONE */
 	uint32_t process; /* once it has a sample */
 	uint32_t threads; /* its first; next free slot for an unused one */
 	uint8_t comm_len;
@@ -139,9 +140,11 @@ static void count_once(struct model *m, const uint64_t *numbers, size_t n, uint6
 /* Processes and threads become things with their first sample. 0, -ENOBUFS. */
 static int keep_process(struct model *m, struct process_def *d)
 {
-	const struct model_process p = {
-		.pid = d->pid, .start_ns = d->start_ns, .execs = d->execs, .flags = d->flags
-	};
+	const struct model_process p = { .pid = d->pid,
+					 .start_ns = d->start_ns,
+					 .execs = d->execs,
+					 .flags = d->flags,
+					 .exe = d->exe };
 
 	if (d->process != MODEL_NONE)
 		return 0;
@@ -214,6 +217,7 @@ static int take_process(struct model *m, const struct msg_process *msg)
 				   .start_ns = msg->start_ns,
 				   .execs = msg->execs,
 				   .flags = (uint32_t)msg->flags,
+				   .exe = msg->exe ? idmap_get(&m->file_ids, msg->exe) : MODEL_NONE,
 				   .process = MODEL_NONE,
 				   .threads = MODEL_NONE };
 	d->comm_len = keep_comm(d->comm, msg->comm);

@@ -71,6 +71,7 @@ struct model_process {
 	uint64_t pid, start_ns, execs;
 	uint32_t comm;	/* string */
 	uint32_t flags; /* enum process_flags */
+	uint32_t exe;	/* file, or MODEL_NONE */
 };
 
 struct model_thread {

@@ -127,20 +127,62 @@ static int find_region(struct writer *w, const struct model_frame *f, uint32_t *
 	return 0;
 }
 
+/* The program that most of the value is of, MODEL_NONE where none is known. */
+static uint32_t main_file(struct writer *w)
+{
+	const struct model_file *files;
+	const struct model_bucket *buckets;
+	const struct model_thread *threads;
+	const struct model_process *processes;
+	const size_t n = model_files(w->m, &files), bucket_count = model_buckets(w->m, &buckets);
+	uint64_t *values = calloc(n + 1, sizeof(*values));
+	uint32_t best = MODEL_NONE;
+
+	model_threads(w->m, &threads);
+	model_processes(w->m, &processes);
+	for (size_t i = 0; values && i < bucket_count; i++) {
+		const uint32_t t = buckets[i].thread;
+		const uint32_t f = t == MODEL_NONE ? t : processes[threads[t].process].exe;
+
+		if (f == MODEL_NONE)
+			continue;
+		if (__builtin_add_overflow(values[f], buckets[i].value, &values[f]))
+			values[f] = UINT64_MAX;
+		if (best == MODEL_NONE || values[f] > values[best])
+			best = f;
+	}
+	if (!values)
+		w->error = -ENOMEM;
+	free(values);
+	return best;
+}
+
+/* pprof takes the first mapping for the program's. */
+static int rank_of(const struct model_frame *f, uint32_t main)
+{
+	if (f->kind == MODEL_KERNEL)
+		return 2;
+	if (f->kind != MODEL_NATIVE || f->file == MODEL_NONE)
+		return -1;
+	return f->file == main ? 0 : 1;
+}
+
 static void find_regions(struct writer *w)
 {
 	const struct model_frame *frames;
 	const size_t n = model_frames(w->m, &frames);
+	const uint32_t main = main_file(w);
 
 	w->region_of = reallocarray(NULL, n + 1, sizeof(*w->region_of));
 	if (!w->region_of)
 		w->error = -ENOMEM;
-	for (size_t i = 0; !w->error && i < n; i++) {
-		const struct model_frame *f = &frames[i];
-
+	for (size_t i = 0; !w->error && i < n; i++)
 		w->region_of[i] = MODEL_NONE;
-		if (f->kind == MODEL_KERNEL || (f->kind == MODEL_NATIVE && f->file != MODEL_NONE))
-			w->error = find_region(w, f, &w->region_of[i]);
+	for (int rank = 0; rank < 3; rank++) {
+		for (size_t i = 0; !w->error && i < n; i++) {
+			if (rank_of(&frames[i], main) == rank)
+				w->error = find_region(w, &frames[i], &w->region_of[i]);
+		}
 	}
 }
 
