@@ -24,6 +24,11 @@ enum runtime {
 	RUNTIME_COUNT,
 };
 
+/* What stands in every file that holds it, and in no other that is no part of such a thing.
+ * prof-symd finds it, and prof-bpf looks whether it is there: before that a file is no runtime's,
+ * whatever prof-symd says. With the NUL. */
+#define RUNTIME_MARK_PYTHON "__build_class__: func must be a function"
+
 /* Places in a runtime's file, as offsets in it: [start, end). */
 struct runtime_range {
 	UW_U64 start, end;
@@ -84,6 +89,12 @@ enum runtime_item {
 #ifndef __bpf__
 static_assert(sizeof(struct runtime_config) == RUNTIME_CONFIG_WORDS * 4, "no padding");
 static_assert(sizeof(struct runtime_entry) == 32, "as large as a map_entry, behind which it lies");
+
+/* Ends with a NUL, which counts. NULL: there is no such runtime. */
+static inline const char *runtime_mark(UW_U32 runtime)
+{
+	return runtime == RUNTIME_PYTHON ? RUNTIME_MARK_PYTHON : 0;
+}
 #endif
 
 #endif

@@ -521,6 +521,13 @@ int bus_recv(struct bus *b, struct buf *into)
 
 /* --- sending --- */
 
+/* Under the lock. A listener's peer may have gone and another come, which the tool has not been
+ * told of yet: what it has to say is not for that one. */
+static bool is_current(const struct bus *b)
+{
+	return b->up && (!b->listener || b->live.id == b->current.id);
+}
+
 int bus_send(struct bus *b, struct span message)
 {
 	nng_msg *m;
@@ -535,7 +542,7 @@ int bus_send(struct bus *b, struct span message)
 	/* Under the lock, so that nothing is queued for a peer after its queue was emptied. nng
 	 * does not call back from here. */
 	pthread_mutex_lock(&b->lock);
-	r = b->up ? errno_of(nng_sendmsg(b->sock, m, NNG_FLAG_NONBLOCK)) : -ENOTCONN;
+	r = is_current(b) ? errno_of(nng_sendmsg(b->sock, m, NNG_FLAG_NONBLOCK)) : -ENOTCONN;
 	pthread_mutex_unlock(&b->lock);
 	if (r)
 		nng_msg_free(m);
@@ -570,7 +577,7 @@ bool bus_connected(const struct bus *b)
 	struct bus *w = (struct bus *)b;
 
 	pthread_mutex_lock(&w->lock);
-	const bool up = w->up;
+	const bool up = is_current(w);
 
 	pthread_mutex_unlock(&w->lock);
 	return up;

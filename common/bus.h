@@ -49,12 +49,14 @@ enum bus_event {
 /* Never blocks. 0 with a message appended to *into (reset first), enum bus_event, or -errno. Call
  * it until BUS_EMPTY. */
 int bus_recv(struct bus *b, struct buf *into);
-/* Never blocks. A message is copied and never empty (-EINVAL), nor larger than the route allows
+/* Never blocks. To the peer whose coming bus_recv has handed out (a dialer has but one). A message
+ * is copied and never empty (-EINVAL), nor larger than the route allows
  * (-EMSGSIZE). 0, -EAGAIN when the route's queue is full, -ENOTCONN without a peer, -errno. */
 int bus_send(struct bus *b, struct span message);
 /* Waits up to timeout_ms for room. For tools that may wait; prof-bpf does not call it. 0,
  * -ETIMEDOUT, -ENOTCONN, -errno. */
 int bus_send_wait(struct bus *b, struct span message, int timeout_ms);
+/* Whether bus_send would find it there. */
 bool bus_connected(const struct bus *b);
 /* For a sender that is done: waits until the peer has closed its end, as one does that has taken
  * the last message (END); what comes from it is discarded. nng says of no message that it has left,

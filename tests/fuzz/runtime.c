@@ -22,6 +22,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		assert(memchr(b.name, '\0', sizeof(b.name)) && b.name[0]);
 		assert(runtime_print(&b, &text) == 0 && text.len > 0);
 	}
+	if (r == 0 && runtime_find_mark(f, &b) == 0 && b.known)
+		assert(b.mark + sizeof(RUNTIME_MARK_PYTHON) <= size &&
+		       memcmp(data + b.mark, RUNTIME_MARK_PYTHON, sizeof(RUNTIME_MARK_PYTHON)) ==
+			       0);
 	if (r == 0 && b.known) {
 		memcpy(&c, b.config.own, sizeof(c));
 		assert(b.config.ranges <= RUNTIME_RANGES);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "tools/prof-bpf/prof.h"
 #include "tools/prof-bpf/memory.h"
 #include "tools/prof-bpf/runtimes.h"
@@ -108,6 +109,83 @@ static void say_unknown(struct prof *p, struct str name)
 	}
 }
 
+/* What prof-symd says of a file, while it is looked whether that can be. */
+struct described {
+	struct prof *p;
+	uint32_t file;
+	uint64_t mark;
+	struct runtime_config config;
+};
+
+static void use_runtime(struct prof *p, struct host_file *f, const struct runtime_config *c)
+{
+	int r = loader_runtime(p->loader, (enum runtime)c->runtime);
+
+	if (r) {
+		log_warning("%s frames cannot be read: the program for it does not load: %s; %s",
+			    runtimes_name((enum runtime)c->runtime), strerror(-r),
+			    loader_trouble(p->loader));
+		return;
+	}
+	if (tables_file_runtime(p->tables, f->slot, c) == 0)
+		host_republish(p->host, f);
+}
+
+static void say_lie(struct prof *p, const struct host_file *f, enum runtime runtime)
+{
+	struct buf path = BUF_INIT(0);
+
+	if (!p->lied &&
+	    log_escape(&path, (struct str){ .data = f->path, .len = f->path_len }, 256) == 0)
+		log_warning("%.*s: prof-symd takes it for %s, which it does not hold: it is not "
+			    "heard, and this is said once",
+			    (int)path.len, (const char *)path.data, runtimes_name(runtime));
+	p->lied = true;
+	buf_done(&path);
+}
+
+static void mark_is_read(void *ctx, struct reader_result *r)
+{
+	struct described *d = ctx;
+	const char *mark = runtime_mark(d->config.runtime);
+	struct host_file *f = host_file(d->p->host, d->file);
+
+	if (!r->status && f && r->bytes.len == strlen(mark) + 1 &&
+	    memcmp(r->bytes.data, mark, r->bytes.len) == 0)
+		use_runtime(d->p, f, &d->config);
+	else if (!r->status && f)
+		say_lie(d->p, f, (enum runtime)d->config.runtime);
+	free(d);
+}
+
+/* Who could have written a file is to blame for what it does to its reader, but not as who runs
+ * processes: a server of files says what it likes of their owners. */
+static uint32_t blame(const struct host_file *f)
+{
+	return f->flags & FILE_ROOT_ONLY ? 0 : f->uid | 1u << 31;
+}
+
+static void marked_file_opened(void *ctx, const struct opener_result *r)
+{
+	struct described *d = ctx;
+	struct host_file *f = host_file(d->p->host, d->file);
+	const uint64_t length = strlen(runtime_mark(d->config.runtime)) + 1;
+
+	if (r->status || !f) {
+		if (!r->status)
+			close(r->fd);
+		free(d);
+		return;
+	}
+	const struct reader_request q = {
+		.fd = r->fd, .uid = blame(f), .pieces = 1, .addresses = &d->mark, .lengths = &length
+	};
+	if (reader_submit(d->p->reader, &q, mark_is_read, d)) {
+		close(r->fd);
+		free(d);
+	}
+}
+
 bool answers_runtime(void *ctx, const struct msg_runtime *m)
 {
 	struct prof *p = ctx;
@@ -123,20 +201,16 @@ bool answers_runtime(void *ctx, const struct msg_runtime *m)
 	memcpy(&c, m->config.data, sizeof(c));
 	if (!config_is_sane(&c))
 		return false;
-	if (!f)
-		return true; /* unmapped meanwhile */
-	int r = loader_runtime(p->loader, (enum runtime)c.runtime);
-	if (r) {
-		log_warning("%s frames cannot be read: the program for it does not load: %s; %s",
-			    runtimes_name((enum runtime)c.runtime), strerror(-r),
-			    loader_trouble(p->loader));
+	/* Unmapped meanwhile, or no news: each costs an opening and all who map it. */
+	if (!f || f->described)
 		return true;
-	}
-	r = tables_file_runtime(p->tables, f->slot, &c);
-	if (r == 0) {
-		host_republish(p->host, f);
-		host_tick(p->host, clock_mono_ns());
-	}
+	f->described = true;
+	struct described *d = malloc(sizeof(*d));
+	if (!d)
+		return true;
+	*d = (struct described){ .p = p, .file = f->id, .mark = m->mark, .config = c };
+	if (host_open(p->host, f, marked_file_opened, d))
+		free(d);
 	return true;
 }
 

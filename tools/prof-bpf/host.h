@@ -53,6 +53,7 @@ struct host_file {
 	uint64_t inode, ctime_ns, size;
 	uint32_t uid, mode;
 	uint32_t flags; /* enum file_flags of common/msg.h */
+	bool described; /* the caller's: prof-symd has said what runtime it holds */
 	uint16_t slot;	/* in the tables; 0: none was left */
 	char *path;	/* as the first process that mapped it sees it; NUL-terminated */
 	uint32_t path_len;

@@ -80,6 +80,7 @@ struct prof {
 	struct extractor extractor; /* by hand only */
 	/* Builds of interpreters that nobody knows: each is said once. */
 	char unknown_runtimes[UNKNOWN_RUNTIMES][64];
+	bool lied; /* prof-symd, of a file: it was said */
 	struct status status;
 	int epoll, timer, signals, output;
 	enum phase phase;

@@ -356,7 +356,8 @@ static void file_opened(void *ctx, struct filestore_file *store, const struct pr
 	if (!b)
 		return;
 	f->described = true;
-	if (runtime_describe(program_file(p), b) != 0) {
+	if (runtime_describe(program_file(p), b) != 0 ||
+	    runtime_find_mark(program_file(p), b) != 0) {
 		free(b);
 		return;
 	}

@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
 #include "tools/prof-symd/python.h"
 #include "tools/prof-symd/runtime.h"
+
+#define MARK_CHUNK 65536u
+#define MARK_FILE (64u << 20) /* of a file whose constants do not lie in a section of their own */
 
 static const struct runtime_ops *const runtimes[RUNTIME_COUNT] = {
 	[RUNTIME_PYTHON] = &python_runtime,
@@ -23,6 +28,51 @@ int runtime_describe(const struct symfile *f, struct runtime_build *ret)
 	}
 	elfview_done(&im);
 	return r;
+}
+
+/* NONE where [from, from + size) does not have it. */
+static int find_bytes(const struct symfile *f, uint64_t from, uint64_t size, struct span what,
+		      uint64_t *ret)
+{
+	uint8_t *chunk = malloc(MARK_CHUNK);
+	int r = chunk ? SYMFILE_NONE : -ENOMEM;
+
+	/* Chunks overlap by what could stand across their border. */
+	while (r == SYMFILE_NONE && size >= what.len) {
+		size_t n = size < MARK_CHUNK ? (size_t)size : MARK_CHUNK;
+		const uint8_t *at;
+
+		r = symfile_read(f, from, chunk, n);
+		if (r)
+			break;
+		at = memmem(chunk, n, what.data, what.len);
+		if (at)
+			*ret = from + (uint64_t)(at - chunk);
+		else
+			r = SYMFILE_NONE;
+		from += n - (what.len - 1);
+		size -= n - (what.len - 1);
+	}
+	free(chunk);
+	return r;
+}
+
+int runtime_find_mark(const struct symfile *f, struct runtime_build *b)
+{
+	const char *mark = runtime_mark(b->config.runtime);
+	const struct span what = { .data = (const uint8_t *)mark, .len = strlen(mark) + 1 };
+	const struct symfile_section *s;
+	uint64_t size = symfile_size(f);
+	int r = SYMFILE_NONE;
+
+	if (symfile_section(f, ".rodata", &s) == 0 && s->type != SHT_NOBITS && s->offset < size)
+		r = find_bytes(f, s->offset,
+			       s->size < size - s->offset ? s->size : size - s->offset, what,
+			       &b->mark);
+	if (r > 0)
+		r = find_bytes(f, 0, size < MARK_FILE ? size : MARK_FILE, what, &b->mark);
+	b->known &= r == 0;
+	return r < 0 ? r : 0;
 }
 
 int runtime_name(const struct runtime_build *b, uint64_t address, uint64_t check, struct memory *m,

@@ -31,6 +31,7 @@ struct runtime_build {
 	char name[RUNTIME_NAME]; /* with its version: "CPython 3.11.2" */
 	bool known;		 /* false: no config; its frames are not read */
 	uint64_t naming[RUNTIME_OWN_NAMING / 8];
+	uint64_t mark; /* where the runtime's mark stands in the file; 0: not looked for */
 };
 
 /* Positions below `end`, from where the one before ends, are on this line; 0: on none. */
@@ -72,6 +73,9 @@ struct runtime_ops {
 
 /* What runtime a file holds. 0, RUNTIME_NOT_MINE, -ENOMEM. */
 int runtime_describe(const struct symfile *f, struct runtime_build *ret);
+/* Looks for the mark of the build's runtime (bpf/runtime.h), without which prof-bpf believes
+ * nothing of it: one that has none is not known. 0, -ENOMEM, -errno. */
+int runtime_find_mark(const struct symfile *f, struct runtime_build *b);
 /* As the op of the build's runtime. */
 int runtime_name(const struct runtime_build *b, uint64_t address, uint64_t check, struct memory *m,
 		 struct runtime_object *ret);

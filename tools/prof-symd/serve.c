@@ -124,7 +124,8 @@ static int tell_runtime(void *ctx, uint64_t file, const struct runtime_build *b)
 	return put_request(s, &(struct msg){ .id = MSG_RUNTIME,
 					     .runtime = { .file = file,
 							  .name = str_from(b->name),
-							  .config = config } });
+							  .config = config,
+							  .mark = b->mark } });
 }
 
 /* To whoever asked. */

@@ -1,0 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+# A prof-symd that was taken over.
+HELPERS += tests/hostile-symd
+tests/hostile-symd_SRCS := tests/hostile/symd.c $(addprefix tools/prof-symd/,symfile.c gaps.c demangle.c) $(symd_RUNTIMES)
+tests/hostile-symd_LIBS := -llzma -lz -liberty -lZydis

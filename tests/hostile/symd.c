@@ -1,0 +1,564 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A prof-symd that was taken over, towards a real prof-bpf:
+ *   hostile-symd DIR UID COMMAND...
+ * UID is prof-bpf's. Commands are carried out in order, and each says on a line what came of it:
+ *   tell PATH       says what runtime the file holds, as prof-symd would
+ *   lie PATH        says nonsense of it, and that it is the runtime's (its mark is right)
+ *   wild N          says nonsense of all files there are and are not, N times
+ *   await PID       waits for interpreted frames of the process
+ *   watch N PID     waits for N samples of the process: all, complete, with interpreted frames
+ *   ask PID         asks for memory of the process, under each number that it could have
+ *   shapes PID      asks for its memory in odd ways
+ *   flood PID SECONDS  asks for all of it that is to be had
+ *   deaf PID        asks, and takes no answer
+ *   half            breaks off in the middle of a message
+ *   vanish PID      asks, and goes without the answers
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "common/bus.h"
+#include "common/clock.h"
+#include "common/stream.h"
+#include "tools/prof-symd/python.h"
+
+#define SECOND 1000000000ull
+#define PATIENCE_NS (60 * SECOND)
+#define OPEN_MAX_REQUESTS 60
+#define THINGS (1u << 18)
+#define FILES 8192
+#define STATUSES 200
+
+enum { COMPLETE = 1, INTERPRETED = 2 };
+
+struct peer {
+	const char *dir;
+	uid_t uid;
+	struct bus *stream, *files;
+	struct stream_in raw, answers;
+	struct stream_out requests;
+	struct buf message;
+	bool gone; /* the pipe of the files route closed */
+	bool deaf; /* answers are not taken */
+	uint64_t random, next_id, last_file, last_process;
+	char *paths[FILES];			/* of files, by id */
+	uint64_t pids[THINGS];			/* of processes */
+	uint64_t process_of[THINGS];		/* of threads */
+	uint8_t frames[THINGS], stacks[THINGS]; /* the flags above */
+	uint64_t objects[THINGS]; /* where one of an interpreted frame lies, by process */
+	uint64_t watched, samples, complete, interpreted;
+	uint64_t sent, answered, given, statuses[STATUSES];
+	uint64_t lengths[16], length_count; /* of the last answer */
+};
+
+static void die(const char *what, int r)
+{
+	fprintf(stderr, "hostile-symd: %s: %s\n", what, strerror(r < 0 ? -r : EPROTO));
+	_exit(1);
+}
+
+static void check(int r, const char *what)
+{
+	if (r)
+		die(what, r);
+}
+
+static uint64_t next_random(struct peer *p)
+{
+	p->random ^= p->random << 13;
+	p->random ^= p->random >> 7;
+	p->random ^= p->random << 17;
+	return p->random;
+}
+
+/* --- what comes --- */
+
+static void take_stack(struct peer *p, const struct msg_stack *m)
+{
+	uint8_t *s = &p->stacks[m->id % THINGS];
+
+	*s = m->reason == 0 ? COMPLETE : 0;
+	for (uint32_t i = 0; i < m->frames.len; i++)
+		*s |= p->frames[m->frames.data[i] % THINGS];
+}
+
+static void take_sample(struct peer *p, const struct msg_sample *m)
+{
+	uint8_t s = p->stacks[m->stack % THINGS];
+
+	if (p->pids[p->process_of[m->thread % THINGS] % THINGS] != p->watched)
+		return;
+	p->samples++;
+	p->complete += (s & COMPLETE) != 0;
+	p->interpreted += (s & INTERPRETED) != 0;
+}
+
+static void take_raw(struct peer *p, const struct msg *m)
+{
+	switch (m->id) {
+	case MSG_FILE:
+		if (m->file.id < FILES && !p->paths[m->file.id])
+			p->paths[m->file.id] = strndup(m->file.path.data, m->file.path.len);
+		if (m->file.id > p->last_file)
+			p->last_file = m->file.id;
+		break;
+	case MSG_PROCESS:
+		p->pids[m->process.id % THINGS] = m->process.pid;
+		if (m->process.id > p->last_process)
+			p->last_process = m->process.id;
+		break;
+	case MSG_THREAD:
+		p->process_of[m->thread.id % THINGS] = m->thread.process;
+		break;
+	case MSG_FRAME:
+		p->frames[m->frame.id % THINGS] = m->frame.kind == FRAME_INTERPRETED ? INTERPRETED
+										     : 0;
+		if (m->frame.kind == FRAME_INTERPRETED)
+			p->objects[m->frame.process % THINGS] = m->frame.offset;
+		break;
+	case MSG_STACK:
+		take_stack(p, &m->stack);
+		break;
+	case MSG_SAMPLE:
+		take_sample(p, &m->sample);
+		break;
+	default:
+		break;
+	}
+}
+
+static void take_answer(struct peer *p, const struct msg_memory_answer *m)
+{
+	p->answered++;
+	p->given += m->bytes.len;
+	p->statuses[m->status < STATUSES ? m->status : STATUSES - 1]++;
+	p->length_count = 0;
+	for (uint32_t i = 0; i < m->lengths.len && i < 16; i++)
+		p->lengths[p->length_count++] = m->lengths.data[i];
+}
+
+static void drain_raw(struct peer *p)
+{
+	struct msg m;
+	int r;
+
+	while ((r = bus_recv(p->stream, &p->message)) == 0 || r == BUS_PEER_CAME) {
+		if (r)
+			continue;
+		check(stream_feed(&p->raw, buf_span(&p->message)), "stream");
+		while ((r = stream_next(&p->raw, &m)) == 0)
+			take_raw(p, &m);
+		check(r == STREAM_AGAIN ? 0 : -EPROTO, "stream");
+	}
+	if (r == BUS_PEER_WENT)
+		die("prof-bpf is gone", -ENOTCONN);
+}
+
+static void drain_answers(struct peer *p)
+{
+	struct msg m;
+	int r;
+
+	while ((r = bus_recv(p->files, &p->message)) == 0 || r == BUS_PEER_CAME) {
+		if (r)
+			continue;
+		check(stream_feed(&p->answers, buf_span(&p->message)), "answers");
+		while ((r = stream_next(&p->answers, &m)) == 0) {
+			if (m.id == MSG_MEMORY_ANSWER)
+				take_answer(p, &m.memory_answer);
+		}
+		check(r == STREAM_AGAIN ? 0 : -EPROTO, "answers");
+	}
+	p->gone |= r == BUS_PEER_WENT || r < 0;
+}
+
+static void pump(struct peer *p, int ms)
+{
+	struct pollfd fds[] = { { bus_fd(p->stream), POLLIN, 0 }, { bus_fd(p->files), POLLIN, 0 } };
+
+	poll(fds, 2, ms);
+	drain_raw(p);
+	if (!p->deaf)
+		drain_answers(p);
+}
+
+static void pump_for(struct peer *p, uint64_t ns)
+{
+	uint64_t end = clock_mono_ns() + ns;
+
+	for (uint64_t now; (now = clock_mono_ns()) < end;)
+		pump(p, (int)((end - now) / 1000000 + 1));
+}
+
+/* --- what goes --- */
+
+static int send_batch(void *ctx, struct span batch)
+{
+	struct peer *p = ctx;
+	uint64_t end = clock_mono_ns() + PATIENCE_NS;
+	int r;
+
+	/* Samples are taken meanwhile, or they would be dropped. */
+	while ((r = bus_send(p->files, batch)) == -EAGAIN && clock_mono_ns() < end)
+		pump(p, 1);
+	return r;
+}
+
+static void put(struct peer *p, struct msg m)
+{
+	int r = stream_put(&p->requests, &m);
+
+	if (!r)
+		r = stream_flush(&p->requests);
+	if (r == -ENOTCONN)
+		p->gone = true;
+	else
+		check(r, "send");
+}
+
+static void connect_files(struct peer *p)
+{
+	check(bus_dial(BUS_FILES, p->dir, p->uid, 20000, &p->files), "dial");
+	stream_in_init(&p->answers);
+	stream_out_init(&p->requests, 1, send_batch, p);
+	p->gone = false;
+	p->sent = p->answered = 0;
+	put(p, (struct msg){ .id = MSG_HELLO, .hello = { .schema = msg_schema_hash() } });
+}
+
+static void leave_files(struct peer *p)
+{
+	bus_free(p->files);
+	stream_in_done(&p->answers);
+	stream_out_done(&p->requests);
+}
+
+static void say_runtime(struct peer *p, uint64_t file, const struct runtime_config *c,
+			uint64_t mark)
+{
+	put(p,
+	    (struct msg){ .id = MSG_RUNTIME,
+			  .runtime = { .file = file,
+				       .name = STR_LIT("CPython 3.99"),
+				       .config = { .data = (const uint8_t *)c, .len = sizeof(*c) },
+				       .mark = mark } });
+}
+
+static struct runtime_config wild_config(struct peer *p)
+{
+	struct runtime_config c = { .runtime = RUNTIME_PYTHON,
+				    .by_loop = next_random(p) & 1,
+				    .ranges = (UW_U32)(next_random(p) % (RUNTIME_RANGES + 1)) };
+	uint64_t how = next_random(p) % 3;
+
+	for (uint32_t i = 0; i < c.ranges; i++) {
+		c.loop[i].start = next_random(p) >> 1;
+		c.loop[i].end = c.loop[i].start + 1 + (next_random(p) >> 1);
+	}
+	for (size_t i = 0; i < sizeof(c.own); i++)
+		c.own[i] = (uint8_t)(how == 0 ? next_random(p) : how == 1 ? 0xff : 0);
+	return c;
+}
+
+static void ask(struct peer *p, uint64_t process, uint64_t pid, const uint64_t *addresses,
+		const uint64_t *lengths, uint32_t n)
+{
+	while (!p->gone && !p->deaf && p->sent - p->answered >= OPEN_MAX_REQUESTS)
+		pump(p, 10);
+	p->sent++;
+	put(p, (struct msg){ .id = MSG_MEMORY_REQUEST,
+			     .memory_request = { .id = ++p->next_id,
+						 .process = process,
+						 .pid = pid,
+						 .addresses = { .data = addresses, .len = n },
+						 .lengths = { .data = lengths, .len = n } } });
+}
+
+static void settle(struct peer *p)
+{
+	uint64_t end = clock_mono_ns() + PATIENCE_NS;
+
+	while (!p->gone && p->answered < p->sent && clock_mono_ns() < end)
+		pump(p, 10);
+}
+
+static void forget_answers(struct peer *p)
+{
+	p->given = 0;
+	memset(p->statuses, 0, sizeof(p->statuses));
+}
+
+static void print_answers(const struct peer *p)
+{
+	printf(" given=%llu gone=%d", (unsigned long long)p->given, p->gone);
+	for (unsigned i = 0; i < STATUSES; i++) {
+		if (p->statuses[i])
+			printf(" %s=%llu", i ? strerrorname_np((int)i) : "ok",
+			       (unsigned long long)p->statuses[i]);
+	}
+	printf("\n");
+}
+
+/* --- commands --- */
+
+static uint64_t find_file(struct peer *p, const char *path)
+{
+	uint64_t end = clock_mono_ns() + PATIENCE_NS;
+
+	while (clock_mono_ns() < end) {
+		for (uint64_t i = 1; i < FILES; i++) {
+			if (p->paths[i] && strcmp(p->paths[i], path) == 0)
+				return i;
+		}
+		pump(p, 50);
+	}
+	die(path, -ENOENT);
+	return 0;
+}
+
+/* The newest under that number; 0: none is known. */
+static uint64_t find_process(const struct peer *p, uint64_t pid)
+{
+	for (uint64_t i = p->last_process; i > 0; i--) {
+		if (p->pids[i % THINGS] == pid)
+			return i;
+	}
+	return 0;
+}
+
+static uint64_t find_object(const struct peer *p, uint64_t pid)
+{
+	uint64_t at = p->objects[find_process(p, pid) % THINGS];
+
+	return at ? at : 0x400000;
+}
+
+static void describe(const char *path, struct runtime_build *ret)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct symfile *f;
+
+	check(fd < 0 ? -errno : symfile_open(fd, &f), path);
+	check(runtime_describe(f, ret), path);
+	check(runtime_find_mark(f, ret), path);
+	check(ret->known ? 0 : -ENOENT, path);
+	symfile_free(f);
+}
+
+static void tell(struct peer *p, const char *path, bool lie)
+{
+	struct runtime_build b;
+	uint64_t file = find_file(p, path);
+
+	describe(path, &b);
+	if (lie)
+		b.config = wild_config(p);
+	say_runtime(p, file, &b.config, b.mark);
+	printf("%s %s\n", lie ? "lie" : "tell", path);
+}
+
+static void wild(struct peer *p, uint64_t times)
+{
+	uint64_t n = 0;
+
+	while (n < times && !p->gone) {
+		for (uint64_t i = 0; i <= p->last_file + 2 && !p->gone; i++, n++) {
+			const struct runtime_config c = wild_config(p);
+			const uint64_t odd[] = { 0, next_random(p), UINT64_MAX, 64 };
+
+			say_runtime(p, i <= p->last_file ? i : next_random(p), &c, odd[n % 4]);
+		}
+		pump(p, 1);
+	}
+	printf("wild %llu gone=%d\n", (unsigned long long)n, p->gone);
+}
+
+static void await(struct peer *p, uint64_t pid)
+{
+	uint64_t end = clock_mono_ns() + PATIENCE_NS;
+
+	p->watched = pid;
+	p->interpreted = 0;
+	while (!p->interpreted && clock_mono_ns() < end)
+		pump(p, 50);
+	printf("await %llu\n", (unsigned long long)p->interpreted);
+}
+
+static void watch(struct peer *p, uint64_t n, uint64_t pid)
+{
+	uint64_t end = clock_mono_ns() + PATIENCE_NS;
+
+	p->watched = pid;
+	p->samples = p->complete = p->interpreted = 0;
+	while (p->samples < n && clock_mono_ns() < end)
+		pump(p, 50);
+	printf("watch samples=%llu complete=%llu interpreted=%llu\n",
+	       (unsigned long long)p->samples, (unsigned long long)p->complete,
+	       (unsigned long long)p->interpreted);
+}
+
+static void ask_all(struct peer *p, uint64_t pid, uint64_t address)
+{
+	const uint64_t length = 64;
+
+	forget_answers(p);
+	for (uint64_t i = 1; i <= p->last_process + 64 && !p->gone; i++)
+		ask(p, i, pid, &address, &length, 1);
+	settle(p);
+	printf("ask %llu", (unsigned long long)pid);
+	print_answers(p);
+}
+
+static void shape(struct peer *p, uint64_t process, uint64_t pid, const char *name,
+		  uint64_t address, uint64_t length, uint32_t n)
+{
+	uint64_t addresses[256], lengths[256];
+
+	for (uint32_t i = 0; i < n; i++) {
+		addresses[i] = address;
+		lengths[i] = length;
+	}
+	forget_answers(p);
+	ask(p, process, pid, addresses, lengths, n);
+	settle(p);
+	printf("shape %s", name);
+	print_answers(p);
+}
+
+static void shapes(struct peer *p, uint64_t pid, uint64_t at)
+{
+	uint64_t process = find_process(p, pid);
+
+	shape(p, process, pid, "plain", at, 64, 1);
+	shape(p, process, pid, "unaligned", at + 3, 61, 1);
+	shape(p, process, pid, "overlapping", at + 1, 512, 256);
+	shape(p, process, pid, "kernel", 0xffffffff81000000, 64, 1);
+	shape(p, process, pid, "noncanonical", 0x8000000000000000, 64, 256);
+	shape(p, process, pid, "wraps", UINT64_MAX - 8, 64, 1);
+	shape(p, process, pid, "null", 0, 64, 1);
+	shape(p, process, pid, "nothing", at, 0, 1);
+	shape(p, process, pid, "huge", at, UINT64_MAX, 1);
+	shape(p, process, pid, "sum", at, UINT64_MAX / 2 + 1, 2);
+	shape(p, process, pid, "most", at, 512, 256);
+	shape(p, process, pid, "more", at, 513, 256);
+	shape(p, UINT64_MAX, pid, "process", at, 64, 1);
+	shape(p, process, UINT64_MAX, "pid", at, 64, 1);
+}
+
+static void flood(struct peer *p, uint64_t pid, uint64_t at, uint64_t ns)
+{
+	uint64_t process = find_process(p, pid), since = clock_mono_ns(), addresses[128],
+		 lengths[128];
+
+	for (unsigned i = 0; i < 128; i++) {
+		addresses[i] = at;
+		lengths[i] = 1024;
+	}
+	forget_answers(p);
+	while (clock_mono_ns() - since < ns && !p->gone)
+		ask(p, process, pid, addresses, lengths, 128);
+	settle(p);
+	printf("flood ms=%llu", (unsigned long long)((clock_mono_ns() - since) / 1000000));
+	print_answers(p);
+}
+
+/* Until it is thrown out for more than it may have open. */
+static void deaf(struct peer *p, uint64_t pid, uint64_t at)
+{
+	uint64_t process = find_process(p, pid), n = 0, length = 131072;
+
+	p->deaf = true;
+	while (!p->gone && n++ < 100000)
+		ask(p, process, pid, &at, &length, 1);
+	p->deaf = false;
+	printf("deaf %s\n", p->gone ? "thrown out" : "heard");
+	leave_files(p);
+	connect_files(p);
+}
+
+static void vanish(struct peer *p, uint64_t pid, uint64_t at)
+{
+	uint64_t process = find_process(p, pid), length = 131072;
+
+	for (int i = 0; i < 5; i++) {
+		for (int k = 0; k < 32; k++)
+			ask(p, process, pid, &at, &length, 1);
+		leave_files(p);
+		connect_files(p);
+	}
+	printf("vanish\n");
+}
+
+static void half(struct peer *p)
+{
+	/* The beginnings of messages; each costs the pipe, or has us wait for the rest. */
+	static const uint8_t starts[][8] = { { 0x92, 53, 0x95, 1 },
+					     { 0xdf, 0xff, 0xff, 0xff, 0xff },
+					     { 0x92, 52, 0x94, 0xcf, 0xff },
+					     { 0xc1 },
+					     { 0x92, 53, 0xdd, 0xff, 0xff, 0xff, 0xff } };
+
+	for (size_t i = 0; i < sizeof(starts) / sizeof(starts[0]); i++) {
+		(void)bus_send(p->files, (struct span){ .data = starts[i], .len = 8 });
+		pump_for(p, SECOND / 20);
+		leave_files(p);
+		connect_files(p);
+	}
+	printf("half\n");
+}
+
+static uint64_t number(char **at)
+{
+	return *at ? strtoull(*at, NULL, 10) : 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct peer *p = calloc(1, sizeof(*p));
+
+	if (!p || argc < 4)
+		return 2;
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	p->dir = argv[1];
+	p->uid = (uid_t)strtoul(argv[2], NULL, 10);
+	p->random = 0x9e3779b97f4a7c15;
+	check(bus_dial(BUS_STREAM, p->dir, p->uid, 20000, &p->stream), "dial");
+	stream_in_init(&p->raw);
+	connect_files(p);
+	for (char **a = argv + 3; *a; a++) {
+		const char *what = *a;
+		uint64_t n = (a++, number(a));
+
+		if (!strcmp(what, "tell") || !strcmp(what, "lie")) {
+			tell(p, *a, what[0] == 'l');
+		} else if (!strcmp(what, "wild")) {
+			wild(p, n);
+		} else if (!strcmp(what, "await")) {
+			await(p, n);
+		} else if (!strcmp(what, "watch")) {
+			a++;
+			watch(p, n, number(a));
+		} else if (!strcmp(what, "ask")) {
+			ask_all(p, n, find_object(p, n));
+		} else if (!strcmp(what, "shapes")) {
+			shapes(p, n, find_object(p, n));
+		} else if (!strcmp(what, "flood")) {
+			a++;
+			flood(p, n, find_object(p, n), number(a) * SECOND);
+		} else if (!strcmp(what, "deaf")) {
+			deaf(p, n, find_object(p, n));
+		} else if (!strcmp(what, "vanish")) {
+			vanish(p, n, find_object(p, n));
+		} else if (!strcmp(what, "half")) {
+			half(p);
+			a--;
+		} else {
+			return 2;
+		}
+	}
+	_exit(0);
+}
