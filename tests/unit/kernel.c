@@ -22,6 +22,8 @@ Test(kernel, versions_are_read_off_the_release)
 	cr_assert_not(kernel_version_parse("", "", &v));
 	cr_assert_not(kernel_version_parse("gVisor", "", &v));
 	cr_assert_not(kernel_version_parse("6", "", &v));
+	cr_assert_not(kernel_version_parse("6.-4", "", &v));
+	cr_assert_not(kernel_version_parse("6. 4", "", &v));
 }
 
 Test(kernel, debian_says_the_patch_level_in_the_version)

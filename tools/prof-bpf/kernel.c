@@ -1,20 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/prof-bpf/kernel.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define CALL 0xe8
 #define JUMP 0xe9
 
+/* Up to three digits off *at: no release has more. */
+static bool take_number(const char **at, unsigned *ret)
+{
+	unsigned n = 0, digits = 0;
+
+	for (; **at >= '0' && **at <= '9' && digits < 3; (*at)++, digits++)
+		n = n * 10 + (unsigned)(**at - '0');
+	if (digits)
+		*ret = n;
+	return digits;
+}
+
+static bool take_dot(const char **at)
+{
+	return **at == '.' && (*at)++;
+}
+
 static bool parse(const char *text, struct kernel_version *ret)
 {
 	struct kernel_version v = { 0 };
 
-	/* Three digits a number: no release has more. */
-	if (sscanf(text, "%3u.%3u.%3u", &v.major, &v.minor, &v.patch) < 2)
+	if (!take_number(&text, &v.major) || !take_dot(&text) || !take_number(&text, &v.minor))
 		return false;
+	if (take_dot(&text))
+		(void)take_number(&text, &v.patch);
 	*ret = v;
 	return true;
 }
