@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include "tools/prof-export/hot.h"
 #include "tools/prof-export/label.h"
 #include "tools/prof-export/things.h"
 
@@ -31,11 +32,6 @@ struct thread_def {
 	bool counted;
 	uint8_t comm_len;
 	char comm[16];
-};
-
-struct hot {
-	struct strings names;
-	ARRAY(uint64_t) self;
 };
 
 struct model {
@@ -99,21 +95,13 @@ static void free_definitions(struct model *m)
 	m->free_process_def = m->free_thread_def = MODEL_NONE;
 }
 
-static void free_hot(struct hot *h, struct pool *p)
-{
-	strings_done(&h->names, p);
-	pool_free(p, h->self.data, &h->self.cap, sizeof(*h->self.data));
-	h->self.data = NULL;
-	h->self.len = 0;
-}
-
 void model_free(struct model *m)
 {
 	if (!m)
 		return;
 	free_definitions(m);
 	things_done(&m->things);
-	free_hot(&m->hot, &m->things.pool);
+	hot_done(&m->hot, &m->things.pool);
 	index_done(&m->seen, &m->things.pool);
 	ARRAY_FREE(&m->things.pool, &m->scratch);
 	free(m);
@@ -620,7 +608,25 @@ int model_take(struct model *m, const struct msg *msg, struct model_sample *ret_
 	return 0;
 }
 
-static void fold_hot(const struct model *m, struct hot *h, struct pool *p);
+/* Adds self counts by name to h, as far as there is room. */
+static void fold_hot(const struct model *m, struct hot *h, struct pool *p)
+{
+	struct buf name = BUF_INIT(0);
+
+	for (size_t i = 0; i < m->things.self.len; i++) {
+		const struct model_frame *f = &m->things.frames.data[i];
+
+		if (!m->things.self.data[i] || f->kind == MODEL_TRUNCATED)
+			continue;
+		buf_reset(&name);
+		if (label_call(&name, m, f, 0) ||
+		    !hot_add(h, p,
+			     (struct str){ .data = (char *)name.data, .len = (uint32_t)name.len },
+			     m->things.self.data[i]))
+			break;
+	}
+	buf_done(&name);
+}
 
 void model_forget(struct model *m)
 {
@@ -718,87 +724,17 @@ const uint32_t *model_lines_of(const struct model *m, const struct model_frame *
 	return m->things.numbers.data + f->calls + f->count;
 }
 
-/* --- the hottest functions --- */
-
-/* Adds self counts by name to h, as far as there is room. */
-static void fold_hot(const struct model *m, struct hot *h, struct pool *p)
-{
-	struct buf name = BUF_INIT(0);
-
-	for (size_t i = 0; i < m->things.self.len; i++) {
-		const struct model_frame *f = &m->things.frames.data[i];
-		uint32_t at;
-
-		if (!m->things.self.data[i] || f->kind == MODEL_TRUNCATED)
-			continue;
-		buf_reset(&name);
-		if (label_call(&name, m, f, 0) ||
-		    strings_intern(
-			    &h->names, p,
-			    (struct str){ .data = (char *)name.data, .len = (uint32_t)name.len },
-			    &at))
-			break;
-		if (at == h->self.len) {
-			void *more = pool_grow(p, h->self.data, &h->self.cap, h->self.len + 1,
-					       sizeof(*h->self.data));
-
-			if (!more)
-				break;
-			h->self.data = more;
-			h->self.data[h->self.len++] = 0;
-		}
-		if (at < h->self.len)
-			add(&h->self.data[at], m->things.self.data[i]);
-	}
-	buf_done(&name);
-}
-
-static bool hotter(const struct hot *h, uint32_t a, uint32_t b)
-{
-	if (h->self.data[a] != h->self.data[b])
-		return h->self.data[a] > h->self.data[b];
-	const struct str x = strings_get(&h->names, a), y = strings_get(&h->names, b);
-	const uint32_t n = x.len < y.len ? x.len : y.len;
-	const int order = n ? memcmp(x.data, y.data, n) : 0;
-
-	return order ? order < 0 : x.len < y.len;
-}
+/* --- all figures --- */
 
 static void fill_top(const struct model *m, struct status_top top[static STATUS_TOP])
 {
 	struct pool p = { .max = m->things.pool.max };
 	struct hot h = { 0 };
-	uint32_t best[STATUS_TOP];
-	size_t n = 0;
 
-	for (size_t i = 0; i < m->hot.self.len; i++) {
-		uint32_t at;
-		void *more = NULL;
-
-		if (!strings_intern(&h.names, &p, strings_get(&m->hot.names, (uint32_t)i), &at))
-			more = pool_grow(&p, h.self.data, &h.self.cap, i + 1, sizeof(*h.self.data));
-		if (!more)
-			break;
-		h.self.data = more;
-		h.self.data[h.self.len++] = m->hot.self.data[i];
-	}
+	hot_add_all(&h, &p, &m->hot);
 	fold_hot(m, &h, &p);
-	for (uint32_t i = 0; i < h.self.len; i++) {
-		size_t at = n < STATUS_TOP ? n++ : STATUS_TOP;
-
-		for (; at > 0 && hotter(&h, i, best[at - 1]); at--)
-			if (at < STATUS_TOP)
-				best[at] = best[at - 1];
-		if (at < STATUS_TOP)
-			best[at] = i;
-	}
-	for (size_t i = 0; i < n; i++) {
-		const struct str s = str_cut(strings_get(&h.names, best[i]), STATUS_NAME - 1);
-
-		top[i].self = h.self.data[best[i]];
-		memcpy(top[i].name, s.data, s.len);
-	}
-	free_hot(&h, &p);
+	hot_top(&h, top);
+	hot_done(&h, &p);
 }
 
 void model_status(const struct model *m, struct status *st, bool with_top)
