@@ -194,3 +194,36 @@ def test_a_peer_that_floods_or_breaks_off_gets_no_more_than_its_rate_and_stops_n
     assert of["samples"] >= 20 and of["complete"] == of["samples"]
     assert peer.peak_kib() < 96 << 10
     peer.end()
+
+
+# A process that waits with its frames as they should not be.
+WRONG_FRAMES = """
+import ctypes, sys, time
+kind = sys.argv[1]
+def victim():
+    frame = sys._getframe()
+    at = ctypes.c_uint64.from_address(id(frame) + 24).value
+    if kind == "lengths":
+        ctypes.c_uint64.from_address(id(frame.f_code.co_qualname) + 16).value = 1 << 63
+        ctypes.c_uint64.from_address(id(frame.f_code.co_linetable) + 16).value = 1 << 62
+    else:
+        ctypes.c_uint64.from_address(at + 48).value = {"cycle": at, "unmapped": 0x10000, "kernel": 0xffffffff81000000, "odd": at + 3}[kind]
+    print("ready", flush=True)
+    while True: pass
+victim()
+"""
+
+
+@pytest.mark.parametrize("kind", ["cycle", "unmapped", "kernel", "odd", "lengths", "pit"])
+def test_a_dump_of_wrong_frames_ends_and_has_the_native_ones(kind, tmp_path):
+    program = TAR_PIT.replace("    end = time", "    print('ready', flush=True)\n    end = time").replace("2.5", "60") if kind == "pit" else WRONG_FRAMES
+    with subprocess.Popen(["/usr/bin/python3", "-c", program, kind], stdout=subprocess.PIPE, text=True) as p:
+        try:
+            assert p.stdout.readline() == "ready\n"
+            dump = profpipe("dump", p.pid, timeout=60)
+        finally:
+            p.kill()
+    assert dump.returncode == 0, dump.stderr
+    assert "Py_BytesMain" in dump.stdout and "_start" in dump.stdout
+    # What goes in a circle is cut.
+    assert dump.stdout.count("\n") < 70000

@@ -133,6 +133,44 @@ Test(python, another_object_at_that_place_is_not_named)
 	each_capture(expect_gone);
 }
 
+/* Memory with some wrong bits, for each object anew: it is read to an end, whatever comes of it. */
+static void expect_an_end(struct capture *k, const char *path)
+{
+	struct runtime_object o = { 0 };
+	uint64_t random = 0x9e3779b97f4a7c15;
+	uint8_t *flipped[8], bits[8];
+
+	for (unsigned round = 0; round < 100 * k->object_count; round++) {
+		uint64_t address = k->objects[round % k->object_count].address;
+		unsigned n = 1 + round % 8, rounds;
+
+		for (unsigned i = 0; i < n; i++) {
+			random ^= random << 13;
+			random ^= random >> 7;
+			random ^= random << 17;
+			const struct piece *p = &k->pieces[random % k->count];
+
+			flipped[i] = p->bytes + (p->len ? (random >> 16) % p->len : 0);
+			bits[i] = (uint8_t)(1u << (random >> 60 & 7));
+			*flipped[i] ^= bits[i];
+		}
+		int r = name_object(k, address, check_of(k, address), &o, &rounds);
+		cr_assert(r == 0 || r == RUNTIME_GONE || r == RUNTIME_WANTS, "%s: %d", path, r);
+		cr_assert_leq(o.name.len, RUNTIME_TEXT);
+		cr_assert_leq(o.lines.len, RUNTIME_LINES * sizeof(struct runtime_line));
+		for (unsigned i = n; i-- > 0;)
+			*flipped[i] ^= bits[i];
+	}
+	runtime_object_done(&o);
+	/* The memory is whole again. */
+	expect_named(k, path);
+}
+
+Test(python, memory_with_wrong_bits_is_read_to_an_end)
+{
+	each_capture(expect_an_end);
+}
+
 /* --- builds --- */
 
 static int describe(const char *path, struct runtime_build *ret)
