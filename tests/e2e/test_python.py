@@ -320,3 +320,24 @@ def test_code_that_is_freed_at_once_has_its_name(tmp_path):
     gone = [s for s in stacks if any("gone" in f for f, _, _ in s)]
     assert len(stacks) > 100
     assert len(named) > 0.85 * len(stacks) and len(gone) <= 0.01 * len(stacks), (len(named), len(gone), len(stacks), stacks[-3:])
+
+
+GENERATED = """
+import time
+end, k = time.monotonic() + 2, 0
+while time.monotonic() < end:
+    # One shape, so that one lies where another was, and a length of its own.
+    k = (k + 1) % 5
+    source = "def g%d():\\n for i in range(%d): pass\\ng%d()" % (k, 5000 * (k + 1), k)
+    exec(compile(source, "<gen%d>" % k, "exec"))
+"""
+
+
+def test_code_that_has_anothers_place_has_not_its_name(tmp_path):
+    out = tmp_path / "out.txt"
+    p = profpipe("record", "-q", "-F", 997, "-o", out, "--", "/usr/bin/python3", "-S", "-c", GENERATED)
+    assert p.returncode == 0, p.stderr
+    seen = collections.Counter((m[1], m[2]) for m in re.finditer(r"<gen(\d)>\.g(\d) ", out.read_text(errors="replace")))
+    print(seen)
+    assert sum(seen.values()) >= 5
+    assert sum(n for (file, name), n in seen.items() if file != name) <= 0.003 * sum(seen.values())

@@ -128,6 +128,29 @@ static void expect_gone(struct capture *k, const char *path)
 	runtime_object_done(&o);
 }
 
+/* What was freed holds a pointer where its count of references was, and is else as before. */
+static void expect_freed_is_gone(struct capture *k, const char *path)
+{
+	struct runtime_object o = { 0 };
+	struct python_naming n;
+	uint64_t address = k->objects[0].address, check = check_of(k, address),
+		 next = 0x7f0000001230;
+	struct span code = capture_read(k, address, 8);
+	unsigned rounds;
+
+	memcpy(&n, k->build.naming, sizeof(n));
+	cr_expect_eq(n.counted, k->minor < 14, "%s", path);
+	memcpy((uint8_t *)code.data, &next, sizeof(next));
+	cr_expect_eq(name_object(k, address, check, &o, &rounds), n.counted ? RUNTIME_GONE : 0,
+		     "%s", path);
+	runtime_object_done(&o);
+}
+
+Test(python, an_object_that_was_freed_is_not_named)
+{
+	each_capture(expect_freed_is_gone);
+}
+
 Test(python, another_object_at_that_place_is_not_named)
 {
 	each_capture(expect_gone);

@@ -411,6 +411,7 @@ bool python_layout(unsigned minor, uint16_t extra, const uint64_t *debug, struct
 		return false;
 	if (!complete(&l))
 		return false;
+	l.n.counted = !extra && minor < 14 && l.n.code_check == layouts[minor].n.code_check;
 	*c = l.c;
 	*n = l.n;
 	return true;

@@ -16,17 +16,17 @@ extern const struct runtime_ops python_runtime;
 struct python_naming {
 	uint8_t minor;
 	uint8_t check_words;
-	uint8_t text_kind; /* lowest bit in the state of the characters' size; compact and ascii
-			      are the two above its three */
-	uint8_t zero;
+	uint8_t text_kind;   /* lowest bit in the state of the characters' size; compact and ascii
+				are the two above its three */
+	uint8_t counted;     /* an object's first word is its count of references, and no more */
 	uint16_t code_bytes; /* of a code object that are read */
 	uint16_t code_check;
 	uint16_t code_name, code_qualname, code_filename; /* qualname 0: it has none */
 	uint16_t code_firstline, code_table;
 	uint16_t code_units, code_traceable; /* 3.11 and later: instructions, and the first that
 						counts */
-	uint16_t text_length, text_state, text_ascii, text_other; /* of a str; where the characters
-								     begin */
+	uint16_t text_length, text_state, text_ascii, text_other; /* of a str; where the
+								     characters begin */
 	uint16_t bytes_size, bytes_data;
 };
 static_assert(sizeof(struct python_naming) <= RUNTIME_OWN_NAMING, "it fits");

@@ -245,23 +245,30 @@ static struct str module_of(const struct runtime_text *source)
 	return s;
 }
 
+/* Whether an object lives, by its first word: in what was freed a pointer to the next free one is
+ * there, or none, while the rest stays as it was. */
+static bool is_alive(const struct python_naming *n, uint64_t count)
+{
+	return !n->counted || (count && count <= UINT32_MAX);
+}
+
 int python_name(const struct runtime_build *b, uint64_t address, uint64_t check, struct memory *m,
 		struct runtime_object *ret)
 {
-	uint64_t name, filename, table, size;
+	uint64_t name, filename, table, size = 0;
 	uint64_t words[PYTHON_CHECK_WORDS / 2];
 	uint32_t first, guess = GUESS_TABLE;
 	struct python_naming n;
-	const uint8_t *code, *lines;
+	const uint8_t *code, *lines, *now;
 	struct str module;
-	int r, wants = 0;
+	int r, again, wants = 0;
 
 	memcpy(&n, b->naming, sizeof(n));
 	r = memory_get(m, address, n.code_bytes, 0, &code);
 	if (r)
 		return verdict(r);
 	memcpy(words, code + n.code_check, n.check_words * 4);
-	if (python_check(words, n.check_words) != check)
+	if (python_check(words, n.check_words) != check || !is_alive(&n, u64_at(code)))
 		return RUNTIME_GONE;
 	first = u32_at(code + n.code_firstline);
 	name = u64_at(code + (n.code_qualname ? n.code_qualname : n.code_name));
@@ -274,7 +281,7 @@ int python_name(const struct runtime_build *b, uint64_t address, uint64_t check,
 		guess = units < MAX_TABLE / 2 ? (uint32_t)units * 3 / 2 + GUESS_TABLE / 4
 					      : MAX_TABLE;
 	}
-	/* All three in one round. */
+	/* All of them in one round. */
 	r = read_text(&n, name, GUESS_NAME, m, &ret->system_name);
 	if (r == RUNTIME_WANTS)
 		wants = r;
@@ -292,8 +299,15 @@ int python_name(const struct runtime_build *b, uint64_t address, uint64_t check,
 			    ? MEMORY_NONE
 			    : memory_get(m, table, n.bytes_data + (uint32_t)size, 0, &lines);
 	}
-	if (r == MEMORY_WANTED || wants)
+	/* Once more, behind the strings: they were its own when it is there still. What was copied
+	 * at once needs no second look. */
+	again = m->whole ? MEMORY_NONE : memory_get(m, address - 8, 8u + n.code_bytes, 0, &now);
+	if (r == MEMORY_WANTED || again == MEMORY_WANTED || wants)
 		return RUNTIME_WANTS;
+	if (again == 0 &&
+	    (!is_alive(&n, u64_at(now + 8)) ||
+	     memcmp(now + 8 + n.code_check, code + n.code_check, n.check_words * 4) != 0))
+		return RUNTIME_GONE;
 	if (r == 0)
 		r = python_lines(&n, first,
 				 (struct span){ .data = lines + n.bytes_data, .len = size }, ret);
