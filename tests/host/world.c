@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "common/clock.h"
+#include "common/msg.h"
+#include "tests/host/world.h"
+
+/* --- the opener --- */
+
+struct job jobs[MAX_JOBS];
+size_t job_count;
+
+int opener_submit(struct opener *o, const struct opener_request *q, opener_done *done, void *ctx,
+		  uint64_t *ret_ticket)
+{
+	struct job *j = &jobs[job_count++];
+
+	cr_assert_lt(job_count, MAX_JOBS);
+	*j = (struct job){ .q = *q, .done = done, .ctx = ctx };
+	snprintf(j->path, sizeof(j->path), "%.*s", (int)q->path.len, q->path.data);
+	*ret_ticket = job_count;
+	return 0;
+}
+
+void opener_cancel(struct opener *o, uint64_t ticket)
+{
+	if (ticket)
+		jobs[ticket - 1].cancelled = true;
+}
+
+unsigned open_jobs(void)
+{
+	unsigned n = 0;
+
+	for (size_t i = 0; i < job_count; i++)
+		n += !jobs[i].cancelled && !jobs[i].answered;
+	return n;
+}
+
+/* The file that the opener finds, for every request until another is told. */
+struct opener_file the_file;
+int the_status;
+
+/* What is said of a file that is still open. */
+struct opener_file the_stat;
+int the_stat_status;
+
+int opener_stat(int fd, struct opener_file *ret)
+{
+	*ret = the_stat;
+	return the_stat_status;
+}
+
+void answer(struct job *j, int status, const struct opener_file *f)
+{
+	struct opener_result r = { .status = status, .fd = -1, .file = *f };
+
+	j->answered = true;
+	if (!status) {
+		r.fd = memfd_create("answer", MFD_CLOEXEC);
+		cr_assert_eq(ftruncate(r.fd, (off_t)f->size), 0);
+	}
+	j->done(j->ctx, &r);
+}
+
+void answer_all(void)
+{
+	for (size_t i = 0; i < job_count; i++) {
+		struct opener_file f = the_file;
+
+		if (jobs[i].cancelled || jobs[i].answered)
+			continue;
+		/* By default what was asked for is what is found. */
+		if (!f.inode && jobs[i].q.inode) {
+			f.inode = jobs[i].q.inode;
+			f.dev = jobs[i].q.dev;
+		}
+		answer(&jobs[i], the_status, &f);
+	}
+}
+
+/* --- the host --- */
+
+struct fake_tables *tables;
+struct host *host;
+char proc[64];
+uint64_t now;
+unsigned rows_asked, gone;
+uint32_t last_gone_pid, last_gone_execs, last_rows_id;
+
+void needs_rows(void *ctx, struct host_file *f, int fd)
+{
+	rows_asked++;
+	last_rows_id = f->id;
+	close(fd);
+}
+
+void process_gone(void *ctx, struct host_process *p)
+{
+	gone++;
+	last_gone_pid = p->pid;
+	last_gone_execs = p->execs;
+}
+
+void make_host(bool only_selected, bool follow)
+{
+	struct host_config c = { .tables = fake_tables_as_tables(tables),
+				 .proc = proc,
+				 .only_selected = only_selected,
+				 .follow_forks = follow,
+				 .file_needs_rows = needs_rows,
+				 .process_gone = process_gone };
+
+	host_free(host);
+	host = NULL;
+	cr_assert_eq(host_new(&c, &host), 0);
+	rows_asked = 0;
+}
+
+void set_up(void)
+{
+	snprintf(proc, sizeof(proc), "/tmp/host-XXXXXX");
+	cr_assert_not_null(mkdtemp(proc));
+	tables = fake_tables_new();
+	now = clock_mono_ns();
+	the_file = (struct opener_file){
+		.mode = S_IFREG | 0755, .links = 1, .size = 4096, .ctime_ns = 5
+	};
+	the_status = 0;
+	the_stat_status = -EIO;
+	make_host(false, false);
+}
+
+void clean_up(void)
+{
+	char command[128];
+
+	host_free(host);
+	fake_tables_free(tables);
+	snprintf(command, sizeof(command), "rm -rf %s", proc);
+	(void)!system(command);
+}
+
+/* --- what happens --- */
+
+uint64_t tick_start(uint64_t mono_ns)
+{
+	uint64_t boot = mono_ns + (clock_ns(CLOCK_BOOTTIME) - clock_mono_ns());
+
+	return boot - boot % START_TICK_NS;
+}
+
+void event(struct sideband_event e)
+{
+	now += MS;
+	e.time_ns = now;
+	host_event(host, &e);
+}
+
+void fork_of(uint32_t parent, uint32_t pid)
+{
+	event((struct sideband_event){ .type = SIDEBAND_FORK,
+				       .pid = pid,
+				       .tid = pid,
+				       .parent_pid = parent,
+				       .parent_tid = parent });
+}
+
+void begin_thread(uint32_t pid, uint32_t tid)
+{
+	event((struct sideband_event){ .type = SIDEBAND_FORK,
+				       .pid = pid,
+				       .tid = tid,
+				       .parent_pid = pid,
+				       .parent_tid = pid });
+}
+
+void exec_of(uint32_t pid, const char *name)
+{
+	event((struct sideband_event){ .type = SIDEBAND_COMM,
+				       .exec = true,
+				       .pid = pid,
+				       .tid = pid,
+				       .name = str_from(name) });
+}
+
+void exit_of(uint32_t pid, uint32_t tid)
+{
+	event((struct sideband_event){ .type = SIDEBAND_EXIT, .pid = pid, .tid = tid });
+}
+
+void map_at(uint32_t pid, uint64_t addr, uint64_t length, uint64_t offset, uint64_t inode,
+	    const char *name)
+{
+	event((struct sideband_event){ .type = SIDEBAND_MMAP,
+				       .pid = pid,
+				       .tid = pid,
+				       .addr = addr,
+				       .length = length,
+				       .offset = offset,
+				       .dev_major = inode ? 8 : 0,
+				       .dev_minor = inode ? 1 : 0,
+				       .inode = inode,
+				       .inode_generation = 77,
+				       .prot = 5,
+				       .name = str_from(name) });
+}
+
+void tick(void)
+{
+	now += MS;
+	host_tick(host, now);
+}
+
+/* Until nothing is left to do. */
+void settle(void)
+{
+	for (unsigned i = 0; i < 5; i++) {
+		tick();
+		answer_all();
+	}
+	tick();
+}
+
+/* Forgets what has been retired. */
+void let_time_pass(uint64_t ns)
+{
+	now += ns;
+	host_tick(host, now);
+}
+
+struct sample sample_of(uint32_t pid, uint32_t tid, uint64_t start_ns, const char *comm)
+{
+	struct sample s = {
+		.time_ns = now, .start_ns = start_ns, .pid = pid, .tid = tid, .parent_pid = 1
+	};
+
+	snprintf(s.comm, sizeof(s.comm), "%s", comm);
+	return s;
+}
+
+struct host_sample_ref look(struct sample s)
+{
+	struct host_sample_ref ref = { 0 };
+
+	cr_assert_eq(host_sample(host, &s, &ref), 0);
+	return ref;
+}
+
+/* A process that is a fork of nobody we know, with a program. Its start. */
+uint64_t start_program(uint32_t pid, uint64_t inode)
+{
+	fork_of(1, pid);
+	uint64_t start = tick_start(now);
+	exec_of(pid, "program");
+	map_at(pid, 0x400000, 0x1000, 0x1000, inode, "/bin/program");
+	return start;
+}
+
+void expect_published(uint32_t pid, size_t n, ...)
+{
+	const struct fake_process *p = fake_tables_process(tables, pid);
+	va_list args;
+
+	cr_assert_not_null(p, "%u is not published", pid);
+	cr_assert_eq(p->len, n, "%u has %zu mappings", pid, p->len);
+	va_start(args, n);
+	for (size_t i = 0; i < n; i++) {
+		uint64_t start = va_arg(args, uint64_t), end = va_arg(args, uint64_t),
+			 offset = va_arg(args, uint64_t), inode = va_arg(args, uint64_t);
+		struct host_file *f = host_slot_file(host, p->at[i].slot);
+
+		cr_assert_eq(p->at[i].start, start, "%zu: %lx", i, (unsigned long)p->at[i].start);
+		cr_assert_eq(p->at[i].end, end, "%zu: %lx", i, (unsigned long)p->at[i].end);
+		if (inode) {
+			cr_assert_eq(p->at[i].offset, offset, "%zu", i);
+			cr_assert(f && f->inode == inode, "%zu", i);
+		} else {
+			cr_assert_eq(p->at[i].slot, 0, "%zu", i);
+		}
+	}
+	va_end(args);
+}
+
+/* --- a /proc --- */
+
+void write_proc(uint32_t pid, const char *name, const char *text)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/%u", proc, pid);
+	mkdir(path, 0755);
+	snprintf(path, sizeof(path), "%s/%u/%s", proc, pid, name);
+	FILE *f = fopen(path, "we");
+	cr_assert_not_null(f);
+	fputs(text, f);
+	fclose(f);
+}
+
+void make_proc(uint32_t pid, const char *comm, char state, unsigned threads, uint64_t start_ns,
+	       uint32_t uid, const char *maps)
+{
+	char text[512];
+
+	snprintf(text, sizeof(text), "%u (%s) %c 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 %u 0 %lu 0 0\n",
+		 pid, comm, state, threads, (unsigned long)(start_ns / START_TICK_NS));
+	write_proc(pid, "stat", text);
+	snprintf(text, sizeof(text), "Name:\t%s\nUid:\t%u\t0\t0\t0\n", comm, uid);
+	write_proc(pid, "status", text);
+	write_proc(pid, "maps", maps);
+}
+
+void remove_proc(uint32_t pid)
+{
+	char command[128];
+
+	snprintf(command, sizeof(command), "rm -rf %s/%u", proc, pid);
+	cr_assert_eq(system(command), 0);
+}
