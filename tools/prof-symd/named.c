@@ -2,58 +2,10 @@
 #include <errno.h>
 #include <stdlib.h>
 #include "common/stream.h"
+#include "tools/prof-symd/definitions.h"
 #include "tools/prof-symd/functions.h"
 #include "tools/prof-symd/held.h"
-#include "tools/prof-symd/idmap.h"
 #include "tools/prof-symd/named.h"
-
-/* `sent` in each definition is the epoch of ours in which it was sent last. */
-struct process {
-	struct msg_process def; /* comm: below */
-	char comm[16];
-	uint64_t sent;
-	uint32_t threads; /* the first of its threads, IDMAP_NONE at the end */
-};
-
-struct thread {
-	struct msg_thread def;
-	char comm[16];
-	uint64_t sent;
-	uint32_t next; /* of the same process */
-};
-
-struct file {
-	struct msg_file def; /* path and build id: owned, by text */
-	char *text;
-	uint64_t sent;
-	struct filestore_file store;
-	struct runtime_build *build; /* owned; NULL: it holds no runtime, or is not known */
-	bool described, untold;
-};
-
-struct frame {
-	uint64_t offset, file, process;
-	union {
-		uint64_t address;
-		uint64_t mark; /* FRAME_INTERPRETED */
-	};
-	uint64_t sent;
-	uint32_t numbers; /* its functions, then as many lines, when it came with names */
-	uint16_t count;
-	uint8_t kind, flags;
-	uint8_t runtime;
-	bool hidden; /* in stacks that are sent it is left out */
-};
-
-struct stack {
-	uint64_t reason, at_file, sent;
-	uint32_t numbers, count;
-};
-
-struct raw_function {
-	struct function f; /* strings: owned, by text */
-	char *text;
-};
 
 enum event_kind {
 	EVENT_SAMPLE,
@@ -80,16 +32,6 @@ struct event {
 	};
 };
 
-/* Things of one kind, by id; slots of removed ones are used again. */
-struct table {
-	struct idmap ids;
-	void *data;
-	size_t size; /* of one */
-	uint32_t len, cap;
-	uint32_t *free_slots;
-	uint32_t free_count, free_cap;
-};
-
 #define STACK_FRAMES 4096 /* of one stack, as messages.def has it */
 
 struct named {
@@ -106,15 +48,13 @@ struct named {
 	uint64_t lacking;		/* HOLD: the process whose code has no name */
 	bool give_up;			/* send without names that are not known */
 	struct stream_out *out;
-	struct table processes, threads, file_defs, frames, stacks, raw_functions;
-	uint64_t *numbers;
-	size_t numbers_len, numbers_cap;
+	struct definitions defs;
 	struct functions functions;
 	struct event *queue; /* a ring */
 	size_t queue_first, queue_len;
 	uint64_t epoch;
 	uint64_t lost[3]; /* not yet told: by why_lost */
-	bool limit_hit, gap_seen, ended;
+	bool gap_seen, ended;
 	struct named_counts counts;
 	struct names names;
 	uint64_t list[2 * NAMES_MAX];
@@ -135,118 +75,6 @@ static const uint64_t why_lost[3] = { LOST_LIMIT, LOST_SEQUENCE, LOST_MALFORMED 
 /* Inside: the functions' ceiling was reached, and a new epoch begun. */
 #define RESTARTED 3
 
-/* --- tables --- */
-
-static int table_init(struct table *t, size_t size, size_t max)
-{
-	*t = (struct table){ .size = size };
-	return idmap_init(&t->ids, max);
-}
-
-static void table_clear(struct table *t)
-{
-	idmap_clear(&t->ids);
-	free(t->data);
-	free(t->free_slots);
-	t->data = NULL;
-	t->free_slots = NULL;
-	t->len = t->cap = t->free_count = t->free_cap = 0;
-}
-
-static void *table_at(const struct table *t, uint32_t slot)
-{
-	return (char *)t->data + slot * t->size;
-}
-
-static void *table_get(const struct table *t, uint64_t id)
-{
-	uint32_t slot = idmap_get(&t->ids, id);
-
-	return slot == IDMAP_NONE ? NULL : table_at(t, slot);
-}
-
-/* A zeroed place for id. 0, -EEXIST, -EINVAL for id 0, -ENOBUFS, -ENOMEM. Pointers into the table
- * are void afterwards. */
-static int table_add(struct table *t, uint64_t id, uint32_t *ret_slot)
-{
-	uint32_t slot;
-	int r;
-
-	if (idmap_get(&t->ids, id) != IDMAP_NONE)
-		return -EEXIST;
-	if (t->free_count > 0) {
-		slot = t->free_slots[t->free_count - 1];
-	} else {
-		if (t->len == t->cap) {
-			uint32_t cap = t->cap ? t->cap + t->cap / 2 : 16;
-			void *data = reallocarray(t->data, cap, t->size);
-
-			if (!data)
-				return -ENOMEM;
-			t->data = data;
-			t->cap = cap;
-		}
-		slot = t->len;
-	}
-	r = idmap_put(&t->ids, id, slot);
-	if (r)
-		return r;
-	if (t->free_count > 0)
-		t->free_count--;
-	else
-		t->len++;
-	memset(table_at(t, slot), 0, t->size);
-	*ret_slot = slot;
-	return 0;
-}
-
-static void table_remove(struct table *t, uint64_t id)
-{
-	uint32_t slot = idmap_get(&t->ids, id);
-
-	if (slot == IDMAP_NONE)
-		return;
-	if (t->free_count == t->free_cap) {
-		uint32_t cap = t->free_cap ? t->free_cap * 2 : 16;
-		uint32_t *slots = reallocarray(t->free_slots, cap, sizeof(*slots));
-
-		if (slots) {
-			t->free_slots = slots;
-			t->free_cap = cap;
-		}
-	}
-	idmap_remove(&t->ids, id);
-	if (t->free_count < t->free_cap)
-		t->free_slots[t->free_count++] = slot; /* else this place is not used again */
-}
-
-static void clear_definitions(struct named *n)
-{
-	for (uint32_t i = 0; i < n->file_defs.len; i++) {
-		struct file **f = table_at(&n->file_defs, i);
-
-		if (!*f)
-			continue;
-		filestore_drop(n->files, &(*f)->store);
-		free((*f)->build);
-		free((*f)->text);
-		free(*f);
-	}
-	for (uint32_t i = 0; i < n->raw_functions.len; i++)
-		free(((struct raw_function *)table_at(&n->raw_functions, i))->text);
-	table_clear(&n->processes);
-	table_clear(&n->threads);
-	table_clear(&n->file_defs);
-	table_clear(&n->frames);
-	table_clear(&n->stacks);
-	table_clear(&n->raw_functions);
-	free(n->numbers);
-	n->numbers = NULL;
-	n->numbers_len = n->numbers_cap = 0;
-	n->limit_hit = n->gap_seen = false;
-	n->untold = 0;
-}
-
 int named_new(const struct named_limits *limits, struct filestore *files, struct stream_out *out,
 	      struct named **ret)
 {
@@ -261,20 +89,16 @@ int named_new(const struct named_limits *limits, struct filestore *files, struct
 	n->epoch = out->epoch;
 	n->counts.epochs = 1;
 	n->queue = calloc(limits->queue, sizeof(*n->queue));
-	r = n->queue ? 0 : -ENOMEM;
-	if (r == 0)
-		r = table_init(&n->processes, sizeof(struct process), limits->processes);
-	if (r == 0)
-		r = table_init(&n->threads, sizeof(struct thread), limits->threads);
-	if (r == 0)
-		r = table_init(&n->file_defs, sizeof(struct file *), limits->files);
-	if (r == 0)
-		r = table_init(&n->frames, sizeof(struct frame), limits->frames);
-	if (r == 0)
-		r = table_init(&n->stacks, sizeof(struct stack), limits->stacks);
-	if (r == 0)
-		r = table_init(&n->raw_functions, sizeof(struct raw_function),
-			       limits->raw_functions);
+	const struct definitions_limits kept = { .processes = limits->processes,
+						 .threads = limits->threads,
+						 .files = limits->files,
+						 .frames = limits->frames,
+						 .stacks = limits->stacks,
+						 .functions = limits->raw_functions,
+						 .numbers = limits->numbers };
+	r = definitions_init(&n->defs, &kept, files);
+	if (r == 0 && !n->queue)
+		r = -ENOMEM;
 	if (r == 0)
 		r = functions_init(&n->functions, limits->functions, limits->text);
 	if (r) {
@@ -289,7 +113,7 @@ void named_free(struct named *n)
 {
 	if (!n)
 		return;
-	clear_definitions(n);
+	definitions_clear(&n->defs);
 	held_done(&n->held);
 	functions_done(&n->functions);
 	free(n->queue);
@@ -304,26 +128,26 @@ void named_use_jit(struct named *n, struct jit *j)
 /* --- runtimes --- */
 
 /* The build that an interpreted frame is of: in the file that it names. */
-static const struct runtime_build *build_of(const struct named *n, const struct frame *f)
+static const struct runtime_build *build_of(const struct named *n, const struct def_frame *f)
 {
-	struct file **at = f->file ? table_get(&n->file_defs, f->file) : NULL;
-	const struct runtime_build *b = at ? (*at)->build : NULL;
+	const struct def_file *file = definitions_find_file(&n->defs, f->file);
+	const struct runtime_build *b = file ? file->build : NULL;
 
 	return b && b->known && b->config.runtime == f->runtime ? b : NULL;
 }
 
 /* Asks ahead for what a frame will be called. */
-static void want_object(struct named *n, const struct frame *f, uint64_t now_ns)
+static void want_object(struct named *n, const struct def_frame *f, uint64_t now_ns)
 {
 	const struct runtime_build *b = build_of(n, f);
-	const struct process *p = table_get(&n->processes, f->process);
+	const struct def_process *p = definitions_find_process(&n->defs, f->process);
 
 	if (b && p && f->sent != n->epoch)
 		objects_want(n->objects, b, f->process, (uint32_t)p->def.pid, f->offset, f->mark,
 			     now_ns);
 }
 
-static void tell_runtime(struct named *n, struct file *f)
+static void tell_runtime(struct named *n, struct def_file *f)
 {
 	int r = n->tell(n->tell_ctx, f->def.id, f->build);
 	bool untold = r == -EAGAIN;
@@ -335,8 +159,8 @@ static void tell_runtime(struct named *n, struct file *f)
 /* What frames that came before their file was looked at will be called. */
 static void want_waiting(struct named *n, uint64_t file)
 {
-	for (uint32_t i = 0; i < n->frames.len; i++) {
-		const struct frame *f = table_at(&n->frames, i);
+	for (uint32_t i = 0; i < n->defs.frames.len; i++) {
+		const struct def_frame *f = idtable_at(&n->defs.frames, i);
 
 		if (f->kind == FRAME_INTERPRETED && f->file == file)
 			want_object(n, f, n->files->now_ns);
@@ -346,7 +170,7 @@ static void want_waiting(struct named *n, uint64_t file)
 /* A file of the stream was opened: the first time in an epoch it is looked at. */
 static void file_opened(void *ctx, struct filestore_file *store, const struct program *p)
 {
-	struct file *f = (struct file *)((char *)store - offsetof(struct file, store));
+	struct def_file *f = (struct def_file *)((char *)store - offsetof(struct def_file, store));
 	struct named *n = ctx;
 	struct runtime_build *b;
 
@@ -368,8 +192,8 @@ static void file_opened(void *ctx, struct filestore_file *store, const struct pr
 
 static void tell_untold(struct named *n)
 {
-	for (uint32_t i = 0; i < n->file_defs.len && n->untold; i++) {
-		struct file **f = table_at(&n->file_defs, i);
+	for (uint32_t i = 0; i < n->defs.files.len && n->untold; i++) {
+		struct def_file **f = idtable_at(&n->defs.files, i);
 
 		if (*f && (*f)->untold)
 			tell_runtime(n, *f);
@@ -387,10 +211,11 @@ void named_use_objects(struct named *n, struct objects *o,
 }
 
 /* The same for the frames of a stack. */
-static void want_objects(struct named *n, const struct stack *s, uint64_t now_ns)
+static void want_objects(struct named *n, const struct def_stack *s, uint64_t now_ns)
 {
 	for (uint32_t i = 0; i < s->count; i++) {
-		const struct frame *f = table_get(&n->frames, n->numbers[s->numbers + i]);
+		const struct def_frame *f = definitions_find_frame(&n->defs,
+								   n->defs.numbers[s->numbers + i]);
 
 		if (f && f->kind == FRAME_INTERPRETED)
 			want_object(n, f, now_ns);
@@ -409,17 +234,17 @@ bool named_ended(const struct named *n)
 
 bool named_file(const struct named *n, uint64_t file, struct msg_file *ret)
 {
-	struct file **f = table_get(&n->file_defs, file);
+	struct def_file *f = definitions_find_file(&n->defs, file);
 
 	if (!f)
 		return false;
-	*ret = (*f)->def;
+	*ret = f->def;
 	return true;
 }
 
 bool named_process(const struct named *n, uint64_t process, struct msg_process *ret)
 {
-	const struct process *p = table_get(&n->processes, process);
+	const struct def_process *p = definitions_find_process(&n->defs, process);
 
 	if (!p)
 		return false;
@@ -471,211 +296,39 @@ static int tell_lost(struct named *n)
 /* A sample whose definitions are not there. */
 static void lose_sample(struct named *n)
 {
-	n->lost[n->limit_hit ? 0 : n->gap_seen ? 1 : 2]++;
+	n->lost[n->defs.limit_hit ? 0 : n->gap_seen ? 1 : 2]++;
 	n->counts.lost++;
 }
 
 /* --- taking: definitions --- */
 
-/* What table_add says, as taking sees it: what does not fit is not kept, what is defined twice
- * stands as it was, id 0 names nothing. */
-static int not_kept(struct named *n, int r)
-{
-	if (r == -ENOBUFS)
-		n->limit_hit = true;
-	return r == -ENOMEM ? r : 0;
-}
-
-static int push_numbers(struct named *n, const uint64_t *data, uint32_t count)
-{
-	if (count > n->limits.numbers - n->numbers_len)
-		return -ENOBUFS;
-	if (n->numbers_len + count > n->numbers_cap) {
-		size_t cap = n->numbers_cap ? n->numbers_cap : 4096;
-		uint64_t *numbers;
-
-		while (cap < n->numbers_len + count)
-			cap += cap / 2;
-		numbers = reallocarray(n->numbers, cap, sizeof(*numbers));
-		if (!numbers)
-			return -ENOMEM;
-		n->numbers = numbers;
-		n->numbers_cap = cap;
-	}
-	if (count)
-		memcpy(n->numbers + n->numbers_len, data, count * sizeof(*data));
-	n->numbers_len += count;
-	return 0;
-}
-
-static uint32_t keep_comm(char into[static 16], struct str s)
-{
-	uint32_t len = s.len < 16 ? s.len : 16;
-
-	if (len)
-		memcpy(into, s.data, len);
-	return len;
-}
-
-static int take_process(struct named *n, const struct msg_process *m)
-{
-	struct process *p;
-	uint32_t slot;
-	int r = table_add(&n->processes, m->id, &slot);
-
-	if (r)
-		return not_kept(n, r);
-	p = table_at(&n->processes, slot);
-	p->def = *m;
-	p->def.comm = (struct str){ .len = keep_comm(p->comm, m->comm) };
-	p->threads = IDMAP_NONE;
-	return 0;
-}
-
-static int take_thread(struct named *n, const struct msg_thread *m)
-{
-	struct process *p = table_get(&n->processes, m->process);
-	struct thread *t;
-	uint32_t slot;
-	int r;
-
-	if (!p)
-		return 0; /* its samples are counted */
-	r = table_add(&n->threads, m->id, &slot);
-	if (r)
-		return not_kept(n, r);
-	t = table_at(&n->threads, slot);
-	t->def = *m;
-	t->def.comm = (struct str){ .len = keep_comm(t->comm, m->comm) };
-	t->next = p->threads;
-	p->threads = slot;
-	return 0;
-}
-
-static int take_file(struct named *n, const struct msg_file *m)
-{
-	struct file *f = calloc(1, sizeof(*f)), **at;
-	uint32_t slot;
-	int r;
-
-	if (!f)
-		return -ENOMEM;
-	f->text = malloc(m->path.len + m->build_id.len + 1);
-	if (!f->text) {
-		free(f);
-		return -ENOMEM;
-	}
-	r = table_add(&n->file_defs, m->id, &slot);
-	if (r) {
-		free(f->text);
-		free(f);
-		return not_kept(n, r);
-	}
-	f->def = *m;
-	if (m->path.len)
-		memcpy(f->text, m->path.data, m->path.len);
-	if (m->build_id.len)
-		memcpy(f->text + m->path.len, m->build_id.data, m->build_id.len);
-	f->def.path.data = f->text;
-	f->def.build_id.data = (uint8_t *)f->text + m->path.len;
-	f->store.file = m->id;
-	at = table_at(&n->file_defs, slot);
-	*at = f;
-	return 0;
-}
-
-static int take_function(struct named *n, const struct msg_function *m)
-{
-	struct raw_function *f;
-	uint32_t slot;
-	char *text = malloc((size_t)m->name.len + m->system_name.len + m->source.len + 1),
-	     *at = text;
-	int r;
-
-	if (!text)
-		return -ENOMEM;
-	r = table_add(&n->raw_functions, m->id, &slot);
-	if (r) {
-		free(text);
-		return not_kept(n, r);
-	}
-	f = table_at(&n->raw_functions, slot);
-	f->text = text;
-	f->f = (struct function){ .name = m->name,
-				  .system_name = m->system_name,
-				  .source = m->source,
-				  .start_line = m->start_line };
-	for (struct str *s = &f->f.name; s <= &f->f.source; s++) {
-		if (s->len)
-			memcpy(at, s->data, s->len);
-		s->data = at;
-		at += s->len;
-	}
-	return 0;
-}
-
 static int take_frame(struct named *n, const struct msg_frame *m, uint64_t now_ns)
 {
-	struct file **file = table_get(&n->file_defs, m->file);
-	uint32_t slot, numbers = (uint32_t)n->numbers_len;
-	uint32_t count = m->functions.len;
-	struct frame *f;
-	int r;
+	struct def_file *file = definitions_find_file(&n->defs, m->file);
+	struct def_frame *f;
+	int r = definitions_frame(&n->defs, m, &f);
 
-	r = table_add(&n->frames, m->id, &slot);
-	if (r)
-		return not_kept(n, r);
-	r = push_numbers(n, m->functions.data, count);
-	for (uint32_t i = 0; r == 0 && i < count; i++)
-		r = push_numbers(n, i < m->lines.len ? &m->lines.data[i] : &(uint64_t){ 0 }, 1);
-	if (r) {
-		n->numbers_len = numbers;
-		count = 0;
-		r = not_kept(n, r);
-	}
-	f = table_at(&n->frames, slot);
-	*f = (struct frame){ .offset = m->offset,
-			     .file = m->file,
-			     .process = m->process,
-			     .address = m->kind == FRAME_INTERPRETED ? m->mark : m->address,
-			     .runtime = (uint8_t)(m->runtime < RUNTIME_COUNT ? m->runtime : 0),
-			     .numbers = numbers,
-			     .count = (uint16_t)count,
-			     .kind = (uint8_t)m->kind,
-			     .flags = (uint8_t)m->flags };
-	if (r == 0 && file && count == 0 &&
-	    (m->kind == FRAME_NATIVE || (m->kind == FRAME_INTERPRETED && n->objects)))
-		filestore_want(n->files, &(*file)->store, now_ns);
-	if (r == 0 && n->jit && !m->file && m->kind == FRAME_NATIVE && count == 0) {
-		const struct process *p = table_get(&n->processes, m->process);
+	if (r || !f || f->count)
+		return r;
+	if (file && (f->kind == FRAME_NATIVE || (f->kind == FRAME_INTERPRETED && n->objects)))
+		filestore_want(n->files, &file->store, now_ns);
+	if (n->jit && !f->file && f->kind == FRAME_NATIVE) {
+		const struct def_process *p = definitions_find_process(&n->defs, f->process);
 
 		if (p)
-			jit_want(n->jit, m->process, (uint32_t)p->def.pid, now_ns);
+			jit_want(n->jit, f->process, (uint32_t)p->def.pid, now_ns);
 	}
-	return r;
+	return 0;
 }
 
 static int take_stack(struct named *n, const struct msg_stack *m, uint64_t now_ns)
 {
-	struct stack *s;
-	uint32_t slot, numbers = (uint32_t)n->numbers_len;
-	int r = table_add(&n->stacks, m->id, &slot);
+	struct def_stack *s;
+	int r = definitions_stack(&n->defs, m, &s);
 
-	if (r)
-		return not_kept(n, r);
-	r = push_numbers(n, m->frames.data, m->frames.len);
-	if (r) {
-		table_remove(&n->stacks, m->id);
-		return not_kept(n, r);
-	}
-	s = table_at(&n->stacks, slot);
-	*s = (struct stack){ .reason = m->reason,
-			     .at_file = m->at_file,
-			     .numbers = numbers,
-			     .count = m->frames.len };
-	if (n->objects)
+	if (s && n->objects)
 		want_objects(n, s, now_ns);
-	return 0;
+	return r;
 }
 
 /* --- sending definitions ---
@@ -686,16 +339,15 @@ static int take_stack(struct named *n, const struct msg_stack *m, uint64_t now_n
 
 static int send_file(struct named *n, uint64_t id, uint64_t now_ns, struct program **ret_program)
 {
-	struct file **at = table_get(&n->file_defs, id), *f;
+	struct def_file *f = definitions_find_file(&n->defs, id);
 	struct msg m = { .id = MSG_FILE };
 	struct program *program = NULL;
 	int r;
 
 	if (ret_program)
 		*ret_program = NULL;
-	if (!at)
+	if (!f)
 		return UNDEFINED;
-	f = *at;
 	if (f->sent == n->epoch && !ret_program)
 		return 0;
 	r = filestore_get(n->files, &f->store, now_ns, &program);
@@ -716,7 +368,7 @@ static int send_file(struct named *n, uint64_t id, uint64_t now_ns, struct progr
 
 static int send_process(struct named *n, uint64_t id, uint64_t now_ns, bool wait)
 {
-	struct process *p = table_get(&n->processes, id);
+	struct def_process *p = definitions_find_process(&n->defs, id);
 	struct msg m = { .id = MSG_PROCESS };
 	int r;
 
@@ -727,9 +379,9 @@ static int send_process(struct named *n, uint64_t id, uint64_t now_ns, bool wait
 	m.process = p->def;
 	m.process.comm.data = p->comm;
 	if (p->def.exe) {
-		struct file **f = table_get(&n->file_defs, p->def.exe);
+		struct def_file *f = definitions_find_file(&n->defs, p->def.exe);
 
-		if (f && (wait || (*f)->sent == n->epoch)) {
+		if (f && (wait || f->sent == n->epoch)) {
 			r = send_file(n, p->def.exe, now_ns, NULL);
 			if (r)
 				return r;
@@ -745,7 +397,7 @@ static int send_process(struct named *n, uint64_t id, uint64_t now_ns, bool wait
 
 static int send_thread(struct named *n, uint64_t id, uint64_t now_ns)
 {
-	struct thread *t = table_get(&n->threads, id);
+	struct def_thread *t = idtable_get(&n->defs.threads, id);
 	struct msg m = { .id = MSG_THREAD };
 	int r;
 
@@ -810,11 +462,12 @@ static int add_names(struct named *n, struct msg_frame *m)
 }
 
 /* Fills functions and lines of a frame that came without. */
-static int name_frame(struct named *n, const struct frame *f, struct msg_frame *m, uint64_t now_ns)
+static int name_frame(struct named *n, const struct def_frame *f, struct msg_frame *m,
+		      uint64_t now_ns)
 {
 	bool exact = f->flags & (FRAME_LEAF | FRAME_SIGNAL);
 	struct program *program;
-	struct file **file;
+	struct def_file *file;
 	uint64_t address, back = exact || f->offset == 0 ? 0 : 1;
 	int r;
 
@@ -825,20 +478,20 @@ static int name_frame(struct named *n, const struct frame *f, struct msg_frame *
 		return 0;
 	m->address = address + back;
 	r = program_lookup(program, address, &n->names);
-	file = table_get(&n->file_defs, f->file);
+	file = definitions_find_file(&n->defs, f->file);
 	if (file)
-		filestore_charge(n->files, &(*file)->store);
+		filestore_charge(n->files, &file->store);
 	if (r)
 		return r < 0 ? r : 0;
 	return add_names(n, m);
 }
 
 /* The same for code in no file, of f->process. HOLD: nothing names it yet. */
-static int name_generated(struct named *n, const struct frame *f, struct msg_frame *m,
+static int name_generated(struct named *n, const struct def_frame *f, struct msg_frame *m,
 			  uint64_t now_ns)
 {
 	bool exact = f->flags & (FRAME_LEAF | FRAME_SIGNAL);
-	const struct process *p = table_get(&n->processes, f->process);
+	const struct def_process *p = definitions_find_process(&n->defs, f->process);
 	int r;
 
 	if (!n->jit || !p)
@@ -854,13 +507,13 @@ static int name_generated(struct named *n, const struct frame *f, struct msg_fra
 }
 
 /* The functions that a frame came with, by our ids. */
-static int pass_names(struct named *n, const struct frame *f, struct msg_frame *m)
+static int pass_names(struct named *n, const struct def_frame *f, struct msg_frame *m)
 {
 	uint32_t count = f->count < NAMES_MAX ? f->count : NAMES_MAX;
 
 	for (uint32_t i = 0; i < count; i++) {
-		const struct raw_function *raw = table_get(&n->raw_functions,
-							   n->numbers[f->numbers + i]);
+		const struct def_function *raw = idtable_get(&n->defs.functions,
+							     n->defs.numbers[f->numbers + i]);
 		int r;
 
 		if (!raw)
@@ -868,7 +521,7 @@ static int pass_names(struct named *n, const struct frame *f, struct msg_frame *
 		r = send_function(n, &raw->f, &n->list[i]);
 		if (r)
 			return r;
-		n->list[NAMES_MAX + i] = n->numbers[f->numbers + f->count + i];
+		n->list[NAMES_MAX + i] = n->defs.numbers[f->numbers + f->count + i];
 	}
 	m->functions = (struct u64s){ .data = n->list, .len = count };
 	m->lines = (struct u64s){ .data = n->list + NAMES_MAX, .len = count };
@@ -876,10 +529,10 @@ static int pass_names(struct named *n, const struct frame *f, struct msg_frame *
 }
 
 /* The same for an interpreted frame. NAMED_WAIT, HIDDEN. */
-static int name_interpreted(struct named *n, const struct frame *f, struct msg_frame *m,
+static int name_interpreted(struct named *n, const struct def_frame *f, struct msg_frame *m,
 			    uint64_t now_ns)
 {
-	const struct process *p = table_get(&n->processes, f->process);
+	const struct def_process *p = definitions_find_process(&n->defs, f->process);
 	int r = f->file ? send_file(n, f->file, now_ns, NULL) : 0;
 
 	if (r)
@@ -899,7 +552,7 @@ static int name_interpreted(struct named *n, const struct frame *f, struct msg_f
 /* strange: the frame's address lies in nothing that is mapped. */
 static int send_frame(struct named *n, uint64_t id, bool strange, uint64_t now_ns)
 {
-	struct frame *f = table_get(&n->frames, id);
+	struct def_frame *f = definitions_find_frame(&n->defs, id);
 	struct msg m = { .id = MSG_FRAME };
 	int r = 0;
 
@@ -949,7 +602,7 @@ static int send_frame(struct named *n, uint64_t id, bool strange, uint64_t now_n
 
 static int send_stack(struct named *n, uint64_t id, uint64_t now_ns)
 {
-	struct stack *s = table_get(&n->stacks, id);
+	struct def_stack *s = idtable_get(&n->defs.stacks, id);
 	struct msg m = { .id = MSG_STACK };
 	uint32_t shown = 0;
 	int r;
@@ -960,12 +613,12 @@ static int send_stack(struct named *n, uint64_t id, uint64_t now_ns)
 		return 0;
 	for (uint32_t i = 0; i < s->count; i++) {
 		bool strange = s->reason == WALK_NO_MAPPING && i + 1 == s->count;
-		uint64_t frame = n->numbers[s->numbers + i];
+		uint64_t frame = n->defs.numbers[s->numbers + i];
 
 		r = send_frame(n, frame, strange, now_ns);
 		if (r)
 			return r;
-		const struct frame *f = table_get(&n->frames, frame);
+		const struct def_frame *f = definitions_find_frame(&n->defs, frame);
 
 		if (f && !f->hidden && shown < STACK_FRAMES)
 			n->shown[shown++] = frame;
@@ -1003,7 +656,7 @@ static int send_sample(struct named *n, const struct msg_sample *sample, uint64_
 			break;
 	}
 	if (r == UNDEFINED || r == RESTARTED) {
-		n->limit_hit |= r == RESTARTED;
+		n->defs.limit_hit |= r == RESTARTED;
 		lose_sample(n);
 		return 0;
 	}
@@ -1085,11 +738,9 @@ static int settle_held(struct named *n, uint64_t process, uint64_t now_ns)
 
 static int end_process(struct named *n, const struct msg_process_end *m, uint64_t now_ns)
 {
-	struct process *p = table_get(&n->processes, m->id);
-	uint32_t slot;
 	int r;
 
-	if (!p)
+	if (!definitions_find_process(&n->defs, m->id))
 		return 0;
 	if (n->jit && jit_knows(n->jit, m->id)) {
 		r = settle_held(n, m->id, now_ns);
@@ -1105,13 +756,7 @@ static int end_process(struct named *n, const struct msg_process_end *m, uint64_
 	r = stream_put(n->out, &(struct msg){ .id = MSG_PROCESS_END, .process_end = *m });
 	if (r)
 		return r;
-	for (slot = p->threads; slot != IDMAP_NONE;) {
-		struct thread *t = table_at(&n->threads, slot);
-
-		slot = t->next;
-		table_remove(&n->threads, t->def.id);
-	}
-	table_remove(&n->processes, m->id);
+	definitions_end_process(&n->defs, m->id);
 	if (n->objects)
 		objects_drop(n->objects, m->id);
 	return 0;
@@ -1120,10 +765,10 @@ static int end_process(struct named *n, const struct msg_process_end *m, uint64_
 /* Those that live and that no sample was of. */
 static int send_idle_processes(struct named *n, uint64_t now_ns)
 {
-	for (uint32_t i = 0; i < n->processes.len; i++) {
-		struct process *p = table_at(&n->processes, i);
+	for (uint32_t i = 0; i < n->defs.processes.len; i++) {
+		struct def_process *p = idtable_at(&n->defs.processes, i);
 
-		if (idmap_get(&n->processes.ids, p->def.id) == i) {
+		if (idmap_get(&n->defs.processes.ids, p->def.id) == i) {
 			int r = send_process(n, p->def.id, now_ns, false);
 
 			if (r)
@@ -1222,13 +867,13 @@ int named_take(struct named *n, const struct msg *m, uint64_t now_ns)
 		hello.hello.kind = STREAM_NAMED;
 		return stream_put(n->out, &hello);
 	case MSG_PROCESS:
-		return take_process(n, &m->process);
+		return definitions_process(&n->defs, &m->process);
 	case MSG_THREAD:
-		return take_thread(n, &m->thread);
+		return definitions_thread(&n->defs, &m->thread);
 	case MSG_FILE:
-		return take_file(n, &m->file);
+		return definitions_file(&n->defs, &m->file);
 	case MSG_FUNCTION:
-		return take_function(n, &m->function);
+		return definitions_function(&n->defs, &m->function);
 	case MSG_FRAME:
 		return take_frame(n, &m->frame, now_ns);
 	case MSG_STACK:
@@ -1273,7 +918,9 @@ int named_forget(struct named *n, uint64_t now_ns)
 		return r;
 	if (n->objects)
 		objects_drop_all(n->objects);
-	clear_definitions(n);
+	definitions_clear(&n->defs);
+	n->gap_seen = false;
+	n->untold = 0;
 	if (n->jit)
 		jit_drop_all(n->jit);
 	return restart(n);
