@@ -3,34 +3,10 @@
 #include <stdlib.h>
 #include "common/stream.h"
 #include "tools/prof-symd/definitions.h"
+#include "tools/prof-symd/events.h"
 #include "tools/prof-symd/functions.h"
 #include "tools/prof-symd/held.h"
 #include "tools/prof-symd/named.h"
-
-enum event_kind {
-	EVENT_SAMPLE,
-	EVENT_LOST,
-	EVENT_CLOCK,
-	EVENT_FIGURE,
-	EVENT_PROCESS_END,
-	EVENT_END
-};
-
-struct event {
-	enum event_kind kind;
-	union {
-		struct msg_sample sample;
-		struct msg_lost lost;
-		struct msg_clock clock;
-		struct {
-			uint64_t value;
-			uint32_t len;
-			char name[64];
-		} figure;
-		struct msg_process_end process_end;
-		struct msg_end end;
-	};
-};
 
 #define STACK_FRAMES 4096 /* of one stack, as messages.def has it */
 
@@ -50,8 +26,7 @@ struct named {
 	struct stream_out *out;
 	struct definitions defs;
 	struct functions functions;
-	struct event *queue; /* a ring */
-	size_t queue_first, queue_len;
+	struct events queue;
 	uint64_t epoch;
 	uint64_t lost[3]; /* not yet told: by why_lost */
 	bool gap_seen, ended;
@@ -88,7 +63,6 @@ int named_new(const struct named_limits *limits, struct filestore *files, struct
 	n->out = out;
 	n->epoch = out->epoch;
 	n->counts.epochs = 1;
-	n->queue = calloc(limits->queue, sizeof(*n->queue));
 	const struct definitions_limits kept = { .processes = limits->processes,
 						 .threads = limits->threads,
 						 .files = limits->files,
@@ -97,8 +71,8 @@ int named_new(const struct named_limits *limits, struct filestore *files, struct
 						 .functions = limits->raw_functions,
 						 .numbers = limits->numbers };
 	r = definitions_init(&n->defs, &kept, files);
-	if (r == 0 && !n->queue)
-		r = -ENOMEM;
+	if (r == 0)
+		r = events_init(&n->queue, limits->queue);
 	if (r == 0)
 		r = functions_init(&n->functions, limits->functions, limits->text);
 	if (r) {
@@ -116,7 +90,7 @@ void named_free(struct named *n)
 	definitions_clear(&n->defs);
 	held_done(&n->held);
 	functions_done(&n->functions);
-	free(n->queue);
+	events_done(&n->queue);
 	free(n);
 }
 
@@ -843,17 +817,7 @@ static int run_event(struct named *n, const struct event *e, uint64_t now_ns)
 
 bool named_full(const struct named *n)
 {
-	return n->queue_len == n->limits.queue;
-}
-
-static int push_event(struct named *n, const struct event *e)
-{
-	if (named_full(n)) {
-		lose_sample(n); /* whoever feeds us runs us first */
-		return 0;
-	}
-	n->queue[(n->queue_first + n->queue_len++) % n->limits.queue] = *e;
-	return 0;
+	return events_full(&n->queue);
 }
 
 int named_take(struct named *n, const struct msg *m, uint64_t now_ns)
@@ -880,32 +844,11 @@ int named_take(struct named *n, const struct msg *m, uint64_t now_ns)
 		return take_stack(n, &m->stack, now_ns);
 	case MSG_OBJECT:
 		return n->objects ? objects_take(n->objects, &m->object) : 0;
-	case MSG_SAMPLE:
-		e = (struct event){ .kind = EVENT_SAMPLE, .sample = m->sample };
-		return push_event(n, &e);
-	case MSG_LOST:
-		e = (struct event){ .kind = EVENT_LOST, .lost = m->lost };
-		return push_event(n, &e);
-	case MSG_CLOCK:
-		e = (struct event){ .kind = EVENT_CLOCK, .clock = m->clock };
-		return push_event(n, &e);
-	case MSG_FIGURE:
-		e = (struct event){ .kind = EVENT_FIGURE };
-		e.figure.value = m->figure.value;
-		e.figure.len = m->figure.name.len < sizeof(e.figure.name)
-				       ? m->figure.name.len
-				       : (uint32_t)sizeof(e.figure.name);
-		if (e.figure.len)
-			memcpy(e.figure.name, m->figure.name.data, e.figure.len);
-		return push_event(n, &e);
-	case MSG_PROCESS_END:
-		e = (struct event){ .kind = EVENT_PROCESS_END, .process_end = m->process_end };
-		return push_event(n, &e);
-	case MSG_END:
-		e = (struct event){ .kind = EVENT_END, .end = m->end };
-		return push_event(n, &e);
 	default:
-		n->lost[2]++; /* no message of a stream */
+		if (!event_of(m, &e))
+			n->lost[2]++; /* no message of a stream */
+		else if (!events_push(&n->queue, &e))
+			lose_sample(n); /* whoever feeds us runs us first */
 		return 0;
 	}
 }
@@ -942,13 +885,11 @@ int named_run(struct named *n, uint64_t now_ns)
 		n->held_version = n->jit->version;
 		n->held_ns = now_ns;
 	}
-	while (n->queue_len > 0) {
-		int r = run_event(n, &n->queue[n->queue_first], now_ns);
+	for (const struct event *e; (e = events_head(&n->queue)) != NULL; events_pop(&n->queue)) {
+		int r = run_event(n, e, now_ns);
 
 		if (r)
 			return r;
-		/* From the front again, whose pages are there. */
-		n->queue_first = --n->queue_len ? (n->queue_first + 1) % n->limits.queue : 0;
 	}
 	return n->ended ? 0 : tell_lost(n);
 }
