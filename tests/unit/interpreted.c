@@ -4,6 +4,8 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
 #include "tests/unit/pycapture.h"
 #include "tools/prof-symd/named.h"
 
@@ -110,12 +112,29 @@ static void bench_free(struct bench *b)
 	free(b);
 }
 
+/* The fakes lack the mark of a runtime, which they get at their end. */
+static int open_marked(const char *path)
+{
+	const char *mark = runtime_mark(RUNTIME_PYTHON);
+	int from = open(path, O_RDONLY | O_CLOEXEC), to = memfd_create("marked", MFD_CLOEXEC);
+	char bytes[4096];
+	ssize_t n;
+
+	cr_assert(from >= 0 && to >= 0);
+	while ((n = read(from, bytes, sizeof(bytes))) > 0)
+		cr_assert_eq(write(to, bytes, (size_t)n), n);
+	n = (ssize_t)strlen(mark) + 1;
+	cr_assert_eq(write(to, mark, (size_t)n), n);
+	close(from);
+	return to;
+}
+
 static void open_file(struct bench *b, const char *path)
 {
 	uint64_t id = b->file_request;
 
 	b->file_request = 0;
-	filestore_answer(&b->files, id, open(path, O_RDONLY | O_CLOEXEC), SECOND);
+	filestore_answer(&b->files, id, open_marked(path), SECOND);
 }
 
 static void open_library(struct bench *b)
