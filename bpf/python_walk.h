@@ -159,6 +159,24 @@ ENV_INLINE const struct python_known *python_code(struct python_walk *p, __u64 c
 	return k;
 }
 
+/* The first frame, by the cframe. While a C frame of the loop begins, its cframe is linked and says
+ * nothing yet: there lies what was on the stack before. Then it is the one before that counts. */
+ENV_INLINE bool python_first_frame(struct python_walk *p)
+{
+	const struct python_config *c = &p->config;
+	__u64 code = 0, v, before = 0;
+
+	if (!python_read(p->cframe + c->cframe_frame, &p->frame))
+		return false;
+	if (python_read(p->frame + c->frame_code, &code) &&
+	    python_read((code & ~7ull) + c->code_check, &v))
+		return true;
+	if (!python_read(p->cframe + c->cframe_previous, &before) || !before)
+		return p->frame != 0;
+	p->cframe = before;
+	return python_read(p->cframe + c->cframe_frame, &p->frame) && p->frame;
+}
+
 /* True where the thread runs Python. */
 ENV_INLINE bool python_begin(const struct walk *w, struct python_walk *p)
 {
@@ -172,7 +190,7 @@ ENV_INLINE bool python_begin(const struct walk *w, struct python_walk *p)
 		p->known[i].code = 1; /* none is at such an address */
 	p->cframe = p->frame;
 	if (c->frames == PYTHON_CFRAMES || c->frames == PYTHON_CFRAME_SHIMS)
-		return python_read(p->cframe + c->cframe_frame, &p->frame) && p->frame;
+		return python_first_frame(p);
 	return p->frame != 0;
 }
 
