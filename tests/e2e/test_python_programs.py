@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Python programs that nobody wrote for this: whole stacks, with Python's frames, that have names."""
+import json
+import re
+import sys
+
+import pytest
+from conftest import profpipe
+
+# Commits, and what reads them again: nine commands of a fifth of a second or more.
+MERCURIAL = """
+cd "$0" && hg init repository && cd repository
+for i in 1 2; do
+    cp /usr/lib/python3/dist-packages/mercurial/*.py . && echo "# $i" >> util.py
+    hg add -q && hg commit -qm $i -u somebody && hg log -p -l 2 > log && hg annotate util.py > annotated
+done
+"""
+
+# A server of two processes, of two threads each, and who asks it for pages.
+FLASK = """
+import flask
+app = flask.Flask(__name__)
+@app.route("/<name>")
+def page(name):
+    rows = [{"name": f"{name} {i}", "sum": sum(range(i))} for i in range(200)]
+    return flask.render_template_string("<ul>{% for r in rows %}<li>{{ r.name|upper }}: {{ r.sum }}{% endfor %}</ul>", rows=rows)
+"""
+GUNICORN = """
+import http.client, os, socket, subprocess, sys, threading, time
+os.chdir(sys.argv[1])
+class Connection(http.client.HTTPConnection):
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.connect("socket")
+with subprocess.Popen(["/usr/bin/gunicorn", "-w", "2", "--threads", "2", "-b", "unix:socket", "--log-level", "error", "app:app"]) as server:
+    while not os.path.exists("socket"):
+        time.sleep(0.02)
+    def ask():
+        for i in range(100):
+            c = Connection("localhost")
+            c.request("GET", f"/page{i}")
+            assert c.getresponse().read().count(b"<li>PAGE") == 200
+            c.close()
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    for t in threads: t.start()
+    for t in threads: t.join()
+    server.terminate()
+"""
+
+
+def run_mercurial(folder):
+    return ["sh", "-c", MERCURIAL, folder], r"dispatch\.run"
+
+
+def run_gunicorn(folder):
+    (folder / "app.py").write_text(FLASK)
+    return ["/usr/bin/python3", "-c", GUNICORN, folder], r"app\.Flask\.wsgi_app.*app\.page"
+
+
+@pytest.mark.parametrize("program", [run_mercurial, run_gunicorn])
+def test_stacks_of_a_program_are_whole_and_named(program, tmp_path):
+    out, summary, folder = tmp_path / "out.txt", tmp_path / "summary.json", tmp_path / "folder"
+    folder.mkdir()
+    command, known = program(folder)
+    p = profpipe("record", "-q", "-F", 199, "--interpreter-frames", "--summary", summary, "-o", out, "--", *command)
+    assert p.returncode == 0, p.stderr
+    said = json.loads(summary.read_text())
+    blocks = out.read_text(errors="replace").split("\n\n")
+    # From the first sample that shows Python on: the interpreter's file was not known before.
+    first = next(i for i, b in enumerate(blocks) if "([interpreted])" in b)
+    inside = [b for b in blocks[first:] if re.search(r" _PyEval_EvalFrameDefault \(", b)]
+    python = [b for b in inside if "([interpreted])" in b]
+    gone = [b for b in python if "[python: " in b]
+    names = [";".join(reversed(re.findall(r"^\t +[0-9a-f]+ (.*) \(\[interpreted\]\)", b, re.M))) for b in python]
+    print(f"{program.__name__[4:]}: {said['samples']} samples, {said['complete'] / said['samples']:.2%} complete; "
+          f"of {len(inside)} in the interpreter {len(python) / len(inside):.2%} with Python's frames, {len(gone)} of them with one that has no name", file=sys.stderr)
+    assert len(inside) > 100
+    assert said["complete"] >= 0.99 * said["samples"], said["truncated"]
+    assert len(python) >= 0.95 * len(inside)
+    assert len(gone) <= 0.05 * len(python)
+    assert sum(bool(re.search(known, n)) for n in names) > 0.1 * len(names)
