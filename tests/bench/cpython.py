@@ -160,7 +160,7 @@ def profilers(peers, hz, settle, *more):
     """Names, and what makes a profiler of each. more: options of ours."""
     out = {"profpipe": lambda: Profiler([f"{BUILD}/profpipe", "record", "-q", "-F", str(hz), "-o", "{folder}/out.prof", *more], settle)}
     for command in peers:
-        words = shlex.split(command)
+        words = shlex.split(command.replace("{hz}", str(hz)))
         out[os.path.basename(words[0])] = lambda words=words: Profiler(words, settle)
     return out
 
