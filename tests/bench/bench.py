@@ -314,7 +314,7 @@ def main():
             files = by_file(rows["profpipe 99 Hz"]["path"])
             rows["profpipe 20 Hz"] = profpipe(load.dir, args.seconds, 20)
             for command in args.peer:
-                words = shlex.split(command)
+                words = shlex.split(command.replace("{hz}", "20"))
                 r = run(words, args.seconds, SETTLE, stop=True)
                 if r["steady"] == 0:
                     print(f"{command}: did not run: {r['said'].strip()[-300:]}", file=sys.stderr)
