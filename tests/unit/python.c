@@ -339,6 +339,19 @@ Test(python, threads_copies_of_the_instructions_are_those_of_free_threaded_build
 	}
 }
 
+Test(python, a_tail_calling_loop_is_found_by_its_table)
+{
+	struct runtime_build b;
+	uint64_t bytes = 0;
+
+	cr_assert_eq(describe("tests/fuzz/corpus/runtime/tails", &b), 0);
+	cr_assert(b.known);
+	for (uint32_t i = 0; i < b.config.ranges; i++)
+		bytes += b.config.loop[i].end - b.config.loop[i].start;
+	cr_expect_geq(bytes, 64 * 8, "%" PRIu64, bytes);
+	cr_expect_leq(bytes, 64 * 24, "%" PRIu64, bytes);
+}
+
 Test(python, a_python_that_is_not_read_is_named)
 {
 	static const struct {

@@ -449,8 +449,7 @@ static void find_libc(const struct symfile *f, struct python_config *c)
 
 /* --- describing --- */
 
-static int set_loop(const struct elfview *im, const struct elfview_symbol *eval,
-		    struct runtime_config *c)
+static int set_loop(struct elfview *im, const struct elfview_symbol *eval, struct runtime_config *c)
 {
 	uint64_t offset, left;
 	uint32_t count = 0;

@@ -51,7 +51,7 @@ int python_find_other(const struct elfview *im, char ret[static RUNTIME_NAME]);
 bool python_find_state(struct elfview *im, struct python_config *c);
 
 /* The code of the interpreter's loop, as addresses: at most RUNTIME_RANGES. 0, -ENOMEM. */
-int python_find_loop(const struct elfview *im, const struct elfview_symbol *eval,
+int python_find_loop(struct elfview *im, const struct elfview_symbol *eval,
 		     struct runtime_range ret[static RUNTIME_RANGES], uint32_t *ret_count);
 
 /* The op. */

@@ -8,6 +8,7 @@
  *   FAKE_STATE    what PyGILState_GetThisThreadState does: 1 a key alone (3.6), 2 a key in a
  * Py_tss_t by CPython's function, 3 by the C library's, 4 by way of another function, 5 a
  * thread-local variable, 6 by functions of which the first says whether there is a key
+ *   FAKE_TAILS    the loop is a table of functions
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -171,6 +172,37 @@ __attribute__((noinline, noclone)) void *work(int n)
 }
 #endif
 
+#ifdef FAKE_TAILS
+#define OP(n) \
+	static void *op##n(int i) \
+	{ \
+		return work(i + 0x##n); \
+	}
+#define OPS(n) OP(n##0) OP(n##1) OP(n##2) OP(n##3) OP(n##4) OP(n##5) OP(n##6) OP(n##7)
+#define ALL_OPS OPS(1) OPS(2) OPS(3) OPS(4) OPS(5) OPS(6) OPS(7) OPS(8) struct runtime
+#define NAMES(n) op##n##0, op##n##1, op##n##2, op##n##3, op##n##4, op##n##5, op##n##6, op##n##7
+
+ALL_OPS;
+
+static void *(*table[256])(int) = { NAMES(1), NAMES(2), NAMES(3), NAMES(4),	      NAMES(5),
+				    NAMES(6), NAMES(7), NAMES(8), [64 ... 255] = op10 };
+
+static __attribute__((noinline)) void *first(int n)
+{
+	return table[n & 255](n);
+}
+EXPORT void fake_set_table(int n)
+{
+	table[n] = op20;
+}
+EXPORT void *_PyEval_EvalFrameDefault(int n)
+{
+	void *p = first(n);
+
+	__asm__ volatile("" : : "r"(p));
+	return p;
+}
+#else
 EXPORT void *_PyEval_EvalFrameDefault(int n)
 {
 	void *p = NULL;
@@ -182,3 +214,4 @@ EXPORT void *_PyEval_EvalFrameDefault(int n)
 	}
 	return p;
 }
+#endif

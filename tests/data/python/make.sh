@@ -27,6 +27,7 @@ fake tls-global 15 5 -DFAKE_EXPORTED
 fake tls-local 15 5
 fake tls-initial 15 5 -ftls-model=initial-exec
 fake tls-descriptor 15 5 -mtls-dialect=gnu2
+fake tails 14 2 -DFAKE_TAILS
 fake too-new 99 2
 fake free-threaded 14 2 -DFAKE_FREE_THREADED=1
 fake free-threaded-15 15 5 -DFAKE_FREE_THREADED=1
