@@ -323,7 +323,7 @@ print(json.dumps({"env": dict(os.environ), "cwd": os.getcwd(), "fds": fds, "bloc
     common = dict(env=env, cwd="/", input="hello", capture_output=True, text=True, preexec_fn=caller, pass_fds=[extra], extra_groups=[7, 8])
     argv = ["/usr/bin/python3", "-S", "-c", script]
     plain = json.loads(subprocess.run(argv, **common).stdout)
-    p = subprocess.run([f"{BUILD}/profpipe", "record", "-q", "-F", "999", "-o", tmp_path / "x.folded", "--", *argv], **common)
+    p = subprocess.run([f"{BUILD}/profpipe", "record", "-q", "-o", tmp_path / "x.folded", "--", *argv], **common)
     os.close(extra)
     assert p.returncode == 0, p.stderr
     got = json.loads(p.stdout)
@@ -334,15 +334,11 @@ print(json.dumps({"env": dict(os.environ), "cwd": os.getcwd(), "fds": fds, "bloc
 
 
 def test_status_of_a_command_is_said_and_is_not_profpipes(tmp_path):
-    def run_shell(end):
-        return profpipe("record", "-F", "999", "-o", tmp_path / "x.folded", "--", "sh", "-c",
-                        f"i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; {end}")
-
-    p = run_shell("exit 3")
+    p = profpipe("record", "-o", tmp_path / "x.folded", "--", "sh", "-c", "exit 3")
     assert p.returncode == 0 and "exit status 3" in p.stderr
-    p = run_shell("kill -9 $$")
+    p = profpipe("record", "-o", tmp_path / "x.folded", "--", "sh", "-c", "kill -9 $$")
     assert p.returncode == 0 and "signal 9" in p.stderr
-    p = run_shell("exit 0")
+    p = profpipe("record", "-o", tmp_path / "x.folded", "--", "true")
     assert p.returncode == 0 and "exit status" not in p.stderr
 
 
@@ -488,9 +484,8 @@ def test_interrupt_reaches_a_background_job_of_a_script(tmp_path):
 
 def test_a_command_goes_with_a_run_that_ends_before_it(tmp_path):
     marker = f"3{random.randrange(10**8)}.25"
-    # That nothing of it is sampled is another matter.
     p = profpipe("record", "-d", "0.5", "-o", tmp_path / "x.folded", "--", "sleep", marker, timeout=20)
-    assert p.returncode == 0 or "no samples: sleep" in p.stderr, p.stderr
+    assert p.returncode == 0, p.stderr
     assert subprocess.run(["pgrep", "-f", f"sleep {marker}"], capture_output=True).returncode == 1
 
 

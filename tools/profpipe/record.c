@@ -665,25 +665,27 @@ static void say_written(const char *path)
 	buf_done(&b);
 }
 
-/* An empty profile is not what anybody wanted: said, with what is known of why. */
+/* An empty profile is not what anybody wanted: said, with what is known of why. That what was asked
+ * for rested is no failure while the kernel took samples of others. */
 static void say_empty(struct run *r, const struct status *f)
 {
 	const unsigned long hz = strtoul(r->o->hz, NULL, 10);
+	const double seconds = (double)r->sampled_ns / 1e9;
 	uint64_t lost = 0;
 
 	for (unsigned i = 0; i < STATUS_REASONS; i++)
 		lost += f->lost[i];
 	if (lost)
 		fail(r, "no samples: %lu were taken, and all were lost", lost);
-	else if (r->o->command || r->o->pid_count)
-		fail(r,
-		     "no samples: %s was on no cpu at any tick of %.1f s, one each %.1f ms; a higher -F looks oftener, and `profpipe doctor` proves that samples arrive",
-		     r->o->command ? r->o->command[0] : "what -p names",
-		     (double)r->sampled_ns / 1e9, 1000.0 / (double)(hz ? hz : 1));
+	else if ((r->o->command || r->o->pid_count) && (f->bpf_runs || seconds < 1))
+		log_warning(
+			"no samples: %s was on no cpu at any tick of %.1f s, one each %.1f ms; a higher -F looks oftener",
+			r->o->command ? r->o->command[0] : "what -p names", seconds,
+			1000.0 / (double)(hz ? hz : 1));
 	else
 		fail(r, "no samples: %s in %.1f s; `profpipe doctor` says what this host allows",
 		     f->bpf_runs ? "no process ran" : "the kernel's sampling event never came",
-		     (double)r->sampled_ns / 1e9);
+		     seconds);
 }
 
 static void conclude(struct run *r)
