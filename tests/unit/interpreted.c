@@ -76,6 +76,21 @@ static void take(struct bench *b, struct msg m)
 	cr_assert_eq(named_take(b->named, &m, SECOND), 0);
 }
 
+/* What every epoch has. */
+static void define(struct bench *b)
+{
+	take(b, (struct msg){ .id = MSG_PROCESS,
+			      .process = { .id = 1, .pid = 10, .comm = STR_LIT("p") } });
+	take(b, (struct msg){ .id = MSG_THREAD, .thread = { .id = 1, .process = 1, .tid = 10 } });
+	take(b, (struct msg){ .id = MSG_FILE,
+			      .file = { .id = LIBRARY_FILE, .path = STR_LIT("/lib/some.so") } });
+	take(b, (struct msg){ .id = MSG_FRAME,
+			      .frame = { .id = LIBRARY_FRAME,
+					 .kind = FRAME_NATIVE,
+					 .file = LIBRARY_FILE,
+					 .offset = 0x460 } });
+}
+
 static struct bench *bench_new(void)
 {
 	struct bench *b = calloc(1, sizeof(*b));
@@ -89,16 +104,7 @@ static struct bench *bench_new(void)
 	cr_assert_eq(named_new(&NAMED_LIMITS, &b->files, &b->out, &b->named), 0);
 	named_use_objects(b->named, b->objects, tell, b);
 	take(b, (struct msg){ .id = MSG_HELLO, .hello = { .schema = msg_schema_hash() } });
-	take(b, (struct msg){ .id = MSG_PROCESS,
-			      .process = { .id = 1, .pid = 10, .comm = STR_LIT("p") } });
-	take(b, (struct msg){ .id = MSG_THREAD, .thread = { .id = 1, .process = 1, .tid = 10 } });
-	take(b, (struct msg){ .id = MSG_FILE,
-			      .file = { .id = LIBRARY_FILE, .path = STR_LIT("/lib/some.so") } });
-	take(b, (struct msg){ .id = MSG_FRAME,
-			      .frame = { .id = LIBRARY_FRAME,
-					 .kind = FRAME_NATIVE,
-					 .file = LIBRARY_FILE,
-					 .offset = 0x460 } });
+	define(b);
 	return b;
 }
 
@@ -389,6 +395,13 @@ Test(interpreted, a_process_that_ends_is_forgotten)
 	bench_free(b);
 }
 
+static void begin_epoch(struct bench *b)
+{
+	cr_expect_eq(named_run(b->named, SECOND), 0);
+	cr_expect_eq(named_forget(b->named, SECOND), 0);
+	define(b);
+}
+
 Test(interpreted, a_new_epoch_describes_the_file_again)
 {
 	struct bench *b = bench_new();
@@ -396,17 +409,52 @@ Test(interpreted, a_new_epoch_describes_the_file_again)
 	open_library(b);
 	object_sample(b, 0);
 	settle(b);
-	cr_expect_eq(named_run(b->named, SECOND), 0);
-	cr_expect_eq(named_forget(b->named, SECOND), 0);
-	cr_expect_eq(objects_counts(b->objects).kept, 0);
-	take(b, (struct msg){ .id = MSG_FILE,
-			      .file = { .id = LIBRARY_FILE, .path = STR_LIT("/lib/some.so") } });
-	take(b, (struct msg){ .id = MSG_FRAME,
-			      .frame = { .id = LIBRARY_FRAME,
-					 .kind = FRAME_NATIVE,
-					 .file = LIBRARY_FILE,
-					 .offset = 0x460 } });
+	begin_epoch(b);
 	open_library(b);
 	cr_expect_eq(b->told, 2);
+	bench_free(b);
+}
+
+Test(interpreted, names_of_an_older_epoch_serve_without_asking)
+{
+	struct bench *b = bench_new();
+	struct msg m;
+
+	open_library(b);
+	object_sample(b, 0);
+	settle(b);
+	begin_epoch(b);
+	while (next(b, MSG_SAMPLE, &m))
+		;
+	open_library(b);
+	unsigned asked = b->asked;
+	object_sample(b, 0);
+	cr_expect_eq(named_run(b->named, SECOND), 0);
+	cr_expect_eq(b->asked, asked);
+	cr_assert(next(b, MSG_FUNCTION, &m));
+	if (str_eq(m.function.system_name, STR_LIT("_PyEval_EvalFrameDefault")))
+		cr_assert(next(b, MSG_FUNCTION, &m));
+	cr_expect(str_eq(m.function.system_name, str_from(b->k->objects[0].name)));
+	cr_assert(next(b, MSG_SAMPLE, &m));
+	bench_free(b);
+}
+
+Test(interpreted, code_that_is_freed_by_a_new_epoch_is_said_to_be_gone)
+{
+	struct bench *b = bench_new();
+	struct msg m;
+
+	open_library(b);
+	begin_epoch(b);
+	open_library(b);
+	object_sample(b, 0);
+	cr_assert_eq(objects_send(b->objects, SECOND), 0);
+	answer_memory(b, ESRCH);
+	cr_expect_eq(named_run(b->named, SECOND), 0);
+	cr_assert(next(b, MSG_FUNCTION, &m));
+	if (str_eq(m.function.system_name, STR_LIT("_PyEval_EvalFrameDefault")))
+		cr_assert(next(b, MSG_FUNCTION, &m));
+	cr_expect(str_eq(m.function.system_name, STR_LIT("[python: gone]")));
+	cr_assert(next(b, MSG_SAMPLE, &m));
 	bench_free(b);
 }

@@ -415,3 +415,60 @@ Test(objects, only_so_many_are_kept_that_nobody_wants)
 	cr_expect_eq(look(b, 1, false, SECOND), OBJECTS_LATER);
 	bench_free(b);
 }
+
+Test(objects, names_outlive_an_epoch_and_what_was_read_does_not)
+{
+	struct bench *b = bench_new();
+	struct runtime_build build = b->k->build;
+
+	look(b, 0, false, SECOND);
+	settle(b, SECOND);
+	take(b, 1, 1024);
+	take(b, 2, 20);
+	cr_expect_eq(look(b, 2, false, SECOND), OBJECTS_LATER);
+	cr_expect_eq(look(b, 3, false, SECOND), OBJECTS_LATER);
+	objects_send(b->o, SECOND);
+	objects_renew(b->o, SECOND);
+	memset(&b->k->build, 0xa5, sizeof(build));
+	answer(b, 0, SECOND); /* of no use any more */
+	b->k->build = build;
+	for (size_t i = 0; i < 3; i++) {
+		cr_expect_eq(look(b, i, false, SECOND), 0);
+		cr_expect(is_called(b, b->k->objects[i].name));
+	}
+	cr_expect_eq(settle(b, SECOND), 0);
+	cr_expect_eq(look(b, 3, false, SECOND), OBJECTS_LATER);
+	cr_expect_gt(settle(b, SECOND), 0);
+	cr_expect_eq(look(b, 3, false, SECOND), 0);
+	cr_expect(is_called(b, b->k->objects[3].name));
+	bench_free(b);
+}
+
+Test(objects, a_process_that_an_epoch_did_not_sample_is_dropped)
+{
+	struct bench *b = bench_new();
+
+	look(b, 0, false, SECOND);
+	settle(b, SECOND);
+	objects_renew(b->o, SECOND);
+	cr_expect_eq(look(b, 0, false, SECOND), 0);
+	objects_renew(b->o, SECOND);
+	cr_expect_eq(objects_counts(b->o).kept, 1);
+	objects_renew(b->o, SECOND);
+	cr_expect_eq(objects_counts(b->o).kept, 0);
+	/* The ends of these are never told. */
+	for (uint64_t process = 100; process < 100 + 3 * OBJECTS_PROCESSES; process++) {
+		if (process % OBJECTS_PROCESSES == 0) {
+			objects_renew(b->o, SECOND);
+			objects_renew(b->o, SECOND);
+		}
+		cr_assert_eq(objects_lookup(b->o, &b->k->build, process, PID,
+					    b->k->objects[0].address, mark_of(b, 0), true, SECOND,
+					    &b->names),
+			     0);
+	}
+	for (uint64_t process = 100; process < 100 + 3 * OBJECTS_PROCESSES; process++)
+		objects_drop(b->o, process);
+	cr_expect_eq(look(b, 1, false, SECOND), OBJECTS_LATER, "there is room");
+	bench_free(b);
+}

@@ -860,7 +860,7 @@ int named_forget(struct named *n, uint64_t now_ns)
 	if (r)
 		return r;
 	if (n->objects)
-		objects_drop_all(n->objects);
+		objects_renew(n->objects, now_ns);
 	definitions_clear(&n->defs);
 	n->gap_seen = false;
 	n->untold = 0;

@@ -54,6 +54,7 @@ struct process {
 	uint32_t pid, first, reading; /* objects: the first, how many are read */
 	uint32_t next_dirty;
 	bool dirty, used;
+	bool sampled; /* since objects_renew */
 	uint32_t sent_count;
 	struct sent *sent; /* while a request is under way */
 };
@@ -109,20 +110,6 @@ int objects_new(int (*ask)(void *, const struct objects_request *), void *ctx, s
 	}
 	*ret = o;
 	return 0;
-}
-
-void objects_free(struct objects *o)
-{
-	if (!o)
-		return;
-	objects_drop_all(o);
-	kept_sources_done(&o->sources);
-	runtime_object_done(&o->scratch);
-	idmap_done(&o->by_key);
-	idmap_done(&o->by_process);
-	idmap_done(&o->by_request);
-	idmap_done(&o->by_taken);
-	free(o);
 }
 
 struct objects_counts objects_counts(const struct objects *o)
@@ -336,7 +323,27 @@ static void drop_taken(struct objects *o, struct taken *t)
 	t->memory = NULL;
 }
 
-void objects_drop_all(struct objects *o)
+void objects_renew(struct objects *o, uint64_t now_ns)
+{
+	for (uint32_t i = 0; i < o->process_len; i++) {
+		struct process *p = &o->processes[i];
+
+		if (p->used && !p->sampled)
+			objects_drop(o, p->id);
+		p->sampled = false;
+		for (uint32_t next, k = p->used ? p->first : NONE; k != NONE; k = next) {
+			struct object *e = &o->at[k];
+
+			next = e->of_process[1];
+			if (e->state == READING && e->reading->taken)
+				stop_reading(o, e, GONE, now_ns);
+			else if (e->state == READING)
+				remove_object(o, k);
+		}
+	}
+}
+
+static void drop_all(struct objects *o)
 {
 	for (uint32_t i = 0; i < o->process_len; i++)
 		if (o->processes[i].used)
@@ -353,6 +360,20 @@ void objects_drop_all(struct objects *o)
 	free(o->taken);
 	o->taken = NULL;
 	o->taken_next = 0;
+}
+
+void objects_free(struct objects *o)
+{
+	if (!o)
+		return;
+	drop_all(o);
+	kept_sources_done(&o->sources);
+	runtime_object_done(&o->scratch);
+	idmap_done(&o->by_key);
+	idmap_done(&o->by_process);
+	idmap_done(&o->by_request);
+	idmap_done(&o->by_taken);
+	free(o);
 }
 
 /* --- reading --- */
@@ -504,6 +525,7 @@ static int get_object(struct objects *o, const struct runtime_build *b, uint64_t
 		    e->check != check)
 			return -ENOBUFS; /* another with the same key */
 		*ret = i;
+		o->processes[e->process].sampled = true;
 		if ((e->state == GONE || e->state == REFUSED) &&
 		    now_ns - e->since_ns >= OBJECTS_RETRY_NS && o->reading < most)
 			return start_reading(o, e, b, now_ns);
@@ -517,6 +539,7 @@ static int get_object(struct objects *o, const struct runtime_build *b, uint64_t
 		p = add_process(o, process, pid);
 	if (!p)
 		return -ENOBUFS;
+	p->sampled = true;
 	i = o->free_slot;
 	if (i == NONE && o->len == o->cap) {
 		uint32_t cap = o->cap ? o->cap + o->cap / 2 : 64;

@@ -62,7 +62,10 @@ int objects_take(struct objects *o, const struct msg_object *m);
 int objects_answer(struct objects *o, const struct msg_memory_answer *m, uint64_t now_ns);
 /* The process is gone. */
 void objects_drop(struct objects *o, uint64_t process);
-void objects_drop_all(struct objects *o);
+/* The builds are void from here on, and asked for anew what is being read; names are not, since
+ * those of code that is freed cannot be had again. Processes that had no frame since the last time
+ * are dropped: nobody may have said that they ended. */
+void objects_renew(struct objects *o, uint64_t now_ns);
 /* When objects_send has something to give up, 0: never. */
 uint64_t objects_deadline(const struct objects *o);
 
