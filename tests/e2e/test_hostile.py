@@ -5,6 +5,7 @@ import contextlib
 import os
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -194,6 +195,21 @@ def test_a_peer_that_floods_or_breaks_off_gets_no_more_than_its_rate_and_stops_n
     assert of["samples"] >= 20 and of["complete"] == of["samples"]
     assert peer.peak_kib() < 96 << 10
     peer.end()
+
+
+def test_what_names_code_is_copied_for_each_peer_and_at_the_end_none_is_waited_for(peer):
+    good = peer.start(PYTHON, "-c", SPIN)
+    peer.profile()
+    first = figures(peer.say("tell", PYTHON, "await", good, "watch", 60, good)[-1])
+    # It runs the same code all the while.
+    second = figures(peer.say("watch", 60, good)[-1])
+    assert first["copied"] >= 2 and 2 <= second["copied"] <= 6, (first, second)
+    for of in first, second:
+        assert of["interpreted"] >= 0.9 * of["samples"], (first, second)
+    since = time.monotonic()
+    peer.bpf.send_signal(signal.SIGTERM)
+    assert peer.bpf.wait(30) == 0
+    assert time.monotonic() - since < 10
 
 
 # A process that waits with its frames as they should not be.

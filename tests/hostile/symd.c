@@ -7,7 +7,8 @@
  *   lie PATH        says nonsense of it, and that it is the runtime's (its mark is right)
  *   wild N          says nonsense of all files there are and are not, N times
  *   await PID       waits for interpreted frames of the process
- *   watch N PID     waits for N samples of the process: all, complete, with interpreted frames
+ *   watch N PID     waits for N samples of the process: all, complete, with interpreted frames;
+ *                   and how many code objects were copied of it since this began
  *   ask PID         asks for memory of the process, under each number that it could have
  *   shapes PID      asks for its memory in odd ways
  *   flood PID SECONDS  asks for all of it that is to be had
@@ -50,6 +51,7 @@ struct peer {
 	uint64_t process_of[THINGS];		/* of threads */
 	uint8_t frames[THINGS], stacks[THINGS]; /* the flags above */
 	uint64_t objects[THINGS]; /* where one of an interpreted frame lies, by process */
+	uint32_t copied[THINGS];  /* objects, by process */
 	uint64_t watched, samples, complete, interpreted;
 	uint64_t sent, answered, given, statuses[STATUSES];
 	uint64_t lengths[16], length_count; /* of the last answer */
@@ -119,6 +121,9 @@ static void take_raw(struct peer *p, const struct msg *m)
 										     : 0;
 		if (m->frame.kind == FRAME_INTERPRETED)
 			p->objects[m->frame.process % THINGS] = m->frame.offset;
+		break;
+	case MSG_OBJECT:
+		p->copied[m->object.process % THINGS]++;
 		break;
 	case MSG_STACK:
 		take_stack(p, &m->stack);
@@ -396,9 +401,9 @@ static void watch(struct peer *p, uint64_t n, uint64_t pid)
 	p->samples = p->complete = p->interpreted = 0;
 	while (p->samples < n && clock_mono_ns() < end)
 		pump(p, 50);
-	printf("watch samples=%llu complete=%llu interpreted=%llu\n",
+	printf("watch samples=%llu complete=%llu interpreted=%llu copied=%u\n",
 	       (unsigned long long)p->samples, (unsigned long long)p->complete,
-	       (unsigned long long)p->interpreted);
+	       (unsigned long long)p->interpreted, p->copied[find_process(p, pid) % THINGS]);
 }
 
 static void ask_all(struct peer *p, uint64_t pid, uint64_t address)

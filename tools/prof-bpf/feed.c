@@ -50,6 +50,7 @@ int feed_batch(void *ctx, struct span batch)
 void feed_emitted(struct prof *p, int r)
 {
 	if (r < 0 && p->stream) {
+		p->objects_lost = true;
 		outbox_reset(&p->outbox);
 		(void)emit_restart(p->emit);
 	}
@@ -266,6 +267,8 @@ static void feed_held(struct prof *p)
 	p->held_bytes = 0;
 }
 
+#define FORGET_NS 1000000000ull /* between two times that all of them are copied again */
+
 /* What the kernel's program took of an interpreted frame's object. */
 static void on_object(struct prof *p, const struct sample *s)
 {
@@ -279,9 +282,13 @@ static void on_object(struct prof *p, const struct sample *s)
 	struct host_sample_ref ref;
 	size_t n = 0;
 
-	if (p->options.memory_none || bytes < offsetof(struct sample_object, lines) ||
-	    (p->stream && (!p->stream_begun || outbox_pressed(&p->outbox))) ||
-	    host_sample(p->host, s, &ref) || !memory_may_take(ref.process))
+	if (p->options.memory_none || bytes < offsetof(struct sample_object, lines))
+		return;
+	if (p->stream && (!p->stream_begun || outbox_pressed(&p->outbox))) {
+		p->objects_lost = true;
+		return;
+	}
+	if (host_sample(p->host, s, &ref) || !memory_may_take(ref.process))
 		return;
 	for (unsigned i = 0; i < SAMPLE_PIECES; from += most[i++]) {
 		size_t room = bytes - (size_t)(from - (const uint8_t *)s);
@@ -348,12 +355,23 @@ ssize_t feed_mappings(void *ctx, const struct sample *s, const struct tables_map
 	return host_mappings(p->host, ref.process, ret, ret_whole);
 }
 
+/* Copies that nobody got are made again, once there is somebody, or room. */
+static void renew_objects(struct prof *p, uint64_t now)
+{
+	if (!p->objects_lost || now - p->forgot_ns < FORGET_NS || !p->stream_begun ||
+	    outbox_pressed(&p->outbox))
+		return;
+	p->objects_lost = loader_forget_objects(p->loader) != 0;
+	p->forgot_ns = now;
+}
+
 void feed_drain(struct prof *p)
 {
 	uint64_t now = clock_mono_ns();
 
 	if (!p->names_reading)
 		feed_held(p);
+	renew_objects(p, now);
 	loader_drain(p->loader, p->names_reading ? on_early_sample : on_sample, on_deferred, p);
 	sideband_drain(p->sideband, now, on_sideband, p);
 	p->drained_ns = now;

@@ -301,6 +301,11 @@ int loader_runtime(struct loader *l, enum runtime which)
 	return runtimes_load(l->runtimes, which);
 }
 
+int loader_forget_objects(struct loader *l)
+{
+	return runtimes_forget(l->runtimes);
+}
+
 void loader_tables(const struct loader *l, struct tables_config *ret)
 {
 	ret->slabs_fd = bpf_map__fd(l->skel->maps.slabs);

@@ -27,6 +27,9 @@ int loader_new(const struct loader_config *c, struct loader **ret);
 int loader_load(struct loader *l);
 /* Loads the program that reads a runtime's frames, once. -EINVAL, -errno: as above. */
 int loader_runtime(struct loader *l, enum runtime which);
+/* Whoever takes the samples has not what was copied of the runtimes' objects: it is copied again
+ * with the next sample of each. -ENOMEM, -errno. */
+int loader_forget_objects(struct loader *l);
 const char *loader_trouble(const struct loader *l);
 void loader_free(struct loader *l);
 

@@ -113,7 +113,8 @@ static void conclude(struct prof *p)
 	int r = emit_end(p->emit, p->end);
 	if (r && r != -ENOTCONN)
 		log_warning("the end of the stream could not be sent: %s", strerror(-r));
-	if (!p->stream)
+	/* Nobody is there who would take it, and go. */
+	if (!p->stream || !p->stream_begun)
 		p->exit_now = true;
 }
 
@@ -246,6 +247,8 @@ static void on_stream(struct prof *p)
 		if (r == BUS_PEER_CAME) {
 			outbox_reset(&p->outbox);
 			p->stream_begun = true;
+			p->objects_lost = true; /* its predecessor had them */
+			p->forgot_ns = 0;
 			feed_emitted(p, emit_restart(p->emit));
 		} else if (r == BUS_PEER_WENT) {
 			p->stream_begun = false;

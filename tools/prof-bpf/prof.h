@@ -87,12 +87,14 @@ struct prof {
 	enum end_reason end;
 	bool exit_now, failed;
 	bool command_runs;	  /* a sample of it came, after its exec or of a child */
+	bool objects_lost;	  /* copies of them did not go on */
 	bool new_files;		  /* that no process had mapped before */
 	unsigned hurried;	  /* turns of the timer that are to come early */
 	uint64_t hurry_ns;	  /* by when all those that were allowed so far are paid for */
 	bool rows_due, files_due; /* something came for those routes, or is to be sent */
 	uint64_t since_ns;	  /* of the phase */
 	uint64_t figures_ns, clock_ns, flushed_ns; /* when these were sent last */
+	uint64_t forgot_ns;			   /* when objects_lost was made good last */
 	unsigned drain_ms;
 	uint64_t drained_ns; /* side-band records up to here have been handled */
 	/* What was said of losses so far, so that only the difference is sent. */

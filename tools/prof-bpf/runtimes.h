@@ -15,6 +15,9 @@ void runtimes_free(struct runtimes *r);
  * next time. */
 int runtimes_load(struct runtimes *r, enum runtime which);
 
+/* Objects that were met before are copied again with the next sample of each. -ENOMEM, -errno. */
+int runtimes_forget(struct runtimes *r);
+
 /* "Python". */
 const char *runtimes_name(enum runtime which);
 
