@@ -109,10 +109,16 @@ static void say_unknown(struct prof *p, struct str name)
 	}
 }
 
+/* How often it is looked for a mark, where a busy host or its server did not let us. */
+#define MARK_TRIES 8
+#define MARK_RETRY_NS 500000000ull
+
 /* What prof-symd says of a file, while it is looked whether that can be. */
 struct described {
+	struct described *next; /* in p->unmarked */
 	struct prof *p;
 	uint32_t file;
+	unsigned tries;
 	uint64_t mark;
 	struct runtime_config config;
 };
@@ -144,16 +150,35 @@ static void say_lie(struct prof *p, const struct host_file *f, enum runtime runt
 	buf_done(&path);
 }
 
+/* It is said once, so it is looked for again a little later. */
+static void put_off(struct described *d)
+{
+	struct host_file *f = host_file(d->p->host, d->file);
+
+	if (f && d->tries < MARK_TRIES) {
+		d->next = d->p->unmarked;
+		d->p->unmarked = d;
+		return;
+	}
+	if (f)
+		f->described = false;
+	free(d);
+}
+
 static void mark_is_read(void *ctx, struct reader_result *r)
 {
 	struct described *d = ctx;
+
+	if (r->status) {
+		put_off(d);
+		return;
+	}
 	const char *mark = runtime_mark(d->config.runtime);
 	struct host_file *f = host_file(d->p->host, d->file);
 
-	if (!r->status && f && r->bytes.len == strlen(mark) + 1 &&
-	    memcmp(r->bytes.data, mark, r->bytes.len) == 0)
+	if (f && r->bytes.len == strlen(mark) + 1 && memcmp(r->bytes.data, mark, r->bytes.len) == 0)
 		use_runtime(d->p, f, &d->config);
-	else if (!r->status && f)
+	else if (f)
 		say_lie(d->p, f, (enum runtime)d->config.runtime);
 	free(d);
 }
@@ -174,7 +199,7 @@ static void marked_file_opened(void *ctx, const struct opener_result *r)
 	if (r->status || !f) {
 		if (!r->status)
 			close(r->fd);
-		free(d);
+		put_off(d);
 		return;
 	}
 	const struct reader_request q = {
@@ -182,6 +207,41 @@ static void marked_file_opened(void *ctx, const struct opener_result *r)
 	};
 	if (reader_submit(d->p->reader, &q, mark_is_read, d)) {
 		close(r->fd);
+		put_off(d);
+	}
+}
+
+static void look_for_mark(struct described *d)
+{
+	struct host_file *f = host_file(d->p->host, d->file);
+
+	d->tries++;
+	if (!f || host_open(d->p->host, f, marked_file_opened, d))
+		put_off(d);
+}
+
+void answers_tick(struct prof *p, uint64_t now_ns)
+{
+	struct described *all = p->unmarked;
+
+	if (!all || now_ns - p->unmarked_ns < MARK_RETRY_NS)
+		return;
+	p->unmarked_ns = now_ns;
+	p->unmarked = NULL;
+	while (all) {
+		struct described *d = all;
+
+		all = d->next;
+		look_for_mark(d);
+	}
+}
+
+void answers_done(struct prof *p)
+{
+	while (p->unmarked) {
+		struct described *d = p->unmarked;
+
+		p->unmarked = d->next;
 		free(d);
 	}
 }
@@ -209,8 +269,7 @@ bool answers_runtime(void *ctx, const struct msg_runtime *m)
 	if (!d)
 		return true;
 	*d = (struct described){ .p = p, .file = f->id, .mark = m->mark, .config = c };
-	if (host_open(p->host, f, marked_file_opened, d))
-		free(d);
+	look_for_mark(d);
 	return true;
 }
 

@@ -203,6 +203,7 @@ static void on_timer(struct prof *p)
 		reader_run(p->reader, now);
 	if (p->jitfiles)
 		jitfiles_tick(p->jitfiles, now);
+	answers_tick(p, now);
 	tables_tick(p->tables, now);
 	if (p->kallsyms)
 		(void)kallsyms_tick(p->kallsyms, now);

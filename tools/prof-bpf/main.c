@@ -389,6 +389,7 @@ static void tear_down(struct prof *p)
 	loop_take_names(p, true);
 	if (p->tables) {
 		deferred_free(p->deferred);
+		answers_done(p);
 		host_free(p->host);
 		emit_free(p->emit);
 		kallsyms_free(p->kallsyms);

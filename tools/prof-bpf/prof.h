@@ -53,6 +53,8 @@ enum source {
  * was sent. */
 enum phase { CONNECTING, SAMPLING, DRAINING, FINISHING };
 
+struct described;
+
 struct prof {
 	struct options options;
 	struct loader *loader;
@@ -81,6 +83,9 @@ struct prof {
 	/* Builds of interpreters that nobody knows: each is said once. */
 	char unknown_runtimes[UNKNOWN_RUNTIMES][64];
 	bool lied; /* prof-symd, of a file: it was said */
+	/* What prof-symd said of files that could not be looked at. */
+	struct described *unmarked;
+	uint64_t unmarked_ns; /* when they were tried last */
 	struct status status;
 	int epoll, timer, signals, output;
 	enum phase phase;
@@ -134,6 +139,9 @@ void answers_file(void *ctx, uint64_t ticket, const struct msg_file_request *m);
 void answers_debug(void *ctx, uint64_t ticket, const struct msg_debug_request *m);
 void answers_jit(void *ctx, uint64_t ticket, const struct msg_jit_request *m);
 bool answers_runtime(void *ctx, const struct msg_runtime *m);
+/* Looks at files again that could not be looked at. */
+void answers_tick(struct prof *p, uint64_t now_ns);
+void answers_done(struct prof *p);
 void answers_memory(void *ctx, uint64_t ticket, const struct msg_memory_request *m);
 
 /* --- loop.c --- */
