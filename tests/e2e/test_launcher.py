@@ -116,7 +116,7 @@ def test_a_flood_of_log_lines_is_bounded(launch):
 
 
 def test_a_log_line_without_an_end_is_bounded(launch):
-    p = launch("-d", "3", prof_symd="say(1)\nfor i in range(3000): log(b'x' * 4096)\nlog(b'\\nshort\\n')\nlife()")
+    p = launch("-d", "3", prof_symd="say(1)\nfor i in range(1000): log(b'x' * 4096)\nlog(b'\\nshort\\n')\nlife()")
     assert p.returncode == 0 and len(p.err) < 20_000 and "prof-symd: short" in p.err
 
 
@@ -159,6 +159,15 @@ def test_an_extractor_that_cannot_live_is_not_restarted_for_ever(launch):
     p = launch("-d", "14", prof_deltas="say(1); sys.exit(1)", prof_export=GOOD["prof-export"].replace("0.3", "14.5"))
     assert "prof-deltas ended" in p.err and p.err.count("prof-deltas ended") == 2, p.err
     assert p.returncode == 1
+
+
+def test_an_extractor_that_goes_before_prof_bpf_has_gone_is_not_started_again(launch):
+    """The two end together: prof-bpf has said that it is done, and gives back what it had of the kernel."""
+    name = f"profpipe-test-{os.getpid()}"
+    there = f"import socket\ns = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)\nname = '\\0{name}'\n"
+    p = launch("-d", "20", prof_bpf=there + "say(1)\ntime.sleep(0.2)\nsay(3)\ns.bind(name)\ntime.sleep(1)",
+               prof_deltas=there + "say(1)\nwhile s.connect_ex(name):\n    time.sleep(0.01)")
+    assert p.returncode == 0 and p.took < 15 and "prof-deltas ended" not in p.err, p.err
 
 
 def test_a_second_interrupt_gives_up_at_once(launch, tmp_path, word_size):

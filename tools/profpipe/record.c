@@ -271,11 +271,15 @@ static void say_ended(struct run *r, struct child *c, const char *consequence)
 
 static void extractor_ended(struct run *r)
 {
-	struct child *c = tool(r, DEPLOY_DELTAS);
+	struct child *c = tool(r, DEPLOY_DELTAS), *bpf = tool(r, DEPLOY_BPF);
 	const unsigned shift = r->restarts < 6 ? r->restarts : 6;
 	const uint64_t wait_ms = BACKOFF_MS << shift < 2000 ? BACKOFF_MS << shift : 2000;
 
-	if (r->phase == FINISHING && WIFEXITED(c->wait_status) && WEXITSTATUS(c->wait_status) == 0)
+	/* prof-bpf, which it goes with, takes a moment more to give back what it had of the kernel.
+	 */
+	child_read(bpf, show, r);
+	if ((r->phase == FINISHING || bpf->done) && WIFEXITED(c->wait_status) &&
+	    WEXITSTATUS(c->wait_status) == 0)
 		return;
 	if (r->restarts == RESTARTS_MAX) {
 		if (r->phase == STARTING) {
