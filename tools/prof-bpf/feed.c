@@ -8,6 +8,7 @@
 #include "common/log.h"
 #include "tools/prof-bpf/memory.h"
 #include "tools/prof-bpf/prof.h"
+#include "tools/prof-bpf/record.h"
 
 /* --- the stream --- */
 
@@ -272,17 +273,11 @@ static void feed_held(struct prof *p)
 /* What the kernel's program took of an interpreted frame's object. */
 static void on_object(struct prof *p, const struct sample *s)
 {
-	static const uint32_t most[SAMPLE_PIECES] = { SAMPLE_OBJECT_BYTES, SAMPLE_NAME_BYTES,
-						      SAMPLE_SOURCE_BYTES, SAMPLE_LINES_BYTES };
-	const struct sample_object *o = (const struct sample_object *)s;
-	size_t bytes = sizeof(*s) + s->user_frames * sizeof(uint64_t);
-	uint64_t at[SAMPLE_PIECES], len[SAMPLE_PIECES];
-	uint8_t all[sizeof(*o)];
-	const uint8_t *from = o->object;
 	struct host_sample_ref ref;
-	size_t n = 0;
+	struct record_object keep;
+	struct msg_object m;
 
-	if (p->options.memory_none || bytes < offsetof(struct sample_object, lines))
+	if (p->options.memory_none || !record_object(s, &keep, &m))
 		return;
 	if (p->stream && (!p->stream_begun || outbox_pressed(&p->outbox))) {
 		p->objects_lost = true;
@@ -290,22 +285,8 @@ static void on_object(struct prof *p, const struct sample *s)
 	}
 	if (host_sample(p->host, s, &ref) || !memory_may_take(ref.process))
 		return;
-	for (unsigned i = 0; i < SAMPLE_PIECES; from += most[i++]) {
-		size_t room = bytes - (size_t)(from - (const uint8_t *)s);
-
-		at[i] = o->at[i];
-		len[i] = o->len[i] < most[i] ? o->len[i] : most[i];
-		len[i] = len[i] < room ? len[i] : room;
-		memcpy(all + n, from, len[i]);
-		n += len[i];
-	}
-	feed_emitted(p,
-		     emit_object(p->emit, &(struct msg_object){ .process = ref.process->id,
-								.address = o->address,
-								.check = o->check,
-								.addresses = { at, SAMPLE_PIECES },
-								.lengths = { len, SAMPLE_PIECES },
-								.bytes = { all, n } }));
+	m.process = ref.process->id;
+	feed_emitted(p, emit_object(p->emit, &m));
 }
 
 static void on_sample(void *ctx, const struct sample *s)

@@ -17,6 +17,7 @@
 #include "bpf/tables.h"
 #include "sample.skel.h"
 #include "tools/prof-bpf/loader.h"
+#include "tools/prof-bpf/record.h"
 #include "tools/prof-bpf/runtimes.h"
 #include "tools/prof-bpf/tables.h"
 
@@ -169,28 +170,24 @@ static uint64_t map_memory(int fd)
 static int on_record(void *ctx, void *data, size_t size)
 {
 	struct loader *l = ctx;
-	const struct sample *s = data;
+	const struct sample *s = record_sample(data, size);
 
-	if (size < sizeof(*s) ||
-	    size < sizeof(*s) + ((size_t)sample_head(s) + s->user_frames) * sizeof(uint64_t)) {
+	if (s)
+		l->whole(l->ctx, s);
+	else
 		l->malformed++;
-		return 0;
-	}
-	l->whole(l->ctx, s);
 	return 0;
 }
 
 static int on_deferred(void *ctx, void *data, size_t size)
 {
 	struct loader *l = ctx;
-	const struct deferred_sample *d = data;
+	const struct deferred_sample *d = record_deferred(data, size);
 
-	if (size < DEFERRED_SMALL_BYTES || d->sample.kernel_frames > SAMPLE_MAX_KERNEL ||
-	    (size < sizeof(*d) && d->deferred.chunks > DEFERRED_SMALL_CHUNKS)) {
+	if (d)
+		l->deferred(l->ctx, d);
+	else
 		l->malformed++;
-		return 0;
-	}
-	l->deferred(l->ctx, d);
 	return 0;
 }
 
