@@ -225,31 +225,6 @@ static void take(struct bench *b, struct msg *m)
 	check(named_take(b->named, m, b->now_ns) == 0);
 }
 
-static void message_in(struct bench *b, struct msg *m)
-{
-	switch (m->id) {
-	case MSG_HELLO:
-	case MSG_BATCH_HEAD:
-		break; /* the receiver's, before it comes to this */
-	case MSG_FILE_ANSWER:
-		if (b->file_count)
-			filestore_answer(&b->store, b->files[--b->file_count],
-					 m->file_answer.status ? -1 : library(), b->now_ns);
-		break;
-	case MSG_MEMORY_ANSWER:
-		if (b->object_count)
-			m->memory_answer.id = b->objects[--b->object_count];
-		check(objects_answer(b->of, &m->memory_answer, b->now_ns) == 0);
-		break;
-	case MSG_CLOCK:
-		b->now_ns += m->clock.mono_ns % (40 * SECOND);
-		take(b, m);
-		break;
-	default:
-		take(b, m);
-	}
-}
-
 /* 0: all of it was sent on; NAMED_WAIT. */
 static int turn(struct bench *b)
 {
@@ -266,6 +241,37 @@ static void settle(struct bench *b)
 	for (int i = 0; turn(b); i++) {
 		check(i < TURNS);
 		b->now_ns += SECOND;
+	}
+}
+
+static void message_in(struct bench *b, struct msg *m)
+{
+	switch (m->id) {
+	case MSG_HELLO:
+		break;
+	case MSG_BATCH_HEAD: /* of a new epoch, before which nothing is left in the queue */
+		settle(b);
+		for (int i = 0; !named_ended(b->named) && named_forget(b->named, b->now_ns); i++) {
+			check(i < TURNS);
+			b->now_ns += SECOND;
+		}
+		break;
+	case MSG_FILE_ANSWER:
+		if (b->file_count)
+			filestore_answer(&b->store, b->files[--b->file_count],
+					 m->file_answer.status ? -1 : library(), b->now_ns);
+		break;
+	case MSG_MEMORY_ANSWER:
+		if (b->object_count)
+			m->memory_answer.id = b->objects[--b->object_count];
+		check(objects_answer(b->of, &m->memory_answer, b->now_ns) == 0);
+		break;
+	case MSG_CLOCK:
+		b->now_ns += m->clock.mono_ns % (40 * SECOND);
+		take(b, m);
+		break;
+	default:
+		take(b, m);
 	}
 }
 

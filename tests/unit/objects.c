@@ -301,12 +301,12 @@ Test(objects, many_objects_stay_within_their_ceilings)
 	bench_free(b);
 }
 
-/* Has the object's own bytes, its strings and so much of its lines taken, as the kernel's program
- * does. */
-static void take(struct bench *b, size_t i, size_t lines)
+enum { OBJECT, NAME, SOURCE, LINES, PIECES_TAKEN };
+
+/* Has so much of the object, its strings and its lines taken, as the kernel's program does. */
+static void take_most(struct bench *b, size_t i, const uint64_t most[static PIECES_TAKEN])
 {
 	uint64_t at[4] = { b->k->objects[i].address }, len[4];
-	const uint64_t most[4] = { 0, 128, 192, lines };
 	static uint8_t bytes[4096];
 	struct msg_object m = { .process = P,
 				.address = at[0],
@@ -322,14 +322,23 @@ static void take(struct bench *b, size_t i, size_t lines)
 		struct span s;
 
 		if (piece)
-			memcpy(&at[piece], bytes + offsets[piece], 8);
-		s = capture_read(b->k, at[piece], piece ? most[piece] : c.code_bytes);
+			memcpy(&at[piece],
+			       capture_read(b->k, at[0], c.code_bytes).data + offsets[piece], 8);
+		s = capture_read(b->k, at[piece], most[piece]);
 		len[piece] = s.len;
 		memcpy(bytes + n, s.data, s.len);
 		n += s.len;
 	}
 	m.bytes = (struct span){ bytes, n };
 	cr_assert_eq(objects_take(b->o, &m), 0);
+}
+
+static void take(struct bench *b, size_t i, uint64_t lines)
+{
+	struct python_config c;
+
+	memcpy(&c, b->k->build.config.own, sizeof(c));
+	take_most(b, i, (uint64_t[]){ c.code_bytes, 128, 192, lines });
 }
 
 Test(objects, one_that_was_taken_is_named_without_asking)
@@ -357,6 +366,61 @@ Test(objects, one_that_is_freed_has_the_name_but_not_the_lines_of_what_was_taken
 	cr_expect_eq(look(b, 1, false, SECOND), 0);
 	cr_expect(is_called(b, b->k->objects[1].name));
 	cr_expect_eq(b->names.calls[0].line, 0);
+	bench_free(b);
+}
+
+Test(objects, one_whose_strings_were_not_taken_whole_is_gone_when_it_is_freed)
+{
+	static const uint64_t cut[][PIECES_TAKEN] = {
+		{ 40, 128, 192, 1024 }, { 256, 50, 192, 1024 }, { 256, 128, 50, 1024 },
+		{ 256, 20, 192, 1024 }, { 256, 0, 192, 1024 },	{ 0, 128, 192, 1024 }
+	};
+
+	for (size_t i = 0; i < sizeof(cut) / sizeof(cut[0]); i++) {
+		struct bench *b = bench_new();
+
+		take_most(b, 1, cut[i]);
+		cr_expect_eq(look(b, 1, false, SECOND), OBJECTS_LATER);
+		cr_expect_eq(look(b, 1, true, SECOND), 0);
+		cr_expect(str_eq(b->names.calls[0].name, STR_LIT("[python: gone]")), "%zu", i);
+		objects_send(b->o, SECOND);
+		answer(b, ESRCH, SECOND);
+		cr_expect_eq(look(b, 1, false, SECOND), 0);
+		cr_expect(str_eq(b->names.calls[0].name, STR_LIT("[python: gone]")), "%zu", i);
+		bench_free(b);
+	}
+}
+
+Test(objects, one_whose_strings_were_not_taken_whole_is_named_when_it_is_there)
+{
+	struct bench *b = bench_new();
+
+	take_most(b, 1, (uint64_t[]){ 256, 50, 50, 20 });
+	cr_expect_eq(look(b, 1, false, SECOND), OBJECTS_LATER);
+	cr_expect_gt(settle(b, SECOND), 0);
+	cr_expect_eq(look(b, 1, false, SECOND), 0);
+	cr_expect(is_called(b, b->k->objects[1].name));
+	cr_expect_gt(b->names.calls[0].line, 0);
+	bench_free(b);
+}
+
+Test(objects, bytes_of_a_name_that_are_no_text_make_a_name_in_utf8)
+{
+	struct bench *b = bench_new();
+	struct python_naming n;
+	struct python_config c;
+	uint64_t name;
+
+	memcpy(&c, b->k->build.config.own, sizeof(c));
+	memcpy(&n, b->k->build.naming, sizeof(n));
+	memcpy(&name, capture_read(b->k, b->k->objects[1].address, c.code_bytes).data + c.code_name,
+	       8);
+	for (size_t i = 0; i < b->k->count; i++)
+		if (b->k->pieces[i].address == name)
+			memset(b->k->pieces[i].bytes + n.text_ascii, 0xff, 3);
+	take(b, 1, 1024);
+	cr_expect_eq(look(b, 1, false, SECOND), 0);
+	cr_expect_eq(memcmp(b->names.calls[0].system_name.data, "\xc3\xbf\xc3\xbf\xc3\xbf", 6), 0);
 	bench_free(b);
 }
 
