@@ -65,7 +65,9 @@ struct python_config {
 	UW_U16 code_name, code_source; /* pointers to its strings */
 	UW_U16 code_lines;	       /* and to the bytes object of its lines, */
 	UW_U16 lines_size, lines_data; /* with its size, and where its bytes begin */
-	UW_U16 zero[3];
+	UW_U16 check_text; /* in the str at code_name its length: its text is checked, too; 0: not
+			    */
+	UW_U16 zero[2];
 };
 
 /* The check of a code object, of the n times 4 bytes that lie at code_check: 40 bits, never 0. Two
@@ -88,6 +90,27 @@ static inline UW_U64 python_check(const UW_U64 words[PYTHON_CHECK_WORDS / 2], UW
 	even = (even ^ odd >> 32 ^ odd << 32) * 0xff51afd7ed558ccdull;
 	even >>= RUNTIME_CHECK_SHIFT;
 	return even ? even : 1;
+}
+
+/* The same, with the first characters of its name. To 3.11 nothing in a code object counts them:
+ * one that CodeType.replace() makes where another was freed may differ in the text alone. text: of
+ * a str, from its length on; characters that are not ASCII count by their number. */
+#define PYTHON_TEXT_WORDS 8
+static inline UW_U64 python_check_text(UW_U64 check, const UW_U64 text[PYTHON_TEXT_WORDS])
+{
+	const UW_U64 length = text[0];
+	UW_U64 sum = check ^ length;
+
+	for (UW_U32 i = 0; i < 4; i++) {
+		UW_U64 w = (text[2] >> 5 & 3) == 3 && length > i * 8 ? text[4 + i] : 0;
+
+		if (length < i * 8 + 8)
+			w &= (1ull << (length & 7) * 8) - 1;
+		sum = (sum ^ w ^ w >> 32) * 0xff51afd7ed558ccdull;
+		sum ^= sum >> 29;
+	}
+	sum >>= RUNTIME_CHECK_SHIFT;
+	return sum ? sum : 1;
 }
 
 #ifndef __bpf__

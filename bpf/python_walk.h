@@ -27,6 +27,7 @@ struct python_walk {
 	__u32 at;			/* where the frame lies in it, in words */
 	__u64 window[PYTHON_WINDOW / 8];
 	UW_U64 check[PYTHON_CHECK_WORDS / 2];
+	UW_U64 text[PYTHON_TEXT_WORDS];
 	struct python_known known[PYTHON_KNOWN]; /* code objects of this walk */
 	__u32 objects_left;			 /* how many more env_object may take */
 };
@@ -134,6 +135,20 @@ ENV_INLINE bool python_read_frame(struct python_walk *p, __u64 at, __u32 size)
 	return env_read_user(p->window, size, p->window_start) == 0;
 }
 
+/* What is there of a str from its length on: it may end with its page. */
+ENV_INLINE bool python_read_text(struct python_walk *p, __u64 at)
+{
+	__u32 n = (4096 - (at & 4095)) & (sizeof(p->text) - 1);
+
+	if (at < 4096 || at >= WALK_ADDRESS_END)
+		return false;
+	if (env_read_user(p->text, sizeof(p->text), at) == 0)
+		return true;
+	for (__u32 i = 0; i < PYTHON_TEXT_WORDS; i++)
+		p->text[i] = 0;
+	return n >= 32 && env_read_user(p->text, n, at) == 0;
+}
+
 /* What a code object, and which copy of its instructions, are known by. One that was read in this
  * walk is not read again; check 0: it cannot be read. */
 ENV_INLINE const struct python_known *python_code(struct python_walk *p, __u64 code, __u32 copy)
@@ -154,8 +169,13 @@ ENV_INLINE const struct python_known *python_code(struct python_walk *p, __u64 c
 	if (copy && (!python_read(code + c->code_copies, &copies) ||
 		     !python_read(copies + 8 + 8 * (__u64)copy, &k->bytecode)))
 		return k;
-	if (env_read_user(p->check, words * 4, code + c->code_check) == 0)
+	if (env_read_user(p->check, words * 4, code + c->code_check) == 0) {
+		__u32 name = (__u16)(c->code_name - c->code_check) / 8u % (PYTHON_CHECK_WORDS / 2);
+
 		k->check = python_check(p->check, words);
+		if (c->check_text && python_read_text(p, p->check[name] + c->check_text))
+			k->check = python_check_text(k->check, p->text);
+	}
 	return k;
 }
 

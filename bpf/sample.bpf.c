@@ -700,6 +700,8 @@ int on_tick(struct bpf_perf_event_data *ctx)
 		if (w->runtimes_left) {
 			w->tls = env_tls();
 			w->dumpable = is_dumpable();
+			if (!w->dumpable)
+				w->sample.flags |= SAMPLE_UNDUMPABLE;
 			runtime_next(ctx, w);
 		}
 		walk_native(w);

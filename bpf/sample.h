@@ -35,6 +35,7 @@ enum sample_flags {
 	SAMPLE_DEFERRED = 8, /* it heads a struct deferred_sample */
 	SAMPLE_ITEMS = 32,   /* the items of the deferred sample of that time and thread */
 	SAMPLE_OBJECT = 64,  /* no sample: it heads a struct sample_object */
+	SAMPLE_UNDUMPABLE = 128, /* of a process with runtimes: its memory is not to be read */
 };
 
 /* A user frame is one word: the file's slot in the tables and the file offset; slot 0: an address

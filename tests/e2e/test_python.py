@@ -198,7 +198,7 @@ def test_two_interpreters_in_one_thread_are_told_apart(tmp_path):
 
 SPIN = """
 import ctypes, os, sys, time
-if "undumpable" in sys.argv:
+if "undumpable" in " ".join(sys.argv):
     ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)
 def spin_here():
     end = time.monotonic() + 1.2
@@ -207,10 +207,10 @@ spin_here()
 """
 
 
-@pytest.mark.parametrize("how", ["undumpable", "sshd", "set-id", "none", "open"])
+@pytest.mark.parametrize("how", ["undumpable", "undumpable-roots", "sshd", "set-id", "none", "open"])
 def test_memory_that_is_not_to_be_read_is_not(how, tmp_path):
     python, options = "/usr/bin/python3", ["--read-memory", "none"] if how == "none" else []
-    # Of root's own processes /proc does not tell whether they may be dumped.
+    # Of root's own processes /proc does not tell whether they may be dumped, but the kernel's program does.
     other_user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] if how == "undumpable" else []
     if how in ("sshd", "set-id"):
         python = tmp_path / ("sshd" if how == "sshd" else "mypython")

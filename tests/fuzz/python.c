@@ -37,7 +37,8 @@ static void expect_utf8(const struct runtime_text *t)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct runtime_build b = { .known = true, .config.runtime = RUNTIME_PYTHON };
-	uint64_t words[PYTHON_CHECK_WORDS / 2] = { 0 };
+	uint8_t bytes[UINT8_MAX * 2] = { 0 };
+	uint64_t name, check;
 	struct runtime_object o = { 0 };
 	struct python_config c;
 	struct python_naming n;
@@ -55,11 +56,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	memcpy(b.config.own, &c, sizeof(c));
 	memcpy(b.naming, &n, sizeof(n));
-	code = read_at(all, BASE + n.code_check, n.check_words * 4u);
+	assert(n.code_bytes <= sizeof(bytes));
+	code = read_at(all, BASE, n.code_bytes);
 	if (code.len)
-		memcpy(words, code.data, code.len);
+		memcpy(bytes, code.data, code.len);
+	memcpy(&name, bytes + (n.code_qualname ? n.code_qualname : n.code_name), sizeof(name));
+	check = python_sum(&n, bytes, read_at(all, name, n.text_ascii + 32u));
 	for (int round = 0; round < MAX_ROUNDS && r == RUNTIME_WANTS; round++) {
-		r = runtime_name(&b, BASE, python_check(words, n.check_words), &m, &o);
+		r = runtime_name(&b, BASE, check, &m, &o);
 		assert(m.count <= MEMORY_PIECES);
 		assert(m.total <= MEMORY_BYTES);
 		for (unsigned i = 0; memory_next(&m, &i); i++)

@@ -137,15 +137,15 @@ static inline struct span capture_read(const struct capture *k, uint64_t address
 
 static inline uint64_t check_of(const struct capture *k, uint64_t address)
 {
-	uint64_t words[PYTHON_CHECK_WORDS / 2] = { 0 };
 	struct python_naming n;
 	struct span code;
+	uint64_t name;
 
 	memcpy(&n, k->build.naming, sizeof(n));
 	code = capture_read(k, address, n.code_bytes);
 	cr_assert_eq(code.len, n.code_bytes);
-	memcpy(words, code.data + n.code_check, n.check_words * 4);
-	return python_check(words, n.check_words);
+	memcpy(&name, code.data + (n.code_qualname ? n.code_qualname : n.code_name), sizeof(name));
+	return python_sum(&n, code.data, capture_read(k, name, n.text_ascii + 32u));
 }
 
 /* Names an object by rounds, as a process would be read. */

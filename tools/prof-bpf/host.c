@@ -274,8 +274,10 @@ int host_sample(struct host *h, const struct sample *s, struct host_sample_ref *
 	struct thread *t = thread_of(h, p, s);
 	if (!t)
 		return -ENOMEM;
-	if (s->items && s->time_ns > p->interpreted_ns)
+	if (s->items && s->time_ns > p->interpreted_ns) {
 		p->interpreted_ns = s->time_ns;
+		p->undumpable = s->flags & SAMPLE_UNDUMPABLE;
+	}
 	ret->process = &p->pub;
 	ret->thread = &t->pub;
 	return 0;

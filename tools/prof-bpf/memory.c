@@ -65,14 +65,15 @@ static bool has_runtime(struct host *h, const struct process *p)
 }
 
 /* A process that changed its rights, or asked not to be dumped, has its folder of /proc given to
- * root. Its user is asked for now: it may have been another's when it was sampled first. */
+ * root; of root's own the kernel's program tells. Its user is asked for now: it may have been
+ * another's when it was sampled first. */
 static bool is_dumpable(struct host *h, struct process *p)
 {
 	struct stat st;
 	char name[16];
 	uint32_t uid;
 
-	if (procfs_read_uid(h->proc, p->pub.pid, &uid) != 0)
+	if (p->undumpable || procfs_read_uid(h->proc, p->pub.pid, &uid) != 0)
 		return false;
 	process_describe(h, p, uid);
 	snprintf(name, sizeof(name), "%u/mem", p->pub.pid);

@@ -44,6 +44,7 @@ struct process {
 	uint64_t memory_ns;	 /* when its memory was last read (memory.h) */
 	uint32_t memory_left;	 /* bytes that may be read then */
 	uint64_t interpreted_ns; /* CLOCK_MONOTONIC: its newest sample with interpreted frames */
+	bool undumpable;	 /* at that time */
 	uint32_t threads;
 	uint32_t scanned_len; /* mappings when they were last read whole */
 	bool dirty;	      /* in the list of what is to be published */

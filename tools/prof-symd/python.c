@@ -391,6 +391,8 @@ static bool complete(struct layout *l)
 	l->c.code_lines = l->n.code_table;
 	l->c.lines_size = l->n.bytes_size;
 	l->c.lines_data = l->n.bytes_data;
+	/* From 3.12 on the check has the object's version in it, which is none other's. */
+	l->c.check_text = l->n.check_text = l->n.minor <= 11 ? l->n.text_length : 0;
 	return l->c.frame_bytes <= PYTHON_FRAME_BYTES && l->c.frame_previous % 8 == 0 &&
 	       l->c.frame_code % 8 == 0 && l->c.frame_position % 4 == 0;
 }

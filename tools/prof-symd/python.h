@@ -28,6 +28,7 @@ struct python_naming {
 	uint16_t text_length, text_state, text_ascii, text_other; /* of a str; where the
 								     characters begin */
 	uint16_t bytes_size, bytes_data;
+	uint16_t check_text; /* as in python_config */
 };
 static_assert(sizeof(struct python_naming) <= RUNTIME_OWN_NAMING, "it fits");
 
@@ -53,6 +54,9 @@ bool python_find_state(struct elfview *im, struct python_config *c);
 /* The code of the interpreter's loop, as addresses: at most RUNTIME_RANGES. 0, -ENOMEM. */
 int python_find_loop(struct elfview *im, const struct elfview_symbol *eval,
 		     struct runtime_range ret[static RUNTIME_RANGES], uint32_t *ret_count);
+
+/* The check of a code object, of its code_bytes bytes and so much of its name's str as is there. */
+uint64_t python_sum(const struct python_naming *n, const uint8_t *code, struct span name);
 
 /* The op. */
 int python_name(const struct runtime_build *b, uint64_t address, uint64_t check, struct memory *m,

@@ -252,11 +252,49 @@ static bool is_alive(const struct python_naming *n, uint64_t count)
 	return !n->counted || (count && count <= UINT32_MAX);
 }
 
+uint64_t python_sum(const struct python_naming *n, const uint8_t *code, struct span name)
+{
+	uint64_t words[PYTHON_CHECK_WORDS / 2] = { 0 }, text[PYTHON_TEXT_WORDS] = { 0 };
+	uint64_t check;
+
+	memcpy(words, code + n->code_check, n->check_words * 4);
+	check = python_check(words, n->check_words);
+	if (!n->check_text || name.len < n->text_ascii)
+		return check;
+	size_t len = name.len - n->text_length;
+	memcpy(text, name.data + n->text_length, len < sizeof(text) ? len : sizeof(text));
+	return python_check_text(check, text);
+}
+
+/* The same from memory. 0, RUNTIME_WANTS, RUNTIME_GONE. */
+static int read_sum(const struct python_naming *n, const uint8_t *code, struct memory *m,
+		    uint64_t *ret)
+{
+	uint64_t name = u64_at(code + (n->code_qualname ? n->code_qualname : n->code_name));
+	const uint64_t most = PYTHON_TEXT_WORDS * 8u + n->text_length;
+	struct span text = { 0 };
+	uint64_t length;
+	int r = 0;
+
+	if (n->check_text) {
+		r = memory_get(m, name, n->text_ascii, GUESS_NAME, &text.data);
+		if (r)
+			return verdict(r);
+		length = u64_at(text.data + n->text_length);
+		text.len = length < most - n->text_ascii ? n->text_ascii + length : most;
+		r = memory_get(m, name, (uint32_t)text.len, 0, &text.data);
+	}
+	if (r)
+		return verdict(r);
+	*ret = python_sum(n, code, text);
+	return 0;
+}
+
 int python_name(const struct runtime_build *b, uint64_t address, uint64_t check, struct memory *m,
 		struct runtime_object *ret)
 {
 	uint64_t name, filename, table, size = 0;
-	uint64_t words[PYTHON_CHECK_WORDS / 2];
+	uint64_t sum;
 	uint32_t first, guess = GUESS_TABLE;
 	struct python_naming n;
 	const uint8_t *code, *lines, *now;
@@ -267,9 +305,13 @@ int python_name(const struct runtime_build *b, uint64_t address, uint64_t check,
 	r = memory_get(m, address, n.code_bytes, 0, &code);
 	if (r)
 		return verdict(r);
-	memcpy(words, code + n.code_check, n.check_words * 4);
-	if (python_check(words, n.check_words) != check || !is_alive(&n, u64_at(code)))
+	if (!is_alive(&n, u64_at(code)))
 		return RUNTIME_GONE;
+	r = read_sum(&n, code, m, &sum);
+	if (r == RUNTIME_WANTS)
+		wants = r;
+	else if (r || sum != check)
+		return r ? r : RUNTIME_GONE;
 	first = u32_at(code + n.code_firstline);
 	name = u64_at(code + (n.code_qualname ? n.code_qualname : n.code_name));
 	filename = u64_at(code + n.code_filename);
