@@ -25,8 +25,9 @@ static __always_inline bool env_probed(__u64 *pc, __u64 *sp, bool leaf)
 	return false;
 }
 
-/* Which objects were taken, by a hash of process, address and check: another of the same place is
- * taken again, one of the same tag is asked for later, as are those that had no room. */
+/* Which objects were taken, by a hash of process and its memory (it may exec), address and check:
+ * another of the same place is taken again, one of the same tag is asked for later, as are those
+ * that had no room. */
 #define SEEN 32768
 struct seen {
 	__u16 tags[SEEN];
@@ -116,7 +117,7 @@ ENV_INLINE void env_object(const struct walk *w, struct python_walk *p, __u64 co
 {
 	__u32 zero = 0;
 	struct seen *s = bpf_map_lookup_elem(&seen_objects, &zero);
-	__u64 h = w->sample.pid * 0x9e3779b97f4a7c15ull;
+	__u64 h = (w->sample.pid ^ w->memory << 16) * 0x9e3779b97f4a7c15ull;
 
 	if (!s || !p->objects_left)
 		return;
@@ -172,7 +173,7 @@ static __always_inline bool begin(struct walk *w)
 	const struct runtime_config *c = ENV_AT(s, position, struct runtime_config,
 						RUNTIME_CONFIG_WORDS);
 	__builtin_memcpy(&p->config, c->own, sizeof(p->config));
-	p->objects_left = p->config.code_bytes && w->dumpable ? OBJECTS_AT_ONCE : 0;
+	p->objects_left = p->config.code_bytes && w->memory ? OBJECTS_AT_ONCE : 0;
 	return python_begin(w, p);
 }
 

@@ -638,9 +638,9 @@ static __always_inline void finish(struct walk *w)
 
 #define DUMPABLE 1 /* SUID_DUMP_USER, in the lowest two bits of mm_struct.flags */
 
-/* As ptrace has it: no set-id program that changed its rights, nobody who changed identity or asked
- * not to be read. */
-static __always_inline bool is_dumpable(void)
+/* The address space, if it may be read, else 0. As ptrace has it: of no set-id program that changed
+ * its rights, of nobody who changed identity or asked not to be read. */
+static __always_inline __u64 readable_memory(void)
 {
 	struct task_struct *task = (void *)bpf_get_current_task();
 	struct mm_struct *mm = BPF_CORE_READ(task, mm);
@@ -650,7 +650,7 @@ static __always_inline bool is_dumpable(void)
 		flags = BPF_CORE_READ(mm, flags);
 	else if (bpf_core_field_exists(((struct mm_struct___bitmap *)mm)->flags.__mm_flags))
 		flags = BPF_CORE_READ((struct mm_struct___bitmap *)mm, flags.__mm_flags[0]);
-	return (flags & 3) == DUMPABLE;
+	return (flags & 3) == DUMPABLE ? (__u64)mm : 0;
 }
 
 #define STEPS_AT_ONCE 64
@@ -699,8 +699,8 @@ int on_tick(struct bpf_perf_event_data *ctx)
 	if (walks) {
 		if (w->runtimes_left) {
 			w->tls = env_tls();
-			w->dumpable = is_dumpable();
-			if (!w->dumpable)
+			w->memory = readable_memory();
+			if (!w->memory)
 				w->sample.flags |= SAMPLE_UNDUMPABLE;
 			runtime_next(ctx, w);
 		}

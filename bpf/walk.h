@@ -47,7 +47,7 @@ struct walk {
 	__u64 leaf_pc;	    /* pc as it was at the leaf, for whoever walks again */
 	__u64 window_start; /* user address of window[0]; 0: empty */
 	__u64 tls;	    /* env_tls(), for the runtimes' programs */
-	__u64 dumpable;	    /* and whether the process may be read */
+	__u64 memory;	    /* and which address space it is: 0: that is not to be read */
 	struct map_entry map;	    /* the mapping found last */
 	struct file_entry file;	    /* and its file's entry */
 	struct map_entry other_map; /* those found before: calls go to and fro between two files */
