@@ -110,6 +110,34 @@ def test_an_interpreter_that_is_embedded_in_a_program_is_walked(tmp_path):
     check("gdb's own", tmp_path, by_gdb)
 
 
+# What prof-symd asks by name. Extension modules need the other names, but none of these.
+ASKED = "_PyEval_EvalFrameDefault PyGILState_GetThisThreadState PyThread_tss_get PyThread_tss_is_created _PyThreadState_UncheckedGet PyCode_Type Py_Version PyEval_EvalFrameEx"
+
+
+def test_an_interpreter_that_is_linked_in_and_stripped_is_known_by_what_is_in_it(tmp_path):
+    python = "/usr/bin/python3"
+    where = "import sys, sysconfig; print(sysconfig.get_path('include'), sysconfig.get_config_var('LIBPL'), 'libpython%d.%d' % sys.version_info[:2])"
+    include, library, name = subprocess.run([python, "-c", where], capture_output=True, text=True, check=True).stdout.split()
+    (tmp_path / "main.c").write_text("#include <Python.h>\nint main(int argc, char **argv) { return Py_BytesMain(argc, argv); }\n")
+    (tmp_path / "names").write_text(f"{{ global: Py*; _Py*; local: {' '.join(name + ';' for name in ASKED.split())} *; }};\n")
+
+    def link(to, *flags):
+        subprocess.run(["gcc", "-s", "-I", include, "-o", tmp_path / to, tmp_path / "main.c", *flags, "-Wl,--no-whole-archive", "-lexpat", "-lz", "-lm"], check=True)
+        said = subprocess.run(["nm", "-D", "--defined-only", tmp_path / to], capture_output=True, text=True, check=True).stdout
+        assert not any(f" {name}\n" in said for name in ASKED.split())
+        return tmp_path / to
+    home = {**os.environ, "PYTHONHOME": "/usr"}
+    rooms = link("rooms", "-pie", "-fPIE", f"-Wl,-E,--version-script={tmp_path}/names", "-Wl,--whole-archive", f"{library}/{name}-pic.a")
+    check(f"linked in, stripped {version(python)}", tmp_path, lambda *args: [rooms, *args], env=home)
+    # One at fixed addresses, that exports nothing at all, and so has no extension modules.
+    alone = link("alone", "-no-pie", "-fno-pie", f"{library}/{name}.a")
+    (tmp_path / "work.py").write_text("import time\n\n\ndef spin(end):\n    while time.time() < end:\n        pass\n\n\nspin(time.time() + 1)\n")
+    p = profpipe("record", "-q", "-F", 199, "-o", tmp_path / "out.txt", "--", alone, "-S", tmp_path / "work.py", env=home)
+    assert p.returncode == 0 and "not known" not in p.stderr, p.stderr
+    shown = [[name for name, _, _ in stack] for stack in interpreted(tmp_path / "out.txt")]
+    assert shown.count(["work.<module>", "work.spin"]) > 20, shown[:5]
+
+
 # What runs rooms.py, of all that a suite's interpreters depend on.
 ONLY = r".*python3.*|libc6|libexpat1|zlib1g|libffi[0-9]+|libcrypt1|libuuid1|libgcc-s1|libzstd1"
 # Its interpreters, one of them in a build that is no PIE, and one that the suite is sure to have.

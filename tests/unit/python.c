@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
+#include <inttypes.h>
 #include "tests/unit/pycapture.h"
 
 static bool same_text(const struct runtime_text *t, const char *s)
@@ -303,6 +304,41 @@ Test(python, each_way_to_the_thread_state_is_found)
 	}
 }
 
+Test(python, parts_without_names_are_found_by_what_is_in_them)
+{
+	static const struct {
+		const char *name;
+		unsigned minor, thread, holder;
+	} fakes[] = {
+		{ "hidden", 9, PYTHON_TSD, 20 },	 { "hidden-11", 11, PYTHON_TSD, 20 },
+		{ "hidden-14", 14, PYTHON_TSD, 0 },	 { "hidden-15", 15, PYTHON_TLS_OFFSET, 0 },
+		{ "hidden-tails", 14, PYTHON_TSD, 0 },	 { "hidden-no-pie", 10, PYTHON_TSD, 20 },
+		{ "hidden-static", 11, PYTHON_TSD, 20 }, { "hidden-bare", 11, PYTHON_TSD, 20 },
+	};
+
+	for (size_t i = 0; i < sizeof(fakes) / sizeof(fakes[0]); i++) {
+		struct runtime_build b;
+		struct python_config c;
+		char path[64], name[16];
+
+		snprintf(path, sizeof(path), "tests/fuzz/corpus/runtime/%s", fakes[i].name);
+		snprintf(name, sizeof(name), "CPython 3.%u.7", fakes[i].minor);
+		cr_assert_eq(describe(path, &b), 0, "%s", path);
+		cr_assert(b.known, "%s", path);
+		cr_expect_str_eq(b.name, name, "%s", path);
+		cr_expect_eq(b.config.ranges, strcmp(fakes[i].name, "hidden-tails") == 0 ? 2 : 1,
+			     "%s", path);
+		memcpy(&c, b.config.own, sizeof(c));
+		cr_expect_eq(c.thread, fakes[i].thread, "%s: %u", path, c.thread);
+		cr_expect_eq(c.holder, fakes[i].holder ? c.state - fakes[i].holder : 0, "%s", path);
+		if (c.thread == PYTHON_TLS_OFFSET)
+			cr_expect_eq(c.state, (uint64_t)-8, "%s", path);
+		else
+			/* _PyRuntime lies at a multiple of 32 */
+			cr_expect_eq(c.state % 32, 780 % 32, "%s: %" PRIx64, path, c.state);
+	}
+}
+
 Test(python, a_version_that_is_not_known_is_named)
 {
 	struct runtime_build b;
@@ -359,7 +395,10 @@ Test(python, a_python_that_is_not_read_is_named)
 	} others[] = { { "old", "CPython 2.7.9" },
 		       { "pypy", "PyPy 7.3.11" },
 		       { "micropython", "MicroPython 1.19.1" },
-		       { "no-symbols", "CPython 3.9.18 without symbols" } };
+		       { "no-symbols", "CPython 3.9.18 without symbols" },
+		       { "hidden-no-table", "CPython 3.9.7 without symbols" },
+		       { "hidden-two-keys", "CPython 3.9.7 without symbols" },
+		       { "hidden-other-layout", "CPython 3.9.7 without symbols" } };
 	struct runtime_build b;
 	char path[64];
 

@@ -9,6 +9,8 @@
 #define CHUNK_SYMBOLS 512
 #define MAX_CHAIN 4096 /* symbols of one bucket */
 #define MAX_FDES (4u << 20)
+#define MAX_EH_FRAME (16u << 20)
+#define MAX_WORDS (64u << 20) /* bytes of a section that are looked through */
 
 void elfview_init(struct elfview *im, const struct symfile *file)
 {
@@ -18,6 +20,7 @@ void elfview_init(struct elfview *im, const struct symfile *file)
 void elfview_done(struct elfview *im)
 {
 	free(im->relas);
+	free(im->fdes);
 	*im = (struct elfview){ 0 };
 }
 
@@ -251,6 +254,29 @@ int elfview_symbols(const struct elfview *im, bool dynamic, const char *prefix,
 
 /* --- relocations --- */
 
+static int by_offset(const void *a, const void *b)
+{
+	const Elf64_Rela *x = a, *y = b;
+
+	return x->r_offset < y->r_offset ? -1 : x->r_offset > y->r_offset;
+}
+
+/* The first relocation at an address or behind it. */
+static size_t first_rela(const struct elfview *im, uint64_t address)
+{
+	size_t low = 0, high = im->rela_count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (im->relas[middle].r_offset < address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
 static int read_relas(struct elfview *im)
 {
 	static const char *const names[] = { ".rela.dyn", ".rela.plt" };
@@ -284,6 +310,7 @@ static int read_relas(struct elfview *im)
 				 n * sizeof(Elf64_Rela));
 		im->rela_count += r ? 0 : n;
 	}
+	qsort(im->relas, im->rela_count, sizeof(im->relas[0]), by_offset);
 	return r;
 }
 
@@ -323,12 +350,14 @@ int elfview_words(struct elfview *im, uint64_t address, uint64_t *ret, size_t n)
 
 	if (r == 0)
 		r = read_relas(im);
-	for (size_t i = 0; r == 0 && i < im->rela_count; i++) {
+	for (size_t i = r ? 0 : first_rela(im, address), most = i + 2 * n;
+	     r == 0 && i < im->rela_count && i < most; i++) {
 		const Elf64_Rela *rela = &im->relas[i];
 		struct elfview_value value = { 0 };
 
-		if (rela->r_offset < address || rela->r_offset - address >= n * sizeof(*ret) ||
-		    (rela->r_offset - address) % sizeof(*ret))
+		if (rela->r_offset - address >= n * sizeof(*ret))
+			break;
+		if ((rela->r_offset - address) % sizeof(*ret))
 			continue;
 		r = apply(im, rela, &value);
 		if (r == 0 && value.kind == ELFVIEW_ADDRESS)
@@ -344,10 +373,52 @@ int elfview_word(struct elfview *im, uint64_t address, struct elfview_value *ret
 	if (r)
 		return r;
 	*ret = (struct elfview_value){ .kind = ELFVIEW_BYTES };
-	for (size_t i = 0; i < im->rela_count; i++)
-		if (im->relas[i].r_offset == address)
-			return apply(im, &im->relas[i], ret);
+	size_t at = first_rela(im, address);
+
+	if (at < im->rela_count && im->relas[at].r_offset == address)
+		return apply(im, &im->relas[at], ret);
 	return elfview_read(im, address, &ret->value, sizeof(ret->value));
+}
+
+static void add_place(uint64_t address, uint64_t *at, size_t n, size_t *count)
+{
+	for (size_t i = 0; i < *count; i++)
+		if (at[i] == address)
+			return;
+	if (*count < n)
+		at[(*count)++] = address;
+}
+
+int elfview_pointers(struct elfview *im, uint64_t to, uint64_t *ret, size_t n, size_t *ret_count)
+{
+	static const char *const sections[] = { ".data.rel.ro", ".data", ".rodata" };
+	const struct symfile_section *s;
+	uint64_t words[512];
+	size_t count = 0;
+	int r = read_relas(im);
+
+	for (size_t i = 0; r == 0 && i < im->rela_count; i++)
+		if (ELF64_R_TYPE(im->relas[i].r_info) == R_X86_64_RELATIVE &&
+		    (uint64_t)im->relas[i].r_addend == to)
+			add_place(im->relas[i].r_offset, ret, n, &count);
+	for (size_t k = 0; r == 0 && k < sizeof(sections) / sizeof(sections[0]); k++) {
+		if (symfile_section(im->file, sections[k], &s) != 0 || s->type == SHT_NOBITS ||
+		    s->size > MAX_WORDS)
+			continue;
+		for (uint64_t from = 0; r == 0 && s->size - from >= 8; from += sizeof(words)) {
+			uint64_t left = s->size - from;
+			size_t bytes = left < sizeof(words) ? (size_t)left & ~7ull : sizeof(words);
+
+			r = symfile_read(im->file, s->offset + from, words, bytes);
+			for (size_t i = 0; r == 0 && i < bytes / 8; i++)
+				if (words[i] == to)
+					add_place(s->addr + from + i * 8, ret, n, &count);
+			if (left <= sizeof(words))
+				break;
+		}
+	}
+	*ret_count = count;
+	return r;
 }
 
 int elfview_defined(const struct elfview *im, const char *name, struct elfview_symbol *ret)
@@ -363,10 +434,96 @@ int elfview_defined(const struct elfview *im, const char *name, struct elfview_s
 #define EH_UDATA4 0x03
 #define EH_DATAREL_SDATA4 0x3b
 
+static int by_start(const void *a, const void *b)
+{
+	const struct elfview_range *x = a, *y = b;
+
+	return x->start < y->start ? -1 : x->start > y->start;
+}
+
+static int add_fde(struct elfview *im, uint64_t start, uint64_t size, size_t *capacity)
+{
+	struct elfview_range *more;
+
+	if (im->fde_count == *capacity) {
+		*capacity = *capacity ? *capacity * 2 : 4096;
+		more = realloc(im->fdes, *capacity * sizeof(*more));
+		if (!more)
+			return -ENOMEM;
+		im->fdes = more;
+	}
+	im->fdes[im->fde_count++] = (struct elfview_range){ .start = start, .end = start + size };
+	return 0;
+}
+
+/* Entries: length, CIE (0: this is one), start from here, size. */
+static int read_fdes(struct elfview *im)
+{
+	const struct symfile_section *s;
+	size_t capacity = 0;
+	uint8_t *bytes;
+	int r = symfile_section(im->file, ".eh_frame", &s);
+
+	if (im->fdes_tried)
+		return 0;
+	im->fdes_tried = true;
+	if (r || s->type == SHT_NOBITS || s->size > MAX_EH_FRAME ||
+	    s->size > symfile_size(im->file))
+		return SYMFILE_NONE;
+	bytes = malloc(s->size + 1);
+	if (!bytes)
+		return -ENOMEM;
+	r = symfile_read(im->file, s->offset, bytes, s->size);
+	for (uint64_t at = 0; r == 0 && s->size - at >= 16;) {
+		uint32_t len, cie, size;
+		int32_t start;
+
+		memcpy(&len, bytes + at, 4);
+		memcpy(&cie, bytes + at + 4, 4);
+		memcpy(&start, bytes + at + 8, 4);
+		memcpy(&size, bytes + at + 12, 4);
+		if (len == 0) { /* the end of one object file's */
+			at += 4;
+			continue;
+		}
+		if (len > s->size - at - 4)
+			break;
+		if (cie && len >= 12 && size)
+			r = add_fde(im, s->addr + at + 8 + (uint64_t)(int64_t)start, size,
+				    &capacity);
+		at += 4 + (uint64_t)len;
+	}
+	free(bytes);
+	if (r == 0 && im->fde_count)
+		qsort(im->fdes, im->fde_count, sizeof(im->fdes[0]), by_start);
+	return r;
+}
+
+static int find_fde(struct elfview *im, uint64_t address, uint64_t *ret_start, uint64_t *ret_end)
+{
+	size_t low = 0, high;
+	int r = read_fdes(im);
+
+	if (r)
+		return r;
+	for (high = im->fde_count; low < high;) {
+		size_t middle = low + (high - low) / 2;
+
+		if (im->fdes[middle].start <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low == 0 || address >= im->fdes[low - 1].end)
+		return SYMFILE_NONE;
+	*ret_start = im->fdes[low - 1].start;
+	*ret_end = im->fdes[low - 1].end;
+	return 0;
+}
+
 /* The table of .eh_frame_hdr as all linkers write it: pairs of the start of a function and its FDE,
  * both from the section's address. An FDE: length, CIE, start from here, size. */
-int elfview_function(const struct elfview *im, uint64_t address, uint64_t *ret_start,
-		     uint64_t *ret_end)
+int elfview_function(struct elfview *im, uint64_t address, uint64_t *ret_start, uint64_t *ret_end)
 {
 	const struct symfile_section *s;
 	uint64_t low = 0, high, start, fde;
@@ -381,7 +538,7 @@ int elfview_function(const struct elfview *im, uint64_t address, uint64_t *ret_s
 	int r = symfile_section(im->file, ".eh_frame_hdr", &s);
 
 	if (r)
-		return r;
+		return find_fde(im, address, ret_start, ret_end);
 	if (s->size < 12 || s->type == SHT_NOBITS)
 		return SYMFILE_NONE;
 	r = symfile_read(im->file, s->offset, head, sizeof(head));

@@ -18,6 +18,13 @@ struct elfview {
 	Elf64_Rela *relas;	    /* owned; read at the first need */
 	size_t rela_count;
 	bool relas_tried;
+	struct elfview_range *fdes; /* owned; of a file without .eh_frame_hdr, sorted */
+	size_t fde_count;
+	bool fdes_tried;
+};
+
+struct elfview_range {
+	uint64_t start, end;
 };
 
 struct elfview_symbol {
@@ -54,6 +61,8 @@ int elfview_string(const struct elfview *im, uint64_t address, char *into, size_
 /* n words from address on: those that are relocated to addresses of this image as such, others as
  * the file has them. */
 int elfview_words(struct elfview *im, uint64_t address, uint64_t *ret, size_t n);
+/* Where words hold an address of this image, in data that may be constant: at most n places. */
+int elfview_pointers(struct elfview *im, uint64_t to, uint64_t *ret, size_t n, size_t *ret_count);
 int elfview_word(struct elfview *im, uint64_t address, struct elfview_value *ret);
 
 /* A symbol that the file defines, of its dynamic ones: by .gnu.hash, in some microseconds. */
@@ -67,8 +76,8 @@ int elfview_symbols(const struct elfview *im, bool dynamic, const char *prefix,
 int elfview_local(const struct elfview *im, const char *name, struct elfview_symbol *ret);
 /* A symbol that the file defines, of either table. */
 int elfview_defined(const struct elfview *im, const char *name, struct elfview_symbol *ret);
-/* The range of code around an address that has one FDE, as .eh_frame_hdr lists them. */
-int elfview_function(const struct elfview *im, uint64_t address, uint64_t *ret_start,
-		     uint64_t *ret_end);
+/* The range of code around an address that has one FDE, as .eh_frame_hdr lists them; a program that
+ * is wholly static may have none: then all of .eh_frame is read, once. */
+int elfview_function(struct elfview *im, uint64_t address, uint64_t *ret_start, uint64_t *ret_end);
 
 #endif

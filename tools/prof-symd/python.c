@@ -226,12 +226,13 @@ static bool may_hide_one(const struct symfile *f)
 	       s->size <= MAX_STATIC_NAMES;
 }
 
-static int recognize(const struct elfview *im, struct elfview_symbol *ret_eval)
+/* all: in the symbol table, too, however large. */
+static int recognize(const struct elfview *im, bool all, struct elfview_symbol *ret_eval)
 {
 	struct elfview_symbol state;
 	int r = elfview_exported(im, "_PyEval_EvalFrameDefault", ret_eval);
 
-	if (r == SYMFILE_NONE && may_hide_one(im->file))
+	if (r == SYMFILE_NONE && (all || may_hide_one(im->file)))
 		r = elfview_local(im, "_PyEval_EvalFrameDefault", ret_eval);
 	if (r == 0 && ret_eval->type != STT_FUNC)
 		r = SYMFILE_NONE;
@@ -245,13 +246,22 @@ static int recognize(const struct elfview *im, struct elfview_symbol *ret_eval)
 #define MEMBERS 24
 #define MEMBER_WORDS 5 /* PyMemberDef: name, type, offset, flags, doc */
 
+/* By where co_argcount is. */
+static uint16_t head_from(unsigned minor, uint64_t argcount)
+{
+	uint16_t usual = layouts[minor].n.code_check;
+
+	return argcount > usual && argcount - usual <= 32 && argcount % 8 == usual % 8
+		       ? (uint16_t)(argcount - usual)
+		       : 0;
+}
+
 /* How many bytes larger objects' heads are than usual, by PyCode_Type's tp_members. 0 where it does
  * not say. */
 static uint16_t extra_head(struct elfview *im, unsigned minor)
 {
 	uint64_t type[64], members[MEMBERS * MEMBER_WORDS];
 	struct elfview_symbol s;
-	uint16_t usual = layouts[minor].n.code_check;
 	char name[24];
 
 	if (elfview_defined(im, "PyCode_Type", &s) != 0 ||
@@ -263,15 +273,10 @@ static uint16_t extra_head(struct elfview *im, unsigned minor)
 		    elfview_words(im, type[at], members, MEMBERS * MEMBER_WORDS) != 0)
 			continue;
 		for (size_t i = 0; i < MEMBERS && members[i * MEMBER_WORDS]; i++) {
-			uint64_t offset = members[i * MEMBER_WORDS + 2];
-
 			if (elfview_string(im, members[i * MEMBER_WORDS], name, sizeof(name)) != 0)
 				break;
 			if (strcmp(name, "co_argcount") == 0)
-				return offset > usual && offset - usual <= 32 &&
-						       offset % 8 == usual % 8
-					       ? (uint16_t)(offset - usual)
-					       : 0;
+				return head_from(minor, members[i * MEMBER_WORDS + 2]);
 		}
 	}
 	return 0;
@@ -472,52 +477,140 @@ static int set_loop(struct elfview *im, const struct elfview_symbol *eval, struc
 	return r;
 }
 
-static int describe(struct elfview *im, struct runtime_build *ret)
+/* The parts by their names. */
+static void name_parts(struct elfview *im, unsigned minor, struct python_parts *p)
 {
-	struct elfview_symbol eval, runtime;
-	uint64_t offset, left;
-	struct layout l = { 0 };
-	struct python_version v;
-	uint64_t debug[PYTHON_DEBUG_WORDS] = { 0 };
-	uint16_t extra;
-	int r = recognize(im, &eval);
+	struct elfview_symbol runtime;
 
-	if (r == RUNTIME_NOT_MINE)
-		return python_find_other(im, ret->name);
-	if (r)
-		return r;
-	r = python_find_version(im, &v);
-	if (r < 0)
-		return r;
-	snprintf(ret->name, sizeof(ret->name), r ? "CPython" : "CPython 3.%u.%u%s", v.minor,
-		 v.patch, v.suffix);
-	ret->config.runtime = RUNTIME_PYTHON;
-	if (r || v.minor < OLDEST || v.minor > NEWEST ||
-	    symfile_offset(im->file, eval.value, &offset, &left) != 0)
+	if (minor >= 13 && elfview_defined(im, "_PyRuntime", &runtime) == 0)
+		p->runtime = runtime.value;
+}
+
+/* 3.7 to 3.11: from _PyRuntime's pointer to the thread state that has the GIL to the key. */
+static const uint8_t holder_to_key[NEWEST + 1] = {
+	[7] = 28, [8] = 28, [9] = 20, [10] = 20, [11] = 20
+};
+
+/* False: it is none that is known. */
+static bool place_by_parts(const struct python_parts *p, unsigned minor, struct layout *l)
+{
+	/* Of later versions _PyRuntime says it. */
+	if (minor < 13 && p->argcount != l->n.code_check)
+		return false;
+	l->c.thread = p->state.thread;
+	l->c.state = p->state.state;
+	l->c.tls_add = p->state.tls_add;
+	l->c.holder = holder_to_key[minor] ? l->c.state - holder_to_key[minor] : 0;
+	return true;
+}
+
+/* What is known of a build: all but its name. Leaves it as not known otherwise. */
+static int describe_parts(struct elfview *im, const struct python_version *v,
+			  const struct python_parts *p, bool hidden, struct runtime_build *ret)
+{
+	uint64_t debug[PYTHON_DEBUG_WORDS] = { 0 };
+	struct layout l = { 0 };
+	uint16_t extra = 0;
+	uint64_t offset, left;
+	int r;
+
+	if (symfile_offset(im->file, p->eval.value, &offset, &left) != 0)
 		return 0;
-	if (v.minor >= 13 && (elfview_defined(im, "_PyRuntime", &runtime) != 0 ||
-			      elfview_read(im, runtime.value, debug, sizeof(debug)) != 0))
+	if (v->minor >= 13 &&
+	    (!p->runtime || elfview_read(im, p->runtime, debug, sizeof(debug)) != 0))
 		return 0;
-	if (debug[DEBUG_FREE_THREADED] && v.minor >= 13)
+	if (v->minor < 13 && !hidden)
+		extra = extra_head(im, v->minor);
+	else if (v->minor < 13 && p->argcount > layouts[v->minor].n.code_check)
+		extra = head_from(v->minor, p->argcount);
+	if (debug[DEBUG_FREE_THREADED] && v->minor >= 13)
 		strncat(ret->name, " free-threaded", sizeof(ret->name) - strlen(ret->name) - 1);
-	extra = v.minor < 13 ? extra_head(im, v.minor) : 0;
-	if (!python_layout(v.minor, extra, debug, &l.c, &l.n) || !python_find_state(im, &l.c))
+	if (!python_layout(v->minor, extra, debug, &l.c, &l.n) ||
+	    (hidden ? !place_by_parts(p, v->minor, &l) : !python_find_state(im, &l.c)))
 		return 0;
 	find_libc(im->file, &l.c);
 	/* From addresses to what the mapping's start minus its offset is added to. */
 	if (l.c.thread != PYTHON_TLS_OFFSET)
-		l.c.state -= eval.value - offset;
+		l.c.state -= p->eval.value - offset;
 	if (l.c.holder)
-		l.c.holder -= eval.value - offset;
-	ret->config.version = 3u << 16 | v.minor << 8 | v.patch;
+		l.c.holder -= p->eval.value - offset;
+	ret->config.version = 3u << 16 | v->minor << 8 | v->patch;
 	ret->config.by_loop = l.c.frames == PYTHON_OBJECTS;
-	r = set_loop(im, &eval, &ret->config);
+	r = set_loop(im, &p->eval, &ret->config);
 	if (r)
 		return r;
 	memcpy(ret->config.own, &l.c, sizeof(l.c));
 	memcpy(ret->naming, &l.n, sizeof(l.n));
 	ret->known = true;
 	return 0;
+}
+
+static void name_build(const struct python_version *v, char ret[static RUNTIME_NAME])
+{
+	snprintf(ret, RUNTIME_NAME, "CPython 3.%u.%u%s", v->minor, v->patch, v->suffix);
+}
+
+static bool version_is_known(const struct python_version *v)
+{
+	return v->minor >= OLDEST && v->minor <= NEWEST;
+}
+
+/* One that exports nothing. ret->name says that its symbols are gone, and goes on to where it is
+ * not known. */
+static int describe_hidden(struct elfview *im, struct runtime_build *ret)
+{
+	bool named = false;
+	struct python_parts p = { .runtime = 0 };
+	struct python_version v;
+	char name[RUNTIME_NAME];
+	int r = python_find_version(im, &v);
+
+	if (r)
+		return r < 0 ? r : 0;
+	if (!version_is_known(&v))
+		return 0;
+	r = recognize(im, true, &p.eval);
+	named = r == 0;
+	if (named)
+		name_parts(im, v.minor, &p);
+	else if (r == RUNTIME_NOT_MINE)
+		r = python_find_parts(im, v.minor, &p);
+	if (r)
+		return r == -ENOMEM ? r : 0;
+	memcpy(name, ret->name, sizeof(name));
+	name_build(&v, ret->name);
+	r = describe_parts(im, &v, &p, !named, ret);
+	if (!ret->known)
+		memcpy(ret->name, name, sizeof(name));
+	return r;
+}
+
+static int describe(struct elfview *im, struct runtime_build *ret)
+{
+	struct python_parts p = { .runtime = 0 };
+	struct python_version v;
+	bool hidden = false;
+	int r = recognize(im, false, &p.eval);
+
+	if (r == RUNTIME_NOT_MINE) {
+		r = python_find_other(im, ret->name, &hidden);
+		return r || !hidden ? r : describe_hidden(im, ret);
+	}
+	if (r)
+		return r;
+	r = python_find_version(im, &v);
+	if (r < 0)
+		return r;
+	ret->config.runtime = RUNTIME_PYTHON;
+	if (r) {
+		snprintf(ret->name, sizeof(ret->name), "CPython");
+		return 0;
+	}
+	name_build(&v, ret->name);
+	if (!version_is_known(&v))
+		return 0;
+	name_parts(im, v.minor, &p);
+	return describe_parts(im, &v, &p, false, ret);
 }
 
 static int print(const struct runtime_build *b, struct buf *ret)

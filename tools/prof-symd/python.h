@@ -2,7 +2,8 @@
 /*
  * CPython 3.6 to 3.15. python.c recognizes and describes a build, python_version.c says which it
  * is, also of what is not known, python_state.c finds where it keeps the thread state,
- * python_loop.c where its interpreter's loop lies, python_name.c names code objects.
+ * python_loop.c where its interpreter's loop lies, python_parts.c all that where there are no
+ * symbols. python_name.c names code objects.
  */
 #ifndef PROFPIPE_SYMD_PYTHON_H
 #define PROFPIPE_SYMD_PYTHON_H
@@ -44,8 +45,9 @@ struct python_version {
 	char suffix[12]; /* "rc1" */
 };
 int python_find_version(const struct elfview *im, struct python_version *v);
-/* The name of a Python whose frames cannot be read. 0, RUNTIME_NOT_MINE, -ENOMEM. */
-int python_find_other(const struct elfview *im, char ret[static RUNTIME_NAME]);
+/* The name of a Python that has none of the names of one whose frames are read; *ret_hidden: it
+ * may be one, without symbols. 0, RUNTIME_NOT_MINE, -ENOMEM. */
+int python_find_other(const struct elfview *im, char ret[static RUNTIME_NAME], bool *ret_hidden);
 
 /* The thread state: fills thread, state, tls_add and flags of c, and holder by its frames;
  * addresses as the file has them. False: this is no way that is known. */
@@ -54,6 +56,23 @@ bool python_find_state(struct elfview *im, struct python_config *c);
 /* The code of the interpreter's loop, as addresses: at most RUNTIME_RANGES. 0, -ENOMEM. */
 int python_find_loop(struct elfview *im, const struct elfview_symbol *eval,
 		     struct runtime_range ret[static RUNTIME_RANGES], uint32_t *ret_count);
+
+/* What a file without symbols has where, by address; found by what is in its code and data. */
+struct python_parts {
+	struct elfview_symbol eval;
+	uint64_t runtime;	    /* _PyRuntime; 0: not found */
+	uint64_t argcount;	    /* the offset of co_argcount; 0: not found */
+	struct python_config state; /* thread, state and tls_add */
+};
+/* 0, SYMFILE_NONE and others, -ENOMEM. */
+int python_find_parts(struct elfview *im, unsigned minor, struct python_parts *ret);
+/* Whether a function that uses its thread state takes it from where c then says. */
+bool python_follow_use(struct elfview *im, uint64_t function, unsigned minor,
+		       struct python_config *c);
+/* Whether code has a table of 256 places, most of them in it. 0, SYMFILE_NONE, -ENOMEM. */
+int python_has_table(struct elfview *im, const struct runtime_range *code);
+/* Whether it, or a function that it calls, has one of the functions of a tail-calling loop. */
+int python_has_tails(struct elfview *im, const struct runtime_range *code);
 
 /* The check of a code object, of its code_bytes bytes and so much of its name's str as is there. */
 uint64_t python_sum(const struct python_naming *n, const uint8_t *code, struct span name);

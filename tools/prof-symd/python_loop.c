@@ -17,7 +17,7 @@
 #define MAX_LOOP (1u << 20)   /* bytes of one piece */
 #define MAX_OTHERS 64	      /* pieces of code jumped to that are looked at */
 #define MAX_ENTRY (16u << 10) /* bytes of what begins a tail-calling loop */
-#define MAX_REFERENCES 32     /* of these: addresses and callees that are looked at */
+#define MAX_REFERENCES 512    /* addresses and callees that are looked at */
 #define MAX_TAILS 512
 #define PADDING 64	  /* bytes between functions */
 #define TABLE 256	  /* instructions */
@@ -110,7 +110,7 @@ static void add_tails(struct pieces *p, struct tails *t)
 }
 
 /* Calls back for each direct jump in a piece of code, linearly. */
-static int each_jump(const struct elfview *im, const struct runtime_range *r,
+static int each_jump(struct elfview *im, const struct runtime_range *r,
 		     void (*jump)(void *ctx, uint64_t target, bool conditional), void *ctx)
 {
 	ZydisDecodedInstruction in;
@@ -143,7 +143,7 @@ static int each_jump(const struct elfview *im, const struct runtime_range *r,
 }
 
 struct outside {
-	const struct elfview *im;
+	struct elfview *im;
 	const struct runtime_range *inside;
 	struct runtime_range at[MAX_OTHERS];
 	uint32_t count;
@@ -182,7 +182,7 @@ static void note_back(void *ctx, uint64_t target, bool conditional)
 }
 
 /* Pieces without a name. */
-static int find_pieces(const struct elfview *im, const struct runtime_range *eval, struct pieces *p)
+static int find_pieces(struct elfview *im, const struct runtime_range *eval, struct pieces *p)
 {
 	struct outside o = { .im = im, .inside = eval };
 	int r = each_jump(im, eval, note_outside, &o);
@@ -214,7 +214,7 @@ static void add_reference(uint64_t at[static MAX_REFERENCES], uint32_t *count, u
 }
 
 /* What code calls, and what its operands name: "table(%rip)", or "table(,%rax,8)". */
-static int find_references(const struct elfview *im, uint64_t start, uint64_t end,
+static int find_references(struct elfview *im, uint64_t start, uint64_t end, uint64_t most,
 			   struct references *ret)
 {
 	ZydisDecodedOperand op[ZYDIS_MAX_OPERAND_COUNT];
@@ -223,7 +223,7 @@ static int find_references(const struct elfview *im, uint64_t start, uint64_t en
 	uint8_t *code;
 	int r;
 
-	if (end <= start || end - start > MAX_ENTRY)
+	if (end <= start || end - start > most)
 		return 0;
 	code = malloc((size_t)(end - start));
 	if (!code)
@@ -292,12 +292,12 @@ static int find_table(struct elfview *im, const struct runtime_range *eval, stru
 {
 	struct references own = { 0 }, of_callees = { 0 };
 	uint64_t start, end;
-	int r = find_references(im, eval->start, eval->end, &own);
+	int r = find_references(im, eval->start, eval->end, MAX_ENTRY, &own);
 
 	for (uint32_t i = 0; r == 0 && i < own.callee_count; i++)
 		if (elfview_function(im, own.callees[i], &start, &end) == 0 &&
 		    start == own.callees[i])
-			r = find_references(im, start, end, &of_callees);
+			r = find_references(im, start, end, MAX_ENTRY, &of_callees);
 	for (uint32_t i = 0; i < own.address_count; i++)
 		if (read_table(im, own.addresses[i], ret))
 			return r;
@@ -306,6 +306,46 @@ static int find_table(struct elfview *im, const struct runtime_range *eval, stru
 			return r;
 	ret->count = 0;
 	return r;
+}
+
+/* The rest may lie in what was moved out. */
+static bool read_places(struct elfview *im, uint64_t address, const struct runtime_range *code)
+{
+	uint64_t words[TABLE], start, end;
+	uint32_t within = 0, distinct = 0;
+
+	if (address % 8 || elfview_words(im, address, words, 1) != 0 ||
+	    elfview_function(im, words[0], &start, &end) != 0 ||
+	    elfview_words(im, address, words, TABLE) != 0)
+		return false;
+	qsort(words, TABLE, sizeof(words[0]), by_address);
+	for (uint32_t i = 0; i < TABLE; i++) {
+		distinct += i == 0 || words[i] != words[i - 1];
+		if (words[i] != code->start && holds(code, words[i]))
+			within++;
+		else if (elfview_function(im, words[i], &start, &end) != 0)
+			return false;
+	}
+	return within >= TABLE / 2 && distinct >= TABLE_DISTINCT;
+}
+
+int python_has_table(struct elfview *im, const struct runtime_range *code)
+{
+	struct references own = { 0 };
+	int r = find_references(im, code->start, code->end, MAX_LOOP, &own);
+
+	for (uint32_t i = 0; r == 0 && i < own.address_count; i++)
+		if (read_places(im, own.addresses[i], code))
+			return 0;
+	return r < 0 ? r : SYMFILE_NONE;
+}
+
+int python_has_tails(struct elfview *im, const struct runtime_range *code)
+{
+	struct tails tails = { .count = 0 };
+	int r = find_table(im, code, &tails);
+
+	return r < 0 ? r : tails.count > 0 ? 0 : SYMFILE_NONE;
 }
 
 int python_find_loop(struct elfview *im, const struct elfview_symbol *eval,

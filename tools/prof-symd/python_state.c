@@ -25,6 +25,7 @@
 #define MAX_TAKEN 3  /* conditional jumps that are tried, the first ones of the function */
 #define STUB 32	     /* bytes of a stub of the PLT */
 #define SLOTS 8
+#define FIRST_TLS 15 /* the minor version from which on it is a thread-local variable */
 
 enum kind {
 	UNKNOWN,
@@ -51,6 +52,8 @@ struct follow {
 	struct python_config answer;
 	int taken; /* of how many conditional jumps in the function itself the last is taken */
 	bool answered;
+	bool nameless;	    /* the file has no names of its own */
+	bool first_tls;	    /* the first thread-local variable that is read is the answer */
 	uint64_t loaded_at; /* what was returned is the word at this address */
 };
 
@@ -104,6 +107,7 @@ static struct value tls_value(struct follow *f, enum python_thread thread, uint6
 	f->answer.thread = (uint8_t)thread;
 	f->answer.state = state;
 	f->answer.tls_add = (uint16_t)add;
+	f->answered |= f->first_tls;
 	return (struct value){ .kind = TLS_VALUE };
 }
 
@@ -193,6 +197,26 @@ static bool decode(struct follow *f, uint64_t pc, ZydisDecodedInstruction *in,
 	return n > 0 && ZYAN_SUCCESS(ZydisDecoderDecodeFull(&f->decoder, bytes, n, in, op));
 }
 
+/* The C library's own pthread_getspecific(), in a program that has no names: it compares the key
+ * with the number of those that lie in struct pthread, which it finds at %fs:16. */
+static bool gets_specific(struct follow *f, uint64_t pc)
+{
+	ZydisDecodedOperand op[ZYDIS_MAX_OPERAND_COUNT];
+	ZydisDecodedInstruction in;
+	bool compares = false, own = false;
+
+	for (int i = 0; i < 12 && decode(f, pc, &in, op) && in.meta.category != ZYDIS_CATEGORY_RET;
+	     i++, pc += in.length) {
+		compares |= in.mnemonic == ZYDIS_MNEMONIC_CMP &&
+			    op[0].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+			    op[0].reg.value == ZYDIS_REGISTER_EDI &&
+			    op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE && op[1].imm.value.u == 31;
+		own |= op[1].type == ZYDIS_OPERAND_TYPE_MEMORY &&
+		       op[1].mem.segment == ZYDIS_REGISTER_FS && op[1].mem.disp.value == 16;
+	}
+	return compares && own;
+}
+
 /* The name of what is called, "" where it has none: a stub's, or the function's own. */
 static void name_of(struct follow *f, uint64_t pc, char ret[static ELFVIEW_NAME])
 {
@@ -205,7 +229,7 @@ static void name_of(struct follow *f, uint64_t pc, char ret[static ELFVIEW_NAME]
 	struct elfview_value w;
 
 	ret[0] = '\0';
-	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+	for (size_t i = 0; !f->nameless && i < sizeof(own) / sizeof(own[0]); i++)
 		if (elfview_defined(f->im, own[i], &s) == 0 && s.value == pc)
 			memcpy(ret, own[i], strlen(own[i]) + 1);
 	for (uint64_t at = pc; !ret[0] && at < pc + STUB && decode(f, at, &in, op);
@@ -217,6 +241,8 @@ static void name_of(struct follow *f, uint64_t pc, char ret[static ELFVIEW_NAME]
 		if (in.mnemonic != ZYDIS_MNEMONIC_ENDBR64)
 			break;
 	}
+	if (!ret[0] && f->reg[RDI].kind == LOADED && gets_specific(f, pc))
+		memcpy(ret, "pthread_getspecific", sizeof("pthread_getspecific"));
 }
 
 static void answer_key(struct follow *f, uint64_t address)
@@ -261,7 +287,8 @@ static void take_call(struct follow *f, uint64_t target, int depth)
 	char name[ELFVIEW_NAME];
 
 	name_of(f, target, name);
-	if (!name[0] && f->reg[RDI].kind == ADDRESS && depth + 1 < MAX_DEPTH) {
+	if (!name[0] && (f->reg[RDI].kind == ADDRESS || f->reg[RDI].kind == LOADED) &&
+	    depth + 1 < MAX_DEPTH) {
 		/* It has a frame of its own, and ours when it returns. */
 		memcpy(slot, f->slot, sizeof(slot));
 		memset(f->slot, 0, sizeof(f->slot));
@@ -413,17 +440,37 @@ static void follow(struct follow *f, uint64_t pc, int depth)
 	}
 }
 
+static void start_at(struct follow *f, uint64_t pc, int taken)
+{
+	memset(f->reg, 0, sizeof(f->reg));
+	memset(f->slot, 0, sizeof(f->slot));
+	f->loaded_at = 0;
+	f->taken = taken;
+	follow(f, pc, 0);
+}
+
 static bool start(struct follow *f, const char *function, int taken)
 {
 	struct elfview_symbol s;
 
 	if (elfview_defined(f->im, function, &s) != 0)
 		return false;
-	memset(f->reg, 0, sizeof(f->reg));
-	memset(f->slot, 0, sizeof(f->slot));
-	f->loaded_at = 0;
-	f->taken = taken;
-	follow(f, s.value, 0);
+	start_at(f, s.value, taken);
+	return true;
+}
+
+bool python_follow_use(struct elfview *im, uint64_t function, unsigned minor,
+		       struct python_config *c)
+{
+	struct follow f = { .im = im, .nameless = true, .first_tls = minor >= FIRST_TLS };
+
+	ZydisDecoderInit(&f.decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+	start_at(&f, function, 0);
+	if (!f.answered || (f.answer.thread == PYTHON_TSD) != (minor < FIRST_TLS))
+		return false;
+	c->thread = f.answer.thread;
+	c->state = f.answer.state;
+	c->tls_add = f.answer.tls_add;
 	return true;
 }
 

@@ -195,7 +195,7 @@ static bool is_program(const struct symfile *f)
 	return symfile_section(f, ".interp", &s) == 0 || symfile_section(f, ".dynsym", &s) != 0;
 }
 
-int python_find_other(const struct elfview *im, char ret[static RUNTIME_NAME])
+int python_find_other(const struct elfview *im, char ret[static RUNTIME_NAME], bool *ret_hidden)
 {
 	const struct symfile *f = im->file;
 	const struct symfile_section *section;
@@ -203,6 +203,7 @@ int python_find_other(const struct elfview *im, char ret[static RUNTIME_NAME])
 	struct python_version v;
 	char text[TEXT];
 
+	*ret_hidden = false;
 	if (elfview_exported(im, "pypy_execute_source", &s) == 0) {
 		snprintf(ret, RUNTIME_NAME, "PyPy");
 		if (find_text(f, ".data", MAX_RODATA, "[PyPy ", text) ||
@@ -230,5 +231,6 @@ int python_find_other(const struct elfview *im, char ret[static RUNTIME_NAME])
 		return r;
 	snprintf(ret, RUNTIME_NAME, r ? "CPython" : "CPython 3.%u.%u%s without symbols", v.minor,
 		 v.patch, v.suffix);
+	*ret_hidden = r == 0;
 	return 0;
 }

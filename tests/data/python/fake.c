@@ -9,6 +9,8 @@
  * Py_tss_t by CPython's function, 3 by the C library's, 4 by way of another function, 5 a
  * thread-local variable, 6 by functions of which the first says whether there is a key
  *   FAKE_TAILS    the loop is a table of functions
+ *   FAKE_HIDDEN   a program that exports nothing: 1 as it is; 2 the loop has no table; 3 its two
+ * users of the thread state take it from two places
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -69,7 +71,11 @@ struct member {
 	const char *doc;
 };
 
-static struct member members[24] = { { "co_argcount", 1, 16, 1, 0 }, { "co_name", 6, 104, 1, 0 } };
+#ifndef FAKE_ARGCOUNT
+#define FAKE_ARGCOUNT 16
+#endif
+static struct member members[24] = { { "co_argcount", 1, FAKE_ARGCOUNT, 1, 0 },
+				     { "co_name", 6, 104, 1, 0 } };
 EXPORT struct {
 	uintptr_t words[30];
 	struct member *members;
@@ -160,16 +166,84 @@ EXPORT void *fake_other(void)
 #endif
 
 #ifdef FAKE_STATIC
+#ifdef FAKE_HIDDEN
+/* As glibc's begins. */
+__asm__(".globl pthread_getspecific\n.type pthread_getspecific, @function\npthread_getspecific:\n"
+	".cfi_startproc\ncmp $31, %edi\nja 1f\nmov %edi, %eax\nadd $49, %rax\nshl $4, %rax\n"
+	"add %fs:16, %rax\nmov 8(%rax), %rax\nret\n1: xor %eax, %eax\nret\n.cfi_endproc\n");
+#else
 __attribute__((noinline, noclone)) void *pthread_getspecific(unsigned key)
 {
 	__asm__ volatile("");
 	return (void *)(uintptr_t)key;
 }
+#endif
+#endif
+#if defined(FAKE_STATIC) || defined(FAKE_HIDDEN)
 __attribute__((noinline, noclone)) void *work(int n)
 {
 	__asm__ volatile("");
 	return (void *)(uintptr_t)n;
 }
+#endif
+
+#ifdef FAKE_HIDDEN
+EXPORT const char *const fake_hidden_strings[] = { "<frozen importlib._bootstrap>",
+						   "__build_class__: func must be a function" };
+static __attribute__((noinline, noclone)) void complain(const char *text)
+{
+	__asm__ volatile("" : : "r"(text) : "memory");
+}
+#if FAKE_STATE != 5
+static __attribute__((noinline, noclone)) void *get(struct tss *t)
+{
+	return t->is_initialized ? pthread_getspecific(t->key) : NULL;
+}
+static struct tss other = { 1, 4 };
+#define GET get(&_PyRuntime.key)
+#define GET_AGAIN get(FAKE_HIDDEN == 3 ? &other : &_PyRuntime.key)
+#else
+#define GET state
+#define GET_AGAIN state
+#endif
+void fake_set_other(unsigned);
+void fake_set_other(unsigned k)
+{
+	_PyRuntime.words[90] = k;
+#if FAKE_STATE != 5
+	other.key = k;
+#endif
+}
+EXPORT int PyGILState_Ensure(void)
+{
+	int *tcur = GET;
+
+	if (!tcur) {
+		complain("Couldn't create thread-state for new thread");
+		return 1;
+	}
+	return ++*tcur;
+}
+EXPORT void PyGILState_Release(int how)
+{
+	int *tcur = GET_AGAIN;
+
+	if (!tcur)
+		complain("auto-releasing thread-state, but no thread-state for this thread");
+	else
+		*tcur -= how;
+}
+#define BUILD_CLASS(n) \
+	if ((n) < 0) \
+	complain("__build_class__ not found")
+#define NO_LOCALS(n) \
+	if ((n) < -1) \
+	complain("no locals when deleting %R")
+#define SAY_NAME complain("_PyEval_EvalFrameDefault")
+#else
+#define BUILD_CLASS(n)
+#define NO_LOCALS(n)
+#define SAY_NAME
 #endif
 
 #ifdef FAKE_TAILS
@@ -183,9 +257,17 @@ __attribute__((noinline, noclone)) void *work(int n)
 #define NAMES(n) op##n##0, op##n##1, op##n##2, op##n##3, op##n##4, op##n##5, op##n##6, op##n##7
 
 ALL_OPS;
+static void *op_last(int i)
+{
+	BUILD_CLASS(i);
+	NO_LOCALS(i);
+	return work(i);
+}
 
-static void *(*table[256])(int) = { NAMES(1), NAMES(2), NAMES(3), NAMES(4),	      NAMES(5),
-				    NAMES(6), NAMES(7), NAMES(8), [64 ... 255] = op10 };
+static void *(*table[256])(int) = { NAMES(1),	    NAMES(2), NAMES(3),
+				    NAMES(4),	    NAMES(5), NAMES(6),
+				    NAMES(7),	    NAMES(8), [64 ... 254] = op10,
+				    [255] = op_last };
 
 static __attribute__((noinline)) void *first(int n)
 {
@@ -199,7 +281,32 @@ EXPORT void *_PyEval_EvalFrameDefault(int n)
 {
 	void *p = first(n);
 
+	SAY_NAME;
 	__asm__ volatile("" : : "r"(p));
+	return p;
+}
+#elif defined(FAKE_HIDDEN) && FAKE_HIDDEN != 2
+#define PLACE(n) \
+	place##n : p = work(*next + 0x##n); \
+	goto *places[*++next & 255];
+#define PLACES(n) \
+	PLACE(n##0) \
+	PLACE(n##1) PLACE(n##2) PLACE(n##3) PLACE(n##4) PLACE(n##5) PLACE(n##6) PLACE(n##7)
+#define AT(n) \
+	&&place##n##0, &&place##n##1, &&place##n##2, &&place##n##3, &&place##n##4, &&place##n##5, \
+		&&place##n##6, &&place##n##7
+EXPORT void *_PyEval_EvalFrameDefault(int *next)
+{
+	static const void *const places[256] = { AT(1), AT(2), AT(3),
+						 AT(4), AT(5), AT(6),
+						 AT(7), AT(8), [64 ... 255] = &&end };
+	void *p = NULL;
+
+	goto *places[*next & 255];
+	PLACES(1)
+	PLACES(2)
+	PLACES(3) PLACES(4) PLACES(5) PLACES(6) PLACES(7) PLACES(8) end : BUILD_CLASS(*next);
+	NO_LOCALS(*next);
 	return p;
 }
 #else
@@ -207,6 +314,8 @@ EXPORT void *_PyEval_EvalFrameDefault(int n)
 {
 	void *p = NULL;
 
+	BUILD_CLASS(n);
+	NO_LOCALS(n);
 	while (n--) {
 		p = work(n);
 		if (__builtin_expect(!p, 0))

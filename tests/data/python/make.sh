@@ -34,6 +34,23 @@ fake free-threaded-15 15 5 -DFAKE_FREE_THREADED=1
 fake free-threaded-13 13 2 -DFAKE_FREE_THREADED=1
 gcc -Os -fno-pic -no-pie -static -nostdlib -Wl,-z,noseparate-code -Wl,--build-id=none -Wl,-e,_PyEval_EvalFrameDefault \
 	-DFAKE_STATIC -DFAKE_VERSION=11 -DFAKE_STATE=3 -o $out/key-static fake.c
+# Programs whose symbols are gone.
+hidden() {
+	gcc -Os -fPIE -pie -nostdlib -Wl,-z,noseparate-code -Wl,--build-id=none -Wl,-e,_PyEval_EvalFrameDefault -DFAKE_VERSION=$2 \
+		-DFAKE_STATE=$3 -DFAKE_HIDDEN=$4 -o $out/$1 fake.c "${@:5}" -lc
+	strip $out/$1
+}
+hidden hidden 9 2 1
+hidden hidden-11 11 2 1 -DFAKE_ARGCOUNT=56
+hidden hidden-14 14 2 1
+hidden hidden-15 15 5 1
+hidden hidden-tails 14 2 1 -DFAKE_TAILS
+hidden hidden-no-pie 10 2 1 -fno-pic -no-pie
+hidden hidden-static 11 2 1 -fno-pic -no-pie -static -DFAKE_STATIC -DFAKE_ARGCOUNT=56
+hidden hidden-bare 11 2 1 -fno-pic -no-pie -static -DFAKE_STATIC -DFAKE_ARGCOUNT=56 -Wl,--no-eh-frame-hdr
+hidden hidden-no-table 9 2 2
+hidden hidden-two-keys 9 2 3
+hidden hidden-other-layout 9 2 1 -DFAKE_ARGCOUNT=20
 # Pythons that are not read.
 other() {
 	gcc -Os -nostdlib -fvisibility=hidden -Wl,-z,noseparate-code -Wl,--build-id=none -Wl,--hash-style=gnu -o $out/$1 other.c "${@:2}"
