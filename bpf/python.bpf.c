@@ -26,11 +26,11 @@ static __always_inline bool env_probed(__u64 *pc, __u64 *sp, bool leaf)
 }
 
 /* Which objects were taken, by a hash of process and its memory (it may exec), address and check:
- * another of the same place is taken again, one of the same tag is asked for later, as are those
- * that had no room. */
-#define SEEN 32768
+ * sets of four tags, the newest lowest. Another of the same place is taken again, one of the same
+ * tag is asked for later, as are those that had no room. */
+#define SEEN_SETS 8192
 struct seen {
-	__u16 tags[SEEN];
+	__u64 sets[SEEN_SETS];
 };
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -117,19 +117,20 @@ ENV_INLINE void env_object(const struct walk *w, struct python_walk *p, __u64 co
 {
 	__u32 zero = 0;
 	struct seen *s = bpf_map_lookup_elem(&seen_objects, &zero);
-	__u64 h = (w->sample.pid ^ w->memory << 16) * 0x9e3779b97f4a7c15ull;
+	__u64 h = (w->sample.start_ns ^ w->sample.pid ^ w->memory << 16) * 0x9e3779b97f4a7c15ull;
 
 	if (!s || !p->objects_left)
 		return;
 	h = (h ^ h >> 32 ^ code) * 0xff51afd7ed558ccdull;
 	h = (h ^ h >> 32 ^ check) * 0xc4ceb9fe1a85ec53ull;
-	__u32 i = h >> 40 & (SEEN - 1);
+	__u64 *set = &s->sets[h >> 40 & (SEEN_SETS - 1)], of = *set;
 	__u16 tag = (h >> 16 & 0xffff) | 1;
-	if (s->tags[i] == tag)
+	if ((__u16)of == tag || (__u16)(of >> 16) == tag || (__u16)(of >> 32) == tag ||
+	    (__u16)(of >> 48) == tag)
 		return;
 	p->objects_left--;
 	if (take_object(w, &p->config, code, check))
-		s->tags[i] = tag;
+		*set = of << 16 | tag;
 }
 
 static __always_inline struct python_walk *state(void)

@@ -369,3 +369,49 @@ def test_code_that_has_anothers_place_has_not_its_name(tmp_path):
     print(seen)
     assert sum(seen.values()) >= 5
     assert sum(n for (file, name), n in seen.items() if file != name) <= 0.003 * sum(seen.values())
+
+
+# Workers that run what they have of their parent, and then code of their own that lies where that was.
+PREFORK = """
+import os, time
+def make(name):
+    space = {}
+    exec(compile("def %s():\\n s = 0\\n for i in range(3000): s += i" % name, "/made/%s.py" % name, "exec"), space)
+    return space[name]
+def during(seconds, call):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end: call()
+shared = [make("shared%d" % k) for k in range(20)]
+for worker in range(6):
+    if os.fork() == 0:
+        during(1.5, lambda: [f() for f in shared])
+        for round in range(10):
+            shared.clear()
+            shared.extend(make("own%dx%d" % (worker, round)) for k in range(20))
+            during(0.15, lambda: [f() for f in shared])
+        os._exit(0)
+for worker in range(6): os.wait()
+"""
+
+
+def test_workers_that_change_their_code_show_their_own(tmp_path):
+    out = tmp_path / "out.txt"
+    p = profpipe("record", "-q", "-F", 997, "-o", out, "--", "/usr/bin/python3", "-S", "-c", PREFORK)
+    assert p.returncode == 0, p.stderr
+    workers, wrong, stacks = collections.defaultdict(collections.Counter), 0, 0
+    for sample in out.read_text(errors="replace").split("\n\n"):
+        frames = re.findall(r"^\t +[0-9a-f]+ (\S+\.)?(\S+) \(\[interpreted\]\)(?: (\S+))?", sample, re.M)
+        called = [name for _, name, _ in frames]
+        head = re.match(r"\S+ +(\d+)", sample)
+        stacks += bool(called)
+        wrong += any("gone" in name for name in called)
+        for _, name, source in frames:
+            if m := re.match(r"(shared|own)\d+", name):
+                workers[head[1]][m[0] if m[1] == "own" else "shared"] += 1
+                wrong += f"/made/{name}.py" not in source
+    print(workers, wrong, stacks)
+    own = [[name for name in names if name != "shared"] for names in workers.values()]
+    # Each of one worker, and none of another.
+    assert sorted(own) == [[f"own{n}"] for n in range(6)]
+    assert all(names["shared"] >= 5 for names in workers.values())
+    assert stacks > 300 and wrong <= 0.01 * stacks

@@ -453,6 +453,18 @@ Test(objects, what_was_taken_of_another_names_nothing)
 	bench_free(b);
 }
 
+Test(objects, what_is_taken_again_of_a_named_one_is_not_kept)
+{
+	struct bench *b = bench_new();
+
+	take(b, 1, 1024);
+	cr_expect_eq(look(b, 1, false, SECOND), 0);
+	take(b, 1, 1024);
+	objects_drop(b->o, P);
+	cr_expect_eq(look(b, 1, false, SECOND), OBJECTS_LATER);
+	bench_free(b);
+}
+
 Test(objects, only_so_many_are_kept_that_nobody_wants)
 {
 	struct bench *b = bench_new();

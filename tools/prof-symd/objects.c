@@ -410,12 +410,14 @@ static int try_name(struct objects *o, uint32_t i, uint64_t now_ns)
 int objects_take(struct objects *o, const struct msg_object *m)
 {
 	uint64_t key = key_of(o, m->process, m->address, m->check);
+	uint32_t known = idmap_get(&o->by_key, key);
 	struct span rest = m->bytes;
 	struct memory *memory;
 	struct taken *t;
 	int r;
 
-	if (m->addresses.len != m->lengths.len || idmap_get(&o->by_taken, key) != IDMAP_NONE)
+	if (m->addresses.len != m->lengths.len || idmap_get(&o->by_taken, key) != IDMAP_NONE ||
+	    (known != IDMAP_NONE && o->at[known].state == NAMED))
 		return 0;
 	if (!o->taken)
 		o->taken = calloc(OBJECTS_TAKEN, sizeof(*o->taken));

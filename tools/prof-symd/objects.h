@@ -56,7 +56,8 @@ int objects_lookup(struct objects *o, const struct runtime_build *b, uint64_t pr
 int objects_send(struct objects *o, uint64_t now_ns);
 /* What lay at an object when its frame was sampled first, before the frame itself: it is named from
  * that, where it is enough, and without its lines where the object is gone by the time that more is
- * asked for. The OBJECTS_TAKEN last are kept until they are wanted. -ENOMEM. */
+ * asked for. The OBJECTS_TAKEN last are kept until they are wanted, but for those that have names
+ * already. -ENOMEM. */
 int objects_take(struct objects *o, const struct msg_object *m);
 /* True where the id is one of ours. -ENOMEM. */
 int objects_answer(struct objects *o, const struct msg_memory_answer *m, uint64_t now_ns);
