@@ -79,3 +79,39 @@ def test_stacks_of_a_program_are_whole_and_named(program, tmp_path):
     assert len(python) >= 0.95 * len(inside)
     assert len(gone) <= 0.05 * len(python)
     assert sum(bool(re.search(known, n)) for n in names) > 0.1 * len(names)
+
+
+# Ten greenlets, started at different depths of one stack, that run in turn and call for some milliseconds each.
+GREENLETS = """
+import greenlet, time
+def leaf(seconds):
+    end = time.thread_time() + seconds
+    while time.thread_time() < end: pass
+def middle(seconds): leaf(seconds)
+def worker():
+    while True:
+        middle(0.003)
+        greenlet.getcurrent().parent.switch()
+def start(depth):
+    if depth: return start(depth - 1)
+    g = greenlet.greenlet(worker)
+    g.switch()
+    return g
+all = [list(map(start, [i]))[0] for i in range(10)]
+for _ in range(40):
+    for g in all: g.switch()
+"""
+
+
+def test_a_stack_of_a_greenlet_ends_where_it_began(tmp_path):
+    out, summary, program = tmp_path / "out.folded", tmp_path / "summary.json", tmp_path / "turns.py"
+    program.write_text(GREENLETS)
+    p = profpipe("record", "-q", "-F", 199, "--summary", summary, "-o", out, "--", "/usr/bin/python3", program)
+    assert p.returncode == 0, p.stderr
+    said = json.loads(summary.read_text())
+    assert said["complete"] >= 0.99 * said["samples"], said["truncated"]
+    inside = [line.rsplit(" ", 1) for line in out.read_text().splitlines() if ";turns.worker;" in line]
+    own = sum(int(n) for stack, n in inside if re.match(r"python3;greenlet::UserGreenlet::inner_bootstrap\([^;]*;([^;.]*;)*turns\.worker;", stack))
+    print(f"{own} of {sum(int(n) for _, n in inside)} samples in greenlets")
+    # Before the interpreter is known, and while a greenlet starts, the first function is not there yet.
+    assert own >= 0.97 * sum(int(n) for _, n in inside) > 50

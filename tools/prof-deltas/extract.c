@@ -7,6 +7,7 @@
 #include "tools/prof-deltas/elf.h"
 #include "tools/prof-deltas/extract.h"
 #include "tools/prof-deltas/gorows.h"
+#include "tools/prof-deltas/greenlet.h"
 #include "tools/prof-deltas/source.h"
 #include "tools/prof-deltas/ucontext.h"
 
@@ -153,6 +154,8 @@ int extract_rows(int fd, int debug_fd, struct rows *rows, struct extract *ret)
 	rows->skipped[ROWS_SKIP_SECTION] += f.empty_sections;
 	if (!r)
 		r = ucontext_read(fd, &f, rows);
+	if (!r)
+		r = greenlet_read(fd, &f, rows);
 	if (!r)
 		r = read_kind(fd, &f, true, rows);
 	if (!r)

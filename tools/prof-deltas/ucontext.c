@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <elf.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "tools/prof-deltas/dynamic.h"
 #include "tools/prof-deltas/ucontext.h"
 
 #define WINDOW (64u << 10)
-#define MAX_DYNAMIC 256
 #define MAX_LENGTH 64 /* bytes of the function; a hlt is its last instruction */
 
 /* mov rsp, rbx; mov rdi, [rsp]; test rdi, rdi */
@@ -14,59 +13,17 @@ static const uint8_t start_context[] = {
 	0x48, 0x89, 0xdc, 0x48, 0x8b, 0x3c, 0x24, 0x48, 0x85, 0xff
 };
 
-/* The file offset of an ELF address. */
-static bool locate(const struct elf_file *f, uint64_t vaddr, uint64_t *ret)
-{
-	for (unsigned i = 0; i < f->loads; i++) {
-		const struct elf_load *l = &f->load[i];
-
-		if (vaddr < l->vaddr || vaddr - l->vaddr >= l->filesz)
-			continue;
-		*ret = l->offset + (vaddr - l->vaddr);
-		return true;
-	}
-	return false;
-}
-
 /* Whether the file calls itself libc.so.6. 0 or 1; -errno. */
 static int is_libc(int fd, const struct elf_file *f)
 {
 	static const char name[] = "libc.so.6";
-	Elf64_Dyn dynamic[MAX_DYNAMIC];
-	uint64_t names = 0, soname = 0, offset;
 	char found[sizeof(name)];
-	Elf64_Phdr p[ELF_MAX_LOADS];
-	Elf64_Ehdr e;
-	int64_t n = elf_pread(fd, &e, sizeof(e), 0);
+	struct dynamic d;
+	int r = dynamic_read(fd, f, &d);
 
-	if (n < (int64_t)sizeof(e) || e.e_phentsize != sizeof(p[0]))
-		return n < 0 ? (int)n : 0;
-	n = elf_pread(fd, p, (e.e_phnum < ELF_MAX_LOADS ? e.e_phnum : ELF_MAX_LOADS) * sizeof(p[0]),
-		      e.e_phoff);
-	if (n < 0)
-		return (int)n;
-
-	size_t count = (size_t)n / sizeof(p[0]), i = 0;
-
-	while (i < count && p[i].p_type != PT_DYNAMIC)
-		i++;
-	if (i == count)
-		return 0;
-	n = elf_pread(fd, dynamic,
-		      p[i].p_filesz < sizeof(dynamic) ? p[i].p_filesz : sizeof(dynamic),
-		      p[i].p_offset);
-	if (n < 0)
-		return (int)n;
-	count = (size_t)n / sizeof(dynamic[0]);
-	for (i = 0; i < count && dynamic[i].d_tag != DT_NULL; i++) {
-		if (dynamic[i].d_tag == DT_STRTAB)
-			names = dynamic[i].d_un.d_ptr;
-		if (dynamic[i].d_tag == DT_SONAME)
-			soname = dynamic[i].d_un.d_val;
-	}
-	if (!soname || !locate(f, names, &offset) || soname > f->size)
-		return 0;
-	n = elf_pread(fd, found, sizeof(found), offset + soname);
+	if (r <= 0 || !d.soname || d.soname > f->size)
+		return r < 0 ? r : 0;
+	int64_t n = elf_pread(fd, found, sizeof(found), d.names + d.soname);
 	if (n < 0)
 		return (int)n;
 	return n == (int64_t)sizeof(found) && memcmp(found, name, sizeof(name)) == 0;
