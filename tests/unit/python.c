@@ -116,6 +116,77 @@ Test(python, the_module_is_the_files_last_part_or_the_packages_folder)
 	each_capture(expect_modules);
 }
 
+static void expect_module(const char *source, const char *module)
+{
+	struct runtime_text t = { 0 };
+
+	python_module((struct str){ .data = source, .len = (uint32_t)strlen(source) }, &t);
+	cr_expect(same_text(&t, module), "%s: %.*s", source, (int)t.len, t.bytes);
+}
+
+Test(python, a_module_has_its_packages_in_front_where_they_are_known)
+{
+	static const char *const modules[][2] = {
+		{ "/usr/lib/python3.11/asyncio/base_events.py", "asyncio.base_events" },
+		{ "/usr/lib/python3.11/threading.py", "threading" },
+		{ "/opt/py/lib/python3.13t/json/__init__.py", "json" },
+		{ "/usr/lib64/python3.6/xml/dom/minidom.py", "xml.dom.minidom" },
+		{ "/usr/lib/python3.9/lib-dynload/_crypt.py", "_crypt" },
+		{ "/usr/lib/python3/dist-packages/mercurial/utils/procutil.py",
+		  "mercurial.utils.procutil" },
+		{ "/v/lib/python3.11/site-packages/flask/__init__.py", "flask" },
+		{ "/v/lib/python3.11/site-packages/flask/json/__init__.py", "flask.json" },
+		{ "/v/lib/python3.11/site-packages/flask/__main__.py", "flask.__main__" },
+		{ "/v/lib/python3.11/site-packages/\u0436/b.py", "\u0436.b" },
+		{ "/v/lib/python3.11/site-packages//a.py", "a" },
+		{ "/v/site-packages/a-1.0-py3.9.egg/a/b.py", "a.b" },
+		{ "/usr/lib/python39.zip/email/message.py", "email.message" },
+		{ "payload.zip/ansible/modules/ping.py", "ansible.modules.ping" },
+		/* The last of such folders counts. */
+		{ "/x/site-packages/y/lib/python3.8/z/m.py", "z.m" },
+		{ "/x/site-packages/y-1/site-packages/z/m.py", "z.m" },
+		/* None is known. */
+		{ "/home/x/project/src/shop/cart.py", "cart" },
+		{ "/home/x/project/src/shop/__init__.py", "shop" },
+		{ "/srv/python3.11/app.py", "app" },
+		{ "/srv/lib/python3./app/b.py", "b" },
+		{ "/srv/lib/python3.11ab/app/b.py", "b" },
+		{ "/usr/lib/python3.11/config-3.11/python-config.py", "python-config" },
+		{ "/v/site-packages/a/../b/c.py", "c" },
+		{ "/v/site-packages/a/", "" },
+		{ "cart.py", "cart" },
+		{ ".py", ".py" },
+		{ "/", "" },
+		{ "/__init__.py", "__init__" },
+		{ "site-packages", "site-packages" },
+		/* No files. */
+		{ "<frozen importlib._bootstrap>", "importlib._bootstrap" },
+		{ "<frozen >", "<frozen >" },
+		{ "<string>", "<string>" },
+		{ "<attrs generated init a/b.C>", "<attrs generated init a/b.C>" },
+		{ "<", "<" },
+		{ "", "?" },
+	};
+
+	for (size_t i = 0; i < sizeof(modules) / sizeof(modules[0]); i++)
+		expect_module(modules[i][0], modules[i][1]);
+}
+
+Test(python, a_long_module_leaves_room_for_the_function)
+{
+	char path[1024] = "/site-packages", part[300];
+	struct runtime_text t = { 0 };
+
+	while (strlen(path) < 1000)
+		strcat(path, "/ab");
+	strcat(path, "/c.py");
+	expect_module(path, "c");
+	memset(part, 'x', sizeof(part));
+	memcpy(path, part, sizeof(part));
+	python_module((struct str){ .data = path, .len = sizeof(part) }, &t);
+	cr_expect_eq(t.len, 255);
+}
+
 static void expect_gone(struct capture *k, const char *path)
 {
 	struct runtime_object o = { 0 };

@@ -83,6 +83,11 @@ int python_name(const struct runtime_build *b, uint64_t address, uint64_t check,
 /* A str as UTF-8, of at most RUNTIME_TEXT bytes. 0, RUNTIME_WANTS, RUNTIME_GONE. */
 int python_text(const struct python_naming *n, uint64_t address, struct memory *m,
 		struct runtime_text *ret);
+/* Appends what the module of a file is called: its dotted name where the folder is known that it is
+ * below, else the file's last part: "/usr/lib/python3.11/asyncio/base_events.py" is
+ * asyncio.base_events, "/a/b.py" is b, "/a/b/__init__.py" is b, "<frozen importlib._bootstrap>" is
+ * importlib._bootstrap, "<string>" stays. */
+void python_module(struct str source, struct runtime_text *ret);
 /* The lines of a table. 0, -ENOMEM. */
 int python_lines(const struct python_naming *n, uint32_t first, struct span table,
 		 struct runtime_object *ret);

@@ -213,38 +213,6 @@ int python_lines(const struct python_naming *n, uint32_t first, struct span tabl
 
 /* --- the object --- */
 
-static bool begins(const struct runtime_text *t, const char *with)
-{
-	size_t len = strlen(with);
-
-	return t->len >= len && memcmp(t->bytes, with, len) == 0;
-}
-
-/* What a module may be called, by its file: "/a/b.py" is b, "/a/b/__init__.py" is b, "<frozen
- * importlib._bootstrap>" is importlib._bootstrap, "<string>" stays. */
-static struct str module_of(const struct runtime_text *source)
-{
-	static const char package[] = "/__init__.py";
-	struct str s = { .data = source->bytes, .len = source->len };
-	const char *slash;
-
-	if (s.len == 0)
-		return STR_LIT("?");
-	if (begins(source, "<frozen ") && s.data[s.len - 1] == '>')
-		return (struct str){ .data = s.data + 8, .len = s.len - 9 };
-	if (s.len >= sizeof(package) &&
-	    memcmp(s.data + s.len - (sizeof(package) - 1), package, sizeof(package) - 1) == 0)
-		s.len -= sizeof(package) - 1;
-	slash = memrchr(s.data, '/', s.len);
-	if (slash) {
-		s.len -= (uint32_t)(slash + 1 - s.data);
-		s.data = slash + 1;
-	}
-	if (s.len > 3 && memcmp(s.data + s.len - 3, ".py", 3) == 0)
-		s.len -= 3;
-	return s;
-}
-
 /* Whether an object lives, by its first word: in what was freed a pointer to the next free one is
  * there, or none, while the rest stays as it was. */
 static bool is_alive(const struct python_naming *n, uint64_t count)
@@ -298,7 +266,6 @@ int python_name(const struct runtime_build *b, uint64_t address, uint64_t check,
 	uint32_t first, guess = GUESS_TABLE;
 	struct python_naming n;
 	const uint8_t *code, *lines, *now;
-	struct str module;
 	int r, again, wants = 0;
 
 	memcpy(&n, b->naming, sizeof(n));
@@ -356,8 +323,8 @@ int python_name(const struct runtime_build *b, uint64_t address, uint64_t check,
 	if (r < 0)
 		return r; /* a table that cannot be read costs the lines alone */
 	ret->start_line = first <= INT32_MAX ? first : 0;
-	module = module_of(&ret->source);
-	runtime_append(&ret->name, module.data, module.len);
+	python_module((struct str){ .data = ret->source.bytes, .len = ret->source.len },
+		      &ret->name);
 	runtime_append(&ret->name, ".", 1);
 	runtime_append(&ret->name, ret->system_name.bytes, ret->system_name.len);
 	return 0;
