@@ -691,6 +691,46 @@ def test_recursion_counts_once_in_total(browser, tmp_path):
     assert rows == [["3 60.00 %", "3 60.00 %", "main"], ["0 0.00 %", "3 60.00 %", "inner"]]
 
 
+def twins():
+    """Two functions of one name, one of them on two lines, and who calls both."""
+    lines = HELLO + '\nprocess id=1 pid=1 comm="p"\nthread id=1 process=1 tid=1\n'
+    lines += 'function id=3 name="m.main" source="/x/m.py" start_line=1\nframe id=4 kind=2 functions=[3] lines=[2]\n'
+    for i, (folder, line) in enumerate((("a", 5), ("a", 6), ("b", 5)), 1):
+        lines += f'function id={10 + i} name="util.f" source="/x/{folder}/util.py" start_line=4\nframe id={i} kind=2 offset={i} functions=[{10 + i}] lines=[{line}]\n'
+        lines += f"stack id={i} frames=[{i},4]\n" + i * f"sample stack={i} thread=1 time_ns=1\n"
+    return lines + END
+
+
+def test_interpreted_functions_of_one_name_are_two():
+    assert folded(twins()) == "p;m.main;util.f (a/util.py:4) 3\np;m.main;util.f (b/util.py:4) 3\n"
+    assert folded(twins(), "--lines") == "p;m.main:2;util.f (a/util.py:4):5 1\np;m.main:2;util.f (a/util.py:4):6 2\np;m.main:2;util.f (b/util.py:4):5 3\n"
+    text = export(twins(), "-f", "text").text
+    assert [text.count(f"util.f ([interpreted]) /x/{at}\n") for at in ("a/util.py:5", "a/util.py:6", "b/util.py:5")] == [1, 2, 3]
+    p = decode(export(twins(), "-f", "pprof", raw=True).stdout)
+    s = p["string_table"]
+    functions = {one(f, "id"): (s[one(f, "name")], s[one(f, "filename")], one(f, "start_line")) for f in p["function"]}
+    assert sorted(functions.values()) == [("m.main", "/x/m.py", 1), ("util.f", "/x/a/util.py", 4), ("util.f", "/x/b/util.py", 4)]
+    lines = {one(at, "id"): (*functions[one(one(at, "line"), "function_id")], one(one(at, "line"), "line")) for at in p["location"]}
+    assert sorted(lines.values()) == [("m.main", "/x/m.py", 1, 2), ("util.f", "/x/a/util.py", 4, 5), ("util.f", "/x/a/util.py", 4, 6), ("util.f", "/x/b/util.py", 4, 5)]
+    # The hottest functions are functions, whatever is kept of lines.
+    for fmt in "text", "folded", "pprof":
+        assert "util.f:" not in export(twins(), "-f", fmt, "-s", "--lines", raw=True).stderr.decode()
+
+
+def test_page_tells_functions_of_one_name_apart_and_shows_lines(browser, tmp_path):
+    path = tmp_path / "x.html"
+    rows = "[...document.querySelectorAll('#table tbody tr')].map(r => [...r.cells].map(c => c.textContent.replace(/\\s+/g, ' ').trim()))"
+    for options, drawn, zoomed in (([], 5, "util.f (a/util.py:4)"), (["--lines"], 6, "util.f (a/util.py:4):6")):
+        export(twins(), "-o", path, *options)
+        browser.open(f"file://{path}" + fragment(view="table", search="util"))
+        assert sorted(browser.js(rows)) == [["3 50.00 %", "3 50.00 %", f"util.f ({f}/util.py:4)", "[interpreted]", "util.py:4"] for f in "ab"]
+        browser.open(f"file://{path}" + fragment(search=r"^util\.f \(a/util\.py:4\)$", zoom=zoomed))
+        assert browser.js(DATA + "zoomed") == zoomed
+        assert browser.js("document.getElementById('matched').textContent") == "50.00 % matched (3 samples)"
+        browser.open(f"file://{path}")
+        assert browser.js(DATA + "drawn") == str(drawn)
+
+
 def test_hostile_names_are_only_text(browser, tmp_path):
     path = tmp_path / "x.html"
     name = r"</script><img src=x onerror=document.title='owned'>"

@@ -338,6 +338,61 @@ while time.process_time() < end:
 """
 
 
+TWINS = """
+import a.util, b.util, json.encoder, sys
+class C:
+    @property
+    def v(self): a.util.f()
+    @v.setter
+    def v(self, x): b.util.f()
+def run(g): g()
+def main():
+    for g in (lambda: a.util.f(),
+              lambda: b.util.f()): run(g)
+    C().v
+    C().v = 1
+    json.encoder.JSONEncoder(default=lambda x: a.util.f()).encode(C)
+main()
+"""
+UTIL = """
+import time
+def f():
+    end = time.process_time() + 0.4
+    while time.process_time() < end: pass
+"""
+
+
+def test_functions_of_one_name_are_told_apart(tmp_path):
+    for folder in "ab":
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "util.py").write_text(UTIL)
+    (tmp_path / "twins.py").write_text(TWINS)
+    recording, out = tmp_path / "out.prof", tmp_path / "out.folded"
+    p = profpipe("record", "-q", "-F", 199, "-o", recording, "--", "/usr/bin/python3", tmp_path / "twins.py")
+    assert p.returncode == 0, p.stderr
+
+    def stacks(*options):
+        assert profpipe("report", recording, "-o", out, *options).returncode == 0
+        seen = collections.Counter()
+        for line in open(out):
+            frames, n = line.rsplit(" ", 1)
+            names = [f for f in frames.split(";") if re.match(r"(twins|util|json)\b.*\.", f)]
+            if names and names[-1].startswith("util.f "):
+                seen[tuple(names)] += int(n)
+        print(seen)
+        return {names for names, n in seen.items() if n > 5}
+    top, f_a, f_b = ("twins.<module>", "twins.main"), "util.f (a/util.py:3)", "util.f (b/util.py:3)"
+    functions = stacks()
+    assert functions == {
+        (*top, "twins.run", "twins.main.<locals>.<lambda> (twins.py:10)", f_a), (*top, "twins.run", "twins.main.<locals>.<lambda> (twins.py:11)", f_b),
+        (*top, "twins.C.v (twins.py:4)", f_a), (*top, "twins.C.v (twins.py:6)", f_b),
+        (*top, "json.encoder.JSONEncoder.encode", "json.encoder.JSONEncoder.iterencode", "twins.main.<locals>.<lambda> (twins.py:14)", f_a)}
+    lines = stacks("--lines")
+    assert {tuple(re.sub(r":\d+$", "", f) for f in names) for names in lines} == functions
+    assert {names[:-1] for names in lines} >= {("twins.<module>:15", "twins.main:11", "twins.run:8", "twins.main.<locals>.<lambda> (twins.py:10):10"),
+                                               ("twins.<module>:15", "twins.main:12", "twins.C.v (twins.py:4):5")}
+
+
 def test_code_that_is_freed_at_once_has_its_name(tmp_path):
     out = tmp_path / "out.txt"
     p = profpipe("record", "-q", "-F", 499, "-o", out, "--", "/usr/bin/python3", "-c", FREED)

@@ -14,15 +14,18 @@
 		.len = sizeof((uint64_t[]){ __VA_ARGS__ }) / sizeof(uint64_t) \
 	}
 
-static struct model *new_model(enum model_detail detail, bool aggregate, size_t memory_max)
+static struct model *model_of(const struct model_options *o)
 {
 	struct model *m = NULL;
-	const struct model_options o = { .detail = detail,
-					 .aggregate = aggregate,
-					 .memory_max = memory_max };
 
-	cr_assert_eq(model_new(&o, &m), 0);
+	cr_assert_eq(model_new(o, &m), 0);
 	return m;
+}
+
+static struct model *new_model(enum model_detail detail, bool aggregate, size_t memory_max)
+{
+	return model_of(&(struct model_options){
+		.detail = detail, .aggregate = aggregate, .memory_max = memory_max });
 }
 
 static int take(struct model *m, struct msg msg)
@@ -369,6 +372,89 @@ Test(folded, names_that_become_equal_are_one_line)
 	sample(m, 1, 1);
 	sample(m, 2, 2);
 	cr_assert_str_eq(folded(m, false), "p;a:b 2\n");
+	model_free(m);
+}
+
+/* An interpreted function that was seen on a line, and a stack of it alone. */
+static void interpreted(struct model *m, uint64_t id, const char *name, const char *source,
+			uint64_t first, uint64_t line)
+{
+	take(m, (struct msg){
+			.id = MSG_FUNCTION,
+			.function = { .id = id,
+				      .name = { .data = name, .len = (uint32_t)strlen(name) },
+				      .source = { .data = source, .len = (uint32_t)strlen(source) },
+				      .start_line = first } });
+	take(m, (struct msg){ .id = MSG_FRAME,
+			      .frame = { .id = id,
+					 .kind = FRAME_INTERPRETED,
+					 .offset = line,
+					 .functions = LIST(id),
+					 .lines = LIST(line) } });
+	take(m, (struct msg){ .id = MSG_STACK, .stack = { .id = id, .frames = LIST(id) } });
+	cr_assert_eq(sample(m, id, 1), MODEL_SAMPLE);
+}
+
+static void twins(struct model *m)
+{
+	process(m, 1, 10, STR_LIT("p"));
+	interpreted(m, 1, "util.f", "/x/a/util.py", 4, 5);
+	interpreted(m, 2, "util.f", "/x/b/util.py", 4, 5);
+	interpreted(m, 3, "prop.C.v", "/x/prop.py", 6, 8);
+	interpreted(m, 4, "prop.C.v", "/x/prop.py", 9, 11);
+	interpreted(m, 5, "prop.C.v", "/x/prop.py", 9, 12);
+	interpreted(m, 6, "one.f", "/x/one.py", 1, 2);
+	interpreted(m, 7, "deep.f", "/1/c/b/a/deep.py", 1, 2);
+	interpreted(m, 8, "deep.f", "/2/c/b/a/deep.py", 1, 2);
+	interpreted(m, 9, "gone", "", 0, 0);
+	interpreted(m, 10, "gone", "/x/go;n\ne.py", 7, 0);
+	/* Native ones of one name are one. */
+	for (uint64_t i = 11; i < 13; i++) {
+		take(m, (struct msg){ .id = MSG_FUNCTION,
+				      .function = { .id = i,
+						    .name = STR_LIT("one.f"),
+						    .source = STR_LIT("/x/one.c"),
+						    .start_line = i } });
+		frame(m, i, i, i);
+		take(m, (struct msg){ .id = MSG_STACK, .stack = { .id = i, .frames = LIST(i) } });
+		cr_assert_eq(sample(m, i, 1), MODEL_SAMPLE);
+	}
+}
+
+Test(folded, interpreted_functions_of_one_name_are_told_apart)
+{
+	struct model *m = new_model(MODEL_NAMES, true, 1 << 20);
+
+	twins(m);
+	cr_expect_str_eq(folded(m, false), "p;deep.f (/1/c/b/a/deep.py:1) 1\n"
+					   "p;deep.f (/2/c/b/a/deep.py:1) 1\n"
+					   "p;gone (go:n\\x0ae.py:7) 1\n"
+					   "p;gone 1\n"
+					   "p;one.f 3\n"
+					   "p;prop.C.v (prop.py:6) 1\n"
+					   "p;prop.C.v (prop.py:9) 2\n"
+					   "p;util.f (a/util.py:4) 1\n"
+					   "p;util.f (b/util.py:4) 1\n");
+	model_free(m);
+}
+
+Test(folded, lines_of_interpreted_functions_stand_behind_them)
+{
+	struct model *m = model_of(&(struct model_options){
+		.detail = MODEL_NAMES, .aggregate = true, .lines = true, .memory_max = 1 << 20 });
+
+	twins(m);
+	cr_expect_str_eq(folded(m, false), "p;deep.f (/1/c/b/a/deep.py:1):2 1\n"
+					   "p;deep.f (/2/c/b/a/deep.py:1):2 1\n"
+					   "p;gone (go:n\\x0ae.py:7) 1\n"
+					   "p;gone 1\n"
+					   "p;one.f 2\n"
+					   "p;one.f:2 1\n"
+					   "p;prop.C.v (prop.py:6):8 1\n"
+					   "p;prop.C.v (prop.py:9):11 1\n"
+					   "p;prop.C.v (prop.py:9):12 1\n"
+					   "p;util.f (a/util.py:4):5 1\n"
+					   "p;util.f (b/util.py:4):5 1\n");
 	model_free(m);
 }
 

@@ -36,7 +36,8 @@ var frameOf = new Int32Array(N), parent = new Int32Array(N), depth = new Int32Ar
 	data.nodes = null;
 })();
 
-var nameOf = function (node) { return node ? S[F.name[frameOf[node]]] : "all"; };
+var ran = function (frame) { return F.at[frame] ? ":" + F.at[frame] : ""; };	// the line that ran, where lines are kept
+var nameOf = function (node) { return node ? S[F.name[frameOf[node]]] + ran(frameOf[node]) : "all"; };
 var kindOf = function (node) { return node ? F.kind[frameOf[node]] : PROCESS; };
 
 // --- what is chosen ---

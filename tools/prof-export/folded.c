@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include "tools/prof-export/label.h"
 #include "tools/prof-export/paths.h"
+#include "tools/prof-export/twins.h"
 
 struct labels {
 	struct pool pool;
@@ -72,6 +73,16 @@ static int rank_labels(struct labels *l)
 	return 0;
 }
 
+/* With the line behind it where the model keeps lines. */
+static int label_frame(struct buf *b, const struct twins *twins, const struct model *m,
+		       const struct model_frame *f)
+{
+	const uint32_t line = f->kind == MODEL_INTERPRETED && f->count ? *model_lines_of(m, f) : 0;
+	int r = twins_label(twins, b, m, f);
+
+	return !r && line ? buf_printf(b, ":%" PRIu32, line) : r;
+}
+
 static int make_labels(struct labels *l, const struct model *m, bool threads)
 {
 	const struct model_frame *frames;
@@ -80,7 +91,8 @@ static int make_labels(struct labels *l, const struct model *m, bool threads)
 	const size_t nf = model_frames(m, &frames), np = model_processes(m, &processes),
 		     nt = model_threads(m, &thread);
 	struct buf name = BUF_INIT(0);
-	int r = 0;
+	struct twins twins;
+	int r = twins_find(&twins, m);
 
 	l->pool.max = SIZE_MAX;
 	l->frame = reallocarray(NULL, nf + 1, sizeof(*l->frame));
@@ -89,7 +101,7 @@ static int make_labels(struct labels *l, const struct model *m, bool threads)
 	if (!l->frame || !l->process || (threads && !l->thread))
 		r = -ENOMEM;
 	for (size_t i = 0; !r && i < nf; i++) {
-		r = label_call(&name, m, &frames[i], 0);
+		r = label_frame(&name, &twins, m, &frames[i]);
 		if (!r)
 			r = intern(l, &name, &l->frame[i]);
 	}
@@ -104,6 +116,7 @@ static int make_labels(struct labels *l, const struct model *m, bool threads)
 			r = intern(l, &name, &l->thread[i]);
 	}
 	buf_done(&name);
+	twins_done(&twins);
 	return r ? r : rank_labels(l);
 }
 

@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include "tools/prof-export/label.h"
 #include "tools/prof-export/paths.h"
+#include "tools/prof-export/twins.h"
 
 extern const char html_head[], html_head_end[], html_tail[], html_tail_end[];
 
@@ -170,6 +171,7 @@ static void make_names(struct page *p)
 	const struct model_process *processes;
 	const size_t np = model_processes(p->m, &processes);
 	uint32_t *comm_of = NULL; /* by string */
+	struct twins twins;
 
 	p->frames = model_frames(p->m, &frames);
 	model_functions(p->m, &functions);
@@ -181,6 +183,10 @@ static void make_names(struct page *p)
 	if (!p->frame_name || !p->frame_binary || !p->frame_source || !p->process_label ||
 	    !p->comm_name)
 		p->error = -ENOMEM;
+	const int r = twins_find(&twins, p->m);
+
+	if (!p->error)
+		p->error = r;
 	take_name(p, 0); /* string 0 is empty */
 	/* Process names first: the strings so far are theirs alone. */
 	for (size_t i = 0; !p->error && i <= np; i++) {
@@ -206,7 +212,7 @@ static void make_names(struct page *p)
 	for (size_t i = 0; !p->error && i < p->frames; i++) {
 		const struct model_frame *f = &frames[i];
 
-		p->frame_name[i] = take_name(p, label_call(&p->name, p->m, f, 0));
+		p->frame_name[i] = take_name(p, twins_label(&twins, &p->name, p->m, f));
 		p->frame_binary[i] = f->kind == MODEL_TRUNCATED && f->file == MODEL_NONE
 					     ? 0
 					     : take_name(p, label_binary(&p->name, p->m, f));
@@ -218,6 +224,7 @@ static void make_names(struct page *p)
 							     functions[*model_functions_of(p->m, f)]
 								     .source)));
 	}
+	twins_done(&twins);
 }
 
 static void put_names(struct page *p)
@@ -237,6 +244,16 @@ static void put_names(struct page *p)
 		put_u32(p->o, i < p->frames && frames[i].count
 				      ? functions[*model_functions_of(p->m, &frames[i])].start_line
 				      : 0);
+	}
+	/* Lines that ran, of the interpreted, where the model keeps them. */
+	output_str(p->o, "],\n\"at\":[");
+	begun = false;
+	for (size_t i = 0; i < p->frames + p->comms; i++) {
+		separate(p->o, &begun);
+		put_u32(p->o,
+			i < p->frames && frames[i].count && frames[i].kind == MODEL_INTERPRETED
+				? *model_lines_of(p->m, &frames[i])
+				: 0);
 	}
 	output_str(p->o, "],\n\"kind\":[");
 	begun = false;

@@ -90,12 +90,7 @@ int label_call(struct buf *b, const struct model *m, const struct model_frame *f
 {
 	int r = label_plain(b, m, f, i);
 
-	if (r || f->kind == MODEL_KERNEL)
-		return r ? r : buf_append_str(b, "_[k]");
-	const uint32_t line = f->kind == MODEL_INTERPRETED && f->count ? model_lines_of(m, f)[i]
-								       : 0;
-
-	return line ? buf_printf(b, ":%" PRIu32, line) : 0;
+	return r || f->kind != MODEL_KERNEL ? r : buf_append_str(b, "_[k]");
 }
 
 int label_process(struct buf *b, const struct model *m, uint32_t process)

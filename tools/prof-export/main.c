@@ -34,7 +34,7 @@ static const char usage_text[] =
 	"                          .folded, .pb.gz or .pprof, .html, .txt, .prof\n"
 	"  -o, --output FILE       write there, not to standard output\n"
 	"  -t, --threads           folded: the thread's name is the second frame\n"
-	"  -l, --lines             folded: interpreted frames have their line numbers\n"
+	"  -l, --lines             folded, html: interpreted frames have their line numbers\n"
 	"      --interpreter-frames\n"
 	"                          show the native frames of an interpreter's own loop, too\n"
 	"  -s, --summary           print figures and the hottest functions to standard error\n"

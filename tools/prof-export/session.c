@@ -15,7 +15,7 @@ int session_init(struct session *s, const struct session_options *o, int fd)
 				  ? MODEL_NAMES
 				  : MODEL_ADDRESSES,
 		.interpreter_frames = o->interpreter_frames,
-		.lines = o->lines && o->format == SESSION_FOLDED,
+		.lines = o->lines,
 		.aggregate = at_end,
 		.memory_max = o->memory_max,
 	};

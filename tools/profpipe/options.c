@@ -39,7 +39,7 @@ void options_usage(void)
 	      "  -o FILE          write here (record: flame.html; report: standard output); - is standard output\n"
 	      "  -f FORMAT        html, folded, pprof, text or stream; by default what the file's ending says:\n"
 	      "                   .html .folded .pb.gz .txt .prof\n"
-	      "  --lines          folded: interpreted frames have their line numbers\n"
+	      "  --lines          folded, html: interpreted frames have their line numbers\n"
 	      "  --interpreter-frames\n"
 	      "                   show the native frames of an interpreter's own loop, too\n"
 	      "  --read-memory none\n"
