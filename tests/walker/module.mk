@@ -2,7 +2,7 @@
 WALKER_SRCS := tests/walker/process.c $(addprefix tools/prof-dump/,space.c interpreted.c caller.c half.c live.c) tools/prof-symd/jitfinder.c $(tables_PARTS) $(addprefix tools/prof-bpf/,procfs.c weave.c) $(deltas_PARTS)
 
 HELPERS += tests/walk-live tests/step
-tests/walk-live_SRCS := tests/walker/walk-live.c $(WALKER_SRCS) tools/prof-bpf/loader.c tools/prof-bpf/runtimes.c
+tests/walk-live_SRCS := tests/walker/walk-live.c $(WALKER_SRCS) tools/prof-bpf/loader.c tools/prof-bpf/record.c tools/prof-bpf/runtimes.c
 tests/walk-live_LIBS := -lbpf $(deltas_LIBS)
 tests/walk-live_GEN := $(B)/gen/sample.skel.h
 tests/step_SRCS := tests/walker/step.c $(WALKER_SRCS)
