@@ -131,7 +131,7 @@ def test_an_interpreter_that_is_linked_in_and_stripped_is_known_by_what_is_in_it
     check(f"linked in, stripped {version(python)}", tmp_path, lambda *args: [rooms, *args], env=home)
     # One at fixed addresses, that exports nothing at all, and so has no extension modules.
     alone = link("alone", "-no-pie", "-fno-pie", f"{library}/{name}.a")
-    (tmp_path / "work.py").write_text("import time\n\n\ndef spin(end):\n    while time.time() < end:\n        pass\n\n\nspin(time.time() + 1)\n")
+    (tmp_path / "work.py").write_text("import time\n\n\ndef spin(end):\n    while time.process_time() < end:\n        pass\n\n\nspin(time.process_time() + 1)\n")
     p = profpipe("record", "-q", "-F", 199, "-o", tmp_path / "out.txt", "--", alone, "-S", tmp_path / "work.py", env=home)
     assert p.returncode == 0 and "not known" not in p.stderr, p.stderr
     shown = [[name for name, _, _ in stack] for stack in interpreted(tmp_path / "out.txt")]

@@ -11,6 +11,7 @@
  *   FAKE_TAILS    the loop is a table of functions
  *   FAKE_HIDDEN   a program that exports nothing: 1 as it is; 2 the loop has no table; 3 its two
  * users of the thread state take it from two places
+ *   FAKE_COLD     compilers that optimize move its texts out of their functions
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -190,7 +191,11 @@ __attribute__((noinline, noclone)) void *work(int n)
 #ifdef FAKE_HIDDEN
 EXPORT const char *const fake_hidden_strings[] = { "<frozen importlib._bootstrap>",
 						   "__build_class__: func must be a function" };
-static __attribute__((noinline, noclone)) void complain(const char *text)
+#ifdef FAKE_COLD
+__attribute__((cold)) /* what calls it is moved out of its function */
+#endif
+static __attribute__((noinline, noclone)) void
+complain(const char *text)
 {
 	__asm__ volatile("" : : "r"(text) : "memory");
 }
@@ -302,12 +307,12 @@ EXPORT void *_PyEval_EvalFrameDefault(int *next)
 						 AT(7), AT(8), [64 ... 255] = &&end };
 	void *p = NULL;
 
+	BUILD_CLASS(*next);
+	NO_LOCALS(*next);
 	goto *places[*next & 255];
 	PLACES(1)
 	PLACES(2)
-	PLACES(3) PLACES(4) PLACES(5) PLACES(6) PLACES(7) PLACES(8) end : BUILD_CLASS(*next);
-	NO_LOCALS(*next);
-	return p;
+	PLACES(3) PLACES(4) PLACES(5) PLACES(6) PLACES(7) PLACES(8) end : return p;
 }
 #else
 EXPORT void *_PyEval_EvalFrameDefault(int n)

@@ -48,6 +48,7 @@ hidden hidden-tails 14 2 1 -DFAKE_TAILS
 hidden hidden-no-pie 10 2 1 -fno-pic -no-pie
 hidden hidden-static 11 2 1 -fno-pic -no-pie -static -DFAKE_STATIC -DFAKE_ARGCOUNT=56
 hidden hidden-bare 11 2 1 -fno-pic -no-pie -static -DFAKE_STATIC -DFAKE_ARGCOUNT=56 -Wl,--no-eh-frame-hdr
+hidden hidden-cold 11 2 1 -O2 -DFAKE_COLD -DFAKE_ARGCOUNT=56
 hidden hidden-no-table 9 2 2
 hidden hidden-two-keys 9 2 3
 hidden hidden-other-layout 9 2 1 -DFAKE_ARGCOUNT=20
