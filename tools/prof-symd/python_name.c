@@ -88,7 +88,8 @@ static int read_text(const struct python_naming *n, uint64_t address, uint32_t g
 		uint32_t skip = state & 1 << 4 ? n->text_ascii : n->text_other;
 
 		r = memory_get(m, address, skip + count * kind, 0, &data);
-		data += r ? 0 : skip;
+		if (r == 0)
+			data += skip;
 	} else {
 		r = memory_get(m, address + n->text_other, 8, 0, &data);
 		at = r ? 0 : u64_at(data);
