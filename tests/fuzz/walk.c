@@ -15,6 +15,8 @@
 #define CODE 0x400000ull
 #define SPAN 0x10000ull
 
+/* exact: bit 0, and which items of a runtime the sample has: bits 1 and 2 say when they come, if
+ * they do, those above how many; their words are the stack's, too. */
 struct head {
 	uint8_t rules, rows, exact, kernel_frames;
 	uint32_t base;
@@ -40,8 +42,27 @@ static ssize_t mappings(void *ctx, const struct sample *s, const struct tables_m
 	return 2;
 }
 
+/* The items of the sample, as they come in a ring of their own. */
+static void send_items(void)
+{
+	static struct {
+		struct sample sample;
+		uint64_t words[2 * 31];
+	} r;
+
+	r.sample = sample.sample;
+	r.sample.flags = SAMPLE_ITEMS;
+	r.sample.kernel_frames = 0;
+	memcpy(r.words, sample.deferred.stack, sizeof(r.words));
+	deferred_items(queue, &r.sample);
+}
+
 static void emit(void *ctx, const struct sample *s)
 {
+	const unsigned when = sample.deferred.next;
+
+	assert(s->items == (when ? sample.sample.items : 0));
+	assert(!s->items || memcmp(sample_items(s), sample.deferred.stack, s->items * 16) == 0);
 	assert(s->reason < WALK_REASONS && s->user_frames <= SAMPLE_MAX_USER &&
 	       s->kernel_frames <= SAMPLE_MAX_KERNEL);
 	emitted++;
@@ -110,8 +131,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	sample.deferred.ranges[DEFERRED_LEAF] = (struct deferred_range){
 		h.sp & ~4095ull, (h.sp & ~4095ull) + sample.deferred.chunks * 4096ull
 	};
+	sample.sample.items = h.exact >> 3;
+	sample.deferred.next = h.exact >> 1 & 3; /* 0: never; 1, 3: ahead; 2: behind */
 	emitted = 0;
+	if (sample.deferred.next & 1)
+		send_items();
 	deferred_put(queue, &sample);
+	if (sample.deferred.next == 2)
+		send_items();
 	deferred_run(queue, now, true);
 	assert(emitted == 1 && deferred_empty(queue));
 	tables_file_free(tables, slot);
