@@ -193,18 +193,20 @@ static int library(void)
 
 /* --- what comes in --- */
 
-/* Of the object's bytes, as a walk would say it. */
+/* Of the object's bytes and its name's, as a walk would say it. */
 static uint64_t check_of(const struct msg_object *m)
 {
-	uint64_t words[PYTHON_CHECK_WORDS / 2] = { 0 };
+	struct span rest = m->bytes, code, name = { 0 };
 	struct python_config c;
 	struct python_naming n;
 
 	check(python_layout(MINOR, 0, NULL, &c, &n));
-	if (m->bytes.len < n.code_check + n.check_words * 4u)
+	if (m->lengths.len < 2 || m->lengths.data[0] < n.code_bytes ||
+	    m->lengths.data[0] > rest.len || !span_take(&rest, m->lengths.data[0], &code))
 		return 0;
-	memcpy(words, m->bytes.data + n.code_check, n.check_words * 4u);
-	return python_check(words, n.check_words);
+	if (m->lengths.data[1] <= rest.len)
+		check(span_take(&rest, m->lengths.data[1], &name));
+	return python_sum(&n, code.data, name);
 }
 
 static void take(struct bench *b, struct msg *m)

@@ -54,7 +54,6 @@ static int ask(void *ctx, const struct objects_request *rq)
 static void name_object(struct msg_object *m)
 {
 	struct runtime_build b = { .known = true, .config.runtime = RUNTIME_PYTHON };
-	uint64_t words[PYTHON_CHECK_WORDS / 2] = { 0 };
 	static struct names names;
 	struct python_config c;
 	struct python_naming n;
@@ -65,10 +64,12 @@ static void name_object(struct msg_object *m)
 		abort();
 	memcpy(b.config.own, &c, sizeof(c));
 	memcpy(b.naming, &n, sizeof(n));
-	if (m->bytes.len >= n.code_check + n.check_words * 4u)
-		memcpy(words, m->bytes.data + n.code_check, n.check_words * 4u);
+	if (m->lengths.data[SAMPLE_PIECE_OBJECT] >= n.code_bytes)
+		m->check = python_sum(
+			&n, m->bytes.data,
+			(struct span){ .data = m->bytes.data + m->lengths.data[SAMPLE_PIECE_OBJECT],
+				       .len = m->lengths.data[SAMPLE_PIECE_NAME] });
 	m->process = 1;
-	m->check = python_check(words, n.check_words);
 	if (objects_new(ask, &asked, &o) || objects_take(o, m))
 		abort();
 	int r = objects_lookup(o, &b, 1, 1, m->address, m->check << RUNTIME_CHECK_SHIFT | 3, false,
