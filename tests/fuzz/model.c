@@ -45,9 +45,9 @@ static uint64_t run(struct span bytes, enum session_format format, bool threads,
 		    int fd)
 {
 	static struct session s;
-	const struct session_options o = { .format = format,
-					   .threads = threads,
-					   .memory_max = memory_max };
+	const struct session_options o = {
+		.format = format, .threads = threads, .lines = threads, .memory_max = memory_max
+	};
 	const struct model_bucket *buckets;
 	uint64_t samples = 0;
 	bool full = false;
