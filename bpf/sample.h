@@ -85,7 +85,7 @@ enum sample_piece {
 #define SAMPLE_OBJECT_BYTES 256
 #define SAMPLE_NAME_BYTES 128
 #define SAMPLE_SOURCE_BYTES 192
-#define SAMPLE_LINES_BYTES 1024
+#define SAMPLE_LINES_BYTES 4096
 
 struct sample_object {
 	struct sample sample;
@@ -175,7 +175,7 @@ struct deferred_sample {
 
 #ifndef __bpf__
 static_assert(sizeof(struct sample) == 80, "no padding");
-static_assert(sizeof(struct sample_object) == 80 + 16 + SAMPLE_PIECES * 12 + 1600, "no padding");
+static_assert(sizeof(struct sample_object) == 80 + 16 + SAMPLE_PIECES * 12 + 4672, "no padding");
 static_assert(sizeof(struct deferred) == (21 + 2 * DEFERRED_RETURNS + 2 * DEFERRED_STACKS +
 					  33 * DEFERRED_OBJECTS + DEFERRED_CHUNKS) *
 							 8 +
