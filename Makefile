@@ -44,7 +44,6 @@ GEN       :=
 UNITS     :=
 FUZZERS   :=
 HELPERS   :=
-BPFS      :=
 
 include $(wildcard common/module.mk bpf/module.mk tools/*/module.mk tests/*/module.mk)
 
@@ -90,12 +89,13 @@ endef
 $(foreach t,$(TOOLS) $(HELPERS) $(UNITS) $(FUZZERS),$(eval $(call program,$(t))))
 
 # BPF objects and their skeletons. Only the kernel types that are used are declared by hand (CO-RE), so no vmlinux.h.
+COMPILE_BPF = $(CLANG) -target bpf -mcpu=v3 -O2 -g -Wall -Wextra -Wno-unused-parameter -Werror -I. -D__TARGET_ARCH_x86 -D__x86_64__ \
+              -idirafter /usr/include/$(shell $(CC) -print-multiarch) -c $< -o $@.tmp && llvm-strip -g $@.tmp && mv $@.tmp $@
+
 $(B)/gen/%.bpf.o: bpf/%.bpf.c $(wildcard bpf/*.h bpf/*.def)
 	@mkdir -p $(@D)
 	@echo "  BPF     $<"
-	@$(CLANG) -target bpf -mcpu=v3 -O2 -g -Wall -Wextra -Wno-unused-parameter -Werror -I. -D__TARGET_ARCH_x86 -D__x86_64__ \
-		-idirafter /usr/include/$(shell $(CC) -print-multiarch) -c $< -o $@.tmp
-	@llvm-strip -g $@.tmp && mv $@.tmp $@
+	@$(COMPILE_BPF)
 
 $(B)/gen/%.skel.h: $(B)/gen/%.bpf.o
 	@echo "  SKEL    $@"

@@ -60,14 +60,9 @@ struct python_config {
 	UW_U16 code_copies;	 /* free-threaded, from 3.14 on: threads run copies of the
 				instructions; a pointer to these, 0: there are none */
 	UW_U16 frame_copy;	 /* an int, a multiple of 4: which of them */
-	/* What is taken of a code object when it is seen first, for its names; bytes 0: nothing. */
-	UW_U16 code_bytes;	       /* of the object, SAMPLE_OBJECT_BYTES at most */
-	UW_U16 code_name, code_source; /* pointers to its strings */
-	UW_U16 code_lines;	       /* and to the bytes object of its lines, */
-	UW_U16 lines_size, lines_data; /* with its size, and where its bytes begin */
-	UW_U16 check_text; /* in the str at code_name its length: its text is checked, too; 0: not
-			    */
-	UW_U16 zero[2];
+	UW_U16 code_name;	 /* a pointer to its name, a str */
+	UW_U16 check_text;	 /* in that str its length: its text is checked, too; 0: not */
+	UW_U16 zero[3];
 };
 
 /* The check of a code object, of the n times 4 bytes that lie at code_check: 40 bits, never 0. Two
@@ -114,7 +109,7 @@ static inline UW_U64 python_check_text(UW_U64 check, const UW_U64 text[PYTHON_TE
 }
 
 #ifndef __bpf__
-static_assert(sizeof(struct python_config) == 72, "no padding");
+static_assert(sizeof(struct python_config) == 64, "no padding");
 static_assert(sizeof(struct python_config) <= RUNTIME_PRIVATE, "it fits");
 #endif
 

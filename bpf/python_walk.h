@@ -6,7 +6,7 @@
 #define PROFPIPE_PYTHON_WALK_H
 
 #include "bpf/python.h"
-#include "bpf/walk.h"
+#include "bpf/runtime_walk.h"
 
 #define PYTHON_NEAR \
 	(64u << 10)	  /* bytes of stack: more than what C functions take, less than a stack */
@@ -22,6 +22,7 @@ struct python_known {
 struct python_walk {
 	struct python_config config;
 	__u64 base;
+	struct runtime_copies copies;
 	__u64 frame, cframe;
 	__u64 window_start, window_end; /* user addresses of what window[] holds */
 	__u32 at;			/* where the frame lies in it, in words */
@@ -29,18 +30,7 @@ struct python_walk {
 	UW_U64 check[PYTHON_CHECK_WORDS / 2];
 	UW_U64 text[PYTHON_TEXT_WORDS];
 	struct python_known known[PYTHON_KNOWN]; /* code objects of this walk */
-	__u32 objects_left;			 /* how many more env_object may take */
 };
-
-/* Where it is not known yet what lies at an object of this process, takes that: whoever includes
- * this says how. */
-ENV_INLINE void env_object(const struct walk *w, struct python_walk *p, __u64 code, __u64 check);
-
-ENV_INLINE bool python_read(__u64 addr, __u64 *ret)
-{
-	return addr >= 4096 && addr < WALK_ADDRESS_END &&
-	       env_read_user(ret, sizeof(*ret), addr) == 0;
-}
 
 ENV_INLINE bool python_thread_state(const struct python_walk *p, __u64 *ret)
 {
@@ -55,19 +45,20 @@ ENV_INLINE bool python_thread_state(const struct python_walk *p, __u64 *ret)
 			return false;
 		v &= 0xffffffff;
 		if (c->flags & PYTHON_LIBC_FLAT)
-			return python_read(tls + c->tsd, &block) && python_read(block + v * 8, ret);
-		return python_read(tls + c->tsd + v / 32 * 8, &block) &&
-		       python_read(block + v % 32 * 16 + 8, ret);
+			return runtime_read(tls + c->tsd, &block) &&
+			       runtime_read(block + v * 8, ret);
+		return runtime_read(tls + c->tsd + v / 32 * 8, &block) &&
+		       runtime_read(block + v % 32 * 16 + 8, ret);
 	case PYTHON_TLS_OFFSET:
-		return python_read(tls + c->state, ret);
+		return runtime_read(tls + c->state, ret);
 	case PYTHON_TLS_GOT:
-		return python_read(state, &v) && python_read(tls + v, ret);
+		return runtime_read(state, &v) && runtime_read(tls + v, ret);
 	case PYTHON_TLS_MODULE:
-		if (!python_read(state, &v) || !python_read(tls + 8, &block) ||
-		    !python_read(block + v * (c->flags & PYTHON_LIBC_FLAT ? 8 : 16), &block) ||
-		    !python_read(state + 8, &v))
+		if (!runtime_read(state, &v) || !runtime_read(tls + 8, &block) ||
+		    !runtime_read(block + v * (c->flags & PYTHON_LIBC_FLAT ? 8 : 16), &block) ||
+		    !runtime_read(state + 8, &v))
 			return false;
-		return python_read(block + v + c->tls_add, ret);
+		return runtime_read(block + v + c->tls_add, ret);
 	}
 	return false;
 }
@@ -83,8 +74,8 @@ ENV_INLINE bool python_holds(const struct walk *w, const struct python_walk *p, 
 	__u64 v = 0;
 
 	if (c->frames == PYTHON_OBJECTS)
-		return python_read(holder + c->tstate_thread, &v) && v == env_tls();
-	return python_read(holder + c->tstate_frame, &v) && v - w->sp < PYTHON_NEAR;
+		return runtime_read(holder + c->tstate_thread, &v) && v == env_tls();
+	return runtime_read(holder + c->tstate_frame, &v) && v - w->sp < PYTHON_NEAR;
 }
 
 ENV_INLINE bool python_running_state(const struct walk *w, const struct python_walk *p, __u64 *ret)
@@ -92,7 +83,7 @@ ENV_INLINE bool python_running_state(const struct walk *w, const struct python_w
 	__u64 holder = 0;
 	bool found = python_thread_state(p, ret) && *ret;
 
-	if (p->config.holder && python_read(p->base + p->config.holder, &holder) &&
+	if (p->config.holder && runtime_read(p->base + p->config.holder, &holder) &&
 	    (!found || holder != *ret) && python_holds(w, p, holder)) {
 		*ret = holder;
 		return true;
@@ -166,8 +157,8 @@ ENV_INLINE const struct python_known *python_code(struct python_walk *p, __u64 c
 	k->copy = copy;
 	k->check = 0;
 	k->bytecode = code + c->code_bytecode;
-	if (copy && (!python_read(code + c->code_copies, &copies) ||
-		     !python_read(copies + 8 + 8 * (__u64)copy, &k->bytecode)))
+	if (copy && (!runtime_read(code + c->code_copies, &copies) ||
+		     !runtime_read(copies + 8 + 8 * (__u64)copy, &k->bytecode)))
 		return k;
 	if (env_read_user(p->check, words * 4, code + c->code_check) == 0) {
 		__u32 name = (__u16)(c->code_name - c->code_check) / 8u % (PYTHON_CHECK_WORDS / 2);
@@ -186,15 +177,15 @@ ENV_INLINE bool python_first_frame(struct python_walk *p)
 	const struct python_config *c = &p->config;
 	__u64 code = 0, v, before = 0;
 
-	if (!python_read(p->cframe + c->cframe_frame, &p->frame))
+	if (!runtime_read(p->cframe + c->cframe_frame, &p->frame))
 		return false;
-	if (python_read(p->frame + c->frame_code, &code) &&
-	    python_read((code & ~7ull) + c->code_check, &v))
+	if (runtime_read(p->frame + c->frame_code, &code) &&
+	    runtime_read((code & ~7ull) + c->code_check, &v))
 		return true;
-	if (!python_read(p->cframe + c->cframe_previous, &before) || !before)
+	if (!runtime_read(p->cframe + c->cframe_previous, &before) || !before)
 		return p->frame != 0;
 	p->cframe = before;
-	return python_read(p->cframe + c->cframe_frame, &p->frame) && p->frame;
+	return runtime_read(p->cframe + c->cframe_frame, &p->frame) && p->frame;
 }
 
 /* True where the thread runs Python. */
@@ -203,7 +194,8 @@ ENV_INLINE bool python_begin(const struct walk *w, struct python_walk *p)
 	const struct python_config *c = &p->config;
 	__u64 state = 0;
 
-	if (!python_running_state(w, p, &state) || !python_read(state + c->tstate_frame, &p->frame))
+	if (!python_running_state(w, p, &state) ||
+	    !runtime_read(state + c->tstate_frame, &p->frame))
 		return false;
 	p->window_start = p->window_end = 0;
 	for (__u32 i = 0; i < PYTHON_KNOWN; i++)
@@ -227,7 +219,7 @@ ENV_INLINE void python_push(struct walk *w, struct python_walk *p)
 	walk_item(w, RUNTIME_FRAME, code,
 		  (position & RUNTIME_POSITION_MASK) | k->check << RUNTIME_CHECK_SHIFT);
 	if (k->check)
-		env_object(w, p, code, k->check);
+		env_object(w, &p->copies, code, k->check);
 }
 
 /* One frame. 0: there is a caller; 1: that was all. */
@@ -249,7 +241,7 @@ ENV_INLINE int python_step(struct walk *w, struct python_walk *p)
 		python_push(w, p);
 	if (entry && c->frames == PYTHON_CFRAMES) {
 		walk_entry(w, p->cframe);
-		if (!python_read(p->cframe + c->cframe_previous, &p->cframe))
+		if (!runtime_read(p->cframe + c->cframe_previous, &p->cframe))
 			p->cframe = 0;
 	} else if (entry) {
 		walk_entry(w, at);

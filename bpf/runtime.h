@@ -2,9 +2,9 @@
 /*
  * Runtimes: interpreters whose frames are not on the native stack alone.
  *
- * A runtime has a header here, <runtime>.h, with its config and its walk, a program that runs the
- * walk, <runtime>.bpf.c, and a file in prof-symd, which recognizes it in a file, describes that
- * very build in a config, and names its frames.
+ * A runtime has a line in runtimes.def, its config here, <runtime>.h, its walk, <runtime>_walk.h, a
+ * program that runs the walk, <runtime>.bpf.c, and a file in prof-symd, which recognizes it in a
+ * file, describes that very build in a config, and names its frames.
  *
  * Before the native walk of a sample the runtime's program reads the thread's interpreted frames,
  * innermost first, as items. Where a chain of them was entered from native code, an item says so:
@@ -20,14 +20,10 @@
 
 enum runtime {
 	RUNTIME_NONE = 0,
-	RUNTIME_PYTHON = 1,
-	RUNTIME_COUNT,
+#define RUNTIME(number, NAME, name, title, mark) RUNTIME_##NAME = number,
+#include "bpf/runtimes.def"
 };
-
-/* What stands in every file that holds it, and in no other that is no part of such a thing.
- * prof-symd finds it, and prof-bpf looks whether it is there: before that a file is no runtime's,
- * whatever prof-symd says. With the NUL. */
-#define RUNTIME_MARK_PYTHON "__build_class__: func must be a function"
+#define RUNTIME_MAX 16 /* their numbers are below */
 
 /* Places in a runtime's file, as offsets in it: [start, end). */
 struct runtime_range {
@@ -35,12 +31,25 @@ struct runtime_range {
 };
 
 #define RUNTIME_RANGES 6
-#define RUNTIME_PRIVATE 144 /* bytes that only the runtime's own walk understands */
+#define RUNTIME_PRIVATE 128 /* bytes that only the runtime's own walk understands */
+
+/* What is taken of an object when it is seen first, for its names: so many bytes of it, and what it
+ * has pointers to. bytes 0: nothing. Offsets in bytes; of pointers they are multiples of 8, and
+ * RUNTIME_COPY_NONE where there is no such. */
+#define RUNTIME_COPY_NONE 0xffff
+struct runtime_copy {
+	UW_U16 bytes;		       /* of the object, SAMPLE_OBJECT_BYTES at most */
+	UW_U16 name, source;	       /* pointers to its strings, */
+	UW_U16 lines;		       /* and to its lines, */
+	UW_U16 lines_size, lines_data; /* where a word says of how many bytes, and these begin */
+	UW_U16 zero[2];
+};
 
 /*
  * What the walk needs to know of one build. prof-symd makes it of the file, prof-bpf checks the
- * numbers up to `own` and passes all of it on to the kernel. An address in it is what the
- * executable mapping's start minus its file offset must be added to.
+ * numbers up to `copy` and passes all of it on to the kernel. An address in it is what the
+ * executable mapping's start minus its file offset must be added to: the address that the file's
+ * own headers give, minus what they give the loop's code, plus the file offset of that.
  *
  * loop: the functions that interpret, for folding their frames, and where entries have no address
  * for finding these.
@@ -51,6 +60,7 @@ struct runtime_config {
 	UW_U32 by_loop; /* entries have no address: each frame in a loop is one */
 	UW_U32 ranges;	/* of loop[] */
 	struct runtime_range loop[RUNTIME_RANGES];
+	struct runtime_copy copy;
 	UW_U8 own[RUNTIME_PRIVATE];
 };
 
@@ -93,7 +103,13 @@ static_assert(sizeof(struct runtime_entry) == 32, "as large as a map_entry, behi
 /* Ends with a NUL, which counts. NULL: there is no such runtime. */
 static inline const char *runtime_mark(UW_U32 runtime)
 {
-	return runtime == RUNTIME_PYTHON ? RUNTIME_MARK_PYTHON : 0;
+	switch (runtime) {
+#define RUNTIME(number, NAME, name, title, mark) \
+	case number: \
+		return mark;
+#include "bpf/runtimes.def"
+	}
+	return 0;
 }
 #endif
 

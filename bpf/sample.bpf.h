@@ -26,7 +26,7 @@ struct {
 /* By enum runtime: what reads its frames. At RUNTIME_NONE: the sampling program. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
-	__uint(max_entries, RUNTIME_COUNT);
+	__uint(max_entries, RUNTIME_MAX);
 	__type(key, __u32);
 	__type(value, __u32);
 } programs SEC(".maps");

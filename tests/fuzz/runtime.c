@@ -23,9 +23,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		assert(runtime_print(&b, &text) == 0 && text.len > 0);
 	}
 	if (r == 0 && runtime_find_mark(f, &b) == 0 && b.known)
-		assert(b.mark + sizeof(RUNTIME_MARK_PYTHON) <= size &&
-		       memcmp(data + b.mark, RUNTIME_MARK_PYTHON, sizeof(RUNTIME_MARK_PYTHON)) ==
-			       0);
+		assert(b.mark + strlen(runtime_mark(RUNTIME_PYTHON)) < size &&
+		       strcmp((const char *)data + b.mark, runtime_mark(RUNTIME_PYTHON)) == 0);
 	if (r == 0 && b.known) {
 		memcpy(&c, b.config.own, sizeof(c));
 		assert(b.config.ranges <= RUNTIME_RANGES);

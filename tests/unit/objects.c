@@ -313,17 +313,18 @@ static void take_most(struct bench *b, size_t i, const uint64_t most[static PIEC
 				.check = check_of(b->k, at[0]),
 				.addresses = { at, 4 },
 				.lengths = { len, 4 } };
-	struct python_config c;
+	struct python_naming naming;
 	size_t n = 0;
 
-	memcpy(&c, b->k->build.config.own, sizeof(c));
-	const uint16_t offsets[4] = { 0, c.code_name, c.code_source, c.code_lines };
+	memcpy(&naming, b->k->build.naming, sizeof(naming));
+	const struct runtime_copy c = python_copy(&naming);
+	const uint16_t offsets[4] = { 0, c.name, c.source, c.lines };
 	for (int piece = 0; piece < 4; piece++) {
 		struct span s;
 
 		if (piece)
-			memcpy(&at[piece],
-			       capture_read(b->k, at[0], c.code_bytes).data + offsets[piece], 8);
+			memcpy(&at[piece], capture_read(b->k, at[0], c.bytes).data + offsets[piece],
+			       8);
 		s = capture_read(b->k, at[piece], most[piece]);
 		len[piece] = s.len;
 		memcpy(bytes + n, s.data, s.len);
@@ -335,10 +336,10 @@ static void take_most(struct bench *b, size_t i, const uint64_t most[static PIEC
 
 static void take(struct bench *b, size_t i, uint64_t lines)
 {
-	struct python_config c;
+	struct python_naming n;
 
-	memcpy(&c, b->k->build.config.own, sizeof(c));
-	take_most(b, i, (uint64_t[]){ c.code_bytes, 128, 192, lines });
+	memcpy(&n, b->k->build.naming, sizeof(n));
+	take_most(b, i, (uint64_t[]){ n.code_bytes, 128, 192, lines });
 }
 
 Test(objects, one_that_was_taken_is_named_without_asking)
@@ -408,12 +409,12 @@ Test(objects, bytes_of_a_name_that_are_no_text_make_a_name_in_utf8)
 {
 	struct bench *b = bench_new();
 	struct python_naming n;
-	struct python_config c;
 	uint64_t name;
 
-	memcpy(&c, b->k->build.config.own, sizeof(c));
 	memcpy(&n, b->k->build.naming, sizeof(n));
-	memcpy(&name, capture_read(b->k, b->k->objects[1].address, c.code_bytes).data + c.code_name,
+	memcpy(&name,
+	       capture_read(b->k, b->k->objects[1].address, n.code_bytes).data +
+		       python_copy(&n).name,
 	       8);
 	for (size_t i = 0; i < b->k->count; i++)
 		if (b->k->pieces[i].address == name)

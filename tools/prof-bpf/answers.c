@@ -80,8 +80,7 @@ void answers_jit(void *ctx, uint64_t ticket, const struct msg_jit_request *m)
 /* The numbers that are used here; `own` is for the runtime's program, which trusts none of it. */
 static bool config_is_sane(const struct runtime_config *c)
 {
-	if (c->runtime <= RUNTIME_NONE || c->runtime >= RUNTIME_COUNT || c->by_loop > 1 ||
-	    c->ranges > RUNTIME_RANGES)
+	if (!runtime_mark(c->runtime) || c->by_loop > 1 || c->ranges > RUNTIME_RANGES)
 		return false;
 	for (uint32_t i = 0; i < c->ranges; i++) {
 		if (c->loop[i].start >= c->loop[i].end)

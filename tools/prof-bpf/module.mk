@@ -4,4 +4,4 @@ tables_PARTS := $(patsubst %,tools/prof-bpf/%.c,tables rules incoming slabs arra
 TOOLS += prof-bpf
 prof-bpf_SRCS := $(wildcard tools/prof-bpf/*.c)
 prof-bpf_LIBS := -lbpf -lz
-prof-bpf_GEN := $(B)/gen/sample.skel.h $(B)/gen/python.skel.h $(B)/gen/ksyms.skel.h
+prof-bpf_GEN := $(B)/gen/sample.skel.h $(RUNTIMES_SKEL) $(B)/gen/ksyms.skel.h

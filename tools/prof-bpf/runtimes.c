@@ -1,22 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
-#include "python.skel.h"
+#include "runtimes.skel.h" /* made of bpf/runtimes.def: all their programs */
 #include "tools/prof-bpf/runtimes.h"
 
 static const struct {
 	const void *(*object)(size_t *ret_size);
 	const char *program, *name;
-} sources[RUNTIME_COUNT] = {
-	[RUNTIME_PYTHON] = { python_bpf__elf_bytes, "on_python", "Python" },
+} sources[RUNTIME_MAX] = {
+#define RUNTIME(number, NAME, name, title, mark) \
+	[number] = { name##_bpf__elf_bytes, "on_" #name, title },
+#include "bpf/runtimes.def"
 };
 
 struct runtimes {
 	struct bpf_object *host;
-	struct bpf_object *loaded[RUNTIME_COUNT];
+	struct bpf_object *loaded[RUNTIME_MAX];
 };
+
+static bool is_runtime(enum runtime which)
+{
+	return which > RUNTIME_NONE && which < RUNTIME_MAX && sources[which].object;
+}
 
 /* Enters a program into the table that the sampling program jumps through. */
 static int enter(struct runtimes *r, struct bpf_object *o, const char *name, uint32_t at)
@@ -50,7 +58,7 @@ void runtimes_free(struct runtimes *r)
 {
 	if (!r)
 		return;
-	for (int i = 0; i < RUNTIME_COUNT; i++)
+	for (int i = 0; i < RUNTIME_MAX; i++)
 		bpf_object__close(r->loaded[i]);
 	free(r);
 }
@@ -74,7 +82,7 @@ int runtimes_load(struct runtimes *r, enum runtime which)
 {
 	size_t size;
 
-	if (which <= RUNTIME_NONE || which >= RUNTIME_COUNT)
+	if (!is_runtime(which))
 		return -EINVAL;
 	if (r->loaded[which])
 		return 0;
@@ -100,7 +108,7 @@ int runtimes_forget(struct runtimes *r)
 	const uint32_t zero = 0;
 	int e = 0;
 
-	for (int i = 0; i < RUNTIME_COUNT && !e; i++) {
+	for (int i = 0; i < RUNTIME_MAX && !e; i++) {
 		struct bpf_map *m = r->loaded[i] ? bpf_object__find_map_by_name(r->loaded[i],
 										"seen_objects")
 						 : NULL;
@@ -116,5 +124,5 @@ int runtimes_forget(struct runtimes *r)
 
 const char *runtimes_name(enum runtime which)
 {
-	return which > RUNTIME_NONE && which < RUNTIME_COUNT ? sources[which].name : "?";
+	return is_runtime(which) ? sources[which].name : "?";
 }

@@ -4,16 +4,38 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "bpf/python_walk.h"
+#include "runtimes_walk.h" /* made of bpf/runtimes.def: all their walks */
 
 #define AT_ONCE 1024 /* items that a walk gathers before they are taken from it */
 static_assert(AT_ONCE + 4 <= RUNTIME_MAX_ITEMS, "it never stops for want of room");
 
-/* Its process stands still: names are read afterwards. */
-ENV_INLINE void env_object(const struct walk *w, struct python_walk *p, __u64 code, __u64 check)
-{
-	(void)w, (void)p, (void)code, (void)check;
-}
+/* A runtime's walk over memory: its state is one, as in the kernel. */
+struct walker {
+	bool (*begin)(struct walk *w, const struct runtime_config *c, uint64_t base);
+	int (*step)(struct walk *w);
+};
+
+#define RUNTIME(number, NAME, name, title, mark) \
+	static struct name##_walk name##_state; \
+\
+	static bool name##_begins(struct walk *w, const struct runtime_config *c, uint64_t base) \
+	{ \
+		static_assert(sizeof(name##_state.config) <= RUNTIME_PRIVATE, "it fits"); \
+		memcpy(&name##_state.config, c->own, sizeof(name##_state.config)); \
+		name##_state.base = base; \
+		return name##_begin(w, &name##_state); \
+	} \
+\
+	static int name##_steps(struct walk *w) \
+	{ \
+		return name##_step(w, &name##_state); \
+	}
+#include "bpf/runtimes.def"
+
+static const struct walker walkers[RUNTIME_MAX] = {
+#define RUNTIME(number, NAME, name, title, mark) [number] = { name##_begins, name##_steps },
+#include "bpf/runtimes.def"
+};
 
 static int take(struct items *i, struct walk *w)
 {
@@ -42,18 +64,15 @@ static int take(struct items *i, struct walk *w)
 int interpreted_walk(struct walk *w, const struct runtime_config *c, uint64_t base,
 		     struct items *ret)
 {
-	static struct python_walk p;
 	int r = 0, stop = 0;
 
-	if (c->runtime != RUNTIME_PYTHON)
+	if (c->runtime >= RUNTIME_MAX || !walkers[c->runtime].begin)
 		return 0;
-	memcpy(&p.config, c->own, sizeof(p.config));
-	p.base = base;
 	w->sample.kernel_frames = w->sample.items = 0;
-	if (!python_begin(w, &p))
+	if (!walkers[c->runtime].begin(w, c, base))
 		return 0;
 	while (!r && !stop) {
-		stop = python_step(w, &p);
+		stop = walkers[c->runtime].step(w);
 		if (!stop && ret->count + w->sample.items >= INTERPRETED_MAX) {
 			walk_item(w, RUNTIME_STOPPED, 0, 0);
 			stop = 1;

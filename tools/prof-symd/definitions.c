@@ -212,7 +212,7 @@ int definitions_frame(struct definitions *d, const struct msg_frame *m, struct d
 				 .file = m->file,
 				 .process = m->process,
 				 .address = m->kind == FRAME_INTERPRETED ? m->mark : m->address,
-				 .runtime = (uint8_t)(m->runtime < RUNTIME_COUNT ? m->runtime : 0),
+				 .runtime = (uint8_t)(m->runtime < RUNTIME_MAX ? m->runtime : 0),
 				 .numbers = numbers,
 				 .count = (uint16_t)count,
 				 .kind = (uint8_t)m->kind,

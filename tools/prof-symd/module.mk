@@ -1,5 +1,5 @@
 # All that recognizes runtimes in files and names their frames: for tests, too.
-symd_RUNTIMES := $(patsubst %,tools/prof-symd/%.c,runtime python python_version python_state python_loop python_parts python_name python_module elfview memory)
+symd_RUNTIMES := $(patsubst %,tools/prof-symd/%.c,runtime elfview memory) $(foreach r,$(RUNTIMES),$(wildcard tools/prof-symd/$(r).c tools/prof-symd/$(r)_*.c))
 
 TOOLS += prof-symd
 prof-symd_SRCS := $(wildcard tools/prof-symd/*.c)

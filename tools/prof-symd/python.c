@@ -390,16 +390,23 @@ static bool complete(struct layout *l)
 	end = most(end, most(l->n.code_table, l->n.code_qualname) + 8);
 	end = most(end, l->n.code_qualname ? l->n.code_traceable + 4 : 0);
 	l->n.code_bytes = (uint16_t)((end + 7) & ~7);
-	l->c.code_bytes = l->n.code_bytes;
 	l->c.code_name = l->n.code_qualname ? l->n.code_qualname : l->n.code_name;
-	l->c.code_source = l->n.code_filename;
-	l->c.code_lines = l->n.code_table;
-	l->c.lines_size = l->n.bytes_size;
-	l->c.lines_data = l->n.bytes_data;
 	/* From 3.12 on the check has the object's version in it, which is none other's. */
 	l->c.check_text = l->n.check_text = l->n.minor <= 11 ? l->n.text_length : 0;
 	return l->c.frame_bytes <= PYTHON_FRAME_BYTES && l->c.frame_previous % 8 == 0 &&
 	       l->c.frame_code % 8 == 0 && l->c.frame_position % 4 == 0;
+}
+
+struct runtime_copy python_copy(const struct python_naming *n)
+{
+	return (struct runtime_copy){
+		.bytes = n->code_bytes,
+		.name = n->code_qualname ? n->code_qualname : n->code_name,
+		.source = n->code_filename,
+		.lines = n->code_table,
+		.lines_size = n->bytes_size,
+		.lines_data = n->bytes_data,
+	};
 }
 
 bool python_layout(unsigned minor, uint16_t extra, const uint64_t *debug, struct python_config *c,
@@ -539,6 +546,7 @@ static int describe_parts(struct elfview *im, const struct python_version *v,
 	r = set_loop(im, &p->eval, &ret->config);
 	if (r)
 		return r;
+	ret->config.copy = python_copy(&l.n);
 	memcpy(ret->config.own, &l.c, sizeof(l.c));
 	memcpy(ret->naming, &l.n, sizeof(l.n));
 	ret->known = true;
@@ -601,7 +609,6 @@ static int describe(struct elfview *im, struct runtime_build *ret)
 	r = python_find_version(im, &v);
 	if (r < 0)
 		return r;
-	ret->config.runtime = RUNTIME_PYTHON;
 	if (r) {
 		snprintf(ret->name, sizeof(ret->name), "CPython");
 		return 0;
@@ -646,6 +653,6 @@ static int print(const struct runtime_build *b, struct buf *ret)
 			   n.bytes_size, n.bytes_data);
 }
 
-const struct runtime_ops python_runtime = {
-	.label = "python", .describe = describe, .name = python_name, .print = print
-};
+const struct runtime_ops python_runtime = { .describe = describe,
+					    .name = python_name,
+					    .print = print };

@@ -11,8 +11,6 @@
 #include "bpf/python.h"
 #include "tools/prof-symd/runtime.h"
 
-extern const struct runtime_ops python_runtime;
-
 /* What naming needs to know of a build: offsets in bytes. */
 struct python_naming {
 	uint8_t minor;
@@ -38,6 +36,8 @@ static_assert(sizeof(struct python_naming) <= RUNTIME_OWN_NAMING, "it fits");
 #define PYTHON_DEBUG_WORDS 96
 bool python_layout(unsigned minor, uint16_t extra, const uint64_t *debug, struct python_config *c,
 		   struct python_naming *n);
+/* What is copied of a code object, for its names. */
+struct runtime_copy python_copy(const struct python_naming *n);
 
 /* Which CPython a file that holds one is. 0, SYMFILE_NONE: it does not say, -ENOMEM. */
 struct python_version {

@@ -3,14 +3,17 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include "tools/prof-symd/python.h"
 #include "tools/prof-symd/runtime.h"
 
 #define MARK_CHUNK 65536u
 #define MARK_FILE (64u << 20) /* of a file whose constants do not lie in a section of their own */
 
-static const struct runtime_ops *const runtimes[RUNTIME_COUNT] = {
-	[RUNTIME_PYTHON] = &python_runtime,
+static const struct {
+	const struct runtime_ops *ops; /* NULL: no runtime has that number */
+	const char *label;
+} runtimes[RUNTIME_MAX] = {
+#define RUNTIME(number, NAME, name, title, mark) [number] = { &name##_runtime, #name },
+#include "bpf/runtimes.def"
 };
 
 int runtime_describe(const struct symfile *f, struct runtime_build *ret)
@@ -21,10 +24,10 @@ int runtime_describe(const struct symfile *f, struct runtime_build *ret)
 	if (symfile_machine(f) != EM_X86_64)
 		return r;
 	elfview_init(&im, f);
-	for (uint32_t i = RUNTIME_NONE + 1; i < RUNTIME_COUNT && r == RUNTIME_NOT_MINE; i++) {
-		*ret = (struct runtime_build){ 0 };
-		r = runtimes[i]->describe(&im, ret);
-		ret->config.runtime = i;
+	for (uint32_t i = RUNTIME_NONE + 1; i < RUNTIME_MAX && r == RUNTIME_NOT_MINE; i++) {
+		*ret = (struct runtime_build){ .config.runtime = i };
+		if (runtimes[i].ops)
+			r = runtimes[i].ops->describe(&im, ret);
 	}
 	elfview_done(&im);
 	return r;
@@ -82,12 +85,12 @@ int runtime_name(const struct runtime_build *b, uint64_t address, uint64_t check
 	ret->start_line = 0;
 	ret->hidden = false;
 	buf_reset(&ret->lines);
-	return runtimes[b->config.runtime]->name(b, address, check, m, ret);
+	return runtimes[b->config.runtime].ops->name(b, address, check, m, ret);
 }
 
 const char *runtime_label(const struct runtime_build *b)
 {
-	return runtimes[b->config.runtime]->label;
+	return runtimes[b->config.runtime].label;
 }
 
 uint64_t runtime_line(const struct runtime_line *lines, size_t count, uint32_t position)
@@ -149,5 +152,6 @@ int runtime_print(const struct runtime_build *b, struct buf *ret)
 	for (uint32_t i = 0; r == 0 && i < c->ranges; i++)
 		r = buf_printf(ret, "loop 0x%" PRIx64 "-0x%" PRIx64 "\n",
 			       (uint64_t)c->loop[i].start, (uint64_t)c->loop[i].end);
-	return r ? r : runtimes[c->runtime]->print(b, ret);
+	const struct runtime_ops *ops = runtimes[c->runtime].ops;
+	return r || !ops->print ? r : ops->print(b, ret);
 }

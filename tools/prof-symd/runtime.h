@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runtimes, as prof-symd sees them (bpf/runtime.h: as prof-bpf does). Each is one file that fills
- * struct runtime_ops, and one line in the table of runtime.c.
+ * struct runtime_ops, as NAME_runtime for its name in bpf/runtimes.def; it may have more, NAME_*.c.
  *
  * recognize and describe: a file that is opened is offered to each runtime, which looks at what is
  * in it, never at its name. What it finds of this very build is a struct runtime_build: a config
@@ -60,16 +60,20 @@ enum runtime_verdict {
 	RUNTIME_GONE = 3,  /* the object is another now, or none */
 };
 
+/* All but print are needed. */
 struct runtime_ops {
-	const char *label; /* in names that stand for those not known: "[python: gone]" */
-	/* 0, also for a build that is not known, RUNTIME_NOT_MINE, -ENOMEM. *ret is zeroed. */
+	/* 0, also for a build that is not known, RUNTIME_NOT_MINE, -ENOMEM. *ret is zeroed, but for
+	 * config.runtime. */
 	int (*describe)(struct elfview *im, struct runtime_build *ret);
 	/* 0, RUNTIME_WANTS, RUNTIME_GONE, -ENOMEM. *ret is reset; it means nothing unless 0. */
 	int (*name)(const struct runtime_build *b, uint64_t address, uint64_t check,
 		    struct memory *m, struct runtime_object *ret);
-	/* The config as text, a field a line. 0, errors of buf_append. */
+	/* What is in config.own and naming as text. May be NULL. 0, errors of buf_append. */
 	int (*print)(const struct runtime_build *b, struct buf *ret);
 };
+
+#define RUNTIME(number, NAME, name, title, mark) extern const struct runtime_ops name##_runtime;
+#include "bpf/runtimes.def"
 
 /* What runtime a file holds. 0, RUNTIME_NOT_MINE, -ENOMEM. */
 int runtime_describe(const struct symfile *f, struct runtime_build *ret);
@@ -79,6 +83,7 @@ int runtime_find_mark(const struct symfile *f, struct runtime_build *b);
 /* As the op of the build's runtime. */
 int runtime_name(const struct runtime_build *b, uint64_t address, uint64_t check, struct memory *m,
 		 struct runtime_object *ret);
+/* In names that stand for those not known: "[python: gone]". */
 const char *runtime_label(const struct runtime_build *b);
 /* The line of a position; 0: none is known. */
 uint64_t runtime_line(const struct runtime_line *lines, size_t count, uint32_t position);

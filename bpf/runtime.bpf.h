@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
+/*
+ * The program of a runtime, made of its walk (bpf/runtime_walk.h), in a file <runtime>.bpf.c:
+ *
+ *	#include "bpf/<runtime>_walk.h"
+ *	#define RUNTIME_WALK <runtime>
+ *	#include "bpf/runtime.bpf.h"
+ *
+ * Loaded when the first such process is seen, in a hurry: so nothing of the kernel's types is
+ * relocated (CO-RE), for which libbpf reads all of them.
+ */
+#include "bpf/sample.bpf.h"
+#include "bpf/runtime_walk.h"
+
+#define RUNTIME_PASTE(a, b) a##b
+#define RUNTIME_GLUE(a, b) RUNTIME_PASTE(a, b)
+#define OF_RUNTIME(what) RUNTIME_GLUE(RUNTIME_WALK, what)
+
+char LICENSE[] SEC("license") = "GPL";
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct OF_RUNTIME(_walk));
+} states SEC(".maps");
+
+static __always_inline __u64 env_tls(void)
+{
+	const struct walk *w = scratch();
+
+	return w ? w->tls : 0;
+}
+
+static __always_inline bool env_probed(__u64 *pc, __u64 *sp, bool leaf)
+{
+	return false;
+}
+
+/* Which objects were taken, by a hash of process and its memory (it may exec), address and check:
+ * sets of four tags, the newest lowest. Another of the same place is taken again, one of the same
+ * tag is asked for later, as are those that had no room. */
+#define SEEN_SETS 8192
+struct seen {
+	__u64 sets[SEEN_SETS];
+};
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct seen);
+} seen_objects SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct sample_object);
+} objects SEC(".maps");
+
+#define OBJECTS_AT_ONCE 48 /* of one sample */
+
+/* Up to n bytes, n being `most` at most: those of the first page where the next is not there. How
+ * many. */
+static __always_inline __u32 take_bytes(void *to, __u64 at, __u32 n, const __u32 most)
+{
+	if (at < 4096 || at >= WALK_ADDRESS_END)
+		return 0;
+	if (n > most)
+		n = most;
+	if (bpf_probe_read_user(to, n, (void *)at) == 0)
+		return n;
+	__u32 page = 4096 - (at & 4095);
+	if (page >= n)
+		return 0;
+	n = page;
+	if (n > most)
+		n = most;
+	return bpf_probe_read_user(to, n, (void *)at) ? 0 : n;
+}
+
+static __always_inline __u64 word_of(const struct sample_object *o, __u32 offset)
+{
+	offset &= ~7u;
+	return offset <= SAMPLE_OBJECT_BYTES - 8 ? *(const __u64 *)(o->object + offset) : 0;
+}
+
+/* Puts the object into the ring, unless that is half full: samples come first. False: no room. */
+static __always_inline bool take_object(const struct walk *w, const struct runtime_copy *c,
+					__u64 address, __u64 check)
+{
+	__u32 zero = 0;
+	struct sample_object *o = bpf_map_lookup_elem(&objects, &zero);
+	__u64 size = 0;
+
+	if (!o || bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) >
+			  bpf_ringbuf_query(&ring, BPF_RB_RING_SIZE) / 2)
+		return false;
+	o->sample = w->sample;
+	o->sample.flags = SAMPLE_OBJECT;
+	o->sample.kernel_frames = o->sample.items = 0;
+	o->address = address;
+	o->check = check;
+	o->at[SAMPLE_PIECE_OBJECT] = address;
+	o->len[SAMPLE_PIECE_OBJECT] = take_bytes(o->object, address, c->bytes, SAMPLE_OBJECT_BYTES);
+	o->at[SAMPLE_PIECE_NAME] = word_of(o, c->name);
+	o->len[SAMPLE_PIECE_NAME] = take_bytes(o->name, o->at[SAMPLE_PIECE_NAME], SAMPLE_NAME_BYTES,
+					       SAMPLE_NAME_BYTES);
+	o->at[SAMPLE_PIECE_SOURCE] = word_of(o, c->source);
+	o->len[SAMPLE_PIECE_SOURCE] = take_bytes(o->source, o->at[SAMPLE_PIECE_SOURCE],
+						 SAMPLE_SOURCE_BYTES, SAMPLE_SOURCE_BYTES);
+	o->at[SAMPLE_PIECE_LINES] = word_of(o, c->lines);
+	if (!runtime_read(o->at[SAMPLE_PIECE_LINES] + c->lines_size, &size) ||
+	    size > SAMPLE_LINES_BYTES)
+		size = SAMPLE_LINES_BYTES;
+	__u32 n = take_bytes(o->lines, o->at[SAMPLE_PIECE_LINES], size + c->lines_data,
+			     SAMPLE_LINES_BYTES);
+	o->len[SAMPLE_PIECE_LINES] = n;
+	n = (n + 7) & ~7u;
+	if (n > SAMPLE_LINES_BYTES)
+		n = SAMPLE_LINES_BYTES;
+	n += offsetof(struct sample_object, lines);
+	o->sample.user_frames = (n - sizeof(o->sample)) / 8;
+	return bpf_ringbuf_output(&ring, o, n, BPF_RB_NO_WAKEUP) == 0;
+}
+
+ENV_INLINE void env_object(const struct walk *w, struct runtime_copies *c, __u64 address,
+			   __u64 check)
+{
+	__u32 zero = 0;
+	struct seen *s = bpf_map_lookup_elem(&seen_objects, &zero);
+	__u64 h = (w->sample.start_ns ^ w->sample.pid ^ w->memory << 16) * 0x9e3779b97f4a7c15ull;
+
+	if (!s || !c->left)
+		return;
+	h = (h ^ h >> 32 ^ address) * 0xff51afd7ed558ccdull;
+	h = (h ^ h >> 32 ^ check) * 0xc4ceb9fe1a85ec53ull;
+	__u64 *set = &s->sets[h >> 40 & (SEEN_SETS - 1)], of = *set;
+	__u16 tag = (h >> 16 & 0xffff) | 1;
+	if ((__u16)of == tag || (__u16)(of >> 16) == tag || (__u16)(of >> 32) == tag ||
+	    (__u16)(of >> 48) == tag)
+		return;
+	c->left--;
+	if (take_object(w, &c->what, address, check))
+		*set = of << 16 | tag;
+}
+
+static __always_inline struct OF_RUNTIME(_walk) * state(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&states, &zero);
+}
+
+#define STEPS_AT_ONCE 32
+
+__attribute__((noinline)) int step(void)
+{
+	struct walk *w = scratch();
+	struct OF_RUNTIME(_walk) *p = state();
+
+	return w && p ? OF_RUNTIME(_step)(w, p) : 1;
+}
+
+__attribute__((noinline)) int steps(void)
+{
+	for (int i = 0; i < STEPS_AT_ONCE; i++) {
+		if (step())
+			return 1;
+	}
+	return 0;
+}
+
+static __always_inline bool begin(struct walk *w)
+{
+	const struct runtime_entry *e = runtime_entry(w);
+	struct OF_RUNTIME(_walk) *p = state();
+
+	if (!e || !p)
+		return false;
+	__u32 position = e->config;
+	p->base = e->base;
+	const struct slab *s = env_slab(position, RUNTIME_CONFIG_WORDS);
+	if (!s)
+		return false;
+	const struct runtime_config *c = ENV_AT(s, position, struct runtime_config,
+						RUNTIME_CONFIG_WORDS);
+	__builtin_memcpy(&p->config, c->own, sizeof(p->config));
+	p->copies.what = c->copy;
+	p->copies.left = c->copy.bytes && w->memory ? OBJECTS_AT_ONCE : 0;
+	return OF_RUNTIME(_begin)(w, p);
+}
+
+SEC("perf_event")
+int RUNTIME_GLUE(on_, RUNTIME_WALK)(struct bpf_perf_event_data *ctx)
+{
+	struct walk *w = scratch();
+
+	if (!w)
+		return 0;
+	if (begin(w)) {
+		for (int i = 0; i <= RUNTIME_MAX_ITEMS / STEPS_AT_ONCE; i++) {
+			if (steps())
+				break;
+		}
+	}
+	runtime_done(ctx, w);
+	return 0;
+}

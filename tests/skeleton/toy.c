@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The toy: recognizes and describes its builds, and names its functions. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include "tests/skeleton/toy.h"
+#include "tools/prof-symd/runtime.h"
+
+#define LINES_MAX (16u << 10)
+#define STRING_MAX 128
+
+/* What naming needs to know of a build: offsets in bytes. */
+struct toy_naming {
+	uint16_t function_bytes;
+	uint16_t serial, name, source, lines;
+};
+static_assert(sizeof(struct toy_naming) <= RUNTIME_OWN_NAMING, "it fits");
+
+/* Every file that is sampled comes by here: what most of them lack is looked for first. */
+static int describe(struct elfview *im, struct runtime_build *ret)
+{
+	const struct toy_naming n = {
+		.function_bytes = 40, .serial = 0, .name = 8, .source = 16, .lines = 24
+	};
+	struct toy_config c = { .frame_previous = 0,
+				.frame_function = 8,
+				.frame_position = 16,
+				.frame_entry = 24,
+				.function_serial = n.serial };
+	struct elfview_symbol loop, top;
+	uint64_t offset, left;
+
+	if (elfview_exported(im, "toy_loop", &loop) != 0)
+		return RUNTIME_NOT_MINE;
+	snprintf(ret->name, sizeof(ret->name), "Toy 1.0.0");
+	if (elfview_exported(im, "toy_top", &top) != 0 || loop.size == 0 ||
+	    symfile_offset(im->file, loop.value, &offset, &left) != 0 || loop.size > left)
+		return 0;
+	/* From an address to what the mapping's start minus its offset is added to. */
+	c.top = top.value - (loop.value - offset);
+	ret->config.version = 1u << 16;
+	ret->config.ranges = 1;
+	ret->config.loop[0] = (struct runtime_range){ offset, offset + loop.size };
+	ret->config.copy = (struct runtime_copy){ .bytes = n.function_bytes,
+						  .name = n.name,
+						  .source = n.source,
+						  .lines = n.lines,
+						  .lines_size = 0,
+						  .lines_data = 8 };
+	memcpy(ret->config.own, &c, sizeof(c));
+	memcpy(ret->naming, &n, sizeof(n));
+	ret->known = true;
+	return 0;
+}
+
+static uint64_t u64_at(const uint8_t *p)
+{
+	uint64_t v;
+
+	memcpy(&v, p, sizeof(v));
+	return v;
+}
+
+/* A verdict of memory_get as one of ours. */
+static int verdict(int r)
+{
+	return r == MEMORY_WANTED ? RUNTIME_WANTS : r ? RUNTIME_GONE : 0;
+}
+
+/* A string of printable ASCII, which ends with a NUL. It is read by eight bytes: what follows it
+ * may not be there. */
+static int read_string(uint64_t address, struct memory *m, struct runtime_text *ret)
+{
+	const uint8_t *at;
+
+	ret->len = 0;
+	for (uint32_t n = 0; n < STRING_MAX; n++) {
+		int r = memory_get(m, address, n + 1, (n | 7) + 1, &at);
+
+		if (r || !at[n])
+			return verdict(r);
+		runtime_append(ret, at[n] >= ' ' && at[n] <= '~' ? (const char *)at + n : "?", 1);
+	}
+	return 0;
+}
+
+static int read_lines(uint64_t address, struct memory *m, struct runtime_object *ret)
+{
+	const uint8_t *at;
+	int r = memory_get(m, address, 8, 64, &at);
+	uint64_t size = r ? 0 : u64_at(at);
+
+	if (r == 0)
+		r = size > LINES_MAX ? MEMORY_NONE
+				     : memory_get(m, address, 8 + (uint32_t)size, 0, &at);
+	if (r == MEMORY_WANTED)
+		return RUNTIME_WANTS;
+	/* A function without lines is better than none. */
+	for (uint64_t i = 0; r == 0 && i + 8 <= size; i += 8) {
+		uint64_t line = u64_at(at + 8 + i);
+
+		r = runtime_add_line(ret, (uint32_t)line, (uint32_t)(line >> 32));
+		if (r)
+			return r;
+		if (i == 0)
+			ret->start_line = line >> 32;
+	}
+	return 0;
+}
+
+static int name(const struct runtime_build *b, uint64_t address, uint64_t check, struct memory *m,
+		struct runtime_object *ret)
+{
+	uint64_t strings, source, lines;
+	struct toy_naming n;
+	const uint8_t *f;
+	int r, wants = 0;
+
+	memcpy(&n, b->naming, sizeof(n));
+	r = memory_get(m, address, n.function_bytes, 0, &f);
+	if (r)
+		return verdict(r);
+	if (toy_check(u64_at(f + n.serial)) != check)
+		return RUNTIME_GONE;
+	strings = u64_at(f + n.name);
+	source = u64_at(f + n.source);
+	lines = u64_at(f + n.lines);
+	/* What is wanted of all three in one round. */
+	r = read_string(strings, m, &ret->system_name);
+	if (r != RUNTIME_WANTS && r)
+		return r;
+	wants |= r;
+	r = read_string(source, m, &ret->source);
+	if (r != RUNTIME_WANTS && r)
+		return r;
+	wants |= r;
+	r = read_lines(lines, m, ret);
+	if (r || wants)
+		return r ? r : wants;
+	ret->name = ret->system_name;
+	return 0;
+}
+
+static int print(const struct runtime_build *b, struct buf *ret)
+{
+	struct toy_config c;
+
+	memcpy(&c, b->config.own, sizeof(c));
+	return buf_printf(ret, "top 0x%" PRIx64 "\n", (uint64_t)c.top);
+}
+
+const struct runtime_ops toy_runtime = { .describe = describe, .name = name, .print = print };

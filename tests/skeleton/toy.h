@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
+/* The toy: what differs between its builds, and the walk must know. */
+#ifndef PROFPIPE_TOY_H
+#define PROFPIPE_TOY_H
+
+#include "bpf/runtime.h"
+
+/* Fixed width, no padding. Field offsets in bytes. */
+struct toy_config {
+	UW_U64 top; /* address of the pointer to the innermost frame */
+	UW_U16 frame_previous, frame_function;
+	UW_U16 frame_position;
+	UW_U16 frame_entry;	/* an address in the C frame that runs it, or 0 */
+	UW_U16 function_serial; /* what a function is known by */
+	UW_U16 zero[3];
+};
+
+/* The check of a function: 40 bits, never 0. */
+static inline UW_U64 toy_check(UW_U64 serial)
+{
+	UW_U64 check = (serial * 0x9e3779b97f4a7c15ull) >> RUNTIME_CHECK_SHIFT;
+
+	return check ? check : 1;
+}
+
+#ifndef __bpf__
+static_assert(sizeof(struct toy_config) == 24, "no padding");
+#endif
+
+#endif

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
+/* The toy's walk: from its innermost frame to the items (bpf/runtime.h, bpf/runtime_walk.h). */
+#ifndef PROFPIPE_TOY_WALK_H
+#define PROFPIPE_TOY_WALK_H
+
+#include "bpf/runtime_walk.h"
+#include "tests/skeleton/toy.h"
+
+struct toy_walk {
+	struct toy_config config;
+	__u64 base;
+	struct runtime_copies copies;
+	__u64 frame; /* the next */
+};
+
+/* True where the thread runs the toy. It has one thread: else the way here would begin at the
+ * thread's own (env_tls). */
+ENV_INLINE bool toy_begin(const struct walk *w, struct toy_walk *p)
+{
+	(void)w;
+	return runtime_read(p->base + p->config.top, &p->frame) && p->frame;
+}
+
+/* One frame. 0: there is a caller; 1: that was all. */
+ENV_INLINE int toy_step(struct walk *w, struct toy_walk *p)
+{
+	const struct toy_config *c = &p->config;
+	__u64 at = p->frame, function, serial, position, entry;
+
+	if (!at)
+		return 1;
+	/* Frames may lead in circles. */
+	if (w->sample.items >= RUNTIME_MAX_ITEMS - 2 ||
+	    !runtime_read(at + c->frame_function, &function) ||
+	    !runtime_read(function + c->function_serial, &serial) ||
+	    !runtime_read(at + c->frame_position, &position) ||
+	    !runtime_read(at + c->frame_entry, &entry) ||
+	    !runtime_read(at + c->frame_previous, &p->frame)) {
+		walk_item(w, RUNTIME_STOPPED, 0, 0);
+		return 1;
+	}
+	__u64 check = toy_check(serial);
+
+	walk_item(w, RUNTIME_FRAME, function,
+		  (position & RUNTIME_POSITION_MASK) | check << RUNTIME_CHECK_SHIFT);
+	env_object(w, &p->copies, function, check);
+	if (entry)
+		walk_entry(w, entry);
+	return 0;
+}
+
+#endif
