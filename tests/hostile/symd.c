@@ -12,9 +12,7 @@
  *   ask PID         asks for memory of the process, under each number that it could have
  *   shapes PID      asks for its memory in odd ways
  *   flood PID SECONDS  asks for all of it that is to be had
- *   deaf PID        asks, and takes no answer
- *   half            breaks off in the middle of a message
- *   vanish PID      asks, and goes without the answers
+ *   deaf PID        asks, and takes no answer, until it is thrown out; ends
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -191,14 +189,6 @@ static void pump(struct peer *p, int ms)
 		drain_answers(p);
 }
 
-static void pump_for(struct peer *p, uint64_t ns)
-{
-	uint64_t end = clock_mono_ns() + ns;
-
-	for (uint64_t now; (now = clock_mono_ns()) < end;)
-		pump(p, (int)((end - now) / 1000000 + 1));
-}
-
 /* --- what goes --- */
 
 static int send_batch(void *ctx, struct span batch)
@@ -233,13 +223,6 @@ static void connect_files(struct peer *p)
 	p->gone = false;
 	p->sent = p->answered = 0;
 	put(p, (struct msg){ .id = MSG_HELLO, .hello = { .schema = msg_schema_hash() } });
-}
-
-static void leave_files(struct peer *p)
-{
-	bus_free(p->files);
-	stream_in_done(&p->answers);
-	stream_out_done(&p->requests);
 }
 
 static void say_runtime(struct peer *p, uint64_t file, const struct runtime_config *c,
@@ -479,41 +462,8 @@ static void deaf(struct peer *p, uint64_t pid, uint64_t at)
 	p->deaf = true;
 	while (!p->gone && n++ < 100000)
 		ask(p, process, pid, &at, &length, 1);
-	p->deaf = false;
 	printf("deaf %s\n", p->gone ? "thrown out" : "heard");
-	leave_files(p);
-	connect_files(p);
-}
-
-static void vanish(struct peer *p, uint64_t pid, uint64_t at)
-{
-	uint64_t process = find_process(p, pid), length = 131072;
-
-	for (int i = 0; i < 5; i++) {
-		for (int k = 0; k < 32; k++)
-			ask(p, process, pid, &at, &length, 1);
-		leave_files(p);
-		connect_files(p);
-	}
-	printf("vanish\n");
-}
-
-static void half(struct peer *p)
-{
-	/* The beginnings of messages; each costs the pipe, or has us wait for the rest. */
-	static const uint8_t starts[][8] = { { 0x92, 53, 0x95, 1 },
-					     { 0xdf, 0xff, 0xff, 0xff, 0xff },
-					     { 0x92, 52, 0x94, 0xcf, 0xff },
-					     { 0xc1 },
-					     { 0x92, 53, 0xdd, 0xff, 0xff, 0xff, 0xff } };
-
-	for (size_t i = 0; i < sizeof(starts) / sizeof(starts[0]); i++) {
-		(void)bus_send(p->files, (struct span){ .data = starts[i], .len = 8 });
-		pump_for(p, SECOND / 20);
-		leave_files(p);
-		connect_files(p);
-	}
-	printf("half\n");
+	_exit(0);
 }
 
 static uint64_t number(char **at)
@@ -556,11 +506,6 @@ int main(int argc, char **argv)
 			flood(p, n, find_object(p, n), number(a) * SECOND);
 		} else if (!strcmp(what, "deaf")) {
 			deaf(p, n, find_object(p, n));
-		} else if (!strcmp(what, "vanish")) {
-			vanish(p, n, find_object(p, n));
-		} else if (!strcmp(what, "half")) {
-			half(p);
-			a--;
 		} else {
 			return 2;
 		}
