@@ -246,10 +246,10 @@ def test_a_kernel_that_may_lock_up_is_refused_by_name_unless_told(made, tmp_path
         assert re.match("kernel +fine ", bpf(release, "--check", hide=hide).stdout), release
 
 
-def test_no_samples_are_an_error(tmp_path):
+def test_no_samples_are_told_of(tmp_path):
     # One tick a second: none in a third of it.
     p = profpipe("record", "-q", "-F", "1", "-d", "0.3", "-o", tmp_path / "x.folded")
-    assert p.returncode == 1 and len(p.stderr.splitlines()) == 1 and "no samples: " in p.stderr and "profpipe doctor" in p.stderr
+    assert p.returncode == 0 and len(p.stderr.splitlines()) == 1 and "no samples: every process was on no cpu" in p.stderr, p.stderr
     p = profpipe("record", "-q", "-F", "1", "-d", "0.3", "-o", tmp_path / "x.folded", "--", "sleep", "60")
     # What was asked for may rest.
     assert p.returncode == 0 and len(p.stderr.splitlines()) == 1 and "no samples: sleep was on no cpu" in p.stderr, p.stderr

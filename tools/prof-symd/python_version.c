@@ -121,15 +121,26 @@ int python_find_version(const struct elfview *im, struct python_version *v)
 
 /* --- others --- */
 
+/* `rest` behind `first`, or NULL. */
+static const char *find_in(const char *text, size_t n, char first, const char *rest, size_t len)
+{
+	for (const char *at = text, *end = text + n;; at++) {
+		at = memmem(at, (size_t)(end - at), rest, len);
+		if (!at || (at > text && at[-1] == first))
+			return at ? at - 1 : NULL;
+	}
+}
+
 /*
- * The string that begins with `begin` in a section, from there on, as far as it is printable.
+ * The string that begins so in a section, from there on, as far as it is printable. Its first
+ * character stands apart, or prof-symd, which has these strings, would be a Python itself.
  * Sections of more than `most` bytes are left out. False: there is none.
  */
-static bool find_text(const struct symfile *f, const char *section, uint64_t most,
-		      const char *begin, char ret[static TEXT])
+static bool find_text(const struct symfile *f, const char *section, uint64_t most, char first,
+		      const char *rest, char ret[static TEXT])
 {
 	const struct symfile_section *s;
-	size_t len = strlen(begin);
+	size_t len = strlen(rest);
 	const char *at = NULL;
 	char *text;
 
@@ -144,7 +155,7 @@ static bool find_text(const struct symfile *f, const char *section, uint64_t mos
 
 		if (symfile_read(f, s->offset + from, text, n) != 0)
 			break;
-		at = memmem(text, n, begin, len);
+		at = find_in(text, n, first, rest, len);
 		n -= at ? (size_t)(at - text) : 0;
 		for (size_t i = 0; at && i < TEXT; i++)
 			ret[i] = i < n && i < TEXT - 1 && isprint((unsigned char)at[i]) ? at[i]
@@ -168,18 +179,18 @@ static void name_version(const char *what, const char *text, const char *begin,
  * that begin with that. */
 static void name_old(const struct symfile *f, char ret[static RUNTIME_NAME])
 {
-	static const char *const libraries[] = { "lib/python2.", "lib/python3." };
+	static const char *const libraries[] = { "ib/python2.", "ib/python3." };
 	unsigned major, minor;
 	char text[TEXT], begin[16];
 
 	snprintf(ret, RUNTIME_NAME, "CPython before 3.6");
 	for (size_t i = 0; i < sizeof(libraries) / sizeof(libraries[0]); i++) {
-		if ((!find_text(f, ".data", MAX_RODATA, libraries[i], text) &&
-		     !find_text(f, ".rodata", MAX_RODATA, libraries[i], text)) ||
+		if ((!find_text(f, ".data", MAX_RODATA, 'l', libraries[i], text) &&
+		     !find_text(f, ".rodata", MAX_RODATA, 'l', libraries[i], text)) ||
 		    sscanf(text, "lib/python%1u.%2u", &major, &minor) != 2)
 			continue;
 		snprintf(begin, sizeof(begin), "%u.%u.", major, minor);
-		if (find_text(f, ".rodata", MAX_RODATA, begin, text))
+		if (find_text(f, ".rodata", MAX_RODATA, begin[0], begin + 1, text))
 			name_version("CPython", text, "", ret);
 		else
 			snprintf(ret, RUNTIME_NAME, "CPython %u.%u", major, minor);
@@ -206,8 +217,8 @@ int python_find_other(const struct elfview *im, char ret[static RUNTIME_NAME], b
 	*ret_hidden = false;
 	if (elfview_exported(im, "pypy_execute_source", &s) == 0) {
 		snprintf(ret, RUNTIME_NAME, "PyPy");
-		if (find_text(f, ".data", MAX_RODATA, "[PyPy ", text) ||
-		    find_text(f, ".rodata", MAX_RODATA, "[PyPy ", text))
+		if (find_text(f, ".data", MAX_RODATA, '[', "PyPy ", text) ||
+		    find_text(f, ".rodata", MAX_RODATA, '[', "PyPy ", text))
 			name_version("PyPy", text, "[PyPy ", ret);
 		return 0;
 	}
@@ -218,12 +229,12 @@ int python_find_other(const struct elfview *im, char ret[static RUNTIME_NAME], b
 	if (symfile_section(f, ".PyRuntime", &section) != 0) {
 		if (!is_program(f))
 			return RUNTIME_NOT_MINE;
-		if (find_text(f, ".rodata", MAX_PROGRAM_RODATA, "MicroPython v", text)) {
-			name_version("MicroPython", text, "MicroPython v", ret);
+		if (find_text(f, ".rodata", MAX_PROGRAM_RODATA, 'M', "icroPython v", text)) {
+			name_version("MicroPython", text + strlen("MicroPython "), "v", ret);
 			return 0;
 		}
-		if (!find_text(f, ".rodata", MAX_PROGRAM_RODATA, "<frozen importlib._bootstrap>",
-			       text))
+		if (!find_text(f, ".rodata", MAX_PROGRAM_RODATA, '<',
+			       "frozen importlib._bootstrap>", text))
 			return RUNTIME_NOT_MINE;
 	}
 	int r = python_find_version(im, &v);

@@ -670,7 +670,8 @@ static void say_written(const char *path)
 }
 
 /* An empty profile is not what anybody wanted: said, with what is known of why. That what was asked
- * for rested is no failure while the kernel took samples of others. */
+ * for rested is no failure while the kernel took samples of others, nor is a host that rested for
+ * some seconds. */
 static void say_empty(struct run *r, const struct status *f)
 {
 	const unsigned long hz = strtoul(r->o->hz, NULL, 10);
@@ -681,11 +682,13 @@ static void say_empty(struct run *r, const struct status *f)
 		lost += f->lost[i];
 	if (lost)
 		fail(r, "no samples: %lu were taken, and all were lost", lost);
-	else if ((r->o->command || r->o->pid_count) && (f->bpf_runs || seconds < 1))
+	else if (r->o->command || r->o->pid_count ? f->bpf_runs || seconds < 1 : seconds < 3)
 		log_warning(
 			"no samples: %s was on no cpu at any tick of %.1f s, one each %.1f ms; a higher -F looks oftener",
-			r->o->command ? r->o->command[0] : "what -p names", seconds,
-			1000.0 / (double)(hz ? hz : 1));
+			r->o->command	  ? r->o->command[0]
+			: r->o->pid_count ? "what -p names"
+					  : "every process",
+			seconds, 1000.0 / (double)(hz ? hz : 1));
 	else
 		fail(r, "no samples: %s in %.1f s; `profpipe doctor` says what this host allows",
 		     f->bpf_runs ? "no process ran" : "the kernel's sampling event never came",
