@@ -260,7 +260,7 @@ def test_outputs_belong_to_who_called_sudo(tmp_path):
     for d in [tmp_path, *list(tmp_path.parents)[:3]]:
         os.chmod(d, os.stat(d).st_mode | 0o011)
     env = {**os.environ, "SUDO_UID": str(NOBODY), "SUDO_GID": str(NOBODY)}
-    p = profpipe("record", "-d", "0.3", "-o", theirs / "x.folded", "--summary", theirs / "s.json", env=env)
+    p = profpipe("record", "-d", "0.3", "-o", theirs / "x.folded", "--summary", theirs / "s.json", "--", "sh", "-c", "while :; do :; done", env=env)
     assert p.returncode == 0, p.stderr
     for n in ("x.folded", "s.json"):
         st = (theirs / n).stat()
