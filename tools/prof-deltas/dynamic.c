@@ -56,11 +56,13 @@ int dynamic_read(int fd, const struct elf_file *f, struct dynamic *ret)
 		else if (dynamic[i].d_tag == DT_SONAME)
 			ret->soname = dynamic[i].d_un.d_val;
 	}
-	if (!locate(f, names, &ret->names))
+	if (!locate(f, names, &ret->names)) {
+		*ret = (struct dynamic){ 0 };
 		return 0;
+	}
 	if (locate(f, symbols, &ret->symbols) && ret->symbols < ret->names)
 		ret->symbols_end = ret->names;
 	else
 		ret->symbols = 0;
-	return 1;
+	return 0;
 }

@@ -14,7 +14,7 @@ struct dynamic {
 	uint64_t symbols, symbols_end; /* file offsets; the end is where the names begin */
 };
 
-/* 1: read; 0: there is none that can be read; -errno of reading. */
+/* All zero where there is none that can be read. 0, -errno of reading. */
 int dynamic_read(int fd, const struct elf_file *f, struct dynamic *ret);
 
 #endif

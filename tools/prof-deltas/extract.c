@@ -146,6 +146,7 @@ int extract_derived(int fd, struct rows *rows, struct extract *ret)
 
 int extract_rows(int fd, int debug_fd, struct rows *rows, struct extract *ret)
 {
+	struct dynamic d;
 	struct elf_file f;
 	int r = begin(fd, &f, rows, ret);
 
@@ -153,9 +154,11 @@ int extract_rows(int fd, int debug_fd, struct rows *rows, struct extract *ret)
 		return r;
 	rows->skipped[ROWS_SKIP_SECTION] += f.empty_sections;
 	if (!r)
-		r = ucontext_read(fd, &f, rows);
+		r = dynamic_read(fd, &f, &d);
 	if (!r)
-		r = greenlet_read(fd, &f, rows);
+		r = ucontext_read(fd, &f, &d, rows);
+	if (!r)
+		r = greenlet_read(fd, &d, rows);
 	if (!r)
 		r = read_kind(fd, &f, true, rows);
 	if (!r)

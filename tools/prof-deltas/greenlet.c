@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "tools/prof-deltas/dynamic.h"
 #include "tools/prof-deltas/greenlet.h"
 
 #define MAX_NAMES (256u << 10) /* bytes; greenlet has 20 KiB of them */
@@ -33,31 +32,6 @@ static int find_name(int fd, const struct dynamic *d, uint32_t *ret)
 	return r;
 }
 
-static int add(struct rows *rows, const Elf64_Sym *s)
-{
-	const struct unwind_rule rule = { .cfa = UNWIND_CFA_REG,
-					  .cfa_reg = UNWIND_REG_RSP,
-					  .cfa_off = 8,
-					  .ra = UNWIND_RA_UNDEFINED,
-					  .flags = UNWIND_DERIVED };
-	uint64_t room;
-	uint16_t number;
-	uint32_t at;
-	int r;
-
-	/* Before the first byte, so that it comes before the function's own rows. */
-	if (!s->st_value || !rows_locate(rows, s->st_value - 1, &at, &room) || room <= s->st_size)
-		return 0;
-	r = rows_open(rows, at, at + 1 + (uint32_t)s->st_size);
-	if (!r)
-		r = rows_rules_put(&rows->rules, &rule, &number);
-	if (!r)
-		r = rows_add(rows, at, number);
-	if (!r)
-		rows_close(rows);
-	return r == ROWS_NONE ? 0 : r;
-}
-
 static int find_symbol(int fd, const struct dynamic *d, uint32_t name, struct rows *rows)
 {
 	uint64_t size = d->symbols_end - d->symbols;
@@ -75,21 +49,20 @@ static int find_symbol(int fd, const struct dynamic *d, uint32_t name, struct ro
 	for (size_t i = 0; n > 0 && i < (size_t)n / sizeof(*all); i++) {
 		if (all[i].st_name != name || ELF64_ST_TYPE(all[i].st_info) != STT_FUNC)
 			continue;
-		r = add(rows, &all[i]);
+		r = all[i].st_value ? rows_add_end(rows, all[i].st_value, all[i].st_size) : 0;
 		break;
 	}
 	free(all);
 	return r;
 }
 
-int greenlet_read(int fd, const struct elf_file *f, struct rows *rows)
+int greenlet_read(int fd, const struct dynamic *d, struct rows *rows)
 {
-	struct dynamic d;
 	uint32_t name = 0;
-	int r = dynamic_read(fd, f, &d);
+	int r;
 
-	if (r <= 0 || d.names_size > MAX_NAMES || !d.symbols)
-		return r < 0 ? r : 0;
-	r = find_name(fd, &d, &name);
-	return r <= 0 ? r : find_symbol(fd, &d, name, rows);
+	if (!d->symbols || d->names_size > MAX_NAMES)
+		return 0;
+	r = find_name(fd, d, &name);
+	return r <= 0 ? r : find_symbol(fd, d, name, rows);
 }

@@ -8,10 +8,10 @@
 #ifndef PROF_DELTAS_GREENLET_H
 #define PROF_DELTAS_GREENLET_H
 
-#include "tools/prof-deltas/elf.h"
+#include "tools/prof-deltas/dynamic.h"
 #include "tools/prof-deltas/rows.h"
 
 /* As ucontext_read. */
-int greenlet_read(int fd, const struct elf_file *f, struct rows *rows);
+int greenlet_read(int fd, const struct dynamic *d, struct rows *rows);
 
 #endif

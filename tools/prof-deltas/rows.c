@@ -389,6 +389,29 @@ void rows_close(struct rows *r)
 	r->functions++;
 }
 
+int rows_add_end(struct rows *r, uint64_t vaddr, uint64_t size)
+{
+	const struct unwind_rule rule = { .cfa = UNWIND_CFA_REG,
+					  .cfa_reg = UNWIND_REG_RSP,
+					  .cfa_off = 8,
+					  .ra = UNWIND_RA_UNDEFINED,
+					  .flags = UNWIND_DERIVED };
+	uint64_t room;
+	uint16_t number;
+	uint32_t at;
+
+	if (!rows_locate(r, vaddr - 1, &at, &room) || room <= size)
+		return 0;
+	int e = rows_open(r, at, at + 1 + (uint32_t)size);
+	if (!e)
+		e = rows_rules_put(&r->rules, &rule, &number);
+	if (!e)
+		e = rows_add(r, at, number);
+	if (!e)
+		rows_close(r);
+	return e == ROWS_NONE ? 0 : e;
+}
+
 void rows_extent(const struct rows *r, size_t i, uint32_t *ret_start, uint32_t *ret_end)
 {
 	uint32_t size;

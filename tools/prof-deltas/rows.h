@@ -239,6 +239,10 @@ int rows_add(struct rows *r, uint32_t at, uint16_t rule);
  * it that is put back. 0, ROWS_TOO_LARGE, -ENOMEM. */
 int rows_reserve(struct rows *r, size_t n);
 void rows_close(struct rows *r);
+/* Stacks end in the function of so many bytes at an ELF address, and where something returns to its
+ * first one: from the byte before, so that it counts before the function's own rows, which come
+ * later. 0, also where it is in no segment; ROWS_TOO_LARGE, -ENOMEM. */
+int rows_add_end(struct rows *r, uint64_t vaddr, uint64_t size);
 /* From here on, only what is not covered counts. After rows_finish. */
 void rows_fill(struct rows *r);
 /* After rows_finish: where the i-th function lies, of r->settled ones, which rise. */

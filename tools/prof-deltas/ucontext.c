@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "tools/prof-deltas/dynamic.h"
 #include "tools/prof-deltas/ucontext.h"
 
 #define WINDOW (64u << 10)
@@ -14,46 +13,25 @@ static const uint8_t start_context[] = {
 };
 
 /* Whether the file calls itself libc.so.6. 0 or 1; -errno. */
-static int is_libc(int fd, const struct elf_file *f)
+static int is_libc(int fd, const struct elf_file *f, const struct dynamic *d)
 {
 	static const char name[] = "libc.so.6";
 	char found[sizeof(name)];
-	struct dynamic d;
-	int r = dynamic_read(fd, f, &d);
 
-	if (r <= 0 || !d.soname || d.soname > f->size)
-		return r < 0 ? r : 0;
-	int64_t n = elf_pread(fd, found, sizeof(found), d.names + d.soname);
+	if (!d->soname || d->soname > f->size)
+		return 0;
+	int64_t n = elf_pread(fd, found, sizeof(found), d->names + d->soname);
 	if (n < 0)
 		return (int)n;
 	return n == (int64_t)sizeof(found) && memcmp(found, name, sizeof(name)) == 0;
 }
 
-static int add(struct rows *rows, uint64_t vaddr, const uint8_t *code, size_t left)
+/* Up to its hlt. */
+static size_t length_of(const uint8_t *code, size_t left)
 {
-	const struct unwind_rule rule = { .cfa = UNWIND_CFA_REG,
-					  .cfa_reg = UNWIND_REG_RSP,
-					  .cfa_off = 8,
-					  .ra = UNWIND_RA_UNDEFINED,
-					  .flags = UNWIND_DERIVED };
 	const uint8_t *hlt = memchr(code, 0xf4, left < MAX_LENGTH ? left : MAX_LENGTH);
-	size_t length = hlt ? (size_t)(hlt + 1 - code) : sizeof(start_context);
-	uint64_t room;
-	uint16_t number;
-	uint32_t at;
-	int r;
 
-	/* Returning to it means its first byte, and the byte before is what is looked up. */
-	if (!rows_locate(rows, vaddr - 1, &at, &room) || room <= length)
-		return 0;
-	r = rows_open(rows, at, at + 1 + (uint32_t)length);
-	if (!r)
-		r = rows_rules_put(&rows->rules, &rule, &number);
-	if (!r)
-		r = rows_add(rows, at, number);
-	if (!r)
-		rows_close(rows);
-	return r == ROWS_NONE ? 0 : r;
+	return hlt ? (size_t)(hlt + 1 - code) : sizeof(start_context);
 }
 
 static int search(int fd, const struct elf_load *l, struct rows *rows, uint8_t *window)
@@ -70,17 +48,17 @@ static int search(int fd, const struct elf_load *l, struct rows *rows, uint8_t *
 					      sizeof(start_context));
 
 		if (found && (found - window > 0 || at > 0))
-			return add(rows, l->vaddr + at + (uint64_t)(found - window), found,
-				   (size_t)(window + n - found));
+			return rows_add_end(rows, l->vaddr + at + (uint64_t)(found - window),
+					    length_of(found, (size_t)(window + n - found)));
 		if (n < (int64_t)want)
 			break;
 	}
 	return 0;
 }
 
-int ucontext_read(int fd, const struct elf_file *f, struct rows *rows)
+int ucontext_read(int fd, const struct elf_file *f, const struct dynamic *d, struct rows *rows)
 {
-	int r = is_libc(fd, f);
+	int r = is_libc(fd, f, d);
 
 	if (r <= 0)
 		return r;

@@ -7,11 +7,11 @@
 #ifndef PROF_DELTAS_UCONTEXT_H
 #define PROF_DELTAS_UCONTEXT_H
 
-#include "tools/prof-deltas/elf.h"
+#include "tools/prof-deltas/dynamic.h"
 #include "tools/prof-deltas/rows.h"
 
 /* Adds a function that ends stacks where there is one; before the rows of .eh_frame, which yield to
  * what begins before them. fd is borrowed. 0, ROWS_TOO_LARGE, -ENOMEM, -errno of reading. */
-int ucontext_read(int fd, const struct elf_file *f, struct rows *rows);
+int ucontext_read(int fd, const struct elf_file *f, const struct dynamic *d, struct rows *rows);
 
 #endif
