@@ -1,2 +1,2 @@
 COMMON_SRCS := $(wildcard common/*.c)
-COMMON_LIBS := -lnng -lmsgpackc -lcap-ng -lpthread
+COMMON_LIBS := -lnng -lmsgpackc -lcap-ng -lseccomp -lpthread

@@ -30,11 +30,11 @@ done
 # What each binary links: a privileged tool that grows a parser library is seen here.
 declare -A may=(
 	[profpipe]="libc libnng libmsgpackc libcap-ng libcjson ld-linux-x86-64"
-	[prof-bpf]="libc libnng libmsgpackc libcap-ng libbpf libz ld-linux-x86-64"
-	[prof-deltas]="libc libnng libmsgpackc libcap-ng libelf libz libzstd libZydis libZycore ld-linux-x86-64"
-	[prof-symd]="libc libnng libmsgpackc libcap-ng libelf libdw liblzma libz libZydis libZycore ld-linux-x86-64"
-	[prof-dump]="libc libnng libmsgpackc libcap-ng libbpf libelf libdw liblzma libz libzstd libZydis libZycore ld-linux-x86-64"
-	[prof-export]="libc libnng libmsgpackc libcap-ng libprotobuf-c libz ld-linux-x86-64"
+	[prof-bpf]="libc libnng libmsgpackc libcap-ng libseccomp libbpf libz ld-linux-x86-64"
+	[prof-deltas]="libc libnng libmsgpackc libcap-ng libseccomp libelf libz libzstd libZydis libZycore ld-linux-x86-64"
+	[prof-symd]="libc libnng libmsgpackc libcap-ng libseccomp libelf libdw liblzma libz libZydis libZycore ld-linux-x86-64"
+	[prof-dump]="libc libnng libmsgpackc libcap-ng libseccomp libbpf libelf libdw liblzma libz libzstd libZydis libZycore ld-linux-x86-64"
+	[prof-export]="libc libnng libmsgpackc libcap-ng libseccomp libprotobuf-c libz ld-linux-x86-64"
 )
 for t in "$@"; do
 	for lib in $(readelf -d "$tree/$t" | sed -n 's/.*(NEEDED).*\[\(.*\)\.so.*/\1/p'); do
