@@ -7,10 +7,16 @@
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
+#include "common/cell.h"
 #include "common/log.h"
 
 static const char *const tool_names[DEPLOY_TOOLS] = { "prof-bpf", "prof-deltas", "prof-symd",
 						      "prof-export" };
+
+static const struct cell cells[DEPLOY_TOOLS] = {
+	[DEPLOY_SYMD] = { .listens = true },
+	[DEPLOY_EXPORT] = { .writes = true },
+};
 
 void deploy_init(struct deploy *d)
 {
@@ -112,6 +118,21 @@ static int check_fd(const char *option, int fd)
 	return 0;
 }
 
+/* A kernel that cannot filter calls is told of once, and lived with. */
+static int say_cell(enum deploy_tool tool, int r, bool entered)
+{
+	if (r == -EOPNOTSUPP) {
+		if (entered)
+			log_info(
+				"this kernel has no seccomp filters: %s can make any system call that its user may make",
+				tool_names[tool]);
+		return 0;
+	}
+	if (r)
+		log_error("%s cannot limit its system calls: %s", tool_names[tool], strerror(-r));
+	return r;
+}
+
 int deploy_enter(const struct deploy *d, enum deploy_tool tool, struct sandbox *s)
 {
 	int r = check_fd("status-fd", d->status_fd);
@@ -145,7 +166,15 @@ int deploy_enter(const struct deploy *d, enum deploy_tool tool, struct sandbox *
 	else if (r)
 		log_error("%s cannot drop its rights: %s: %s", tool_names[tool], step,
 			  strerror(-r));
+	if (!r && tool != DEPLOY_BPF)
+		r = say_cell(tool, cell_enter(&cells[tool]), true);
 	return r;
+}
+
+int deploy_seal(const struct deploy *d, enum deploy_tool tool)
+{
+	(void)d;
+	return say_cell(tool, cell_seal(&cells[tool]), false);
 }
 
 void deploy_status(const struct deploy *d, struct status *st, enum status_phase phase)

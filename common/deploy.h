@@ -42,9 +42,13 @@ void deploy_init(struct deploy *d);
 /* Takes one of the options above. 0, or -EINVAL (the message was logged). */
 int deploy_option(struct deploy *d, int val, const char *arg);
 /* Enters the identity of `tool` (sandbox.h; ids and change_ids of *s are filled in here) as far as
- * --ids asks for it, and checks that the given descriptors are open. They are made O_CLOEXEC, the
- * status pipe O_NONBLOCK, and SIGPIPE is ignored where there is one. 0, or -errno, logged. */
+ * --ids asks for it, and its cell (cell.h), and checks that the given descriptors are open. They
+ * are made O_CLOEXEC, the status pipe O_NONBLOCK, and SIGPIPE is ignored where there is one. 0, or
+ * -errno, logged. */
 int deploy_enter(const struct deploy *d, enum deploy_tool tool, struct sandbox *s);
+/* The sockets are there, and nothing of a peer was read: from here on a tool without rights (all
+ * but prof-bpf) can open nothing, by any thread of its (cell.h). 0, or -errno, logged. */
+int deploy_seal(const struct deploy *d, enum deploy_tool tool);
 /* Writes st with the phase, filling in magic and phase. A RUNNING report is dropped when the pipe
  * is full, others wait up to a second; nothing when there is no status pipe, or the launcher is
  * gone. */

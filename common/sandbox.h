@@ -2,7 +2,7 @@
 /*
  * Entering a tool's identity, in the order that the design page fixes: rlimits, ids, capabilities,
  * no_new_privs, undumpable. Called before any thread is started (nng starts its own at its first
- * socket). Landlock and seccomp are not here yet.
+ * socket). What else confines a tool without rights is in cell.h.
  */
 #ifndef PROFPIPE_SANDBOX_H
 #define PROFPIPE_SANDBOX_H

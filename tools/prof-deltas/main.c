@@ -224,6 +224,9 @@ static int serving(const struct deploy *d)
 		log_error("cannot reach prof-bpf below %s: %s; is it running?", d->run_dir,
 			  strerror(-r));
 	} else {
+		r = deploy_seal(d, DEPLOY_DELTAS);
+	}
+	if (!r) {
 		deploy_status(d, &st, STATUS_READY);
 		r = serve(bus, lane, d->life_fd);
 		if (r == SERVE_SCHEMA)

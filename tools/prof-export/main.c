@@ -492,8 +492,11 @@ static int run_deployed(const struct options *o)
 		return EXIT_FAILURE;
 	int r = bus_dial(BUS_NAMED, o->deploy.run_dir, o->deploy.uid[DEPLOY_SYMD], DIAL_MS, &bus);
 
-	if (r) {
+	if (r)
 		log_error("%s: prof-symd cannot be reached: %s", o->deploy.run_dir, strerror(-r));
+	else
+		r = deploy_seal(&o->deploy, DEPLOY_EXPORT);
+	if (r) {
 		deploy_status(&o->deploy, &status, STATUS_FAILED);
 		return EXIT_FAILURE;
 	}

@@ -492,7 +492,7 @@ static int run_deployed(const struct options *o)
 
 	if (deploy_enter(&o->deploy, DEPLOY_SYMD, &sandbox) != 0)
 		return EXIT_FAILURE;
-	if (open_links(&o->deploy, &links) == 0) {
+	if (open_links(&o->deploy, &links) == 0 && deploy_seal(&o->deploy, DEPLOY_SYMD) == 0) {
 		deploy_status(&o->deploy, &st, STATUS_READY);
 		status = say_served(
 			serve_run(&links, o->memory ? o->memory : FILESTORE_BUDGET, &counts),
