@@ -43,10 +43,22 @@ static void refused(struct wanted *w, struct prof *p, uint64_t ticket, int r)
 	filesrv_answer(p->filesrv, ticket, -1, -r, 0);
 }
 
+/* NULL: there is none, or prof-symd is not to have it. */
+static struct host_file *file_for(struct prof *p, uint64_t id)
+{
+	struct host_file *f = id <= UINT32_MAX ? host_file(p->host, (uint32_t)id) : NULL;
+	struct quarantine_key of;
+
+	if (!f)
+		return NULL;
+	of = deaths_key(f);
+	return deaths_refuse(p, QUARANTINE_NAMES, &of) ? NULL : f;
+}
+
 void answers_file(void *ctx, uint64_t ticket, const struct msg_file_request *m)
 {
 	struct prof *p = ctx;
-	struct host_file *f = m->file <= UINT32_MAX ? host_file(p->host, (uint32_t)m->file) : NULL;
+	struct host_file *f = file_for(p, m->file);
 	struct wanted *w = wanted_new(p, ticket);
 
 	refused(w, p, ticket, !w ? -ENOMEM : !f ? -ENOENT : host_open(p->host, f, opened, w));
@@ -55,7 +67,7 @@ void answers_file(void *ctx, uint64_t ticket, const struct msg_file_request *m)
 void answers_debug(void *ctx, uint64_t ticket, const struct msg_debug_request *m)
 {
 	struct prof *p = ctx;
-	struct host_file *f = m->file <= UINT32_MAX ? host_file(p->host, (uint32_t)m->file) : NULL;
+	struct host_file *f = file_for(p, m->file);
 	struct wanted *w = wanted_new(p, ticket);
 
 	refused(w, p, ticket,
@@ -70,9 +82,10 @@ void answers_jit(void *ctx, uint64_t ticket, const struct msg_jit_request *m)
 	struct wanted *w = wanted_new(p, ticket);
 
 	refused(w, p, ticket,
-		!w ? -ENOMEM
-		: m->process > UINT32_MAX || m->pid > INT32_MAX
-			? -EINVAL
+		!w						? -ENOMEM
+		: m->process > UINT32_MAX || m->pid > INT32_MAX ? -EINVAL
+		: deaths_refuse_process(p, m->process)
+			? -EACCES
 			: jitfiles_open(p->jitfiles, (uint32_t)m->process, (uint32_t)m->pid,
 					m->kind, opened, w));
 }
@@ -292,7 +305,9 @@ void answers_memory(void *ctx, uint64_t ticket, const struct msg_memory_request 
 {
 	struct prof *p = ctx;
 	struct reading *of = malloc(sizeof(*of));
-	int r = !of ? -ENOMEM : p->options.memory_none ? -EACCES : 0;
+	int r = !of								 ? -ENOMEM
+		: p->options.memory_none || deaths_refuse_process(p, m->process) ? -EACCES
+										 : 0;
 
 	if (!r) {
 		*of = (struct reading){ .p = p, .ticket = ticket };

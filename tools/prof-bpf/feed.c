@@ -128,8 +128,15 @@ void feed_file_needs_rows(void *ctx, struct host_file *f, int fd)
 {
 	struct prof *p = ctx;
 
+	const struct quarantine_key of = deaths_key(f);
+
 	p->rows_due = p->new_files = true;
-	(void)rowsrv_request(p->rowsrv, f->slot, fd, f->size,
+	if (deaths_refuse(p, QUARANTINE_ROWS, &of)) {
+		close(fd);
+		tables_file_none(p->tables, f->slot);
+		return;
+	}
+	(void)rowsrv_request(p->rowsrv, f->slot, fd, &of,
 			     (struct str){ .data = f->path, .len = f->path_len });
 }
 
@@ -140,15 +147,6 @@ void feed_reopen(void *ctx, uint16_t slot)
 
 	if (f)
 		host_want_rows(p->host, f);
-}
-
-void feed_quarantine(void *ctx, uint16_t slot, struct str name, const char *why)
-{
-	struct buf b = BUF_INIT(0);
-
-	if (log_escape(&b, name, 256) == 0)
-		log_warning("%.*s: has no unwind rows: %s", (int)b.len, (const char *)b.data, why);
-	buf_done(&b);
 }
 
 /* --- samples and what comes between them --- */
@@ -283,7 +281,8 @@ static void on_object(struct prof *p, const struct sample *s)
 		p->objects_lost = true;
 		return;
 	}
-	if (host_sample(p->host, s, &ref) || !memory_may_take(ref.process))
+	if (host_sample(p->host, s, &ref) || !memory_may_take(ref.process) ||
+	    deaths_refuse_process(p, ref.process->id))
 		return;
 	m.process = ref.process->id;
 	feed_emitted(p, emit_object(p->emit, &m));
@@ -422,6 +421,7 @@ void feed_figures(struct prof *p)
 		{ "rows_answered", r.answered },
 		{ "rows_full", r.full },
 		{ "quarantined", r.quarantined },
+		{ "quarantine_refused", p->quarantine_refused },
 	};
 	for (size_t i = 0; i < sizeof(figures) / sizeof(figures[0]); i++)
 		feed_emitted(p, emit_figure(p->emit, figures[i].name, figures[i].value));

@@ -155,6 +155,7 @@ static struct file *file_of(struct files *f, const struct opener_file *o, struct
 		.ctime_ns = o->ctime_ns,
 		.size = o->size,
 		.uid = o->uid,
+		.theirs = o->foreign,
 		.mode = o->mode,
 		.path = copy,
 		.path_len = (uint32_t)strlen(copy),

@@ -36,6 +36,8 @@ struct filesrv {
 	bool dropped; /* this peer broke the rules, and has not gone yet */
 	struct ticket *tickets;
 	unsigned open;
+	int lastword; /* of this peer; -1: none */
+	bool lastword_sent;
 };
 
 static int send_batch(void *ctx, struct span batch)
@@ -52,6 +54,7 @@ int filesrv_new(const struct filesrv_config *c, struct filesrv **ret)
 	if (!f)
 		return -ENOMEM;
 	f->config = *c;
+	f->lastword = -1;
 	/* An answer a batch: the route's messages are small. */
 	stream_out_init(&f->out, 1024, send_batch, f);
 	stream_in_init(&f->in);
@@ -90,6 +93,8 @@ void filesrv_free(struct filesrv *f)
 	forget_all(f);
 	bus_free(f->bus);
 	fdlane_free(f->lane);
+	if (f->lastword >= 0)
+		close(f->lastword);
 	stream_out_done(&f->out);
 	stream_in_done(&f->in);
 	buf_done(&f->message);
@@ -196,6 +201,8 @@ static int transmit(struct filesrv *f)
 
 	if (!bus_connected(f->bus))
 		return 0;
+	if (!f->lastword_sent && f->lastword >= 0)
+		f->lastword_sent = fdlane_send(f->lane, LASTWORD_LANE_ID, f->lastword) == 0;
 	if (!f->hello_sent) {
 		struct msg hello = { .id = MSG_HELLO,
 				     .hello = { .schema = msg_schema_hash(),
@@ -249,11 +256,18 @@ int filesrv_run(struct filesrv *f)
 			stream_in_done(&f->in);
 			stream_in_init(&f->in);
 			stream_out_epoch(&f->out, ++f->epoch);
-			f->hello_sent = f->dropped = false;
+			f->hello_sent = f->dropped = f->lastword_sent = false;
+			if (f->lastword >= 0)
+				close(f->lastword);
+			f->lastword = lastword_new();
 			r = 0;
 		} else if (r == BUS_PEER_WENT) {
+			const struct lastword last = lastword_read(f->lastword);
+
 			f->dropped = false;
 			forget_all(f);
+			if (last.kind != LASTWORD_NOTHING)
+				f->config.peer_died(f->config.ctx, &last);
 			r = 0;
 		} else if (!r && !f->dropped) {
 			struct msg m;

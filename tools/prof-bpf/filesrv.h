@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 #include "common/buf.h"
+#include "common/lastword.h"
 #include "common/msg.h"
 
 #define FILESRV_OPEN_MAX 64 /* requests being looked after at once; more cost the peer its pipe */
@@ -28,6 +29,8 @@ struct filesrv_config {
 	bool (*take_runtime)(void *ctx, const struct msg_runtime *m);
 	/* Ends in one filesrv_memory, now or later. */
 	void (*want_memory)(void *ctx, uint64_t ticket, const struct msg_memory_request *m);
+	/* The peer is gone, and this is what it was working on. */
+	void (*peer_died)(void *ctx, const struct lastword *last);
 	void *ctx;
 };
 int filesrv_new(const struct filesrv_config *c, struct filesrv **ret);

@@ -556,6 +556,15 @@ struct host_file *host_file(struct host *h, uint32_t id)
 	return f ? &f->pub : NULL;
 }
 
+struct host_process *host_process(struct host *h, uint32_t id)
+{
+	for (struct process *newest = h->by_pid; newest; newest = newest->hh.next)
+		for (struct process *p = newest; p; p = p->older)
+			if (p->pub.id == id)
+				return &p->pub;
+	return NULL;
+}
+
 int host_open(struct host *h, struct host_file *f, opener_done *done, void *ctx)
 {
 	return files_open(h->files, (struct file *)f, done, ctx);

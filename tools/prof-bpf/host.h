@@ -53,6 +53,7 @@ struct host_file {
 	uint64_t inode, ctime_ns, size;
 	uint32_t uid, mode;
 	uint32_t flags; /* enum file_flags of common/msg.h */
+	bool theirs;	/* uid is what a server of files says (FUSE, NFS) */
 	bool described; /* the caller's: prof-symd has said what runtime it holds */
 	uint16_t slot;	/* in the tables; 0: none was left */
 	char *path;	/* as the first process that mapped it sees it; NUL-terminated */
@@ -136,6 +137,8 @@ void host_republish(struct host *h, const struct host_file *f);
 /* The file in a slot of the tables, or by its id; NULL: none any more. */
 struct host_file *host_slot_file(struct host *h, uint16_t slot);
 struct host_file *host_file(struct host *h, uint32_t id);
+/* The process of this id, living or gone a moment ago; NULL: none any more. */
+struct host_process *host_process(struct host *h, uint32_t id);
 
 /* Opens a file of the host again, for prof-symd or for rows that were evicted: done gets a
  * descriptor of the very same file (identity checked), or a status. Called from here (when one is

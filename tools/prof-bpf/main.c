@@ -114,7 +114,8 @@ static int open_routes(struct prof *p, const char *run_dir)
 	const struct rowsrv_config rows = { .run_dir = run_dir,
 					    .peer = d->uid[DEPLOY_DELTAS],
 					    .tables = p->tables,
-					    .on_quarantine = feed_quarantine,
+					    .quarantine = p->quarantine,
+					    .on_death = deaths_rows,
 					    .reopen = feed_reopen,
 					    .ctx = p };
 	int r = rowsrv_new(&rows, &p->rowsrv);
@@ -127,6 +128,7 @@ static int open_routes(struct prof *p, const char *run_dir)
 						      .want_jit = answers_jit,
 						      .take_runtime = answers_runtime,
 						      .want_memory = answers_memory,
+						      .peer_died = deaths_names,
 						      .ctx = p };
 
 		r = filesrv_new(&files, &p->filesrv);
@@ -362,6 +364,8 @@ static int set_up(struct prof *p)
 	if (!r && p->options.deploy.run_dir)
 		r = check_start(p, 0);
 	if (!r)
+		r = quarantine_new(&p->quarantine);
+	if (!r)
 		r = load_bpf(p);
 	if (!r)
 		r = open_routes(p, run_dir);
@@ -402,6 +406,7 @@ static void tear_down(struct prof *p)
 		rowsrv_free(p->rowsrv);
 		tables_free(p->tables);
 	}
+	quarantine_free(p->quarantine);
 	sideband_free(p->sideband);
 	loader_free(p->loader);
 	extractor_stop(&p->extractor);

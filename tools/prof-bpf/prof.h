@@ -24,6 +24,7 @@
 #include "tools/prof-bpf/opener.h"
 #include "tools/prof-bpf/options.h"
 #include "tools/prof-bpf/outbox.h"
+#include "tools/prof-bpf/quarantine.h"
 #include "tools/prof-bpf/reader.h"
 #include "tools/prof-bpf/rowsrv.h"
 #include "tools/prof-bpf/sideband.h"
@@ -61,6 +62,8 @@ struct prof {
 	struct sideband *sideband;
 	struct tables *tables;
 	struct deferred_queue *deferred;
+	struct quarantine *quarantine;
+	uint64_t quarantine_refused; /* requests for what is in it */
 	struct rowsrv *rowsrv;
 	struct filesrv *filesrv; /* deployed only */
 	struct opener *opener;
@@ -118,7 +121,6 @@ const struct runtime_config *feed_runtime(void *ctx, uint16_t slot);
 void feed_process_gone(void *ctx, struct host_process *h);
 void feed_file_needs_rows(void *ctx, struct host_file *f, int fd);
 void feed_reopen(void *ctx, uint16_t slot);
-void feed_quarantine(void *ctx, uint16_t slot, struct str name, const char *why);
 void feed_sample(void *ctx, const struct sample *s);
 /* A sample that may have to wait for the kernel's names, when these are being read. */
 void feed_walked(void *ctx, const struct sample *s);
@@ -143,6 +145,18 @@ bool answers_runtime(void *ctx, const struct msg_runtime *m);
 void answers_tick(struct prof *p, uint64_t now_ns);
 void answers_done(struct prof *p);
 void answers_memory(void *ctx, uint64_t ticket, const struct msg_memory_request *m);
+
+/* --- deaths.c --- */
+
+struct quarantine_key deaths_key(const struct host_file *f);
+/* True: the parser is not to have it. */
+bool deaths_refuse(struct prof *p, enum quarantine_parser parser, const struct quarantine_key *of);
+/* The same of what prof-symd asks for by the id of a process. */
+bool deaths_refuse_process(struct prof *p, uint64_t id);
+/* The callbacks of rowsrv.h and filesrv.h. */
+void deaths_rows(void *ctx, struct str name, const struct quarantine_key *of, enum lastword_end end,
+		 enum quarantine_verdict verdict);
+void deaths_names(void *ctx, const struct lastword *last);
 
 /* --- loop.c --- */
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 #include <utlist.h>
 #include "common/bus.h"
+#include "common/clock.h"
 #include "common/fdlane.h"
 #include "common/stream.h"
 #include "tools/prof-bpf/rowsrv.h"
@@ -14,8 +15,7 @@
 #define IN_FLIGHT 16
 #define HELD_MAX 256 /* descriptors of files that wait; others are opened again in their turn */
 #define MESSAGES_AT_ONCE 8
-#define DEADLINE_NS 20000000000ull /* for one file, from its sending */
-#define DEATHS_ALLOWED 1 /* a file that one extractor died on gets another chance, alone */
+#define DEADLINE_NS 60000000000ull /* for one file: LASTWORD_SLOW_S on a busy host */
 #define NAME_MAX_BYTES 256
 
 struct request {
@@ -23,11 +23,10 @@ struct request {
 	uint16_t slot;
 	uint32_t serial; /* of the slot: it may be another file's when the answer comes */
 	int fd;		 /* until it is sent */
-	uint64_t size;
-	uint64_t sent_ns;
+	struct quarantine_key of;
 	bool message_sent;
 	bool began; /* the extractor has begun to answer */
-	unsigned deaths;
+	bool alone; /* an extractor died on it */
 	uint32_t name_len;
 	int spare_fd; /* for asking again after a death */
 	struct request *prev, *next;
@@ -46,6 +45,9 @@ struct rowsrv {
 	bool dropped; /* this peer broke the rules, and has not gone yet */
 	struct request *waiting, *outstanding;
 	unsigned in_flight, held;
+	uint64_t moved_ns; /* when the extractor was done with one of them, or got the first */
+	int lastword;	   /* of this peer; -1: none */
+	bool lastword_sent;
 	struct rowsrv_figures figures;
 };
 
@@ -72,6 +74,7 @@ int rowsrv_new(const struct rowsrv_config *c, struct rowsrv **ret)
 	if (!r)
 		return -ENOMEM;
 	r->config = *c;
+	r->lastword = -1;
 	stream_out_init(&r->out, 64 << 10, send_batch, r);
 	stream_in_init(&r->in);
 	int e = bus_listen(BUS_ROWS, c->run_dir, c->peer, &r->bus);
@@ -97,6 +100,8 @@ void rowsrv_free(struct rowsrv *r)
 		request_free(q);
 	bus_free(r->bus);
 	fdlane_free(r->lane);
+	if (r->lastword >= 0)
+		close(r->lastword);
 	stream_out_done(&r->out);
 	stream_in_done(&r->in);
 	buf_done(&r->message);
@@ -128,7 +133,8 @@ void rowsrv_figures(const struct rowsrv *r, struct rowsrv_figures *ret)
 	*ret = r->figures;
 }
 
-int rowsrv_request(struct rowsrv *r, uint16_t slot, int fd, uint64_t size, struct str name)
+int rowsrv_request(struct rowsrv *r, uint16_t slot, int fd, const struct quarantine_key *of,
+		   struct str name)
 {
 	struct request *q = calloc(1, sizeof(*q));
 
@@ -147,7 +153,8 @@ int rowsrv_request(struct rowsrv *r, uint16_t slot, int fd, uint64_t size, struc
 	q->fd = fd;
 	q->spare_fd = -1;
 	r->held += fd >= 0;
-	q->size = size;
+	q->of = *of;
+	q->alone = quarantine_deaths(r->config.quarantine, QUARANTINE_ROWS, of) > 0;
 	q->name_len = name.len < sizeof(q->name) ? name.len : (uint32_t)sizeof(q->name);
 	if (q->name_len)
 		memcpy(q->name, name.data, q->name_len);
@@ -160,50 +167,28 @@ static void finish(struct rowsrv *r, struct request *q)
 {
 	DL_DELETE(r->outstanding, q);
 	r->in_flight--;
+	r->moved_ns = clock_mono_ns();
 	request_free(q);
 }
 
-static void quarantine(struct rowsrv *r, struct request *q, const char *why)
+/* The file has no rows. */
+static void give_up(struct rowsrv *r, struct request *q)
 {
 	if (tables_file_serial(r->config.tables, q->slot) == q->serial) {
 		tables_rows_abort(r->config.tables, q->slot);
 		tables_file_none(r->config.tables, q->slot);
 	}
 	r->figures.quarantined++;
-	if (r->config.on_quarantine)
-		r->config.on_quarantine(r->config.ctx, q->slot,
-					(struct str){ .data = q->name, .len = q->name_len }, why);
-	finish(r, q);
 }
 
-/* The extractor is gone. What it had is asked for again; what it had begun, or would have begun
- * next, may be what it died on. */
-static void lost_peer(struct rowsrv *r)
+static void blame(struct rowsrv *r, struct request *q, enum lastword_end end, uint64_t now_ns)
 {
-	struct request *q, *next;
-	bool blamed = false;
+	const enum quarantine_verdict v = quarantine_blame(r->config.quarantine, QUARANTINE_ROWS,
+							   &q->of, end, now_ns);
 
-	DL_FOREACH_SAFE(r->outstanding, q, next) {
-		if (tables_file_serial(r->config.tables, q->slot) == q->serial)
-			tables_rows_abort(r->config.tables, q->slot);
-		if (!blamed) {
-			q->deaths++;
-			blamed = true;
-		}
-		if (q->deaths > DEATHS_ALLOWED || q->spare_fd < 0) {
-			quarantine(r, q, "two extractors died on it");
-			continue;
-		}
-		if (q->fd >= 0)
-			close(q->fd);
-		q->fd = q->spare_fd;
-		q->spare_fd = -1;
-		q->message_sent = q->began = false;
-		DL_DELETE(r->outstanding, q);
-		r->in_flight--;
-		r->held++;
-		DL_PREPEND(r->waiting, q);
-	}
+	q->alone = true;
+	r->config.on_death(r->config.ctx, (struct str){ .data = q->name, .len = q->name_len },
+			   &q->of, end, v);
 }
 
 static struct request *find(struct rowsrv *r, uint64_t id)
@@ -215,6 +200,46 @@ static struct request *find(struct rowsrv *r, uint64_t id)
 			return q;
 	}
 	return NULL;
+}
+
+/* What it is to be blamed on that the extractor died: what it said it was working on, else what it
+ * had begun to answer or would have begun next. NULL: it had nothing to do. */
+static struct request *guilty(struct rowsrv *r, const struct lastword *last)
+{
+	struct request *q = last->kind == LASTWORD_FILE ? find(r, last->id) : NULL;
+
+	return q ? q : r->outstanding;
+}
+
+/* The extractor is gone. What it had is asked for again. */
+static void lost_peer(struct rowsrv *r)
+{
+	const struct lastword last = lastword_read(r->lastword);
+	const uint64_t now_ns = clock_mono_ns();
+	struct request *q, *next;
+
+	q = guilty(r, &last);
+	if (q)
+		blame(r, q, last.end, now_ns);
+	DL_FOREACH_SAFE(r->outstanding, q, next) {
+		if (tables_file_serial(r->config.tables, q->slot) == q->serial)
+			tables_rows_abort(r->config.tables, q->slot);
+		if (quarantine_check(r->config.quarantine, QUARANTINE_ROWS, &q->of, now_ns)) {
+			give_up(r, q);
+			finish(r, q);
+			continue;
+		}
+		/* Without a descriptor it comes again with one. */
+		if (q->fd >= 0)
+			close(q->fd);
+		q->fd = q->spare_fd;
+		q->spare_fd = -1;
+		q->message_sent = q->began = false;
+		DL_DELETE(r->outstanding, q);
+		r->in_flight--;
+		r->held += q->fd >= 0;
+		DL_PREPEND(r->waiting, q);
+	}
 }
 
 static void drop(struct rowsrv *r)
@@ -306,7 +331,10 @@ static int receive(struct rowsrv *r)
 			stream_in_done(&r->in);
 			stream_in_init(&r->in);
 			stream_out_epoch(&r->out, ++r->epoch);
-			r->hello_sent = r->dropped = false;
+			r->hello_sent = r->dropped = r->lastword_sent = false;
+			if (r->lastword >= 0)
+				close(r->lastword);
+			r->lastword = lastword_new();
 			continue;
 		}
 		if (e == BUS_PEER_WENT) {
@@ -331,7 +359,7 @@ static int receive(struct rowsrv *r)
 			/* A malformed message costs its sender the pipe, and the file that it was
 			 * about its rows. */
 			if (r->outstanding)
-				r->outstanding->deaths = DEATHS_ALLOWED;
+				blame(r, r->outstanding, LASTWORD_CRASH, clock_mono_ns());
 			drop(r);
 		}
 	}
@@ -344,6 +372,8 @@ static int transmit(struct rowsrv *r, uint64_t now_ns)
 
 	if (!bus_connected(r->bus))
 		return 0;
+	if (!r->lastword_sent && r->lastword >= 0)
+		r->lastword_sent = fdlane_send(r->lane, LASTWORD_LANE_ID, r->lastword) == 0;
 	if (!r->hello_sent) {
 		struct msg hello = { .id = MSG_HELLO,
 				     .hello = { .schema = msg_schema_hash(),
@@ -355,13 +385,19 @@ static int transmit(struct rowsrv *r, uint64_t now_ns)
 		r->hello_sent = true;
 	}
 	/* A file that an extractor died on is asked for alone. */
-	bool alone = r->outstanding && r->outstanding->deaths;
+	bool alone = r->outstanding && r->outstanding->alone;
 	unsigned reopened = 0;
 	while (r->waiting && r->in_flight < IN_FLIGHT && !alone) {
 		q = r->waiting;
-		if (q->deaths && r->in_flight)
+		if (q->alone && r->in_flight)
 			break;
 		DL_DELETE(r->waiting, q);
+		if (quarantine_check(r->config.quarantine, QUARANTINE_ROWS, &q->of, now_ns)) {
+			r->held -= q->fd >= 0;
+			give_up(r, q);
+			request_free(q);
+			continue;
+		}
 		if (q->fd < 0) {
 			/* It comes again, with a descriptor. */
 			if (tables_file_serial(r->config.tables, q->slot) == q->serial)
@@ -373,10 +409,11 @@ static int transmit(struct rowsrv *r, uint64_t now_ns)
 			continue;
 		}
 		r->held--;
-		alone = q->deaths != 0;
+		alone = q->alone;
+		if (!r->outstanding)
+			r->moved_ns = now_ns;
 		DL_APPEND(r->outstanding, q);
 		r->in_flight++;
-		q->sent_ns = now_ns;
 		if (q->spare_fd < 0)
 			q->spare_fd = fcntl(q->fd, F_DUPFD_CLOEXEC, 0);
 	}
@@ -386,7 +423,7 @@ static int transmit(struct rowsrv *r, uint64_t now_ns)
 		if (!q->message_sent) {
 			struct msg m = { .id = MSG_ROWS_REQUEST,
 					 .rows_request = { .id = q->id,
-							   .size = q->size,
+							   .size = q->of.size,
 							   .name = { .data = q->name,
 								     .len = q->name_len } } };
 
@@ -409,7 +446,6 @@ static int transmit(struct rowsrv *r, uint64_t now_ns)
 
 int rowsrv_run(struct rowsrv *r, uint64_t now_ns)
 {
-	struct request *q, *next;
 	int e = fdlane_poll(r->lane);
 
 	if (e)
@@ -417,12 +453,10 @@ int rowsrv_run(struct rowsrv *r, uint64_t now_ns)
 	e = receive(r);
 	if (e)
 		return e;
-	DL_FOREACH_SAFE(r->outstanding, q, next) {
-		if (now_ns > q->sent_ns && now_ns - q->sent_ns > DEADLINE_NS) {
-			quarantine(r, q, "the extractor did not answer in 20 s");
-			drop(r);
-			break;
-		}
+	if (r->outstanding && !r->dropped && now_ns > r->moved_ns &&
+	    now_ns - r->moved_ns > DEADLINE_NS) {
+		blame(r, r->outstanding, LASTWORD_SLOW, now_ns);
+		drop(r);
 	}
 	return transmit(r, now_ns);
 }

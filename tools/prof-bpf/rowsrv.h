@@ -4,8 +4,8 @@
  * into the tables.
  *
  * An answer counts only for a request that is outstanding, from the pipe that got it. When the
- * extractor dies, what it was working on is asked for once more, alone; a file that two extractors
- * died on is quarantined: it has no rows.
+ * extractor dies, what it was working on is asked for once more, alone; what is given up, and whose
+ * files are given up, quarantine.h says.
  */
 #ifndef PROFPIPE_ROWSRV_H
 #define PROFPIPE_ROWSRV_H
@@ -14,6 +14,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 #include "common/span.h"
+#include "tools/prof-bpf/quarantine.h"
 
 struct rowsrv;
 struct tables;
@@ -22,8 +23,10 @@ struct rowsrv_config {
 	const char *run_dir;
 	uid_t peer; /* of prof-deltas */
 	struct tables *tables;
-	/* A file was given up on, and why; said once a file. */
-	void (*on_quarantine)(void *ctx, uint16_t slot, struct str name, const char *why);
+	struct quarantine *quarantine; /* borrowed */
+	/* The extractor died on a file, and this came of it (quarantine_blame). */
+	void (*on_death)(void *ctx, struct str name, const struct quarantine_key *of,
+			 enum lastword_end end, enum quarantine_verdict verdict);
 	/* The file in this slot is to be requested again, with a descriptor, now or later. */
 	void (*reopen)(void *ctx, uint16_t slot);
 	void *ctx;
@@ -38,16 +41,17 @@ bool rowsrv_connected(const struct rowsrv *r);
 bool rowsrv_idle(const struct rowsrv *r);
 /* The rows of the file in `slot` are wanted. fd: taken, closed once sent. name: copied, for
  * messages only. 0, -ENOMEM (the file then has none). */
-int rowsrv_request(struct rowsrv *r, uint16_t slot, int fd, uint64_t size, struct str name);
+int rowsrv_request(struct rowsrv *r, uint16_t slot, int fd, const struct quarantine_key *of,
+		   struct str name);
 /* Takes all answers, sends what can be sent, gives up on what has taken too long. 0, or -errno
  * where the route itself failed. */
 int rowsrv_run(struct rowsrv *r, uint64_t now_ns);
 
 struct rowsrv_figures {
 	uint64_t asked, answered;
-	uint64_t refused[8]; /* by enum rows_status; [0] what came with bad rows */
-	uint64_t full;	     /* for want of room in the tables */
-	uint64_t quarantined;
+	uint64_t refused[8];  /* by enum rows_status; [0] what came with bad rows */
+	uint64_t full;	      /* for want of room in the tables */
+	uint64_t quarantined; /* files that were to have rows and are not parsed any more */
 };
 void rowsrv_figures(const struct rowsrv *r, struct rowsrv_figures *ret);
 

@@ -11,6 +11,7 @@
 #include "common/clock.h"
 #include "common/deploy.h"
 #include "common/heap.h"
+#include "common/lastword.h"
 #include "common/log.h"
 #include "common/priority.h"
 #include "tools/prof-deltas/extract.h"
@@ -213,6 +214,7 @@ static int serving(const struct deploy *d)
 	signal(SIGPIPE, SIG_IGN);
 	/* Samples wait for rows a second at most. */
 	priority_raise();
+	lastword_watch(LASTWORD_SLOW_S);
 	if (deploy_enter(d, DEPLOY_DELTAS, &box) < 0) {
 		deploy_status(d, &st, STATUS_FAILED);
 		return 1;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 #include "common/clock.h"
+#include "common/lastword.h"
 #include "common/stream.h"
 #include "tools/prof-deltas/extract.h"
 #include "tools/prof-deltas/serve.h"
@@ -146,7 +147,10 @@ static int answer(struct serve *s, uint64_t id, int fd)
 
 	rows_init(&rows);
 	if (fd >= 0) {
+		const uint64_t former = lastword_begin(LASTWORD_FILE, id);
+
 		r = extract_rows(fd, -1, &rows, &e);
+		lastword_back(former);
 		close(fd);
 		status = status_of(r, &rows, &e);
 	}
@@ -241,7 +245,10 @@ static int drain_lane(struct serve *s)
 			fd = -1;
 		else if (r < 0)
 			return r;
-		descriptor_came(s, id, fd);
+		if (id == LASTWORD_LANE_ID && fd >= 0)
+			(void)lastword_take(fd);
+		else
+			descriptor_came(s, id, fd);
 	}
 	return 0;
 }

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <malloc.h>
 #include <unistd.h>
+#include "common/lastword.h"
 #include "tools/prof-symd/filestore.h"
 
 void filestore_init(struct filestore *s, uint64_t budget, uint64_t dwarf_max,
@@ -36,7 +37,11 @@ static void close_program(struct filestore *s, struct filestore_file *f)
 	s->open_count--;
 	s->bytes -= f->bytes;
 	f->bytes = 0;
+
+	const uint64_t former = lastword_begin(LASTWORD_FILE, f->file);
+
 	program_free(f->program);
+	lastword_back(former);
 	f->program = NULL;
 }
 
@@ -223,20 +228,11 @@ int filestore_get(struct filestore *s, struct filestore_file *f, uint64_t now_ns
 	return 0;
 }
 
-void filestore_answer(struct filestore *s, uint64_t id, int fd, uint64_t now_ns)
+/* Takes an open file: f's own, or one that it wants. */
+static void take_file(struct filestore *s, struct filestore_file *f, int fd, uint64_t now_ns)
 {
-	struct filestore_file *f = NULL;
+	const uint64_t former = lastword_begin(LASTWORD_FILE, f->file);
 
-	s->now_ns = now_ns;
-	for (unsigned i = 0; i < FILESTORE_IN_FLIGHT; i++)
-		if (s->asked[i] && s->asked[i]->request == id)
-			f = s->asked[i];
-	if (!f) {
-		if (fd >= 0)
-			close(fd);
-		return;
-	}
-	f->request = 0;
 	if (f->program) {
 		program_offer(f->program, fd);
 		charge(s, f);
@@ -251,6 +247,24 @@ void filestore_answer(struct filestore *s, uint64_t id, int fd, uint64_t now_ns)
 		f->program = NULL;
 		settle(s, f, now_ns);
 	}
+	lastword_back(former);
+}
+
+void filestore_answer(struct filestore *s, uint64_t id, int fd, uint64_t now_ns)
+{
+	struct filestore_file *f = NULL;
+
+	s->now_ns = now_ns;
+	for (unsigned i = 0; i < FILESTORE_IN_FLIGHT; i++)
+		if (s->asked[i] && s->asked[i]->request == id)
+			f = s->asked[i];
+	if (!f) {
+		if (fd >= 0)
+			close(fd);
+		return;
+	}
+	f->request = 0;
+	take_file(s, f, fd, now_ns);
 	ask_next(s, f, now_ns);
 	ask_wanted(s, now_ns);
 }

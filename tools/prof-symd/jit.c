@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "common/lastword.h"
 #include "tools/prof-symd/jit.h"
 #include "tools/prof-symd/jitdump.h"
 #include "tools/prof-symd/perfmap.h"
@@ -314,6 +315,9 @@ static int file_read(struct jit *j, struct jit_process *p, unsigned kind, uint64
 		j->truncated++;
 		r = file_begin(j, f, kind);
 	}
+
+	const uint64_t former = lastword_begin(LASTWORD_PROCESS, p->id);
+
 	while (r == 0 && !f->over && (uint64_t)st.st_size > f->offset) {
 		if (done >= JIT_PIECE || !may_read(p, now_ns)) {
 			f->behind = true;
@@ -327,6 +331,7 @@ static int file_read(struct jit *j, struct jit_process *p, unsigned kind, uint64
 		p->read += (size_t)n;
 		r = feed(j, f, (struct span){ .data = chunk, .len = (size_t)n });
 	}
+	lastword_back(former);
 	if (done) {
 		p->version++;
 		j->version++;

@@ -9,6 +9,7 @@
 #include "common/clock.h"
 #include "common/deploy.h"
 #include "common/heap.h"
+#include "common/lastword.h"
 #include "common/log.h"
 #include "tools/prof-symd/addresses.h"
 #include "tools/prof-symd/finder.h"
@@ -490,6 +491,7 @@ static int run_deployed(const struct options *o)
 	static struct status st;
 	int status;
 
+	lastword_watch(LASTWORD_SLOW_S);
 	if (deploy_enter(&o->deploy, DEPLOY_SYMD, &sandbox) != 0)
 		return EXIT_FAILURE;
 	if (open_links(&o->deploy, &links) == 0 && deploy_seal(&o->deploy, DEPLOY_SYMD) == 0) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <stdlib.h>
+#include "common/lastword.h"
 #include "common/stream.h"
 #include "tools/prof-symd/definitions.h"
 #include "tools/prof-symd/events.h"
@@ -448,10 +449,17 @@ static int name_frame(struct named *n, const struct def_frame *f, struct msg_fra
 	r = send_file(n, f->file, now_ns, &program);
 	if (r || !program)
 		return r;
-	if (program_address(program, f->offset - back, &address) != 0)
+
+	const uint64_t former = lastword_begin(LASTWORD_FILE, f->file);
+	const bool mapped = program_address(program, f->offset - back, &address) == 0;
+
+	if (mapped) {
+		m->address = address + back;
+		r = program_lookup(program, address, &n->names);
+	}
+	lastword_back(former);
+	if (!mapped)
 		return 0;
-	m->address = address + back;
-	r = program_lookup(program, address, &n->names);
 	file = definitions_find_file(&n->defs, f->file);
 	if (file)
 		filestore_charge(n->files, &file->store);
@@ -470,8 +478,12 @@ static int name_generated(struct named *n, const struct def_frame *f, struct msg
 
 	if (!n->jit || !p)
 		return 0;
+
+	const uint64_t former = lastword_begin(LASTWORD_PROCESS, f->process);
+
 	r = jit_lookup(n->jit, f->process, (uint32_t)p->def.pid, f->offset - (exact ? 0 : 1),
 		       n->sample_ns, now_ns, &n->names);
+	lastword_back(former);
 	if (r == 0)
 		return add_names(n, m);
 	if (r < 0)

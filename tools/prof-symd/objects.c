@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/random.h>
+#include "common/lastword.h"
 #include "tools/prof-symd/idmap.h"
 #include "tools/prof-symd/kept.h"
 #include "tools/prof-symd/objects.h"
@@ -385,8 +386,10 @@ static int try_name(struct objects *o, uint32_t i, uint64_t now_ns)
 	struct reading *g = e->reading;
 	struct kept *k = NULL;
 	size_t bytes = 0;
+	const uint64_t former = lastword_begin(LASTWORD_PROCESS, o->processes[e->process].id);
 	int r = runtime_name(g->build, e->address, e->check, &g->memory, &o->scratch);
 
+	lastword_back(former);
 	if (r < 0)
 		return r;
 	if (r == RUNTIME_WANTS && g->rounds++ < MAX_ROUNDS)
@@ -462,7 +465,11 @@ static int name_taken(struct objects *o, const struct object *e, const struct ru
 	*ret = NULL;
 	if (!t || t->process != process || t->address != e->address || t->check != e->check)
 		return 0;
+
+	const uint64_t former = lastword_begin(LASTWORD_PROCESS, process);
+
 	r = runtime_name(b, e->address, e->check, t->memory, &o->scratch);
+	lastword_back(former);
 	if (r == 0)
 		r = kept_new(&o->scratch, &o->sources, ret, ret_bytes);
 	*ret_whole = !t->memory->lacked;

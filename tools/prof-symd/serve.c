@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 #include "common/clock.h"
+#include "common/lastword.h"
 #include "tools/prof-symd/serve.h"
 
 /* An answer without its descriptor, or the other way round, waits so long. */
@@ -247,7 +248,10 @@ static int take_files(struct serve *s, uint64_t now_ns)
 			break;
 		if (r && r != -EBADMSG)
 			return r;
-		take_descriptor(s, id, fd, now_ns);
+		if (id == LASTWORD_LANE_ID && fd >= 0)
+			(void)lastword_take(fd);
+		else
+			take_descriptor(s, id, fd, now_ns);
 	}
 	for (size_t i = 0; i < HALVES; i++)
 		if (s->halves[i].id && now_ns - s->halves[i].at_ns >= HALF_NS)
