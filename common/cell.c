@@ -89,10 +89,17 @@ static const struct seccomp_rule living[] = {
 	CALLS_END,
 };
 
-/* Sockets that are connected. */
+/* Sockets that are connected, and the page that comes over one (lastword.h). */
 static const struct seccomp_rule talking[] = {
-	CALL("sendmsg"),    CALL("sendto"),   CALL("recvmsg"),	   CALL("recvfrom"),
-	CALL("getsockopt"), CALL("shutdown"), CALL("getsockname"), CALLS_END,
+	CALL("sendmsg"),
+	CALL("sendto"),
+	CALL("recvmsg"),
+	CALL("recvfrom"),
+	CALL("getsockopt"),
+	CALL("shutdown"),
+	CALL("getsockname"),
+	CALL_IF("mmap", SECCOMP_CLEAR(2, PROT_EXEC), SECCOMP_IS(3, MAP_SHARED)),
+	CALLS_END,
 };
 
 /* prof-symd's next peer, after the first one went. */
