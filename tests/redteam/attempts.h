@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the attempts share: the kernel without libc, and what they are told. Each gives what its
+ * last system call gave: >= 0 where it worked, else -errno. */
+#ifndef PROFPIPE_REDTEAM_ATTEMPTS_H
+#define PROFPIPE_REDTEAM_ATTEMPTS_H
+
+#include <sys/syscall.h>
+#include "tests/redteam/takeover.h"
+
+extern struct takeover_orders *takeover_orders;
+/* Of a file of somebody's, which the tool was handed. */
+extern int takeover_held;
+
+static inline long call6(long n, long a, long b, long c, long d, long e, long f)
+{
+	register long r10 __asm__("r10") = d, r8 __asm__("r8") = e, r9 __asm__("r9") = f;
+	long r;
+
+	__asm__ volatile("syscall"
+			 : "=a"(r)
+			 : "a"(n), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+			 : "rcx", "r11", "memory");
+	return r;
+}
+#define CALL_(n, a, b, c, d, e, f, ...) \
+	call6((long)(n), (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
+#define CALL(...) CALL_(__VA_ARGS__, 0, 0, 0, 0, 0, 0)
+
+/* Returns the new end. */
+static inline char *append(char *at, const char *text)
+{
+	while (*text)
+		*at++ = *text++;
+	*at = '\0';
+	return at;
+}
+
+/* Another name in the folder of the file that anybody may write. */
+static inline const char *beside(char *ret)
+{
+	append(append(ret, takeover_orders->open_file), "-too");
+	return ret;
+}
+
+#define TRY(name) long name(void);
+#define TRY_HELD(name) long name(void);
+#include "tests/redteam/attempts.def"
+#undef TRY
+#undef TRY_HELD
+
+#endif

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <fcntl.h>
+#include <linux/bpf.h>
+#include <linux/io_uring.h>
+#include <linux/perf_event.h>
+#include <stdint.h>
+#include <sys/timex.h>
+#include <time.h>
+#include "tests/redteam/attempts.h"
+
+long load_bpf(void)
+{
+	const struct bpf_insn insns[] = { { .code = 0xb7 }, { .code = 0x95 } };
+	union bpf_attr a = { .prog_type = BPF_PROG_TYPE_SOCKET_FILTER,
+			     .insns = (uint64_t)insns,
+			     .insn_cnt = 2,
+			     .license = (uint64_t) "GPL" };
+
+	return CALL(SYS_bpf, BPF_PROG_LOAD, &a, sizeof(a));
+}
+
+long make_bpf_map(void)
+{
+	union bpf_attr a = {
+		.map_type = BPF_MAP_TYPE_ARRAY, .key_size = 4, .value_size = 4, .max_entries = 1
+	};
+
+	return CALL(SYS_bpf, BPF_MAP_CREATE, &a, sizeof(a));
+}
+
+long next_bpf_map(void)
+{
+	union bpf_attr a = { 0 };
+
+	return CALL(SYS_bpf, BPF_PROG_GET_NEXT_ID, &a, sizeof(a));
+}
+
+long open_event(void)
+{
+	struct perf_event_attr a = { .type = PERF_TYPE_SOFTWARE,
+				     .size = sizeof(a),
+				     .config = PERF_COUNT_SW_CPU_CLOCK };
+
+	return CALL(SYS_perf_event_open, &a, 0, -1, -1, 0);
+}
+
+long make_ring(void)
+{
+	struct io_uring_params p = { 0 };
+
+	return CALL(SYS_io_uring_setup, 4, &p);
+}
+
+long make_userfaultfd(void)
+{
+	return CALL(SYS_userfaultfd, 1 /* UFFD_USER_MODE_ONLY */);
+}
+
+long make_fanotify(void)
+{
+	return CALL(SYS_fanotify_init, 0, 0);
+}
+
+long add_key(void)
+{
+	return CALL(SYS_add_key, "user", "redteam", "x", 1, -1 /* the thread's */);
+}
+
+long read_keyring(void)
+{
+	return CALL(SYS_keyctl, 0 /* get id */, -3 /* the session's */, 0);
+}
+
+long read_log(void)
+{
+	return CALL(SYS_syslog, 10 /* its size */, 0, 0);
+}
+
+long see_modules_go(void)
+{
+	return CALL(SYS_delete_module, "redteam_has_no_such_module", O_NONBLOCK);
+}
+
+long set_clock(void)
+{
+	struct timespec t;
+
+	CALL(SYS_clock_gettime, CLOCK_REALTIME, &t);
+	return CALL(SYS_clock_settime, CLOCK_REALTIME, &t);
+}
+
+long adjust_clock(void)
+{
+	struct timex t = { .modes = ADJ_TICK, .tick = 10000 };
+
+	return CALL(SYS_adjtimex, &t);
+}
+
+long name_host(void)
+{
+	return CALL(SYS_sethostname, "redteam", 7);
+}
+
+long shared_memory(void)
+{
+	return CALL(SYS_shmget, 0x7265646d, 4096, 0666 | 01000 /* IPC_CREAT */);
+}
+
+long message_queue(void)
+{
+	return CALL(SYS_mq_open, "redteam", O_CREAT | O_RDWR, 0600, 0);
+}
+
+long io_ports(void)
+{
+	return CALL(SYS_ioperm, 0x80, 1, 1);
+}
