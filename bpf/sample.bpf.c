@@ -97,6 +97,15 @@ static __always_inline void count(__u32 which, __u64 n)
 		*c += n;
 }
 
+/* For the verifier, before 6.8 at least: what it learns of a register by a comparison, it does not
+ * know of the copy of its lower half that a compiler makes of 32 bits. So numbers that are compared
+ * and then used have 64, and the compiler does not see whence. */
+static __always_inline __u64 at_most(__u64 n, __u64 max)
+{
+	ENV_OPAQUE(n);
+	return n > max ? max : n;
+}
+
 /* When a process started, as /proc/PID/stat shows it: cut to clock ticks, since user space knows it
  * no better. */
 static __always_inline __u64 start_time(struct task_struct *task)
@@ -466,8 +475,10 @@ static __always_inline void take_stacks(struct deferred *d, bool others, __u32 c
 	d->next = d->chunks = 0;
 	__u64 at = d->ranges[0].start;
 	for (__u32 i = 0; i < chunks + DEFERRED_STACKS - 1; i++) {
-		__u32 n = d->chunks, which = d->next;
+		__u64 n = d->chunks, which = d->next;
 
+		ENV_OPAQUE(n);
+		ENV_OPAQUE(which);
 		if (n >= chunks || which >= DEFERRED_STACKS)
 			break;
 		if (at >= d->ranges[which].end) {
@@ -485,8 +496,10 @@ static __always_inline void take_stacks(struct deferred *d, bool others, __u32 c
 		at += DEFERRED_CHUNK;
 	}
 	/* How far it came. */
-	if (d->next < DEFERRED_STACKS)
-		d->ranges[d->next & (DEFERRED_STACKS - 1)].end = at;
+	__u64 last = d->next;
+	ENV_OPAQUE(last);
+	if (last < DEFERRED_STACKS)
+		d->ranges[last].end = at;
 }
 
 static __always_inline void take_returns(struct probed_return *to)
@@ -580,11 +593,9 @@ static __always_inline bool defer_into(struct walk *w, struct deferred_sample *d
 /* Runtimes' items go ahead by themselves: few deferred samples have any. */
 static __always_inline void send_items(struct walk *w)
 {
-	__u32 head = w->sample.kernel_frames + 2u * w->sample.items;
+	__u64 head = at_most(w->sample.kernel_frames + 2u * w->sample.items, SAMPLE_MAX_HEAD);
 	__u16 flags = w->sample.flags;
 
-	if (head > SAMPLE_MAX_HEAD)
-		head = SAMPLE_MAX_HEAD;
 	w->sample.flags |= SAMPLE_ITEMS;
 	w->sample.user_frames = 0;
 	if (bpf_ringbuf_output(&ring, &w->sample, sizeof(w->sample) + head * sizeof(__u64),
@@ -626,9 +637,7 @@ static __always_inline void finish(struct walk *w)
 	w->sample.at_slot = w->at_slot;
 	w->sample.user_frames = n;
 	/* They do fit (walk_place), which the verifier cannot know. */
-	__u32 words = head + n;
-	if (words > SAMPLE_WORDS)
-		words = SAMPLE_WORDS;
+	__u64 words = at_most(head + n, SAMPLE_WORDS);
 	if (bpf_ringbuf_output(&ring, &w->sample, sizeof(w->sample) + words * sizeof(__u64),
 			       BPF_RB_NO_WAKEUP))
 		count(COUNTER_RING_FULL, 1);
