@@ -3,12 +3,16 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <poll.h>
+#include <pwd.h>
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
 #include "common/cell.h"
 #include "common/log.h"
+
+#define NAME_BYTES 64 /* of a user or group, at most */
 
 static const char *const tool_names[DEPLOY_TOOLS] = { "prof-bpf", "prof-deltas", "prof-symd",
 						      "prof-export" };
@@ -44,7 +48,30 @@ static bool take_number(const char **s, uint64_t max, uint64_t *ret)
 	return true;
 }
 
-/* GID:B:D:S:E. (uid_t)-1 means "unchanged" to the kernel and is nobody's. */
+/* A number, or a name of the host's groups (`group`) or users, up to the next colon. (uid_t)-1
+ * means "unchanged" to the kernel and is nobody's. */
+static bool take_id(const char **s, bool group, uint64_t *ret)
+{
+	char name[NAME_BYTES];
+	const size_t len = strcspn(*s, ":");
+
+	if (**s >= '0' && **s <= '9')
+		return take_number(s, (uid_t)-1 - 1u, ret);
+	if (!len || len >= sizeof(name))
+		return false;
+	memcpy(name, *s, len);
+	name[len] = '\0';
+	const struct group *g = group ? getgrnam(name) : NULL;
+	const struct passwd *p = group ? NULL : getpwnam(name);
+
+	if (!g && !p)
+		return false;
+	*ret = g ? g->gr_gid : p->pw_uid;
+	*s += len;
+	return true;
+}
+
+/* GID:B:D:S:E. */
 static bool parse_ids(const char *arg, struct deploy *d)
 {
 	uint64_t n[1 + DEPLOY_TOOLS];
@@ -52,7 +79,7 @@ static bool parse_ids(const char *arg, struct deploy *d)
 	for (size_t i = 0; i < sizeof(n) / sizeof(n[0]); i++) {
 		if (i && *arg++ != ':')
 			return false;
-		if (!take_number(&arg, (uid_t)-1 - 1u, &n[i]))
+		if (!take_id(&arg, i == 0, &n[i]))
 			return false;
 	}
 	if (*arg)
@@ -89,8 +116,9 @@ int deploy_option(struct deploy *d, int val, const char *arg)
 		return 0;
 	case 1001:
 		if (!parse_ids(arg, d)) {
-			log_error("--ids %s: not five numbers as in GID:BPF:DELTAS:SYMD:EXPORT",
-				  arg);
+			log_error(
+				"--ids %s: not five ids, or names that the host knows, as in GID:BPF:DELTAS:SYMD:EXPORT",
+				arg);
 			return -EINVAL;
 		}
 		return 0;

@@ -6,7 +6,7 @@
  *   --run-dir DIR            the run's folder: DIR/bpf and DIR/symd are owned by those tools, mode
  * 0710, group = the run's
  *   --ids GID:B:D:S:E        the run's group and the uids of prof-bpf, prof-deltas, prof-symd,
- * prof-export; a tool enters its own
+ * prof-export, or their names; a tool enters its own
  *   --status-fd N            write struct status here
  *   --life-fd N              a pipe from the launcher: the byte 'S' asks to stop sampling and
  * finish; end of file means exit now

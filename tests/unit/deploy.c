@@ -4,6 +4,7 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pwd.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -30,6 +31,20 @@ Test(deploy, options_are_taken_as_the_launcher_gives_them)
 	cr_assert_eq(d.life_fd, 6);
 }
 
+Test(deploy, ids_are_given_by_the_names_of_the_host_as_well)
+{
+	struct deploy d;
+
+	deploy_init(&d);
+	cr_assert_eq(deploy_option(&d, 1001, "root:root:7:daemon:root"), 0);
+	cr_assert(d.ids_given);
+	cr_assert_eq(d.gid, 0);
+	cr_assert_eq(d.uid[DEPLOY_BPF], 0);
+	cr_assert_eq(d.uid[DEPLOY_DELTAS], 7);
+	cr_assert_eq(d.uid[DEPLOY_SYMD], getpwnam("daemon")->pw_uid);
+	cr_assert_eq(d.uid[DEPLOY_EXPORT], 0);
+}
+
 Test(deploy, broken_options_are_refused_and_change_nothing)
 {
 	static const char *const ids[] = { "",
@@ -40,7 +55,10 @@ Test(deploy, broken_options_are_refused_and_change_nothing)
 					   "1:2:3:4:4294967295",
 					   "1:2:3:4:99999999999999999999",
 					   "1::3:4:5",
-					   "a:2:3:4:5" };
+					   "a:2:3:4:5",
+					   "root:root:root:root:nobody-of-that-name",
+					   ":2:3:4:5",
+					   "root:root:root:root" };
 	static const char *const fds[] = { "", "-1", "1x", "2147483648", " 1" };
 	struct deploy d;
 

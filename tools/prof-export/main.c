@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* prof-export: a stream in, a file out. By hand from standard input; in the deployment from
- * prof-symd, into a descriptor of the launcher's. */
+ * prof-symd, into a descriptor of the launcher's, or, without a launcher, of a prof-export that has
+ * the folder and not the stream (--output-dir). */
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
@@ -8,18 +9,28 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <strings.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 #include "common/bus.h"
 #include "common/clock.h"
 #include "common/deploy.h"
 #include "common/heap.h"
 #include "common/log.h"
+#include "common/toolpath.h"
+#include "tools/prof-export/profiles.h"
 #include "tools/prof-export/session.h"
 #include "tools/prof-export/summary.h"
 
 #define EXIT_CUT 3 /* what was collected is written, but the stream did not end as it should */
 #define DIAL_MS 10000
+#define DIAL_ALONE_MS 60000 /* without a launcher, which starts them in their order */
+#define KEEP_FILES 168	    /* a week of hours */
+#define KEEP_MIB 1024
+#define PATIENCE_S 3 /* for the stream's end, when told to stop */
 #define STATUS_NS 250000000u
 #define POLL_MS 2000 /* the stream has something every second */
 #define CHUNK (256u << 10)
@@ -44,17 +55,28 @@ static const char usage_text[] =
 	"\n"
 	"In a deployment (see prof-export(1)):\n"
 	"  --run-dir DIR --ids GID:B:D:S:E --status-fd N --life-fd N --output-fd N\n"
+	"  --run-dir DIR --ids GID:B:D:S:E --output-dir DIR [--keep FILES] [--keep-size MIB]\n"
 	"\n"
 	"Exit status: 0 done; 1 nothing or not all could be written; 3 all that came was written, but the stream was cut short.\n";
 
-enum { OPTION_OUTPUT_FD = 256, OPTION_VERSION, OPTION_INTERPRETER };
+enum {
+	OPTION_OUTPUT_FD = 256,
+	OPTION_OUTPUT_DIR,
+	OPTION_KEEP,
+	OPTION_KEEP_SIZE,
+	OPTION_VERSION,
+	OPTION_INTERPRETER
+};
 
 struct options {
 	struct deploy deploy;
 	struct session_options session;
 	bool format_given, summary;
-	const char *output; /* NULL: standard output */
-	int output_fd;	    /* -1 by hand */
+	const char *output;	/* NULL: standard output */
+	int output_fd;		/* -1: by hand, or to be had from output_dir */
+	const char *output_dir; /* NULL: none */
+	unsigned keep_files;
+	uint64_t keep_bytes;
 };
 
 static struct session session;
@@ -119,6 +141,9 @@ static int parse_options(int argc, char **argv, struct options *o)
 		{ "summary", no_argument, NULL, 's' },
 		{ "memory-limit", required_argument, NULL, 'm' },
 		{ "output-fd", required_argument, NULL, OPTION_OUTPUT_FD },
+		{ "output-dir", required_argument, NULL, OPTION_OUTPUT_DIR },
+		{ "keep", required_argument, NULL, OPTION_KEEP },
+		{ "keep-size", required_argument, NULL, OPTION_KEEP_SIZE },
 		{ "help", no_argument, NULL, 'h' },
 		{ "version", no_argument, NULL, OPTION_VERSION },
 		DEPLOY_OPTIONS,
@@ -168,6 +193,25 @@ static int parse_options(int argc, char **argv, struct options *o)
 			}
 			o->output_fd = (int)n;
 			break;
+		case OPTION_OUTPUT_DIR:
+			o->output_dir = optarg;
+			break;
+		case OPTION_KEEP:
+			if (!parse_number(optarg, 65536, &n) || !n) {
+				log_error("--keep %s: is no number of files from 1 to 65536",
+					  optarg);
+				return -EINVAL;
+			}
+			o->keep_files = (unsigned)n;
+			break;
+		case OPTION_KEEP_SIZE:
+			if (!parse_number(optarg, 1ul << 30, &n) || !n) {
+				log_error("--keep-size %s: is no number of MiB from 1 to %lu",
+					  optarg, 1ul << 30);
+				return -EINVAL;
+			}
+			o->keep_bytes = (uint64_t)n << 20;
+			break;
 		case 'h':
 			fputs(usage_text, stdout);
 			return 1;
@@ -198,12 +242,14 @@ static int parse_options(int argc, char **argv, struct options *o)
 			o->output ? o->output : "");
 		return -EINVAL;
 	}
-	if (o->deploy.run_dir && o->output_fd < 0) {
-		log_error("--run-dir without --output-fd: the output is the launcher's to open");
+	if (o->deploy.run_dir && o->output_fd < 0 && !o->output_dir) {
+		log_error(
+			"--run-dir without --output-fd: the output is the launcher's to open; without a launcher give --output-dir");
 		return -EINVAL;
 	}
-	if (!o->deploy.run_dir && o->output_fd >= 0) {
-		log_error("--output-fd without --run-dir; by hand, name the output with -o");
+	if (!o->deploy.run_dir && (o->output_fd >= 0 || o->output_dir)) {
+		log_error("--output-%s without --run-dir; by hand, name the output with -o",
+			  o->output_dir ? "dir" : "fd");
 		return -EINVAL;
 	}
 	return 0;
@@ -431,8 +477,8 @@ static bool life_over(const struct deploy *d)
 	return read(d->life_fd, &byte, 1) == 0;
 }
 
-/* Until the stream ends, prof-symd goes or the launcher does. session_feed's verdict, or
- * -ECANCELED. */
+/* Until the stream ends, prof-symd goes, SIGTERM comes or the launcher goes. session_feed's
+ * verdict, or -ECANCELED. */
 static int receive(const struct deploy *d, struct bus *bus)
 {
 	struct buf message = BUF_INIT(0);
@@ -449,6 +495,7 @@ static int receive(const struct deploy *d, struct bus *bus)
 			r = -ECANCELED;
 			break;
 		}
+		gone = interrupts >= 2;
 		for (;;) {
 			const int e = bus_recv(bus, &message);
 
@@ -490,7 +537,8 @@ static int run_deployed(const struct options *o)
 	signal(SIGPIPE, SIG_IGN);
 	if (deploy_enter(&o->deploy, DEPLOY_EXPORT, &sandbox) || init_session(o, o->output_fd))
 		return EXIT_FAILURE;
-	int r = bus_dial(BUS_NAMED, o->deploy.run_dir, o->deploy.uid[DEPLOY_SYMD], DIAL_MS, &bus);
+	int r = bus_dial(BUS_NAMED, o->deploy.run_dir, o->deploy.uid[DEPLOY_SYMD],
+			 o->output_dir ? DIAL_ALONE_MS : DIAL_MS, &bus);
 
 	if (r)
 		log_error("%s: prof-symd cannot be reached: %s", o->deploy.run_dir, strerror(-r));
@@ -501,6 +549,7 @@ static int run_deployed(const struct options *o)
 		return EXIT_FAILURE;
 	}
 	deploy_status(&o->deploy, &status, STATUS_READY);
+	signal(SIGTERM, on_signal);
 	r = receive(&o->deploy, bus);
 	/* prof-symd waits for this. */
 	bus_free(bus);
@@ -515,10 +564,118 @@ static int run_deployed(const struct options *o)
 	return result;
 }
 
+/* --- without a launcher --- */
+
+/* In the child: this program again, with the file, a pipe that closes with its parent, and no
+ * larger an output than is kept. */
+static void become_writer(const struct options *o, int fd, int life, int argc, char **argv)
+{
+	const struct rlimit most = { .rlim_cur = o->keep_bytes, .rlim_max = o->keep_bytes };
+	char path[4096], numbers[2][16];
+	const char **all = calloc((size_t)argc + 5, sizeof(*all));
+	sigset_t none;
+	int r = all ? tool_path("prof-export", path, sizeof(path)) : -ENOMEM;
+
+	if (r) {
+		log_error("prof-export: %s: is where user %u may not run it", strerror(-r),
+			  (unsigned)geteuid());
+		_exit(EXIT_FAILURE);
+	}
+	memcpy(all, argv, (size_t)argc * sizeof(*all));
+	snprintf(numbers[0], sizeof(numbers[0]), "%d", fd);
+	snprintf(numbers[1], sizeof(numbers[1]), "%d", life);
+	all[argc] = "--output-fd";
+	all[argc + 1] = numbers[0];
+	all[argc + 2] = "--life-fd";
+	all[argc + 3] = numbers[1];
+	sigemptyset(&none);
+	/* Beyond the limit writing fails, as on a full disk. */
+	signal(SIGXFSZ, SIG_IGN);
+	if (!setrlimit(RLIMIT_FSIZE, &most) && !fcntl(fd, F_SETFD, 0) && !fcntl(life, F_SETFD, 0) &&
+	    !sigprocmask(SIG_SETMASK, &none, NULL))
+		execv(path, (char *const *)all);
+	log_error("%s: %s", path, strerror(errno));
+	_exit(EXIT_FAILURE);
+}
+
+/* Until the writer ends. SIGTERM and SIGINT are passed on when the stream does not end by itself
+ * soon. Its wait status. */
+static int await_writer(pid_t pid, const sigset_t *set)
+{
+	const struct timespec patience = { .tv_sec = PATIENCE_S };
+	bool told = false;
+	int how;
+
+	for (;;) {
+		if (waitpid(pid, &how, WNOHANG) == pid)
+			return how;
+		const int s = told ? sigtimedwait(set, NULL, &patience) : sigwaitinfo(set, NULL);
+
+		if (s == SIGTERM || s == SIGINT)
+			told = true;
+		else if (s < 0 && errno == EAGAIN)
+			kill(pid, SIGTERM);
+	}
+}
+
+/* What opens the output reads no byte of the stream, and what reads the stream has no more of the
+ * folder than the open file. */
+static int run_keeping(const struct options *o, int argc, char **argv)
+{
+	struct profiles p = PROFILES_NONE;
+	int life[2];
+	sigset_t set;
+
+	if (geteuid() != o->deploy.uid[DEPLOY_EXPORT]) {
+		log_error(
+			"--output-dir: I run as user %u and not as %u, which --ids names; have the service manager start me as that",
+			(unsigned)geteuid(), (unsigned)o->deploy.uid[DEPLOY_EXPORT]);
+		return EXIT_FAILURE;
+	}
+	p.max = o->keep_files;
+	p.max_bytes = o->keep_bytes;
+	int r = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) ||
+				pipe2(life, O_CLOEXEC)
+			? -errno
+			: 0;
+
+	if (!r)
+		r = profiles_begin(&p, o->output_dir, formats[o->session.format].endings[0],
+				   time(NULL));
+	if (r) {
+		log_error("%s: %s; give a folder that user %u can write with --output-dir",
+			  o->output_dir, strerror(-r), (unsigned)geteuid());
+		return EXIT_FAILURE;
+	}
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	const pid_t pid = fork();
+
+	if (!pid)
+		become_writer(o, p.fd, life[0], argc, argv);
+	const int how = pid < 0 ? W_EXITCODE(EXIT_FAILURE, 0) : await_writer(pid, &set);
+	const int code = WIFEXITED(how) ? WEXITSTATUS(how) : EXIT_FAILURE;
+
+	if (pid < 0)
+		log_error("cannot start a writer: %s", strerror(errno));
+	else if (WIFSIGNALED(how))
+		log_error("%s/%s: its writer died of signal %d (%s)", o->output_dir, p.part,
+			  WTERMSIG(how), strsignal(WTERMSIG(how)));
+	r = profiles_end(&p, code == EXIT_SUCCESS || code == EXIT_CUT);
+	if (r)
+		say_output(o->output_dir, r);
+	return r && code == EXIT_SUCCESS ? EXIT_FAILURE : code;
+}
+
 int main(int argc, char **argv)
 {
 	struct options o = { .session = { .memory_max = (size_t)MEMORY_MIB << 20 },
-			     .output_fd = -1 };
+			     .output_fd = -1,
+			     .keep_files = KEEP_FILES,
+			     .keep_bytes = (uint64_t)KEEP_MIB << 20 };
 
 	log_init("prof-export", LOG_WARNING);
 	deploy_init(&o.deploy);
@@ -528,5 +685,7 @@ int main(int argc, char **argv)
 		return r > 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 	heap_setup();
 	mallopt(M_ARENA_MAX, 2);
+	if (o.output_dir && o.output_fd < 0)
+		return run_keeping(&o, argc, argv);
 	return o.deploy.run_dir ? run_deployed(&o) : run_by_hand(&o);
 }
