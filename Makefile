@@ -12,6 +12,9 @@ BINDIR    := $(PREFIX)/bin
 LIBEXECDIR := $(PREFIX)/libexec/profpipe
 MANDIR    := $(PREFIX)/share/man
 DOCDIR    := $(PREFIX)/share/doc/profpipe
+# Where systemd looks for what packages bring: units and users.
+SYSTEMDDIR := $(PREFIX)/lib/systemd/system
+SYSUSERSDIR := $(PREFIX)/lib/sysusers.d
 
 CC        := gcc
 CLANG     := clang
@@ -37,7 +40,7 @@ endif
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 .SECONDEXPANSION:
-.PHONY: all help deps demo check tests lint bench install clean fuzz format
+.PHONY: all help deps demo check tests lint bench install deb clean fuzz format
 
 TOOLS     :=
 GEN       :=
@@ -46,6 +49,8 @@ FUZZERS   :=
 HELPERS   :=
 
 include $(wildcard common/module.mk bpf/module.mk tools/*/module.mk tests/*/module.mk)
+
+UNITFILES := $(notdir $(wildcard packaging/systemd/*.service))
 
 # A tool: $(tool)_SRCS, $(tool)_LIBS, $(tool)_GEN (headers to be made first). All link common.
 obj       = $(patsubst %.c,$(B)/%.o,$(1))
@@ -63,6 +68,7 @@ help:
 	@echo "make bench      completeness and overhead, beside the peers that are there"
 	@echo "make fuzz SECONDS=60   run each fuzz target that long"
 	@echo "make install    DESTDIR= PREFIX=/usr/local"
+	@echo "make deb        a Debian package, into build/deb"
 
 $(COMMON_LIB): $(call obj,$(COMMON_SRCS))
 	@rm -f $@
@@ -140,6 +146,19 @@ install: all
 	for t in $(filter-out profpipe,$(TOOLS)); do ln -sf $(LIBEXECDIR)/$$t $(DESTDIR)$(BINDIR)/$$t; done
 	install -m 644 $(wildcard docs/*.1) $(DESTDIR)$(MANDIR)/man1/
 	install -m 644 README.md HACKING.md LICENSE $(wildcard docs/*.md) $(DESTDIR)$(DOCDIR)/
+	install -d $(DESTDIR)$(SYSTEMDDIR) $(DESTDIR)$(SYSUSERSDIR)
+	install -m 644 packaging/systemd/profpipe.target packaging/systemd/profpipe.slice $(DESTDIR)$(SYSTEMDDIR)/
+	for u in $(UNITFILES); do sed 's,@LIBEXECDIR@,$(LIBEXECDIR),' packaging/systemd/$$u >$(DESTDIR)$(SYSTEMDDIR)/$$u || exit 1; done
+	chmod 644 $(UNITFILES:%=$(DESTDIR)$(SYSTEMDDIR)/%)
+	install -m 644 packaging/systemd/profpipe.sysusers $(DESTDIR)$(SYSUSERSDIR)/profpipe.conf
+
+# debhelper's folders lie in debian/, which it insists on.
+deb: all
+	@packaging/deps.sh deb
+	rm -rf build/deb && mkdir -p build/deb
+	DEB_RULES_REQUIRES_ROOT=no TREE=$(B) debian/rules binary >build/deb/log 2>&1 || { cat build/deb/log; exit 1; }
+	DEB_RULES_REQUIRES_ROOT=no debian/rules clean >>build/deb/log 2>&1
+	@ls build/deb/*.deb
 
 format:
 	clang-format -i $$(git ls-files '*.c' '*.h')

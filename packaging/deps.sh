@@ -1,21 +1,24 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Installs what is missing of what profpipe is built with, from Debian, by name. With `test`: what its tests and benches need in addition.
+# Installs what is missing of what profpipe is built with, from Debian, by name. With `test`: what its tests and benches need in addition; with `deb`: what
+# `make deb` does.
 # Says what it installs, asks nothing, and does nothing where all is there.
 set -eu
 
 build="gcc make pkgconf clang llvm bpftool libbpf-dev libelf-dev libdw-dev libnng-dev libmsgpack-dev libprotobuf-c-dev
 protobuf-c-compiler python3-minimal libcap-ng-dev libseccomp-dev libcjson-dev uthash-dev libiberty-dev liblzma-dev zlib1g-dev libzstd-dev libzydis-dev libjs-d3 linux-libc-dev"
+deb="debhelper dpkg-dev"
 test="git g++ squashfuse squashfs-tools python3 python3-pytest libcriterion-dev libclang-rt-14-dev clang-format elfutils gdb binutils protobuf-compiler mandoc
 bash dash perl gzip xz-utils openssl sqlite3 gawk bc tar grep findutils coreutils procps util-linux libcap2-bin libc6-dbg musl-tools chromium
 postgresql linux-perf dwz mercurial gunicorn python3-flask
-libpython3-dev"
+libpython3-dev systemd"
 # Compilers and runtimes that serve wherever they come from: command=package.
 commands="go=golang-go rustc=rustc node=nodejs"
 
 wanted=$build
 [ "${1:-}" = test ] && wanted="$build $test"
 missing=
+[ "${1:-}" != deb ] || wanted="$build $deb"
 [ "${1:-}" != test ] || for c in $commands; do
 	command -v "${c%%=*}" >/dev/null || missing="$missing ${c#*=}"
 done

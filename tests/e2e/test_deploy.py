@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is installed beside the programs: units and users, as systemd's own tools see them, and the tools run as the units say, without a launcher."""
+import os
+import re
+import signal
+import subprocess
+import time
+
+import pytest
+
+from conftest import BUILD
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+TOOLS = ["prof-bpf", "prof-deltas", "prof-symd", "prof-export"]
+SPIN = """
+import time
+def inner():
+    while True: sum(range(1000))
+inner()
+"""
+
+
+def settings(unit):
+    """A unit's settings as lists of words; what is said twice is joined, and an empty one is an empty list."""
+    found = {}
+    for key, value in re.findall(r"^(\w+)=(.*)$", unit, re.M):
+        found.setdefault(key, []).extend(value.split())
+    return found
+
+
+def reachable(folder):
+    """By users that are not who runs the tests."""
+    for path in (folder, *folder.parents):
+        if not path.stat().st_mode & 0o1:
+            path.chmod(path.stat().st_mode | 0o1)
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    root = tmp_path_factory.mktemp("installed")
+    reachable(root)
+    p = subprocess.run(["make", "-C", TOP, f"B={os.path.relpath(BUILD, TOP)}", "install", f"DESTDIR={root}", "PREFIX=/usr"],
+                       capture_output=True, text=True, env={**os.environ, "MAKEFLAGS": ""}, timeout=120)
+    assert p.returncode == 0, p.stdout + p.stderr
+    return root
+
+
+@pytest.fixture(scope="module")
+def units(installed):
+    return {t: (installed / f"usr/lib/systemd/system/{t}.service").read_text() for t in TOOLS}
+
+
+def test_units_expose_little(installed):
+    for tool, most in zip(TOOLS, (2.3, 1.0, 1.0, 1.0)):
+        p = subprocess.run(["systemd-analyze", "security", "--offline=yes", "--no-pager", f"{installed}/usr/lib/systemd/system/{tool}.service"],
+                           capture_output=True, text=True, timeout=60)
+        last = p.stdout.strip().splitlines()[-1]
+        print(last)
+        assert float(re.search(r"(\d+\.\d+)", last)[1]) <= most, last + p.stderr
+
+
+def test_units_start_what_is_installed_with_options_that_it_knows(installed, units):
+    for tool, unit in units.items():
+        argv = settings(unit)["ExecStart"]
+        assert os.access(f"{installed}{argv[0]}", os.X_OK)
+        usage = subprocess.run([f"{installed}{argv[0]}", "--help"], capture_output=True, text=True, timeout=60).stdout
+        for option in (a for a in argv if a.startswith("--")):
+            assert option in usage, option
+        assert settings(unit)["User"] == [tool] and settings(unit)["Group"] == ["profpipe"]
+
+
+def test_the_users_of_the_units_are_made(installed):
+    (installed / "etc").mkdir()
+    p = subprocess.run(["systemd-sysusers", f"--root={installed}", "profpipe.conf"], capture_output=True, text=True, timeout=60)
+    assert p.returncode == 0, p.stderr
+    users = [line.split(":") for line in (installed / "etc/passwd").read_text().splitlines()]
+    assert [u[0] for u in users if u[0].startswith("prof-")] == TOOLS
+    assert len({u[2] for u in users}) == len(users) and all(u[2] != "0" for u in users if u[0] in TOOLS)
+    assert re.search(r"^profpipe:", (installed / "etc/group").read_text(), re.M)
+
+
+class Services:
+    """The four tools by their units' command lines and with their units' identities and capabilities, none of which is taken from here."""
+
+    # A group and users that nobody has, below those that containers are given.
+    GID = 59300
+    UIDS = dict(zip(TOOLS, range(59301, 59305)))
+
+    def __init__(self, installed, units, folder, hz=99, seconds=1000, fmt="folded"):
+        self.installed, self.units, self.processes = installed, units, {}
+        self.run, self.state = folder / "run", folder / "state"
+        self.values = {"PROFPIPE_HZ": hz, "PROFPIPE_SECONDS": seconds, "PROFPIPE_FORMAT": fmt, "PROFPIPE_KEEP": 3, "PROFPIPE_KEEP_MIB": 100}
+        for path, owner, mode in ((self.run, 0, 0o755), (self.run / "profpipe", 0, 0o755), (self.state, 0, 0o755),
+                                  (self.state / "profpipe", self.UIDS["prof-export"], 0o750)):
+            path.mkdir()
+            os.chown(path, owner, self.GID if owner else 0)
+            path.chmod(mode)
+        reachable(folder)
+
+    def start(self, tool):
+        s = settings(self.units[tool])
+        for name in s.get("RuntimeDirectory", []):
+            path = self.run / name
+            subprocess.run(["rm", "-rf", path], check=True)
+            path.mkdir()
+            os.chown(path, self.UIDS[tool], self.GID)
+            path.chmod(int(s["RuntimeDirectoryMode"][0], 8))
+        ids = ":".join(map(str, (self.GID, *self.UIDS.values())))
+        argv = []
+        for word in s["ExecStart"]:
+            word = re.sub(r"\$\{(\w+)\}", lambda m: str(self.values[m[1]]), word)
+            word = word.replace("%t", str(self.run)).replace("%S", str(self.state))
+            argv.append(ids if word.startswith("profpipe:") else word)
+        argv[0] = f"{self.installed}{argv[0]}"
+        caps = ",".join("+" + c.lower().removeprefix("cap_") for c in s.get("AmbientCapabilities", []))
+        argv = ["setpriv", f"--reuid={self.UIDS[tool]}", f"--regid={self.GID}", "--clear-groups", "--no-new-privs", f"--bounding-set=-all{',' * bool(caps)}{caps}",
+                f"--inh-caps=-all{',' * bool(caps)}{caps}", f"--ambient-caps=-all{',' * bool(caps)}{caps}", *argv]
+        self.processes[tool] = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd="/", env={})
+
+    def start_all(self):
+        for tool in ("prof-deltas", "prof-symd", "prof-export", "prof-bpf"):
+            self.start(tool)
+
+    def status(self, tool):
+        with open(f"/proc/{self.processes[tool].pid}/status") as f:
+            return dict(line.rstrip("\n").split(":\t", 1) for line in f if ":\t" in line)
+
+    def ended(self, tool):
+        return self.processes[tool].wait(timeout=150), self.processes[tool].stderr.read()
+
+    def profiles(self):
+        return sorted(p.name for p in (self.state / "profpipe").iterdir() if not p.name.endswith(".part"))
+
+    def text(self, name):
+        return (self.state / "profpipe" / name).read_text(errors="replace")
+
+    def close(self):
+        for p in self.processes.values():
+            p.kill()
+            p.wait()
+            p.stderr.close()
+
+
+@pytest.fixture
+def spinning():
+    with subprocess.Popen(["/usr/bin/python3", "-c", SPIN]) as p:
+        yield p
+        p.kill()
+
+
+def until(what, seconds=150):
+    end = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < end, "it does not come"
+        time.sleep(0.05)
+
+
+def test_tools_without_a_launcher_record_with_the_rights_of_their_units(installed, units, tmp_path, spinning):
+    s = Services(installed, units, tmp_path, seconds=3)
+    try:
+        s.start_all()
+        until((s.run / "profpipe/bpf/stream.sock").exists)
+        # A moment in which a service has a user, and not yet its capabilities, is none in which it works.
+        until(lambda: s.processes["prof-bpf"].poll() is not None or s.status("prof-bpf")["CapAmb"] == "0" * 16)
+        caps = sum(1 << n for n in (39, 38, 19, 40, 2, 34))
+        for tool in TOOLS:
+            st = s.status(tool)
+            assert st["Uid"].split() == [str(s.UIDS[tool])] * 4 and st["Gid"].split() == [str(s.GID)] * 4
+            assert int(st["CapPrm"], 16) & ~(caps if tool == "prof-bpf" else 0) == 0 and st["NoNewPrivs"] == "1", st
+        for tool in reversed(TOOLS):
+            code, said = s.ended(tool)
+            assert code == 0, (tool, said)
+        name, = s.profiles()
+        assert re.fullmatch(r"\d{8}T\d{6}Z\.folded", name)
+        st = (s.state / "profpipe" / name).stat()
+        assert (st.st_mode & 0o777, st.st_uid) == (0o640, s.UIDS["prof-export"])
+        # The name of a Python function: it was read from the process's memory.
+        assert re.search(r"inner[; ]", s.text(name))
+    finally:
+        s.close()
+
+
+def test_a_service_that_is_started_again_finds_its_place(installed, units, tmp_path, spinning):
+    s = Services(installed, units, tmp_path)
+    try:
+        # In any order: who comes first waits for the others.
+        for tool in reversed(TOOLS):
+            s.start(tool)
+        until(lambda: (s.run / "profpipe/bpf/stream.sock").exists() and (s.run / "profpipe/symd/named.sock").exists())
+        time.sleep(2)
+        s.processes["prof-symd"].kill()
+        s.ended("prof-symd")
+        code, said = s.ended("prof-export")
+        assert code == 3 and "cut short" in said
+        assert len(s.profiles()) == 1 and s.processes["prof-bpf"].poll() is None
+        s.start("prof-symd")
+        s.start("prof-export")
+        s.processes["prof-deltas"].kill()
+        s.ended("prof-deltas")
+        s.start("prof-deltas")
+        time.sleep(3)
+        assert all(p.poll() is None for p in s.processes.values()), [p.poll() for p in s.processes.values()]
+        # As `systemctl stop profpipe.target` does: prof-bpf first, and all end with the stream.
+        s.processes["prof-bpf"].send_signal(signal.SIGTERM)
+        s.processes["prof-export"].send_signal(signal.SIGTERM)
+        for tool in reversed(TOOLS):
+            code, said = s.ended(tool)
+            assert code == 0, (tool, said)
+        assert len(s.profiles()) == 2
+        assert re.search(r"inner[; ]", s.text(s.profiles()[1]))
+    finally:
+        s.close()
+
+
+def test_the_package_is_built_with_what_the_build_needs():
+    with open(f"{TOP}/packaging/deps.sh") as f:
+        build = set(re.search(r'^build="(.*?)"', f.read(), re.M | re.S)[1].split())
+    with open(f"{TOP}/debian/control") as f:
+        control = re.search(r"^Build-Depends: (.*)$", f.read(), re.M)[1]
+    listed = {re.sub(r" .*", "", p) for p in control.split(", ")}
+    # The compiler, make and libc's headers are there wherever packages are built.
+    assert listed - {"debhelper-compat"} == build - {"gcc", "make"}
