@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include "common/clock.h"
 #include "common/log.h"
@@ -11,6 +12,18 @@
 #include "tools/prof-bpf/record.h"
 
 /* --- the stream --- */
+
+/* What an output file holds stays until there is something to write. */
+static int begin_output(struct prof *p)
+{
+	struct stat st;
+
+	if (p->output_begun || !p->options.output)
+		return 0;
+	p->output_begun = true;
+	return !fstat(p->output, &st) && S_ISREG(st.st_mode) && ftruncate(p->output, 0) ? -errno
+											: 0;
+}
 
 static int write_all(int fd, struct span s)
 {
@@ -33,8 +46,10 @@ int feed_batch(void *ctx, struct span batch)
 	struct prof *p = ctx;
 
 	if (!p->stream) {
-		int r = write_all(p->output, batch);
+		int r = begin_output(p);
 
+		if (!r)
+			r = write_all(p->output, batch);
 		if (r && !p->failed) {
 			log_error("%s: %s: what was written so far is a recording that ends there",
 				  p->options.output ? p->options.output : "standard output",

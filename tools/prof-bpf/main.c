@@ -72,8 +72,8 @@ static int open_privileged(struct prof *p)
 		return 0;
 	p->output = STDOUT_FILENO;
 	if (p->options.output) {
-		p->output = open(p->options.output,
-				 O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
+		p->output = open(p->options.output, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW,
+				 0666);
 		if (p->output < 0)
 			return fail(p->options.output, -errno, "name a file that can be written");
 	} else if (isatty(STDOUT_FILENO)) {

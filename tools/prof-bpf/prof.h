@@ -94,6 +94,7 @@ struct prof {
 	enum phase phase;
 	enum end_reason end;
 	bool exit_now, failed;
+	bool output_begun;
 	bool command_runs;	  /* a sample of it came, after its exec or of a child */
 	bool objects_lost;	  /* copies of them did not go on */
 	bool new_files;		  /* that no process had mapped before */

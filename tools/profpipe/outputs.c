@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <linux/openat2.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -148,6 +149,118 @@ static int look_at(struct output *o)
 	return flags < 0 || fcntl(o->fd, F_SETFL, flags & ~O_NONBLOCK) < 0 ? -errno : 0;
 }
 
+/* --- the file that takes an old one's place --- */
+
+/* What the path's last part is called, and the folder it is in; false: neither can be had. */
+static bool open_folder(struct output *o)
+{
+	const char *slash = strrchr(o->path, '/');
+	const char *name = slash ? slash + 1 : o->path;
+	char folder[PATH_MAX];
+	struct stat st;
+
+	if (!*name || strlen(name) > NAME_MAX)
+		return false;
+	snprintf(folder, sizeof(folder), "%.*s", slash ? (int)(slash - o->path) + 1 : 1,
+		 slash ? o->path : ".");
+	strcpy(o->name, name);
+	o->folder = open_plain(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return o->folder >= 0 && fstatat(o->folder, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       st.st_dev == o->dev && st.st_ino == o->ino;
+}
+
+/* Is something mounted on it, as containers do with single files? What the kernel does not say is
+ * found out by its being busy, at the end. */
+static bool is_mounted_on(int fd)
+{
+	struct statx x;
+
+	return statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &x) == 0 &&
+	       x.stx_attributes_mask & x.stx_attributes & STATX_ATTR_MOUNT_ROOT;
+}
+
+/* A name that is free now. */
+static void choose_name(struct output *o)
+{
+	uint64_t random = 0;
+
+	if (getrandom(&random, sizeof(random), GRND_NONBLOCK) < 0)
+		random = (uint64_t)getpid() << 32 | (uint64_t)o->ino;
+	snprintf(o->beside, sizeof(o->beside), ".profpipe.%016llx", (unsigned long long)random);
+}
+
+static int open_beside(struct output *o)
+{
+	const int flags = O_WRONLY | O_CLOEXEC | O_NOCTTY;
+	int fd = openat(o->folder, ".", flags | O_TMPFILE, 0600);
+
+	if (fd >= 0)
+		return fd;
+	choose_name(o);
+	fd = openat(o->folder, o->beside, flags | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		o->beside[0] = '\0';
+	return fd;
+}
+
+/* As the user. */
+static void drop_beside(struct output *o)
+{
+	if (o->beside[0])
+		unlinkat(o->folder, o->beside, 0);
+	o->beside[0] = '\0';
+}
+
+/* Puts a new file behind o->fd in place of the old one's, which holds something that is not to be
+ * lost. Where that cannot be, nothing is changed. As the user. */
+static void write_beside(struct output *o)
+{
+	struct stat st;
+
+	if (!o->regular || o->created || fstat(o->fd, &st) < 0 || st.st_size == 0 ||
+	    st.st_nlink != 1 || is_mounted_on(o->fd) || !open_folder(o))
+		return;
+
+	const int fd = open_beside(o);
+	struct stat own;
+
+	if (fd < 0)
+		return;
+	if (fstat(fd, &own) < 0 ||
+	    ((own.st_uid != st.st_uid || own.st_gid != st.st_gid) &&
+	     fchown(fd, st.st_uid, st.st_gid) < 0) ||
+	    fchmod(fd, st.st_mode & 07777) < 0) {
+		drop_beside(o);
+		close(fd);
+		return;
+	}
+	close(o->fd);
+	o->fd = fd;
+	o->replaces = true;
+}
+
+/* As the user. */
+static int take_place(struct output *o)
+{
+	char link[40];
+
+	/* Whether there was room for all of it some file systems say only now. */
+	if (fdatasync(o->fd) < 0)
+		return -errno;
+	if (!o->beside[0]) {
+		choose_name(o);
+		snprintf(link, sizeof(link), "/proc/self/fd/%d", o->fd);
+		if (linkat(AT_FDCWD, link, o->folder, o->beside, AT_SYMLINK_FOLLOW) < 0) {
+			o->beside[0] = '\0';
+			return -errno;
+		}
+	}
+	if (renameat(o->folder, o->beside, o->folder, o->name) < 0)
+		return -errno;
+	o->beside[0] = '\0';
+	return 0;
+}
+
 static int open_handed(struct output *o, int fd)
 {
 	struct stat st;
@@ -170,16 +283,19 @@ int output_open(struct output *o, const char *path)
 	struct user u;
 	const int handed = handed_fd(path);
 
-	*o = (struct output){ .fd = -1, .path = path };
+	*o = OUTPUT_NONE;
+	o->path = path;
 	if (handed >= 0)
 		return open_handed(o, handed);
 	int r = become(&u);
 
 	if (!r)
 		r = open_path(o, path);
-	come_back(&u);
 	if (!r)
 		r = look_at(o);
+	if (!r)
+		write_beside(o);
+	come_back(&u);
 	if (r)
 		output_drop(o);
 	return r;
@@ -195,15 +311,27 @@ static int close_fd(struct output *o)
 	int r = o->fd >= 0 && close(o->fd) < 0 ? -errno : 0;
 
 	o->fd = -1;
+	if (o->folder >= 0)
+		close(o->folder);
+	o->folder = -1;
 	return r;
 }
 
-int output_end(struct output *o)
+int output_end(struct output *o, bool whole)
 {
+	struct user u;
 	int r = 0;
 
+	if (o->replaces) {
+		r = become(&u);
+		if (!r && whole)
+			r = take_place(o);
+		if (o->beside[0])
+			drop_beside(o);
+		come_back(&u);
+	}
 	/* The tool that wrote shares our file offset. */
-	if (o->fd >= 0 && o->regular) {
+	if (o->fd >= 0 && o->regular && !o->replaces) {
 		const off_t at = lseek(o->fd, 0, SEEK_CUR);
 
 		r = at < 0 || ftruncate(o->fd, at) < 0 ? -errno : 0;
@@ -218,6 +346,10 @@ void output_drop(struct output *o)
 	struct user u;
 	struct stat st;
 
+	if (o->fd >= 0 && o->replaces) {
+		(void)output_end(o, false);
+		return;
+	}
 	if (o->fd >= 0 && o->created) {
 		if (!become(&u) && lstat(o->path, &st) == 0 && st.st_dev == o->dev &&
 		    st.st_ino == o->ino)

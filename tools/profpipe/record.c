@@ -753,11 +753,14 @@ static void end_outputs(struct run *r)
 		output_drop(&r->summary);
 		return;
 	}
-	int e = output_end(&r->output);
+	const bool whole = tool(r, DEPLOY_EXPORT)->done;
+	int e = output_end(&r->output, whole);
 
 	if (e)
 		fail(r, "%s: %s", r->o->output, strerror(-e));
-	e = output_end(&r->summary);
+	if (r->output.replaces && (e || !whole))
+		log_warning("%s: still holds what it held before", r->o->output);
+	e = output_end(&r->summary, true);
 	if (e)
 		fail(r, "%s: %s", r->o->summary, strerror(-e));
 }
