@@ -6,14 +6,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 #include "tools/prof-bpf/opening.h"
+#include "tools/prof-bpf/rooted.h"
 #include "tools/prof-bpf/sealed.h"
 
 #define WRITTEN_SLACK_NS 2000000000u /* file systems cut times to two seconds at worst */
@@ -159,12 +158,10 @@ static int open_checked(const struct opening *o, int path_fd, const struct opene
 static int open_below(const struct opening *o, int root, const char *path,
 		      const struct opener_request *q, bool expect, struct opener_result *ret)
 {
-	struct open_how how = { .flags = O_PATH | O_CLOEXEC | (q->theirs ? O_NOFOLLOW : 0),
-				.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
-	int fd = (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
+	int fd = rooted_open(root, path, !q->theirs);
 
 	if (fd < 0)
-		return -errno;
+		return fd;
 	int r = open_checked(o, fd, q, expect, ret);
 	close(fd);
 	return r;
@@ -331,19 +328,22 @@ static int open_debug(const struct opening *o, const struct opener_request *q,
 static int open_folder(const struct opening *o, const struct opener_request *q,
 		       struct opener_result *ret)
 {
-	struct open_how how = { .flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
-				.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
-	int root = open_root(o, q->pid), r = 0;
+	int root = open_root(o, q->pid);
+	struct stat st;
 
 	if (root < 0)
 		return root;
-	ret->fd = (int)syscall(SYS_openat2, root, q->path.data, &how, sizeof(how));
-	if (ret->fd < 0) {
-		r = -errno;
-		ret->fd = -1;
-	}
+	int fd = rooted_open(root, q->path.data, true);
+
 	close(root);
-	return r;
+	if (fd < 0)
+		return fd;
+	if (fstatat(fd, "", &st, AT_EMPTY_PATH) < 0 || !S_ISDIR(st.st_mode)) {
+		close(fd);
+		return -ENOTDIR;
+	}
+	ret->fd = fd;
+	return 0;
 }
 
 static int open_path(const struct opening *o, const struct opener_request *q,
