@@ -6,8 +6,8 @@
  *	#define RUNTIME_WALK <runtime>
  *	#include "bpf/runtime.bpf.h"
  *
- * Loaded when the first such process is seen, in a hurry: so nothing of the kernel's types is
- * relocated (CO-RE), for which libbpf reads all of them.
+ * Nothing of the kernel's types is relocated (CO-RE): for that libbpf would read all of them once
+ * more.
  */
 #include "bpf/sample.bpf.h"
 #include "bpf/runtime_walk.h"

@@ -26,10 +26,12 @@
 #define UNDER_ASAN false
 #endif
 
+/* The first RUN_CAPS last to the end, and PERFMON, which is next, where SYS_PTRACE is missing. */
 static const unsigned bpf_caps[] = {
-	CAP_BPF,   CAP_PERFMON, CAP_SYS_PTRACE, CAP_CHECKPOINT_RESTORE, CAP_DAC_READ_SEARCH,
-	CAP_SYSLOG
+	CAP_BPF,     CAP_SYS_PTRACE, CAP_CHECKPOINT_RESTORE, CAP_DAC_READ_SEARCH,
+	CAP_PERFMON, CAP_SYSLOG
 };
+#define RUN_CAPS 4
 
 #define BPF_CAPS (sizeof(bpf_caps) / sizeof(bpf_caps[0]))
 
@@ -73,10 +75,17 @@ static int set_limits(const struct sandbox *s)
 
 static int choose_caps(enum sandbox_caps caps, struct kept *ret)
 {
+	unsigned wanted = caps == SANDBOX_BPF_CAPS   ? BPF_CAPS
+			  : caps == SANDBOX_RUN_CAPS ? RUN_CAPS
+						     : 0;
+
 	*ret = (struct kept){ 0 };
 	if (capng_get_caps_process())
 		return -EIO;
-	for (unsigned i = 0; caps == SANDBOX_BPF_CAPS && i < BPF_CAPS; i++)
+	/* Newer kernels show the mappings of a process to PERFMON as well (6.18 does). */
+	if (caps == SANDBOX_RUN_CAPS && !capng_have_capability(CAPNG_PERMITTED, CAP_SYS_PTRACE))
+		wanted++;
+	for (unsigned i = 0; i < wanted; i++)
 		if (bpf_caps[i] <= (unsigned)CAP_LAST_CAP &&
 		    capng_have_capability(CAPNG_PERMITTED, bpf_caps[i]))
 			ret->caps[ret->len++] = bpf_caps[i];
@@ -212,6 +221,29 @@ int sandbox_enter(const struct sandbox *s, const char **ret_step)
 	if (!r && s->change_ids) {
 		step = "verifying that the old identity is gone";
 		r = verify_ids(s, old_uid, old_gid);
+	}
+	if (r)
+		*ret_step = step;
+	return r;
+}
+
+int sandbox_reduce(enum sandbox_caps caps, const char **ret_step)
+{
+	struct kept kept;
+	const char *step = "checking that no thread runs yet";
+	int r = check_single_threaded();
+
+	if (!r) {
+		step = "reading capabilities";
+		r = choose_caps(caps, &kept);
+	}
+	if (!r) {
+		step = "reducing capabilities";
+		r = set_caps(&kept);
+	}
+	if (!r) {
+		step = "verifying that capabilities are gone";
+		r = verify_caps(&kept);
 	}
 	if (r)
 		*ret_step = step;

@@ -14,6 +14,8 @@ enum sandbox_caps {
 	SANDBOX_NO_CAPS,  /* none, in any set */
 	SANDBOX_BPF_CAPS, /* BPF PERFMON SYS_PTRACE CHECKPOINT_RESTORE DAC_READ_SEARCH SYSLOG, as
 			     far as the caller has them */
+	SANDBOX_RUN_CAPS, /* of these what is needed once the programs are loaded and the events
+			     open: all but SYSLOG, and PERFMON where SYS_PTRACE is there */
 };
 struct sandbox {
 	bool change_ids; /* false: stay who we are (run by hand) */
@@ -31,5 +33,7 @@ struct sandbox {
  * (static text). Supplementary groups are dropped when ids change. Verifies afterwards that the ids
  * cannot be taken back. */
 int sandbox_enter(const struct sandbox *s, const char **ret_step);
+/* Reduces the capabilities further. One thread only, as above; the same errors. */
+int sandbox_reduce(enum sandbox_caps caps, const char **ret_step);
 
 #endif

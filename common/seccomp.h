@@ -18,7 +18,7 @@
 #define SECCOMP_NEWEST 450 /* set_mempolicy_home_node, of Linux 5.17 */
 
 /* (argument `number` & mask) == value; mask 0: there is no such condition. Pointers cannot be
- * looked behind. */
+ * looked behind. A rule has one condition for an argument at most. */
 struct seccomp_arg {
 	unsigned number;
 	uint64_t mask, value;
@@ -55,7 +55,7 @@ struct seccomp_rule {
 		.call = NULL \
 	}
 
-/* The whole of an int argument, and bits that have to be clear or set. */
+/* The whole of an int argument; bits of one that have to be clear, set, or so. */
 #define SECCOMP_IS(n, v) \
 	{ \
 		.number = (n), .mask = UINT32_MAX, .value = (uint32_t)(v) \
@@ -67,6 +67,10 @@ struct seccomp_rule {
 #define SECCOMP_SET(n, bits) \
 	{ \
 		.number = (n), .mask = (bits), .value = (bits) \
+	}
+#define SECCOMP_BITS(n, bits, v) \
+	{ \
+		.number = (n), .mask = (bits), .value = (v) \
 	}
 
 /* Enters a filter of all the given lists together; a NULL list is empty. Sets no_new_privs. Names

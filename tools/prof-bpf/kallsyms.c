@@ -19,6 +19,7 @@
 #include "tools/prof-bpf/sideband.h"
 #include "ksyms.skel.h"
 
+#define LOOKED_AT (64 << 10) /* bytes, for an address that is not zero */
 #define CHUNK (256u << 10)
 #define NAME_MAX_BYTES 1023u
 #define MODULES_MAX 4096u
@@ -69,11 +70,13 @@ struct table {
 };
 
 struct kallsyms {
-	struct kallsyms_config config;
 	struct table table;
 	uint64_t checked_ns, modules_hash;
 	bool by_iterator;
 	uint64_t reads;
+	int file, modules;	    /* -1: not open */
+	struct ksyms_bpf *iterator; /* NULL: not needed, or not to be had */
+	struct bpf_link *link;
 };
 
 static void table_done(struct table *t)
@@ -441,19 +444,16 @@ static int take_line(struct table *t, const char *line, size_t len)
 	return table_add(t, address, type, name, module);
 }
 
-static int read_file(const char *path, struct table *t)
+static int read_file(int fd, struct table *t)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC), r = 0;
 	char *chunk = malloc(CHUNK);
 	size_t have = 0;
+	int r = 0;
 
-	if (fd < 0 || !chunk) {
-		r = fd < 0 ? -errno : -ENOMEM;
-		free(chunk);
-		if (fd >= 0)
-			close(fd);
-		return r;
-	}
+	if (!chunk)
+		return -ENOMEM;
+	if (lseek(fd, 0, SEEK_SET) < 0)
+		r = -errno;
 	while (!r) {
 		ssize_t n = read(fd, chunk + have, CHUNK - have);
 
@@ -480,7 +480,6 @@ static int read_file(const char *path, struct table *t)
 			break;
 	}
 	free(chunk);
-	close(fd);
 	return r;
 }
 
@@ -543,27 +542,51 @@ static int quiet(enum libbpf_print_level level, const char *format, va_list args
 	return 0;
 }
 
-static int read_iterator(struct table *t)
+/* Whether the file has addresses for us: else all of them are zero. The first of all are offsets in
+ * what each cpu has, which begin with zero. */
+static bool shows_addresses(int fd)
+{
+	char *chunk = malloc(CHUNK);
+	bool shown = false, in_address = true;
+	off_t at = 0;
+	ssize_t n;
+
+	while (chunk && !shown && at < LOOKED_AT) {
+		n = pread(fd, chunk, CHUNK, at);
+		if (n <= 0)
+			break;
+		for (ssize_t i = 0; i < n && !shown; i++) {
+			if (chunk[i] == '\n' || chunk[i] == ' ')
+				in_address = chunk[i] == '\n';
+			else
+				shown = in_address && chunk[i] != '0';
+		}
+		at += n;
+	}
+	free(chunk);
+	return shown;
+}
+
+/* Loads what reads the kernel's list instead, if the kernel has it and lets us. */
+static void open_iterator(struct kallsyms *k)
 {
 	libbpf_print_fn_t print = libbpf_set_print(quiet);
-	struct ksyms_bpf *skel = ksyms_bpf__open_and_load();
-	int r = -errno;
 
-	if (skel) {
-		struct bpf_link *link = bpf_program__attach_iter(skel->progs.on_symbol, NULL);
-
-		r = link ? 0 : -errno;
-		if (link) {
-			int fd = bpf_iter_create(bpf_link__fd(link));
-
-			r = fd < 0 ? fd : read_iterator_fd(fd, t);
-			if (fd >= 0)
-				close(fd);
-			bpf_link__destroy(link);
-		}
-		ksyms_bpf__destroy(skel);
-	}
+	k->iterator = ksyms_bpf__open_and_load();
+	if (k->iterator)
+		k->link = bpf_program__attach_iter(k->iterator->progs.on_symbol, NULL);
 	libbpf_set_print(print);
+}
+
+static int read_iterator(struct kallsyms *k, struct table *t)
+{
+	if (!k->link)
+		return -EOPNOTSUPP;
+	int fd = bpf_iter_create(bpf_link__fd(k->link));
+	if (fd < 0)
+		return fd;
+	int r = read_iterator_fd(fd, t);
+	close(fd);
 	return r;
 }
 
@@ -571,9 +594,10 @@ static int read_iterator(struct table *t)
 
 /* FNV-1a over the names and addresses of /proc/modules; its counts of uses change all the time. 0:
  * none. */
-static uint64_t modules_hash(const char *path)
+static uint64_t modules_hash(int fd)
 {
-	FILE *f = fopen(path, "re");
+	const int copy = fd < 0 || lseek(fd, 0, SEEK_SET) < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	FILE *f = copy < 0 ? NULL : fdopen(copy, "r");
 	char line[512], name[64], address[32];
 	uint64_t hash = 0;
 
@@ -589,6 +613,8 @@ static uint64_t modules_hash(const char *path)
 	}
 	if (f)
 		fclose(f);
+	else if (copy >= 0)
+		close(copy);
 	return hash;
 }
 
@@ -596,11 +622,11 @@ static int read_all(struct kallsyms *k)
 {
 	struct table t = { 0 };
 	bool by_iterator = false;
-	int r = k->config.only_iterator ? 0 : read_file(k->config.path, &t);
+	int r = k->file < 0 ? 0 : read_file(k->file, &t);
 
-	if (!r && !t.any && !k->config.no_iterator) {
+	if (!r && !t.any) {
 		/* The kernel is too old for it, or will not have it: then there are no names. */
-		int i = read_iterator(&t);
+		int i = read_iterator(k, &t);
 
 		by_iterator = t.any;
 		if (i == -ENOMEM)
@@ -626,19 +652,42 @@ static int read_all(struct kallsyms *k)
 	return 0;
 }
 
-int kallsyms_new(const struct kallsyms_config *c, struct kallsyms **ret)
+int kallsyms_open(const struct kallsyms_config *c, struct kallsyms **ret)
 {
 	struct kallsyms *k = calloc(1, sizeof(*k));
+	int r = 0;
 
 	if (!k)
 		return -ENOMEM;
-	k->config = *c;
-	if (!k->config.path)
-		k->config.path = "/proc/kallsyms";
-	if (!k->config.modules)
-		k->config.modules = "/proc/modules";
-	k->modules_hash = modules_hash(k->config.modules);
-	int r = read_all(k);
+	k->file = k->modules = -1;
+	if (!c->only_iterator) {
+		k->file = open(c->path ? c->path : "/proc/kallsyms", O_RDONLY | O_CLOEXEC);
+		r = k->file < 0 ? -errno : 0;
+	}
+	if (r) {
+		kallsyms_free(k);
+		return r;
+	}
+	k->modules = open(c->modules ? c->modules : "/proc/modules", O_RDONLY | O_CLOEXEC);
+	if (!c->no_iterator && (k->file < 0 || !shows_addresses(k->file)))
+		open_iterator(k);
+	*ret = k;
+	return 0;
+}
+
+int kallsyms_read(struct kallsyms *k)
+{
+	k->modules_hash = modules_hash(k->modules);
+	return read_all(k);
+}
+
+int kallsyms_new(const struct kallsyms_config *c, struct kallsyms **ret)
+{
+	struct kallsyms *k = NULL;
+	int r = kallsyms_open(c, &k);
+
+	if (!r)
+		r = kallsyms_read(k);
 	if (r) {
 		kallsyms_free(k);
 		return r;
@@ -652,6 +701,12 @@ void kallsyms_free(struct kallsyms *k)
 	if (!k)
 		return;
 	table_done(&k->table);
+	bpf_link__destroy(k->link);
+	ksyms_bpf__destroy(k->iterator);
+	if (k->file >= 0)
+		close(k->file);
+	if (k->modules >= 0)
+		close(k->modules);
 	free(k);
 }
 
@@ -717,7 +772,7 @@ int kallsyms_tick(struct kallsyms *k, uint64_t now_ns)
 	if (now_ns < k->checked_ns + KALLSYMS_CHECK_NS)
 		return 0;
 	k->checked_ns = now_ns;
-	uint64_t hash = modules_hash(k->config.modules);
+	uint64_t hash = modules_hash(k->modules);
 	if (hash == k->modules_hash)
 		return 0;
 	k->modules_hash = hash;

@@ -25,8 +25,14 @@ struct kallsyms_config {
 	bool no_iterator;    /* never load BPF for it */
 	bool only_iterator;  /* not the file; for tests */
 };
-/* Reads the symbols. That there are none is no error. -errno where the file could not be read at
- * all, -ENOMEM. The caller owns *ret. */
+/* Opens what they are read from, with the rights that this takes (CAP_SYSLOG; CAP_BPF and
+ * CAP_PERFMON for the iterator): none are needed later. -errno where there is no such file,
+ * -ENOMEM. The caller owns *ret, which knows no symbol yet. */
+int kallsyms_open(const struct kallsyms_config *c, struct kallsyms **ret);
+/* Reads the symbols, which takes a tenth of a second. That there are none is no error. -errno where
+ * the file could not be read, -ENOMEM. */
+int kallsyms_read(struct kallsyms *k);
+/* Both. */
 int kallsyms_new(const struct kallsyms_config *c, struct kallsyms **ret);
 void kallsyms_free(struct kallsyms *k);
 /* False: no addresses are to be had, and every look-up fails. */

@@ -40,8 +40,9 @@ struct loader {
 	struct sample_bpf *skel;
 	struct ring_buffer *ring, *deferred_ring;
 	struct runtimes *runtimes;
-	struct bpf_link **links;
-	int *events;	  /* by cpu number; -1: offline */
+	int runtime_results[RUNTIME_MAX]; /* of loading each */
+	int *events;			  /* by cpu number; -1: offline */
+	int *links; /* of the sampling program to each; -1: none, or the event itself holds it */
 	uint64_t *values; /* one counter of all cpus, as read */
 	unsigned cpus;	  /* possible ones */
 	bool cycles;
@@ -113,7 +114,7 @@ int loader_new(const struct loader_config *c, struct loader **ret)
 	}
 	l->cpus = (unsigned)cpus;
 	l->events = calloc(l->cpus, sizeof(*l->events));
-	l->links = calloc(l->cpus, sizeof(struct bpf_link *));
+	l->links = calloc(l->cpus, sizeof(*l->links));
 	l->values = calloc(l->cpus, sizeof(*l->values));
 	if (!l->events || !l->links || !l->values) {
 		free(l->values);
@@ -123,7 +124,9 @@ int loader_new(const struct loader_config *c, struct loader **ret)
 		return -ENOMEM;
 	}
 	for (unsigned i = 0; i < l->cpus; i++)
-		l->events[i] = -1;
+		l->events[i] = l->links[i] = -1;
+	for (int i = 0; i < RUNTIME_MAX; i++)
+		l->runtime_results[i] = -EINVAL;
 	for (int cycles = 1; cycles >= 0 && !opened; cycles--) {
 		l->cycles = cycles;
 		for (unsigned i = 0; i < l->cpus; i++) {
@@ -238,6 +241,19 @@ static uint32_t process_room(void)
 	return room;
 }
 
+/* Has the event of a cpu call the sampling program, once it is enabled. Not by libbpf, which would
+ * enable it, and loads a program first to learn what the kernel can. */
+static int attach(struct loader *l, unsigned cpu)
+{
+	const int program = bpf_program__fd(l->skel->progs.on_tick);
+
+	l->links[cpu] = bpf_link_create(program, l->events[cpu], BPF_PERF_EVENT, NULL);
+	if (l->links[cpu] >= 0)
+		return 0;
+	/* Before Linux 5.15 there is no such link: the event holds the program. */
+	return ioctl(l->events[cpu], PERF_EVENT_IOC_SET_BPF, program) < 0 ? -errno : 0;
+}
+
 int loader_load(struct loader *l)
 {
 	uint64_t ring = RING_MIN,
@@ -289,13 +305,31 @@ int loader_load(struct loader *l)
 	struct bpf_map *m;
 	bpf_object__for_each_map(m, l->skel->obj)
 		l->map_bytes += map_memory(bpf_map__fd(m));
+	/* They keep what is in the tables true, from now on. */
+	l->skel->links.on_exec = bpf_program__attach(l->skel->progs.on_exec);
+	if (!l->skel->links.on_exec)
+		return -errno;
+	l->skel->links.on_fork = bpf_program__attach(l->skel->progs.on_fork);
+	if (!l->skel->links.on_fork)
+		return -errno;
+	for (unsigned i = 0; i < l->cpus; i++) {
+		r = l->events[i] >= 0 ? attach(l, i) : 0;
+		if (r < 0)
+			return r;
+	}
 	return 0;
 }
 
-int loader_runtime(struct loader *l, enum runtime which)
+void loader_load_runtimes(struct loader *l)
 {
 	trouble[0] = '\0';
-	return runtimes_load(l->runtimes, which);
+	for (int i = 0; i < RUNTIME_MAX; i++)
+		l->runtime_results[i] = runtimes_load(l->runtimes, (enum runtime)i);
+}
+
+int loader_runtime(const struct loader *l, enum runtime which)
+{
+	return which >= 0 && which < RUNTIME_MAX ? l->runtime_results[which] : -EINVAL;
 }
 
 int loader_forget_objects(struct loader *l)
@@ -313,32 +347,22 @@ void loader_tables(const struct loader *l, struct tables_config *ret)
 
 int loader_start(struct loader *l)
 {
-	int r;
-
-	l->skel->links.on_exec = bpf_program__attach(l->skel->progs.on_exec);
-	if (!l->skel->links.on_exec)
-		return -errno;
-	l->skel->links.on_fork = bpf_program__attach(l->skel->progs.on_fork);
-	if (!l->skel->links.on_fork)
-		return -errno;
-	for (unsigned i = 0; i < l->cpus; i++) {
-		if (l->events[i] < 0)
-			continue;
-		l->links[i] = bpf_program__attach_perf_event(l->skel->progs.on_tick, l->events[i]);
-		r = l->links[i] ? 0 : -errno;
-		if (r < 0)
-			return r;
-		/* The link owns it now. */
-		l->events[i] = -1;
-	}
+	for (unsigned i = 0; i < l->cpus; i++)
+		if (l->events[i] >= 0 && ioctl(l->events[i], PERF_EVENT_IOC_ENABLE, 0) < 0)
+			return -errno;
 	return 0;
 }
 
 void loader_stop(struct loader *l)
 {
 	for (unsigned i = 0; i < l->cpus; i++) {
-		bpf_link__destroy(l->links[i]);
-		l->links[i] = NULL;
+		if (l->links[i] >= 0)
+			close(l->links[i]);
+		if (l->events[i] >= 0) {
+			ioctl(l->events[i], PERF_EVENT_IOC_DISABLE, 0);
+			close(l->events[i]);
+		}
+		l->links[i] = l->events[i] = -1;
 	}
 }
 
@@ -415,16 +439,11 @@ void loader_free(struct loader *l)
 {
 	if (!l)
 		return;
-	if (l->skel)
-		loader_stop(l);
+	loader_stop(l);
 	ring_buffer__free(l->ring);
 	ring_buffer__free(l->deferred_ring);
 	runtimes_free(l->runtimes);
 	sample_bpf__destroy(l->skel);
-	for (unsigned i = 0; i < l->cpus; i++) {
-		if (l->events[i] >= 0)
-			close(l->events[i]);
-	}
 	free(l->values);
 	free(l->events);
 	free(l->links);

@@ -22,11 +22,15 @@ struct loader_config {
  * cpu-clock. Before the tool drops its rights, since perf_event_paranoid=3 asks for CAP_SYS_ADMIN.
  * -EACCES, -EPERM: not allowed; -errno. *ret is the caller's. */
 int loader_new(const struct loader_config *c, struct loader **ret);
-/* Loads the programs and maps. -errno, the verifier's or libbpf's last words in loader_trouble().
- */
+/* Loads the programs and maps, and has the kernel call those that follow execs and forks. -errno,
+ * the verifier's or libbpf's last words in loader_trouble(). */
 int loader_load(struct loader *l);
-/* Loads the program that reads a runtime's frames, once. -EINVAL, -errno: as above. */
-int loader_runtime(struct loader *l, enum runtime which);
+/* Loads the programs that read runtimes' frames: all of them, since the right to load one goes
+ * before the first byte of a stranger's comes. */
+void loader_load_runtimes(struct loader *l);
+/* Whether that of a runtime was loaded: 0; -EINVAL: there is none, or none were; -errno: as above.
+ */
+int loader_runtime(const struct loader *l, enum runtime which);
 /* Whoever takes the samples has not what was copied of the runtimes' objects: it is copied again
  * with the next sample of each. -ENOMEM, -errno. */
 int loader_forget_objects(struct loader *l);

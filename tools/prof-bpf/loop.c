@@ -43,13 +43,15 @@ static void *read_names(void *ctx)
 {
 	struct prof *p = ctx;
 
-	p->names_result = kallsyms_new(&(struct kallsyms_config){ 0 }, &p->names);
+	p->names_result = kallsyms_read(p->names);
 	__atomic_store_n(&p->names_done, true, __ATOMIC_RELEASE);
 	return NULL;
 }
 
 static void start_names(struct prof *p)
 {
+	if (!p->names)
+		return;
 	if (pthread_create(&p->names_thread, NULL, read_names, p) == 0)
 		p->names_reading = true;
 	else

@@ -20,6 +20,7 @@
 #include "common/heap.h"
 #include "common/log.h"
 #include "common/priority.h"
+#include "tools/prof-bpf/calls.h"
 #include "tools/prof-bpf/checks.h"
 #include "tools/prof-bpf/probes.h"
 #include "tools/prof-bpf/prof.h"
@@ -94,6 +95,11 @@ static int load_bpf(struct prof *p)
 			strerror(-r), loader_trouble(p->loader));
 		return r;
 	}
+	if (p->options.deploy.run_dir)
+		loader_load_runtimes(p->loader);
+	r = kallsyms_open(&(struct kallsyms_config){ 0 }, &p->names);
+	if (r)
+		log_warning("/proc/kallsyms: %s: kernel functions have no names", strerror(-r));
 	loader_tables(p->loader, &c);
 	r = tables_new(&c, &p->tables);
 	if (!r) {
@@ -342,6 +348,36 @@ static int check_host(struct prof *p)
 	return fatal ? 1 : 0;
 }
 
+/* Once the programs are loaded. */
+static int reduce(void)
+{
+	const char *step = NULL;
+	int r = sandbox_reduce(SANDBOX_RUN_CAPS, &step);
+
+	return r ? fail(step, r, "it is a bug: report this line") : 0;
+}
+
+/* Where that cannot be, it goes without: what the capabilities allow is then bounded by our code
+ * alone. */
+static int bound_calls(const struct prof *p)
+{
+	const int r = calls_enter(p->options.deploy.run_dir ? 0 : p->extractor.pid);
+
+	if (r == -EOPNOTSUPP) {
+		log_info(
+			"system calls: this kernel has no seccomp filters: which are made is not bounded");
+		return 0;
+	}
+	if (r == -EPERM || r == -EACCES || r == -ENOSYS) {
+		log_warning(
+			"system calls: %s: which are made is not bounded; allow seccomp(2) where we are started",
+			strerror(-r));
+		return 0;
+	}
+	return r ? fail("the system calls cannot be bounded", r, "it is a bug: report this line")
+		 : 0;
+}
+
 static int set_up(struct prof *p)
 {
 	struct sandbox sandbox = { .caps = SANDBOX_BPF_CAPS, .max_files = 4096 };
@@ -357,8 +393,9 @@ static int set_up(struct prof *p)
 			return fail("/run", r, "a folder for sockets is made there, or in /tmp");
 		run_dir = p->extractor.dir;
 	}
-	/* By hand the tool stays who it is; in the deployment it is its own user from here on. */
-	if (!r && p->options.deploy.run_dir)
+	/* By hand the tool stays who it is, with no more rights than it needs; in the deployment it
+	 * is its own user from here on. */
+	if (!r)
 		r = deploy_enter(&p->options.deploy, DEPLOY_BPF, &sandbox);
 	/* What root's ids and groups allowed may be gone with them. */
 	if (!r && p->options.deploy.run_dir)
@@ -367,6 +404,9 @@ static int set_up(struct prof *p)
 		r = quarantine_new(&p->quarantine);
 	if (!r)
 		r = load_bpf(p);
+	/* While there is one thread. */
+	if (!r)
+		r = reduce();
 	if (!r)
 		r = open_routes(p, run_dir);
 	if (!r && !p->options.deploy.run_dir) {
@@ -379,6 +419,10 @@ static int set_up(struct prof *p)
 		if (r)
 			fail("/proc", r, "it has to be mounted");
 	}
+	/* All threads run that ever will, but for the opener's and the reader's spares, and nothing
+	 * was read yet that strangers wrote. */
+	if (!r)
+		r = bound_calls(p);
 	if (!r)
 		r = open_host(p);
 	if (!r)
@@ -396,7 +440,7 @@ static void tear_down(struct prof *p)
 		answers_done(p);
 		host_free(p->host);
 		emit_free(p->emit);
-		kallsyms_free(p->kallsyms);
+		kallsyms_free(p->kallsyms ? p->kallsyms : p->names);
 		opener_free(p->opener);
 		reader_free(p->reader);
 		jitfiles_free(p->jitfiles);

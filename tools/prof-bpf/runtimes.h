@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The programs that read runtimes' frames: each is loaded when a process needs it. */
+/* The programs that read runtimes' frames. */
 #ifndef PROFPIPE_RUNTIMES_H
 #define PROFPIPE_RUNTIMES_H
 
@@ -11,8 +11,7 @@ struct runtimes;
 /* host: the loaded object whose maps the programs share, by name; borrowed. -ENOMEM, -errno. */
 int runtimes_new(struct bpf_object *host, struct runtimes **ret);
 void runtimes_free(struct runtimes *r);
-/* Loads the runtime's program, if it is not there yet. 0, -EINVAL: no such; -errno, and again the
- * next time. */
+/* Loads the runtime's program, if it is not there yet. 0, -EINVAL: no such; -errno. */
 int runtimes_load(struct runtimes *r, enum runtime which);
 
 /* Objects that were met before are copied again with the next sample of each. -ENOMEM, -errno. */

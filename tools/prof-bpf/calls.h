@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The system calls that prof-bpf may make once it is set up, which is before it reads anything that
+ * a stranger wrote. docs/privilege-separation.md says why each is there.
+ */
+#ifndef PROFPIPE_BPF_CALLS_H
+#define PROFPIPE_BPF_CALLS_H
+
+#include <sys/types.h>
+#include "common/seccomp.h"
+
+/* What is always allowed; ends with CALLS_END. */
+extern const struct seccomp_rule calls[];
+/* Bounds all threads. extractor: run by hand, the prof-deltas that it has to end, and whose folder
+ * it removes; 0 in the deployment. The errors of seccomp_enter. */
+int calls_enter(pid_t extractor);
+
+#endif
