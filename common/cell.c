@@ -14,7 +14,14 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include "common/landlock.h"
 #include "common/seccomp.h"
+
+#ifdef __SANITIZE_ADDRESS__
+#define UNDER_ASAN true
+#else
+#define UNDER_ASAN false
+#endif
 
 #define CALL_FAILS_IF(name, errno_, ...) \
 	{ \
@@ -126,6 +133,9 @@ static const struct seccomp_rule opening_sockets[] = {
 	CALL_IF("prctl", SECCOMP_IS(0, PR_SET_SECCOMP)),
 	CALL_IF("prctl", SECCOMP_IS(0, PR_SET_NO_NEW_PRIVS)),
 	CALL("seccomp"),
+	CALL("landlock_create_ruleset"),
+	CALL("landlock_restrict_self"),
+	CALL("wait4"),
 	CALLS_END,
 };
 
@@ -195,7 +205,34 @@ static struct itself itself(void)
 
 #define COUNT(lists) (sizeof(lists) / sizeof((lists)[0]))
 
-int cell_enter(const struct cell *c)
+/* What the kernel lacks is lived with. */
+static int enter_landlock(struct cell *c, enum landlock_rights rights, const char *folder)
+{
+	const int version = landlock_version();
+
+	if (UNDER_ASAN || version < 0)
+		return 0;
+	c->landlock = version;
+	return landlock_enter(rights, folder);
+}
+
+static int enter_calls(struct cell *c, const struct seccomp_rule *const lists[], size_t count,
+		       bool all_threads)
+{
+	const int r = seccomp_enter(lists, count, all_threads);
+
+	c->calls = r == 0 && !UNDER_ASAN;
+	return r == -EOPNOTSUPP ? 0 : r;
+}
+
+void cell_prepare(struct cell *c, const char *folder, bool user)
+{
+	c->place = EMPTYROOT_NONE;
+	if (!UNDER_ASAN)
+		(void)emptyroot_prepare(&c->place, folder, user);
+}
+
+int cell_enter(struct cell *c, const char *own)
 {
 	const struct itself self = itself();
 	const struct seccomp_rule *const lists[] = {
@@ -209,10 +246,13 @@ int cell_enter(const struct cell *c)
 		c->writes ? writing_files : NULL,
 	};
 
-	return seccomp_enter(lists, COUNT(lists), false);
+	c->root = emptyroot_enter(&c->place) == 0;
+	const int r = enter_landlock(c, own ? LANDLOCK_SOCKETS : LANDLOCK_NO_FILES, own);
+
+	return r ? r : enter_calls(c, lists, COUNT(lists), false);
 }
 
-int cell_seal(const struct cell *c)
+int cell_seal(struct cell *c)
 {
 	const struct itself self = itself();
 	const struct seccomp_rule *const lists[] = {
@@ -225,14 +265,22 @@ int cell_seal(const struct cell *c)
 		c->writes ? writing_files : NULL,
 	};
 
-	return seccomp_enter(lists, COUNT(lists), true);
+	if (c->root)
+		c->root = emptyroot_close(&c->place) == 0;
+	const int r = enter_landlock(c, LANDLOCK_NOTHING, NULL);
+
+	return r ? r : enter_calls(c, lists, COUNT(lists), true);
 }
 
-int cell_by_hand(void)
+int cell_by_hand(enum cell_by_hand how)
 {
 	const struct itself self = itself();
 	const struct seccomp_rule *const lists[] = { living, self.rules, reading_paths,
 						     writing_files };
+	struct cell c = { 0 };
+	int r = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ? -errno : 0;
 
-	return seccomp_enter(lists, COUNT(lists), false);
+	if (!r && how == CELL_READS)
+		r = enter_landlock(&c, LANDLOCK_READ, "/");
+	return r ? r : enter_calls(&c, lists, COUNT(lists), false);
 }

@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <pwd.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 #include "common/cell.h"
@@ -17,10 +18,8 @@
 static const char *const tool_names[DEPLOY_TOOLS] = { "prof-bpf", "prof-deltas", "prof-symd",
 						      "prof-export" };
 
-static const struct cell cells[DEPLOY_TOOLS] = {
-	[DEPLOY_SYMD] = { .listens = true },
-	[DEPLOY_EXPORT] = { .writes = true },
-};
+/* This process's, when it is one of the three. */
+static struct cell cell;
 
 void deploy_init(struct deploy *d)
 {
@@ -146,18 +145,27 @@ static int check_fd(const char *option, int fd)
 	return 0;
 }
 
-/* A kernel that cannot filter calls is told of once, and lived with. */
-static int say_cell(enum deploy_tool tool, int r, bool entered)
+/* Only who has the rights of root, or no user but its own to meet, can have a root of its own. */
+static void prepare_cell(const struct deploy *d, enum deploy_tool tool)
 {
-	if (r == -EOPNOTSUPP) {
-		if (entered)
-			log_info(
-				"this kernel has no seccomp filters: %s can make any system call that its user may make",
-				tool_names[tool]);
-		return 0;
-	}
+	bool alone = true;
+
+	for (int i = 0; i < DEPLOY_TOOLS; i++)
+		alone = alone && d->uid[i] == geteuid();
+	cell = (struct cell){ .listens = tool == DEPLOY_SYMD, .writes = tool == DEPLOY_EXPORT };
+	cell_prepare(&cell, d->run_dir, alone);
+}
+
+static int enter_cell(const struct deploy *d, enum deploy_tool tool)
+{
+	char own[PATH_MAX];
+	const int n = snprintf(own, sizeof(own), "%s/symd", d->run_dir ? d->run_dir : "");
+	const int r = n < 0 || (size_t)n >= sizeof(own)
+			      ? -ENAMETOOLONG
+			      : cell_enter(&cell, cell.listens ? own : NULL);
+
 	if (r)
-		log_error("%s cannot limit its system calls: %s", tool_names[tool], strerror(-r));
+		log_error("%s cannot be confined: %s", tool_names[tool], strerror(-r));
 	return r;
 }
 
@@ -186,6 +194,8 @@ int deploy_enter(const struct deploy *d, enum deploy_tool tool, struct sandbox *
 	s->gid = d->gid;
 	const char *step = NULL;
 
+	if (tool != DEPLOY_BPF)
+		prepare_cell(d, tool);
 	r = sandbox_enter(s, &step);
 	if (r && d->ids_given)
 		log_error(
@@ -195,14 +205,22 @@ int deploy_enter(const struct deploy *d, enum deploy_tool tool, struct sandbox *
 		log_error("%s cannot drop its rights: %s: %s", tool_names[tool], step,
 			  strerror(-r));
 	if (!r && tool != DEPLOY_BPF)
-		r = say_cell(tool, cell_enter(&cells[tool]), true);
+		r = enter_cell(d, tool);
 	return r;
 }
 
-int deploy_seal(const struct deploy *d, enum deploy_tool tool)
+int deploy_seal(enum deploy_tool tool)
 {
-	(void)d;
-	return say_cell(tool, cell_seal(&cells[tool]), false);
+	const int r = cell_seal(&cell);
+
+	if (r)
+		log_error("%s cannot be confined: %s", tool_names[tool], strerror(-r));
+	else
+		log_info("root: %s; network: %s; Landlock: %d; system calls: %s",
+			 cell.root ? "empty" : "the host's",
+			 cell.place.network ? "none" : "the host's", cell.landlock,
+			 cell.calls ? "limited" : "all");
+	return r;
 }
 
 void deploy_status(const struct deploy *d, struct status *st, enum status_phase phase)

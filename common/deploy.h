@@ -48,7 +48,7 @@ int deploy_option(struct deploy *d, int val, const char *arg);
 int deploy_enter(const struct deploy *d, enum deploy_tool tool, struct sandbox *s);
 /* The sockets are there, and nothing of a peer was read: from here on a tool without rights (all
  * but prof-bpf) can open nothing, by any thread of its (cell.h). 0, or -errno, logged. */
-int deploy_seal(const struct deploy *d, enum deploy_tool tool);
+int deploy_seal(enum deploy_tool tool);
 /* Writes st with the phase, filling in magic and phase. A RUNNING report is dropped when the pipe
  * is full, others wait up to a second; nothing when there is no status pipe, or the launcher is
  * gone. */

@@ -228,7 +228,7 @@ static int serving(const struct deploy *d)
 		log_error("cannot reach prof-bpf below %s: %s; is it running?", d->run_dir,
 			  strerror(-r));
 	} else {
-		r = deploy_seal(d, DEPLOY_DELTAS);
+		r = deploy_seal(DEPLOY_DELTAS);
 	}
 	if (!r) {
 		deploy_status(d, &st, STATUS_READY);

@@ -50,6 +50,7 @@ static const char usage_text[] =
 	"                          show the native frames of an interpreter's own loop, too\n"
 	"  -s, --summary           print figures and the hottest functions to standard error\n"
 	"  -m, --memory-limit MIB  keep at most so much of the stream (256); samples beyond it are counted as lost\n"
+	"  -v, --verbose           say more\n"
 	"  -h, --help              print this\n"
 	"      --version           print the version\n"
 	"\n"
@@ -144,6 +145,7 @@ static int parse_options(int argc, char **argv, struct options *o)
 		{ "output-dir", required_argument, NULL, OPTION_OUTPUT_DIR },
 		{ "keep", required_argument, NULL, OPTION_KEEP },
 		{ "keep-size", required_argument, NULL, OPTION_KEEP_SIZE },
+		{ "verbose", no_argument, NULL, 'v' },
 		{ "help", no_argument, NULL, 'h' },
 		{ "version", no_argument, NULL, OPTION_VERSION },
 		DEPLOY_OPTIONS,
@@ -152,7 +154,7 @@ static int parse_options(int argc, char **argv, struct options *o)
 	unsigned long n;
 	int c;
 
-	while ((c = getopt_long(argc, argv, "f:o:tlsm:h", longs, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "f:o:tlsm:vh", longs, NULL)) != -1) {
 		switch (c) {
 		case 'f':
 			if (!format_by_name(optarg, &o->session.format)) {
@@ -211,6 +213,9 @@ static int parse_options(int argc, char **argv, struct options *o)
 				return -EINVAL;
 			}
 			o->keep_bytes = (uint64_t)n << 20;
+			break;
+		case 'v':
+			log_init("prof-export", LOG_INFO);
 			break;
 		case 'h':
 			fputs(usage_text, stdout);
@@ -543,7 +548,7 @@ static int run_deployed(const struct options *o)
 	if (r)
 		log_error("%s: prof-symd cannot be reached: %s", o->deploy.run_dir, strerror(-r));
 	else
-		r = deploy_seal(&o->deploy, DEPLOY_EXPORT);
+		r = deploy_seal(DEPLOY_EXPORT);
 	if (r) {
 		deploy_status(&o->deploy, &status, STATUS_FAILED);
 		return EXIT_FAILURE;

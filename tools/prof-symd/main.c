@@ -48,6 +48,7 @@ static void usage(FILE *out)
 	      "  -f, -i, -C, -p       as always: functions, inlined calls, demangled, one line each\n"
 	      "  -m, --memory MIB     memory for symbols and DWARF (16; with -e 1024)\n"
 	      "      --describe FILE  print which interpreter FILE holds, and what is known of that build\n"
+	      "  -v, --verbose        say more\n"
 	      "      --help           print this\n"
 	      "      --version        print the version\n"
 	      "\n"
@@ -496,7 +497,7 @@ static int run_deployed(const struct options *o)
 	lastword_watch(LASTWORD_SLOW_S);
 	if (deploy_enter(&o->deploy, DEPLOY_SYMD, &sandbox) != 0)
 		return EXIT_FAILURE;
-	if (open_links(&o->deploy, &links) == 0 && deploy_seal(&o->deploy, DEPLOY_SYMD) == 0) {
+	if (open_links(&o->deploy, &links) == 0 && deploy_seal(DEPLOY_SYMD) == 0) {
 		deploy_status(&o->deploy, &st, STATUS_READY);
 		status = say_served(
 			serve_run(&links, o->memory ? o->memory : FILESTORE_BUDGET, &counts),
@@ -538,6 +539,7 @@ int main(int argc, char **argv)
 		{ "pretty-print", no_argument, NULL, 'p' },
 		{ "memory", required_argument, NULL, 'm' },
 		{ "describe", required_argument, NULL, 'D' },
+		{ "verbose", no_argument, NULL, 'v' },
 		{ "help", no_argument, NULL, 'h' },
 		{ "version", no_argument, NULL, 'V' },
 		DEPLOY_OPTIONS,
@@ -548,7 +550,7 @@ int main(int argc, char **argv)
 
 	log_init("prof-symd", LOG_WARNING);
 	deploy_init(&o.deploy);
-	while ((c = getopt_long(argc, argv, "e:asfiCpm:h", longs, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "e:asfiCpm:vh", longs, NULL)) != -1) {
 		switch (c) {
 		case 'e':
 			o.file = optarg;
@@ -573,6 +575,9 @@ int main(int argc, char **argv)
 			break;
 		case 'D':
 			o.described = optarg;
+			break;
+		case 'v':
+			log_init("prof-symd", LOG_INFO);
 			break;
 		case 'h':
 			usage(stdout);

@@ -154,7 +154,7 @@ static int start_tool(struct run *r, enum deploy_tool t)
 	argv[n++] = CHILD_STATUS_FD;
 	argv[n++] = "--life-fd";
 	argv[n++] = CHILD_LIFE_FD;
-	if (r->o->verbose && (t == DEPLOY_BPF || t == DEPLOY_DELTAS))
+	if (r->o->verbose)
 		argv[n++] = "-v";
 	if (t == DEPLOY_BPF) {
 		argv[n++] = "-F";
