@@ -80,6 +80,7 @@ enum counter {
 	COUNTER_RING_FULL,
 	COUNTER_KERNEL_STACKS,
 	COUNTER_KERNEL_STACKS_NS, /* of COUNTER_NS: the kernel's own walker, which is not ours */
+	COUNTER_TICKS,		  /* events, of an idle cpu and of who is not sampled, too */
 	COUNTERS,
 };
 struct {
@@ -701,10 +702,12 @@ int on_tick(struct bpf_perf_event_data *ctx)
 	struct walk *w = scratch();
 	bool walks = w && w->runtimes_done;
 
-	if (walks)
+	if (walks) {
 		w->runtimes_done = 0;
-	else
+	} else {
+		count(COUNTER_TICKS, 1);
 		walks = begin(ctx, &w);
+	}
 	if (walks) {
 		if (w->runtimes_left) {
 			w->tls = env_tls();

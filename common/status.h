@@ -44,7 +44,7 @@ struct status {
 	uint64_t truncated[STATUS_REASONS]; /* samples by enum walk_reason; [0] is 0 */
 	uint64_t lost[STATUS_REASONS];	    /* by enum lost_reason */
 	uint64_t cut;			    /* 1 when the stream ended without its end message */
-	uint64_t zero;
+	uint64_t ticks; /* of prof-bpf: events of the sampling program, an idle cpu's, too */
 	struct status_top top[STATUS_TOP];
 	char event[STATUS_EVENT]; /* of the stream's hello, zero-filled; a stranger's like the names
 				   */

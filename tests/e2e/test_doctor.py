@@ -250,8 +250,8 @@ def test_no_samples_are_told_of(tmp_path):
     # One tick a second: none in a third of it.
     p = profpipe("record", "-q", "-F", "1", "-d", "0.3", "-o", tmp_path / "x.folded")
     assert p.returncode == 0 and len(p.stderr.splitlines()) == 1 and "no samples: every process was on no cpu" in p.stderr, p.stderr
-    p = profpipe("record", "-q", "-F", "1", "-d", "0.3", "-o", tmp_path / "x.folded", "--", "sleep", "60")
-    # What was asked for may rest.
+    # What was asked for may rest, while the event comes.
+    p = profpipe("record", "-q", "-F", "2", "-d", "1.6", "-o", tmp_path / "x.folded", "--", "sleep", "60")
     assert p.returncode == 0 and len(p.stderr.splitlines()) == 1 and "no samples: sleep was on no cpu" in p.stderr, p.stderr
 
 

@@ -420,6 +420,7 @@ void feed_figures(struct prof *p)
 	tables_figures(p->tables, &t);
 	host_figures(p->host, &h);
 	rowsrv_figures(p->rowsrv, &r);
+	p->status.ticks = l.ticks;
 	const struct {
 		const char *name;
 		uint64_t value;

@@ -33,7 +33,7 @@
 #define PROCESSES_SPARE 4 /* times what runs at the start */
 
 /* As in bpf/sample.bpf.c. */
-enum counter { COUNTER_RUNS, COUNTER_NS, COUNTER_RING_FULL, COUNTERS };
+enum counter { COUNTER_RUNS, COUNTER_NS, COUNTER_RING_FULL, COUNTER_TICKS = 5 };
 
 struct loader {
 	struct loader_config config;
@@ -415,6 +415,7 @@ void loader_figures(struct loader *l, struct loader_figures *ret)
 {
 	ret->runs = counter(l, COUNTER_RUNS, -1);
 	ret->ns = counter(l, COUNTER_NS, -1);
+	ret->ticks = counter(l, COUNTER_TICKS, -1);
 	ret->map_bytes = l->map_bytes;
 	ret->cpus = l->cpus;
 

@@ -339,8 +339,13 @@ static int check_host(struct prof *p)
 			fatal++;
 		} else {
 			loader_figures(p->loader, &f);
-			check_found(&programs, "loaded: %u instructions verified, %.1f MiB of maps",
-				    f.verified, (double)f.map_bytes / (1 << 20));
+			char verified[48] = "";
+
+			if (f.verified)
+				snprintf(verified, sizeof(verified), "%u instructions verified, ",
+					 f.verified);
+			check_found(&programs, "loaded: %s%.1f MiB of maps", verified,
+				    (double)f.map_bytes / (1 << 20));
 		}
 	}
 	give_check(p, &programs);

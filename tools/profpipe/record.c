@@ -680,9 +680,11 @@ static void say_empty(struct run *r, const struct status *f)
 
 	for (unsigned i = 0; i < STATUS_REASONS; i++)
 		lost += f->lost[i];
+	const uint64_t ticks = tool(r, DEPLOY_BPF)->last.ticks;
+
 	if (lost)
 		fail(r, "no samples: %lu were taken, and all were lost", lost);
-	else if (r->o->command || r->o->pid_count ? f->bpf_runs || seconds < 1 : seconds < 3)
+	else if (r->o->command || r->o->pid_count ? ticks || seconds < 1 : seconds < 3)
 		log_warning(
 			"no samples: %s was on no cpu at any tick of %.1f s, one each %.1f ms; a higher -F looks oftener",
 			r->o->command	  ? r->o->command[0]
@@ -691,8 +693,7 @@ static void say_empty(struct run *r, const struct status *f)
 			seconds, 1000.0 / (double)(hz ? hz : 1));
 	else
 		fail(r, "no samples: %s in %.1f s; `profpipe doctor` says what this host allows",
-		     f->bpf_runs ? "no process ran" : "the kernel's sampling event never came",
-		     seconds);
+		     ticks ? "no process ran" : "the kernel's sampling event never came", seconds);
 }
 
 static void conclude(struct run *r)
