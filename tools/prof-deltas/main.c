@@ -18,8 +18,7 @@
 #include "tools/prof-deltas/print.h"
 #include "tools/prof-deltas/serve.h"
 
-#define DIAL_MS 10000
-#define DIAL_ALONE_MS 60000 /* without a launcher, which starts them in their order */
+#define DIAL_MS 60000 /* a launcher gives up no later */
 #define MAX_MEMORY (1ull << 30)
 #define MAX_FILES 256
 
@@ -220,8 +219,7 @@ static int serving(const struct deploy *d)
 		deploy_status(d, &st, STATUS_FAILED);
 		return 1;
 	}
-	r = bus_dial(BUS_ROWS, d->run_dir, d->uid[DEPLOY_BPF],
-		     d->life_fd < 0 ? DIAL_ALONE_MS : DIAL_MS, &bus);
+	r = bus_dial(BUS_ROWS, d->run_dir, d->uid[DEPLOY_BPF], DIAL_MS, &bus);
 	if (!r)
 		r = fdlane_dial(BUS_ROWS, d->run_dir, d->uid[DEPLOY_BPF], DIAL_MS, &lane);
 	if (r < 0) {

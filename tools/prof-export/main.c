@@ -25,10 +25,9 @@
 #include "tools/prof-export/session.h"
 #include "tools/prof-export/summary.h"
 
-#define EXIT_CUT 3 /* what was collected is written, but the stream did not end as it should */
-#define DIAL_MS 10000
-#define DIAL_ALONE_MS 60000 /* without a launcher, which starts them in their order */
-#define KEEP_FILES 168	    /* a week of hours */
+#define EXIT_CUT 3     /* what was collected is written, but the stream did not end as it should */
+#define DIAL_MS 60000  /* a launcher gives up no later */
+#define KEEP_FILES 168 /* a week of hours */
 #define KEEP_MIB 1024
 #define PATIENCE_S 3 /* for the stream's end, when told to stop */
 #define STATUS_NS 250000000u
@@ -542,8 +541,7 @@ static int run_deployed(const struct options *o)
 	signal(SIGPIPE, SIG_IGN);
 	if (deploy_enter(&o->deploy, DEPLOY_EXPORT, &sandbox) || init_session(o, o->output_fd))
 		return EXIT_FAILURE;
-	int r = bus_dial(BUS_NAMED, o->deploy.run_dir, o->deploy.uid[DEPLOY_SYMD],
-			 o->output_dir ? DIAL_ALONE_MS : DIAL_MS, &bus);
+	int r = bus_dial(BUS_NAMED, o->deploy.run_dir, o->deploy.uid[DEPLOY_SYMD], DIAL_MS, &bus);
 
 	if (r)
 		log_error("%s: prof-symd cannot be reached: %s", o->deploy.run_dir, strerror(-r));

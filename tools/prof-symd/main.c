@@ -18,8 +18,7 @@
 #include "tools/prof-symd/serve.h"
 
 #define ADDRESSES_DWARF (1ull << 30) /* bytes of DWARF of the one file of -e */
-#define DIAL_MS 10000
-#define DIAL_ALONE_MS 60000 /* without a launcher, which starts them in their order */
+#define DIAL_MS 60000		     /* a launcher gives up no later */
 #define MAX_ADDRESS_SPACE (2ull << 30)
 #define MAX_FILES 512
 #define CHUNK (64u << 10)
@@ -447,8 +446,7 @@ static int open_links(const struct deploy *d, struct serve_links *links)
 			  strerror(-r));
 		return r;
 	}
-	r = bus_dial(BUS_FILES, d->run_dir, d->uid[DEPLOY_BPF],
-		     d->life_fd < 0 ? DIAL_ALONE_MS : DIAL_MS, &links->files);
+	r = bus_dial(BUS_FILES, d->run_dir, d->uid[DEPLOY_BPF], DIAL_MS, &links->files);
 	if (r == 0)
 		r = fdlane_dial(BUS_FILES, d->run_dir, d->uid[DEPLOY_BPF], DIAL_MS, &links->lane);
 	if (r == 0)

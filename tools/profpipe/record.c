@@ -34,7 +34,8 @@
 #include "tools/profpipe/rundir.h"
 #include "tools/profpipe/summary.h"
 
-#define READY_MS 15000 /* from the start of the tools to sampling */
+#define READY_MS 15000	    /* from the start of the tools to sampling */
+#define BUSY_READY_MS 60000 /* the same while they use the cpu: a second of it at least */
 /* From the end of sampling, or the last progress since, to the output's being written. */
 #define FINISH_MS 30000
 #define FINISH_MOST_MS 120000
@@ -457,14 +458,21 @@ static void check_start(struct run *r)
 
 	if (bpf->ready && symd->ready && export->ready) {
 		begin(r);
-	} else if (ms_since(r->since_ns) > READY_MS) {
-		fail(r, "%s was not ready after %d s",
-		     !bpf->ready    ? bpf->name
-		     : !symd->ready ? symd->name
-				    : export->name,
-		     READY_MS / 1000);
-		r->phase = OVER;
+		return;
 	}
+	uint64_t cpu_ns = 0;
+	for (int i = 0; i < DEPLOY_TOOLS; i++)
+		cpu_ns += r->tools[i].cpu_ns;
+	const unsigned patience_ms = cpu_ns > 1000000000u ? BUSY_READY_MS : READY_MS;
+
+	if (ms_since(r->since_ns) <= patience_ms)
+		return;
+	fail(r, "%s was not ready after %u s",
+	     !bpf->ready    ? bpf->name
+	     : !symd->ready ? symd->name
+			    : export->name,
+	     patience_ms / 1000);
+	r->phase = OVER;
 }
 
 static void check_sampling(struct run *r)
