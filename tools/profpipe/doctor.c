@@ -103,8 +103,11 @@ static int ask_prof_bpf(struct doctor *d)
 	/* In a namespace of users the ids of a run may not be there to take. */
 	int r = namespace_is_first(NAMESPACE_USER) == 1 ? identity_take(&who) : 0;
 
-	if (!r)
-		r = start(d, &who, &c);
+	if (r) {
+		log_error("no users for the tools: %s", identity_trouble(r));
+		return r;
+	}
+	r = start(d, &who, &c);
 	if (r) {
 		log_error("prof-bpf cannot be started: %s%s", strerror(-r),
 			  r == -ENOENT ? "; it belongs beside profpipe or into " PROFPIPE_LIBEXECDIR

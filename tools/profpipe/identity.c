@@ -4,13 +4,18 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
+#include <pwd.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#define LOCK_FILE "/run/profpipe.lock"
+#define LOCK_NAME "profpipe.lock"
+#define TOOL_IDS (DEPLOY_TOOLS + 1) /* the first ids of a range: the group's, and a user for each \
+				     */
 
 static bool in_range(unsigned long id, unsigned k)
 {
@@ -20,7 +25,7 @@ static bool in_range(unsigned long id, unsigned k)
 }
 
 /* Marks the ranges of the ids on one line of /proc/PID/status: real, effective, saved, of the file
- * system. */
+ * system; or all groups. */
 static void mark_line(const char *text, const char *word, bool used[static IDENTITY_RANGES])
 {
 	const char *at = strstr(text, word);
@@ -28,11 +33,15 @@ static void mark_line(const char *text, const char *word, bool used[static IDENT
 	if (!at)
 		return;
 	at += strlen(word);
-	for (int i = 0; i < 4; i++) {
+	const size_t len = strcspn(at, "\n");
+
+	for (const char *line = at; (size_t)(at - line) < len;) {
 		char *end;
 		const unsigned long id = strtoul(at, &end, 10);
 
-		for (unsigned k = 0; end != at && k < IDENTITY_RANGES; k++)
+		if (end == at || (size_t)(end - line) > len)
+			break;
+		for (unsigned k = 0; k < IDENTITY_RANGES; k++)
 			used[k] |= in_range(id, k);
 		at = end;
 	}
@@ -41,7 +50,7 @@ static void mark_line(const char *text, const char *word, bool used[static IDENT
 /* Which ranges some process lives in: another's software may use them, or a tool may have outlived
  * its launcher. The owner of /proc/PID would not do: undumpable processes hide there behind root.
  */
-static int mark_used(bool used[static IDENTITY_RANGES])
+static int mark_processes(bool used[static IDENTITY_RANGES])
 {
 	DIR *d = opendir("/proc");
 	char path[300], text[2048];
@@ -62,9 +71,79 @@ static int mark_used(bool used[static IDENTITY_RANGES])
 		text[n] = '\0';
 		mark_line(text, "\nUid:", used);
 		mark_line(text, "\nGid:", used);
+		mark_line(text, "\nGroups:", used);
 	}
 	closedir(d);
 	return 0;
+}
+
+/* Which ranges users may give to namespaces of theirs: "name:first:count". Whoever owns one could
+ * make programs that run as our tools' users. */
+static void mark_delegated(const char *path, bool used[static IDENTITY_RANGES])
+{
+	FILE *f = fopen(path, "re");
+	char line[512];
+	unsigned long long first, count;
+
+	while (f && fgets(line, sizeof(line), f)) {
+		const char *colon = strchr(line, ':');
+
+		if (!colon || sscanf(colon, ":%llu:%llu", &first, &count) != 2)
+			continue;
+		for (unsigned k = 0; k < IDENTITY_RANGES; k++) {
+			const unsigned long long ours = IDENTITY_BASE + k * IDENTITY_STEP;
+
+			used[k] |= first < ours + IDENTITY_STEP &&
+				   (first >= ours || ours - first < count);
+		}
+	}
+	if (f)
+		fclose(f);
+}
+
+/* Whether somebody has one of these ids by name, wherever the host keeps its users. */
+static bool is_named(unsigned k)
+{
+	for (unsigned i = 0; i < TOOL_IDS; i++) {
+		const unsigned id = IDENTITY_BASE + k * IDENTITY_STEP + i;
+
+		if (getpwuid(id) || getgrgid(id))
+			return true;
+	}
+	return false;
+}
+
+/* The lock file: ours, or none. In a folder that anybody may write to somebody else may have made
+ * it. */
+static int open_lock(void)
+{
+	static const char *const folders[] = { "/run", "/dev/shm", "/tmp" };
+	int r = -ENOENT;
+
+	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
+		const int dir = open(folders[i], O_PATH | O_DIRECTORY | O_CLOEXEC);
+		const int fd = dir < 0 ? -1
+				       : openat(dir, LOCK_NAME,
+						O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW |
+							O_NONBLOCK | O_NOCTTY,
+						0600);
+		struct stat st;
+
+		r = fd < 0 ? -errno : 0;
+		if (dir >= 0)
+			close(dir);
+		if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+		    st.st_uid == geteuid() && st.st_nlink == 1)
+			return fd;
+		if (fd >= 0) {
+			close(fd);
+			r = -EPERM;
+		}
+		/* Only where nothing can be made is another place as good: all runs look alike. */
+		if (r != -ENOENT && r != -EROFS && r != -EACCES && r != -ENOTDIR)
+			return r;
+	}
+	return r;
 }
 
 int identity_take(struct identity *ret)
@@ -76,11 +155,13 @@ int identity_take(struct identity *ret)
 		ret->uid[i] = getuid();
 	if (geteuid() != 0)
 		return 0;
-	ret->lock = open(LOCK_FILE, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	ret->lock = open_lock();
 	if (ret->lock < 0)
-		return -errno;
-	int r = mark_used(used);
+		return ret->lock;
+	int r = 0;
 
+	mark_delegated("/etc/subuid", used);
+	mark_delegated("/etc/subgid", used);
 	for (unsigned k = 0; !r && k < IDENTITY_RANGES; k++) {
 		/* One byte a range; the lock goes with its descriptor. */
 		struct flock one = {
@@ -89,6 +170,13 @@ int identity_take(struct identity *ret)
 
 		if (used[k] || fcntl(ret->lock, F_OFD_SETLK, &one) < 0)
 			continue;
+		/* Under the lock: what outlived its launcher may have begun since another look. */
+		r = mark_processes(used);
+		if (r || used[k] || is_named(k)) {
+			one.l_type = F_UNLCK;
+			fcntl(ret->lock, F_OFD_SETLK, &one);
+			continue;
+		}
 		ret->separate = true;
 		ret->gid = IDENTITY_BASE + k * IDENTITY_STEP;
 		for (int i = 0; i < DEPLOY_TOOLS; i++)
@@ -97,6 +185,18 @@ int identity_take(struct identity *ret)
 	}
 	identity_release(ret);
 	return r ? r : -EBUSY;
+}
+
+const char *identity_trouble(int r)
+{
+	static char text[128];
+
+	if (r == -EBUSY)
+		return "all 64 ranges of ids from 2000000000 on are in use, by runs, processes, users or /etc/subuid";
+	if (r == -EPERM)
+		return "profpipe.lock (in /run, or where that cannot be written) is not a file of root's own; remove it";
+	snprintf(text, sizeof(text), "/run/profpipe.lock cannot be made: %s", strerror(-r));
+	return text;
 }
 
 void identity_release(struct identity *i)

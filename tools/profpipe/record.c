@@ -909,8 +909,7 @@ static int set_up(struct run *r)
 	}
 	e = identity_take(&r->who);
 	if (e) {
-		fail(r, "no users for the tools: %s",
-		     e == -EBUSY ? "64 other runs hold them all" : strerror(-e));
+		fail(r, "no users for the tools: %s", identity_trouble(e));
 		return e;
 	}
 	e = rundir_make(&r->dir, &r->who);

@@ -180,11 +180,13 @@ int report_run(const struct options *o)
 		return 1;
 	}
 	signal(SIGPIPE, SIG_IGN);
-	r = choose_user(&who, &as);
-	if (!r)
-		r = start(&p, o, &as, input, output.fd);
+	const int none = choose_user(&who, &as);
+
+	r = none ? none : start(&p, o, &as, input, output.fd);
 	close(input);
-	if (r) {
+	if (none) {
+		log_error("no users for the tools: %s", identity_trouble(none));
+	} else if (r) {
 		log_error(
 			"prof-symd and prof-export cannot be started: %s; they belong beside profpipe or into %s",
 			strerror(-r), PROFPIPE_LIBEXECDIR);

@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What each running tool may do, as the kernel has it, held against docs/privilege-separation.md; and which ids a run takes."""
+import contextlib
+import fcntl
+import os
+import re
+import struct
+import subprocess
+import sys
+import time
+
+from conftest import BUILD, profpipe
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+TOOLS = ("prof-bpf", "prof-deltas", "prof-symd", "prof-export")
+SPIN = [sys.executable, "-c", "import time\nt = time.monotonic()\nwhile time.monotonic() < t + 60: pass"]
+BASE, STEP, RANGES = 2000000000, 16, 64
+ASAN = "asan" in os.path.basename(BUILD)
+CAPS = {2: "DAC_READ_SEARCH", 19: "SYS_PTRACE", 34: "SYSLOG", 38: "PERFMON", 39: "BPF", 40: "CHECKPOINT_RESTORE"}
+
+
+def page():
+    with open(f"{ROOT}/docs/privilege-separation.md") as f:
+        return f.read()
+
+
+def status(pid):
+    with open(f"/proc/{pid}/status") as f:
+        return dict(line.rstrip("\n").split(":\t", 1) for line in f if ":\t" in line)
+
+
+def named_caps(mask):
+    return {CAPS.get(n, str(n)) for n in range(64) if int(mask, 16) >> n & 1}
+
+
+def children(pid):
+    found = {}
+    for p in os.listdir("/proc"):
+        if p.isdigit():
+            with contextlib.suppress(OSError, KeyError):
+                s = status(p)
+                if s["PPid"] == str(pid) and s["Name"] in TOOLS:
+                    found[s["Name"]] = int(p)
+    return found
+
+
+def wait_for(condition, what, seconds=30):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        got = condition()
+        if got:
+            return got
+        time.sleep(0.02)
+    raise AssertionError(f"{what} did not come")
+
+
+@contextlib.contextmanager
+def running(tmp_path, *wrap, **kw):
+    """A run that samples, and its tools' pids."""
+    p = subprocess.Popen([*wrap, f"{BUILD}/profpipe", "record", "-v", "-o", tmp_path / "out.folded", "--", *SPIN],
+                         stderr=subprocess.PIPE, text=True, errors="replace", **kw)
+    said = []
+    try:
+        for line in p.stderr:
+            said.append(line)
+            if "sampling has begun" in line:
+                break
+        else:
+            raise AssertionError("".join(said))
+        yield wait_for(lambda: (lambda c: c if set(c) == set(TOOLS) else None)(children(p.pid)), "the tools")
+    finally:
+        p.terminate()
+        p.communicate(timeout=60)
+
+
+def test_every_running_tool_is_who_the_page_says(tmp_path):
+    rows = dict(re.findall(r"^\| `(prof-\w+)` \| a user of its own \| [^|]*\| ([^|]*) \|$", page(), re.M))
+    assert set(rows) == set(TOOLS)
+    uids = set()
+    with running(tmp_path) as tools:
+        for tool, pid in tools.items():
+            # Every thread: neither capabilities nor filters are a process's own.
+            for thread in os.listdir(f"/proc/{pid}/task"):
+                s = status(f"{pid}/task/{thread}")
+                want = set() if rows[tool] == "none" else set(rows[tool].split())
+                assert named_caps(s["CapPrm"]) == named_caps(s["CapEff"]) == want, (tool, thread, s)
+                assert not int(s["CapInh"], 16) and not int(s["CapAmb"], 16) and not int(s["CapBnd"], 16)
+                assert s["NoNewPrivs"] == "1" and (s["Seccomp"] == "2" or ASAN), (tool, thread, s)
+                assert not s["Groups"].strip()
+                ids, gids = set(s["Uid"].split()), set(s["Gid"].split())
+                assert len(ids) == len(gids) == 1
+            uids |= ids
+            assert BASE <= int(min(ids)) < BASE + STEP * RANGES and int(min(gids)) == int(min(ids)) & ~15
+            # Undumpable: the kernel gives its folder to root.
+            assert ASAN or os.stat(f"/proc/{pid}/mem").st_uid == 0
+    assert len(uids) == len(TOOLS)
+
+
+def test_the_page_lists_the_calls_that_prof_bpf_may_make():
+    with open(f"{ROOT}/tools/prof-bpf/calls.c") as f:
+        code = f.read()
+    code = code[code.index("const struct seccomp_rule calls[]"):]
+    made = set(re.findall(r'CALL(?:_IF|_NUMBER)?\(\s*"(\w+)"', code))
+    assert len(made) > 60
+    block = re.search(r"<!-- calls of prof-bpf -->\n+```\n(.*?)```", page(), re.S)[1]
+    assert set(block.split()) == made
+    # What amounts to more than reading.
+    forbidden = {"ptrace", "process_vm_writev", "execve", "execveat", "fork", "vfork", "clone3", "socket", "socketpair", "connect", "bind", "listen", "open",
+                 "creat", "openat2", "open_by_handle_at", "mount", "unshare", "setns", "setuid", "setresuid", "setgid", "capset", "init_module", "finit_module",
+                 "keyctl", "add_key", "userfaultfd", "io_uring_setup", "io_uring_enter", "perf_event_open", "pidfd_getfd", "pidfd_send_signal", "chmod", "fchmod",
+                 "chown", "fchown", "link", "linkat", "symlink", "rename", "renameat2", "mknod", "mkdir", "truncate", "reboot", "kexec_load", "chroot", "pivot_root",
+                 "personality", "settimeofday", "clock_settime", "setpriority", "sched_setscheduler", "pkey_mprotect", "shmat", "splice", "vmsplice", "tee", "tkill"}
+    assert not made & forbidden
+
+
+def test_a_recording_by_hand_keeps_no_right_that_it_does_not_need(tmp_path):
+    by_hand = re.search(r"^\| `prof-bpf` by hand \| its caller \| [^|]*\| ([^|]*) \|$", page(), re.M)[1].split()
+    p = subprocess.Popen([f"{BUILD}/prof-bpf", "-d", "30", "-o", tmp_path / "run.prof"])
+    try:
+        s = wait_for(lambda: (lambda s: s if s["Seccomp"] == "2" or (ASAN and not int(s["CapPrm"], 16) >> 38 & 1) else None)(status(p.pid)), "the filter")
+        assert named_caps(s["CapPrm"]) == set(by_hand) and s["NoNewPrivs"] == "1"
+        deltas = wait_for(lambda: children(p.pid).get("prof-deltas"), "prof-deltas")
+        wait_for(lambda: not int(status(deltas)["CapEff"], 16), "its drop")
+    finally:
+        p.terminate()
+        assert p.wait(60) == 0
+    assert not os.path.exists(f"/proc/{deltas}")
+
+
+# --- the ids of a run ---
+
+
+def range_of(tools):
+    return (int(status(tools["prof-bpf"])["Uid"].split()[0]) - BASE) // STEP
+
+
+@contextlib.contextmanager
+def only_free(*free):
+    """Ranges that others hold: all but some, as another run would. Those that are held anyway are passed over."""
+    fd = os.open("/run/profpipe.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        for k in set(range(RANGES)) - set(free):
+            with contextlib.suppress(BlockingIOError):
+                fcntl.fcntl(fd, 37, struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, k, 1, 0))  # F_OFD_SETLK
+        yield
+    finally:
+        os.close(fd)
+
+
+def test_ids_that_a_process_lives_under_are_not_taken(tmp_path):
+    held = []
+    try:
+        # As user, as group, as supplementary group; and one that is given away by name only.
+        for k, ids in ((60, ["--reuid", "{}"]), (61, ["--regid", "{}", "--clear-groups"]), (62, ["--groups", "{}"])):
+            held.append(subprocess.Popen(["setpriv", *(i.format(BASE + k * STEP + 7) for i in ids), "sleep", "100"]))
+        wait_for(lambda: all(str(BASE + k * STEP + 7) in status(p.pid)["Uid"] + status(p.pid)["Gid"] + status(p.pid)["Groups"]
+                             for k, p in zip((60, 61, 62), held)), "the others' processes")
+        with only_free(60, 61, 62, 63), running(tmp_path) as tools:
+            assert range_of(tools) == 63
+    finally:
+        for p in held:
+            p.kill()
+            p.wait()
+
+
+def test_ids_that_are_delegated_or_have_a_name_are_not_taken(tmp_path):
+    (tmp_path / "subuid").write_text(f"mallory:{BASE + 59 * STEP + 15}:1\nlong:1:{BASE - 2}\nnonsense\n:::\nx:99999999999999999999:7\n")
+    (tmp_path / "subgid").write_text(f"mallory:{BASE + 60 * STEP - 5}:6\n")
+    with open("/etc/passwd") as f:
+        (tmp_path / "passwd").write_text(f.read() + f"mallory:x:{BASE + 61 * STEP + 3}:1::/:/bin/sh\n")
+    with open("/etc/group") as f:
+        (tmp_path / "group").write_text(f.read() + f"mallory:x:{BASE + 62 * STEP}:\n")
+    binds = "; ".join(f"touch /etc/{n} 2>/dev/null; mount --bind {tmp_path}/{n} /etc/{n}" for n in ("subuid", "subgid", "passwd", "group"))
+    with only_free(59, 60, 61, 62, 63), running(tmp_path, "unshare", "-m", "sh", "-ec", f'{binds}; exec "$@"', "sh") as tools:
+        assert range_of(tools) == 63
+
+
+def test_no_free_ids_and_a_lock_that_is_not_roots_are_one_line_each(tmp_path):
+    with only_free():
+        p = profpipe("record", "-d", "1", "-o", tmp_path / "x.folded")
+        assert p.returncode == 1 and len(p.stderr.splitlines()) == 1 and "64 ranges" in p.stderr, p.stderr
+    for plant in ("ln -s /etc/passwd /run/profpipe.lock", "echo >/run/profpipe.lock; chown 65534 /run/profpipe.lock", "mkfifo /run/profpipe.lock"):
+        p = subprocess.run(["unshare", "-m", "sh", "-ec", f'mount -t tmpfs -o mode=755 none /run; {plant}; exec "$@"', "sh",
+                            f"{BUILD}/profpipe", "record", "-d", "1", "-o", tmp_path / "x.folded"], capture_output=True, text=True, timeout=60)
+        assert p.returncode == 1 and len(p.stderr.splitlines()) == 1 and "profpipe.lock" in p.stderr, (plant, p.stderr)
+    assert not (tmp_path / "x.folded").exists()
+
+
+def test_a_run_folder_that_cannot_be_written_has_another_place(tmp_path):
+    p = subprocess.run(["unshare", "-m", "sh", "-ec", 'mount -t tmpfs -o ro none /run; exec "$@"', "sh",
+                        f"{BUILD}/profpipe", "record", "-d", "0.5", "-q", "-o", tmp_path / "out.folded", "--", *SPIN],
+                       capture_output=True, text=True, timeout=60)
+    assert p.returncode == 0 and (tmp_path / "out.folded").stat().st_size, p.stderr
