@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #define LOCK_NAME "profpipe.lock"
-#define TOOL_IDS (DEPLOY_TOOLS + 1) /* the first ids of a range: the group's, and a user for each \
-				     */
+/* The first ids of a range: the group's, and a user for each tool. */
+#define TOOL_IDS (DEPLOY_TOOLS + 1)
 
 static bool in_range(unsigned long id, unsigned k)
 {
