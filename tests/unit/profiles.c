@@ -144,3 +144,19 @@ Test(profiles, a_planted_link_is_not_followed)
 	cr_assert_eq(profiles_begin(&p, folder, ".pb.gz", BEGIN), -EEXIST);
 	cr_assert_eq(profiles_begin(&p, "/nowhere", ".pb.gz", BEGIN), -ENOENT);
 }
+
+Test(profiles, an_empty_part_that_nobody_holds_goes)
+{
+	struct profiles p = limits(100, 1000), other = limits(100, 1000);
+
+	make("20261121T150000Z.pb.gz.part", 0);
+	make("20261121T160000Z.pb.gz.part", 1);
+	cr_assert_eq(profiles_begin(&p, folder, ".pb.gz", BEGIN), 0);
+	cr_assert(!there("20261121T150000Z.pb.gz.part"));
+	cr_assert(there("20261121T160000Z.pb.gz.part"));
+	cr_assert_eq(profiles_begin(&other, folder, ".pb.gz", BEGIN + 1), 0);
+	cr_assert(there("20261121T180000Z.pb.gz.part"));
+	cr_assert_eq(profiles_end(&p, true), 0);
+	cr_assert_eq(profiles_end(&other, true), 0);
+	cr_assert(there("20261121T180000Z.pb.gz") && there("20261121T180001Z.pb.gz"));
+}

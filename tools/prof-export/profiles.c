@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -104,6 +105,32 @@ static int prune(struct profiles *p, size_t max)
 	return r;
 }
 
+/* An empty part that nobody holds: who opened it was killed before anything was written. */
+static void remove_stale(int dir)
+{
+	static const char ending[] = ".part";
+	struct listed *all = NULL;
+	size_t len = 0;
+
+	if (list(dir, &all, &len))
+		return;
+	for (size_t i = 0; i < len; i++) {
+		const size_t n = strlen(all[i].name);
+
+		if (all[i].bytes || n < sizeof(ending) ||
+		    strcmp(all[i].name + n - (sizeof(ending) - 1), ending))
+			continue;
+		const int fd = openat(dir, all[i].name,
+				      O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+
+		if (fd >= 0 && !flock(fd, LOCK_EX | LOCK_NB))
+			unlinkat(dir, all[i].name, 0);
+		if (fd >= 0)
+			close(fd);
+	}
+	free(all);
+}
+
 static void close_all(struct profiles *p)
 {
 	if (p->fd >= 0)
@@ -126,6 +153,7 @@ int profiles_begin(struct profiles *p, const char *path, const char *ending, int
 	p->dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (p->dir < 0)
 		return -errno;
+	remove_stale(p->dir);
 	int r = prune(p, p->max ? p->max - 1 : 0);
 
 	if (!r && !faccessat(p->dir, p->name, F_OK, AT_SYMLINK_NOFOLLOW))
@@ -135,6 +163,9 @@ int profiles_begin(struct profiles *p, const char *path, const char *ending, int
 			       O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0640);
 		r = p->fd < 0 ? -errno : 0;
 	}
+	/* Until the last who has it closes it. */
+	if (!r)
+		(void)flock(p->fd, LOCK_EX | LOCK_NB);
 	if (r)
 		close_all(p);
 	return r;

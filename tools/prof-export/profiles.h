@@ -3,8 +3,9 @@
  * A folder of profiles that is written for ever: a file for each run, called by the UTC time of its
  * begin and the format's ending, as 20261121T180000Z.pb.gz, with ".part" behind it until it is
  * whole. At most so many of them, and so many bytes, are kept; the oldest go. Nothing else in the
- * folder is touched. Made for the process that opens the output of prof-export, not for the one
- * that writes it.
+ * folder is touched. A part that is open is locked; an empty one that
+ * nobody holds is removed by the next run. Made for the process that opens the output of
+ * prof-export, not for the one that writes it.
  */
 #ifndef PROFPIPE_EXPORT_PROFILES_H
 #define PROFPIPE_EXPORT_PROFILES_H
