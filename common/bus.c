@@ -62,7 +62,7 @@ static const struct route routes[BUS_ROUTES] = {
 	[BUS_ROWS] = { "bpf", "rows", MSG_MAX_SIZE, 64, 8 },
 	[BUS_STREAM] = { "bpf", "stream", 2 * MSG_MAX_SIZE, 64, 1 },
 	[BUS_FILES] = { "bpf", "files", 160u << 10, 64, 64 }, /* an answer may hold memory */
-	[BUS_NAMED] = { "symd", "named", 2 * MSG_MAX_SIZE, 64, 1 },
+	[BUS_NAMED] = { "export", "named", 2 * MSG_MAX_SIZE, 1, 64 },
 };
 
 struct bus_note {

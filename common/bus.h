@@ -19,7 +19,7 @@ enum bus_route_id {
 	BUS_ROWS,   /* prof-bpf listens, prof-deltas dials: requests for rows, rows */
 	BUS_STREAM, /* prof-bpf listens, prof-symd dials: the raw stream, one way */
 	BUS_FILES,  /* prof-bpf listens, prof-symd dials: requests for files, answers */
-	BUS_NAMED,  /* prof-symd listens, prof-export dials: the named stream, one way */
+	BUS_NAMED,  /* prof-export listens, prof-symd dials: the named stream, one way */
 	BUS_ROUTES
 };
 

@@ -109,7 +109,7 @@ static const struct seccomp_rule talking[] = {
 	CALLS_END,
 };
 
-/* prof-symd's next peer, after the first one went. */
+/* prof-export's next peer, after the first one went. */
 static const struct seccomp_rule taking_peers[] = {
 	CALL("accept"),
 	CALL("accept4"),

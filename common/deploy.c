@@ -152,14 +152,14 @@ static void prepare_cell(const struct deploy *d, enum deploy_tool tool)
 
 	for (int i = 0; i < DEPLOY_TOOLS; i++)
 		alone = alone && d->uid[i] == geteuid();
-	cell = (struct cell){ .listens = tool == DEPLOY_SYMD, .writes = tool == DEPLOY_EXPORT };
+	cell = (struct cell){ .listens = tool == DEPLOY_EXPORT, .writes = tool == DEPLOY_EXPORT };
 	cell_prepare(&cell, d->run_dir, alone);
 }
 
 static int enter_cell(const struct deploy *d, enum deploy_tool tool)
 {
 	char own[PATH_MAX];
-	const int n = snprintf(own, sizeof(own), "%s/symd", d->run_dir ? d->run_dir : "");
+	const int n = snprintf(own, sizeof(own), "%s/export", d->run_dir ? d->run_dir : "");
 	const int r = n < 0 || (size_t)n >= sizeof(own)
 			      ? -ENAMETOOLONG
 			      : cell_enter(&cell, cell.listens ? own : NULL);

@@ -3,13 +3,13 @@
  * How the launcher tells a tool its place: options that every tool takes alike. Without --run-dir a
  * tool runs by hand, as its caller, on files and pipes.
  *
- *   --run-dir DIR            the run's folder: DIR/bpf and DIR/symd are owned by those tools, mode
- * 0710, group = the run's
+ *   --run-dir DIR            the run's folder: DIR/bpf and DIR/export are owned by those tools,
+ * mode 0710, group = the run's
  *   --ids GID:B:D:S:E        the run's group and the uids of prof-bpf, prof-deltas, prof-symd,
  * prof-export, or their names; a tool enters its own
  *   --status-fd N            write struct status here
- *   --life-fd N              a pipe from the launcher: the byte 'S' asks to stop sampling and
- * finish; end of file means exit now
+ *   --life-fd N              a pipe from the launcher: the byte 'S' asks prof-bpf to stop sampling
+ * and finish, prof-export to wait for no further prof-symd; end of file means exit now
  */
 #ifndef PROFPIPE_DEPLOY_H
 #define PROFPIPE_DEPLOY_H
@@ -19,6 +19,10 @@
 #include <sys/types.h>
 #include "common/sandbox.h"
 #include "common/status.h"
+
+/* Exit status of a tool that lost its peer, or can serve no other one: whoever started it is to do
+ * so again (EX_TEMPFAIL). */
+#define DEPLOY_AGAIN 75
 
 enum deploy_tool { DEPLOY_BPF, DEPLOY_DELTAS, DEPLOY_SYMD, DEPLOY_EXPORT, DEPLOY_TOOLS };
 

@@ -48,6 +48,7 @@ struct status {
 	struct status_top top[STATUS_TOP];
 	char event[STATUS_EVENT]; /* of the stream's hello, zero-filled; a stranger's like the names
 				   */
+	uint64_t taken;		  /* prof-bpf: samples of this process so far, wherever they went */
 };
 static_assert(sizeof(struct status) <= PIPE_BUF, "a status word is written whole");
 

@@ -399,9 +399,9 @@ STATUS = struct.Struct("=II9Q Q 32Q 32Q QQ".replace(" ", ""))
 TOP = struct.Struct("=Q120s")
 
 
-def deployed(tmp_path, lines, fmt="folded"):
+def deployed(tmp_path, lines, fmt="folded", last=False):
     run = tmp_path / "run"
-    (run / "symd").mkdir(parents=True)
+    (run / "export").mkdir(parents=True)
     out = tmp_path / "out"
     status_r, status_w = os.pipe()
     life_r, life_w = os.pipe()
@@ -413,6 +413,10 @@ def deployed(tmp_path, lines, fmt="folded"):
         os.close(x)
     sender.stdin.write(lines.encode())
     sender.stdin.close()
+    if last:
+        # There will be no other one, the launcher says.
+        assert sender.wait(30) == 0
+        os.write(life_w, b"S")
     words = b""
     while chunk := os.read(status_r, 65536):
         words += chunk
@@ -420,7 +424,7 @@ def deployed(tmp_path, lines, fmt="folded"):
     assert sender.wait(30) == 0
     os.close(status_r)
     os.close(life_w)
-    size = STATUS.size + 10 * TOP.size + 32
+    size = STATUS.size + 10 * TOP.size + 32 + 8
     assert len(words) % size == 0
     states = []
     for at in range(0, len(words), size):
@@ -429,7 +433,7 @@ def deployed(tmp_path, lines, fmt="folded"):
         top = [TOP.unpack_from(words, at + STATUS.size + i * TOP.size) for i in range(10)]
         states.append({"phase": v[1], "samples": v[2], "user": v[3], "complete": v[4], "processes": v[5], "threads": v[6], "bytes": v[7], "bpf_runs": v[8],
                        "bpf_ns": v[9], "map_bytes": v[10], "first": v[11], "truncated": v[12:44], "lost": v[44:76], "cut": v[76],
-                       "event": words[at + size - 32:at + size].rstrip(b"\0").decode(),
+                       "event": words[at + size - 40:at + size - 8].rstrip(b"\0").decode(),
                        "top": [(n, name.rstrip(b"\0").decode()) for n, name in top if n]})
     return code, out.read_bytes(), states, p.stderr.read().decode()
 
@@ -455,7 +459,7 @@ def test_deployment_writes_every_format(tmp_path, fmt):
 
 
 def test_sender_that_goes_early_leaves_what_came(tmp_path):
-    code, out, states, err = deployed(tmp_path, HELLO + "\n" + BODY + "drop\n")
+    code, out, states, err = deployed(tmp_path, HELLO + "\n" + BODY + "drop\n", last=True)
     assert code == 3 and out.decode() == folded(WHOLE) and states[-1]["cut"] == 1 and states[-1]["phase"] == 3
     assert "was cut short" in err
 

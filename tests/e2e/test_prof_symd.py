@@ -515,7 +515,7 @@ def test_a_cut_or_foreign_stream_gets_one_line_and_what_was_whole(programs):
 
 
 def deploy(tmp_path, peer_options, places):
-    for folder in ("bpf", "symd"):
+    for folder in ("bpf", "export"):
         (tmp_path / folder).mkdir()
     bpf = subprocess.Popen([PEER, "bpf", tmp_path, *peer_options, *places])
     tool = subprocess.Popen([SYMD, "--run-dir", tmp_path], stderr=subprocess.PIPE)
@@ -529,7 +529,7 @@ def test_deployed_it_names_by_descriptors_and_leaves_when_export_did(programs, t
     offset, address = offset_of(path, "hidden")
     bpf, tool, export = deploy(tmp_path, options, [f"{path}:{offset:x}", f"{LIBC}:{text_section(LIBC)[0]:x}", "/missing:10"])
     text = export.communicate(timeout=30)[0].decode()
-    assert tool.wait(timeout=10) == 0 and bpf.wait(timeout=10) == 0
+    assert tool.wait(timeout=10) == (75 if options else 0) and bpf.wait(timeout=10) == 0
     check_named(text, path, address)
     assert len(fields(text, "sample")) == 3
     assert fields(text, "end")[0]["reason"] == reason and "ended=1 missing=0" in text
@@ -569,7 +569,7 @@ def test_without_its_reader_it_leaves_with_one_line(programs, tmp_path):
     time.sleep(1)
     export.kill()
     export.communicate()
-    assert tool.wait(timeout=10) == 1
+    assert tool.wait(timeout=10) == 75
     assert bpf.wait(timeout=10) == 0
     lines = tool.stderr.read().decode().splitlines()
     assert len(lines) == 1 and "prof-export is gone" in lines[0]

@@ -131,7 +131,7 @@ class Run:
         self.dir = tempfile.mkdtemp(dir="/tmp")
         stack.callback(shutil.rmtree, self.dir)
         os.chmod(self.dir, 0o711)
-        for i, name in (1, "bpf"), (3, "symd"):
+        for i, name in (1, "bpf"), (4, "export"):
             os.mkdir(f"{self.dir}/{name}")
             os.chown(f"{self.dir}/{name}", ids[i], ids[0])
             os.chmod(f"{self.dir}/{name}", 0o710)
@@ -165,7 +165,7 @@ class Run:
         self.stop(*gone)
         if gone & {"symd", "export"}:
             self.stop("symd", "export")
-        # prof-symd listens for prof-export before prof-bpf takes it; each waits until what it dials is there.
+        # Each waits until what it dials is there.
         for name, ready in [(name, self.start(name)) for name in self.ORDER if name not in self.processes]:
             said = os.read(ready, 4096)
             os.close(ready)

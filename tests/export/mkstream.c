@@ -224,20 +224,6 @@ static int run_line(struct stream_out *out, char *line)
 	return stream_put(out, &m);
 }
 
-/* Waits for prof-export. */
-static int listen_below(const char *run_dir)
-{
-	struct buf none = BUF_INIT(0);
-	int r = bus_listen(BUS_NAMED, run_dir, getuid(), &bus);
-
-	for (int ms = 0; !r && !bus_connected(bus) && ms < 10000; ms++)
-		usleep(1000);
-	if (!r && bus_recv(bus, &none) != BUS_PEER_CAME)
-		r = -ETIMEDOUT;
-	buf_done(&none);
-	return r;
-}
-
 int main(int argc, char **argv)
 {
 	struct stream_out out;
@@ -249,7 +235,7 @@ int main(int argc, char **argv)
 	if (!arena)
 		return 1;
 	if (argc > 1)
-		r = listen_below(argv[1]);
+		r = bus_dial(BUS_NAMED, argv[1], getuid(), 10000, &bus);
 	stream_out_init(&out, 4096, write_out, stdout);
 	for (ssize_t n; !r && !dropped && (n = getline(&line, &cap, stdin)) >= 0;) {
 		arena_len = 0;

@@ -94,5 +94,5 @@ long connect_files(void)
 
 long connect_named(void)
 {
-	return connect_route("/symd/named.sock");
+	return connect_route("/export/named.sock");
 }

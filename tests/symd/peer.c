@@ -276,7 +276,7 @@ static int be_export(const char *dir)
 	struct stream_in in;
 	struct bus *named;
 
-	check(bus_dial(BUS_NAMED, dir, getuid(), PATIENCE_MS, &named), "dial");
+	check(bus_listen(BUS_NAMED, dir, getuid(), &named), "listen");
 	stream_in_init(&in);
 	for (uint64_t end = clock_mono_ns() + PATIENCE_MS * 1000000ull;
 	     !in.ended && clock_mono_ns() < end;) {

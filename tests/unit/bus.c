@@ -29,7 +29,7 @@ static void make_run_dir(void)
 	strcpy(run_dir, "/tmp/profpipe-bus-XXXXXX");
 	cr_assert_not_null(mkdtemp(run_dir));
 	for (int i = 0; i < 2; i++) {
-		snprintf(path, sizeof(path), "%s/%s", run_dir, i ? "bpf" : "symd");
+		snprintf(path, sizeof(path), "%s/%s", run_dir, i ? "bpf" : "export");
 		cr_assert_eq(mkdir(path, 0710), 0);
 	}
 }

@@ -238,6 +238,7 @@ void feed_sample(void *ctx, const struct sample *s)
 		exe = file_of(ref.process->exe);
 		process.exe = &exe;
 	}
+	p->samples++;
 	feed_emitted(p, emit_sample(p->emit, s, &process, &thread));
 }
 

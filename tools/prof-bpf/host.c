@@ -519,6 +519,38 @@ int host_select(struct host *h, uint32_t pid)
 	return 0;
 }
 
+#define FAMILY_ROUNDS 8 /* a child with a smaller pid than its parent's asks for one more */
+
+struct family {
+	struct host *h;
+	bool grown;
+};
+
+static void note_child(void *ctx, uint32_t pid)
+{
+	struct family *f = ctx;
+	struct procfs_stat st;
+	const struct process *parent;
+
+	if (process_find_alive(f->h, pid) || procfs_read_stat(f->h->proc, pid, &st))
+		return;
+	parent = process_find_alive(f->h, st.parent_pid);
+	if (parent && parent->pub.selected && !host_select(f->h, pid))
+		f->grown = true;
+}
+
+int host_select_children(struct host *h)
+{
+	struct family f = { .h = h, .grown = true };
+	int r = 0;
+
+	for (unsigned i = 0; i < FAMILY_ROUNDS && f.grown && !r; i++) {
+		f.grown = false;
+		r = procfs_each(h->proc, note_child, &f);
+	}
+	return r;
+}
+
 void host_mark_self(struct host *h, uint32_t pid)
 {
 	struct process *p = process_find_alive(h, pid);

@@ -107,6 +107,10 @@ void host_free(struct host *h);
 /* Selects a process that runs, or is about to be heard of. Before host_scan or at any time. -ESRCH:
  * there is none. */
 int host_select(struct host *h, uint32_t pid);
+/* The children of those that were selected, and theirs, as far as they live now. 0, -errno of
+ * /proc.
+ */
+int host_select_children(struct host *h);
 /* Flags a process PROCESS_SELF, now or when it is heard of. */
 void host_mark_self(struct host *h, uint32_t pid);
 /* Reads /proc for what runs already. -errno. */

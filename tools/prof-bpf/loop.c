@@ -101,6 +101,7 @@ static void try_start(struct prof *p)
 		log_error("%s is not there after %d s",
 			  rowsrv_connected(p->rowsrv) ? "prof-symd" : "prof-deltas",
 			  (int)(CONNECT_NS / 1000000000));
+		p->again = p->stream != NULL;
 		p->failed = p->exit_now = true;
 	}
 }
@@ -109,15 +110,26 @@ static void try_start(struct prof *p)
 static void conclude(struct prof *p)
 {
 	deferred_run(p->deferred, clock_mono_ns(), true);
-	feed_losses(p);
+	/* What was lost while nobody was there is told to whoever comes. */
+	if (!p->stream || p->stream_begun)
+		feed_losses(p);
 	feed_figures(p);
 	enter(p, FINISHING);
 	int r = emit_end(p->emit, p->end);
 	if (r && r != -ENOTCONN)
 		log_warning("the end of the stream could not be sent: %s", strerror(-r));
-	/* Nobody is there who would take it, and go. */
-	if (!p->stream || !p->stream_begun)
+	/* Nobody is there who would take it, and go. With a launcher somebody may come, until it
+	 * says that nobody will. */
+	if (!p->stream || (!p->stream_begun && p->options.deploy.life_fd < 0))
 		p->exit_now = true;
+}
+
+/* Another prof-symd for the end of the stream: its predecessor may not have passed it on. */
+static void conclude_again(struct prof *p)
+{
+	feed_losses(p);
+	feed_figures(p);
+	feed_emitted(p, emit_end(p->emit, p->end));
 }
 
 static void finish(struct prof *p, enum end_reason reason)
@@ -218,8 +230,11 @@ static void on_timer(struct prof *p)
 		return;
 	feed_drain(p);
 	if (is_due(p, &p->figures_ns, FIGURES_NS, now)) {
-		feed_losses(p);
-		feed_figures(p);
+		if (!p->stream || p->stream_begun) {
+			feed_losses(p);
+			feed_figures(p);
+		}
+		p->status.taken = p->samples + p->queue_full;
 		deploy_status(&p->options.deploy, &p->status, STATUS_RUNNING);
 	}
 	if (is_due(p, &p->clock_ns, CLOCK_NS, now))
@@ -253,11 +268,14 @@ static void on_stream(struct prof *p)
 			p->objects_lost = true; /* its predecessor had them */
 			p->forgot_ns = 0;
 			feed_emitted(p, emit_restart(p->emit));
+			if (p->phase == FINISHING)
+				conclude_again(p);
 		} else if (r == BUS_PEER_WENT) {
 			p->stream_begun = false;
 			outbox_reset(&p->outbox);
-			/* It has taken the end of the stream, and everything before it. */
-			if (p->phase == FINISHING)
+			/* It has taken the end of the stream, and everything before it. If that is
+			 * not so, only the launcher knows. */
+			if (p->phase == FINISHING && p->options.deploy.life_fd < 0)
 				p->exit_now = true;
 		} else if (r == BUS_EMPTY) {
 			break;

@@ -186,6 +186,8 @@ static int open_host(struct prof *p)
 		log_error("--follow %u: there is no such process", p->options.follow);
 		return -ESRCH;
 	}
+	if (p->options.follow && p->options.resume)
+		(void)host_select_children(p->host);
 	/* What happened until here the scan will find; on a busy host the rings are full of it. */
 	sideband_drain(p->sideband, UINT64_MAX, pass_over, p);
 	sideband_figures(p->sideband, &rings);
@@ -494,7 +496,8 @@ int main(int argc, char **argv)
 		loop_run(&p);
 	}
 	bool failed = r || p.failed;
+	p.status.taken = p.samples + p.queue_full;
 	deploy_status(&p.options.deploy, &p.status, failed ? STATUS_FAILED : STATUS_DONE);
 	tear_down(&p);
-	return failed ? 1 : 0;
+	return !failed ? 0 : p.again ? DEPLOY_AGAIN : 1;
 }

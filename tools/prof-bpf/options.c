@@ -32,7 +32,7 @@ static const char usage[] =
 	"  -v, --verbose        say more\n"
 	"      --help, --version\n"
 	"\n"
-	"For the launcher: --run-dir DIR --ids GID:BPF:DELTAS:SYMD:EXPORT --status-fd N --life-fd N\n";
+	"For the launcher: --run-dir DIR --ids GID:BPF:DELTAS:SYMD:EXPORT --status-fd N --life-fd N --resume\n";
 
 enum {
 	OPTION_FOLLOW = 1,
@@ -41,6 +41,7 @@ enum {
 	OPTION_TABLES,
 	OPTION_MEMORY,
 	OPTION_UNSAFE,
+	OPTION_RESUME,
 	OPTION_CHECK
 };
 
@@ -72,6 +73,7 @@ int options_parse(int argc, char **argv, struct options *ret)
 		{ "tables", required_argument, NULL, OPTION_TABLES },
 		{ "read-memory", required_argument, NULL, OPTION_MEMORY },
 		{ "ignore-unsafe-kernel", no_argument, NULL, OPTION_UNSAFE },
+		{ "resume", no_argument, NULL, OPTION_RESUME },
 		{ "check", no_argument, NULL, OPTION_CHECK },
 		{ "help", no_argument, NULL, OPTION_HELP },
 		{ "version", no_argument, NULL, OPTION_VERSION },
@@ -125,6 +127,9 @@ int options_parse(int argc, char **argv, struct options *ret)
 			break;
 		case OPTION_UNSAFE:
 			ret->ignore_unsafe_kernel = true;
+			break;
+		case OPTION_RESUME:
+			ret->resume = true;
 			break;
 		case OPTION_CHECK:
 			ret->check = true;

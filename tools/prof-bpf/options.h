@@ -21,6 +21,7 @@ struct options {
 	size_t table_bytes; /* ceiling of the unwind tables */
 	bool memory_none;   /* nobody is given memory of processes */
 	bool check;	    /* say what the host allows, and end */
+	bool resume;	    /* what is followed may have children already */
 	bool ignore_unsafe_kernel;
 	struct deploy deploy;
 };

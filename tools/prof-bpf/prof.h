@@ -95,6 +95,7 @@ struct prof {
 	enum end_reason end;
 	bool exit_now, failed;
 	bool output_begun;
+	bool again;		  /* failed, but another start may do */
 	bool command_runs;	  /* a sample of it came, after its exec or of a child */
 	bool objects_lost;	  /* copies of them did not go on */
 	bool new_files;		  /* that no process had mapped before */
@@ -106,6 +107,7 @@ struct prof {
 	uint64_t forgot_ns;			   /* when objects_lost was made good last */
 	unsigned drain_ms;
 	uint64_t drained_ns; /* side-band records up to here have been handled */
+	uint64_t samples;    /* that were to go on to prof-symd */
 	/* What was said of losses so far, so that only the difference is sent. */
 	uint64_t ring_full_sent[CPUS_MAX], sideband_sent[CPUS_MAX];
 	uint64_t malformed_sent, limit_sent, queue_full, queue_full_sent, throttled, throttled_sent;

@@ -206,6 +206,7 @@ static int serving(const struct deploy *d)
 	struct status st = { 0 };
 	struct bus *bus = NULL;
 	struct fdlane *lane = NULL;
+	bool again = false;
 	int r;
 
 	/* Each arena of a thread reserves address space that counts towards the limit; nng starts a
@@ -225,6 +226,7 @@ static int serving(const struct deploy *d)
 	if (r < 0) {
 		log_error("cannot reach prof-bpf below %s: %s; is it running?", d->run_dir,
 			  strerror(-r));
+		again = true;
 	} else {
 		r = deploy_seal(DEPLOY_DELTAS);
 	}
@@ -242,7 +244,7 @@ static int serving(const struct deploy *d)
 	fdlane_free(lane);
 	bus_free(bus);
 	deploy_status(d, &st, r ? STATUS_FAILED : STATUS_DONE);
-	return r ? 1 : 0;
+	return again ? DEPLOY_AGAIN : r ? 1 : 0;
 }
 
 int main(int argc, char **argv)

@@ -26,7 +26,6 @@
 #include "tools/prof-export/summary.h"
 
 #define EXIT_CUT 3     /* what was collected is written, but the stream did not end as it should */
-#define DIAL_MS 60000  /* a launcher gives up no later */
 #define KEEP_FILES 168 /* a week of hours */
 #define KEEP_MIB 1024
 #define PATIENCE_S 3 /* for the stream's end, when told to stop */
@@ -470,57 +469,110 @@ static int run_by_hand(const struct options *o)
 
 /* --- the deployment --- */
 
-static bool life_over(const struct deploy *d)
+enum wish { WISH_NONE, WISH_FINISH, WISH_LEAVE };
+
+/* What the launcher wants. */
+static enum wish read_life(const struct deploy *d)
 {
 	struct pollfd p = { .fd = d->life_fd, .events = POLLIN };
 	char byte;
 
 	if (d->life_fd < 0 || poll(&p, 1, 0) <= 0)
-		return false;
-	/* 'S' is for prof-bpf: for us the end comes with the stream. */
-	return read(d->life_fd, &byte, 1) == 0;
+		return WISH_NONE;
+	const ssize_t n = read(d->life_fd, &byte, 1);
+
+	return n == 0 ? WISH_LEAVE : n == 1 && byte == 'S' ? WISH_FINISH : WISH_NONE;
 }
 
-/* Until the stream ends, prof-symd goes, SIGTERM comes or the launcher goes. session_feed's
- * verdict, or -ECANCELED. */
+struct receiver {
+	const struct deploy *deploy;
+	struct bus *bus;
+	bool there, last; /* prof-symd is connected; no further one comes */
+	bool deaf;	  /* it was shut out: what it still has on the way is not looked at */
+	uint64_t told_ns;
+};
+
+static void tell(struct receiver *r)
+{
+	const uint64_t now = clock_mono_ns();
+
+	if (now - r->told_ns < STATUS_NS)
+		return;
+	refresh_status(false);
+	deploy_status(r->deploy, &status, STATUS_RUNNING);
+	r->told_ns = now;
+}
+
+/* A sender that breaks the rules, or has none of its own any more, costs nobody else anything: the
+ * next one begins where it ended. */
+static int take_message(struct receiver *r, const struct buf *message)
+{
+	const int e = session_feed(&session, buf_span(message));
+
+	if (e == STREAM_MALFORMED) {
+		log_warning("prof-symd sent what is no stream; what came before is kept");
+		model_lose(session.model, LOST_MALFORMED, 1);
+	} else if (e || !session.lost) {
+		return e;
+	}
+	r->deaf = true;
+	bus_drop_peer(r->bus);
+	return STREAM_AGAIN;
+}
+
+/* All that waits. session_feed's verdict, -errno. */
+static int take_messages(struct receiver *r, struct buf *message)
+{
+	int e = STREAM_AGAIN;
+
+	while (e == STREAM_AGAIN) {
+		const int event = bus_recv(r->bus, message);
+
+		if (event < 0)
+			return event;
+		if (event == BUS_EMPTY)
+			break;
+		if (event) {
+			r->there = event == BUS_PEER_CAME;
+			r->deaf = false;
+			session_reopen(&session);
+			if (!r->there && r->last)
+				break;
+			continue;
+		}
+		if (!r->deaf)
+			e = take_message(r, message);
+		tell(r);
+	}
+	return e;
+}
+
+/* Until the stream ends, the last prof-symd has gone, SIGTERM comes or the launcher goes.
+ * session_feed's verdict, or -ECANCELED. */
 static int receive(const struct deploy *d, struct bus *bus)
 {
+	struct receiver r = { .deploy = d, .bus = bus };
 	struct buf message = BUF_INIT(0);
-	uint64_t told_ns = 0;
-	int r = STREAM_AGAIN;
-	bool gone = false;
+	int e = STREAM_AGAIN;
 
-	while (r == STREAM_AGAIN && !gone) {
+	while (e == STREAM_AGAIN && !(r.last && !r.there) && interrupts < 2) {
 		struct pollfd p[] = { { .fd = bus_fd(bus), .events = POLLIN },
 				      { .fd = d->life_fd, .events = POLLIN } };
 
 		poll(p, 2, POLL_MS);
-		if (life_over(d)) {
-			r = -ECANCELED;
+		const enum wish wish = read_life(d);
+
+		if (wish == WISH_LEAVE) {
+			e = -ECANCELED;
 			break;
 		}
-		gone = interrupts >= 2;
-		for (;;) {
-			const int e = bus_recv(bus, &message);
-
-			if (e < 0)
-				r = e;
-			gone = gone || e == BUS_PEER_WENT;
-			if (!e)
-				r = session_feed(&session, buf_span(&message));
-			if (e == BUS_EMPTY || r != STREAM_AGAIN || gone)
-				break;
-		}
-		const uint64_t now = clock_mono_ns();
-
-		if (now - told_ns >= STATUS_NS) {
-			refresh_status(false);
-			deploy_status(d, &status, STATUS_RUNNING);
-			told_ns = now;
-		}
+		e = take_messages(&r, &message);
+		/* One that came just now is not the one that will not come. */
+		r.last |= wish == WISH_FINISH;
+		tell(&r);
 	}
 	buf_done(&message);
-	return r;
+	return e;
 }
 
 static int run_deployed(const struct options *o)
@@ -541,10 +593,11 @@ static int run_deployed(const struct options *o)
 	signal(SIGPIPE, SIG_IGN);
 	if (deploy_enter(&o->deploy, DEPLOY_EXPORT, &sandbox) || init_session(o, o->output_fd))
 		return EXIT_FAILURE;
-	int r = bus_dial(BUS_NAMED, o->deploy.run_dir, o->deploy.uid[DEPLOY_SYMD], DIAL_MS, &bus);
+	int r = bus_listen(BUS_NAMED, o->deploy.run_dir, o->deploy.uid[DEPLOY_SYMD], &bus);
 
 	if (r)
-		log_error("%s: prof-symd cannot be reached: %s", o->deploy.run_dir, strerror(-r));
+		log_error("%s: the socket for prof-symd cannot be opened: %s", o->deploy.run_dir,
+			  strerror(-r));
 	else
 		r = deploy_seal(DEPLOY_EXPORT);
 	if (r) {
@@ -688,6 +741,7 @@ int main(int argc, char **argv)
 		return r > 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 	heap_setup();
 	mallopt(M_ARENA_MAX, 2);
+	o.session.many = o.deploy.run_dir != NULL;
 	if (o.output_dir && o.output_fd < 0)
 		return run_keeping(&o, argc, argv);
 	return o.deploy.run_dir ? run_deployed(&o) : run_by_hand(&o);

@@ -23,7 +23,7 @@ int session_init(struct session *s, const struct session_options *o, int fd)
 	s->options = *o;
 	s->model = NULL;
 	s->text = (struct text){ 0 };
-	s->begun = false;
+	s->begun = s->lost = false;
 	stream_in_init(&s->in);
 	record_init(&s->record, &s->output);
 	int r = output_init(&s->output, fd, o->format == SESSION_PPROF);
@@ -65,7 +65,9 @@ static int take(struct session *s, const struct msg *m)
 	}
 	const bool is_sample = model_take(s->model, m, &sample) == MODEL_SAMPLE;
 
-	if (!r && recording)
+	s->lost = s->options.many && m->id == MSG_END
+	&&m->end.reason == END_PEER_LOST;
+	if (!r && recording && !s->lost)
 		r = record_take(&s->record, m);
 	if (!r && is_sample && s->options.format == SESSION_TEXT)
 		r = text_sample(&s->text, s->model, &sample, &s->output);
@@ -89,6 +91,13 @@ int session_feed(struct session *s, struct span bytes)
 			return r;
 	}
 	return 0;
+}
+
+void session_reopen(struct session *s)
+{
+	buf_reset(&s->in.pending);
+	s->in.taken = 0;
+	s->in.ended = s->lost = false;
 }
 
 int session_finish(struct session *s)

@@ -25,6 +25,8 @@ struct session_options {
 	bool lines;		 /* folded: interpreted frames have their line numbers */
 	bool interpreter_frames; /* the native frames of an interpreter's loop are shown, too */
 	size_t memory_max;	 /* of the model, in bytes */
+	bool many; /* senders come and go: one that lost its own sender is followed by another, with
+		      an epoch of its own */
 };
 
 struct session {
@@ -35,6 +37,7 @@ struct session {
 	struct text text;
 	struct record record;
 	bool begun; /* a hello came: there will be an output */
+	bool lost;  /* the sender has lost its own: its stream is over, another's may follow */
 };
 
 /* fd is borrowed. 0, -ENOMEM, -EINVAL (memory_max is too small). session_done frees, also after an
@@ -42,9 +45,12 @@ struct session {
 int session_init(struct session *s, const struct session_options *o, int fd);
 void session_done(struct session *s);
 
-/* Takes bytes. 0 when the stream has ended, else STREAM_AGAIN, STREAM_MALFORMED, STREAM_SCHEMA,
- * -ENOMEM, or the output's error. */
+/* Takes bytes. 0 when the stream has ended (with `many`: or one sender's has, see `lost`), else
+ * STREAM_AGAIN, STREAM_MALFORMED, STREAM_SCHEMA, -ENOMEM, or the output's error. */
 int session_feed(struct session *s, struct span bytes);
+/* The sender went, or sent what is no stream: the rest of what it sent is dropped, another one may
+ * follow. */
+void session_reopen(struct session *s);
 /* Writes what was collected and closes the format. Only once a hello came. 0, -ENOMEM, or the
  * output's error. */
 int session_finish(struct session *s);

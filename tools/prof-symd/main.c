@@ -21,6 +21,7 @@
 #define DIAL_MS 60000		     /* a launcher gives up no later */
 #define MAX_ADDRESS_SPACE (2ull << 30)
 #define MAX_FILES 512
+#define BEAT_NS 1000000000u
 #define CHUNK (64u << 10)
 #define BATCH (64u << 10)
 #define SAME_BOOT_NS 10000000000ull /* what clocks are set by, within a recording's life */
@@ -440,10 +441,9 @@ static int open_links(const struct deploy *d, struct serve_links *links)
 {
 	int r;
 
-	r = bus_listen(BUS_NAMED, d->run_dir, d->uid[DEPLOY_EXPORT], &links->named);
+	r = bus_dial(BUS_NAMED, d->run_dir, d->uid[DEPLOY_EXPORT], DIAL_MS, &links->named);
 	if (r) {
-		log_error("%s: the socket for prof-export cannot be opened: %s", d->run_dir,
-			  strerror(-r));
+		log_error("%s: prof-export cannot be reached: %s", d->run_dir, strerror(-r));
 		return r;
 	}
 	r = bus_dial(BUS_FILES, d->run_dir, d->uid[DEPLOY_BPF], DIAL_MS, &links->files);
@@ -463,13 +463,13 @@ static int say_served(int r, const struct serve_counts *c)
 		if (c->peer_lost)
 			log_warning(
 				"prof-bpf went before the end of its stream; what came was passed on");
-		return EXIT_SUCCESS;
+		return c->peer_lost ? DEPLOY_AGAIN : EXIT_SUCCESS;
 	case SERVE_LIFE_OVER:
 		return EXIT_FAILURE;
 	case SERVE_EXPORT_GONE:
 		log_error(
 			"prof-export is gone before the end of the stream; its own message says why");
-		return EXIT_FAILURE;
+		return DEPLOY_AGAIN;
 	case SERVE_MALFORMED:
 		log_error("prof-bpf sent what is no stream; what came before was passed on");
 		return EXIT_FAILURE;
@@ -482,29 +482,48 @@ static int say_served(int r, const struct serve_counts *c)
 	return EXIT_FAILURE;
 }
 
+struct beat {
+	const struct deploy *deploy;
+	struct status status;
+	uint64_t beaten_ns;
+};
+
+/* The loop turns: the launcher is to know, once a second. */
+static void beat(void *ctx, uint64_t samples)
+{
+	struct beat *b = ctx;
+	const uint64_t now_ns = clock_mono_ns();
+
+	if (now_ns - b->beaten_ns < BEAT_NS)
+		return;
+	b->beaten_ns = now_ns;
+	b->status.samples = samples;
+	deploy_status(b->deploy, &b->status, STATUS_RUNNING);
+}
+
 static int run_deployed(const struct options *o)
 {
 	struct sandbox sandbox = { .caps = SANDBOX_NO_CAPS,
 				   .max_files = MAX_FILES,
 				   .max_memory = MAX_ADDRESS_SPACE };
-	struct serve_links links = { .life_fd = o->deploy.life_fd };
+	static struct beat b;
+	struct serve_links links = { .life_fd = o->deploy.life_fd, .beat = beat, .ctx = &b };
 	struct serve_counts counts = { 0 };
-	static struct status st;
-	int status;
+	int status = DEPLOY_AGAIN;
+
+	b.deploy = &o->deploy;
 
 	lastword_watch(LASTWORD_SLOW_S);
 	if (deploy_enter(&o->deploy, DEPLOY_SYMD, &sandbox) != 0)
 		return EXIT_FAILURE;
 	if (open_links(&o->deploy, &links) == 0 && deploy_seal(DEPLOY_SYMD) == 0) {
-		deploy_status(&o->deploy, &st, STATUS_READY);
+		deploy_status(&o->deploy, &b.status, STATUS_READY);
 		status = say_served(
 			serve_run(&links, o->memory ? o->memory : FILESTORE_BUDGET, &counts),
 			&counts);
-	} else {
-		status = EXIT_FAILURE;
 	}
-	st.samples = counts.named.samples;
-	deploy_status(&o->deploy, &st, status == EXIT_SUCCESS ? STATUS_DONE : STATUS_FAILED);
+	b.status.samples = counts.named.samples;
+	deploy_status(&o->deploy, &b.status, status == EXIT_SUCCESS ? STATUS_DONE : STATUS_FAILED);
 	fdlane_free(links.lane);
 	bus_free(links.stream);
 	bus_free(links.files);

@@ -261,6 +261,11 @@ static int take_files(struct serve *s, uint64_t now_ns)
 
 /* --- the stream --- */
 
+static void beat(struct serve *s)
+{
+	s->links->beat(s->links->ctx, s->named ? named_counts(s->named).samples : 0);
+}
+
 static int flush(void *ctx, struct span batch)
 {
 	struct serve *s = ctx;
@@ -268,6 +273,7 @@ static int flush(void *ctx, struct span batch)
 	for (;;) {
 		int r = bus_send_wait(s->links->named, batch, SEND_MS);
 
+		beat(s);
 		if (r != -ETIMEDOUT)
 			return r;
 		if (life_over(s->links->life_fd))
@@ -384,6 +390,7 @@ static int serve_loop(struct serve *s, struct serve_counts *counts)
 		if (r)
 			return r;
 		now_ns = clock_mono_ns();
+		beat(s);
 		r = watch_export(s);
 		if (r)
 			return r == SERVE_EXPORT_GONE && ended ? refused : r;

@@ -14,6 +14,10 @@ struct serve_links {
 	struct bus *stream, *files, *named; /* borrowed */
 	struct fdlane *lane;		    /* borrowed */
 	int life_fd;			    /* -1: none */
+	/* Called whenever the loop turns, while it waits for prof-export, too. samples: passed on.
+	 */
+	void (*beat)(void *ctx, uint64_t samples);
+	void *ctx;
 };
 
 enum serve_verdict {

@@ -197,7 +197,7 @@ int child_start(struct child *c, const struct child_start *how)
 		c->log = p.log[0];
 		c->life = p.life[1];
 		p.status[0] = p.log[0] = p.life[1] = -1;
-		c->heard_ns = clock_mono_ns();
+		c->started_ns = c->heard_ns = clock_mono_ns();
 		c->cpu_ns = c->former_cpu_ns = former;
 		c->ready_cpu_ns = ready;
 		c->pss_peak = peak;
@@ -255,6 +255,8 @@ static void take_status(struct child *c, const struct status *st)
 	c->heard_cpu_ns = c->cpu_ns;
 	c->reports += st->phase == STATUS_RUNNING;
 	c->ready |= st->phase == STATUS_READY || st->phase == STATUS_RUNNING;
+	if (c->ready && !c->ready_ns)
+		c->ready_ns = c->heard_ns;
 	c->done |= st->phase == STATUS_DONE;
 	c->failed |= st->phase == STATUS_FAILED;
 }

@@ -26,6 +26,8 @@ struct child {
 	bool garbled;		  /* wrote what is no status word */
 	unsigned reports;	  /* STATUS_RUNNING words */
 	int wait_status;	  /* when reaped */
+	uint64_t started_ns;	  /* CLOCK_MONOTONIC */
+	uint64_t ready_ns;	  /* when it said so; 0: not yet */
 	uint64_t heard_ns;	  /* CLOCK_MONOTONIC of the newest status word, or of the start */
 	uint64_t heard_cpu_ns;	  /* its cpu then */
 	uint64_t stopped_ns;	  /* since when it is seen stopped (SIGSTOP); 0: it is not */

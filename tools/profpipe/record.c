@@ -3,12 +3,14 @@
  * A run, from opened outputs to the summary. One loop over the pipes of the four tools, signals and
  * the clock; nothing in it waits for a tool without an end in time.
  *
- * - STARTING: the tools come up; any failure ends the run, and leaves the outputs as they were.
- * - SAMPLING: prof-bpf said that sampling has begun, COMMAND was let go. prof-deltas is started
- *   again when it dies; when another dies the run finishes.
+ * - STARTING: the tools come up; one that fails ends the run, and leaves the outputs as they were.
+ * - SAMPLING: prof-bpf said that sampling has begun, COMMAND was let go.
  * - FINISHING: prof-bpf was asked to stop, or stopped by itself; the stream drains into
  *   prof-export, which writes. Until it says so, or a deadline.
  * - OVER: the life pipes close, everybody goes.
+ *
+ * A tool that is killed, hangs or lost its peer is started again (restarts.h); the others that go
+ * with it follow: a dialer that loses its peer ends (DEPLOY_AGAIN), a listener stays.
  */
 #include <errno.h>
 #include <poll.h>
@@ -30,16 +32,18 @@
 #include "tools/profpipe/identity.h"
 #include "tools/profpipe/outputs.h"
 #include "tools/profpipe/record.h"
+#include "tools/profpipe/restarts.h"
 #include "tools/profpipe/rights.h"
 #include "tools/profpipe/rundir.h"
 #include "tools/profpipe/summary.h"
 
-#define READY_MS 15000	    /* from the start of the tools to sampling */
+#define READY_MS 15000 /* from the start of a tool to its being ready, and of all to sampling */
 #define BUSY_READY_MS 60000 /* the same while they use the cpu: a second of it at least */
 /* From the end of sampling, or the last progress since, to the output's being written. */
 #define FINISH_MS 30000
 #define FINISH_MOST_MS 120000
-/* Without a status word of a tool that is to send some, or stopped by a signal. */
+#define STOPPED_MS 2000 /* by a signal */
+/* Without a status word of a tool that is to send some. */
 #define SILENT_MS 10000
 #define BUSY_SILENT_MS 60000 /* the same for one that uses the cpu all the while */
 /* Prof-bpf reports every second while it samples; quiet for so long after COMMAND ended, it has
@@ -52,10 +56,11 @@
 #define MEASURE_MS 1000	       /* memory, while it grows: */
 #define MEASURE_LATER_MS 10000 /* after that, since the kernel goes through all pages for it */
 #define GROWING_MS 10000
-#define HELD_MS 100	/* a log line waits so long for its tool's end, which it may explain */
-#define RESTARTS_MAX 10 /* of prof-deltas */
-#define BACKOFF_MS 50	/* doubled each time, 2 s at most */
-#define EXITING_MS 1000 /* for a tool to end that has begun to: freeing BPF maps takes a while */
+#define HELD_MS 100	   /* a log line waits so long for its tool's end, which it may explain */
+#define START_STREAK_MAX 4 /* of restarts.h, before sampling has begun */
+#define SAID_MS 10000	   /* between two times that an end of one tool is told */
+#define EXITING_MS 1000	   /* for a tool to end that has begun to: freeing BPF maps takes a while */
+#define RATE_NS 500000000u /* a life of prof-bpf that says what it takes in a second */
 #define JUMP_MS 3000 /* a gap in our own time, after SIGSTOP or suspend: nobody is judged by it */
 
 #define FILES_LEAST 192u /* ulimit -Hn below this is refused, */
@@ -77,14 +82,18 @@ struct run {
 	bool asked, by_terminal,
 		aborted; /* a signal came; from the terminal, which reaches COMMAND too */
 	int status;	 /* exit status when not 0 or 1 */
-	unsigned restarts;
-	double seconds; /* 0: until stopped */
+	struct restarts again[DEPLOY_TOOLS];
+	uint64_t said_ns[DEPLOY_TOOLS]; /* when its last end was told */
+	double seconds;			/* 0: until stopped */
 	uint64_t start_ns, since_ns, sampling_ns, sampled_ns;
 	uint64_t looked_ns, ticked_ns, measured_ns;
 	uint64_t progress_ns, progress; /* of prof-export while finishing: when its figures moved,
 					   and a sum of them */
-	uint64_t restart_ns;		/* prof-deltas is to be started then; 0: not */
-	uint64_t pss_peak;		/* of all together */
+	/* While prof-bpf is away: since when nothing is known of it, and what it took in a second
+	 * until then. In all: how long that was, and what it would have taken. */
+	uint64_t away_ns, unsampled_ns;
+	double rate, unsampled;
+	uint64_t pss_peak; /* of all together */
 };
 
 static const char *const names[DEPLOY_TOOLS] = { "prof-bpf", "prof-deltas", "prof-symd",
@@ -133,10 +142,22 @@ static struct child *tool(struct run *r, enum deploy_tool t)
 
 /* --- starting --- */
 
+static bool is_gone(const char *pid)
+{
+	return kill((pid_t)atol(pid), 0) < 0 && errno == ESRCH;
+}
+
+static double seconds_left(const struct run *r)
+{
+	const double left = r->seconds - (double)(clock_mono_ns() - r->sampling_ns) / 1e9;
+
+	return left > 0.01 ? left : 0.01;
+}
+
 static int start_tool(struct run *r, enum deploy_tool t)
 {
-	char ids[80], follow[16], fd[8];
-	const char *argv[32 + 2 * OPTIONS_MAX_PIDS];
+	char ids[80], follow[16], fd[8], seconds[32];
+	const char *argv[40 + 2 * OPTIONS_MAX_PIDS];
 	const struct child_fd out = { r->output.fd, CHILD_FIRST_FD };
 	size_t n = 0;
 
@@ -161,10 +182,16 @@ static int start_tool(struct run *r, enum deploy_tool t)
 		argv[n++] = "-F";
 		argv[n++] = r->o->hz;
 		if (r->o->seconds) {
+			/* What is left of them. */
+			snprintf(seconds, sizeof(seconds), "%.3f", seconds_left(r));
 			argv[n++] = "-d";
-			argv[n++] = r->o->seconds;
+			argv[n++] = r->sampling_ns ? seconds : r->o->seconds;
 		}
+		if (r->sampling_ns)
+			argv[n++] = "--resume";
 		for (size_t i = 0; i < r->o->pid_count; i++) {
+			if (r->sampling_ns && is_gone(r->o->pids[i]))
+				continue;
 			argv[n++] = "-p";
 			argv[n++] = r->o->pids[i];
 		}
@@ -237,6 +264,30 @@ static void ask_command(struct run *r)
 	kill(r->command.pid, SIGTERM);
 }
 
+/* prof-bpf is away from now on, or rather since it was heard of last. */
+static void note_away(struct run *r)
+{
+	const struct child *c = tool(r, DEPLOY_BPF);
+	const uint64_t sampled_ns = c->ready_ns ? c->heard_ns - c->ready_ns : 0;
+
+	if (r->phase != SAMPLING || r->away_ns)
+		return;
+	r->away_ns = c->ready_ns ? c->heard_ns : c->started_ns;
+	/* Of a life that was too short for a rate, the former one's holds. */
+	if (sampled_ns >= RATE_NS)
+		r->rate = (double)c->last.taken * 1e9 / (double)sampled_ns;
+}
+
+/* It samples again, or sampling is over. */
+static void note_back(struct run *r, uint64_t now_ns)
+{
+	if (!r->away_ns)
+		return;
+	r->unsampled_ns += now_ns - r->away_ns;
+	r->unsampled += (double)(now_ns - r->away_ns) / 1e9 * r->rate;
+	r->away_ns = 0;
+}
+
 /* Sampling ends, if it has not; what was collected goes on to the output. */
 static void finish(struct run *r)
 {
@@ -248,9 +299,16 @@ static void finish(struct run *r)
 	r->phase = FINISHING;
 	r->since_ns = r->progress_ns = clock_mono_ns();
 	r->sampled_ns = r->since_ns - r->sampling_ns;
-	/* Where it does not take the byte it is about to go, and that is noticed. */
+	note_back(r, r->since_ns);
+	for (int i = 0; i < DEPLOY_TOOLS; i++)
+		if (i != DEPLOY_SYMD)
+			r->again[i].due_ns = 0;
+	/* Where it does not take the byte it is about to go, and that is noticed. If it is away, no
+	 * stream comes any more. */
 	if (bpf->pid)
 		(void)child_stop(bpf);
+	else
+		(void)child_stop(tool(r, DEPLOY_EXPORT));
 	ask_command(r);
 }
 
@@ -270,48 +328,104 @@ static void say_ended(struct run *r, struct child *c, const char *consequence)
 	c->held_ns = 0;
 }
 
-static void extractor_ended(struct run *r)
+static bool targets_gone(struct run *r)
 {
-	struct child *c = tool(r, DEPLOY_DELTAS), *bpf = tool(r, DEPLOY_BPF);
-	const unsigned shift = r->restarts < 6 ? r->restarts : 6;
-	const uint64_t wait_ms = BACKOFF_MS << shift < 2000 ? BACKOFF_MS << shift : 2000;
+	if (r->command.pid)
+		return r->command.ended;
+	for (size_t i = 0; i < r->o->pid_count; i++)
+		if (!is_gone(r->o->pids[i]))
+			return false;
+	return r->o->pid_count > 0;
+}
 
-	/* prof-bpf, which it goes with, takes a moment more to give back what it had of the kernel.
-	 */
-	child_read(bpf, show, r);
-	if ((r->phase == FINISHING || bpf->done) && WIFEXITED(c->wait_status) &&
-	    WEXITSTATUS(c->wait_status) == 0)
-		return;
-	if (r->restarts == RESTARTS_MAX) {
-		if (r->phase == STARTING) {
-			say_ended(r, c, ", again and again, before sampling began");
-			r->phase = OVER;
-		} else {
-			say_ended(
-				r, c,
-				", again and again; programs that start from now on have incomplete stacks");
-		}
-		return;
+static bool ended_by(const struct child *c, int status)
+{
+	return WIFEXITED(c->wait_status) && WEXITSTATUS(c->wait_status) == status;
+}
+
+/* Whether another start may do what this one did not. */
+static bool may_start_again(struct run *r, enum deploy_tool t)
+{
+	const struct child *c = tool(r, t), *bpf = tool(r, DEPLOY_BPF);
+	const bool cut = WIFSIGNALED(c->wait_status) || ended_by(c, DEPLOY_AGAIN);
+
+	if (t == DEPLOY_EXPORT)
+		return false;
+	if (r->phase == FINISHING)
+		return t == DEPLOY_SYMD && bpf->pid && !ended_by(c, 0);
+	if (t == DEPLOY_DELTAS)
+		return !bpf->done;
+	if (r->phase == STARTING)
+		return cut;
+	return !ended_by(c, 0);
+}
+
+/* Plans its next start. False: there is none, and that was said. */
+static bool start_again(struct run *r, enum deploy_tool t)
+{
+	struct child *c = tool(r, t);
+	const uint64_t now = clock_mono_ns();
+	/* That those who lost their peer follow it need not be said. */
+	const bool follows = ended_by(c, DEPLOY_AGAIN) || (t == DEPLOY_DELTAS && ended_by(c, 0));
+
+	if (!restarts_plan(&r->again[t], now, now - c->started_ns,
+			   r->phase == STARTING ? START_STREAK_MAX : RESTARTS_STREAK_MAX)) {
+		say_ended(
+			r, c,
+			r->phase == STARTING ? ", again and again, before sampling began"
+			: t == DEPLOY_DELTAS
+				? ", again and again; programs that start from now on have incomplete stacks"
+				: ", again and again; what was collected until then is written");
+		return false;
 	}
-	if (r->restarts++ == 0) {
+	if (!follows && (!r->said_ns[t] || ms_since(r->said_ns[t]) > SAID_MS)) {
+		r->said_ns[t] = now;
 		clear_line(r);
-		log_warning("prof-deltas ended (%s); it is started again",
+		log_warning("%s ended (%s); it is started again", c->name,
 			    child_how(c->wait_status));
 	}
-	c->held_ns = 0;
-	r->restart_ns = clock_mono_ns() + wait_ms * 1000000u;
+	/* Nor what it had to say of that. */
+	if (follows || WIFSIGNALED(c->wait_status))
+		c->held_ns = 0;
+	if (t == DEPLOY_BPF)
+		note_away(r);
+	if (r->phase == STARTING)
+		r->since_ns = now;
+	return true;
 }
 
 static void tool_ended(struct run *r, enum deploy_tool t)
 {
 	struct child *c = tool(r, t);
-	const bool well = WIFEXITED(c->wait_status) && WEXITSTATUS(c->wait_status) == 0;
+	const bool well = ended_by(c, 0);
 
 	child_read(c, show, r);
 	if (r->phase == OVER)
 		return;
+	if (t == DEPLOY_BPF) {
+		command_reap(&r->command);
+		/* No prof-symd will have a stream any more. */
+		if (r->phase == FINISHING)
+			(void)child_stop(tool(r, DEPLOY_EXPORT));
+	}
+	if (t == DEPLOY_DELTAS)
+		/* prof-bpf, which it goes with, takes a moment more to give back what it had of the
+		 * kernel. */
+		child_read(tool(r, DEPLOY_BPF), show, r);
+	if (may_start_again(r, t)) {
+		if (t == DEPLOY_BPF && r->phase == SAMPLING && targets_gone(r)) {
+			note_away(r);
+			finish(r);
+		} else if (!start_again(r, t)) {
+			if (r->phase == STARTING)
+				r->phase = OVER;
+			else if (t != DEPLOY_DELTAS)
+				finish(r);
+		}
+		return;
+	}
 	if (t == DEPLOY_DELTAS) {
-		extractor_ended(r);
+		c->held_ns = 0;
 		return;
 	}
 	if (r->phase == STARTING) {
@@ -331,12 +445,18 @@ static void tool_ended(struct run *r, enum deploy_tool t)
 	}
 	/* prof-bpf ends by itself when its time is over or what it followed is gone, and prof-symd
 	 * after it. */
-	if (!well && !(t == DEPLOY_SYMD && r->failed)) {
+	if (well || (t == DEPLOY_SYMD && ended_by(c, DEPLOY_AGAIN))) {
+		c->held_ns = 0;
+		if (t == DEPLOY_SYMD)
+			child_leave(tool(r, DEPLOY_BPF));
+	} else if (r->phase == FINISHING) {
+		clear_line(r);
+		log_warning("%s ended (%s); what was on its way through it is lost", c->name,
+			    child_how(c->wait_status));
+	} else {
 		say_ended(r, c, "; what was collected until then is written");
 		/* That they miss each other need not be said. */
 		r->mute = true;
-		if (t == DEPLOY_SYMD)
-			child_leave(tool(r, DEPLOY_BPF));
 	}
 	finish(r);
 }
@@ -411,7 +531,8 @@ static void on_signals(struct run *r)
 /* A tool that cannot go on is killed; its end is then handled like any other. */
 static void kill_tool(struct run *r, struct child *c, const char *why)
 {
-	fail(r, "%s %s: it is killed", c->name, why);
+	clear_line(r);
+	log_warning("%s %s: it is killed", c->name, why);
 	child_kill(c);
 	c->stopped_ns = 0;
 	c->garbled = false;
@@ -428,27 +549,24 @@ static void judge(struct run *r, enum deploy_tool t)
 		kill_tool(r, c, "wrote what is no status word");
 		return;
 	}
-	if (c->stopped_ns && ms_since(c->stopped_ns) > SILENT_MS) {
-		kill_tool(r, c, "has been stopped for 10 s");
+	if (c->stopped_ns && ms_since(c->stopped_ns) > STOPPED_MS) {
+		kill_tool(r, c, "has been stopped for 2 s");
 		return;
 	}
-	/* These two report every second, as long as there is sampling. */
+	const bool starts_busily = c->cpu_ns > c->former_cpu_ns + 1000000000u;
+
+	if (r->phase == SAMPLING && !c->ready &&
+	    ms_since(c->started_ns) > (starts_busily ? BUSY_READY_MS : READY_MS)) {
+		kill_tool(r, c, "is not ready after all that time");
+		return;
+	}
+	/* These report every second, as long as there is sampling. */
 	if (r->phase != SAMPLING || !c->reports || ms_since(c->heard_ns) <= SILENT_MS)
 		return;
 	const bool busy = c->cpu_ns > c->heard_cpu_ns + 1000000000u;
 
 	if (!busy || ms_since(c->heard_ns) > BUSY_SILENT_MS)
 		kill_tool(r, c, "has said nothing for 10 s");
-}
-
-static bool targets_gone(struct run *r)
-{
-	if (r->command.pid)
-		return r->command.ended;
-	for (size_t i = 0; i < r->o->pid_count; i++)
-		if (kill((pid_t)atol(r->o->pids[i]), 0) == 0 || errno != ESRCH)
-			return false;
-	return r->o->pid_count > 0;
 }
 
 static void check_start(struct run *r)
@@ -567,7 +685,11 @@ static void wait_for_something(struct run *r)
 		p[n++] = (struct pollfd){ .fd = r->tools[i].log, .events = POLLIN };
 		p[n++] = (struct pollfd){ .fd = r->tools[i].pidfd, .events = POLLIN };
 	}
-	poll(p, n, r->phase == STARTING || r->restart_ns ? 20 : (int)tick_ms(r));
+	bool due = r->phase == STARTING || r->away_ns;
+
+	for (int i = 0; i < DEPLOY_TOOLS; i++)
+		due |= r->again[i].due_ns != 0;
+	poll(p, n, due ? 20 : (int)tick_ms(r));
 	if (ms_since(r->looked_ns) > JUMP_MS) {
 		for (int i = 0; i < DEPLOY_TOOLS; i++) {
 			r->tools[i].heard_ns = clock_mono_ns();
@@ -575,6 +697,25 @@ static void wait_for_something(struct run *r)
 		}
 	}
 	r->looked_ns = clock_mono_ns();
+}
+
+/* Those whose time has come. One that cannot be started ends the run. */
+static void start_due(struct run *r)
+{
+	for (int i = 0; i < DEPLOY_TOOLS; i++) {
+		const enum deploy_tool t = (enum deploy_tool)i;
+
+		if (!r->again[t].due_ns || clock_mono_ns() < r->again[t].due_ns)
+			continue;
+		r->again[t].due_ns = 0;
+		rundir_clean(&r->dir, t);
+		if (!start_tool(r, t))
+			continue;
+		if (r->phase == STARTING)
+			r->phase = OVER;
+		else
+			finish(r);
+	}
 }
 
 static void loop(struct run *r)
@@ -587,11 +728,10 @@ static void loop(struct run *r)
 			child_read(&r->tools[i], show, r);
 		reap_tools(r);
 		command_reap(&r->command);
-		if (r->restart_ns && clock_mono_ns() >= r->restart_ns && r->phase < FINISHING) {
-			r->restart_ns = 0;
-			if (start_tool(r, DEPLOY_DELTAS))
-				finish(r);
-		}
+		if (r->phase != OVER)
+			start_due(r);
+		if (tool(r, DEPLOY_BPF)->ready_ns > r->away_ns)
+			note_back(r, tool(r, DEPLOY_BPF)->ready_ns);
 		if (r->phase == STARTING)
 			check_start(r);
 		if (r->phase == SAMPLING)
@@ -716,6 +856,7 @@ static void conclude(struct run *r)
 		const struct child *c = &r->tools[i];
 
 		costs[i] = (struct summary_cost){ .tool = names[i],
+						  .restarts = r->again[i].count,
 						  .cpu_s = (double)c->cpu_ns / 1e9,
 						  .start_cpu_s = (double)c->ready_cpu_ns / 1e9,
 						  .pss_peak = c->pss_peak };
@@ -737,6 +878,8 @@ static void conclude(struct run *r)
 		.duration_s = (double)r->sampled_ns / 1e9,
 		.first_complete_s = -1,
 		.pss_peak = r->pss_peak + costs[DEPLOY_TOOLS].pss_peak,
+		.unsampled_s = (double)r->unsampled_ns / 1e9,
+		.unsampled = (uint64_t)r->unsampled,
 	};
 	if (s.figures.first_complete_ns > r->start_ns)
 		s.first_complete_s = (double)(s.figures.first_complete_ns - r->start_ns) / 1e9;

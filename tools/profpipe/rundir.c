@@ -17,7 +17,7 @@
 static const struct {
 	const char *name;
 	enum deploy_tool owner;
-} listeners[] = { { "bpf", DEPLOY_BPF }, { "symd", DEPLOY_SYMD } };
+} listeners[] = { { "bpf", DEPLOY_BPF }, { "export", DEPLOY_EXPORT } };
 
 /* Empties an open folder, and closes it. No link is followed: what is below belongs to tools that
  * may have been taken over. */
@@ -130,6 +130,19 @@ int rundir_make(struct rundir *d, const struct identity *who)
 	if (r)
 		rundir_remove(d);
 	return r;
+}
+
+void rundir_clean(const struct rundir *d, enum deploy_tool tool)
+{
+	for (size_t i = 0; i < sizeof(listeners) / sizeof(listeners[0]); i++) {
+		if (listeners[i].owner != tool)
+			continue;
+		const int dir = openat(d->lock, listeners[i].name,
+				       O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+
+		if (dir >= 0)
+			empty(dir, DEPTH_MAX);
+	}
 }
 
 void rundir_remove(struct rundir *d)

@@ -16,6 +16,8 @@ struct rundir {
  * removed first. -errno. */
 int rundir_make(struct rundir *d, const struct identity *who);
 /* Removes it with the sockets in it, which their owners may have left. */
+/* Removes what a tool left in its folder, if it has one: its successor makes its own sockets. */
+void rundir_clean(const struct rundir *d, enum deploy_tool tool);
 void rundir_remove(struct rundir *d);
 
 #endif

@@ -54,6 +54,25 @@ static void print_name(FILE *out, const char *before, struct str name)
 	buf_done(&b);
 }
 
+/* What was started again, and what it cost. */
+static void print_restarts(FILE *out, const struct summary *s)
+{
+	bool any = false;
+
+	for (unsigned i = 0; i < s->cost_count; i++) {
+		if (s->costs[i].restarts)
+			fprintf(out, "%s %s %u", any ? "," : "started again:", s->costs[i].tool,
+				s->costs[i].restarts);
+		any |= s->costs[i].restarts != 0;
+	}
+	if (any)
+		fputs("\n", out);
+	if (s->unsampled_s > 0)
+		fprintf(out,
+			"not sampled: %.3f s in all while prof-bpf was away, some %lu samples\n",
+			s->unsampled_s, s->unsampled);
+}
+
 void summary_print(FILE *out, const struct summary *s)
 {
 	const struct status *f = &s->figures;
@@ -80,6 +99,7 @@ void summary_print(FILE *out, const struct summary *s)
 			fprintf(out, "  %8lu  %s: %s\n", f->lost[i], lost_reason_word(i),
 				lost_reason_text(i));
 	}
+	print_restarts(out, s);
 	if (f->cut)
 		fputs("the stream ended before its time: what came until then was written\n", out);
 	if (f->top[0].self)
@@ -151,6 +171,13 @@ int summary_json(int fd, const struct summary *s)
 		lost_all += f->lost[i];
 	}
 	cJSON_AddNumberToObject(j, "lost_total", (double)lost_all);
+	cJSON *restarts = cJSON_AddObjectToObject(j, "restarts");
+	for (unsigned i = 0; i < s->cost_count; i++) {
+		if (s->costs[i].restarts)
+			cJSON_AddNumberToObject(restarts, s->costs[i].tool, s->costs[i].restarts);
+	}
+	cJSON_AddNumberToObject(j, "unsampled_s", s->unsampled_s);
+	cJSON_AddNumberToObject(j, "unsampled_samples", (double)s->unsampled);
 	cJSON_AddBoolToObject(j, "cut", f->cut != 0);
 	add_name(j, "event", event_name(f));
 	cJSON_AddNumberToObject(j, "hz", atoi(s->hz));

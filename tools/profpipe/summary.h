@@ -12,6 +12,7 @@ struct summary_cost {
 	const char *tool;
 	double cpu_s, start_cpu_s; /* seconds: all, and up to the first sample */
 	uint64_t pss_peak;	   /* bytes */
+	unsigned restarts;
 };
 struct summary {
 	struct status figures; /* of prof-export */
@@ -19,6 +20,8 @@ struct summary {
 	double duration_s;
 	double first_complete_s; /* from the start of profpipe; negative: none */
 	uint64_t pss_peak;	 /* bytes, of all at one time */
+	double unsampled_s;	 /* while prof-bpf was away */
+	uint64_t unsampled;	 /* samples that it would have taken, by its rate before */
 	const struct summary_cost *costs;
 	unsigned cost_count;
 };

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/profpipe/restarts.h"
+
+#define SHORT_NS 2000000000ull /* a life that ends before counts against it */
+#define LONG_NS 60000000000ull /* one that lasts so long makes all good */
+#define FIRST_NS 100000000ull  /* doubled each time */
+#define LONGEST_NS 5000000000ull
+
+bool restarts_plan(struct restarts *r, uint64_t now_ns, uint64_t lived_ns, unsigned most)
+{
+	uint64_t wait_ns;
+
+	r->due_ns = 0;
+	if (lived_ns >= LONG_NS)
+		r->streak = 0;
+	else if (lived_ns >= SHORT_NS)
+		r->streak /= 2;
+	else if (r->streak >= most)
+		return false;
+	else
+		r->streak++;
+	wait_ns = r->streak > 1 ? FIRST_NS << (r->streak - 2) : 0;
+	r->due_ns = now_ns + (wait_ns < LONGEST_NS ? wait_ns : LONGEST_NS);
+	r->count++;
+	return true;
+}
