@@ -20,6 +20,7 @@
 #include "common/heap.h"
 #include "common/log.h"
 #include "common/priority.h"
+#include "common/stdfds.h"
 #include "tools/prof-bpf/calls.h"
 #include "tools/prof-bpf/checks.h"
 #include "tools/prof-bpf/probes.h"
@@ -468,6 +469,7 @@ int main(int argc, char **argv)
 	static struct prof p;
 	sigset_t set;
 
+	stdfds_hold();
 	log_init("prof-bpf", LOG_WARNING);
 	heap_setup();
 	int r = options_parse(argc, argv, &p.options);

@@ -14,6 +14,7 @@
 #include "common/lastword.h"
 #include "common/log.h"
 #include "common/priority.h"
+#include "common/stdfds.h"
 #include "tools/prof-deltas/extract.h"
 #include "tools/prof-deltas/print.h"
 #include "tools/prof-deltas/serve.h"
@@ -263,6 +264,7 @@ int main(int argc, char **argv)
 	struct deploy d;
 	int c;
 
+	stdfds_hold();
 	log_init("prof-deltas", level);
 	deploy_init(&d);
 	while ((c = getopt_long(argc, argv, "rsvh", options, NULL)) != -1) {

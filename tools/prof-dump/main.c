@@ -23,6 +23,7 @@
 #include <unistd.h>
 #include "common/log.h"
 #include "common/sandbox.h"
+#include "common/stdfds.h"
 #include "tools/prof-dump/caller.h"
 #include "tools/prof-dump/walker.h"
 
@@ -366,10 +367,8 @@ int main(int argc, char **argv)
 {
 	struct options o;
 
+	stdfds_hold();
 	log_init("prof-dump", LOG_WARNING);
-	for (int fd = 0; fd <= 2; fd++)
-		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd ? O_WRONLY : O_RDONLY) != fd)
-			return 1;
 	int r = parse(argc, argv, &o);
 
 	if (r)

@@ -21,6 +21,7 @@
 #include "common/heap.h"
 #include "common/log.h"
 #include "common/toolpath.h"
+#include "common/stdfds.h"
 #include "tools/prof-export/profiles.h"
 #include "tools/prof-export/session.h"
 #include "tools/prof-export/summary.h"
@@ -445,7 +446,7 @@ static int run_by_hand(const struct options *o)
 		log_error("standard output: is a terminal, and %s is binary; name a file with -o",
 			  formats[o->session.format].name);
 		return EXIT_FAILURE;
-	} else if (fcntl(fd, F_GETFD) < 0) {
+	} else if ((fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDONLY) {
 		log_error("standard output: is closed; name a file with -o");
 		return EXIT_FAILURE;
 	}
@@ -733,6 +734,7 @@ int main(int argc, char **argv)
 			     .keep_files = KEEP_FILES,
 			     .keep_bytes = (uint64_t)KEEP_MIB << 20 };
 
+	stdfds_hold();
 	log_init("prof-export", LOG_WARNING);
 	deploy_init(&o.deploy);
 	const int r = parse_options(argc, argv, &o);

@@ -11,6 +11,7 @@
 #include "common/heap.h"
 #include "common/lastword.h"
 #include "common/log.h"
+#include "common/stdfds.h"
 #include "tools/prof-symd/addresses.h"
 #include "tools/prof-symd/finder.h"
 #include "tools/prof-symd/jitfinder.h"
@@ -565,6 +566,7 @@ int main(int argc, char **argv)
 	struct options o = { 0 };
 	int c;
 
+	stdfds_hold();
 	log_init("prof-symd", LOG_WARNING);
 	deploy_init(&o.deploy);
 	while ((c = getopt_long(argc, argv, "e:asfiCpm:vh", longs, NULL)) != -1) {

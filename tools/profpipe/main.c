@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "common/log.h"
+#include "common/stdfds.h"
 #include "common/toolpath.h"
 #include "tools/profpipe/children.h"
 #include "tools/profpipe/doctor.h"
@@ -33,19 +34,11 @@ static int become_dump(char **argv)
 	return 1;
 }
 
-/* What is opened later must not land on a number that means something. */
-static void fill_standard_fds(void)
-{
-	for (int fd = 0; fd <= 2; fd++)
-		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd ? O_WRONLY : O_RDONLY) != fd)
-			_exit(2);
-}
-
 int main(int argc, char **argv)
 {
 	static struct options o;
 
-	fill_standard_fds();
+	stdfds_hold();
 	log_init("profpipe", LOG_WARNING);
 	if (argc < 2) {
 		log_error(

@@ -371,6 +371,8 @@ const char *output_error(int r)
 	case -ENOTSUP:
 	case -ENXIO:
 		return "is neither a file, a pipe nor a character device";
+	case -EBADF:
+		return "is closed, or not open for writing; name a file";
 	case -ENOENT:
 		return "there is no such folder; make it first";
 	case -EACCES:

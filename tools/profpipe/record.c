@@ -1017,15 +1017,22 @@ static int take_signals(struct run *r)
 	return r->signals < 0 ? -errno : 0;
 }
 
-/* A host's worth of files is open at once in prof-bpf, two for each cpu for a start. */
+#define FILES_TOO_FEW 1
+
+/* A host's worth of files is open at once in prof-bpf, two for each cpu for a start. FILES_TOO_FEW:
+ * said. */
 static int raise_files(void)
 {
 	struct rlimit l;
 
 	if (getrlimit(RLIMIT_NOFILE, &l) < 0)
 		return -errno;
-	if (l.rlim_max < FILES_LEAST)
-		return -EMFILE;
+	if (l.rlim_max < FILES_LEAST) {
+		log_error(
+			"only %lu files may be open: the tools need %u; raise the hard limit (ulimit -Hn, LimitNOFILE= of a unit)",
+			(unsigned long)l.rlim_max, FILES_LEAST);
+		return FILES_TOO_FEW;
+	}
 	if (l.rlim_max < FILES_MIN)
 		log_warning(
 			"only %lu files may be open (ulimit -Hn): %u are needed on larger hosts",
@@ -1047,7 +1054,9 @@ static int set_up(struct run *r)
 	if (!e)
 		e = take_signals(r);
 	if (e) {
-		fail(r, "the run cannot be prepared: %s", strerror(-e));
+		if (e < 0)
+			fail(r, "the run cannot be prepared: %s", strerror(-e));
+		r->failed = true;
 		return e;
 	}
 	e = identity_take(&r->who);

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/stdfds.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+void stdfds_hold(void)
+{
+	for (int fd = 0; fd <= 2; fd++) {
+		if (fcntl(fd, F_GETFD) >= 0)
+			continue;
+		/* The lowest number that is free is this one. */
+		int got = open("/dev/null", fd ? O_RDONLY : O_WRONLY);
+
+		if (got < 0)
+			got = open("/", O_PATH);
+		if (got != fd)
+			_exit(2);
+	}
+}
