@@ -125,10 +125,23 @@ int deploy_option(struct deploy *d, int val, const char *arg)
 		return parse_fd("status-fd", arg, &d->status_fd);
 	case 1003:
 		return parse_fd("life-fd", arg, &d->life_fd);
+	case 1004:
+		if (!budget_parse(arg, &d->limit) || d->limit < BUDGET_LEAST ||
+		    d->limit > BUDGET_MOST) {
+			log_error("--limit %s: not a size from %llu MiB on, as in 128M", arg,
+				  BUDGET_LEAST >> 20);
+			return -EINVAL;
+		}
+		return 0;
 	default:
 		log_error("option %d is none of the launcher's", val);
 		return -EINVAL;
 	}
+}
+
+void deploy_budget(const struct deploy *d, struct budget *ret)
+{
+	budget_split(d->limit ? d->limit : BUDGET_DEFAULT, ret);
 }
 
 static int check_fd(const char *option, int fd)

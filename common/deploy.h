@@ -7,6 +7,8 @@
  * mode 0710, group = the run's
  *   --ids GID:B:D:S:E        the run's group and the uids of prof-bpf, prof-deltas, prof-symd,
  * prof-export, or their names; a tool enters its own
+ *   --limit SIZE             the ceiling of the whole run's memory, of which a tool takes its share
+ * (budget.h); by hand there is none when it is not given
  *   --status-fd N            write struct status here
  *   --life-fd N              a pipe from the launcher: the byte 'S' asks prof-bpf to stop sampling
  * and finish, prof-export to wait for no further prof-symd; end of file means exit now
@@ -17,6 +19,7 @@
 #include <getopt.h>
 #include <stdbool.h>
 #include <sys/types.h>
+#include "common/budget.h"
 #include "common/sandbox.h"
 #include "common/status.h"
 
@@ -32,19 +35,24 @@ struct deploy {
 	gid_t gid;
 	uid_t uid[DEPLOY_TOOLS]; /* our own uid for all when not given */
 	int status_fd, life_fd;	 /* -1 when not given */
+	uint64_t limit;		 /* bytes; 0 when not given */
 };
 
 /* The options above, for a tool's long option table; their `val`s lie from 1000 on. */
 #define DEPLOY_OPTIONS \
 	{ "run-dir", required_argument, NULL, 1000 }, { "ids", required_argument, NULL, 1001 }, \
 		{ "status-fd", required_argument, NULL, 1002 }, \
+		{ "life-fd", required_argument, NULL, 1003 }, \
 	{ \
-		"life-fd", required_argument, NULL, 1003 \
+		"limit", required_argument, NULL, 1004 \
 	}
 
 void deploy_init(struct deploy *d);
 /* Takes one of the options above. 0, or -EINVAL (the message was logged). */
 int deploy_option(struct deploy *d, int val, const char *arg);
+/* The shares of the limit: of the default one where none was given, which a tool by hand that has
+ * none to keep does not ask for. */
+void deploy_budget(const struct deploy *d, struct budget *ret);
 /* Enters the identity of `tool` (sandbox.h; ids and change_ids of *s are filled in here) as far as
  * --ids asks for it, and its cell (cell.h), and checks that the given descriptors are open. They
  * are made O_CLOEXEC, the status pipe O_NONBLOCK, and SIGPIPE is ignored where there is one. 0, or

@@ -70,6 +70,8 @@ static int set_limits(const struct sandbox *s)
 		r = lower_limit(RLIMIT_NOFILE, s->max_files);
 	if (!r && s->max_memory && !UNDER_ASAN)
 		r = lower_limit(RLIMIT_AS, s->max_memory);
+	if (!r && s->max_data && !UNDER_ASAN)
+		r = lower_limit(RLIMIT_DATA, s->max_data);
 	return r;
 }
 

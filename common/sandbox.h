@@ -24,10 +24,11 @@ struct sandbox {
 	enum sandbox_caps caps;
 	unsigned max_files;	       /* RLIMIT_NOFILE; 0 leaves it */
 	unsigned long long max_memory; /* RLIMIT_AS in bytes; 0 leaves it */
+	unsigned long long max_data; /* RLIMIT_DATA, private memory that can be written; the same */
 };
 /* Limits are ceilings: one above the present hard limit leaves that. RLIMIT_CORE becomes 0 always.
  * -EBUSY when a thread already runs. After an error the process is half changed: exit. Under
- * AddressSanitizer neither RLIMIT_AS nor undumpable is set, since it lives by both.
+ * AddressSanitizer neither RLIMIT_AS, RLIMIT_DATA nor undumpable is set, since it lives by both.
  *
  * All or nothing for what it was asked: 0, or -errno with *ret_step naming the step that failed
  * (static text). Supplementary groups are dropped when ids change. Verifies afterwards that the ids

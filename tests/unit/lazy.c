@@ -30,7 +30,7 @@ static struct lazy *make(size_t size)
 {
 	struct lazy *l;
 
-	cr_assert_eq(lazy_new(size, fill, NULL, &l), 0);
+	cr_assert_eq(lazy_new(size, SIZE_MAX, fill, NULL, &l), 0);
 	cr_assert_eq(l->size, size);
 	cr_assert_eq(l->filled, 0u);
 	return l;

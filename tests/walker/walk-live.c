@@ -62,6 +62,7 @@ int main(int argc, char **argv)
 	if (argc != 4)
 		errx(2, "usage: walk-live PID SECONDS HZ");
 	const struct loader_config lc = { .hz = (unsigned)atoi(argv[3]),
+					  .ring_max = 16u << 20,
 					  .drain_ms = 10,
 					  .only_selected = true };
 	int r = loader_new(&lc, &l);

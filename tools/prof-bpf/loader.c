@@ -22,10 +22,8 @@
 #include "tools/prof-bpf/tables.h"
 
 #define RING_MIN (256u << 10)
-#define RING_MAX (16u << 20)
 #define DEFERRED_RING_MIN (512u << 10)
 #define DEFERRED_MEAN (40u << 10) /* bytes of one: on most hosts one in ten is large */
-#define DEFERRED_RING_MAX (4u << 20)
 #define RING_BYTES_PER_SAMPLE 512 /* what a sample takes on most hosts: 50 frames */
 #define RING_SECONDS 1
 #define DRAIN_LATE_MS 50 /* what the loop may be late by */
@@ -264,7 +262,7 @@ int loader_load(struct loader *l)
 	l->skel = sample_bpf__open();
 	if (!l->skel)
 		return -errno;
-	while (ring < wanted && ring < RING_MAX)
+	while (ring < wanted && ring * 2 <= l->config.ring_max)
 		ring *= 2;
 	int r = bpf_map__set_max_entries(l->skel->maps.ring, (uint32_t)ring);
 	if (r < 0)
@@ -274,7 +272,7 @@ int loader_load(struct loader *l)
 	uint64_t deferred = DEFERRED_RING_MIN;
 	wanted = (uint64_t)l->config.hz * l->cpus * (l->config.drain_ms + DRAIN_LATE_MS) / 1000 *
 		 DEFERRED_MEAN;
-	while (deferred < wanted && deferred < DEFERRED_RING_MAX)
+	while (deferred < wanted && deferred * 2 <= l->config.ring_max)
 		deferred *= 2;
 	r = bpf_map__set_max_entries(l->skel->maps.deferred_ring, (uint32_t)deferred);
 	if (r < 0)

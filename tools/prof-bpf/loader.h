@@ -14,6 +14,7 @@ struct tables_config;
 struct loader_config {
 	unsigned hz;
 	unsigned drain_ms;  /* between two calls of loader_drain, at most */
+	uint64_t ring_max;  /* bytes of each ring, at most */
 	bool only_selected; /* sample selected processes only (tables_process_set) */
 	bool follow_forks;  /* children of selected processes are selected */
 };

@@ -26,9 +26,13 @@
 #include "tools/prof-bpf/probes.h"
 #include "tools/prof-bpf/prof.h"
 
-#define INTERN_BYTES (7u << 20)
-#define OUTBOX_BYTES (8u << 20)
-#define DEFERRED_BYTES (6u << 20)
+/* nng's, the openers, the readers, and the one that reads kernel names. */
+#define THREADS 28
+#define SIDEBAND_LEAST (32u << 10)
+/* What the runtimes' programs take of the maps' share once they are loaded, and the least that is
+ * of use for tables: a slab for mappings, and one for rows. */
+#define RUNTIMES_BYTES (1u << 20)
+#define TABLES_LEAST (2 * SLAB_BYTES)
 
 static int watch(struct prof *p, int fd, enum source from)
 {
@@ -50,10 +54,28 @@ static int open_events(struct prof *p)
 {
 	const struct loader_config c = { .hz = p->options.hz,
 					 .drain_ms = p->drain_ms,
+					 .ring_max = p->budget.ring,
 					 .only_selected = p->options.follow || p->options.pid_count,
 					 .follow_forks = p->options.follow != 0 };
 
 	return loader_new(&c, &p->loader);
+}
+
+static long cpus(void)
+{
+	const long n = sysconf(_SC_NPROCESSORS_CONF);
+
+	return n > 0 ? n : 1;
+}
+
+/* Of each cpu's ring of side-band records. */
+static size_t sideband_bytes(const struct prof *p)
+{
+	const uint64_t n = p->budget.sideband / (uint64_t)cpus();
+
+	return n < SIDEBAND_LEAST	 ? SIDEBAND_LEAST
+	       : n > SIDEBAND_RING_BYTES ? SIDEBAND_RING_BYTES
+					 : (size_t)n;
 }
 
 /* What needs more than the tool will have: perf events, and by hand the output. */
@@ -67,7 +89,7 @@ static int open_privileged(struct prof *p)
 	r = open_events(p);
 	if (r)
 		return fail("the sampling events cannot be opened", r, REMEDY_PERF);
-	r = sideband_new(SIDEBAND_RING_BYTES, -1, &p->sideband);
+	r = sideband_new(sideband_bytes(p), -1, &p->sideband);
 	if (r)
 		return fail("the side-band events cannot be opened", r, REMEDY_PERF);
 	if (p->options.deploy.run_dir)
@@ -85,9 +107,30 @@ static int open_privileged(struct prof *p)
 	return 0;
 }
 
+/* What is left for tables of what maps and rings may take. */
+static int share_tables(const struct prof *p, size_t *ret)
+{
+	struct loader_figures f;
+
+	*ret = p->options.table_bytes;
+	if (*ret)
+		return 0;
+	loader_figures(p->loader, &f);
+	const uint64_t rest = f.map_bytes + (uint64_t)cpus() * sideband_bytes(p) + RUNTIMES_BYTES;
+
+	if (rest + TABLES_LEAST > p->budget.maps) {
+		log_error(
+			"the %ld cpus of this host take %llu MiB of BPF maps and rings alone; raise --memory-limit",
+			cpus(), (unsigned long long)rest >> 20);
+		return -ENOMEM;
+	}
+	*ret = p->budget.maps - rest;
+	return 0;
+}
+
 static int load_bpf(struct prof *p)
 {
-	struct tables_config c = { .max_bytes = p->options.table_bytes };
+	struct tables_config c = { 0 };
 	int r = loader_load(p->loader);
 
 	if (r) {
@@ -102,10 +145,13 @@ static int load_bpf(struct prof *p)
 	if (r)
 		log_warning("/proc/kallsyms: %s: kernel functions have no names", strerror(-r));
 	loader_tables(p->loader, &c);
+	r = share_tables(p, &c.max_bytes);
+	if (r)
+		return r;
 	r = tables_new(&c, &p->tables);
 	if (!r) {
 		const struct deferred_config d = { .tables = p->tables,
-						   .ceiling = DEFERRED_BYTES,
+						   .ceiling = p->budget.deferred,
 						   .mappings = feed_mappings,
 						   .emit = feed_walked,
 						   .ctx = p };
@@ -143,7 +189,7 @@ static int open_routes(struct prof *p, const char *run_dir)
 			r = bus_listen(BUS_STREAM, run_dir, d->uid[DEPLOY_SYMD], &p->stream);
 		if (!r)
 			r = reader_new(&p->reader);
-		p->outbox = (struct outbox){ .bus = p->stream, .max = OUTBOX_BYTES };
+		p->outbox = (struct outbox){ .bus = p->stream, .max = p->budget.outbox };
 	}
 	return r ? fail(run_dir, r, "the sockets of the run are made here") : 0;
 }
@@ -213,7 +259,7 @@ static int open_emit(struct prof *p)
 			   .hz = p->options.hz,
 			   .period = loader_period(p->loader),
 			   .unit = str_from(loader_unit(p->loader)) },
-		.ceiling = INTERN_BYTES,
+		.ceiling = p->budget.interned,
 		.flush = feed_batch,
 		.file = feed_slot_file,
 		.runtime = feed_runtime,
@@ -388,7 +434,9 @@ static int bound_calls(const struct prof *p)
 
 static int set_up(struct prof *p)
 {
-	struct sandbox sandbox = { .caps = SANDBOX_BPF_CAPS, .max_files = 4096 };
+	struct sandbox sandbox = { .caps = SANDBOX_BPF_CAPS,
+				   .max_files = 4096,
+				   .max_data = budget_fence(p->budget.bpf, THREADS) };
 	const char *run_dir = p->options.deploy.run_dir;
 	int r = check_start(p, probe_event(0));
 
@@ -490,6 +538,7 @@ int main(int argc, char **argv)
 	p.since_ns = clock_mono_ns();
 
 	raise_memlock();
+	deploy_budget(&p.options.deploy, &p.budget);
 	if (p.options.check)
 		return check_host(&p);
 	r = set_up(&p);

@@ -32,7 +32,7 @@ static const char usage[] =
 	"  -v, --verbose        say more\n"
 	"      --help, --version\n"
 	"\n"
-	"For the launcher: --run-dir DIR --ids GID:BPF:DELTAS:SYMD:EXPORT --status-fd N --life-fd N --resume\n";
+	"For the launcher: --run-dir DIR --ids GID:BPF:DELTAS:SYMD:EXPORT --limit SIZE --status-fd N --life-fd N --resume\n";
 
 enum {
 	OPTION_FOLLOW = 1,
@@ -84,7 +84,7 @@ int options_parse(int argc, char **argv, struct options *ret)
 	char *end;
 	int c;
 
-	*ret = (struct options){ .hz = 99, .table_bytes = (size_t)TABLE_MIB_DEFAULT << 20 };
+	*ret = (struct options){ .hz = 99 };
 	deploy_init(&ret->deploy);
 	while ((c = getopt_long(argc, argv, "F:d:p:o:v", longs, NULL)) != -1) {
 		switch (c) {
@@ -159,5 +159,8 @@ int options_parse(int argc, char **argv, struct options *ret)
 		return refuse("argument", argv[optind], "prof-bpf takes options only");
 	if (ret->follow && ret->pid_count)
 		return refuse("-p", "", "not together with --follow");
+	/* By hand without a ceiling. */
+	if (!ret->table_bytes && !ret->deploy.run_dir && !ret->deploy.limit)
+		ret->table_bytes = (size_t)TABLE_MIB_DEFAULT << 20;
 	return -1;
 }

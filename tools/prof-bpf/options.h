@@ -18,7 +18,7 @@ struct options {
 	uint32_t follow;    /* this process and all that come of it; 0: none */
 	const char *output; /* by hand: a path, or NULL for standard output */
 	bool verbose;
-	size_t table_bytes; /* ceiling of the unwind tables */
+	size_t table_bytes; /* ceiling of the unwind tables; 0: what --limit leaves for them */
 	bool memory_none;   /* nobody is given memory of processes */
 	bool check;	    /* say what the host allows, and end */
 	bool resume;	    /* what is followed may have children already */

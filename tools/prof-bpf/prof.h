@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include "common/budget.h"
 #include "common/bus.h"
 #include "common/clock.h"
 #include "common/deploy.h"
@@ -58,6 +59,7 @@ struct described;
 
 struct prof {
 	struct options options;
+	struct budget budget;
 	struct loader *loader;
 	struct sideband *sideband;
 	struct tables *tables;

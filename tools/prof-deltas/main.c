@@ -22,6 +22,7 @@
 #define DIAL_MS 60000 /* a launcher gives up no later */
 #define MAX_MEMORY (1ull << 30)
 #define MAX_FILES 256
+#define THREADS 16 /* nng's */
 
 static const char usage[] =
 	"Usage: prof-deltas [--registers | --stats] [--derive-only] FILE...\n"
@@ -36,7 +37,7 @@ static const char usage[] =
 	"      --version     print the version\n"
 	"\n"
 	"In a deployment (see prof-deltas(1)):\n"
-	"  --run-dir DIR --ids GID:B:D:S:E --status-fd N --life-fd N\n";
+	"  --run-dir DIR --ids GID:B:D:S:E --limit SIZE --status-fd N --life-fd N\n";
 
 /* --- by hand --- */
 
@@ -204,6 +205,7 @@ static int serving(const struct deploy *d)
 	struct sandbox box = { .caps = SANDBOX_NO_CAPS,
 			       .max_files = MAX_FILES,
 			       .max_memory = MAX_MEMORY };
+	struct budget budget;
 	struct status st = { 0 };
 	struct bus *bus = NULL;
 	struct fdlane *lane = NULL;
@@ -213,6 +215,8 @@ static int serving(const struct deploy *d)
 	/* Each arena of a thread reserves address space that counts towards the limit; nng starts a
 	 * dozen threads. */
 	heap_setup();
+	deploy_budget(d, &budget);
+	box.max_data = budget_fence(budget.deltas, THREADS);
 	signal(SIGPIPE, SIG_IGN);
 	/* Samples wait for rows a second at most. */
 	priority_raise();

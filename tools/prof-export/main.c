@@ -34,6 +34,7 @@
 #define POLL_MS 2000 /* the stream has something every second */
 #define CHUNK (256u << 10)
 #define MEMORY_MIB 256
+#define THREADS 16 /* nng's */
 #define MAX_FILES 64
 
 static const char usage_text[] =
@@ -54,7 +55,7 @@ static const char usage_text[] =
 	"      --version           print the version\n"
 	"\n"
 	"In a deployment (see prof-export(1)):\n"
-	"  --run-dir DIR --ids GID:B:D:S:E --status-fd N --life-fd N --output-fd N\n"
+	"  --run-dir DIR --ids GID:B:D:S:E --limit SIZE --status-fd N --life-fd N --output-fd N\n"
 	"  --run-dir DIR --ids GID:B:D:S:E --output-dir DIR [--keep FILES] [--keep-size MIB]\n"
 	"\n"
 	"Exit status: 0 done; 1 nothing or not all could be written; 3 all that came was written, but the stream was cut short.\n";
@@ -578,6 +579,7 @@ static int receive(const struct deploy *d, struct bus *bus)
 
 static int run_deployed(const struct options *o)
 {
+	struct budget b;
 	struct sandbox sandbox = { .caps = SANDBOX_NO_CAPS,
 				   .max_files = MAX_FILES,
 				   .max_memory = 8ull * o->session.memory_max + (4ull << 30) };
@@ -592,6 +594,12 @@ static int run_deployed(const struct options *o)
 	/* Ctrl-C in the launcher's terminal is the launcher's. */
 	signal(SIGINT, SIG_IGN);
 	signal(SIGPIPE, SIG_IGN);
+	deploy_budget(&o->deploy, &b);
+	/* When the output is written the samples' way is over, and what was taken for it is free.
+	 */
+	sandbox.max_data = budget_fence(b.export + b.bpf + b.deltas, THREADS);
+	if (sandbox.max_data < 2 * o->session.memory_max)
+		sandbox.max_data = 2 * o->session.memory_max;
 	if (deploy_enter(&o->deploy, DEPLOY_EXPORT, &sandbox) || init_session(o, o->output_fd))
 		return EXIT_FAILURE;
 	int r = bus_listen(BUS_NAMED, o->deploy.run_dir, o->deploy.uid[DEPLOY_SYMD], &bus);
@@ -729,8 +737,7 @@ static int run_keeping(const struct options *o, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-	struct options o = { .session = { .memory_max = (size_t)MEMORY_MIB << 20 },
-			     .output_fd = -1,
+	struct options o = { .output_fd = -1,
 			     .keep_files = KEEP_FILES,
 			     .keep_bytes = (uint64_t)KEEP_MIB << 20 };
 
@@ -742,9 +749,15 @@ int main(int argc, char **argv)
 	if (r)
 		return r > 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 	heap_setup();
-	mallopt(M_ARENA_MAX, 2);
 	o.session.many = o.deploy.run_dir != NULL;
 	if (o.output_dir && o.output_fd < 0)
 		return run_keeping(&o, argc, argv);
+	struct budget budget;
+
+	deploy_budget(&o.deploy, &budget);
+	if (!o.session.memory_max)
+		o.session.memory_max = o.deploy.run_dir || o.deploy.limit
+					       ? budget.model
+					       : (size_t)MEMORY_MIB << 20;
 	return o.deploy.run_dir ? run_deployed(&o) : run_by_hand(&o);
 }

@@ -10,7 +10,9 @@ int definitions_init(struct definitions *d, const struct definitions_limits *lim
 {
 	int r;
 
-	*d = (struct definitions){ .store = store, .numbers_max = limits->numbers };
+	*d = (struct definitions){ .store = store,
+				   .numbers_max = limits->numbers,
+				   .bytes_max = limits->bytes ? limits->bytes : SIZE_MAX };
 	r = idtable_init(&d->processes, sizeof(struct def_process), limits->processes);
 	if (r == 0)
 		r = idtable_init(&d->threads, sizeof(struct def_thread), limits->threads);
@@ -47,7 +49,7 @@ void definitions_clear(struct definitions *d)
 	idtable_clear(&d->functions);
 	free(d->numbers);
 	d->numbers = NULL;
-	d->numbers_len = d->numbers_cap = 0;
+	d->numbers_len = d->numbers_cap = d->text = 0;
 	d->limit_hit = false;
 }
 
@@ -55,9 +57,29 @@ void definitions_clear(struct definitions *d)
  * stands as it was, id 0 names nothing. */
 static int not_kept(struct definitions *d, int r)
 {
-	if (r == -ENOBUFS)
+	if (r == -ENOBUFS || r == -ENOMEM)
 		d->limit_hit = true;
-	return r == -ENOMEM ? r : 0;
+	return 0;
+}
+
+size_t definitions_bytes(const struct definitions *d)
+{
+	return idtable_bytes(&d->processes) + idtable_bytes(&d->threads) +
+	       idtable_bytes(&d->files) + idtable_bytes(&d->frames) + idtable_bytes(&d->stacks) +
+	       idtable_bytes(&d->functions) + d->numbers_cap * sizeof(*d->numbers) + d->text;
+}
+
+/* Adds to a table, and text of so many bytes with it, where there is room. */
+static int add(struct definitions *d, struct idtable *t, uint64_t id, size_t text,
+	       uint32_t *ret_slot)
+{
+	if (definitions_bytes(d) - idtable_bytes(t) + idtable_bytes_then(t) + text > d->bytes_max)
+		return -ENOBUFS;
+	int r = idtable_add(t, id, ret_slot);
+
+	if (r == 0)
+		d->text += text;
+	return r;
 }
 
 static int push_numbers(struct definitions *d, const uint64_t *data, uint32_t count)
@@ -70,6 +92,8 @@ static int push_numbers(struct definitions *d, const uint64_t *data, uint32_t co
 
 		while (cap < d->numbers_len + count)
 			cap += cap / 2;
+		if (definitions_bytes(d) + (cap - d->numbers_cap) * sizeof(*numbers) > d->bytes_max)
+			return -ENOBUFS;
 		numbers = reallocarray(d->numbers, cap, sizeof(*numbers));
 		if (!numbers)
 			return -ENOMEM;
@@ -95,7 +119,7 @@ int definitions_process(struct definitions *d, const struct msg_process *m)
 {
 	struct def_process *p;
 	uint32_t slot;
-	int r = idtable_add(&d->processes, m->id, &slot);
+	int r = add(d, &d->processes, m->id, 0, &slot);
 
 	if (r)
 		return not_kept(d, r);
@@ -115,7 +139,7 @@ int definitions_thread(struct definitions *d, const struct msg_thread *m)
 
 	if (!p)
 		return 0; /* its samples are counted */
-	r = idtable_add(&d->threads, m->id, &slot);
+	r = add(d, &d->threads, m->id, 0, &slot);
 	if (r)
 		return not_kept(d, r);
 	t = idtable_at(&d->threads, slot);
@@ -133,13 +157,13 @@ int definitions_file(struct definitions *d, const struct msg_file *m)
 	int r;
 
 	if (!f)
-		return -ENOMEM;
+		return not_kept(d, -ENOMEM);
 	f->text = malloc(m->path.len + m->build_id.len + 1);
 	if (!f->text) {
 		free(f);
-		return -ENOMEM;
+		return not_kept(d, -ENOMEM);
 	}
-	r = idtable_add(&d->files, m->id, &slot);
+	r = add(d, &d->files, m->id, sizeof(*f) + m->path.len + m->build_id.len, &slot);
 	if (r) {
 		free(f->text);
 		free(f);
@@ -167,8 +191,9 @@ int definitions_function(struct definitions *d, const struct msg_function *m)
 	int r;
 
 	if (!text)
-		return -ENOMEM;
-	r = idtable_add(&d->functions, m->id, &slot);
+		return not_kept(d, -ENOMEM);
+	r = add(d, &d->functions, m->id, (size_t)(m->name.len + m->system_name.len + m->source.len),
+		&slot);
 	if (r) {
 		free(text);
 		return not_kept(d, r);
@@ -196,7 +221,7 @@ int definitions_frame(struct definitions *d, const struct msg_frame *m, struct d
 	int r;
 
 	*ret = NULL;
-	r = idtable_add(&d->frames, m->id, &slot);
+	r = add(d, &d->frames, m->id, 0, &slot);
 	if (r)
 		return not_kept(d, r);
 	r = push_numbers(d, m->functions.data, count);
@@ -224,7 +249,7 @@ int definitions_frame(struct definitions *d, const struct msg_frame *m, struct d
 int definitions_stack(struct definitions *d, const struct msg_stack *m, struct def_stack **ret)
 {
 	uint32_t slot, numbers = (uint32_t)d->numbers_len;
-	int r = idtable_add(&d->stacks, m->id, &slot);
+	int r = add(d, &d->stacks, m->id, 0, &slot);
 
 	*ret = NULL;
 	if (r)

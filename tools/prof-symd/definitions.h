@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a raw stream has defined in its epoch, as long as it holds. Every table has a ceiling; what
- * does not fit is not kept, which limit_hit says, what is defined twice stands as it was, and id 0
- * names nothing.
+ * What a raw stream has defined in its epoch, as long as it holds. Every table has a ceiling, and
+ * all together have one in bytes; what does not fit is not kept, which limit_hit says, what is
+ * defined twice stands as it was, and id 0 names nothing.
  */
 #ifndef PROFPIPE_DEFINITIONS_H
 #define PROFPIPE_DEFINITIONS_H
@@ -64,6 +64,7 @@ struct def_function {
 struct definitions_limits {
 	size_t processes, threads, files, frames, stacks, functions;
 	size_t numbers; /* frame ids in stacks, function ids in frames */
+	size_t bytes;	/* of all together; 0: as much as that takes */
 };
 
 struct definitions {
@@ -71,12 +72,15 @@ struct definitions {
 	struct idtable processes, threads, files /* pointers */, frames, stacks, functions;
 	uint64_t *numbers;
 	size_t numbers_len, numbers_cap, numbers_max;
+	size_t text, bytes_max; /* text: bytes that files and functions own */
 	bool limit_hit;
 };
 
 /* 0, -ENOMEM; definitions_clear is to be called either way. */
 int definitions_init(struct definitions *d, const struct definitions_limits *limits,
 		     struct filestore *store);
+/* Memory that all of it takes. */
+size_t definitions_bytes(const struct definitions *d);
 /* Forgets all of it, and frees what it took. */
 void definitions_clear(struct definitions *d);
 /* Each keeps what a message says. 0, -ENOMEM. */

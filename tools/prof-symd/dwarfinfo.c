@@ -12,6 +12,7 @@
 #include <elf.h>
 #include <elfutils/libdw.h>
 #include <errno.h>
+#include <setjmp.h>
 #include <libelf.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +25,8 @@
 #define MAX_RANGES (4u << 20)
 #define MAX_DEPTH 128	       /* of entries within entries */
 #define MAX_ENTRIES (8u << 20) /* walked in one unit */
-#define MAX_BACK 256	       /* overlapping ranges that are looked at */
+#define LAZY_PART 4  /* one byte in so many may be looked at, where what is not is not read */
+#define MAX_BACK 256 /* overlapping ranges that are looked at */
 #define MAX_SCOPES 16
 #define MAX_ORIGINS 16
 
@@ -43,7 +45,7 @@ struct range {
 struct ranges {
 	struct range *data;
 	uint64_t *reach;
-	size_t len, cap;
+	size_t len, cap, max; /* max: 0: MAX_RANGES */
 };
 
 struct unit {
@@ -325,22 +327,36 @@ static int image_make(const struct symfile *f, uint64_t max, struct image *m)
 	r = find_pieces(f, m->pieces, &size);
 	if (r)
 		return r;
-	if (size > max)
-		return SYMFILE_TOO_LARGE;
 	r = image_lay_out(m, &packed);
 	if (r)
 		return r;
+	/* Of what is not packed little is looked at. */
+	if (size / (packed ? 1 : LAZY_PART) > max)
+		return SYMFILE_TOO_LARGE;
 	m->size = size;
 	if (packed) {
 		m->bytes = calloc(1, size);
 		r = m->bytes ? image_fill_all(m) : -ENOMEM;
 	} else {
-		r = lazy_new(size, image_fill, m, &m->lazy);
+		r = lazy_new(size, max, image_fill, m, &m->lazy);
 		m->bytes = m->lazy ? m->lazy->bytes : NULL;
+		if (r == 0 && !lazy_touch(m->lazy, IMAGE_HEAD))
+			r = -ENOMEM;
 	}
 	if (r == 0)
 		image_headers(m);
 	return r;
+}
+
+/* libdw ends the process where it is refused memory, unless its handler does not return. What it
+ * was about is left as it is, in what dwarf_end frees; some of it is not, once for a file. */
+static jmp_buf *no_memory;
+
+static __attribute__((noreturn)) void out_of_memory(void)
+{
+	if (no_memory)
+		longjmp(*no_memory, 1);
+	abort();
 }
 
 /* Where its bytes are still there, libdw begins anew with them. */
@@ -355,6 +371,8 @@ static int image_open(const struct symfile *f, uint64_t max, struct image *m)
 	if (!m->elf)
 		return SYMFILE_MALFORMED;
 	m->dwarf = dwarf_begin_elf(m->elf, DWARF_C_READ, NULL);
+	if (m->dwarf)
+		dwarf_new_oom_handler(m->dwarf, out_of_memory);
 	return m->dwarf ? 0 : SYMFILE_MALFORMED;
 }
 
@@ -374,7 +392,7 @@ static int push_range(struct ranges *s, uint64_t low, uint64_t high, uint64_t wh
 		size_t cap = s->cap ? s->cap + s->cap / 2 : 8;
 		struct range *data;
 
-		if (s->len >= MAX_RANGES)
+		if (s->len >= (s->max && s->max < MAX_RANGES ? s->max : MAX_RANGES))
 			return SYMFILE_TOO_LARGE;
 		data = realloc(s->data, cap * sizeof(*data));
 		if (!data)
@@ -469,6 +487,13 @@ static int add_ranges(struct ranges *into, Dwarf_Die *die, uint64_t what)
 	return 0;
 }
 
+/* It has taken more than it may: what was read of it is not to be believed. */
+static bool too_much(const struct dwarfinfo *d)
+{
+	return (d->main.lazy && d->main.lazy->starved) || (d->alt.lazy && d->alt.lazy->starved) ||
+	       dwarfinfo_bytes(d) > d->max;
+}
+
 static int list_units(struct dwarfinfo *d)
 {
 	Dwarf_CU *cu = NULL;
@@ -501,10 +526,25 @@ static int list_units(struct dwarfinfo *d)
 		r = add_ranges(&d->ranges, &die, d->unit_count);
 		if (r)
 			return r;
-		d->units[d->unit_count++] = (struct unit){ .entry = dwarf_dieoffset(&die) };
+		d->units[d->unit_count++] = (struct unit){ .entry = dwarf_dieoffset(&die),
+							   .functions.max = d->ranges.max };
 		d->grown += 512;
+		if (too_much(d))
+			return SYMFILE_TOO_LARGE;
 	}
-	return sort_ranges(&d->ranges);
+	return too_much(d) ? SYMFILE_TOO_LARGE : sort_ranges(&d->ranges);
+}
+
+static int list_units_guarded(struct dwarfinfo *d)
+{
+	jmp_buf here;
+	int r = SYMFILE_TOO_LARGE;
+
+	no_memory = &here;
+	if (setjmp(here) == 0)
+		r = list_units(d);
+	no_memory = NULL;
+	return r;
 }
 
 static int open_images(struct dwarfinfo *d)
@@ -516,7 +556,8 @@ static int open_images(struct dwarfinfo *d)
 		return r;
 	}
 	/* Without it, names that stand there are missing. */
-	if (d->alt_file && image_open(d->alt_file, d->max - d->main.size, &d->alt) == 0)
+	if (d->alt_file && image_bytes(&d->main) < d->max &&
+	    image_open(d->alt_file, d->max - image_bytes(&d->main), &d->alt) == 0)
 		dwarf_setalt(d->main.dwarf, d->alt.dwarf);
 	else
 		image_done(&d->alt);
@@ -553,9 +594,11 @@ int dwarfinfo_open(const struct symfile *f, const struct symfile *alt, uint64_t 
 	d->file = f;
 	d->alt_file = alt;
 	d->max = max;
+	/* A half for units, and as much for the functions of one: both while they are sorted. */
+	d->ranges.max = max / 4 / sizeof(struct range);
 	r = open_images(d);
 	if (r == 0)
-		r = list_units(d);
+		r = list_units_guarded(d);
 	if (r) {
 		dwarfinfo_free(d);
 		return r;
@@ -973,7 +1016,7 @@ static int lookup_in_unit(struct dwarfinfo *d, struct unit *u, uint64_t address,
 	return 0;
 }
 
-int dwarfinfo_lookup(struct dwarfinfo *d, uint64_t address, struct names *ret)
+static int lookup(struct dwarfinfo *d, uint64_t address, struct names *ret)
 {
 	const struct range *r;
 	size_t cursor = SIZE_MAX;
@@ -983,11 +1026,54 @@ int dwarfinfo_lookup(struct dwarfinfo *d, uint64_t address, struct names *ret)
 		int r_open = open_images(d);
 
 		if (r_open)
-			return r_open == -ENOMEM ? r_open : SYMFILE_NONE;
+			return r_open == -ENOMEM || r_open == SYMFILE_TOO_LARGE ? r_open
+										: SYMFILE_NONE;
 	}
-	while ((r = next_range(&d->ranges, address, &cursor)) != NULL)
-		if (lookup_in_unit(d, &d->units[r->what], address, ret) == 0 && ret->count > 0)
+	while ((r = next_range(&d->ranges, address, &cursor)) != NULL) {
+		const int found = lookup_in_unit(d, &d->units[r->what], address, ret);
+
+		if (too_much(d))
+			return SYMFILE_TOO_LARGE;
+		if (found == 0 && ret->count > 0)
 			return 0;
+	}
 	names_reset(ret);
 	return SYMFILE_NONE;
+}
+
+static int lookup_guarded(struct dwarfinfo *d, uint64_t address, struct names *ret)
+{
+	jmp_buf here;
+	int r = SYMFILE_TOO_LARGE;
+
+	no_memory = &here;
+	if (setjmp(here) == 0)
+		r = lookup(d, address, ret);
+	no_memory = NULL;
+	return r;
+}
+
+/* Gives up what was gathered over many lookups, and can be had again. */
+static void begin_anew(struct dwarfinfo *d)
+{
+	dwarfinfo_rest(d, true);
+	for (size_t i = 0; i < d->unit_count; i++) {
+		const size_t max = d->units[i].functions.max;
+
+		ranges_done(&d->units[i].functions);
+		d->units[i].functions.max = max;
+		d->units[i].indexed = 0;
+	}
+	d->indexed = 0;
+}
+
+int dwarfinfo_lookup(struct dwarfinfo *d, uint64_t address, struct names *ret)
+{
+	int r = lookup_guarded(d, address, ret);
+
+	if (r == SYMFILE_TOO_LARGE) {
+		begin_anew(d);
+		r = lookup_guarded(d, address, ret);
+	}
+	return r;
 }

@@ -24,7 +24,8 @@ int dwarfinfo_open(const struct symfile *f, const struct symfile *alt, uint64_t 
 		   struct dwarfinfo **ret);
 void dwarfinfo_free(struct dwarfinfo *d);
 /* Adds the calls at an ELF address to *ret, innermost first; a call's name is empty where DWARF has
- * a line and no name. 0, SYMFILE_NONE. */
+ * a line and no name. 0, SYMFILE_NONE; SYMFILE_TOO_LARGE: this one takes more memory than it may,
+ * and nothing is to be believed; -ENOMEM. */
 int dwarfinfo_lookup(struct dwarfinfo *d, uint64_t address, struct names *ret);
 /* Gives up what the next lookup makes again in a moment; if `packed`, what was unpacked as well,
  * which takes longer. Which code is where stays known. False: there was nothing to give. */

@@ -50,6 +50,10 @@ static void charge(struct filestore *s, struct filestore_file *f)
 	s->bytes -= f->bytes;
 	f->bytes = program_bytes(f->program);
 	s->bytes += f->bytes;
+	if (!f->dwarf_too_large && program_dwarf_too_large(f->program)) {
+		f->dwarf_too_large = true;
+		s->dwarf_too_large++;
+	}
 }
 
 static bool rest(struct filestore *s, struct filestore_file *f, bool packed)

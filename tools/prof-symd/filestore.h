@@ -40,6 +40,7 @@ struct filestore_file {
 	uint64_t asked_ns, used_ns, failed_ns;
 	bool timed_out;
 	bool wanted;
+	bool dwarf_too_large;		    /* it was counted */
 	size_t bytes;			    /* as charged */
 	struct filestore_file *prev, *next; /* open ones, most recently used first */
 };

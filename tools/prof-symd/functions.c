@@ -219,3 +219,8 @@ int functions_intern(struct functions *t, const struct function *f, uint64_t *re
 	*ret_new = true;
 	return 0;
 }
+
+size_t functions_bytes(const struct functions *t)
+{
+	return t->text.cap + t->cap * sizeof(*t->entries) + t->slot_count * sizeof(*t->slots);
+}

@@ -29,6 +29,8 @@ struct functions {
 int functions_init(struct functions *t, size_t max, size_t max_text);
 void functions_done(struct functions *t);
 void functions_clear(struct functions *t);
+/* Memory that it takes. */
+size_t functions_bytes(const struct functions *t);
 /* The id, from 1 on; *ret_new when f was not there before. 0, -ENOBUFS at a ceiling, -ENOMEM. */
 int functions_intern(struct functions *t, const struct function *f, uint64_t *ret_id,
 		     bool *ret_new);

@@ -26,6 +26,11 @@ void idmap_clear(struct idmap *m);
 uint32_t idmap_get(const struct idmap *m, uint64_t key);
 /* Adds or replaces. 0, -EINVAL for key 0, -ENOBUFS at the ceiling, -ENOMEM. */
 int idmap_put(struct idmap *m, uint64_t key, uint32_t value);
+/* Memory that it takes. */
+static inline size_t idmap_bytes(const struct idmap *m)
+{
+	return m->cap * (sizeof(*m->keys) + sizeof(*m->values));
+}
 void idmap_remove(struct idmap *m, uint64_t key);
 
 #endif

@@ -85,3 +85,20 @@ void idtable_remove(struct idtable *t, uint64_t id)
 	if (t->free_count < t->free_cap)
 		t->free_slots[t->free_count++] = slot; /* else this place is not used again */
 }
+
+size_t idtable_bytes(const struct idtable *t)
+{
+	return t->cap * t->size + t->free_cap * sizeof(*t->free_slots) + idmap_bytes(&t->ids);
+}
+
+size_t idtable_bytes_then(const struct idtable *t)
+{
+	size_t bytes = idtable_bytes(t);
+
+	if (t->free_count == 0 && t->len == t->cap)
+		bytes += (t->cap ? t->cap / 2 : 16) * t->size;
+	/* Both halves of a map are there while it grows. */
+	if (t->ids.len + 1 > t->ids.cap / 4 * 3)
+		bytes += 2 * idmap_bytes(&t->ids);
+	return bytes;
+}

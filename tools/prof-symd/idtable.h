@@ -30,4 +30,8 @@ void *idtable_get(const struct idtable *t, uint64_t id);
 int idtable_add(struct idtable *t, uint64_t id, uint32_t *ret_slot);
 void idtable_remove(struct idtable *t, uint64_t id);
 
+/* Memory that it takes, and would with one more in it. */
+size_t idtable_bytes(const struct idtable *t);
+size_t idtable_bytes_then(const struct idtable *t);
+
 #endif

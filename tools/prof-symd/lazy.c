@@ -11,7 +11,7 @@
 
 struct region {
 	struct lazy pub;
-	size_t mapped, piece;
+	size_t mapped, piece, most;
 	void (*fill)(void *, uint64_t, uint8_t *, size_t);
 	void *ctx;
 	struct region *next;
@@ -26,8 +26,12 @@ static bool fill_piece(struct region *r, size_t i)
 {
 	size_t at = i * r->piece, n = r->mapped - at < r->piece ? r->mapped - at : r->piece;
 
-	if (mprotect(r->pub.bytes + at, n, PROT_READ | PROT_WRITE) < 0)
-		return false;
+	/* Pages that are only read have no memory of their own. */
+	if (r->pub.filled + n > r->most ||
+	    mprotect(r->pub.bytes + at, n, PROT_READ | PROT_WRITE) < 0) {
+		r->pub.starved = true;
+		return mprotect(r->pub.bytes + at, n, PROT_READ) == 0;
+	}
 	r->present[i / 64] |= 1ull << i % 64;
 	r->pub.filled += n;
 	if (at < r->pub.size)
@@ -35,16 +39,11 @@ static bool fill_piece(struct region *r, size_t i)
 	return true;
 }
 
-/* Too many mappings: then all of it is one. */
+/* Too many mappings: then all of it is one, and what was not filled is not. */
 static bool fill_rest(struct region *r)
 {
-	if (mprotect(r->pub.bytes, r->mapped, PROT_READ | PROT_WRITE) < 0)
-		return false;
-	for (size_t i = 0; i * r->piece < r->mapped; i++) {
-		if (!(r->present[i / 64] >> i % 64 & 1) && !fill_piece(r, i))
-			return false;
-	}
-	return true;
+	r->pub.starved = true;
+	return mprotect(r->pub.bytes, r->mapped, PROT_READ) == 0;
 }
 
 static void on_fault(int signal, siginfo_t *info, void *context)
@@ -80,7 +79,7 @@ static int install(void)
 	return 0;
 }
 
-int lazy_new(size_t size, void (*fill)(void *, uint64_t, uint8_t *, size_t), void *ctx,
+int lazy_new(size_t size, size_t most, void (*fill)(void *, uint64_t, uint8_t *, size_t), void *ctx,
 	     struct lazy **ret)
 {
 	struct region *r;
@@ -95,6 +94,7 @@ int lazy_new(size_t size, void (*fill)(void *, uint64_t, uint8_t *, size_t), voi
 		return -ENOMEM;
 	r->fill = fill;
 	r->ctx = ctx;
+	r->most = most;
 	r->piece = PIECE_MIN;
 	while (size / r->piece >= PIECES_MAX)
 		r->piece *= 2;
@@ -110,6 +110,25 @@ int lazy_new(size_t size, void (*fill)(void *, uint64_t, uint8_t *, size_t), voi
 	regions = r;
 	*ret = &r->pub;
 	return 0;
+}
+
+bool lazy_touch(struct lazy *l, size_t n)
+{
+	struct region *r = (struct region *)l;
+
+	for (size_t i = 0; i * r->piece < n && i * r->piece < r->mapped; i++)
+		if (!(r->present[i / 64] >> i % 64 & 1) && !fill_piece(r, i))
+			return false;
+	return !l->starved;
+}
+
+size_t lazy_bytes(void)
+{
+	size_t bytes = 0;
+
+	for (const struct region *r = regions; r; r = r->next)
+		bytes += r->pub.filled;
+	return bytes;
 }
 
 void lazy_free(struct lazy *l)

@@ -16,11 +16,16 @@
  * anywhere else, is a crash as ever. It needs no system call that the parser does not make besides,
  * and no right; userfaultfd would need one.
  *
+ * It takes so much memory and no more: a piece beyond that, or that the kernel refuses, is zeros
+ * that take none, and said to be. Whoever reads asks for that after each thing that was read, and
+ * believes nothing of it.
+ *
  * Why: the debug sections of one interpreter are 10 to 20 MiB, of which a tenth is looked at.
  */
 #ifndef PROFPIPE_LAZY_H
 #define PROFPIPE_LAZY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -28,12 +33,19 @@ struct lazy {
 	uint8_t *bytes;
 	size_t size;
 	size_t filled; /* bytes of it that take memory by now */
+	bool starved;  /* what was touched since is zeros, for want of memory */
 };
 
-/* fill: puts what belongs at [at, at + n) into `into`, which is zero before, and stays so where
- * there is nothing; in a signal handler, with what may be called there. 0, -ENOMEM, -errno. */
-int lazy_new(size_t size, void (*fill)(void *ctx, uint64_t at, uint8_t *into, size_t n), void *ctx,
+/* most: bytes that may be filled. fill: puts what belongs at [at, at + n) into `into`, which is
+ * zero before, and stays so where there is nothing; in a signal handler, with what may be called
+ * there. 0, -ENOMEM, -errno. */
+int lazy_new(size_t size, size_t most,
+	     void (*fill)(void *ctx, uint64_t at, uint8_t *into, size_t n), void *ctx,
 	     struct lazy **ret);
+/* Fills the first n bytes now, which may be written to as well. False: there is no memory. */
+bool lazy_touch(struct lazy *l, size_t n);
+/* Bytes that all such memory takes by now. */
+size_t lazy_bytes(void);
 void lazy_free(struct lazy *l);
 
 #endif

@@ -23,6 +23,7 @@
 #define MAX_ADDRESS_SPACE (2ull << 30)
 #define MAX_FILES 512
 #define BEAT_NS 1000000000u
+#define THREADS 16 /* nng's */
 #define CHUNK (64u << 10)
 #define BATCH (64u << 10)
 #define SAME_BOOT_NS 10000000000ull /* what clocks are set by, within a recording's life */
@@ -53,7 +54,7 @@ static void usage(FILE *out)
 	      "      --help           print this\n"
 	      "      --version        print the version\n"
 	      "\n"
-	      "Started by profpipe it also takes --run-dir, --ids, --status-fd and --life-fd.\n",
+	      "Started by profpipe it also takes --run-dir, --ids, --limit, --status-fd and --life-fd.\n",
 	      out);
 }
 
@@ -459,6 +460,13 @@ static int open_links(const struct deploy *d, struct serve_links *links)
 
 static int say_served(int r, const struct serve_counts *c)
 {
+	if (c->dwarf_too_large)
+		log_warning(
+			"memory limit: the debug information of %llu files was too much: their functions have the names of the symbol table, without lines and inlined calls; raise --memory-limit",
+			(unsigned long long)c->dwarf_too_large);
+	if (c->named.unnamed)
+		log_warning("memory limit: %llu frames went without names; raise --memory-limit",
+			    (unsigned long long)c->named.unnamed);
 	switch (r) {
 	case 0:
 		if (c->peer_lost)
@@ -509,19 +517,20 @@ static int run_deployed(const struct options *o)
 				   .max_memory = MAX_ADDRESS_SPACE };
 	static struct beat b;
 	struct serve_links links = { .life_fd = o->deploy.life_fd, .beat = beat, .ctx = &b };
+	struct budget budget;
 	struct serve_counts counts = { 0 };
 	int status = DEPLOY_AGAIN;
 
 	b.deploy = &o->deploy;
 
 	lastword_watch(LASTWORD_SLOW_S);
+	deploy_budget(&o->deploy, &budget);
+	sandbox.max_data = budget_fence(budget.symd, THREADS);
 	if (deploy_enter(&o->deploy, DEPLOY_SYMD, &sandbox) != 0)
 		return EXIT_FAILURE;
 	if (open_links(&o->deploy, &links) == 0 && deploy_seal(DEPLOY_SYMD) == 0) {
 		deploy_status(&o->deploy, &b.status, STATUS_READY);
-		status = say_served(
-			serve_run(&links, o->memory ? o->memory : FILESTORE_BUDGET, &counts),
-			&counts);
+		status = say_served(serve_run(&links, &budget, o->memory, &counts), &counts);
 	}
 	b.status.samples = counts.named.samples;
 	deploy_status(&o->deploy, &b.status, status == EXIT_SUCCESS ? STATUS_DONE : STATUS_FAILED);

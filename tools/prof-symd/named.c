@@ -70,7 +70,8 @@ int named_new(const struct named_limits *limits, struct filestore *files, struct
 						 .frames = limits->frames,
 						 .stacks = limits->stacks,
 						 .functions = limits->raw_functions,
-						 .numbers = limits->numbers };
+						 .numbers = limits->numbers,
+						 .bytes = limits->bytes };
 	r = definitions_init(&n->defs, &kept, files);
 	if (r == 0)
 		r = events_init(&n->queue, limits->queue);
@@ -93,6 +94,11 @@ void named_free(struct named *n)
 	functions_done(&n->functions);
 	events_done(&n->queue);
 	free(n);
+}
+
+size_t named_bytes(const struct named *n)
+{
+	return definitions_bytes(&n->defs) + functions_bytes(&n->functions);
 }
 
 void named_use_jit(struct named *n, struct jit *j)
@@ -397,7 +403,7 @@ static int send_function(struct named *n, const struct function *f, uint64_t *re
 	bool fresh;
 	int r = functions_intern(&n->functions, f, ret_id, &fresh);
 
-	if (r == -ENOBUFS) {
+	if (r == -ENOBUFS || r == -ENOMEM) {
 		r = restart(n);
 		return r ? r : RESTARTED;
 	}
@@ -436,6 +442,13 @@ static int add_names(struct named *n, struct msg_frame *m)
 	return 0;
 }
 
+/* A frame goes without the names that there is no memory for. */
+static int unnamed(struct named *n)
+{
+	n->counts.unnamed++;
+	return 0;
+}
+
 /* Fills functions and lines of a frame that came without. */
 static int name_frame(struct named *n, const struct def_frame *f, struct msg_frame *m,
 		      uint64_t now_ns)
@@ -463,6 +476,8 @@ static int name_frame(struct named *n, const struct def_frame *f, struct msg_fra
 	file = definitions_find_file(&n->defs, f->file);
 	if (file)
 		filestore_charge(n->files, &file->store);
+	if (r == -ENOMEM)
+		return unnamed(n);
 	if (r)
 		return r < 0 ? r : 0;
 	return add_names(n, m);
@@ -486,6 +501,8 @@ static int name_generated(struct named *n, const struct def_frame *f, struct msg
 	lastword_back(former);
 	if (r == 0)
 		return add_names(n, m);
+	if (r == -ENOMEM)
+		return unnamed(n);
 	if (r < 0)
 		return r;
 	n->lacking = f->process;
@@ -532,6 +549,8 @@ static int name_interpreted(struct named *n, const struct def_frame *f, struct m
 		return NAMED_WAIT;
 	if (r == OBJECTS_HIDDEN)
 		return HIDDEN;
+	if (r == -ENOMEM)
+		return unnamed(n);
 	return r == 0 ? add_names(n, m) : r;
 }
 
@@ -713,7 +732,7 @@ static int settle_held(struct named *n, uint64_t process, uint64_t now_ns)
 		if (process != ALL && of != process)
 			continue;
 		r = jit_settle(n->jit, of, now_ns);
-		if (r < 0)
+		if (r < 0 && r != -ENOMEM)
 			return r;
 		waits |= r == JIT_LATER;
 		if (process != ALL)
@@ -855,7 +874,10 @@ int named_take(struct named *n, const struct msg *m, uint64_t now_ns)
 	case MSG_STACK:
 		return take_stack(n, &m->stack, now_ns);
 	case MSG_OBJECT:
-		return n->objects ? objects_take(n->objects, &m->object) : 0;
+		/* What there is no memory for is asked for when its frame comes. */
+		if (n->objects && objects_take(n->objects, &m->object) == -ENOMEM)
+			n->counts.unnamed++;
+		return 0;
 	default:
 		if (!event_of(m, &e))
 			n->lost[2]++; /* no message of a stream */

@@ -35,6 +35,7 @@ struct named_limits {
 	size_t numbers;		/* frame ids in stacks, function ids in frames */
 	size_t functions, text; /* named: how many, bytes of their strings */
 	size_t queue;		/* samples and the like that may wait */
+	size_t bytes;		/* of all definitions; 0: as much as they take */
 };
 #define NAMED_LIMITS \
 	((struct named_limits){ .processes = 1u << 17, \
@@ -82,9 +83,13 @@ void named_missing(struct named *n, uint64_t count);
 int named_end(struct named *n, enum end_reason reason, uint64_t now_ns);
 bool named_ended(const struct named *n);
 
+/* Memory that definitions and names take. */
+size_t named_bytes(const struct named *n);
+
 /* Counts, for the log. */
 struct named_counts {
 	uint64_t samples, frames, named_frames, lost, epochs;
+	uint64_t unnamed; /* frames, and what names them, for want of memory */
 };
 struct named_counts named_counts(const struct named *n);
 

@@ -11,7 +11,6 @@
 #define NONE UINT32_MAX
 #define MAX_ROUNDS 6
 #define RESERVED 256 /* of OBJECTS_READING: for those that are waited for, not wanted ahead */
-#define READING_BYTES (16u << 20) /* held at one time of what is being read */
 
 enum state { READING = 1, NAMED, GONE, REFUSED };
 
@@ -74,7 +73,7 @@ struct objects {
 	uint32_t process_len, process_cap, free_process; /* free ones by next_dirty */
 	uint32_t dirty_first, dirty_last;
 	uint32_t reading, serial;
-	size_t bytes, reading_bytes;
+	size_t bytes, reading_bytes, budget;
 	uint64_t next_request, first_ns; /* first_ns: no object was begun before; 0: none is read */
 	uint64_t retry_ns;		 /* when the first not_before_ns is over; 0: none */
 	struct runtime_object scratch;
@@ -92,6 +91,7 @@ int objects_new(int (*ask)(void *, const struct objects_request *), void *ctx, s
 		return -ENOMEM;
 	o->ask = ask;
 	o->ctx = ctx;
+	o->budget = OBJECTS_BUDGET;
 	o->next_request = 1;
 	o->free_slot = o->newest = o->oldest = o->free_process = NONE;
 	o->dirty_first = o->dirty_last = NONE;
@@ -113,12 +113,17 @@ int objects_new(int (*ask)(void *, const struct objects_request *), void *ctx, s
 	return 0;
 }
 
+void objects_budget(struct objects *o, size_t bytes)
+{
+	o->budget = bytes;
+}
+
 struct objects_counts objects_counts(const struct objects *o)
 {
 	struct objects_counts c = o->counts;
 
 	c.kept = o->by_key.len;
-	c.held_bytes = o->bytes;
+	c.held_bytes = o->bytes + o->reading_bytes;
 	return c;
 }
 
@@ -217,7 +222,7 @@ static void remove_object(struct objects *o, uint32_t i)
 static void make_room(struct objects *o, uint32_t keep)
 {
 	for (uint32_t i = o->oldest;
-	     i != NONE && (o->by_key.len >= OBJECTS_MAX || o->bytes > OBJECTS_BUDGET);) {
+	     i != NONE && (o->by_key.len >= OBJECTS_MAX || o->bytes > o->budget);) {
 		uint32_t newer = o->at[i].prev;
 
 		if (i != keep && o->at[i].state != READING) {
@@ -667,7 +672,7 @@ static int send_one(struct objects *o, struct process *p, uint64_t now_ns)
 	uint64_t bytes = 0;
 	int r;
 
-	if (p->request || !p->reading || o->reading_bytes > READING_BYTES)
+	if (p->request || !p->reading || o->reading_bytes > 2 * o->budget)
 		return 0;
 	p->sent = malloc(OBJECTS_PIECES * sizeof(*p->sent));
 	if (!p->sent)

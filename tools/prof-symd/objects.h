@@ -43,6 +43,9 @@ struct objects;
  * now; another -errno: never. -errno. */
 int objects_new(int (*ask)(void *, const struct objects_request *), void *ctx,
 		struct objects **ret);
+/* Bytes of objects with names, where it is not to be OBJECTS_BUDGET; twice as much may be held of
+ * what is being read. */
+void objects_budget(struct objects *o, size_t bytes);
 void objects_free(struct objects *o);
 /* Asks ahead, with the next objects_send. */
 void objects_want(struct objects *o, const struct runtime_build *b, uint64_t process, uint32_t pid,

@@ -213,6 +213,13 @@ int program_lookup(struct program *p, uint64_t address, struct names *ret)
 
 		r = dwarfinfo_lookup(p->dwarf,
 				     f == p->main ? address : debug_address(p, f, address), ret);
+		/* It takes more than it may: from here on it is done without. */
+		if (r == SYMFILE_TOO_LARGE || r == -ENOMEM) {
+			dwarfinfo_free(p->dwarf);
+			p->dwarf = NULL;
+			p->dwarf_too_large = true;
+			names_reset(ret);
+		}
 		if (r == 0 && ret->calls[ret->count - 1].name.len > 0 &&
 		    !ret->calls[ret->count - 1].bare)
 			return 0;

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <malloc.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <unistd.h>
 #include "common/clock.h"
 #include "common/lastword.h"
+#include "tools/prof-symd/lazy.h"
 #include "tools/prof-symd/serve.h"
 
 /* An answer without its descriptor, or the other way round, waits so long. */
@@ -14,6 +16,8 @@
 #define FLUSH_MS 100
 #define TICK_MS 5000 /* the stream has something every second */
 #define SEND_MS 200
+#define SHARE_NS 20000000ull
+#define SERVE_NAME_BYTES 64 /* of one in its tables, without its text */
 
 /* One half of an answer. */
 struct half {
@@ -25,6 +29,9 @@ struct half {
 
 struct serve {
 	const struct serve_links *links;
+	const struct budget *budget;
+	bool shared; /* programs have what the others leave */
+	uint64_t shared_ns;
 	struct filestore files;
 	struct jit jit;
 	struct objects *objects;
@@ -376,6 +383,25 @@ static int watch_export(struct serve *s)
 	}
 }
 
+/* Programs have what all else leaves of what the allocator has taken, since what they hold can be
+ * had again. A third of it is for what must go beyond for a moment (filestore.h). */
+static void share_memory(struct serve *s, uint64_t now_ns)
+{
+	const struct budget *b = s->budget;
+
+	if (now_ns - s->shared_ns < SHARE_NS)
+		return;
+	s->shared_ns = now_ns;
+
+	const struct mallinfo2 heap = mallinfo2();
+	const uint64_t taken = heap.arena + heap.hblkhd + lazy_bytes(),
+		       others = taken > s->files.bytes ? taken - s->files.bytes : 0;
+	const uint64_t all = b->programs + b->generated + b->objects + b->definitions + b->names;
+	const uint64_t rest = others + b->programs < all ? all - others : b->programs;
+
+	s->files.budget = rest / 3 * 2;
+}
+
 static int serve_loop(struct serve *s, struct serve_counts *counts)
 {
 	uint64_t flushed_ns = 0;
@@ -397,6 +423,8 @@ static int serve_loop(struct serve *s, struct serve_counts *counts)
 		r = take_files(s, now_ns);
 		if (r)
 			return r;
+		if (s->shared)
+			share_memory(s, now_ns);
 		filestore_tick(&s->files, now_ns);
 		jit_tick(&s->jit, now_ns);
 		if (!s->export_there || ended)
@@ -445,13 +473,19 @@ static int serve_loop(struct serve *s, struct serve_counts *counts)
 	}
 }
 
-int serve_run(const struct serve_links *links, uint64_t budget, struct serve_counts *ret_counts)
+int serve_run(const struct serve_links *links, const struct budget *budget, uint64_t programs,
+	      struct serve_counts *ret_counts)
 {
 	struct serve *s = calloc(1, sizeof(*s));
 	int r;
 
 	if (!s)
 		return -ENOMEM;
+	struct named_limits limits = NAMED_LIMITS;
+
+	limits.bytes = budget->definitions;
+	limits.text = budget->names / 2;
+	limits.functions = budget->names / 2 / SERVE_NAME_BYTES;
 	s->links = links;
 	s->received = BUF_INIT(2 * MSG_MAX_SIZE);
 	/* A request a batch: the route's messages are small. */
@@ -459,9 +493,11 @@ int serve_run(const struct serve_links *links, uint64_t budget, struct serve_cou
 	stream_in_init(&s->answers);
 	for (size_t i = 0; i < HALVES; i++)
 		s->halves[i].fd = -1;
-	filestore_init(&s->files, budget,
-		       budget > FILESTORE_DWARF_MAX ? budget : FILESTORE_DWARF_MAX, ask, s);
-	r = jit_init(&s->jit, JIT_MEMORY, ask_jit, s);
+	s->budget = budget;
+	s->shared = !programs;
+	filestore_init(&s->files, programs ? programs : budget->programs,
+		       programs > budget->dwarf ? programs : budget->dwarf, ask, s);
+	r = jit_init(&s->jit, budget->generated, ask_jit, s);
 	if (r == 0)
 		r = objects_new(ask_objects, s, &s->objects);
 	if (r == 0)
@@ -474,9 +510,11 @@ int serve_run(const struct serve_links *links, uint64_t budget, struct serve_cou
 	/* A receiver that outlives us must not take our first epoch for that of our predecessor. */
 	stream_out_epoch(&s->out, clock_wall_ns());
 	if (r == 0)
-		r = named_new(&NAMED_LIMITS, &s->files, &s->out, &s->named);
+		r = named_new(&limits, &s->files, &s->out, &s->named);
 	if (r == 0)
 		named_use_jit(s->named, &s->jit);
+	if (r == 0)
+		objects_budget(s->objects, budget->objects / 3);
 	if (r == 0)
 		named_use_objects(s->named, s->objects, tell_runtime, s);
 	if (r == 0)
@@ -490,6 +528,7 @@ int serve_run(const struct serve_links *links, uint64_t budget, struct serve_cou
 	ret_counts->opened = s->files.opened;
 	ret_counts->evicted = s->files.evicted;
 	ret_counts->timed_out = s->files.timed_out;
+	ret_counts->dwarf_too_large = s->files.dwarf_too_large;
 	named_free(s->named);
 	objects_free(s->objects);
 	jit_done(&s->jit);

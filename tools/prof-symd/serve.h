@@ -6,6 +6,7 @@
 #ifndef PROFPIPE_SERVE_H
 #define PROFPIPE_SERVE_H
 
+#include "common/budget.h"
 #include "common/bus.h"
 #include "common/fdlane.h"
 #include "tools/prof-symd/named.h"
@@ -30,12 +31,14 @@ enum serve_verdict {
 
 struct serve_counts {
 	struct named_counts named;
-	uint64_t opened, evicted, timed_out;
+	uint64_t opened, evicted, timed_out, dwarf_too_large;
 	bool peer_lost; /* prof-bpf went without an end; one was put in its place */
 };
 
-/* Runs until the stream ended and prof-export took it all and went. budget: bytes for symbols and
- * DWARF. 0, enum serve_verdict, -errno. */
-int serve_run(const struct serve_links *links, uint64_t budget, struct serve_counts *ret_counts);
+/* Runs until the stream ended and prof-export took it all and went. budget: symd's of it; programs:
+ * bytes for symbols and DWARF where it is not what all else leaves, 0. 0, enum serve_verdict,
+ * -errno. */
+int serve_run(const struct serve_links *links, const struct budget *budget, uint64_t programs,
+	      struct serve_counts *ret_counts);
 
 #endif

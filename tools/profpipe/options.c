@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "common/budget.h"
 #include "common/buf.h"
 #include "common/log.h"
 #include "tools/profpipe/options.h"
@@ -23,7 +24,7 @@ static const char *const formats[] = { "html", "folded", "pprof", "text", "strea
 void options_usage(void)
 {
 	fputs("usage: profpipe record [-F HZ] [-d SECONDS] [-p PID]... [-o FILE] [-f FORMAT] [--lines] [--interpreter-frames]\n"
-	      "                       [--summary FILE] [-q] [-- COMMAND...]\n"
+	      "                       [--memory-limit SIZE] [--summary FILE] [-q] [-- COMMAND...]\n"
 	      "       profpipe report FILE.prof [-f FORMAT] [-o FILE] [--lines] [--interpreter-frames]\n"
 	      "       profpipe dump [--all-threads] PID|CORE\n"
 	      "       profpipe doctor [--json]\n"
@@ -42,6 +43,8 @@ void options_usage(void)
 	      "  --lines          folded, html: interpreted frames have their line numbers\n"
 	      "  --interpreter-frames\n"
 	      "                   show the native frames of an interpreter's own loop, too\n"
+	      "  --memory-limit SIZE\n"
+	      "                   all tools and their BPF maps together, from 64M on (128M); what does not fit is counted\n"
 	      "  --read-memory none\n"
 	      "                   read no memory of processes: interpreted frames have no names\n"
 	      "  --ignore-unsafe-kernel\n"
@@ -134,6 +137,7 @@ enum {
 	OPTION_LINES,
 	OPTION_INTERPRETER,
 	OPTION_MEMORY,
+	OPTION_LIMIT,
 	OPTION_UNSAFE,
 	OPTION_JSON,
 	OPTION_HELP,
@@ -149,6 +153,7 @@ static const struct option longs[] = {
 	{ "lines", no_argument, NULL, OPTION_LINES },
 	{ "interpreter-frames", no_argument, NULL, OPTION_INTERPRETER },
 	{ "read-memory", required_argument, NULL, OPTION_MEMORY },
+	{ "memory-limit", required_argument, NULL, OPTION_LIMIT },
 	{ "ignore-unsafe-kernel", no_argument, NULL, OPTION_UNSAFE },
 	{ "quiet", no_argument, NULL, 'q' },
 	{ "verbose", no_argument, NULL, 'v' },
@@ -206,6 +211,17 @@ static int take_option(int c, const char *unknown, struct options *o)
 			return refuse("--read-memory", optarg, "interpreters or none");
 		o->read_memory = optarg;
 		return -1;
+	case OPTION_LIMIT: {
+		uint64_t n;
+
+		if (!budget_parse(optarg, &n) || n > BUDGET_MOST)
+			return refuse("--memory-limit", optarg, "not a size, as in 128M or 1G");
+		if (n < BUDGET_LEAST)
+			return refuse("--memory-limit", optarg,
+				      "the tools do not fit in less than 64M; give that or more");
+		o->limit = optarg;
+		return -1;
+	}
 	case OPTION_UNSAFE:
 		o->ignore_unsafe_kernel = true;
 		return -1;
@@ -266,7 +282,7 @@ int options_report(int argc, char **argv, struct options *ret)
 	while ((at = argv[optind], c = getopt_long(argc, argv, ":o:f:qv", longs, NULL)) != -1) {
 		/* getopt has moved what is no option behind it. */
 		const bool not_here = c == 'F' || c == 'd' || c == 'p' || c == OPTION_SUMMARY ||
-				      c == OPTION_UNSAFE;
+				      c == OPTION_UNSAFE || c == OPTION_LIMIT;
 		int r = take_option(not_here ? '?' : c, c == '?' || !at ? argv[optind - 1] : at,
 				    ret);
 

@@ -21,8 +21,9 @@ struct options {
 	char **command;			/* NULL-terminated, or NULL */
 	bool lines, interpreter_frames; /* prof-export's */
 	const char *read_memory;	/* prof-bpf's; NULL: its default */
-	bool ignore_unsafe_kernel;	/* prof-bpf's */
-	bool json;			/* doctor */
+	const char *limit;	   /* of the run's memory, checked, as given; NULL: the default */
+	bool ignore_unsafe_kernel; /* prof-bpf's */
+	bool json;		   /* doctor */
 	bool quiet, verbose;
 };
 

@@ -176,6 +176,10 @@ static int start_tool(struct run *r, enum deploy_tool t)
 	argv[n++] = CHILD_STATUS_FD;
 	argv[n++] = "--life-fd";
 	argv[n++] = CHILD_LIFE_FD;
+	if (r->o->limit) {
+		argv[n++] = "--limit";
+		argv[n++] = r->o->limit;
+	}
 	if (r->o->verbose)
 		argv[n++] = "-v";
 	if (t == DEPLOY_BPF) {

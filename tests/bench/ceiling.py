@@ -1,0 +1,421 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What attacks a profiler's memory, and how much of it all of profpipe has meanwhile, ten times a second.
+
+Each of LOADS is a host gone odd in one way, with an ordinary program beside it whose stacks are to stay whole. `ceiling.py [--limit MIB] [--seconds S] [--scale X] [NAME]...`
+runs them and prints the peaks; tests/e2e/test_ceiling.py runs small ones and judges."""
+import argparse
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from measure import BUILD, tree  # noqa: E402
+
+MIB = 1 << 20
+
+# --- the meter ---
+
+
+def fields(path):
+    try:
+        with open(path) as f:
+            return f.read()
+    except OSError:
+        return ""
+
+
+class Meter(threading.Thread):
+    """Of profpipe and its four tools, ten times a second: PSS, what their BPF maps take, and the perf rings, which PSS leaves out."""
+
+    def __init__(self, pid):
+        super().__init__(daemon=True)
+        self.pid, self.over, self.peak, self.at_peak, self.peaks, self.looks = pid, threading.Event(), 0, {}, {}, 0
+        self.names = {}
+
+    def maps(self, pid):
+        found = {}
+        with contextlib.suppress(OSError):
+            for fd in os.listdir(f"/proc/{pid}/fd"):
+                with contextlib.suppress(OSError):
+                    if os.readlink(f"/proc/{pid}/fd/{fd}") == "anon_inode:bpf-map":
+                        text = fields(f"/proc/{pid}/fdinfo/{fd}")
+                        found[re.search(r"map_id:\s+(\d+)", text)[1]] = int(re.search(r"memlock:\s+(\d+)", text)[1])
+        return sum(found.values())
+
+    def look(self):
+        now = {}
+        for p in tree(self.pid):
+            name = self.names.get(p) or fields(f"/proc/{p}/comm").strip()
+            if p != self.pid and not name.startswith("prof-"):
+                continue
+            self.names[p] = name
+            m = re.search(r"^Pss: +(\d+)", fields(f"/proc/{p}/smaps_rollup"), re.M)
+            now[name] = int(m[1]) * 1024 if m else 0
+            if name == "prof-bpf":
+                now["maps"] = self.maps(p)
+        total = sum(now.values())
+        self.looks += 1
+        for k, v in now.items():
+            self.peaks[k] = max(self.peaks.get(k, 0), v)
+        if total > self.peak:
+            self.peak, self.at_peak = total, now
+
+    def run(self):
+        while not self.over.wait(0.1):
+            with contextlib.suppress(OSError, TypeError):
+                self.look()
+
+    def stop(self):
+        self.over.set()
+        self.join()
+
+
+# --- the loads ---
+
+SOURCE = r"""
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <time.h>
+#include <unistd.h>
+
+extern char **environ;
+static volatile unsigned long sink;
+#define NAME2(a, b) a##b
+#define NAME(a, b) NAME2(a, b)
+#define STEP(n) __attribute__((noinline, noclone)) static int NAME(step_, n)(unsigned long bits, int depth);
+#define EIGHT(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7)
+EIGHT(STEP)
+static int (*const steps[8])(unsigned long, int) = { step_0, step_1, step_2, step_3, step_4, step_5, step_6, step_7 };
+static unsigned long mix(unsigned long x) { x ^= x >> 33; x *= 0xff51afd7ed558ccdul; x ^= x >> 33; return x; }
+#define BODY(n) static int NAME(step_, n)(unsigned long bits, int depth) \
+	{ for (int i = 0; i < 2000; i++) sink += i; return depth ? steps[bits & 7](mix(bits + depth), depth - 1) + n : n; }
+EIGHT(BODY)
+
+/* every sample another stack */
+static int stacks(int argc, char **argv)
+{
+	for (unsigned long i = getpid();; i++)
+		steps[i & 7](mix(i), 100 + i % 100);
+}
+
+/* N executable mappings of FILE, no two of which are one, and code in the last that runs */
+static int mappings(int argc, char **argv)
+{
+	int fd = open(argv[2], O_RDONLY), n = atoi(argv[3]), made = 0;
+	off_t pages = lseek(fd, 0, SEEK_END) / 4096;
+
+	for (int i = 0; i < n; i++)
+		made += mmap(NULL, 4096, PROT_READ | PROT_EXEC, i & 1 ? MAP_PRIVATE : MAP_PRIVATE | MAP_ANONYMOUS, i & 1 ? fd : -1,
+			     i & 1 ? (off_t)(i * 7 % pages) * 4096 : 0) != MAP_FAILED;
+	printf("%d\n", made);
+	fflush(stdout);
+	for (;;)
+		steps[0](made, 20);
+}
+
+/* N processes a second out of the files in argv[3...], until killed */
+static int shorts(int argc, char **argv)
+{
+	int rate = atoi(argv[2]);
+	struct timespec next;
+
+	clock_gettime(CLOCK_MONOTONIC, &next);
+	for (int i = 0;; i++) {
+		char *args[] = { argv[3 + i % (argc - 3)], NULL };
+		pid_t pid;
+
+		if (posix_spawn(&pid, args[0], NULL, NULL, args, environ) == 0)
+			while (waitpid(-1, NULL, i % 16 ? WNOHANG : 0) > 0)
+				;
+		next.tv_nsec += 1000000000 / rate;
+		next.tv_sec += next.tv_nsec / 1000000000;
+		next.tv_nsec %= 1000000000;
+		clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &next, NULL);
+	}
+}
+
+static void *thread(void *arg)
+{
+	char name[16];
+
+	snprintf(name, sizeof(name), "thread-%ld", (long)arg);
+	prctl(PR_SET_NAME, name);
+	for (unsigned long i = (unsigned long)arg;; i++) {
+		for (int k = 0; k < 5; k++)
+			steps[i & 7](mix(i + k), 10);
+		usleep(100000 + (i & 1023) * 300);
+	}
+}
+
+static int threads(int argc, char **argv)
+{
+	pthread_attr_t a;
+	pthread_t p;
+
+	pthread_attr_init(&a);
+	pthread_attr_setstacksize(&a, 65536);
+	for (long i = 0; i < atoi(argv[2]); i++)
+		if (pthread_create(&p, &a, thread, (void *)i))
+			break;
+	pause();
+	return 0;
+}
+
+/* generated code with a perf map of N long names, and all of it runs */
+static int jit(int argc, char **argv)
+{
+	long n = atol(argv[2]), length = argc > 3 ? atol(argv[3]) : 100;
+	char path[64];
+	unsigned char *code = mmap(NULL, n * 64, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	/* push rbp; mov rbp,rsp; mov ecx,0x4000; dec ecx; jnz -4; pop rbp; ret */
+	static const unsigned char body[] = { 0x55, 0x48, 0x89, 0xe5, 0xb9, 0, 0x40, 0, 0, 0xff, 0xc9, 0x75, 0xfc, 0x5d, 0xc3 };
+
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", getpid());
+	FILE *f = fopen(path, "w");
+	for (long i = 0; i < n; i++) {
+		memcpy(code + i * 64, body, sizeof(body));
+		fprintf(f, "%lx 40 jitted_%0*ld\n", (unsigned long)(code + i * 64), (int)length, i);
+	}
+	fclose(f);
+	for (unsigned long i = 0;; i++)
+		((void (*)(void))(code + mix(i) % n * 64))();
+}
+
+static int spin(int argc, char **argv)
+{
+	for (unsigned long i = 0;; i++)
+		steps[i & 7](mix(i & 15), 12);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct { const char *name; int (*run)(int, char **); } all[] = {
+		{ "stacks", stacks }, { "mappings", mappings }, { "shorts", shorts }, { "threads", threads }, { "jit", jit }, { "spin", spin },
+	};
+	for (unsigned i = 0; i < sizeof(all) / sizeof(*all); i++)
+		if (argc > 1 && !strcmp(all[i].name, argv[1]))
+			return all[i].run(argc, argv);
+	return 2;
+}
+"""
+
+PYTHON = """
+import sys
+def make(n):
+    space = {}
+    for i in range(n):
+        name = f"function_{i}_" + "x" * 200
+        exec(compile(f"def {name}(k):\\n" + "\\n" * (i % 500) + "    s = 0\\n    while k:\\n        k -= 1\\n        s += k\\n    return s\\n", f"/srv/app/module{i}.py", "exec"), space)
+        space.pop(name)(3000)
+while True:
+    make(1000000)
+"""
+
+
+def compiled(folder):
+    path = f"{folder}/load"
+    if not os.path.exists(path):
+        with open(f"{folder}/load.c", "w") as f:
+            f.write(SOURCE)
+        subprocess.run(["gcc", "-O1", "-g", "-fno-optimize-sibling-calls", "-pthread", "-o", path, f"{folder}/load.c"], check=True)
+    return path
+
+
+def start(argv, **kw):
+    return subprocess.Popen(argv, start_new_session=True, stdin=subprocess.DEVNULL, stdout=kw.pop("stdout", subprocess.DEVNULL), stderr=subprocess.DEVNULL, **kw)
+
+
+# What spins a moment, sleeps for two seconds, and so on; and what only spins.
+RESTING = {"bash": ["-c", "exec 3<>\"$0\"; while :; do for ((i = 0; i < 300; i++)); do :; done; read -t 2 -u 3; done"],
+           "perl": ["-e", "while (1) { for (1..5000) { $h{$_ % 99} .= 1; delete $h{$_ % 77} } select undef, undef, undef, 2 }"]}
+SPINNING = {"mawk": ["BEGIN { while (1) x++ }"], "sort": ["--random-sort", "/usr/share/perl/5.36/perl5db.pl"], "xz": ["-9", "-c", "/bin/bash"], "gzip": ["-9", "-c", "/bin/bash"],
+            "openssl": ["speed", "sha256"], "sed": ["-n", ":a;s/^/x/;s/^x//;ba", "/etc/passwd"], "tar": ["-cf", "-", "/usr/include"], "find": ["/usr/include", "-name", "x*"]}
+
+
+def copies(folder, kinds, n):
+    """n executables of these kinds, no two of which are one."""
+    found, sources = [], [(p, shutil.which(p)) for p in kinds if shutil.which(p)]
+    os.makedirs(f"{folder}/exe", exist_ok=True)
+    for i in range(n):
+        name, source = sources[i % len(sources)]
+        path = f"{folder}/exe/{name}-{i}"
+        if not os.path.exists(path):
+            shutil.copy(os.path.realpath(source), path)
+            with open(path, "ab") as f:
+                f.write(b"copy %d" % i)
+        found.append([path, *kinds[name]])
+    return found
+
+
+def executables(folder, scale):
+    """2,000 distinct executables: 1,000 that rest most of the time, and 1,000 that run for a moment each."""
+    fifo = f"{folder}/fifo"
+    if not os.path.exists(fifo):
+        os.mkfifo(fifo)
+    resting = copies(folder, RESTING, int(1000 * scale))
+    with open(f"{folder}/all.sh", "w") as f:
+        f.write("while :; do\n")
+        for i, a in enumerate(copies(folder, SPINNING, int(1000 * scale))):
+            f.write(f'timeout 0.1 {" ".join(map(quoted, a))} >/dev/null 2>&1 &\n' + ("wait\n" if i % 8 == 7 else ""))
+        f.write("done\n")
+    return [start([*a, fifo]) for a in resting] + [start(["bash", f"{folder}/all.sh"])]
+
+
+def quoted(word):
+    return "'" + word.replace("'", "'\\''") + "'"
+
+
+def giant(folder, scale):
+    """An executable of a GiB: a million functions with long names, rows, symbols and DWARF, as a compiler and a linker make them."""
+    path, functions, objects = f"{folder}/giant", 20000, max(1, int(52 * scale))
+    if not os.path.exists(path):
+        with open(f"{folder}/part.c", "w") as f:
+            f.write("static volatile unsigned long sink;\n")
+            for i in range(functions):
+                f.write(f"__attribute__((noinline)) void f{i}(int a) {{ struct p{i % 100} {{ int x, y; }} p = {{ a, {i} }}; for (int k = 0; k < 40; k++) sink += p.x * k + p.y; }}\n")
+            f.write("void all(void) {\n" + "".join(f"f{i}({i});\n" for i in range(functions)) + "}\n")
+        subprocess.run(["gcc", "-O1", "-g", "-falign-functions=512", "-c", "-o", f"{folder}/part.o", f"{folder}/part.c"], check=True)
+        prefixes = [f"object{i}_" + "name_that_is_as_long_as_those_of_templates_are_" * 3 for i in range(objects)]
+        with open(f"{folder}/main.c", "w") as f:
+            f.write("".join(f"void {p}all(void);\n" for p in prefixes) + "int main(void) { for (;;) {\n" + "".join(f"{p}all();\n" for p in prefixes) + "} }\n")
+        for i, p in enumerate(prefixes):
+            subprocess.run(["objcopy", f"--prefix-symbols={p}", f"{folder}/part.o", f"{folder}/part{i}.o"], check=True)
+        subprocess.run(["gcc", "-O1", "-g", "-o", path, f"{folder}/main.c", *(f"{folder}/part{i}.o" for i in range(objects))], check=True)
+        for i in range(objects):
+            os.unlink(f"{folder}/part{i}.o")
+    return [start([path])]
+
+
+def sysctl(name, value):
+    with contextlib.suppress(OSError):
+        if int(fields(name)) < value:
+            with open(name, "w") as f:
+                f.write(str(value))
+
+
+def mappings(folder, scale):
+    """100,000 executable mappings in one process."""
+    sysctl("/proc/sys/vm/max_map_count", int(2.2e5 * scale) + 65530)
+    p = start([compiled(folder), "mappings", shutil.which("gdb") or sys.executable, str(int(100000 * scale))], stdout=subprocess.PIPE)
+    p.made = int(p.stdout.readline())
+    return [p]
+
+
+def shorts(folder, scale):
+    """20,000 short processes a minute, of 50 executables."""
+    paths = []
+    os.makedirs(f"{folder}/short", exist_ok=True)
+    for i in range(50):
+        paths.append(f"{folder}/short/true-{i}")
+        shutil.copy("/bin/true", paths[-1])
+    return [start([compiled(folder), "shorts", str(int(334 * scale)), *paths, "/bin/true"])]
+
+
+def threads(folder, scale):
+    """10,000 threads with names of their own."""
+    return [start([compiled(folder), "threads", str(int(10000 * scale))])]
+
+
+def stacks(folder, scale):
+    """Every sample has another stack, 100 to 200 deep."""
+    return [start([compiled(folder), "stacks"]) for _ in range(2)]
+
+
+def jit(folder, scale):
+    """Generated code: 100,000 symbols of 100 bytes in one perf map, and 20,000 of 2,000 bytes in another."""
+    return [start([compiled(folder), "jit", str(int(100000 * scale))]), start([compiled(folder), "jit", str(int(20000 * scale)), "2000"])]
+
+
+def python(folder, scale):
+    """A Python that makes functions, each in a file of its own with a long name, and runs each once."""
+    return [start([sys.executable, "-c", PYTHON])]
+
+
+LOADS = {f.__name__: f for f in (executables, giant, mappings, shorts, threads, stacks, jit, python)}
+
+# --- a run ---
+
+
+def kill(children):
+    for c in children:
+        with contextlib.suppress(OSError):
+            os.killpg(c.pid, signal.SIGKILL)
+    for c in children:
+        c.wait()
+
+
+def run(folder, names, scale=1.0, seconds=20, limit=None, hz=99, ending="folded", options=()):
+    """Records the whole host for so long, under these loads and beside a program that spins in named functions. The meter, the summary, what was said, and of that program
+    the samples, and those that are whole and named."""
+    out, summary = f"{folder}/out.{ending}", f"{folder}/summary.json"
+    children = [start([compiled(folder), "spin"])]
+    argv = [f"{BUILD}/profpipe", "record", "-F", str(hz), "-d", str(seconds), "-o", out, "--summary", summary, *options]
+    try:
+        for name in names:
+            children += LOADS[name](folder, scale)
+        p = subprocess.Popen(argv + (["--memory-limit", f"{limit}M"] if limit else []), stderr=subprocess.PIPE, text=True, errors="replace")
+        meter = Meter(p.pid)
+        meter.start()
+        said = p.communicate(timeout=seconds + 180)[1]
+        meter.stop()
+    finally:
+        kill(children)
+    whole = beside = 0
+    if p.returncode == 0 and ending == "folded":
+        with open(out, errors="replace") as f:
+            for line in f:
+                stack, count = line.rsplit(" ", 1)
+                frames = stack.split(";")
+                # Its calls, and no cut: the 13 of a chain, and main.
+                if frames[0] == "load" and "spin" in frames:
+                    beside += int(count)
+                    whole += int(count) if "main" in frames and any(re.match(r"step_\d$", x) for x in frames) else 0
+                elif frames[0] == "load" and frames[1].startswith("[truncated"):
+                    beside += int(count)
+    return p.returncode, meter, json.loads(fields(summary) or "{}"), said, beside, whole
+
+
+def main():
+    a = argparse.ArgumentParser(description=__doc__)
+    a.add_argument("--limit", type=int, help="MiB, as of --memory-limit")
+    a.add_argument("--seconds", type=float, default=20)
+    a.add_argument("--scale", type=float, default=1)
+    a.add_argument("--ending", default="folded")
+    a.add_argument("--folder", help="for what is made, and kept for the next time")
+    a.add_argument("-v", action="store_true")
+    a.add_argument("name", nargs="*", help=" ".join(LOADS))
+    o = a.parse_args()
+    folder = o.folder or tempfile.mkdtemp(prefix="profpipe-ceiling.")
+    os.makedirs(folder, exist_ok=True)
+    os.chmod(folder, 0o755)
+    print(f"{'':12} {'peak':>6} MiB = " + " ".join(f"{n:>11}" for n in ("maps", "prof-bpf", "prof-deltas", "prof-symd", "prof-export", "profpipe")) + "   samples  complete      lost   beside: whole")
+    for name in o.name or LOADS:
+        status, meter, s, said, beside, whole = run(folder, [name] if name != "none" else [], o.scale, o.seconds, o.limit, ending=o.ending)
+        peaks = " ".join(f"{meter.peaks.get(n, 0) / MIB:11.1f}" for n in ("maps", "prof-bpf", "prof-deltas", "prof-symd", "prof-export", "profpipe"))
+        print(f"{name:12} {meter.peak / MIB:6.1f}     = {peaks}  {s.get('samples', 0):8} {100 * s.get('complete', 0) / max(1, s.get('samples', 0)):7.2f} %  {s.get('lost_total', 0):8}   "
+              f"{whole} of {beside}; status {status}, {meter.looks} looks", flush=True)
+        if o.v or status:
+            print(said, flush=True)
+    if not o.folder:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/budget.h"
+#include <criterion/criterion.h>
+
+static uint64_t sum(const struct budget *b)
+{
+	return b->bpf + b->deltas + b->symd + b->export + b->launcher + b->maps;
+}
+
+Test(budget, shares_are_the_whole_and_no_more)
+{
+	for (uint64_t limit = BUDGET_LEAST; limit <= 1ull << 40; limit += limit / 3) {
+		struct budget b;
+
+		budget_split(limit, &b);
+		cr_assert_leq(sum(&b), limit);
+		cr_assert_gt(sum(&b), limit - limit / 20, "%lu", limit);
+	}
+}
+
+Test(budget, what_a_tool_gives_out_is_within_its_share)
+{
+	for (uint64_t limit = BUDGET_LEAST; limit <= 1ull << 36; limit += limit / 3) {
+		struct budget b;
+
+		budget_split(limit, &b);
+		cr_assert_lt(b.sideband + 2 * b.ring, b.maps);
+		cr_assert_leq(b.interned + b.outbox + b.deferred + b.host, b.bpf);
+		cr_assert_lt(b.rows, b.deltas);
+		cr_assert_leq(b.programs + b.generated + b.objects + b.definitions + b.names,
+			      b.symd);
+		cr_assert_lt(b.model, b.export);
+		cr_assert_geq(b.definitions, 2 * b.interned, "an epoch of prof-bpf's fits");
+	}
+}
+
+Test(budget, sizes_are_numbers_with_a_unit)
+{
+	static const struct {
+		const char *text;
+		uint64_t bytes;
+	} good[] = { { "0", 0 },
+		     { "134217728", 128 << 20 },
+		     { "128M", 128 << 20 },
+		     { "128m", 128 << 20 },
+		     { "1GiB", 1 << 30 },
+		     { "4KB", 4096 },
+		     { "16777215G", 16777215ull << 30 } };
+	static const char *const bad[] = { "",	   "M",		  "-1M",
+					   "1.5G", "128 M",	  "1T",
+					   "1Mi",  "1MBx",	  "99999999999999999999",
+					   "0x10", "99999999999G" };
+	uint64_t n;
+
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		cr_assert(budget_parse(good[i].text, &n), "%s", good[i].text);
+		cr_assert_eq(n, good[i].bytes, "%s", good[i].text);
+	}
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		cr_assert_not(budget_parse(bad[i], &n), "%s", bad[i]);
+}
