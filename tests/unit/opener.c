@@ -557,6 +557,51 @@ Test(opener, hanging_file_costs_one_thread_and_its_device_is_left_alone)
 	close(other.r.fd);
 }
 
+/* Not even names can be looked up. */
+Test(opener, mount_that_answers_nothing_costs_two_threads)
+{
+	enum { ASKED = 40 };
+	struct answer hung[ASKED] = { 0 }, good = { 0 };
+	struct opener *o = NULL;
+	struct opener_figures f;
+	char options[128];
+	uint64_t ticket;
+
+	int dev = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+	cr_assert_geq(dev, 0, "/dev/fuse: %m");
+	snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=0,group_id=0,allow_other",
+		 dev);
+	mkdir(path_of("m"), 0755);
+	cr_assert_eq(mount("dead", path_of("m"), "fuse", 0, options), 0);
+	cr_assert_eq(opener_new("/proc", &o), 0);
+	for (int i = 0; i < ASKED; i++) {
+		char path[300];
+
+		/* Folders in it, too; and as debug files beside programs. */
+		snprintf(path, sizeof(path), "%s/%d/f", path_of("m"), i);
+		struct opener_request q = { .kind = i % 2 ? OPENER_PATH : OPENER_DEBUGLINK,
+					    .path = str_from(path),
+					    .name = STR_LIT("f.debug") };
+		cr_assert_eq(opener_submit(o, &q, take, &hung[i], &ticket), 0);
+	}
+	struct opener_request q = { .kind = OPENER_PATH, .path = STR_LIT("/bin/true") };
+	cr_assert_eq(opener_submit(o, &q, take, &good, &ticket), 0);
+	run_until(o, &good, 1, 500);
+	cr_assert_eq(good.r.status, 0);
+	for (int i = 0; i < ASKED; i++) {
+		run_until(o, &hung[i], 1, 3000);
+		cr_assert_eq(hung[i].r.status, OPENER_TIMEOUT);
+	}
+	opener_figures(o, &f);
+	cr_assert_eq(f.hanging, OPENER_THREADS_DEVICE);
+	opener_free(o);
+	/* The kernel answers in the server's place. */
+	close(dev);
+	umount2(path_of("m"), MNT_DETACH);
+	usleep(50000);
+	close(good.r.fd);
+}
+
 /* --- what a process wrote about itself --- */
 
 static struct opener_request theirs(const char *path, uint32_t uid, uint64_t since_ns)

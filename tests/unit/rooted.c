@@ -81,7 +81,8 @@ static int by_kernel(const char *path, bool follow)
 
 static void compare(const char *path, bool follow)
 {
-	const int ours = rooted_open(root, path, follow), theirs = by_kernel(path, follow);
+	const int ours = rooted_open(root, path, follow, NULL, NULL),
+		  theirs = by_kernel(path, follow);
 	struct stat a = { 0 }, b = { 0 };
 
 	if (theirs < 0) {
@@ -131,7 +132,7 @@ Test(rooted, the_root_itself_and_nothing)
 Test(rooted, never_leaves_the_root)
 {
 	struct stat host, got;
-	const int fd = rooted_open(root, "/../../../../../..", true);
+	const int fd = rooted_open(root, "/../../../../../..", true, NULL, NULL);
 
 	cr_assert_geq(fd, 0);
 	cr_assert_eq(stat("/", &host), 0);
@@ -144,9 +145,9 @@ Test(rooted, links_of_proc_lead_nowhere)
 {
 	const int host = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 
-	cr_assert_eq(rooted_open(host, "/proc/self/root/etc/passwd", true), -ELOOP);
-	cr_assert_eq(rooted_open(host, "/proc/self/exe", true), -ELOOP);
-	cr_assert_eq(rooted_open(host, "/proc/self", true), -ELOOP);
+	cr_assert_eq(rooted_open(host, "/proc/self/root/etc/passwd", true, NULL, NULL), -ELOOP);
+	cr_assert_eq(rooted_open(host, "/proc/self/exe", true, NULL, NULL), -ELOOP);
+	cr_assert_eq(rooted_open(host, "/proc/self", true, NULL, NULL), -ELOOP);
 	close(host);
 }
 
@@ -157,9 +158,9 @@ Test(rooted, long_and_deep_paths_are_refused_and_leak_nothing)
 
 	memset(path, 'x', sizeof(path) - 1);
 	path[sizeof(path) - 1] = '\0';
-	cr_assert_eq(rooted_open(root, path, true), -ENAMETOOLONG);
+	cr_assert_eq(rooted_open(root, path, true, NULL, NULL), -ENAMETOOLONG);
 	path[300] = '\0';
-	cr_assert_eq(rooted_open(root, path, true), -ENAMETOOLONG);
+	cr_assert_eq(rooted_open(root, path, true, NULL, NULL), -ENAMETOOLONG);
 	close(before);
 	/* Deeper than our own bound: the kernel has none. */
 	int at = fcntl(root, F_DUPFD_CLOEXEC, 3);
@@ -171,8 +172,8 @@ Test(rooted, long_and_deep_paths_are_refused_and_leak_nothing)
 		memcpy(deep + 2 * i, "/d", 3);
 	}
 	close(at);
-	cr_assert_eq(rooted_open(root, deep, true), -ENAMETOOLONG);
-	const int fd = rooted_open(root, deep + 2, true);
+	cr_assert_eq(rooted_open(root, deep, true, NULL, NULL), -ENAMETOOLONG);
+	const int fd = rooted_open(root, deep + 2, true, NULL, NULL);
 	cr_assert_geq(fd, 0);
 	close(fd);
 	for (int i = ROOTED_DEPTH; i >= 0; i--) {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Four threads take requests off one queue. One that hangs keeps its place until the kernel lets it
- * go: its request is answered with a timeout, and what it opens in the end is closed by it. A
- * device on which an open hung is not tried again for a while, so that a hostile FUSE mount costs
- * one thread and not four.
+ * A few threads take requests off one queue. One that hangs keeps its place until the kernel lets
+ * it go: its request is answered with a timeout, and what it opens in the end is closed by it. So
+ * that one dead mount (FUSE, NFS) does not take them all, each says which device it is about to
+ * ask: there are two in one at most, others' turn comes later, and while one hangs there nobody
+ * asks it anything more.
  *
  * Where the state is shared with a hanging thread, it outlives the opener: the last one out frees
  * it.
@@ -15,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <time.h>
 #include <unistd.h>
 #include <uthash.h>
 #include "common/clock.h"
@@ -22,8 +24,7 @@
 #include "tools/prof-bpf/opening.h"
 
 #define THREAD_STACK (128u << 10)
-#define SLOW_DEVICES 16
-#define SLOW_NS 60000000000ull
+#define BUSY_NS 10000000 /* until a request whose device is busy is looked at again */
 
 struct job {
 	struct opener_request q; /* strings point behind the struct */
@@ -41,11 +42,9 @@ struct worker {
 	struct opener *opener;
 	struct job *job; /* being worked on, or NULL */
 	uint64_t since_ns;
-	uint64_t dev; /* of the file that is being opened, 0 before that is known */
-};
-
-struct slow_device {
-	uint64_t dev, until_ns;
+	uint64_t dev; /* that it asks; 0: none */
+	bool hangs;   /* its job was given up on */
+	bool busy;    /* its job is to wait for the device */
 };
 
 struct opener {
@@ -60,7 +59,6 @@ struct opener {
 	struct job *jobs; /* by ticket */
 	size_t waiting;
 	uint64_t ticket;
-	struct slow_device slow[SLOW_DEVICES];
 	struct opener_figures figures;
 };
 
@@ -147,29 +145,53 @@ static void finish(struct opener *o, struct job *j)
 		(void)!write(o->event_fd, &one, sizeof(one));
 }
 
-/* Whether the device's last open did not hang. Noted as the one that this thread is about to ask.
- */
-static bool worker_may_open(void *ctx, uint64_t dev)
+/* Whether nobody hangs in the device, and not too many ask it. Noted as the one that this thread is
+ * about to ask. */
+static bool worker_may_ask(void *ctx, uint64_t dev)
 {
 	struct worker *w = ctx;
 	struct opener *o = w->opener;
-	uint64_t now = clock_mono_ns();
-	bool slow = false;
+	unsigned others = 0;
+	bool hangs = false;
 
 	pthread_mutex_lock(&o->lock);
-	for (unsigned i = 0; i < SLOW_DEVICES; i++)
-		slow |= o->slow[i].dev == dev && o->slow[i].until_ns > now;
-	if (!slow)
-		w->dev = dev;
+	for (unsigned i = 0; i < OPENER_THREADS; i++) {
+		const struct worker *other = &o->workers[i];
+
+		if (other != w && other->dev == dev) {
+			others++;
+			hangs |= other->hangs;
+		}
+	}
+	w->busy = !hangs && others >= OPENER_THREADS_DEVICE;
+	w->dev = hangs || w->busy ? 0 : dev;
 	pthread_mutex_unlock(&o->lock);
-	return !slow;
+	return !hangs && !w->busy;
+}
+
+/* Under the lock: its turn comes when others' has. */
+static void put_back(struct opener *o, struct job *j)
+{
+	struct timespec until;
+
+	j->next = NULL;
+	*o->queue_end = j;
+	o->queue_end = &j->next;
+	o->waiting++;
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_nsec += BUSY_NS;
+	if (until.tv_nsec >= 1000000000) {
+		until.tv_nsec -= 1000000000;
+		until.tv_sec++;
+	}
+	pthread_cond_timedwait(&o->work, &o->lock, &until);
 }
 
 static void *worker_run(void *arg)
 {
 	struct worker *w = arg;
 	struct opener *o = w->opener;
-	struct opening how = { .proc = o->proc, .may_open = worker_may_open, .ctx = w };
+	struct opening how = { .proc = o->proc, .may_ask = worker_may_ask, .ctx = w };
 
 	pthread_mutex_lock(&o->lock);
 	while (!o->leaving) {
@@ -189,21 +211,27 @@ static void *worker_run(void *arg)
 		}
 		w->job = j;
 		w->since_ns = clock_mono_ns();
-		w->dev = 0;
+		w->busy = false;
 		pthread_mutex_unlock(&o->lock);
 
 		struct opener_result result;
 		opening_run(&how, &j->q, &result);
 
 		pthread_mutex_lock(&o->lock);
+		w->dev = 0;
 		if (w->job != j) {
 			/* Given up on meanwhile: the job is this thread's to free. */
 			j->result = result;
 			job_free(j);
 			o->figures.hanging--;
+			w->hangs = false;
 			continue;
 		}
 		w->job = NULL;
+		if (w->busy && result.status == OPENER_TIMEOUT && !o->leaving) {
+			put_back(o, j);
+			continue;
+		}
 		j->result = result;
 		finish(o, j);
 	}
@@ -217,6 +245,7 @@ static void *worker_run(void *arg)
 int opener_new(const char *proc, struct opener **ret)
 {
 	struct opener *o = calloc(1, sizeof(*o));
+	pthread_condattr_t clock;
 	pthread_attr_t attr;
 	sigset_t all, old;
 	int r = 0;
@@ -224,7 +253,10 @@ int opener_new(const char *proc, struct opener **ret)
 	if (!o)
 		return -ENOMEM;
 	pthread_mutex_init(&o->lock, NULL);
-	pthread_cond_init(&o->work, NULL);
+	pthread_condattr_init(&clock);
+	pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+	pthread_cond_init(&o->work, &clock);
+	pthread_condattr_destroy(&clock);
 	o->queue_end = &o->queue;
 	o->finished_end = &o->finished;
 	o->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -348,21 +380,6 @@ static void give_up(struct opener *o, struct job *j, const struct job *hung)
 	finish(o, j);
 }
 
-static void mark_slow(struct opener *o, uint64_t dev, uint64_t now_ns)
-{
-	struct slow_device *oldest = &o->slow[0];
-
-	for (unsigned i = 0; i < SLOW_DEVICES; i++) {
-		if (o->slow[i].dev == dev) {
-			o->slow[i].until_ns = now_ns + SLOW_NS;
-			return;
-		}
-		if (o->slow[i].until_ns < oldest->until_ns)
-			oldest = &o->slow[i];
-	}
-	*oldest = (struct slow_device){ .dev = dev, .until_ns = now_ns + SLOW_NS };
-}
-
 /* Under the lock. */
 static void expire(struct opener *o, uint64_t now_ns)
 {
@@ -381,9 +398,8 @@ static void expire(struct opener *o, uint64_t now_ns)
 		struct job *hung = w->job;
 		HASH_DEL(o->jobs, hung);
 		w->job = NULL;
+		w->hangs = true;
 		o->figures.hanging++;
-		if (w->dev)
-			mark_slow(o, w->dev, now_ns);
 		give_up(o, stand_in, hung);
 		HASH_ADD(hh, o->jobs, ticket, sizeof(stand_in->ticket), stand_in);
 	}

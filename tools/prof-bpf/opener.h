@@ -16,7 +16,8 @@
 #include <stdint.h>
 #include "common/span.h"
 
-#define OPENER_THREADS 4		 /* how many may hang at once */
+#define OPENER_THREADS 8		 /* how many may hang at once */
+#define OPENER_THREADS_DEVICE 2		 /* how many of them ask one device */
 #define OPENER_DEADLINE_NS 1000000000ull /* of one open */
 #define OPENER_QUEUE_MAX 8192		 /* requests waiting */
 #define OPENER_COPY_MAX (64u << 20)	 /* bytes of a memfd */
@@ -71,8 +72,7 @@ struct opener_file {
 enum opener_verdict {
 	OPENER_NOT_REGULAR = 1, /* a device, a folder, a socket: not opened */
 	OPENER_TOO_LARGE = 2,	/* a memfd above OPENER_COPY_MAX */
-	OPENER_TIMEOUT = 3, /* no answer within the deadline, or the device has not answered others
-			       a moment ago */
+	OPENER_TIMEOUT = 3, /* no answer within the deadline, or the device owes others an answer */
 	OPENER_OTHER = 4,   /* another file than the expected one is there now */
 	OPENER_NO_PROGRAM = 5, /* a mapping's file in memory that is not ELF: generated code, which
 				  has no more of an identity than anonymous memory */

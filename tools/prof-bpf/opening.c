@@ -131,7 +131,7 @@ static int open_checked(const struct opening *o, int path_fd, const struct opene
 		return OPENER_OTHER;
 	if (q->theirs && !is_theirs(&f, q))
 		return -EACCES;
-	if (o->may_open && !o->may_open(o->ctx, f.dev))
+	if (o->may_ask && !o->may_ask(o->ctx, f.dev))
 		return OPENER_TIMEOUT;
 	if (q->theirs && is_fuse(path_fd))
 		return -EACCES; /* what reads it could be kept waiting */
@@ -158,10 +158,10 @@ static int open_checked(const struct opening *o, int path_fd, const struct opene
 static int open_below(const struct opening *o, int root, const char *path,
 		      const struct opener_request *q, bool expect, struct opener_result *ret)
 {
-	int fd = rooted_open(root, path, !q->theirs);
+	int fd = rooted_open(root, path, !q->theirs, o->may_ask, o->ctx);
 
 	if (fd < 0)
-		return fd;
+		return fd == -ETIMEDOUT ? OPENER_TIMEOUT : fd;
 	int r = open_checked(o, fd, q, expect, ret);
 	close(fd);
 	return r;
@@ -329,16 +329,17 @@ static int open_folder(const struct opening *o, const struct opener_request *q,
 		       struct opener_result *ret)
 {
 	int root = open_root(o, q->pid);
-	struct stat st;
+	struct statx x;
 
 	if (root < 0)
 		return root;
-	int fd = rooted_open(root, q->path.data, true);
+	int fd = rooted_open(root, q->path.data, true, o->may_ask, o->ctx);
 
 	close(root);
 	if (fd < 0)
-		return fd;
-	if (fstatat(fd, "", &st, AT_EMPTY_PATH) < 0 || !S_ISDIR(st.st_mode)) {
+		return fd == -ETIMEDOUT ? OPENER_TIMEOUT : fd;
+	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &x) < 0 ||
+	    !S_ISDIR(x.stx_mode)) {
 		close(fd);
 		return -ENOTDIR;
 	}

@@ -11,9 +11,10 @@
 
 struct opening {
 	int proc; /* an O_PATH descriptor of a mounted proc; borrowed */
-	/* Told the device of a file that is about to be opened, before anything that may ask a
-	 * server. False: not now, which gives OPENER_TIMEOUT. NULL: any device will do. */
-	bool (*may_open)(void *ctx, uint64_t dev);
+	/* Told the device of a folder in which a name is about to be looked up, and of a file that
+	 * is about to be opened, before anything that may ask a server. False: not now, which gives
+	 * OPENER_TIMEOUT. NULL: any device will do. */
+	bool (*may_ask)(void *ctx, uint64_t dev);
 	void *ctx;
 };
 

@@ -15,6 +15,8 @@ struct way {
 	int root, at[ROOTED_DEPTH]; /* folders, the innermost last; the root is not among them */
 	unsigned depth, links;
 	char left[PATH_MAX]; /* what of the path is still to be walked */
+	bool (*may_ask)(void *ctx, uint64_t dev);
+	void *ctx;
 };
 
 static int here(const struct way *w)
@@ -68,11 +70,31 @@ static int take_link(struct way *w, int link)
 	return 0;
 }
 
+/* What the kernel knows without asking a server. */
+static int look_at(int fd, struct statx *ret)
+{
+	return statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, ret) < 0 ? -errno : 0;
+}
+
 static bool is_link(int fd)
 {
-	struct stat st;
+	struct statx x;
 
-	return fstatat(fd, "", &st, AT_EMPTY_PATH) == 0 && S_ISLNK(st.st_mode);
+	return look_at(fd, &x) == 0 && S_ISLNK(x.stx_mode);
+}
+
+static int check_device(const struct way *w)
+{
+	struct statx x;
+
+	if (!w->may_ask)
+		return 0;
+	const int r = look_at(here(w), &x);
+
+	if (r)
+		return r;
+	return w->may_ask(w->ctx, (uint64_t)x.stx_dev_major << 32 | x.stx_dev_minor) ? 0
+										     : -ETIMEDOUT;
 }
 
 /* One name on. A slash behind it asks for a folder. */
@@ -90,16 +112,20 @@ static int step(struct way *w, const char *name, bool follow)
 	}
 	if (w->depth == ROOTED_DEPTH)
 		return -ENAMETOOLONG;
+	const int r = check_device(w);
+
+	if (r)
+		return r;
 	/* Asked for as a folder first, so that what is mounted on demand is. */
 	if (!last)
 		fd = openat(here(w), name, flags | O_DIRECTORY);
 	if (last || (fd < 0 && errno == ENOTDIR)) {
 		fd = openat(here(w), name, flags);
 		if (fd >= 0 && (!last || follow) && is_link(fd)) {
-			const int r = take_link(w, fd);
+			const int taken = take_link(w, fd);
 
 			close(fd);
-			return r;
+			return taken;
 		}
 		if (fd >= 0 && !last) {
 			close(fd);
@@ -112,9 +138,10 @@ static int step(struct way *w, const char *name, bool follow)
 	return 0;
 }
 
-int rooted_open(int root, const char *path, bool follow)
+int rooted_open(int root, const char *path, bool follow, bool (*may_ask)(void *ctx, uint64_t dev),
+		void *ctx)
 {
-	struct way w = { .root = root };
+	struct way w = { .root = root, .may_ask = may_ask, .ctx = ctx };
 	char name[NAME_MAX + 1];
 	int r = 0, error = 0;
 

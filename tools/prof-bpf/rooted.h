@@ -12,14 +12,18 @@
 #define PROFPIPE_ROOTED_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #define ROOTED_DEPTH 64 /* folders in each other */
 #define ROOTED_LINKS 40 /* as the kernel has it */
 
 /* An O_PATH descriptor, close-on-exec, of what path leads to; it need not begin with a slash. root:
  * borrowed. follow: if the last name is a link it is followed, and else that is what is opened.
+ * may_ask is told the device (major << 32 | minor) of each folder before a name is looked up in it;
+ * false: not now, -ETIMEDOUT. NULL: any will do.
  * -ELOOP: too many links, or one of /proc's; -ENAMETOOLONG: also when links or folders make it so;
  * -ENOENT, -ENOTDIR, another -errno of the kernel's. May hang where a file system does. */
-int rooted_open(int root, const char *path, bool follow);
+int rooted_open(int root, const char *path, bool follow, bool (*may_ask)(void *ctx, uint64_t dev),
+		void *ctx);
 
 #endif
