@@ -2,6 +2,7 @@
 """Programs that do their worst to who profiles them, and a prof-symd that does: what they harm is their own."""
 import collections
 import contextlib
+import ctypes
 import os
 import re
 import shutil
@@ -96,18 +97,31 @@ class Peer:
         self.stack.callback(p.kill)
         return p.pid
 
-    def profile(self):
+    def profile(self, deltas=True):
         where = ["--run-dir", self.dir, "--ids", ":".join(map(str, IDS))]
         life, self.life = os.pipe()
         self.bpf = subprocess.Popen([f"{BUILD}/prof-bpf", *where, "-F", "199", "--life-fd", str(life)], pass_fds=[life], stderr=subprocess.PIPE, text=True, preexec_fn=lambda: os.nice(-15))
         os.close(life)
         self.stack.enter_context(self.bpf)
         self.stack.callback(self.bpf.kill)
-        self.deltas = self.start(f"{BUILD}/prof-deltas", *where, nice=-15)
+        self.where = where
+        if deltas:
+            self.deltas = self.start(f"{BUILD}/prof-deltas", *where, nice=-15)
+
+    def dead_mount(self, path, mode):
+        """A file system whose server never answers; mode: of what it is mounted on."""
+        libc = ctypes.CDLL(None, use_errno=True)
+        fd = os.open("/dev/fuse", os.O_RDWR)
+        self.stack.callback(os.close, fd)
+        if libc.mount(b"dead", os.fsencode(path), b"fuse", 6, f"fd={fd},rootmode={mode:o},user_id=0,group_id=0,allow_other".encode()):
+            raise OSError(ctypes.get_errno(), "mount")
+        self.stack.callback(libc.umount2, os.fsencode(path), 2)
+
+    def symd(self, *commands):
+        return ["setpriv", f"--reuid={IDS[3]}", f"--regid={IDS[0]}", "--clear-groups", f"{BUILD}/tests/hostile-symd", self.dir, str(IDS[1]), *map(str, commands)]
 
     def say(self, *commands):
-        p = subprocess.run(["setpriv", f"--reuid={IDS[3]}", f"--regid={IDS[0]}", "--clear-groups", f"{BUILD}/tests/hostile-symd", self.dir, str(IDS[1]), *map(str, commands)],
-                           capture_output=True, text=True, timeout=100, preexec_fn=lambda: os.nice(-15))
+        p = subprocess.run(self.symd(*commands), capture_output=True, text=True, timeout=100, preexec_fn=lambda: os.nice(-15))
         print(p.stdout, p.stderr)
         assert p.returncode == 0, p.stderr
         return p.stdout.splitlines()
@@ -127,6 +141,116 @@ class Peer:
 def peer():
     with contextlib.ExitStack() as stack:
         yield Peer(stack)
+
+
+KINDS = "wrong circle unsorted outside unknown invalid torn more fewer huge endless stranger twice backwards noise".split()
+TOLERATED = {"wrong", "circle"}
+SPINNER = """
+#include <stdlib.h>
+#include <time.h>
+__attribute__((noinline)) long spin(long n) { for (long i = 0; i < n; i++) __asm__ volatile(""); return n; }
+__attribute__((noinline)) long around(long n) { return spin(n) + 1; }
+int main(int argc, char **argv) { time_t end = time(NULL) + atoi(argv[1]); while (time(NULL) < end) around(1000000); }
+"""
+
+
+def test_rows_that_are_wrong_harm_only_what_they_are_of(peer):
+    spinner = f"{peer.dir}/spinner"
+    subprocess.run(["gcc", "-O2", "-static", "-fomit-frame-pointer", "-x", "c", "-", "-o", spinner], input=SPINNER, text=True, check=True)
+    peer.profile(deltas=False)
+    listener = peer.stack.enter_context(subprocess.Popen(peer.symd("watch", 1000000, 1), stdout=subprocess.DEVNULL))
+    peer.stack.callback(listener.kill)
+
+    def fresh(name, uid, seconds):
+        # A file that was not seen before, of a user of its own group: what others' are blamed for is not laid on it.
+        path = f"{peer.dir}/{name}"
+        shutil.copy(spinner, path)
+        os.chown(path, uid, uid)
+        return peer.start(path, str(seconds))
+
+    said = []
+    for k, kind in enumerate(KINDS):
+        with subprocess.Popen(["setpriv", f"--reuid={IDS[2]}", f"--regid={IDS[0]}", "--clear-groups", f"{BUILD}/tests/hostile-deltas", peer.dir, str(IDS[1]), kind, "3"],
+                              stdout=subprocess.PIPE, text=True, preexec_fn=lambda: os.nice(-15)) as p:
+            n = 0
+            while p.poll() is None and n < 200:
+                fresh(f"{kind}{n}", (k + 2) * 65536 + 1000 + n, 2)
+                n += 1
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    p.wait(0.3)
+            said.append(p.stdout.read().strip())
+            assert p.returncode == 0, (kind, said)
+    print(*said, sep="\n")
+    for kind, line in zip(KINDS, said):
+        of = figures(line)
+        assert of["answered"] >= 3 and (of["thrown"] == 0 if kind in TOLERATED else of["thrown"] >= 1), line
+    listener.kill()
+    # An honest one comes, and what it is asked for is right.
+    peer.start(f"{BUILD}/prof-deltas", *peer.where, nice=-15)
+    of = figures(peer.say("watch", 20, fresh("honest", 100 * 65536 + 1000, 60))[-1])
+    assert of["samples"] >= 20 and of["complete"] >= of["samples"] - 3, of
+    assert peer.peak_kib() < 96 << 10
+    peer.end()
+
+
+def fuse():
+    """Whether there is one to be had: of a module that was not loaded yet, too."""
+    with contextlib.suppress(FileNotFoundError):
+        subprocess.run(["modprobe", "-q", "fuse"], check=False, stderr=subprocess.DEVNULL)
+    return os.path.exists("/dev/fuse")
+
+
+def test_no_file_is_given_by_another_way(peer):
+    """What a taken-over prof-symd asks for, with the help of a process that it works for."""
+    folder = f"{peer.dir}/folder"
+    os.makedirs(f"{folder}/.debug")
+    os.makedirs(f"{peer.dir}/dead/.debug")
+    spinner, secret, good = f"{folder}/spinner", f"{folder}/secret.debug", f"{folder}/good.debug"
+    subprocess.run(["gcc", "-O2", "-static", "-x", "c", "-", "-o", spinner], input=SPINNER, text=True, check=True)
+    for path, mode in (secret, 0o600), (good, 0o644), (f"{folder}/set-id.debug", 0o4755):
+        shutil.copy(spinner, path)
+        os.chmod(path, mode)
+    os.symlink("/etc/shadow", f"{folder}/link.debug")
+    os.symlink(secret, f"{folder}/link-to-elf.debug")
+    os.symlink("/proc/self/exe", f"{folder}/magic.debug")
+    os.mkfifo(f"{folder}/pipe.debug")
+    os.mknod(f"{folder}/zero.debug", 0o666 | 0o020000, os.makedev(1, 5))
+    with open(f"{folder}/text.debug", "w") as f:
+        f.write("not ELF")
+    os.mkdir(f"{folder}/folder.debug")
+    names = ["secret.debug", "link.debug", "link-to-elf.debug", "magic.debug", "pipe.debug", "zero.debug", "text.debug", "folder.debug", "../folder/good.debug", "/etc/shadow", "..", ".", ".debug", "x" * 255]
+    assert fuse()
+    beside = f"{peer.dir}/dead/spinner"
+    shutil.copy(spinner, beside)
+    peer.dead_mount(f"{peer.dir}/dead/.debug", 0o40000)
+    by_dead = peer.start(beside, "100")
+    victims = {kind: peer.start("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", spinner, "100") for kind in ("link", "hard", "others", "pipe", "dead", "good")}
+    maps = {kind: f"/tmp/perf-{pid}.map" for kind, pid in victims.items()}
+    for path in maps.values():
+        peer.stack.callback(os.unlink, path)
+    os.symlink("/etc/shadow", maps["link"])
+    os.link(secret, maps["hard"])
+    os.mkfifo(maps["pipe"])
+    for kind, uid in ("others", 61999), ("good", 65534), ("dead", 65534):
+        with open(maps[kind], "w") as f:
+            f.write("400000 10 good\n")
+        os.chown(maps[kind], uid, uid)
+    peer.dead_mount(maps["dead"], 0o100644)
+    peer.profile()
+    waited = [word for pid in [*victims.values(), by_dead] for word in ("watch", 3, pid)]
+    asked = [word for kind, pid in victims.items() for word in ("jit", pid)] + [word for name in names for word in ("debug", spinner, name)]
+    dead = ["debug", beside, "in-dead.debug"] * 6
+    # What never answers keeps nobody else from an answer.
+    said = peer.say(*waited, *asked, "debug", spinner, "good.debug", *dead, "debug", spinner, "good.debug", "jit", victims["good"], "watch", 10, victims["good"])
+    jits = [line.split(maxsplit=2)[2] for line in said if line.startswith("jit map")]
+    debugs = [line.split(maxsplit=2)[1:] for line in said if line.startswith("debug")]
+    assert [name for name, _ in debugs] == [*names, "good.debug", *["in-dead.debug"] * 6, "good.debug"]
+    assert not any(how.startswith("given") for name, how in debugs if name != "good.debug"), debugs
+    assert [how for name, how in debugs if name == "good.debug"] == ["given 4 7f454c46"] * 2
+    assert [how for name, how in debugs if name == "in-dead.debug"] == ["ETIMEDOUT"] * 6
+    of = figures(said[-1])
+    assert of["samples"] >= 10 and of["complete"] >= of["samples"] - 2
+    peer.end()
 
 
 def figures(line):

@@ -3,3 +3,7 @@
 HELPERS += tests/hostile-symd
 tests/hostile-symd_SRCS := tests/hostile/symd.c $(addprefix tools/prof-symd/,symfile.c gaps.c demangle.c) $(symd_RUNTIMES)
 tests/hostile-symd_LIBS := -llzma -lz -liberty -lZydis
+
+# A prof-deltas.
+HELPERS += tests/hostile-deltas
+tests/hostile-deltas_SRCS := tests/hostile/deltas.c

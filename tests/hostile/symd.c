@@ -12,16 +12,20 @@
  *   ask PID         asks for memory of the process, under each number that it could have
  *   shapes PID      asks for its memory in odd ways
  *   flood PID SECONDS  asks for all of it that is to be had
+ *   jit PID         asks for the perf map and the jitdump of the process
+ *   debug PATH NAME asks for a debug file of that name, for the file
  *   deaf PID        asks, and takes no answer, until it is thrown out; ends
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include "common/bus.h"
 #include "common/clock.h"
+#include "common/fdlane.h"
 #include "common/stream.h"
 #include "tools/prof-symd/python.h"
 
@@ -38,6 +42,7 @@ struct peer {
 	const char *dir;
 	uid_t uid;
 	struct bus *stream, *files;
+	struct fdlane *lane; /* of the files route; NULL before it was wanted */
 	struct stream_in raw, answers;
 	struct stream_out requests;
 	struct buf message;
@@ -53,6 +58,7 @@ struct peer {
 	uint64_t watched, samples, complete, interpreted;
 	uint64_t sent, answered, given, statuses[STATUSES];
 	uint64_t lengths[16], length_count; /* of the last answer */
+	uint64_t file_id, file_status;	    /* of the last answer about a file */
 };
 
 static void die(const char *what, int r)
@@ -173,6 +179,10 @@ static void drain_answers(struct peer *p)
 		while ((r = stream_next(&p->answers, &m)) == 0) {
 			if (m.id == MSG_MEMORY_ANSWER)
 				take_answer(p, &m.memory_answer);
+			if (m.id == MSG_FILE_ANSWER) {
+				p->file_id = m.file_answer.id;
+				p->file_status = m.file_answer.status;
+			}
 		}
 		check(r == STREAM_AGAIN ? 0 : -EPROTO, "answers");
 	}
@@ -454,6 +464,73 @@ static void flood(struct peer *p, uint64_t pid, uint64_t at, uint64_t ns)
 	print_answers(p);
 }
 
+/* What comes of the request that was just made: an errno, or the first bytes of a file. */
+static void print_file(struct peer *p, const char *what, const char *name)
+{
+	const uint64_t end = clock_mono_ns() + 10 * SECOND;
+	unsigned char bytes[4] = { 0 };
+	uint64_t id = 0;
+	int fd = -1;
+
+	p->file_id = 0;
+	while (p->file_id != p->next_id && !p->gone && clock_mono_ns() < end)
+		pump(p, 10);
+	printf("%s %s ", what, name);
+	if (p->file_id != p->next_id) {
+		printf("%s\n", p->gone ? "gone" : "silence");
+		return;
+	}
+	if (p->file_status) {
+		printf("%s\n", strerrorname_np((int)p->file_status));
+		return;
+	}
+	while (clock_mono_ns() < end && id != p->next_id) {
+		if (fd >= 0)
+			close(fd);
+		fd = -1;
+		if (fdlane_recv(p->lane, &id, &fd) < 0)
+			usleep(1000);
+	}
+	const ssize_t n = fd >= 0 ? pread(fd, bytes, sizeof(bytes), 0) : -1;
+
+	printf("given %zd %02x%02x%02x%02x\n", n, bytes[0], bytes[1], bytes[2], bytes[3]);
+	if (fd >= 0)
+		close(fd);
+}
+
+static void want_lane(struct peer *p)
+{
+	if (!p->lane)
+		check(fdlane_dial(BUS_FILES, p->dir, p->uid, 20000, &p->lane), "dial");
+}
+
+static void jit(struct peer *p, uint64_t pid)
+{
+	static const char *const names[] = { [JIT_PERF_MAP] = "map", [JIT_DUMP] = "dump" };
+	const uint64_t kinds[] = { JIT_PERF_MAP, JIT_DUMP }, process = find_process(p, pid);
+
+	want_lane(p);
+	for (size_t i = 0; i < 2; i++) {
+		put(p, (struct msg){ .id = MSG_JIT_REQUEST,
+				     .jit_request = { .id = ++p->next_id,
+						      .process = process,
+						      .pid = pid,
+						      .kind = kinds[i] } });
+		print_file(p, "jit", names[kinds[i]]);
+	}
+}
+
+static void debug(struct peer *p, const char *path, const char *name)
+{
+	want_lane(p);
+	put(p, (struct msg){ .id = MSG_DEBUG_REQUEST,
+			     .debug_request = {
+				     .id = ++p->next_id,
+				     .file = find_file(p, path),
+				     .name = { .data = name, .len = (uint32_t)strlen(name) } } });
+	print_file(p, "debug", name);
+}
+
 /* Until it is thrown out for more than it may have open. */
 static void deaf(struct peer *p, uint64_t pid, uint64_t at)
 {
@@ -504,6 +581,12 @@ int main(int argc, char **argv)
 		} else if (!strcmp(what, "flood")) {
 			a++;
 			flood(p, n, find_object(p, n), number(a) * SECOND);
+		} else if (!strcmp(what, "jit")) {
+			jit(p, n);
+		} else if (!strcmp(what, "debug")) {
+			const char *path = *a;
+
+			debug(p, path, *++a);
 		} else if (!strcmp(what, "deaf")) {
 			deaf(p, n, find_object(p, n));
 		} else {
