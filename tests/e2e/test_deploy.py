@@ -7,6 +7,7 @@ import subprocess
 import time
 
 import pytest
+import yaml
 
 from conftest import BUILD
 
@@ -46,6 +47,25 @@ def installed(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
+def pod():
+    with open(f"{TOP}/packaging/kubernetes/daemonset.yaml") as f:
+        daemonset, = [d for d in yaml.safe_load_all(f) if d["kind"] == "DaemonSet"]
+    return daemonset["spec"]["template"]["spec"]
+
+
+@pytest.fixture(scope="module")
+def containers(pod):
+    return {c["name"]: c for c in pod["containers"]}
+
+
+@pytest.fixture(scope="module")
+def file_caps():
+    """Those that prof-bpf's file has in the image, as setcap takes them."""
+    with open(f"{TOP}/packaging/container/Containerfile") as f:
+        return re.search(r"setcap (\S+) /usr/libexec/profpipe/prof-bpf$", f.read(), re.M)[1]
+
+
+@pytest.fixture(scope="module")
 def units(installed):
     return {t: (installed / f"usr/lib/systemd/system/{t}.service").read_text() for t in TOOLS}
 
@@ -77,6 +97,13 @@ def test_the_users_of_the_units_are_made(installed):
     assert [u[0] for u in users if u[0].startswith("prof-")] == TOOLS
     assert len({u[2] for u in users}) == len(users) and all(u[2] != "0" for u in users if u[0] in TOOLS)
     assert re.search(r"^profpipe:", (installed / "etc/group").read_text(), re.M)
+
+
+def stop(processes):
+    for p in processes:
+        p.kill()
+        p.wait()
+        p.stderr.close()
 
 
 class Services:
@@ -135,10 +162,7 @@ class Services:
         return (self.state / "profpipe" / name).read_text(errors="replace")
 
     def close(self):
-        for p in self.processes.values():
-            p.kill()
-            p.wait()
-            p.stderr.close()
+        stop(self.processes.values())
 
 
 @pytest.fixture
@@ -153,6 +177,52 @@ def until(what, seconds=150):
     while not what():
         assert time.monotonic() < end, "it does not come"
         time.sleep(0.05)
+
+
+def test_unit_image_and_manifest_give_the_capabilities_that_prof_bpf_keeps(units, containers, file_caps):
+    with open(f"{TOP}/common/sandbox.c") as f:
+        kept = set(re.findall(r"CAP_\w+", re.search(r"bpf_caps\[\] = \{(.*?)\};", f.read(), re.S)[1]))
+    with open(f"{TOP}/docs/privilege-separation.md") as f:
+        told = re.search(r"^\| `prof-bpf` \|[^|]*\|([^|]*)\|$", f.read(), re.M)
+    assert len(kept) >= 2
+    s = settings(units["prof-bpf"])
+    assert set(s["AmbientCapabilities"]) == set(s["CapabilityBoundingSet"]) == kept
+    assert {"CAP_" + c for c in containers["prof-bpf"]["securityContext"]["capabilities"]["add"]} == kept
+    assert {c.upper() for c in file_caps.removesuffix("=ep").split(",")} == kept
+    assert not told or {"CAP_" + c for c in told[1].split()} == kept
+    for tool in TOOLS[1:]:
+        assert settings(units[tool])["CapabilityBoundingSet"] == [] and "AmbientCapabilities" not in settings(units[tool])
+
+
+def test_the_manifest_gives_nothing_else(pod, containers, installed):
+    assert list(containers) == TOOLS and pod["hostPID"] and pod["securityContext"]["runAsNonRoot"]
+    assert not {"hostNetwork", "hostIPC", "initContainers", "hostUsers"} & set(pod) and pod["automountServiceAccountToken"] is False
+    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert all(set(v) == {"name", "emptyDir"} for v in pod["volumes"])
+    written = {}
+    for tool, c in containers.items():
+        s = c["securityContext"]
+        assert "privileged" not in s and s["readOnlyRootFilesystem"] is True and s["capabilities"]["drop"] == ["ALL"]
+        # With no_new_privs the capabilities of a file are worth nothing.
+        assert s["allowPrivilegeEscalation"] is (tool == "prof-bpf") and ("add" in s["capabilities"]) is (tool == "prof-bpf")
+        assert c["resources"]["limits"]["memory"]
+        usage = subprocess.run([f"{installed}{c['command'][0]}", "--help"], capture_output=True, text=True, timeout=60).stdout
+        ids = None
+        for option in c["command"][1:]:
+            name, _, value = option.partition("=")
+            assert name in usage, option
+            ids = value if name == "--ids" else ids
+        assert ids.split(":") == [str(pod["securityContext"]["runAsGroup"])] + [str(containers[t]["securityContext"]["runAsUser"]) for t in TOOLS]
+        for m in c["volumeMounts"]:
+            if not m.get("readOnly"):
+                written.setdefault(m["name"], []).append(tool)
+    assert written == {"sockets-bpf": ["prof-bpf"], "sockets-export": ["prof-export"], "profiles": ["prof-export"]}
+    assert sum(int(c["resources"]["limits"]["memory"].removesuffix("Mi")) for c in containers.values()) == 128
+    with open(f"{TOP}/packaging/container/Containerfile") as f:
+        image = f.read()
+    first = containers["prof-bpf"]["securityContext"]["runAsUser"]
+    assert f"-g {pod['securityContext']['runAsGroup']} profpipe" in image and f"u={first} && for t in {' '.join(TOOLS)};" in image
+    assert [c["securityContext"]["runAsUser"] for c in containers.values()] == list(range(first, first + 4))
 
 
 def test_tools_without_a_launcher_record_with_the_rights_of_their_units(installed, units, tmp_path, spinning):
@@ -207,6 +277,51 @@ def test_a_service_that_is_started_again_finds_its_place(installed, units, tmp_p
         assert re.search(r"inner[; ]", s.text(s.profiles()[0]))
     finally:
         s.close()
+
+
+# What a container runtime does of the manifest: an own mount namespace, a root that cannot be written to, and the volumes; prof-bpf is a file with
+# capabilities, as in the image, on a file system where these count.
+CONTAINER = """
+volumes=$1 rootless=$2 caps=$3; shift 3
+mount -t tmpfs -o mode=755 none /run
+mkdir -p /run/profpipe/bpf /run/profpipe/export /run/bin
+cp "$rootless" /run/bin/ && chmod 755 /run/bin/*
+[ "$caps" = none ] || setcap "$caps" /run/bin/prof-bpf
+for v in $volumes; do mount --bind "${v%%:*}" "${v#*:}"; done
+mount -o remount,ro /run
+exec "$@"
+"""
+
+
+def test_containers_record_with_the_rights_of_the_manifest(installed, pod, containers, file_caps, tmp_path, spinning):
+    reachable(tmp_path)
+    gid, processes = pod["securityContext"]["runAsGroup"], {}
+    volumes = {v["name"]: tmp_path / v["name"] for v in pod["volumes"]}
+    for path in volumes.values():
+        # As an emptyDir with fsGroup is.
+        path.mkdir()
+        os.chown(path, 0, gid)
+        path.chmod(0o2777)
+    try:
+        for tool in ("prof-deltas", "prof-symd", "prof-export", "prof-bpf"):
+            c = containers[tool]
+            s = c["securityContext"]
+            mounts = " ".join(f"{volumes[m['name']]}:{m['mountPath']}" for m in c["volumeMounts"] if m["mountPath"].startswith("/run/"))
+            command = [a.replace("--duration=3600", "--duration=3").replace("--frequency=20", "--frequency=99").replace("pprof", "folded") for a in c["command"]]
+            command = [a.replace("/var/lib/profpipe", str(volumes["profiles"])) for a in command]
+            bounds = "".join(",+" + cap.lower() for cap in s["capabilities"].get("add", []))
+            argv = ["unshare", "--mount", "--propagation", "private", "sh", "-euc", CONTAINER, "sh", mounts, f"{installed}{command[0]}",
+                    file_caps if tool == "prof-bpf" else "none", "setpriv", f"--reuid={s['runAsUser']}", f"--regid={gid}", f"--groups={gid}",
+                    f"--bounding-set=-all{bounds}", "--inh-caps=-all", "--ambient-caps=-all", *([] if s["allowPrivilegeEscalation"] else ["--no-new-privs"]),
+                    f"/run/bin/{tool}", *command[1:]]
+            processes[tool] = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd="/", env={"PATH": os.environ["PATH"]})
+        for tool in reversed(TOOLS):
+            code, said = processes[tool].wait(timeout=150), processes[tool].stderr.read()
+            assert code == 0, (tool, said)
+        profile, = volumes["profiles"].iterdir()
+        assert re.search(r"inner[; ]", profile.read_text(errors="replace"))
+    finally:
+        stop(processes.values())
 
 
 def test_the_package_is_built_with_what_the_build_needs():
