@@ -63,8 +63,7 @@ Test(quarantine, another_file_or_content_or_parser_is_free)
 Test(quarantine, slow_file_is_given_up_at_once)
 {
 	cr_assert_eq(died(file(1, 1000), LASTWORD_SLOW), QUARANTINE_GIVEN_UP);
-	cr_assert_eq(died(file(2, 1000), LASTWORD_SLOW), QUARANTINE_GIVEN_UP);
-	cr_assert_eq(died(file(3, 1000), LASTWORD_SLOW), QUARANTINE_OF_USER);
+	cr_assert_eq(died(file(2, 1000), LASTWORD_SLOW), QUARANTINE_OF_USER);
 }
 
 Test(quarantine, killed_parser_blames_a_file_only_when_it_happens_in_a_row)

@@ -23,7 +23,7 @@
 #include <stdint.h>
 #include "common/lastword.h"
 
-#define QUARANTINE_USER_DEATHS 10
+#define QUARANTINE_USER_DEATHS 8
 #define QUARANTINE_GROUP_DEATHS 64
 #define QUARANTINE_USER_NS 3600000000000ull
 #define QUARANTINE_DOUBT_NS 5000000000ull

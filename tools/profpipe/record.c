@@ -364,6 +364,20 @@ static bool may_start_again(struct run *r, enum deploy_tool t)
 	return !ended_by(c, 0);
 }
 
+/* How many short lives of a tool are enough. Of a parser that worked no number is: strangers' files
+ * kill it, and prof-bpf takes care of these (quarantine.h); nobody is to end the run by them. */
+static unsigned most_restarts(struct run *r, enum deploy_tool t)
+{
+	if (r->phase == STARTING)
+		return START_STREAK_MAX;
+
+	const struct child *c = tool(r, t);
+	const bool parser = t == DEPLOY_DELTAS || t == DEPLOY_SYMD;
+	const bool crashed = WIFSIGNALED(c->wait_status) && WTERMSIG(c->wait_status) != SIGKILL;
+
+	return parser && c->ready && crashed ? RESTARTS_FOR_EVER : RESTARTS_STREAK_MAX;
+}
+
 /* Plans its next start. False: there is none, and that was said. */
 static bool start_again(struct run *r, enum deploy_tool t)
 {
@@ -372,8 +386,7 @@ static bool start_again(struct run *r, enum deploy_tool t)
 	/* That those who lost their peer follow it need not be said. */
 	const bool follows = ended_by(c, DEPLOY_AGAIN) || (t == DEPLOY_DELTAS && ended_by(c, 0));
 
-	if (!restarts_plan(&r->again[t], now, now - c->started_ns,
-			   r->phase == STARTING ? START_STREAK_MAX : RESTARTS_STREAK_MAX)) {
+	if (!restarts_plan(&r->again[t], now, now - c->started_ns, most_restarts(r, t))) {
 		say_ended(
 			r, c,
 			r->phase == STARTING ? ", again and again, before sampling began"

@@ -4,6 +4,7 @@
 #define SHORT_NS 2000000000ull /* a life that ends before counts against it */
 #define LONG_NS 60000000000ull /* one that lasts so long makes all good */
 #define FIRST_NS 100000000ull  /* doubled each time */
+#define STREAK_COUNTED 16      /* the longest wait has come long before */
 #define LONGEST_NS 5000000000ull
 
 bool restarts_plan(struct restarts *r, uint64_t now_ns, uint64_t lived_ns, unsigned most)
@@ -17,7 +18,7 @@ bool restarts_plan(struct restarts *r, uint64_t now_ns, uint64_t lived_ns, unsig
 		r->streak /= 2;
 	else if (r->streak >= most)
 		return false;
-	else
+	else if (r->streak < STREAK_COUNTED)
 		r->streak++;
 	wait_ns = r->streak > 1 ? FIRST_NS << (r->streak - 2) : 0;
 	r->due_ns = now_ns + (wait_ns < LONGEST_NS ? wait_ns : LONGEST_NS);
