@@ -87,6 +87,8 @@ static int choose_caps(enum sandbox_caps caps, struct kept *ret)
 	/* Newer kernels show the mappings of a process to PERFMON as well (6.18 does). */
 	if (caps == SANDBOX_RUN_CAPS && !capng_have_capability(CAPNG_PERMITTED, CAP_SYS_PTRACE))
 		wanted++;
+	if (caps == SANDBOX_EVENT_CAPS && capng_have_capability(CAPNG_PERMITTED, CAP_PERFMON))
+		ret->caps[ret->len++] = CAP_PERFMON;
 	for (unsigned i = 0; i < wanted; i++)
 		if (bpf_caps[i] <= (unsigned)CAP_LAST_CAP &&
 		    capng_have_capability(CAPNG_PERMITTED, bpf_caps[i]))

@@ -11,11 +11,12 @@
 #include <sys/types.h>
 
 enum sandbox_caps {
-	SANDBOX_NO_CAPS,  /* none, in any set */
-	SANDBOX_BPF_CAPS, /* BPF PERFMON SYS_PTRACE CHECKPOINT_RESTORE DAC_READ_SEARCH SYSLOG, as
-			     far as the caller has them */
-	SANDBOX_RUN_CAPS, /* of these what is needed once the programs are loaded and the events
-			     open: all but SYSLOG, and PERFMON where SYS_PTRACE is there */
+	SANDBOX_NO_CAPS,    /* none, in any set */
+	SANDBOX_BPF_CAPS,   /* BPF PERFMON SYS_PTRACE CHECKPOINT_RESTORE DAC_READ_SEARCH SYSLOG, as
+			       far as the caller has them */
+	SANDBOX_EVENT_CAPS, /* PERFMON */
+	SANDBOX_RUN_CAPS,   /* of these what is needed once the programs are loaded and the events
+			       open: all but SYSLOG, and PERFMON where SYS_PTRACE is there */
 };
 struct sandbox {
 	bool change_ids; /* false: stay who we are (run by hand) */

@@ -4,6 +4,7 @@ import contextlib
 import fcntl
 import os
 import re
+import shutil
 import struct
 import subprocess
 import sys
@@ -39,7 +40,7 @@ def children(pid):
         if p.isdigit():
             with contextlib.suppress(OSError, KeyError):
                 s = status(p)
-                if s["PPid"] == str(pid) and s["Name"] in TOOLS:
+                if s["PPid"] == str(pid) and s["Name"] in (*TOOLS, "prof-cpus"):
                     found[s["Name"]] = int(p)
     return found
 
@@ -94,6 +95,42 @@ def test_every_running_tool_is_who_the_page_says(tmp_path):
             # Undumpable: the kernel gives its folder to root.
             assert ASAN or os.stat(f"/proc/{pid}/mem").st_uid == 0
     assert len(uids) == len(TOOLS)
+
+
+def test_what_opens_events_of_new_cpus_has_that_right_alone(tmp_path):
+    wanted = re.search(r"^\| `prof-cpus` \| prof-bpf's \| [^|]*\| ([^|]*) \|$", page(), re.M)[1].split()
+    with running(tmp_path) as tools:
+        pid = wait_for(lambda: children(tools["prof-bpf"]).get("prof-cpus"), "prof-cpus")
+        s = wait_for(lambda: (lambda s: s if s["Seccomp"] == "2" or ASAN else None)(status(pid)), "its filter")
+        assert named_caps(s["CapPrm"]) == named_caps(s["CapEff"]) == set(wanted) == {"PERFMON"}
+        assert s["NoNewPrivs"] == "1" and s["Uid"] == status(tools["prof-bpf"])["Uid"] and not s["Groups"].strip()
+        # Nothing of its starter's: neither its status and life pipes nor its output.
+        kinds = sorted(os.readlink(f"/proc/{pid}/fd/{fd}").split(":")[0] for fd in os.listdir(f"/proc/{pid}/fd") if fd != "2")
+        assert set(kinds) <= {"/dev/null", "socket", "anon_inode"} and kinds.count("socket") == 1, kinds
+    wait_for(lambda: not os.path.exists(f"/proc/{pid}"), "its end")
+
+
+def test_a_cpu_that_went_and_came_back_is_sampled_again(tmp_path):
+    switch = "/sys/devices/system/cpu/cpu1/online"
+    # Where no cpu can go none can come back.
+    if not os.path.exists(switch):
+        return
+    p = subprocess.Popen([f"{BUILD}/profpipe", "record", "-v", "-F", "199", "-o", tmp_path / "out.folded"], stderr=subprocess.PIPE, text=True, errors="replace")
+    try:
+        assert any("sampling has begun" in line for line in p.stderr)
+        for state in "01":
+            with open(switch, "w") as f:
+                f.write(state)
+        assert any("cpu 1 came online" in line for line in p.stderr)
+        subprocess.run(["taskset", "-c", "1", shutil.copy("/bin/dash", tmp_path / "backagain"), "-c", "i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done"],
+                       check=True, timeout=120)
+    finally:
+        with open(switch, "w") as f:
+            f.write("1")
+        p.terminate()
+        p.communicate(timeout=60)
+    samples = sum(int(line.rsplit(" ", 1)[1]) for line in (tmp_path / "out.folded").read_text(errors="replace").splitlines() if line.startswith("backagain;"))
+    assert samples >= 10
 
 
 def test_the_page_lists_the_calls_that_prof_bpf_may_make():

@@ -70,8 +70,10 @@ const struct seccomp_rule calls[] = {
 	CALL_IF("bpf", SECCOMP_IS(0, BPF_MAP_DELETE_ELEM)),
 	CALL_IF("bpf", SECCOMP_IS(0, BPF_OBJ_GET_INFO_BY_FD)),
 	CALL_IF("bpf", SECCOMP_IS(0, BPF_ITER_CREATE)),
+	CALL_IF("bpf", SECCOMP_IS(0, BPF_LINK_CREATE)),
 	CALL_IF("ioctl", SECCOMP_IS(1, PERF_EVENT_IOC_ENABLE)),
 	CALL_IF("ioctl", SECCOMP_IS(1, PERF_EVENT_IOC_DISABLE)),
+	CALL_IF("ioctl", SECCOMP_IS(1, PERF_EVENT_IOC_SET_BPF)),
 	/* Peers, at sockets that are there. */
 	CALL("accept"),
 	CALL("accept4"),
@@ -149,7 +151,7 @@ const struct seccomp_rule calls[] = {
 	CALLS_END,
 };
 
-int calls_enter(pid_t extractor)
+int calls_enter(pid_t extractor, pid_t cpus)
 {
 	/* nng removes its sockets' names when it ends: in the deployment the launcher does that. */
 	static const struct seccomp_rule deployed[] = { CALL_FAILS("unlink", EPERM), CALLS_END };
@@ -163,6 +165,7 @@ int calls_enter(pid_t extractor)
 	/* abort() is to be seen as such. */
 	const struct seccomp_rule own[] = {
 		CALL_IF("tgkill", SECCOMP_IS(0, getpid()), SECCOMP_IS(2, SIGABRT)),
+		CALL_IF("wait4", SECCOMP_IS(0, cpus ? cpus : getpid())),
 		CALLS_END,
 	};
 	const struct seccomp_rule *const lists[] = { calls, own, extractor ? by_hand : deployed };

@@ -12,7 +12,8 @@
 /* What is always allowed; ends with CALLS_END. */
 extern const struct seccomp_rule calls[];
 /* Bounds all threads. extractor: run by hand, the prof-deltas that it has to end, and whose folder
- * it removes; 0 in the deployment. The errors of seccomp_enter. */
-int calls_enter(pid_t extractor);
+ * it removes; 0 in the deployment. cpus: the process of cpus.h, which it awaits; 0: none. The
+ * errors of seccomp_enter. */
+int calls_enter(pid_t extractor, pid_t cpus);
 
 #endif

@@ -180,6 +180,29 @@ static void on_sideband(void *ctx, const struct sideband_event *e)
 	}
 }
 
+void feed_cpus(struct prof *p)
+{
+	const struct sideband_event unknown = { .type = SIDEBAND_LOST };
+	uint32_t cpu;
+	int sampling, sideband;
+
+	while (cpus_next(&p->cpus, &cpu, &sampling, &sideband)) {
+		/* What its old ring still holds. */
+		feed_drain(p);
+		int r = sideband_cpu(p->sideband, cpu, sideband);
+		const int e = loader_cpu(p->loader, cpu, sampling);
+
+		r = r ? r : e;
+		if (r)
+			log_warning("cpu %u came online, and is not sampled: %s", cpu,
+				    strerror(-r));
+		else
+			log_info("cpu %u came online", cpu);
+		/* What processes did there until now: they are looked at again. */
+		host_event(p->host, &unknown);
+	}
+}
+
 /* Marks the files of a sample as in use, and asks again for rows that were evicted. */
 static void touch_files(struct prof *p, const struct sample *s)
 {

@@ -43,7 +43,7 @@ struct loader {
 	int *links; /* of the sampling program to each; -1: none, or the event itself holds it */
 	uint64_t *values; /* one counter of all cpus, as read */
 	unsigned cpus;	  /* possible ones */
-	bool cycles;
+	bool cycles, started;
 	uint64_t malformed;
 	uint64_t map_bytes;
 	void (*whole)(void *ctx, const struct sample *s);
@@ -75,7 +75,7 @@ const char *loader_trouble(const struct loader *l)
 	return trouble;
 }
 
-static int open_event(const struct loader *l, int cpu, bool cycles)
+int loader_event_open(unsigned hz, bool cycles, unsigned cpu)
 {
 	struct perf_event_attr a = {
 		.size = sizeof(a),
@@ -87,9 +87,9 @@ static int open_event(const struct loader *l, int cpu, bool cycles)
 
 	if (cycles) {
 		a.freq = 1;
-		a.sample_freq = l->config.hz;
+		a.sample_freq = hz;
 	} else {
-		a.sample_period = loader_period(l);
+		a.sample_period = 1000000000u / hz;
 	}
 	int fd = (int)syscall(SYS_perf_event_open, &a, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 	return fd < 0 ? -errno : fd;
@@ -128,7 +128,7 @@ int loader_new(const struct loader_config *c, struct loader **ret)
 	for (int cycles = 1; cycles >= 0 && !opened; cycles--) {
 		l->cycles = cycles;
 		for (unsigned i = 0; i < l->cpus; i++) {
-			int fd = open_event(l, (int)i, cycles);
+			int fd = loader_event_open(c->hz, cycles, i);
 
 			if (fd >= 0) {
 				l->events[i] = fd;
@@ -348,20 +348,42 @@ int loader_start(struct loader *l)
 	for (unsigned i = 0; i < l->cpus; i++)
 		if (l->events[i] >= 0 && ioctl(l->events[i], PERF_EVENT_IOC_ENABLE, 0) < 0)
 			return -errno;
+	l->started = true;
 	return 0;
+}
+
+static void close_event(struct loader *l, unsigned cpu)
+{
+	if (l->links[cpu] >= 0)
+		close(l->links[cpu]);
+	if (l->events[cpu] >= 0) {
+		ioctl(l->events[cpu], PERF_EVENT_IOC_DISABLE, 0);
+		close(l->events[cpu]);
+	}
+	l->links[cpu] = l->events[cpu] = -1;
+}
+
+int loader_cpu(struct loader *l, unsigned cpu, int event)
+{
+	if (cpu >= l->cpus) {
+		close(event);
+		return -EINVAL;
+	}
+	close_event(l, cpu);
+	l->events[cpu] = event;
+	int r = attach(l, cpu);
+	if (!r && l->started && ioctl(event, PERF_EVENT_IOC_ENABLE, 0) < 0)
+		r = -errno;
+	if (r)
+		close_event(l, cpu);
+	return r;
 }
 
 void loader_stop(struct loader *l)
 {
-	for (unsigned i = 0; i < l->cpus; i++) {
-		if (l->links[i] >= 0)
-			close(l->links[i]);
-		if (l->events[i] >= 0) {
-			ioctl(l->events[i], PERF_EVENT_IOC_DISABLE, 0);
-			close(l->events[i]);
-		}
-		l->links[i] = l->events[i] = -1;
-	}
+	for (unsigned i = 0; i < l->cpus; i++)
+		close_event(l, i);
+	l->started = false;
 }
 
 int loader_drain(struct loader *l, void (*whole)(void *, const struct sample *),

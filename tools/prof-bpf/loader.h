@@ -49,6 +49,12 @@ void loader_stop(struct loader *l);
 int loader_drain(struct loader *l, void (*whole)(void *ctx, const struct sample *s),
 		 void (*deferred)(void *ctx, const struct deferred_sample *d), void *ctx);
 
+/* A sampling event of a cpu, disabled. A descriptor, or -errno: -ENODEV where the cpu is offline.
+ */
+int loader_event_open(unsigned hz, bool cycles, unsigned cpu);
+/* A cpu has come online: takes its event, in the place of one that ended when it went. -errno. */
+int loader_cpu(struct loader *l, unsigned cpu, int event);
+
 /* "cycles" or "cpu-clock"; the unit of sample.value; what one sample stands for in it (0 where it
  * varies). */
 const char *loader_event(const struct loader *l);

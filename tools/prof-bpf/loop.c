@@ -352,6 +352,12 @@ static void handle(struct prof *p, enum source from)
 		opener_run(p->opener, clock_mono_ns());
 		host_tick(p->host, clock_mono_ns());
 		break;
+	case FROM_CPUS:
+		if (p->phase < DRAINING)
+			feed_cpus(p);
+		else
+			cpus_stop(&p->cpus);
+		break;
 	case FROM_READER:
 		reader_run(p->reader, clock_mono_ns());
 		host_tick(p->host, clock_mono_ns());

@@ -81,6 +81,7 @@ static size_t sideband_bytes(const struct prof *p)
 /* What needs more than the tool will have: perf events, and by hand the output. */
 static int open_privileged(struct prof *p)
 {
+	struct sideband_figures rings;
 	int r;
 
 	/* On a busy host the tables are to follow an exec within microseconds, and side-band
@@ -92,6 +93,14 @@ static int open_privileged(struct prof *p)
 	r = sideband_new(sideband_bytes(p), -1, &p->sideband);
 	if (r)
 		return fail("the side-band events cannot be opened", r, REMEDY_PERF);
+	sideband_figures(p->sideband, &rings);
+	const struct cpus_config later = { .hz = p->options.hz,
+					   .cycles = strcmp(loader_event(p->loader), "cycles") == 0,
+					   .ksymbols = rings.ksymbols,
+					   .deploy = &p->options.deploy };
+	r = cpus_start(&later, &p->cpus);
+	if (r)
+		log_warning("cpus that come online later are not sampled: %s", strerror(-r));
 	if (p->options.deploy.run_dir)
 		return 0;
 	p->output = STDOUT_FILENO;
@@ -223,6 +232,8 @@ static int open_host(struct prof *p)
 	host_mark_self(p->host, (uint32_t)getpid());
 	if (p->extractor.pid)
 		host_mark_self(p->host, (uint32_t)p->extractor.pid);
+	if (p->cpus.pid)
+		host_mark_self(p->host, (uint32_t)p->cpus.pid);
 	for (size_t i = 0; i < p->options.pid_count; i++) {
 		if (host_select(p->host, p->options.pids[i])) {
 			log_error("-p %u: there is no such process", p->options.pids[i]);
@@ -307,6 +318,8 @@ static int open_loop(struct prof *p)
 		r = watch(p, filesrv_bus_fd(p->filesrv), FROM_FILES);
 	if (!r && p->filesrv)
 		r = watch(p, filesrv_lane_fd(p->filesrv), FROM_FILES_LANE);
+	if (!r && p->cpus.fd >= 0)
+		r = watch(p, p->cpus.fd, FROM_CPUS);
 	if (!r && p->reader)
 		r = watch(p, reader_fd(p->reader), FROM_READER);
 	if (!r && p->options.deploy.life_fd >= 0)
@@ -415,7 +428,7 @@ static int reduce(void)
  * alone. */
 static int bound_calls(const struct prof *p)
 {
-	const int r = calls_enter(p->options.deploy.run_dir ? 0 : p->extractor.pid);
+	const int r = calls_enter(p->options.deploy.run_dir ? 0 : p->extractor.pid, p->cpus.pid);
 
 	if (r == -EOPNOTSUPP) {
 		log_info(
@@ -509,6 +522,7 @@ static void tear_down(struct prof *p)
 	quarantine_free(p->quarantine);
 	sideband_free(p->sideband);
 	loader_free(p->loader);
+	cpus_stop(&p->cpus);
 	extractor_stop(&p->extractor);
 }
 
@@ -528,6 +542,11 @@ int main(int argc, char **argv)
 		     : drain_ms < DRAIN_MS_MIN ? DRAIN_MS_MIN
 					       : drain_ms;
 	log_init("prof-bpf", p.options.verbose ? LOG_INFO : LOG_WARNING);
+	if (p.options.cpus)
+		return cpus_serve(&(struct cpus_config){ .hz = p.options.hz,
+							 .cycles = p.options.cycles,
+							 .ksymbols = p.options.ksymbols,
+							 .deploy = &p.options.deploy });
 	signal(SIGPIPE, SIG_IGN);
 	/* Before any thread is started: all of them inherit it, and signals come through the loop.
 	 */

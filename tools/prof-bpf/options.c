@@ -32,7 +32,8 @@ static const char usage[] =
 	"  -v, --verbose        say more\n"
 	"      --help, --version\n"
 	"\n"
-	"For the launcher: --run-dir DIR --ids GID:BPF:DELTAS:SYMD:EXPORT --limit SIZE --status-fd N --life-fd N --resume\n";
+	"For the launcher: --run-dir DIR --ids GID:BPF:DELTAS:SYMD:EXPORT --limit SIZE --status-fd N --life-fd N --resume\n"
+	"For itself: --cpus EVENTS, the process that opens events of cpus that come online\n";
 
 enum {
 	OPTION_FOLLOW = 1,
@@ -42,7 +43,8 @@ enum {
 	OPTION_MEMORY,
 	OPTION_UNSAFE,
 	OPTION_RESUME,
-	OPTION_CHECK
+	OPTION_CHECK,
+	OPTION_CPUS
 };
 
 static bool number(const char *text, unsigned long min, unsigned long max, unsigned long *ret)
@@ -75,6 +77,7 @@ int options_parse(int argc, char **argv, struct options *ret)
 		{ "ignore-unsafe-kernel", no_argument, NULL, OPTION_UNSAFE },
 		{ "resume", no_argument, NULL, OPTION_RESUME },
 		{ "check", no_argument, NULL, OPTION_CHECK },
+		{ "cpus", required_argument, NULL, OPTION_CPUS },
 		{ "help", no_argument, NULL, OPTION_HELP },
 		{ "version", no_argument, NULL, OPTION_VERSION },
 		DEPLOY_OPTIONS,
@@ -133,6 +136,11 @@ int options_parse(int argc, char **argv, struct options *ret)
 			break;
 		case OPTION_CHECK:
 			ret->check = true;
+			break;
+		case OPTION_CPUS:
+			ret->cpus = true;
+			ret->cycles = strncmp(optarg, "cycles", 6) == 0;
+			ret->ksymbols = strstr(optarg, "+ksymbols") != NULL;
 			break;
 		case 'o':
 			ret->output = optarg;

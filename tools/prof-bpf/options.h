@@ -23,6 +23,7 @@ struct options {
 	bool check;	    /* say what the host allows, and end */
 	bool resume;	    /* what is followed may have children already */
 	bool ignore_unsafe_kernel;
+	bool cpus, cycles, ksymbols; /* be the process of cpus.h, with such events */
 	struct deploy deploy;
 };
 /* Parses, and prints --help and --version itself. Negative: go on; else the exit status. Errors are

@@ -20,6 +20,7 @@
 #include "tools/prof-bpf/filesrv.h"
 #include "tools/prof-bpf/host.h"
 #include "tools/prof-bpf/jitfiles.h"
+#include "tools/prof-bpf/cpus.h"
 #include "tools/prof-bpf/kallsyms.h"
 #include "tools/prof-bpf/loader.h"
 #include "tools/prof-bpf/opener.h"
@@ -48,7 +49,8 @@ enum source {
 	FROM_FILES_LANE,
 	FROM_STREAM,
 	FROM_OPENER,
-	FROM_READER
+	FROM_READER,
+	FROM_CPUS
 };
 
 /* DRAINING: sampling has ended, and the last samples wait for what they need; FINISHING: the end
@@ -61,6 +63,7 @@ struct prof {
 	struct options options;
 	struct budget budget;
 	struct loader *loader;
+	struct cpus cpus;
 	struct sideband *sideband;
 	struct tables *tables;
 	struct deferred_queue *deferred;
@@ -136,6 +139,8 @@ void feed_emitted(struct prof *p, int r);
 /* Takes all that the kernel has written, samples and side-band records in the order of their time.
  */
 void feed_drain(struct prof *p);
+/* Cpus that have come online are sampled and followed from now on. */
+void feed_cpus(struct prof *p);
 /* Sends what was lost since it was last sent, and the figures. */
 void feed_losses(struct prof *p);
 void feed_figures(struct prof *p);

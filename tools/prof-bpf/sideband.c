@@ -39,7 +39,7 @@ struct ring {
 
 struct sideband {
 	struct ring *rings;
-	unsigned cpus, heap_len;
+	unsigned cpus, room, heap_len; /* rings; how many there may be */
 	struct ring **heap;
 	size_t ring_bytes, page_bytes;
 	int epoll_fd;
@@ -73,6 +73,11 @@ static int event_open(int pid, int cpu, bool ksymbols)
 	int fd = (int)syscall(SYS_perf_event_open, &a, pid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 
 	return fd < 0 ? -errno : fd;
+}
+
+int sideband_event_open(unsigned cpu, bool ksymbols)
+{
+	return event_open(-1, (int)cpu, ksymbols);
 }
 
 /* The online cpus, as /sys/devices/system/cpu/online lists them: "0-3,8". How many, or -errno. */
@@ -151,8 +156,12 @@ static int sideband_open(struct sideband *s, int pid)
 
 	if (n < 0)
 		return n;
-	s->rings = calloc((size_t)n, sizeof(*s->rings));
-	s->heap = calloc((size_t)n, sizeof(struct ring *));
+	/* Others may come. */
+	const long conf = sysconf(_SC_NPROCESSORS_CONF);
+
+	s->room = conf > n && conf <= (long)SIDEBAND_MAX_CPUS ? (unsigned)conf : (unsigned)n;
+	s->rings = calloc(s->room, sizeof(*s->rings));
+	s->heap = calloc(s->room, sizeof(struct ring *));
 	if (!s->rings || !s->heap) {
 		free(cpus);
 		return -ENOMEM;
@@ -218,6 +227,39 @@ int sideband_new(size_t ring_bytes, int pid, struct sideband **ret)
 		return r;
 	}
 	*ret = s;
+	return 0;
+}
+
+int sideband_cpu(struct sideband *s, unsigned cpu, int event)
+{
+	struct epoll_event e = { .events = EPOLLIN };
+	unsigned i = 0;
+
+	while (i < s->cpus && s->rings[i].cpu != cpu)
+		i++;
+	void *page = i == s->room ? MAP_FAILED
+				  : mmap(NULL, s->page_bytes + s->ring_bytes,
+					 PROT_READ | PROT_WRITE, MAP_SHARED, event, 0);
+	int r = i == s->room ? -ENOSPC : page == MAP_FAILED ? -errno : 0;
+	if (!r && epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, event, &e) < 0)
+		r = -errno;
+	if (r) {
+		if (page != MAP_FAILED)
+			munmap(page, s->page_bytes + s->ring_bytes);
+		close(event);
+		return r;
+	}
+	struct ring *ring = &s->rings[i];
+	if (i < s->cpus) {
+		munmap(ring->page, s->page_bytes + s->ring_bytes);
+		close(ring->fd);
+	} else {
+		s->cpus++;
+	}
+	ring->cpu = cpu;
+	ring->fd = event;
+	ring->page = page;
+	ring->head = ring->tail = 0;
 	return 0;
 }
 

@@ -54,6 +54,13 @@ struct sideband;
  * for tests without rights. -EACCES, -EPERM: not allowed; -errno. The caller owns *ret. */
 int sideband_new(size_t ring_bytes, int pid, struct sideband **ret);
 void sideband_free(struct sideband *s);
+/* An event for sideband_cpu, as sideband_new opens them. A descriptor, or -errno: -ENODEV where the
+ * cpu is offline. */
+int sideband_event_open(unsigned cpu, bool ksymbols);
+/* A cpu has come online: takes its event, in the place of one that ended when it went, whose
+ * records are drained. What happened on the cpu before is not known. -ENOSPC: there never was to be
+ * such a cpu; -errno: as before. */
+int sideband_cpu(struct sideband *s, unsigned cpu, int event);
 /* An epoll descriptor, readable when records have come, some 256 bytes of them on one cpu: enough
  * for each exec; what is less waits unannounced. Borrowed. */
 int sideband_fd(const struct sideband *s);

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/prof-bpf/cpus.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/perf_event.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "common/log.h"
+#include "common/seccomp.h"
+#include "tools/prof-bpf/loader.h"
+#include "tools/prof-bpf/sideband.h"
+
+#define SERVE_FD 3
+#define EVERY_MS 1000
+#define CPUS_MOST 8192 /* that Linux can be built for */
+
+/* --- the other side --- */
+
+int cpus_start(const struct cpus_config *c, struct cpus *ret)
+{
+	const struct deploy *d = c->deploy;
+	char hz[16], events[32], ids[80];
+	const char *argv[] = { "prof-cpus", "--cpus", events, "-F", hz, NULL, NULL, NULL };
+	posix_spawn_file_actions_t files;
+	char *environment[] = { NULL };
+	int pair[2];
+
+	*ret = (struct cpus){ .fd = -1 };
+	snprintf(hz, sizeof(hz), "%u", c->hz);
+	snprintf(events, sizeof(events), "%s%s", c->cycles ? "cycles" : "cpu-clock",
+		 c->ksymbols ? "+ksymbols" : "");
+	if (d->ids_given) {
+		snprintf(ids, sizeof(ids), "%u:%u:%u:%u:%u", d->gid, d->uid[0], d->uid[1],
+			 d->uid[2], d->uid[3]);
+		argv[5] = "--ids";
+		argv[6] = ids;
+	}
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
+		return -errno;
+	/* It has the socket, and where to complain. */
+	posix_spawn_file_actions_init(&files);
+	int r = -posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDWR, 0);
+	if (!r)
+		r = -posix_spawn_file_actions_addopen(&files, 1, "/dev/null", O_RDWR, 0);
+	if (!r && pair[1] != SERVE_FD)
+		r = -posix_spawn_file_actions_adddup2(&files, pair[1], SERVE_FD);
+	if (!r)
+		r = -posix_spawn_file_actions_addclosefrom_np(&files, SERVE_FD + 1);
+	if (!r)
+		r = -posix_spawn(&ret->pid, "/proc/self/exe", &files, NULL, (char *const *)argv,
+				 environment);
+	posix_spawn_file_actions_destroy(&files);
+	close(pair[1]);
+	if (r) {
+		close(pair[0]);
+		ret->pid = 0;
+		return r;
+	}
+	ret->fd = pair[0];
+	return 0;
+}
+
+bool cpus_next(struct cpus *c, uint32_t *ret_cpu, int *ret_sampling, int *ret_sideband)
+{
+	union {
+		char room[CMSG_SPACE(2 * sizeof(int))];
+		struct cmsghdr head;
+	} control;
+	int fds[2] = { -1, -1 };
+	uint32_t cpu = 0;
+	struct iovec iov = { .iov_base = &cpu, .iov_len = sizeof(cpu) };
+	struct msghdr m = { .msg_iov = &iov,
+			    .msg_iovlen = 1,
+			    .msg_control = &control,
+			    .msg_controllen = sizeof(control) };
+	const ssize_t n = c->fd < 0 ? -1 : recvmsg(c->fd, &m, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+
+	if (n < 0)
+		return false;
+	const struct cmsghdr *h = CMSG_FIRSTHDR(&m);
+	if (n == sizeof(cpu) && h && h->cmsg_type == SCM_RIGHTS &&
+	    h->cmsg_len == CMSG_LEN(sizeof(fds)) && !(m.msg_flags & (MSG_CTRUNC | MSG_TRUNC))) {
+		memcpy(fds, CMSG_DATA(h), sizeof(fds));
+		*ret_cpu = cpu;
+		*ret_sampling = fds[0];
+		*ret_sideband = fds[1];
+		return true;
+	}
+	/* It is gone, or there was no room for its descriptors. */
+	close(c->fd);
+	c->fd = -1;
+	return false;
+}
+
+void cpus_stop(struct cpus *c)
+{
+	if (c->fd >= 0)
+		close(c->fd);
+	c->fd = -1;
+	/* It has nothing to do but end. */
+	for (int i = 0; c->pid > 0 && i < 50 && waitpid(c->pid, NULL, WNOHANG) == 0; i++)
+		usleep(1000);
+	c->pid = 0;
+}
+
+/* --- the process --- */
+
+static const struct seccomp_rule serve_calls[] = {
+	CALL_IF("perf_event_open", SECCOMP_IS(1, -1), SECCOMP_IS(3, -1),
+		SECCOMP_IS(4, PERF_FLAG_FD_CLOEXEC)),
+	CALL("read"),
+	CALL("write"),
+	CALL("sendmsg"),
+	CALL("close"),
+	CALL("poll"),
+	CALL("restart_syscall"),
+	CALL("rt_sigreturn"),
+	CALL("brk"),
+	CALL_IF("mmap", SECCOMP_CLEAR(2, PROT_EXEC)),
+	CALL("munmap"),
+	CALL("getpid"),
+	CALL("getrandom"),
+	CALL("clock_gettime"),
+	CALL("newfstatat"),
+	CALL("fstat"),
+	CALL("exit_group"),
+	CALL_NUMBER("uretprobe", 335),
+	CALL_NUMBER("uprobe", 336),
+	CALLS_END,
+};
+
+/* Counts time while its cpu is online, and stands still for ever once that was not. */
+static int canary_open(unsigned cpu)
+{
+	struct perf_event_attr a = { .size = sizeof(a),
+				     .type = PERF_TYPE_SOFTWARE,
+				     .config = PERF_COUNT_SW_CPU_CLOCK };
+
+	return (int)syscall(SYS_perf_event_open, &a, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+}
+
+static int send_events(uint32_t cpu, int sampling, int sideband)
+{
+	union {
+		char room[CMSG_SPACE(2 * sizeof(int))];
+		struct cmsghdr head;
+	} control = { .head = { .cmsg_len = CMSG_LEN(2 * sizeof(int)),
+				.cmsg_level = SOL_SOCKET,
+				.cmsg_type = SCM_RIGHTS } };
+	const int fds[2] = { sampling, sideband };
+	struct iovec iov = { .iov_base = &cpu, .iov_len = sizeof(cpu) };
+	const struct msghdr m = { .msg_iov = &iov,
+				  .msg_iovlen = 1,
+				  .msg_control = &control,
+				  .msg_controllen = sizeof(control) };
+
+	memcpy(CMSG_DATA(&control.head), fds, sizeof(fds));
+	return sendmsg(SERVE_FD, &m, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
+}
+
+/* Whether it went over: what did not is tried again with the next look. */
+static bool give(const struct cpus_config *c, unsigned cpu)
+{
+	const int sampling = loader_event_open(c->hz, c->cycles, cpu),
+		  sideband = sideband_event_open(cpu, c->ksymbols);
+	const int r = sampling < 0   ? sampling
+		      : sideband < 0 ? sideband
+				     : send_events(cpu, sampling, sideband);
+
+	if (sampling >= 0)
+		close(sampling);
+	if (sideband >= 0)
+		close(sideband);
+	return r == 0;
+}
+
+struct watched {
+	int canary; /* -1: the cpu was offline when it was looked at */
+	uint64_t count;
+};
+
+static void look(const struct cpus_config *c, struct watched *w, unsigned cpu, bool first)
+{
+	uint64_t count = 0;
+
+	if (w->canary >= 0 &&
+	    (read(w->canary, &count, sizeof(count)) != sizeof(count) || count == w->count)) {
+		close(w->canary);
+		w->canary = -1;
+	}
+	w->count = count;
+	if (w->canary >= 0)
+		return;
+	w->canary = canary_open(cpu);
+	w->count = 0;
+	/* Those of the start are sampled already. */
+	if (w->canary < 0 || first || give(c, cpu))
+		return;
+	close(w->canary);
+	w->canary = -1;
+}
+
+int cpus_serve(const struct cpus_config *c)
+{
+	struct sandbox sandbox = { .caps = SANDBOX_EVENT_CAPS, .max_files = 0 };
+	const struct seccomp_rule *const lists[] = { serve_calls };
+	const long conf = sysconf(_SC_NPROCESSORS_CONF);
+	const unsigned n = conf < 1 ? 1 : conf > CPUS_MOST ? CPUS_MOST : (unsigned)conf;
+	struct watched *w = calloc(n, sizeof(*w));
+	struct pollfd p = { .fd = SERVE_FD, .events = POLLIN };
+
+	prctl(PR_SET_NAME, "prof-cpus");
+	signal(SIGINT, SIG_IGN);
+	signal(SIGTERM, SIG_IGN);
+	if (!w || deploy_enter(c->deploy, DEPLOY_BPF, &sandbox))
+		return 1;
+	const int r = seccomp_enter(lists, 1, true);
+	if (r && r != -EOPNOTSUPP && r != -EPERM && r != -EACCES && r != -ENOSYS) {
+		log_error("the system calls cannot be bounded: %s; it is a bug: report this line",
+			  strerror(-r));
+		return 1;
+	}
+	for (unsigned i = 0; i < n; i++)
+		w[i].canary = -1;
+	for (bool first = true;; first = false) {
+		for (unsigned i = 0; i < n; i++)
+			look(c, &w[i], i, first);
+		if (poll(&p, 1, EVERY_MS) != 0)
+			break;
+	}
+	return 0;
+}
