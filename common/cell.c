@@ -121,6 +121,12 @@ static const struct seccomp_rule writing_files[] = {
 	CALLS_END,
 };
 
+static const struct seccomp_rule making_files[] = {
+	CALL("memfd_create"),
+	CALL("pwrite64"),
+	CALLS_END,
+};
+
 /* Sockets that are to be opened, and nng's threads; then the second step itself. */
 static const struct seccomp_rule opening_sockets[] = {
 	CALL_IF("socket", SECCOMP_IS(0, AF_UNIX)),
@@ -189,6 +195,15 @@ static const struct seccomp_rule reading_paths[] = {
 	CALL("getgid"),
 	CALL("getegid"),
 	CALL("fadvise64"),
+	CALLS_END,
+};
+
+static const struct seccomp_rule reading_below[] = {
+	CALL("openat2"),
+	CALLS_END,
+};
+
+static const struct seccomp_rule removing_files[] = {
 	CALL("unlink"),
 	CALLS_END,
 };
@@ -244,6 +259,7 @@ int cell_enter(struct cell *c, const char *own)
 		c->listens ? opening_a_listener : no_unlink,
 		c->listens ? taking_peers : NULL,
 		c->writes ? writing_files : NULL,
+		c->makes ? making_files : NULL,
 	};
 
 	c->root = emptyroot_enter(&c->place) == 0;
@@ -263,6 +279,7 @@ int cell_seal(struct cell *c)
 		no_unlink,
 		c->listens ? taking_peers : NULL,
 		c->writes ? writing_files : NULL,
+		c->makes ? making_files : NULL,
 	};
 
 	if (c->root)
@@ -272,15 +289,23 @@ int cell_seal(struct cell *c)
 	return r ? r : enter_calls(c, lists, COUNT(lists), true);
 }
 
-int cell_by_hand(enum cell_by_hand how)
+int cell_by_hand(enum cell_hand how, const char *folder)
 {
 	const struct itself self = itself();
-	const struct seccomp_rule *const lists[] = { living, self.rules, reading_paths,
-						     writing_files };
+	const bool writes = how == CELL_WRITES;
+	const struct seccomp_rule *const lists[] = {
+		living,
+		self.rules,
+		writes ? no_paths : reading_paths,
+		writes ? removing_files : no_unlink,
+		writes ? writing_files : making_files,
+		how == CELL_READS_BELOW ? reading_below : NULL,
+	};
 	struct cell c = { 0 };
 	int r = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ? -errno : 0;
 
-	if (!r && how == CELL_READS)
-		r = enter_landlock(&c, LANDLOCK_READ, "/");
+	/* Who opens files by any path may look into other processes', which Landlock forbids. */
+	if (!r && writes)
+		r = enter_landlock(&c, folder ? LANDLOCK_REMOVE : LANDLOCK_NOTHING, folder);
 	return r ? r : enter_calls(&c, lists, COUNT(lists), false);
 }

@@ -25,6 +25,7 @@
 struct cell {
 	bool listens; /* takes peers, also when sealed */
 	bool writes;  /* a file that it was handed */
+	bool makes;   /* files in memory */
 	/* What it has; filled in. */
 	bool root, calls;
 	int landlock; /* its version; 0: none */
@@ -37,11 +38,12 @@ void cell_prepare(struct cell *c, const char *folder, bool user);
 int cell_enter(struct cell *c, const char *own);
 int cell_seal(struct cell *c);
 
-enum cell_by_hand {
-	CELL_READS,	   /* any file */
-	CELL_READS_OTHERS, /* and those of other processes, below /proc, which Landlock would bar */
+enum cell_hand {
+	CELL_READS,	  /* files are opened, to be read only */
+	CELL_READS_BELOW, /* and some by openat2, which can do more: a filter does not see it */
+	CELL_WRITES,	  /* what is open already; files can be removed below the folder */
 };
-/* No sockets, programs or other processes; files are opened for reading only. 0, -errno. */
-int cell_by_hand(enum cell_by_hand how);
+/* No sockets, programs or other processes. folder: NULL, none, or with CELL_WRITES. 0, -errno. */
+int cell_by_hand(enum cell_hand how, const char *folder);
 
 #endif

@@ -82,8 +82,6 @@ static void widen(struct ruleset *r, uint64_t *field, uint64_t most, int version
 static uint64_t bits_of(enum landlock_rights rights)
 {
 	switch (rights) {
-	case LANDLOCK_READ:
-		return LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR;
 	case LANDLOCK_SOCKETS:
 		return LANDLOCK_ACCESS_FS_MAKE_SOCK | LANDLOCK_ACCESS_FS_REMOVE_FILE;
 	case LANDLOCK_REMOVE:

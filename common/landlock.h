@@ -10,7 +10,6 @@
 enum landlock_rights {
 	LANDLOCK_NOTHING,  /* nor what this program does not know and the kernel does */
 	LANDLOCK_NO_FILES, /* nothing but what came after version 8: connecting by a path */
-	LANDLOCK_READ,	   /* files and folders */
 	LANDLOCK_SOCKETS,  /* sockets with a path can be made, and removed */
 	LANDLOCK_REMOVE,   /* files */
 };

@@ -380,28 +380,59 @@ Test(cell, before_it_is_sealed_sockets_are_of_this_host_only)
 
 /* --- by hand --- */
 
-static int open_by_hand(enum cell_by_hand how, int flags)
+struct hand {
+	enum cell_hand how;
+	int flags;
+};
+
+static int by_hand(const struct hand *h, int (*body)(const struct hand *))
 {
 	const pid_t child = fork();
 	int status;
 
 	if (!child) {
 		setrlimit(RLIMIT_CORE, &(struct rlimit){ 0 });
-		if (cell_by_hand(how))
-			_exit(99);
-		const int fd = open("/etc/passwd", flags);
-
-		_exit(fd >= 0 ? 0 : 1);
+		_exit(cell_by_hand(h->how, NULL) ? 99 : body(h));
 	}
 	cr_assert_eq(waitpid(child, &status, 0), child);
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
 }
 
+static int open_it(const struct hand *h)
+{
+	return open("/etc/passwd", h->flags) < 0 ? errno : 0;
+}
+
+static int connect_it(const struct hand *h)
+{
+	(void)h;
+	return FILTERED && socket(AF_INET, SOCK_STREAM, 0) >= 0 ? WENT_THROUGH : 0;
+}
+
+static int run_it(const struct hand *h)
+{
+	(void)h;
+	if (FILTERED)
+		execl("/bin/true", "true", NULL);
+	return 0;
+}
+
 Test(cell, by_hand_files_are_opened_to_be_read_only)
 {
-	for (enum cell_by_hand how = CELL_READS; how <= CELL_READS_OTHERS; how++) {
-		cr_expect_eq(open_by_hand(how, O_RDONLY | O_CLOEXEC), 0);
-		cr_expect_eq(open_by_hand(how, O_RDWR), FILTERED ? DIED : 0);
-		cr_expect_eq(open_by_hand(how, O_WRONLY | O_APPEND), FILTERED ? DIED : 0);
+	for (enum cell_hand how = CELL_READS; how <= CELL_WRITES; how++) {
+		const int writes = FILTERED ? how == CELL_WRITES ? EACCES : DIED : 0;
+
+		cr_expect_eq(by_hand(&(struct hand){ how, O_RDONLY | O_CLOEXEC }, open_it),
+			     FILTERED && how == CELL_WRITES ? EACCES : 0);
+		cr_expect_eq(by_hand(&(struct hand){ how, O_RDWR }, open_it), writes);
+		cr_expect_eq(by_hand(&(struct hand){ how, O_WRONLY | O_APPEND }, open_it), writes);
+	}
+}
+
+Test(cell, by_hand_there_are_no_sockets_and_programs_either)
+{
+	for (enum cell_hand how = CELL_READS; how <= CELL_WRITES; how++) {
+		cr_expect_eq(by_hand(&(struct hand){ how, 0 }, connect_it), FILTERED ? DIED : 0);
+		cr_expect_eq(by_hand(&(struct hand){ how, 0 }, run_it), FILTERED ? DIED : 0);
 	}
 }

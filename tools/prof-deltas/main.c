@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "common/cell.h"
 #include "common/clock.h"
 #include "common/deploy.h"
 #include "common/heap.h"
@@ -178,7 +179,12 @@ static int by_hand(char **paths, int n, const struct wanted *w)
 {
 	struct totals t = { 0 };
 	int status = 0;
+	const int r = cell_by_hand(CELL_READS, NULL);
 
+	if (r) {
+		log_error("cannot be confined: %s", strerror(-r));
+		return 1;
+	}
 	for (int i = 0; i < n && !ferror(stdout); i++) {
 		char *name = printable(paths[i]);
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/prof-dump/caller.h"
 
-#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -314,47 +313,4 @@ int caller_process(int socket, pid_t walker, struct live *l, bool all)
 		hurry(walker, false);
 	}
 	return r;
-}
-
-/* --- a core --- */
-
-static int open_named(const char *path, const char *sysroot)
-{
-	char whole[2 * HALF_TEXT], magic[SELFMAG];
-
-	if (path[0] != '/')
-		return -EINVAL;
-	snprintf(whole, sizeof(whole), "%s%s", sysroot, path);
-	int fd = open_regular(whole);
-
-	if (fd >= 0 && (pread(fd, magic, sizeof(magic), 0) != (ssize_t)sizeof(magic) ||
-			memcmp(magic, ELFMAG, SELFMAG) != 0)) {
-		close(fd);
-		return -ENOEXEC;
-	}
-	return fd;
-}
-
-int caller_core(int socket, int core, const char *sysroot)
-{
-	struct half_message m;
-	int fd, r = send_kind(socket, HALF_CORE, core);
-
-	while (!r) {
-		r = half_receive(socket, -1, &m, &fd);
-		if (r)
-			break;
-		if (fd >= 0)
-			close(fd);
-		if (m.kind != HALF_OPEN)
-			return -EPROTO;
-		struct half_message out = { .kind = HALF_FILE };
-
-		fd = open_named(m.text, sysroot);
-		out.error = fd < 0 ? fd : 0;
-		r = half_send(socket, &out, fd);
-		if (fd >= 0)
-			close(fd);
-	}
-	return r == -EPIPE ? 0 : r;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The half that has the caller's rights: it opens, traces, and hands over. Of what the other half
- * says it takes nothing but which file to open, and that only where it is an ELF file.
+ * says here it takes nothing; files that it asks for are lent by lend.h.
  */
 #ifndef PROF_DUMP_CALLER_H
 #define PROF_DUMP_CALLER_H
@@ -19,8 +19,5 @@ struct procfs_mapping;
 
 /* The file that pid maps so. A descriptor or -errno. */
 int caller_open(pid_t pid, const struct procfs_mapping *m);
-/* Hands the core over, and then files by their paths below sysroot ("": the caller's own), until
- * the other half is done. 0 or -errno. */
-int caller_core(int socket, int core, const char *sysroot);
 
 #endif

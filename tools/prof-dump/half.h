@@ -14,6 +14,9 @@
  *             <--  OPEN path
  *             FILE+fd, or error  -->  …
  *
+ *   then, for names  <--  DEBUG what, of which program
+ *             FILE+fd, or error  -->  …
+ *
  * What the half without rights says is a stranger's word.
  */
 #ifndef PROF_DUMP_HALF_H
@@ -23,6 +26,7 @@
 #include <stdint.h>
 
 #define HALF_TEXT 4096 /* bytes of a path, with its NUL */
+#define HALF_ID 64     /* bytes of a build id */
 #define HALF_ROUNDS 3  /* how often a process is stopped, when mappings came meanwhile */
 
 enum half_kind {
@@ -39,6 +43,7 @@ enum half_kind {
 	HALF_WALKED,
 	HALF_AGAIN,
 	HALF_OPEN,
+	HALF_DEBUG, /* its text: a name, a NUL, and the program's path */
 };
 
 /* An executable mapping. Its file comes along as a descriptor, once for each inode that follows
@@ -65,12 +70,20 @@ enum half_partial {
 	HALF_RUNNING, /* nor that: nothing is known */
 };
 
+/* A file that helps to name a program's functions. */
+struct half_debug {
+	uint32_t want; /* enum program_want */
+	uint32_t id_len;
+	uint8_t id[HALF_ID]; /* a build id */
+};
+
 struct half_message {
 	uint32_t kind; /* enum half_kind */
 	int32_t error; /* -errno */
 	union {
 		struct half_mapping mapping;
 		struct half_thread thread;
+		struct half_debug debug;
 		uint64_t generated; /* enum jit_kind */
 	};
 	uint32_t text_len; /* without a NUL */

@@ -21,10 +21,12 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "common/cell.h"
 #include "common/log.h"
 #include "common/sandbox.h"
 #include "common/stdfds.h"
 #include "tools/prof-dump/caller.h"
+#include "tools/prof-dump/lend.h"
 #include "tools/prof-dump/walker.h"
 
 #define NOBODY 65534
@@ -136,14 +138,21 @@ static int run_walker(const struct options *o, bool core)
 		log_error("--half is for prof-dump's own use");
 		return 2;
 	}
-	/* Where we may: a network of its own, with nothing in it. */
-	if (box.change_ids)
-		(void)unshare(CLONE_NEWNET);
+	struct cell cell = { .makes = true };
+
+	cell_prepare(&cell, NULL, true);
 	int r = sandbox_enter(&box, &step);
 
 	if (r) {
 		log_error("%s: %s; is this a container without user %d?", step, strerror(-r),
 			  NOBODY);
+		return 1;
+	}
+	r = cell_enter(&cell, NULL);
+	if (!r)
+		r = cell_seal(&cell);
+	if (r) {
+		log_error("cannot be confined: %s", strerror(-r));
 		return 1;
 	}
 	return walker_run(HALF_FD, &w);
@@ -266,13 +275,19 @@ static void say(const struct live *l, bool all, int r)
 	}
 }
 
-/* Waits for the other half, and meanwhile lets threads go on that stop only now. Its exit status.
- */
-static int finish(pid_t walker, struct live *late)
+/* Serves the other half until it ends (socket, taken; -1: it wants nothing more), and meanwhile
+ * lets threads go on that stop only now. Its exit status. */
+static int finish(pid_t walker, int socket, struct live *late)
 {
-	int status;
+	int status, r = 0;
 	bool any = late && late->count > 0;
 
+	while (socket >= 0 && (!r || r == -ETIMEDOUT)) {
+		r = lend_debug(socket, any ? LATE_MS : -1);
+		any = any && live_late(late);
+	}
+	if (socket >= 0)
+		close(socket);
 	while (any && waitpid(walker, &status, WNOHANG) == 0) {
 		any = live_late(late);
 		usleep(LATE_MS * 1000);
@@ -304,7 +319,10 @@ static int dump_process(pid_t pid, const struct options *o, int argc, char **arg
 		return 1;
 	}
 	r = caller_process(socket, walker, &l, o->all);
-	close(socket);
+	if (r) {
+		close(socket);
+		socket = -1;
+	}
 	if (r)
 		say(&l, o->all, r);
 	else if (l.count)
@@ -314,7 +332,7 @@ static int dump_process(pid_t pid, const struct options *o, int argc, char **arg
 	if (!r)
 		log_info("%d: %zu threads stood still for %llu us", pid, l.stopped,
 			 (unsigned long long)(l.stopped_ns / 1000));
-	int status = finish(walker, &l);
+	int status = finish(walker, socket, &l);
 
 	live_close(&l);
 	return r ? 1 : status;
@@ -339,7 +357,7 @@ static int dump_core(const struct options *o, int argc, char **argv)
 	int r = start_walker(argv, argc, &walker, &socket);
 
 	if (!r) {
-		r = caller_core(socket, fd, o->sysroot);
+		r = lend_core(socket, fd, o->sysroot);
 		close(socket);
 	}
 	close(fd);
@@ -347,7 +365,7 @@ static int dump_core(const struct options *o, int argc, char **argv)
 		log_error("%s: cannot be dumped: %s", o->what, strerror(-r));
 		return 1;
 	}
-	return finish(walker, NULL);
+	return finish(walker, -1, NULL);
 }
 
 /* The number, where all of s is one; else 0. */

@@ -9,17 +9,19 @@
 #include "common/log.h"
 #include "common/msg.h"
 #include "tools/prof-dump/generated.h"
+#include "tools/prof-dump/half.h"
 #include "tools/prof-dump/runtimes.h"
-#include "tools/prof-symd/finder.h"
 #include "tools/prof-symd/program.h"
 
 #define FLUSH 65536 /* bytes of lines held back at most */
 
-int printer_init(struct printer *p, const struct space *s, bool names, bool inlined)
+int printer_init(struct printer *p, const struct space *s, int socket, bool names, bool inlined)
 {
-	*p = (struct printer){
-		.space = s, .names = names, .inlined = inlined, .files = s->file_count
-	};
+	*p = (struct printer){ .space = s,
+			       .socket = socket,
+			       .names = names,
+			       .inlined = inlined,
+			       .files = s->file_count };
 	p->programs = calloc(p->files + 1u, sizeof(struct program *));
 	p->tried = calloc(p->files + 1u, sizeof(*p->tried));
 	p->calls = calloc(1, sizeof(*p->calls));
@@ -58,6 +60,41 @@ static void trim(struct printer *p, uint32_t keep)
 	}
 }
 
+/* A descriptor or -1. */
+static int ask(const struct printer *p, enum program_want want, struct span id, const char *name,
+	       const char *path)
+{
+	static struct half_message m;
+	const size_t name_len = name ? strlen(name) : 0, path_len = strlen(path);
+	int fd = -1;
+
+	if (id.len > sizeof(m.debug.id) || name_len + 1 + path_len >= sizeof(m.text))
+		return -1;
+	m = (struct half_message){ .kind = HALF_DEBUG,
+				   .debug = { .want = want, .id_len = (uint32_t)id.len },
+				   .text_len = (uint32_t)(name_len + 1 + path_len) };
+	if (id.len)
+		memcpy(m.debug.id, id.data, id.len);
+	if (name_len)
+		memcpy(m.text, name, name_len);
+	memcpy(m.text + name_len + 1, path, path_len);
+	return half_send(p->socket, &m, -1) || half_receive(p->socket, -1, &m, &fd) ? -1 : fd;
+}
+
+static void complete(struct printer *p, struct program *program, const char *path)
+{
+	struct span id;
+	const char *name;
+
+	for (;;) {
+		const enum program_want want = program_wants(program, &id, &name);
+
+		if (want == PROGRAM_WANTS_NOTHING)
+			return;
+		program_offer(program, ask(p, want, id, name, path));
+	}
+}
+
 /* NULL where a file has no names to give. */
 static struct program *program_of(struct printer *p, uint32_t file)
 {
@@ -71,7 +108,7 @@ static struct program *program_of(struct printer *p, uint32_t file)
 
 	if (fd < 0 || program_open(fd, PRINT_DWARF, &p->programs[file]))
 		return NULL;
-	finder_complete(p->programs[file], f->path);
+	complete(p, p->programs[file], f->path);
 	return p->programs[file];
 }
 

@@ -18,6 +18,7 @@ struct runtimes;
 
 struct printer {
 	const struct space *space;   /* borrowed */
+	int socket;		     /* to the other half, which opens what names a program */
 	struct generated *generated; /* borrowed; NULL: no code is named that is in no file */
 	bool names, inlined;	     /* wanted */
 	bool interpreter;	     /* wanted: the native frames of an interpreter's loop */
@@ -29,8 +30,8 @@ struct printer {
 	uint32_t files;
 };
 
-/* names: false prints addresses alone. 0, -ENOMEM. */
-int printer_init(struct printer *p, const struct space *s, bool names, bool inlined);
+/* socket: borrowed. names: false prints addresses alone. 0, -ENOMEM. */
+int printer_init(struct printer *p, const struct space *s, int socket, bool names, bool inlined);
 void printer_done(struct printer *p);
 /* Appends the lines of one stack to `to`. Names and paths are escaped for a terminal; blanks of a
  * path too, so that it is one word. 0, -ENOMEM, -EIO when it cannot be written. */

@@ -134,7 +134,7 @@ static int by_tid(const void *a, const void *b)
 static int print_all(struct walker *w)
 {
 	struct printer p;
-	int r = printer_init(&p, &w->space, w->o->names, w->o->inlined);
+	int r = printer_init(&p, &w->space, w->socket, w->o->names, w->o->inlined);
 
 	if (r)
 		return r;

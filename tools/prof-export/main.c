@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "common/bus.h"
+#include "common/cell.h"
 #include "common/clock.h"
 #include "common/deploy.h"
 #include "common/heap.h"
@@ -426,6 +427,22 @@ static void print_summary(void)
 	buf_done(&b);
 }
 
+/* The file at `output` (NULL: none) can still be removed. */
+static int confine(const char *output)
+{
+	char folder[PATH_MAX] = ".";
+	const char *slash = output ? strrchr(output, '/') : NULL;
+
+	/* A path that was opened is no longer than that. */
+	if (slash)
+		snprintf(folder, sizeof(folder), "%.*s", (int)(slash - output) + 1, output);
+	const int r = cell_by_hand(CELL_WRITES, output ? folder : NULL);
+
+	if (r)
+		log_error("cannot be confined: %s", strerror(-r));
+	return r;
+}
+
 static int run_by_hand(const struct options *o)
 {
 	const bool binary = o->session.format == SESSION_PPROF ||
@@ -452,7 +469,7 @@ static int run_by_hand(const struct options *o)
 		return EXIT_FAILURE;
 	}
 	catch_signals();
-	if (init_session(o, fd))
+	if (confine(created ? o->output : NULL) || init_session(o, fd))
 		return EXIT_FAILURE;
 	int result = finish(o, read_stream(), "standard input", name);
 

@@ -16,17 +16,27 @@
 #define DEBUG_DIR "/usr/lib/debug"
 #define MAX_VDSO (64u << 10)
 
+/* Looked at before it is opened: to open a device or a FIFO can have effects, and whoever names it
+ * may be a stranger. Where there is no /proc the path is followed twice. */
 int finder_open(const char *path)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	char self[64];
 	struct stat st;
+	const int at = open(path, O_PATH | O_CLOEXEC);
 
-	if (fd < 0)
+	if (at < 0)
 		return -errno;
-	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
-		close(fd);
-		return -EINVAL;
+	int fd = -EINVAL;
+
+	if (fstat(at, &st) == 0 && S_ISREG(st.st_mode)) {
+		snprintf(self, sizeof(self), "/proc/self/fd/%d", at);
+		fd = open(self, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+		if (fd < 0 && errno == ENOENT)
+			fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+		if (fd < 0)
+			fd = -errno;
 	}
+	close(at);
 	return fd;
 }
 

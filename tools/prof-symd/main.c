@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <sys/utsname.h>
 #include <unistd.h>
+#include "common/cell.h"
 #include "common/clock.h"
 #include "common/deploy.h"
 #include "common/heap.h"
@@ -541,6 +542,15 @@ static int run_deployed(const struct options *o)
 	return status;
 }
 
+static bool confine(enum cell_hand how)
+{
+	const int r = cell_by_hand(how, NULL);
+
+	if (r)
+		log_error("cannot be confined: %s", strerror(-r));
+	return r == 0;
+}
+
 static bool parse_memory(const char *s, uint64_t *ret)
 {
 	char *end;
@@ -624,6 +634,8 @@ int main(int argc, char **argv)
 	/* Large blocks go back to the system as soon as they are freed, whatever was freed before.
 	 */
 	heap_setup();
+	if ((o.described || o.file) && !confine(CELL_READS))
+		return EXIT_FAILURE;
 	if (o.described)
 		return print_runtime(o.described);
 	if (o.file)
@@ -634,5 +646,7 @@ int main(int argc, char **argv)
 			argv[optind]);
 		return EXIT_FAILURE;
 	}
-	return o.deploy.run_dir ? run_deployed(&o) : run_by_hand(&o);
+	if (o.deploy.run_dir)
+		return run_deployed(&o);
+	return confine(CELL_READS_BELOW) ? run_by_hand(&o) : EXIT_FAILURE;
 }
