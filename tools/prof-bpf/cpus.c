@@ -190,7 +190,8 @@ struct watched {
 	uint64_t count;
 };
 
-static void look(const struct cpus_config *c, struct watched *w, unsigned cpu, bool first)
+/* -EACCES, -EPERM: nothing can be opened here (perf_event_paranoid). */
+static int look(const struct cpus_config *c, struct watched *w, unsigned cpu, bool first)
 {
 	uint64_t count = 0;
 
@@ -201,14 +202,17 @@ static void look(const struct cpus_config *c, struct watched *w, unsigned cpu, b
 	}
 	w->count = count;
 	if (w->canary >= 0)
-		return;
+		return 0;
 	w->canary = canary_open(cpu);
 	w->count = 0;
+	if (w->canary < 0)
+		return errno == EACCES || errno == EPERM ? -errno : 0;
 	/* Those of the start are sampled already. */
-	if (w->canary < 0 || first || give(c, cpu))
-		return;
+	if (first || give(c, cpu))
+		return 0;
 	close(w->canary);
 	w->canary = -1;
+	return 0;
 }
 
 int cpus_serve(const struct cpus_config *c)
@@ -235,7 +239,8 @@ int cpus_serve(const struct cpus_config *c)
 		w[i].canary = -1;
 	for (bool first = true;; first = false) {
 		for (unsigned i = 0; i < n; i++)
-			look(c, &w[i], i, first);
+			if (look(c, &w[i], i, first))
+				return 0;
 		if (poll(&p, 1, EVERY_MS) != 0)
 			break;
 	}
