@@ -96,7 +96,8 @@ static const struct seccomp_rule living[] = {
 	CALLS_END,
 };
 
-/* Sockets that are connected, and the page that comes over one (lastword.h). */
+/* Sockets that are connected, to peers and to who runs libdw for prof-symd; and the page that comes
+ * over one (lastword.h). */
 static const struct seccomp_rule talking[] = {
 	CALL("sendmsg"),
 	CALL("sendto"),
@@ -300,6 +301,7 @@ int cell_by_hand(enum cell_hand how, const char *folder)
 		writes ? removing_files : no_unlink,
 		writes ? writing_files : making_files,
 		how == CELL_READS_BELOW ? reading_below : NULL,
+		writes ? NULL : talking,
 	};
 	struct cell c = { 0 };
 	int r = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ? -errno : 0;

@@ -217,6 +217,8 @@ int deploy_enter(const struct deploy *d, enum deploy_tool tool, struct sandbox *
 	else if (r)
 		log_error("%s cannot drop its rights: %s: %s", tool_names[tool], step,
 			  strerror(-r));
+	if (!r && d->confined)
+		r = d->confined(d->confined_ctx);
 	if (!r && tool != DEPLOY_BPF)
 		r = enter_cell(d, tool);
 	return r;

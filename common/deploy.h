@@ -36,6 +36,10 @@ struct deploy {
 	uid_t uid[DEPLOY_TOOLS]; /* our own uid for all when not given */
 	int status_fd, life_fd;	 /* -1 when not given */
 	uint64_t limit;		 /* bytes; 0 when not given */
+	/* Called by deploy_enter in the tool's identity, while it may still start a process; NULL:
+	 * nothing is. What it returns but 0 is deploy_enter's, and has been logged. */
+	int (*confined)(void *ctx);
+	void *confined_ctx;
 };
 
 /* The options above, for a tool's long option table; their `val`s lie from 1000 on. */

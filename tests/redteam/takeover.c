@@ -12,6 +12,7 @@
 
 struct takeover_orders *takeover_orders;
 int takeover_held = -1;
+static pid_t taken_over; /* its helpers, which it forks, are others */
 
 static const struct attempt {
 	const char *name;
@@ -45,7 +46,7 @@ static void told(int signal)
 
 void takeover_holding(int fd)
 {
-	if (!takeover_orders)
+	if (!takeover_orders || getpid() != taken_over)
 		return;
 	takeover_held = fd;
 	carry_out(true);
@@ -76,4 +77,5 @@ __attribute__((constructor)) static void prepare(void)
 	}
 	close(fd);
 	takeover_orders = at;
+	taken_over = getpid();
 }

@@ -101,6 +101,12 @@ void filestore_charge(struct filestore *s, struct filestore_file *f)
 {
 	if (!f->program)
 		return;
+	if (program_dwarf_lost(f->program) && !f->dwarf_lost) {
+		f->dwarf_lost = true;
+		s->dwarf_lost++;
+		if (s->lost_hook)
+			s->lost_hook(s->lost_ctx, f);
+	}
 	charge(s, f);
 	if (make_room(s, f))
 		malloc_trim(0);
@@ -240,7 +246,8 @@ static void take_file(struct filestore *s, struct filestore_file *f, int fd, uin
 	if (f->program) {
 		program_offer(f->program, fd);
 		charge(s, f);
-	} else if (fd >= 0 && program_open(fd, s->dwarf_max, &f->program) == 0) {
+	} else if (fd >= 0 &&
+		   program_open(fd, f->dwarf_lost ? 0 : s->dwarf_max, &f->program) == 0) {
 		s->opened++;
 		s->open_count++;
 		link_newest(s, f);

@@ -41,6 +41,7 @@ struct filestore_file {
 	bool timed_out;
 	bool wanted;
 	bool dwarf_too_large;		    /* it was counted */
+	bool dwarf_lost;		    /* libdw died on it: it is not given to it again */
 	size_t bytes;			    /* as charged */
 	struct filestore_file *prev, *next; /* open ones, most recently used first */
 };
@@ -63,6 +64,9 @@ struct filestore {
 	/* Called for a program that was opened, before anything else looks into it; NULL: not. */
 	void (*opened_hook)(void *ctx, struct filestore_file *f, const struct program *p);
 	void *hook_ctx;
+	/* Called once for a file that libdw died on; NULL: not. */
+	void (*lost_hook)(void *ctx, struct filestore_file *f);
+	void *lost_ctx;
 	struct filestore_file *newest, *oldest;
 	struct filestore_file *asked[FILESTORE_IN_FLIGHT];
 	struct filestore_file *wanted[FILESTORE_WANTED];
@@ -70,7 +74,7 @@ struct filestore {
 	uint64_t next_request;
 	uint64_t now_ns; /* of the last call that said it */
 	uint64_t bytes;
-	uint64_t opened, evicted, timed_out, dwarf_too_large; /* counts, since the start */
+	uint64_t opened, evicted, timed_out, dwarf_too_large, dwarf_lost; /* since the start */
 };
 
 enum filestore_verdict { FILESTORE_WAIT = 1 };

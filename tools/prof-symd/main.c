@@ -14,6 +14,8 @@
 #include "common/log.h"
 #include "common/stdfds.h"
 #include "tools/prof-symd/addresses.h"
+#include "tools/prof-symd/dwarf.h"
+#include "tools/prof-symd/dwarfkeeper.h"
 #include "tools/prof-symd/finder.h"
 #include "tools/prof-symd/jitfinder.h"
 #include "tools/prof-symd/runtime.h"
@@ -24,7 +26,10 @@
 #define MAX_ADDRESS_SPACE (2ull << 30)
 #define MAX_FILES 512
 #define BEAT_NS 1000000000u
-#define THREADS 16 /* nng's */
+#define THREADS 16		 /* nng's */
+#define WORKER_HEAP (8ull << 20) /* of who runs libdw, besides the files' */
+#define BY_HAND_HEAP (192ull << 20)
+#define SHOWN_MAX 256 /* bytes of a path in a message */
 #define CHUNK (64u << 10)
 #define BATCH (64u << 10)
 #define SAME_BOOT_NS 10000000000ull /* what clocks are set by, within a recording's life */
@@ -57,6 +62,40 @@ static void usage(FILE *out)
 	      "\n"
 	      "Started by profpipe it also takes --run-dir, --ids, --limit, --status-fd and --life-fd.\n",
 	      out);
+}
+
+/* --- libdw, in its own process --- */
+
+/* heap: bytes that it may take. False, with a message: it could not be started. */
+static bool start_dwarf(uint64_t heap)
+{
+	int control, r = dwarfkeeper_start(heap, &control);
+
+	if (r) {
+		log_error("the process that reads DWARF cannot be started: %s", strerror(-r));
+		return false;
+	}
+	dwarf_use_keeper(control);
+	return true;
+}
+
+static void say_lost(struct str path)
+{
+	struct buf shown = BUF_INIT(0);
+
+	if (log_escape(&shown, path, SHOWN_MAX) == 0)
+		log_warning(
+			"%.*s: its debug information ended the process that read it, or took too long; it goes without inlined calls and lines",
+			(int)shown.len, (const char *)shown.data);
+	buf_done(&shown);
+}
+
+/* In the deployment it is started in our identity, and before we may start nothing any more. */
+static int start_dwarf_confined(void *ctx)
+{
+	const uint64_t *heap = ctx;
+
+	return start_dwarf(*heap) ? 0 : -ECANCELED;
 }
 
 /* --- addresses of one file --- */
@@ -133,6 +172,8 @@ static int print_addresses(const struct options *o, int count, char **args)
 		log_error("standard output: %s", strerror(errno));
 		goto out;
 	}
+	if (program_dwarf_lost(p))
+		say_lost(str_from(o->file));
 	if (program_dwarf_too_large(p))
 		log_warning(
 			"%s: its DWARF takes more than %llu MiB and was not used; raise it with -m",
@@ -215,6 +256,15 @@ static int open_by_hand(void *ctx, const struct filestore_request *rq)
 	}
 	filestore_answer(&h->files, rq->id, fd < 0 ? -1 : fd, clock_mono_ns());
 	return 0;
+}
+
+static void lost_by_hand(void *ctx, struct filestore_file *f)
+{
+	const struct by_hand *h = ctx;
+	struct msg_file file;
+
+	if (named_file(h->named, f->file, &file))
+		say_lost(file.path);
 }
 
 static int open_jit_by_hand(void *ctx, const struct jit_request *rq)
@@ -419,6 +469,8 @@ static int run_by_hand(const struct options *o)
 	filestore_init(&h.files, budget,
 		       budget > FILESTORE_DWARF_MAX ? budget : FILESTORE_DWARF_MAX, open_by_hand,
 		       &h);
+	h.files.lost_hook = lost_by_hand;
+	h.files.lost_ctx = &h;
 	stream_in_init(&h.in);
 	stream_out_init(&h.out, BATCH, write_out, NULL);
 	r = named_new(&NAMED_LIMITS, &h.files, &h.out, &h.named);
@@ -517,7 +569,10 @@ static int run_deployed(const struct options *o)
 				   .max_files = MAX_FILES,
 				   .max_memory = MAX_ADDRESS_SPACE };
 	static struct beat b;
-	struct serve_links links = { .life_fd = o->deploy.life_fd, .beat = beat, .ctx = &b };
+	struct serve_links links = {
+		.life_fd = o->deploy.life_fd, .beat = beat, .say_lost = say_lost, .ctx = &b
+	};
+	struct deploy deploy = o->deploy;
 	struct budget budget;
 	struct serve_counts counts = { 0 };
 	int status = DEPLOY_AGAIN;
@@ -527,7 +582,11 @@ static int run_deployed(const struct options *o)
 	lastword_watch(LASTWORD_SLOW_S);
 	deploy_budget(&o->deploy, &budget);
 	sandbox.max_data = budget_fence(budget.symd, THREADS);
-	if (deploy_enter(&o->deploy, DEPLOY_SYMD, &sandbox) != 0)
+	uint64_t heap = WORKER_HEAP + budget.programs + budget.dwarf + 2 * o->memory;
+
+	deploy.confined = start_dwarf_confined;
+	deploy.confined_ctx = &heap;
+	if (deploy_enter(&deploy, DEPLOY_SYMD, &sandbox) != 0)
 		return EXIT_FAILURE;
 	if (open_links(&o->deploy, &links) == 0 && deploy_seal(DEPLOY_SYMD) == 0) {
 		deploy_status(&o->deploy, &b.status, STATUS_READY);
@@ -542,8 +601,11 @@ static int run_deployed(const struct options *o)
 	return status;
 }
 
-static bool confine(enum cell_hand how)
+/* heap: of who runs libdw, which is started before nothing can be; 0: nobody does. */
+static bool confine(enum cell_hand how, uint64_t heap)
 {
+	if (heap && !start_dwarf(heap))
+		return false;
 	const int r = cell_by_hand(how, NULL);
 
 	if (r)
@@ -634,10 +696,11 @@ int main(int argc, char **argv)
 	/* Large blocks go back to the system as soon as they are freed, whatever was freed before.
 	 */
 	heap_setup();
-	if ((o.described || o.file) && !confine(CELL_READS))
-		return EXIT_FAILURE;
 	if (o.described)
-		return print_runtime(o.described);
+		return confine(CELL_READS, 0) ? print_runtime(o.described) : EXIT_FAILURE;
+	if (o.file &&
+	    !confine(CELL_READS, BY_HAND_HEAP + 2 * (o.memory ? o.memory : ADDRESSES_DWARF)))
+		return EXIT_FAILURE;
 	if (o.file)
 		return print_addresses(&o, argc - optind, argv + optind);
 	if (optind < argc) {
@@ -648,5 +711,8 @@ int main(int argc, char **argv)
 	}
 	if (o.deploy.run_dir)
 		return run_deployed(&o);
-	return confine(CELL_READS_BELOW) ? run_by_hand(&o) : EXIT_FAILURE;
+	return confine(CELL_READS_BELOW,
+		       BY_HAND_HEAP + 2 * (o.memory ? o.memory : FILESTORE_BUDGET))
+		       ? run_by_hand(&o)
+		       : EXIT_FAILURE;
 }

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
+#include "tools/prof-symd/dwarf.h"
 #include "tools/prof-symd/dwarfinfo.h"
 #include "tools/prof-symd/gosym.h"
 #include "tools/prof-symd/program.h"
@@ -10,11 +11,11 @@ enum step { STEP_BUILD_ID, STEP_NAME, STEP_ALT, STEP_DONE };
 
 struct program {
 	struct symfile *main, *debug, *alt;
-	struct dwarfinfo *dwarf;
+	struct dwarf *dwarf;
 	struct gosym *go;
 	uint64_t dwarf_max;
 	enum step step;
-	bool dwarf_tried, dwarf_too_large, go_tried;
+	bool dwarf_tried, dwarf_too_large, dwarf_lost, go_tried;
 };
 
 /* The file that has the DWARF: the program itself or its debug file. */
@@ -49,7 +50,7 @@ void program_free(struct program *p)
 {
 	if (!p)
 		return;
-	dwarfinfo_free(p->dwarf);
+	dwarf_free(p->dwarf);
 	gosym_free(p->go);
 	symfile_free(p->main);
 	symfile_free(p->debug);
@@ -168,9 +169,12 @@ static void open_dwarf(struct program *p)
 	const struct symfile *f = dwarf_file(p);
 
 	p->dwarf_tried = true;
-	if (f)
-		p->dwarf_too_large = dwarfinfo_open(f, p->alt, p->dwarf_max, &p->dwarf) ==
-				     SYMFILE_TOO_LARGE;
+	if (!f || !p->dwarf_max)
+		return;
+	const int r = dwarf_open(f, p->alt, p->dwarf_max, &p->dwarf);
+
+	p->dwarf_too_large = r == SYMFILE_TOO_LARGE;
+	p->dwarf_lost = r == DWARF_LOST;
 }
 
 /* An address of the program as its debug file has it. */
@@ -211,11 +215,11 @@ int program_lookup(struct program *p, uint64_t address, struct names *ret)
 	if (p->dwarf) {
 		const struct symfile *f = dwarf_file(p);
 
-		r = dwarfinfo_lookup(p->dwarf,
-				     f == p->main ? address : debug_address(p, f, address), ret);
+		r = dwarf_lookup(p->dwarf, f == p->main ? address : debug_address(p, f, address),
+				 ret);
 		/* It takes more than it may: from here on it is done without. */
 		if (r == SYMFILE_TOO_LARGE || r == -ENOMEM) {
-			dwarfinfo_free(p->dwarf);
+			dwarf_free(p->dwarf);
 			p->dwarf = NULL;
 			p->dwarf_too_large = true;
 			names_reset(ret);
@@ -242,14 +246,19 @@ bool program_dwarf_too_large(const struct program *p)
 	return p->dwarf_too_large;
 }
 
+bool program_dwarf_lost(const struct program *p)
+{
+	return p->dwarf_lost || (p->dwarf && dwarf_lost(p->dwarf));
+}
+
 bool program_rest(struct program *p, bool packed)
 {
-	return p->dwarf && dwarfinfo_rest(p->dwarf, packed);
+	return p->dwarf && dwarf_rest(p->dwarf, packed);
 }
 
 size_t program_bytes(const struct program *p)
 {
 	return sizeof(*p) + symfile_bytes(p->main) + (p->debug ? symfile_bytes(p->debug) : 0) +
-	       (p->alt ? symfile_bytes(p->alt) : 0) + (p->dwarf ? dwarfinfo_bytes(p->dwarf) : 0) +
+	       (p->alt ? symfile_bytes(p->alt) : 0) + (p->dwarf ? dwarf_bytes(p->dwarf) : 0) +
 	       (p->go ? gosym_bytes(p->go) : 0);
 }

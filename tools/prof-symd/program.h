@@ -25,7 +25,7 @@ enum program_want {
 };
 
 /* Takes fd, always. dwarf_max: bytes of memory that its DWARF may take, unpacked; larger is not
- * used. 0, the verdicts of symfile_open, -errno. */
+ * used, nor is any where it is 0. 0, the verdicts of symfile_open, -errno. */
 int program_open(int fd, uint64_t dwarf_max, struct program **ret);
 void program_free(struct program *p);
 /* What would help; *ret_build_id and *ret_name are borrowed until the next program_offer, empty and
@@ -48,6 +48,8 @@ int program_address(const struct program *p, uint64_t offset, uint64_t *ret);
 int program_lookup(struct program *p, uint64_t address, struct names *ret);
 /* True once DWARF was left alone for its size. */
 bool program_dwarf_too_large(const struct program *p);
+/* True once libdw died on it, or took too long: its inlined calls and lines are missing. */
+bool program_dwarf_lost(const struct program *p);
 /* As dwarfinfo_rest. */
 bool program_rest(struct program *p, bool packed);
 size_t program_bytes(const struct program *p);

@@ -88,6 +88,15 @@ static int ask(void *ctx, const struct filestore_request *rq)
 	return r ? r : stream_flush(&s->requests);
 }
 
+static void lost(void *ctx, struct filestore_file *f)
+{
+	const struct serve *s = ctx;
+	struct msg_file file;
+
+	if (named_file(s->named, f->file, &file))
+		s->links->say_lost(file.path);
+}
+
 static int ask_jit(void *ctx, const struct jit_request *rq)
 {
 	struct serve *s = ctx;
@@ -497,6 +506,8 @@ int serve_run(const struct serve_links *links, const struct budget *budget, uint
 	s->shared = !programs;
 	filestore_init(&s->files, programs ? programs : budget->programs,
 		       programs > budget->dwarf ? programs : budget->dwarf, ask, s);
+	s->files.lost_hook = lost;
+	s->files.lost_ctx = s;
 	r = jit_init(&s->jit, budget->generated, ask_jit, s);
 	if (r == 0)
 		r = objects_new(ask_objects, s, &s->objects);

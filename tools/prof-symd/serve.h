@@ -19,6 +19,8 @@ struct serve_links {
 	 */
 	void (*beat)(void *ctx, uint64_t samples);
 	void *ctx;
+	/* Says that libdw died on a file of this path, a stranger's bytes; called once a file. */
+	void (*say_lost)(struct str path);
 };
 
 enum serve_verdict {

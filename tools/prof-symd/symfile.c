@@ -430,6 +430,11 @@ struct span symfile_build_id(const struct symfile *f)
 	return (struct span){ .data = f->build_id, .len = f->build_id_len };
 }
 
+int symfile_fd(const struct symfile *f)
+{
+	return f->fd;
+}
+
 uint64_t symfile_size(const struct symfile *f)
 {
 	return f->size;

@@ -52,6 +52,8 @@ int symfile_open(int fd, struct symfile **ret);
 /* Over bytes instead, borrowed for the symfile's life. */
 int symfile_open_bytes(struct span bytes, struct symfile **ret);
 void symfile_free(struct symfile *f);
+/* Its descriptor, borrowed; -1: it is over bytes. */
+int symfile_fd(const struct symfile *f);
 
 struct span symfile_build_id(const struct symfile *f); /* borrowed; empty without one */
 uint64_t symfile_size(const struct symfile *f);	       /* of the file, in bytes */

@@ -319,6 +319,39 @@ static ssize_t read_proc(pid_t pid, const char *name, char *text, size_t size)
 	return n;
 }
 
+/* cpu time of a process and of its children that have ended, by its stat. */
+static uint64_t spent_ns(pid_t pid)
+{
+	unsigned long long t[4];
+	char text[2048];
+	const char *at;
+
+	if (read_proc(pid, "stat", text, sizeof(text)) <= 0 || !(at = strrchr(text, ')')) ||
+	    sscanf(at + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %llu %llu",
+		   &t[0], &t[1], &t[2], &t[3]) != 4)
+		return 0;
+	return (t[0] + t[1] + t[2] + t[3]) * (1000000000u / (uint64_t)sysconf(_SC_CLK_TCK));
+}
+
+/* What a tool's own children take: of prof-symd, the processes that run libdw for it. */
+static void measure_helpers(pid_t pid, unsigned depth, uint64_t *cpu_ns, uint64_t *pss)
+{
+	char name[64], text[2048];
+
+	snprintf(name, sizeof(name), "task/%d/children", pid);
+	if (!depth || read_proc(pid, name, text, sizeof(text)) <= 0)
+		return;
+	for (char *at = text, *end;; at = end) {
+		const pid_t helper = (pid_t)strtol(at, &end, 10);
+
+		if (end == at)
+			return;
+		*cpu_ns += spent_ns(helper);
+		*pss += child_pss(helper);
+		measure_helpers(helper, depth - 1, cpu_ns, pss);
+	}
+}
+
 uint64_t child_pss(pid_t pid)
 {
 	char text[2048];
@@ -339,7 +372,7 @@ void child_measure(struct child *c, bool memory)
 	if (!c->pid)
 		return;
 	if (clock_getcpuclockid(c->pid, &clock) == 0 && clock_gettime(clock, &t) == 0)
-		c->cpu_ns = c->former_cpu_ns + (uint64_t)t.tv_sec * 1000000000u +
+		c->cpu_ns = c->former_cpu_ns + c->helpers_ns + (uint64_t)t.tv_sec * 1000000000u +
 			    (uint64_t)t.tv_nsec;
 	/* Who has just been heard of is not stopped. */
 	if (!memory && c->reports && clock_mono_ns() < c->heard_ns + HEARD_NS) {
@@ -355,10 +388,13 @@ void child_measure(struct child *c, bool memory)
 		else if (!c->stopped_ns)
 			c->stopped_ns = clock_mono_ns();
 	}
-	const uint64_t pss = memory ? child_pss(c->pid) : 0;
+	uint64_t pss = memory ? child_pss(c->pid) : 0, helpers_ns = 0;
 
 	if (!pss)
 		return;
+	measure_helpers(c->pid, 2, &helpers_ns, &pss);
+	if (helpers_ns > c->helpers_ns)
+		c->helpers_ns = helpers_ns;
 	c->pss = pss;
 	if (c->pss > c->pss_peak)
 		c->pss_peak = c->pss;
@@ -384,7 +420,7 @@ bool child_reap(struct child *c)
 
 	if (!c->pid || wait4(c->pid, &c->wait_status, WNOHANG, &ru) != c->pid)
 		return false;
-	c->cpu_ns = c->former_cpu_ns +
+	c->cpu_ns = c->former_cpu_ns + c->helpers_ns +
 		    (uint64_t)(ru.ru_utime.tv_sec + ru.ru_stime.tv_sec) * 1000000000u +
 		    (uint64_t)(ru.ru_utime.tv_usec + ru.ru_stime.tv_usec) * 1000u;
 	c->pid = 0;

@@ -33,6 +33,7 @@ struct child {
 	uint64_t stopped_ns;	  /* since when it is seen stopped (SIGSTOP); 0: it is not */
 	uint64_t cpu_ns;	  /* of this and of all former incarnations */
 	uint64_t former_cpu_ns, ready_cpu_ns; /* of former ones; until sampling began */
+	uint64_t helpers_ns;		      /* of its own children, in cpu_ns */
 	uint64_t pss, pss_peak;		      /* bytes */
 	unsigned lines;
 	size_t line_len;

@@ -1,0 +1,433 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The process that libdw runs in, with a libdw that does what a bug in it, or whoever took it over,
+ * would do. */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/io_uring.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <criterion/criterion.h>
+#include "tools/prof-symd/dwarf.h"
+#include "tools/prof-symd/dwarfinfo.h"
+#include "tools/prof-symd/dwarfkeeper.h"
+#include "tools/prof-symd/dwarfwire.h"
+
+#define MAX (1u << 20)
+
+/* What the other libdw does with an address. */
+enum deed {
+	NAME = 1,
+	MANY, /* names as large as they can be */
+	NOTHING,
+	CRASH,
+	LEAVE,
+	LOOP,
+	MEMORY,
+	CHATTER, /* writes into its socket what is no answer */
+	FIRST_CALL = 100,
+};
+
+struct dwarfinfo {
+	bool alt;
+};
+
+uint64_t dwarfinfo_size(const struct symfile *f)
+{
+	(void)f;
+	return 1;
+}
+
+int dwarfinfo_open(const struct symfile *f, const struct symfile *alt, uint64_t max,
+		   struct dwarfinfo **ret)
+{
+	(void)f;
+	if (max != MAX)
+		return SYMFILE_TOO_LARGE;
+	*ret = calloc(1, sizeof(**ret));
+	(*ret)->alt = alt != NULL;
+	return 0;
+}
+
+void dwarfinfo_free(struct dwarfinfo *d)
+{
+	free(d);
+}
+
+bool dwarfinfo_rest(struct dwarfinfo *d, bool packed)
+{
+	(void)d;
+	return packed;
+}
+
+size_t dwarfinfo_bytes(const struct dwarfinfo *d)
+{
+	(void)d;
+	return 4096;
+}
+
+static void add(struct names *n, const char *name, size_t len)
+{
+	n->calls[n->count++] = (struct call){ .name = names_keep(n, name, len),
+					      .system_name = names_keep(n, name, len),
+					      .source = names_keep(n, "/a/b.c", 6),
+					      .line = 7,
+					      .start_line = 3,
+					      .bare = true };
+}
+
+/* What it may not do. */
+#define FORBIDDEN 15
+static long forbidden(uint64_t which)
+{
+	static char byte;
+	struct iovec v = { .iov_base = &byte, .iov_len = 1 };
+
+	switch (which) {
+	case 0:
+		return socket(AF_UNIX, SOCK_STREAM, 0);
+	case 1:
+		return socket(AF_INET, SOCK_STREAM, 0);
+	case 2:
+		return fork();
+	case 3:
+		return execl("/bin/true", "true", NULL);
+	case 4:
+		return kill(getppid(), SIGKILL);
+	case 5:
+		return ptrace(PTRACE_ATTACH, getppid(), NULL, NULL);
+	case 6:
+		return process_vm_readv(1, &v, 1, &v, 1, 0);
+	case 7:
+		return syscall(SYS_io_uring_setup, 1, &(struct io_uring_params){ 0 });
+	case 8:
+		return memfd_create("m", 0);
+	case 9:
+		return syscall(SYS_bpf, 0, NULL, 0);
+	case 10:
+		return syscall(SYS_perf_event_open, NULL, 0, 0, 0, 0);
+	case 11:
+		return syscall(SYS_userfaultfd, 0);
+	case 12:
+		return (long)mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS,
+				  -1, 0);
+	case 13:
+		return dup(0);
+	case 14:
+		return pipe((int[2]){ 0 });
+	}
+	return -1;
+}
+
+int dwarfinfo_lookup(struct dwarfinfo *d, uint64_t address, struct names *ret)
+{
+	static const char junk[64] = "junk";
+	static char name[NAMES_TEXT];
+
+	switch (address) {
+	case NAME:
+		add(ret, "inner", 5);
+		add(ret, d->alt ? "alt" : "outer", d->alt ? 3 : 5);
+		return 0;
+	case MANY:
+		memset(name, 'x', sizeof(name));
+		while (ret->count < NAMES_MAX)
+			add(ret, name, sizeof(name));
+		return 0;
+	case CRASH:
+		raise(SIGSEGV);
+		abort();
+	case LEAVE:
+		exit(0);
+	case LOOP:
+		for (volatile unsigned i = 0;; i++)
+			;
+	case MEMORY:
+		for (;;) {
+			char *p = malloc(1 << 20);
+
+			if (!p)
+				return -ENOMEM;
+			memset(p, 1, 1 << 20);
+		}
+	case CHATTER:
+		for (;;)
+			send(3, junk, sizeof(junk), 0);
+	}
+	if (address >= FIRST_CALL)
+		add(ret, forbidden(address - FIRST_CALL) < 0 ? "refused" : "done", 4);
+	return address >= FIRST_CALL ? 0 : SYMFILE_NONE;
+}
+
+static struct symfile *self(void)
+{
+	struct symfile *f;
+
+	cr_assert_eq(symfile_open(open("/proc/self/exe", O_RDONLY | O_CLOEXEC), &f), 0);
+	return f;
+}
+
+static void start(void)
+{
+	int control;
+
+	cr_assert_eq(dwarfkeeper_start(64u << 20, &control), 0);
+	dwarf_use_keeper(control);
+}
+
+static struct names names;
+
+static void expect_names(struct dwarf *d, const char *outer)
+{
+	cr_assert_eq(dwarf_lookup(d, NAME, &names), 0);
+	cr_assert_eq(names.count, 2);
+	cr_assert(str_eq(names.calls[0].name, STR_LIT("inner")));
+	cr_assert(str_eq(names.calls[1].name, str_from(outer)));
+	cr_assert(str_eq(names.calls[1].source, STR_LIT("/a/b.c")));
+	cr_assert(names.calls[1].line == 7 && names.calls[1].start_line == 3 &&
+		  names.calls[1].bare);
+	cr_assert(!dwarf_lost(d) && dwarf_bytes(d) >= 4096);
+}
+
+/* What is done in the middle of a file's life. */
+static void costs_its_file_only(uint64_t deed)
+{
+	struct symfile *f = self();
+	struct dwarf *bad, *good, *later;
+
+	start();
+	cr_assert_eq(dwarf_open(f, NULL, MAX, &good), 0);
+	cr_assert_eq(dwarf_open(f, f, MAX, &bad), 0);
+	expect_names(good, "outer");
+	expect_names(bad, "alt");
+	cr_assert_eq(dwarf_lookup(bad, deed, &names), SYMFILE_NONE, "deed %d", (int)deed);
+	cr_assert(dwarf_lost(bad));
+	cr_assert_eq(dwarf_lookup(bad, NAME, &names), SYMFILE_NONE);
+	expect_names(good, "outer");
+	cr_assert_eq(dwarf_open(f, f, MAX, &later), 0);
+	expect_names(later, "alt");
+	dwarf_free(bad);
+	dwarf_free(good);
+	dwarf_free(later);
+	symfile_free(f);
+}
+
+Test(dwarf, names_are_those_that_libdw_found)
+{
+	struct symfile *f = self();
+	struct dwarf *d;
+
+	start();
+	cr_assert_eq(dwarf_open(f, NULL, 2 * MAX, &d), SYMFILE_TOO_LARGE);
+	cr_assert_eq(dwarf_open(f, NULL, MAX, &d), 0);
+	cr_assert_eq(dwarf_lookup(d, NOTHING, &names), SYMFILE_NONE);
+	expect_names(d, "outer");
+	cr_assert(dwarf_rest(d, true) && !dwarf_rest(d, false));
+	cr_assert_eq(dwarf_lookup(d, MANY, &names), 0);
+	cr_assert_eq(names.count, NAMES_MAX);
+	cr_assert_eq(names.calls[NAMES_MAX - 1].system_name.len, NAMES_TEXT);
+	dwarf_free(d);
+	symfile_free(f);
+}
+
+/* A worker, by its name: the keeper's child. */
+static pid_t the_worker(void)
+{
+	char path[64], text[64] = "";
+	pid_t pid = getpid();
+
+	for (int depth = 0; depth < 2; depth++) {
+		snprintf(path, sizeof(path), "/proc/%d/task/%d/children", pid, pid);
+		FILE *f = fopen(path, "re");
+
+		cr_assert(f && fgets(text, sizeof(text), f));
+		fclose(f);
+		pid = atoi(text);
+		cr_assert_gt(pid, 1);
+	}
+	return pid;
+}
+
+Test(dwarf, a_worker_that_is_killed_while_nothing_is_asked_costs_nothing)
+{
+	struct symfile *f = self();
+	struct dwarf *d;
+
+	start();
+	cr_assert_eq(dwarf_open(f, NULL, MAX, &d), 0);
+	for (int i = 0; i < 20; i++) {
+		expect_names(d, "outer");
+
+		const pid_t worker = the_worker();
+
+		cr_assert_eq(kill(worker, SIGKILL), 0);
+		/* Dead when its socket is closed; a process that is not waited for still is one. */
+		for (char state = 0; state != 'Z';) {
+			char path[64];
+
+			snprintf(path, sizeof(path), "/proc/%d/stat", worker);
+			FILE *s = fopen(path, "re");
+
+			cr_assert(s && fscanf(s, "%*d (%*[^)]) %c", &state) == 1);
+			fclose(s);
+		}
+	}
+	expect_names(d, "outer");
+	dwarf_free(d);
+	symfile_free(f);
+}
+
+Test(dwarf, more_files_than_a_worker_has_room_for_are_refused)
+{
+	static struct dwarf *d[DWARFWIRE_FILES];
+	struct symfile *f = self();
+	struct dwarf *more;
+
+	start();
+	for (size_t i = 0; i < DWARFWIRE_FILES; i++)
+		cr_assert_eq(dwarf_open(f, NULL, MAX, &d[i]), 0);
+	cr_assert_eq(dwarf_open(f, NULL, MAX, &more), -EMFILE);
+	expect_names(d[0], "outer");
+	dwarf_free(d[0]);
+	cr_assert_eq(dwarf_open(f, NULL, MAX, &d[0]), 0);
+	for (size_t i = 0; i < DWARFWIRE_FILES; i++)
+		dwarf_free(d[i]);
+	symfile_free(f);
+}
+
+Test(dwarf, a_crash_costs_its_file_only)
+{
+	costs_its_file_only(CRASH);
+}
+
+Test(dwarf, an_exit_costs_its_file_only)
+{
+	costs_its_file_only(LEAVE);
+}
+
+Test(dwarf, work_without_end_costs_its_file_only)
+{
+	costs_its_file_only(LOOP);
+}
+
+Test(dwarf, what_is_no_answer_costs_its_file_only)
+{
+	costs_its_file_only(CHATTER);
+}
+
+#ifndef __SANITIZE_ADDRESS__ /* it has neither the limits nor the list of calls */
+Test(dwarf, a_file_that_takes_all_memory_is_too_large)
+{
+	struct symfile *f = self();
+	struct dwarf *bad, *good;
+
+	start();
+	cr_assert_eq(dwarf_open(f, NULL, MAX, &good), 0);
+	cr_assert_eq(dwarf_open(f, f, MAX, &bad), 0);
+	expect_names(good, "outer");
+	cr_assert_eq(dwarf_lookup(bad, MEMORY, &names), SYMFILE_TOO_LARGE);
+	cr_assert(!dwarf_lost(bad));
+	dwarf_free(bad);
+	expect_names(good, "outer");
+	dwarf_free(good);
+	symfile_free(f);
+}
+
+Test(dwarf, a_worker_that_was_taken_over_is_killed_at_its_first_deed)
+{
+	struct symfile *f = self();
+
+	start();
+	for (uint64_t i = 0; i < FORBIDDEN; i++) {
+		struct dwarf *d;
+
+		cr_assert_eq(dwarf_open(f, NULL, MAX, &d), 0);
+		cr_assert_eq(dwarf_lookup(d, FIRST_CALL + i, &names), SYMFILE_NONE, "call %d",
+			     (int)i);
+		cr_assert(dwarf_lost(d), "call %d", (int)i);
+		dwarf_free(d);
+	}
+	symfile_free(f);
+}
+#endif
+
+Test(dwarf, the_keeper_ends_with_its_owner)
+{
+	int control, status;
+
+	cr_assert_eq(dwarfkeeper_start(64u << 20, &control), 0);
+	dwarf_use_keeper(control);
+	struct symfile *f = self();
+	struct dwarf *d;
+
+	cr_assert_eq(dwarf_open(f, NULL, MAX, &d), 0);
+	close(control);
+	cr_assert_gt(wait(&status), 0);
+	cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	cr_assert_eq(dwarf_lookup(d, NAME, &names), SYMFILE_NONE);
+	dwarf_free(d);
+	symfile_free(f);
+}
+
+Test(dwarf, without_a_keeper_libdw_runs_here)
+{
+	struct symfile *f = self();
+	struct dwarf *d;
+
+	cr_assert_eq(dwarf_open(f, NULL, MAX, &d), 0);
+	expect_names(d, "outer");
+	dwarf_free(d);
+	symfile_free(f);
+}
+
+static bool takes(const struct dwarfwire_head *h, const struct dwarfwire_call *c, const char *text)
+{
+	uint8_t bytes[sizeof(*h) + sizeof(*c) + 16];
+	size_t n = sizeof(*h);
+	uint64_t size;
+	int verdict;
+
+	memcpy(bytes, h, sizeof(*h));
+	if (c) {
+		memcpy(bytes + n, c, sizeof(*c));
+		n += sizeof(*c);
+	}
+	memcpy(bytes + n, text, 8);
+	n += h->text_len < 8 ? h->text_len : 8;
+	return dwarfwire_take((struct span){ .data = bytes, .len = n }, &verdict, &size, &names);
+}
+
+Test(dwarf, answers_that_lie_are_refused)
+{
+	const struct dwarfwire_head h = { .count = 1, .text_len = 8 };
+	const struct dwarfwire_call c = { .line = 1, .name = { 2, 6 } };
+	struct dwarfwire_head oh = h;
+	struct dwarfwire_call oc = c;
+
+	cr_assert(takes(&h, &c, "abcdefgh"));
+	cr_assert(str_eq(names.calls[0].name, STR_LIT("cdefgh")));
+	cr_assert(!takes(&h, &c, "abc\0efgh"));
+	cr_assert(!takes(&h, NULL, "abcdefgh"));
+	oh.text_len = 9;
+	cr_assert(!takes(&oh, &c, "abcdefgh"));
+	oh = h;
+	oh.count = NAMES_MAX + 1;
+	cr_assert(!takes(&oh, &c, "abcdefgh"));
+	oh = h;
+	oh.verdict = SYMFILE_NONE;
+	cr_assert(!takes(&oh, &c, "abcdefgh"));
+	oc.name = (struct dwarfwire_text){ 3, 6 };
+	cr_assert(!takes(&h, &oc, "abcdefgh"));
+	oc.name = (struct dwarfwire_text){ UINT32_MAX, 2 };
+	cr_assert(!takes(&h, &oc, "abcdefgh"));
+	oc = c;
+	oc.line = 1ull << 40;
+	cr_assert(!takes(&h, &oc, "abcdefgh"));
+}

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include "common/clock.h"
+#include "tools/prof-symd/dwarf.h"
+#include "tools/prof-symd/dwarfinfo.h"
+#include "tools/prof-symd/dwarfwire.h"
+
+/* The worker ends itself when a request has cost it DWARFWORKER_CPU_S; this is for one that is
+ * stopped, waits for a file system, or does not want to end. Shorter than the launcher waits for a
+ * tool that says nothing; files of which more is read by hand have two seconds for each 16 MiB. */
+#define PATIENCE_NS 8000000000ull
+#define SMALL_MAX (48ull << 20)
+#define START_NS 2000000000ull
+#define OPEN_FDS 2
+
+struct dwarf {
+	const struct symfile *file, *alt;
+	uint64_t max, worker;	/* worker: the number of the one that has it open */
+	struct dwarfinfo *info; /* owned; libdw in this process */
+	uint32_t slot;
+	bool lost;
+	size_t bytes;
+};
+
+/* One a process: what runs libdw for it. */
+static struct {
+	int control, socket; /* -1: none */
+	uint64_t worker;     /* how many there were */
+	struct dwarf *files[DWARFWIRE_FILES];
+	uint8_t answer[DWARFWIRE_MAX];
+} host = { .control = -1, .socket = -1 };
+
+void dwarf_use_keeper(int control)
+{
+	host.control = control;
+}
+
+/* --- the worker --- */
+
+static void worker_drop(void)
+{
+	if (host.socket >= 0)
+		close(host.socket);
+	host.socket = -1;
+}
+
+static int wait_for(int fd, short events, uint64_t deadline_ns)
+{
+	for (;;) {
+		const uint64_t now_ns = clock_mono_ns();
+		const uint64_t left_ns = now_ns < deadline_ns ? deadline_ns - now_ns : 0;
+		struct pollfd p = { .fd = fd, .events = events };
+		/* Once in any case: we may have been stopped ourselves. */
+		const int n = poll(&p, 1, left_ns ? (int)(left_ns / 1000000 + 1) : 0);
+
+		if (n > 0)
+			return 0;
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		if (n == 0 && !left_ns)
+			return -ETIMEDOUT;
+	}
+}
+
+union one_fd {
+	struct cmsghdr head;
+	char bytes[CMSG_SPACE(sizeof(int))];
+};
+
+/* A descriptor that came with a byte, or -errno. */
+static int take_socket(void)
+{
+	char byte;
+	union one_fd control;
+	struct iovec v = { .iov_base = &byte, .iov_len = 1 };
+	struct msghdr h = { .msg_iov = &v,
+			    .msg_iovlen = 1,
+			    .msg_control = &control,
+			    .msg_controllen = sizeof(control) };
+	int fd = -1;
+
+	if (recvmsg(host.control, &h, MSG_CMSG_CLOEXEC | MSG_DONTWAIT) <= 0)
+		return -EPIPE;
+	const struct cmsghdr *c = CMSG_FIRSTHDR(&h);
+
+	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
+	    c->cmsg_len == CMSG_LEN(sizeof(fd)))
+		memcpy(&fd, CMSG_DATA(c), sizeof(fd));
+	return fd >= 0 ? fd : -EAGAIN;
+}
+
+/* A new worker in place of the old one, which is killed. */
+static int worker_start(void)
+{
+	const uint64_t deadline_ns = clock_mono_ns() + START_NS;
+
+	worker_drop();
+	if (send(host.control, "w", 1, MSG_NOSIGNAL | MSG_DONTWAIT) != 1)
+		return -EPIPE;
+	int r = wait_for(host.control, POLLIN, deadline_ns);
+
+	if (!r)
+		r = take_socket();
+	if (r < 0)
+		return r;
+	host.socket = r;
+	host.worker++;
+	return 0;
+}
+
+static int send_ask(const struct dwarfwire_ask *a, const int *fds, size_t fd_count)
+{
+	union {
+		struct cmsghdr head;
+		char bytes[CMSG_SPACE(OPEN_FDS * sizeof(int))];
+	} control = { 0 };
+	struct iovec v = { .iov_base = (void *)a, .iov_len = sizeof(*a) };
+	struct msghdr h = { .msg_iov = &v, .msg_iovlen = 1 };
+
+	if (fd_count) {
+		h.msg_control = &control;
+		h.msg_controllen = CMSG_SPACE(fd_count * sizeof(int));
+		control.head.cmsg_level = SOL_SOCKET;
+		control.head.cmsg_type = SCM_RIGHTS;
+		control.head.cmsg_len = CMSG_LEN(fd_count * sizeof(int));
+		memcpy(CMSG_DATA(&control.head), fds, fd_count * sizeof(int));
+	}
+	/* Its queue is empty but for what needs no answer: one that is full means that it hangs. */
+	return sendmsg(host.socket, &h, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
+}
+
+static uint64_t patience_ns(const struct dwarf *d)
+{
+	return PATIENCE_NS + (d->max > SMALL_MAX ? ((d->max - SMALL_MAX) >> 23) * 1000000000 : 0);
+}
+
+/* The verdict of an answer. After DWARF_LOST there is no worker. */
+static int exchange(struct dwarf *d, const struct dwarfwire_ask *a, const int *fds, size_t fd_count,
+		    struct names *ret)
+{
+	const uint64_t deadline_ns = clock_mono_ns() + patience_ns(d);
+	int verdict, r = send_ask(a, fds, fd_count);
+	uint64_t bytes;
+	ssize_t n = 0;
+
+	if (!r)
+		r = wait_for(host.socket, POLLIN, deadline_ns);
+	if (!r)
+		n = recv(host.socket, host.answer, sizeof(host.answer), MSG_DONTWAIT | MSG_TRUNC);
+	if (r || n <= 0 || (size_t)n > sizeof(host.answer) ||
+	    !dwarfwire_take((struct span){ .data = host.answer, .len = (size_t)n }, &verdict,
+			    &bytes, ret)) {
+		worker_drop();
+		d->bytes = 0;
+		return DWARF_LOST;
+	}
+	if (verdict == -ENOMEM) {
+		/* Nothing can be had from it any more, for the others neither. */
+		worker_drop();
+		return SYMFILE_TOO_LARGE;
+	}
+	/* What it says is charged to the budget of all files. */
+	d->bytes = bytes < 4 * d->max ? (size_t)bytes : (size_t)(4 * d->max);
+	return verdict;
+}
+
+/* Opens d in the present worker, unless it is open there. */
+static int open_there(struct dwarf *d)
+{
+	const int fds[OPEN_FDS] = { symfile_fd(d->file), d->alt ? symfile_fd(d->alt) : -1 };
+	const struct dwarfwire_ask a = { .kind = DWARFWIRE_OPEN, .file = d->slot, .value = d->max };
+	struct pollfd p = { .fd = host.socket };
+
+	/* One that ended while nobody asked anything did not die of this file. */
+	if (host.socket >= 0 && poll(&p, 1, 0) > 0 && p.revents & (POLLHUP | POLLERR))
+		worker_drop();
+	int r = host.socket >= 0 ? 0 : worker_start();
+
+	if (r)
+		return r;
+	if (d->worker == host.worker)
+		return 0;
+	r = exchange(d, &a, fds, fds[1] >= 0 ? 2 : 1, NULL);
+	if (!r)
+		d->worker = host.worker;
+	return r;
+}
+
+/* --- files --- */
+
+static int new_slot(struct dwarf *d)
+{
+	for (uint32_t i = 0; i < DWARFWIRE_FILES; i++) {
+		if (host.files[i])
+			continue;
+		host.files[i] = d;
+		d->slot = i;
+		return 0;
+	}
+	return -EMFILE;
+}
+
+int dwarf_open(const struct symfile *f, const struct symfile *alt, uint64_t max, struct dwarf **ret)
+{
+	struct dwarf *d = calloc(1, sizeof(*d));
+	int r;
+
+	if (!d)
+		return -ENOMEM;
+	d->file = f;
+	d->alt = alt;
+	d->max = max;
+	if (host.control < 0 || symfile_fd(f) < 0) {
+		r = dwarfinfo_open(f, alt, max, &d->info);
+		if (r)
+			free(d);
+		else
+			*ret = d;
+		return r;
+	}
+	r = new_slot(d);
+	if (r) {
+		free(d);
+		return r;
+	}
+	r = open_there(d);
+	if (r) {
+		dwarf_free(d);
+		return r;
+	}
+	*ret = d;
+	return 0;
+}
+
+void dwarf_free(struct dwarf *d)
+{
+	if (!d)
+		return;
+	if (d->info) {
+		dwarfinfo_free(d->info);
+	} else {
+		const struct dwarfwire_ask a = { .kind = DWARFWIRE_CLOSE, .file = d->slot };
+
+		if (host.socket >= 0 && d->worker == host.worker && send_ask(&a, NULL, 0))
+			worker_drop();
+		host.files[d->slot] = NULL;
+	}
+	free(d);
+}
+
+int dwarf_lookup(struct dwarf *d, uint64_t address, struct names *ret)
+{
+	const struct dwarfwire_ask a = { .kind = DWARFWIRE_LOOKUP,
+					 .file = d->slot,
+					 .value = address };
+
+	if (d->info)
+		return dwarfinfo_lookup(d->info, address, ret);
+	names_reset(ret);
+	if (d->lost)
+		return SYMFILE_NONE;
+	int r = open_there(d);
+
+	if (!r)
+		r = exchange(d, &a, NULL, 0, ret);
+	if (r == DWARF_LOST)
+		d->lost = true;
+	if (r || !ret->count)
+		names_reset(ret);
+	return r == SYMFILE_TOO_LARGE ? r : r || !ret->count ? SYMFILE_NONE : 0;
+}
+
+bool dwarf_lost(const struct dwarf *d)
+{
+	return d->lost;
+}
+
+bool dwarf_rest(struct dwarf *d, bool packed)
+{
+	const struct dwarfwire_ask a = { .kind = DWARFWIRE_REST, .file = d->slot, .value = packed };
+
+	if (d->info)
+		return dwarfinfo_rest(d->info, packed);
+	if (host.socket < 0 || d->worker != host.worker)
+		return false;
+	const int r = exchange(d, &a, NULL, 0, NULL);
+
+	if (r == DWARF_LOST)
+		d->lost = true;
+	return r == 1;
+}
+
+size_t dwarf_bytes(const struct dwarf *d)
+{
+	return sizeof(*d) + (d->info			? dwarfinfo_bytes(d->info)
+			     : d->worker == host.worker ? d->bytes
+							: 0);
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The DWARF of a file, read by libdw in a process of its own (dwarfworker.h), which may die of it,
+ * take for ever or be taken over: then this file's inlined calls and lines are missing, and no
+ * other's. Where no such process was started libdw runs in this one.
+ *
+ * A file that the worker died on, or that took it more than its time, is not given to it again
+ * while it is open; the others are opened anew in the next worker when they are next asked for.
+ */
+#ifndef PROFPIPE_DWARF_H
+#define PROFPIPE_DWARF_H
+
+#include "tools/prof-symd/names.h"
+#include "tools/prof-symd/symfile.h"
+
+struct dwarf;
+
+enum dwarf_verdict {
+	DWARF_LOST = 100, /* the worker died on it, or was killed when its time was over */
+};
+
+/* What workers are started by, for the life of the process: taken (dwarfworker.h). */
+void dwarf_use_keeper(int control);
+
+/* As dwarfinfo_open; or DWARF_LOST. */
+int dwarf_open(const struct symfile *f, const struct symfile *alt, uint64_t max,
+	       struct dwarf **ret);
+void dwarf_free(struct dwarf *d);
+/* As dwarfinfo_lookup; a worker that runs out of memory makes room for the next, and the file is
+ * too large. */
+int dwarf_lookup(struct dwarf *d, uint64_t address, struct names *ret);
+/* It was given up: the worker died on it. */
+bool dwarf_lost(const struct dwarf *d);
+/* As dwarfinfo_rest, dwarfinfo_bytes: the memory is the worker's. */
+bool dwarf_rest(struct dwarf *d, bool packed);
+size_t dwarf_bytes(const struct dwarf *d);
+
+#endif

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/prof-symd/dwarfkeeper.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "common/landlock.h"
+#include "common/seccomp.h"
+#include "tools/prof-symd/dwarfworker.h"
+
+#define SOCKET 3 /* of keeper and worker: the one descriptor above stderr */
+
+static const struct seccomp_rule keeper_calls[] = {
+	CALL("recvmsg"),
+	CALL("sendmsg"),
+	CALL("recvfrom"),
+	CALL_IF("socketpair", SECCOMP_IS(0, AF_UNIX)),
+	CALL("close"),
+	CALL("close_range"),
+	CALL("dup3"),
+	/* A process, and no thread or namespace. */
+	CALL_IF("clone", SECCOMP_CLEAR(0, CLONE_VM | CLONE_THREAD | CLONE_PARENT | CLONE_NEWUSER |
+						  CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET)),
+	CALL_FAILS("clone3", ENOSYS),
+	CALL("fork"),
+	CALL("kill"), /* the worker; nobody else is this user */
+	CALL("wait4"),
+	CALL("prctl"),
+	CALL("seccomp"), /* the worker's list */
+	CALL("getppid"),
+	CALL("prlimit64"),
+	CALL("getrlimit"),
+	CALL("setrlimit"),
+	CALL("set_robust_list"),
+	CALL("rseq"),
+	CALLS_END,
+};
+
+/* Neither outlives who started it. */
+static void die_with(pid_t parent)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+	if (getppid() != parent)
+		_exit(0);
+}
+
+/* Only socket is left, as SOCKET, and stderr, which is the rest of the first three, too. */
+static int keep_only(int socket)
+{
+	const int high = socket > SOCKET ? socket : fcntl(socket, F_DUPFD_CLOEXEC, SOCKET + 1);
+
+	if (high < 0 || dup3(high, SOCKET, O_CLOEXEC) < 0)
+		return -errno;
+	for (int fd = STDIN_FILENO; fd < STDERR_FILENO; fd++)
+		if (dup2(STDERR_FILENO, fd) < 0)
+			close(fd);
+	return close_range(SOCKET + 1, ~0u, 0) ? -errno : 0;
+}
+
+static pid_t start_worker(uint64_t heap, pid_t keeper, int *ret_socket)
+{
+	int pair[2];
+	pid_t pid = -1;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
+		return -1;
+	pid = fork();
+	if (pid == 0) {
+		die_with(keeper);
+		if (dup3(pair[1], SOCKET, O_CLOEXEC) < 0 || close_range(SOCKET + 1, ~0u, 0))
+			_exit(1);
+		dwarfworker_run(SOCKET, heap);
+	}
+	close(pair[1]);
+	if (pid < 0)
+		close(pair[0]);
+	else
+		*ret_socket = pair[0];
+	return pid;
+}
+
+/* Takes fd; -1: there is none. */
+static bool answer(int fd)
+{
+	union {
+		struct cmsghdr head;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control = { 0 };
+	struct iovec v = { .iov_base = (void *)"w", .iov_len = 1 };
+	struct msghdr h = { .msg_iov = &v, .msg_iovlen = 1 };
+
+	if (fd >= 0) {
+		h.msg_control = &control;
+		h.msg_controllen = sizeof(control);
+		control.head.cmsg_level = SOL_SOCKET;
+		control.head.cmsg_type = SCM_RIGHTS;
+		control.head.cmsg_len = CMSG_LEN(sizeof(fd));
+		memcpy(CMSG_DATA(&control.head), &fd, sizeof(fd));
+	}
+	const ssize_t n = sendmsg(SOCKET, &h, MSG_NOSIGNAL);
+
+	if (fd >= 0)
+		close(fd);
+	return n == 1;
+}
+
+static void keep(uint64_t heap)
+{
+	const pid_t keeper = getpid();
+	pid_t worker = -1;
+	char byte;
+
+	for (;;) {
+		const ssize_t n = recv(SOCKET, &byte, 1, 0);
+		int socket = -1;
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (worker > 0) {
+			kill(worker, SIGKILL);
+			waitpid(worker, NULL, 0);
+		}
+		if (n <= 0)
+			return;
+		worker = start_worker(heap, keeper, &socket);
+		if (!answer(socket))
+			return; /* and the worker with it */
+	}
+}
+
+/* Ctrl-C reaches all of a terminal's processes: what ends these is prof-symd's end. What prof-symd
+ * has set for its own last words is not theirs. */
+static void set_signals(void)
+{
+	static const int ignored[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
+	sigset_t none;
+
+	for (int i = 1; i < SIGRTMIN; i++)
+		signal(i, SIG_DFL);
+	for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++)
+		signal(ignored[i], SIG_IGN);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+int dwarfkeeper_start(uint64_t heap, int *ret_control)
+{
+	const struct seccomp_rule *const lists[] = { dwarfworker_calls, keeper_calls };
+	const pid_t parent = getpid();
+	int pair[2];
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
+		return -errno;
+	const pid_t pid = fork();
+
+	if (pid < 0) {
+		const int r = -errno;
+
+		close(pair[0]);
+		close(pair[1]);
+		return r;
+	}
+	if (pid == 0) {
+		die_with(parent);
+		set_signals();
+		prctl(PR_SET_NAME, "prof-symd-dwarf", 0, 0, 0);
+		int r = keep_only(pair[1]);
+
+		/* Where the kernel has one of the two, that has to do. */
+		if (!r)
+			r = landlock_enter(LANDLOCK_NOTHING, NULL);
+		if (!r || r == -EOPNOTSUPP)
+			r = seccomp_enter(lists, 2, false);
+		if (!r || r == -EOPNOTSUPP)
+			keep(heap);
+		_exit(r ? 1 : 0);
+	}
+	close(pair[1]);
+	*ret_control = pair[0];
+	return 0;
+}

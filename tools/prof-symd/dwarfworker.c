@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a system call is needed for stands behind it: the lists are all that is left to a libdw that
+ * was taken over. */
+#include "tools/prof-symd/dwarfworker.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <malloc.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+#include "common/seccomp.h"
+#include "tools/prof-symd/dwarfinfo.h"
+#include "tools/prof-symd/dwarfwire.h"
+
+#define SMALL_MAX (48ull << 20)
+#define HANDED 2
+
+/* Its shadow counts as heap. */
+#ifdef __SANITIZE_ADDRESS__
+#define UNDER_ASAN true
+#else
+#define UNDER_ASAN false
+#endif
+
+const struct seccomp_rule dwarfworker_calls[] = {
+	CALL("recvmsg"),
+	CALL("sendto"),
+	CALL("pread64"), /* the files it was handed */
+	CALL("fstat"),
+	CALL_IF("newfstatat", SECCOMP_SET(3, AT_EMPTY_PATH)), /* fstat of newer libcs */
+	CALL("close"),
+	CALL_IF("mmap", SECCOMP_CLEAR(2, PROT_EXEC)),
+	CALL_IF("mprotect", SECCOMP_CLEAR(2, PROT_EXEC)),
+	CALL("munmap"),
+	CALL("mremap"),
+	CALL("madvise"),
+	CALL("brk"),
+	CALL("setitimer"),    /* its own deadline */
+	CALL("rt_sigaction"), /* lazy.c */
+	CALL("rt_sigprocmask"),
+	CALL("rt_sigreturn"),
+	CALL("futex"),
+	CALL("getrandom"), /* malloc */
+	CALL("write"),	   /* what libc says before it aborts */
+	CALL("sysinfo"),   /* qsort */
+	/* libdw asks where a file lies, libc for its texts. */
+	CALL_FAILS("open", EACCES),
+	CALL_FAILS("openat", EACCES),
+	CALL_FAILS("readlink", EACCES),
+	CALL_FAILS("readlinkat", EACCES),
+	CALL_FAILS("lstat", EACCES),
+	CALL_FAILS("stat", EACCES),
+	CALL_FAILS("access", EACCES),
+	CALL_FAILS("getcwd", EACCES),
+	CALL("getpid"),
+	CALL("gettid"),
+	CALL("exit"),
+	CALL("exit_group"),
+	CALLS_END,
+};
+
+/* What the keeper, whose list holds for its workers, may do, and they may not. */
+static const struct seccomp_rule refused_calls[] = {
+	CALL_FAILS("prctl", EPERM), /* names that newer libcs give memory */
+	CALLS_END,
+};
+
+/* --- the worker --- */
+
+struct served {
+	struct symfile *file, *alt;
+	struct dwarfinfo *info;
+	uint64_t max;
+};
+
+struct worker {
+	int socket;
+	struct served files[DWARFWIRE_FILES];
+	struct names names;
+	uint8_t answer[DWARFWIRE_MAX];
+};
+
+static void served_close(struct served *s)
+{
+	dwarfinfo_free(s->info);
+	symfile_free(s->file);
+	symfile_free(s->alt);
+	*s = (struct served){ 0 };
+}
+
+/* Takes the descriptors. */
+static int served_open(struct served *s, const int fds[static HANDED], uint64_t max)
+{
+	int r = fds[0] < 0 ? -EBADF : symfile_open(fds[0], &s->file);
+
+	s->max = max;
+	if (r && fds[0] >= 0)
+		close(fds[0]);
+	if (fds[1] >= 0 && (r || symfile_open(fds[1], &s->alt))) {
+		close(fds[1]);
+		s->alt = NULL;
+	}
+	if (!r)
+		r = dwarfinfo_open(s->file, s->alt, max, &s->info);
+	if (r)
+		served_close(s);
+	return r;
+}
+
+/* Over a file's time the kernel ends it. */
+static void time_left(uint64_t max)
+{
+	const uint64_t more = max > SMALL_MAX ? (max - SMALL_MAX) >> 24 : 0;
+	const struct itimerval t = { .it_value.tv_sec = (time_t)(DWARFWORKER_CPU_S + more) };
+
+	setitimer(ITIMER_PROF, &t, NULL);
+}
+
+/* False: there is no answer to it. */
+static bool serve(struct worker *w, const struct dwarfwire_ask *a, const int fds[static HANDED],
+		  int *ret)
+{
+	struct served *s = &w->files[a->file];
+
+	names_reset(&w->names);
+	switch (a->kind) {
+	case DWARFWIRE_OPEN:
+		served_close(s);
+		*ret = served_open(s, fds, a->value);
+		return true;
+	case DWARFWIRE_LOOKUP:
+		*ret = s->info ? dwarfinfo_lookup(s->info, a->value, &w->names) : SYMFILE_NONE;
+		return true;
+	case DWARFWIRE_REST:
+		*ret = s->info && dwarfinfo_rest(s->info, a->value != 0);
+		if (*ret)
+			malloc_trim(0);
+		return true;
+	default:
+		served_close(s);
+		malloc_trim(0);
+		return false;
+	}
+}
+
+static bool receive(int socket, struct dwarfwire_ask *ret, int ret_fds[static HANDED])
+{
+	union {
+		struct cmsghdr head;
+		char bytes[CMSG_SPACE(HANDED * sizeof(int))];
+	} control;
+	struct iovec v = { .iov_base = ret, .iov_len = sizeof(*ret) };
+	struct msghdr h = { .msg_iov = &v,
+			    .msg_iovlen = 1,
+			    .msg_control = &control,
+			    .msg_controllen = sizeof(control) };
+	ssize_t n;
+
+	do
+		n = recvmsg(socket, &h, MSG_CMSG_CLOEXEC);
+	while (n < 0 && errno == EINTR);
+	ret_fds[0] = ret_fds[1] = -1;
+	const struct cmsghdr *c = n > 0 ? CMSG_FIRSTHDR(&h) : NULL;
+
+	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
+	    c->cmsg_len >= CMSG_LEN(sizeof(int)) && c->cmsg_len <= CMSG_LEN(HANDED * sizeof(int)))
+		memcpy(ret_fds, CMSG_DATA(c), c->cmsg_len - CMSG_LEN(0));
+	return n == sizeof(*ret) && ret->file < DWARFWIRE_FILES;
+}
+
+static void work(struct worker *w)
+{
+	struct dwarfwire_ask a;
+	int fds[HANDED], r;
+
+	while (receive(w->socket, &a, fds)) {
+		if (a.kind != DWARFWIRE_OPEN) {
+			for (int i = 0; i < HANDED; i++)
+				if (fds[i] >= 0)
+					close(fds[i]);
+		}
+		const struct served *s = &w->files[a.file];
+
+		time_left(a.kind == DWARFWIRE_OPEN ? a.value : s->max);
+		if (!serve(w, &a, fds, &r))
+			continue;
+		const size_t n = dwarfwire_put(r, s->info ? dwarfinfo_bytes(s->info) : 0,
+					       r ? NULL : &w->names, w->answer, sizeof(w->answer));
+		const struct itimerval none = { 0 };
+
+		setitimer(ITIMER_PROF, &none, NULL);
+		ssize_t sent = send(w->socket, w->answer, n, MSG_NOSIGNAL);
+
+		/* More than the host lets a socket hold. */
+		if (sent < 0 && errno == EMSGSIZE)
+			sent = send(
+				w->socket, w->answer,
+				dwarfwire_put(SYMFILE_NONE, 0, NULL, w->answer, sizeof(w->answer)),
+				MSG_NOSIGNAL);
+		if (sent < 0)
+			return;
+	}
+}
+
+static int lower_heap(uint64_t heap)
+{
+	struct rlimit l;
+
+	if (getrlimit(RLIMIT_DATA, &l))
+		return -errno;
+	if (l.rlim_max > heap)
+		l.rlim_max = heap;
+	l.rlim_cur = l.rlim_max;
+	return setrlimit(RLIMIT_DATA, &l) ? -errno : 0;
+}
+
+_Noreturn void dwarfworker_run(int socket, uint64_t heap)
+{
+	const struct seccomp_rule *const lists[] = { dwarfworker_calls, refused_calls };
+	static struct worker w;
+	int r = UNDER_ASAN ? 0 : lower_heap(heap);
+
+	if (!r)
+		r = seccomp_enter(lists, 2, false);
+	if (r && r != -EOPNOTSUPP)
+		_exit(1);
+	w.socket = socket;
+	work(&w);
+	_exit(0);
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The process that runs libdw for prof-symd: it answers what dwarf.h asks (dwarfwire.h), of files
+ * that it is handed, one request after the other. A request that takes more than its cpu time, or
+ * the worker more than its memory, ends it.
+ */
+#ifndef PROFPIPE_DWARFWORKER_H
+#define PROFPIPE_DWARFWORKER_H
+
+#include <stdint.h>
+#include "common/seccomp.h"
+
+#define DWARFWORKER_CPU_S 3 /* and one more for each 16 MiB of a file's max above 48 */
+
+/* All that it may call; the list of whoever starts it has to have these, too. */
+extern const struct seccomp_rule dwarfworker_calls[];
+
+/* Serves the socket until that ends. heap: bytes of private memory that it may take. */
+_Noreturn void dwarfworker_run(int socket, uint64_t heap);
+
+#endif
