@@ -42,6 +42,17 @@ for t in "$@"; do
 	done
 done
 
+# A fuzz target is one only with inputs to be replayed, and is found in the table of what reads foreign bytes.
+for f in $(git ls-files 'tests/fuzz/*.c' | grep -v '/replay\.c$'); do
+	noun=$(basename "$f" .c)
+	[ -f "tests/fuzz/$noun.mk" ] || fail "$f: is not built, there is no tests/fuzz/$noun.mk"
+	[ -n "$(git ls-files "tests/fuzz/corpus/$noun/")" ] || fail "$f: has no corpus in tests/fuzz/corpus/$noun"
+	grep -q "^| \`$noun\` |" tests/fuzz/README.md || fail "$f: is not in the table of tests/fuzz/README.md"
+done
+for noun in $(sed -n 's/^| `\([a-z]*\)` |.*/\1/p' tests/fuzz/README.md) $(git ls-files tests/fuzz/corpus | cut -d/ -f4 | sort -u); do
+	[ -f "tests/fuzz/$noun.c" ] || fail "tests/fuzz: $noun is no target"
+done
+
 mandoc -T lint -W warning docs/*.1 || fail "manual pages"
 [ $bad -eq 0 ] && echo "lint: nothing found"
 exit $bad

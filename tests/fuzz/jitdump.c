@@ -32,7 +32,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	int r = feed(&whole, s, s.len);
 	assert(feed(&pieces, s, data[0] + 1u) == r);
 	assert(whole.bad_records == pieces.bad_records);
-	for (uint64_t a = 0x7f0000000ff0; a < 0x7f0000001200; a++) {
+	for (uint64_t a = 0x7f0000000ff0; a < 0x7f0000001200; a += 7) {
 		r = codemap_find(&whole.code, a, a % 256, &hit);
 		assert(codemap_find(&pieces.code, a, a % 256, &same) == r);
 		if (r)

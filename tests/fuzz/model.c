@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as a stream, behind one that says how large the ceiling is, through the model and each
- * writer. No sample is unaccounted for. A schema field of 1 in the hello is taken for ours, which
+ * Any bytes as a stream, behind one that says how large the ceiling is, through the model and two
+ * writers. No sample is unaccounted for. A schema field of 1 in the hello is taken for ours, which
  * would never be guessed.
  */
 #include <fcntl.h>
@@ -85,14 +85,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
 	struct buf b = with_schema((struct span){ .data = data + 1, .len = size - 1 });
 	const size_t memory_max = 4096 + (size_t)data[0] * 4096;
-	uint64_t samples[SESSION_FORMATS];
+	/* Folded, and one of the others. */
+	const enum session_format formats[2] = { 0, 1 + size % (SESSION_FORMATS - 1) };
+	uint64_t samples[2];
 
-	for (int f = 0; f < SESSION_FORMATS; f++)
-		samples[f] = run(buf_span(&b), (enum session_format)f, data[0] & 1, memory_max, fd);
+	for (size_t i = 0; i < 2; i++)
+		samples[i] = run(buf_span(&b), formats[i], data[0] & 1, memory_max, fd);
 	/* With room enough all outputs count alike. */
-	for (int f = 1; f < SESSION_FORMATS; f++)
-		check(samples[f] == samples[0] || samples[f] == UINT64_MAX ||
-		      samples[0] == UINT64_MAX);
+	check(samples[1] == samples[0] || samples[1] == UINT64_MAX || samples[0] == UINT64_MAX);
 	buf_done(&b);
 	return 0;
 }

@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 # One target per untrusted input: tests/fuzz/<noun>.mk adds fuzz/<noun> to FUZZERS and says what it links. In an ordinary build it replays tests/fuzz/corpus/<noun>;
 # `make fuzz SECONDS=60` builds it again for libFuzzer (libclang-rt-14-dev) and runs each for that long. What it finds is kept in build/fuzz/<noun>/.
+
+# For targets with memory_file.h.
+MEMORY_FILE_WRAP := -Wl,--wrap=pread,--wrap=__pread_chk,--wrap=fstat
+
 include $(filter-out tests/fuzz/module.mk,$(wildcard tests/fuzz/*.mk))
 
 $(foreach f,$(FUZZERS),$(eval $(f)_SRCS += tests/fuzz/replay.c))
 
 SECONDS    ?= 60
 FUZZ_NOUNS := $(FUZZERS:fuzz/%=%)
-FUZZ_FLAGS := -std=gnu17 -g -O1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
+FUZZ_FLAGS := -std=gnu17 -g -O2 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
 
 .PHONY: $(FUZZ_NOUNS:%=fuzz-%)
 

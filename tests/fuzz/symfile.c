@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as a program, through a memfd: segments, build id, debug link, the symbol index,
- * MiniDebugInfo, DWARF. It is also offered itself as its own debug file. Addresses are looked up
- * all over it; what an answer says must lie within its own text.
+ * Any bytes as a program: segments, build id, debug link, the symbol index, MiniDebugInfo, Go's
+ * table. It is also offered itself as its own debug file. Addresses are looked up all over it; what
+ * an answer says must lie within its own text. DWARF has a target of its own.
  */
 #include <stdlib.h>
-#include <sys/mman.h>
-#include <unistd.h>
+#include "tests/fuzz/memory_file.h"
 #include "tools/prof-symd/program.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -23,14 +22,6 @@ static bool within(const struct names *n, struct str s)
 			      s.data + s.len <= n->text + sizeof(n->text));
 }
 
-static int memory_file(const uint8_t *data, size_t size)
-{
-	int fd = memfd_create("fuzz", MFD_CLOEXEC);
-
-	check(fd >= 0 && write(fd, data, size) == (ssize_t)size);
-	return fd;
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static struct names names;
@@ -38,11 +29,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct span id;
 	const char *name;
 
-	if (program_open(memory_file(data, size), 4 << 20, &p) != 0)
+	if (program_open(memory_file_open(data, size), 0, &p) != 0)
 		return 0;
 	for (int i = 0; program_wants(p, &id, &name) != PROGRAM_WANTS_NOTHING; i++) {
 		check(i < 3 && (!name || name[0]));
-		program_offer(p, memory_file(data, size));
+		program_offer(p, memory_file_open(data, size));
 	}
 	for (uint64_t i = 0; i < 64; i++) {
 		uint64_t address, offset = i * (size / 64 + 1);
