@@ -116,7 +116,8 @@ class Services:
     def __init__(self, installed, units, folder, hz=99, seconds=1000, fmt="folded"):
         self.installed, self.units, self.processes = installed, units, {}
         self.run, self.state = folder / "run", folder / "state"
-        self.values = {"PROFPIPE_HZ": hz, "PROFPIPE_SECONDS": seconds, "PROFPIPE_FORMAT": fmt, "PROFPIPE_KEEP": 3, "PROFPIPE_KEEP_MIB": 100}
+        self.values = {"PROFPIPE_HZ": hz, "PROFPIPE_SECONDS": seconds, "PROFPIPE_FORMAT": fmt, "PROFPIPE_KEEP": 3, "PROFPIPE_KEEP_MIB": 100,
+                       "PROFPIPE_MEMORY": "128M"}
         for path, owner, mode in ((self.run, 0, 0o755), (self.run / "profpipe", 0, 0o755), (self.state, 0, 0o755),
                                   (self.state / "profpipe", self.UIDS["prof-export"], 0o750)):
             path.mkdir()
@@ -183,13 +184,13 @@ def test_unit_image_and_manifest_give_the_capabilities_that_prof_bpf_keeps(units
     with open(f"{TOP}/common/sandbox.c") as f:
         kept = set(re.findall(r"CAP_\w+", re.search(r"bpf_caps\[\] = \{(.*?)\};", f.read(), re.S)[1]))
     with open(f"{TOP}/docs/privilege-separation.md") as f:
-        told = re.search(r"^\| `prof-bpf` \|[^|]*\|([^|]*)\|$", f.read(), re.M)
+        told = set(re.search(r"^\| `prof-bpf` \|[^|]*\|([^|]*)\|", f.read(), re.M)[1].split())
     assert len(kept) >= 2
     s = settings(units["prof-bpf"])
     assert set(s["AmbientCapabilities"]) == set(s["CapabilityBoundingSet"]) == kept
     assert {"CAP_" + c for c in containers["prof-bpf"]["securityContext"]["capabilities"]["add"]} == kept
     assert {c.upper() for c in file_caps.removesuffix("=ep").split(",")} == kept
-    assert not told or {"CAP_" + c for c in told[1].split()} == kept
+    assert {"CAP_" + c for c in told} == kept
     for tool in TOOLS[1:]:
         assert settings(units[tool])["CapabilityBoundingSet"] == [] and "AmbientCapabilities" not in settings(units[tool])
 
@@ -199,13 +200,15 @@ def test_the_manifest_gives_nothing_else(pod, containers, installed):
     assert not {"hostNetwork", "hostIPC", "initContainers", "hostUsers"} & set(pod) and pod["automountServiceAccountToken"] is False
     assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
     assert all(set(v) == {"name", "emptyDir"} for v in pod["volumes"])
-    written = {}
+    written, shares = {}, 0
     for tool, c in containers.items():
         s = c["securityContext"]
         assert "privileged" not in s and s["readOnlyRootFilesystem"] is True and s["capabilities"]["drop"] == ["ALL"]
         # With no_new_privs the capabilities of a file are worth nothing.
         assert s["allowPrivilegeEscalation"] is (tool == "prof-bpf") and ("add" in s["capabilities"]) is (tool == "prof-bpf")
-        assert c["resources"]["limits"]["memory"]
+        asked, most = (int(c["resources"][k]["memory"].removesuffix("Mi")) for k in ("requests", "limits"))
+        assert asked <= most
+        shares += asked
         usage = subprocess.run([f"{installed}{c['command'][0]}", "--help"], capture_output=True, text=True, timeout=60).stdout
         ids = None
         for option in c["command"][1:]:
@@ -217,7 +220,7 @@ def test_the_manifest_gives_nothing_else(pod, containers, installed):
             if not m.get("readOnly"):
                 written.setdefault(m["name"], []).append(tool)
     assert written == {"sockets-bpf": ["prof-bpf"], "sockets-export": ["prof-export"], "profiles": ["prof-export"]}
-    assert sum(int(c["resources"]["limits"]["memory"].removesuffix("Mi")) for c in containers.values()) == 128
+    assert shares == 128
     with open(f"{TOP}/packaging/container/Containerfile") as f:
         image = f.read()
     first = containers["prof-bpf"]["securityContext"]["runAsUser"]
