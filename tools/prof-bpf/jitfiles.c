@@ -25,6 +25,8 @@ struct jitfiles {
 	struct host *host;
 	struct opener *opener;
 	struct folder folders[JITFILES_KEEP];
+	bool wall_known;
+	int64_t wall_offset_ns; /* see wall_offset */
 };
 
 struct asked {
@@ -104,6 +106,19 @@ static void folder_keep(const struct asked *a, const struct opener_request *q, u
 				   .inner_pid = inner_pid };
 }
 
+/* From the clock since the boot to the one that files have their times of. That one may be set: of
+ * all that were seen it is the least, so that a file which is as old as its process still is when
+ * the clock was set forward since. */
+static int64_t wall_offset(struct jitfiles *j)
+{
+	const int64_t now = (int64_t)(clock_wall_ns() - clock_ns(CLOCK_BOOTTIME));
+
+	if (!j->wall_known || now < j->wall_offset_ns)
+		j->wall_offset_ns = now;
+	j->wall_known = true;
+	return j->wall_offset_ns;
+}
+
 int jitfiles_new(struct host *h, struct opener *o, struct jitfiles **ret)
 {
 	struct jitfiles *j = calloc(1, sizeof(*j));
@@ -112,6 +127,7 @@ int jitfiles_new(struct host *h, struct opener *o, struct jitfiles **ret)
 		return -ENOMEM;
 	j->host = h;
 	j->opener = o;
+	(void)wall_offset(j);
 	for (unsigned i = 0; i < JITFILES_KEEP; i++)
 		j->folders[i].fd = -1;
 	*ret = j;
@@ -207,7 +223,7 @@ static int describe(struct asked *a, struct opener_request *q, uint32_t *ret_inn
 		.pid = a->pid,
 		.theirs = true,
 		.uids = { ids.uid, ids.effective_uid },
-		.since_ns = clock_wall_ns() - (clock_ns(CLOCK_BOOTTIME) - st.start_ns),
+		.since_ns = (uint64_t)(wall_offset(a->jitfiles) + (int64_t)st.start_ns),
 	};
 	return 0;
 }
