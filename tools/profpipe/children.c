@@ -96,6 +96,7 @@ static void become(const char *path, const struct child_start *how, const struct
 		for (int s = 1; s < NSIG; s++)
 			signal(s, SIG_DFL);
 		sigemptyset(&none);
+		signal(SIGXFSZ, SIG_IGN); /* an error of writing will do */
 		sigprocmask(SIG_SETMASK, &none, NULL);
 		execve(path, (char *const *)how->argv, environment);
 		r = -errno;

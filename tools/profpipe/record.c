@@ -30,6 +30,7 @@
 #include "tools/profpipe/children.h"
 #include "tools/profpipe/command.h"
 #include "tools/profpipe/identity.h"
+#include "tools/profpipe/limits.h"
 #include "tools/profpipe/outputs.h"
 #include "tools/profpipe/record.h"
 #include "tools/profpipe/restarts.h"
@@ -63,10 +64,6 @@
 #define RATE_NS 500000000u /* a life of prof-bpf that says what it takes in a second */
 #define JUMP_MS 3000 /* a gap in our own time, after SIGSTOP or suspend: nobody is judged by it */
 
-#define FILES_LEAST 192u /* ulimit -Hn below this is refused, */
-#define FILES_MIN 512u	 /* and below this warned of */
-#define FILES_WANTED 65536u
-
 enum phase { STARTING, SAMPLING, FINISHING, OVER };
 
 struct run {
@@ -85,6 +82,7 @@ struct run {
 	struct restarts again[DEPLOY_TOOLS];
 	uint64_t said_ns[DEPLOY_TOOLS]; /* when its last end was told */
 	double seconds;			/* 0: until stopped */
+	uint64_t oom_kills;		/* of the host, before the run */
 	uint64_t start_ns, since_ns, sampling_ns, sampled_ns;
 	uint64_t looked_ns, ticked_ns, measured_ns;
 	uint64_t progress_ns, progress; /* of prof-export while finishing: when its figures moved,
@@ -316,6 +314,17 @@ static void finish(struct run *r)
 	ask_command(r);
 }
 
+/* What the host lacks, where that may be why a tool ended. */
+static const char *lacking(struct run *r, const struct child *c)
+{
+	if (WIFSIGNALED(c->wait_status) && WTERMSIG(c->wait_status) == SIGKILL &&
+	    limits_oom_kills() > r->oom_kills)
+		return ", since memory ran out: give the run more, or end other programs";
+	if (r->phase == STARTING && limits_threads_short())
+		return ", since no more threads can be started: raise pids.max of the cgroup, or ulimit -u";
+	return "";
+}
+
 /* Says that a tool has ended, with its own last words, in one line. */
 static void say_ended(struct run *r, struct child *c, const char *consequence)
 {
@@ -327,8 +336,8 @@ static void say_ended(struct run *r, struct child *c, const char *consequence)
 		line += n + 1 + (line[n + 1] == ' ');
 	if (strncmp(line, "error: ", 7) == 0)
 		line += 7;
-	fail(r, "%s ended (%s)%s%s%s", c->name, child_how(c->wait_status), line[0] ? ": " : "",
-	     line, consequence);
+	fail(r, "%s ended (%s)%s%s%s%s", c->name, child_how(c->wait_status), line[0] ? ": " : "",
+	     line, lacking(r, c), consequence);
 	c->held_ns = 0;
 }
 
@@ -398,8 +407,8 @@ static bool start_again(struct run *r, enum deploy_tool t)
 	if (!follows && (!r->said_ns[t] || ms_since(r->said_ns[t]) > SAID_MS)) {
 		r->said_ns[t] = now;
 		clear_line(r);
-		log_warning("%s ended (%s); it is started again", c->name,
-			    child_how(c->wait_status));
+		log_warning("%s ended (%s)%s; it is started again", c->name,
+			    child_how(c->wait_status), lacking(r, c));
 	}
 	/* Nor what it had to say of that. */
 	if (follows || WIFSIGNALED(c->wait_status))
@@ -847,8 +856,15 @@ static void say_empty(struct run *r, const struct status *f)
 		lost += f->lost[i];
 	const uint64_t ticks = tool(r, DEPLOY_BPF)->last.ticks;
 
+	unsigned restarts = 0;
+
+	for (int i = 0; i < DEPLOY_TOOLS; i++)
+		restarts += r->again[i].count;
 	if (lost)
 		fail(r, "no samples: %lu were taken, and all were lost", lost);
+	else if (restarts)
+		fail(r, "no samples: tools had to be started again %u times, as was said",
+		     restarts);
 	else if (r->o->command || r->o->pid_count ? ticks || seconds < 1 : seconds < 3)
 		log_warning(
 			"no samples: %s was on no cpu at any tick of %.1f s, one each %.1f ms; a higher -F looks oftener",
@@ -1034,30 +1050,6 @@ static int take_signals(struct run *r)
 	return r->signals < 0 ? -errno : 0;
 }
 
-#define FILES_TOO_FEW 1
-
-/* A host's worth of files is open at once in prof-bpf, two for each cpu for a start. FILES_TOO_FEW:
- * said. */
-static int raise_files(void)
-{
-	struct rlimit l;
-
-	if (getrlimit(RLIMIT_NOFILE, &l) < 0)
-		return -errno;
-	if (l.rlim_max < FILES_LEAST) {
-		log_error(
-			"only %lu files may be open: the tools need %u; raise the hard limit (ulimit -Hn, LimitNOFILE= of a unit)",
-			(unsigned long)l.rlim_max, FILES_LEAST);
-		return FILES_TOO_FEW;
-	}
-	if (l.rlim_max < FILES_MIN)
-		log_warning(
-			"only %lu files may be open (ulimit -Hn): %u are needed on larger hosts",
-			(unsigned long)l.rlim_max, FILES_MIN);
-	l.rlim_cur = l.rlim_max < FILES_WANTED ? l.rlim_max : FILES_WANTED;
-	return setrlimit(RLIMIT_NOFILE, &l) < 0 ? -errno : 0;
-}
-
 static int set_up(struct run *r)
 {
 	int e = 0;
@@ -1067,7 +1059,7 @@ static int set_up(struct run *r)
 		e = command_prepare(&r->command, r->o->command);
 	/* Nor are the limits for the tools its. */
 	if (!e)
-		e = raise_files();
+		e = limits_raise();
 	if (!e)
 		e = take_signals(r);
 	if (e) {
@@ -1098,6 +1090,7 @@ int record_run(const struct options *o)
 			  .summary = OUTPUT_NONE,
 			  .signals = -1,
 			  .start_ns = clock_mono_ns(),
+			  .oom_kills = limits_oom_kills(),
 			  .tty = isatty(STDERR_FILENO),
 			  .dir = RUNDIR_NONE,
 			  .command = COMMAND_NONE,
