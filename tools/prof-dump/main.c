@@ -140,7 +140,8 @@ static int run_walker(const struct options *o, bool core)
 	}
 	struct cell cell = { .makes = true };
 
-	cell_prepare(&cell, NULL, true);
+	/* In a user namespace there would be nobody but us to become. */
+	cell_prepare(&cell, NULL, !box.change_ids);
 	int r = sandbox_enter(&box, &step);
 
 	if (r) {

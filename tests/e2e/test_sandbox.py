@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the tools without rights sit, seen from outside while they run; what they try from inside is tests/unit/cell.c and tests/redteam."""
+import contextlib
+import os
+import re
+import subprocess
+import sys
+import time
+
+import pytest
+from conftest import BUILD
+
+PARSERS = ("prof-deltas", "prof-symd", "prof-export")
+SPIN = "import time\ndef spin():\n    t = time.monotonic()\n    while time.monotonic() < t + 60: pass\n"
+NAMESPACES = ("mnt", "net", "ipc", "uts")
+O_ACCMODE = os.O_RDONLY | os.O_WRONLY | os.O_RDWR
+
+
+def status(path):
+    with open(f"{path}/status") as f:
+        return dict(line.rstrip("\n").split(":\t", 1) for line in f if ":\t" in line)
+
+
+def wait_for(condition, what, seconds=40):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        got = condition()
+        if got:
+            return got
+        time.sleep(0.05)
+    raise AssertionError(f"{what} did not come")
+
+
+def children(pid):
+    found = {}
+    for p in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError, KeyError):
+            s = status(f"/proc/{p}")
+            if s["PPid"] == str(pid):
+                found.setdefault(s["Name"], []).append(int(p))
+    return found
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """The pids of the tools of a run that samples, all of them sealed, and what they said of that."""
+    folder = tmp_path_factory.mktemp("run")
+    with open(folder / "said", "w+") as said, subprocess.Popen([f"{BUILD}/profpipe", "record", "-v", "-o", folder / "x.folded", "--", sys.executable, "-c", SPIN + "spin()"],
+                                                               stderr=said, stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL) as p:
+        try:
+            wait_for(lambda: p.poll() is not None or (folder / "said").read_text().count("root:") == len(PARSERS), "the cells")
+            text = (folder / "said").read_text()
+            assert p.poll() is None, text
+            tools = children(p.pid)
+            yield {name: tools[name][0] for name in PARSERS}, text
+        finally:
+            p.terminate()
+    assert p.returncode == 0, (folder / "said").read_text()
+
+
+def what_it_has(run, name):
+    """What a tool said: (root, network, Landlock, system calls)."""
+    return re.search(rf"^{name}: info: root: (.*); network: (.*); Landlock: (\d+); system calls: (.*)$", run[1], re.M).groups()
+
+
+@pytest.fixture(scope="module")
+def may_mount():
+    """Whether root may have namespaces here: as good as everywhere, but in some containers."""
+    return subprocess.run(["unshare", "-m", "-n", "-i", "-u", "mount", "-t", "tmpfs", "none", "/proc"], capture_output=True).returncode == 0
+
+
+@pytest.mark.parametrize("name", PARSERS)
+def test_every_thread_is_filtered_and_has_no_right(run, name):
+    tasks = os.listdir(f"/proc/{run[0][name]}/task")
+    assert len(tasks) > 5  # nng's, which began between the two filters
+    for task in tasks:
+        s = status(f"/proc/{run[0][name]}/task/{task}")
+        assert (s["Seccomp"], s["NoNewPrivs"]) == ("2", "1")
+        assert int(s.get("Seccomp_filters", 2)) >= 2
+        assert {int(s[c], 16) for c in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")} == {0}
+        assert s["Groups"].strip() == "" and len(set(s["Uid"].split())) == 1 and s["Uid"].split()[0] != "0"
+
+
+@pytest.mark.parametrize("name", PARSERS)
+def test_the_root_is_empty(run, name, may_mount):
+    pid = run[0][name]
+    assert what_it_has(run, name)[0] == ("empty" if may_mount else "the host's")
+    if not may_mount:
+        return
+    for folder, _, files in os.walk(f"/proc/{pid}/root/"):
+        assert not files, folder
+    with open(f"/proc/{pid}/mountinfo") as f:
+        (mount,) = f.read().splitlines()
+    assert re.search(r" / / ro,nosuid,nodev,noexec\S* - tmpfs ", mount)
+    assert os.path.samefile(f"/proc/{pid}/root", f"/proc/{pid}/cwd")
+
+
+@pytest.mark.parametrize("name", PARSERS)
+def test_network_and_namespaces_are_its_own(run, name, may_mount):
+    pid = run[0][name]
+    if not may_mount:
+        assert what_it_has(run, name)[1] == "the host's"
+        return
+    for ns in NAMESPACES:
+        theirs = {os.readlink(f"/proc/{p}/ns/{ns}") for p in [*run[0].values(), "self"]}
+        assert len(theirs) == len(PARSERS) + 1, ns
+    with open(f"/proc/{pid}/net/dev") as f:
+        assert [line.split(":")[0].strip() for line in f.readlines()[2:]] == ["lo"]
+    with open(f"/proc/{pid}/net/unix") as f:
+        assert "@" not in f.read()
+
+
+@pytest.mark.parametrize("name", PARSERS)
+def test_nothing_that_it_holds_leads_further(run, name):
+    """No folder, no device, and nothing to be written but pipes, sockets, its log and prof-export's output."""
+    pid = run[0][name]
+    assert not children(pid)
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+            to, st = os.readlink(f"/proc/{pid}/fd/{fd}"), os.stat(f"/proc/{pid}/fd/{fd}")
+            with open(f"/proc/{pid}/fdinfo/{fd}") as f:
+                flags = int(re.search(r"^flags:\s*(\d+)", f.read(), re.M)[1], 8)
+            if to.startswith(("pipe:", "socket:", "anon_inode:")) or to == "/dev/null" or to.startswith("/memfd:"):
+                continue
+            assert os.path.stat.S_ISREG(st.st_mode), to
+            assert flags & O_ACCMODE == os.O_RDONLY or (name == "prof-export" and to.endswith("x.folded")), to
+
+
+def test_each_says_what_it_has(run):
+    for name in PARSERS:
+        landlock, calls = what_it_has(run, name)[2:]
+        assert calls == "limited"
+        with contextlib.suppress(FileNotFoundError), open("/sys/kernel/security/lsm") as f:
+            assert (int(landlock) > 0) == ("landlock" in f.read().split(","))
+
+
+# --- by hand ---
+
+
+@pytest.mark.parametrize("argv", [["prof-symd"], ["prof-export", "-f", "text"], ["prof-symd", "-e", "/bin/ls"]], ids=" ".join)
+def test_by_hand_system_calls_are_filtered(argv):
+    with subprocess.Popen([f"{BUILD}/{argv[0]}", *argv[1:]], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as p:
+        try:
+            wait_for(lambda: status(f"/proc/{p.pid}")["Seccomp"] == "2", "the filter", 20)
+            assert status(f"/proc/{p.pid}")["NoNewPrivs"] == "1"
+        finally:
+            p.kill()
+
+
+def dumped(tmp_path, *wrap):
+    """Names of functions that prof-dump finds in a Python program, run by `wrap`, which is its own, too."""
+    script = f"import subprocess, sys, time\np = subprocess.Popen([sys.executable, '-c', {SPIN + 'print(1, flush=True); spin()'!r}], stdout=subprocess.PIPE)\np.stdout.readline()\n" \
+             f"try:\n    d = subprocess.run([{BUILD + '/prof-dump'!r}, str(p.pid)], stdout=subprocess.PIPE)\nfinally:\n    p.kill()\nsys.stdout.buffer.write(d.stdout)\nsys.exit(d.returncode)"
+    p = subprocess.run([*wrap, "/usr/bin/python3", "-c", script], capture_output=True, text=True, timeout=120)
+    assert p.returncode == 0, p.stderr
+    return p.stdout
+
+
+@pytest.mark.parametrize("wrap", [[], ["setpriv", "--bounding-set", "-sys_admin"], ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]],
+                         ids=["root", "root that may not mount", "nobody"])
+def test_prof_dump_works_with_whatever_cell_it_can_have(tmp_path, wrap):
+    text = dumped(tmp_path, *wrap)
+    assert "spin" in text and "<module>" in text, text
+
+
+def test_what_names_a_program_is_opened_by_the_other_half(tmp_path):
+    """Debug files, too: the half that parses has no root to find them in. Only if everybody may read them, where it is root who asks."""
+    (tmp_path / "p.c").write_text("#include <stdio.h>\n#include <unistd.h>\nstatic __attribute__((noinline)) void only_in_debug(void) { puts(\"1\"); fflush(stdout); for (;;) pause(); }\n"
+                                  "int main(void) { only_in_debug(); return 0; }\n")
+    program, debug = tmp_path / "p", tmp_path / "p.debug"
+    subprocess.run(["gcc", "-g", "-O1", "-o", program, tmp_path / "p.c"], check=True)
+    subprocess.run(["objcopy", "--only-keep-debug", program, debug], check=True)
+    subprocess.run(["strip", "--strip-all", program], check=True)
+    subprocess.run(["objcopy", f"--add-gnu-debuglink={debug}", program], check=True)
+    with subprocess.Popen([program], stdout=subprocess.PIPE) as p:
+        try:
+            p.stdout.readline()
+            for mode, named in (0o644, True), (0o600, False):
+                debug.chmod(mode)
+                said = subprocess.run([f"{BUILD}/prof-dump", str(p.pid)], capture_output=True, text=True, timeout=60)
+                assert said.returncode == 0, said.stderr
+                assert ("only_in_debug" in said.stdout) == named, said.stdout
+        finally:
+            p.kill()
