@@ -9,7 +9,7 @@
 #define NEWEST_MAX 600 /* numbers above are killed: no call has one yet, by far */
 
 /* Entering a filter that is none: the kernel says EFAULT where it knows filters at all. */
-static bool kernel_has_filters(void)
+bool seccomp_available(void)
 {
 	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, NULL, 0, 0) < 0 && errno == EFAULT;
 }
@@ -73,7 +73,7 @@ int seccomp_enter(const struct seccomp_rule *const lists[], size_t count, bool a
 	(void)lists, (void)count, (void)all_threads;
 	return 0;
 #endif
-	if (!kernel_has_filters())
+	if (!seccomp_available())
 		return -EOPNOTSUPP;
 	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_KILL_PROCESS);
 

@@ -73,6 +73,8 @@ struct seccomp_rule {
 		.number = (n), .mask = (bits), .value = (v) \
 	}
 
+/* Whether the kernel has filters, and nobody forbids them. */
+bool seccomp_available(void);
 /* Enters a filter of all the given lists together; a NULL list is empty. Sets no_new_privs. Names
  * that this machine has no call for are passed over. all_threads: for every thread of the process,
  * and else for the caller's and those it starts. Nothing under AddressSanitizer, which needs more.

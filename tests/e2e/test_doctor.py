@@ -12,7 +12,7 @@ import pytest
 
 from conftest import BUILD, profpipe
 
-CHECKS = ("kernel", "virtual machine", "container", "user namespace", "pid namespace", "/proc", "capabilities", "lockdown", "LSM", "seccomp",
+CHECKS = ("kernel", "virtual machine", "container", "user namespace", "pid namespace", "/proc", "capabilities", "lockdown", "LSM", "seccomp", "cells",
           "perf_event_paranoid", "kptr_restrict", "unprivileged_bpf_disabled", "bpf_jit_enable", "memlock", "open files", "tracefs", "BTF",
           "perf events", "BPF", "kernel names", "programs")
 SELF_TEST = ("self-test: samples", "self-test: stacks", "self-test: kernel", "self-test: names")

@@ -12,6 +12,7 @@ from conftest import BUILD
 
 PARSERS = ("prof-deltas", "prof-symd", "prof-export")
 SPIN = "import time\ndef spin():\n    t = time.monotonic()\n    while time.monotonic() < t + 60: pass\n"
+KEEPER = "prof-symd-dwarf"
 NAMESPACES = ("mnt", "net", "ipc", "uts")
 O_ACCMODE = os.O_RDONLY | os.O_WRONLY | os.O_RDWR
 
@@ -114,7 +115,7 @@ def test_network_and_namespaces_are_its_own(run, name, may_mount):
 def test_nothing_that_it_holds_leads_further(run, name):
     """No folder, no device, and nothing to be written but pipes, sockets, its log and prof-export's output."""
     pid = run[0][name]
-    assert not children(pid)
+    assert set(children(pid)) <= ({KEEPER} if name == "prof-symd" else set())
     for fd in os.listdir(f"/proc/{pid}/fd"):
         with contextlib.suppress(FileNotFoundError):  # closed meanwhile
             to, st = os.readlink(f"/proc/{pid}/fd/{fd}"), os.stat(f"/proc/{pid}/fd/{fd}")
@@ -126,12 +127,31 @@ def test_nothing_that_it_holds_leads_further(run, name):
             assert flags & O_ACCMODE == os.O_RDONLY or (name == "prof-export" and to.endswith("x.folded")), to
 
 
+def test_who_runs_libdw_for_prof_symd_is_confined_as_it_is(run, may_mount):
+    (keeper,) = children(run[0]["prof-symd"])[KEEPER]
+    for pid in keeper, *sum(children(keeper).values(), []):
+        s = status(f"/proc/{pid}")
+        assert (s["Seccomp"], s["NoNewPrivs"], int(s["CapPrm"], 16), s["Uid"]) == ("2", "1", 0, status(f"/proc/{run[0]['prof-symd']}")["Uid"])
+        if may_mount:
+            assert os.path.samefile(f"/proc/{pid}/root", f"/proc/{run[0]['prof-symd']}/root")
+            assert os.readlink(f"/proc/{pid}/ns/net") == os.readlink(f"/proc/{run[0]['prof-symd']}/ns/net")
+
+
 def test_each_says_what_it_has(run):
     for name in PARSERS:
         landlock, calls = what_it_has(run, name)[2:]
         assert calls == "limited"
         with contextlib.suppress(FileNotFoundError), open("/sys/kernel/security/lsm") as f:
             assert (int(landlock) > 0) == ("landlock" in f.read().split(","))
+
+
+def test_the_page_lists_what_a_sealed_cell_leaves():
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    with open(f"{root}/docs/privilege-separation.md") as f:
+        listed = re.search(r"<!-- calls of a sealed cell -->\n+```\n(.*?)```", f.read(), re.S)[1].split()
+    with open(f"{root}/common/cell.c") as f:
+        lists = dict(re.findall(r"static const struct seccomp_rule (\w+)\[\] = \{(.*?)\n\};", f.read(), re.S))
+    assert set(listed) == {call for name in ("living", "talking") for call in re.findall(r'CALL(?:_IF)?\(\s*"(\w+)"', lists[name])}
 
 
 # --- by hand ---

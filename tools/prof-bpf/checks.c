@@ -17,7 +17,9 @@
 #include <unistd.h>
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
+#include "common/landlock.h"
 #include "common/namespace.h"
+#include "common/seccomp.h"
 #include "tools/prof-bpf/kallsyms.h"
 #include "tools/prof-bpf/kernel.h"
 #include "tools/prof-bpf/probes.h"
@@ -338,6 +340,27 @@ static void check_seccomp(struct look *l, struct check *c)
 	check_found(c, l->seccomp ? "a filter is in place" : "none");
 }
 
+/* What the tools without rights are confined by, besides their users. */
+static void check_cells(struct look *l, struct check *c)
+{
+	const int landlock = landlock_version();
+	const bool filters = seccomp_available();
+
+	(void)l;
+	if (landlock > 0)
+		check_found(c, "seccomp %s; Landlock %d", filters ? "filters" : "has no filters",
+			    landlock);
+	else
+		check_found(c, "seccomp %s; no Landlock", filters ? "filters" : "has no filters");
+	if (!filters)
+		check_degrade(
+			c, "a parser that is taken over can make any system call",
+			"boot a kernel with CONFIG_SECCOMP_FILTER=y, or let seccomp(2) be used here");
+	else if (landlock < 0)
+		check_degrade(c, "one of the walls around the parsers; the others stand",
+			      "boot Linux 5.13 or later with landlock among lsm=");
+}
+
 /* What to do where a call is refused although the capabilities for it are there. */
 static const char *refused_remedy(const struct look *l)
 {
@@ -569,6 +592,7 @@ static const struct {
 	{ "lockdown", check_lockdown, true },
 	{ "LSM", check_lsm, false },
 	{ "seccomp", check_seccomp, false },
+	{ "cells", check_cells, false },
 	{ "perf_event_paranoid", check_paranoid, false },
 	{ "kptr_restrict", check_kptr, false },
 	{ "unprivileged_bpf_disabled", check_unprivileged, false },
