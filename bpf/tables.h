@@ -56,7 +56,8 @@ enum file_state {
 	FILE_PENDING = 1, /* rows have been asked for */
 	FILE_NO_ROWS = 2, /* none will come: frame pointers */
 	FILE_READY = 3,
-	FILE_EVICTED = 4, /* dropped for want of memory: asked for again when sampled */
+	FILE_EVICTED =
+		4, /* dropped for want of memory: frame pointers, until they are asked for again */
 };
 
 struct file_entry {

@@ -645,7 +645,7 @@ ENV_INLINE int walk_step(struct walk *w)
 				       : walk_by_fp(w, WALK_NO_ROWS);
 		else
 			stop = walk_apply(w, rule);
-	} else if (w->file.state == FILE_NO_ROWS) {
+	} else if (w->file.state == FILE_NO_ROWS || w->file.state == FILE_EVICTED) {
 		stop = walk_by_fp(w, WALK_NO_ROWS);
 	} else {
 		stop = walk_stop(w, w->file.state == FILE_FREE ? WALK_STALE : WALK_ROWS_PENDING);

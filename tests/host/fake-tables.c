@@ -153,6 +153,11 @@ void tables_file_none(struct tables *tables, uint16_t slot)
 	((struct fake_tables *)tables)->state[slot] = FILE_NO_ROWS;
 }
 
+void tables_file_full(struct tables *tables, uint16_t slot)
+{
+	((struct fake_tables *)tables)->state[slot] = FILE_EVICTED;
+}
+
 void tables_file_pending(struct tables *tables, uint16_t slot)
 {
 	((struct fake_tables *)tables)->state[slot] = FILE_PENDING;

@@ -227,7 +227,7 @@ Test(tables, rows_beyond_what_was_announced_are_refused)
 	cr_assert_eq(tables_rows_begin(t, slot, 0, UNWIND_MAX_SPAN + 1ull, 1, 1), TABLES_BAD_ROWS);
 }
 
-Test(tables, at_the_ceiling_the_file_sampled_longest_ago_is_evicted_and_its_memory_used_again)
+Test(tables, at_the_ceiling_the_file_sampled_least_is_evicted_for_one_sampled_more)
 {
 	struct tables_figures f;
 	uint16_t a = add_file(0, 0x200000, 0x4000, 128, 3),
@@ -235,11 +235,14 @@ Test(tables, at_the_ceiling_the_file_sampled_longest_ago_is_evicted_and_its_memo
 	struct unwind_rule r = rule(8);
 	int v = 0;
 
-	tables_file_touch(t, a, 100);
+	for (int k = 0; k < 9; k++)
+		tables_file_touch(t, a, 100 + k);
 	tables_file_touch(t, b, 50);
 	/* Large ones until nothing fits: two bytes a row, each block almost full. */
 	for (int i = 0; i < 40 && !v; i++) {
 		cr_assert_eq(tables_file_new(t, &slot), 0);
+		for (int k = 0; k < 5; k++)
+			tables_file_touch(t, slot, 1000 + k);
 		v = tables_rows_begin(t, slot, 0, 0x40000, 0x20000, 1);
 		if (!v)
 			v = tables_rows_rules(t, slot, &r, 1);
@@ -251,9 +254,10 @@ Test(tables, at_the_ceiling_the_file_sampled_longest_ago_is_evicted_and_its_memo
 		free(w);
 		if (!v)
 			v = tables_rows_end(t, slot);
-		tables_file_touch(t, slot, 1000);
 	}
 	cr_assert_eq(v, TABLES_FULL);
+	tables_file_full(t, slot);
+	cr_assert_not(tables_file_again(t, slot), "its turn comes after the grace period");
 	cr_assert_eq(tables_file_state(t, b), FILE_EVICTED);
 	cr_assert_eq(tables_file_state(t, a), FILE_READY);
 	tables_figures(t, &f);
@@ -262,6 +266,41 @@ Test(tables, at_the_ceiling_the_file_sampled_longest_ago_is_evicted_and_its_memo
 	tables_tick(t, 1 + TABLES_GRACE_NS);
 	tables_figures(t, &f);
 	cr_assert_lt(f.bytes_used, before);
+	tables_tick(t, 2 * TABLES_GRACE_NS);
+	for (int k = 0; k < 10; k++)
+		tables_file_touch(t, slot, 2000 + k);
+	cr_assert(tables_file_again(t, slot), "others were sampled less");
+}
+
+Test(tables, files_sampled_alike_do_not_take_each_others_place)
+{
+	uint16_t a = add_file(0, 0x200000, 0x4000, 128, 3), slot;
+	int v = 0;
+
+	tables_file_touch(t, a, 100);
+	tables_file_touch(t, a, 101);
+	for (int i = 0; i < 40 && !v; i++) {
+		cr_assert_eq(tables_file_new(t, &slot), 0);
+		for (int k = 0; k < 2; k++)
+			tables_file_touch(t, slot, 1000 + k);
+		v = tables_rows_begin(t, slot, 0, 0x100000, 0x20000, 1);
+		struct unwind_rule r = rule(8);
+		if (!v)
+			v = tables_rows_rules(t, slot, &r, 1);
+		struct unwind_row_wire *w = calloc(0x20000, sizeof(*w));
+		for (uint32_t k = 0; k < 0x20000; k++)
+			w[k].offset = k * 2;
+		if (!v)
+			v = tables_rows_chunk(t, slot, w, 0x20000);
+		free(w);
+		if (!v)
+			v = tables_rows_end(t, slot);
+	}
+	cr_assert_eq(v, TABLES_FULL);
+	tables_file_full(t, slot);
+	cr_assert_eq(tables_file_state(t, a), FILE_READY);
+	tables_tick(t, 2 * TABLES_GRACE_NS);
+	cr_assert_not(tables_file_again(t, slot));
 }
 
 Test(tables, nothing_is_left_of_processes_that_came_and_went)

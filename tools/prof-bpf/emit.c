@@ -226,11 +226,12 @@ static int define_user_frame(struct emit *e, const struct weave_frame *w, uint32
 }
 
 /* The stack of a sample: its id. INTERN_FULL: nothing more fits in this epoch. */
-static int define_stack(struct emit *e, const struct sample *s, uint32_t process, uint32_t *ret_id)
+static int define_stack(struct emit *e, const struct sample *s, uint32_t reason, uint32_t process,
+			uint32_t *ret_id)
 {
 	const uint64_t *kernel = sample_words(s);
 	const struct weave_config weave_by = { e->config.runtime, e->config.ctx };
-	uint32_t n = 0, at_file, reason = s->reason;
+	uint32_t n = 0, at_file;
 	bool cut;
 
 	for (uint32_t i = 0; i < s->kernel_frames && n < MAX_FRAMES; i++, n++) {
@@ -268,13 +269,13 @@ static int define_stack(struct emit *e, const struct sample *s, uint32_t process
 	return stream_put(&e->out, &m);
 }
 
-int emit_sample(struct emit *e, const struct sample *s, const struct emit_process *p,
-		const struct emit_thread *t)
+int emit_sample(struct emit *e, const struct sample *s, uint32_t reason,
+		const struct emit_process *p, const struct emit_thread *t)
 {
 	uint32_t stack;
 
 	e->generated = false;
-	int r = define_stack(e, s, (uint32_t)p->def.id, &stack);
+	int r = define_stack(e, s, reason, (uint32_t)p->def.id, &stack);
 
 	if (r == INTERN_FULL) {
 		/* The tables are as large as they may be: what was defined is forgotten on both
@@ -283,7 +284,7 @@ int emit_sample(struct emit *e, const struct sample *s, const struct emit_proces
 		if (!r)
 			r = begin_epoch(e);
 		if (!r)
-			r = define_stack(e, s, (uint32_t)p->def.id, &stack);
+			r = define_stack(e, s, reason, (uint32_t)p->def.id, &stack);
 		if (r == INTERN_FULL)
 			r = -ENOBUFS;
 	}

@@ -48,9 +48,9 @@ int emit_new(const struct emit_config *c, struct emit **ret);
 void emit_free(struct emit *e);
 /* Another receiver: a new epoch, from the hello on. */
 int emit_restart(struct emit *e);
-/* A sample and whose it is. -errno of flush, -ENOMEM, -E2BIG. */
-int emit_sample(struct emit *e, const struct sample *s, const struct emit_process *p,
-		const struct emit_thread *t);
+/* A sample and whose it is; reason: why its walk ended. -errno of flush, -ENOMEM, -E2BIG. */
+int emit_sample(struct emit *e, const struct sample *s, uint32_t reason,
+		const struct emit_process *p, const struct emit_thread *t);
 /* What was in memory at an object of a process. */
 int emit_object(struct emit *e, const struct msg_object *o);
 /* Only if the process was defined in this epoch. */

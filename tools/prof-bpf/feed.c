@@ -207,20 +207,35 @@ void feed_cpus(struct prof *p)
 static void touch_files(struct prof *p, const struct sample *s)
 {
 	const uint64_t *frames = sample_user_frames(s);
+	uint16_t before = 0;
 
-	for (unsigned i = 0; i < s->user_frames; i++)
-		tables_file_touch(
-			p->tables,
-			(uint16_t)(frames[i] >> SAMPLE_FRAME_SLOT_SHIFT & SAMPLE_FRAME_SLOT_MASK),
-			s->time_ns);
-	if (s->reason != WALK_ROWS_PENDING ||
-	    tables_file_state(p->tables, s->at_slot) != FILE_EVICTED)
-		return;
-	struct host_file *f = host_slot_file(p->host, s->at_slot);
-	if (f) {
-		tables_file_pending(p->tables, s->at_slot);
-		host_want_rows(p->host, f);
+	for (unsigned i = 0; i < s->user_frames; i++) {
+		const uint16_t slot = (uint16_t)(frames[i] >> SAMPLE_FRAME_SLOT_SHIFT &
+						 SAMPLE_FRAME_SLOT_MASK);
+
+		if (slot == before)
+			continue;
+		before = slot;
+		tables_file_touch(p->tables, slot, s->time_ns);
+		if (tables_file_state(p->tables, slot) != FILE_EVICTED)
+			continue;
+		struct host_file *f = host_slot_file(p->host, slot);
+
+		if (f && tables_file_again(p->tables, slot)) {
+			tables_file_pending(p->tables, slot);
+			host_want_rows(p->host, f);
+		}
 	}
+}
+
+/* It ended where rows would have been, but for want of memory. */
+static bool lacks_rows(const struct prof *p, const struct sample *s)
+{
+	const enum file_state state = tables_file_state(p->tables, s->at_slot);
+
+	/* What is asked for again by now was not there when it was walked. */
+	return (s->reason == WALK_NO_ROWS && (state == FILE_EVICTED || state == FILE_PENDING)) ||
+	       (s->reason == WALK_ROWS_PENDING && state == FILE_EVICTED);
 }
 
 /* What the kernel said before a sample was taken is heard before it is used. */
@@ -262,7 +277,8 @@ void feed_sample(void *ctx, const struct sample *s)
 		process.exe = &exe;
 	}
 	p->samples++;
-	feed_emitted(p, emit_sample(p->emit, s, &process, &thread));
+	feed_emitted(p, emit_sample(p->emit, s, lacks_rows(p, s) ? WALK_MEMORY_LIMIT : s->reason,
+				    &process, &thread));
 }
 
 #define HELD_BYTES (2u << 20) /* of samples that wait for names */

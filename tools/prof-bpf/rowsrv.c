@@ -306,11 +306,14 @@ static bool take(struct rowsrv *r, const struct msg *m)
 		return false;
 	}
 	if (v) {
-		/* No room, no memory, or nobody maps the file any more: it has no rows, and what
-		 * else comes for it is not awaited. */
+		/* No room, no memory, or nobody maps the file any more: it has no rows, for now or
+		 * for good, and what else comes for it is not awaited. */
 		r->figures.full += v == TABLES_FULL;
 		tables_rows_abort(t, q->slot);
-		tables_file_none(t, q->slot);
+		if (v == TABLES_FULL)
+			tables_file_full(t, q->slot);
+		else
+			tables_file_none(t, q->slot);
 		q->slot = 0;
 		if (m->id == MSG_ROWS_END)
 			finish(r, q);

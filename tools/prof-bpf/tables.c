@@ -12,10 +12,18 @@
 #include "tools/prof-bpf/tables.h"
 
 #define SLABS_TICK_NS 1000000000u
+#define SCORE_SHIFT 32	       /* of nanoseconds: scores are halved every 4 s */
+#define IDLE_NS 10000000000ull /* of who was not sampled for so long the score is no matter */
+#define AGAIN_NS 1000000000ull /* between two looks whether rows are worth their room by now */
+#define NEVER_NS (UINT64_MAX / 2)
 
 struct table_file {
 	uint8_t state; /* enum file_state, as in the map */
 	uint32_t serial;
+	uint32_t score; /* samples, of late; as of the period scored_at */
+	uint64_t scored_at;
+	uint64_t again_ns; /* FILE_EVICTED: its rows are not asked for before */
+	uint64_t words;	   /* of its rows and index, as far as that is known */
 	uint64_t touched_ns, rows;
 	struct extents extents; /* index and rows */
 	uint32_t *rules;	/* distinct rule numbers that it holds a count on */
@@ -45,6 +53,7 @@ struct tables {
 	struct slabs slabs;
 	struct waiting *waiting;
 	size_t waiting_len, waiting_head, waiting_cap;
+	uint64_t waiting_words;
 	struct array files;	  /* of struct file_entry, by slot */
 	struct table_file *state; /* likewise */
 	uint16_t *free_slots;
@@ -57,15 +66,24 @@ struct tables {
 	struct tables_figures figures;
 };
 
-static int evict_one(struct tables *t);
+static void make_room(struct tables *t, uint16_t wanting, uint64_t words);
+static uint32_t score(const struct table_file *f, uint64_t now_ns);
 
-/* Takes words of one slab. TABLES_FULL evicts something, for a later try to find. */
-static int extent_take(struct tables *t, uint32_t words, struct extent *ret)
+static uint64_t free_words(const struct tables *t)
 {
-	int r = slabs_take(&t->slabs, words, ret);
+	return ((uint64_t)t->slabs.max * SLAB_BYTES - t->slabs.bytes_used) / sizeof(uint32_t);
+}
+
+/* Takes words of one slab, for a file's rows or (0) for mappings. TABLES_FULL: something is
+ * evicted, where that is worth it, for a later try to find. */
+static int extent_take(struct tables *t, uint16_t slot, uint32_t words, struct extent *ret)
+{
+	/* Without its mappings a process has no stacks at all: rows leave room for these. */
+	const uint64_t spare = slot ? (uint64_t)t->slabs.max * SLAB_WORDS / 16 : 0;
+	int r = free_words(t) >= words + spare ? slabs_take(&t->slabs, words, ret) : SLABS_FULL;
 
 	if (r == SLABS_FULL)
-		(void)evict_one(t);
+		make_room(t, slot, (slot ? t->state[slot].words : words) + spare);
 	return r == SLABS_FULL ? TABLES_FULL : r;
 }
 
@@ -94,6 +112,7 @@ static void wait_put(struct tables *t, struct waiting w)
 
 static void wait_extent(struct tables *t, struct extent e)
 {
+	t->waiting_words += e.words;
 	if (e.words)
 		wait_put(t, (struct waiting){ .what = WAITING_EXTENT, .extent = e });
 }
@@ -110,8 +129,10 @@ void tables_tick(struct tables *t, uint64_t now_ns)
 			rules_reuse(&t->rules, w->number);
 		else if (w->what == WAITING_SLOT)
 			t->free_slots[t->free_slot_count++] = (uint16_t)w->number;
-		else
+		else {
+			t->waiting_words -= w->extent.words;
 			slabs_release(&t->slabs, w->extent);
+		}
 		t->waiting_head++;
 	}
 	if (t->waiting_head == t->waiting_len)
@@ -222,8 +243,15 @@ void tables_file_none(struct tables *t, uint16_t slot)
 
 void tables_file_touch(struct tables *t, uint16_t slot, uint64_t now_ns)
 {
-	if (slot_live(t, slot))
-		t->state[slot].touched_ns = now_ns;
+	if (!slot_live(t, slot))
+		return;
+	struct table_file *f = &t->state[slot];
+
+	if (f->touched_ns == now_ns)
+		return; /* another frame of the same sample */
+	f->score = score(f, now_ns) + 1;
+	f->scored_at = now_ns >> SCORE_SHIFT > f->scored_at ? now_ns >> SCORE_SHIFT : f->scored_at;
+	f->touched_ns = now_ns;
 }
 
 uint32_t tables_file_serial(const struct tables *t, uint16_t slot)
@@ -242,22 +270,84 @@ void tables_file_pending(struct tables *t, uint16_t slot)
 		file_set_state(t, slot, FILE_PENDING);
 }
 
-/* Drops the rows of the file that was sampled longest ago. -ENOENT when there is none. */
-static int evict_one(struct tables *t)
+/* How often a file was sampled of late. */
+static uint32_t score(const struct table_file *f, uint64_t now_ns)
 {
-	uint16_t oldest = 0;
+	const uint64_t period = now_ns >> SCORE_SHIFT,
+		       age = period > f->scored_at ? period - f->scored_at : 0;
+
+	return age < 32 ? f->score >> age : 0;
+}
+
+/* Which file's rows may go for another's, or (0) for mappings: of those sampled least, that sampled
+ * longest ago. Where more is sampled than there is room for, rows that go and come again with each
+ * sample are of no use to anybody: so the other must have twice the samples. 0: none. */
+static uint16_t victim(const struct tables *t, uint16_t wanting)
+{
+	uint32_t least = UINT32_MAX;
+	uint16_t ret = 0;
 
 	for (uint32_t i = 1; i < t->next_slot; i++) {
-		if (t->state[i].state == FILE_READY && t->state[i].extents.len &&
-		    (!oldest || t->state[i].touched_ns < t->state[oldest].touched_ns))
-			oldest = (uint16_t)i;
+		const struct table_file *f = &t->state[i];
+
+		if (f->state != FILE_READY || !f->extents.len)
+			continue;
+		const uint32_t n = t->now_ns > f->touched_ns && t->now_ns - f->touched_ns > IDLE_NS
+					   ? 0
+					   : score(f, t->now_ns);
+
+		if (!ret || n < least || (n == least && f->touched_ns < t->state[ret].touched_ns)) {
+			least = n;
+			ret = (uint16_t)i;
+		}
 	}
-	if (!oldest)
-		return -ENOENT;
-	file_set_state(t, oldest, FILE_EVICTED);
-	file_drop_rows(t, oldest);
-	t->figures.evictions++;
-	return 0;
+	return ret && (!wanting || 2ull * least < score(&t->state[wanting], t->now_ns)) ? ret : 0;
+}
+
+/* Words that are free, or will be after the grace period. */
+static uint64_t room(const struct tables *t)
+{
+	return t->waiting_words + free_words(t);
+}
+
+static void make_room(struct tables *t, uint16_t wanting, uint64_t words)
+{
+	uint16_t slot;
+
+	/* What is free may lie in pieces too small: one goes in any case, but where others are on
+	 * their way. */
+	for (bool first = !t->waiting_words; first || room(t) < words; first = false) {
+		slot = victim(t, wanting);
+		if (!slot)
+			break;
+		file_set_state(t, slot, FILE_EVICTED);
+		t->state[slot].again_ns = t->now_ns + AGAIN_NS;
+		file_drop_rows(t, slot);
+		t->figures.evictions++;
+	}
+}
+
+void tables_file_full(struct tables *t, uint16_t slot)
+{
+	if (!slot_live(t, slot))
+		return;
+	struct table_file *f = &t->state[slot];
+
+	tables_file_none(t, slot);
+	file_set_state(t, slot, FILE_EVICTED);
+	f->again_ns = f->words > (uint64_t)t->slabs.max * SLAB_WORDS / 4 * 3
+			      ? NEVER_NS
+			      : t->now_ns + TABLES_GRACE_NS + AGAIN_NS;
+}
+
+bool tables_file_again(struct tables *t, uint16_t slot)
+{
+	struct table_file *f = &t->state[slot];
+
+	if (!slot_live(t, slot) || f->state != FILE_EVICTED || t->now_ns < f->again_ns)
+		return false;
+	f->again_ns = t->now_ns + AGAIN_NS;
+	return room(t) > f->words + (uint64_t)t->slabs.max * SLAB_WORDS / 8 || victim(t, slot);
 }
 
 /* --- rows as they come --- */
@@ -307,7 +397,8 @@ int tables_rows_begin(struct tables *t, uint16_t slot, uint64_t base, uint64_t s
 	struct extent index;
 	uint32_t blocks;
 	(void)incoming_index(f->in, &blocks);
-	r = extent_take(t, blocks * 2, &index);
+	f->words = (uint64_t)blocks * 2 + rows;
+	r = extent_take(t, slot, blocks * 2, &index);
 	if (r)
 		return rows_fail(t, slot, r);
 	r = extents_insert(&f->extents, 0, index);
@@ -347,14 +438,15 @@ int tables_rows_rules(struct tables *t, uint16_t slot, const struct unwind_rule 
 }
 
 /* Moves what blocks are whole into slabs, each extent as large as a slab allows. */
-static int flush_blocks(struct tables *t, struct table_file *f)
+static int flush_blocks(struct tables *t, uint16_t slot)
 {
+	struct table_file *f = &t->state[slot];
 	const uint32_t *from;
 	uint32_t words;
 
 	while ((words = incoming_peek(f->in, SLAB_WORDS / 4, &from)) > 0) {
 		struct extent e;
-		int r = extent_take(t, words, &e);
+		int r = extent_take(t, slot, words, &e);
 		if (r)
 			return r;
 		r = extents_insert(&f->extents, f->extents.len, e);
@@ -379,7 +471,7 @@ int tables_rows_chunk(struct tables *t, uint16_t slot, const struct unwind_row_w
 		return TABLES_BAD_ROWS;
 	int r = incoming_status(incoming_rows(f->in, rows, n));
 	if (!r)
-		r = flush_blocks(t, f);
+		r = flush_blocks(t, slot);
 	return r ? rows_fail(t, slot, r) : 0;
 }
 
@@ -393,7 +485,7 @@ int tables_rows_end(struct tables *t, uint16_t slot)
 		return TABLES_BAD_ROWS;
 	int r = incoming_status(incoming_end(f->in, &rows));
 	if (!r)
-		r = flush_blocks(t, f);
+		r = flush_blocks(t, slot);
 	if (r)
 		return rows_fail(t, slot, r);
 	const struct block_entry *index = incoming_index(f->in, &blocks);
@@ -434,7 +526,7 @@ int tables_file_runtime(struct tables *t, uint16_t slot, const struct runtime_co
 
 	if (!slot_live(t, slot))
 		return -EINVAL;
-	int r = extent_take(t, 2 * RUNTIME_CONFIG_WORDS, &e);
+	int r = extent_take(t, 0, 2 * RUNTIME_CONFIG_WORDS, &e);
 	if (r)
 		return r;
 	to = slabs_at(&t->slabs, config_position(e), RUNTIME_CONFIG_WORDS);
@@ -497,7 +589,7 @@ int tables_process_set(struct tables *t, uint32_t pid, uint64_t start_ns,
 	if (!p && HASH_CNT(hh, t->processes) >= TABLES_MAX_PROCESSES)
 		return TABLES_FULL;
 	if (n) {
-		int r = extent_take(t, (uint32_t)(n + runtime_count) * 8, &e);
+		int r = extent_take(t, 0, (uint32_t)(n + runtime_count) * 8, &e);
 
 		if (r)
 			return r;

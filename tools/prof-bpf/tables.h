@@ -48,11 +48,18 @@ int tables_file_new(struct tables *t, uint16_t *ret_slot);
 void tables_file_free(struct tables *t, uint16_t slot);
 /* No rows will come (not ELF, no CFI, extractor failed): the walker uses frame pointers there. */
 void tables_file_none(struct tables *t, uint16_t slot);
-/* A sample touched the file: what is least recently touched is evicted first. */
+/* A sample touched the file. What is touched least of late is evicted first, and for mappings or
+ * for what is touched twice as often. */
 void tables_file_touch(struct tables *t, uint16_t slot, uint64_t now_ns);
 /* Which use of the slot this is: another number after it was freed and given to another file. */
 uint32_t tables_file_serial(const struct tables *t, uint16_t slot);
 enum file_state tables_file_state(const struct tables *t, uint16_t slot);
+/* There was no room for its rows: the walker uses frame pointers there, until they are asked for
+ * again. */
+void tables_file_full(struct tables *t, uint16_t slot);
+/* A sample touched a file whose rows were evicted, or had no room: whether they are to be asked for
+ * again. */
+bool tables_file_again(struct tables *t, uint16_t slot);
 /* Marks an evicted file as pending again: its rows are being asked for. */
 void tables_file_pending(struct tables *t, uint16_t slot);
 
