@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 
-from conftest import BUILD, profpipe
+from conftest import BUILD
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 TOOLS = ("prof-bpf", "prof-deltas", "prof-symd", "prof-export")
@@ -171,15 +171,32 @@ def range_of(tools):
     return (int(status(tools["prof-bpf"])["Uid"].split()[0]) - BASE) // STEP
 
 
+def lived_in(ranges):
+    """Whether processes live under ids of these ranges, as those of a run before may for a moment."""
+    for p in os.listdir("/proc"):
+        if p.isdigit():
+            with contextlib.suppress(OSError, KeyError):
+                s = status(p)
+                if any((int(i) - BASE) // STEP in ranges for i in f"{s['Uid']} {s['Gid']}".split()):
+                    return True
+    return False
+
+
+# Some that few runs get to, and others than those of the same test elsewhere.
+FIRST = 20 + os.getpid() * 5 % 40
+R = range(FIRST, FIRST + 5)
+
+
 @contextlib.contextmanager
-def only_free(*free):
-    """Ranges that others hold: all but some, as another run would. Those that are held anyway are passed over."""
-    fd = os.open("/run/profpipe.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+def only_free(tmp_path, *free, lived=()):
+    """A wrapper for a launcher in whose lock file others hold all ranges but these."""
+    wait_for(lambda: not lived_in(set(free) - set(lived)), "the end of another run")
+    path = tmp_path / "lock"
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         for k in set(range(RANGES)) - set(free):
-            with contextlib.suppress(BlockingIOError):
-                fcntl.fcntl(fd, 37, struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, k, 1, 0))  # F_OFD_SETLK
-        yield
+            fcntl.fcntl(fd, 37, struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, k, 1, 0))  # F_OFD_SETLK
+        yield ["unshare", "-m", "sh", "-ec", f'touch /run/profpipe.lock; mount --bind {path} /run/profpipe.lock; exec "$@"', "sh"]
     finally:
         os.close(fd)
 
@@ -187,13 +204,13 @@ def only_free(*free):
 def test_ids_that_a_process_lives_under_are_not_taken(tmp_path):
     held = []
     try:
-        # As user, as group, as supplementary group; and one that is given away by name only.
-        for k, ids in ((60, ["--reuid", "{}"]), (61, ["--regid", "{}", "--clear-groups"]), (62, ["--groups", "{}"])):
+        # As user, as group, as supplementary group.
+        for k, ids in zip(R, (["--reuid", "{}"], ["--regid", "{}", "--clear-groups"], ["--groups", "{}"])):
             held.append(subprocess.Popen(["setpriv", *(i.format(BASE + k * STEP + 7) for i in ids), "sleep", "100"]))
         wait_for(lambda: all(str(BASE + k * STEP + 7) in status(p.pid)["Uid"] + status(p.pid)["Gid"] + status(p.pid)["Groups"]
-                             for k, p in zip((60, 61, 62), held)), "the others' processes")
-        with only_free(60, 61, 62, 63), running(tmp_path) as tools:
-            assert range_of(tools) == 63
+                             for k, p in zip(R, held)), "the others' processes")
+        with only_free(tmp_path, *R[:4], lived=R[:3]) as wrap, running(tmp_path, *wrap) as tools:
+            assert range_of(tools) == R[3]
     finally:
         for p in held:
             p.kill()
@@ -201,26 +218,38 @@ def test_ids_that_a_process_lives_under_are_not_taken(tmp_path):
 
 
 def test_ids_that_are_delegated_or_have_a_name_are_not_taken(tmp_path):
-    (tmp_path / "subuid").write_text(f"mallory:{BASE + 59 * STEP + 15}:1\nlong:1:{BASE - 2}\nnonsense\n:::\nx:99999999999999999999:7\n")
-    (tmp_path / "subgid").write_text(f"mallory:{BASE + 60 * STEP - 5}:6\n")
+    (tmp_path / "subuid").write_text(f"mallory:{BASE + R[0] * STEP + 15}:1\nlong:1:{BASE - 2}\nnonsense\n:::\nx:99999999999999999999:7\n")
+    (tmp_path / "subgid").write_text(f"mallory:{BASE + R[1] * STEP - 5}:6\n")
     with open("/etc/passwd") as f:
-        (tmp_path / "passwd").write_text(f.read() + f"mallory:x:{BASE + 61 * STEP + 3}:1::/:/bin/sh\n")
+        (tmp_path / "passwd").write_text(f.read() + f"mallory:x:{BASE + R[2] * STEP + 3}:1::/:/bin/sh\n")
     with open("/etc/group") as f:
-        (tmp_path / "group").write_text(f.read() + f"mallory:x:{BASE + 62 * STEP}:\n")
+        (tmp_path / "group").write_text(f.read() + f"mallory:x:{BASE + R[3] * STEP}:\n")
     binds = "; ".join(f"touch /etc/{n} 2>/dev/null; mount --bind {tmp_path}/{n} /etc/{n}" for n in ("subuid", "subgid", "passwd", "group"))
-    with only_free(59, 60, 61, 62, 63), running(tmp_path, "unshare", "-m", "sh", "-ec", f'{binds}; exec "$@"', "sh") as tools:
-        assert range_of(tools) == 63
+    with only_free(tmp_path, *R) as wrap, running(tmp_path, *wrap, "sh", "-ec", f'{binds}; exec "$@"', "sh") as tools:
+        assert range_of(tools) == R[4]
 
 
 def test_no_free_ids_and_a_lock_that_is_not_roots_are_one_line_each(tmp_path):
-    with only_free():
-        p = profpipe("record", "-d", "1", "-o", tmp_path / "x.folded")
+    run = [f"{BUILD}/profpipe", "record", "-d", "1", "-o", tmp_path / "x.folded"]
+    with only_free(tmp_path) as wrap:
+        p = subprocess.run([*wrap, *run], capture_output=True, text=True, timeout=60)
         assert p.returncode == 1 and len(p.stderr.splitlines()) == 1 and "64 ranges" in p.stderr, p.stderr
     for plant in ("ln -s /etc/passwd /run/profpipe.lock", "echo >/run/profpipe.lock; chown 65534 /run/profpipe.lock", "mkfifo /run/profpipe.lock"):
-        p = subprocess.run(["unshare", "-m", "sh", "-ec", f'mount -t tmpfs -o mode=755 none /run; {plant}; exec "$@"', "sh",
-                            f"{BUILD}/profpipe", "record", "-d", "1", "-o", tmp_path / "x.folded"], capture_output=True, text=True, timeout=60)
+        p = subprocess.run(["unshare", "-m", "sh", "-ec", f'mount -t tmpfs -o mode=755 none /run; {plant}; exec "$@"', "sh", *run],
+                           capture_output=True, text=True, timeout=60)
         assert p.returncode == 1 and len(p.stderr.splitlines()) == 1 and "profpipe.lock" in p.stderr, (plant, p.stderr)
     assert not (tmp_path / "x.folded").exists()
+
+
+def test_a_root_that_cannot_change_users_is_told_what_it_lacks(tmp_path):
+    six = ",".join(f"+{c.lower()}" for c in CAPS.values())
+    limited = ["setpriv", "--inh-caps=-all", f"--bounding-set=-all,{six}"]
+    p = subprocess.run([*limited, f"{BUILD}/profpipe", "record", "-d", "1", "-o", tmp_path / "x.folded"], capture_output=True, text=True, timeout=60)
+    assert p.returncode == 1 and len(p.stderr.splitlines()) == 1 and "CAP_SETUID" in p.stderr, p.stderr
+    # With these three it is enough.
+    limited[-1] += ",+setuid,+setgid,+chown"
+    p = subprocess.run([*limited, f"{BUILD}/profpipe", "record", "-d", "0.5", "-q", "-o", tmp_path / "x.folded", "--", *SPIN], capture_output=True, text=True, timeout=60)
+    assert p.returncode == 0 and (tmp_path / "x.folded").stat().st_size, p.stderr
 
 
 def test_a_run_folder_that_cannot_be_written_has_another_place(tmp_path):

@@ -23,6 +23,7 @@
 
 #define SERVE_FD 3
 #define EVERY_MS 1000
+#define STOP_MS 1000 /* how long its end is waited for */
 #define CPUS_MOST 8192 /* that Linux can be built for */
 
 /* --- the other side --- */
@@ -109,7 +110,7 @@ void cpus_stop(struct cpus *c)
 		close(c->fd);
 	c->fd = -1;
 	/* It has nothing to do but end. */
-	for (int i = 0; c->pid > 0 && i < 50 && waitpid(c->pid, NULL, WNOHANG) == 0; i++)
+	for (int i = 0; c->pid > 0 && i < STOP_MS && waitpid(c->pid, NULL, WNOHANG) == 0; i++)
 		usleep(1000);
 	c->pid = 0;
 }

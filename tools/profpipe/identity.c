@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/profpipe/identity.h"
 
+#include <cap-ng.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -146,6 +147,15 @@ static int open_lock(void)
 	return r;
 }
 
+/* Changing to other users, and giving them their folders, takes more than being uid 0. */
+static bool may_change(void)
+{
+	return capng_get_caps_process() == 0 &&
+	       capng_have_capability(CAPNG_EFFECTIVE, CAP_SETUID) &&
+	       capng_have_capability(CAPNG_EFFECTIVE, CAP_SETGID) &&
+	       capng_have_capability(CAPNG_EFFECTIVE, CAP_CHOWN);
+}
+
 int identity_take(struct identity *ret)
 {
 	bool used[IDENTITY_RANGES] = { 0 };
@@ -155,6 +165,8 @@ int identity_take(struct identity *ret)
 		ret->uid[i] = getuid();
 	if (geteuid() != 0)
 		return 0;
+	if (!may_change())
+		return -ENOTSUP;
 	ret->lock = open_lock();
 	if (ret->lock < 0)
 		return ret->lock;
@@ -193,6 +205,8 @@ const char *identity_trouble(int r)
 
 	if (r == -EBUSY)
 		return "all 64 ranges of ids from 2000000000 on are in use, by runs, processes, users or /etc/subuid";
+	if (r == -ENOTSUP)
+		return "root lacks CAP_SETUID, CAP_SETGID or CAP_CHOWN here, which giving each tool a user of its own takes; grant them";
 	if (r == -EPERM)
 		return "profpipe.lock (in /run, or where that cannot be written) is not a file of root's own; remove it";
 	snprintf(text, sizeof(text), "/run/profpipe.lock cannot be made: %s", strerror(-r));

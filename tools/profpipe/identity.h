@@ -18,7 +18,8 @@ struct identity {
  * /run/profpipe.lock, or of a file of root's of that name in /dev/shm or /tmp where /run cannot be
  * written) nor lived in by any process, as user or group, nor given to users' namespaces by
  * /etc/subuid or /etc/subgid, nor known by name. Otherwise everyone is who we are. -EBUSY: all
- * taken; -EPERM: the lock file is no file of root's; -errno. */
+ * taken; -ENOTSUP: a root that may not change users; -EPERM: the lock file
+ * is no file of root's; -errno. */
 #define IDENTITY_BASE 2000000000u
 #define IDENTITY_STEP 16u
 #define IDENTITY_RANGES 64u
