@@ -23,7 +23,7 @@
 
 #define SERVE_FD 3
 #define EVERY_MS 1000
-#define STOP_MS 1000 /* how long its end is waited for */
+#define STOP_MS 1000   /* how long its end is waited for */
 #define CPUS_MOST 8192 /* that Linux can be built for */
 
 /* --- the other side --- */
