@@ -27,6 +27,9 @@
 	{ \
 		.call = (name), .error = (errno_), .args = { __VA_ARGS__ } \
 	}
+/* TCGETS2, by which glibc 2.42 and later ask for a terminal; its header and libc's exclude each
+ * other. */
+#define TERMINAL_2 _IOC(_IOC_READ, 'T', 0x2a, 44)
 #define WRITES (O_ACCMODE | O_CREAT | O_TRUNC | (O_TMPFILE & ~O_DIRECTORY))
 #define THREAD (CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD)
 #define NAMESPACES \
@@ -88,6 +91,7 @@ static const struct seccomp_rule living[] = {
 	CALL("epoll_wait"),
 	CALL("epoll_pwait"),
 	CALL_IF("ioctl", SECCOMP_IS(1, TCGETS)),
+	CALL_IF("ioctl", SECCOMP_IS(1, TERMINAL_2)),
 
 	CALL_FAILS_IF("prctl", EINVAL, SECCOMP_IS(0, PR_SET_VMA)),
 	CALL_FAILS("membarrier", ENOSYS),

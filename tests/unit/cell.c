@@ -270,6 +270,10 @@ static int live(const void *arg)
 	memset(block, 1, 8 << 20);
 	block = realloc(block, 16 << 20);
 	free(block);
+	/* What stdio asks, by either libc. */
+	if (syscall(SYS_ioctl, fds[0], TCGETS, page) != -1 || errno != EBADF ||
+	    syscall(SYS_ioctl, fds[0], 0x802c542aul, page) != -1 || errno != EBADF)
+		return 4;
 	if (clock_gettime(CLOCK_MONOTONIC, &t) || nanosleep(&(struct timespec){ 0, 1000 }, NULL) ||
 	    poll(NULL, 0, 1) || fcntl(0, F_GETFL) < 0)
 		return 2;
