@@ -30,7 +30,7 @@
 #define EXIT_CUT 3     /* what was collected is written, but the stream did not end as it should */
 #define KEEP_FILES 168 /* a week of hours */
 #define KEEP_MIB 1024
-#define PATIENCE_S 3 /* for the stream's end, when told to stop */
+#define PATIENCE_S 5 /* for the stream's end, when told to stop */
 #define STATUS_NS 250000000u
 #define POLL_MS 2000 /* the stream has something every second */
 #define CHUNK (256u << 10)
