@@ -146,8 +146,8 @@ static void judge_samples(struct doctor *d)
 	struct check c;
 
 	check_init(&c, "self-test: samples");
-	check_found(&c, "%lu of a program that spun for %s s, at %s Hz%s%s", t->seen.samples,
-		    SELFTEST_SECONDS, SELFTEST_HZ, t->trouble[0] ? "; " : "", t->trouble);
+	check_found(&c, "%lu of a program that spun for %u s, at %s Hz%s%s", t->seen.samples,
+		    t->seconds, SELFTEST_HZ, t->trouble[0] ? "; " : "", t->trouble);
 	if (!t->seen.samples)
 		check_fail(&c, "a profile would be empty",
 			   "profpipe record -v -d 1, for what the tools say");

@@ -10,14 +10,14 @@
 #include "tools/profpipe/tally.h"
 
 #define SELFTEST_HZ "199"
-#define SELFTEST_SECONDS "1"
 
 struct selftest {
 	struct tally seen;
+	unsigned seconds;  /* that the child was sampled for */
 	char trouble[256]; /* what the run said where it failed, escaped; else empty */
 };
-/* Runs it: some two seconds, a minute at most. 0; -errno where not even the processes could be
- * made. */
+/* Runs it: for a second, and where that shows too little, as on a host that is busy or slow, once
+ * more for ten. 0; -errno where not even the processes could be made. */
 int selftest_run(bool ignore_unsafe_kernel, struct selftest *ret);
 
 #endif
