@@ -49,7 +49,15 @@ struct task_struct___before_5_5 {
 	__u64 real_start_time;
 } __attribute__((preserve_access_index));
 
-const volatile bool only_selected;	  /* sample selected processes only */
+/* Newer kernels, 7.3 for one, say of the task what mm_struct.flags said. */
+struct task_struct___exec_state {
+	void *exec_state;
+} __attribute__((preserve_access_index));
+
+const volatile bool only_selected; /* sample selected processes only */
+/* The offset of `dumpable` in what exec_state points to; 0: there is none. Not by CO-RE, for which
+ * libbpf looks for a type that the kernel lacks in its modules, and that takes CAP_SYS_ADMIN. */
+const volatile __u32 exec_state_dumpable;
 const volatile bool follow_forks;	  /* a selected process's children are selected */
 const volatile bool have_task_pt_regs;	  /* bpf_task_pt_regs, 5.15 */
 const volatile __u32 thread_size = 16384; /* THREAD_SIZE of x86-64 without KASAN */
@@ -654,12 +662,20 @@ static __always_inline __u64 readable_memory(void)
 {
 	struct task_struct *task = (void *)bpf_get_current_task();
 	struct mm_struct *mm = BPF_CORE_READ(task, mm);
+	struct task_struct___exec_state *e = (void *)task;
 	unsigned long flags = 0;
 
-	if (bpf_core_field_exists(mm->flags))
+	if (exec_state_dumpable && bpf_core_field_exists(e->exec_state)) {
+		__u32 dumpable = 0;
+
+		bpf_probe_read_kernel(&dumpable, sizeof(dumpable),
+				      BPF_CORE_READ(e, exec_state) + exec_state_dumpable);
+		flags = dumpable;
+	} else if (bpf_core_field_exists(mm->flags)) {
 		flags = BPF_CORE_READ(mm, flags);
-	else if (bpf_core_field_exists(((struct mm_struct___bitmap *)mm)->flags.__mm_flags))
+	} else if (bpf_core_field_exists(((struct mm_struct___bitmap *)mm)->flags.__mm_flags)) {
 		flags = BPF_CORE_READ((struct mm_struct___bitmap *)mm, flags.__mm_flags[0]);
+	}
 	return (flags & 3) == DUMPABLE ? (__u64)mm : 0;
 }
 

@@ -12,6 +12,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 #include <bpf/bpf.h>
+#include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include "bpf/reasons.h"
 #include "bpf/tables.h"
@@ -252,6 +253,24 @@ static int attach(struct loader *l, unsigned cpu)
 	return ioctl(l->events[cpu], PERF_EVENT_IOC_SET_BPF, program) < 0 ? -errno : 0;
 }
 
+/* The offset of a member in a struct of the kernel's, in bytes; 0 where there is no such thing. */
+static uint32_t member_offset(const char *type, const char *member)
+{
+	struct btf *btf = btf__load_vmlinux_btf();
+	const int id = btf ? btf__find_by_name_kind(btf, type, BTF_KIND_STRUCT) : -ENOENT;
+	const struct btf_type *t = id >= 0 ? btf__type_by_id(btf, (uint32_t)id) : NULL;
+	uint32_t offset = 0;
+
+	for (uint32_t i = 0; t && i < btf_vlen(t); i++) {
+		const char *name = btf__name_by_offset(btf, btf_members(t)[i].name_off);
+
+		if (name && strcmp(name, member) == 0)
+			offset = btf_member_bit_offset(t, i) / 8;
+	}
+	btf__free(btf);
+	return offset;
+}
+
 int loader_load(struct loader *l)
 {
 	uint64_t ring = RING_MIN,
@@ -282,6 +301,7 @@ int loader_load(struct loader *l)
 		return r;
 	l->skel->rodata->only_selected = l->config.only_selected;
 	l->skel->rodata->follow_forks = l->config.follow_forks;
+	l->skel->rodata->exec_state_dumpable = member_offset("task_exec_state", "dumpable");
 	l->skel->rodata->signal_state = signal_state();
 	l->skel->rodata->have_task_pt_regs =
 		libbpf_probe_bpf_helper(BPF_PROG_TYPE_PERF_EVENT, BPF_FUNC_task_pt_regs, NULL) == 1;
