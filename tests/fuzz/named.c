@@ -10,8 +10,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <unistd.h>
+#include "tests/fuzz/memory_file.h"
 #include "tools/prof-symd/idmap.h"
 #include "tools/prof-symd/named.h"
 #include "tools/prof-symd/python.h"
@@ -173,22 +173,20 @@ static int tell(void *ctx, uint64_t file, const struct runtime_build *build)
 /* The fake of an interpreter, with the mark of a runtime behind it. */
 static int library(void)
 {
-	static int fd = -1;
+	static uint8_t bytes[64 << 10];
+	static size_t size;
 	const char *mark = runtime_mark(RUNTIME_PYTHON);
-	char bytes[4096];
-	ssize_t n;
 
-	if (fd >= 0)
-		return fcntl(fd, F_DUPFD_CLOEXEC, 0);
-	const int from = open(LIBRARY, O_RDONLY | O_CLOEXEC);
+	if (!size) {
+		const int fd = open(LIBRARY, O_RDONLY | O_CLOEXEC);
+		const ssize_t n = read(fd, bytes, sizeof(bytes));
 
-	fd = memfd_create("library", MFD_CLOEXEC);
-	check(from >= 0 && fd >= 0);
-	while ((n = read(from, bytes, sizeof(bytes))) > 0)
-		check(write(fd, bytes, (size_t)n) == n);
-	check(write(fd, mark, strlen(mark) + 1) == (ssize_t)strlen(mark) + 1);
-	close(from);
-	return fcntl(fd, F_DUPFD_CLOEXEC, 0);
+		check(fd >= 0 && n > 0 && (size_t)n + strlen(mark) < sizeof(bytes));
+		close(fd);
+		memcpy(bytes + n, mark, strlen(mark) + 1);
+		size = (size_t)n + strlen(mark) + 1;
+	}
+	return memory_file_open(bytes, size);
 }
 
 /* --- what comes in --- */
@@ -295,7 +293,18 @@ static void end(struct bench *b)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct named_limits limits = NAMED_LIMITS;
+	/* Room for all that an input can say; of the tool's own, which is megabytes, a run would
+	 * do little but clear memory. */
+	struct named_limits limits = { .processes = 256,
+				       .threads = 256,
+				       .files = 256,
+				       .frames = 1024,
+				       .stacks = 1024,
+				       .raw_functions = 256,
+				       .numbers = 16384,
+				       .functions = 1024,
+				       .text = 64 << 10,
+				       .queue = 512 };
 	struct bench b = { .now_ns = SECOND };
 	struct msg_scratch scratch = { 0 };
 	struct span in = { .data = data + 1, .len = size - 1 };

@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What an extractor that was taken over sends: messages about files that were asked for and others,
+ * in any order, rows and rules of any kind, bytes that are no stream; and that it goes and comes.
+ * The bus and the lane are this target's.
+ *
+ * An input is steps: a byte that says which, one that says for which file, and what belongs to it.
+ * Only files that were asked for have rows, what was asked for is settled in the end, and no peer
+ * is heard after it broke the rules.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include "common/bus.h"
+#include "common/fdlane.h"
+#include "common/lastword.h"
+#include "common/stream.h"
+#include "tools/prof-bpf/rowsrv.h"
+#include "tools/prof-bpf/tables.h"
+
+#define SLOTS 6
+#define FAR_FD 1000000 /* that nobody has open */
+#define MAX_STEPS 64
+
+enum step { ASK, FREE, WENT, BEGIN, RULES, CHUNK, END, RAW, STEPS };
+
+static struct {
+	bool connected, came, went, dropped;
+	struct buf batch; /* that is to be received */
+	bool has_batch;
+	struct lastword last;
+} pipe_;
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void must(bool what)
+{
+	if (!what)
+		abort();
+}
+
+/* --- the bus and the lane --- */
+
+int __wrap_bus_listen(enum bus_route_id route, const char *run_dir, uid_t peer, struct bus **ret);
+int __wrap_bus_listen(enum bus_route_id route, const char *run_dir, uid_t peer, struct bus **ret)
+{
+	*ret = NULL;
+	return 0;
+}
+
+void __wrap_bus_free(struct bus *b);
+void __wrap_bus_free(struct bus *b)
+{
+}
+
+bool __wrap_bus_connected(const struct bus *b);
+bool __wrap_bus_connected(const struct bus *b)
+{
+	return pipe_.connected;
+}
+
+int __wrap_bus_send(struct bus *b, struct span batch);
+int __wrap_bus_send(struct bus *b, struct span batch)
+{
+	return pipe_.connected ? 0 : -ENOTCONN;
+}
+
+int __wrap_bus_recv(struct bus *b, struct buf *into);
+int __wrap_bus_recv(struct bus *b, struct buf *into)
+{
+	if (pipe_.went) {
+		pipe_.went = pipe_.connected = false;
+		return BUS_PEER_WENT;
+	}
+	if (pipe_.came) {
+		pipe_.came = false;
+		pipe_.connected = true;
+		return BUS_PEER_CAME;
+	}
+	if (!pipe_.has_batch || !pipe_.connected)
+		return BUS_EMPTY;
+	pipe_.has_batch = false;
+	buf_reset(into);
+	must(buf_append(into, pipe_.batch.data, pipe_.batch.len) == 0);
+	return 0;
+}
+
+void __wrap_bus_drop_peer(struct bus *b);
+void __wrap_bus_drop_peer(struct bus *b)
+{
+	must(pipe_.connected && !pipe_.dropped);
+	pipe_.dropped = true;
+}
+
+int __wrap_fdlane_listen(enum bus_route_id route, const char *run_dir, uid_t peer,
+			 struct fdlane **ret);
+int __wrap_fdlane_listen(enum bus_route_id route, const char *run_dir, uid_t peer,
+			 struct fdlane **ret)
+{
+	*ret = NULL;
+	return 0;
+}
+
+void __wrap_fdlane_free(struct fdlane *l);
+void __wrap_fdlane_free(struct fdlane *l)
+{
+}
+
+int __wrap_fdlane_poll(struct fdlane *l);
+int __wrap_fdlane_poll(struct fdlane *l)
+{
+	return 0;
+}
+
+int __wrap_fdlane_send(struct fdlane *l, uint64_t id, int fd);
+int __wrap_fdlane_send(struct fdlane *l, uint64_t id, int fd)
+{
+	return 0;
+}
+
+int __wrap_lastword_new(void);
+int __wrap_lastword_new(void)
+{
+	return -1;
+}
+
+struct lastword __wrap_lastword_read(int fd);
+struct lastword __wrap_lastword_read(int fd)
+{
+	return pipe_.last;
+}
+
+/* --- the steps --- */
+
+struct bench {
+	struct tables *tables;
+	struct rowsrv *server;
+	struct quarantine *quarantine;
+	struct stream_out out;
+	uint64_t now_ns;
+	uint16_t slots[SLOTS];
+	bool used[SLOTS], ended[SLOTS];
+	uint64_t asked;
+};
+
+static void reopen(void *ctx, uint16_t slot)
+{
+	struct bench *b = ctx;
+
+	tables_file_none(b->tables, slot);
+}
+
+static void on_death(void *ctx, struct str name, const struct quarantine_key *of,
+		     enum lastword_end end, enum quarantine_verdict verdict)
+{
+	must(verdict <= QUARANTINE_OF_USER);
+}
+
+static int keep_batch(void *ctx, struct span batch)
+{
+	return buf_append(&pipe_.batch, batch.data, batch.len);
+}
+
+static void come(struct bench *b)
+{
+	pipe_.came = true;
+	pipe_.dropped = false;
+	stream_out_epoch(&b->out, ++b->now_ns);
+	must(stream_put(&b->out, &(struct msg){ .id = MSG_HELLO,
+						.hello = { .schema = msg_schema_hash(),
+							   .producer = STR_LIT("a liar") } }) == 0);
+}
+
+static void say(struct bench *b, const struct msg *m)
+{
+	buf_reset(&pipe_.batch);
+	must(stream_put(&b->out, m) == 0 && stream_flush(&b->out) == 0);
+	pipe_.has_batch = true;
+}
+
+static void ask(struct bench *b, unsigned i)
+{
+	const struct quarantine_key of = { .dev = 1, .inode = i, .size = 4096, .uid = i / 2 };
+
+	if (b->used[i] || tables_file_new(b->tables, &b->slots[i]))
+		return;
+	b->used[i] = true;
+	tables_file_pending(b->tables, b->slots[i]);
+	must(rowsrv_request(b->server, b->slots[i], FAR_FD, &of, STR_LIT("/a/file")) == 0);
+	b->asked++;
+}
+
+static void step(struct bench *b, enum step what, uint8_t which, struct span *rest)
+{
+	struct msg m = { 0 };
+	uint32_t head[5] = { 0 };
+	struct span bytes = { 0 };
+	uint8_t n = 0;
+
+	switch (what) {
+	case ASK:
+		ask(b, which % SLOTS);
+		return;
+	case FREE:
+		if (b->used[which % SLOTS])
+			tables_file_free(b->tables, b->slots[which % SLOTS]);
+		b->used[which % SLOTS] = false;
+		return;
+	case WENT:
+		pipe_.went = pipe_.connected;
+		pipe_.has_batch = false;
+		pipe_.last = (struct lastword){ .kind = which & 1,
+						.end = which >> 1 & 1,
+						.id = which >> 2 };
+		return;
+	case BEGIN:
+		(void)span_read(rest, head, sizeof(head));
+		m.id = MSG_ROWS_BEGIN;
+		m.rows_begin.id = which;
+		m.rows_begin.status = head[0] & 7;
+		m.rows_begin.base = head[1];
+		m.rows_begin.span = head[2];
+		m.rows_begin.rows = head[3] & 0xffff;
+		m.rows_begin.rules = head[4] & 0xff;
+		break;
+	case RULES:
+	case CHUNK:
+	case RAW:
+		(void)span_read(rest, &n, 1);
+		(void)span_take(rest, n < rest->len ? n : rest->len, &bytes);
+		m.id = what == RULES ? MSG_ROWS_RULES : MSG_ROWS_CHUNK;
+		if (what == RULES) {
+			m.rows_rules.id = which;
+			m.rows_rules.rules = bytes;
+		} else {
+			m.rows_chunk.id = which;
+			m.rows_chunk.rows = bytes;
+		}
+		break;
+	case END:
+	case STEPS:
+		m.id = MSG_ROWS_END;
+		m.rows_end.id = which;
+		break;
+	}
+	if (what == RAW) {
+		buf_reset(&pipe_.batch);
+		must(buf_append(&pipe_.batch, bytes.data, bytes.len) == 0);
+		pipe_.has_batch = true;
+	} else {
+		say(b, &m);
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static struct tables *tables;
+	static uint64_t now_ns = 1;
+	struct bench b = { .now_ns = now_ns };
+	struct span rest = { .data = data, .len = size };
+	struct rowsrv_figures figures;
+	uint8_t head[2];
+
+	if (!tables) {
+		const struct tables_config c = { .slabs_fd = -1,
+						 .files_fd = -1,
+						 .rules_fd = -1,
+						 .processes_fd = -1,
+						 .max_bytes = SLAB_BYTES };
+
+		must(tables_new(&c, &tables) == 0);
+	}
+	b.tables = tables;
+	pipe_.connected = pipe_.came = pipe_.went = pipe_.has_batch = pipe_.dropped = false;
+	pipe_.last = (struct lastword){ 0 };
+	tables_tick(tables, now_ns);
+	must(quarantine_new(&b.quarantine) == 0);
+	const struct rowsrv_config c = { .run_dir = "/nowhere",
+					 .tables = tables,
+					 .quarantine = b.quarantine,
+					 .on_death = on_death,
+					 .reopen = reopen,
+					 .ctx = &b };
+
+	must(rowsrv_new(&c, &b.server) == 0);
+	stream_out_init(&b.out, 4096, keep_batch, &b);
+	come(&b);
+	for (int i = 0; i < MAX_STEPS && span_read(&rest, head, sizeof(head)); i++) {
+		const bool heard = pipe_.connected && !pipe_.dropped;
+
+		step(&b, head[0] % STEPS, head[1], &rest);
+		b.now_ns += (head[0] & 0x80) ? 9000000000ull : 1000000;
+		must(rowsrv_run(b.server, b.now_ns) == 0);
+		/* Whoever was shown the door goes, in the end, and another one comes. */
+		if (pipe_.dropped && !(head[0] & 0x40) && heard)
+			pipe_.went = true;
+		if (!pipe_.connected && !pipe_.came)
+			come(&b);
+	}
+	rowsrv_figures(b.server, &figures);
+	must(figures.answered <= b.asked);
+	uint64_t ready = 0;
+
+	for (unsigned i = 0; i < SLOTS; i++) {
+		if (!b.used[i])
+			continue;
+		ready += tables_file_state(tables, b.slots[i]) == FILE_READY;
+		tables_file_free(tables, b.slots[i]);
+	}
+	must(ready <= figures.answered);
+	rowsrv_free(b.server);
+	quarantine_free(b.quarantine);
+	stream_out_done(&b.out);
+	buf_done(&pipe_.batch);
+	now_ns = b.now_ns + 2 * TABLES_GRACE_NS;
+	return 0;
+}
