@@ -133,9 +133,10 @@ static int enter(const char *folder)
 		if (tree < 0)
 			return -errno;
 	}
-	if (mount("none", over, "tmpfs", BARE, "size=64k,nr_inodes=64,mode=0755"))
-		r = -errno;
-	else if (chdir(over))
+	const bool mounted = mount("none", over, "tmpfs", BARE,
+				   "size=64k,nr_inodes=64,mode=0755") == 0;
+
+	if (!mounted || chdir(over))
 		r = -errno;
 	if (!r && folder)
 		r = make_path(folder, path, sizeof(path));
@@ -145,8 +146,10 @@ static int enter(const char *folder)
 		(void)mount(NULL, path, NULL, MS_REMOUNT | MS_BIND | BARE, NULL);
 	if (!r)
 		r = change_root();
-	if (!r && mount(NULL, "/", NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | BARE, NULL))
-		r = -errno;
+	if (!r)
+		(void)mount(NULL, "/", NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | BARE, NULL);
+	else if (mounted && chdir("/") == 0) /* the folder is seen again */
+		(void)umount2(over, MNT_DETACH);
 	if (tree >= 0)
 		close(tree);
 	return r;

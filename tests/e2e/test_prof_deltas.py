@@ -22,8 +22,8 @@ import compare  # noqa: E402
 import giant  # noqa: E402
 
 
-def deltas(*args, **kw):
-    return subprocess.run([f"{BUILD}/prof-deltas", *map(str, args)], capture_output=True, text=True, errors="replace", timeout=60, **kw)
+def deltas(*args, timeout=60, **kw):
+    return subprocess.run([f"{BUILD}/prof-deltas", *map(str, args)], capture_output=True, text=True, errors="replace", timeout=timeout, **kw)
 
 
 def rows(path):
@@ -376,5 +376,5 @@ def test_the_service_ends_when_its_life_pipe_closes(tmp_path):
 
 
 def test_without_a_peer_the_service_says_so(tmp_path):
-    p = deltas("--run-dir", tmp_path / "none")
+    p = deltas("--run-dir", tmp_path / "none", timeout=120)  # it waits for a minute
     assert p.returncode == 1 and "cannot reach prof-bpf" in p.stderr and len(p.stderr.splitlines()) == 1

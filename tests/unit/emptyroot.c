@@ -202,6 +202,34 @@ Test(emptyroot, without_the_folder_the_root_is_what_it_was)
 	cr_expect(r == 0 || r == NOT_ALLOWED, "%d", r);
 }
 
+static int live_in_a_folder_too_deep(void)
+{
+	char deep[4096] = "/tmp/emptyroot.deep";
+	struct emptyroot e;
+	int r = 0;
+
+	for (int i = 0; i < 80 && (mkdir(deep, 0700) == 0 || errno == EEXIST); i++)
+		strcat(deep, "/d");
+	mkdir(deep, 0700);
+	if (emptyroot_prepare(&e, deep, false))
+		r = NOT_ALLOWED;
+	else if (emptyroot_enter(&e) >= 0 || access(deep, F_OK) || entries("/etc") <= 0)
+		r = 1;
+	for (char *last = strrchr(deep, '/'); last > deep + 4; last = strrchr(deep, '/')) {
+		rmdir(deep);
+		*last = '\0';
+	}
+	rmdir(deep);
+	return r;
+}
+
+Test(emptyroot, what_fails_half_way_is_undone)
+{
+	const int r = in_child(live_in_a_folder_too_deep);
+
+	cr_expect(r == 0 || r == NOT_ALLOWED, "%d", r);
+}
+
 static int live_without_a_folder(void)
 {
 	struct emptyroot e;
