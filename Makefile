@@ -40,7 +40,7 @@ endif
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 .SECONDEXPANSION:
-.PHONY: all help deps demo check tests lint bench install deb clean fuzz format
+.PHONY: all help deps demo check check-vm tests lint bench install deb clean fuzz format
 
 TOOLS     :=
 GEN       :=
@@ -64,6 +64,7 @@ help:
 	@echo "make deps       install what is missing, from Debian"
 	@echo "make demo       profile this host for some seconds, write flame.html, print the hottest functions"
 	@echo "make check      every test"
+	@echo "make check-vm   what runs on Debian's kernels from 5.10 on, in an emulated machine"
 	@echo "make lint       formatting and static checks"
 	@echo "make bench      completeness and overhead, beside the peers that are there"
 	@echo "make fuzz SECONDS=60   run each fuzz target that long"
@@ -111,7 +112,7 @@ $(B)/gen/%.skel.h: $(B)/gen/%.bpf.o
 NEEDS := $(CLANG) llvm-strip protoc-c
 MISSING := $(foreach n,$(NEEDS),$(if $(shell command -v $(n) 2>/dev/null),,$(n))) $(if $(BPFTOOL),,bpftool)
 ifneq ($(strip $(MISSING)),)
-ifneq ($(filter-out deps demo check clean help,$(or $(MAKECMDGOALS),all)),)
+ifneq ($(filter-out deps demo check check-vm clean help,$(or $(MAKECMDGOALS),all)),)
 $(error missing: $(strip $(MISSING)). `make deps` installs everything from Debian)
 endif
 endif
@@ -127,7 +128,12 @@ check:
 	@packaging/deps.sh test
 	@$(MAKE) --no-print-directory -j2 tests
 	@$(MAKE) --no-print-directory -j2 SAN=asan tests
-	@tests/check.sh build/release build/asan -- tests/e2e
+	@tests/check.sh build/release build/asan -- tests/e2e --ignore=tests/e2e/test_vm.py
+
+check-vm:
+	@packaging/deps.sh test
+	@$(MAKE) --no-print-directory -j2 tests
+	@PROFPIPE_BUILD=$(B) $(PYTHON) -m pytest -q -rP --tb=short tests/e2e/test_vm.py
 
 # A load of its own, so that a quiet machine shows something: this very tree, compiled, and xz over what came of it.
 DEMO_SECONDS ?= 5

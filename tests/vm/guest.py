@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A virtual machine with a kernel of Debian's and a root of a few of this machine's files, in memory: emulated, since a machine that runs tests seldom has more."""
+import io
+import os
+import subprocess
+import tarfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TRIES = 2  # the emulation itself fails now and then; what the guest finds is never tried again
+
+
+class GuestError(Exception):
+    """The machine did not come to its end."""
+
+
+def libraries(path):
+    """What a program loads, as the dynamic linker says; nothing for a static one."""
+    p = subprocess.run(["ldd", path], capture_output=True, text=True)
+    words = [line.replace("=>", " ").split() for line in p.stdout.splitlines()] if p.returncode == 0 else []
+    return {w for line in words for w in line if w.startswith("/")}
+
+
+class Root:
+    """The files of an initramfs, in the form that the kernel unpacks (newc)."""
+
+    def __init__(self):
+        self.entries = {}
+
+    def folder(self, path):
+        parts = path.strip("/").split("/")
+        for i in range(len(parts)):
+            self.entries.setdefault("/".join(parts[:i + 1]), (0o040755, b""))
+
+    def put(self, path, data, mode=0o755):
+        self.folder(os.path.dirname(path) or "/")
+        self.entries[path.strip("/")] = (0o100000 | mode, data)
+
+    def link(self, path, to):
+        self.folder(os.path.dirname(path))
+        self.entries[path.strip("/")] = (0o120777, to.encode())
+
+    def copy(self, source, path=None, mode=None):
+        with open(source, "rb") as f:
+            self.put(path or source, f.read(), mode or os.stat(source).st_mode & 0o777)
+
+    def program(self, source, path=None):
+        """A program and what it loads."""
+        self.copy(source, path)
+        for lib in libraries(source):
+            if lib.strip("/") not in self.entries:
+                self.copy(lib)
+
+    def write(self, path):
+        with open(path, "wb") as f:
+            at = 0
+            for name, (mode, data) in [*((n, e) for n, e in self.entries.items() if n), ("TRAILER!!!", (0, b""))]:
+                raw = name.encode() + b"\0"
+                fields = (at + 1, mode, 0, 0, 1, 0, len(data), 0, 0, 0, 0, len(raw), 0)
+                head = b"070701" + b"".join(b"%08X" % v for v in fields) + raw
+                f.write(head + b"\0" * (-len(head) % 4) + data + b"\0" * (-len(data) % 4))
+                at += 1
+
+
+def run_once(kernel, initramfs, folder, timeout, words):
+    console, results = f"{folder}/console", f"{folder}/results.tar.gz"
+    argv = ["qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max,-cx16", "-smp", "2", "-m", "1024", "-nodefaults", "-no-reboot", "-display", "none",
+            "-kernel", kernel, "-initrd", initramfs, "-append", f"console=ttyS0 quiet loglevel=4 panic=-1 {words}".strip(),
+            "-serial", f"file:{console}", "-serial", f"file:{results}"]
+    with subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as q:
+        try:
+            said = q.communicate(timeout=timeout)[1].decode(errors="replace").strip()
+        except subprocess.TimeoutExpired:
+            q.kill()
+            said = f"not at its end after {timeout} s"
+    try:
+        with open(results, "rb") as f:
+            return tarfile.open(fileobj=io.BytesIO(f.read()))
+    except (OSError, tarfile.TarError, EOFError) as e:
+        with open(console, errors="replace") as f:
+            raise GuestError(f"{kernel}: {said or 'it ended without results'}\n" + "".join(f.readlines()[-40:])) from e
+
+
+def run(kernel, initramfs, folder, timeout=900, words=""):
+    """What the steps left: a name gives its bytes; and how many seconds it all took."""
+    os.makedirs(folder, exist_ok=True)
+    began = time.time()
+    for left in range(TRIES - 1, -1, -1):
+        try:
+            tar = run_once(kernel, initramfs, folder, timeout, words)
+            return {m.name[2:]: tar.extractfile(m).read() for m in tar if m.isfile()}, time.time() - began
+        except GuestError:
+            if not left:
+                raise
