@@ -16,11 +16,11 @@ static const struct share {
 	uint64_t least;
 	uint32_t per_mille;
 } shares[] = {
-	{ offsetof(struct budget, maps), MIB(9), 270 },
-	{ offsetof(struct budget, bpf), MIB(13), 170 },
-	{ offsetof(struct budget, deltas), MIB(6), 140 },
-	{ offsetof(struct budget, symd), MIB(11), 290 },
-	{ offsetof(struct budget, export), MIB(6), 130 },
+	{ offsetof(struct budget, maps), MIB(8), 230 },
+	{ offsetof(struct budget, bpf), MIB(13), 140 },
+	{ offsetof(struct budget, deltas), MIB(6), 90 },
+	{ offsetof(struct budget, symd), MIB(12), 430 },
+	{ offsetof(struct budget, export), MIB(6), 110 },
 	{ offsetof(struct budget, launcher), MIB(1), 0 },
 };
 
@@ -39,17 +39,17 @@ static const struct part {
 } parts[] = {
 	{ offsetof(struct budget, sideband), MAPS, 0, KIB(256), MIB(512), 120 },
 	{ offsetof(struct budget, ring), MAPS, 0, KIB(512), MIB(16), 120 },
-	{ offsetof(struct budget, interned), BPF, MIB(9), MIB(1), MIB(32), 220 },
+	{ offsetof(struct budget, interned), BPF, MIB(9), MIB(1), MIB(32), 180 },
 	{ offsetof(struct budget, outbox), BPF, MIB(9), MIB(1), MIB(64), 300 },
 	{ offsetof(struct budget, deferred), BPF, MIB(9), MIB(1), MIB(64), 200 },
 	{ offsetof(struct budget, host), BPF, MIB(9), MIB(1), MIB(64), 240 },
 	{ offsetof(struct budget, rows), DELTAS, MIB(3), MIB(2), MIB(256), 900 },
-	{ offsetof(struct budget, programs), SYMD, MIB(4), MIB(1), MIB(512), 170 },
-	{ offsetof(struct budget, dwarf), SYMD, MIB(4), MIB(2), MIB(512), 450 },
-	{ offsetof(struct budget, generated), SYMD, MIB(4), MIB(1), MIB(96), 300 },
-	{ offsetof(struct budget, objects), SYMD, MIB(4), MIB(1), MIB(64), 120 },
-	{ offsetof(struct budget, definitions), SYMD, MIB(4), MIB(2), MIB(128), 330 },
-	{ offsetof(struct budget, names), SYMD, MIB(4), KIB(512), MIB(16), 80 },
+	{ offsetof(struct budget, programs), SYMD, MIB(6), MIB(1), MIB(512), 40 },
+	{ offsetof(struct budget, dwarf), SYMD, MIB(6), MIB(2), MIB(512), 580 },
+	{ offsetof(struct budget, generated), SYMD, MIB(6), MIB(1), MIB(96), 115 },
+	{ offsetof(struct budget, objects), SYMD, MIB(6), MIB(1), MIB(64), 45 },
+	{ offsetof(struct budget, definitions), SYMD, MIB(6), MIB(2), MIB(128), 190 },
+	{ offsetof(struct budget, names), SYMD, MIB(6), KIB(512), MIB(16), 30 },
 	{ offsetof(struct budget, model), EXPORT, MIB(2), MIB(3), MIB(4096), 800 },
 };
 

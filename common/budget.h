@@ -31,8 +31,8 @@ struct budget {
 
 	uint64_t interned, outbox, deferred, host; /* in bpf */
 	uint64_t rows;				   /* in deltas: of one file */
-	/* in symd: of all programs, of the DWARF of one, of generated code, of interpreted
-	 * functions, of the raw stream's definitions, of the names given out. */
+	/* in symd: of all programs' symbols, of the process that reads DWARF, of generated code, of
+	 * interpreted functions, of the raw stream's definitions, of the names given out. */
 	uint64_t programs, dwarf, generated, objects, definitions, names;
 	uint64_t model; /* in export */
 };

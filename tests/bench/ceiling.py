@@ -59,7 +59,7 @@ class Meter(threading.Thread):
                 continue
             self.names[p] = name
             m = re.search(r"^Pss: +(\d+)", fields(f"/proc/{p}/smaps_rollup"), re.M)
-            now[name] = int(m[1]) * 1024 if m else 0
+            now[name] = now.get(name, 0) + (int(m[1]) * 1024 if m else 0)
             if name == "prof-bpf":
                 now["maps"] = self.maps(p)
         total = sum(now.values())
@@ -284,7 +284,7 @@ def quoted(word):
 
 def giant(folder, scale):
     """An executable of a GiB: a million functions with long names, rows, symbols and DWARF, as a compiler and a linker make them."""
-    path, functions, objects = f"{folder}/giant", 20000, max(1, int(52 * scale))
+    path, functions, objects = f"{folder}/giant", 20000 if scale >= 0.5 else 4000, max(1, int(52 * scale))
     if not os.path.exists(path):
         with open(f"{folder}/part.c", "w") as f:
             f.write("static volatile unsigned long sink;\n")
@@ -365,7 +365,9 @@ def run(folder, names, scale=1.0, seconds=20, limit=None, hz=99, ending="folded"
     """Records the whole host for so long, under these loads and beside a program that spins in named functions. The meter, the summary, what was said, and of that program
     the samples, and those that are whole and named."""
     out, summary = f"{folder}/out.{ending}", f"{folder}/summary.json"
-    children = [start([compiled(folder), "spin"])]
+    if not os.path.exists(f"{folder}/beside"):
+        shutil.copy(compiled(folder), f"{folder}/beside")
+    children = [start([f"{folder}/beside", "spin"])]
     argv = [f"{BUILD}/profpipe", "record", "-F", str(hz), "-d", str(seconds), "-o", out, "--summary", summary, *options]
     try:
         for name in names:
@@ -383,12 +385,11 @@ def run(folder, names, scale=1.0, seconds=20, limit=None, hz=99, ending="folded"
             for line in f:
                 stack, count = line.rsplit(" ", 1)
                 frames = stack.split(";")
-                # Its calls, and no cut: the 13 of a chain, and main.
-                if frames[0] == "load" and "spin" in frames:
-                    beside += int(count)
-                    whole += int(count) if "main" in frames and any(re.match(r"step_\d$", x) for x in frames) else 0
-                elif frames[0] == "load" and frames[1].startswith("[truncated"):
-                    beside += int(count)
+                if frames[0] != "beside":
+                    continue
+                # Its calls down from main, and no cut.
+                beside += int(count)
+                whole += int(count) if "main" in frames and "spin" in frames else 0
     return p.returncode, meter, json.loads(fields(summary) or "{}"), said, beside, whole
 
 

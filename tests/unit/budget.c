@@ -27,7 +27,8 @@ Test(budget, what_a_tool_gives_out_is_within_its_share)
 		cr_assert_lt(b.sideband + 2 * b.ring, b.maps);
 		cr_assert_leq(b.interned + b.outbox + b.deferred + b.host, b.bpf);
 		cr_assert_lt(b.rows, b.deltas);
-		cr_assert_leq(b.programs + b.generated + b.objects + b.definitions + b.names,
+		cr_assert_leq(b.programs + b.dwarf + b.generated + b.objects + b.definitions +
+				      b.names,
 			      b.symd);
 		cr_assert_lt(b.model, b.export);
 		cr_assert_geq(b.definitions, 2 * b.interned, "an epoch of prof-bpf's fits");

@@ -204,6 +204,13 @@ static int new_slot(struct dwarf *d)
 	return -EMFILE;
 }
 
+/* It had no memory, and is gone: what others had taken may be why, and in the next this file is
+ * alone. */
+static bool filled(int r)
+{
+	return r == SYMFILE_TOO_LARGE && host.socket < 0;
+}
+
 int dwarf_open(const struct symfile *f, const struct symfile *alt, uint64_t max, struct dwarf **ret)
 {
 	struct dwarf *d = calloc(1, sizeof(*d));
@@ -228,6 +235,8 @@ int dwarf_open(const struct symfile *f, const struct symfile *alt, uint64_t max,
 		return r;
 	}
 	r = open_there(d);
+	if (filled(r))
+		r = open_there(d);
 	if (r) {
 		dwarf_free(d);
 		return r;
@@ -267,6 +276,12 @@ int dwarf_lookup(struct dwarf *d, uint64_t address, struct names *ret)
 
 	if (!r)
 		r = exchange(d, &a, NULL, 0, ret);
+	if (filled(r)) {
+		names_reset(ret);
+		r = open_there(d);
+		if (!r)
+			r = exchange(d, &a, NULL, 0, ret);
+	}
 	if (r == DWARF_LOST)
 		d->lost = true;
 	if (r || !ret->count)

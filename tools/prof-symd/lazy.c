@@ -122,15 +122,6 @@ bool lazy_touch(struct lazy *l, size_t n)
 	return !l->starved;
 }
 
-size_t lazy_bytes(void)
-{
-	size_t bytes = 0;
-
-	for (const struct region *r = regions; r; r = r->next)
-		bytes += r->pub.filled;
-	return bytes;
-}
-
 void lazy_free(struct lazy *l)
 {
 	struct region *r = (struct region *)l, **at = &regions;

@@ -44,8 +44,6 @@ int lazy_new(size_t size, size_t most,
 	     struct lazy **ret);
 /* Fills the first n bytes now, which may be written to as well. False: there is no memory. */
 bool lazy_touch(struct lazy *l, size_t n);
-/* Bytes that all such memory takes by now. */
-size_t lazy_bytes(void);
 void lazy_free(struct lazy *l);
 
 #endif

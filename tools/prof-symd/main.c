@@ -26,8 +26,8 @@
 #define MAX_ADDRESS_SPACE (2ull << 30)
 #define MAX_FILES 512
 #define BEAT_NS 1000000000u
-#define THREADS 16		 /* nng's */
-#define WORKER_HEAP (8ull << 20) /* of who runs libdw, besides the files' */
+#define THREADS 16		  /* nng's */
+#define KEEPER_BYTES (2ull << 20) /* of who starts those that run libdw */
 #define BY_HAND_HEAP (192ull << 20)
 #define SHOWN_MAX 256 /* bytes of a path in a message */
 #define CHUNK (64u << 10)
@@ -581,8 +581,9 @@ static int run_deployed(const struct options *o)
 
 	lastword_watch(LASTWORD_SLOW_S);
 	deploy_budget(&o->deploy, &budget);
-	sandbox.max_data = budget_fence(budget.symd, THREADS);
-	uint64_t heap = WORKER_HEAP + budget.programs + budget.dwarf + 2 * o->memory;
+	sandbox.max_data = budget_fence(budget.symd - budget.dwarf - KEEPER_BYTES + o->memory,
+					THREADS);
+	uint64_t heap = budget.dwarf + 2 * o->memory;
 
 	deploy.confined = start_dwarf_confined;
 	deploy.confined_ctx = &heap;

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
-#include <malloc.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <unistd.h>
 #include "common/clock.h"
 #include "common/lastword.h"
-#include "tools/prof-symd/lazy.h"
 #include "tools/prof-symd/serve.h"
 
 /* An answer without its descriptor, or the other way round, waits so long. */
@@ -392,8 +390,8 @@ static int watch_export(struct serve *s)
 	}
 }
 
-/* Programs have what all else leaves of what the allocator has taken, since what they hold can be
- * had again. A third of it is for what must go beyond for a moment (filestore.h). */
+/* Programs, their DWARF included, have what all else leaves, since what they hold can be had again:
+ * half of it, since they may go beyond for a moment (filestore.h), and the allocator as well. */
 static void share_memory(struct serve *s, uint64_t now_ns)
 {
 	const struct budget *b = s->budget;
@@ -402,13 +400,13 @@ static void share_memory(struct serve *s, uint64_t now_ns)
 		return;
 	s->shared_ns = now_ns;
 
-	const struct mallinfo2 heap = mallinfo2();
-	const uint64_t taken = heap.arena + heap.hblkhd + lazy_bytes(),
-		       others = taken > s->files.bytes ? taken - s->files.bytes : 0;
-	const uint64_t all = b->programs + b->generated + b->objects + b->definitions + b->names;
+	const struct objects_counts objects = objects_counts(s->objects);
+	const uint64_t others = s->jit.bytes + objects.held_bytes + named_bytes(s->named);
+	const uint64_t all = b->programs + b->dwarf + b->generated + b->objects + b->definitions +
+			     b->names;
 	const uint64_t rest = others + b->programs < all ? all - others : b->programs;
 
-	s->files.budget = rest / 3 * 2;
+	s->files.budget = (rest < b->dwarf ? rest : b->dwarf) / 2;
 }
 
 static int serve_loop(struct serve *s, struct serve_counts *counts)
@@ -505,7 +503,7 @@ int serve_run(const struct serve_links *links, const struct budget *budget, uint
 	s->budget = budget;
 	s->shared = !programs;
 	filestore_init(&s->files, programs ? programs : budget->programs,
-		       programs > budget->dwarf ? programs : budget->dwarf, ask, s);
+		       programs > budget->dwarf ? programs : budget->dwarf / 3 * 2, ask, s);
 	s->files.lost_hook = lost;
 	s->files.lost_ctx = s;
 	r = jit_init(&s->jit, budget->generated, ask_jit, s);

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""--memory-limit: what the tools and their maps take together stays below it, whatever runs; the rest of tests/bench/ceiling.py's loads, at full size, are for `make bench`."""
+import os
+import subprocess
+import sys
+
+import pytest
+from conftest import profpipe
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "bench"))
+import ceiling  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("ceiling")
+    os.chmod(path, 0o755)
+    return str(path)
+
+
+# The names, how large a load, and the limit in MiB: 64 is the least there is.
+@pytest.mark.parametrize("name,scale,limit", [("executables", 0.1, 64), ("mappings", 0.3, 64), ("jit", 0.3, 64), ("stacks", 1, 64), ("giant", 0.2, 64), ("shorts", 1, None)])
+def test_the_limit_holds(folder, name, scale, limit):
+    status, meter, summary, said, beside, whole = ceiling.run(folder, [name], scale=scale, seconds=6, limit=limit)
+    assert status == 0, said
+    assert meter.looks > 5 and {"prof-bpf", "prof-symd", "prof-export", "maps"} <= set(meter.peaks), meter.peaks
+    assert meter.peak <= (limit or 128) * ceiling.MIB, (meter.at_peak, said)
+    # The ordinary program beside it has its stacks and its names. Its first samples may come before its rows.
+    assert beside == 0 or whole >= beside * 0.8, said
+
+
+@pytest.mark.parametrize("size", ["63M", "1", "", "x", "128X", "-1", "99999999999999999999", "1.5G"])
+def test_a_limit_that_is_none_or_too_low_is_refused_in_one_line(tmp_path, size):
+    p = profpipe("record", "--memory-limit", size, "-o", tmp_path / "out.folded", "-d", "1")
+    assert p.returncode == 2 and len(p.stderr.splitlines()) == 1 and "--memory-limit" in p.stderr
+    assert not (tmp_path / "out.folded").exists()
+
+
+def test_the_fence_is_the_kernels(tmp_path):
+    """Each tool has a limit on its private memory, which is below the run's."""
+    p = subprocess.Popen([f"{ceiling.BUILD}/profpipe", "record", "--memory-limit", "96M", "-o", str(tmp_path / "out.folded")], stderr=subprocess.PIPE, text=True)
+    try:
+        found = {}
+        for _ in range(600):
+            for pid in ceiling.tree(p.pid)[1:]:
+                line = next((s for s in ceiling.fields(f"/proc/{pid}/limits").splitlines() if s.startswith("Max data size")), "")
+                name = ceiling.fields(f"/proc/{pid}/comm").strip()
+                if line.split() and line.split()[4] != "unlimited":
+                    found[name] = int(line.split()[4])
+            if len(found) >= 4:
+                break
+            ceiling.time.sleep(0.05)
+        assert {"prof-bpf", "prof-deltas", "prof-symd", "prof-export"} <= set(found), found
+        assert all(v < 96 * ceiling.MIB for v in found.values()), found
+    finally:
+        p.terminate()
+        p.communicate(timeout=60)
