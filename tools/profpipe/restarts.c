@@ -6,9 +6,12 @@
 #define FIRST_NS 100000000ull  /* doubled each time */
 #define STREAK_COUNTED 16      /* the longest wait has come long before */
 #define LONGEST_NS 5000000000ull
+#define FOR_EVER_NS 400000000ull
 
 bool restarts_plan(struct restarts *r, uint64_t now_ns, uint64_t lived_ns, unsigned most)
 {
+	/* What goes on for ever is not to be kept away by whoever makes it end. */
+	const uint64_t longest_ns = most == RESTARTS_FOR_EVER ? FOR_EVER_NS : LONGEST_NS;
 	uint64_t wait_ns;
 
 	r->due_ns = 0;
@@ -21,7 +24,7 @@ bool restarts_plan(struct restarts *r, uint64_t now_ns, uint64_t lived_ns, unsig
 	else if (r->streak < STREAK_COUNTED)
 		r->streak++;
 	wait_ns = r->streak > 1 ? FIRST_NS << (r->streak - 2) : 0;
-	r->due_ns = now_ns + (wait_ns < LONGEST_NS ? wait_ns : LONGEST_NS);
+	r->due_ns = now_ns + (wait_ns < longest_ns ? wait_ns : longest_ns);
 	r->count++;
 	return true;
 }

@@ -1,0 +1,295 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What production does to a profiler: files that kill its parsers, forged ones, full disks, closed descriptors, low limits, cpus that go and come, clocks that are set."""
+import os
+import resource
+import shutil
+import subprocess
+import tempfile
+import threading
+import time
+from types import SimpleNamespace
+
+import pytest
+from conftest import BUILD, profpipe, record
+
+HERE = os.path.join(os.path.dirname(__file__), "world")
+NOBODY = 65534
+
+
+def build(folder, name, *flags):
+    out = folder / name
+    subprocess.run(["gcc", "-O2", "-g", *flags, "-o", out, f"{HERE}/{name.split('.')[0]}.c"], check=True)
+    return out
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    """A program that spins; the same with a mark that kills a preloaded parser; and for each parser a copy of the tools in which it is that."""
+    folder = tmp_path_factory.mktemp("world")
+    w = SimpleNamespace(folder=folder, spin=build(folder, "spin"), deadly=folder / "deadly")
+    shutil.copy(w.spin, w.deadly)
+    with open(w.deadly, "r+b") as f:
+        f.seek(9)
+        f.write(b"CRASHa")
+    asan = b"libasan" in subprocess.run(["ldd", f"{BUILD}/prof-symd"], capture_output=True, check=True).stdout
+    build(folder, "crash.so", "-shared", "-fPIC", "-w", "-ldl")
+    for parser in ("prof-deltas", "prof-symd"):
+        tools = folder / parser
+        tools.mkdir()
+        for tool in ("profpipe", "prof-bpf", "prof-deltas", "prof-symd", "prof-export"):
+            shutil.copy(f"{BUILD}/{tool}", tools / (f"{tool}.real" if tool == parser else tool))
+        first = subprocess.run(["gcc", "-print-file-name=libasan.so"], capture_output=True, text=True, check=True).stdout.strip() + ":" if asan else ""
+        (tools / parser).write_text(f'#!/bin/sh\nLD_PRELOAD={first}{folder}/crash.so exec {tools}/{parser}.real "$@"\n')
+        (tools / parser).chmod(0o755)
+    return w
+
+
+def stacks_of(path, comm):
+    got = {}
+    for line in path.read_text(errors="replace").splitlines():
+        stack, count = line.rsplit(" ", 1)
+        if stack.split(";")[0] == comm:
+            got[stack] = got.get(stack, 0) + int(count)
+    return got
+
+
+def named(stacks):
+    return sum(n for s, n in stacks.items() if "main;middle_of_it;leaf_of_it" in s)
+
+
+def shares(seconds, *programs):
+    """A command that runs programs beside each other."""
+    return ["sh", "-c", " & ".join(f"{p} {seconds}" for p in programs) + "; wait"]
+
+
+# --- files that kill a parser ---
+
+
+@pytest.mark.parametrize("parser, said, lacks", [("prof-deltas", "has no unwind rows", "no-rows"), ("prof-symd", "is not named", "[deadly+0x")])
+def test_a_file_that_a_parser_dies_on_is_given_up_and_no_other(world, tmp_path, parser, said, lacks):
+    out = tmp_path / "out.folded"
+    p = subprocess.run([world.folder / parser / "profpipe", "record", "-F", "199", "-o", out, "--", *shares(5, world.deadly, world.spin)],
+                       capture_output=True, text=True, timeout=120)
+    assert p.returncode == 0, p.stderr
+    assert p.stderr.count(f"{world.deadly}: {said}: {parser} died on it twice") == 1, p.stderr
+    assert named(stacks_of(out, "spin")) > 0, p.stderr
+    deadly = stacks_of(out, "deadly")
+    assert any(lacks in s for s in deadly), deadly
+
+
+@pytest.fixture
+def own():
+    """A folder of somebody else's, with the deadly program in it."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.chown(folder, NOBODY, NOBODY)
+        yield folder
+
+
+def test_whoever_makes_ever_new_files_that_kill_a_parser_costs_only_himself(world, own, tmp_path):
+    """Each under a name, an inode and a process of its own, until the parser is not given them any more; and somebody else's program after that, beside it."""
+    out, err, victim = tmp_path / "out.folded", tmp_path / "err", tmp_path / "victim"
+    shutil.copy(world.deadly, f"{own}/deadly")
+    attack = f'i=0; while [ $i -lt 300 ]; do cp {own}/deadly {own}/c$i; {own}/c$i 0.3; rm {own}/c$i; i=$((i+1)); done'
+    script = f"""
+        setpriv --reuid {NOBODY} --regid {NOBODY} --clear-groups sh -c '{attack}' & attack=$!
+        n=0; until grep -q 'user {NOBODY}: prof-deltas died' {err} || [ $n -ge 600 ]; do sleep 0.1; n=$((n+1)); done
+        cp {world.spin} {victim}; {victim} 5
+        kill $attack"""
+    with open(err, "wb") as log:
+        status = subprocess.run([world.folder / "prof-deltas" / "profpipe", "record", "-F", "199", "-o", out, "--", "sh", "-c", script], stderr=log, timeout=150).returncode
+    said = err.read_text()
+    assert status == 0 and said.count(f"user {NOBODY}: prof-deltas died on files of theirs") == 1, said
+    assert named(stacks_of(out, "victim")) > 0, said
+
+
+def test_a_forged_libc_of_the_same_build_id_harms_no_other_file(tmp_path):
+    """Its names are others, and its unwind rows nonsense."""
+    sort = build(tmp_path, "sort")
+    libc = next(line.split()[2] for line in subprocess.run(["ldd", sort], capture_output=True, text=True, check=True).stdout.splitlines() if "libc.so.6" in line)
+    forged = tmp_path / "forged"
+    forged.mkdir()
+    data = bytearray(open(libc, "rb").read())
+    sections = subprocess.run(["readelf", "-SW", libc], capture_output=True, text=True, check=True).stdout
+    for line in sections.splitlines():
+        words = line.split("]")[1].split() if "]" in line else []
+        if words[:1] == [".eh_frame"]:
+            at, size = int(words[3], 16), int(words[4], 16)
+            data[at + size // 4:at + size // 2] = bytes(size // 2 - size // 4)
+    for name in (b"\0qsort_r\0", b"\0qsort\0"):
+        assert name in data
+    # Of equal length, so that nothing moves; what looks names up for the linker finds qsort still.
+    (forged / "libc.so.6").write_bytes(bytes(data))
+    subprocess.run(["cp", sort, tmp_path / "honest"], check=True)
+    subprocess.run(["cp", sort, tmp_path / "forger"], check=True)
+    command = f"LD_LIBRARY_PATH={forged} {tmp_path}/forger 3 & {tmp_path}/honest 3; wait"
+    got = record(tmp_path, "-F", "199", "--", "sh", "-c", command)
+    honest = {";".join(s): n for s, n in got.stacks if s[0] == "honest"}
+    whole = sum(n for s, n in honest.items() if "main" in s and "[truncated" not in s)
+    assert honest and any("sort" in f for s in honest for f in s.split(";")[2:]), honest
+    assert whole >= 0.9 * sum(honest.values()), honest
+    assert any(s[0] == "forger" for s, _ in got.stacks)
+
+
+# --- outputs ---
+
+
+@pytest.mark.parametrize("fmt", ["folded", "pprof", "html", "text", "stream"])
+def test_an_old_output_stays_on_a_full_disk(world, tmp_path, fmt):
+    disk, err = tmp_path / "disk", None
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16k,mode=755", "none", disk], check=True)
+    try:
+        out = disk / "out"
+        out.write_text("what was there\n")
+        with open(disk / "rest", "wb", buffering=0) as f:
+            with pytest.raises(OSError):
+                while True:
+                    f.write(bytes(4096))
+        p = profpipe("record", "-F", "199", "-f", fmt, "-o", out, "--", world.spin, "0.7")
+        err = p.stderr
+        assert p.returncode == 1 and "No space left on device" in err and "still holds what it held before" in err, err
+        assert out.read_text() == "what was there\n"
+        (disk / "rest").unlink()
+        p = profpipe("record", "-q", "-f", "text", "-o", disk / "full", "--", world.spin, "0.5")
+        assert sorted(os.listdir(disk)) in (["full", "out"], ["out"]), "nothing else is left"
+    finally:
+        subprocess.run(["umount", "-l", disk], check=True)
+
+
+def test_a_new_output_takes_the_place_of_an_old_one_with_its_owner_and_mode(world, tmp_path):
+    out = tmp_path / "out.folded"
+    out.write_text("old\n")
+    os.chown(out, 1, 2)
+    os.chmod(out, 0o640)
+    assert profpipe("record", "-q", "-F", "199", "-o", out, "--", world.spin, "0.7").returncode == 0
+    st = os.stat(out)
+    assert (st.st_uid, st.st_gid, st.st_mode & 0o7777) == (1, 2, 0o640) and "leaf_of_it" in out.read_text()
+    os.link(out, tmp_path / "other")
+    assert profpipe("record", "-q", "-F", "199", "-o", out, "--", world.spin, "0.7").returncode == 0
+    assert os.stat(out).st_ino == os.stat(tmp_path / "other").st_ino and "leaf_of_it" in out.read_text()
+    assert sorted(os.listdir(tmp_path)) == ["other", "out.folded"]
+
+
+@pytest.mark.parametrize("closed", [(0,), (1,), (2,), (0, 1, 2)])
+def test_closed_standard_descriptors_are_no_outputs(world, tmp_path, closed):
+    out = tmp_path / "out.folded"
+
+    def close():
+        for fd in closed:
+            os.close(fd)
+
+    p = subprocess.Popen([f"{BUILD}/profpipe", "record", "-F", "199", "-o", out, "--", world.spin, "0.6"], preexec_fn=close, stdin=subprocess.PIPE,
+                         stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    p.communicate(timeout=60)
+    assert p.returncode == 0 and named(stacks_of(out, "spin")) > 0
+    assert all(line.rsplit(" ", 1)[1].isdigit() for line in out.read_text().splitlines()), "nobody's messages went there"
+
+
+def test_an_output_that_is_closed_is_said(world):
+    p = subprocess.run(["sh", "-c", f"{BUILD}/profpipe record -f folded -o - -- {world.spin} 0.3 >&-"], capture_output=True, text=True, timeout=60)
+    assert p.returncode == 1 and p.stderr == "profpipe: error: -: is closed, or not open for writing; name a file\n"
+
+
+def test_a_reader_that_goes_is_one_line_and_an_error(world):
+    p = subprocess.run(["bash", "-c", f"{BUILD}/profpipe record -q -f folded -o - -- {world.spin} 0.5 | true; exit ${{PIPESTATUS[0]}}"], capture_output=True, text=True, timeout=60)
+    assert p.returncode == 1 and p.stderr.count("\n") == 1 and "Broken pipe; its reader went away before the end" in p.stderr, p.stderr
+
+
+# --- limits ---
+
+
+@pytest.mark.parametrize("limit, low, name", [("NOFILE", 100, "open files"), ("NPROC", 20, "processes and threads"), ("STACK", 131072, "bytes of stack")])
+def test_limits_that_are_too_low_are_named(world, tmp_path, limit, low, name):
+    out = tmp_path / "out.folded"
+    out.write_text("old\n")
+    p = subprocess.run([f"{BUILD}/profpipe", "record", "-o", out, "--", world.spin, "0.3"], capture_output=True, text=True, timeout=60,
+                       preexec_fn=lambda: resource.setrlimit(getattr(resource, f"RLIMIT_{limit}"), (low, low)))
+    assert p.returncode == 1 and p.stderr.count("\n") == 1 and f"the limit of {name} is {low}: the tools need" in p.stderr, p.stderr
+    assert out.read_text() == "old\n"
+
+
+def test_low_limits_that_are_enough_are_enough(world, tmp_path):
+    def lower():
+        resource.setrlimit(resource.RLIMIT_NOFILE, (192, 192))
+        resource.setrlimit(resource.RLIMIT_MEMLOCK, (0, 0))
+        resource.setrlimit(resource.RLIMIT_STACK, (65536, resource.getrlimit(resource.RLIMIT_STACK)[1]))
+
+    out = tmp_path / "out.folded"
+    p = subprocess.run([f"{BUILD}/profpipe", "record", "-q", "-F", "199", "-o", out, "--", world.spin, "1"], capture_output=True, text=True, timeout=60, preexec_fn=lower)
+    assert p.returncode == 0 and named(stacks_of(out, "spin")) > 0, p.stderr
+
+
+def test_a_file_size_limit_is_an_error_of_writing(world, tmp_path):
+    out = tmp_path / "out.folded"
+    out.write_text("old\n")
+    p = subprocess.run([f"{BUILD}/profpipe", "record", "-F", "199", "-o", out, "--", world.spin, "0.7"], capture_output=True, text=True, timeout=60,
+                       preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)))
+    assert p.returncode == 1 and "File too large" in p.stderr and out.read_text() == "old\n", p.stderr
+
+
+# --- the host ---
+
+
+def test_a_cpu_that_comes_back_is_sampled(world, tmp_path):
+    """Where none can be taken away the launcher itself may run on the first one only: all are sampled even so."""
+    last = max(os.sched_getaffinity(0))
+    switch = f"/sys/devices/system/cpu/cpu{last}/online"
+
+    def turn(on):
+        try:
+            with open(switch, "w") as f:
+                f.write(str(on))
+        except OSError:
+            pass
+
+    out, err, later = tmp_path / "out.folded", tmp_path / "err", tmp_path / "later"
+    shutil.copy(world.spin, later)
+    # Until it can be run there, some seconds at most.
+    script = f"{world.spin} 3; n=0; until taskset -c {last} {later} 3 || [ $n -ge 100 ]; do sleep 0.1; n=$((n+1)); done"
+    with open(err, "wb") as log:
+        run = subprocess.Popen(["taskset", "-c", "0", f"{BUILD}/profpipe", "record", "-v", "-F", "199", "-o", out, "--", "sh", "-c", script], stderr=log)
+    try:
+        until = time.monotonic() + 60
+        while "sampling has begun" not in err.read_text() and time.monotonic() < until:
+            time.sleep(0.05)
+        turn(0)
+        time.sleep(1)
+        turn(1)
+        run.wait(120)
+    finally:
+        turn(1)
+        run.kill()
+    assert run.returncode == 0, err.read_text()
+    assert named(stacks_of(out, "spin")) > 0, "sampling goes on while it is away"
+    assert named(stacks_of(out, "later")) > 0, err.read_text()
+
+
+def test_setting_the_clock_moves_no_sample(world, tmp_path):
+    """By hours, to and fro; where that is not allowed nothing moves, of course."""
+    def wall(ns):
+        try:
+            time.clock_settime_ns(time.CLOCK_REALTIME, ns)
+        except PermissionError:
+            pass
+
+    started_wall, started = time.time_ns(), time.monotonic_ns()
+    done = threading.Event()
+
+    def step():
+        hour = 3600 * 10**9
+        for by in (3 * hour, -2 * hour):
+            done.wait(0.7)
+            wall(started_wall + time.monotonic_ns() - started + by)
+
+    stepper = threading.Thread(target=step)
+    stepper.start()
+    try:
+        got = record(tmp_path, "-F", "199", command=[world.spin, "2"], ending=".txt")
+    finally:
+        done.set()
+        stepper.join()
+        wall(started_wall + time.monotonic_ns() - started)
+    times = [float(line.split("]")[1].split(":")[0]) for line in got.path.read_text(errors="replace").splitlines() if line.startswith("spin ")]
+    assert times and times == sorted(times)
+    assert started / 1e9 <= times[0] and times[-1] <= time.monotonic() and times[-1] - times[0] < 60
+    assert 1 < got.summary["duration_s"] < 60, got.summary
