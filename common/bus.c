@@ -19,6 +19,12 @@
  * stopped, and the message's own aio never ends): seen in one of seven closings under load. So it
  * is not called. Closing the pipe and the listener does not wait; the socket, which then does
  * nothing, is left to the end of the process.
+ *  - The same stop without an end comes over nng's only reaper when a send fails while a message
+ * comes in, as when a peer dies: a pipe is closed between the message's head, which was read, and
+ * its body, whose reading never ends. REM_POST of that pipe came, but no later one will, of any
+ * socket of the process: whoever is let in next stays in for ever. Nothing in the process can end
+ * that. It shows as sockets that are shut down and not closed, and is looked for when a peer has to
+ * be turned away (`stuck`).
  *  - A message handed to a pipe in the moment it closes is not freed (nni_aio_begin of a stopped
  * aio runs no callback): one message a departure at most.
  */
@@ -36,6 +42,7 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 #include "common/clock.h"
@@ -48,6 +55,8 @@
 #define BUS_EVENTS 64  /* came and went, not yet handed out */
 #define BUS_EMPTIES 64 /* empty messages passed over in one call */
 #define BUS_REDIAL_MS 5
+#define BUS_SUSPECT_NS 250000000u /* between two looks for sockets that are not closed */
+#define BUS_STUCK_NS 2000000000u  /* since the first look that saw one */
 
 struct route {
 	const char *listener; /* whose folder the socket is in */
@@ -86,6 +95,11 @@ struct bus {
 	bool spent;	      /* a dialer had its peer, or the bus was freed: no other one */
 	struct bus_note notes[BUS_EVENTS];
 	unsigned first, len;
+
+	bool turned_away; /* a peer, while another was there, since the last look */
+	uint64_t turned_ns;
+	uint64_t shut_ns; /* since when this socket is seen shut down, and not closed */
+	ino_t shut;	  /* 0: none */
 
 	nng_pipe current;	 /* whose messages are handed out */
 	nng_msg *held;		 /* of a later pipe */
@@ -149,8 +163,8 @@ static int errno_of(int nng)
 static void show(struct bus *b)
 {
 	uint64_t n = 1;
-	ssize_t r = b->len || b->held ? write(b->event, &n, sizeof(n))
-				      : read(b->event, &n, sizeof(n));
+	ssize_t r = b->len || b->held || b->turned_away ? write(b->event, &n, sizeof(n))
+							: read(b->event, &n, sizeof(n));
 
 	(void)r; /* it does not block, and both "was set" and "was clear" are as wanted */
 }
@@ -183,6 +197,18 @@ static void greet(struct bus *b, nng_pipe p)
 	}
 }
 
+/* The one that is there may be gone, and nng not say so. */
+static void suspect(struct bus *b)
+{
+	const uint64_t now = clock_mono_ns();
+
+	if (now - b->turned_ns < BUS_SUSPECT_NS)
+		return;
+	b->turned_ns = now;
+	b->turned_away = true;
+	show(b);
+}
+
 static void on_pipe(nng_pipe p, nng_pipe_ev event, void *ctx)
 {
 	struct bus *b = ctx;
@@ -193,10 +219,14 @@ static void on_pipe(nng_pipe p, nng_pipe_ev event, void *ctx)
 	if (event == NNG_PIPE_EV_ADD_PRE) {
 		/* A pipe makes two notes, and those of earlier pipes are made by now, but for an
 		 * early one. */
-		if (b->live.id || b->spent || BUS_EVENTS - b->len < 4 || !is_peer(b, p))
+		const bool peer = is_peer(b, p);
+
+		if (b->live.id || b->spent || BUS_EVENTS - b->len < 4 || !peer)
 			nng_pipe_close(p);
 		else
 			b->live = p;
+		if (peer && b->listener && b->live.id != p.id)
+			suspect(b);
 	} else if (event == NNG_PIPE_EV_ADD_POST && ours) {
 		b->up = true;
 		note(b, p, BUS_PEER_CAME);
@@ -494,6 +524,60 @@ static int take_message(struct bus *b, nng_msg **ret)
 	return 0;
 }
 
+/* nng does not say which sockets are below its own, but their name does. */
+static bool is_ours(const struct bus *b, int fd)
+{
+	struct sockaddr_un name = { 0 };
+	socklen_t size = sizeof(int);
+	int type, listens;
+
+	if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) < 0 || type != SOCK_STREAM)
+		return false;
+	size = sizeof(listens);
+	if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) < 0 || listens)
+		return false;
+	size = sizeof(name) - 1;
+	return getsockname(fd, (struct sockaddr *)&name, &size) == 0 &&
+	       name.sun_family == AF_UNIX && strcmp(name.sun_path, b->path) == 0;
+}
+
+/* Whether nng closes no sockets any more: one of ours was shut down, or its peer's end is, and it
+ * is there all the time. Called when nothing waits, so that it is not us who left it unread. */
+static bool stuck(struct bus *b)
+{
+	const uint64_t now = clock_mono_ns();
+	ino_t first = 0;
+	struct stat st;
+
+	for (int fd = 3; fd < BUS_MAX_FD; fd++) {
+		struct pollfd p = { .fd = fd };
+
+		if (!is_ours(b, fd) || poll(&p, 1, 0) != 1 || !(p.revents & POLLHUP) ||
+		    fstat(fd, &st) < 0)
+			continue;
+		if (st.st_ino == b->shut)
+			return now - b->shut_ns > BUS_STUCK_NS;
+		if (!first)
+			first = st.st_ino;
+	}
+	b->shut = first;
+	b->shut_ns = now;
+	return false;
+}
+
+/* Nothing waits; but if peers are turned away, that may be for ever. */
+static int look_again(struct bus *b)
+{
+	pthread_mutex_lock(&b->lock);
+	const bool turned_away = b->turned_away;
+
+	b->turned_away = false;
+	if (turned_away)
+		show(b);
+	pthread_mutex_unlock(&b->lock);
+	return turned_away && stuck(b) ? -ENOTRECOVERABLE : BUS_EMPTY;
+}
+
 int bus_recv(struct bus *b, struct buf *into)
 {
 	struct bus_note n = { 0 };
@@ -503,13 +587,13 @@ int bus_recv(struct bus *b, struct buf *into)
 
 	buf_reset(into);
 	if (!b->current.id)
-		return noted ? take_note(b, n) : BUS_EMPTY;
+		return noted ? take_note(b, n) : look_again(b);
 	for (int i = 0; i < BUS_EMPTIES; i++) {
 		nng_msg *m = NULL;
 		int r = take_message(b, &m);
 
-		if (r == BUS_EMPTY && noted)
-			return take_note(b, n);
+		if (r == BUS_EMPTY)
+			return noted ? take_note(b, n) : look_again(b);
 		if (r)
 			return r;
 		const size_t len = nng_msg_len(m);
@@ -589,27 +673,11 @@ bool bus_connected(const struct bus *b)
 
 void bus_drop_peer(struct bus *b)
 {
-	struct sockaddr_un name;
-	int type, listens;
-	socklen_t size;
-
 	/* nng_pipe_close in the middle of a message can hang nng's reaper for good. So the sockets
-	 * below are shut down instead, and nng sees what it sees when a peer dies. nng does not say
-	 * which they are, but their name does. */
-	for (int fd = 3; fd < BUS_MAX_FD; fd++) {
-		size = sizeof(type);
-		if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) < 0 || type != SOCK_STREAM)
-			continue;
-		size = sizeof(listens);
-		if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) < 0 || listens)
-			continue;
-		memset(&name, 0, sizeof(name));
-		size = sizeof(name) - 1;
-		if (getsockname(fd, (struct sockaddr *)&name, &size) < 0 ||
-		    name.sun_family != AF_UNIX || strcmp(name.sun_path, b->path) != 0)
-			continue;
-		(void)shutdown(fd, SHUT_RDWR);
-	}
+	 * below are shut down instead, and nng sees what it sees when a peer dies. */
+	for (int fd = 3; fd < BUS_MAX_FD; fd++)
+		if (is_ours(b, fd))
+			(void)shutdown(fd, SHUT_RDWR);
 }
 
 int bus_finish(struct bus *b, int timeout_ms)

@@ -47,7 +47,8 @@ enum bus_event {
 	BUS_PEER_WENT = 3, /* its pipe closed; all it sent before was handed out first */
 };
 /* Never blocks. 0 with a message appended to *into (reset first), enum bus_event, or -errno. Call
- * it until BUS_EMPTY. */
+ * it until BUS_EMPTY. -ENOTRECOVERABLE: of a listener, whose process can take no peer any more; it
+ * is to end by _exit, since nng waits in exit, and to be started again (DEPLOY_AGAIN). */
 int bus_recv(struct bus *b, struct buf *into);
 /* Never blocks. To the peer whose coming bus_recv has handed out (a dialer has but one). A message
  * is copied and never empty (-EINVAL), nor larger than the route allows

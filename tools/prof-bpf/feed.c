@@ -468,6 +468,7 @@ void feed_figures(struct prof *p)
 		{ "bpf_runs", l.runs },
 		{ "bpf_ns", l.ns },
 		{ "map_bytes", l.map_bytes + t.bytes },
+		{ "taken", p->samples + p->queue_full },
 		{ "rows", t.rows },
 		{ "rules", t.rules },
 		{ "files", t.files },

@@ -254,6 +254,18 @@ static void on_timer(struct prof *p)
 		finish(p, END_DONE);
 }
 
+static void failed_route(struct prof *p, const char *route, int r)
+{
+	if (!r)
+		return;
+	if (r == -ENOTRECOVERABLE)
+		log_warning("the %s route takes no peer any more: a new process has to", route);
+	else
+		log_error("the %s route failed: %s", route, strerror(-r));
+	p->again = r == -ENOTRECOVERABLE && p->stream;
+	p->failed = p->exit_now = true;
+}
+
 /* prof-symd came, went, or has room again. */
 static void on_stream(struct prof *p)
 {
@@ -268,6 +280,7 @@ static void on_stream(struct prof *p)
 			p->objects_lost = true; /* its predecessor had them */
 			p->forgot_ns = 0;
 			feed_emitted(p, emit_restart(p->emit));
+			feed_emitted(p, emit_figure(p->emit, "began", p->began_ns));
 			if (p->phase == FINISHING)
 				conclude_again(p);
 		} else if (r == BUS_PEER_WENT) {
@@ -278,6 +291,9 @@ static void on_stream(struct prof *p)
 			if (p->phase == FINISHING && p->options.deploy.life_fd < 0)
 				p->exit_now = true;
 		} else if (r == BUS_EMPTY) {
+			break;
+		} else if (r == -ENOTRECOVERABLE) {
+			failed_route(p, "stream", r);
 			break;
 		} else {
 			/* The route has one direction, and this is not it. */
@@ -307,14 +323,6 @@ static void on_life(struct prof *p)
 		finish(p, END_KILLED);
 	else if (n == 0)
 		p->exit_now = true;
-}
-
-static void failed_route(struct prof *p, const char *route, int r)
-{
-	if (!r)
-		return;
-	log_error("the %s route failed: %s", route, strerror(-r));
-	p->failed = p->exit_now = true;
 }
 
 static void handle(struct prof *p, enum source from)

@@ -554,7 +554,7 @@ int main(int argc, char **argv)
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
 	sigprocmask(SIG_BLOCK, &set, NULL);
-	p.since_ns = clock_mono_ns();
+	p.since_ns = p.began_ns = clock_mono_ns();
 
 	raise_memlock();
 	deploy_budget(&p.options.deploy, &p.budget);
@@ -569,5 +569,7 @@ int main(int argc, char **argv)
 	p.status.taken = p.samples + p.queue_full;
 	deploy_status(&p.options.deploy, &p.status, failed ? STATUS_FAILED : STATUS_DONE);
 	tear_down(&p);
-	return !failed ? 0 : p.again ? DEPLOY_AGAIN : 1;
+	if (p.again)
+		_exit(DEPLOY_AGAIN); /* nng may hang (bus.h) */
+	return failed ? 1 : 0;
 }

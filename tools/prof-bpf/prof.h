@@ -112,6 +112,7 @@ struct prof {
 	uint64_t forgot_ns;			   /* when objects_lost was made good last */
 	unsigned drain_ms;
 	uint64_t drained_ns; /* side-band records up to here have been handled */
+	uint64_t began_ns;   /* this process */
 	uint64_t samples;    /* that were to go on to prof-symd */
 	/* What was said of losses so far, so that only the difference is sent. */
 	uint64_t ring_full_sent[CPUS_MAX], sideband_sent[CPUS_MAX];

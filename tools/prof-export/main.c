@@ -23,6 +23,7 @@
 #include "common/log.h"
 #include "common/toolpath.h"
 #include "common/stdfds.h"
+#include "tools/prof-export/journal.h"
 #include "tools/prof-export/profiles.h"
 #include "tools/prof-export/session.h"
 #include "tools/prof-export/summary.h"
@@ -56,13 +57,14 @@ static const char usage_text[] =
 	"      --version           print the version\n"
 	"\n"
 	"In a deployment (see prof-export(1)):\n"
-	"  --run-dir DIR --ids GID:B:D:S:E --limit SIZE --status-fd N --life-fd N --output-fd N\n"
+	"  --run-dir DIR --ids GID:B:D:S:E --limit SIZE --status-fd N --life-fd N --output-fd N --journal-fd N\n"
 	"  --run-dir DIR --ids GID:B:D:S:E --output-dir DIR [--keep FILES] [--keep-size MIB]\n"
 	"\n"
 	"Exit status: 0 done; 1 nothing or not all could be written; 3 all that came was written, but the stream was cut short.\n";
 
 enum {
 	OPTION_OUTPUT_FD = 256,
+	OPTION_JOURNAL_FD,
 	OPTION_OUTPUT_DIR,
 	OPTION_KEEP,
 	OPTION_KEEP_SIZE,
@@ -76,6 +78,7 @@ struct options {
 	bool format_given, summary;
 	const char *output;	/* NULL: standard output */
 	int output_fd;		/* -1: by hand, or to be had from output_dir */
+	int journal_fd;		/* -1: none */
 	const char *output_dir; /* NULL: none */
 	unsigned keep_files;
 	uint64_t keep_bytes;
@@ -143,6 +146,7 @@ static int parse_options(int argc, char **argv, struct options *o)
 		{ "summary", no_argument, NULL, 's' },
 		{ "memory-limit", required_argument, NULL, 'm' },
 		{ "output-fd", required_argument, NULL, OPTION_OUTPUT_FD },
+		{ "journal-fd", required_argument, NULL, OPTION_JOURNAL_FD },
 		{ "output-dir", required_argument, NULL, OPTION_OUTPUT_DIR },
 		{ "keep", required_argument, NULL, OPTION_KEEP },
 		{ "keep-size", required_argument, NULL, OPTION_KEEP_SIZE },
@@ -189,12 +193,15 @@ static int parse_options(int argc, char **argv, struct options *o)
 			}
 			o->session.memory_max = (size_t)n << 20;
 			break;
+		case OPTION_JOURNAL_FD:
 		case OPTION_OUTPUT_FD:
 			if (!parse_number(optarg, INT_MAX, &n)) {
-				log_error("--output-fd %s: is no number of a descriptor", optarg);
+				log_error("--%s %s: is no number of a descriptor",
+					  c == OPTION_OUTPUT_FD ? "output-fd" : "journal-fd",
+					  optarg);
 				return -EINVAL;
 			}
-			o->output_fd = (int)n;
+			*(c == OPTION_OUTPUT_FD ? &o->output_fd : &o->journal_fd) = (int)n;
 			break;
 		case OPTION_OUTPUT_DIR:
 			o->output_dir = optarg;
@@ -506,13 +513,15 @@ static enum wish read_life(const struct deploy *d)
 struct receiver {
 	const struct deploy *deploy;
 	struct bus *bus;
+	struct journal journal;
 	bool there, last; /* prof-symd is connected; no further one comes */
 	bool deaf;	  /* it was shut out: what it still has on the way is not looked at */
 	uint64_t told_ns;
 };
 
-static void tell(struct receiver *r)
+static void tell(void *ctx)
 {
+	struct receiver *r = ctx;
 	const uint64_t now = clock_mono_ns();
 
 	if (now - r->told_ns < STATUS_NS)
@@ -531,8 +540,11 @@ static int take_message(struct receiver *r, const struct buf *message)
 	if (e == STREAM_MALFORMED) {
 		log_warning("prof-symd sent what is no stream; what came before is kept");
 		model_lose(session.model, LOST_MALFORMED, 1);
-	} else if (e || !session.lost) {
-		return e;
+	} else {
+		if (e == STREAM_AGAIN || !e)
+			journal_put(&r->journal, buf_span(message));
+		if (e || !session.lost)
+			return e;
 	}
 	r->deaf = true;
 	bus_drop_peer(r->bus);
@@ -568,14 +580,14 @@ static int take_messages(struct receiver *r, struct buf *message)
 
 /* Until the stream ends, the last prof-symd has gone, SIGTERM comes or the launcher goes.
  * session_feed's verdict, or -ECANCELED. */
-static int receive(const struct deploy *d, struct bus *bus)
+static int receive(struct receiver *r)
 {
-	struct receiver r = { .deploy = d, .bus = bus };
+	const struct deploy *d = r->deploy;
 	struct buf message = BUF_INIT(0);
-	int e = STREAM_AGAIN;
+	int e = journal_replay(&r->journal, &session, tell, r);
 
-	while (e == STREAM_AGAIN && !(r.last && !r.there) && interrupts < 2) {
-		struct pollfd p[] = { { .fd = bus_fd(bus), .events = POLLIN },
+	while (e == STREAM_AGAIN && !(r->last && !r->there) && interrupts < 2) {
+		struct pollfd p[] = { { .fd = bus_fd(r->bus), .events = POLLIN },
 				      { .fd = d->life_fd, .events = POLLIN } };
 
 		poll(p, 2, POLL_MS);
@@ -585,10 +597,10 @@ static int receive(const struct deploy *d, struct bus *bus)
 			e = -ECANCELED;
 			break;
 		}
-		e = take_messages(&r, &message);
+		e = take_messages(r, &message);
 		/* One that came just now is not the one that will not come. */
-		r.last |= wish == WISH_FINISH;
-		tell(&r);
+		r->last |= wish == WISH_FINISH;
+		tell(r);
 	}
 	buf_done(&message);
 	return e;
@@ -607,6 +619,16 @@ static int run_deployed(const struct options *o)
 			"--output-fd %d: the descriptor is not open; it is the launcher's to give",
 			o->output_fd);
 		return EXIT_FAILURE;
+	}
+	if (o->journal_fd >= 0) {
+		if (fcntl(o->journal_fd, F_SETFD, FD_CLOEXEC)) {
+			log_error("--journal-fd %d: the descriptor is not open", o->journal_fd);
+			return EXIT_FAILURE;
+		}
+		/* What a predecessor wrote is written again; of what has no beginning to go back
+		 * to, the launcher lets no second one write. */
+		if (!(fcntl(o->output_fd, F_GETFL) & O_APPEND))
+			(void)lseek(o->output_fd, 0, SEEK_SET);
 	}
 	/* Ctrl-C in the launcher's terminal is the launcher's. */
 	signal(SIGINT, SIG_IGN);
@@ -630,9 +652,16 @@ static int run_deployed(const struct options *o)
 		deploy_status(&o->deploy, &status, STATUS_FAILED);
 		return EXIT_FAILURE;
 	}
+	struct receiver receiver = { .deploy = &o->deploy,
+				     .bus = bus,
+				     .journal = { .fd = o->journal_fd,
+						  .max = o->session.memory_max } };
+
 	deploy_status(&o->deploy, &status, STATUS_READY);
 	signal(SIGTERM, on_signal);
-	r = receive(&o->deploy, bus);
+	r = receive(&receiver);
+	if (r == -ENOTRECOVERABLE && o->journal_fd >= 0)
+		_exit(DEPLOY_AGAIN);
 	/* prof-symd waits for this. */
 	bus_free(bus);
 	int result = EXIT_FAILURE;
@@ -755,6 +784,7 @@ static int run_keeping(const struct options *o, int argc, char **argv)
 int main(int argc, char **argv)
 {
 	struct options o = { .output_fd = -1,
+			     .journal_fd = -1,
 			     .keep_files = KEEP_FILES,
 			     .keep_bytes = (uint64_t)KEEP_MIB << 20 };
 

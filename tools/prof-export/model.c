@@ -34,12 +34,18 @@ struct thread_def {
 	char comm[16];
 };
 
+/* A prof-bpf: when it began, what it says it took; and what all before it came to. */
+struct sampler {
+	uint64_t began_ns, taken, accounted, bpf_runs, bpf_ns;
+};
+
 struct model {
 	struct model_options options;
 	struct model_header header;
 	char header_text[6][256];
 	uint64_t clock_mono_ns, clock_wall_ns; /* the newest pair */
 	struct model_totals totals;
+	struct sampler sampler;
 	bool gap_seen, limit_hit; /* in this epoch */
 
 	/* of this epoch */
@@ -548,12 +554,45 @@ static void take_hello(struct model *m, const struct msg_hello *msg)
 	h->seen = true;
 }
 
+/* Samples of which it is known what became of them. */
+static uint64_t accounted(const struct model_totals *t)
+{
+	return t->samples + t->lost[LOST_QUEUE_FULL] + t->lost[LOST_LIMIT] +
+	       t->lost[LOST_MALFORMED] + t->lost[LOST_SEQUENCE];
+}
+
+/* What the sampler took and did not come was in the hands of tools that ended: it is known when
+ * all has come that will, at the end of that sampler's life or of the stream. */
+static void settle(struct model *m)
+{
+	const uint64_t came = accounted(&m->totals) - m->sampler.accounted;
+
+	if (m->sampler.taken > came)
+		model_lose(m, LOST_RESTART, m->sampler.taken - came);
+	m->sampler.taken = 0;
+}
+
+static void begin_sampler(struct model *m, uint64_t began_ns)
+{
+	if (m->sampler.began_ns == began_ns)
+		return;
+	settle(m);
+	m->sampler = (struct sampler){ .began_ns = began_ns,
+				       .accounted = accounted(&m->totals),
+				       .bpf_runs = m->totals.bpf_runs,
+				       .bpf_ns = m->totals.bpf_ns };
+}
+
 static void take_figure(struct model *m, const struct msg_figure *msg)
 {
-	if (str_eq(msg->name, STR_LIT("bpf_runs")))
-		m->totals.bpf_runs = msg->value;
+	if (str_eq(msg->name, STR_LIT("began")))
+		begin_sampler(m, msg->value);
+	else if (str_eq(msg->name, STR_LIT("taken")))
+		m->sampler.taken = msg->value;
+	else if (str_eq(msg->name, STR_LIT("bpf_runs")))
+		m->totals.bpf_runs = m->sampler.bpf_runs + msg->value;
 	else if (str_eq(msg->name, STR_LIT("bpf_ns")))
-		m->totals.bpf_ns = msg->value;
+		m->totals.bpf_ns = m->sampler.bpf_ns + msg->value;
 	else if (str_eq(msg->name, STR_LIT("map_bytes")))
 		m->totals.map_bytes = msg->value;
 }
@@ -598,6 +637,8 @@ int model_take(struct model *m, const struct msg *msg, struct model_sample *ret_
 		take_figure(m, &msg->figure);
 		break;
 	case MSG_END:
+		if (msg->end.reason != END_PEER_LOST)
+			settle(m);
 		m->totals.ended = true;
 		m->totals.end_reason = msg->end.reason;
 		m->totals.end_ns = msg->end.time_ns;

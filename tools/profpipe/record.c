@@ -13,6 +13,7 @@
  * with it follow: a dialer that loses its peer ends (DEPLOY_AGAIN), a listener stays.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -21,6 +22,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "common/buf.h"
@@ -58,6 +60,7 @@
 #define MEASURE_LATER_MS 10000 /* after that, since the kernel goes through all pages for it */
 #define GROWING_MS 10000
 #define HELD_MS 100	   /* a log line waits so long for its tool's end, which it may explain */
+#define EXPORT_CUT 3	   /* its exit status when the stream had no end */
 #define START_STREAK_MAX 4 /* of restarts.h, before sampling has begun */
 #define SAID_MS 10000	   /* between two times that an end of one tool is told */
 #define EXITING_MS 1000	   /* for a tool to end that has begun to: freeing BPF maps takes a while */
@@ -73,8 +76,9 @@ struct run {
 	struct rundir dir;
 	struct command command;
 	struct output output, summary;
-	int signals;
+	int signals, journal;
 	enum phase phase;
+	bool broken; /* a tool ended while the last samples went through it */
 	bool tty, line_shown, failed, mute, command_asked;
 	bool asked, by_terminal,
 		aborted; /* a signal came; from the terminal, which reaches COMMAND too */
@@ -154,9 +158,10 @@ static double seconds_left(const struct run *r)
 
 static int start_tool(struct run *r, enum deploy_tool t)
 {
-	char ids[80], follow[16], fd[8], seconds[32];
+	char ids[80], follow[16], fd[8], journal[8], seconds[32];
 	const char *argv[40 + 2 * OPTIONS_MAX_PIDS];
-	const struct child_fd out = { r->output.fd, CHILD_FIRST_FD };
+	const struct child_fd out[] = { { r->output.fd, CHILD_FIRST_FD },
+					{ r->journal, CHILD_FIRST_FD + 1 } };
 	size_t n = 0;
 
 	snprintf(ids, sizeof(ids), "%u:%u:%u:%u:%u", r->who.gid, r->who.uid[0], r->who.uid[1],
@@ -212,13 +217,22 @@ static int start_tool(struct run *r, enum deploy_tool t)
 		argv[n++] = r->o->format;
 		argv[n++] = "--output-fd";
 		argv[n++] = fd;
+		if (r->journal >= 0) {
+			snprintf(journal, sizeof(journal), "%d", CHILD_FIRST_FD + 1);
+			argv[n++] = "--journal-fd";
+			argv[n++] = journal;
+		}
 		if (r->o->lines)
 			argv[n++] = "--lines";
 		if (r->o->interpreter_frames)
 			argv[n++] = "--interpreter-frames";
 	}
 	argv[n] = NULL;
-	const struct child_start how = { .argv = argv, .fds = &out, .count = t == DEPLOY_EXPORT };
+	const struct child_start how = { .argv = argv,
+					 .fds = out,
+					 .count = t != DEPLOY_EXPORT ? 0
+						  : r->journal >= 0  ? 2
+								     : 1 };
 	const int e = child_start(tool(r, t), &how);
 
 	if (e)
@@ -302,9 +316,7 @@ static void finish(struct run *r)
 	r->since_ns = r->progress_ns = clock_mono_ns();
 	r->sampled_ns = r->since_ns - r->sampling_ns;
 	note_back(r, r->since_ns);
-	for (int i = 0; i < DEPLOY_TOOLS; i++)
-		if (i != DEPLOY_SYMD)
-			r->again[i].due_ns = 0;
+	r->again[DEPLOY_BPF].due_ns = r->again[DEPLOY_DELTAS].due_ns = 0;
 	/* Where it does not take the byte it is about to go, and that is noticed. If it is away, no
 	 * stream comes any more. */
 	if (bpf->pid)
@@ -356,6 +368,19 @@ static bool ended_by(const struct child *c, int status)
 	return WIFEXITED(c->wait_status) && WEXITSTATUS(c->wait_status) == status;
 }
 
+/* Whether what prof-export wrote can be taken back: of a file, or where nothing was written yet. */
+static bool can_write_again(const struct run *r)
+{
+	struct stat st;
+	const bool at_end = strcmp(r->o->format, "text") != 0 &&
+			    strcmp(r->o->format, "stream") != 0;
+
+	if (r->journal < 0 || fstat(r->output.fd, &st) < 0)
+		return false;
+	return (S_ISREG(st.st_mode) && !(fcntl(r->output.fd, F_GETFL) & O_APPEND)) ||
+	       (at_end && r->phase != FINISHING);
+}
+
 /* Whether another start may do what this one did not. */
 static bool may_start_again(struct run *r, enum deploy_tool t)
 {
@@ -363,7 +388,7 @@ static bool may_start_again(struct run *r, enum deploy_tool t)
 	const bool cut = WIFSIGNALED(c->wait_status) || ended_by(c, DEPLOY_AGAIN);
 
 	if (t == DEPLOY_EXPORT)
-		return false;
+		return cut && !c->done && can_write_again(r);
 	if (r->phase == FINISHING)
 		return t == DEPLOY_SYMD && bpf->pid && !ended_by(c, 0);
 	if (t == DEPLOY_DELTAS)
@@ -464,7 +489,7 @@ static void tool_ended(struct run *r, enum deploy_tool t)
 		 * it was may have been said. */
 		if (!c->done)
 			say_ended(r, c, "; the output is not complete");
-		else if (!well && !r->failed)
+		else if (!well && !r->failed && !(r->broken && ended_by(c, EXPORT_CUT)))
 			say_ended(r, c, "");
 		r->phase = OVER;
 		return;
@@ -476,6 +501,7 @@ static void tool_ended(struct run *r, enum deploy_tool t)
 		if (t == DEPLOY_SYMD)
 			child_leave(tool(r, DEPLOY_BPF));
 	} else if (r->phase == FINISHING) {
+		r->broken = true;
 		clear_line(r);
 		log_warning("%s ended (%s); what was on its way through it is lost", c->name,
 			    child_how(c->wait_status));
@@ -735,8 +761,12 @@ static void start_due(struct run *r)
 			continue;
 		r->again[t].due_ns = 0;
 		rundir_clean(&r->dir, t);
-		if (!start_tool(r, t))
+		if (!start_tool(r, t)) {
+			if (t == DEPLOY_EXPORT && r->phase == FINISHING &&
+			    !tool(r, DEPLOY_BPF)->pid)
+				(void)child_stop(tool(r, t));
 			continue;
+		}
 		if (r->phase == STARTING)
 			r->phase = OVER;
 		else
@@ -1050,6 +1080,18 @@ static int take_signals(struct run *r)
 	return r->signals < 0 ? -errno : 0;
 }
 
+/* What prof-export received, for its successor. On a disk where there is one, since memory has its
+ * ceiling. -1: none can be had, and prof-export has none. */
+static int open_journal(void)
+{
+	static const char *const folders[] = { "/var/tmp", "/tmp" };
+	int fd = -1;
+
+	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]) && fd < 0; i++)
+		fd = open(folders[i], O_RDWR | O_TMPFILE | O_EXCL | O_CLOEXEC, 0600);
+	return fd;
+}
+
 static int set_up(struct run *r)
 {
 	int e = 0;
@@ -1073,6 +1115,7 @@ static int set_up(struct run *r)
 		fail(r, "no users for the tools: %s", identity_trouble(e));
 		return e;
 	}
+	r->journal = open_journal();
 	e = rundir_make(&r->dir, &r->who);
 	if (e)
 		fail(r, "no folder for the run below /run, $TMPDIR or /tmp: %s", strerror(-e));
@@ -1089,6 +1132,7 @@ int record_run(const struct options *o)
 			  .output = OUTPUT_NONE,
 			  .summary = OUTPUT_NONE,
 			  .signals = -1,
+			  .journal = -1,
 			  .start_ns = clock_mono_ns(),
 			  .oom_kills = limits_oom_kills(),
 			  .tty = isatty(STDERR_FILENO),
