@@ -3,8 +3,8 @@
  * What was received, kept for a successor: a file without a name that the launcher made and hands
  * to each prof-export of the run. It holds the stream's batches as they came, one behind the other,
  * so that what reads a stream reads it; one that was cut by SIGKILL ends in the middle of a
- * message. It may get so large and no larger, and where it cannot grow any more (a full disk) it
- * gives back what it has: then nothing is kept.
+ * message. It may get so large and no larger: what comes later is not kept. And where it cannot
+ * grow any more (a full disk) it gives back what it has: then nothing is kept.
  */
 #ifndef PROFPIPE_JOURNAL_H
 #define PROFPIPE_JOURNAL_H

@@ -35,6 +35,7 @@
 #define STATUS_NS 250000000u
 #define POLL_MS 2000 /* the stream has something every second */
 #define CHUNK (256u << 10)
+#define JOURNAL_TIMES 4 /* what a journal may hold, on a disk, of what memory may */
 #define MEMORY_MIB 256
 #define THREADS 16 /* nng's */
 #define MAX_FILES 64
@@ -655,7 +656,7 @@ static int run_deployed(const struct options *o)
 	struct receiver receiver = { .deploy = &o->deploy,
 				     .bus = bus,
 				     .journal = { .fd = o->journal_fd,
-						  .max = o->session.memory_max } };
+						  .max = JOURNAL_TIMES * o->session.memory_max } };
 
 	deploy_status(&o->deploy, &status, STATUS_READY);
 	signal(SIGTERM, on_signal);

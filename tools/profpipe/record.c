@@ -61,6 +61,7 @@
 #define GROWING_MS 10000
 #define HELD_MS 100	   /* a log line waits so long for its tool's end, which it may explain */
 #define EXPORT_CUT 3	   /* its exit status when the stream had no end */
+#define FOLLOW_MS 20	   /* from the end of one that lost its peer to its next start */
 #define START_STREAK_MAX 4 /* of restarts.h, before sampling has begun */
 #define SAID_MS 10000	   /* between two times that an end of one tool is told */
 #define EXITING_MS 1000	   /* for a tool to end that has begun to: freeing BPF maps takes a while */
@@ -420,6 +421,15 @@ static bool start_again(struct run *r, enum deploy_tool t)
 	/* That those who lost their peer follow it need not be said. */
 	const bool follows = ended_by(c, DEPLOY_AGAIN) || (t == DEPLOY_DELTAS && ended_by(c, 0));
 
+	/* Who follows another does so at once, and has its own end not held against it. */
+	if (follows && r->phase != STARTING) {
+		r->again[t].due_ns = now + FOLLOW_MS * 1000000u;
+		r->again[t].count++;
+		if (t == DEPLOY_BPF)
+			note_away(r);
+		c->held_ns = 0;
+		return true;
+	}
 	if (!restarts_plan(&r->again[t], now, now - c->started_ns, most_restarts(r, t))) {
 		say_ended(
 			r, c,
@@ -445,6 +455,13 @@ static bool start_again(struct run *r, enum deploy_tool t)
 	return true;
 }
 
+/* Nothing more comes to prof-export: it writes what it has. */
+static void give_up_stream(struct run *r)
+{
+	finish(r);
+	(void)child_stop(tool(r, DEPLOY_EXPORT));
+}
+
 static void tool_ended(struct run *r, enum deploy_tool t)
 {
 	struct child *c = tool(r, t);
@@ -468,10 +485,10 @@ static void tool_ended(struct run *r, enum deploy_tool t)
 			note_away(r);
 			finish(r);
 		} else if (!start_again(r, t)) {
-			if (r->phase == STARTING)
+			if (r->phase == STARTING || t == DEPLOY_EXPORT)
 				r->phase = OVER;
 			else if (t != DEPLOY_DELTAS)
-				finish(r);
+				give_up_stream(r);
 		}
 		return;
 	}

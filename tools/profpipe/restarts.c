@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/profpipe/restarts.h"
 
-#define SHORT_NS 2000000000ull /* a life that ends before counts against it */
+#define SHORT_NS 1000000000ull /* a life that ends before counts against it */
 #define LONG_NS 60000000000ull /* one that lasts so long makes all good */
 #define FIRST_NS 100000000ull  /* doubled each time */
 #define STREAK_COUNTED 16      /* the longest wait has come long before */

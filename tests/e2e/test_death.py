@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each tool killed, stopped or made slow, at any moment, under load: the run goes on, and says what it lost.
+
+PROFPIPE_DEATHS=N does N times as much of it."""
+import concurrent.futures
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import threading
+import time
+
+import pytest
+
+from conftest import BUILD
+
+TOOLS = ["prof-bpf", "prof-deltas", "prof-symd", "prof-export"]
+TIMES = int(os.environ.get("PROFPIPE_DEATHS", "1"))
+QUIET = 6  # seconds at the end in which nothing happens
+PYTHON = "def inner():\n    n = 0\n    for i in range(100000): n += i * i\n    return n\nwhile True: inner()"
+
+
+@pytest.fixture(scope="module")
+def spinning():
+    with subprocess.Popen(["/usr/bin/perl", "-e", "while (1) { $i++ }"]) as native, subprocess.Popen(["/usr/bin/python3", "-c", PYTHON]) as python:
+        yield [native.pid, python.pid]
+        native.kill()
+        python.kill()
+
+
+class Launched:
+    def __init__(self, folder, pids, *args, ending="prof"):
+        self.output, self.summary = folder / f"x.{ending}", folder / "x.json"
+        argv = [f"{BUILD}/profpipe", "record", "-v", "-F", "99", "-o", self.output, "--summary", self.summary, *[a for pid in pids for a in ("-p", str(pid))], *args]
+        self.p = subprocess.Popen(list(map(str, argv)), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace")
+        self.err, self.begun = [], threading.Event()
+        self.reader = threading.Thread(target=self.read)
+        self.reader.start()
+
+    def read(self):
+        for line in self.p.stderr:
+            self.err.append(line)
+            if "sampling has begun" in line:
+                self.begun.set()
+
+    def child(self, tool):
+        """Its pid, or None while it is not there."""
+        try:
+            with open(f"/proc/{self.p.pid}/task/{self.p.pid}/children") as f:
+                for pid in f.read().split():
+                    with open(f"/proc/{pid}/stat") as g:
+                        text = g.read()
+                    if text[text.index("(") + 1:text.rindex(")")] == tool and text[text.rindex(")") + 2] not in "ZX":
+                        return int(pid)
+        except OSError:
+            pass
+        return None
+
+    def hit(self, tool, number):
+        """As soon as it is there. Its pid."""
+        until = time.monotonic() + 40
+        while time.monotonic() < until and self.p.poll() is None:
+            pid = self.child(tool)
+            try:
+                if pid:
+                    os.kill(pid, number)
+                    return pid
+            except ProcessLookupError:
+                pass
+            time.sleep(0.01)
+        raise AssertionError(f"{tool} is not there: {''.join(self.err)}")
+
+    def end(self, number=signal.SIGINT):
+        if number:
+            self.p.send_signal(number)
+        status = self.p.wait(90)
+        self.reader.join()
+        self.p.stderr.close()
+        return status, "".join(self.err)
+
+
+def moment(stream):
+    """The samples of a recording: time in seconds, command, and the stack's lines."""
+    with open(stream, "rb") as f:
+        text = subprocess.run([f"{BUILD}/prof-export", "-f", "text"], stdin=f, stdout=subprocess.PIPE, check=True).stdout
+    for block in text.decode(errors="replace").split("\n\n"):
+        head, *stack = block.strip("\n").split("\n")
+        m = re.match(r"(\S+) .* (\d+\.\d+): ", head)
+        if m:
+            yield float(m[2]), m[1], stack
+
+
+def check(run, status, err, spinning, since, events):
+    assert status == 0, err
+    s = json.loads(run.summary.read_text())
+    assert not s["cut"] and s["samples"] > 0, (s, err)
+    samples = list(moment(run.output))
+    assert len(samples) == s["samples"]
+    # A second after the last thing that happened, and what may take the back-off: whole and named.
+    late = [x for x in samples if x[0] > since]
+    assert {"perl", "python3"} <= {comm for _, comm, _ in late}, (len(late), err)
+    whole = [x for x in late if not any("[truncated" in f or "[cut" in f for f in x[2])]
+    named = [x for x in late if any("main" in f for f in x[2])]
+    assert len(whole) >= 0.9 * len(late) and len(named) >= 0.9 * len(late), (len(late), len(whole), len(named), err)
+    assert sum("inner" in "".join(x[2]) for x in late if x[1] == "python3") > 0
+    print(f"{events} events; restarts {s['restarts']}; {s['samples']} samples kept, lost {s['lost']}, {s['unsampled_s']:.1f} s not sampled ({s['unsampled_samples']})")
+    return s
+
+
+def quiet(run):
+    """Waits until all four have been there for a while. CLOCK_MONOTONIC from which on all is to be well."""
+    until = time.monotonic() + 60
+    before, since = None, time.monotonic()
+    while time.monotonic() < until:
+        now = [run.child(t) for t in TOOLS]
+        if None in now or now != before:
+            before, since = now, time.monotonic()
+        elif time.monotonic() - since > QUIET:
+            return since + 2
+        time.sleep(0.1)
+    raise AssertionError(f"they never rest: {''.join(run.err)}")
+
+
+def kills(folder, spinning):
+    choose, count = random.Random(11), 8 * TIMES
+    run = Launched(folder, spinning, "-f", "stream")
+    assert run.begun.wait(60), run.err
+    order = TOOLS * count
+    choose.shuffle(order)
+    for tool in order:
+        time.sleep(choose.uniform(0.2, 2))
+        run.hit(tool, signal.SIGKILL)
+    since = quiet(run)
+    status, err = run.end()
+    s = check(run, status, err, spinning, since, len(order))
+    assert all(s["restarts"].get(tool, 0) >= count for tool in TOOLS), s["restarts"]
+    assert s["lost"].get("restart", 0) > 0 and s["unsampled_s"] > 0 and s["unsampled_samples"] > 0
+    return len(order)
+
+
+def stops(folder, spinning):
+    choose, count = random.Random(12), 4 * TIMES
+    run = Launched(folder, spinning, "-f", "stream")
+    assert run.begun.wait(60), run.err
+    events = 0
+    for pair in [TOOLS[:2], TOOLS[2:]] * count:
+        # Slow: a third of a second without the cpu, thrice, and not killed for it.
+        for tool in pair:
+            for _ in range(2):
+                pid = run.hit(tool, signal.SIGSTOP)
+                time.sleep(choose.uniform(0.1, 0.3))
+                try:
+                    os.kill(pid, signal.SIGCONT)
+                except ProcessLookupError:
+                    pass
+                events += 1
+        time.sleep(choose.uniform(0, 0.5))
+        stopped = {tool: run.hit(tool, signal.SIGSTOP) for tool in pair}
+        until = time.monotonic() + 40
+        while any(run.child(tool) == pid for tool, pid in stopped.items()):
+            assert time.monotonic() < until, (stopped, run.err)
+            time.sleep(0.05)
+        events += len(pair)
+    since = quiet(run)
+    status, err = run.end()
+    s = check(run, status, err, spinning, since, events)
+    assert all(s["restarts"].get(tool, 0) >= count for tool in TOOLS), s["restarts"]
+    return events
+
+
+def edges(folder, spinning):
+    """As it starts, and as it ends."""
+    choose, events = random.Random(13), 0
+    for i, tool in enumerate(TOOLS * 2 * TIMES):
+        (folder / f"{i}").mkdir()
+        run = Launched(folder / f"{i}", spinning, "-d", "1.5", ending="folded")
+        time.sleep(choose.uniform(0, 0.4))
+        run.hit(tool, signal.SIGKILL)
+        assert run.begun.wait(60), run.err
+        status, err = run.end(None)
+        assert status == 0, (tool, err)
+        (folder / f"{i}e").mkdir()
+        run = Launched(folder / f"{i}e", spinning, ending="folded")
+        assert run.begun.wait(60), run.err
+        time.sleep(2)
+        # Before, while or after it ends: there is no moment at which it could hang.
+        run.p.send_signal(signal.SIGINT)
+        time.sleep(choose.uniform(0, 0.06))
+        pid = run.child(tool)
+        if pid:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        status, err = run.end(None)
+        # What was on its way may be lost at the very end, but that is said, and nothing hangs.
+        assert status == 0 or (status == 1 and "profpipe: error: " in err), (tool, err)
+        assert status or "python3" in run.output.read_text()
+        events += 2
+    return events
+
+
+def test_each_tool_dies_a_hundred_times_and_the_run_goes_on(tmp_path, spinning):
+    jobs = {"kills": kills, "stops": stops, "edges": edges}
+    for name in jobs:
+        (tmp_path / name).mkdir()
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        done = [pool.submit(job, tmp_path / name, spinning) for name, job in jobs.items()]
+        total = sum(f.result() for f in done)
+    assert total >= 96
+
+
+def test_a_launcher_that_is_killed_takes_all_along(tmp_path, spinning):
+    run = Launched(tmp_path, spinning)
+    assert run.begun.wait(60), run.err
+    tools = [run.child(t) for t in TOOLS]
+    run.hit("prof-symd", signal.SIGKILL)
+    assert run.end(signal.SIGKILL)[0] == -signal.SIGKILL
+    until = time.monotonic() + 30
+    while any(os.path.exists(f"/proc/{p}") for p in tools):
+        assert time.monotonic() < until
+        time.sleep(0.05)
