@@ -22,9 +22,9 @@
  *  - The same stop without an end comes over nng's only reaper when a send fails while a message
  * comes in, as when a peer dies: a pipe is closed between the message's head, which was read, and
  * its body, whose reading never ends. REM_POST of that pipe came, but no later one will, of any
- * socket of the process: whoever is let in next stays in for ever. Nothing in the process can end
- * that. It shows as sockets that are shut down and not closed, and is looked for when a peer has to
- * be turned away (`stuck`).
+ * socket of the process: whoever is let in next stays in for ever, or the protocol lets nobody in,
+ * for it still has the former. Nothing in the process can end that. It shows as sockets that are
+ * shut down and not closed, and is looked for when a peer is turned away (`stuck`).
  *  - A message handed to a pipe in the moment it closes is not freed (nni_aio_begin of a stopped
  * aio runs no callback): one message a departure at most.
  */
@@ -57,6 +57,7 @@
 #define BUS_REDIAL_MS 5
 #define BUS_SUSPECT_NS 250000000u /* between two looks for sockets that are not closed */
 #define BUS_STUCK_NS 2000000000u  /* since the first look that saw one */
+#define BUS_SHUT 16		  /* of these that are kept in mind */
 
 struct route {
 	const char *listener; /* whose folder the socket is in */
@@ -98,8 +99,10 @@ struct bus {
 
 	bool turned_away; /* a peer, while another was there, since the last look */
 	uint64_t turned_ns;
-	uint64_t shut_ns; /* since when this socket is seen shut down, and not closed */
-	ino_t shut;	  /* 0: none */
+	struct {
+		ino_t ino; /* 0: none */
+		uint64_t since_ns;
+	} shut[BUS_SHUT]; /* sockets that were seen shut down, and not closed */
 
 	nng_pipe current;	 /* whose messages are handed out */
 	nng_msg *held;		 /* of a later pipe */
@@ -238,10 +241,13 @@ static void on_pipe(nng_pipe p, nng_pipe_ev event, void *ctx)
 	} else if (event == NNG_PIPE_EV_REM_POST && ours) {
 		/* Without ADD_POST before: the protocol did not take it, and then nobody need know;
 		 * or ADD_POST is yet to come. */
-		if (b->up)
+		if (b->up) {
 			note(b, p, BUS_PEER_WENT);
-		else
+		} else {
 			b->early = p;
+			if (b->listener)
+				suspect(b); /* the protocol may have another one still, for ever */
+		}
 		b->live.id = 0;
 		b->up = false;
 		nng_socket_set_int(b->sock, NNG_OPT_SENDBUF, 0);
@@ -546,23 +552,40 @@ static bool is_ours(const struct bus *b, int fd)
 static bool stuck(struct bus *b)
 {
 	const uint64_t now = clock_mono_ns();
-	ino_t first = 0;
+	bool present[BUS_SHUT] = { false };
+	bool is_stuck = false;
 	struct stat st;
 
 	for (int fd = 3; fd < BUS_MAX_FD; fd++) {
 		struct pollfd p = { .fd = fd };
+		int at = -1;
 
 		if (!is_ours(b, fd) || poll(&p, 1, 0) != 1 || !(p.revents & POLLHUP) ||
 		    fstat(fd, &st) < 0)
 			continue;
-		if (st.st_ino == b->shut)
-			return now - b->shut_ns > BUS_STUCK_NS;
-		if (!first)
-			first = st.st_ino;
+		/* Others come and go meanwhile, on smaller numbers. */
+		for (int i = BUS_SHUT - 1; i >= 0; i--) {
+			if (b->shut[i].ino == st.st_ino) {
+				at = i;
+				break;
+			}
+			if (!b->shut[i].ino)
+				at = i;
+		}
+		if (at < 0)
+			continue;
+		if (b->shut[at].ino != st.st_ino) {
+			b->shut[at].ino = st.st_ino;
+			b->shut[at].since_ns = now;
+		}
+		present[at] = true;
+		is_stuck |= now - b->shut[at].since_ns > BUS_STUCK_NS;
 	}
-	b->shut = first;
-	b->shut_ns = now;
-	return false;
+	for (int i = 0; i < BUS_SHUT; i++) {
+		if (!present[i])
+			b->shut[i].ino = 0;
+	}
+	return is_stuck;
 }
 
 /* Nothing waits; but if peers are turned away, that may be for ever. */

@@ -203,3 +203,21 @@ with open({str(seen)!r} + '/' + name, 'w') as f:
     for name in GOOD:
         fds = [0, 1, 2, 3, 4, 5, 6] if name == "prof-export" else [0, 1, 2, 3, 4]
         assert (seen / name).read_text() == f"{fds} [] True\n"
+
+
+def test_what_only_looks_like_a_run_is_left_alone(tmp_path):
+    """Folders that their owner happened to call as runs are called; those that a killed run left go."""
+    kept = {"profpipe.results/deep": 0o755, "profpipe.abcdef/bpf": 0o755, "profpipe.ghijkl/mine": 0o711, "profpipe.mydata/bpf": 0o711}
+    left = {"profpipe.AbC123/bpf": 0o711, "profpipe.dEf456": 0o700}
+    for path, mode in {**kept, **left}.items():
+        (tmp_path / path).mkdir(parents=True)
+        (tmp_path / path.split("/")[0]).chmod(mode)
+    (tmp_path / "profpipe.mydata/notes").write_text("precious")
+    (tmp_path / "profpipe.AbC123/bpf").chmod(0o710)
+    (tmp_path / "profpipe.AbC123/bpf/rows.sock").write_text("")
+    # /run is not to be had.
+    p = subprocess.run(["unshare", "-m", "sh", "-c", 'mount -t tmpfs -o ro none /run && exec "$@"', "sh", f"{BUILD}/profpipe", "record", "-q", "-d", "1", "-o", tmp_path / "out.folded", "--", "sh", "-c", "while :; do :; done"],
+                       env={**os.environ, "TMPDIR": str(tmp_path)}, capture_output=True, text=True, timeout=60)
+    assert p.returncode == 0, p.stderr
+    assert sorted(os.listdir(tmp_path)) == sorted({path.split("/")[0] for path in kept} | {"out.folded"})
+    assert (tmp_path / "profpipe.mydata/notes").read_text() == "precious" and (tmp_path / "profpipe.results/deep").is_dir()

@@ -377,4 +377,5 @@ def test_the_service_ends_when_its_life_pipe_closes(tmp_path):
 
 def test_without_a_peer_the_service_says_so(tmp_path):
     p = deltas("--run-dir", tmp_path / "none", timeout=120)  # it waits for a minute
-    assert p.returncode == 1 and "cannot reach prof-bpf" in p.stderr and len(p.stderr.splitlines()) == 1
+    # 75: it may be started again.
+    assert p.returncode == 75 and "cannot reach prof-bpf" in p.stderr and len(p.stderr.splitlines()) == 1

@@ -5,7 +5,6 @@ import resource
 import shutil
 import subprocess
 import tempfile
-import threading
 import time
 from types import SimpleNamespace
 
@@ -262,34 +261,3 @@ def test_a_cpu_that_comes_back_is_sampled(world, tmp_path):
     assert run.returncode == 0, err.read_text()
     assert named(stacks_of(out, "spin")) > 0, "sampling goes on while it is away"
     assert named(stacks_of(out, "later")) > 0, err.read_text()
-
-
-def test_setting_the_clock_moves_no_sample(world, tmp_path):
-    """By hours, to and fro; where that is not allowed nothing moves, of course."""
-    def wall(ns):
-        try:
-            time.clock_settime_ns(time.CLOCK_REALTIME, ns)
-        except PermissionError:
-            pass
-
-    started_wall, started = time.time_ns(), time.monotonic_ns()
-    done = threading.Event()
-
-    def step():
-        hour = 3600 * 10**9
-        for by in (3 * hour, -2 * hour):
-            done.wait(0.7)
-            wall(started_wall + time.monotonic_ns() - started + by)
-
-    stepper = threading.Thread(target=step)
-    stepper.start()
-    try:
-        got = record(tmp_path, "-F", "199", command=[world.spin, "2"], ending=".txt")
-    finally:
-        done.set()
-        stepper.join()
-        wall(started_wall + time.monotonic_ns() - started)
-    times = [float(line.split("]")[1].split(":")[0]) for line in got.path.read_text(errors="replace").splitlines() if line.startswith("spin ")]
-    assert times and times == sorted(times)
-    assert started / 1e9 <= times[0] and times[-1] <= time.monotonic() and times[-1] - times[0] < 60
-    assert 1 < got.summary["duration_s"] < 60, got.summary

@@ -28,11 +28,11 @@ long make_bpf_map(void)
 	return CALL(SYS_bpf, BPF_MAP_CREATE, &a, sizeof(a));
 }
 
-long next_bpf_map(void)
+long next_btf(void)
 {
 	union bpf_attr a = { 0 };
 
-	return CALL(SYS_bpf, BPF_PROG_GET_NEXT_ID, &a, sizeof(a));
+	return CALL(SYS_bpf, BPF_BTF_GET_NEXT_ID, &a, sizeof(a));
 }
 
 long open_event(void)

@@ -612,6 +612,8 @@ int host_open_debug(struct host *h, struct host_file *f, struct span build_id, s
 		.path = { .data = f->path, .len = f->path_len },
 		.name = name,
 		.build_id = build_id,
+		.dev = f->dev,
+		.owner = f->uid,
 	};
 	uint64_t ticket;
 

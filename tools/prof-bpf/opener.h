@@ -48,6 +48,10 @@ struct opener_request {
 	struct span build_id;  /* copied; 2..64 bytes */
 	bool expect_inode;     /* OPENER_PATH: refuse any other inode than dev, inode, unopened */
 	uint64_t dev, inode;   /* dev as in struct opener_file */
+	/* Debug files: who owns the file that they are of, and its device is `dev`. Only root's,
+	 * and this user's, are taken, or any process that maps the file could say what others' are
+	 * called; of a file system whose server says who owns what, only one on that device. */
+	uint32_t owner;
 	/* Not for debug files: refuse a file that is neither of these users' nor root's alone, or
 	 * that nobody wrote to since then (CLOCK_REALTIME), one on FUSE, and a link at the path's
 	 * end. */

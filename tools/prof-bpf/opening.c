@@ -286,10 +286,14 @@ static bool debug_path(const struct opener_request *q, unsigned n, char *to, siz
 }
 
 /* Whoever asks for a debug file names it: so it gets an ELF file that anybody on the host may read,
- * and nothing else that lies beside a program. */
-static bool is_public_elf(const struct opener_result *r)
+ * and nothing else that lies beside a program. And the root that it is found below may be anybody's
+ * who maps the program. */
+static bool is_debug_file(const struct opener_result *r, const struct opener_request *q)
 {
-	return r->file.mode & S_IROTH && is_elf(r->fd);
+	const struct opener_file *f = &r->file;
+
+	return f->mode & S_IROTH && (f->uid == 0 || f->uid == q->owner) &&
+	       (!f->foreign || f->dev == q->dev) && is_elf(r->fd);
 }
 
 static int open_debug(const struct opening *o, const struct opener_request *q,
@@ -306,7 +310,7 @@ static int open_debug(const struct opening *o, const struct opener_request *q,
 		for (unsigned n = 0; debug_path(q, n, path, sizeof(path)); n++) {
 			int r = path[0] ? open_below(o, root, path, q, false, ret) : -ENOENT;
 
-			if (r == 0 && is_public_elf(ret)) {
+			if (r == 0 && is_debug_file(ret, q)) {
 				close(root);
 				return 0;
 			}

@@ -44,6 +44,36 @@ static void empty(int dir, int depth)
 	closedir(in);
 }
 
+/* Whether a run made it, by all that can be seen: others may call a folder of theirs so, too. One
+ * that its maker did not come to furnish is empty. The descriptor is read from its beginning. */
+static bool is_a_run(int dir, const char *name, const struct stat *st)
+{
+	const mode_t mode = st->st_mode & 07777;
+	bool foreign = strlen(name) != strlen(PREFIX "XXXXXX") || (mode != 0711 && mode != 0700);
+	const int again = foreign ? -1 : openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *in = again < 0 ? NULL : fdopendir(again);
+	struct stat sub;
+
+	if (!in) {
+		if (again >= 0)
+			close(again);
+		return false;
+	}
+	for (struct dirent *e = readdir(in); e && !foreign; e = readdir(in)) {
+		bool listener = false;
+
+		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+			continue;
+		for (size_t i = 0; i < sizeof(listeners) / sizeof(listeners[0]); i++)
+			listener |= strcmp(e->d_name, listeners[i].name) == 0;
+		foreign = !listener || fstatat(dir, e->d_name, &sub, AT_SYMLINK_NOFOLLOW) < 0 ||
+			  !S_ISDIR(sub.st_mode) ||
+			  ((sub.st_mode & 07777) != 0710 && (sub.st_mode & 07777) != 0700);
+	}
+	closedir(in);
+	return !foreign;
+}
+
 /* Runs of which nobody holds the lock any more. */
 static void sweep(const char *parent)
 {
@@ -59,7 +89,7 @@ static void sweep(const char *parent)
 		if (dir < 0)
 			continue;
 		if (fstat(dir, &st) < 0 || st.st_uid != geteuid() ||
-		    flock(dir, LOCK_EX | LOCK_NB) < 0) {
+		    !is_a_run(dir, e->d_name, &st) || flock(dir, LOCK_EX | LOCK_NB) < 0) {
 			close(dir);
 			continue;
 		}
