@@ -79,9 +79,10 @@ void budget_split(uint64_t limit, struct budget *ret)
 
 uint64_t budget_fence(uint64_t share, unsigned threads)
 {
-	/* Program text and what is mapped read-only are in the share, and not in what is fenced;
-	 * nor are the pages of stacks that no thread has come to. */
-	return share - MIB(2) + (uint64_t)threads * HEAP_STACK;
+	/* Containers are what holds the share; the fence is behind them, for what nobody foresaw,
+	 * and a tool that meets it may die. What nng queues, and what malloc has and does not use,
+	 * is between the two, as are the pages of stacks that no thread has come to. */
+	return share + MIB(6) + (uint64_t)threads * HEAP_STACK;
 }
 
 bool budget_parse(const char *text, uint64_t *ret)

@@ -472,6 +472,8 @@ static unsigned key_length(uint64_t code)
 		n += 1;
 		break;
 	case ESCAPE:
+		if (n + 1 >= sizeof(code))
+			return 0;
 		b = (uint8_t)(code >> 8 * (n + 1));
 		n += 2;
 		if (b == 0x38 || b == 0x3a)
@@ -492,6 +494,8 @@ static unsigned key_length(uint64_t code)
 	default:
 		return 0;
 	}
+	if (n >= sizeof(code))
+		return 0;
 	b = (uint8_t)(code >> 8 * n);
 	n += b < 0xc0 && (b & 7) == 4 ? 2 : 1;
 	return n <= KEY_MAX ? n : 0;

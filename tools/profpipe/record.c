@@ -28,6 +28,7 @@
 #include "common/buf.h"
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/msg.h"
 #include "common/toolpath.h"
 #include "tools/profpipe/children.h"
 #include "tools/profpipe/command.h"
@@ -878,6 +879,14 @@ static struct status figures(struct run *r)
 		s.map_bytes = b->map_bytes;
 	if (!s.first_complete_ns)
 		s.first_complete_ns = b->first_complete_ns;
+	if (!tool(r, DEPLOY_EXPORT)->done) {
+		uint64_t came = s.samples;
+
+		for (unsigned i = 0; i < STATUS_REASONS; i++)
+			came += s.lost[i];
+		if (b->taken > came)
+			s.lost[LOST_RESTART] += b->taken - came;
+	}
 	return s;
 }
 
