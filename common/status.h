@@ -49,6 +49,7 @@ struct status {
 	char event[STATUS_EVENT]; /* of the stream's hello, zero-filled; a stranger's like the names
 				   */
 	uint64_t taken;		  /* prof-bpf: samples of this process so far, wherever they went */
+	uint64_t held; /* prof-export: 1 while nobody reads what it writes, and it waits */
 };
 static_assert(sizeof(struct status) <= PIPE_BUF, "a status word is written whole");
 

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What production does to a profiler: files that kill its parsers, forged ones, full disks, closed descriptors, low limits, cpus that go and come, clocks that are set."""
+import fcntl
+import json
 import os
 import resource
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -192,6 +195,68 @@ def test_an_output_that_is_closed_is_said(world):
 def test_a_reader_that_goes_is_one_line_and_an_error(world):
     p = subprocess.run(["bash", "-c", f"{BUILD}/profpipe record -q -f folded -o - -- {world.spin} 0.5 | true; exit ${{PIPESTATUS[0]}}"], capture_output=True, text=True, timeout=60)
     assert p.returncode == 1 and p.stderr.count("\n") == 1 and "Broken pipe; its reader went away before the end" in p.stderr, p.stderr
+
+
+@pytest.fixture
+def unread(world):
+    """Starts runs whose output is a pipe of one page, which nobody reads yet."""
+    spin = subprocess.Popen([world.spin, "100"])
+    runs = []
+
+    def start(*args):
+        p = subprocess.Popen([f"{BUILD}/profpipe", "record", "-v", "-F", "199", "-p", str(spin.pid), "-o", "-", *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        p.profiled = spin.pid
+        runs.append(p)
+        fcntl.fcntl(p.stdout, fcntl.F_SETPIPE_SZ, 4096)
+        return p
+
+    yield start
+    for p in [*runs, spin]:
+        p.kill()
+        p.wait()
+
+
+def cpu_seconds(pid):
+    with open(f"/proc/{pid}/schedstat") as f:
+        return int(f.read().split()[0]) / 1e9
+
+
+@pytest.mark.parametrize("fmt", ["text", "stream"])
+def test_a_slow_reader_is_waited_for(unread, tmp_path, fmt):
+    """For longer than a tool may be silent; all that was sampled meanwhile is there, or was counted."""
+    p = unread("-d", "13", "-f", fmt, "--summary", tmp_path / "s.json")
+    while "sampling has begun" not in p.stderr.readline():
+        pass
+    before = cpu_seconds(p.profiled)
+    time.sleep(12)
+    took = cpu_seconds(p.profiled) - before
+    time.sleep(6)
+    p.stdout.reconfigure(errors="replace")
+    out, err = p.communicate(timeout=90)
+    s = json.loads((tmp_path / "s.json").read_text())
+    assert p.returncode == 0 and not s["restarts"] and not s["cut"], err
+    assert fmt != "text" or out.count(" cpu-clock:") == s["samples"], err
+    assert s["samples"] + s["lost_total"] >= 0.9 * 199 * took > 0, (took, err)
+    print(f"{took:.1f} s of cpu: {s['samples']} samples, {s['lost']} lost")
+
+
+@pytest.mark.parametrize("how", ["goes", "interrupted"])
+def test_who_does_not_read_ends_no_run_but_by_going_or_by_hand(unread, how):
+    p = unread("-d", "2", "-f", "text")
+    said = []
+    for line in p.stderr:
+        said.append(line)
+        if "waits for its reader" in line:
+            break
+    if how == "goes":
+        p.stdout.close()
+    else:
+        p.send_signal(signal.SIGINT)
+        assert "interrupt again to give it up" in p.stderr.readline()
+        p.send_signal(signal.SIGINT)
+    err = p.stderr.read()
+    assert p.wait(30) == 1, (said, err)
+    assert ("its reader went away before the end" if how == "goes" else "interrupted again: - is not complete") in err, (said, err)
 
 
 # --- limits ---

@@ -405,7 +405,9 @@ void loop_run(struct prof *p)
 			if (p->phase == SAMPLING)
 				hurry(p, clock_mono_ns());
 		}
-		if (p->phase == FINISHING && clock_mono_ns() - p->since_ns > FINISH_NS)
+		/* With a launcher it is for that to say. */
+		if (p->phase == FINISHING && p->options.deploy.life_fd < 0 &&
+		    clock_mono_ns() - p->since_ns > FINISH_NS)
 			p->exit_now = true;
 	}
 }

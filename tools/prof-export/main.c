@@ -12,6 +12,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -33,7 +34,8 @@
 #define KEEP_MIB 1024
 #define PATIENCE_S 5 /* for the stream's end, when told to stop */
 #define STATUS_NS 250000000u
-#define POLL_MS 2000 /* the stream has something every second */
+#define HELD_US 500000 /* between two status words while a write waits */
+#define POLL_MS 2000   /* the stream has something every second */
 #define CHUNK (256u << 10)
 #define JOURNAL_TIMES 4 /* what a journal may hold, on a disk, of what memory may */
 #define MEMORY_MIB 256
@@ -293,9 +295,10 @@ static bool ended_well(void)
 
 static void refresh_status(bool with_top)
 {
-	status.bytes = session.output.bytes;
-	status.cut = with_top && !ended_well();
 	model_status(session.model, &status, with_top);
+	status.bytes = session.output.bytes;
+	status.held = session.output.held;
+	status.cut = with_top && !ended_well();
 }
 
 /* Writes the output; verdict is session_feed's last, what is the stream's name. An exit status. */
@@ -532,6 +535,52 @@ static void tell(void *ctx)
 	r->told_ns = now;
 }
 
+/* While a write waits: who reads may be slow, and is not to be waited for when all is over. */
+static int on_held(void *ctx)
+{
+	struct receiver *r = ctx;
+	const enum wish wish = read_life(r->deploy);
+
+	r->last |= wish == WISH_FINISH;
+	tell(r);
+	return wish == WISH_LEAVE ? -ECANCELED : 0;
+}
+
+static void on_alarm(int number)
+{
+	(void)number;
+}
+
+/* Who reads a pipe or a terminal may take as long as it likes. A timer interrupts each wait for it,
+ * so that the launcher hears that we live; not before begin_watching, nor nng's threads. The list
+ * of system calls has none for timers, so it is set before that. */
+static void set_watch(int fd)
+{
+	const struct itimerval often = { .it_interval.tv_usec = HELD_US,
+					 .it_value.tv_usec = HELD_US };
+	const struct sigaction a = { .sa_handler = on_alarm };
+	struct stat st;
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGALRM);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	sigaction(SIGALRM, &a, NULL);
+	if (!fstat(fd, &st) && !S_ISREG(st.st_mode))
+		setitimer(ITIMER_REAL, &often, NULL);
+}
+
+static void begin_watching(struct receiver *r)
+{
+	sigset_t set;
+
+	session.output.beat = on_held;
+	session.output.beat_ctx = r;
+	sigemptyset(&set);
+	sigaddset(&set, SIGALRM);
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
+}
+
 /* A sender that breaks the rules, or has none of its own any more, costs nobody else anything: the
  * next one begins where it ended. */
 static int take_message(struct receiver *r, const struct buf *message)
@@ -634,6 +683,7 @@ static int run_deployed(const struct options *o)
 	/* Ctrl-C in the launcher's terminal is the launcher's. */
 	signal(SIGINT, SIG_IGN);
 	signal(SIGPIPE, SIG_IGN);
+	set_watch(o->output_fd);
 	deploy_budget(&o->deploy, &b);
 	/* When the output is written the samples' way is over, and what was taken for it is free.
 	 */
@@ -660,6 +710,7 @@ static int run_deployed(const struct options *o)
 
 	deploy_status(&o->deploy, &status, STATUS_READY);
 	signal(SIGTERM, on_signal);
+	begin_watching(&receiver);
 	r = receive(&receiver);
 	if (r == -ENOTRECOVERABLE && o->journal_fd >= 0)
 		_exit(DEPLOY_AGAIN);

@@ -781,19 +781,16 @@ static void fill_top(const struct model *m, struct status_top top[static STATUS_
 void model_status(const struct model *m, struct status *st, bool with_top)
 {
 	const struct model_totals *t = &m->totals;
-	const uint64_t bytes = st->bytes, cut = st->cut;
 
 	*st = (struct status){ .samples = t->samples,
 			       .user_stacks = t->user_stacks,
 			       .complete = t->complete,
 			       .processes = t->processes,
 			       .threads = t->threads,
-			       .bytes = bytes,
 			       .bpf_runs = t->bpf_runs,
 			       .bpf_ns = t->bpf_ns,
 			       .map_bytes = t->map_bytes,
-			       .first_complete_ns = t->first_complete_ns,
-			       .cut = cut };
+			       .first_complete_ns = t->first_complete_ns };
 	memcpy(st->truncated, t->truncated, sizeof(st->truncated));
 	memcpy(st->lost, t->lost, sizeof(st->lost));
 	const struct str event = str_cut(m->header.event, STATUS_EVENT - 1);

@@ -155,8 +155,8 @@ const uint32_t *model_frames_of(const struct model *m, const struct model_stack 
 const uint32_t *model_functions_of(const struct model *m, const struct model_frame *f);
 const uint32_t *model_lines_of(const struct model *m, const struct model_frame *f);
 
-/* Fills in samples, figures, losses and the hottest functions, whose names are as outputs show
- * them. */
+/* Samples, figures, losses and the hottest functions, whose names are as outputs show them; all
+ * else of it is 0. */
 void model_status(const struct model *m, struct status *st, bool with_top);
 
 #endif

@@ -14,7 +14,9 @@ int output_init(struct output *o, int fd, bool gzip)
 	o->fd = fd;
 	o->error = 0;
 	o->gzip = gzip;
+	o->held = false;
 	o->bytes = 0;
+	o->beat = NULL;
 	o->len = 0;
 	o->z = (z_stream){ 0 };
 	if (gzip && deflateInit2(&o->z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, 15 + 16, 8,
@@ -42,6 +44,16 @@ void output_begin(struct output *o)
 		o->error = -errno;
 }
 
+/* A write, or a wait for room, was interrupted or took a part only. */
+static void hold(struct output *o)
+{
+	o->held = true;
+	const int r = o->beat ? o->beat(o->beat_ctx) : 0;
+
+	if (r && !o->error)
+		o->error = r;
+}
+
 static void write_all(struct output *o, const uint8_t *data, size_t n)
 {
 	while (n && !o->error) {
@@ -50,15 +62,21 @@ static void write_all(struct output *o, const uint8_t *data, size_t n)
 		if (done < 0 && errno == EAGAIN) {
 			struct pollfd p = { .fd = o->fd, .events = POLLOUT };
 
-			poll(&p, 1, -1);
-		} else if (done < 0 && errno != EINTR) {
+			if (poll(&p, 1, -1) < 0)
+				hold(o);
+		} else if (done < 0 && errno == EINTR) {
+			hold(o);
+		} else if (done < 0) {
 			o->error = -errno;
-		} else if (done > 0) {
+		} else {
 			data += done;
 			n -= (size_t)done;
 			o->bytes += (uint64_t)done;
+			if (n)
+				hold(o);
 		}
 	}
+	o->held = false;
 }
 
 static void pack(struct output *o, int flush)

@@ -15,7 +15,12 @@ struct output {
 	int fd;	   /* borrowed */
 	int error; /* 0 or -errno: the first */
 	bool gzip;
+	bool held;	/* a write was interrupted, and waits on: nobody reads what comes */
 	uint64_t bytes; /* that reached the descriptor */
+	/* Called when a write was interrupted, by a timer of who set it; what it returns but 0 is
+	 * the output's error. NULL: nobody wants to know. */
+	int (*beat)(void *ctx);
+	void *beat_ctx;
 	size_t len;
 	z_stream z;
 	uint8_t plain[OUTPUT_CHUNK], packed[OUTPUT_CHUNK];

@@ -46,6 +46,7 @@
 /* From the end of sampling, or the last progress since, to the output's being written. */
 #define FINISH_MS 30000
 #define FINISH_MOST_MS 120000
+#define HELD_SAID_MS 5000
 #define STOPPED_MS 2000 /* by a signal */
 /* Without a status word of a tool that is to send some. */
 #define SILENT_MS 10000
@@ -81,7 +82,7 @@ struct run {
 	int signals, journal;
 	enum phase phase;
 	bool broken; /* a tool ended while the last samples went through it */
-	bool tty, line_shown, failed, mute, command_asked;
+	bool tty, line_shown, failed, mute, command_asked, held_said;
 	bool asked, by_terminal,
 		aborted; /* a signal came; from the terminal, which reaches COMMAND too */
 	int status;	 /* exit status when not 0 or 1 */
@@ -91,6 +92,7 @@ struct run {
 	uint64_t oom_kills;		/* of the host, before the run */
 	uint64_t start_ns, since_ns, sampling_ns, sampled_ns;
 	uint64_t looked_ns, ticked_ns, measured_ns;
+	uint64_t held_ns;		/* since when its reader is waited for; 0: it is not */
 	uint64_t progress_ns, progress; /* of prof-export while finishing: when its figures moved,
 					   and a sum of them */
 	/* While prof-bpf is away: since when nothing is known of it, and what it took in a second
@@ -691,6 +693,21 @@ static void check_finishing(struct run *r)
 		r->progress = moved;
 		r->progress_ns = clock_mono_ns();
 	}
+	/* Who reads what is written may take as long as it likes, and whoever waits may interrupt.
+	 */
+	if (export->last.held && ms_since(export->heard_ns) < SILENT_MS) {
+		r->since_ns = r->progress_ns = clock_mono_ns();
+		if (!r->held_ns)
+			r->held_ns = r->since_ns;
+		if (!r->held_said && ms_since(r->held_ns) > HELD_SAID_MS) {
+			r->held_said = true;
+			clear_line(r);
+			log_warning("%s: waits for its reader; interrupt%s to give it up",
+				    r->o->output, r->asked ? " again" : "");
+		}
+		return;
+	}
+	r->held_ns = 0;
 	if (ms_since(r->progress_ns) > FINISH_MS || ms_since(r->since_ns) > FINISH_MOST_MS) {
 		fail(r, "%s was not written %d s after sampling ended: giving up", r->o->output,
 		     (int)(ms_since(r->since_ns) / 1000));
