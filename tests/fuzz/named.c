@@ -51,6 +51,15 @@ static void check(int holds)
 		abort();
 }
 
+/* Seeds of tables: the same each time, so that a finding is one the next time too. */
+ssize_t __wrap_getrandom(void *to, size_t n, unsigned flags);
+ssize_t __wrap_getrandom(void *to, size_t n, unsigned flags)
+{
+	(void)flags;
+	memset(to, 0x5a, n);
+	return (ssize_t)n;
+}
+
 /* --- what comes out --- */
 
 static void define(struct bench *b, enum defined kind, uint64_t id)
@@ -304,7 +313,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 				       .numbers = 16384,
 				       .functions = 1024,
 				       .text = 64 << 10,
-				       .queue = 512 };
+				       .queue = 128 };
 	struct bench b = { .now_ns = SECOND };
 	struct msg_scratch scratch = { 0 };
 	struct span in = { .data = data + 1, .len = size - 1 };

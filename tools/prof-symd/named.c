@@ -509,22 +509,24 @@ static int name_generated(struct named *n, const struct def_frame *f, struct msg
 	return n->give_up ? 0 : HOLD;
 }
 
-/* The functions that a frame came with, by our ids. */
+/* The functions that a frame came with, by our ids; one without a name is none. */
 static int pass_names(struct named *n, const struct def_frame *f, struct msg_frame *m)
 {
-	uint32_t count = f->count < NAMES_MAX ? f->count : NAMES_MAX;
+	uint32_t count = 0;
 
-	for (uint32_t i = 0; i < count; i++) {
+	for (uint32_t i = 0; i < f->count && count < NAMES_MAX; i++) {
 		const struct def_function *raw = idtable_get(&n->defs.functions,
 							     n->defs.numbers[f->numbers + i]);
 		int r;
 
 		if (!raw)
 			return UNDEFINED;
-		r = send_function(n, &raw->f, &n->list[i]);
+		if (raw->f.name.len == 0)
+			continue;
+		r = send_function(n, &raw->f, &n->list[count]);
 		if (r)
 			return r;
-		n->list[NAMES_MAX + i] = n->defs.numbers[f->numbers + f->count + i];
+		n->list[NAMES_MAX + count++] = n->defs.numbers[f->numbers + f->count + i];
 	}
 	m->functions = (struct u64s){ .data = n->list, .len = count };
 	m->lines = (struct u64s){ .data = n->list + NAMES_MAX, .len = count };
