@@ -8,6 +8,8 @@
 #include <string.h>
 #include "common/gopclntab.h"
 
+#define CACHE 8192 /* two pages of files of one, or of some */
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 struct bytes {
@@ -63,7 +65,9 @@ static void name_calls(struct gopclntab *t, const struct gopclntab_func *f, uint
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct bytes b = { .data = data, .size = size };
-	struct gopclntab_reader reader = { .read = read_bytes, .ctx = &b, .size = size };
+	struct gopclntab_reader reader = {
+		.read = read_bytes, .ctx = &b, .size = size, .cache_size = CACHE
+	};
 	struct gopclntab *t;
 	uint64_t low, high;
 

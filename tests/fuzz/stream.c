@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any bytes as a stream, behind the size of the pieces they come in. However they are cut, the same
- * messages come out. The schema hash of a hello would never be guessed, so a schema field of 1 is
- * taken for ours. */
-#include <stdlib.h>
+ * messages come out. */
+#include "tests/fuzz/with_schema.h"
 #include "common/stream.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -48,32 +47,6 @@ static struct outcome run(struct span bytes, size_t piece)
 	stream_in_done(&in);
 	buf_done(&again);
 	return o;
-}
-
-/* The bytes with our schema's hash for the first fields that say 1 right after a hello's head. */
-static struct buf with_schema(struct span bytes)
-{
-	const uint64_t hash = msg_schema_hash();
-	struct buf b = BUF_INIT(0);
-	size_t i = 0;
-
-	for (; i + 4 <= bytes.len && i < 64; i++) {
-		const uint8_t *p = bytes.data + i;
-
-		check(buf_append(&b, p, 1) == 0);
-		if (i < 2 || bytes.data[i - 2] != 0x92 || bytes.data[i - 1] != 1 ||
-		    (p[0] & 0xf0) != 0x90 || p[1] != 1)
-			continue;
-		uint8_t wire[9] = { 0xcf };
-
-		for (int k = 0; k < 8; k++)
-			wire[1 + k] = (uint8_t)(hash >> (56 - 8 * k));
-		check(buf_append(&b, wire, sizeof(wire)) == 0);
-		i += 2;
-		break;
-	}
-	check(buf_append(&b, bytes.data + i, bytes.len - i) == 0);
-	return b;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
