@@ -443,8 +443,10 @@ void child_leave(struct child *c)
 
 void child_kill(struct child *c)
 {
-	if (c->pid)
-		kill(c->pid, SIGKILL);
+	if (!c->pid)
+		return;
+	kill(c->pid, SIGKILL);
+	c->killed = true;
 }
 
 void child_close(struct child *c)

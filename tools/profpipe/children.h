@@ -24,6 +24,7 @@ struct child {
 	struct status last;	  /* the newest status word; phase 0: none yet */
 	bool ready, done, failed; /* said so */
 	bool garbled;		  /* wrote what is no status word */
+	bool killed;		  /* by child_kill */
 	unsigned reports;	  /* STATUS_RUNNING words */
 	int wait_status;	  /* when reaped */
 	uint64_t started_ns;	  /* CLOCK_MONOTONIC */

@@ -81,7 +81,9 @@ struct run {
 	struct output output, summary;
 	int signals, journal;
 	enum phase phase;
-	bool broken; /* a tool ended while the last samples went through it */
+	bool broken; /* prof-bpf or prof-symd ended while the last samples went through it: the
+			stream has no end, and that was said */
+	unsigned symd_for; /* which prof-export, by its restarts, was there when prof-symd began */
 	bool tty, line_shown, failed, mute, command_asked, held_said;
 	bool asked, by_terminal,
 		aborted; /* a signal came; from the terminal, which reaches COMMAND too */
@@ -99,6 +101,7 @@ struct run {
 	 * until then. In all: how long that was, and what it would have taken. */
 	uint64_t away_ns, unsampled_ns;
 	double rate, unsampled;
+	uint64_t taken;	   /* by former lives of prof-bpf, as they said last */
 	uint64_t pss_peak; /* of all together */
 };
 
@@ -237,6 +240,10 @@ static int start_tool(struct run *r, enum deploy_tool t)
 					 .count = t != DEPLOY_EXPORT ? 0
 						  : r->journal >= 0  ? 2
 								     : 1 };
+	if (t == DEPLOY_BPF)
+		r->taken += tool(r, t)->last.taken;
+	if (t == DEPLOY_SYMD)
+		r->symd_for = r->again[DEPLOY_EXPORT].count;
 	const int e = child_start(tool(r, t), &how);
 
 	if (e)
@@ -290,7 +297,7 @@ static void note_away(struct run *r)
 	const struct child *c = tool(r, DEPLOY_BPF);
 	const uint64_t sampled_ns = c->ready_ns ? c->heard_ns - c->ready_ns : 0;
 
-	if (r->phase != SAMPLING || r->away_ns)
+	if (r->phase == STARTING || r->away_ns)
 		return;
 	r->away_ns = c->ready_ns ? c->heard_ns : c->started_ns;
 	/* Of a life that was too short for a rate, the former one's holds. */
@@ -301,7 +308,7 @@ static void note_away(struct run *r)
 /* It samples again, or sampling is over. */
 static void note_back(struct run *r, uint64_t now_ns)
 {
-	if (!r->away_ns)
+	if (!r->away_ns || now_ns < r->away_ns)
 		return;
 	r->unsampled_ns += now_ns - r->away_ns;
 	r->unsampled += (double)(now_ns - r->away_ns) / 1e9 * r->rate;
@@ -323,10 +330,12 @@ static void finish(struct run *r)
 	r->again[DEPLOY_BPF].due_ns = r->again[DEPLOY_DELTAS].due_ns = 0;
 	/* Where it does not take the byte it is about to go, and that is noticed. If it is away, no
 	 * stream comes any more. */
-	if (bpf->pid)
+	if (bpf->pid) {
 		(void)child_stop(bpf);
-	else
+	} else {
+		r->broken = true;
 		(void)child_stop(tool(r, DEPLOY_EXPORT));
+	}
 	ask_command(r);
 }
 
@@ -393,8 +402,10 @@ static bool may_start_again(struct run *r, enum deploy_tool t)
 
 	if (t == DEPLOY_EXPORT)
 		return cut && !c->done && can_write_again(r);
+	/* Its end is no good one where it was that of a prof-export which is no more. */
 	if (r->phase == FINISHING)
-		return t == DEPLOY_SYMD && bpf->pid && !ended_by(c, 0);
+		return t == DEPLOY_SYMD && bpf->pid &&
+		       (!ended_by(c, 0) || r->symd_for != r->again[DEPLOY_EXPORT].count);
 	if (t == DEPLOY_DELTAS)
 		return !bpf->done;
 	if (r->phase == STARTING)
@@ -422,7 +433,7 @@ static bool start_again(struct run *r, enum deploy_tool t)
 	struct child *c = tool(r, t);
 	const uint64_t now = clock_mono_ns();
 	/* That those who lost their peer follow it need not be said. */
-	const bool follows = ended_by(c, DEPLOY_AGAIN) || (t == DEPLOY_DELTAS && ended_by(c, 0));
+	const bool follows = ended_by(c, DEPLOY_AGAIN) || ended_by(c, 0);
 
 	/* Who follows another does so at once, and has its own end not held against it. */
 	if (follows && r->phase != STARTING) {
@@ -476,8 +487,11 @@ static void tool_ended(struct run *r, enum deploy_tool t)
 	if (t == DEPLOY_BPF) {
 		command_reap(&r->command);
 		/* No prof-symd will have a stream any more. */
-		if (r->phase == FINISHING)
+		if (r->phase == FINISHING) {
+			if (!c->done)
+				note_away(r);
 			(void)child_stop(tool(r, DEPLOY_EXPORT));
+		}
 	}
 	if (t == DEPLOY_DELTAS)
 		/* prof-bpf, which it goes with, takes a moment more to give back what it had of the
@@ -509,7 +523,8 @@ static void tool_ended(struct run *r, enum deploy_tool t)
 		 * it was may have been said. */
 		if (!c->done)
 			say_ended(r, c, "; the output is not complete");
-		else if (!well && !r->failed && !(r->broken && ended_by(c, EXPORT_CUT)))
+		else if (!well && !r->failed && !WIFSIGNALED(c->wait_status) &&
+			 !(r->broken && ended_by(c, EXPORT_CUT)))
 			say_ended(r, c, "");
 		r->phase = OVER;
 		return;
@@ -554,14 +569,13 @@ static void reap_tools(struct run *r)
 {
 	static const enum deploy_tool order[DEPLOY_TOOLS] = { DEPLOY_BPF, DEPLOY_EXPORT,
 							      DEPLOY_SYMD, DEPLOY_DELTAS };
-	bool ended[DEPLOY_TOOLS] = { 0 }, any = false, odd = false;
+	bool ended[DEPLOY_TOOLS] = { 0 }, any = false;
 
 	for (int i = 0; i < DEPLOY_TOOLS; i++) {
 		ended[i] = child_reap(&r->tools[i]);
 		any |= ended[i];
-		odd |= ended[i] && (r->tools[i].wait_status != 0 || i == DEPLOY_DELTAS);
 	}
-	if (odd)
+	if (any)
 		await_exiting(r, ended);
 	for (int killed = 1; any && killed >= 0; killed--)
 		for (int i = 0; i < DEPLOY_TOOLS; i++)
@@ -606,16 +620,13 @@ static void kill_tool(struct run *r, struct child *c, const char *why)
 	clear_line(r);
 	log_warning("%s %s: it is killed", c->name, why);
 	child_kill(c);
-	c->stopped_ns = 0;
-	c->garbled = false;
-	c->heard_ns = clock_mono_ns();
 }
 
 static void judge(struct run *r, enum deploy_tool t)
 {
 	struct child *c = tool(r, t);
 
-	if (!c->pid)
+	if (!c->pid || c->killed)
 		return;
 	if (c->garbled) {
 		kill_tool(r, c, "wrote what is no status word");
@@ -772,7 +783,7 @@ static void wait_for_something(struct run *r)
 		p[n++] = (struct pollfd){ .fd = r->tools[i].log, .events = POLLIN };
 		p[n++] = (struct pollfd){ .fd = r->tools[i].pidfd, .events = POLLIN };
 	}
-	bool due = r->phase == STARTING || r->away_ns;
+	bool due = r->phase == STARTING || (r->phase == SAMPLING && r->away_ns);
 
 	for (int i = 0; i < DEPLOY_TOOLS; i++)
 		due |= r->again[i].due_ns != 0;
@@ -821,7 +832,7 @@ static void loop(struct run *r)
 		command_reap(&r->command);
 		if (r->phase != OVER)
 			start_due(r);
-		if (tool(r, DEPLOY_BPF)->ready_ns > r->away_ns)
+		if (r->phase == SAMPLING && tool(r, DEPLOY_BPF)->ready_ns > r->away_ns)
 			note_back(r, tool(r, DEPLOY_BPF)->ready_ns);
 		if (r->phase == STARTING)
 			check_start(r);
@@ -896,14 +907,15 @@ static struct status figures(struct run *r)
 		s.map_bytes = b->map_bytes;
 	if (!s.first_complete_ns)
 		s.first_complete_ns = b->first_complete_ns;
-	if (!tool(r, DEPLOY_EXPORT)->done) {
-		uint64_t came = s.samples;
 
-		for (unsigned i = 0; i < STATUS_REASONS; i++)
-			came += s.lost[i];
-		if (b->taken > came)
-			s.lost[LOST_RESTART] += b->taken - came;
-	}
+	/* What prof-bpf said last may have been on its way to the end of the stream when it was
+	 * cut. */
+	const uint64_t taken = r->taken + b->taken,
+		       came = s.samples + s.lost[LOST_QUEUE_FULL] + s.lost[LOST_LIMIT] +
+			      s.lost[LOST_MALFORMED] + s.lost[LOST_SEQUENCE] + s.lost[LOST_RESTART];
+
+	if (taken > came)
+		s.lost[LOST_RESTART] += taken - came;
 	return s;
 }
 
@@ -974,8 +986,14 @@ static void conclude(struct run *r)
 			 (double)(self.ru_utime.tv_usec + self.ru_stime.tv_usec) / 1e6,
 		.pss_peak = child_pss(getpid()),
 	};
+	const struct status f = figures(r);
+
+	/* It was killed at the very end: what it had taken since its last word is gone, unless it
+	 * had passed on all of it. */
+	if (f.cut || !tool(r, DEPLOY_EXPORT)->done)
+		note_back(r, r->sampling_ns + r->sampled_ns);
 	struct summary s = {
-		.figures = figures(r),
+		.figures = f,
 		.hz = r->o->hz,
 		.format = r->o->format,
 		.output = r->o->output,
