@@ -514,11 +514,11 @@ def test_a_cut_or_foreign_stream_gets_one_line_and_what_was_whole(programs):
     assert "cut short" in one_line(p) and p.stdout == named[:-4]
 
 
-def deploy(tmp_path, peer_options, places):
+def deploy(tmp_path, peer_options, places, options=()):
     for folder in ("bpf", "export"):
         (tmp_path / folder).mkdir()
     bpf = subprocess.Popen([PEER, "bpf", tmp_path, *peer_options, *places])
-    tool = subprocess.Popen([SYMD, "--run-dir", tmp_path], stderr=subprocess.PIPE)
+    tool = subprocess.Popen([SYMD, "--run-dir", tmp_path, *options], stderr=subprocess.PIPE)
     export = subprocess.Popen([PEER, "export", tmp_path], stdout=subprocess.PIPE)
     return bpf, tool, export
 
@@ -535,6 +535,32 @@ def test_deployed_it_names_by_descriptors_and_leaves_when_export_did(programs, t
     assert fields(text, "end")[0]["reason"] == reason and "ended=1 missing=0" in text
     if options:
         assert b"went before the end" in tool.stderr.read()
+
+
+def test_dwarf_beyond_the_memory_limit_leaves_symbols_and_says_which(programs, tmp_path):
+    """A function of 300,000 lines, and one of a few: a small file, of which libdw makes some 30 MiB."""
+    (tmp_path / "big.c").write_text("""
+__attribute__((noinline)) int large(int n)
+{
+	__asm__ volatile(".rept 150000\\n.loc 1 3\\nnop\\n.loc 1 4\\nnop\\n.endr");
+	return n + 1;
+}
+int main(int argc, char **argv) { return large(argc); }
+""")
+    run("env", "-C", tmp_path, "gcc", "-O1", "-g", "-o", "big\nfile", "big.c")
+    path, small = tmp_path / "big\nfile", programs["c-dwarf5"]
+    offset, _ = offset_of(path, "large")
+    places = [f"{path}:{offset:x}", f"{path}:{offset + 1000:x}", f"{small}:{offset_of(small, 'hidden')[0]:x}", f"{path}:{offset + 2000:x}"]
+    bpf, tool, export = deploy(tmp_path, [], places, ["--limit", "64M"])
+    text = export.communicate(timeout=60)[0].decode()
+    said = tool.stderr.read().decode()
+    assert tool.wait(timeout=10) == 0 and bpf.wait(timeout=10) == 0
+    functions = {f["id"]: f for f in fields(text, "function")}
+    found = [functions[f["functions"].strip("[]").split(",")[-1]]["name"] for f in fields(text, "frame") if f["kind"] == "0" and f["functions"] != "[]"]
+    assert found.count("large") == 3 and "hidden" in found, text
+    lines = said.splitlines()
+    assert len(lines) == 2 and all("--memory-limit" in line for line in lines) and "libdw" not in said, said
+    assert "big\\x0afile: its debug information takes more memory" in lines[0] and "of 1 files was too much" in lines[1], said
 
 
 def test_a_debug_file_is_asked_for_by_name(programs, tmp_path):

@@ -31,6 +31,9 @@ enum deed {
 	LEAVE,
 	LOOP,
 	MEMORY,
+	MEMORY_ABORT,	/* does not believe that there can be none */
+	MEMORY_THROUGH, /* nor looks */
+	SHOUT,
 	CHATTER, /* writes into its socket what is no answer */
 	FIRST_CALL = 100,
 };
@@ -126,6 +129,17 @@ static long forbidden(uint64_t which)
 	return -1;
 }
 
+static void fill(void)
+{
+	char *p;
+
+	do {
+		p = malloc(1 << 20);
+		if (p)
+			memset(p, 1, 1 << 20);
+	} while (p);
+}
+
 int dwarfinfo_lookup(struct dwarfinfo *d, uint64_t address, struct names *ret)
 {
 	static const char junk[64] = "junk";
@@ -150,13 +164,21 @@ int dwarfinfo_lookup(struct dwarfinfo *d, uint64_t address, struct names *ret)
 		for (volatile unsigned i = 0;; i++)
 			;
 	case MEMORY:
-		for (;;) {
-			char *p = malloc(1 << 20);
-
-			if (!p)
-				return -ENOMEM;
-			memset(p, 1, 1 << 20);
-		}
+		fill();
+		return -ENOMEM;
+	case MEMORY_ABORT:
+		fill();
+		errno = 0;
+		abort();
+	case MEMORY_THROUGH:
+		fill();
+		memset(calloc(1, 1 << 20), 1, 1 << 20);
+		abort();
+	case SHOUT:
+		for (int i = 0; i < 10000; i++)
+			if (write(STDERR_FILENO, junk, sizeof(junk)) >= 0)
+				return SYMFILE_NONE;
+		abort();
 	case CHATTER:
 		for (;;)
 			send(3, junk, sizeof(junk), 0);
@@ -174,11 +196,14 @@ static struct symfile *self(void)
 	return f;
 }
 
+/* Criterion has some 110 MiB before anything is done. */
+#define HEAP (192u << 20)
+
 static void start(void)
 {
 	int control;
 
-	cr_assert_eq(dwarfkeeper_start(64u << 20, &control), 0);
+	cr_assert_eq(dwarfkeeper_start(HEAP, &control), 0);
 	dwarf_use_keeper(control);
 }
 
@@ -323,7 +348,7 @@ Test(dwarf, what_is_no_answer_costs_its_file_only)
 }
 
 #ifndef __SANITIZE_ADDRESS__ /* it has neither the limits nor the list of calls */
-Test(dwarf, a_file_that_takes_all_memory_is_too_large)
+static void is_too_large(uint64_t deed)
 {
 	struct symfile *f = self();
 	struct dwarf *bad, *good;
@@ -332,11 +357,48 @@ Test(dwarf, a_file_that_takes_all_memory_is_too_large)
 	cr_assert_eq(dwarf_open(f, NULL, MAX, &good), 0);
 	cr_assert_eq(dwarf_open(f, f, MAX, &bad), 0);
 	expect_names(good, "outer");
-	cr_assert_eq(dwarf_lookup(bad, MEMORY, &names), SYMFILE_TOO_LARGE);
+	cr_assert_eq(dwarf_lookup(bad, deed, &names), SYMFILE_TOO_LARGE);
 	cr_assert(!dwarf_lost(bad));
 	dwarf_free(bad);
 	expect_names(good, "outer");
 	dwarf_free(good);
+	symfile_free(f);
+}
+
+Test(dwarf, a_file_that_takes_all_memory_is_too_large)
+{
+	is_too_large(MEMORY);
+}
+
+Test(dwarf, a_file_whose_reading_aborts_for_want_of_memory_is_too_large)
+{
+	is_too_large(MEMORY_ABORT);
+}
+
+Test(dwarf, a_file_whose_reading_goes_through_memory_it_was_refused_is_too_large)
+{
+	is_too_large(MEMORY_THROUGH);
+}
+
+Test(dwarf, what_libdw_says_reaches_no_terminal)
+{
+	struct symfile *f = self();
+	struct dwarf *d;
+	char text[64];
+	int ends[2];
+
+	cr_assert_eq(pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
+
+	const int before = dup(STDERR_FILENO);
+
+	cr_assert(before >= 0 && dup2(ends[1], STDERR_FILENO) >= 0);
+	start();
+	cr_assert(dup2(before, STDERR_FILENO) >= 0);
+	cr_assert_eq(dwarf_open(f, NULL, MAX, &d), 0);
+	cr_assert_eq(dwarf_lookup(d, SHOUT, &names), SYMFILE_NONE);
+	cr_assert(dwarf_lost(d), "a signal of a pipe without a reader does not end it");
+	cr_assert_lt(read(ends[0], text, sizeof(text)), 0);
+	dwarf_free(d);
 	symfile_free(f);
 }
 

@@ -367,13 +367,14 @@ static int image_open(const struct symfile *f, uint64_t max, struct image *m)
 	if (r)
 		return r;
 	elf_version(EV_CURRENT);
+	errno = 0;
 	m->elf = elf_memory((char *)m->bytes, m->size);
 	if (!m->elf)
-		return SYMFILE_MALFORMED;
+		return errno == ENOMEM ? -ENOMEM : SYMFILE_MALFORMED;
 	m->dwarf = dwarf_begin_elf(m->elf, DWARF_C_READ, NULL);
 	if (m->dwarf)
 		dwarf_new_oom_handler(m->dwarf, out_of_memory);
-	return m->dwarf ? 0 : SYMFILE_MALFORMED;
+	return m->dwarf ? 0 : errno == ENOMEM ? -ENOMEM : SYMFILE_MALFORMED;
 }
 
 /* Bytes of memory that it takes. */
@@ -538,13 +539,14 @@ static int list_units(struct dwarfinfo *d)
 static int list_units_guarded(struct dwarfinfo *d)
 {
 	jmp_buf here;
-	int r = SYMFILE_TOO_LARGE;
+	int r = -ENOMEM;
 
 	no_memory = &here;
+	errno = 0;
 	if (setjmp(here) == 0)
 		r = list_units(d);
 	no_memory = NULL;
-	return r;
+	return errno == ENOMEM ? -ENOMEM : r;
 }
 
 static int open_images(struct dwarfinfo *d)
@@ -1044,13 +1046,15 @@ static int lookup(struct dwarfinfo *d, uint64_t address, struct names *ret)
 static int lookup_guarded(struct dwarfinfo *d, uint64_t address, struct names *ret)
 {
 	jmp_buf here;
-	int r = SYMFILE_TOO_LARGE;
+	int r = -ENOMEM;
 
 	no_memory = &here;
+	errno = 0;
 	if (setjmp(here) == 0)
 		r = lookup(d, address, ret);
 	no_memory = NULL;
-	return r;
+	/* libdw makes of it that there is no line, or no function. */
+	return errno == ENOMEM ? -ENOMEM : r;
 }
 
 /* Gives up what was gathered over many lookups, and can be had again. */
@@ -1071,7 +1075,7 @@ int dwarfinfo_lookup(struct dwarfinfo *d, uint64_t address, struct names *ret)
 {
 	int r = lookup_guarded(d, address, ret);
 
-	if (r == SYMFILE_TOO_LARGE) {
+	if (r == SYMFILE_TOO_LARGE || r == -ENOMEM) {
 		begin_anew(d);
 		r = lookup_guarded(d, address, ret);
 	}

@@ -20,13 +20,6 @@
 #define SMALL_MAX (48ull << 20)
 #define HANDED 2
 
-/* Its shadow counts as heap. */
-#ifdef __SANITIZE_ADDRESS__
-#define UNDER_ASAN true
-#else
-#define UNDER_ASAN false
-#endif
-
 const struct seccomp_rule dwarfworker_calls[] = {
 	CALL("recvmsg"),
 	CALL("sendto"),
@@ -46,7 +39,7 @@ const struct seccomp_rule dwarfworker_calls[] = {
 	CALL("rt_sigreturn"),
 	CALL("futex"),
 	CALL("getrandom"), /* malloc */
-	CALL("write"),	   /* what libc says before it aborts */
+	CALL("write"),	   /* what libc says before it aborts, to nobody */
 	CALL("sysinfo"),   /* qsort */
 	/* libdw asks where a file lies, libc for its texts. */
 	CALL_FAILS("open", EACCES),
@@ -69,6 +62,53 @@ static const struct seccomp_rule refused_calls[] = {
 	CALL_FAILS("prctl", EPERM), /* names that newer libcs give memory */
 	CALLS_END,
 };
+
+/* --- its end --- */
+
+/* Of the heap that it may have: what it lacked is less, mostly. */
+#define SHORT_PART 8
+
+static struct {
+	int socket;
+	size_t heap;
+} own;
+
+/* Whether it is for want of memory that libdw ends: an allocation failed since the request came, or
+ * would now. */
+static bool is_short(int error)
+{
+	void *p;
+
+	if (error == ENOMEM)
+		return true;
+	p = mmap(NULL, own.heap / SHORT_PART, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+		 -1, 0);
+	if (p == MAP_FAILED)
+		return true;
+	munmap(p, own.heap / SHORT_PART);
+	return false;
+}
+
+/* libdw goes through what it was refused (SIGSEGV), or asserts that it was not (SIGABRT): the file
+ * is as good as any other, and the answer says what was wrong. */
+static void on_deadly(int number)
+{
+	const struct dwarfwire_head h = { .verdict = -ENOMEM };
+
+	if (is_short(errno) && send(own.socket, &h, sizeof(h), MSG_NOSIGNAL) == sizeof(h))
+		_exit(0);
+	signal(number, SIG_DFL); /* and it comes again */
+}
+
+static void watch_end(int socket, uint64_t heap)
+{
+	own.socket = socket;
+	own.heap = (size_t)heap;
+	/* lazy.c leaves to this what is not its own. */
+	signal(SIGSEGV, on_deadly);
+	signal(SIGBUS, on_deadly);
+	signal(SIGABRT, on_deadly);
+}
 
 /* --- the worker --- */
 
@@ -187,6 +227,7 @@ static void work(struct worker *w)
 		const struct served *s = &w->files[a.file];
 
 		time_left(a.kind == DWARFWIRE_OPEN ? a.value : s->max);
+		errno = 0;
 		if (!serve(w, &a, fds, &r))
 			continue;
 		const size_t n = dwarfwire_put(r, s->info ? dwarfinfo_bytes(s->info) : 0,
@@ -221,12 +262,19 @@ static int lower_heap(uint64_t heap)
 
 _Noreturn void dwarfworker_run(int socket, uint64_t heap)
 {
-	const struct seccomp_rule *const lists[] = { dwarfworker_calls, refused_calls };
+	const struct seccomp_rule itself[] = {
+		/* abort */
+		CALL_IF("tgkill", SECCOMP_IS(0, getpid()), SECCOMP_IS(2, SIGABRT)),
+		CALLS_END,
+	};
+	const struct seccomp_rule *const lists[] = { dwarfworker_calls, refused_calls, itself };
 	static struct worker w;
-	int r = UNDER_ASAN ? 0 : lower_heap(heap);
+	int r = DWARFWORKER_ASAN ? 0 : lower_heap(heap);
 
+	if (!DWARFWORKER_ASAN)
+		watch_end(socket, heap);
 	if (!r)
-		r = seccomp_enter(lists, 2, false);
+		r = seccomp_enter(lists, 3, false);
 	if (r && r != -EOPNOTSUPP)
 		_exit(1);
 	w.socket = socket;

@@ -2,15 +2,24 @@
 /*
  * The process that runs libdw for prof-symd: it answers what dwarf.h asks (dwarfwire.h), of files
  * that it is handed, one request after the other. A request that takes more than its cpu time, or
- * the worker more than its memory, ends it.
+ * the worker more than its memory, ends it; of that it says so at its end, -ENOMEM, whatever libdw
+ * made of it.
  */
 #ifndef PROFPIPE_DWARFWORKER_H
 #define PROFPIPE_DWARFWORKER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include "common/seccomp.h"
 
 #define DWARFWORKER_CPU_S 3 /* and one more for each 16 MiB of a file's max above 48 */
+
+/* A sanitizer's shadow counts as heap, and its handlers of signals are its own. */
+#ifdef __SANITIZE_ADDRESS__
+#define DWARFWORKER_ASAN true
+#else
+#define DWARFWORKER_ASAN false
+#endif
 
 /* All that it may call; the list of whoever starts it has to have these, too. */
 extern const struct seccomp_rule dwarfworker_calls[];

@@ -50,10 +50,20 @@ static void charge(struct filestore *s, struct filestore_file *f)
 	s->bytes -= f->bytes;
 	f->bytes = program_bytes(f->program);
 	s->bytes += f->bytes;
-	if (!f->dwarf_too_large && program_dwarf_too_large(f->program)) {
-		f->dwarf_too_large = true;
-		s->dwarf_too_large++;
-	}
+}
+
+/* Says it once of each. */
+static void note_without_dwarf(struct filestore *s, struct filestore_file *f)
+{
+	const bool lost = !f->dwarf_lost && program_dwarf_lost(f->program);
+	const bool large = !f->dwarf_too_large && program_dwarf_too_large(f->program);
+
+	f->dwarf_lost |= lost;
+	s->dwarf_lost += lost;
+	f->dwarf_too_large |= large;
+	s->dwarf_too_large += large;
+	if ((lost || large) && s->without_hook)
+		s->without_hook(s->without_ctx, f);
 }
 
 static bool rest(struct filestore *s, struct filestore_file *f, bool packed)
@@ -101,12 +111,7 @@ void filestore_charge(struct filestore *s, struct filestore_file *f)
 {
 	if (!f->program)
 		return;
-	if (program_dwarf_lost(f->program) && !f->dwarf_lost) {
-		f->dwarf_lost = true;
-		s->dwarf_lost++;
-		if (s->lost_hook)
-			s->lost_hook(s->lost_ctx, f);
-	}
+	note_without_dwarf(s, f);
 	charge(s, f);
 	if (make_room(s, f))
 		malloc_trim(0);
@@ -247,7 +252,8 @@ static void take_file(struct filestore *s, struct filestore_file *f, int fd, uin
 		program_offer(f->program, fd);
 		charge(s, f);
 	} else if (fd >= 0 &&
-		   program_open(fd, f->dwarf_lost ? 0 : s->dwarf_max, &f->program) == 0) {
+		   program_open(fd, f->dwarf_lost || f->dwarf_too_large ? 0 : s->dwarf_max,
+				&f->program) == 0) {
 		s->opened++;
 		s->open_count++;
 		link_newest(s, f);

@@ -40,8 +40,8 @@ struct filestore_file {
 	uint64_t asked_ns, used_ns, failed_ns;
 	bool timed_out;
 	bool wanted;
-	bool dwarf_too_large;		    /* it was counted */
-	bool dwarf_lost;		    /* libdw died on it: it is not given to it again */
+	/* More than its memory, or libdw died on it: it is not given to it again. */
+	bool dwarf_too_large, dwarf_lost;
 	size_t bytes;			    /* as charged */
 	struct filestore_file *prev, *next; /* open ones, most recently used first */
 };
@@ -64,9 +64,10 @@ struct filestore {
 	/* Called for a program that was opened, before anything else looks into it; NULL: not. */
 	void (*opened_hook)(void *ctx, struct filestore_file *f, const struct program *p);
 	void *hook_ctx;
-	/* Called once for a file that libdw died on; NULL: not. */
-	void (*lost_hook)(void *ctx, struct filestore_file *f);
-	void *lost_ctx;
+	/* Called once for a file that goes without DWARF, as dwarf_too_large and dwarf_lost of it
+	 * say; NULL: not. */
+	void (*without_hook)(void *ctx, struct filestore_file *f);
+	void *without_ctx;
 	struct filestore_file *newest, *oldest;
 	struct filestore_file *asked[FILESTORE_IN_FLIGHT];
 	struct filestore_file *wanted[FILESTORE_WANTED];

@@ -59,6 +59,9 @@ static void on_fault(int signal, siginfo_t *info, void *context)
 		if ((uintptr_t)info->si_addr < (uintptr_t)r->pub.bytes || at >= r->mapped)
 			continue;
 		filled = !(r->present[i / 64] >> i % 64 & 1) && (fill_piece(r, i) || fill_rest(r));
+		/* Who dies of the zeros is to find why. */
+		if (r->pub.starved)
+			saved = ENOMEM;
 	}
 	/* Not ours: it faults again, and is dealt with as if we were not here. */
 	if (!filled)

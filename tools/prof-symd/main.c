@@ -79,15 +79,34 @@ static bool start_dwarf(uint64_t heap)
 	return true;
 }
 
-static void say_lost(struct str path)
+static void say_of_file(struct str path, const char *what)
 {
 	struct buf shown = BUF_INIT(0);
 
 	if (log_escape(&shown, path, SHOWN_MAX) == 0)
-		log_warning(
-			"%.*s: its debug information ended the process that read it, or took too long; it goes without inlined calls and lines",
-			(int)shown.len, (const char *)shown.data);
+		log_warning("%.*s: %s", (int)shown.len, (const char *)shown.data, what);
 	buf_done(&shown);
+}
+
+static void say_lost(struct str path)
+{
+	say_of_file(
+		path,
+		"its debug information ended the process that read it, or took too long; it goes without inlined calls and lines");
+}
+
+static void say_too_large(struct str path)
+{
+	say_of_file(
+		path,
+		"its debug information takes more memory than there is for it; it goes without inlined calls and lines; raise --memory-limit (further files are counted)");
+}
+
+static void say_too_large_by_hand(struct str path)
+{
+	say_of_file(
+		path,
+		"its debug information takes more memory than there is for it; it goes without inlined calls and lines; raise -m");
 }
 
 /* In the deployment it is started in our identity, and before we may start nothing any more. */
@@ -258,13 +277,13 @@ static int open_by_hand(void *ctx, const struct filestore_request *rq)
 	return 0;
 }
 
-static void lost_by_hand(void *ctx, struct filestore_file *f)
+static void without_by_hand(void *ctx, struct filestore_file *f)
 {
 	const struct by_hand *h = ctx;
 	struct msg_file file;
 
 	if (named_file(h->named, f->file, &file))
-		say_lost(file.path);
+		(f->dwarf_lost ? say_lost : say_too_large_by_hand)(file.path);
 }
 
 static int open_jit_by_hand(void *ctx, const struct jit_request *rq)
@@ -469,8 +488,8 @@ static int run_by_hand(const struct options *o)
 	filestore_init(&h.files, budget,
 		       budget > FILESTORE_DWARF_MAX ? budget : FILESTORE_DWARF_MAX, open_by_hand,
 		       &h);
-	h.files.lost_hook = lost_by_hand;
-	h.files.lost_ctx = &h;
+	h.files.without_hook = without_by_hand;
+	h.files.without_ctx = &h;
 	stream_in_init(&h.in);
 	stream_out_init(&h.out, BATCH, write_out, NULL);
 	r = named_new(&NAMED_LIMITS, &h.files, &h.out, &h.named);
@@ -570,7 +589,11 @@ static int run_deployed(const struct options *o)
 				   .max_memory = MAX_ADDRESS_SPACE };
 	static struct beat b;
 	struct serve_links links = {
-		.life_fd = o->deploy.life_fd, .beat = beat, .say_lost = say_lost, .ctx = &b
+		.life_fd = o->deploy.life_fd,
+		.beat = beat,
+		.ctx = &b,
+		.say_lost = say_lost,
+		.say_too_large = say_too_large,
 	};
 	struct deploy deploy = o->deploy;
 	struct budget budget;

@@ -173,7 +173,7 @@ static void open_dwarf(struct program *p)
 		return;
 	const int r = dwarf_open(f, p->alt, p->dwarf_max, &p->dwarf);
 
-	p->dwarf_too_large = r == SYMFILE_TOO_LARGE;
+	p->dwarf_too_large = r == SYMFILE_TOO_LARGE || r == -ENOMEM;
 	p->dwarf_lost = r == DWARF_LOST;
 }
 

@@ -46,7 +46,7 @@ int program_address(const struct program *p, uint64_t offset, uint64_t *ret);
 /* The calls at an ELF address; a call's name is empty only where nothing but a line is known. 0,
  * SYMFILE_NONE, -ENOMEM; damage counts as nothing known. */
 int program_lookup(struct program *p, uint64_t address, struct names *ret);
-/* True once DWARF was left alone for its size. */
+/* True once DWARF was left alone for its size, or what reading it takes. */
 bool program_dwarf_too_large(const struct program *p);
 /* True once libdw died on it, or took too long: its inlined calls and lines are missing. */
 bool program_dwarf_lost(const struct program *p);

@@ -86,13 +86,17 @@ static int ask(void *ctx, const struct filestore_request *rq)
 	return r ? r : stream_flush(&s->requests);
 }
 
-static void lost(void *ctx, struct filestore_file *f)
+static void without(void *ctx, struct filestore_file *f)
 {
 	const struct serve *s = ctx;
 	struct msg_file file;
 
-	if (named_file(s->named, f->file, &file))
+	if (!named_file(s->named, f->file, &file))
+		return;
+	if (f->dwarf_lost)
 		s->links->say_lost(file.path);
+	else if (s->files.dwarf_too_large == 1)
+		s->links->say_too_large(file.path);
 }
 
 static int ask_jit(void *ctx, const struct jit_request *rq)
@@ -504,8 +508,8 @@ int serve_run(const struct serve_links *links, const struct budget *budget, uint
 	s->shared = !programs;
 	filestore_init(&s->files, programs ? programs : budget->programs,
 		       programs > budget->dwarf ? programs : budget->dwarf / 3 * 2, ask, s);
-	s->files.lost_hook = lost;
-	s->files.lost_ctx = s;
+	s->files.without_hook = without;
+	s->files.without_ctx = s;
 	r = jit_init(&s->jit, budget->generated, ask_jit, s);
 	if (r == 0)
 		r = objects_new(ask_objects, s, &s->objects);

@@ -21,6 +21,8 @@ struct serve_links {
 	void *ctx;
 	/* Says that libdw died on a file of this path, a stranger's bytes; called once a file. */
 	void (*say_lost)(struct str path);
+	/* The same of the first whose DWARF takes more memory than there is. */
+	void (*say_too_large)(struct str path);
 };
 
 enum serve_verdict {
