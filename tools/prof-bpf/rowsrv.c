@@ -202,23 +202,22 @@ static struct request *find(struct rowsrv *r, uint64_t id)
 	return NULL;
 }
 
-/* What it is to be blamed on that the extractor died: what it said it was working on, else what it
- * had begun to answer or would have begun next. NULL: it had nothing to do. */
+/* What it said it was working on, of what it has. NULL: nothing, and nothing is to be blamed: it
+ * may end for what has nothing to do with files, and no file is parsed that it does not name. */
 static struct request *guilty(struct rowsrv *r, const struct lastword *last)
 {
-	struct request *q = last->kind == LASTWORD_FILE ? find(r, last->id) : NULL;
-
-	return q ? q : r->outstanding;
+	return last->kind == LASTWORD_FILE ? find(r, last->id) : NULL;
 }
 
-/* The extractor is gone. What it had is asked for again. */
-static void lost_peer(struct rowsrv *r)
+/* The extractor is gone. What it had is asked for again. ours: it was sent away, and what that was
+ * for is blamed. */
+static void lost_peer(struct rowsrv *r, bool ours)
 {
 	const struct lastword last = lastword_read(r->lastword);
 	const uint64_t now_ns = clock_mono_ns();
 	struct request *q, *next;
 
-	q = guilty(r, &last);
+	q = ours ? NULL : guilty(r, &last);
 	if (q)
 		blame(r, q, last.end, now_ns);
 	DL_FOREACH_SAFE(r->outstanding, q, next) {
@@ -242,14 +241,22 @@ static void lost_peer(struct rowsrv *r)
 	}
 }
 
-static void drop(struct rowsrv *r)
+/* Sends it away for what it did over a file: q, else the one that it says it is at. */
+static void drop(struct rowsrv *r, struct request *q, enum lastword_end end, uint64_t now_ns)
 {
+	const struct lastword last = lastword_read(r->lastword);
+
+	if (!q)
+		q = guilty(r, &last);
+	if (q)
+		blame(r, q, end, now_ns);
 	r->dropped = true;
 	bus_drop_peer(r->bus);
 }
 
-/* One message of the extractor's. False: it broke the rules, and loses the pipe. */
-static bool take(struct rowsrv *r, const struct msg *m)
+/* One message of the extractor's. False: it broke the rules, and loses the pipe; *ret_about is the
+ * request that it was about, NULL: none. */
+static bool take(struct rowsrv *r, const struct msg *m, struct request **ret_about)
 {
 	struct tables *t = r->config.tables;
 	uint64_t id = m->rows_end.id; /* the first field of all four */
@@ -261,6 +268,8 @@ static bool take(struct rowsrv *r, const struct msg *m)
 	    m->id != MSG_ROWS_END)
 		return false;
 	struct request *q = find(r, id);
+
+	*ret_about = q;
 	if (!q)
 		return false;
 	if (tables_file_serial(t, q->slot) != q->serial)
@@ -341,8 +350,8 @@ static int receive(struct rowsrv *r)
 			continue;
 		}
 		if (e == BUS_PEER_WENT) {
+			lost_peer(r, r->dropped);
 			r->dropped = false;
-			lost_peer(r);
 			continue;
 		}
 		if (e < 0)
@@ -352,19 +361,18 @@ static int receive(struct rowsrv *r)
 			continue;
 
 		struct msg m;
+		struct request *about = NULL;
 		int v = stream_feed(&r->in, buf_span(&r->message));
 		while (!v) {
+			about = NULL;
 			v = stream_next(&r->in, &m);
-			if (!v && !take(r, &m))
+			if (!v && !take(r, &m, &about))
 				v = STREAM_MALFORMED;
 		}
-		if (v != STREAM_AGAIN) {
-			/* A malformed message costs its sender the pipe, and the file that it was
-			 * about its rows. */
-			if (r->outstanding)
-				blame(r, r->outstanding, LASTWORD_CRASH, clock_mono_ns());
-			drop(r);
-		}
+		/* A malformed message costs its sender the pipe, and the file that it was about its
+		 * rows. */
+		if (v != STREAM_AGAIN)
+			drop(r, about, LASTWORD_CRASH, clock_mono_ns());
 	}
 	return 0;
 }
@@ -375,8 +383,14 @@ static int transmit(struct rowsrv *r, uint64_t now_ns)
 
 	if (!bus_connected(r->bus))
 		return 0;
-	if (!r->lastword_sent && r->lastword >= 0)
-		r->lastword_sent = fdlane_send(r->lane, LASTWORD_LANE_ID, r->lastword) == 0;
+	if (r->lastword < 0)
+		r->lastword = lastword_new();
+	/* It gets no file before it can say which one it is at. */
+	if (!r->lastword_sent)
+		r->lastword_sent = r->lastword >= 0 &&
+				   fdlane_send(r->lane, LASTWORD_LANE_ID, r->lastword) == 0;
+	if (!r->lastword_sent)
+		return 0;
 	if (!r->hello_sent) {
 		struct msg hello = { .id = MSG_HELLO,
 				     .hello = { .schema = msg_schema_hash(),
@@ -457,9 +471,7 @@ int rowsrv_run(struct rowsrv *r, uint64_t now_ns)
 	if (e)
 		return e;
 	if (r->outstanding && !r->dropped && now_ns > r->moved_ns &&
-	    now_ns - r->moved_ns > DEADLINE_NS) {
-		blame(r, r->outstanding, LASTWORD_SLOW, now_ns);
-		drop(r);
-	}
+	    now_ns - r->moved_ns > DEADLINE_NS)
+		drop(r, NULL, LASTWORD_SLOW, now_ns);
 	return transmit(r, now_ns);
 }

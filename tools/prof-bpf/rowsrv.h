@@ -4,8 +4,9 @@
  * into the tables.
  *
  * An answer counts only for a request that is outstanding, from the pipe that got it. When the
- * extractor dies, what it was working on is asked for once more, alone; what is given up, and whose
- * files are given up, quarantine.h says.
+ * extractor dies, the file that it says it was working on (lastword.h) is asked for once more,
+ * alone; what is given up, and whose files are given up, quarantine.h says. All else that it had is
+ * asked for again.
  */
 #ifndef PROFPIPE_ROWSRV_H
 #define PROFPIPE_ROWSRV_H

@@ -145,12 +145,12 @@ static int answer(struct serve *s, uint64_t id, int fd)
 	struct rows rows;
 	int r;
 
+	/* To the end of what was made of it: what parsing broke may only show there. */
+	const uint64_t former = lastword_begin(LASTWORD_FILE, id);
+
 	rows_init(&rows);
 	if (fd >= 0) {
-		const uint64_t former = lastword_begin(LASTWORD_FILE, id);
-
 		r = extract_rows(fd, -1, &rows, &e);
-		lastword_back(former);
 		close(fd);
 		status = status_of(r, &rows, &e);
 	}
@@ -165,6 +165,7 @@ static int answer(struct serve *s, uint64_t id, int fd)
 			r = stream_put(&s->out, &end);
 	}
 	rows_done(&rows);
+	lastword_back(former);
 	return r ? r : stream_flush(&s->out);
 }
 
