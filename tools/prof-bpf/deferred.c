@@ -14,6 +14,9 @@ const struct env *env_current;
 	8 /* of the newest items, whose copies are looked through for the same bytes \
 	   */
 
+#define MANY_MAPPINGS 1024
+#define AGAIN_NS_PER_MAPPING 2000u
+
 /* A piece of a stack, of one item or of several: samples of one thread, or of children that vfork
  * made, have all but the leaf's page in common. */
 struct piece {
@@ -24,7 +27,8 @@ struct piece {
 
 struct item {
 	struct item *prev, *next;
-	size_t bytes; /* without its pieces */
+	size_t bytes;	   /* without its pieces */
+	uint64_t again_ns; /* it is not tried again before */
 	struct sample sample;
 	uint64_t pc, regs[16], tls;
 	uint32_t exact, chunks, g_below;
@@ -54,6 +58,7 @@ struct deferred_queue {
 	uint32_t next_ahead;
 	struct item *items;
 	size_t bytes;
+	uint64_t now_ns;
 	struct deferred_figures figures;
 	const struct item *reading; /* whose stack env reads */
 	bool past_end;		    /* its last failure was for want of copy */
@@ -258,6 +263,8 @@ static bool walk(struct deferred_queue *q, struct item *i, bool last)
 	bool whole;
 	ssize_t n = q->config.mappings(q->config.ctx, &i->sample, &m, &whole);
 
+	/* To gather many takes long. */
+	i->again_ns = n > MANY_MAPPINGS ? q->now_ns + (uint64_t)n * AGAIN_NS_PER_MAPPING : 0;
 	if (n < 0 || (n == 0 && !whole) || tables_walk_maps(q->config.tables, m, (size_t)n, &p))
 		return false;
 	w->pc = i->pc;
@@ -347,6 +354,7 @@ void deferred_put(struct deferred_queue *q, const struct deferred_sample *d)
 		return;
 	}
 	i->bytes = bytes;
+	i->again_ns = 0;
 	i->sample = d->sample;
 	i->sample.kernel_frames = (uint16_t)kernel;
 	i->sample.items = (uint16_t)items;
@@ -385,8 +393,9 @@ void deferred_run(struct deferred_queue *q, uint64_t now_ns, bool all)
 {
 	struct item *i, *next;
 
+	q->now_ns = now_ns;
 	DL_FOREACH_SAFE(q->items, i, next) {
-		if (walk(q, i, false))
+		if (now_ns >= i->again_ns && walk(q, i, false))
 			item_drop(q, i);
 		else if (all || (now_ns > i->sample.time_ns &&
 				 now_ns - i->sample.time_ns > DEFERRED_PATIENCE_NS))

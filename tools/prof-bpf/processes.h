@@ -46,6 +46,7 @@ struct process {
 	uint64_t interpreted_ns; /* CLOCK_MONOTONIC: its newest sample with interpreted frames */
 	bool undumpable;	 /* at that time */
 	uint32_t threads;
+	uint32_t unpublished; /* mappings that there was no room for, at the most */
 	uint32_t scanned_len; /* mappings when they were last read whole */
 	bool dirty;	      /* in the list of what is to be published */
 	bool changed;	      /* since it was published */

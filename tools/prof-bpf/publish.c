@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <utlist.h>
 #include "common/msg.h"
 #include "tools/prof-bpf/processes.h"
@@ -8,6 +9,8 @@
 
 #define PUBLISH_NS_PER_MAPPING 2000u /* a large process is published that much less often */
 #define FULL_RETRY_NS 1000000000ull
+#define LOWEST 256u /* mappings at the lowest addresses: the program, mostly */
+#define FEW 1024u   /* mappings that have room if anything has */
 /* A fork's record comes so much later than the start it speaks of, hardly ever more. */
 #define GUESS_SAFE_NS 3000000ull
 
@@ -99,6 +102,28 @@ static ssize_t make_publish(struct host *h, struct process *p, bool sampled, uin
 	return (ssize_t)n;
 }
 
+/* Leaves so many of n in h->publish: code of no file goes first, then what is neither among the
+ * lowest nor the highest, where the program is and the libraries that it came with. */
+static size_t fit_publish(struct host *h, size_t n, size_t most)
+{
+	struct tables_mapping *at = h->publish;
+	size_t over = n > most ? n - most : 0, left = 0;
+
+	if (!over)
+		return n;
+	for (size_t i = 0; i < n; i++) {
+		if (over && !at[i].slot)
+			over--;
+		else
+			at[left++] = at[i];
+	}
+	if (over) {
+		memmove(&at[LOWEST], &at[LOWEST + over], (left - LOWEST - over) * sizeof(*at));
+		left -= over;
+	}
+	return left;
+}
+
 ssize_t host_mappings(struct host *h, struct host_process *of, const struct tables_mapping **ret,
 		      bool *ret_whole)
 {
@@ -108,6 +133,8 @@ ssize_t host_mappings(struct host *h, struct host_process *of, const struct tabl
 	_Static_assert(offsetof(struct process, pub) == 0, "one is the head of the other");
 	process_settle(h, p);
 	ssize_t n = make_publish(h, p, true, &left_out);
+	if (n > 0)
+		n = (ssize_t)fit_publish(h, (size_t)n, TABLES_MAX_MAPPINGS);
 	*ret = h->publish;
 	*ret_whole = p->maps && !left_out && !p->wants_maps;
 	return n;
@@ -139,8 +166,21 @@ static bool publish(struct host *h, struct process *p, uint64_t now_ns)
 	if (!p->maps || (left_out && left_out >= p->maps->len - 1 && !p->pub.generation))
 		return true;
 	check_start(h, p);
-	int r = tables_process_set(h->config.tables, p->pub.pid, p->pub.start_ns, h->publish,
-				   (size_t)n, p->pub.selected, &generation);
+	size_t fit = fit_publish(h, (size_t)n, TABLES_MAX_MAPPINGS);
+	int r;
+
+	/* A process without an entry costs more than one that lacks some of it: each sample of it
+	 * is walked here. */
+	for (;; fit = fit_publish(h, fit, fit / 2)) {
+		r = tables_process_set(h->config.tables, p->pub.pid, p->pub.start_ns, h->publish,
+				       fit, p->pub.selected, &generation);
+		if (r != TABLES_FULL || fit <= FEW)
+			break;
+	}
+	if (!r && (size_t)n - fit > p->unpublished) {
+		h->figures.limit += (size_t)n - fit - p->unpublished;
+		p->unpublished = (uint32_t)((size_t)n - fit);
+	}
 	if (r) {
 		h->figures.limit += r == TABLES_FULL;
 		p->publish_ns = now_ns + FULL_RETRY_NS;

@@ -583,7 +583,7 @@ int tables_process_set(struct tables *t, uint32_t pid, uint64_t start_ns,
 	struct table_process *p;
 	struct extent e = { 0 };
 
-	if (n > SLAB_WORDS / 8 - PROCESS_RUNTIMES_MAX)
+	if (n > TABLES_MAX_MAPPINGS)
 		return TABLES_FULL;
 	HASH_FIND(hh, t->processes, &pid, sizeof(pid), p);
 	if (!p && HASH_CNT(hh, t->processes) >= TABLES_MAX_PROCESSES)
@@ -697,7 +697,7 @@ void tables_env(struct tables *t, struct env *ret)
 int tables_walk_maps(struct tables *t, const struct tables_mapping *m, size_t n,
 		     struct process_entry *ret)
 {
-	if (n > SLAB_WORDS / 8)
+	if (n > TABLES_MAX_MAPPINGS)
 		return TABLES_FULL;
 	/* Its pages are taken as they are written: a few, mostly. */
 	if (!t->walk_maps)

@@ -88,6 +88,7 @@ struct tables_mapping {
 	uint64_t start, end, offset;
 	uint16_t slot;
 };
+#define TABLES_MAX_MAPPINGS (SLAB_WORDS / 8 - PROCESS_RUNTIMES_MAX) /* of a process: a slab */
 /* Publishes the executable mappings of a process (sorted by start, not overlapping), replacing what
  * it had. start_ns: of the group leader. *ret_generation: what samples walked with them carry,
  * never 0. 0, TABLES_FULL, -errno. */
