@@ -297,6 +297,51 @@ def test_a_service_that_is_started_again_finds_its_place(installed, units, tmp_p
         s.close()
 
 
+@pytest.mark.parametrize("who", ["writer", "both"])
+def test_a_killed_prof_export_loses_nothing_of_the_file_that_it_had_begun(installed, units, tmp_path, spinning, who):
+    s = Services(installed, units, tmp_path)
+    state = s.state / "profpipe"
+
+    def journaled():
+        return sum(p.stat().st_size for p in state.iterdir() if ".journal" in p.name)
+
+    def ran():
+        with open(f"/proc/{spinning.pid}/schedstat") as f:
+            return int(f.read().split()[0]) / 1e9
+
+    try:
+        s.start_all()
+        until(journaled)
+        before, size = ran(), journaled()
+        time.sleep(4)
+        until(lambda: journaled() > size)
+        took = ran() - before
+        export = s.processes["prof-export"]
+        with open(f"/proc/{export.pid}/task/{export.pid}/children") as f:
+            writer, = map(int, f.read().split())
+        if who == "both":
+            export.kill()
+        os.kill(writer, signal.SIGKILL)
+        assert s.ended("prof-export")[0] != 0
+        until(lambda: not os.path.exists(f"/proc/{writer}"))
+        # As Restart=always does, of both.
+        code, said = s.ended("prof-symd")
+        assert code in (1, 75), said
+        s.start("prof-symd")
+        s.start("prof-export")
+        size = journaled()
+        until(lambda: journaled() > size)
+        s.processes["prof-bpf"].send_signal(signal.SIGTERM)
+        s.processes["prof-export"].send_signal(signal.SIGTERM)
+        code, said = s.ended("prof-export")
+        assert code in (0, 3) and "it is gone on with" in said, said
+        name, = s.profiles()
+        kept = sum(int(line.rsplit(" ", 1)[1]) for line in s.text(name).splitlines() if line.startswith("python3;"))
+        assert kept >= 0.5 * 99 * took, (kept, took)
+    finally:
+        s.close()
+
+
 # What a container runtime does of the manifest: an own mount namespace, a root that cannot be written to, and the volumes; prof-bpf is a file with
 # capabilities, as in the image, on a file system where these count.
 CONTAINER = """

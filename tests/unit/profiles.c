@@ -62,7 +62,7 @@ Test(profiles, a_file_has_its_name_when_it_is_whole)
 	cr_assert_eq(profiles_begin(&p, folder, ".pb.gz", BEGIN), 0);
 	cr_assert(there("20261121T180000Z.pb.gz.part"));
 	cr_assert_eq(write(p.fd, "x", 1), 1);
-	cr_assert_eq(profiles_end(&p, true), 0);
+	cr_assert_eq(profiles_end(&p, PROFILES_WHOLE), 0);
 	cr_assert(there("20261121T180000Z.pb.gz"));
 	cr_assert(!there("20261121T180000Z.pb.gz.part"));
 	cr_assert_eq(p.fd, -1);
@@ -74,12 +74,12 @@ Test(profiles, what_was_not_written_leaves_nothing_and_half_of_it_stays_a_part)
 	struct profiles p = limits(3, 1000);
 
 	cr_assert_eq(profiles_begin(&p, folder, ".html", BEGIN), 0);
-	cr_assert_eq(profiles_end(&p, false), 0);
+	cr_assert_eq(profiles_end(&p, PROFILES_FAILED), 0);
 	cr_assert(!there("20261121T180000Z.html.part"));
 	cr_assert(!there("20261121T180000Z.html"));
 	cr_assert_eq(profiles_begin(&p, folder, ".html", BEGIN), 0);
 	cr_assert_eq(write(p.fd, "x", 1), 1);
-	cr_assert_eq(profiles_end(&p, false), 0);
+	cr_assert_eq(profiles_end(&p, PROFILES_FAILED), 0);
 	cr_assert(there("20261121T180000Z.html.part"));
 	cr_assert(!there("20261121T180000Z.html"));
 }
@@ -93,7 +93,7 @@ Test(profiles, the_oldest_go_beyond_the_number)
 	make("20261121T170000Z.pb.gz", 1);
 	cr_assert_eq(profiles_begin(&p, folder, ".pb.gz", BEGIN), 0);
 	cr_assert_eq(p.removed, 2);
-	cr_assert_eq(profiles_end(&p, true), 0);
+	cr_assert_eq(profiles_end(&p, PROFILES_WHOLE), 0);
 	cr_assert(there("20261121T170000Z.pb.gz"));
 	cr_assert(there("20261121T180000Z.pb.gz"));
 	cr_assert(!there("20261121T150000Z.pb.gz"));
@@ -108,12 +108,12 @@ Test(profiles, the_oldest_go_beyond_the_size_and_never_the_newest)
 	make("20261121T160000Z.pb.gz", 400);
 	cr_assert_eq(profiles_begin(&p, folder, ".pb.gz", BEGIN), 0);
 	cr_assert_eq(ftruncate(p.fd, 500), 0);
-	cr_assert_eq(profiles_end(&p, true), 0);
+	cr_assert_eq(profiles_end(&p, PROFILES_WHOLE), 0);
 	cr_assert(!there("20261121T150000Z.pb.gz"));
 	cr_assert(there("20261121T160000Z.pb.gz"));
 	cr_assert_eq(profiles_begin(&p, folder, ".pb.gz", BEGIN + 1), 0);
 	cr_assert_eq(ftruncate(p.fd, 2000), 0);
-	cr_assert_eq(profiles_end(&p, true), 0);
+	cr_assert_eq(profiles_end(&p, PROFILES_WHOLE), 0);
 	cr_assert(!there("20261121T180000Z.pb.gz"));
 	cr_assert(there("20261121T180001Z.pb.gz"));
 }
@@ -129,7 +129,7 @@ Test(profiles, what_is_no_profile_is_not_touched)
 	cr_assert_eq(mkdir("20261121T150000Z.d", 0700), 0);
 	cr_assert_eq(symlink("README", "20261121T150000Z.link"), 0);
 	cr_assert_eq(profiles_begin(&p, folder, ".pb.gz", BEGIN), 0);
-	cr_assert_eq(profiles_end(&p, true), 0);
+	cr_assert_eq(profiles_end(&p, PROFILES_WHOLE), 0);
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
 		cr_assert(there(others[i]));
 	cr_assert(there("20261121T150000Z.d") && there("20261121T150000Z.link"));
@@ -156,7 +156,67 @@ Test(profiles, an_empty_part_that_nobody_holds_goes)
 	cr_assert(there("20261121T160000Z.pb.gz.part"));
 	cr_assert_eq(profiles_begin(&other, folder, ".pb.gz", BEGIN + 1), 0);
 	cr_assert(there("20261121T180000Z.pb.gz.part"));
-	cr_assert_eq(profiles_end(&p, true), 0);
-	cr_assert_eq(profiles_end(&other, true), 0);
+	cr_assert_eq(profiles_end(&p, PROFILES_WHOLE), 0);
+	cr_assert_eq(profiles_end(&other, PROFILES_WHOLE), 0);
 	cr_assert(there("20261121T180000Z.pb.gz") && there("20261121T180001Z.pb.gz"));
+}
+
+Test(profiles, what_was_killed_is_gone_on_with)
+{
+	struct profiles p = limits(9, 1000), next = limits(9, 1000);
+
+	cr_assert_eq(profiles_begin(&p, folder, ".pb.gz", BEGIN), 0);
+	cr_assert(there("20261121T180000Z.pb.gz.journal") && !p.resumed);
+	cr_assert_eq(write(p.journal, "x", 1), 1);
+	/* It lives: its journal is its own. */
+	cr_assert_eq(profiles_begin(&next, folder, ".html", BEGIN + 1), 0);
+	cr_assert(!next.resumed);
+	cr_assert_eq(profiles_end(&next, PROFILES_FAILED), 0);
+	cr_assert_eq(profiles_end(&p, PROFILES_KILLED), 0);
+	/* Another format cannot. */
+	cr_assert_eq(profiles_begin(&next, folder, ".html", BEGIN + 1), 0);
+	cr_assert(!next.resumed);
+	cr_assert_eq(profiles_end(&next, PROFILES_FAILED), 0);
+	for (int i = 1; i <= 8; i++) {
+		struct profiles q = limits(9, 1000);
+		char name[64];
+
+		snprintf(name, sizeof(name), "20261121T180000Z.pb.gz.journal%d", i);
+		cr_assert_eq(profiles_begin(&q, folder, ".pb.gz", BEGIN + 2), 0);
+		cr_assert(q.resumed && there(name), "%s", name);
+		cr_assert(there("20261121T180000Z.pb.gz.part"));
+		cr_assert_eq(profiles_end(&q, PROFILES_KILLED), 0);
+		cr_assert(there(name));
+	}
+	cr_assert_eq(profiles_begin(&next, folder, ".pb.gz", BEGIN + 3), 0);
+	cr_assert(!next.resumed && there("20261121T180000Z.pb.gz.journal8"));
+	cr_assert_eq(profiles_end(&next, PROFILES_WHOLE), 0);
+	cr_assert(there("20261121T180003Z.pb.gz") && !there("20261121T180003Z.pb.gz.journal"));
+}
+
+Test(profiles, what_was_gone_on_with_is_whole_and_has_no_journal)
+{
+	struct profiles p = limits(3, 1000);
+
+	make("20261121T170000Z.pb.gz.journal", 10);
+	make("20261121T170000Z.pb.gz.part", 10);
+	make("20261121T160000Z.pb.gz.journal", 0);
+	cr_assert_eq(profiles_begin(&p, folder, ".pb.gz", BEGIN), 0);
+	cr_assert(p.resumed && p.journal >= 0 && p.fd >= 0);
+	cr_assert(!there("20261121T160000Z.pb.gz.journal"));
+	cr_assert_eq(profiles_end(&p, PROFILES_WHOLE), 0);
+	cr_assert(there("20261121T170000Z.pb.gz") && !there("20261121T170000Z.pb.gz.part"));
+	cr_assert(!there("20261121T170000Z.pb.gz.journal1"));
+}
+
+Test(profiles, what_was_killed_long_ago_stays_as_it_is)
+{
+	const struct timespec then[2] = { { .tv_sec = BEGIN - 3600 }, { .tv_sec = BEGIN - 3600 } };
+	struct profiles p = limits(3, 1000);
+
+	make("20261121T160000Z.pb.gz.journal", 10);
+	cr_assert_eq(utimensat(AT_FDCWD, "20261121T160000Z.pb.gz.journal", then, 0), 0);
+	cr_assert_eq(profiles_begin(&p, folder, ".pb.gz", BEGIN), 0);
+	cr_assert(!p.resumed && there("20261121T160000Z.pb.gz.journal"));
+	cr_assert_eq(profiles_end(&p, PROFILES_WHOLE), 0);
 }

@@ -731,11 +731,12 @@ static int run_deployed(const struct options *o)
 
 /* In the child: this program again, with the file, a pipe that closes with its parent, and no
  * larger an output than is kept. */
-static void become_writer(const struct options *o, int fd, int life, int argc, char **argv)
+static void become_writer(const struct options *o, const struct profiles *p, int life, int argc,
+			  char **argv)
 {
 	const struct rlimit most = { .rlim_cur = o->keep_bytes, .rlim_max = o->keep_bytes };
-	char path[4096], numbers[2][16];
-	const char **all = calloc((size_t)argc + 5, sizeof(*all));
+	char path[4096], numbers[3][16];
+	const char **all = calloc((size_t)argc + 7, sizeof(*all));
 	sigset_t none;
 	int r = all ? tool_path("prof-export", path, sizeof(path)) : -ENOMEM;
 
@@ -745,16 +746,22 @@ static void become_writer(const struct options *o, int fd, int life, int argc, c
 		_exit(EXIT_FAILURE);
 	}
 	memcpy(all, argv, (size_t)argc * sizeof(*all));
-	snprintf(numbers[0], sizeof(numbers[0]), "%d", fd);
+	snprintf(numbers[0], sizeof(numbers[0]), "%d", p->fd);
 	snprintf(numbers[1], sizeof(numbers[1]), "%d", life);
+	snprintf(numbers[2], sizeof(numbers[2]), "%d", p->journal);
 	all[argc] = "--output-fd";
 	all[argc + 1] = numbers[0];
 	all[argc + 2] = "--life-fd";
 	all[argc + 3] = numbers[1];
+	if (p->journal >= 0) {
+		all[argc + 4] = "--journal-fd";
+		all[argc + 5] = numbers[2];
+	}
 	sigemptyset(&none);
 	/* Beyond the limit writing fails, as on a full disk. */
 	signal(SIGXFSZ, SIG_IGN);
-	if (!setrlimit(RLIMIT_FSIZE, &most) && !fcntl(fd, F_SETFD, 0) && !fcntl(life, F_SETFD, 0) &&
+	if (!setrlimit(RLIMIT_FSIZE, &most) && !fcntl(p->fd, F_SETFD, 0) &&
+	    !fcntl(life, F_SETFD, 0) && (p->journal < 0 || !fcntl(p->journal, F_SETFD, 0)) &&
 	    !sigprocmask(SIG_SETMASK, &none, NULL))
 		execv(path, (char *const *)all);
 	log_error("%s: %s", path, strerror(errno));
@@ -810,6 +817,9 @@ static int run_keeping(const struct options *o, int argc, char **argv)
 			  o->output_dir, strerror(-r), (unsigned)geteuid());
 		return EXIT_FAILURE;
 	}
+	if (p.resumed)
+		log_warning("%s/%s: its writer was killed; it is gone on with", o->output_dir,
+			    p.part);
 	sigemptyset(&set);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
@@ -818,7 +828,7 @@ static int run_keeping(const struct options *o, int argc, char **argv)
 	const pid_t pid = fork();
 
 	if (!pid)
-		become_writer(o, p.fd, life[0], argc, argv);
+		become_writer(o, &p, life[0], argc, argv);
 	const int how = pid < 0 ? W_EXITCODE(EXIT_FAILURE, 0) : await_writer(pid, &set);
 	const int code = WIFEXITED(how) ? WEXITSTATUS(how) : EXIT_FAILURE;
 
@@ -827,7 +837,9 @@ static int run_keeping(const struct options *o, int argc, char **argv)
 	else if (WIFSIGNALED(how))
 		log_error("%s/%s: its writer died of signal %d (%s)", o->output_dir, p.part,
 			  WTERMSIG(how), strsignal(WTERMSIG(how)));
-	r = profiles_end(&p, code == EXIT_SUCCESS || code == EXIT_CUT);
+	r = profiles_end(&p, code == EXIT_SUCCESS || code == EXIT_CUT	? PROFILES_WHOLE
+			     : WIFSIGNALED(how) || code == DEPLOY_AGAIN ? PROFILES_KILLED
+									: PROFILES_FAILED);
 	if (r)
 		say_output(o->output_dir, r);
 	return r && code == EXIT_SUCCESS ? EXIT_FAILURE : code;

@@ -14,6 +14,10 @@
 
 #define STAMP "dddddddddTddddddZ" /* one d too many, for the year 10000 */
 #define LISTED_MAX 65536u
+#define PART ".part"
+#define JOURNAL ".journal"
+#define FRESH_S 600
+#define TAKEN_UP_MAX '8' /* times; the last byte of a journal's name */
 
 struct listed {
 	char name[96];
@@ -77,8 +81,15 @@ static int list(int dir, struct listed **ret, size_t *ret_len)
 	return 0;
 }
 
+static bool ends_with(const char *name, const char *ending)
+{
+	const size_t n = strlen(name), end = strlen(ending);
+
+	return n >= end && !strcmp(name + n - end, ending);
+}
+
 /* The oldest go until there are `max` files of max_bytes at most; the newest, which is the run's,
- * and is not larger, stays. */
+ * and is not larger, stays. Its journal is no file of these. */
 static int prune(struct profiles *p, size_t max)
 {
 	struct listed *all = NULL;
@@ -91,7 +102,8 @@ static int prune(struct profiles *p, size_t max)
 	for (size_t i = 0; i < len; i++)
 		bytes += all[i].bytes;
 	for (size_t i = 0, left = len; i < len && (left > max || bytes > p->max_bytes); i++) {
-		if (!strcmp(all[i].name, p->name) || !strcmp(all[i].name, p->part))
+		if (!strcmp(all[i].name, p->name) || !strcmp(all[i].name, p->part) ||
+		    !strcmp(all[i].name, p->journal_name))
 			continue;
 		if (unlinkat(p->dir, all[i].name, 0) && errno != ENOENT) {
 			r = -errno;
@@ -105,28 +117,96 @@ static int prune(struct profiles *p, size_t max)
 	return r;
 }
 
-/* An empty part that nobody holds: who opened it was killed before anything was written. */
+/* A file that nobody holds any more, locked; -1. */
+static int take_up(int dir, const char *name, int flags)
+{
+	int fd = openat(dir, name, flags | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+
+	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB)) {
+		close(fd);
+		fd = -1;
+	}
+	return fd;
+}
+
+/* Empty parts and journals that nobody holds: who opened them was killed before anything was
+ * written. */
 static void remove_stale(int dir)
 {
-	static const char ending[] = ".part";
 	struct listed *all = NULL;
 	size_t len = 0;
 
 	if (list(dir, &all, &len))
 		return;
 	for (size_t i = 0; i < len; i++) {
-		const size_t n = strlen(all[i].name);
-
-		if (all[i].bytes || n < sizeof(ending) ||
-		    strcmp(all[i].name + n - (sizeof(ending) - 1), ending))
+		if (all[i].bytes ||
+		    (!ends_with(all[i].name, PART) && !ends_with(all[i].name, JOURNAL)))
 			continue;
-		const int fd = openat(dir, all[i].name,
-				      O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+		const int fd = take_up(dir, all[i].name, O_RDONLY);
 
-		if (fd >= 0 && !flock(fd, LOCK_EX | LOCK_NB))
-			unlinkat(dir, all[i].name, 0);
-		if (fd >= 0)
-			close(fd);
+		if (fd < 0)
+			continue;
+		unlinkat(dir, all[i].name, 0);
+		close(fd);
+	}
+	free(all);
+}
+
+/* The journal's name is the stamp, `ending`, JOURNAL, and how often it was taken up. */
+static bool is_journal(const char *name, const char *ending, size_t *ret_stem, char *ret_next)
+{
+	const size_t stem = strlen(STAMP) - 1 + strlen(ending), n = stem + strlen(JOURNAL);
+	const char *number = name + n;
+
+	if (strlen(name) < n || strncmp(name + strlen(STAMP) - 1, ending, strlen(ending)) != 0 ||
+	    strncmp(name + stem, JOURNAL, strlen(JOURNAL)) != 0 ||
+	    (*number && (number[1] || *number < '1' || *number >= TAKEN_UP_MAX)))
+		return false;
+	*ret_stem = stem;
+	*ret_next = *number ? (char)(*number + 1) : '1';
+	return true;
+}
+
+/* Written to since this boot, and lately: what samples say of a longer gap, or of two boots, is no
+ * profile of one time. */
+static bool is_fresh(int fd, int64_t now_s)
+{
+	struct timespec up;
+	struct stat st;
+
+	if (fstat(fd, &st) || clock_gettime(CLOCK_BOOTTIME, &up))
+		return false;
+	return now_s - st.st_mtime < (up.tv_sec < FRESH_S ? up.tv_sec : FRESH_S);
+}
+
+/* The newest journal of a run that was killed: the names and the file are that run's. */
+static void resume(struct profiles *p, const char *ending, int64_t now_s)
+{
+	struct listed *all = NULL;
+	size_t len = 0, stem;
+	char next;
+
+	if (list(p->dir, &all, &len))
+		return;
+	for (size_t i = len; i-- && p->journal < 0;) {
+		if (!all[i].bytes || !is_journal(all[i].name, ending, &stem, &next))
+			continue;
+		p->journal = take_up(p->dir, all[i].name, O_RDWR);
+		if (p->journal >= 0 && !is_fresh(p->journal, now_s)) {
+			close(p->journal);
+			p->journal = -1;
+		}
+		if (p->journal < 0)
+			continue;
+		snprintf(p->name, sizeof(p->name), "%.*s", (int)stem, all[i].name);
+		snprintf(p->part, sizeof(p->part), "%.*s" PART, (int)stem, all[i].name);
+		snprintf(p->journal_name, sizeof(p->journal_name), "%.*s" JOURNAL "%c", (int)stem,
+			 all[i].name, next);
+		p->resumed = !renameat(p->dir, all[i].name, p->dir, p->journal_name);
+		if (!p->resumed) {
+			close(p->journal);
+			p->journal = -1;
+		}
 	}
 	free(all);
 }
@@ -137,7 +217,9 @@ static void close_all(struct profiles *p)
 		close(p->fd);
 	if (p->dir >= 0)
 		close(p->dir);
-	p->fd = p->dir = -1;
+	if (p->journal >= 0)
+		close(p->journal);
+	p->fd = p->dir = p->journal = -1;
 }
 
 int profiles_begin(struct profiles *p, const char *path, const char *ending, int64_t now_s)
@@ -149,30 +231,40 @@ int profiles_begin(struct profiles *p, const char *path, const char *ending, int
 	if (!gmtime_r(&now, &tm) || !strftime(stamp, sizeof(stamp), "%Y%m%dT%H%M%SZ", &tm))
 		return -EOVERFLOW;
 	snprintf(p->name, sizeof(p->name), "%s%.32s", stamp, ending);
-	snprintf(p->part, sizeof(p->part), "%s%.32s.part", stamp, ending);
+	snprintf(p->part, sizeof(p->part), "%s%.32s" PART, stamp, ending);
+	snprintf(p->journal_name, sizeof(p->journal_name), "%s%.32s" JOURNAL, stamp, ending);
 	p->dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (p->dir < 0)
 		return -errno;
 	remove_stale(p->dir);
+	resume(p, ending, now_s);
 	int r = prune(p, p->max ? p->max - 1 : 0);
 
 	if (!r && !faccessat(p->dir, p->name, F_OK, AT_SYMLINK_NOFOLLOW))
 		r = -EEXIST;
 	if (!r) {
 		p->fd = openat(p->dir, p->part,
-			       O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0640);
+			       O_WRONLY | O_CREAT | (p->resumed ? 0 : O_EXCL) | O_NOFOLLOW |
+				       O_CLOEXEC,
+			       0640);
 		r = p->fd < 0 ? -errno : 0;
 	}
+	if (!r && !p->resumed)
+		p->journal = openat(p->dir, p->journal_name,
+				    O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	/* Until the last who has it closes it. */
 	if (!r)
 		(void)flock(p->fd, LOCK_EX | LOCK_NB);
+	if (!r && p->journal >= 0)
+		(void)flock(p->journal, LOCK_EX | LOCK_NB);
 	if (r)
 		close_all(p);
 	return r;
 }
 
-int profiles_end(struct profiles *p, bool whole)
+int profiles_end(struct profiles *p, enum profiles_end how)
 {
+	const bool whole = how == PROFILES_WHOLE;
 	struct stat st;
 	int r = 0;
 
@@ -182,6 +274,10 @@ int profiles_end(struct profiles *p, bool whole)
 		r = -errno;
 	if (!whole && !fstat(p->fd, &st) && !st.st_size && unlinkat(p->dir, p->part, 0))
 		r = -errno;
+	/* One that got nothing, too: there is nothing to go on with. */
+	if (p->journal >= 0 && (how != PROFILES_KILLED || fstat(p->journal, &st) || !st.st_size) &&
+	    unlinkat(p->dir, p->journal_name, 0) && errno != ENOENT)
+		r = r ? r : -errno;
 	const int pruned = prune(p, p->max);
 
 	close_all(p);
