@@ -2,14 +2,12 @@
 /*
  * What an extractor that was taken over sends: messages about files that were asked for and others,
  * in any order, rows and rules of any kind, bytes that are no stream; and that it goes and comes.
- * The bus and the lane are this target's.
  *
  * An input is steps: a byte that says which, one that says for which file, and what belongs to it.
  * Only files that were asked for have rows, what was asked for is settled in the end, and no peer
  * is heard after it broke the rules.
  */
-#include "common/stream.h"
-#include "tests/fuzz/rows_pipe.h"
+#include "tests/fuzz/fake_peer.h"
 #include "tools/prof-bpf/rowsrv.h"
 #include "tools/prof-bpf/tables.h"
 
@@ -46,28 +44,6 @@ static void on_death(void *ctx, struct str name, const struct quarantine_key *of
 	must(verdict <= QUARANTINE_OF_USER);
 }
 
-static int keep_batch(void *ctx, struct span batch)
-{
-	return buf_append(&pipe_.batch, batch.data, batch.len);
-}
-
-static void come(struct bench *b)
-{
-	pipe_.came = true;
-	pipe_.dropped = false;
-	stream_out_epoch(&b->out, ++b->now_ns);
-	must(stream_put(&b->out, &(struct msg){ .id = MSG_HELLO,
-						.hello = { .schema = msg_schema_hash(),
-							   .producer = STR_LIT("a liar") } }) == 0);
-}
-
-static void say(struct bench *b, const struct msg *m)
-{
-	buf_reset(&pipe_.batch);
-	must(stream_put(&b->out, m) == 0 && stream_flush(&b->out) == 0);
-	pipe_.has_batch = true;
-}
-
 static void ask(struct bench *b, unsigned i)
 {
 	const struct quarantine_key of = { .dev = 1, .inode = i, .size = 4096, .uid = i / 2 };
@@ -97,11 +73,11 @@ static void step(struct bench *b, enum step what, uint8_t which, struct span *re
 		b->used[which % SLOTS] = false;
 		return;
 	case WENT:
-		pipe_.went = pipe_.connected;
-		pipe_.has_batch = false;
-		pipe_.last = (struct lastword){ .kind = which & 1,
-						.end = which >> 1 & 1,
-						.id = which >> 2 };
+		fake_peer.went = fake_peer.connected;
+		fake_peer.has_batch = false;
+		fake_peer.last = (struct lastword){ .kind = which & 1,
+						    .end = which >> 1 & 1,
+						    .id = which >> 2 };
 		return;
 	case BEGIN:
 		(void)span_read(rest, head, sizeof(head));
@@ -133,13 +109,10 @@ static void step(struct bench *b, enum step what, uint8_t which, struct span *re
 		m.rows_end.id = which;
 		break;
 	}
-	if (what == RAW) {
-		buf_reset(&pipe_.batch);
-		must(buf_append(&pipe_.batch, bytes.data, bytes.len) == 0);
-		pipe_.has_batch = true;
-	} else {
-		say(b, &m);
-	}
+	if (what == RAW)
+		fake_peer_say_bytes(bytes);
+	else
+		fake_peer_say(&b->out, &m, 1);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -161,8 +134,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		must(tables_new(&c, &tables) == 0);
 	}
 	b.tables = tables;
-	pipe_.connected = pipe_.came = pipe_.went = pipe_.has_batch = pipe_.dropped = false;
-	pipe_.last = (struct lastword){ 0 };
+	fake_peer_reset();
 	tables_tick(tables, now_ns);
 	must(quarantine_new(&b.quarantine) == 0);
 	const struct rowsrv_config c = { .run_dir = "/nowhere",
@@ -173,19 +145,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 					 .ctx = &b };
 
 	must(rowsrv_new(&c, &b.server) == 0);
-	stream_out_init(&b.out, 4096, keep_batch, &b);
-	come(&b);
+	stream_out_init(&b.out, 4096, fake_peer_keep, NULL);
+	fake_peer_come(&b.out, ++b.now_ns);
 	for (int i = 0; i < MAX_STEPS && span_read(&rest, head, sizeof(head)); i++) {
-		const bool heard = pipe_.connected && !pipe_.dropped;
+		const bool heard = fake_peer.connected && !fake_peer.dropped;
 
 		step(&b, head[0] % STEPS, head[1], &rest);
 		b.now_ns += (head[0] & 0x80) ? 9000000000ull : 1000000;
 		must(rowsrv_run(b.server, b.now_ns) == 0);
 		/* Whoever was shown the door goes, in the end, and another one comes. */
-		if (pipe_.dropped && !(head[0] & 0x40) && heard)
-			pipe_.went = true;
-		if (!pipe_.connected && !pipe_.came)
-			come(&b);
+		if (fake_peer.dropped && !(head[0] & 0x40) && heard)
+			fake_peer.went = true;
+		if (!fake_peer.connected && !fake_peer.came)
+			fake_peer_come(&b.out, ++b.now_ns);
 	}
 	rowsrv_figures(b.server, &figures);
 	must(figures.answered <= b.asked);
@@ -201,7 +173,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	rowsrv_free(b.server);
 	quarantine_free(b.quarantine);
 	stream_out_done(&b.out);
-	buf_done(&pipe_.batch);
+	buf_done(&fake_peer.batch);
 	now_ns = b.now_ns + 2 * TABLES_GRACE_NS;
 	return 0;
 }

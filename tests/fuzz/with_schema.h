@@ -1,25 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Bytes as a stream of our schema, whose hash would never be guessed: it stands in for the first
- * field that says 1 right after a hello's head, [1, [1, …]].
+ * field that says 1 right after a hello's head, [1, [1, …]]. Linked with SCHEMA_ONCE_WRAP.
  */
 #ifndef TESTS_FUZZ_WITH_SCHEMA_H
 #define TESTS_FUZZ_WITH_SCHEMA_H
 
 #include <stdlib.h>
 #include "common/buf.h"
-#include "common/msg.h"
+#include "tests/fuzz/schema_once.h"
 
 static inline struct buf with_schema(struct span bytes)
 {
-	static uint64_t hash;
+	const uint64_t hash = msg_schema_hash();
 	struct buf b = BUF_INIT(0);
 	const uint8_t *p = bytes.data;
 	uint8_t wire[9] = { 0xcf };
 	size_t at = 2;
 
-	if (!hash)
-		hash = msg_schema_hash();
 	for (int k = 0; k < 8; k++)
 		wire[1 + k] = (uint8_t)(hash >> (56 - 8 * k));
 	while (at + 4 <= bytes.len && at < 64 &&

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the extractor's end is blamed on. The bus and the lane are rows_pipe.h's. */
+/* What the extractor's end is blamed on. The bus and the lane are fake_peer.h's. */
 #include "tools/prof-bpf/rowsrv.h"
 
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include "common/clock.h"
 #include "common/stream.h"
-#include "tests/fuzz/rows_pipe.h"
+#include "tests/fuzz/fake_peer.h"
 #include "tools/prof-bpf/tables.h"
 
 #define FILES 4
@@ -93,7 +93,7 @@ static void ask(unsigned i)
 static int keep_batch(void *ctx, struct span batch)
 {
 	(void)ctx;
-	return buf_append(&pipe_.batch, batch.data, batch.len);
+	return buf_append(&fake_peer.batch, batch.data, batch.len);
 }
 
 static void run(void)
@@ -103,32 +103,32 @@ static void run(void)
 
 static void say(const struct msg *m)
 {
-	buf_reset(&pipe_.batch);
+	buf_reset(&fake_peer.batch);
 	cr_assert_eq(stream_put(&out, m), 0);
 	cr_assert_eq(stream_flush(&out), 0);
-	pipe_.has_batch = true;
+	fake_peer.has_batch = true;
 	run();
 }
 
 /* Comes, and is asked for so many files. */
 static void come(unsigned files)
 {
-	pipe_.came = true;
-	pipe_.dropped = false;
-	pipe_.sent = 0;
-	pipe_.last = (struct lastword){ 0 };
+	fake_peer.came = true;
+	fake_peer.dropped = false;
+	fake_peer.files = 0;
+	fake_peer.last = (struct lastword){ 0 };
 	stream_out_init(&out, 4096, keep_batch, NULL);
 	stream_out_epoch(&out, ++now_ns);
 	run();
 	say(&(struct msg){
 		.id = MSG_HELLO,
 		.hello = { .schema = msg_schema_hash(), .producer = STR_LIT("a test") } });
-	cr_assert_eq(pipe_.sent, files);
+	cr_assert_eq(fake_peer.files, files);
 }
 
 static void go(void)
 {
-	pipe_.went = true;
+	fake_peer.went = true;
 	run();
 	cr_assert(!rowsrv_connected(server));
 	stream_out_done(&out);
@@ -136,14 +136,14 @@ static void go(void)
 
 static void at_work_on(uint64_t id)
 {
-	pipe_.last = (struct lastword){ .kind = LASTWORD_FILE, .id = id };
+	fake_peer.last = (struct lastword){ .kind = LASTWORD_FILE, .id = id };
 }
 
 /* Longer than is waited for it; since when is by the clock. */
 static void stand_still(void)
 {
 	cr_assert_eq(rowsrv_run(server, clock_mono_ns() + 61 * SECOND), 0);
-	cr_assert(pipe_.dropped);
+	cr_assert(fake_peer.dropped);
 }
 
 static unsigned deaths(unsigned i)
@@ -206,9 +206,9 @@ Test(rowsrv, a_wrong_answer_is_blamed_on_the_file_it_is_about_and_once)
 
 	at_work_on(4);
 	say(&twice);
-	cr_assert(!pipe_.dropped);
+	cr_assert(!fake_peer.dropped);
 	say(&twice);
-	cr_assert(pipe_.dropped);
+	cr_assert(fake_peer.dropped);
 	go();
 	cr_assert(blamed.count == 1 && blamed.inode == 2 && blamed.end == LASTWORD_CRASH);
 }

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A peer of prof-bpf without sockets: what a test puts into fake_peer comes out of the bus, and
+ * what is sent goes nowhere. For one C file of a program, which is linked with FAKE_PEER_WRAP.
+ */
+#ifndef TESTS_FUZZ_FAKE_PEER_H
+#define TESTS_FUZZ_FAKE_PEER_H
+
+#include <errno.h>
+#include <stdlib.h>
+#include "common/bus.h"
+#include "common/fdlane.h"
+#include "common/lastword.h"
+#include "common/stream.h"
+#include "tests/fuzz/schema_once.h"
+
+#define FAR_FD 1000000 /* and above: that nobody has open */
+
+static struct {
+	bool connected, came, went, dropped;
+	unsigned files;	  /* that it was given, beside where its last word goes */
+	bool busy;	  /* takes nothing now */
+	struct buf batch; /* that is to be received */
+	bool has_batch;
+	struct lastword last;
+	void (*sent)(void *ctx, struct span batch); /* NULL: nobody looks */
+	void *ctx;
+} fake_peer;
+
+static inline void must(bool what)
+{
+	if (!what)
+		abort();
+}
+
+/* A new run. What it holds is kept, and empty. */
+static inline void fake_peer_reset(void)
+{
+	buf_reset(&fake_peer.batch);
+	const struct buf batch = fake_peer.batch;
+
+	memset(&fake_peer, 0, sizeof(fake_peer));
+	fake_peer.batch = batch;
+}
+
+int __wrap_bus_listen(enum bus_route_id route, const char *run_dir, uid_t peer, struct bus **ret);
+int __wrap_bus_listen(enum bus_route_id route, const char *run_dir, uid_t peer, struct bus **ret)
+{
+	*ret = NULL;
+	return 0;
+}
+
+void __wrap_bus_free(struct bus *b);
+void __wrap_bus_free(struct bus *b)
+{
+}
+
+bool __wrap_bus_connected(const struct bus *b);
+bool __wrap_bus_connected(const struct bus *b)
+{
+	return fake_peer.connected;
+}
+
+int __wrap_bus_send(struct bus *b, struct span batch);
+int __wrap_bus_send(struct bus *b, struct span batch)
+{
+	if (!fake_peer.connected)
+		return -ENOTCONN;
+	if (fake_peer.busy)
+		return -EAGAIN;
+	if (fake_peer.sent)
+		fake_peer.sent(fake_peer.ctx, batch);
+	return 0;
+}
+
+int __wrap_bus_recv(struct bus *b, struct buf *into);
+int __wrap_bus_recv(struct bus *b, struct buf *into)
+{
+	if (fake_peer.went) {
+		fake_peer.went = fake_peer.connected = false;
+		return BUS_PEER_WENT;
+	}
+	if (fake_peer.came) {
+		fake_peer.came = false;
+		fake_peer.connected = true;
+		return BUS_PEER_CAME;
+	}
+	if (!fake_peer.has_batch || !fake_peer.connected)
+		return BUS_EMPTY;
+	fake_peer.has_batch = false;
+	buf_reset(into);
+	must(buf_append(into, fake_peer.batch.data, fake_peer.batch.len) == 0);
+	return 0;
+}
+
+void __wrap_bus_drop_peer(struct bus *b);
+void __wrap_bus_drop_peer(struct bus *b)
+{
+	must(fake_peer.connected && !fake_peer.dropped);
+	fake_peer.dropped = true;
+}
+
+int __wrap_fdlane_listen(enum bus_route_id route, const char *run_dir, uid_t peer,
+			 struct fdlane **ret);
+int __wrap_fdlane_listen(enum bus_route_id route, const char *run_dir, uid_t peer,
+			 struct fdlane **ret)
+{
+	*ret = NULL;
+	return 0;
+}
+
+void __wrap_fdlane_free(struct fdlane *l);
+void __wrap_fdlane_free(struct fdlane *l)
+{
+}
+
+int __wrap_fdlane_poll(struct fdlane *l);
+int __wrap_fdlane_poll(struct fdlane *l)
+{
+	return 0;
+}
+
+int __wrap_fdlane_send(struct fdlane *l, uint64_t id, int fd);
+int __wrap_fdlane_send(struct fdlane *l, uint64_t id, int fd)
+{
+	if (fake_peer.busy)
+		return -EAGAIN;
+	fake_peer.files += id != LASTWORD_LANE_ID;
+	return 0;
+}
+
+int __wrap_lastword_new(void);
+int __wrap_lastword_new(void)
+{
+	return FAR_FD;
+}
+
+struct lastword __wrap_lastword_read(int fd);
+struct lastword __wrap_lastword_read(int fd)
+{
+	return fake_peer.last;
+}
+
+/* --- what the peer does --- */
+
+static inline int fake_peer_keep(void *ctx, struct span batch)
+{
+	return buf_append(&fake_peer.batch, batch.data, batch.len);
+}
+
+/* Comes, and says hello in front of what it says next. epoch: another each time. */
+static inline void fake_peer_come(struct stream_out *out, uint64_t epoch)
+{
+	fake_peer.came = true;
+	fake_peer.dropped = false;
+	stream_out_epoch(out, epoch);
+	must(stream_put(out, &(struct msg){ .id = MSG_HELLO,
+					    .hello = { .schema = msg_schema_hash(),
+						       .producer = STR_LIT("a liar") } }) == 0);
+}
+
+/* The same message so many times. */
+static inline void fake_peer_say(struct stream_out *out, const struct msg *m, unsigned times)
+{
+	buf_reset(&fake_peer.batch);
+	while (times--)
+		must(stream_put(out, m) == 0);
+	must(stream_flush(out) == 0);
+	fake_peer.has_batch = true;
+}
+
+/* Bytes that may be no stream at all. */
+static inline void fake_peer_say_bytes(struct span bytes)
+{
+	buf_reset(&fake_peer.batch);
+	must(buf_append(&fake_peer.batch, bytes.data, bytes.len) == 0);
+	fake_peer.has_batch = true;
+}
+
+#endif

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The schema's hash, which a tool asks for once a pipe, and a target in each run: made once. For
+ * one C file of a target, which is linked with SCHEMA_ONCE_WRAP.
+ */
+#ifndef TESTS_FUZZ_SCHEMA_ONCE_H
+#define TESTS_FUZZ_SCHEMA_ONCE_H
+
+#include <stdint.h>
+#include "common/msg.h"
+
+uint64_t __real_msg_schema_hash(void);
+uint64_t __wrap_msg_schema_hash(void);
+uint64_t __wrap_msg_schema_hash(void)
+{
+	static uint64_t hash;
+
+	if (!hash)
+		hash = __real_msg_schema_hash();
+	return hash;
+}
+
+#endif
