@@ -1,6 +1,9 @@
 # All that recognizes runtimes in files and names their frames: for tests, too.
 symd_RUNTIMES := $(patsubst %,tools/prof-symd/%.c,runtime elfview memory) $(foreach r,$(RUNTIMES),$(wildcard tools/prof-symd/$(r).c tools/prof-symd/$(r)_*.c))
 
+# ELF files and their symbols: for tests, too.
+symd_SYMBOLS := symfile.c symtable.c symindex.c gaps.c
+
 TOOLS += prof-symd
 prof-symd_SRCS := $(wildcard tools/prof-symd/*.c)
 prof-symd_LIBS := -ldw -lelf -llzma -lz -liberty -lZydis

@@ -1,107 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The index is an array of disjoint ranges, 16 bytes each, made once by a sweep over the sorted
- * symbols; names stay in the file and are read when they are asked for. Sources: System V gABI
- * chapters 4 and 5; the MiniDebugInfo page of gdb's manual; "Separate Debug Files" of the same.
- */
-#include <assert.h>
+/* Sources: System V gABI chapters 4 and 5; "Separate Debug Files" of gdb's manual. */
 #include <elf.h>
 #include <errno.h>
-#include <lzma.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
-#include "tools/prof-symd/demangle.h"
-#include "tools/prof-symd/gaps.h"
-#include "tools/prof-symd/symfile.h"
+#include "tools/prof-symd/symfile_parts.h"
+#include "tools/prof-symd/symindex.h"
 
 #define MAX_SEGMENTS 1024u
 #define MAX_SECTIONS 65535u
-#define MAX_NAMES (1u << 20)   /* bytes of section names */
-#define MAX_NOTES (64u << 10)  /* bytes of one note section */
-#define MAX_SYMBOLS (4u << 20) /* of all tables of one file */
-#define MAX_STRINGS (1u << 29) /* bytes of one string table: offsets are packed into 29 bits */
-#define MAX_MINI_PACKED (32u << 20)
-#define MAX_MINI (64u << 20)	    /* MiniDebugInfo, unpacked */
-#define MAX_MINI_MEMORY (80u << 20) /* of the decoder: its dictionary */
+#define MAX_NAMES (1u << 20)  /* bytes of section names */
+#define MAX_NOTES (64u << 10) /* bytes of one note section */
 #define MAX_CRC (2ull << 30)
-#define MAX_ALIASES 64u /* compared for one address */
 #define CHUNK (64u << 10)
-#define MAX_DYNAMIC 256u       /* entries */
-#define MAX_SCAN (64ull << 20) /* bytes of code that are looked at for calls */
-#define SMALL_GAP 64u	       /* bytes: _init and _fini are not worth that */
-
-enum table { TABLE_SYMTAB, TABLE_DYNSYM, TABLE_MINI, TABLES };
-
-/* A name: bits 31..30 the table, 28..0 the offset in its strings. In struct range, NAME_ALIASES
- * says instead that the low bits are an index into aliases; there, NAME_LAST marks the end of such
- * a list. */
-#define NAME_TABLE_SHIFT 30
-#define NAME_FLAG (1u << 29)
-#define NAME_ALIASES NAME_FLAG
-#define NAME_LAST NAME_FLAG
-#define NAME_OFFSET (NAME_FLAG - 1)
-
-struct segment {
-	uint64_t offset, filesz, vaddr;
-	bool exec;
-};
-
-/* Disjoint, rising. */
-struct range {
-	uint64_t start;
-	uint32_t size;
-	uint32_t name;
-};
-
-/* One symbol while the index is made. */
-struct symbol {
-	uint64_t value;
-	uint32_t size;
-	uint32_t name;
-	uint32_t kind; /* enum kind */
-	uint32_t rank; /* higher is better */
-};
-static_assert(sizeof(struct range) == 16 && sizeof(struct symbol) == 24, "compact");
-
-enum kind { KIND_BORDER, KIND_UNSIZED, KIND_SIZED };
-
-struct strings {
-	uint64_t offset, size; /* in the file */
-	uint8_t *bytes;	       /* owned; instead of the file */
-};
-
-struct symfile {
-	int fd; /* -1: bytes */
-	struct span bytes;
-	uint64_t size;
-	uint16_t machine;
-	bool linked, cut;
-	bool bare; /* no section headers: sections are its executable segments */
-	struct segment *segments;
-	uint32_t segment_count;
-	struct strings dynamic; /* where PT_DYNAMIC is */
-	struct symfile_section *sections;
-	uint32_t section_count;
-	char *names; /* of sections, NUL-terminated as a whole */
-	size_t names_len;
-	uint8_t build_id[SYMFILE_BUILD_ID];
-	size_t build_id_len;
-	char debuglink[256];
-	uint32_t debuglink_crc;
-	char *altlink; /* path, NUL, build id */
-	size_t altlink_len;
-
-	bool indexed;
-	int index_verdict;
-	struct strings strings[TABLES];
-	struct range *ranges;
-	size_t range_count;
-	uint32_t *aliases;
-	size_t alias_count;
-};
 
 const char *symfile_verdict_text(int verdict)
 {
@@ -167,13 +81,15 @@ static int read_segments(struct symfile *f, const Elf64_Ehdr *e)
 		if (r)
 			return r;
 		if (p.p_type == PT_LOAD)
-			f->segments[f->segment_count++] = (struct segment){ .offset = p.p_offset,
-									    .filesz = p.p_filesz,
-									    .vaddr = p.p_vaddr,
-									    .exec = p.p_flags &
-										    PF_X };
-		else if (p.p_type == PT_DYNAMIC)
-			f->dynamic = (struct strings){ .offset = p.p_offset, .size = p.p_filesz };
+			f->segments[f->segment_count++] =
+				(struct symfile_segment){ .offset = p.p_offset,
+							  .filesz = p.p_filesz,
+							  .vaddr = p.p_vaddr,
+							  .exec = p.p_flags & PF_X };
+		else if (p.p_type == PT_DYNAMIC) {
+			f->dynamic = p.p_offset;
+			f->dynamic_size = p.p_filesz;
+		}
 	}
 	return 0;
 }
@@ -252,7 +168,7 @@ static int make_sections(struct symfile *f)
 	f->bare = true;
 	f->section_count = 1;
 	for (uint32_t i = 0; i < f->segment_count; i++) {
-		const struct segment *s = &f->segments[i];
+		const struct symfile_segment *s = &f->segments[i];
 
 		if (s->exec)
 			f->sections[f->section_count++] = (struct symfile_section){
@@ -414,14 +330,11 @@ void symfile_free(struct symfile *f)
 		return;
 	if (f->fd >= 0)
 		close(f->fd);
-	for (int i = 0; i < TABLES; i++)
-		free(f->strings[i].bytes);
 	free(f->segments);
 	free(f->sections);
 	free(f->names);
 	free(f->altlink);
-	free(f->ranges);
-	free(f->aliases);
+	symindex_free(f->index);
 	free(f);
 }
 
@@ -515,7 +428,7 @@ int symfile_address(const struct symfile *f, uint64_t offset, uint64_t *ret_addr
 {
 	for (int exec = 1; exec >= 0; exec--) {
 		for (uint32_t i = 0; i < f->segment_count; i++) {
-			const struct segment *s = &f->segments[i];
+			const struct symfile_segment *s = &f->segments[i];
 
 			if (s->exec == (bool)exec && offset >= s->offset &&
 			    offset - s->offset < s->filesz) {
@@ -531,7 +444,7 @@ int symfile_offset(const struct symfile *f, uint64_t address, uint64_t *ret_offs
 		   uint64_t *ret_left)
 {
 	for (uint32_t i = 0; i < f->segment_count; i++) {
-		const struct segment *s = &f->segments[i];
+		const struct symfile_segment *s = &f->segments[i];
 
 		if (address >= s->vaddr && address - s->vaddr < s->filesz) {
 			*ret_offset = s->offset + (address - s->vaddr);
@@ -564,7 +477,7 @@ int symfile_section(const struct symfile *f, const char *name, const struct symf
 	return SYMFILE_NONE;
 }
 
-static const struct symfile_section *section_of_type(const struct symfile *f, uint32_t type)
+const struct symfile_section *symfile_section_of_type(const struct symfile *f, uint32_t type)
 {
 	for (uint32_t i = 1; i < f->section_count; i++)
 		if (f->sections[i].type == type)
@@ -574,672 +487,23 @@ static const struct symfile_section *section_of_type(const struct symfile *f, ui
 
 bool symfile_has_symtab(const struct symfile *f)
 {
-	return section_of_type(f, SHT_SYMTAB) != NULL;
-}
-
-/* --- the index --- */
-
-struct symbols {
-	struct symbol *data;
-	size_t len, cap;
-};
-
-static int push_symbol(struct symbols *all, const struct symbol *s)
-{
-	if (all->len == all->cap) {
-		size_t cap = all->cap ? all->cap + all->cap / 2 : 4096;
-		struct symbol *data;
-
-		if (all->len >= MAX_SYMBOLS)
-			return SYMFILE_TOO_LARGE;
-		data = realloc(all->data, cap * sizeof(*data));
-		if (!data)
-			return -ENOMEM;
-		all->data = data;
-		all->cap = cap;
-	}
-	all->data[all->len++] = *s;
-	return 0;
-}
-
-static bool holds_code_at(const struct symfile_section *s, uint64_t address)
-{
-	return (s->flags & SHF_ALLOC) && (s->flags & SHF_EXECINSTR) && address >= s->addr &&
-	       address - s->addr < s->size;
-}
-
-static const struct symfile_section *section_at(const struct symfile *f, uint64_t address)
-{
-	for (uint32_t i = 1; i < f->section_count; i++)
-		if (holds_code_at(&f->sections[i], address))
-			return &f->sections[i];
-	return NULL;
-}
-
-static uint32_t symbol_rank(const Elf64_Sym *s)
-{
-	unsigned bind = ELF64_ST_BIND(s->st_info), type = ELF64_ST_TYPE(s->st_info);
-	uint32_t rank = bind == STB_GLOBAL || bind == STB_GNU_UNIQUE ? 2 : bind == STB_WEAK ? 1 : 0;
-
-	return rank + (type == STT_NOTYPE ? 0 : 4);
-}
-
-/* Adds the symbols of section t of f as those of `table`. */
-static int add_table(const struct symfile *f, const struct symfile_section *t, enum table table,
-		     uint64_t strings_size, struct symbols *all)
-{
-	Elf64_Sym chunk[CHUNK / 4 / sizeof(Elf64_Sym)];
-	uint64_t count = t->size / sizeof(Elf64_Sym);
-
-	if (t->entsize != sizeof(Elf64_Sym) || t->offset > f->size || t->size > f->size - t->offset)
-		return SYMFILE_MALFORMED;
-	for (uint64_t at = 0; at < count;) {
-		size_t n = count - at < sizeof(chunk) / sizeof(chunk[0])
-				   ? (size_t)(count - at)
-				   : sizeof(chunk) / sizeof(chunk[0]);
-		int r = symfile_read(f, t->offset + at * sizeof(Elf64_Sym), chunk,
-				     n * sizeof(Elf64_Sym));
-
-		if (r)
-			return r;
-		for (size_t i = 0; i < n; i++) {
-			const Elf64_Sym *s = &chunk[i];
-			unsigned type = ELF64_ST_TYPE(s->st_info);
-			const struct symfile_section *in;
-			struct symbol symbol;
-			uint64_t room;
-
-			if (s->st_shndx == SHN_UNDEF || type == STT_TLS || type == STT_FILE ||
-			    s->st_shndx >= (f->bare ? SHN_LORESERVE : f->section_count))
-				continue;
-			in = f->bare ? NULL : &f->sections[s->st_shndx];
-			if (!in || !holds_code_at(in, s->st_value)) {
-				/* Tools that add or remove sections leave the numbers in .dynsym as
-				 * they were. */
-				in = f->bare || (table == TABLE_DYNSYM && s->st_size)
-					     ? section_at(f, s->st_value)
-					     : NULL;
-				if (!in)
-					continue;
-			}
-			room = in->size - (s->st_value - in->addr);
-			symbol = (struct symbol){ .value = s->st_value, .rank = symbol_rank(s) };
-			if ((type != STT_FUNC && type != STT_GNU_IFUNC && type != STT_NOTYPE) ||
-			    s->st_name == 0 || s->st_name >= strings_size ||
-			    (f->bare && !s->st_size) ||
-			    (type == STT_NOTYPE && f->machine != EM_X86_64 &&
-			     ELF64_ST_BIND(s->st_info) == STB_LOCAL)) {
-				symbol.kind =
-					KIND_BORDER; /* objects in text, arm64's mapping symbols */
-				symbol.rank = 0;
-			} else {
-				uint64_t size = s->st_size ? s->st_size : room;
-
-				symbol.kind = s->st_size ? KIND_SIZED : KIND_UNSIZED;
-				size = size < room ? size : room;
-				symbol.size = size > UINT32_MAX ? UINT32_MAX : (uint32_t)size;
-				symbol.name = (uint32_t)table << NAME_TABLE_SHIFT | s->st_name;
-			}
-			r = push_symbol(all, &symbol);
-			if (r)
-				return r;
-		}
-		at += n;
-	}
-	return 0;
-}
-
-static int find_strings(const struct symfile *f, const struct symfile_section *t,
-			struct strings *ret)
-{
-	const struct symfile_section *s;
-
-	if (t->link == 0 || t->link >= f->section_count)
-		return SYMFILE_MALFORMED;
-	s = &f->sections[t->link];
-	if (s->type != SHT_STRTAB || s->size >= MAX_STRINGS || s->offset > f->size ||
-	    s->size > f->size - s->offset)
-		return SYMFILE_MALFORMED;
-	*ret = (struct strings){ .offset = s->offset, .size = s->size };
-	return 0;
-}
-
-/* Unpacks .gnu_debugdata into fresh memory. */
-static int unpack_mini(const struct symfile *f, const struct symfile_section *s, uint8_t **ret,
-		       size_t *ret_len)
-{
-	lzma_stream z = LZMA_STREAM_INIT;
-	uint8_t *packed = NULL, *out = NULL;
-	size_t cap = 0;
-	int r;
-
-	if (s->type == SHT_NOBITS || s->size == 0)
-		return SYMFILE_NONE;
-	if (s->size > MAX_MINI_PACKED)
-		return SYMFILE_TOO_LARGE;
-	if (lzma_stream_decoder(&z, MAX_MINI_MEMORY, 0) != LZMA_OK)
-		return -ENOMEM;
-	packed = malloc(s->size);
-	r = packed ? symfile_read(f, s->offset, packed, s->size) : -ENOMEM;
-	z.next_in = packed;
-	z.avail_in = s->size;
-	while (r == 0) {
-		lzma_ret lr;
-
-		if (z.avail_out == 0) {
-			size_t grown = cap ? cap * 2 : 1u << 16;
-			uint8_t *p = cap < MAX_MINI ? realloc(out, grown) : NULL;
-
-			if (!p) {
-				r = cap < MAX_MINI ? -ENOMEM : SYMFILE_TOO_LARGE;
-				break;
-			}
-			out = p;
-			z.next_out = out + cap;
-			z.avail_out = grown - cap;
-			cap = grown;
-		}
-		lr = lzma_code(&z, LZMA_FINISH);
-		if (lr == LZMA_STREAM_END)
-			break;
-		if (lr != LZMA_OK)
-			r = lr == LZMA_MEM_ERROR	? -ENOMEM
-			    : lr == LZMA_MEMLIMIT_ERROR ? SYMFILE_TOO_LARGE
-							: SYMFILE_MALFORMED;
-	}
-	if (r == 0) {
-		*ret = out;
-		*ret_len = cap - z.avail_out;
-		out = NULL;
-	}
-	lzma_end(&z);
-	free(packed);
-	free(out);
-	return r;
-}
-
-static int add_mini(struct symfile *f, const struct symfile_section *s, struct symbols *all)
-{
-	const struct symfile_section *t;
-	struct symfile *mini = NULL;
-	struct strings *strings = &f->strings[TABLE_MINI];
-	uint8_t *bytes = NULL;
-	size_t len;
-	int r;
-
-	r = unpack_mini(f, s, &bytes, &len);
-	if (r)
-		return r;
-	r = symfile_open_bytes((struct span){ .data = bytes, .len = len }, &mini);
-	if (r)
-		goto out;
-	t = section_of_type(mini, SHT_SYMTAB);
-	r = t ? find_strings(mini, t, strings) : SYMFILE_NONE;
-	if (r)
-		goto out;
-	strings->bytes = malloc(strings->size + 1);
-	if (!strings->bytes) {
-		r = -ENOMEM;
-		goto out;
-	}
-	memcpy(strings->bytes, bytes + strings->offset, strings->size);
-	r = add_table(mini, t, TABLE_MINI, strings->size, all);
-out:
-	symfile_free(mini);
-	free(bytes);
-	return r;
-}
-
-/* The offset in the file of what lies at an address. */
-static bool locate(const struct symfile *f, uint64_t address, uint64_t *ret)
-{
-	for (uint32_t i = 0; i < f->segment_count; i++) {
-		const struct segment *s = &f->segments[i];
-
-		if (address >= s->vaddr && address - s->vaddr < s->filesz) {
-			*ret = s->offset + (address - s->vaddr);
-			return true;
-		}
-	}
-	return false;
-}
-
-/* How many symbols a hash table speaks of: DT_HASH says it; in DT_GNU_HASH it is where the last
- * chain ends. */
-static int count_hashed(const struct symfile *f, uint64_t address, bool gnu, uint64_t *ret)
-{
-	uint32_t head[4], chunk[1024], last = 0;
-	uint64_t at;
-
-	if (!locate(f, address, &at))
-		return SYMFILE_NONE;
-	int r = symfile_read(f, at, head, gnu ? 16 : 8);
-
-	if (r || !gnu) {
-		*ret = r ? 0 : head[1];
-		return r;
-	}
-	at += 16 + (uint64_t)head[2] * 8;
-	for (uint32_t i = 0; i < head[0] && !r;) {
-		uint32_t n = head[0] - i < 1024 ? head[0] - i : 1024;
-
-		r = symfile_read(f, at, chunk, n * 4ull);
-		for (uint32_t k = 0; k < n && !r; k++)
-			last = chunk[k] > last ? chunk[k] : last;
-		i += n;
-		at += n * 4ull;
-	}
-	if (r || last < head[1] || last > MAX_SYMBOLS) {
-		*ret = head[1];
-		return r;
-	}
-	at += (last - head[1]) * 4ull;
-	do {
-		r = symfile_read(f, at, chunk, 4);
-		at += 4;
-	} while (!r && !(chunk[0] & 1) && last++ < MAX_SYMBOLS);
-	*ret = last + 1ull;
-	return r;
-}
-
-/* The symbols that PT_DYNAMIC leads to, where no section header does. */
-static int add_dynamic(struct symfile *f, struct symbols *all)
-{
-	Elf64_Dyn d[MAX_DYNAMIC];
-	uint64_t value[DT_SYMENT + 1] = { 0 }, gnu = 0, count = 0;
-	size_t n = f->dynamic.size < sizeof(d) ? (size_t)f->dynamic.size : sizeof(d);
-	struct symfile_section t = { .entsize = sizeof(Elf64_Sym) };
-	struct strings *strings = &f->strings[TABLE_DYNSYM];
-	int r = symfile_read(f, f->dynamic.offset, d, n);
-
-	if (r)
-		return r;
-	for (size_t i = 0; i < n / sizeof(d[0]) && d[i].d_tag != DT_NULL; i++) {
-		if (d[i].d_tag > 0 && d[i].d_tag <= DT_SYMENT)
-			value[d[i].d_tag] = d[i].d_un.d_val;
-		else if (d[i].d_tag == DT_GNU_HASH)
-			gnu = d[i].d_un.d_val;
-	}
-	if (!locate(f, value[DT_SYMTAB], &t.offset) ||
-	    !locate(f, value[DT_STRTAB], &strings->offset) || value[DT_STRSZ] >= MAX_STRINGS ||
-	    strings->offset > f->size || value[DT_STRSZ] > f->size - strings->offset)
-		return SYMFILE_NONE;
-	strings->size = value[DT_STRSZ];
-	r = count_hashed(f, value[DT_HASH] ? value[DT_HASH] : gnu, !value[DT_HASH], &count);
-	if (r)
-		return r;
-	if (t.offset > f->size || count > (f->size - t.offset) / sizeof(Elf64_Sym))
-		return SYMFILE_MALFORMED;
-	t.size = count * sizeof(Elf64_Sym);
-	return add_table(f, &t, TABLE_DYNSYM, strings->size, all);
-}
-
-/* By start; then what is to win comes last. */
-static int symbol_cmp(const void *left, const void *right)
-{
-	const struct symbol *a = left, *b = right;
-
-	if (a->value != b->value)
-		return a->value < b->value ? -1 : 1;
-	if (a->kind != b->kind)
-		return a->kind < b->kind ? -1 : 1;
-	if (a->rank != b->rank)
-		return a->rank < b->rank ? -1 : 1;
-	if (a->size != b->size)
-		return a->size > b->size ? -1 : 1;
-	return a->name < b->name ? -1 : a->name > b->name;
-}
-
-static bool is_alias(const struct symbol *a, const struct symbol *b)
-{
-	return a->value == b->value && a->kind == b->kind && a->rank == b->rank &&
-	       a->size == b->size;
-}
-
-/* Where ranges are collected. Every symbol opens at most one range and ends at most one. */
-struct sweep {
-	struct range *out;
-	size_t len, max;
-};
-
-static void emit(struct sweep *w, uint64_t from, uint64_t to, uint32_t name)
-{
-	struct range *last = w->len ? &w->out[w->len - 1] : NULL;
-
-	if (last && last->name == name && last->start + last->size == from &&
-	    to - last->start <= UINT32_MAX)
-		last->size = (uint32_t)(to - last->start);
-	else if (w->len < w->max)
-		w->out[w->len++] = (struct range){ .start = from,
-						   .size = (uint32_t)(to - from),
-						   .name = name };
-}
-
-/* Turns the sorted groups into disjoint ranges: `open` is the stack of sized symbols that cover the
- * present position, the one that starts last on top. */
-static void sweep_groups(struct sweep *w, const struct symbol *g, size_t count, uint32_t *open)
-{
-	const struct symbol *unsized = NULL;
-	uint64_t pos = 0;
-	size_t depth = 0;
-
-	for (size_t i = 0; i <= count; i++) {
-		uint64_t start = i < count ? g[i].value : UINT64_MAX;
-
-		while (pos < start) {
-			while (depth && g[open[depth - 1]].value + g[open[depth - 1]].size <= pos)
-				depth--;
-			const struct symbol *top = depth ? &g[open[depth - 1]] : unsized;
-
-			if (!top || top->value + top->size <= pos)
-				break;
-			uint64_t end = top->value + top->size;
-
-			end = end < start ? end : start;
-			emit(w, pos, end, top->name);
-			pos = end;
-		}
-		pos = start;
-		if (i == count)
-			break;
-		if (unsized && unsized->value < start)
-			unsized = NULL;
-		while (depth && g[open[depth - 1]].value + g[open[depth - 1]].size <= pos)
-			depth--;
-		if (g[i].kind == KIND_SIZED) {
-			open[depth++] = (uint32_t)i;
-			unsized = NULL;
-		} else if (g[i].kind == KIND_UNSIZED && depth == 0) {
-			unsized = &g[i];
-		}
-	}
-}
-
-/* Folds aliases into one entry each, in place. */
-static int fold_aliases(struct symfile *f, struct symbol *g, size_t *count)
-{
-	size_t kept = 0, aliases = 0;
-
-	for (size_t i = 1; i < *count; i++)
-		aliases += g[i].kind != KIND_BORDER && is_alias(&g[i - 1], &g[i]);
-	if (aliases) {
-		f->aliases = malloc(2 * aliases * sizeof(*f->aliases));
-		if (!f->aliases)
-			return -ENOMEM;
-	}
-	for (size_t i = 0; i < *count;) {
-		size_t n = 1;
-
-		while (i + n < *count && is_alias(&g[i], &g[i + n]))
-			n++;
-		if (n > 1 && g[i].kind != KIND_BORDER) {
-			uint32_t first = (uint32_t)f->alias_count;
-
-			for (size_t k = 0; k < n; k++)
-				f->aliases[f->alias_count++] = g[i + k].name;
-			f->aliases[f->alias_count - 1] |= NAME_LAST;
-			g[i].name = first | NAME_ALIASES;
-		}
-		g[kept++] = g[i];
-		i += n;
-	}
-	*count = kept;
-	return 0;
-}
-
-/* Where functions start that have no symbol, as far as call frame information and, in code that
- * nothing else tells of, calls say. */
-static int narrow(const struct symfile *f, struct gap *gaps, size_t count, bool calls)
-{
-	uint8_t *chunk = malloc(CHUNK), head[GAPS_HEADER];
-	const struct symfile_section *s;
-	uint64_t scanned = 0;
-	int r = chunk ? 0 : -ENOMEM;
-
-	if (!r && symfile_section(f, ".eh_frame_hdr", &s) == 0 && s->type != SHT_NOBITS &&
-	    symfile_read(f, s->offset, head, sizeof(head)) == 0) {
-		uint64_t left = (uint64_t)gaps_table(head) * GAPS_ENTRY,
-			 at = s->offset + sizeof(head);
-
-		while (left) {
-			size_t n = left < CHUNK ? (size_t)left : CHUNK;
-
-			if (symfile_read(f, at, chunk, n))
-				break;
-			gaps_entries(gaps, count, (struct span){ .data = chunk, .len = n },
-				     s->addr);
-			left -= n;
-			at += n;
-		}
-	}
-	for (uint32_t i = 1; !r && calls && i < f->section_count; i++) {
-		s = &f->sections[i];
-		if (!(s->flags & SHF_EXECINSTR) || s->type != SHT_PROGBITS)
-			continue;
-		for (uint64_t at = 0; at + GAPS_CALL <= s->size && scanned < MAX_SCAN;) {
-			size_t n = s->size - at < CHUNK ? (size_t)(s->size - at) : CHUNK;
-
-			if (symfile_read(f, s->offset + at, chunk, n))
-				break;
-			gaps_calls(gaps, count, (struct span){ .data = chunk, .len = n },
-				   s->addr + at);
-			/* The next begins with what may be the beginning of a call. */
-			at += n - (GAPS_CALL - 1);
-			scanned += n;
-		}
-	}
-	free(chunk);
-	return r;
-}
-
-/* Sets how far symbols reach that have no size. whole: the table lacks none. */
-static int limit_unsized(const struct symfile *f, struct symbols *all, bool whole)
-{
-	struct gap *gaps = NULL;
-	size_t count = 0, used = 0;
-	uint64_t room = 0;
-
-	for (size_t i = 0; i < all->len; i++)
-		count += all->data[i].kind == KIND_UNSIZED;
-	if (!count || !f->linked)
-		return 0;
-	gaps = malloc(count * sizeof(*gaps));
-	if (!gaps)
-		return -ENOMEM;
-	count = 0;
-	for (size_t i = all->len, next = all->len; i-- > 0;) {
-		const struct symbol *s = &all->data[i];
-
-		if (i + 1 < all->len && all->data[i + 1].value != s->value)
-			next = i + 1;
-		if (s->kind != KIND_UNSIZED || (count && gaps[count - 1].start == s->value))
-			continue;
-		uint64_t end = s->value + s->size;
-
-		if (next < all->len && all->data[next].value < end)
-			end = all->data[next].value;
-		room += end - s->value;
-		gaps[count++] = (struct gap){ .start = s->value, .end = end };
-	}
-	for (size_t i = 0; i < count / 2; i++) {
-		struct gap other = gaps[i];
-
-		gaps[i] = gaps[count - 1 - i];
-		gaps[count - 1 - i] = other;
-	}
-	int r = narrow(f, gaps, count,
-		       !whole && f->machine == EM_X86_64 && room > (uint64_t)SMALL_GAP);
-
-	for (size_t i = 0; !r && i < all->len; i++) {
-		struct symbol *s = &all->data[i];
-
-		if (s->kind != KIND_UNSIZED)
-			continue;
-		while (gaps[used].start < s->value)
-			used++;
-		s->size = (uint32_t)(gaps[used].end - s->value);
-	}
-	free(gaps);
-	return r;
-}
-
-static int make_ranges(struct symfile *f, struct symbols *all, bool whole)
-{
-	struct sweep w = { 0 };
-	uint32_t *open;
-	int r;
-
-	if (all->len == 0)
-		return 0;
-	qsort(all->data, all->len, sizeof(*all->data), symbol_cmp);
-	r = limit_unsized(f, all, whole);
-	if (!r)
-		r = fold_aliases(f, all->data, &all->len);
-	if (r)
-		return r;
-	w.max = 2 * all->len;
-	w.out = malloc(w.max * sizeof(*w.out));
-	open = malloc(all->len * sizeof(*open));
-	if (w.out && open)
-		sweep_groups(&w, all->data, all->len, open);
-	else
-		r = -ENOMEM;
-	free(open);
-	if (r == 0 && w.len > 0) {
-		struct range *fit = realloc(w.out, w.len * sizeof(*fit));
-
-		f->ranges = fit ? fit : w.out;
-		f->range_count = w.len;
-	} else {
-		free(w.out);
-	}
-	return r;
-}
-
-static int build_index(struct symfile *f)
-{
-	const struct symfile_section *symtab = section_of_type(f, SHT_SYMTAB),
-				     *dynsym = section_of_type(f, SHT_DYNSYM), *mini;
-	struct symbols all = { 0 };
-	bool whole = symtab;
-	int r = 0, mini_r = 0;
-
-	if (symtab) {
-		r = find_strings(f, symtab, &f->strings[TABLE_SYMTAB]);
-		if (r == 0)
-			r = add_table(f, symtab, TABLE_SYMTAB, f->strings[TABLE_SYMTAB].size, &all);
-	} else {
-		if (dynsym && dynsym->type != SHT_NOBITS) {
-			r = find_strings(f, dynsym, &f->strings[TABLE_DYNSYM]);
-			if (r == 0)
-				r = add_table(f, dynsym, TABLE_DYNSYM,
-					      f->strings[TABLE_DYNSYM].size, &all);
-		}
-		if (r >= 0 && symfile_section(f, ".gnu_debugdata", &mini) == 0) {
-			mini_r = add_mini(f, mini, &all);
-			whole = !mini_r;
-		}
-		if (f->bare)
-			r = add_dynamic(f, &all);
-	}
-	/* What one damaged table had before the damage is not used; the other table is. */
-	if (r >= 0 && mini_r >= 0) {
-		int made = make_ranges(f, &all, whole);
-
-		r = made ? made : f->range_count ? 0 : r ? r : mini_r;
-	} else {
-		r = r < 0 ? r : mini_r;
-	}
-	free(all.data);
-	return r;
-}
-
-static int read_name(const struct symfile *f, uint32_t name, char into[static SYMFILE_NAME])
-{
-	const struct strings *s = &f->strings[name >> NAME_TABLE_SHIFT];
-	uint64_t offset = name & NAME_OFFSET;
-	size_t n, done = 0;
-
-	if (offset >= s->size)
-		return SYMFILE_MALFORMED;
-	n = s->size - offset < SYMFILE_NAME - 1 ? (size_t)(s->size - offset) : SYMFILE_NAME - 1;
-	into[n] = '\0';
-	if (s->bytes) {
-		memcpy(into, s->bytes + offset, n);
-		return 0;
-	}
-	while (done < n) {
-		size_t part = n - done < 256 ? n - done : 256;
-		int r = symfile_read(f, s->offset + offset + done, into + done, part);
-
-		if (r)
-			return r;
-		if (memchr(into + done, '\0', part))
-			return 0;
-		done += part;
-	}
-	return 0;
-}
-
-static int read_best_alias(const struct symfile *f, uint32_t first, char best[static SYMFILE_NAME])
-{
-	char name[SYMFILE_NAME], shown[DEMANGLE_MAX];
-	size_t best_len = SIZE_MAX;
-
-	for (uint32_t i = 0; i < MAX_ALIASES && first + i < f->alias_count; i++) {
-		int r = read_name(f, f->aliases[first + i] & ~NAME_LAST, name);
-		size_t len;
-
-		if (r)
-			return r;
-		len = demangle(name, shown, sizeof(shown));
-		if (len < best_len || (len == best_len && strcmp(name, best) < 0)) {
-			best_len = len;
-			strcpy(best, name);
-		}
-		if (f->aliases[first + i] & NAME_LAST)
-			break;
-	}
-	return best_len == SIZE_MAX ? SYMFILE_NONE : 0;
+	return symfile_section_of_type(f, SHT_SYMTAB) != NULL;
 }
 
 int symfile_lookup(struct symfile *f, uint64_t address, char ret_name[static SYMFILE_NAME])
 {
-	size_t low = 0, high;
-	const struct range *r;
+	if (!f->index) {
+		int r = symindex_new(f, &f->index);
 
-	if (!f->indexed) {
-		f->index_verdict = build_index(f);
-		f->indexed = true;
+		if (r)
+			return r;
 	}
-	if (f->index_verdict)
-		return f->index_verdict;
-	high = f->range_count;
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (f->ranges[mid].start <= address)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	if (low == 0)
-		return SYMFILE_NONE;
-	r = &f->ranges[low - 1];
-	if (address - r->start >= r->size)
-		return SYMFILE_NONE;
-	if (r->name & NAME_ALIASES)
-		return read_best_alias(f, r->name & NAME_OFFSET, ret_name);
-	return read_name(f, r->name, ret_name);
+	return symindex_lookup(f->index, address, ret_name);
 }
 
 size_t symfile_bytes(const struct symfile *f)
 {
-	size_t bytes = sizeof(*f) + f->segment_count * sizeof(*f->segments) +
-		       f->section_count * sizeof(*f->sections) + f->names_len + f->altlink_len +
-		       f->range_count * sizeof(*f->ranges) + f->alias_count * sizeof(*f->aliases);
-
-	for (int i = 0; i < TABLES; i++)
-		bytes += f->strings[i].bytes ? f->strings[i].size : 0;
-	return bytes;
+	return sizeof(*f) + f->segment_count * sizeof(*f->segments) +
+	       f->section_count * sizeof(*f->sections) + f->names_len + f->altlink_len +
+	       (f->index ? symindex_bytes(f->index) : 0);
 }

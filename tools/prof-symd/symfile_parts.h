@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a symfile is made of: for symfile.c, and for what reads its symbols (symtable.c,
+ * symindex.c). */
+#ifndef PROFPIPE_SYMFILE_PARTS_H
+#define PROFPIPE_SYMFILE_PARTS_H
+
+#include "tools/prof-symd/symfile.h"
+
+struct symindex;
+
+struct symfile_segment {
+	uint64_t offset, filesz, vaddr;
+	bool exec;
+};
+
+struct symfile {
+	int fd; /* -1: bytes */
+	struct span bytes;
+	uint64_t size;
+	uint16_t machine;
+	bool linked, cut;
+	bool bare; /* no section headers: sections are its executable segments */
+	struct symfile_segment *segments;
+	uint32_t segment_count;
+	uint64_t dynamic, dynamic_size; /* where PT_DYNAMIC is in the file */
+	struct symfile_section *sections;
+	uint32_t section_count;
+	char *names; /* of sections, NUL-terminated as a whole */
+	size_t names_len;
+	uint8_t build_id[SYMFILE_BUILD_ID];
+	size_t build_id_len;
+	char debuglink[256];
+	uint32_t debuglink_crc;
+	char *altlink; /* path, NUL, build id */
+	size_t altlink_len;
+	struct symindex *index; /* NULL: not made yet */
+};
+
+/* The first section of a type, borrowed; NULL: none. */
+const struct symfile_section *symfile_section_of_type(const struct symfile *f, uint32_t type);
+
+#endif

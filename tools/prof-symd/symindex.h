@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which function's symbol an address has: the rules of symfile.h, over all symbols of a file
+ * (symtable.h).
+ */
+#ifndef PROFPIPE_SYMINDEX_H
+#define PROFPIPE_SYMINDEX_H
+
+#include "tools/prof-symd/symfile.h"
+
+struct symindex;
+
+/* f: borrowed for *ret's life. What is wrong with its tables lookups say. 0, -ENOMEM. */
+int symindex_new(const struct symfile *f, struct symindex **ret);
+void symindex_free(struct symindex *x);
+/* As symfile_lookup. */
+int symindex_lookup(struct symindex *x, uint64_t address, char ret_name[static SYMFILE_NAME]);
+/* Bytes of memory held. */
+size_t symindex_bytes(const struct symindex *x);
+
+#endif
