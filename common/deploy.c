@@ -12,11 +12,17 @@
 #include <unistd.h>
 #include "common/cell.h"
 #include "common/log.h"
+#include "common/priority.h"
 
 #define NAME_BYTES 64 /* of a user or group, at most */
 
 static const char *const tool_names[DEPLOY_TOOLS] = { "prof-bpf", "prof-deltas", "prof-symd",
 						      "prof-export" };
+
+/* Who is ended first when memory runs out: before what is profiled (0), and the parsers before
+ * those whose end costs samples. All are small: somebody who took most of the host goes before
+ * them. */
+static const int oom_scores[DEPLOY_TOOLS] = { 300, 500, 500, 400 };
 
 /* This process's, when it is one of the three. */
 static struct cell cell;
@@ -207,6 +213,8 @@ int deploy_enter(const struct deploy *d, enum deploy_tool tool, struct sandbox *
 	s->gid = d->gid;
 	const char *step = NULL;
 
+	if (d->run_dir)
+		priority_give_way(oom_scores[tool]);
 	if (tool != DEPLOY_BPF)
 		prepare_cell(d, tool);
 	r = sandbox_enter(s, &step);

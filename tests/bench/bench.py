@@ -58,6 +58,7 @@ class Load:
             f.write(SQL)
         self.children = [subprocess.Popen(["bash", "-c", LANE, "lane", self.dir], start_new_session=True,
                                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for _ in range(2)]
+        self.server = None
         self.postgres()
         time.sleep(2)
         return self
@@ -76,7 +77,8 @@ class Load:
             return ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups", *argv]
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": "/"}
         subprocess.run(su(f"{b}/initdb", "-D", db, "-A", "trust"), check=True, **quiet)
-        self.children.append(subprocess.Popen(su(f"{b}/postgres", "-D", db, "-k", db, "-c", "listen_addresses="), start_new_session=True, **quiet))
+        self.server = subprocess.Popen(su(f"{b}/postgres", "-D", db, "-k", db, "-c", "listen_addresses="), start_new_session=True, **quiet)
+        self.children.append(self.server)
         for _ in range(100):
             if subprocess.run(su(f"{b}/pg_isready", "-h", db), **quiet).returncode == 0:
                 break
@@ -86,6 +88,13 @@ class Load:
 
     def __exit__(self, *_):
         for c in reversed(self.children):
+            if c is self.server:
+                # Killed, it would leave its shared memory in /dev/shm.
+                c.send_signal(signal.SIGINT)
+                try:
+                    c.wait(30)
+                except subprocess.TimeoutExpired:
+                    pass
             try:
                 os.killpg(c.pid, signal.SIGKILL)
             except OSError:

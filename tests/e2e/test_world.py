@@ -259,6 +259,37 @@ def test_who_does_not_read_ends_no_run_but_by_going_or_by_hand(unread, how):
     assert ("its reader went away before the end" if how == "goes" else "interrupted again: - is not complete") in err, (said, err)
 
 
+def test_who_is_ended_first_when_memory_runs_out(world):
+    """The parsers, and what reads DWARF, before prof-bpf, and that before what is profiled; never later than whoever started us."""
+    for own in (None, 450):
+        with open("/proc/self/oom_score_adj") as f:
+            before = int(f.read())
+
+        def worse(score=own):
+            with open("/proc/self/oom_score_adj", "w") as f:
+                f.write(str(score if score is not None else before))
+
+        p = subprocess.Popen([f"{BUILD}/profpipe", "record", "-v", "-f", "folded", "-o", "/dev/null", "--", "sleep", "60"], stderr=subprocess.PIPE, text=True, preexec_fn=worse)
+        try:
+            while "sampling has begun" not in p.stderr.readline():
+                pass
+            scores = {}
+            for pid in open(f"/proc/{p.pid}/task/{p.pid}/children").read().split():
+                with open(f"/proc/{pid}/comm") as f, open(f"/proc/{pid}/oom_score_adj") as g:
+                    tool, score = f.read().strip(), int(g.read())
+                scores[tool] = score
+                helpers = open(f"/proc/{pid}/task/{pid}/children").read().split() if tool == "prof-symd" else []
+                for helper in helpers:
+                    with open(f"/proc/{helper}/oom_score_adj") as f:
+                        assert int(f.read()) == score
+        finally:
+            p.send_signal(signal.SIGINT)
+            p.communicate()
+        least = before if own is None else own
+        want = {"prof-bpf": 300, "prof-deltas": 500, "prof-symd": 500, "prof-export": 400, "sleep": least}
+        assert scores == {tool: max(score, least) for tool, score in want.items()}
+
+
 # --- limits ---
 
 
