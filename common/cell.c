@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The lists were made by looking (strace over every format, Debian 12's and later libcs), and hold
- * what libc and nng call besides: clocks where the vDSO has none, what a new thread begins with,
- * what qsort and malloc ask. What libc does without when it is refused fails; the rest kills.
+ * what libc and nng call besides. What libc does without when it is refused fails; the rest kills.
  */
 #include "common/cell.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include "common/baseline.h"
 #include "common/landlock.h"
 #include "common/seccomp.h"
 
@@ -23,67 +22,27 @@
 #define UNDER_ASAN false
 #endif
 
-#define CALL_FAILS_IF(name, errno_, ...) \
-	{ \
-		.call = (name), .error = (errno_), .args = { __VA_ARGS__ } \
-	}
 /* TCGETS2, by which glibc 2.42 and later ask for a terminal; its header and libc's exclude each
  * other. */
 #define TERMINAL_2 _IOC(_IOC_READ, 'T', 0x2a, 44)
 #define WRITES (O_ACCMODE | O_CREAT | O_TRUNC | (O_TMPFILE & ~O_DIRECTORY))
-#define THREAD (CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD)
-#define NAMESPACES \
-	(CLONE_NEWNS | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | \
-	 CLONE_NEWCGROUP)
+#define SHARED_FLAGS (O_APPEND | O_ASYNC | O_DIRECT | O_NOATIME)
 
-/* Memory, clocks, threads that are there, and descriptors that are open. */
+/* Threads and memory of more kinds, and descriptors that are open: what a tool works with. Flags of
+ * a file are not its own: prof-bpf and the other tools have the same open file. */
 static const struct seccomp_rule living[] = {
-	CALL("brk"),
-	CALL_IF("mmap", SECCOMP_CLEAR(2, PROT_EXEC), SECCOMP_SET(3, MAP_ANONYMOUS)),
-	CALL_IF("mprotect", SECCOMP_CLEAR(2, PROT_EXEC)),
-	CALL("mremap"),
-	CALL("munmap"),
-	CALL("madvise"),
-	CALL("sysinfo"),
-	CALL("getrandom"),
-
-	CALL("futex"),
-	CALL("set_robust_list"),
-	CALL("rseq"),
-	CALL("sched_yield"),
 	CALL("sched_getaffinity"),
-	CALL("rt_sigaction"),
-	CALL("rt_sigprocmask"),
-	CALL("rt_sigreturn"),
-	CALL("sigaltstack"),
-	CALL("restart_syscall"),
-	CALL("exit"),
-	CALL("exit_group"),
 	CALL_IF("prctl", SECCOMP_IS(0, PR_SET_NAME)),
-	CALL("getpid"),
-	CALL("gettid"),
-
-	CALL("clock_gettime"),
-	CALL("clock_getres"),
-	CALL("clock_nanosleep"),
-	CALL("nanosleep"),
-	CALL("gettimeofday"),
-	CALL("time"),
-
 	CALL("read"),
 	CALL("readv"),
 	CALL("pread64"),
-	CALL("write"),
 	CALL("writev"),
 	CALL("lseek"),
-	CALL("close"),
-	CALL("fstat"),
-	CALL_IF("newfstatat", SECCOMP_SET(3, AT_EMPTY_PATH)),
 	CALL_IF("statx", SECCOMP_SET(2, AT_EMPTY_PATH)),
 	CALL_IF("fcntl", SECCOMP_IS(1, F_GETFD)),
 	CALL_IF("fcntl", SECCOMP_IS(1, F_SETFD)),
 	CALL_IF("fcntl", SECCOMP_IS(1, F_GETFL)),
-	CALL_IF("fcntl", SECCOMP_IS(1, F_SETFL)),
+	CALL_IF("fcntl", SECCOMP_IS(1, F_SETFL), SECCOMP_CLEAR(2, SHARED_FLAGS)),
 	CALL_IF("fcntl", SECCOMP_IS(1, F_DUPFD_CLOEXEC)),
 	CALL("poll"),
 	CALL("ppoll"),
@@ -93,23 +52,13 @@ static const struct seccomp_rule living[] = {
 	CALL_IF("ioctl", SECCOMP_IS(1, TCGETS)),
 	CALL_IF("ioctl", SECCOMP_IS(1, TERMINAL_2)),
 
-	CALL_FAILS_IF("prctl", EINVAL, SECCOMP_IS(0, PR_SET_VMA)),
 	CALL_FAILS("membarrier", ENOSYS),
 	CALL_FAILS("futex_waitv", ENOSYS),
-	CALL_FAILS("clone3", ENOSYS),
 	CALLS_END,
 };
 
-/* Sockets that are connected, to peers and to who runs libdw for prof-symd; and the page that comes
- * over one (lastword.h). */
-static const struct seccomp_rule talking[] = {
-	CALL("sendmsg"),
-	CALL("sendto"),
-	CALL("recvmsg"),
-	CALL("recvfrom"),
-	CALL("getsockopt"),
-	CALL("shutdown"),
-	CALL("getsockname"),
+/* The page that comes from prof-bpf over a socket (lastword.h). */
+static const struct seccomp_rule last_word[] = {
 	CALL_IF("mmap", SECCOMP_CLEAR(2, PROT_EXEC), SECCOMP_IS(3, MAP_SHARED)),
 	CALLS_END,
 };
@@ -140,7 +89,6 @@ static const struct seccomp_rule opening_sockets[] = {
 	CALL("epoll_create1"),
 	CALL("eventfd2"),
 	CALL("pipe2"),
-	CALL_IF("clone", { .number = 0, .mask = THREAD | NAMESPACES, .value = THREAD }),
 	CALL_IF("prctl", SECCOMP_IS(0, PR_SET_SECCOMP)),
 	CALL_IF("prctl", SECCOMP_IS(0, PR_SET_NO_NEW_PRIVS)),
 	CALL("seccomp"),
@@ -256,9 +204,12 @@ int cell_enter(struct cell *c, const char *own)
 {
 	const struct itself self = itself();
 	const struct seccomp_rule *const lists[] = {
+		baseline_calls,
 		living,
 		self.rules,
-		talking,
+		baseline_sockets,
+		baseline_threads,
+		last_word,
 		opening_sockets,
 		no_paths,
 		c->listens ? opening_a_listener : no_unlink,
@@ -277,9 +228,11 @@ int cell_seal(struct cell *c)
 {
 	const struct itself self = itself();
 	const struct seccomp_rule *const lists[] = {
+		baseline_calls,
 		living,
 		self.rules,
-		talking,
+		baseline_sockets,
+		last_word,
 		no_paths,
 		no_unlink,
 		c->listens ? taking_peers : NULL,
@@ -299,13 +252,15 @@ int cell_by_hand(enum cell_hand how, const char *folder)
 	const struct itself self = itself();
 	const bool writes = how == CELL_WRITES;
 	const struct seccomp_rule *const lists[] = {
+		baseline_calls,
 		living,
 		self.rules,
 		writes ? no_paths : reading_paths,
 		writes ? removing_files : no_unlink,
 		writes ? writing_files : making_files,
 		how == CELL_READS_BELOW ? reading_below : NULL,
-		writes ? NULL : talking,
+		writes ? NULL : baseline_sockets,
+		writes ? NULL : last_word,
 	};
 	struct cell c = { 0 };
 	int r = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ? -errno : 0;

@@ -46,6 +46,10 @@ struct seccomp_rule {
 	{ \
 		.call = (name), .error = (errno_) \
 	}
+#define CALL_FAILS_IF(name, errno_, ...) \
+	{ \
+		.call = (name), .error = (errno_), .args = { __VA_ARGS__ } \
+	}
 #define CALL_NUMBER(name, n) \
 	{ \
 		.call = (name), .number = (n) \

@@ -5,46 +5,33 @@
 #include <fcntl.h>
 #include <linux/bpf.h>
 #include <linux/perf_event.h>
-#include <sched.h>
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <unistd.h>
+#include "common/baseline.h"
 
-#ifndef PR_SET_VMA
-#define PR_SET_VMA 0x53564d41
-#endif
 #ifndef O_TMPFILE
 #error "fcntl.h without O_TMPFILE"
 #endif
 
 /* Flags by which an open would write, make, cut or delete. */
 #define WRITES (O_ACCMODE | O_CREAT | O_TRUNC | O_APPEND | (O_TMPFILE & ~O_DIRECTORY))
-/* Those of a thread, and none that make a process or a namespace. */
-#define THREAD (CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM)
-#define NO_THREAD \
-	(CLONE_PTRACE | CLONE_VFORK | CLONE_PARENT | CLONE_NEWNS | CLONE_UNTRACED | \
-	 CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | \
-	 CLONE_NEWNET | CLONE_IO | CLONE_PIDFD)
-
 const struct seccomp_rule calls[] = {
 	/* Reading, and writing to what is open. */
 	CALL("read"),
 	CALL("readv"),
 	CALL("pread64"),
-	CALL("write"),
 	CALL("writev"),
 	CALL("pwrite64"),
 	CALL("lseek"),
 	CALL("sendfile"),
 	CALL("ftruncate"),
-	CALL("close"),
 	CALL("getdents64"),
 	/* Opening to read, and asking about files. */
 	CALL_IF("openat", SECCOMP_CLEAR(2, WRITES)),
-	CALL("newfstatat"),
-	CALL("fstat"),
+	CALL_IF("newfstatat", SECCOMP_CLEAR(3, AT_EMPTY_PATH)),
 	CALL("statx"),
 	CALL("statfs"),
 	CALL("fstatfs"),
@@ -77,13 +64,6 @@ const struct seccomp_rule calls[] = {
 	/* Peers, at sockets that are there. */
 	CALL("accept"),
 	CALL("accept4"),
-	CALL("recvfrom"),
-	CALL("recvmsg"),
-	CALL("sendto"),
-	CALL("sendmsg"),
-	CALL("shutdown"),
-	CALL("getsockopt"),
-	CALL("getsockname"),
 	CALL("getpeername"),
 	/* Waiting. */
 	CALL("epoll_create1"),
@@ -97,36 +77,12 @@ const struct seccomp_rule calls[] = {
 	CALL("timerfd_create"),
 	CALL("timerfd_settime"),
 	CALL("timerfd_gettime"),
-	CALL("nanosleep"),
-	CALL("clock_nanosleep"),
-	CALL("restart_syscall"),
-	CALL("futex"),
 	CALL("futex_waitv"),
-	CALL("sched_yield"),
 	/* Memory, of which none can be run. */
-	CALL("brk"),
-	CALL_IF("mmap", SECCOMP_CLEAR(2, PROT_EXEC)),
-	CALL_IF("mprotect", SECCOMP_CLEAR(2, PROT_EXEC)),
-	CALL("mremap"),
-	CALL("munmap"),
-	CALL("madvise"),
+	CALL_IF("mmap", SECCOMP_CLEAR(2, PROT_EXEC), SECCOMP_CLEAR(3, MAP_ANONYMOUS)),
 	CALL("membarrier"),
-	/* Threads. What is behind clone3's pointer cannot be seen: libc then calls clone. */
-	CALL_IF("clone", SECCOMP_BITS(0, THREAD | NO_THREAD, THREAD)),
-	CALL_FAILS("clone3", ENOSYS),
-	CALL("set_robust_list"),
-	CALL("rseq"),
-	CALL("rt_sigprocmask"),
-	CALL("rt_sigaction"),
-	CALL("rt_sigreturn"),
-	CALL("sigaltstack"),
 	CALL_IF("prctl", SECCOMP_IS(0, PR_SET_NAME)),
-	CALL_IF("prctl", SECCOMP_IS(0, PR_SET_VMA)),
-	CALL("exit"),
-	CALL("exit_group"),
 	/* What it is, and what time. */
-	CALL("getpid"),
-	CALL("gettid"),
 	CALL("getppid"),
 	CALL("getuid"),
 	CALL("geteuid"),
@@ -136,12 +92,6 @@ const struct seccomp_rule calls[] = {
 	CALL("sched_getaffinity"),
 	CALL("getrusage"),
 	CALL("uname"),
-	CALL("sysinfo"),
-	CALL("getrandom"),
-	CALL("clock_gettime"),
-	CALL("clock_getres"),
-	CALL("gettimeofday"),
-	CALL("time"),
 	/* Limits are read, never set. */
 	CALL_IF("prlimit64", SECCOMP_IS(0, 0), SECCOMP_CLEAR(2, UINT64_MAX)),
 	CALL("getrlimit"),
@@ -168,7 +118,12 @@ int calls_enter(pid_t extractor, pid_t cpus)
 		CALL_IF("wait4", SECCOMP_IS(0, cpus ? cpus : getpid())),
 		CALLS_END,
 	};
-	const struct seccomp_rule *const lists[] = { calls, own, extractor ? by_hand : deployed };
+	const struct seccomp_rule *const lists[] = { baseline_calls,
+						     baseline_sockets,
+						     baseline_threads,
+						     calls,
+						     own,
+						     extractor ? by_hand : deployed };
 
 	return seccomp_enter(lists, sizeof(lists) / sizeof(lists[0]), true);
 }

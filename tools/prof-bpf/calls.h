@@ -9,7 +9,7 @@
 #include <sys/types.h>
 #include "common/seccomp.h"
 
-/* What is always allowed; ends with CALLS_END. */
+/* What is allowed beside what all have (baseline.h); ends with CALLS_END. */
 extern const struct seccomp_rule calls[];
 /* Bounds all threads. extractor: run by hand, the prof-deltas that it has to end, and whose folder
  * it removes; 0 in the deployment. cpus: the process of cpus.h, which it awaits; 0: none. The

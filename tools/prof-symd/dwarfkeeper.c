@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/seccomp.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
@@ -10,36 +11,39 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "common/baseline.h"
 #include "common/landlock.h"
-#include "common/seccomp.h"
 #include "tools/prof-symd/dwarfworker.h"
 
 #define SOCKET 3 /* of keeper and worker: the one descriptor above stderr */
 
+#define NO_CHILD \
+	(CLONE_VM | CLONE_THREAD | CLONE_PARENT | CLONE_PTRACE | CLONE_UNTRACED | CLONE_NEWUSER | \
+	 CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | \
+	 CLONE_NEWCGROUP)
+
 static const struct seccomp_rule keeper_calls[] = {
-	CALL("recvmsg"),
 	CALL("sendmsg"),
 	CALL("recvfrom"),
 	CALL_IF("socketpair", SECCOMP_IS(0, AF_UNIX)),
-	CALL("close"),
 	CALL("close_range"),
 	CALL("dup3"),
 	/* A process, and no thread or namespace. */
-	CALL_IF("clone", SECCOMP_CLEAR(0, CLONE_VM | CLONE_THREAD | CLONE_PARENT | CLONE_NEWUSER |
-						  CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET)),
-	CALL_FAILS("clone3", ENOSYS),
+	CALL_IF("clone", SECCOMP_CLEAR(0, NO_CHILD)),
 	CALL("fork"),
-	CALL("kill"),				   /* the worker; nobody else is this user */
+	CALL_IF("kill", SECCOMP_IS(1, SIGKILL)),   /* the worker; nobody else is this user */
 	CALL_IF("tgkill", SECCOMP_IS(2, SIGABRT)), /* the worker's abort */
 	CALL("wait4"),
-	CALL("prctl"),
-	CALL("seccomp"), /* the worker's list */
 	CALL("getppid"),
-	CALL("prlimit64"),
+	/* The worker's end, list and memory. */
+	CALL_IF("prctl", SECCOMP_IS(0, PR_SET_PDEATHSIG)),
+	CALL_IF("prctl", SECCOMP_IS(0, PR_SET_SECCOMP)),
+	CALL_IF("prctl", SECCOMP_IS(0, PR_SET_NO_NEW_PRIVS)),
+	CALL_IF("seccomp", SECCOMP_CLEAR(1, SECCOMP_FILTER_FLAG_NEW_LISTENER)),
+	CALL_FAILS_IF("seccomp", EINVAL, SECCOMP_SET(1, SECCOMP_FILTER_FLAG_NEW_LISTENER)),
+	CALL_IF("prlimit64", SECCOMP_IS(0, 0)),
 	CALL("getrlimit"),
 	CALL("setrlimit"),
-	CALL("set_robust_list"),
-	CALL("rseq"),
 	CALLS_END,
 };
 
@@ -170,7 +174,8 @@ static void set_signals(void)
 
 int dwarfkeeper_start(uint64_t heap, int *ret_control)
 {
-	const struct seccomp_rule *const lists[] = { dwarfworker_calls, keeper_calls };
+	const struct seccomp_rule *const lists[] = { baseline_calls, dwarfworker_calls,
+						     keeper_calls };
 	const pid_t parent = getpid();
 	int pair[2];
 
@@ -197,7 +202,7 @@ int dwarfkeeper_start(uint64_t heap, int *ret_control)
 		if (!r)
 			r = landlock_enter(LANDLOCK_NOTHING, NULL);
 		if (!r || r == -EOPNOTSUPP)
-			r = seccomp_enter(lists, 2, false);
+			r = seccomp_enter(lists, 3, false);
 		if (!r || r == -EOPNOTSUPP)
 			keep(heap);
 		_exit(r ? 1 : 0);

@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
-#include "common/seccomp.h"
+#include "common/baseline.h"
 #include "tools/prof-symd/dwarfinfo.h"
 #include "tools/prof-symd/dwarfwire.h"
 
@@ -23,24 +23,8 @@
 const struct seccomp_rule dwarfworker_calls[] = {
 	CALL("recvmsg"),
 	CALL("sendto"),
-	CALL("pread64"), /* the files it was handed */
-	CALL("fstat"),
-	CALL_IF("newfstatat", SECCOMP_SET(3, AT_EMPTY_PATH)), /* fstat of newer libcs */
-	CALL("close"),
-	CALL_IF("mmap", SECCOMP_CLEAR(2, PROT_EXEC)),
-	CALL_IF("mprotect", SECCOMP_CLEAR(2, PROT_EXEC)),
-	CALL("munmap"),
-	CALL("mremap"),
-	CALL("madvise"),
-	CALL("brk"),
-	CALL("setitimer"),    /* its own deadline */
-	CALL("rt_sigaction"), /* lazy.c */
-	CALL("rt_sigprocmask"),
-	CALL("rt_sigreturn"),
-	CALL("futex"),
-	CALL("getrandom"), /* malloc */
-	CALL("write"),	   /* what libc says before it aborts, to nobody */
-	CALL("sysinfo"),   /* qsort */
+	CALL("pread64"),   /* the files it was handed */
+	CALL("setitimer"), /* its own deadline */
 	/* libdw asks where a file lies, libc for its texts. */
 	CALL_FAILS("open", EACCES),
 	CALL_FAILS("openat", EACCES),
@@ -50,16 +34,6 @@ const struct seccomp_rule dwarfworker_calls[] = {
 	CALL_FAILS("stat", EACCES),
 	CALL_FAILS("access", EACCES),
 	CALL_FAILS("getcwd", EACCES),
-	CALL("getpid"),
-	CALL("gettid"),
-	CALL("exit"),
-	CALL("exit_group"),
-	CALLS_END,
-};
-
-/* What the keeper, whose list holds for its workers, may do, and they may not. */
-static const struct seccomp_rule refused_calls[] = {
-	CALL_FAILS("prctl", EPERM), /* names that newer libcs give memory */
 	CALLS_END,
 };
 
@@ -267,7 +241,7 @@ _Noreturn void dwarfworker_run(int socket, uint64_t heap)
 		CALL_IF("tgkill", SECCOMP_IS(0, getpid()), SECCOMP_IS(2, SIGABRT)),
 		CALLS_END,
 	};
-	const struct seccomp_rule *const lists[] = { dwarfworker_calls, refused_calls, itself };
+	const struct seccomp_rule *const lists[] = { baseline_calls, dwarfworker_calls, itself };
 	static struct worker w;
 	int r = DWARFWORKER_ASAN ? 0 : lower_heap(heap);
 

@@ -21,7 +21,8 @@
 #define DWARFWORKER_ASAN false
 #endif
 
-/* All that it may call; the list of whoever starts it has to have these, too. */
+/* All that it may call beside what all have (baseline.h); the list of whoever starts it has to have
+ * these, too. */
 extern const struct seccomp_rule dwarfworker_calls[];
 
 /* Serves the socket until that ends. heap: bytes of private memory that it may take. */
