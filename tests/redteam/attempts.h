@@ -10,6 +10,8 @@
 extern struct takeover_orders *takeover_orders;
 /* Of a file of somebody's, which the tool was handed. */
 extern int takeover_held;
+/* Of the closed folder, as if the tool had been started with it. */
+extern int takeover_folder;
 
 static inline long call6(long n, long a, long b, long c, long d, long e, long f)
 {
@@ -25,6 +27,19 @@ static inline long call6(long n, long a, long b, long c, long d, long e, long f)
 #define CALL_(n, a, b, c, d, e, f, ...) \
 	call6((long)(n), (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
 #define CALL(...) CALL_(__VA_ARGS__, 0, 0, 0, 0, 0, 0)
+
+/* An attempt that is a single call. */
+#define AS_CALL(name, ...) \
+	long name(void) \
+	{ \
+		return CALL(__VA_ARGS__); \
+	}
+
+/* Of something that gave an address, and can be told from an errno only so. */
+static inline long address_or_error(long at)
+{
+	return at < 0 && at > -4096 ? at : 0;
+}
 
 /* Returns the new end. */
 static inline char *append(char *at, const char *text)
@@ -42,10 +57,16 @@ static inline const char *beside(char *ret)
 	return ret;
 }
 
+/* The first socket from fd on; -1: there is none below SOCKETS_END. */
+int next_socket(int fd);
+#define SOCKETS_END 128
+
 #define TRY(name) long name(void);
 #define TRY_HELD(name) long name(void);
+#define ACT(name) long name(void);
 #include "tests/redteam/attempts.def"
 #undef TRY
 #undef TRY_HELD
+#undef ACT
 
 #endif

@@ -5,12 +5,18 @@
  */
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/socket.h>
 #include <unistd.h>
 #include "tests/redteam/attempts.h"
 
 int main(int argc, char **argv)
 {
+	int fds[4];
+
 	takeover_held = argc > 1 ? open(argv[1], O_RDWR) : -1;
+	/* What tools have, and one that is told with each datagram where it goes. */
+	if (socketpair(AF_UNIX, SOCK_STREAM, 0, fds) || socketpair(AF_UNIX, SOCK_DGRAM, 0, fds + 2))
+		return 1;
 	puts("ready");
 	fflush(stdout);
 	for (;;)

@@ -181,3 +181,29 @@ long make_secret_memfd(void)
 {
 	return CALL(SYS_memfd_secret, 0);
 }
+
+AS_CALL(open_terminal, SYS_openat, AT_FDCWD, "/dev/ptmx", O_RDWR | O_NOCTTY)
+
+/* --- a folder that was left open --- */
+
+AS_CALL(open_in_folder, SYS_openat, takeover_folder, "open", O_RDWR)
+AS_CALL(open_above_folder, SYS_openat, takeover_folder, "../orders", O_RDONLY)
+AS_CALL(enter_folder, SYS_fchdir, takeover_folder)
+AS_CALL(make_in_folder, SYS_mkdirat, takeover_folder, "made", 0700)
+AS_CALL(rename_in_folder, SYS_renameat, takeover_folder, "open", takeover_folder, "open-too")
+AS_CALL(link_out_of_folder, SYS_linkat, takeover_folder, "open", takeover_folder, "../linked", 0)
+AS_CALL(remove_in_folder, SYS_unlinkat, takeover_folder, "open", 0)
+
+long list_held_folder(void)
+{
+	char buffer[1024];
+
+	return CALL(SYS_getdents64, takeover_folder, buffer, sizeof(buffer));
+}
+
+long execute_in_folder(void)
+{
+	char *const none[] = { NULL };
+
+	return CALL(SYS_execveat, takeover_folder, "open", none, none, 0);
+}

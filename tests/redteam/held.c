@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <fcntl.h>
 #include <linux/fs.h>
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/mman.h>
 #include "tests/redteam/attempts.h"
 
@@ -139,4 +141,82 @@ long module_from_held(void)
 	const int fd = takeover_held;
 
 	return CALL(SYS_finit_module, fd, "", 0);
+}
+
+AS_CALL(direct_held, SYS_fcntl, takeover_held, F_SETFL, O_DIRECT)
+AS_CALL(append_held, SYS_fcntl, takeover_held, F_SETFL, O_APPEND)
+AS_CALL(signal_by_held, SYS_fcntl, takeover_held, F_SETOWN, takeover_orders->victim)
+AS_CALL(clone_held, SYS_ioctl, takeover_held, FICLONE, takeover_held)
+AS_CALL(seal_held, SYS_fcntl, takeover_held, F_ADD_SEALS, F_SEAL_WRITE)
+AS_CALL(send_into_held, SYS_sendfile, takeover_held, takeover_held, 0, 16)
+
+long record_lock_held(void)
+{
+	const struct flock lock = { .l_type = F_RDLCK };
+
+	return CALL(SYS_fcntl, takeover_held, F_OFD_SETLK, &lock);
+}
+
+long copy_into_held(void)
+{
+	int64_t from = 0, to = 1 << 20;
+
+	return CALL(SYS_copy_file_range, takeover_held, &from, takeover_held, &to, 16, 0);
+}
+
+/* The pages of a file in a pipe are where more than one hole of the kernel's began. */
+static long through_pipe(int from, int to, bool into)
+{
+	int fds[2];
+	long r = CALL(SYS_pipe2, fds, 0);
+
+	if (r < 0)
+		return r;
+	if (into)
+		CALL(SYS_write, fds[1], "redteam", 7);
+	r = CALL(SYS_splice, into ? fds[0] : from, 0, into ? to : fds[1], 0, 7, 0);
+	CALL(SYS_close, fds[0]);
+	CALL(SYS_close, fds[1]);
+	return r;
+}
+
+long splice_into_held(void)
+{
+	return through_pipe(-1, takeover_held, true);
+}
+
+long splice_held(void)
+{
+	return through_pipe(takeover_held, -1, false);
+}
+
+long handle_of_held(void)
+{
+	struct {
+		unsigned bytes;
+		int type;
+		unsigned char handle[128];
+	} h = { .bytes = 128 };
+	int mount = 0;
+
+	return CALL(SYS_name_to_handle_at, takeover_held, "", &h, &mount, AT_EMPTY_PATH);
+}
+
+static long shared(void)
+{
+	return CALL(SYS_mmap, 0, 4096, PROT_READ, MAP_SHARED, takeover_held, 0);
+}
+
+long remap_held_writable(void)
+{
+	const long at = shared();
+
+	return address_or_error(at) ? at : CALL(SYS_mprotect, at, 4096, PROT_READ | PROT_WRITE);
+}
+
+long punch_held(void)
+{
+	const long at = shared();
+
+	return address_or_error(at) ? at : CALL(SYS_madvise, at, 4096, MADV_REMOVE);
 }

@@ -4,7 +4,9 @@
 #include <linux/io_uring.h>
 #include <linux/perf_event.h>
 #include <stdint.h>
+#include <sys/ioctl.h>
 #include <sys/timex.h>
+#include <termios.h>
 #include <time.h>
 #include "tests/redteam/attempts.h"
 
@@ -114,4 +116,42 @@ long message_queue(void)
 long io_ports(void)
 {
 	return CALL(SYS_ioperm, 0x80, 1, 1);
+}
+
+AS_CALL(io_level, SYS_iopl, 3)
+AS_CALL(semaphores, SYS_semget, 0x7265646d, 1, 0666 | 01000 /* IPC_CREAT */)
+AS_CALL(messages, SYS_msgget, 0x7265646d, 0666 | 01000)
+AS_CALL(request_key, SYS_request_key, "keyring", "_uid.0", 0, -1)
+AS_CALL(name_domain, SYS_setdomainname, "redteam", 7)
+AS_CALL(see_quotas, SYS_quotactl, 0x800001 << 8 /* Q_SYNC */, 0, 0, 0)
+
+long set_time_of_day(void)
+{
+	struct timespec t;
+
+	CALL(SYS_clock_gettime, CLOCK_REALTIME, &t);
+	const struct timeval now = { .tv_sec = t.tv_sec, .tv_usec = t.tv_nsec / 1000 };
+
+	return CALL(SYS_settimeofday, &now, 0);
+}
+
+long make_aio(void)
+{
+	uint64_t context = 0;
+
+	return CALL(SYS_io_setup, 1, &context);
+}
+
+/* --- the terminal that its log goes to --- */
+
+AS_CALL(push_to_terminal, SYS_ioctl, 2, TIOCSTI, "x")
+AS_CALL(see_keyboard, SYS_ioctl, 2, FIONREAD, &(int){ 0 })
+
+long set_terminal(void)
+{
+	struct termios t;
+
+	if (CALL(SYS_ioctl, 2, TCGETS, &t))
+		return -25; /* ENOTTY: there is none */
+	return CALL(SYS_ioctl, 2, TCSETS, &t);
 }

@@ -96,12 +96,12 @@ long raise_limit(void)
 	return CALL(SYS_prlimit64, 0, RLIMIT_NOFILE, &l, 0);
 }
 
-long another_session(void)
+long change_personality(void)
 {
 	return CALL(SYS_personality, 0x0040000 /* ADDR_NO_RANDOMIZE */);
 }
 
-long other_descriptor_table(void)
+long change_segments(void)
 {
 	static char page[4096];
 

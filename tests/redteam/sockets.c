@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <linux/filter.h>
 #include <netinet/in.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -8,7 +10,7 @@
 long connect_inet(void)
 {
 	struct sockaddr_in a = { .sin_family = AF_INET,
-				 .sin_port = 0x1600 /* 22 */,
+				 .sin_port = htons((uint16_t)takeover_orders->port),
 				 .sin_addr.s_addr = 0x0100007f };
 	const long fd = CALL(SYS_socket, AF_INET, SOCK_STREAM, 0);
 
@@ -52,47 +54,181 @@ long make_pair(void)
 	return CALL(SYS_socketpair, AF_UNIX, SOCK_STREAM, 0, fds);
 }
 
-static long connect_unix(const char *path)
+static long connect_to(int type, const char *path, bool abstract)
 {
 	struct sockaddr_un a = { .sun_family = AF_UNIX };
-	const long fd = CALL(SYS_socket, AF_UNIX, SOCK_STREAM, 0);
+	const long fd = CALL(SYS_socket, AF_UNIX, type, 0);
+	size_t i = 0;
 
 	if (fd < 0)
 		return fd;
-	for (size_t i = 0; path[i] && i < sizeof(a.sun_path) - 1; i++)
-		a.sun_path[i] = path[i];
-	return CALL(SYS_connect, fd, &a, sizeof(a));
+	for (; path[i] && i + abstract < sizeof(a.sun_path) - 1; i++)
+		a.sun_path[i + abstract] = path[i];
+	return CALL(SYS_connect, fd, &a,
+		    offsetof(struct sockaddr_un, sun_path) + abstract + i + !abstract);
 }
 
 long connect_server(void)
 {
-	return connect_unix(takeover_orders->socket);
+	return connect_to(SOCK_STREAM, takeover_orders->socket, false);
 }
 
-static long connect_route(const char *name)
+long connect_abstract(void)
+{
+	return connect_to(SOCK_STREAM, takeover_orders->abstract, true);
+}
+
+static long connect_route(int type, const char *name)
 {
 	char path[192];
 
 	append(append(path, takeover_orders->dir), name);
-	return connect_unix(path);
+	return connect_to(type, path, false);
 }
 
 long connect_rows(void)
 {
-	return connect_route("/bpf/rows.sock");
+	return connect_route(SOCK_STREAM, "/bpf/rows.sock");
 }
 
 long connect_stream(void)
 {
-	return connect_route("/bpf/stream.sock");
+	return connect_route(SOCK_STREAM, "/bpf/stream.sock");
 }
 
 long connect_files(void)
 {
-	return connect_route("/bpf/files.sock");
+	return connect_route(SOCK_STREAM, "/bpf/files.sock");
 }
 
 long connect_named(void)
 {
-	return connect_route("/export/named.sock");
+	return connect_route(SOCK_STREAM, "/export/named.sock");
+}
+
+long connect_rows_lane(void)
+{
+	return connect_route(SOCK_SEQPACKET, "/bpf/rows.fds");
+}
+
+long connect_files_lane(void)
+{
+	return connect_route(SOCK_SEQPACKET, "/bpf/files.fds");
+}
+
+AS_CALL(make_bluetooth, SYS_socket, 31 /* AF_BLUETOOTH */, SOCK_RAW, 1)
+AS_CALL(make_xdp, SYS_socket, 44 /* AF_XDP */, SOCK_RAW, 0)
+
+long bind_abstract(void)
+{
+	const struct sockaddr_un a = { .sun_family = AF_UNIX, .sun_path = "\0redteam-is-here" };
+	const long fd = CALL(SYS_socket, AF_UNIX, SOCK_STREAM, 0);
+
+	return fd < 0 ? fd : CALL(SYS_bind, fd, &a, sizeof(a));
+}
+
+/* --- with the sockets that it has --- */
+
+int next_socket(int fd)
+{
+	struct sockaddr_un a;
+	unsigned len = sizeof(a);
+
+	for (; fd < SOCKETS_END; fd++, len = sizeof(a))
+		if (CALL(SYS_getsockname, fd, &a, &len) == 0 && a.sun_family == AF_UNIX)
+			return fd;
+	return -1;
+}
+
+/* What it gives on the first one that it works on, or on the last. */
+static long on_any_socket(long (*try)(int fd))
+{
+	long r = -9; /* EBADF: there is none */
+
+	for (int fd = next_socket(0); fd >= 0; fd = next_socket(fd + 1)) {
+		r = try(fd);
+		if (r >= 0)
+			break;
+	}
+	return r;
+}
+
+static long elsewhere(int fd)
+{
+	const struct sockaddr_un a = { .sun_family = AF_UNIX, .sun_path = "\0redteam-datagrams" };
+
+	return CALL(SYS_sendto, fd, "x", 1, MSG_DONTWAIT | MSG_NOSIGNAL, &a,
+		    offsetof(struct sockaddr_un, sun_path) + 18);
+}
+
+long send_elsewhere(void)
+{
+	return on_any_socket(elsewhere);
+}
+
+/* Out of band: a part of the kernel's sockets that nobody needs, and that had holes. */
+static long urgent(int fd)
+{
+	return CALL(SYS_sendto, fd, "x", 1, MSG_OOB | MSG_DONTWAIT | MSG_NOSIGNAL, 0, 0);
+}
+
+long send_urgent(void)
+{
+	return on_any_socket(urgent);
+}
+
+static long pidfd(int fd)
+{
+	int peer = -1;
+	unsigned len = sizeof(peer);
+	const long r = CALL(SYS_getsockopt, fd, SOL_SOCKET, 77 /* SO_PEERPIDFD */, &peer, &len);
+
+	return r < 0 ? r : peer;
+}
+
+long pidfd_of_peer(void)
+{
+	return on_any_socket(pidfd);
+}
+
+long take_descriptor_of_peer(void)
+{
+	const long fd = on_any_socket(pidfd);
+
+	return fd < 0 ? fd : CALL(SYS_pidfd_getfd, fd, 2, 0);
+}
+
+static long filter(int fd)
+{
+	struct sock_filter pass = { .code = BPF_RET | BPF_K, .k = 0x40000 };
+	const struct sock_fprog program = { 1, &pass };
+
+	return CALL(SYS_setsockopt, fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program));
+}
+
+long filter_socket(void)
+{
+	return on_any_socket(filter);
+}
+
+static long enlarge(int fd)
+{
+	const int size = 1 << 30;
+
+	return CALL(SYS_setsockopt, fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
+}
+
+long enlarge_socket(void)
+{
+	return on_any_socket(enlarge);
+}
+
+static long path(int fd)
+{
+	return CALL(SYS_ioctl, fd, 0x89e0 /* SIOCUNIXFILE */, 0);
+}
+
+long path_of_socket(void)
+{
+	return on_any_socket(path);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* prof-symd, taken over as it begins to read a file. */
+/* prof-symd, or the process that runs libdw for it, taken over as it begins to read a file. */
 #include "tests/redteam/takeover.h"
 #include "tools/prof-symd/symfile.h"
 
