@@ -1,129 +1,137 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two threads meet here: the tool's own, in the functions of bus.h, and nng's, in on_pipe. What
- * they share stands behind the lock: which pipe lives, and a ring of what came and went. nng keeps
- * messages in order over all pipes of a socket and marks each with its pipe, so handing out
- * everything before a departure is a matter of holding back the first message of the next pipe.
+ * nng gives us connected byte streams and threads that read and write them; what is on top, the
+ * pipe, is here. On the wire it is nng's pair (version 0) over ipc: eight bytes of greeting each
+ * way, then messages, each a byte 1, its length (64 bits, big endian) and its bytes. nng 1.5's own
+ * pipes are not used, since its only reaper, which closes their sockets, can wait for ever for one
+ * that is closed in the middle of a message, and no peer of the process is let in any more.
  *
- * How nng 1.5 behaves, which the code rests on (src/core/pipe.c, src/sp/protocol/pair0/pair.c):
- *  - ADD_PRE, before a byte is exchanged, may close the pipe. The protocol then takes it, or not
- * when the last one is still being torn down; ADD_POST follows only if it did, and may come after
- * REM_POST. REM_POST always comes.
- *  - A connection that the listener turns away looks established to the dialer. So the listener
- * greets the pipe it keeps with an empty message, and a dialer waits for that; nng dials again by
- * itself until then.
- *  - Messages queued for a pipe that died stay queued, and would go to the next peer. Setting the
- * queue's length to 0 drops them.
- *  - nng_close drops what is queued. It also waits for ever when a pipe is closed between two parts
- * of a message (ipc_pipe_send_cb and ipc_pipe_recv_cb go on with an aio that ipc_pipe_close has
- * stopped, and the message's own aio never ends): seen in one of seven closings under load. So it
- * is not called. Closing the pipe and the listener does not wait; the socket, which then does
- * nothing, is left to the end of the process.
- *  - The same stop without an end comes over nng's only reaper when a send fails while a message
- * comes in, as when a peer dies: a pipe is closed between the message's head, which was read, and
- * its body, whose reading never ends. REM_POST of that pipe came, but no later one will, of any
- * socket of the process: whoever is let in next stays in for ever, or the protocol lets nobody in,
- * for it still has the former. Nothing in the process can end that. It shows as sockets that are
- * shut down and not closed, and is looked for when a peer is turned away (`stuck`).
- *  - A message handed to a pipe in the moment it closes is not freed (nni_aio_begin of a stopped
- * aio runs no callback): one message a departure at most.
+ * A bus has one pipe at a time. Four operations (nng's aio) serve it, one each: taking a
+ * connection, reading, writing, waiting for the greeting. Their callbacks run in nng's threads,
+ * the functions of bus.h in the tool's, and all that they share stands behind the lock. A pipe that
+ * ends (LEAVING) has its stream closed, which ends its operations; when the last of them has called
+ * back, the stream is let go, and the next peer has the place. Nothing waits for that but bus_free.
+ *
+ * What the code rests on, of nng 1.5 (src/platform/posix/posix_ipcconn.c, src/core/aio.c):
+ *  - No callback runs within the call that starts an operation, so it may be started under the
+ * lock; and none comes of an operation begun on a stream after nng_stream_close, nor one in time of
+ * one begun while nng_aio_stop goes on: so none is begun then.
+ *  - A stream whose peer is gone fails what goes on, reading too, before all was read that the peer
+ * had sent. What is read after that is what is left, and then the end; so a pipe ends with the
+ * second failure.
+ *  - nng_aio_stop and nng_aio_cancel may go on to use the stream of an operation that has just
+ * called back. So they are not called of reading and writing, which end with their stream, whose
+ * end bus_free awaits.
+ *  - A timeout of an operation may strike the next one on the same aio. So none is set, and the
+ * wait for the greeting is an operation of its own.
+ *  - nng_stream_free leaves the closing to the reaper, which waits for no operation there.
  */
 #include "common/bus.h"
 
 #include <errno.h>
 #include <nng/nng.h>
-#include <nng/protocol/pair0/pair.h>
 #include <nng/transport/ipc/ipc.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 #include "common/clock.h"
 #include "common/msg.h"
 
-#define DIAL_BRISK_NS 500000000ull /* so long a dialer looks every millisecond */
-#define BUS_MAX_FD 65536
-#define BUS_PATH_MAX 128
-#define BUS_SCHEME "ipc://"
-#define BUS_EVENTS 64  /* came and went, not yet handed out */
-#define BUS_EMPTIES 64 /* empty messages passed over in one call */
-#define BUS_REDIAL_MS 5
-#define BUS_SUSPECT_NS 250000000u /* between two looks for sockets that are not closed */
-#define BUS_STUCK_NS 2000000000u  /* since the first look that saw one */
-#define BUS_SHUT 16		  /* of these that are kept in mind */
+#define DIAL_BRISK_NS 500000000ull /* so long a dialer tries every few milliseconds */
+#define DIAL_BRISK_MS 3
+#define DIAL_MS 20
+#define GREETING_MS 5000 /* that a peer may take for its own */
+#define REST_MS 100	 /* after a connection could not be taken: no descriptor, say */
+#define BUS_DEPTH 64	 /* the most of the table below */
+#define BUS_EVENTS 32	 /* comings and goings not yet handed out */
+#define BUS_BUFFER 65536
+#define BUS_PARTS 8 /* that nng takes in one operation */
+#define HEAD_SIZE 9
+#define HEAD_TYPE 1
 
 struct route {
 	const char *listener; /* whose folder the socket is in */
 	const char *name;
-	size_t max;	   /* bytes of a message */
-	int from_listener; /* messages that may wait, by direction */
-	int from_dialer;
+	size_t max;		/* bytes of a message */
+	unsigned from_listener; /* messages that may wait, by direction */
+	unsigned from_dialer;
 };
 
 /* A batch is at most one message more than the sender's batch size, which no tool sets above
  * MSG_MAX_SIZE. */
 static const struct route routes[BUS_ROUTES] = {
-	[BUS_ROWS] = { "bpf", "rows", MSG_MAX_SIZE, 64, 8 },
-	[BUS_STREAM] = { "bpf", "stream", 2 * MSG_MAX_SIZE, 64, 1 },
-	[BUS_FILES] = { "bpf", "files", 160u << 10, 64, 64 }, /* an answer may hold memory */
-	[BUS_NAMED] = { "export", "named", 2 * MSG_MAX_SIZE, 1, 64 },
+	[BUS_ROWS] = { "bpf", "rows", MSG_MAX_SIZE, BUS_DEPTH, 8 },
+	[BUS_STREAM] = { "bpf", "stream", 2 * MSG_MAX_SIZE, BUS_DEPTH, 1 },
+	/* An answer may hold memory. */
+	[BUS_FILES] = { "bpf", "files", 160u << 10, BUS_DEPTH, BUS_DEPTH },
+	[BUS_NAMED] = { "export", "named", 2 * MSG_MAX_SIZE, 1, BUS_DEPTH },
 };
 
-struct bus_note {
-	nng_pipe pipe;
-	enum bus_event event;
+static const uint8_t greeting[8] = { 0, 'S', 'P', 0, 0, 16, 0, 0 };
+
+struct message {
+	struct message *next; /* of those to be sent */
+	size_t len;
+	uint8_t bytes[]; /* of one to be sent: its head, too */
+};
+
+struct arrival {
+	enum bus_event event;	 /* 0: a message */
+	struct message *message; /* owned */
+	uint64_t epoch;
+};
+
+enum pipe_state {
+	PIPE_NONE,
+	PIPE_GREETING, /* its peer has yet to say what it speaks */
+	PIPE_UP,
+	PIPE_LEAVING, /* its stream is closed, its operations are ending */
 };
 
 struct bus {
 	const struct route *route;
-	nng_socket sock;
 	bool listener;
 	uid_t peer;
-	int send_depth;
-	int epoll, event;     /* ours */
-	int send_fd;	      /* nng's */
-	pthread_mutex_t lock; /* over all up to the next gap */
-	nng_pipe live;	      /* let in, not yet removed; id 0 when there is none */
-	bool up;	      /* the protocol has taken it */
-	nng_pipe early;	      /* removed before ADD_POST */
-	bool spent;	      /* a dialer had its peer, or the bus was freed: no other one */
-	struct bus_note notes[BUS_EVENTS];
-	unsigned first, len;
+	int event;		   /* readable while there are arrivals */
+	nng_stream_listener *door; /* of a listener */
+	nng_stream_dialer *dialer; /* of a dialer */
+	nng_aio *connecting, *reading, *writing, *waiting;
 
-	bool turned_away; /* a peer, while another was there, since the last look */
-	uint64_t turned_ns;
-	struct {
-		ino_t ino; /* 0: none */
-		uint64_t since_ns;
-	} shut[BUS_SHUT]; /* sockets that were seen shut down, and not closed */
+	pthread_mutex_t lock; /* over all that follows */
+	pthread_cond_t changed;
+	bool freed; /* no operation is begun any more */
+	bool rests; /* `connecting` is a wait */
+	bool shown; /* on `event` */
 
-	nng_pipe current;	 /* whose messages are handed out */
-	nng_msg *held;		 /* of a later pipe */
-	nng_listener door;	 /* of a listener */
-	nng_dialer dialer;	 /* of a dialer */
-	char path[BUS_PATH_MAX]; /* of the socket */
-	struct bus *next;	 /* in freed */
+	/* The pipe. */
+	enum pipe_state state;
+	nng_stream *stream;
+	nng_stream *next; /* of the peer that comes after one that is LEAVING */
+	uint64_t epoch;
+	bool reads, writes, waits; /* the operation goes on */
+	bool ending;		   /* reading failed once */
+	bool deaf;		   /* writing failed */
+
+	/* To be sent. */
+	struct message *out, *last;
+	unsigned queued;
+	size_t greeted; /* bytes of the greeting that have left, and of the first message */
+	size_t sent;
+
+	/* What was read and is no message yet: the one that is not whole, then the buffer. */
+	struct message *partial;
+	size_t got;
+	size_t from, to;
+	uint8_t buffer[BUS_BUFFER];
+
+	uint64_t current; /* epoch whose messages are handed out, or 0 */
+	struct arrival arrivals[BUS_DEPTH + BUS_EVENTS];
+	unsigned first, messages, events; /* of these */
 };
-
-/* What bus_free let go, which nng may still call back with. A process has a bus for each of its
- * routes, and frees it as it ends. */
-static struct bus *freed;
-
-#ifdef __SANITIZE_ADDRESS__
-const char *__lsan_default_suppressions(void);
-/* What the above leaves. */
-const char *__lsan_default_suppressions(void)
-{
-	return "leak:libnng.so\n";
-}
-#endif
 
 static int errno_of(int nng)
 {
@@ -132,13 +140,6 @@ static int errno_of(int nng)
 		return 0;
 	case NNG_ENOMEM:
 		return -ENOMEM;
-	case NNG_EAGAIN:
-	case NNG_ETIMEDOUT:
-		return -EAGAIN;
-	case NNG_ECLOSED:
-	case NNG_ECONNRESET:
-	case NNG_ECONNABORTED:
-		return -ENOTCONN;
 	case NNG_EADDRINUSE:
 		return -EADDRINUSE;
 	case NNG_EADDRINVAL:
@@ -152,110 +153,370 @@ static int errno_of(int nng)
 		return -EMFILE;
 	case NNG_ENOSPC:
 		return -ENOSPC;
-	case NNG_EMSGSIZE:
-		return -EMSGSIZE;
 	default:
 		return nng & NNG_ESYSERR ? -(nng & ~NNG_ESYSERR) : -EIO;
 	}
 }
 
-/* --- nng's threads --- */
-
-/* Makes the event descriptor say whether there is something that nng's own does not show. Under the
- * lock. */
-static void show(struct bus *b)
+static unsigned depth_in(const struct bus *b)
 {
-	uint64_t n = 1;
-	ssize_t r = b->len || b->held || b->turned_away ? write(b->event, &n, sizeof(n))
-							: read(b->event, &n, sizeof(n));
-
-	(void)r; /* it does not block, and both "was set" and "was clear" are as wanted */
+	return b->listener ? b->route->from_dialer : b->route->from_listener;
 }
 
-static void note(struct bus *b, nng_pipe p, enum bus_event event)
+static unsigned depth_out(const struct bus *b)
 {
-	b->notes[(b->first + b->len++) % BUS_EVENTS] = (struct bus_note){ .pipe = p,
-									  .event = event };
+	return b->listener ? b->route->from_listener : b->route->from_dialer;
+}
+
+/* --- arrivals; under the lock --- */
+
+static void show(struct bus *b)
+{
+	const bool any = b->messages + b->events;
+	uint64_t n = 1;
+
+	if (any == b->shown)
+		return;
+	b->shown = any;
+	ssize_t r = any ? write(b->event, &n, sizeof(n)) : read(b->event, &n, sizeof(n));
+
+	(void)r; /* neither blocks, and there is a byte to be read if it was shown */
+}
+
+static void arrive(struct bus *b, enum bus_event event, struct message *message)
+{
+	const unsigned at = b->first + b->messages + b->events;
+
+	b->arrivals[at % (BUS_DEPTH + BUS_EVENTS)] =
+		(struct arrival){ .event = event, .message = message, .epoch = b->epoch };
+	if (event)
+		b->events++;
+	else
+		b->messages++;
 	show(b);
 }
 
-static bool is_peer(const struct bus *b, nng_pipe p)
+static struct arrival take_arrival(struct bus *b)
+{
+	const struct arrival a = b->arrivals[b->first];
+
+	b->first = (b->first + 1) % (BUS_DEPTH + BUS_EVENTS);
+	if (a.event)
+		b->events--;
+	else
+		b->messages--;
+	return a;
+}
+
+/* Forgets the messages of an epoch. */
+static void forget(struct bus *b, uint64_t epoch)
+{
+	const unsigned first = b->first;
+	const unsigned all = b->messages + b->events;
+	unsigned kept = 0;
+
+	for (unsigned i = 0; i < all; i++) {
+		const struct arrival a = b->arrivals[(first + i) % (BUS_DEPTH + BUS_EVENTS)];
+
+		if (!a.event && a.epoch == epoch) {
+			free(a.message);
+			b->messages--;
+		} else {
+			b->arrivals[(first + kept++) % (BUS_DEPTH + BUS_EVENTS)] = a;
+		}
+	}
+	show(b);
+}
+
+/* --- the pipe; under the lock --- */
+
+static bool is_alive(const struct bus *b)
+{
+	return b->state == PIPE_GREETING || b->state == PIPE_UP;
+}
+
+static void drop_queue(struct bus *b)
+{
+	while (b->out) {
+		struct message *m = b->out;
+
+		b->out = m->next;
+		free(m);
+	}
+	b->last = NULL;
+	b->queued = 0;
+	b->sent = 0;
+}
+
+static void close_pipe(struct bus *b)
+{
+	if (b->state == PIPE_UP)
+		arrive(b, BUS_PEER_WENT, NULL);
+	b->state = PIPE_LEAVING;
+	nng_stream_close(b->stream);
+	if (b->waits)
+		nng_aio_cancel(b->waiting);
+	pthread_cond_broadcast(&b->changed);
+}
+
+static void write_on(struct bus *b)
+{
+	nng_iov parts[BUS_PARTS];
+	unsigned n = 0;
+	size_t skip = b->sent;
+
+	if (b->writes || b->deaf || !is_alive(b))
+		return;
+	if (b->greeted < sizeof(greeting))
+		parts[n++] = (nng_iov){ .iov_buf = (void *)(greeting + b->greeted),
+					.iov_len = sizeof(greeting) - b->greeted };
+	for (struct message *m = b->out; m && n < BUS_PARTS; m = m->next) {
+		parts[n++] = (nng_iov){ .iov_buf = m->bytes + skip, .iov_len = m->len - skip };
+		skip = 0;
+	}
+	if (!n)
+		return;
+	nng_aio_set_iov(b->writing, n, parts);
+	b->writes = true;
+	nng_stream_send(b->stream, b->writing);
+}
+
+static void read_on(struct bus *b)
+{
+	nng_iov parts[2];
+	unsigned n = 0;
+
+	memmove(b->buffer, b->buffer + b->from, b->to - b->from);
+	b->to -= b->from;
+	b->from = 0;
+	if (b->partial)
+		parts[n++] = (nng_iov){ .iov_buf = b->partial->bytes + b->got,
+					.iov_len = b->partial->len - b->got };
+	parts[n++] = (nng_iov){ .iov_buf = b->buffer + b->to, .iov_len = BUS_BUFFER - b->to };
+	nng_aio_set_iov(b->reading, n, parts);
+	b->reads = true;
+	nng_stream_recv(b->stream, b->reading);
+}
+
+static bool take_greeting(struct bus *b)
+{
+	if (memcmp(b->buffer + b->from, greeting, sizeof(greeting)) != 0)
+		return false;
+	b->from += sizeof(greeting);
+	b->state = PIPE_UP;
+	nng_aio_cancel(b->waiting);
+	arrive(b, BUS_PEER_CAME, NULL);
+	pthread_cond_broadcast(&b->changed);
+	return true;
+}
+
+/* Whether the head is as it should be, and there is memory for what follows it. */
+static bool take_head(struct bus *b)
+{
+	const uint8_t *head = b->buffer + b->from;
+	uint64_t len = 0;
+
+	for (unsigned i = 1; i < HEAD_SIZE; i++)
+		len = len << 8 | head[i];
+	if (head[0] != HEAD_TYPE || !len || len > b->route->max)
+		return false;
+	b->partial = malloc(sizeof(*b->partial) + len);
+	if (!b->partial)
+		return false;
+	b->partial->len = len;
+	b->got = 0;
+	b->from += HEAD_SIZE;
+	return true;
+}
+
+/* Makes messages of what was read, and reads on: but not when as many wait as may. */
+static void digest(struct bus *b)
+{
+	bool right = true;
+
+	for (;;) {
+		const size_t left = b->to - b->from;
+
+		if (b->partial) {
+			const size_t lacks = b->partial->len - b->got;
+			const size_t n = left < lacks ? left : lacks;
+
+			memcpy(b->partial->bytes + b->got, b->buffer + b->from, n);
+			b->from += n;
+			b->got += n;
+			if (n < lacks)
+				break;
+			arrive(b, 0, b->partial);
+			b->partial = NULL;
+		} else if (b->state == PIPE_GREETING) {
+			if (left < sizeof(greeting))
+				break;
+			right = take_greeting(b);
+		} else if (b->messages >= depth_in(b)) {
+			return;
+		} else {
+			if (left < HEAD_SIZE)
+				break;
+			right = take_head(b);
+		}
+		if (!right) {
+			close_pipe(b);
+			return;
+		}
+	}
+	read_on(b);
+}
+
+static bool is_peer(const struct bus *b, nng_stream *s)
 {
 	uint64_t uid;
 
-	return nng_pipe_get_uint64(p, NNG_OPT_IPC_PEER_UID, &uid) == 0 && uid == b->peer;
+	return nng_stream_get_uint64(s, NNG_OPT_IPC_PEER_UID, &uid) == 0 && uid == b->peer;
 }
 
-static void greet(struct bus *b, nng_pipe p)
+static void turn_away(nng_stream *s)
 {
-	nng_msg *m;
+	nng_stream_close(s);
+	nng_stream_free(s);
+}
 
-	if (nng_msg_alloc(&m, 0)) {
-		nng_pipe_close(p);
+/* Takes the stream. A pipe makes two events. */
+static void admit(struct bus *b, nng_stream *s)
+{
+	if (b->freed || is_alive(b) || b->next || b->events + 2 > BUS_EVENTS || !is_peer(b, s)) {
+		turn_away(s);
 		return;
 	}
-	if (nng_sendmsg(b->sock, m, NNG_FLAG_NONBLOCK)) {
-		nng_msg_free(m);
-		nng_pipe_close(p);
-	}
-}
-
-/* The one that is there may be gone, and nng not say so. */
-static void suspect(struct bus *b)
-{
-	const uint64_t now = clock_mono_ns();
-
-	if (now - b->turned_ns < BUS_SUSPECT_NS)
+	if (b->state == PIPE_LEAVING) {
+		b->next = s;
 		return;
-	b->turned_ns = now;
-	b->turned_away = true;
-	show(b);
+	}
+	b->stream = s;
+	b->state = PIPE_GREETING;
+	b->epoch++;
+	b->ending = b->deaf = false;
+	b->greeted = 0;
+	b->from = b->to = 0;
+	b->waits = true;
+	nng_sleep_aio(GREETING_MS, b->waiting);
+	write_on(b);
+	read_on(b);
 }
 
-static void on_pipe(nng_pipe p, nng_pipe_ev event, void *ctx)
+/* When nothing of a pipe that was closed goes on any more, the next peer has the place. */
+static void settle(struct bus *b)
+{
+	nng_stream *next = b->next;
+
+	if (b->state != PIPE_LEAVING || b->reads || b->writes || b->waits)
+		return;
+	nng_stream_free(b->stream);
+	b->stream = b->next = NULL;
+	b->state = PIPE_NONE;
+	drop_queue(b);
+	free(b->partial);
+	b->partial = NULL;
+	if (next)
+		admit(b, next);
+	pthread_cond_broadcast(&b->changed);
+}
+
+static void leave(struct bus *b)
+{
+	settle(b);
+	pthread_mutex_unlock(&b->lock);
+}
+
+/* --- nng's threads --- */
+
+static void on_read(void *ctx)
 {
 	struct bus *b = ctx;
 
 	pthread_mutex_lock(&b->lock);
-	const bool ours = b->live.id == p.id;
+	const int r = nng_aio_result(b->reading);
+	size_t n = nng_aio_count(b->reading);
 
-	if (event == NNG_PIPE_EV_ADD_PRE) {
-		/* A pipe makes two notes, and those of earlier pipes are made by now, but for an
-		 * early one. */
-		const bool peer = is_peer(b, p);
+	b->reads = false;
+	if (!is_alive(b)) {
+		/* What came at the last moment is not taken. */
+	} else if (r && b->ending) {
+		close_pipe(b);
+	} else if (r) {
+		b->ending = true;
+		read_on(b);
+	} else {
+		if (b->partial) {
+			const size_t lacks = b->partial->len - b->got;
+			const size_t into = n < lacks ? n : lacks;
 
-		if (b->live.id || b->spent || BUS_EVENTS - b->len < 4 || !peer)
-			nng_pipe_close(p);
-		else
-			b->live = p;
-		if (peer && b->listener && b->live.id != p.id)
-			suspect(b);
-	} else if (event == NNG_PIPE_EV_ADD_POST && ours) {
-		b->up = true;
-		note(b, p, BUS_PEER_CAME);
-		if (b->listener)
-			greet(b, p);
-	} else if (event == NNG_PIPE_EV_ADD_POST && b->early.id == p.id) {
-		note(b, p, BUS_PEER_CAME);
-		note(b, p, BUS_PEER_WENT);
-	} else if (event == NNG_PIPE_EV_REM_POST && ours) {
-		/* Without ADD_POST before: the protocol did not take it, and then nobody need know;
-		 * or ADD_POST is yet to come. */
-		if (b->up) {
-			note(b, p, BUS_PEER_WENT);
-		} else {
-			b->early = p;
-			if (b->listener)
-				suspect(b); /* the protocol may have another one still, for ever */
+			b->got += into;
+			n -= into;
 		}
-		b->live.id = 0;
-		b->up = false;
-		nng_socket_set_int(b->sock, NNG_OPT_SENDBUF, 0);
-		nng_socket_set_int(b->sock, NNG_OPT_SENDBUF, b->send_depth);
-		if (b->spent && !b->listener)
-			nng_dialer_close(b->dialer); /* or it dials again */
+		b->to += n;
+		digest(b);
 	}
-	pthread_mutex_unlock(&b->lock);
+	leave(b);
+}
+
+static void on_written(void *ctx)
+{
+	struct bus *b = ctx;
+
+	pthread_mutex_lock(&b->lock);
+	size_t n = nng_aio_count(b->writing);
+
+	b->writes = false;
+	if (nng_aio_result(b->writing)) {
+		/* It is gone, or will not listen. What it sent before is read first. */
+		b->deaf = true;
+		drop_queue(b);
+	} else {
+		const size_t lacks = sizeof(greeting) - b->greeted;
+		const size_t into = n < lacks ? n : lacks;
+
+		b->greeted += into;
+		b->sent += n - into;
+		while (b->out && b->sent >= b->out->len) {
+			struct message *m = b->out;
+
+			b->sent -= m->len;
+			b->out = m->next;
+			b->queued--;
+			free(m);
+		}
+		write_on(b);
+	}
+	pthread_cond_broadcast(&b->changed);
+	leave(b);
+}
+
+static void on_waited(void *ctx)
+{
+	struct bus *b = ctx;
+
+	pthread_mutex_lock(&b->lock);
+	b->waits = false;
+	if (b->state == PIPE_GREETING)
+		close_pipe(b);
+	leave(b);
+}
+
+static void on_connected(void *ctx)
+{
+	struct bus *b = ctx;
+
+	pthread_mutex_lock(&b->lock);
+	const bool failed = nng_aio_result(b->connecting) != 0;
+
+	if (!failed && !b->rests)
+		admit(b, nng_aio_get_output(b->connecting, 0));
+	b->rests = failed;
+	if (!b->freed && failed)
+		nng_sleep_aio(REST_MS, b->connecting);
+	else if (!b->freed)
+		nng_stream_listener_accept(b->door, b->connecting);
+	leave(b);
 }
 
 /* --- opening --- */
@@ -264,29 +525,26 @@ void bus_free(struct bus *b)
 {
 	if (!b)
 		return;
-	if (b->held)
-		nng_msg_free(b->held);
-	b->held = NULL;
-	if (b->sock.id) {
-		pthread_mutex_lock(&b->lock);
-		const nng_pipe live = b->live;
-
-		b->spent = true;
-		pthread_mutex_unlock(&b->lock);
-		if (b->door.id)
-			nng_listener_close(b->door);
-		else if (b->dialer.id)
-			nng_dialer_close(b->dialer);
-		if (live.id)
-			nng_pipe_close(live);
-		b->next = freed;
-		freed = b;
-		return;
-	}
-	if (b->epoll >= 0)
-		close(b->epoll);
+	pthread_mutex_lock(&b->lock);
+	b->freed = true;
+	if (is_alive(b))
+		close_pipe(b);
+	settle(b);
+	while (b->state != PIPE_NONE)
+		pthread_cond_wait(&b->changed, &b->lock);
+	pthread_mutex_unlock(&b->lock);
+	nng_aio_stop(b->connecting);
+	nng_stream_listener_free(b->door);
+	nng_stream_dialer_free(b->dialer);
+	nng_aio_free(b->connecting);
+	nng_aio_free(b->reading);
+	nng_aio_free(b->writing);
+	nng_aio_free(b->waiting);
+	while (b->messages + b->events)
+		free(take_arrival(b).message);
 	if (b->event >= 0)
 		close(b->event);
+	pthread_cond_destroy(&b->changed);
 	pthread_mutex_destroy(&b->lock);
 	free(b);
 }
@@ -296,60 +554,34 @@ static void bus_freep(struct bus **b)
 	bus_free(*b);
 }
 
-static int watch(int epoll, int fd)
-{
-	struct epoll_event e = { .events = EPOLLIN };
-
-	return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &e) ? -errno : 0;
-}
-
-static int open_socket(struct bus *b)
-{
-	const int recv_depth = b->listener ? b->route->from_dialer : b->route->from_listener;
-	int recv_fd;
-	int r = nng_pair0_open(&b->sock);
-
-	if (!r)
-		r = nng_socket_set_size(b->sock, NNG_OPT_RECVMAXSZ, b->route->max);
-	if (!r)
-		r = nng_socket_set_int(b->sock, NNG_OPT_SENDBUF, b->send_depth);
-	if (!r)
-		r = nng_socket_set_int(b->sock, NNG_OPT_RECVBUF, recv_depth);
-	for (nng_pipe_ev e = NNG_PIPE_EV_ADD_PRE; e <= NNG_PIPE_EV_REM_POST && !r; e++)
-		r = nng_pipe_notify(b->sock, e, on_pipe, b);
-	if (!r)
-		r = nng_socket_get_int(b->sock, NNG_OPT_RECVFD, &recv_fd);
-	if (!r)
-		r = nng_socket_get_int(b->sock, NNG_OPT_SENDFD, &b->send_fd);
-	if (r)
-		return errno_of(r);
-	return watch(b->epoll, recv_fd);
-}
-
 static int bus_new(enum bus_route_id route, bool listener, uid_t peer, struct bus **ret)
 {
 	__attribute__((cleanup(bus_freep))) struct bus *b = calloc(1, sizeof(*b));
+	pthread_condattr_t monotonic;
 
 	if (!b)
 		return -ENOMEM;
 	b->route = &routes[route];
 	b->listener = listener;
 	b->peer = peer;
-	b->send_depth = listener ? b->route->from_listener : b->route->from_dialer;
-	b->event = -1;
 	pthread_mutex_init(&b->lock, NULL);
-	b->epoll = epoll_create1(EPOLL_CLOEXEC);
-	if (b->epoll < 0)
-		return -errno;
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&b->changed, &monotonic);
+	pthread_condattr_destroy(&monotonic);
 	b->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (b->event < 0)
 		return -errno;
-	int r = watch(b->epoll, b->event);
+	int r = nng_aio_alloc(&b->connecting, listener ? on_connected : NULL, b);
 
 	if (!r)
-		r = open_socket(b);
+		r = nng_aio_alloc(&b->reading, on_read, b);
+	if (!r)
+		r = nng_aio_alloc(&b->writing, on_written, b);
+	if (!r)
+		r = nng_aio_alloc(&b->waiting, on_waited, b);
 	if (r)
-		return r;
+		return errno_of(r);
 	*ret = b;
 	b = NULL;
 	return 0;
@@ -371,93 +603,75 @@ int bus_listen(enum bus_route_id route, const char *run_dir, uid_t peer, struct 
 
 	if (!r)
 		r = url_of(b, run_dir, url, sizeof(url));
-	if (!r && strlen(url) - strlen(BUS_SCHEME) < sizeof(b->path))
-		strcpy(b->path, url + strlen(BUS_SCHEME));
 	if (r)
 		return r;
-	r = nng_listener_create(&b->door, b->sock, url);
+	r = nng_stream_listener_alloc(&b->door, url);
 	if (!r)
-		r = nng_listener_set_int(b->door, NNG_OPT_IPC_PERMISSIONS, 0660);
+		r = nng_stream_listener_set_int(b->door, NNG_OPT_IPC_PERMISSIONS, 0660);
 	if (!r)
-		r = nng_listener_start(b->door, 0);
+		r = nng_stream_listener_listen(b->door);
 	if (r)
 		return errno_of(r);
+	pthread_mutex_lock(&b->lock);
+	nng_stream_listener_accept(b->door, b->connecting);
+	pthread_mutex_unlock(&b->lock);
 	*ret = b;
 	b = NULL;
 	return 0;
 }
 
-/* Forgets pipes that closed before now. True when the pipe that was greeted is up; one that is gone
- * is greeted no more. */
-static bool settle(struct bus *b, uint32_t *greeted)
+static struct timespec timespec_of(uint64_t mono_ns)
 {
-	pthread_mutex_lock(&b->lock);
-	while (b->len >= 2) {
-		b->first = (b->first + 2) % BUS_EVENTS;
-		b->len -= 2;
-	}
-	const bool done = *greeted && b->up && b->live.id == *greeted;
-
-	if (b->live.id != *greeted)
-		*greeted = 0;
-	b->spent = done;
-	show(b);
-	pthread_mutex_unlock(&b->lock);
-	return done;
+	return (struct timespec){ .tv_sec = (time_t)(mono_ns / 1000000000u),
+				  .tv_nsec = (long)(mono_ns % 1000000000u) };
 }
 
-static int await_greeting(struct bus *b, int timeout_ms)
+/* Whether the listener is there and has taken us. */
+static bool try_to_dial(struct bus *b, uint64_t until_ns)
 {
-	const uint64_t begun = clock_mono_ns(), until = begun + (uint64_t)timeout_ms * 1000000u;
-	uint32_t greeted = 0;
+	const struct timespec until = timespec_of(until_ns);
+	int r = 0;
 
-	while (!settle(b, &greeted)) {
-		nng_msg *m = NULL;
-		/* What follows a greeting is for bus_recv, also when it is here before ADD_POST. */
-		int r = greeted ? NNG_EAGAIN : nng_recvmsg(b->sock, &m, NNG_FLAG_NONBLOCK);
+	nng_stream_dialer_dial(b->dialer, b->connecting);
+	nng_aio_wait(b->connecting); /* it is there at once, or fails */
+	if (nng_aio_result(b->connecting))
+		return false;
+	pthread_mutex_lock(&b->lock);
+	admit(b, nng_aio_get_output(b->connecting, 0));
+	while (b->state != PIPE_UP && b->state != PIPE_NONE && !r)
+		r = pthread_cond_timedwait(&b->changed, &b->lock, &until);
+	const bool is_up = b->state == PIPE_UP;
 
-		if (r && r != NNG_EAGAIN)
-			return errno_of(r);
-		if (m) {
-			/* Only what a pipe left behind that was greeted and closed is not empty. */
-			if (!nng_msg_len(m))
-				greeted = nng_msg_get_pipe(m).id;
-			nng_msg_free(m);
-			continue;
-		}
-		const uint64_t now = clock_mono_ns();
-
-		if (now >= until)
-			return -ETIMEDOUT;
-		/* Who is slow to come has a slow host, and needs the cpu itself. */
-		poll(NULL, 0, now - begun < DIAL_BRISK_NS ? 1 : 20);
-	}
-	return 0;
+	/* One that came and went was not ours. */
+	while (!is_up && b->messages + b->events)
+		free(take_arrival(b).message);
+	show(b);
+	pthread_mutex_unlock(&b->lock);
+	return is_up;
 }
 
 int bus_dial(enum bus_route_id route, const char *run_dir, uid_t peer, int timeout_ms,
 	     struct bus **ret)
 {
 	__attribute__((cleanup(bus_freep))) struct bus *b = NULL;
+	const uint64_t begun = clock_mono_ns(), until = begun + (uint64_t)timeout_ms * 1000000u;
 	char url[NNG_MAXADDRLEN];
 	int r = bus_new(route, false, peer, &b);
 
 	if (!r)
 		r = url_of(b, run_dir, url, sizeof(url));
+	if (!r)
+		r = errno_of(nng_stream_dialer_alloc(&b->dialer, url));
 	if (r)
 		return r;
-	r = nng_dialer_create(&b->dialer, b->sock, url);
-	if (!r)
-		r = nng_dialer_set_ms(b->dialer, NNG_OPT_RECONNMINT, BUS_REDIAL_MS);
-	if (!r)
-		r = nng_dialer_set_ms(b->dialer, NNG_OPT_RECONNMAXT, 4 * BUS_REDIAL_MS);
-	if (!r)
-		r = nng_dialer_start(b->dialer, NNG_FLAG_NONBLOCK);
-	if (r)
-		return errno_of(r);
-	r = await_greeting(b, timeout_ms);
-	if (r)
-		return r;
+	while (!try_to_dial(b, until)) {
+		const uint64_t now = clock_mono_ns();
+
+		if (now >= until)
+			return -ETIMEDOUT;
+		/* Who is slow to come has a slow host, and needs the cpu itself. */
+		poll(NULL, 0, now - begun < DIAL_BRISK_NS ? DIAL_BRISK_MS : DIAL_MS);
+	}
 	*ret = b;
 	b = NULL;
 	return 0;
@@ -465,169 +679,33 @@ int bus_dial(enum bus_route_id route, const char *run_dir, uid_t peer, int timeo
 
 int bus_fd(const struct bus *b)
 {
-	return b->epoll;
+	return b->event;
 }
 
 /* --- receiving --- */
 
-/* The oldest note, if there is one. */
-static bool peek_note(struct bus *b, struct bus_note *ret)
-{
-	pthread_mutex_lock(&b->lock);
-	const bool any = b->len;
-
-	if (any)
-		*ret = b->notes[b->first];
-	pthread_mutex_unlock(&b->lock);
-	return any;
-}
-
-static int take_note(struct bus *b, struct bus_note n)
-{
-	pthread_mutex_lock(&b->lock);
-	if (n.event == BUS_PEER_CAME && b->held && nng_msg_get_pipe(b->held).id != n.pipe.id) {
-		/* Of a pipe whose notes were never made, or it had been handed out. */
-		nng_msg_free(b->held);
-		b->held = NULL;
-	}
-	b->first = (b->first + 1) % BUS_EVENTS;
-	b->len--;
-	show(b);
-	pthread_mutex_unlock(&b->lock);
-	b->current.id = n.event == BUS_PEER_CAME ? n.pipe.id : 0;
-	return n.event;
-}
-
-static void hold(struct bus *b, nng_msg *m)
-{
-	pthread_mutex_lock(&b->lock);
-	b->held = m;
-	show(b);
-	pthread_mutex_unlock(&b->lock);
-}
-
-/* The next message of the current pipe: 0, BUS_EMPTY, -errno. */
-static int take_message(struct bus *b, nng_msg **ret)
-{
-	nng_msg *m = b->held;
-
-	if (m && nng_msg_get_pipe(m).id != b->current.id)
-		return BUS_EMPTY;
-	if (m) {
-		hold(b, NULL);
-		*ret = m;
-		return 0;
-	}
-	int r = nng_recvmsg(b->sock, &m, NNG_FLAG_NONBLOCK);
-
-	if (r)
-		return r == NNG_EAGAIN ? BUS_EMPTY : errno_of(r);
-	if (nng_msg_get_pipe(m).id != b->current.id) {
-		hold(b, m);
-		return BUS_EMPTY;
-	}
-	*ret = m;
-	return 0;
-}
-
-/* nng does not say which sockets are below its own, but their name does. */
-static bool is_ours(const struct bus *b, int fd)
-{
-	struct sockaddr_un name = { 0 };
-	socklen_t size = sizeof(int);
-	int type, listens;
-
-	if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) < 0 || type != SOCK_STREAM)
-		return false;
-	size = sizeof(listens);
-	if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) < 0 || listens)
-		return false;
-	size = sizeof(name) - 1;
-	return getsockname(fd, (struct sockaddr *)&name, &size) == 0 &&
-	       name.sun_family == AF_UNIX && strcmp(name.sun_path, b->path) == 0;
-}
-
-/* Whether nng closes no sockets any more: one of ours was shut down, or its peer's end is, and it
- * is there all the time. Called when nothing waits, so that it is not us who left it unread. */
-static bool stuck(struct bus *b)
-{
-	const uint64_t now = clock_mono_ns();
-	bool present[BUS_SHUT] = { false };
-	bool is_stuck = false;
-	struct stat st;
-
-	for (int fd = 3; fd < BUS_MAX_FD; fd++) {
-		struct pollfd p = { .fd = fd };
-		int at = -1;
-
-		if (!is_ours(b, fd) || poll(&p, 1, 0) != 1 || !(p.revents & POLLHUP) ||
-		    fstat(fd, &st) < 0)
-			continue;
-		/* Others come and go meanwhile, on smaller numbers. */
-		for (int i = BUS_SHUT - 1; i >= 0; i--) {
-			if (b->shut[i].ino == st.st_ino) {
-				at = i;
-				break;
-			}
-			if (!b->shut[i].ino)
-				at = i;
-		}
-		if (at < 0)
-			continue;
-		if (b->shut[at].ino != st.st_ino) {
-			b->shut[at].ino = st.st_ino;
-			b->shut[at].since_ns = now;
-		}
-		present[at] = true;
-		is_stuck |= now - b->shut[at].since_ns > BUS_STUCK_NS;
-	}
-	for (int i = 0; i < BUS_SHUT; i++) {
-		if (!present[i])
-			b->shut[i].ino = 0;
-	}
-	return is_stuck;
-}
-
-/* Nothing waits; but if peers are turned away, that may be for ever. */
-static int look_again(struct bus *b)
-{
-	pthread_mutex_lock(&b->lock);
-	const bool turned_away = b->turned_away;
-
-	b->turned_away = false;
-	if (turned_away)
-		show(b);
-	pthread_mutex_unlock(&b->lock);
-	return turned_away && stuck(b) ? -ENOTRECOVERABLE : BUS_EMPTY;
-}
-
 int bus_recv(struct bus *b, struct buf *into)
 {
-	struct bus_note n = { 0 };
-	/* Looked at first: what the pipe brought before a departure seen here is in nng's queue by
-	 * now. */
-	const bool noted = peek_note(b, &n);
+	struct arrival a = { .event = BUS_EMPTY };
 
 	buf_reset(into);
-	if (!b->current.id)
-		return noted ? take_note(b, n) : look_again(b);
-	for (int i = 0; i < BUS_EMPTIES; i++) {
-		nng_msg *m = NULL;
-		int r = take_message(b, &m);
+	pthread_mutex_lock(&b->lock);
+	if (b->messages + b->events)
+		a = take_arrival(b);
+	if (a.event == BUS_PEER_CAME)
+		b->current = a.epoch;
+	else if (a.event == BUS_PEER_WENT)
+		b->current = 0;
+	else if (!a.event && b->state == PIPE_UP && !b->reads)
+		digest(b);
+	show(b);
+	leave(b);
+	if (a.event)
+		return a.event;
+	const int r = buf_append(into, a.message->bytes, a.message->len);
 
-		if (r == BUS_EMPTY)
-			return noted ? take_note(b, n) : look_again(b);
-		if (r)
-			return r;
-		const size_t len = nng_msg_len(m);
-
-		if (len)
-			r = buf_append(into, nng_msg_body(m), len);
-		nng_msg_free(m);
-		if (len)
-			return r;
-	}
-	return BUS_EMPTY;
+	free(a.message);
+	return r;
 }
 
 /* --- sending --- */
@@ -636,51 +714,88 @@ int bus_recv(struct bus *b, struct buf *into)
  * told of yet: what it has to say is not for that one. */
 static bool is_current(const struct bus *b)
 {
-	return b->up && (!b->listener || b->live.id == b->current.id);
+	return b->state == PIPE_UP && (!b->listener || b->epoch == b->current);
+}
+
+static struct message *message_new(struct span of)
+{
+	struct message *m = malloc(sizeof(*m) + HEAD_SIZE + of.len);
+
+	if (!m)
+		return NULL;
+	m->next = NULL;
+	m->len = HEAD_SIZE + of.len;
+	m->bytes[0] = HEAD_TYPE;
+	for (unsigned i = 1; i < HEAD_SIZE; i++)
+		m->bytes[i] = (uint8_t)((uint64_t)of.len >> (8 * (HEAD_SIZE - 1 - i)));
+	memcpy(m->bytes + HEAD_SIZE, of.data, of.len);
+	return m;
+}
+
+/* Under the lock. */
+static int room(const struct bus *b)
+{
+	if (!is_current(b) || b->deaf)
+		return -ENOTCONN;
+	return b->queued < depth_out(b) ? 0 : -EAGAIN;
+}
+
+static void queue(struct bus *b, struct message *m)
+{
+	if (b->out)
+		b->last->next = m;
+	else
+		b->out = m;
+	b->last = m;
+	b->queued++;
+	write_on(b);
+}
+
+static int put(struct bus *b, struct span message, int timeout_ms)
+{
+	const struct timespec until =
+		timespec_of(clock_mono_ns() + (uint64_t)timeout_ms * 1000000u);
+	struct message *m = NULL;
+	int r, late = timeout_ms ? 0 : ETIMEDOUT;
+
+	if (!message.len || message.len > b->route->max)
+		return message.len ? -EMSGSIZE : -EINVAL;
+	pthread_mutex_lock(&b->lock);
+	for (;;) {
+		r = room(b);
+		if (!r && m) {
+			queue(b, m);
+			m = NULL;
+			break;
+		}
+		if (!r) {
+			/* A large one is not copied while nng's threads wait. */
+			pthread_mutex_unlock(&b->lock);
+			m = message_new(message);
+			if (!m)
+				return -ENOMEM;
+			pthread_mutex_lock(&b->lock);
+			continue;
+		}
+		if (r != -EAGAIN || late)
+			break;
+		late = pthread_cond_timedwait(&b->changed, &b->lock, &until);
+	}
+	pthread_mutex_unlock(&b->lock);
+	free(m);
+	return r;
 }
 
 int bus_send(struct bus *b, struct span message)
 {
-	nng_msg *m;
-
-	if (!message.len || message.len > b->route->max)
-		return message.len ? -EMSGSIZE : -EINVAL;
-	int r = nng_msg_alloc(&m, message.len);
-
-	if (r)
-		return errno_of(r);
-	memcpy(nng_msg_body(m), message.data, message.len);
-	/* Under the lock, so that nothing is queued for a peer after its queue was emptied. nng
-	 * does not call back from here. */
-	pthread_mutex_lock(&b->lock);
-	r = is_current(b) ? errno_of(nng_sendmsg(b->sock, m, NNG_FLAG_NONBLOCK)) : -ENOTCONN;
-	pthread_mutex_unlock(&b->lock);
-	if (r)
-		nng_msg_free(m);
-	return r;
+	return put(b, message, 0);
 }
 
 int bus_send_wait(struct bus *b, struct span message, int timeout_ms)
 {
-	const uint64_t until = clock_mono_ns() + (uint64_t)timeout_ms * 1000000u;
+	const int r = put(b, message, timeout_ms);
 
-	for (;;) {
-		int r = bus_send(b, message);
-
-		if (r != -EAGAIN)
-			return r;
-		const uint64_t now = clock_mono_ns();
-
-		if (now >= until)
-			return -ETIMEDOUT;
-		const uint64_t left_ms = (until - now) / 1000000u + 1;
-		struct pollfd p = { .fd = b->send_fd, .events = POLLIN };
-
-		/* A peer that goes does not show on this descriptor, so it is looked at now and
-		 * then. */
-		if (poll(&p, 1, left_ms < 50 ? (int)left_ms : 50) < 0 && errno != EINTR)
-			return -errno;
-	}
+	return r == -EAGAIN ? -ETIMEDOUT : r;
 }
 
 bool bus_connected(const struct bus *b)
@@ -688,19 +803,19 @@ bool bus_connected(const struct bus *b)
 	struct bus *w = (struct bus *)b;
 
 	pthread_mutex_lock(&w->lock);
-	const bool up = is_current(w);
+	const bool is = is_current(w) && !w->deaf;
 
 	pthread_mutex_unlock(&w->lock);
-	return up;
+	return is;
 }
 
 void bus_drop_peer(struct bus *b)
 {
-	/* nng_pipe_close in the middle of a message can hang nng's reaper for good. So the sockets
-	 * below are shut down instead, and nng sees what it sees when a peer dies. */
-	for (int fd = 3; fd < BUS_MAX_FD; fd++)
-		if (is_ours(b, fd))
-			(void)shutdown(fd, SHUT_RDWR);
+	pthread_mutex_lock(&b->lock);
+	forget(b, b->listener ? b->current : b->epoch);
+	if (is_current(b))
+		close_pipe(b);
+	leave(b);
 }
 
 int bus_finish(struct bus *b, int timeout_ms)
@@ -713,7 +828,7 @@ int bus_finish(struct bus *b, int timeout_ms)
 		r = bus_recv(b, &ignored);
 		if (r < 0 || r == BUS_PEER_WENT)
 			break;
-		if (r == BUS_EMPTY && !b->current.id) {
+		if (r == BUS_EMPTY && !b->current) {
 			r = -ENOTCONN;
 			break;
 		}
@@ -723,7 +838,7 @@ int bus_finish(struct bus *b, int timeout_ms)
 			r = -ETIMEDOUT;
 			break;
 		}
-		struct pollfd p = { .fd = b->epoll, .events = POLLIN };
+		struct pollfd p = { .fd = b->event, .events = POLLIN };
 
 		if (r == BUS_EMPTY && poll(&p, 1, (int)((until - now) / 1000000u) + 1) < 0 &&
 		    errno != EINTR) {

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The bus: one pair of tools, joined by nng (pair, over ipc), a message a call. Every route that
- * exists stands in the table of bus.c: who listens, who dials, how large a message may be, how many
- * may wait. The listener stays when its peer goes, and takes the next one; a dialer that loses its
- * peer is to exit.
+ * The bus: one pair of tools, joined by nng's byte streams over a socket, a message a call; what is
+ * said there is nng's pair protocol, version 0, so that who speaks that can be a peer. Every route
+ * that exists stands in the table of bus.c: who listens, who dials, how large a message may be, how
+ * many may wait. The listener stays when its peer goes, and takes the next one; a dialer that loses
+ * its peer is to exit.
  *
- * The peer's uid is checked before a byte of it is read (NNG_PIPE_EV_ADD_PRE); one peer at a time.
+ * The peer's uid is checked before a byte of it is read. One peer at a time: another one is turned
+ * away at once. One that has not said in five seconds what it speaks goes; so does one that sends
+ * an empty message or one that is too large, before there is memory for it. Nothing more is read of
+ * one while as many of its messages wait as may.
  */
 #ifndef PROFPIPE_BUS_H
 #define PROFPIPE_BUS_H
@@ -33,8 +37,8 @@ struct bus;
 int bus_listen(enum bus_route_id route, const char *run_dir, uid_t peer, struct bus **ret);
 int bus_dial(enum bus_route_id route, const char *run_dir, uid_t peer, int timeout_ms,
 	     struct bus **ret);
-/* Messages that were accepted and have not left are dropped (see bus_finish). Never waits; some
- * descriptors of nng's stay open until the process ends, which it does soon after. Takes NULL. */
+/* Closes all of it; messages that were accepted and have not left are dropped (see bus_finish).
+ * Waits for no peer. Takes NULL. */
 void bus_free(struct bus *b);
 
 /* Readable (level) while a message waits or the peer came or went since the last bus_recv.
@@ -47,8 +51,7 @@ enum bus_event {
 	BUS_PEER_WENT = 3, /* its pipe closed; all it sent before was handed out first */
 };
 /* Never blocks. 0 with a message appended to *into (reset first), enum bus_event, or -errno. Call
- * it until BUS_EMPTY. -ENOTRECOVERABLE: of a listener, whose process can take no peer any more; it
- * is to end by _exit, since nng waits in exit, and to be started again (DEPLOY_AGAIN). */
+ * it until BUS_EMPTY. */
 int bus_recv(struct bus *b, struct buf *into);
 /* Never blocks. To the peer whose coming bus_recv has handed out (a dialer has but one). A message
  * is copied and never empty (-EINVAL), nor larger than the route allows
@@ -68,8 +71,8 @@ int bus_finish(struct bus *b, int timeout_ms);
 /* `<run_dir>/<listening tool>/<route>.<ending>` into ret. 0, -ENAMETOOLONG. */
 int bus_path(enum bus_route_id route, const char *run_dir, const char *ending, char *ret,
 	     size_t size);
-/* Closes the peer's pipe: it broke the rules. BUS_PEER_WENT follows; a listener takes the next one.
- */
+/* Closes the pipe of the peer whose messages bus_recv hands out: it broke the rules. BUS_PEER_WENT
+ * is what follows of it, no message more; a listener takes the next one. */
 void bus_drop_peer(struct bus *b);
 
 #endif

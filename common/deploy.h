@@ -23,7 +23,7 @@
 #include "common/sandbox.h"
 #include "common/status.h"
 
-/* Exit status of a tool that lost its peer, or can serve no other one: whoever started it is to do
+/* Exit status of a tool that lost its peer, or waited for one in vain: whoever started it is to do
  * so again (EX_TEMPFAIL). */
 #define DEPLOY_AGAIN 75
 

@@ -1,2 +1,3 @@
-HELPERS += tests/drop-peers
+HELPERS += tests/drop-peers tests/unruly-peers
 tests/drop-peers_SRCS := tests/bus/drop-peers.c
+tests/unruly-peers_SRCS := tests/bus/unruly-peers.c

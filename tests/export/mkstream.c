@@ -206,7 +206,7 @@ static int run_line(struct stream_out *out, char *line)
 	}
 	if (!strcmp(line, "drop")) {
 		dropped = true;
-		/* What was sent is to arrive: nng drops what waits. */
+		/* What was sent is to arrive: bus_free drops what waits. */
 		int r = stream_flush(out);
 
 		usleep(200000);

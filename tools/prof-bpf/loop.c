@@ -258,11 +258,7 @@ static void failed_route(struct prof *p, const char *route, int r)
 {
 	if (!r)
 		return;
-	if (r == -ENOTRECOVERABLE)
-		log_warning("the %s route takes no peer any more: a new process has to", route);
-	else
-		log_error("the %s route failed: %s", route, strerror(-r));
-	p->again = r == -ENOTRECOVERABLE && p->stream;
+	log_error("the %s route failed: %s", route, strerror(-r));
 	p->failed = p->exit_now = true;
 }
 
@@ -291,9 +287,6 @@ static void on_stream(struct prof *p)
 			if (p->phase == FINISHING && p->options.deploy.life_fd < 0)
 				p->exit_now = true;
 		} else if (r == BUS_EMPTY) {
-			break;
-		} else if (r == -ENOTRECOVERABLE) {
-			failed_route(p, "stream", r);
 			break;
 		} else {
 			/* The route has one direction, and this is not it. */

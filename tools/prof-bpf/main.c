@@ -570,6 +570,6 @@ int main(int argc, char **argv)
 	deploy_status(&p.options.deploy, &p.status, failed ? STATUS_FAILED : STATUS_DONE);
 	tear_down(&p);
 	if (p.again)
-		_exit(DEPLOY_AGAIN); /* nng may hang (bus.h) */
+		return DEPLOY_AGAIN;
 	return failed ? 1 : 0;
 }

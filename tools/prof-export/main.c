@@ -712,8 +712,6 @@ static int run_deployed(const struct options *o)
 	signal(SIGTERM, on_signal);
 	begin_watching(&receiver);
 	r = receive(&receiver);
-	if (r == -ENOTRECOVERABLE && o->journal_fd >= 0)
-		_exit(DEPLOY_AGAIN);
 	/* prof-symd waits for this. */
 	bus_free(bus);
 	int result = EXIT_FAILURE;
