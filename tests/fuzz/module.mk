@@ -21,7 +21,7 @@ define fuzzer
 build/fuzz/$(1)/target: $$(filter-out tests/fuzz/replay.c,$$(fuzz/$(1)_SRCS)) $$(fuzz/$(1)_OBJS) $$(COMMON_SRCS) $$(wildcard common/*.h common/*.def bpf/*.h bpf/*.def tools/*/*.h) | $$(fuzz/$(1)_GEN)
 	@mkdir -p $$(@D)/found
 	@echo "  FUZZ    $$@"
-	@$$(CLANG) $$(CPPFLAGS) $$(FUZZ_FLAGS) -fsanitize=fuzzer -o $$@ $$(filter %.c %.o,$$^) $$(fuzz/$(1)_LIBS) $$(COMMON_LIBS)
+	@$$(CLANG) $$(CPPFLAGS) $$(FUZZ_FLAGS) $$(fuzz/$(1)_FLAGS) -fsanitize=fuzzer -o $$@ $$(filter %.c %.o,$$^) $$(fuzz/$(1)_LIBS) $$(COMMON_LIBS)
 
 fuzz-$(1): build/fuzz/$(1)/target
 	$$< -max_total_time=$$(SECONDS) -max_len=$$(or $$(fuzz/$(1)_MAX),65536) -timeout=10 -rss_limit_mb=1024 -print_final_stats=1 \

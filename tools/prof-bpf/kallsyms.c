@@ -20,7 +20,12 @@
 #include "ksyms.skel.h"
 
 #define LOOKED_AT (64 << 10) /* bytes, for an address that is not zero */
-#define CHUNK (256u << 10)
+/* Read at once, and room to begin with; a fuzz target has little of each, and so meets the ends. */
+#ifndef KALLSYMS_CHUNK
+#define KALLSYMS_CHUNK (256u << 10)
+#define FIRST_SYMBOLS (96u << 10)
+#define FIRST_POOL (2u << 20)
+#endif
 #define NAME_MAX_BYTES 1023u
 #define MODULES_MAX 4096u
 #define DYNAMIC_MAX 65536u
@@ -126,6 +131,8 @@ static void dynamic_remove(struct table *t, uint64_t start)
 
 static int dynamic_add(struct table *t, uint64_t start, uint64_t length, struct str name)
 {
+	/* It is kept as a string, and an empty one is no name. */
+	name.len = (uint32_t)strnlen(name.data, name.len);
 	if (!start || !name.len || t->dynamic_len >= DYNAMIC_MAX)
 		return 0;
 	dynamic_remove(t, start);
@@ -191,7 +198,7 @@ static int pool_add(struct table *t, struct str name, uint32_t *ret)
 	uint16_t len = (uint16_t)name.len;
 
 	if (t->pool_cap - t->pool_len < sizeof(len) + len) {
-		size_t cap = t->pool_cap ? t->pool_cap + t->pool_cap / 4 : 2u << 20;
+		size_t cap = t->pool_cap ? t->pool_cap + t->pool_cap / 4 : FIRST_POOL;
 		char *p = cap <= UINT32_MAX ? realloc(t->pool, cap) : NULL;
 
 		if (!p)
@@ -260,7 +267,7 @@ static int table_add(struct table *t, uint64_t address, char type, struct str na
 		return 0;
 	s.offset = (uint32_t)(address - t->base);
 	if (t->len == t->cap) {
-		size_t cap = t->cap ? t->cap + t->cap / 4 : 96u << 10;
+		size_t cap = t->cap ? t->cap + t->cap / 4 : FIRST_SYMBOLS;
 		struct symbol *p = reallocarray(t->at, cap, sizeof(*p));
 
 		if (!p)
@@ -446,7 +453,7 @@ static int take_line(struct table *t, const char *line, size_t len)
 
 static int read_file(int fd, struct table *t)
 {
-	char *chunk = malloc(CHUNK);
+	char *chunk = malloc(KALLSYMS_CHUNK);
 	size_t have = 0;
 	int r = 0;
 
@@ -455,7 +462,7 @@ static int read_file(int fd, struct table *t)
 	if (lseek(fd, 0, SEEK_SET) < 0)
 		r = -errno;
 	while (!r) {
-		ssize_t n = read(fd, chunk + have, CHUNK - have);
+		ssize_t n = read(fd, chunk + have, KALLSYMS_CHUNK - have);
 
 		if (n <= 0) {
 			r = n < 0 ? -errno : 0;
@@ -473,7 +480,7 @@ static int read_file(int fd, struct table *t)
 		}
 		memmove(chunk, chunk + at, have - at);
 		have -= at;
-		if (have == CHUNK)
+		if (have == KALLSYMS_CHUNK)
 			have = 0;
 		/* Without the right to see addresses all are zero: no need to read on. */
 		if (!t->any && at > 4096)
@@ -511,12 +518,12 @@ static ssize_t take_records(struct table *t, const char *data, size_t len)
 
 static int read_iterator_fd(int fd, struct table *t)
 {
-	char *chunk = malloc(CHUNK);
+	char *chunk = malloc(KALLSYMS_CHUNK);
 	size_t have = 0;
 	int r = chunk ? 0 : -ENOMEM;
 
 	while (!r) {
-		ssize_t n = read(fd, chunk + have, CHUNK - have);
+		ssize_t n = read(fd, chunk + have, KALLSYMS_CHUNK - have);
 
 		if (n < 0 && errno == EAGAIN)
 			continue;
@@ -546,13 +553,13 @@ static int quiet(enum libbpf_print_level level, const char *format, va_list args
  * what each cpu has, which begin with zero. */
 static bool shows_addresses(int fd)
 {
-	char *chunk = malloc(CHUNK);
+	char *chunk = malloc(KALLSYMS_CHUNK);
 	bool shown = false, in_address = true;
 	off_t at = 0;
 	ssize_t n;
 
 	while (chunk && !shown && at < LOOKED_AT) {
-		n = pread(fd, chunk, CHUNK, at);
+		n = pread(fd, chunk, KALLSYMS_CHUNK, at);
 		if (n <= 0)
 			break;
 		for (ssize_t i = 0; i < n && !shown; i++) {
