@@ -12,8 +12,8 @@ import pytest
 
 from conftest import BUILD, profpipe
 
-CHECKS = ("kernel", "virtual machine", "container", "user namespace", "pid namespace", "/proc", "capabilities", "lockdown", "LSM", "seccomp", "cells",
-          "perf_event_paranoid", "kptr_restrict", "unprivileged_bpf_disabled", "bpf_jit_enable", "memlock", "open files", "tracefs", "BTF",
+CHECKS = ("open files", "processes and threads", "bytes of stack", "kernel", "virtual machine", "container", "user namespace", "pid namespace", "/proc", "capabilities", "lockdown", "LSM", "seccomp", "cells",
+          "perf_event_paranoid", "kptr_restrict", "unprivileged_bpf_disabled", "bpf_jit_enable", "memlock", "tracefs", "BTF",
           "perf events", "BPF", "kernel names", "programs")
 SELF_TEST = ("self-test: samples", "self-test: stacks", "self-test: kernel", "self-test: names")
 
@@ -199,6 +199,20 @@ GOES_ON = {
 }
 
 
+def test_who_may_look_into_all_processes_is_not_hindered_by_a_proc_that_hides_them(tmp_path):
+    def wrap(*argv):
+        return mounts("mount -t proc -o hidepid=2 proc /proc", *argv)
+    got, checks = doctor(wrap)
+    assert checks["/proc"]["verdict"] == "fine" and got["self_test"]["samples"] > 0, checks["/proc"]
+    assert record(wrap, tmp_path).returncode == 0
+
+
+def test_root_without_rights_is_not_told_to_become_root():
+    _, checks = doctor(lambda *a: ["setpriv", "--bounding-set", "-bpf,-perfmon,-sys_admin", *a])
+    assert fatal(checks) == {"capabilities", "perf events", "BPF"}
+    assert not any("sudo" in checks[c]["remedy"] for c in fatal(checks)), checks
+
+
 @pytest.mark.parametrize("name", GOES_ON)
 def test_what_is_less_than_it_could_be_ends_nothing(name):
     got, checks = doctor(GOES_ON[name])
@@ -211,9 +225,24 @@ def test_what_is_less_than_it_could_be_ends_nothing(name):
             assert f"CAP_{cap}" in checks["capabilities"]["remedy"]
 
 
-def test_few_descriptors_are_named():
-    _, checks = doctor(lambda *a: ["prlimit", "--nofile=100", *a])
-    assert fatal(checks) == {"open files"} and "ulimit" in checks["open files"]["remedy"]
+@pytest.mark.parametrize("option, name", [("--nofile=8", "open files"), ("--nofile=64", "open files"), ("--nproc=60", "processes and threads"), ("--stack=500000", "bytes of stack")])
+def test_a_limit_is_named_by_doctor_and_by_record_in_the_same_words(option, name, tmp_path):
+    def wrap(*argv):
+        return ["prlimit", option, *argv]
+    _, checks = doctor(wrap)
+    c = checks[name]
+    assert fatal(checks) == {name} and "ulimit -H" in c["remedy"]
+    p = record(wrap, tmp_path)
+    assert p.returncode == 1 and p.stderr == f"profpipe: error: the limit of {name} is {c['found']}: {c['reason']}; {c['remedy']}\n", p.stderr
+    # With as much as that it is enough.
+    switch, least = re.search(r"\(ulimit -H(\w) (\d+),", c["remedy"]).groups()
+    p = record(lambda *argv: ["bash", "-c", f'ulimit -{switch} {least} && exec "$@"', "bash", *argv], tmp_path)
+    assert p.returncode == 0 and "limit" not in p.stderr, p.stderr
+
+
+def test_where_few_files_can_be_open_that_is_said_and_sampling_goes_on():
+    got, checks = doctor(lambda *a: ["prlimit", "--nofile=300", *a])
+    assert not fatal(checks) and checks["open files"]["verdict"] == "degraded" and got["self_test"]["samples"] > 0
 
 
 def test_a_user_without_rights_is_told_which():
@@ -271,7 +300,7 @@ def test_a_prof_bpf_that_says_nothing_of_use_is_an_error(how, tmp_path):
     (tmp_path / "prof-bpf").write_text(STAND_IN.replace("{how}", how))
     (tmp_path / "prof-bpf").chmod(0o755)
     p = run([tmp_path / "profpipe", "doctor"])
-    assert p.returncode == 1 and "said nothing" in p.stderr and p.stdout == ""
+    assert p.returncode == 1 and "said nothing" in p.stderr and all(line.startswith(CHECKS[:3]) for line in p.stdout.splitlines())
 
 
 def test_what_prof_bpf_says_is_escaped_and_bounded(tmp_path):

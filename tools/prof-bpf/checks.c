@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -28,8 +29,6 @@
 #define HIDDEN_SHARE 10 /* one in so many may hide: a few always do */
 #define MEMLOCK_LEAST (16ull << 20)
 #define MEMLOCK_WANTED (128ull << 20)
-#define FILES_LEAST 192
-#define FILES_WANTED 4096
 
 struct look {
 	const struct checks_config *config;
@@ -234,6 +233,7 @@ static unsigned count_hidden(unsigned *ret_all)
 static void check_proc(struct look *l, struct check *c)
 {
 	struct statfs fs;
+	struct stat st;
 	char target[32] = "";
 	const ssize_t n = readlink("/proc/self", target, sizeof(target) - 1);
 
@@ -247,7 +247,9 @@ static void check_proc(struct look *l, struct check *c)
 		check_fail(c, "process ids in it are not ours", "mount -t proc proc /proc");
 		return;
 	}
-	if (access("/proc/1", F_OK) < 0 && errno == ENOENT) {
+	/* Of init and kthreadd one may be kept from all; access would ask with the rights of a user
+	 * who has no capabilities. */
+	if (stat("/proc/1", &st) < 0 && errno == ENOENT && stat("/proc/2", &st) < 0) {
 		check_found(c, "mounted with hidepid, and hides processes");
 		check_fail(c, "what is hidden cannot be followed",
 			   "grant CAP_SYS_PTRACE, or mount -o remount,hidepid=0 /proc");
@@ -266,6 +268,16 @@ static void check_proc(struct look *l, struct check *c)
 }
 
 /* --- rights --- */
+
+/* Who is root already lacks them by whoever started it. */
+static const char *rights_remedy(const struct look *l)
+{
+	if (!l->config->by_root)
+		return "run it as root, by sudo";
+	return l->container
+		       ? "docker run --cap-add BPF --cap-add PERFMON, or capabilities: add: [BPF, PERFMON]"
+		       : "run it where root has them";
+}
 
 static void check_capabilities(struct look *l, struct check *c)
 {
@@ -289,12 +301,7 @@ static void check_capabilities(struct look *l, struct check *c)
 	if (!bpf || !perfmon) {
 		check_found(c, "without %s%s%s", bpf ? "" : "CAP_BPF",
 			    bpf || perfmon ? "" : " and ", perfmon ? "" : "CAP_PERFMON");
-		check_fail(
-			c, "the kernel lets nobody sample without",
-			geteuid() ? "run it as root, by sudo"
-			: l->container
-				? "docker run --cap-add BPF --cap-add PERFMON, or capabilities: add: [BPF, PERFMON]"
-				: "run it where root has them");
+		check_fail(c, "the kernel lets nobody sample without", rights_remedy(l));
 		return;
 	}
 	for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
@@ -397,7 +404,7 @@ static void check_event(struct look *l, struct check *c)
 		check_found(c, "perf_event_open: %s", strerror(-r));
 		if ((r == -EACCES || r == -EPERM) && !have_cap(CAP_PERFMON) &&
 		    !have_cap(CAP_SYS_ADMIN))
-			check_fail(c, "CAP_PERFMON is missing", "run it as root");
+			check_fail(c, "CAP_PERFMON is missing", rights_remedy(l));
 		else if ((r == -EACCES || r == -EPERM) && paranoid > 2 && !have_cap(CAP_SYS_ADMIN))
 			check_fail(c,
 				   "kernel.perf_event_paranoid above 2 asks for CAP_SYS_ADMIN here",
@@ -418,7 +425,7 @@ static void check_bpf(struct look *l, struct check *c)
 	check_found(c, "%s: %s", map ? "BPF_MAP_CREATE" : "BPF_PROG_LOAD", strerror(-r));
 	if ((r == -EPERM || r == -EACCES) && !have_cap(CAP_SYS_ADMIN) &&
 	    (!have_cap(CAP_BPF) || !have_cap(CAP_PERFMON)))
-		check_fail(c, "CAP_BPF and CAP_PERFMON are needed", "run it as root");
+		check_fail(c, "CAP_BPF and CAP_PERFMON are needed", rights_remedy(l));
 	else if (map == -EINVAL)
 		check_fail(c, "the kernel has no ring buffers", "boot Linux 5.10 or later");
 	else if (strstr(l->lockdown, "[confidentiality]"))
@@ -560,20 +567,6 @@ static void check_memlock(struct look *l, struct check *c)
 		check_degrade(c, "stacks, where unwind tables find no room", "ulimit -l unlimited");
 }
 
-static void check_files(struct look *l, struct check *c)
-{
-	struct rlimit m = { 0 };
-
-	(void)l;
-	getrlimit(RLIMIT_NOFILE, &m);
-	check_found(c, "%llu", (unsigned long long)m.rlim_max);
-	if (m.rlim_max < FILES_LEAST)
-		check_fail(c, "there are two for each cpu, and those of files to read",
-			   "ulimit -Hn 4096");
-	else if (m.rlim_max < FILES_WANTED)
-		check_degrade(c, "rows and names, on larger hosts", "ulimit -Hn 4096");
-}
-
 /* --- all of them --- */
 
 /* The plainest reason comes first. */
@@ -598,7 +591,6 @@ static const struct {
 	{ "unprivileged_bpf_disabled", check_unprivileged, false },
 	{ "bpf_jit_enable", check_jit, false },
 	{ "memlock", check_memlock, true },
-	{ "open files", check_files, false },
 	{ "tracefs", check_tracefs, false },
 	{ "BTF", check_btf, true },
 	{ "perf events", check_event, true },

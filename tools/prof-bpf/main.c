@@ -353,6 +353,7 @@ static int check_start(const struct prof *p, int clock)
 	bool said = false;
 	struct checks_config c = { .part = CHECKS_START,
 				   .ignore_unsafe_kernel = p->options.ignore_unsafe_kernel,
+				   .by_root = !geteuid() || p->options.deploy.ids_given,
 				   .clock = clock };
 
 	return checks_run(&c, say_check, &said) ? -EPERM : 0;
@@ -376,6 +377,7 @@ static int check_host(struct prof *p)
 	struct sandbox sandbox = { .caps = SANDBOX_BPF_CAPS, .max_files = 4096 };
 	struct checks_config c = { .part = CHECKS_ALL,
 				   .ignore_unsafe_kernel = p->options.ignore_unsafe_kernel,
+				   .by_root = !geteuid() || p->options.deploy.ids_given,
 				   .clock = probe_event(0) };
 	struct loader_figures f;
 	struct check programs;

@@ -20,6 +20,7 @@
 #include "common/toolpath.h"
 
 #define HEARD_NS 2000000000u
+#define OUT_OF_WAY (CHILD_FIRST_FD + CHILD_FDS_MAX + 1) /* above all that a tool is given */
 
 static void close_fd(int *fd)
 {
@@ -36,13 +37,13 @@ static int arrange(const struct child_fd *fds, size_t n, int *error)
 
 	/* Out of the way first, so that none lands on another. */
 	for (size_t i = 0; i < n; i++) {
-		moved[i] = fcntl(fds[i].fd, F_DUPFD_CLOEXEC, 64);
+		moved[i] = fcntl(fds[i].fd, F_DUPFD_CLOEXEC, OUT_OF_WAY);
 		if (moved[i] < 0)
 			return -errno;
 		if (fds[i].number > highest)
 			highest = fds[i].number;
 	}
-	const int out_of_way = fcntl(*error, F_DUPFD_CLOEXEC, 64);
+	const int out_of_way = fcntl(*error, F_DUPFD_CLOEXEC, OUT_OF_WAY);
 
 	if (out_of_way < 0)
 		return -errno;

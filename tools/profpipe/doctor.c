@@ -16,6 +16,7 @@
 #include "common/namespace.h"
 #include "tools/profpipe/children.h"
 #include "tools/profpipe/identity.h"
+#include "tools/profpipe/limits.h"
 #include "tools/profpipe/rights.h"
 #include "tools/profpipe/selftest.h"
 
@@ -100,6 +101,7 @@ static int ask_prof_bpf(struct doctor *d)
 {
 	struct identity who = { .lock = -1 };
 	struct child c = CHILD_NONE("prof-bpf");
+	const size_t before = d->count;
 	/* In a namespace of users the ids of a run may not be there to take. */
 	int r = namespace_is_first(NAMESPACE_USER) == 1 ? identity_take(&who) : 0;
 
@@ -133,9 +135,9 @@ static int ask_prof_bpf(struct doctor *d)
 	child_show_held(&c, UINT64_MAX, say, NULL);
 	child_close(&c);
 	identity_release(&who);
-	if (!d->count)
+	if (d->count == before)
 		log_error("prof-bpf --check said nothing: %s", child_how(c.wait_status));
-	return d->count ? 0 : -EPROTO;
+	return d->count > before ? 0 : -EPROTO;
 }
 
 /* --- the run --- */
@@ -267,7 +269,12 @@ int doctor_run(const struct options *o)
 		return 1;
 	}
 	signal(SIGPIPE, SIG_IGN);
-	if (ask_prof_bpf(&d))
+	struct check limit;
+
+	for (size_t i = 0; limits_check(i, &limit); i++)
+		take(&d, &limit);
+	/* With so few descriptors it may not start. */
+	if (!d.verdicts[CHECK_FATAL] && ask_prof_bpf(&d))
 		return 1;
 	prove(&d);
 	const uint32_t worst = d.verdicts[CHECK_FATAL]	    ? CHECK_FATAL

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/resource.h>
 #include "common/log.h"
 
@@ -17,32 +18,60 @@ static const struct needed {
 	rlim_t least;  /* below it is refused, */
 	rlim_t enough; /* below it is warned of */
 	rlim_t wanted;
+	rlim_t unit_bytes; /* what the shell counts it in */
 } needed[] = {
 	/* A host's worth of files is open at once in prof-bpf, two for each cpu for a start. */
-	{ RLIMIT_NOFILE, "open files", "ulimit -Hn", "LimitNOFILE", 192, 512, 65536 },
+	{ RLIMIT_NOFILE, "open files", "ulimit -Hn", "LimitNOFILE", 192, 512, 65536, 1 },
 	/* nng starts a dozen threads in each tool, and crashes where it cannot. */
 	{ RLIMIT_NPROC, "processes and threads", "ulimit -Hu", "LimitNPROC", 128, 128,
-	  RLIM_INFINITY },
-	{ RLIMIT_STACK, "bytes of stack", "ulimit -Hs", "LimitSTACK", 1u << 20, 1u << 20,
-	  8u << 20 },
+	  RLIM_INFINITY, 1 },
+	{ RLIMIT_STACK, "bytes of stack", "ulimit -Hs", "LimitSTACK", 1u << 20, 1u << 20, 8u << 20,
+	  1024 },
 };
 
-static int raise_one(const struct needed *n)
+bool limits_check(size_t i, struct check *ret)
+{
+	const struct needed *n = &needed[i];
+	char why[CHECK_TEXT], remedy[CHECK_TEXT];
+	struct rlimit l;
+
+	if (i >= sizeof(needed) / sizeof(needed[0]))
+		return false;
+	check_init(ret, n->name);
+	if (getrlimit(n->limit, &l) < 0) {
+		check_found(ret, "not known: %s", strerror(errno));
+		return true;
+	}
+	if (l.rlim_max == RLIM_INFINITY)
+		check_found(ret, "unlimited");
+	else
+		check_found(ret, "%lu", (unsigned long)l.rlim_max);
+	snprintf(remedy, sizeof(remedy), "raise the hard one (%s %lu, %s= of a unit)", n->shell,
+		 (unsigned long)n->enough / n->unit_bytes, n->unit);
+	if (l.rlim_max < n->least) {
+		snprintf(why, sizeof(why), "the tools need %lu", (unsigned long)n->least);
+		check_fail(ret, why, remedy);
+	} else if (l.rlim_max < n->enough) {
+		snprintf(why, sizeof(why), "files of larger hosts, of which %lu are open at once",
+			 (unsigned long)n->enough);
+		check_degrade(ret, why, remedy);
+	}
+	return true;
+}
+
+static int raise_one(const struct needed *n, const struct check *c)
 {
 	struct rlimit l;
 
-	if (getrlimit(n->limit, &l) < 0)
-		return -errno;
-	if (l.rlim_max < n->least) {
-		log_error(
-			"the limit of %s is %lu: the tools need %lu; raise the hard one (%s, %s= of a unit)",
-			n->name, (unsigned long)l.rlim_max, (unsigned long)n->least, n->shell,
-			n->unit);
+	if (c->verdict == CHECK_FATAL) {
+		log_error("the limit of %s is %s: %s; %s", c->name, c->found, c->lost, c->remedy);
 		return LIMITS_TOO_LOW;
 	}
-	if (l.rlim_max < n->enough)
-		log_warning("the limit of %s is %lu (%s): %lu are needed on larger hosts", n->name,
-			    (unsigned long)l.rlim_max, n->shell, (unsigned long)n->enough);
+	if (c->verdict == CHECK_DEGRADED)
+		log_warning("the limit of %s is %s; lost: %s; %s", c->name, c->found, c->lost,
+			    c->remedy);
+	if (getrlimit(n->limit, &l) < 0)
+		return -errno;
 	/* More is left as it is: a larger stack is a larger one of each thread. */
 	if (l.rlim_cur >= n->wanted && n->limit != RLIMIT_NOFILE)
 		return 0;
@@ -53,9 +82,10 @@ static int raise_one(const struct needed *n)
 int limits_raise(void)
 {
 	struct rlimit l;
+	struct check c;
 
-	for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++) {
-		const int r = raise_one(&needed[i]);
+	for (size_t i = 0; limits_check(i, &c); i++) {
+		const int r = raise_one(&needed[i], &c);
 
 		if (r)
 			return r;

@@ -5,10 +5,14 @@
 #define PROFPIPE_LIMITS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+#include "common/check.h"
 
 #define LIMITS_TOO_LOW 1 /* said: which, and what is needed */
 
+/* What there is of the limit i, from 0 on, as doctor says it. False: there are no more. */
+bool limits_check(size_t i, struct check *ret);
 /* Raises the soft limits as far as the tools need and the hard ones allow; they inherit them. 0,
  * LIMITS_TOO_LOW, -errno. */
 int limits_raise(void);
