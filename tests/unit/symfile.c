@@ -5,6 +5,7 @@
 #include <unistd.h>
 #include "tools/prof-symd/demangle.h"
 #include "tools/prof-symd/symfile.h"
+#include "tools/prof-symd/symindex.h"
 
 /* A shared object made by hand: text at 0x1000..0x2000 (file offset 0x1000), more text at
  * 0x2000..0x2100, data at 0x3000..0x3100. */
@@ -349,6 +350,61 @@ Test(symfile, only_functions_in_executable_sections_count)
 	expect(f, 0x3000, NULL);
 	symfile_free(f);
 	free(m);
+}
+
+static uint32_t dice(uint32_t below)
+{
+	static uint64_t state = 7;
+
+	state = state * 6364136223846793005ull + 1442695040888963407ull;
+	return (uint32_t)(state >> 33) % below;
+}
+
+/* Symbols of all kinds, some within others, with holes between; in one table in three, large. */
+static struct symfile *any_symbols(struct made *m)
+{
+	static const int kinds[] = { STT_FUNC, STT_FUNC, STT_FUNC, STT_NOTYPE, STT_OBJECT };
+	static const int binds[] = { STB_LOCAL, STB_GLOBAL, STB_WEAK };
+	const uint32_t count = 4 + dice(59), width = dice(3) ? 64 : 0x1000;
+	char name[16];
+
+	for (uint32_t i = 0; i < count; i++) {
+		const bool more = dice(4) == 0;
+		const uint64_t at = more ? 0x2000 + dice(0x100) : 0x1000 + dice(0x1000) / 8 * 8;
+
+		snprintf(name, sizeof(name), "f%u", i);
+		add(m, name, at, dice(3) ? 1 + dice(width) : 0, binds[dice(3)], kinds[dice(5)],
+		    more ? MORE : TEXT);
+	}
+	return open_made(m);
+}
+
+Test(symfile, a_table_that_is_not_held_whole_names_the_same)
+{
+	static char name[SYMFILE_NAME], other[SYMFILE_NAME];
+	uint64_t named = 0;
+
+	for (int i = 0; i < 200; i++) {
+		struct made *m = made_new();
+		struct symfile *f = any_symbols(m);
+		struct symindex *whole, *part;
+
+		cr_assert_eq(symindex_new(f, UINT64_MAX, &whole), 0);
+		cr_assert_eq(symindex_new(f, 1, &part), 0);
+		for (int k = 0; k < 3000; k++) {
+			const uint64_t at = 0xff0 + dice(0x1200);
+			const int r = symindex_lookup(whole, at, name);
+
+			cr_assert_eq(symindex_lookup(part, at, other), r, "%d %lx", i, at);
+			cr_assert(r || strcmp(name, other) == 0, "%lx: %s, %s", at, name, other);
+			named += !r;
+		}
+		symindex_free(whole);
+		symindex_free(part);
+		symfile_free(f);
+		free(m);
+	}
+	cr_assert_gt(named, 100000);
 }
 
 Test(symfile, offsets_map_through_the_executable_segment_first)

@@ -493,7 +493,7 @@ bool symfile_has_symtab(const struct symfile *f)
 int symfile_lookup(struct symfile *f, uint64_t address, char ret_name[static SYMFILE_NAME])
 {
 	if (!f->index) {
-		int r = symindex_new(f, &f->index);
+		int r = symindex_new(f, SYMINDEX_LARGE, &f->index);
 
 		if (r)
 			return r;

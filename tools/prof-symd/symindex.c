@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The index is an array of disjoint ranges, 16 bytes each, made once by a sweep over the sorted
- * symbols; names stay in the file and are read when they are asked for.
+ * symbols; names stay in the file and are read when they are asked for. While it is made a symbol
+ * takes 60 bytes: of a large .symtab only those around an address are taken (symbuckets.h), and the
+ * ranges are made anew for an address elsewhere.
  */
 #include "tools/prof-symd/symindex.h"
 
@@ -12,6 +14,7 @@
 #include <string.h>
 #include "tools/prof-symd/demangle.h"
 #include "tools/prof-symd/gaps.h"
+#include "tools/prof-symd/symbuckets.h"
 #include "tools/prof-symd/symtable.h"
 
 #define MAX_ALIASES 64u /* compared for one address */
@@ -40,6 +43,8 @@ struct symindex {
 	size_t range_count;
 	uint32_t *aliases;
 	size_t alias_count;
+	struct symbuckets *buckets; /* NULL: the ranges are of all symbols */
+	uint64_t from, to;	    /* else what they are good for; to 0: nothing */
 };
 
 /* By start; then what is to win comes last. */
@@ -285,7 +290,7 @@ static int make_ranges(struct symindex *x, struct symbols *all, bool whole)
 	return r;
 }
 
-static int build(struct symindex *x)
+static int build(struct symindex *x, uint64_t large)
 {
 	const struct symfile *f = x->file;
 	struct symbols all = { 0 };
@@ -296,6 +301,8 @@ static int build(struct symindex *x)
 	r = symtable_find(f, whole ? SYMTABLE_SYMTAB : SYMTABLE_DYNSYM, &t);
 	if (!r) {
 		x->strings[t.id] = t.strings;
+		if (whole && t.count >= large)
+			return symbuckets_new(f, &t, &x->buckets);
 		r = symtable_add(f, &t, &all);
 	}
 	if (r == SYMFILE_NONE && !whole)
@@ -317,16 +324,26 @@ static int build(struct symindex *x)
 	return r;
 }
 
-int symindex_new(const struct symfile *f, struct symindex **ret)
+int symindex_new(const struct symfile *f, uint64_t large, struct symindex **ret)
 {
 	struct symindex *x = calloc(1, sizeof(*x));
 
 	if (!x)
 		return -ENOMEM;
 	x->file = f;
-	x->verdict = build(x);
+	x->verdict = build(x, large);
 	*ret = x;
 	return 0;
+}
+
+static void forget_ranges(struct symindex *x)
+{
+	free(x->ranges);
+	free(x->aliases);
+	x->ranges = NULL;
+	x->aliases = NULL;
+	x->range_count = x->alias_count = 0;
+	x->from = x->to = 0;
 }
 
 void symindex_free(struct symindex *x)
@@ -335,8 +352,8 @@ void symindex_free(struct symindex *x)
 		return;
 	for (int i = 0; i < SYMTABLES; i++)
 		free(x->strings[i].bytes);
-	free(x->ranges);
-	free(x->aliases);
+	forget_ranges(x);
+	symbuckets_free(x->buckets);
 	free(x);
 }
 
@@ -369,12 +386,39 @@ static int read_best_alias(const struct symindex *x, uint32_t first, char best[s
 	}
 	return best_len == SIZE_MAX ? SYMFILE_NONE : 0;
 }
+/* Ranges for what is around an address of a large table. */
+static int look_around(struct symindex *x, uint64_t address)
+{
+	struct symbols all = { 0 };
+	uint64_t from, to;
+
+	if (address >= x->from && address < x->to)
+		return 0;
+	forget_ranges(x);
+	int r = symbuckets_gather(x->buckets, address, &all, &from, &to);
+
+	if (!r)
+		r = make_ranges(x, &all, true);
+	free(all.data);
+	if (r) {
+		forget_ranges(x);
+		return r;
+	}
+	x->from = from;
+	x->to = to;
+	return 0;
+}
+
 int symindex_lookup(struct symindex *x, uint64_t address, char ret_name[static SYMFILE_NAME])
 {
-	size_t low = 0, high = x->range_count;
+	size_t low = 0, high;
+	int r = x->verdict;
 
-	if (x->verdict)
-		return x->verdict;
+	if (!r && x->buckets)
+		r = look_around(x, address);
+	if (r)
+		return r;
+	high = x->range_count;
 	while (low < high) {
 		size_t mid = low + (high - low) / 2;
 
@@ -386,19 +430,20 @@ int symindex_lookup(struct symindex *x, uint64_t address, char ret_name[static S
 	if (low == 0)
 		return SYMFILE_NONE;
 
-	const struct range *r = &x->ranges[low - 1];
+	const struct range *at = &x->ranges[low - 1];
 
-	if (address - r->start >= r->size)
+	if (address - at->start >= at->size)
 		return SYMFILE_NONE;
-	if (r->name & NAME_ALIASES)
-		return read_best_alias(x, r->name & SYMBOL_NAME_OFFSET, ret_name);
-	return read_name(x, r->name, ret_name);
+	if (at->name & NAME_ALIASES)
+		return read_best_alias(x, at->name & SYMBOL_NAME_OFFSET, ret_name);
+	return read_name(x, at->name, ret_name);
 }
 
 size_t symindex_bytes(const struct symindex *x)
 {
 	size_t bytes = sizeof(*x) + x->range_count * sizeof(*x->ranges) +
-		       x->alias_count * sizeof(*x->aliases);
+		       x->alias_count * sizeof(*x->aliases) +
+		       (x->buckets ? symbuckets_bytes(x->buckets) : 0);
 
 	for (int i = 0; i < SYMTABLES; i++)
 		bytes += x->strings[i].bytes ? x->strings[i].size : 0;

@@ -10,8 +10,11 @@
 
 struct symindex;
 
-/* f: borrowed for *ret's life. What is wrong with its tables lookups say. 0, -ENOMEM. */
-int symindex_new(const struct symfile *f, struct symindex **ret);
+#define SYMINDEX_LARGE 65536u
+
+/* f: borrowed for *ret's life. large: entries of .symtab from which on it is not held whole. What
+ * is wrong with its tables lookups say. 0, -ENOMEM. */
+int symindex_new(const struct symfile *f, uint64_t large, struct symindex **ret);
 void symindex_free(struct symindex *x);
 /* As symfile_lookup. */
 int symindex_lookup(struct symindex *x, uint64_t address, char ret_name[static SYMFILE_NAME]);

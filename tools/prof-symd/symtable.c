@@ -257,9 +257,9 @@ int symtable_find(const struct symfile *f, enum symtable_id id, struct symtable 
 {
 	if (id == SYMTABLE_DYNSYM && f->bare)
 		return of_dynamic(f, ret);
-	return of_section(f, id,
-			  symfile_section_of_type(f, id == SYMTABLE_SYMTAB ? SHT_SYMTAB : SHT_DYNSYM),
-			  ret);
+	return of_section(
+		f, id, symfile_section_of_type(f, id == SYMTABLE_SYMTAB ? SHT_SYMTAB : SHT_DYNSYM),
+		ret);
 }
 
 /* --- MiniDebugInfo --- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The symbol tables of a file: .symtab, .dynsym (by its section, or where PT_DYNAMIC leads), and the
- * .symtab within .gnu_debugdata, and of these the symbols that say something of code, each by
+ * The symbol tables of a file: .symtab, .dynsym (by its section, or where PT_DYNAMIC leads), and
+ * the .symtab within .gnu_debugdata, and of these the symbols that say something of code, each by
  * itself (symfile.h has the rules; what they make of several is symindex.h's). Pure, but for
  * reading the file.
  */
