@@ -41,7 +41,10 @@ def world(tmp_path_factory):
         for tool in ("profpipe", "prof-bpf", "prof-deltas", "prof-symd", "prof-export"):
             shutil.copy(f"{BUILD}/{tool}", tools / (f"{tool}.real" if tool == parser else tool))
         first = subprocess.run(["gcc", "-print-file-name=libasan.so"], capture_output=True, text=True, check=True).stdout.strip() + ":" if asan else ""
-        (tools / parser).write_text(f'#!/bin/sh\nLD_PRELOAD={first}{folder}/crash.so exec {tools}/{parser}.real "$@"\n')
+        (tools / parser).write_text(f"""#!/bin/sh
+echo >>{tools}/starts; [ "$(wc -l <{tools}/starts)" -gt 5 ] || export DEADLY=1
+LD_PRELOAD={first}{folder}/crash.so exec {tools}/{parser}.real "$@"
+""")
         (tools / parser).chmod(0o755)
     return w
 
@@ -77,6 +80,25 @@ def test_a_file_that_a_parser_dies_on_is_given_up_and_no_other(world, tmp_path, 
     assert named(stacks_of(out, "spin")) > 0, p.stderr
     deadly = stacks_of(out, "deadly")
     assert any(lacks in s for s in deadly), deadly
+
+
+@pytest.mark.parametrize("parser, said", [("prof-deltas", "has no unwind rows"), ("prof-symd", "is not named")])
+def test_a_file_that_a_parser_was_killed_over_is_tried_again(world, tmp_path, parser, said):
+    """Five times in a row, and by nothing that says that it was the file: it may have been chance. A second later all is as it was."""
+    (world.folder / parser / "starts").write_text("")
+    shutil.copy(world.spin, tmp_path / "unlucky")
+    with open(tmp_path / "unlucky", "r+b") as f:
+        f.seek(9)
+        f.write(b"CRASHf")
+    out = tmp_path / "out.txt"
+    p = subprocess.run([world.folder / parser / "profpipe", "record", "-F", "199", "-f", "text", "-o", out, "--", *shares(14, tmp_path / "unlucky", world.spin)],
+                       capture_output=True, text=True, timeout=120)
+    assert p.returncode == 0, p.stderr
+    assert p.stderr.count(f"/unlucky: {said}: {parser} was killed over it, again and again") == 1, p.stderr
+    stacks = [block for block in out.read_text(errors="replace").split("\n\n") if block.startswith("unlucky ")]
+    late = stacks[-len(stacks) // 4:]
+    good = [s for s in late if "leaf_of_it" in s and "main " in s and "[truncated" not in s]
+    assert len(good) >= 0.9 * len(late) > 0, (len(stacks), len(late), len(good), p.stderr, late[-1])
 
 
 @pytest.fixture

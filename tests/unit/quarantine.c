@@ -82,11 +82,19 @@ Test(quarantine, file_given_up_in_doubt_is_tried_again_less_and_less_often)
 	for (int i = 0; i < 4; i++)
 		cr_assert_eq(died(file(1, 0), LASTWORD_NONE), QUARANTINE_FREE);
 	cr_assert_eq(died(file(1, 0), LASTWORD_NONE), QUARANTINE_GIVEN_UP);
-	for (uint64_t wait = 5; wait <= 80; wait *= 2) {
-		now += (wait - 1) * SECOND;
+	for (uint64_t wait = 1; wait <= 64; wait *= 2) {
+		enum quarantine_parser parser;
+		struct quarantine_key of;
+
+		now += wait * SECOND - 1;
 		cr_assert_eq(check(file(1, 0)), QUARANTINE_GIVEN_UP);
-		now += 2 * SECOND;
+		cr_assert(!quarantine_freed(q, now, &parser, &of));
+		now += 2;
 		cr_assert_eq(check(file(1, 0)), QUARANTINE_FREE);
+		cr_assert(quarantine_freed(q, now, &parser, &of));
+		cr_assert(parser == QUARANTINE_NAMES && of.inode == file(1, 0).inode &&
+			  of.size == file(1, 0).size);
+		cr_assert(!quarantine_freed(q, now, &parser, &of), "said once");
 		cr_assert_eq(died(file(1, 0), LASTWORD_NONE), QUARANTINE_FREE, "it was said");
 	}
 }

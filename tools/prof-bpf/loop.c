@@ -218,6 +218,8 @@ static void on_timer(struct prof *p)
 	if (p->jitfiles)
 		jitfiles_tick(p->jitfiles, now);
 	answers_tick(p, now);
+	if (p->phase == SAMPLING)
+		deaths_tick(p, now);
 	tables_tick(p->tables, now);
 	if (p->kallsyms)
 		(void)kallsyms_tick(p->kallsyms, now);

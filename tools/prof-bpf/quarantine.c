@@ -21,8 +21,8 @@ struct file_key {
 struct suspect {
 	struct file_key key;
 	unsigned crashes, doubts, times; /* times: that it was given up in doubt */
-	bool given_up;
-	uint64_t until_ns; /* given up in doubt; 0: for good */
+	bool given_up, freed;		 /* freed: quarantine_freed has said so */
+	uint64_t until_ns;		 /* given up in doubt; 0: for good */
 	UT_hash_handle hh;
 };
 
@@ -43,6 +43,7 @@ struct owner {
 struct quarantine {
 	struct suspect *suspects; /* both in the order of their first death */
 	struct owner *owners;
+	uint64_t free_ns; /* no suspect is freed before; 0: none is to be */
 	/* What the last death was on that nothing explains, and whose that is. */
 	struct file_key doubted;
 	struct owner_key doubted_owner[2];
@@ -237,7 +238,10 @@ static bool give_up(struct quarantine *q, struct suspect *s, enum lastword_end e
 			return false;
 		s->doubts = DOUBTS_ALLOWED; /* once more is enough then */
 		s->given_up = true;
+		s->freed = false;
 		s->until_ns = now_ns + (QUARANTINE_DOUBT_NS << s->times);
+		if (!q->free_ns || s->until_ns < q->free_ns)
+			q->free_ns = s->until_ns;
 		if (s->times < DOUBT_SHIFT_MAX)
 			s->times++;
 		return !before;
@@ -248,6 +252,33 @@ static bool give_up(struct quarantine *q, struct suspect *s, enum lastword_end e
 	s->given_up = true;
 	s->until_ns = 0;
 	return !before;
+}
+
+bool quarantine_freed(struct quarantine *q, uint64_t now_ns, enum quarantine_parser *ret_parser,
+		      struct quarantine_key *ret_of)
+{
+	if (!q->free_ns || now_ns < q->free_ns)
+		return false;
+	q->free_ns = 0;
+	for (struct suspect *s = q->suspects; s; s = s->hh.next) {
+		if (!s->given_up || !s->until_ns || s->freed)
+			continue;
+		if (now_ns >= s->until_ns) {
+			const struct file_key *k = &s->key;
+
+			s->freed = true;
+			q->free_ns = now_ns; /* there may be another */
+			*ret_parser = (enum quarantine_parser)k->parser;
+			*ret_of = (struct quarantine_key){ .dev = k->dev,
+							   .inode = k->inode,
+							   .ctime_ns = k->ctime_ns,
+							   .size = k->size };
+			return true;
+		}
+		if (!q->free_ns || s->until_ns < q->free_ns)
+			q->free_ns = s->until_ns;
+	}
+	return false;
 }
 
 enum quarantine_verdict quarantine_blame(struct quarantine *q, enum quarantine_parser parser,

@@ -6,7 +6,7 @@
  * A file is known by the kernel's identity, not by its name or what is in it. A parser that crashed
  * on one gets it once more; after the second time, or the first where it took too long, the file is
  * given up for good. Where nothing says that the file was to blame (the parser was killed from
- * outside, or for want of memory) it takes five times in a row, and is for some seconds, then for
+ * outside, or for want of memory) it takes five times in a row, and is for a second, then for
  * twice as long each time.
  *
  * Crashes are charged to whoever could have written the file, also before it is given up: after
@@ -26,7 +26,7 @@
 #define QUARANTINE_USER_DEATHS 8
 #define QUARANTINE_GROUP_DEATHS 64
 #define QUARANTINE_USER_NS 3600000000000ull
-#define QUARANTINE_DOUBT_NS 5000000000ull
+#define QUARANTINE_DOUBT_NS 1000000000ull
 #define QUARANTINE_FILES_MAX 4096
 #define QUARANTINE_USERS_MAX 1024
 
@@ -60,6 +60,10 @@ enum quarantine_verdict quarantine_check(const struct quarantine *q, enum quaran
 enum quarantine_verdict quarantine_blame(struct quarantine *q, enum quarantine_parser parser,
 					 const struct quarantine_key *of, enum lastword_end end,
 					 uint64_t now_ns);
+/* One that was given up in doubt, and may be parsed again by now: once each time, so that it is
+ * asked for again. False: there is none. */
+bool quarantine_freed(struct quarantine *q, uint64_t now_ns, enum quarantine_parser *ret_parser,
+		      struct quarantine_key *ret_of);
 /* Deaths on it so far: such a file is given alone. */
 unsigned quarantine_deaths(const struct quarantine *q, enum quarantine_parser parser,
 			   const struct quarantine_key *of);

@@ -266,7 +266,8 @@ enum file_state tables_file_state(const struct tables *t, uint16_t slot)
 
 void tables_file_pending(struct tables *t, uint16_t slot)
 {
-	if (slot_live(t, slot) && t->state[slot].state == FILE_EVICTED)
+	if (slot_live(t, slot) &&
+	    (t->state[slot].state == FILE_EVICTED || t->state[slot].state == FILE_NO_ROWS))
 		file_set_state(t, slot, FILE_PENDING);
 }
 

@@ -60,7 +60,7 @@ void tables_file_full(struct tables *t, uint16_t slot);
 /* A sample touched a file whose rows were evicted, or had no room: whether they are to be asked for
  * again. */
 bool tables_file_again(struct tables *t, uint16_t slot);
-/* Marks an evicted file as pending again: its rows are being asked for. */
+/* Marks an evicted file, or one without rows, as pending again: they are being asked for. */
 void tables_file_pending(struct tables *t, uint16_t slot);
 
 /* The rows of a pending file, as they come: begin, all rules, all rows in chunks, end; nothing is
