@@ -193,11 +193,10 @@ static void look_up(struct kallsyms *k, uint64_t address)
 	for (uint32_t i = 0; i < name.len + module.len; i++)
 		must(i < name.len ? name.data[i] || 1 : module.data[i - name.len] || 1);
 	const uint32_t len = name.len;
-	const bool bpf = str_eq(module, STR_LIT("bpf"));
 
 	must(kallsyms_lookup(k, start, &again, &its, &same) && same <= start);
 	/* What BPF put in is asked first. */
-	if (bpf || !str_eq(its, STR_LIT("bpf")))
+	if (!str_eq(its, STR_LIT("bpf")))
 		must(same == start && again.len == len);
 }
 
