@@ -4,83 +4,7 @@
 #include <stdlib.h>
 #include <sys/random.h>
 #include "common/lastword.h"
-#include "tools/prof-symd/idmap.h"
-#include "tools/prof-symd/kept.h"
-#include "tools/prof-symd/objects.h"
-
-#define NONE UINT32_MAX
-#define MAX_ROUNDS 6
-#define RESERVED 256 /* of OBJECTS_READING: for those that are waited for, not wanted ahead */
-
-enum state { READING = 1, NAMED, GONE, REFUSED };
-
-/* What is held of one while it is read. */
-struct reading {
-	struct memory memory;
-	const struct runtime_build *build; /* borrowed */
-	uint32_t serial;		   /* of this reading */
-	unsigned rounds;
-	struct kept *taken; /* what it is called if no more can be read; NULL: nothing */
-	size_t taken_bytes;
-};
-
-/* What came ahead of an object's frame. */
-struct taken {
-	uint64_t key, process, address, check;
-	struct memory *memory; /* NULL: nothing did */
-};
-
-struct object {
-	uint64_t address, since_ns;
-	uint64_t check : 40; /* as in a mark */
-	enum state state : 8;
-	uint32_t process;	/* its slot */
-	uint32_t bytes;		/* charged */
-	uint32_t prev, next;	/* by use: the newest first */
-	uint32_t of_process[2]; /* the one before and behind of the same process */
-	union {
-		struct reading *reading; /* READING */
-		struct kept *kept;	 /* NAMED */
-	};
-};
-
-struct sent {
-	uint32_t object, serial, piece;
-};
-
-struct process {
-	uint64_t id, request, asked_ns, refused_ns;
-	uint64_t not_before_ns;	      /* after an answer that it was too much */
-	uint32_t pid, first, reading; /* objects: the first, how many are read */
-	uint32_t next_dirty;
-	bool dirty, used;
-	bool sampled; /* since objects_renew */
-	uint32_t sent_count;
-	struct sent *sent; /* while a request is under way */
-};
-
-struct objects {
-	int (*ask)(void *, const struct objects_request *);
-	void *ctx;
-	struct idmap by_key, by_process, by_request, by_taken;
-	struct taken *taken; /* OBJECTS_TAKEN: a ring, made with the first */
-	uint32_t taken_next;
-	uint64_t seed;
-	struct object *at;
-	uint32_t len, cap, free_slot; /* free ones by `next` */
-	uint32_t newest, oldest;
-	struct process *processes;
-	uint32_t process_len, process_cap, free_process; /* free ones by next_dirty */
-	uint32_t dirty_first, dirty_last;
-	uint32_t reading, serial;
-	size_t bytes, reading_bytes, budget;
-	uint64_t next_request, first_ns; /* first_ns: no object was begun before; 0: none is read */
-	uint64_t retry_ns;		 /* when the first not_before_ns is over; 0: none */
-	struct runtime_object scratch;
-	struct kept_sources sources;
-	struct objects_counts counts;
-	uint64_t addresses[OBJECTS_PIECES], lengths[OBJECTS_PIECES];
-};
+#include "tools/prof-symd/objects_parts.h"
 
 int objects_new(int (*ask)(void *, const struct objects_request *), void *ctx, struct objects **ret)
 {
@@ -170,7 +94,7 @@ static uint64_t key_of_object(const struct objects *o, const struct object *e)
 }
 
 /* It is no longer read. */
-static void stop_reading(struct objects *o, struct object *e, enum state state, uint64_t now_ns)
+void objects_stop_reading(struct objects *o, struct object *e, enum state state, uint64_t now_ns)
 {
 	struct process *p = &o->processes[e->process];
 	struct reading *g = e->reading;
@@ -202,7 +126,7 @@ static void remove_object(struct objects *o, uint32_t i)
 	uint32_t before = e->of_process[0], behind = e->of_process[1];
 
 	if (e->state == READING)
-		stop_reading(o, e, GONE, 0);
+		objects_stop_reading(o, e, GONE, 0);
 	charge(o, e, 0);
 	if (e->state == NAMED)
 		kept_free(e->kept);
@@ -271,7 +195,7 @@ static struct process *add_process(struct objects *o, uint64_t id, uint32_t pid)
 	return &o->processes[i];
 }
 
-static void set_dirty(struct objects *o, struct process *p)
+void objects_set_dirty(struct objects *o, struct process *p)
 {
 	uint32_t i = (uint32_t)(p - o->processes);
 
@@ -283,7 +207,7 @@ static void set_dirty(struct objects *o, struct process *p)
 	o->dirty_last = i;
 }
 
-static void forget_request(struct objects *o, struct process *p)
+void objects_forget_request(struct objects *o, struct process *p)
 {
 	if (p->request)
 		idmap_remove(&o->by_request, p->request);
@@ -302,7 +226,7 @@ void objects_drop(struct objects *o, uint64_t process)
 		return;
 	while (p->first != NONE)
 		remove_object(o, p->first);
-	forget_request(o, p);
+	objects_forget_request(o, p);
 	i = (uint32_t)(p - o->processes);
 	while (p->dirty && *link != NONE) {
 		if (*link == i) {
@@ -342,7 +266,7 @@ void objects_renew(struct objects *o, uint64_t now_ns)
 
 			next = e->of_process[1];
 			if (e->state == READING && e->reading->taken)
-				stop_reading(o, e, GONE, now_ns);
+				objects_stop_reading(o, e, GONE, now_ns);
 			else if (e->state == READING)
 				remove_object(o, k);
 		}
@@ -385,7 +309,7 @@ void objects_free(struct objects *o)
 /* --- reading --- */
 
 /* As far as what was read allows. -ENOMEM. */
-static int try_name(struct objects *o, uint32_t i, uint64_t now_ns)
+int objects_try_name(struct objects *o, uint32_t i, uint64_t now_ns)
 {
 	struct object *e = &o->at[i];
 	struct reading *g = e->reading;
@@ -406,7 +330,7 @@ static int try_name(struct objects *o, uint32_t i, uint64_t now_ns)
 		o->counts.named++;
 		o->counts.rounds += g->rounds;
 	}
-	stop_reading(o, e, k ? NAMED : GONE, now_ns);
+	objects_stop_reading(o, e, k ? NAMED : GONE, now_ns);
 	if (k) {
 		e->kept = k;
 		charge(o, e, sizeof(*e) + bytes);
@@ -518,8 +442,8 @@ static int start_reading(struct objects *o, struct object *e, const struct runti
 	p->reading++;
 	if (!o->reading++)
 		o->first_ns = now_ns;
-	set_dirty(o, p);
-	return try_name(o, (uint32_t)(e - o->at), now_ns);
+	objects_set_dirty(o, p);
+	return objects_try_name(o, (uint32_t)(e - o->at), now_ns);
 }
 
 /* The object, new or not. 0; -EBUSY: `most` are being read; -ENOBUFS: no room; -ENOMEM. */
@@ -660,214 +584,4 @@ int objects_lookup(struct objects *o, const struct runtime_build *b, uint64_t pr
 	}
 	say(ret, b, "gone");
 	return 0;
-}
-
-/* --- asking --- */
-
-/* One request of a process's objects. 0: sent, or nothing to send; errors of ask. */
-static int send_one(struct objects *o, struct process *p, uint64_t now_ns)
-{
-	struct objects_request rq = { .process = p->id, .pid = p->pid };
-	uint32_t count = 0, slot = (uint32_t)(p - o->processes);
-	uint64_t bytes = 0;
-	int r;
-
-	if (p->request || !p->reading || o->reading_bytes > 2 * o->budget)
-		return 0;
-	p->sent = malloc(OBJECTS_PIECES * sizeof(*p->sent));
-	if (!p->sent)
-		return -ENOMEM;
-	for (uint32_t i = p->first; i != NONE && count < OBJECTS_PIECES;
-	     i = o->at[i].of_process[1]) {
-		struct object *e = &o->at[i];
-
-		if (e->state != READING)
-			continue;
-		for (unsigned piece = 0;
-		     count < OBJECTS_PIECES && memory_next(&e->reading->memory, &piece); piece++) {
-			uint32_t wanted = e->reading->memory.pieces[piece].wanted;
-
-			if (bytes + wanted > OBJECTS_BYTES)
-				continue;
-			o->addresses[count] = e->reading->memory.pieces[piece].address;
-			o->lengths[count] = wanted;
-			p->sent[count++] = (struct sent){ .object = i,
-							  .serial = e->reading->serial,
-							  .piece = piece };
-			bytes += wanted;
-		}
-	}
-	if (!count) {
-		forget_request(o, p);
-		return 0;
-	}
-	p->sent_count = count;
-	p->asked_ns = now_ns;
-	p->request = OBJECTS_REQUEST | o->next_request++;
-	r = idmap_put(&o->by_request, p->request, slot);
-	if (r) {
-		p->request = 0;
-		forget_request(o, p);
-		return r;
-	}
-	rq.id = p->request;
-	rq.addresses = (struct u64s){ .data = o->addresses, .len = count };
-	rq.lengths = (struct u64s){ .data = o->lengths, .len = count };
-	o->counts.requests++;
-	o->counts.pieces += count;
-	o->counts.bytes += bytes;
-	r = o->ask(o->ctx, &rq);
-	/* It may have been answered already, and the table have moved. */
-	p = &o->processes[slot];
-	if (r && p->used && p->request == rq.id)
-		forget_request(o, p);
-	return r;
-}
-
-/* All that is read of a process will not come. */
-static void give_up(struct objects *o, struct process *p, enum state state, uint64_t now_ns)
-{
-	for (uint32_t i = p->first; i != NONE; i = o->at[i].of_process[1])
-		if (o->at[i].state == READING)
-			stop_reading(o, &o->at[i], state, now_ns);
-	forget_request(o, p);
-}
-
-/* Those begun too long ago. */
-static void give_up_overdue(struct objects *o, uint64_t now_ns)
-{
-	uint64_t first = 0;
-
-	for (uint32_t i = 0; i < o->len && o->reading; i++) {
-		struct object *e = &o->at[i];
-
-		if (e->state != READING)
-			continue;
-		if (now_ns - e->since_ns >= OBJECTS_WAIT_NS)
-			stop_reading(o, e, GONE, now_ns);
-		else if (!first || e->since_ns < first)
-			first = e->since_ns;
-	}
-	for (uint32_t i = 0; i < o->process_len; i++) {
-		struct process *p = &o->processes[i];
-
-		if (p->used && p->request && now_ns - p->asked_ns >= OBJECTS_WAIT_NS) {
-			forget_request(o, p);
-			set_dirty(o, p);
-		}
-	}
-	o->first_ns = first;
-}
-
-int objects_send(struct objects *o, uint64_t now_ns)
-{
-	uint32_t last = o->dirty_last;
-
-	o->retry_ns = 0;
-	while (o->dirty_first != NONE) {
-		uint32_t i = o->dirty_first;
-		struct process *p = &o->processes[i];
-		int r;
-
-		o->dirty_first = p->next_dirty;
-		if (o->dirty_first == NONE)
-			o->dirty_last = NONE;
-		p->dirty = false;
-		if (p->not_before_ns > now_ns && p->reading) {
-			set_dirty(o, p);
-			if (!o->retry_ns || p->not_before_ns < o->retry_ns)
-				o->retry_ns = p->not_before_ns;
-			if (i == last)
-				break;
-			continue;
-		}
-		r = send_one(o, p, now_ns);
-		p = &o->processes[i];
-		if (r == -EAGAIN || r == -ENOBUFS) {
-			set_dirty(o, p);
-			break;
-		}
-		if (r == -ENOMEM)
-			return r;
-		if (r && p->used)
-			give_up(o, p, GONE, now_ns);
-		if (i == last)
-			break; /* what became dirty meanwhile waits for the next time */
-	}
-	if (o->first_ns && now_ns - o->first_ns >= OBJECTS_WAIT_NS)
-		give_up_overdue(o, now_ns);
-	return 0;
-}
-
-uint64_t objects_deadline(const struct objects *o)
-{
-	uint64_t overdue = o->first_ns ? o->first_ns + OBJECTS_WAIT_NS : 0;
-
-	return o->retry_ns && o->retry_ns < overdue ? o->retry_ns : overdue;
-}
-
-int objects_answer(struct objects *o, const struct msg_memory_answer *m, uint64_t now_ns)
-{
-	uint32_t slot = idmap_get(&o->by_request, m->id), count;
-	struct span rest = m->bytes;
-	uint64_t waited_ns;
-	struct process *p;
-	struct sent *sent;
-	int r = 0;
-
-	if (slot == IDMAP_NONE)
-		return 0; /* it was given up */
-	p = &o->processes[slot];
-	waited_ns = now_ns - p->asked_ns;
-	o->counts.answers++;
-	o->counts.waited_ns += waited_ns;
-	if (o->counts.answers == 1 || waited_ns < o->counts.least_ns)
-		o->counts.least_ns = waited_ns;
-	if (m->status == EAGAIN) {
-		forget_request(o, p);
-		p->not_before_ns = now_ns + OBJECTS_AGAIN_NS;
-		if (p->reading)
-			set_dirty(o, p);
-		return 0;
-	}
-	if (m->status) {
-		bool refused = m->status == EACCES || m->status == EPERM;
-
-		if (refused)
-			p->refused_ns = now_ns;
-		give_up(o, p, refused ? REFUSED : GONE, now_ns);
-		return 0;
-	}
-	sent = p->sent;
-	count = p->sent_count;
-	p->sent = NULL;
-	forget_request(o, p);
-	for (uint32_t i = 0; r == 0 && i < count; i++) {
-		struct object *e = &o->at[sent[i].object];
-		uint64_t n = i < m->lengths.len ? m->lengths.data[i] : 0;
-		struct span bytes = { 0 };
-
-		if (n && (n > rest.len || !span_take(&rest, (size_t)n, &bytes)))
-			rest.len = 0; /* it says more than it has */
-		if (e->state != READING || e->reading->serial != sent[i].serial)
-			continue;
-		o->reading_bytes -= e->reading->memory.bytes.len;
-		r = memory_put(&e->reading->memory, sent[i].piece, bytes);
-		o->reading_bytes += e->reading->memory.bytes.len;
-	}
-	for (uint32_t i = 0; r == 0 && i < count; i++) {
-		struct object *e = &o->at[sent[i].object];
-		unsigned piece = 0;
-
-		/* Once for each object: with its last piece. */
-		if (e->state != READING || e->reading->serial != sent[i].serial ||
-		    (i + 1 < count && sent[i + 1].object == sent[i].object) ||
-		    memory_next(&e->reading->memory, &piece))
-			continue;
-		r = try_name(o, sent[i].object, now_ns);
-	}
-	free(sent);
-	if (p->reading)
-		set_dirty(o, p);
-	return r;
 }

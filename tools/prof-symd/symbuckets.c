@@ -214,9 +214,8 @@ int symbuckets_gather(const struct symbuckets *b, uint64_t address, struct symbo
 
 	const uint32_t bucket = bucket_of(b, address), before = nearest(b, bucket, -1),
 		       behind = nearest(b, bucket, 1);
-	const uint64_t room =
-		(uint64_t)size_of(b, bucket) + size_of(b, before) + size_of(b, behind) +
-		b->wide_count;
+	const uint64_t room = (uint64_t)size_of(b, bucket) + size_of(b, before) +
+			      size_of(b, behind) + b->wide_count;
 	struct numbers n = { 0 };
 	int r = 0;
 
