@@ -18,6 +18,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 #include "common/clock.h"
+#include "common/scm.h"
 
 struct fdlane {
 	bool listener;
@@ -247,92 +248,37 @@ int fdlane_send(struct fdlane *l, uint64_t id, int fd)
 		return -ENOTCONN;
 	if (l->count == FDLANE_IN_FLIGHT)
 		return -EAGAIN;
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control = { 0 };
-	struct iovec iov = { .iov_base = &id, .iov_len = sizeof(id) };
-	struct msghdr m = { .msg_iov = &iov,
-			    .msg_iovlen = 1,
-			    .msg_control = control.bytes,
-			    .msg_controllen = sizeof(control.bytes) };
-	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+	const ssize_t n = scm_send(l->peer, &id, sizeof(id), &fd, 1, MSG_DONTWAIT);
 
-	c->cmsg_level = SOL_SOCKET;
-	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(c), &fd, sizeof(fd));
-	ssize_t n;
-
-	do
-		n = sendmsg(l->peer, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
-	while (n < 0 && errno == EINTR);
 	if (n == sizeof(id)) {
 		l->in_flight[l->count++] = id;
 		return 0;
 	}
 	if (n >= 0)
 		return -EIO;
-	switch (errno) {
-	case EAGAIN:
-	case ENOBUFS:
-	case ETOOMANYREFS:
+	switch (n) {
+	case -EAGAIN:
+	case -ENOBUFS:
+	case -ETOOMANYREFS:
 		return -EAGAIN;
-	case EPIPE:
-	case ECONNRESET:
-	case ENOTCONN:
+	case -EPIPE:
+	case -ECONNRESET:
+	case -ENOTCONN:
 		drop_peer(l);
 		return -ENOTCONN;
 	default:
-		return -errno;
+		return (int)n;
 	}
-}
-
-/* The one descriptor that came with m, or -1; any others, which nobody of ours sends, are closed.
- */
-static int take_fd(struct msghdr *m)
-{
-	int kept = -1;
-
-	for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
-		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-			continue;
-		const size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-
-		for (size_t i = 0; i < n; i++) {
-			int fd;
-
-			memcpy(&fd, CMSG_DATA(c) + i * sizeof(fd), sizeof(fd));
-			if (kept < 0)
-				kept = fd;
-			else
-				close(fd);
-		}
-	}
-	return kept;
 }
 
 int fdlane_recv(struct fdlane *l, uint64_t *ret_id, int *ret_fd)
 {
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control;
 	uint64_t packet[2]; /* one more than is sent, so that a longer one shows */
-	struct iovec iov = { .iov_base = packet, .iov_len = sizeof(packet) };
-	struct msghdr m = { .msg_iov = &iov,
-			    .msg_iovlen = 1,
-			    .msg_control = control.bytes,
-			    .msg_controllen = sizeof(control.bytes) };
-	ssize_t n;
+	int fd;
+	const ssize_t n = scm_receive(l->peer, packet, sizeof(packet), &fd, 1, MSG_DONTWAIT);
 
-	do
-		n = recvmsg(l->peer, &m, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-	while (n < 0 && errno == EINTR);
 	if (n < 0)
-		return errno == ECONNRESET ? -ENOTCONN : -errno;
-	const int fd = take_fd(&m);
-
+		return n == -ECONNRESET ? -ENOTCONN : (int)n;
 	if (n != sizeof(packet[0])) {
 		if (fd >= 0)
 			close(fd);

@@ -82,7 +82,10 @@ def test_every_running_tool_is_who_the_page_says(tmp_path):
         for tool, pid in tools.items():
             # Every thread: neither capabilities nor filters are a process's own.
             for thread in os.listdir(f"/proc/{pid}/task"):
-                s = status(f"{pid}/task/{thread}")
+                try:
+                    s = status(f"{pid}/task/{thread}")
+                except FileNotFoundError:  # a spare one of the openers' that was not needed any more
+                    continue
                 want = set() if rows[tool] == "none" else set(rows[tool].split())
                 assert named_caps(s["CapPrm"]) == named_caps(s["CapEff"]) == want, (tool, thread, s)
                 assert not int(s["CapInh"], 16) and not int(s["CapAmb"], 16) and not int(s["CapBnd"], 16)

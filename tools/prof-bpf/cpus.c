@@ -19,6 +19,7 @@
 #include "common/baseline.h"
 #include "common/landlock.h"
 #include "common/log.h"
+#include "common/scm.h"
 #include "tools/prof-bpf/loader.h"
 #include "tools/prof-bpf/sideband.h"
 
@@ -75,30 +76,22 @@ int cpus_start(const struct cpus_config *c, struct cpus *ret)
 
 bool cpus_next(struct cpus *c, uint32_t *ret_cpu, int *ret_sampling, int *ret_sideband)
 {
-	union {
-		char room[CMSG_SPACE(2 * sizeof(int))];
-		struct cmsghdr head;
-	} control;
-	int fds[2] = { -1, -1 };
-	uint32_t cpu = 0;
-	struct iovec iov = { .iov_base = &cpu, .iov_len = sizeof(cpu) };
-	struct msghdr m = { .msg_iov = &iov,
-			    .msg_iovlen = 1,
-			    .msg_control = &control,
-			    .msg_controllen = sizeof(control) };
-	const ssize_t n = c->fd < 0 ? -1 : recvmsg(c->fd, &m, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+	int fds[2];
+	uint32_t cpu[2]; /* one more than is sent */
+	const ssize_t n = c->fd < 0 ? -EBADF
+				    : scm_receive(c->fd, cpu, sizeof(cpu), fds, 2, MSG_DONTWAIT);
 
 	if (n < 0)
 		return false;
-	const struct cmsghdr *h = CMSG_FIRSTHDR(&m);
-	if (n == sizeof(cpu) && h && h->cmsg_type == SCM_RIGHTS &&
-	    h->cmsg_len == CMSG_LEN(sizeof(fds)) && !(m.msg_flags & (MSG_CTRUNC | MSG_TRUNC))) {
-		memcpy(fds, CMSG_DATA(h), sizeof(fds));
-		*ret_cpu = cpu;
+	if (n == sizeof(cpu[0]) && fds[0] >= 0 && fds[1] >= 0) {
+		*ret_cpu = cpu[0];
 		*ret_sampling = fds[0];
 		*ret_sideband = fds[1];
 		return true;
 	}
+	for (int i = 0; i < 2; i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
 	/* It is gone, or there was no room for its descriptors. */
 	close(c->fd);
 	c->fd = -1;
@@ -142,21 +135,10 @@ static int canary_open(unsigned cpu)
 
 static int send_events(uint32_t cpu, int sampling, int sideband)
 {
-	union {
-		char room[CMSG_SPACE(2 * sizeof(int))];
-		struct cmsghdr head;
-	} control = { .head = { .cmsg_len = CMSG_LEN(2 * sizeof(int)),
-				.cmsg_level = SOL_SOCKET,
-				.cmsg_type = SCM_RIGHTS } };
-	const int fds[2] = { sampling, sideband };
-	struct iovec iov = { .iov_base = &cpu, .iov_len = sizeof(cpu) };
-	const struct msghdr m = { .msg_iov = &iov,
-				  .msg_iovlen = 1,
-				  .msg_control = &control,
-				  .msg_controllen = sizeof(control) };
+	const int fds[] = { sampling, sideband };
+	const ssize_t n = scm_send(SERVE_FD, &cpu, sizeof(cpu), fds, 2, MSG_DONTWAIT);
 
-	memcpy(CMSG_DATA(&control.head), fds, sizeof(fds));
-	return sendmsg(SERVE_FD, &m, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
+	return n < 0 ? (int)n : 0;
 }
 
 /* Whether it went over: what did not is tried again with the next look. */

@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include "common/clock.h"
+#include "common/scm.h"
 #include "tools/prof-symd/dwarf.h"
 #include "tools/prof-symd/dwarfinfo.h"
 #include "tools/prof-symd/dwarfwire.h"
@@ -66,30 +67,14 @@ static int wait_for(int fd, short events, uint64_t deadline_ns)
 	}
 }
 
-union one_fd {
-	struct cmsghdr head;
-	char bytes[CMSG_SPACE(sizeof(int))];
-};
-
 /* A descriptor that came with a byte, or -errno. */
 static int take_socket(void)
 {
 	char byte;
-	union one_fd control;
-	struct iovec v = { .iov_base = &byte, .iov_len = 1 };
-	struct msghdr h = { .msg_iov = &v,
-			    .msg_iovlen = 1,
-			    .msg_control = &control,
-			    .msg_controllen = sizeof(control) };
-	int fd = -1;
+	int fd;
 
-	if (recvmsg(host.control, &h, MSG_CMSG_CLOEXEC | MSG_DONTWAIT) <= 0)
+	if (scm_receive(host.control, &byte, 1, &fd, 1, MSG_DONTWAIT) <= 0)
 		return -EPIPE;
-	const struct cmsghdr *c = CMSG_FIRSTHDR(&h);
-
-	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
-	    c->cmsg_len == CMSG_LEN(sizeof(fd)))
-		memcpy(&fd, CMSG_DATA(c), sizeof(fd));
 	return fd >= 0 ? fd : -EAGAIN;
 }
 
@@ -114,23 +99,10 @@ static int worker_start(void)
 
 static int send_ask(const struct dwarfwire_ask *a, const int *fds, size_t fd_count)
 {
-	union {
-		struct cmsghdr head;
-		char bytes[CMSG_SPACE(OPEN_FDS * sizeof(int))];
-	} control = { 0 };
-	struct iovec v = { .iov_base = (void *)a, .iov_len = sizeof(*a) };
-	struct msghdr h = { .msg_iov = &v, .msg_iovlen = 1 };
-
-	if (fd_count) {
-		h.msg_control = &control;
-		h.msg_controllen = CMSG_SPACE(fd_count * sizeof(int));
-		control.head.cmsg_level = SOL_SOCKET;
-		control.head.cmsg_type = SCM_RIGHTS;
-		control.head.cmsg_len = CMSG_LEN(fd_count * sizeof(int));
-		memcpy(CMSG_DATA(&control.head), fds, fd_count * sizeof(int));
-	}
 	/* Its queue is empty but for what needs no answer: one that is full means that it hangs. */
-	return sendmsg(host.socket, &h, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
+	const ssize_t n = scm_send(host.socket, a, sizeof(*a), fds, fd_count, MSG_DONTWAIT);
+
+	return n < 0 ? (int)n : 0;
 }
 
 static uint64_t patience_ns(const struct dwarf *d)

@@ -13,6 +13,7 @@
 #include <unistd.h>
 #include "common/baseline.h"
 #include "common/landlock.h"
+#include "common/scm.h"
 #include "tools/prof-symd/dwarfworker.h"
 
 #define SOCKET 3 /* of keeper and worker: the one descriptor above stderr */
@@ -111,22 +112,7 @@ static pid_t start_worker(uint64_t heap, pid_t keeper, int *ret_socket)
 /* Takes fd; -1: there is none. */
 static bool answer(int fd)
 {
-	union {
-		struct cmsghdr head;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control = { 0 };
-	struct iovec v = { .iov_base = (void *)"w", .iov_len = 1 };
-	struct msghdr h = { .msg_iov = &v, .msg_iovlen = 1 };
-
-	if (fd >= 0) {
-		h.msg_control = &control;
-		h.msg_controllen = sizeof(control);
-		control.head.cmsg_level = SOL_SOCKET;
-		control.head.cmsg_type = SCM_RIGHTS;
-		control.head.cmsg_len = CMSG_LEN(sizeof(fd));
-		memcpy(CMSG_DATA(&control.head), &fd, sizeof(fd));
-	}
-	const ssize_t n = sendmsg(SOCKET, &h, MSG_NOSIGNAL);
+	const ssize_t n = scm_send(SOCKET, "w", 1, &fd, fd >= 0, 0);
 
 	if (fd >= 0)
 		close(fd);

@@ -14,6 +14,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 #include "common/baseline.h"
+#include "common/scm.h"
 #include "tools/prof-symd/dwarfinfo.h"
 #include "tools/prof-symd/dwarfwire.h"
 
@@ -164,27 +165,8 @@ static bool serve(struct worker *w, const struct dwarfwire_ask *a, const int fds
 
 static bool receive(int socket, struct dwarfwire_ask *ret, int ret_fds[static HANDED])
 {
-	union {
-		struct cmsghdr head;
-		char bytes[CMSG_SPACE(HANDED * sizeof(int))];
-	} control;
-	struct iovec v = { .iov_base = ret, .iov_len = sizeof(*ret) };
-	struct msghdr h = { .msg_iov = &v,
-			    .msg_iovlen = 1,
-			    .msg_control = &control,
-			    .msg_controllen = sizeof(control) };
-	ssize_t n;
-
-	do
-		n = recvmsg(socket, &h, MSG_CMSG_CLOEXEC);
-	while (n < 0 && errno == EINTR);
-	ret_fds[0] = ret_fds[1] = -1;
-	const struct cmsghdr *c = n > 0 ? CMSG_FIRSTHDR(&h) : NULL;
-
-	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
-	    c->cmsg_len >= CMSG_LEN(sizeof(int)) && c->cmsg_len <= CMSG_LEN(HANDED * sizeof(int)))
-		memcpy(ret_fds, CMSG_DATA(c), c->cmsg_len - CMSG_LEN(0));
-	return n == sizeof(*ret) && ret->file < DWARFWIRE_FILES;
+	return scm_receive(socket, ret, sizeof(*ret), ret_fds, HANDED, 0) == sizeof(*ret) &&
+	       ret->file < DWARFWIRE_FILES;
 }
 
 static void work(struct worker *w)
