@@ -22,7 +22,6 @@
 #define ODD \
 	(UINT32_MAX & \
 	 ~(uint32_t)(MSG_DONTWAIT | MSG_NOSIGNAL | MSG_TRUNC | MSG_CMSG_CLOEXEC | MSG_WAITALL))
-#define SOCKET_OPTION(name) CALL_IF("getsockopt", SECCOMP_IS(1, SOL_SOCKET), SECCOMP_IS(2, (name)))
 
 const struct seccomp_rule baseline_calls[] = {
 	CALL("brk"),
@@ -75,10 +74,7 @@ const struct seccomp_rule baseline_sockets[] = {
 	CALL_IF("recvmsg", SECCOMP_CLEAR(2, ODD)),
 	CALL_IF("recvfrom", SECCOMP_CLEAR(3, ODD)),
 	CALL_IF("getsockopt", SECCOMP_IS(1, SOL_SOCKET), SECCOMP_IS(2, SO_ERROR)),
-	CALL_IF("getsockopt", SECCOMP_IS(1, SOL_SOCKET), SECCOMP_IS(2, SO_TYPE)),
-	CALL_IF("getsockopt", SECCOMP_IS(1, SOL_SOCKET), SECCOMP_IS(2, SO_ACCEPTCONN)),
 	CALL_IF("getsockopt", SECCOMP_IS(1, SOL_SOCKET), SECCOMP_IS(2, SO_PEERCRED)),
-	CALL("getsockname"),
 	CALL("shutdown"),
 	CALLS_END,
 };

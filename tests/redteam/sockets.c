@@ -131,11 +131,12 @@ long bind_abstract(void)
 
 int next_socket(int fd)
 {
-	struct sockaddr_un a;
-	unsigned len = sizeof(a);
+	struct ucred peer;
+	unsigned len = sizeof(peer);
 
-	for (; fd < SOCKETS_END; fd++, len = sizeof(a))
-		if (CALL(SYS_getsockname, fd, &a, &len) == 0 && a.sun_family == AF_UNIX)
+	/* Others have no peer. */
+	for (; fd < SOCKETS_END; fd++, len = sizeof(peer))
+		if (CALL(SYS_getsockopt, fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 && peer.pid)
 			return fd;
 	return -1;
 }
