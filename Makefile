@@ -178,6 +178,7 @@ bench: all
 	@packaging/deps.sh test
 	@$(MAKE) --no-print-directory -j2 tests
 	@PROFPIPE_BUILD=$(B) $(PYTHON) tests/bench/bench.py
+	@PROFPIPE_BUILD=$(B) $(PYTHON) tests/bench/ceiling.py --seconds 8 --scale 0.3 executables mappings shorts deep jit
 
 clean:
 	rm -rf build

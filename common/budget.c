@@ -26,7 +26,6 @@ static const struct share {
 
 #define MAPS offsetof(struct budget, maps)
 #define BPF offsetof(struct budget, bpf)
-#define DELTAS offsetof(struct budget, deltas)
 #define SYMD offsetof(struct budget, symd)
 #define EXPORT offsetof(struct budget, export)
 
@@ -42,8 +41,6 @@ static const struct part {
 	{ offsetof(struct budget, interned), BPF, MIB(9), MIB(1), MIB(32), 180 },
 	{ offsetof(struct budget, outbox), BPF, MIB(9), MIB(1), MIB(64), 300 },
 	{ offsetof(struct budget, deferred), BPF, MIB(9), MIB(1), MIB(64), 200 },
-	{ offsetof(struct budget, host), BPF, MIB(9), MIB(1), MIB(64), 240 },
-	{ offsetof(struct budget, rows), DELTAS, MIB(3), MIB(2), MIB(256), 900 },
 	{ offsetof(struct budget, programs), SYMD, MIB(6), MIB(1), MIB(512), 40 },
 	{ offsetof(struct budget, dwarf), SYMD, MIB(6), MIB(2), MIB(512), 580 },
 	{ offsetof(struct budget, generated), SYMD, MIB(6), MIB(1), MIB(96), 115 },

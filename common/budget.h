@@ -29,8 +29,10 @@ struct budget {
 	uint64_t sideband; /* in maps: the perf rings of all cpus */
 	uint64_t ring;	   /* in maps: each of the two rings that samples come through, at most */
 
-	uint64_t interned, outbox, deferred, host; /* in bpf */
-	uint64_t rows;				   /* in deltas: of one file */
+	/* In bpf. A fifth of it is for what lives on the host: processes, mappings and files have
+	 * their ceilings in numbers (host.h). deltas has one container, the rows of one file, whose
+	 * ceiling is the fence. */
+	uint64_t interned, outbox, deferred;
 	/* in symd: of all programs' symbols, of the process that reads DWARF, of generated code, of
 	 * interpreted functions, of the raw stream's definitions, of the names given out. */
 	uint64_t programs, dwarf, generated, objects, definitions, names;

@@ -112,8 +112,10 @@ EIGHT(BODY)
 /* every sample another stack */
 static int stacks(int argc, char **argv)
 {
+	int deep = argc > 2 ? atoi(argv[2]) : 100;
+
 	for (unsigned long i = getpid();; i++)
-		steps[i & 7](mix(i), 100 + i % 100);
+		steps[i & 7](mix(i), deep + i % deep);
 }
 
 /* N executable mappings of FILE, no two of which are one, and code in the last that runs */
@@ -346,6 +348,11 @@ def stacks(folder, scale):
     return [start([compiled(folder), "stacks"]) for _ in range(2)]
 
 
+def deep(folder, scale):
+    """The same, 1,000 to 2,000 deep."""
+    return [start([compiled(folder), "stacks", "1000"]) for _ in range(2)]
+
+
 def jit(folder, scale):
     """Generated code: 100,000 symbols of 100 bytes in one perf map, and 20,000 of 2,000 bytes in another."""
     return [start([compiled(folder), "jit", str(int(100000 * scale))]), start([compiled(folder), "jit", str(int(20000 * scale)), "2000"])]
@@ -356,7 +363,7 @@ def python(folder, scale):
     return [start([sys.executable, "-c", PYTHON])]
 
 
-LOADS = {f.__name__: f for f in (executables, giant, mappings, shorts, threads, stacks, jit, python)}
+LOADS = {f.__name__: f for f in (executables, giant, mappings, shorts, threads, stacks, deep, jit, python)}
 
 # --- a run ---
 
@@ -406,6 +413,7 @@ def main():
     a.add_argument("--limit", type=int, help="MiB, as of --memory-limit")
     a.add_argument("--seconds", type=float, default=20)
     a.add_argument("--scale", type=float, default=1)
+    a.add_argument("--hz", type=int, default=99)
     a.add_argument("--ending", default="folded")
     a.add_argument("--folder", help="for what is made, and kept for the next time")
     a.add_argument("-v", action="store_true")
@@ -416,7 +424,7 @@ def main():
     os.chmod(folder, 0o755)
     print(f"{'':12} {'peak':>6} MiB = " + " ".join(f"{n:>11}" for n in ("maps", "prof-bpf", "prof-deltas", "prof-symd", "prof-export", "profpipe")) + "   samples  complete      lost   beside: whole")
     for name in o.name or LOADS:
-        status, meter, s, said, beside, whole = run(folder, [name] if name != "none" else [], o.scale, o.seconds, o.limit, ending=o.ending)
+        status, meter, s, said, beside, whole = run(folder, [name] if name != "none" else [], o.scale, o.seconds, o.limit, hz=o.hz, ending=o.ending)
         peaks = " ".join(f"{meter.peaks.get(n, 0) / MIB:11.1f}" for n in ("maps", "prof-bpf", "prof-deltas", "prof-symd", "prof-export", "profpipe"))
         print(f"{name:12} {meter.peak / MIB:6.1f}     = {peaks}  {s.get('samples', 0):8} {100 * s.get('complete', 0) / max(1, s.get('samples', 0)):7.2f} %  {s.get('lost_total', 0):8}   "
               f"{whole} of {beside}; status {status}, {meter.looks} looks", flush=True)

@@ -19,7 +19,7 @@ def folder(tmp_path_factory):
 
 
 # The names, how large a load, and the limit in MiB: 64 is the least there is.
-@pytest.mark.parametrize("name,scale,limit", [("executables", 0.1, 64), ("mappings", 0.3, 64), ("jit", 0.3, 64), ("stacks", 1, 64), ("giant", 0.2, 64), ("shorts", 1, None)])
+@pytest.mark.parametrize("name,scale,limit", [("executables", 0.1, 64), ("mappings", 0.3, 64), ("jit", 0.3, 64), ("stacks", 1, 64), ("deep", 1, 64), ("giant", 0.2, 64), ("shorts", 1, None)])
 def test_the_limit_holds(folder, name, scale, limit):
     status, meter, summary, said, beside, whole = ceiling.run(folder, [name], scale=scale, seconds=6, limit=limit)
     assert status == 0, said

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import resource
 import struct
 import subprocess
 import sys
@@ -379,3 +380,16 @@ def test_without_a_peer_the_service_says_so(tmp_path):
     p = deltas("--run-dir", tmp_path / "none", timeout=120)  # it waits for a minute
     # 75: it may be started again.
     assert p.returncode == 75 and "cannot reach prof-bpf" in p.stderr and len(p.stderr.splitlines()) == 1
+
+
+@pytest.mark.skipif("asan" in BUILD, reason="a sanitizer's shadow counts as data")
+def test_without_room_for_derived_rows_those_of_the_tables_stay(tmp_path):
+    """300,000 functions that no table speaks of, whose rows take 18 MiB, and two that one does."""
+    (tmp_path / "p.c").write_text("""__asm__(".macro one\\n.type f\\\\@,@function\\nf\\\\@: push %rbx\\npop %rbx\\nret\\nnop\\n.size f\\\\@,4\\n.endm\\n.rept 300000\\none\\n.endr\\n");
+__attribute__((noinline)) int told(int n) { return n * 3; }
+int main(int argc, char **argv) { return told(argc); }
+""")
+    subprocess.run(["gcc", "-O1", "-o", tmp_path / "p", tmp_path / "p.c"], check=True)
+    p = deltas("-s", tmp_path / "p", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_DATA, (9 << 20, 9 << 20)))
+    assert p.returncode == 0, p.stderr
+    assert re.search(r"rows=\d{1,2} .* fdes=[3-9] ", p.stdout), p.stdout

@@ -144,31 +144,51 @@ int extract_derived(int fd, struct rows *rows, struct extract *ret)
 	return r;
 }
 
-int extract_rows(int fd, int debug_fd, struct rows *rows, struct extract *ret)
+/* What the file's tables say. */
+static int read_tables(int fd, int debug_fd, struct elf_file *f, struct rows *rows,
+		       struct extract *ret)
 {
 	struct dynamic d;
-	struct elf_file f;
-	int r = begin(fd, &f, rows, ret);
+	int r = begin(fd, f, rows, ret);
 
 	if (r && r != ROWS_TOO_LARGE)
 		return r;
-	rows->skipped[ROWS_SKIP_SECTION] += f.empty_sections;
+	rows->skipped[ROWS_SKIP_SECTION] += f->empty_sections;
 	if (!r)
-		r = dynamic_read(fd, &f, &d);
+		r = dynamic_read(fd, f, &d);
 	if (!r)
-		r = ucontext_read(fd, &f, &d, rows);
+		r = ucontext_read(fd, f, &d, rows);
 	if (!r)
 		r = greenlet_read(fd, &d, rows);
 	if (!r)
-		r = read_kind(fd, &f, true, rows);
+		r = read_kind(fd, f, true, rows);
 	if (!r)
-		r = gorows_read(fd, f.size, rows);
+		r = gorows_read(fd, f->size, rows);
 	if (!r)
-		r = read_kind(fd, &f, false, rows);
+		r = read_kind(fd, f, false, rows);
 	if (!r && debug_fd >= 0)
-		r = read_debug_file(debug_fd, &f, rows, ret);
-	if (!r)
+		r = read_debug_file(debug_fd, f, rows, ret);
+	return r;
+}
+
+int extract_rows(int fd, int debug_fd, struct rows *rows, struct extract *ret)
+{
+	struct elf_file f;
+	int r = read_tables(fd, debug_fd, &f, rows, ret);
+
+	if (r && r != ROWS_TOO_LARGE)
+		return r;
+	if (!r) {
 		r = derive_rows(fd, &f, rows);
+		/* There is no room for those besides: the tables' are had again, without. */
+		if (r == -ENOMEM || r == ROWS_TOO_LARGE) {
+			rows_done(rows);
+			rows_init(rows);
+			r = read_tables(fd, debug_fd, &f, rows, ret);
+			if (!r && !rows->count)
+				r = ROWS_TOO_LARGE;
+		}
+	}
 	if (r == ROWS_TOO_LARGE)
 		ret->why = "its text or its rows are over the limits that bound memory";
 	if (!r && !rows->count)

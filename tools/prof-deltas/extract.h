@@ -17,7 +17,8 @@ struct extract {
 /* Extracts the rows of the ELF file behind fd (borrowed; its position is not moved) into *rows,
  * which was set up by rows_init and is the caller's to rows_done in
  * any case. debug_fd: the file's separate debug file (borrowed), of which .debug_frame is read; -1:
- * none. 0 (also with no rows at all, then rows->count is 0), enum rows_status with *ret filled,
+ * none. Where there is no room for rows derived from the code, those of the tables go without. 0
+ * (also with no rows at all, then rows->count is 0), enum rows_status with *ret filled,
  * or -errno (-EIO and the like: reading; -ENOMEM). Time is linear in the
  * sizes of the sections that are read, memory under ROWS_MAX_BYTES and some. */
 int extract_rows(int fd, int debug_fd, struct rows *rows, struct extract *ret);

@@ -60,11 +60,13 @@ static bool find_piece(const struct symfile *f, const char *name, struct dwarfim
 
 /* Space of the image before the first section's bytes. */
 #define IMAGE_NAMES 256
-#define IMAGE_HEAD (sizeof(Elf64_Ehdr) + (DWARFIMAGE_SECTIONS + 2) * sizeof(Elf64_Shdr) + IMAGE_NAMES)
+#define IMAGE_HEAD \
+	(sizeof(Elf64_Ehdr) + (DWARFIMAGE_SECTIONS + 2) * sizeof(Elf64_Shdr) + IMAGE_NAMES)
 
 #define IMAGE_TAIL 16
 
-static int find_pieces(const struct symfile *f, struct dwarfimage_piece pieces[static DWARFIMAGE_SECTIONS],
+static int find_pieces(const struct symfile *f,
+		       struct dwarfimage_piece pieces[static DWARFIMAGE_SECTIONS],
 		       uint64_t *ret_size)
 {
 	uint64_t size = IMAGE_HEAD;

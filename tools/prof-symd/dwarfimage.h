@@ -33,8 +33,8 @@ struct dwarfimage {
 	Dwarf *dwarf;
 };
 
-/* Where libdw goes when it is refused memory, which would end the process: to be set around all that
- * may ask it for some. */
+/* Where libdw goes when it is refused memory, which would end the process: to be set around all
+ * that may ask it for some. */
 extern jmp_buf *dwarfimage_no_memory;
 
 /* Bytes that the sections of f would take; 0 where there is no DWARF. */
