@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/profpipe/conclude.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+#include "common/buf.h"
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/msg.h"
+#include "tools/profpipe/summary.h"
+
+/* The figures of prof-export, which are final; or where it did not come to that, whoever knows
+ * more. */
+static struct status figures(struct run *r)
+{
+	const struct status *b = &run_tool(r, DEPLOY_BPF)->last,
+			    *e = &run_tool(r, DEPLOY_EXPORT)->last;
+	struct status s = run_tool(r, DEPLOY_EXPORT)->done || e->samples >= b->samples ? *e : *b;
+
+	if (!s.bpf_runs) {
+		s.bpf_runs = b->bpf_runs;
+		s.bpf_ns = b->bpf_ns;
+	}
+	if (!s.map_bytes)
+		s.map_bytes = b->map_bytes;
+	if (!s.first_complete_ns)
+		s.first_complete_ns = b->first_complete_ns;
+
+	/* What prof-bpf said last may have been on its way to the end of the stream when it was
+	 * cut. */
+	const uint64_t taken = r->taken + b->taken,
+		       came = s.samples + s.lost[LOST_QUEUE_FULL] + s.lost[LOST_LIMIT] +
+			      s.lost[LOST_MALFORMED] + s.lost[LOST_SEQUENCE] + s.lost[LOST_RESTART];
+
+	if (taken > came)
+		s.lost[LOST_RESTART] += taken - came;
+	return s;
+}
+
+static void say_written(const char *path)
+{
+	struct buf b = BUF_INIT(0);
+
+	if (log_escape(&b, str_from(path), 4096) == 0)
+		fprintf(stderr, "written: %.*s\n", (int)b.len, (const char *)b.data);
+	buf_done(&b);
+}
+
+/* An empty profile is not what anybody wanted: said, with what is known of why. That what was asked
+ * for rested is no failure while the kernel took samples of others, nor is a host that rested for
+ * some seconds. */
+static void say_empty(struct run *r, const struct status *f)
+{
+	const unsigned long hz = strtoul(r->o->hz, NULL, 10);
+	const double seconds = (double)r->sampled_ns / 1e9;
+	uint64_t lost = 0;
+
+	for (unsigned i = 0; i < STATUS_REASONS; i++)
+		lost += f->lost[i];
+	const uint64_t ticks = run_tool(r, DEPLOY_BPF)->last.ticks;
+
+	unsigned restarts = 0;
+
+	for (int i = 0; i < DEPLOY_TOOLS; i++)
+		restarts += r->again[i].count;
+	if (lost)
+		run_fail(r, "no samples: %lu were taken, and all were lost", lost);
+	else if (restarts)
+		run_fail(r, "no samples: tools had to be started again %u times, as was said",
+			 restarts);
+	else if (r->o->command || r->o->pid_count ? ticks || seconds < 1 : seconds < 3)
+		log_warning(
+			"no samples: %s was on no cpu at any tick of %.1f s, one each %.1f ms; a higher -F looks oftener",
+			r->o->command	  ? r->o->command[0]
+			: r->o->pid_count ? "what -p names"
+					  : "every process",
+			seconds, 1000.0 / (double)(hz ? hz : 1));
+	else
+		run_fail(r,
+			 "no samples: %s in %.1f s; `profpipe doctor` says what this host allows",
+			 ticks ? "no process ran" : "the kernel's sampling event never came",
+			 seconds);
+}
+
+void conclude_run(struct run *r)
+{
+	/* The stream may have ended by itself, and been written before we looked. */
+	if (!r->sampled_ns)
+		r->sampled_ns = clock_mono_ns() - r->sampling_ns;
+	struct summary_cost costs[DEPLOY_TOOLS + 1];
+	struct rusage self;
+
+	for (int i = 0; i < DEPLOY_TOOLS; i++) {
+		const struct child *c = &r->tools[i];
+
+		costs[i] = (struct summary_cost){ .tool = run_names[i],
+						  .restarts = r->again[i].count,
+						  .cpu_s = (double)c->cpu_ns / 1e9,
+						  .start_cpu_s = (double)c->ready_cpu_ns / 1e9,
+						  .pss_peak = c->pss_peak };
+	}
+	getrusage(RUSAGE_SELF, &self);
+	costs[DEPLOY_TOOLS] = (struct summary_cost){
+		.tool = "profpipe",
+		.cpu_s = (double)(self.ru_utime.tv_sec + self.ru_stime.tv_sec) +
+			 (double)(self.ru_utime.tv_usec + self.ru_stime.tv_usec) / 1e6,
+		.pss_peak = child_pss(getpid()),
+	};
+	const struct status f = figures(r);
+
+	/* It was killed at the very end: what it had taken since its last word is gone, unless it
+	 * had passed on all of it. */
+	if (f.cut || !run_tool(r, DEPLOY_EXPORT)->done)
+		run_back(r, r->sampling_ns + r->sampled_ns);
+	struct summary s = {
+		.figures = f,
+		.hz = r->o->hz,
+		.format = r->o->format,
+		.output = r->o->output,
+		.costs = costs,
+		.cost_count = DEPLOY_TOOLS + 1,
+		.duration_s = (double)r->sampled_ns / 1e9,
+		.first_complete_s = -1,
+		.pss_peak = r->pss_peak + costs[DEPLOY_TOOLS].pss_peak,
+		.unsampled_s = (double)r->unsampled_ns / 1e9,
+		.unsampled = (uint64_t)r->unsampled,
+	};
+	if (s.figures.first_complete_ns > r->start_ns)
+		s.first_complete_s = (double)(s.figures.first_complete_ns - r->start_ns) / 1e9;
+	if (!s.figures.samples && !r->failed)
+		say_empty(r, &s.figures);
+	if (!r->o->quiet) {
+		summary_print(stderr, &s);
+		if (!r->failed)
+			say_written(r->o->output);
+	}
+	if (r->summary.fd >= 0) {
+		const int e = summary_json(r->summary.fd, &s);
+
+		if (e)
+			run_fail(r, "%s: %s: the summary was not written", r->o->summary,
+				 strerror(-e));
+	}
+}
+
+void conclude_outputs(struct run *r)
+{
+	if (!r->sampling_ns || r->status) {
+		output_drop(&r->output);
+		output_drop(&r->summary);
+		return;
+	}
+	const bool whole = run_tool(r, DEPLOY_EXPORT)->done;
+	int e = output_end(&r->output, whole);
+
+	if (e)
+		run_fail(r, "%s: %s", r->o->output, strerror(-e));
+	if (r->output.replaces && (e || !whole))
+		log_warning("%s: still holds what it held before", r->o->output);
+	e = output_end(&r->summary, true);
+	if (e)
+		run_fail(r, "%s: %s", r->o->summary, strerror(-e));
+}
