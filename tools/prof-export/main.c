@@ -4,17 +4,11 @@
  * the folder and not the stream (--output-dir). */
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <strings.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/time.h>
-#include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 #include "common/bus.h"
 #include "common/cell.h"
@@ -22,17 +16,15 @@
 #include "common/deploy.h"
 #include "common/heap.h"
 #include "common/log.h"
-#include "common/toolpath.h"
 #include "common/stdfds.h"
 #include "tools/prof-export/journal.h"
-#include "tools/prof-export/profiles.h"
+#include "tools/prof-export/keeping.h"
+#include "tools/prof-export/options.h"
 #include "tools/prof-export/session.h"
 #include "tools/prof-export/summary.h"
 
-#define EXIT_CUT 3     /* what was collected is written, but the stream did not end as it should */
 #define KEEP_FILES 168 /* a week of hours */
 #define KEEP_MIB 1024
-#define PATIENCE_S 5 /* for the stream's end, when told to stop */
 #define STATUS_NS 250000000u
 #define HELD_US 500000 /* between two status words while a write waits */
 #define POLL_MS 2000   /* the stream has something every second */
@@ -42,249 +34,11 @@
 #define THREADS 16 /* nng's */
 #define MAX_FILES 64
 
-static const char usage_text[] =
-	"Usage: prof-export [-f FORMAT] [-o FILE] <STREAM\n"
-	"Turn a stream of prof-symd or prof-bpf, or a recording of one, into a file.\n"
-	"\n"
-	"  -f, --format FORMAT     folded, pprof, html, text or stream; else by FILE's ending:\n"
-	"                          .folded, .pb.gz or .pprof, .html, .txt, .prof\n"
-	"  -o, --output FILE       write there, not to standard output\n"
-	"  -t, --threads           folded: the thread's name is the second frame\n"
-	"  -l, --lines             folded, html: interpreted frames have their line numbers\n"
-	"      --interpreter-frames\n"
-	"                          show the native frames of an interpreter's own loop, too\n"
-	"  -s, --summary           print figures and the hottest functions to standard error\n"
-	"  -m, --memory-limit MIB  keep at most so much of the stream (256); samples beyond it are counted as lost\n"
-	"  -v, --verbose           say more\n"
-	"  -h, --help              print this\n"
-	"      --version           print the version\n"
-	"\n"
-	"In a deployment (see prof-export(1)):\n"
-	"  --run-dir DIR --ids GID:B:D:S:E --limit SIZE --status-fd N --life-fd N --output-fd N --journal-fd N\n"
-	"  --run-dir DIR --ids GID:B:D:S:E --output-dir DIR [--keep FILES] [--keep-size MIB]\n"
-	"\n"
-	"Exit status: 0 done; 1 nothing or not all could be written; 3 all that came was written, but the stream was cut short.\n";
-
-enum {
-	OPTION_OUTPUT_FD = 256,
-	OPTION_JOURNAL_FD,
-	OPTION_OUTPUT_DIR,
-	OPTION_KEEP,
-	OPTION_KEEP_SIZE,
-	OPTION_VERSION,
-	OPTION_INTERPRETER
-};
-
-struct options {
-	struct deploy deploy;
-	struct session_options session;
-	bool format_given, summary;
-	const char *output;	/* NULL: standard output */
-	int output_fd;		/* -1: by hand, or to be had from output_dir */
-	int journal_fd;		/* -1: none */
-	const char *output_dir; /* NULL: none */
-	unsigned keep_files;
-	uint64_t keep_bytes;
-};
-
 static struct session session;
 static struct status status;
 static volatile sig_atomic_t interrupts;
 
-/* --- options --- */
-
-static const struct {
-	const char *name;
-	const char *endings[3];
-} formats[SESSION_FORMATS] = {
-	[SESSION_FOLDED] = { "folded", { ".folded" } },
-	[SESSION_PPROF] = { "pprof", { ".pb.gz", ".pprof" } },
-	[SESSION_HTML] = { "html", { ".html" } },
-	[SESSION_TEXT] = { "text", { ".txt" } },
-	[SESSION_STREAM] = { "stream", { ".prof" } },
-};
-
-static bool format_by_name(const char *name, enum session_format *ret)
-{
-	for (int i = 0; i < SESSION_FORMATS; i++)
-		if (!strcmp(name, formats[i].name)) {
-			*ret = (enum session_format)i;
-			return true;
-		}
-	return false;
-}
-
-static bool format_by_ending(const char *path, enum session_format *ret)
-{
-	const size_t len = strlen(path);
-
-	for (int i = 0; i < SESSION_FORMATS; i++)
-		for (const char *const *e = formats[i].endings; e < formats[i].endings + 3 && *e;
-		     e++)
-			if (len > strlen(*e) && !strcasecmp(path + len - strlen(*e), *e)) {
-				*ret = (enum session_format)i;
-				return true;
-			}
-	return false;
-}
-
-static bool parse_number(const char *s, unsigned long max, unsigned long *ret)
-{
-	char *end;
-
-	errno = 0;
-	*ret = strtoul(s, &end, 10);
-	return *s >= '0' && *s <= '9' && !*end && !errno && *ret <= max;
-}
-
-/* 0; 1 when what was asked for is done; -EINVAL, logged. */
-static int parse_options(int argc, char **argv, struct options *o)
-{
-	static const struct option longs[] = {
-		{ "format", required_argument, NULL, 'f' },
-		{ "output", required_argument, NULL, 'o' },
-		{ "threads", no_argument, NULL, 't' },
-		{ "lines", no_argument, NULL, 'l' },
-		{ "interpreter-frames", no_argument, NULL, OPTION_INTERPRETER },
-		{ "summary", no_argument, NULL, 's' },
-		{ "memory-limit", required_argument, NULL, 'm' },
-		{ "output-fd", required_argument, NULL, OPTION_OUTPUT_FD },
-		{ "journal-fd", required_argument, NULL, OPTION_JOURNAL_FD },
-		{ "output-dir", required_argument, NULL, OPTION_OUTPUT_DIR },
-		{ "keep", required_argument, NULL, OPTION_KEEP },
-		{ "keep-size", required_argument, NULL, OPTION_KEEP_SIZE },
-		{ "verbose", no_argument, NULL, 'v' },
-		{ "help", no_argument, NULL, 'h' },
-		{ "version", no_argument, NULL, OPTION_VERSION },
-		DEPLOY_OPTIONS,
-		{ NULL, 0, NULL, 0 },
-	};
-	unsigned long n;
-	int c;
-
-	while ((c = getopt_long(argc, argv, "f:o:tlsm:vh", longs, NULL)) != -1) {
-		switch (c) {
-		case 'f':
-			if (!format_by_name(optarg, &o->session.format)) {
-				log_error(
-					"--format %s: is none of folded, pprof, html, text, stream",
-					optarg);
-				return -EINVAL;
-			}
-			o->format_given = true;
-			break;
-		case 'o':
-			o->output = optarg;
-			break;
-		case 't':
-			o->session.threads = true;
-			break;
-		case 'l':
-			o->session.lines = true;
-			break;
-		case OPTION_INTERPRETER:
-			o->session.interpreter_frames = true;
-			break;
-		case 's':
-			o->summary = true;
-			break;
-		case 'm':
-			if (!parse_number(optarg, 65536, &n) || !n) {
-				log_error("--memory-limit %s: is no number of MiB from 1 to 65536",
-					  optarg);
-				return -EINVAL;
-			}
-			o->session.memory_max = (size_t)n << 20;
-			break;
-		case OPTION_JOURNAL_FD:
-		case OPTION_OUTPUT_FD:
-			if (!parse_number(optarg, INT_MAX, &n)) {
-				log_error("--%s %s: is no number of a descriptor",
-					  c == OPTION_OUTPUT_FD ? "output-fd" : "journal-fd",
-					  optarg);
-				return -EINVAL;
-			}
-			*(c == OPTION_OUTPUT_FD ? &o->output_fd : &o->journal_fd) = (int)n;
-			break;
-		case OPTION_OUTPUT_DIR:
-			o->output_dir = optarg;
-			break;
-		case OPTION_KEEP:
-			if (!parse_number(optarg, 65536, &n) || !n) {
-				log_error("--keep %s: is no number of files from 1 to 65536",
-					  optarg);
-				return -EINVAL;
-			}
-			o->keep_files = (unsigned)n;
-			break;
-		case OPTION_KEEP_SIZE:
-			if (!parse_number(optarg, 1ul << 30, &n) || !n) {
-				log_error("--keep-size %s: is no number of MiB from 1 to %lu",
-					  optarg, 1ul << 30);
-				return -EINVAL;
-			}
-			o->keep_bytes = (uint64_t)n << 20;
-			break;
-		case 'v':
-			log_init("prof-export", LOG_INFO);
-			break;
-		case 'h':
-			fputs(usage_text, stdout);
-			return 1;
-		case OPTION_VERSION:
-			puts("prof-export " PROFPIPE_VERSION);
-			return 1;
-		case '?':
-			fputs("Try `prof-export --help`.\n", stderr);
-			return -EINVAL;
-		default:
-			if (deploy_option(&o->deploy, c, optarg))
-				return -EINVAL;
-		}
-	}
-	if (optind < argc) {
-		log_error(
-			"%s: is no option; the stream comes on standard input, and FILE is named by -o",
-			argv[optind]);
-		return -EINVAL;
-	}
-	if (o->output && !o->format_given && format_by_ending(o->output, &o->session.format))
-		o->format_given = true;
-	if (!o->format_given) {
-		log_error(
-			o->output
-				? "%s: its ending names no format; give one with -f (folded, pprof, html, text, stream)"
-				: "no format%s; give one with -f (folded, pprof, html, text, stream)",
-			o->output ? o->output : "");
-		return -EINVAL;
-	}
-	if (o->deploy.run_dir && o->output_fd < 0 && !o->output_dir) {
-		log_error(
-			"--run-dir without --output-fd: the output is the launcher's to open; without a launcher give --output-dir");
-		return -EINVAL;
-	}
-	if (!o->deploy.run_dir && (o->output_fd >= 0 || o->output_dir)) {
-		log_error("--output-%s without --run-dir; by hand, name the output with -o",
-			  o->output_dir ? "dir" : "fd");
-		return -EINVAL;
-	}
-	return 0;
-}
-
 /* --- both --- */
-
-static void say_output(const char *name, int error)
-{
-	const char *remedy = "name another output with -o";
-
-	if (error == -ENOSPC || error == -EDQUOT)
-		remedy = "what is there is not whole: make room, or name another output with -o";
-	else if (error == -EPIPE)
-		remedy = "its reader went away before the end";
-	else if (error == -ENOMEM)
-		remedy = "lower --memory-limit, or end other programs";
-	log_error("%s: %s; %s", name, strerror(-error), remedy);
-}
 
 static bool ended_well(void)
 {
@@ -330,7 +84,7 @@ static int finish(const struct options *o, int verdict, const char *what, const 
 
 	refresh_status(true);
 	if (r) {
-		say_output(output, r);
+		output_say(output, r);
 		return EXIT_FAILURE;
 	}
 	if (model_totals(session.model)->unkept)
@@ -473,7 +227,7 @@ static int run_by_hand(const struct options *o)
 			return EXIT_FAILURE;
 	} else if (binary && isatty(fd)) {
 		log_error("standard output: is a terminal, and %s is binary; name a file with -o",
-			  formats[o->session.format].name);
+			  options_format(o->session.format));
 		return EXIT_FAILURE;
 	} else if ((fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDONLY) {
 		log_error("standard output: is closed; name a file with -o");
@@ -486,7 +240,7 @@ static int run_by_hand(const struct options *o)
 
 	/* A network file system may tell only now that there was no room. */
 	if (fd != STDOUT_FILENO && close(fd) && result != EXIT_FAILURE) {
-		say_output(name, -errno);
+		output_say(name, -errno);
 		result = EXIT_FAILURE;
 	}
 	if (created && !session.begun)
@@ -725,124 +479,6 @@ static int run_deployed(const struct options *o)
 	return result;
 }
 
-/* --- without a launcher --- */
-
-/* In the child: this program again, with the file, a pipe that closes with its parent, and no
- * larger an output than is kept. */
-static void become_writer(const struct options *o, const struct profiles *p, int life, int argc,
-			  char **argv)
-{
-	const struct rlimit most = { .rlim_cur = o->keep_bytes, .rlim_max = o->keep_bytes };
-	char path[4096], numbers[3][16];
-	const char **all = calloc((size_t)argc + 7, sizeof(*all));
-	sigset_t none;
-	int r = all ? tool_path("prof-export", path, sizeof(path)) : -ENOMEM;
-
-	if (r) {
-		log_error("prof-export: %s: is where user %u may not run it", strerror(-r),
-			  (unsigned)geteuid());
-		_exit(EXIT_FAILURE);
-	}
-	memcpy(all, argv, (size_t)argc * sizeof(*all));
-	snprintf(numbers[0], sizeof(numbers[0]), "%d", p->fd);
-	snprintf(numbers[1], sizeof(numbers[1]), "%d", life);
-	snprintf(numbers[2], sizeof(numbers[2]), "%d", p->journal);
-	all[argc] = "--output-fd";
-	all[argc + 1] = numbers[0];
-	all[argc + 2] = "--life-fd";
-	all[argc + 3] = numbers[1];
-	if (p->journal >= 0) {
-		all[argc + 4] = "--journal-fd";
-		all[argc + 5] = numbers[2];
-	}
-	sigemptyset(&none);
-	/* Beyond the limit writing fails, as on a full disk. */
-	signal(SIGXFSZ, SIG_IGN);
-	if (!setrlimit(RLIMIT_FSIZE, &most) && !fcntl(p->fd, F_SETFD, 0) &&
-	    !fcntl(life, F_SETFD, 0) && (p->journal < 0 || !fcntl(p->journal, F_SETFD, 0)) &&
-	    !sigprocmask(SIG_SETMASK, &none, NULL))
-		execv(path, (char *const *)all);
-	log_error("%s: %s", path, strerror(errno));
-	_exit(EXIT_FAILURE);
-}
-
-/* Until the writer ends. SIGTERM and SIGINT are passed on when the stream does not end by itself
- * soon. Its wait status. */
-static int await_writer(pid_t pid, const sigset_t *set)
-{
-	const struct timespec patience = { .tv_sec = PATIENCE_S };
-	bool told = false;
-	int how;
-
-	for (;;) {
-		if (waitpid(pid, &how, WNOHANG) == pid)
-			return how;
-		const int s = told ? sigtimedwait(set, NULL, &patience) : sigwaitinfo(set, NULL);
-
-		if (s == SIGTERM || s == SIGINT)
-			told = true;
-		else if (s < 0 && errno == EAGAIN)
-			kill(pid, SIGTERM);
-	}
-}
-
-/* What opens the output reads no byte of the stream, and what reads the stream has no more of the
- * folder than the open file. */
-static int run_keeping(const struct options *o, int argc, char **argv)
-{
-	struct profiles p = PROFILES_NONE;
-	int life[2];
-	sigset_t set;
-
-	if (geteuid() != o->deploy.uid[DEPLOY_EXPORT]) {
-		log_error(
-			"--output-dir: I run as user %u and not as %u, which --ids names; have the service manager start me as that",
-			(unsigned)geteuid(), (unsigned)o->deploy.uid[DEPLOY_EXPORT]);
-		return EXIT_FAILURE;
-	}
-	p.max = o->keep_files;
-	p.max_bytes = o->keep_bytes;
-	int r = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) ||
-				pipe2(life, O_CLOEXEC)
-			? -errno
-			: 0;
-
-	if (!r)
-		r = profiles_begin(&p, o->output_dir, formats[o->session.format].endings[0],
-				   time(NULL));
-	if (r) {
-		log_error("%s: %s; give a folder that user %u can write with --output-dir",
-			  o->output_dir, strerror(-r), (unsigned)geteuid());
-		return EXIT_FAILURE;
-	}
-	if (p.resumed)
-		log_warning("%s/%s: its writer was killed; it is gone on with", o->output_dir,
-			    p.part);
-	sigemptyset(&set);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGCHLD);
-	sigprocmask(SIG_BLOCK, &set, NULL);
-	const pid_t pid = fork();
-
-	if (!pid)
-		become_writer(o, &p, life[0], argc, argv);
-	const int how = pid < 0 ? W_EXITCODE(EXIT_FAILURE, 0) : await_writer(pid, &set);
-	const int code = WIFEXITED(how) ? WEXITSTATUS(how) : EXIT_FAILURE;
-
-	if (pid < 0)
-		log_error("cannot start a writer: %s", strerror(errno));
-	else if (WIFSIGNALED(how))
-		log_error("%s/%s: its writer died of signal %d (%s)", o->output_dir, p.part,
-			  WTERMSIG(how), strsignal(WTERMSIG(how)));
-	r = profiles_end(&p, code == EXIT_SUCCESS || code == EXIT_CUT	? PROFILES_WHOLE
-			     : WIFSIGNALED(how) || code == DEPLOY_AGAIN ? PROFILES_KILLED
-									: PROFILES_FAILED);
-	if (r)
-		say_output(o->output_dir, r);
-	return r && code == EXIT_SUCCESS ? EXIT_FAILURE : code;
-}
-
 int main(int argc, char **argv)
 {
 	struct options o = { .output_fd = -1,
@@ -853,14 +489,14 @@ int main(int argc, char **argv)
 	stdfds_hold();
 	log_init("prof-export", LOG_WARNING);
 	deploy_init(&o.deploy);
-	const int r = parse_options(argc, argv, &o);
+	const int r = options_parse(argc, argv, &o);
 
 	if (r)
 		return r > 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 	heap_setup();
 	o.session.many = o.deploy.run_dir != NULL;
 	if (o.output_dir && o.output_fd < 0)
-		return run_keeping(&o, argc, argv);
+		return keeping_run(&o, argc, argv);
 	struct budget budget;
 
 	deploy_budget(&o.deploy, &budget);

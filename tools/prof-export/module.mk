@@ -4,7 +4,7 @@ export_GEN   := $(B)/gen/tools/prof-export
 D3           ?= /usr/share/javascript/d3/d3.min.js
 
 TOOLS += prof-export
-prof-export_SRCS := $(patsubst %,tools/prof-export/%.c,main $(export_PARTS))
+prof-export_SRCS := $(patsubst %,tools/prof-export/%.c,main keeping options $(export_PARTS))
 prof-export_OBJS := $(export_GEN)/pprof.pb-c.o $(export_GEN)/page.o
 prof-export_LIBS := -lprotobuf-c -lz
 prof-export_GEN  := $(export_GEN)/pprof.pb-c.h

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "common/log.h"
 
 int output_init(struct output *o, int fd, bool gzip)
 {
@@ -142,4 +143,17 @@ int output_done(struct output *o)
 	else if (!o->error)
 		pack(o, Z_FINISH);
 	return o->error;
+}
+
+void output_say(const char *name, int error)
+{
+	const char *remedy = "name another output with -o";
+
+	if (error == -ENOSPC || error == -EDQUOT)
+		remedy = "what is there is not whole: make room, or name another output with -o";
+	else if (error == -EPIPE)
+		remedy = "its reader went away before the end";
+	else if (error == -ENOMEM)
+		remedy = "lower --memory-limit, or end other programs";
+	log_error("%s: %s; %s", name, strerror(-error), remedy);
 }

@@ -41,5 +41,7 @@ void output_printf(struct output *o, const char *fmt, ...) __attribute__((format
 void output_flush(struct output *o);
 /* Writes the rest and gives the first error: 0, -errno. Nothing can be put after it. */
 int output_done(struct output *o);
+/* Logs an error of writing to `name`, and what mends it. */
+void output_say(const char *name, int error);
 
 #endif
