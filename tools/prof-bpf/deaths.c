@@ -123,26 +123,3 @@ void deaths_names(void *ctx, const struct lastword *last)
 	say(QUARANTINE_NAMES, name, &of, last->end,
 	    quarantine_blame(p->quarantine, QUARANTINE_NAMES, &of, last->end, clock_mono_ns()));
 }
-
-/* A file that was given up in doubt, and is not any more, is asked for again by nobody who has been
- * refused it. Names are forgotten with the epoch. */
-void deaths_tick(struct prof *p, uint64_t now_ns)
-{
-	enum quarantine_parser parser;
-	struct quarantine_key freed;
-	bool names = false;
-
-	while (quarantine_freed(p->quarantine, now_ns, &parser, &freed)) {
-		names |= parser == QUARANTINE_NAMES;
-		for (uint32_t slot = 1; parser == QUARANTINE_ROWS && slot < TABLES_MAX_FILES;
-		     slot++) {
-			struct host_file *f = host_slot_file(p->host, (uint16_t)slot);
-
-			if (f && f->dev == freed.dev && f->inode == freed.inode &&
-			    f->ctime_ns == freed.ctime_ns && f->size == freed.size)
-				host_want_rows(p->host, f);
-		}
-	}
-	if (names && p->stream_begun)
-		feed_emitted(p, emit_restart(p->emit));
-}

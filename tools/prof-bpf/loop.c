@@ -206,6 +206,29 @@ static void hurry(struct prof *p, uint64_t now)
 	(void)timerfd_settime(p->timer, 0, &next, NULL);
 }
 
+/* A file that was given up in doubt, and is not any more, is asked for again by nobody who has been
+ * refused it. Names are forgotten with the epoch. */
+static void ask_again(struct prof *p, uint64_t now_ns)
+{
+	enum quarantine_parser parser;
+	struct quarantine_key freed;
+	bool names = false;
+
+	while (quarantine_freed(p->quarantine, now_ns, &parser, &freed)) {
+		names |= parser == QUARANTINE_NAMES;
+		for (uint32_t slot = 1; parser == QUARANTINE_ROWS && slot < TABLES_MAX_FILES;
+		     slot++) {
+			struct host_file *f = host_slot_file(p->host, (uint16_t)slot);
+
+			if (f && f->dev == freed.dev && f->inode == freed.inode &&
+			    f->ctime_ns == freed.ctime_ns && f->size == freed.size)
+				host_want_rows(p->host, f);
+		}
+	}
+	if (names && p->stream_begun)
+		feed_emitted(p, emit_restart(p->emit));
+}
+
 static void on_timer(struct prof *p)
 {
 	uint64_t expirations, now = clock_mono_ns();
@@ -219,7 +242,7 @@ static void on_timer(struct prof *p)
 		jitfiles_tick(p->jitfiles, now);
 	answers_tick(p, now);
 	if (p->phase == SAMPLING)
-		deaths_tick(p, now);
+		ask_again(p, now);
 	tables_tick(p->tables, now);
 	if (p->kallsyms)
 		(void)kallsyms_tick(p->kallsyms, now);

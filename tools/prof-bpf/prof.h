@@ -168,8 +168,6 @@ bool deaths_refuse_process(struct prof *p, uint64_t id);
 void deaths_rows(void *ctx, struct str name, const struct quarantine_key *of, enum lastword_end end,
 		 enum quarantine_verdict verdict);
 void deaths_names(void *ctx, const struct lastword *last);
-/* Has what was given up for a time asked for again when that is over. */
-void deaths_tick(struct prof *p, uint64_t now_ns);
 
 /* --- loop.c --- */
 
