@@ -90,6 +90,9 @@ void conclude_run(struct run *r)
 	/* The stream may have ended by itself, and been written before we looked. */
 	if (!r->sampled_ns)
 		r->sampled_ns = clock_mono_ns() - r->sampling_ns;
+	/* What passes between two readings makes it shorter: above 0 the host did sleep. */
+	const uint64_t boot_ns = clock_ns(CLOCK_BOOTTIME);
+	const int64_t asleep_ns = (int64_t)(boot_ns - clock_mono_ns() - r->asleep_ns);
 	struct summary_cost costs[DEPLOY_TOOLS + 1];
 	struct rusage self;
 
@@ -127,6 +130,7 @@ void conclude_run(struct run *r)
 		.pss_peak = r->pss_peak + costs[DEPLOY_TOOLS].pss_peak,
 		.unsampled_s = (double)r->unsampled_ns / 1e9,
 		.unsampled = (uint64_t)r->unsampled,
+		.suspended_s = asleep_ns > 0 ? (double)asleep_ns / 1e9 : 0,
 	};
 	if (s.figures.first_complete_ns > r->start_ns)
 		s.first_complete_s = (double)(s.figures.first_complete_ns - r->start_ns) / 1e9;

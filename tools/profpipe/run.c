@@ -177,6 +177,7 @@ void run_begin(struct run *r)
 {
 	r->phase = SAMPLING;
 	r->sampling_ns = clock_mono_ns();
+	r->asleep_ns = clock_ns(CLOCK_BOOTTIME) - r->sampling_ns;
 	if (r->command.pid)
 		command_release(&r->command);
 	log_info("sampling has begun, after %.3f s", (double)(r->sampling_ns - r->start_ns) / 1e9);

@@ -49,8 +49,9 @@ struct run {
 	 * until then. In all: how long that was, and what it would have taken. */
 	uint64_t away_ns, unsampled_ns;
 	double rate, unsampled;
-	uint64_t taken;	   /* by former lives of prof-bpf, as they said last */
-	uint64_t pss_peak; /* of all together */
+	uint64_t taken;	    /* by former lives of prof-bpf, as they said last */
+	uint64_t asleep_ns; /* what the host had slept since its boot when sampling began */
+	uint64_t pss_peak;  /* of all together */
 };
 
 extern const char *const run_names[DEPLOY_TOOLS];

@@ -54,8 +54,8 @@ static void print_name(FILE *out, const char *before, struct str name)
 	buf_done(&b);
 }
 
-/* What was started again, and what it cost. */
-static void print_restarts(FILE *out, const struct summary *s)
+/* What was started again, what it cost, and when nothing ran at all. */
+static void print_gaps(FILE *out, const struct summary *s)
 {
 	bool any = false;
 
@@ -71,6 +71,10 @@ static void print_restarts(FILE *out, const struct summary *s)
 		fprintf(out,
 			"not sampled: %.3f s in all while prof-bpf was away, some %lu samples\n",
 			s->unsampled_s, s->unsampled);
+	if (s->suspended_s > 0)
+		fprintf(out,
+			"the host was suspended for %.1f s in between, which no time here counts\n",
+			s->suspended_s);
 }
 
 void summary_print(FILE *out, const struct summary *s)
@@ -99,7 +103,7 @@ void summary_print(FILE *out, const struct summary *s)
 			fprintf(out, "  %8lu  %s: %s\n", f->lost[i], lost_reason_word(i),
 				lost_reason_text(i));
 	}
-	print_restarts(out, s);
+	print_gaps(out, s);
 	if (f->cut)
 		fputs("the stream ended before its time: what came until then was written\n", out);
 	if (f->top[0].self)
@@ -178,6 +182,7 @@ int summary_json(int fd, const struct summary *s)
 	}
 	cJSON_AddNumberToObject(j, "unsampled_s", s->unsampled_s);
 	cJSON_AddNumberToObject(j, "unsampled_samples", (double)s->unsampled);
+	cJSON_AddNumberToObject(j, "suspended_s", s->suspended_s);
 	cJSON_AddBoolToObject(j, "cut", f->cut != 0);
 	add_name(j, "event", event_name(f));
 	cJSON_AddNumberToObject(j, "hz", atoi(s->hz));

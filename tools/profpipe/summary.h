@@ -22,6 +22,7 @@ struct summary {
 	uint64_t pss_peak;	 /* bytes, of all at one time */
 	double unsampled_s;	 /* while prof-bpf was away */
 	uint64_t unsampled;	 /* samples that it would have taken, by its rate before */
+	double suspended_s;	 /* of the host, which no other time here counts */
 	const struct summary_cost *costs;
 	unsigned cost_count;
 };
