@@ -11,6 +11,8 @@
 #include "tools/prof-bpf/prof.h"
 #include "tools/prof-bpf/record.h"
 
+#define TELL_NS 60000000000ull
+
 /* --- the stream --- */
 
 /* What an output file holds stays until there is something to write. */
@@ -424,6 +426,18 @@ static void send_loss(struct prof *p, enum lost_reason reason, uint64_t now, uin
 	*sent = now;
 }
 
+static void tell_put_off(struct prof *p, uint64_t put_off)
+{
+	const uint64_t now_ns = clock_mono_ns();
+
+	if (put_off == p->put_off || (p->put_off_ns && now_ns < p->put_off_ns + TELL_NS))
+		return;
+	p->put_off = put_off;
+	p->put_off_ns = now_ns;
+	log_warning(
+		"no descriptor is left to open files with: what starts now has no rows and names until there is; raise fs.file-max, or LimitNOFILE= of the service");
+}
+
 void feed_losses(struct prof *p)
 {
 	struct loader_figures l;
@@ -442,6 +456,7 @@ void feed_losses(struct prof *p)
 		send_loss(p, LOST_SIDEBAND, lost, &p->sideband_sent[i], cpu);
 	}
 	host_figures(p->host, &h);
+	tell_put_off(p, h.put_off);
 	send_loss(p, LOST_MALFORMED, loader_malformed(p->loader) + s.malformed, &p->malformed_sent,
 		  LOST_ANY_CPU);
 	send_loss(p, LOST_LIMIT, h.limit, &p->limit_sent, LOST_ANY_CPU);

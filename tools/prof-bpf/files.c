@@ -16,6 +16,7 @@
 
 #define CONFIRM_NS 2000000ull /* records of what happened before are drained by then */
 #define TRIES 3
+#define PAUSE_NS 250000000ull  /* of opening, where no descriptor is left */
 #define EXPIRE_NS 500000000ull /* how often old things are looked for */
 
 /* Somebody waits for a file that is opened again. */
@@ -42,7 +43,7 @@ struct files {
 	struct backing *vdso;
 	uint64_t vdso_size;
 	uint32_t next_id;
-	uint64_t expire_ns;
+	uint64_t expire_ns, pause_ns; /* until then nothing is opened */
 	struct files_figures figures;
 };
 
@@ -384,6 +385,14 @@ static void backing_opened(void *ctx, const struct opener_result *r)
 	backing_get(b);
 	b->ticket = 0;
 	f->figures.opens++;
+	if (opener_lacks_descriptors(r->status)) {
+		/* No other way and no other process would do better now. */
+		f->pause_ns = now_ns + PAUSE_NS;
+		f->figures.put_off++;
+		backing_waits(b);
+		backing_put(b);
+		return;
+	}
 	if (r->status) {
 		/* Another process may have it mapped still. */
 		if (++b->tries < TRIES && r->status != OPENER_NOT_REGULAR &&
@@ -728,7 +737,8 @@ void files_tick(struct files *f, uint64_t now_ns)
 	struct file *file, *next_file;
 
 	confirm(f, now_ns);
-	submit(f);
+	if (now_ns >= f->pause_ns)
+		submit(f);
 	if (now_ns < f->expire_ns)
 		return;
 	f->expire_ns = now_ns + EXPIRE_NS;

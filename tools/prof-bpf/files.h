@@ -119,6 +119,7 @@ void files_want_rows(struct files *f, struct file *file);
 
 struct files_figures {
 	uint64_t files, fds, opens, spared, failed, limit;
+	uint64_t put_off; /* opens, for want of a descriptor */
 };
 void files_figures(const struct files *f, struct files_figures *ret);
 

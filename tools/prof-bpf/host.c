@@ -653,6 +653,7 @@ void host_figures(const struct host *h, struct host_figures *ret)
 	ret->opens = f.opens;
 	ret->opens_spared = f.spared;
 	ret->opens_failed = f.failed;
+	ret->put_off += f.put_off;
 	ret->limit += f.limit;
 }
 

@@ -162,6 +162,7 @@ struct host_figures {
 	uint64_t processes, threads, mappings, files, open_fds, bytes; /* now */
 	uint64_t processes_seen, execs_seen;
 	uint64_t opens, opens_spared, opens_failed;
+	uint64_t put_off; /* of files and of processes' maps, for want of a descriptor */
 	uint64_t publishes;
 	uint64_t rescans; /* of a process's maps, after lost records or much change */
 	uint64_t limit;	  /* processes, mappings and files beyond a ceiling: LOST_LIMIT */

@@ -11,6 +11,7 @@
 #ifndef PROFPIPE_OPENER_H
 #define PROFPIPE_OPENER_H
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -91,6 +92,12 @@ struct opener_result {
 	int fd;	    /* read-only, O_CLOEXEC, -1 unless status is 0; the callback's to close */
 	struct opener_file file;
 };
+/* Whether nothing could be opened, for us or the host have no descriptor left: later it may be. */
+static inline bool opener_lacks_descriptors(int status)
+{
+	return status == -ENFILE || status == -EMFILE;
+}
+
 typedef void opener_done(void *ctx, const struct opener_result *r);
 
 struct opener;

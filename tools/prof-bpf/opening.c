@@ -246,7 +246,7 @@ static int open_mapping(const struct opening *o, const struct opener_request *q,
 	}
 	int error = -errno;
 	/* Gone from there already, or not ours to follow. */
-	if (!q->path.len || q->path.data[0] != '/' || !q->inode)
+	if (opener_lacks_descriptors(error) || !q->path.len || q->path.data[0] != '/' || !q->inode)
 		return error;
 	return open_by_name(o, q, ret);
 }

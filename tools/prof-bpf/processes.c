@@ -267,6 +267,12 @@ int process_read_maps(struct host *h, struct process *p)
 	n = procfs_read_maps(h->proc, p->pub.pid, HOST_MAX_MAPPINGS, read_mapping, &r);
 	if (n < 0 || r.failed) {
 		maps_put(r.maps);
+		if (n < 0 && opener_lacks_descriptors((int)n)) {
+			h->figures.put_off++;
+			p->wants_maps = true;
+			p->rescan_ns = r.now_ns + RESCAN_NS;
+			process_mark_dirty(h, p);
+		}
 		return n < 0 ? (int)n : -ENOMEM;
 	}
 	maps_put(p->maps);

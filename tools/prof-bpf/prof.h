@@ -109,7 +109,8 @@ struct prof {
 	bool rows_due, files_due; /* something came for those routes, or is to be sent */
 	uint64_t since_ns;	  /* of the phase */
 	uint64_t figures_ns, clock_ns, flushed_ns; /* when these were sent last */
-	uint64_t forgot_ns;			   /* when objects_lost was made good last */
+	uint64_t put_off, put_off_ns; /* opens, when that was told last; and when that was */
+	uint64_t forgot_ns;	      /* when objects_lost was made good last */
 	unsigned drain_ms;
 	uint64_t drained_ns; /* side-band records up to here have been handled */
 	uint64_t began_ns;   /* this process */
