@@ -19,7 +19,7 @@
 #define FIGURES_NS 1000000000ull
 #define FLUSH_NS 1000000000ull
 #define CLOCK_NS 60000000000ull
-#define CONNECT_NS 5000000000ull /* how long the start waits for the peers */
+#define CONNECT_NS 20000000000ull /* how long the start waits for the peers */
 #define ROWS_WAIT_NS \
 	200000000ull /* and then for the rows of what runs already: later ones are in time for \
 			deferred samples */
