@@ -520,8 +520,15 @@ static void show_sysctl(struct check *c, const char *path, const char *note)
 
 static void check_paranoid(struct look *l, struct check *c)
 {
-	(void)l;
-	show_sysctl(c, "/proc/sys/kernel/perf_event_paranoid", "does not bind CAP_PERFMON");
+	/* The event of the start was opened with more rights, where these were there. */
+	const int r = l->config->clock ? 0 : probe_event(0);
+	const bool binds = r == -EACCES || r == -EPERM;
+
+	show_sysctl(c, "/proc/sys/kernel/perf_event_paranoid",
+		    binds ? "asks for CAP_SYS_ADMIN here" : "does not bind CAP_PERFMON");
+	if (binds)
+		check_degrade(c, "samples of cpus that come online later",
+			      "sysctl kernel.perf_event_paranoid=2");
 }
 
 static void check_kptr(struct look *l, struct check *c)
