@@ -128,7 +128,7 @@ check:
 	@packaging/deps.sh test
 	@$(MAKE) --no-print-directory -j2 tests
 	@$(MAKE) --no-print-directory -j2 SAN=asan tests
-	@tests/check.sh build/release build/asan -- tests/e2e --ignore=tests/e2e/test_vm.py
+	@tests/check.sh build/release build/asan -- tests/e2e
 
 check-vm:
 	@packaging/deps.sh test

@@ -22,6 +22,7 @@ CACHE = "build/vm"
 VERIFIER_LIMIT = 1_000_000
 TOOLS = ("profpipe", "prof-bpf", "prof-deltas", "prof-symd", "prof-dump", "prof-export", "tests/walk-live", "tests/load-programs")
 DEPTH = 30
+AWAY_SECONDS, LONGEST_REST = 6, 4
 SCRIPT = """
 def inner(n):
     s = 0
@@ -33,38 +34,90 @@ def outer(n): return middle(n) + 1
 while True: outer(2000)
 """
 
-# What runs in the guest, one step after the other. A step that waits for something that the emulation is slow at is repeated with more time, until it is there.
+HOG = """
+held = []
+while True:
+    held.append(b"x" * (1 << 22))
+"""
+# A recording that goes on until it is told to stop, however slow the machine is: something is done to the host when it samples, and a program is run when that is over.
+DURING = """
+chain10 600 &
+for try in 1 2 3; do
+    profpipe record -v -F 199 {options} --summary /out/{name}.json 2>/out/{name}.log & run=$!
+    until grep -q 'sampling has begun' /out/{name}.log; do
+        sleep 0.1
+        grep -q '^profpipe: error' /out/{name}.log && continue 2
+    done
+    break
+done
+sleep 2
+{what}
+{then}
+kill -INT $run
+wait $run
+"""
+
+
+def during(name, what, options="-f text -o /out/{name}.text", then=f"chain{DEPTH} 5"):
+    return DURING.format(name=name, what=what, then=then, options=options.format(name=name))
+
+
+OLDEST, NEWEST, ALL = "5.10", kernels.NEWEST, kernels.WANTED
+
+# What runs in the guest, one step after the other: its name, its seconds at most, and the kernels that it is run on, which is one where no difference is to be expected. A step that waits for
+# something that the emulation is slow at is repeated with more time, until it is there.
 LIVE = """
 {program} >/dev/null & p=$!
 sleep 0.5
 walk-live $p 2 199
-r=$?
-kill -9 $p
-exit $r
 """
 STEPS = [
-    ("load", 120, "ulimit -l unlimited; load-programs"),
-    ("doctor", 300, "profpipe doctor --json"),
-    ("live-chain", 150, LIVE.format(program=f"chain{DEPTH} 60")),
-    ("live-thread", 150, LIVE.format(program=f"chain{DEPTH} 60 thread")),
-    ("live-bash", 150, LIVE.format(program="bash -c 'while :; do x=$((x+1)); y=${x//1/2}; done'")),
-    ("live-python", 150, LIVE.format(program="python3 -S -E /test/script.py")),
-    ("dump", 150, f"chain{DEPTH} 60 & sleep 0.5; prof-dump $!; r=$?; kill -9 $!; exit $r"),
-    ("record", 400, f"""
+    ("load", 120, ALL, "ulimit -l unlimited; load-programs"),
+    ("doctor", 300, ALL, "for try in 1 2 3; do profpipe doctor --json >/out/doctor.json && break; done; cat /out/doctor.json"),
+    ("live-chain", 150, ALL, LIVE.format(program=f"chain{DEPTH} 60")),
+    ("live-thread", 150, ALL, LIVE.format(program=f"chain{DEPTH} 60 thread")),
+    ("live-bash", 150, (OLDEST, NEWEST), LIVE.format(program="bash -c 'while :; do x=$((x+1)); y=${x//1/2}; done'")),
+    ("live-python", 150, ALL, LIVE.format(program="python3 -S -E /test/script.py")),
+    ("dump", 150, ALL, f"chain{DEPTH} 60 & sleep 0.5; prof-dump $!"),
+    ("record", 400, ALL, f"""
         chain{DEPTH} 600 thread & python3 -S -E /test/script.py &
         for d in 5 15 45; do
-            profpipe record -d $d -o /out/host.folded --summary /out/host.json || exit 1
+            profpipe record -d $d -o /out/host.folded --summary /out/host.json || continue
             grep -q 'f1;f2;f3' /out/host.folded && grep -q 'outer;.*middle;.*inner' /out/host.folded && exit 0
         done
         exit 1"""),
-    ("command", 200, "profpipe record -F 499 -o /out/command.folded --summary /out/command.json -- sh -c 'for i in 1 2 3 4 5 6 7 8; do chain10 0.3; done; true'"),
-    # Less than Debian's defaults allow, and more.
-    ("sysctls", 150, "cd /proc/sys/kernel; echo 2 >kptr_restrict; echo 4 >perf_event_paranoid; echo 1 >unprivileged_bpf_disabled; prof-bpf --check; echo 0 >kptr_restrict"),
-    ("memlock", 150, "ulimit -l 64; capsh --drop=cap_sys_resource -- -c 'prof-bpf --check'"),
-    ("few", 150, "capsh --drop=cap_sys_admin,cap_sys_resource,cap_syslog,cap_sys_ptrace,cap_dac_read_search,cap_checkpoint_restore -- -c 'prof-bpf --check'"),
-    ("integrity", 240, "echo integrity >/sys/kernel/security/lockdown; for t in 3 12 36; do profpipe record -o /out/integrity.folded -- sh -c \"chain10 $t; true\"; grep -q ';f1;' /out/integrity.folded && exit 0; done; exit 1"),
-    ("confidentiality", 150, "echo confidentiality >/sys/kernel/security/lockdown; prof-bpf --check; profpipe record -d 1 -o /out/never.folded"),
+    ("command", 200, ALL, "for try in 1 2 3; do profpipe record -F 499 -o /out/command.folded --summary /out/command.json -- sh -c 'for i in 1 2 3 4 5 6 7 8; do chain10 0.3; done; true' && exit 0; done; exit 1"),
+    # What befalls a host while it is recorded. Of cpus that come later Debian's kernels let nobody but CAP_SYS_ADMIN open events, by default.
+    ("allow", 10, ("6.12",), "echo 2 >/proc/sys/kernel/perf_event_paranoid"),
+    ("suspend", 300, (NEWEST,), during("suspend", "echo +8 >/sys/class/rtc/rtc0/wakealarm; echo mem >/sys/power/state || exit 9")),
+    ("cpus", 300, ("6.12",), during("cpus", f"cd /sys/devices/system/cpu; echo 0 >cpu1/online && sleep {AWAY_SECONDS} && echo 1 >cpu1/online || exit 9", then=f"taskset 2 chain{DEPTH} 5")),
+    ("clock", 300, ("6.1",), during("clock", "date -s @$(($(date +%s) + 3600)) && sleep 3 && date -s @$(($(date +%s) - 3600)) || exit 9")),
+    ("memory", 300, (OLDEST,), during("memory", """
+        for t in $(pidof prof-symd); do echo 1000 >/proc/$t/oom_score_adj; done
+        python3 -S -E /test/hog.py""", "-o /out/memory.folded")),
+    # Of these root has as many as it likes, and the tools have none.
+    ("descriptors", 300, ("6.1",), during("descriptors", """
+        max=$(cat /proc/sys/fs/file-max); cp /test/chain10 /test/later
+        echo 10 >/proc/sys/fs/file-max
+        later 60 &
+        until grep -q 'no descriptor is left' /out/descriptors.log; do sleep 0.1; done
+        echo $max >/proc/sys/fs/file-max""", "-o /out/descriptors.folded", "sleep 5")),
+    # More than Debian's defaults allow, and less and less.
+    ("open", 150, ("6.1",), "cd /proc/sys/kernel; echo 0 >kptr_restrict; echo -1 >perf_event_paranoid; echo 0 >unprivileged_bpf_disabled; prof-bpf --check"),
+    ("types", 150, ("6.12",), "mount -t tmpfs none /sys/kernel/btf; prof-bpf --check; profpipe record -d 1 -o /out/never.folded; r=$?; umount /sys/kernel/btf; exit $r"),
+    ("sysctls", 150, ALL, "cd /proc/sys/kernel; echo 2 >kptr_restrict; echo 4 >perf_event_paranoid; echo 1 >unprivileged_bpf_disabled; prof-bpf --check; echo 0 >kptr_restrict"),
+    ("memlock", 150, (OLDEST, "6.12"), "ulimit -l 64; capsh --drop=cap_sys_resource -- -c 'prof-bpf --check'"),
+    ("few", 150, ("6.1",), "capsh --drop=cap_sys_admin,cap_sys_resource,cap_syslog,cap_sys_ptrace,cap_dac_read_search,cap_checkpoint_restore -- -c 'prof-bpf --check'"),
+    ("integrity", 240, (OLDEST,), "echo integrity >/sys/kernel/security/lockdown; for t in 3 12 36; do profpipe record -o /out/integrity.folded -- sh -c \"chain10 $t; true\"; grep -q ';f1;' /out/integrity.folded && exit 0; done; exit 1"),
+    ("confidentiality", 150, ALL, "echo confidentiality >/sys/kernel/security/lockdown; prof-bpf --check; profpipe record -d 1 -o /out/never.folded"),
 ]
+# One kernel is locked down from its boot on, and all of its steps go as they do elsewhere.
+LOCKED = "6.12"
+
+
+def on(name):
+    """For a test of one step: with each kernel that it is run on."""
+    return pytest.mark.parametrize("machine", next(series for step, _, series, _ in STEPS if step == name), indirect=True)
 
 
 def modules():
@@ -93,7 +146,10 @@ def make_root(path, chain):
         root.program(program, f"/test/chain{n}")
         root.copy(f"{os.path.dirname(program)}/.debug/chain{n}.debug", f"/test/.debug/chain{n}.debug")
     root.put("/test/script.py", SCRIPT.encode())
-    root.put("/test/steps", "".join(f"step {name} {seconds} {quoted(command)}\n" for name, seconds, command in STEPS).encode())
+    root.put("/test/hog.py", HOG.encode())
+    # The kernel hands what it does not know of its command line to the first process, as its environment.
+    root.put("/test/steps", "".join(f"case $series in {'|'.join(series)}) step {name} {seconds} {quoted(command)} ;; esac\n"
+                                    for name, seconds, series, command in STEPS).encode())
     root.write(path)
 
 
@@ -140,7 +196,8 @@ def machines(chain, tmp_path_factory, request):
 
     def one(series):
         kernel, version = archive().fetch(series)
-        return Results(series, version, *guest.run(kernel, f"{folder}/initramfs", f"{folder}/{series}"))
+        words = f"series={series}{' lockdown=integrity' if series == LOCKED else ''}"
+        return Results(series, version, *guest.run(kernel, f"{folder}/initramfs", f"{folder}/{series}", words))
 
     with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
         wanted = {item.callspec.params["machine"] for item in request.session.items if "machine" in getattr(item, "fixturenames", ())}
@@ -165,22 +222,40 @@ def test_doctor_finds_nothing_fatal_and_gets_samples(machine):
     got = json.loads(machine.good("doctor"))
     checks = {c["name"]: c for c in got["checks"]}
     assert not [c for c in got["checks"] if c["verdict"] == "fatal"]
-    # The emulation has no hardware counters; all else is as it should be.
-    assert {c["name"] for c in got["checks"] if c["verdict"] == "degraded"} <= {"perf events"}, got
+    # The emulation has no hardware counters, and Linux 5.10 no Landlock; all else is as it should be.
+    degraded = {c["name"] for c in got["checks"] if c["verdict"] == "degraded"}
+    assert degraded - {"perf events"} == {"perf_event_paranoid"} | ({"cells"} if machine.series == OLDEST else set()), got
+    assert checks["perf_event_paranoid"]["found"].startswith("3; asks for CAP_SYS_ADMIN") and "come online later" in checks["perf_event_paranoid"]["lost"]
     assert "TCG" in checks["virtual machine"]["found"]
+    assert ("no Landlock" in checks["cells"]["found"]) == (machine.series == OLDEST), checks["cells"]
+    assert checks["lockdown"]["found"] == ("none [integrity] confidentiality" if machine.series == LOCKED else "[none] integrity confidentiality")
+    assert "apparmor" in checks["LSM"]["found"] and checks["LSM"]["found"].endswith("own label: unconfined"), checks["LSM"]
+    assert checks["tracefs"]["found"] == "not mounted; not needed"
     test = got["self_test"]
     assert test["samples"] > 0 and test["complete"] > 0 and test["kernel_named"] > 0 and test["user_named"] > 0, test
 
 
-@pytest.mark.parametrize("program", ["chain", "thread", "bash", "python"])
-def test_stacks_of_a_program_are_complete(machine, program):
+def check_live(machine, program):
     out = machine.good(f"live-{program}")
     figures, complete = re.search(r"samples (\d+) frames (\d+) kernel \d+ deepest (\d+)", out), re.search(r"^complete (\d+)", out, re.M)
     assert figures and complete, out
     samples = int(figures[1])
     assert samples > 20 and samples - int(complete[1]) <= 1 + samples / 50, out
-    if program in ("chain", "thread"):
-        assert int(figures[3]) >= DEPTH, out
+    return int(figures[3])
+
+
+@pytest.mark.parametrize("program", ["chain", "thread"])
+def test_stacks_of_a_program_are_complete(machine, program):
+    assert check_live(machine, program) >= DEPTH
+
+
+def test_stacks_of_an_interpreter_are_complete(machine):
+    check_live(machine, "python")
+
+
+@on("live-bash")
+def test_stacks_of_a_shell_are_complete(machine):
+    check_live(machine, "bash")
 
 
 def test_a_stopped_process_is_dumped_with_names(machine):
@@ -192,7 +267,9 @@ def test_a_recording_of_the_host_has_stacks_and_names(machine):
     machine.good("record")
     stacks = machine.stacks("host.folded")
     summary = json.loads(machine.text("host.json"))
-    whole = [s for s, _ in stacks if s[0] == f"chain{DEPTH}" and s[-1].startswith("f")]
+    # What was interrupted goes on in the kernel.
+    users = [[f for f in s if not f.endswith("_[k]")] for s, _ in stacks if s[0] == f"chain{DEPTH}"]
+    whole = [s for s in users if re.fullmatch(r"f\d+", s[-1])]
     assert any("start_thread" in s[1] or "thread" in s or "clone" in s[1] for s in whole), stacks[:20]
     chained = [s[s.index("f1"):] for s in whole if "f1" in s]
     assert chained and all(c == [f"f{i}" for i in range(1, len(c) + 1)] for c in chained), chained[:5]
@@ -209,28 +286,106 @@ def test_processes_are_followed_from_their_first_moment(machine):
     assert sum(n for s, n in stacks if s[0] == "chain10" and "f1" in s) > 8, stacks
 
 
+def samples_of(machine, name):
+    """Of a recording as text: (program, cpu, second of the machine's clock) of each sample."""
+    return [(m[1], int(m[2]), float(m[3])) for m in re.finditer(r"^(\S+) +\d+/\d+ \[(\d+)\] +([\d.]+): ", machine.text(f"{name}.text"), re.M)]
+
+
+def check_during(machine, name):
+    """That sampling went on to the end, with the tools that it began with; its samples, in their order, and its summary."""
+    status, _, err = machine.step(name)
+    said, summary = machine.text(f"{name}.log"), json.loads(machine.text(f"{name}.json"))
+    assert status == 0, f"{err}\n{said}"
+    assert summary["restarts"] == {} and summary["unsampled_s"] == 0, said
+    samples = samples_of(machine, name)
+    assert any(comm == f"chain{DEPTH}" for comm, _, _ in samples), said
+    times = sorted(t for _, _, t in samples)
+    # A program spins all the while: the samples' clock neither stands still nor jumps.
+    assert max(b - a for a, b in zip(times, times[1:])) < LONGEST_REST, said
+    assert abs(times[-1] - times[0] - summary["duration_s"]) < 2 * LONGEST_REST, (times[0], times[-1], summary)
+    return samples, summary
+
+
+@on("suspend")
+def test_a_host_that_sleeps_is_sampled_when_it_is_awake_and_its_sleep_told(machine):
+    _, summary = check_during(machine, "suspend")
+    assert 1 < summary["suspended_s"] < 9, summary
+    assert "the host was suspended for " in machine.text("suspend.log")
+
+
+@on("cpus")
+def test_a_cpu_that_goes_is_not_missed_and_sampled_when_it_is_back(machine):
+    samples, _ = check_during(machine, "cpus")
+    later = {cpu for comm, cpu, _ in samples if comm == f"chain{DEPTH}"}
+    assert later == {1}, later
+    # While it is away, the other one's go on, of which check_during makes sure.
+    of_it = sorted(t for _, cpu, t in samples if cpu == 1)
+    assert max(b - a for a, b in zip(of_it, of_it[1:])) > AWAY_SECONDS - 1, "it was away"
+
+
+@on("clock")
+def test_a_clock_that_is_set_changes_no_time_of_a_recording(machine):
+    _, summary = check_during(machine, "clock")
+    assert summary["suspended_s"] == 0, summary
+
+
+@on("memory")
+def test_a_host_out_of_memory_costs_a_tool_and_not_the_recording(machine):
+    status, _, err = machine.step("memory")
+    said, summary = machine.text("memory.log"), json.loads(machine.text("memory.json"))
+    assert status == 0, f"{err}\n{said}"
+    assert re.search(r"prof-symd ended \(.*\), since memory ran out: .*; it is started again", said), said
+    assert summary["restarts"]["prof-symd"] >= 1, summary
+    assert any(s[0] == f"chain{DEPTH}" for s, _ in machine.stacks("memory.folded")), said
+
+
+@on("descriptors")
+def test_descriptors_that_run_out_are_told_and_files_opened_when_there_are_some_again(machine):
+    status, _, err = machine.step("descriptors")
+    said = machine.text("descriptors.log")
+    assert status == 0 and said.count("no descriptor is left to open files with") == 1, f"{err}\n{said}"
+    assert any(s[0] == "later" and "f1" in s for s, _ in machine.stacks("descriptors.folded")), said
+
+
+@on("open")
+def test_what_sysctls_allow_beyond_need_is_fine(machine):
+    checks = machine.checks("open")
+    assert [checks[c][1].split(";")[0] for c in ("kptr_restrict", "perf_event_paranoid", "unprivileged_bpf_disabled")] == ["0", "-1", "0"], checks
+    assert {c for c, (verdict, _) in checks.items() if verdict != "fine"} <= {"perf events"}, checks
+
+
+@on("types")
+def test_a_kernel_without_types_is_fatal_and_named(machine):
+    status, _, err = machine.step("types")
+    checks = machine.checks("types")
+    assert checks["BTF"][0] == "fatal" and "CONFIG_DEBUG_INFO_BTF=y" in checks["BTF"][1], checks
+    assert status == 1 and "BTF" in err.splitlines()[0] and "never.folded" not in machine.files, err
+
+
 def test_what_sysctls_forbid_is_told(machine):
     checks = machine.checks("sysctls")
     assert not [c for c, (verdict, _) in checks.items() if verdict == "fatal"], checks
     assert checks["perf_event_paranoid"][1].startswith("4;") and checks["unprivileged_bpf_disabled"][1].startswith("1;")
     verdict, text = checks["kernel names"]
     # The iterator over kernel symbols is there from 6.0 on.
-    if machine.series == "5.10":
+    if machine.series == OLDEST:
         assert verdict == "degraded" and "kptr_restrict=1" in text, checks
     else:
         assert verdict == "fine" and "iterator" in text, checks
 
 
+@on("memlock")
 def test_memory_that_may_not_be_locked_is_told_where_it_matters(machine):
     checks = machine.checks("memlock")
     verdict, text = checks["memlock"]
     assert text.startswith("64 KiB")
-    if machine.series == "5.10":
+    if machine.series == OLDEST:
         assert verdict == "fatal" and "ulimit -l unlimited" in text, checks
     else:
         assert verdict == "fine" and checks["programs"][0] == "fine", checks
 
 
+@on("few")
 def test_few_capabilities_are_told(machine):
     """Where perf_event_paranoid is 4, as the step before left it, Debian's kernels want CAP_SYS_ADMIN."""
     checks = machine.checks("few")
@@ -238,6 +393,7 @@ def test_few_capabilities_are_told(machine):
     assert checks["capabilities"][0] == "degraded" and "CAP_SYS_PTRACE" in checks["capabilities"][1], checks
 
 
+@on("integrity")
 def test_lockdown_for_integrity_takes_nothing_away(machine):
     machine.good("integrity")
     assert any("f1" in s for s, _ in machine.stacks("integrity.folded"))

@@ -7,7 +7,6 @@ import tarfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-TRIES = 2  # the emulation itself fails now and then; what the guest finds is never tried again
 
 
 class GuestError(Exception):
@@ -65,14 +64,14 @@ class Root:
 def run_once(kernel, initramfs, folder, timeout, words):
     console, results = f"{folder}/console", f"{folder}/results.tar.gz"
     argv = ["qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max,-cx16", "-smp", "2", "-m", "1024", "-nodefaults", "-no-reboot", "-display", "none",
-            "-kernel", kernel, "-initrd", initramfs, "-append", f"console=ttyS0 quiet loglevel=4 panic=-1 {words}".strip(),
+            "-kernel", kernel, "-initrd", initramfs, "-append", f"console=ttyS0 quiet loglevel=4 panic=-1 {words}",
             "-serial", f"file:{console}", "-serial", f"file:{results}"]
     with subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as q:
         try:
             said = q.communicate(timeout=timeout)[1].decode(errors="replace").strip()
         except subprocess.TimeoutExpired:
             q.kill()
-            said = f"not at its end after {timeout} s"
+            said = f"not at its end after {timeout:.0f} s"
     try:
         with open(results, "rb") as f:
             return tarfile.open(fileobj=io.BytesIO(f.read()))
@@ -81,14 +80,15 @@ def run_once(kernel, initramfs, folder, timeout, words):
             raise GuestError(f"{kernel}: {said or 'it ended without results'}\n" + "".join(f.readlines()[-40:])) from e
 
 
-def run(kernel, initramfs, folder, timeout=900, words=""):
-    """What the steps left: a name gives its bytes; and how many seconds it all took."""
+def run(kernel, initramfs, folder, words, timeout=900):
+    """What the steps left: a name gives its bytes; and how many seconds it all took. The words are for the kernel's command line."""
     os.makedirs(folder, exist_ok=True)
     began = time.time()
-    for left in range(TRIES - 1, -1, -1):
+    for last in (False, True):
         try:
-            tar = run_once(kernel, initramfs, folder, timeout, words)
+            tar = run_once(kernel, initramfs, folder, max(timeout - (time.time() - began), 1), words)
             return {m.name[2:]: tar.extractfile(m).read() for m in tar if m.isfile()}, time.time() - began
         except GuestError:
-            if not left:
+            # The emulation itself fails now and then, early. What the guest finds is never tried again.
+            if last or time.time() - began > timeout / 3:
                 raise

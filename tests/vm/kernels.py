@@ -4,6 +4,7 @@ import glob
 import os
 import re
 import subprocess
+import time
 
 # The meta-package of the smallest flavour: the same source and, for what we use, the same options as the others.
 META = "linux-image-cloud-amd64"
@@ -11,6 +12,8 @@ SUITES = ("bullseye", "bookworm", "trixie", "trixie-backports", "sid")
 SECURED = ("bullseye", "bookworm", "trixie")
 NEWEST = "newest"
 WANTED = ("5.10", "6.1", "6.12", NEWEST)
+# Seconds before each look at the network: what it lacks for a moment is looked for again, what it never has costs these.
+PAUSES = (0, 10, 30)
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
 
@@ -18,8 +21,12 @@ class KernelError(Exception):
     """What is missing, and what mends it."""
 
 
-def run(argv, **kw):
-    return subprocess.run(argv, capture_output=True, text=True, errors="replace", **kw)
+def run(argv, timeout=120, **kw):
+    """What it wrote, and its exit status; one that takes too long is one that failed."""
+    try:
+        return subprocess.run(argv, capture_output=True, text=True, errors="replace", timeout=timeout, **kw)
+    except subprocess.TimeoutExpired:
+        return subprocess.CompletedProcess(argv, 124, "", f"{argv[0]} was not at its end after {timeout} s")
 
 
 def mirrors():
@@ -63,22 +70,24 @@ class Archive:
             "Acquire::Check-Valid-Until": "false",  # a release that is kept but no longer refreshed
             "Acquire::IndexTargets::deb::DEP-11::DefaultEnabled": "false",
         }.items() for word in ("-o", f"{key}={value}")]
-        # A release that the mirror has not is found out below, by the kernel that it would have brought.
-        self.trouble = run(["apt-get", *self.options, "update"], timeout=600).stderr
+        # A release that the mirror has not is no trouble, but for the kernel that it would have brought.
+        for pause in PAUSES:
+            time.sleep(pause)
+            self.trouble = run(["apt-get", *self.options, "update"], timeout=300).stderr.strip()
+            if all(self.newest(series) for series in WANTED):
+                break
 
     def cache(self, *args):
-        return run(["apt-cache", *self.options, *args], timeout=120).stdout
+        return run(["apt-cache", *self.options, *args]).stdout
 
-    def version(self, series):
-        """The newest version of the meta-package, of one series or of all."""
+    def newest(self, series):
+        """The newest version of the meta-package, of one series or of all; None: there is none."""
         versions = [line.split("|")[1].strip() for line in self.cache("madison", META).splitlines()]
         versions = [v for v in versions if "~rc" not in v and (series == NEWEST or v.startswith(f"{series}."))]
         best = None
         for v in versions:
             if best is None or subprocess.run(["dpkg", "--compare-versions", v, "gt", best]).returncode == 0:
                 best = v
-        if not best:
-            raise KernelError(f"no Linux {series} in {self.folder}/sources.list: {self.trouble.strip() or 'the mirror has none'}")
         return best
 
     def depends(self, package, version):
@@ -87,7 +96,9 @@ class Archive:
 
     def fetch(self, series):
         """The path of the kernel, and its version as Debian counts."""
-        version = self.version(series)
+        version = self.newest(series)
+        if not version:
+            raise KernelError(f"no Linux {series} to boot: the releases in {self.folder}/sources.list have no {META} of it. apt said: {self.trouble or 'nothing'}")
         images = self.depends(META, version)
         if not images:
             raise KernelError(f"{META} {version} names no kernel")
@@ -102,9 +113,13 @@ class Archive:
 
     def unpack(self, package, version, folder):
         os.makedirs(folder, exist_ok=True)
-        p = run(["apt-get", *self.options, "download", f"{package}={version}"], cwd=folder, timeout=600)
-        debs = glob.glob(f"{folder}/*.deb")
-        if p.returncode or not debs:
+        for pause in PAUSES:
+            time.sleep(pause)
+            p = run(["apt-get", *self.options, "download", f"{package}={version}"], cwd=folder, timeout=300)
+            debs = glob.glob(f"{folder}/*.deb")
+            if p.returncode == 0 and debs:
+                break
+        else:
             raise KernelError(f"{package} {version} cannot be downloaded: {p.stderr.strip()}")
         # Of its modules none is used.
         with subprocess.Popen(["dpkg", "--fsys-tarfile", debs[0]], stdout=subprocess.PIPE) as whole:
