@@ -254,12 +254,22 @@ int main(int argc, char **argv)
 			}
 		}
 	}
-	usleep(100000); /* nng closes by a thread of its own */
+	/* The last one has gone. */
+	for (int i = 0; there && i < PATIENCE_MS / 10; i++) {
+		struct pollfd p = { .fd = bus_fd(b), .events = POLLIN };
+
+		poll(&p, 1, 10);
+		there = bus_recv(b, &m) != BUS_PEER_WENT;
+	}
+	peers.wrong |= there;
+	/* nng closes by a thread of its own. */
+	for (int i = 0; open_descriptors() != before && i < PATIENCE_MS / 10; i++)
+		usleep(10000);
 	const int after = open_descriptors();
 
 	bus_free(b);
 	buf_done(&m);
 	printf("%s came=%u thrown=%u content=%u left=%d\n", peers.wrong ? "wrong" : "right", came,
-	       thrown, peers.content, after - before - (int)there);
+	       thrown, peers.content, after - before);
 	return peers.wrong;
 }

@@ -121,6 +121,14 @@ static int open_descriptors(void)
 	return n;
 }
 
+/* nng closes by a thread of its own. */
+static bool come_to(int descriptors)
+{
+	for (int i = 0; i < 1000 && open_descriptors() != descriptors; i++)
+		usleep(10000);
+	return open_descriptors() == descriptors;
+}
+
 Test(buswire, a_message_is_its_length_and_its_bytes_after_a_greeting)
 {
 	struct bus *b = listen_to(BUS_ROWS);
@@ -209,8 +217,7 @@ Test(buswire, a_second_peer_is_closed_at_once)
 		cr_assert_lt(closed_after(fd), 4 * SECOND);
 		close(fd);
 	}
-	usleep(200000);
-	cr_assert_eq(open_descriptors(), before);
+	cr_assert(come_to(before));
 	cr_assert(bus_connected(d));
 	cr_assert_eq(await(b, &into), BUS_PEER_CAME);
 	cr_assert_eq(bus_recv(b, &into), BUS_EMPTY);
@@ -337,8 +344,10 @@ Test(buswire, free_closes_every_descriptor)
 	struct bus *b = listen_to(BUS_ROWS); /* nng begins */
 	struct buf into = BUF_INIT(0);
 
+	const int with_nng = open_descriptors();
+
 	bus_free(b);
-	usleep(200000);
+	cr_assert(come_to(with_nng - 2)); /* its socket, and its event */
 	const int before = open_descriptors();
 
 	for (int i = 0; i < 50; i++) {
@@ -354,8 +363,7 @@ Test(buswire, free_closes_every_descriptor)
 		bus_free(i % 5 ? d : b);
 		bus_free(i % 5 ? b : d);
 	}
-	usleep(200000); /* nng closes by a thread of its own */
-	cr_assert_eq(open_descriptors(), before);
+	cr_assert(come_to(before));
 	buf_done(&into);
 }
 
