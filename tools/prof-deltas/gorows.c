@@ -432,12 +432,17 @@ static int read_table(struct gorows *g)
 
 int gorows_read(int fd, uint64_t size, struct rows *rows)
 {
-	const struct gopclntab_reader reader = {
+	struct gopclntab_reader reader = {
 		.read = read_file, .ctx = &fd, .size = size, .cache_size = CACHE
 	};
 	struct gopclntab *table;
 	int r = gopclntab_open(&reader, &table);
 
+	/* Beside many rows there may be room for a small one only: it takes longer. */
+	if (r == -ENOMEM) {
+		reader.cache_size = 0;
+		r = gopclntab_open(&reader, &table);
+	}
 	if (r == GOPCLNTAB_MALFORMED)
 		rows->skipped[ROWS_SKIP_GO]++;
 	if (r)

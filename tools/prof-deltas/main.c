@@ -220,7 +220,6 @@ static int serving(const struct deploy *d)
 
 	/* Each arena of a thread reserves address space that counts towards the limit; nng starts a
 	 * dozen threads. */
-	heap_setup();
 	deploy_budget(d, &budget);
 	box.max_data = budget_fence(budget.deltas, THREADS);
 	signal(SIGPIPE, SIG_IGN);
@@ -276,6 +275,7 @@ int main(int argc, char **argv)
 
 	stdfds_hold();
 	log_init("prof-deltas", level);
+	heap_setup();
 	deploy_init(&d);
 	while ((c = getopt_long(argc, argv, "rsvh", options, NULL)) != -1) {
 		switch (c) {

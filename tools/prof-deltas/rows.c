@@ -4,6 +4,7 @@
 #include <string.h>
 #include "tools/prof-deltas/rows.h"
 
+#define GROWN_BYTES (1u << 20) /* more of a block at a time, at most */
 #define FREE_SLOT 0xffff
 
 static const char *const skip_words[] = {
@@ -264,7 +265,9 @@ static void charge(struct rows *r)
 
 static int grow(void **array, size_t *cap, size_t least, size_t item)
 {
-	size_t n = *cap + *cap / 2;
+	/* A large block grows in place, mostly, and what is not used of it counts, too. */
+	const size_t half = *cap / 2, some = GROWN_BYTES / item;
+	size_t n = *cap + (half < some ? half : some);
 
 	if (n < 4096)
 		n = 4096;
