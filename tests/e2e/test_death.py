@@ -237,6 +237,43 @@ def test_each_tool_dies_a_hundred_times_and_the_run_goes_on(tmp_path, spinning):
     assert total >= 96
 
 
+def recoveries(folder, spinning, tool):
+    """Kills it again and again, and looks at what was sampled afterwards. For each: seconds to the first stack that is whole and named, or None."""
+    choose, times, firsts = random.Random(14), [], []
+    run = Launched(folder, spinning, "-f", "stream")
+    assert run.begun.wait(60), run.err
+    time.sleep(2)
+    for _ in range(6 * TIMES):
+        run.hit(tool, signal.SIGKILL)
+        times.append(time.monotonic())
+        time.sleep(choose.uniform(3, 4))
+    run.interrupt()
+    status, err = run.end()
+    assert status == 0, err
+    accounted(run, err)
+    samples = list(moment(run.output))
+    late = good = 0
+    for begin, end in zip(times, times[1:] + [float("inf")]):
+        fine = [(t, not any("[truncated" in f or "[cut" in f for f in stack) and any(word in "".join(stack) for word in ("main", "inner", "<module>")))
+                for t, _, stack in samples if begin <= t < end]
+        firsts.append(min((t - begin for t, well in fine if well), default=None))
+        late += sum(t > begin + 1 for t, _ in fine)
+        good += sum(t > begin + 1 and well for t, well in fine)
+    known = sorted(t for t in firsts if t is not None)
+    print(f"{tool}: {len(times)} kills; the first stack that is whole and named after {known[0]:.2f} s at best, {known[len(known) // 2]:.2f} s mostly, {known[-1]:.2f} s at worst; "
+          f"of {late} samples later than a second {late - good} are not")
+    assert good >= 0.9 * late > 0, (tool, late, good, err)
+    assert len(known) >= 0.5 * len(times), (tool, firsts, err)
+
+
+def test_a_second_after_a_death_stacks_are_whole_and_named_again(tmp_path, spinning):
+    for tool in TOOLS:
+        (tmp_path / tool).mkdir()
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        for f in [pool.submit(recoveries, tmp_path / tool, spinning, tool) for tool in TOOLS]:
+            f.result()
+
+
 def test_a_launcher_that_is_killed_takes_all_along(tmp_path, spinning):
     run = Launched(tmp_path, spinning)
     assert run.begun.wait(60), run.err
