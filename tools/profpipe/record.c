@@ -287,10 +287,14 @@ static void start_due(struct run *r)
 				(void)child_stop(run_tool(r, t));
 			continue;
 		}
-		if (r->phase == STARTING)
+		/* Without prof-symd nothing more comes to prof-export, and without that nothing is
+		 * written. */
+		if (r->phase == STARTING || t == DEPLOY_EXPORT)
 			r->phase = OVER;
 		else
 			run_finish(r);
+		if (t == DEPLOY_SYMD)
+			(void)child_stop(run_tool(r, DEPLOY_EXPORT));
 	}
 }
 
@@ -337,7 +341,9 @@ static void dismiss(struct run *r)
 {
 	uint64_t since = clock_mono_ns();
 
-	/* What they say of each other's going is of no interest. */
+	/* What they say of each other's going is of no interest; what they said before is. */
+	for (int i = 0; i < DEPLOY_TOOLS && !r->failed; i++)
+		child_show_held(&r->tools[i], UINT64_MAX, run_show, r);
 	r->mute = true;
 	for (int i = 0; i < DEPLOY_TOOLS; i++) {
 		child_leave(&r->tools[i]);
