@@ -5,8 +5,10 @@
  * an answer says must lie within its own text. DWARF has a target of its own.
  */
 #include <stdlib.h>
+#include <string.h>
 #include "tests/fuzz/memory_file.h"
 #include "tools/prof-symd/program.h"
+#include "tools/prof-symd/symindex.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -20,6 +22,25 @@ static bool within(const struct names *n, struct str s)
 {
 	return s.len == 0 || (s.len <= NAMES_TEXT && s.data >= n->text &&
 			      s.data + s.len <= n->text + sizeof(n->text));
+}
+
+/* As a table that is too large to be held whole. */
+static void look_by_pieces(const struct symfile *f, size_t size)
+{
+	static char name[SYMFILE_NAME];
+	struct symindex *x;
+
+	if (symindex_new(f, 1, &x) != 0)
+		return;
+	for (uint64_t i = 0; i < 64; i++) {
+		uint64_t address;
+
+		if (symfile_address(f, i * (size / 64 + 1), &address) != 0)
+			address = i * 0x40;
+		if (symindex_lookup(x, address, name) == 0)
+			check(memchr(name, 0, sizeof(name)) != NULL);
+	}
+	symindex_free(x);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -50,6 +71,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			      within(&names, names.calls[k].system_name) &&
 			      within(&names, names.calls[k].source));
 	}
+	look_by_pieces(program_file(p), size);
 	check(program_build_id(p).len <= SYMFILE_BUILD_ID && program_bytes(p) > 0);
 	program_free(p);
 	return 0;
