@@ -119,7 +119,7 @@ static int lay_out(struct symbuckets *b)
 	}
 	if (b->low >= b->high)
 		return SYMFILE_NONE;
-	while ((b->high - 1 - b->low) >> b->shift >= want)
+	while (b->shift < 63 && (b->high - 1 - b->low) >> b->shift >= want)
 		b->shift++;
 	b->count = bucket_of(b, b->high - 1) + 1;
 	b->end = calloc(b->count, sizeof(*b->end));
