@@ -440,6 +440,29 @@ Test(host, only_the_selected_and_what_comes_of_them_are_tracked)
 	cr_assert_null(fake_tables_process(tables, 50));
 }
 
+Test(host, the_last_selected_one_ends_also_when_nothing_told_of_it)
+{
+	const uint64_t start = 7 * START_TICK_NS;
+	struct host_figures f;
+
+	make_host(true, true);
+	make_proc(30, "chosen", 'S', 1, start, 0, "400000-401000 r-xp 00001000 08:01 100 /bin/x\n");
+	cr_assert_eq(host_select(host, 30), 0);
+	now = clock_mono_ns();
+	settle();
+	for (int i = 0; i < 4; i++)
+		let_time_pass(2000 * MS);
+	host_figures(host, &f);
+	cr_assert_eq(f.processes, 1);
+	make_proc(30, "chosen", 'Z', 1, start, 0, "");
+	let_time_pass(2000 * MS);
+	host_figures(host, &f);
+	cr_assert_eq(f.processes, 1);
+	let_time_pass(2000 * MS);
+	host_figures(host, &f);
+	cr_assert_eq(f.processes, 0);
+}
+
 Test(host, what_gets_the_pid_of_a_selected_one_that_ended_is_not_selected)
 {
 	make_host(true, true);

@@ -22,6 +22,8 @@
 #define RESYNC_NS 2000000000ull /* between two readings of all, after lost records */
 #define RESYNC_BATCH 64		/* processes a tick */
 #define LEADER_CHECK_NS 500000000ull
+#define LAST_CHECK_NS 2000000000ull
+#define LAST_FEW 64 /* processes, the ended ones that are still known among them */
 
 /* --- records --- */
 
@@ -285,6 +287,16 @@ int host_sample(struct host *h, const struct sample *s, struct host_sample_ref *
 
 /* --- now and then --- */
 
+/* Whether /proc says that its last thread has ended, or that the pid is another's. */
+static bool is_gone(const struct host *h, const struct process *p)
+{
+	struct procfs_stat st;
+	const int r = procfs_read_stat(h->proc, p->pub.pid, &st);
+
+	return r < 0 || (r == 0 && (st.start_ns > p->pub.start_ns || st.state == 'X' ||
+				    (st.state == 'Z' && st.threads <= 1)));
+}
+
 static void check_leaderless(struct host *h, uint64_t now_ns)
 {
 	struct process *p, *next;
@@ -294,12 +306,31 @@ static void check_leaderless(struct host *h, uint64_t now_ns)
 	h->leader_check_ns = now_ns + LEADER_CHECK_NS;
 	DL_FOREACH_SAFE2(h->leaderless, p, next, leader_next)
 	{
-		struct procfs_stat st;
-		int r = procfs_read_stat(h->proc, p->pub.pid, &st);
-
-		if (r < 0 || (r == 0 && (st.start_ns > p->pub.start_ns || st.state == 'X' ||
-					 (st.state == 'Z' && st.threads <= 1))))
+		if (is_gone(h, p))
 			process_end(h, p, now_ns);
+	}
+}
+
+/* The run ends with the last of the selected: an exit whose record never comes must not make it
+ * endless. Seen gone twice, so that what its last records say, a fork perhaps, is known by then. */
+static void check_last(struct host *h, uint64_t now_ns)
+{
+	struct process *p, *next;
+
+	if (!h->config.only_selected || now_ns < h->last_check_ns)
+		return;
+	h->last_check_ns = now_ns + LAST_CHECK_NS;
+	if (h->process_count > LAST_FEW)
+		return;
+	HASH_ITER(hh, h->by_pid, p, next) {
+		if (p->pub.end_ns)
+			continue;
+		const bool gone = is_gone(h, p);
+
+		if (gone && p->seen_gone)
+			process_end(h, p, now_ns);
+		else
+			p->seen_gone = gone;
 	}
 }
 
@@ -391,6 +422,7 @@ void host_tick(struct host *h, uint64_t now_ns)
 	}
 	resync(h, now_ns);
 	check_leaderless(h, now_ns);
+	check_last(h, now_ns);
 	files_tick(h->files, now_ns);
 	publish_all(h, now_ns);
 	expire(h, now_ns);

@@ -50,7 +50,7 @@ struct process {
 	uint32_t scanned_len; /* mappings when they were last read whole */
 	bool dirty;	      /* in the list of what is to be published */
 	bool changed;	      /* since it was published */
-	bool unresolved, leader_gone, start_guessed, described, wants_maps;
+	bool unresolved, leader_gone, start_guessed, described, wants_maps, seen_gone;
 	struct maps *maps; /* NULL: none */
 	struct backing *exe;
 	struct thread *thread_list;
@@ -70,7 +70,7 @@ struct host {
 	uint32_t self[MAX_SELF];
 	unsigned self_count;
 	uint64_t boot_offset_ns; /* CLOCK_BOOTTIME - CLOCK_MONOTONIC */
-	uint64_t offset_ns, leader_check_ns, resync_ns;
+	uint64_t offset_ns, leader_check_ns, last_check_ns, resync_ns;
 	bool resync, resolved;
 	uint32_t *resync_pids;
 	size_t resync_len, resync_cap, resync_at;
