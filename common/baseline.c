@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -12,6 +13,7 @@
 #define PR_SET_VMA 0x53564d41
 #endif
 
+#define OTHERS_CLOCK (1ull << 31)
 #define THREAD (CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD)
 #define NO_THREAD \
 	(CLONE_PTRACE | CLONE_VFORK | CLONE_PARENT | CLONE_UNTRACED | CLONE_IO | CLONE_PIDFD | \
@@ -33,7 +35,13 @@ const struct seccomp_rule baseline_calls[] = {
 	CALL("sysinfo"), /* qsort */
 	CALL("getrandom"),
 
-	CALL("futex"),
+	/* No lock whose owner the kernel is told by its number, which may be anybody's. The first
+	 * two are _WAKE and _WAKE_OP, too. */
+	CALL_IF("futex", SECCOMP_BITS(1, FUTEX_CMD_MASK & ~1, FUTEX_WAIT)),
+	CALL_IF("futex", SECCOMP_BITS(1, FUTEX_CMD_MASK & ~1, FUTEX_CMP_REQUEUE)),
+	CALL_IF("futex", SECCOMP_BITS(1, FUTEX_CMD_MASK, FUTEX_REQUEUE)),
+	CALL_IF("futex", SECCOMP_BITS(1, FUTEX_CMD_MASK, FUTEX_WAIT_BITSET)),
+	CALL_IF("futex", SECCOMP_BITS(1, FUTEX_CMD_MASK, FUTEX_WAKE_BITSET)),
 	CALL("set_robust_list"),
 	CALL("rseq"),
 	CALL("sched_yield"),
@@ -47,10 +55,10 @@ const struct seccomp_rule baseline_calls[] = {
 	CALL("getpid"),
 	CALL("gettid"),
 
-	/* Where the vDSO has no clock. */
-	CALL("clock_gettime"),
-	CALL("clock_getres"),
-	CALL("clock_nanosleep"),
+	/* Where the vDSO has no clock. By a negative number it is the cpu time of any process. */
+	CALL_IF("clock_gettime", SECCOMP_CLEAR(0, OTHERS_CLOCK)),
+	CALL_IF("clock_getres", SECCOMP_CLEAR(0, OTHERS_CLOCK)),
+	CALL_IF("clock_nanosleep", SECCOMP_CLEAR(0, OTHERS_CLOCK)),
 	CALL("nanosleep"),
 	CALL("gettimeofday"),
 	CALL("time"),

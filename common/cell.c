@@ -31,7 +31,7 @@
 /* Threads and memory of more kinds, and descriptors that are open: what a tool works with. Flags of
  * a file are not its own: prof-bpf and the other tools have the same open file. */
 static const struct seccomp_rule living[] = {
-	CALL("sched_getaffinity"),
+	CALL_IF("sched_getaffinity", SECCOMP_IS(0, 0)), /* its own */
 	CALL_IF("prctl", SECCOMP_IS(0, PR_SET_NAME)),
 	CALL("read"),
 	CALL("readv"),

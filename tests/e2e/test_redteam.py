@@ -455,7 +455,7 @@ MORE_KERNEL = set("make_ring make_userfaultfd make_aio send_urgent filter_socket
 OPEN_ALREADY = set("""list_held_folder attribute_of_held times_of_held lock_held record_lock_held direct_held append_held signal_by_held splice_held handle_of_held set_terminal see_keyboard pidfd_of_peer
 take_descriptor_of_peer""".split())
 # and others are seen to be there; those of its own user, of which there are none, be slowed down.
-OTHERS = set("open_pidfd limit_kin schedule_kin renice_kin prioritize_disk_of_kin".split())
+OTHERS = set("open_pidfd see_cpus_of_it see_time_of_it wait_for_time_of_it lock_by_it limit_kin schedule_kin renice_kin prioritize_disk_of_kin".split())
 NO_CALLS = OWN_MEMORY | OWN_SPACES | MORE_KERNEL | OPEN_ALREADY | OTHERS
 # Landlock knows no more than opening, making and removing: without a root of its own that files are there is seen, and sockets with a path are reached.
 NO_ROOT = set("""open_path_only open_by_handle see_file see_with_statx read_link ask_access change_folder watch_file reopen_held connect_server connect_rows connect_stream connect_files connect_named

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
+#include <linux/futex.h>
 #include <linux/sched.h>
 #include <linux/seccomp.h>
 #include <sched.h>
@@ -13,6 +14,7 @@
 #include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/uio.h>
+#include <time.h>
 #include "tests/redteam/attempts.h"
 
 long trace(void)
@@ -108,6 +110,44 @@ long pin_it(void)
 	uint64_t mask = 1;
 
 	return CALL(SYS_sched_setaffinity, takeover_orders->victim, sizeof(mask), &mask);
+}
+
+/* That it is there is something, too. */
+long see_cpus_of_it(void)
+{
+	uint64_t mask[128];
+
+	return CALL(SYS_sched_getaffinity, takeover_orders->victim, sizeof(mask), mask);
+}
+
+/* The clock of a process's cpu time, as clock_getcpuclockid(3) gives it. */
+static long clock_of_it(void)
+{
+	return (long)(int)((~(uint32_t)takeover_orders->victim << 3) | 2);
+}
+
+long see_time_of_it(void)
+{
+	struct timespec t;
+
+	return CALL(SYS_clock_gettime, clock_of_it(), &t);
+}
+
+long wait_for_time_of_it(void)
+{
+	const struct timespec t = { .tv_nsec = 1 };
+
+	return CALL(SYS_clock_nanosleep, clock_of_it(), TIMER_ABSTIME, &t, NULL);
+}
+
+/* As if it held a lock of ours: the kernel looks for it, and says ESRCH where it is not. */
+long lock_by_it(void)
+{
+	uint32_t lock = (uint32_t)takeover_orders->victim;
+	const struct timespec past = { .tv_nsec = 1 };
+	const long r = CALL(SYS_futex, &lock, FUTEX_LOCK_PI | FUTEX_PRIVATE_FLAG, 0, &past);
+
+	return r == -ETIMEDOUT || r == -EPERM ? 0 : r;
 }
 
 long renice_it(void)
