@@ -109,24 +109,6 @@ void host_republish(struct host *h, const struct host_file *f)
 {
 }
 
-struct host_file *host_slot_file(struct host *h, uint16_t slot)
-{
-	return host_file(h, slot);
-}
-
-void host_want_rows(struct host *h, struct host_file *f)
-{
-}
-
-int emit_restart(struct emit *e)
-{
-	return 0;
-}
-
-void feed_emitted(struct prof *p, int r)
-{
-}
-
 int jitfiles_open(struct jitfiles *j, uint32_t process, uint32_t pid, uint64_t kind,
 		  opener_done *done, void *ctx)
 {
@@ -435,7 +417,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		now_ns += 200000000;
 		must(filesrv_run(p->filesrv) == 0);
 		answers_tick(p, now_ns);
-		deaths_tick(p, clock_mono_ns() + now_ns);
 		if (fake_peer.dropped && !(head[0] & 0x40))
 			fake_peer.went = fake_peer.connected;
 		if (!fake_peer.connected && !fake_peer.came)
