@@ -285,3 +285,37 @@ def test_a_launcher_that_is_killed_takes_all_along(tmp_path, spinning):
     while any(os.path.exists(f"/proc/{p}") for p in tools):
         assert time.monotonic() < until
         time.sleep(0.05)
+
+
+def children_of(pid):
+    with open(f"/proc/{pid}/task/{pid}/children") as f:
+        return [int(p) for p in f.read().split()]
+
+
+def test_who_starts_libdws_process_is_stopped_and_prof_symd_begins_anew(tmp_path):
+    """The keeper answers nothing then; it is waited for once, and not for each file."""
+    (tmp_path / "a.c").write_text("int main(void)\n{\n\tfor (volatile unsigned long i = 0;; i++)\n\t\t;\n}\n")
+    subprocess.run(["gcc", "-g", "-o", tmp_path / "a", tmp_path / "a.c"], check=True)
+    run = Launched(tmp_path, [])
+    assert run.begun.wait(60), run.err
+    symd = run.child("prof-symd")
+    keeper, = children_of(symd)
+    os.kill(keeper, signal.SIGSTOP)
+    for worker in children_of(keeper):
+        os.kill(worker, signal.SIGKILL)
+    with subprocess.Popen([tmp_path / "a"]) as program:
+        until = time.monotonic() + 60
+        while run.child("prof-symd") in (symd, None):
+            assert time.monotonic() < until, run.err
+            time.sleep(0.05)
+        since = quiet(run)
+        run.interrupt()
+        status, err = run.end()
+        program.kill()
+    assert status == 0, err
+    s = json.loads(run.summary.read_text())
+    late = [stack for t, comm, stack in moment(run.output) if comm == "a" and t > since]
+    named = [stack for stack in late if any("main" in f for f in stack)]
+    print(f"lost {s['lost']}; restarts {s['restarts']}; {len(named)} of {len(late)} named")
+    assert s["restarts"]["prof-symd"] == 1 and not s["cut"], (s, err)
+    assert len(named) >= 0.9 * len(late) > 0, (len(late), len(named), err)

@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include <criterion/criterion.h>
+#include "common/clock.h"
 #include "tools/prof-symd/dwarf.h"
 #include "tools/prof-symd/dwarfinfo.h"
 #include "tools/prof-symd/dwarfkeeper.h"
@@ -262,22 +263,24 @@ Test(dwarf, names_are_those_that_libdw_found)
 	symfile_free(f);
 }
 
-/* A worker, by its name: the keeper's child. */
-static pid_t the_worker(void)
+static pid_t child_of(pid_t pid)
 {
 	char path[64], text[64] = "";
-	pid_t pid = getpid();
 
-	for (int depth = 0; depth < 2; depth++) {
-		snprintf(path, sizeof(path), "/proc/%d/task/%d/children", pid, pid);
-		FILE *f = fopen(path, "re");
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", pid, pid);
+	FILE *f = fopen(path, "re");
 
-		cr_assert(f && fgets(text, sizeof(text), f));
-		fclose(f);
-		pid = atoi(text);
-		cr_assert_gt(pid, 1);
-	}
+	cr_assert(f && fgets(text, sizeof(text), f));
+	fclose(f);
+	pid = atoi(text);
+	cr_assert_gt(pid, 1);
 	return pid;
+}
+
+/* A worker: the keeper's child. */
+static pid_t the_worker(void)
+{
+	return child_of(child_of(getpid()));
 }
 
 Test(dwarf, a_worker_that_is_killed_while_nothing_is_asked_costs_nothing)
@@ -434,6 +437,34 @@ Test(dwarf, the_keeper_ends_with_its_owner)
 	cr_assert_gt(wait(&status), 0);
 	cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 	cr_assert_eq(dwarf_lookup(d, NAME, &names), SYMFILE_NONE);
+	dwarf_free(d);
+	symfile_free(f);
+}
+
+Test(dwarf, a_keeper_that_is_stopped_is_waited_for_once)
+{
+	struct symfile *f = self();
+	struct dwarf *d, *later;
+
+	start();
+	cr_assert_eq(dwarf_open(f, NULL, MAX, &d), 0);
+	const pid_t keeper = child_of(getpid()), worker = the_worker();
+
+	cr_assert_eq(kill(keeper, SIGSTOP), 0);
+	expect_names(d, "outer");
+	cr_assert_not(dwarf_keeper_gone(), "nobody asked it for anything");
+	cr_assert_eq(kill(worker, SIGKILL), 0);
+	cr_assert_eq(dwarf_lookup(d, LEAVE, &names), SYMFILE_NONE);
+	const uint64_t before_ns = clock_mono_ns();
+
+	/* Dead now, if it was not a moment ago. */
+	for (int i = 0; i < 5; i++)
+		cr_assert_eq(dwarf_lookup(d, NAME, &names), SYMFILE_NONE);
+	for (int i = 0; i < 5; i++)
+		cr_assert_lt(dwarf_open(f, NULL, MAX, &later), 0);
+	cr_assert_lt(clock_mono_ns() - before_ns, 5000000000u, "a wait is 2 s");
+	cr_assert(dwarf_keeper_gone());
+	kill(keeper, SIGKILL);
 	dwarf_free(d);
 	symfile_free(f);
 }

@@ -30,6 +30,7 @@ struct dwarf {
 /* One a process: what runs libdw for it. */
 static struct {
 	int control, socket; /* -1: none */
+	bool keeper_gone;    /* it was there, and does not answer */
 	uint64_t worker;     /* how many there were */
 	struct dwarf *files[DWARFWIRE_FILES];
 	uint8_t answer[DWARFWIRE_MAX];
@@ -78,18 +79,28 @@ static int take_socket(void)
 	return fd >= 0 ? fd : -EAGAIN;
 }
 
-/* A new worker in place of the old one, which is killed. */
-static int worker_start(void)
+/* -EAGAIN: the keeper cannot start one now. Else it is gone, or was stopped. */
+static int ask_keeper(void)
 {
 	const uint64_t deadline_ns = clock_mono_ns() + START_NS;
 
-	worker_drop();
 	if (send(host.control, "w", 1, MSG_NOSIGNAL | MSG_DONTWAIT) != 1)
 		return -EPIPE;
-	int r = wait_for(host.control, POLLIN, deadline_ns);
+	const int r = wait_for(host.control, POLLIN, deadline_ns);
 
-	if (!r)
-		r = take_socket();
+	return r ? r : take_socket();
+}
+
+/* A new worker in place of the old one, which is killed. */
+static int worker_start(void)
+{
+	worker_drop();
+	if (host.keeper_gone)
+		return -EPIPE;
+	const int r = ask_keeper();
+
+	/* Not waited for a second time: whose libdw it is has other files to name. */
+	host.keeper_gone = r < 0 && r != -EAGAIN;
 	if (r < 0)
 		return r;
 	host.socket = r;
@@ -259,6 +270,11 @@ int dwarf_lookup(struct dwarf *d, uint64_t address, struct names *ret)
 	if (r || !ret->count)
 		names_reset(ret);
 	return r == SYMFILE_TOO_LARGE ? r : r || !ret->count ? SYMFILE_NONE : 0;
+}
+
+bool dwarf_keeper_gone(void)
+{
+	return host.keeper_gone;
 }
 
 bool dwarf_lost(const struct dwarf *d)

@@ -22,6 +22,9 @@ enum dwarf_verdict {
 /* What workers are started by, for the life of the process: taken (dwarfworker.h). */
 void dwarf_use_keeper(int control);
 
+/* It is dead or does not answer, which was waited for once: no file is opened any more. */
+bool dwarf_keeper_gone(void);
+
 /* As dwarfinfo_open; or DWARF_LOST. */
 int dwarf_open(const struct symfile *f, const struct symfile *alt, uint64_t max,
 	       struct dwarf **ret);

@@ -79,6 +79,14 @@ static bool start_dwarf(uint64_t heap)
 	return true;
 }
 
+/* By hand: nobody starts it again. */
+static void say_keeper(void)
+{
+	if (dwarf_keeper_gone())
+		log_warning(
+			"the process that starts libdw's is gone or was stopped: what came after it has no lines and inlined calls");
+}
+
 static void say_of_file(struct str path, const char *what)
 {
 	struct buf shown = BUF_INIT(0);
@@ -202,6 +210,7 @@ static int print_addresses(const struct options *o, int count, char **args)
 out:
 	free(line);
 	buf_done(&text);
+	say_keeper();
 	program_free(p);
 	return status;
 }
@@ -501,6 +510,7 @@ static int run_by_hand(const struct options *o)
 	}
 	named_use_jit(h.named, &h.jit);
 	status = stream_by_hand(&h);
+	say_keeper();
 	named_free(h.named);
 	jit_done(&h.jit);
 	stream_in_done(&h.in);
@@ -541,7 +551,10 @@ static int say_served(int r, const struct serve_counts *c)
 			    (unsigned long long)c->named.unnamed);
 	switch (r) {
 	case 0:
-		if (c->peer_lost)
+		if (c->keeper_gone)
+			log_warning(
+				"the process that starts libdw's is gone or was stopped; what came was passed on");
+		else if (c->peer_lost)
 			log_warning(
 				"prof-bpf went before the end of its stream; what came was passed on");
 		return c->peer_lost ? DEPLOY_AGAIN : EXIT_SUCCESS;

@@ -5,6 +5,7 @@
 #include <unistd.h>
 #include "common/clock.h"
 #include "common/lastword.h"
+#include "tools/prof-symd/dwarf.h"
 #include "tools/prof-symd/serve.h"
 
 /* An answer without its descriptor, or the other way round, waits so long. */
@@ -42,6 +43,7 @@ struct serve {
 	struct half halves[HALVES];
 	struct msg held; /* the first message of an epoch that cannot begin yet */
 	bool holding, export_there, peer_gone;
+	bool leaving; /* no more is taken, but files are still asked for */
 };
 
 static bool life_over(int fd)
@@ -313,6 +315,9 @@ static int take_messages(struct serve *s, uint64_t now_ns)
 				r = bus_recv(s->links->stream, &s->received);
 				if (r == BUS_PEER_WENT)
 					s->peer_gone = true;
+				/* Another is to take over, from where nothing waits. */
+				if (r == BUS_EMPTY && dwarf_keeper_gone())
+					s->leaving = true;
 				if (r < 0 || r == BUS_EMPTY || r == BUS_PEER_WENT)
 					return r < 0 ? r : 0;
 				r = r == 0 ? stream_feed(&s->in, buf_span(&s->received)) : 0;
@@ -422,7 +427,7 @@ static int serve_loop(struct serve *s, struct serve_counts *counts)
 		bool ended = named_ended(s->named), full = named_full(s->named), waiting = false;
 		uint64_t now_ns;
 		int r = wait_for_something(s, s->export_there && !ended && !full && !s->holding &&
-						      !s->peer_gone);
+						      !s->peer_gone && !s->leaving);
 
 		if (r)
 			return r;
@@ -443,7 +448,7 @@ static int serve_loop(struct serve *s, struct serve_counts *counts)
 		/* Until nothing moves: what is taken makes room in the peer's queue, what is sent
 		 * makes room in ours. */
 		do {
-			if (!s->peer_gone && !refused) {
+			if (!s->peer_gone && !s->leaving && !refused) {
 				r = take_messages(s, now_ns);
 				if (r < 0)
 					return r;
@@ -468,9 +473,10 @@ static int serve_loop(struct serve *s, struct serve_counts *counts)
 			return r;
 		if (s->requests.batch.len)
 			stream_flush(&s->requests);
-		if ((s->peer_gone || refused) && !waiting && !s->holding &&
+		if ((s->peer_gone || s->leaving || refused) && !waiting && !s->holding &&
 		    !named_ended(s->named)) {
 			counts->peer_lost = !refused;
+			counts->keeper_gone = dwarf_keeper_gone();
 			r = named_end(s->named, END_PEER_LOST, now_ns);
 			if (r < 0)
 				return r;

@@ -36,7 +36,8 @@ enum serve_verdict {
 struct serve_counts {
 	struct named_counts named;
 	uint64_t opened, evicted, timed_out, dwarf_too_large;
-	bool peer_lost; /* prof-bpf went without an end; one was put in its place */
+	bool peer_lost;	  /* prof-bpf went without an end; one was put in its place */
+	bool keeper_gone; /* libdw's (dwarf.h): the same was done, to begin anew */
 };
 
 /* Runs until the stream ended and prof-export took it all and went. budget: symd's of it; programs:
