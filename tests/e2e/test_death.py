@@ -3,6 +3,7 @@
 
 PROFPIPE_DEATHS=N does N times as much of it."""
 import concurrent.futures
+import contextlib
 import json
 import os
 import random
@@ -292,15 +293,23 @@ def children_of(pid):
         return [int(p) for p in f.read().split()]
 
 
+def is_left(pid):
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/stat") as f:
+        return f.read().rpartition(")")[2].split()[0] not in "ZX"
+    return False
+
+
 def test_who_starts_libdws_process_is_stopped_and_prof_symd_begins_anew(tmp_path):
-    """The keeper answers nothing then; it is waited for once, and not for each file."""
+    """The keeper answers nothing then; it is waited for once, and not for each file. Nor does it outlive its prof-symd, or prof-cpus its prof-bpf."""
     (tmp_path / "a.c").write_text("int main(void)\n{\n\tfor (volatile unsigned long i = 0;; i++)\n\t\t;\n}\n")
     subprocess.run(["gcc", "-g", "-o", tmp_path / "a", tmp_path / "a.c"], check=True)
     run = Launched(tmp_path, [])
     assert run.begun.wait(60), run.err
     symd = run.child("prof-symd")
     keeper, = children_of(symd)
-    os.kill(keeper, signal.SIGSTOP)
+    cpus = children_of(run.child("prof-bpf"))
+    for helper in keeper, *cpus:
+        os.kill(helper, signal.SIGSTOP)
     for worker in children_of(keeper):
         os.kill(worker, signal.SIGKILL)
     with subprocess.Popen([tmp_path / "a"]) as program:
@@ -313,6 +322,7 @@ def test_who_starts_libdws_process_is_stopped_and_prof_symd_begins_anew(tmp_path
         status, err = run.end()
         program.kill()
     assert status == 0, err
+    assert len(cpus) == 1 and not any(map(is_left, [keeper, *cpus]))
     s = json.loads(run.summary.read_text())
     late = [stack for t, comm, stack in moment(run.output) if comm == "a" and t > since]
     named = [stack for stack in late if any("main" in f for f in stack)]

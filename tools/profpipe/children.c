@@ -419,8 +419,14 @@ bool child_exiting(const struct child *c)
 bool child_reap(struct child *c)
 {
 	struct rusage ru;
+	siginfo_t si = { 0 };
 
-	if (!c->pid || wait4(c->pid, &c->wait_status, WNOHANG, &ru) != c->pid)
+	/* A helper of its own may be stopped, and none the wiser. Its group has its number until it
+	 * is reaped. */
+	if (!c->pid || waitid(P_PID, (id_t)c->pid, &si, WEXITED | WNOHANG | WNOWAIT) || !si.si_pid)
+		return false;
+	kill(-c->pid, SIGKILL);
+	if (wait4(c->pid, &c->wait_status, WNOHANG, &ru) != c->pid)
 		return false;
 	c->cpu_ns = c->former_cpu_ns + c->helpers_ns +
 		    (uint64_t)(ru.ru_utime.tv_sec + ru.ru_stime.tv_sec) * 1000000000u +

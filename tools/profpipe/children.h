@@ -76,7 +76,8 @@ void child_show_held(struct child *c, uint64_t before_ns, child_show *show, void
 uint64_t child_pss(pid_t pid);
 /* Measures its cpu, and with `memory` its PSS, too, and sees whether it is stopped. */
 void child_measure(struct child *c, bool memory);
-/* Reaps it when it has ended. True when it was running and has. */
+/* Reaps it when it has ended, and ends what it started and left. True when it was running and has.
+ */
 bool child_reap(struct child *c);
 /* Whether it is on its way out: its descriptors may be closed, and its peers have noticed, long
  * before it can be reaped. */
