@@ -193,7 +193,7 @@ static void tool_ended(struct run *r, enum deploy_tool t)
 		if (!c->done)
 			say_ended(r, c, "; the output is not complete");
 		else if (!well && !r->failed && !WIFSIGNALED(c->wait_status) &&
-			 !(r->broken && ended_by(c, EXPORT_CUT)))
+			 !((r->broken || r->again[DEPLOY_EXPORT].count) && ended_by(c, EXPORT_CUT)))
 			say_ended(r, c, "");
 		r->phase = OVER;
 		return;
