@@ -13,7 +13,7 @@ struct entry {
 struct fake_tables {
 	struct entry *processes;
 	uint8_t state[TABLES_MAX_FILES];
-	size_t slots;
+	size_t slots, unmapped;
 	uint32_t generation;
 	bool full;
 	uint64_t hook_start_ns;
@@ -151,6 +151,16 @@ void tables_file_free(struct tables *tables, uint16_t slot)
 void tables_file_none(struct tables *tables, uint16_t slot)
 {
 	((struct fake_tables *)tables)->state[slot] = FILE_NO_ROWS;
+}
+
+void tables_file_unmapped(struct tables *tables, uint16_t slot)
+{
+	((struct fake_tables *)tables)->unmapped++;
+}
+
+size_t fake_tables_unmapped(struct fake_tables *t)
+{
+	return t->unmapped;
 }
 
 void tables_file_full(struct tables *tables, uint16_t slot)

@@ -381,3 +381,17 @@ Test(host_files, evicted_rows_are_asked_for_again)
 	cr_assert_eq(rows_asked, 1);
 	cr_assert_eq(tables_file_state(fake_tables_as_tables(tables), f->slot), FILE_NO_ROWS);
 }
+
+Test(host_files, what_no_process_maps_any_more_is_told_once_the_last_has_gone)
+{
+	start_program(10, 100);
+	settle();
+	start_program(11, 100);
+	settle();
+	exit_of(10, 10);
+	let_time_pass(HOST_GRACE_NS + MS);
+	cr_assert_eq(fake_tables_unmapped(tables), 0, "the other one runs it");
+	exit_of(11, 11);
+	let_time_pass(HOST_GRACE_NS + MS);
+	cr_assert_eq(fake_tables_unmapped(tables), 1);
+}

@@ -272,6 +272,40 @@ Test(tables, at_the_ceiling_the_file_sampled_least_is_evicted_for_one_sampled_mo
 	cr_assert(tables_file_again(t, slot), "others were sampled less");
 }
 
+Test(tables, a_file_that_nothing_maps_makes_room_before_one_that_runs)
+{
+	struct unwind_rule r = rule(8);
+	uint16_t running = add_file(0, 0x200000, 0x4000, 128, 3),
+		 ended = add_file(0, 0x200000, 0x4000, 128, 3), slot;
+
+	for (int k = 0; k < 10; k++)
+		tables_file_touch(t, running, 100 + k);
+	for (int k = 0; k < 40; k++)
+		tables_file_touch(t, ended, 100 + k);
+	tables_file_unmapped(t, ended);
+	for (int i = 0; i < 60 && tables_file_state(t, ended) == FILE_READY &&
+			tables_file_state(t, running) == FILE_READY;
+	     i++) {
+		cr_assert_eq(tables_file_new(t, &slot), 0);
+		for (int k = 0; k < 12; k++)
+			tables_file_touch(t, slot, 1000 + k);
+		if (tables_rows_begin(t, slot, 0, 0x40000, 0x20000, 1) ||
+		    tables_rows_rules(t, slot, &r, 1))
+			break;
+		struct unwind_row_wire *w = calloc(0x20000, sizeof(*w));
+
+		for (uint32_t k = 0; k < 0x20000; k++)
+			w[k].offset = k * 2;
+		const int v = tables_rows_chunk(t, slot, w, 0x20000);
+
+		free(w);
+		if (v || tables_rows_end(t, slot))
+			break;
+	}
+	cr_assert_eq(tables_file_state(t, ended), FILE_EVICTED);
+	cr_assert_eq(tables_file_state(t, running), FILE_READY);
+}
+
 Test(tables, files_sampled_alike_do_not_take_each_others_place)
 {
 	uint16_t a = add_file(0, 0x200000, 0x4000, 128, 3), slot;

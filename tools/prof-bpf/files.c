@@ -227,10 +227,16 @@ static void backing_leave_lists(struct backing *b)
 
 void backing_put(struct backing *b)
 {
-	if (!b || --b->refs)
+	if (!b)
 		return;
 	struct files *f = b->files;
 
+	if (--b->refs) {
+		/* What is left is the cache, which keeps it for the next process. */
+		if (b->refs == 1 && b->cached && b->file && b->file->refs == 1 && b->file->pub.slot)
+			tables_file_unmapped(f->config.tables, b->file->pub.slot);
+		return;
+	}
 	if (b->state == BACKING_OPENING)
 		opener_cancel(f->config.opener, b->ticket);
 	backing_leave_lists(b);

@@ -12,7 +12,8 @@
 #include "tools/prof-bpf/tables.h"
 
 #define SLABS_TICK_NS 1000000000u
-#define SCORE_SHIFT 32	       /* of nanoseconds: scores are halved every 4 s */
+#define SCORE_SHIFT 32 /* of nanoseconds: scores are halved every 4 s */
+#define UNMAPPED_SHIFT 4
 #define IDLE_NS 10000000000ull /* of who was not sampled for so long the score is no matter */
 #define AGAIN_NS 1000000000ull /* between two looks whether rows are worth their room by now */
 #define NEVER_NS (UINT64_MAX / 2)
@@ -20,6 +21,7 @@
 struct table_file {
 	uint8_t state; /* enum file_state, as in the map */
 	uint32_t serial;
+	bool unmapped;
 	uint32_t score; /* samples, of late; as of the period scored_at */
 	uint64_t scored_at;
 	uint64_t again_ns; /* FILE_EVICTED: its rows are not asked for before */
@@ -249,9 +251,16 @@ void tables_file_touch(struct tables *t, uint16_t slot, uint64_t now_ns)
 
 	if (f->touched_ns == now_ns)
 		return; /* another frame of the same sample */
+	f->unmapped = false;
 	f->score = score(f, now_ns) + 1;
 	f->scored_at = now_ns >> SCORE_SHIFT > f->scored_at ? now_ns >> SCORE_SHIFT : f->scored_at;
 	f->touched_ns = now_ns;
+}
+
+void tables_file_unmapped(struct tables *t, uint16_t slot)
+{
+	if (slot_live(t, slot))
+		t->state[slot].unmapped = true;
 }
 
 uint32_t tables_file_serial(const struct tables *t, uint16_t slot)
@@ -277,7 +286,7 @@ static uint32_t score(const struct table_file *f, uint64_t now_ns)
 	const uint64_t period = now_ns >> SCORE_SHIFT,
 		       age = period > f->scored_at ? period - f->scored_at : 0;
 
-	return age < 32 ? f->score >> age : 0;
+	return age < 32 ? f->score >> age >> (f->unmapped ? UNMAPPED_SHIFT : 0) : 0;
 }
 
 /* Which file's rows may go for another's, or (0) for mappings: of those sampled least, that sampled

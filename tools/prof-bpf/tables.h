@@ -51,6 +51,9 @@ void tables_file_none(struct tables *t, uint16_t slot);
 /* A sample touched the file. What is touched least of late is evicted first, and for mappings or
  * for what is touched twice as often. */
 void tables_file_touch(struct tables *t, uint16_t slot, uint64_t now_ns);
+/* No process maps it any more. Until it is touched again its samples count for little: it may run
+ * again in a moment, or never. */
+void tables_file_unmapped(struct tables *t, uint16_t slot);
 /* Which use of the slot this is: another number after it was freed and given to another file. */
 uint32_t tables_file_serial(const struct tables *t, uint16_t slot);
 enum file_state tables_file_state(const struct tables *t, uint16_t slot);
