@@ -49,7 +49,8 @@ struct status {
 	char event[STATUS_EVENT]; /* of the stream's hello, zero-filled; a stranger's like the names
 				   */
 	uint64_t taken;		  /* prof-bpf: samples of this process so far, wherever they went */
-	uint64_t held; /* prof-export: 1 while nobody reads what it writes, and it waits */
+	uint64_t held;	  /* prof-export: 1 while nobody reads what it writes, and it waits */
+	uint64_t last_ns; /* prof-export: CLOCK_MONOTONIC of the newest sample that came */
 };
 static_assert(sizeof(struct status) <= PIPE_BUF, "a status word is written whole");
 

@@ -424,7 +424,7 @@ def deployed(tmp_path, lines, fmt="folded", last=False):
     assert sender.wait(30) == 0
     os.close(status_r)
     os.close(life_w)
-    size = STATUS.size + 10 * TOP.size + 32 + 16
+    size = STATUS.size + 10 * TOP.size + 32 + 24
     assert len(words) % size == 0
     states = []
     for at in range(0, len(words), size):
@@ -433,7 +433,7 @@ def deployed(tmp_path, lines, fmt="folded", last=False):
         top = [TOP.unpack_from(words, at + STATUS.size + i * TOP.size) for i in range(10)]
         states.append({"phase": v[1], "samples": v[2], "user": v[3], "complete": v[4], "processes": v[5], "threads": v[6], "bytes": v[7], "bpf_runs": v[8],
                        "bpf_ns": v[9], "map_bytes": v[10], "first": v[11], "truncated": v[12:44], "lost": v[44:76], "cut": v[76],
-                       "event": words[at + size - 48:at + size - 16].rstrip(b"\0").decode(),
+                       "event": words[at + size - 56:at + size - 24].rstrip(b"\0").decode(),
                        "top": [(n, name.rstrip(b"\0").decode()) for n, name in top if n]})
     return code, out.read_bytes(), states, p.stderr.read().decode()
 

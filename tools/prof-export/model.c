@@ -790,7 +790,8 @@ void model_status(const struct model *m, struct status *st, bool with_top)
 			       .bpf_runs = t->bpf_runs,
 			       .bpf_ns = t->bpf_ns,
 			       .map_bytes = t->map_bytes,
-			       .first_complete_ns = t->first_complete_ns };
+			       .first_complete_ns = t->first_complete_ns,
+			       .last_ns = t->last_ns };
 	memcpy(st->truncated, t->truncated, sizeof(st->truncated));
 	memcpy(st->lost, t->lost, sizeof(st->lost));
 	const struct str event = str_cut(m->header.event, STATUS_EVENT - 1);

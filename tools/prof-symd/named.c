@@ -488,6 +488,7 @@ int named_take(struct named *n, const struct msg *m, uint64_t now_ns)
 	case MSG_HELLO:
 		hello = *m;
 		hello.hello.kind = STREAM_NAMED;
+		n->begun = true;
 		return stream_put(n->out, &hello);
 	case MSG_PROCESS:
 		return definitions_process(&n->defs, &m->process);
@@ -554,6 +555,11 @@ int named_run(struct named *n, uint64_t now_ns)
 			return r;
 	}
 	return n->ended ? 0 : tell_lost(n);
+}
+
+bool named_begun(const struct named *n)
+{
+	return n->begun;
 }
 
 int named_end(struct named *n, enum end_reason reason, uint64_t now_ns)

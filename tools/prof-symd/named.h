@@ -78,6 +78,8 @@ bool named_full(const struct named *n);
 int named_forget(struct named *n, uint64_t now_ns);
 /* The raw stream lost so many messages. */
 void named_missing(struct named *n, uint64_t count);
+/* A hello has gone out, without which a stream has no end either. */
+bool named_begun(const struct named *n);
 /* The raw stream is over; without an end message one is put that says reason. Call with an empty
  * queue. NAMED_WAIT: again later; errors of stream_put. */
 int named_end(struct named *n, enum end_reason reason, uint64_t now_ns);

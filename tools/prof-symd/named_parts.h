@@ -32,7 +32,7 @@ struct named {
 	struct events queue;
 	uint64_t epoch;
 	uint64_t lost[3]; /* not yet told: by why_lost */
-	bool gap_seen, ended;
+	bool gap_seen, begun, ended;
 	struct named_counts counts;
 	struct names names;
 	uint64_t list[2 * NAMES_MAX];

@@ -477,6 +477,9 @@ static int serve_loop(struct serve *s, struct serve_counts *counts)
 		    !named_ended(s->named)) {
 			counts->peer_lost = !refused;
 			counts->keeper_gone = dwarf_keeper_gone();
+			/* Nothing has begun that could end. */
+			if (!named_begun(s->named))
+				return refused;
 			r = named_end(s->named, END_PEER_LOST, now_ns);
 			if (r < 0)
 				return r;

@@ -85,6 +85,23 @@ static void say_empty(struct run *r, const struct status *f)
 			 seconds);
 }
 
+/* prof-bpf went and did not come back: what is not there begins with the last that came, and ends
+ * when the run would have. */
+static void away_to_the_end(struct run *r, const struct status *f)
+{
+	const uint64_t whole_ns = (uint64_t)(r->seconds * 1e9);
+	const uint64_t ran_ns = whole_ns && whole_ns < r->sampled_ns ? whole_ns : r->sampled_ns;
+
+	if (!r->away_ns)
+		return;
+	if (f->last_ns > r->away_ns)
+		r->away_ns = f->last_ns;
+	/* It never lived for long: what came is all that tells a rate. */
+	if (r->rate <= 0 && r->away_ns > r->sampling_ns)
+		r->rate = (double)f->samples * 1e9 / (double)(r->away_ns - r->sampling_ns);
+	run_back(r, r->sampling_ns + ran_ns);
+}
+
 void conclude_run(struct run *r)
 {
 	/* The stream may have ended by itself, and been written before we looked. */
@@ -117,7 +134,7 @@ void conclude_run(struct run *r)
 	/* It was killed at the very end: what it had taken since its last word is gone, unless it
 	 * had passed on all of it. */
 	if (f.cut || !run_tool(r, DEPLOY_EXPORT)->done)
-		run_back(r, r->sampling_ns + r->sampled_ns);
+		away_to_the_end(r, &f);
 	struct summary s = {
 		.figures = f,
 		.hz = r->o->hz,
