@@ -27,7 +27,9 @@
 
 const struct seccomp_rule baseline_calls[] = {
 	CALL("brk"),
-	CALL_IF("mmap", SECCOMP_CLEAR(2, PROT_EXEC), SECCOMP_SET(3, MAP_ANONYMOUS)),
+	/* Huge pages are the host's, of which it keeps few. */
+	CALL_IF("mmap", SECCOMP_CLEAR(2, PROT_EXEC),
+		SECCOMP_BITS(3, MAP_ANONYMOUS | MAP_HUGETLB, MAP_ANONYMOUS)),
 	CALL_IF("mprotect", SECCOMP_CLEAR(2, PROT_EXEC)),
 	CALL("mremap"),
 	CALL("munmap"),

@@ -113,6 +113,11 @@ int log_escape(struct buf *b, struct str s, size_t max)
 	return escape(b, s, max, true);
 }
 
+int log_escape_again(struct buf *b, struct str s, size_t max)
+{
+	return escape(b, s, max, false);
+}
+
 void log_init(const char *tool, enum log_level level)
 {
 	log_tool = tool;

@@ -26,5 +26,7 @@ struct buf;
  * characters, C1, bidirectional overrides, broken sequences) as \xNN, `\` as `\\`; at most max
  * input bytes, then "…". 0 or the errors of buf_append. */
 int log_escape(struct buf *b, struct str s, size_t max);
+/* The same of what may have gone through it already: `\` stays as it is. */
+int log_escape_again(struct buf *b, struct str s, size_t max);
 
 #endif

@@ -40,6 +40,16 @@ Test(log, backslash_is_doubled)
 	EXPECT("a\\x1b", "a\\\\x1b");
 }
 
+Test(log, what_was_escaped_is_escaped_again_without_a_change)
+{
+	struct buf b = BUF_INIT(0);
+
+	cr_assert_eq(log_escape_again(&b, STR_LIT("App\\Foo \\x1b \033"), 100), 0);
+	cr_assert(str_eq((struct str){ .data = (const char *)b.data, .len = (uint32_t)b.len },
+			 STR_LIT("App\\Foo \\x1b \\x1b")));
+	buf_done(&b);
+}
+
 Test(log, text_that_turns_or_hides_itself_is_escaped)
 {
 	EXPECT("\u202e", "\\xe2\\x80\\xae");

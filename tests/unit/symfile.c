@@ -79,8 +79,9 @@ static struct symfile *open_made(struct made *m)
 	/* One bucket, whose chain begins with the first symbol and ends with the last. */
 	uint32_t gnu[16] = { 1, 1, 1, 0, 0, 0, 1 }, hash[2] = { 1, (uint32_t)m->symbol_count };
 
-	gnu[7 + m->symbol_count - 2] = 1;
 	if (m->bare) {
+		cr_assert_leq(m->symbol_count, 10);
+		gnu[7 + m->symbol_count - 2] = 1;
 		e.e_shoff = 0;
 		e.e_shnum = e.e_shstrndx = 0;
 		memcpy(m->bytes + 0xf00, dynamic, sizeof(dynamic));

@@ -35,12 +35,13 @@ static struct str event_name(const struct status *f)
 			     .len = (uint32_t)strnlen(f->event, sizeof(f->event)) };
 }
 
-/* A string of a tool's, escaped, which makes it UTF-8 as well. */
+/* A string of a tool's, a label that was escaped if the tool is what it was; here again, which
+ * makes it UTF-8 in any case. */
 static void add_name(cJSON *to, const char *key, struct str name)
 {
 	struct buf b = BUF_INIT(0);
 
-	if (log_escape(&b, name, STATUS_NAME) == 0 && buf_append(&b, "", 1) == 0)
+	if (log_escape_again(&b, name, STATUS_NAME) == 0 && buf_append(&b, "", 1) == 0)
 		cJSON_AddStringToObject(to, key, (const char *)b.data);
 	buf_done(&b);
 }
@@ -49,7 +50,7 @@ static void print_name(FILE *out, const char *before, struct str name)
 {
 	struct buf b = BUF_INIT(0);
 
-	if (log_escape(&b, name, STATUS_NAME) == 0)
+	if (log_escape_again(&b, name, STATUS_NAME) == 0)
 		fprintf(out, "%s%.*s", before, (int)b.len, (const char *)b.data);
 	buf_done(&b);
 }
