@@ -11,7 +11,7 @@ deb="debhelper dpkg-dev"
 test="git g++ squashfuse squashfs-tools python3 python3-pytest libcriterion-dev libclang-rt-14-dev clang-format elfutils gdb binutils protobuf-compiler mandoc
 bash dash perl gzip xz-utils openssl sqlite3 gawk bc tar grep findutils coreutils procps util-linux libcap2-bin libc6-dbg musl-tools chromium
 postgresql linux-perf dwz mercurial gunicorn python3-flask
-libpython3-dev qemu-system-x86 busybox-static debian-archive-keyring systemd python3-yaml"
+libpython3-dev python3-greenlet qemu-system-x86 busybox-static debian-archive-keyring systemd python3-yaml"
 # Compilers and runtimes that serve wherever they come from: command=package.
 commands="go=golang-go rustc=rustc node=nodejs"
 
