@@ -327,13 +327,10 @@ class Deployed(Target):
 
     def start_over(self):
         """What has been done may have left something behind."""
-        if self.name == "worker":
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(self.scene.taken, signal.SIGKILL)
-        else:
-            self.stop(self.tool)
-            if self.tool in ("symd", "export"):
-                self.stop("symd", "export")
+        self.stop(self.tool)
+        # prof-symd goes with its worker: it gives up a file that one died on.
+        if self.tool in ("symd", "export"):
+            self.stop("symd", "export")
 
 
 class Cpus(Target):
