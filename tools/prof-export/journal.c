@@ -62,7 +62,8 @@ int journal_replay(struct journal *j, struct session *s, void (*beat)(void *ctx)
 
 void journal_put(struct journal *j, struct span bytes)
 {
-	if (j->fd < 0 || bytes.len > j->max - j->bytes)
+	/* One that was handed over may be longer than this one may become. */
+	if (j->fd < 0 || j->bytes > j->max || bytes.len > j->max - j->bytes)
 		return;
 	for (size_t done = 0; done < bytes.len;) {
 		const ssize_t n = write(j->fd, bytes.data + done, bytes.len - done);
