@@ -288,6 +288,23 @@ def test_a_launcher_that_is_killed_takes_all_along(tmp_path, spinning):
         time.sleep(0.05)
 
 
+@pytest.mark.parametrize("tool", ["prof-bpf", "prof-export"])
+def test_what_is_missing_at_the_end_is_no_more_than_there_was(tmp_path, spinning, tool):
+    """Stopped shortly before the run's own end, and killed after it: status 0, and neither what came in between nor what would have come after it is counted as missing."""
+    run = Launched(tmp_path, spinning, "-d", "3")
+    assert run.begun.wait(60), run.err
+    time.sleep(2.6)
+    run.hit(tool, signal.SIGSTOP)
+    time.sleep(0.4)
+    run.took = cpu_seconds(run.pids) - run.before
+    status, err = run.end()
+    assert status == 0, err
+    s = accounted(run, err)
+    expected = 99 * run.took
+    known = s["samples"] + s["lost_total"] + s["unsampled_samples"]
+    assert known <= 1.1 * expected + 3 * expected ** 0.5, (known, expected, s, err)
+
+
 def children_of(pid):
     with open(f"/proc/{pid}/task/{pid}/children") as f:
         return [int(p) for p in f.read().split()]

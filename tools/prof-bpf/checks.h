@@ -17,9 +17,8 @@ enum checks_part {
 };
 struct checks_config {
 	enum checks_part part;
-	bool ignore_unsafe_kernel;
-	bool by_root; /* root started it, whoever it is by now */ /* one that may lock up is
-								     degraded, not fatal */
+	bool ignore_unsafe_kernel; /* one that may lock up is degraded, not fatal */
+	bool by_root;		   /* root started it, whoever it is by now */
 	/* What probe_event said before rights were dropped. */
 	int clock, cycles;
 };
