@@ -2,7 +2,6 @@
 #include "tools/prof-export/journal.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #define CHUNK (256u << 10)
@@ -19,13 +18,13 @@ static int feed(struct session *s, struct span bytes)
 	return r;
 }
 
-static int replay(struct journal *j, struct session *s, uint8_t *chunk, void (*beat)(void *ctx),
-		  void *ctx)
+static int replay(struct journal *j, struct session *s, void (*beat)(void *ctx), void *ctx)
 {
+	static uint8_t chunk[CHUNK];
 	int r = STREAM_AGAIN;
 
 	while (r == STREAM_AGAIN) {
-		const ssize_t n = pread(j->fd, chunk, CHUNK, (off_t)j->bytes);
+		const ssize_t n = pread(j->fd, chunk, sizeof(chunk), (off_t)j->bytes);
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -42,29 +41,41 @@ static int replay(struct journal *j, struct session *s, uint8_t *chunk, void (*b
 
 int journal_replay(struct journal *j, struct session *s, void (*beat)(void *ctx), void *ctx)
 {
-	uint8_t *chunk = j->fd >= 0 ? malloc(CHUNK) : NULL;
-
 	if (j->fd < 0)
 		return STREAM_AGAIN;
-	if (!chunk)
-		return -ENOMEM;
-	const int r = replay(j, s, chunk, beat, ctx);
+	int r = replay(j, s, beat, ctx);
 
-	free(chunk);
-	/* The part of a message that was written last. */
-	j->bytes -= s->in.pending.len - s->in.taken;
-	if (lseek(j->fd, (off_t)j->bytes, SEEK_SET) < 0)
-		return -errno;
+	/* A sender broke the rules, and nobody lived to take that back. */
+	if (r == STREAM_MALFORMED || r == STREAM_SCHEMA) {
+		model_lose(s->model, LOST_MALFORMED, 1);
+		r = STREAM_AGAIN;
+	}
 	if (r == STREAM_AGAIN)
-		session_reopen(s);
+		journal_reopen(j, s);
 	return r;
 }
 
-void journal_put(struct journal *j, struct span bytes)
+void journal_reopen(struct journal *j, struct session *s)
 {
-	/* One that was handed over may be longer than this one may become. */
-	if (j->fd < 0 || j->bytes > j->max || bytes.len > j->max - j->bytes)
+	/* Where it is full the bytes that were not taken may not be in it. */
+	if (j->fd >= 0 && !j->full) {
+		j->bytes -= s->in.pending.len - s->in.taken;
+		if (ftruncate(j->fd, (off_t)j->bytes) ||
+		    lseek(j->fd, (off_t)j->bytes, SEEK_SET) < 0)
+			j->fd = -1;
+	}
+	session_reopen(s);
+}
+
+static void put(struct journal *j, struct span bytes)
+{
+	if (j->fd < 0 || j->full)
 		return;
+	/* One that was handed over may be longer than this one may become. */
+	if (j->bytes > j->max || bytes.len > j->max - j->bytes) {
+		j->full = true;
+		return;
+	}
 	for (size_t done = 0; done < bytes.len;) {
 		const ssize_t n = write(j->fd, bytes.data + done, bytes.len - done);
 
@@ -78,4 +89,18 @@ void journal_put(struct journal *j, struct span bytes)
 		done += (size_t)n;
 	}
 	j->bytes += bytes.len;
+}
+
+int journal_feed(struct journal *j, struct session *s, struct span bytes)
+{
+	int r = session_feed(s, bytes);
+
+	/* The first one of another version is a bad installation; a later one is no prof-symd. */
+	if (r == STREAM_SCHEMA && s->begun)
+		r = STREAM_MALFORMED;
+	if (r == STREAM_MALFORMED)
+		model_lose(s->model, LOST_MALFORMED, 1);
+	if (r == 0 || r == STREAM_AGAIN || r == STREAM_MALFORMED)
+		put(j, bytes);
+	return r;
 }

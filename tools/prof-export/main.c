@@ -339,17 +339,12 @@ static void begin_watching(struct receiver *r)
  * next one begins where it ended. */
 static int take_message(struct receiver *r, const struct buf *message)
 {
-	const int e = session_feed(&session, buf_span(message));
+	const int e = journal_feed(&r->journal, &session, buf_span(message));
 
-	if (e == STREAM_MALFORMED) {
+	if (e == STREAM_MALFORMED)
 		log_warning("prof-symd sent what is no stream; what came before is kept");
-		model_lose(session.model, LOST_MALFORMED, 1);
-	} else {
-		if (e == STREAM_AGAIN || !e)
-			journal_put(&r->journal, buf_span(message));
-		if (e || !session.lost)
-			return e;
-	}
+	else if (e || !session.lost)
+		return e;
 	r->deaf = true;
 	bus_drop_peer(r->bus);
 	return STREAM_AGAIN;
@@ -370,7 +365,7 @@ static int take_messages(struct receiver *r, struct buf *message)
 		if (event) {
 			r->there = event == BUS_PEER_CAME;
 			r->deaf = false;
-			session_reopen(&session);
+			journal_reopen(&r->journal, &session);
 			if (!r->there && r->last)
 				break;
 			continue;
