@@ -305,6 +305,20 @@ def test_what_is_missing_at_the_end_is_no_more_than_there_was(tmp_path, spinning
     assert known <= 1.1 * expected + 3 * expected ** 0.5, (known, expected, s, err)
 
 
+def test_a_first_life_that_was_too_short_for_a_rate_has_the_next_ones(tmp_path, spinning):
+    """Killed before it said how much it takes in a second."""
+    run = Launched(tmp_path, spinning)
+    assert run.begun.wait(60), run.err
+    time.sleep(0.4)
+    run.hit("prof-bpf", signal.SIGKILL)
+    time.sleep(3.5)
+    run.interrupt()
+    status, err = run.end()
+    assert status == 0, err
+    s = accounted(run, err)
+    assert s["restarts"]["prof-bpf"] == 1 and s["unsampled_samples"] > 0, (s, err)
+
+
 def children_of(pid):
     with open(f"/proc/{pid}/task/{pid}/children") as f:
         return [int(p) for p in f.read().split()]

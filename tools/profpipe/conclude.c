@@ -102,6 +102,21 @@ static void away_to_the_end(struct run *r, const struct status *f)
 	run_back(r, r->sampling_ns + ran_ns);
 }
 
+/* The first life was too short for a rate: that of all of them holds for it. */
+static void rate_the_first(struct run *r, const struct status *f)
+{
+	const uint64_t taken = r->taken + run_tool(r, DEPLOY_BPF)->last.taken;
+	double rate = r->rate;
+
+	if (!r->unrated_ns)
+		return;
+	if (taken && r->sampled_ns > r->unsampled_ns)
+		rate = (double)taken * 1e9 / (double)(r->sampled_ns - r->unsampled_ns);
+	else if (rate <= 0 && f->last_ns > r->sampling_ns)
+		rate = (double)f->samples * 1e9 / (double)(f->last_ns - r->sampling_ns);
+	r->unsampled += (double)r->unrated_ns / 1e9 * rate;
+}
+
 void conclude_run(struct run *r)
 {
 	/* The stream may have ended by itself, and been written before we looked. */
@@ -135,6 +150,7 @@ void conclude_run(struct run *r)
 	 * had passed on all of it. */
 	if (f.cut || !run_tool(r, DEPLOY_EXPORT)->done)
 		away_to_the_end(r, &f);
+	rate_the_first(r, &f);
 	struct summary s = {
 		.figures = f,
 		.hz = r->o->hz,

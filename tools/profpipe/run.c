@@ -216,7 +216,10 @@ void run_back(struct run *r, uint64_t now_ns)
 	if (!r->away_ns || now_ns < r->away_ns)
 		return;
 	r->unsampled_ns += now_ns - r->away_ns;
-	r->unsampled += (double)(now_ns - r->away_ns) / 1e9 * r->rate;
+	if (r->rate > 0)
+		r->unsampled += (double)(now_ns - r->away_ns) / 1e9 * r->rate;
+	else
+		r->unrated_ns += now_ns - r->away_ns;
 	r->away_ns = 0;
 }
 

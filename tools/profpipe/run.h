@@ -46,8 +46,9 @@ struct run {
 	uint64_t progress_ns, progress; /* of prof-export while finishing: when its figures moved,
 					   and a sum of them */
 	/* While prof-bpf is away: since when nothing is known of it, and what it took in a second
-	 * until then. In all: how long that was, and what it would have taken. */
-	uint64_t away_ns, unsampled_ns;
+	 * until then. In all: how long that was, what it would have taken, and of how much of it
+	 * that is not known yet, since the first life was too short for a rate. */
+	uint64_t away_ns, unsampled_ns, unrated_ns;
 	double rate, unsampled;
 	uint64_t taken;	    /* by former lives of prof-bpf, as they said last */
 	uint64_t asleep_ns; /* what the host had slept since its boot when sampling began */
