@@ -463,6 +463,62 @@ Test(host, the_last_selected_one_ends_also_when_nothing_told_of_it)
 	cr_assert_eq(f.processes, 0);
 }
 
+Test(host, a_selected_one_is_sampled_before_its_file_is_open)
+{
+	make_host(true, true);
+	make_proc(30, "chosen", 'S', 1, 7 * START_TICK_NS, 0,
+		  "400000-401000 r-xp 00001000 08:01 100 /bin/x\n");
+	cr_assert_eq(host_select(host, 30), 0);
+	now = clock_mono_ns();
+	tick();
+	cr_assert_eq(open_jobs(), 1);
+	cr_assert_not_null(fake_tables_process(tables, 30));
+	cr_assert(fake_tables_process(tables, 30)->selected);
+	cr_assert_eq(fake_tables_process(tables, 30)->start_ns, 7 * START_TICK_NS);
+	settle();
+	expect_published(30, 1, M(0x400000, 0x401000, 0x1000, 100));
+}
+
+/* Its stat opens, and reading fails: as for want of a descriptor or of memory. */
+static void make_unreadable(uint32_t pid)
+{
+	char command[128];
+
+	snprintf(command, sizeof(command), "cd %s/%u && rm stat && mkdir stat", proc, pid);
+	cr_assert_eq(system(command), 0);
+}
+
+Test(host, one_that_cannot_be_looked_at_now_is_not_taken_for_ended)
+{
+	struct host_figures f;
+
+	make_host(true, true);
+	make_proc(30, "chosen", 'S', 1, 7 * START_TICK_NS, 0,
+		  "400000-401000 r-xp 00001000 08:01 100 /bin/x\n");
+	cr_assert_eq(host_select(host, 30), 0);
+	now = clock_mono_ns();
+	settle();
+	make_unreadable(30);
+	host_event(host, &(struct sideband_event){ .type = SIDEBAND_LOST, .time_ns = now });
+	for (int i = 0; i < 4; i++)
+		let_time_pass(2000 * MS);
+	host_figures(host, &f);
+	cr_assert_eq(f.processes, 1);
+	cr_assert_not_null(fake_tables_process(tables, 30));
+	/* Nor is one whose first sample comes then. */
+	make_proc(40, "fresh", 'S', 1, 9 * START_TICK_NS, 0,
+		  "400000-401000 r-xp 00001000 08:01 100 /bin/x\n");
+	make_unreadable(40);
+	cr_assert_eq(look(sample_of(40, 40, 9 * START_TICK_NS, "fresh")).process->end_ns, 0);
+	/* Those that are gone are. */
+	remove_proc(30);
+	remove_proc(40);
+	let_time_pass(2000 * MS);
+	let_time_pass(2000 * MS);
+	host_figures(host, &f);
+	cr_assert_eq(f.processes, 0);
+}
+
 Test(host, what_gets_the_pid_of_a_selected_one_that_ended_is_not_selected)
 {
 	make_host(true, true);

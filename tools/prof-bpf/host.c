@@ -229,22 +229,31 @@ static struct process *process_at(struct host *h, const struct sample *s)
 	return fits;
 }
 
+/* Whether an error of reading /proc says that the process is gone, and not that there was no
+ * descriptor, say. */
+static bool says_gone(int r)
+{
+	return r == -ENOENT || r == -ESRCH;
+}
+
 /* A process that is heard of for the first time, by this sample. */
 static struct process *process_from(struct host *h, const struct sample *s)
 {
 	struct procfs_stat st;
 	struct process *newest = process_find(h, s->pid), *p;
+	bool unknown = false;
 
 	if (newest && newest->pub.start_ns > s->start_ns) {
 		p = process_behind(h, newest, s->time_ns);
 	} else {
-		bool there = !(s->flags & SAMPLE_KERNEL_THREAD) &&
-			     procfs_read_stat(h->proc, s->pid, &st) == 0 &&
-			     st.start_ns == s->start_ns;
+		const int r = s->flags & SAMPLE_KERNEL_THREAD
+				      ? -ESRCH
+				      : procfs_read_stat(h->proc, s->pid, &st);
 
-		p = there ? process_read(h, s->pid, true) : NULL;
+		p = r == 0 && st.start_ns == s->start_ns ? process_read(h, s->pid, true) : NULL;
 		if (p)
 			return p;
+		unknown = r < 0 && !says_gone(r);
 		p = process_new(h, s->pid, 0);
 	}
 	if (!p)
@@ -257,8 +266,9 @@ static struct process *process_from(struct host *h, const struct sample *s)
 	process_set_comm(&p->pub, s->comm, strnlen(s->comm, sizeof(s->comm)));
 	p->scanned_ns = s->time_ns;
 	/* It is gone already, or its pid is another's by now. */
-	if (!(s->flags & SAMPLE_KERNEL_THREAD))
+	if (!(s->flags & SAMPLE_KERNEL_THREAD) && !unknown)
 		process_end(h, p, s->time_ns);
+	h->resync |= unknown;
 	return p;
 }
 
@@ -293,8 +303,8 @@ static bool is_gone(const struct host *h, const struct process *p)
 	struct procfs_stat st;
 	const int r = procfs_read_stat(h->proc, p->pub.pid, &st);
 
-	return r < 0 || (r == 0 && (st.start_ns > p->pub.start_ns || st.state == 'X' ||
-				    (st.state == 'Z' && st.threads <= 1)));
+	return says_gone(r) || (r == 0 && (st.start_ns > p->pub.start_ns || st.state == 'X' ||
+					   (st.state == 'Z' && st.threads <= 1)));
 }
 
 static void check_leaderless(struct host *h, uint64_t now_ns)
@@ -359,6 +369,10 @@ static void resync_one(struct host *h, uint32_t pid, uint64_t now_ns)
 	int r = procfs_read_stat(h->proc, pid, &st);
 	bool there = r == 0 && st.state != 'X' && !(st.state == 'Z' && st.threads <= 1);
 
+	if (r < 0 && !says_gone(r)) {
+		h->resync |= p != NULL; /* later */
+		return;
+	}
 	if (p) {
 		bool same = there && (st.start_ns == p->pub.start_ns ||
 				      (p->start_guessed && st.start_ns < p->pub.start_ns));
@@ -541,6 +555,7 @@ void host_free(struct host *h)
 int host_select(struct host *h, uint32_t pid)
 {
 	struct process *p = process_find_alive(h, pid);
+	uint32_t generation;
 
 	if (!p)
 		p = process_read(h, pid, true);
@@ -548,6 +563,11 @@ int host_select(struct host *h, uint32_t pid)
 		return -ESRCH;
 	p->pub.selected = true;
 	process_mark_dirty(h, p);
+	/* Who is in no table is not sampled, and nothing counts that: it does not wait until a file
+	 * is open. Where there is no room now, there may be when its mappings come. */
+	if (h->config.only_selected)
+		(void)tables_process_set(h->config.tables, pid, p->pub.start_ns, NULL, 0, true,
+					 &generation);
 	return 0;
 }
 
