@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common/stdfds.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
+#include "common/log.h"
 
 void stdfds_hold(void)
 {
@@ -17,4 +22,12 @@ void stdfds_hold(void)
 		if (got != fd)
 			_exit(2);
 	}
+}
+
+int stdfds_flush(void)
+{
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return EXIT_SUCCESS;
+	log_error("standard output: %s", strerror(errno));
+	return EXIT_FAILURE;
 }

@@ -7,5 +7,8 @@
 /* First in main. Those of 0, 1 and 2 that are closed become open in the wrong direction: to read
  * from them, or write to them, is EBADF as before. Exits with 2 where even that fails. */
 void stdfds_hold(void);
+/* After a help text or a version: an exit status, EXIT_FAILURE where it could not be written, which
+ * is said. */
+int stdfds_flush(void);
 
 #endif

@@ -221,3 +221,16 @@ def test_what_only_looks_like_a_run_is_left_alone(tmp_path):
     assert p.returncode == 0, p.stderr
     assert sorted(os.listdir(tmp_path)) == sorted({path.split("/")[0] for path in kept} | {"out.folded"})
     assert (tmp_path / "profpipe.mydata/notes").read_text() == "precious" and (tmp_path / "profpipe.results/deep").is_dir()
+
+
+# --- what every tool says of itself ---
+
+@pytest.mark.parametrize("flag", ["--help", "--version"])
+@pytest.mark.parametrize("words", [["profpipe"], ["profpipe", "record"], ["profpipe", "report"], ["profpipe", "doctor"], *([t] for t in (*GOOD, "prof-dump"))], ids=" ".join)
+def test_help_and_version_are_written_or_it_is_said(words, flag):
+    argv = [f"{BUILD}/{words[0]}", *words[1:], flag]
+    p = subprocess.run(argv, capture_output=True, text=True)
+    assert p.returncode == 0 and p.stderr == "" and words[0] in p.stdout
+    with open("/dev/full", "w") as full:
+        p = subprocess.run(argv, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert p.returncode and p.stderr == f"{words[0]}: error: standard output: No space left on device\n"

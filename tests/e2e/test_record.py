@@ -174,13 +174,6 @@ def test_a_thread_is_no_process(tmp_path):
     assert p.returncode == 1 and f"-p {t.native_id}" in p.stderr
 
 
-@pytest.mark.parametrize("flag", ["--help", "--version"])
-@pytest.mark.parametrize("args", [[], ["record"], ["report"]])
-def test_help_and_version_go_to_standard_output(flag, args):
-    p = profpipe(*args, flag)
-    assert p.returncode == 0 and p.stderr == "" and "profpipe" in p.stdout
-
-
 def test_without_rights_it_says_which_are_missing(tmp_path):
     os.chmod(tmp_path, 0o777)
     out = tmp_path / "x.html"
@@ -277,12 +270,13 @@ def test_standard_output_may_be_the_output(name):
     assert re.match(r"python3.*;.* \d+$", p.stdout.splitlines()[0])
 
 
-def test_a_fifo_may_be_the_output(tmp_path):
+def test_a_fifo_may_be_the_output_and_is_waited_for(tmp_path):
     fifo = tmp_path / "x.folded"
     os.mkfifo(fifo)
     got = []
     t = threading.Thread(target=lambda: got.append(fifo.read_text()))
     with Run("-q", "-F", "499", "-o", fifo, "--", *burn(0.3)) as r:
+        assert r.p.stderr.readline() == f"profpipe: warning: {fifo}: nobody reads it yet; the run begins when somebody does\n"
         t.start()
         assert r.end()[0] == 0
     t.join(10)

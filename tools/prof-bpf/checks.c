@@ -371,6 +371,8 @@ static void check_cells(struct look *l, struct check *c)
 /* What to do where a call is refused although the capabilities for it are there. */
 static const char *refused_remedy(const struct look *l)
 {
+	if (!namespace_is_first(NAMESPACE_USER))
+		return "run it outside of the user namespace";
 	if (l->seccomp)
 		return l->container
 			       ? "docker run --security-opt seccomp=unconfined, or seccompProfile: Unconfined"
@@ -380,6 +382,8 @@ static const char *refused_remedy(const struct look *l)
 
 static const char *refused_why(const struct look *l, int r)
 {
+	if (!namespace_is_first(NAMESPACE_USER) && (r == -EPERM || r == -EACCES))
+		return "the kernel asks for rights outside of this user namespace";
 	if (l->seccomp && (r == -EPERM || r == -EACCES || r == -ENOSYS))
 		return "a seccomp filter refuses it, or an LSM";
 	if (r == -ENOSYS)

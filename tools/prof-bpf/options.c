@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "common/log.h"
+#include "common/stdfds.h"
 #include "tools/prof-bpf/options.h"
 
 #define HZ_MAX 10000
@@ -150,10 +151,10 @@ int options_parse(int argc, char **argv, struct options *ret)
 			break;
 		case OPTION_HELP:
 			fputs(usage, stdout);
-			return 0;
+			return stdfds_flush();
 		case OPTION_VERSION:
 			puts("prof-bpf " PROFPIPE_VERSION);
-			return 0;
+			return stdfds_flush();
 		case '?':
 			log_error("see prof-bpf --help");
 			return 2;

@@ -297,10 +297,10 @@ int main(int argc, char **argv)
 			break;
 		case 'h':
 			fputs(usage, stdout);
-			return 0;
+			return stdfds_flush();
 		case 'V':
 			puts("prof-deltas " PROFPIPE_VERSION);
-			return 0;
+			return stdfds_flush();
 		case '?':
 			fputs("Try prof-deltas --help.\n", stderr);
 			return 2;

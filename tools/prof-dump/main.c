@@ -96,10 +96,10 @@ static int parse(int argc, char **argv, struct options *ret)
 			break;
 		case 'h':
 			usage();
-			return 1;
+			return stdfds_flush() + 1;
 		case 'V':
 			puts("prof-dump " PROFPIPE_VERSION);
-			return 1;
+			return stdfds_flush() + 1;
 		case 'H':
 			ret->half = true;
 			break;

@@ -94,6 +94,8 @@ static int finish(const struct options *o, int verdict, const char *what, const 
 			o->session.memory_max >> 20);
 	if (verdict == STREAM_MALFORMED || verdict == STREAM_SCHEMA)
 		log_error("%s: is damaged; what came before the damage is in %s", what, output);
+	else if (!ended_well() && o->deploy.run_dir) /* the launcher knows why, and says so */
+		log_warning("%s: has no end; what came until then is in %s", what, output);
 	else if (!ended_well())
 		log_error("%s: was cut short; what came until then is in %s", what, output);
 	return verdict == STREAM_MALFORMED || verdict == STREAM_SCHEMA || !ended_well()

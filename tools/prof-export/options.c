@@ -9,6 +9,7 @@
 #include <strings.h>
 #include <unistd.h>
 #include "common/log.h"
+#include "common/stdfds.h"
 
 static const char usage_text[] =
 	"Usage: prof-export [-f FORMAT] [-o FILE] <STREAM\n"
@@ -179,10 +180,10 @@ int options_parse(int argc, char **argv, struct options *o)
 			break;
 		case 'h':
 			fputs(usage_text, stdout);
-			return 1;
+			return stdfds_flush() ? -EIO : 1;
 		case OPTION_VERSION:
 			puts("prof-export " PROFPIPE_VERSION);
-			return 1;
+			return stdfds_flush() ? -EIO : 1;
 		case '?':
 			fputs("Try `prof-export --help`.\n", stderr);
 			return -EINVAL;

@@ -718,10 +718,10 @@ int main(int argc, char **argv)
 			break;
 		case 'h':
 			usage(stdout);
-			return EXIT_SUCCESS;
+			return stdfds_flush();
 		case 'V':
 			puts("prof-symd " PROFPIPE_VERSION);
-			return EXIT_SUCCESS;
+			return stdfds_flush();
 		case '?':
 			fputs("Try `prof-symd --help`.\n", stderr);
 			return EXIT_FAILURE;

@@ -47,11 +47,11 @@ int main(int argc, char **argv)
 	}
 	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
 		options_usage();
-		return 0;
+		return stdfds_flush();
 	}
 	if (strcmp(argv[1], "--version") == 0) {
 		puts("profpipe " PROFPIPE_VERSION);
-		return 0;
+		return stdfds_flush();
 	}
 	if (strcmp(argv[1], "dump") == 0)
 		return become_dump(argv + 1);

@@ -9,6 +9,7 @@
 #include "common/budget.h"
 #include "common/buf.h"
 #include "common/log.h"
+#include "common/stdfds.h"
 #include "tools/profpipe/options.h"
 
 #define HZ_MAX 10000
@@ -236,10 +237,10 @@ static int take_option(int c, const char *unknown, struct options *o)
 		return -1;
 	case OPTION_HELP:
 		options_usage();
-		return 0;
+		return stdfds_flush();
 	case OPTION_VERSION:
 		puts("profpipe " PROFPIPE_VERSION);
-		return 0;
+		return stdfds_flush();
 	default:
 		return refuse("option", unknown,
 			      c == ':' ? "wants a value (see profpipe --help)"

@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include "common/log.h"
 
 #define GROUPS_MAX 1024
 
@@ -118,8 +119,10 @@ static int open_path(struct output *o, const char *path)
 	for (int tries = 0; tries < 3; tries++) {
 		o->fd = open_plain(path, flags | O_NONBLOCK);
 		/* A pipe: whoever reads it may come yet. */
-		if (o->fd < 0 && errno == ENXIO)
+		if (o->fd < 0 && errno == ENXIO) {
+			log_warning("%s: nobody reads it yet; the run begins when somebody does", path);
 			o->fd = open_plain(path, flags);
+		}
 		if (o->fd >= 0 || errno != ENOENT)
 			break;
 		o->fd = open_plain(path, flags | O_CREAT | O_EXCL);
