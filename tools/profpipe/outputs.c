@@ -120,7 +120,8 @@ static int open_path(struct output *o, const char *path)
 		o->fd = open_plain(path, flags | O_NONBLOCK);
 		/* A pipe: whoever reads it may come yet. */
 		if (o->fd < 0 && errno == ENXIO) {
-			log_warning("%s: nobody reads it yet; the run begins when somebody does", path);
+			log_warning("%s: nobody reads it yet; the run begins when somebody does",
+				    path);
 			o->fd = open_plain(path, flags);
 		}
 		if (o->fd >= 0 || errno != ENOENT)
