@@ -41,10 +41,10 @@ def cpu_seconds(pids):
 
 
 class Launched:
-    def __init__(self, folder, pids, *args, ending="prof"):
-        self.pids = pids
+    def __init__(self, folder, pids, *args, ending="prof", hz=99):
+        self.pids, self.hz = pids, hz
         self.output, self.summary = folder / f"x.{ending}", folder / "x.json"
-        argv = [f"{BUILD}/profpipe", "record", "-v", "-F", "99", "-o", self.output, "--summary", self.summary, *[a for pid in pids for a in ("-p", str(pid))], *args]
+        argv = [f"{BUILD}/profpipe", "record", "-v", "-F", hz, "-o", self.output, "--summary", self.summary, *[a for pid in pids for a in ("-p", str(pid))], *args]
         self.p = subprocess.Popen(list(map(str, argv)), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace")
         self.err, self.begun = [], threading.Event()
         self.reader = threading.Thread(target=self.read)
@@ -109,7 +109,7 @@ def moment(stream):
 def accounted(run, err):
     """The summary; what came and what is said to be missing is all that there was."""
     s = json.loads(run.summary.read_text())
-    expected = 99 * run.took
+    expected = run.hz * run.took
     known = s["samples"] + s["lost_total"] + s["unsampled_samples"]
     print(f"{s['samples']} samples kept, lost {s['lost']}, {s['unsampled_samples']} not taken in {s['unsampled_s']:.1f} s: {known} of {expected:.0f}; restarts {s['restarts']}")
     # Ticks and what runs at them are a matter of chance.
@@ -303,6 +303,42 @@ def test_what_is_missing_at_the_end_is_no_more_than_there_was(tmp_path, spinning
     expected = 99 * run.took
     known = s["samples"] + s["lost_total"] + s["unsampled_samples"]
     assert known <= 1.1 * expected + 3 * expected ** 0.5, (known, expected, s, err)
+
+
+DEEP = """
+static volatile unsigned long n;
+static int deep(int depth)
+{
+	if (!depth)
+		for (;;)
+			n++;
+	return deep(depth - 1) + 1;
+}
+int main(void) { return deep(1500); }
+"""
+
+
+def test_what_the_ring_lost_is_counted_when_who_was_told_of_it_dies(tmp_path):
+    """prof-bpf is stopped until the ring is full, and tells it to a prof-symd that is stopped, and then killed."""
+    (tmp_path / "a.c").write_text(DEEP)
+    subprocess.run(["gcc", "-O0", "-o", tmp_path / "a", tmp_path / "a.c"], check=True)
+    with subprocess.Popen([tmp_path / "a"]) as program:
+        run = Launched(tmp_path, [program.pid], hz=499)
+        assert run.begun.wait(60), run.err
+        time.sleep(1)
+        bpf = run.hit("prof-bpf", signal.SIGSTOP)
+        time.sleep(1.5)
+        symd = run.hit("prof-symd", signal.SIGSTOP)
+        os.kill(bpf, signal.SIGCONT)
+        time.sleep(0.5)
+        os.kill(symd, signal.SIGKILL)
+        time.sleep(1)
+        run.interrupt()
+        status, err = run.end()
+        program.kill()
+    assert status == 0, err
+    s = accounted(run, err)
+    assert s["restarts"] == {"prof-symd": 1} and s["lost"]["restart"] > 0, (s, err)
 
 
 def test_a_first_life_that_was_too_short_for_a_rate_has_the_next_ones(tmp_path, spinning):

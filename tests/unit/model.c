@@ -114,6 +114,33 @@ Test(model, the_same_stack_in_two_epochs_is_one)
 	model_free(m);
 }
 
+/* The loss that the sampler told of may be in the hands of a tool that died, or have come. */
+Test(model, what_was_taken_and_neither_came_nor_is_told_of_was_in_the_hands_of_a_tool)
+{
+	static const struct str began = STR_LIT("began"), taken = STR_LIT("taken");
+
+	for (uint64_t told = 0; told <= 4; told += 4) {
+		struct model *m = new_model(MODEL_NAMES, true, 1 << 20);
+
+		simple(m);
+		take(m, (struct msg){ .id = MSG_FIGURE, .figure = { .name = began, .value = 1 } });
+		for (int i = 0; i < 5; i++)
+			sample(m, 1, 1);
+		if (told)
+			take(m,
+			     (struct msg){ .id = MSG_LOST,
+					   .lost = { .reason = LOST_RING_FULL, .count = told } });
+		take(m, (struct msg){ .id = MSG_FIGURE, .figure = { .name = taken, .value = 12 } });
+		take(
+			m, (struct msg) {
+				.id = MSG_END
+				, .end = {.reason = END_DONE }
+			});
+		cr_assert_eq(model_totals(m)->lost[LOST_RESTART], 12 - 5 - told);
+		model_free(m);
+	}
+}
+
 Test(model, addresses_within_a_function_differ_only_where_they_are_shown)
 {
 	for (int detail = MODEL_NAMES; detail <= MODEL_ADDRESSES; detail++) {

@@ -262,6 +262,7 @@ void feed_sample(void *ctx, const struct sample *s)
 		p->queue_full++;
 		return;
 	}
+	p->samples++;
 	if (host_sample(p->host, s, &ref))
 		return;
 	p->command_runs |= ref.process->execs || s->pid != p->options.follow;
@@ -278,7 +279,6 @@ void feed_sample(void *ctx, const struct sample *s)
 		exe = file_of(ref.process->exe);
 		process.exe = &exe;
 	}
-	p->samples++;
 	feed_emitted(p, emit_sample(p->emit, s, lacks_rows(p, s) ? WALK_MEMORY_LIMIT : s->reason,
 				    &process, &thread));
 }
@@ -464,6 +464,16 @@ void feed_losses(struct prof *p)
 	send_loss(p, LOST_THROTTLED, p->throttled, &p->throttled_sent, LOST_ANY_CPU);
 }
 
+/* A loss is told once, perhaps to a prof-symd that dies with it: so what the ring had no room for
+ * counts, too. */
+uint64_t feed_taken(struct prof *p)
+{
+	struct loader_figures l;
+
+	loader_figures(p->loader, &l);
+	return p->samples + p->queue_full + l.ring_full + loader_malformed(p->loader);
+}
+
 void feed_figures(struct prof *p)
 {
 	struct loader_figures l;
@@ -483,7 +493,7 @@ void feed_figures(struct prof *p)
 		{ "bpf_runs", l.runs },
 		{ "bpf_ns", l.ns },
 		{ "map_bytes", l.map_bytes + t.bytes },
-		{ "taken", p->samples + p->queue_full },
+		{ "taken", feed_taken(p) },
 		{ "rows", t.rows },
 		{ "rules", t.rules },
 		{ "files", t.files },

@@ -456,6 +456,7 @@ void loader_figures(struct loader *l, struct loader_figures *ret)
 	ret->runs = counter(l, COUNTER_RUNS, -1);
 	ret->ns = counter(l, COUNTER_NS, -1);
 	ret->ticks = counter(l, COUNTER_TICKS, -1);
+	ret->ring_full = counter(l, COUNTER_RING_FULL, -1);
 	ret->map_bytes = l->map_bytes;
 	ret->cpus = l->cpus;
 

@@ -64,6 +64,7 @@ uint64_t loader_period(const struct loader *l);
 struct loader_figures {
 	uint64_t runs, ns;  /* of the sampling program, since the start */
 	uint64_t ticks;	    /* its events, those that took no sample, too */
+	uint64_t ring_full; /* samples that the ring had no room for */
 	uint64_t map_bytes; /* of the object's maps, slabs not counted */
 	unsigned cpus;
 	uint32_t verified; /* instructions that the verifier looked at; 0: the kernel (before 5.16)

@@ -259,7 +259,7 @@ static void on_timer(struct prof *p)
 			feed_losses(p);
 			feed_figures(p);
 		}
-		p->status.taken = p->samples + p->queue_full;
+		p->status.taken = feed_taken(p);
 		deploy_status(&p->options.deploy, &p->status, STATUS_RUNNING);
 	}
 	if (is_due(p, &p->clock_ns, CLOCK_NS, now))

@@ -566,9 +566,9 @@ int main(int argc, char **argv)
 	if (!r) {
 		p.since_ns = clock_mono_ns();
 		loop_run(&p);
+		p.status.taken = feed_taken(&p);
 	}
 	bool failed = r || p.failed;
-	p.status.taken = p.samples + p.queue_full;
 	deploy_status(&p.options.deploy, &p.status, failed ? STATUS_FAILED : STATUS_DONE);
 	tear_down(&p);
 	if (p.again)

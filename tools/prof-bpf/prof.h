@@ -145,6 +145,8 @@ void feed_drain(struct prof *p);
 void feed_cpus(struct prof *p);
 /* Sends what was lost since it was last sent, and the figures. */
 void feed_losses(struct prof *p);
+/* Samples that the kernel took of what is sampled, wherever they went. */
+uint64_t feed_taken(struct prof *p);
 void feed_figures(struct prof *p);
 
 /* --- answers.c: the callbacks of filesrv.h --- */

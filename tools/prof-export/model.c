@@ -557,8 +557,8 @@ static void take_hello(struct model *m, const struct msg_hello *msg)
 /* Samples of which it is known what became of them. */
 static uint64_t accounted(const struct model_totals *t)
 {
-	return t->samples + t->lost[LOST_QUEUE_FULL] + t->lost[LOST_LIMIT] +
-	       t->lost[LOST_MALFORMED] + t->lost[LOST_SEQUENCE];
+	return t->samples + t->lost[LOST_RING_FULL] + t->lost[LOST_QUEUE_FULL] +
+	       t->lost[LOST_LIMIT] + t->lost[LOST_MALFORMED] + t->lost[LOST_SEQUENCE];
 }
 
 /* What the sampler took and did not come was in the hands of tools that ended: it is known when

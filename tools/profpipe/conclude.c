@@ -32,8 +32,9 @@ static struct status figures(struct run *r)
 	/* What prof-bpf said last may have been on its way to the end of the stream when it was
 	 * cut. */
 	const uint64_t taken = r->taken + b->taken,
-		       came = s.samples + s.lost[LOST_QUEUE_FULL] + s.lost[LOST_LIMIT] +
-			      s.lost[LOST_MALFORMED] + s.lost[LOST_SEQUENCE] + s.lost[LOST_RESTART];
+		       came = s.samples + s.lost[LOST_RING_FULL] + s.lost[LOST_QUEUE_FULL] +
+			      s.lost[LOST_LIMIT] + s.lost[LOST_MALFORMED] + s.lost[LOST_SEQUENCE] +
+			      s.lost[LOST_RESTART];
 
 	if (taken > came)
 		s.lost[LOST_RESTART] += taken - came;
