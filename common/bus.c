@@ -36,8 +36,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
+#include "common/arrivals.h"
 #include "common/clock.h"
 #include "common/msg.h"
 
@@ -46,8 +46,7 @@
 #define DIAL_MS 20
 #define GREETING_MS 5000 /* that a peer may take for its own */
 #define REST_MS 100	 /* after a connection could not be taken: no descriptor, say */
-#define BUS_DEPTH 64	 /* the most of the table below */
-#define BUS_EVENTS 32	 /* comings and goings not yet handed out */
+#define BUS_DEPTH ARRIVALS_MESSAGES
 #define BUS_BUFFER 65536
 #define BUS_PARTS 8 /* that nng takes in one operation */
 #define HEAD_SIZE 9
@@ -79,12 +78,6 @@ struct message {
 	uint8_t bytes[]; /* of one to be sent: its head, too */
 };
 
-struct arrival {
-	enum bus_event event;	 /* 0: a message */
-	struct message *message; /* owned */
-	uint64_t epoch;
-};
-
 enum pipe_state {
 	PIPE_NONE,
 	PIPE_GREETING, /* its peer has yet to say what it speaks */
@@ -96,7 +89,6 @@ struct bus {
 	const struct route *route;
 	bool listener;
 	uid_t peer;
-	int event;		   /* readable while there are arrivals */
 	nng_stream_listener *door; /* of a listener */
 	nng_stream_dialer *dialer; /* of a dialer */
 	nng_aio *connecting, *reading, *writing, *waiting;
@@ -105,7 +97,6 @@ struct bus {
 	pthread_cond_t changed;
 	bool freed; /* no operation is begun any more */
 	bool rests; /* `connecting` is a wait */
-	bool shown; /* on `event` */
 
 	/* The pipe. */
 	enum pipe_state state;
@@ -129,8 +120,7 @@ struct bus {
 	uint8_t buffer[BUS_BUFFER];
 
 	uint64_t current; /* epoch whose messages are handed out, or 0 */
-	struct arrival arrivals[BUS_DEPTH + BUS_EVENTS];
-	unsigned first, messages, events; /* of these */
+	struct arrivals arrivals;
 };
 
 static int errno_of(int nng)
@@ -168,67 +158,12 @@ static unsigned depth_out(const struct bus *b)
 	return b->listener ? b->route->from_listener : b->route->from_dialer;
 }
 
-/* --- arrivals; under the lock --- */
-
-static void show(struct bus *b)
-{
-	const bool any = b->messages + b->events;
-	uint64_t n = 1;
-
-	if (any == b->shown)
-		return;
-	b->shown = any;
-	ssize_t r = any ? write(b->event, &n, sizeof(n)) : read(b->event, &n, sizeof(n));
-
-	(void)r; /* neither blocks, and there is a byte to be read if it was shown */
-}
+/* --- the pipe; under the lock --- */
 
 static void arrive(struct bus *b, enum bus_event event, struct message *message)
 {
-	const unsigned at = b->first + b->messages + b->events;
-
-	b->arrivals[at % (BUS_DEPTH + BUS_EVENTS)] =
-		(struct arrival){ .event = event, .message = message, .epoch = b->epoch };
-	if (event)
-		b->events++;
-	else
-		b->messages++;
-	show(b);
+	arrivals_put(&b->arrivals, (struct arrival){ event, message, b->epoch });
 }
-
-static struct arrival take_arrival(struct bus *b)
-{
-	const struct arrival a = b->arrivals[b->first];
-
-	b->first = (b->first + 1) % (BUS_DEPTH + BUS_EVENTS);
-	if (a.event)
-		b->events--;
-	else
-		b->messages--;
-	return a;
-}
-
-/* Forgets the messages of an epoch. */
-static void forget(struct bus *b, uint64_t epoch)
-{
-	const unsigned first = b->first;
-	const unsigned all = b->messages + b->events;
-	unsigned kept = 0;
-
-	for (unsigned i = 0; i < all; i++) {
-		const struct arrival a = b->arrivals[(first + i) % (BUS_DEPTH + BUS_EVENTS)];
-
-		if (!a.event && a.epoch == epoch) {
-			free(a.message);
-			b->messages--;
-		} else {
-			b->arrivals[(first + kept++) % (BUS_DEPTH + BUS_EVENTS)] = a;
-		}
-	}
-	show(b);
-}
-
-/* --- the pipe; under the lock --- */
 
 static bool is_alive(const struct bus *b)
 {
@@ -352,7 +287,7 @@ static void digest(struct bus *b)
 			if (left < sizeof(greeting))
 				break;
 			right = take_greeting(b);
-		} else if (b->messages >= depth_in(b)) {
+		} else if (b->arrivals.messages >= depth_in(b)) {
 			return;
 		} else {
 			if (left < HEAD_SIZE)
@@ -383,7 +318,8 @@ static void turn_away(nng_stream *s)
 /* Takes the stream. A pipe makes two events. */
 static void admit(struct bus *b, nng_stream *s)
 {
-	if (b->freed || is_alive(b) || b->next || b->events + 2 > BUS_EVENTS || !is_peer(b, s)) {
+	if (b->freed || is_alive(b) || b->next || b->arrivals.events + 2 > ARRIVALS_EVENTS ||
+	    !is_peer(b, s)) {
 		turn_away(s);
 		return;
 	}
@@ -540,10 +476,7 @@ void bus_free(struct bus *b)
 	nng_aio_free(b->reading);
 	nng_aio_free(b->writing);
 	nng_aio_free(b->waiting);
-	while (b->messages + b->events)
-		free(take_arrival(b).message);
-	if (b->event >= 0)
-		close(b->event);
+	arrivals_done(&b->arrivals);
 	pthread_cond_destroy(&b->changed);
 	pthread_mutex_destroy(&b->lock);
 	free(b);
@@ -569,10 +502,11 @@ static int bus_new(enum bus_route_id route, bool listener, uid_t peer, struct bu
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
 	pthread_cond_init(&b->changed, &monotonic);
 	pthread_condattr_destroy(&monotonic);
-	b->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (b->event < 0)
-		return -errno;
-	int r = nng_aio_alloc(&b->connecting, listener ? on_connected : NULL, b);
+	int r = arrivals_init(&b->arrivals);
+
+	if (r)
+		return r;
+	r = nng_aio_alloc(&b->connecting, listener ? on_connected : NULL, b);
 
 	if (!r)
 		r = nng_aio_alloc(&b->reading, on_read, b);
@@ -643,9 +577,8 @@ static bool try_to_dial(struct bus *b, uint64_t until_ns)
 	const bool is_up = b->state == PIPE_UP;
 
 	/* One that came and went was not ours. */
-	while (!is_up && b->messages + b->events)
-		free(take_arrival(b).message);
-	show(b);
+	if (!is_up)
+		arrivals_clear(&b->arrivals);
 	pthread_mutex_unlock(&b->lock);
 	return is_up;
 }
@@ -679,7 +612,7 @@ int bus_dial(enum bus_route_id route, const char *run_dir, uid_t peer, int timeo
 
 int bus_fd(const struct bus *b)
 {
-	return b->event;
+	return b->arrivals.fd;
 }
 
 /* --- receiving --- */
@@ -690,21 +623,20 @@ int bus_recv(struct bus *b, struct buf *into)
 
 	buf_reset(into);
 	pthread_mutex_lock(&b->lock);
-	if (b->messages + b->events)
-		a = take_arrival(b);
+	(void)arrivals_take(&b->arrivals, &a);
 	if (a.event == BUS_PEER_CAME)
 		b->current = a.epoch;
 	else if (a.event == BUS_PEER_WENT)
 		b->current = 0;
 	else if (!a.event && b->state == PIPE_UP && !b->reads)
 		digest(b);
-	show(b);
 	leave(b);
 	if (a.event)
 		return a.event;
-	const int r = buf_append(into, a.message->bytes, a.message->len);
+	struct message *m = a.message;
+	const int r = buf_append(into, m->bytes, m->len);
 
-	free(a.message);
+	free(m);
 	return r;
 }
 
@@ -812,7 +744,7 @@ bool bus_connected(const struct bus *b)
 void bus_drop_peer(struct bus *b)
 {
 	pthread_mutex_lock(&b->lock);
-	forget(b, b->listener ? b->current : b->epoch);
+	arrivals_forget(&b->arrivals, b->listener ? b->current : b->epoch);
 	if (is_current(b))
 		close_pipe(b);
 	leave(b);
@@ -838,7 +770,7 @@ int bus_finish(struct bus *b, int timeout_ms)
 			r = -ETIMEDOUT;
 			break;
 		}
-		struct pollfd p = { .fd = b->event, .events = POLLIN };
+		struct pollfd p = { .fd = b->arrivals.fd, .events = POLLIN };
 
 		if (r == BUS_EMPTY && poll(&p, 1, (int)((until - now) / 1000000u) + 1) < 0 &&
 		    errno != EINTR) {
