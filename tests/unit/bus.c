@@ -19,49 +19,11 @@
 #include <unistd.h>
 #include "common/clock.h"
 #include "common/msg.h"
+#include "tests/unit/run_dir.h"
 
 #define ROUNDS 60
 
-static char run_dir[64];
-
-static void make_run_dir(void)
-{
-	char path[80];
-
-	strcpy(run_dir, "/tmp/profpipe-bus-XXXXXX");
-	cr_assert_not_null(mkdtemp(run_dir));
-	for (int i = 0; i < 2; i++) {
-		snprintf(path, sizeof(path), "%s/%s", run_dir, i ? "bpf" : "export");
-		cr_assert_eq(mkdir(path, 0710), 0);
-	}
-}
-
-static void remove_run_dir(void)
-{
-	char command[100];
-
-	snprintf(command, sizeof(command), "rm -rf %s", run_dir);
-	cr_assert_eq(system(command), 0);
-}
-
 TestSuite(bus, .init = make_run_dir, .fini = remove_run_dir, .timeout = 60);
-
-/* The next thing that happens, within ten seconds. */
-static int await(struct bus *b, struct buf *into)
-{
-	for (int i = 0; i < 1000; i++) {
-		struct pollfd p = { .fd = bus_fd(b), .events = POLLIN };
-
-		/* Only when the descriptor says so: one that does not is a failure. */
-		if (poll(&p, 1, 10) != 1)
-			continue;
-		const int r = bus_recv(b, into);
-
-		if (r != BUS_EMPTY)
-			return r;
-	}
-	return BUS_EMPTY;
-}
 
 static void send_number(struct bus *b, uint64_t n)
 {

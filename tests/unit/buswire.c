@@ -20,30 +20,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "common/clock.h"
+#include "tests/unit/run_dir.h"
 
 #define FILES_MAX (160u << 10)
 #define ROWS_DEPTH 8 /* from who dials */
 #define SECOND 1000000000ull
-
-static char run_dir[64];
-
-static void make_run_dir(void)
-{
-	char path[80];
-
-	strcpy(run_dir, "/tmp/profpipe-wire-XXXXXX");
-	cr_assert_not_null(mkdtemp(run_dir));
-	snprintf(path, sizeof(path), "%s/bpf", run_dir);
-	cr_assert_eq(mkdir(path, 0710), 0);
-}
-
-static void remove_run_dir(void)
-{
-	char command[100];
-
-	snprintf(command, sizeof(command), "rm -rf %s", run_dir);
-	cr_assert_eq(system(command), 0);
-}
 
 TestSuite(buswire, .init = make_run_dir, .fini = remove_run_dir, .timeout = 60);
 
@@ -79,21 +60,6 @@ static void say_head(int fd, uint8_t type, uint64_t len)
 	for (int i = 0; i < 8; i++)
 		head[1 + i] = (uint8_t)(len >> (56 - 8 * i));
 	say(fd, head, sizeof(head));
-}
-
-static int await(struct bus *b, struct buf *into)
-{
-	for (int i = 0; i < 1000; i++) {
-		struct pollfd p = { .fd = bus_fd(b), .events = POLLIN };
-
-		if (poll(&p, 1, 10) != 1)
-			continue;
-		const int r = bus_recv(b, into);
-
-		if (r != BUS_EMPTY)
-			return r;
-	}
-	return BUS_EMPTY;
 }
 
 /* Nanoseconds until the other end is closed; at most ten seconds. */

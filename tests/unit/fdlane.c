@@ -12,26 +12,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
-
-static char run_dir[64];
-
-static void make_run_dir(void)
-{
-	char path[80];
-
-	strcpy(run_dir, "/tmp/profpipe-lane-XXXXXX");
-	cr_assert_not_null(mkdtemp(run_dir));
-	snprintf(path, sizeof(path), "%s/bpf", run_dir);
-	cr_assert_eq(mkdir(path, 0710), 0);
-}
-
-static void remove_run_dir(void)
-{
-	char command[100];
-
-	snprintf(command, sizeof(command), "rm -rf %s", run_dir);
-	cr_assert_eq(system(command), 0);
-}
+#include "tests/unit/run_dir.h"
 
 TestSuite(fdlane, .init = make_run_dir, .fini = remove_run_dir, .timeout = 30);
 
