@@ -97,6 +97,9 @@ const char *walk_reason_word(uint64_t reason);
 const char *walk_reason_text(uint64_t reason);
 const char *lost_reason_word(uint64_t reason);
 const char *lost_reason_text(uint64_t reason);
+/* Whether what is counted under it are samples; else it is what the kernel tells besides, or what
+ * that is about. */
+bool lost_reason_is_samples(uint64_t reason);
 
 /* A hash of the table's names, ids, types, limits and order: the same on both ends or the peer is
  * refused. */

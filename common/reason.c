@@ -45,3 +45,9 @@ const char *lost_reason_text(uint64_t reason)
 {
 	return LOOK_UP(lost_reasons, reason)->text;
 }
+
+bool lost_reason_is_samples(uint64_t reason)
+{
+	return reason < LOST_REASONS && reason != LOST_SIDEBAND && reason != LOST_THROTTLED &&
+	       reason != LOST_UNTRACKED;
+}

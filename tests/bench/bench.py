@@ -352,6 +352,8 @@ def main():
             print(f"  cut {reason:18} {n:6}  {100 * n / s['samples']:.2f} %")
         for reason, n in s["lost"].items():
             print(f"  lost {reason:17} {n:6}")
+        for reason, n in s["missed"].items():
+            print(f"  missed {reason:15} {n:6}")
     if files:
         print("\ncut at 99 Hz, by reason and the file of the last frame:")
         for (reason, file), n in files.most_common(12):

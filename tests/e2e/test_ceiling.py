@@ -43,7 +43,7 @@ def test_a_process_of_more_mappings_than_an_entry_holds_is_walked_by_the_kernel(
     whole = sum(n for frames, n in counts if "main" in frames and any(s.startswith("step_") for s in frames))
     # A quarter of the time it is to have, on a busy machine; its first samples may come before its rows.
     assert summary["samples"] > 20 and whole >= summary["samples"] * 0.7, said
-    assert summary["lost_total"] >= 30000, said
+    assert summary["missed"]["untracked"] >= 30000 and summary["lost_total"] < summary["samples"], said
 
 
 @pytest.mark.parametrize("size", ["63M", "1", "", "x", "128X", "-1", "99999999999999999999", "1.5G"])

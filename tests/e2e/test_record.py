@@ -746,7 +746,7 @@ def test_mappings_whose_records_were_lost_are_read_again(tmp_path):
         status, _, err = r.end()
     assert status == 0, err
     got = json.loads(summary.read_text())
-    assert got["lost"].get("sideband", 0) > 1000, (got["lost"], got["samples"], got["truncated"], err)
+    assert got["missed"].get("sideband", 0) > 1000, (got["missed"], got["samples"], got["truncated"], err)
     assert got["samples"] > 40 and got["complete"] > 0.95 * got["samples"], got["truncated"]
 
 

@@ -130,6 +130,11 @@ Test(model, what_was_taken_and_neither_came_nor_is_told_of_was_in_the_hands_of_a
 			take(m,
 			     (struct msg){ .id = MSG_LOST,
 					   .lost = { .reason = LOST_RING_FULL, .count = told } });
+		/* These are no samples, and stand for none. */
+		for (uint64_t i = 0; i < LOST_REASONS; i++)
+			if (!lost_reason_is_samples(i))
+				take(m, (struct msg){ .id = MSG_LOST,
+						      .lost = { .reason = i, .count = 1000 } });
 		take(m, (struct msg){ .id = MSG_FIGURE, .figure = { .name = taken, .value = 12 } });
 		take(
 			m, (struct msg) {

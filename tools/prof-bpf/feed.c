@@ -457,9 +457,9 @@ void feed_losses(struct prof *p)
 	}
 	host_figures(p->host, &h);
 	tell_put_off(p, h.put_off);
-	send_loss(p, LOST_MALFORMED, loader_malformed(p->loader) + s.malformed, &p->malformed_sent,
-		  LOST_ANY_CPU);
-	send_loss(p, LOST_LIMIT, h.limit, &p->limit_sent, LOST_ANY_CPU);
+	send_loss(p, LOST_SIDEBAND, s.malformed, &p->undecoded_sent, LOST_ANY_CPU);
+	send_loss(p, LOST_MALFORMED, loader_malformed(p->loader), &p->malformed_sent, LOST_ANY_CPU);
+	send_loss(p, LOST_UNTRACKED, h.limit, &p->untracked_sent, LOST_ANY_CPU);
 	send_loss(p, LOST_QUEUE_FULL, p->queue_full, &p->queue_full_sent, LOST_ANY_CPU);
 	send_loss(p, LOST_THROTTLED, p->throttled, &p->throttled_sent, LOST_ANY_CPU);
 }

@@ -165,7 +165,7 @@ struct host_figures {
 	uint64_t put_off; /* of files and of processes' maps, for want of a descriptor */
 	uint64_t publishes;
 	uint64_t rescans; /* of a process's maps, after lost records or much change */
-	uint64_t limit;	  /* processes, mappings and files beyond a ceiling: LOST_LIMIT */
+	uint64_t limit;	  /* processes, mappings and files beyond a ceiling: LOST_UNTRACKED */
 };
 void host_figures(const struct host *h, struct host_figures *ret);
 

@@ -117,7 +117,8 @@ struct prof {
 	uint64_t samples;    /* that were to go on to prof-symd */
 	/* What was said of losses so far, so that only the difference is sent. */
 	uint64_t ring_full_sent[CPUS_MAX], sideband_sent[CPUS_MAX];
-	uint64_t malformed_sent, limit_sent, queue_full, queue_full_sent, throttled, throttled_sent;
+	uint64_t malformed_sent, undecoded_sent, untracked_sent, queue_full, queue_full_sent,
+		throttled, throttled_sent;
 };
 
 /* --- feed.c --- */

@@ -553,11 +553,13 @@ function showHead() {
 	if (!H.ended)
 		fact("stream", "cut short", true);
 	document.title = (H.host ? H.host + ": " : "") + "profpipe";
-	if (!cut && !lost)
+	if (!cut && !lost && !H.missed.length)
 		return;
 	$("quality").hidden = false;
 	d3.select("#quality summary").text("What is missing");
-	var rows = H.truncated.map(function (t) { return ["truncated: " + t[0], count(t[2]), t[1]]; }).concat(H.lost.map(function (l) { return ["lost: " + l[0], count(l[2]), l[1]]; }));
+	var rows = [["truncated", H.truncated], ["lost", H.lost], ["missed", H.missed]].flatMap(function (k) {
+		return k[1].map(function (r) { return [k[0] + ": " + r[0], count(r[2]), r[1]]; });
+	});
 	d3.select("#quality table").selectAll("tr").data(rows).enter().append("tr").selectAll("td").data(function (r) { return r; }).enter().append("td").text(String);
 }
 

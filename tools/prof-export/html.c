@@ -71,17 +71,30 @@ static void json_number(struct page *p, const char *key, uint64_t n)
 	output_printf(p->o, "\"%s\":%" PRIu64 ",\n", key, n);
 }
 
-static void put_reasons(struct page *p, const char *key,
-			const uint64_t counts[static STATUS_REASONS], bool walk)
+static void put_truncated(struct page *p, const uint64_t counts[static STATUS_REASONS])
+{
+	const char *comma = "";
+
+	output_str(p->o, "\"truncated\":[");
+	for (size_t i = 0; i < STATUS_REASONS; i++)
+		if (counts[i]) {
+			output_printf(p->o, "%s[\"%s\",\"%s\",%" PRIu64 "]", comma,
+				      walk_reason_word(i), walk_reason_text(i), counts[i]);
+			comma = ",";
+		}
+	output_str(p->o, "]");
+}
+
+static void put_lost(struct page *p, const char *key, const uint64_t counts[static STATUS_REASONS],
+		     bool samples)
 {
 	const char *comma = "";
 
 	output_printf(p->o, "\"%s\":[", key);
 	for (size_t i = 0; i < STATUS_REASONS; i++)
-		if (counts[i]) {
+		if (counts[i] && lost_reason_is_samples(i) == samples) {
 			output_printf(p->o, "%s[\"%s\",\"%s\",%" PRIu64 "]", comma,
-				      walk ? walk_reason_word(i) : lost_reason_word(i),
-				      walk ? walk_reason_text(i) : lost_reason_text(i), counts[i]);
+				      lost_reason_word(i), lost_reason_text(i), counts[i]);
 			comma = ",";
 		}
 	output_str(p->o, "]");
@@ -108,9 +121,11 @@ static void put_header(struct page *p)
 	json_number(p, "threads", t->threads);
 	json_number(p, "ended",
 		    t->ended && t->end_reason != END_PEER_LOST && t->end_reason != END_FAILED);
-	put_reasons(p, "truncated", t->truncated, true);
+	put_truncated(p, t->truncated);
 	output_str(p->o, ",\n");
-	put_reasons(p, "lost", t->lost, false);
+	put_lost(p, "lost", t->lost, true);
+	output_str(p->o, ",\n");
+	put_lost(p, "missed", t->lost, false);
 	output_str(p->o, "},\n");
 }
 

@@ -406,7 +406,9 @@ static void put_comments(struct writer *w)
 		}
 	for (size_t i = 0; i < STATUS_REASONS; i++)
 		if (t->lost[i]) {
-			buf_printf(&w->name, "lost %s: %" PRIu64, lost_reason_word(i), t->lost[i]);
+			buf_printf(&w->name, "%s %s: %" PRIu64,
+				   lost_reason_is_samples(i) ? "lost" : "missed",
+				   lost_reason_word(i), t->lost[i]);
 			put_comment(w);
 		}
 	if (!t->ended) {

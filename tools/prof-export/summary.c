@@ -29,8 +29,9 @@ int summary_print(struct buf *b, const struct status *st)
 				       st->truncated[i], walk_reason_text(i));
 	for (size_t i = 0; !r && i < STATUS_REASONS; i++)
 		if (st->lost[i])
-			r = buf_printf(b, "lost %s: %" PRIu64 " (%s)\n", lost_reason_word(i),
-				       st->lost[i], lost_reason_text(i));
+			r = buf_printf(b, "%s %s: %" PRIu64 " (%s)\n",
+				       lost_reason_is_samples(i) ? "lost" : "missed",
+				       lost_reason_word(i), st->lost[i], lost_reason_text(i));
 	if (!r && st->cut)
 		r = buf_append_str(b, "the stream was cut short\n");
 	for (size_t i = 0; !r && i < STATUS_TOP && st->top[i].self; i++)

@@ -31,10 +31,7 @@ static struct status figures(struct run *r)
 
 	/* What prof-bpf said last may have been on its way to the end of the stream when it was
 	 * cut. */
-	const uint64_t taken = r->taken + b->taken,
-		       came = s.samples + s.lost[LOST_RING_FULL] + s.lost[LOST_QUEUE_FULL] +
-			      s.lost[LOST_LIMIT] + s.lost[LOST_MALFORMED] + s.lost[LOST_SEQUENCE] +
-			      s.lost[LOST_RESTART];
+	const uint64_t taken = r->taken + b->taken, came = s.samples + summary_lost(&s);
 
 	if (taken > came)
 		s.lost[LOST_RESTART] += taken - came;
@@ -57,10 +54,7 @@ static void say_empty(struct run *r, const struct status *f)
 {
 	const unsigned long hz = strtoul(r->o->hz, NULL, 10);
 	const double seconds = (double)r->sampled_ns / 1e9;
-	uint64_t lost = 0;
-
-	for (unsigned i = 0; i < STATUS_REASONS; i++)
-		lost += f->lost[i];
+	const uint64_t lost = summary_lost(f);
 	const uint64_t ticks = run_tool(r, DEPLOY_BPF)->last.ticks;
 
 	unsigned restarts = 0;

@@ -78,10 +78,30 @@ static void print_gaps(FILE *out, const struct summary *s)
 			s->suspended_s);
 }
 
+uint64_t summary_lost(const struct status *f)
+{
+	uint64_t n = 0;
+
+	for (unsigned i = 0; i < LOST_REASONS; i++)
+		n += lost_reason_is_samples(i) ? f->lost[i] : 0;
+	return n;
+}
+
+static void print_lost(FILE *out, const char *head, const struct status *f, bool samples)
+{
+	for (unsigned i = 0; i < LOST_REASONS; i++) {
+		if (!f->lost[i] || lost_reason_is_samples(i) != samples)
+			continue;
+		fprintf(out, "%s  %8lu  %s: %s\n", head, f->lost[i], lost_reason_word(i),
+			lost_reason_text(i));
+		head = "";
+	}
+}
+
 void summary_print(FILE *out, const struct summary *s)
 {
 	const struct status *f = &s->figures;
-	uint64_t lost = 0, cut = f->samples - f->complete;
+	const uint64_t cut = f->samples - f->complete;
 
 	fprintf(out, "%lu samples in %.1f s at %s Hz", f->samples, s->duration_s, s->hz);
 	if (f->event[0])
@@ -96,14 +116,10 @@ void summary_print(FILE *out, const struct summary *s)
 				share(f->truncated[i], f->samples), walk_reason_word(i),
 				walk_reason_text(i));
 	}
-	for (unsigned i = 0; i < STATUS_REASONS && i < LOST_REASONS; i++)
-		lost += f->lost[i];
-	fputs(lost ? "lost:\n" : "nothing was lost\n", out);
-	for (unsigned i = 0; i < STATUS_REASONS && i < LOST_REASONS; i++) {
-		if (f->lost[i])
-			fprintf(out, "  %8lu  %s: %s\n", f->lost[i], lost_reason_word(i),
-				lost_reason_text(i));
-	}
+	if (!summary_lost(f))
+		fputs("nothing was lost\n", out);
+	print_lost(out, "lost:\n", f, true);
+	print_lost(out, "missed, besides samples:\n", f, false);
 	print_gaps(out, s);
 	if (f->cut)
 		fputs("the stream ended before its time: what came until then was written\n", out);
@@ -141,13 +157,9 @@ void summary_print(FILE *out, const struct summary *s)
 
 void summary_progress(FILE *out, double elapsed_s, const struct status *st, const char *what)
 {
-	uint64_t lost = 0;
-
-	for (unsigned i = 0; i < STATUS_REASONS; i++)
-		lost += st->lost[i];
 	fprintf(out, "\r\033[K%s %.1f s  %lu samples  %lu processes  %.1f %% complete  %lu lost",
 		what, elapsed_s, st->samples, st->processes, share(st->complete, st->samples),
-		lost);
+		summary_lost(st));
 	fflush(out);
 }
 
@@ -155,7 +167,6 @@ int summary_json(int fd, const struct summary *s)
 {
 	const struct status *f = &s->figures;
 	cJSON *j = cJSON_CreateObject();
-	uint64_t lost_all = 0;
 	double cpu = 0, start = 0;
 
 	cJSON_AddNumberToObject(j, "samples", (double)f->samples);
@@ -164,18 +175,19 @@ int summary_json(int fd, const struct summary *s)
 	cJSON_AddNumberToObject(j, "processes", (double)f->processes);
 	cJSON_AddNumberToObject(j, "threads", (double)f->threads);
 	cJSON *truncated = cJSON_AddObjectToObject(j, "truncated"),
-	      *lost = cJSON_AddObjectToObject(j, "lost");
+	      *lost = cJSON_AddObjectToObject(j, "lost"),
+	      *missed = cJSON_AddObjectToObject(j, "missed");
 	for (unsigned i = 1; i < STATUS_REASONS && i < WALK_REASONS; i++) {
 		if (f->truncated[i])
 			cJSON_AddNumberToObject(truncated, walk_reason_word(i),
 						(double)f->truncated[i]);
 	}
-	for (unsigned i = 0; i < STATUS_REASONS && i < LOST_REASONS; i++) {
+	for (unsigned i = 0; i < LOST_REASONS; i++) {
 		if (f->lost[i])
-			cJSON_AddNumberToObject(lost, lost_reason_word(i), (double)f->lost[i]);
-		lost_all += f->lost[i];
+			cJSON_AddNumberToObject(lost_reason_is_samples(i) ? lost : missed,
+						lost_reason_word(i), (double)f->lost[i]);
 	}
-	cJSON_AddNumberToObject(j, "lost_total", (double)lost_all);
+	cJSON_AddNumberToObject(j, "lost_total", (double)summary_lost(f));
 	cJSON *restarts = cJSON_AddObjectToObject(j, "restarts");
 	for (unsigned i = 0; i < s->cost_count; i++) {
 		if (s->costs[i].restarts)
