@@ -466,6 +466,15 @@ def test_sender_that_goes_early_leaves_what_came(tmp_path):
 
 # --- the page ---
 
+def test_what_is_missed_is_told_apart_from_samples_that_are_lost():
+    data = HELLO + "\n" + BODY + LOST + "lost reason=8 count=7447 cpu=1\n" + END
+    page = export(data, "-f", "html").text
+    lost, missed = (json.loads(re.search(rf'"{key}":(\[\[.*?\]\])', page)[1]) for key in ("lost", "missed"))
+    assert [(word, n) for word, _, n in lost] == [("ring-full", 12)] and [(word, n) for word, _, n in missed] == [("untracked", 7447)]
+    comments = gzip.decompress(export(data, "-f", "pprof", raw=True).stdout)
+    assert b"lost ring-full: 12" in comments and b"missed untracked: 7447" in comments and b"lost untracked" not in comments
+
+
 def test_page_asks_no_network_and_runs_only_its_own_scripts(tmp_path):
     page = export(WHOLE, "-f", "html").text
     policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]+)"', page)[1]
