@@ -117,6 +117,13 @@ int deploy_option(struct deploy *d, int val, const char *arg)
 			log_error("--run-dir: empty; give the run's folder");
 			return -EINVAL;
 		}
+		/* A tool has another root, or none, by the time that it is needed. */
+		if (*arg != '/') {
+			log_error(
+				"--run-dir %s: is not an absolute path; give it from the root on, as in \"$PWD\"/run",
+				arg);
+			return -EINVAL;
+		}
 		d->run_dir = arg;
 		return 0;
 	case 1001:

@@ -395,3 +395,11 @@ def test_the_package_is_built_with_what_the_build_needs():
     listed = {re.sub(r" .*", "", p) for p in control.split(", ")}
     # The compiler, make and libc's headers are there wherever packages are built.
     assert listed - {"debhelper-compat"} == build - {"gcc", "make"}
+
+
+@pytest.mark.parametrize("tool", ["prof-bpf", "prof-deltas", "prof-symd", "prof-export"])
+def test_a_relative_run_folder_is_refused_by_each_tool(tool, tmp_path):
+    (tmp_path / "run" / "export").mkdir(parents=True)
+    options = ["-f", "folded", "--output-dir", "out"] if tool == "prof-export" else []
+    p = subprocess.run([f"{BUILD}/{tool}", "--run-dir", "run", *options], cwd=tmp_path, capture_output=True, text=True, timeout=30)
+    assert p.returncode and p.stderr.splitlines()[0].startswith(f"{tool}: error: --run-dir run: is not an absolute path; "), p.stderr
