@@ -12,7 +12,8 @@ import pytest
 
 from conftest import BUILD, profpipe
 
-CHECKS = ("open files", "processes and threads", "bytes of stack", "kernel", "virtual machine", "container", "user namespace", "pid namespace", "/proc", "capabilities", "lockdown", "LSM", "seccomp", "cells",
+LAUNCHERS = ("open files", "processes and threads", "bytes of stack", "users of the tools")
+CHECKS = (*LAUNCHERS, "kernel", "virtual machine", "container", "user namespace", "pid namespace", "/proc", "capabilities", "lockdown", "LSM", "seccomp", "cells",
           "perf_event_paranoid", "kptr_restrict", "unprivileged_bpf_disabled", "bpf_jit_enable", "memlock", "tracefs", "BTF",
           "perf events", "BPF", "kernel names", "programs")
 SELF_TEST = ("self-test: samples", "self-test: stacks", "self-test: kernel", "self-test: names")
@@ -246,6 +247,25 @@ def test_where_few_files_can_be_open_that_is_said_and_sampling_goes_on():
     assert not fatal(checks) and checks["open files"]["verdict"] == "degraded" and got["self_test"]["samples"] > 0
 
 
+@pytest.mark.parametrize("cap", ["setuid", "setgid", "chown"])
+def test_a_root_that_cannot_change_users_has_all_checks_nevertheless(cap):
+    _, checks = doctor(lambda *a: ["setpriv", "--bounding-set", f"-{cap}", *a])
+    assert fatal(checks) == {"users of the tools"} and tuple(checks) == (*CHECKS, "self-test"), checks
+    assert f"CAP_{cap.upper()}" in checks["users of the tools"]["found"] and checks["users of the tools"]["remedy"]
+
+
+def test_a_lock_that_cannot_be_made_is_a_line_of_its_own():
+    _, checks = doctor(lambda *a: mounts("mount -t tmpfs -o ro none /run", *a))
+    c = checks["users of the tools"]
+    assert fatal(checks) == {"users of the tools"} and "/run/profpipe.lock" in c["found"] and "/run" in c["remedy"]
+
+
+def test_without_dev_null_it_is_named(tmp_path):
+    for argv in (["doctor"], ["record", "-o", tmp_path / "x.folded"]):
+        p = run(mounts("mount -t tmpfs none /dev", f"{BUILD}/profpipe", *argv))
+        assert p.returncode == 1 and len(p.stderr.splitlines()) == 1 and "prof-bpf cannot be started: /dev/null cannot be opened; mknod" in p.stderr, p.stderr
+
+
 def test_a_user_without_rights_is_told_which():
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:
         os.chmod(folder, 0o755)
@@ -301,7 +321,7 @@ def test_a_prof_bpf_that_says_nothing_of_use_is_an_error(how, tmp_path):
     (tmp_path / "prof-bpf").write_text(STAND_IN.replace("{how}", how))
     (tmp_path / "prof-bpf").chmod(0o755)
     p = run([tmp_path / "profpipe", "doctor"])
-    assert p.returncode == 1 and "said nothing" in p.stderr and all(line.startswith(CHECKS[:3]) for line in p.stdout.splitlines())
+    assert p.returncode == 1 and "said nothing" in p.stderr and all(line.startswith(LAUNCHERS) for line in p.stdout.splitlines())
 
 
 def test_what_prof_bpf_says_is_escaped_and_bounded(tmp_path):

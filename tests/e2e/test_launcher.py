@@ -215,8 +215,8 @@ def test_what_only_looks_like_a_run_is_left_alone(tmp_path):
     (tmp_path / "profpipe.mydata/notes").write_text("precious")
     (tmp_path / "profpipe.AbC123/bpf").chmod(0o710)
     (tmp_path / "profpipe.AbC123/bpf/rows.sock").write_text("")
-    # /run is not to be had.
-    p = subprocess.run(["unshare", "-m", "sh", "-c", 'mount -t tmpfs -o ro none /run && exec "$@"', "sh", f"{BUILD}/profpipe", "record", "-q", "-d", "1", "-o", tmp_path / "out.folded", "--", "sh", "-c", "while :; do :; done"],
+    # Of /run there is the lock, and no more.
+    p = subprocess.run(["unshare", "-m", "sh", "-ec", 'mount -t tmpfs none /run; touch /run/profpipe.lock; mount --bind /run/profpipe.lock /run/profpipe.lock; mount -o remount,bind,ro /run; exec "$@"', "sh", f"{BUILD}/profpipe", "record", "-q", "-d", "1", "-o", tmp_path / "out.folded", "--", "sh", "-c", "while :; do :; done"],
                        env={**os.environ, "TMPDIR": str(tmp_path)}, capture_output=True, text=True, timeout=60)
     assert p.returncode == 0, p.stderr
     assert sorted(os.listdir(tmp_path)) == sorted({path.split("/")[0] for path in kept} | {"out.folded"})

@@ -243,6 +243,10 @@ def test_no_free_ids_and_a_lock_that_is_not_roots_are_one_line_each(tmp_path):
         p = subprocess.run(["unshare", "-m", "sh", "-ec", f'mount -t tmpfs -o mode=755 none /run; {plant}; exec "$@"', "sh", *run],
                            capture_output=True, text=True, timeout=60)
         assert p.returncode == 1 and len(p.stderr.splitlines()) == 1 and "profpipe.lock" in p.stderr, (plant, p.stderr)
+    p = subprocess.run(["unshare", "-m", "sh", "-ec", 'mount -t tmpfs -o ro none /run; mount -t tmpfs -o mode=1777 none /dev/shm; ln -sn /etc/passwd /dev/shm/profpipe.lock; exec "$@"', "sh", *run],
+                       capture_output=True, text=True, timeout=60)
+    assert p.returncode == 1 and len(p.stderr.splitlines()) == 1, p.stderr
+    assert "/run/profpipe.lock cannot be made: Read-only file system; make /run" in p.stderr, p.stderr
     assert not (tmp_path / "x.folded").exists()
 
 
@@ -258,7 +262,7 @@ def test_a_root_that_cannot_change_users_is_told_what_it_lacks(tmp_path):
 
 
 def test_a_run_folder_that_cannot_be_written_has_another_place(tmp_path):
-    p = subprocess.run(["unshare", "-m", "sh", "-ec", 'mount -t tmpfs -o ro none /run; exec "$@"', "sh",
+    p = subprocess.run(["unshare", "-m", "sh", "-ec", 'mount -t tmpfs none /run; touch /run/profpipe.lock; mount --bind /run/profpipe.lock /run/profpipe.lock; mount -o remount,bind,ro /run; exec "$@"', "sh",
                         f"{BUILD}/profpipe", "record", "-d", "0.5", "-q", "-o", tmp_path / "out.folded", "--", *SPIN],
                        capture_output=True, text=True, timeout=60)
     assert p.returncode == 0 and (tmp_path / "out.folded").stat().st_size, p.stderr

@@ -141,8 +141,10 @@ static int open_pipes(struct pipes *p)
 	    pipe2(p->life, O_CLOEXEC) < 0 || pipe2(p->error, O_CLOEXEC) < 0)
 		return -errno;
 	p->null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	if (p->null < 0)
+		return errno == EMFILE || errno == ENFILE ? -errno : CHILD_NO_NULL;
 	/* Only our ends do not block. A tool that does not read its life pipe must not hold us. */
-	if (p->null < 0 || fcntl(p->status[0], F_SETFL, O_NONBLOCK) < 0 ||
+	if (fcntl(p->status[0], F_SETFL, O_NONBLOCK) < 0 ||
 	    fcntl(p->log[0], F_SETFL, O_NONBLOCK) < 0 ||
 	    fcntl(p->life[1], F_SETFL, O_WRONLY | O_NONBLOCK) < 0)
 		return -errno;
@@ -462,6 +464,15 @@ void child_close(struct child *c)
 	close_fd(&c->log);
 	close_fd(&c->status);
 	close_fd(&c->life);
+}
+
+const char *child_trouble(int r)
+{
+	if (r == CHILD_NO_NULL)
+		return "/dev/null cannot be opened; mknod -m 666 /dev/null c 1 3, or mount a /dev that has it";
+	if (r == -ENOENT)
+		return "No such file or directory; it belongs beside profpipe or into " PROFPIPE_LIBEXECDIR;
+	return strerror(-r);
 }
 
 const char *child_how(int wait_status)

@@ -60,8 +60,12 @@ struct child_start {
 	gid_t gid;
 };
 /* Starts the tool found beside this binary, or where `make install` put it. The pipes take the
- * numbers 3 (status) and 4 (life). What a former incarnation cost is kept. -errno, of exec too. */
+ * numbers 3 (status) and 4 (life). What a former incarnation cost is kept. CHILD_NO_NULL; -errno,
+ * of exec too. */
+#define CHILD_NO_NULL 1 /* what it would read and write instead cannot be opened */
 int child_start(struct child *c, const struct child_start *how);
+/* What an error of it means, and what to do; static text. */
+const char *child_trouble(int r);
 #define CHILD_STATUS_FD "3"
 #define CHILD_LIFE_FD "4"
 #define CHILD_FIRST_FD 5

@@ -97,23 +97,35 @@ static void listen_to(struct doctor *d, struct child *c, int words)
 	}
 }
 
+/* Where they cannot be had the other checks are made by who we are. */
+static void take_users(struct doctor *d, int r, const struct identity *who)
+{
+	struct check c;
+
+	check_init(&c, "users of the tools");
+	if (r) {
+		check_found(&c, "none to be had: %s", identity_reason(r));
+		check_fail(&c, "no run begins as root without", identity_remedy(r));
+	} else if (who->separate) {
+		check_found(&c, "one of its own for each, from %u on", who->uid[0]);
+	} else {
+		check_found(&c, "the caller, for all");
+	}
+	take(d, &c);
+}
+
 static int ask_prof_bpf(struct doctor *d)
 {
 	struct identity who = { .lock = -1 };
 	struct child c = CHILD_NONE("prof-bpf");
-	const size_t before = d->count;
 	/* In a namespace of users the ids of a run may not be there to take. */
-	int r = namespace_is_first(NAMESPACE_USER) == 1 ? identity_take(&who) : 0;
+	take_users(d, namespace_is_first(NAMESPACE_USER) == 1 ? identity_take(&who) : 0, &who);
+
+	const size_t before = d->count;
+	const int r = start(d, &who, &c);
 
 	if (r) {
-		log_error("no users for the tools: %s", identity_trouble(r));
-		return r;
-	}
-	r = start(d, &who, &c);
-	if (r) {
-		log_error("prof-bpf cannot be started: %s%s", strerror(-r),
-			  r == -ENOENT ? "; it belongs beside profpipe or into " PROFPIPE_LIBEXECDIR
-				       : "");
+		log_error("prof-bpf cannot be started: %s", child_trouble(r));
 		identity_release(&who);
 		return r;
 	}

@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define LOCK_NAME "profpipe.lock"
+#define LOCK_PATH "/run/profpipe.lock"
 /* The first ids of a range: the group's, and a user for each tool. */
 #define TOOL_IDS (DEPLOY_TOOLS + 1)
 
@@ -114,37 +114,21 @@ static bool is_named(unsigned k)
 	return false;
 }
 
-/* The lock file: ours, or none. In a folder that anybody may write to somebody else may have made
- * it. */
+/* The lock file: root's own, or none. Nowhere else than in /run: where anybody may make files,
+ * anybody could keep root from sampling, by one of this name. */
 static int open_lock(void)
 {
-	static const char *const folders[] = { "/run", "/dev/shm", "/tmp" };
-	int r = -ENOENT;
+	struct stat st;
+	const int fd = open(
+		LOCK_PATH, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0600);
 
-	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
-		const int dir = open(folders[i], O_PATH | O_DIRECTORY | O_CLOEXEC);
-		const int fd = dir < 0 ? -1
-				       : openat(dir, LOCK_NAME,
-						O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW |
-							O_NONBLOCK | O_NOCTTY,
-						0600);
-		struct stat st;
-
-		r = fd < 0 ? -errno : 0;
-		if (dir >= 0)
-			close(dir);
-		if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
-		    st.st_uid == geteuid() && st.st_nlink == 1)
-			return fd;
-		if (fd >= 0) {
-			close(fd);
-			r = -EPERM;
-		}
-		/* Only where nothing can be made is another place as good: all runs look alike. */
-		if (r != -ENOENT && r != -EROFS && r != -EACCES && r != -ENOTDIR)
-			return r;
-	}
-	return r;
+	if (fd < 0)
+		return errno == EISDIR || errno == ENXIO ? -ELOOP : -errno;
+	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
+	    st.st_nlink == 1)
+		return fd;
+	close(fd);
+	return -ELOOP;
 }
 
 /* Changing to other users, and giving them their folders, takes more than being uid 0. */
@@ -199,18 +183,35 @@ int identity_take(struct identity *ret)
 	return r ? r : -EBUSY;
 }
 
-const char *identity_trouble(int r)
+const char *identity_reason(int r)
 {
 	static char text[128];
 
-	if (r == -EBUSY)
+	switch (r) {
+	case -EBUSY:
 		return "all 64 ranges of ids from 2000000000 on are in use, by runs, processes, users or /etc/subuid";
-	if (r == -ENOTSUP)
-		return "root lacks CAP_SETUID, CAP_SETGID or CAP_CHOWN here, which giving each tool a user of its own takes; grant them";
-	if (r == -EPERM)
-		return "profpipe.lock (in /run, or where that cannot be written) is not a file of root's own; remove it";
-	snprintf(text, sizeof(text), "/run/profpipe.lock cannot be made: %s", strerror(-r));
-	return text;
+	case -ENOTSUP:
+		return "root lacks CAP_SETUID, CAP_SETGID or CAP_CHOWN here, which giving each tool a user of its own takes";
+	case -ELOOP:
+		return LOCK_PATH " is not a file of root's own";
+	default:
+		snprintf(text, sizeof(text), LOCK_PATH " cannot be made: %s", strerror(-r));
+		return text;
+	}
+}
+
+const char *identity_remedy(int r)
+{
+	switch (r) {
+	case -EBUSY:
+		return "end other runs, or free a range of 16";
+	case -ENOTSUP:
+		return "grant them";
+	case -ELOOP:
+		return "rm -r " LOCK_PATH;
+	default:
+		return "make /run a folder that root can write to, or mount -t tmpfs -o mode=755 tmpfs /run";
+	}
 }
 
 void identity_release(struct identity *i)

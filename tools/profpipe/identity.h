@@ -15,17 +15,17 @@ struct identity {
 	int lock; /* holds the range while open; -1 */
 };
 /* As root: the first range from IDENTITY_BASE on that is neither locked by another run (a byte of
- * /run/profpipe.lock, or of a file of root's of that name in /dev/shm or /tmp where /run cannot be
- * written) nor lived in by any process, as user or group, nor given to users' namespaces by
- * /etc/subuid or /etc/subgid, nor known by name. Otherwise everyone is who we are. -EBUSY: all
- * taken; -ENOTSUP: a root that may not change users; -EPERM: the lock file
- * is no file of root's; -errno. */
+ * /run/profpipe.lock) nor lived in by any process, as user or group, nor given to users' namespaces
+ * by /etc/subuid or /etc/subgid, nor known by name. Otherwise everyone is who we are. -EBUSY: all
+ * taken; -ENOTSUP: a root that may not change users; -ELOOP: the lock file
+ * is no file of root's; -errno: it cannot be made. */
 #define IDENTITY_BASE 2000000000u
 #define IDENTITY_STEP 16u
 #define IDENTITY_RANGES 64u
 int identity_take(struct identity *ret);
-/* What an error of it means, and the remedy; static text. */
-const char *identity_trouble(int r);
+/* What an error of it means, and what to do; static texts. */
+const char *identity_reason(int r);
+const char *identity_remedy(int r);
 void identity_release(struct identity *i);
 
 #endif

@@ -503,7 +503,8 @@ static int set_up(struct run *r)
 	}
 	e = identity_take(&r->who);
 	if (e) {
-		run_fail(r, "no users for the tools: %s", identity_trouble(e));
+		run_fail(r, "no users for the tools: %s; %s", identity_reason(e),
+			 identity_remedy(e));
 		return e;
 	}
 	r->journal = open_journal();

@@ -185,11 +185,10 @@ int report_run(const struct options *o)
 	r = none ? none : start(&p, o, &as, input, output.fd);
 	close(input);
 	if (none) {
-		log_error("no users for the tools: %s", identity_trouble(none));
+		log_error("no users for the tools: %s; %s", identity_reason(none),
+			  identity_remedy(none));
 	} else if (r) {
-		log_error(
-			"prof-symd and prof-export cannot be started: %s; they belong beside profpipe or into %s",
-			strerror(-r), PROFPIPE_LIBEXECDIR);
+		log_error("prof-symd and prof-export cannot be started: %s", child_trouble(r));
 		child_kill(&p.stages[SYMD]);
 	}
 	wait_for_both(&p);

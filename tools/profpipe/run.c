@@ -153,9 +153,7 @@ int run_start_tool(struct run *r, enum deploy_tool t)
 	const int e = child_start(run_tool(r, t), &how);
 
 	if (e)
-		run_fail(r, "%s cannot be started: %s%s", run_names[t], strerror(-e),
-			 e == -ENOENT ? "; it belongs beside profpipe or into " PROFPIPE_LIBEXECDIR
-				      : "");
+		run_fail(r, "%s cannot be started: %s", run_names[t], child_trouble(e));
 	return e;
 }
 
