@@ -12,7 +12,7 @@ import pytest
 
 from conftest import BUILD, profpipe
 
-LAUNCHERS = ("open files", "processes and threads", "bytes of stack", "users of the tools")
+LAUNCHERS = ("open files", "processes and threads", "bytes of stack", "bytes of data", "bytes of address space", "bytes of a file", "users of the tools")
 CHECKS = (*LAUNCHERS, "kernel", "virtual machine", "container", "user namespace", "pid namespace", "/proc", "capabilities", "lockdown", "LSM", "seccomp", "cells",
           "perf_event_paranoid", "kptr_restrict", "unprivileged_bpf_disabled", "bpf_jit_enable", "memlock", "tracefs", "BTF",
           "perf events", "BPF", "kernel names", "programs")
@@ -227,7 +227,9 @@ def test_what_is_less_than_it_could_be_ends_nothing(name):
             assert f"CAP_{cap}" in checks["capabilities"]["remedy"]
 
 
-@pytest.mark.parametrize("option, name", [("--nofile=8", "open files"), ("--nofile=64", "open files"), ("--nproc=60", "processes and threads"), ("--stack=500000", "bytes of stack")])
+@pytest.mark.parametrize("option, name", [("--nofile=8", "open files"), ("--nofile=64", "open files"), ("--nproc=60", "processes and threads"), ("--stack=500000", "bytes of stack"),
+                                          ("--data=1000000", "bytes of data"), ("--data=10000000", "bytes of data"), ("--as=50000000", "bytes of address space"),
+                                          ("--fsize=0", "bytes of a file")])
 def test_a_limit_is_named_by_doctor_and_by_record_in_the_same_words(option, name, tmp_path):
     def wrap(*argv):
         return ["prlimit", option, *argv]
@@ -245,6 +247,17 @@ def test_a_limit_is_named_by_doctor_and_by_record_in_the_same_words(option, name
 def test_where_few_files_can_be_open_that_is_said_and_sampling_goes_on():
     got, checks = doctor(lambda *a: ["prlimit", "--nofile=300", *a])
     assert not fatal(checks) and checks["open files"]["verdict"] == "degraded" and got["self_test"]["samples"] > 0
+
+
+def test_small_memory_and_files_are_told_of_and_sampling_goes_on():
+    got, checks = doctor(lambda *a: ["prlimit", "--data=50000000", "--as=500000000", "--fsize=1000000", *a])
+    assert not fatal(checks) and got["self_test"]["samples"] > 0
+    assert all(checks[name]["verdict"] == "degraded" for name in LAUNCHERS[3:6]), checks
+
+
+def test_soft_limits_that_may_be_raised_mislead_no_check():
+    got, checks = doctor(lambda *a: ["prlimit", "--data=1000000:", "--stack=500000:", "--fsize=0:", *a])
+    assert not fatal(checks) and got["self_test"]["samples"] > 0, checks
 
 
 @pytest.mark.parametrize("cap", ["setuid", "setgid", "chown"])

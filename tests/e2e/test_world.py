@@ -339,9 +339,9 @@ def test_low_limits_that_are_enough_are_enough(world, tmp_path):
 def test_a_file_size_limit_is_an_error_of_writing(world, tmp_path):
     out = tmp_path / "out.folded"
     out.write_text("old\n")
-    p = subprocess.run([f"{BUILD}/profpipe", "record", "-F", "199", "-o", out, "--", world.spin, "0.7"], capture_output=True, text=True, timeout=60,
-                       preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)))
-    assert p.returncode == 1 and "File too large" in p.stderr and out.read_text() == "old\n", p.stderr
+    p = subprocess.run([f"{BUILD}/profpipe", "record", "-F", "199", "-f", "html", "-o", out, "--", world.spin, "0.7"], capture_output=True, text=True, timeout=60,
+                       preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)))
+    assert p.returncode == 1 and "File too large" in p.stderr and "ulimit -f" in p.stderr and "name another" not in p.stderr and out.read_text() == "old\n", p.stderr
 
 
 # --- the host ---

@@ -151,6 +151,9 @@ void output_say(const char *name, int error)
 
 	if (error == -ENOSPC || error == -EDQUOT)
 		remedy = "what is there is not whole: make room, or name another output with -o";
+	else if (error == -EFBIG)
+		remedy =
+			"what is there is not whole: raise the limit of a file's size (ulimit -f), or that of the file system";
 	else if (error == -EPIPE)
 		remedy = "its reader went away before the end";
 	else if (error == -ENOMEM)

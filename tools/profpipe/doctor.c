@@ -285,8 +285,8 @@ int doctor_run(const struct options *o)
 
 	for (size_t i = 0; limits_check(i, &limit); i++)
 		take(&d, &limit);
-	/* With so few descriptors it may not start. */
-	if (!d.verdicts[CHECK_FATAL] && ask_prof_bpf(&d))
+	/* With so little it may not start, or not know why a check fails. */
+	if (!d.verdicts[CHECK_FATAL] && (limits_lift() || ask_prof_bpf(&d)))
 		return 1;
 	prove(&d);
 	const uint32_t worst = d.verdicts[CHECK_FATAL]	    ? CHECK_FATAL

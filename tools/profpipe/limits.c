@@ -16,17 +16,29 @@ static const struct needed {
 	int limit;
 	const char *name, *shell, *unit;
 	rlim_t least;  /* below it is refused, */
-	rlim_t enough; /* below it is warned of */
+	rlim_t enough; /* below it is warned of: */
 	rlim_t wanted;
 	rlim_t unit_bytes; /* what the shell counts it in */
+	const char *lost;
 } needed[] = {
 	/* A host's worth of files is open at once in prof-bpf, two for each cpu for a start. */
-	{ RLIMIT_NOFILE, "open files", "ulimit -Hn", "LimitNOFILE", 192, 512, 65536, 1 },
+	{ RLIMIT_NOFILE, "open files", "ulimit -Hn", "LimitNOFILE", 192, 512, 65536, 1,
+	  "files of larger hosts, of which 512 are open at once" },
 	/* nng starts a dozen threads in each tool, and crashes where it cannot. */
 	{ RLIMIT_NPROC, "processes and threads", "ulimit -Hu", "LimitNPROC", 128, 128,
-	  RLIM_INFINITY, 1 },
+	  RLIM_INFINITY, 1, "" },
 	{ RLIMIT_STACK, "bytes of stack", "ulimit -Hs", "LimitSTACK", 1u << 20, 1u << 20, 8u << 20,
-	  1024 },
+	  1024, "" },
+	/* Of one tool. The kernel's types alone take some 10 MiB while programs are loaded; the
+	 * share of none is above the run's default ceiling (budget.h). */
+	{ RLIMIT_DATA, "bytes of data", "ulimit -Hd", "LimitDATA", 32u << 20, 128u << 20,
+	  RLIM_INFINITY, 1024, "stacks and names of larger hosts, which take more" },
+	/* prof-symd maps the files whose names it reads, and gives itself 2 GiB for that. */
+	{ RLIMIT_AS, "bytes of address space", "ulimit -Hv", "LimitAS", 128u << 20, 2u << 30,
+	  RLIM_INFINITY, 1024, "names and unwind rows of large files" },
+	/* What the tools hand each other is in files, too, of memory: at least a page. */
+	{ RLIMIT_FSIZE, "bytes of a file", "ulimit -Hf", "LimitFSIZE", 4096, 64u << 20,
+	  RLIM_INFINITY, 1024, "the end of outputs that are larger" },
 };
 
 bool limits_check(size_t i, struct check *ret)
@@ -52,17 +64,13 @@ bool limits_check(size_t i, struct check *ret)
 		snprintf(why, sizeof(why), "the tools need %lu", (unsigned long)n->least);
 		check_fail(ret, why, remedy);
 	} else if (l.rlim_max < n->enough) {
-		snprintf(why, sizeof(why), "files of larger hosts, of which %lu are open at once",
-			 (unsigned long)n->enough);
-		check_degrade(ret, why, remedy);
+		check_degrade(ret, n->lost, remedy);
 	}
 	return true;
 }
 
-static int raise_one(const struct needed *n, const struct check *c)
+static int say(const struct check *c)
 {
-	struct rlimit l;
-
 	if (c->verdict == CHECK_FATAL) {
 		log_error("the limit of %s is %s: %s; %s", c->name, c->found, c->lost, c->remedy);
 		return LIMITS_TOO_LOW;
@@ -70,6 +78,13 @@ static int raise_one(const struct needed *n, const struct check *c)
 	if (c->verdict == CHECK_DEGRADED)
 		log_warning("the limit of %s is %s; lost: %s; %s", c->name, c->found, c->lost,
 			    c->remedy);
+	return 0;
+}
+
+static int raise_one(const struct needed *n)
+{
+	struct rlimit l;
+
 	if (getrlimit(n->limit, &l) < 0)
 		return -errno;
 	/* More is left as it is: a larger stack is a larger one of each thread. */
@@ -79,23 +94,23 @@ static int raise_one(const struct needed *n, const struct check *c)
 	return setrlimit(n->limit, &l) < 0 ? -errno : 0;
 }
 
+int limits_lift(void)
+{
+	int r = 0;
+
+	for (size_t i = 0; !r && i < sizeof(needed) / sizeof(needed[0]); i++)
+		r = raise_one(&needed[i]);
+	return r;
+}
+
 int limits_raise(void)
 {
-	struct rlimit l;
 	struct check c;
+	int r = 0;
 
-	for (size_t i = 0; limits_check(i, &c); i++) {
-		const int r = raise_one(&needed[i], &c);
-
-		if (r)
-			return r;
-	}
-	/* Where it is reached is the output's affair, and comes as an error of writing. */
-	if (getrlimit(RLIMIT_FSIZE, &l) == 0) {
-		l.rlim_cur = l.rlim_max;
-		setrlimit(RLIMIT_FSIZE, &l);
-	}
-	return 0;
+	for (size_t i = 0; !r && limits_check(i, &c); i++)
+		r = say(&c);
+	return r ? r : limits_lift();
 }
 
 uint64_t limits_oom_kills(void)

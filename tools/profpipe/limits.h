@@ -16,6 +16,8 @@ bool limits_check(size_t i, struct check *ret);
 /* Raises the soft limits as far as the tools need and the hard ones allow; they inherit them. 0,
  * LIMITS_TOO_LOW, -errno. */
 int limits_raise(void);
+/* The same, with nothing said or refused. 0, -errno. */
+int limits_lift(void);
 /* How many processes the kernel has killed for want of memory, since the boot and in all; 0 where
  * it does not say. */
 uint64_t limits_oom_kills(void);
