@@ -279,6 +279,18 @@ def test_without_dev_null_it_is_named(tmp_path):
         assert p.returncode == 1 and len(p.stderr.splitlines()) == 1 and "prof-bpf cannot be started: /dev/null cannot be opened; mknod" in p.stderr, p.stderr
 
 
+def test_a_user_under_no_new_privs_is_not_told_of_sudo(tmp_path):
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        os.chmod(folder, 0o777)
+        for tool in ("profpipe", "prof-bpf"):
+            shutil.copy(f"{BUILD}/{tool}", folder)
+        user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--no-new-privs", f"{folder}/profpipe"]
+        for argv in (["doctor"], ["record", "-o", f"{folder}/x.folded"]):
+            p = run([*user, *argv])
+            said = p.stdout + p.stderr
+            assert p.returncode == 1 and "by sudo" not in said and "no_new_privs is set" in said, said
+
+
 def test_a_user_without_rights_is_told_which():
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:
         os.chmod(folder, 0o755)

@@ -273,7 +273,9 @@ static void check_proc(struct look *l, struct check *c)
 static const char *rights_remedy(const struct look *l)
 {
 	if (!l->config->by_root)
-		return "run it as root, by sudo";
+		return l->config->no_new_privs
+			       ? "run it as root, started from outside: no_new_privs is set here, under which sudo gives nothing"
+			       : "run it as root, by sudo";
 	return l->container
 		       ? "docker run --cap-add BPF --cap-add PERFMON, or capabilities: add: [BPF, PERFMON]"
 		       : "run it where root has them";

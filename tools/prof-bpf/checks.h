@@ -19,6 +19,7 @@ struct checks_config {
 	enum checks_part part;
 	bool ignore_unsafe_kernel; /* one that may lock up is degraded, not fatal */
 	bool by_root;		   /* root started it, whoever it is by now */
+	bool no_new_privs;	   /* its starter's: sudo is not for it */
 	/* What probe_event said before rights were dropped. */
 	int clock, cycles;
 };

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
@@ -354,6 +355,7 @@ static int check_start(const struct prof *p, int clock)
 	struct checks_config c = { .part = CHECKS_START,
 				   .ignore_unsafe_kernel = p->options.ignore_unsafe_kernel,
 				   .by_root = !geteuid() || p->options.deploy.ids_given,
+				   .no_new_privs = prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1,
 				   .clock = clock };
 
 	return checks_run(&c, say_check, &said) ? -EPERM : 0;
@@ -378,6 +380,7 @@ static int check_host(struct prof *p)
 	struct checks_config c = { .part = CHECKS_ALL,
 				   .ignore_unsafe_kernel = p->options.ignore_unsafe_kernel,
 				   .by_root = !geteuid() || p->options.deploy.ids_given,
+				   .no_new_privs = prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1,
 				   .clock = probe_event(0) };
 	struct loader_figures f;
 	struct check programs;

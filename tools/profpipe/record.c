@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -442,8 +443,12 @@ static int check_rights(void)
 			"sampling needs %s, which this root lacks: run it where root has them (a container needs them granted)",
 			missing);
 	else
-		log_error("sampling needs %s, which user %u lacks: run it as root, by sudo",
-			  missing, (unsigned)geteuid());
+		log_error(
+			"sampling needs %s, which user %u lacks: run it as root, %s", missing,
+			(unsigned)geteuid(),
+			prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1
+				? "started from outside: no_new_privs is set here, under which sudo gives nothing"
+				: "by sudo");
 	return -EPERM;
 }
 
