@@ -5,6 +5,7 @@ import os
 import random
 import re
 import shutil
+import signal
 import subprocess
 import time
 from pathlib import Path
@@ -307,6 +308,45 @@ def test_large_programs_take_under_a_second_and_64_mib(path):
     # The sanitizers' own memory and time are not ours.
     if BUILD.name != "asan":
         assert took < 1 and peak < 64 << 10, (took, peak)
+
+
+def children_of(pid):
+    return [int(p) for p in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+@pytest.mark.parametrize("kills", [1, 2])
+def test_a_file_over_which_its_reader_is_killed_is_read_once_more(programs, kills):
+    """As the kernel does it when memory is short, to the largest: that is not the file's doing."""
+    path = programs["c-dwarf5"]
+    address = text_addresses(path, {"hidden"})[0]
+    plain = run(SYMD, "-e", path, f"{address:x}").stdout
+    assert b"p.c:" in plain
+    p = subprocess.Popen([SYMD, "-e", path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def ask():
+        p.stdin.write(f"{address:x}\n".encode())
+        p.stdin.flush()
+
+    def answer():
+        return b"".join(p.stdout.readline() for _ in plain.splitlines())
+
+    def ask_and_kill():
+        worker = children_of(children_of(p.pid)[0])[0]
+        os.kill(worker, signal.SIGSTOP)
+        ask()
+        time.sleep(0.5)
+        os.kill(worker, signal.SIGKILL)
+
+    ask()
+    assert answer() == plain
+    ask_and_kill()
+    assert answer() == plain
+    if kills > 1:
+        ask_and_kill()
+    said = p.communicate(timeout=20)[1].decode()
+    assert p.returncode == 0 and len(said.splitlines()) == 1
+    assert "killed" in said and "want of memory" in said and str(path) in said
+    assert ("once more" in said) == (kills == 1) and ("twice" in said and "leave the tools more memory" in said) == (kills > 1)
 
 
 def test_a_separate_debug_file_is_found_by_its_link_and_checked(programs, tmp_path):

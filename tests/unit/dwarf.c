@@ -9,8 +9,10 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -20,6 +22,7 @@
 #include "tools/prof-symd/dwarfinfo.h"
 #include "tools/prof-symd/dwarfkeeper.h"
 #include "tools/prof-symd/dwarfwire.h"
+#include "tools/prof-symd/dwarfworker.h"
 
 #define MAX (1u << 20)
 
@@ -36,6 +39,7 @@ enum deed {
 	MEMORY_THROUGH, /* nor looks */
 	SHOUT,
 	CHATTER, /* writes into its socket what is no answer */
+	NAP,	 /* half a second, and then as NAME */
 	FIRST_CALL = 100,
 };
 
@@ -88,7 +92,7 @@ static void add(struct names *n, const char *name, size_t len)
 }
 
 /* What it may not do. */
-#define FORBIDDEN 15
+#define FORBIDDEN 17
 static long forbidden(uint64_t which)
 {
 	static char byte;
@@ -126,6 +130,10 @@ static long forbidden(uint64_t which)
 		return dup(0);
 	case 14:
 		return pipe((int[2]){ 0 });
+	case 15:
+		return setitimer(ITIMER_PROF, &(struct itimerval){ 0 }, NULL);
+	case 16:
+		return setrlimit(RLIMIT_CPU, &(struct rlimit){ RLIM_INFINITY, RLIM_INFINITY });
 	}
 	return -1;
 }
@@ -147,6 +155,9 @@ int dwarfinfo_lookup(struct dwarfinfo *d, uint64_t address, struct names *ret)
 	static char name[NAMES_TEXT];
 
 	switch (address) {
+	case NAP:
+		nanosleep(&(struct timespec){ .tv_nsec = 500000000 }, NULL);
+		/* fallthrough */
 	case NAME:
 		add(ret, "inner", 5);
 		add(ret, d->alt ? "alt" : "outer", d->alt ? 3 : 5);
@@ -200,12 +211,17 @@ static struct symfile *self(void)
 /* Criterion has some 110 MiB before anything is done. */
 #define HEAP (192u << 20)
 
-static void start(void)
+static void start_for(unsigned life_s)
 {
 	int control;
 
 	cr_assert_eq(dwarfkeeper_start(HEAP, &control), 0);
-	dwarf_use_keeper(control);
+	dwarf_use_keeper(control, life_s);
+}
+
+static void start(void)
+{
+	start_for(DWARFWORKER_LIFE_S);
 }
 
 static struct names names;
@@ -234,7 +250,7 @@ static void costs_its_file_only(uint64_t deed)
 	expect_names(good, "outer");
 	expect_names(bad, "alt");
 	cr_assert_eq(dwarf_lookup(bad, deed, &names), SYMFILE_NONE, "deed %d", (int)deed);
-	cr_assert(dwarf_lost(bad));
+	cr_assert(dwarf_lost(bad) && dwarf_kills(bad) == 0);
 	cr_assert_eq(dwarf_lookup(bad, NAME, &names), SYMFILE_NONE);
 	expect_names(good, "outer");
 	cr_assert_eq(dwarf_open(f, f, MAX, &later), 0);
@@ -308,6 +324,93 @@ Test(dwarf, a_worker_that_is_killed_while_nothing_is_asked_costs_nothing)
 		}
 	}
 	expect_names(d, "outer");
+	dwarf_free(d);
+	symfile_free(f);
+}
+
+/* Kills a worker that was stopped, when it has been asked something. */
+static pid_t kill_when_asked(void)
+{
+	const pid_t worker = the_worker();
+
+	cr_assert_eq(kill(worker, SIGSTOP), 0);
+	const pid_t killer = fork();
+
+	if (killer == 0) {
+		usleep(500000);
+		_exit(kill(worker, SIGKILL) ? 1 : 0);
+	}
+	return killer;
+}
+
+static void await(pid_t pid)
+{
+	int status;
+
+	cr_assert_eq(waitpid(pid, &status, 0), pid);
+	cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+Test(dwarf, a_file_that_the_worker_is_killed_over_is_read_once_more)
+{
+	struct symfile *f = self();
+	struct dwarf *d, *later;
+
+	start();
+	cr_assert_eq(dwarf_open(f, NULL, MAX, &d), 0);
+	expect_names(d, "outer");
+	cr_assert_eq(dwarf_kills(d), 0);
+
+	pid_t killer = kill_when_asked();
+
+	expect_names(d, "outer");
+	cr_assert_eq(dwarf_kills(d), 1);
+	await(killer);
+
+	killer = kill_when_asked();
+	cr_assert_eq(dwarf_open(f, f, MAX, &later), 0);
+	expect_names(later, "alt");
+	cr_assert_eq(dwarf_kills(later), 1);
+	cr_assert_eq(dwarf_kills(d), 1, "it was not asked for");
+	await(killer);
+
+	killer = kill_when_asked();
+	cr_assert_eq(dwarf_lookup(d, NAME, &names), SYMFILE_NONE);
+	cr_assert(dwarf_lost(d) && dwarf_kills(d) == 2);
+	await(killer);
+	expect_names(later, "alt");
+	dwarf_free(d);
+	dwarf_free(later);
+	symfile_free(f);
+}
+
+Test(dwarf, a_worker_has_a_limit_of_cpu_time_and_is_replaced_before_it)
+{
+	char path[64], line[256];
+	struct symfile *f = self();
+	unsigned long soft = 0, hard = 0;
+	struct dwarf *d;
+
+	start_for(1);
+	cr_assert_eq(dwarf_open(f, NULL, MAX, &d), 0);
+	const pid_t worker = the_worker();
+
+	snprintf(path, sizeof(path), "/proc/%d/limits", worker);
+	FILE *limits = fopen(path, "re");
+
+	cr_assert(limits);
+	while (fgets(line, sizeof(line), limits))
+		sscanf(line, "Max cpu time %lu %lu", &soft, &hard);
+	fclose(limits);
+	cr_assert(hard > DWARFWORKER_LIFE_S && hard < 2 * DWARFWORKER_LIFE_S && soft == hard);
+
+	cr_assert_eq(dwarf_lookup(d, NAP, &names), 0);
+	expect_names(d, "outer");
+	cr_assert_eq(the_worker(), worker);
+	cr_assert_eq(dwarf_lookup(d, NAP, &names), 0);
+	expect_names(d, "outer");
+	cr_assert_neq(the_worker(), worker);
+	cr_assert_eq(dwarf_kills(d), 0);
 	dwarf_free(d);
 	symfile_free(f);
 }
@@ -428,7 +531,7 @@ Test(dwarf, the_keeper_ends_with_its_owner)
 	int control, status;
 
 	cr_assert_eq(dwarfkeeper_start(64u << 20, &control), 0);
-	dwarf_use_keeper(control);
+	dwarf_use_keeper(control, DWARFWORKER_LIFE_S);
 	struct symfile *f = self();
 	struct dwarf *d;
 

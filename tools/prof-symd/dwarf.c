@@ -8,6 +8,7 @@
 #include "common/scm.h"
 #include "tools/prof-symd/dwarf.h"
 #include "tools/prof-symd/dwarfinfo.h"
+#include "tools/prof-symd/dwarfkeeper.h"
 #include "tools/prof-symd/dwarfwire.h"
 
 /* The worker ends itself when a request has cost it DWARFWORKER_CPU_S; this is for one that is
@@ -20,7 +21,8 @@
 
 struct dwarf {
 	const struct symfile *file, *alt;
-	uint64_t max, worker;	/* worker: the number of the one that has it open */
+	uint64_t max, worker; /* worker: the number of the one that has it open */
+	unsigned kills;
 	struct dwarfinfo *info; /* owned; libdw in this process */
 	uint32_t slot;
 	bool lost;
@@ -31,14 +33,18 @@ struct dwarf {
 static struct {
 	int control, socket; /* -1: none */
 	bool keeper_gone;    /* it was there, and does not answer */
+	bool hung_up;	     /* the worker ended in the last exchange that failed */
+	bool killed;	     /* the keeper says: the one before the present one was */
 	uint64_t worker;     /* how many there were */
+	uint64_t life_ns, worked_ns;
 	struct dwarf *files[DWARFWIRE_FILES];
 	uint8_t answer[DWARFWIRE_MAX];
 } host = { .control = -1, .socket = -1 };
 
-void dwarf_use_keeper(int control)
+void dwarf_use_keeper(int control, unsigned life_s)
 {
 	host.control = control;
+	host.life_ns = life_s * 1000000000ull;
 }
 
 /* --- the worker --- */
@@ -76,6 +82,7 @@ static int take_socket(void)
 
 	if (scm_receive(host.control, &byte, 1, &fd, 1, MSG_DONTWAIT) <= 0)
 		return -EPIPE;
+	host.killed = byte == DWARFKEEPER_KILLED;
 	return fd >= 0 ? fd : -EAGAIN;
 }
 
@@ -95,6 +102,7 @@ static int ask_keeper(void)
 static int worker_start(void)
 {
 	worker_drop();
+	host.killed = false;
 	if (host.keeper_gone)
 		return -EPIPE;
 	const int r = ask_keeper();
@@ -104,6 +112,7 @@ static int worker_start(void)
 	if (r < 0)
 		return r;
 	host.socket = r;
+	host.worked_ns = 0;
 	host.worker++;
 	return 0;
 }
@@ -125,16 +134,21 @@ static uint64_t patience_ns(const struct dwarf *d)
 static int exchange(struct dwarf *d, const struct dwarfwire_ask *a, const int *fds, size_t fd_count,
 		    struct names *ret)
 {
-	const uint64_t deadline_ns = clock_mono_ns() + patience_ns(d);
+	const uint64_t start_ns = clock_mono_ns();
 	int verdict, r = send_ask(a, fds, fd_count);
 	uint64_t bytes;
 	ssize_t n = 0;
 
 	if (!r)
-		r = wait_for(host.socket, POLLIN, deadline_ns);
-	if (!r)
+		r = wait_for(host.socket, POLLIN, start_ns + patience_ns(d));
+	if (!r) {
 		n = recv(host.socket, host.answer, sizeof(host.answer), MSG_DONTWAIT | MSG_TRUNC);
-	if (r || n <= 0 || (size_t)n > sizeof(host.answer) ||
+		r = n > 0 ? 0 : n == 0 ? -EPIPE : -errno;
+	}
+	/* What it has worked is that at the most. */
+	host.worked_ns += clock_mono_ns() - start_ns;
+	host.hung_up = r == -EPIPE || r == -ECONNRESET;
+	if (r || (size_t)n > sizeof(host.answer) ||
 	    !dwarfwire_take((struct span){ .data = host.answer, .len = (size_t)n }, &verdict,
 			    &bytes, ret)) {
 		worker_drop();
@@ -158,8 +172,10 @@ static int open_there(struct dwarf *d)
 	const struct dwarfwire_ask a = { .kind = DWARFWIRE_OPEN, .file = d->slot, .value = d->max };
 	struct pollfd p = { .fd = host.socket };
 
-	/* One that ended while nobody asked anything did not die of this file. */
-	if (host.socket >= 0 && poll(&p, 1, 0) > 0 && p.revents & (POLLHUP | POLLERR))
+	/* One that ended while nobody asked anything did not die of this file; and one that is near
+	 * its limit of cpu time is not to reach it over this one. */
+	if (host.socket >= 0 && (host.worked_ns >= host.life_ns ||
+				 (poll(&p, 1, 0) > 0 && p.revents & (POLLHUP | POLLERR))))
 		worker_drop();
 	int r = host.socket >= 0 ? 0 : worker_start();
 
@@ -194,6 +210,35 @@ static bool filled(int r)
 	return r == SYMFILE_TOO_LARGE && host.socket < 0;
 }
 
+/* It was killed over the file, and not by us or for what it did, which is not the file's doing: the
+ * kernel does that when memory is short. The next worker is there then. */
+static bool was_killed(struct dwarf *d)
+{
+	if (host.hung_up)
+		worker_start();
+	if (!host.hung_up || !host.killed)
+		return false;
+	d->kills++;
+	return true;
+}
+
+/* Opens d, and asks what a (NULL: nothing) says; once more where that may help. */
+static int ask(struct dwarf *d, const struct dwarfwire_ask *a, struct names *ret)
+{
+	for (bool was_filled = false;;) {
+		int r = open_there(d);
+
+		if (!r && a)
+			r = exchange(d, a, NULL, 0, ret);
+		if (filled(r) && !was_filled)
+			was_filled = true;
+		else if (r != DWARF_LOST || !was_killed(d) || d->kills > 1)
+			return r;
+		if (ret)
+			names_reset(ret);
+	}
+}
+
 int dwarf_open(const struct symfile *f, const struct symfile *alt, uint64_t max, struct dwarf **ret)
 {
 	struct dwarf *d = calloc(1, sizeof(*d));
@@ -217,10 +262,10 @@ int dwarf_open(const struct symfile *f, const struct symfile *alt, uint64_t max,
 		free(d);
 		return r;
 	}
-	r = open_there(d);
-	if (filled(r))
-		r = open_there(d);
+	r = ask(d, NULL, NULL);
 	if (r) {
+		if (r == DWARF_LOST && d->kills > 1)
+			r = DWARF_KILLED;
 		dwarf_free(d);
 		return r;
 	}
@@ -255,16 +300,8 @@ int dwarf_lookup(struct dwarf *d, uint64_t address, struct names *ret)
 	names_reset(ret);
 	if (d->lost)
 		return SYMFILE_NONE;
-	int r = open_there(d);
+	const int r = ask(d, &a, ret);
 
-	if (!r)
-		r = exchange(d, &a, NULL, 0, ret);
-	if (filled(r)) {
-		names_reset(ret);
-		r = open_there(d);
-		if (!r)
-			r = exchange(d, &a, NULL, 0, ret);
-	}
 	if (r == DWARF_LOST)
 		d->lost = true;
 	if (r || !ret->count)
@@ -282,6 +319,11 @@ bool dwarf_lost(const struct dwarf *d)
 	return d->lost;
 }
 
+unsigned dwarf_kills(const struct dwarf *d)
+{
+	return d->kills;
+}
+
 bool dwarf_rest(struct dwarf *d, bool packed)
 {
 	const struct dwarfwire_ask a = { .kind = DWARFWIRE_REST, .file = d->slot, .value = packed };
@@ -292,6 +334,8 @@ bool dwarf_rest(struct dwarf *d, bool packed)
 		return false;
 	const int r = exchange(d, &a, NULL, 0, NULL);
 
+	if (r == DWARF_LOST && was_killed(d) && d->kills == 1)
+		return true;
 	if (r == DWARF_LOST)
 		d->lost = true;
 	return r == 1;

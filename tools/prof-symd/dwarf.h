@@ -5,7 +5,9 @@
  * other's. Where no such process was started libdw runs in this one.
  *
  * A file that the worker died on, or that took it more than its time, is not given to it again
- * while it is open; the others are opened anew in the next worker when they are next asked for.
+ * while it is open; the others are opened anew in the next worker when they are next asked for. One
+ * over which the worker was killed from outside is given to the next at once, and given up the
+ * second time.
  */
 #ifndef PROFPIPE_DWARF_H
 #define PROFPIPE_DWARF_H
@@ -17,15 +19,17 @@ struct dwarf;
 
 enum dwarf_verdict {
 	DWARF_LOST = 100, /* the worker died on it, or was killed when its time was over */
+	DWARF_KILLED,	  /* twice a worker was killed over it from outside */
 };
 
-/* What workers are started by, for the life of the process: taken (dwarfworker.h). */
-void dwarf_use_keeper(int control);
+/* What workers are started by, for the life of the process: taken (dwarfkeeper.h). life_s: how long
+ * one works before the next takes its place, DWARFWORKER_LIFE_S. */
+void dwarf_use_keeper(int control, unsigned life_s);
 
 /* It is dead or does not answer, which was waited for once: no file is opened any more. */
 bool dwarf_keeper_gone(void);
 
-/* As dwarfinfo_open; or DWARF_LOST. */
+/* As dwarfinfo_open; or DWARF_LOST, DWARF_KILLED. */
 int dwarf_open(const struct symfile *f, const struct symfile *alt, uint64_t max,
 	       struct dwarf **ret);
 void dwarf_free(struct dwarf *d);
@@ -34,6 +38,8 @@ void dwarf_free(struct dwarf *d);
 int dwarf_lookup(struct dwarf *d, uint64_t address, struct names *ret);
 /* It was given up: the worker died on it. */
 bool dwarf_lost(const struct dwarf *d);
+/* How often a worker was killed over it from outside: more than once, and it is lost. */
+unsigned dwarf_kills(const struct dwarf *d);
 /* As dwarfinfo_rest, dwarfinfo_bytes: the memory is the worker's. */
 bool dwarf_rest(struct dwarf *d, bool packed);
 size_t dwarf_bytes(const struct dwarf *d);

@@ -36,7 +36,7 @@ static const struct seccomp_rule keeper_calls[] = {
 	CALL_IF("tgkill", SECCOMP_IS(2, SIGABRT)), /* the worker's abort */
 	CALL("wait4"),
 	CALL("getppid"),
-	/* The worker's end, list and memory. */
+	/* The worker's end, list, memory and time. */
 	CALL_IF("prctl", SECCOMP_IS(0, PR_SET_PDEATHSIG)),
 	CALL_IF("prctl", SECCOMP_IS(0, PR_SET_SECCOMP)),
 	CALL_IF("prctl", SECCOMP_IS(0, PR_SET_NO_NEW_PRIVS)),
@@ -45,6 +45,7 @@ static const struct seccomp_rule keeper_calls[] = {
 	CALL_IF("prlimit64", SECCOMP_IS(0, 0)),
 	CALL("getrlimit"),
 	CALL("setrlimit"),
+	CALL("setitimer"), /* the worker's clock, before its own list is entered */
 	CALLS_END,
 };
 
@@ -109,10 +110,12 @@ static pid_t start_worker(uint64_t heap, pid_t keeper, int *ret_socket)
 	return pid;
 }
 
-/* Takes fd; -1: there is none. */
-static bool answer(int fd)
+/* Takes fd; -1: there is none. status: of the worker before. */
+static bool answer(int fd, int status)
 {
-	const ssize_t n = scm_send(SOCKET, "w", 1, &fd, fd >= 0, 0);
+	const char byte = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL ? DWARFKEEPER_KILLED
+									     : DWARFKEEPER_PLAIN;
+	const ssize_t n = scm_send(SOCKET, &byte, 1, &fd, fd >= 0, 0);
 
 	if (fd >= 0)
 		close(fd);
@@ -127,18 +130,19 @@ static void keep(uint64_t heap)
 
 	for (;;) {
 		const ssize_t n = recv(SOCKET, &byte, 1, 0);
-		int socket = -1;
+		int socket = -1, status = 0;
 
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (worker > 0) {
+			/* Of one that closed its socket to die it changes nothing. */
 			kill(worker, SIGKILL);
-			waitpid(worker, NULL, 0);
+			waitpid(worker, &status, 0);
 		}
 		if (n <= 0)
 			return;
 		worker = start_worker(heap, keeper, &socket);
-		if (!answer(socket))
+		if (!answer(socket, status))
 			return; /* and the worker with it */
 	}
 }

@@ -5,13 +5,17 @@
  * descriptor but its socket. It reads no byte of any file.
  *
  * A byte asks for a worker; the answer is a byte with the worker's socket, or without it where none
- * could be started. The worker before is killed. The keeper ends with prof-symd, and its worker
+ * could be started. The worker before is killed; the byte says whether it had been already, where
+ * its socket was closed: else that cannot be told. The keeper ends with prof-symd, and its worker
  * with it.
  */
 #ifndef PROFPIPE_DWARFKEEPER_H
 #define PROFPIPE_DWARFKEEPER_H
 
 #include <stdint.h>
+
+#define DWARFKEEPER_KILLED 'k' /* by SIGKILL */
+#define DWARFKEEPER_PLAIN 'w'
 
 /* In the tool's identity, before its first thread is started and anything is written to stdio.
  * heap: as for dwarfworker_run. *ret_control is for dwarf_use_keeper. 0, -errno. */

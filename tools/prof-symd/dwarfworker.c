@@ -24,8 +24,7 @@
 const struct seccomp_rule dwarfworker_calls[] = {
 	CALL("recvmsg"),
 	CALL("sendto"),
-	CALL("pread64"),   /* the files it was handed */
-	CALL("setitimer"), /* its own deadline */
+	CALL("pread64"), /* the files it was handed */
 	/* libdw asks where a file lies, libc for its texts. */
 	CALL_FAILS("open", EACCES),
 	CALL_FAILS("openat", EACCES),
@@ -85,6 +84,54 @@ static void watch_end(int socket, uint64_t heap)
 	signal(SIGABRT, on_deadly);
 }
 
+/* --- its time --- */
+
+#define LIFE_SPARE_S 60
+
+/* Seconds of cpu time that are left to the request; 0: there is none. */
+static volatile sig_atomic_t left_s;
+
+static unsigned request_s(uint64_t max)
+{
+	const uint64_t more = max > SMALL_MAX ? (max - SMALL_MAX) >> 24 : 0;
+
+	return DWARFWORKER_CPU_S + (unsigned)(more < 1u << 20 ? more : 1u << 20);
+}
+
+/* Each second of cpu time. */
+static void on_second(int number)
+{
+	(void)number;
+	if (left_s > 0 && --left_s == 0)
+		_exit(1);
+}
+
+/* In seconds begun: the first is part of one. */
+static void begin_time(uint64_t max)
+{
+	left_s = (sig_atomic_t)request_s(max) + 1;
+}
+
+/* A clock that needs no call any more, and a limit that no call can raise: over all requests of a
+ * life, so that none of them reaches it. */
+static int watch_time(uint64_t heap)
+{
+	const struct itimerval second = { .it_interval.tv_sec = 1, .it_value.tv_sec = 1 };
+	const struct sigaction tick = { .sa_handler = on_second, .sa_flags = SA_RESTART };
+	const rlim_t life = DWARFWORKER_LIFE_S + LIFE_SPARE_S + request_s(heap);
+	struct rlimit l;
+
+	if (getrlimit(RLIMIT_CPU, &l))
+		return -errno;
+	if (l.rlim_max > life)
+		l.rlim_max = life;
+	l.rlim_cur = l.rlim_max;
+	if (setrlimit(RLIMIT_CPU, &l) || sigaction(SIGPROF, &tick, NULL) ||
+	    setitimer(ITIMER_PROF, &second, NULL))
+		return -errno;
+	return 0;
+}
+
 /* --- the worker --- */
 
 struct served {
@@ -125,15 +172,6 @@ static int served_open(struct served *s, const int fds[static HANDED], uint64_t 
 	if (r)
 		served_close(s);
 	return r;
-}
-
-/* Over a file's time the kernel ends it. */
-static void time_left(uint64_t max)
-{
-	const uint64_t more = max > SMALL_MAX ? (max - SMALL_MAX) >> 24 : 0;
-	const struct itimerval t = { .it_value.tv_sec = (time_t)(DWARFWORKER_CPU_S + more) };
-
-	setitimer(ITIMER_PROF, &t, NULL);
 }
 
 /* False: there is no answer to it. */
@@ -182,15 +220,14 @@ static void work(struct worker *w)
 		}
 		const struct served *s = &w->files[a.file];
 
-		time_left(a.kind == DWARFWIRE_OPEN ? a.value : s->max);
+		begin_time(a.kind == DWARFWIRE_OPEN ? a.value : s->max);
 		errno = 0;
 		if (!serve(w, &a, fds, &r))
 			continue;
 		const size_t n = dwarfwire_put(r, s->info ? dwarfinfo_bytes(s->info) : 0,
 					       r ? NULL : &w->names, w->answer, sizeof(w->answer));
-		const struct itimerval none = { 0 };
 
-		setitimer(ITIMER_PROF, &none, NULL);
+		left_s = 0;
 		ssize_t sent = send(w->socket, w->answer, n, MSG_NOSIGNAL);
 
 		/* More than the host lets a socket hold. */
@@ -229,6 +266,8 @@ _Noreturn void dwarfworker_run(int socket, uint64_t heap)
 
 	if (!DWARFWORKER_ASAN)
 		watch_end(socket, heap);
+	if (!r)
+		r = watch_time(heap);
 	if (!r)
 		r = seccomp_enter(lists, 3, false);
 	if (r && r != -EOPNOTSUPP)

@@ -2,8 +2,9 @@
 /*
  * The process that runs libdw for prof-symd: it answers what dwarf.h asks (dwarfwire.h), of files
  * that it is handed, one request after the other. A request that takes more than its cpu time, or
- * the worker more than its memory, ends it; of that it says so at its end, -ENOMEM, whatever libdw
- * made of it.
+ * the worker more than its memory, ends it; of the latter it says so at its end, -ENOMEM, whatever
+ * libdw made of it. Its own clock is libdw's to stop, if that was taken over: the kernel's limit of
+ * a life's cpu time is not.
  */
 #ifndef PROFPIPE_DWARFWORKER_H
 #define PROFPIPE_DWARFWORKER_H
@@ -12,7 +13,8 @@
 #include <stdint.h>
 #include "common/seccomp.h"
 
-#define DWARFWORKER_CPU_S 3 /* and one more for each 16 MiB of a file's max above 48 */
+#define DWARFWORKER_CPU_S 3    /* and one more for each 16 MiB of a file's max above 48 */
+#define DWARFWORKER_LIFE_S 600 /* of work; whoever has it takes the next then */
 
 /* A sanitizer's shadow counts as heap, and its handlers of signals are its own. */
 #ifdef __SANITIZE_ADDRESS__

@@ -57,12 +57,16 @@ static void note_without_dwarf(struct filestore *s, struct filestore_file *f)
 {
 	const bool lost = !f->dwarf_lost && program_dwarf_lost(f->program);
 	const bool large = !f->dwarf_too_large && program_dwarf_too_large(f->program);
+	const unsigned kills = program_dwarf_kills(f->program);
+	const bool killed = kills > f->dwarf_kills;
 
+	if (killed)
+		f->dwarf_kills = kills;
 	f->dwarf_lost |= lost;
 	s->dwarf_lost += lost;
 	f->dwarf_too_large |= large;
 	s->dwarf_too_large += large;
-	if ((lost || large) && s->without_hook)
+	if ((lost || large || killed) && s->without_hook)
 		s->without_hook(s->without_ctx, f);
 }
 

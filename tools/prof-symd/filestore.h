@@ -42,6 +42,7 @@ struct filestore_file {
 	bool wanted;
 	/* More than its memory, or libdw died on it: it is not given to it again. */
 	bool dwarf_too_large, dwarf_lost;
+	unsigned dwarf_kills;		    /* as program_dwarf_kills, at the most */
 	size_t bytes;			    /* as charged */
 	struct filestore_file *prev, *next; /* open ones, most recently used first */
 };
@@ -65,7 +66,8 @@ struct filestore {
 	void (*opened_hook)(void *ctx, struct filestore_file *f, const struct program *p);
 	void *hook_ctx;
 	/* Called once for a file that goes without DWARF, as dwarf_too_large and dwarf_lost of it
-	 * say; NULL: not. */
+	 * say, and before that once when it is read once more, of which dwarf_kills has changed;
+	 * NULL: not. */
 	void (*without_hook)(void *ctx, struct filestore_file *f);
 	void *without_ctx;
 	struct filestore_file *newest, *oldest;

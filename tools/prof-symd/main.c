@@ -16,6 +16,7 @@
 #include "tools/prof-symd/addresses.h"
 #include "tools/prof-symd/dwarf.h"
 #include "tools/prof-symd/dwarfkeeper.h"
+#include "tools/prof-symd/dwarfworker.h"
 #include "tools/prof-symd/finder.h"
 #include "tools/prof-symd/jitfinder.h"
 #include "tools/prof-symd/runtime.h"
@@ -75,7 +76,7 @@ static bool start_dwarf(uint64_t heap)
 		log_error("the process that reads DWARF cannot be started: %s", strerror(-r));
 		return false;
 	}
-	dwarf_use_keeper(control);
+	dwarf_use_keeper(control, DWARFWORKER_LIFE_S);
 	return true;
 }
 
@@ -96,11 +97,20 @@ static void say_of_file(struct str path, const char *what)
 	buf_done(&shown);
 }
 
-static void say_lost(struct str path)
+static void say_killed(struct str path)
 {
 	say_of_file(
 		path,
-		"its debug information ended the process that read it, or took too long; it goes without inlined calls and lines");
+		"the process that reads its debug information was killed (by the kernel, for want of memory?): it is read once more");
+}
+
+static void say_lost(struct str path, unsigned kills)
+{
+	say_of_file(
+		path,
+		kills > 1
+			? "the process that reads its debug information was killed twice (by the kernel, for want of memory?): it goes without inlined calls and lines; leave the tools more memory (of their cgroup or container, mostly)"
+			: "its debug information ended the process that read it, or took too long; it goes without inlined calls and lines");
 }
 
 static void say_too_large(struct str path)
@@ -200,7 +210,9 @@ static int print_addresses(const struct options *o, int count, char **args)
 		goto out;
 	}
 	if (program_dwarf_lost(p))
-		say_lost(str_from(o->file));
+		say_lost(str_from(o->file), program_dwarf_kills(p));
+	else if (program_dwarf_kills(p) > 0)
+		say_killed(str_from(o->file));
 	if (program_dwarf_too_large(p))
 		log_warning(
 			"%s: its DWARF takes more than %llu MiB and was not used; raise it with -m",
@@ -291,8 +303,12 @@ static void without_by_hand(void *ctx, struct filestore_file *f)
 	const struct by_hand *h = ctx;
 	struct msg_file file;
 
-	if (named_file(h->named, f->file, &file))
-		(f->dwarf_lost ? say_lost : say_too_large_by_hand)(file.path);
+	if (!named_file(h->named, f->file, &file))
+		return;
+	if (f->dwarf_lost)
+		say_lost(file.path, f->dwarf_kills);
+	else
+		(f->dwarf_too_large ? say_too_large_by_hand : say_killed)(file.path);
 }
 
 static int open_jit_by_hand(void *ctx, const struct jit_request *rq)
@@ -605,6 +621,7 @@ static int run_deployed(const struct options *o)
 		.life_fd = o->deploy.life_fd,
 		.beat = beat,
 		.ctx = &b,
+		.say_killed = say_killed,
 		.say_lost = say_lost,
 		.say_too_large = say_too_large,
 	};

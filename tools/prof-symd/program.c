@@ -15,7 +15,7 @@ struct program {
 	struct gosym *go;
 	uint64_t dwarf_max;
 	enum step step;
-	bool dwarf_tried, dwarf_too_large, dwarf_lost, go_tried;
+	bool dwarf_tried, dwarf_too_large, dwarf_lost, dwarf_killed, go_tried;
 };
 
 /* The file that has the DWARF: the program itself or its debug file. */
@@ -174,7 +174,8 @@ static void open_dwarf(struct program *p)
 	const int r = dwarf_open(f, p->alt, p->dwarf_max, &p->dwarf);
 
 	p->dwarf_too_large = r == SYMFILE_TOO_LARGE || r == -ENOMEM;
-	p->dwarf_lost = r == DWARF_LOST;
+	p->dwarf_killed = r == DWARF_KILLED;
+	p->dwarf_lost = r == DWARF_LOST || p->dwarf_killed;
 }
 
 /* An address of the program as its debug file has it. */
@@ -249,6 +250,11 @@ bool program_dwarf_too_large(const struct program *p)
 bool program_dwarf_lost(const struct program *p)
 {
 	return p->dwarf_lost || (p->dwarf && dwarf_lost(p->dwarf));
+}
+
+unsigned program_dwarf_kills(const struct program *p)
+{
+	return p->dwarf_killed ? 2 : p->dwarf ? dwarf_kills(p->dwarf) : 0;
 }
 
 bool program_rest(struct program *p, bool packed)

@@ -50,6 +50,9 @@ int program_lookup(struct program *p, uint64_t address, struct names *ret);
 bool program_dwarf_too_large(const struct program *p);
 /* True once libdw died on it, or took too long: its inlined calls and lines are missing. */
 bool program_dwarf_lost(const struct program *p);
+/* How often the process that libdw runs in was killed over it by somebody else: at the second time
+ * it is lost for that. */
+unsigned program_dwarf_kills(const struct program *p);
 /* As dwarfinfo_rest. */
 bool program_rest(struct program *p, bool packed);
 size_t program_bytes(const struct program *p);

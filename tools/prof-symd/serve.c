@@ -96,7 +96,9 @@ static void without(void *ctx, struct filestore_file *f)
 	if (!named_file(s->named, f->file, &file))
 		return;
 	if (f->dwarf_lost)
-		s->links->say_lost(file.path);
+		s->links->say_lost(file.path, f->dwarf_kills);
+	else if (!f->dwarf_too_large)
+		s->links->say_killed(file.path);
 	else if (s->files.dwarf_too_large == 1)
 		s->links->say_too_large(file.path);
 }

@@ -19,8 +19,10 @@ struct serve_links {
 	 */
 	void (*beat)(void *ctx, uint64_t samples);
 	void *ctx;
-	/* Says that libdw died on a file of this path, a stranger's bytes; called once a file. */
-	void (*say_lost)(struct str path);
+	/* Say of a file of this path, a stranger's bytes, that libdw's process was killed over it,
+	 * and has it again; that it died on it, or of how many kills. Called once a file. */
+	void (*say_killed)(struct str path);
+	void (*say_lost)(struct str path, unsigned kills);
 	/* The same of the first whose DWARF takes more memory than there is. */
 	void (*say_too_large)(struct str path);
 };
