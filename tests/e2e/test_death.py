@@ -18,6 +18,7 @@ import pytest
 from conftest import BUILD
 
 TOOLS = ["prof-bpf", "prof-deltas", "prof-symd", "prof-export"]
+ASAN = "asan" in os.path.basename(BUILD)
 TIMES = int(os.environ.get("PROFPIPE_DEATHS", "1"))
 QUIET = 6  # seconds at the end in which nothing happens
 PYTHON = "def inner():\n    n = 0\n    for i in range(100000): n += i * i\n    return n\nwhile True: inner()"
@@ -397,3 +398,33 @@ def test_who_starts_libdws_process_is_stopped_and_prof_symd_begins_anew(tmp_path
     print(f"lost {s['lost']}; restarts {s['restarts']}; {len(named)} of {len(late)} named")
     assert s["restarts"]["prof-symd"] == 1 and not s["cut"], (s, err)
     assert len(named) >= 0.9 * len(late) > 0, (len(late), len(named), err)
+
+
+def cpus_of(pid):
+    """prof-cpus of a prof-bpf, once it is confined: what is done to it before is another matter."""
+    until = time.monotonic() + 20
+    while time.monotonic() < until:
+        for child in children_of(pid):
+            with contextlib.suppress(OSError), open(f"/proc/{child}/status") as f:
+                text = f.read()
+                if "Name:\tprof-cpus\n" in text and ("Seccomp:\t2" in text or ASAN):
+                    return child
+        time.sleep(0.02)
+    raise AssertionError("prof-cpus is not there")
+
+
+def test_prof_cpus_that_dies_is_reaped_and_what_is_lost_is_said_once(tmp_path):
+    """Nobody can start another; cpus that come later would be missing without a word."""
+    run = Launched(tmp_path, [])
+    assert run.begun.wait(60), run.err
+    cpus = cpus_of(run.child("prof-bpf"))
+    os.kill(cpus, signal.SIGKILL)
+    until = time.monotonic() + 20
+    while time.monotonic() < until and (os.path.exists(f"/proc/{cpus}") or not any("prof-cpus" in line for line in run.err)):
+        time.sleep(0.05)
+    time.sleep(2.5)
+    reaped = not os.path.exists(f"/proc/{cpus}")
+    run.interrupt()
+    status, err = run.end()
+    assert status == 0 and reaped, err
+    assert err.count("cpus that come online later are not sampled: prof-cpus was ended by signal 9") == 1, err

@@ -74,28 +74,60 @@ int cpus_start(const struct cpus_config *c, struct cpus *ret)
 	return 0;
 }
 
-bool cpus_next(struct cpus *c, uint32_t *ret_cpu, int *ret_sampling, int *ret_sideband)
+/* A message whose descriptors there is no room for is gone with them, and to look at it first
+ * (MSG_PEEK) is no call of ours. */
+static bool has_room(int fd)
 {
-	int fds[2];
-	uint32_t cpu[2]; /* one more than is sent */
-	const ssize_t n = c->fd < 0 ? -EBADF
-				    : scm_receive(c->fd, cpu, sizeof(cpu), fds, 2, MSG_DONTWAIT);
+	const int one = fcntl(fd, F_DUPFD_CLOEXEC, 0), two = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 
-	if (n < 0)
-		return false;
-	if (n == sizeof(cpu[0]) && fds[0] >= 0 && fds[1] >= 0) {
-		*ret_cpu = cpu[0];
-		*ret_sampling = fds[0];
-		*ret_sideband = fds[1];
-		return true;
+	if (one >= 0)
+		close(one);
+	if (two >= 0)
+		close(two);
+	return one >= 0 && two >= 0;
+}
+
+int cpus_next(struct cpus *c, uint32_t *ret_cpu, int *ret_sampling, int *ret_sideband)
+{
+	c->waits = false;
+	if (c->fd >= 0) {
+		struct pollfd p = { .fd = c->fd, .events = POLLIN };
+		int fds[2];
+		uint32_t cpu[2]; /* one more than is sent */
+
+		if (poll(&p, 1, 0) != 1)
+			return -EAGAIN;
+		c->waits = !(p.revents & POLLHUP) && !has_room(c->fd);
+		if (c->waits)
+			return -EMFILE;
+		const ssize_t n = scm_receive(c->fd, cpu, sizeof(cpu), fds, 2, MSG_DONTWAIT);
+
+		if (n == -EAGAIN)
+			return -EAGAIN;
+		if (n == sizeof(cpu[0]) && fds[0] >= 0 && fds[1] >= 0) {
+			*ret_cpu = cpu[0];
+			*ret_sampling = fds[0];
+			*ret_sideband = fds[1];
+			return 0;
+		}
+		for (int i = 0; i < 2; i++)
+			if (fds[i] >= 0)
+				close(fds[i]);
+		/* Another thread was faster. */
+		c->waits = n == sizeof(cpu[0]);
+		if (c->waits)
+			return -ENFILE;
+		close(c->fd);
+		c->fd = -1;
 	}
-	for (int i = 0; i < 2; i++)
-		if (fds[i] >= 0)
-			close(fds[i]);
-	/* It is gone, or there was no room for its descriptors. */
-	close(c->fd);
-	c->fd = -1;
-	return false;
+	if (!c->pid)
+		return -EAGAIN;
+	/* Its socket was closed a moment before it can be reaped. */
+	c->waits = waitpid(c->pid, &c->wait_status, WNOHANG) == 0;
+	if (c->waits)
+		return -EAGAIN;
+	c->pid = 0;
+	return -EPIPE;
 }
 
 void cpus_stop(struct cpus *c)
@@ -103,6 +135,7 @@ void cpus_stop(struct cpus *c)
 	if (c->fd >= 0)
 		close(c->fd);
 	c->fd = -1;
+	c->waits = false;
 	/* It has nothing to do but end. */
 	for (int i = 0; c->pid > 0 && i < STOP_MS && waitpid(c->pid, NULL, WNOHANG) == 0; i++)
 		usleep(1000);

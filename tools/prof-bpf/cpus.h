@@ -4,7 +4,8 @@
  * opening another takes CAP_PERFMON, by which breakpoints can be set in any program: too much to
  * keep for something so rare. So a process of its own has that right, a second prof-bpf, which is
  * told nothing and reads nothing: it tries each cpu once a second, and sends the events of those
- * that have come. It ends with prof-bpf.
+ * that have come. It ends with prof-bpf, and prof-bpf, which has not the right any more, can start
+ * no other when it ends before.
  */
 #ifndef PROFPIPE_BPF_CPUS_H
 #define PROFPIPE_BPF_CPUS_H
@@ -21,15 +22,18 @@ struct cpus_config {
 	const struct deploy *deploy;
 };
 struct cpus {
-	pid_t pid; /* 0: none */
-	int fd;	   /* readable when a cpu has come; -1 */
+	pid_t pid;	 /* 0: none */
+	int fd;		 /* readable when a cpu has come, or it has ended; -1 */
+	bool waits;	 /* cpus_next is to be asked again in a moment, whatever fd says */
+	int wait_status; /* once it has ended */
 };
 
 /* Starts it, with the rights that the caller has. ENOENT and the like: nobody will come. */
 int cpus_start(const struct cpus_config *c, struct cpus *ret);
-/* The next cpu that came, and its events, which are the caller's. False: none now; c->fd is closed
- * when the process has ended. */
-bool cpus_next(struct cpus *c, uint32_t *ret_cpu, int *ret_sampling, int *ret_sideband);
+/* The next cpu that came, and its events, which are the caller's. -EAGAIN: none now. -EMFILE: there
+ * is no room for its events; they are kept. -ENFILE: the same, and they are not. -EPIPE, once: the
+ * process has ended, and c->wait_status says how; 0 is that it is not let (perf_event_paranoid). */
+int cpus_next(struct cpus *c, uint32_t *ret_cpu, int *ret_sampling, int *ret_sideband);
 void cpus_stop(struct cpus *c);
 
 /* What the process does: enters its identity and its filter, and serves until the other end of the

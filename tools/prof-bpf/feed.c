@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include "common/clock.h"
 #include "common/log.h"
@@ -182,13 +183,29 @@ static void on_sideband(void *ctx, const struct sideband_event *e)
 	}
 }
 
+/* Another cannot be started: the right to is gone. */
+static void say_cpus_ended(int wait_status)
+{
+	static const char lost[] = "cpus that come online later are not sampled";
+
+	if (WIFSIGNALED(wait_status))
+		log_warning("%s: prof-cpus was ended by signal %d (%s); start again for them", lost,
+			    WTERMSIG(wait_status), strsignal(WTERMSIG(wait_status)));
+	else if (WEXITSTATUS(wait_status))
+		log_warning("%s: prof-cpus ended with exit status %d; start again for them", lost,
+			    WEXITSTATUS(wait_status));
+	else
+		log_info("%s: kernel.perf_event_paranoid is above 2", lost);
+}
+
 void feed_cpus(struct prof *p)
 {
 	const struct sideband_event unknown = { .type = SIDEBAND_LOST };
+	const bool waited = p->cpus.waits;
 	uint32_t cpu;
-	int sampling, sideband;
+	int sampling, sideband, next;
 
-	while (cpus_next(&p->cpus, &cpu, &sampling, &sideband)) {
+	while ((next = cpus_next(&p->cpus, &cpu, &sampling, &sideband)) == 0) {
 		/* What its old ring still holds. */
 		feed_drain(p);
 		int r = sideband_cpu(p->sideband, cpu, sideband);
@@ -203,6 +220,13 @@ void feed_cpus(struct prof *p)
 		/* What processes did there until now: they are looked at again. */
 		host_event(p->host, &unknown);
 	}
+	if (next == -EMFILE && !waited)
+		log_warning("a cpu came online, and is not sampled until there is room: %s",
+			    strerror(-next));
+	if (next == -ENFILE)
+		log_warning("a cpu came online, and is not sampled: %s", strerror(-next));
+	if (next == -EPIPE)
+		say_cpus_ended(p->cpus.wait_status);
 }
 
 /* Marks the files of a sample as in use, and asks again for rows that were evicted. */

@@ -261,6 +261,8 @@ static void on_timer(struct prof *p)
 		}
 		p->status.taken = feed_taken(p);
 		deploy_status(&p->options.deploy, &p->status, STATUS_RUNNING);
+		if (p->cpus.waits)
+			feed_cpus(p);
 	}
 	if (is_due(p, &p->clock_ns, CLOCK_NS, now))
 		feed_emitted(p, emit_clock(p->emit));

@@ -35,11 +35,16 @@
 #define RUNTIMES_BYTES (1u << 20)
 #define TABLES_LEAST (2 * SLAB_BYTES)
 
-static int watch(struct prof *p, int fd, enum source from)
+static int watch_for(struct prof *p, int fd, enum source from, uint32_t what)
 {
-	struct epoll_event e = { .events = EPOLLIN, .data.u32 = from };
+	struct epoll_event e = { .events = what, .data.u32 = from };
 
 	return epoll_ctl(p->epoll, EPOLL_CTL_ADD, fd, &e) < 0 ? -errno : 0;
+}
+
+static int watch(struct prof *p, int fd, enum source from)
+{
+	return watch_for(p, fd, from, EPOLLIN);
 }
 
 static int fail(const char *what, int r, const char *remedy)
@@ -319,8 +324,9 @@ static int open_loop(struct prof *p)
 		r = watch(p, filesrv_bus_fd(p->filesrv), FROM_FILES);
 	if (!r && p->filesrv)
 		r = watch(p, filesrv_lane_fd(p->filesrv), FROM_FILES_LANE);
+	/* What there is no room for stays there. */
 	if (!r && p->cpus.fd >= 0)
-		r = watch(p, p->cpus.fd, FROM_CPUS);
+		r = watch_for(p, p->cpus.fd, FROM_CPUS, EPOLLIN | EPOLLET);
 	if (!r && p->reader)
 		r = watch(p, reader_fd(p->reader), FROM_READER);
 	if (!r && p->options.deploy.life_fd >= 0)
