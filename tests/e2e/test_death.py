@@ -428,3 +428,20 @@ def test_prof_cpus_that_dies_is_reaped_and_what_is_lost_is_said_once(tmp_path):
     status, err = run.end()
     assert status == 0 and reaped, err
     assert err.count("cpus that come online later are not sampled: prof-cpus was ended by signal 9") == 1, err
+
+
+@pytest.mark.parametrize("how", ["its own", "a kill"])
+def test_prof_cpus_ends_with_a_prof_bpf_by_hand_even_if_it_was_stopped(how, tmp_path):
+    with open(tmp_path / "x.prof", "wb") as out, subprocess.Popen([f"{BUILD}/prof-bpf", "-d", "3"], stdout=out) as p:
+        cpus = cpus_of(p.pid)
+        os.kill(cpus, signal.SIGSTOP)
+        if how == "a kill":
+            p.kill()
+        p.wait(60)
+    until = time.monotonic() + 10
+    while time.monotonic() < until and is_left(cpus):
+        time.sleep(0.05)
+    left = is_left(cpus)
+    if left:
+        os.kill(cpus, signal.SIGKILL)
+    assert not left and p.returncode == (-9 if how == "a kill" else 0)

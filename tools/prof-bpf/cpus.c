@@ -136,7 +136,7 @@ void cpus_stop(struct cpus *c)
 		close(c->fd);
 	c->fd = -1;
 	c->waits = false;
-	/* It has nothing to do but end. */
+	/* It has nothing to do but end; if it is stopped, the kernel kills it when we have. */
 	for (int i = 0; c->pid > 0 && i < STOP_MS && waitpid(c->pid, NULL, WNOHANG) == 0; i++)
 		usleep(1000);
 	c->pid = 0;
@@ -234,6 +234,9 @@ int cpus_serve(const struct cpus_config *c)
 	signal(SIGTERM, SIG_IGN);
 	if (!w || deploy_enter(c->deploy, DEPLOY_BPF, &sandbox))
 		return 1;
+	/* Where it is stopped it does not see the other end close. Entering the identity clears it.
+	 */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	/* Of what it can lack none is a reason to go without the other. */
 	(void)landlock_enter(LANDLOCK_NOTHING, NULL);
 	const int r = seccomp_enter(lists, 2, true);
