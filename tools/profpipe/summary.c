@@ -55,6 +55,23 @@ static void print_name(FILE *out, const char *before, struct str name)
 	buf_done(&b);
 }
 
+/* A sum of what is known alone would look like little. */
+static bool memory_is_known(const struct summary *s)
+{
+	for (unsigned i = 0; i < s->cost_count; i++)
+		if (!s->costs[i].pss_peak)
+			return false;
+	return true;
+}
+
+static void add_memory(cJSON *to, uint64_t bytes, bool known)
+{
+	if (known)
+		cJSON_AddNumberToObject(to, "pss_bytes", (double)bytes);
+	else
+		cJSON_AddNullToObject(to, "pss_bytes");
+}
+
 /* What was started again, what it cost, and when nothing ran at all. */
 static void print_gaps(FILE *out, const struct summary *s)
 {
@@ -117,7 +134,9 @@ void summary_print(FILE *out, const struct summary *s)
 				walk_reason_text(i));
 	}
 	if (!summary_lost(f))
-		fputs("nothing was lost\n", out);
+		fputs(s->unsampled_s > 0 ? "nothing that was sampled was lost\n"
+					 : "nothing was lost\n",
+		      out);
 	print_lost(out, "lost:\n", f, true);
 	print_lost(out, "missed, besides samples:\n", f, false);
 	print_gaps(out, s);
@@ -145,8 +164,12 @@ void summary_print(FILE *out, const struct summary *s)
 	}
 	fprintf(out, "\n      in all %.2f s of cpu, %.2f s of it until sampling began; ", cpu,
 		start);
-	print_bytes(out, s->pss_peak);
-	fputs(" of memory and ", out);
+	if (memory_is_known(s)) {
+		print_bytes(out, s->pss_peak);
+		fputs(" of memory and ", out);
+	} else {
+		fputs("an unknown amount of memory (not every tool's can be read), and ", out);
+	}
 	print_bytes(out, f->map_bytes);
 	fputs(" of BPF maps", out);
 	if (f->bpf_runs)
@@ -217,13 +240,13 @@ int summary_json(int fd, const struct summary *s)
 
 		cJSON_AddNumberToObject(t, "cpu_s", s->costs[i].cpu_s);
 		cJSON_AddNumberToObject(t, "start_cpu_s", s->costs[i].start_cpu_s);
-		cJSON_AddNumberToObject(t, "pss_bytes", (double)s->costs[i].pss_peak);
+		add_memory(t, s->costs[i].pss_peak, s->costs[i].pss_peak != 0);
 		cpu += s->costs[i].cpu_s;
 		start += s->costs[i].start_cpu_s;
 	}
 	cJSON_AddNumberToObject(cost, "cpu_s", cpu);
 	cJSON_AddNumberToObject(cost, "start_cpu_s", start);
-	cJSON_AddNumberToObject(cost, "pss_bytes", (double)s->pss_peak);
+	add_memory(cost, s->pss_peak, memory_is_known(s));
 	cJSON_AddNumberToObject(cost, "map_bytes", (double)f->map_bytes);
 	cJSON_AddNumberToObject(cost, "bpf_ns_total", (double)f->bpf_ns);
 	cJSON_AddNumberToObject(cost, "bpf_runs", (double)f->bpf_runs);

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/profpipe/summary.h"
+
+#include <cjson/cJSON.h>
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include "common/msg.h"
+
+static struct summary_cost costs[] = { { .tool = "prof-bpf", .pss_peak = 3 << 20 },
+				       { .tool = "profpipe", .pss_peak = 1 << 20 } };
+
+static struct summary some(void)
+{
+	costs[0].pss_peak = 3 << 20;
+	return (struct summary){ .figures = { .samples = 9, .complete = 9 },
+				 .hz = "99",
+				 .format = "folded",
+				 .duration_s = 1,
+				 .first_complete_s = -1,
+				 .pss_peak = 4 << 20,
+				 .costs = costs,
+				 .cost_count = 2 };
+}
+
+static bool says(const struct summary *s, const char *what)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	summary_print(out, s);
+	fclose(out);
+	const bool found = strstr(text, what);
+
+	if (!found)
+		fputs(text, stderr);
+	free(text);
+	return found;
+}
+
+/* `cost` of the JSON. */
+static const cJSON *cost_of(const struct summary *s, cJSON **ret_all)
+{
+	const int fd = memfd_create("summary", MFD_CLOEXEC);
+	static char text[65536];
+
+	cr_assert_eq(summary_json(fd, s), 0);
+	const ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
+
+	cr_assert_gt(n, 0);
+	text[n] = '\0';
+	close(fd);
+	*ret_all = cJSON_Parse(text);
+	return cJSON_GetObjectItem(*ret_all, "cost");
+}
+
+static const cJSON *pss(const cJSON *cost, const char *tool)
+{
+	return cJSON_GetObjectItem(
+		tool ? cJSON_GetObjectItem(cJSON_GetObjectItem(cost, "tools"), tool) : cost,
+		"pss_bytes");
+}
+
+Test(summary, memory_that_is_known_is_a_number)
+{
+	const struct summary s = some();
+	cJSON *all;
+	const cJSON *cost = cost_of(&s, &all);
+
+	cr_assert_eq(pss(cost, "prof-bpf")->valuedouble, 3 << 20);
+	cr_assert_eq(pss(cost, NULL)->valuedouble, 4 << 20);
+	cJSON_Delete(all);
+	cr_assert(says(&s, "; 4.0 MiB of memory and 0 KiB of BPF maps"));
+}
+
+Test(summary, memory_of_a_tool_that_cannot_be_read_is_not_zero_and_the_sum_is_not_known)
+{
+	struct summary s = some();
+	cJSON *all;
+
+	s.pss_peak = 1 << 20;
+	costs[0].pss_peak = 0;
+	const cJSON *cost = cost_of(&s, &all);
+
+	cr_assert(cJSON_IsNull(pss(cost, "prof-bpf")));
+	cr_assert_eq(pss(cost, "profpipe")->valuedouble, 1 << 20);
+	cr_assert(cJSON_IsNull(pss(cost, NULL)));
+	cJSON_Delete(all);
+	cr_assert(says(&s, "; an unknown amount of memory"));
+}
+
+Test(summary, where_nothing_was_sampled_for_a_while_only_what_was_sampled_was_not_lost)
+{
+	struct summary s = some();
+
+	cr_assert(says(&s, "\nnothing was lost\n"));
+	s.unsampled_s = 4.932;
+	s.unsampled = 284;
+	cr_assert(says(&s, "\nnothing that was sampled was lost\nnot sampled: 4.932 s"));
+	s.figures.lost[LOST_RESTART] = 3;
+	cr_assert(says(&s, "\nlost:\n"));
+}
