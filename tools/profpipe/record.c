@@ -40,7 +40,7 @@
 #define FINISH_MS 30000
 #define FINISH_MOST_MS 120000
 #define HELD_SAID_MS 5000
-#define STOPPED_MS 2000 /* by a signal */
+#define STOPPED_MS 2000 /* by a signal, from when it is seen, which takes up to HEARD_NS more */
 /* Without a status word of a tool that is to send some. */
 #define SILENT_MS 10000
 #define BUSY_SILENT_MS 60000 /* the same for one that uses the cpu all the while */
@@ -106,7 +106,7 @@ static void judge(struct run *r, enum deploy_tool t)
 		return;
 	}
 	if (c->stopped_ns && run_ms_since(c->stopped_ns) > STOPPED_MS) {
-		kill_tool(r, c, "has been stopped for 2 s");
+		kill_tool(r, c, "has been stopped for more than 2 s");
 		return;
 	}
 	const bool starts_busily = c->cpu_ns > c->former_cpu_ns + 1000000000u;
