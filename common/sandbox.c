@@ -49,8 +49,7 @@ static int check_single_threaded(void)
 	return stat("/proc/self/task", &st) == 0 && st.st_nlink > 3 ? -EBUSY : 0;
 }
 
-/* Ceilings: never above what the hard limit allows already. */
-static int lower_limit(int resource, rlim_t max)
+int sandbox_lower(int resource, rlim_t max)
 {
 	struct rlimit l;
 
@@ -64,14 +63,14 @@ static int lower_limit(int resource, rlim_t max)
 
 static int set_limits(const struct sandbox *s)
 {
-	int r = lower_limit(RLIMIT_CORE, 0);
+	int r = sandbox_lower(RLIMIT_CORE, 0);
 
 	if (!r && s->max_files)
-		r = lower_limit(RLIMIT_NOFILE, s->max_files);
+		r = sandbox_lower(RLIMIT_NOFILE, s->max_files);
 	if (!r && s->max_memory && !UNDER_ASAN)
-		r = lower_limit(RLIMIT_AS, s->max_memory);
+		r = sandbox_lower(RLIMIT_AS, s->max_memory);
 	if (!r && s->max_data && !UNDER_ASAN)
-		r = lower_limit(RLIMIT_DATA, s->max_data);
+		r = sandbox_lower(RLIMIT_DATA, s->max_data);
 	return r;
 }
 

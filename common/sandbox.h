@@ -8,6 +8,7 @@
 #define PROFPIPE_SANDBOX_H
 
 #include <stdbool.h>
+#include <sys/resource.h>
 #include <sys/types.h>
 
 enum sandbox_caps {
@@ -35,6 +36,8 @@ struct sandbox {
  * (static text). Supplementary groups are dropped when ids change. Verifies afterwards that the ids
  * cannot be taken back. */
 int sandbox_enter(const struct sandbox *s, const char **ret_step);
+/* A limit, soft and hard, for good: never above what the hard limit allows already. 0, -errno. */
+int sandbox_lower(int resource, rlim_t max);
 /* Reduces the capabilities further. One thread only, as above; the same errors. */
 int sandbox_reduce(enum sandbox_caps caps, const char **ret_step);
 

@@ -9,11 +9,11 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
 #include "common/baseline.h"
+#include "common/sandbox.h"
 #include "common/scm.h"
 #include "tools/prof-symd/dwarfinfo.h"
 #include "tools/prof-symd/dwarfwire.h"
@@ -119,17 +119,12 @@ static int watch_time(uint64_t heap)
 	const struct itimerval second = { .it_interval.tv_sec = 1, .it_value.tv_sec = 1 };
 	const struct sigaction tick = { .sa_handler = on_second, .sa_flags = SA_RESTART };
 	const rlim_t life = DWARFWORKER_LIFE_S + LIFE_SPARE_S + request_s(heap);
-	struct rlimit l;
+	const int r = sandbox_lower(RLIMIT_CPU, life);
 
-	if (getrlimit(RLIMIT_CPU, &l))
-		return -errno;
-	if (l.rlim_max > life)
-		l.rlim_max = life;
-	l.rlim_cur = l.rlim_max;
-	if (setrlimit(RLIMIT_CPU, &l) || sigaction(SIGPROF, &tick, NULL) ||
-	    setitimer(ITIMER_PROF, &second, NULL))
-		return -errno;
-	return 0;
+	if (r)
+		return r;
+	return sigaction(SIGPROF, &tick, NULL) || setitimer(ITIMER_PROF, &second, NULL) ? -errno
+											: 0;
 }
 
 /* --- the worker --- */
@@ -241,18 +236,6 @@ static void work(struct worker *w)
 	}
 }
 
-static int lower_heap(uint64_t heap)
-{
-	struct rlimit l;
-
-	if (getrlimit(RLIMIT_DATA, &l))
-		return -errno;
-	if (l.rlim_max > heap)
-		l.rlim_max = heap;
-	l.rlim_cur = l.rlim_max;
-	return setrlimit(RLIMIT_DATA, &l) ? -errno : 0;
-}
-
 _Noreturn void dwarfworker_run(int socket, uint64_t heap)
 {
 	const struct seccomp_rule itself[] = {
@@ -262,7 +245,7 @@ _Noreturn void dwarfworker_run(int socket, uint64_t heap)
 	};
 	const struct seccomp_rule *const lists[] = { baseline_calls, dwarfworker_calls, itself };
 	static struct worker w;
-	int r = DWARFWORKER_ASAN ? 0 : lower_heap(heap);
+	int r = DWARFWORKER_ASAN ? 0 : sandbox_lower(RLIMIT_DATA, heap);
 
 	if (!DWARFWORKER_ASAN)
 		watch_end(socket, heap);
