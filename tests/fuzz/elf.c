@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A whole ELF file, by descriptor, as the extractor gets it. */
+#include "tests/fuzz/large_blocks.h"
 #include "tests/fuzz/memory_file.h"
 #include "tests/fuzz/rows_hold.h"
 #include "tools/prof-deltas/extract.h"

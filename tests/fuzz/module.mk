@@ -2,8 +2,9 @@
 # One target per untrusted input: tests/fuzz/<noun>.mk adds fuzz/<noun> to FUZZERS and says what it links. In an ordinary build it replays tests/fuzz/corpus/<noun>;
 # `make fuzz SECONDS=60` builds it again for libFuzzer (libclang-rt-14-dev) and runs each for that long. What it finds is kept in build/fuzz/<noun>/.
 
-# For targets with memory_file.h, schema_once.h (with_schema.h has it), and fake_peer.h.
+# For targets with memory_file.h, large_blocks.h, schema_once.h (with_schema.h has it), and fake_peer.h.
 MEMORY_FILE_WRAP := -Wl,--wrap=pread,--wrap=__pread_chk,--wrap=fstat
+LARGE_BLOCKS_WRAP := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free
 SCHEMA_ONCE_WRAP := -Wl,--wrap=msg_schema_hash
 FAKE_PEER_WRAP   := $(SCHEMA_ONCE_WRAP) $(foreach f,bus_listen bus_free bus_connected bus_send bus_recv bus_drop_peer fdlane_listen fdlane_free fdlane_poll fdlane_send lastword_new lastword_read,-Wl,--wrap=$(f))
 
