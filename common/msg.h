@@ -100,6 +100,8 @@ const char *lost_reason_text(uint64_t reason);
 /* Whether what is counted under it are samples; else it is what the kernel tells besides, or what
  * that is about. */
 bool lost_reason_is_samples(uint64_t reason);
+/* The samples among counts by reason. */
+uint64_t lost_samples(const uint64_t counts[static LOST_REASONS]);
 
 /* A hash of the table's names, ids, types, limits and order: the same on both ends or the peer is
  * refused. */

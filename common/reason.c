@@ -51,3 +51,12 @@ bool lost_reason_is_samples(uint64_t reason)
 	return reason < LOST_REASONS && reason != LOST_SIDEBAND && reason != LOST_THROTTLED &&
 	       reason != LOST_UNTRACKED;
 }
+
+uint64_t lost_samples(const uint64_t counts[static LOST_REASONS])
+{
+	uint64_t n = 0;
+
+	for (unsigned i = 0; i < LOST_REASONS; i++)
+		n += lost_reason_is_samples(i) ? counts[i] : 0;
+	return n;
+}

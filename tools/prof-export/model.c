@@ -557,11 +557,7 @@ static void take_hello(struct model *m, const struct msg_hello *msg)
 /* Samples of which it is known what became of them. */
 static uint64_t accounted(const struct model_totals *t)
 {
-	uint64_t n = t->samples;
-
-	for (unsigned i = 0; i < LOST_REASONS; i++)
-		n += lost_reason_is_samples(i) && i != LOST_RESTART ? t->lost[i] : 0;
-	return n;
+	return t->samples + lost_samples(t->lost) - t->lost[LOST_RESTART];
 }
 
 /* What the sampler took and did not come was in the hands of tools that ended: it is known when

@@ -31,7 +31,7 @@ static struct status figures(struct run *r)
 
 	/* What prof-bpf said last may have been on its way to the end of the stream when it was
 	 * cut. */
-	const uint64_t taken = r->taken + b->taken, came = s.samples + summary_lost(&s);
+	const uint64_t taken = r->taken + b->taken, came = s.samples + lost_samples(s.lost);
 
 	if (taken > came)
 		s.lost[LOST_RESTART] += taken - came;
@@ -54,7 +54,7 @@ static void say_empty(struct run *r, const struct status *f)
 {
 	const unsigned long hz = strtoul(r->o->hz, NULL, 10);
 	const double seconds = (double)r->sampled_ns / 1e9;
-	const uint64_t lost = summary_lost(f);
+	const uint64_t lost = lost_samples(f->lost);
 	const uint64_t ticks = run_tool(r, DEPLOY_BPF)->last.ticks;
 
 	unsigned restarts = 0;

@@ -95,15 +95,6 @@ static void print_gaps(FILE *out, const struct summary *s)
 			s->suspended_s);
 }
 
-uint64_t summary_lost(const struct status *f)
-{
-	uint64_t n = 0;
-
-	for (unsigned i = 0; i < LOST_REASONS; i++)
-		n += lost_reason_is_samples(i) ? f->lost[i] : 0;
-	return n;
-}
-
 static void print_lost(FILE *out, const char *head, const struct status *f, bool samples)
 {
 	for (unsigned i = 0; i < LOST_REASONS; i++) {
@@ -133,7 +124,7 @@ void summary_print(FILE *out, const struct summary *s)
 				share(f->truncated[i], f->samples), walk_reason_word(i),
 				walk_reason_text(i));
 	}
-	if (!summary_lost(f))
+	if (!lost_samples(f->lost))
 		fputs(s->unsampled_s > 0 ? "nothing that was sampled was lost\n"
 					 : "nothing was lost\n",
 		      out);
@@ -182,7 +173,7 @@ void summary_progress(FILE *out, double elapsed_s, const struct status *st, cons
 {
 	fprintf(out, "\r\033[K%s %.1f s  %lu samples  %lu processes  %.1f %% complete  %lu lost",
 		what, elapsed_s, st->samples, st->processes, share(st->complete, st->samples),
-		summary_lost(st));
+		lost_samples(st->lost));
 	fflush(out);
 }
 
@@ -210,7 +201,7 @@ int summary_json(int fd, const struct summary *s)
 			cJSON_AddNumberToObject(lost_reason_is_samples(i) ? lost : missed,
 						lost_reason_word(i), (double)f->lost[i]);
 	}
-	cJSON_AddNumberToObject(j, "lost_total", (double)summary_lost(f));
+	cJSON_AddNumberToObject(j, "lost_total", (double)lost_samples(f->lost));
 	cJSON *restarts = cJSON_AddObjectToObject(j, "restarts");
 	for (unsigned i = 0; i < s->cost_count; i++) {
 		if (s->costs[i].restarts)

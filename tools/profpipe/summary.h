@@ -26,8 +26,6 @@ struct summary {
 	const struct summary_cost *costs;
 	unsigned cost_count;
 };
-/* Samples that were lost. */
-uint64_t summary_lost(const struct status *f);
 /* Lines, every name escaped. */
 void summary_print(FILE *out, const struct summary *s);
 /* Writes JSON to fd. 0, -ENOMEM, -errno. */
