@@ -355,14 +355,22 @@ static void say_check(void *ctx, const struct check *c)
 	*said |= c->verdict == CHECK_FATAL;
 }
 
+/* clock: what probe_event said. */
+static struct checks_config what_to_check(const struct prof *p, enum checks_part part, int clock)
+{
+	return (struct checks_config){
+		.part = part,
+		.ignore_unsafe_kernel = p->options.ignore_unsafe_kernel,
+		.by_root = !geteuid() || p->options.deploy.ids_given,
+		.no_new_privs = prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1,
+		.clock = clock,
+	};
+}
+
 static int check_start(const struct prof *p, int clock)
 {
 	bool said = false;
-	struct checks_config c = { .part = CHECKS_START,
-				   .ignore_unsafe_kernel = p->options.ignore_unsafe_kernel,
-				   .by_root = !geteuid() || p->options.deploy.ids_given,
-				   .no_new_privs = prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1,
-				   .clock = clock };
+	const struct checks_config c = what_to_check(p, CHECKS_START, clock);
 
 	return checks_run(&c, say_check, &said) ? -EPERM : 0;
 }
@@ -383,11 +391,7 @@ static void give_check(void *ctx, const struct check *c)
 static int check_host(struct prof *p)
 {
 	struct sandbox sandbox = { .caps = SANDBOX_BPF_CAPS, .max_files = 4096 };
-	struct checks_config c = { .part = CHECKS_ALL,
-				   .ignore_unsafe_kernel = p->options.ignore_unsafe_kernel,
-				   .by_root = !geteuid() || p->options.deploy.ids_given,
-				   .no_new_privs = prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1,
-				   .clock = probe_event(0) };
+	struct checks_config c = what_to_check(p, CHECKS_ALL, probe_event(0));
 	struct loader_figures f;
 	struct check programs;
 	int r = c.clock ? c.clock : open_events(p);
