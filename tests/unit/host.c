@@ -463,13 +463,19 @@ Test(host, the_last_selected_one_ends_also_when_nothing_told_of_it)
 	cr_assert_eq(f.processes, 0);
 }
 
-Test(host, a_selected_one_is_sampled_before_its_file_is_open)
+/* A host where 30 is selected, and nobody else. */
+static void make_chosen(void)
 {
 	make_host(true, true);
 	make_proc(30, "chosen", 'S', 1, 7 * START_TICK_NS, 0,
 		  "400000-401000 r-xp 00001000 08:01 100 /bin/x\n");
 	cr_assert_eq(host_select(host, 30), 0);
 	now = clock_mono_ns();
+}
+
+Test(host, a_selected_one_is_sampled_before_its_file_is_open)
+{
+	make_chosen();
 	tick();
 	cr_assert_eq(open_jobs(), 1);
 	cr_assert_not_null(fake_tables_process(tables, 30));
@@ -492,11 +498,7 @@ Test(host, one_that_cannot_be_looked_at_now_is_not_taken_for_ended)
 {
 	struct host_figures f;
 
-	make_host(true, true);
-	make_proc(30, "chosen", 'S', 1, 7 * START_TICK_NS, 0,
-		  "400000-401000 r-xp 00001000 08:01 100 /bin/x\n");
-	cr_assert_eq(host_select(host, 30), 0);
-	now = clock_mono_ns();
+	make_chosen();
 	settle();
 	make_unreadable(30);
 	host_event(host, &(struct sideband_event){ .type = SIDEBAND_LOST, .time_ns = now });
@@ -521,11 +523,7 @@ Test(host, one_that_cannot_be_looked_at_now_is_not_taken_for_ended)
 
 Test(host, what_gets_the_pid_of_a_selected_one_that_ended_is_not_selected)
 {
-	make_host(true, true);
-	make_proc(30, "chosen", 'S', 1, 7 * START_TICK_NS, 0,
-		  "400000-401000 r-xp 00001000 08:01 100 /bin/x\n");
-	cr_assert_eq(host_select(host, 30), 0);
-	now = clock_mono_ns();
+	make_chosen();
 	fork_of(30, 40);
 	settle();
 	cr_assert(fake_tables_process(tables, 40)->selected);

@@ -80,6 +80,15 @@ static uint64_t again(struct journal *j)
 	return samples();
 }
 
+static void end(struct journal *j, struct buf *a, struct buf *b, struct buf *c)
+{
+	session_done(&session);
+	buf_done(a);
+	buf_done(b);
+	buf_done(c);
+	close(j->fd);
+}
+
 Test(journal, successor_has_all_and_goes_on_behind_a_message_that_was_cut)
 {
 	struct journal j = { .fd = memfd_create("journal", 0), .max = 1u << 20 };
@@ -99,11 +108,7 @@ Test(journal, successor_has_all_and_goes_on_behind_a_message_that_was_cut)
 	/* And the next one after that. */
 	cr_assert_eq(again(&j), 156);
 	cr_assert_eq(model_totals(session.model)->lost[LOST_MALFORMED], 0);
-	session_done(&session);
-	buf_done(&a);
-	buf_done(&b);
-	buf_done(&c);
-	close(j.fd);
+	end(&j, &a, &b, &c);
 }
 
 Test(journal, what_a_sender_left_half_said_or_said_wrong_is_not_in_the_way_of_the_next)
@@ -127,11 +132,7 @@ Test(journal, what_a_sender_left_half_said_or_said_wrong_is_not_in_the_way_of_th
 	feed(&j, &c);
 	cr_assert_eq(again(&j), 59);
 	cr_assert_eq(model_totals(session.model)->lost[LOST_MALFORMED], 0);
-	session_done(&session);
-	buf_done(&a);
-	buf_done(&b);
-	buf_done(&c);
-	close(j.fd);
+	end(&j, &a, &b, &c);
 }
 
 Test(journal, beyond_its_ceiling_nothing_is_kept)
@@ -148,11 +149,7 @@ Test(journal, beyond_its_ceiling_nothing_is_kept)
 	cr_assert_eq(samples(), 201);
 	cr_assert_eq(j.bytes, a.len);
 	cr_assert_eq(lseek(j.fd, 0, SEEK_END), (off_t)a.len);
-	session_done(&session);
-	buf_done(&a);
-	buf_done(&b);
-	buf_done(&c);
-	close(j.fd);
+	end(&j, &a, &b, &c);
 }
 
 Test(journal, without_a_file_there_is_nothing)
