@@ -179,6 +179,59 @@ Test(host, exec_by_a_thread_goes_on_as_the_leader)
 	cr_assert_null(fake_tables_process(tables, 10));
 }
 
+/* What the kernel writes when a process becomes undumpable by its exec. */
+Test(host, exit_that_is_a_part_of_an_exec_ends_nothing)
+{
+	uint64_t start = start_program(10, 100);
+
+	settle();
+	make_proc(10, "setid", 'R', 1, start, 0, "");
+	exec_of(10, "setid");
+	exit_of(10, 10);
+	map_at(10, 0x500000, 0x1000, 0, 101, "/bin/setid");
+	settle();
+	expect_published(10, 1, M(0x500000, 0x501000, 0, 101));
+	cr_assert_eq(look(sample_of(10, 10, start, "setid")).process->end_ns, 0);
+	begin_thread(10, 11);
+	let_time_pass(5000 * MS);
+	exit_of(10, 11);
+	cr_assert_not_null(fake_tables_process(tables, 10));
+	exit_of(10, 10);
+	cr_assert_null(fake_tables_process(tables, 10));
+}
+
+Test(host, exit_in_the_middle_of_an_exec_is_looked_for_in_proc)
+{
+	start_program(10, 100);
+	settle();
+	exec_of(10, "killed");
+	exit_of(10, 10);
+	let_time_pass(1000 * MS);
+	cr_assert_null(fake_tables_process(tables, 10));
+	struct host_figures f;
+	host_figures(host, &f);
+	cr_assert_eq(f.processes, 0);
+}
+
+Test(host, selected_one_stays_selected_when_its_exec_looks_like_its_end)
+{
+	make_host(true, true);
+	make_proc(10, "program", 'R', 1, 7 * START_TICK_NS, 0,
+		  "400000-401000 r-xp 00000000 08:01 100 /bin/program\n");
+	cr_assert_eq(host_select(host, 10), 0);
+	now = clock_mono_ns() + MS;
+	settle();
+	exec_of(10, "setid");
+	exit_of(10, 10);
+	settle();
+	struct host_figures f;
+	host_figures(host, &f);
+	cr_assert_eq(f.processes, 1);
+	map_at(10, 0x500000, 0x1000, 0, 101, "/bin/setid");
+	settle();
+	expect_published(10, 1, M(0x500000, 0x501000, 0, 101));
+}
+
 Test(host, renamed_thread_is_a_new_one_and_back_again_too)
 {
 	uint64_t start = start_program(10, 100);

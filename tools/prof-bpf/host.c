@@ -6,6 +6,10 @@
  * passed over (scanned_ns, counted_ns). Threads are counted so that the exit of a leader is not
  * taken for the end of its process; where the count may be wrong, /proc is asked again a little
  * later.
+ *
+ * The kernel writes an exit record that is none: an exec that makes a process undumpable (a set-id
+ * program, one with file capabilities, one that its user may not read) takes all events of tasks
+ * from it as if it ended (begin_new_exec in fs/exec.c). That record comes right behind the exec's.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -33,7 +37,10 @@ static void on_mmap(struct host *h, const struct sideband_event *e)
 	struct str name = e->name;
 	bool deleted;
 
-	if (!p || e->time_ns < p->scanned_ns || (p->pub.flags & PROCESS_KERNEL))
+	if (!p)
+		return;
+	p->just_execed = false;
+	if (e->time_ns < p->scanned_ns || (p->pub.flags & PROCESS_KERNEL))
 		return;
 	enum procfs_name kind = procfs_name_kind(&name, &deleted);
 	uint64_t end_addr;
@@ -101,7 +108,10 @@ static void on_exec(struct host *h, const struct sideband_event *e)
 {
 	struct process *old = process_find_alive(h, e->pid);
 
-	if (!old || e->time_ns < old->scanned_ns)
+	if (!old)
+		return;
+	old->just_execed = true;
+	if (e->time_ns < old->scanned_ns)
 		return;
 	/* What is kept of it; the object may go. */
 	struct host_process was = old->pub;
@@ -112,6 +122,7 @@ static void on_exec(struct host *h, const struct sideband_event *e)
 		tables_process_drop(h->config.tables, e->pid);
 		return;
 	}
+	p->just_execed = true;
 	p->pub.parent_pid = was.parent_pid;
 	p->pub.uid = was.uid;
 	p->pub.execs = was.execs + 1;
@@ -123,15 +134,6 @@ static void on_exec(struct host *h, const struct sideband_event *e)
 	h->figures.processes_seen--;
 	h->figures.execs_seen++;
 	process_mark_dirty(h, p);
-}
-
-/* Whether others are left is asked of /proc in a while. */
-static void leader_goes(struct host *h, struct process *p)
-{
-	if (p->leader_gone)
-		return;
-	p->leader_gone = true;
-	DL_APPEND2(h->leaderless, p, leader_prev, leader_next);
 }
 
 static void on_exit_record(struct host *h, const struct sideband_event *e)
@@ -147,10 +149,14 @@ static void on_exit_record(struct host *h, const struct sideband_event *e)
 	HASH_FIND(hh, h->threads, &key, sizeof(key), t);
 	if (t)
 		t->end_ns = e->time_ns;
-	/* An exit's record comes before /proc shows it. */
-	if (e->time_ns < p->counted_ns) {
+	/* The second kind is the exec's own, unless the process was killed in its middle. An exit's
+	 * record comes before /proc shows it. */
+	const bool of_exec = p->just_execed && e->tid == e->pid;
+
+	p->just_execed = false;
+	if (of_exec || e->time_ns < p->counted_ns) {
 		if (e->tid == e->pid)
-			leader_goes(h, p);
+			process_lacks_leader(h, p);
 		return;
 	}
 	if (p->threads)
@@ -158,7 +164,7 @@ static void on_exit_record(struct host *h, const struct sideband_event *e)
 	if (!p->threads && (e->tid == e->pid || p->leader_gone)) {
 		process_end(h, p, e->time_ns);
 	} else if (e->tid == e->pid) {
-		leader_goes(h, p);
+		process_lacks_leader(h, p);
 	} else if (!p->threads) {
 		/* The leader lives: there were more threads than we heard of. */
 		p->threads = 1;
@@ -297,14 +303,25 @@ int host_sample(struct host *h, const struct sample *s, struct host_sample_ref *
 
 /* --- now and then --- */
 
-/* Whether /proc says that its last thread has ended, or that the pid is another's. */
-static bool is_gone(const struct host *h, const struct process *p)
+enum seen {
+	SEEN_NOT,    /* /proc cannot be read now */
+	SEEN_GONE,   /* its last thread has ended, or the pid is another's */
+	SEEN_ENDING, /* its leader has ended, or is about to */
+	SEEN_WHOLE,
+};
+
+/* What /proc says of a process. */
+static enum seen see(const struct host *h, const struct process *p)
 {
 	struct procfs_stat st;
 	const int r = procfs_read_stat(h->proc, p->pub.pid, &st);
 
-	return says_gone(r) || (r == 0 && (st.start_ns > p->pub.start_ns || st.state == 'X' ||
-					   (st.state == 'Z' && st.threads <= 1)));
+	if (r)
+		return says_gone(r) ? SEEN_GONE : SEEN_NOT;
+	if (st.start_ns > p->pub.start_ns || st.state == 'X' ||
+	    (st.state == 'Z' && st.threads <= 1))
+		return SEEN_GONE;
+	return st.exiting || st.state == 'Z' ? SEEN_ENDING : SEEN_WHOLE;
 }
 
 static void check_leaderless(struct host *h, uint64_t now_ns)
@@ -316,8 +333,12 @@ static void check_leaderless(struct host *h, uint64_t now_ns)
 	h->leader_check_ns = now_ns + LEADER_CHECK_NS;
 	DL_FOREACH_SAFE2(h->leaderless, p, next, leader_next)
 	{
-		if (is_gone(h, p))
+		const enum seen s = see(h, p);
+
+		if (s == SEEN_GONE)
 			process_end(h, p, now_ns);
+		else if (s == SEEN_WHOLE)
+			process_keeps_leader(h, p);
 	}
 }
 
@@ -335,7 +356,7 @@ static void check_last(struct host *h, uint64_t now_ns)
 	HASH_ITER(hh, h->by_pid, p, next) {
 		if (p->pub.end_ns)
 			continue;
-		const bool gone = is_gone(h, p);
+		const bool gone = see(h, p) == SEEN_GONE;
 
 		if (gone && p->seen_gone)
 			process_end(h, p, now_ns);

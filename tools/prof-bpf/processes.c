@@ -59,14 +59,27 @@ void thread_free(struct host *h, struct thread *t)
 	free(t);
 }
 
+void process_lacks_leader(struct host *h, struct process *p)
+{
+	if (p->leader_gone)
+		return;
+	p->leader_gone = true;
+	DL_APPEND2(h->leaderless, p, leader_prev, leader_next);
+}
+
+void process_keeps_leader(struct host *h, struct process *p)
+{
+	if (p->leader_gone)
+		DL_DELETE2(h->leaderless, p, leader_prev, leader_next);
+	p->leader_gone = false;
+}
+
 /* The object stays for late samples, and its mappings for the deferred walk. */
 void process_retire(struct host *h, struct process *p, uint64_t now_ns)
 {
 	p->pub.end_ns = now_ns ? now_ns : 1;
 	dirty_remove(h, p);
-	if (p->leader_gone)
-		DL_DELETE2(h->leaderless, p, leader_prev, leader_next);
-	p->leader_gone = false;
+	process_keeps_leader(h, p);
 	DL_APPEND(h->retired, p);
 }
 

@@ -51,6 +51,7 @@ struct process {
 	bool dirty;	      /* in the list of what is to be published */
 	bool changed;	      /* since it was published */
 	bool unresolved, leader_gone, start_guessed, described, wants_maps, seen_gone;
+	bool just_execed;  /* its last record is that of an exec */
 	struct maps *maps; /* NULL: none */
 	struct backing *exe;
 	struct thread *thread_list;
@@ -90,6 +91,10 @@ struct process *process_new(struct host *h, uint32_t pid, uint64_t born_ns);
 struct process *process_behind(struct host *h, struct process *last, uint64_t end_ns);
 /* A process as /proc shows it now. NULL: there is none, or nothing runs in it any more. */
 struct process *process_read(struct host *h, uint32_t pid, bool selected);
+/* Its leader has ended by its records, and whether that is so, and others of its threads are left,
+ * is asked of /proc in a while; or that was not so. */
+void process_lacks_leader(struct host *h, struct process *p);
+void process_keeps_leader(struct host *h, struct process *p);
 /* Nothing runs in it any more: retires it and tells the tables. */
 void process_end(struct host *h, struct process *p, uint64_t now_ns);
 /* Its mappings are of no more use; the object stays for late samples. */

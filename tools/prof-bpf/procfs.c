@@ -8,7 +8,9 @@
 #include <unistd.h>
 #include "tools/prof-bpf/procfs.h"
 
-#define PF_KTHREAD 0x00200000u /* include/linux/sched.h; shown in stat's flags */
+/* include/linux/sched.h; shown in stat's flags */
+#define PF_EXITING 0x00000004u
+#define PF_KTHREAD 0x00200000u
 #define STAT_MAX 2048u
 #define STATUS_MAX 4096u
 
@@ -184,6 +186,7 @@ int procfs_parse_stat(struct span text, struct procfs_stat *ret)
 		return PROCFS_MALFORMED;
 	st.parent_pid = (uint32_t)field[4];
 	st.kernel = field[9] & PF_KTHREAD;
+	st.exiting = field[9] & PF_EXITING;
 	st.threads = (uint32_t)field[20];
 	*ret = st;
 	return 0;

@@ -51,6 +51,7 @@ struct procfs_stat {
 			  longer names, cut here) */
 	uint8_t comm_len;
 	bool kernel;	   /* a kernel thread */
+	bool exiting;	   /* its leader has begun to end */
 	uint64_t start_ns; /* CLOCK_BOOTTIME, cut down to a clock tick (PROCFS_TICK_NS) */
 };
 /* USER_HZ is 100 on every architecture that we know. */
