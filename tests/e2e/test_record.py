@@ -483,6 +483,15 @@ def test_a_command_goes_with_a_run_that_ends_before_it(tmp_path):
     assert subprocess.run(["pgrep", "-f", f"sleep {marker}"], capture_output=True).returncode == 1
 
 
+def test_a_command_outlives_a_run_that_fails(tmp_path):
+    said = tmp_path / "said"
+    script = f"trap 'echo asked >> {said}' TERM; i=0; while [ $i -lt 1500000 ]; do i=$((i+1)); done; sleep 1; echo whole >> {said}"
+    p = profpipe("record", "-f", "text", "-F", "499", "-o", "/dev/full", "--", "sh", "-c", script, timeout=60)
+    assert p.returncode == 1 and "No space left" in p.stderr, p.stderr
+    assert said.read_text() == "whole\n", p.stderr
+    assert "runs on without being sampled" in p.stderr
+
+
 def in_terminal(args, keys, seconds, **kw):
     """Runs args on a terminal of its own, typing keys (after so many seconds); what the terminal saw, and the status."""
     pid, fd = pty.fork()

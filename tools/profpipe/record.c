@@ -49,6 +49,8 @@
 #define GONE_MS 2500
 #define LEAVE_MS 2000	/* from "exit now" to SIGKILL, and from there to giving up */
 #define COMMAND_MS 2000 /* what COMMAND has to end in after SIGTERM */
+/* From the end of the run until it is said that COMMAND is waited for. */
+#define COMMAND_SAID_MS 500
 #define TICK_MS 250
 #define SAMPLING_TICK_MS 1000
 #define MEASURE_MS 1000	       /* memory, while it grows: */
@@ -67,11 +69,12 @@ static void on_signals(struct run *r)
 		const bool again = r->asked;
 
 		r->asked = true;
+		if (!again)
+			r->by_terminal = si.ssi_signo == SIGINT && si.ssi_code == SI_KERNEL;
 		if (r->phase == STARTING) {
 			run_fail(r, "interrupted before sampling began");
 			r->phase = OVER;
 		} else if (r->phase == SAMPLING) {
-			r->by_terminal = si.ssi_signo == SIGINT && si.ssi_code == SI_KERNEL;
 			run_finish(r);
 		} else if (r->phase == FINISHING && again) {
 			run_fail(r, "interrupted again: %s is not complete", r->o->output);
@@ -319,6 +322,8 @@ static void loop(struct run *r)
 			check_sampling(r);
 		if (r->phase == FINISHING)
 			check_finishing(r);
+		if (r->phase >= FINISHING)
+			run_ask_command(r);
 		if (r->phase != OVER && run_ms_since(r->ticked_ns) >= tick_ms(r))
 			tick(r);
 	}
@@ -372,31 +377,55 @@ static void dismiss(struct run *r)
 		child_close(&r->tools[i]);
 }
 
-/* After Ctrl-C at the terminal COMMAND has it as long as it likes, or until the next one; in all
- * other cases it was asked to end. */
+/* Whether a signal came while nothing but COMMAND is waited for. */
+static bool is_told(struct run *r)
+{
+	struct signalfd_siginfo si;
+	bool told = false;
+
+	while (read(r->signals, &si, sizeof(si)) == sizeof(si)) {
+		if (si.ssi_signo == SIGCHLD)
+			continue;
+		told = true;
+		r->by_terminal = si.ssi_signo == SIGINT && si.ssi_code == SI_KERNEL;
+	}
+	return told;
+}
+
+/* Once it was told to end it has a moment to, or after Ctrl-C at the terminal, which reaches it as
+ * well, as long as it likes, until the next signal. Else it runs on: a profiler that is done, or
+ * has failed, ends nobody. */
 static void end_command(struct run *r)
 {
 	struct command *c = &r->command;
 	const uint64_t since = clock_mono_ns();
-	struct signalfd_siginfo si;
-	bool interrupted = false;
+	bool said = r->asked;
 
 	command_drop(c);
 	if (!c->pid || r->status)
 		return;
-	command_reap(c);
-	run_ask_command(r);
-	while (!command_reap(c) && !interrupted &&
-	       (r->by_terminal || run_ms_since(since) < COMMAND_MS)) {
+	while (!command_reap(c)) {
+		run_ask_command(r);
+		if (r->command_asked_ns && run_ms_since(r->command_asked_ns) > COMMAND_MS)
+			break;
+		if (!said && !r->command_asked_ns && run_ms_since(since) > COMMAND_SAID_MS) {
+			log_warning(
+				"%s (pid %d) runs on without being sampled; interrupt to end it",
+				r->o->command[0], c->pid);
+			said = true;
+		}
 		struct pollfd p = { .fd = r->signals, .events = POLLIN };
 
 		poll(&p, 1, TICK_MS);
-		while (read(r->signals, &si, sizeof(si)) == sizeof(si))
-			interrupted |= si.ssi_signo != SIGCHLD;
+		if (!is_told(r))
+			continue;
+		if (r->asked)
+			break;
+		r->asked = true;
 	}
 	if (!c->ended)
 		log_warning("%s (pid %d) still runs", r->o->command[0], c->pid);
-	else if (r->sampling_ns && !r->command_asked &&
+	else if (r->sampling_ns && !r->command_asked_ns &&
 		 (!WIFEXITED(c->wait_status) || WEXITSTATUS(c->wait_status)))
 		log_warning("%s ended with %s", r->o->command[0], child_how(c->wait_status));
 }

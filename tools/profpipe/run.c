@@ -184,13 +184,19 @@ void run_begin(struct run *r)
 		r->tools[i].ready_cpu_ns = r->tools[i].cpu_ns;
 }
 
-/* What was started for the run ends with it; Ctrl-C has reached it already, and it may have its own
- * mind about that. */
+static bool time_is_over(const struct run *r)
+{
+	return r->seconds > 0 && r->sampling_ns &&
+	       (double)(clock_mono_ns() - r->sampling_ns) >= r->seconds * 1e9;
+}
+
+/* Ctrl-C has reached COMMAND already, and it may have its own mind about that. */
 void run_ask_command(struct run *r)
 {
-	if (!r->command.pid || r->command.ended || r->command_asked || r->by_terminal)
+	if (!r->command.pid || r->command.ended || r->command_asked_ns || r->by_terminal ||
+	    !(r->asked || time_is_over(r)))
 		return;
-	r->command_asked = true;
+	r->command_asked_ns = clock_mono_ns();
 	kill(r->command.pid, SIGTERM);
 }
 
@@ -242,7 +248,6 @@ void run_finish(struct run *r)
 		r->broken = true;
 		(void)child_stop(run_tool(r, DEPLOY_EXPORT));
 	}
-	run_ask_command(r);
 }
 
 bool run_targets_gone(struct run *r)

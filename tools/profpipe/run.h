@@ -32,7 +32,7 @@ struct run {
 	bool broken; /* prof-bpf or prof-symd ended while the last samples went through it: the
 			stream has no end, and that was said */
 	unsigned symd_for; /* which prof-export, by its restarts, was there when prof-symd began */
-	bool tty, line_shown, failed, mute, command_asked, held_said;
+	bool tty, line_shown, failed, mute, held_said;
 	bool asked, by_terminal,
 		aborted; /* a signal came; from the terminal, which reaches COMMAND too */
 	int status;	 /* exit status when not 0 or 1 */
@@ -50,9 +50,10 @@ struct run {
 	 * that is not known yet, since the first life was too short for a rate. */
 	uint64_t away_ns, unsampled_ns, unrated_ns;
 	double rate, unsampled;
-	uint64_t taken;	    /* by former lives of prof-bpf, as they said last */
-	uint64_t asleep_ns; /* what the host had slept since its boot when sampling began */
-	uint64_t pss_peak;  /* of all together */
+	uint64_t command_asked_ns; /* when COMMAND was asked to end; 0: it was not */
+	uint64_t taken;		   /* by former lives of prof-bpf, as they said last */
+	uint64_t asleep_ns;	   /* what the host had slept since its boot when sampling began */
+	uint64_t pss_peak;	   /* of all together */
 };
 
 extern const char *const run_names[DEPLOY_TOOLS];
@@ -71,7 +72,8 @@ int run_start_tool(struct run *r, enum deploy_tool t);
 void run_begin(struct run *r);
 /* What the tools take of memory. */
 void run_measure(struct run *r);
-/* Asks COMMAND, which was started for the run, to end with it. */
+/* Asks COMMAND to end, once, if whoever started the run has told so: by a signal, or by -d, whose
+ * time is over. That sampling ended for another reason is nothing to COMMAND. */
 void run_ask_command(struct run *r);
 /* prof-bpf is away from now on, or rather since it was heard of last; it samples again, or sampling
  * is over. */
