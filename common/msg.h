@@ -60,7 +60,17 @@ enum file_flags {
 	FILE_VDSO = 4,
 	FILE_ROOT_ONLY = 8 /* only root could have written it */
 };
-enum frame_kind { FRAME_NATIVE = 0, FRAME_KERNEL = 1, FRAME_INTERPRETED = 2 };
+enum frame_kind {
+	FRAME_NATIVE = 0,
+	FRAME_KERNEL = 1,
+	FRAME_INTERPRETED = 2,
+	FRAME_KIND_MAX = 253,
+};
+/* A kind as it is kept, in a byte. Those of a newer sender keep their number. */
+static inline uint8_t msg_frame_kind(uint64_t kind)
+{
+	return (uint8_t)(kind < FRAME_KIND_MAX ? kind : FRAME_KIND_MAX);
+}
 enum frame_flags {
 	FRAME_LEAF = 1, /* offset is the pc itself, not a return address: look up offset, not offset
 			   - 1 */

@@ -358,15 +358,17 @@ Test(label, frames_without_names_say_where_they_are)
 			.id = MSG_FRAME,
 			.frame = { .id = 4, .kind = FRAME_KERNEL, .offset = 0xffffffff81000000 } });
 	take(m, (struct msg){ .id = MSG_FRAME, .frame = { .id = 5, .file = 2, .offset = 0x10 } });
+	take(m, (struct msg){ .id = MSG_FRAME, .frame = { .id = 6, .kind = 7, .offset = 0x20 } });
+	take(m, (struct msg){ .id = MSG_FRAME, .frame = { .id = 7, .kind = 256, .offset = 0x30 } });
 	take(m, (struct msg){ .id = MSG_STACK,
 			      .stack = { .id = 1,
-					 .frames = LIST(4, 1, 2, 3, 5),
+					 .frames = LIST(4, 7, 6, 1, 2, 3, 5),
 					 .reason = WALK_DEPTH,
 					 .at_file = 1 } });
 	sample(m, 1, 1);
 	cr_assert_str_eq(
 		folded(m, false),
-		"p;[truncated: depth];[vdso+0x10];[anon+0x7f00];[libx.so+0x1000];[libx.so+0x401000];[kernel+0xffffffff81000000]_[k] 1\n");
+		"p;[truncated: depth];[vdso+0x10];[anon+0x7f00];[libx.so+0x1000];[libx.so+0x401000];[kind-7+0x20];[kind-253+0x30];[kernel+0xffffffff81000000]_[k] 1\n");
 	model_free(m);
 }
 

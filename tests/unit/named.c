@@ -140,6 +140,30 @@ Test(named, definitions_are_sent_once_and_before_use)
 	bench_free(b);
 }
 
+Test(named, a_frame_of_a_kind_that_is_not_known_keeps_its_number)
+{
+	struct bench *b = bench_new(&NAMED_LIMITS);
+	uint64_t id = 1;
+	struct msg m;
+
+	b->answer_at_once = true;
+	hello(b);
+	thread(b, 1);
+	take(b, (struct msg){ .id = MSG_FILE, .file = { .id = 1, .path = STR_LIT("/bin/x") } });
+	take(b, (struct msg){ .id = MSG_FRAME,
+			      .frame = { .id = 1, .kind = 256, .file = 1, .offset = 0x10 } });
+	take(b, (struct msg){ .id = MSG_STACK, .stack = { .id = 1, .frames = { &id, 1 } } });
+	take(b, (struct msg){ .id = MSG_SAMPLE, .sample = { .stack = 1, .thread = 1 } });
+	cr_assert_eq(named_run(b->named, 1), 0);
+	cr_assert_eq(stream_flush(&b->out), 0);
+	cr_assert_eq(next(b, &m), MSG_HELLO);
+	cr_assert_eq(next(b, &m), MSG_FILE);
+	cr_assert_eq(next(b, &m), MSG_FRAME);
+	cr_assert_eq(m.frame.kind, FRAME_KIND_MAX);
+	cr_assert_eq(m.frame.file, 1);
+	bench_free(b);
+}
+
 Test(named, equal_functions_share_one_id)
 {
 	struct bench *b = bench_new(&NAMED_LIMITS);

@@ -54,6 +54,8 @@ static int unnamed(struct buf *b, const struct model *m, const struct model_fram
 		name = STR_LIT("kernel");
 	else if (f->kind == MODEL_INTERPRETED)
 		name = STR_LIT("interpreted");
+	else if (f->kind != MODEL_NATIVE)
+		return buf_printf(b, "[kind-%u+0x%" PRIx64 "]", f->kind, address);
 	else if (f->file != MODEL_NONE)
 		name = base_name(model_string(m, files[f->file].path));
 	if (!name.len)

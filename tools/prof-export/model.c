@@ -334,9 +334,7 @@ static int take_frame(struct model *m, const struct msg_frame *msg)
 				 .address = msg->address,
 				 .file = MODEL_NONE,
 				 .process = MODEL_NONE,
-				 .kind = msg->kind == FRAME_KERNEL	  ? MODEL_KERNEL
-					 : msg->kind == FRAME_INTERPRETED ? MODEL_INTERPRETED
-									  : MODEL_NATIVE,
+				 .kind = msg_frame_kind(msg->kind),
 				 .flags = (uint8_t)(msg->flags & (FRAME_LEAF | FRAME_BY_FP |
 								  FRAME_SIGNAL | FRAME_LOOP)) };
 	uint32_t calls[2 * 256], frame;
@@ -424,7 +422,7 @@ static int take_stack(struct model *m, const struct msg_stack *msg)
 			return -ENOBUFS;
 		memcpy(m->scratch.data + m->scratch.len, from, one * sizeof(*from));
 		m->scratch.len += one;
-		user = user || m->things.frames.data[*from].kind == MODEL_NATIVE;
+		user = user || m->things.frames.data[*from].kind != MODEL_KERNEL;
 	}
 	if (msg->reason) {
 		struct model_frame f = { .offset = msg->reason,

@@ -43,11 +43,12 @@ struct model_function {
 	uint32_t start_line;
 };
 
+/* Kinds that this version does not know keep their number, and are shown by it. */
 enum model_kind {
 	MODEL_NATIVE = FRAME_NATIVE,
 	MODEL_KERNEL = FRAME_KERNEL,
 	MODEL_INTERPRETED = FRAME_INTERPRETED,
-	MODEL_TRUNCATED, /* stands at the root of a stack that was cut: offset is enum walk_reason,
+	MODEL_TRUNCATED = FRAME_KIND_MAX + 1, /* stands at the root of a stack that was cut: offset is enum walk_reason,
 			    file the one in which the walk ended */
 };
 /* In flags, MODEL_NAMES only: the next frame towards the root is what this one was inlined into. */

@@ -240,7 +240,7 @@ int definitions_frame(struct definitions *d, const struct msg_frame *m, struct d
 				 .runtime = (uint8_t)(m->runtime < RUNTIME_MAX ? m->runtime : 0),
 				 .numbers = numbers,
 				 .count = (uint16_t)count,
-				 .kind = (uint8_t)m->kind,
+				 .kind = msg_frame_kind(m->kind),
 				 .flags = (uint8_t)m->flags };
 	*ret = f;
 	return r;

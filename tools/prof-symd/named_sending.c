@@ -276,7 +276,7 @@ static int send_frame(struct named *n, uint64_t id, bool strange, uint64_t now_n
 		r = pass_names(n, f, &m.frame);
 	else if (r == 0 && f->kind == FRAME_INTERPRETED)
 		r = name_interpreted(n, f, &m.frame, now_ns);
-	else if (r == 0 && f->file)
+	else if (r == 0 && f->kind == FRAME_NATIVE && f->file)
 		r = name_frame(n, f, &m.frame, now_ns);
 	else if (r == 0 && f->process && f->kind == FRAME_NATIVE && !strange)
 		r = name_generated(n, f, &m.frame, now_ns);
@@ -285,7 +285,7 @@ static int send_frame(struct named *n, uint64_t id, bool strange, uint64_t now_n
 		f->sent = n->epoch;
 		return 0;
 	}
-	if (r == 0 && f->count > 0 && f->file)
+	if (r == 0 && f->file && (f->count > 0 || f->kind > FRAME_INTERPRETED))
 		r = send_file(n, f->file, now_ns, NULL);
 	if (r)
 		return r;
