@@ -289,6 +289,41 @@ Test(host, process_renames_itself)
 	cr_assert_eq(p->execs, 1);
 }
 
+Test(host, what_is_learned_of_a_process_after_a_sample_is_said_to_have_changed)
+{
+	uint64_t start = start_program(10, 100);
+	struct host_process *p = look(sample_of(10, 10, start, "program")).process;
+
+	cr_assert_null(p->exe);
+	p->changed = false;
+	settle();
+	cr_assert(!p->changed);
+	p = look(sample_of(10, 10, start, "program")).process;
+	cr_assert_not_null(p->exe);
+	cr_assert(p->changed);
+	p->changed = false;
+	event((struct sideband_event){
+		.type = SIDEBAND_COMM, .pid = 10, .tid = 10, .name = STR_LIT("b") });
+	cr_assert(p->changed);
+}
+
+static void note_exe(void *ctx, struct host_process *p)
+{
+	if (p->pid == 10 && !p->end_ns)
+		*(struct host_file **)ctx = p->exe;
+}
+
+Test(host, executable_is_known_at_the_end_also_of_who_is_not_sampled_any_more)
+{
+	uint64_t start = start_program(10, 100);
+	struct host_file *exe = NULL;
+
+	(void)look(sample_of(10, 10, start, "program"));
+	settle();
+	host_each_process(host, note_exe, &exe);
+	cr_assert_not_null(exe);
+}
+
 /* A fork whose record comes just after the turn of a tick, as the clocks have it. */
 static uint64_t start_at_an_edge(uint32_t pid)
 {

@@ -202,6 +202,38 @@ Test(model, frame_without_one_of_its_functions_is_not_shown)
 	model_free(m);
 }
 
+Test(model, a_second_definition_of_a_process_updates_the_first)
+{
+	struct model *m = new_model(MODEL_NAMES, true, 1 << 20);
+	const struct model_process *p;
+	const struct model_file *f;
+
+	simple(m);
+	cr_assert_eq(sample(m, 1, 1), MODEL_SAMPLE);
+	take(m,
+	     (struct msg){ .id = MSG_FILE, .file = { .id = 9, .path = STR_LIT("/usr/bin/late") } });
+	take(m, (struct msg){ .id = MSG_PROCESS,
+			      .process = { .id = 1,
+					   .pid = 10,
+					   .start_ns = 10,
+					   .comm = STR_LIT("late"),
+					   .exe = 9 } });
+	cr_assert_eq(sample(m, 1, 1), MODEL_SAMPLE);
+	cr_assert_eq(model_processes(m, &p), 1);
+	cr_assert_eq(model_files(m, &f), 1);
+	cr_expect_eq(p->exe, 0);
+	cr_expect(str_eq(model_string(m, p->comm), STR_LIT("late")));
+	cr_expect_eq(model_totals(m)->processes, 1);
+	cr_expect_str_eq(folded(m, false), "late;main;leaf 2\n");
+	/* Who does not know it in the next epoch takes nothing away. */
+	model_forget(m);
+	simple(m);
+	cr_assert_eq(sample(m, 1, 1), MODEL_SAMPLE);
+	model_processes(m, &p);
+	cr_expect_eq(p->exe, 0);
+	model_free(m);
+}
+
 Test(model, process_that_ended_is_void_and_its_place_is_used_again)
 {
 	struct model *m = new_model(MODEL_NAMES, false, 64 << 10);

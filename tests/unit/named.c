@@ -289,6 +289,38 @@ Test(named, samples_over_a_ceiling_of_definitions_are_counted_as_lost)
 	bench_free(b);
 }
 
+Test(named, a_process_that_is_defined_again_is_passed_on_again)
+{
+	struct bench *b = bench_new(&NAMED_LIMITS);
+	struct msg m = { 0 };
+
+	b->answer_at_once = true;
+	hello(b);
+	thread(b, 1);
+	kernel_sample(b, 1, "f");
+	cr_assert_eq(named_run(b->named, 1), 0);
+	EXPECT(b, MSG_HELLO, MSG_FUNCTION, MSG_FRAME, MSG_STACK, MSG_PROCESS, MSG_THREAD,
+	       MSG_SAMPLE);
+	take(b, (struct msg){ .id = MSG_FILE, .file = { .id = 7, .path = STR_LIT("/bin/p") } });
+	take(b, (struct msg){ .id = MSG_PROCESS,
+			      .process = { .id = 1, .pid = 1, .comm = STR_LIT("q"), .exe = 7 } });
+	for (int i = 0; i < 2; i++)
+		take(b, (struct msg){ .id = MSG_SAMPLE, .sample = { .stack = 1, .thread = 1 } });
+	cr_assert_eq(named_run(b->named, 1), 0);
+	cr_assert_eq(stream_flush(&b->out), 0);
+	cr_assert_eq(next(b, &m), MSG_FILE);
+	cr_assert_eq(next(b, &m), MSG_PROCESS);
+	cr_expect_eq(m.process.exe, 7);
+	cr_expect(str_eq(m.process.comm, STR_LIT("q")));
+	EXPECT(b, MSG_SAMPLE, MSG_SAMPLE);
+	/* Its thread is still one of its threads: it ends with it. */
+	take(b, (struct msg){ .id = MSG_PROCESS_END, .process_end = { .id = 1 } });
+	take(b, (struct msg){ .id = MSG_SAMPLE, .sample = { .stack = 1, .thread = 1 } });
+	cr_assert_eq(named_run(b->named, 1), 0);
+	EXPECT(b, MSG_PROCESS_END, MSG_LOST);
+	bench_free(b);
+}
+
 Test(named, processes_that_ended_are_forgotten)
 {
 	struct named_limits limits = NAMED_LIMITS;

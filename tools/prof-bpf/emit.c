@@ -102,15 +102,17 @@ static int define_slot(struct emit *e, uint16_t slot, uint32_t *ret_id)
 
 static int define_process(struct emit *e, const struct emit_process *p)
 {
-	if (*p->sent == e->incarnation)
+	if (*p->sent == e->incarnation && !*p->changed)
 		return 0;
 	struct msg m = { .id = MSG_PROCESS, .process = p->def };
 	int r = p->exe ? define_file(e, p->exe) : 0;
 	if (!r)
 		r = stream_put(&e->out, &m);
-	if (!r)
-		*p->sent = e->incarnation;
-	return r;
+	if (r)
+		return r;
+	*p->sent = e->incarnation;
+	*p->changed = false;
+	return 0;
 }
 
 static int define_thread(struct emit *e, const struct emit_thread *t)
@@ -312,13 +314,19 @@ int emit_object(struct emit *e, const struct msg_object *o)
 	return stream_put(&e->out, &(struct msg){ .id = MSG_OBJECT, .object = *o });
 }
 
+int emit_process(struct emit *e, const struct emit_process *p)
+{
+	return *p->sent == e->incarnation ? define_process(e, p) : 0;
+}
+
 int emit_process_end(struct emit *e, const struct emit_process *p, uint64_t time_ns)
 {
 	if (*p->sent != e->incarnation)
 		return 0;
 	struct msg m = { .id = MSG_PROCESS_END,
 			 .process_end = { .id = p->def.id, .time_ns = time_ns } };
-	return stream_put(&e->out, &m);
+	int r = define_process(e, p);
+	return r ? r : stream_put(&e->out, &m);
 }
 
 int emit_lost(struct emit *e, enum lost_reason reason, uint64_t count, uint64_t cpu)

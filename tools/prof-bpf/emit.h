@@ -22,6 +22,7 @@ struct emit_file {
 struct emit_process {
 	struct msg_process def;
 	uint64_t *sent, *generated;  /* of the process, and of its first generated code */
+	bool *changed;		     /* it differs from what was sent: it is sent again */
 	const struct emit_file *exe; /* whose id def.exe is; NULL: unknown */
 };
 struct emit_thread {
@@ -53,6 +54,8 @@ int emit_sample(struct emit *e, const struct sample *s, uint32_t reason,
 		const struct emit_process *p, const struct emit_thread *t);
 /* What was in memory at an object of a process. */
 int emit_object(struct emit *e, const struct msg_object *o);
+/* Sends a process again that changed after it was defined in this epoch. */
+int emit_process(struct emit *e, const struct emit_process *p);
 /* Only if the process was defined in this epoch. */
 int emit_process_end(struct emit *e, const struct emit_process *p, uint64_t time_ns);
 int emit_lost(struct emit *e, enum lost_reason reason, uint64_t count, uint64_t cpu);

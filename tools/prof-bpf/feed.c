@@ -117,8 +117,11 @@ const struct runtime_config *feed_runtime(void *ctx, uint16_t slot)
 	return tables_runtime(p->tables, slot);
 }
 
-static struct emit_process process_of(struct host_process *h)
+/* exe: filled for it. */
+static struct emit_process process_of(struct host_process *h, struct emit_file *exe)
 {
+	if (h->exe)
+		*exe = file_of(h->exe);
 	return (struct emit_process){
 		.def = { .id = h->id,
 			 .pid = h->pid,
@@ -131,15 +134,32 @@ static struct emit_process process_of(struct host_process *h)
 			 .flags = h->flags },
 		.sent = &h->sent,
 		.generated = &h->generated_sent,
+		.changed = &h->changed,
+		.exe = h->exe ? exe : NULL,
 	};
 }
 
 void feed_process_gone(void *ctx, struct host_process *h)
 {
 	struct prof *p = ctx;
-	struct emit_process gone = process_of(h);
+	struct emit_file exe;
+	struct emit_process gone = process_of(h, &exe);
 
 	feed_emitted(p, emit_process_end(p->emit, &gone, h->end_ns));
+}
+
+static void tell_process(void *ctx, struct host_process *h)
+{
+	struct prof *p = ctx;
+	struct emit_file exe;
+	struct emit_process changed = process_of(h, &exe);
+
+	feed_emitted(p, emit_process(p->emit, &changed));
+}
+
+void feed_processes(struct prof *p)
+{
+	host_each_process(p->host, tell_process, p);
 }
 
 void feed_file_needs_rows(void *ctx, struct host_file *f, int fd)
@@ -291,7 +311,7 @@ void feed_sample(void *ctx, const struct sample *s)
 		return;
 	p->command_runs |= ref.process->execs || s->pid != p->options.follow;
 	struct emit_file exe;
-	struct emit_process process = process_of(ref.process);
+	struct emit_process process = process_of(ref.process, &exe);
 	struct emit_thread thread = {
 		.def = { .id = ref.thread->id,
 			 .process = ref.process->id,
@@ -299,10 +319,6 @@ void feed_sample(void *ctx, const struct sample *s)
 			 .comm = { .data = ref.thread->comm, .len = ref.thread->comm_len } },
 		.sent = &ref.thread->sent,
 	};
-	if (ref.process->exe) {
-		exe = file_of(ref.process->exe);
-		process.exe = &exe;
-	}
 	feed_emitted(p, emit_sample(p->emit, s, lacks_rows(p, s) ? WALK_MEMORY_LIMIT : s->reason,
 				    &process, &thread));
 }

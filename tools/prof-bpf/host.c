@@ -215,6 +215,7 @@ static bool start_agrees(struct host *h, struct process *p, const struct sample 
 	    p->pub.start_ns - s->start_ns > 100 * START_TICK_NS)
 		return false;
 	p->pub.start_ns = s->start_ns;
+	p->pub.changed = true;
 	p->start_guessed = false;
 	process_mark_dirty(h, p);
 	return true;
@@ -287,8 +288,7 @@ int host_sample(struct host *h, const struct sample *s, struct host_sample_ref *
 	if (!p)
 		return -ENOBUFS;
 	process_describe(h, p, s->uid);
-	if (p->exe && p->exe->state == BACKING_READY)
-		p->pub.exe = &p->exe->file->pub;
+	process_find_exe(p);
 	struct thread *t = thread_of(h, p, s);
 	if (!t)
 		return -ENOMEM;
@@ -659,6 +659,18 @@ struct host_file *host_file(struct host *h, uint32_t id)
 	struct file *f = files_by_id(h->files, id);
 
 	return f ? &f->pub : NULL;
+}
+
+void host_each_process(struct host *h, void (*fn)(void *ctx, struct host_process *p), void *ctx)
+{
+	struct process *newest, *next;
+
+	HASH_ITER(hh, h->by_pid, newest, next) {
+		for (struct process *p = newest; p; p = p->older) {
+			process_find_exe(p);
+			fn(ctx, &p->pub);
+		}
+	}
 }
 
 struct host_process *host_process(struct host *h, uint32_t id)

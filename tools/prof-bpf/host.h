@@ -64,6 +64,7 @@ struct host_file {
 struct host_process {
 	uint32_t id; /* from 1 on, never used again */
 	uint64_t sent, generated_sent;
+	bool changed; /* in what the stream says of it; the caller clears it when it has said it */
 	uint32_t pid, parent_pid, uid, execs;
 	uint32_t flags;	   /* enum process_flags of common/msg.h */
 	uint64_t start_ns; /* CLOCK_BOOTTIME, cut to START_TICK_NS */
@@ -141,6 +142,8 @@ void host_republish(struct host *h, const struct host_file *f);
 /* The file in a slot of the tables, or by its id; NULL: none any more. */
 struct host_file *host_slot_file(struct host *h, uint16_t slot);
 struct host_file *host_file(struct host *h, uint32_t id);
+/* Calls fn with each process that is known, living or gone a moment ago. */
+void host_each_process(struct host *h, void (*fn)(void *ctx, struct host_process *p), void *ctx);
 /* The process of this id, living or gone a moment ago; NULL: none any more. */
 struct host_process *host_process(struct host *h, uint32_t id);
 

@@ -110,6 +110,7 @@ static void try_start(struct prof *p)
 static void conclude(struct prof *p)
 {
 	deferred_run(p->deferred, clock_mono_ns(), true);
+	feed_processes(p);
 	/* What was lost while nobody was there is told to whoever comes. */
 	if (!p->stream || p->stream_begun)
 		feed_losses(p);

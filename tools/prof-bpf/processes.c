@@ -89,6 +89,7 @@ void process_forget(struct host *h, struct process *p)
 	struct process *newest = process_find(h, p->pub.pid);
 	struct thread *t, *next;
 
+	process_find_exe(p);
 	if (h->config.process_gone)
 		h->config.process_gone(h->config.ctx, &p->pub);
 	DL_DELETE(h->retired, p);
@@ -175,8 +176,17 @@ struct process *process_behind(struct host *h, struct process *last, uint64_t en
 	return p;
 }
 
+void process_find_exe(struct process *p)
+{
+	if (p->pub.exe || !p->exe || p->exe->state != BACKING_READY)
+		return;
+	p->pub.exe = &p->exe->file->pub;
+	p->pub.changed = true;
+}
+
 void process_set_comm(struct host_process *p, const char *comm, size_t len)
 {
+	p->changed = true;
 	p->comm_len = (uint8_t)(len > sizeof(p->comm) ? sizeof(p->comm) : len);
 	memset(p->comm, 0, sizeof(p->comm));
 	memcpy(p->comm, comm, p->comm_len);

@@ -102,6 +102,8 @@ void process_retire(struct host *h, struct process *p, uint64_t now_ns);
 /* A retired one is forgotten, with its threads. */
 void process_forget(struct host *h, struct process *p);
 void process_set_comm(struct host_process *p, const char *comm, size_t len);
+/* Its executable, once that is open. */
+void process_find_exe(struct process *p);
 /* Its user, taken once: as the first sample of it has it. */
 void process_describe(struct host *h, struct process *p, uint32_t uid);
 /* It is to be published. */

@@ -142,6 +142,8 @@ void feed_emitted(struct prof *p, int r);
 /* Takes all that the kernel has written, samples and side-band records in the order of their time.
  */
 void feed_drain(struct prof *p);
+/* Sends the processes again that changed after they were sent. */
+void feed_processes(struct prof *p);
 /* Cpus that have come online are sampled and followed from now on. */
 void feed_cpus(struct prof *p);
 /* Sends what was lost since it was last sent, and the figures. */

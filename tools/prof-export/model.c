@@ -131,8 +131,7 @@ static void count_once(struct model *m, const uint64_t *numbers, size_t n, uint6
 
 /* --- definitions --- */
 
-/* Processes and threads become things with their first sample. 0, -ENOBUFS. */
-static int keep_process(struct model *m, struct process_def *d)
+static int intern_process(struct model *m, struct process_def *d)
 {
 	const struct model_process p = { .pid = d->pid,
 					 .start_ns = d->start_ns,
@@ -140,10 +139,14 @@ static int keep_process(struct model *m, struct process_def *d)
 					 .flags = d->flags,
 					 .exe = d->exe };
 
-	if (d->process != MODEL_NONE)
-		return 0;
 	return things_process(&m->things, p, (struct str){ .data = d->comm, .len = d->comm_len },
 			      &d->process);
+}
+
+/* Processes and threads become things with their first sample. 0, -ENOBUFS. */
+static int keep_process(struct model *m, struct process_def *d)
+{
+	return d->process == MODEL_NONE ? intern_process(m, d) : 0;
 }
 
 static int keep_thread(struct model *m, struct thread_def *d)
@@ -187,11 +190,25 @@ static uint8_t keep_comm(char into[static 16], struct str s)
 	return (uint8_t)kept.len;
 }
 
+/* A second definition of a process. */
+static int update_process(struct model *m, struct process_def *d, const struct msg_process *msg)
+{
+	const uint32_t exe = msg->exe ? idmap_get(&m->file_ids, msg->exe) : MODEL_NONE;
+
+	if (exe != MODEL_NONE)
+		d->exe = exe;
+	d->flags = (uint32_t)msg->flags;
+	d->comm_len = keep_comm(d->comm, msg->comm);
+	return d->process == MODEL_NONE ? 0 : intern_process(m, d);
+}
+
 static int take_process(struct model *m, const struct msg_process *msg)
 {
+	const uint32_t known = idmap_get(&m->process_ids, msg->id);
+
+	if (known != TABLE_NONE)
+		return update_process(m, &m->process_defs.data[known], msg);
 	count_once(m, (uint64_t[]){ msg->pid, msg->start_ns }, 2, &m->totals.processes);
-	if (idmap_get(&m->process_ids, msg->id) != TABLE_NONE)
-		return 0; /* what is defined twice stands as it was */
 	const bool reuse = m->free_process_def != MODEL_NONE;
 
 	if (!reuse && !ARRAY_ROOM(&m->things.pool, &m->process_defs, 1))

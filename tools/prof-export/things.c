@@ -199,7 +199,16 @@ int things_process(struct things *t, struct model_process p, struct str comm, ui
 		return -ENOBUFS;
 	const uint32_t hash = hash_numbers((uint64_t[]){ p.pid, p.start_ns, p.execs }, 3);
 
-	return INTERN(t, &t->processes, &t->process_index, &p, hash, same_process, ret);
+	int r = INTERN(t, &t->processes, &t->process_index, &p, hash, same_process, ret);
+
+	if (r)
+		return r;
+	struct model_process *kept = &t->processes.data[*ret];
+
+	if (p.exe == MODEL_NONE)
+		p.exe = kept->exe;
+	*kept = p;
+	return 0;
 }
 
 static bool same_thread(const struct things *t, const struct model_thread *a,

@@ -35,7 +35,8 @@ int things_function(struct things *t, const struct msg_function *msg, uint32_t *
 int things_frame(struct things *t, struct model_frame f, const uint32_t *calls, uint32_t *ret);
 int things_stack(struct things *t, uint64_t reason, bool user, const uint32_t *frames, size_t n,
 		 uint32_t *ret);
-/* A process is (pid, start time, exec count) and keeps its first name. p.comm is filled in. */
+/* A process is (pid, start time, exec count). What is said of it last holds, but an executable that
+ * was known stays. p.comm is filled in. */
 int things_process(struct things *t, struct model_process p, struct str comm, uint32_t *ret);
 int things_thread(struct things *t, uint32_t process, uint64_t tid, struct str comm, uint32_t *ret);
 int things_bucket(struct things *t, uint32_t thread, uint32_t stack, uint32_t *ret);

@@ -53,8 +53,7 @@ void definitions_clear(struct definitions *d)
 	d->limit_hit = false;
 }
 
-/* What idtable_add says, as taking sees it: what does not fit is not kept, what is defined twice
- * stands as it was, id 0 names nothing. */
+/* What idtable_add says, as taking sees it: what does not fit is not kept. */
 static int not_kept(struct definitions *d, int r)
 {
 	if (r == -ENOBUFS || r == -ENOMEM)
@@ -117,16 +116,20 @@ static uint32_t keep_comm(char into[static 16], struct str s)
 
 int definitions_process(struct definitions *d, const struct msg_process *m)
 {
-	struct def_process *p;
-	uint32_t slot;
-	int r = add(d, &d->processes, m->id, 0, &slot);
+	struct def_process *p = idtable_get(&d->processes, m->id);
 
-	if (r)
-		return not_kept(d, r);
-	p = idtable_at(&d->processes, slot);
+	if (!p) {
+		uint32_t slot;
+		int r = add(d, &d->processes, m->id, 0, &slot);
+
+		if (r)
+			return not_kept(d, r);
+		p = idtable_at(&d->processes, slot);
+		p->threads = IDMAP_NONE;
+	}
 	p->def = *m;
 	p->def.comm = (struct str){ .len = keep_comm(p->comm, m->comm) };
-	p->threads = IDMAP_NONE;
+	p->sent = 0;
 	return 0;
 }
 

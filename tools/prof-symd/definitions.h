@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a raw stream has defined in its epoch, as long as it holds. Every table has a ceiling, and
- * all together have one in bytes; what does not fit is not kept, which limit_hit says, what is
- * defined twice stands as it was, and id 0 names nothing.
+ * all together have one in bytes; what does not fit is not kept, which limit_hit says. A second
+ * definition of a process updates the first, one of anything else is ignored. Id 0 names nothing.
  */
 #ifndef PROFPIPE_DEFINITIONS_H
 #define PROFPIPE_DEFINITIONS_H

@@ -75,10 +75,9 @@ int named_send_thread(struct named *n, uint64_t id, uint64_t now_ns)
 
 	if (!t)
 		return UNDEFINED;
-	if (t->sent == n->epoch)
-		return 0;
+	/* It may have changed since. */
 	r = named_send_process(n, t->def.process, now_ns, true);
-	if (r)
+	if (r || t->sent == n->epoch)
 		return r;
 	m.thread = t->def;
 	m.thread.comm.data = t->comm;
