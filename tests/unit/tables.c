@@ -263,7 +263,8 @@ Test(tables, at_the_ceiling_the_file_sampled_least_is_evicted_for_one_sampled_mo
 	tables_figures(t, &f);
 	cr_assert_leq(f.bytes, 3 * SLAB_BYTES);
 	uint64_t before = f.bytes_used;
-	tables_tick(t, 1 + TABLES_GRACE_NS);
+	tables_tick(t, 2);
+	tables_tick(t, 2 + TABLES_GRACE_NS);
 	tables_figures(t, &f);
 	cr_assert_lt(f.bytes_used, before);
 	tables_tick(t, 2 * TABLES_GRACE_NS);
@@ -357,6 +358,7 @@ Test(tables, nothing_is_left_of_processes_that_came_and_went)
 	tables_figures(t, &last);
 	cr_assert_eq(last.bytes, first.bytes);
 	cr_assert_eq(last.processes, 0);
+	tables_tick(t, UINT64_MAX / 4);
 	tables_tick(t, UINT64_MAX / 2);
 	tables_figures(t, &last);
 	cr_assert_eq(last.bytes_used, 0);
@@ -371,8 +373,29 @@ Test(tables, a_slot_used_again_has_another_serial)
 	tables_file_free(t, a);
 	cr_assert_eq(tables_file_new(t, &b), 0);
 	cr_assert_neq(a, b, "within the grace period");
+	tables_tick(t, 2);
 	tables_tick(t, 2 + TABLES_GRACE_NS);
 	cr_assert_eq(tables_file_new(t, &b), 0);
 	cr_assert_eq(a, b);
 	cr_assert_neq(tables_file_serial(t, b), serial);
+}
+
+Test(tables, the_grace_period_begins_with_the_first_drain_after_the_freeing)
+{
+	uint16_t a, b;
+
+	cr_assert_eq(tables_file_new(t, &a), 0);
+	tables_tick(t, 10);
+	/* Freed at the end of a stall, of which the tables do not know: samples of its last moments
+	 * that name the slot are not drained yet. */
+	tables_file_free(t, a);
+	tables_tick(t, 10 + 3 * TABLES_GRACE_NS);
+	cr_assert_eq(tables_file_new(t, &b), 0);
+	cr_assert_neq(a, b);
+	tables_tick(t, 9 + 4 * TABLES_GRACE_NS);
+	cr_assert_eq(tables_file_new(t, &b), 0);
+	cr_assert_neq(a, b);
+	tables_tick(t, 10 + 4 * TABLES_GRACE_NS);
+	cr_assert_eq(tables_file_new(t, &b), 0);
+	cr_assert_eq(a, b);
 }

@@ -452,6 +452,7 @@ void feed_drain(struct prof *p)
 	loader_drain(p->loader, p->names_reading ? on_early_sample : on_sample, on_deferred, p);
 	sideband_drain(p->sideband, now, on_sideband, p);
 	p->drained_ns = now;
+	tables_tick(p->tables, now);
 	host_tick(p->host, now);
 	deferred_run(p->deferred, now, false);
 }

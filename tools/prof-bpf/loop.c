@@ -244,17 +244,15 @@ static void on_timer(struct prof *p)
 	answers_tick(p, now);
 	if (p->phase == SAMPLING)
 		ask_again(p, now);
-	tables_tick(p->tables, now);
 	if (p->kallsyms)
 		(void)kallsyms_tick(p->kallsyms, now);
+	feed_drain(p);
 	if (p->phase == DRAINING) {
-		feed_drain(p);
 		if (deferred_empty(p->deferred) || now - p->since_ns > DEFERRED_PATIENCE_NS)
 			conclude(p);
 	}
 	if (p->phase != SAMPLING)
 		return;
-	feed_drain(p);
 	if (is_due(p, &p->figures_ns, FIGURES_NS, now)) {
 		if (!p->stream || p->stream_begun) {
 			feed_losses(p);

@@ -55,6 +55,7 @@ struct tables {
 	struct slabs slabs;
 	struct waiting *waiting;
 	size_t waiting_len, waiting_head, waiting_cap;
+	size_t waiting_new; /* so many, the last of them, were freed since the last tick */
 	uint64_t waiting_words;
 	struct array files;	  /* of struct file_entry, by slot */
 	struct table_file *state; /* likewise */
@@ -108,8 +109,8 @@ static void wait_put(struct tables *t, struct waiting w)
 			t->waiting_cap = cap;
 		}
 	}
-	w.since_ns = t->now_ns;
 	t->waiting[t->waiting_len++] = w;
+	t->waiting_new++;
 }
 
 static void wait_extent(struct tables *t, struct extent e)
@@ -122,6 +123,10 @@ static void wait_extent(struct tables *t, struct extent e)
 void tables_tick(struct tables *t, uint64_t now_ns)
 {
 	t->now_ns = now_ns;
+	/* Samples up to now were drained. What was freed since the last tick was freed at some time
+	 * before now; how long before, a clock that stood still meanwhile does not say. */
+	for (; t->waiting_new; t->waiting_new--)
+		t->waiting[t->waiting_len - t->waiting_new].since_ns = now_ns;
 	while (t->waiting_head < t->waiting_len) {
 		struct waiting *w = &t->waiting[t->waiting_head];
 

@@ -37,7 +37,9 @@ struct tables_config {
 /* -ENOMEM, or what a map refused. The caller owns *ret. */
 int tables_new(const struct tables_config *c, struct tables **ret);
 void tables_free(struct tables *t);
-/* Frees what has been waiting longer than the grace period. Called a few times a second. */
+/* Frees what has been waiting longer than the grace period. now_ns: samples up to then have been
+ * drained; the grace period of what was freed since the last call begins with this one. Called a
+ * few times a second. */
 void tables_tick(struct tables *t, uint64_t now_ns);
 
 /* A new slot for a file, without rows yet (the walker says rows-pending there). 0, TABLES_FULL,

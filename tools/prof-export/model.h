@@ -48,8 +48,8 @@ enum model_kind {
 	MODEL_NATIVE = FRAME_NATIVE,
 	MODEL_KERNEL = FRAME_KERNEL,
 	MODEL_INTERPRETED = FRAME_INTERPRETED,
-	MODEL_TRUNCATED = FRAME_KIND_MAX + 1, /* stands at the root of a stack that was cut: offset is enum walk_reason,
-			    file the one in which the walk ended */
+	MODEL_TRUNCATED = FRAME_KIND_MAX + 1, /* stands at the root of a stack that was cut: offset
+			    is enum walk_reason, file the one in which the walk ended */
 };
 /* In flags, MODEL_NAMES only: the next frame towards the root is what this one was inlined into. */
 #define MODEL_INLINED 0x80
