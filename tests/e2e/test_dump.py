@@ -329,12 +329,12 @@ def test_the_walker_is_right_in_ls(tmp_path):
 
 def step(tree, argv):
     out = subprocess.run([f"{tree}/tests/step", *map(str, argv)], capture_output=True, text=True, timeout=120)
-    end = re.search(r"^steps (\d+) checked (\d+) equal (\d+) cut (\d+) jumps (\d+) guessed (\d+) wrong (\d+)$", out.stdout, re.M)
+    end = re.search(r"^steps (\d+) checked (\d+) equal (\d+) cut (\d+) jumps (\d+) unknown (\d+) guessed (\d+) wrong (\d+) false (\d+)$", out.stdout, re.M)
     assert end, out.stderr
-    steps, checked, equal, cut, jumps, guessed, wrong = map(int, end.groups())
+    steps, checked, equal, cut, jumps, unknown, guessed, wrong, false = map(int, end.groups())
     print(end[0])
     # What is cut or guessed is crt1's and crti's code that has no rule: a few instructions at the beginning and at the end.
-    assert wrong == 0 and checked > 5000 and cut + guessed <= checked / 500, out.stdout[-5000:]
+    assert wrong == 0 and false == 0 and unknown == 0 and checked > 5000 and cut + guessed <= checked / 500, out.stdout[-5000:]
 
 
 # --- interpreted frames ---

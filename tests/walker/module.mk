@@ -5,6 +5,6 @@ HELPERS += tests/walk-live tests/step
 tests/walk-live_SRCS := tests/walker/walk-live.c $(WALKER_SRCS) tools/prof-bpf/loader.c tools/prof-bpf/record.c tools/prof-bpf/runtimes.c
 tests/walk-live_LIBS := -lbpf $(deltas_LIBS)
 tests/walk-live_GEN := $(B)/gen/sample.skel.h $(RUNTIMES_SKEL) $(RUNTIMES_WALK)
-tests/step_SRCS := tests/walker/step.c $(WALKER_SRCS)
+tests/step_SRCS := tests/walker/step.c tests/walker/shadow.c $(WALKER_SRCS)
 tests/step_LIBS := -lbpf $(deltas_LIBS)
 tests/step_GEN := $(RUNTIMES_WALK)

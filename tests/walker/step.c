@@ -1,21 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The walker after every instruction: `step [-k EVERY] [-m MAX] PROGRAM ARGUMENT...` runs a program
- * by single steps and compares the stack that the walker finds with a shadow of it, which is kept
- * from nothing but the calls, returns and signals that were seen: no unwind rule has a part in it.
+ * The walker after single instructions: `step [OPTION]... PROGRAM ARGUMENT...` runs a program by
+ * single steps and compares the stacks that the walker finds with a shadow of them (shadow.h).
  *
- * EVERY: instructions between two comparisons (1); MAX: after which the program is killed (all).
- * Prints `steps N checked N equal N cut N jumps N guessed N wrong N`, a line for each reason of a
- * cut, and before that where the first of them, one a pc, were. A stack is cut when it is the
- * beginning of the shadow with a reason for its end; guessed when it is not, and a frame of it says
- * that it was found by frame pointer for want of rows; else wrong, and the exit status 1.
+ *   -k EVERY    instructions between two comparisons (1)
+ *   -m MAX      instructions, after which the program is killed (all)
+ *   -t SECONDS  likewise
+ *   -f SECONDS  first lets the program run freely so long, then steps the thread that ran most.
+ *               What lies below that thread's frames is learned when it returns there, and unknown
+ *               until then.
+ *   -c THREAD   steps the THREAD-th thread that the program makes, from its first instruction
+ *   -q          does not show the stacks that are not equal
  *
- * What the shadow does not know: stacks that are switched without a call (Go, coroutines), and that
- * longjmp means to jump before it does (jumps). A call that stands below RSP is over, but for
- * vfork's, whose return address is in a register then: so either is right, with it and without.
+ * Other threads run freely, and so do children. An exec is followed.
+ *
+ * Prints `steps N checked N equal N cut N jumps N unknown N guessed N wrong N false N`, a line of
+ * shares, and a line for each reason of a cut. Before that it shows the first of the stacks that
+ * are not equal, one for each pc:
+ *
+ *   cut      the beginning of the shadow, with a reason for its end
+ *   jumps    longjmp, about to jump, says that it is there already
+ *   unknown  equal as far as the shadow is known, which is not up to a root
+ *   guessed  not equal, but a frame says that it was found by frame pointer for want of rows
+ *   wrong    not equal
+ *   false    of the guessed and the wrong: those that were called complete
+ *
+ * The exit status is 1 if a stack is wrong or false.
  */
+#include <dirent.h>
 #include <err.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,37 +38,37 @@
 #include <sys/ptrace.h>
 #include <sys/user.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 #include "bpf/unwind.h"
 #include "common/msg.h"
 #include "tests/walker/process.h"
+#include "tests/walker/shadow.h"
 
-#define MAX_SHADOW (1u << 16)
 #define MAX_SHOWN 400
 #define PAGE 4096u
 #define PAGES 4096u
 #define RED_ZONE 128
+#define RELOAD_EVERY 64 /* comparisons between two looks for mappings that another thread made */
 
-enum instruction { OTHER, CALL, RETURN, JUMP, SYSCALL };
+enum instruction { OTHER, CALL, RETURN, JUMP, SYSCALL, POP_TO_RBP /* and a byte */ };
 
-struct call {
-	uint64_t address; /* where it returns to */
-	uint64_t slot;	  /* where that stands on the stack */
-	bool interrupted; /* by a signal: the pc itself */
-};
-
-static struct call shadow[MAX_SHADOW];
-static size_t depth;
 static struct {
 	uint64_t page;
 	uint8_t bytes[PAGE];
 } code[PAGES];
 
+static struct tables *tables;
 static struct space space;
+static struct shadow shadow;
 static struct user_regs_struct regs;
-static uint64_t checked, equal, cut, guessed, wrong, jumps, reasons[WALK_REASONS];
+static pid_t process, thread; /* the one that is stepped */
+static uint64_t checked, complete, equal, cut, unknown, guessed, wrong, false_complete, jumps;
+static uint64_t loaded_at, reasons[WALK_REASONS];
 static uint64_t shown[MAX_SHOWN];
 static size_t shown_count;
+static bool quiet;
+static volatile sig_atomic_t late;
 
 /* --- instructions --- */
 
@@ -76,28 +91,55 @@ static uint8_t code_byte(uint64_t at)
 	return code[i].bytes[at - page];
 }
 
-/* Intel's manual, volume 2, chapter 2: prefixes, then the opcode. */
-static enum instruction look(uint64_t pc)
+/* What an instruction other than a call, return or jump does to RSP, if it does anything. */
+static enum shadow_move look_move(uint64_t pc)
 {
-	uint8_t b = code_byte(pc);
+	uint8_t b = code_byte(pc), modrm = code_byte(pc + 1);
+	uint8_t rm = modrm & 7, sib = code_byte(pc + 2);
+
+	if ((b & 0xfe) == 0xc8 || (b == 0x89 && modrm == 0xec) || (b == 0x8b && modrm == 0xe5))
+		return SHADOW_FRAME; /* enter, leave, mov rsp, rbp */
+	if (b == 0x5c || (b == 0x8b && modrm < 0xc0) || (b == 0x87 && modrm < 0xc0))
+		return SHADOW_MEMORY;
+	if (b == 0x8b || b == 0x89 || b == 0x87 || (b & 0xf8) == 0x90)
+		return SHADOW_REGISTER;
+	if (b == 0x8d && rm == 5)
+		return SHADOW_FRAME;
+	if (b == 0x8d && (rm != 4 || (sib & 7) != 4))
+		return rm == 4 && (sib & 7) == 5 ? SHADOW_FRAME : SHADOW_REGISTER;
+	return SHADOW_ADJUST;
+}
+
+/* Intel's manual, volume 2, chapter 2: prefixes, then the opcode. */
+static enum instruction look(uint64_t pc, enum shadow_move *ret_move)
+{
+	uint8_t b = code_byte(pc), rex = 0;
 
 	while (b == 0x66 || b == 0x67 || b == 0xf2 || b == 0xf3 || b == 0x2e || b == 0x36 ||
 	       b == 0x3e || b == 0x26 || b == 0x64 || b == 0x65)
 		b = code_byte(++pc);
-	if ((b & 0xf0) == 0x40)
+	if ((b & 0xf0) == 0x40) {
+		rex = b;
 		b = code_byte(++pc);
+	}
 	uint8_t reg = code_byte(pc + 1) >> 3 & 7;
 
+	*ret_move = look_move(pc);
+	/* r13 for RBP, r12 for an index: no frame. */
+	if (rex & 1 && *ret_move == SHADOW_FRAME && b != 0xc9)
+		*ret_move = SHADOW_REGISTER;
 	if (b == 0xe8 || (b == 0xff && reg == 2))
 		return CALL;
 	if (b == 0xff && reg == 4)
 		return JUMP;
 	if (b == 0xc3 || b == 0xc2)
 		return RETURN;
+	if (b == 0x8f && code_byte(pc + 1) == 0x45 && !rex)
+		return POP_TO_RBP;
 	return b == 0x0f && code_byte(pc + 1) == 0x05 ? SYSCALL : OTHER;
 }
 
-/* --- the shadow --- */
+/* --- comparison --- */
 
 static uint64_t word_at(uint64_t address)
 {
@@ -107,69 +149,11 @@ static uint64_t word_at(uint64_t address)
 	return word;
 }
 
-static void push(uint64_t address, uint64_t slot, bool interrupted)
+static void load(void)
 {
-	if (depth == MAX_SHADOW)
-		errx(1, "deeper than %u calls", MAX_SHADOW);
-	shadow[depth++] = (struct call){ address, slot, interrupted };
-}
-
-/* Back to before the call that stands at `slot`; a return that no call belongs to is a jump. */
-static void pop(uint64_t slot)
-{
-	for (size_t i = depth; i-- > 0;) {
-		if (shadow[i].slot == slot) {
-			depth = i;
-			return;
-		}
-	}
-}
-
-/* A jump to elsewhere with RSP above where calls stand: they are never returned from (longjmp). */
-static void pop_below(uint64_t sp)
-{
-	while (depth && shadow[depth - 1].slot < sp)
-		depth--;
-}
-
-static void pop_signal(void)
-{
-	while (depth && !shadow[--depth].interrupted)
-		;
-}
-
-/* --- comparison --- */
-
-static bool same(const struct stack *s, bool below)
-{
-	size_t at = 1;
-
-	if (!s->count || s->frames[0].pc != regs.rip)
-		return false;
-	for (size_t i = depth; i-- > 0;) {
-		if (!below && shadow[i].slot < regs.rsp)
-			continue;
-		if (at == s->count)
-			return s->reason != WALK_COMPLETE;
-		if (s->frames[at++].pc != shadow[i].address)
-			return false;
-	}
-	return at == s->count;
-}
-
-/* glibc's longjmp, about to jump, says that it is where it will jump to: a register holds that. */
-static bool is_jump(const struct stack *s, const uint64_t *registers)
-{
-	bool held = false;
-
-	for (unsigned i = 0; i < 16 && s->count > 1; i++)
-		held |= registers[i] == s->frames[1].pc;
-	if (!held || s->count - 2 > depth)
-		return false;
-	for (size_t i = 2; i < s->count; i++)
-		if (s->frames[i].pc != shadow[s->count - 1 - i].address)
-			return false;
-	return true;
+	forget_code();
+	process_load(&space);
+	loaded_at = checked;
 }
 
 /* Some frame was found by frame pointer, and says so. */
@@ -193,11 +177,12 @@ static void show_pc(uint64_t pc)
 static void show(const struct stack *s, const char *what)
 {
 	uint64_t key = regs.rip << 8 | (uint8_t)what[0];
+	size_t known = 0;
 
 	for (size_t i = 0; i < shown_count; i++)
 		if (shown[i] == key)
 			return;
-	if (shown_count == MAX_SHOWN)
+	if (quiet || shown_count == MAX_SHOWN)
 		return;
 	shown[shown_count++] = key;
 	printf("%s (%s) after %lu:\n  walker", what, walk_reason_word(s->reason), checked);
@@ -205,41 +190,61 @@ static void show(const struct stack *s, const char *what)
 		show_pc(s->frames[i].pc);
 	printf(s->count > 8 ? " … %u\n  shadow" : "\n  shadow", s->count);
 	show_pc(regs.rip);
-	for (size_t i = 0; i < depth && i < 8; i++) {
-		const struct call *c = &shadow[depth - 1 - i];
-
+	for (const struct shadow_call *c; (c = shadow_at(&shadow, known)); known++) {
+		if (known >= 8)
+			continue;
 		show_pc(c->address);
 		if (c->slot < regs.rsp)
 			printf("(below)");
 	}
-	printf(depth > 8 ? " … %zu\n" : "\n", depth + 1);
+	printf(known > 8 ? " … %zu\n" : "\n", known + 1);
+}
+
+static void walk(const uint64_t numbered[16], struct stack *ret)
+{
+	struct half_thread t = { .pc = regs.rip, .tls = regs.fs_base, .exact = 1 };
+
+	memcpy(t.regs, numbered, sizeof(t.regs));
+	if (stack_walk(&space, &t, ret))
+		errx(1, "no memory");
 }
 
 static void check(void)
 {
-	struct half_thread t = { .pc = regs.rip, .tls = regs.fs_base, .exact = 1 };
 	const uint64_t numbered[16] = { regs.rax, regs.rdx, regs.rcx, regs.rbx, regs.rsi, regs.rdi,
 					regs.rbp, regs.rsp, regs.r8,  regs.r9,	regs.r10, regs.r11,
 					regs.r12, regs.r13, regs.r14, regs.r15 };
 	struct stack s;
 
-	memcpy(t.regs, numbered, sizeof(numbered));
-	if (stack_walk(&space, &t, &s))
-		errx(1, "no memory");
+	walk(numbered, &s);
+	if ((s.reason == WALK_NO_MAPPING || !space_at(&space, regs.rip)) &&
+	    checked >= loaded_at + RELOAD_EVERY) {
+		stack_done(&s);
+		load();
+		walk(numbered, &s);
+	}
 	checked++;
-	bool holds = same(&s, true) || same(&s, false);
-
-	if (!holds && is_jump(&s, numbered)) {
-		jumps++;
-	} else if (!holds) {
-		*(is_guess(&s) ? &guessed : &wrong) += 1;
-		show(&s, is_guess(&s) ? "guessed" : "wrong");
-	} else if (s.reason == WALK_COMPLETE) {
+	complete += s.reason == WALK_COMPLETE;
+	switch (shadow_compare(&shadow, &s, regs.rip, regs.rsp, numbered)) {
+	case SHADOW_EQUAL:
 		equal++;
-	} else {
+		break;
+	case SHADOW_CUT:
 		cut++;
 		reasons[s.reason]++;
 		show(&s, "cut");
+		break;
+	case SHADOW_JUMP:
+		jumps++;
+		break;
+	case SHADOW_UNKNOWN:
+		unknown++;
+		break;
+	case SHADOW_WRONG:
+		*(is_guess(&s) ? &guessed : &wrong) += 1;
+		false_complete += s.reason == WALK_COMPLETE;
+		show(&s, s.reason == WALK_COMPLETE ? "false" : is_guess(&s) ? "guessed" : "wrong");
+		break;
 	}
 	stack_done(&s);
 }
@@ -252,45 +257,252 @@ static bool changes_mappings(uint64_t number)
 								  munmap, mremap */
 }
 
+static void registers(void)
+{
+	if (ptrace(PTRACE_GETREGS, thread, NULL, &regs) < 0)
+		err(1, "registers");
+}
+
+/* From a stop, with its signal. */
+static void let_go(pid_t p, int status)
+{
+	bool signal = !(status >> 16) && WSTOPSIG(status) != SIGTRAP;
+
+	ptrace(PTRACE_CONT, p, NULL, (long)(signal ? WSTOPSIG(status) : 0));
+}
+
+/* The thread's next stop; others go on. False: it is over, or it is too late. */
+static bool wait_stop(int *ret_status)
+{
+	while (!late) {
+		int status;
+		pid_t p = waitpid(-1, &status, __WALL);
+
+		if (p < 0 && errno == EINTR)
+			continue;
+		if (p < 0)
+			return false;
+		if (p == thread) {
+			*ret_status = status;
+			if (WIFSIGNALED(status))
+				printf("ended by signal %d\n", WTERMSIG(status));
+			return WIFSTOPPED(status);
+		}
+		if (WIFSTOPPED(status))
+			let_go(p, status);
+	}
+	return false;
+}
+
+static bool is_event(int status, int event)
+{
+	return status >> 16 == event;
+}
+
+static void after_exec(void)
+{
+	space_done(&space);
+	process_open(&space, tables, process);
+	load();
+	registers();
+	shadow_begin(&shadow, regs.rsp, true);
+}
+
 /* One step; `signal` is delivered first. False when the program is over. */
-static bool step(pid_t pid, int *signal)
+static bool step(int *signal)
 {
 	struct user_regs_struct before = regs;
-	enum instruction i = look(regs.rip);
+	enum shadow_move move;
+	enum instruction i = look(regs.rip, &move);
 	int status, delivered = *signal;
 
 	*signal = 0;
-	if (ptrace(PTRACE_SINGLESTEP, pid, NULL, (long)delivered) < 0)
-		err(1, "step");
-	if (waitpid(pid, &status, __WALL) < 0)
-		err(1, "wait");
-	if (!WIFSTOPPED(status))
+	if (ptrace(PTRACE_SINGLESTEP, thread, NULL, (long)delivered) < 0)
 		return false;
-	if (ptrace(PTRACE_GETREGS, pid, NULL, &regs) < 0)
-		err(1, "registers");
+	while (wait_stop(&status)) {
+		if (is_event(status, PTRACE_EVENT_EXEC)) {
+			after_exec();
+			return true;
+		}
+		if (!(status >> 16))
+			break;
+		if (ptrace(PTRACE_SINGLESTEP, thread, NULL, 0) < 0)
+			return false;
+	}
+	if (late || !WIFSTOPPED(status))
+		return false;
+	registers();
 	if (WSTOPSIG(status) != SIGTRAP)
 		*signal = WSTOPSIG(status);
-	if (delivered && regs.rsp < before.rsp - RED_ZONE) {
+	if (delivered && regs.rip != before.rip &&
+	    (regs.rsp < before.rsp - RED_ZONE || regs.rsp > before.rsp + RED_ZONE)) {
 		/* The kernel laid a frame, and no instruction ran. */
-		push(before.rip, regs.rsp + 8, true);
-		push(word_at(regs.rsp), regs.rsp, false);
+		shadow_signal(&shadow, before.rip, before.rsp, regs.rsp, word_at(regs.rsp));
 		return true;
 	}
 	if (*signal && regs.rip == before.rip && regs.rsp == before.rsp)
 		return true; /* it came before the instruction */
-	if (i == CALL)
-		push(word_at(regs.rsp), regs.rsp, false);
-	else if (i == RETURN)
-		pop(before.rsp);
-	else if (i == JUMP)
-		pop_below(before.rsp);
-	else if (i == SYSCALL && before.rax == 15 /* rt_sigreturn */)
-		pop_signal();
-	else if (i == SYSCALL && changes_mappings(before.rax)) {
-		forget_code();
-		process_load(&space);
+	if (i == CALL) {
+		shadow_call(&shadow, word_at(regs.rsp), regs.rsp);
+	} else if (i == RETURN) {
+		shadow_return(&shadow, regs.rip, before.rsp);
+	} else if (i == JUMP) {
+		shadow_jump(&shadow, before.rsp);
+	} else if (i == SYSCALL && before.rax == 15 /* rt_sigreturn */) {
+		shadow_sigreturn(&shadow, regs.rsp);
+	} else if (i == SYSCALL && changes_mappings(before.rax)) {
+		load();
+	} else if (regs.rsp != before.rsp) {
+		if (i == POP_TO_RBP)
+			shadow_relocate(&shadow, before.rsp,
+					before.rbp + (uint64_t)(int8_t)code_byte(before.rip + 2));
+		shadow_moved(&shadow, move, before.rsp, regs.rsp);
 	}
 	return true;
+}
+
+static void on_alarm(int signal)
+{
+	late = 1;
+	alarm(1); /* it may have come before a wait */
+}
+
+static pid_t start(char **argv)
+{
+	int go[2], status;
+	char c = 0;
+
+	if (pipe(go))
+		err(1, "pipe");
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		close(go[1]);
+		if (read(go[0], &c, 1) == 1) {
+			close(go[0]);
+			execvp(argv[0], argv);
+		}
+		err(127, "%s", argv[0]);
+	}
+	if (pid < 0 ||
+	    ptrace(PTRACE_SEIZE, pid, NULL,
+		   (long)(PTRACE_O_EXITKILL | PTRACE_O_TRACEEXEC | PTRACE_O_TRACECLONE)) < 0 ||
+	    write(go[1], &c, 1) != 1)
+		err(1, "%s cannot be traced", argv[0]);
+	close(go[0]);
+	close(go[1]);
+	if (waitpid(pid, &status, 0) < 0 || !WIFSTOPPED(status) ||
+	    !is_event(status, PTRACE_EVENT_EXEC))
+		errx(1, "%s does not begin", argv[0]);
+	return pid;
+}
+
+/* Lets all threads run until the n-th new one stands at its first instruction: it is stepped. */
+static void choose_new(long n)
+{
+	int status;
+
+	ptrace(PTRACE_CONT, thread, NULL, 0);
+	for (;;) {
+		pid_t p = waitpid(-1, &status, __WALL);
+
+		if (p < 0 || (p == process && !WIFSTOPPED(status)))
+			errx(1, "the program has too few threads");
+		if (!WIFSTOPPED(status))
+			continue;
+		if (p != process && is_event(status, PTRACE_EVENT_STOP) && --n == 0) {
+			thread = p;
+			return;
+		}
+		let_go(p, status);
+	}
+}
+
+/* ns on a cpu. */
+static uint64_t cpu_time(const char *tid)
+{
+	unsigned long long ns = 0;
+	char path[300];
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%s/schedstat", process, tid);
+	FILE *f = fopen(path, "re");
+
+	if (f && fscanf(f, "%llu", &ns) != 1)
+		ns = 0;
+	if (f)
+		fclose(f);
+	return ns;
+}
+
+/* Lets all threads run for so long: the one that ran most is stepped. */
+static void choose_busy(double seconds)
+{
+	struct timespec now;
+	uint64_t most = 0, start;
+	char path[64];
+	int stop;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	start = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+	ptrace(PTRACE_CONT, thread, NULL, 0);
+	thread = 0; /* of none: all go on */
+	for (;;) {
+		pid_t p = waitpid(-1, &stop, __WALL | WNOHANG);
+
+		if (p > 0 && WIFSTOPPED(stop)) {
+			let_go(p, stop);
+			continue;
+		}
+		if (p == process || p < 0)
+			errx(1, "the program is over after less than %g seconds", seconds);
+		clock_gettime(CLOCK_MONOTONIC, &now);
+		if ((double)((uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec - start) >
+		    seconds * 1e9)
+			break;
+		usleep(1000);
+	}
+	snprintf(path, sizeof(path), "/proc/%d/task", process);
+	DIR *d = opendir(path);
+
+	for (struct dirent *e; d && (e = readdir(d));) {
+		uint64_t ns = e->d_name[0] == '.' ? 0 : cpu_time(e->d_name);
+
+		if (ns > most) {
+			most = ns;
+			thread = atoi(e->d_name);
+		}
+	}
+	if (d)
+		closedir(d);
+	if (!thread || ptrace(PTRACE_INTERRUPT, thread, NULL, NULL) < 0)
+		errx(1, "no thread to be stepped");
+	while (wait_stop(&stop)) {
+		if (is_event(stop, PTRACE_EVENT_STOP))
+			return;
+		let_go(thread, stop);
+	}
+	errx(1, "the program is over");
+}
+
+static double share(uint64_t n)
+{
+	return checked ? 100.0 * (double)n / (double)checked : 0;
+}
+
+static void print(uint64_t steps)
+{
+	/* Of the unknown, what a later return disproved; of what kind the rows were is not known
+	 * any more. */
+	unknown -= shadow.disproved;
+	wrong += shadow.disproved;
+	false_complete += shadow.disproved_complete;
+	printf("steps %lu checked %lu equal %lu cut %lu jumps %lu unknown %lu guessed %lu wrong %lu false %lu\n",
+	       steps, checked, equal, cut, jumps, unknown, guessed, wrong, false_complete);
+	printf("%.2f %% complete, %.4f %% wrong, %.4f %% wrong but called complete, %.2f %% unknown\n",
+	       share(complete), share(guessed + wrong), share(false_complete), share(unknown));
+	for (size_t i = 0; i < WALK_REASONS; i++)
+		if (reasons[i])
+			printf("%s %lu\n", walk_reason_word(i), reasons[i]);
 }
 
 int main(int argc, char **argv)
@@ -301,45 +513,53 @@ int main(int argc, char **argv)
 					 .processes_fd = -1,
 					 .max_bytes = (size_t)SLAB_MAX * SLAB_BYTES };
 	uint64_t every = 1, max = UINT64_MAX, steps = 0;
-	struct tables *t;
-	int option, status, signal = 0;
+	unsigned seconds = 0;
+	double freely = 0;
+	long new_thread = 0;
+	int option, signal = 0;
 
-	while ((option = getopt(argc, argv, "+k:m:")) != -1) {
+	while ((option = getopt(argc, argv, "+k:m:t:f:c:q")) != -1) {
 		if (option == 'k' && atol(optarg) > 0)
 			every = strtoull(optarg, NULL, 10);
 		else if (option == 'm')
 			max = strtoull(optarg, NULL, 10);
+		else if (option == 't')
+			seconds = (unsigned)atoi(optarg);
+		else if (option == 'f')
+			freely = atof(optarg);
+		else if (option == 'c')
+			new_thread = atol(optarg);
+		else if (option == 'q')
+			quiet = true;
 		else
-			errx(2, "usage: step [-k EVERY] [-m MAX] PROGRAM ARGUMENT...");
+			errx(2,
+			     "usage: step [-k EVERY] [-m MAX] [-t SECONDS] [-f SECONDS | -c THREAD] [-q] PROGRAM ARGUMENT...");
 	}
 	if (optind == argc)
 		errx(2, "no program");
-	pid_t pid = fork();
-
-	if (pid == 0) {
-		ptrace(PTRACE_TRACEME, 0, NULL, NULL);
-		execvp(argv[optind], argv + optind);
-		err(127, "%s", argv[optind]);
-	}
-	if (pid < 0 || waitpid(pid, &status, 0) < 0 || !WIFSTOPPED(status) ||
-	    ptrace(PTRACE_SETOPTIONS, pid, NULL, (long)PTRACE_O_EXITKILL) < 0 ||
-	    ptrace(PTRACE_GETREGS, pid, NULL, &regs) < 0)
-		errx(1, "%s cannot be traced", argv[optind]);
-	if (tables_new(&c, &t))
+	process = thread = start(argv + optind);
+	if (tables_new(&c, &tables))
 		errx(1, "no memory");
-	process_open(&space, t, pid);
+	const struct sigaction act = { .sa_handler = on_alarm };
+
+	sigaction(SIGALRM, &act, NULL);
+	if (new_thread)
+		choose_new(new_thread);
+	else if (freely > 0)
+		choose_busy(freely);
+	process_open(&space, tables, process);
 	process_load(&space);
+	registers();
+	shadow_begin(&shadow, regs.rsp, !(freely > 0) || new_thread);
+	alarm(seconds);
 	do {
 		if (steps++ % every == 0)
 			check();
-	} while (steps < max && step(pid, &signal));
-	kill(pid, SIGKILL);
-	printf("steps %lu checked %lu equal %lu cut %lu jumps %lu guessed %lu wrong %lu\n", steps,
-	       checked, equal, cut, jumps, guessed, wrong);
-	for (size_t i = 0; i < WALK_REASONS; i++)
-		if (reasons[i])
-			printf("%s %lu\n", walk_reason_word(i), reasons[i]);
+	} while (steps < max && !late && step(&signal));
+	kill(process, SIGKILL);
+	print(steps);
+	shadow_done(&shadow);
 	space_done(&space);
-	tables_free(t);
-	return wrong != 0;
+	tables_free(tables);
+	return wrong || false_complete;
 }

@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/walker/shadow.h"
+
+#include <err.h>
+#include <stdlib.h>
+#include <string.h>
+#include "bpf/walk.h"
+#include "common/msg.h"
+#include "tests/walker/process.h"
+
+#define MAX_CALLS (1u << 20)
+#define NEAR (64u << 10)	 /* bytes by which a function's own frame may grow at once */
+#define SIGNAL_FRAME (16u << 10) /* bytes of the largest one */
+#define MAX_SWITCHES 16		 /* looked back through */
+
+static struct shadow_strand *current(struct shadow *s)
+{
+	return &s->strands[s->current];
+}
+
+static uint64_t word_at(uint64_t address)
+{
+	uint64_t word = 0;
+
+	(void)process_read(NULL, &word, sizeof(word), address);
+	return word;
+}
+
+static void claim_forget(struct shadow_claim *c)
+{
+	free(c->pcs);
+	*c = (struct shadow_claim){ 0 };
+}
+
+static void strand_forget(struct shadow_strand *t, uint64_t sp)
+{
+	t->depth = t->since = 0;
+	t->low = t->high = sp;
+	t->from = -1;
+	t->rooted = t->signal = false;
+	claim_forget(&t->claim);
+}
+
+void shadow_begin(struct shadow *s, uint64_t sp, bool rooted)
+{
+	shadow_done(s);
+	s->count = 1;
+	s->current = 0;
+	strand_forget(&s->strands[0], sp);
+	s->strands[0].rooted = rooted;
+}
+
+void shadow_done(struct shadow *s)
+{
+	for (int i = 0; i < SHADOW_STRANDS; i++) {
+		free(s->strands[i].calls);
+		claim_forget(&s->strands[i].claim);
+		s->strands[i] = (struct shadow_strand){ 0 };
+	}
+}
+
+static void push(struct shadow_strand *t, struct shadow_call c)
+{
+	/* Whatever stood there, or below, is over. */
+	while (t->depth && t->calls[t->depth - 1].slot <= c.slot)
+		t->depth--;
+	if (t->since > t->depth)
+		t->since = t->depth;
+	if (t->depth == t->cap) {
+		t->cap = t->cap ? t->cap * 2 : 64;
+		if (t->cap > MAX_CALLS)
+			errx(1, "deeper than %u calls", MAX_CALLS);
+		t->calls = reallocarray(t->calls, t->cap, sizeof(*t->calls));
+		if (!t->calls)
+			errx(1, "no memory");
+	}
+	t->calls[t->depth++] = c;
+	if (c.slot < t->low)
+		t->low = c.slot;
+}
+
+void shadow_call(struct shadow *s, uint64_t address, uint64_t slot)
+{
+	push(current(s), (struct shadow_call){ .address = address, .slot = slot });
+}
+
+void shadow_relocate(struct shadow *s, uint64_t slot, uint64_t to)
+{
+	struct shadow_strand *t = current(s);
+	struct shadow_call *c = t->depth ? &t->calls[t->depth - 1] : NULL;
+
+	if (c && c->slot == slot && to > slot && (t->depth == 1 || to < c[-1].slot))
+		c->slot = to;
+}
+
+/* Calls before the last switch to t were returned from: it went on where it had been left. */
+static void resumed(struct shadow_strand *t)
+{
+	if (t->since > t->depth) {
+		t->since = 0;
+		t->from = -1;
+	}
+}
+
+/* A return into what lies below the first call that was seen: the claim's next frame. */
+static void returned_below(struct shadow *s, struct shadow_strand *t, uint64_t address)
+{
+	struct shadow_claim *c = &t->claim;
+
+	if (!c->stacks)
+		return;
+	if (c->count && c->pcs[0] == address) {
+		memmove(c->pcs, c->pcs + 1, --c->count * sizeof(*c->pcs));
+		return;
+	}
+	s->disproved += c->stacks;
+	s->disproved_complete += c->complete;
+	claim_forget(c);
+}
+
+void shadow_return(struct shadow *s, uint64_t address, uint64_t slot)
+{
+	struct shadow_strand *t = current(s);
+
+	for (size_t i = t->depth; i-- > 0;) {
+		if (t->calls[i].slot != slot)
+			continue;
+		t->depth = i;
+		resumed(t);
+		return;
+	}
+	if (t->rooted || (t->depth && t->calls[0].slot > slot))
+		return; /* no call belongs to it: a jump */
+	t->depth = 0;
+	if (slot + 8 > t->high)
+		t->high = slot + 8;
+	returned_below(s, t, address);
+}
+
+void shadow_jump(struct shadow *s, uint64_t sp)
+{
+	struct shadow_strand *t = current(s);
+
+	while (t->depth && t->calls[t->depth - 1].slot < sp)
+		t->depth--;
+	resumed(t);
+}
+
+/* A strand that is known, and has run, around sp. */
+static int strand_at(const struct shadow *s, uint64_t sp)
+{
+	for (int i = 0; i < s->count; i++)
+		if (i != s->current && sp >= s->strands[i].low && sp <= s->strands[i].high)
+			return i;
+	return -1;
+}
+
+static int strand_new(struct shadow *s, uint64_t sp)
+{
+	int i = s->count;
+
+	if (i < SHADOW_STRANDS) {
+		s->count++;
+	} else {
+		/* The numbers in `from` may name it: they are forgotten with it. */
+		i = (s->current + 1) % SHADOW_STRANDS;
+		for (int k = 0; k < SHADOW_STRANDS; k++)
+			if (s->strands[k].from == i)
+				s->strands[k].from = -1;
+	}
+	strand_forget(&s->strands[i], sp);
+	return i;
+}
+
+static void switch_to(struct shadow *s, uint64_t before, uint64_t sp, bool signal)
+{
+	int from = s->current, to = strand_at(s, sp);
+	bool known = to >= 0;
+
+	if (!known)
+		to = strand_new(s, sp);
+	struct shadow_strand *t = &s->strands[to];
+
+	while (t->depth && t->calls[t->depth - 1].slot < sp)
+		t->depth--;
+	/* Another thread may have run on it, or it serves something else by now. */
+	for (size_t i = 0; known && i < t->depth; i++) {
+		if (word_at(t->calls[i].slot) != t->calls[i].address && !t->calls[i].interrupted) {
+			strand_forget(t, sp);
+			known = false;
+		}
+	}
+	t->since = t->depth;
+	t->from = from;
+	t->from_depth = s->strands[from].depth;
+	t->from_sp = before;
+	t->signal = signal;
+	if (sp < t->low)
+		t->low = sp;
+	s->current = to;
+	s->jumps_to_other_stacks++;
+}
+
+/* After RSP went down: calls that stood below where it was are over, unless what was pushed puts
+ * one back (vfork). */
+static void went_down(struct shadow_strand *t, uint64_t before, uint64_t sp)
+{
+	while (t->depth && t->calls[t->depth - 1].slot < before) {
+		const struct shadow_call *c = &t->calls[t->depth - 1];
+
+		if (c->slot == sp && before - sp == 8 && word_at(sp) == c->address)
+			return;
+		t->depth--;
+	}
+	resumed(t);
+}
+
+void shadow_moved(struct shadow *s, enum shadow_move how, uint64_t before, uint64_t sp)
+{
+	struct shadow_strand *t = current(s);
+	bool other = false;
+
+	if (how == SHADOW_ADJUST || (sp >= before && sp <= t->high))
+		other = false;
+	else if (strand_at(s, sp) >= 0)
+		other = true;
+	else if (sp > before)
+		other = t->rooted || how != SHADOW_FRAME || sp - before > NEAR;
+	else
+		other = how == SHADOW_MEMORY || before - sp > NEAR;
+	if (other) {
+		switch_to(s, before, sp, false);
+		return;
+	}
+	if (sp < before)
+		went_down(t, before, sp);
+	if (sp < t->low)
+		t->low = sp;
+	if (sp > t->high && !t->rooted)
+		t->high = sp;
+}
+
+void shadow_signal(struct shadow *s, uint64_t pc, uint64_t before, uint64_t sp, uint64_t address)
+{
+	if (sp > before || before - sp > SIGNAL_FRAME)
+		switch_to(s, before, sp, true);
+	push(current(s),
+	     (struct shadow_call){ .address = pc, .slot = sp + 8, .interrupted = true });
+	push(current(s), (struct shadow_call){ .address = address, .slot = sp });
+}
+
+void shadow_sigreturn(struct shadow *s, uint64_t sp)
+{
+	struct shadow_strand *t = current(s);
+
+	while (t->depth && !t->calls[--t->depth].interrupted)
+		;
+	resumed(t);
+	if (sp >= t->low && sp <= t->high)
+		return;
+	int from = t->from;
+
+	if (!t->signal || from < 0 || t->from_sp != sp) {
+		switch_to(s, t->low, sp, false);
+		return;
+	}
+	s->current = from;
+}
+
+const struct shadow_call *shadow_at(const struct shadow *s, size_t i)
+{
+	const struct shadow_strand *t = &s->strands[s->current];
+
+	return i < t->depth ? &t->calls[t->depth - 1 - i] : NULL;
+}
+
+/* --- comparison --- */
+
+struct comparison {
+	const struct shadow *shadow;
+	const struct stack *stack;
+	bool below;	/* calls that stand below RSP count */
+	size_t claimed; /* the first frame that only the walker knows of */
+	size_t switches;
+};
+
+/* Frames from `at` on against the first `depth` calls of strand n. */
+static enum shadow_verdict compare_from(struct comparison *c, int n, size_t depth, uint64_t sp,
+					bool current, size_t at)
+{
+	const struct shadow_strand *t = &c->shadow->strands[n];
+	const struct stack *st = c->stack;
+	size_t known = t->from >= 0 ? t->since : 0;
+	bool doubt = t->from >= 0 && !t->signal;
+
+	if (c->switches++ > MAX_SWITCHES)
+		return SHADOW_UNKNOWN;
+	for (size_t i = depth; i-- > known;) {
+		if (t->calls[i].slot < sp && !(current && c->below))
+			continue;
+		if (at == st->count)
+			return st->reason ? SHADOW_CUT : SHADOW_WRONG;
+		if (st->frames[at++].pc != t->calls[i].address)
+			return SHADOW_WRONG;
+	}
+	if (t->signal && t->from >= 0)
+		return compare_from(c, t->from, t->from_depth, t->from_sp, false, at);
+	if (at == st->count && st->reason)
+		return SHADOW_CUT;
+	if (doubt) {
+		/* Where it came from, or where it had been left. */
+		if (compare_from(c, t->from, t->from_depth, t->from_sp, false, at) == SHADOW_EQUAL)
+			return SHADOW_EQUAL;
+		if (!t->rooted)
+			return SHADOW_UNKNOWN;
+		size_t i = known < depth ? known : depth;
+
+		while (i && at < st->count && st->frames[at].pc == t->calls[i - 1].address)
+			i--, at++;
+		return !i && at == st->count ? SHADOW_EQUAL : SHADOW_UNKNOWN;
+	}
+	if (t->rooted)
+		return at == st->count ? SHADOW_EQUAL : SHADOW_WRONG;
+	c->claimed = at;
+	return SHADOW_UNKNOWN;
+}
+
+static enum shadow_verdict compare(struct shadow *s, const struct stack *st, uint64_t sp,
+				   bool below, size_t *ret_claimed)
+{
+	struct comparison c = { .shadow = s, .stack = st, .below = below };
+	enum shadow_verdict v = compare_from(&c, s->current, current(s)->depth, sp, true, 1);
+
+	*ret_claimed = v == SHADOW_UNKNOWN ? c.claimed : 0;
+	return v;
+}
+
+/* glibc's longjmp, about to jump, says that it is where it will jump to: a register holds that. */
+static bool is_jump(const struct shadow *s, const struct stack *st, const uint64_t *registers)
+{
+	const struct shadow_strand *t = &s->strands[s->current];
+	bool held = false;
+
+	for (unsigned i = 0; i < 16 && st->count > 1; i++)
+		held |= registers[i] == st->frames[1].pc;
+	if (!held || st->count - 2 > t->depth)
+		return false;
+	for (size_t i = 2; i < st->count; i++)
+		if (st->frames[i].pc != t->calls[st->count - 1 - i].address)
+			return false;
+	return true;
+}
+
+/* Whether the walker says of what is below the strand what it has said since the last return. */
+static bool same_claim(struct shadow_strand *t, const struct stack *st, size_t at)
+{
+	struct shadow_claim *c = &t->claim;
+	size_t n = st->count - at, both = n < c->count ? n : c->count;
+
+	if (!c->stacks) {
+		c->pcs = calloc(n + 1, sizeof(*c->pcs));
+		if (!c->pcs)
+			errx(1, "no memory");
+		for (size_t i = 0; i < n; i++)
+			c->pcs[i] = st->frames[at + i].pc;
+		c->count = n;
+	} else {
+		for (size_t i = 0; i < both; i++)
+			if (c->pcs[i] != st->frames[at + i].pc)
+				return false;
+		if (n != c->count && !st->reason)
+			return false;
+	}
+	c->stacks++;
+	c->complete += !st->reason;
+	return true;
+}
+
+enum shadow_verdict shadow_compare(struct shadow *s, const struct stack *st, uint64_t pc,
+				   uint64_t sp, const uint64_t registers[16])
+{
+	size_t claimed;
+
+	if (!st->count || st->frames[0].pc != pc)
+		return SHADOW_WRONG;
+	enum shadow_verdict v = compare(s, st, sp, true, &claimed);
+
+	if (v == SHADOW_WRONG)
+		v = compare(s, st, sp, false, &claimed);
+	if (v == SHADOW_WRONG && is_jump(s, st, registers))
+		return SHADOW_JUMP;
+	if (v == SHADOW_UNKNOWN && claimed && !same_claim(current(s), st, claimed))
+		return SHADOW_WRONG;
+	return v;
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The shadow of a thread's stacks: kept from nothing but the calls, returns, signals and moves of
+ * RSP that were seen. No unwind rule has a part in it.
+ *
+ * A thread may run on several stacks (coroutines, Go, OCaml 5, signal stacks): each is a strand,
+ * which is told from the others by where RSP is. A strand is rooted if it was seen from its
+ * first instruction. What lies below a strand's first seen call is unknown otherwise, and so is
+ * which stack a program means to go on with after it loads RSP: the strand that it came from, or
+ * the older calls of the one that it came to. Either is accepted if it is equal as a whole; else
+ * the verdict is SHADOW_UNKNOWN. Never SHADOW_EQUAL on a guess.
+ *
+ * What a walker says lies below an unrooted strand is its claim. Later returns confirm the claim
+ * frame by frame, or prove that all stacks since were wrong (struct shadow_claim).
+ */
+#ifndef PROFPIPE_TESTS_SHADOW_H
+#define PROFPIPE_TESTS_SHADOW_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "tools/prof-dump/space.h"
+
+/* How an instruction changed RSP. */
+enum shadow_move {
+	SHADOW_ADJUST,	 /* push, pop, add, sub, and: the same stack */
+	SHADOW_FRAME,	 /* from RBP: the same stack, mostly */
+	SHADOW_REGISTER, /* from another register */
+	SHADOW_MEMORY,	 /* from memory */
+};
+
+enum shadow_verdict {
+	SHADOW_EQUAL,	/* all frames, up to the root */
+	SHADOW_CUT,	/* the beginning of the shadow, and a reason for the end */
+	SHADOW_JUMP,	/* longjmp, about to jump: says that it is there already */
+	SHADOW_UNKNOWN, /* equal as far as the shadow is known, which is not up to a root */
+	SHADOW_WRONG,
+};
+
+/* Stacks of which the shadow knew only the beginning, since the end was last proven. */
+struct shadow_claim {
+	uint64_t *pcs; /* what the walker said lies below, leaf first */
+	size_t count;
+	uint64_t stacks, complete; /* how many said so, and how many of these to be complete */
+};
+
+struct shadow_call {
+	uint64_t address; /* where it returns to */
+	uint64_t slot;	  /* where that stands on the stack */
+	bool interrupted; /* by a signal: the pc itself */
+};
+
+struct shadow_strand {
+	struct shadow_call *calls; /* outermost first */
+	size_t depth, cap;
+	size_t since;	    /* calls from here on were seen since the last switch to it */
+	uint64_t low, high; /* where RSP was */
+	int from;	    /* the strand before that switch; -1: none */
+	size_t from_depth;
+	uint64_t from_sp;
+	bool rooted;
+	bool signal; /* that switch was a signal's: no doubt where it goes on */
+	struct shadow_claim claim;
+};
+
+#define SHADOW_STRANDS 256
+
+struct shadow {
+	struct shadow_strand strands[SHADOW_STRANDS];
+	int count, current;
+	uint64_t jumps_to_other_stacks;
+	/* Stacks that were unknown when they were compared, and that a return proved wrong. */
+	uint64_t disproved, disproved_complete;
+};
+
+/* Forgets all. The thread stands at sp: at its first instruction (rooted), or anywhere. */
+void shadow_begin(struct shadow *s, uint64_t sp, bool rooted);
+void shadow_done(struct shadow *s);
+/* A call was made: the word at slot is where it returns to. */
+void shadow_call(struct shadow *s, uint64_t address, uint64_t slot);
+/* The word at slot was returned to. */
+void shadow_return(struct shadow *s, uint64_t address, uint64_t slot);
+/* The word at slot, if it is a return address, was moved to `to` (SBCL: into the callee's frame).
+ */
+void shadow_relocate(struct shadow *s, uint64_t slot, uint64_t to);
+/* A jump to elsewhere: calls below sp are never returned from. */
+void shadow_jump(struct shadow *s, uint64_t sp);
+void shadow_moved(struct shadow *s, enum shadow_move how, uint64_t before, uint64_t sp);
+/* The kernel laid a signal frame at sp, whose first word is where the handler returns to. */
+void shadow_signal(struct shadow *s, uint64_t pc, uint64_t before, uint64_t sp, uint64_t address);
+void shadow_sigreturn(struct shadow *s, uint64_t sp);
+/* st: the walker's. registers: the thread's, by any numbers. */
+enum shadow_verdict shadow_compare(struct shadow *s, const struct stack *st, uint64_t pc,
+				   uint64_t sp, const uint64_t registers[16]);
+/* Calls that the shadow knows, innermost first: the i-th. NULL: no more. */
+const struct shadow_call *shadow_at(const struct shadow *s, size_t i);
+
+#endif
