@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "tools/prof-bpf/closing.h"
 #include "tools/prof-bpf/prof.h"
 #include "tools/prof-bpf/memory.h"
 #include "tools/prof-bpf/runtimes.h"
@@ -210,7 +211,7 @@ static void marked_file_opened(void *ctx, const struct opener_result *r)
 
 	if (r->status || !f) {
 		if (!r->status)
-			close(r->fd);
+			closing_give(r->fd);
 		put_off(d);
 		return;
 	}
@@ -218,7 +219,7 @@ static void marked_file_opened(void *ctx, const struct opener_result *r)
 		.fd = r->fd, .uid = blame(f), .pieces = 1, .addresses = &d->mark, .lengths = &length
 	};
 	if (reader_submit(d->p->reader, &q, mark_is_read, d)) {
-		close(r->fd);
+		closing_give(r->fd);
 		put_off(d);
 	}
 }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include "common/clock.h"
 #include "common/log.h"
+#include "tools/prof-bpf/closing.h"
 #include "tools/prof-bpf/memory.h"
 #include "tools/prof-bpf/prof.h"
 #include "tools/prof-bpf/record.h"
@@ -170,7 +171,7 @@ void feed_file_needs_rows(void *ctx, struct host_file *f, int fd)
 
 	p->rows_due = p->new_files = true;
 	if (deaths_refuse(p, QUARANTINE_ROWS, &of)) {
-		close(fd);
+		closing_give(fd);
 		tables_file_none(p->tables, f->slot);
 		return;
 	}

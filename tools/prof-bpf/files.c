@@ -10,6 +10,7 @@
 #include <utlist.h>
 #include "common/clock.h"
 #include "common/msg.h"
+#include "tools/prof-bpf/closing.h"
 #include "tools/prof-bpf/files.h"
 #include "tools/prof-bpf/procfs.h"
 #include "tools/prof-bpf/tables.h"
@@ -53,7 +54,7 @@ static void fd_drop(struct files *f, struct file *file)
 {
 	if (file->fd < 0)
 		return;
-	close(file->fd);
+	closing_give(file->fd);
 	file->fd = -1;
 	f->figures.fds--;
 	DL_DELETE2(f->open, file, fd_prev, fd_next);
@@ -220,8 +221,7 @@ static void backing_leave_lists(struct backing *b)
 		DL_DELETE(f->confirming, b);
 	else if (b->state == BACKING_OPENING)
 		f->opening--;
-	if (b->fd >= 0)
-		close(b->fd);
+	closing_give(b->fd);
 	b->fd = -1;
 }
 
@@ -375,7 +375,7 @@ static void backing_ready(struct backing *b, int fd, uint64_t now_ns)
 	if (file->fd < 0)
 		fd_keep(f, file, fd, now_ns);
 	else
-		close(fd);
+		closing_give(fd);
 	b->root_only = file->pub.flags & FILE_ROOT_ONLY;
 	b->checked_ns = now_ns;
 	backing_ends(b, BACKING_READY);
@@ -422,7 +422,7 @@ static void backing_opened(void *ctx, const struct opener_result *r)
 	struct str path = { .data = b->path, .len = b->path_len };
 	b->file = file_of(f, &r->file, path);
 	if (!b->file) {
-		close(r->fd);
+		closing_give(r->fd);
 		backing_ends(b, BACKING_FAILED);
 	} else if (r->file.dev == b->key.dev && r->file.inode == b->key.inode) {
 		backing_ready(b, r->fd, now_ns);
@@ -527,7 +527,7 @@ static void reopened(void *ctx, const struct opener_result *r)
 	if (!result.status &&
 	    (result.file.dev != key->dev || result.file.inode != key->inode ||
 	     result.file.ctime_ns != key->ctime_ns || result.file.size != key->size)) {
-		close(result.fd);
+		closing_give(result.fd);
 		result.fd = -1;
 		result.status = OPENER_OTHER;
 	}

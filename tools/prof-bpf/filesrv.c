@@ -7,6 +7,7 @@
 #include "common/bus.h"
 #include "common/fdlane.h"
 #include "common/stream.h"
+#include "tools/prof-bpf/closing.h"
 #include "tools/prof-bpf/filesrv.h"
 
 #define MESSAGES_AT_ONCE 32
@@ -73,8 +74,7 @@ static void ticket_free(struct filesrv *f, struct ticket *t)
 {
 	DL_DELETE(f->tickets, t);
 	f->open--;
-	if (t->fd >= 0)
-		close(t->fd);
+	closing_give(t->fd);
 	buf_done(&t->bytes);
 	free(t->lengths);
 	free(t);
@@ -185,8 +185,7 @@ void filesrv_answer(struct filesrv *f, uint64_t ticket, int fd, int status, uint
 	struct ticket *t = find_ticket(f, ticket);
 
 	if (!t) {
-		if (fd >= 0)
-			close(fd);
+		closing_give(fd);
 		return;
 	}
 	t->answered = true;

@@ -7,6 +7,7 @@
 #include <unistd.h>
 #include "common/clock.h"
 #include "common/msg.h"
+#include "tools/prof-bpf/closing.h"
 #include "tools/prof-bpf/jitfiles.h"
 #include "tools/prof-bpf/processes.h"
 
@@ -53,8 +54,7 @@ static struct folder *folder_find(struct jitfiles *j, uint32_t process)
 
 static void folder_drop(struct folder *f)
 {
-	if (f->fd >= 0)
-		close(f->fd);
+	closing_give(f->fd);
 	*f = (struct folder){ .fd = -1 };
 }
 
@@ -66,7 +66,7 @@ static void folder_opened(void *ctx, const struct opener_result *r)
 	if (r->status == 0 && f && f->fd < 0)
 		f->fd = r->fd;
 	else if (r->status == 0)
-		close(r->fd);
+		closing_give(r->fd);
 	else if (f && f->fd < 0)
 		folder_drop(f);
 	free(a);
@@ -189,7 +189,7 @@ static void opened(void *ctx, const struct opener_result *r)
 	struct opener_result result = *r;
 
 	if (result.status == 0 && !a->gone && !is_same(a)) {
-		close(result.fd);
+		closing_give(result.fd);
 		result = (struct opener_result){ .status = -ESRCH, .fd = -1 };
 	}
 	struct process *parent = a->map && result.status == -ENOENT && !a->gone ? parent_of(a)

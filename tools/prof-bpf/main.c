@@ -24,11 +24,12 @@
 #include "common/stdfds.h"
 #include "tools/prof-bpf/calls.h"
 #include "tools/prof-bpf/checks.h"
+#include "tools/prof-bpf/closing.h"
 #include "tools/prof-bpf/probes.h"
 #include "tools/prof-bpf/prof.h"
 
-/* nng's, the openers, the readers, and the one that reads kernel names. */
-#define THREADS 28
+/* nng's, the openers, the closers, the readers, and the one that reads kernel names. */
+#define THREADS 31
 #define SIDEBAND_LEAST (32u << 10)
 /* What the runtimes' programs take of the maps' share once they are loaded, and the least that is
  * of use for tables: a slab for mappings, and one for rows. */
@@ -499,6 +500,9 @@ static int set_up(struct prof *p)
 			fail("prof-deltas", r, "it should stand beside prof-bpf");
 	}
 	if (!r) {
+		r = closing_start();
+		if (r)
+			log_warning("no thread to close files in: %s", strerror(-r));
 		r = opener_new("/proc", &p->opener);
 		if (r)
 			fail("/proc", r, "it has to be mounted");

@@ -20,6 +20,7 @@
 #include <unistd.h>
 #include <uthash.h>
 #include "common/clock.h"
+#include "tools/prof-bpf/closing.h"
 #include "tools/prof-bpf/opener.h"
 #include "tools/prof-bpf/opening.h"
 
@@ -99,10 +100,9 @@ static void job_free(struct job *j)
 {
 	if (!j)
 		return;
-	if (j->result.fd >= 0)
-		close(j->result.fd);
+	closing_give(j->result.fd);
 	if (j->q.kind == OPENER_IN_FOLDER)
-		close(j->q.folder);
+		closing_give(j->q.folder);
 	free(j);
 }
 
@@ -152,7 +152,7 @@ static bool worker_may_ask(void *ctx, uint64_t dev)
 	struct worker *w = ctx;
 	struct opener *o = w->opener;
 	unsigned others = 0;
-	bool hangs = false;
+	bool hangs = closing_owes(dev);
 
 	pthread_mutex_lock(&o->lock);
 	for (unsigned i = 0; i < OPENER_THREADS; i++) {

@@ -8,6 +8,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 #include "common/clock.h"
+#include "tools/prof-bpf/closing.h"
 #include "tools/prof-bpf/reader.h"
 
 #define THREAD_STACK (128u << 10)
@@ -104,8 +105,7 @@ static int read_job(struct job *j)
 
 static void job_free(struct job *j)
 {
-	if (j->fd >= 0)
-		close(j->fd);
+	closing_give(j->fd);
 	buf_done(&j->bytes);
 	free(j);
 }

@@ -9,6 +9,7 @@
 #include "common/clock.h"
 #include "common/fdlane.h"
 #include "common/stream.h"
+#include "tools/prof-bpf/closing.h"
 #include "tools/prof-bpf/rowsrv.h"
 #include "tools/prof-bpf/tables.h"
 
@@ -60,10 +61,8 @@ static int send_batch(void *ctx, struct span batch)
 
 static void request_free(struct request *q)
 {
-	if (q->fd >= 0)
-		close(q->fd);
-	if (q->spare_fd >= 0)
-		close(q->spare_fd);
+	closing_give(q->fd);
+	closing_give(q->spare_fd);
 	free(q);
 }
 
@@ -139,7 +138,7 @@ int rowsrv_request(struct rowsrv *r, uint16_t slot, int fd, const struct quarant
 	struct request *q = calloc(1, sizeof(*q));
 
 	if (!q) {
-		close(fd);
+		closing_give(fd);
 		tables_file_none(r->config.tables, slot);
 		return -ENOMEM;
 	}
@@ -147,7 +146,7 @@ int rowsrv_request(struct rowsrv *r, uint16_t slot, int fd, const struct quarant
 	q->slot = slot;
 	q->serial = tables_file_serial(r->config.tables, slot);
 	if (r->held >= HELD_MAX) {
-		close(fd);
+		closing_give(fd);
 		fd = -1;
 	}
 	q->fd = fd;
@@ -229,8 +228,7 @@ static void lost_peer(struct rowsrv *r, bool ours)
 			continue;
 		}
 		/* Without a descriptor it comes again with one. */
-		if (q->fd >= 0)
-			close(q->fd);
+		closing_give(q->fd);
 		q->fd = q->spare_fd;
 		q->spare_fd = -1;
 		q->message_sent = q->began = false;
@@ -450,7 +448,7 @@ static int transmit(struct rowsrv *r, uint64_t now_ns)
 		if (!e && q->fd >= 0) {
 			e = fdlane_send(r->lane, q->id, q->fd);
 			if (e == 0) {
-				close(q->fd);
+				closing_give(q->fd);
 				q->fd = -1;
 			}
 		}
