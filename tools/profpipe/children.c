@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/profpipe/children.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -381,12 +382,14 @@ void child_measure(struct child *c, bool memory)
 	/* Who has just been heard of is not stopped. */
 	if (!memory && c->reports && clock_mono_ns() < c->heard_ns + HEARD_NS) {
 		c->stopped_ns = 0;
+		c->blocked = false;
 		return;
 	}
 	if (read_proc(c->pid, "stat", text, sizeof(text)) > 0) {
 		const char *at = strrchr(text, ')');
 		const bool stopped = at && at[1] && (at[2] == 'T' || at[2] == 't');
 
+		c->blocked = at && at[1] && at[2] == 'D';
 		if (!stopped)
 			c->stopped_ns = 0;
 		else if (!c->stopped_ns)
@@ -416,6 +419,32 @@ bool child_exiting(const struct child *c)
 	/* state, parent, group, session, terminal, its group, flags: PF_EXITING of the kernel's
 	 * sched.h */
 	return at && sscanf(at + 1, " %*c %*d %*d %*d %*d %*d %u", &flags) == 1 && (flags & 4);
+}
+
+void child_where(const struct child *c, char *ret)
+{
+	char path[64], text[2048];
+
+	snprintf(path, sizeof(path), "/proc/%d/task", c->pid);
+	DIR *tasks = c->pid ? opendir(path) : NULL;
+	const struct dirent *e;
+
+	*ret = '\0';
+	while (tasks && !*ret && (e = readdir(tasks))) {
+		const pid_t tid = (pid_t)atol(e->d_name);
+
+		if (!tid || read_proc(tid, "stat", text, sizeof(text)) <= 0)
+			continue;
+		const char *at = strrchr(text, ')');
+
+		if (!at || !at[1] || at[2] != 'D' || read_proc(tid, "wchan", text, CHILD_WHERE) < 0)
+			continue;
+		/* A function of the kernel's, or "0". */
+		if (text[0] != '0')
+			memcpy(ret, text, strlen(text) + 1);
+	}
+	if (tasks)
+		closedir(tasks);
 }
 
 bool child_reap(struct child *c)

@@ -32,6 +32,7 @@ struct child {
 	uint64_t heard_ns;	  /* CLOCK_MONOTONIC of the newest status word, or of the start */
 	uint64_t heard_cpu_ns;	  /* its cpu then */
 	uint64_t stopped_ns;	  /* since when it is seen stopped (SIGSTOP); 0: it is not */
+	bool blocked;		  /* seen in a wait of the kernel's that nothing interrupts (D) */
 	uint64_t cpu_ns;	  /* of this and of all former incarnations */
 	uint64_t former_cpu_ns, ready_cpu_ns; /* of former ones; until sampling began */
 	uint64_t helpers_ns;		      /* of its own children, in cpu_ns */
@@ -78,7 +79,7 @@ void child_read(struct child *c, child_show *show, void *ctx);
 void child_show_held(struct child *c, uint64_t before_ns, child_show *show, void *ctx);
 /* The proportional set size of a process in bytes; 0 where it cannot be read. */
 uint64_t child_pss(pid_t pid);
-/* Measures its cpu, and with `memory` its PSS, too, and sees whether it is stopped. */
+/* Measures its cpu, and with `memory` its PSS, too, and sees whether it is stopped or blocked. */
 void child_measure(struct child *c, bool memory);
 /* Reaps it when it has ended, and ends what it started and left. True when it was running and has.
  */
@@ -86,6 +87,10 @@ bool child_reap(struct child *c);
 /* Whether it is on its way out: its descriptors may be closed, and its peers have noticed, long
  * before it can be reaped. */
 bool child_exiting(const struct child *c);
+/* Where in the kernel it is, by the first of its threads that waits there for what nothing
+ * interrupts; "" where that is not known. ret: of CHILD_WHERE bytes. */
+#define CHILD_WHERE 64
+void child_where(const struct child *c, char *ret);
 /* Asks it to stop, by a byte on the life pipe. False when it does not listen. */
 bool child_stop(struct child *c);
 /* Closes the life pipe: it is to exit now. */

@@ -114,9 +114,6 @@ static void rate_the_first(struct run *r, const struct status *f)
 
 void conclude_run(struct run *r)
 {
-	/* The stream may have ended by itself, and been written before we looked. */
-	if (!r->sampled_ns)
-		r->sampled_ns = clock_mono_ns() - r->sampling_ns;
 	/* What passes between two readings makes it shorter: above 0 the host did sleep. */
 	const uint64_t boot_ns = clock_ns(CLOCK_BOOTTIME);
 	const int64_t asleep_ns = (int64_t)(boot_ns - clock_mono_ns() - r->asleep_ns);

@@ -35,7 +35,8 @@
 #include "tools/profpipe/summary.h"
 
 #define READY_MS 15000 /* from the start of a tool to its being ready, and of all to sampling */
-#define BUSY_READY_MS 60000 /* the same while they use the cpu: a second of it at least */
+/* The same while they use the cpu, a second of it at least, or wait in the kernel. */
+#define BUSY_READY_MS 60000
 /* From the end of sampling, or the last progress since, to the output's being written. */
 #define FINISH_MS 30000
 #define FINISH_MOST_MS 120000
@@ -43,11 +44,13 @@
 #define STOPPED_MS 2000 /* by a signal, from when it is seen, which takes up to HEARD_NS more */
 /* Without a status word of a tool that is to send some. */
 #define SILENT_MS 10000
-#define BUSY_SILENT_MS 60000 /* the same for one that uses the cpu all the while */
+/* The same for one that uses the cpu all the while, or waits in the kernel. */
+#define BUSY_SILENT_MS 60000
 /* Prof-bpf reports every second while it samples; quiet for so long after COMMAND ended, it has
  * finished. */
 #define GONE_MS 2500
-#define LEAVE_MS 2000	/* from "exit now" to SIGKILL, and from there to giving up */
+#define LEAVE_MS 2000	/* from "exit now" to SIGKILL, and from there to the summary */
+#define KERNEL_MS 60000 /* for the kernel to end who was killed */
 #define COMMAND_MS 2000 /* what COMMAND has to end in after SIGTERM */
 /* From the end of the run until it is said that COMMAND is waited for. */
 #define COMMAND_SAID_MS 500
@@ -112,7 +115,7 @@ static void judge(struct run *r, enum deploy_tool t)
 		kill_tool(r, c, "has been stopped for more than 2 s");
 		return;
 	}
-	const bool starts_busily = c->cpu_ns > c->former_cpu_ns + 1000000000u;
+	const bool starts_busily = c->blocked || c->cpu_ns > c->former_cpu_ns + 1000000000u;
 
 	if (r->phase == SAMPLING && !c->ready &&
 	    run_ms_since(c->started_ns) > (starts_busily ? BUSY_READY_MS : READY_MS)) {
@@ -122,7 +125,7 @@ static void judge(struct run *r, enum deploy_tool t)
 	/* These report every second, as long as there is sampling. */
 	if (r->phase != SAMPLING || !c->reports || run_ms_since(c->heard_ns) <= SILENT_MS)
 		return;
-	const bool busy = c->cpu_ns > c->heard_cpu_ns + 1000000000u;
+	const bool busy = c->blocked || c->cpu_ns > c->heard_cpu_ns + 1000000000u;
 
 	if (!busy || run_ms_since(c->heard_ns) > BUSY_SILENT_MS)
 		kill_tool(r, c, "has said nothing for 10 s");
@@ -342,11 +345,21 @@ static bool any_lives(struct run *r)
 	return any;
 }
 
+static bool await_all(struct run *r, unsigned ms)
+{
+	const uint64_t since = clock_mono_ns();
+
+	while (any_lives(r)) {
+		if (run_ms_since(since) > ms)
+			return false;
+		usleep(2000);
+	}
+	return true;
+}
+
 /* Everybody goes: asked first, killed then. */
 static void dismiss(struct run *r)
 {
-	uint64_t since = clock_mono_ns();
-
 	/* What they say of each other's going is of no interest; what they said before is. */
 	for (int i = 0; i < DEPLOY_TOOLS && !r->failed; i++)
 		child_show_held(&r->tools[i], UINT64_MAX, run_show, r);
@@ -356,33 +369,21 @@ static void dismiss(struct run *r)
 		if (r->aborted)
 			child_kill(&r->tools[i]);
 	}
-	for (bool killed = false; any_lives(r);) {
-		if (run_ms_since(since) > LEAVE_MS) {
-			for (int i = 0; i < DEPLOY_TOOLS; i++) {
-				if (killed && r->tools[i].pid)
-					run_fail(
-						r,
-						"%s (pid %d) does not end even when killed: it is left behind",
-						run_names[i], r->tools[i].pid);
-				child_kill(&r->tools[i]);
-			}
-			if (killed)
-				break;
-			killed = true;
-			since = clock_mono_ns();
-		}
-		usleep(2000);
-	}
+	if (await_all(r, LEAVE_MS))
+		return;
 	for (int i = 0; i < DEPLOY_TOOLS; i++)
-		child_close(&r->tools[i]);
+		child_kill(&r->tools[i]);
+	(void)await_all(r, LEAVE_MS);
 }
 
-/* Whether a signal came while nothing but COMMAND is waited for. */
+/* Whether a signal comes within a moment in which there is nothing to do but wait. */
 static bool is_told(struct run *r)
 {
+	struct pollfd p = { .fd = r->signals, .events = POLLIN };
 	struct signalfd_siginfo si;
 	bool told = false;
 
+	poll(&p, 1, TICK_MS);
 	while (read(r->signals, &si, sizeof(si)) == sizeof(si)) {
 		if (si.ssi_signo == SIGCHLD)
 			continue;
@@ -414,9 +415,6 @@ static void end_command(struct run *r)
 				r->o->command[0], c->pid);
 			said = true;
 		}
-		struct pollfd p = { .fd = r->signals, .events = POLLIN };
-
-		poll(&p, 1, TICK_MS);
 		if (!is_told(r))
 			continue;
 		if (r->asked)
@@ -428,6 +426,34 @@ static void end_command(struct run *r)
 	else if (r->sampling_ns && !r->command_asked_ns &&
 		 (!WIFEXITED(c->wait_status) || WEXITSTATUS(c->wait_status)))
 		log_warning("%s ended with %s", r->o->command[0], child_how(c->wait_status));
+}
+
+/* Who was killed and lives is in the kernel, which frees the blocks of a deleted file, say, that
+ * was open nowhere else any more: that takes what it takes, and all that the run is about is
+ * written by now. A server of files that never answers is not waited for without an end. */
+static void await_killed(struct run *r)
+{
+	const uint64_t since = clock_mono_ns();
+	char where[CHILD_WHERE];
+	bool told = r->aborted;
+
+	for (int i = 0; i < DEPLOY_TOOLS && any_lives(r) && !told; i++) {
+		if (!r->tools[i].pid)
+			continue;
+		child_where(&r->tools[i], where);
+		log_warning(
+			"%s (pid %d) was killed, and the kernel has not ended it yet%s%s%s: waits for that; interrupt to leave it behind",
+			run_names[i], r->tools[i].pid, *where ? " (" : "", where,
+			*where ? ")" : "");
+	}
+	while (any_lives(r) && !told && run_ms_since(since) < KERNEL_MS)
+		told = is_told(r);
+	for (int i = 0; i < DEPLOY_TOOLS; i++) {
+		if (r->tools[i].pid)
+			log_warning("%s (pid %d) is left behind: it ends when the kernel lets it",
+				    run_names[i], r->tools[i].pid);
+		child_close(&r->tools[i]);
+	}
 }
 
 static int open_output(struct output *o, const char *path)
@@ -575,12 +601,16 @@ int record_run(const struct options *o)
 	}
 	if (!set_up(&r))
 		loop(&r);
+	/* The stream may have ended by itself, and been written before we looked. */
+	if (r.sampling_ns && !r.sampled_ns)
+		r.sampled_ns = clock_mono_ns() - r.sampling_ns;
 	r.phase = OVER;
 	dismiss(&r);
 	if (r.sampling_ns && !r.status)
 		conclude_run(&r);
 	conclude_outputs(&r);
 	end_command(&r);
+	await_killed(&r);
 	rundir_remove(&r.dir);
 	identity_release(&r.who);
 	return r.status ? r.status : r.failed ? 1 : 0;
