@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Any bytes as a program: segments, build id, debug link, the symbol index, MiniDebugInfo, Go's
- * table. It is also offered itself as its own debug file. Addresses are looked up all over it; what
+ * table, starts of functions by call frame information and by code, slots of its PLT. It is also
+ * offered itself as its own debug file. Addresses are looked up all over it; what
  * an answer says must lie within its own text. DWARF has a target of its own.
  */
 #include <stdlib.h>
@@ -57,12 +58,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		program_offer(p, memory_file_open(data, size));
 	}
 	for (uint64_t i = 0; i < 64; i++) {
-		uint64_t address, offset = i * (size / 64 + 1);
+		uint64_t address, start, offset = i * (size / 64 + 1);
 		int r;
 
 		if (program_address(p, offset, &address) != 0)
 			address = i * 0x40;
 		r = program_lookup(p, address, &names);
+		if (program_start(p, address, &start) == 0)
+			check(start <= address);
 		if (r)
 			continue;
 		check(names.count >= 1 && names.count <= NAMES_MAX);

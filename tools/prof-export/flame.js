@@ -347,6 +347,8 @@ function facts(node) {
 		list.push(percent(total[node], total[zoomed]) + " of what is zoomed to");
 	if (node && S[F.source[frame]])
 		list.push(S[F.source[frame]] + (F.line[frame] ? ":" + F.line[frame] : ""));
+	if (node && S[F.where[frame]])
+		list.push(S[F.where[frame]]);	// in a function without a name
 	if (node && S[F.binary[frame]])
 		list.push((F.kind[frame] === TRUNCATED ? "the walk ended in " : F.kind[frame] === INLINED ? "inlined in " : "") + S[F.binary[frame]]);
 	return list;

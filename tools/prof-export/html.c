@@ -33,7 +33,7 @@ struct page {
 	size_t frames, comms; /* comms: process names, numbered behind the frames */
 	uint32_t *comm_name;  /* strings */
 	uint32_t *process_label;
-	uint32_t *frame_name, *frame_binary, *frame_source; /* strings */
+	uint32_t *frame_name, *frame_binary, *frame_source, *frame_where; /* strings */
 	struct paths paths;
 	int error;
 };
@@ -193,10 +193,11 @@ static void make_names(struct page *p)
 	p->frame_name = reallocarray(NULL, p->frames + 1, sizeof(uint32_t));
 	p->frame_binary = reallocarray(NULL, p->frames + 1, sizeof(uint32_t));
 	p->frame_source = reallocarray(NULL, p->frames + 1, sizeof(uint32_t));
+	p->frame_where = reallocarray(NULL, p->frames + 1, sizeof(uint32_t));
 	p->process_label = reallocarray(NULL, np + 1, sizeof(uint32_t));
 	p->comm_name = reallocarray(NULL, np + 1, sizeof(uint32_t));
-	if (!p->frame_name || !p->frame_binary || !p->frame_source || !p->process_label ||
-	    !p->comm_name)
+	if (!p->frame_name || !p->frame_binary || !p->frame_source || !p->frame_where ||
+	    !p->process_label || !p->comm_name)
 		p->error = -ENOMEM;
 	const int r = twins_find(&twins, p->m);
 
@@ -231,6 +232,7 @@ static void make_names(struct page *p)
 		p->frame_binary[i] = f->kind == MODEL_TRUNCATED && f->file == MODEL_NONE
 					     ? 0
 					     : take_name(p, label_binary(&p->name, p->m, f));
+		p->frame_where[i] = take_name(p, label_where(&p->name, f));
 		p->frame_source[i] = 0;
 		if (f->count && f->kind != MODEL_KERNEL)
 			p->frame_source[i] = take_name(
@@ -253,6 +255,7 @@ static void put_names(struct page *p)
 	output_str(p->o, "\"frames\":{\n");
 	put_column(p, "name", p->frame_name, p->frames, p->comm_name, p->comms, ",\n");
 	put_column(p, "binary", p->frame_binary, p->frames, NULL, p->comms, ",\n");
+	put_column(p, "where", p->frame_where, p->frames, NULL, p->comms, ",\n");
 	put_column(p, "source", p->frame_source, p->frames, NULL, p->comms, ",\n\"line\":[");
 	for (size_t i = 0; i < p->frames + p->comms; i++) {
 		separate(p->o, &begun);
@@ -425,5 +428,6 @@ int html_write(const struct model *m, struct output *o)
 	free(p.frame_name);
 	free(p.frame_binary);
 	free(p.frame_source);
+	free(p.frame_where);
 	return p.error;
 }

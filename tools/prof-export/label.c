@@ -42,10 +42,10 @@ static struct str base_name(struct str path)
 	return path;
 }
 
-/* A frame that nothing is known of but where it is. */
+/* A frame that nothing is known of but where its function begins, or where it is itself. */
 static int unnamed(struct buf *b, const struct model *m, const struct model_frame *f)
 {
-	const uint64_t address = f->address ? f->address : f->offset;
+	const uint64_t address = f->start ? f->start : f->address ? f->address : f->offset;
 	const struct model_file *files;
 	struct str name = STR_LIT("anon");
 
@@ -93,6 +93,15 @@ int label_call(struct buf *b, const struct model *m, const struct model_frame *f
 	int r = label_plain(b, m, f, i);
 
 	return r || f->kind != MODEL_KERNEL ? r : buf_append_str(b, "_[k]");
+}
+
+int label_where(struct buf *b, const struct model_frame *f)
+{
+	if (!f->start)
+		return 0;
+	if (f->offset == f->address)
+		return buf_printf(b, "at 0x%" PRIx64, f->address);
+	return buf_printf(b, "from 0x%" PRIx64 " to 0x%" PRIx64, f->offset, f->address);
 }
 
 int label_process(struct buf *b, const struct model *m, uint32_t process)

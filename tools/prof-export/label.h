@@ -11,11 +11,15 @@
 
 /* Appends s as described; backslashes stay as they are. Errors of buf_append. */
 int label_escape(struct buf *b, struct str s);
-/* The i-th call of a frame, innermost first: `name`, `name_[k]`, `[file+0xaddress]`,
- * `[anon+0xaddress]`, `[kernel+0xaddress]_[k]`, `[truncated: reason]`. */
+/* The i-th call of a frame, innermost first: `name`, `name_[k]`, `[file+0xstart]` by where the
+ * function begins or, where nothing tells, `[file+0xaddress]`; `[anon+0xaddress]`,
+ * `[kernel+0xaddress]_[k]`, `[truncated: reason]`. */
 int label_call(struct buf *b, const struct model *m, const struct model_frame *f, unsigned i);
 /* The same without the kernel's mark. */
 int label_plain(struct buf *b, const struct model *m, const struct model_frame *f, unsigned i);
+/* Where in an unnamed function that its label calls by its start: `at 0xaddress`, `from 0xaddress
+ * to 0xaddress`; nothing for other frames. Models of MODEL_NAMES. */
+int label_where(struct buf *b, const struct model_frame *f);
 /* How many calls a frame shows: at least one. */
 static inline unsigned label_calls(const struct model_frame *f)
 {

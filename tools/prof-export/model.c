@@ -387,8 +387,13 @@ static int take_frame(struct model *m, const struct msg_frame *msg)
 	if (m->options.detail == MODEL_NAMES && n) {
 		r = split_frame(m, &f, calls, &frame);
 	} else {
-		if (m->options.detail == MODEL_NAMES)
+		if (f.kind == MODEL_NATIVE && !n)
+			f.start = msg->start;
+		if (m->options.detail == MODEL_NAMES) {
 			f.flags &= FRAME_LOOP;
+			if (f.start)
+				f.offset = f.address = msg->address;
+		}
 		r = things_frame(&m->things, f, calls, &frame);
 	}
 	return r ? r : idmap_add(&m->frame_ids, &m->things.pool, msg->id, frame);

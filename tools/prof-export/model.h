@@ -20,7 +20,8 @@
 
 enum model_detail {
 	MODEL_NAMES, /* for outputs that show names: a frame is one call, addresses of named code
-			and line numbers are left out, so far fewer stacks differ */
+			and line numbers are left out, and of unnamed code all addresses of a
+			function are one frame, so far fewer stacks differ */
 	MODEL_ADDRESSES, /* everything: a frame is one place with all its inlined calls */
 };
 
@@ -55,9 +56,12 @@ enum model_kind {
 #define MODEL_INLINED 0x80
 
 struct model_frame {
-	uint64_t offset, address; /* as in the message; MODEL_NAMES: 0 where there is a name */
-	uint32_t file, process;	  /* process: for code in no file, else MODEL_NONE */
-	uint32_t calls;		  /* model_functions_of, model_lines_of */
+	/* As in the message. MODEL_NAMES: 0 where there is a name; where there is but a start, the
+	 * first and the last address of the function that were seen. */
+	uint64_t offset, address;
+	uint64_t start;		/* without a name: where its function begins; 0: not known */
+	uint32_t file, process; /* process: for code in no file, else MODEL_NONE */
+	uint32_t calls;		/* model_functions_of, model_lines_of */
 	uint16_t count;
 	uint8_t kind, flags;
 };

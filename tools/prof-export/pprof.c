@@ -37,7 +37,10 @@ struct writer {
 	size_t regions_len, regions_cap;
 	struct index region_index;
 	uint32_t *region_of; /* by frame; MODEL_NONE for none */
-	uint64_t *ids;	     /* of the locations of one sample */
+	uint32_t *labels;    /* by extra string: which function stands for it; 0: none */
+	size_t labels_cap;
+	uint32_t label_count;
+	uint64_t *ids; /* of the locations of one sample */
 	size_t ids_cap;
 	int error;
 };
@@ -249,6 +252,35 @@ static void put_functions(struct writer *w)
 	}
 }
 
+/* The number, from 1 on, of the function that a label stands for: places in a function without a
+ * name have one label. */
+static uint64_t put_label(struct writer *w, int64_t name)
+{
+	const size_t i = (size_t)(name - 1) - model_strings(w->m);
+	const size_t cap = w->labels_cap;
+	Function function = PERFTOOLS__PROFILES__FUNCTION__INIT;
+	const struct model_function *functions;
+
+	if (w->error)
+		return 0;
+	void *more = pool_grow(&w->pool, w->labels, &w->labels_cap, i + 1, sizeof(*w->labels));
+
+	if (!more) {
+		w->error = -ENOMEM;
+		return 0;
+	}
+	w->labels = more;
+	for (size_t k = cap; k < w->labels_cap; k++)
+		w->labels[k] = 0;
+	if (!w->labels[i]) {
+		w->labels[i] = ++w->label_count;
+		function.id = model_functions(w->m, &functions) + w->labels[i];
+		function.name = name;
+		put_function(w, &function);
+	}
+	return w->labels[i];
+}
+
 static void put_location(struct writer *w, uint32_t i, const struct model_frame *f)
 {
 	const struct model_function *functions;
@@ -265,18 +297,13 @@ static void put_location(struct writer *w, uint32_t i, const struct model_frame 
 		lines[n].line = model_lines_of(w->m, f)[n];
 		list[n] = &lines[n];
 	}
-	/* Without a name: a function of its own, behind the model's. No system name: pprof would
+	/* Without a name: a function of ours, behind the model's. No system name: pprof would
 	 * cut parentheses off one that is the same as the name. */
 	if (!n || (n == 1 && !model_string(w->m, functions[lines[0].function_id - 1].name).len)) {
-		Function function = PERFTOOLS__PROFILES__FUNCTION__INIT;
-
 		if (!w->error)
 			w->error = label_plain(&w->name, w->m, f, 0);
-		function.id = 1 + known + i;
-		function.name = take_name(w);
-		put_function(w, &function);
 		perftools__profiles__line__init(&lines[0]);
-		lines[0].function_id = function.id;
+		lines[0].function_id = known + put_label(w, take_name(w));
 		list[0] = &lines[0];
 		n = 1;
 	}
@@ -494,5 +521,6 @@ int pprof_write(const struct model *m, struct output *o)
 	free(w.regions);
 	free(w.region_of);
 	free(w.ids);
+	free(w.labels);
 	return w.error;
 }

@@ -121,14 +121,23 @@ int things_function(struct things *t, const struct msg_function *msg, uint32_t *
 	return INTERN(t, &t->functions, &t->function_index, &f, hash, same_function, ret);
 }
 
+/* All addresses of a function are one frame. */
+static bool is_function(const struct things *t, const struct model_frame *f)
+{
+	return t->detail == MODEL_NAMES && f->start;
+}
+
 /* key->calls points to numbers behind the end of the array's used part, where both lie until the
  * frame turns out to be new. */
 static bool same_frame(const struct things *t, const struct model_frame *a,
 		       const struct model_frame *b)
 {
-	return a->offset == b->offset && a->address == b->address && a->file == b->file &&
-	       a->process == b->process && a->count == b->count && a->kind == b->kind &&
-	       a->flags == b->flags &&
+	const bool same_place = a->start == b->start &&
+				(is_function(t, a) ||
+				 (a->offset == b->offset && a->address == b->address));
+
+	return same_place && a->file == b->file && a->process == b->process &&
+	       a->count == b->count && a->kind == b->kind && a->flags == b->flags &&
 	       (!a->count || !memcmp(t->numbers.data + a->calls, t->numbers.data + b->calls,
 				     2 * sizeof(uint32_t) * a->count));
 }
@@ -144,8 +153,9 @@ int things_frame(struct things *t, struct model_frame f, const uint32_t *calls, 
 		memcpy(t->numbers.data + f.calls, calls, n * sizeof(*calls));
 	const uint64_t calls_hash = n ? table_hash(calls, n * sizeof(*calls)) : 0;
 	const uint32_t hash = hash_numbers(
-		(uint64_t[]){ f.offset, f.address, f.file, f.process, f.kind, f.flags, calls_hash },
-		7);
+		(uint64_t[]){ is_function(t, &f) ? 0 : f.offset, is_function(t, &f) ? 0 : f.address,
+			      f.start, f.file, f.process, f.kind, f.flags, calls_hash },
+		8);
 
 	if (!ARRAY_ROOM(&t->pool, &t->self, 1))
 		return -ENOBUFS;
@@ -154,6 +164,13 @@ int things_frame(struct things *t, struct model_frame f, const uint32_t *calls, 
 	if (!r && t->frames.len > known) {
 		t->numbers.len += n;
 		t->self.data[t->self.len++] = 0;
+	} else if (!r && is_function(t, &f)) {
+		struct model_frame *known_as = &t->frames.data[*ret];
+
+		if (f.offset < known_as->offset)
+			known_as->offset = f.offset;
+		if (f.address > known_as->address)
+			known_as->address = f.address;
 	}
 	return r;
 }

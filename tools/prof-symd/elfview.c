@@ -7,9 +7,7 @@
 #define MAX_SYMBOLS (4u << 20)
 #define MAX_STRINGS (64u << 20)
 #define CHUNK_SYMBOLS 512
-#define MAX_CHAIN 4096 /* symbols of one bucket */
-#define MAX_FDES (4u << 20)
-#define MAX_EH_FRAME (16u << 20)
+#define MAX_CHAIN 4096	      /* symbols of one bucket */
 #define MAX_WORDS (64u << 20) /* bytes of a section that are looked through */
 
 void elfview_init(struct elfview *im, const struct symfile *file)
@@ -20,7 +18,7 @@ void elfview_init(struct elfview *im, const struct symfile *file)
 void elfview_done(struct elfview *im)
 {
 	free(im->relas);
-	free(im->fdes);
+	extents_free(im->extents);
 	*im = (struct elfview){ 0 };
 }
 
@@ -430,150 +428,9 @@ int elfview_defined(const struct elfview *im, const char *name, struct elfview_s
 
 /* --- code ranges --- */
 
-#define EH_PCREL_SDATA4 0x1b
-#define EH_UDATA4 0x03
-#define EH_DATAREL_SDATA4 0x3b
-
-static int by_start(const void *a, const void *b)
-{
-	const struct elfview_range *x = a, *y = b;
-
-	return x->start < y->start ? -1 : x->start > y->start;
-}
-
-static int add_fde(struct elfview *im, uint64_t start, uint64_t size, size_t *capacity)
-{
-	struct elfview_range *more;
-
-	if (im->fde_count == *capacity) {
-		*capacity = *capacity ? *capacity * 2 : 4096;
-		more = realloc(im->fdes, *capacity * sizeof(*more));
-		if (!more)
-			return -ENOMEM;
-		im->fdes = more;
-	}
-	im->fdes[im->fde_count++] = (struct elfview_range){ .start = start, .end = start + size };
-	return 0;
-}
-
-/* Entries: length, CIE (0: this is one), start from here, size. */
-static int read_fdes(struct elfview *im)
-{
-	const struct symfile_section *s;
-	size_t capacity = 0;
-	uint8_t *bytes;
-	int r = symfile_section(im->file, ".eh_frame", &s);
-
-	if (im->fdes_tried)
-		return 0;
-	im->fdes_tried = true;
-	if (r || s->type == SHT_NOBITS || s->size > MAX_EH_FRAME ||
-	    s->size > symfile_size(im->file))
-		return SYMFILE_NONE;
-	bytes = malloc(s->size + 1);
-	if (!bytes)
-		return -ENOMEM;
-	r = symfile_read(im->file, s->offset, bytes, s->size);
-	for (uint64_t at = 0; r == 0 && s->size - at >= 16;) {
-		uint32_t len, cie, size;
-		int32_t start;
-
-		memcpy(&len, bytes + at, 4);
-		memcpy(&cie, bytes + at + 4, 4);
-		memcpy(&start, bytes + at + 8, 4);
-		memcpy(&size, bytes + at + 12, 4);
-		if (len == 0) { /* the end of one object file's */
-			at += 4;
-			continue;
-		}
-		if (len > s->size - at - 4)
-			break;
-		if (cie && len >= 12 && size)
-			r = add_fde(im, s->addr + at + 8 + (uint64_t)(int64_t)start, size,
-				    &capacity);
-		at += 4 + (uint64_t)len;
-	}
-	free(bytes);
-	if (r == 0 && im->fde_count)
-		qsort(im->fdes, im->fde_count, sizeof(im->fdes[0]), by_start);
-	return r;
-}
-
-static int find_fde(struct elfview *im, uint64_t address, uint64_t *ret_start, uint64_t *ret_end)
-{
-	size_t low = 0, high;
-	int r = read_fdes(im);
-
-	if (r)
-		return r;
-	for (high = im->fde_count; low < high;) {
-		size_t middle = low + (high - low) / 2;
-
-		if (im->fdes[middle].start <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low == 0 || address >= im->fdes[low - 1].end)
-		return SYMFILE_NONE;
-	*ret_start = im->fdes[low - 1].start;
-	*ret_end = im->fdes[low - 1].end;
-	return 0;
-}
-
-/* The table of .eh_frame_hdr as all linkers write it: pairs of the start of a function and its FDE,
- * both from the section's address. An FDE: length, CIE, start from here, size. */
 int elfview_function(struct elfview *im, uint64_t address, uint64_t *ret_start, uint64_t *ret_end)
 {
-	const struct symfile_section *s;
-	uint64_t low = 0, high, start, fde;
-	uint32_t count;
-	uint8_t head[4];
-	int32_t pair[2];
-	struct {
-		uint32_t len, cie;
-		int32_t start;
-		uint32_t size;
-	} f;
-	int r = symfile_section(im->file, ".eh_frame_hdr", &s);
+	int r = im->extents ? 0 : extents_new(im->file, &im->extents);
 
-	if (r)
-		return find_fde(im, address, ret_start, ret_end);
-	if (s->size < 12 || s->type == SHT_NOBITS)
-		return SYMFILE_NONE;
-	r = symfile_read(im->file, s->offset, head, sizeof(head));
-	if (r == 0)
-		r = read_u32(im, s, 8, &count);
-	if (r)
-		return r;
-	if (head[0] != 1 || head[1] != EH_PCREL_SDATA4 || head[2] != EH_UDATA4 ||
-	    head[3] != EH_DATAREL_SDATA4 || count > MAX_FDES || (s->size - 12) / 8 < count)
-		return SYMFILE_NONE;
-	for (high = count; high - low > 1;) {
-		uint64_t middle = low + (high - low) / 2;
-
-		r = symfile_read(im->file, s->offset + 12 + middle * 8, pair, sizeof(pair));
-		if (r)
-			return r;
-		if (s->addr + (uint64_t)(int64_t)pair[0] <= address)
-			low = middle;
-		else
-			high = middle;
-	}
-	if (count == 0)
-		return SYMFILE_NONE;
-	r = symfile_read(im->file, s->offset + 12 + low * 8, pair, sizeof(pair));
-	if (r)
-		return r;
-	start = s->addr + (uint64_t)(int64_t)pair[0];
-	fde = s->addr + (uint64_t)(int64_t)pair[1];
-	r = elfview_read(im, fde, &f, sizeof(f));
-	if (r)
-		return r;
-	if (fde + 8 + (uint64_t)(int64_t)f.start != start || address < start ||
-	    address - start >= f.size)
-		return SYMFILE_NONE;
-	*ret_start = start;
-	*ret_end = start + f.size;
-	return 0;
+	return r ? r : extents_entry(im->extents, address, ret_start, ret_end);
 }

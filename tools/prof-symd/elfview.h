@@ -5,12 +5,13 @@
  * for names of its code (symfile.h). x86-64.
  *
  * Sources: System V gABI chapters 4 and 5; the x86-64 psABI, "Relocation Types"; the layout of
- * .gnu.hash as binutils writes it; the LSB, ".eh_frame_hdr".
+ * .gnu.hash as binutils writes it.
  */
 #ifndef PROFPIPE_ELFVIEW_H
 #define PROFPIPE_ELFVIEW_H
 
 #include <elf.h>
+#include "tools/prof-symd/extents.h"
 #include "tools/prof-symd/symfile.h"
 
 struct elfview {
@@ -18,13 +19,7 @@ struct elfview {
 	Elf64_Rela *relas;	    /* owned; read at the first need */
 	size_t rela_count;
 	bool relas_tried;
-	struct elfview_range *fdes; /* owned; of a file without .eh_frame_hdr, sorted */
-	size_t fde_count;
-	bool fdes_tried;
-};
-
-struct elfview_range {
-	uint64_t start, end;
+	struct extents *extents; /* owned; NULL before the first need */
 };
 
 struct elfview_symbol {
@@ -76,8 +71,7 @@ int elfview_symbols(const struct elfview *im, bool dynamic, const char *prefix,
 int elfview_local(const struct elfview *im, const char *name, struct elfview_symbol *ret);
 /* A symbol that the file defines, of either table. */
 int elfview_defined(const struct elfview *im, const char *name, struct elfview_symbol *ret);
-/* The range of code around an address that has one FDE, as .eh_frame_hdr lists them; a program that
- * is wholly static may have none: then all of .eh_frame is read, once. */
+/* As extents_entry. */
 int elfview_function(struct elfview *im, uint64_t address, uint64_t *ret_start, uint64_t *ret_end);
 
 #endif

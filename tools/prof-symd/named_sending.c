@@ -139,7 +139,15 @@ static int unnamed(struct named *n)
 	return 0;
 }
 
-/* Fills functions and lines of a frame that came without. */
+static bool has_name(const struct names *n)
+{
+	for (unsigned i = 0; i < n->count; i++)
+		if (n->calls[i].name.len)
+			return true;
+	return false;
+}
+
+/* Fills functions and lines of a frame that came without; else where its function starts. */
 static int name_frame(struct named *n, const struct def_frame *f, struct msg_frame *m,
 		      uint64_t now_ns)
 {
@@ -159,6 +167,12 @@ static int name_frame(struct named *n, const struct def_frame *f, struct msg_fra
 	if (mapped) {
 		m->address = address + back;
 		r = program_lookup(program, address, &n->names);
+		if (r == SYMFILE_NONE || (r == 0 && !has_name(&n->names))) {
+			const int lookup = r;
+
+			r = program_start(program, address, &m->start);
+			r = r == -ENOMEM ? r : lookup;
+		}
 	}
 	lastword_back(former);
 	if (!mapped)

@@ -4,6 +4,7 @@
 #include <unistd.h>
 #include "tools/prof-symd/dwarf.h"
 #include "tools/prof-symd/dwarfinfo.h"
+#include "tools/prof-symd/extents.h"
 #include "tools/prof-symd/gosym.h"
 #include "tools/prof-symd/program.h"
 
@@ -13,6 +14,7 @@ struct program {
 	struct symfile *main, *debug, *alt;
 	struct dwarf *dwarf;
 	struct gosym *go;
+	struct extents *extents;
 	uint64_t dwarf_max;
 	enum step step;
 	bool dwarf_tried, dwarf_too_large, dwarf_lost, dwarf_killed, go_tried;
@@ -52,6 +54,7 @@ void program_free(struct program *p)
 		return;
 	dwarf_free(p->dwarf);
 	gosym_free(p->go);
+	extents_free(p->extents);
 	symfile_free(p->main);
 	symfile_free(p->debug);
 	symfile_free(p->alt);
@@ -185,6 +188,12 @@ static uint64_t debug_address(const struct program *p, const struct symfile *deb
 	return address - symfile_base(p->main) + symfile_base(debug);
 }
 
+static uint64_t debug_address_back(const struct program *p, const struct symfile *debug,
+				   uint64_t address)
+{
+	return address - symfile_base(debug) + symfile_base(p->main);
+}
+
 static int lookup_symbol(struct program *p, uint64_t address, char name[static SYMFILE_NAME])
 {
 	int r = SYMFILE_NONE;
@@ -242,6 +251,20 @@ int program_lookup(struct program *p, uint64_t address, struct names *ret)
 	return 0;
 }
 
+int program_start(struct program *p, uint64_t address, uint64_t *ret)
+{
+	uint64_t floor = symfile_floor(p->main, address), end = 0;
+	int r = p->extents ? 0 : extents_new(p->main, &p->extents);
+
+	if (p->debug)
+		end = symfile_floor(p->debug, debug_address(p, p->debug, address));
+	if (end)
+		end = debug_address_back(p, p->debug, end);
+	if (!r)
+		r = extents_start(p->extents, address, end > floor ? end : floor, ret);
+	return r == -ENOMEM ? r : r ? SYMFILE_NONE : 0;
+}
+
 bool program_dwarf_too_large(const struct program *p)
 {
 	return p->dwarf_too_large;
@@ -266,5 +289,5 @@ size_t program_bytes(const struct program *p)
 {
 	return sizeof(*p) + symfile_bytes(p->main) + (p->debug ? symfile_bytes(p->debug) : 0) +
 	       (p->alt ? symfile_bytes(p->alt) : 0) + (p->dwarf ? dwarf_bytes(p->dwarf) : 0) +
-	       (p->go ? gosym_bytes(p->go) : 0);
+	       (p->go ? gosym_bytes(p->go) : 0) + (p->extents ? extents_bytes(p->extents) : 0);
 }

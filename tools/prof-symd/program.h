@@ -5,8 +5,8 @@
  * order that `program_wants` gives; nothing here opens a path.
  *
  * Names come from Go's own table for what that has; from DWARF (its own, else its debug file's);
- * else from .symtab, its own or the debug file's; else MiniDebugInfo and .dynsym. Parsing is put
- * off to the first lookup.
+ * else from .symtab, its own or the debug file's; else MiniDebugInfo and .dynsym. What no name is
+ * known of has at least its function's start (extents.h). Parsing is put off to the first lookup.
  */
 #ifndef PROFPIPE_PROGRAM_H
 #define PROFPIPE_PROGRAM_H
@@ -46,6 +46,9 @@ int program_address(const struct program *p, uint64_t offset, uint64_t *ret);
 /* The calls at an ELF address; a call's name is empty only where nothing but a line is known. 0,
  * SYMFILE_NONE, -ENOMEM; damage counts as nothing known. */
 int program_lookup(struct program *p, uint64_t address, struct names *ret);
+/* Where the function begins that has an ELF address, for one that program_lookup has no name for:
+ * another ELF address. 0, SYMFILE_NONE (nothing tells), -ENOMEM. */
+int program_start(struct program *p, uint64_t address, uint64_t *ret);
 /* True once DWARF was left alone for its size, or what reading it takes. */
 bool program_dwarf_too_large(const struct program *p);
 /* True once libdw died on it, or took too long: its inlined calls and lines are missing. */

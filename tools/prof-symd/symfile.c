@@ -89,6 +89,10 @@ static int read_segments(struct symfile *f, const Elf64_Ehdr *e)
 		else if (p.p_type == PT_DYNAMIC) {
 			f->dynamic = p.p_offset;
 			f->dynamic_size = p.p_filesz;
+		} else if (p.p_type == PT_GNU_EH_FRAME) {
+			f->frame_header = p.p_offset;
+			f->frame_header_address = p.p_vaddr;
+			f->frame_header_size = p.p_filesz;
 		}
 	}
 	return 0;
@@ -276,6 +280,7 @@ static int open_file(struct symfile *f)
 		return SYMFILE_UNSUPPORTED;
 	f->linked = e.e_type != ET_REL;
 	f->machine = e.e_machine;
+	f->entry = e.e_entry;
 	r = read_segments(f, &e);
 	if (r == 0)
 		r = read_sections(f, &e);
@@ -485,6 +490,25 @@ const struct symfile_section *symfile_section_of_type(const struct symfile *f, u
 	return NULL;
 }
 
+int symfile_frame_header(const struct symfile *f, uint64_t *ret_address, uint64_t *ret_offset,
+			 uint64_t *ret_size)
+{
+	const struct symfile_section *s;
+
+	if (f->frame_header_size) {
+		*ret_address = f->frame_header_address;
+		*ret_offset = f->frame_header;
+		*ret_size = f->frame_header_size;
+		return 0;
+	}
+	if (symfile_section(f, ".eh_frame_hdr", &s) || s->type == SHT_NOBITS)
+		return SYMFILE_NONE;
+	*ret_address = s->addr;
+	*ret_offset = s->offset;
+	*ret_size = s->size;
+	return 0;
+}
+
 bool symfile_has_symtab(const struct symfile *f)
 {
 	return symfile_section_of_type(f, SHT_SYMTAB) != NULL;
@@ -499,6 +523,11 @@ int symfile_lookup(struct symfile *f, uint64_t address, char ret_name[static SYM
 			return r;
 	}
 	return symindex_lookup(f->index, address, ret_name);
+}
+
+uint64_t symfile_floor(struct symfile *f, uint64_t address)
+{
+	return f->index ? symindex_floor(f->index, address) : 0;
 }
 
 size_t symfile_bytes(const struct symfile *f)

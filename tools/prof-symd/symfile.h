@@ -81,6 +81,9 @@ uint64_t symfile_base(const struct symfile *f);
 
 /* 0 or SYMFILE_NONE; *ret is borrowed. */
 int symfile_section(const struct symfile *f, const char *name, const struct symfile_section **ret);
+/* Where .eh_frame_hdr is, as the program header says, or a section. 0 or SYMFILE_NONE. */
+int symfile_frame_header(const struct symfile *f, uint64_t *ret_address, uint64_t *ret_offset,
+			 uint64_t *ret_size);
 /* 0, SYMFILE_MALFORMED when not all there, -errno. */
 int symfile_read(const struct symfile *f, uint64_t offset, void *into, size_t n);
 bool symfile_has_symtab(const struct symfile *f);
@@ -88,6 +91,8 @@ bool symfile_has_symtab(const struct symfile *f);
 /* The raw name of the function that covers address, chosen as above, NUL-terminated. The index is
  * built at the first call. 0, SYMFILE_NONE, SYMFILE_MALFORMED, SYMFILE_TOO_LARGE, -errno. */
 int symfile_lookup(struct symfile *f, uint64_t address, char ret_name[static SYMFILE_NAME]);
+/* Where the last symbol ends that ends at or before an address; 0: none does. */
+uint64_t symfile_floor(struct symfile *f, uint64_t address);
 /* Bytes of memory held. */
 size_t symfile_bytes(const struct symfile *f);
 

@@ -22,7 +22,10 @@ struct symfile {
 	bool bare; /* no section headers: sections are its executable segments */
 	struct symfile_segment *segments;
 	uint32_t segment_count;
+	uint64_t entry;			/* an address; 0: none */
 	uint64_t dynamic, dynamic_size; /* where PT_DYNAMIC is in the file */
+	uint64_t frame_header, frame_header_address,
+		frame_header_size; /* the same of PT_GNU_EH_FRAME; size 0: there is none */
 	struct symfile_section *sections;
 	uint32_t section_count;
 	char *names; /* of sections, NUL-terminated as a whole */

@@ -167,13 +167,12 @@ static int narrow(const struct symfile *f, struct gap *gaps, size_t count, bool 
 {
 	uint8_t *chunk = malloc(CHUNK), head[GAPS_HEADER];
 	const struct symfile_section *s;
-	uint64_t scanned = 0;
+	uint64_t scanned = 0, address, header, size;
 	int r = chunk ? 0 : -ENOMEM;
 
-	if (!r && symfile_section(f, ".eh_frame_hdr", &s) == 0 && s->type != SHT_NOBITS &&
-	    symfile_read(f, s->offset, head, sizeof(head)) == 0) {
-		uint64_t left = (uint64_t)gaps_table(head) * GAPS_ENTRY,
-			 at = s->offset + sizeof(head);
+	if (!r && symfile_frame_header(f, &address, &header, &size) == 0 &&
+	    symfile_read(f, header, head, sizeof(head)) == 0) {
+		uint64_t left = (uint64_t)gaps_table(head) * GAPS_ENTRY, at = header + sizeof(head);
 
 		while (left) {
 			size_t n = left < CHUNK ? (size_t)left : CHUNK;
@@ -181,7 +180,7 @@ static int narrow(const struct symfile *f, struct gap *gaps, size_t count, bool 
 			if (symfile_read(f, at, chunk, n))
 				break;
 			gaps_entries(gaps, count, (struct span){ .data = chunk, .len = n },
-				     s->addr);
+				     address);
 			left -= n;
 			at += n;
 		}
@@ -409,7 +408,8 @@ static int look_around(struct symindex *x, uint64_t address)
 	return 0;
 }
 
-int symindex_lookup(struct symindex *x, uint64_t address, char ret_name[static SYMFILE_NAME])
+/* The last range that begins at or before an address. */
+static int find_range(struct symindex *x, uint64_t address, const struct range **ret)
 {
 	size_t low = 0, high;
 	int r = x->verdict;
@@ -429,9 +429,26 @@ int symindex_lookup(struct symindex *x, uint64_t address, char ret_name[static S
 	}
 	if (low == 0)
 		return SYMFILE_NONE;
+	*ret = &x->ranges[low - 1];
+	return 0;
+}
 
-	const struct range *at = &x->ranges[low - 1];
+uint64_t symindex_floor(struct symindex *x, uint64_t address)
+{
+	const struct range *at;
 
+	return find_range(x, address, &at) == 0 && address - at->start >= at->size
+		       ? at->start + at->size
+		       : 0;
+}
+
+int symindex_lookup(struct symindex *x, uint64_t address, char ret_name[static SYMFILE_NAME])
+{
+	const struct range *at;
+	int r = find_range(x, address, &at);
+
+	if (r)
+		return r;
 	if (address - at->start >= at->size)
 		return SYMFILE_NONE;
 	if (at->name & NAME_ALIASES)

@@ -18,6 +18,8 @@ int symindex_new(const struct symfile *f, uint64_t large, struct symindex **ret)
 void symindex_free(struct symindex *x);
 /* As symfile_lookup. */
 int symindex_lookup(struct symindex *x, uint64_t address, char ret_name[static SYMFILE_NAME]);
+/* Where the last symbol ends that ends at or before an address; 0: none does. */
+uint64_t symindex_floor(struct symindex *x, uint64_t address);
 /* Bytes of memory held. */
 size_t symindex_bytes(const struct symindex *x);
 
