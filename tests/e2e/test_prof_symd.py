@@ -285,6 +285,25 @@ def test_symbols_are_those_of_nm_and_never_stretched(path, tmp_path):
             assert name == "??" or name in unsized_names(copy), hex(address)
 
 
+@pytest.mark.parametrize("options", [["-Wl,-z,now"], ["-Wl,-z,lazy", "-fcf-protection=none"], ["-fcf-protection", "-Wl,-z,ibtplt", "-Wl,-z,lazy"], ["-fuse-ld=gold"]])
+@pytest.mark.parametrize("stripped", [False, True])
+def test_slots_of_the_plt_are_those_of_objdump(tmp_path, options, stripped):
+    (tmp_path / "p.cc").write_text(CXX)
+    path = tmp_path / "p"
+    run("g++", "-O1", *options, tmp_path / "p.cc", "-o", path)
+    if stripped:
+        run("strip", path)
+    known, name = {}, None
+    for line in run("objdump", "-dC", *[f"--section={s}" for s in (".plt", ".plt.sec", ".plt.got")], path).stdout.decode().splitlines():
+        head = re.match(r"[0-9a-f]+ <(.*)>:$", line)
+        if head:
+            name = head.group(1) if head.group(1).endswith("@plt") else None
+        elif name and "nop" not in line and re.match(r"\s+[0-9a-f]+:", line):
+            known[int(line.split(":")[0], 16)] = name
+    assert len(known) > 8
+    assert {a: calls[-1][0] for a, calls in zip(known, symbolized(path, list(known)))} == known
+
+
 def unsized_names(path, cache={}):
     if path not in cache:
         out = run("readelf", "-sW", path).stdout.decode(errors="replace").splitlines()

@@ -2,7 +2,7 @@
 symd_RUNTIMES := $(patsubst %,tools/prof-symd/%.c,runtime elfview memory) $(foreach r,$(RUNTIMES),$(wildcard tools/prof-symd/$(r).c tools/prof-symd/$(r)_*.c))
 
 # ELF files and their symbols: for tests, too.
-symd_SYMBOLS := symfile.c symtable.c symbuckets.c symindex.c gaps.c extents.c codestarts.c
+symd_SYMBOLS := symfile.c symtable.c symbuckets.c symindex.c gaps.c extents.c codestarts.c plt.c
 # libdw's side.
 symd_DWARF := dwarfinfo.c dwarfimage.c dwarfnames.c
 

@@ -21,6 +21,28 @@ struct str names_keep(struct names *n, const char *s, size_t len)
 	return (struct str){ .data = at, .len = (uint32_t)len };
 }
 
+/* With `@plt` behind it; a long one is cut for that. */
+static struct str keep_slot(struct names *n, const char *name, size_t len)
+{
+	static const char plt[] = "@plt";
+	char slot[NAMES_TEXT];
+	const struct str cut = str_cut((struct str){ .data = name, .len = (uint32_t)len },
+				       sizeof(slot) - (sizeof(plt) - 1));
+
+	memcpy(slot, cut.data, cut.len);
+	memcpy(slot + cut.len, plt, sizeof(plt) - 1);
+	return names_keep(n, slot, cut.len + sizeof(plt) - 1);
+}
+
+void names_set_slot(struct names *n, struct call *c, const char *system_name)
+{
+	char shown[DEMANGLE_MAX + 1];
+	const size_t len = demangle(system_name, shown, sizeof(shown));
+
+	c->system_name = keep_slot(n, system_name, strlen(system_name));
+	c->name = keep_slot(n, shown, len);
+}
+
 void names_set(struct names *n, struct call *c, const char *system_name)
 {
 	char shown[DEMANGLE_MAX + 1];

@@ -32,5 +32,7 @@ void names_reset(struct names *n);
 struct str names_keep(struct names *n, const char *s, size_t len);
 /* Sets a call's system name and its name, demangled. */
 void names_set(struct names *n, struct call *c, const char *system_name);
+/* The same for the slot of a procedure linkage table that leads to a function: `rand@plt`. */
+void names_set_slot(struct names *n, struct call *c, const char *system_name);
 
 #endif

@@ -6,6 +6,7 @@
 #include "tools/prof-symd/dwarfinfo.h"
 #include "tools/prof-symd/extents.h"
 #include "tools/prof-symd/gosym.h"
+#include "tools/prof-symd/plt.h"
 #include "tools/prof-symd/program.h"
 
 enum step { STEP_BUILD_ID, STEP_NAME, STEP_ALT, STEP_DONE };
@@ -241,13 +242,16 @@ int program_lookup(struct program *p, uint64_t address, struct names *ret)
 	r = lookup_symbol(p, address, name);
 	if (r && p->go && ret->count == 0 && gosym_lookup_name(p->go, address, ret) == 0)
 		return 0;
-	if (r)
+
+	const bool slot = r && plt_lookup(p->main, address, name) == 0;
+
+	if (r && !slot)
 		return ret->count ? 0 : r;
 	if (ret->count == 0) {
 		ret->calls[0] = (struct call){ 0 };
 		ret->count = 1;
 	}
-	names_set(ret, &ret->calls[ret->count - 1], name);
+	(slot ? names_set_slot : names_set)(ret, &ret->calls[ret->count - 1], name);
 	return 0;
 }
 
