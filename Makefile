@@ -40,7 +40,7 @@ endif
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 .SECONDEXPANSION:
-.PHONY: all help deps demo check check-vm tests lint bench install deb clean fuzz format
+.PHONY: all help deps demo check check-all check-vm tests lint bench install deb clean fuzz format
 
 TOOLS     :=
 GEN       :=
@@ -64,6 +64,7 @@ help:
 	@echo "make deps       install what is missing, from Debian"
 	@echo "make demo       profile this host for some seconds, write flame.html, print the hottest functions"
 	@echo "make check      every test"
+	@echo "make check-all  that, and the walker by single steps in programs of many languages"
 	@echo "make check-vm   what runs on Debian's kernels from 5.10 on, in an emulated machine"
 	@echo "make lint       formatting and static checks"
 	@echo "make bench      completeness and overhead, beside the peers that are there"
@@ -112,7 +113,7 @@ $(B)/gen/%.skel.h: $(B)/gen/%.bpf.o
 NEEDS := $(CLANG) llvm-strip protoc-c
 MISSING := $(foreach n,$(NEEDS),$(if $(shell command -v $(n) 2>/dev/null),,$(n))) $(if $(BPFTOOL),,bpftool)
 ifneq ($(strip $(MISSING)),)
-ifneq ($(filter-out deps demo check check-vm clean help,$(or $(MAKECMDGOALS),all)),)
+ifneq ($(filter-out deps demo check check-all check-vm clean help,$(or $(MAKECMDGOALS),all)),)
 $(error missing: $(strip $(MISSING)). `make deps` installs everything from Debian)
 endif
 endif
@@ -129,6 +130,10 @@ check:
 	@$(MAKE) --no-print-directory -j2 tests
 	@$(MAKE) --no-print-directory -j2 SAN=asan tests
 	@tests/check.sh build/release build/asan -- tests/e2e
+
+# Programs of many languages beside: those that are not installed are listed.
+check-all: check
+	@PROFPIPE_BUILD=$(B) $(PYTHON) tests/walker/programs.py
 
 check-vm:
 	@packaging/deps.sh test

@@ -11,7 +11,9 @@
 #define MAX_CALLS (1u << 20)
 #define NEAR (64u << 10)	 /* bytes by which a function's own frame may grow at once */
 #define SIGNAL_FRAME (16u << 10) /* bytes of the largest one */
-#define MAX_SWITCHES 16		 /* looked back through */
+/* Of the ucontext, which begins behind the return address (asm/sigcontext.h). */
+#define UCONTEXT_PC 168
+#define MAX_SWITCHES 16 /* looked back through */
 
 static struct shadow_strand *current(struct shadow *s)
 {
@@ -32,13 +34,33 @@ static void claim_forget(struct shadow_claim *c)
 	*c = (struct shadow_claim){ 0 };
 }
 
-static void strand_forget(struct shadow_strand *t, uint64_t sp)
+static void claim_disprove(struct shadow *s, struct shadow_claim *c)
 {
+	s->disproved += c->stacks;
+	s->disproved_complete += c->complete;
+	claim_forget(c);
+}
+
+/* Of claims that differ all but the most frequent are wrong. */
+static void claims_decide(struct shadow *s, struct shadow_strand *t)
+{
+	int best = 0;
+
+	for (int i = 1; i < SHADOW_CLAIMS; i++)
+		if (t->claims[i].stacks > t->claims[best].stacks)
+			best = i;
+	claim_forget(&t->claims[best]);
+	for (int i = 0; i < SHADOW_CLAIMS; i++)
+		claim_disprove(s, &t->claims[i]);
+}
+
+static void strand_forget(struct shadow *s, struct shadow_strand *t, uint64_t sp)
+{
+	claims_decide(s, t);
 	t->depth = t->since = 0;
 	t->low = t->high = sp;
 	t->from = -1;
 	t->rooted = t->signal = false;
-	claim_forget(&t->claim);
 }
 
 void shadow_begin(struct shadow *s, uint64_t sp, bool rooted)
@@ -46,15 +68,22 @@ void shadow_begin(struct shadow *s, uint64_t sp, bool rooted)
 	shadow_done(s);
 	s->count = 1;
 	s->current = 0;
-	strand_forget(&s->strands[0], sp);
+	strand_forget(s, &s->strands[0], sp);
 	s->strands[0].rooted = rooted;
+}
+
+void shadow_end(struct shadow *s)
+{
+	for (int i = 0; i < s->count; i++)
+		claims_decide(s, &s->strands[i]);
 }
 
 void shadow_done(struct shadow *s)
 {
 	for (int i = 0; i < SHADOW_STRANDS; i++) {
 		free(s->strands[i].calls);
-		claim_forget(&s->strands[i].claim);
+		for (int k = 0; k < SHADOW_CLAIMS; k++)
+			claim_forget(&s->strands[i].claims[k]);
 		s->strands[i] = (struct shadow_strand){ 0 };
 	}
 }
@@ -102,20 +131,17 @@ static void resumed(struct shadow_strand *t)
 	}
 }
 
-/* A return into what lies below the first call that was seen: the claim's next frame. */
+/* A return into what lies below the first call that was seen: the right claim's next frame. */
 static void returned_below(struct shadow *s, struct shadow_strand *t, uint64_t address)
 {
-	struct shadow_claim *c = &t->claim;
+	for (int i = 0; i < SHADOW_CLAIMS; i++) {
+		struct shadow_claim *c = &t->claims[i];
 
-	if (!c->stacks)
-		return;
-	if (c->count && c->pcs[0] == address) {
-		memmove(c->pcs, c->pcs + 1, --c->count * sizeof(*c->pcs));
-		return;
+		if (c->count && c->pcs[0] == address)
+			memmove(c->pcs, c->pcs + 1, --c->count * sizeof(*c->pcs));
+		else if (c->whole || c->count)
+			claim_disprove(s, c);
 	}
-	s->disproved += c->stacks;
-	s->disproved_complete += c->complete;
-	claim_forget(c);
 }
 
 void shadow_return(struct shadow *s, uint64_t address, uint64_t slot)
@@ -168,7 +194,7 @@ static int strand_new(struct shadow *s, uint64_t sp)
 			if (s->strands[k].from == i)
 				s->strands[k].from = -1;
 	}
-	strand_forget(&s->strands[i], sp);
+	strand_forget(s, &s->strands[i], sp);
 	return i;
 }
 
@@ -186,7 +212,7 @@ static void switch_to(struct shadow *s, uint64_t before, uint64_t sp, bool signa
 	/* Another thread may have run on it, or it serves something else by now. */
 	for (size_t i = 0; known && i < t->depth; i++) {
 		if (word_at(t->calls[i].slot) != t->calls[i].address && !t->calls[i].interrupted) {
-			strand_forget(t, sp);
+			strand_forget(s, t, sp);
 			known = false;
 		}
 	}
@@ -249,22 +275,26 @@ void shadow_signal(struct shadow *s, uint64_t pc, uint64_t before, uint64_t sp, 
 	push(current(s), (struct shadow_call){ .address = address, .slot = sp });
 }
 
-void shadow_sigreturn(struct shadow *s, uint64_t sp)
+void shadow_sigreturn(struct shadow *s, uint64_t pc, uint64_t sp)
 {
 	struct shadow_strand *t = current(s);
+	uint64_t interrupted = 0;
 
 	while (t->depth && !t->calls[--t->depth].interrupted)
 		;
+	if (t->depth < t->cap && t->calls[t->depth].interrupted)
+		interrupted = t->calls[t->depth].address;
 	resumed(t);
-	if (sp >= t->low && sp <= t->high)
-		return;
-	int from = t->from;
-
-	if (!t->signal || from < 0 || t->from_sp != sp) {
-		switch_to(s, t->low, sp, false);
-		return;
+	if (sp < t->low || sp > t->high) {
+		if (t->signal && t->from >= 0 && sp <= s->strands[t->from].high &&
+		    sp >= s->strands[t->from].low)
+			s->current = t->from;
+		else
+			switch_to(s, t->low, sp, false);
 	}
-	s->current = from;
+	/* The handler made it look as if a call had been interrupted. */
+	if (pc != interrupted && word_at(sp) == interrupted)
+		shadow_call(s, interrupted, sp);
 }
 
 const struct shadow_call *shadow_at(const struct shadow *s, size_t i)
@@ -300,6 +330,10 @@ static enum shadow_verdict compare_from(struct comparison *c, int n, size_t dept
 			continue;
 		if (at == st->count)
 			return st->reason ? SHADOW_CUT : SHADOW_WRONG;
+		/* Go's handlers put a call where they came from. */
+		if (t->calls[i].interrupted &&
+		    word_at(t->calls[i].slot + UCONTEXT_PC) != t->calls[i].address)
+			return SHADOW_UNKNOWN;
 		if (st->frames[at++].pc != t->calls[i].address)
 			return SHADOW_WRONG;
 	}
@@ -321,7 +355,8 @@ static enum shadow_verdict compare_from(struct comparison *c, int n, size_t dept
 	}
 	if (t->rooted)
 		return at == st->count ? SHADOW_EQUAL : SHADOW_WRONG;
-	c->claimed = at;
+	if (n == c->shadow->current)
+		c->claimed = at;
 	return SHADOW_UNKNOWN;
 }
 
@@ -335,15 +370,25 @@ static enum shadow_verdict compare(struct shadow *s, const struct stack *st, uin
 	return v;
 }
 
-/* glibc's longjmp, about to jump, says that it is where it will jump to: a register holds that. */
-static bool is_jump(const struct shadow *s, const struct stack *st, const uint64_t *registers)
+/*
+ * Code that is about to jump up the stack says that it is there already: a register holds the
+ * target in glibc's longjmp, the top of the stack does in OCaml's raise. Its frames are those of
+ * the target then: the shadow's, less some. What lies below an unrooted strand is not compared.
+ */
+static bool is_jump(const struct shadow *s, const struct stack *st, uint64_t sp,
+		    const uint64_t *registers)
 {
 	const struct shadow_strand *t = &s->strands[s->current];
 	bool held = false;
 
-	for (unsigned i = 0; i < 16 && st->count > 1; i++)
+	if (st->count < 2 || (t->depth && t->calls[t->depth - 1].address == st->frames[1].pc))
+		return false;
+	for (unsigned i = 0; i < 16; i++)
 		held |= registers[i] == st->frames[1].pc;
-	if (!held || st->count - 2 > t->depth)
+	held |= word_at(sp) == st->frames[1].pc || word_at(sp + 8) == st->frames[1].pc;
+	if (!held || !t->rooted)
+		return held;
+	if (st->count - 2 > t->depth)
 		return false;
 	for (size_t i = 2; i < st->count; i++)
 		if (st->frames[i].pc != t->calls[st->count - 1 - i].address)
@@ -351,29 +396,46 @@ static bool is_jump(const struct shadow *s, const struct stack *st, const uint64
 	return true;
 }
 
-/* Whether the walker says of what is below the strand what it has said since the last return. */
-static bool same_claim(struct shadow_strand *t, const struct stack *st, size_t at)
+/* Whether c may be said by one who says it of st's frames from `at` on. */
+static bool agrees(const struct shadow_claim *c, const struct stack *st, size_t at)
 {
-	struct shadow_claim *c = &t->claim;
 	size_t n = st->count - at, both = n < c->count ? n : c->count;
 
-	if (!c->stacks) {
-		c->pcs = calloc(n + 1, sizeof(*c->pcs));
+	for (size_t i = 0; i < both; i++)
+		if (c->pcs[i] != st->frames[at + i].pc)
+			return false;
+	return (n <= c->count || !c->whole) && (n >= c->count || st->reason);
+}
+
+/* Adds what the walker says of what is below the strand. False: no stack had said it. */
+static bool claim(struct shadow *s, struct shadow_strand *t, const struct stack *st, size_t at)
+{
+	size_t n = st->count - at;
+	int i = 0, few = 0;
+	bool first = true;
+
+	for (; i < SHADOW_CLAIMS && !(t->claims[i].stacks && agrees(&t->claims[i], st, at)); i++) {
+		first &= !t->claims[i].stacks;
+		if (t->claims[i].stacks < t->claims[few].stacks)
+			few = i;
+	}
+	bool known = i < SHADOW_CLAIMS;
+	struct shadow_claim *c = &t->claims[known ? i : few];
+
+	if (!known)
+		claim_disprove(s, c); /* none, or one that is hardly said */
+	if (n > c->count || !known) {
+		c->pcs = reallocarray(c->pcs, n + 1, sizeof(*c->pcs));
 		if (!c->pcs)
 			errx(1, "no memory");
-		for (size_t i = 0; i < n; i++)
-			c->pcs[i] = st->frames[at + i].pc;
+		for (size_t k = 0; k < n; k++)
+			c->pcs[k] = st->frames[at + k].pc;
 		c->count = n;
-	} else {
-		for (size_t i = 0; i < both; i++)
-			if (c->pcs[i] != st->frames[at + i].pc)
-				return false;
-		if (n != c->count && !st->reason)
-			return false;
 	}
+	c->whole |= !st->reason;
 	c->stacks++;
 	c->complete += !st->reason;
-	return true;
+	return known || first;
 }
 
 enum shadow_verdict shadow_compare(struct shadow *s, const struct stack *st, uint64_t pc,
@@ -387,9 +449,9 @@ enum shadow_verdict shadow_compare(struct shadow *s, const struct stack *st, uin
 
 	if (v == SHADOW_WRONG)
 		v = compare(s, st, sp, false, &claimed);
-	if (v == SHADOW_WRONG && is_jump(s, st, registers))
+	if (v == SHADOW_WRONG && is_jump(s, st, sp, registers))
 		return SHADOW_JUMP;
-	if (v == SHADOW_UNKNOWN && claimed && !same_claim(current(s), st, claimed))
-		return SHADOW_WRONG;
+	if (v == SHADOW_UNKNOWN && claimed && !claim(s, current(s), st, claimed))
+		return SHADOW_DISPUTED;
 	return v;
 }

@@ -10,8 +10,9 @@
  * the older calls of the one that it came to. Either is accepted if it is equal as a whole; else
  * the verdict is SHADOW_UNKNOWN. Never SHADOW_EQUAL on a guess.
  *
- * What a walker says lies below an unrooted strand is its claim. Later returns confirm the claim
- * frame by frame, or prove that all stacks since were wrong (struct shadow_claim).
+ * What a walker says lies below an unrooted strand is its claim. Later returns confirm a claim
+ * frame by frame, or prove that all stacks that made it were wrong. Of claims that contradict each
+ * other one at most is right: all but the most frequent count as wrong.
  */
 #ifndef PROFPIPE_TESTS_SHADOW_H
 #define PROFPIPE_TESTS_SHADOW_H
@@ -30,17 +31,21 @@ enum shadow_move {
 };
 
 enum shadow_verdict {
-	SHADOW_EQUAL,	/* all frames, up to the root */
-	SHADOW_CUT,	/* the beginning of the shadow, and a reason for the end */
-	SHADOW_JUMP,	/* longjmp, about to jump: says that it is there already */
-	SHADOW_UNKNOWN, /* equal as far as the shadow is known, which is not up to a root */
+	SHADOW_EQUAL,	 /* all frames, up to the root */
+	SHADOW_CUT,	 /* the beginning of the shadow, and a reason for the end */
+	SHADOW_JUMP,	 /* longjmp or the like, about to jump: says that it is there already */
+	SHADOW_UNKNOWN,	 /* equal as far as the shadow is known, which is not up to a root */
+	SHADOW_DISPUTED, /* likewise, and says of the rest what no stack had said before */
 	SHADOW_WRONG,
 };
 
-/* Stacks of which the shadow knew only the beginning, since the end was last proven. */
+#define SHADOW_CLAIMS 8
+
+/* Stacks that said the same of what lies below a strand, since a return last proved some of it. */
 struct shadow_claim {
-	uint64_t *pcs; /* what the walker said lies below, leaf first */
+	uint64_t *pcs; /* leaf first */
 	size_t count;
+	bool whole;		   /* up to a root; else a cut one, of which more may be said */
 	uint64_t stacks, complete; /* how many said so, and how many of these to be complete */
 };
 
@@ -60,7 +65,7 @@ struct shadow_strand {
 	uint64_t from_sp;
 	bool rooted;
 	bool signal; /* that switch was a signal's: no doubt where it goes on */
-	struct shadow_claim claim;
+	struct shadow_claim claims[SHADOW_CLAIMS]; /* of which one at most is right */
 };
 
 #define SHADOW_STRANDS 256
@@ -69,12 +74,14 @@ struct shadow {
 	struct shadow_strand strands[SHADOW_STRANDS];
 	int count, current;
 	uint64_t jumps_to_other_stacks;
-	/* Stacks that were unknown when they were compared, and that a return proved wrong. */
+	/* Stacks that were unknown or disputed when they were compared, and proved to be wrong. */
 	uint64_t disproved, disproved_complete;
 };
 
 /* Forgets all. The thread stands at sp: at its first instruction (rooted), or anywhere. */
 void shadow_begin(struct shadow *s, uint64_t sp, bool rooted);
+/* Decides what is in dispute. The strands are gone; the figures stay. */
+void shadow_end(struct shadow *s);
 void shadow_done(struct shadow *s);
 /* A call was made: the word at slot is where it returns to. */
 void shadow_call(struct shadow *s, uint64_t address, uint64_t slot);
@@ -88,7 +95,7 @@ void shadow_jump(struct shadow *s, uint64_t sp);
 void shadow_moved(struct shadow *s, enum shadow_move how, uint64_t before, uint64_t sp);
 /* The kernel laid a signal frame at sp, whose first word is where the handler returns to. */
 void shadow_signal(struct shadow *s, uint64_t pc, uint64_t before, uint64_t sp, uint64_t address);
-void shadow_sigreturn(struct shadow *s, uint64_t sp);
+void shadow_sigreturn(struct shadow *s, uint64_t pc, uint64_t sp);
 /* st: the walker's. registers: the thread's, by any numbers. */
 enum shadow_verdict shadow_compare(struct shadow *s, const struct stack *st, uint64_t pc,
 				   uint64_t sp, const uint64_t registers[16]);

@@ -19,8 +19,9 @@
  * are not equal, one for each pc:
  *
  *   cut      the beginning of the shadow, with a reason for its end
- *   jumps    longjmp, about to jump, says that it is there already
+ *   jumps    longjmp or the like, about to jump, says that it is there already
  *   unknown  equal as far as the shadow is known, which is not up to a root
+ *   disputed of the unknown: says of the rest what no stack had said before
  *   guessed  not equal, but a frame says that it was found by frame pointer for want of rows
  *   wrong    not equal
  *   false    of the guessed and the wrong: those that were called complete
@@ -240,6 +241,10 @@ static void check(void)
 	case SHADOW_UNKNOWN:
 		unknown++;
 		break;
+	case SHADOW_DISPUTED:
+		unknown++;
+		show(&s, "disputed");
+		break;
 	case SHADOW_WRONG:
 		*(is_guess(&s) ? &guessed : &wrong) += 1;
 		false_complete += s.reason == WALK_COMPLETE;
@@ -349,7 +354,7 @@ static bool step(int *signal)
 	} else if (i == JUMP) {
 		shadow_jump(&shadow, before.rsp);
 	} else if (i == SYSCALL && before.rax == 15 /* rt_sigreturn */) {
-		shadow_sigreturn(&shadow, regs.rsp);
+		shadow_sigreturn(&shadow, regs.rip, regs.rsp);
 	} else if (i == SYSCALL && changes_mappings(before.rax)) {
 		load();
 	} else if (regs.rsp != before.rsp) {
@@ -491,8 +496,8 @@ static double share(uint64_t n)
 
 static void print(uint64_t steps)
 {
-	/* Of the unknown, what a later return disproved; of what kind the rows were is not known
-	 * any more. */
+	/* Whether a frame of those was a guess is not known any more. */
+	shadow_end(&shadow);
 	unknown -= shadow.disproved;
 	wrong += shadow.disproved;
 	false_complete += shadow.disproved_complete;

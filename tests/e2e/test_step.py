@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stacks by the walker against calls and returns that were seen (tests/step): programs of several compilers, and that step itself tells what is wrong and what it cannot know."""
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+BUILD = os.environ.get("PROFPIPE_BUILD", "build/release")
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../walker"))
+import programs  # noqa: E402
+
+# `leaf` claims a frame that reaches over its caller's: a stack that looks whole lacks one function.
+LIAR = r"""
+__asm__(".text\n.globl middle\nmiddle: .cfi_startproc\nsub $8,%rsp\n.cfi_adjust_cfa_offset 8\ncall leaf\nadd $8,%rsp\n.cfi_adjust_cfa_offset -8\nret\n.cfi_endproc\n"
+	"leaf: .cfi_startproc\n.cfi_def_cfa_offset 24\nmov $50,%ecx\n1: dec %ecx\njnz 1b\nret\n.cfi_endproc\n");
+void middle(void);
+int main(void) { middle(); return 0; }
+"""
+SWITCHES = r"""
+#include <pthread.h>
+#include <stdio.h>
+#include <ucontext.h>
+static ucontext_t here, there;
+static int fib(int n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); }
+static void inner(int n) { if (n) inner(n - 1); else swapcontext(&there, &here); fib(5); }
+static void other(void) { for (;;) inner(6); }
+static void *thread(void *unused) {
+	static char stack[65536];
+	getcontext(&there);
+	there.uc_stack.ss_sp = stack;
+	there.uc_stack.ss_size = sizeof(stack);
+	makecontext(&there, other, 0);
+	for (int i = 0; i < 20; i++) { swapcontext(&here, &there); fib(6); }
+	return unused;
+}
+int main(void) { pthread_t t; pthread_create(&t, NULL, thread, NULL); pthread_join(t, NULL); return 0; }
+"""
+
+
+def step(tmp_path, source, *options):
+    (tmp_path / "source.c").write_text(source)
+    subprocess.run(["gcc", "-O1", "-fno-optimize-sibling-calls", "-o", tmp_path / "program", tmp_path / "source.c"], check=True)
+    p = subprocess.run([f"{BUILD}/tests/step", *options, tmp_path / "program"], capture_output=True, text=True, timeout=60)
+    end = re.search(r"^steps .*", p.stdout, re.M)
+    assert end, p.stderr
+    return p.returncode, {k: int(v) for k, v in re.findall(r"(\w+) (\d+)", end[0])}, p.stdout
+
+
+def test_a_stack_that_lacks_a_function_and_is_called_complete_is_counted(tmp_path):
+    status, f, out = step(tmp_path, LIAR)
+    assert status == 1 and 100 <= f["false"] == f["wrong"] <= 110, out[-3000:]
+
+
+def test_what_calls_and_returns_do_not_tell_of_a_switched_stack_is_unknown(tmp_path):
+    status, f, out = step(tmp_path, SWITCHES, "-c", "1")
+    assert status == 0 and f["wrong"] == f["false"] == 0, out[-3000:]
+    assert f["unknown"] > 1000 and f["equal"] > 1000 and f["cut"] + f["jumps"] < 200, out[-3000:]
+
+
+@pytest.mark.parametrize("name", [p.name for p in programs.PROGRAMS if p.quick])
+def test_no_stack_is_wrong(tmp_path, name):
+    program = next(p for p in programs.PROGRAMS if p.name == name)
+    assert not programs.missing(program)
+    row = programs.row_of(program, tmp_path, steps=70000)
+    assert "error" not in row, row
+    assert row["false"] == 0 and row["wrong"] + row["guessed"] <= row["checked"] / 5000, row["text"][-5000:]
+    assert row["checked"] > 10000 and row["complete"] > 99.5, row["text"][-5000:]
