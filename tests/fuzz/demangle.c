@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "common/span.h"
+#include "tests/fuzz/demangle_leaves.h"
 #include "tools/prof-symd/demangle.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Demangling: a name of a symbol table or of DWARF to the name that people know. C++ (Itanium ABI),
- * Rust (legacy and v0), through libiberty.
+ * Rust (legacy and v0) and D, through libiberty.
  *
  * The input is a stranger's. libiberty's own limit on recursion stays on (it also refuses names
  * over 1,024 bytes); here, what it may print is bounded too, since a short name can stand for an

@@ -121,11 +121,14 @@ void dwarfnames_call(struct names *n, struct call *c, Dwarf_Die *die)
 
 	if (!linkage)
 		linkage = die_string(die, DW_AT_MIPS_linkage_name);
+	plain = die_string(die, DW_AT_name);
 	if (linkage && linkage[0]) {
 		names_set(n, c, linkage);
+		/* Crystal says that it is C++, and has the plain name in both places. */
+		c->bare = plain && strcmp(linkage, plain) == 0 &&
+			  dwarf_diecu(die, &cudie, NULL, NULL) && has_scopes(&cudie);
 		return;
 	}
-	plain = die_string(die, DW_AT_name);
 	if (!plain || !plain[0])
 		return;
 	c->system_name = names_keep(n, plain, strlen(plain));
