@@ -285,6 +285,13 @@ def test_symbols_are_those_of_nm_and_never_stretched(path, tmp_path):
             assert name == "??" or name in unsized_names(copy), hex(address)
 
 
+@pytest.mark.parametrize("name", ["malloc", "free", "calloc", "read", "write", "printf", "fclose", "pthread_mutex_lock"])
+def test_functions_of_the_c_library_have_the_names_that_people_know(name):
+    address = next(int(w[1], 16) for w in (line.split() for line in run("readelf", "-W", "--dyn-syms", LIBC).stdout.decode().splitlines())
+                   if len(w) > 7 and w[7].split("@")[0] == name)
+    assert symbolized(LIBC, [address])[0][-1][0] == name
+
+
 @pytest.mark.parametrize("options", [["-Wl,-z,now"], ["-Wl,-z,lazy", "-fcf-protection=none"], ["-fcf-protection", "-Wl,-z,ibtplt", "-Wl,-z,lazy"], ["-fuse-ld=gold"]])
 @pytest.mark.parametrize("stripped", [False, True])
 def test_slots_of_the_plt_are_those_of_objdump(tmp_path, options, stripped):

@@ -3,6 +3,7 @@
 #include <elf.h>
 #include <stdio.h>
 #include <unistd.h>
+#include "tests/fuzz/demangle_leaves.h"
 #include "tools/prof-symd/demangle.h"
 #include "tools/prof-symd/symfile.h"
 #include "tools/prof-symd/symindex.h"
@@ -297,7 +298,7 @@ Test(symfile, the_innermost_of_nested_symbols_wins_and_the_outer_resumes)
 	free(m);
 }
 
-Test(symfile, global_beats_weak_beats_local_beats_untyped)
+Test(symfile, what_others_see_beats_local_beats_untyped)
 {
 	struct made *m = made_new();
 
@@ -309,7 +310,7 @@ Test(symfile, global_beats_weak_beats_local_beats_untyped)
 	add(m, "weak2", 0x1100, 0x10, STB_WEAK, STT_FUNC, TEXT);
 	struct symfile *f = open_made(m);
 
-	expect(f, 0x1008, "ggg");
+	expect(f, 0x1008, "ww");
 	expect(f, 0x1108, "weak2");
 	symfile_free(f);
 	free(m);
@@ -328,6 +329,23 @@ Test(symfile, of_aliases_the_shortest_demangled_is_taken)
 
 	expect(f, 0x1000, "longer_than_it");
 	expect(f, 0x1100, "a");
+	symfile_free(f);
+	free(m);
+}
+
+Test(symfile, of_aliases_the_one_without_underscores_is_taken)
+{
+	struct made *m = made_new();
+
+	add(m, "__GI___write", 0x1000, 0x10, STB_LOCAL, STT_FUNC, TEXT);
+	add(m, "__wr", 0x1000, 0x10, STB_GLOBAL, STT_FUNC, TEXT);
+	add(m, "write", 0x1000, 0x10, STB_WEAK, STT_FUNC, TEXT);
+	add(m, "_IO_printf", 0x1100, 0x10, STB_GLOBAL, STT_FUNC, TEXT);
+	add(m, "_ZN5otherEv", 0x1100, 0x10, STB_GLOBAL, STT_FUNC, TEXT);
+	struct symfile *f = open_made(m);
+
+	expect(f, 0x1000, "write");
+	expect(f, 0x1100, "_ZN5otherEv");
 	symfile_free(f);
 	free(m);
 }
@@ -475,6 +493,52 @@ Test(demangle, cxx_and_rust_are_shown_as_written)
 	expect_demangled("_ZN4core3fmt5write17h0123456789abcdefE", "core::fmt::write");
 	expect_demangled("_RNvCskwGfYPst2Cb_3foo16example_function", "foo::example_function");
 	expect_demangled("_Z3foov.cold", "foo() [clone .cold]");
+}
+
+Test(demangle, d_is_shown_as_written)
+{
+	expect_demangled("_Dmain", "D main");
+	expect_demangled("_D1a4workFAAyaiZd", "a.work(immutable(char)[][], int)");
+	expect_demangled("_D1a5Shape4areaMFiZi", "a.Shape.area(int)");
+	expect_demangled("_D1a__T5PointTdZQj3dotMxFNaNbNiNfxSQBh__TQBiTdZQBoZd",
+			 "a.Point!(double).Point.dot(const(a.Point!(double).Point)) const");
+	expect_demangled("_D1a4workFAAyaiZd.part.0",
+			 "a.work(immutable(char)[][], int) [clone .part.0]");
+	expect_demangled("_D", "_D");
+	expect_demangled("_Done", "_Done");
+	expect_demangled("_D9short", "_D9short");
+}
+
+Test(demangle, a_name_of_d_that_doubles_by_back_references_stays, .timeout = 5)
+{
+	/* Each tuple holds the one before it twice; a back reference is a distance in base 26. */
+	char name[1024] = "_D1a1fFB2iiZv";
+	size_t before = 7, len = 11;
+
+	for (int i = 0; i < 90; i++) {
+		const size_t at = len;
+
+		len += (size_t)snprintf(name + len, sizeof(name) - len, "B2");
+		for (int k = 0; k < 2; k++) {
+			const size_t back = len - before;
+
+			len += (size_t)snprintf(
+				name + len, sizeof(name) - len, back < 26 ? "Q%c" : "Q%c%c",
+				back < 26 ? (char)('a' + back) : (char)('A' + back / 26),
+				(char)('a' + back % 26));
+		}
+		before = at;
+	}
+	snprintf(name + len, sizeof(name) - len, "Zv");
+	for (int i = 0; i < 40; i++)
+		expect_demangled(name, name);
+}
+
+Test(demangle, an_at_sign_within_a_name_is_no_version)
+{
+	expect_demangled("*Array(Int32)@Array(T)#size:Int32", "*Array(Int32)@Array(T)#size:Int32");
+	expect_demangled("~proc2Proc(Nil)@src/a.cr:12", "~proc2Proc(Nil)@src/a.cr:12");
+	expect_demangled("read@GLIBC_2.2.5", "read");
 }
 
 Test(demangle, what_is_not_mangled_stays)

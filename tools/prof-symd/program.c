@@ -208,6 +208,29 @@ static int lookup_symbol(struct program *p, uint64_t address, char name[static S
 	return r == -ENOMEM ? r : r ? SYMFILE_NONE : 0;
 }
 
+/* C libraries define a function under a name of their own and make the one that people know its
+ * alias: `__GI___libc_malloc` is malloc. Where the symbol's name is the end of DWARF's, it is
+ * taken. */
+static int prefer_symbol(struct program *p, uint64_t address, struct names *ret)
+{
+	struct call *c = &ret->calls[ret->count - 1];
+	char name[SYMFILE_NAME];
+	size_t len;
+	int r;
+
+	if (c->name.data[0] != '_' || !str_eq(c->name, c->system_name))
+		return 0;
+	r = lookup_symbol(p, address, name);
+	if (r)
+		return r == -ENOMEM ? r : 0;
+	len = strcspn(name, "@");
+	if (len && len < c->name.len && name[0] != '_' &&
+	    c->name.data[c->name.len - len - 1] == '_' &&
+	    memcmp(c->name.data + c->name.len - len, name, len) == 0)
+		names_set(ret, c, name);
+	return 0;
+}
+
 int program_lookup(struct program *p, uint64_t address, struct names *ret)
 {
 	char name[SYMFILE_NAME];
@@ -237,7 +260,7 @@ int program_lookup(struct program *p, uint64_t address, struct names *ret)
 		}
 		if (r == 0 && ret->calls[ret->count - 1].name.len > 0 &&
 		    !ret->calls[ret->count - 1].bare)
-			return 0;
+			return prefer_symbol(p, address, ret);
 	}
 	r = lookup_symbol(p, address, name);
 	if (r && p->go && ret->count == 0 && gosym_lookup_name(p->go, address, ret) == 0)

@@ -8,9 +8,10 @@
  *  - only STT_FUNC, STT_GNU_IFUNC and STT_NOTYPE of an executable section, with a name; a symbol
  * never reaches beyond its section;
  *  - a symbol with a size covers exactly that. Of several that cover an address the one that starts
- * last is taken; of those that start together a function before an untyped one, then global before
- * weak before local, then the smaller; of aliases equal in all that, the shortest as demangled,
- * then the first in the order of bytes;
+ * last is taken; of those that start together a function before an untyped one, then one that other
+ * files see (global or weak) before a local one, then the smaller; of aliases equal in all that,
+ * the one with the fewest underscores before it (`malloc`, not `__libc_malloc`), then the shortest,
+ * both as demangled, then the first in the order of bytes;
  *  - a symbol without a size (hand-written assembly) covers what lies between it and the next
  * symbol of any kind, or its section's end, unless it starts inside a symbol that has a size; it
  * never takes an address from one that has. .symtab is used alone where there is one; else .dynsym

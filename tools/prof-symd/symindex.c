@@ -367,16 +367,20 @@ static int read_name(const struct symindex *x, uint32_t name, char into[static S
 static int read_best_alias(const struct symindex *x, uint32_t first, char best[static SYMFILE_NAME])
 {
 	char name[SYMFILE_NAME], shown[DEMANGLE_MAX];
-	size_t best_len = SIZE_MAX;
+	size_t best_len = SIZE_MAX, best_lead = 0;
 
 	for (uint32_t i = 0; i < MAX_ALIASES && first + i < x->alias_count; i++) {
 		int r = read_name(x, x->aliases[first + i] & ~NAME_LAST, name);
-		size_t len;
+		size_t len, lead;
 
 		if (r)
 			return r;
 		len = demangle(name, shown, sizeof(shown));
-		if (len < best_len || (len == best_len && strcmp(name, best) < 0)) {
+		lead = strspn(shown, "_");
+		if (best_len == SIZE_MAX || lead < best_lead ||
+		    (lead == best_lead &&
+		     (len < best_len || (len == best_len && strcmp(name, best) < 0)))) {
+			best_lead = lead;
 			best_len = len;
 			strcpy(best, name);
 		}

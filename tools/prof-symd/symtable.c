@@ -51,9 +51,7 @@ static const struct symfile_section *section_at(const struct symfile *f, uint64_
 static uint32_t symbol_rank(const Elf64_Sym *s)
 {
 	unsigned bind = ELF64_ST_BIND(s->st_info), type = ELF64_ST_TYPE(s->st_info);
-	uint32_t rank = bind == STB_GLOBAL || bind == STB_GNU_UNIQUE ? 2 : bind == STB_WEAK ? 1 : 0;
-
-	return rank + (type == STT_NOTYPE ? 0 : 4);
+	return (bind == STB_LOCAL ? 0 : 1) + (type == STT_NOTYPE ? 0 : 2);
 }
 
 /* What an entry says of code. False: nothing. */
