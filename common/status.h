@@ -16,6 +16,7 @@
 #define STATUS_TOP 10
 #define STATUS_NAME 120
 #define STATUS_EVENT 32
+#define STATUS_RUNTIMES 16 /* of common/remedies.def, and room */
 
 enum status_phase {
 	STATUS_READY =
@@ -51,6 +52,11 @@ struct status {
 	uint64_t taken;		  /* prof-bpf: samples of this process so far, wherever they went */
 	uint64_t held;	  /* prof-export: 1 while nobody reads what it writes, and it waits */
 	uint64_t last_ns; /* prof-export: CLOCK_MONOTONIC of the newest sample that came */
+	/* prof-export, by the numbers of common/remedies.def: samples of processes that run it; of
+	 * these, ones that are cut in code that it may have generated; ones with a frame of such
+	 * code that has no name. */
+	uint64_t runtime_samples[STATUS_RUNTIMES], runtime_cut[STATUS_RUNTIMES],
+		runtime_unnamed[STATUS_RUNTIMES];
 };
 static_assert(sizeof(struct status) <= PIPE_BUF, "a status word is written whole");
 

@@ -99,7 +99,50 @@ Test(summary, where_nothing_was_sampled_for_a_while_only_what_was_sampled_was_no
 	cr_assert(says(&s, "\nnothing was lost\n"));
 	s.unsampled_s = 4.932;
 	s.unsampled = 284;
-	cr_assert(says(&s, "\nnothing that was sampled was lost\nnot sampled: 4.932 s"));
+	cr_assert(says(&s, "\nno sample that was taken was lost\nnot sampled: 4.932 s"));
 	s.figures.lost[LOST_RESTART] = 3;
 	cr_assert(says(&s, "\nlost:\n"));
+}
+
+Test(summary, what_is_missed_is_no_nothing_lost)
+{
+	struct summary s = some();
+
+	s.figures.lost[LOST_SIDEBAND] = 49;
+	cr_assert(
+		says(&s, "\nno sample was lost\nmissed, besides samples:\n        49  sideband: "));
+}
+
+Test(summary, one_of_a_thing_has_no_plural)
+{
+	struct summary s = some();
+
+	s.figures.samples = s.figures.complete = s.figures.processes = s.figures.threads = 1;
+	cr_assert(says(
+		&s,
+		"1 sample in 1.0 s at 99 Hz, of 1 process and 1 thread; 1 stack complete (100.00 %)\n"));
+	s.figures.processes = 2;
+	cr_assert(says(&s, "of 2 processes and 1 thread;"));
+}
+
+Test(summary, remedies_are_in_both_forms)
+{
+	struct summary s = some();
+	cJSON *all;
+
+	s.figures.complete = 1;
+	s.figures.truncated[WALK_NO_ROWS] = 8;
+	s.figures.runtime_samples[0] = 9;
+	s.figures.runtime_cut[0] = 8;
+	cr_assert(says(
+		&s,
+		"\nremedies:\n         8  java, cut: start it with -XX:+PreserveFramePointer\n"));
+	(void)cost_of(&s, &all);
+	const cJSON *r = cJSON_GetArrayItem(cJSON_GetObjectItem(all, "remedies"), 0);
+	cr_assert_str_eq(cJSON_GetObjectItem(r, "name")->valuestring, "java");
+	cr_assert_eq(cJSON_GetObjectItem(r, "samples")->valuedouble, 8);
+	cr_assert_str_eq(cJSON_GetObjectItem(r, "what")->valuestring, "cut");
+	cr_assert_eq(cJSON_GetArraySize(cJSON_GetObjectItem(all, "remedies")), 1);
+	cr_assert_eq((int)(cJSON_GetObjectItem(all, "complete_percent")->valuedouble * 100), 1111);
+	cJSON_Delete(all);
 }

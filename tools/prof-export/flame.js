@@ -550,17 +550,17 @@ function showHead() {
 	fact("for", duration(H.durationMs));
 	fact("event", H.event + (H.hz ? " at " + H.hz + " Hz" : "") + (H.cpus ? " on " + H.cpus + (H.cpus === 1 ? " cpu" : " cpus") : ""));
 	fact("samples", count(H.samples));
-	fact("complete", H.userStacks ? percent(H.userStacks - cut, H.userStacks) : "", H.userStacks && cut / H.userStacks > 0.05);
+	fact("complete", H.complete, H.samples && cut / H.samples > 0.05);
 	fact("lost", count(lost), lost);
 	if (!H.ended)
 		fact("stream", "cut short", true);
 	document.title = (H.host ? H.host + ": " : "") + "profpipe";
-	if (!cut && !lost && !H.missed.length)
+	if (!cut && !lost && !H.missed.length && !H.remedy.length)
 		return;
 	$("quality").hidden = false;
-	d3.select("#quality summary").text("What is missing");
-	var rows = [["truncated", H.truncated], ["lost", H.lost], ["missed", H.missed]].flatMap(function (k) {
-		return k[1].map(function (r) { return [k[0] + ": " + r[0], count(r[2]), r[1]]; });
+	d3.select("#quality summary").text("What is missing: " + H.loss);
+	var rows = ["truncated", "lost", "missed", "remedy"].flatMap(function (k) {
+		return H[k].map(function (r) { return [k + ": " + r[0], count(r[2]), (r[3] ? r[3] + ": " : "") + r[1]]; });
 	});
 	d3.select("#quality table").selectAll("tr").data(rows).enter().append("tr").selectAll("td").data(function (r) { return r; }).enter().append("td").text(String);
 }

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include "common/account.h"
 #include "tools/prof-export/label.h"
 #include "tools/prof-export/paths.h"
 #include "tools/prof-export/twins.h"
@@ -71,32 +72,24 @@ static void json_number(struct page *p, const char *key, uint64_t n)
 	output_printf(p->o, "\"%s\":%" PRIu64 ",\n", key, n);
 }
 
-static void put_truncated(struct page *p, const uint64_t counts[static STATUS_REASONS])
+/* [word, text, count], of a remedy [word, text, count, what]. */
+static void put_lines(struct page *p, const struct account_line *lines, size_t n,
+		      enum account_kind kind)
 {
 	const char *comma = "";
 
-	output_str(p->o, "\"truncated\":[");
-	for (size_t i = 0; i < STATUS_REASONS; i++)
-		if (counts[i]) {
-			output_printf(p->o, "%s[\"%s\",\"%s\",%" PRIu64 "]", comma,
-				      walk_reason_word(i), walk_reason_text(i), counts[i]);
-			comma = ",";
-		}
-	output_str(p->o, "]");
-}
+	output_printf(p->o, "\"%s\":[", account_word(kind));
+	for (size_t i = 0; i < n; i++) {
+		const struct account_line *l = &lines[i];
 
-static void put_lost(struct page *p, const char *key, const uint64_t counts[static STATUS_REASONS],
-		     bool samples)
-{
-	const char *comma = "";
-
-	output_printf(p->o, "\"%s\":[", key);
-	for (size_t i = 0; i < STATUS_REASONS; i++)
-		if (counts[i] && lost_reason_is_samples(i) == samples) {
-			output_printf(p->o, "%s[\"%s\",\"%s\",%" PRIu64 "]", comma,
-				      lost_reason_word(i), lost_reason_text(i), counts[i]);
-			comma = ",";
-		}
+		if (l->kind != kind)
+			continue;
+		output_printf(p->o, "%s[\"%s\",\"%s\",%" PRIu64, comma, l->word, l->text, l->count);
+		if (l->what)
+			output_printf(p->o, ",\"%s\"", l->what);
+		output_str(p->o, "]");
+		comma = ",";
+	}
 	output_str(p->o, "]");
 }
 
@@ -121,11 +114,20 @@ static void put_header(struct page *p)
 	json_number(p, "threads", t->threads);
 	json_number(p, "ended",
 		    t->ended && t->end_reason != END_PEER_LOST && t->end_reason != END_FAILED);
-	put_truncated(p, t->truncated);
-	output_str(p->o, ",\n");
-	put_lost(p, "lost", t->lost, true);
-	output_str(p->o, ",\n");
-	put_lost(p, "missed", t->lost, false);
+	struct account_line lines[ACCOUNT_LINES];
+	char share[ACCOUNT_SHARE];
+	struct status st;
+
+	model_status(p->m, &st, false);
+	const size_t n = account_lines(&st, lines);
+
+	account_share(share, st.complete, st.samples);
+	output_printf(p->o, "\"complete\":\"%s\",\n\"loss\":\"%s\",\n", st.samples ? share : "",
+		      account_loss(&st, false));
+	for (int kind = 0; kind < ACCOUNT_KINDS; kind++) {
+		output_str(p->o, kind ? ",\n" : "");
+		put_lines(p, lines, n, (enum account_kind)kind);
+	}
 	output_str(p->o, "},\n");
 }
 

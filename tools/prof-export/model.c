@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include "common/account.h"
 #include "tools/prof-export/hot.h"
 #include "tools/prof-export/label.h"
 #include "tools/prof-export/things.h"
@@ -22,6 +23,7 @@ struct process_def {
 	uint32_t exe;	  /* file, or MODEL_NONE */
 	uint32_t process; /* once it has a sample */
 	uint32_t threads; /* its first; next free slot for an unused one */
+	uint8_t runtime;  /* of common/remedies.def; STATUS_RUNTIMES: none */
 	uint8_t comm_len;
 	char comm[16];
 };
@@ -191,12 +193,20 @@ static uint8_t keep_comm(char into[static 16], struct str s)
 }
 
 /* A second definition of a process. */
+static unsigned runtime_of(struct model *m, uint32_t exe)
+{
+	return exe == MODEL_NONE ? STATUS_RUNTIMES
+				 : account_runtime(model_string(m, m->things.files.data[exe].path));
+}
+
 static int update_process(struct model *m, struct process_def *d, const struct msg_process *msg)
 {
 	const uint32_t exe = msg->exe ? idmap_get(&m->file_ids, msg->exe) : MODEL_NONE;
 
-	if (exe != MODEL_NONE)
+	if (exe != MODEL_NONE) {
 		d->exe = exe;
+		d->runtime = (uint8_t)runtime_of(m, exe);
+	}
 	d->flags = (uint32_t)msg->flags;
 	d->comm_len = keep_comm(d->comm, msg->comm);
 	return d->process == MODEL_NONE ? 0 : intern_process(m, d);
@@ -231,6 +241,7 @@ static int take_process(struct model *m, const struct msg_process *msg)
 				   .exe = msg->exe ? idmap_get(&m->file_ids, msg->exe) : MODEL_NONE,
 				   .process = MODEL_NONE,
 				   .threads = MODEL_NONE };
+	d->runtime = (uint8_t)runtime_of(m, d->exe);
 	d->comm_len = keep_comm(d->comm, msg->comm);
 	return 0;
 }
@@ -470,6 +481,32 @@ static size_t reason_slot(uint64_t reason)
 	return reason < STATUS_REASONS ? (size_t)reason : STATUS_REASONS - 1;
 }
 
+/* Of generated code, as far as can be told: it lies in no file. */
+static bool has_unnamed(const struct model *m, const struct model_stack *s)
+{
+	for (uint32_t i = 0; i < s->count; i++) {
+		const struct model_frame *f =
+			&m->things.frames.data[m->things.numbers.data[s->frames + i]];
+
+		if (f->kind == MODEL_NATIVE && f->file == MODEL_NONE && !f->count)
+			return true;
+	}
+	return false;
+}
+
+static void count_runtime(struct model *m, unsigned runtime, const struct model_stack *s)
+{
+	struct model_totals *t = &m->totals;
+
+	if (runtime >= STATUS_RUNTIMES)
+		return;
+	t->runtime_samples[runtime]++;
+	t->runtime_cut[runtime] += s->reason == WALK_NO_ROWS || s->reason == WALK_NO_MAPPING ||
+				   s->reason == WALK_NO_PROGRESS ||
+				   s->reason == WALK_STACK_UNREADABLE;
+	t->runtime_unnamed[runtime] += has_unnamed(m, s);
+}
+
 static void lose_to_limit(struct model *m)
 {
 	m->totals.unkept++;
@@ -526,6 +563,7 @@ static int take_sample(struct model *m, const struct msg_sample *msg, struct mod
 		ret->process_comm = (struct str){ .data = p->comm, .len = p->comm_len };
 		ret->pid = p->pid;
 		ret->tid = d->tid;
+		count_runtime(m, p->runtime, s);
 	}
 	t->samples++;
 	add(&t->value, msg->value);
@@ -813,6 +851,9 @@ void model_status(const struct model *m, struct status *st, bool with_top)
 			       .last_ns = t->last_ns };
 	memcpy(st->truncated, t->truncated, sizeof(st->truncated));
 	memcpy(st->lost, t->lost, sizeof(st->lost));
+	memcpy(st->runtime_samples, t->runtime_samples, sizeof(st->runtime_samples));
+	memcpy(st->runtime_cut, t->runtime_cut, sizeof(st->runtime_cut));
+	memcpy(st->runtime_unnamed, t->runtime_unnamed, sizeof(st->runtime_unnamed));
 	const struct str event = str_cut(m->header.event, STATUS_EVENT - 1);
 
 	if (event.len)

@@ -111,6 +111,8 @@ struct model_totals {
 	uint64_t first_ns, last_ns,
 		end_ns; /* CLOCK_MONOTONIC; first_ns is UINT64_MAX before a sample */
 	uint64_t first_complete_ns;
+	uint64_t runtime_samples[STATUS_RUNTIMES], runtime_cut[STATUS_RUNTIMES],
+		runtime_unnamed[STATUS_RUNTIMES]; /* as in struct status */
 	uint64_t unkept; /* samples lost to this model's own ceiling; in lost, too */
 	uint64_t bpf_runs, bpf_ns, map_bytes;
 	bool ended;

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include "common/account.h"
 #include "tools/prof-export/label.h"
 #include "tools/prof-export/pprof.pb-c.h"
 
@@ -423,21 +424,26 @@ static void put_comments(struct writer *w)
 	buf_append_str(&w->name, ", kernel ");
 	label_escape(&w->name, h->kernel);
 	put_comment(w);
-	buf_printf(&w->name, "%" PRIu64 " samples, %" PRIu64 " complete", t->samples, t->complete);
+	struct account_line lines[ACCOUNT_LINES];
+	struct status st;
+
+	model_status(w->m, &st, false);
+	const size_t n = account_lines(&st, lines);
+
+	account_count(&w->name, st.samples, "sample");
+	buf_append(&w->name, " ", 1);
+	account_scope(&w->name, &st);
 	put_comment(w);
-	for (size_t i = 0; i < STATUS_REASONS; i++)
-		if (t->truncated[i]) {
-			buf_printf(&w->name, "truncated %s: %" PRIu64, walk_reason_word(i),
-				   t->truncated[i]);
-			put_comment(w);
-		}
-	for (size_t i = 0; i < STATUS_REASONS; i++)
-		if (t->lost[i]) {
-			buf_printf(&w->name, "%s %s: %" PRIu64,
-				   lost_reason_is_samples(i) ? "lost" : "missed",
-				   lost_reason_word(i), t->lost[i]);
-			put_comment(w);
-		}
+	buf_append_str(&w->name, account_loss(&st, false));
+	put_comment(w);
+	for (size_t i = 0; i < n; i++) {
+		const struct account_line *l = &lines[i];
+
+		buf_printf(&w->name, "%s %s: %" PRIu64, account_word(l->kind), l->word, l->count);
+		if (l->what)
+			buf_printf(&w->name, " %s: %s", l->what, l->text);
+		put_comment(w);
+	}
 	if (!t->ended) {
 		buf_append_str(&w->name, "the stream was cut short");
 		put_comment(w);

@@ -4,15 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "common/account.h"
 #include "common/buf.h"
 #include "common/log.h"
 #include "common/msg.h"
 #include "tools/profpipe/summary.h"
-
-static double share(uint64_t part, uint64_t all)
-{
-	return all ? 100.0 * (double)part / (double)all : 0;
-}
 
 static void print_bytes(FILE *out, uint64_t n)
 {
@@ -95,48 +91,72 @@ static void print_gaps(FILE *out, const struct summary *s)
 			s->suspended_s);
 }
 
-static void print_lost(FILE *out, const char *head, const struct status *f, bool samples)
+/* What account.h says into the buffer, straight to where it goes. */
+static void print_words(FILE *out, struct buf *b)
 {
-	for (unsigned i = 0; i < LOST_REASONS; i++) {
-		if (!f->lost[i] || lost_reason_is_samples(i) != samples)
+	fwrite(b->data, 1, b->len, out);
+	buf_done(b);
+}
+
+static void print_count(FILE *out, uint64_t n, const char *noun)
+{
+	struct buf b = BUF_INIT(0);
+
+	(void)account_count(&b, n, noun);
+	print_words(out, &b);
+}
+
+static void print_lines(FILE *out, const char *head, const struct status *f, enum account_kind kind)
+{
+	struct account_line lines[ACCOUNT_LINES];
+	const size_t n = account_lines(f, lines);
+	char share[ACCOUNT_SHARE];
+
+	for (size_t i = 0; i < n; i++) {
+		const struct account_line *l = &lines[i];
+
+		if (l->kind != kind)
 			continue;
-		fprintf(out, "%s  %8lu  %s: %s\n", head, f->lost[i], lost_reason_word(i),
-			lost_reason_text(i));
+		fprintf(out, "%s  %8lu", head, l->count);
 		head = "";
+		account_share(share, l->count, f->samples);
+		if (kind == ACCOUNT_TRUNCATED)
+			fprintf(out, "  %8s", share);
+		if (l->what)
+			fprintf(out, "  %s, %s: %s\n", l->word, l->what, l->text);
+		else
+			fprintf(out, "  %s: %s\n", l->word, l->text);
 	}
 }
 
 void summary_print(FILE *out, const struct summary *s)
 {
 	const struct status *f = &s->figures;
-	const uint64_t cut = f->samples - f->complete;
+	struct buf scope = BUF_INIT(0);
+	char share[ACCOUNT_SHARE];
 
-	fprintf(out, "%lu samples in %.1f s at %s Hz", f->samples, s->duration_s, s->hz);
+	print_count(out, f->samples, "sample");
+	fprintf(out, " in %.1f s at %s Hz", s->duration_s, s->hz);
 	if (f->event[0])
 		print_name(out, " of ", event_name(f));
-	fprintf(out, ", of %lu processes and %lu threads; %lu stacks complete (%.2f %%)\n",
-		f->processes, f->threads, f->complete, share(f->complete, f->samples));
-	if (f->samples >= f->complete && cut)
-		fputs("cut:\n", out);
-	for (unsigned i = 1; i < STATUS_REASONS && i < WALK_REASONS; i++) {
-		if (f->truncated[i])
-			fprintf(out, "  %8lu  %6.2f %%  %s: %s\n", f->truncated[i],
-				share(f->truncated[i], f->samples), walk_reason_word(i),
-				walk_reason_text(i));
-	}
+	fputs(", ", out);
+	(void)account_scope(&scope, f);
+	print_words(out, &scope);
+	fputs("\n", out);
+	print_lines(out, "cut:\n", f, ACCOUNT_TRUNCATED);
+	print_lines(out, "remedies:\n", f, ACCOUNT_REMEDY);
 	if (!lost_samples(f->lost))
-		fputs(s->unsampled_s > 0 ? "nothing that was sampled was lost\n"
-					 : "nothing was lost\n",
-		      out);
-	print_lost(out, "lost:\n", f, true);
-	print_lost(out, "missed, besides samples:\n", f, false);
+		fprintf(out, "%s\n", account_loss(f, s->unsampled_s > 0));
+	print_lines(out, "lost:\n", f, ACCOUNT_LOST);
+	print_lines(out, "missed, besides samples:\n", f, ACCOUNT_MISSED);
 	print_gaps(out, s);
 	if (f->cut)
 		fputs("the stream ended before its time: what came until then was written\n", out);
 	if (f->top[0].self)
 		fputs("hottest functions (samples in the function itself):\n", out);
 	for (unsigned i = 0; i < STATUS_TOP && f->top[i].self; i++) {
-		fprintf(out, "  %8lu  %6.2f %%", f->top[i].self, share(f->top[i].self, f->samples));
+		account_share(share, f->top[i].self, f->samples);
+		fprintf(out, "  %8lu  %8s", f->top[i].self, share);
 		print_name(out, "  ", top_name(&f->top[i]));
 		fputs("\n", out);
 	}
@@ -171,10 +191,26 @@ void summary_print(FILE *out, const struct summary *s)
 
 void summary_progress(FILE *out, double elapsed_s, const struct status *st, const char *what)
 {
-	fprintf(out, "\r\033[K%s %.1f s  %lu samples  %lu processes  %.1f %% complete  %lu lost",
-		what, elapsed_s, st->samples, st->processes, share(st->complete, st->samples),
-		lost_samples(st->lost));
+	char share[ACCOUNT_SHARE];
+
+	account_share(share, st->complete, st->samples);
+	fprintf(out, "\r\033[K%s %.1f s  ", what, elapsed_s);
+	print_count(out, st->samples, "sample");
+	fputs("  ", out);
+	print_count(out, st->processes, "process");
+	fprintf(out, "  %s complete  %lu lost", share, lost_samples(st->lost));
 	fflush(out);
+}
+
+static void add_remedy(cJSON *to, const struct account_line *l)
+{
+	cJSON *o = cJSON_CreateObject();
+
+	cJSON_AddStringToObject(o, "name", l->word);
+	cJSON_AddNumberToObject(o, "samples", (double)l->count);
+	cJSON_AddStringToObject(o, "what", l->what);
+	cJSON_AddStringToObject(o, "remedy", l->text);
+	cJSON_AddItemToArray(to, o);
 }
 
 int summary_json(int fd, const struct summary *s)
@@ -186,21 +222,29 @@ int summary_json(int fd, const struct summary *s)
 	cJSON_AddNumberToObject(j, "samples", (double)f->samples);
 	cJSON_AddNumberToObject(j, "user_stacks", (double)f->user_stacks);
 	cJSON_AddNumberToObject(j, "complete", (double)f->complete);
+	char share[ACCOUNT_SHARE];
+
+	account_share(share, f->complete, f->samples);
+	cJSON_AddNumberToObject(j, "complete_percent", strtod(share, NULL));
 	cJSON_AddNumberToObject(j, "processes", (double)f->processes);
 	cJSON_AddNumberToObject(j, "threads", (double)f->threads);
 	cJSON *truncated = cJSON_AddObjectToObject(j, "truncated"),
 	      *lost = cJSON_AddObjectToObject(j, "lost"),
 	      *missed = cJSON_AddObjectToObject(j, "missed");
-	for (unsigned i = 1; i < STATUS_REASONS && i < WALK_REASONS; i++) {
-		if (f->truncated[i])
-			cJSON_AddNumberToObject(truncated, walk_reason_word(i),
-						(double)f->truncated[i]);
+	cJSON *remedies = cJSON_AddArrayToObject(j, "remedies");
+	struct account_line lines[ACCOUNT_LINES];
+	const size_t n = account_lines(f, lines);
+	cJSON *const kinds[ACCOUNT_KINDS] = { truncated, lost, missed };
+
+	for (size_t i = 0; i < n; i++) {
+		const struct account_line *l = &lines[i];
+
+		if (l->kind == ACCOUNT_REMEDY)
+			add_remedy(remedies, l);
+		else
+			cJSON_AddNumberToObject(kinds[l->kind], l->word, (double)l->count);
 	}
-	for (unsigned i = 0; i < LOST_REASONS; i++) {
-		if (f->lost[i])
-			cJSON_AddNumberToObject(lost_reason_is_samples(i) ? lost : missed,
-						lost_reason_word(i), (double)f->lost[i]);
-	}
+	cJSON_AddStringToObject(j, "loss", account_loss(f, s->unsampled_s > 0));
 	cJSON_AddNumberToObject(j, "lost_total", (double)lost_samples(f->lost));
 	cJSON *restarts = cJSON_AddObjectToObject(j, "restarts");
 	for (unsigned i = 0; i < s->cost_count; i++) {
