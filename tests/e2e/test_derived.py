@@ -167,3 +167,72 @@ def test_retpoline_plts_are_known(tmp_path):
     assert [cfa(now + n) for n in (0, 5, 16, 20, 32, 39)] == ["rsp+8"] * 3 + ["rsp+16"] + ["rsp+8"] * 2
     assert [cfa(lazy + n) for n in (0, 6, 18, 32, 36)] == ["rsp+16", "rsp+24", "rsp+24", "rsp+8", "rsp+16"]
     assert [cfa(lazy + 48 + n) for n in (0, 7, 17, 22)] == ["rsp+8"] * 3 + ["rsp+16"]
+
+
+SHARED = r"""
+        .text
+        .globl _start, sums, table
+_start: lea first(%rip), %rax
+        lea second(%rip), %rbx
+        lea cases(%rip), %rcx
+        call *%rax
+        call *%rbx
+        call *%rcx
+        hlt
+        .balign 16, 0x90
+first:  push %rbx
+        test %edi, %edi
+        jne 1f
+        inc %edi
+.globl shared
+shared: add $2, %edi
+        pop %rbx
+        ret
+        .balign 16, 0x90
+1:      dec %edi
+        jmp shared
+        .balign 16, 0x90
+second: push %rbx
+        test %esi, %esi
+        jne shared
+        sub $8, %rsp
+        test %edx, %edx
+        je 3f
+        add $8, %rsp
+        pop %rbx
+        ret
+        .balign 16, 0x90
+cases:  push %rbx
+        sub $8, %rsp
+        lea table(%rip), %rax
+        movzwl (%rax,%rdi,2), %edi
+        lea second(%rip), %rdx
+        add %rdx, %rdi
+        jmp *%rdi
+        .balign 16, 0x90
+one:    inc %edi
+3:      add $8, %rsp
+        pop %rbx
+        ret
+        .fill 4096, 1, 0x90
+        .section .rodata
+table:  .short one - second
+"""
+
+
+def test_assembly_that_shares_its_ends_has_rows(tmp_path):
+    """Functions whose addresses are taken and no more, that jump into each other with a frame."""
+    (tmp_path / "shared.s").write_text(SHARED)
+    program = str(tmp_path / "shared")
+    subprocess.run(["gcc", "-static", "-nostdlib", "-o", program, tmp_path / "shared.s"], check=True)
+    nm = subprocess.run(["nm", program], capture_output=True, text=True, check=True).stdout
+    at = {line.split()[2]: int(line.split()[0], 16) for line in nm.splitlines()}
+    subprocess.run(["strip", program], check=True)
+    found = rows(program)
+
+    def cfa(pc):
+        return [rule for start, rule in found if start <= pc][-1][0]
+
+    assert cfa(at["first"]) == "rsp+8" and cfa(at["shared"]) == "rsp+16"
+    assert cfa(at["second"]) == "rsp+8" and cfa(at["second"] + 1) == "rsp+16"
+    assert cfa(at["cases"] + 1) == "rsp+16" and cfa(at["one"]) == "rsp+24"

@@ -47,11 +47,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	/* Of one run: it settles twice at most, and tables add to that. */
 	uint64_t most = 256ull * n + (1 << 22), before = flow_work(f);
 
-	flow_set_reader(f, &(struct flow_reader){ read_code, &bytes });
+	flow_set_reader(f, &(struct flow_reader){ .read = read_code, .ctx = &bytes });
 	must(stretch_padding(code, n) <= n);
 	must(stretch_entry(code, n, &call) <= n);
 	must(stretch_past(code, n) <= n);
-	r = flow_run(f, code, n, 0x1000, data[0] & 63, &result);
+	const struct flow_code c = { code, n, (uint32_t)((uint64_t)n * (data[0] >> 6) / 4), n,
+				     0x1000 };
+
+	r = flow_run(f, &c, data[0] & 63, &result);
 	must(r == 0 || r == FLOW_TANGLED || r == FLOW_CONTRADICTS || r == FLOW_MISALIGNED);
 	must(flow_work(f) - before <= most);
 	if (r)

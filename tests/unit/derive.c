@@ -20,8 +20,16 @@ static void teardown(void)
 
 TestSuite(derive, .init = setup, .fini = teardown);
 
-#define RUN(bytes, flags, result) \
-	flow_run(flow, (const uint8_t *)(bytes), sizeof(bytes) - 1, 0x1000, flags, result)
+static int run(const void *bytes, size_t size, unsigned flags, struct flow_result *ret)
+{
+	const struct flow_code code = {
+		.bytes = bytes, .size = (uint32_t)size, .end = (uint32_t)size, .address = 0x1000
+	};
+
+	return flow_run(flow, &code, flags, ret);
+}
+
+#define RUN(bytes, flags, result) run(bytes, sizeof(bytes) - 1, flags, result)
 
 static struct unwind_rule rule_at(uint32_t at)
 {
@@ -204,13 +212,13 @@ Test(derive, cases_of_a_table_have_the_state_of_their_jump)
 				  "\x48\x63\x04\x82\x48\x01\xd0\xff\xe0"
 				  "\x5b\xc3\xcc\xcc\x90\x5b\xc3\xcc"
 				  "\xf8\xff\xff\xff\xfc\xff\xff\xff";
-	const struct flow_reader reader = { read_code, code };
+	const struct flow_reader reader = { .read = read_code, .ctx = code };
 	struct flow_result r;
 
-	cr_assert(eq(int, flow_run(flow, code, 64, 0x1000, FLOW_TRUSTED, &r), 0));
+	cr_assert(eq(int, run(code, 64, FLOW_TRUSTED, &r), 0));
 	cr_assert(not(known_at(28)));
 	flow_set_reader(flow, &reader);
-	cr_assert(eq(int, flow_run(flow, code, 64, 0x1000, 0, &r), 0));
+	cr_assert(eq(int, run(code, 64, 0, &r), 0));
 	cr_assert(r.returns);
 	cr_assert(eq(u32, r.end, 31));
 	cr_assert(eq(int, rule_at(28).cfa_off, 16));
@@ -223,11 +231,11 @@ Test(derive, tables_of_addresses_are_read_too)
 	 * (16) the table: 11, 13 */
 	static uint8_t code[64] = "\x83\xe7\x01\x50\xff\x24\xfd\x10\x10\0\0"
 				  "\x58\xc3\x90\x58\xc3\x0b\x10\0\0\0\0\0\0\x0d\x10";
-	const struct flow_reader reader = { read_code, code };
+	const struct flow_reader reader = { .read = read_code, .ctx = code };
 	struct flow_result r;
 
 	flow_set_reader(flow, &reader);
-	cr_assert(eq(int, flow_run(flow, code, 64, 0x1000, 0, &r), 0));
+	cr_assert(eq(int, run(code, 64, 0, &r), 0));
 	cr_assert(eq(int, rule_at(13).cfa_off, 16));
 	cr_assert(eq(int, rule_at(15).cfa_off, 8));
 }
@@ -292,7 +300,7 @@ Test(derive, what_went_wrong_before_a_call_is_not_tried_again_without_its_return
 		memcpy(code + at + 5, "\x66\x66\x2e\x0f\x1f\x84\0\0\0\0\0", 11);
 	}
 	code[sizeof(code) - 1] = 0xc3;
-	cr_assert(eq(int, flow_run(flow, code, sizeof(code), 0x1000, 0, &r), FLOW_MISALIGNED));
+	cr_assert(eq(int, run(code, sizeof(code), 0, &r), FLOW_MISALIGNED));
 
 	uint64_t once = flow_work(flow);
 
@@ -309,7 +317,7 @@ static bool read_nothing(void *ctx, uint64_t address, void *into, uint32_t n)
 
 Test(derive, indirect_jumps_cost_the_same_however_many_there_are, .timeout = 60)
 {
-	const struct flow_reader reader = { read_nothing, NULL };
+	const struct flow_reader reader = { .read = read_nothing };
 	static uint8_t code[FLOW_MAX_CODE];
 	struct flow_result r;
 	uint64_t work[2];
@@ -320,7 +328,7 @@ Test(derive, indirect_jumps_cost_the_same_however_many_there_are, .timeout = 60)
 	flow_set_reader(flow, &reader);
 	for (unsigned i = 0; i < 2; i++) {
 		work[i] = flow_work(flow);
-		flow_run(flow, code, (uint32_t)sizeof(code) >> (i ? 0 : 3), 0x1000, 0, &r);
+		run(code, (uint32_t)sizeof(code) >> (i ? 0 : 3), 0, &r);
 		work[i] = flow_work(flow) - work[i];
 	}
 	cr_assert(le(u64, work[1], 9 * work[0]));
@@ -333,14 +341,14 @@ Test(derive, labels_in_the_register_of_a_jump_are_its_cases)
 	static const uint8_t code[] = "\x53\x4c\x8d\x05\x0e\0\0\0\x85\xff\x74\x07"
 				      "\x4c\x8d\x05\x06\0\0\0\x41\xff\xe0"
 				      "\x90\x5b\xc3\x5b\xc3";
-	const struct flow_reader reader = { read_nothing, NULL };
+	const struct flow_reader reader = { .read = read_nothing };
 	const uint32_t size = sizeof(code) - 1;
 	struct flow_result r;
 
 	flow_set_reader(flow, &reader);
-	cr_assert(eq(int, flow_run(flow, code, size, 0x1000, FLOW_TRUSTED, &r), 0));
+	cr_assert(eq(int, run(code, size, FLOW_TRUSTED, &r), 0));
 	cr_assert(not(known_at(22)));
-	cr_assert(eq(int, flow_run(flow, code, size, 0x1000, FLOW_TRUSTED | FLOW_SIZED, &r), 0));
+	cr_assert(eq(int, run(code, size, FLOW_TRUSTED | FLOW_SIZED, &r), 0));
 	cr_assert(r.rets);
 	cr_assert(eq(int, rule_at(22).cfa_off, 16));
 	cr_assert(eq(int, rule_at(24).cfa_off, 8));

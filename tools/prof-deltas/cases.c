@@ -57,8 +57,13 @@ static bool entry_at(const ZydisDecodedOperand *op, uint8_t width, struct search
 	return true;
 }
 
+static bool is_pointer(const ZydisDecodedOperand *op)
+{
+	return op->type == ZYDIS_OPERAND_TYPE_MEMORY && op->mem.index == ZYDIS_REGISTER_NONE;
+}
+
 static bool look_target(struct search *s, const ZydisDecodedInstruction *in,
-			const ZydisDecodedOperand *op)
+			const ZydisDecodedOperand *op, uint64_t next)
 {
 	bool to_it = in->operand_count >= 2 && op[0].type == ZYDIS_OPERAND_TYPE_REGISTER &&
 		     op[0].size == 64 && gpr(op[0].reg.value) == s->sum[0];
@@ -69,9 +74,16 @@ static bool look_target(struct search *s, const ZydisDecodedInstruction *in,
 		s->want = WANT_LOAD;
 		return true;
 	}
+	if (to_it && in->mnemonic == ZYDIS_MNEMONIC_LEA && op[1].mem.base == ZYDIS_REGISTER_RIP) {
+		s->t.pointer = true;
+		s->t.address = next + (uint64_t)op[1].mem.disp.value;
+		return false;
+	}
 	if (to_it && in->mnemonic == ZYDIS_MNEMONIC_MOV) {
-		if (op[1].type != ZYDIS_OPERAND_TYPE_REGISTER)
+		if (op[1].type != ZYDIS_OPERAND_TYPE_REGISTER) {
+			s->t.pointer = is_pointer(&op[1]);
 			return entry_at(&op[1], 8, s);
+		}
 		s->sum[0] = gpr(op[1].reg.value);
 		return true;
 	}
@@ -166,6 +178,7 @@ bool cases_find(const ZydisDecoder *decoder, const uint8_t *code, uint32_t size,
 {
 	struct search s = { .want = WANT_TARGET };
 
+	*ret = (struct cases_table){ 0 };
 	for (uint32_t i = 0; i < n && s.want != WANT_NOTHING; i++) {
 		ZydisDecodedOperand op[ZYDIS_MAX_OPERAND_COUNT];
 		ZydisDecodedInstruction in;
@@ -177,18 +190,23 @@ bool cases_find(const ZydisDecoder *decoder, const uint8_t *code, uint32_t size,
 		if (i == 0) {
 			if (op[0].type == ZYDIS_OPERAND_TYPE_REGISTER)
 				s.sum[0] = gpr(op[0].reg.value);
-			else if (!entry_at(&op[0], 8, &s))
+			else if (!entry_at(&op[0], 8, &s)) {
+				ret->pointer = is_pointer(&op[0]);
 				return false;
+			}
 			continue;
 		}
 		if (s.want == WANT_TARGET)
-			goes_on = look_target(&s, &in, op);
+			goes_on = look_target(&s, &in, op, address + path[i] + in.length);
 		else if (s.want == WANT_LOAD)
 			goes_on = look_load(&s, &in, op);
 		else
 			goes_on = look_table(&s, &in, op, address + path[i] + in.length);
-		if (!goes_on)
+		if (!goes_on) {
+			ret->pointer = s.t.pointer;
+			ret->address = s.t.pointer ? s.t.address : 0;
 			return false;
+		}
 		/* What is kept over a call is not told from what is not. */
 		if (in.meta.category == ZYDIS_CATEGORY_CALL) {
 			if (s.want != WANT_TABLE || (s.base_wanted && !(CALLERS >> s.t.base & 1)))
@@ -197,5 +215,6 @@ bool cases_find(const ZydisDecoder *decoder, const uint8_t *code, uint32_t size,
 		}
 	}
 	*ret = s.t;
+	ret->untouched = s.want == WANT_TARGET;
 	return s.want == WANT_TABLE || s.want == WANT_NOTHING;
 }

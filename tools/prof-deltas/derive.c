@@ -4,14 +4,17 @@
 #include <string.h>
 #include "tools/prof-deltas/derive.h"
 #include "tools/prof-deltas/flow.h"
-#include "tools/prof-deltas/starts.h"
+#include "tools/prof-deltas/known.h"
+#include "tools/prof-deltas/place.h"
 #include "tools/prof-deltas/stretch.h"
 #include "tools/prof-deltas/stubs.h"
+#include "tools/prof-deltas/taken.h"
 
 #define GAP_MIN (ROWS_PADDING + 1) /* bytes: less is padding */
 #define WINDOW (4 * FLOW_MAX_CODE) /* read at once: most of it is left for the next function */
 #define LOOK 4096u		   /* bytes looked at for padding */
-#define GUESS_MAX (64u << 10)	   /* bytes of a function that is guessed */
+#define BACK (48u << 10)	   /* bytes before a function that it may share */
+#define CODE_MAX (FLOW_MAX_CODE - BACK)
 /* What may be spent on a byte of the gaps, as flow_work counts, and once: guesses that are none
  * overlap. Code that compilers made takes 2 to 4. */
 #define WORK_PER_BYTE 16ull
@@ -19,18 +22,16 @@
 /* From so many functions on, with so many of a hundred, a file keeps frame pointers. */
 #define FRAMED_MIN 2000
 #define FRAMED_SHARE 90ull
-#define MAX_CALLED (1u << 16) /* places that calls lead to, ahead */
 /* Gaps that are smaller than this in all hold no code that symbols are worth reading for. */
 #define SYMBOLS_MIN 64
+/* Nor, if they are a smaller share of the code than one in so many, the rest of the file for what
+ * it takes the address of. */
+#define TAKEN_MIN 2048
+#define TAKEN_SHARE 256
 
 struct gap {
 	uint32_t start, end;
 	bool blind;
-};
-
-struct numbers {
-	uint32_t *value; /* owned */
-	uint32_t n, cap;
 };
 
 struct derive {
@@ -38,33 +39,19 @@ struct derive {
 	const struct elf_file *file;
 	struct rows *rows;
 	struct flow *flow;
-	struct starts starts;
+	struct known known;
 	struct gap *gap;
 	uint32_t gaps, gap_cap;
-	struct numbers called;	 /* heap: the least first */
-	struct numbers accepted; /* where functions were found to begin, rising */
-	uint64_t budget;	 /* what looking at functions may still cost: flow_work */
-	uint32_t framed;	 /* of the accepted ones, that set up a frame pointer at once */
-	uint32_t next_function;	 /* of starts */
+	const struct gap *now;	       /* the gap that is looked at */
+	uint64_t *claimed;	       /* bits: its bytes that have rows by now */
+	struct known_numbers left_out; /* where calls lead that were passed by then */
+	uint32_t from;		       /* flow_code begins there */
+	uint64_t budget;	       /* what looking at functions may still cost: flow_work */
+	uint32_t framed; /* of the accepted ones, that set up a frame pointer at once */
 	/* [window_at, window_at + window_len) of the text. */
 	uint8_t *window;
 	uint32_t window_at, window_len;
 };
-
-static int reserve(void **array, uint32_t *cap, uint32_t want, size_t item)
-{
-	uint32_t n = *cap ? *cap * 2 : 64;
-	void *p;
-
-	if (want <= *cap)
-		return 0;
-	p = realloc(*array, n * item);
-	if (!p)
-		return -ENOMEM;
-	*array = p;
-	*cap = n;
-	return 0;
-}
 
 /* --- what is not covered --- */
 
@@ -75,7 +62,7 @@ static int add_gap(struct derive *d, uint32_t start, uint32_t end, bool blind, b
 
 	if (end <= start || (end - start < GAP_MIN && !section))
 		return 0;
-	r = reserve((void **)&d->gap, &d->gap_cap, d->gaps + 1, sizeof(*d->gap));
+	r = known_reserve((void **)&d->gap, &d->gap_cap, d->gaps + 1, sizeof(*d->gap));
 	if (!r)
 		d->gap[d->gaps++] = (struct gap){ .start = start, .end = end, .blind = blind };
 	return r;
@@ -85,8 +72,8 @@ static int find_gaps(struct derive *d)
 {
 	size_t i = 0;
 
-	for (unsigned n = 0; n < d->starts.ranges; n++) {
-		const struct starts_range *range = &d->starts.range[n];
+	for (unsigned n = 0; n < d->known.starts.ranges; n++) {
+		const struct starts_range *range = &d->known.starts.range[n];
 		uint32_t at = range->start, start, end;
 		int r;
 
@@ -130,105 +117,6 @@ static bool in_gap(const void *ctx, uint32_t at)
 	return gap_of(ctx, at) != NULL;
 }
 
-/* --- where functions begin --- */
-
-static int call_push(struct derive *d, uint32_t at)
-{
-	struct numbers *h = &d->called;
-	uint32_t i;
-	int r;
-
-	if (h->n == MAX_CALLED)
-		return 0;
-	r = reserve((void **)&h->value, &h->cap, h->n + 1, sizeof(*h->value));
-	if (r)
-		return r;
-	for (i = h->n++; i && h->value[(i - 1) / 2] > at; i = (i - 1) / 2)
-		h->value[i] = h->value[(i - 1) / 2];
-	h->value[i] = at;
-	return 0;
-}
-
-static void call_pop(struct derive *d)
-{
-	struct numbers *h = &d->called;
-	uint32_t last = h->value[--h->n], i = 0;
-
-	for (;;) {
-		uint32_t child = 2 * i + 1;
-
-		if (child + 1 < h->n && h->value[child + 1] < h->value[child])
-			child++;
-		if (child >= h->n || h->value[child] >= last)
-			break;
-		h->value[i] = h->value[child];
-		i = child;
-	}
-	h->value[i] = last;
-}
-
-static bool holds(const uint32_t *value, uint32_t n, uint32_t wanted)
-{
-	uint32_t low = 0, high = n;
-
-	while (low < high) {
-		uint32_t mid = low + (high - low) / 2;
-
-		if (value[mid] < wanted)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low < n && value[low] == wanted;
-}
-
-/* Whether a function is known to begin there. */
-static bool begins(const struct derive *d, int64_t at)
-{
-	size_t low = 0, high = d->rows->settled;
-	uint32_t first = 0, last = d->starts.functions;
-
-	if (at < 0 || at >= (int64_t)d->rows->span)
-		return false;
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if ((int64_t)(d->rows->function[mid] >> 32) < at)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	if (low < d->rows->settled && (int64_t)(d->rows->function[low] >> 32) == at)
-		return true;
-	while (first < last) {
-		uint32_t mid = first + (last - first) / 2;
-
-		if (d->starts.function[mid].at < at)
-			first = mid + 1;
-		else
-			last = mid;
-	}
-	if (first < d->starts.functions && d->starts.function[first].at == at)
-		return true;
-	return holds(d->accepted.value, d->accepted.n, (uint32_t)at);
-}
-
-/* The next place at or behind `at` that is known to begin a function, or `end`. */
-static uint32_t next_known(struct derive *d, uint32_t at, uint32_t end)
-{
-	const struct starts *s = &d->starts;
-
-	while (d->next_function < s->functions && s->function[d->next_function].at < at)
-		d->next_function++;
-	while (d->called.n && d->called.value[0] < at)
-		call_pop(d);
-	if (d->next_function < s->functions && s->function[d->next_function].at < end)
-		end = s->function[d->next_function].at;
-	if (d->called.n && d->called.value[0] < end)
-		end = d->called.value[0];
-	return end;
-}
-
 /* --- bytes --- */
 
 /* Makes the window begin at or before `at` and hold n bytes from there, or what is there up to
@@ -241,13 +129,16 @@ static int need(struct derive *d, uint32_t at, uint32_t n, uint32_t end, const u
 	if (n > end - at)
 		n = end - at;
 	if (at < d->window_at || (uint64_t)at + n > (uint64_t)d->window_at + d->window_len) {
-		uint32_t want = end - at < WINDOW ? end - at : WINDOW;
+		uint32_t before = d->now && at - d->now->start < BACK ? at - d->now->start
+				  : d->now			      ? BACK
+								      : 0;
+		uint32_t from = at - before, want = end - from < WINDOW ? end - from : WINDOW;
 
-		got = elf_pread(d->fd, d->window, want, d->rows->base + at);
+		got = elf_pread(d->fd, d->window, want, d->rows->base + from);
 		if (got < 0)
 			return (int)got;
-		d->window_at = at;
-		d->window_len = (uint32_t)got;
+		d->window_at = from;
+		d->window_len = got < before ? before : (uint32_t)got;
 	}
 	*ret = d->window + (at - d->window_at);
 	*ret_n = d->window_at + d->window_len - at;
@@ -256,7 +147,15 @@ static int need(struct derive *d, uint32_t at, uint32_t n, uint32_t end, const u
 	return 0;
 }
 
-/* struct flow_reader: from the file's segments. */
+/* struct flow_reader. */
+static bool begins(const void *ctx, int64_t at)
+{
+	const struct derive *d = ctx;
+
+	return known_begins(&d->known, at + d->from);
+}
+
+/* From the file's segments. */
 static bool read_table(void *ctx, uint64_t address, void *into, uint32_t n)
 {
 	const struct derive *d = ctx;
@@ -269,6 +168,41 @@ static bool read_table(void *ctx, uint64_t address, void *into, uint32_t n)
 			       elf_pread(d->fd, into, n, l->offset + (address - l->vaddr)) == n;
 	}
 	return false;
+}
+
+/* --- what has rows by now --- */
+
+static bool is_claimed(const struct derive *d, uint32_t at)
+{
+	uint32_t bit = at - d->now->start;
+
+	return d->claimed[bit / 64] >> bit % 64 & 1;
+}
+
+static void claim(struct derive *d, uint32_t start, uint32_t end)
+{
+	if (end > d->now->end)
+		end = d->now->end;
+	for (uint32_t bit = start - d->now->start; bit < end - d->now->start; bit++)
+		d->claimed[bit / 64] |= 1ull << bit % 64;
+}
+
+/* The first place from `at` on that has none, or (`claimed`) that has; or up_to, in the gap. */
+static uint32_t next_place(const struct derive *d, uint32_t at, uint32_t up_to, bool claimed)
+{
+	uint32_t bit = at - d->now->start, end = up_to - d->now->start;
+	uint64_t flip = claimed ? 0 : UINT64_MAX;
+
+	while (bit < end) {
+		uint64_t word = (d->claimed[bit / 64] ^ flip) >> bit % 64;
+
+		if (word) {
+			bit += (uint32_t)__builtin_ctzll(word);
+			break;
+		}
+		bit = (bit / 64 + 1) * 64;
+	}
+	return d->now->start + (bit < end ? bit : end);
 }
 
 /* --- rows --- */
@@ -299,6 +233,8 @@ static int put_pieces(struct derive *d, uint32_t at, const struct stub_piece *p,
 
 	for (unsigned i = 0; i < n; i++)
 		end += p[i].len;
+	if (d->now)
+		claim(d, at, end);
 	r = rows_open(d->rows, at, end);
 	if (r)
 		return r == ROWS_NONE ? 0 : r;
@@ -319,44 +255,80 @@ static bool is_padding(const uint8_t *code, uint32_t n)
 		     (code[0] == 0x0f && n > 1 && code[1] == 0x1f));
 }
 
-/* The rows of the function that flow_run looked at, `end` bytes of them. */
-static int put_flow(struct derive *d, uint32_t at, const uint8_t *code, uint32_t end)
+/* How far from pos on flow_run reached what has no rows yet, over padding, too. */
+static uint32_t run_end(const struct derive *d, const uint8_t *code, uint32_t pos, uint32_t end)
 {
-	uint32_t pos = 0, len = 0;
-	int r = rows_open(d->rows, at, at + end);
+	struct unwind_rule rule;
+	uint32_t behind = pos, len;
+	bool known;
+
+	while (pos < end) {
+		if (is_claimed(d, d->from + pos))
+			break;
+		if (flow_rule(d->flow, pos, &len, &known, &rule))
+			behind = pos += len;
+		else if (pos - behind < ROWS_PADDING && is_padding(code + behind, end - behind))
+			pos++;
+		else
+			break;
+	}
+	return behind < end ? behind : end;
+}
+
+/* What flow_run reached from begin to end without a break. */
+static int put_run(struct derive *d, uint32_t begin, uint32_t end)
+{
+	uint32_t pos = begin, len = 0;
+	int r = rows_open(d->rows, d->from + begin, d->from + end);
 	struct unwind_rule last = { 0 }; /* of the newest row; none is all zeros */
 
+	claim(d, d->from + begin, d->from + end);
 	if (r)
 		return r == ROWS_NONE ? 0 : r;
 	while (pos < end && !r) {
 		struct unwind_rule rule;
 		bool known;
 
-		if (flow_rule(d->flow, pos, &len, &known, &rule)) {
-			if (!known) {
-				r = rows_add(d->rows, at + pos, ROWS_RULE_GAP);
-				last = (struct unwind_rule){ 0 };
-			} else if (!rows_words_eq(rows_words_of(&rule), rows_words_of(&last))) {
-				r = put(d, at + pos, &rule);
-				last = rule;
-			}
-			pos += len;
+		if (!flow_rule(d->flow, pos, &len, &known, &rule)) {
+			pos++; /* padding */
 			continue;
 		}
-
-		/* Padding, or what no path leads to. */
-		uint32_t begin = pos;
-
-		while (pos < end && !flow_rule(d->flow, pos, &len, &known, &rule))
-			pos++;
-		if (pos - begin > ROWS_PADDING || !begin ||
-		    !is_padding(code + begin, pos - begin)) {
-			r = rows_add(d->rows, at + begin, ROWS_RULE_GAP);
+		if (!known) {
+			r = rows_add(d->rows, d->from + pos, ROWS_RULE_GAP);
 			last = (struct unwind_rule){ 0 };
+		} else if (!rows_words_eq(rows_words_of(&rule), rows_words_of(&last))) {
+			r = put(d, d->from + pos, &rule);
+			last = rule;
 		}
+		pos += len;
 	}
 	if (!r)
 		rows_close(d->rows);
+	return r;
+}
+
+/* The rows of what flow_run reached, wherever it lies in the code. */
+static int put_flow(struct derive *d, const uint8_t *code, uint32_t low, uint32_t high)
+{
+	int r = 0;
+
+	for (uint32_t pos = low; pos < high && !r;) {
+		struct unwind_rule rule;
+		uint32_t len, end;
+		bool known;
+
+		if (!flow_rule(d->flow, pos, &len, &known, &rule)) {
+			pos++;
+			continue;
+		}
+		if (is_claimed(d, d->from + pos)) {
+			pos += len;
+			continue;
+		}
+		end = run_end(d, code, pos, high);
+		r = put_run(d, pos, end);
+		pos = end;
+	}
 	return r;
 }
 
@@ -423,139 +395,74 @@ static int try_restorer(struct derive *d, uint32_t at, const struct gap *g, uint
 
 /* --- functions --- */
 
-/* Targets (relative to at) ahead are where functions begin. */
-static int note_calls(struct derive *d, uint32_t at, const int64_t *target, uint32_t n)
+/* Functions begin where these lead (offsets in the code). */
+static int note_calls(struct derive *d, const int64_t *target, uint32_t n, uint32_t at)
 {
 	for (uint32_t i = 0; i < n; i++) {
-		int64_t to = at + target[i];
-		int r;
+		int64_t to = d->from + target[i];
+		struct known_numbers *l = &d->left_out;
+		int r = 0;
 
-		if (to <= at || to >= (int64_t)d->rows->span || !in_gap(d, (uint32_t)to))
+		if (to < 0 || to == at || to >= (int64_t)d->rows->span || !in_gap(d, (uint32_t)to))
 			continue;
-		r = call_push(d, (uint32_t)to);
+		if (to > at) {
+			r = known_call(&d->known, (uint32_t)to);
+		} else if (to >= d->now->start && !is_claimed(d, (uint32_t)to) &&
+			   l->n < KNOWN_MAX_CALLED) {
+			r = known_reserve((void **)&l->value, &l->cap, l->n + 1, sizeof(*l->value));
+			if (!r)
+				l->value[l->n++] = (uint32_t)to;
+		}
 		if (r)
 			return r;
 	}
 	return 0;
 }
 
-static int accept(struct derive *d, uint32_t at)
+/* Gives what is there rows, if it is a function. *ret_is: so it is. */
+static int run_place(struct derive *d, const struct place *p, bool *ret_is)
 {
-	struct numbers *a = &d->accepted;
-	int r = reserve((void **)&a->value, &a->cap, a->n + 1, sizeof(*a->value));
-
-	if (!r)
-		a->value[a->n++] = at;
-	return r;
-}
-
-/* Code that begins as functions do, which need not return then: two registers saved, or a frame
- * pointer set up. */
-static bool is_prologue(const struct derive *d, const uint8_t *code, uint32_t n)
-{
-	return stub_endbr(code, n) || stub_bytes(code, n, 0, "\x55\x48\x89\xe5", 4) ||
-	       flow_saves(d->flow) >= 2;
-}
-
-/* Whether it lies where functions do, or the first instruction is a push or makes a frame. */
-static bool may_begin(const struct derive *d, uint32_t at, const uint8_t *code, uint32_t n)
-{
-	uint32_t past = stub_endbr(code, n);
-
-	return past > 0 || !(rows_address(d->rows, at) & 15) ||
-	       (n > 1 && (code[0] & 0xf8) == 0x50) ||
-	       (n > 1 && code[0] == 0x41 && (code[1] & 0xf8) == 0x50) ||
-	       stub_bytes(code, n, past, "\x48\x83\xec", 3) ||
-	       stub_bytes(code, n, past, "\x48\x81\xec", 3);
-}
-
-/* Begins and ends as functions do. */
-static bool is_whole(const struct derive *d, const uint8_t *code, uint32_t n,
-		     const struct flow_result *result)
-{
-	return result->returns && is_prologue(d, code, n);
-}
-
-/* Whether what was guessed to be a function is one. What begins and ends as such may leave to one
- * that is not known yet; and from where a ret finds the return address, RSP was at it, too. */
-static bool is_function(const struct derive *d, uint32_t at, const uint8_t *code, uint32_t n,
-			const struct flow_result *result)
-{
-	if (result->rets || is_whole(d, code, n, result))
-		return true;
-	for (uint32_t i = 0; i < result->jumps; i++) {
-		if (!begins(d, at + result->jump[i]))
-			return false;
-	}
-	return result->returns || result->jumps || is_prologue(d, code, n) || flow_frames(d->flow);
-}
-
-/* Compilers do not align the stack for those of their own functions that do not need it. Where
- * calls do not return is told by the alignment, otherwise: so first none of those returns that
- * could be such. */
-static int run_unaligned(struct derive *d, uint32_t at, const uint8_t *code, uint32_t n,
-			 struct flow_result *ret)
-{
-	uint64_t address = rows_address(d->rows, at);
-	int r = flow_run(d->flow, code, n, address, FLOW_UNALIGNED | FLOW_NO_RETURN, ret);
-
-	if (r > 0 || (!r && !ret->rets))
-		r = flow_run(d->flow, code, n, address, FLOW_UNALIGNED, ret);
-	if (r > 0)
-		r = flow_again(d->flow, ret);
-	return r || ret->rets ? r : FLOW_CONTRADICTS;
-}
-
-static int look_at(struct derive *d, uint32_t at, uint32_t size, uint32_t limit, unsigned flags,
-		   uint32_t *ret_used)
-{
-	static const unsigned ways[] = { FLOW_SIZED, 0 };
+	uint32_t before = p->at - d->now->start < BACK ? p->at - d->now->start : BACK;
 	struct flow_result result = { 0 };
+	struct flow_code c = { .entry = before };
 	const uint8_t *code;
-	uint32_t n, ceiling = flags & FLOW_TRUSTED ? FLOW_MAX_CODE : GUESS_MAX, end;
-	bool misaligned = false;
-	int r = need(d, at, size ? size < ceiling ? size : ceiling : ceiling, limit, &code, &n);
+	int r;
 
-	*ret_used = 0;
-	if (r || !n)
+	*ret_is = false;
+	d->from = p->at - before;
+	r = need(d, d->from, before + CODE_MAX, d->now->end, &code, &c.size);
+	if (r || c.size <= before)
 		return r;
-	for (unsigned i = size ? 0 : 1; i < 2; i++) {
-		r = flow_run(d->flow, code, n, rows_address(d->rows, at), flags | ways[i], &result);
-		misaligned = r == FLOW_MISALIGNED;
-		if (r > 0 && d->budget)
-			r = flow_again(d->flow, &result);
-		if (r < 0)
-			return r;
-		if (!r)
-			break;
-	}
-	if (!(flags & FLOW_TRUSTED) && misaligned && (r || !is_function(d, at, code, n, &result)) &&
-	    may_begin(d, at, code, n)) {
-		r = run_unaligned(d, at, code, n, &result);
-		if (r < 0)
-			return r;
-	}
-	if (r || !(flags & FLOW_TRUSTED || is_function(d, at, code, n, &result)))
-		return 0;
-	end = size && size <= n ? size : result.end;
-	r = note_calls(d, at, result.call, result.calls);
-	if (!r && is_whole(d, code, n, &result))
-		r = note_calls(d, at, result.jump, result.jumps);
+	c.bytes = code;
+	c.address = rows_address(d->rows, d->from);
+	c.end = p->size ? before + p->size : p->limit - d->from;
+	if (c.end > c.size)
+		c.end = c.size;
+	r = place_look(d->flow, p, &c, &(struct flow_reader){ .begins = begins, .ctx = d },
+		       d->budget > 0, &result);
+	if (r)
+		return r < 0 ? r : 0;
+	*ret_is = true;
+	r = note_calls(d, result.call, result.calls, p->at);
+	code += before;
+	if (!r && place_is_whole(d->flow, &c, &result))
+		r = note_calls(d, result.jump, result.jumps, p->at);
 	if (!r)
-		r = accept(d, at);
-	d->framed += stub_bytes(code, n, stub_endbr(code, n), "\x55\x48\x89\xe5", 4);
+		r = known_accept(&d->known, p->at);
+	d->framed += stub_bytes(code, c.size - before, stub_endbr(code, c.size - before),
+				"\x55\x48\x89\xe5", 4);
 	if (!r)
-		r = put_flow(d, at, code, end);
-	*ret_used = end;
+		r = put_flow(d, c.bytes, result.low, result.end);
+	/* All of it is its own, reached or not. */
+	if (!r && p->size)
+		claim(d, p->at, p->at + p->size);
 	return r;
 }
 
-/* A function with `size` bytes, or (0) an unknown number of them up to `limit`. */
-static int try_function(struct derive *d, uint32_t at, uint32_t size, uint32_t limit,
-			unsigned flags, uint32_t *ret_used)
+static int try_place(struct derive *d, const struct place *p, bool *ret_is)
 {
 	uint64_t before = flow_work(d->flow), spent;
-	int r = look_at(d, at, size, limit, flags, ret_used);
+	int r = run_place(d, p, ret_is);
 
 	spent = flow_work(d->flow) - before;
 	d->budget -= spent < d->budget ? spent : d->budget;
@@ -592,7 +499,7 @@ static int try_entry(struct derive *d)
 		return 0;
 	call += at;
 	if (call != at && call >= 0 && call < (int64_t)d->rows->span && in_gap(d, (uint32_t)call)) {
-		r = call_push(d, (uint32_t)call);
+		r = known_call(&d->known, (uint32_t)call);
 		if (r)
 			return r;
 	}
@@ -630,7 +537,7 @@ static int find_restorers(struct derive *d, const struct gap *g)
 											   : 0;
 
 		if (back) {
-			r = call_push(d, at + (uint32_t)(hit - code) - back);
+			r = known_call(&d->known, at + (uint32_t)(hit - code) - back);
 			if (r)
 				return r;
 		}
@@ -639,26 +546,64 @@ static int find_restorers(struct derive *d, const struct gap *g)
 	return 0;
 }
 
-/* One gap, from low to high. */
-static int one_gap(struct derive *d, const struct gap *g)
+/* A function that is there, by all that is known of the place. */
+static int try_function(struct derive *d, uint32_t pos, bool known, bool *ret_is)
 {
+	const struct starts_function *start = known ? known_start(&d->known, pos) : NULL;
+	struct place p = { .at = pos };
+	int r = 0;
+
+	*ret_is = false;
+	p.trust = !known						   ? PLACE_GUESSED
+		  : start && start->taken && !known_called(&d->known, pos) ? PLACE_TAKEN
+									   : PLACE_SURE;
+	p.size = start && start->size <= d->now->end - pos ? start->size : 0;
+	p.limit = known_next(&d->known, pos + 1, d->now->end);
+	if (p.trust != PLACE_SURE && !d->budget)
+		return 0;
+	r = try_place(d, &p, ret_is);
+	/* Assembly's symbols may have a size that is not all of it (musl's _init). */
+	if (!r && !*ret_is && p.size) {
+		uint32_t size = p.size;
+
+		p.size = 0;
+		r = try_place(d, &p, ret_is);
+		if (!r && !*ret_is)
+			claim(d, pos, pos + size);
+		*ret_is = true;
+	}
+	/* It may go on behind where another one is only taken to begin. */
+	if (!r && !*ret_is && d->budget && flow_fell(d->flow)) {
+		uint32_t sure = known_sure(&d->known, pos + 1, d->now->end);
+
+		if (sure > p.limit) {
+			p.limit = sure;
+			r = try_place(d, &p, ret_is);
+		}
+	}
+	return r;
+}
+
+/* One gap, from low to high. */
+static int one_gap(struct derive *d)
+{
+	const struct gap *g = d->now;
 	uint32_t pos = g->start;
 
-	while (pos < g->end) {
-		uint32_t known = next_known(d, pos, g->end), used = 0, n, pad;
-		bool trusted = known == pos;
+	while ((pos = next_place(d, pos, g->end, false)) < g->end) {
+		uint32_t known = known_next(&d->known, pos, g->end), used = 0, n, pad;
+		uint32_t end = next_place(d, pos, g->end - pos < LOOK ? g->end : pos + LOOK, true);
+		bool trusted = known == pos, is = false;
 
 		/* Such code is walked as well without rows. */
-		if (d->accepted.n >= FRAMED_MIN &&
-		    d->framed * 100ull >= d->accepted.n * FRAMED_SHARE)
+		if (d->known.accepted.n >= FRAMED_MIN &&
+		    d->framed * 100ull >= d->known.accepted.n * FRAMED_SHARE)
 			return 0;
+		if (end > known && !trusted)
+			end = known;
 
 		const uint8_t *code;
-		int r = need(d, pos,
-			     trusted		  ? 32
-			     : known - pos < LOOK ? known - pos
-						  : LOOK,
-			     g->end, &code, &n);
+		int r = need(d, pos, trusted ? 32 : end - pos, g->end, &code, &n);
 
 		if (r)
 			return r;
@@ -670,45 +615,112 @@ static int one_gap(struct derive *d, const struct gap *g)
 			if (pad == n)
 				continue;
 			if (g->blind) {
-				pos = known;
+				pos = end;
 				continue;
 			}
 		}
 		r = try_stub(d, pos, g, &used);
 		if (!r && !used)
 			r = try_restorer(d, pos, g, &used);
-		if (!r && !used) {
-			const struct starts *s = &d->starts;
-			uint32_t size = trusted && d->next_function < s->functions &&
-							s->function[d->next_function].at == pos
-						? s->function[d->next_function].size
-						: 0;
-			uint32_t limit = next_known(d, pos + 1, g->end);
+		if (!r && !used)
+			r = try_function(d, pos, trusted, &is);
+		if (!r && !used && !is) {
+			uint32_t limit = g->end - pos < CODE_MAX ? g->end : pos + CODE_MAX;
 
-			if (size > g->end - pos)
-				size = 0;
-			if (trusted || d->budget)
-				r = try_function(d, pos, size, size ? g->end : limit,
-						 trusted ? FLOW_TRUSTED : 0, &used);
-			/* Assembly's symbols may have a size that is not all of it (musl's _init).
-			 */
-			if (!r && !used && size)
-				r = try_function(d, pos, 0, limit, FLOW_TRUSTED, &used);
-			if (!r && !used && size)
-				used = size;
-			if (!r && !used) {
-				r = need(d, pos, limit - pos < GUESS_MAX ? limit - pos : GUESS_MAX,
-					 g->end, &code, &n);
-				used = r ? 0 : stretch_past(code, n);
-			}
+			limit = next_place(d, pos, limit, true);
+			limit = known_next(&d->known, pos + 1, limit);
+			r = need(d, pos, limit - pos, g->end, &code, &n);
+			used = r ? 0 : stretch_past(code, n);
+			if (!r && !used)
+				return 0;
 		}
 		if (r)
 			return r;
-		if (!used)
-			return 0;
 		pos += used;
 	}
 	return 0;
+}
+
+static int rising(const void *a, const void *b)
+{
+	const uint32_t *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+/* What was found to be called when it had been passed. */
+static int what_was_left_out(struct derive *d)
+{
+	struct known_numbers *l = &d->left_out;
+	int r = 0;
+
+	if (l->n)
+		qsort(l->value, l->n, sizeof(*l->value), rising);
+	for (uint32_t i = 0; i < l->n && !r; i++) {
+		struct place p = { .at = l->value[i], .trust = PLACE_SURE };
+		bool is;
+
+		if (is_claimed(d, p.at) || !d->budget)
+			continue;
+		p.limit = known_next(&d->known, p.at + 1, d->now->end);
+		r = try_place(d, &p, &is);
+	}
+	l->n = 0;
+	return r;
+}
+
+/* Code between rows that nothing led to, too little for readers to see that it has none. */
+static int cut_between(struct derive *d)
+{
+	const struct gap *g = d->now;
+	uint32_t pos = next_place(d, g->start, g->end, true);
+
+	while (pos < g->end) {
+		uint32_t begin = next_place(d, pos, g->end, false);
+		uint32_t end = next_place(d, begin, g->end, true), n;
+		const uint8_t *code;
+		int r;
+
+		pos = end;
+		if (end == g->end || end - begin > ROWS_PADDING)
+			continue;
+		r = need(d, begin, end - begin, g->end, &code, &n);
+		if (r)
+			return r;
+		if (stretch_padding(code, n) == n)
+			continue;
+		r = rows_open(d->rows, begin, end);
+		if (!r)
+			r = rows_add(d->rows, begin, ROWS_RULE_GAP);
+		if (!r)
+			rows_close(d->rows);
+		if (r && r != ROWS_NONE)
+			return r;
+	}
+	return 0;
+}
+
+static int derive_gap(struct derive *d, const struct gap *g)
+{
+	uint32_t words = (g->end - g->start) / 64 + 1;
+	int r;
+
+	d->claimed = calloc(words, sizeof(*d->claimed));
+	if (!d->claimed)
+		return -ENOMEM;
+	d->now = g;
+	d->window_len = 0;
+	r = find_restorers(d, g);
+	if (!r)
+		r = one_gap(d);
+	if (!r)
+		r = what_was_left_out(d);
+	if (!r)
+		r = cut_between(d);
+	free(d->claimed);
+	d->claimed = NULL;
+	d->now = NULL;
+	return r;
 }
 
 static int derive_gaps(struct derive *d)
@@ -724,7 +736,10 @@ static int derive_gaps(struct derive *d)
 	if (r || !total)
 		return r;
 	if (total >= SYMBOLS_MIN)
-		r = starts_functions(d->fd, d->rows, &d->starts, in_gap, d);
+		r = starts_functions(d->fd, d->rows, &d->known.starts, in_gap, d);
+	if (!r && total >= TAKEN_MIN && total >= d->rows->span / TAKEN_SHARE)
+		r = taken_find(d->fd, d->file, d->rows, &d->known.starts, in_gap, d);
+	starts_sort(&d->known.starts);
 	if (total > DERIVE_MAX_BYTES)
 		total = DERIVE_MAX_BYTES;
 	d->budget = WORK_PER_BYTE * total + WORK_MIN;
@@ -733,10 +748,10 @@ static int derive_gaps(struct derive *d)
 
 		if (g.end - g.start > left)
 			g.end = g.start + (uint32_t)left;
+		if (g.end == g.start)
+			break;
 		left -= g.end - g.start;
-		r = find_restorers(d, &g);
-		if (!r)
-			r = one_gap(d, &g);
+		r = derive_gap(d, &g);
 	}
 	return r;
 }
@@ -762,7 +777,8 @@ int derive_rows(int fd, const struct elf_file *f, struct rows *rows)
 	d->fd = fd;
 	d->file = f;
 	d->rows = rows;
-	r = starts_ranges(fd, rows, &d->starts);
+	d->known.rows = rows;
+	r = starts_ranges(fd, rows, &d->known.starts);
 	if (!r)
 		r = find_gaps(d);
 	if (!r && !d->gaps)
@@ -771,7 +787,7 @@ int derive_rows(int fd, const struct elf_file *f, struct rows *rows)
 	if (!r)
 		r = d->window ? flow_new(largest_gap(d), &d->flow) : -ENOMEM;
 	if (!r)
-		flow_set_reader(d->flow, &(struct flow_reader){ read_table, d });
+		flow_set_reader(d->flow, &(struct flow_reader){ read_table, begins, d });
 	rows_fill(rows);
 	if (!r)
 		r = try_entry(d);
@@ -783,12 +799,11 @@ int derive_rows(int fd, const struct elf_file *f, struct rows *rows)
 	if (!r)
 		r = rows_finish(rows);
 out:
-	starts_done(&d->starts);
+	known_done(&d->known);
+	free(d->left_out.value);
 	flow_free(d->flow);
 	free(d->window);
 	free(d->gap);
-	free(d->called.value);
-	free(d->accepted.value);
 	free(d);
 	return r;
 }

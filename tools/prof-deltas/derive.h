@@ -4,11 +4,12 @@
  * hand-written assembly, PLTs, _init, musl, entry points, restorers of signals.
  *
  * What no row covers yet is looked at from low to high addresses. A function begins where a symbol,
- * the dynamic section or a call says so, else, by guess, behind the end of the one before; flow.h
- * makes its rows. A guess counts only where the code returns (or begins) as a function does, and
- * leaves it only to where functions begin. Recognised by content: slots of PLTs, the code that
- * signal handlers return to. A file whose functions keep frame pointers throughout is left to them
- * after the first few thousand.
+ * the dynamic section or a call says so (known.h); likely where the file takes an address
+ * (taken.h); else, by guess, at what has no rows by then. flow.h makes its rows, wherever its
+ * branches lead in the gap. What is not certain counts only where the code returns (or begins) as a
+ * function does, and leaves it only to where functions begin. Recognised by content: slots of PLTs,
+ * the code that signal handlers return to. A file whose functions keep frame pointers throughout is
+ * left to them after the first few thousand.
  */
 #ifndef PROF_DELTAS_DERIVE_H
 #define PROF_DELTAS_DERIVE_H

@@ -153,9 +153,12 @@ static void check_end(struct flow *f, const struct frame *s, const struct node *
  * called does without. */
 static void check_call(struct flow *f, const struct frame *s)
 {
-	if (!(f->graph.flags & (FLOW_TRUSTED | FLOW_UNALIGNED)) &&
-	    sym_kind(s->reg[RSP]) == SYM_CFA && sym_off(s->reg[RSP]) % 16 && s->life == LIFE_PLAIN)
-		f->contradicts = f->misaligned = true;
+	if (sym_kind(s->reg[RSP]) != SYM_CFA || sym_off(s->reg[RSP]) % 16 == 0 ||
+	    s->life != LIFE_PLAIN)
+		return;
+	f->misaligned = true;
+	if (!(f->graph.flags & (FLOW_TRUSTED | FLOW_UNALIGNED)))
+		f->contradicts = true;
 }
 
 static bool is_last_syscall(uint64_t rax)
@@ -179,8 +182,11 @@ static int run_indirect(struct flow *f, const struct frame *s, const struct node
 		return r;
 	}
 	/* A call in place of the return: of a pointer. */
-	if (s->life == LIFE_PLAIN && s->reg[RSP] == SYM(CFA, -8) && s->reg[RBP] == SYM(CALLER, RBP))
+	if (s->life == LIFE_PLAIN && node->pointer && s->reg[RSP] == SYM(CFA, -8) &&
+	    s->reg[RBP] == SYM(CALLER, RBP))
 		f->returns = true;
+	if (node->at < f->graph.code.entry || node->at >= f->graph.code.end)
+		return 0;
 	if (f->has_jump_frame)
 		frame_merge(&f->jump_frame, s);
 	else
@@ -413,8 +419,8 @@ static void forget_other_jumps(struct graph *g)
 	g->jumps = kept;
 }
 
-static int run_once(struct flow *f, const uint8_t *code, uint32_t size, uint64_t address,
-		    unsigned flags, uint32_t from, struct flow_result *ret)
+static int run_once(struct flow *f, const struct flow_code *code, unsigned flags, uint32_t from,
+		    struct flow_result *ret)
 {
 	struct graph *g = &f->graph;
 
@@ -424,9 +430,7 @@ static int run_once(struct flow *f, const uint8_t *code, uint32_t size, uint64_t
 	f->rested = f->contradicts = f->misaligned = false;
 	f->returns = f->rets = f->indirect = f->has_jump_frame = false;
 
-	int r = built(f, graph_build(g, code, size, address, flags, from));
-	if (!r && !size)
-		return FLOW_CONTRADICTS;
+	int r = built(f, graph_build(g, code, flags, from));
 	if (!r)
 		r = run_all(f);
 	if (!r && flags & FLOW_SIZED && f->has_jump_frame && !f->contradicts)
@@ -434,14 +438,19 @@ static int run_once(struct flow *f, const uint8_t *code, uint32_t size, uint64_t
 	if (r)
 		return r;
 	if (f->contradicts)
-		return f->misaligned ? FLOW_MISALIGNED : FLOW_CONTRADICTS;
+		return f->misaligned && !(flags & (FLOW_TRUSTED | FLOW_UNALIGNED))
+			       ? FLOW_MISALIGNED
+			       : FLOW_CONTRADICTS;
 	r = note_rules(f);
 	if (r)
 		return r;
 	forget_other_jumps(g);
 	*ret = (struct flow_result){ .returns = f->returns,
 				     .rets = f->rets,
+				     .misaligned = f->misaligned,
 				     .indirect = f->indirect,
+				     .unread = f->has_jump_frame,
+				     .low = g->low,
 				     .end = graph_end(g),
 				     .call = g->call,
 				     .calls = g->calls,
@@ -450,13 +459,18 @@ static int run_once(struct flow *f, const uint8_t *code, uint32_t size, uint64_t
 	return 0;
 }
 
-static int run_from(struct flow *f, const uint8_t *code, uint32_t size, uint64_t address,
-		    unsigned flags, uint32_t from, struct flow_result *ret)
+static int run_from(struct flow *f, const struct flow_code *code, unsigned flags, uint32_t from,
+		    struct flow_result *ret)
 {
-	int r = run_once(f, code, size, address, flags, from, ret);
+	int r = run_once(f, code, flags, from, ret);
 
 	f->work += f->steps + graph_work(&f->graph);
 	return r;
+}
+
+bool flow_fell(const struct flow *f)
+{
+	return f->graph.fell;
 }
 
 uint64_t flow_work(const struct flow *f)
@@ -464,10 +478,9 @@ uint64_t flow_work(const struct flow *f)
 	return f->work;
 }
 
-int flow_run(struct flow *f, const uint8_t *code, uint32_t size, uint64_t address, unsigned flags,
-	     struct flow_result *ret)
+int flow_run(struct flow *f, const struct flow_code *code, unsigned flags, struct flow_result *ret)
 {
-	return run_from(f, code, size, address, flags, 0, ret);
+	return run_from(f, code, flags, 0, ret);
 }
 
 static int falling(const void *a, const void *b)
@@ -480,6 +493,7 @@ static int falling(const void *a, const void *b)
 int flow_again(struct flow *f, struct flow_result *ret)
 {
 	const struct graph *g = &f->graph;
+	const struct flow_code code = g->code;
 	uint32_t end[GRAPH_ENDS], n = 0;
 	int r = FLOW_CONTRADICTS;
 
@@ -492,8 +506,7 @@ int flow_again(struct flow *f, struct flow_result *ret)
 		/* It went wrong before any of those calls: so it would again. */
 		if (f->contradicts && f->steps && !f->rested && f->came_back < end[i])
 			continue;
-		r = run_from(f, g->code, g->size, g->address, g->flags | FLOW_NO_RETURN, end[i],
-			     ret);
+		r = run_from(f, &code, g->flags | FLOW_NO_RETURN, end[i], ret);
 	}
 	return r;
 }
@@ -520,7 +533,8 @@ uint32_t flow_saves(const struct flow *f)
 	const struct node *node;
 	uint32_t n = 0;
 
-	for (uint32_t at = 0; (node = graph_at(&f->graph, at)) != NULL; at += node->insn.len) {
+	for (uint32_t at = f->graph.code.entry; (node = graph_at(&f->graph, at)) != NULL;
+	     at += node->insn.len) {
 		const struct decoded *in = &node->insn;
 
 		if (in->op == OP_PUSH && in->src < 16 && callers >> in->src & 1)
@@ -536,7 +550,8 @@ bool flow_frames(const struct flow *f)
 	const struct node *node;
 	int64_t depth = 8;
 
-	for (uint32_t at = 0; (node = graph_at(&f->graph, at)) != NULL; at += node->insn.len) {
+	for (uint32_t at = f->graph.code.entry; (node = graph_at(&f->graph, at)) != NULL;
+	     at += node->insn.len) {
 		const struct decoded *in = &node->insn;
 
 		if (in->op == OP_CALL)

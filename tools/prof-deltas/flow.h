@@ -20,6 +20,15 @@
 
 #define FLOW_MAX_CODE (256u << 10) /* bytes of one function */
 
+/* A function, and the code around it that it may jump to. */
+struct flow_code {
+	const uint8_t *bytes; /* borrowed */
+	uint32_t size;	      /* up to what flow_new was given */
+	uint32_t entry;	      /* the function's first instruction: offset, as below */
+	uint32_t end;	      /* where the next one begins: nothing goes on there from before */
+	uint64_t address;     /* of bytes[0] */
+};
+
 enum flow_verdict {
 	FLOW_TANGLED = 1, /* too large, or too many branches */
 	FLOW_CONTRADICTS = 2,
@@ -30,27 +39,31 @@ enum flow_verdict {
 enum flow_flags {
 	FLOW_TRUSTED = 1,   /* a function begins here, and is not guessed to */
 	FLOW_NO_RETURN = 2, /* a call with padding behind it does not come back */
-	FLOW_SIZED = 4,	    /* all of the bytes are its own: those that no direct branch reaches are
-			       targets of its indirect jumps */
+	FLOW_SIZED = 4, /* all bytes up to the end are its own: those that no direct branch reaches
+			   are targets of its indirect jumps */
 	FLOW_UNALIGNED = 8, /* never say FLOW_MISALIGNED */
 };
 
 struct flow_result {
 	bool returns;	     /* a path was seen that ends as the end of a function does */
 	bool rets;	     /* by a ret, not only by a jump to another function */
+	bool misaligned;     /* it calls with RSP not at a multiple of 16 */
 	bool indirect;	     /* it has indirect jumps that do not leave it */
-	uint32_t end;	     /* behind the last byte reached */
-	const int64_t *call; /* targets of direct calls, relative to the start; not more than are
-				kept */
+	bool unread;	     /* some of them without a table that was read */
+	uint32_t low, end;   /* the first byte reached, and behind the last one */
+	const int64_t *call; /* targets of direct calls, as offsets; not more than are kept */
 	const int64_t *jump; /* those of direct jumps that leave the code for another function */
 	uint32_t calls, jumps;
 };
 
 struct flow; /* memory that functions share, one after the other */
 
-/* What tables of jumps are read with: n bytes at an ELF address; false where they are not there. */
+/* What else of the file is looked at. read, for the tables of jumps: n bytes at an ELF address;
+ * false where they are not there. begins: whether another function is known to begin at an offset
+ * outside the own one. Either may be NULL. */
 struct flow_reader {
 	bool (*read)(void *ctx, uint64_t address, void *into, uint32_t n);
+	bool (*begins)(const void *ctx, int64_t at);
 	void *ctx;
 };
 
@@ -59,12 +72,12 @@ int flow_new(uint32_t code, struct flow **ret);
 void flow_free(struct flow *f);
 /* Without a reader (the default) no table is read. *reader is copied. */
 void flow_set_reader(struct flow *f, const struct flow_reader *reader);
-/* Looks at the function whose code is `size` bytes (which it may go beyond the end of, or not fill)
- * at code, for `address`. 0 and *ret, borrowed until the next call; enum flow_verdict; -ENOMEM. */
-int flow_run(struct flow *f, const uint8_t *code, uint32_t size, uint64_t address, unsigned flags,
-	     struct flow_result *ret);
+/* Looks at a function. 0 and *ret, borrowed until the next call; enum flow_verdict; -ENOMEM. */
+int flow_run(struct flow *f, const struct flow_code *code, unsigned flags, struct flow_result *ret);
 /* Instructions (and cases of jumps) that all runs have looked at, about: what they cost. */
 uint64_t flow_work(const struct flow *f);
+/* After flow_run, whatever it gave: some path went on up to where the next function begins. */
+bool flow_fell(const struct flow *f);
 /* After flow_run gave 0: the instruction at `at`. False where none was reached. Without a rule
  * *ret_known is false. */
 bool flow_rule(const struct flow *f, uint32_t at, uint32_t *ret_len, bool *ret_known,

@@ -47,18 +47,33 @@ int graph_grow(void **array, uint32_t *cap, uint32_t want, size_t item)
 
 static bool decode(struct graph *g, uint32_t at, struct decoded *ret)
 {
-	return insn_decode(g->code + at, g->size - at, ret);
+	return insn_decode(g->code.bytes + at, g->code.size - at, ret);
 }
 
-/* A call with padding behind it up to a multiple of 16, as the last thing of a function has. */
-static bool pads(struct graph *g, uint32_t at)
+/* A call with padding behind it up to a multiple of 16, as the last thing of a function has.
+ * *ret_ends: behind that lies what begins functions only. */
+static bool pads(struct graph *g, uint32_t at, bool *ret_ends)
 {
 	uint32_t begin = at;
 	struct decoded d;
 
-	while (at < g->size && at - begin < 64 && decode(g, at, &d) && d.filler)
+	*ret_ends = false;
+	if (begin == g->code.end)
+		return true;
+	while (at < g->code.size && at - begin < 64 && decode(g, at, &d) && d.filler)
 		at += d.len;
-	return at == g->size || (g->address + at) % 16 == 0;
+	*ret_ends = at > begin && (g->code.address + at) % 16 == 0 && at + 4 <= g->code.size &&
+		    memcmp(g->code.bytes + at, "\xf3\x0f\x1e\xfa", 4) == 0;
+	return at == g->code.size || at == g->code.end || (g->code.address + at) % 16 == 0;
+}
+
+/* Whether a jump there stays in the function: it does not where another one begins. */
+static bool is_inside(const struct graph *g, int64_t target)
+{
+	if (target >= g->code.entry && target < g->code.end)
+		return true;
+	return target >= 0 && target < g->code.size &&
+	       !(g->reader.begins && g->reader.begins(g->reader.ctx, target));
 }
 
 /* Decodes the instruction at `at`, which is new. 0, FLOW_*, -ENOMEM. Where it goes on is put into
@@ -67,6 +82,7 @@ static int decode_one(struct graph *g, uint32_t at, uint32_t *ret_after, uint32_
 {
 	struct decoded d;
 	int64_t target;
+	bool ends;
 	int r = graph_grow((void **)&g->node, &g->node_cap, g->nodes + 1, sizeof(*g->node));
 
 	if (r)
@@ -77,8 +93,10 @@ static int decode_one(struct graph *g, uint32_t at, uint32_t *ret_after, uint32_
 
 	*i = (struct node){ .at = at, .target = GRAPH_NONE, .after = GRAPH_NONE };
 	g->index[at] = ++g->nodes;
-	if (at >= g->dirty)
-		g->dirty = at + 1;
+	if (at < g->low)
+		g->low = at;
+	if (at >= g->high)
+		g->high = at + 1;
 	/* What is no instruction ends the path. */
 	if (!decode(g, at, &d)) {
 		i->insn = (struct decoded){ .len = 1, .next = NEXT_END };
@@ -88,8 +106,12 @@ static int decode_one(struct graph *g, uint32_t at, uint32_t *ret_after, uint32_
 	}
 	i->insn = d;
 	target = (int64_t)at + d.len + d.imm;
-	if (d.next == NEXT_FALL || d.next == NEXT_COND)
-		*ret_after = at + d.len;
+	if (d.next == NEXT_FALL || d.next == NEXT_COND) {
+		if (at < g->code.end && at + d.len >= g->code.end)
+			g->fell = true;
+		else
+			*ret_after = at + d.len;
+	}
 	if (d.op == OP_CALL) {
 		if (d.relative && d.imm == 0) {
 			i->insn.op = OP_PUSH;
@@ -99,18 +121,18 @@ static int decode_one(struct graph *g, uint32_t at, uint32_t *ret_after, uint32_
 		}
 		if (d.relative && g->calls < GRAPH_CALLS)
 			g->call[g->calls++] = target;
-		if (!pads(g, at + d.len))
+		if (!pads(g, at + d.len, &ends))
 			return 0;
-		if (g->ends < GRAPH_ENDS)
+		if (g->ends < GRAPH_ENDS && !ends)
 			g->end[g->ends++] = at + d.len;
-		if (g->flags & FLOW_NO_RETURN && at + d.len >= g->from) {
+		if (ends || (g->flags & FLOW_NO_RETURN && at + d.len >= g->from)) {
 			i->insn.next = NEXT_END;
 			*ret_after = GRAPH_NONE;
 			return 0;
 		}
 		i->pads = true;
 	} else if (d.next == NEXT_JUMP || d.next == NEXT_COND) {
-		if (target >= 0 && target < g->size) {
+		if (is_inside(g, target)) {
 			*ret_target = (uint32_t)target;
 			return 0;
 		}
@@ -138,7 +160,7 @@ static int discover(struct graph *g, uint32_t at)
 	uint32_t before = GRAPH_NONE; /* the insn that falls through to offset */
 
 	for (;;) {
-		if (offset == GRAPH_NONE || offset >= g->size) {
+		if (offset == GRAPH_NONE || offset >= g->code.size) {
 			if (!n)
 				return 0;
 			offset = g->todo[--n];
@@ -222,7 +244,7 @@ static bool base_of(struct graph *g, uint32_t i, uint8_t reg, uint64_t *ret)
 		g->searched++;
 		if (in->insn.op != OP_ADDRESS || in->insn.dst != reg)
 			continue;
-		*ret = g->address + in->at + in->insn.len + (uint64_t)(int64_t)in->insn.imm;
+		*ret = g->code.address + in->at + in->insn.len + (uint64_t)(int64_t)in->insn.imm;
 		return true;
 	}
 	return false;
@@ -251,8 +273,8 @@ static int take_labels(struct graph *g, uint32_t i)
 		int r;
 
 		g->searched++;
-		if (in->insn.op != OP_ADDRESS || in->insn.dst != g->node[i].insn.src || at < 0 ||
-		    at >= g->size)
+		if (in->insn.op != OP_ADDRESS || in->insn.dst != g->node[i].insn.src ||
+		    at < g->code.entry || at >= g->code.end)
 			continue;
 		r = add_case(g, (uint32_t)at);
 		if (r)
@@ -273,9 +295,18 @@ static int read_cases(struct graph *g, uint32_t i)
 	uint32_t steps = path_to(g, i, path);
 
 	g->steps += steps;
-	if (!cases_find(&g->zydis, g->code, g->size, g->address, path, steps, &t))
+	bool found = cases_find(&g->zydis, g->code.bytes, g->code.size, g->code.address, path,
+				steps, &t);
+
+	bool other = !t.address ||
+		     (g->reader.begins &&
+		      g->reader.begins(g->reader.ctx, (int64_t)(t.address - g->code.address)));
+	bool callers = t.untouched && path[steps - 1] == g->code.entry;
+
+	g->node[i].pointer = !found && ((t.pointer && other) || callers);
+	if (!found)
 		return take_labels(g, i);
-	if (!t.bound || (!t.known && !base_of(g, i, t.base, &base)))
+	if (!g->reader.read || !t.bound || (!t.known && !base_of(g, i, t.base, &base)))
 		return 0;
 	t.address += base;
 	g->entries += t.bound;
@@ -293,9 +324,10 @@ static int read_cases(struct graph *g, uint32_t i)
 			entry = t.address + (uint64_t)(int64_t)(int32_t)entries[in_chunk];
 		else
 			memcpy(&entry, &entries[in_chunk * 2], 8);
-		entry -= g->address;
+		entry -= g->code.address;
 		at = (uint32_t)entry;
-		if (entry >= g->size || (g->targets > first && g->target[g->targets - 1] == at))
+		if (entry >= g->code.size || !is_inside(g, at) ||
+		    (g->targets > first && g->target[g->targets - 1] == at))
 			continue;
 		r = add_case(g, at);
 		if (r)
@@ -309,7 +341,7 @@ static int read_cases(struct graph *g, uint32_t i)
 /* Follows the cases of indirect jumps from insn `first` on, and of those that they lead to. */
 static int discover_cases(struct graph *g, uint32_t first)
 {
-	for (uint32_t i = first; g->reader.read && i < g->nodes; i++) {
+	for (uint32_t i = first; i < g->nodes; i++) {
 		struct node *in = &g->node[i];
 		int r;
 
@@ -340,23 +372,27 @@ static void clear(struct graph *g)
 {
 	for (uint32_t i = 0; i < g->nodes; i++)
 		g->index[g->node[i].at] = 0;
-	g->dirty = g->nodes = g->calls = g->jumps = g->targets = g->pieces = g->ends = 0;
+	g->low = UINT32_MAX;
+	g->high = g->nodes = g->calls = g->jumps = g->targets = g->pieces = g->ends = 0;
 	g->entries = g->searched = 0;
 	g->steps = 0;
-	g->broken = false;
+	g->broken = g->fell = false;
 }
 
-int graph_build(struct graph *g, const uint8_t *code, uint32_t size, uint64_t address,
-		unsigned flags, uint32_t from)
+int graph_build(struct graph *g, const struct flow_code *code, unsigned flags, uint32_t from)
 {
 	clear(g);
-	g->code = code;
-	g->size = size < g->max_code ? size : g->max_code;
-	g->address = address;
+	g->code = *code;
+	if (g->code.size > g->max_code)
+		g->code.size = g->max_code;
+	if (g->code.end > g->code.size)
+		g->code.end = g->code.size;
 	g->flags = flags;
 	g->from = from;
+	if (g->code.entry >= g->code.end)
+		return FLOW_TANGLED;
 
-	int r = discover(g, 0);
+	int r = discover(g, g->code.entry);
 	if (r)
 		return r;
 	link_targets(g, 0);
@@ -365,9 +401,9 @@ int graph_build(struct graph *g, const uint8_t *code, uint32_t size, uint64_t ad
 
 int graph_add_rest(struct graph *g)
 {
-	uint32_t at = 0;
+	uint32_t at = g->code.entry;
 
-	while (at < g->size) {
+	while (at < g->code.end) {
 		struct decoded d;
 		uint32_t first = g->nodes;
 
@@ -403,13 +439,13 @@ int graph_add_rest(struct graph *g)
 
 uint32_t graph_end(const struct graph *g)
 {
-	if (!g->dirty)
+	if (!g->high)
 		return 0;
 
-	const struct node *last = &g->node[g->index[g->dirty - 1] - 1];
+	const struct node *last = &g->node[g->index[g->high - 1] - 1];
 	uint32_t end = last->at + last->insn.len;
 
-	return end < g->size ? end : g->size;
+	return end < g->code.size ? end : g->code.size;
 }
 
 uint64_t graph_work(const struct graph *g)

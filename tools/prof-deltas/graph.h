@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The instructions of one function and the ways between them, as its branches and the tables of its
- * switches lead: decoded from the first one on, and no byte that nothing leads to.
+ * switches lead: decoded from the first one on, and no byte that nothing leads to. They may lie
+ * before it, too, and behind where the next function begins: assembly shares its ends.
  *
  * Instructions have numbers in the order in which they were found. Calls that do not come back are
  * taken to by the padding behind them, where that is wanted (FLOW_NO_RETURN). Time and memory are
@@ -34,19 +35,19 @@ struct node {
 	struct decoded insn; /* with NEXT_LEAVES and NEXT_END, too */
 	bool leader;	     /* more than the one before leads here */
 	bool pads;	     /* a call that padding follows, which is taken to come back */
+	bool pointer;	     /* an indirect jump to what is no case of a table */
 	bool reached;	     /* the runner's */
 };
 
 struct graph {
 	ZydisDecoder zydis;
-	const uint8_t *code;
-	uint32_t size, max_code;
-	unsigned flags;	  /* enum flow_flags */
-	uint64_t address; /* of code[0] */
-	uint32_t from;	  /* calls that padding follows come back before this offset */
+	struct flow_code code;
+	uint32_t max_code;
+	unsigned flags; /* enum flow_flags */
+	uint32_t from;	/* calls that padding follows come back before this offset */
 	struct flow_reader reader;
-	uint32_t *index; /* of code bytes: 1 + node; 0 */
-	uint32_t dirty;	 /* bytes of index that may be set */
+	uint32_t *index;    /* of code bytes: 1 + node; 0 */
+	uint32_t low, high; /* the first instruction, and behind the last one's first byte */
 	struct node *node;
 	uint32_t nodes, node_cap;
 	uint32_t *todo; /* offsets to be followed */
@@ -55,6 +56,7 @@ struct graph {
 	uint32_t targets, target_cap;
 	uint32_t *piece; /* offsets of what only indirect jumps can lead to */
 	uint32_t pieces;
+	bool fell;   /* what lies before code.end goes on there */
 	bool broken; /* what is no instruction was reached, last at broken_at */
 	uint32_t broken_at;
 	uint32_t end[GRAPH_ENDS], ends; /* of the calls that padding follows: offsets */
@@ -63,23 +65,23 @@ struct graph {
 	uint32_t entries, searched;
 	uint32_t calls, jumps;
 	/* Not cleared: only as far as they are counted. */
-	int64_t call[GRAPH_CALLS], jump[GRAPH_CALLS]; /* relative to the start */
+	int64_t call[GRAPH_CALLS], jump[GRAPH_CALLS]; /* relative to the code */
 	bool tail[GRAPH_CALLS]; /* the runner's: the jump was seen to leave its frame behind */
 };
 
 /* max_code: bytes of a function. Gives 0, -ENOMEM; graph_done in any case. */
 int graph_init(struct graph *g, uint32_t max_code);
 void graph_done(struct graph *g);
-/* Finds what direct branches and the tables of indirect ones reach from the first byte; code is
+/* Finds what direct branches and the tables of indirect ones reach from the entry; the bytes are
  * borrowed. 0, FLOW_TANGLED, -ENOMEM. */
-int graph_build(struct graph *g, const uint8_t *code, uint32_t size, uint64_t address,
-		unsigned flags, uint32_t from);
-/* After graph_build: all the rest of the code but padding, too, as g->piece. As graph_build. */
+int graph_build(struct graph *g, const struct flow_code *code, unsigned flags, uint32_t from);
+/* After graph_build: all the rest of the function's own code but padding, too, as g->piece. As
+ * graph_build. */
 int graph_add_rest(struct graph *g);
 /* The node at an offset, or NULL. */
 static inline struct node *graph_at(const struct graph *g, uint32_t at)
 {
-	return at < g->size && g->index[at] ? &g->node[g->index[at] - 1] : NULL;
+	return at < g->code.size && g->index[at] ? &g->node[g->index[at] - 1] : NULL;
 }
 /* Behind the last byte that is reached. */
 uint32_t graph_end(const struct graph *g);

@@ -96,14 +96,9 @@ int starts_ranges(int fd, struct rows *rows, struct starts *s)
 	return 0;
 }
 
-static int add(struct reader *r, uint64_t vaddr, uint64_t size)
+int starts_add(struct starts *s, uint32_t at, uint32_t size, bool taken)
 {
-	struct starts *s = r->s;
-	uint32_t at;
-	uint64_t left;
-
-	if (s->functions == STARTS_MAX || !rows_locate(r->rows, vaddr, &at, &left) ||
-	    !r->wanted(r->ctx, at))
+	if (s->functions == STARTS_MAX)
 		return 0;
 	if (s->functions == s->cap) {
 		uint32_t cap = s->cap ? s->cap * 2 : 256;
@@ -115,8 +110,18 @@ static int add(struct reader *r, uint64_t vaddr, uint64_t size)
 		s->cap = cap;
 	}
 	s->function[s->functions++] =
-		(struct starts_function){ .at = at, .size = (uint32_t)(size < left ? size : left) };
+		(struct starts_function){ .at = at, .size = size & INT32_MAX, .taken = taken };
 	return 0;
+}
+
+static int add(struct reader *r, uint64_t vaddr, uint64_t size)
+{
+	uint32_t at;
+	uint64_t left;
+
+	if (!rows_locate(r->rows, vaddr, &at, &left) || !r->wanted(r->ctx, at))
+		return 0;
+	return starts_add(r->s, at, (uint32_t)(size < left ? size : left), false);
 }
 
 /* Pieces that compilers move out of a function: entered by jumps, with the function's frame. And
@@ -267,17 +272,30 @@ static int by_at(const void *a, const void *b)
 
 	if (x->at != y->at)
 		return x->at < y->at ? -1 : 1;
+	if (x->taken != y->taken)
+		return x->taken ? 1 : -1;
 	return x->size > y->size ? -1 : x->size < y->size;
+}
+
+void starts_sort(struct starts *s)
+{
+	uint32_t kept = 0;
+
+	if (s->functions)
+		qsort(s->function, s->functions, sizeof(*s->function), by_at);
+	for (uint32_t i = 0; i < s->functions; i++) {
+		if (!kept || s->function[kept - 1].at != s->function[i].at)
+			s->function[kept++] = s->function[i];
+	}
+	s->functions = kept;
 }
 
 int starts_functions(int fd, struct rows *rows, struct starts *s,
 		     bool (*wanted)(const void *ctx, uint32_t at), const void *ctx)
 {
 	struct reader *r = malloc(sizeof(*r)); /* large: nothing is cleared that is not looked at */
-	;
 	Elf64_Shdr *section = NULL;
 	unsigned n = 0;
-	uint32_t kept = 0;
 	int e = 0;
 
 	if (!r)
@@ -302,13 +320,6 @@ int starts_functions(int fd, struct rows *rows, struct starts *s,
 		e = read_dynamic(r, !n);
 	free(section);
 	free(r);
-	if (s->functions)
-		qsort(s->function, s->functions, sizeof(*s->function), by_at);
-	for (uint32_t i = 0; i < s->functions; i++) {
-		if (!kept || s->function[kept - 1].at != s->function[i].at)
-			s->function[kept++] = s->function[i];
-	}
-	s->functions = kept;
 	return e;
 }
 

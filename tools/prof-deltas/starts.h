@@ -24,7 +24,9 @@ struct starts_range {
 	bool blind; /* a segment, for want of sections: not all of it needs to be code */
 };
 struct starts_function {
-	uint32_t at, size; /* 0: not known */
+	uint32_t at;
+	uint32_t size : 31; /* 0: not known */
+	uint32_t taken : 1; /* likely, and no more: its address is used as a function's is */
 };
 struct starts {
 	struct starts_range range[STARTS_MAX_RANGES]; /* rising, apart from each other */
@@ -39,6 +41,10 @@ int starts_ranges(int fd, struct rows *rows, struct starts *s);
  * case. */
 int starts_functions(int fd, struct rows *rows, struct starts *s,
 		     bool (*wanted)(const void *ctx, uint32_t at), const void *ctx);
+/* Adds one. 0, also where there is no room; -ENOMEM. */
+int starts_add(struct starts *s, uint32_t at, uint32_t size, bool taken);
+/* After the last one: they rise, and of those of one place the best known is kept. */
+void starts_sort(struct starts *s);
 void starts_done(struct starts *s);
 
 #endif

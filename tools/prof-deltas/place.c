@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/prof-deltas/place.h"
+#include "tools/prof-deltas/stubs.h"
+
+/* Code that begins as functions do, which need not return then: two registers saved, or a frame
+ * pointer set up. */
+static bool is_prologue(const struct flow *f, const uint8_t *code, uint32_t n)
+{
+	return stub_endbr(code, n) || stub_bytes(code, n, 0, "\x55\x48\x89\xe5", 4) ||
+	       flow_saves(f) >= 2;
+}
+
+/* Whether it lies where functions do, or the first instruction is a push or makes a frame. */
+static bool may_begin(uint64_t address, const uint8_t *code, uint32_t n)
+{
+	uint32_t past = stub_endbr(code, n);
+
+	return past > 0 || !(address & 15) || (n > 1 && (code[0] & 0xf8) == 0x50) ||
+	       (n > 1 && code[0] == 0x41 && (code[1] & 0xf8) == 0x50) ||
+	       stub_bytes(code, n, past, "\x48\x83\xec", 3) ||
+	       stub_bytes(code, n, past, "\x48\x81\xec", 3);
+}
+
+bool place_is_whole(const struct flow *f, const struct flow_code *c,
+		    const struct flow_result *result)
+{
+	return result->returns && is_prologue(f, c->bytes + c->entry, c->size - c->entry);
+}
+
+/* Whether what was guessed to be a function is one. What begins and ends as such may leave to one
+ * that is not known yet; and from where a ret finds the return address, RSP was at it, too. */
+static bool is_function(const struct flow *f, const struct flow_code *c,
+			const struct flow_reader *known, const struct flow_result *result)
+{
+	if (result->rets || place_is_whole(f, c, result))
+		return true;
+	for (uint32_t i = 0; i < result->jumps; i++) {
+		if (!known->begins(known->ctx, result->jump[i]))
+			return false;
+	}
+	return result->returns || result->jumps ||
+	       is_prologue(f, c->bytes + c->entry, c->size - c->entry) || flow_frames(f);
+}
+
+/* Compilers do not align the stack for those of their own functions that do not need it. Where
+ * calls do not return is told by the alignment, otherwise: so first none of those returns that
+ * could be such. */
+static int run_unaligned(struct flow *f, const struct place *p, const struct flow_code *c,
+			 struct flow_result *ret)
+{
+	int r = flow_run(f, c, FLOW_UNALIGNED | FLOW_NO_RETURN, ret);
+
+	if (r > 0 || (!r && !ret->rets))
+		r = flow_run(f, c, FLOW_UNALIGNED, ret);
+	if (r > 0)
+		r = flow_again(f, ret);
+	return r || ret->rets || (ret->returns && p->trust == PLACE_TAKEN) ? r : FLOW_CONTRADICTS;
+}
+
+static int run(struct flow *f, const struct flow_code *c, unsigned flags, bool again,
+	       bool *ret_misaligned, struct flow_result *ret)
+{
+	int r = flow_run(f, c, flags, ret);
+
+	*ret_misaligned = r == FLOW_MISALIGNED;
+	return r > 0 && again ? flow_again(f, ret) : r;
+}
+
+int place_look(struct flow *f, const struct place *p, const struct flow_code *c,
+	       const struct flow_reader *known, bool again, struct flow_result *ret)
+{
+	unsigned flags = p->trust == PLACE_SURE ? FLOW_TRUSTED : 0;
+	bool misaligned, ignored;
+	int r = run(f, c, flags, again, &misaligned, ret);
+
+	/* All up to its end is its own, if that is known: where else may its jumps lead? */
+	if (!r && ret->unread && p->trust != PLACE_GUESSED) {
+		r = run(f, c, flags | FLOW_SIZED, again && p->size, &ignored, ret);
+		if (r > 0)
+			r = run(f, c, flags, again, &misaligned, ret);
+	}
+	/* What never returns runs on into what lies behind it. */
+	if (!r && p->trust == PLACE_SURE && !p->size && ret->misaligned && !ret->returns)
+		return FLOW_CONTRADICTS;
+	if (r < 0 || p->trust == PLACE_SURE)
+		return r;
+
+	const uint8_t *code = c->bytes + c->entry;
+	uint32_t n = c->size - c->entry;
+
+	if (misaligned && (r || !is_function(f, c, known, ret)) &&
+	    may_begin(c->address + c->entry, code, n))
+		r = run_unaligned(f, p, c, ret);
+	if (r)
+		return r;
+	return (p->trust == PLACE_TAKEN && ret->returns) || is_function(f, c, known, ret)
+		       ? 0
+		       : FLOW_CONTRADICTS;
+}
