@@ -558,7 +558,7 @@ function showHead() {
 	if (!cut && !lost && !H.missed.length && !H.remedy.length)
 		return;
 	$("quality").hidden = false;
-	d3.select("#quality summary").text("What is missing: " + H.loss);
+	d3.select("#quality summary").text("What is missing" + (lost || H.missed.length ? ": " + H.loss : ""));
 	var rows = ["truncated", "lost", "missed", "remedy"].flatMap(function (k) {
 		return H[k].map(function (r) { return [k + ": " + r[0], count(r[2]), (r[3] ? r[3] + ": " : "") + r[1]]; });
 	});
