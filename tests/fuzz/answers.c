@@ -90,7 +90,9 @@ int host_open(struct host *h, struct host_file *f, opener_done *done, void *ctx)
 int host_open_debug(struct host *h, struct host_file *f, struct span build_id, struct str name,
 		    opener_done *done, void *ctx)
 {
-	const struct opener_request q = { .kind = name.len ? OPENER_DEBUGLINK : OPENER_BUILD_ID,
+	const struct opener_request q = { .kind = !name.len	 ? OPENER_BUILD_ID
+						  : build_id.len ? OPENER_ALT
+								 : OPENER_DEBUGLINK,
 					  .path = { .data = f->path, .len = f->path_len },
 					  .name = name,
 					  .build_id = build_id };
@@ -99,8 +101,9 @@ int host_open_debug(struct host *h, struct host_file *f, struct span build_id, s
 	if (r)
 		return r;
 	if (name.len)
-		must(!memchr(name.data, '/', name.len) && !memchr(name.data, 0, name.len));
-	else
+		must((build_id.len || !memchr(name.data, '/', name.len)) &&
+		     !memchr(name.data, 0, name.len));
+	if (build_id.len || !name.len)
 		must(build_id.len >= 2 && build_id.len <= 64);
 	return wait_for((struct pending){ .opened = done, .ctx = ctx });
 }

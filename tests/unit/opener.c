@@ -349,6 +349,35 @@ Test(opener, debug_files_are_found_by_build_id_and_by_name)
 		if (r.fd >= 0)
 			close(r.fd);
 	}
+	/* What several share: by build id, else by path. */
+	static const struct {
+		const char *name;
+		int first;
+	} shared[] = { { "q.debug", '3' },
+		       { ".debug/p.debug", '2' },
+		       { "/opt/x/.debug/p.debug", '2' },
+		       { "../x/.debug/p.debug", '2' },
+		       { "secret", -1 },
+		       { "/opt/x/private", -1 },
+		       { "/none", -1 } };
+	const uint8_t other[] = { 9, 9, 9 };
+
+	for (size_t i = 0; i < sizeof(shared) / sizeof(shared[0]); i++) {
+		struct opener_request alt = { .kind = OPENER_ALT,
+					      .pid = (uint32_t)pid,
+					      .path = STR_LIT("/opt/x/p"),
+					      .name = str_from(shared[i].name),
+					      .build_id = { .data = other, .len = 3 } };
+
+		opener_open_now(proc, &alt, &r);
+		cr_assert_eq(fifth_byte(&r), shared[i].first, "%s", shared[i].name);
+		if (r.fd >= 0)
+			close(r.fd);
+		alt.build_id = (struct span){ .data = id, .len = 3 };
+		opener_open_now(proc, &alt, &r);
+		cr_assert_eq(fifth_byte(&r), '1');
+		close(r.fd);
+	}
 	/* Another user's: who maps a file of root's does not say what is in it. */
 	cr_assert_eq(chown(path_of("r/opt/x/.debug/p.debug"), 1234, 1234), 0);
 	q.name = STR_LIT("p.debug");

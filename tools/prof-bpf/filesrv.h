@@ -2,8 +2,8 @@
 /*
  * Files for prof-symd: takes its requests off the files route, has them looked for, and sends the
  * answers with their descriptors. What is opened is decided elsewhere (host.c, jitfiles.c,
- * opener.c, memory.c): a request names a file of the stream, a debug file by build id or by one
- * name, or a process whose perf map or jitdump it means, or whose memory.
+ * opener.c, memory.c): a request names a file of the stream, a debug file by build id, by one name,
+ * or by a path with a build id, or a process whose perf map or jitdump it means, or whose memory.
  */
 #ifndef PROFPIPE_FILESRV_H
 #define PROFPIPE_FILESRV_H

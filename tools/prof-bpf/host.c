@@ -692,7 +692,9 @@ int host_open_debug(struct host *h, struct host_file *f, struct span build_id, s
 {
 	struct mapper m = find_mapper(h, NULL, (struct file *)f, 0);
 	struct opener_request q = {
-		.kind = name.len ? OPENER_DEBUGLINK : OPENER_BUILD_ID,
+		.kind = !name.len      ? OPENER_BUILD_ID
+			: build_id.len ? OPENER_ALT
+				       : OPENER_DEBUGLINK,
 		.pid = m.pid,
 		.path = { .data = f->path, .len = f->path_len },
 		.name = name,

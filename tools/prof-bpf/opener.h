@@ -35,6 +35,10 @@ enum opener_kind {
 	OPENER_IN_FOLDER, /* `path` (one name, no slash) in that folder */
 	OPENER_BUILD_ID,  /* /usr/lib/debug/.build-id/xx/rest.debug, below the root of pid, then
 			     below ours */
+	OPENER_ALT, /* what debug files share (dwz): the same by build id, else where `name`, a
+		       path, leads: from the root, or from the file `path`'s folder, that
+		       folder's .debug, and what it has below /usr/lib/debug; on Debian below
+		       /usr/lib/debug/.dwz */
 	OPENER_DEBUGLINK, /* `name` (no slash) beside the file `path`, in .debug beside it, and
 			     below /usr/lib/debug; below the root of pid, then below ours */
 };

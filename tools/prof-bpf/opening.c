@@ -253,10 +253,10 @@ static int open_mapping(const struct opening *o, const struct opener_request *q,
 
 /* --- debug files --- */
 
-/* Candidate n of where a debug file may lie. False: there are no more. */
+/* Candidate n of where a debug file may lie; an empty path: none. False: there are no more. */
 static bool debug_path(const struct opener_request *q, unsigned n, char *to, size_t size)
 {
-	if (q->kind == OPENER_BUILD_ID) {
+	if (q->kind == OPENER_BUILD_ID || (q->kind == OPENER_ALT && n == 0)) {
 		size_t at = (size_t)snprintf(to, size, "/usr/lib/debug/.build-id/%02x/",
 					     q->build_id.data[0]);
 
@@ -266,6 +266,21 @@ static bool debug_path(const struct opener_request *q, unsigned n, char *to, siz
 			at += (size_t)snprintf(to + at, size - at, "%02x", q->build_id.data[i]);
 		snprintf(to + at, size - at, ".debug");
 		return true;
+	}
+	if (q->kind == OPENER_ALT && n == 1) {
+		const char *dwz = memmem(q->name.data, q->name.len, ".dwz/", 5);
+
+		to[0] = 0;
+		if (q->name.data[0] == '/')
+			snprintf(to, size, "%s", q->name.data);
+		else if (dwz && !strstr(dwz, ".."))
+			snprintf(to, size, "/usr/lib/debug/%s", dwz);
+		return true;
+	}
+	if (q->kind == OPENER_ALT) {
+		if (q->name.data[0] == '/')
+			return false;
+		n -= 2;
 	}
 	const char *slash = memrchr(q->path.data, '/', q->path.len);
 	int folder = slash ? (int)(slash - q->path.data) : 0;
@@ -380,6 +395,7 @@ void opening_run(const struct opening *o, const struct opener_request *q, struct
 		ret->status = open_below(o, q->folder, q->path.data, q, false, ret);
 		break;
 	case OPENER_BUILD_ID:
+	case OPENER_ALT:
 	case OPENER_DEBUGLINK:
 		ret->status = open_debug(o, q, ret);
 		break;
@@ -400,7 +416,10 @@ int opening_check(const struct opener_request *q)
 		return -EINVAL;
 	if (q->kind == OPENER_MAPPING && !q->pid)
 		return -EINVAL;
-	if (q->kind == OPENER_BUILD_ID && (q->build_id.len < 2 || q->build_id.len > 64))
+	if (q->kind == OPENER_ALT && (!q->name.len || !q->path.len || q->path.data[0] != '/'))
+		return -EINVAL;
+	if ((q->kind == OPENER_BUILD_ID || q->kind == OPENER_ALT) &&
+	    (q->build_id.len < 2 || q->build_id.len > 64))
 		return -EINVAL;
 	if (q->kind == OPENER_DEBUGLINK &&
 	    (!q->name.len || memchr(q->name.data, '/', q->name.len) || !q->path.len ||

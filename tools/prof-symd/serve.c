@@ -16,6 +16,7 @@
 #define TICK_MS 5000 /* the stream has something every second */
 #define SEND_MS 200
 #define SHARE_NS 20000000ull
+#define MAX_DEBUG_NAME 255  /* as messages.def has it */
 #define SERVE_NAME_BYTES 64 /* of one in its tables, without its text */
 
 /* One half of an answer. */
@@ -72,10 +73,13 @@ static int ask(void *ctx, const struct filestore_request *rq)
 		break;
 	case PROGRAM_WANTS_BUILD_ID:
 	case PROGRAM_WANTS_ALT:
+		/* The second has a path, too. */
 		m = (struct msg){ .id = MSG_DEBUG_REQUEST,
 				  .debug_request = { .id = rq->id,
 						     .file = rq->file->file,
 						     .build_id = rq->build_id } };
+		if (rq->name && strlen(rq->name) <= MAX_DEBUG_NAME)
+			m.debug_request.name = str_from(rq->name);
 		break;
 	default:
 		m = (struct msg){ .id = MSG_DEBUG_REQUEST,
