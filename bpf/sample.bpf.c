@@ -70,6 +70,20 @@ struct {
 	__type(value, struct process_entry);
 } processes SEC(".maps");
 
+/* The last exec of each pid, as far as another in its place does not hide it: that is noticed when
+ * the sample is read (struct sample: generation). */
+#define EXECS 1024
+struct exec {
+	__u64 ns; /* CLOCK_MONOTONIC */
+	__u32 pid, zero;
+};
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, EXECS);
+	__type(key, __u32);
+	__type(value, struct exec);
+} execs SEC(".maps");
+
 /* Samples whose walk is deferred: far fewer, and each with a piece of stack. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -80,31 +94,6 @@ struct {
 #define SYS_EXECVE 59
 #define SYS_EXECVEAT 322
 #define SYS_CLONE3 435
-
-/* What each cpu counts. */
-enum counter {
-	COUNTER_RUNS,
-	COUNTER_NS,
-	COUNTER_RING_FULL,
-	COUNTER_KERNEL_STACKS,
-	COUNTER_KERNEL_STACKS_NS, /* of COUNTER_NS: the kernel's own walker, which is not ours */
-	COUNTER_TICKS,		  /* events, of an idle cpu and of who is not sampled, too */
-	COUNTERS,
-};
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, COUNTERS);
-	__type(key, __u32);
-	__type(value, __u64);
-} counters SEC(".maps");
-
-static __always_inline void count(__u32 which, __u64 n)
-{
-	__u64 *c = bpf_map_lookup_elem(&counters, &which);
-
-	if (c)
-		*c += n;
-}
 
 /* For the verifier, before 6.8 at least: what it learns of a register by a comparison, it does not
  * know of the copy of its lower half that a compiler makes of 32 bits. So numbers that are compared
@@ -220,6 +209,15 @@ static __always_inline void take_regs(struct walk *w, const struct pt_regs *r)
 	w->regs[15] = r->r15;
 }
 
+/* Whether an entry is of a program that the process does not run any more. */
+static __always_inline bool is_stale(const struct process_entry *p, __u32 pid)
+{
+	__u32 at = pid % EXECS;
+	const struct exec *e = bpf_map_lookup_elem(&execs, &at);
+
+	return e && e->pid == pid && e->ns >= p->heard_ns;
+}
+
 /* All of a sample but the user's frames. True when there are user frames to walk, false when the
  * sample is whole; NULL in *ret: none is to be taken. */
 static __always_inline bool begin(struct bpf_perf_event_data *ctx, struct walk **ret)
@@ -323,7 +321,7 @@ static __always_inline bool begin(struct bpf_perf_event_data *ctx, struct walk *
 	take_regs(w, &regs);
 	w->leaf_pc = regs.rip;
 	w->leaf_exact = exact;
-	if (!p || p->start_ns != w->sample.start_ns || !p->generation) {
+	if (!p || p->start_ns != w->sample.start_ns || !p->generation || is_stale(p, pid)) {
 		w->reason = WALK_NO_PROCESS;
 		return false;
 	}
@@ -626,8 +624,13 @@ static __always_inline bool defer(struct walk *w)
 			  g_below, false);
 }
 
-static __always_inline void finish(struct walk *w)
+/* Puts the sample into a ring. A global function: both programs end with it. */
+__attribute__((noinline)) int finish(void)
 {
+	struct walk *w = scratch();
+
+	if (!w)
+		return 1;
 	__u32 head = w->sample.kernel_frames + 2u * w->sample.items;
 	__u32 n = w->count;
 
@@ -638,7 +641,7 @@ static __always_inline void finish(struct walk *w)
 	if (can_defer(w) && defer(w)) {
 		count(COUNTER_RUNS, 1);
 		count(COUNTER_NS, bpf_ktime_get_ns() - w->sample.time_ns);
-		return;
+		return 0;
 	}
 	if (n > SAMPLE_MAX_USER)
 		n = SAMPLE_MAX_USER;
@@ -652,6 +655,7 @@ static __always_inline void finish(struct walk *w)
 		count(COUNTER_RING_FULL, 1);
 	count(COUNTER_RUNS, 1);
 	count(COUNTER_NS, bpf_ktime_get_ns() - w->sample.time_ns);
+	return 0;
 }
 
 #define DUMPABLE 1 /* SUID_DUMP_USER, in the lowest two bits of mm_struct.flags */
@@ -702,29 +706,31 @@ __attribute__((noinline)) int steps(void)
 	return 0;
 }
 
-static __always_inline void walk_native(struct walk *w)
+/* The second half of a sample with user frames, behind the runtimes' programs: what it knows of the
+ * first is in the scratch memory of its cpu, and it is never called but behind it. */
+SEC("perf_event")
+int on_walk(struct bpf_perf_event_data *ctx)
 {
+	struct walk *w = scratch();
+
+	if (!w)
+		return 0;
 	walk_place(w);
 	for (int i = 0; i <= SAMPLE_MAX_USER / STEPS_AT_ONCE; i++) {
 		if (steps())
 			break;
 	}
+	finish();
+	return 0;
 }
 
-/* Comes twice where the process has runtimes: they go between the beginning and the native walk. */
 SEC("perf_event")
 int on_tick(struct bpf_perf_event_data *ctx)
 {
-	struct walk *w = scratch();
-	bool walks = w && w->runtimes_done;
+	struct walk *w;
 
-	if (walks) {
-		w->runtimes_done = 0;
-	} else {
-		count(COUNTER_TICKS, 1);
-		walks = begin(ctx, &w);
-	}
-	if (walks) {
+	count(COUNTER_TICKS, 1);
+	if (begin(ctx, &w)) {
 		if (w->runtimes_left) {
 			w->tls = env_tls();
 			w->memory = readable_memory();
@@ -732,10 +738,10 @@ int on_tick(struct bpf_perf_event_data *ctx)
 				w->sample.flags |= SAMPLE_UNDUMPABLE;
 			runtime_next(ctx, w);
 		}
-		walk_native(w);
+		walk_next(ctx);
+	} else if (w) {
+		finish();
 	}
-	if (w)
-		finish(w);
 	return 0;
 }
 
@@ -755,6 +761,8 @@ int on_fork(struct bpf_raw_tracepoint_args *ctx)
 	if (!p)
 		return 0;
 	struct process_entry e = *p;
+	if (is_stale(p, parent_pid))
+		e.generation = 0;
 	if (!follow_forks)
 		e.flags &= ~PROCESS_SELECTED;
 	if (only_selected && !(e.flags & PROCESS_SELECTED))
@@ -764,15 +772,17 @@ int on_fork(struct bpf_raw_tracepoint_args *ctx)
 	return 0;
 }
 
-/* After an exec the old mappings hold no more; which are the new ones, user space says in a moment.
- */
+/* After an exec the old mappings hold no more, also where user space, which has not heard of it,
+ * publishes them once more; which are the new ones, it says in a moment. */
 SEC("raw_tp/sched_process_exec")
 int on_exec(struct bpf_raw_tracepoint_args *ctx)
 {
-	__u32 pid = bpf_get_current_pid_tgid() >> 32;
-	struct process_entry *p = bpf_map_lookup_elem(&processes, &pid);
+	__u32 pid = bpf_get_current_pid_tgid() >> 32, at = pid % EXECS;
+	struct exec *e = bpf_map_lookup_elem(&execs, &at);
 
-	if (p)
-		p->generation = 0;
+	if (e) {
+		e->pid = pid;
+		e->ns = bpf_ktime_get_ns();
+	}
 	return 0;
 }

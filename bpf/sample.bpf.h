@@ -23,13 +23,38 @@ struct {
 	__uint(max_entries, 1 << 18);
 } ring SEC(".maps");
 
-/* By enum runtime: what reads its frames. At RUNTIME_NONE: the sampling program. */
+/* By enum runtime: what reads its frames. At RUNTIME_NONE: the native walk, which ends a sample. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
 	__uint(max_entries, RUNTIME_MAX);
 	__type(key, __u32);
 	__type(value, __u32);
 } programs SEC(".maps");
+
+/* What each cpu counts. */
+enum counter {
+	COUNTER_RUNS,
+	COUNTER_NS,
+	COUNTER_RING_FULL, /* samples that went nowhere */
+	COUNTER_KERNEL_STACKS,
+	COUNTER_KERNEL_STACKS_NS, /* of COUNTER_NS: the kernel's own walker, which is not ours */
+	COUNTER_TICKS,		  /* events, of an idle cpu and of who is not sampled, too */
+	COUNTERS,
+};
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, COUNTERS);
+	__type(key, __u32);
+	__type(value, __u64);
+} counters SEC(".maps");
+
+static __always_inline void count(__u32 which, __u64 n)
+{
+	__u64 *c = bpf_map_lookup_elem(&counters, &which);
+
+	if (c)
+		*c += n;
+}
 
 static __always_inline struct walk *scratch(void)
 {
@@ -58,6 +83,14 @@ static __always_inline void runtime_next(struct bpf_perf_event_data *ctx, struct
 	w->runtimes_left = 0;
 }
 
+/* On to the native walk. Does not return but where the kernel refuses: the sample is lost then, and
+ * nothing of it is left for the next one. */
+static __always_inline void walk_next(struct bpf_perf_event_data *ctx)
+{
+	bpf_tail_call(ctx, &programs, RUNTIME_NONE);
+	count(COUNTER_RING_FULL, 1);
+}
+
 /* The end of a runtime's program. */
 static __always_inline void runtime_done(struct bpf_perf_event_data *ctx, struct walk *w)
 {
@@ -65,8 +98,7 @@ static __always_inline void runtime_done(struct bpf_perf_event_data *ctx, struct
 	w->turn++;
 	if (w->runtimes_left && --w->runtimes_left)
 		runtime_next(ctx, w);
-	w->runtimes_done = 1;
-	bpf_tail_call(ctx, &programs, RUNTIME_NONE);
+	walk_next(ctx);
 }
 
 #endif

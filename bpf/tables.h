@@ -86,6 +86,7 @@ struct map_entry {
 
 struct process_entry {
 	UW_U64 start_ns; /* as in struct sample: a pid alone may be another process by now */
+	UW_U64 heard_ns; /* CLOCK_MONOTONIC: who published it knew of every exec before that */
 	UW_U32 maps;	 /* position of map_entry[0] */
 	UW_U32 map_count;
 	UW_U32 generation; /* of these mappings; 0: none known */
@@ -95,7 +96,7 @@ struct process_entry {
 #ifndef __bpf__
 static_assert(sizeof(struct rule_entry) == RULE_STRIDE, "as the kernel lays the map out");
 static_assert(sizeof(struct file_entry) == 16 && sizeof(struct block_entry) == 8 &&
-		      sizeof(struct map_entry) == 32 && sizeof(struct process_entry) == 24,
+		      sizeof(struct map_entry) == 32 && sizeof(struct process_entry) == 32,
 	      "no padding");
 #endif
 

@@ -69,8 +69,7 @@ struct walk {
 	__u8 rbx;   /* RBX is known */
 	__u8 by_fp; /* the step to this frame followed a frame pointer */
 	__u8 leaf_exact;
-	__u8 jumps;	    /* down to other stacks */
-	__u8 runtimes_done; /* the sampling program goes on with the native walk */
+	__u8 jumps; /* down to other stacks */
 	__u64 window[WALK_WINDOW / 8];
 	struct sample sample; /* header and words are what goes into the ring buffer */
 	__u64 words[SAMPLE_WORDS];

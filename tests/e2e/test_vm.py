@@ -20,7 +20,7 @@ from conftest import BUILD  # noqa: E402
 AT_ONCE = 2
 CACHE = "build/vm"
 VERIFIER_LIMIT = 1_000_000
-TOOLS = ("profpipe", "prof-bpf", "prof-deltas", "prof-symd", "prof-dump", "prof-export", "tests/walk-live", "tests/load-programs")
+TOOLS = ("profpipe", "prof-bpf", "prof-deltas", "prof-symd", "prof-dump", "prof-export", "tests/walk-live", "tests/late", "tests/load-programs")
 DEPTH = 30
 AWAY_SECONDS, LONGEST_REST = 6, 4
 SCRIPT = """
@@ -74,6 +74,8 @@ walk-live $p 2 199
 STEPS = [
     ("load", 120, ALL, "ulimit -l unlimited; load-programs"),
     ("doctor", 300, ALL, "for try in 1 2 3; do profpipe doctor --json >/out/doctor.json && break; done; cat /out/doctor.json"),
+    ("late-exec", 150, ALL, "late exec"),
+    ("late-call", 150, ALL, "late call"),
     ("live-chain", 150, ALL, LIVE.format(program=f"chain{DEPTH} 60")),
     ("live-thread", 150, ALL, LIVE.format(program=f"chain{DEPTH} 60 thread")),
     ("live-bash", 150, (OLDEST, NEWEST), LIVE.format(program="bash -c 'while :; do x=$((x+1)); y=${x//1/2}; done'")),
@@ -214,7 +216,7 @@ def machine(request, machines):
 def test_every_program_is_taken_by_the_verifier(machine):
     verified = dict(line.split()[:2] for line in machine.good("load").splitlines() if len(line.split()) == 3)
     print(f"Linux {machine.version}: {machine.seconds:.0f} s in all; verified:", ", ".join(f"{name} {n}" for name, n in verified.items()))
-    assert {"on_tick", "on_fork", "on_exec", "on_python"} <= set(verified), verified
+    assert {"on_tick", "on_walk", "on_fork", "on_exec", "on_python"} <= set(verified), verified
     assert all(0 < int(n) < VERIFIER_LIMIT / 10 for n in verified.values()), verified
 
 
@@ -242,6 +244,11 @@ def check_live(machine, program):
     samples = int(figures[1])
     assert samples > 20 and samples - int(complete[1]) <= 1 + samples / 50, out
     return int(figures[3])
+
+
+@pytest.mark.parametrize("what", ["exec", "call"])
+def test_a_sample_is_never_walked_by_what_is_not_its_own(machine, what):
+    machine.good(f"late-{what}")
 
 
 @pytest.mark.parametrize("program", ["chain", "thread"])

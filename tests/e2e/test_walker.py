@@ -154,3 +154,10 @@ def test_every_stack_of_sixteen_programs_equals_gdbs(started):
     print(f"{equal} stacks equal, {len(differ)} differ, over {seen}")
     assert not differ, "\n".join(map(str, differ[:60]))
     assert equal >= WANTED_STACKS
+
+
+@pytest.mark.parametrize("what", ["exec", "call"])
+def test_a_sample_is_never_walked_by_what_is_not_its_own(what):
+    """exec: the mappings of before an exec, published once more after it; call: what is left of a sample whose walk the kernel refused."""
+    p = subprocess.run([f"{BUILD}/tests/late", what], capture_output=True, text=True, timeout=60)
+    assert p.returncode == 0, p.stdout + p.stderr

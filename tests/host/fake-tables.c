@@ -64,8 +64,8 @@ void fake_tables_set_full(struct fake_tables *t, bool full)
 }
 
 int tables_process_set(struct tables *tables, uint32_t pid, uint64_t start_ns,
-		       const struct tables_mapping *m, size_t n, bool selected,
-		       uint32_t *ret_generation)
+		       uint64_t heard_ns, const struct tables_mapping *m, size_t n,
+		       bool selected, uint32_t *ret_generation)
 {
 	struct fake_tables *t = (struct fake_tables *)tables;
 
@@ -92,6 +92,7 @@ int tables_process_set(struct tables *tables, uint32_t pid, uint64_t start_ns,
 		memcpy(e->p.at, m, n * sizeof(*m));
 	e->p.len = n;
 	e->p.start_ns = start_ns;
+	e->p.heard_ns = heard_ns;
 	e->p.selected = selected;
 	e->p.sets++;
 	*ret_generation = ++t->generation;

@@ -7,7 +7,7 @@
 
 struct fake_process {
 	uint32_t pid;
-	uint64_t start_ns;
+	uint64_t start_ns, heard_ns;
 	struct tables_mapping *at; /* owned */
 	size_t len;
 	bool selected;

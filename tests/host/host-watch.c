@@ -207,7 +207,7 @@ static void drain(struct watch *w)
 
 	sideband_drain(w->sideband, now, on_event, w);
 	opener_run(w->opener, now);
-	host_tick(w->host, now);
+	host_tick(w->host, now, now);
 }
 
 static void compare(struct watch *w)

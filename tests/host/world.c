@@ -214,7 +214,7 @@ void map_at(uint32_t pid, uint64_t addr, uint64_t length, uint64_t offset, uint6
 void tick(void)
 {
 	now += MS;
-	host_tick(host, now);
+	host_tick(host, now, now);
 }
 
 /* Until nothing is left to do. */
@@ -231,7 +231,7 @@ void settle(void)
 void let_time_pass(uint64_t ns)
 {
 	now += ns;
-	host_tick(host, now);
+	host_tick(host, now, now);
 }
 
 struct sample sample_of(uint32_t pid, uint32_t tid, uint64_t start_ns, const char *comm)

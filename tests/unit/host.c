@@ -67,6 +67,48 @@ Test(host, sample_gets_the_process_of_its_time)
 	cr_assert_neq(old.thread->id, new.thread->id);
 }
 
+Test(host, what_was_walked_with_another_programs_mappings_is_known)
+{
+	uint64_t start = start_program(10, 100);
+
+	settle();
+	struct host_process *p = look(sample_of(10, 10, start, "program")).process;
+	const uint32_t first = p->generation;
+	cr_assert(host_walked_with(p, first));
+	map_at(10, 0x700000, 0x1000, 0, 101, "/lib/a");
+	settle();
+	const uint32_t second = p->generation;
+	cr_assert_neq(first, second);
+	cr_assert(host_walked_with(p, first) && host_walked_with(p, second));
+	/* What is forked has its parent's mappings until it has its own. */
+	fork_of(10, 11);
+	struct host_process *child = look(sample_of(11, 11, tick_start(now), "program")).process;
+	cr_assert(host_walked_with(child, second));
+	exec_of(10, "second");
+	p = look(sample_of(10, 10, start, "second")).process;
+	cr_assert(!host_walked_with(p, first) && !host_walked_with(p, second));
+	map_at(10, 0x400000, 0x1000, 0x1000, 102, "/bin/second");
+	settle();
+	cr_assert_neq(p->generation, second);
+	cr_assert(host_walked_with(p, p->generation) && !host_walked_with(p, second));
+}
+
+Test(host, what_is_published_says_up_to_when_execs_were_heard_of)
+{
+	start_program(10, 100);
+	settle();
+	const uint64_t heard = now;
+	map_at(10, 0x700000, 0x1000, 0, 101, "/lib/a");
+	/* Something was opened, and published at once: records wait in the rings meanwhile. */
+	for (int i = 0; i < 5; i++) {
+		now += 5 * MS;
+		answer_all();
+		host_tick(host, now, heard);
+	}
+	cr_assert_eq(fake_tables_process(tables, 10)->len, 2);
+	cr_assert_eq(fake_tables_process(tables, 10)->heard_ns, heard);
+}
+
 Test(host, reused_pid_is_another_process)
 {
 	uint64_t start = start_program(10, 100);

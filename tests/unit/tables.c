@@ -348,7 +348,7 @@ Test(tables, nothing_is_left_of_processes_that_came_and_went)
 
 	for (uint32_t i = 0; i < 20000; i++) {
 		tables_tick(t, i * 1000000ull);
-		cr_assert_eq(tables_process_set(t, 100 + i, i, m, 3, true, &generation), 0);
+		cr_assert_eq(tables_process_set(t, 100 + i, i, i, m, 3, true, &generation), 0);
 		cr_assert_neq(generation, before);
 		before = generation;
 		tables_process_drop(t, 100 + i);

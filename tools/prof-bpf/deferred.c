@@ -216,6 +216,7 @@ static void emit(struct deferred_queue *q, const struct sample *s, const uint64_
 
 	q->out.sample = *s;
 	q->out.sample.flags &= (uint16_t)~SAMPLE_DEFERRED;
+	q->out.sample.generation = 0; /* it has the mappings of its time */
 	memcpy(q->out.words, head, head_words * sizeof(*head));
 	if (w) {
 		q->out.sample.reason = w->reason;

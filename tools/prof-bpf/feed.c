@@ -294,6 +294,22 @@ static void catch_up(struct prof *p, const struct sample *s)
 	}
 }
 
+/* What is left of a sample that was walked with another program's mappings. */
+struct user_less {
+	struct sample sample;
+	uint64_t kernel[SAMPLE_MAX_KERNEL + 1];
+};
+
+static const struct sample *without_user_part(const struct sample *s, struct user_less *ret)
+{
+	ret->sample = *s;
+	/* Within exec it has none of its own any more, and none of the next program's yet. */
+	ret->sample.reason = s->flags & SAMPLE_IN_EXEC ? WALK_COMPLETE : WALK_STALE;
+	ret->sample.user_frames = ret->sample.items = ret->sample.at_slot = 0;
+	memcpy(ret->kernel, sample_words(s), s->kernel_frames * sizeof(uint64_t));
+	return &ret->sample;
+}
+
 void feed_sample(void *ctx, const struct sample *s)
 {
 	struct prof *p = ctx;
@@ -310,6 +326,9 @@ void feed_sample(void *ctx, const struct sample *s)
 	p->samples++;
 	if (host_sample(p->host, s, &ref))
 		return;
+	struct user_less cut;
+	if (s->generation && !host_walked_with(ref.process, s->generation))
+		s = without_user_part(s, &cut);
 	p->command_runs |= ref.process->execs || s->pid != p->options.follow;
 	struct emit_file exe;
 	struct emit_process process = process_of(ref.process, &exe);
@@ -454,7 +473,7 @@ void feed_drain(struct prof *p)
 	sideband_drain(p->sideband, now, on_sideband, p);
 	p->drained_ns = now;
 	tables_tick(p->tables, now);
-	host_tick(p->host, now);
+	host_tick(p->host, now, now);
 	deferred_run(p->deferred, now, false);
 }
 

@@ -96,6 +96,9 @@ static void on_fork(struct host *h, const struct sideband_event *e)
 	p->pub.flags |= parent->pub.flags & PROCESS_KERNEL;
 	memcpy(p->pub.comm, parent->pub.comm, sizeof(p->pub.comm));
 	p->pub.comm_len = parent->pub.comm_len;
+	/* The kernel's hook gave it its parent's. */
+	p->pub.first_generation = parent->pub.first_generation;
+	p->pub.last_generation = parent->pub.last_generation;
 	p->exe = backing_get(parent->exe);
 	p->wants_maps = parent->wants_maps ||
 			(!parent->maps && !(parent->pub.flags & PROCESS_KERNEL));
@@ -301,6 +304,13 @@ int host_sample(struct host *h, const struct sample *s, struct host_sample_ref *
 	return 0;
 }
 
+bool host_walked_with(const struct host_process *p, uint32_t generation)
+{
+	/* They go on from 1 after the last number there is. */
+	return p->last_generation &&
+	       generation - p->first_generation <= p->last_generation - p->first_generation;
+}
+
 /* --- now and then --- */
 
 enum seen {
@@ -449,8 +459,9 @@ static void expire(struct host *h, uint64_t now_ns)
 		thread_free(h, h->thread_lru);
 }
 
-void host_tick(struct host *h, uint64_t now_ns)
+void host_tick(struct host *h, uint64_t now_ns, uint64_t heard_ns)
 {
+	h->heard_ns = heard_ns;
 	if (now_ns > h->offset_ns + RESCAN_NS) {
 		h->offset_ns = now_ns;
 		h->boot_offset_ns = clock_ns(CLOCK_BOOTTIME) - clock_mono_ns();
@@ -576,7 +587,6 @@ void host_free(struct host *h)
 int host_select(struct host *h, uint32_t pid)
 {
 	struct process *p = process_find_alive(h, pid);
-	uint32_t generation;
 
 	if (!p)
 		p = process_read(h, pid, true);
@@ -587,8 +597,7 @@ int host_select(struct host *h, uint32_t pid)
 	/* Who is in no table is not sampled, and nothing counts that: it does not wait until a file
 	 * is open. Where there is no room now, there may be when its mappings come. */
 	if (h->config.only_selected)
-		(void)tables_process_set(h->config.tables, pid, p->pub.start_ns, NULL, 0, true,
-					 &generation);
+		(void)process_publish(h, p, NULL, 0);
 	return 0;
 }
 

@@ -73,6 +73,9 @@ struct host_process {
 	uint8_t comm_len;
 	bool selected;
 	uint32_t generation;   /* of the mappings last published, 0: none */
+	/* Generations that samples of it may have been walked with: what was published of it, and
+	 * of its parent before it was forked. Both 0: none. */
+	uint32_t first_generation, last_generation;
 	struct host_file *exe; /* NULL: unknown */
 };
 
@@ -117,9 +120,9 @@ void host_mark_self(struct host *h, uint32_t pid);
 /* Reads /proc for what runs already. -errno. */
 int host_scan(struct host *h);
 void host_event(struct host *h, const struct sideband_event *e);
-/* Opens and publishes what changed, expires what is old. Calls back. now_ns: CLOCK_MONOTONIC; every
- * record up to then was drained, but for the last milliseconds. */
-void host_tick(struct host *h, uint64_t now_ns);
+/* Opens and publishes what changed, expires what is old. Calls back. CLOCK_MONOTONIC; heard_ns:
+ * every record up to then was taken. */
+void host_tick(struct host *h, uint64_t now_ns, uint64_t heard_ns);
 
 struct host_sample_ref {
 	struct host_process *process;
@@ -128,6 +131,10 @@ struct host_sample_ref {
 /* Whose the sample is, as of its time. What is not known yet is made from the sample. 0, -ENOBUFS
  * at the ceiling of processes (counted), -ENOMEM. */
 int host_sample(struct host *h, const struct sample *s, struct host_sample_ref *ret);
+
+/* Whether the mappings of this generation were the process's: a sample that was walked with another
+ * program's shows what is not so. */
+bool host_walked_with(const struct host_process *p, uint32_t generation);
 
 /* The mappings of a process as the tables take them, also of one that has ended a moment ago. *ret:
  * borrowed until the next call. *ret_whole: no file of it is still being opened. How many, or

@@ -451,6 +451,14 @@ static uint64_t counter(struct loader *l, uint32_t which, int cpu)
 	return sum;
 }
 
+static uint32_t verified(const struct bpf_program *p)
+{
+	struct bpf_prog_info info = { 0 };
+	uint32_t size = sizeof(info);
+
+	return bpf_obj_get_info_by_fd(bpf_program__fd(p), &info, &size) ? 0 : info.verified_insns;
+}
+
 void loader_figures(struct loader *l, struct loader_figures *ret)
 {
 	ret->runs = counter(l, COUNTER_RUNS, -1);
@@ -460,11 +468,7 @@ void loader_figures(struct loader *l, struct loader_figures *ret)
 	ret->map_bytes = l->map_bytes;
 	ret->cpus = l->cpus;
 
-	struct bpf_prog_info info = { 0 };
-	uint32_t size = sizeof(info);
-	bool told = !bpf_obj_get_info_by_fd(bpf_program__fd(l->skel->progs.on_tick), &info, &size);
-
-	ret->verified = told ? info.verified_insns : 0;
+	ret->verified = verified(l->skel->progs.on_tick) + verified(l->skel->progs.on_walk);
 }
 
 uint64_t loader_ring_full(struct loader *l, unsigned cpu)

@@ -377,7 +377,7 @@ static void handle(struct prof *p, enum source from)
 		break;
 	case FROM_OPENER:
 		opener_run(p->opener, clock_mono_ns());
-		host_tick(p->host, clock_mono_ns());
+		host_tick(p->host, clock_mono_ns(), p->drained_ns);
 		break;
 	case FROM_CPUS:
 		if (p->phase < DRAINING)
@@ -387,7 +387,7 @@ static void handle(struct prof *p, enum source from)
 		break;
 	case FROM_READER:
 		reader_run(p->reader, clock_mono_ns());
-		host_tick(p->host, clock_mono_ns());
+		host_tick(p->host, clock_mono_ns(), p->drained_ns);
 		break;
 	default:
 		break;

@@ -71,6 +71,7 @@ struct host {
 	uint32_t self[MAX_SELF];
 	unsigned self_count;
 	uint64_t boot_offset_ns; /* CLOCK_BOOTTIME - CLOCK_MONOTONIC */
+	uint64_t heard_ns; /* records up to then were taken */
 	uint64_t offset_ns, leader_check_ns, last_check_ns, resync_ns;
 	bool resync, resolved;
 	uint32_t *resync_pids;

@@ -140,10 +140,26 @@ ssize_t host_mappings(struct host *h, struct host_process *of, const struct tabl
 	return n;
 }
 
+int process_publish(struct host *h, struct process *p, const struct tables_mapping *m, size_t n)
+{
+	/* What /proc said when it was read holds all execs before that. */
+	const uint64_t heard_ns = h->heard_ns > p->scanned_ns ? h->heard_ns : p->scanned_ns;
+	uint32_t generation;
+	int r = tables_process_set(h->config.tables, p->pub.pid, p->pub.start_ns, heard_ns, m, n,
+				   p->pub.selected, &generation);
+
+	if (r)
+		return r;
+	p->pub.generation = p->pub.last_generation = generation;
+	if (!p->pub.first_generation)
+		p->pub.first_generation = generation;
+	return 0;
+}
+
 /* True: it is done with; false: again later. */
 static bool publish(struct host *h, struct process *p, uint64_t now_ns)
 {
-	uint32_t left_out, generation;
+	uint32_t left_out;
 
 	if (p->pub.flags & PROCESS_KERNEL)
 		return true;
@@ -172,8 +188,7 @@ static bool publish(struct host *h, struct process *p, uint64_t now_ns)
 	/* A process without an entry costs more than one that lacks some of it: each sample of it
 	 * is walked here. */
 	for (;; fit = fit_publish(h, fit, fit / 2)) {
-		r = tables_process_set(h->config.tables, p->pub.pid, p->pub.start_ns, h->publish,
-				       fit, p->pub.selected, &generation);
+		r = process_publish(h, p, h->publish, fit);
 		if (r != TABLES_FULL || fit <= FEW)
 			break;
 	}
@@ -188,7 +203,6 @@ static bool publish(struct host *h, struct process *p, uint64_t now_ns)
 	}
 	h->figures.publishes++;
 	p->changed = false;
-	p->pub.generation = generation;
 	p->publish_ns = now_ns + (uint64_t)p->maps->len * PUBLISH_NS_PER_MAPPING;
 	/* Much has been mapped since all was read, and what was unmapped is never told. */
 	if (p->maps->len > 2 * p->scanned_len + NOTED_MAX)

@@ -4,10 +4,15 @@
 #ifndef PROFPIPE_PUBLISH_H
 #define PROFPIPE_PUBLISH_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 struct host;
+struct process;
+struct tables_mapping;
 
+/* Publishes these mappings of a process. As tables_process_set. */
+int process_publish(struct host *h, struct process *p, const struct tables_mapping *m, size_t n);
 /* Publishes what has changed and can be published now. */
 void publish_all(struct host *h, uint64_t now_ns);
 

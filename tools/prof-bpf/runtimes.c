@@ -45,7 +45,7 @@ int runtimes_new(struct bpf_object *host, struct runtimes **ret)
 	if (!r)
 		return -ENOMEM;
 	r->host = host;
-	int e = enter(r, host, "on_tick", RUNTIME_NONE);
+	int e = enter(r, host, "on_walk", RUNTIME_NONE);
 	if (e) {
 		free(r);
 		return e;

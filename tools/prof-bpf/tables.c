@@ -590,8 +590,8 @@ static size_t find_runtimes(const struct tables *t, const struct tables_mapping 
 }
 
 int tables_process_set(struct tables *t, uint32_t pid, uint64_t start_ns,
-		       const struct tables_mapping *m, size_t n, bool selected,
-		       uint32_t *ret_generation)
+		       uint64_t heard_ns, const struct tables_mapping *m, size_t n,
+		       bool selected, uint32_t *ret_generation)
 {
 	struct runtime_entry runtimes[PROCESS_RUNTIMES_MAX];
 	size_t runtime_count = find_runtimes(t, m, n, runtimes);
@@ -618,6 +618,7 @@ int tables_process_set(struct tables *t, uint32_t pid, uint64_t start_ns,
 	}
 	struct process_entry entry = {
 		.start_ns = start_ns,
+		.heard_ns = heard_ns,
 		.maps = e.position,
 		.map_count = (uint32_t)n,
 		.flags = (selected ? PROCESS_SELECTED : 0) | (uint32_t)runtime_count

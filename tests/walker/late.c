@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The kernel's side where user space is late or a tail call is refused, on a child that spins.
+ *
+ * `late exec`: the mappings of before an exec are published once more after it. No sample is walked
+ * with them, until somebody publishes who has heard of the exec.
+ *
+ * `late call`: the program that walks is gone from its table for a while. Samples of then are lost
+ * and counted, and nothing of them is left for those of later.
+ *
+ * Status 0: so it is. Needs what prof-bpf needs.
+ */
+#include <dirent.h>
+#include <err.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/personality.h>
+#include <unistd.h>
+#include <bpf/bpf.h>
+#include "common/clock.h"
+#include "tests/walker/process.h"
+#include "tools/prof-bpf/loader.h"
+#include "tools/prof-bpf/procfs.h"
+
+#define HZ 499
+#define TURNS 10
+
+static struct loader *l;
+static struct tables *t;
+static struct space space;
+static pid_t child;
+static int go[2];
+static unsigned long walked, deferred, older;
+static uint64_t since_ns;
+
+static void on_deferred(void *ctx, const struct deferred_sample *d)
+{
+	(void)ctx, (void)d;
+	deferred++;
+}
+
+static void on_sample(void *ctx, const struct sample *s)
+{
+	(void)ctx;
+	walked += s->user_frames > 0;
+	older += s->time_ns < since_ns;
+}
+
+static void drop_child(void)
+{
+	if (child > 0)
+		kill(child, SIGKILL);
+}
+
+static void spin(void)
+{
+	for (volatile unsigned long i = 0;; i++)
+		;
+}
+
+/* A child that begins to run `spin` of this program, by exec, when it is told to. */
+static void start_child(void)
+{
+	if (pipe(go))
+		err(1, "pipe");
+	child = fork();
+	if (child < 0)
+		err(1, "fork");
+	if (child == 0) {
+		char byte, name[] = "late", what[] = "spin", *argv[] = { name, what, NULL };
+
+		if (read(go[0], &byte, 1) == 1)
+			execv("/proc/self/exe", argv);
+		_exit(1);
+	}
+	atexit(drop_child);
+}
+
+static void exec_child(void)
+{
+	char path[64], cmdline[16] = "";
+
+	if (write(go[1], "", 1) != 1)
+		err(1, "pipe");
+	snprintf(path, sizeof(path), "/proc/%d/cmdline", child);
+	for (int i = 0; i < 1000 && memcmp(cmdline, "late\0spin", 9) != 0; i++) {
+		FILE *f = fopen(path, "re");
+
+		if (!f)
+			err(1, "%s", path);
+		if (fread(cmdline, 1, sizeof(cmdline), f) < 9)
+			cmdline[0] = '\0';
+		fclose(f);
+		usleep(1000);
+	}
+	usleep(10000);
+}
+
+static void publish(uint64_t heard_ns)
+{
+	struct procfs_stat st;
+	struct tables_mapping *m = space_tables(&space);
+	const int proc = open("/proc", O_PATH | O_CLOEXEC);
+	uint32_t generation;
+
+	if (!m || procfs_read_stat(proc, (uint32_t)child, &st) ||
+	    tables_process_set(t, (uint32_t)child, st.start_ns, heard_ns, m, space.mapping_count,
+			       true, &generation))
+		errx(1, "the child cannot be published");
+	close(proc);
+	free(m);
+}
+
+/* Samples of the next half second. */
+static void sample(void)
+{
+	/* What is there already is of before. */
+	loader_drain(l, on_sample, on_deferred, NULL);
+	walked = deferred = older = 0;
+	since_ns = clock_mono_ns();
+	for (int i = 0; i < TURNS; i++) {
+		usleep(50000);
+		loader_drain(l, on_sample, on_deferred, NULL);
+	}
+	printf("walked %lu deferred %lu older %lu\n", walked, deferred, older);
+}
+
+static int stale_exec(void)
+{
+	const uint64_t heard_ns = clock_mono_ns();
+
+	publish(heard_ns);
+	exec_child();
+	publish(heard_ns);
+	sample();
+	if (walked || !deferred)
+		errx(1, "walked with the mappings of before an exec");
+	process_load(&space);
+	publish(clock_mono_ns());
+	sample();
+	if (!walked)
+		errx(1, "not walked with the mappings of after it");
+	return 0;
+}
+
+/* Our descriptor of the table of programs. */
+static int find_programs(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	const struct dirent *e;
+	int ret = -1;
+
+	while (d && ret < 0 && (e = readdir(d))) {
+		struct bpf_map_info info = { 0 };
+		uint32_t size = sizeof(info);
+		const int fd = atoi(e->d_name);
+
+		if (!bpf_obj_get_info_by_fd(fd, &info, &size) &&
+		    info.type == BPF_MAP_TYPE_PROG_ARRAY)
+			ret = fd;
+	}
+	closedir(d);
+	if (ret < 0)
+		errx(1, "no table of programs");
+	return ret;
+}
+
+static int refused_call(void)
+{
+	const struct runtime_config config = { .runtime = RUNTIME_PYTHON };
+	const int programs = find_programs();
+	const uint32_t key = RUNTIME_NONE;
+	struct loader_figures before, after;
+	uint32_t id;
+
+	exec_child();
+	process_load(&space);
+	loader_load_runtimes(l);
+	/* It holds a runtime that finds nothing: its program comes before the native walk. */
+	struct tables_mapping *m = space_tables(&space);
+	if (!m || loader_runtime(l, RUNTIME_PYTHON) ||
+	    tables_file_runtime(t, m[0].slot, &config))
+		errx(1, "no runtime");
+	free(m);
+	publish(clock_mono_ns());
+	sample();
+	if (!walked)
+		errx(1, "not walked");
+	if (bpf_map_lookup_elem(programs, &key, &id))
+		err(1, "the program that walks");
+	const int fd = bpf_prog_get_fd_by_id(id);
+	if (fd < 0 || bpf_map_delete_elem(programs, &key))
+		err(1, "the program that walks");
+	loader_drain(l, on_sample, on_deferred, NULL);
+	loader_figures(l, &before);
+	sample();
+	loader_figures(l, &after);
+	printf("lost %lu\n", (unsigned long)(after.ring_full - before.ring_full));
+	if (walked || deferred || after.ring_full == before.ring_full)
+		errx(1, "a sample whose walk was refused is neither lost nor counted");
+	if (bpf_map_update_elem(programs, &key, &fd, BPF_ANY))
+		err(1, "the program that walks");
+	sample();
+	if (!walked || older)
+		errx(1, "a sample went on that had been lost");
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct tables_config c = { .max_bytes = 32u << 20 };
+	const struct loader_config lc = {
+		.hz = HZ, .ring_max = 4u << 20, .drain_ms = 10, .only_selected = true
+	};
+
+	if (argc == 2 && !strcmp(argv[1], "spin"))
+		spin();
+	if (argc != 2 || (strcmp(argv[1], "exec") != 0 && strcmp(argv[1], "call") != 0))
+		errx(2, "usage: late exec|call");
+	/* The same program lies at the same addresses before and after an exec. */
+	const int persona = personality(0xffffffff);
+	if (!(persona & ADDR_NO_RANDOMIZE)) {
+		if (personality((unsigned)persona | ADDR_NO_RANDOMIZE) < 0 ||
+		    execv("/proc/self/exe", argv))
+			err(1, "personality");
+	}
+	start_child();
+	int r = loader_new(&lc, &l);
+	if (r || (r = loader_load(l)))
+		errx(1, "BPF: %s (%s)", strerror(-r), r ? loader_trouble(l) : "");
+	loader_tables(l, &c);
+	if (tables_new(&c, &t))
+		errx(1, "tables");
+	process_open(&space, t, child);
+	process_load(&space);
+	if (loader_start(l))
+		errx(1, "start");
+	r = !strcmp(argv[1], "exec") ? stale_exec() : refused_call();
+	loader_stop(l);
+	space_done(&space);
+	loader_free(l);
+	tables_free(t);
+	return r;
+}
