@@ -20,6 +20,11 @@ static inline uint64_t clock_mono_ns(void)
 	return clock_ns(CLOCK_MONOTONIC);
 }
 
+static inline uint64_t clock_boot_ns(void)
+{
+	return clock_ns(CLOCK_BOOTTIME);
+}
+
 static inline uint64_t clock_wall_ns(void)
 {
 	return clock_ns(CLOCK_REALTIME);

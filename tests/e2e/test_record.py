@@ -807,3 +807,22 @@ def test_a_report_is_never_written_over_its_recording(recording):
     before = recording.read_bytes()
     p = profpipe("report", recording, "-f", "stream", "-o", recording)
     assert p.returncode == 1 and recording.read_bytes() == before
+
+
+def test_a_recording_says_when_a_process_began_by_the_wall_clock(tmp_path):
+    """Its start is by the clock that goes on while the host is suspended, samples are by one that does not: the stream has both."""
+    before = time.time()
+    p = subprocess.Popen(burn(20))
+    after = time.time()
+    try:
+        out = tmp_path / "out.prof"
+        assert profpipe("record", "-d", "1", "-p", p.pid, "-o", out).returncode == 0
+    finally:
+        p.kill()
+        p.wait()
+    with open(out, "rb") as f:
+        text = subprocess.run([f"{BUILD}/tests/symd-peer", "print"], stdin=f, capture_output=True, text=True, check=True).stdout
+    clocks = re.search(r"^hello .*wall_ns=(\d+) boot_ns=(\d+)", text, re.M)
+    start = re.search(rf"^process .*\bpid={p.pid} .*start_ns=(\d+)", text, re.M)
+    began = (int(clocks[1]) - (int(clocks[2]) - int(start[1]))) / 1e9
+    assert before - 0.05 < began < after + 0.05, (before, began, after)

@@ -20,7 +20,7 @@ from conftest import BUILD  # noqa: E402
 AT_ONCE = 2
 CACHE = "build/vm"
 VERIFIER_LIMIT = 1_000_000
-TOOLS = ("profpipe", "prof-bpf", "prof-deltas", "prof-symd", "prof-dump", "prof-export", "tests/walk-live", "tests/late", "tests/load-programs")
+TOOLS = ("profpipe", "prof-bpf", "prof-deltas", "prof-symd", "prof-dump", "prof-export", "tests/walk-live", "tests/late", "tests/symd-peer", "tests/load-programs")
 DEPTH = 30
 AWAY_SECONDS, LONGEST_REST = 6, 4
 SCRIPT = """
@@ -92,6 +92,12 @@ STEPS = [
     # What befalls a host while it is recorded. Of cpus that come later Debian's kernels let nobody but CAP_SYS_ADMIN open events, by default.
     ("allow", 10, ("6.12",), "echo 2 >/proc/sys/kernel/perf_event_paranoid"),
     ("suspend", 300, (NEWEST,), during("suspend", "echo +8 >/sys/class/rtc/rtc0/wakealarm; echo mem >/sys/power/state || exit 9")),
+    ("start", 200, (NEWEST,), """
+        chain10 600 & p=$!
+        date +%s.%N
+        for try in 1 2 3; do profpipe record -d 3 -p $p -o /out/start.prof && break; done
+        echo $p
+        symd-peer print </out/start.prof"""),
     ("cpus", 300, ("6.12",), during("cpus", f"cd /sys/devices/system/cpu; echo 0 >cpu1/online && sleep {AWAY_SECONDS} && echo 1 >cpu1/online || exit 9", then=f"taskset 2 chain{DEPTH} 5")),
     ("clock", 300, ("6.1",), during("clock", "date -s @$(($(date +%s) + 3600)) && sleep 3 && date -s @$(($(date +%s) - 3600)) || exit 9")),
     ("memory", 300, (OLDEST,), during("memory", """
@@ -319,6 +325,17 @@ def test_a_host_that_sleeps_is_sampled_when_it_is_awake_and_its_sleep_told(machi
     _, summary = check_during(machine, "suspend")
     assert 1 < summary["suspended_s"] < 9, summary
     assert "the host was suspended for " in machine.text("suspend.log")
+
+
+@on("start")
+def test_a_process_began_when_it_did_by_the_wall_clock_after_a_sleep_too(machine):
+    out = machine.good("start")
+    began, pid = float(out.split("\n", 1)[0]), re.search(r"^(\d+)$", out, re.M)[1]
+    clocks = re.search(r"^hello .*mono_ns=(\d+) wall_ns=(\d+) boot_ns=(\d+)", out, re.M)
+    mono, wall, boot = (int(n) for n in clocks.groups())
+    assert boot - mono > 1e9, "it slept"
+    start = int(re.search(rf"^process .*\bpid={pid} .*start_ns=(\d+)", out, re.M)[1])
+    assert abs((wall - (boot - start)) / 1e9 - began) < 1, (began, wall, boot, start)
 
 
 @on("cpus")

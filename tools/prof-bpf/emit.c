@@ -69,6 +69,7 @@ static int begin_epoch(struct emit *e)
 	m.hello.kind = STREAM_RAW;
 	m.hello.mono_ns = clock_mono_ns();
 	m.hello.wall_ns = clock_wall_ns();
+	m.hello.boot_ns = clock_boot_ns();
 	return stream_put(&e->out, &m);
 }
 
@@ -346,7 +347,9 @@ int emit_figure(struct emit *e, const char *name, uint64_t value)
 int emit_clock(struct emit *e)
 {
 	struct msg m = { .id = MSG_CLOCK,
-			 .clock = { .mono_ns = clock_mono_ns(), .wall_ns = clock_wall_ns() } };
+			 .clock = { .mono_ns = clock_mono_ns(),
+				    .wall_ns = clock_wall_ns(),
+				    .boot_ns = clock_boot_ns() } };
 
 	return stream_put(&e->out, &m);
 }

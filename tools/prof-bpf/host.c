@@ -84,7 +84,9 @@ static void on_fork(struct host *h, const struct sideband_event *e)
 	parent = process_find_alive(h, e->parent_pid);
 	p->pub.parent_pid = e->parent_pid;
 	p->pub.selected = true;
-	uint64_t at = e->time_ns + h->boot_offset_ns;
+	/* The host may have been suspended since the last tick. */
+	bootclock_read(&h->boot);
+	uint64_t at = bootclock_at(&h->boot, e->time_ns, &p->vague_ns);
 	p->pub.start_ns = at - at % START_TICK_NS;
 	p->start_guessed = true;
 	if (!parent) {
@@ -215,7 +217,7 @@ static bool start_agrees(struct host *h, struct process *p, const struct sample 
 	/* A child's first sample comes after the record of its fork, so an older one is of what the
 	 * pid was before. */
 	if (!p->start_guessed || s->time_ns < p->fork_ns || s->start_ns > p->pub.start_ns ||
-	    p->pub.start_ns - s->start_ns > 100 * START_TICK_NS)
+	    p->pub.start_ns - s->start_ns > 100 * START_TICK_NS + p->vague_ns)
 		return false;
 	p->pub.start_ns = s->start_ns;
 	p->pub.changed = true;
@@ -462,10 +464,7 @@ static void expire(struct host *h, uint64_t now_ns)
 void host_tick(struct host *h, uint64_t now_ns, uint64_t heard_ns)
 {
 	h->heard_ns = heard_ns;
-	if (now_ns > h->offset_ns + RESCAN_NS) {
-		h->offset_ns = now_ns;
-		h->boot_offset_ns = clock_ns(CLOCK_BOOTTIME) - clock_mono_ns();
-	}
+	bootclock_read(&h->boot);
 	resync(h, now_ns);
 	check_leaderless(h, now_ns);
 	check_last(h, now_ns);
@@ -551,7 +550,7 @@ int host_new(const struct host_config *c, struct host **ret)
 	if (!h)
 		return -ENOMEM;
 	h->config = *c;
-	h->boot_offset_ns = clock_ns(CLOCK_BOOTTIME) - clock_mono_ns();
+	bootclock_read(&h->boot);
 	h->proc = open(c->proc, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	int r = h->proc < 0 ? -errno : files_new(&files, &h->files);
 	if (r) {

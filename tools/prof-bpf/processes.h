@@ -9,6 +9,7 @@
 #define PROFPIPE_PROCESSES_H
 
 #include <uthash.h>
+#include "tools/prof-bpf/bootclock.h"
 #include "tools/prof-bpf/files.h"
 #include "tools/prof-bpf/host.h"
 #include "tools/prof-bpf/maps.h"
@@ -39,6 +40,7 @@ struct process {
 	uint64_t fork_ns;	 /* the same, of its fork alone */
 	uint64_t scanned_ns;	 /* what records of mappings before that say is known */
 	uint64_t counted_ns;	 /* what records of threads before that say is known */
+	uint64_t vague_ns;	 /* start_guessed: so much earlier it may have begun */
 	uint64_t publish_ns;	 /* not before */
 	uint64_t rescan_ns;	 /* not before */
 	uint64_t memory_ns;	 /* when its memory was last read (memory.h) */
@@ -70,9 +72,9 @@ struct host {
 	uint32_t process_count, thread_count, next_process, next_thread;
 	uint32_t self[MAX_SELF];
 	unsigned self_count;
-	uint64_t boot_offset_ns; /* CLOCK_BOOTTIME - CLOCK_MONOTONIC */
+	struct bootclock boot;
 	uint64_t heard_ns; /* records up to then were taken */
-	uint64_t offset_ns, leader_check_ns, last_check_ns, resync_ns;
+	uint64_t leader_check_ns, last_check_ns, resync_ns;
 	bool resync, resolved;
 	uint32_t *resync_pids;
 	size_t resync_len, resync_cap, resync_at;

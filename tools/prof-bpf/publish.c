@@ -19,14 +19,17 @@
 static void check_start(struct host *h, struct process *p)
 {
 	struct procfs_stat st;
-	uint64_t start_ns;
+	uint64_t start_ns, vague_ns;
 
-	if (!p->start_guessed || (p->fork_ns + h->boot_offset_ns) % START_TICK_NS > GUESS_SAFE_NS)
+	if (!p->start_guessed ||
+	    (!p->vague_ns &&
+	     bootclock_at(&h->boot, p->fork_ns, &vague_ns) % START_TICK_NS > GUESS_SAFE_NS))
 		return;
 	/* The kernel's hook has noted it, if the parent was known then; an entry of another process
 	 * that had the pid is older. */
 	if (tables_process_start(h->config.tables, p->pub.pid, &start_ns) &&
-	    start_ns <= p->pub.start_ns && p->pub.start_ns - start_ns <= START_TICK_NS) {
+	    start_ns <= p->pub.start_ns &&
+	    p->pub.start_ns - start_ns <= START_TICK_NS + p->vague_ns) {
 		p->pub.start_ns = start_ns;
 		p->start_guessed = false;
 		return;

@@ -106,7 +106,7 @@ static void put_header(struct page *p)
 	json_escaped(p, "event", h->event);
 	json_number(p, "cpus", h->cpus);
 	json_number(p, "hz", h->hz);
-	json_number(p, "startMs", (h->wall_ns - (h->mono_ns - model_start_ns(p->m))) / 1000000u);
+	json_number(p, "startMs", model_start_wall_ns(p->m) / 1000000u);
 	json_number(p, "durationMs", model_duration_ns(p->m) / 1000000u);
 	json_number(p, "samples", t->samples);
 	json_number(p, "userStacks", t->user_stacks);

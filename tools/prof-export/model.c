@@ -45,7 +45,6 @@ struct model {
 	struct model_options options;
 	struct model_header header;
 	char header_text[6][256];
-	uint64_t clock_mono_ns, clock_wall_ns; /* the newest pair */
 	struct model_totals totals;
 	struct sampler sampler;
 	bool gap_seen, limit_hit; /* in this epoch */
@@ -607,8 +606,8 @@ static void take_hello(struct model *m, const struct msg_hello *msg)
 	h->cpus = msg->cpus;
 	h->hz = msg->hz;
 	h->period = msg->period;
-	h->mono_ns = m->clock_mono_ns = msg->mono_ns;
-	h->wall_ns = m->clock_wall_ns = msg->wall_ns;
+	h->mono_ns = msg->mono_ns;
+	h->wall_ns = msg->wall_ns;
 	h->seen = true;
 }
 
@@ -661,9 +660,7 @@ int model_take(struct model *m, const struct msg *msg, struct model_sample *ret_
 		take_hello(m, &msg->hello);
 		break;
 	case MSG_CLOCK:
-		m->clock_mono_ns = msg->clock.mono_ns;
-		m->clock_wall_ns = msg->clock.wall_ns;
-		break;
+		break; /* all times that are shown are of the beginning */
 	case MSG_PROCESS:
 		not_kept(m, take_process(m, &msg->process));
 		break;
@@ -764,14 +761,14 @@ struct pool model_memory(const struct model *m)
 	return m->things.pool;
 }
 
-uint64_t model_wall_ns(const struct model *m, uint64_t mono_ns)
-{
-	return m->clock_wall_ns + (mono_ns - m->clock_mono_ns);
-}
-
 uint64_t model_start_ns(const struct model *m)
 {
 	return m->totals.first_ns < m->header.mono_ns ? m->totals.first_ns : m->header.mono_ns;
+}
+
+uint64_t model_start_wall_ns(const struct model *m)
+{
+	return m->header.wall_ns - (m->header.mono_ns - model_start_ns(m));
 }
 
 uint64_t model_duration_ns(const struct model *m)

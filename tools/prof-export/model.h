@@ -141,10 +141,9 @@ const struct model_header *model_header(const struct model *m);
 const struct model_totals *model_totals(const struct model *m);
 /* Bytes charged now, and the ceiling. */
 struct pool model_memory(const struct model *m);
-/* The wall clock at a moment of the stream's clock; nanoseconds since 1970. */
-uint64_t model_wall_ns(const struct model *m, uint64_t mono_ns);
-/* From the stream's start to its end; nanoseconds. */
+/* From the stream's start to its end; nanoseconds. The start by the wall clock: since 1970. */
 uint64_t model_start_ns(const struct model *m);
+uint64_t model_start_wall_ns(const struct model *m);
 uint64_t model_duration_ns(const struct model *m);
 
 /* What there is, [0, n). */

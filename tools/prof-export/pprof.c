@@ -473,7 +473,7 @@ static void put_head(struct writer *w)
 	p.sample_type = types;
 	p.period_type = &value;
 	p.period = clamp(h->period);
-	p.time_nanos = clamp(h->wall_ns - (h->mono_ns - model_start_ns(w->m)));
+	p.time_nanos = clamp(model_start_wall_ns(w->m));
 	p.duration_nanos = clamp(model_duration_ns(w->m));
 	p.default_sample_type = value.type;
 	emit(w, &p);

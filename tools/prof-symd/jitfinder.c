@@ -149,7 +149,7 @@ static int open_dump(int dir, int root, const struct owner *o)
 /* When a process began, by the wall clock. */
 static uint64_t began_ns(uint64_t start_ns)
 {
-	uint64_t age_ns = clock_ns(CLOCK_BOOTTIME) - start_ns;
+	uint64_t age_ns = clock_boot_ns() - start_ns;
 
 	return clock_wall_ns() - age_ns;
 }

@@ -350,10 +350,11 @@ static bool is_our_kernel(struct str kernel)
 	       (kernel.len == len || kernel.data[len] == ' ');
 }
 
-/* The stream was recorded since this host was started: its monotonic clock is ours. */
+/* The stream was recorded since this host was started. By the clock that goes on while it is
+ * suspended. */
 static bool is_our_boot(const struct msg_hello *m)
 {
-	uint64_t theirs = m->wall_ns - m->mono_ns, ours = clock_wall_ns() - clock_mono_ns();
+	uint64_t theirs = m->wall_ns - m->boot_ns, ours = clock_wall_ns() - clock_boot_ns();
 
 	return (theirs > ours ? theirs - ours : ours - theirs) < SAME_BOOT_NS;
 }
