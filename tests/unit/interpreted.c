@@ -172,7 +172,7 @@ static void object_sample(struct bench *b, uint64_t i)
 	object_in_stack(b, i, LIBRARY_FILE, (uint64_t[]){ i + 1, LIBRARY_FRAME });
 }
 
-static void answer_memory(struct bench *b, uint64_t status)
+static void answer_memory_at(struct bench *b, uint64_t status, uint64_t now_ns)
 {
 	static uint8_t bytes[OBJECTS_BYTES];
 	uint64_t lengths[OBJECTS_PIECES];
@@ -191,19 +191,29 @@ static void answer_memory(struct bench *b, uint64_t status)
 		m.lengths = (struct u64s){ .data = lengths, .len = b->rq.addresses.len };
 		m.bytes = (struct span){ .data = bytes, .len = used };
 	}
-	cr_assert_eq(objects_answer(b->objects, &m, SECOND), 0);
+	cr_assert_eq(objects_answer(b->objects, &m, now_ns), 0);
 }
 
-static void settle(struct bench *b)
+static void answer_memory(struct bench *b, uint64_t status)
+{
+	answer_memory_at(b, status, SECOND);
+}
+
+static void settle_at(struct bench *b, uint64_t now_ns)
 {
 	unsigned before;
 
 	do {
 		before = b->asked;
-		cr_assert_eq(objects_send(b->objects, SECOND), 0);
+		cr_assert_eq(objects_send(b->objects, now_ns), 0);
 		if (b->asked != before)
-			answer_memory(b, 0);
+			answer_memory_at(b, 0, now_ns);
 	} while (b->asked != before);
+}
+
+static void settle(struct bench *b)
+{
+	settle_at(b, SECOND);
 }
 
 /* The next message of this kind. */
@@ -358,6 +368,43 @@ Test(interpreted, an_answer_that_does_not_come_ends_the_wait)
 	cr_expect_eq(named_run(b->named, SECOND + OBJECTS_WAIT_NS), 0);
 	cr_assert(next(b, MSG_FUNCTION, &m));
 	cr_expect(str_eq(m.function.name, STR_LIT("[python: gone]")));
+	bench_free(b);
+}
+
+Test(interpreted, a_name_that_comes_later_is_sent_with_the_next_sample)
+{
+	const uint64_t gone_ns = SECOND + OBJECTS_WAIT_NS, again_ns = gone_ns + OBJECTS_RETRY_NS;
+	struct bench *b = bench_new();
+	struct msg m;
+
+	open_library(b);
+	object_sample(b, 0);
+	cr_assert_eq(objects_send(b->objects, SECOND), 0);
+	cr_expect_eq(named_run(b->named, gone_ns), 0);
+	cr_assert_eq(objects_send(b->objects, gone_ns), 0);
+	cr_assert(next(b, MSG_FUNCTION, &m));
+	cr_expect(str_eq(m.function.name, STR_LIT("[python: gone]")));
+	cr_assert(next(b, MSG_SAMPLE, &m));
+	/* It is asked for again, and nobody waits for it. */
+	take(b, (struct msg){ .id = MSG_SAMPLE, .sample = { .stack = 1, .thread = 1 } });
+	cr_expect_eq(named_run(b->named, again_ns), 0);
+	cr_assert_eq(stream_flush(&b->out), 0);
+	cr_assert_eq(stream_next(&b->in, &m), 0);
+	cr_assert_eq(m.id, MSG_SAMPLE);
+	settle_at(b, again_ns);
+	for (int i = 0; i < 2; i++)
+		take(b, (struct msg){ .id = MSG_SAMPLE, .sample = { .stack = 1, .thread = 1 } });
+	cr_expect_eq(named_run(b->named, again_ns), 0);
+	cr_assert(next(b, MSG_FUNCTION, &m));
+	cr_expect(str_eq(m.function.system_name, str_from(b->k->objects[0].name)));
+	cr_assert(next(b, MSG_FRAME, &m));
+	cr_expect_eq(m.frame.id, 1);
+	cr_assert(next(b, MSG_STACK, &m));
+	cr_expect_eq(m.stack.id, 1);
+	for (int i = 0; i < 2; i++) {
+		cr_assert_eq(stream_next(&b->in, &m), 0);
+		cr_assert_eq(m.id, MSG_SAMPLE);
+	}
 	bench_free(b);
 }
 

@@ -234,6 +234,22 @@ Test(model, a_second_definition_of_a_process_updates_the_first)
 	model_free(m);
 }
 
+Test(model, a_frame_that_is_defined_again_is_shown_so_from_then_on)
+{
+	struct model *m = new_model(MODEL_NAMES, true, 1 << 20);
+
+	simple(m);
+	cr_assert_eq(sample(m, 1, 1), MODEL_SAMPLE);
+	function(m, 3, STR_LIT("known"));
+	frame(m, 2, 200, 3);
+	cr_assert_eq(sample(m, 1, 1), MODEL_SAMPLE);
+	take(m, (struct msg){ .id = MSG_STACK, .stack = { .id = 1, .frames = LIST(2, 1) } });
+	for (int i = 0; i < 3; i++)
+		cr_assert_eq(sample(m, 1, 1), MODEL_SAMPLE);
+	cr_expect_str_eq(folded(m, false), "a;main;known 3\na;main;leaf 2\n");
+	model_free(m);
+}
+
 Test(model, process_that_ended_is_void_and_its_place_is_used_again)
 {
 	struct model *m = new_model(MODEL_NAMES, false, 64 << 10);

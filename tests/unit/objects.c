@@ -172,7 +172,7 @@ Test(objects, another_object_is_gone_and_asked_for_again_later)
 		cr_expect_leq(settle(b, now), 2); /* with the text of its name */
 		cr_expect_eq(objects_lookup(b->o, &b->k->build, P, PID, address, mark, false, now,
 					    &b->names),
-			     0);
+			     OBJECTS_UNNAMED);
 		cr_expect(is_called(b, "[python: gone]"));
 	}
 	bench_free(b);
@@ -185,10 +185,10 @@ Test(objects, memory_that_is_refused_is_said_to_be)
 	look(b, 0, false, SECOND);
 	objects_send(b->o, SECOND);
 	answer(b, EACCES, SECOND);
-	cr_expect_eq(look(b, 0, false, SECOND), 0);
+	cr_expect_eq(look(b, 0, false, SECOND), OBJECTS_UNNAMED);
 	cr_expect(is_called(b, "[python: memory not read]"));
 	/* Others of that process, too, and without asking. */
-	cr_expect_eq(look(b, 1, false, SECOND), 0);
+	cr_expect_eq(look(b, 1, false, SECOND), OBJECTS_UNNAMED);
 	cr_expect(is_called(b, "[python: memory not read]"));
 	cr_expect_eq(settle(b, SECOND), 0);
 	cr_expect_eq(look(b, 1, false, SECOND + OBJECTS_RETRY_NS), OBJECTS_LATER);
@@ -218,10 +218,10 @@ Test(objects, an_answer_that_does_not_come_is_not_waited_for)
 	look(b, 0, false, SECOND);
 	objects_send(b->o, SECOND);
 	cr_expect_eq(objects_deadline(b->o), SECOND + OBJECTS_WAIT_NS);
-	cr_expect_eq(look(b, 0, true, SECOND), 0);
+	cr_expect_eq(look(b, 0, true, SECOND), OBJECTS_UNNAMED);
 	cr_expect(is_called(b, "[python: gone]"));
 	objects_send(b->o, SECOND + OBJECTS_WAIT_NS);
-	cr_expect_eq(look(b, 0, false, SECOND + OBJECTS_WAIT_NS), 0);
+	cr_expect_eq(look(b, 0, false, SECOND + OBJECTS_WAIT_NS), OBJECTS_UNNAMED);
 	cr_expect(is_called(b, "[python: gone]"));
 	cr_expect_eq(objects_deadline(b->o), 0);
 	answer(b, 0, SECOND + OBJECTS_WAIT_NS); /* late, of no use */
@@ -382,11 +382,11 @@ Test(objects, one_whose_strings_were_not_taken_whole_is_gone_when_it_is_freed)
 
 		take_most(b, 1, cut[i]);
 		cr_expect_eq(look(b, 1, false, SECOND), OBJECTS_LATER);
-		cr_expect_eq(look(b, 1, true, SECOND), 0);
+		cr_expect_eq(look(b, 1, true, SECOND), OBJECTS_UNNAMED);
 		cr_expect(str_eq(b->names.calls[0].name, STR_LIT("[python: gone]")), "%zu", i);
 		objects_send(b->o, SECOND);
 		answer(b, ESRCH, SECOND);
-		cr_expect_eq(look(b, 1, false, SECOND), 0);
+		cr_expect_eq(look(b, 1, false, SECOND), OBJECTS_UNNAMED);
 		cr_expect(str_eq(b->names.calls[0].name, STR_LIT("[python: gone]")), "%zu", i);
 		bench_free(b);
 	}
@@ -542,7 +542,7 @@ Test(objects, a_process_that_an_epoch_did_not_sample_is_dropped)
 		cr_assert_eq(objects_lookup(b->o, &b->k->build, process, PID,
 					    b->k->objects[0].address, mark_of(b, 0), true, SECOND,
 					    &b->names),
-			     0);
+			     OBJECTS_UNNAMED);
 	}
 	for (uint64_t process = 100; process < 100 + 3 * OBJECTS_PROCESSES; process++)
 		objects_drop(b->o, process);

@@ -299,6 +299,13 @@ static void end_process(struct model *m, const struct msg_process_end *msg)
 	m->free_process_def = slot;
 }
 
+/* An id that is defined again stands for the new thing from here on. */
+static int redefine(struct model *m, struct idmap *ids, uint64_t id, uint32_t thing)
+{
+	idmap_remove(ids, id);
+	return idmap_add(ids, &m->things.pool, id, thing);
+}
+
 static int take_file(struct model *m, const struct msg_file *msg)
 {
 	uint32_t file;
@@ -367,8 +374,6 @@ static int take_frame(struct model *m, const struct msg_frame *msg)
 	uint32_t calls[2 * 256], frame;
 	const uint32_t n = msg->functions.len < 256 ? msg->functions.len : 256;
 
-	if (idmap_get(&m->frame_ids, msg->id) != TABLE_NONE)
-		return 0;
 	/* A frame of which a part was lost is lost: it would show what is not there. An interpreted
 	 * one is its function's, whichever file holds the interpreter. */
 	if (msg->file && f.kind != MODEL_INTERPRETED) {
@@ -406,7 +411,7 @@ static int take_frame(struct model *m, const struct msg_frame *msg)
 		}
 		r = things_frame(&m->things, f, calls, &frame);
 	}
-	return r ? r : idmap_add(&m->frame_ids, &m->things.pool, msg->id, frame);
+	return r ? r : redefine(m, &m->frame_ids, msg->id, frame);
 }
 
 static const struct model_frame *frame_at(const struct model *m, uint32_t frame)
@@ -435,8 +440,6 @@ static int take_stack(struct model *m, const struct msg_stack *msg)
 	bool user = msg->reason != 0;
 	uint32_t stack;
 
-	if (idmap_get(&m->stack_ids, msg->id) != TABLE_NONE)
-		return 0;
 	m->scratch.len = 0;
 	for (uint32_t i = 0; i < msg->frames.len; i++) {
 		uint32_t frame = idmap_get(&m->frame_ids, msg->frames.data[i]), one = 1;
@@ -470,7 +473,7 @@ static int take_stack(struct model *m, const struct msg_stack *msg)
 	int r = things_stack(&m->things, msg->reason, user, m->scratch.data, m->scratch.len,
 			     &stack);
 
-	return r ? r : idmap_add(&m->stack_ids, &m->things.pool, msg->id, stack);
+	return r ? r : redefine(m, &m->stack_ids, msg->id, stack);
 }
 
 /* --- samples --- */

@@ -49,11 +49,13 @@ struct def_frame {
 	uint8_t kind, flags;
 	uint8_t runtime;
 	bool hidden; /* in stacks that are sent it is left out */
+	bool lacks;  /* interpreted: it was sent without its name, which may come yet */
 };
 
 struct def_stack {
-	uint64_t reason, at_file, sent;
-	uint32_t numbers, count;
+	uint64_t at_file, sent;
+	uint32_t reason, numbers, count;
+	uint32_t lacking; /* frames that lacked their names when it was sent */
 };
 
 struct def_function {

@@ -238,7 +238,7 @@ static int pass_names(struct named *n, const struct def_frame *f, struct msg_fra
 }
 
 /* The same for an interpreted frame. NAMED_WAIT, HIDDEN. */
-static int name_interpreted(struct named *n, const struct def_frame *f, struct msg_frame *m,
+static int name_interpreted(struct named *n, struct def_frame *f, struct msg_frame *m,
 			    uint64_t now_ns)
 {
 	const struct def_process *p = definitions_find_process(&n->defs, f->process);
@@ -247,17 +247,19 @@ static int name_interpreted(struct named *n, const struct def_frame *f, struct m
 	if (r)
 		return r;
 	const struct runtime_build *b = named_build_of(n, f);
+	f->lacks = false;
 	if (!b || !p || !n->objects)
 		return 0;
 	r = objects_lookup(n->objects, b, f->process, (uint32_t)p->def.pid, f->offset, f->mark,
 			   n->give_up, now_ns, &n->names);
+	f->lacks = r == OBJECTS_UNNAMED;
 	if (r == OBJECTS_LATER)
 		return NAMED_WAIT;
 	if (r == OBJECTS_HIDDEN)
 		return HIDDEN;
 	if (r == -ENOMEM)
 		return unnamed(n);
-	return r == 0 ? add_names(n, m) : r;
+	return r == 0 || r == OBJECTS_UNNAMED ? add_names(n, m) : r;
 }
 
 /* strange: the frame's address lies in nothing that is mapped. */
@@ -311,16 +313,41 @@ static int send_frame(struct named *n, uint64_t id, bool strange, uint64_t now_n
 	return r;
 }
 
+/* Whether a frame of the stack has its name by now, which it lacked when the stack was sent: both
+ * are to be sent again. Nothing is waited for. */
+static bool names_came(struct named *n, const struct def_stack *s, uint64_t now_ns)
+{
+	uint32_t lacking = 0;
+
+	for (uint32_t i = 0; i < s->count; i++) {
+		struct def_frame *f = definitions_find_frame(&n->defs,
+							     n->defs.numbers[s->numbers + i]);
+
+		if (!f || !f->lacks)
+			continue;
+		const struct runtime_build *b = named_build_of(n, f);
+		const struct def_process *p = definitions_find_process(&n->defs, f->process);
+
+		if (b && p &&
+		    objects_lookup(n->objects, b, f->process, (uint32_t)p->def.pid, f->offset,
+				   f->mark, true, now_ns, &n->names) == OBJECTS_UNNAMED)
+			lacking++;
+		else
+			f->sent = 0;
+	}
+	return lacking < s->lacking;
+}
+
 int named_send_stack(struct named *n, uint64_t id, uint64_t now_ns)
 {
 	struct def_stack *s = idtable_get(&n->defs.stacks, id);
 	struct msg m = { .id = MSG_STACK };
-	uint32_t shown = 0;
+	uint32_t shown = 0, lacking = 0;
 	int r;
 
 	if (!s)
 		return UNDEFINED;
-	if (s->sent == n->epoch)
+	if (s->sent == n->epoch && !(s->lacking && names_came(n, s, now_ns)))
 		return 0;
 	for (uint32_t i = 0; i < s->count; i++) {
 		bool strange = s->reason == WALK_NO_MAPPING && i + 1 == s->count;
@@ -333,6 +360,7 @@ int named_send_stack(struct named *n, uint64_t id, uint64_t now_ns)
 
 		if (f && !f->hidden && shown < STACK_FRAMES)
 			n->shown[shown++] = frame;
+		lacking += f && f->lacks;
 	}
 	m.stack = (struct msg_stack){ .id = id,
 				      .frames = { .data = n->shown, .len = shown },
@@ -344,7 +372,9 @@ int named_send_stack(struct named *n, uint64_t id, uint64_t now_ns)
 		m.stack.at_file = r == 0 ? s->at_file : 0;
 	}
 	r = stream_put(n->out, &m);
-	if (r == 0)
-		s->sent = n->epoch;
-	return r;
+	if (r)
+		return r;
+	s->sent = n->epoch;
+	s->lacking = lacking;
+	return 0;
 }

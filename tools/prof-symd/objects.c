@@ -554,7 +554,7 @@ int objects_lookup(struct objects *o, const struct runtime_build *b, uint64_t pr
 		return OBJECTS_LATER; /* each is over within its deadline */
 	if (r) {
 		say(ret, b, "gone");
-		return 0;
+		return OBJECTS_UNNAMED;
 	}
 	e = &o->at[i];
 	unlink_object(o, i);
@@ -574,14 +574,13 @@ int objects_lookup(struct objects *o, const struct runtime_build *b, uint64_t pr
 			kept_tell(e->reading->taken, mark & RUNTIME_POSITION_MASK, ret);
 			return 0;
 		}
-		say(ret, b, "gone");
-		return 0;
+		break;
 	case REFUSED:
 		say(ret, b, "memory not read");
-		return 0;
+		return OBJECTS_UNNAMED;
 	case GONE:
 		break;
 	}
 	say(ret, b, "gone");
-	return 0;
+	return OBJECTS_UNNAMED;
 }
