@@ -58,7 +58,9 @@ enum file_flags {
 	FILE_DELETED = 1,
 	FILE_MEMFD = 2,
 	FILE_VDSO = 4,
-	FILE_ROOT_ONLY = 8 /* only root could have written it */
+	FILE_ROOT_ONLY = 8, /* only root could have written it */
+	FILE_OFFERED =
+		16, /* an interpreter by its name, to be looked at before a frame in it comes */
 };
 enum frame_kind {
 	FRAME_NATIVE = 0,

@@ -8,9 +8,10 @@ import re
 import shutil
 import struct
 import subprocess
+import time
 
 import pytest
-from conftest import profpipe
+from conftest import BUILD, profpipe
 
 ROOMS = os.path.join(os.path.dirname(__file__), "python", "rooms.py")
 ODD_ROOMS = os.path.join(os.path.dirname(__file__), "python", "odd_rooms.py")
@@ -470,3 +471,28 @@ def test_workers_that_change_their_code_show_their_own(tmp_path):
     assert sorted(own) == [[f"own{n}"] for n in range(6)]
     assert all(names["shared"] >= 5 for names in workers.values())
     assert stacks > 300 and wrong <= 0.01 * stacks
+
+
+@pytest.mark.parametrize("how", ["host", "command"])
+def test_the_first_sample_of_an_interpreter_nobody_has_run_yet_has_its_frames(how, tmp_path):
+    """Its file is described when it is mapped, and not with its first sample: here of a copy, which nobody can know, that rests before it works."""
+    python, script, out = tmp_path / "python3", tmp_path / "script.py", tmp_path / "out.txt"
+    shutil.copy(os.path.realpath("/usr/bin/python3"), python)
+    script.write_text("import time\ntime.sleep(1.5)\nend = time.monotonic() + 2\nwhile time.monotonic() < end: sum(i * i for i in range(2000))\n")
+    env = {**os.environ, "PYTHONHOME": "/usr"}
+    run = ["nice", "-n", "-20", str(python), str(script)]
+    argv = [f"{BUILD}/profpipe", "record", "-F", "29", "--interpreter-frames", "-o", str(out)]
+    if how == "command":
+        subprocess.run([*argv, "--", *run], env=env, capture_output=True, check=True, timeout=60)
+    else:
+        with subprocess.Popen([*argv, "-d", "6"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL):
+            time.sleep(1.5)
+            subprocess.run(run, env=env, check=True, timeout=60)
+    whole = native = 0
+    for sample in out.read_text(errors="replace").split("\n\n"):
+        # What runs before the program itself may be sooner than anybody can look.
+        if f"({python})" in sample and "Py_RunMain" in sample and "_PyEval_EvalFrameDefault" in sample:
+            interpreted = "[interpreted]" in sample
+            whole += interpreted
+            native += not interpreted
+    assert whole > 0 and native == 0, (whole, native)

@@ -63,9 +63,9 @@ void fake_tables_set_full(struct fake_tables *t, bool full)
 	t->full = full;
 }
 
-int tables_process_set(struct tables *tables, uint32_t pid, uint64_t start_ns,
-		       uint64_t heard_ns, const struct tables_mapping *m, size_t n,
-		       bool selected, uint32_t *ret_generation)
+int tables_process_set(struct tables *tables, uint32_t pid, uint64_t start_ns, uint64_t heard_ns,
+		       const struct tables_mapping *m, size_t n, bool selected,
+		       uint32_t *ret_generation)
 {
 	struct fake_tables *t = (struct fake_tables *)tables;
 

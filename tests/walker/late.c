@@ -182,8 +182,7 @@ static int refused_call(void)
 	loader_load_runtimes(l);
 	/* It holds a runtime that finds nothing: its program comes before the native walk. */
 	struct tables_mapping *m = space_tables(&space);
-	if (!m || loader_runtime(l, RUNTIME_PYTHON) ||
-	    tables_file_runtime(t, m[0].slot, &config))
+	if (!m || loader_runtime(l, RUNTIME_PYTHON) || tables_file_runtime(t, m[0].slot, &config))
 		errx(1, "no runtime");
 	free(m);
 	publish(clock_mono_ns());

@@ -76,8 +76,8 @@ int main(int argc, char **argv)
 	struct tables_mapping *m = space_tables(&space);
 	if (!m)
 		errx(1, "no memory");
-	r = tables_process_set(t, (uint32_t)atoi(argv[1]), start_ns(argv[1]),
-			       clock_mono_ns(), m, space.mapping_count, true, &generation);
+	r = tables_process_set(t, (uint32_t)atoi(argv[1]), start_ns(argv[1]), clock_mono_ns(), m,
+			       space.mapping_count, true, &generation);
 	free(m);
 	if (r || (r = loader_start(l)))
 		errx(1, "start: %d", r);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What CLOCK_BOOTTIME said at a moment of CLOCK_MONOTONIC: the latter stands still while the host is
- * suspended, and records carry it, while processes' start times are of the former. Both are read now
- * and then, so when they moved apart is known as closely as that.
+ * What CLOCK_BOOTTIME said at a moment of CLOCK_MONOTONIC: the latter stands still while the host
+ * is suspended, and records carry it, while processes' start times are of the former. Both are read
+ * now and then, so when they moved apart is known as closely as that.
  */
 #ifndef PROFPIPE_BOOTCLOCK_H
 #define PROFPIPE_BOOTCLOCK_H
@@ -12,7 +12,7 @@
 
 /* Zeroed: nothing was read yet. */
 struct bootclock {
-	uint64_t noted_ns;  /* CLOCK_MONOTONIC of the last reading */
+	uint64_t noted_ns; /* CLOCK_MONOTONIC of the last reading */
 	int64_t offset_ns; /* CLOCK_BOOTTIME - CLOCK_MONOTONIC, then */
 	/* The last suspend was between these two readings; the offset before it. */
 	uint64_t awake_ns, woken_ns;

@@ -315,6 +315,11 @@ int emit_object(struct emit *e, const struct msg_object *o)
 	return stream_put(&e->out, &(struct msg){ .id = MSG_OBJECT, .object = *o });
 }
 
+int emit_file(struct emit *e, const struct emit_file *f)
+{
+	return define_file(e, f);
+}
+
 int emit_process(struct emit *e, const struct emit_process *p)
 {
 	return *p->sent == e->incarnation ? define_process(e, p) : 0;

@@ -54,6 +54,8 @@ int emit_sample(struct emit *e, const struct sample *s, uint32_t reason,
 		const struct emit_process *p, const struct emit_thread *t);
 /* What was in memory at an object of a process. */
 int emit_object(struct emit *e, const struct msg_object *o);
+/* Defines a file before anything names it. */
+int emit_file(struct emit *e, const struct emit_file *f);
 /* Sends a process again that changed after it was defined in this epoch. */
 int emit_process(struct emit *e, const struct emit_process *p);
 /* Only if the process was defined in this epoch. */

@@ -12,6 +12,7 @@
 #include "tools/prof-bpf/memory.h"
 #include "tools/prof-bpf/prof.h"
 #include "tools/prof-bpf/record.h"
+#include "tools/prof-bpf/runtimes.h"
 
 #define TELL_NS 60000000000ull
 
@@ -163,6 +164,44 @@ void feed_processes(struct prof *p)
 	host_each_process(p->host, tell_process, p);
 }
 
+#define OFFER_NS 1000000000ull
+
+/*
+ * To describe an interpreter takes prof-symd some milliseconds, and until then its frames are
+ * native ones. So it is told of a file that is called like one as soon as it is mapped, and not
+ * with its first sample. That is bounded, since anybody may call a file so.
+ */
+static void offer(struct prof *p, struct host_file *f)
+{
+	const uint64_t now_ns = clock_mono_ns();
+
+	if (!p->stream || f->offered || f->described || p->offer_count == OFFERS ||
+	    p->offer_ns > now_ns + OFFERS * OFFER_NS || !f->path || !runtimes_is_named(f->path))
+		return;
+	p->offer_ns = (p->offer_ns > now_ns ? p->offer_ns : now_ns) + OFFER_NS;
+	f->offered = true;
+	f->flags |= FILE_OFFERED;
+	p->offers[p->offer_count++] = f->id;
+}
+
+void feed_offers(struct prof *p)
+{
+	if (!p->offer_count || !p->stream_begun || outbox_pressed(&p->outbox))
+		return;
+	for (unsigned i = 0; i < p->offer_count; i++) {
+		struct host_file *f = host_file(p->host, p->offers[i]);
+
+		if (!f)
+			continue;
+		const struct emit_file offered = file_of(f);
+		feed_emitted(p, emit_file(p->emit, &offered));
+	}
+	p->offer_count = 0;
+	/* It is mapped: so COMMAND runs. */
+	p->command_runs = true;
+	feed_emitted(p, emit_flush(p->emit));
+}
+
 void feed_file_needs_rows(void *ctx, struct host_file *f, int fd)
 {
 	struct prof *p = ctx;
@@ -170,6 +209,7 @@ void feed_file_needs_rows(void *ctx, struct host_file *f, int fd)
 	const struct quarantine_key of = deaths_key(f);
 
 	p->rows_due = p->new_files = true;
+	offer(p, f);
 	if (deaths_refuse(p, QUARANTINE_ROWS, &of)) {
 		closing_give(fd);
 		tables_file_none(p->tables, f->slot);

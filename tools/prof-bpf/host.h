@@ -55,6 +55,7 @@ struct host_file {
 	uint32_t flags; /* enum file_flags of common/msg.h */
 	bool theirs;	/* uid is what a server of files says (FUSE, NFS) */
 	bool described; /* the caller's: prof-symd has said what runtime it holds */
+	bool offered;	/* the caller's: prof-symd was, or will be, told to look at it */
 	uint16_t slot;	/* in the tables; 0: none was left */
 	char *path;	/* as the first process that mapped it sees it; NUL-terminated */
 	uint32_t path_len;
@@ -72,7 +73,7 @@ struct host_process {
 	char comm[16];
 	uint8_t comm_len;
 	bool selected;
-	uint32_t generation;   /* of the mappings last published, 0: none */
+	uint32_t generation; /* of the mappings last published, 0: none */
 	/* Generations that samples of it may have been walked with: what was published of it, and
 	 * of its parent before it was forked. Both 0: none. */
 	uint32_t first_generation, last_generation;

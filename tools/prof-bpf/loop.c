@@ -406,6 +406,7 @@ void loop_run(struct prof *p)
 		loop_take_names(p, false);
 		for (int i = 0; i < n; i++)
 			handle(p, (enum source)events[i].data.u32);
+		feed_offers(p);
 		if (p->rows_due) {
 			p->rows_due = false;
 			failed_route(p, "rows", rowsrv_run(p->rowsrv, clock_mono_ns()));

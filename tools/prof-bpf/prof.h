@@ -37,6 +37,7 @@
 #define DRAIN_MS_MAX 250
 #define CPUS_MAX 1024
 #define UNKNOWN_RUNTIMES 8
+#define OFFERS 16 /* at once; one more each second */
 
 enum source {
 	FROM_TIMER,
@@ -90,6 +91,10 @@ struct prof {
 	struct extractor extractor; /* by hand only */
 	/* Builds of interpreters that nobody knows: each is said once. */
 	char unknown_runtimes[UNKNOWN_RUNTIMES][64];
+	/* Files that prof-symd is to be told of, and by when those told of so far are paid for. */
+	uint32_t offers[OFFERS];
+	unsigned offer_count;
+	uint64_t offer_ns;
 	bool lied; /* prof-symd, of a file: it was said */
 	/* What prof-symd said of files that could not be looked at. */
 	struct described *unmarked;
@@ -142,6 +147,8 @@ void feed_emitted(struct prof *p, int r);
 /* Takes all that the kernel has written, samples and side-band records in the order of their time.
  */
 void feed_drain(struct prof *p);
+/* Tells prof-symd of new files that are called like an interpreter. */
+void feed_offers(struct prof *p);
 /* Sends the processes again that changed after they were sent. */
 void feed_processes(struct prof *p);
 /* Cpus that have come online are sampled and followed from now on. */

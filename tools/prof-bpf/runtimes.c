@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include "runtimes.skel.h" /* made of bpf/runtimes.def: all their programs */
@@ -125,4 +126,21 @@ int runtimes_forget(struct runtimes *r)
 const char *runtimes_name(enum runtime which)
 {
 	return is_runtime(which) ? sources[which].name : "?";
+}
+
+bool runtimes_is_named(const char *path)
+{
+	static const char *const names[] = {
+#define RUNTIME(number, NAME, name, title, mark) #name,
+#include "bpf/runtimes.def"
+	};
+	const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+
+	if (strncmp(base, "lib", 3) == 0)
+		base += 3;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (strncmp(base, names[i], strlen(names[i])) == 0)
+			return true;
+	}
+	return false;
 }

@@ -3,6 +3,7 @@
 #ifndef PROFPIPE_RUNTIMES_H
 #define PROFPIPE_RUNTIMES_H
 
+#include <stdbool.h>
 #include "bpf/runtime.h"
 
 struct bpf_object;
@@ -19,5 +20,8 @@ int runtimes_forget(struct runtimes *r);
 
 /* "Python". */
 const char *runtimes_name(enum runtime which);
+
+/* Whether a file is called like a runtime, or its library: python3.11, libpython3.11.so.1.0. */
+bool runtimes_is_named(const char *path);
 
 #endif

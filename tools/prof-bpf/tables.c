@@ -589,9 +589,9 @@ static size_t find_runtimes(const struct tables *t, const struct tables_mapping 
 	return found;
 }
 
-int tables_process_set(struct tables *t, uint32_t pid, uint64_t start_ns,
-		       uint64_t heard_ns, const struct tables_mapping *m, size_t n,
-		       bool selected, uint32_t *ret_generation)
+int tables_process_set(struct tables *t, uint32_t pid, uint64_t start_ns, uint64_t heard_ns,
+		       const struct tables_mapping *m, size_t n, bool selected,
+		       uint32_t *ret_generation)
 {
 	struct runtime_entry runtimes[PROCESS_RUNTIMES_MAX];
 	size_t runtime_count = find_runtimes(t, m, n, runtimes);

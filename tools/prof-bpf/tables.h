@@ -95,11 +95,11 @@ struct tables_mapping {
 };
 #define TABLES_MAX_MAPPINGS (SLAB_WORDS / 8 - PROCESS_RUNTIMES_MAX) /* of a process: a slab */
 /* Publishes the executable mappings of a process (sorted by start, not overlapping), replacing what
- * it had. start_ns: of the group leader. heard_ns: its execs before that are known. *ret_generation: what samples walked with them carry,
- * never 0. 0, TABLES_FULL, -errno. */
-int tables_process_set(struct tables *t, uint32_t pid, uint64_t start_ns,
-		       uint64_t heard_ns, const struct tables_mapping *m, size_t n,
-		       bool selected, uint32_t *ret_generation);
+ * it had. start_ns: of the group leader. heard_ns: its execs before that are known.
+ * *ret_generation: what samples walked with them carry, never 0. 0, TABLES_FULL, -errno. */
+int tables_process_set(struct tables *t, uint32_t pid, uint64_t start_ns, uint64_t heard_ns,
+		       const struct tables_mapping *m, size_t n, bool selected,
+		       uint32_t *ret_generation);
 /* The start that the kernel's hook on forks, or who published it, entered for a pid. False: there
  * is no entry, or no kernel. */
 bool tables_process_start(const struct tables *t, uint32_t pid, uint64_t *ret_start_ns);

@@ -263,7 +263,8 @@ int definitions_stack(struct definitions *d, const struct msg_stack *m, struct d
 		return not_kept(d, r);
 	}
 	*ret = idtable_at(&d->stacks, slot);
-	**ret = (struct def_stack){ .reason = m->reason < UINT32_MAX ? (uint32_t)m->reason : UINT32_MAX,
+	**ret = (struct def_stack){ .reason = m->reason < UINT32_MAX ? (uint32_t)m->reason
+								     : UINT32_MAX,
 				    .at_file = m->at_file,
 				    .numbers = numbers,
 				    .count = m->frames.len };

@@ -242,6 +242,19 @@ static void lose_sample(struct named *n)
 
 /* --- taking: definitions --- */
 
+/* What is called like an interpreter is looked at before a frame in it comes. */
+static int take_file(struct named *n, const struct msg_file *m, uint64_t now_ns)
+{
+	int r = definitions_file(&n->defs, m);
+	struct def_file *f = r || !n->objects || !(m->flags & FILE_OFFERED)
+				     ? NULL
+				     : definitions_find_file(&n->defs, m->id);
+
+	if (f)
+		filestore_want(n->files, &f->store, now_ns);
+	return r;
+}
+
 static int take_frame(struct named *n, const struct msg_frame *m, uint64_t now_ns)
 {
 	struct def_file *file = definitions_find_file(&n->defs, m->file);
@@ -495,7 +508,7 @@ int named_take(struct named *n, const struct msg *m, uint64_t now_ns)
 	case MSG_THREAD:
 		return definitions_thread(&n->defs, &m->thread);
 	case MSG_FILE:
-		return definitions_file(&n->defs, &m->file);
+		return take_file(n, &m->file, now_ns);
 	case MSG_FUNCTION:
 		return definitions_function(&n->defs, &m->function);
 	case MSG_FRAME:

@@ -33,8 +33,8 @@ struct objects_request {
 };
 
 enum objects_verdict {
-	OBJECTS_LATER = 1,  /* it is being read */
-	OBJECTS_HIDDEN = 2, /* the runtime's own, no frame of the program */
+	OBJECTS_LATER = 1,   /* it is being read */
+	OBJECTS_HIDDEN = 2,  /* the runtime's own, no frame of the program */
 	OBJECTS_UNNAMED = 3, /* why is said in place of a name; it may have one later */
 };
 
