@@ -34,6 +34,7 @@ struct uprobe_task {
 	void *active_uprobe;
 } __attribute__((preserve_access_index));
 struct task_struct {
+	unsigned int flags;
 	int pid, tgid;
 	__u64 start_boottime;
 	struct task_struct *group_leader, *real_parent;
@@ -174,6 +175,22 @@ static __always_inline bool kernel_mode_regs(struct task_struct *task, struct pt
 	return bpf_probe_read_kernel(ret, sizeof(*ret), at) == 0;
 }
 
+/* Of task_struct.flags: threads of the kernel that may have a user's memory (since 5.7), and of
+ * newer kernels (6.4) vhost's, too, whose bit meant something else before. */
+#define PF_IO_WORKER 0x10
+#define PF_USER_WORKER 0x4000
+#define PF_KTHREAD 0x200000
+
+/* Whether the kernel runs it for a process, and it never was the user's: its registers of the user
+ * are zeros (arch/x86/kernel/process.c: copy_thread). */
+static __always_inline bool is_worker(struct task_struct *task, const struct pt_regs *r)
+{
+	unsigned int flags = BPF_CORE_READ(task, flags);
+
+	return flags & (PF_IO_WORKER | PF_KTHREAD) ||
+	       (flags & PF_USER_WORKER && !r->rip && !r->rsp);
+}
+
 /* In a system call the pc is behind the instruction, like a return address: unless a signal is just
  * being delivered, and it is at the handler's first byte. */
 static __always_inline bool behind_syscall(const struct pt_regs *r)
@@ -301,6 +318,8 @@ static __always_inline bool begin(struct bpf_perf_event_data *ctx, struct walk *
 			w->reason = WALK_NO_REGISTERS;
 			return false;
 		}
+		if (is_worker(task, &regs))
+			return false;
 		/* A task on its way through exec or exit has no user registers any more. */
 		if (!(regs.cs & 3)) {
 			w->reason = WALK_NO_REGISTERS;

@@ -161,3 +161,45 @@ def test_a_sample_is_never_walked_by_what_is_not_its_own(what):
     """exec: the mappings of before an exec, published once more after it; call: what is left of a sample whose walk the kernel refused."""
     p = subprocess.run([f"{BUILD}/tests/late", what], capture_output=True, text=True, timeout=60)
     assert p.returncode == 0, p.stdout + p.stderr
+
+
+# One request, so that the kernel's thread polls for the next one from then on.
+POLLS = r"""
+#include <linux/io_uring.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+int main(void)
+{
+	struct io_uring_params p = { .flags = IORING_SETUP_SQPOLL, .sq_thread_idle = 100000 };
+	int fd = (int)syscall(SYS_io_uring_setup, 4, &p), shared = MAP_SHARED | MAP_POPULATE;
+	if (fd < 0)
+		return 77;
+	char *sq = mmap(0, p.sq_off.array + 4 * p.sq_entries, PROT_READ | PROT_WRITE, shared, fd, IORING_OFF_SQ_RING);
+	struct io_uring_sqe *e = mmap(0, p.sq_entries * sizeof(*e), PROT_READ | PROT_WRITE, shared, fd, IORING_OFF_SQES);
+	e[0].opcode = IORING_OP_NOP;
+	*(uint32_t *)(sq + p.sq_off.array) = 0;
+	__atomic_store_n((uint32_t *)(sq + p.sq_off.tail), 1, __ATOMIC_RELEASE);
+	syscall(SYS_io_uring_enter, fd, 1, 0, IORING_ENTER_SQ_WAKEUP, 0, 0);
+	pause();
+}
+"""
+
+
+def test_a_thread_of_io_uring_is_the_kernels_alone(tmp_path):
+    subprocess.run(["gcc", "-xc", "-", "-o", tmp_path / "polls"], input=POLLS, text=True, check=True)
+    out = tmp_path / "o.folded"
+    program = subprocess.Popen([tmp_path / "polls"])
+    try:
+        time.sleep(0.5)
+        if program.poll() == 77:
+            pytest.skip("no io_uring here")
+        p = subprocess.run([f"{BUILD}/profpipe", "record", "-F", "199", "-d", "1", "-p", str(program.pid), "-o", out], capture_output=True, text=True, timeout=60)
+    finally:
+        program.kill()
+        program.wait()
+    stacks = out.read_text().splitlines()
+    assert p.returncode == 0 and "(100.00 %)" in p.stderr, p.stderr
+    assert any("io_sq_thread" in stack for stack in stacks)
+    assert not [stack for stack in stacks if "anon" in stack or "truncated" in stack]
