@@ -48,7 +48,7 @@ struct slab {
 /* An element of the rules' map. */
 struct rule_entry {
 	struct unwind_rule rule;
-	UW_U32 zero[3];
+	UW_U32 zero[2];
 };
 
 enum file_state {

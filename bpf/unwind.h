@@ -20,12 +20,14 @@
 #define UW_U32 uint32_t
 #define UW_U64 uint64_t
 #define UW_S32 int32_t
+#define UW_S16 int16_t
 #else
 #define UW_U8 __u8
 #define UW_U16 __u16
 #define UW_U32 __u32
 #define UW_U64 __u64
 #define UW_S32 __s32
+#define UW_S16 __s16
 #endif
 
 /* Registers by their DWARF numbers on x86-64 (System V psABI, figure 3.36): 6 is RBP, 7 is RSP, 16
@@ -38,10 +40,12 @@ enum unwind_reg {
 };
 
 enum unwind_cfa {
-	UNWIND_CFA_END = 0,   /* no rule from here on: a gap, or what could not be expressed */
-	UNWIND_CFA_REG = 1,   /* reg + cfa_off */
-	UNWIND_CFA_DEREF = 2, /* *(reg + cfa_off) + cfa_add */
-	UNWIND_CFA_PLT = 3,   /* rsp + 8 + ((pc & 15) >= cfa_off ? 8 : 0): a lazy PLT slot */
+	UNWIND_CFA_END = 0, /* no rule from here on: a gap, or what could not be expressed */
+	UNWIND_CFA_REG = 1, /* reg + cfa_off */
+	/* A load: *(A) + cfa_add, where A = reg + cfa_off, or with an index (enum unwind_index) A =
+	 * reg + (index_reg << shift) + cfa_off. What lies there may be on another stack. */
+	UNWIND_CFA_DEREF = 2,
+	UNWIND_CFA_PLT = 3, /* rsp + 8 + ((pc & 15) >= cfa_off ? 8 : 0): a lazy PLT slot */
 	/*
 	 * Go leaves a stack for another (systemstack, morestack; cgocallback): where the one that
 	 * was left stood is in its g. With T the thread's TLS base, g = *(T + cfa_add), m = *(g + 8
@@ -56,6 +60,7 @@ enum unwind_cfa {
 	 * left at.
 	 */
 	UNWIND_CFA_GO_DEPTH = 5,
+	UNWIND_CFA_DEREF_TWICE = 6, /* *(*(A) + cfa_mid) + cfa_add, A as with UNWIND_CFA_DEREF */
 };
 
 enum unwind_rbp {
@@ -81,6 +86,14 @@ enum unwind_flags {
 	 * file offset as the mapping of the pc counts them, though that word is in another segment.
 	 */
 	UNWIND_TLS_WORD = 4,
+	/* Derived, by following code that no table speaks of: right as a rule, and no proof. */
+	UNWIND_GUESSED = 8,
+};
+
+/* unwind_rule.index: 0, or 1 + by how many bits the index register is shifted. */
+enum unwind_index {
+	UNWIND_INDEX_NONE = 0,
+	UNWIND_INDEX_MAX = 4,
 };
 
 /* Why a range has UNWIND_CFA_END: kept in cfa_add of such a rule, so that a cut stack can say it.
@@ -102,6 +115,9 @@ struct unwind_rule {
 	UW_S32 cfa_off; /* bytes */
 	UW_S32 cfa_add; /* bytes */
 	UW_S32 rbp_off; /* bytes */
+	UW_S16 cfa_mid; /* bytes */
+	UW_U8 index_reg;
+	UW_U8 index; /* enum unwind_index */
 };
 
 /* One row on the bus: offset from rows_begin.base, rule by its number in this answer. Fields other
@@ -112,19 +128,30 @@ struct unwind_row_wire {
 };
 
 #ifndef __bpf__
-static_assert(sizeof(struct unwind_rule) == 20, "packed by hand");
+static_assert(sizeof(struct unwind_rule) == 24, "packed by hand");
 static_assert(sizeof(struct unwind_row_wire) == 8, "packed by hand");
 #endif
+
+/* How many words of memory lead to the CFA. */
+static inline int unwind_loads(const struct unwind_rule *r)
+{
+	return r->cfa == UNWIND_CFA_DEREF ? 1 : r->cfa == UNWIND_CFA_DEREF_TWICE ? 2 : 0;
+}
 
 #ifndef __bpf__
 /* What the walker can be asked to do: anything else never enters the tables. */
 static inline int unwind_rule_valid(const struct unwind_rule *r)
 {
-	if (r->cfa > UNWIND_CFA_GO_DEPTH || r->rbp > UNWIND_RBP_DEREF_REG ||
+	if (r->cfa > UNWIND_CFA_DEREF_TWICE || r->rbp > UNWIND_RBP_DEREF_REG ||
 	    r->ra > UNWIND_RA_CFA_OFF ||
-	    r->flags & ~(UNWIND_SIGNAL_FRAME | UNWIND_DERIVED | UNWIND_TLS_WORD))
+	    r->flags & ~(UNWIND_SIGNAL_FRAME | UNWIND_DERIVED | UNWIND_TLS_WORD | UNWIND_GUESSED) ||
+	    r->index > UNWIND_INDEX_MAX || r->index_reg >= UNWIND_REG_MAX)
 		return 0;
 	if (r->flags & UNWIND_TLS_WORD && r->cfa != UNWIND_CFA_GO_SWITCH)
+		return 0;
+	if ((r->index || r->index_reg) && !unwind_loads(r))
+		return 0;
+	if (r->cfa_mid && r->cfa != UNWIND_CFA_DEREF_TWICE)
 		return 0;
 	if (r->ra == UNWIND_RA_CFA_OFF && r->cfa == UNWIND_CFA_GO_SWITCH)
 		return r->rbp == UNWIND_RBP_SAME || r->rbp == UNWIND_RBP_UNDEFINED;

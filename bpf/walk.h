@@ -8,6 +8,13 @@
  * says so. The stack is read 512 bytes at a time, since each read of user memory costs as much as
  * the rest of a step.
  *
+ * A walk is complete when it ends at a proven root. That is what a rule says whose return address
+ * is undefined: tables and the code itself say so of entry points and of where threads begin. A
+ * return address of zero is one, too, of a caller that tables alone led to: at calls, which
+ * exceptions go through, tables are right, and so this is what the function would return to. By a
+ * guess on the way, by a frame pointer, or in the leaf, where hand-written tables leave prologues
+ * out, a zero may be any word: that ends as WALK_NO_ROOT, and so does a frame pointer of zero.
+ *
  * The same text runs in the kernel, under the verifier, and in user space: no loops without a
  * bound, no state but struct walk.
  */
@@ -29,6 +36,7 @@
 #define WALK_FP_MAX_FRAME (8u << 20) /* a frame pointer further up than this is not one */
 #define WALK_JUMP_MIN 4096	     /* bytes down to a stack that is another one */
 #define WALK_JUMPS 64		     /* of them in one walk: RBP may lie, and lead in circles */
+#define WALK_SWITCHES 512	     /* likewise, of those that a load led to */
 #define WALK_NOT_BEGUN 2	     /* of exact: the leaf is all there is */
 #define WALK_FP_UNKNOWN 1	     /* no frame pointer: not even the outermost frame's */
 
@@ -63,13 +71,14 @@ struct walk {
 	__u64 entry_at; /* the nearest of their addresses; 0: none */
 	__u16 reason;
 	__u16 at_slot;
-	__u8 exact; /* pc is not a return address */
-	__u8 leaf;  /* the leaf's registers hold: nothing was called since */
-	__u8 near;  /* 1: it was called by this frame */
-	__u8 rbx;   /* RBX is known */
-	__u8 by_fp; /* the step to this frame followed a frame pointer */
+	__u8 exact;   /* pc is not a return address */
+	__u8 leaf;    /* the leaf's registers hold: nothing was called since */
+	__u8 near;    /* 1: it was called by this frame */
+	__u8 rbx;     /* RBX is known */
+	__u8 by_fp;   /* the step to this frame followed a frame pointer */
+	__u8 guessed; /* so did one before, or a rule was one that proves nothing */
 	__u8 leaf_exact;
-	__u8 jumps; /* down to other stacks */
+	__u16 jumps; /* down to other stacks */
 	__u64 window[WALK_WINDOW / 8];
 	struct sample sample; /* header and words are what goes into the ring buffer */
 	__u64 words[SAMPLE_WORDS];
@@ -348,15 +357,16 @@ ENV_INLINE int walk_by_fp(struct walk *w, __u16 reason)
 		w->sp += above + 8;
 		goto caller;
 	}
-	/* The psABI's mark of the outermost frame: where nothing but frame pointers led here. */
+	/* The psABI's mark of the outermost frame, and what code that has another use for RBP may
+	 * leave there. */
 	if (fp == 0)
-		return walk_stop(w, w->by_fp ? WALK_COMPLETE : reason);
+		return walk_stop(w, w->by_fp ? WALK_NO_ROOT : reason);
 	if (fp < w->sp || fp - w->sp > WALK_FP_MAX_FRAME || (fp & 7))
 		return walk_stop(w, reason);
 	if (!walk_read(w, fp, &caller_fp) || !walk_read(w, fp + 8, &pc))
 		return walk_stop(w, reason);
 	if (pc == 0)
-		return walk_stop(w, w->by_fp ? WALK_COMPLETE : reason);
+		return walk_stop(w, w->by_fp ? WALK_NO_ROOT : reason);
 	/* What the caller's RBP is worth shows only if the caller has no rows either: it may be
 	 * libc's, which keeps anything there. */
 	if (pc < 4096 || pc >= WALK_ADDRESS_END)
@@ -367,6 +377,7 @@ caller:
 	w->pc = pc;
 	w->exact = 0;
 	w->by_fp = 1;
+	w->guessed = 1;
 	w->rbx = 0;
 	w->near = 0;
 	w->leaf = 0;
@@ -401,10 +412,13 @@ ENV_INLINE int walk_signal(struct walk *w)
 	return 0;
 }
 
-/* Whether a CFA below RSP may be one on another stack: split stacks, and Go around calls of the
- * vDSO, keep it in RBP. */
-ENV_INLINE bool walk_jumps(struct walk *w, __u64 cfa)
+/* Whether a CFA that is not above RSP may be one on another stack: split stacks, and Go around
+ * calls of the vDSO, keep it in RBP; runtimes with stacks of their own leave in memory where they
+ * left the last one. */
+ENV_INLINE bool walk_jumps(struct walk *w, __u64 cfa, bool loaded)
 {
+	if (loaded)
+		return cfa != w->sp && w->jumps++ < WALK_SWITCHES;
 	return w->sp - cfa >= WALK_JUMP_MIN && w->jumps++ < WALK_JUMPS;
 }
 
@@ -420,7 +434,7 @@ ENV_INLINE int walk_to_caller(struct walk *w, __u64 cfa, __u64 fp, __u64 pc)
 	w->leaf = 0;
 	/* Threads and coroutines that begin on a hand-made stack put a zero where a return address
 	 * would be. */
-	return pc == 0 ? walk_stop(w, WALK_COMPLETE) : 0;
+	return pc == 0 ? walk_stop(w, w->guessed | w->near ? WALK_NO_ROOT : WALK_COMPLETE) : 0;
 }
 
 /* Applies a rule that its number is (RULE_SHORT): walk_apply for nearly all frames. */
@@ -431,7 +445,7 @@ ENV_INLINE int walk_apply_short(struct walk *w, __u32 rule)
 
 	if (RULE_SHORT_RBP_AT(rule) && !walk_read(w, cfa - RULE_SHORT_RBP_AT(rule) * 8, &fp))
 		return walk_stop(w, WALK_STACK_UNREADABLE);
-	if (cfa <= w->sp && !(by_rbp && walk_jumps(w, cfa)))
+	if (cfa <= w->sp && !(by_rbp && walk_jumps(w, cfa, false)))
 		return walk_stop(w, WALK_NO_PROGRESS);
 	if (!walk_read(w, cfa - 8, &pc))
 		return walk_stop(w, WALK_STACK_UNREADABLE);
@@ -445,12 +459,14 @@ ENV_INLINE int walk_apply(struct walk *w, const struct unwind_rule *rule)
 {
 	struct unwind_rule r = *rule;
 	__u64 cfa, pc, fp = w->fp, at, go_pc_at = 0;
-	bool switched = r.cfa >= UNWIND_CFA_GO_SWITCH;
+	bool switched = r.cfa == UNWIND_CFA_GO_SWITCH || r.cfa == UNWIND_CFA_GO_DEPTH;
+	bool loaded = r.cfa == UNWIND_CFA_DEREF || r.cfa == UNWIND_CFA_DEREF_TWICE;
 
 	if (r.flags & UNWIND_SIGNAL_FRAME)
 		return walk_signal(w);
 	if (r.ra == UNWIND_RA_UNDEFINED)
 		return walk_stop(w, WALK_COMPLETE);
+	w->guessed |= !!(r.flags & UNWIND_GUESSED);
 	if (switched) {
 		__u16 reason = walk_go_cfa(w, &r, &cfa, &go_pc_at);
 
@@ -462,11 +478,17 @@ ENV_INLINE int walk_apply(struct walk *w, const struct unwind_rule *rule)
 		if (!walk_register(w, r.cfa_reg, w->leaf | w->near, &cfa))
 			return walk_stop(w, WALK_UNSUPPORTED_RULE);
 		cfa += (__s64)r.cfa_off;
-		if (r.cfa == UNWIND_CFA_DEREF) {
-			if (!walk_read(w, cfa, &cfa))
-				return walk_stop(w, WALK_STACK_UNREADABLE);
-			cfa += (__s64)r.cfa_add;
+		if (r.index) {
+			if (!walk_register(w, r.index_reg, w->leaf | w->near, &at))
+				return walk_stop(w, WALK_UNSUPPORTED_RULE);
+			cfa += at << ((r.index - 1) & 7);
 		}
+		if (loaded && !walk_read(w, cfa, &cfa))
+			return walk_stop(w, WALK_STACK_UNREADABLE);
+		if (r.cfa == UNWIND_CFA_DEREF_TWICE && !walk_read(w, cfa + (__s64)r.cfa_mid, &cfa))
+			return walk_stop(w, WALK_STACK_UNREADABLE);
+		if (loaded)
+			cfa += (__s64)r.cfa_add;
 	}
 	if (r.rbp == UNWIND_RBP_CFA) {
 		if (!walk_read(w, cfa + (__s64)r.rbp_off, &fp))
@@ -489,7 +511,8 @@ ENV_INLINE int walk_apply(struct walk *w, const struct unwind_rule *rule)
 		if (switched && r.ra == UNWIND_RA_CFA_OFF)
 			at = go_pc_at;
 		if (cfa <= w->sp && !switched &&
-		    !(r.cfa == UNWIND_CFA_REG && r.cfa_reg != UNWIND_REG_RSP && walk_jumps(w, cfa)))
+		    !((loaded || (r.cfa == UNWIND_CFA_REG && r.cfa_reg != UNWIND_REG_RSP)) &&
+		      walk_jumps(w, cfa, loaded)))
 			return walk_stop(w, WALK_NO_PROGRESS);
 		if (!walk_read(w, at, &pc))
 			return walk_stop(w, WALK_STACK_UNREADABLE);
@@ -691,6 +714,7 @@ ENV_INLINE void walk_begin(struct walk *w, const struct process_entry *p, __u8 e
 	w->rbx = 1;
 	w->by_fp = 0;
 	w->jumps = 0;
+	w->guessed = 0;
 }
 
 /* After that, and after the runtimes: their items are all there. */

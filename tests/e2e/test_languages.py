@@ -110,6 +110,32 @@ FRAME int inner(int n) { volatile char room[4000]; room[n] = 1; if (n) { int r =
 int main() { int r = inner(200); KEEP(r); return 0; }
 """
 
+# Stacks of a runtime's own, lower than the one that is left, in the manner of OCaml 5: what leads back is loaded, once and twice, by what rows say.
+LOADS = HEAD + """
+extern "C" int once(void *top, int (*f)(int), int n);
+extern "C" int twice(void *top, int (*f)(int), int n, void **left);
+__asm__(".text\\n.globl once\\n.type once, @function\\nonce:\\n.cfi_startproc\\n"
+	"mov %rsp, -16(%rdi)\\nlea -32(%rdi), %rsp\\n.cfi_remember_state\\n"
+	".cfi_escape 0x0f, 5, 0x77, 16, 0x06, 0x23, 8\\n"
+	"mov %edx, %edi\\ncall *%rsi\\nmov 16(%rsp), %rsp\\n.cfi_restore_state\\nret\\n.cfi_endproc\\n.size once, . - once\\n"
+	".globl twice\\n.type twice, @function\\ntwice:\\n.cfi_startproc\\n"
+	"mov %rsp, 8(%rcx)\\nmov %rcx, -16(%rdi)\\nlea -32(%rdi), %rsp\\n.cfi_remember_state\\n"
+	".cfi_escape 0x0f, 8, 0x77, 16, 0x06, 0x23, 8, 0x06, 0x23, 8\\n"
+	"mov %edx, %edi\\ncall *%rsi\\nmov 16(%rsp), %rcx\\nmov 8(%rcx), %rsp\\n.cfi_restore_state\\nret\\n.cfi_endproc\\n.size twice, . - twice\\n");
+static char stacks[20][4096] __attribute__((aligned(16)));
+static void *left[20][2];
+FRAME int inner(int n)
+{
+	int r;
+	if (!n)
+		return stop(n) + 1;
+	if (n % 2) r = once(stacks[n], inner, n - 1); else r = twice(stacks[n], inner, n - 1, left[n]);
+	KEEP(r);
+	return r + 1;
+}
+int main() { int r = inner(18); KEEP(r); return 0; }
+"""
+
 
 @pytest.fixture
 def program(tmp_path):
@@ -144,19 +170,23 @@ def plain(names):
     return [re.sub(r"^__libc_start_main_impl$", "__libc_start_main", n.split("@")[0]) for n in names]
 
 
-@pytest.mark.parametrize("kind", ["ucontext", "switch", "coroutine", "split"])
+@pytest.mark.parametrize("kind", ["ucontext", "switch", "coroutine", "split", "loads"])
 def test_a_stack_that_was_changed_to_is_whole(program, kind):
     source, args, count, rest = {
         "ucontext": (UCONTEXT, [], 21, ["body"]),
         "switch": (SWITCH, [], 21, ["body"]),
         "coroutine": (COROUTINE, [], 21, ["body", "resumer", *ROOT]),
         "split": (SPLIT, ["-fsplit-stack", "-fuse-ld=gold"], 201, ROOT),
+        "loads": (LOADS, [], 19, ROOT),
     }[kind]
     names = plain(names_of_stopped(program(source, *args)))
     if kind == "split":
         # At each change of segments there is a frame of libgcc's.
         assert names.count("__morestack") > 5
         names = [n for n in names if n != "__morestack"]
+    if kind == "loads":
+        assert names.count("once") == names.count("twice") == 9
+        names = [n for n in names if n not in ("once", "twice")]
     if kind == "ucontext":
         # What body returns to, which has a name in glibc's debug file alone.
         names.pop()
@@ -188,3 +218,10 @@ def test_exceptions_in_flight_have_gdbs_stacks(program):
 def test_samples_of_exceptions_in_flight_are_complete(program):
     samples, complete, said = walked_live([program(EXCEPTIONS)])
     assert samples > 20 and samples - complete <= 2 + samples / 30, said
+
+
+@pytest.mark.parametrize("curve", ["ecdsap384", "ecdsap521"])
+def test_samples_of_montgomery_multiplication_are_complete(curve):
+    """OpenSSL's keeps its CFA on the stack, at an index in a register."""
+    samples, complete, said = walked_live(["openssl", "speed", "-seconds", "100", curve])
+    assert samples > 20 and complete == samples, said

@@ -69,14 +69,33 @@ static bool is_plt(const Dwarf_Op *ops, size_t n)
 	       ops[7].atom == DW_OP_shl && ops[8].atom == DW_OP_plus;
 }
 
-enum kind { POOR, SAME, UNDEFINED, AT_CFA, IS_CFA, AT_REG, IS_REG, DEREF, PLT };
+enum kind { POOR, SAME, UNDEFINED, AT_CFA, IS_CFA, AT_REG, IS_REG, DEREF, INDEXED, TWICE, PLT };
 
 /* Where a value is, or what it is; POOR where prof-deltas has no words for it. */
 struct place {
 	enum kind kind;
 	unsigned reg;
 	int64_t off, add;
+	unsigned index;	 /* INDEXED: *(reg + 8 * index + off) + add */
+	int64_t between; /* TWICE: *(*(reg + off) + between) + add */
 };
+
+/* As OpenSSL has it: breg, breg index, lit8, mul, plus, deref, plus_uconst. */
+static bool is_indexed(const Dwarf_Op *ops, size_t n, struct place *p)
+{
+	int64_t index_off = 0;
+
+	return n == 7 && is_breg(&ops[1], &p->index, &index_off) && index_off == 0 &&
+	       ops[2].atom == DW_OP_lit8 && ops[3].atom == DW_OP_mul && ops[4].atom == DW_OP_plus &&
+	       ops[5].atom == DW_OP_deref && ops[6].atom == DW_OP_plus_uconst;
+}
+
+/* As OCaml has it: breg, deref, plus_uconst, deref, plus_uconst. */
+static bool is_twice(const Dwarf_Op *ops, size_t n)
+{
+	return n == 5 && ops[1].atom == DW_OP_deref && ops[2].atom == DW_OP_plus_uconst &&
+	       ops[3].atom == DW_OP_deref && ops[4].atom == DW_OP_plus_uconst;
+}
 
 /* False where libdw finds the rule invalid. */
 static bool cfa_of(Dwarf_Frame *frame, struct place *ret)
@@ -91,6 +110,8 @@ static bool cfa_of(Dwarf_Frame *frame, struct place *ret)
 		p.kind = PLT;
 	else if (is_breg(&ops[0], &p.reg, &p.off))
 		p.kind = n == 1						 ? IS_REG
+			 : is_indexed(ops, n, &p)			 ? INDEXED
+			 : is_twice(ops, n)				 ? TWICE
 			 : n >= 2 && ops[1].atom == DW_OP_deref && n < 4 ? DEREF
 									 : POOR;
 	if (p.kind == DEREF && n == 3) {
@@ -98,6 +119,10 @@ static bool cfa_of(Dwarf_Frame *frame, struct place *ret)
 		if (ops[2].atom != DW_OP_plus_uconst)
 			p.kind = POOR;
 	}
+	if (p.kind == INDEXED || p.kind == TWICE)
+		p.add = (int64_t)ops[n - 1].number;
+	if (p.kind == TWICE)
+		p.between = (int64_t)ops[2].number;
 	*ret = p;
 	return true;
 }
@@ -165,24 +190,27 @@ static bool move_cfa(const struct place *sp, struct place *cfa, struct place *rb
 	case IS_CFA:
 		if (!sp->off)
 			return true;
-		*(cfa->kind == DEREF ? &cfa->add : &cfa->off) += sp->off;
+		*(cfa->kind == IS_REG ? &cfa->off : &cfa->add) += sp->off;
 		rbp->off -= rbp->kind == AT_CFA ? sp->off : 0;
 		rbx->off -= rbx->kind == AT_CFA ? sp->off : 0;
 		ra->off -= ra->kind == AT_CFA ? sp->off : 0;
-		return cfa->kind == IS_REG || cfa->kind == DEREF;
+		return cfa->kind == IS_REG || cfa->kind == DEREF || cfa->kind == INDEXED ||
+		       cfa->kind == TWICE;
 	case AT_REG:
 		if (cfa->kind == DEREF && cfa->reg == sp->reg && cfa->off == sp->off && !cfa->add)
 			return true;
-		*cfa = (struct place){ DEREF, sp->reg, sp->off, 0 };
+		*cfa = (struct place){ .kind = DEREF, .reg = sp->reg, .off = sp->off };
 		break;
 	case AT_CFA:
 		if (cfa->kind != IS_REG)
 			return false;
-		*cfa = (struct place){ DEREF, cfa->reg, cfa->off + sp->off, 0 };
+		*cfa = (struct place){ .kind = DEREF, .reg = cfa->reg, .off = cfa->off + sp->off };
 		break;
 	case SAME:
 	case IS_REG:
-		*cfa = (struct place){ IS_REG, sp->kind == SAME ? 7 : sp->reg, sp->off, 0 };
+		*cfa = (struct place){ .kind = IS_REG,
+				       .reg = sp->kind == SAME ? 7 : sp->reg,
+				       .off = sp->off };
 		break;
 	default:
 		return false;
@@ -209,7 +237,7 @@ static bool ask(struct oracle *o, uint64_t pc, char *out, size_t size, uint64_t 
 	if (!frame)
 		return false;
 
-	char cfa_text[40] = "plt", rbp_text[24], ra_text[24], rbx_text[24] = "";
+	char cfa_text[64] = "plt", rbp_text[24], ra_text[24], rbx_text[24] = "";
 	int ra_reg = dwarf_frame_info(frame, &start, &end, &is_signal);
 	struct place cfa = { POOR }, rbp = register_of(frame, 6), rbx = register_of(frame, 3),
 		     sp = register_of(frame, 7), ra = register_of(frame, ra_reg);
@@ -225,7 +253,7 @@ static bool ask(struct oracle *o, uint64_t pc, char *out, size_t size, uint64_t 
 	is_signal = is_signal && cfa.kind == DEREF && cfa.reg == 7 && cfa.off == 160 && !cfa.add &&
 		    ra.kind == AT_REG && ra.reg == 7 && ra.off == 168;
 	if (ra.kind == SAME && ra_reg < 16)
-		ra = (struct place){ IS_REG, (unsigned)ra_reg, 0, 0 };
+		ra = (struct place){ .kind = IS_REG, .reg = (unsigned)ra_reg };
 	if (cfa.kind == POOR || !move_cfa(&sp, &cfa, &rbp, &rbx, &ra) || ra.kind == POOR ||
 	    ra.kind == SAME || ra.kind == IS_CFA || (ra.kind == AT_REG && !is_signal) ||
 	    (ra.kind == AT_CFA && ra.off != -8 && cfa.kind != IS_REG)) {
@@ -242,6 +270,12 @@ static bool ask(struct oracle *o, uint64_t pc, char *out, size_t size, uint64_t 
 	else if (cfa.kind == DEREF)
 		snprintf(cfa_text, sizeof(cfa_text), "*(%s%+" PRId64 ")%+" PRId64, regs[cfa.reg],
 			 cfa.off, cfa.add);
+	else if (cfa.kind == INDEXED)
+		snprintf(cfa_text, sizeof(cfa_text), "*(%s+8*%s%+" PRId64 ")%+" PRId64,
+			 regs[cfa.reg], regs[cfa.index], cfa.off, cfa.add);
+	else if (cfa.kind == TWICE)
+		snprintf(cfa_text, sizeof(cfa_text), "*(*(%s%+" PRId64 ")%+" PRId64 ")%+" PRId64,
+			 regs[cfa.reg], cfa.off, cfa.between, cfa.add);
 	print_place(&rbp, rbp_text, sizeof(rbp_text));
 	print_place(&ra, ra_text, sizeof(ra_text));
 	if (rbx.kind == AT_CFA && rbx.off <= -8 && rbx.off >= -2040 && rbx.off % 8 == 0 &&

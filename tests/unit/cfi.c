@@ -349,6 +349,25 @@ Test(cfi, cfa_by_expression_other_register_and_unsayable)
 	cr_assert_eq(rows.skipped[ROWS_SKIP_CFA_REGISTER], 1);
 }
 
+Test(cfi, cfa_by_two_loads_or_an_index)
+{
+	size_t of = cie();
+
+	fde(of, 0, 0x40);
+	BYTES(DW_CFA_def_cfa_expression, 8, DW_OP_breg7, 56, DW_OP_deref, DW_OP_plus_uconst, 0,
+	      DW_OP_deref, DW_OP_plus_uconst, 8, DW_CFA_advance_loc | 4);
+	BYTES(DW_CFA_def_cfa_expression, 10, DW_OP_breg7, 8, DW_OP_breg9, 0, DW_OP_lit8, DW_OP_mul,
+	      DW_OP_plus, DW_OP_deref, DW_OP_plus_uconst, 8, DW_CFA_advance_loc | 4);
+	/* Another register makes it an ordinary rule again, and an index without a load is none. */
+	BYTES(DW_CFA_def_cfa, 13, 8, DW_CFA_advance_loc | 4);
+	BYTES(DW_CFA_def_cfa_expression, 5, DW_OP_breg7, 8, DW_OP_breg9, 0, DW_OP_plus);
+	end();
+	run(SIZE_MAX / 2);
+	gives("0x401000 *(*(rsp+56)+0)+8 same cfa-8\n0x401004 *(rsp+8*r9+8)+8 same cfa-8\n"
+	      "0x401008 r13+8 same cfa-8\n0x40100c end undefined undefined\n");
+	cr_assert_eq(rows.skipped[ROWS_SKIP_CFA_EXPRESSION], 1);
+}
+
 Test(cfi, plt)
 {
 	size_t of = cie();

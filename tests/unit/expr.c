@@ -71,12 +71,70 @@ Test(expr, plt_template_gives_its_threshold)
 		     EXPR_UNSUPPORTED);
 }
 
+/* OpenSSL's Montgomery multiplication, and other ways to write it. */
+Test(expr, an_index_is_a_register_by_a_factor)
+{
+	static const uint8_t ways[][11] = {
+		{ DW_OP_breg7, 8, DW_OP_breg9, 0, DW_OP_lit8, DW_OP_mul, DW_OP_plus, DW_OP_deref,
+		  DW_OP_plus_uconst, 8 },
+		{ DW_OP_breg9, 1, DW_OP_lit3, DW_OP_shl, DW_OP_breg7, 0, DW_OP_plus, DW_OP_deref,
+		  DW_OP_plus_uconst, 8 },
+		{ DW_OP_lit8, DW_OP_breg9, 0, DW_OP_mul, DW_OP_breg7, 8, DW_OP_plus, DW_OP_deref,
+		  DW_OP_lit8, DW_OP_plus },
+	};
+	struct expr e;
+
+	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+		cr_assert_eq(parse(ways[i], 10, &e), 0, "%zu", i);
+		cr_assert_eq(e.kind, EXPR_DEREF);
+		cr_assert_eq(e.reg, 7);
+		cr_assert_eq(e.index_reg, 9);
+		cr_assert_eq(e.index, 4);
+		cr_assert_eq(e.off, 8);
+		cr_assert_eq(e.add, 8);
+	}
+	cr_assert_eq(PARSE(&e, DW_OP_breg7, 8, DW_OP_breg9, 0, DW_OP_plus, DW_OP_deref), 0);
+	cr_assert_eq(e.index, 1);
+}
+
+/* OCaml 5: a fiber's parent, and where that was left. */
+Test(expr, a_load_may_follow_a_load)
+{
+	struct expr e;
+
+	cr_assert_eq(PARSE(&e, DW_OP_breg7, 56, DW_OP_deref, DW_OP_plus_uconst, 0, DW_OP_deref,
+			   DW_OP_plus_uconst, 8),
+		     0);
+	cr_assert_eq(e.kind, EXPR_DEREF_TWICE);
+	cr_assert_eq(e.off, 56);
+	cr_assert_eq(e.mid, 0);
+	cr_assert_eq(e.add, 8);
+	cr_assert_eq(PARSE(&e, DW_OP_breg7, 0, DW_OP_deref, DW_OP_lit16, DW_OP_minus, DW_OP_deref),
+		     0);
+	cr_assert_eq(e.mid, -16);
+	cr_assert_eq(e.add, 0);
+}
+
 Test(expr, what_no_rule_can_hold_is_unsupported)
 {
 	struct expr e;
 
-	cr_assert_eq(PARSE(&e, DW_OP_breg7, 8, DW_OP_breg9, 0, DW_OP_plus), EXPR_UNSUPPORTED);
-	cr_assert_eq(PARSE(&e, DW_OP_breg7, 8, DW_OP_deref, DW_OP_deref), EXPR_UNSUPPORTED);
+	cr_assert_eq(PARSE(&e, DW_OP_breg7, 8, DW_OP_breg9, 0, DW_OP_minus), EXPR_UNSUPPORTED);
+	cr_assert_eq(PARSE(&e, DW_OP_breg7, 8, DW_OP_deref, DW_OP_deref, DW_OP_deref),
+		     EXPR_UNSUPPORTED);
+	/* An index alone, by a factor of no instruction, of what was loaded, and two of them. */
+	cr_assert_eq(PARSE(&e, DW_OP_breg9, 0, DW_OP_lit8, DW_OP_mul), EXPR_UNSUPPORTED);
+	cr_assert_eq(PARSE(&e, DW_OP_breg7, 0, DW_OP_breg9, 0, DW_OP_lit3, DW_OP_mul, DW_OP_plus),
+		     EXPR_UNSUPPORTED);
+	cr_assert_eq(PARSE(&e, DW_OP_breg7, 0, DW_OP_deref, DW_OP_lit8, DW_OP_mul),
+		     EXPR_UNSUPPORTED);
+	cr_assert_eq(
+		PARSE(&e, DW_OP_breg7, 0, DW_OP_breg9, 0, DW_OP_plus, DW_OP_breg8, 0, DW_OP_plus),
+		EXPR_UNSUPPORTED);
+	/* What is added between two loads has 16 bits. */
+	cr_assert_eq(PARSE(&e, DW_OP_breg7, 0, DW_OP_deref, DW_OP_const2u, 0, 0x80, DW_OP_plus,
+			   DW_OP_deref),
+		     EXPR_UNSUPPORTED);
 	cr_assert_eq(PARSE(&e, DW_OP_lit8), EXPR_UNSUPPORTED);
 	cr_assert_eq(PARSE(&e, DW_OP_breg16, 0), EXPR_UNSUPPORTED);
 	cr_assert_eq(PARSE(&e, DW_OP_addr, 0, 0, 0, 0, 0, 0, 0, 0), EXPR_UNSUPPORTED);

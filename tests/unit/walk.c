@@ -289,7 +289,7 @@ Test(walk, without_rows_the_frame_pointer_is_followed_and_the_frames_say_so)
 	*at(w.sp + 128) = 0;
 	*at(w.sp + 136) = CODE + 0x30;
 	run();
-	cr_assert_eq(w.reason, WALK_COMPLETE);
+	cr_assert_eq(w.reason, WALK_NO_ROOT);
 	cr_assert_eq(w.count, 3);
 	cr_assert(!(w.words[0] & SAMPLE_FRAME_FP));
 	cr_assert(w.words[1] & w.words[2] & SAMPLE_FRAME_FP);
@@ -414,7 +414,7 @@ Test(walk, a_frame_pointer_step_in_a_prologue_or_at_a_return_does_not_skip_the_c
 		*at(w.fp) = 0;
 		*at(w.fp + 8) = CODE + 0x30;
 		run();
-		cr_assert_eq(w.reason, WALK_COMPLETE, "case %zu: %d", i, w.reason);
+		cr_assert_eq(w.reason, WALK_NO_ROOT, "case %zu: %d", i, w.reason);
 		cr_assert_eq(w.count, 3, "case %zu: %u", i, w.count);
 		cr_assert_eq(w.words[1] & SAMPLE_FRAME_OFFSET_MASK, 0x20);
 	}
@@ -434,17 +434,146 @@ Test(walk, a_trampoline_without_a_frame_pointer_is_told_by_what_follows_its_call
 	*at(w.sp + 168) = CODE + 0x40;
 	run();
 	memset(behind_call, 0, sizeof(behind_call));
-	cr_assert_eq(w.reason, WALK_COMPLETE, "%d", w.reason);
+	cr_assert_eq(w.reason, WALK_NO_ROOT, "%d", w.reason);
 	cr_assert_eq(w.count, 4);
 	cr_assert_eq(w.words[2] & SAMPLE_FRAME_OFFSET_MASK, 0x30);
 }
 
-Test(walk, a_frame_pointer_of_zero_ends_the_stack_only_where_frame_pointers_led)
+Test(walk, a_frame_pointer_of_zero_is_no_root)
 {
 	program(NULL, 0);
 	w.pc = CODE + 0x10;
 	run();
 	cr_assert_eq(w.reason, WALK_NO_ROWS);
+}
+
+/* By rule 0 to what returns to zero by rule 1. */
+static int ends_at_zero(uint8_t leaf_flags, uint8_t caller_flags)
+{
+	struct unwind_rule leaf = by_rsp16, caller = by_rsp16;
+
+	leaf.flags = leaf_flags;
+	caller.flags = caller_flags;
+	program((struct unwind_rule[]){ leaf, caller }, 2);
+	w.pc = CODE + 0x10;
+	*at(w.sp + 8) = CODE + 0x110;
+	*at(w.sp + 24) = 0;
+	run();
+	cr_assert_eq(w.count, 2);
+	return w.reason;
+}
+
+Test(walk, a_return_address_of_zero_is_a_root_where_no_guess_led_to_it)
+{
+	const uint8_t table = UNWIND_DERIVED, guess = UNWIND_DERIVED | UNWIND_GUESSED;
+
+	cr_assert_eq(ends_at_zero(0, 0), WALK_COMPLETE);
+	cr_assert_eq(ends_at_zero(table, table), WALK_COMPLETE, "Go's tables");
+	cr_assert_eq(ends_at_zero(guess, 0), WALK_NO_ROOT);
+	cr_assert_eq(ends_at_zero(0, guess), WALK_NO_ROOT);
+	cr_assert_eq(w.at_slot, slot);
+
+	/* Nor in the leaf, as of GHC's code, by any row. */
+	for (int by_table = 0; by_table < 2; by_table++) {
+		struct unwind_rule rule = by_rsp16;
+
+		rule.flags = by_table ? 0 : guess;
+		program(&rule, 1);
+		w.pc = CODE;
+		*at(w.sp + 8) = 0;
+		run();
+		cr_assert_eq(w.reason, WALK_NO_ROOT);
+	}
+}
+
+Test(walk, guesses_and_frame_pointers_that_lead_to_a_root_are_complete)
+{
+	const struct unwind_rule gap = { .cfa = UNWIND_CFA_END, .cfa_add = UNWIND_END_GAP };
+	struct unwind_rule guess = by_rsp16;
+
+	guess.flags = UNWIND_DERIVED | UNWIND_GUESSED;
+	program((struct unwind_rule[]){ guess, gap, root }, 3);
+	w.pc = CODE + 0x10;
+	w.fp = w.sp + 64;
+	*at(w.sp + 8) = CODE + 0x110;
+	*at(w.fp) = 0;
+	*at(w.fp + 8) = CODE + 0x210;
+	run();
+	cr_assert_eq(w.reason, WALK_COMPLETE);
+	cr_assert_eq(w.count, 3);
+}
+
+Test(walk, an_index_is_the_leafs_or_its_callers)
+{
+	struct unwind_rule indexed = { .cfa = UNWIND_CFA_DEREF,
+				       .cfa_reg = UNWIND_REG_RSP,
+				       .cfa_off = 8,
+				       .cfa_add = 8,
+				       .index_reg = 9,
+				       .index = 4 };
+
+	for (unsigned calls = 0; calls < 3; calls++) {
+		program((struct unwind_rule[]){ by_rsp16, indexed, root }, 3);
+		w.pc = calls ? CODE : CODE + 0x100;
+		w.regs[9] = 6;
+		for (unsigned i = 0; i < calls; i++)
+			*at(w.sp + i * 16 + 8) = i + 1 < calls ? CODE + 0x20 : CODE + 0x110;
+		*at(w.sp + calls * 16 + 56) = w.sp + 512;
+		*at(w.sp + 512) = CODE + 0x210;
+		run();
+		cr_assert_eq(w.reason, calls < 2 ? WALK_COMPLETE : WALK_UNSUPPORTED_RULE);
+		cr_assert_eq(w.count, calls < 2 ? calls + 2 : 3);
+	}
+}
+
+Test(walk, loads_may_lead_to_a_lower_stack_and_back)
+{
+	struct unwind_rule down = {
+		.cfa = UNWIND_CFA_DEREF, .cfa_reg = UNWIND_REG_RSP, .cfa_off = 8, .cfa_add = 8
+	};
+	struct unwind_rule twice = { .cfa = UNWIND_CFA_DEREF_TWICE,
+				     .cfa_reg = UNWIND_REG_RSP,
+				     .cfa_off = 56,
+				     .cfa_mid = -16,
+				     .cfa_add = 8 };
+
+	program((struct unwind_rule[]){ down, twice, root }, 3);
+	w.pc = CODE;
+	*at(w.sp + 8) = STACK + 128; /* near by, as small stacks of one heap are */
+	*at(STACK + 128) = CODE + 0x110;
+	*at(STACK + 136 + 56) = STACK + 2048 + 16;
+	*at(STACK + 2048) = STACK + 512;
+	*at(STACK + 512) = CODE + 0x210;
+	run();
+	cr_assert_eq(w.reason, WALK_COMPLETE);
+	cr_assert_eq(w.count, 3);
+	cr_assert_eq(w.sp, STACK + 520);
+}
+
+Test(walk, loads_that_lead_in_circles_end)
+{
+	struct unwind_rule to = {
+		.cfa = UNWIND_CFA_DEREF, .cfa_reg = UNWIND_REG_RSP, .cfa_off = 0, .cfa_add = 8
+	};
+
+	program(&to, 1);
+	w.pc = CODE + 0x10;
+	*at(w.sp) = w.sp - 520; /* two places that lead to each other */
+	*at(w.sp - 520) = CODE + 0x10;
+	*at(w.sp - 512) = w.sp - 8;
+	*at(w.sp - 8) = CODE + 0x10;
+	run();
+	cr_assert_eq(w.reason, WALK_NO_PROGRESS);
+	cr_assert_eq(w.count, 2 * WALK_SWITCHES + 1);
+
+	/* To itself: not even once. */
+	program(&to, 1);
+	w.pc = CODE + 0x10;
+	*at(w.sp) = w.sp - 8;
+	*at(w.sp - 8) = CODE + 0x10;
+	run();
+	cr_assert_eq(w.reason, WALK_NO_PROGRESS);
+	cr_assert_eq(w.count, 1);
 }
 
 Test(walk, rbx_of_a_caller_is_where_rows_say_that_it_was_saved)

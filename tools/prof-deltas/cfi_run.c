@@ -114,7 +114,9 @@ static bool reg_expression(struct cfi_run *run, uint64_t reg, struct span block,
 
 	if (r == EXPR_MALFORMED)
 		return false;
-	if (!r && e.kind == EXPR_REG)
+	if (!r && e.index) /* no rule holds one */
+		reg_set(run, reg, VALUE_BAD, 0, 0);
+	else if (!r && e.kind == EXPR_REG)
 		reg_set(run, reg, value ? VALUE_REG : VALUE_AT_REG, e.reg, e.off);
 	else if (!r && e.kind == EXPR_CFA)
 		reg_set(run, reg, value ? VALUE_CFA : VALUE_AT_CFA, 0, e.off);

@@ -25,7 +25,7 @@ static void cfa_plain(struct cfi_state *s)
 		return;
 	s->head = head_set(s->head, CFA_MASK, HEAD_BYTE(cfa, UNWIND_CFA_REG));
 	s->where = where_cfa(s->where, (uint32_t)s->kept_off);
-	s->head &= ~ODD(ODD_CFA_EXPRESSION | ODD_ADD);
+	s->head &= ~ODD(ODD_CFA_EXPRESSION | ODD_LOADS);
 }
 
 void cfi_state_cfa_register(struct cfi_state *s, uint64_t reg)
@@ -65,21 +65,23 @@ bool cfi_state_cfa_expression(struct cfi_state *s, struct span block)
 		return false;
 	if ((s->head & 0xff) == UNWIND_CFA_REG)
 		s->kept_off = (int32_t)(uint32_t)s->where;
-	s->head &= ~ODD(ODD_CFA_EXPRESSION | ODD_CFA_REGISTER | ODD_ADD);
+	s->head &= ~ODD(ODD_CFA_EXPRESSION | ODD_CFA_REGISTER | ODD_LOADS);
 	s->where = where_cfa(s->where, 0);
-	s->cfa_add = 0;
-	if (r) {
+	if (r || (e.kind == EXPR_REG && e.index)) {
 		s->head |= ODD(ODD_CFA_EXPRESSION);
 	} else {
-		head = HEAD_BYTE(cfa, e.kind == EXPR_REG     ? UNWIND_CFA_REG
-				      : e.kind == EXPR_DEREF ? UNWIND_CFA_DEREF
-							     : UNWIND_CFA_PLT) |
+		head = HEAD_BYTE(cfa, e.kind == EXPR_REG	   ? UNWIND_CFA_REG
+				      : e.kind == EXPR_DEREF	   ? UNWIND_CFA_DEREF
+				      : e.kind == EXPR_DEREF_TWICE ? UNWIND_CFA_DEREF_TWICE
+								   : UNWIND_CFA_PLT) |
 		       HEAD_BYTE(cfa_reg, e.kind == EXPR_PLT ? 0 : e.reg);
 		s->where = where_cfa(s->where, (uint32_t)e.off);
-		if (e.kind == EXPR_DEREF && e.add) {
-			s->cfa_add = e.add;
-			s->head |= ODD(ODD_ADD);
-		}
+		s->cfa_add = e.add;
+		s->cfa_mid = e.mid;
+		s->index = e.index;
+		s->index_reg = e.index_reg;
+		if (e.add || e.mid || e.index)
+			s->head |= ODD(ODD_LOADS);
 		s->head &= ~ODD(ODD_CFA_OFFSET);
 	}
 	s->head = head_set(s->head, CFA_MASK, head);
@@ -224,11 +226,11 @@ static bool compose_sp(const struct cfi_state *s, struct unwind_rule *rule, int6
 		*ret_shift = s->sp_off;
 		if (rule->cfa == UNWIND_CFA_REG)
 			return cfi_s32((int64_t)rule->cfa_off + s->sp_off, &rule->cfa_off);
-		return rule->cfa == UNWIND_CFA_DEREF &&
+		return unwind_loads(rule) &&
 		       cfi_s32((int64_t)rule->cfa_add + s->sp_off, &rule->cfa_add);
 	case VALUE_AT_REG:
 		if (rule->cfa == UNWIND_CFA_DEREF && rule->cfa_reg == s->sp_reg &&
-		    rule->cfa_off == s->sp_off && rule->cfa_add == 0)
+		    rule->cfa_off == s->sp_off && rule->cfa_add == 0 && !rule->index)
 			return true;
 		rule->cfa = UNWIND_CFA_DEREF;
 		break;
@@ -247,7 +249,8 @@ static bool compose_sp(const struct cfi_state *s, struct unwind_rule *rule, int6
 	}
 	rule->cfa_reg = s->sp_reg;
 	rule->cfa_off = s->sp_off;
-	rule->cfa_add = 0;
+	rule->cfa_add = rule->cfa_mid = 0;
+	rule->index = rule->index_reg = 0;
 	rule->rbx = 0;
 	return !relative;
 }
@@ -301,8 +304,12 @@ static bool compose(const struct cfi_state *s, uint64_t ra_column, bool signal, 
 		skipped[ROWS_SKIP_CFA_REGISTER]++;
 		return false;
 	}
-	if (odd & ODD_ADD)
+	if (odd & ODD_LOADS) {
 		rule->cfa_add = s->cfa_add;
+		rule->cfa_mid = s->cfa_mid;
+		rule->index = s->index;
+		rule->index_reg = s->index_reg;
+	}
 	if (odd & ODD_RBP)
 		skipped[ROWS_SKIP_RBP_RULE]++;
 	if (odd & ODD_SP && !compose_sp(s, rule, &shift)) {
@@ -345,6 +352,8 @@ bool cfi_state_rule(const struct cfi_state *s, uint64_t ra_column, bool signal, 
 	memcpy(&rule, &head, 8);
 	memcpy(&rule.cfa_off, &offsets, 8);
 	rule.rbp_off = (int32_t)(s->where >> 32);
+	rule.cfa_mid = 0;
+	rule.index_reg = rule.index = 0;
 	if (head != s->head && !compose(s, ra_column, signal, skipped, &rule))
 		return false;
 	*ret = rule;

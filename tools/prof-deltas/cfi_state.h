@@ -35,7 +35,7 @@ enum cfi_odd {
 	ODD_RBP = 8,		/* a rule that cannot be held */
 	ODD_RA = 16,		/* not at cfa - 8, nor undefined, nor in a register: see ra */
 	ODD_SP = 32,		/* the caller's RSP is not the CFA: see sp */
-	ODD_ADD = 64,		/* cfa_add is not zero */
+	ODD_LOADS = 64,		/* what a load adds is not zero: see cfa_add, mid and index */
 };
 
 /*
@@ -47,6 +47,8 @@ struct cfi_state {
 	uint64_t head;	/* cfa, cfa_reg, rbp, ra, enum cfi_odd, ra_reg, rbp_reg, rbx */
 	uint64_t where; /* cfa_off | rbp_off << 32 */
 	int32_t cfa_add, ra_off, sp_off; /* bytes */
+	int16_t cfa_mid;
+	uint8_t index, index_reg;
 	int32_t kept_off;   /* of the register and offset that an expression has replaced */
 	uint8_t ra, ra_reg; /* enum cfi_value */
 	uint8_t sp, sp_reg;
@@ -65,7 +67,7 @@ static inline uint64_t head_set(uint64_t head, uint64_t mask, uint64_t value)
 #define RBP_MASK (HEAD_BYTE(rbp, 0xff) | HEAD_BYTE(rbp_reg, 0xff))
 #define RA_MASK (HEAD_BYTE(ra, 0xff) | HEAD_BYTE(ra_reg, 0xff))
 #define RBX_MASK HEAD_BYTE(rbx, 0xff)
-#define ODD_CFA ODD(ODD_CFA_EXPRESSION | ODD_CFA_REGISTER | ODD_CFA_OFFSET | ODD_ADD)
+#define ODD_CFA ODD(ODD_CFA_EXPRESSION | ODD_CFA_REGISTER | ODD_CFA_OFFSET | ODD_LOADS)
 
 /* where, with another offset of the CFA, or of RBP. */
 static inline uint64_t where_cfa(uint64_t where, uint32_t off)

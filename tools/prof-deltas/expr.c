@@ -27,7 +27,8 @@ static bool plt_parse(struct span s, struct expr *ret)
 
 static bool add_const(struct expr *e, int64_t value)
 {
-	int32_t *field = e->kind == EXPR_DEREF ? &e->add : &e->off;
+	bool loaded = e->kind == EXPR_DEREF || e->kind == EXPR_DEREF_TWICE;
+	int32_t *field = loaded ? &e->add : &e->off;
 	int64_t sum;
 
 	if (__builtin_add_overflow((int64_t)*field, value, &sum) || sum < INT32_MIN ||
@@ -59,27 +60,88 @@ static bool fold(uint8_t op, int64_t a, int64_t b, int64_t *ret)
 	}
 }
 
-/* a op b: sums, and what constants make. */
+/* A register, made an index by a factor. */
+static bool scale(struct expr *e, int64_t factor)
+{
+	int64_t off;
+	uint8_t index = 1;
+
+	if (e->kind != EXPR_REG || e->index)
+		return false;
+	while (index < UNWIND_INDEX_MAX && 1 << (index - 1) != factor)
+		index++;
+	if (1 << (index - 1) != factor || __builtin_mul_overflow((int64_t)e->off, factor, &off))
+		return false;
+	*e = (struct expr){ .kind = EXPR_INDEX, .index = index, .index_reg = e->reg };
+	return add_const(e, off);
+}
+
+/* The sum of two of which neither is a constant. */
+static bool add_index(struct expr *a, const struct expr *b)
+{
+	struct expr base = *a, index = *b;
+
+	if (base.kind == EXPR_INDEX) {
+		base = *b;
+		index = *a;
+	}
+	if (base.kind != EXPR_REG || base.index)
+		return false;
+	if (index.kind != EXPR_INDEX && !scale(&index, 1))
+		return false;
+	base.index = index.index;
+	base.index_reg = index.index_reg;
+	*a = base;
+	return add_const(a, index.off);
+}
+
+/* a op b. */
 static bool combine(struct expr *a, const struct expr *b, uint8_t op)
 {
-	bool minus = op == DW_OP_minus;
+	bool minus = op == DW_OP_minus, a_const = a->kind == EXPR_CONST,
+	     b_const = b->kind == EXPR_CONST;
 	int64_t value;
 
-	if (op != DW_OP_plus && !minus) {
-		if (a->kind != EXPR_CONST || b->kind != EXPR_CONST ||
-		    !fold(op, a->off, b->off, &value))
-			return false;
-		a->off = 0;
-		return add_const(a, value);
-	}
-	if (b->kind == EXPR_CONST)
-		return add_const(a, minus ? -(int64_t)b->off : b->off);
-	if (a->kind == EXPR_CONST && !minus) {
+	if (op == DW_OP_plus || minus) {
+		if (b_const)
+			return add_const(a, minus ? -(int64_t)b->off : b->off);
+		if (minus || !a_const)
+			return !minus && add_index(a, b);
 		value = a->off;
 		*a = *b;
 		return add_const(a, value);
 	}
-	return false;
+	if (a_const && b_const) {
+		if (!fold(op, a->off, b->off, &value))
+			return false;
+		a->off = 0;
+		return add_const(a, value);
+	}
+	if (op == DW_OP_mul && a_const) {
+		value = a->off;
+		*a = *b;
+		return scale(a, value);
+	}
+	if (!b_const)
+		return false;
+	return op == DW_OP_mul ? scale(a, b->off)
+			       : op == DW_OP_shl && b->off >= 0 && b->off < UNWIND_INDEX_MAX &&
+					 scale(a, 1 << b->off);
+}
+
+/* What lies there. */
+static bool load(struct expr *e)
+{
+	if (e->kind == EXPR_REG) {
+		e->kind = EXPR_DEREF;
+		return true;
+	}
+	if (e->kind != EXPR_DEREF || e->add < INT16_MIN || e->add > INT16_MAX)
+		return false;
+	e->kind = EXPR_DEREF_TWICE;
+	e->mid = (int16_t)e->add;
+	e->add = 0;
+	return true;
 }
 
 static bool read_signed(struct span *s, size_t n, int64_t *ret)
@@ -229,9 +291,8 @@ int expr_parse(struct span s, bool cfa, struct expr *ret)
 			case DW_OP_deref:
 				if (!n)
 					return EXPR_MALFORMED;
-				if (stack[n - 1].kind != EXPR_REG)
+				if (!load(&stack[n - 1]))
 					return EXPR_UNSUPPORTED;
-				stack[n - 1].kind = EXPR_DEREF;
 				continue;
 			case DW_OP_nop:
 				continue;
@@ -245,7 +306,7 @@ int expr_parse(struct span s, bool cfa, struct expr *ret)
 	}
 	if (!n)
 		return EXPR_MALFORMED;
-	if (stack[n - 1].kind == EXPR_CONST)
+	if (stack[n - 1].kind == EXPR_CONST || stack[n - 1].kind == EXPR_INDEX)
 		return EXPR_UNSUPPORTED;
 	*ret = stack[n - 1];
 	return 0;

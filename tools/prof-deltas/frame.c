@@ -305,7 +305,7 @@ bool frame_has_cfa(const struct frame *s)
 
 bool frame_rule(const struct frame *s, struct unwind_rule *ret)
 {
-	struct unwind_rule rule = { .flags = UNWIND_DERIVED };
+	struct unwind_rule rule = { .flags = UNWIND_DERIVED | UNWIND_GUESSED };
 	uint64_t place;
 
 	if (s->life == LIFE_CHILD) {

@@ -17,15 +17,25 @@ static const char *reg_name(unsigned reg)
 
 void print_rule(const struct unwind_rule *rule, bool registers, char ret[PRINT_RULE_SIZE])
 {
-	char cfa[64], rbp[32], ra[32], rbx[24] = "";
+	char cfa[96], at[48], rbp[32], ra[32], rbx[24] = "";
 
 	switch (rule->cfa) {
 	case UNWIND_CFA_REG:
 		snprintf(cfa, sizeof(cfa), "%s%+" PRId32, reg_name(rule->cfa_reg), rule->cfa_off);
 		break;
 	case UNWIND_CFA_DEREF:
-		snprintf(cfa, sizeof(cfa), "*(%s%+" PRId32 ")%+" PRId32, reg_name(rule->cfa_reg),
-			 rule->cfa_off, rule->cfa_add);
+	case UNWIND_CFA_DEREF_TWICE:
+		if (rule->index)
+			snprintf(at, sizeof(at), "*(%s+%u*%s%+" PRId32 ")", reg_name(rule->cfa_reg),
+				 1u << (rule->index - 1), reg_name(rule->index_reg), rule->cfa_off);
+		else
+			snprintf(at, sizeof(at), "*(%s%+" PRId32 ")", reg_name(rule->cfa_reg),
+				 rule->cfa_off);
+		if (rule->cfa == UNWIND_CFA_DEREF)
+			snprintf(cfa, sizeof(cfa), "%s%+" PRId32, at, rule->cfa_add);
+		else
+			snprintf(cfa, sizeof(cfa), "*(%s%+d)%+" PRId32, at, rule->cfa_mid,
+				 rule->cfa_add);
 		break;
 	case UNWIND_CFA_PLT:
 		snprintf(cfa, sizeof(cfa), "plt");

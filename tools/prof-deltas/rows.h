@@ -76,8 +76,7 @@ struct rows_rules {
 #define ROWS_MAX_RULES (UNWIND_MAX_RULES - 1)
 /* A rule as three words: compared and hashed for nearly every row. */
 struct rows_words {
-	uint64_t a, b;
-	uint32_t c;
+	uint64_t a, b, c;
 };
 
 static inline struct rows_words rows_words_of(const struct unwind_rule *rule)
@@ -86,7 +85,7 @@ static inline struct rows_words rows_words_of(const struct unwind_rule *rule)
 
 	memcpy(&w.a, rule, 8);
 	memcpy(&w.b, (const char *)rule + 8, 8);
-	memcpy(&w.c, (const char *)rule + 16, 4);
+	memcpy(&w.c, (const char *)rule + 16, 8);
 	return w;
 }
 
@@ -97,7 +96,7 @@ static inline bool rows_words_eq(struct rows_words x, struct rows_words y)
 
 static inline uint32_t rows_words_hash(struct rows_words w)
 {
-	uint64_t h = (w.a + ((uint64_t)w.c << 32) + w.c) * 0x9e3779b97f4a7c15u ^
+	uint64_t h = (w.a + (w.c << 32) + w.c + (w.c >> 32)) * 0x9e3779b97f4a7c15u ^
 		     w.b * 0xff51afd7ed558ccdu;
 
 	return (uint32_t)(h >> 40 ^ h >> 20);

@@ -71,7 +71,7 @@
 	.cfi_restore %rip
 	end
 
-	function indexed		/* OpenSSL: *(rsp + 8 + r9 * 8) + 8, which no rule holds */
+	function indexed		/* OpenSSL: *(rsp + 8 + r9 * 8) + 8 */
 	.cfi_escape 0x0f, 0x0a, 0x77, 0x08, 0x79, 0x00, 0x38, 0x1e, 0x22, 0x06, 0x23, 0x08
 	end
 
