@@ -383,6 +383,16 @@ def test_without_a_peer_the_service_says_so(tmp_path):
 
 
 @pytest.mark.skipif("asan" in BUILD, reason="a sanitizer's shadow counts as data")
+def test_where_libgcc_installs_a_handler_its_rows_do_not_hold():
+    """From the call that overwrites what its frame has saved to where RSP is taken from RCX, in each of the functions that raise and resume."""
+    text = rows("/lib/x86_64-linux-gnu/libgcc_s.so.1")
+    ends = [i for i, row in enumerate(text) if row[1] == "rcx+8"]
+    assert len(ends) == 4
+    for i in ends:
+        assert text[i - 1][1:] == ["end", "undefined", "undefined", "derived"], text[i - 3:i + 1]
+        assert 30 < int(text[i][0], 16) - int(text[i - 1][0], 16) < 300
+
+
 def test_without_room_for_derived_rows_those_of_the_tables_stay(tmp_path):
     """300,000 functions that no table speaks of, whose rows take 18 MiB, and two that one does."""
     (tmp_path / "p.c").write_text("""__asm__(".macro one\\n.type f\\\\@,@function\\nf\\\\@: push %rbx\\npop %rbx\\nret\\nnop\\n.size f\\\\@,4\\n.endm\\n.rept 300000\\none\\n.endr\\n");

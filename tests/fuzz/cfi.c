@@ -40,6 +40,15 @@ static void feed(struct cfi *c, const uint8_t *data, size_t size, size_t piece)
 	}
 }
 
+/* Anything in the function, by its address. */
+static bool spoiled(void *ctx, uint64_t address, uint64_t size, uint32_t *ret_from,
+		    uint32_t *ret_to)
+{
+	*ret_from = (uint32_t)(address % size);
+	*ret_to = *ret_from + (uint32_t)(address / size % (size - *ret_from));
+	return address & 1;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct encoded_bases bases = {
@@ -56,6 +65,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	must(rows_layout(&rows) == 0);
 	cfi_init(&c, &rows, data[0] & 1, SECTION, &bases);
 	c.stop_at_zero = data[0] & 2;
+	c.spoiled = spoiled;
 	feed(&c, data + 1, size - 1, data[0] & 4 ? 7 : size);
 	cfi_done(&c);
 	must(rows_finish(&rows) == 0);

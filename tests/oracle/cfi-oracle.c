@@ -304,7 +304,9 @@ static void check_end(struct oracle *o, const struct row *row, uint64_t end)
 		o->states++;
 		if (!ask(o, pc, text, sizeof(text), &next, &poor))
 			continue;
-		if (poor)
+		if (row->derived)
+			o->derived++;
+		else if (poor)
 			o->unsupported++;
 		else
 			disagree(o, pc, row->text, text);

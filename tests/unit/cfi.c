@@ -132,6 +132,18 @@ static void fde(size_t of_cie, uint64_t start, uint64_t size)
 	u64(size);
 }
 
+static uint32_t spoiled_from, spoiled_to;
+static unsigned asked;
+
+static bool spoiled(void *ctx, uint64_t address, uint64_t size, uint32_t *ret_from,
+		    uint32_t *ret_to)
+{
+	asked++;
+	*ret_from = spoiled_from;
+	*ret_to = spoiled_to;
+	return spoiled_to != 0;
+}
+
 /* Feeds in pieces of `piece` bytes, as far as entries allow. */
 static void run(size_t piece)
 {
@@ -140,6 +152,7 @@ static void run(size_t piece)
 	uint64_t want = 0;
 
 	cfi_init(&c, &rows, eh, SECTION, &(struct encoded_bases){ 0 });
+	c.spoiled = spoiled;
 	while (!c.ended && at + have <= s.n) {
 		have += piece > want ? piece : (size_t)want;
 		if (have > s.n - at)
@@ -366,6 +379,55 @@ Test(cfi, cfa_by_two_loads_or_an_index)
 	gives("0x401000 *(*(rsp+56)+0)+8 same cfa-8\n0x401004 *(rsp+8*r9+8)+8 same cfa-8\n"
 	      "0x401008 r13+8 same cfa-8\n0x40100c end undefined undefined\n");
 	cr_assert_eq(rows.skipped[ROWS_SKIP_CFA_EXPRESSION], 1);
+}
+
+/* The rows of a function of 0x40 bytes that says where RAX and RDX were saved, or only one of them:
+ * from 0x10 on by RBP, from 0x20 on by RCX. */
+static void throws(bool both, const char *want)
+{
+	size_t of = cie();
+
+	fde(of, 0, 0x40);
+	BYTES(DW_CFA_advance_loc | 16, DW_CFA_def_cfa, 6, 16, DW_CFA_offset | 0, 4);
+	if (both)
+		BYTES(DW_CFA_offset | 1, 5);
+	BYTES(DW_CFA_advance_loc | 16, DW_CFA_def_cfa, 2, 8);
+	end();
+	run(SIZE_MAX / 2);
+	gives(want);
+	teardown();
+	setup();
+}
+
+Test(cfi, where_an_exception_is_installed_rules_do_not_hold)
+{
+	static const struct {
+		uint32_t from, to;
+		const char *want;
+	} cases[] = {
+		{ 0x18, 0x20,
+		  "0x401000 rsp+8 same cfa-8\n0x401010 rbp+16 same cfa-8\n0x401018 end undefined undefined derived\n"
+		  "0x401020 rcx+8 same cfa-8\n0x401040 end undefined undefined\n" },
+		{ 0x18, 0x1c,
+		  "0x401000 rsp+8 same cfa-8\n0x401010 rbp+16 same cfa-8\n0x401018 end undefined undefined derived\n"
+		  "0x40101c rbp+16 same cfa-8\n0x401020 rcx+8 same cfa-8\n0x401040 end undefined undefined\n" },
+		{ 0x10, 0x28,
+		  "0x401000 rsp+8 same cfa-8\n0x401010 end undefined undefined derived\n"
+		  "0x401028 rcx+8 same cfa-8\n0x401040 end undefined undefined\n" },
+		{ 0, 0x40,
+		  "0x401000 end undefined undefined derived\n0x401040 end undefined undefined\n" },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		spoiled_from = cases[i].from;
+		spoiled_to = cases[i].to;
+		throws(true, cases[i].want);
+	}
+	cr_assert_eq(asked, 4);
+	throws(false,
+	       "0x401000 rsp+8 same cfa-8\n0x401010 rbp+16 same cfa-8\n0x401020 rcx+8 same cfa-8\n"
+	       "0x401040 end undefined undefined\n");
+	cr_assert_eq(asked, 4, "it gives nobody two values");
 }
 
 Test(cfi, plt)

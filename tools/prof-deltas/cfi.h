@@ -29,6 +29,12 @@ struct cfi {
 	struct cfi_cie *cie;
 	uint32_t cies, cie_cap, *slot, slots;
 	uint32_t last; /* CIE used last */
+
+	/* Where the rules of a function that throws do not hold (ehreturn.h): of the `size` bytes
+	 * at an ELF address. Not asked where it is NULL, as it is after cfi_init. */
+	bool (*spoiled)(void *ctx, uint64_t address, uint64_t size, uint32_t *ret_from,
+			uint32_t *ret_to);
+	void *ctx;
 };
 
 void cfi_init(struct cfi *c, struct rows *rows, bool eh, uint64_t vaddr,

@@ -77,6 +77,8 @@ static inline int64_t scaled(const struct cfi_run *run, int64_t factored)
 static void reg_set(struct cfi_run *run, uint64_t reg, enum cfi_value kind, uint64_t in,
 		    int64_t off)
 {
+	if (reg < 2 && kind == VALUE_AT_CFA)
+		run->results |= (uint8_t)(1 << reg);
 	if (reg > 63 || !(run->cie->matters >> reg & 1))
 		return;
 	cfi_state_set(&run->state, run->cie->ra_column, reg, kind, in, off);
@@ -307,24 +309,51 @@ static int row_seldom(struct cfi_run *run, struct rows_pen *pen, struct cfi_know
 	return r;
 }
 
+static int put_row(struct cfi_run *run, uint64_t loc)
+{
+	struct cfi_known *known = known_at(run->m, run->state.head, run->state.where);
+
+	run->dirty = false;
+	return row_seldom(run, &run->m->rows->pen, known, run->at + (uint32_t)loc);
+}
+
+/* What no table says: so it counts as derived. */
+static int put_spoiled(struct cfi_run *run)
+{
+	static const struct unwind_rule rule = { .cfa = UNWIND_CFA_END,
+						 .cfa_add = UNWIND_END_UNSUPPORTED,
+						 .flags = UNWIND_DERIVED };
+	uint16_t number;
+	int r = rows_rules_put(&run->m->rows->rules, &rule, &number);
+
+	if (r >= 0)
+		rows_pen_put(&run->m->rows->pen, run->at + (uint32_t)run->spoiled,
+			     r ? ROWS_RULE_GAP : number);
+	return r < 0 ? r : 0;
+}
+
 /* The end of a location: gives its row if anything has changed, and goes on. 0, CFI_RUN_END,
  * -ENOMEM.
  */
 static int run_advance(struct cfi_run *run, uint64_t bytes)
 {
-	struct rows_pen *pen = &run->m->rows->pen;
+	uint64_t from = run->loc, left = run->size - from,
+		 to = from + (bytes < left ? bytes : left);
+	int r = 0;
 
-	if (run->dirty) {
-		struct cfi_known *known = known_at(run->m, run->state.head, run->state.where);
-		int r = row_seldom(run, pen, known, run->at + (uint32_t)run->loc);
-
-		if (r)
-			return r;
-		run->dirty = false;
+	if (run->dirty && (from < run->spoiled || from >= run->whole))
+		r = put_row(run, from);
+	if (!r && run->whole && from <= run->spoiled && run->spoiled < to) {
+		r = put_spoiled(run);
+		run->dirty = true;
 	}
-	if (bytes >= run->size - run->loc)
+	if (!r && from < run->whole && run->whole < to)
+		r = put_row(run, run->whole);
+	if (r)
+		return r;
+	if (bytes >= left)
 		return CFI_RUN_END;
-	run->loc += bytes;
+	run->loc = to;
 	return 0;
 }
 
@@ -378,7 +407,7 @@ int cfi_run(struct cfi_run *run, struct span s)
 	bool dirty = run->dirty;
 	int r;
 
-	if (!cie->plain || !run->size)
+	if (!cie->plain || !run->size || run->whole)
 		return run_slowly(run, s);
 
 #define PUT_BACK() \

@@ -56,6 +56,10 @@ struct cfi_run {
 	uint32_t at; /* offset of the function's start */
 	uint32_t depth;
 	bool dirty;
+	uint8_t results; /* bits 0 and 1: where RAX and RDX were saved was said */
+	/* Where its rules do not hold, whatever they are, as distances from its start; not where
+	 * both are 0. */
+	uint64_t spoiled, whole;
 };
 
 /* Apart from enum rows_status, which also comes through. */

@@ -160,14 +160,7 @@ static bool read_table(void *ctx, uint64_t address, void *into, uint32_t n)
 {
 	const struct derive *d = ctx;
 
-	for (unsigned i = 0; i < d->file->loads; i++) {
-		const struct elf_load *l = &d->file->load[i];
-
-		if (address >= l->vaddr && address - l->vaddr < l->filesz)
-			return n <= l->filesz - (address - l->vaddr) &&
-			       elf_pread(d->fd, into, n, l->offset + (address - l->vaddr)) == n;
-	}
-	return false;
+	return elf_pread_at(d->fd, d->file, into, n, address);
 }
 
 /* --- what has rows by now --- */

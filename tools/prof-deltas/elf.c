@@ -480,3 +480,15 @@ int elf_read(int fd, struct elf_file *f, const char **ret_why)
 				!within(f->load[i].offset, f->load[i].filesz, f->size);
 	return 0;
 }
+
+bool elf_pread_at(int fd, const struct elf_file *f, void *into, uint32_t n, uint64_t address)
+{
+	for (unsigned i = 0; i < f->loads; i++) {
+		const struct elf_load *l = &f->load[i];
+
+		if (address >= l->vaddr && address - l->vaddr < l->filesz)
+			return n <= l->filesz - (address - l->vaddr) &&
+			       elf_pread(fd, into, n, l->offset + (address - l->vaddr)) == n;
+	}
+	return false;
+}

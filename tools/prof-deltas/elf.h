@@ -55,5 +55,7 @@ int elf_read(int fd, struct elf_file *ret, const char **ret_why);
 
 /* pread until n bytes are there or the file ends. The number of bytes, or -errno. */
 int64_t elf_pread(int fd, void *into, uint64_t n, uint64_t offset);
+/* n bytes at an ELF address, out of one segment. False where they are not there. */
+bool elf_pread_at(int fd, const struct elf_file *f, void *into, uint32_t n, uint64_t address);
 
 #endif

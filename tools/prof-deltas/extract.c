@@ -4,6 +4,7 @@
 #include <string.h>
 #include "tools/prof-deltas/cfi.h"
 #include "tools/prof-deltas/derive.h"
+#include "tools/prof-deltas/ehreturn.h"
 #include "tools/prof-deltas/elf.h"
 #include "tools/prof-deltas/extract.h"
 #include "tools/prof-deltas/gorows.h"
@@ -49,8 +50,28 @@ static int feed(struct source *s, struct cfi *c)
 	return 0;
 }
 
+/* The file whose code the rows speak of. */
+struct code {
+	int fd;
+	const struct elf_file *file;
+};
+
+/* struct cfi.spoiled */
+static bool spoiled(void *ctx, uint64_t address, uint64_t size, uint32_t *ret_from,
+		    uint32_t *ret_to)
+{
+	const struct code *code = ctx;
+	uint32_t n = size < EHRETURN_MAX ? (uint32_t)size : EHRETURN_MAX;
+	uint8_t *bytes = malloc(n);
+	bool found = bytes && elf_pread_at(code->fd, code->file, bytes, n, address) &&
+		     ehreturn_find(bytes, n, ret_from, ret_to);
+
+	free(bytes);
+	return found;
+}
+
 static int read_section(int fd, const struct elf_section *section, const struct elf_file *f,
-			struct rows *rows)
+			struct code *code, struct rows *rows)
 {
 	struct source s;
 	struct cfi c;
@@ -58,6 +79,8 @@ static int read_section(int fd, const struct elf_section *section, const struct 
 
 	cfi_init(&c, rows, section->eh, section->vaddr, &f->bases);
 	c.stop_at_zero = !section->bounded;
+	c.spoiled = spoiled;
+	c.ctx = code;
 	if (!r)
 		r = feed(&s, &c);
 	cfi_done(&c);
@@ -65,8 +88,9 @@ static int read_section(int fd, const struct elf_section *section, const struct 
 	return r;
 }
 
-/* All sections of one kind. */
-static int read_kind(int fd, const struct elf_file *f, bool eh, struct rows *rows)
+/* All sections of one kind; code: what they speak of. */
+static int read_kind(int fd, const struct elf_file *f, bool eh, struct code *code,
+		     struct rows *rows)
 {
 	bool any = false;
 
@@ -77,7 +101,7 @@ static int read_kind(int fd, const struct elf_file *f, bool eh, struct rows *row
 			rows_fill(rows);
 		any = true;
 
-		int r = read_section(fd, &f->section[i], f, rows);
+		int r = read_section(fd, &f->section[i], f, code, rows);
 
 		if (r)
 			return r;
@@ -86,9 +110,9 @@ static int read_kind(int fd, const struct elf_file *f, bool eh, struct rows *row
 }
 
 /* What a separate debug file says of places that the file itself is silent on. */
-static int read_debug_file(int fd, const struct elf_file *of, struct rows *rows,
-			   struct extract *ret)
+static int read_debug_file(int fd, struct code *of_code, struct rows *rows, struct extract *ret)
 {
+	const struct elf_file *of = of_code->file;
 	struct elf_file f;
 	int r = elf_read(fd, &f, &ret->why);
 
@@ -102,7 +126,7 @@ static int read_debug_file(int fd, const struct elf_file *of, struct rows *rows,
 		return ROWS_MALFORMED;
 	}
 	f.bases = of->bases;
-	return read_kind(fd, &f, false, rows);
+	return read_kind(fd, &f, false, of_code, rows);
 }
 
 /* Reads the headers and sets rows up for the text they speak of. */
@@ -148,6 +172,7 @@ int extract_derived(int fd, struct rows *rows, struct extract *ret)
 static int read_tables(int fd, int debug_fd, struct elf_file *f, struct rows *rows,
 		       struct extract *ret)
 {
+	struct code code = { .fd = fd, .file = f };
 	struct dynamic d;
 	int r = begin(fd, f, rows, ret);
 
@@ -161,13 +186,13 @@ static int read_tables(int fd, int debug_fd, struct elf_file *f, struct rows *ro
 	if (!r)
 		r = greenlet_read(fd, &d, rows);
 	if (!r)
-		r = read_kind(fd, f, true, rows);
+		r = read_kind(fd, f, true, &code, rows);
 	if (!r)
 		r = gorows_read(fd, f->size, rows);
 	if (!r)
-		r = read_kind(fd, f, false, rows);
+		r = read_kind(fd, f, false, &code, rows);
 	if (!r && debug_fd >= 0)
-		r = read_debug_file(debug_fd, f, rows, ret);
+		r = read_debug_file(debug_fd, &code, rows, ret);
 	return r;
 }
 

@@ -1,5 +1,5 @@
 # All that makes rows of a file, and what it links: for other tools' tests, too.
-deltas_PARTS := $(patsubst %,tools/prof-deltas/%.c,extract source elf cfi cfi_run cfi_state encoded expr rows gorows goasm gostate dynamic ucontext greenlet derive known starts taken place stretch stubs flow frame graph cases insn)
+deltas_PARTS := $(patsubst %,tools/prof-deltas/%.c,extract source elf cfi cfi_run cfi_state encoded expr rows gorows goasm gostate dynamic ucontext greenlet ehreturn derive known starts taken place stretch stubs flow frame graph cases insn)
 deltas_LIBS  := -lelf -lz -lzstd -lZydis
 
 TOOLS += prof-deltas

@@ -50,7 +50,8 @@ void print_rule(const struct unwind_rule *rule, bool registers, char ret[PRINT_R
 			 rule->cfa_add, rule->cfa_off);
 		break;
 	default:
-		snprintf(ret, PRINT_RULE_SIZE, "end undefined undefined");
+		snprintf(ret, PRINT_RULE_SIZE, "end undefined undefined%s",
+			 rule->flags & UNWIND_DERIVED ? " derived" : "");
 		return;
 	}
 	switch (rule->rbp) {
