@@ -462,6 +462,44 @@ static int try_place(struct derive *d, const struct place *p, bool *ret_is)
 	return r;
 }
 
+/* Where the stacks of fibers end: from the byte before on, as a return address is looked up. */
+static int put_fiber_ends(struct derive *d, const struct gap *g)
+{
+	struct stub_piece p = { .rule = end_rule };
+	uint32_t at = g->start, n;
+
+	while (at < g->end) {
+		const uint8_t *code, *hit;
+		int r = need(d, at, FLOW_MAX_CODE, g->end, &code, &n);
+
+		if (r)
+			return r;
+		hit = n > STUB_MAX ? memmem(code + 1, n - 1, "\x48\x31\xff", 3) : NULL;
+		if (!hit) {
+			if (n < FLOW_MAX_CODE)
+				return 0;
+			at += n - STUB_MAX;
+			continue;
+		}
+
+		uint32_t begin = at + (uint32_t)(hit - code);
+
+		at = begin + 3;
+		if (hit - code >= 5 && stub_endbr(hit - 4, 4)) {
+			begin -= 4;
+			hit -= 4;
+		}
+		p.len = stub_fiber_end(hit, (uint32_t)(code + n - hit));
+		if (p.len) {
+			p.len++;
+			r = put_pieces(d, begin - 1, &p, 1);
+		}
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
 static int try_entry(struct derive *d)
 {
 	const uint8_t *code;
@@ -723,7 +761,7 @@ static int derive_gaps(struct derive *d)
 	int r;
 
 	d->gaps = 0;
-	r = find_gaps(d); /* the entry's code is none any more */
+	r = find_gaps(d); /* the entry's code and ends of fibers are none */
 	for (uint32_t i = 0; i < d->gaps; i++)
 		total += d->gap[i].end - d->gap[i].start;
 	if (r || !total)
@@ -784,6 +822,8 @@ int derive_rows(int fd, const struct elf_file *f, struct rows *rows)
 	rows_fill(rows);
 	if (!r)
 		r = try_entry(d);
+	for (uint32_t i = 0; i < d->gaps && !r; i++)
+		r = put_fiber_ends(d, &d->gap[i]);
 	if (!r)
 		r = rows_finish(rows);
 	rows_fill(rows);

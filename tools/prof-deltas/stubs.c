@@ -145,3 +145,17 @@ uint32_t stub_restorer(const uint8_t *code, uint32_t n)
 		return 9;
 	return stub_bytes(code, n, 0, "\xb8\x0f\0\0\0\x0f\x05", 7) ? 7 : 0;
 }
+
+uint32_t stub_fiber_end(const uint8_t *code, uint32_t n)
+{
+	uint32_t at = stub_endbr(code, n);
+	bool indirect;
+
+	if (!stub_bytes(code, n, at, "\x48\x31\xff", 3))
+		return 0;
+	indirect = stub_bytes(code, n, at + 3, "\xff\x15", 2);
+	if (!indirect && !stub_bytes(code, n, at + 3, "\xe8", 1))
+		return 0;
+	at += indirect ? 9 : 8;
+	return stub_bytes(code, n, at, "\xf4", 1) ? at + 1 : 0;
+}

@@ -38,6 +38,10 @@ bool stub_is_slot_zero(const uint8_t *code, uint32_t n);
 /* What signal handlers return to: mov $15, eax (or rax); syscall. Its bytes, or 0. */
 uint32_t stub_restorer(const uint8_t *code, uint32_t n);
 
+/* What the first function of a fiber returns to (boost.context): xor rdi, rdi; call _exit; hlt.
+ * Nothing called it. Its bytes, or 0. */
+uint32_t stub_fiber_end(const uint8_t *code, uint32_t n);
+
 /* Whether these bytes are at `at`. */
 bool stub_bytes(const uint8_t *code, uint32_t n, uint32_t at, const char *bytes, uint32_t len);
 /* Bytes of the endbr64 that code begins with, or 0. */
