@@ -354,3 +354,48 @@ Test(derive, labels_in_the_register_of_a_jump_are_its_cases)
 	cr_assert(eq(int, rule_at(24).cfa_off, 8));
 	cr_assert(eq(int, rule_at(25).cfa_off, 16));
 }
+
+Test(derive, what_leaves_with_another_rbp_is_not_called)
+{
+	struct flow_result r;
+
+	/* add rbp, 8; jmp [rbp]: GHC's return, whose stack is in RBP */
+	cr_assert(eq(int, RUN("\x48\x83\xc5\x08\xff\x65\x00", FLOW_TRUSTED, &r), FLOW_CONTRADICTS));
+	cr_assert(flow_foreign(flow));
+	/* add rbp, 8; ret */
+	cr_assert(eq(int, RUN("\x48\x83\xc5\x08\xc3", FLOW_TRUSTED, &r), 0));
+	cr_assert(not(flow_foreign(flow)));
+}
+
+Test(derive, zeros_are_padding_up_to_the_last_one)
+{
+	/* Free Pascal pads with them. */
+	static const uint8_t code[] = "\0\0\0\x55\x48\x89\xe5";
+
+	cr_assert(eq(u32, stretch_padding(code, sizeof(code) - 1), 3));
+	cr_assert(eq(u32, stretch_padding(code + 2, sizeof(code) - 3), 0));
+}
+
+Test(derive, a_jump_to_a_sum_does_not_end_a_function)
+{
+	struct flow_result r;
+
+	/* add rax, rdx; jmp rax; mov rax, [rdi]; jmp rax */
+	cr_assert(eq(int, RUN("\x48\x01\xd0\xff\xe0", 0, &r), 0));
+	cr_assert(not(r.returns));
+	cr_assert(eq(int, RUN("\x48\x8b\x07\xff\xe0", 0, &r), 0));
+	cr_assert(r.returns);
+}
+
+Test(derive, jumps_lead_before_the_first_instruction_too)
+{
+	/* (0) pop rbx; ret; (2) push rbx; jmp 0 */
+	static const uint8_t bytes[] = "\x5b\xc3\x53\xeb\xfb";
+	const struct flow_code code = { .bytes = bytes, .size = 5, .entry = 2, .end = 5 };
+	struct flow_result r;
+
+	cr_assert(eq(int, flow_run(flow, &code, 0, &r), 0));
+	cr_assert(r.rets);
+	cr_assert(eq(u32, r.low, 0));
+	cr_assert(eq(int, rule_at(0).cfa_off, 16));
+}

@@ -22,6 +22,10 @@
 /* From so many functions on, with so many of a hundred, a file keeps frame pointers. */
 #define FRAMED_MIN 2000
 #define FRAMED_SHARE 90ull
+/* With so many places left as nothing is that C calls, and one for so many functions, a file's code
+ * is mostly not called. */
+#define FOREIGN_MIN 32
+#define FOREIGN_SHARE 8
 /* Gaps that are smaller than this in all hold no code that symbols are worth reading for. */
 #define SYMBOLS_MIN 64
 /* Nor, if they are a smaller share of the code than one in so many, the rest of the file for what
@@ -47,6 +51,8 @@ struct derive {
 	struct known_numbers left_out; /* where calls lead that were passed by then */
 	uint32_t from;		       /* flow_code begins there */
 	uint64_t budget;	       /* what looking at functions may still cost: flow_work */
+	uint32_t foreign;	       /* places that are left as nothing is that C calls */
+	bool strict;		       /* the file is full of them */
 	uint32_t framed; /* of the accepted ones, that set up a frame pointer at once */
 	/* [window_at, window_at + window_len) of the text. */
 	uint8_t *window;
@@ -315,7 +321,7 @@ static int put_flow(struct derive *d, const uint8_t *code, uint32_t low, uint32_
 			continue;
 		}
 		if (is_claimed(d, d->from + pos)) {
-			pos += len;
+			pos++; /* into its middle: instructions may overlap */
 			continue;
 		}
 		end = run_end(d, code, pos, high);
@@ -433,6 +439,7 @@ static int run_place(struct derive *d, const struct place *p, bool *ret_is)
 		c.end = c.size;
 	r = place_look(d->flow, p, &c, &(struct flow_reader){ .begins = begins, .ctx = d },
 		       d->budget > 0, &result);
+	d->foreign += r > 0 && flow_foreign(d->flow);
 	if (r)
 		return r < 0 ? r : 0;
 	*ret_is = true;
@@ -446,9 +453,9 @@ static int run_place(struct derive *d, const struct place *p, bool *ret_is)
 				"\x55\x48\x89\xe5", 4);
 	if (!r)
 		r = put_flow(d, c.bytes, result.low, result.end);
-	/* All of it is its own, reached or not. */
-	if (!r && p->size)
-		claim(d, p->at, p->at + p->size);
+	/* All of it is its own, reached or not; and the place is done with. */
+	if (!r)
+		claim(d, p->at, p->at + (p->size ? p->size : 1));
 	return r;
 }
 
@@ -581,7 +588,7 @@ static int find_restorers(struct derive *d, const struct gap *g)
 static int try_function(struct derive *d, uint32_t pos, bool known, bool *ret_is)
 {
 	const struct starts_function *start = known ? known_start(&d->known, pos) : NULL;
-	struct place p = { .at = pos };
+	struct place p = { .at = pos, .foreign = d->strict };
 	int r = 0;
 
 	*ret_is = false;
@@ -688,7 +695,7 @@ static int what_was_left_out(struct derive *d)
 	if (l->n)
 		qsort(l->value, l->n, sizeof(*l->value), rising);
 	for (uint32_t i = 0; i < l->n && !r; i++) {
-		struct place p = { .at = l->value[i], .trust = PLACE_SURE };
+		struct place p = { .at = l->value[i], .trust = PLACE_SURE, .foreign = d->strict };
 		bool is;
 
 		if (is_claimed(d, p.at) || !d->budget)
@@ -829,6 +836,14 @@ int derive_rows(int fd, const struct elf_file *f, struct rows *rows)
 	rows_fill(rows);
 	if (!r)
 		r = derive_gaps(d);
+	if (!r && d->foreign >= FOREIGN_MIN &&
+	    d->foreign * (uint64_t)FOREIGN_SHARE >= d->known.accepted.n) {
+		rows_forget(rows);
+		d->framed = d->known.accepted.n = d->known.called.n = d->known.starts.functions = 0;
+		d->known.next = 0;
+		d->strict = true;
+		r = derive_gaps(d);
+	}
 	if (!r)
 		r = rows_finish(rows);
 out:

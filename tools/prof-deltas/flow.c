@@ -32,7 +32,7 @@ struct flow {
 	uint32_t rules, rule_cap;
 	uint64_t steps, limit; /* of settling */
 	uint64_t work;	       /* of all runs */
-	bool contradicts, misaligned, returns, rets, indirect, has_jump_frame;
+	bool contradicts, foreign, misaligned, returns, rets, indirect, has_jump_frame;
 	uint32_t wrong;	    /* where it contradicts itself first */
 	uint32_t came_back; /* the last call with padding behind it that a path went on behind */
 	bool rested;	    /* what no branch reaches was followed, too */
@@ -125,6 +125,19 @@ static void contradict(struct flow *f, const struct node *node)
 	f->wrong = node->at;
 }
 
+/* Jumps elsewhere with RSP as a caller would have left it, and RBP not as it came: so RBP is no
+ * register of callers, and what RSP points at no return address. GHC's code keeps a stack of its
+ * own in RBP, and C's below it. */
+static bool leaves_foreign(struct flow *f, const struct frame *s, const struct node *node)
+{
+	if (s->life != LIFE_PLAIN || s->reg[RSP] != SYM(CFA, -8) ||
+	    s->reg[RBP] == SYM(CALLER, RBP) || sym_kind(s->reg[RBP]) == SYM_CFA)
+		return false;
+	f->foreign = true;
+	contradict(f, node);
+	return true;
+}
+
 /* What is wrong with leaving the function in this state: nothing, or it is none. */
 static void check_end(struct flow *f, const struct frame *s, const struct node *node)
 {
@@ -132,6 +145,8 @@ static void check_end(struct flow *f, const struct frame *s, const struct node *
 	bool guessed = !(f->graph.flags & FLOW_TRUSTED);
 
 	if (s->life != LIFE_PLAIN)
+		return;
+	if (node->insn.next != NEXT_RET && leaves_foreign(f, s, node))
 		return;
 	if (at_return && frame_load(s, SYM(CFA, -8)) == SYM(RETURN, 0) &&
 	    (s->reg[RBP] == SYM(CALLER, RBP) || (!guessed && sym_kind(s->reg[RBP]) != SYM_CFA))) {
@@ -175,6 +190,9 @@ static int run_indirect(struct flow *f, const struct frame *s, const struct node
 	if (!frame_has_cfa(s))
 		return 0;
 	f->indirect = true;
+	if (!node->cases && s->life == LIFE_PLAIN && node->insn.src >= 16 &&
+	    leaves_foreign(f, s, node))
+		return 0;
 	if (node->cases) {
 		f->steps += node->cases;
 		for (uint32_t n = 0; n < node->cases && !r; n++)
@@ -427,7 +445,7 @@ static int run_once(struct flow *f, const struct flow_code *code, unsigned flags
 	f->points = f->queued = f->rules = f->came_back = 0;
 	f->steps = 0;
 	f->wrong = UINT32_MAX;
-	f->rested = f->contradicts = f->misaligned = false;
+	f->rested = f->contradicts = f->foreign = f->misaligned = false;
 	f->returns = f->rets = f->indirect = f->has_jump_frame = false;
 
 	int r = built(f, graph_build(g, code, flags, from));
@@ -466,6 +484,11 @@ static int run_from(struct flow *f, const struct flow_code *code, unsigned flags
 
 	f->work += f->steps + graph_work(&f->graph);
 	return r;
+}
+
+bool flow_foreign(const struct flow *f)
+{
+	return f->foreign;
 }
 
 bool flow_fell(const struct flow *f)

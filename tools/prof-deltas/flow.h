@@ -78,6 +78,8 @@ int flow_run(struct flow *f, const struct flow_code *code, unsigned flags, struc
 uint64_t flow_work(const struct flow *f);
 /* After flow_run, whatever it gave: some path went on up to where the next function begins. */
 bool flow_fell(const struct flow *f);
+/* Likewise: it leaves as no function of C's calling convention does. */
+bool flow_foreign(const struct flow *f);
 /* After flow_run gave 0: the instruction at `at`. False where none was reached. Without a rule
  * *ret_known is false. */
 bool flow_rule(const struct flow *f, uint32_t at, uint32_t *ret_len, bool *ret_known,

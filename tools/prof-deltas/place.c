@@ -73,6 +73,8 @@ int place_look(struct flow *f, const struct place *p, const struct flow_code *c,
 	bool misaligned, ignored;
 	int r = run(f, c, flags, again, &misaligned, ret);
 
+	if (!r && p->foreign && !ret->rets)
+		return FLOW_CONTRADICTS;
 	/* All up to its end is its own, if that is known: where else may its jumps lead? */
 	if (!r && ret->unread && p->trust != PLACE_GUESSED) {
 		r = run(f, c, flags | FLOW_SIZED, again && p->size, &ignored, ret);

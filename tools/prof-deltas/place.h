@@ -20,6 +20,7 @@ struct place {
 	uint32_t size;	/* 0: not known */
 	uint32_t limit; /* where the next one begins that is known */
 	enum place_trust trust;
+	bool foreign; /* among code that nothing calls: only what returns by a ret is called */
 };
 
 /* Looks at the code c, whose entry is the place. 0: *ret is of a function, as flow_run left it;

@@ -429,6 +429,11 @@ void rows_fill(struct rows *r)
 	r->filling = true;
 }
 
+void rows_forget(struct rows *r)
+{
+	r->functions = r->settled;
+}
+
 /* --- settling --- */
 
 /* By whole values, which are distinct, and in place: bucket by bucket of the eight bits from

@@ -244,6 +244,8 @@ void rows_close(struct rows *r);
 int rows_add_end(struct rows *r, uint64_t vaddr, uint64_t size);
 /* From here on, only what is not covered counts. After rows_finish. */
 void rows_fill(struct rows *r);
+/* Drops what was added since rows_fill. */
+void rows_forget(struct rows *r);
 /* After rows_finish: where the i-th function lies, of r->settled ones, which rise. */
 void rows_extent(const struct rows *r, size_t i, uint32_t *ret_start, uint32_t *ret_end);
 /* Sorts, settles overlaps, counts. 0, ROWS_TOO_LARGE (UNWIND_MAX_ROWS), -ENOMEM. */

@@ -13,7 +13,9 @@ uint32_t stretch_padding(const uint8_t *code, uint32_t size)
 			at++;
 			continue;
 		}
-		if (code[at] == 0 && (at + 1 == size || code[at + 1] == 0)) {
+		/* A zero in front of something else is the last one of several. */
+		if (code[at] == 0 &&
+		    (at + 1 == size || code[at + 1] == 0 || (at && !code[at - 1]))) {
 			at++;
 			continue;
 		}
