@@ -59,7 +59,8 @@ static void strand_forget(struct shadow *s, struct shadow_strand *t, uint64_t sp
 	claims_decide(s, t);
 	t->depth = t->since = 0;
 	t->low = t->high = sp;
-	t->from = -1;
+	t->from = SHADOW_NONE;
+	t->bound_count = 0;
 	t->rooted = t->signal = false;
 }
 
@@ -125,9 +126,10 @@ void shadow_relocate(struct shadow *s, uint64_t slot, uint64_t to)
 /* Calls before the last switch to t were returned from: it went on where it had been left. */
 static void resumed(struct shadow_strand *t)
 {
-	if (t->since > t->depth) {
-		t->since = 0;
-		t->from = -1;
+	while (t->since > t->depth) {
+		t->signal = false;
+		t->from = t->bound_count ? SHADOW_GONE : SHADOW_NONE;
+		t->since = t->bound_count ? t->bounds[--t->bound_count] : 0;
 	}
 }
 
@@ -192,7 +194,7 @@ static int strand_new(struct shadow *s, uint64_t sp)
 		i = (s->current + 1) % SHADOW_STRANDS;
 		for (int k = 0; k < SHADOW_STRANDS; k++)
 			if (s->strands[k].from == i)
-				s->strands[k].from = -1;
+				s->strands[k].from = SHADOW_GONE;
 	}
 	strand_forget(s, &s->strands[i], sp);
 	return i;
@@ -216,6 +218,8 @@ static void switch_to(struct shadow *s, uint64_t before, uint64_t sp, bool signa
 			known = false;
 		}
 	}
+	if (t->from != SHADOW_NONE && t->bound_count < SHADOW_BOUNDS && t->since < t->depth)
+		t->bounds[t->bound_count++] = t->since;
 	t->since = t->depth;
 	t->from = from;
 	t->from_depth = s->strands[from].depth;
@@ -320,8 +324,8 @@ static enum shadow_verdict compare_from(struct comparison *c, int n, size_t dept
 {
 	const struct shadow_strand *t = &c->shadow->strands[n];
 	const struct stack *st = c->stack;
-	size_t known = t->from >= 0 ? t->since : 0;
-	bool doubt = t->from >= 0 && !t->signal;
+	size_t known = t->from != SHADOW_NONE ? t->since : 0;
+	bool doubt = t->from != SHADOW_NONE && !t->signal;
 
 	if (c->switches++ > MAX_SWITCHES)
 		return SHADOW_UNKNOWN;
@@ -343,7 +347,8 @@ static enum shadow_verdict compare_from(struct comparison *c, int n, size_t dept
 		return SHADOW_CUT;
 	if (doubt) {
 		/* Where it came from, or where it had been left. */
-		if (compare_from(c, t->from, t->from_depth, t->from_sp, false, at) == SHADOW_EQUAL)
+		if (t->from >= 0 &&
+		    compare_from(c, t->from, t->from_depth, t->from_sp, false, at) == SHADOW_EQUAL)
 			return SHADOW_EQUAL;
 		if (!t->rooted)
 			return SHADOW_UNKNOWN;

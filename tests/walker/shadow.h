@@ -55,14 +55,20 @@ struct shadow_call {
 	bool interrupted; /* by a signal: the pc itself */
 };
 
+#define SHADOW_NONE -1 /* no switch since its first instruction, or its base */
+#define SHADOW_GONE -2 /* which one is not known any more */
+#define SHADOW_BOUNDS 64
+
 struct shadow_strand {
 	struct shadow_call *calls; /* outermost first */
 	size_t depth, cap;
 	size_t since;	    /* calls from here on were seen since the last switch to it */
 	uint64_t low, high; /* where RSP was */
-	int from;	    /* the strand before that switch; -1: none */
+	int from;	    /* the strand before that switch, or one of these */
 	size_t from_depth;
 	uint64_t from_sp;
+	size_t bounds[SHADOW_BOUNDS]; /* `since` of the switches before, where calls go on */
+	int bound_count;
 	bool rooted;
 	bool signal; /* that switch was a signal's: no doubt where it goes on */
 	struct shadow_claim claims[SHADOW_CLAIMS]; /* of which one at most is right */
