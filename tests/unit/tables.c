@@ -399,3 +399,36 @@ Test(tables, the_grace_period_begins_with_the_first_drain_after_the_freeing)
 	cr_assert_eq(tables_file_new(t, &b), 0);
 	cr_assert_eq(a, b);
 }
+
+Test(tables, what_is_above_a_lower_ceiling_is_handed_back)
+{
+	struct tables_mapping m[3] = { { 0x1000, 0x2000, 0, 0 }, { 0x3000, 0x5000, 0x1000, 0 } };
+	struct tables_figures f;
+	uint16_t slot[8];
+	uint32_t generation;
+
+	/* A slab and a half of rows, and mappings among them. */
+	for (int i = 0; i < 8; i++) {
+		slot[i] = add_file(0, 0x80000, 0x20000, 4, 2);
+		cr_assert_eq(tables_process_set(t, 10 + i, 1, 0, m, 2, true, &generation), 0);
+		for (int k = 0; k < 1 + i; k++)
+			tables_file_touch(t, slot[i], 100 + k);
+	}
+	tables_figures(t, &f);
+	cr_assert_eq(f.bytes, 3 * SLAB_BYTES);
+	tables_limit(t, SLAB_BYTES);
+	for (uint64_t s = 1; s < 9; s++)
+		tables_tick(t, s * 1100000000ull);
+	tables_figures(t, &f);
+	cr_assert_eq(f.bytes, SLAB_BYTES, "%lu", f.bytes);
+	cr_assert_leq(f.bytes_used, SLAB_BYTES);
+	cr_assert_eq(f.processes, 8, "a process keeps its mappings");
+	cr_assert_geq(f.evictions, 5, "more than half of the rows");
+	cr_assert_gt(tables_lacking(t), 0);
+	/* And room that comes back is used. */
+	tables_limit(t, 3 * SLAB_BYTES);
+	for (int i = 0; i < 4; i++)
+		add_file(0, 0x80000, 0x20000, 4, 2);
+	tables_figures(t, &f);
+	cr_assert_gt(f.bytes, SLAB_BYTES);
+}

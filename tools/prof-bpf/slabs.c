@@ -83,12 +83,15 @@ void slabs_release(struct slabs *s, struct extent e)
 
 static int slab_add(struct slabs *s)
 {
-	uint32_t i = s->count;
+	uint32_t i = 0;
+
+	if (s->count >= s->max)
+		return SLABS_FULL;
+	while (s->slot[i].data)
+		i++;
 	struct slab_slot *slot = &s->slot[i];
 
-	if (i >= s->max)
-		return SLABS_FULL;
-	slot->fd = -1;
+	*slot = (struct slab_slot){ .fd = -1 };
 	if (s->map_fd < 0) {
 		slot->data = calloc(1, SLAB_BYTES);
 		if (!slot->data)
@@ -114,6 +117,8 @@ static int slab_add(struct slabs *s)
 		}
 	}
 	s->count++;
+	if (i >= s->top)
+		s->top = i + 1;
 	s->bytes += SLAB_BYTES;
 	s->bytes_used += SLAB_BYTES;
 	slabs_release(s, (struct extent){ .position = i << SLAB_WORDS_SHIFT, .words = SLAB_WORDS });
@@ -171,7 +176,7 @@ uint32_t *slabs_at(struct slabs *s, uint32_t position, uint32_t words)
 		first = at * 4 / SLAB_PAGE;
 		last = (at + words - 1) * 4 / SLAB_PAGE;
 		if (s->pages + last - first >= MAPPED_PAGES) {
-			for (uint32_t i = 0; i < s->count; i++)
+			for (uint32_t i = 0; i < s->top; i++)
 				slab_unmap(s, &s->slot[i]);
 		}
 		if (!pages_map(s, slot, first, last))
@@ -190,7 +195,7 @@ int slabs_take(struct slabs *s, uint32_t words, struct extent *ret)
 		for (size_t i = 0; i < s->free.len; i++) {
 			struct extent *e = &s->free.data[i];
 
-			if (e->words < words)
+			if (e->words < words || slabs_closing(s, *e))
 				continue;
 			*ret = (struct extent){ .position = e->position, .words = words };
 			e->position += words;
@@ -201,41 +206,119 @@ int slabs_take(struct slabs *s, uint32_t words, struct extent *ret)
 			return 0;
 		}
 		int r = slab_add(s);
+		/* What the host has no memory for now, it may have later. */
 		if (r)
-			return r;
+			return r == -ENOMEM ? SLABS_FULL : r;
 	}
 	return SLABS_FULL;
 }
 
+static void slab_free(struct slab_slot *slot)
+{
+	if (slot->fd >= 0) {
+		munmap(slot->data, SLAB_BYTES);
+		close(slot->fd);
+	} else {
+		free(slot->data);
+	}
+	*slot = (struct slab_slot){ .fd = -1 };
+}
+
+static void set_closing(struct slabs *s, uint32_t i, bool closing)
+{
+	s->closing += closing;
+	s->closing -= s->slot[i].closing;
+	s->slot[i].closing = closing;
+}
+
+/* Whether nothing lies in slab i. *ret_at: its free extent. */
+static bool is_empty(const struct slabs *s, uint32_t i, size_t *ret_at)
+{
+	for (*ret_at = 0; *ret_at < s->free.len; ++*ret_at) {
+		const struct extent *e = &s->free.data[*ret_at];
+
+		if (e->position >> SLAB_WORDS_SHIFT == i)
+			return e->words == SLAB_WORDS;
+	}
+	return false;
+}
+
+/* Gives one back, which waits for the kernel's grace period. Not where one more would be made again
+ * at once. */
+static void slab_drop(struct slabs *s)
+{
+	const bool spare = s->bytes - s->bytes_used >= SLAB_BYTES + SPARE_BYTES;
+	size_t at;
+
+	for (uint32_t i = s->top; s->count > 1 && i-- > 0;) {
+		struct slab_slot *slot = &s->slot[i];
+
+		if (!slot->data || !(slot->closing || s->count > s->max || spare) ||
+		    !is_empty(s, i, &at))
+			continue;
+		s->pages -= slot->pages;
+		if (s->map_fd >= 0)
+			(void)bpf_map_delete_elem(s->map_fd, &i);
+		set_closing(s, i, false);
+		slab_free(slot);
+		extents_remove(&s->free, at);
+		s->count--;
+		s->bytes -= SLAB_BYTES;
+		return;
+	}
+}
+
+void slabs_limit(struct slabs *s, uint32_t max)
+{
+	s->max = max < 1 ? 1 : max > SLAB_MAX ? SLAB_MAX : max;
+	for (uint32_t i = 0; i < s->top && s->count <= s->max; i++)
+		set_closing(s, i, false);
+}
+
+uint32_t slabs_excess(const struct slabs *s)
+{
+	const uint32_t stay = s->count - s->closing;
+
+	return stay > s->max ? stay - s->max : 0;
+}
+
+void slabs_close(struct slabs *s, uint32_t i)
+{
+	set_closing(s, i, true);
+}
+
+bool slabs_closing(const struct slabs *s, struct extent e)
+{
+	return s->slot[e.position >> SLAB_WORDS_SHIFT].closing;
+}
+
 void slabs_tick(struct slabs *s)
 {
-	for (uint32_t i = 0; i < s->count && s->pages; i++) {
+	for (uint32_t i = 0; i < s->top && s->pages; i++) {
 		struct slab_slot *slot = &s->slot[i];
 
 		if (slot->fd >= 0 && !slot->used)
 			slab_unmap(s, slot);
 		slot->used = false;
 	}
+	slab_drop(s);
 	if (s->bytes - s->bytes_used < SPARE_BYTES && s->count < s->max)
 		(void)slab_add(s);
 }
 
 int slabs_init(struct slabs *s, int map_fd, uint32_t max)
 {
-	*s = (struct slabs){ .map_fd = map_fd, .max = max };
+	*s = (struct slabs){ .map_fd = map_fd };
+	slabs_limit(s, max);
 	return slab_add(s);
 }
 
 void slabs_done(struct slabs *s)
 {
-	for (uint32_t i = 0; i < s->count; i++) {
-		if (s->slot[i].fd >= 0) {
-			munmap(s->slot[i].data, SLAB_BYTES);
-			close(s->slot[i].fd);
-		} else {
-			free(s->slot[i].data);
-		}
+	for (uint32_t i = 0; i < s->top; i++) {
+		if (s->slot[i].data)
+			slab_free(&s->slot[i]);
 	}
 	extents_done(&s->free);
-	s->count = 0;
+	s->count = s->top = 0;
 }

@@ -38,32 +38,41 @@ struct slab_slot {
 	uint64_t mapped[SLAB_PAGES / 64]; /* a bit a page of it that is the map's */
 	uint32_t pages;			  /* of those bits */
 	bool used;			  /* since the last tick */
+	bool closing;			  /* nothing more is taken of it: it is to go */
 };
 
 struct slabs {
-	int map_fd; /* the array of maps, borrowed; -1: ordinary memory */
-	struct slab_slot slot[SLAB_MAX];
-	uint32_t count, max;
-	uint32_t pages; /* mapped now, of all slabs */
+	int map_fd;			 /* the array of maps, borrowed; -1: ordinary memory */
+	struct slab_slot slot[SLAB_MAX]; /* without data: none */
+	uint32_t count, closing;	 /* of them */
+	uint32_t max, top;		 /* their ceiling, and the first number never used */
+	uint32_t pages;			 /* mapped now, of all slabs */
 	struct extents free;
 	uint64_t bytes, bytes_used; /* of all slabs, and of what was taken of them */
 };
 
-enum slabs_verdict { SLABS_FULL = 1 /* the ceiling is reached */ };
+enum slabs_verdict { SLABS_FULL = 1 /* the ceiling is reached, or the host's memory is */ };
 
 /* max: slabs, 1 to SLAB_MAX. The first is made at once: entering one waits for the kernel's grace
  * period, some 10 ms, better now than when a process waits for it. SLABS_FULL, -ENOMEM, -errno. */
 int slabs_init(struct slabs *s, int map_fd, uint32_t max);
 void slabs_done(struct slabs *s);
-/* Takes words of one slab. 0, SLABS_FULL, -ENOMEM, -errno. */
+/* Takes words of one slab. 0, SLABS_FULL, -errno. */
 int slabs_take(struct slabs *s, uint32_t words, struct extent *ret);
 /* Gives an extent back; one of no words is none. */
 void slabs_release(struct slabs *s, struct extent e);
 /* Where `words` from a position on, or those of them in its slab, can be written and read. NULL
  * when they cannot be mapped. Holds until other words are asked for. */
 uint32_t *slabs_at(struct slabs *s, uint32_t position, uint32_t words);
-/* Once a second or so: unmaps what was idle since the last call, and makes the next slab before it
- * is needed. */
+/* Another ceiling, of at least one slab. It may lie below what there is: slabs_excess are to go. */
+void slabs_limit(struct slabs *s, uint32_t max);
+/* How many slabs there are above the ceiling, those that are closing not among them. */
+uint32_t slabs_excess(const struct slabs *s);
+/* Nothing more is taken of slab i, which goes when all of it was released. */
+void slabs_close(struct slabs *s, uint32_t i);
+bool slabs_closing(const struct slabs *s, struct extent e);
+/* Once a second or so: unmaps what was idle since the last call, gives back a slab that nothing
+ * lies in, and makes the next slab before it is needed. */
 void slabs_tick(struct slabs *s);
 
 #endif

@@ -16,7 +16,6 @@
 #define UNMAPPED_SHIFT 4
 #define IDLE_NS 10000000000ull /* of who was not sampled for so long the score is no matter */
 #define AGAIN_NS 1000000000ull /* between two looks whether rows are worth their room by now */
-#define NEVER_NS (UINT64_MAX / 2)
 
 struct table_file {
 	uint8_t state; /* enum file_state, as in the map */
@@ -70,11 +69,14 @@ struct tables {
 };
 
 static void make_room(struct tables *t, uint16_t wanting, uint64_t words);
+static void hand_back(struct tables *t);
 static uint32_t score(const struct table_file *f, uint64_t now_ns);
 
 static uint64_t free_words(const struct tables *t)
 {
-	return ((uint64_t)t->slabs.max * SLAB_BYTES - t->slabs.bytes_used) / sizeof(uint32_t);
+	const uint64_t most = (uint64_t)t->slabs.max * SLAB_BYTES;
+
+	return most > t->slabs.bytes_used ? (most - t->slabs.bytes_used) / sizeof(uint32_t) : 0;
 }
 
 /* Takes words of one slab, for a file's rows or (0) for mappings. TABLES_FULL: something is
@@ -147,6 +149,7 @@ void tables_tick(struct tables *t, uint64_t now_ns)
 	if (now_ns < t->slabs_ns + SLABS_TICK_NS && now_ns >= t->slabs_ns)
 		return;
 	t->slabs_ns = now_ns;
+	hand_back(t);
 	slabs_tick(&t->slabs);
 }
 
@@ -325,6 +328,14 @@ static uint64_t room(const struct tables *t)
 	return t->waiting_words + free_words(t);
 }
 
+static void evict(struct tables *t, uint16_t slot)
+{
+	file_set_state(t, slot, FILE_EVICTED);
+	t->state[slot].again_ns = t->now_ns + AGAIN_NS;
+	file_drop_rows(t, slot);
+	t->figures.evictions++;
+}
+
 static void make_room(struct tables *t, uint16_t wanting, uint64_t words)
 {
 	uint16_t slot;
@@ -335,11 +346,116 @@ static void make_room(struct tables *t, uint16_t wanting, uint64_t words)
 		slot = victim(t, wanting);
 		if (!slot)
 			break;
-		file_set_state(t, slot, FILE_EVICTED);
-		t->state[slot].again_ns = t->now_ns + AGAIN_NS;
-		file_drop_rows(t, slot);
-		t->figures.evictions++;
+		evict(t, slot);
 	}
+}
+
+static bool is_closing(const struct tables *t, const struct table_file *f)
+{
+	for (size_t i = 0; i < f->extents.len; i++) {
+		if (slabs_closing(&t->slabs, f->extents.data[i]))
+			return true;
+	}
+	return false;
+}
+
+/* Which slab goes when there are too many: that whose files were sampled least of late. What a
+ * runtime's config lies in stays, since processes name its position. -1: none can. */
+static int vacated(const struct tables *t)
+{
+	uint64_t samples[SLAB_MAX] = { 0 };
+	bool stays[SLAB_MAX] = { false };
+	int ret = -1;
+
+	for (uint32_t i = 1; i < t->next_slot; i++) {
+		const struct table_file *f = &t->state[i];
+
+		for (size_t k = 0; k < f->extents.len; k++)
+			samples[f->extents.data[k].position >> SLAB_WORDS_SHIFT] +=
+				score(f, t->now_ns);
+		if (f->runtime)
+			stays[f->runtime_extent.position >> SLAB_WORDS_SHIFT] = true;
+	}
+	for (uint32_t i = 0; i < t->slabs.top; i++) {
+		if (t->slabs.slot[i].data && !t->slabs.slot[i].closing && !stays[i] &&
+		    (ret < 0 || samples[i] <= samples[ret]))
+			ret = (int)i;
+	}
+	return ret;
+}
+
+/* Copies the mappings of all processes that lie in closing slabs into others. The old ones stay for
+ * whoever reads them now. */
+static void move_processes(struct tables *t)
+{
+	struct table_process *p, *next;
+
+	HASH_ITER(hh, t->processes, p, next) {
+		struct extent e;
+
+		if (!p->maps.words || !slabs_closing(&t->slabs, p->maps) ||
+		    extent_take(t, 0, p->maps.words, &e))
+			continue;
+		const uint32_t *from = slabs_at(&t->slabs, p->maps.position, p->maps.words);
+		uint32_t *copy = malloc(p->maps.words * sizeof(*copy)), *to = NULL;
+
+		if (from && copy) {
+			memcpy(copy, from, p->maps.words * sizeof(*copy));
+			to = slabs_at(&t->slabs, e.position, e.words);
+		}
+		if (to) {
+			struct process_entry entry = p->entry;
+
+			memcpy(to, copy, p->maps.words * sizeof(*copy));
+			entry.maps = e.position;
+			if (t->config.processes_fd >= 0 &&
+			    bpf_map_update_elem(t->config.processes_fd, &p->pid, &entry, BPF_EXIST))
+				to = NULL;
+			else
+				p->entry = entry;
+		}
+		free(copy);
+		wait_extent(t, to ? p->maps : e);
+		if (to)
+			p->maps = e;
+	}
+}
+
+/* Hands back the slabs that are above the ceiling: what lies in them goes, or moves. Rows that are
+ * just coming go when they are all there. */
+static void hand_back(struct tables *t)
+{
+	int slab;
+
+	while (slabs_excess(&t->slabs) && (slab = vacated(t)) >= 0)
+		slabs_close(&t->slabs, (uint32_t)slab);
+	if (!t->slabs.closing)
+		return;
+	for (uint32_t i = 1; i < t->next_slot; i++) {
+		if (t->state[i].state == FILE_READY && is_closing(t, &t->state[i]))
+			evict(t, (uint16_t)i);
+	}
+	move_processes(t);
+}
+
+void tables_limit(struct tables *t, size_t max_bytes)
+{
+	slabs_limit(&t->slabs, (uint32_t)(max_bytes / SLAB_BYTES < SLAB_MAX ? max_bytes / SLAB_BYTES
+									    : SLAB_MAX));
+}
+
+uint64_t tables_lacking(const struct tables *t)
+{
+	uint64_t words = 0;
+
+	for (uint32_t i = 1; i < t->next_slot; i++) {
+		const struct table_file *f = &t->state[i];
+
+		if (f->state == FILE_EVICTED && t->now_ns - f->touched_ns < IDLE_NS &&
+		    score(f, t->now_ns))
+			words += f->words;
+	}
+	return words * sizeof(uint32_t);
 }
 
 void tables_file_full(struct tables *t, uint16_t slot)
@@ -350,9 +466,7 @@ void tables_file_full(struct tables *t, uint16_t slot)
 
 	tables_file_none(t, slot);
 	file_set_state(t, slot, FILE_EVICTED);
-	f->again_ns = f->words > (uint64_t)t->slabs.max * SLAB_WORDS / 4 * 3
-			      ? NEVER_NS
-			      : t->now_ns + TABLES_GRACE_NS + AGAIN_NS;
+	f->again_ns = t->now_ns + TABLES_GRACE_NS + AGAIN_NS;
 }
 
 bool tables_file_again(struct tables *t, uint16_t slot)
@@ -362,6 +476,9 @@ bool tables_file_again(struct tables *t, uint16_t slot)
 	if (!slot_live(t, slot) || f->state != FILE_EVICTED || t->now_ns < f->again_ns)
 		return false;
 	f->again_ns = t->now_ns + AGAIN_NS;
+	/* One that takes nearly all would leave nothing to the others. */
+	if (f->words > (uint64_t)t->slabs.max * SLAB_WORDS / 4 * 3)
+		return false;
 	return room(t) > f->words + (uint64_t)t->slabs.max * SLAB_WORDS / 8 || victim(t, slot);
 }
 
@@ -696,7 +813,7 @@ static const struct slab *walk_slab(void *ctx, uint32_t position, uint32_t words
 
 	if (i == SLAB_MAX)
 		return t->walk_maps;
-	if (i >= t->slabs.count)
+	if (i >= t->slabs.top || !t->slabs.slot[i].data)
 		return NULL;
 	uint32_t *at = slabs_at(&t->slabs, position, words);
 	return at ? (const struct slab *)(at - (position & (SLAB_WORDS - 1))) : NULL;

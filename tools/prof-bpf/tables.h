@@ -41,6 +41,11 @@ void tables_free(struct tables *t);
  * drained; the grace period of what was freed since the last call begins with this one. Called a
  * few times a second. */
 void tables_tick(struct tables *t, uint64_t now_ns);
+/* Another ceiling of slabs, from now on. What is above it is handed back: the files in the slabs
+ * that were sampled least are evicted, and the slabs go after the grace period. */
+void tables_limit(struct tables *t, size_t max_bytes);
+/* Bytes that rows would take which were sampled of late, and had no room. */
+uint64_t tables_lacking(const struct tables *t);
 
 /* A new slot for a file, without rows yet (the walker says rows-pending there). 0, TABLES_FULL,
  * -ENOMEM. */
