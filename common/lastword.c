@@ -17,6 +17,8 @@
 struct page {
 	uint64_t what; /* kind << KIND_SHIFT | id */
 	uint64_t end;
+	uint64_t wanted;
+	uint64_t granted; /* prof-bpf writes this one */
 };
 
 static const int deadly[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP };
@@ -65,7 +67,31 @@ struct lastword lastword_read(int fd)
 	return w;
 }
 
+void lastword_grant(int fd, uint64_t bytes)
+{
+	/* Of a page that cannot be written the reader has what it had. */
+	if (fd >= 0 && pwrite(fd, &bytes, sizeof(bytes), offsetof(struct page, granted)) < 0)
+		return;
+}
+
+uint64_t lastword_wanted(int fd)
+{
+	struct page p;
+
+	return fd >= 0 && pread(fd, &p, sizeof(p), 0) == sizeof(p) ? p.wanted : 0;
+}
+
 /* --- the parser's side --- */
+
+uint64_t lastword_granted(void)
+{
+	return __atomic_load_n(&page->granted, __ATOMIC_ACQUIRE);
+}
+
+void lastword_want(uint64_t bytes)
+{
+	__atomic_store_n(&page->wanted, bytes, __ATOMIC_RELEASE);
+}
 
 uint64_t lastword_begin(enum lastword_kind kind, uint64_t id)
 {
@@ -90,7 +116,9 @@ int lastword_take(int fd)
 	close(fd);
 	if (r)
 		return r;
-	*p = *page;
+	p->what = page->what;
+	p->end = page->end;
+	p->wanted = page->wanted;
 	if (page != &unread)
 		munmap(page, sizeof(*page));
 	page = p;

@@ -51,6 +51,8 @@ struct status {
 				   */
 	uint64_t taken;		  /* prof-bpf: samples of this process so far, wherever they went */
 	uint64_t held;	  /* prof-export: 1 while nobody reads what it writes, and it waits */
+	uint64_t enough;  /* of prof-export: bytes of memory by which no stack would have been cut
+			     for  want of it, 0: none was */
 	uint64_t last_ns; /* prof-export: CLOCK_MONOTONIC of the newest sample that came */
 	/* prof-export, by the numbers of common/remedies.def: samples of processes that run it; of
 	 * these, ones that are cut in code that it may have generated; ones with a frame of such

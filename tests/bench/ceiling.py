@@ -363,7 +363,27 @@ def python(folder, scale):
     return [start([sys.executable, "-c", PYTHON])]
 
 
-LOADS = {f.__name__: f for f in (executables, giant, mappings, shorts, threads, stacks, deep, jit, python)}
+def compilers(folder, scale):
+    """Those that there are, again and again: their libraries have millions of rows, of which each run touches some."""
+    unit = "#include <algorithm>\n#include <functional>\n#include <iostream>\n#include <map>\n#include <regex>\n#include <string>\n#include <vector>\n"
+    for i in range(20):
+        unit += f'int f{i}(const std::string &s) {{ std::map<std::string, std::vector<int>> m; std::regex r("a{i}(b|c)*"); std::smatch k; if (std::regex_search(s, k, r)) m[s].push_back({i}); return m.size(); }}\n'
+    crate = "use std::collections::*;\n"
+    for i in range(60):
+        crate += f"pub fn f{i}(s: &str) -> usize {{ let mut m: BTreeMap<String, Vec<u32>> = BTreeMap::new(); for w in s.split_whitespace() {{ m.entry(w.to_string()).or_default().push({i}); }} m.len() }}\n"
+    java = "import java.util.*; import java.util.stream.*; public class A {\n" + "".join(
+        f'static int f{i}(String s) {{ return Arrays.stream(s.split(" ")).collect(Collectors.groupingBy(x -> x.length() + {i})).size(); }}\n' for i in range(200)) + "}\n"
+    for name, text in (("a.cc", unit), ("a.rs", crate), ("A.java", java)):
+        with open(f"{folder}/{name}", "w") as f:
+            f.write(text)
+    script = "let o = {}; for (const end = Date.now() + 3000; Date.now() < end;) { for (let i = 0; i < 1e4; i++) o['k' + i % 997] = { a: i, b: [i].map(x => x * 2) }; JSON.parse(JSON.stringify(o)); }"
+    kinds = [["clang++", "-O2", "-c", "-o", "clang.o", "a.cc"], ["g++", "-O2", "-c", "-o", "gcc.o", "a.cc"], ["rustc", "-O", "--crate-type", "lib", "-o", "rust.rlib", "a.rs"],
+             ["node", "-e", script], ["go", "build", "-a", "-o", "std.a", "net/http"], ["javac", "-d", ".", "A.java"]]
+    env = {**os.environ, "GOCACHE": f"{folder}/gocache", "HOME": os.environ.get("HOME", folder)}
+    return [start(["bash", "-c", 'while :; do "$@" >/dev/null 2>&1 || sleep 0.2; done', "again", *k], cwd=folder, env=env) for k in kinds if shutil.which(k[0])]
+
+
+LOADS = {f.__name__: f for f in (executables, giant, mappings, shorts, threads, stacks, deep, jit, python, compilers)}
 
 # --- a run ---
 

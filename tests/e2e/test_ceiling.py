@@ -29,6 +29,26 @@ def test_the_limit_holds(folder, name, scale, limit):
     assert beside == 0 or whole >= beside * 0.8, said
 
 
+def test_no_stack_is_cut_for_want_of_memory_while_there_is_some(folder):
+    """The rows of some compilers do not fit into what the tables are sure of, and well into what nobody else has a use for."""
+    status, meter, summary, said, _, _ = ceiling.run(folder, ["compilers"], seconds=10)
+    assert status == 0, said
+    assert meter.peak <= 128 * ceiling.MIB, (meter.at_peak, said)
+    assert summary["samples"] > 300 and "memory-limit" not in summary["truncated"], said
+
+
+def test_the_limit_that_would_have_sufficed_is_named(folder):
+    """And it suffices."""
+    status, _, summary, said, _, _ = ceiling.run(folder, ["compilers"], seconds=8, limit=64)
+    assert status == 0, said
+    if "memory-limit" not in summary["truncated"]:
+        pytest.skip("the compilers that are here have room in the least limit")
+    enough = summary["memory_enough_mib"]
+    assert f"with --memory-limit {enough}M" in said, said
+    status, _, summary, said, _, _ = ceiling.run(folder, ["compilers"], seconds=8, limit=enough)
+    assert status == 0 and "memory-limit" not in summary["truncated"], said
+
+
 def test_a_process_of_more_mappings_than_an_entry_holds_is_walked_by_the_kernel(folder):
     """65,529 have room: code of no file goes first, which is half of them here. Each sample of a process without an entry would be walked by prof-bpf, which gathers all mappings for it."""
     children = ceiling.mappings(folder, 1)

@@ -599,6 +599,8 @@ void feed_figures(struct prof *p)
 		{ "rules", t.rules },
 		{ "files", t.files },
 		{ "evictions", t.evictions },
+		{ "memory_enough", p->limit.enough },
+		{ "memory_export", p->limit.export },
 		{ "processes", h.processes },
 		{ "files_opened", h.opens },
 		{ "rows_answered", r.answered },

@@ -194,6 +194,16 @@ void filesrv_answer(struct filesrv *f, uint64_t ticket, int fd, int status, uint
 	t->size = size;
 }
 
+void filesrv_grant(struct filesrv *f, uint64_t bytes)
+{
+	lastword_grant(f->lastword, bytes);
+}
+
+uint64_t filesrv_wanted(const struct filesrv *f)
+{
+	return lastword_wanted(f->lastword);
+}
+
 static int transmit(struct filesrv *f)
 {
 	struct ticket *t, *next;

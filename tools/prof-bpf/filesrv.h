@@ -42,6 +42,10 @@ int filesrv_bus_fd(const struct filesrv *f);
 int filesrv_lane_fd(const struct filesrv *f);
 /* Takes requests, sends answers. 0, or -errno where the route itself failed. */
 int filesrv_run(struct filesrv *f);
+/* Tells prof-symd how many bytes of memory it may take; and how many it says that it could use, 0
+ * where it says nothing. */
+void filesrv_grant(struct filesrv *f, uint64_t bytes);
+uint64_t filesrv_wanted(const struct filesrv *f);
 /* The end of a request: fd is taken (-1: none), status 0 or a positive errno, size in bytes. An
  * answer to a peer that is gone is dropped. */
 void filesrv_answer(struct filesrv *f, uint64_t ticket, int fd, int status, uint64_t size);

@@ -244,6 +244,7 @@ static void on_timer(struct prof *p)
 	answers_tick(p, now);
 	if (p->phase == SAMPLING)
 		ask_again(p, now);
+	limit_run(p, now);
 	if (p->kallsyms)
 		(void)kallsyms_tick(p->kallsyms, now);
 	feed_drain(p);

@@ -123,25 +123,24 @@ static int open_privileged(struct prof *p)
 	return 0;
 }
 
-/* What is left for tables of what maps and rings may take. */
-static int share_tables(const struct prof *p, size_t *ret)
+/* What the tables begin with: what is left of what maps and rings are sure of. */
+static int share_tables(struct prof *p, size_t *ret)
 {
 	struct loader_figures f;
 
-	*ret = p->options.table_bytes;
-	if (*ret)
-		return 0;
 	loader_figures(p->loader, &f);
 	const uint64_t rest = f.map_bytes + (uint64_t)cpus() * sideband_bytes(p) + RUNTIMES_BYTES;
 
-	if (rest + TABLES_LEAST > p->budget.maps) {
+	if (!p->options.table_bytes && rest + TABLES_LEAST > p->budget.maps) {
 		log_error(
 			"the %ld cpus of this host take %llu MiB of BPF maps and rings alone; raise --memory-limit",
 			cpus(), (unsigned long long)rest >> 20);
 		return -ENOMEM;
 	}
-	*ret = p->budget.maps - rest;
-	return 0;
+	const uint64_t sure = p->budget.maps > rest ? p->budget.maps - rest : 0;
+
+	*ret = p->options.table_bytes ? p->options.table_bytes : sure;
+	return limit_init(p, rest, sure);
 }
 
 static int load_bpf(struct prof *p)

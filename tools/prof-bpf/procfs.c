@@ -13,6 +13,8 @@
 #define PF_KTHREAD 0x00200000u
 #define STAT_MAX 2048u
 #define STATUS_MAX 4096u
+#define ROLLUP_MAX 4096u
+#define CHILDREN_MAX 4096u
 
 /* A number off the front of s, at most 64 bits, at least one digit. */
 static bool take_number(struct str *s, unsigned base, uint64_t *ret)
@@ -40,6 +42,12 @@ static bool take_number(struct str *s, unsigned base, uint64_t *ret)
 	s->len -= i;
 	*ret = n;
 	return true;
+}
+
+static void skip_blanks(struct str *s)
+{
+	while (s->len && *s->data == ' ')
+		*s = (struct str){ .data = s->data + 1, .len = s->len - 1 };
 }
 
 static bool take_char(struct str *s, char c)
@@ -389,6 +397,49 @@ int procfs_read_ids(int proc, uint32_t pid, struct procfs_ids *ret)
 	return n < 0 ? (int)n
 		     : procfs_parse_status_ids((struct span){ .data = text, .len = (size_t)n },
 					       ret);
+}
+
+/* Source: show_smap of fs/proc/task_mmu.c. */
+int procfs_read_pss(int proc, uint32_t pid, uint64_t *ret)
+{
+	static const char head[] = "\nPss:";
+	uint8_t text[ROLLUP_MAX];
+	ssize_t n = read_small(proc, pid, "smaps_rollup", text, sizeof(text));
+	const uint8_t *at = n > 0 ? memmem(text, (size_t)n, head, strlen(head)) : NULL;
+	uint64_t kib;
+
+	if (n < 0)
+		return (int)n;
+	if (!at)
+		return PROCFS_MALFORMED;
+	at += strlen(head);
+	struct str s = { .data = (const char *)at, .len = (uint32_t)(text + n - at) };
+	skip_blanks(&s);
+	if (!take_number(&s, 10, &kib) || kib > UINT64_MAX >> 10)
+		return PROCFS_MALFORMED;
+	*ret = kib << 10;
+	return 0;
+}
+
+int procfs_each_child(int proc, uint32_t pid, size_t max, void (*fn)(void *ctx, uint32_t pid),
+		      void *ctx)
+{
+	uint8_t text[CHILDREN_MAX];
+	char name[40];
+
+	snprintf(name, sizeof(name), "task/%u/children", pid);
+	ssize_t n = read_small(proc, pid, name, text, sizeof(text));
+	struct str s = { .data = (const char *)text, .len = n > 0 ? (uint32_t)n : 0 };
+	uint64_t child;
+
+	for (; max && take_number(&s, 10, &child) && child <= INT32_MAX; max--) {
+		/* One that the buffer ends in may be cut. */
+		if (!s.len)
+			break;
+		skip_blanks(&s);
+		fn(ctx, (uint32_t)child);
+	}
+	return n < 0 ? (int)n : 0;
 }
 
 int procfs_each(int proc, void (*fn)(void *ctx, uint32_t pid), void *ctx)

@@ -82,6 +82,13 @@ ssize_t procfs_read_all_maps(int proc, uint32_t pid, size_t max,
 int procfs_read_stat(int proc, uint32_t pid, struct procfs_stat *ret);
 int procfs_read_uid(int proc, uint32_t pid, uint32_t *ret_uid);
 int procfs_read_ids(int proc, uint32_t pid, struct procfs_ids *ret);
+/* The proportional set size, in bytes; reading it takes the right to trace. 0, PROCFS_MALFORMED,
+ * -errno. */
+int procfs_read_pss(int proc, uint32_t pid, uint64_t *ret);
+/* Calls fn with the first `max` children that the main thread of pid has. 0, -errno: -ENOENT also
+ * where the kernel does not list them. */
+int procfs_each_child(int proc, uint32_t pid, size_t max, void (*fn)(void *ctx, uint32_t pid),
+		      void *ctx);
 /* Every pid that proc lists. 0 or -errno. */
 int procfs_each(int proc, void (*fn)(void *ctx, uint32_t pid), void *ctx);
 

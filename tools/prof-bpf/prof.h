@@ -22,6 +22,7 @@
 #include "tools/prof-bpf/jitfiles.h"
 #include "tools/prof-bpf/cpus.h"
 #include "tools/prof-bpf/kallsyms.h"
+#include "tools/prof-bpf/limit.h"
 #include "tools/prof-bpf/loader.h"
 #include "tools/prof-bpf/opener.h"
 #include "tools/prof-bpf/options.h"
@@ -62,7 +63,8 @@ struct described;
 
 struct prof {
 	struct options options;
-	struct budget budget;
+	struct budget budget; /* the shares, at the start */
+	struct limit limit;   /* who has how much of it now */
 	struct loader *loader;
 	struct cpus cpus;
 	struct sideband *sideband;

@@ -438,7 +438,9 @@ static int run_deployed(const struct options *o)
 	deploy_budget(&o->deploy, &b);
 	/* When the output is written the samples' way is over, and what was taken for it is free.
 	 */
-	sandbox.max_data = budget_fence(b.export + b.bpf + b.deltas, THREADS);
+	const uint64_t at_end = b.export + b.bpf + b.deltas;
+
+	sandbox.max_data = budget_fence(b.export_most > at_end ? b.export_most : at_end, THREADS);
 	if (sandbox.max_data < 2 * o->session.memory_max)
 		sandbox.max_data = 2 * o->session.memory_max;
 	if (deploy_enter(&o->deploy, DEPLOY_EXPORT, &sandbox) || init_session(o, o->output_fd))
@@ -497,6 +499,8 @@ int main(int argc, char **argv)
 	struct budget budget;
 
 	deploy_budget(&o.deploy, &budget);
+	if (!o.session.memory_max && o.deploy.run_dir)
+		o.session.share_most = budget.export_most;
 	if (!o.session.memory_max)
 		o.session.memory_max = o.deploy.run_dir || o.deploy.limit
 					       ? budget.model

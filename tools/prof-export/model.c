@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include "common/account.h"
+#include "common/budget.h"
 #include "tools/prof-export/hot.h"
 #include "tools/prof-export/label.h"
 #include "tools/prof-export/things.h"
@@ -642,6 +643,17 @@ static void begin_sampler(struct model *m, uint64_t began_ns)
 				       .bpf_ns = m->totals.bpf_ns };
 }
 
+/* Others leave it so much: what it was given at the start is its own in any case. */
+static void grant(struct model *m, uint64_t share)
+{
+	const uint64_t granted =
+		budget_model(share < m->options.share_most ? share : m->options.share_most);
+
+	if (m->options.share_most)
+		m->things.pool.max = granted > m->options.memory_max ? granted
+								     : m->options.memory_max;
+}
+
 static void take_figure(struct model *m, const struct msg_figure *msg)
 {
 	if (str_eq(msg->name, STR_LIT("began")))
@@ -654,6 +666,10 @@ static void take_figure(struct model *m, const struct msg_figure *msg)
 		m->totals.bpf_ns = m->sampler.bpf_ns + msg->value;
 	else if (str_eq(msg->name, STR_LIT("map_bytes")))
 		m->totals.map_bytes = msg->value;
+	else if (str_eq(msg->name, STR_LIT("memory_enough")))
+		m->totals.memory_enough = msg->value;
+	else if (str_eq(msg->name, STR_LIT("memory_export")))
+		grant(m, msg->value);
 }
 
 int model_take(struct model *m, const struct msg *msg, struct model_sample *ret_sample)
@@ -847,6 +863,7 @@ void model_status(const struct model *m, struct status *st, bool with_top)
 			       .bpf_runs = t->bpf_runs,
 			       .bpf_ns = t->bpf_ns,
 			       .map_bytes = t->map_bytes,
+			       .enough = t->memory_enough,
 			       .first_complete_ns = t->first_complete_ns,
 			       .last_ns = t->last_ns };
 	memcpy(st->truncated, t->truncated, sizeof(st->truncated));

@@ -30,7 +30,8 @@ struct model_options {
 	bool interpreter_frames; /* show the native frames of an interpreter's own loop, too */
 	bool lines;		 /* MODEL_NAMES: interpreted frames keep their line numbers */
 	bool aggregate; /* keep samples; else only count them, and forget all else at each epoch */
-	size_t memory_max; /* bytes */
+	size_t memory_max;   /* bytes */
+	uint64_t share_most; /* what of the run's memory may be granted later; 0: nothing */
 };
 
 struct model_file {
@@ -114,7 +115,7 @@ struct model_totals {
 	uint64_t runtime_samples[STATUS_RUNTIMES], runtime_cut[STATUS_RUNTIMES],
 		runtime_unnamed[STATUS_RUNTIMES]; /* as in struct status */
 	uint64_t unkept; /* samples lost to this model's own ceiling; in lost, too */
-	uint64_t bpf_runs, bpf_ns, map_bytes;
+	uint64_t bpf_runs, bpf_ns, map_bytes, memory_enough;
 	bool ended;
 	uint64_t end_reason; /* enum end_reason */
 };

@@ -18,6 +18,7 @@ int session_init(struct session *s, const struct session_options *o, int fd)
 		.lines = o->lines,
 		.aggregate = at_end,
 		.memory_max = o->memory_max,
+		.share_most = o->share_most,
 	};
 
 	s->options = *o;

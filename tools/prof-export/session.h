@@ -25,6 +25,7 @@ struct session_options {
 	bool lines;		 /* folded: interpreted frames have their line numbers */
 	bool interpreter_frames; /* the native frames of an interpreter's loop are shown, too */
 	size_t memory_max;	 /* of the model, in bytes */
+	uint64_t share_most;	 /* as of struct model_options */
 	bool many; /* senders come and go: one that lost its own sender is followed by another, with
 		      an epoch of its own */
 };

@@ -10,6 +10,8 @@
 #include "common/msg.h"
 #include "tools/profpipe/summary.h"
 
+#define ENOUGH_STEP 8ul /* MiB */
+
 static void print_bytes(FILE *out, uint64_t n)
 {
 	if (n >= 10u << 20)
@@ -129,6 +131,12 @@ static void print_lines(FILE *out, const char *head, const struct status *f, enu
 	}
 }
 
+/* A size that is named to be used. */
+static uint64_t enough_mib(const struct status *f)
+{
+	return (f->enough + (ENOUGH_STEP << 20) - 1) / (ENOUGH_STEP << 20) * ENOUGH_STEP;
+}
+
 void summary_print(FILE *out, const struct summary *s)
 {
 	const struct status *f = &s->figures;
@@ -145,6 +153,10 @@ void summary_print(FILE *out, const struct summary *s)
 	fputs("\n", out);
 	print_lines(out, "cut:\n", f, ACCOUNT_TRUNCATED);
 	print_lines(out, "remedies:\n", f, ACCOUNT_REMEDY);
+	if (f->truncated[WALK_MEMORY_LIMIT] && f->enough)
+		fprintf(out,
+			"no stack would have been cut for want of memory with --memory-limit %luM\n",
+			enough_mib(f));
 	if (!lost_samples(f->lost))
 		fprintf(out, "%s\n", account_loss(f, s->unsampled_s > 0));
 	print_lines(out, "lost:\n", f, ACCOUNT_LOST);
@@ -245,6 +257,8 @@ int summary_json(int fd, const struct summary *s)
 			cJSON_AddNumberToObject(kinds[l->kind], l->word, (double)l->count);
 	}
 	cJSON_AddStringToObject(j, "loss", account_loss(f, s->unsampled_s > 0));
+	if (f->truncated[WALK_MEMORY_LIMIT] && f->enough)
+		cJSON_AddNumberToObject(j, "memory_enough_mib", (double)enough_mib(f));
 	cJSON_AddNumberToObject(j, "lost_total", (double)lost_samples(f->lost));
 	cJSON *restarts = cJSON_AddObjectToObject(j, "restarts");
 	for (unsigned i = 0; i < s->cost_count; i++) {
