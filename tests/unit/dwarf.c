@@ -216,7 +216,7 @@ static void start_for(unsigned life_s)
 	int control;
 
 	cr_assert_eq(dwarfkeeper_start(HEAP, &control), 0);
-	dwarf_use_keeper(control, life_s);
+	dwarf_use_keeper(control, life_s, HEAP);
 }
 
 static void start(void)
@@ -531,7 +531,7 @@ Test(dwarf, the_keeper_ends_with_its_owner)
 	int control, status;
 
 	cr_assert_eq(dwarfkeeper_start(64u << 20, &control), 0);
-	dwarf_use_keeper(control, DWARFWORKER_LIFE_S);
+	dwarf_use_keeper(control, DWARFWORKER_LIFE_S, 64u << 20);
 	struct symfile *f = self();
 	struct dwarf *d;
 

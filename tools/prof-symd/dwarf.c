@@ -37,14 +37,29 @@ static struct {
 	bool killed;	     /* the keeper says: the one before the present one was */
 	uint64_t worker;     /* how many there were */
 	uint64_t life_ns, worked_ns;
+	uint64_t heap; /* of the next one */
+	uint64_t (*more)(void *ctx, uint64_t heap);
+	void *more_ctx;
 	struct dwarf *files[DWARFWIRE_FILES];
 	uint8_t answer[DWARFWIRE_MAX];
 } host = { .control = -1, .socket = -1 };
 
-void dwarf_use_keeper(int control, unsigned life_s)
+void dwarf_use_keeper(int control, unsigned life_s, uint64_t heap)
 {
 	host.control = control;
 	host.life_ns = life_s * 1000000000ull;
+	host.heap = heap;
+}
+
+void dwarf_grow_with(uint64_t (*more)(void *ctx, uint64_t heap), void *ctx)
+{
+	host.more = more;
+	host.more_ctx = ctx;
+}
+
+void dwarf_set_heap(uint64_t heap)
+{
+	host.heap = heap;
 }
 
 /* --- the worker --- */
@@ -91,7 +106,8 @@ static int ask_keeper(void)
 {
 	const uint64_t deadline_ns = clock_mono_ns() + START_NS;
 
-	if (send(host.control, "w", 1, MSG_NOSIGNAL | MSG_DONTWAIT) != 1)
+	if (send(host.control, &host.heap, sizeof(host.heap), MSG_NOSIGNAL | MSG_DONTWAIT) !=
+	    sizeof(host.heap))
 		return -EPIPE;
 	const int r = wait_for(host.control, POLLIN, deadline_ns);
 
@@ -222,6 +238,22 @@ static bool was_killed(struct dwarf *d)
 	return true;
 }
 
+/* Its DWARF takes more than it may: there is more to be had, in another worker. */
+static bool grow(struct dwarf *d)
+{
+	if (!host.more)
+		return false;
+	const uint64_t had = host.heap;
+
+	host.heap = host.more(host.more_ctx, 2 * had);
+	if (host.heap < had + had / 8)
+		return false;
+	/* libdw takes nearly as much again for what it makes of it. */
+	d->max = host.heap / 5 * 3;
+	worker_drop();
+	return true;
+}
+
 /* Opens d, and asks what a (NULL: nothing) says; once more where that may help. */
 static int ask(struct dwarf *d, const struct dwarfwire_ask *a, struct names *ret)
 {
@@ -232,6 +264,8 @@ static int ask(struct dwarf *d, const struct dwarfwire_ask *a, struct names *ret
 			r = exchange(d, a, NULL, 0, ret);
 		if (filled(r) && !was_filled)
 			was_filled = true;
+		else if (r == SYMFILE_TOO_LARGE && grow(d))
+			was_filled = false;
 		else if (r != DWARF_LOST || !was_killed(d) || d->kills > 1)
 			return r;
 		if (ret)

@@ -23,8 +23,13 @@ enum dwarf_verdict {
 };
 
 /* What workers are started by, for the life of the process: taken (dwarfkeeper.h). life_s: how long
- * one works before the next takes its place, DWARFWORKER_LIFE_S. */
-void dwarf_use_keeper(int control, unsigned life_s);
+ * one works before the next takes its place, DWARFWORKER_LIFE_S. heap: bytes that each may have. */
+void dwarf_use_keeper(int control, unsigned life_s, uint64_t heap);
+/* From now on a file that takes more is tried again with what `more` gives: it is asked for so many
+ * bytes of heap, and returns how many the next worker may have. */
+void dwarf_grow_with(uint64_t (*more)(void *ctx, uint64_t heap), void *ctx);
+/* Workers that are started from now on may have so much. */
+void dwarf_set_heap(uint64_t heap);
 
 /* It is dead or does not answer, which was waited for once: no file is opened any more. */
 bool dwarf_keeper_gone(void);

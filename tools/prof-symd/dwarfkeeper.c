@@ -122,14 +122,14 @@ static bool answer(int fd, int status)
 	return n == 1;
 }
 
-static void keep(uint64_t heap)
+static void keep(uint64_t most)
 {
 	const pid_t keeper = getpid();
 	pid_t worker = -1;
-	char byte;
+	uint64_t heap;
 
 	for (;;) {
-		const ssize_t n = recv(SOCKET, &byte, 1, 0);
+		const ssize_t n = recv(SOCKET, &heap, sizeof(heap), 0);
 		int socket = -1, status = 0;
 
 		if (n < 0 && errno == EINTR)
@@ -139,9 +139,9 @@ static void keep(uint64_t heap)
 			kill(worker, SIGKILL);
 			waitpid(worker, &status, 0);
 		}
-		if (n <= 0)
+		if (n != sizeof(heap))
 			return;
-		worker = start_worker(heap, keeper, &socket);
+		worker = start_worker(heap < most ? heap : most, keeper, &socket);
 		if (!answer(socket, status))
 			return; /* and the worker with it */
 	}

@@ -67,16 +67,22 @@ static void usage(FILE *out)
 
 /* --- libdw, in its own process --- */
 
-/* heap: bytes that it may take. False, with a message: it could not be started. */
-static bool start_dwarf(uint64_t heap)
+/* Bytes that the first worker may take, and the most that one may have later; and what this process
+ * may take, below that. */
+struct heap {
+	uint64_t first, most, own_fence;
+};
+
+/* False, with a message: it could not be started. */
+static bool start_dwarf(struct heap heap)
 {
-	int control, r = dwarfkeeper_start(heap, &control);
+	int control, r = dwarfkeeper_start(heap.most, &control);
 
 	if (r) {
 		log_error("the process that reads DWARF cannot be started: %s", strerror(-r));
 		return false;
 	}
-	dwarf_use_keeper(control, DWARFWORKER_LIFE_S);
+	dwarf_use_keeper(control, DWARFWORKER_LIFE_S, heap.first);
 	return true;
 }
 
@@ -130,9 +136,15 @@ static void say_too_large_by_hand(struct str path)
 /* In the deployment it is started in our identity, and before we may start nothing any more. */
 static int start_dwarf_confined(void *ctx)
 {
-	const uint64_t *heap = ctx;
+	const struct heap *heap = ctx;
 
-	return start_dwarf(*heap) ? 0 : -ECANCELED;
+	if (!start_dwarf(*heap))
+		return -ECANCELED;
+	const int r = DWARFWORKER_ASAN ? 0 : sandbox_lower(RLIMIT_DATA, heap->own_fence);
+
+	if (r)
+		log_error("the memory cannot be bounded: %s", strerror(-r));
+	return r;
 }
 
 /* --- addresses of one file --- */
@@ -635,9 +647,15 @@ static int run_deployed(const struct options *o)
 
 	lastword_watch(LASTWORD_SLOW_S);
 	deploy_budget(&o->deploy, &budget);
-	sandbox.max_data = budget_fence(budget.symd - budget.dwarf - KEEPER_BYTES + o->memory,
-					THREADS);
-	uint64_t heap = budget.dwarf + 2 * o->memory;
+	struct budget most = budget;
+
+	/* Who runs libdw may have what is granted later. */
+	budget_symd(&most, budget.symd_most);
+	sandbox.max_data = budget_fence(most.symd + 2 * o->memory, THREADS);
+	struct heap heap = { .first = budget.dwarf + 2 * o->memory,
+			     .most = budget.dwarf_most + 2 * o->memory,
+			     .own_fence = budget_fence(
+				     most.symd - most.dwarf - KEEPER_BYTES + o->memory, THREADS) };
 
 	deploy.confined = start_dwarf_confined;
 	deploy.confined_ctx = &heap;
@@ -659,7 +677,7 @@ static int run_deployed(const struct options *o)
 /* heap: of who runs libdw, which is started before nothing can be; 0: nobody does. */
 static bool confine(enum cell_hand how, uint64_t heap)
 {
-	if (heap && !start_dwarf(heap))
+	if (heap && !start_dwarf((struct heap){ .first = heap, .most = heap }))
 		return false;
 	const int r = cell_by_hand(how, NULL);
 

@@ -7,6 +7,7 @@
 #include "common/lastword.h"
 #include "tools/prof-symd/dwarf.h"
 #include "tools/prof-symd/serve.h"
+#include "tools/prof-symd/share.h"
 
 /* An answer without its descriptor, or the other way round, waits so long. */
 #define HALF_NS 1000000000ull
@@ -29,7 +30,7 @@ struct half {
 
 struct serve {
 	const struct serve_links *links;
-	const struct budget *budget;
+	struct share share;
 	bool shared; /* programs have what the others leave */
 	uint64_t shared_ns;
 	struct filestore files;
@@ -405,23 +406,19 @@ static int watch_export(struct serve *s)
 	}
 }
 
-/* Programs, their DWARF included, have what all else leaves, since what they hold can be had again:
- * half of it, since they may go beyond for a moment (filestore.h), and the allocator as well. */
+/* Programs, their DWARF included, have what all else leaves, since what they hold can be had again.
+ */
 static void share_memory(struct serve *s, uint64_t now_ns)
 {
-	const struct budget *b = s->budget;
-
 	if (now_ns - s->shared_ns < SHARE_NS)
 		return;
 	s->shared_ns = now_ns;
 
 	const struct objects_counts objects = objects_counts(s->objects);
 	const uint64_t others = s->jit.bytes + objects.held_bytes + named_bytes(s->named);
-	const uint64_t all = b->programs + b->dwarf + b->generated + b->objects + b->definitions +
-			     b->names;
-	const uint64_t rest = others + b->programs < all ? all - others : b->programs;
 
-	s->files.budget = (rest < b->dwarf ? rest : b->dwarf) / 2;
+	s->files.budget = share_programs(&s->share, others, s->files.bytes, s->files.evicted,
+					 now_ns);
 }
 
 static int serve_loop(struct serve *s, struct serve_counts *counts)
@@ -519,8 +516,10 @@ int serve_run(const struct serve_links *links, const struct budget *budget, uint
 	stream_in_init(&s->answers);
 	for (size_t i = 0; i < HALVES; i++)
 		s->halves[i].fd = -1;
-	s->budget = budget;
+	share_init(&s->share, budget);
 	s->shared = !programs;
+	if (s->shared)
+		dwarf_grow_with(share_heap, &s->share);
 	filestore_init(&s->files, programs ? programs : budget->programs,
 		       programs > budget->dwarf ? programs : budget->dwarf / 3 * 2, ask, s);
 	s->files.without_hook = without;
@@ -557,6 +556,7 @@ int serve_run(const struct serve_links *links, const struct budget *budget, uint
 	ret_counts->evicted = s->files.evicted;
 	ret_counts->timed_out = s->files.timed_out;
 	ret_counts->dwarf_too_large = s->files.dwarf_too_large;
+	dwarf_grow_with(NULL, NULL);
 	named_free(s->named);
 	objects_free(s->objects);
 	jit_done(&s->jit);
