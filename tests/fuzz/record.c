@@ -75,13 +75,15 @@ static void name_object(struct msg_object *m)
 	int r = objects_lookup(o, &b, 1, 1, m->address, m->check << RUNTIME_CHECK_SHIFT | 3, false,
 			       1, &names);
 
-	assert(r == 0 || r == OBJECTS_LATER || r == OBJECTS_HIDDEN);
+	assert(r >= 0 && r <= OBJECTS_UNNAMED);
 	if (r == OBJECTS_LATER) {
 		assert(objects_send(o, 1) == 0 && asked == 1);
 		r = objects_lookup(o, &b, 1, 1, m->address, m->check << RUNTIME_CHECK_SHIFT | 3,
 				   true, 1, &names);
 	}
-	assert(r == OBJECTS_HIDDEN || (r == 0 && names.count == 1 && names.calls[0].name.len));
+	/* Once it cannot be read, the reason stands in place of its name. */
+	assert(r == OBJECTS_HIDDEN ||
+	       ((r == 0 || r == OBJECTS_UNNAMED) && names.count == 1 && names.calls[0].name.len));
 	objects_free(o);
 }
 
