@@ -64,6 +64,11 @@ void arrivals_put(struct arrivals *a, struct arrival what)
 	show(a);
 }
 
+const struct arrival *arrivals_next(const struct arrivals *a)
+{
+	return count(a) ? &a->ring[a->first] : NULL;
+}
+
 bool arrivals_take(struct arrivals *a, struct arrival *ret)
 {
 	if (!count(a))

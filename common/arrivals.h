@@ -30,6 +30,8 @@ int arrivals_init(struct arrivals *a);
 void arrivals_done(struct arrivals *a);
 /* Takes the message. */
 void arrivals_put(struct arrivals *a, struct arrival what);
+/* The oldest, which stays; borrowed until the next call. NULL: there is none. */
+const struct arrival *arrivals_next(const struct arrivals *a);
 /* The oldest: its message is the caller's. False: there is none. */
 bool arrivals_take(struct arrivals *a, struct arrival *ret);
 /* Frees the messages of an epoch. */

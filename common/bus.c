@@ -106,6 +106,7 @@ struct bus {
 	bool reads, writes, waits; /* the operation goes on */
 	bool ending;		   /* reading failed once */
 	bool deaf;		   /* writing failed */
+	bool starves;		   /* there was no memory for a message */
 
 	/* To be sent. */
 	struct message *out, *last;
@@ -245,7 +246,17 @@ static bool take_greeting(struct bus *b)
 	return true;
 }
 
-/* Whether the head is as it should be, and there is memory for what follows it. */
+/* There is no memory for what comes next: the peer, who is not to blame, has it taken later. */
+static void starve(struct bus *b)
+{
+	b->starves = true;
+	if (b->waits)
+		return;
+	b->waits = true;
+	nng_sleep_aio(REST_MS, b->waiting);
+}
+
+/* Whether the head is as it should be. Without memory for what follows it the bus starves. */
 static bool take_head(struct bus *b)
 {
 	const uint8_t *head = b->buffer + b->from;
@@ -256,8 +267,10 @@ static bool take_head(struct bus *b)
 	if (head[0] != HEAD_TYPE || !len || len > b->route->max)
 		return false;
 	b->partial = malloc(sizeof(*b->partial) + len);
-	if (!b->partial)
-		return false;
+	if (!b->partial) {
+		starve(b);
+		return true;
+	}
 	b->partial->len = len;
 	b->got = 0;
 	b->from += HEAD_SIZE;
@@ -269,6 +282,7 @@ static void digest(struct bus *b)
 {
 	bool right = true;
 
+	b->starves = false;
 	for (;;) {
 		const size_t left = b->to - b->from;
 
@@ -294,10 +308,10 @@ static void digest(struct bus *b)
 				break;
 			right = take_head(b);
 		}
-		if (!right) {
+		if (!right)
 			close_pipe(b);
+		if (!right || b->starves)
 			return;
-		}
 	}
 	read_on(b);
 }
@@ -330,7 +344,7 @@ static void admit(struct bus *b, nng_stream *s)
 	b->stream = s;
 	b->state = PIPE_GREETING;
 	b->epoch++;
-	b->ending = b->deaf = false;
+	b->ending = b->deaf = b->starves = false;
 	b->greeted = 0;
 	b->from = b->to = 0;
 	b->waits = true;
@@ -435,6 +449,8 @@ static void on_waited(void *ctx)
 	b->waits = false;
 	if (b->state == PIPE_GREETING)
 		close_pipe(b);
+	else if (b->state == PIPE_UP && b->starves)
+		digest(b);
 	leave(b);
 }
 
@@ -623,6 +639,14 @@ int bus_recv(struct bus *b, struct buf *into)
 
 	buf_reset(into);
 	pthread_mutex_lock(&b->lock);
+	const struct arrival *next = arrivals_next(&b->arrivals);
+	const struct message *waits = next ? next->message : NULL;
+
+	/* One that there is no memory for goes on waiting. */
+	if (waits && buf_reserve(into, waits->len) == -ENOMEM) {
+		pthread_mutex_unlock(&b->lock);
+		return -ENOMEM;
+	}
 	(void)arrivals_take(&b->arrivals, &a);
 	if (a.event == BUS_PEER_CAME)
 		b->current = a.epoch;

@@ -50,8 +50,8 @@ enum bus_event {
 	BUS_PEER_CAME = 2, /* a peer was accepted: a new epoch */
 	BUS_PEER_WENT = 3, /* its pipe closed; all it sent before was handed out first */
 };
-/* Never blocks. 0 with a message appended to *into (reset first), enum bus_event, or -errno. Call
- * it until BUS_EMPTY. */
+/* Never blocks. 0 with a message appended to *into (reset first), enum bus_event, or -errno: the
+ * message of -ENOMEM is handed out by a later call. Call it until BUS_EMPTY. */
 int bus_recv(struct bus *b, struct buf *into);
 /* Never blocks. To the peer whose coming bus_recv has handed out (a dialer has but one). A message
  * is copied and never empty (-EINVAL), nor larger than the route allows

@@ -25,6 +25,28 @@
 
 TestSuite(bus, .init = make_run_dir, .fini = remove_run_dir, .timeout = 60);
 
+/* There is no memory for so many blocks of this size. */
+static size_t starved_size;
+static int starved;
+
+void *__real_malloc(size_t n);
+void *__wrap_malloc(size_t n);
+void *__wrap_malloc(size_t n)
+{
+	if (n == starved_size && __atomic_fetch_sub(&starved, 1, __ATOMIC_SEQ_CST) > 0)
+		return NULL;
+	return __real_malloc(n);
+}
+
+void *__real_realloc(void *p, size_t n);
+void *__wrap_realloc(void *p, size_t n);
+void *__wrap_realloc(void *p, size_t n)
+{
+	if (n == starved_size && __atomic_fetch_sub(&starved, 1, __ATOMIC_SEQ_CST) > 0)
+		return NULL;
+	return __real_realloc(p, n);
+}
+
 static void send_number(struct bus *b, uint64_t n)
 {
 	cr_assert_eq(
@@ -94,6 +116,41 @@ Test(bus, messages_go_both_ways_in_order)
 		cr_assert_eq(number_in(&e.into), i + 5000);
 	}
 	cr_assert_eq(bus_recv(e.dialer, &e.into), BUS_EMPTY);
+	close_ends(&e);
+}
+
+Test(bus, a_message_that_there_is_no_memory_for_comes_later_and_the_peer_stays)
+{
+	struct ends e = open_ends(BUS_ROWS);
+	static uint8_t bytes[100000];
+
+	/* Its length and where it is kept in front of it, but no head: as the receiver has it. */
+	starved_size = sizeof(bytes) + sizeof(void *) + sizeof(size_t);
+	starved = 2;
+	cr_assert_eq(bus_send_wait(e.dialer, (struct span){ .data = bytes, .len = sizeof(bytes) },
+				   10000),
+		     0);
+	cr_assert_eq(await(e.listener, &e.into), 0);
+	cr_assert(starved <= 0 && e.into.len == sizeof(bytes));
+	send_number(e.dialer, 7);
+	cr_assert_eq(await(e.listener, &e.into), 0);
+	cr_assert_eq(number_in(&e.into), 7);
+	close_ends(&e);
+}
+
+Test(bus, a_message_that_there_is_no_memory_to_hand_out_waits)
+{
+	struct ends e = open_ends(BUS_ROWS);
+	struct pollfd p = { .fd = bus_fd(e.listener), .events = POLLIN };
+
+	send_number(e.dialer, 7);
+	cr_assert_eq(poll(&p, 1, 5000), 1);
+	buf_done(&e.into);
+	starved_size = 64; /* that a buffer begins with */
+	starved = 1;
+	cr_assert_eq(bus_recv(e.listener, &e.into), -ENOMEM);
+	cr_assert_eq(bus_recv(e.listener, &e.into), 0);
+	cr_assert_eq(number_in(&e.into), 7);
 	close_ends(&e);
 }
 
