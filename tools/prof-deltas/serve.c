@@ -33,6 +33,8 @@ struct serve {
 	struct stream_out out;
 	struct buf message;
 	bool peer_gone;
+	/* Not on the stack, of which a profiler copies but the top. */
+	struct unwind_row_wire chunk[CHUNK_ROWS];
 };
 
 /* --- life --- */
@@ -102,7 +104,7 @@ static int send_rules(struct serve *s, uint64_t id, const struct rows_rules *rul
 
 static int send_rows(struct serve *s, uint64_t id, const struct rows *rows)
 {
-	struct unwind_row_wire chunk[CHUNK_ROWS];
+	struct unwind_row_wire *chunk = s->chunk;
 	struct rows_cursor c;
 	size_t n = 0;
 	bool more;
