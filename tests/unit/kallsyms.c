@@ -12,6 +12,19 @@
 
 static char path[64], modules[64];
 
+/* There is no memory for so many calls. */
+static unsigned starved;
+
+void *__real_malloc(size_t n);
+void *__wrap_malloc(size_t n);
+void *__wrap_malloc(size_t n)
+{
+	if (!starved)
+		return __real_malloc(n);
+	starved--;
+	return NULL;
+}
+
 static void write_text(const char *where, const char *text)
 {
 	FILE *f = fopen(where, "we");
@@ -170,6 +183,44 @@ Test(kallsyms, module_load_has_all_read_again)
 	cr_assert_eq(kallsyms_tick(k, 3 * KALLSYMS_CHECK_NS), 0);
 	kallsyms_figures(k, &f);
 	cr_assert_eq(f.reads, 2);
+	done(k);
+}
+
+Test(kallsyms, without_memory_the_names_stay_and_are_read_later)
+{
+	struct kallsyms *k = from_text(TEXT);
+	struct kallsyms_figures f;
+
+	write_text(path, TEXT "\nffffffffc1000000 t five\t[new]\n");
+	write_text(modules, "new 16384 0 - Live 0xffffffffc1000000\n");
+	starved = 1;
+	cr_assert_eq(kallsyms_tick(k, 2 * KALLSYMS_CHECK_NS), -ENOMEM);
+	expect(k, 0xffffffffc0001000, "three", "mod", 0xffffffffc0001000);
+	expect(k, 0xffffffffc1000000, NULL, NULL, 0);
+	cr_assert_eq(kallsyms_tick(k, 3 * KALLSYMS_CHECK_NS - 1), 0);
+	expect(k, 0xffffffffc1000000, NULL, NULL, 0);
+	cr_assert_eq(kallsyms_tick(k, 4 * KALLSYMS_CHECK_NS), 0);
+	expect(k, 0xffffffffc1000000, "five", "new", 0xffffffffc1000000);
+	kallsyms_figures(k, &f);
+	cr_assert(f.reads == 2 && f.failures == 1);
+	done(k);
+}
+
+Test(kallsyms, names_that_could_not_be_read_at_the_start_are_read_later)
+{
+	struct kallsyms *k = from_text(TEXT);
+
+	kallsyms_free(k);
+
+	const struct kallsyms_config c = { .path = path, .modules = modules, .no_iterator = true };
+
+	cr_assert_eq(kallsyms_open(&c, &k), 0);
+	starved = 1;
+	cr_assert_eq(kallsyms_read(k), -ENOMEM);
+	expect(k, 0xffffffffc0001000, NULL, NULL, 0);
+	for (uint64_t i = 1; i <= 3; i++)
+		cr_assert_eq(kallsyms_tick(k, i * KALLSYMS_CHECK_NS), 0);
+	expect(k, 0xffffffffc0001000, "three", "mod", 0xffffffffc0001000);
 	done(k);
 }
 

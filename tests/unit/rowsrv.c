@@ -17,6 +17,29 @@ static struct quarantine *quarantine;
 static struct rowsrv *server;
 static uint16_t slots[FILES];
 
+/* There is no memory for so many calls of the stream's receiver. */
+static unsigned starved_feeds, starved_nexts;
+
+int __real_stream_feed(struct stream_in *s, struct span bytes);
+int __wrap_stream_feed(struct stream_in *s, struct span bytes);
+int __wrap_stream_feed(struct stream_in *s, struct span bytes)
+{
+	if (!starved_feeds)
+		return __real_stream_feed(s, bytes);
+	starved_feeds--;
+	return -ENOMEM;
+}
+
+int __real_stream_next(struct stream_in *s, struct msg *ret);
+int __wrap_stream_next(struct stream_in *s, struct msg *ret);
+int __wrap_stream_next(struct stream_in *s, struct msg *ret)
+{
+	if (!starved_nexts)
+		return __real_stream_next(s, ret);
+	starved_nexts--;
+	return -ENOMEM;
+}
+
 /* What was blamed, and for what. */
 static struct {
 	unsigned count;
@@ -226,4 +249,32 @@ Test(rowsrv, an_extractor_that_stands_still_over_no_file_is_blamed_on_none)
 	stand_still();
 	go();
 	cr_assert(blamed.count == 1 && blamed.inode == 2 && blamed.end == LASTWORD_SLOW);
+}
+
+Test(rowsrv, an_answer_that_there_is_no_memory_for_waits_and_is_blamed_on_nobody)
+{
+	struct rowsrv_figures f;
+
+	ask(0);
+	come(1);
+	at_work_on(1);
+	buf_reset(&fake_peer.batch);
+	cr_assert_eq(
+		stream_put(&out, &(struct msg){ .id = MSG_ROWS_BEGIN,
+						.rows_begin = { .id = 1, .status = ROWS_NONE } }),
+		0);
+	cr_assert_eq(stream_flush(&out), 0);
+	fake_peer.has_batch = true;
+	starved_feeds = 2;
+	starved_nexts = 1;
+	for (unsigned i = 0; i < 3; i++) {
+		cr_assert_eq(rowsrv_run(server, ++now_ns), -ENOMEM);
+		rowsrv_figures(server, &f);
+		cr_assert_eq(f.refused[ROWS_NONE], 0);
+	}
+	run();
+	rowsrv_figures(server, &f);
+	cr_assert_eq(f.refused[ROWS_NONE], 1);
+	cr_assert(!fake_peer.dropped && blamed.count == 0 && deaths(0) == 0);
+	cr_assert(rowsrv_idle(server));
 }

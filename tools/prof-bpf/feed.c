@@ -581,7 +581,10 @@ void feed_figures(struct prof *p)
 	struct tables_figures t;
 	struct host_figures h;
 	struct rowsrv_figures r;
+	struct kallsyms_figures k = { 0 };
 
+	if (p->kallsyms)
+		kallsyms_figures(p->kallsyms, &k);
 	loader_figures(p->loader, &l);
 	tables_figures(p->tables, &t);
 	host_figures(p->host, &h);
@@ -605,6 +608,8 @@ void feed_figures(struct prof *p)
 		{ "files_opened", h.opens },
 		{ "rows_answered", r.answered },
 		{ "rows_full", r.full },
+		{ "routes_failed", p->rows.failures + p->files.failures },
+		{ "kernel_names_failed", k.failures },
 		{ "quarantined", r.quarantined },
 		{ "quarantine_refused", p->quarantine_refused },
 	};

@@ -35,9 +35,10 @@ struct filesrv {
 	uint64_t epoch, next_ticket;
 	bool hello_sent;
 	bool dropped; /* this peer broke the rules, and has not gone yet */
-	struct ticket *tickets;
-	unsigned open;
-	int lastword; /* of this peer; -1: none */
+	bool halted;  /* there was no memory to take all of `message` */
+	struct ticket places[FILESRV_OPEN_MAX];
+	struct ticket *tickets, *unused; /* of the places */
+	int lastword;			 /* of this peer; -1: none */
 	bool lastword_sent;
 };
 
@@ -56,6 +57,8 @@ int filesrv_new(const struct filesrv_config *c, struct filesrv **ret)
 		return -ENOMEM;
 	f->config = *c;
 	f->lastword = -1;
+	for (unsigned i = 0; i < FILESRV_OPEN_MAX; i++)
+		LL_PREPEND(f->unused, &f->places[i]);
 	/* An answer a batch: the route's messages are small. */
 	stream_out_init(&f->out, 1024, send_batch, f);
 	stream_in_init(&f->in);
@@ -73,11 +76,10 @@ int filesrv_new(const struct filesrv_config *c, struct filesrv **ret)
 static void ticket_free(struct filesrv *f, struct ticket *t)
 {
 	DL_DELETE(f->tickets, t);
-	f->open--;
 	closing_give(t->fd);
 	buf_done(&t->bytes);
 	free(t->lengths);
-	free(t);
+	LL_PREPEND(f->unused, t);
 }
 
 static void forget_all(struct filesrv *f)
@@ -125,16 +127,14 @@ static bool take(struct filesrv *f, const struct msg *m)
 		return f->config.take_runtime(f->config.ctx, &m->runtime);
 	if ((m->id != MSG_FILE_REQUEST && m->id != MSG_DEBUG_REQUEST && m->id != MSG_JIT_REQUEST &&
 	     m->id != MSG_MEMORY_REQUEST) ||
-	    f->open >= FILESRV_OPEN_MAX)
+	    !f->unused)
 		return false;
-	struct ticket *t = calloc(1, sizeof(*t));
-	if (!t)
-		return false;
-	t->number = ++f->next_ticket;
-	t->id = m->file_request.id; /* the first field of all */
-	t->fd = -1;
+	struct ticket *t = f->unused;
+	LL_DELETE(f->unused, t);
+	*t = (struct ticket){ .number = ++f->next_ticket,
+			      .id = m->file_request.id, /* the first field of all */
+			      .fd = -1 };
 	DL_APPEND(f->tickets, t);
-	f->open++;
 	if (m->id == MSG_FILE_REQUEST)
 		f->config.want_file(f->config.ctx, t->number, &m->file_request);
 	else if (m->id == MSG_JIT_REQUEST)
@@ -254,10 +254,35 @@ static int transmit(struct filesrv *f)
 	return r == -EAGAIN || r == -ENOTCONN ? 0 : r;
 }
 
+/* As in rowsrv.c: -ENOMEM, and the rest waits for another call. */
+static int take_message(struct filesrv *f)
+{
+	struct msg m;
+	int v = f->message.len ? stream_feed(&f->in, buf_span(&f->message)) : 0;
+
+	if (v != -ENOMEM)
+		buf_reset(&f->message);
+	while (!v) {
+		v = stream_next(&f->in, &m);
+		if (!v && !take(f, &m))
+			v = STREAM_MALFORMED;
+	}
+	f->halted = v == -ENOMEM;
+	if (f->halted)
+		return v;
+	if (v != STREAM_AGAIN) {
+		f->dropped = true;
+		bus_drop_peer(f->bus);
+	}
+	return 0;
+}
+
 int filesrv_run(struct filesrv *f)
 {
 	int r = fdlane_poll(f->lane);
 
+	if (!r && f->halted)
+		r = take_message(f);
 	/* A few a call, as in rowsrv.c. */
 	for (int n = 0; n < MESSAGES_AT_ONCE && !r; n++) {
 		r = bus_recv(f->bus, &f->message);
@@ -279,18 +304,7 @@ int filesrv_run(struct filesrv *f)
 				f->config.peer_died(f->config.ctx, &last);
 			r = 0;
 		} else if (!r && !f->dropped) {
-			struct msg m;
-			int v = stream_feed(&f->in, buf_span(&f->message));
-
-			while (!v) {
-				v = stream_next(&f->in, &m);
-				if (!v && !take(f, &m))
-					v = STREAM_MALFORMED;
-			}
-			if (v != STREAM_AGAIN) {
-				f->dropped = true;
-				bus_drop_peer(f->bus);
-			}
+			r = take_message(f);
 		}
 	}
 	return r < 0 ? r : transmit(f);

@@ -40,7 +40,8 @@ void filesrv_free(struct filesrv *f);
 bool filesrv_idle(const struct filesrv *f);
 int filesrv_bus_fd(const struct filesrv *f);
 int filesrv_lane_fd(const struct filesrv *f);
-/* Takes requests, sends answers. 0, or -errno where the route itself failed. */
+/* Takes requests, sends answers. 0, or -errno where the route failed, for want of memory say: it
+ * goes on with the next call, and nothing is lost. */
 int filesrv_run(struct filesrv *f);
 /* Tells prof-symd how many bytes of memory it may take; and how many it says that it could use, 0
  * where it says nothing. */

@@ -76,7 +76,9 @@ struct table {
 
 struct kallsyms {
 	struct table table;
-	uint64_t checked_ns, modules_hash;
+	uint64_t checked_ns, check_ns, modules_hash;
+	bool stale; /* the last reading failed */
+	uint64_t failures;
 	bool by_iterator;
 	uint64_t reads;
 	int file, modules;	    /* -1: not open */
@@ -667,6 +669,7 @@ int kallsyms_open(const struct kallsyms_config *c, struct kallsyms **ret)
 	if (!k)
 		return -ENOMEM;
 	k->file = k->modules = -1;
+	k->stale = true; /* until it is read */
 	if (!c->only_iterator) {
 		k->file = open(c->path ? c->path : "/proc/kallsyms", O_RDONLY | O_CLOEXEC);
 		r = k->file < 0 ? -errno : 0;
@@ -684,8 +687,18 @@ int kallsyms_open(const struct kallsyms_config *c, struct kallsyms **ret)
 
 int kallsyms_read(struct kallsyms *k)
 {
-	k->modules_hash = modules_hash(k->modules);
-	return read_all(k);
+	const uint64_t hash = modules_hash(k->modules);
+	const int r = read_all(k);
+
+	k->stale = r != 0;
+	k->failures += k->stale;
+	/* What fails for want of memory takes more time each time that it comes further. */
+	k->check_ns = !r ? KALLSYMS_CHECK_NS : k->check_ns ? k->check_ns * 2 : KALLSYMS_CHECK_NS;
+	if (k->check_ns > KALLSYMS_LONGEST_NS)
+		k->check_ns = KALLSYMS_LONGEST_NS;
+	if (!r)
+		k->modules_hash = hash;
+	return r;
 }
 
 int kallsyms_new(const struct kallsyms_config *c, struct kallsyms **ret)
@@ -776,14 +789,13 @@ void kallsyms_event(struct kallsyms *k, const struct sideband_event *e)
 
 int kallsyms_tick(struct kallsyms *k, uint64_t now_ns)
 {
-	if (now_ns < k->checked_ns + KALLSYMS_CHECK_NS)
+	/* The first turn after a reading that failed is when the wait for the next one begins. */
+	if (k->stale && !k->checked_ns)
+		k->checked_ns = now_ns;
+	if (now_ns < k->checked_ns + k->check_ns)
 		return 0;
 	k->checked_ns = now_ns;
-	uint64_t hash = modules_hash(k->modules);
-	if (hash == k->modules_hash)
-		return 0;
-	k->modules_hash = hash;
-	return read_all(k);
+	return k->stale || modules_hash(k->modules) != k->modules_hash ? kallsyms_read(k) : 0;
 }
 
 void kallsyms_figures(const struct kallsyms *k, struct kallsyms_figures *ret)
@@ -795,6 +807,7 @@ void kallsyms_figures(const struct kallsyms *k, struct kallsyms_figures *ret)
 		.dynamic = t->dynamic_len,
 		.by_iterator = k->by_iterator,
 		.reads = k->reads,
+		.failures = k->failures,
 		.bytes = (t->pack_count ? (t->pack_count + 1) * sizeof(*t->packs) +
 						  t->packs[t->pack_count].at + t->unpacked_bytes
 					: 0) +

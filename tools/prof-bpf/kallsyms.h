@@ -13,8 +13,9 @@
 #include <stdint.h>
 #include "common/span.h"
 
-#define KALLSYMS_MAX (4u << 20)		/* symbols */
-#define KALLSYMS_CHECK_NS 5000000000ull /* how often /proc/modules is looked at */
+#define KALLSYMS_MAX (4u << 20)			     /* symbols */
+#define KALLSYMS_CHECK_NS 5000000000ull		     /* how often /proc/modules is looked at */
+#define KALLSYMS_LONGEST_NS (64 * KALLSYMS_CHECK_NS) /* the same, after readings that failed */
 
 struct kallsyms;
 struct sideband_event;
@@ -44,14 +45,15 @@ bool kallsyms_lookup(struct kallsyms *k, uint64_t addr, struct str *ret_name,
 		     struct str *ret_module, uint64_t *ret_start);
 /* Takes a SIDEBAND_KSYMBOL record; others are ignored. */
 void kallsyms_event(struct kallsyms *k, const struct sideband_event *e);
-/* Reads all again when the modules have changed; looks every KALLSYMS_CHECK_NS. now_ns:
- * CLOCK_MONOTONIC. 0, -errno (what was known stays). */
+/* Reads all again when the modules have changed, or the last reading failed; looks every
+ * KALLSYMS_CHECK_NS, and half as often after each failure. now_ns: CLOCK_MONOTONIC. 0, -errno (what
+ * was known stays). */
 int kallsyms_tick(struct kallsyms *k, uint64_t now_ns);
 
 struct kallsyms_figures {
 	size_t symbols, dynamic, bytes;
 	bool by_iterator;
-	uint64_t reads;
+	uint64_t reads, failures;
 };
 void kallsyms_figures(const struct kallsyms *k, struct kallsyms_figures *ret);
 

@@ -48,15 +48,27 @@ static void *read_names(void *ctx)
 	return NULL;
 }
 
+/* Said once: it is tried again and again. */
+static void say_names(struct prof *p, int r)
+{
+	if (r && !p->names_said)
+		log_warning(
+			"/proc/kallsyms: %s: kernel functions have no names until it can be read",
+			strerror(-r));
+	p->names_said |= r != 0;
+}
+
 static void start_names(struct prof *p)
 {
 	if (!p->names)
 		return;
-	if (pthread_create(&p->names_thread, NULL, read_names, p) == 0)
-		p->names_reading = true;
-	else
-		log_warning(
-			"no thread to read /proc/kallsyms with: kernel functions have no names");
+	const int r = pthread_create(&p->names_thread, NULL, read_names, p);
+
+	p->names_reading = r == 0;
+	/* Without a thread it is read at the timer. */
+	if (r)
+		p->kallsyms = p->names;
+	say_names(p, -r);
 }
 
 /* Takes the names over once they are there, or waits for them. */
@@ -69,9 +81,7 @@ void loop_take_names(struct prof *p, bool wait)
 	/* The tables that the reading grew through. */
 	malloc_trim(0);
 	p->kallsyms = p->names;
-	if (p->names_result)
-		log_warning("/proc/kallsyms: %s: kernel functions have no names",
-			    strerror(-p->names_result));
+	say_names(p, p->names_result);
 }
 
 static void start_sampling(struct prof *p)
@@ -246,7 +256,7 @@ static void on_timer(struct prof *p)
 		ask_again(p, now);
 	limit_run(p, now);
 	if (p->kallsyms)
-		(void)kallsyms_tick(p->kallsyms, now);
+		say_names(p, kallsyms_tick(p->kallsyms, now));
 	feed_drain(p);
 	if (p->phase == DRAINING) {
 		if (deferred_empty(p->deferred) || now - p->since_ns > DEFERRED_PATIENCE_NS)
@@ -281,12 +291,55 @@ static void on_timer(struct prof *p)
 		finish(p, END_DONE);
 }
 
-static void failed_route(struct prof *p, const char *route, int r)
+/* Whether the loop hears of a descriptor. */
+static void listen_to(struct prof *p, int fd, enum source from, bool hears)
 {
-	if (!r)
+	struct epoll_event e = { .events = hears ? EPOLLIN : 0, .data.u32 = from };
+
+	(void)epoll_ctl(p->epoll, EPOLL_CTL_MOD, fd, &e);
+}
+
+static void listen_to_rows(struct prof *p, bool hears)
+{
+	listen_to(p, rowsrv_bus_fd(p->rowsrv), FROM_ROWS, hears);
+	listen_to(p, rowsrv_lane_fd(p->rowsrv), FROM_ROWS_LANE, hears);
+}
+
+static void listen_to_files(struct prof *p, bool hears)
+{
+	listen_to(p, filesrv_bus_fd(p->filesrv), FROM_FILES, hears);
+	listen_to(p, filesrv_lane_fd(p->filesrv), FROM_FILES_LANE, hears);
+}
+
+/*
+ * A route that fails, for want of memory say, costs what comes over it, and that only for now: it
+ * is tried again at the timer's next turn. Until then the loop does not hear of its descriptors,
+ * which stay readable.
+ */
+static void route_ran(struct prof *p, struct route *route, const char *name,
+		      void (*listen)(struct prof *, bool), int r)
+{
+	if (!r && !route->rests)
 		return;
-	log_error("the %s route failed: %s", route, strerror(-r));
-	p->failed = p->exit_now = true;
+	if (r && !route->failures++)
+		log_warning("the %s route failed: %s; it is tried again and again", name,
+			    strerror(-r));
+	if (route->rests != (r != 0))
+		listen(p, r == 0);
+	route->rests = r != 0;
+}
+
+static void run_routes(struct prof *p)
+{
+	if (p->rows_due) {
+		p->rows_due = false;
+		route_ran(p, &p->rows, "rows", listen_to_rows,
+			  rowsrv_run(p->rowsrv, clock_mono_ns()));
+	}
+	if (p->filesrv && p->files_due) {
+		p->files_due = false;
+		route_ran(p, &p->files, "files", listen_to_files, filesrv_run(p->filesrv));
+	}
 }
 
 /* prof-symd came, went, or has room again. */
@@ -348,12 +401,12 @@ static void on_life(struct prof *p)
 static void handle(struct prof *p, enum source from)
 {
 	/* The routes wake us themselves, but not for what they could not send at once, for an
-	 * opened file or a deadline. */
+	 * opened file or a deadline; nor while they rest. */
 	p->rows_due |= from == FROM_ROWS || from == FROM_ROWS_LANE ||
-		       (from == FROM_TIMER && !rowsrv_idle(p->rowsrv));
+		       (from == FROM_TIMER && (p->rows.rests || !rowsrv_idle(p->rowsrv)));
 	p->files_due |= from == FROM_FILES || from == FROM_FILES_LANE ||
 			((from == FROM_TIMER || from == FROM_OPENER || from == FROM_READER) &&
-			 p->filesrv && !filesrv_idle(p->filesrv));
+			 p->filesrv && (p->files.rests || !filesrv_idle(p->filesrv)));
 	switch (from) {
 	case FROM_TIMER:
 		on_timer(p);
@@ -408,14 +461,7 @@ void loop_run(struct prof *p)
 		for (int i = 0; i < n; i++)
 			handle(p, (enum source)events[i].data.u32);
 		feed_offers(p);
-		if (p->rows_due) {
-			p->rows_due = false;
-			failed_route(p, "rows", rowsrv_run(p->rowsrv, clock_mono_ns()));
-		}
-		if (p->filesrv && p->files_due) {
-			p->files_due = false;
-			failed_route(p, "files", filesrv_run(p->filesrv));
-		}
+		run_routes(p);
 		if (p->stream)
 			(void)outbox_run(&p->outbox);
 		if (p->phase == CONNECTING)

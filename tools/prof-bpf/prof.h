@@ -61,6 +61,12 @@ enum phase { CONNECTING, SAMPLING, DRAINING, FINISHING };
 
 struct described;
 
+/* A route that failed rests until the timer's next turn. */
+struct route {
+	bool rests;
+	uint64_t failures;
+};
+
 struct prof {
 	struct options options;
 	struct budget budget; /* the shares, at the start */
@@ -81,7 +87,7 @@ struct prof {
 	struct kallsyms *kallsyms; /* NULL until read */
 	struct kallsyms *names;	   /* the reading thread's, until it has ended */
 	pthread_t names_thread;
-	bool names_reading, names_done;
+	bool names_reading, names_done, names_said;
 	/* Samples that wait for them. */
 	struct held *held, **held_end;
 	size_t held_bytes;
@@ -107,12 +113,13 @@ struct prof {
 	enum end_reason end;
 	bool exit_now, failed;
 	bool output_begun;
-	bool again;		  /* failed, but another start may do */
-	bool command_runs;	  /* a sample of it came, after its exec or of a child */
-	bool objects_lost;	  /* copies of them did not go on */
-	bool new_files;		  /* that no process had mapped before */
-	unsigned hurried;	  /* turns of the timer that are to come early */
-	uint64_t hurry_ns;	  /* by when all those that were allowed so far are paid for */
+	bool again;	   /* failed, but another start may do */
+	bool command_runs; /* a sample of it came, after its exec or of a child */
+	bool objects_lost; /* copies of them did not go on */
+	bool new_files;	   /* that no process had mapped before */
+	unsigned hurried;  /* turns of the timer that are to come early */
+	uint64_t hurry_ns; /* by when all those that were allowed so far are paid for */
+	struct route rows, files;
 	bool rows_due, files_due; /* something came for those routes, or is to be sent */
 	uint64_t since_ns;	  /* of the phase */
 	uint64_t figures_ns, clock_ns, flushed_ns; /* when these were sent last */

@@ -44,6 +44,7 @@ struct rowsrv {
 	uint64_t epoch, next_id;
 	bool hello_sent;
 	bool dropped; /* this peer broke the rules, and has not gone yet */
+	bool halted;  /* there was no memory to take all of `message` */
 	struct request *waiting, *outstanding;
 	unsigned in_flight, held;
 	uint64_t moved_ns; /* when the extractor was done with one of them, or got the first */
@@ -139,7 +140,8 @@ int rowsrv_request(struct rowsrv *r, uint16_t slot, int fd, const struct quarant
 
 	if (!q) {
 		closing_give(fd);
-		tables_file_none(r->config.tables, slot);
+		r->figures.full++;
+		tables_file_full(r->config.tables, slot);
 		return -ENOMEM;
 	}
 	q->id = ++r->next_id;
@@ -313,11 +315,13 @@ static bool take(struct rowsrv *r, const struct msg *m, struct request **ret_abo
 		return false;
 	}
 	if (v) {
+		const bool full = v == TABLES_FULL || v == -ENOMEM;
+
 		/* No room, no memory, or nobody maps the file any more: it has no rows, for now or
 		 * for good, and what else comes for it is not awaited. */
-		r->figures.full += v == TABLES_FULL;
+		r->figures.full += full;
 		tables_rows_abort(t, q->slot);
-		if (v == TABLES_FULL)
+		if (full)
 			tables_file_full(t, q->slot);
 		else
 			tables_file_none(t, q->slot);
@@ -328,10 +332,40 @@ static bool take(struct rowsrv *r, const struct msg *m, struct request **ret_abo
 	return true;
 }
 
+/* Takes apart what was received last. -ENOMEM: the rest of it waits for another call. Want of our
+ * own memory is nobody's fault, and to drop the peer would only take more of it. */
+static int take_message(struct rowsrv *r)
+{
+	struct request *about = NULL;
+	struct msg m;
+	int v = r->message.len ? stream_feed(&r->in, buf_span(&r->message)) : 0;
+
+	if (v != -ENOMEM)
+		buf_reset(&r->message);
+	while (!v) {
+		about = NULL;
+		v = stream_next(&r->in, &m);
+		if (!v && !take(r, &m, &about))
+			v = STREAM_MALFORMED;
+	}
+	r->halted = v == -ENOMEM;
+	if (r->halted)
+		return v;
+	/* A malformed message costs its sender the pipe, and the file that it was about its rows.
+	 */
+	if (v != STREAM_AGAIN)
+		drop(r, about, LASTWORD_CRASH, clock_mono_ns());
+	return 0;
+}
+
 /* A few messages a call: what waits further keeps the bus's descriptor readable, and whoever floods
  * the route keeps nobody else waiting. */
 static int receive(struct rowsrv *r)
 {
+	int halted = r->halted ? take_message(r) : 0;
+
+	if (halted)
+		return halted;
 	for (int n = 0; n < MESSAGES_AT_ONCE; n++) {
 		int e = bus_recv(r->bus, &r->message);
 
@@ -357,20 +391,9 @@ static int receive(struct rowsrv *r)
 		/* What it had sent before it was shown the door. */
 		if (r->dropped)
 			continue;
-
-		struct msg m;
-		struct request *about = NULL;
-		int v = stream_feed(&r->in, buf_span(&r->message));
-		while (!v) {
-			about = NULL;
-			v = stream_next(&r->in, &m);
-			if (!v && !take(r, &m, &about))
-				v = STREAM_MALFORMED;
-		}
-		/* A malformed message costs its sender the pipe, and the file that it was about its
-		 * rows. */
-		if (v != STREAM_AGAIN)
-			drop(r, about, LASTWORD_CRASH, clock_mono_ns());
+		e = take_message(r);
+		if (e)
+			return e;
 	}
 	return 0;
 }

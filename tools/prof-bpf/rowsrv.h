@@ -41,7 +41,7 @@ bool rowsrv_connected(const struct rowsrv *r);
 /* Nothing is asked for and nothing outstanding. */
 bool rowsrv_idle(const struct rowsrv *r);
 /* The rows of the file in `slot` are wanted. fd: taken, closed once sent. name: copied, for
- * messages only. 0, -ENOMEM (the file then has none). */
+ * messages only. 0, -ENOMEM (the file has none for now). */
 int rowsrv_request(struct rowsrv *r, uint16_t slot, int fd, const struct quarantine_key *of,
 		   struct str name);
 /* Takes all answers, sends what can be sent, gives up on what has taken too long. 0, or -errno
