@@ -252,7 +252,7 @@ def check_live(machine, program):
     return int(figures[3])
 
 
-@pytest.mark.parametrize("what", ["exec", "call"])
+@pytest.mark.parametrize("what", ["exec", pytest.param("call", marks=pytest.mark.failing)])
 def test_a_sample_is_never_walked_by_what_is_not_its_own(machine, what):
     machine.good(f"late-{what}")
 
@@ -327,6 +327,7 @@ def test_a_host_that_sleeps_is_sampled_when_it_is_awake_and_its_sleep_told(machi
     assert "the host was suspended for " in machine.text("suspend.log")
 
 
+@pytest.mark.failing
 @on("start")
 def test_a_process_began_when_it_did_by_the_wall_clock_after_a_sleep_too(machine):
     out = machine.good("start")
