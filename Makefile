@@ -134,7 +134,7 @@ check:
 # Programs of many languages beside: those that are not installed are listed.
 check-all: check
 	@PROFPIPE_BUILD=$(B) $(PYTHON) tests/walker/programs.py
-	@PROFPIPE_BUILD=build/release $(PYTHON) -m pytest -q --tb=short -m failing tests/e2e
+	@PROFPIPE_BUILD=$(B) $(PYTHON) -m pytest -q --tb=short -m failing tests/e2e
 
 check-vm:
 	@packaging/deps.sh test
