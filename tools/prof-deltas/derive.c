@@ -26,6 +26,7 @@
  * is mostly not called. */
 #define FOREIGN_MIN 32
 #define FOREIGN_SHARE 8
+#define FOREIGN_PLAIN 256 /* of them tell that before all is looked at */
 /* Gaps that are smaller than this in all hold no code that symbols are worth reading for. */
 #define SYMBOLS_MIN 64
 /* Nor, if they are a smaller share of the code than one in so many, the rest of the file for what
@@ -48,6 +49,7 @@ struct derive {
 	uint32_t gaps, gap_cap;
 	const struct gap *now;	       /* the gap that is looked at */
 	uint64_t *claimed;	       /* bits: its bytes that have rows by now */
+	uint32_t bare_from, bare_to;   /* places that are known to have none */
 	struct known_numbers left_out; /* where calls lead that were passed by then */
 	uint32_t from;		       /* flow_code begins there */
 	uint64_t budget;	       /* what looking at functions may still cost: flow_work */
@@ -182,16 +184,34 @@ static void claim(struct derive *d, uint32_t start, uint32_t end)
 {
 	if (end > d->now->end)
 		end = d->now->end;
-	for (uint32_t bit = start - d->now->start; bit < end - d->now->start; bit++)
-		d->claimed[bit / 64] |= 1ull << bit % 64;
+	if (start < d->bare_to && end > d->bare_from)
+		d->bare_to = start > d->bare_from ? start : d->bare_from;
+	start -= d->now->start;
+	end -= d->now->start;
+	for (uint32_t next; start < end; start = next) {
+		uint64_t word = UINT64_MAX << start % 64;
+
+		next = (start / 64 + 1) * 64;
+		if (next > end) {
+			next = end;
+			word &= UINT64_MAX >> (63 - (end - 1) % 64);
+		}
+		d->claimed[start / 64] |= word;
+	}
 }
 
 /* The first place from `at` on that has none, or (`claimed`) that has; or up_to, in the gap. */
-static uint32_t next_place(const struct derive *d, uint32_t at, uint32_t up_to, bool claimed)
+static uint32_t next_place(struct derive *d, uint32_t at, uint32_t up_to, bool claimed)
 {
 	uint32_t bit = at - d->now->start, end = up_to - d->now->start;
 	uint64_t flip = claimed ? 0 : UINT64_MAX;
 
+	if (claimed && (at < d->bare_from || at >= d->bare_to))
+		d->bare_from = d->bare_to = at;
+	if (claimed)
+		bit = d->bare_to - d->now->start;
+	if (bit >= end)
+		return up_to;
 	while (bit < end) {
 		uint64_t word = (d->claimed[bit / 64] ^ flip) >> bit % 64;
 
@@ -201,7 +221,11 @@ static uint32_t next_place(const struct derive *d, uint32_t at, uint32_t up_to, 
 		}
 		bit = (bit / 64 + 1) * 64;
 	}
-	return d->now->start + (bit < end ? bit : end);
+	if (bit > end)
+		bit = end;
+	if (claimed)
+		d->bare_to = d->now->start + bit;
+	return d->now->start + bit;
 }
 
 /* --- rows --- */
@@ -622,6 +646,11 @@ static int try_function(struct derive *d, uint32_t pos, bool known, bool *ret_is
 	return r;
 }
 
+static bool is_foreign(const struct derive *d, uint32_t min)
+{
+	return d->foreign >= min && d->foreign * (uint64_t)FOREIGN_SHARE >= d->known.accepted.n;
+}
+
 /* One gap, from low to high. */
 static int one_gap(struct derive *d)
 {
@@ -636,6 +665,9 @@ static int one_gap(struct derive *d)
 		/* Such code is walked as well without rows. */
 		if (d->known.accepted.n >= FRAMED_MIN &&
 		    d->framed * 100ull >= d->known.accepted.n * FRAMED_SHARE)
+			return 0;
+		/* It is all looked at once more. */
+		if (!d->strict && is_foreign(d, FOREIGN_PLAIN))
 			return 0;
 		if (end > known && !trusted)
 			end = known;
@@ -665,8 +697,8 @@ static int one_gap(struct derive *d)
 		if (!r && !used && !is) {
 			uint32_t limit = g->end - pos < CODE_MAX ? g->end : pos + CODE_MAX;
 
-			limit = next_place(d, pos, limit, true);
 			limit = known_next(&d->known, pos + 1, limit);
+			limit = next_place(d, pos, limit, true);
 			r = need(d, pos, limit - pos, g->end, &code, &n);
 			used = r ? 0 : stretch_past(code, n);
 			if (!r && !used)
@@ -747,6 +779,7 @@ static int derive_gap(struct derive *d, const struct gap *g)
 	if (!d->claimed)
 		return -ENOMEM;
 	d->now = g;
+	d->bare_from = d->bare_to = 0;
 	d->window_len = 0;
 	r = find_restorers(d, g);
 	if (!r)
@@ -758,6 +791,19 @@ static int derive_gap(struct derive *d, const struct gap *g)
 	free(d->claimed);
 	d->claimed = NULL;
 	d->now = NULL;
+	return r;
+}
+
+/* Where functions begin in the gaps, of `total` bytes. */
+static int find_starts(struct derive *d, uint64_t total)
+{
+	int r = 0;
+
+	if (total >= SYMBOLS_MIN)
+		r = starts_functions(d->fd, d->rows, &d->known.starts, in_gap, d);
+	if (!r && total >= TAKEN_MIN && total >= d->rows->span / TAKEN_SHARE)
+		r = taken_find(d->fd, d->file, d->rows, &d->known.starts, in_gap, d);
+	starts_sort(&d->known.starts);
 	return r;
 }
 
@@ -773,11 +819,8 @@ static int derive_gaps(struct derive *d)
 		total += d->gap[i].end - d->gap[i].start;
 	if (r || !total)
 		return r;
-	if (total >= SYMBOLS_MIN)
-		r = starts_functions(d->fd, d->rows, &d->known.starts, in_gap, d);
-	if (!r && total >= TAKEN_MIN && total >= d->rows->span / TAKEN_SHARE)
-		r = taken_find(d->fd, d->file, d->rows, &d->known.starts, in_gap, d);
-	starts_sort(&d->known.starts);
+	if (!d->strict)
+		r = find_starts(d, total);
 	if (total > DERIVE_MAX_BYTES)
 		total = DERIVE_MAX_BYTES;
 	d->budget = WORK_PER_BYTE * total + WORK_MIN;
@@ -786,7 +829,7 @@ static int derive_gaps(struct derive *d)
 
 		if (g.end - g.start > left)
 			g.end = g.start + (uint32_t)left;
-		if (g.end == g.start)
+		if (g.end == g.start || (!d->strict && is_foreign(d, FOREIGN_PLAIN)))
 			break;
 		left -= g.end - g.start;
 		r = derive_gap(d, &g);
@@ -836,10 +879,9 @@ int derive_rows(int fd, const struct elf_file *f, struct rows *rows)
 	rows_fill(rows);
 	if (!r)
 		r = derive_gaps(d);
-	if (!r && d->foreign >= FOREIGN_MIN &&
-	    d->foreign * (uint64_t)FOREIGN_SHARE >= d->known.accepted.n) {
+	if (!r && is_foreign(d, FOREIGN_MIN)) {
 		rows_forget(rows);
-		d->framed = d->known.accepted.n = d->known.called.n = d->known.starts.functions = 0;
+		d->framed = d->known.accepted.n = d->known.called.n = 0;
 		d->known.next = 0;
 		d->strict = true;
 		r = derive_gaps(d);

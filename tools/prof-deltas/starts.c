@@ -7,7 +7,7 @@
 #include "tools/prof-deltas/starts.h"
 
 #define CHUNK_SYMBOLS 2048
-#define CHUNK_NAMES 65536
+#define CHUNK_NAMES 4096 /* they lie in any order */
 #define MAX_DYNAMIC 512
 #define MAX_ARRAY 4096 /* functions of DT_INIT_ARRAY */
 

@@ -7,6 +7,7 @@
 #define CHUNK (128u << 10)
 #define CODE_OVERLAP 8 /* bytes of an instruction that a chunk may end in */
 #define ALIGNMENT 16
+#define RECENT_BITS 13
 
 struct search {
 	int fd;
@@ -17,6 +18,8 @@ struct search {
 	uint64_t left;		  /* bytes that may still be searched */
 	uint32_t n;
 	uint32_t at[TAKEN_MAX];
+	/* Addresses that were taken, by their bits above the alignment: most are taken often. */
+	uint64_t recent[1u << RECENT_BITS];
 	_Alignas(8) uint8_t bytes[CHUNK];
 };
 
@@ -41,11 +44,14 @@ static void sort(struct search *s)
 
 static void take(struct search *s, uint64_t address)
 {
-	uint64_t left;
+	uint64_t *recent = &s->recent[address / ALIGNMENT % (1u << RECENT_BITS)], left;
 	uint32_t at;
 
 	if (address % ALIGNMENT || address - s->lowest >= s->highest - s->lowest ||
-	    !rows_locate(s->rows, address, &at, &left) || !s->wanted(s->ctx, at))
+	    *recent == address)
+		return;
+	*recent = address;
+	if (!rows_locate(s->rows, address, &at, &left) || !s->wanted(s->ctx, at))
 		return;
 	if (s->n == TAKEN_MAX) {
 		sort(s);
@@ -162,6 +168,7 @@ int taken_find(int fd, const struct elf_file *f, struct rows *rows, struct start
 	x->ctx = ctx;
 	x->left = TAKEN_MAX_BYTES;
 	x->n = 0;
+	memset(x->recent, 0, sizeof(x->recent));
 	x->lowest = UINT64_MAX;
 	x->highest = 0;
 	for (unsigned i = 0; i < rows->segments; i++) {
