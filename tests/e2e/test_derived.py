@@ -236,3 +236,17 @@ def test_assembly_that_shares_its_ends_has_rows(tmp_path):
     assert cfa(at["first"]) == "rsp+8" and cfa(at["shared"]) == "rsp+16"
     assert cfa(at["second"]) == "rsp+8" and cfa(at["second"] + 1) == "rsp+16"
     assert cfa(at["cases"] + 1) == "rsp+16" and cfa(at["one"]) == "rsp+24"
+
+
+@pytest.mark.parametrize("before", [0, 1, 5, 8])
+def test_no_end_of_a_fiber_is_lost_between_two_windows(tmp_path, before):
+    """xor rdi, rdi; call _exit; hlt, as boost.context has it, of which some bytes lie before the end of what is read of the file at once."""
+    (tmp_path / "ends.s").write_text(
+        f".globl begin, out\n.text\nbegin: .fill {(256 << 10) - before}, 1, 6\nxor %rdi, %rdi\ncall out\nhlt\n.fill 64, 1, 6\nout: ud2\n"
+    )
+    library = str(tmp_path / "ends.so")
+    subprocess.run(["gcc", "-shared", "-nostdlib", "-Wl,-Bsymbolic,--build-id=none", "-o", library, tmp_path / "ends.s"], check=True)
+    nm = subprocess.run(["nm", library], capture_output=True, text=True, check=True).stdout
+    begin = next(int(line.split()[0], 16) for line in nm.splitlines() if line.endswith(" begin"))
+    found = [start for start, rule in rows(library) if rule[:3] == ["rsp+8", "same", "undefined"]]
+    assert found == [begin + (256 << 10) - before - 1]

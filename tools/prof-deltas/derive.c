@@ -497,7 +497,7 @@ static int try_place(struct derive *d, const struct place *p, bool *ret_is)
 static int put_fiber_ends(struct derive *d, const struct gap *g)
 {
 	struct stub_piece p = { .rule = end_rule };
-	uint32_t at = g->start, n;
+	uint32_t at = g->start, n, last;
 
 	while (at < g->end) {
 		const uint8_t *code, *hit;
@@ -505,28 +505,18 @@ static int put_fiber_ends(struct derive *d, const struct gap *g)
 
 		if (r)
 			return r;
-		hit = n > STUB_MAX ? memmem(code + 1, n - 1, "\x48\x31\xff", 3) : NULL;
-		if (!hit) {
-			if (n < FLOW_MAX_CODE)
-				return 0;
-			at += n - STUB_MAX;
-			continue;
-		}
+		/* By its last byte, the rarest. What begins in the overlap is the next turn's. */
+		last = n < FLOW_MAX_CODE ? n : n - STUB_MAX;
+		for (hit = code; (hit = memchr(hit, 0xf4, (size_t)(code + n - hit))) && !r; hit++) {
+			uint32_t end = (uint32_t)(hit + 1 - code), len = stub_fiber_end(code, end);
 
-		uint32_t begin = at + (uint32_t)(hit - code);
-
-		at = begin + 3;
-		if (hit - code >= 5 && stub_endbr(hit - 4, 4)) {
-			begin -= 4;
-			hit -= 4;
+			p.len = len + 1;
+			if (len && len < end && end - len <= last)
+				r = put_pieces(d, at + end - p.len, &p, 1);
 		}
-		p.len = stub_fiber_end(hit, (uint32_t)(code + n - hit));
-		if (p.len) {
-			p.len++;
-			r = put_pieces(d, begin - 1, &p, 1);
-		}
-		if (r)
+		if (r || n < FLOW_MAX_CODE)
 			return r;
+		at += last;
 	}
 	return 0;
 }

@@ -148,14 +148,17 @@ uint32_t stub_restorer(const uint8_t *code, uint32_t n)
 
 uint32_t stub_fiber_end(const uint8_t *code, uint32_t n)
 {
-	uint32_t at = stub_endbr(code, n);
-	bool indirect;
+	for (uint32_t call = 5; call <= 6 && call + 4 <= n; call++) {
+		uint32_t at = n - 4 - call;
 
-	if (!stub_bytes(code, n, at, "\x48\x31\xff", 3))
-		return 0;
-	indirect = stub_bytes(code, n, at + 3, "\xff\x15", 2);
-	if (!indirect && !stub_bytes(code, n, at + 3, "\xe8", 1))
-		return 0;
-	at += indirect ? 9 : 8;
-	return stub_bytes(code, n, at, "\xf4", 1) ? at + 1 : 0;
+		if (!stub_bytes(code, n, at, "\x48\x31\xff", 3) ||
+		    !(call == 5 ? stub_bytes(code, n, at + 3, "\xe8", 1)
+				: stub_bytes(code, n, at + 3, "\xff\x15", 2)) ||
+		    code[n - 1] != 0xf4)
+			continue;
+		if (at >= 4 && stub_endbr(code + at - 4, 4))
+			at -= 4;
+		return n - at;
+	}
+	return 0;
 }

@@ -39,7 +39,7 @@ bool stub_is_slot_zero(const uint8_t *code, uint32_t n);
 uint32_t stub_restorer(const uint8_t *code, uint32_t n);
 
 /* What the first function of a fiber returns to (boost.context): xor rdi, rdi; call _exit; hlt.
- * Nothing called it. Its bytes, or 0. */
+ * Nothing called it. How many of the n bytes of code, the last ones, are that; or 0. */
 uint32_t stub_fiber_end(const uint8_t *code, uint32_t n);
 
 /* Whether these bytes are at `at`. */
