@@ -338,6 +338,118 @@ Test(tables, files_sampled_alike_do_not_take_each_others_place)
 	cr_assert_not(tables_file_again(t, slot));
 }
 
+/* Files, each sampled so many times, until one finds no room. That one, or the last. */
+static uint16_t fill(unsigned samples, uint64_t now_ns)
+{
+	struct unwind_rule r = rule(8);
+	uint16_t slot = 0;
+	int v = 0;
+
+	for (int i = 0; i < 60 && !v; i++) {
+		struct unwind_row_wire *w = calloc(0x20000, sizeof(*w));
+
+		for (uint32_t k = 0; k < 0x20000; k++)
+			w[k].offset = k * 2;
+		cr_assert_eq(tables_file_new(t, &slot), 0);
+		for (unsigned k = 0; k < samples; k++)
+			tables_file_touch(t, slot, now_ns + k);
+		v = tables_rows_begin(t, slot, 0, 0x40000, 0x20000, 1);
+		if (!v)
+			v = tables_rows_rules(t, slot, &r, 1);
+		if (!v)
+			v = tables_rows_chunk(t, slot, w, 0x20000);
+		if (!v)
+			v = tables_rows_end(t, slot);
+		free(w);
+	}
+	cr_assert_eq(v, TABLES_FULL);
+	tables_file_full(t, slot);
+	return slot;
+}
+
+Test(tables, rows_that_were_not_sampled_for_long_go_for_a_file_that_comes)
+{
+	struct tables_figures f;
+	const uint64_t later = 20 * TABLES_GRACE_NS;
+
+	(void)fill(3, 100);
+	tables_figures(t, &f);
+	const uint64_t before = f.evictions;
+
+	tables_tick(t, later);
+	(void)fill(0, 0);
+	tables_figures(t, &f);
+	cr_assert_gt(f.evictions, before);
+	tables_tick(t, later + 1);
+	tables_tick(t, later + 1 + TABLES_GRACE_NS);
+	add_file(0, 0x40000, 0x8000, 8, 1);
+}
+
+/* As a process has them: n, from address 0 on. */
+static struct tables_mapping *many(size_t n)
+{
+	struct tables_mapping *m = calloc(n, sizeof(*m));
+
+	for (size_t i = 0; i < n; i++)
+		m[i] = (struct tables_mapping){ .start = 0x2000 * i, .end = 0x2000 * i + 0x1000 };
+	return m;
+}
+
+Test(tables, many_mappings_of_a_process_that_is_not_sampled_take_no_rows_place)
+{
+	struct tables_mapping *m = many(8000);
+	struct tables_figures f;
+	uint32_t generation;
+
+	(void)fill(3, 100);
+	tables_figures(t, &f);
+	const uint64_t before = f.evictions;
+
+	cr_assert_eq(tables_process_set(t, 1, 1, 0, m, 8000, true, &generation), TABLES_FULL);
+	tables_figures(t, &f);
+	cr_assert_eq(f.evictions, before);
+	/* A few of its mappings do. */
+	(void)tables_process_set(t, 1, 1, 0, m, 1000, true, &generation);
+	tables_tick(t, 2);
+	tables_tick(t, 2 + TABLES_GRACE_NS);
+	cr_assert_eq(tables_process_set(t, 1, 1, 0, m, 1000, true, &generation), 0);
+	/* And all of them when it was sampled. */
+	tables_figures(t, &f);
+	const uint64_t then = f.evictions;
+
+	tables_process_touch(t, 1, 2 + TABLES_GRACE_NS);
+	(void)tables_process_set(t, 1, 1, 0, m, 8000, true, &generation);
+	tables_tick(t, 3 + TABLES_GRACE_NS);
+	tables_tick(t, 3 + 2 * TABLES_GRACE_NS);
+	cr_assert_eq(tables_process_set(t, 1, 1, 0, m, 8000, true, &generation), 0);
+	tables_figures(t, &f);
+	cr_assert_gt(f.evictions, then);
+	free(m);
+}
+
+Test(tables, many_mappings_published_again_and_again_have_a_part_of_the_room)
+{
+	struct tables_mapping *m = many(4000);
+	struct tables_figures f;
+	uint32_t generation;
+	unsigned taken = 0;
+
+	for (uint64_t i = 0; i < 100; i++)
+		taken += !tables_process_set(t, 1, 1, 0, m, 4000, true, &generation);
+	tables_figures(t, &f);
+	cr_assert(taken > 0 && f.bytes_used <= 3 * SLAB_BYTES / 8, "%u, %lu", taken, f.bytes_used);
+	/* When the grace period is over it goes on. */
+	tables_tick(t, 2);
+	tables_tick(t, 2 + TABLES_GRACE_NS);
+	cr_assert_eq(tables_process_set(t, 1, 1, 0, m, 4000, true, &generation), 0);
+	tables_process_drop(t, 1);
+	tables_tick(t, 3 + TABLES_GRACE_NS);
+	tables_tick(t, 3 + 2 * TABLES_GRACE_NS);
+	tables_figures(t, &f);
+	cr_assert_eq(f.bytes_used, 0);
+	free(m);
+}
+
 Test(tables, nothing_is_left_of_processes_that_came_and_went)
 {
 	struct tables_figures first, last;

@@ -16,6 +16,14 @@
 #define UNMAPPED_SHIFT 4
 #define IDLE_NS 10000000000ull /* of who was not sampled for so long the score is no matter */
 #define AGAIN_NS 1000000000ull /* between two looks whether rows are worth their room by now */
+#define SPARE_PART \
+	16 /* of all room, which rows leave: without its mappings a process has no stacks */
+#define LARGE_WORDS 16384u /* an array of mappings of so many is a large one: 2,048 of them */
+/* Of all room, for large ones: of processes that were sampled of late, and when all are counted. A
+ * large one that is published again and again is there many times, until the grace periods are
+ * over. */
+#define LARGE_PART 2
+#define LARGE_IDLE_PART 8
 
 struct table_file {
 	uint8_t state; /* enum file_state, as in the map */
@@ -36,6 +44,7 @@ struct table_file {
 
 struct table_process {
 	uint32_t pid;
+	uint64_t touched_ns; /* by a sample; 0: never */
 	struct process_entry entry;
 	struct extent maps;
 	UT_hash_handle hh;
@@ -45,6 +54,7 @@ struct table_process {
 struct waiting {
 	enum { WAITING_EXTENT, WAITING_SLOT, WAITING_RULE } what;
 	struct extent extent;
+	bool mappings;	 /* of the extent: they were in it */
 	uint32_t number; /* of a slot or a rule */
 	uint64_t since_ns;
 };
@@ -56,6 +66,7 @@ struct tables {
 	size_t waiting_len, waiting_head, waiting_cap;
 	size_t waiting_new; /* so many, the last of them, were freed since the last tick */
 	uint64_t waiting_words;
+	uint64_t large_words;	  /* of large arrays of mappings, those that wait included */
 	struct array files;	  /* of struct file_entry, by slot */
 	struct table_file *state; /* likewise */
 	uint16_t *free_slots;
@@ -68,9 +79,22 @@ struct tables {
 	struct tables_figures figures;
 };
 
-static void make_room(struct tables *t, uint16_t wanting, uint64_t words);
+/* Who takes words. */
+struct taker {
+	uint64_t spare; /* words that it leaves to others */
+	uint64_t worth; /* samples: the rows of files with less than half of that may go for it */
+	uint64_t all;	/* words, with those that it takes next */
+};
+#define WORTH_ANY UINT64_MAX
+
+static void make_room(struct tables *t, uint64_t worth, uint64_t words);
 static void hand_back(struct tables *t);
 static uint32_t score(const struct table_file *f, uint64_t now_ns);
+
+static uint64_t all_words(const struct tables *t)
+{
+	return (uint64_t)t->slabs.max * SLAB_WORDS;
+}
 
 static uint64_t free_words(const struct tables *t)
 {
@@ -79,17 +103,61 @@ static uint64_t free_words(const struct tables *t)
 	return most > t->slabs.bytes_used ? (most - t->slabs.bytes_used) / sizeof(uint32_t) : 0;
 }
 
-/* Takes words of one slab, for a file's rows or (0) for mappings. TABLES_FULL: something is
- * evicted, where that is worth it, for a later try to find. */
-static int extent_take(struct tables *t, uint16_t slot, uint32_t words, struct extent *ret)
+/* Takes words of one slab. TABLES_FULL: something is evicted, where that is worth it, for a later
+ * try to find. */
+static int extent_take(struct tables *t, uint32_t words, struct taker by, struct extent *ret)
 {
-	/* Without its mappings a process has no stacks at all: rows leave room for these. */
-	const uint64_t spare = slot ? (uint64_t)t->slabs.max * SLAB_WORDS / 16 : 0;
-	int r = free_words(t) >= words + spare ? slabs_take(&t->slabs, words, ret) : SLABS_FULL;
+	int r = free_words(t) >= words + by.spare ? slabs_take(&t->slabs, words, ret) : SLABS_FULL;
 
 	if (r == SLABS_FULL)
-		make_room(t, slot, (slot ? t->state[slot].words : words) + spare);
+		make_room(t, by.worth, by.all + by.spare);
 	return r == SLABS_FULL ? TABLES_FULL : r;
+}
+
+static int rows_take(struct tables *t, uint16_t slot, uint32_t words, struct extent *ret)
+{
+	const struct table_file *f = &t->state[slot];
+
+	return extent_take(t, words,
+			   (struct taker){ .spare = all_words(t) / SPARE_PART,
+					   .worth = score(f, t->now_ns),
+					   .all = f->words },
+			   ret);
+}
+
+static bool is_large(const struct extent *e)
+{
+	return e->words >= LARGE_WORDS;
+}
+
+/* For mappings of p; NULL: of a process that is new. A few take the place of any rows. Many do so
+ * for samples of their process alone, and have a part of the room. */
+static int maps_take(struct tables *t, const struct table_process *p, uint32_t words,
+		     struct extent *ret)
+{
+	const bool idle = !p || !p->touched_ns || t->now_ns > p->touched_ns + IDLE_NS;
+	const uint64_t most = all_words(t) / (idle ? LARGE_IDLE_PART : LARGE_PART);
+	struct taker by = { .worth = WORTH_ANY, .all = words };
+
+	if (words >= LARGE_WORDS) {
+		if (t->large_words + words > most)
+			return TABLES_FULL;
+		by.spare = all_words(t) / SPARE_PART;
+		by.worth = idle ? 0 : WORTH_ANY;
+	}
+	const int r = extent_take(t, words, by, ret);
+
+	if (!r && is_large(ret))
+		t->large_words += ret->words;
+	return r;
+}
+
+/* Nobody has seen them. */
+static void maps_release(struct tables *t, struct extent e)
+{
+	if (is_large(&e))
+		t->large_words -= e.words;
+	slabs_release(&t->slabs, e);
 }
 
 static void wait_put(struct tables *t, struct waiting w)
@@ -122,6 +190,14 @@ static void wait_extent(struct tables *t, struct extent e)
 		wait_put(t, (struct waiting){ .what = WAITING_EXTENT, .extent = e });
 }
 
+static void wait_maps(struct tables *t, struct extent e)
+{
+	t->waiting_words += e.words;
+	if (e.words)
+		wait_put(t,
+			 (struct waiting){ .what = WAITING_EXTENT, .extent = e, .mappings = true });
+}
+
 void tables_tick(struct tables *t, uint64_t now_ns)
 {
 	t->now_ns = now_ns;
@@ -140,7 +216,10 @@ void tables_tick(struct tables *t, uint64_t now_ns)
 			t->free_slots[t->free_slot_count++] = (uint16_t)w->number;
 		else {
 			t->waiting_words -= w->extent.words;
-			slabs_release(&t->slabs, w->extent);
+			if (w->mappings)
+				maps_release(t, w->extent);
+			else
+				slabs_release(&t->slabs, w->extent);
 		}
 		t->waiting_head++;
 	}
@@ -297,29 +376,39 @@ static uint32_t score(const struct table_file *f, uint64_t now_ns)
 	return age < 32 ? f->score >> age >> (f->unmapped ? UNMAPPED_SHIFT : 0) : 0;
 }
 
-/* Which file's rows may go for another's, or (0) for mappings: of those sampled least, that sampled
+/* Whether its rows are of no use to anybody, as far as that is known: nobody maps it, or it was not
+ * sampled for long. */
+static bool is_idle(const struct tables *t, const struct table_file *f)
+{
+	return f->unmapped || (t->now_ns > f->touched_ns && t->now_ns - f->touched_ns > IDLE_NS);
+}
+
+/* Which file's rows may go for what is worth so many samples: of those sampled least, that sampled
  * longest ago. Where more is sampled than there is room for, rows that go and come again with each
- * sample are of no use to anybody: so the other must have twice the samples. 0: none. */
-static uint16_t victim(const struct tables *t, uint16_t wanting)
+ * sample are of no use to anybody: so the other must have twice the samples. What is idle and was
+ * not sampled goes for anybody. 0: none. */
+static uint16_t victim(const struct tables *t, uint64_t worth)
 {
 	uint32_t least = UINT32_MAX;
 	uint16_t ret = 0;
+	bool idle = false;
 
 	for (uint32_t i = 1; i < t->next_slot; i++) {
 		const struct table_file *f = &t->state[i];
 
 		if (f->state != FILE_READY || !f->extents.len)
 			continue;
-		const uint32_t n = t->now_ns > f->touched_ns && t->now_ns - f->touched_ns > IDLE_NS
-					   ? 0
-					   : score(f, t->now_ns);
+		const bool rests = is_idle(t, f);
+		const uint32_t n = rests && !f->unmapped ? 0 : score(f, t->now_ns);
 
-		if (!ret || n < least || (n == least && f->touched_ns < t->state[ret].touched_ns)) {
+		if (!ret || n < least || (n == least && rests && !idle) ||
+		    (n == least && rests == idle && f->touched_ns < t->state[ret].touched_ns)) {
 			least = n;
+			idle = rests;
 			ret = (uint16_t)i;
 		}
 	}
-	return ret && (!wanting || 2ull * least < score(&t->state[wanting], t->now_ns)) ? ret : 0;
+	return ret && ((!least && idle) || 2ull * least < worth) ? ret : 0;
 }
 
 /* Words that are free, or will be after the grace period. */
@@ -336,14 +425,14 @@ static void evict(struct tables *t, uint16_t slot)
 	t->figures.evictions++;
 }
 
-static void make_room(struct tables *t, uint16_t wanting, uint64_t words)
+static void make_room(struct tables *t, uint64_t worth, uint64_t words)
 {
 	uint16_t slot;
 
 	/* What is free may lie in pieces too small: one goes in any case, but where others are on
 	 * their way. */
 	for (bool first = !t->waiting_words; first || room(t) < words; first = false) {
-		slot = victim(t, wanting);
+		slot = victim(t, worth);
 		if (!slot)
 			break;
 		evict(t, slot);
@@ -394,7 +483,7 @@ static void move_processes(struct tables *t)
 		struct extent e;
 
 		if (!p->maps.words || !slabs_closing(&t->slabs, p->maps) ||
-		    extent_take(t, 0, p->maps.words, &e))
+		    maps_take(t, p, p->maps.words, &e))
 			continue;
 		const uint32_t *from = slabs_at(&t->slabs, p->maps.position, p->maps.words);
 		uint32_t *copy = malloc(p->maps.words * sizeof(*copy)), *to = NULL;
@@ -415,7 +504,7 @@ static void move_processes(struct tables *t)
 				p->entry = entry;
 		}
 		free(copy);
-		wait_extent(t, to ? p->maps : e);
+		wait_maps(t, to ? p->maps : e);
 		if (to)
 			p->maps = e;
 	}
@@ -477,9 +566,9 @@ bool tables_file_again(struct tables *t, uint16_t slot)
 		return false;
 	f->again_ns = t->now_ns + AGAIN_NS;
 	/* One that takes nearly all would leave nothing to the others. */
-	if (f->words > (uint64_t)t->slabs.max * SLAB_WORDS / 4 * 3)
+	if (f->words > all_words(t) / 4 * 3)
 		return false;
-	return room(t) > f->words + (uint64_t)t->slabs.max * SLAB_WORDS / 8 || victim(t, slot);
+	return room(t) > f->words + all_words(t) / 8 || victim(t, score(f, t->now_ns));
 }
 
 /* --- rows as they come --- */
@@ -530,7 +619,7 @@ int tables_rows_begin(struct tables *t, uint16_t slot, uint64_t base, uint64_t s
 	uint32_t blocks;
 	(void)incoming_index(f->in, &blocks);
 	f->words = (uint64_t)blocks * 2 + rows;
-	r = extent_take(t, slot, blocks * 2, &index);
+	r = rows_take(t, slot, blocks * 2, &index);
 	if (r)
 		return rows_fail(t, slot, r);
 	r = extents_insert(&f->extents, 0, index);
@@ -578,7 +667,7 @@ static int flush_blocks(struct tables *t, uint16_t slot)
 
 	while ((words = incoming_peek(f->in, SLAB_WORDS / 4, &from)) > 0) {
 		struct extent e;
-		int r = extent_take(t, slot, words, &e);
+		int r = rows_take(t, slot, words, &e);
 		if (r)
 			return r;
 		r = extents_insert(&f->extents, f->extents.len, e);
@@ -658,7 +747,9 @@ int tables_file_runtime(struct tables *t, uint16_t slot, const struct runtime_co
 
 	if (!slot_live(t, slot))
 		return -EINVAL;
-	int r = extent_take(t, 0, 2 * RUNTIME_CONFIG_WORDS, &e);
+	int r = extent_take(t, 2 * RUNTIME_CONFIG_WORDS,
+			    (struct taker){ .worth = WORTH_ANY, .all = 2 * RUNTIME_CONFIG_WORDS },
+			    &e);
 	if (r)
 		return r;
 	to = slabs_at(&t->slabs, config_position(e), RUNTIME_CONFIG_WORDS);
@@ -721,13 +812,13 @@ int tables_process_set(struct tables *t, uint32_t pid, uint64_t start_ns, uint64
 	if (!p && HASH_CNT(hh, t->processes) >= TABLES_MAX_PROCESSES)
 		return TABLES_FULL;
 	if (n) {
-		int r = extent_take(t, 0, (uint32_t)(n + runtime_count) * 8, &e);
+		int r = maps_take(t, p, (uint32_t)(n + runtime_count) * 8, &e);
 
 		if (r)
 			return r;
 		struct map_entry *to = (struct map_entry *)slabs_at(&t->slabs, e.position, e.words);
 		if (!to) {
-			slabs_release(&t->slabs, e);
+			maps_release(t, e);
 			return -ENOMEM;
 		}
 		put_maps(to, m, n);
@@ -747,26 +838,35 @@ int tables_process_set(struct tables *t, uint32_t pid, uint64_t start_ns, uint64
 		int r = bpf_map_update_elem(t->config.processes_fd, &pid, &entry, BPF_ANY);
 
 		if (r < 0) {
-			slabs_release(&t->slabs, e);
+			maps_release(t, e);
 			return r == -E2BIG ? TABLES_FULL : r;
 		}
 	}
 	if (!p) {
 		p = calloc(1, sizeof(*p));
 		if (!p) {
-			wait_extent(t, e);
+			wait_maps(t, e);
 			return -ENOMEM;
 		}
 		p->pid = pid;
 		HASH_ADD(hh, t->processes, pid, sizeof(p->pid), p);
 		t->figures.processes++;
 	} else {
-		wait_extent(t, p->maps);
+		wait_maps(t, p->maps);
 	}
 	p->entry = entry;
 	p->maps = e;
 	*ret_generation = entry.generation;
 	return 0;
+}
+
+void tables_process_touch(struct tables *t, uint32_t pid, uint64_t now_ns)
+{
+	struct table_process *p;
+
+	HASH_FIND(hh, t->processes, &pid, sizeof(pid), p);
+	if (p)
+		p->touched_ns = now_ns;
 }
 
 bool tables_process_start(const struct tables *t, uint32_t pid, uint64_t *ret_start_ns)
@@ -791,7 +891,7 @@ void tables_process_drop(struct tables *t, uint32_t pid)
 	if (!p)
 		return;
 	HASH_DEL(t->processes, p);
-	wait_extent(t, p->maps);
+	wait_maps(t, p->maps);
 	free(p);
 	t->figures.processes--;
 }

@@ -56,7 +56,7 @@ void tables_file_free(struct tables *t, uint16_t slot);
 /* No rows will come (not ELF, no CFI, extractor failed): the walker uses frame pointers there. */
 void tables_file_none(struct tables *t, uint16_t slot);
 /* A sample touched the file. What is touched least of late is evicted first, and for mappings or
- * for what is touched twice as often. */
+ * for what is touched twice as often; for anything, when it was not touched for ten seconds. */
 void tables_file_touch(struct tables *t, uint16_t slot, uint64_t now_ns);
 /* No process maps it any more. Until it is touched again its samples count for little: it may run
  * again in a moment, or never. */
@@ -105,6 +105,9 @@ struct tables_mapping {
 int tables_process_set(struct tables *t, uint32_t pid, uint64_t start_ns, uint64_t heard_ns,
 		       const struct tables_mapping *m, size_t n, bool selected,
 		       uint32_t *ret_generation);
+/* A sample of the process came. Its mappings, where they are many, take the place of rows only when
+ * that was of late. */
+void tables_process_touch(struct tables *t, uint32_t pid, uint64_t now_ns);
 /* The start that the kernel's hook on forks, or who published it, entered for a pid. False: there
  * is no entry, or no kernel. */
 bool tables_process_start(const struct tables *t, uint32_t pid, uint64_t *ret_start_ns);
