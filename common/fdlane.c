@@ -220,10 +220,6 @@ int fdlane_poll(struct fdlane *l)
 
 		if (fd < 0 && (errno == EINTR || errno == ECONNABORTED))
 			continue;
-		/* For want of descriptors or memory: whoever waits is let in later. */
-		if (fd < 0 &&
-		    (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM))
-			return 0;
 		if (fd < 0)
 			return errno == EAGAIN ? 0 : -errno;
 		/* One at a time; the one that is there is alive, or take_acks had seen it go. */

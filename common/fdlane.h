@@ -27,8 +27,8 @@ void fdlane_free(struct fdlane *l);
 /* Readable when fdlane_poll (listener) or fdlane_recv (dialer) has something to do. Borrowed. */
 int fdlane_fd(const struct fdlane *l);
 /* Listener: accepts a waiting peer (replacing one that went; a second one is turned away), takes
- * acknowledgements. What was in flight to a peer that went is forgotten. 0 or -errno; never blocks.
- */
+ * acknowledgements. What was in flight to a peer that went is forgotten. 0 or -errno, for want of
+ * descriptors say: the peer waits, and the descriptor stays readable. Never blocks. */
 int fdlane_poll(struct fdlane *l);
 /* Listener: sends fd (borrowed: the kernel keeps its own reference) under id. 0; -EAGAIN when too
  * many are in flight or the socket is full; -ENOTCONN; -errno. */

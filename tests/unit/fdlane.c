@@ -195,3 +195,27 @@ Test(fdlane, acknowledgement_of_what_was_not_sent_costs_the_pipe)
 	fdlane_free(l);
 	cr_assert_neq(access(path, F_OK), 0);
 }
+
+Test(fdlane, who_cannot_be_let_in_for_want_of_descriptors_is_no_success)
+{
+	struct ends e;
+	struct rlimit few, old;
+	int spare[64], n = 0;
+
+	cr_assert_eq(fdlane_listen(BUS_FILES, run_dir, getuid(), &e.listener), 0);
+	cr_assert_eq(fdlane_dial(BUS_FILES, run_dir, getuid(), 1000, &e.dialer), 0);
+	cr_assert_eq(getrlimit(RLIMIT_NOFILE, &old), 0);
+	few = old;
+	few.rlim_cur = 32;
+	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
+	while (n < 64 && (spare[n] = dup(0)) >= 0)
+		n++;
+	cr_assert(n > 0 && errno == EMFILE);
+	cr_assert_eq(fdlane_poll(e.listener), -EMFILE, "its descriptor stays readable");
+	while (n)
+		close(spare[--n]);
+	cr_assert_eq(fdlane_poll(e.listener), 0);
+	cr_assert_eq(fdlane_send(e.listener, 42, 0), 0);
+	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &old), 0);
+	close_ends(e);
+}

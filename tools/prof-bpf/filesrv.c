@@ -279,10 +279,9 @@ static int take_message(struct filesrv *f)
 
 int filesrv_run(struct filesrv *f)
 {
-	int r = fdlane_poll(f->lane);
+	const int lane = fdlane_poll(f->lane);
+	int r = f->halted ? take_message(f) : 0;
 
-	if (!r && f->halted)
-		r = take_message(f);
 	/* A few a call, as in rowsrv.c. */
 	for (int n = 0; n < MESSAGES_AT_ONCE && !r; n++) {
 		r = bus_recv(f->bus, &f->message);
@@ -307,5 +306,7 @@ int filesrv_run(struct filesrv *f)
 			r = take_message(f);
 		}
 	}
-	return r < 0 ? r : transmit(f);
+	if (r >= 0)
+		r = transmit(f);
+	return r ? r : lane;
 }

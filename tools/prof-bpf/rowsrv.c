@@ -484,15 +484,15 @@ static int transmit(struct rowsrv *r, uint64_t now_ns)
 
 int rowsrv_run(struct rowsrv *r, uint64_t now_ns)
 {
-	int e = fdlane_poll(r->lane);
+	/* A lane that nobody can be let into, for want of descriptors, holds up nothing else. */
+	const int lane = fdlane_poll(r->lane);
+	int e = receive(r);
 
-	if (e)
-		return e;
-	e = receive(r);
 	if (e)
 		return e;
 	if (r->outstanding && !r->dropped && now_ns > r->moved_ns &&
 	    now_ns - r->moved_ns > DEADLINE_NS)
 		drop(r, NULL, LASTWORD_SLOW, now_ns);
-	return transmit(r, now_ns);
+	e = transmit(r, now_ns);
+	return e ? e : lane;
 }
