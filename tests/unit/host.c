@@ -9,8 +9,34 @@
 #include "common/clock.h"
 #include "common/msg.h"
 #include "tests/host/world.h"
+#include "tools/prof-bpf/files.h"
+#include "tools/prof-bpf/maps.h"
 
 TestSuite(host, .init = set_up, .fini = clean_up);
+
+/* There is no memory for mappings for so many calls. */
+static unsigned starved;
+
+struct maps *__real_maps_new(void);
+struct maps *__wrap_maps_new(void);
+struct maps *__wrap_maps_new(void)
+{
+	if (!starved)
+		return __real_maps_new();
+	starved--;
+	return NULL;
+}
+
+int __real_maps_add(struct maps **m, const struct map *add);
+int __wrap_maps_add(struct maps **m, const struct map *add);
+int __wrap_maps_add(struct maps **m, const struct map *add)
+{
+	if (!starved)
+		return __real_maps_add(m, add);
+	starved--;
+	backing_put(add->backing);
+	return -ENOMEM;
+}
 
 /* --- processes --- */
 
@@ -773,6 +799,30 @@ Test(host, lost_records_have_all_read_again)
 	expect_published(10, 2, M(0x400000, 0x401000, 0x1000, 100), M(0x500000, 0x501000, 0, 105));
 	cr_assert_null(fake_tables_process(tables, 11));
 	expect_published(12, 1, M(0x600000, 0x601000, 0, 106));
+	cr_assert(host_settled(host));
+}
+
+Test(host, mappings_that_there_was_no_memory_for_are_read_later)
+{
+	uint64_t start = start_program(10, 100);
+
+	settle();
+	/* One is mapped that is not kept; then not all of them are, or none. */
+	starved = 1;
+	map_at(10, 0x500000, 0x1000, 0, 105, "/lib/new");
+	make_proc(
+		10, "program", 'S', 1, start, 0,
+		"400000-401000 r-xp 00001000 08:01 100 /bin/program\n500000-501000 r-xp 00000000 08:01 105 /lib/new\n");
+	for (int i = 0; i < 2; i++) {
+		now += 3000 * MS;
+		starved = 1;
+		tick();
+		cr_assert_eq(starved, 0);
+		cr_assert(!host_settled(host));
+	}
+	now += 3000 * MS;
+	settle();
+	expect_published(10, 2, M(0x400000, 0x401000, 0x1000, 100), M(0x500000, 0x501000, 0, 105));
 	cr_assert(host_settled(host));
 }
 

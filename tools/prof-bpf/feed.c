@@ -290,12 +290,14 @@ void feed_cpus(struct prof *p)
 		say_cpus_ended(p->cpus.wait_status);
 }
 
-/* Marks the files of a sample as in use, and asks again for rows that were evicted. */
+/* Marks the process and the files of a sample as in use, and asks again for rows that were evicted.
+ */
 static void touch_files(struct prof *p, const struct sample *s)
 {
 	const uint64_t *frames = sample_user_frames(s);
 	uint16_t before = 0;
 
+	tables_process_touch(p->tables, s->pid, s->time_ns);
 	for (unsigned i = 0; i < s->user_frames; i++) {
 		const uint16_t slot = (uint16_t)(frames[i] >> SAMPLE_FRAME_SLOT_SHIFT &
 						 SAMPLE_FRAME_SLOT_MASK);
@@ -364,8 +366,10 @@ void feed_sample(void *ctx, const struct sample *s)
 		return;
 	}
 	p->samples++;
-	if (host_sample(p->host, s, &ref))
+	if (host_sample(p->host, s, &ref)) {
+		p->unkept++;
 		return;
+	}
 	struct user_less cut;
 	if (s->generation && !host_walked_with(ref.process, s->generation))
 		s = without_user_part(s, &cut);
@@ -561,6 +565,7 @@ void feed_losses(struct prof *p)
 	send_loss(p, LOST_SIDEBAND, s.malformed, &p->undecoded_sent, LOST_ANY_CPU);
 	send_loss(p, LOST_MALFORMED, loader_malformed(p->loader), &p->malformed_sent, LOST_ANY_CPU);
 	send_loss(p, LOST_UNTRACKED, h.limit, &p->untracked_sent, LOST_ANY_CPU);
+	send_loss(p, LOST_LIMIT, p->unkept, &p->unkept_sent, LOST_ANY_CPU);
 	send_loss(p, LOST_QUEUE_FULL, p->queue_full, &p->queue_full_sent, LOST_ANY_CPU);
 	send_loss(p, LOST_THROTTLED, p->throttled, &p->throttled_sent, LOST_ANY_CPU);
 }

@@ -213,6 +213,14 @@ struct backing *process_backing(struct host *h, struct process *p, const struct 
 	return files_backing(h->files, key, asker, path, deleted, now_ns);
 }
 
+/* There is no memory or no descriptor for its mappings now. */
+static void read_later(struct host *h, struct process *p, uint64_t now_ns)
+{
+	p->wants_maps = true;
+	p->rescan_ns = now_ns + RESCAN_NS;
+	process_mark_dirty(h, p);
+}
+
 void process_settle(struct host *h, struct process *p)
 {
 	if (p->maps)
@@ -226,11 +234,13 @@ void process_add_mapping(struct host *h, struct process *p, const struct map *m)
 		p->maps = maps_new();
 	if (!p->maps) {
 		backing_put(m->backing);
+		read_later(h, p, clock_mono_ns());
 		return;
 	}
 	if (m->backing && !p->exe && m->backing->path)
 		p->exe = backing_get(m->backing);
-	(void)maps_add(&p->maps, m);
+	if (maps_add(&p->maps, m) == -ENOMEM)
+		read_later(h, p, clock_mono_ns());
 	if (p->maps->noted_len >= NOTED_MAX && p->maps->noted_len >= p->maps->len / 2)
 		process_settle(h, p);
 	process_mark_dirty(h, p);
@@ -280,8 +290,10 @@ int process_read_maps(struct host *h, struct process *p)
 	};
 
 	p->wants_maps = false;
-	if (!r.maps)
+	if (!r.maps) {
+		read_later(h, p, r.now_ns);
 		return -ENOMEM;
+	}
 	process_settle(h, p);
 	r.known = p->maps;
 	snprintf(link, sizeof(link), "%u/exe", p->pub.pid);
@@ -289,13 +301,12 @@ int process_read_maps(struct host *h, struct process *p)
 	r.exe = (struct str){ .data = exe, .len = n > 0 ? (uint32_t)n : 0 };
 	n = procfs_read_maps(h->proc, p->pub.pid, HOST_MAX_MAPPINGS, read_mapping, &r);
 	if (n < 0 || r.failed) {
+		const bool lacks = n < 0 && opener_lacks_descriptors((int)n);
+
 		maps_put(r.maps);
-		if (n < 0 && opener_lacks_descriptors((int)n)) {
-			h->figures.put_off++;
-			p->wants_maps = true;
-			p->rescan_ns = r.now_ns + RESCAN_NS;
-			process_mark_dirty(h, p);
-		}
+		h->figures.put_off += lacks;
+		if (lacks || n >= 0 || n == -ENOMEM)
+			read_later(h, p, r.now_ns);
 		return n < 0 ? (int)n : -ENOMEM;
 	}
 	maps_put(p->maps);

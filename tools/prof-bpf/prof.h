@@ -133,6 +133,7 @@ struct prof {
 	uint64_t ring_full_sent[CPUS_MAX], sideband_sent[CPUS_MAX];
 	uint64_t malformed_sent, undecoded_sent, untracked_sent, queue_full, queue_full_sent,
 		throttled, throttled_sent;
+	uint64_t unkept, unkept_sent; /* samples whose process or thread had no room */
 };
 
 /* --- feed.c --- */
