@@ -156,7 +156,6 @@ int main(int argc, char **argv) { time_t end = time(NULL) + atoi(argv[1]); while
 """
 
 
-@pytest.mark.failing
 def test_no_answer_about_rows_ends_prof_bpf_or_fills_it(peer):
     spinner = f"{peer.dir}/spinner"
     subprocess.run(["gcc", "-O2", "-static", "-fomit-frame-pointer", "-x", "c", "-", "-o", spinner], input=SPINNER, text=True, check=True)

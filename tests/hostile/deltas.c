@@ -3,15 +3,24 @@
  * A prof-deltas that was taken over, towards a real prof-bpf:
  *   hostile-deltas DIR UID KIND N
  * UID is prof-bpf's. Answers N requests for rows in the way that KIND says, and comes again each
- * time that it is thrown out for it: wrong      rows of every valid shape, sorted, with rules that
- * lead anywhere circle     rows whose caller is where they are, for all of the file unsorted
- * descending offsets outside    offsets beyond the span unknown    rules that were not sent invalid
- * rules that do not exist torn       half a rule, half a row more       more rows than were
- * promised fewer      fewer of them huge       promises of all that numbers can say endless chunk
- * after chunk, and never an end; each takes a second or until it is thrown out stranger   rows for
- * requests that nobody made twice      a second answer backwards  the messages of an answer in
- * another order noise      what is no message at all At the end it says how many it answered, and
- * how often it was thrown out.
+ * time that it is thrown out for it:
+ * - wrong: rows of every valid shape, sorted, with rules that lead anywhere
+ * - circle: rows whose caller is where they are, for all of the file
+ * - unsorted: descending offsets
+ * - outside: offsets beyond the span
+ * - unknown: rules that were not sent
+ * - invalid: rules that do not exist
+ * - torn: half a rule, half a row
+ * - more: more rows than were promised
+ * - fewer: fewer of them
+ * - huge: promises of all that numbers can say
+ * - endless: chunk after chunk, and never an end; each takes a second or until it is thrown out
+ * - stranger: rows for requests that nobody made
+ * - twice: a second answer
+ * - backwards: the messages of an answer in another order
+ * - noise: what is no message at all
+ *
+ * At the end it says how many it answered, and how often it was thrown out.
  */
 #include <errno.h>
 #include <poll.h>
@@ -40,10 +49,11 @@ struct peer {
 	struct stream_out out;
 	struct buf message;
 	bool gone;
+	bool fresh; /* nothing was answered by this pipe yet */
 	uint64_t random, answered, thrown;
 };
 
-static void die(const char *what, int r)
+static _Noreturn void die(const char *what, int r)
 {
 	fprintf(stderr, "hostile-deltas: %s: %s\n", what, strerror(r < 0 ? -r : EPROTO));
 	_exit(1);
@@ -91,6 +101,7 @@ static void come(struct peer *p)
 	stream_out_init(&p->out, 1, send_batch, p);
 	stream_out_epoch(&p->out, clock_mono_ns());
 	p->gone = false;
+	p->fresh = true;
 	put(p, (struct msg){ .id = MSG_HELLO, .hello = { .schema = msg_schema_hash() } });
 }
 
@@ -136,25 +147,31 @@ static void end(struct peer *p, uint64_t id)
 	put(p, (struct msg){ .id = MSG_ROWS_END, .rows_end = { .id = id } });
 }
 
+/* Of every shape that a rule may have: fields that its kind has no use for are 0. */
 static struct unwind_rule wrong_rule(struct peer *p)
 {
 	struct unwind_rule r;
 
-	do {
+	for (unsigned tries = 0; tries < 1000; tries++) {
 		for (size_t i = 0; i < sizeof(r); i++)
 			((uint8_t *)&r)[i] = (uint8_t)next_random(p);
-		r.cfa %= UNWIND_CFA_GO_DEPTH + 1;
+		r.cfa %= UNWIND_CFA_DEREF_TWICE + 1;
 		r.rbp %= UNWIND_RBP_DEREF_REG + 1;
 		r.ra %= UNWIND_RA_CFA_OFF + 1;
 		r.cfa_reg %= UNWIND_REG_MAX;
 		r.ra_reg %= UNWIND_REG_MAX;
 		r.rbp_reg %= UNWIND_REG_MAX;
 		r.flags &= next_random(p) & UNWIND_SIGNAL_FRAME;
+		r.index = unwind_loads(&r) ? r.index % (UNWIND_INDEX_MAX + 1) : 0;
+		r.index_reg = unwind_loads(&r) ? r.index_reg % UNWIND_REG_MAX : 0;
+		r.cfa_mid = unwind_loads(&r) == 2 ? r.cfa_mid : 0;
 		/* Near, or anywhere. */
 		if (next_random(p) & 1)
 			r.cfa_off = (int)(next_random(p) % 4096) * 8 - 8192;
-	} while (!unwind_rule_valid(&r));
-	return r;
+		if (unwind_rule_valid(&r))
+			return r;
+	}
+	die("no rule is valid: unwind_rule_valid asks for more than is made here", -EINVAL);
 }
 
 static void answer(struct peer *p, const char *kind, uint64_t id)
@@ -242,6 +259,7 @@ static void take(struct peer *p, const char *kind)
 				continue;
 			answer(p, kind, m.rows_request.id);
 			p->answered++;
+			p->fresh = false;
 		}
 	}
 }
@@ -273,7 +291,7 @@ int main(int argc, char **argv)
 		}
 	}
 	/* It may throw us out for the last one yet. */
-	for (int i = 0; i < 400 && !p->gone; i++) {
+	for (int i = 0; i < 400 && !p->gone && !p->fresh; i++) {
 		p->gone = bus_recv(p->bus, &p->message) == BUS_PEER_WENT;
 		p->thrown += p->gone;
 		usleep(5000);
