@@ -252,7 +252,7 @@ def check_live(machine, program):
     return int(figures[3])
 
 
-@pytest.mark.parametrize("what", ["exec", pytest.param("call", marks=pytest.mark.failing)])
+@pytest.mark.parametrize("what", ["exec", "call"])
 def test_a_sample_is_never_walked_by_what_is_not_its_own(machine, what):
     machine.good(f"late-{what}")
 

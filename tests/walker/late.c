@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/personality.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <bpf/bpf.h>
 #include "common/clock.h"
@@ -33,7 +34,7 @@ static struct loader *l;
 static struct tables *t;
 static struct space space;
 static pid_t child;
-static int go[2];
+static int go[2], begun[2];
 static unsigned long walked, deferred, older;
 static uint64_t since_ns;
 
@@ -46,8 +47,10 @@ static void on_deferred(void *ctx, const struct deferred_sample *d)
 static void on_sample(void *ctx, const struct sample *s)
 {
 	(void)ctx;
-	walked += s->user_frames > 0;
-	older += s->time_ns < since_ns;
+	if (s->time_ns < since_ns)
+		older++;
+	else
+		walked += s->user_frames > 0;
 }
 
 static void drop_child(void)
@@ -56,8 +59,11 @@ static void drop_child(void)
 		kill(child, SIGKILL);
 }
 
-static void spin(void)
+/* Says by the descriptor that it runs, with all that its linker maps. */
+static void spin(int fd)
 {
+	if (write(fd, "", 1) != 1)
+		_exit(1);
 	for (volatile unsigned long i = 0;; i++)
 		;
 }
@@ -65,39 +71,41 @@ static void spin(void)
 /* A child that begins to run `spin` of this program, by exec, when it is told to. */
 static void start_child(void)
 {
-	if (pipe(go))
+	if (pipe(go) || pipe(begun))
 		err(1, "pipe");
 	child = fork();
 	if (child < 0)
 		err(1, "fork");
 	if (child == 0) {
-		char byte, name[] = "late", what[] = "spin", *argv[] = { name, what, NULL };
+		char byte, fd[16], name[] = "late", what[] = "spin";
+		char *argv[] = { name, what, fd, NULL };
 
+		snprintf(fd, sizeof(fd), "%d", begun[1]);
 		if (read(go[0], &byte, 1) == 1)
 			execv("/proc/self/exe", argv);
 		_exit(1);
 	}
+	close(begun[1]);
 	atexit(drop_child);
 }
 
+/* When this returns its last tick is over. */
+static void stop_child(void)
+{
+	if (kill(child, SIGSTOP) || waitpid(child, NULL, WUNTRACED) != child)
+		err(1, "stop");
+	usleep(50000);
+}
+
+/* Only the program itself can tell that its exec is over: the kernel shows its command line before
+ * that, and a cpu may be taken from it in between. */
 static void exec_child(void)
 {
-	char path[64], cmdline[16] = "";
+	char byte;
 
-	if (write(go[1], "", 1) != 1)
+	if (write(go[1], "", 1) != 1 || read(begun[0], &byte, 1) != 1)
 		err(1, "pipe");
-	snprintf(path, sizeof(path), "/proc/%d/cmdline", child);
-	for (int i = 0; i < 1000 && memcmp(cmdline, "late\0spin", 9) != 0; i++) {
-		FILE *f = fopen(path, "re");
-
-		if (!f)
-			err(1, "%s", path);
-		if (fread(cmdline, 1, sizeof(cmdline), f) < 9)
-			cmdline[0] = '\0';
-		fclose(f);
-		usleep(1000);
-	}
-	usleep(10000);
+	stop_child();
 }
 
 static void publish(uint64_t heard_ns)
@@ -115,17 +123,21 @@ static void publish(uint64_t heard_ns)
 	free(m);
 }
 
-/* Samples of the next half second. */
+/* Samples of half a second in which the child runs. It stands still before and after that, so what
+ * is changed is changed between two samples. */
 static void sample(void)
 {
-	/* What is there already is of before. */
 	loader_drain(l, on_sample, on_deferred, NULL);
 	walked = deferred = older = 0;
 	since_ns = clock_mono_ns();
+	if (kill(child, SIGCONT))
+		err(1, "continue");
 	for (int i = 0; i < TURNS; i++) {
 		usleep(50000);
 		loader_drain(l, on_sample, on_deferred, NULL);
 	}
+	stop_child();
+	loader_drain(l, on_sample, on_deferred, NULL);
 	printf("walked %lu deferred %lu older %lu\n", walked, deferred, older);
 }
 
@@ -194,7 +206,6 @@ static int refused_call(void)
 	const int fd = bpf_prog_get_fd_by_id(id);
 	if (fd < 0 || bpf_map_delete_elem(programs, &key))
 		err(1, "the program that walks");
-	loader_drain(l, on_sample, on_deferred, NULL);
 	loader_figures(l, &before);
 	sample();
 	loader_figures(l, &after);
@@ -216,8 +227,8 @@ int main(int argc, char **argv)
 		.hz = HZ, .ring_max = 4u << 20, .drain_ms = 10, .only_selected = true
 	};
 
-	if (argc == 2 && !strcmp(argv[1], "spin"))
-		spin();
+	if (argc == 3 && !strcmp(argv[1], "spin"))
+		spin(atoi(argv[2]));
 	if (argc != 2 || (strcmp(argv[1], "exec") != 0 && strcmp(argv[1], "call") != 0))
 		errx(2, "usage: late exec|call");
 	/* The same program lies at the same addresses before and after an exec. */
