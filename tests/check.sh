@@ -37,7 +37,7 @@ done
 
 # Tests of live sampling share the machine with whatever else runs on it. A few that fail are run once more: what passes then is
 # counted and told as such, what fails twice has failed.
-run() { PROFPIPE_BUILD=${trees[0]} timeout 3600 /usr/bin/python3 -m pytest -q ${PYTEST_MARKS:+-m "$PYTEST_MARKS"} -o cache_dir="$cache" -rA --tb=short --durations=20 "$@" 2>&1 | tee "$log"; }
+run() { PROFPIPE_BUILD=${trees[0]} timeout 3600 /usr/bin/python3 -m pytest -q -o cache_dir="$cache" -rA --tb=short --durations=20 "$@" 2>&1 | tee "$log"; }
 count() { tail -n 1 "$log" | grep -oE "[0-9]+ ($1)" | awk '{ n += $1 } END { print n + 0 }'; }
 run "$@"
 ok=$(count passed) bad=$(count 'failed|errors?') skipped=$(count skipped)

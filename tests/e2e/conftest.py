@@ -108,7 +108,3 @@ def chain(tmp_path_factory):
         return str(name)
 
     return build
-
-
-def pytest_configure(config):
-    config.addinivalue_line("markers", "failing: fails for a cause that is not found yet; `make check` leaves it out, `make check-all` runs it")
