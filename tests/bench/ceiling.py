@@ -383,7 +383,44 @@ def compilers(folder, scale):
     return [start(["bash", "-c", 'while :; do "$@" >/dev/null 2>&1 || sleep 0.2; done', "again", *k], cwd=folder, env=env) for k in kinds if shutil.which(k[0])]
 
 
-LOADS = {f.__name__: f for f in (executables, giant, mappings, shorts, threads, stacks, deep, jit, python, compilers)}
+# 250,000 functions of four rows each, and one that runs.
+ROWS = """
+.text
+.rept 250000
+.cfi_startproc
+push %rbx
+.cfi_adjust_cfa_offset 8
+push %rbp
+.cfi_adjust_cfa_offset 8
+pop %rbp
+.cfi_adjust_cfa_offset -8
+pop %rbx
+.cfi_adjust_cfa_offset -8
+ret
+.cfi_endproc
+.endr
+.section .note.GNU-stack,"",@progbits
+"""
+
+
+def rows(folder, scale):
+    """24 programs, no two of which are one, of a million rows each."""
+    path = f"{folder}/rows-0"
+    if not os.path.exists(path):
+        for name, text in (("rows.s", ROWS), ("rows.c", "__attribute__((noinline)) long f(long n) { long s = 0; for (volatile long i = 0; i < n; i++) s += i; return s; }\n"
+                                              "int main(void) { volatile long sum = 0; for (;;) sum += f(100000); }\n")):
+            put(f"{folder}/{name}", text)
+        subprocess.run(["gcc", "-O2", "-o", path, f"{folder}/rows.c", f"{folder}/rows.s"], check=True)
+    paths = [f"{folder}/rows-{i}" for i in range(int(24 * scale))]
+    for i, p in enumerate(paths):
+        if not os.path.exists(p):
+            shutil.copy(path, p)
+            with open(p, "ab") as f:
+                f.write(b"copy %d" % i)
+    return [start([p]) for p in paths]
+
+
+LOADS = {f.__name__: f for f in (executables, giant, mappings, shorts, threads, stacks, deep, jit, python, compilers, rows)}
 
 # --- a run ---
 
