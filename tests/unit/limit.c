@@ -57,7 +57,6 @@ Test(limit, what_the_tables_have_is_granted_to_prof_symd_when_they_have_handed_i
 	const uint64_t most = limit_divide(&l, &b, &a);
 
 	a.tables = most;
-	a.lacking = 50 * MIB;
 	a.symd = 80 * MIB;
 	const uint64_t now = limit_divide(&l, &b, &a), first = l.symd;
 
@@ -66,6 +65,33 @@ Test(limit, what_the_tables_have_is_granted_to_prof_symd_when_they_have_handed_i
 	a.tables = now;
 	cr_assert_eq(limit_divide(&l, &b, &a), now);
 	cr_assert_gt(l.symd, first);
+}
+
+Test(limit, rows_that_lack_room_have_what_prof_symd_asks_for_and_does_not_use)
+{
+	struct limit_asked a = quiet;
+
+	begin(128 * MIB);
+	a.tables = 28 * MIB;
+	a.symd = b.symd + 16 * MIB;
+	const uint64_t before = limit_divide(&l, &b, &a);
+
+	a.lacking = 1;
+	const uint64_t then = limit_divide(&l, &b, &a);
+
+	cr_assert_gt(then, before + 16 * MIB, "%lu, %lu", before, then);
+	cr_assert_leq(all_of(&a, then), 128 * MIB);
+	cr_assert_geq(l.symd, a.held[DEPLOY_SYMD] + b.dwarf, "the next file's DWARF has room");
+	/* They keep it for a while; and what prof-symd uses it has. */
+	a.lacking = 0;
+	a.tables = then - 8 * MIB;
+	cr_assert_gt(limit_divide(&l, &b, &a), before + 16 * MIB);
+	a.held[DEPLOY_SYMD] = b.symd;
+	(void)limit_divide(&l, &b, &a);
+	cr_assert_gt(l.symd, b.symd - 8 * MIB, "%lu of %lu", l.symd, b.symd);
+	for (int i = 0; i < 200; i++)
+		(void)limit_divide(&l, &b, &a);
+	cr_assert_geq(l.symd, b.symd, "%lu of %lu", l.symd, b.symd);
 }
 
 Test(limit, the_limit_that_would_have_sufficed_is_named_and_suffices)

@@ -6,6 +6,7 @@
 #define SELF_MORE (4 * MIB) /* beyond what it has: copies of stacks, and what waits to be sent */
 #define SYMD_MORE (6 * MIB)
 #define EXPORT_MORE (4 * MIB)
+#define ROWS_FIRST 128 /* divisions: half a minute, or less while prof-symd waits */
 
 enum { SELF, DELTAS, SYMD, EXPORT, TABLES, CLAIMS };
 
@@ -14,15 +15,33 @@ static uint64_t larger(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
+/* It asks for what it could use, of which it may hold little yet: programs that it does not have to
+ * open again, the DWARF of a large file. While stacks are cut for want of rows it has what it
+ * holds, and room for the next file. */
+static uint64_t wanted_by_symd(const struct limit *l, const struct budget *b,
+			       const struct limit_asked *a)
+{
+	const uint64_t sooner = a->held[DEPLOY_SYMD] + SYMD_MORE, most = sooner + b->dwarf;
+
+	if (a->symd <= sooner)
+		return sooner;
+	return l->rows_first && a->symd > most ? most : a->symd;
+}
+
 uint64_t limit_divide(struct limit *l, const struct budget *b, const struct limit_asked *a)
 {
 	const uint64_t *held = a->held;
+
+	if (a->lacking)
+		l->rows_first = ROWS_FIRST;
+	else if (l->rows_first)
+		l->rows_first--;
+
 	struct budget_claim c[CLAIMS] = {
 		[SELF] = { .sure = b->bpf, .wanted = held[DEPLOY_BPF] + SELF_MORE },
 		/* It needs all of it for a moment, over a large file. */
 		[DELTAS] = { .sure = b->deltas, .wanted = larger(held[DEPLOY_DELTAS], b->deltas) },
-		[SYMD] = { .sure = b->symd,
-			   .wanted = larger(held[DEPLOY_SYMD] + SYMD_MORE, a->symd) },
+		[SYMD] = { .sure = b->symd, .wanted = wanted_by_symd(l, b, a) },
 		[EXPORT] = { .sure = b->export, .wanted = held[DEPLOY_EXPORT] + EXPORT_MORE },
 		[TABLES] = { .sure = l->tables,
 			     .wanted = a->tables + a->lacking + LIMIT_TABLES_MORE },

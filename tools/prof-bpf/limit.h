@@ -23,6 +23,7 @@ struct limit {
 	uint64_t tables;	     /* sure for the tables */
 	uint64_t next_ns, looked_ns; /* when to look again, and when that was last */
 	uint64_t symd, export;	     /* granted */
+	unsigned rows_first;	     /* for so many divisions to come */
 	uint64_t enough; /* the least limit by which nothing would have been refused so far */
 };
 

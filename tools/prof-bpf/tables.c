@@ -15,6 +15,7 @@
 #define SCORE_SHIFT 32 /* of nanoseconds: scores are halved every 4 s */
 #define UNMAPPED_SHIFT 4
 #define IDLE_NS 10000000000ull /* of who was not sampled for so long the score is no matter */
+#define COMES_WORTH 8	       /* samples that a file is expected to have which has just come */
 #define AGAIN_NS 1000000000ull /* between two looks whether rows are worth their room by now */
 #define SPARE_PART \
 	16 /* of all room, which rows leave: without its mappings a process has no stacks */
@@ -385,8 +386,8 @@ static bool is_idle(const struct tables *t, const struct table_file *f)
 
 /* Which file's rows may go for what is worth so many samples: of those sampled least, that sampled
  * longest ago. Where more is sampled than there is room for, rows that go and come again with each
- * sample are of no use to anybody: so the other must have twice the samples. What is idle and was
- * not sampled goes for anybody. 0: none. */
+ * sample are of no use to anybody: so the other must have twice the samples. What is idle goes for
+ * anybody, if it did not have many. 0: none. */
 static uint16_t victim(const struct tables *t, uint64_t worth)
 {
 	uint32_t least = UINT32_MAX;
@@ -408,7 +409,7 @@ static uint16_t victim(const struct tables *t, uint64_t worth)
 			ret = (uint16_t)i;
 		}
 	}
-	return ret && ((!least && idle) || 2ull * least < worth) ? ret : 0;
+	return ret && (2ull * least < worth || (idle && 2ull * least < COMES_WORTH)) ? ret : 0;
 }
 
 /* Words that are free, or will be after the grace period. */
