@@ -2,7 +2,9 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 #include "tools/prof-symd/functions.h"
 #include "tools/prof-symd/held.h"
@@ -23,11 +25,57 @@ struct bench {
 	bool answer_at_once;
 };
 
+/* The so many-th call finds no memory, and no other. 0: none does. */
+static unsigned starves_in;
+static bool starved;
+
+static bool starves(void)
+{
+	const bool now = starves_in == 1;
+
+	starves_in -= starves_in > 0;
+	starved |= now;
+	return now;
+}
+
+void *__real_malloc(size_t n);
+void *__wrap_malloc(size_t n);
+void *__wrap_malloc(size_t n)
+{
+	return starves() ? NULL : __real_malloc(n);
+}
+
+void *__real_calloc(size_t n, size_t size);
+void *__wrap_calloc(size_t n, size_t size);
+void *__wrap_calloc(size_t n, size_t size)
+{
+	return starves() ? NULL : __real_calloc(n, size);
+}
+
+void *__real_realloc(void *p, size_t n);
+void *__wrap_realloc(void *p, size_t n);
+void *__wrap_realloc(void *p, size_t n)
+{
+	return starves() ? NULL : __real_realloc(p, n);
+}
+
+void *__real_reallocarray(void *p, size_t n, size_t size);
+void *__wrap_reallocarray(void *p, size_t n, size_t size);
+void *__wrap_reallocarray(void *p, size_t n, size_t size)
+{
+	return starves() ? NULL : __real_reallocarray(p, n, size);
+}
+
 static int to_in(void *ctx, struct span batch)
 {
 	struct bench *b = ctx;
+	const unsigned rest = starves_in;
 
-	return stream_feed(&b->in, batch);
+	starves_in = 0;
+	const int r = stream_feed(&b->in, batch);
+
+	starves_in = rest;
+	return r;
 }
 
 static int ask(void *ctx, const struct filestore_request *rq)
@@ -62,7 +110,11 @@ static void bench_free(struct bench *b)
 
 static void take(struct bench *b, struct msg m)
 {
-	cr_assert_eq(named_take(b->named, &m, 1), 0);
+	int r = named_take(b->named, &m, 1);
+
+	if (r == -ENOMEM)
+		r = named_take(b->named, &m, 1);
+	cr_assert_eq(r, 0);
 }
 
 static void hello(struct bench *b)
@@ -379,6 +431,83 @@ Test(named, ids_of_an_older_raw_epoch_are_void)
 	cr_assert_eq(next(b, &m), MSG_LOST);
 	cr_expect_eq(m.lost.count, 1);
 	bench_free(b);
+}
+
+#define KERNEL_SAMPLES 100
+
+/* Whether each thing is defined before its use, in its epoch. */
+struct defined {
+	bool functions[2 * KERNEL_SAMPLES], frames[2 * KERNEL_SAMPLES], stacks[2 * KERNEL_SAMPLES];
+	bool thread;
+	unsigned samples;
+};
+
+static void look_at(struct defined *d, const struct msg *m)
+{
+	switch (m->id) {
+	case MSG_THREAD:
+		d->thread = true;
+		break;
+	case MSG_FUNCTION:
+		d->functions[m->function.id % (2 * KERNEL_SAMPLES)] = true;
+		break;
+	case MSG_FRAME:
+		cr_assert_eq(m->frame.functions.len, 1);
+		cr_assert(d->functions[m->frame.functions.data[0] % (2 * KERNEL_SAMPLES)]);
+		d->frames[m->frame.id] = true;
+		break;
+	case MSG_STACK:
+		cr_assert_eq(m->stack.frames.len, 1);
+		cr_assert(d->frames[m->stack.frames.data[0]]);
+		d->stacks[m->stack.id] = true;
+		break;
+	case MSG_SAMPLE:
+		cr_assert(d->thread && d->stacks[m->sample.stack]);
+		d->samples++;
+		break;
+	default:
+		break;
+	}
+}
+
+Test(named, whichever_allocation_fails_no_sample_is_lost_or_without_its_definitions)
+{
+	starved = true;
+	for (unsigned nth = 1; starved; nth++) {
+		struct bench *b = bench_new(&NAMED_LIMITS);
+		struct defined d = { .thread = false };
+		struct msg m;
+		int r;
+
+		starves_in = nth;
+		starved = false;
+		hello(b);
+		thread(b, 1);
+		for (uint64_t i = 1; i <= KERNEL_SAMPLES; i++) {
+			char name[1024];
+
+			memset(name, 'a', sizeof(name));
+			snprintf(name + sizeof(name) - 8, 8, "%u", (unsigned)i);
+			kernel_sample(b, i, name);
+			r = named_run(b->named, 2);
+			cr_assert(r == 0 || (r == -ENOMEM && starved), "%d", r);
+		}
+		cr_assert_eq(named_run(b->named, 2), 0);
+		r = named_end(b->named, END_DONE, 9);
+		cr_assert(r == 0 || (r == -ENOMEM && starved), "%d", r);
+		cr_assert_eq(named_end(b->named, END_DONE, 9), 0);
+		starves_in = 0;
+		cr_assert_eq(stream_flush(&b->out), 0);
+		while (next(b, &m)) {
+			if (b->in.new_epoch)
+				d = (struct defined){ .samples = d.samples };
+			b->in.new_epoch = false;
+			look_at(&d, &m);
+		}
+		cr_assert_eq(d.samples, KERNEL_SAMPLES, "the %u. call", nth);
+		bench_free(b);
+		cr_assert_lt(nth, 10000);
+	}
 }
 
 Test(filestore, over_the_budget_the_least_recently_used_is_closed)

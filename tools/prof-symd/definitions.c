@@ -53,11 +53,13 @@ void definitions_clear(struct definitions *d)
 	d->limit_hit = false;
 }
 
-/* What idtable_add says, as taking sees it: what does not fit is not kept. */
+/* What idtable_add says, as taking sees it: what does not fit is not kept. -ENOMEM: another try may
+ * find memory. */
 static int not_kept(struct definitions *d, int r)
 {
-	if (r == -ENOBUFS || r == -ENOMEM)
-		d->limit_hit = true;
+	if (r == -ENOMEM)
+		return r;
+	d->limit_hit |= r == -ENOBUFS;
 	return 0;
 }
 
@@ -235,6 +237,10 @@ int definitions_frame(struct definitions *d, const struct msg_frame *m, struct d
 		count = 0;
 		r = not_kept(d, r);
 	}
+	if (r) {
+		idtable_remove(&d->frames, m->id);
+		return r;
+	}
 	f = idtable_at(&d->frames, slot);
 	*f = (struct def_frame){ .offset = m->offset,
 				 .file = m->file,
@@ -246,7 +252,7 @@ int definitions_frame(struct definitions *d, const struct msg_frame *m, struct d
 				 .kind = msg_frame_kind(m->kind),
 				 .flags = (uint8_t)m->flags };
 	*ret = f;
-	return r;
+	return 0;
 }
 
 int definitions_stack(struct definitions *d, const struct msg_stack *m, struct def_stack **ret)

@@ -255,9 +255,16 @@ static void take_file(struct filestore *s, struct filestore_file *f, int fd, uin
 	if (f->program) {
 		program_offer(f->program, fd);
 		charge(s, f);
-	} else if (fd >= 0 &&
-		   program_open(fd, f->dwarf_lost || f->dwarf_too_large ? 0 : s->dwarf_max,
-				&f->program) == 0) {
+		lastword_back(former);
+		return;
+	}
+
+	const int r = fd < 0 ? -EBADF
+			     : program_open(fd,
+					    f->dwarf_lost || f->dwarf_too_large ? 0 : s->dwarf_max,
+					    &f->program);
+
+	if (r == 0) {
 		s->opened++;
 		s->open_count++;
 		link_newest(s, f);
@@ -266,6 +273,8 @@ static void take_file(struct filestore *s, struct filestore_file *f, int fd, uin
 			s->opened_hook(s->hook_ctx, f, f->program);
 	} else {
 		f->program = NULL;
+		/* What there was no memory for is asked for again. */
+		f->timed_out = r == -ENOMEM;
 		settle(s, f, now_ns);
 	}
 	lastword_back(former);
@@ -314,6 +323,20 @@ void filestore_tick(struct filestore *s, uint64_t now_ns)
 	if (freed)
 		malloc_trim(0);
 	ask_wanted(s, now_ns);
+}
+
+void filestore_relieve(struct filestore *s)
+{
+	for (struct filestore_file *f = s->oldest; f;) {
+		struct filestore_file *newer = f->prev;
+
+		if (f->state == FILESTORE_READY) {
+			close_program(s, f);
+			f->state = FILESTORE_CLOSED;
+		}
+		f = newer;
+	}
+	malloc_trim(0);
 }
 
 uint64_t filestore_deadline(const struct filestore *s)

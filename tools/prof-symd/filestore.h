@@ -97,6 +97,8 @@ void filestore_charge(struct filestore *s, struct filestore_file *f);
 void filestore_answer(struct filestore *s, uint64_t id, int fd, uint64_t now_ns);
 /* Closes what is idle, gives up what is overdue. */
 void filestore_tick(struct filestore *s, uint64_t now_ns);
+/* There is no memory: closes all that can be opened again. */
+void filestore_relieve(struct filestore *s);
 /* When the file that is waited for is given up, 0 when nothing is asked. */
 uint64_t filestore_deadline(const struct filestore *s);
 /* Closes f and forgets every request for it. */

@@ -419,6 +419,10 @@ static int take_by_hand(struct by_hand *h)
 			h->in.new_epoch = false;
 		}
 		r = named_take(h->named, &m, clock_mono_ns());
+		if (r == -ENOMEM) {
+			filestore_relieve(&h->files);
+			r = named_take(h->named, &m, clock_mono_ns());
+		}
 		if (r)
 			return r;
 	}

@@ -120,8 +120,13 @@ static void file_opened(void *ctx, struct filestore_file *store, const struct pr
 	if (!b)
 		return;
 	f->described = true;
-	if (runtime_describe(program_file(p), b) != 0 ||
-	    runtime_find_mark(program_file(p), b) != 0) {
+	int r = runtime_describe(program_file(p), b);
+
+	if (r == 0)
+		r = runtime_find_mark(program_file(p), b);
+	if (r) {
+		/* What there was no memory for is looked at when the file is opened again. */
+		f->described = r != -ENOMEM;
 		free(b);
 		return;
 	}
@@ -325,7 +330,7 @@ static int send_or_hold(struct named *n, const struct msg_sample *sample, uint64
 						      .process = n->lacking,
 						      .version = jit_version(n->jit, n->lacking),
 						      .since_ns = now_ns });
-	if (r != -ENOBUFS)
+	if (r != -ENOBUFS && r != -ENOMEM)
 		return r;
 	n->give_up = true;
 	r = send_sample(n, sample, now_ns);
@@ -545,7 +550,7 @@ int named_forget(struct named *n, uint64_t now_ns)
 	return named_restart(n);
 }
 
-int named_run(struct named *n, uint64_t now_ns)
+static int run(struct named *n, uint64_t now_ns)
 {
 	uint64_t pause_ns = n->held.len * HELD_EACH_NS;
 
@@ -570,6 +575,19 @@ int named_run(struct named *n, uint64_t now_ns)
 	return n->ended ? 0 : tell_lost(n);
 }
 
+int named_run(struct named *n, uint64_t now_ns)
+{
+	/* What was half said when there was no memory is said from the beginning. */
+	int r = n->half_said ? named_restart(n) : 0;
+
+	if (r == 0) {
+		n->half_said = false;
+		r = run(n, now_ns);
+	}
+	n->half_said |= r == -ENOMEM;
+	return r;
+}
+
 bool named_begun(const struct named *n)
 {
 	return n->begun;
@@ -579,5 +597,14 @@ int named_end(struct named *n, enum end_reason reason, uint64_t now_ns)
 {
 	struct event e = { .kind = EVENT_END, .end = { .reason = reason, .time_ns = now_ns } };
 
-	return n->ended ? 0 : run_event(n, &e, now_ns);
+	if (n->ended)
+		return 0;
+	int r = n->half_said ? named_restart(n) : 0;
+
+	if (r == 0) {
+		n->half_said = false;
+		r = run_event(n, &e, now_ns);
+	}
+	n->half_said |= r == -ENOMEM;
+	return r;
 }

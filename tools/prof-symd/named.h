@@ -67,9 +67,10 @@ void named_use_jit(struct named *n, struct jit *j);
 void named_use_objects(struct named *n, struct objects *o,
 		       int (*tell)(void *ctx, uint64_t file, const struct runtime_build *b),
 		       void *ctx);
-/* Takes a message of the raw stream. 0; -ENOMEM; errors of stream_put. */
+/* Takes a message of the raw stream. 0; -ENOMEM: it was not taken; errors of stream_put. */
 int named_take(struct named *n, const struct msg *m, uint64_t now_ns);
-/* Sends on what can be. 0: the queue is empty; NAMED_WAIT; -ENOMEM; errors of stream_put. */
+/* Sends on what can be. 0: the queue is empty; NAMED_WAIT; errors of stream_put; -ENOMEM: nothing
+ * is lost, and another call goes on, with a new epoch. */
 int named_run(struct named *n, uint64_t now_ns);
 /* The queue is as long as it may be: run before taking more. */
 bool named_full(const struct named *n);

@@ -26,6 +26,7 @@ struct named {
 	uint64_t sample_ns;		/* of the sample being sent */
 	uint64_t lacking;		/* HOLD: the process whose code has no name */
 	bool give_up;			/* send without names that are not known */
+	bool half_said; /* no memory for what was being sent: a new epoch is to begin */
 	struct stream_out *out;
 	struct definitions defs;
 	struct functions functions;

@@ -17,6 +17,9 @@
 #define TICK_MS 5000 /* the stream has something every second */
 #define SEND_MS 200
 #define SHARE_NS 20000000ull
+/* Without memory all rests for a moment; for so long at the most, since another start may help. */
+#define REST_MS 50
+#define REST_MOST_NS 10000000000ull
 #define MAX_DEBUG_NAME 255  /* as messages.def has it */
 #define SERVE_NAME_BYTES 64 /* of one in its tables, without its text */
 
@@ -41,7 +44,10 @@ struct serve {
 	struct named *named;
 	struct stream_out requests; /* the files route, both ways */
 	struct stream_in answers;
-	struct buf received;
+	struct buf received, batch; /* of the routes; of the stream */
+	bool unfed;		    /* there was no memory to take batch */
+	bool starves;		    /* there was none for something in this turn of the loop */
+	uint64_t starved_ns;	    /* since when; 0: there is memory */
 	struct half halves[HALVES];
 	struct msg held; /* the first message of an epoch that cannot begin yet */
 	bool holding, export_there, peer_gone;
@@ -239,6 +245,7 @@ static void take_descriptor(struct serve *s, uint64_t id, int fd, uint64_t now_n
 	}
 }
 
+/* What there is no memory for, of an answer that came, is asked for again. */
 static int take_files(struct serve *s, uint64_t now_ns)
 {
 	int r;
@@ -247,6 +254,10 @@ static int take_files(struct serve *s, uint64_t now_ns)
 		struct msg m;
 
 		r = bus_recv(s->links->files, &s->received);
+		if (r == -ENOMEM) {
+			s->starves = true;
+			break;
+		}
 		if (r < 0)
 			return r;
 		if (r == BUS_EMPTY)
@@ -260,6 +271,10 @@ static int take_files(struct serve *s, uint64_t now_ns)
 				take_answer(s, &m.file_answer, now_ns);
 			if (r == 0 && m.id == MSG_MEMORY_ANSWER)
 				r = objects_answer(s->objects, &m.memory_answer, now_ns);
+		}
+		if (r == -ENOMEM) {
+			s->starves = true;
+			continue;
 		}
 		if (r < 0)
 			return r;
@@ -319,7 +334,7 @@ static int take_messages(struct serve *s, uint64_t now_ns)
 			r = stream_next(&s->in, &s->held);
 			named_missing(s->named, stream_missing(&s->in));
 			if (r == STREAM_AGAIN) {
-				r = bus_recv(s->links->stream, &s->received);
+				r = s->unfed ? 0 : bus_recv(s->links->stream, &s->batch);
 				if (r == BUS_PEER_WENT)
 					s->peer_gone = true;
 				/* Another is to take over, from where nothing waits. */
@@ -327,7 +342,8 @@ static int take_messages(struct serve *s, uint64_t now_ns)
 					s->leaving = true;
 				if (r < 0 || r == BUS_EMPTY || r == BUS_PEER_WENT)
 					return r < 0 ? r : 0;
-				r = r == 0 ? stream_feed(&s->in, buf_span(&s->received)) : 0;
+				r = r == 0 ? stream_feed(&s->in, buf_span(&s->batch)) : 0;
+				s->unfed = r == -ENOMEM;
 				if (r)
 					return r == -ENOBUFS ? SERVE_MALFORMED : r;
 				continue;
@@ -347,8 +363,8 @@ static int take_messages(struct serve *s, uint64_t now_ns)
 				return r == NAMED_WAIT ? 0 : r;
 			s->in.new_epoch = false;
 		}
-		s->holding = false;
 		r = named_take(s->named, &s->held, now_ns);
+		s->holding = r == -ENOMEM;
 		if (r)
 			return r;
 	}
@@ -395,6 +411,10 @@ static int watch_export(struct serve *s)
 	for (;;) {
 		int r = bus_recv(s->links->named, &s->received);
 
+		if (r == -ENOMEM) {
+			s->starves = true;
+			return 0;
+		}
 		if (r < 0)
 			return r;
 		if (r == BUS_EMPTY)
@@ -421,6 +441,29 @@ static void share_memory(struct serve *s, uint64_t now_ns)
 					 now_ns);
 }
 
+/* Who has no memory for something goes on with the rest. */
+static int forgive(struct serve *s, int r)
+{
+	s->starves |= r == -ENOMEM;
+	return r == -ENOMEM ? 0 : r;
+}
+
+/* After a turn in which there was none: gives back what can be had again, and lets a moment pass.
+ * Nothing was lost yet: what waits does so where it came from, and prof-bpf counts what it cannot
+ * keep. -ENOMEM: it has lasted for too long. */
+static int rest(struct serve *s, uint64_t now_ns)
+{
+	struct pollfd life = { .fd = s->links->life_fd, .events = POLLIN };
+
+	s->starves = false;
+	if (!s->starved_ns)
+		s->starved_ns = now_ns;
+	if (now_ns - s->starved_ns >= REST_MOST_NS)
+		return -ENOMEM;
+	filestore_relieve(&s->files);
+	return poll(&life, 1, REST_MS) > 0 && life_over(s->links->life_fd) ? SERVE_LIFE_OVER : 0;
+}
+
 static int serve_loop(struct serve *s, struct serve_counts *counts)
 {
 	uint64_t flushed_ns = 0;
@@ -429,9 +472,16 @@ static int serve_loop(struct serve *s, struct serve_counts *counts)
 	for (;;) {
 		bool ended = named_ended(s->named), full = named_full(s->named), waiting = false;
 		uint64_t now_ns;
-		int r = wait_for_something(s, s->export_there && !ended && !full && !s->holding &&
-						      !s->peer_gone && !s->leaving);
+		int r;
 
+		if (s->starves) {
+			r = rest(s, clock_mono_ns());
+		} else {
+			s->starved_ns = 0;
+			r = wait_for_something(s, s->export_there && !ended && !full &&
+							  !s->holding && !s->peer_gone &&
+							  !s->leaving);
+		}
 		if (r)
 			return r;
 		now_ns = clock_mono_ns();
@@ -446,19 +496,25 @@ static int serve_loop(struct serve *s, struct serve_counts *counts)
 			share_memory(s, now_ns);
 		filestore_tick(&s->files, now_ns);
 		jit_tick(&s->jit, now_ns);
-		if (!s->export_there || ended)
+		if (!s->export_there)
 			continue;
+		if (ended) {
+			r = forgive(s, stream_flush(&s->out));
+			if (r < 0)
+				return r;
+			continue;
+		}
 		/* Until nothing moves: what is taken makes room in the peer's queue, what is sent
 		 * makes room in ours. */
 		do {
 			if (!s->peer_gone && !s->leaving && !refused) {
-				r = take_messages(s, now_ns);
+				r = forgive(s, take_messages(s, now_ns));
 				if (r < 0)
 					return r;
 				refused = r;
 			}
 			full = named_full(s->named);
-			r = objects_send(s->objects, now_ns);
+			r = forgive(s, objects_send(s->objects, now_ns));
 			if (r < 0)
 				return r;
 			/* Interpreted frames first: what names them may be gone when a native
@@ -467,11 +523,12 @@ static int serve_loop(struct serve *s, struct serve_counts *counts)
 			if (waiting)
 				break;
 			r = named_run(s->named, now_ns);
+			waiting = r == NAMED_WAIT || r == -ENOMEM;
+			r = forgive(s, r);
 			if (r < 0)
 				return r;
-			waiting = r == NAMED_WAIT;
 		} while (full && !waiting);
-		r = objects_send(s->objects, now_ns);
+		r = forgive(s, objects_send(s->objects, now_ns));
 		if (r < 0)
 			return r;
 		if (s->requests.batch.len)
@@ -483,12 +540,12 @@ static int serve_loop(struct serve *s, struct serve_counts *counts)
 			/* Nothing has begun that could end. */
 			if (!named_begun(s->named))
 				return refused;
-			r = named_end(s->named, END_PEER_LOST, now_ns);
+			r = forgive(s, named_end(s->named, END_PEER_LOST, now_ns));
 			if (r < 0)
 				return r;
 		}
 		if (named_ended(s->named) || now_ns - flushed_ns >= FLUSH_MS * 1000000ull) {
-			r = stream_flush(&s->out);
+			r = forgive(s, stream_flush(&s->out));
 			if (r < 0)
 				return r;
 			flushed_ns = now_ns;
@@ -510,7 +567,7 @@ int serve_run(const struct serve_links *links, const struct budget *budget, uint
 	limits.text = budget->names / 2;
 	limits.functions = budget->names / 2 / SERVE_NAME_BYTES;
 	s->links = links;
-	s->received = BUF_INIT(2 * MSG_MAX_SIZE);
+	s->received = s->batch = BUF_INIT(2 * MSG_MAX_SIZE);
 	/* A request a batch: the route's messages are small. */
 	stream_out_init(&s->requests, 1024, send_requests, s);
 	stream_in_init(&s->answers);
@@ -566,6 +623,7 @@ int serve_run(const struct serve_links *links, const struct budget *budget, uint
 		if (s->halves[i].fd >= 0)
 			close(s->halves[i].fd);
 	buf_done(&s->received);
+	buf_done(&s->batch);
 	stream_in_done(&s->answers);
 	stream_out_done(&s->requests);
 	free(s);
