@@ -276,6 +276,7 @@ struct receiver {
 	struct journal journal;
 	bool there, last; /* prof-symd is connected; no further one comes */
 	bool deaf;	  /* it was shut out: what it still has on the way is not looked at */
+	unsigned rests;	  /* for want of memory, one behind the other */
 	uint64_t told_ns;
 };
 
@@ -360,8 +361,12 @@ static int take_messages(struct receiver *r, struct buf *message)
 	while (e == STREAM_AGAIN) {
 		const int event = bus_recv(r->bus, message);
 
+		/* It waits there, and who sends it does. */
+		if (event == -ENOMEM && output_rest(&session.output, &r->rests))
+			break;
 		if (event < 0)
 			return event;
+		r->rests = 0;
 		if (event == BUS_EMPTY)
 			break;
 		if (event) {

@@ -10,6 +10,9 @@
 #include <unistd.h>
 #include "common/log.h"
 
+#define REST_MS 100
+#define RESTS_MOST 300
+
 int output_init(struct output *o, int fd, bool gzip)
 {
 	o->fd = fd;
@@ -45,14 +48,42 @@ void output_begin(struct output *o)
 		o->error = -errno;
 }
 
-/* A write, or a wait for room, was interrupted or took a part only. */
-static void hold(struct output *o)
+static void beat(struct output *o)
 {
-	o->held = true;
 	const int r = o->beat ? o->beat(o->beat_ctx) : 0;
 
 	if (r && !o->error)
 		o->error = r;
+}
+
+/* A write, or a wait for room, was interrupted or took a part only. */
+static void hold(struct output *o)
+{
+	o->held = true;
+	beat(o);
+}
+
+bool output_rest(struct output *o, unsigned *rests)
+{
+	if (o->error || ++*rests > RESTS_MOST)
+		return false;
+	(void)poll(NULL, 0, REST_MS);
+	beat(o);
+	return !o->error;
+}
+
+bool output_rewind(struct output *o)
+{
+	struct stat st;
+
+	if (o->error)
+		return false;
+	if (o->bytes &&
+	    (fstat(o->fd, &st) || !S_ISREG(st.st_mode) || fcntl(o->fd, F_GETFL) & O_APPEND ||
+	     lseek(o->fd, 0, SEEK_SET) || ftruncate(o->fd, 0)))
+		return false;
+	o->bytes = o->len = 0;
+	return !o->gzip || deflateReset(&o->z) == Z_OK;
 }
 
 static void write_all(struct output *o, const uint8_t *data, size_t n)

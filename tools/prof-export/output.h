@@ -39,6 +39,12 @@ static inline void output_str(struct output *o, const char *s)
 void output_printf(struct output *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Writes what waits; not for gzip, whose size it would spoil. */
 void output_flush(struct output *o);
+/* There is no memory for something: lets a moment pass, after which it may be tried again. False:
+ * that was so for half a minute (*rests begins at 0), or the output failed. */
+bool output_rest(struct output *o, unsigned *rests);
+/* All that was put is to be put again from the beginning. False: some of it is gone where nothing
+ * can be taken back. */
+bool output_rewind(struct output *o);
 /* Writes the rest and gives the first error: 0, -errno. Nothing can be put after it. */
 int output_done(struct output *o);
 /* Logs an error of writing to `name`, and what mends it. */

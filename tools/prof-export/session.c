@@ -41,9 +41,16 @@ void session_done(struct session *s)
 	output_free(&s->output);
 }
 
+/* Whether what failed is to be tried again: for want of memory nothing is lost, but time. */
+static bool again(struct session *s, int r, unsigned *rests)
+{
+	return r == -ENOMEM && output_rest(&s->output, rests);
+}
+
 static int take(struct session *s, const struct msg *m)
 {
 	struct model_sample sample;
+	unsigned rests = 0;
 	const bool recording = s->options.format == SESSION_STREAM;
 	int r = 0;
 
@@ -61,15 +68,21 @@ static int take(struct session *s, const struct msg *m)
 		const uint64_t missing = stream_missing(&s->in);
 
 		model_missing(s->model, missing);
-		if (!r && recording)
-			r = record_missing(&s->record, missing);
+		if (!r && recording) {
+			do
+				r = record_missing(&s->record, missing);
+			while (again(s, r, &rests));
+		}
 	}
 	const bool is_sample = model_take(s->model, m, &sample) == MODEL_SAMPLE;
 
 	s->lost = s->options.many && m->id == MSG_END
 	&&m->end.reason == END_PEER_LOST;
-	if (!r && recording && !s->lost)
-		r = record_take(&s->record, m);
+	if (!r && recording && !s->lost) {
+		do
+			r = record_take(&s->record, m);
+		while (again(s, r, &rests));
+	}
 	if (!r && is_sample && s->options.format == SESSION_TEXT)
 		r = text_sample(&s->text, s->model, &sample, &s->output);
 	return r ? r : s->output.error;
@@ -77,14 +90,20 @@ static int take(struct session *s, const struct msg *m)
 
 int session_feed(struct session *s, struct span bytes)
 {
-	int r = stream_feed(&s->in, bytes);
+	unsigned rests = 0;
+	int r;
 
+	do
+		r = stream_feed(&s->in, bytes);
+	while (again(s, r, &rests));
 	if (r)
 		return r == -ENOBUFS ? STREAM_MALFORMED : r;
 	while (!s->in.ended) {
 		struct msg m;
 
-		r = stream_next(&s->in, &m);
+		do
+			r = stream_next(&s->in, &m);
+		while (again(s, r, &rests));
 		if (r)
 			return r;
 		r = take(s, &m);
@@ -101,26 +120,32 @@ void session_reopen(struct session *s)
 	s->in.ended = s->lost = false;
 }
 
-int session_finish(struct session *s)
+static int write_end(struct session *s)
 {
-	int r = 0;
-
 	switch (s->options.format) {
 	case SESSION_FOLDED:
-		r = folded_write(s->model, s->options.threads, &s->output);
-		break;
+		return folded_write(s->model, s->options.threads, &s->output);
 	case SESSION_PPROF:
-		r = pprof_write(s->model, &s->output);
-		break;
+		return pprof_write(s->model, &s->output);
 	case SESSION_HTML:
-		r = html_write(s->model, &s->output);
-		break;
+		return html_write(s->model, &s->output);
 	case SESSION_STREAM:
-		r = record_finish(&s->record, model_totals(s->model)->last_ns);
-		break;
+		return record_finish(&s->record, model_totals(s->model)->last_ns);
 	default:
-		break;
+		return 0;
 	}
+}
+
+int session_finish(struct session *s)
+{
+	const bool at_end = s->options.format != SESSION_STREAM &&
+			    s->options.format != SESSION_TEXT;
+	unsigned rests = 0;
+	int r;
+
+	do
+		r = write_end(s);
+	while (again(s, r, &rests) && (!at_end || output_rewind(&s->output)));
 	const int e = output_done(&s->output);
 
 	return e ? e : r;

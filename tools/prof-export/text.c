@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/prof-export/text.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include "tools/prof-export/label.h"
 
@@ -97,16 +98,8 @@ static int put_call(struct buf *b, const struct model *m, const struct model_fra
 	return r ? r : buf_append(b, "\n", 1);
 }
 
-int text_sample(struct text *t, const struct model *m, const struct model_sample *s,
-		struct output *o)
+static int put_head(struct buf *b, const struct model_header *h, const struct model_sample *s)
 {
-	const struct model_header *h = model_header(m);
-	const uint32_t *stack = model_frames_of(m, s->stack);
-	const struct model_frame *frames;
-	struct buf *b = &t->line;
-
-	buf_reset(b);
-	model_frames(m, &frames);
 	int r = put_comm(b, s->comm, s->pid);
 
 	if (!r)
@@ -121,20 +114,49 @@ int text_sample(struct text *t, const struct model *m, const struct model_sample
 		r = label_escape(b, h->event.len ? h->event : STR_LIT("event"));
 	if (!r)
 		r = put_word(b, event);
-	if (!r)
-		r = buf_append(b, ":\n", 2);
+	return r ? r : buf_append(b, ":\n", 2);
+}
+
+/* Nothing of a piece was put that there was no memory for. */
+static bool again(int r, struct output *o, unsigned *rests)
+{
+	return r == -ENOMEM && output_rest(o, rests);
+}
+
+int text_sample(struct text *t, const struct model *m, const struct model_sample *s,
+		struct output *o)
+{
+	const struct model_header *h = model_header(m);
+	const uint32_t *stack = model_frames_of(m, s->stack);
+	const struct model_frame *frames;
+	struct buf *b = &t->line;
+	unsigned rests = 0;
+	int r;
+
+	do {
+		buf_reset(b);
+		r = put_head(b, h, s);
+	} while (again(r, o, &rests));
+	model_frames(m, &frames);
 	for (uint32_t i = 0; !r && i < s->stack->count; i++) {
 		const struct model_frame *f = &frames[stack[i]];
 
-		for (unsigned k = 0; !r && k < label_calls(f); k++)
-			r = put_call(b, m, f, k);
+		for (unsigned k = 0; !r && k < label_calls(f); k++) {
+			const size_t before = b->len;
+
+			do {
+				b->len = before;
+				r = put_call(b, m, f, k);
+			} while (again(r, o, &rests));
+		}
 		/* A stack of many inlined calls is longer than what should be kept. */
 		output_put(o, b->data, b->len);
 		buf_reset(b);
 	}
-	if (!r)
-		r = buf_append(b, "\n", 1);
-	output_put(o, b->data, b->len);
+	if (!r) {
+		output_put(o, b->data, b->len);
+		output_put(o, "\n", 1);
+	}
 	return r;
 }
 
