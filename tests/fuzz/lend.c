@@ -99,7 +99,7 @@ int finder_open(const char *path)
 
 int finder_debug(enum program_want want, struct span build_id, const char *name, const char *path)
 {
-	must(want <= PROGRAM_WANTS_ALT && build_id.len <= HALF_ID);
+	must(want <= PROGRAM_WANTS_PACKAGE && build_id.len <= HALF_ID);
 	must(strlen(name) + strlen(path) < HALF_TEXT);
 	return strlen(name) % 4 ? new_fd(strlen(path) % 2) : -ENOENT;
 }
@@ -132,7 +132,7 @@ ssize_t __wrap_recvmsg(int fd, struct msghdr *m, int flags)
 	/* What would not be guessed. */
 	if (head.how & 1) {
 		to->kind = head.how & 2 ? HALF_OPEN : HALF_DEBUG;
-		to->debug.want %= PROGRAM_WANTS_ALT + 2;
+		to->debug.want %= PROGRAM_WANTS_PACKAGE + 2;
 		n = n > offsetof(struct half_message, text) ? n
 							    : offsetof(struct half_message, text);
 		to->text_len = (uint32_t)(n - offsetof(struct half_message, text));

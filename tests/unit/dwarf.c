@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The process that libdw runs in, with a libdw that does what a bug in it, or whoever took it over,
  * would do. */
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/io_uring.h>
@@ -40,11 +41,16 @@ enum deed {
 	SHOUT,
 	CHATTER, /* writes into its socket what is no answer */
 	NAP,	 /* half a second, and then as NAME */
+	WANT,	 /* a file, and then as NAME; another one if there is none */
+	WANT_NO_END,
+	WANT_ODDLY, /* what is no want */
 	FIRST_CALL = 100,
 };
 
 struct dwarfinfo {
 	bool alt;
+	bool offered; /* the file that it wanted */
+	unsigned vain;
 };
 
 uint64_t dwarfinfo_size(const struct symfile *f)
@@ -67,6 +73,13 @@ int dwarfinfo_open(const struct symfile *f, const struct symfile *alt, uint64_t 
 void dwarfinfo_free(struct dwarfinfo *d)
 {
 	free(d);
+}
+
+void dwarfinfo_offer(struct dwarfinfo *d, struct symfile *f)
+{
+	d->offered |= f != NULL;
+	d->vain += f == NULL;
+	symfile_free(f);
 }
 
 bool dwarfinfo_rest(struct dwarfinfo *d, bool packed)
@@ -149,6 +162,15 @@ static void fill(void)
 	} while (p);
 }
 
+static int want(struct names *ret, const char *id, unsigned what)
+{
+	ret->calls[0] = (struct call){ .name = names_keep(ret, id, strlen(id)),
+				       .source = names_keep(ret, "/a/b.dwo", 8),
+				       .line = what };
+	ret->count = 1;
+	return DWARFINFO_AGAIN;
+}
+
 int dwarfinfo_lookup(struct dwarfinfo *d, uint64_t address, struct names *ret)
 {
 	static const char junk[64] = "junk";
@@ -186,6 +208,16 @@ int dwarfinfo_lookup(struct dwarfinfo *d, uint64_t address, struct names *ret)
 		fill();
 		memset(calloc(1, 1 << 20), 1, 1 << 20);
 		abort();
+	case WANT:
+		if (!d->offered && d->vain < 2)
+			return want(ret, "0123456789abcdef", DWARFINFO_WANTS_PATH + d->vain);
+		add(ret, "inner", 5);
+		add(ret, d->offered ? "offered" : "outer", d->offered ? 7 : 5);
+		return 0;
+	case WANT_NO_END:
+		return want(ret, "0123456789abcdef", DWARFINFO_WANTS_BESIDE);
+	case WANT_ODDLY:
+		return want(ret, "0123", 99);
 	case SHOUT:
 		for (int i = 0; i < 10000; i++)
 			if (write(STDERR_FILENO, junk, sizeof(junk)) >= 0)
@@ -277,6 +309,126 @@ Test(dwarf, names_are_those_that_libdw_found)
 	cr_assert_eq(names.calls[NAMES_MAX - 1].system_name.len, NAMES_TEXT);
 	dwarf_free(d);
 	symfile_free(f);
+}
+
+static void expect_want(struct dwarf *d, enum dwarfinfo_want want)
+{
+	struct span id;
+	const char *name;
+
+	cr_assert_eq(dwarf_lookup(d, WANT, &names), DWARFINFO_AGAIN);
+	cr_assert_eq(names.count, 0);
+	cr_assert_eq(dwarf_wants(d, &id, &name), want);
+	cr_assert_eq(id.len, 8);
+	cr_assert_arr_eq(id.data, "\x01\x23\x45\x67\x89\xab\xcd\xef", 8);
+	cr_assert_str_eq(name, "/a/b.dwo");
+}
+
+/* An ELF file with a section of that name alone. */
+static int file_with(const char *section)
+{
+	struct {
+		Elf64_Ehdr head;
+		Elf64_Shdr sections[2];
+		char names[32];
+	} f = {
+		.head = { .e_ident = ELFMAG,
+			  .e_type = ET_REL,
+			  .e_machine = EM_X86_64,
+			  .e_version = EV_CURRENT,
+			  .e_shoff = sizeof(Elf64_Ehdr),
+			  .e_ehsize = sizeof(Elf64_Ehdr),
+			  .e_shentsize = sizeof(Elf64_Shdr),
+			  .e_shnum = 2,
+			  .e_shstrndx = 1 },
+		.sections = { [1] = { .sh_name = 1,
+				      .sh_type = SHT_STRTAB,
+				      .sh_offset = sizeof(Elf64_Ehdr) + 2 * sizeof(Elf64_Shdr),
+				      .sh_size = 32 } },
+	};
+	const int fd = memfd_create("file", MFD_CLOEXEC);
+
+	f.head.e_ident[EI_CLASS] = ELFCLASS64;
+	f.head.e_ident[EI_DATA] = ELFDATA2LSB;
+	f.head.e_ident[EI_VERSION] = EV_CURRENT;
+	snprintf(f.names + 1, sizeof(f.names) - 1, "%s", section);
+	cr_assert_eq(write(fd, &f, sizeof(f)), sizeof(f));
+	return fd;
+}
+
+Test(dwarf, a_lookup_goes_on_with_the_file_that_it_wanted)
+{
+	struct symfile *f = self();
+	struct dwarf *d;
+	struct span id;
+	const char *name;
+
+	start();
+	cr_assert_eq(dwarf_open(f, NULL, MAX, &d), 0);
+	expect_want(d, DWARFINFO_WANTS_PATH);
+	cr_assert(!dwarf_offer(d, -1));
+	cr_assert_eq(dwarf_wants(d, &id, &name), DWARFINFO_WANTS_NOTHING);
+	expect_want(d, DWARFINFO_WANTS_BESIDE);
+	cr_assert(dwarf_offer(d, file_with(".debug_info.dwo")));
+	cr_assert_eq(dwarf_lookup(d, WANT, &names), 0);
+	cr_assert(str_eq(names.calls[1].name, STR_LIT("offered")));
+	dwarf_free(d);
+	symfile_free(f);
+}
+
+Test(dwarf, a_worker_is_handed_no_other_file_than_a_split_one)
+{
+	struct symfile *f = self();
+	struct dwarf *d;
+
+	start();
+	cr_assert_eq(dwarf_open(f, NULL, MAX, &d), 0);
+	expect_want(d, DWARFINFO_WANTS_PATH);
+	cr_assert(!dwarf_offer(d, file_with(".debug_info")));
+	expect_want(d, DWARFINFO_WANTS_BESIDE);
+	cr_assert(!dwarf_offer(d, open("/etc/passwd", O_RDONLY | O_CLOEXEC)));
+	cr_assert_eq(dwarf_lookup(d, WANT, &names), 0);
+	cr_assert(str_eq(names.calls[1].name, STR_LIT("outer")));
+	dwarf_free(d);
+	symfile_free(f);
+}
+
+Test(dwarf, who_is_left_alone_wants_nothing)
+{
+	struct symfile *f = self();
+	struct dwarf *d;
+
+	start();
+	cr_assert_eq(dwarf_open(f, NULL, MAX, &d), 0);
+	expect_want(d, DWARFINFO_WANTS_PATH);
+	dwarf_leave_alone(d);
+	cr_assert_eq(dwarf_lookup(d, WANT, &names), 0);
+	cr_assert(str_eq(names.calls[1].name, STR_LIT("outer")));
+	expect_names(d, "outer");
+	dwarf_free(d);
+	symfile_free(f);
+}
+
+Test(dwarf, a_worker_that_wants_without_end_is_left_alone_and_costs_its_file)
+{
+	struct symfile *f = self();
+	struct dwarf *d;
+	unsigned asked = 0;
+
+	start();
+	cr_assert_eq(dwarf_open(f, NULL, MAX, &d), 0);
+	while (dwarf_lookup(d, WANT_NO_END, &names) == DWARFINFO_AGAIN) {
+		cr_assert_lt(asked++, 100);
+		dwarf_offer(d, -1);
+	}
+	cr_assert(dwarf_lost(d));
+	dwarf_free(d);
+	symfile_free(f);
+}
+
+Test(dwarf, a_want_that_none_can_be_costs_its_file)
+{
+	costs_its_file_only(WANT_ODDLY);
 }
 
 static pid_t child_of(pid_t pid)

@@ -41,7 +41,7 @@ static int open_debug(const struct half_message *m)
 	const char *end = memchr(m->text, '\0', m->text_len);
 	struct stat st;
 
-	if (!end || d->id_len > sizeof(d->id) || d->want > PROGRAM_WANTS_ALT)
+	if (!end || d->id_len > sizeof(d->id) || d->want > PROGRAM_WANTS_PACKAGE)
 		return -EPROTO;
 	const struct span id = { .data = d->id, .len = d->id_len };
 	int fd = finder_debug((enum program_want)d->want, id, m->text, end + 1);

@@ -185,7 +185,11 @@ static int put_frame(struct printer *p, const struct stack_frame *f, uint64_t *n
 	}
 	if (program && program_address(program, pc - m->start + m->offset, &at) == 0) {
 		address = at + (f->pc - pc);
-		if (program_lookup(program, at, p->calls) != 0)
+		int found;
+
+		while ((found = program_lookup(program, at, p->calls)) == PROGRAM_AGAIN)
+			complete(p, program, path);
+		if (found)
 			p->calls->count = 0;
 	}
 	/* What is mapped of a file that is no program is code that was generated into it. */

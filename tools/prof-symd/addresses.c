@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include "common/log.h"
 #include "tools/prof-symd/addresses.h"
+#include "tools/prof-symd/finder.h"
 
 bool addresses_parse(const char *s, uint64_t *ret)
 {
@@ -46,10 +47,13 @@ static int print_call(const struct addresses *a, const struct call *c, struct bu
 	return r;
 }
 
-int addresses_print(struct addresses *a, struct program *p, uint64_t address, struct buf *into)
+int addresses_print(struct addresses *a, struct program *p, const char *path, uint64_t address,
+		    struct buf *into)
 {
-	int r = program_lookup(p, address, &a->names), status = 0;
+	int r, status = 0;
 
+	while ((r = program_lookup(p, address, &a->names)) == PROGRAM_AGAIN)
+		finder_complete(p, path);
 	if (r < 0)
 		return r;
 	if (a->show_address)

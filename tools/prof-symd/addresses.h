@@ -17,6 +17,7 @@ struct addresses {
 bool addresses_parse(const char *s, uint64_t *ret);
 /* Appends the lines of one address: the innermost call first, the calls that it was inlined into
  * below it. Names are escaped for a terminal. 0, -ENOMEM. */
-int addresses_print(struct addresses *a, struct program *p, uint64_t address, struct buf *into);
+int addresses_print(struct addresses *a, struct program *p, const char *path, uint64_t address,
+		    struct buf *into);
 
 #endif

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include "common/clock.h"
@@ -18,6 +19,8 @@
 #define SMALL_MAX (48ull << 20)
 #define START_NS 2000000000ull
 #define OPEN_FDS 2
+#define MAX_ASKED 16   /* files for one lookup; */
+#define MAX_WANTS 4096 /* and what else it may want, in vain */
 
 struct dwarf {
 	const struct symfile *file, *alt;
@@ -27,6 +30,11 @@ struct dwarf {
 	uint32_t slot;
 	bool lost;
 	size_t bytes;
+	enum dwarfinfo_want want;
+	unsigned asked; /* files, for one lookup */
+	bool alone;	/* it asks for no more */
+	uint8_t want_id[8];
+	char want_name[NAMES_TEXT + 1];
 };
 
 /* One a process: what runs libdw for it. */
@@ -323,24 +331,122 @@ void dwarf_free(struct dwarf *d)
 	free(d);
 }
 
-int dwarf_lookup(struct dwarf *d, uint64_t address, struct names *ret)
+/* False: no lookup says this. */
+static bool note_want(struct dwarf *d, const struct names *n)
+{
+	const struct call *c = &n->calls[0];
+
+	if (n->count != 1 || c->line < DWARFINFO_WANTS_PACKAGE ||
+	    c->line > DWARFINFO_WANTS_BESIDE || c->name.len != 2 * sizeof(d->want_id) ||
+	    !c->source.len || c->source.len > NAMES_TEXT)
+		return false;
+	for (size_t i = 0; i < sizeof(d->want_id); i++) {
+		const char digits[] = { c->name.data[2 * i], c->name.data[2 * i + 1], 0 };
+
+		d->want_id[i] = (uint8_t)strtoul(digits, NULL, 16);
+	}
+	memcpy(d->want_name, c->source.data, c->source.len);
+	d->want_name[c->source.len] = '\0';
+	d->want = (enum dwarfinfo_want)c->line;
+	return true;
+}
+
+enum dwarfinfo_want dwarf_wants(const struct dwarf *d, struct span *ret_id, const char **ret_name)
+{
+	*ret_id = (struct span){ .data = d->want_id, .len = sizeof(d->want_id) };
+	*ret_name = d->want_name;
+	return d->want;
+}
+
+/* The file of an offer, which is taken; NULL: it has no unit of the kind that is wanted, and who
+ * named it may be a libdw that was taken over. */
+static struct symfile *open_offer(int fd)
+{
+	const struct symfile_section *s;
+	struct symfile *f;
+
+	if (fd < 0)
+		return NULL;
+	if (symfile_open(fd, &f) != 0) {
+		close(fd);
+		return NULL;
+	}
+	if (symfile_last_section(f, ".debug_info.dwo", &s) == 0)
+		return f;
+	symfile_free(f);
+	return NULL;
+}
+
+bool dwarf_offer(struct dwarf *d, int fd)
+{
+	const struct dwarfwire_ask a = { .kind = DWARFWIRE_OFFER, .file = d->slot };
+	struct symfile *f = open_offer(fd);
+	const bool fits = f;
+
+	d->want = DWARFINFO_WANTS_NOTHING;
+	if (d->info) {
+		dwarfinfo_offer(d->info, f);
+		return fits;
+	}
+	if (host.socket >= 0 && d->worker == host.worker) {
+		const int own = f ? symfile_fd(f) : -1;
+
+		if (exchange(d, &a, &own, f ? 1 : 0, NULL) == DWARF_LOST && !was_killed(d))
+			d->lost = true;
+	}
+	symfile_free(f);
+	return fits;
+}
+
+static int lookup(struct dwarf *d, uint64_t address, struct names *ret)
 {
 	const struct dwarfwire_ask a = { .kind = DWARFWIRE_LOOKUP,
 					 .file = d->slot,
 					 .value = address };
 
-	if (d->info)
-		return dwarfinfo_lookup(d->info, address, ret);
-	names_reset(ret);
 	if (d->lost)
 		return SYMFILE_NONE;
+	if (d->info)
+		return dwarfinfo_lookup(d->info, address, ret);
 	const int r = ask(d, &a, ret);
 
 	if (r == DWARF_LOST)
 		d->lost = true;
-	if (r || !ret->count)
+	if (r == SYMFILE_TOO_LARGE || r == DWARFINFO_AGAIN)
+		return r;
+	return r || !ret->count ? SYMFILE_NONE : 0;
+}
+
+int dwarf_lookup(struct dwarf *d, uint64_t address, struct names *ret)
+{
+	int r = DWARFINFO_AGAIN;
+
+	for (unsigned n = 0; r == DWARFINFO_AGAIN; n++) {
 		names_reset(ret);
-	return r == SYMFILE_TOO_LARGE ? r : r || !ret->count ? SYMFILE_NONE : 0;
+		d->want = DWARFINFO_WANTS_NOTHING;
+		r = lookup(d, address, ret);
+		if (r != DWARFINFO_AGAIN)
+			break;
+		if (n == MAX_WANTS || !note_want(d, ret)) {
+			d->lost = true;
+			r = SYMFILE_NONE;
+		} else if (d->alone || d->asked == MAX_ASKED) {
+			dwarf_offer(d, -1);
+		} else {
+			d->asked++;
+			break;
+		}
+	}
+	if (r != DWARFINFO_AGAIN)
+		d->asked = 0;
+	if (r)
+		names_reset(ret);
+	return r;
+}
+
+void dwarf_leave_alone(struct dwarf *d)
+{
+	d->alone = true;
 }
 
 bool dwarf_keeper_gone(void)

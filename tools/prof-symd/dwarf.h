@@ -12,6 +12,7 @@
 #ifndef PROFPIPE_DWARF_H
 #define PROFPIPE_DWARF_H
 
+#include "tools/prof-symd/dwarfinfo.h"
 #include "tools/prof-symd/names.h"
 #include "tools/prof-symd/symfile.h"
 
@@ -38,6 +39,14 @@ bool dwarf_keeper_gone(void);
 int dwarf_open(const struct symfile *f, const struct symfile *alt, uint64_t max,
 	       struct dwarf **ret);
 void dwarf_free(struct dwarf *d);
+/* What the last lookup wanted (DWARFINFO_AGAIN); *ret_id and *ret_name are borrowed until the next.
+ */
+enum dwarfinfo_want dwarf_wants(const struct dwarf *d, struct span *ret_id, const char **ret_name);
+/* Answers it with an open file, which is taken, or -1: there is none. False: it is no .dwo file and
+ * no package. */
+bool dwarf_offer(struct dwarf *d, int fd);
+/* From here on lookups want nothing, and do with what is there. */
+void dwarf_leave_alone(struct dwarf *d);
 /* As dwarfinfo_lookup; a worker that runs out of memory makes room for the next, and the file is
  * too large. */
 int dwarf_lookup(struct dwarf *d, uint64_t address, struct names *ret);

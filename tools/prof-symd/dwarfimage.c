@@ -16,16 +16,21 @@ static const char *const wanted[DWARFIMAGE_SECTIONS] = {
 };
 
 /* How a section is stored; false where there is none, or a way that is not known. */
-static bool find_piece(const struct symfile *f, const char *name, struct dwarfimage_piece *ret)
+static bool find_section(const struct symfile *f, const char *name, bool split,
+			 struct dwarfimage_piece *ret)
 {
-	char full[32];
-	struct dwarfimage_piece p = { 0 };
+	/* gcc puts each type into a section of its own before that of the unit. */
+	int (*const find)(const struct symfile *, const char *, const struct symfile_section **) =
+		split ? symfile_last_section : symfile_section;
+	const char *suffix = split ? ".dwo" : "";
+	char full[40];
+	struct dwarfimage_piece p = { .file = f };
 
-	snprintf(full, sizeof(full), ".%s", name);
-	if (symfile_section(f, full, &p.section) == 0) {
+	snprintf(full, sizeof(full), ".%s%s", name, suffix);
+	if (find(f, full, &p.section) == 0) {
 		if (p.section->type == SHT_NOBITS)
 			return false;
-		p.size = p.section->size;
+		p.whole = p.section->size;
 		if (p.section->flags & SHF_COMPRESSED) {
 			Elf64_Chdr c;
 
@@ -33,15 +38,15 @@ static bool find_piece(const struct symfile *f, const char *name, struct dwarfim
 			    symfile_read(f, p.section->offset, &c, sizeof(c)) ||
 			    c.ch_type != ELFCOMPRESS_ZLIB)
 				return false;
-			p.size = c.ch_size;
+			p.whole = c.ch_size;
 			p.skip = sizeof(c);
 			p.packed = true;
 		}
 		*ret = p;
 		return true;
 	}
-	snprintf(full, sizeof(full), ".z%s", name);
-	if (symfile_section(f, full, &p.section) == 0 && p.section->type != SHT_NOBITS &&
+	snprintf(full, sizeof(full), ".z%s%s", name, suffix);
+	if (find(f, full, &p.section) == 0 && p.section->type != SHT_NOBITS &&
 	    p.section->size >= 12) {
 		uint8_t head[12];
 
@@ -49,13 +54,25 @@ static bool find_piece(const struct symfile *f, const char *name, struct dwarfim
 		    memcmp(head, "ZLIB", 4) != 0)
 			return false;
 		for (int i = 4; i < 12; i++)
-			p.size = p.size << 8 | head[i];
+			p.whole = p.whole << 8 | head[i];
 		p.skip = sizeof(head);
 		p.packed = true;
 		*ret = p;
 		return true;
 	}
 	return false;
+}
+
+static bool find_piece(const struct dwarfimage_slice *s, const char *name,
+		       struct dwarfimage_piece *ret)
+{
+	if (!s->file || !find_section(s->file, name, s->split, ret) || s->from > ret->whole)
+		return false;
+	ret->from = s->from;
+	ret->size = ret->whole - s->from;
+	if (s->size < ret->size)
+		ret->size = s->size;
+	return true;
 }
 
 /* Space of the image before the first section's bytes. */
@@ -65,7 +82,7 @@ static bool find_piece(const struct symfile *f, const char *name, struct dwarfim
 
 #define IMAGE_TAIL 16
 
-static int find_pieces(const struct symfile *f,
+static int find_pieces(const struct dwarfimage_slice from[static DWARFIMAGE_SECTIONS],
 		       struct dwarfimage_piece pieces[static DWARFIMAGE_SECTIONS],
 		       uint64_t *ret_size)
 {
@@ -73,7 +90,7 @@ static int find_pieces(const struct symfile *f,
 
 	memset(pieces, 0, DWARFIMAGE_SECTIONS * sizeof(*pieces));
 	for (size_t i = 0; i < DWARFIMAGE_SECTIONS; i++) {
-		if (!find_piece(f, wanted[i], &pieces[i])) {
+		if (!find_piece(&from[i], wanted[i], &pieces[i])) {
 			pieces[i].section = NULL;
 			if (i == 0)
 				return SYMFILE_NONE;
@@ -83,8 +100,8 @@ static int find_pieces(const struct symfile *f,
 		    __builtin_add_overflow(size, 16, &size))
 			return SYMFILE_TOO_LARGE; /* 16: to align it */
 		/* zlib packs a thousand bytes into one at the most. */
-		if (pieces[i].packed ? pieces[i].size / 1040 > pieces[i].section->size
-				     : pieces[i].size > symfile_size(f))
+		if (pieces[i].packed ? pieces[i].whole / 1040 > pieces[i].section->size
+				     : pieces[i].whole > symfile_size(pieces[i].file))
 			return SYMFILE_MALFORMED;
 	}
 	/* libdw takes a string's end for granted in .debug_info: a zero byte ends what runs out of
@@ -94,31 +111,40 @@ static int find_pieces(const struct symfile *f,
 	return 0;
 }
 
+static void slices_of(const struct symfile *f, struct dwarfimage_slice ret[DWARFIMAGE_SECTIONS])
+{
+	for (size_t i = 0; i < DWARFIMAGE_SECTIONS; i++)
+		ret[i] = (struct dwarfimage_slice){ .file = f, .size = UINT64_MAX };
+}
+
 uint64_t dwarfimage_size(const struct symfile *f)
 {
+	struct dwarfimage_slice slices[DWARFIMAGE_SECTIONS];
 	struct dwarfimage_piece pieces[DWARFIMAGE_SECTIONS];
 	uint64_t size;
-	int r = find_pieces(f, pieces, &size);
+
+	slices_of(f, slices);
+	const int r = find_pieces(slices, pieces, &size);
 
 	return r == 0 ? size : r == SYMFILE_TOO_LARGE ? UINT64_MAX : 0;
 }
 
-static int unpack(const struct symfile *f, const struct dwarfimage_piece *p, uint8_t *into)
+static int unpack_whole(const struct dwarfimage_piece *p, uint8_t *into)
 {
 	uint8_t chunk[16384];
 	uint64_t left = p->section->size - p->skip, at = p->section->offset + p->skip;
 	z_stream z = { .next_out = into };
 	int r = 0, zr = Z_OK;
 
-	if (p->size > UINT32_MAX)
+	if (p->whole > UINT32_MAX)
 		return SYMFILE_TOO_LARGE;
-	z.avail_out = (uInt)p->size;
+	z.avail_out = (uInt)p->whole;
 	if (inflateInit(&z) != Z_OK)
 		return -ENOMEM;
 	while (r == 0 && zr == Z_OK && left > 0) {
 		size_t n = left < sizeof(chunk) ? (size_t)left : sizeof(chunk);
 
-		r = symfile_read(f, at, chunk, n);
+		r = symfile_read(p->file, at, chunk, n);
 		z.next_in = chunk;
 		z.avail_in = (uInt)n;
 		at += n;
@@ -129,6 +155,25 @@ static int unpack(const struct symfile *f, const struct dwarfimage_piece *p, uin
 	if (r == 0 && z.avail_out != 0)
 		r = SYMFILE_MALFORMED;
 	inflateEnd(&z);
+	return r;
+}
+
+static int unpack(const struct dwarfimage_piece *p, uint64_t max, uint8_t *into)
+{
+	uint8_t *whole;
+
+	if (p->size == p->whole)
+		return unpack_whole(p, into);
+	if (p->whole > max)
+		return SYMFILE_TOO_LARGE;
+	whole = malloc(p->whole + 1);
+	if (!whole)
+		return -ENOMEM;
+	const int r = unpack_whole(p, whole);
+
+	if (r == 0)
+		memcpy(into, whole + p->from, p->size);
+	free(whole);
 	return r;
 }
 
@@ -165,22 +210,24 @@ static void image_fill(void *ctx, uint64_t at, uint8_t *into, size_t n)
 			 to = at + n < p->start + p->size ? at + n : p->start + p->size;
 
 		if (p->section && from < to)
-			(void)symfile_read(m->file, p->section->offset + (from - p->start),
+			(void)symfile_read(p->file,
+					   p->section->offset + p->from + (from - p->start),
 					   into + (from - at), to - from);
 	}
 }
 
 /* Packed sections have to be unpacked as a whole. */
-static int image_fill_all(struct dwarfimage *m)
+static int image_fill_all(struct dwarfimage *m, uint64_t max)
 {
 	for (size_t i = 0; i < DWARFIMAGE_SECTIONS; i++) {
 		const struct dwarfimage_piece *p = &m->pieces[i];
 		int r = 0;
 
 		if (p->section && p->packed)
-			r = unpack(m->file, p, m->bytes + p->start);
+			r = unpack(p, max, m->bytes + p->start);
 		else if (p->section)
-			r = symfile_read(m->file, p->section->offset, m->bytes + p->start, p->size);
+			r = symfile_read(p->file, p->section->offset + p->from, m->bytes + p->start,
+					 p->size);
 		if (r)
 			return r;
 	}
@@ -216,7 +263,7 @@ static void image_headers(struct dwarfimage *m)
 	e->e_ident[EI_DATA] = ELFDATA2LSB;
 	e->e_ident[EI_VERSION] = EV_CURRENT;
 	e->e_type = ET_DYN;
-	e->e_machine = (Elf64_Half)symfile_machine(m->file);
+	e->e_machine = (Elf64_Half)symfile_machine(m->pieces[DWARFIMAGE_INFO].file);
 	e->e_version = EV_CURRENT;
 	e->e_shoff = sizeof(*e);
 	e->e_ehsize = sizeof(*e);
@@ -228,7 +275,7 @@ static void image_headers(struct dwarfimage *m)
 /* Where each section comes to lie, and that it is there. */
 static int image_lay_out(struct dwarfimage *m, bool *ret_packed)
 {
-	uint64_t at = IMAGE_HEAD, size = symfile_size(m->file);
+	uint64_t at = IMAGE_HEAD;
 
 	*ret_packed = false;
 	for (size_t i = 0; i < DWARFIMAGE_SECTIONS; i++) {
@@ -236,6 +283,8 @@ static int image_lay_out(struct dwarfimage *m, bool *ret_packed)
 
 		if (!p->section)
 			continue;
+		const uint64_t size = symfile_size(p->file);
+
 		if (p->section->offset > size || p->section->size > size - p->section->offset)
 			return SYMFILE_MALFORMED;
 		*ret_packed |= p->packed;
@@ -245,14 +294,15 @@ static int image_lay_out(struct dwarfimage *m, bool *ret_packed)
 	return 0;
 }
 
-static int image_make(const struct symfile *f, uint64_t max, struct dwarfimage *m)
+static int image_make(const struct dwarfimage_slice from[static DWARFIMAGE_SECTIONS], uint64_t max,
+		      struct dwarfimage *m)
 {
 	uint64_t size;
 	bool packed;
 	int r;
 
-	*m = (struct dwarfimage){ .file = f };
-	r = find_pieces(f, m->pieces, &size);
+	*m = (struct dwarfimage){ 0 };
+	r = find_pieces(from, m->pieces, &size);
 	if (r)
 		return r;
 	r = image_lay_out(m, &packed);
@@ -264,7 +314,7 @@ static int image_make(const struct symfile *f, uint64_t max, struct dwarfimage *
 	m->size = size;
 	if (packed) {
 		m->bytes = calloc(1, size);
-		r = m->bytes ? image_fill_all(m) : -ENOMEM;
+		r = m->bytes ? image_fill_all(m, max) : -ENOMEM;
 	} else {
 		r = lazy_new(size, max, image_fill, m, &m->lazy);
 		m->bytes = m->lazy ? m->lazy->bytes : NULL;
@@ -287,10 +337,19 @@ static __attribute__((noreturn)) void out_of_memory(void)
 	abort();
 }
 
-/* Where its bytes are still there, libdw begins anew with them. */
 int dwarfimage_open(const struct symfile *f, uint64_t max, struct dwarfimage *m)
 {
-	int r = m->bytes ? 0 : image_make(f, max, m);
+	struct dwarfimage_slice slices[DWARFIMAGE_SECTIONS];
+
+	slices_of(f, slices);
+	return dwarfimage_open_slices(slices, max, m);
+}
+
+/* Where its bytes are still there, libdw begins anew with them. */
+int dwarfimage_open_slices(const struct dwarfimage_slice from[static DWARFIMAGE_SECTIONS],
+			   uint64_t max, struct dwarfimage *m)
+{
+	int r = m->bytes ? 0 : image_make(from, max, m);
 
 	if (r)
 		return r;

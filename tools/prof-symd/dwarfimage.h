@@ -15,16 +15,38 @@
 
 #define DWARFIMAGE_SECTIONS 9
 
+/* The sections, in the order of dwarfimage.c. */
+enum dwarfimage_section {
+	DWARFIMAGE_INFO,
+	DWARFIMAGE_ABBREV,
+	DWARFIMAGE_LINE,
+	DWARFIMAGE_LINE_STR,
+	DWARFIMAGE_STR,
+	DWARFIMAGE_STR_OFFSETS,
+	DWARFIMAGE_ADDR,
+	DWARFIMAGE_RANGES,
+	DWARFIMAGE_RNGLISTS,
+};
+
+/* Where a section comes from: all of it, or a part. */
+struct dwarfimage_slice {
+	const struct symfile *file; /* NULL: it is not there */
+	bool split;		    /* of the file it is the one whose name ends in .dwo */
+	uint64_t from, size;	    /* unpacked; size: UINT64_MAX: to the end */
+};
+
 struct dwarfimage_piece {
+	const struct symfile *file;
 	const struct symfile_section *section;
 	uint64_t size;	/* unpacked */
+	uint64_t whole; /* of the section, of which `from` bytes are left off, and what follows */
+	uint64_t from;
 	uint64_t skip;	/* bytes before the packed data */
 	uint64_t start; /* where in the image */
 	bool packed;
 };
 
 struct dwarfimage {
-	const struct symfile *file;
 	struct dwarfimage_piece pieces[DWARFIMAGE_SECTIONS];
 	struct lazy *lazy; /* where nothing is packed; then bytes are its */
 	uint8_t *bytes;
@@ -43,6 +65,9 @@ uint64_t dwarfimage_size(const struct symfile *f);
  * libdw begins anew with them. max: bytes of memory. 0, SYMFILE_NONE, SYMFILE_TOO_LARGE,
  * SYMFILE_MALFORMED, -errno; after an error it wants dwarfimage_done, too. */
 int dwarfimage_open(const struct symfile *f, uint64_t max, struct dwarfimage *m);
+/* The same of slices, whose files are borrowed for its life. */
+int dwarfimage_open_slices(const struct dwarfimage_slice from[static DWARFIMAGE_SECTIONS],
+			   uint64_t max, struct dwarfimage *m);
 /* Gives up what libdw made of it. */
 void dwarfimage_end(struct dwarfimage *m);
 /* And the bytes. */

@@ -5,43 +5,49 @@
  * once; in a function, the entries of inlined calls are walked down. Sources: DWARF 5,
  * sections 2.17, 3.3.1, 3.3.8.
  *
- * Nothing here may call a function of libdw that follows a unit's entry into another file: units of
- * type skeleton are never looked into.
+ * Nothing here may call a function of libdw that follows a unit's entry into another file: what a
+ * skeleton unit stands for is looked for in an image of its own (dwarfsplit.h).
  */
 #include <dwarf.h>
 #include <elfutils/libdw.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <setjmp.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "tools/prof-symd/dwarfinfo.h"
 #include "tools/prof-symd/dwarfimage.h"
 #include "tools/prof-symd/dwarfnames.h"
+#include "tools/prof-symd/dwarfranges.h"
+#include "tools/prof-symd/dwarfsplit.h"
 
 #define MAX_UNITS (1u << 20)
-#define MAX_RANGES (4u << 20)
 #define MAX_DEPTH 128	       /* of entries within entries */
 #define MAX_ENTRIES (8u << 20) /* walked in one unit */
-#define MAX_BACK 256	       /* overlapping ranges that are looked at */
-
-struct range {
-	uint64_t low, high;
-	uint64_t what; /* unit: its index; function: the offset of its entry */
-};
-
-/* Sorted by low; reach[i] is the highest end among the first i + 1. */
-struct ranges {
-	struct range *data;
-	uint64_t *reach;
-	size_t len, cap, max; /* max: 0: MAX_RANGES */
-};
+#define MAX_SPLITS 256	       /* units that are open in other files, of all programs: one each */
 
 struct unit {
 	Dwarf_Off entry;
 	struct ranges functions;
 	uint32_t opening; /* the last one in which its lines were read */
 	uint8_t indexed;  /* 0, 1: outermost functions, 2: functions within functions as well */
+	bool skeleton;	  /* its DWARF is in another file: */
+	uint8_t place;	  /* enum dwarfinfo_want: where it was found, or is looked for next */
 };
+
+/* A unit of which another file has the DWARF. */
+struct split {
+	struct dwarfsplit dwarf;
+	struct dwarfinfo *of; /* NULL: free */
+	size_t unit;
+	uint64_t used;
+	bool open;
+};
+
+/* Of all programs: each may have a descriptor, and who is not asked for gives way. */
+static struct split splits[MAX_SPLITS];
+static uint64_t split_uses;
 
 /* Ranges of units, and of the functions of those looked into, stay; images and what libdw made of
  * them go while nobody asks. */
@@ -52,94 +58,28 @@ struct dwarfinfo {
 	struct unit *units;
 	size_t unit_count;
 	struct ranges ranges;
+	size_t split_count;	  /* in the table of all */
+	struct symfile *package;  /* owned */
+	enum dwarfinfo_want want; /* what is to be offered, */
+	size_t wanting;		  /* to which unit */
+	bool package_tried;
 	uint32_t opening; /* how often the images were opened */
 	size_t indexed;	  /* bytes of functions' ranges */
 	size_t grown;	  /* estimated: what libdw keeps of the units looked into */
 };
 
-/* --- ranges --- */
+/* --- ranges of an entry --- */
 
-static int push_range(struct ranges *s, uint64_t low, uint64_t high, uint64_t what)
+static int add_split_ranges(struct ranges *into, Dwarf_Die *die, const struct dwarfsplit *split)
 {
-	if (low >= high)
-		return 0;
-	if (s->len == s->cap) {
-		size_t cap = s->cap ? s->cap + s->cap / 2 : 8;
-		struct range *data;
+	struct dwarfsplit_ranges list;
+	uint64_t low, high;
+	int r = 0;
 
-		if (s->len >= (s->max && s->max < MAX_RANGES ? s->max : MAX_RANGES))
-			return SYMFILE_TOO_LARGE;
-		data = realloc(s->data, cap * sizeof(*data));
-		if (!data)
-			return -ENOMEM;
-		s->data = data;
-		s->cap = cap;
-	}
-	s->data[s->len++] = (struct range){ .low = low, .high = high, .what = what };
-	return 0;
-}
-
-static int range_cmp(const void *left, const void *right)
-{
-	const struct range *a = left, *b = right;
-
-	return a->low != b->low	    ? (a->low < b->low ? -1 : 1)
-	       : a->high != b->high ? (a->high > b->high ? -1 : 1)
-				    : 0;
-}
-
-static int sort_ranges(struct ranges *s)
-{
-	uint64_t reach = 0;
-
-	if (s->len == 0)
-		return 0;
-	qsort(s->data, s->len, sizeof(*s->data), range_cmp);
-	free(s->reach);
-	s->reach = malloc(s->len * sizeof(*s->reach));
-	if (!s->reach)
-		return -ENOMEM;
-	for (size_t i = 0; i < s->len; i++) {
-		reach = s->data[i].high > reach ? s->data[i].high : reach;
-		s->reach[i] = reach;
-	}
-	return 0;
-}
-
-static void ranges_done(struct ranges *s)
-{
-	free(s->data);
-	free(s->reach);
-	*s = (struct ranges){ 0 };
-}
-
-/* The range over address that starts last; *cursor is where to go on for the next one outwards,
- * SIZE_MAX at first. */
-static const struct range *next_range(const struct ranges *s, uint64_t address, size_t *cursor)
-{
-	size_t low = 0, high = s->len;
-
-	if (*cursor == SIZE_MAX) {
-		while (low < high) {
-			size_t mid = low + (high - low) / 2;
-
-			if (s->data[mid].low <= address)
-				low = mid + 1;
-			else
-				high = mid;
-		}
-		*cursor = low;
-	}
-	for (unsigned back = 0; *cursor > 0 && back < MAX_BACK; back++) {
-		const struct range *r = &s->data[--*cursor];
-
-		if (s->reach[*cursor] <= address)
-			break;
-		if (r->high > address)
-			return r;
-	}
-	*cursor = 0;
-	return NULL;
+	dwarfsplit_ranges(split, die, &list);
+	for (unsigned n = 0; !r && n < RANGES_MAX && dwarfsplit_next(&list, &low, &high); n++)
+		r = ranges_push(into, low, high, dwarf_dieoffset(die));
+	return r;
 }
 
 /* Adds the ranges of an entry that has code. A few: a function in two sections has two. */
@@ -148,25 +88,41 @@ static int add_ranges(struct ranges *into, Dwarf_Die *die, uint64_t what)
 	Dwarf_Addr base, low, high;
 	ptrdiff_t at = 0;
 
-	for (unsigned n = 0; n < MAX_RANGES; n++) {
+	for (unsigned n = 0; n < RANGES_MAX; n++) {
 		int r;
 
 		at = dwarf_ranges(die, at, &base, &low, &high);
 		if (at <= 0)
 			return 0; /* none, no more, or not readable: then its other ranges are as
 				     good as ever */
-		r = push_range(into, low, high, what);
+		r = ranges_push(into, low, high, what);
 		if (r)
 			return r;
 	}
 	return 0;
 }
 
+/* The next split of d after s; NULL: the first. */
+static struct split *next_split(const struct dwarfinfo *d, const struct split *s)
+{
+	for (size_t i = s ? (size_t)(s - splits) + 1 : 0; d->split_count && i < MAX_SPLITS; i++)
+		if (splits[i].of == d)
+			return &splits[i];
+	return NULL;
+}
+
+static bool starved(const struct dwarfimage *m)
+{
+	return m->lazy && m->lazy->starved;
+}
+
 /* It has taken more than it may: what was read of it is not to be believed. */
 static bool too_much(const struct dwarfinfo *d)
 {
-	return (d->main.lazy && d->main.lazy->starved) || (d->alt.lazy && d->alt.lazy->starved) ||
-	       dwarfinfo_bytes(d) > d->max;
+	for (struct split *s = NULL; (s = next_split(d, s));)
+		if (starved(&s->dwarf.image))
+			return true;
+	return starved(&d->main) || starved(&d->alt) || dwarfinfo_bytes(d) > d->max;
 }
 
 static int list_units(struct dwarfinfo *d)
@@ -182,9 +138,12 @@ static int list_units(struct dwarfinfo *d)
 
 		if (r != 0)
 			break; /* at the end, or at damage: what came before is used */
-		if (type != DW_UT_compile && type != DW_UT_partial)
+		const bool skeleton = type == DW_UT_skeleton;
+
+		if (type != DW_UT_compile && type != DW_UT_partial && !skeleton)
 			continue;
-		if (dwarf_tag(&die) != DW_TAG_compile_unit)
+		if (dwarf_tag(&die) != DW_TAG_compile_unit &&
+		    (!skeleton || dwarf_tag(&die) != DW_TAG_skeleton_unit))
 			continue;
 		if (d->unit_count == cap) {
 			size_t grown = cap ? cap * 2 : 64;
@@ -201,13 +160,17 @@ static int list_units(struct dwarfinfo *d)
 		r = add_ranges(&d->ranges, &die, d->unit_count);
 		if (r)
 			return r;
-		d->units[d->unit_count++] = (struct unit){ .entry = dwarf_dieoffset(&die),
-							   .functions.max = d->ranges.max };
+		d->units[d->unit_count++] = (struct unit){
+			.entry = dwarf_dieoffset(&die),
+			.functions.max = d->ranges.max,
+			.skeleton = skeleton,
+			.place = skeleton ? DWARFINFO_WANTS_PACKAGE : DWARFINFO_WANTS_NOTHING,
+		};
 		d->grown += 512;
 		if (too_much(d))
 			return SYMFILE_TOO_LARGE;
 	}
-	return too_much(d) ? SYMFILE_TOO_LARGE : sort_ranges(&d->ranges);
+	return too_much(d) ? SYMFILE_TOO_LARGE : ranges_sort(&d->ranges);
 }
 
 static int list_units_guarded(struct dwarfinfo *d)
@@ -241,10 +204,28 @@ static int open_images(struct dwarfinfo *d)
 	return 0;
 }
 
+static void split_close(struct split *s)
+{
+	dwarfsplit_close(&s->dwarf);
+	s->open = false;
+}
+
+static void split_free(struct split *s)
+{
+	if (!s->of)
+		return;
+	s->of->split_count--;
+	split_close(s);
+	symfile_free(s->dwarf.file);
+	*s = (struct split){ 0 };
+}
+
 static void close_images(struct dwarfinfo *d)
 {
 	dwarfimage_done(&d->main);
 	dwarfimage_done(&d->alt);
+	for (struct split *s = NULL; (s = next_split(d, s));)
+		split_close(s);
 	d->grown = 0;
 }
 
@@ -297,23 +278,162 @@ void dwarfinfo_free(struct dwarfinfo *d)
 	free(d->units);
 	ranges_done(&d->ranges);
 	close_images(d);
+	for (struct split *s = NULL; (s = next_split(d, s));)
+		split_free(s);
+	symfile_free(d->package);
 	free(d);
 }
 
 bool dwarfinfo_rest(struct dwarfinfo *d, bool packed)
 {
 	/* The one that refers to the other goes first. */
-	bool main = rest_image(&d->main, packed), alt = rest_image(&d->alt, packed);
+	bool any = rest_image(&d->main, packed);
 
+	any |= rest_image(&d->alt, packed);
+	for (struct split *s = NULL; (s = next_split(d, s));) {
+		any |= rest_image(&s->dwarf.image, packed);
+		s->open = false;
+	}
 	d->grown = 0;
-	return main || alt;
+	return any;
 }
 
 size_t dwarfinfo_bytes(const struct dwarfinfo *d)
 {
-	return sizeof(*d) + dwarfimage_bytes(&d->main) + dwarfimage_bytes(&d->alt) + d->grown +
-	       d->indexed + d->unit_count * sizeof(*d->units) +
+	size_t split = d->package ? symfile_bytes(d->package) : 0;
+
+	for (struct split *s = NULL; (s = next_split(d, s));)
+		split += sizeof(*s) + dwarfimage_bytes(&s->dwarf.image) +
+			 (s->dwarf.file ? symfile_bytes(s->dwarf.file) : 0);
+	return sizeof(*d) + dwarfimage_bytes(&d->main) + dwarfimage_bytes(&d->alt) + split +
+	       d->grown + d->indexed + d->unit_count * sizeof(*d->units) +
 	       d->ranges.len * (sizeof(struct range) + sizeof(uint64_t));
+}
+
+/* --- units in other files --- */
+
+static struct split *split_of(const struct dwarfinfo *d, size_t unit)
+{
+	for (struct split *s = NULL; (s = next_split(d, s));)
+		if (s->unit == unit)
+			return s;
+	return NULL;
+}
+
+/* Takes f; NULL: the unit is in the package. In place of the one that was not asked for the
+ * longest. */
+static struct split *split_add(struct dwarfinfo *d, size_t unit, struct symfile *f)
+{
+	struct split *s = &splits[0];
+
+	for (size_t i = 1; i < MAX_SPLITS && s->of; i++)
+		if (!splits[i].of || splits[i].used < s->used)
+			s = &splits[i];
+	split_free(s);
+	*s = (struct split){ .dwarf.file = f, .of = d, .unit = unit, .used = ++split_uses };
+	d->split_count++;
+	return s;
+}
+
+static int split_open(struct dwarfinfo *d, struct split *s, const struct dwarfskeleton *skeleton)
+{
+	const size_t bytes = dwarfinfo_bytes(d);
+	int r = SYMFILE_TOO_LARGE;
+
+	s->dwarf.skeleton = *skeleton;
+	if (bytes < d->max)
+		r = dwarfsplit_open(d->file, d->package, d->max - bytes, &s->dwarf);
+	s->open = r == 0;
+	return r;
+}
+
+static void next_place(struct unit *u)
+{
+	u->place = u->place == DWARFINFO_WANTS_PACKAGE ? DWARFINFO_WANTS_PATH
+		   : u->place == DWARFINFO_WANTS_PATH  ? DWARFINFO_WANTS_BESIDE
+						       : DWARFINFO_WANTS_NOTHING;
+}
+
+/* False: the unit does not say what its file is called. */
+static bool say_want(struct dwarfinfo *d, const struct unit *u, uint64_t id, Dwarf_Die *cudie,
+		     struct names *ret)
+{
+	struct call *c = &ret->calls[0];
+	char path[NAMES_TEXT], digits[17];
+	const char *name = path, *slash;
+
+	if (!dwarfsplit_path(cudie, path, sizeof(path)))
+		return false;
+	slash = strrchr(path, '/');
+	if (u->place == DWARFINFO_WANTS_BESIDE && slash)
+		name = slash + 1;
+	if (!name[0])
+		return false;
+	d->want = (enum dwarfinfo_want)u->place;
+	d->wanting = (size_t)(u - d->units);
+	snprintf(digits, sizeof(digits), "%016" PRIx64, id);
+	names_reset(ret);
+	*c = (struct call){ .line = d->want };
+	c->name = names_keep(ret, digits, strlen(digits));
+	c->source = names_keep(ret, name, strlen(name));
+	ret->count = 1;
+	return true;
+}
+
+/* *ret: the DWARF of a unit that has it elsewhere; NULL: it cannot be had. 0, DWARFINFO_AGAIN,
+ * SYMFILE_TOO_LARGE, -ENOMEM. */
+static int find_split(struct dwarfinfo *d, struct unit *u, Dwarf_Die *cudie,
+		      struct dwarfsplit **ret, struct names *names)
+{
+	const size_t unit = (size_t)(u - d->units);
+	struct dwarfskeleton skeleton;
+
+	*ret = NULL;
+	if (!u->skeleton || !dwarfsplit_skeleton(cudie, &skeleton))
+		return 0;
+	while (u->place != DWARFINFO_WANTS_NOTHING) {
+		const bool packed = u->place == DWARFINFO_WANTS_PACKAGE && d->package_tried;
+		struct split *s = split_of(d, unit);
+
+		if (!s && packed && d->package)
+			s = split_add(d, unit, NULL);
+		if (!s && !packed) {
+			if (say_want(d, u, skeleton.id, cudie, names))
+				return DWARFINFO_AGAIN;
+			u->place = DWARFINFO_WANTS_NOTHING;
+			break;
+		}
+		const int r = !s ? SYMFILE_NONE : s->open ? 0 : split_open(d, s, &skeleton);
+
+		if (r == SYMFILE_TOO_LARGE || r == -ENOMEM)
+			return r;
+		if (r == 0) {
+			s->used = ++split_uses;
+			*ret = &s->dwarf;
+			return 0;
+		}
+		if (s)
+			split_free(s);
+		next_place(u);
+	}
+	return 0;
+}
+
+void dwarfinfo_offer(struct dwarfinfo *d, struct symfile *f)
+{
+	const enum dwarfinfo_want wanted = d->want;
+
+	d->want = DWARFINFO_WANTS_NOTHING;
+	if (wanted == DWARFINFO_WANTS_PACKAGE && !d->package_tried) {
+		d->package = f;
+		d->package_tried = true;
+	} else if (wanted == DWARFINFO_WANTS_NOTHING || wanted == DWARFINFO_WANTS_PACKAGE) {
+		symfile_free(f);
+	} else if (f) {
+		split_add(d, d->wanting, f);
+	} else {
+		next_place(&d->units[d->wanting]);
+	}
 }
 
 /* --- functions of a unit --- */
@@ -342,7 +462,8 @@ static bool may_hold_functions(int tag, bool everywhere)
 	return false;
 }
 
-static int index_unit(struct dwarfinfo *d, struct unit *u, Dwarf_Die *cudie, bool everywhere)
+static int index_unit(struct dwarfinfo *d, struct unit *u, Dwarf_Die *cudie,
+		      const struct dwarfsplit *split, bool everywhere)
 {
 	Dwarf_Die path[MAX_DEPTH];
 	unsigned depth = 0;
@@ -361,7 +482,8 @@ static int index_unit(struct dwarfinfo *d, struct unit *u, Dwarf_Die *cudie, boo
 		if (++seen > MAX_ENTRIES)
 			break;
 		if (tag == DW_TAG_subprogram && has_code(die)) {
-			r = add_ranges(&u->functions, die, dwarf_dieoffset(die));
+			r = split ? add_split_ranges(&u->functions, die, split)
+				  : add_ranges(&u->functions, die, dwarf_dieoffset(die));
 			if (r)
 				break;
 		}
@@ -379,14 +501,28 @@ static int index_unit(struct dwarfinfo *d, struct unit *u, Dwarf_Die *cudie, boo
 out:
 	d->indexed += u->functions.len * (sizeof(struct range) + sizeof(uint64_t));
 	d->grown += 4096;
-	return r ? r : sort_ranges(&u->functions);
+	return r ? r : ranges_sort(&u->functions);
 }
 
 /* --- looking up --- */
 
+static bool covers(Dwarf_Die *die, const struct dwarfsplit *split, uint64_t address)
+{
+	struct dwarfsplit_ranges list;
+	uint64_t low, high;
+
+	if (!split)
+		return dwarf_haspc(die, address) == 1;
+	dwarfsplit_ranges(split, die, &list);
+	for (unsigned n = 0; n < RANGES_MAX && dwarfsplit_next(&list, &low, &high); n++)
+		if (low <= address && address < high)
+			return true;
+	return false;
+}
+
 /* Walks down from a function to the innermost inlined call over address. Fills chain outermost
  * first; returns how many. */
-static unsigned walk_inlined(Dwarf_Die *function, uint64_t address,
+static unsigned walk_inlined(Dwarf_Die *function, const struct dwarfsplit *split, uint64_t address,
 			     Dwarf_Die chain[static NAMES_MAX])
 {
 	unsigned count = 0;
@@ -409,7 +545,7 @@ static unsigned walk_inlined(Dwarf_Die *function, uint64_t address,
 			    tag != DW_TAG_try_block && tag != DW_TAG_catch_block &&
 			    tag != DW_TAG_with_stmt)
 				continue;
-			if (has_code(&child) && dwarf_haspc(&child, address) == 1) {
+			if (has_code(&child) && covers(&child, split, address)) {
 				found = true;
 				break;
 			}
@@ -427,18 +563,19 @@ static unsigned walk_inlined(Dwarf_Die *function, uint64_t address,
 	return count;
 }
 
-static bool find_function(struct dwarfinfo *d, struct unit *u, Dwarf_Die *cudie, uint64_t address,
-			  Dwarf_Die *ret)
+static bool find_function(struct dwarfinfo *d, struct unit *u, Dwarf_Die *cudie,
+			  const struct dwarfsplit *split, uint64_t address, Dwarf_Die *ret)
 {
 	for (int pass = 1; pass <= 2; pass++) {
 		const struct range *r;
 		size_t cursor = SIZE_MAX;
 
-		if (u->indexed < pass && index_unit(d, u, cudie, pass == 2) != 0)
+		if (u->indexed < pass && index_unit(d, u, cudie, split, pass == 2) != 0)
 			return false;
-		r = next_range(&u->functions, address, &cursor);
+		r = ranges_next(&u->functions, address, &cursor);
 		if (r)
-			return dwarf_offdie(d->main.dwarf, r->what, ret) != NULL;
+			return dwarf_offdie(split ? split->image.dwarf : d->main.dwarf, r->what,
+					    ret) != NULL;
 	}
 	return false;
 }
@@ -458,9 +595,23 @@ static bool find_line(struct dwarfinfo *d, struct unit *u, Dwarf_Die *cudie, uin
 	return *ret_path != NULL;
 }
 
+/* Where an entry is declared. libdw follows a split unit to its skeleton for that. */
+static const char *declared_in(Dwarf_Die *die, const struct dwarfsplit *split, Dwarf_Files *files,
+			       size_t file_count)
+{
+	uint64_t file;
+
+	if (!split)
+		return dwarf_decl_file(die);
+	return files && dwarfnames_number(die, DW_AT_decl_file, true, &file) && file < file_count
+		       ? dwarf_filesrc(files, file, NULL, NULL)
+		       : NULL;
+}
+
 static int lookup_in_unit(struct dwarfinfo *d, struct unit *u, uint64_t address, struct names *ret)
 {
-	Dwarf_Die cudie, function, chain[NAMES_MAX];
+	Dwarf_Die cudie, function, chain[NAMES_MAX], *own = &cudie;
+	struct dwarfsplit *split;
 	Dwarf_Files *files = NULL;
 	size_t file_count = 0;
 	const char *path = NULL;
@@ -471,10 +622,16 @@ static int lookup_in_unit(struct dwarfinfo *d, struct unit *u, uint64_t address,
 	u->opening = d->opening;
 	if (!dwarf_offdie(d->main.dwarf, u->entry, &cudie))
 		return SYMFILE_NONE;
+	const int r = find_split(d, u, &cudie, &split, ret);
+
+	if (r)
+		return r;
+	if (split)
+		own = &split->cudie;
 	/* An assembler makes a function of each label; the symbol table knows which names count. */
-	if (dwarfnames_language(&cudie) != DW_LANG_Mips_Assembler &&
-	    find_function(d, u, &cudie, address, &function))
-		count = walk_inlined(&function, address, chain);
+	if ((split || !u->skeleton) && dwarfnames_language(own) != DW_LANG_Mips_Assembler &&
+	    find_function(d, u, own, split, address, &function))
+		count = walk_inlined(&function, split, address, chain);
 	find_line(d, u, &cudie, address, &path, &line);
 	if (first) {
 		Dwarf_Lines *lines;
@@ -491,7 +648,10 @@ static int lookup_in_unit(struct dwarfinfo *d, struct unit *u, uint64_t address,
 		ret->count = 1;
 		return 0;
 	}
-	if (count > 1 && dwarf_getsrcfiles(&cudie, &files, &file_count) != 0)
+	/* A split unit may have a table of files; else its skeleton's counts. */
+	if ((count > 1 || split) &&
+	    dwarf_getsrcfiles(split && split->image.pieces[DWARFIMAGE_LINE].size ? own : &cudie,
+			      &files, &file_count) != 0)
 		files = NULL;
 	for (unsigned i = count; i-- > 0;) {
 		Dwarf_Die *die = &chain[i];
@@ -503,10 +663,10 @@ static int lookup_in_unit(struct dwarfinfo *d, struct unit *u, uint64_t address,
 		dwarfnames_call(ret, c, die);
 		dwarfnames_source(ret, c,
 				  path	      ? path
-				  : innermost ? dwarf_decl_file(die)
+				  : innermost ? declared_in(die, split, files, file_count)
 					      : NULL,
 				  &cudie);
-		dwarfnames_start(c, die);
+		dwarfnames_start(c, die, declared_in(die, split, files, file_count));
 		/* An inlined call whose name cannot be had (it stands in a file that is not here)
 		 * is left out. */
 		if (c->name.len > 0 || i == 0)
@@ -538,13 +698,13 @@ static int lookup(struct dwarfinfo *d, uint64_t address, struct names *ret)
 			return r_open == -ENOMEM || r_open == SYMFILE_TOO_LARGE ? r_open
 										: SYMFILE_NONE;
 	}
-	while ((r = next_range(&d->ranges, address, &cursor)) != NULL) {
+	while ((r = ranges_next(&d->ranges, address, &cursor)) != NULL) {
 		const int found = lookup_in_unit(d, &d->units[r->what], address, ret);
 
 		if (too_much(d))
 			return SYMFILE_TOO_LARGE;
-		if (found == 0 && ret->count > 0)
-			return 0;
+		if (found != SYMFILE_NONE && (found || ret->count > 0))
+			return found;
 	}
 	names_reset(ret);
 	return SYMFILE_NONE;

@@ -173,9 +173,8 @@ bool dwarfnames_number(Dwarf_Die *die, unsigned attribute, bool integrate, uint6
 	return true;
 }
 
-void dwarfnames_start(struct call *c, Dwarf_Die *die)
+void dwarfnames_start(struct call *c, Dwarf_Die *die, const char *file)
 {
-	const char *file = dwarf_decl_file(die);
 	uint64_t line;
 
 	if (!dwarfnames_number(die, DW_AT_decl_line, true, &line) || line > INT32_MAX)

@@ -19,7 +19,8 @@ void dwarfnames_call(struct names *n, struct call *c, Dwarf_Die *die);
 /* Sets its file. A path as compilers leave it: relative ones are taken from the unit's directory.
  */
 void dwarfnames_source(struct names *n, struct call *c, const char *path, Dwarf_Die *cudie);
-/* Sets the line of its declaration, when that is in the file that c->source says. */
-void dwarfnames_start(struct call *c, Dwarf_Die *die);
+/* Sets the line of its declaration, when that is in the file that c->source says. file: where it is
+ * declared; may be NULL. */
+void dwarfnames_start(struct call *c, Dwarf_Die *die, const char *file);
 
 #endif

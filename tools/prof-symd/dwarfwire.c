@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/prof-symd/dwarfwire.h"
+#include "tools/prof-symd/dwarfinfo.h"
 #include "tools/prof-symd/symfile.h"
 
 static struct dwarfwire_text text_of(const struct names *n, struct str s)
@@ -68,7 +69,8 @@ bool dwarfwire_take(struct span answer, int *ret_verdict, uint64_t *ret_bytes,
 	memcpy(&h, answer.data, sizeof(h));
 	answer.data += sizeof(h);
 	answer.len -= sizeof(h);
-	if (h.zero || h.count > NAMES_MAX || (h.count && (!ret_names || h.verdict)) ||
+	if (h.zero || h.count > NAMES_MAX ||
+	    (h.count && (!ret_names || (h.verdict && h.verdict != DWARFINFO_AGAIN))) ||
 	    answer.len < h.count * sizeof(calls[0]))
 		return false;
 	if (h.count)

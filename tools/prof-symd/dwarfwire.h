@@ -17,6 +17,7 @@ enum dwarfwire_kind {
 	DWARFWIRE_LOOKUP = 2, /* value: the ELF address */
 	DWARFWIRE_REST = 3,   /* value: whether what was unpacked goes, too */
 	DWARFWIRE_CLOSE = 4,  /* has no answer */
+	DWARFWIRE_OFFER = 5,  /* a descriptor, what the last lookup wanted; or none */
 };
 
 struct dwarfwire_ask {

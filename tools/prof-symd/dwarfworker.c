@@ -169,6 +169,21 @@ static int served_open(struct served *s, const int fds[static HANDED], uint64_t 
 	return r;
 }
 
+/* Takes the descriptors. */
+static void served_offer(struct served *s, const int fds[static HANDED])
+{
+	struct symfile *f = NULL;
+
+	if (fds[0] >= 0 && (!s->info || symfile_open(fds[0], &f))) {
+		close(fds[0]);
+		f = NULL;
+	}
+	if (fds[1] >= 0)
+		close(fds[1]);
+	if (s->info)
+		dwarfinfo_offer(s->info, f);
+}
+
 /* False: there is no answer to it. */
 static bool serve(struct worker *w, const struct dwarfwire_ask *a, const int fds[static HANDED],
 		  int *ret)
@@ -183,6 +198,10 @@ static bool serve(struct worker *w, const struct dwarfwire_ask *a, const int fds
 		return true;
 	case DWARFWIRE_LOOKUP:
 		*ret = s->info ? dwarfinfo_lookup(s->info, a->value, &w->names) : SYMFILE_NONE;
+		return true;
+	case DWARFWIRE_OFFER:
+		served_offer(s, fds);
+		*ret = 0;
 		return true;
 	case DWARFWIRE_REST:
 		*ret = s->info && dwarfinfo_rest(s->info, a->value != 0);
@@ -208,7 +227,7 @@ static void work(struct worker *w)
 	int fds[HANDED], r;
 
 	while (receive(w->socket, &a, fds)) {
-		if (a.kind != DWARFWIRE_OPEN) {
+		if (a.kind != DWARFWIRE_OPEN && a.kind != DWARFWIRE_OFFER) {
 			for (int i = 0; i < HANDED; i++)
 				if (fds[i] >= 0)
 					close(fds[i]);
@@ -220,7 +239,8 @@ static void work(struct worker *w)
 		if (!serve(w, &a, fds, &r))
 			continue;
 		const size_t n = dwarfwire_put(r, s->info ? dwarfinfo_bytes(s->info) : 0,
-					       r ? NULL : &w->names, w->answer, sizeof(w->answer));
+					       r && r != DWARFINFO_AGAIN ? NULL : &w->names,
+					       w->answer, sizeof(w->answer));
 
 		left_s = 0;
 		ssize_t sent = send(w->socket, w->answer, n, MSG_NOSIGNAL);

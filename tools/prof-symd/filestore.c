@@ -203,6 +203,13 @@ static bool start_asking(struct filestore *s, struct filestore_file *f, uint64_t
 	return false;
 }
 
+int filestore_complete(struct filestore *s, struct filestore_file *f, uint64_t now_ns)
+{
+	if (f->state == FILESTORE_READY && !start_asking(s, f, now_ns))
+		return FILESTORE_WAIT;
+	return f->state == FILESTORE_READY ? 0 : FILESTORE_WAIT;
+}
+
 static void ask_wanted(struct filestore *s, uint64_t now_ns)
 {
 	while (s->wanted_count > 0 && start_asking(s, s->wanted[0], now_ns))
@@ -222,6 +229,8 @@ static void give_up(struct filestore *s, struct filestore_file *f, uint64_t now_
 {
 	s->timed_out++;
 	f->timed_out = true;
+	if (f->program)
+		program_give_up(f->program);
 	settle(s, f, now_ns);
 }
 

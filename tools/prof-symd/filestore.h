@@ -91,6 +91,9 @@ void filestore_want(struct filestore *s, struct filestore_file *f, uint64_t now_
  * FILESTORE_WAIT, -ENOMEM. */
 int filestore_get(struct filestore *s, struct filestore_file *f, uint64_t now_ns,
 		  struct program **ret);
+/* Call where a lookup in f's program said PROGRAM_AGAIN. 0: look again now; FILESTORE_WAIT: after
+ * the next filestore_get that has it. */
+int filestore_complete(struct filestore *s, struct filestore_file *f, uint64_t now_ns);
 /* Call after lookups in f: memory is charged, and others closed for it. */
 void filestore_charge(struct filestore *s, struct filestore_file *f);
 /* An answer: fd is taken; -1: there is none. Unknown ids are closed. */

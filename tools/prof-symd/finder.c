@@ -192,6 +192,15 @@ static int open_alt(struct span build_id, const char *name, const char *path)
 	return fd;
 }
 
+static int open_package(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	char name[NAME_MAX + 1];
+	const int n = snprintf(name, sizeof(name), "%s.dwp", slash ? slash + 1 : path);
+
+	return n > 0 && (size_t)n < sizeof(name) ? open_beside(name, path) : -1;
+}
+
 int finder_debug(enum program_want want, struct span build_id, const char *name, const char *path)
 {
 	switch (want) {
@@ -201,6 +210,8 @@ int finder_debug(enum program_want want, struct span build_id, const char *name,
 		return open_beside(name, path);
 	case PROGRAM_WANTS_ALT:
 		return open_alt(build_id, name, path);
+	case PROGRAM_WANTS_PACKAGE:
+		return open_package(path);
 	case PROGRAM_WANTS_NOTHING:
 		break;
 	}

@@ -207,7 +207,7 @@ static int print_addresses(const struct options *o, int count, char **args)
 				  s);
 			goto out;
 		}
-		r = addresses_print(&a, p, address, &text);
+		r = addresses_print(&a, p, o->file, address, &text);
 		if (r == 0)
 			r = put_out(&text);
 		if (r == 0 && count == 0 && fflush(stdout) != 0)

@@ -4,7 +4,7 @@ symd_RUNTIMES := $(patsubst %,tools/prof-symd/%.c,runtime elfview memory) $(fore
 # ELF files and their symbols: for tests, too.
 symd_SYMBOLS := symfile.c symtable.c symbuckets.c symindex.c gaps.c extents.c codestarts.c plt.c
 # libdw's side.
-symd_DWARF := dwarfinfo.c dwarfimage.c dwarfnames.c
+symd_DWARF := dwarfinfo.c dwarfimage.c dwarfnames.c dwarfsplit.c dwarflist.c dwarfpackage.c dwarfranges.c
 
 TOOLS += prof-symd
 prof-symd_SRCS := $(wildcard tools/prof-symd/*.c)

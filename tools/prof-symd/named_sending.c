@@ -147,6 +147,14 @@ static bool has_name(const struct names *n)
 	return false;
 }
 
+/* What the file's program wants before a lookup can go on. False: go on. */
+static bool complete(struct named *n, uint64_t file, uint64_t now_ns)
+{
+	struct def_file *f = definitions_find_file(&n->defs, file);
+
+	return f && filestore_complete(n->files, &f->store, now_ns) == FILESTORE_WAIT;
+}
+
 /* Fills functions and lines of a frame that came without; else where its function starts. */
 static int name_frame(struct named *n, const struct def_frame *f, struct msg_frame *m,
 		      uint64_t now_ns)
@@ -155,6 +163,7 @@ static int name_frame(struct named *n, const struct def_frame *f, struct msg_fra
 	struct program *program;
 	struct def_file *file;
 	uint64_t address, back = exact || f->offset == 0 ? 0 : 1;
+	bool waits = false;
 	int r;
 
 	r = send_file(n, f->file, now_ns, &program);
@@ -166,7 +175,9 @@ static int name_frame(struct named *n, const struct def_frame *f, struct msg_fra
 
 	if (mapped) {
 		m->address = address + back;
-		r = program_lookup(program, address, &n->names);
+		do
+			r = program_lookup(program, address, &n->names);
+		while (r == PROGRAM_AGAIN && !(waits = complete(n, f->file, now_ns)));
 		if (r == SYMFILE_NONE || (r == 0 && !has_name(&n->names))) {
 			const int lookup = r;
 
@@ -180,6 +191,8 @@ static int name_frame(struct named *n, const struct def_frame *f, struct msg_fra
 	file = definitions_find_file(&n->defs, f->file);
 	if (file)
 		filestore_charge(n->files, &file->store);
+	if (waits)
+		return NAMED_WAIT;
 	if (r == -ENOMEM)
 		return unnamed(n);
 	if (r)

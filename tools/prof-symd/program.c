@@ -62,6 +62,29 @@ void program_free(struct program *p)
 	free(p);
 }
 
+static enum program_want split_wanted(const struct dwarf *d, struct span *ret_id,
+				      const char **ret_name)
+{
+	struct span id;
+	const char *name;
+	const enum dwarfinfo_want want = dwarf_wants(d, &id, &name);
+
+	switch (want) {
+	case DWARFINFO_WANTS_PACKAGE:
+		return PROGRAM_WANTS_PACKAGE;
+	case DWARFINFO_WANTS_PATH:
+		*ret_id = id;
+		*ret_name = name;
+		return PROGRAM_WANTS_ALT;
+	case DWARFINFO_WANTS_BESIDE:
+		*ret_name = name;
+		return PROGRAM_WANTS_NAME;
+	case DWARFINFO_WANTS_NOTHING:
+		break;
+	}
+	return PROGRAM_WANTS_NOTHING;
+}
+
 enum program_want program_wants(struct program *p, struct span *ret_build_id, const char **ret_name)
 {
 	struct symfile *f;
@@ -89,7 +112,7 @@ enum program_want program_wants(struct program *p, struct span *ret_build_id, co
 		*ret_name = NULL;
 		p->step = STEP_DONE;
 	}
-	return PROGRAM_WANTS_NOTHING;
+	return p->dwarf ? split_wanted(p->dwarf, ret_build_id, ret_name) : PROGRAM_WANTS_NOTHING;
 }
 
 static bool same_id(struct span a, struct span b)
@@ -124,6 +147,8 @@ bool program_offer(struct program *p, int fd)
 
 	program_wants(p, &build_id, &name);
 	step = p->step;
+	if (step == STEP_DONE && p->dwarf)
+		return dwarf_offer(p->dwarf, fd);
 	if (fd >= 0 && (step == STEP_DONE || symfile_open(fd, &f) != 0)) {
 		close(fd);
 		f = NULL;
@@ -146,6 +171,13 @@ bool program_offer(struct program *p, int fd)
 		break;
 	}
 	return f != NULL;
+}
+
+void program_give_up(struct program *p)
+{
+	if (p->dwarf)
+		dwarf_leave_alone(p->dwarf);
+	program_offer(p, -1);
 }
 
 const struct symfile *program_file(const struct program *p)
@@ -251,6 +283,8 @@ int program_lookup(struct program *p, uint64_t address, struct names *ret)
 
 		r = dwarf_lookup(p->dwarf, f == p->main ? address : debug_address(p, f, address),
 				 ret);
+		if (r == DWARFINFO_AGAIN)
+			return PROGRAM_AGAIN;
 		/* It takes more than it may: from here on it is done without. */
 		if (r == SYMFILE_TOO_LARGE || r == -ENOMEM) {
 			dwarf_free(p->dwarf);

@@ -11,6 +11,7 @@
 #ifndef PROFPIPE_PROGRAM_H
 #define PROFPIPE_PROGRAM_H
 
+#include "tools/prof-symd/dwarfinfo.h"
 #include "tools/prof-symd/names.h"
 #include "tools/prof-symd/symfile.h"
 
@@ -21,8 +22,12 @@ enum program_want {
 	PROGRAM_WANTS_BUILD_ID, /* the debug file of this build id */
 	PROGRAM_WANTS_NAME,	/* the debug file of this name, as .gnu_debuglink says */
 	PROGRAM_WANTS_ALT, /* the file of this build id, which .gnu_debugaltlink of the debug file
-			      names by this path */
+			      names by this path; also a .dwo file, by its unit's id */
+	PROGRAM_WANTS_PACKAGE, /* the .dwp file beside it */
 };
+
+/* The verdict of a lookup that wants something first (program_wants). */
+#define PROGRAM_AGAIN DWARFINFO_AGAIN
 
 /* Takes fd, always. dwarf_max: bytes of memory that its DWARF may take, unpacked; larger is not
  * used, nor is any where it is 0. 0, the verdicts of symfile_open, -errno. */
@@ -35,6 +40,8 @@ enum program_want program_wants(struct program *p, struct span *ret_build_id,
 /* Answers the present want with an open file, which is taken, or -1: there is none. A file that is
  * not the right one (build id, checksum) is closed and true is not returned. */
 bool program_offer(struct program *p, int fd);
+/* The answer does not come. No lookup wants anything from here on. */
+void program_give_up(struct program *p);
 
 /* The file itself, borrowed. */
 const struct symfile *program_file(const struct program *p);
@@ -44,7 +51,7 @@ struct span program_build_id(const struct program *p);
 /* As symfile_address. */
 int program_address(const struct program *p, uint64_t offset, uint64_t *ret);
 /* The calls at an ELF address; a call's name is empty only where nothing but a line is known. 0,
- * SYMFILE_NONE, -ENOMEM; damage counts as nothing known. */
+ * SYMFILE_NONE, -ENOMEM, PROGRAM_AGAIN; damage counts as nothing known. */
 int program_lookup(struct program *p, uint64_t address, struct names *ret);
 /* Where the function begins that has an ELF address, for one that program_lookup has no name for:
  * another ELF address. 0, SYMFILE_NONE (nothing tells), -ENOMEM. */

@@ -67,9 +67,26 @@ static bool life_over(int fd)
 
 /* --- files --- */
 
+/* Empty where it has none that can be asked for. */
+static struct str package_name(const struct serve *s, uint64_t file,
+			       char into[static MAX_DEBUG_NAME + 1])
+{
+	struct msg_file f;
+
+	if (!named_file(s->named, file, &f) || !f.path.len)
+		return (struct str){ 0 };
+	const char *slash = memrchr(f.path.data, '/', f.path.len);
+	const char *own = slash ? slash + 1 : f.path.data;
+	const int n = snprintf(into, MAX_DEBUG_NAME + 1, "%.*s.dwp",
+			       (int)(f.path.data + f.path.len - own), own);
+
+	return n > 0 && n <= MAX_DEBUG_NAME ? str_from(into) : (struct str){ 0 };
+}
+
 static int ask(void *ctx, const struct filestore_request *rq)
 {
 	struct serve *s = ctx;
+	char name[MAX_DEBUG_NAME + 1];
 	struct msg m;
 	int r;
 
@@ -77,6 +94,15 @@ static int ask(void *ctx, const struct filestore_request *rq)
 	case PROGRAM_WANTS_NOTHING:
 		m = (struct msg){ .id = MSG_FILE_REQUEST,
 				  .file_request = { .id = rq->id, .file = rq->file->file } };
+		break;
+	case PROGRAM_WANTS_PACKAGE:
+		m = (struct msg){ .id = MSG_DEBUG_REQUEST,
+				  .debug_request = {
+					  .id = rq->id,
+					  .file = rq->file->file,
+					  .name = package_name(s, rq->file->file, name) } };
+		if (!m.debug_request.name.len)
+			return -ENOENT;
 		break;
 	case PROGRAM_WANTS_BUILD_ID:
 	case PROGRAM_WANTS_ALT:

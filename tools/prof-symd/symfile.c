@@ -470,11 +470,27 @@ uint64_t symfile_base(const struct symfile *f)
 	return f->segment_count ? base : 0;
 }
 
+static bool is_called(const struct symfile *f, const struct symfile_section *s, const char *name)
+{
+	return s->name < f->names_len && strcmp(f->names + s->name, name) == 0;
+}
+
 int symfile_section(const struct symfile *f, const char *name, const struct symfile_section **ret)
 {
 	for (uint32_t i = 1; i < f->section_count; i++) {
-		if (f->sections[i].name < f->names_len &&
-		    strcmp(f->names + f->sections[i].name, name) == 0) {
+		if (is_called(f, &f->sections[i], name)) {
+			*ret = &f->sections[i];
+			return 0;
+		}
+	}
+	return SYMFILE_NONE;
+}
+
+int symfile_last_section(const struct symfile *f, const char *name,
+			 const struct symfile_section **ret)
+{
+	for (uint32_t i = f->section_count; i-- > 1;) {
+		if (is_called(f, &f->sections[i], name)) {
 			*ret = &f->sections[i];
 			return 0;
 		}

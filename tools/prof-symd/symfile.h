@@ -82,6 +82,9 @@ uint64_t symfile_base(const struct symfile *f);
 
 /* 0 or SYMFILE_NONE; *ret is borrowed. */
 int symfile_section(const struct symfile *f, const char *name, const struct symfile_section **ret);
+/* The same where several may have the name: an object file has sections of one function or type. */
+int symfile_last_section(const struct symfile *f, const char *name,
+			 const struct symfile_section **ret);
 /* Where .eh_frame_hdr is, as the program header says, or a section. 0 or SYMFILE_NONE. */
 int symfile_frame_header(const struct symfile *f, uint64_t *ret_address, uint64_t *ret_offset,
 			 uint64_t *ret_size);
