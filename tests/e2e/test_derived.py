@@ -250,3 +250,62 @@ def test_no_end_of_a_fiber_is_lost_between_two_windows(tmp_path, before):
     begin = next(int(line.split()[0], 16) for line in nm.splitlines() if line.endswith(" begin"))
     found = [start for start, rule in rows(library) if rule[:3] == ["rsp+8", "same", "undefined"]]
     assert found == [begin + (256 << 10) - before - 1]
+
+
+BY_HAND = r"""
+        .text
+        .globl _start, aligned, label
+_start: call *first(%rip)
+        call *second(%rip)
+        hlt
+        .balign 16, 0x90
+helper: inc %edi
+        ret
+        .balign 16, 0x90
+first_: mov %rsp, %rcx
+        and $-16, %rsp
+        sub $48, %rsp
+        call helper
+aligned: sub $32, %rsp
+        call helper
+        mov %rcx, %rsp
+        ret
+        .balign 16, 0x90
+third:  call helper
+shared: inc %edi
+        jmp *%r8
+        .balign 16, 0x90
+second_: lea label(%rip), %r8
+        jmp shared
+        .fill 2, 1, 0xcc
+label:  inc %edi
+        sub $8, %rsp
+        call helper
+        add $8, %rsp
+        lea 1f(%rip), %r8
+        jmp shared
+        .fill 3, 1, 0xcc
+1:      ret
+        .fill 4096, 1, 0x90
+        .data
+first:  .quad first_
+second: .quad second_
+"""
+
+
+def test_assembly_by_its_own_conventions_has_rows(tmp_path):
+    """RSP kept in a register over calls of a helper, and code that goes on where an address in a register says."""
+    (tmp_path / "hand.s").write_text(BY_HAND)
+    program = str(tmp_path / "hand")
+    subprocess.run(["gcc", "-static", "-nostdlib", "-o", program, tmp_path / "hand.s"], check=True)
+    nm = subprocess.run(["nm", program], capture_output=True, text=True, check=True).stdout
+    at = {line.split()[2]: int(line.split()[0], 16) for line in nm.splitlines()}
+    subprocess.run(["strip", program], check=True)
+    found = rows(program)
+
+    def rule(pc):
+        return [rule for start, rule in found if start <= pc][-1][:3]
+
+    assert rule(at["first_"] + 3) != ["end"] and rule(at["aligned"]) == rule(at["aligned"] + 4) == ["rcx+8", "same", "cfa-8"]
+    assert rule(at["label"]) == ["rsp+8", "same", "cfa-8"]
+    assert rule(at["label"] + 6) == ["rsp+16", "same", "cfa-8"]

@@ -4,6 +4,7 @@
 #include <criterion/new/assert.h>
 #include <string.h>
 #include "tools/prof-deltas/flow.h"
+#include "tools/prof-deltas/insn.h"
 #include "tools/prof-deltas/stretch.h"
 
 static struct flow *flow;
@@ -353,6 +354,86 @@ Test(derive, labels_in_the_register_of_a_jump_are_its_cases)
 	cr_assert(eq(int, rule_at(22).cfa_off, 16));
 	cr_assert(eq(int, rule_at(24).cfa_off, 8));
 	cr_assert(eq(int, rule_at(25).cfa_off, 16));
+}
+
+static bool is_bare(const void *ctx, int64_t at)
+{
+	return at == *(const int64_t *)ctx;
+}
+
+Test(derive, assembly_keeps_rsp_in_a_register_over_calls_of_its_own)
+{
+	/* mov rcx, rsp; and rsp, -16; sub rsp, 48; (11) call 24; (16) mov rsp, rcx; ret; nops;
+	 * (24) ret */
+	static const uint8_t code[] = "\x48\x89\xe1\x48\x83\xe4\xf0\x48\x83\xec\x30"
+				      "\xe8\x08\0\0\0\x48\x89\xcc\xc3\x90\x90\x90\x90\xc3";
+	const uint32_t size = sizeof(code) - 1;
+	int64_t helper = 24;
+	struct flow_reader reader = { .bare = is_bare, .ctx = &helper };
+	struct flow_result r;
+
+	flow_set_reader(flow, &reader);
+	cr_assert(eq(int, run(code, size, FLOW_TRUSTED, &r), 0));
+	cr_assert(flow_by_hand(flow));
+	cr_assert(not(known_at(16)));
+	cr_assert(eq(int, run(code, size, FLOW_ASSEMBLY, &r), 0));
+	cr_assert(r.rets);
+	for (uint32_t at = 11; at <= 16; at += 5) {
+		cr_assert(eq(int, rule_at(at).cfa_reg, insn_dwarf[RCX]));
+		cr_assert(eq(int, rule_at(at).cfa_off, 8));
+	}
+	cr_assert(eq(int, rule_at(19).cfa_reg, UNWIND_REG_RSP));
+	/* What compilers made keeps to the calling convention. */
+	helper = 0;
+	flow_set_reader(flow, &reader);
+	cr_assert(eq(int, run(code, size, FLOW_ASSEMBLY, &r), FLOW_CONTRADICTS));
+}
+
+Test(derive, assembly_is_not_understood_if_one_ret_is_not)
+{
+	/* mov rcx, rsp; and rsp, -16; test edi, edi; jz 19; call [rip + 0], which may change rcx;
+	 * nop; (19) mov rsp, rcx; ret */
+	static const uint8_t code[] = "\x48\x89\xe1\x48\x83\xe4\xf0\x85\xff\x74\x08"
+				      "\xff\x15\0\0\0\0\x66\x90\x48\x89\xcc\xc3";
+	struct flow_result r;
+
+	cr_assert(eq(int, run(code, sizeof(code) - 1, FLOW_TRUSTED, &r), 0));
+	cr_assert(flow_by_hand(flow));
+	cr_assert(eq(int, run(code, sizeof(code) - 1, FLOW_ASSEMBLY, &r), FLOW_CONTRADICTS));
+}
+
+Test(derive, code_goes_on_at_labels_that_come_to_a_jump)
+{
+	/* push rbx; lea r8, [16]; jmp 12; (12) nop; jmp r8; (16) lea rcx, [28]; mov r8, rcx;
+	 * jmp 12; (28) pop rbx; ret */
+	static const uint8_t code[] = "\x53\x4c\x8d\x05\x08\0\0\0\xeb\x02"
+				      "\x90\x90\x90\x41\xff\xe0"
+				      "\x48\x8d\x0d\x05\0\0\0"
+				      "\x49\x89\xc8\xeb\xf0"
+				      "\x5b\xc3";
+	struct flow_result r;
+
+	cr_assert(eq(int, run(code, sizeof(code) - 1, FLOW_TRUSTED, &r), 0));
+	cr_assert(flow_by_hand(flow));
+	cr_assert(not(known_at(16)));
+	cr_assert(eq(int, run(code, sizeof(code) - 1, FLOW_ASSEMBLY, &r), 0));
+	cr_assert(r.rets);
+	cr_assert(not(r.unread));
+	cr_assert(eq(int, rule_at(16).cfa_off, 16));
+	cr_assert(eq(int, rule_at(28).cfa_off, 16));
+	cr_assert(eq(int, rule_at(29).cfa_off, 8));
+}
+
+Test(derive, a_jump_to_what_may_be_no_label_is_not_understood)
+{
+	/* push rbx; test edi, edi; jz 12; lea r8, [15]; (12) jmp r8; (15) pop rbx; ret */
+	static const uint8_t code[] = "\x53\x85\xff\x74\x07\x4c\x8d\x05\x03\0\0\0\x41\xff\xe0"
+				      "\x5b\xc3";
+	struct flow_result r;
+
+	cr_assert(eq(int, run(code, sizeof(code) - 1, FLOW_TRUSTED, &r), 0));
+	cr_assert(flow_by_hand(flow));
+	cr_assert(eq(int, run(code, sizeof(code) - 1, FLOW_ASSEMBLY, &r), FLOW_CONTRADICTS));
 }
 
 Test(derive, what_leaves_with_another_rbp_is_not_called)

@@ -163,6 +163,15 @@ static bool begins(const void *ctx, int64_t at)
 	return known_begins(&d->known, at + d->from);
 }
 
+/* struct flow_reader. */
+static bool bare(const void *ctx, int64_t at)
+{
+	const struct derive *d = ctx;
+
+	at += d->from;
+	return at >= 0 && at < (int64_t)d->rows->span && in_gap(d, (uint32_t)at);
+}
+
 /* From the file's segments. */
 static bool read_table(void *ctx, uint64_t address, void *into, uint32_t n)
 {
@@ -858,7 +867,7 @@ int derive_rows(int fd, const struct elf_file *f, struct rows *rows)
 	if (!r)
 		r = d->window ? flow_new(largest_gap(d), &d->flow) : -ENOMEM;
 	if (!r)
-		flow_set_reader(d->flow, &(struct flow_reader){ read_table, begins, d });
+		flow_set_reader(d->flow, &(struct flow_reader){ read_table, begins, bare, d });
 	rows_fill(rows);
 	if (!r)
 		r = try_entry(d);

@@ -33,6 +33,7 @@ struct flow {
 	uint64_t steps, limit; /* of settling */
 	uint64_t work;	       /* of all runs */
 	bool contradicts, foreign, misaligned, returns, rets, indirect, has_jump_frame;
+	bool lost;	    /* a ret was reached with RSP where nobody knows */
 	uint32_t wrong;	    /* where it contradicts itself first */
 	uint32_t came_back; /* the last call with padding behind it that a path went on behind */
 	bool rested;	    /* what no branch reaches was followed, too */
@@ -146,6 +147,11 @@ static void check_end(struct flow *f, const struct frame *s, const struct node *
 
 	if (s->life != LIFE_PLAIN)
 		return;
+	if (node->insn.next == NEXT_RET && sym_kind(s->reg[RSP]) != SYM_CFA) {
+		f->lost = true;
+		if (f->graph.flags & FLOW_ASSEMBLY)
+			contradict(f, node);
+	}
 	if (node->insn.next != NEXT_RET && leaves_foreign(f, s, node))
 		return;
 	if (at_return && frame_load(s, SYM(CFA, -8)) == SYM(RETURN, 0) &&
@@ -176,10 +182,47 @@ static void check_call(struct flow *f, const struct frame *s)
 		f->contradicts = true;
 }
 
+/* Only what is written with this function leaves its registers alone. */
+static void check_kept(struct flow *f, struct frame *s, const struct node *node)
+{
+	const struct flow_reader *r = &f->graph.reader;
+
+	if (!node->insn.relative || !r->bare ||
+	    r->bare(r->ctx, (int64_t)node->at + node->insn.len + node->insn.imm))
+		return;
+	for (unsigned n = 0; n < 16; n++) {
+		if (s->keeps >> n & 1 && sym_kind(s->reg[n]) == SYM_CFA)
+			contradict(f, node);
+		if (sym_kind(s->reg[n]) == SYM_LABEL)
+			s->reg[n] = SYM(UNKNOWN, 0);
+	}
+}
+
 static bool is_last_syscall(uint64_t rax)
 {
 	return rax == SYM(CONST, 60) || rax == SYM(CONST, 231) || /* exit, exit_group */
 	       rax == SYM(CONST, 15);				  /* rt_sigreturn */
+}
+
+/* Where the label that is in the register leads: to all of the jump's where it may be any. */
+static int run_labels(struct flow *f, const struct frame *s, const struct node *node)
+{
+	uint64_t v = s->reg[node->insn.src];
+	bool found = false;
+	int r = 0;
+
+	f->steps += node->cases;
+	for (uint32_t n = 0; n < node->cases && sym_kind(v) == SYM_LABEL && !r; n++) {
+		uint32_t to = f->graph.target[node->first_case + n];
+
+		if (sym_off(v) != FRAME_SOME_LABEL && (uint32_t)sym_off(v) != f->graph.node[to].at)
+			continue;
+		found = true;
+		r = arrive(f, to, s);
+	}
+	if (!found)
+		contradict(f, node);
+	return r;
 }
 
 static int run_indirect(struct flow *f, const struct frame *s, const struct node *node)
@@ -193,6 +236,8 @@ static int run_indirect(struct flow *f, const struct frame *s, const struct node
 	if (!node->cases && s->life == LIFE_PLAIN && node->insn.src >= 16 &&
 	    leaves_foreign(f, s, node))
 		return 0;
+	if (node->labels)
+		return run_labels(f, s, node);
 	if (node->cases) {
 		f->steps += node->cases;
 		for (uint32_t n = 0; n < node->cases && !r; n++)
@@ -244,6 +289,15 @@ static int run_branch(struct flow *f, struct frame *s, const struct node *node)
 	return arrive(f, node->target, s);
 }
 
+static void note_label(const struct flow *f, struct frame *s, const struct node *node)
+{
+	int64_t to = (int64_t)node->at + node->insn.len + node->insn.imm;
+
+	if (f->graph.flags & FLOW_ASSEMBLY && node->insn.dst < 16 && node->insn.dst != RSP &&
+	    to >= 0 && to < f->graph.code.size)
+		s->reg[node->insn.dst] = SYM(LABEL, to);
+}
+
 /* Runs from a leader to the next. */
 static int run(struct flow *f, struct frame s, uint32_t i)
 {
@@ -262,10 +316,15 @@ static int run(struct flow *f, struct frame s, uint32_t i)
 			check_end(f, &s, node);
 			return 0;
 		}
-		if (in->op == OP_CALL)
+		if (in->op == OP_CALL) {
 			check_call(f, &s);
+			if (f->graph.flags & FLOW_ASSEMBLY)
+				check_kept(f, &s, node);
+		}
 		if (!frame_apply(&s, in))
 			f->contradicts = true;
+		if (in->op == OP_ADDRESS)
+			note_label(f, &s, node);
 		if (node->pads && node->at + in->len > f->came_back)
 			f->came_back = node->at + in->len;
 		if (f->contradicts || (in->op == OP_SYSCALL && is_last_syscall(rax)))
@@ -380,12 +439,14 @@ static int run_all(struct flow *f)
 	f->work += f->steps;
 	f->steps = 0;
 	f->limit = 32ull * g->nodes + 16ull * g->targets + 4096;
-	f->returns = f->rets = f->indirect = f->has_jump_frame = false;
+	f->returns = f->rets = f->indirect = f->has_jump_frame = f->lost = false;
 	for (uint32_t i = 0; i < g->nodes; i++) {
 		g->node[i].state = 0;
 		g->node[i].reached = false;
 	}
 	frame_enter(&s);
+	if (g->flags & FLOW_ASSEMBLY)
+		s.keeps = g->restores & FRAME_CALL_CLOBBERS;
 	r = arrive(f, 0, &s);
 	return r ? r : settle(f);
 }
@@ -446,7 +507,7 @@ static int run_once(struct flow *f, const struct flow_code *code, unsigned flags
 	f->steps = 0;
 	f->wrong = UINT32_MAX;
 	f->rested = f->contradicts = f->foreign = f->misaligned = false;
-	f->returns = f->rets = f->indirect = f->has_jump_frame = false;
+	f->returns = f->rets = f->indirect = f->has_jump_frame = f->lost = false;
 
 	int r = built(f, graph_build(g, code, flags, from));
 	if (!r)
@@ -489,6 +550,11 @@ static int run_from(struct flow *f, const struct flow_code *code, unsigned flags
 bool flow_foreign(const struct flow *f)
 {
 	return f->foreign;
+}
+
+bool flow_by_hand(const struct flow *f)
+{
+	return f->graph.labels || (f->graph.restores && f->lost);
 }
 
 bool flow_fell(const struct flow *f)

@@ -42,6 +42,10 @@ enum flow_flags {
 	FLOW_SIZED = 4, /* all bytes up to the end are its own: those that no direct branch reaches
 			   are targets of its indirect jumps */
 	FLOW_UNALIGNED = 8, /* never say FLOW_MISALIGNED */
+	/* By hand: RSP is kept in a register over calls of the code's own helpers, and code goes on
+	 * where an address was put into a register. All of it has to hold: each ret finds the
+	 * return address, and each jump by a register a label. */
+	FLOW_ASSEMBLY = 16,
 };
 
 struct flow_result {
@@ -60,10 +64,11 @@ struct flow; /* memory that functions share, one after the other */
 
 /* What else of the file is looked at. read, for the tables of jumps: n bytes at an ELF address;
  * false where they are not there. begins: whether another function is known to begin at an offset
- * outside the own one. Either may be NULL. */
+ * outside the own one. bare: whether tables say nothing of the code there. Each may be NULL. */
 struct flow_reader {
 	bool (*read)(void *ctx, uint64_t address, void *into, uint32_t n);
 	bool (*begins)(const void *ctx, int64_t at);
+	bool (*bare)(const void *ctx, int64_t at);
 	void *ctx;
 };
 
@@ -76,7 +81,9 @@ void flow_set_reader(struct flow *f, const struct flow_reader *reader);
 int flow_run(struct flow *f, const struct flow_code *code, unsigned flags, struct flow_result *ret);
 /* Instructions (and cases of jumps) that all runs have looked at, about: what they cost. */
 uint64_t flow_work(const struct flow *f);
-/* After flow_run, whatever it gave: some path went on up to where the next function begins. */
+/* After flow_run, whatever it gave: FLOW_ASSEMBLY may say more. */
+bool flow_by_hand(const struct flow *f);
+/* Likewise: some path went on up to where the next function begins. */
 bool flow_fell(const struct flow *f);
 /* Likewise: it leaves as no function of C's calling convention does. */
 bool flow_foreign(const struct flow *f);

@@ -2,7 +2,6 @@
 #include "tools/prof-deltas/frame.h"
 
 #define RED_ZONE 128
-#define CALL_CLOBBERS 0x0fc7	/* rax rcx rdx rsi rdi r8-r11 */
 #define SYSCALL_CLOBBERS 0x0803 /* rax rcx r11 */
 #define SYS_CLONE 56
 #define SYS_CLONE3 435
@@ -100,6 +99,21 @@ static void forget_below(struct frame *s)
 	}
 }
 
+/* What a call may change. Assembly knows what its own helpers leave alone. */
+static unsigned call_clobbers(const struct frame *s, const struct decoded *i)
+{
+	unsigned mask = FRAME_CALL_CLOBBERS;
+
+	for (unsigned left = i->relative ? mask : 0; left; left &= left - 1) {
+		unsigned r = (unsigned)__builtin_ctz(left);
+
+		if (sym_kind(s->reg[r]) == SYM_LABEL ||
+		    (s->keeps >> r & 1 && sym_kind(s->reg[r]) == SYM_CFA))
+			mask &= ~(1u << r);
+	}
+	return mask;
+}
+
 static void clobber(struct frame *s, unsigned mask)
 {
 	for (; mask; mask &= mask - 1)
@@ -161,7 +175,7 @@ bool frame_change(struct frame *s, const struct decoded *i)
 		break;
 	case OP_CALL:
 		forget_below(s);
-		clobber(s, CALL_CLOBBERS);
+		clobber(s, call_clobbers(s, i));
 		if (s->life == LIFE_CLONE)
 			s->life = LIFE_PLAIN;
 		break;
@@ -190,7 +204,10 @@ bool frame_merge(struct frame *to, const struct frame *from)
 	}
 	for (unsigned r = 0; r < 16; r++) {
 		if (to->reg[r] != other.reg[r])
-			to->reg[r] = SYM(UNKNOWN, 0);
+			to->reg[r] = sym_kind(to->reg[r]) == SYM_LABEL &&
+						     sym_kind(other.reg[r]) == SYM_LABEL
+					     ? SYM(LABEL, FRAME_SOME_LABEL)
+					     : SYM(UNKNOWN, 0);
 		changed |= to->reg[r] != old.reg[r];
 	}
 	for (unsigned n = to->slots; n--;) {

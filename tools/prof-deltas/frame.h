@@ -15,6 +15,8 @@
 #include "tools/prof-deltas/insn.h"
 
 #define FRAME_SLOTS 12
+#define FRAME_SOME_LABEL (-1)
+#define FRAME_CALL_CLOBBERS 0x0fc7 /* rax rcx rdx rsi rdi r8-r11 */
 
 enum symbol {
 	SYM_UNKNOWN,
@@ -23,6 +25,7 @@ enum symbol {
 	SYM_CALLER,  /* what register `off` held on entry */
 	SYM_RETURN,  /* the return address */
 	SYM_CONST,   /* off */
+	SYM_LABEL,   /* the address of code: off in what the flow looks at; FRAME_SOME_LABEL */
 };
 /* kind << 32 | off: compared as a whole. */
 #define SYM(kind, off) ((uint64_t)(SYM_##kind) << 32 | (uint32_t)(off))
@@ -53,6 +56,7 @@ struct frame_slot {
 struct frame {
 	uint64_t reg[16]; /* by enum gpr */
 	struct frame_slot slot[FRAME_SLOTS];
+	uint16_t keeps;	     /* registers that calls leave alone while they hold places */
 	uint8_t slots, life; /* enum life */
 };
 

@@ -8,6 +8,7 @@
 #define MAX_TARGETS 65536	      /* of jumps by tables, about */
 #define MAX_ENTRIES (4 * MAX_TARGETS) /* read of tables */
 #define SEARCH_PER_INSN 1024
+#define LABEL_TURNS 64
 
 int graph_init(struct graph *g, uint32_t max_code)
 {
@@ -105,6 +106,8 @@ static int decode_one(struct graph *g, uint32_t at, uint32_t *ret_after, uint32_
 		return 0;
 	}
 	i->insn = d;
+	if (d.op == OP_LEA && d.dst == RSP && d.src != RSP && d.src != RBP)
+		g->restores |= (uint16_t)(1u << d.src);
 	target = (int64_t)at + d.len + d.imm;
 	if (d.next == NEXT_FALL || d.next == NEXT_COND) {
 		if (at < g->code.end && at + d.len >= g->code.end)
@@ -259,29 +262,52 @@ static int add_case(struct graph *g, uint32_t at)
 	return r;
 }
 
+/* The register, and those that are moved there: as bits. */
+static uint32_t moved_to(struct graph *g, uint8_t reg)
+{
+	uint32_t mask = 1u << reg;
+
+	g->searched += g->nodes;
+	for (uint32_t k = 0; k < g->nodes; k++) {
+		const struct decoded *in = &g->node[k].insn;
+
+		if (in->op == OP_LEA && in->dst == reg && in->imm == 0)
+			mask |= 1u << in->src;
+	}
+	return mask;
+}
+
 /* Assembly may put one of some labels into the register that it jumps to: all that are put there in
- * a function whose code is known to be its own. */
+ * a function whose code is known to be its own, or (FLOW_ASSEMBLY) of which the runner sees to it
+ * that they come to the jump. */
 static int take_labels(struct graph *g, uint32_t i)
 {
-	uint32_t first = g->targets;
+	bool sized = g->flags & FLOW_SIZED, follow = sized || g->flags & FLOW_ASSEMBLY;
+	uint32_t first = g->targets, from;
 
-	if (!(g->flags & FLOW_SIZED) || g->node[i].insn.src >= 16)
+	if (g->node[i].insn.src >= 16 || g->searched >= SEARCH_PER_INSN * (uint64_t)g->nodes)
 		return 0;
+	from = sized ? 1u << g->node[i].insn.src : moved_to(g, g->node[i].insn.src);
 	for (uint32_t k = 0; k < g->nodes && g->searched < SEARCH_PER_INSN * g->nodes; k++) {
 		const struct node *in = &g->node[k];
 		int64_t at = (int64_t)in->at + in->insn.len + in->insn.imm;
 		int r;
 
 		g->searched++;
-		if (in->insn.op != OP_ADDRESS || in->insn.dst != g->node[i].insn.src ||
-		    at < g->code.entry || at >= g->code.end)
+		if (in->insn.op != OP_ADDRESS || !(from >> in->insn.dst & 1) ||
+		    (sized ? at < g->code.entry || at >= g->code.end : !is_inside(g, at)))
 			continue;
+		if (!follow) {
+			g->labels = true;
+			break;
+		}
 		r = add_case(g, (uint32_t)at);
 		if (r)
 			return r;
 	}
 	g->node[i].first_case = first;
 	g->node[i].cases = g->targets - first;
+	g->node[i].labels = g->node[i].cases > 0 && !sized;
 	return 0;
 }
 
@@ -338,32 +364,52 @@ static int read_cases(struct graph *g, uint32_t i)
 	return 0;
 }
 
+/* Decodes the cases of the jump i, and makes indexes of them. */
+static int discover_targets(struct graph *g, uint32_t i)
+{
+	for (uint32_t n = 0; n < g->node[i].cases; n++) {
+		uint32_t *target = &g->target[g->node[i].first_case + n];
+		uint32_t before = g->nodes;
+		int r = discover(g, *target);
+
+		if (r)
+			return r;
+		link_targets(g, before);
+		*target = g->index[*target] - 1;
+		g->node[*target].leader = true;
+	}
+	return 0;
+}
+
 /* Follows the cases of indirect jumps from insn `first` on, and of those that they lead to. */
 static int discover_cases(struct graph *g, uint32_t first)
 {
-	for (uint32_t i = first; i < g->nodes; i++) {
+	uint32_t seen = 0;
+	int r = 0;
+
+	for (uint32_t i = first; i < g->nodes && !r; i++) {
 		struct node *in = &g->node[i];
-		int r;
 
 		if (in->insn.next != NEXT_INDIRECT || in->insn.memory ||
 		    g->targets >= MAX_TARGETS || g->entries >= MAX_ENTRIES)
 			continue;
 		r = read_cases(g, i);
-		for (uint32_t n = 0; !r && n < g->node[i].cases; n++) {
-			uint32_t *target = &g->target[g->node[i].first_case + n];
-			uint32_t before = g->nodes;
-
-			r = discover(g, *target);
-			if (r)
-				break;
-			link_targets(g, before);
-			*target = g->index[*target] - 1;
-			g->node[*target].leader = true;
-		}
-		if (r)
-			return r;
+		if (!r)
+			r = discover_targets(g, i);
 	}
-	return 0;
+	/* Behind a label others may be put into the same register. */
+	for (unsigned turn = 0; turn < LABEL_TURNS && g->flags & FLOW_ASSEMBLY && seen < g->nodes;
+	     turn++) {
+		seen = g->nodes;
+		for (uint32_t i = first; i < seen && !r; i++) {
+			if (!g->node[i].labels || g->targets >= MAX_TARGETS)
+				continue;
+			r = take_labels(g, i);
+			if (!r)
+				r = discover_targets(g, i);
+		}
+	}
+	return r;
 }
 
 /* --- all of it --- */
@@ -376,7 +422,8 @@ static void clear(struct graph *g)
 	g->high = g->nodes = g->calls = g->jumps = g->targets = g->pieces = g->ends = 0;
 	g->entries = g->searched = 0;
 	g->steps = 0;
-	g->broken = g->fell = false;
+	g->restores = 0;
+	g->broken = g->fell = g->labels = false;
 }
 
 int graph_build(struct graph *g, const struct flow_code *code, unsigned flags, uint32_t from)

@@ -36,6 +36,7 @@ struct node {
 	bool leader;	     /* more than the one before leads here */
 	bool pads;	     /* a call that padding follows, which is taken to come back */
 	bool pointer;	     /* an indirect jump to what is no case of a table */
+	bool labels;	     /* an indirect jump whose cases are addresses put into its register */
 	bool reached;	     /* the runner's */
 };
 
@@ -56,8 +57,10 @@ struct graph {
 	uint32_t targets, target_cap;
 	uint32_t *piece; /* offsets of what only indirect jumps can lead to */
 	uint32_t pieces;
-	bool fell;   /* what lies before code.end goes on there */
-	bool broken; /* what is no instruction was reached, last at broken_at */
+	uint16_t restores; /* registers that RSP is set from, beside itself and RBP */
+	bool labels;	   /* addresses of code lie in registers that are jumped to: not followed */
+	bool fell;	   /* what lies before code.end goes on there */
+	bool broken;	   /* what is no instruction was reached, last at broken_at */
 	uint32_t broken_at;
 	uint32_t end[GRAPH_ENDS], ends; /* of the calls that padding follows: offsets */
 	/* Of tables: instructions on the way to them, entries, instructions searched for them. */

@@ -66,13 +66,37 @@ static int run(struct flow *f, const struct flow_code *c, unsigned flags, bool a
 	return r > 0 && again ? flow_again(f, ret) : r;
 }
 
+/* As assembly that has its own conventions: that is so only if all of it fits. */
+static int run_by_hand(struct flow *f, const struct place *p, const struct flow_code *c,
+		       struct flow_result *ret)
+{
+	unsigned flags = FLOW_ASSEMBLY | FLOW_UNALIGNED;
+	int r;
+
+	if (p->trust == PLACE_GUESSED &&
+	    !may_begin(c->address + c->entry, c->bytes + c->entry, c->size - c->entry))
+		return FLOW_CONTRADICTS;
+	r = flow_run(f, c, flags | (p->trust == PLACE_SURE ? FLOW_TRUSTED : 0), ret);
+	return r || (ret->rets && !ret->unread) ? r : FLOW_CONTRADICTS;
+}
+
 int place_look(struct flow *f, const struct place *p, const struct flow_code *c,
 	       const struct flow_reader *known, bool again, struct flow_result *ret)
 {
 	unsigned flags = p->trust == PLACE_SURE ? FLOW_TRUSTED : 0;
 	bool misaligned, ignored;
-	int r = run(f, c, flags, again, &misaligned, ret);
+	int r = flow_run(f, c, flags, ret);
 
+	misaligned = r == FLOW_MISALIGNED;
+	if (r >= 0 && flow_by_hand(f)) {
+		int by_hand = run_by_hand(f, p, c, ret);
+
+		if (by_hand <= 0)
+			return by_hand;
+		r = flow_run(f, c, flags, ret);
+	}
+	if (r > 0 && again)
+		r = flow_again(f, ret);
 	if (!r && p->foreign && !ret->rets)
 		return FLOW_CONTRADICTS;
 	/* All up to its end is its own, if that is known: where else may its jumps lead? */
