@@ -7,10 +7,26 @@
 #include <unistd.h>
 #include "tools/prof-symd/jit.h"
 #include "tools/prof-symd/jitfinder.h"
+#include "tools/prof-symd/perfmap.h"
 
 #define SECOND 1000000000ull
 #define P 7 /* the process */
 #define PID 70
+
+/* There is no memory for a line in the middle of the next piece. */
+static bool starved;
+
+int __real_perfmap_feed(struct perfmap *p, struct span bytes);
+int __wrap_perfmap_feed(struct perfmap *p, struct span bytes);
+int __wrap_perfmap_feed(struct perfmap *p, struct span bytes)
+{
+	if (!starved)
+		return __real_perfmap_feed(p, bytes);
+	starved = false;
+	bytes.len /= 2;
+	(void)__real_perfmap_feed(p, bytes);
+	return -ENOMEM;
+}
 
 struct bench {
 	struct jit jit;
@@ -131,6 +147,24 @@ Test(jit, a_map_that_is_written_anew_is_read_anew)
 	cr_expect(named(b, "new"));
 	cr_expect_neq(look(b, 0x2000, 2 * SECOND), 0);
 	cr_expect_eq(b->jit.truncated, 1);
+	bench_free(b);
+}
+
+Test(jit, a_map_that_there_was_no_memory_for_is_read_again)
+{
+	struct bench *b = bench_new();
+
+	look(b, 0x2000, SECOND);
+	append(b, "1000 10 f\n2000 10 g\n3000 10 h\n");
+	starved = true;
+	answer(b, JIT_PERF_MAP, SECOND);
+	cr_assert(!starved);
+	cr_expect_eq(look(b, 0x2000, SECOND), JIT_LATER);
+	jit_tick(&b->jit, 2 * SECOND);
+	cr_expect_eq(look(b, 0x2000, 2 * SECOND), 0);
+	cr_expect(named(b, "g"));
+	cr_expect_eq(look(b, 0x3000, 2 * SECOND), 0);
+	cr_expect_eq(look(b, 0x1000, 2 * SECOND), 0);
 	bench_free(b);
 }
 

@@ -332,6 +332,9 @@ static int file_read(struct jit *j, struct jit_process *p, unsigned kind, uint64
 		r = feed(j, f, (struct span){ .data = chunk, .len = (size_t)n });
 	}
 	lastword_back(former);
+	/* What there was no memory for came in the middle of a line: all is read again. */
+	if (r == -ENOMEM && file_begin(j, f, kind) == 0)
+		f->behind = true;
 	if (done) {
 		p->version++;
 		j->version++;

@@ -269,9 +269,11 @@ int program_lookup(struct program *p, uint64_t address, struct names *ret)
 	int r = SYMFILE_NONE;
 
 	if (!p->go_tried) {
-		p->go_tried = true;
-		if (gosym_open(p->main, &p->go) == -ENOMEM)
-			return -ENOMEM;
+		const int e = gosym_open(p->main, &p->go);
+
+		p->go_tried = e != -ENOMEM;
+		if (!p->go_tried)
+			return e;
 	}
 	if (p->go && gosym_lookup(p->go, address, ret) == 0)
 		return 0;
