@@ -67,30 +67,33 @@ Test(limit, what_the_tables_have_is_granted_to_prof_symd_when_they_have_handed_i
 	cr_assert_gt(l.symd, first);
 }
 
-Test(limit, rows_that_lack_room_have_what_prof_symd_asks_for_and_does_not_use)
+Test(limit, rows_in_use_do_not_go_for_what_prof_symd_only_asks_for)
 {
 	struct limit_asked a = quiet;
 
 	begin(128 * MIB);
-	a.tables = 28 * MIB;
-	a.symd = b.symd + 16 * MIB;
-	const uint64_t before = limit_divide(&l, &b, &a);
-
-	a.lacking = 1;
-	const uint64_t then = limit_divide(&l, &b, &a);
-
-	cr_assert_gt(then, before + 16 * MIB, "%lu, %lu", before, then);
-	cr_assert_leq(all_of(&a, then), 128 * MIB);
+	a.held[DEPLOY_SYMD] = 20 * MIB;
+	a.tables = 36 * MIB;
+	a.useful = 34 * MIB;
+	a.symd = b.symd + 40 * MIB;
+	cr_assert_geq(limit_divide(&l, &b, &a), 36 * MIB);
 	cr_assert_geq(l.symd, a.held[DEPLOY_SYMD] + b.dwarf, "the next file's DWARF has room");
-	/* They keep it for a while; and what prof-symd uses it has. */
-	a.lacking = 0;
-	a.tables = then - 8 * MIB;
-	cr_assert_gt(limit_divide(&l, &b, &a), before + 16 * MIB);
-	a.held[DEPLOY_SYMD] = b.symd;
+	/* Idle ones do. */
+	const uint64_t before = l.symd;
+
+	a.useful = 4 * MIB;
+	const uint64_t tables = limit_divide(&l, &b, &a);
+
+	cr_assert_lt(tables, 36 * MIB);
+	a.tables = tables;
 	(void)limit_divide(&l, &b, &a);
-	cr_assert_gt(l.symd, b.symd - 8 * MIB, "%lu of %lu", l.symd, b.symd);
-	for (int i = 0; i < 200; i++)
-		(void)limit_divide(&l, &b, &a);
+	cr_assert_gt(l.symd, before);
+	/* And what prof-symd holds counts as much. */
+	a.held[DEPLOY_SYMD] = b.symd;
+	a.tables = a.useful = 60 * MIB;
+	(void)limit_divide(&l, &b, &a);
+	a.tables = limit_divide(&l, &b, &a);
+	(void)limit_divide(&l, &b, &a);
 	cr_assert_geq(l.symd, b.symd, "%lu of %lu", l.symd, b.symd);
 }
 

@@ -529,6 +529,9 @@ Test(tables, what_is_above_a_lower_ceiling_is_handed_back)
 	tables_figures(t, &f);
 	cr_assert_eq(f.bytes, 3 * SLAB_BYTES);
 	tables_limit(t, SLAB_BYTES);
+	/* There is room for a few mappings all the while. */
+	tables_tick(t, 1000000000ull);
+	cr_assert_eq(tables_process_set(t, 10, 1, 0, m, 1, true, &generation), 0);
 	for (uint64_t s = 1; s < 9; s++)
 		tables_tick(t, s * 1100000000ull);
 	tables_figures(t, &f);

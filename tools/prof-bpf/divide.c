@@ -6,7 +6,7 @@
 #define SELF_MORE (4 * MIB) /* beyond what it has: copies of stacks, and what waits to be sent */
 #define SYMD_MORE (6 * MIB)
 #define EXPORT_MORE (4 * MIB)
-#define ROWS_FIRST 128 /* divisions: half a minute, or less while prof-symd waits */
+#define ROWS_PART 8 /* of the limit, for the rows of the next large file */
 
 enum { SELF, DELTAS, SYMD, EXPORT, TABLES, CLAIMS };
 
@@ -15,36 +15,57 @@ static uint64_t larger(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-/* It asks for what it could use, of which it may hold little yet: programs that it does not have to
- * open again, the DWARF of a large file. While stacks are cut for want of rows it has what it
- * holds, and room for the next file. */
-static uint64_t wanted_by_symd(const struct limit *l, const struct budget *b,
-			       const struct limit_asked *a)
+static uint64_t smaller(uint64_t a, uint64_t b)
 {
-	const uint64_t sooner = a->held[DEPLOY_SYMD] + SYMD_MORE, most = sooner + b->dwarf;
+	return a < b ? a : b;
+}
 
-	if (a->symd <= sooner)
-		return sooner;
-	return l->rows_first && a->symd > most ? most : a->symd;
+static uint64_t rows_with_room(const struct budget *b, const struct limit_asked *a)
+{
+	return a->useful + a->lacking + larger(LIMIT_TABLES_MORE, b->limit / ROWS_PART);
+}
+
+/*
+ * What is held and used comes first, with room for what comes next. Of what is left the tables may
+ * keep idle rows, and prof-symd has what it asks for: it holds little of that yet, and may never
+ * (programs that it does not have to open again, the DWARF of a large file). Returns what is left
+ * then.
+ */
+static uint64_t settle(uint64_t all, const struct budget *b, const struct limit_asked *a,
+		       struct budget_claim c[static CLAIMS])
+{
+	const uint64_t tables = c[TABLES].wanted, symd = c[SYMD].wanted;
+
+	c[TABLES].wanted = smaller(tables, rows_with_room(b, a));
+	/* Of whom nothing is known, what it is sure of. */
+	if (a->held[DEPLOY_SYMD])
+		c[SYMD].wanted = smaller(symd, a->held[DEPLOY_SYMD] + SYMD_MORE + b->dwarf);
+
+	const uint64_t left = budget_settle(all, c, CLAIMS);
+	struct budget_claim more[] = { { .wanted = tables - c[TABLES].granted },
+				       { .wanted = symd - c[SYMD].granted } };
+	const uint64_t rest = budget_settle(left, more, 2);
+
+	c[TABLES].granted += more[0].granted;
+	c[SYMD].granted += more[1].granted;
+	c[TABLES].wanted = tables;
+	c[SYMD].wanted = symd;
+	return rest;
 }
 
 uint64_t limit_divide(struct limit *l, const struct budget *b, const struct limit_asked *a)
 {
 	const uint64_t *held = a->held;
-
-	if (a->lacking)
-		l->rows_first = ROWS_FIRST;
-	else if (l->rows_first)
-		l->rows_first--;
-
 	struct budget_claim c[CLAIMS] = {
 		[SELF] = { .sure = b->bpf, .wanted = held[DEPLOY_BPF] + SELF_MORE },
 		/* It needs all of it for a moment, over a large file. */
 		[DELTAS] = { .sure = b->deltas, .wanted = larger(held[DEPLOY_DELTAS], b->deltas) },
-		[SYMD] = { .sure = b->symd, .wanted = wanted_by_symd(l, b, a) },
+		[SYMD] = { .sure = b->symd,
+			   .wanted = larger(held[DEPLOY_SYMD] + SYMD_MORE, a->symd) },
 		[EXPORT] = { .sure = b->export, .wanted = held[DEPLOY_EXPORT] + EXPORT_MORE },
 		[TABLES] = { .sure = l->tables,
-			     .wanted = a->tables + a->lacking + LIMIT_TABLES_MORE },
+			     .wanted = larger(a->tables + a->lacking + LIMIT_TABLES_MORE,
+					      rows_with_room(b, a)) },
 	};
 	const struct {
 		int claim, tool;
@@ -62,7 +83,7 @@ uint64_t limit_divide(struct limit *l, const struct budget *b, const struct limi
 	for (int i = 0; i < CLAIMS; i++)
 		enough += c[i].wanted;
 	all = b->limit > all ? b->limit - all : 0;
-	const uint64_t left = budget_settle(all, c, CLAIMS);
+	const uint64_t left = settle(all, b, a, c);
 
 	for (size_t i = 0; i < sizeof(tools) / sizeof(tools[0]); i++) {
 		const uint64_t granted = c[tools[i].claim].granted, has = held[tools[i].tool];

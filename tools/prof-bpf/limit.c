@@ -45,6 +45,7 @@ void limit_run(struct prof *p, uint64_t now_ns)
 	meter_read(&l->meter, now_ns, a.held);
 	tables_figures(p->tables, &f);
 	a.tables = f.bytes;
+	a.useful = tables_useful(p->tables);
 	const uint64_t tables = limit_divide(l, &p->budget, &a);
 
 	if (!p->options.table_bytes)

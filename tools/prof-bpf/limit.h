@@ -23,7 +23,6 @@ struct limit {
 	uint64_t tables;	     /* sure for the tables */
 	uint64_t next_ns, looked_ns; /* when to look again, and when that was last */
 	uint64_t symd, export;	     /* granted */
-	unsigned rows_first;	     /* for so many divisions to come */
 	uint64_t enough; /* the least limit by which nothing would have been refused so far */
 };
 
@@ -32,6 +31,7 @@ struct limit_asked {
 	uint64_t held[DEPLOY_TOOLS]; /* 0: not known */
 	uint64_t symd;		     /* that prof-symd says it could use */
 	uint64_t tables;	     /* bytes in slabs */
+	uint64_t useful;	     /* of these, what is not idle */
 	uint64_t lacking;	     /* and what rows had no room */
 };
 /* Sets symd and export, and raises enough. b: the shares. Returns the ceiling of the tables. Pure.

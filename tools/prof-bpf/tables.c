@@ -108,7 +108,9 @@ static uint64_t free_words(const struct tables *t)
  * try to find. */
 static int extent_take(struct tables *t, uint32_t words, struct taker by, struct extent *ret)
 {
-	int r = free_words(t) >= words + by.spare ? slabs_take(&t->slabs, words, ret) : SLABS_FULL;
+	/* Who leaves nothing has what is free also while the slabs above the ceiling go. */
+	int r = !by.spare || free_words(t) >= words + by.spare ? slabs_take(&t->slabs, words, ret)
+							       : SLABS_FULL;
 
 	if (r == SLABS_FULL)
 		make_room(t, by.worth, by.all + by.spare);
@@ -532,6 +534,19 @@ void tables_limit(struct tables *t, size_t max_bytes)
 {
 	slabs_limit(&t->slabs, (uint32_t)(max_bytes / SLAB_BYTES < SLAB_MAX ? max_bytes / SLAB_BYTES
 									    : SLAB_MAX));
+}
+
+uint64_t tables_useful(const struct tables *t)
+{
+	uint64_t idle = 0;
+
+	for (uint32_t i = 1; i < t->next_slot; i++) {
+		const struct table_file *f = &t->state[i];
+
+		if (f->state == FILE_READY && is_idle(t, f))
+			idle += f->words * sizeof(uint32_t);
+	}
+	return t->slabs.bytes_used > idle ? t->slabs.bytes_used - idle : 0;
 }
 
 uint64_t tables_lacking(const struct tables *t)

@@ -44,6 +44,8 @@ void tables_tick(struct tables *t, uint64_t now_ns);
 /* Another ceiling of slabs, from now on. What is above it is handed back: the files in the slabs
  * that were sampled least are evicted, and the slabs go after the grace period. */
 void tables_limit(struct tables *t, size_t max_bytes);
+/* Bytes in use, but for rows that would go for any that come. */
+uint64_t tables_useful(const struct tables *t);
 /* Bytes that rows would take which were sampled of late, and had no room. */
 uint64_t tables_lacking(const struct tables *t);
 
