@@ -35,6 +35,12 @@ NODE = "function fib(n) { return n < 2 ? n : fib(n - 1) + fib(n - 2) }\nconst en
 RUBY = "def fib(n) = n < 2 ? n : fib(n - 1) + fib(n - 2)\nlast = Time.now + ARGV[0].to_f\nfib(20) while Time.now < last\n"
 PHP = "<?php function fib($n) { return $n < 2 ? $n : fib($n - 1) + fib($n - 2); } $end = microtime(true) + $argv[1]; while (microtime(true) < $end) fib(20);\n"
 LUA = "local function fib(n) if n < 2 then return n end return fib(n - 1) + fib(n - 2) end\nlocal last = os.clock() + tonumber(arg[1])\nwhile os.clock() < last do fib(22) end\n"
+SML = """
+fun fib n = if n < 2 then n else fib (n - 1) + fib (n - 2);
+val stop = Time.+ (Time.now (), Time.fromSeconds 2);
+fun loop () = if Time.< (Time.now (), stop) then (fib 22; loop ()) else ();
+loop ();
+"""
 PHP_JIT = ["-d", "zend_extension=opcache", "-d", "opcache.enable_cli=1", "-d", "opcache.jit_buffer_size=64M", "-d", "opcache.file_update_protection=0"]
 ERL = ["-noshell", "-eval", "burn:main(2)."]
 
@@ -77,6 +83,13 @@ def test_the_remedy_is_said_and_helps(tmp_path, monkeypatch, runtime):
     after, got = costs(tmp_path, mended)
     assert got.summary["samples"] >= 20, got.stderr
     assert after.get((who, what), 0) <= 0.6 * before[who, what], (before, after, got.stderr)
+
+
+def test_of_what_nothing_mends_that_is_said(tmp_path):
+    (tmp_path / "burn.sml").write_text(SML)
+    share, got = costs(tmp_path, ["poly", "--script", tmp_path / "burn.sml"])
+    assert share["poly", "cut"] >= 0.3 and "poly, cut: nothing is known to mend that" in got.stderr, got.stderr
+    assert share["poly", "with functions that have no name"] >= 0.3, got.stderr
 
 
 def test_terminal_page_and_pprof_say_the_same(tmp_path):
