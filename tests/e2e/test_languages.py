@@ -3,6 +3,7 @@
 import os
 import random
 import re
+import struct
 import subprocess
 import time
 
@@ -199,31 +200,52 @@ def test_a_stack_that_was_changed_to_is_whole(program, kind):
     assert names[1:] == ["stop", *["inner"] * count, *rest]
 
 
+def calls(pid, back, into):
+    """Whether the instruction before the address `back` calls, through a PLT, the function that `into` is in, by the process's memory: its first kilobyte."""
+    with open(f"/proc/{pid}/mem", "rb", buffering=0) as mem:
+        def read(at, form):
+            return struct.unpack(form, os.pread(mem.fileno(), struct.calcsize(form), at))
+
+        op, distance = read(back - 5, "<Bi")
+        slot = back + distance
+        if op != 0xe8:
+            return False
+        slot += 4 if read(slot, "<I")[0] == 0xfa1e0ff3 else 0
+        slot += read(slot, "<B")[0] == 0xf2
+        if read(slot, "<H")[0] != 0x25ff:
+            return False
+        return 0 < into - read(slot + 6 + read(slot + 2, "<i")[0], "<Q")[0] < 1024
+
+
 def test_exceptions_in_flight_have_gdbs_stacks(program):
-    rng, differ, seen, inside, cut = random.Random(2), [], 0, 0, 0
+    """But where libgcc has put a landing pad's return address over that of its own frame, on its way out: gdb takes that, and we what the frame was called from."""
+    rng, stacks, better = random.Random(2), {}, 0
     p = subprocess.Popen([program(EXCEPTIONS)])
     try:
         deadline = time.time() + 90
-        while seen < 5:
+        # On a busy machine it is stopped where it was stopped before.
+        while len(stacks) < 8:
             assert p.poll() is None and time.time() < deadline
             time.sleep(rng.random() / 50)
             for (pcs, reason), theirs in stop_and_compare(p.pid):
-                seen += 1
-                inside += len(pcs) > 8
-                cut += reason != "complete"
-                if pcs != theirs and reason == "complete":
-                    differ.append((reason, [hex(x) for x in pcs], [hex(x) for x in theirs]))
+                first = next((i for i, (a, b) in enumerate(zip(pcs, theirs)) if a != b), 0)
+                known = 0 < first < 3 and len(pcs) == len(theirs) and calls(p.pid, pcs[first], pcs[first - 1]) and not calls(p.pid, theirs[first], pcs[first - 1])
+                better += known
+                stacks[tuple(pcs)] = (reason, None if known else theirs)
     finally:
         p.kill()
         p.wait()
+    print(f"{len(stacks)} stacks, {better} times better than gdb's")
+    differ = [(reason, [hex(x) for x in pcs], [hex(x) for x in theirs]) for pcs, (reason, theirs) in stacks.items() if theirs is not None and list(pcs) != theirs and reason == "complete"]
     assert not differ, "\n".join(map(str, differ))
-    assert cut <= 1, "but for where libgcc has overwritten what a rethrow's frames kept, on its way out"
-    assert inside > 0, "all of them outside the throw"
+    assert sum(reason != "complete" for reason, _ in stacks.values()) <= 1, "but for what a rethrow's frames kept, which libgcc has overwritten, too"
+    assert any(len(pcs) > 8 for pcs in stacks), "all of them outside the throw"
 
 
 def test_samples_of_exceptions_in_flight_are_complete(program):
+    """But a rethrow's, where libgcc has two frames: the lower needs what the upper had kept. And in the last instructions before the handler."""
     samples, complete, said = walked_live([program(EXCEPTIONS)])
-    assert samples > 20 and samples - complete <= 2 + samples / 15, said
+    assert samples > 20 and samples - complete <= 2 + samples / 30, said
 
 
 @pytest.mark.parametrize("curve", ["ecdsap384", "ecdsap521"])

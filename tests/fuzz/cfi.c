@@ -41,11 +41,12 @@ static void feed(struct cfi *c, const uint8_t *data, size_t size, size_t piece)
 }
 
 /* Anything in the function, by its address. */
-static bool spoiled(void *ctx, uint64_t address, uint64_t size, uint32_t *ret_from,
-		    uint32_t *ret_to)
+static bool spoiled(void *ctx, uint64_t address, uint64_t size, struct ehreturn *ret)
 {
-	*ret_from = (uint32_t)(address % size);
-	*ret_to = *ret_from + (uint32_t)(address / size % (size - *ret_from));
+	ret->from = (uint32_t)(address % size);
+	ret->to = ret->from + (uint32_t)(address / size % (size - ret->from));
+	ret->ra_to = ret->from + (uint32_t)(address / 3 % (ret->to - ret->from + 1));
+	ret->ra = address & 2 ? -(int32_t)(address >> 2 & 0xffff) : 0;
 	return address & 1;
 }
 

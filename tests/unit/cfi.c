@@ -132,16 +132,14 @@ static void fde(size_t of_cie, uint64_t start, uint64_t size)
 	u64(size);
 }
 
-static uint32_t spoiled_from, spoiled_to;
+static struct ehreturn spoils;
 static unsigned asked;
 
-static bool spoiled(void *ctx, uint64_t address, uint64_t size, uint32_t *ret_from,
-		    uint32_t *ret_to)
+static bool spoiled(void *ctx, uint64_t address, uint64_t size, struct ehreturn *ret)
 {
 	asked++;
-	*ret_from = spoiled_from;
-	*ret_to = spoiled_to;
-	return spoiled_to != 0;
+	*ret = spoils;
+	return spoils.to != 0;
 }
 
 /* Feeds in pieces of `piece` bytes, as far as entries allow. */
@@ -402,32 +400,39 @@ static void throws(bool both, const char *want)
 Test(cfi, where_an_exception_is_installed_rules_do_not_hold)
 {
 	static const struct {
-		uint32_t from, to;
+		struct ehreturn spoils;
 		const char *want;
 	} cases[] = {
-		{ 0x18, 0x20,
+		{ { 0x18, 0x20, 0, 0 },
 		  "0x401000 rsp+8 same cfa-8\n0x401010 rbp+16 same cfa-8\n0x401018 end undefined undefined derived\n"
 		  "0x401020 rcx+8 same cfa-8\n0x401040 end undefined undefined\n" },
-		{ 0x18, 0x1c,
+		{ { 0x18, 0x1c, 0, 0 },
 		  "0x401000 rsp+8 same cfa-8\n0x401010 rbp+16 same cfa-8\n0x401018 end undefined undefined derived\n"
 		  "0x40101c rbp+16 same cfa-8\n0x401020 rcx+8 same cfa-8\n0x401040 end undefined undefined\n" },
-		{ 0x10, 0x28,
+		{ { 0x10, 0x28, 0, 0 },
 		  "0x401000 rsp+8 same cfa-8\n0x401010 end undefined undefined derived\n"
 		  "0x401028 rcx+8 same cfa-8\n0x401040 end undefined undefined\n" },
-		{ 0, 0x40,
+		{ { 0, 0x40, 0, 0 },
 		  "0x401000 end undefined undefined derived\n0x401040 end undefined undefined\n" },
+		/* Its return address is still somewhere; but where RSP leads to the frame, no. */
+		{ { 0x18, 0x20, -0x88, 0x1e },
+		  "0x401000 rsp+8 same cfa-8\n0x401010 rbp+16 same cfa-8\n0x401018 rbp+16 undefined cfa-152 derived\n"
+		  "0x40101e end undefined undefined derived\n"
+		  "0x401020 rcx+8 same cfa-8\n0x401040 end undefined undefined\n" },
+		{ { 0x8, 0x20, -0x88, 0x1e },
+		  "0x401000 rsp+8 same cfa-8\n0x401008 end undefined undefined derived\n"
+		  "0x401020 rcx+8 same cfa-8\n0x401040 end undefined undefined\n" },
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		spoiled_from = cases[i].from;
-		spoiled_to = cases[i].to;
+		spoils = cases[i].spoils;
 		throws(true, cases[i].want);
 	}
-	cr_assert_eq(asked, 4);
+	cr_assert_eq(asked, 6);
 	throws(false,
 	       "0x401000 rsp+8 same cfa-8\n0x401010 rbp+16 same cfa-8\n0x401020 rcx+8 same cfa-8\n"
 	       "0x401040 end undefined undefined\n");
-	cr_assert_eq(asked, 4, "it gives nobody two values");
+	cr_assert_eq(asked, 6, "it gives nobody two values");
 }
 
 Test(cfi, plt)

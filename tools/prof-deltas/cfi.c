@@ -233,7 +233,7 @@ static int fde_run(struct cfi *c, const struct cfi_cie *cie, struct span s, uint
 	r = rows_open(c->machine.rows, at, at + (uint32_t)size);
 	if (r)
 		return r == ROWS_NONE ? 0 : r;
-	r = rows_reserve(c->machine.rows, s.len + 4);
+	r = rows_reserve(c->machine.rows, s.len + 5);
 	if (r)
 		return r;
 
@@ -251,14 +251,13 @@ static int fde_run(struct cfi *c, const struct cfi_cie *cie, struct span s, uint
 
 	const struct cfi_run fresh = run;
 	const struct rows_pen pen = c->machine.rows->pen;
-	uint32_t from, to;
+	struct ehreturn spoiled;
 
 	r = cfi_run(&run, s);
 	if (r == CFI_RUN_END && run.results == 3 && c->spoiled &&
-	    c->spoiled(c->ctx, start, run.size, &from, &to)) {
+	    c->spoiled(c->ctx, start, run.size, &spoiled)) {
 		run = fresh;
-		run.spoiled = from;
-		run.whole = to;
+		run.spoiled = spoiled;
 		c->machine.rows->pen = pen;
 		r = cfi_run(&run, s);
 	}

@@ -32,8 +32,7 @@ struct cfi {
 
 	/* Where the rules of a function that throws do not hold (ehreturn.h): of the `size` bytes
 	 * at an ELF address. Not asked where it is NULL, as it is after cfi_init. */
-	bool (*spoiled)(void *ctx, uint64_t address, uint64_t size, uint32_t *ret_from,
-			uint32_t *ret_to);
+	bool (*spoiled)(void *ctx, uint64_t address, uint64_t size, struct ehreturn *ret);
 	void *ctx;
 };
 

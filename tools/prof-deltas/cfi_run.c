@@ -318,18 +318,41 @@ static int put_row(struct cfi_run *run, uint64_t loc)
 }
 
 /* What no table says: so it counts as derived. */
-static int put_spoiled(struct cfi_run *run)
+static int put_derived(struct cfi_run *run, uint32_t loc, struct unwind_rule rule)
 {
-	static const struct unwind_rule rule = { .cfa = UNWIND_CFA_END,
-						 .cfa_add = UNWIND_END_UNSUPPORTED,
-						 .flags = UNWIND_DERIVED };
 	uint16_t number;
+
+	rule.flags = UNWIND_DERIVED;
+
 	int r = rows_rules_put(&run->m->rows->rules, &rule, &number);
 
 	if (r >= 0)
-		rows_pen_put(&run->m->rows->pen, run->at + (uint32_t)run->spoiled,
-			     r ? ROWS_RULE_GAP : number);
+		rows_pen_put(&run->m->rows->pen, run->at + loc, r ? ROWS_RULE_GAP : number);
 	return r < 0 ? r : 0;
+}
+
+/* While its return address is known the frame is where it was; of what the caller had in registers
+ * nothing is left. */
+static int put_spoiled(struct cfi_run *run)
+{
+	const struct unwind_rule end = { .cfa = UNWIND_CFA_END, .cfa_add = UNWIND_END_UNSUPPORTED };
+	const struct ehreturn *e = &run->spoiled;
+	struct unwind_rule of;
+	int r;
+
+	if (!e->ra ||
+	    !cfi_state_rule(&run->state, run->cie->ra_column, false, run->m->rows->skipped, &of) ||
+	    of.cfa != UNWIND_CFA_REG || of.cfa_reg != UNWIND_REG_RBP || of.cfa_off < 0 ||
+	    of.cfa_off > 4096)
+		return put_derived(run, e->from, end);
+	r = put_derived(run, e->from,
+			(struct unwind_rule){ .cfa = UNWIND_CFA_REG,
+					      .cfa_reg = UNWIND_REG_RBP,
+					      .cfa_off = of.cfa_off,
+					      .rbp = UNWIND_RBP_UNDEFINED,
+					      .ra = UNWIND_RA_CFA_OFF,
+					      .cfa_add = e->ra - of.cfa_off });
+	return r || e->ra_to >= e->to ? r : put_derived(run, e->ra_to, end);
 }
 
 /* The end of a location: gives its row if anything has changed, and goes on. 0, CFI_RUN_END,
@@ -341,14 +364,14 @@ static int run_advance(struct cfi_run *run, uint64_t bytes)
 		 to = from + (bytes < left ? bytes : left);
 	int r = 0;
 
-	if (run->dirty && (from < run->spoiled || from >= run->whole))
+	if (run->dirty && (from < run->spoiled.from || from >= run->spoiled.to))
 		r = put_row(run, from);
-	if (!r && run->whole && from <= run->spoiled && run->spoiled < to) {
+	if (!r && run->spoiled.to && from <= run->spoiled.from && run->spoiled.from < to) {
 		r = put_spoiled(run);
 		run->dirty = true;
 	}
-	if (!r && from < run->whole && run->whole < to)
-		r = put_row(run, run->whole);
+	if (!r && from < run->spoiled.to && run->spoiled.to < to)
+		r = put_row(run, run->spoiled.to);
 	if (r)
 		return r;
 	if (bytes >= left)
@@ -407,7 +430,7 @@ int cfi_run(struct cfi_run *run, struct span s)
 	bool dirty = run->dirty;
 	int r;
 
-	if (!cie->plain || !run->size || run->whole)
+	if (!cie->plain || !run->size || run->spoiled.to)
 		return run_slowly(run, s);
 
 #define PUT_BACK() \

@@ -9,6 +9,7 @@
 #define PROF_DELTAS_CFI_RUN_H
 
 #include "tools/prof-deltas/cfi_state.h"
+#include "tools/prof-deltas/ehreturn.h"
 #include "tools/prof-deltas/encoded.h"
 #include "tools/prof-deltas/rows.h"
 
@@ -58,8 +59,8 @@ struct cfi_run {
 	bool dirty;
 	uint8_t results; /* bits 0 and 1: where RAX and RDX were saved was said */
 	/* Where its rules do not hold, whatever they are, as distances from its start; not where
-	 * both are 0. */
-	uint64_t spoiled, whole;
+	 * all is 0. */
+	struct ehreturn spoiled;
 };
 
 /* Apart from enum rows_status, which also comes through. */

@@ -7,7 +7,12 @@
  *
  * Told by its code: the last instructions take RSP from RCX, and the two calls before them are
  * uw_install_context_1, which overwrites, and _Unwind_DebugHook, which tells debuggers.
- * Source: GCC's libgcc/unwind-dw2.c (uw_install_context). Pure.
+ *
+ * The return address is kept elsewhere: an unwinder begins by noting it in the context of its own
+ * frame (uw_init_context_1), the one that is overwritten by. Where the contexts lie is what these
+ * calls are given, and where in a context the address is, what the debuggers are told of the other.
+ * Behind the second call that is of no use: the handler's address overwrites that of a frame
+ * further up. Source: GCC's libgcc/unwind-dw2.c (uw_init_context, uw_install_context). Pure.
  */
 #ifndef PROF_DELTAS_EHRETURN_H
 #define PROF_DELTAS_EHRETURN_H
@@ -17,8 +22,15 @@
 
 #define EHRETURN_MAX (16u << 10) /* bytes of a function; libgcc's have a tenth of that */
 
-/* Of a function that gives its handler two values (its rows say where it saved RAX and RDX): where
- * in its n bytes of code the stretch begins and ends. False: it has none. */
-bool ehreturn_find(const uint8_t *code, uint32_t n, uint32_t *ret_from, uint32_t *ret_to);
+struct ehreturn {
+	uint32_t from, to; /* of the code: where rows do not hold, until `to` */
+	/* From RBP: where the return address is until ra_to; 0: not known. */
+	int32_t ra;
+	uint32_t ra_to;
+};
+
+/* Of a function that gives its handler two values (its rows say where it saved RAX and RDX): what
+ * its n bytes of code tell. False: it installs nothing. */
+bool ehreturn_find(const uint8_t *code, uint32_t n, struct ehreturn *ret);
 
 #endif

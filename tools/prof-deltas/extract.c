@@ -57,14 +57,13 @@ struct code {
 };
 
 /* struct cfi.spoiled */
-static bool spoiled(void *ctx, uint64_t address, uint64_t size, uint32_t *ret_from,
-		    uint32_t *ret_to)
+static bool spoiled(void *ctx, uint64_t address, uint64_t size, struct ehreturn *ret)
 {
 	const struct code *code = ctx;
 	uint32_t n = size < EHRETURN_MAX ? (uint32_t)size : EHRETURN_MAX;
 	uint8_t *bytes = malloc(n);
 	bool found = bytes && elf_pread_at(code->fd, code->file, bytes, n, address) &&
-		     ehreturn_find(bytes, n, ret_from, ret_to);
+		     ehreturn_find(bytes, n, ret);
 
 	free(bytes);
 	return found;
