@@ -49,10 +49,16 @@ uint64_t dwarfnames_language(Dwarf_Die *cudie)
 		       : 0;
 }
 
-/* Languages whose functions live in scopes: their plain name says too little. */
-static bool has_scopes(Dwarf_Die *cudie)
+/* Languages whose functions live in scopes: their plain name says too little. A unit that dwz made
+ * of what others share says none: it is the language of the entry's own. */
+static bool has_scopes(Dwarf_Die *cudie, Dwarf_Die *die)
 {
-	switch (dwarfnames_language(cudie)) {
+	uint64_t language = dwarfnames_language(cudie);
+	Dwarf_Die own;
+
+	if (!language && dwarf_diecu(die, &own, NULL, NULL))
+		language = dwarfnames_language(&own);
+	switch (language) {
 	case DW_LANG_C_plus_plus:
 	case DW_LANG_C_plus_plus_03:
 	case DW_LANG_C_plus_plus_11:
@@ -126,7 +132,7 @@ void dwarfnames_call(struct names *n, struct call *c, Dwarf_Die *die)
 		names_set(n, c, linkage);
 		/* Crystal says that it is C++, and has the plain name in both places. */
 		c->bare = plain && strcmp(linkage, plain) == 0 &&
-			  dwarf_diecu(die, &cudie, NULL, NULL) && has_scopes(&cudie);
+			  dwarf_diecu(die, &cudie, NULL, NULL) && has_scopes(&cudie, die);
 		return;
 	}
 	if (!plain || !plain[0])
@@ -134,7 +140,7 @@ void dwarfnames_call(struct names *n, struct call *c, Dwarf_Die *die)
 	c->system_name = names_keep(n, plain, strlen(plain));
 	c->name = c->system_name;
 	die_origin(die, &origin);
-	if (!dwarf_diecu(&origin, &cudie, NULL, NULL) || !has_scopes(&cudie))
+	if (!dwarf_diecu(&origin, &cudie, NULL, NULL) || !has_scopes(&cudie, die))
 		return;
 	c->bare = true;
 	len = write_scopes(&origin, &cudie, scoped, sizeof(scoped));
