@@ -17,6 +17,7 @@ struct emit {
 	struct intern *intern;
 	uint64_t incarnation; /* what a mark is compared with: never repeats, unlike epochs of pipes
 			       */
+	bool ended;
 	bool urgent, generated; /* the stack being defined has new frames in no file */
 	uint32_t frames[MAX_FRAMES];
 	uint64_t list[MAX_FRAMES];
@@ -62,6 +63,7 @@ static int begin_epoch(struct emit *e)
 {
 	struct msg m = { .id = MSG_HELLO, .hello = e->config.hello };
 
+	e->ended = false;
 	intern_reset(e->intern);
 	e->incarnation++;
 	stream_out_epoch(&e->out, e->incarnation);
@@ -71,6 +73,12 @@ static int begin_epoch(struct emit *e)
 	m.hello.wall_ns = clock_wall_ns();
 	m.hello.boot_ns = clock_boot_ns();
 	return stream_put(&e->out, &m);
+}
+
+/* Behind its end a stream has nothing: what is heard then is nobody's. */
+static int put(struct emit *e, const struct msg *m)
+{
+	return e->ended ? 0 : stream_put(&e->out, m);
 }
 
 int emit_restart(struct emit *e)
@@ -83,7 +91,7 @@ static int define_file(struct emit *e, const struct emit_file *f)
 	if (*f->sent == e->incarnation)
 		return 0;
 	struct msg m = { .id = MSG_FILE, .file = f->def };
-	int r = stream_put(&e->out, &m);
+	int r = put(e, &m);
 	if (!r)
 		*f->sent = e->incarnation;
 	e->urgent = true;
@@ -108,7 +116,7 @@ static int define_process(struct emit *e, const struct emit_process *p)
 	struct msg m = { .id = MSG_PROCESS, .process = p->def };
 	int r = p->exe ? define_file(e, p->exe) : 0;
 	if (!r)
-		r = stream_put(&e->out, &m);
+		r = put(e, &m);
 	if (r)
 		return r;
 	*p->sent = e->incarnation;
@@ -121,7 +129,7 @@ static int define_thread(struct emit *e, const struct emit_thread *t)
 	if (*t->sent == e->incarnation)
 		return 0;
 	struct msg m = { .id = MSG_THREAD, .thread = t->def };
-	int r = stream_put(&e->out, &m);
+	int r = put(e, &m);
 	if (!r)
 		*t->sent = e->incarnation;
 	return r;
@@ -148,7 +156,7 @@ static int define_kernel_function(struct emit *e, uint64_t address, bool leaf, u
 	struct msg m = { .id = MSG_FUNCTION,
 			 .function = {
 				 .id = id, .name = name, .system_name = name, .source = module } };
-	return stream_put(&e->out, &m);
+	return put(e, &m);
 }
 
 static int define_frame(struct emit *e, const struct intern_frame *f, uint32_t *ret_id)
@@ -187,7 +195,7 @@ static int define_frame(struct emit *e, const struct intern_frame *f, uint32_t *
 			m.frame.lines = (struct u64s){ .data = &line, .len = 1 };
 		}
 	}
-	return stream_put(&e->out, &m);
+	return put(e, &m);
 }
 
 static int define_interpreted(struct emit *e, const struct weave_frame *w, uint32_t process,
@@ -269,7 +277,7 @@ static int define_stack(struct emit *e, const struct sample *s, uint32_t reason,
 				    .frames = { .data = e->list, .len = n },
 				    .reason = reason,
 				    .at_file = at_file } };
-	return stream_put(&e->out, &m);
+	return put(e, &m);
 }
 
 int emit_sample(struct emit *e, const struct sample *s, uint32_t reason,
@@ -307,12 +315,12 @@ int emit_sample(struct emit *e, const struct sample *s, uint32_t reason,
 				     .cpu = s->cpu,
 				     .time_ns = s->time_ns,
 				     .value = s->value } };
-	return stream_put(&e->out, &m);
+	return put(e, &m);
 }
 
 int emit_object(struct emit *e, const struct msg_object *o)
 {
-	return stream_put(&e->out, &(struct msg){ .id = MSG_OBJECT, .object = *o });
+	return put(e, &(struct msg){ .id = MSG_OBJECT, .object = *o });
 }
 
 int emit_file(struct emit *e, const struct emit_file *f)
@@ -332,21 +340,21 @@ int emit_process_end(struct emit *e, const struct emit_process *p, uint64_t time
 	struct msg m = { .id = MSG_PROCESS_END,
 			 .process_end = { .id = p->def.id, .time_ns = time_ns } };
 	int r = define_process(e, p);
-	return r ? r : stream_put(&e->out, &m);
+	return r ? r : put(e, &m);
 }
 
 int emit_lost(struct emit *e, enum lost_reason reason, uint64_t count, uint64_t cpu)
 {
 	struct msg m = { .id = MSG_LOST, .lost = { .reason = reason, .count = count, .cpu = cpu } };
 
-	return stream_put(&e->out, &m);
+	return put(e, &m);
 }
 
 int emit_figure(struct emit *e, const char *name, uint64_t value)
 {
 	struct msg m = { .id = MSG_FIGURE, .figure = { .name = str_from(name), .value = value } };
 
-	return stream_put(&e->out, &m);
+	return put(e, &m);
 }
 
 int emit_clock(struct emit *e)
@@ -356,14 +364,15 @@ int emit_clock(struct emit *e)
 				    .wall_ns = clock_wall_ns(),
 				    .boot_ns = clock_boot_ns() } };
 
-	return stream_put(&e->out, &m);
+	return put(e, &m);
 }
 
 int emit_end(struct emit *e, enum end_reason reason)
 {
 	struct msg m = {.id = MSG_END, .end = { .reason = reason, .time_ns = clock_mono_ns() } };
-	int r = stream_put(&e->out, &m);
+	int r = put(e, &m);
 
+	e->ended = true;
 	return r ? r : stream_flush(&e->out);
 }
 
