@@ -175,7 +175,7 @@ static int tell(void *ctx, uint64_t file, const struct runtime_build *build)
 	struct bench *b = ctx;
 
 	(void)file;
-	check(build->config.runtime == RUNTIME_PYTHON);
+	check(!build || build->config.runtime == RUNTIME_PYTHON);
 	return b->flags & NOT_YET && b->calls++ % 2 == 0 ? -EAGAIN : 0;
 }
 

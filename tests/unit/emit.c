@@ -32,16 +32,16 @@ Test(emit, nothing_comes_behind_the_end_until_somebody_else_takes_the_stream)
 					.sent = &sent,
 					.generated = &generated,
 					.changed = &changed };
-	const struct emit_file f = { .def = { .id = 2, .path = STR_LIT("/f") }, .sent = &generated };
+	const struct emit_file f = { .def = { .id = 2, .path = STR_LIT("/f") },
+				     .sent = &generated };
 	struct stream_in in;
 	struct emit *e;
 
 	stream_in_init(&in);
-	cr_assert_eq(emit_new(&(struct emit_config){ .ceiling = CEILING,
-						     .flush = to_in,
-						     .ctx = &in },
-			      &e),
-		     0);
+	cr_assert_eq(
+		emit_new(&(struct emit_config){ .ceiling = CEILING, .flush = to_in, .ctx = &in },
+			 &e),
+		0);
 	cr_assert_eq(emit_restart(e), 0);
 	cr_assert_eq(emit_file(e, &f), 0);
 	cr_assert_eq(emit_end(e, END_DONE), 0);

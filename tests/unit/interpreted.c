@@ -27,7 +27,7 @@ struct bench {
 	uint64_t file_request; /* that was not answered yet */
 	struct objects_request rq;
 	uint64_t addresses[OBJECTS_PIECES], lengths[OBJECTS_PIECES];
-	unsigned asked, told;
+	unsigned asked, told, none;
 	int tell_says;
 	struct runtime_build build; /* as told */
 };
@@ -67,7 +67,9 @@ static int tell(void *ctx, uint64_t file, const struct runtime_build *build)
 
 	cr_expect(file == LIBRARY_FILE || file == OTHER_FILE);
 	b->told += b->tell_says == 0;
-	b->build = *build;
+	b->none += !build;
+	if (build)
+		b->build = *build;
 	return b->tell_says;
 }
 
@@ -248,6 +250,27 @@ Test(interpreted, a_file_that_holds_a_runtime_is_told_once)
 	cr_expect_eq(named_run(b->named, SECOND), 0);
 	cr_expect_eq(b->told, 1);
 	next(b, MSG_END, &m);
+	bench_free(b);
+}
+
+/* Of what is called like an interpreter it is said, too, that it is none. */
+Test(interpreted, a_file_that_was_offered_is_looked_at_before_anything_is_named)
+{
+	struct bench *b = bench_new();
+
+	open_library(b);
+	cr_expect_eq(named_looks_until(b->named), 0);
+	take(b, (struct msg){ .id = MSG_FILE,
+			      .file = { .id = OTHER_FILE,
+					.path = STR_LIT("/usr/bin/python-config"),
+					.flags = FILE_OFFERED } });
+	cr_expect_gt(named_looks_until(b->named), SECOND);
+	cr_assert_neq(b->file_request, 0);
+	filestore_answer(&b->files, b->file_request, open("/usr/bin/true", O_RDONLY | O_CLOEXEC),
+			 SECOND);
+	cr_expect_eq(named_looks_until(b->named), 0);
+	cr_expect_eq(b->none, 1);
+	cr_expect_eq(b->told, 2);
 	bench_free(b);
 }
 

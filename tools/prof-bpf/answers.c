@@ -136,6 +136,14 @@ struct described {
 	struct runtime_config config;
 };
 
+/* What an offer came to is known. */
+static void close_offer(struct prof *p, struct host_file *f)
+{
+	if (f->offered && !f->looked_at && p->offers_open)
+		p->offers_open--;
+	f->looked_at = true;
+}
+
 static void use_runtime(struct prof *p, struct host_file *f, const struct runtime_config *c)
 {
 	int r = loader_runtime(p->loader, (enum runtime)c->runtime);
@@ -173,8 +181,10 @@ static void put_off(struct described *d)
 		d->p->unmarked = d;
 		return;
 	}
-	if (f)
+	if (f) {
 		f->described = false;
+		close_offer(d->p, f);
+	}
 	free(d);
 }
 
@@ -193,6 +203,8 @@ static void mark_is_read(void *ctx, struct reader_result *r)
 		use_runtime(d->p, f, &d->config);
 	else if (f)
 		say_lie(d->p, f, (enum runtime)d->config.runtime);
+	if (f)
+		close_offer(d->p, f);
 	free(d);
 }
 
@@ -266,7 +278,10 @@ bool answers_runtime(void *ctx, const struct msg_runtime *m)
 	struct runtime_config c;
 
 	if (m->config.len == 0) {
-		say_unknown(p, m->name);
+		if (m->name.len)
+			say_unknown(p, m->name);
+		if (f)
+			close_offer(p, f);
 		return true;
 	}
 	if (m->config.len != sizeof(c))

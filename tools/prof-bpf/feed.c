@@ -166,6 +166,13 @@ void feed_processes(struct prof *p)
 
 #define OFFER_NS 1000000000ull
 
+/* Whether the files that are mapped now are those of the programs that the run is about: nobody
+ * else's are looked at before it begins. */
+static bool is_chosen(const struct prof *p)
+{
+	return p->phase == CONNECTING && (p->options.follow || p->options.pid_count);
+}
+
 /*
  * To describe an interpreter takes prof-symd some milliseconds, and until then its frames are
  * native ones. So it is told of a file that is called like one as soon as it is mapped, and not
@@ -176,7 +183,8 @@ static void offer(struct prof *p, struct host_file *f)
 	const uint64_t now_ns = clock_mono_ns();
 
 	if (!p->stream || f->offered || f->described || p->offer_count == OFFERS ||
-	    p->offer_ns > now_ns + OFFERS * OFFER_NS || !f->path || !runtimes_is_named(f->path))
+	    p->offer_ns > now_ns + OFFERS * OFFER_NS || !f->path ||
+	    !(is_chosen(p) || runtimes_is_named(f->path)))
 		return;
 	p->offer_ns = (p->offer_ns > now_ns ? p->offer_ns : now_ns) + OFFER_NS;
 	f->offered = true;
@@ -195,10 +203,11 @@ void feed_offers(struct prof *p)
 			continue;
 		const struct emit_file offered = file_of(f);
 		feed_emitted(p, emit_file(p->emit, &offered));
+		p->offers_open++;
 	}
 	p->offer_count = 0;
-	/* It is mapped: so COMMAND runs. */
-	p->command_runs = true;
+	/* It is mapped: so COMMAND runs, unless it is held still. */
+	p->command_runs |= p->phase != CONNECTING;
 	feed_emitted(p, emit_flush(p->emit));
 }
 

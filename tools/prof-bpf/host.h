@@ -56,6 +56,7 @@ struct host_file {
 	bool theirs;	/* uid is what a server of files says (FUSE, NFS) */
 	bool described; /* the caller's: prof-symd has said what runtime it holds */
 	bool offered;	/* the caller's: prof-symd was, or will be, told to look at it */
+	bool looked_at; /* the caller's: what came of that is known */
 	uint16_t slot;	/* in the tables; 0: none was left */
 	char *path;	/* as the first process that mapped it sees it; NUL-terminated */
 	uint32_t path_len;

@@ -20,9 +20,10 @@
 #define FLUSH_NS 1000000000ull
 #define CLOCK_NS 60000000000ull
 #define CONNECT_NS 20000000000ull /* how long the start waits for the peers */
-#define ROWS_WAIT_NS \
-	200000000ull /* and then for the rows of what runs already: later ones are in time for \
-			deferred samples */
+/* And then for what is asked of the files that run already: for rows, of which later ones are in
+ * time for deferred samples, and for interpreters, whose frames are native ones so long. */
+#define ROWS_WAIT_NS 200000000ull
+#define OFFERS_WAIT_NS 1000000000ull
 #define COALESCE_NS 1000000ull
 #define COMMAND_NS 200000000ull /* to exec it, which is not done by who is followed by hand */
 #define EVENTS_AT_ONCE 8
@@ -98,16 +99,25 @@ static void start_sampling(struct prof *p)
 	deploy_status(&p->options.deploy, &p->status, STATUS_READY);
 }
 
-/* Everybody is there, and the rows of what runs already have come; or enough was waited for. */
+/* Everybody is there, the rows of what runs already have come, and what is known of the
+ * interpreters in it; or enough was waited for. */
 static void try_start(struct prof *p)
 {
-	uint64_t waited = clock_mono_ns() - p->since_ns;
-	bool connected = rowsrv_connected(p->rowsrv) && (!p->stream || p->stream_begun);
+	const uint64_t now = clock_mono_ns();
+	const bool connected = rowsrv_connected(p->rowsrv) && (!p->stream || p->stream_begun);
 
-	if (connected &&
-	    ((host_settled(p->host) && rowsrv_idle(p->rowsrv)) || waited > ROWS_WAIT_NS)) {
-		start_sampling(p);
-	} else if (waited > CONNECT_NS) {
+	if (!connected)
+		p->connected_ns = 0;
+	else if (!p->connected_ns)
+		p->connected_ns = now;
+	if (connected) {
+		const uint64_t waited = now - p->connected_ns;
+		const bool rows = host_settled(p->host) && rowsrv_idle(p->rowsrv),
+			   offers = !p->offer_count && !p->offers_open;
+
+		if ((rows || waited > ROWS_WAIT_NS) && (offers || waited > OFFERS_WAIT_NS))
+			start_sampling(p);
+	} else if (now - p->since_ns > CONNECT_NS) {
 		log_error("%s is not there after %d s",
 			  rowsrv_connected(p->rowsrv) ? "prof-symd" : "prof-deltas",
 			  (int)(CONNECT_NS / 1000000000));

@@ -99,9 +99,10 @@ struct prof {
 	struct extractor extractor; /* by hand only */
 	/* Builds of interpreters that nobody knows: each is said once. */
 	char unknown_runtimes[UNKNOWN_RUNTIMES][64];
-	/* Files that prof-symd is to be told of, and by when those told of so far are paid for. */
+	/* Files that prof-symd is to be told of, and by when those told of so far are paid for. Of
+	 * how many it has yet to say what they hold. */
 	uint32_t offers[OFFERS];
-	unsigned offer_count;
+	unsigned offer_count, offers_open;
 	uint64_t offer_ns;
 	bool lied; /* prof-symd, of a file: it was said */
 	/* What prof-symd said of files that could not be looked at. */
@@ -110,6 +111,7 @@ struct prof {
 	struct status status;
 	int epoll, timer, signals, output;
 	enum phase phase;
+	uint64_t connected_ns; /* since when all peers are there; 0: they are not */
 	enum end_reason end;
 	bool exit_now, failed;
 	bool output_begun;

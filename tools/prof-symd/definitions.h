@@ -35,6 +35,7 @@ struct def_file {
 	struct filestore_file store;
 	struct runtime_build *build; /* owned; NULL: it holds no runtime, or is not known */
 	bool described, untold;
+	bool awaited; /* it was offered, and is not open yet */
 };
 
 struct def_frame {

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <stdlib.h>
+#include "common/clock.h"
 #include "common/lastword.h"
 #include "common/stream.h"
 #include "tools/prof-symd/named_parts.h"
 
+#define LOOK_NS 100000000ull	   /* for a file that was offered to be opened */
 #define HELD_LOOK_NS 1000000000ull /* between two looks at those held, when nothing is new */
 #define HELD_EACH_NS 100000ull	   /* and in any case for each, which costs a twentieth of that */
 
@@ -116,6 +118,8 @@ static void file_opened(void *ctx, struct filestore_file *store, const struct pr
 
 	if (f->described)
 		return;
+	n->offers_open -= f->awaited;
+	f->awaited = false;
 	b = malloc(sizeof(*b));
 	if (!b)
 		return;
@@ -128,6 +132,9 @@ static void file_opened(void *ctx, struct filestore_file *store, const struct pr
 		/* What there was no memory for is looked at when the file is opened again. */
 		f->described = r != -ENOMEM;
 		free(b);
+		/* Who offered it waits for that. */
+		if (f->def.flags & FILE_OFFERED)
+			tell_runtime(n, f);
 		return;
 	}
 	f->build = b;
@@ -255,8 +262,12 @@ static int take_file(struct named *n, const struct msg_file *m, uint64_t now_ns)
 				     ? NULL
 				     : definitions_find_file(&n->defs, m->id);
 
-	if (f)
+	if (f && !f->described) {
 		filestore_want(n->files, &f->store, now_ns);
+		n->offers_open += !f->awaited;
+		f->awaited = true;
+		n->looks_until_ns = now_ns + LOOK_NS;
+	}
 	return r;
 }
 
@@ -545,6 +556,7 @@ int named_forget(struct named *n, uint64_t now_ns)
 	definitions_clear(&n->defs);
 	n->gap_seen = false;
 	n->untold = 0;
+	n->offers_open = 0;
 	if (n->jit)
 		jit_drop_all(n->jit);
 	return named_restart(n);
@@ -566,7 +578,12 @@ static int run(struct named *n, uint64_t now_ns)
 		n->held_version = n->jit->version;
 		n->held_ns = now_ns;
 	}
+	const uint64_t begun_ns = n->turn_ns ? clock_mono_ns() : 0;
+
 	for (const struct event *e; (e = events_head(&n->queue)) != NULL; events_pop(&n->queue)) {
+		n->paused = n->turn_ns && clock_mono_ns() - begun_ns > n->turn_ns;
+		if (n->paused)
+			return NAMED_WAIT;
 		int r = run_event(n, e, now_ns);
 
 		if (r)
@@ -580,12 +597,28 @@ int named_run(struct named *n, uint64_t now_ns)
 	/* What was half said when there was no memory is said from the beginning. */
 	int r = n->half_said ? named_restart(n) : 0;
 
+	n->paused = false;
 	if (r == 0) {
 		n->half_said = false;
 		r = run(n, now_ns);
 	}
 	n->half_said |= r == -ENOMEM;
 	return r;
+}
+
+void named_take_turns(struct named *n, uint64_t ns)
+{
+	n->turn_ns = ns;
+}
+
+bool named_paused(const struct named *n)
+{
+	return n->paused;
+}
+
+uint64_t named_looks_until(const struct named *n)
+{
+	return n->offers_open ? n->looks_until_ns : 0;
 }
 
 bool named_begun(const struct named *n)
@@ -601,6 +634,7 @@ int named_end(struct named *n, enum end_reason reason, uint64_t now_ns)
 		return 0;
 	int r = n->half_said ? named_restart(n) : 0;
 
+	n->paused = false;
 	if (r == 0) {
 		n->half_said = false;
 		r = run_event(n, &e, now_ns);

@@ -63,7 +63,7 @@ void named_free(struct named *n);
 /* Names generated code from here on. j: borrowed. */
 void named_use_jit(struct named *n, struct jit *j);
 /* Looks for runtimes and names interpreted frames from here on. o: borrowed. tell: sends what a
- * file of the stream holds; 0, -EAGAIN: not now; another -errno: never. */
+ * file of the stream holds, NULL: no runtime; 0, -EAGAIN: not now; another -errno: never. */
 void named_use_objects(struct named *n, struct objects *o,
 		       int (*tell)(void *ctx, uint64_t file, const struct runtime_build *b),
 		       void *ctx);
@@ -72,6 +72,14 @@ int named_take(struct named *n, const struct msg *m, uint64_t now_ns);
 /* Sends on what can be. 0: the queue is empty; NAMED_WAIT; errors of stream_put; -ENOMEM: nothing
  * is lost, and another call goes on, with a new epoch. */
 int named_run(struct named *n, uint64_t now_ns);
+/* From here on a call of named_run ends after so many ns, with NAMED_WAIT: its caller has others to
+ * serve. One sample is named at least, which may take longer. */
+void named_take_turns(struct named *n, uint64_t ns);
+/* Whether named_run ended for that, and can go on at once. */
+bool named_paused(const struct named *n);
+/* CLOCK_MONOTONIC, 0: none. Until then a file that may hold an interpreter is to be looked at
+ * before anything is named: its frames are native ones so long. */
+uint64_t named_looks_until(const struct named *n);
 /* The queue is as long as it may be: run before taking more. */
 bool named_full(const struct named *n);
 /* The raw stream's ids are void from here on: call with an empty queue. NAMED_WAIT: again later;

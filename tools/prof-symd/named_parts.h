@@ -20,7 +20,11 @@ struct named {
 	struct objects *objects; /* NULL: interpreted frames have no names */
 	int (*tell)(void *ctx, uint64_t file, const struct runtime_build *b);
 	void *tell_ctx;
-	unsigned untold; /* files whose runtime is to be told yet */
+	unsigned untold;	 /* files whose runtime is to be told yet */
+	unsigned offers_open;	 /* files that were offered, and are not open yet */
+	uint64_t looks_until_ns; /* how long they are waited for */
+	uint64_t turn_ns;	 /* 0: no end */
+	bool paused;
 	struct held held;
 	uint64_t held_version, held_ns; /* when those held were last looked at: jit->version */
 	uint64_t sample_ns;		/* of the sample being sent */

@@ -14,7 +14,8 @@
 #define HALVES FDLANE_IN_FLIGHT
 #define BATCH (64u << 10)
 #define FLUSH_MS 100
-#define TICK_MS 5000 /* the stream has something every second */
+#define TICK_MS 5000	   /* the stream has something every second */
+#define TURN_NS 5000000ull /* of naming, before files and messages are looked after again */
 #define SEND_MS 200
 #define SHARE_NS 20000000ull
 /* Without memory all rests for a moment; for so long at the most, since another start may help. */
@@ -178,14 +179,16 @@ static int ask_objects(void *ctx, const struct objects_request *rq)
 static int tell_runtime(void *ctx, uint64_t file, const struct runtime_build *b)
 {
 	struct serve *s = ctx;
-	struct span config = { .data = (const uint8_t *)&b->config,
-			       .len = b->known ? sizeof(b->config) : 0 };
+	struct msg m = { .id = MSG_RUNTIME, .runtime.file = file };
 
-	return put_request(s, &(struct msg){ .id = MSG_RUNTIME,
-					     .runtime = { .file = file,
-							  .name = str_from(b->name),
-							  .config = config,
-							  .mark = b->mark } });
+	if (b) {
+		m.runtime.name = str_from(b->name);
+		m.runtime.mark = b->mark;
+	}
+	if (b && b->known)
+		m.runtime.config = (struct span){ .data = (const uint8_t *)&b->config,
+						  .len = sizeof(b->config) };
+	return put_request(s, &m);
 }
 
 /* To whoever asked. */
@@ -402,6 +405,7 @@ static int wait_for_something(struct serve *s, bool take_stream)
 	uint64_t now_ns = clock_mono_ns(), deadline = filestore_deadline(&s->files);
 	uint64_t generated = jit_deadline(&s->jit, now_ns);
 	uint64_t interpreted = objects_deadline(s->objects);
+	uint64_t looks = named_looks_until(s->named);
 	int timeout = s->out.batch.len ? FLUSH_MS : TICK_MS;
 	struct pollfd p[] = {
 		{ .fd = s->links->life_fd, .events = POLLIN },
@@ -415,6 +419,8 @@ static int wait_for_something(struct serve *s, bool take_stream)
 		deadline = generated;
 	if (interpreted && (!deadline || interpreted < deadline))
 		deadline = interpreted;
+	if (looks > now_ns && (!deadline || looks < deadline))
+		deadline = looks;
 	if (deadline) {
 		uint64_t left = deadline > now_ns ? (deadline - now_ns) / 1000000 + 1 : 0;
 
@@ -422,7 +428,9 @@ static int wait_for_something(struct serve *s, bool take_stream)
 	}
 	if (s->requests.batch.len && timeout > FLUSH_MS)
 		timeout = FLUSH_MS; /* what could not be sent */
-	if (s->peer_gone) {	    /* its lane would be readable for ever */
+	if (named_paused(s->named))
+		timeout = 0;
+	if (s->peer_gone) { /* its lane would be readable for ever */
 		p[2].fd = -1;
 		p[3].fd = -1;
 	}
@@ -545,7 +553,9 @@ static int serve_loop(struct serve *s, struct serve_counts *counts)
 				return r;
 			/* Interpreted frames first: what names them may be gone when a native
 			 * one's DWARF has been read, which can take a second. */
-			waiting = !full && !s->peer_gone && objects_deadline(s->objects) > now_ns;
+			waiting = !full && !s->peer_gone &&
+				  (objects_deadline(s->objects) > now_ns ||
+				   named_looks_until(s->named) > now_ns);
 			if (waiting)
 				break;
 			r = named_run(s->named, now_ns);
@@ -627,6 +637,8 @@ int serve_run(const struct serve_links *links, const struct budget *budget, uint
 		objects_budget(s->objects, budget->objects / 3);
 	if (r == 0)
 		named_use_objects(s->named, s->objects, tell_runtime, s);
+	if (r == 0)
+		named_take_turns(s->named, TURN_NS);
 	if (r == 0)
 		r = serve_loop(s, ret_counts);
 	if (r == -ECANCELED)

@@ -9,6 +9,7 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "tools/profpipe/target.h"
 
 static void close_fd(int *fd)
 {
@@ -34,6 +35,7 @@ static void run(char **argv, int hold, int error)
 
 	/* As exec will name it: what is sampled on the way there is the command's, too. */
 	prctl(PR_SET_NAME, slash ? slash + 1 : argv[0], 0, 0, 0);
+	target_map(argv[0]);
 	/* The pipe's end instead of a byte: the run never began. */
 	if (read_all(hold, &byte, 1) != 1)
 		_exit(0);
