@@ -796,12 +796,13 @@ static int derive_gap(struct derive *d, const struct gap *g)
 /* Where functions begin in the gaps, of `total` bytes. */
 static int find_starts(struct derive *d, uint64_t total)
 {
+	const struct starts_search search = { d->fd, d->rows, &d->known.starts, in_gap, d };
 	int r = 0;
 
 	if (total >= SYMBOLS_MIN)
-		r = starts_functions(d->fd, d->rows, &d->known.starts, in_gap, d);
+		r = starts_functions(&search);
 	if (!r && total >= TAKEN_MIN && total >= d->rows->span / TAKEN_SHARE)
-		r = taken_find(d->fd, d->file, d->rows, &d->known.starts, in_gap, d);
+		r = taken_find(&search, d->file);
 	starts_sort(&d->known.starts);
 	return r;
 }

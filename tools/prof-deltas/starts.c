@@ -12,11 +12,7 @@
 #define MAX_ARRAY 4096 /* functions of DT_INIT_ARRAY */
 
 struct reader {
-	int fd;
-	struct rows *rows;
-	struct starts *s;
-	bool (*wanted)(const void *ctx, uint32_t at);
-	const void *ctx;
+	const struct starts_search *search;
 	Elf64_Sym symbol[CHUNK_SYMBOLS];
 	uint64_t array[MAX_ARRAY];
 	/* Names, from names_at on in the file. */
@@ -114,14 +110,20 @@ int starts_add(struct starts *s, uint32_t at, uint32_t size, bool taken)
 	return 0;
 }
 
+bool starts_wants(const struct starts_search *s, uint64_t vaddr, uint32_t *ret_at,
+		  uint64_t *ret_left)
+{
+	return rows_locate(s->rows, vaddr, ret_at, ret_left) && s->wanted(s->ctx, *ret_at);
+}
+
 static int add(struct reader *r, uint64_t vaddr, uint64_t size)
 {
 	uint32_t at;
 	uint64_t left;
 
-	if (!rows_locate(r->rows, vaddr, &at, &left) || !r->wanted(r->ctx, at))
+	if (!starts_wants(r->search, vaddr, &at, &left))
 		return 0;
-	return starts_add(r->s, at, (uint32_t)(size < left ? size : left), false);
+	return starts_add(r->search->found, at, (uint32_t)(size < left ? size : left), false);
 }
 
 /* Pieces that compilers move out of a function: entered by jumps, with the function's frame. And
@@ -135,7 +137,7 @@ static bool is_piece(struct reader *r, uint64_t names, uint64_t names_size, uint
 		return false;
 	if (at < r->names_at || at - r->names_at + sizeof(text) > (uint64_t)r->names_len) {
 		r->names_at = at;
-		r->names_len = elf_pread(r->fd, r->names, sizeof(r->names), at);
+		r->names_len = elf_pread(r->search->fd, r->names, sizeof(r->names), at);
 		if (r->names_len < 0)
 			r->names_len = 0;
 	}
@@ -160,7 +162,7 @@ static int read_symbols(struct reader *r, uint64_t offset, uint64_t count, uint6
 		return 0;
 	while (done < count) {
 		uint64_t want = count - done < CHUNK_SYMBOLS ? count - done : CHUNK_SYMBOLS;
-		int64_t n = elf_pread(r->fd, r->symbol, want * sizeof(Elf64_Sym),
+		int64_t n = elf_pread(r->search->fd, r->symbol, want * sizeof(Elf64_Sym),
 				      offset + done * sizeof(Elf64_Sym));
 
 		if (n < (int64_t)sizeof(Elf64_Sym))
@@ -180,8 +182,8 @@ static int read_symbols(struct reader *r, uint64_t offset, uint64_t count, uint6
 			if (type != STT_FUNC && type != STT_GNU_IFUNC &&
 			    (type != STT_NOTYPE || ELF64_ST_BIND(y->st_info) == STB_LOCAL))
 				continue;
-			if (!rows_locate(r->rows, y->st_value, &at, &left) ||
-			    !r->wanted(r->ctx, at) || is_piece(r, names, names_size, y->st_name))
+			if (!starts_wants(r->search, y->st_value, &at, &left) ||
+			    is_piece(r, names, names_size, y->st_name))
 				continue;
 			e = add(r, y->st_value, y->st_size);
 			if (e)
@@ -211,20 +213,20 @@ static int read_dynamic(struct reader *r, bool symbols)
 	Elf64_Phdr p[ELF_MAX_LOADS];
 	Elf64_Dyn d[MAX_DYNAMIC];
 	uint64_t value[40] = { 0 }, offset;
-	int64_t n = elf_pread(r->fd, &h, sizeof(h), 0);
+	int64_t n = elf_pread(r->search->fd, &h, sizeof(h), 0);
 	unsigned loads, entries = 0;
 
 	if (n != sizeof(h) || h.e_phentsize != sizeof(p[0]))
 		return 0;
 	loads = h.e_phnum < ELF_MAX_LOADS ? h.e_phnum : ELF_MAX_LOADS;
-	n = elf_pread(r->fd, p, loads * sizeof(p[0]), h.e_phoff);
+	n = elf_pread(r->search->fd, p, loads * sizeof(p[0]), h.e_phoff);
 	loads = n > 0 ? (unsigned)((uint64_t)n / sizeof(p[0])) : 0;
 	for (unsigned i = 0; i < loads; i++) {
 		uint64_t size = p[i].p_filesz < sizeof(d) ? p[i].p_filesz : sizeof(d);
 
 		if (p[i].p_type != PT_DYNAMIC)
 			continue;
-		n = elf_pread(r->fd, d, size, p[i].p_offset);
+		n = elf_pread(r->search->fd, d, size, p[i].p_offset);
 		entries = n > 0 ? (unsigned)((uint64_t)n / sizeof(d[0])) : 0;
 	}
 	for (unsigned i = 0; i < entries && d[i].d_tag != DT_NULL; i++) {
@@ -244,7 +246,8 @@ static int read_dynamic(struct reader *r, bool symbols)
 
 		if (!at || !locate(p, loads, at, &offset))
 			continue;
-		n = elf_pread(r->fd, r->array, (size < MAX_ARRAY ? size : MAX_ARRAY) * 8, offset);
+		n = elf_pread(r->search->fd, r->array, (size < MAX_ARRAY ? size : MAX_ARRAY) * 8,
+			      offset);
 		for (int64_t k = 0; k < n / 8; k++) {
 			int e = r->array[k] ? add(r, r->array[k], 0) : 0;
 
@@ -290,8 +293,7 @@ void starts_sort(struct starts *s)
 	s->functions = kept;
 }
 
-int starts_functions(int fd, struct rows *rows, struct starts *s,
-		     bool (*wanted)(const void *ctx, uint32_t at), const void *ctx)
+int starts_functions(const struct starts_search *s)
 {
 	struct reader *r = malloc(sizeof(*r)); /* large: nothing is cleared that is not looked at */
 	Elf64_Shdr *section = NULL;
@@ -300,14 +302,10 @@ int starts_functions(int fd, struct rows *rows, struct starts *s,
 
 	if (!r)
 		return -ENOMEM;
-	r->fd = fd;
-	r->rows = rows;
-	r->s = s;
-	r->wanted = wanted;
-	r->ctx = ctx;
+	r->search = s;
 	r->names_at = 0;
 	r->names_len = 0;
-	section = read_sections(fd, &n);
+	section = read_sections(s->fd, &n);
 	for (unsigned i = 0; i < n && !e; i++) {
 		const Elf64_Shdr *h = &section[i];
 

@@ -37,10 +37,19 @@ struct starts {
 
 /* Where code lies in the file behind fd (borrowed). */
 int starts_ranges(int fd, struct rows *rows, struct starts *s);
-/* Which functions begin in it at places that `wanted` says yes to. 0, -ENOMEM; starts_done in any
- * case. */
-int starts_functions(int fd, struct rows *rows, struct starts *s,
-		     bool (*wanted)(const void *ctx, uint32_t at), const void *ctx);
+/* A search for functions at places that `wanted` says yes to. All of it is borrowed. */
+struct starts_search {
+	int fd;
+	struct rows *rows;
+	struct starts *found;
+	bool (*wanted)(const void *ctx, uint32_t at);
+	const void *ctx;
+};
+/* The place of an ELF address, if it is wanted; *ret_left: bytes up to its segment's end. */
+bool starts_wants(const struct starts_search *s, uint64_t vaddr, uint32_t *ret_at,
+		  uint64_t *ret_left);
+/* Which functions begin in it. 0, -ENOMEM; starts_done in any case. */
+int starts_functions(const struct starts_search *s);
 /* Adds one. 0, also where there is no room; -ENOMEM. */
 int starts_add(struct starts *s, uint32_t at, uint32_t size, bool taken);
 /* After the last one: they rise, and of those of one place the best known is kept. */

@@ -10,10 +10,7 @@
 #define RECENT_BITS 13
 
 struct search {
-	int fd;
-	struct rows *rows;
-	bool (*wanted)(const void *ctx, uint32_t at);
-	const void *ctx;
+	const struct starts_search *of;
 	uint64_t lowest, highest; /* ELF addresses of code */
 	uint64_t left;		  /* bytes that may still be searched */
 	uint32_t n;
@@ -51,7 +48,7 @@ static void take(struct search *s, uint64_t address)
 	    *recent == address)
 		return;
 	*recent = address;
-	if (!rows_locate(s->rows, address, &at, &left) || !s->wanted(s->ctx, at))
+	if (!starts_wants(s->of, address, &at, &left))
 		return;
 	if (s->n == TAKEN_MAX) {
 		sort(s);
@@ -71,7 +68,7 @@ static uint32_t read_chunk(struct search *s, uint64_t offset, uint64_t n)
 		n = CHUNK;
 	if (n > s->left)
 		n = s->left;
-	got = n ? elf_pread(s->fd, s->bytes, n, offset) : 0;
+	got = n ? elf_pread(s->of->fd, s->bytes, n, offset) : 0;
 	got = got < 0 ? 0 : got;
 	s->left -= (uint64_t)got;
 	return (uint32_t)got;
@@ -108,8 +105,9 @@ static void search_code(struct search *s, const struct starts_range *range)
 {
 	uint32_t at = range->start, n;
 
-	while (at < range->end && (n = read_chunk(s, s->rows->base + at, range->end - at)) > 0) {
-		look_at_code(s, n, rows_address(s->rows, at));
+	while (at < range->end &&
+	       (n = read_chunk(s, s->of->rows->base + at, range->end - at)) > 0) {
+		look_at_code(s, n, rows_address(s->of->rows, at));
 		at += n > 2 * CODE_OVERLAP ? n - CODE_OVERLAP : n;
 	}
 }
@@ -145,7 +143,7 @@ static bool lies_apart(struct search *s, uint32_t i, uint32_t *first, uint32_t *
 	if (before - *first >= *n) {
 		s->left = CHUNK;
 		*first = before;
-		*n = read_chunk(s, s->rows->base + before, CHUNK);
+		*n = read_chunk(s, s->of->rows->base + before, CHUNK);
 		if (!*n)
 			return false;
 	}
@@ -153,8 +151,7 @@ static bool lies_apart(struct search *s, uint32_t i, uint32_t *first, uint32_t *
 	return b == 0 || b == 0x90 || b == 0xcc || b == 0xc3;
 }
 
-int taken_find(int fd, const struct elf_file *f, struct rows *rows, struct starts *s,
-	       bool (*wanted)(const void *ctx, uint32_t at), const void *ctx)
+int taken_find(const struct starts_search *s, const struct elf_file *f)
 {
 	struct search *x = malloc(sizeof(*x));
 	uint32_t first = 0, have = 0;
@@ -162,25 +159,22 @@ int taken_find(int fd, const struct elf_file *f, struct rows *rows, struct start
 
 	if (!x)
 		return -ENOMEM;
-	x->fd = fd;
-	x->rows = rows;
-	x->wanted = wanted;
-	x->ctx = ctx;
+	x->of = s;
 	x->left = TAKEN_MAX_BYTES;
 	x->n = 0;
 	memset(x->recent, 0, sizeof(x->recent));
 	x->lowest = UINT64_MAX;
 	x->highest = 0;
-	for (unsigned i = 0; i < rows->segments; i++) {
-		const struct rows_segment *g = &rows->segment[i];
+	for (unsigned i = 0; i < s->rows->segments; i++) {
+		const struct rows_segment *g = &s->rows->segment[i];
 
 		if (g->vaddr < x->lowest)
 			x->lowest = g->vaddr;
 		if (g->vaddr + g->size > x->highest)
 			x->highest = g->vaddr + g->size;
 	}
-	for (unsigned i = 0; i < s->ranges; i++)
-		search_code(x, &s->range[i]);
+	for (unsigned i = 0; i < s->found->ranges; i++)
+		search_code(x, &s->found->range[i]);
 	for (unsigned i = 0; i < f->loads; i++) {
 		if (!f->load[i].exec)
 			search_data(x, &f->load[i]);
@@ -188,7 +182,7 @@ int taken_find(int fd, const struct elf_file *f, struct rows *rows, struct start
 	sort(x);
 	for (uint32_t i = 0; i < x->n && !r; i++) {
 		if (lies_apart(x, i, &first, &have))
-			r = starts_add(s, x->at[i], 0, true);
+			r = starts_add(s->found, x->at[i], 0, true);
 	}
 	free(x);
 	return r;

@@ -16,9 +16,8 @@
 #define TAKEN_MAX (1u << 18)	     /* places kept */
 #define TAKEN_MAX_BYTES (256u << 20) /* of a file that are searched */
 
-/* Adds such places, of those that `wanted` says yes to, to s, whose ranges are known. The file
- * behind fd (borrowed) is read by pread; what cannot be read counts as empty. 0, -ENOMEM. */
-int taken_find(int fd, const struct elf_file *f, struct rows *rows, struct starts *s,
-	       bool (*wanted)(const void *ctx, uint32_t at), const void *ctx);
+/* Adds such places to those found, whose ranges are known. The file is read by pread; what cannot
+ * be read counts as empty. 0, -ENOMEM. */
+int taken_find(const struct starts_search *s, const struct elf_file *f);
 
 #endif
