@@ -223,6 +223,7 @@ def test_dwo_files_are_found_beside_a_program_that_was_moved(tmp_path):
     program = build(tmp_path, "g++", 5)
     asked = addresses(program)
     expected = by_us(program, asked)
+    assert any("inlined by" in line for line in expected)
     program.parent.rename(tmp_path / "elsewhere")
     assert by_us(tmp_path / "elsewhere" / "program", asked) == expected
 
