@@ -670,3 +670,23 @@ def test_without_its_reader_it_leaves_with_one_line(programs, tmp_path):
 def test_help_and_version_are_printed():
     assert b"usage: prof-symd" in run(SYMD, "--help").stdout
     assert re.fullmatch(rb"prof-symd \d+\.\d+\.\d+\n", run(SYMD, "--version").stdout)
+
+
+INNER_NAMES = r"""
+extern int inner(int n) __asm__("__GI___work64");
+__attribute__((noinline)) int inner(int n) { volatile int x = n; return x + 1; }
+extern int work(int n) __attribute__((weak, alias("__GI___work64")));
+extern int hidden(int n) __asm__("__GI_hidden");
+__attribute__((noinline)) int hidden(int n) { volatile int x = n; return x + 2; }
+int main(int argc, char **argv) { (void)argv; return inner(argc) + hidden(argc); }
+"""
+
+
+def test_the_names_by_which_a_c_library_calls_itself_are_not_shown(tmp_path):
+    """As glibc's are with its debug symbols: __GI___mmap64 is mmap, and what has no other name loses the prefix."""
+    (tmp_path / "x.c").write_text(INNER_NAMES)
+    run("gcc", "-g", "-O2", "-o", tmp_path / "x", tmp_path / "x.c")
+    symbols = dict(reversed(line.split()[::2]) for line in run("nm", tmp_path / "x").stdout.decode().splitlines() if len(line.split()) == 3)
+    for symbol, name in (("work", "work"), ("__GI_hidden", "hidden")):
+        out = run(SYMD, "-e", tmp_path / "x", symbols[symbol]).stdout.decode()
+        assert out.split(" at ")[0] == name, out

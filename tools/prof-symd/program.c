@@ -240,26 +240,52 @@ static int lookup_symbol(struct program *p, uint64_t address, char name[static S
 	return r == -ENOMEM ? r : r ? SYMFILE_NONE : 0;
 }
 
-/* C libraries define a function under a name of their own and make the one that people know its
- * alias: `__GI___libc_malloc` is malloc. Where the symbol's name is the end of DWARF's, it is
- * taken. */
-static int prefer_symbol(struct program *p, uint64_t address, struct names *ret)
+/* glibc's name for a function where it calls it itself: `__GI_` and the name that others know, or
+ * another one that it has inside. It says nothing to a reader. */
+#define INNER "__GI_"
+
+static bool is_inner(struct str name)
+{
+	return name.len > strlen(INNER) && memcmp(name.data, INNER, strlen(INNER)) == 0;
+}
+
+/* Whether a symbol is what people call a function that DWARF has another name for. C libraries
+ * define it under a name of their own, and what is known is an alias: `__libc_malloc` is malloc. */
+static bool is_better(struct str name, struct str symbol)
+{
+	if (!symbol.len || is_inner(symbol))
+		return false;
+	if (is_inner(name))
+		return true;
+	return name.data[0] == '_' && symbol.data[0] != '_' && symbol.len < name.len &&
+	       name.data[name.len - symbol.len - 1] == '_' &&
+	       memcmp(name.data + name.len - symbol.len, symbol.data, symbol.len) == 0;
+}
+
+/* Names what DWARF has named as people know it: the function that the address is in by its symbol.
+ */
+static int prefer_known(struct program *p, uint64_t address, struct names *ret)
 {
 	struct call *c = &ret->calls[ret->count - 1];
 	char name[SYMFILE_NAME];
-	size_t len;
-	int r;
+	int r = SYMFILE_NONE;
 
-	if (c->name.data[0] != '_' || !str_eq(c->name, c->system_name))
-		return 0;
-	r = lookup_symbol(p, address, name);
-	if (r)
-		return r == -ENOMEM ? r : 0;
-	len = strcspn(name, "@");
-	if (len && len < c->name.len && name[0] != '_' &&
-	    c->name.data[c->name.len - len - 1] == '_' &&
-	    memcmp(c->name.data + c->name.len - len, name, len) == 0)
-		names_set(ret, c, name);
+	if (c->name.data[0] == '_' && str_eq(c->name, c->system_name))
+		r = lookup_symbol(p, address, name);
+	if (r == -ENOMEM)
+		return r;
+	if (r == 0) {
+		name[strcspn(name, "@")] = '\0';
+		if (is_better(c->name, str_from(name)))
+			names_set(ret, c, name);
+	}
+	for (unsigned i = 0; i < ret->count; i++) {
+		struct str *n = &ret->calls[i].name;
+
+		if (is_inner(*n))
+			*n = (struct str){ .data = n->data + strlen(INNER),
+					   .len = n->len - (uint32_t)strlen(INNER) };
+	}
 	return 0;
 }
 
@@ -296,7 +322,7 @@ int program_lookup(struct program *p, uint64_t address, struct names *ret)
 		}
 		if (r == 0 && ret->calls[ret->count - 1].name.len > 0 &&
 		    !ret->calls[ret->count - 1].bare)
-			return prefer_symbol(p, address, ret);
+			return prefer_known(p, address, ret);
 	}
 	r = lookup_symbol(p, address, name);
 	if (r && p->go && ret->count == 0 && gosym_lookup_name(p->go, address, ret) == 0)
