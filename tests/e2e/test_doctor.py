@@ -13,7 +13,7 @@ import pytest
 from conftest import BUILD, profpipe
 
 LAUNCHERS = ("open files", "processes and threads", "bytes of stack", "bytes of data", "bytes of address space", "bytes of a file", "users of the tools")
-CHECKS = (*LAUNCHERS, "kernel", "virtual machine", "container", "user namespace", "pid namespace", "/proc", "capabilities", "lockdown", "LSM", "seccomp", "cells",
+CHECKS = (*LAUNCHERS, "kernel", "virtual machine", "container", "user namespace", "pid namespace", "time namespace", "/proc", "capabilities", "lockdown", "LSM", "seccomp", "cells",
           "perf_event_paranoid", "kptr_restrict", "unprivileged_bpf_disabled", "bpf_jit_enable", "memlock", "tracefs", "BTF",
           "perf events", "BPF", "kernel names", "programs")
 SELF_TEST = ("self-test: samples", "self-test: stacks", "self-test: kernel", "self-test: names")
@@ -142,6 +142,7 @@ def test_what_doctor_does_not_know_is_refused(options):
 FATAL = {
     "pid namespace": (lambda *a: ["unshare", "-pf", "--mount-proc", *a], {"pid namespace"}, "pid namespace"),
     "pid namespace with the host's proc": (lambda *a: ["unshare", "-pf", *a], {"pid namespace", "/proc"}, "pid namespace"),
+    "time namespace": (lambda *a: ["unshare", "--time", "--boottime", "100000", "--fork", *a], {"time namespace"}, "time namespace"),
     "user namespace": (lambda *a: ["unshare", "-Ur", *a], {"user namespace", "perf events", "BPF"}, "user namespace"),
     "no BTF": (lambda *a: mounts("mount -t tmpfs none /sys/kernel/btf", *a), {"BTF"}, "BTF"),
     "garbage for BTF": (lambda *a: mounts("mount --bind /etc/passwd /sys/kernel/btf/vmlinux", *a), {"BTF"}, "BTF"),

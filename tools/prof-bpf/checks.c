@@ -204,6 +204,28 @@ static void check_user_namespace(struct look *l, struct check *c)
 			"run it outside, as the host's root (rootless containers cannot sample)");
 }
 
+/* One of no offset is as good as the host's. A kernel without such namespaces has no such file. */
+static void check_time_namespace(struct look *l, struct check *c)
+{
+	FILE *f = fopen("/proc/self/timens_offsets", "re");
+	char line[128];
+	bool moved = false;
+
+	(void)l;
+	while (f && fgets(line, sizeof(line), f)) {
+		char *at = line + strcspn(line, " \t");
+		const long long s = strtoll(at, &at, 10), ns = strtoll(at, NULL, 10);
+
+		moved |= s || ns;
+	}
+	if (f)
+		fclose(f);
+	check_found(c, moved ? "not the host's, with clocks of its own" : "the host's clocks");
+	if (moved)
+		check_fail(c, "start times of processes are not those that the kernel samples with",
+			   "nsenter -t 1 -T, by a process outside, or run it outside");
+}
+
 /* How many processes keep their mappings from us, of how many: kernel threads have none. */
 static unsigned count_hidden(unsigned *ret_all)
 {
@@ -593,6 +615,7 @@ static const struct {
 	{ "container", check_container, false },
 	{ "user namespace", check_user_namespace, true },
 	{ "pid namespace", check_pid_namespace, true },
+	{ "time namespace", check_time_namespace, true },
 	{ "/proc", check_proc, true },
 	{ "capabilities", check_capabilities, true },
 	{ "lockdown", check_lockdown, true },
