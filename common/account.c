@@ -7,11 +7,13 @@
 #include "common/msg.h"
 
 #define REMEDY_LEAST 100 /* one in so many samples of a runtime */
+#define ENOUGH_STEP 8ul	 /* MiB: a size that is named to be used */
 
 static const struct remedy {
-	const char *name, *begins, *whole, *named;
+	const char *name, *program, *library, *whole, *named;
 } remedies[STATUS_RUNTIMES] = {
-#define REMEDY(n, name, begins, whole, named) [n] = { name, begins, whole, named },
+#define REMEDY(n, name, program, library, whole, named) \
+	[n] = { name, program, library, whole, named },
 #include "common/remedies.def"
 };
 
@@ -127,18 +129,30 @@ static bool is_letter(char c)
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-unsigned account_runtime(struct str path)
+/* Whether the last part of a path begins so, and no letter follows. */
+static bool is_called(struct str path, const char *begins)
 {
 	const char *slash = path.len ? memrchr(path.data, '/', path.len) : NULL;
 	const char *name = slash ? slash + 1 : path.data;
-	const size_t len = path.len - (size_t)(name - path.data);
+	const size_t len = path.len - (size_t)(name - path.data), n = begins ? strlen(begins) : 0;
 
-	for (unsigned i = 0; i < STATUS_RUNTIMES; i++) {
-		const size_t n = remedies[i].begins ? strlen(remedies[i].begins) : 0;
+	return n && len >= n && memcmp(name, begins, n) == 0 && (len == n || !is_letter(name[n]));
+}
 
-		if (n && len >= n && memcmp(name, remedies[i].begins, n) == 0 &&
-		    (len == n || !is_letter(name[n])))
-			return i;
-	}
-	return STATUS_RUNTIMES;
+unsigned account_program(struct str path)
+{
+	unsigned i = 0;
+
+	while (i < STATUS_RUNTIMES && !is_called(path, remedies[i].program))
+		i++;
+	return i;
+}
+
+unsigned account_library(struct str path)
+{
+	unsigned i = 0;
+
+	while (i < STATUS_RUNTIMES && !is_called(path, remedies[i].library))
+		i++;
+	return i;
 }

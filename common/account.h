@@ -45,7 +45,9 @@ int account_scope(struct buf *b, const struct status *f);
 /* What is to be said of losses as a whole. interrupted: sampling itself stood still for a while. */
 const char *account_loss(const struct status *f, bool interrupted);
 
-/* Which runtime of remedies.def a program is, by its file's path; STATUS_RUNTIMES: none. */
-unsigned account_runtime(struct str path);
+/* Which runtime of remedies.def a file is, by its path: a program, or a library. STATUS_RUNTIMES:
+ * none. */
+unsigned account_program(struct str path);
+unsigned account_library(struct str path);
 
 #endif

@@ -41,8 +41,13 @@ val stop = Time.+ (Time.now (), Time.fromSeconds 2);
 fun loop () = if Time.< (Time.now (), stop) then (fib 22; loop ()) else ();
 loop ();
 """
+SCHEME = "(define (fib n) (if (< n 2) n (+ (fib (- n 1)) (fib (- n 2)))))\n(let loop ((i 0)) (if (< i 400) (begin (fib 22) (loop (+ i 1)))))\n"
 PHP_JIT = ["-d", "zend_extension=opcache", "-d", "opcache.enable_cli=1", "-d", "opcache.jit_buffer_size=64M", "-d", "opcache.file_update_protection=0"]
 ERL = ["-noshell", "-eval", "burn:main(2)."]
+
+GUILE = ["guile", "--no-auto-compile", "burn.scm"]
+# A JVM that is called otherwise, as an embedded one is.
+JVM = ["sh", "-ec", "javac Burn.java; home=$(dirname $(dirname $(readlink -f $(command -v java)))); mkdir bin; cp $home/bin/java bin/burner; ln -s $home/lib $home/conf ."]
 
 # The file, what is made of it, the name in remedies.def, what is wrong, the command, and the command with the remedy.
 RUNTIMES = {
@@ -56,6 +61,9 @@ RUNTIMES = {
     "node": ("burn.js", NODE, None, "node", "with functions that have no name", ["node", "burn.js", "2"], ["node", "--perf-basic-prof", "burn.js", "2"]),
     "ruby": ("burn.rb", RUBY, None, "ruby", "cut", ["ruby", "--yjit", "burn.rb", "2"], ["ruby", "burn.rb", "2"]),
     "php": ("burn.php", PHP, None, "php", "cut", ["php", *PHP_JIT, "-d", "opcache.jit=tracing", "burn.php", "2"], ["php", *PHP_JIT, "-d", "opcache.jit=off", "burn.php", "2"]),
+    "jvm": ("Burn.java", JAVA, JVM, "java", "cut", ["bin/burner", "-cp", ".", "Burn", "2"],
+            ["env", "JAVA_TOOL_OPTIONS=-XX:+PreserveFramePointer", "bin/burner", "-cp", ".", "Burn", "2"]),
+    "guile": ("burn.scm", SCHEME, None, "guile", "cut", GUILE, ["env", "GUILE_JIT_THRESHOLD=-1", *GUILE]),
     "luajit": ("burn.lua", LUA, None, "luajit", "cut", ["luajit", "burn.lua", "2"], ["luajit", "-joff", "burn.lua", "2"]),
 }
 
@@ -90,6 +98,14 @@ def test_of_what_nothing_mends_that_is_said(tmp_path):
     share, got = costs(tmp_path, ["poly", "--script", tmp_path / "burn.sml"])
     assert share["poly", "cut"] >= 0.3 and "poly, cut: nothing is known to mend that" in got.stderr, got.stderr
     assert share["poly", "with functions that have no name"] >= 0.3, got.stderr
+
+
+def test_of_erlangs_stacks_that_is_said_too(tmp_path, monkeypatch):
+    (tmp_path / "burn.erl").write_text(ERLANG)
+    monkeypatch.chdir(tmp_path)
+    subprocess.run(["erlc", "burn.erl"], check=True)
+    share, got = costs(tmp_path, ["erl", *ERL])
+    assert share["erlang", "cut"] >= 0.3 and "erlang, cut: nothing is known to mend that" in got.stderr, got.stderr
 
 
 def test_terminal_page_and_pprof_say_the_same(tmp_path):

@@ -96,24 +96,34 @@ Test(account, runtimes_are_known_by_the_name_of_their_program)
 {
 	const struct {
 		const char *path;
-		bool known;
+		bool program, library;
 	} some[] = {
-		{ "/usr/lib/jvm/java-17-openjdk-amd64/bin/java", true },
-		{ "java", true },
-		{ "/usr/bin/mono-sgen", true },
-		{ "/usr/bin/pypy3.9", true },
-		{ "/usr/lib/erlang/erts-13.1.5/bin/beam.smp", true },
-		{ "/usr/bin/node", true },
-		{ "/usr/bin/php8.2", true },
-		{ "/usr/bin/nodejs", true },
-		{ "/usr/bin/javac", false },
-		{ "/usr/bin/monodis", false },
-		{ "/opt/java/prog", false },
-		{ "/", false },
-		{ "", false },
+		{ "/usr/lib/jvm/java-17-openjdk-amd64/bin/java", true, false },
+		{ "java", true, false },
+		{ "/usr/bin/mono-sgen", true, false },
+		{ "/usr/bin/pypy3.9", true, false },
+		{ "/usr/lib/erlang/erts-13.1.5/bin/beam.smp", true, false },
+		{ "/usr/bin/node", true, false },
+		{ "/usr/bin/php8.2", true, false },
+		{ "/usr/bin/nodejs", true, false },
+		{ "/usr/bin/poly", true, false },
+		{ "/usr/bin/javac", false, false },
+		{ "/usr/bin/monodis", false, false },
+		{ "/opt/java/prog", false, false },
+		{ "/opt/libjvm.so/prog", false, false },
+		{ "/usr/lib/jvm/java-17-openjdk-amd64/lib/server/libjvm.so", false, true },
+		{ "/usr/lib/libmonosgen-2.0.so.1.0.0", false, true },
+		{ "/usr/lib/x86_64-linux-gnu/libluajit-5.1.so.2.1.0", false, true },
+		{ "/usr/lib/x86_64-linux-gnu/libjvmti.so", false, false },
+		{ "/usr/lib/x86_64-linux-gnu/libguile-3.0.so.1", false, true },
+		{ "/", false, false },
+		{ "", false, false },
 	};
 
-	for (size_t i = 0; i < sizeof(some) / sizeof(some[0]); i++)
-		cr_assert_eq(account_runtime(str_from(some[i].path)) < STATUS_RUNTIMES,
-			     some[i].known, "%s", some[i].path);
+	for (size_t i = 0; i < sizeof(some) / sizeof(some[0]); i++) {
+		cr_assert_eq(account_program(str_from(some[i].path)) < STATUS_RUNTIMES,
+			     some[i].program, "%s", some[i].path);
+		cr_assert_eq(account_library(str_from(some[i].path)) < STATUS_RUNTIMES,
+			     some[i].library, "%s", some[i].path);
+	}
 }

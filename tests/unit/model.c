@@ -364,6 +364,35 @@ Test(model, figures_and_user_stacks_are_counted)
 	model_free(m);
 }
 
+/* The program is called anything; a library in some stack of its tells. What came before that
+ * counts, and what others do does not. */
+Test(model, a_runtime_is_known_by_a_library_in_a_stack)
+{
+	static const struct str jvm = STR_LIT("/usr/lib/jvm/lib/server/libjvm.so");
+	struct model *m = new_model(MODEL_NAMES, true, 1 << 20);
+	struct status st;
+
+	simple(m);
+	process(m, 2, 200, STR_LIT("other"));
+	take(m, (struct msg){ .id = MSG_FILE, .file = { .id = 9, .path = jvm } });
+	take(m, (struct msg){ .id = MSG_FRAME, .frame = { .id = 7, .offset = 9, .process = 1 } });
+	take(m, (struct msg){ .id = MSG_FRAME, .frame = { .id = 8, .offset = 9, .file = 9 } });
+	take(m, (struct msg){ .id = MSG_STACK,
+			      .stack = { .id = 2, .frames = LIST(7), .reason = WALK_NO_ROWS } });
+	take(m, (struct msg){ .id = MSG_STACK, .stack = { .id = 3, .frames = LIST(8) } });
+	sample(m, 2, 1);
+	sample(m, 2, 2);
+	model_status(m, &st, false);
+	cr_assert_eq(st.runtime_samples[0], 0);
+	sample(m, 3, 1);
+	sample(m, 2, 1);
+	model_status(m, &st, false);
+	cr_assert_eq(st.runtime_samples[0], 3);
+	cr_assert_eq(st.runtime_cut[0], 2);
+	cr_assert_eq(st.runtime_unnamed[0], 2);
+	model_free(m);
+}
+
 /* --- names --- */
 
 static void escapes(struct str in, const char *out)

@@ -21,10 +21,11 @@
 struct process_def {
 	uint64_t pid, start_ns, execs;
 	uint32_t flags;
-	uint32_t exe;	  /* file, or MODEL_NONE */
-	uint32_t process; /* once it has a sample */
-	uint32_t threads; /* its first; next free slot for an unused one */
-	uint8_t runtime;  /* of common/remedies.def; STATUS_RUNTIMES: none */
+	uint32_t exe;			/* file, or MODEL_NONE */
+	uint32_t process;		/* once it has a sample */
+	uint32_t threads;		/* its first; next free slot for an unused one */
+	uint64_t samples, cut, unnamed; /* as in struct status, until its runtime is known */
+	uint8_t runtime;		/* of common/remedies.def; STATUS_RUNTIMES: none */
 	uint8_t comm_len;
 	char comm[16];
 };
@@ -192,21 +193,21 @@ static uint8_t keep_comm(char into[static 16], struct str s)
 	return (uint8_t)kept.len;
 }
 
-/* A second definition of a process. */
-static unsigned runtime_of(struct model *m, uint32_t exe)
+static void set_exe(struct model *m, struct process_def *d, uint32_t exe)
 {
-	return exe == MODEL_NONE ? STATUS_RUNTIMES
-				 : account_runtime(model_string(m, m->things.files.data[exe].path));
+	d->exe = exe;
+	if (exe != MODEL_NONE && d->runtime >= STATUS_RUNTIMES)
+		d->runtime =
+			(uint8_t)account_program(model_string(m, m->things.files.data[exe].path));
 }
 
+/* A second definition of a process. */
 static int update_process(struct model *m, struct process_def *d, const struct msg_process *msg)
 {
 	const uint32_t exe = msg->exe ? idmap_get(&m->file_ids, msg->exe) : MODEL_NONE;
 
-	if (exe != MODEL_NONE) {
-		d->exe = exe;
-		d->runtime = (uint8_t)runtime_of(m, exe);
-	}
+	if (exe != MODEL_NONE)
+		set_exe(m, d, exe);
 	d->flags = (uint32_t)msg->flags;
 	d->comm_len = keep_comm(d->comm, msg->comm);
 	return d->process == MODEL_NONE ? 0 : intern_process(m, d);
@@ -238,10 +239,10 @@ static int take_process(struct model *m, const struct msg_process *msg)
 				   .start_ns = msg->start_ns,
 				   .execs = msg->execs,
 				   .flags = (uint32_t)msg->flags,
-				   .exe = msg->exe ? idmap_get(&m->file_ids, msg->exe) : MODEL_NONE,
 				   .process = MODEL_NONE,
-				   .threads = MODEL_NONE };
-	d->runtime = (uint8_t)runtime_of(m, d->exe);
+				   .threads = MODEL_NONE,
+				   .runtime = STATUS_RUNTIMES };
+	set_exe(m, d, msg->exe ? idmap_get(&m->file_ids, msg->exe) : MODEL_NONE);
 	d->comm_len = keep_comm(d->comm, msg->comm);
 	return 0;
 }
@@ -484,30 +485,23 @@ static size_t reason_slot(uint64_t reason)
 	return reason < STATUS_REASONS ? (size_t)reason : STATUS_REASONS - 1;
 }
 
-/* Of generated code, as far as can be told: it lies in no file. */
-static bool has_unnamed(const struct model *m, const struct model_stack *s)
-{
-	for (uint32_t i = 0; i < s->count; i++) {
-		const struct model_frame *f =
-			&m->things.frames.data[m->things.numbers.data[s->frames + i]];
-
-		if (f->kind == MODEL_NATIVE && f->file == MODEL_NONE && !f->count)
-			return true;
-	}
-	return false;
-}
-
-static void count_runtime(struct model *m, unsigned runtime, const struct model_stack *s)
+/* Before it is known which runtime a process runs, its samples are counted with it. */
+static void count_runtime(struct model *m, struct process_def *p, const struct model_stack *s)
 {
 	struct model_totals *t = &m->totals;
 
-	if (runtime >= STATUS_RUNTIMES)
+	p->samples++;
+	p->cut += s->reason == WALK_NO_ROWS || s->reason == WALK_NO_MAPPING ||
+		  s->reason == WALK_NO_PROGRESS || s->reason == WALK_STACK_UNREADABLE;
+	p->unnamed += s->unnamed;
+	if (p->runtime >= STATUS_RUNTIMES)
+		p->runtime = s->runtime;
+	if (p->runtime >= STATUS_RUNTIMES)
 		return;
-	t->runtime_samples[runtime]++;
-	t->runtime_cut[runtime] += s->reason == WALK_NO_ROWS || s->reason == WALK_NO_MAPPING ||
-				   s->reason == WALK_NO_PROGRESS ||
-				   s->reason == WALK_STACK_UNREADABLE;
-	t->runtime_unnamed[runtime] += has_unnamed(m, s);
+	t->runtime_samples[p->runtime] += p->samples;
+	t->runtime_cut[p->runtime] += p->cut;
+	t->runtime_unnamed[p->runtime] += p->unnamed;
+	p->samples = p->cut = p->unnamed = 0;
 }
 
 static void lose_to_limit(struct model *m)
@@ -557,7 +551,7 @@ static int take_sample(struct model *m, const struct msg_sample *msg, struct mod
 	};
 	if (msg->thread) {
 		struct thread_def *d = &m->thread_defs.data[thread_def];
-		const struct process_def *p = &m->process_defs.data[d->process_def];
+		struct process_def *p = &m->process_defs.data[d->process_def];
 
 		if (!d->counted)
 			count_once(m, (uint64_t[]){ p->pid, p->start_ns, d->tid }, 3, &t->threads);
@@ -566,7 +560,7 @@ static int take_sample(struct model *m, const struct msg_sample *msg, struct mod
 		ret->process_comm = (struct str){ .data = p->comm, .len = p->comm_len };
 		ret->pid = p->pid;
 		ret->tid = d->tid;
-		count_runtime(m, p->runtime, s);
+		count_runtime(m, p, s);
 	}
 	t->samples++;
 	add(&t->value, msg->value);

@@ -38,6 +38,7 @@ struct model_file {
 	uint32_t path, build_id; /* strings; build_id in hex */
 	uint32_t flags;		 /* enum file_flags */
 	uint64_t dev, inode, ctime_ns, size;
+	uint8_t runtime; /* of common/remedies.def, as a library; STATUS_RUNTIMES: none */
 };
 
 struct model_function {
@@ -71,6 +72,8 @@ struct model_stack {
 	uint32_t frames, count; /* model_frames_of: leaf first */
 	uint32_t reason;	/* enum walk_reason */
 	bool user;		/* it has, or should have had, a user part */
+	bool unnamed;		/* it has code that lies in no file and has no name */
+	uint8_t runtime; /* of common/remedies.def, by a library in it; STATUS_RUNTIMES: none */
 };
 
 struct model_process {

@@ -2,6 +2,7 @@
 #include "tools/prof-export/things.h"
 
 #include <errno.h>
+#include "common/account.h"
 
 int things_begin(struct things *t)
 {
@@ -81,7 +82,8 @@ int things_file(struct things *t, const struct msg_file *msg, uint32_t *ret)
 				.dev = msg->dev,
 				.inode = msg->inode,
 				.ctime_ns = msg->ctime_ns,
-				.size = msg->size };
+				.size = msg->size,
+				.runtime = (uint8_t)account_library(msg->path) };
 	char hex[2 * 64];
 	static const char digits[] = "0123456789abcdef";
 	const size_t n = msg->build_id.len < 64 ? msg->build_id.len : 64;
@@ -183,12 +185,24 @@ static bool same_stack(const struct things *t, const struct model_stack *a,
 				     sizeof(uint32_t) * a->count));
 }
 
+/* What a frame says of the stack that it is in. */
+static void look_at_frame(const struct things *t, uint32_t frame, struct model_stack *s)
+{
+	const struct model_frame *f = &t->frames.data[frame];
+
+	/* Of generated code, as far as can be told: it lies in no file. */
+	s->unnamed |= f->kind == MODEL_NATIVE && f->file == MODEL_NONE && !f->count;
+	if (s->runtime >= STATUS_RUNTIMES && f->file != MODEL_NONE)
+		s->runtime = t->files.data[f->file].runtime;
+}
+
 int things_stack(struct things *t, uint64_t reason, bool user, const uint32_t *frames, size_t n,
 		 uint32_t *ret)
 {
 	struct model_stack s = { .count = (uint32_t)n,
 				 .reason = things_clamp(reason),
-				 .user = user };
+				 .user = user,
+				 .runtime = STATUS_RUNTIMES };
 	const size_t known = t->stacks.len;
 
 	if (!ARRAY_ROOM(&t->pool, &t->numbers, n + 1) || t->numbers.len + n >= UINT32_MAX)
@@ -197,6 +211,8 @@ int things_stack(struct things *t, uint64_t reason, bool user, const uint32_t *f
 	if (n)
 		memcpy(t->numbers.data + s.frames, frames, n * sizeof(*frames));
 	const uint32_t hash = n ? table_hash(frames, n * sizeof(*frames)) : 0;
+	for (size_t i = 0; i < n; i++)
+		look_at_frame(t, frames[i], &s);
 	int r = INTERN(t, &t->stacks, &t->stack_index, &s, hash, same_stack, ret);
 
 	if (!r && t->stacks.len > known)
