@@ -109,7 +109,7 @@ int account_scope(struct buf *b, const struct status *f)
 	return r ? r : buf_printf(b, " complete (%s)", share);
 }
 
-const char *account_loss(const struct status *f, bool interrupted)
+const char *account_loss(const struct status *f)
 {
 	bool any = false;
 
@@ -119,9 +119,51 @@ const char *account_loss(const struct status *f, bool interrupted)
 		return "samples were lost";
 	if (!f->samples)
 		return "no sample came, and none is known to be lost";
-	if (interrupted)
+	if (f->unsampled_ns)
 		return "no sample that was taken was lost";
 	return any ? "no sample was lost" : "nothing was lost";
+}
+
+const char *account_tool(unsigned tool)
+{
+	static const char *const names[STATUS_TOOLS] = { "prof-bpf", "prof-deltas", "prof-symd",
+							 "prof-export" };
+
+	return names[tool];
+}
+
+uint64_t account_enough_mib(const struct status *f)
+{
+	const uint64_t step = ENOUGH_STEP << 20;
+
+	return f->truncated[WALK_MEMORY_LIMIT]
+		       ? (f->enough / step + (f->enough % step != 0)) * ENOUGH_STEP
+		       : 0;
+}
+
+size_t account_notes(const struct status *f, char ret[static ACCOUNT_NOTES][ACCOUNT_NOTE])
+{
+	const uint64_t enough = account_enough_mib(f);
+	size_t n = 0, at = 0;
+
+	if (enough)
+		snprintf(
+			ret[n++], ACCOUNT_NOTE,
+			"no stack would have been cut for want of memory with --memory-limit %" PRIu64
+			"M",
+			enough);
+	for (unsigned i = 0; i < STATUS_TOOLS; i++)
+		if (f->restarts[i])
+			at += (size_t)snprintf(ret[n] + at, ACCOUNT_NOTE - at, "%s %s %" PRIu64,
+					       at ? "," : "started again:", account_tool(i),
+					       f->restarts[i]);
+	n += at != 0;
+	if (f->unsampled_ns)
+		snprintf(ret[n++], ACCOUNT_NOTE,
+			 "not sampled: %.3f s in all while prof-bpf was away, some %" PRIu64
+			 " samples",
+			 (double)f->unsampled_ns / 1e9, f->unsampled);
+	return n;
 }
 
 static bool is_letter(char c)

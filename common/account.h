@@ -42,8 +42,17 @@ void account_share(char ret[static ACCOUNT_SHARE], uint64_t part, uint64_t whole
 int account_count(struct buf *b, uint64_t n, const char *noun);
 /* "of 1 process and 2 threads; 99 stacks complete (99.00 %)". Errors of buf_append. */
 int account_scope(struct buf *b, const struct status *f);
-/* What is to be said of losses as a whole. interrupted: sampling itself stood still for a while. */
-const char *account_loss(const struct status *f, bool interrupted);
+/* What is to be said of losses as a whole. */
+const char *account_loss(const struct status *f);
+/* What else is to be said of the run, each a line: how much memory would have been enough, what was
+ * started again, and when nothing was sampled. How many. */
+#define ACCOUNT_NOTES 3
+#define ACCOUNT_NOTE 256
+size_t account_notes(const struct status *f, char ret[static ACCOUNT_NOTES][ACCOUNT_NOTE]);
+/* A size for --memory-limit by which no stack would have been cut, in MiB; 0: none was. */
+uint64_t account_enough_mib(const struct status *f);
+/* The name of a tool, by its number in status.restarts. */
+const char *account_tool(unsigned tool);
 
 /* Which runtime of remedies.def a file is, by its path: a program, or a library. STATUS_RUNTIMES:
  * none. */

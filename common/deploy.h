@@ -11,7 +11,7 @@
  * (budget.h); by hand there is none when it is not given
  *   --status-fd N            write struct status here
  *   --life-fd N              a pipe from the launcher: the byte 'S' asks prof-bpf to stop sampling
- * and finish, prof-export to wait for no further prof-symd; end of file means exit now
+ * and finish; prof-export is told struct deploy_word; end of file means exit now
  */
 #ifndef PROFPIPE_DEPLOY_H
 #define PROFPIPE_DEPLOY_H
@@ -28,6 +28,17 @@
 #define DEPLOY_AGAIN 75
 
 enum deploy_tool { DEPLOY_BPF, DEPLOY_DELTAS, DEPLOY_SYMD, DEPLOY_EXPORT, DEPLOY_TOOLS };
+static_assert((int)DEPLOY_TOOLS == STATUS_TOOLS, "status words count restarts of each tool");
+
+/* What the launcher tells prof-export, each time all of it, whenever any of it is new: what the
+ * stream does not say, since it is about who makes it. */
+struct deploy_word {
+	uint64_t last;	/* 1: no further prof-symd is to be waited for */
+	uint64_t taken; /* samples that all lives of prof-bpf said they took, as far as was heard */
+	uint64_t until_ns; /* CLOCK_MONOTONIC: sampling was over then, and prof-bpf away; 0: it was
+			      not */
+	uint64_t restarts[DEPLOY_TOOLS];
+};
 
 struct deploy {
 	const char *run_dir; /* NULL: by hand */

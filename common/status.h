@@ -17,6 +17,7 @@
 #define STATUS_NAME 120
 #define STATUS_EVENT 32
 #define STATUS_RUNTIMES 16 /* of common/remedies.def, and room */
+#define STATUS_TOOLS 4	   /* prof-bpf, prof-deltas, prof-symd, prof-export */
 
 enum status_phase {
 	STATUS_READY =
@@ -50,15 +51,18 @@ struct status {
 	char event[STATUS_EVENT]; /* of the stream's hello, zero-filled; a stranger's like the names
 				   */
 	uint64_t taken;		  /* prof-bpf: samples of this process so far, wherever they went */
-	uint64_t held;	  /* prof-export: 1 while nobody reads what it writes, and it waits */
-	uint64_t enough;  /* of prof-export: bytes of memory by which no stack would have been cut
-			     for  want of it, 0: none was */
-	uint64_t last_ns; /* prof-export: CLOCK_MONOTONIC of the newest sample that came */
+	uint64_t held;	 /* prof-export: 1 while nobody reads what it writes, and it waits */
+	uint64_t enough; /* of prof-export: bytes of memory by which no stack would have been cut
+			    for  want of it, 0: none was */
 	/* prof-export, by the numbers of common/remedies.def: samples of processes that run it; of
 	 * these, ones that are cut in code that it may have generated; ones with a frame of such
 	 * code that has no name. */
 	uint64_t runtime_samples[STATUS_RUNTIMES], runtime_cut[STATUS_RUNTIMES],
 		runtime_unnamed[STATUS_RUNTIMES];
+	/* prof-export: from the first moment of sampling to the last; how much of it prof-bpf was
+	 * away, and the samples that it would have taken then; how often tools were started again.
+	 */
+	uint64_t duration_ns, unsampled_ns, unsampled, restarts[STATUS_TOOLS];
 };
 static_assert(sizeof(struct status) <= PIPE_BUF, "a status word is written whole");
 

@@ -15,7 +15,7 @@ import time
 
 import pytest
 
-from conftest import BUILD
+from conftest import BUILD, profpipe
 
 TOOLS = ["prof-bpf", "prof-deltas", "prof-symd", "prof-export"]
 ASAN = "asan" in os.path.basename(BUILD)
@@ -355,6 +355,41 @@ def test_a_first_life_that_was_too_short_for_a_rate_has_the_next_ones(tmp_path, 
     s = accounted(run, err)
     # Of a starved program some dozen samples say no rate.
     assert s["restarts"]["prof-bpf"] == 1 and (s["unsampled_samples"] > 0 or s["samples"] < 50), (s, err)
+
+
+@pytest.mark.parametrize("form", ["stream", "html", "pprof"])
+def test_what_was_not_sampled_is_said_everywhere_and_overlaps_nothing(tmp_path, spinning, form):
+    """prof-bpf is killed shortly before its next word: its samples came, so the gap begins with the last of them. Terminal, JSON, page and pprof, of a recording too, say the same."""
+    run = Launched(tmp_path, spinning, "-f", form)
+    assert run.begun.wait(60), run.err
+    time.sleep(2.8)
+    run.hit("prof-bpf", signal.SIGKILL)
+    time.sleep(3.5)
+    run.interrupt()
+    status, err = run.end()
+    assert status == 0, err
+    s = accounted(run, err)
+    assert s["restarts"]["prof-bpf"] == 1 and s["loss"] == "no sample that was taken was lost", (s, err)
+    assert len(s["notes"]) == 2 and s["notes"][0].startswith("started again: prof-bpf 1"), s["notes"]
+    assert s["notes"][1] == f"not sampled: {s['unsampled_s']:.3f} s in all while prof-bpf was away, some {s['unsampled_samples']} samples"
+    assert f"\n{s['loss']}\n{s['notes'][0]}\n{s['notes'][1]}\n" in err
+    page, pprof = run.output, run.output
+    if form == "stream":
+        times = sorted(at for at, _, _ in moment(run.output))
+        gap = max(b - a for a, b in zip(times, times[1:]))
+        assert abs(s["unsampled_s"] - gap) < 0.4, (s["unsampled_s"], gap)
+        page, pprof = tmp_path / "x.html", tmp_path / "x.pb.gz"
+        assert profpipe("report", run.output, "-o", page).returncode == 0
+        assert profpipe("report", run.output, "-f", "pprof", "-o", pprof).returncode == 0
+    if form != "pprof":
+        text = page.read_text()
+        header, _ = json.JSONDecoder().raw_decode(text, text.index('"header":{') + len('"header":'))
+        assert (header["loss"], header["notes"]) == (s["loss"], s["notes"])
+        assert abs(header["durationMs"] / 1000 - s["duration_s"]) < 0.002
+        assert [header[k] for k in ("samples", "processes", "threads", "completeStacks")] == [s[k] for k in ("samples", "processes", "threads", "complete")]
+    if form != "html":
+        comments = subprocess.run(["zcat", pprof], capture_output=True, check=True).stdout
+        assert all(word.encode() in comments for word in [s["loss"], *s["notes"]]), comments[-400:]
 
 
 def children_of(pid):

@@ -416,7 +416,7 @@ def deployed(tmp_path, lines, fmt="folded", last=False):
     if last:
         # There will be no other one, the launcher says.
         assert sender.wait(30) == 0
-        os.write(life_w, b"S")
+        os.write(life_w, struct.pack("7Q", 1, *bytes(6)))
     words = b""
     while chunk := os.read(status_r, 65536):
         words += chunk
@@ -424,7 +424,7 @@ def deployed(tmp_path, lines, fmt="folded", last=False):
     assert sender.wait(30) == 0
     os.close(status_r)
     os.close(life_w)
-    behind = 32 + 3 * 16 * 8  # the event: figures of others, and of runtimes
+    behind = 24 + 3 * 16 * 8 + 7 * 8  # the event: figures of others, of runtimes, and of the run
     size = STATUS.size + 10 * TOP.size + 32 + behind
     assert len(words) % size == 0
     states = []
@@ -616,7 +616,7 @@ def test_page_opens_from_a_file_without_a_complaint(browser, page):
     browser.open(page)
     assert set(browser.requests()) - {"about:blank"} == {page} and not browser.problems()
     text = browser.js("document.querySelector('header').innerText").replace("\n", " ")
-    for what in ("build-7", "6.1.0-18-amd64 x86_64", "2.00 s", "cpu-clock at 99 Hz on 2 cpus", "samples 5", "complete 80.00 %", "lost 12"):
+    for what in ("build-7", "6.1.0-18-amd64 x86_64", "2.00 s", "cpu-clock at 99 Hz on 2 cpus", "samples 5", "processes 2", "threads 3", "complete 4 (80.00 %)", "lost 12"):
         assert what in text
     assert browser.js(DATA + "samples") == "5"
     # all, process, main, work, inner, syscall, chain
@@ -778,6 +778,7 @@ def test_page_without_samples_says_so(browser, tmp_path):
     export(HELLO + "\n" + END, "-o", path)
     browser.open(f"file://{path}")
     assert browser.js("document.getElementById('nothing').textContent") == "This profile has no samples." and not browser.problems()
+    assert browser.js("document.getElementById('fact-complete').textContent") == "0 (0.00 %)"
 
 
 def test_large_profile_opens_in_seconds(browser, tmp_path):

@@ -96,12 +96,11 @@ static void print_all(const struct status *st)
 {
 	static FILE *out;
 	static int null = -1;
-	const struct summary_cost cost = { .tool = "prof-bpf", .cpu_s = 1, .restarts = 1 };
+	const struct summary_cost cost = { .tool = "prof-bpf", .cpu_s = 1 };
 	const struct summary s = { .figures = *st,
 				   .hz = "99",
 				   .format = "html",
 				   .output = "flame.html",
-				   .duration_s = 1,
 				   .costs = &cost,
 				   .cost_count = 1 };
 

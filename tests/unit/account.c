@@ -51,14 +51,16 @@ Test(account, nothing_was_lost_is_said_of_nothing_else)
 {
 	struct status f = { .samples = 2, .complete = 2 };
 
-	cr_assert_str_eq(account_loss(&f, false), "nothing was lost");
-	cr_assert_str_neq(account_loss(&f, true), "nothing was lost");
+	cr_assert_str_eq(account_loss(&f), "nothing was lost");
+	f.unsampled_ns = 1;
+	cr_assert_str_eq(account_loss(&f), "no sample that was taken was lost");
+	f.unsampled_ns = 0;
 	f.lost[LOST_SIDEBAND] = 49;
-	cr_assert_str_eq(account_loss(&f, false), "no sample was lost");
+	cr_assert_str_eq(account_loss(&f), "no sample was lost");
 	f.lost[LOST_RING_FULL] = 1;
-	cr_assert_str_eq(account_loss(&f, false), "samples were lost");
+	cr_assert_str_eq(account_loss(&f), "samples were lost");
 	f = (struct status){ 0 };
-	cr_assert_str_neq(account_loss(&f, false), "nothing was lost");
+	cr_assert_str_neq(account_loss(&f), "nothing was lost");
 }
 
 Test(account, lines_come_by_kind)
@@ -92,7 +94,39 @@ Test(account, everything_at_once_fits)
 	cr_assert_leq(account_lines(&f, l), ACCOUNT_LINES);
 }
 
-Test(account, runtimes_are_known_by_the_name_of_their_program)
+Test(account, notes_are_of_memory_restarts_and_gaps)
+{
+	char notes[ACCOUNT_NOTES][ACCOUNT_NOTE];
+	struct status f = { .samples = 9, .enough = (96 << 20) + 1 };
+
+	cr_assert_eq(account_notes(&f, notes), 0);
+	f.truncated[WALK_MEMORY_LIMIT] = 1;
+	f.restarts[0] = 1;
+	f.restarts[2] = 12;
+	f.unsampled_ns = 3161000000;
+	f.unsampled = 6263;
+	cr_assert_eq(account_notes(&f, notes), 3);
+	cr_assert_str_eq(
+		notes[0],
+		"no stack would have been cut for want of memory with --memory-limit 104M");
+	cr_assert_str_eq(notes[1], "started again: prof-bpf 1, prof-symd 12");
+	cr_assert_str_eq(notes[2],
+			 "not sampled: 3.161 s in all while prof-bpf was away, some 6263 samples");
+}
+
+/* The longest that there are. */
+Test(account, notes_fit)
+{
+	char notes[ACCOUNT_NOTES][ACCOUNT_NOTE];
+	struct status f;
+
+	memset(&f, 0xff, sizeof(f));
+	cr_assert_eq(account_notes(&f, notes), 3);
+	for (size_t i = 0; i < 3; i++)
+		cr_assert_lt(strlen(notes[i]), ACCOUNT_NOTE - 1);
+}
+
+Test(account, runtimes_are_known_by_the_names_of_program_and_library)
 {
 	const struct {
 		const char *path;

@@ -364,6 +364,80 @@ Test(model, figures_and_user_stacks_are_counted)
 	model_free(m);
 }
 
+static void figure(struct model *m, struct str name, uint64_t value)
+{
+	take(m, (struct msg){ .id = MSG_FIGURE, .figure = { .name = name, .value = value } });
+}
+
+static void sample_at(struct model *m, uint64_t time_ns)
+{
+	take(m, (struct msg){ .id = MSG_SAMPLE,
+			      .sample = { .stack = 1, .thread = 1, .time_ns = time_ns } });
+}
+
+#define S 1000000000ull
+
+/* 50 samples in 5 s, 8 s away from the last sample on, and 1 s at the end; the launcher knows of 3
+ * samples that did not come, and of who was started again. */
+Test(model, what_was_not_sampled_is_reckoned_from_the_last_sample_to_the_next_life)
+{
+	struct model *m = new_model(MODEL_NAMES, true, 1 << 20);
+	struct status st;
+
+	take(m, (struct msg){ .id = MSG_HELLO, .hello = { .hz = 99, .cpus = 2, .mono_ns = 1 } });
+	simple(m);
+	figure(m, STR_LIT("began"), 1);
+	figure(m, STR_LIT("sampling_since"), 10 * S);
+	figure(m, STR_LIT("sampled_until"), 13 * S);
+	for (uint64_t i = 1; i <= 50; i++)
+		sample_at(m, 10 * S + i * S / 10);
+	figure(m, STR_LIT("began"), 2);
+	figure(m, STR_LIT("sampling_since"), 23 * S);
+	for (uint64_t i = 1; i <= 7; i++)
+		sample_at(m, 23 * S + i);
+	figure(m, STR_LIT("sampled_until"), 24 * S);
+	figure(m, STR_LIT("run_taken"), 60);
+	figure(m, STR_LIT("restarts_bpf"), 1);
+	figure(m, STR_LIT("restarts_export"), 2);
+	take(
+		m, (struct msg) {
+			.id = MSG_END
+			, .end = {.reason = END_DONE, .time_ns = 25 * S }
+		});
+	model_conclude(m);
+	model_status(m, &st, false);
+	cr_assert_eq(st.unsampled_ns, 8 * S);
+	cr_assert_eq(st.unsampled, 80);
+	cr_assert_eq(st.duration_ns, 14 * S);
+	cr_assert_eq(st.lost[LOST_RESTART], 3);
+	cr_assert(st.restarts[0] == 1 && !st.restarts[1] && !st.restarts[2] && st.restarts[3] == 2);
+	model_free(m);
+}
+
+/* Neither times nor rates that cannot be make more of it than there can have been. */
+Test(model, hostile_times_make_no_more_samples_than_ticks)
+{
+	struct model *m = new_model(MODEL_NAMES, true, 1 << 20);
+	struct status st;
+
+	take(m, (struct msg){ .id = MSG_HELLO, .hello = { .hz = 10, .cpus = 2 } });
+	simple(m);
+	figure(m, STR_LIT("sampling_since"), 1);
+	for (int i = 0; i < 100; i++)
+		sample_at(m, 2);
+	figure(m, STR_LIT("began"), 2);
+	figure(m, STR_LIT("sampling_since"), 10 * S + 2);
+	model_status(m, &st, false);
+	cr_assert_eq(st.unsampled_ns, 10 * S);
+	cr_assert_eq(st.unsampled, 200);
+	figure(m, STR_LIT("began"), 3);
+	figure(m, STR_LIT("sampling_since"), UINT64_MAX);
+	figure(m, STR_LIT("run_taken"), UINT64_MAX);
+	model_conclude(m);
+	model_status(m, &st, false);
+	model_free(m);
+}
+
 /* The program is called anything; a library in some stack of its tells. What came before that
  * counts, and what others do does not. */
 Test(model, a_runtime_is_known_by_a_library_in_a_stack)

@@ -15,14 +15,15 @@ static struct summary_cost costs[] = { { .tool = "prof-bpf", .pss_peak = 3 << 20
 static struct summary some(void)
 {
 	costs[0].pss_peak = 3 << 20;
-	return (struct summary){ .figures = { .samples = 9, .complete = 9 },
-				 .hz = "99",
-				 .format = "folded",
-				 .duration_s = 1,
-				 .first_complete_s = -1,
-				 .pss_peak = 4 << 20,
-				 .costs = costs,
-				 .cost_count = 2 };
+	return (struct summary){
+		.figures = { .samples = 9, .complete = 9, .duration_ns = 1000000000 },
+		.hz = "99",
+		.format = "folded",
+		.first_complete_s = -1,
+		.pss_peak = 4 << 20,
+		.costs = costs,
+		.cost_count = 2
+	};
 }
 
 static bool says(const struct summary *s, const char *what)
@@ -97,9 +98,16 @@ Test(summary, where_nothing_was_sampled_for_a_while_only_what_was_sampled_was_no
 	struct summary s = some();
 
 	cr_assert(says(&s, "\nnothing was lost\n"));
-	s.unsampled_s = 4.932;
-	s.unsampled = 284;
+	s.figures.unsampled_ns = 4932000000;
+	s.figures.unsampled = 284;
 	cr_assert(says(&s, "\nno sample that was taken was lost\nnot sampled: 4.932 s"));
+	cJSON *all;
+	(void)cost_of(&s, &all);
+	const cJSON *note = cJSON_GetArrayItem(cJSON_GetObjectItem(all, "notes"), 0);
+	cr_assert_str_eq(note->valuestring,
+			 "not sampled: 4.932 s in all while prof-bpf was away, some 284 samples");
+	cr_assert_eq(cJSON_GetObjectItem(all, "unsampled_samples")->valuedouble, 284);
+	cJSON_Delete(all);
 	s.figures.lost[LOST_RESTART] = 3;
 	cr_assert(says(&s, "\nlost:\n"));
 }

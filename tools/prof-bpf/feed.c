@@ -612,6 +612,7 @@ void feed_figures(struct prof *p)
 		{ "bpf_ns", l.ns },
 		{ "map_bytes", l.map_bytes + t.bytes },
 		{ "taken", feed_taken(p) },
+		{ "sampled_until", p->sampled_ns ? p->sampled_ns : p->drained_ns },
 		{ "rows", t.rows },
 		{ "rules", t.rules },
 		{ "files", t.files },

@@ -95,7 +95,8 @@ static void start_sampling(struct prof *p)
 		return;
 	}
 	enter(p, SAMPLING);
-	p->flushed_ns = p->since_ns;
+	p->flushed_ns = p->sampling_ns = p->since_ns;
+	feed_emitted(p, emit_figure(p->emit, "sampling_since", p->sampling_ns));
 	deploy_status(&p->options.deploy, &p->status, STATUS_READY);
 }
 
@@ -160,6 +161,7 @@ static void finish(struct prof *p, enum end_reason reason)
 	p->end = reason;
 	if (p->phase == SAMPLING) {
 		loader_stop(p->loader);
+		p->sampled_ns = clock_mono_ns();
 		loop_take_names(p, true);
 		feed_drain(p);
 	}
@@ -367,6 +369,9 @@ static void on_stream(struct prof *p)
 			p->forgot_ns = 0;
 			feed_emitted(p, emit_restart(p->emit));
 			feed_emitted(p, emit_figure(p->emit, "began", p->began_ns));
+			if (p->sampling_ns)
+				feed_emitted(
+					p, emit_figure(p->emit, "sampling_since", p->sampling_ns));
 			if (p->phase == FINISHING)
 				conclude_again(p);
 		} else if (r == BUS_PEER_WENT) {

@@ -128,9 +128,10 @@ struct prof {
 	uint64_t put_off, put_off_ns; /* opens, when that was told last; and when that was */
 	uint64_t forgot_ns;	      /* when objects_lost was made good last */
 	unsigned drain_ms;
-	uint64_t drained_ns; /* side-band records up to here have been handled */
-	uint64_t began_ns;   /* this process */
-	uint64_t samples;    /* that were to go on to prof-symd */
+	uint64_t drained_ns;		  /* side-band records up to here have been handled */
+	uint64_t began_ns;		  /* this process */
+	uint64_t sampling_ns, sampled_ns; /* when sampling began and was over; 0: not yet */
+	uint64_t samples;		  /* that were to go on to prof-symd */
 	/* What was said of losses so far, so that only the difference is sent. */
 	uint64_t ring_full_sent[CPUS_MAX], sideband_sent[CPUS_MAX];
 	uint64_t malformed_sent, undecoded_sent, untracked_sent, queue_full, queue_full_sent,

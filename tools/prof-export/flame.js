@@ -550,18 +550,20 @@ function showHead() {
 	fact("for", duration(H.durationMs));
 	fact("event", H.event + (H.hz ? " at " + H.hz + " Hz" : "") + (H.cpus ? " on " + H.cpus + (H.cpus === 1 ? " cpu" : " cpus") : ""));
 	fact("samples", count(H.samples));
-	fact("complete", H.complete, H.samples && cut / H.samples > 0.05);
+	fact("processes", count(H.processes));
+	fact("threads", count(H.threads));
+	fact("complete", count(H.completeStacks) + " (" + H.complete + ")", H.samples && cut / H.samples > 0.05);
 	fact("lost", count(lost), lost);
 	if (!H.ended)
 		fact("stream", "cut short", true);
 	document.title = (H.host ? H.host + ": " : "") + "profpipe";
-	if (!cut && !lost && !H.missed.length && !H.remedy.length)
+	if (!cut && !lost && !H.missed.length && !H.remedy.length && !H.notes.length)
 		return;
 	$("quality").hidden = false;
-	d3.select("#quality summary").text("What is missing" + (lost || H.missed.length ? ": " + H.loss : ""));
+	d3.select("#quality summary").text("What is missing: " + H.loss);
 	var rows = ["truncated", "lost", "missed", "remedy"].flatMap(function (k) {
 		return H[k].map(function (r) { return [k + ": " + r[0], count(r[2]), (r[3] ? r[3] + ": " : "") + r[1]]; });
-	});
+	}).concat(H.notes.map(function (n) { return ["run", "", n]; }));
 	d3.select("#quality table").selectAll("tr").data(rows).enter().append("tr").selectAll("td").data(function (r) { return r; }).enter().append("td").text(String);
 }
 

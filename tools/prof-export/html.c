@@ -93,6 +93,17 @@ static void put_lines(struct page *p, const struct account_line *lines, size_t n
 	output_str(p->o, "]");
 }
 
+static void put_notes(struct page *p, const struct status *st)
+{
+	char notes[ACCOUNT_NOTES][ACCOUNT_NOTE];
+	const size_t n = account_notes(st, notes);
+
+	output_str(p->o, "\"notes\":[");
+	for (size_t i = 0; i < n; i++)
+		output_printf(p->o, "%s\"%s\"", i ? "," : "", notes[i]);
+	output_str(p->o, "],\n");
+}
+
 static void put_header(struct page *p)
 {
 	const struct model_header *h = model_header(p->m);
@@ -112,8 +123,7 @@ static void put_header(struct page *p)
 	json_number(p, "userStacks", t->user_stacks);
 	json_number(p, "processes", t->processes);
 	json_number(p, "threads", t->threads);
-	json_number(p, "ended",
-		    t->ended && t->end_reason != END_PEER_LOST && t->end_reason != END_FAILED);
+	json_number(p, "ended", model_ended_well(p->m));
 	struct account_line lines[ACCOUNT_LINES];
 	char share[ACCOUNT_SHARE];
 	struct status st;
@@ -122,8 +132,9 @@ static void put_header(struct page *p)
 	const size_t n = account_lines(&st, lines);
 
 	account_share(share, st.complete, st.samples);
-	output_printf(p->o, "\"complete\":\"%s\",\n\"loss\":\"%s\",\n", st.samples ? share : "",
-		      account_loss(&st, false));
+	json_number(p, "completeStacks", st.complete);
+	output_printf(p->o, "\"complete\":\"%s\",\n\"loss\":\"%s\",\n", share, account_loss(&st));
+	put_notes(p, &st);
 	for (int kind = 0; kind < ACCOUNT_KINDS; kind++) {
 		output_str(p->o, kind ? ",\n" : "");
 		put_lines(p, lines, n, (enum account_kind)kind);

@@ -42,9 +42,7 @@ static volatile sig_atomic_t interrupts;
 
 static bool ended_well(void)
 {
-	const struct model_totals *t = model_totals(session.model);
-
-	return t->ended && t->end_reason != END_PEER_LOST && t->end_reason != END_FAILED;
+	return model_ended_well(session.model);
 }
 
 static void refresh_status(bool with_top)
@@ -257,28 +255,62 @@ static int run_by_hand(const struct options *o)
 
 enum wish { WISH_NONE, WISH_FINISH, WISH_LEAVE };
 
-/* What the launcher wants. */
-static enum wish read_life(const struct deploy *d)
-{
-	struct pollfd p = { .fd = d->life_fd, .events = POLLIN };
-	char byte;
-
-	if (d->life_fd < 0 || poll(&p, 1, 0) <= 0)
-		return WISH_NONE;
-	const ssize_t n = read(d->life_fd, &byte, 1);
-
-	return n == 0 ? WISH_LEAVE : n == 1 && byte == 'S' ? WISH_FINISH : WISH_NONE;
-}
-
 struct receiver {
 	const struct deploy *deploy;
 	struct bus *bus;
 	struct journal journal;
-	bool there, last; /* prof-symd is connected; no further one comes */
-	bool deaf;	  /* it was shut out: what it still has on the way is not looked at */
-	unsigned rests;	  /* for want of memory, one behind the other */
+	struct deploy_word word; /* what the launcher said last */
+	bool told;		 /* it said something that the session does not know yet */
+	bool there, last;	 /* prof-symd is connected; no further one comes */
+	bool deaf;	/* it was shut out: what it still has on the way is not looked at */
+	unsigned rests; /* for want of memory, one behind the other */
 	uint64_t told_ns;
 };
+
+/* What the launcher wants. */
+static enum wish read_life(struct receiver *r)
+{
+	struct pollfd p = { .fd = r->deploy->life_fd, .events = POLLIN };
+	struct deploy_word word;
+
+	while (p.fd >= 0 && poll(&p, 1, 0) > 0) {
+		const ssize_t n = read(p.fd, &word, sizeof(word));
+
+		if (n == 0)
+			return WISH_LEAVE;
+		if (n != sizeof(word))
+			break;
+		r->word = word;
+		r->told = true;
+	}
+	return r->word.last ? WISH_FINISH : WISH_NONE;
+}
+
+/* A recording gets it before its end, so it is passed on before what came on the stream meanwhile.
+ */
+static void pass_on(struct receiver *r)
+{
+	const struct deploy_word *w = &r->word;
+	const struct {
+		struct str name;
+		uint64_t value;
+	} figures[] = {
+		{ STR_LIT("run_taken"), w->taken },
+		{ STR_LIT("run_until"), w->until_ns },
+		{ STR_LIT("restarts_bpf"), w->restarts[DEPLOY_BPF] },
+		{ STR_LIT("restarts_deltas"), w->restarts[DEPLOY_DELTAS] },
+		{ STR_LIT("restarts_symd"), w->restarts[DEPLOY_SYMD] },
+		{ STR_LIT("restarts_export"), w->restarts[DEPLOY_EXPORT] },
+	};
+
+	if (!r->told || !session.begun)
+		return;
+	r->told = false;
+	/* What cannot be written the session's end tells of. */
+	for (size_t i = 0; i < sizeof(figures) / sizeof(figures[0]); i++)
+		if (figures[i].value)
+			(void)session_tell(&session, figures[i].name, figures[i].value);
+}
 
 static void tell(void *ctx)
 {
@@ -296,7 +328,7 @@ static void tell(void *ctx)
 static int on_held(void *ctx)
 {
 	struct receiver *r = ctx;
-	const enum wish wish = read_life(r->deploy);
+	const enum wish wish = read_life(r);
 
 	r->last |= wish == WISH_FINISH;
 	tell(r);
@@ -397,12 +429,13 @@ static int receive(struct receiver *r)
 				      { .fd = d->life_fd, .events = POLLIN } };
 
 		poll(p, 2, POLL_MS);
-		const enum wish wish = read_life(d);
+		const enum wish wish = read_life(r);
 
 		if (wish == WISH_LEAVE) {
 			e = -ECANCELED;
 			break;
 		}
+		pass_on(r);
 		e = take_messages(r, &message);
 		/* One that came just now is not the one that will not come. */
 		r->last |= wish == WISH_FINISH;
@@ -472,6 +505,11 @@ static int run_deployed(const struct options *o)
 	r = receive(&receiver);
 	/* prof-symd waits for this. */
 	bus_free(bus);
+	/* Of what ended all at once. */
+	if (r != -ECANCELED) {
+		(void)read_life(&receiver);
+		pass_on(&receiver);
+	}
 	int result = EXIT_FAILURE;
 
 	if (r == -ECANCELED)

@@ -13,6 +13,7 @@
 #include "common/budget.h"
 #include "tools/prof-export/hot.h"
 #include "tools/prof-export/label.h"
+#include "tools/prof-export/lives.h"
 #include "tools/prof-export/things.h"
 
 /* A frame id that stands for several frames: the rest is its place in groups. */
@@ -43,12 +44,19 @@ struct sampler {
 	uint64_t began_ns, taken, accounted, bpf_runs, bpf_ns;
 };
 
+/* What the launcher says of the run (common/deploy.h). */
+struct launched {
+	uint64_t taken, restarts[STATUS_TOOLS];
+};
+
 struct model {
 	struct model_options options;
 	struct model_header header;
 	char header_text[6][256];
 	struct model_totals totals;
 	struct sampler sampler;
+	struct lives lives;
+	struct launched launched;
 	bool gap_seen, limit_hit; /* in this epoch */
 
 	/* of this epoch */
@@ -576,6 +584,7 @@ static int take_sample(struct model *m, const struct msg_sample *msg, struct mod
 		t->first_ns = msg->time_ns;
 	if (msg->time_ns > t->last_ns)
 		t->last_ns = msg->time_ns;
+	lives_until(&m->lives, msg->time_ns);
 	if (s->count)
 		m->things.self.data[m->things.numbers.data[s->frames]]++;
 	return MODEL_SAMPLE;
@@ -631,6 +640,7 @@ static void begin_sampler(struct model *m, uint64_t began_ns)
 	if (m->sampler.began_ns == began_ns)
 		return;
 	settle(m);
+	lives_next(&m->lives);
 	m->sampler = (struct sampler){ .began_ns = began_ns,
 				       .accounted = accounted(&m->totals),
 				       .bpf_runs = m->totals.bpf_runs,
@@ -650,18 +660,33 @@ static void grant(struct model *m, uint64_t share)
 
 static void take_figure(struct model *m, const struct msg_figure *msg)
 {
+	struct model_totals *t = &m->totals;
+	const struct {
+		const char *name;
+		uint64_t *value, before;
+	} kept[] = {
+		{ "taken", &m->sampler.taken, 0 },
+		{ "bpf_runs", &t->bpf_runs, m->sampler.bpf_runs },
+		{ "bpf_ns", &t->bpf_ns, m->sampler.bpf_ns },
+		{ "map_bytes", &t->map_bytes, 0 },
+		{ "memory_enough", &t->memory_enough, 0 },
+		{ "run_taken", &m->launched.taken, 0 },
+		{ "run_until", &m->lives.run_until_ns, 0 },
+		{ "restarts_bpf", &m->launched.restarts[0], 0 },
+		{ "restarts_deltas", &m->launched.restarts[1], 0 },
+		{ "restarts_symd", &m->launched.restarts[2], 0 },
+		{ "restarts_export", &m->launched.restarts[3], 0 },
+	};
+
+	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
+		if (str_eq(msg->name, str_from(kept[i].name)))
+			*kept[i].value = kept[i].before + msg->value;
 	if (str_eq(msg->name, STR_LIT("began")))
 		begin_sampler(m, msg->value);
-	else if (str_eq(msg->name, STR_LIT("taken")))
-		m->sampler.taken = msg->value;
-	else if (str_eq(msg->name, STR_LIT("bpf_runs")))
-		m->totals.bpf_runs = m->sampler.bpf_runs + msg->value;
-	else if (str_eq(msg->name, STR_LIT("bpf_ns")))
-		m->totals.bpf_ns = m->sampler.bpf_ns + msg->value;
-	else if (str_eq(msg->name, STR_LIT("map_bytes")))
-		m->totals.map_bytes = msg->value;
-	else if (str_eq(msg->name, STR_LIT("memory_enough")))
-		m->totals.memory_enough = msg->value;
+	else if (str_eq(msg->name, STR_LIT("sampling_since")))
+		lives_since(&m->lives, msg->value);
+	else if (str_eq(msg->name, STR_LIT("sampled_until")))
+		lives_until(&m->lives, msg->value);
 	else if (str_eq(msg->name, STR_LIT("memory_export")))
 		grant(m, msg->value);
 }
@@ -714,6 +739,23 @@ int model_take(struct model *m, const struct msg *msg, struct model_sample *ret_
 		model_lose(m, LOST_MALFORMED, 1); /* no message of a stream */
 	}
 	return 0;
+}
+
+bool model_ended_well(const struct model *m)
+{
+	const struct model_totals *t = &m->totals;
+
+	return t->ended && t->end_reason != END_PEER_LOST && t->end_reason != END_FAILED;
+}
+
+void model_conclude(struct model *m)
+{
+	const uint64_t came = m->totals.samples + lost_samples(m->totals.lost);
+
+	/* What the launcher heard of being taken, and nobody told of here. */
+	if (m->launched.taken > came)
+		model_lose(m, LOST_RESTART, m->launched.taken - came);
+	lives_conclude(&m->lives, model_ended_well(m), m->totals.end_ns);
 }
 
 /* Adds self counts by name to h, as far as there is room. */
@@ -776,6 +818,8 @@ struct pool model_memory(const struct model *m)
 
 uint64_t model_start_ns(const struct model *m)
 {
+	if (m->lives.first_ns)
+		return m->lives.first_ns;
 	return m->totals.first_ns < m->header.mono_ns ? m->totals.first_ns : m->header.mono_ns;
 }
 
@@ -786,11 +830,25 @@ uint64_t model_start_wall_ns(const struct model *m)
 
 uint64_t model_duration_ns(const struct model *m)
 {
-	const uint64_t start = model_start_ns(m), end = m->totals.end_ns > m->totals.last_ns
-								? m->totals.end_ns
-								: m->totals.last_ns;
+	const struct model_totals *t = &m->totals;
+	const uint64_t start = model_start_ns(m);
+	uint64_t end = lives_end_ns(&m->lives);
 
+	if (!end)
+		end = t->end_ns > t->last_ns ? t->end_ns : t->last_ns;
 	return end > start ? end - start : 0;
+}
+
+/* What would have been taken while nobody was there to: as much as at other times. */
+static uint64_t unsampled(const struct model *m)
+{
+	const double came = (double)(m->totals.samples + lost_samples(m->totals.lost)),
+		     sampled = (double)lives_sampled_ns(&m->lives),
+		     away = (double)m->lives.unsampled_ns,
+		     most = away / 1e9 * (double)m->header.hz * (double)m->header.cpus,
+		     n = sampled > 0 ? came / sampled * away : 0, least = n < most ? n : most;
+
+	return least < 1e18 ? (uint64_t)least : (uint64_t)1e18;
 }
 
 #define ACCESSOR(name, type) \
@@ -859,9 +917,12 @@ void model_status(const struct model *m, struct status *st, bool with_top)
 			       .map_bytes = t->map_bytes,
 			       .enough = t->memory_enough,
 			       .first_complete_ns = t->first_complete_ns,
-			       .last_ns = t->last_ns };
+			       .duration_ns = model_duration_ns(m),
+			       .unsampled_ns = m->lives.unsampled_ns,
+			       .unsampled = unsampled(m) };
 	memcpy(st->truncated, t->truncated, sizeof(st->truncated));
 	memcpy(st->lost, t->lost, sizeof(st->lost));
+	memcpy(st->restarts, m->launched.restarts, sizeof(st->restarts));
 	memcpy(st->runtime_samples, t->runtime_samples, sizeof(st->runtime_samples));
 	memcpy(st->runtime_cut, t->runtime_cut, sizeof(st->runtime_cut));
 	memcpy(st->runtime_unnamed, t->runtime_unnamed, sizeof(st->runtime_unnamed));

@@ -141,11 +141,17 @@ void model_missing(struct model *m, uint64_t n);
 /* What is counted as lost outside: an output's own ceiling, a damaged stream. */
 void model_lose(struct model *m, enum lost_reason reason, uint64_t n);
 
+/* All has come that will: what is still to be reckoned with is, once. */
+void model_conclude(struct model *m);
+/* The stream came to its end, by somebody who knew that it was one. */
+bool model_ended_well(const struct model *m);
+
 const struct model_header *model_header(const struct model *m);
 const struct model_totals *model_totals(const struct model *m);
 /* Bytes charged now, and the ceiling. */
 struct pool model_memory(const struct model *m);
-/* From the stream's start to its end; nanoseconds. The start by the wall clock: since 1970. */
+/* From the first moment of sampling to the last, or from the stream's start to its end where it
+ * does not say; nanoseconds. The start by the wall clock: since 1970. */
 uint64_t model_start_ns(const struct model *m);
 uint64_t model_start_wall_ns(const struct model *m);
 uint64_t model_duration_ns(const struct model *m);

@@ -1,5 +1,5 @@
 # The page is made of page.html, style.css, flame.js and Debian's d3 (libjs-d3), which is never copied here.
-export_PARTS := model hot things label twins table paths folded text pprof html output record session summary profiles journal
+export_PARTS := model lives hot things label twins table paths folded text pprof html output record session summary profiles journal
 export_GEN   := $(B)/gen/tools/prof-export
 D3           ?= /usr/share/javascript/d3/d3.min.js
 

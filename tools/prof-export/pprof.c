@@ -434,8 +434,15 @@ static void put_comments(struct writer *w)
 	buf_append(&w->name, " ", 1);
 	account_scope(&w->name, &st);
 	put_comment(w);
-	buf_append_str(&w->name, account_loss(&st, false));
+	buf_append_str(&w->name, account_loss(&st));
 	put_comment(w);
+	char notes[ACCOUNT_NOTES][ACCOUNT_NOTE];
+	const size_t noted = account_notes(&st, notes);
+
+	for (size_t i = 0; i < noted; i++) {
+		buf_append_str(&w->name, notes[i]);
+		put_comment(w);
+	}
 	for (size_t i = 0; i < n; i++) {
 		const struct account_line *l = &lines[i];
 

@@ -113,6 +113,22 @@ int session_feed(struct session *s, struct span bytes)
 	return 0;
 }
 
+int session_tell(struct session *s, struct str name, uint64_t value)
+{
+	const struct msg m = { .id = MSG_FIGURE, .figure = { .name = name, .value = value } };
+	struct model_sample none;
+	unsigned rests = 0;
+	int r = 0;
+
+	(void)model_take(s->model, &m, &none);
+	if (s->options.format != SESSION_STREAM || s->record.ended)
+		return 0;
+	do
+		r = record_take(&s->record, &m);
+	while (again(s, r, &rests));
+	return r;
+}
+
 void session_reopen(struct session *s)
 {
 	buf_reset(&s->in.pending);
@@ -143,6 +159,7 @@ int session_finish(struct session *s)
 	unsigned rests = 0;
 	int r;
 
+	model_conclude(s->model);
 	do
 		r = write_end(s);
 	while (again(s, r, &rests) && (!at_end || output_rewind(&s->output)));

@@ -52,6 +52,9 @@ int session_feed(struct session *s, struct span bytes);
 /* The sender went, or sent what is no stream: the rest of what it sent is dropped, another one may
  * follow. */
 void session_reopen(struct session *s);
+/* Takes a figure of the run that the stream does not have; a recording gets it, unless it has
+ * ended. 0, -ENOMEM, or the output's error. */
+int session_tell(struct session *s, struct str name, uint64_t value);
 /* Writes what was collected and closes the format. Only once a hello came. 0, -ENOMEM, or the
  * output's error. */
 int session_finish(struct session *s);

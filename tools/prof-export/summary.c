@@ -15,8 +15,7 @@ int summary_print(struct buf *b, const struct status *st)
 	if (!r)
 		r = account_scope(b, st);
 	if (!r)
-		r = buf_printf(b, "; %" PRIu64 " bytes written\n%s\n", st->bytes,
-			       account_loss(st, false));
+		r = buf_printf(b, "; %" PRIu64 " bytes written\n%s\n", st->bytes, account_loss(st));
 	const size_t n = account_lines(st, lines);
 
 	for (size_t i = 0; !r && i < n; i++) {
@@ -25,6 +24,11 @@ int summary_print(struct buf *b, const struct status *st)
 		r = buf_printf(b, "%s %s: %" PRIu64 "%s%s (%s)\n", account_word(l->kind), l->word,
 			       l->count, l->what ? " " : "", l->what ? l->what : "", l->text);
 	}
+	char notes[ACCOUNT_NOTES][ACCOUNT_NOTE];
+	const size_t noted = account_notes(st, notes);
+
+	for (size_t i = 0; !r && i < noted; i++)
+		r = buf_printf(b, "%s\n", notes[i]);
 	if (!r && st->cut)
 		r = buf_append_str(b, "the stream was cut short\n");
 	for (size_t i = 0; !r && i < STATUS_TOP && st->top[i].self; i++) {

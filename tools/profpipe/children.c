@@ -474,6 +474,12 @@ bool child_stop(struct child *c)
 	return c->life >= 0 && write(c->life, "S", 1) == 1;
 }
 
+void child_tell(struct child *c, const void *word, size_t n)
+{
+	if (c->life >= 0)
+		(void)!write(c->life, word, n);
+}
+
 void child_leave(struct child *c)
 {
 	close_fd(&c->life);

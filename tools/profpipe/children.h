@@ -93,6 +93,8 @@ bool child_exiting(const struct child *c);
 void child_where(const struct child *c, char *ret);
 /* Asks it to stop, by a byte on the life pipe. False when it does not listen. */
 bool child_stop(struct child *c);
+/* Writes to the life pipe, whole or not at all (PIPE_BUF); nothing when it does not listen. */
+void child_tell(struct child *c, const void *word, size_t n);
 /* Closes the life pipe: it is to exit now. */
 void child_leave(struct child *c);
 void child_kill(struct child *c);

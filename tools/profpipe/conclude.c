@@ -28,13 +28,10 @@ static struct status figures(struct run *r)
 		s.map_bytes = b->map_bytes;
 	if (!s.first_complete_ns)
 		s.first_complete_ns = b->first_complete_ns;
-
-	/* What prof-bpf said last may have been on its way to the end of the stream when it was
-	 * cut. */
-	const uint64_t taken = r->taken + b->taken, came = s.samples + lost_samples(s.lost);
-
-	if (taken > came)
-		s.lost[LOST_RESTART] += taken - came;
+	if (!s.duration_ns)
+		s.duration_ns = r->sampled_ns;
+	for (int i = 0; i < DEPLOY_TOOLS; i++)
+		s.restarts[i] = r->again[i].count;
 	return s;
 }
 
@@ -80,38 +77,6 @@ static void say_empty(struct run *r, const struct status *f)
 			 seconds);
 }
 
-/* prof-bpf went and did not come back: what is not there begins with the last that came, and ends
- * when the run would have. */
-static void away_to_the_end(struct run *r, const struct status *f)
-{
-	const uint64_t whole_ns = (uint64_t)(r->seconds * 1e9);
-	const uint64_t ran_ns = whole_ns && whole_ns < r->sampled_ns ? whole_ns : r->sampled_ns;
-
-	if (!r->away_ns)
-		return;
-	if (f->last_ns > r->away_ns)
-		r->away_ns = f->last_ns;
-	/* It never lived for long: what came is all that tells a rate. */
-	if (r->rate <= 0 && r->away_ns > r->sampling_ns)
-		r->rate = (double)f->samples * 1e9 / (double)(r->away_ns - r->sampling_ns);
-	run_back(r, r->sampling_ns + ran_ns);
-}
-
-/* The first life was too short for a rate: that of all of them holds for it. */
-static void rate_the_first(struct run *r, const struct status *f)
-{
-	const uint64_t taken = r->taken + run_tool(r, DEPLOY_BPF)->last.taken;
-	double rate = r->rate;
-
-	if (!r->unrated_ns)
-		return;
-	if (taken && r->sampled_ns > r->unsampled_ns)
-		rate = (double)taken * 1e9 / (double)(r->sampled_ns - r->unsampled_ns);
-	else if (rate <= 0 && f->last_ns > r->sampling_ns)
-		rate = (double)f->samples * 1e9 / (double)(f->last_ns - r->sampling_ns);
-	r->unsampled += (double)r->unrated_ns / 1e9 * rate;
-}
-
 void conclude_run(struct run *r)
 {
 	/* What passes between two readings makes it shorter: above 0 the host did sleep. */
@@ -123,8 +88,7 @@ void conclude_run(struct run *r)
 	for (int i = 0; i < DEPLOY_TOOLS; i++) {
 		const struct child *c = &r->tools[i];
 
-		costs[i] = (struct summary_cost){ .tool = run_names[i],
-						  .restarts = r->again[i].count,
+		costs[i] = (struct summary_cost){ .tool = account_tool(i),
 						  .cpu_s = (double)c->cpu_ns / 1e9,
 						  .start_cpu_s = (double)c->ready_cpu_ns / 1e9,
 						  .pss_peak = c->pss_peak };
@@ -136,25 +100,15 @@ void conclude_run(struct run *r)
 			 (double)(self.ru_utime.tv_usec + self.ru_stime.tv_usec) / 1e6,
 		.pss_peak = child_pss(getpid()),
 	};
-	const struct status f = figures(r);
-
-	/* It was killed at the very end: what it had taken since its last word is gone, unless it
-	 * had passed on all of it. */
-	if (f.cut || !run_tool(r, DEPLOY_EXPORT)->done)
-		away_to_the_end(r, &f);
-	rate_the_first(r, &f);
 	struct summary s = {
-		.figures = f,
+		.figures = figures(r),
 		.hz = r->o->hz,
 		.format = r->o->format,
 		.output = r->o->output,
 		.costs = costs,
 		.cost_count = DEPLOY_TOOLS + 1,
-		.duration_s = (double)r->sampled_ns / 1e9,
 		.first_complete_s = -1,
 		.pss_peak = r->pss_peak + costs[DEPLOY_TOOLS].pss_peak,
-		.unsampled_s = (double)r->unsampled_ns / 1e9,
-		.unsampled = (uint64_t)r->unsampled,
 		.suspended_s = asleep_ns > 0 ? (double)asleep_ns / 1e9 : 0,
 	};
 	if (s.figures.first_complete_ns > r->start_ns)

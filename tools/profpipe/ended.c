@@ -142,7 +142,7 @@ static bool start_again(struct run *r, enum deploy_tool t)
 static void give_up_stream(struct run *r)
 {
 	run_finish(r);
-	(void)child_stop(run_tool(r, DEPLOY_EXPORT));
+	r->last = true;
 }
 
 static void tool_ended(struct run *r, enum deploy_tool t)
@@ -159,7 +159,7 @@ static void tool_ended(struct run *r, enum deploy_tool t)
 		if (r->phase == FINISHING) {
 			if (!c->done)
 				run_away(r);
-			(void)child_stop(run_tool(r, DEPLOY_EXPORT));
+			r->last = true;
 		}
 	}
 	if (t == DEPLOY_DELTAS)
@@ -252,4 +252,6 @@ void ended_reap(struct run *r)
 			if (ended[order[i]] &&
 			    WIFSIGNALED(r->tools[order[i]].wait_status) == killed)
 				tool_ended(r, order[i]);
+	if (any)
+		run_tell(r);
 }

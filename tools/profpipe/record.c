@@ -291,7 +291,8 @@ static void start_due(struct run *r)
 		if (!run_start_tool(r, t)) {
 			if (t == DEPLOY_EXPORT && r->phase == FINISHING &&
 			    !run_tool(r, DEPLOY_BPF)->pid)
-				(void)child_stop(run_tool(r, t));
+				r->last = true;
+			run_tell(r);
 			continue;
 		}
 		/* Without prof-symd nothing more comes to prof-export, and without that nothing is
@@ -300,8 +301,8 @@ static void start_due(struct run *r)
 			r->phase = OVER;
 		else
 			run_finish(r);
-		if (t == DEPLOY_SYMD)
-			(void)child_stop(run_tool(r, DEPLOY_EXPORT));
+		r->last |= t == DEPLOY_SYMD;
+		run_tell(r);
 	}
 }
 
@@ -318,7 +319,7 @@ static void loop(struct run *r)
 		if (r->phase != OVER)
 			start_due(r);
 		if (r->phase == SAMPLING && run_tool(r, DEPLOY_BPF)->ready_ns > r->away_ns)
-			run_back(r, run_tool(r, DEPLOY_BPF)->ready_ns);
+			r->away_ns = 0;
 		if (r->phase == STARTING)
 			check_start(r);
 		if (r->phase == SAMPLING)
@@ -443,7 +444,7 @@ static void await_killed(struct run *r)
 		child_where(&r->tools[i], where);
 		log_warning(
 			"%s (pid %d) was killed, and the kernel has not ended it yet%s%s%s: waits for that; interrupt to leave it behind",
-			run_names[i], r->tools[i].pid, *where ? " (" : "", where,
+			account_tool(i), r->tools[i].pid, *where ? " (" : "", where,
 			*where ? ")" : "");
 	}
 	while (any_lives(r) && !told && run_ms_since(since) < KERNEL_MS)
@@ -451,7 +452,7 @@ static void await_killed(struct run *r)
 	for (int i = 0; i < DEPLOY_TOOLS; i++) {
 		if (r->tools[i].pid)
 			log_warning("%s (pid %d) is left behind: it ends when the kernel lets it",
-				    run_names[i], r->tools[i].pid);
+				    account_tool(i), r->tools[i].pid);
 		child_close(&r->tools[i]);
 	}
 }
@@ -593,7 +594,7 @@ int record_run(const struct options *o)
 			  .who = { .lock = -1 },
 			  .seconds = o->seconds ? strtod(o->seconds, NULL) : 0 };
 	for (int i = 0; i < DEPLOY_TOOLS; i++)
-		r.tools[i] = CHILD_NONE(run_names[i]);
+		r.tools[i] = CHILD_NONE(account_tool(i));
 	if (open_outputs(&r) || check_rights()) {
 		output_drop(&r.output);
 		output_drop(&r.summary);

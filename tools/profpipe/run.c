@@ -12,10 +12,6 @@
 #include "common/log.h"
 #include "common/toolpath.h"
 
-#define RATE_NS 500000000u /* a life of prof-bpf that says what it takes in a second */
-
-const char *const run_names[DEPLOY_TOOLS] = { "prof-bpf", "prof-deltas", "prof-symd",
-					      "prof-export" };
 uint64_t run_ms_since(uint64_t then)
 {
 	return (clock_mono_ns() - then) / 1000000;
@@ -81,7 +77,7 @@ int run_start_tool(struct run *r, enum deploy_tool t)
 		 r->who.uid[2], r->who.uid[3]);
 	snprintf(follow, sizeof(follow), "%d", r->command.pid);
 	snprintf(fd, sizeof(fd), "%d", CHILD_FIRST_FD);
-	argv[n++] = run_names[t];
+	argv[n++] = account_tool(t);
 	argv[n++] = "--run-dir";
 	argv[n++] = r->dir.path;
 	if (r->who.separate) {
@@ -146,14 +142,18 @@ int run_start_tool(struct run *r, enum deploy_tool t)
 					 .count = t != DEPLOY_EXPORT ? 0
 						  : r->journal >= 0  ? 2
 								     : 1 };
-	if (t == DEPLOY_BPF)
-		r->taken += run_tool(r, t)->last.taken;
+	const uint64_t taken = run_tool(r, t)->last.taken;
+
 	if (t == DEPLOY_SYMD)
 		r->symd_for = r->again[DEPLOY_EXPORT].count;
 	const int e = child_start(run_tool(r, t), &how);
 
 	if (e)
-		run_fail(r, "%s cannot be started: %s", run_names[t], child_trouble(e));
+		run_fail(r, "%s cannot be started: %s", account_tool(t), child_trouble(e));
+	else if (t == DEPLOY_BPF)
+		r->taken += taken;
+	else if (t == DEPLOY_EXPORT)
+		run_tell(r);
 	return e;
 }
 
@@ -200,31 +200,32 @@ void run_ask_command(struct run *r)
 	kill(r->command.pid, SIGTERM);
 }
 
-/* prof-bpf is away from now on, or rather since it was heard of last. */
 void run_away(struct run *r)
 {
-	const struct child *c = run_tool(r, DEPLOY_BPF);
-	const uint64_t sampled_ns = c->ready_ns ? c->heard_ns - c->ready_ns : 0;
-
-	if (r->phase == STARTING || r->away_ns)
-		return;
-	r->away_ns = c->ready_ns ? c->heard_ns : c->started_ns;
-	/* Of a life that was too short for a rate, the former one's holds. */
-	if (sampled_ns >= RATE_NS)
-		r->rate = (double)c->last.taken * 1e9 / (double)sampled_ns;
+	if (r->phase != STARTING && !r->away_ns)
+		r->away_ns = clock_mono_ns();
 }
 
-/* It samples again, or sampling is over. */
-void run_back(struct run *r, uint64_t now_ns)
+/* When sampling was over: at -d, or before. */
+static uint64_t over_ns(const struct run *r)
 {
-	if (!r->away_ns || now_ns < r->away_ns)
+	const uint64_t whole_ns = (uint64_t)(r->seconds * 1e9);
+
+	return r->sampling_ns + (whole_ns && whole_ns < r->sampled_ns ? whole_ns : r->sampled_ns);
+}
+
+void run_tell(struct run *r)
+{
+	struct deploy_word w = { .last = r->last,
+				 .taken = r->taken + run_tool(r, DEPLOY_BPF)->last.taken };
+
+	if (r->phase == STARTING)
 		return;
-	r->unsampled_ns += now_ns - r->away_ns;
-	if (r->rate > 0)
-		r->unsampled += (double)(now_ns - r->away_ns) / 1e9 * r->rate;
-	else
-		r->unrated_ns += now_ns - r->away_ns;
-	r->away_ns = 0;
+	if (r->phase == FINISHING && r->away_ns)
+		w.until_ns = over_ns(r);
+	for (int i = 0; i < DEPLOY_TOOLS; i++)
+		w.restarts[i] = r->again[i].count;
+	child_tell(run_tool(r, DEPLOY_EXPORT), &w, sizeof(w));
 }
 
 /* Sampling ends, if it has not; what was collected goes on to the output. */
@@ -238,16 +239,14 @@ void run_finish(struct run *r)
 	r->phase = FINISHING;
 	r->since_ns = r->progress_ns = clock_mono_ns();
 	r->sampled_ns = r->since_ns - r->sampling_ns;
-	run_back(r, r->since_ns);
 	r->again[DEPLOY_BPF].due_ns = r->again[DEPLOY_DELTAS].due_ns = 0;
 	/* Where it does not take the byte it is about to go, and that is noticed. If it is away, no
 	 * stream comes any more. */
-	if (bpf->pid) {
+	if (bpf->pid)
 		(void)child_stop(bpf);
-	} else {
-		r->broken = true;
-		(void)child_stop(run_tool(r, DEPLOY_EXPORT));
-	}
+	else
+		r->broken = r->last = true;
+	run_tell(r);
 }
 
 bool run_targets_gone(struct run *r)

@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include "common/account.h"
 #include "common/deploy.h"
 #include "tools/profpipe/children.h"
 #include "tools/profpipe/command.h"
@@ -45,18 +46,13 @@ struct run {
 	uint64_t held_ns;		/* since when its reader is waited for; 0: it is not */
 	uint64_t progress_ns, progress; /* of prof-export while finishing: when its figures moved,
 					   and a sum of them */
-	/* While prof-bpf is away: since when nothing is known of it, and what it took in a second
-	 * until then. In all: how long that was, what it would have taken, and of how much of it
-	 * that is not known yet, since the first life was too short for a rate. */
-	uint64_t away_ns, unsampled_ns, unrated_ns;
-	double rate, unsampled;
-	uint64_t command_asked_ns; /* when COMMAND was asked to end; 0: it was not */
-	uint64_t taken;		   /* by former lives of prof-bpf, as they said last */
-	uint64_t asleep_ns;	   /* what the host had slept since its boot when sampling began */
-	uint64_t pss_peak;	   /* of all together */
+	uint64_t away_ns;		/* since when prof-bpf is seen to be away; 0: it is not */
+	bool last;			/* prof-export is to wait for no further prof-symd */
+	uint64_t command_asked_ns;	/* when COMMAND was asked to end; 0: it was not */
+	uint64_t taken;			/* by former lives of prof-bpf, as they said last */
+	uint64_t asleep_ns; /* what the host had slept since its boot when sampling began */
+	uint64_t pss_peak;  /* of all together */
 };
-
-extern const char *const run_names[DEPLOY_TOOLS];
 
 uint64_t run_ms_since(uint64_t then_ns);
 struct child *run_tool(struct run *r, enum deploy_tool t);
@@ -75,10 +71,10 @@ void run_measure(struct run *r);
 /* Asks COMMAND to end, once, if whoever started the run has told so: by a signal, or by -d, whose
  * time is over. That sampling ended for another reason is nothing to COMMAND. */
 void run_ask_command(struct run *r);
-/* prof-bpf is away from now on, or rather since it was heard of last; it samples again, or sampling
- * is over. */
+/* prof-bpf is away from now on. */
 void run_away(struct run *r);
-void run_back(struct run *r, uint64_t now_ns);
+/* Tells prof-export what it does not have from the stream (struct deploy_word). */
+void run_tell(struct run *r);
 /* Sampling ends, if it has not; what was collected goes on to the output. */
 void run_finish(struct run *r);
 bool run_targets_gone(struct run *r);

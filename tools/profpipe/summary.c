@@ -10,8 +10,6 @@
 #include "common/msg.h"
 #include "tools/profpipe/summary.h"
 
-#define ENOUGH_STEP 8ul /* MiB */
-
 static void print_bytes(FILE *out, uint64_t n)
 {
 	if (n >= 10u << 20)
@@ -70,23 +68,13 @@ static void add_memory(cJSON *to, uint64_t bytes, bool known)
 		cJSON_AddNullToObject(to, "pss_bytes");
 }
 
-/* What was started again, what it cost, and when nothing ran at all. */
-static void print_gaps(FILE *out, const struct summary *s)
+static void print_notes(FILE *out, const struct summary *s)
 {
-	bool any = false;
+	char notes[ACCOUNT_NOTES][ACCOUNT_NOTE];
+	const size_t n = account_notes(&s->figures, notes);
 
-	for (unsigned i = 0; i < s->cost_count; i++) {
-		if (s->costs[i].restarts)
-			fprintf(out, "%s %s %u", any ? "," : "started again:", s->costs[i].tool,
-				s->costs[i].restarts);
-		any |= s->costs[i].restarts != 0;
-	}
-	if (any)
-		fputs("\n", out);
-	if (s->unsampled_s > 0)
-		fprintf(out,
-			"not sampled: %.3f s in all while prof-bpf was away, some %lu samples\n",
-			s->unsampled_s, s->unsampled);
+	for (size_t i = 0; i < n; i++)
+		fprintf(out, "%s\n", notes[i]);
 	if (s->suspended_s > 0)
 		fprintf(out,
 			"the host was suspended for %.1f s in between, which no time here counts\n",
@@ -131,12 +119,6 @@ static void print_lines(FILE *out, const char *head, const struct status *f, enu
 	}
 }
 
-/* A size that is named to be used. */
-static uint64_t enough_mib(const struct status *f)
-{
-	return (f->enough + (ENOUGH_STEP << 20) - 1) / (ENOUGH_STEP << 20) * ENOUGH_STEP;
-}
-
 void summary_print(FILE *out, const struct summary *s)
 {
 	const struct status *f = &s->figures;
@@ -144,7 +126,7 @@ void summary_print(FILE *out, const struct summary *s)
 	char share[ACCOUNT_SHARE];
 
 	print_count(out, f->samples, "sample");
-	fprintf(out, " in %.1f s at %s Hz", s->duration_s, s->hz);
+	fprintf(out, " in %.1f s at %s Hz", (double)f->duration_ns / 1e9, s->hz);
 	if (f->event[0])
 		print_name(out, " of ", event_name(f));
 	fputs(", ", out);
@@ -153,15 +135,11 @@ void summary_print(FILE *out, const struct summary *s)
 	fputs("\n", out);
 	print_lines(out, "cut:\n", f, ACCOUNT_TRUNCATED);
 	print_lines(out, "remedies:\n", f, ACCOUNT_REMEDY);
-	if (f->truncated[WALK_MEMORY_LIMIT] && f->enough)
-		fprintf(out,
-			"no stack would have been cut for want of memory with --memory-limit %luM\n",
-			enough_mib(f));
 	if (!lost_samples(f->lost))
-		fprintf(out, "%s\n", account_loss(f, s->unsampled_s > 0));
+		fprintf(out, "%s\n", account_loss(f));
 	print_lines(out, "lost:\n", f, ACCOUNT_LOST);
 	print_lines(out, "missed, besides samples:\n", f, ACCOUNT_MISSED);
-	print_gaps(out, s);
+	print_notes(out, s);
 	if (f->cut)
 		fputs("the stream ended before its time: what came until then was written\n", out);
 	if (f->top[0].self)
@@ -256,22 +234,27 @@ int summary_json(int fd, const struct summary *s)
 		else
 			cJSON_AddNumberToObject(kinds[l->kind], l->word, (double)l->count);
 	}
-	cJSON_AddStringToObject(j, "loss", account_loss(f, s->unsampled_s > 0));
-	if (f->truncated[WALK_MEMORY_LIMIT] && f->enough)
-		cJSON_AddNumberToObject(j, "memory_enough_mib", (double)enough_mib(f));
+	cJSON_AddStringToObject(j, "loss", account_loss(f));
+	cJSON *noted = cJSON_AddArrayToObject(j, "notes");
+	char notes[ACCOUNT_NOTES][ACCOUNT_NOTE];
+	const size_t note_count = account_notes(f, notes);
+
+	for (size_t i = 0; i < note_count; i++)
+		cJSON_AddItemToArray(noted, cJSON_CreateString(notes[i]));
+	if (account_enough_mib(f))
+		cJSON_AddNumberToObject(j, "memory_enough_mib", (double)account_enough_mib(f));
 	cJSON_AddNumberToObject(j, "lost_total", (double)lost_samples(f->lost));
 	cJSON *restarts = cJSON_AddObjectToObject(j, "restarts");
-	for (unsigned i = 0; i < s->cost_count; i++) {
-		if (s->costs[i].restarts)
-			cJSON_AddNumberToObject(restarts, s->costs[i].tool, s->costs[i].restarts);
-	}
-	cJSON_AddNumberToObject(j, "unsampled_s", s->unsampled_s);
-	cJSON_AddNumberToObject(j, "unsampled_samples", (double)s->unsampled);
+	for (unsigned i = 0; i < STATUS_TOOLS; i++)
+		if (f->restarts[i])
+			cJSON_AddNumberToObject(restarts, account_tool(i), (double)f->restarts[i]);
+	cJSON_AddNumberToObject(j, "unsampled_s", (double)f->unsampled_ns / 1e9);
+	cJSON_AddNumberToObject(j, "unsampled_samples", (double)f->unsampled);
 	cJSON_AddNumberToObject(j, "suspended_s", s->suspended_s);
 	cJSON_AddBoolToObject(j, "cut", f->cut != 0);
 	add_name(j, "event", event_name(f));
 	cJSON_AddNumberToObject(j, "hz", atoi(s->hz));
-	cJSON_AddNumberToObject(j, "duration_s", s->duration_s);
+	cJSON_AddNumberToObject(j, "duration_s", (double)f->duration_ns / 1e9);
 	if (s->first_complete_s >= 0)
 		cJSON_AddNumberToObject(j, "first_complete_sample_s", s->first_complete_s);
 	cJSON_AddStringToObject(j, "format", s->format);

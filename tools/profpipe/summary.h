@@ -12,16 +12,12 @@ struct summary_cost {
 	const char *tool;
 	double cpu_s, start_cpu_s; /* seconds: all, and up to the first sample */
 	uint64_t pss_peak;	   /* bytes; 0: not known */
-	unsigned restarts;
 };
 struct summary {
 	struct status figures; /* of prof-export */
 	const char *hz, *format, *output;
-	double duration_s;
 	double first_complete_s; /* from the start of profpipe; negative: none */
 	uint64_t pss_peak;	 /* bytes, of all at one time; for nothing where one is not known */
-	double unsampled_s;	 /* while prof-bpf was away */
-	uint64_t unsampled;	 /* samples that it would have taken, by its rate before */
 	double suspended_s;	 /* of the host, which no other time here counts */
 	const struct summary_cost *costs;
 	unsigned cost_count;
