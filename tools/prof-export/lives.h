@@ -11,14 +11,14 @@
 #include <stdint.h>
 
 struct lives {
-	uint64_t first_ns;	      /* when sampling began; 0: it is not known */
-	uint64_t since_ns, until_ns;  /* this life's; 0: it does not sample yet */
-	uint64_t last_ns;	      /* the last moment of any life */
-	uint64_t away_ns;	      /* since when nobody samples; 0: somebody does */
-	uint64_t sampled_ns;	      /* by former lives */
-	uint64_t unsampled_ns;	      /* between them */
-	uint64_t run_until_ns;	      /* of the launcher: when sampling was over, during which the
-					 last prof-bpf went; 0: it did not */
+	uint64_t first_ns;	     /* when sampling began; 0: it is not known */
+	uint64_t since_ns, until_ns; /* this life's; 0: it does not sample yet */
+	uint64_t last_ns;	     /* the last moment of any life */
+	uint64_t away_ns;	     /* since when nobody samples; 0: somebody does */
+	uint64_t sampled_ns;	     /* by former lives */
+	uint64_t unsampled_ns;	     /* between them */
+	uint64_t run_until_ns;	     /* of the launcher: when sampling was over, during which the
+					last prof-bpf went; 0: it did not */
 };
 
 /* Another prof-bpf, from here on. */
