@@ -111,6 +111,7 @@ static void push(struct shadow_strand *t, struct shadow_call c)
 
 void shadow_call(struct shadow *s, uint64_t address, uint64_t slot)
 {
+	s->popped = 0;
 	push(current(s), (struct shadow_call){ .address = address, .slot = slot });
 }
 
@@ -150,6 +151,7 @@ void shadow_return(struct shadow *s, uint64_t address, uint64_t slot)
 {
 	struct shadow_strand *t = current(s);
 
+	s->popped = 0;
 	for (size_t i = t->depth; i-- > 0;) {
 		if (t->calls[i].slot != slot)
 			continue;
@@ -262,8 +264,21 @@ void shadow_moved(struct shadow *s, enum shadow_move how, uint64_t before, uint6
 		switch_to(s, before, sp, false);
 		return;
 	}
-	if (sp < before)
+	/* Up into what was never seen: as many frames as nobody knows are gone. */
+	if (sp > before && how >= SHADOW_REGISTER && !t->rooted &&
+	    (!t->depth || t->calls[0].slot < sp))
+		claims_decide(s, t);
+	if (sp < before) {
 		went_down(t, before, sp);
+		if (s->popped && before - sp == 8 && word_at(sp) == s->popped) {
+			/* Not where it had been: else that call is still there. */
+			if (!t->depth || t->calls[t->depth - 1].slot != sp)
+				push(t, (struct shadow_call){ .address = s->popped, .slot = sp });
+			s->popped = 0;
+		}
+	} else if (sp - before == 8 && t->depth && t->calls[t->depth - 1].slot == before) {
+		s->popped = t->calls[t->depth - 1].address;
+	}
 	if (sp < t->low)
 		t->low = sp;
 	if (sp > t->high && !t->rooted)
@@ -338,8 +353,11 @@ static enum shadow_verdict compare_from(struct comparison *c, int n, size_t dept
 		if (t->calls[i].interrupted &&
 		    word_at(t->calls[i].slot + UCONTEXT_PC) != t->calls[i].address)
 			return SHADOW_UNKNOWN;
-		if (st->frames[at++].pc != t->calls[i].address)
+		/* Its own, which a function may lay elsewhere (HotSpot, to a handler). */
+		if (st->frames[at].pc != t->calls[i].address &&
+		    st->frames[at].pc != word_at(t->calls[i].slot))
 			return SHADOW_WRONG;
+		at++;
 	}
 	if (t->signal && t->from >= 0)
 		return compare_from(c, t->from, t->from_depth, t->from_sp, false, at);

@@ -80,6 +80,9 @@ struct shadow {
 	struct shadow_strand strands[SHADOW_STRANDS];
 	int count, current;
 	uint64_t jumps_to_other_stacks;
+	/* A return address that was popped, and may be pushed again further up or down: V8 lays
+	 * arguments below it so. 0: none. */
+	uint64_t popped;
 	/* Stacks that were unknown or disputed when they were compared, and proved to be wrong. */
 	uint64_t disproved, disproved_complete;
 };

@@ -66,6 +66,10 @@ static struct user_regs_struct regs;
 static pid_t process, thread; /* the one that is stepped */
 static uint64_t checked, complete, equal, cut, unknown, guessed, wrong, false_complete, jumps;
 static uint64_t loaded_at, reasons[WALK_REASONS];
+/* The last word that a push laid, and the last that a pop took, and where. */
+static struct {
+	uint64_t word, slot;
+} pushed, popped;
 static uint64_t shown[MAX_SHOWN];
 static size_t shown_count;
 static bool quiet;
@@ -256,6 +260,43 @@ static void check(void)
 
 /* --- the program --- */
 
+static bool is_generated(uint64_t pc)
+{
+	const struct space_mapping *m = space_at(&space, pc);
+
+	return m && m->file == SPACE_NO_FILE;
+}
+
+/* Generated code calls by a push of the return address and a jump, and returns by a pop and a jump
+ * (HotSpot's interpreter). */
+static void note_word(const struct user_regs_struct *before)
+{
+	if (before->rsp - regs.rsp == 8) {
+		pushed.slot = regs.rsp;
+		pushed.word = word_at(regs.rsp);
+	} else if (regs.rsp - before->rsp == 8) {
+		popped.slot = before->rsp;
+		popped.word = word_at(before->rsp);
+	}
+}
+
+static void jumped(const struct user_regs_struct *before)
+{
+	bool generated = is_generated(before->rip);
+
+	if (generated && popped.word == regs.rip && popped.slot < regs.rsp)
+		shadow_return(&shadow, regs.rip, popped.slot);
+	shadow_jump(&shadow, before->rsp);
+	if (generated && pushed.slot == regs.rsp && pushed.word == word_at(regs.rsp) &&
+	    is_generated(pushed.word)) {
+		const struct shadow_call *c = shadow_at(&shadow, 0);
+
+		if (!c || c->slot != regs.rsp)
+			shadow_call(&shadow, pushed.word, pushed.slot);
+	}
+	pushed.slot = popped.word = 0;
+}
+
 static bool changes_mappings(uint64_t number)
 {
 	return number == 9 || number == 10 || number == 11 || number == 25; /* mmap, mprotect,
@@ -352,12 +393,16 @@ static bool step(int *signal)
 	} else if (i == RETURN) {
 		shadow_return(&shadow, regs.rip, before.rsp);
 	} else if (i == JUMP) {
-		shadow_jump(&shadow, before.rsp);
+		jumped(&before);
 	} else if (i == SYSCALL && before.rax == 15 /* rt_sigreturn */) {
 		shadow_sigreturn(&shadow, regs.rip, regs.rsp);
 	} else if (i == SYSCALL && changes_mappings(before.rax)) {
 		load();
 	} else if (regs.rsp != before.rsp) {
+		note_word(&before);
+		/* Within generated code a stack is left by calls alone. */
+		if (move == SHADOW_REGISTER && is_generated(before.rip))
+			move = SHADOW_FRAME;
 		if (i == POP_TO_RBP)
 			shadow_relocate(&shadow, before.rsp,
 					before.rbp + (uint64_t)(int8_t)code_byte(before.rip + 2));
