@@ -14,6 +14,8 @@
  * exceptions go through, tables are right, and so this is what the function would return to. By a
  * guess on the way, by a frame pointer, or in the leaf, where hand-written tables leave prologues
  * out, a zero may be any word: that ends as WALK_NO_ROOT, and so does a frame pointer of zero.
+ * Where a frame pointer was followed that nothing proves to be the frame's own (owner.h), the stack
+ * ends as WALK_CALLER_UNSURE.
  *
  * The same text runs in the kernel, under the verifier, and in user space: no loops without a
  * bound, no state but struct walk.
@@ -22,8 +24,10 @@
 #define PROFPIPE_WALK_H
 
 #include "bpf/env.h"
+#include "bpf/owner.h"
 #include "bpf/reasons.h"
 #include "bpf/sample.h"
+#include "bpf/search.h"
 
 #define WALK_WINDOW 512 /* bytes of stack read at once */
 /* Of which below the address that was wanted: saved registers lie under a return address. */
@@ -78,60 +82,13 @@ struct walk {
 	__u8 by_fp;   /* the step to this frame followed a frame pointer */
 	__u8 guessed; /* so did one before, or a rule was one that proves nothing */
 	__u8 leaf_exact;
-	__u16 jumps; /* down to other stacks */
+	__u8 unsure;	   /* the caller of some frame may be missing */
+	__u16 unsure_slot; /* of the first one */
+	__u16 jumps;	   /* down to other stacks */
 	__u64 window[WALK_WINDOW / 8];
 	struct sample sample; /* header and words are what goes into the ring buffer */
 	__u64 words[SAMPLE_WORDS];
 };
-
-#define WALK_BSEARCH_MAPS 18 /* halvings: 2^17 mappings */
-#define WALK_BSEARCH_ROWS 12 /* 2,048 rows a block, all bytes of it */
-
-/*
- * The two searches take and give numbers only and are functions of their own to the verifier
- * (global functions), which so looks at them once and not once for each path that leads here. They
- * halve without a branch, since the verifier follows both sides of one: 2^12 ways through a loop of
- * 12 turns.
- */
-
-/* The last of the mappings at `maps` that starts at or below pc, or the first: its index. */
-ENV_FUNCTION __u32 walk_search_maps(__u32 maps, __u32 map_count, __u64 pc)
-{
-	__u32 base = 0, n = map_count;
-
-	for (int i = 0; i < WALK_BSEARCH_MAPS && n > 1; i++) {
-		__u32 half = n / 2, position = maps + (base + half) * 8;
-		const struct slab *s = env_slab(position, 8);
-
-		if (!s)
-			return 0;
-		/* 1 where it starts above pc. Halved, so that addresses of the upper half compare
-		 * as numbers; starts are even. */
-		__u32 above =
-			((pc >> 1) - (ENV_AT(s, position, struct map_entry, 8)->start >> 1)) >> 63;
-		base += half & (above - 1);
-		n -= half;
-	}
-	return base;
-}
-
-/* The last of the row words at `rows` that is at or below `wanted`; row 0 always is. */
-ENV_FUNCTION __u32 walk_search_rows(__u32 rows, __u32 row_count, __u32 wanted)
-{
-	const struct slab *s = env_slab(rows, row_count);
-	__u32 base = 0, n = row_count;
-
-	if (!s)
-		return RULE_GAP;
-	for (int i = 0; i < WALK_BSEARCH_ROWS && n > 1; i++) {
-		__u32 half = n / 2;
-		__u32 above = ((__u64)wanted - *ENV_AT(s, rows + base + half, __u32, 1)) >> 63;
-
-		base += half & (above - 1);
-		n -= half;
-	}
-	return *ENV_AT(s, rows + base, __u32, 1);
-}
 
 /* Sets w->map and w->file to what covers pc. False where no mapping does. */
 ENV_INLINE bool walk_find_map(struct walk *w, __u64 pc)
@@ -166,23 +123,6 @@ ENV_INLINE bool walk_find_map(struct walk *w, __u64 pc)
 		w->file = *f;
 	}
 	return true;
-}
-
-/* The number of the rule in force at a file offset of w->file. */
-ENV_INLINE __u32 walk_find_rule(struct walk *w, __u64 offset)
-{
-	__u32 block = (__u32)(offset >> BLOCK_SHIFT) - w->file.first_block;
-
-	if (offset >> (BLOCK_SHIFT + 31) || block >= w->file.blocks)
-		return RULE_GAP;
-	__u32 position = w->file.index + block * 2;
-	const struct slab *s = env_slab(position, 2);
-	if (!s)
-		return RULE_GAP;
-	const struct block_entry *b = ENV_AT(s, position, struct block_entry, 2);
-	__u32 in_block = offset & ((1u << BLOCK_SHIFT) - 1);
-
-	return walk_search_rows(b->rows, b->count, in_block << 16 | 0xffff) & 0xffff;
 }
 
 /* Reads the 8 bytes at addr. */
@@ -303,6 +243,10 @@ ENV_INLINE int walk_stop(struct walk *w, __u16 reason)
 {
 	w->reason = reason;
 	w->at_slot = reason ? (__u16)w->map.slot : 0;
+	if (!reason && w->unsure) {
+		w->reason = WALK_CALLER_UNSURE;
+		w->at_slot = w->unsure_slot;
+	}
 	return 1;
 }
 
@@ -341,6 +285,24 @@ ENV_INLINE bool walk_fp_code(struct walk *w, __u64 *ret_above, bool *ret_pushed)
 	       (code[1] & 0xff) == 0xc3 || (code[1] & 0xff) == 0xc2 || (code[1] & 0xffff) == 0xc3f3;
 }
 
+/* Whether RBP is proven to be the frame's own. back: where it says that the frame returns to. */
+ENV_INLINE bool walk_owns_fp(struct walk *w, __u64 back)
+{
+	__u64 maps = OWNER_MAPS(w->maps, w->map_count), pc = w->leaf ? w->pc : w->pc | OWNER_CALLER;
+
+	if (owner_set_up(w->pc))
+		return true;
+	/* Who moves his arguments has the return address in a register meanwhile. */
+	if (w->leaf && w->regs_at &&
+	    owner_returns(maps, w->regs_at + 40, w->regs_at + 160, w->pc, 0))
+		return false;
+	for (int i = 0; i < 16 && w->leaf && !w->regs_at; i++)
+		if (i != UNWIND_REG_RSP && owner_code(maps, w->regs[i]))
+			return false;
+	return owner_size(owner_called(back)) == w->fp - w->sp ||
+	       !owner_returns(maps, w->sp, w->fp, pc, back);
+}
+
 /* To the caller by frame pointer: RBP points at the caller's RBP, and the return address lies above
  * it. `reason` is what is said when it leads nowhere. */
 ENV_INLINE int walk_by_fp(struct walk *w, __u16 reason)
@@ -365,6 +327,10 @@ ENV_INLINE int walk_by_fp(struct walk *w, __u16 reason)
 		return walk_stop(w, reason);
 	if (!walk_read(w, fp, &caller_fp) || !walk_read(w, fp + 8, &pc))
 		return walk_stop(w, reason);
+	if (!w->unsure && !walk_owns_fp(w, pc)) {
+		w->unsure = 1;
+		w->unsure_slot = (__u16)w->map.slot;
+	}
 	if (pc == 0)
 		return walk_stop(w, w->by_fp ? WALK_NO_ROOT : reason);
 	/* What the caller's RBP is worth shows only if the caller has no rows either: it may be
@@ -649,7 +615,7 @@ ENV_INLINE int walk_step(struct walk *w)
 
 	int stop;
 	if (w->file.state == FILE_READY) {
-		__u32 number = walk_find_rule(w, pc - w->map.bias);
+		__u32 number = walk_find_rule(&w->file, pc - w->map.bias);
 
 		const struct unwind_rule *rule = number & RULE_SHORT ? NULL : env_rule(number);
 
@@ -715,6 +681,7 @@ ENV_INLINE void walk_begin(struct walk *w, const struct process_entry *p, __u8 e
 	w->by_fp = 0;
 	w->jumps = 0;
 	w->guessed = 0;
+	w->unsure = 0;
 }
 
 /* After that, and after the runtimes: their items are all there. */

@@ -64,7 +64,7 @@ static uint32_t look_number(uint16_t slot, uint64_t offset)
 	tables_env(t, &env);
 	env_current = &env;
 	w.file = env.files[slot];
-	return walk_find_rule(&w, offset);
+	return walk_find_rule(&w.file, offset);
 }
 
 static const struct unwind_rule *look(uint16_t slot, uint64_t offset)

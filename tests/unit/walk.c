@@ -12,8 +12,7 @@ const struct env *env_current;
 
 static uint64_t stack[4096];
 static size_t stack_words = 4096;
-static uint8_t code[8];	       /* around CODE + 0x10 */
-static uint8_t behind_call[8]; /* from CODE + 0x20 on */
+static uint8_t image[0x1000]; /* from CODE on */
 static struct tables *t;
 static struct env env;
 static struct walk w;
@@ -23,11 +22,11 @@ static long read_stack(void *ctx, void *dst, uint32_t size, uint64_t addr)
 {
 	uint64_t d = addr - STACK;
 
-	if (size == sizeof(code) && (addr == CODE + 0x10 - 4 || addr == CODE + 0x20)) {
-		memcpy(dst, addr == CODE + 0x20 ? behind_call : code, sizeof(code));
+	if (addr - CODE <= sizeof(image) - size) {
+		memcpy(dst, image + (addr - CODE), size);
 		return 0;
 	}
-	if (addr < STACK || d + size > stack_words * 8)
+	if (addr < STACK || d > stack_words * 8 - size)
 		return -1;
 	memcpy(dst, (char *)stack + d, size);
 	return 0;
@@ -405,7 +404,7 @@ static const struct {
 Test(walk, a_frame_pointer_step_in_a_prologue_or_at_a_return_does_not_skip_the_caller)
 {
 	for (size_t i = 0; i < sizeof(leaf_code) / sizeof(leaf_code[0]); i++) {
-		memcpy(code, leaf_code[i].code, sizeof(code));
+		memcpy(image + 0x10 - 4, leaf_code[i].code, 8);
 		program(NULL, 0);
 		w.pc = CODE + 0x10;
 		w.fp = w.sp + 64; /* the caller's, or pushed */
@@ -418,13 +417,12 @@ Test(walk, a_frame_pointer_step_in_a_prologue_or_at_a_return_does_not_skip_the_c
 		cr_assert_eq(w.count, 3, "case %zu: %u", i, w.count);
 		cr_assert_eq(w.words[1] & SAMPLE_FRAME_OFFSET_MASK, 0x20);
 	}
-	memset(code, 0x90, sizeof(code));
 }
 
 Test(walk, a_trampoline_without_a_frame_pointer_is_told_by_what_follows_its_call)
 {
 	program(NULL, 0);
-	memcpy(behind_call, "\x48\x83\xc4\x18\xc3\x90\x90\x90", sizeof(behind_call));
+	memcpy(image + 0x20, "\x48\x83\xc4\x18\xc3\x90\x90\x90", 8);
 	w.pc = CODE + 0x10;
 	w.fp = w.sp + 64;
 	*at(w.fp) = w.sp + 160;
@@ -433,7 +431,6 @@ Test(walk, a_trampoline_without_a_frame_pointer_is_told_by_what_follows_its_call
 	*at(w.sp + 160) = 0;
 	*at(w.sp + 168) = CODE + 0x40;
 	run();
-	memset(behind_call, 0, sizeof(behind_call));
 	cr_assert_eq(w.reason, WALK_NO_ROOT, "%d", w.reason);
 	cr_assert_eq(w.count, 4);
 	cr_assert_eq(w.words[2] & SAMPLE_FRAME_OFFSET_MASK, 0x30);
@@ -501,6 +498,202 @@ Test(walk, guesses_and_frame_pointers_that_lead_to_a_root_are_complete)
 	run();
 	cr_assert_eq(w.reason, WALK_COMPLETE);
 	cr_assert_eq(w.count, 3);
+}
+
+#define LEAF (CODE + 0x80)    /* without rows */
+#define CALLER (CODE + 0x90)  /* likewise, behind a call */
+#define MAIN (CODE + 0x110)   /* the root */
+#define INNER (CODE + 0x200)  /* a leaf with rows */
+#define SECOND (CODE + 0x340) /* behind a call, without rows */
+
+/* From where there are no rows to the root, by a frame pointer 8 words above RSP. */
+static void without_rows(uint64_t pc)
+{
+	const struct unwind_rule gap = { .cfa = UNWIND_CFA_END, .cfa_add = UNWIND_END_GAP };
+	struct unwind_rule call = by_rsp16;
+
+	call.cfa_off = 8;
+	memset(image, 0x90, sizeof(image));
+	memset(stack, 0, sizeof(stack));
+	memset(w.regs, 0, sizeof(w.regs));
+	program((struct unwind_rule[]){ gap, root, call, gap, gap }, 5);
+	w.pc = pc;
+	if (pc == INNER) {
+		*at(w.sp - 8) = CALLER;
+		w.sp -= 8;
+		w.fp = w.sp + 72;
+	} else {
+		w.fp = w.sp + 64;
+	}
+	*at(w.fp) = w.fp + 256;
+	*at(w.fp + 8) = MAIN;
+}
+
+/* The n-th word above where the stack pointer is in the frame without rows. */
+static uint64_t *above(unsigned n)
+{
+	return at(w.fp - 64 + 8 * n);
+}
+
+static void at_code(uint64_t address, const char *bytes, size_t n)
+{
+	memcpy(image + (address - CODE), bytes, n);
+}
+
+/* A call of `target` that ends at pc. */
+static void calls(uint64_t pc, uint64_t target)
+{
+	int32_t by = (int32_t)(target - pc);
+
+	image[pc - CODE - 5] = 0xe8;
+	memcpy(image + (pc - CODE - 4), &by, sizeof(by));
+}
+
+static void ends(uint16_t reason, const char *what)
+{
+	const unsigned count = w.pc == INNER ? 3 : 2;
+
+	run();
+	cr_assert_eq(w.reason, reason, "%s: %d", what, w.reason);
+	cr_assert_eq(w.count, count, "%s: all that was found is shown", what);
+	cr_assert_eq(w.at_slot, reason ? slot : 0);
+}
+
+#define PUSH_MOV "\x55\x48\x89\xe5"
+#define PUSH_MOV_2 "\x55\x48\x8b\xec"
+
+Test(walk, a_leaf_without_rows_may_have_no_frame_where_a_word_leads_into_code)
+{
+	without_rows(LEAF);
+	*above(3) = STACK + 2000;
+	ends(WALK_COMPLETE, "none does");
+	without_rows(LEAF);
+	*above(0) = MAIN;
+	ends(WALK_CALLER_UNSURE, "the first");
+	without_rows(LEAF);
+	*above(7) = MAIN;
+	ends(WALK_CALLER_UNSURE, "the last");
+	without_rows(LEAF);
+	*above(8) = CALLER;
+	*at(w.fp) = MAIN;
+	ends(WALK_COMPLETE, "where RBP points");
+}
+
+Test(walk, a_leaf_without_rows_may_have_no_frame_where_a_register_leads_into_code)
+{
+	without_rows(LEAF);
+	w.regs[0] = CODE + 0x20; /* rax */
+	ends(WALK_CALLER_UNSURE, "rax");
+	without_rows(INNER);
+	w.regs[0] = CODE + 0x20;
+	ends(WALK_COMPLETE, "not what a caller had");
+
+	/* As it was interrupted by a signal. */
+	for (int held = 0; held < 2; held++) {
+		struct unwind_rule signal = { .flags = UNWIND_SIGNAL_FRAME };
+		const struct unwind_rule gap = { .cfa = UNWIND_CFA_END, .cfa_add = UNWIND_END_GAP };
+
+		memset(stack, 0, sizeof(stack));
+		program((struct unwind_rule[]){ gap, root, signal }, 3);
+		w.pc = CODE + 0x200;
+		*at(w.sp + 120) = w.sp + 1064;
+		*at(w.sp + 144) = held ? CODE + 0x20 : 0; /* rax */
+		*at(w.sp + 160) = w.sp + 1000;
+		*at(w.sp + 168) = LEAF;
+		*at(w.sp + 1072) = MAIN;
+		run();
+		cr_assert_eq(w.reason, held ? WALK_CALLER_UNSURE : WALK_COMPLETE, "%d", w.reason);
+		cr_assert_eq(w.count, 3);
+	}
+}
+
+Test(walk, a_frame_that_was_set_up_shortly_before_is_the_functions_own)
+{
+	for (int i = 0; i < 2; i++) {
+		without_rows(LEAF);
+		at_code(LEAF - 40, i ? PUSH_MOV_2 : PUSH_MOV, 4);
+		*above(0) = MAIN;
+		ends(WALK_COMPLETE, "set up");
+	}
+	static const char *const over[] = { "\xc3", "\xc9", "\x5d", "\xe9", "\xeb", "\xcc" };
+	for (size_t i = 0; i < sizeof(over) / sizeof(over[0]); i++) {
+		without_rows(LEAF);
+		at_code(LEAF - 40, PUSH_MOV, 4);
+		at_code(LEAF - 20, over[i], 1);
+		*above(0) = MAIN;
+		ends(WALK_CALLER_UNSURE, "and taken down, or another function's");
+	}
+}
+
+Test(walk, a_caller_without_rows_returns_behind_a_call)
+{
+	without_rows(INNER);
+	ends(WALK_COMPLETE, "no word");
+	without_rows(INNER);
+	*above(2) = SECOND;
+	ends(WALK_COMPLETE, "behind no call");
+	static const char *const call[] = {
+		"\xff\xd0",
+		"\xff\x17",
+		"\xff\x14\x24",
+		"\xff\x50\x08",
+		"\xff\x54\x24\x08",
+		"\xff\x90\x00\x01\x00\x00",
+		"\x41\xff\xd7",
+		"\xff\x15\x00\x00\x00\x00",
+		"\xff\x94\x24\x00\x01\x00\x00",
+		"\xe8\x10\x00\x00\x00",
+	};
+	static const size_t length[] = { 2, 2, 3, 3, 4, 6, 3, 6, 7, 5 };
+	for (size_t i = 0; i < sizeof(call) / sizeof(call[0]); i++) {
+		without_rows(INNER);
+		at_code(SECOND - length[i], call[i], length[i]);
+		*above(2) = SECOND;
+		ends(WALK_CALLER_UNSURE, "behind a call");
+	}
+}
+
+Test(walk, a_function_has_the_frame_that_the_one_which_was_called_makes)
+{
+	for (int larger = 0; larger < 2; larger++) {
+		without_rows(INNER);
+		calls(MAIN, CODE + 0x30);
+		at_code(CODE + 0x34, PUSH_MOV_2 "\x48\x83\xec\x40", 8);
+		if (larger)
+			image[0x34 + 7] = 0x30;
+		calls(SECOND, CODE + 0x60);
+		*above(1) = SECOND;
+		ends(larger ? WALK_CALLER_UNSURE : WALK_COMPLETE, "64 bytes");
+	}
+	without_rows(INNER);
+	calls(MAIN, CODE + 0x30);
+	at_code(CODE + 0x34, PUSH_MOV "\x48\x81\xec\x40\x00\x00\x00", 11);
+	calls(SECOND, CODE + 0x60);
+	*above(1) = SECOND;
+	ends(WALK_COMPLETE, "in four bytes");
+}
+
+Test(walk, a_word_is_left_behind_where_the_frame_of_its_function_has_no_room)
+{
+	for (int room = 0; room < 2; room++) {
+		without_rows(INNER);
+		at_code(SECOND - 100, PUSH_MOV "\x48\x83\xec\x20", 8);
+		at_code(SECOND - 2, "\xff\xd6", 2);
+		*above(room ? 3 : 4) = SECOND;
+		ends(room ? WALK_CALLER_UNSURE : WALK_COMPLETE, "32 bytes above");
+	}
+}
+
+Test(walk, a_frame_too_large_to_be_searched_is_unsure)
+{
+	for (unsigned words = 500; words < 530; words += 20) {
+		without_rows(LEAF);
+		*at(w.fp + 8) = 0;
+		w.fp = w.sp + 8 * words;
+		*at(w.fp) = 0;
+		*at(w.fp + 8) = MAIN;
+		ends(words > 512 ? WALK_CALLER_UNSURE : WALK_COMPLETE, "512 words");
+	}
 }
 
 Test(walk, an_index_is_the_leafs_or_its_callers)
@@ -675,7 +868,7 @@ Test(walk, g_of_a_shared_library_is_where_a_word_of_it_says)
 		w.pc = CODE + 0x10;
 		env.tls = tls;
 		env.g_below = i ? 160 : 0;
-		memcpy(behind_call, &(int64_t){ i ? 0 : -160 }, 8);
+		memcpy(image + 0x20, &(int64_t){ i ? 0 : -160 }, 8);
 		*at(tls - 160) = g;
 		*at(g + 48) = m;
 		*at(m + 192) = other;
