@@ -34,6 +34,7 @@
  * the return address column. */
 enum unwind_reg {
 	UNWIND_REG_RBX = 3,
+	UNWIND_REG_R12 = 12,
 	UNWIND_REG_RBP = 6,
 	UNWIND_REG_RSP = 7,
 	UNWIND_REG_MAX = 16, /* r15 is the last one a rule may name */
@@ -88,6 +89,9 @@ enum unwind_flags {
 	UNWIND_TLS_WORD = 4,
 	/* Derived, by following code that no table speaks of: right as a rule, and no proof. */
 	UNWIND_GUESSED = 8,
+	/* `rbx` is of R12: so are all rows of call frame information in a file whose own assembly
+	 * keeps a CFA there (racecall of Go's race detector). */
+	UNWIND_R12 = 16,
 };
 
 /* unwind_rule.index: 0, or 1 + by how many bits the index register is shifted. */
@@ -144,7 +148,8 @@ static inline int unwind_rule_valid(const struct unwind_rule *r)
 {
 	if (r->cfa > UNWIND_CFA_DEREF_TWICE || r->rbp > UNWIND_RBP_DEREF_REG ||
 	    r->ra > UNWIND_RA_CFA_OFF ||
-	    r->flags & ~(UNWIND_SIGNAL_FRAME | UNWIND_DERIVED | UNWIND_TLS_WORD | UNWIND_GUESSED) ||
+	    r->flags & ~(UNWIND_SIGNAL_FRAME | UNWIND_DERIVED | UNWIND_TLS_WORD | UNWIND_GUESSED |
+			 UNWIND_R12) ||
 	    r->index > UNWIND_INDEX_MAX || r->index_reg >= UNWIND_REG_MAX)
 		return 0;
 	if (r->flags & UNWIND_TLS_WORD && r->cfa != UNWIND_CFA_GO_SWITCH)

@@ -51,16 +51,23 @@ struct walk_entries {
 	__u32 last; /* and the last one */
 };
 
+/* RBX or R12, of this frame: both of a leaf. */
+enum walk_kept {
+	WALK_KEEPS_RBX = 1,
+	WALK_KEEPS_R12 = 2,
+};
+
 struct walk {
 	__u64 pc, sp, fp;
-	__u64 regs[16];	    /* of the leaf, by DWARF number */
-	__u64 regs_at;	    /* user address of the mcontext that holds them instead; 0: regs[] */
-	__u64 rbx_at;	    /* user address where this frame's RBX is saved; 0: still the leaf's */
-	__u64 leaf_pc;	    /* pc as it was at the leaf, for whoever walks again */
-	__u64 window_start; /* user address of window[0]; 0: empty */
-	__u64 tls;	    /* env_tls(), for the runtimes' programs */
-	__u64 memory;	    /* and which address space it is: 0: that is not to be read */
-	struct map_entry map;	    /* the mapping found last */
+	__u64 regs[16];	      /* of the leaf, by DWARF number */
+	__u64 regs_at;	      /* user address of the mcontext that holds them instead; 0: regs[] */
+	__u64 kept_at;	      /* user address where this frame's RBX, or R12, is saved; 0: still the
+			       * leaf's */
+	__u64 leaf_pc;	      /* pc as it was at the leaf, for whoever walks again */
+	__u64 window_start;   /* user address of window[0]; 0: empty */
+	__u64 tls;	      /* env_tls(), for the runtimes' programs */
+	__u64 memory;	      /* and which address space it is: 0: that is not to be read */
+	struct map_entry map; /* the mapping found last */
 	struct file_entry file;	    /* and its file's entry */
 	struct map_entry other_map; /* those found before: calls go to and fro between two files */
 	struct file_entry other_file;
@@ -78,7 +85,7 @@ struct walk {
 	__u8 exact;   /* pc is not a return address */
 	__u8 leaf;    /* the leaf's registers hold: nothing was called since */
 	__u8 near;    /* 1: it was called by this frame */
-	__u8 rbx;     /* RBX is known */
+	__u8 kept;    /* enum walk_kept: which registers are known besides RSP and RBP */
 	__u8 by_fp;   /* the step to this frame followed a frame pointer */
 	__u8 guessed; /* so did one before, or a rule was one that proves nothing */
 	__u8 leaf_exact;
@@ -169,8 +176,26 @@ ENV_INLINE bool walk_leaf_register(struct walk *w, __u8 reg, __u64 *ret)
 	return true;
 }
 
-/* The value of a register that a rule names. Of callers' registers RSP, RBP and RBX are tracked,
- * the last one lazily: rows say where it is saved, and few rules ask for it. leafs: the leaf's
+/* A row speaks of one of the two: what it does not speak of is not known behind it. */
+ENV_INLINE void walk_keep(struct walk *w, __u8 which, __u64 saved_at)
+{
+	w->kept &= which;
+	if (saved_at) {
+		w->kept_at = saved_at;
+		w->kept = which;
+	}
+}
+
+ENV_INLINE bool walk_keeps(const struct walk *w, __u8 reg)
+{
+	return reg == UNWIND_REG_RBX   ? w->kept & WALK_KEEPS_RBX
+	       : reg == UNWIND_REG_R12 ? w->kept & WALK_KEEPS_R12
+				       : false;
+}
+
+/* The value of a register that a rule names. Of callers' registers RSP, RBP and one more are
+ * tracked, RBX or where a file asks for it R12, lazily: rows say where it is saved, and few rules
+ * ask for it. leafs: the leaf's
  * hold, as they do for its caller where assembly keeps a CFA in a register that calls may change:
  * that says so of what it calls (OpenSSL's AES-GCM). */
 ENV_INLINE bool walk_register(struct walk *w, __u8 reg, bool leafs, __u64 *ret)
@@ -179,9 +204,9 @@ ENV_INLINE bool walk_register(struct walk *w, __u8 reg, bool leafs, __u64 *ret)
 		*ret = w->sp;
 	else if (reg == UNWIND_REG_RBP)
 		*ret = w->fp;
-	else if (reg == UNWIND_REG_RBX && w->rbx && w->rbx_at)
-		return walk_read(w, w->rbx_at, ret);
-	else if (leafs || (reg == UNWIND_REG_RBX && w->rbx))
+	else if (walk_keeps(w, reg) && w->kept_at)
+		return walk_read(w, w->kept_at, ret);
+	else if (leafs || walk_keeps(w, reg))
 		return walk_leaf_register(w, reg, ret);
 	else
 		return false;
@@ -344,7 +369,7 @@ caller:
 	w->exact = 0;
 	w->by_fp = 1;
 	w->guessed = 1;
-	w->rbx = 0;
+	w->kept = 0;
 	w->near = 0;
 	w->leaf = 0;
 	return 0;
@@ -371,8 +396,8 @@ ENV_INLINE int walk_signal(struct walk *w)
 	w->by_fp = 0;
 	/* All of the interrupted frame's registers are there: it is as good as a leaf. */
 	w->regs_at = sp;
-	w->rbx_at = 0;
-	w->rbx = 1;
+	w->kept_at = 0;
+	w->kept = WALK_KEEPS_RBX | WALK_KEEPS_R12;
 	w->near = 0;
 	w->leaf = 1;
 	return 0;
@@ -415,8 +440,8 @@ ENV_INLINE int walk_apply_short(struct walk *w, __u32 rule)
 		return walk_stop(w, WALK_NO_PROGRESS);
 	if (!walk_read(w, cfa - 8, &pc))
 		return walk_stop(w, WALK_STACK_UNREADABLE);
-	if (RULE_SHORT_RBX_AT(rule))
-		w->rbx_at = cfa - RULE_SHORT_RBX_AT(rule) * 8;
+	walk_keep(w, WALK_KEEPS_RBX,
+		  RULE_SHORT_RBX_AT(rule) ? cfa - RULE_SHORT_RBX_AT(rule) * 8 : 0);
 	return walk_to_caller(w, cfa, fp, pc);
 }
 
@@ -483,8 +508,8 @@ ENV_INLINE int walk_apply(struct walk *w, const struct unwind_rule *rule)
 		if (!walk_read(w, at, &pc))
 			return walk_stop(w, WALK_STACK_UNREADABLE);
 	}
-	if (r.rbx)
-		w->rbx_at = cfa - r.rbx * 8ull;
+	walk_keep(w, r.flags & UNWIND_R12 ? WALK_KEEPS_R12 : WALK_KEEPS_RBX,
+		  r.rbx ? cfa - r.rbx * 8ull : 0);
 	return walk_to_caller(w, cfa, fp, pc);
 }
 
@@ -676,8 +701,8 @@ ENV_INLINE void walk_begin(struct walk *w, const struct process_entry *p, __u8 e
 	w->near = 0;
 	w->leaf = 1;
 	w->regs_at = 0;
-	w->rbx_at = 0;
-	w->rbx = 1;
+	w->kept_at = 0;
+	w->kept = WALK_KEEPS_RBX | WALK_KEEPS_R12;
 	w->by_fp = 0;
 	w->jumps = 0;
 	w->guessed = 0;

@@ -70,6 +70,24 @@ Test(derive, pushes_and_pops_move_the_cfa_and_save_registers)
 	cr_assert(eq(int, rule_at(12).rbp, UNWIND_RBP_SAME));
 }
 
+/* Where R12 is what rows are to speak of, one that is changed and saved nowhere is not known. */
+Test(derive, rows_speak_of_r12_where_they_are_asked_to)
+{
+	struct flow_result r;
+
+	flow_set_kept(flow, 12);
+	/* push r12; push rbx; nop; pop rbx; pop r12; ret */
+	cr_assert(eq(int, RUN("\x41\x54\x53\x90\x5b\x41\x5c\xc3", 0, &r), 0));
+	cr_assert(eq(int, rule_at(0).flags &UNWIND_R12, UNWIND_R12));
+	cr_assert(eq(int, rule_at(0).rbx, 0));
+	cr_assert(eq(int, rule_at(3).flags &UNWIND_R12, UNWIND_R12));
+	cr_assert(eq(int, rule_at(3).rbx, 2));
+	/* mov r12d, edi; ret */
+	cr_assert(eq(int, RUN("\x41\x89\xfc\xc3", 0, &r), 0));
+	cr_assert(eq(int, rule_at(0).flags &UNWIND_R12, UNWIND_R12));
+	cr_assert(eq(int, rule_at(3).flags &UNWIND_R12, 0));
+}
+
 Test(derive, a_frame_pointer_holds_where_rsp_is_not_known)
 {
 	struct flow_result r;

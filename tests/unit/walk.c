@@ -791,6 +791,33 @@ Test(walk, rbx_of_a_caller_is_where_rows_say_that_it_was_saved)
 	}
 }
 
+/* racecall of Go's race detector: what it calls pushes R12, or leaves it alone, and rows that do
+ * not speak of R12 do not say that they leave it alone. */
+Test(walk, r12_of_a_caller_is_where_rows_that_speak_of_it_say)
+{
+	struct unwind_rule speaks = by_rsp16, uses = { .cfa = UNWIND_CFA_REG,
+						       .cfa_reg = UNWIND_REG_R12,
+						       .cfa_off = 16 };
+
+	speaks.flags = UNWIND_R12;
+	for (int kind = 0; kind < 3; kind++) {
+		struct unwind_rule leaf = kind == 2 ? by_rsp16 : speaks, middle = speaks;
+
+		leaf.rbx = kind == 1 ? 2 : 0;
+		program((struct unwind_rule[]){ leaf, middle, uses, root }, 4);
+		w.pc = CODE + 0x10;
+		w.regs[UNWIND_REG_R12] = kind == 1 ? 99 : w.sp + 512;
+		*at(w.sp) = kind == 1 ? w.sp + 512 : 98;
+		*at(w.sp + 8) = CODE + 0x110;
+		*at(w.sp + 24) = CODE + 0x210;
+		*at(w.sp + 520) = CODE + 0x310;
+		run();
+		cr_assert_eq(w.reason, kind == 2 ? WALK_UNSUPPORTED_RULE : WALK_COMPLETE, "%d",
+			     w.reason);
+		cr_assert_eq(w.count, kind == 2 ? 3 : 4);
+	}
+}
+
 Test(walk, registers_of_an_interrupted_frame_are_in_the_ucontext)
 {
 	/* r10 at 40 + 16, rdi at 40 + 64 of the ucontext. */

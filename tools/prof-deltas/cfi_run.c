@@ -44,6 +44,8 @@ static int rule_number(struct cfi_machine *m, const struct cfi_cie *cie, const s
 
 	if (!cfi_state_rule(s, cie->ra_column, cie->signal, skipped, &rule))
 		return cfi_unsupported(m, ret);
+	if (m->rows->kept == UNWIND_REG_R12)
+		rule.flags |= UNWIND_R12;
 
 	int r = rows_rules_put(&m->rows->rules, &rule, ret);
 
@@ -73,6 +75,12 @@ static inline int64_t scaled(const struct cfi_run *run, int64_t factored)
 										: product;
 }
 
+/* What a state keeps of the register that is kept besides RSP and RBP, it keeps as RBX. */
+static inline uint64_t kept_as(const struct cfi_run *run, uint64_t reg)
+{
+	return reg == run->m->rows->kept ? UNWIND_REG_RBX : reg;
+}
+
 /* A register's new rule, where the register matters. */
 static void reg_set(struct cfi_run *run, uint64_t reg, enum cfi_value kind, uint64_t in,
 		    int64_t off)
@@ -81,13 +89,15 @@ static void reg_set(struct cfi_run *run, uint64_t reg, enum cfi_value kind, uint
 		run->results |= (uint8_t)(1 << reg);
 	if (reg > 63 || !(run->cie->matters >> reg & 1))
 		return;
-	cfi_state_set(&run->state, run->cie->ra_column, reg, kind, in, off);
+	cfi_state_set(&run->state, run->cie->ra_column, kept_as(run, reg), kind, in, off);
 	run->dirty = true;
 }
 
 static void reg_restore(struct cfi_run *run, uint64_t reg)
 {
-	cfi_state_restore(&run->state, run->cie->ra_column, reg, &run->cie->initial);
+	if (reg > 63 || !(run->cie->matters >> reg & 1))
+		return;
+	cfi_state_restore(&run->state, run->cie->ra_column, kept_as(run, reg), &run->cie->initial);
 	run->dirty = true;
 }
 

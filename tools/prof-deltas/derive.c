@@ -867,8 +867,10 @@ int derive_rows(int fd, const struct elf_file *f, struct rows *rows)
 	d->window = malloc(WINDOW);
 	if (!r)
 		r = d->window ? flow_new(largest_gap(d), &d->flow) : -ENOMEM;
-	if (!r)
+	if (!r) {
 		flow_set_reader(d->flow, &(struct flow_reader){ read_table, begins, bare, d });
+		flow_set_kept(d->flow, rows->kept);
+	}
 	rows_fill(rows);
 	if (!r)
 		r = try_entry(d);

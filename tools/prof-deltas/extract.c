@@ -195,19 +195,42 @@ static int read_tables(int fd, int debug_fd, struct elf_file *f, struct rows *ro
 	return r;
 }
 
+/* Whether Go's tables gave a row that takes the CFA from R12: that is known where the rows of what
+ * it calls say where R12 is saved. */
+static bool asks_for_r12(const struct rows *rows)
+{
+	for (size_t i = 0; i < rows->rules.n; i++) {
+		const struct unwind_rule *r = &rows->rules.rule[i];
+
+		if (r->cfa == UNWIND_CFA_REG && r->cfa_reg == UNWIND_REG_R12 &&
+		    r->flags & UNWIND_DERIVED)
+			return true;
+	}
+	return false;
+}
+
 int extract_rows(int fd, int debug_fd, struct rows *rows, struct extract *ret)
 {
 	struct elf_file f;
 	int r = read_tables(fd, debug_fd, &f, rows, ret);
 
+	if (!r && asks_for_r12(rows)) {
+		rows_done(rows);
+		rows_init(rows);
+		rows->kept = UNWIND_REG_R12;
+		r = read_tables(fd, debug_fd, &f, rows, ret);
+	}
 	if (r && r != ROWS_TOO_LARGE)
 		return r;
 	if (!r) {
 		r = derive_rows(fd, &f, rows);
 		/* There is no room for those besides: the tables' are had again, without. */
 		if (r == -ENOMEM || r == ROWS_TOO_LARGE) {
+			const uint8_t kept = rows->kept;
+
 			rows_done(rows);
 			rows_init(rows);
+			rows->kept = kept;
 			r = read_tables(fd, debug_fd, &f, rows, ret);
 			if (!r && !rows->count)
 				r = ROWS_TOO_LARGE;

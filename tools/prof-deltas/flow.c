@@ -35,6 +35,7 @@ struct flow {
 	bool contradicts, foreign, misaligned, returns, rets, indirect, has_jump_frame;
 	bool lost;	    /* a ret was reached with RSP where nobody knows */
 	uint32_t wrong;	    /* where it contradicts itself first */
+	unsigned kept;	    /* flow_set_kept */
 	uint32_t came_back; /* the last call with padding behind it that a path went on behind */
 	bool rested;	    /* what no branch reaches was followed, too */
 	struct frame jump_frame; /* of all indirect jumps */
@@ -48,6 +49,7 @@ int flow_new(uint32_t code, struct flow **ret)
 	if (!f)
 		return -ENOMEM;
 	memset(f, 0, offsetof(struct flow, graph));
+	f->kept = RBX;
 	int r = graph_init(&f->graph, code);
 	f->point = malloc(MAX_POINTS * sizeof(*f->point));
 	f->queue = malloc(MAX_POINTS * sizeof(*f->queue));
@@ -68,6 +70,11 @@ void flow_free(struct flow *f)
 	free(f->queue);
 	free(f->rule);
 	free(f);
+}
+
+void flow_set_kept(struct flow *f, unsigned kept)
+{
+	f->kept = kept;
 }
 
 void flow_set_reader(struct flow *f, const struct flow_reader *reader)
@@ -444,7 +451,7 @@ static int run_all(struct flow *f)
 		g->node[i].state = 0;
 		g->node[i].reached = false;
 	}
-	frame_enter(&s);
+	frame_enter(&s, f->kept);
 	if (g->flags & FLOW_ASSEMBLY)
 		s.keeps = g->restores & FRAME_CALL_CLOBBERS;
 	r = arrive(f, 0, &s);

@@ -77,6 +77,8 @@ int flow_new(uint32_t code, struct flow **ret);
 void flow_free(struct flow *f);
 /* Without a reader (the default) no table is read. *reader is copied. */
 void flow_set_reader(struct flow *f, const struct flow_reader *reader);
+/* Of which register (enum gpr: RBX, the default, or 12) rules are to speak besides RSP and RBP. */
+void flow_set_kept(struct flow *f, unsigned kept);
 /* Looks at a function. 0 and *ret, borrowed until the next call; enum flow_verdict; -ENOMEM. */
 int flow_run(struct flow *f, const struct flow_code *code, unsigned flags, struct flow_result *ret);
 /* Instructions (and cases of jumps) that all runs have looked at, about: what they cost. */

@@ -6,12 +6,12 @@
 #define SYS_CLONE 56
 #define SYS_CLONE3 435
 
-void frame_enter(struct frame *s)
+void frame_enter(struct frame *s, unsigned kept)
 {
-	*s = (struct frame){ 0 };
+	*s = (struct frame){ .kept = (uint8_t)kept };
 	s->reg[RSP] = SYM(CFA, -8);
 	s->reg[RBP] = SYM(CALLER, RBP);
-	s->reg[RBX] = SYM(CALLER, RBX);
+	s->reg[kept] = SYM(CALLER, kept);
 	s->slot[s->slots++] = (struct frame_slot){ .place = SYM(CFA, -8), .value = SYM(RETURN, 0) };
 }
 
@@ -350,9 +350,14 @@ bool frame_rule(const struct frame *s, struct unwind_rule *ret)
 	} else if (s->reg[RBP] != SYM(CALLER, RBP)) {
 		rule.rbp = UNWIND_RBP_UNDEFINED;
 	}
-	if (saved(s, RBX, s->reg[RBX] != SYM(CALLER, RBX), &place) && sym_kind(place) == SYM_CFA &&
+	const bool holds = s->reg[s->kept] == SYM(CALLER, s->kept);
+
+	if (saved(s, s->kept, !holds, &place) && sym_kind(place) == SYM_CFA &&
 	    sym_off(place) % 8 == 0 && sym_off(place) < 0 && sym_off(place) >= -8 * 255)
 		rule.rbx = (uint8_t)(-sym_off(place) / 8);
+	/* Else nothing is known of it. */
+	if (s->kept != RBX && (holds || rule.rbx))
+		rule.flags |= UNWIND_R12;
 	*ret = rule;
 	return true;
 }

@@ -58,10 +58,11 @@ struct frame {
 	struct frame_slot slot[FRAME_SLOTS];
 	uint16_t keeps;	     /* registers that calls leave alone while they hold places */
 	uint8_t slots, life; /* enum life */
+	uint8_t kept;	     /* enum gpr: the register that rules speak of besides RSP and RBP */
 };
 
-/* As at the first instruction of a function. */
-void frame_enter(struct frame *f);
+/* As at the first instruction of a function. kept: RBX or 12, for R12 (enum gpr). */
+void frame_enter(struct frame *f, unsigned kept);
 /* The word at a place; UNKNOWN. */
 uint64_t frame_load(const struct frame *f, uint64_t place);
 /* Applies one instruction, but for where it goes on. False: it takes RSP above the return address.

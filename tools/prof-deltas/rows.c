@@ -97,7 +97,7 @@ void rows_rules_done(struct rows_rules *s)
 
 void rows_init(struct rows *r)
 {
-	*r = (struct rows){ 0 };
+	*r = (struct rows){ .kept = UNWIND_REG_RBX };
 }
 
 void rows_done(struct rows *r)
@@ -105,7 +105,7 @@ void rows_done(struct rows *r)
 	rows_rules_done(&r->rules);
 	free(r->code);
 	free(r->function);
-	*r = (struct rows){ 0 };
+	*r = (struct rows){ .kept = UNWIND_REG_RBX };
 }
 
 int rows_segment_add(struct rows *r, uint64_t vaddr, uint64_t offset, uint64_t size)

@@ -210,6 +210,8 @@ struct rows {
 	size_t functions, function_cap;
 	size_t settled; /* functions before this one are sorted and do not overlap */
 	struct rows_pen pen;
+	uint8_t kept; /* besides RSP and RBP, what rows of call frame information speak of:
+		       * UNWIND_REG_RBX, or UNWIND_REG_R12 */
 	bool filling;
 	bool replaced; /* a row was given twice: neighbours may be equal */
 };

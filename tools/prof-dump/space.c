@@ -347,7 +347,7 @@ int stack_walk(struct space *s, const struct half_thread *t, struct stack *ret)
 	walk_place(&w);
 	if (t->partial) {
 		w.fp = WALK_FP_UNKNOWN;
-		w.rbx = 0;
+		w.kept = 0;
 		w.reason = WALK_NO_REGISTERS;
 	}
 	while (!r && !stop) {
