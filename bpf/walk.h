@@ -318,11 +318,11 @@ ENV_INLINE bool walk_owns_fp(struct walk *w, __u64 back)
 	if (owner_set_up(w->pc))
 		return true;
 	/* Who moves his arguments has the return address in a register meanwhile. */
-	if (w->leaf && w->regs_at &&
-	    owner_returns(maps, w->regs_at + 40, w->regs_at + 160, w->pc, 0))
-		return false;
+	for (__u64 at = 40; at < 160 && w->leaf && w->regs_at; at += 8 * OWNER_WORDS)
+		if (owner_words(maps, w->regs_at + at, w->regs_at + 160, w->pc, 0))
+			return false;
 	for (int i = 0; i < 16 && w->leaf && !w->regs_at; i++)
-		if (i != UNWIND_REG_RSP && owner_code(maps, w->regs[i]))
+		if (i != UNWIND_REG_RSP && owner_code(maps, w->regs[i]) && owner_called(w->regs[i]))
 			return false;
 	return owner_size(owner_called(back)) == w->fp - w->sp ||
 	       !owner_returns(maps, w->sp, w->fp, pc, back);
@@ -352,7 +352,7 @@ ENV_INLINE int walk_by_fp(struct walk *w, __u16 reason)
 		return walk_stop(w, reason);
 	if (!walk_read(w, fp, &caller_fp) || !walk_read(w, fp + 8, &pc))
 		return walk_stop(w, reason);
-	if (!w->unsure && !walk_owns_fp(w, pc)) {
+	if (!w->unsure && !w->by_fp && !walk_owns_fp(w, pc)) {
 		w->unsure = 1;
 		w->unsure_slot = (__u16)w->map.slot;
 	}
