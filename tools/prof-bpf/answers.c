@@ -13,7 +13,26 @@
 struct wanted {
 	struct prof *p;
 	uint64_t ticket;
+	uint64_t file; /* which is to be looked at; 0: another of its, or none */
 };
+
+/* What an offer came to is known. */
+static void close_offer(struct prof *p, struct host_file *f)
+{
+	if (f->offered && !f->looked_at && p->offers_open)
+		p->offers_open--;
+	f->looked_at = true;
+}
+
+/* Who was to look at a file does not get it. */
+static void end_offer(struct prof *p, uint64_t file)
+{
+	struct host_file *f = file && file <= UINT32_MAX ? host_file(p->host, (uint32_t)file)
+							 : NULL;
+
+	if (f)
+		close_offer(p, f);
+}
 
 static void opened(void *ctx, const struct opener_result *r)
 {
@@ -24,6 +43,8 @@ static void opened(void *ctx, const struct opener_result *r)
 						   : 0;
 
 	filesrv_answer(w->p->filesrv, w->ticket, r->fd, status, r->file.size);
+	if (status)
+		end_offer(w->p, w->file);
 	free(w);
 }
 
@@ -62,7 +83,13 @@ void answers_file(void *ctx, uint64_t ticket, const struct msg_file_request *m)
 	struct host_file *f = file_for(p, m->file);
 	struct wanted *w = wanted_new(p, ticket);
 
-	refused(w, p, ticket, !w ? -ENOMEM : !f ? -ENOENT : host_open(p->host, f, opened, w));
+	if (w)
+		w->file = m->file;
+	const int r = !w ? -ENOMEM : !f ? -ENOENT : host_open(p->host, f, opened, w);
+
+	if (r)
+		end_offer(p, m->file);
+	refused(w, p, ticket, r);
 }
 
 void answers_debug(void *ctx, uint64_t ticket, const struct msg_debug_request *m)
@@ -135,14 +162,6 @@ struct described {
 	uint64_t mark;
 	struct runtime_config config;
 };
-
-/* What an offer came to is known. */
-static void close_offer(struct prof *p, struct host_file *f)
-{
-	if (f->offered && !f->looked_at && p->offers_open)
-		p->offers_open--;
-	f->looked_at = true;
-}
 
 static void use_runtime(struct prof *p, struct host_file *f, const struct runtime_config *c)
 {
