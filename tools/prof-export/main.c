@@ -394,7 +394,7 @@ static int take_messages(struct receiver *r, struct buf *message)
 		const int event = bus_recv(r->bus, message);
 
 		/* It waits there, and who sends it does. */
-		if (event == -ENOMEM && output_rest(&session.output, &r->rests))
+		if (output_rest(&session.output, event, &r->rests))
 			break;
 		if (event < 0)
 			return event;

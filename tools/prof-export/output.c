@@ -63,9 +63,9 @@ static void hold(struct output *o)
 	beat(o);
 }
 
-bool output_rest(struct output *o, unsigned *rests)
+bool output_rest(struct output *o, int r, unsigned *rests)
 {
-	if (o->error || ++*rests > RESTS_MOST)
+	if (r != -ENOMEM || o->error || ++*rests > RESTS_MOST)
 		return false;
 	(void)poll(NULL, 0, REST_MS);
 	beat(o);

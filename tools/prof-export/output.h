@@ -39,9 +39,10 @@ static inline void output_str(struct output *o, const char *s)
 void output_printf(struct output *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Writes what waits; not for gzip, whose size it would spoil. */
 void output_flush(struct output *o);
-/* There is no memory for something: lets a moment pass, after which it may be tried again. False:
- * that was so for half a minute (*rests begins at 0), or the output failed. */
-bool output_rest(struct output *o, unsigned *rests);
+/* Whether what ended with r is to be tried again: where that was for want of memory (-ENOMEM),
+ * after a moment, which this lets pass. False: that was so for half a minute (*rests begins at 0),
+ * the output failed, or r is something else. */
+bool output_rest(struct output *o, int r, unsigned *rests);
 /* All that was put is to be put again from the beginning. False: some of it is gone where nothing
  * can be taken back. */
 bool output_rewind(struct output *o);

@@ -41,12 +41,6 @@ void session_done(struct session *s)
 	output_free(&s->output);
 }
 
-/* Whether what failed is to be tried again: for want of memory nothing is lost, but time. */
-static bool again(struct session *s, int r, unsigned *rests)
-{
-	return r == -ENOMEM && output_rest(&s->output, rests);
-}
-
 static int take(struct session *s, const struct msg *m)
 {
 	struct model_sample sample;
@@ -71,7 +65,7 @@ static int take(struct session *s, const struct msg *m)
 		if (!r && recording) {
 			do
 				r = record_missing(&s->record, missing);
-			while (again(s, r, &rests));
+			while (output_rest(&s->output, r, &rests));
 		}
 	}
 	const bool is_sample = model_take(s->model, m, &sample) == MODEL_SAMPLE;
@@ -81,7 +75,7 @@ static int take(struct session *s, const struct msg *m)
 	if (!r && recording && !s->lost) {
 		do
 			r = record_take(&s->record, m);
-		while (again(s, r, &rests));
+		while (output_rest(&s->output, r, &rests));
 	}
 	if (!r && is_sample && s->options.format == SESSION_TEXT)
 		r = text_sample(&s->text, s->model, &sample, &s->output);
@@ -95,7 +89,7 @@ int session_feed(struct session *s, struct span bytes)
 
 	do
 		r = stream_feed(&s->in, bytes);
-	while (again(s, r, &rests));
+	while (output_rest(&s->output, r, &rests));
 	if (r)
 		return r == -ENOBUFS ? STREAM_MALFORMED : r;
 	while (!s->in.ended) {
@@ -103,7 +97,7 @@ int session_feed(struct session *s, struct span bytes)
 
 		do
 			r = stream_next(&s->in, &m);
-		while (again(s, r, &rests));
+		while (output_rest(&s->output, r, &rests));
 		if (r)
 			return r;
 		r = take(s, &m);
@@ -125,7 +119,7 @@ int session_tell(struct session *s, struct str name, uint64_t value)
 		return 0;
 	do
 		r = record_take(&s->record, &m);
-	while (again(s, r, &rests));
+	while (output_rest(&s->output, r, &rests));
 	return r;
 }
 
@@ -162,7 +156,7 @@ int session_finish(struct session *s)
 	model_conclude(s->model);
 	do
 		r = write_end(s);
-	while (again(s, r, &rests) && (!at_end || output_rewind(&s->output)));
+	while (output_rest(&s->output, r, &rests) && (!at_end || output_rewind(&s->output)));
 	const int e = output_done(&s->output);
 
 	return e ? e : r;

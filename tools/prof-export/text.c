@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/prof-export/text.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include "tools/prof-export/label.h"
 
@@ -117,12 +116,6 @@ static int put_head(struct buf *b, const struct model_header *h, const struct mo
 	return r ? r : buf_append(b, ":\n", 2);
 }
 
-/* Nothing of a piece was put that there was no memory for. */
-static bool again(int r, struct output *o, unsigned *rests)
-{
-	return r == -ENOMEM && output_rest(o, rests);
-}
-
 int text_sample(struct text *t, const struct model *m, const struct model_sample *s,
 		struct output *o)
 {
@@ -133,10 +126,11 @@ int text_sample(struct text *t, const struct model *m, const struct model_sample
 	unsigned rests = 0;
 	int r;
 
+	/* Nothing of a piece was put that there was no memory for. */
 	do {
 		buf_reset(b);
 		r = put_head(b, h, s);
-	} while (again(r, o, &rests));
+	} while (output_rest(o, r, &rests));
 	model_frames(m, &frames);
 	for (uint32_t i = 0; !r && i < s->stack->count; i++) {
 		const struct model_frame *f = &frames[stack[i]];
@@ -147,7 +141,7 @@ int text_sample(struct text *t, const struct model *m, const struct model_sample
 			do {
 				b->len = before;
 				r = put_call(b, m, f, k);
-			} while (again(r, o, &rests));
+			} while (output_rest(o, r, &rests));
 		}
 		/* A stack of many inlined calls is longer than what should be kept. */
 		output_put(o, b->data, b->len);
