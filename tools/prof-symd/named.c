@@ -592,16 +592,23 @@ static int run(struct named *n, uint64_t now_ns)
 	return n->ended ? 0 : tell_lost(n);
 }
 
-int named_run(struct named *n, uint64_t now_ns)
+/* Before anything is sent: what was half said when there was no memory is said from the beginning.
+ */
+static int resume(struct named *n)
 {
-	/* What was half said when there was no memory is said from the beginning. */
-	int r = n->half_said ? named_restart(n) : 0;
+	const int r = n->half_said ? named_restart(n) : 0;
 
 	n->paused = false;
-	if (r == 0) {
-		n->half_said = false;
+	n->half_said = r != 0;
+	return r;
+}
+
+int named_run(struct named *n, uint64_t now_ns)
+{
+	int r = resume(n);
+
+	if (r == 0)
 		r = run(n, now_ns);
-	}
 	n->half_said |= r == -ENOMEM;
 	return r;
 }
@@ -632,13 +639,10 @@ int named_end(struct named *n, enum end_reason reason, uint64_t now_ns)
 
 	if (n->ended)
 		return 0;
-	int r = n->half_said ? named_restart(n) : 0;
+	int r = resume(n);
 
-	n->paused = false;
-	if (r == 0) {
-		n->half_said = false;
+	if (r == 0)
 		r = run_event(n, &e, now_ns);
-	}
 	n->half_said |= r == -ENOMEM;
 	return r;
 }
