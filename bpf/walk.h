@@ -352,6 +352,7 @@ ENV_INLINE int walk_by_fp(struct walk *w, __u16 reason)
 		return walk_stop(w, reason);
 	if (!walk_read(w, fp, &caller_fp) || !walk_read(w, fp + 8, &pc))
 		return walk_stop(w, reason);
+	/* What frame pointers lead to has a frame, mostly: only where they begin is it asked. */
 	if (!w->unsure && !w->by_fp && !walk_owns_fp(w, pc)) {
 		w->unsure = 1;
 		w->unsure_slot = (__u16)w->map.slot;

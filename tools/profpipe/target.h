@@ -7,8 +7,8 @@
 #ifndef PROFPIPE_TARGET_H
 #define PROFPIPE_TARGET_H
 
-/* Maps the first page of each file that execvp(argv[0], argv) would run, for good: an exec drops
- * the mappings. What cannot be found or mapped is left out: exec will say why. */
+/* Maps the first page of each file that execvp(name, ...) would run, for good: an exec drops the
+ * mappings. What cannot be found or mapped is left out: exec will say why. */
 void target_map(const char *name);
 
 #endif
