@@ -220,15 +220,20 @@ table:  .short one - second
 """
 
 
-def test_assembly_that_shares_its_ends_has_rows(tmp_path):
-    """Functions whose addresses are taken and no more, that jump into each other with a frame."""
-    (tmp_path / "shared.s").write_text(SHARED)
-    program = str(tmp_path / "shared")
-    subprocess.run(["gcc", "-static", "-nostdlib", "-o", program, tmp_path / "shared.s"], check=True)
+def assembled(folder, source):
+    """Where the symbols of a program of assembly are, and the rows of it, stripped."""
+    (folder / "program.s").write_text(source)
+    program = str(folder / "program")
+    subprocess.run(["gcc", "-static", "-nostdlib", "-o", program, folder / "program.s"], check=True)
     nm = subprocess.run(["nm", program], capture_output=True, text=True, check=True).stdout
     at = {line.split()[2]: int(line.split()[0], 16) for line in nm.splitlines()}
     subprocess.run(["strip", program], check=True)
-    found = rows(program)
+    return at, rows(program)
+
+
+def test_assembly_that_shares_its_ends_has_rows(tmp_path):
+    """Functions whose addresses are taken and no more, that jump into each other with a frame."""
+    at, found = assembled(tmp_path, SHARED)
 
     def cfa(pc):
         return [rule for start, rule in found if start <= pc][-1][0]
@@ -295,13 +300,7 @@ second: .quad second_
 
 def test_assembly_by_its_own_conventions_has_rows(tmp_path):
     """RSP kept in a register over calls of a helper, and code that goes on where an address in a register says."""
-    (tmp_path / "hand.s").write_text(BY_HAND)
-    program = str(tmp_path / "hand")
-    subprocess.run(["gcc", "-static", "-nostdlib", "-o", program, tmp_path / "hand.s"], check=True)
-    nm = subprocess.run(["nm", program], capture_output=True, text=True, check=True).stdout
-    at = {line.split()[2]: int(line.split()[0], 16) for line in nm.splitlines()}
-    subprocess.run(["strip", program], check=True)
-    found = rows(program)
+    at, found = assembled(tmp_path, BY_HAND)
 
     def rule(pc):
         return [rule for start, rule in found if start <= pc][-1][:3]
