@@ -308,3 +308,14 @@ def test_assembly_by_its_own_conventions_has_rows(tmp_path):
     assert rule(at["first_"] + 3) != ["end"] and rule(at["aligned"]) == rule(at["aligned"] + 4) == ["rcx+8", "same", "cfa-8"]
     assert rule(at["label"]) == ["rsp+8", "same", "cfa-8"]
     assert rule(at["label"] + 6) == ["rsp+16", "same", "cfa-8"]
+
+
+@pytest.mark.parametrize("begin", ["", "endbr64"], ids=["plain", "cet"])
+def test_contexts_end_in_a_static_libc(tmp_path, begin):
+    """__start_context of a glibc, also of one built for CET: what returns there returns to its first instruction."""
+    at, found = assembled(
+        tmp_path,
+        ".section .tbss, \"awT\", @nobits\n.zero 8\n.text\n.globl _start, first\n_start: hlt\n.fill 4096, 1, 6\nfirst: " + begin
+        + "\nmov %rbx, %rsp\nmov (%rsp), %rdi\ntest %rdi, %rdi\nje 1f\ncall _start\nmov %rax, %rdi\n1: call _start\nhlt\n.fill 64, 1, 6\n",
+    )
+    assert (at["first"] - 1, ["rsp+8", "same", "undefined", "derived"]) in found, [f for f in found if f[0] > at["_start"]]

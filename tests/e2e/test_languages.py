@@ -176,10 +176,12 @@ def plain(names):
     return [re.sub(r"^__libc_start_main_impl$", "__libc_start_main", n.split("@")[0]) for n in names]
 
 
-@pytest.mark.parametrize("kind", ["ucontext", "switch", "fiber", "coroutine", "split", "loads"])
+@pytest.mark.parametrize("kind", ["ucontext", "static", "static-pie", "switch", "fiber", "coroutine", "split", "loads"])
 def test_a_stack_that_was_changed_to_is_whole(program, kind):
     source, args, count, rest = {
         "ucontext": (UCONTEXT, [], 21, ["body"]),
+        "static": (UCONTEXT, ["-static"], 21, ["body"]),
+        "static-pie": (UCONTEXT, ["-static-pie"], 21, ["body"]),
         "switch": (SWITCH, [], 21, ["body"]),
         "fiber": (FIBER, [], 21, ["body"]),
         "coroutine": (COROUTINE, [], 21, ["body", "resumer", *ROOT]),
@@ -194,7 +196,7 @@ def test_a_stack_that_was_changed_to_is_whole(program, kind):
     if kind == "loads":
         assert names.count("once") == names.count("twice") == 9
         names = [n for n in names if n not in ("once", "twice")]
-    if kind in ("ucontext", "fiber"):
+    if kind in ("ucontext", "static", "static-pie", "fiber"):
         # What body returns to.
         names.pop()
     assert names[1:] == ["stop", *["inner"] * count, *rest]

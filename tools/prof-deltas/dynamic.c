@@ -55,6 +55,8 @@ int dynamic_read(int fd, const struct elf_file *f, struct dynamic *ret)
 			symbols = dynamic[i].d_un.d_ptr;
 		else if (dynamic[i].d_tag == DT_SONAME)
 			ret->soname = dynamic[i].d_un.d_val;
+		else if (dynamic[i].d_tag == DT_NEEDED)
+			ret->needs = true;
 	}
 	if (!locate(f, names, &ret->names)) {
 		*ret = (struct dynamic){ 0 };

@@ -10,6 +10,7 @@
 
 struct dynamic {
 	uint64_t soname;	       /* offset into names; 0: none */
+	bool needs;		       /* other files */
 	uint64_t names, names_size;    /* file offset and bytes */
 	uint64_t symbols, symbols_end; /* file offsets; the end is where the names begin */
 };

@@ -249,7 +249,9 @@ static int read_segments(Elf *elf, struct elf_file *f, uint64_t *ret_hdr_vaddr,
 			return ROWS_MALFORMED;
 		}
 		if (p.p_type == PT_INTERP)
-			f->entry_certain = true;
+			f->entry_certain = f->interpreted = true;
+		if (p.p_type == PT_TLS)
+			f->tls = true;
 		if (p.p_type == PT_GNU_EH_FRAME) {
 			*ret_hdr_vaddr = p.p_vaddr;
 			*ret_hdr_offset = p.p_offset;

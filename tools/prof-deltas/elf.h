@@ -36,6 +36,8 @@ struct elf_file {
 	uint64_t entry;	    /* ELF address; 0: none */
 	bool entry_certain; /* an executable's, or of what has an interpreter; else the code there
 			       must look like one */
+	bool interpreted;   /* it names an interpreter: ld.so */
+	bool tls;	    /* it has thread-local variables */
 	bool truncated;	    /* a segment or section table that matters ends past the file's end */
 	struct elf_load load[ELF_MAX_LOADS];
 	unsigned loads;

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "tools/prof-deltas/stubs.h"
 #include "tools/prof-deltas/ucontext.h"
 
 #define WINDOW (64u << 10)
@@ -26,6 +27,13 @@ static int is_libc(int fd, const struct elf_file *f, const struct dynamic *d)
 	return n == (int64_t)sizeof(found) && memcmp(found, name, sizeof(name)) == 0;
 }
 
+/* Whether the file may have a libc in it: a static program. glibc always has thread-local
+ * variables; Go's programs, whose code is large, have none. */
+static bool is_static(const struct elf_file *f, const struct dynamic *d)
+{
+	return f->entry && f->tls && !f->interpreted && !d->soname && !d->needs;
+}
+
 /* Up to its hlt. */
 static size_t length_of(const uint8_t *code, size_t left)
 {
@@ -47,9 +55,17 @@ static int search(int fd, const struct elf_load *l, struct rows *rows, uint8_t *
 		const uint8_t *found = memmem(window, (size_t)n, start_context,
 					      sizeof(start_context));
 
-		if (found && (found - window > 0 || at > 0))
+		if (found && (found - window > 0 || at > 0)) {
+			size_t left = (size_t)(window + n - found), length = length_of(found, left);
+
+			/* What returns there returns to the endbr64 where there is one. */
+			if (found - window >= 4 && stub_endbr(found - 4, 4)) {
+				found -= 4;
+				length += 4;
+			}
 			return rows_add_end(rows, l->vaddr + at + (uint64_t)(found - window),
-					    length_of(found, (size_t)(window + n - found)));
+					    length);
+		}
 		if (n < (int64_t)want)
 			break;
 	}
@@ -60,7 +76,7 @@ int ucontext_read(int fd, const struct elf_file *f, const struct dynamic *d, str
 {
 	int r = is_libc(fd, f, d);
 
-	if (r <= 0)
+	if (r < 0 || (!r && !is_static(f, d)))
 		return r;
 
 	uint8_t *window = malloc(WINDOW);

@@ -2,7 +2,7 @@
 /*
  * Where the stacks that makecontext makes end: glibc has their first function return to
  * __start_context, whose call frame information speaks of a caller that there is not. It is looked
- * for in libc.so.6 alone, by what its instructions are.
+ * for in libc.so.6 and in static programs, by what its instructions are.
  */
 #ifndef PROF_DELTAS_UCONTEXT_H
 #define PROF_DELTAS_UCONTEXT_H
