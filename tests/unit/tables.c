@@ -531,6 +531,8 @@ Test(tables, what_is_above_a_lower_ceiling_is_handed_back)
 	tables_limit(t, SLAB_BYTES);
 	/* There is room for a few mappings all the while. */
 	tables_tick(t, 1000000000ull);
+	tables_figures(t, &f);
+	cr_assert_eq(f.bytes, SLAB_BYTES, "at once: a tool may have taken their memory");
 	cr_assert_eq(tables_process_set(t, 10, 1, 0, m, 1, true, &generation), 0);
 	for (uint64_t s = 1; s < 9; s++)
 		tables_tick(t, s * 1100000000ull);
@@ -546,4 +548,70 @@ Test(tables, what_is_above_a_lower_ceiling_is_handed_back)
 		add_file(0, 0x80000, 0x20000, 4, 2);
 	tables_figures(t, &f);
 	cr_assert_gt(f.bytes, SLAB_BYTES);
+}
+
+Test(tables, nothing_goes_for_rows_that_would_not_have_room_even_then)
+{
+	struct tables_figures f;
+	uint16_t small[4], large;
+
+	for (int i = 0; i < 4; i++) {
+		small[i] = add_file(0, 0x80000, 0x20000, 4, 2);
+		tables_file_touch(t, small[i], 100);
+	}
+	cr_assert_eq(tables_file_new(t, &large), 0);
+	for (int k = 0; k < 90; k++)
+		tables_file_touch(t, large, 1000 + k);
+	cr_assert_eq(tables_rows_begin(t, large, 0, 0x1000000, 3 * SLAB_WORDS, 1), TABLES_FULL);
+	tables_file_full(t, large);
+	tables_tick(t, 1);
+	tables_tick(t, 4 * TABLES_GRACE_NS);
+	cr_assert_not(tables_file_again(t, large));
+	tables_figures(t, &f);
+	cr_assert_eq(f.evictions, 0);
+	for (int i = 0; i < 4; i++)
+		cr_assert_eq(tables_file_state(t, small[i]), FILE_READY);
+	cr_assert_geq(tables_lacking(t), 3 * SLAB_BYTES);
+	/* With more memory it has room. */
+	tables_limit(t, 6 * SLAB_BYTES);
+	tables_tick(t, 5 * TABLES_GRACE_NS);
+	tables_file_touch(t, large, 5 * TABLES_GRACE_NS);
+	cr_assert(tables_fit(t, tables_rows_bytes(0x1000000, 3 * SLAB_WORDS)));
+	cr_assert(tables_file_again(t, large));
+}
+
+Test(tables, many_files_that_are_sampled_do_not_go_for_one_that_is_sampled_less_than_all_of_them)
+{
+	struct tables_figures f;
+	uint16_t small[8], large;
+
+	for (int i = 0; i < 8; i++) {
+		small[i] = add_file(0, 0x80000, 0x20000, 4, 2);
+		for (int k = 0; k < 10; k++)
+			tables_file_touch(t, small[i], 100 + k);
+	}
+	cr_assert_eq(tables_file_new(t, &large), 0);
+	for (int k = 0; k < 50; k++)
+		tables_file_touch(t, large, 1000 + k);
+	/* Seven of them would have to go, of 70 samples. */
+	cr_assert_eq(tables_rows_begin(t, large, 0, 0x100000, 2 * SLAB_WORDS, 1), TABLES_FULL);
+	tables_figures(t, &f);
+	cr_assert_eq(f.evictions, 0);
+}
+
+Test(tables, rows_that_nobody_uses_go_before_others_need_the_room)
+{
+	struct tables_figures f;
+
+	for (int i = 0; i < 11; i++)
+		add_file(0, 0x80000, 0x20000, 4, 2);
+	tables_figures(t, &f);
+	cr_assert_gt(f.bytes_used, 5 * SLAB_BYTES / 2, "%lu", f.bytes_used);
+	tables_tick(t, 11000000000ull);
+	tables_tick(t, 12100000000ull);
+	tables_tick(t, 14200000000ull);
+	tables_figures(t, &f);
+	cr_assert_leq(f.bytes_used, 21 * SLAB_BYTES / 8, "%lu", f.bytes_used);
+	cr_assert_gt(f.bytes_used, 2 * SLAB_BYTES, "but not more than that");
+	cr_assert_eq(tables_lacking(t), 0, "nobody lacks them");
 }

@@ -1,5 +1,5 @@
 # The unwind tables: for walks in user space, too.
-tables_PARTS := $(patsubst %,tools/prof-bpf/%.c,tables rules incoming slabs array)
+tables_PARTS := $(patsubst %,tools/prof-bpf/%.c,tables victims rules incoming slabs array)
 
 TOOLS += prof-bpf
 prof-bpf_SRCS := $(wildcard tools/prof-bpf/*.c)

@@ -231,41 +231,63 @@ static void set_closing(struct slabs *s, uint32_t i, bool closing)
 	s->slot[i].closing = closing;
 }
 
-/* Whether nothing lies in slab i. *ret_at: its free extent. */
-static bool is_empty(const struct slabs *s, uint32_t i, size_t *ret_at)
+static bool in_slab(const struct extent *e, uint32_t i)
 {
-	for (*ret_at = 0; *ret_at < s->free.len; ++*ret_at) {
-		const struct extent *e = &s->free.data[*ret_at];
-
-		if (e->position >> SLAB_WORDS_SHIFT == i)
-			return e->words == SLAB_WORDS;
-	}
-	return false;
+	return e->position >> SLAB_WORDS_SHIFT == i;
 }
 
-/* Gives one back, which waits for the kernel's grace period. Not where one more would be made again
- * at once. */
+static uint32_t words_free(const struct slabs *s, uint32_t i)
+{
+	uint32_t words = 0;
+
+	for (size_t k = 0; k < s->free.len; k++)
+		words += in_slab(&s->free.data[k], i) ? s->free.data[k].words : 0;
+	return words;
+}
+
+/* Waits for the kernel's grace period. */
+static void slab_remove(struct slabs *s, uint32_t i)
+{
+	struct slab_slot *slot = &s->slot[i];
+	size_t kept = 0;
+
+	s->bytes_used -= SLAB_BYTES - (uint64_t)words_free(s, i) * 4;
+	s->pages -= slot->pages;
+	if (s->map_fd >= 0)
+		(void)bpf_map_delete_elem(s->map_fd, &i);
+	set_closing(s, i, false);
+	slab_free(slot);
+	for (size_t k = 0; k < s->free.len; k++)
+		if (!in_slab(&s->free.data[k], i))
+			s->free.data[kept++] = s->free.data[k];
+	s->free.len = kept;
+	s->count--;
+	s->bytes -= SLAB_BYTES;
+}
+
+/* Gives one back. Not where one more would be made again at once. */
 static void slab_drop(struct slabs *s)
 {
 	const bool spare = s->bytes - s->bytes_used >= SLAB_BYTES + SPARE_BYTES;
-	size_t at;
 
 	for (uint32_t i = s->top; s->count > 1 && i-- > 0;) {
 		struct slab_slot *slot = &s->slot[i];
 
 		if (!slot->data || !(slot->closing || s->count > s->max || spare) ||
-		    !is_empty(s, i, &at))
+		    words_free(s, i) < SLAB_WORDS)
 			continue;
-		s->pages -= slot->pages;
-		if (s->map_fd >= 0)
-			(void)bpf_map_delete_elem(s->map_fd, &i);
-		set_closing(s, i, false);
-		slab_free(slot);
-		extents_remove(&s->free, at);
-		s->count--;
-		s->bytes -= SLAB_BYTES;
+		slab_remove(s, i);
 		return;
 	}
+}
+
+bool slabs_drop_closing(struct slabs *s, uint32_t i, uint32_t unused_words)
+{
+	if (!s->slot[i].data || !s->slot[i].closing || s->count <= 1 ||
+	    words_free(s, i) + unused_words < SLAB_WORDS)
+		return false;
+	slab_remove(s, i);
+	return true;
 }
 
 void slabs_limit(struct slabs *s, uint32_t max)

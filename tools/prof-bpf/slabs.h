@@ -71,6 +71,9 @@ uint32_t slabs_excess(const struct slabs *s);
 /* Nothing more is taken of slab i, which goes when all of it was released. */
 void slabs_close(struct slabs *s, uint32_t i);
 bool slabs_closing(const struct slabs *s, struct extent e);
+/* Gives slab i back at once, if it is closing and all of it is free but for so many words, which
+ * nobody uses: waits until no walk in the kernel reads it. Whether it is gone. */
+bool slabs_drop_closing(struct slabs *s, uint32_t i, uint32_t unused_words);
 /* Once a second or so: unmaps what was idle since the last call, gives back a slab that nothing
  * lies in, and makes the next slab before it is needed. */
 void slabs_tick(struct slabs *s);

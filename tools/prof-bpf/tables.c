@@ -10,15 +10,17 @@
 #include "tools/prof-bpf/rules.h"
 #include "tools/prof-bpf/slabs.h"
 #include "tools/prof-bpf/tables.h"
+#include "tools/prof-bpf/victims.h"
 
 #define SLABS_TICK_NS 1000000000u
 #define SCORE_SHIFT 32 /* of nanoseconds: scores are halved every 4 s */
 #define UNMAPPED_SHIFT 4
 #define IDLE_NS 10000000000ull /* of who was not sampled for so long the score is no matter */
-#define COMES_WORTH 8	       /* samples that a file is expected to have which has just come */
 #define AGAIN_NS 1000000000ull /* between two looks whether rows are worth their room by now */
 #define SPARE_PART \
 	16 /* of all room, which rows leave: without its mappings a process has no stacks */
+#define DROPPED_AT_ONCE 2
+#define IDLE_PART 8	   /* of all room, that idle rows leave as well */
 #define LARGE_WORDS 16384u /* an array of mappings of so many is a large one: 2,048 of them */
 /* Of all room, for large ones: of processes that were sampled of late, and when all are counted. A
  * large one that is published again and again is there many times, until the grace periods are
@@ -89,6 +91,7 @@ struct taker {
 #define WORTH_ANY UINT64_MAX
 
 static void make_room(struct tables *t, uint64_t worth, uint64_t words);
+static void keep_room(struct tables *t);
 static void hand_back(struct tables *t);
 static uint32_t score(const struct table_file *f, uint64_t now_ns);
 
@@ -104,6 +107,12 @@ static uint64_t free_words(const struct tables *t)
 	return most > t->slabs.bytes_used ? (most - t->slabs.bytes_used) / sizeof(uint32_t) : 0;
 }
 
+/* What rows leave to mappings. */
+static uint64_t spare_words(const struct tables *t)
+{
+	return all_words(t) / SPARE_PART;
+}
+
 /* Takes words of one slab. TABLES_FULL: something is evicted, where that is worth it, for a later
  * try to find. */
 static int extent_take(struct tables *t, uint32_t words, struct taker by, struct extent *ret)
@@ -117,14 +126,28 @@ static int extent_take(struct tables *t, uint32_t words, struct taker by, struct
 	return r == SLABS_FULL ? TABLES_FULL : r;
 }
 
+static uint64_t less(uint64_t a, uint64_t b)
+{
+	return a > b ? a - b : 0;
+}
+
+static uint64_t extents_words(const struct extents *x)
+{
+	uint64_t words = 0;
+
+	for (size_t i = 0; i < x->len; i++)
+		words += x->data[i].words;
+	return words;
+}
+
 static int rows_take(struct tables *t, uint16_t slot, uint32_t words, struct extent *ret)
 {
 	const struct table_file *f = &t->state[slot];
 
 	return extent_take(t, words,
-			   (struct taker){ .spare = all_words(t) / SPARE_PART,
+			   (struct taker){ .spare = spare_words(t),
 					   .worth = score(f, t->now_ns),
-					   .all = f->words },
+					   .all = less(f->words, extents_words(&f->extents)) },
 			   ret);
 }
 
@@ -145,7 +168,7 @@ static int maps_take(struct tables *t, const struct table_process *p, uint32_t w
 	if (words >= LARGE_WORDS) {
 		if (t->large_words + words > most)
 			return TABLES_FULL;
-		by.spare = all_words(t) / SPARE_PART;
+		by.spare = spare_words(t);
 		by.worth = idle ? 0 : WORTH_ANY;
 	}
 	const int r = extent_take(t, words, by, ret);
@@ -228,10 +251,12 @@ void tables_tick(struct tables *t, uint64_t now_ns)
 	}
 	if (t->waiting_head == t->waiting_len)
 		t->waiting_head = t->waiting_len = 0;
+	/* The tools have memory that was theirs at once. */
+	hand_back(t);
 	if (now_ns < t->slabs_ns + SLABS_TICK_NS && now_ns >= t->slabs_ns)
 		return;
 	t->slabs_ns = now_ns;
-	hand_back(t);
+	keep_room(t);
 	slabs_tick(&t->slabs);
 }
 
@@ -386,32 +411,29 @@ static bool is_idle(const struct tables *t, const struct table_file *f)
 	return f->unmapped || (t->now_ns > f->touched_ns && t->now_ns - f->touched_ns > IDLE_NS);
 }
 
-/* Which file's rows may go for what is worth so many samples: of those sampled least, that sampled
- * longest ago. Where more is sampled than there is room for, rows that go and come again with each
- * sample are of no use to anybody: so the other must have twice the samples. What is idle goes for
- * anybody, if it did not have many. 0: none. */
-static uint16_t victim(const struct tables *t, uint64_t worth)
+/* Those that have rows, in the order in which they go. NULL: none, or no memory. */
+static struct victim *victims_new(const struct tables *t, size_t *ret_count)
 {
-	uint32_t least = UINT32_MAX;
-	uint16_t ret = 0;
-	bool idle = false;
+	struct victim *v = calloc(t->next_slot, sizeof(*v));
 
-	for (uint32_t i = 1; i < t->next_slot; i++) {
+	*ret_count = 0;
+	for (uint32_t i = 1; v && i < t->next_slot; i++) {
 		const struct table_file *f = &t->state[i];
 
 		if (f->state != FILE_READY || !f->extents.len)
 			continue;
-		const bool rests = is_idle(t, f);
-		const uint32_t n = rests && !f->unmapped ? 0 : score(f, t->now_ns);
+		const bool idle = is_idle(t, f);
 
-		if (!ret || n < least || (n == least && rests && !idle) ||
-		    (n == least && rests == idle && f->touched_ns < t->state[ret].touched_ns)) {
-			least = n;
-			idle = rests;
-			ret = (uint16_t)i;
-		}
+		v[(*ret_count)++] =
+			(struct victim){ .slot = (uint16_t)i,
+					 .idle = idle,
+					 .samples = idle && !f->unmapped ? 0 : score(f, t->now_ns),
+					 .touched_ns = f->touched_ns,
+					 .words = extents_words(&f->extents) };
 	}
-	return ret && (2ull * least < worth || (idle && 2ull * least < COMES_WORTH)) ? ret : 0;
+	if (v)
+		victims_sort(v, *ret_count);
+	return v;
 }
 
 /* Words that are free, or will be after the grace period. */
@@ -428,18 +450,43 @@ static void evict(struct tables *t, uint16_t slot)
 	t->figures.evictions++;
 }
 
+/* What is free may lie in pieces too small: one goes in any case, but where others are on their
+ * way.
+ */
 static void make_room(struct tables *t, uint64_t worth, uint64_t words)
 {
-	uint16_t slot;
+	const uint64_t lacking = less(words, room(t));
+	size_t n;
 
-	/* What is free may lie in pieces too small: one goes in any case, but where others are on
-	 * their way. */
-	for (bool first = !t->waiting_words; first || room(t) < words; first = false) {
-		slot = victim(t, worth);
-		if (!slot)
-			break;
-		evict(t, slot);
+	if (!lacking && t->waiting_words)
+		return;
+	struct victim *v = victims_new(t, &n);
+
+	n = v ? victims_choose(v, n, worth, lacking) : 0;
+	for (size_t i = 0; i < n; i++)
+		evict(t, v[i].slot);
+	free(v);
+}
+
+/* Rows that nobody uses go before others need their room, since that has to wait for the grace
+ * period. */
+static void keep_room(struct tables *t)
+{
+	size_t n;
+
+	if (room(t) >= all_words(t) / IDLE_PART)
+		return;
+	const uint64_t lacking = all_words(t) / IDLE_PART - room(t);
+	struct victim *v = victims_new(t, &n);
+	uint64_t got = 0;
+
+	for (size_t i = 0; v && i < n && got < lacking; i++) {
+		if (!victim_is_free(&v[i]))
+			continue;
+		got += v[i].words;
+		evict(t, v[i].slot);
 	}
+	free(v);
 }
 
 static bool is_closing(const struct tables *t, const struct table_file *f)
@@ -513,6 +560,43 @@ static void move_processes(struct tables *t)
 	}
 }
 
+/* What waits in a slab that goes now does not wait any more. */
+static void forget_waiting(struct tables *t, uint32_t slab)
+{
+	for (size_t i = t->waiting_head; i < t->waiting_len; i++) {
+		struct waiting *w = &t->waiting[i];
+
+		if (w->what != WAITING_EXTENT || !w->extent.words ||
+		    w->extent.position >> SLAB_WORDS_SHIFT != slab)
+			continue;
+		t->waiting_words -= w->extent.words;
+		if (w->mappings && is_large(&w->extent))
+			t->large_words -= w->extent.words;
+		w->extent.words = 0;
+	}
+}
+
+/* Closing slabs in which nothing lives go at once: the kernel frees one when no walk can read it
+ * any more, and a walk that comes later finds none. Not many: each waits for the kernel. */
+static void drop_closing(struct tables *t)
+{
+	uint32_t words[SLAB_MAX] = { 0 };
+	int dropped = 0;
+
+	for (size_t i = t->waiting_head; i < t->waiting_len; i++) {
+		const struct waiting *w = &t->waiting[i];
+
+		if (w->what == WAITING_EXTENT)
+			words[w->extent.position >> SLAB_WORDS_SHIFT] += w->extent.words;
+	}
+	for (uint32_t i = 0; i < t->slabs.top && dropped < DROPPED_AT_ONCE; i++) {
+		if (!slabs_drop_closing(&t->slabs, i, words[i]))
+			continue;
+		forget_waiting(t, i);
+		dropped++;
+	}
+}
+
 /* Hands back the slabs that are above the ceiling: what lies in them goes, or moves. Rows that are
  * just coming go when they are all there. */
 static void hand_back(struct tables *t)
@@ -528,6 +612,7 @@ static void hand_back(struct tables *t)
 			evict(t, (uint16_t)i);
 	}
 	move_processes(t);
+	drop_closing(t);
 }
 
 void tables_limit(struct tables *t, size_t max_bytes)
@@ -563,6 +648,18 @@ uint64_t tables_lacking(const struct tables *t)
 	return words * sizeof(uint32_t);
 }
 
+bool tables_fit(const struct tables *t, uint64_t bytes)
+{
+	return free_words(t) >= bytes / sizeof(uint32_t) + spare_words(t);
+}
+
+uint64_t tables_rows_bytes(uint64_t span, uint64_t rows)
+{
+	if (span > UNWIND_MAX_SPAN || rows > UNWIND_MAX_ROWS)
+		return 0;
+	return ((span >> BLOCK_SHIFT) + 1) * sizeof(struct block_entry) + rows * sizeof(uint32_t);
+}
+
 void tables_file_full(struct tables *t, uint16_t slot)
 {
 	if (!slot_live(t, slot))
@@ -581,10 +678,14 @@ bool tables_file_again(struct tables *t, uint16_t slot)
 	if (!slot_live(t, slot) || f->state != FILE_EVICTED || t->now_ns < f->again_ns)
 		return false;
 	f->again_ns = t->now_ns + AGAIN_NS;
-	/* One that takes nearly all would leave nothing to the others. */
-	if (f->words > all_words(t) / 4 * 3)
+	const uint64_t words = f->words + spare_words(t);
+
+	if (words > all_words(t))
 		return false;
-	return room(t) > f->words + all_words(t) / 8 || victim(t, score(f, t->now_ns));
+	/* They come when what goes for them is gone. */
+	if (words > free_words(t))
+		make_room(t, score(f, t->now_ns), words);
+	return words <= free_words(t);
 }
 
 /* --- rows as they come --- */
@@ -635,6 +736,11 @@ int tables_rows_begin(struct tables *t, uint16_t slot, uint64_t base, uint64_t s
 	uint32_t blocks;
 	(void)incoming_index(f->in, &blocks);
 	f->words = (uint64_t)blocks * 2 + rows;
+	/* Half of them would help nobody, and take the place of others meanwhile. */
+	if (!tables_fit(t, f->words * sizeof(uint32_t))) {
+		make_room(t, score(f, t->now_ns), f->words + spare_words(t));
+		return rows_fail(t, slot, TABLES_FULL);
+	}
 	r = rows_take(t, slot, blocks * 2, &index);
 	if (r)
 		return rows_fail(t, slot, r);

@@ -46,6 +46,10 @@ void tables_tick(struct tables *t, uint64_t now_ns);
 void tables_limit(struct tables *t, size_t max_bytes);
 /* Bytes in use, but for rows that would go for any that come. */
 uint64_t tables_useful(const struct tables *t);
+/* Whether rows of so many bytes have room without others' going. */
+bool tables_fit(const struct tables *t, uint64_t bytes);
+/* What so many rows take that span so many bytes of text; 0: they will be refused. */
+uint64_t tables_rows_bytes(uint64_t span, uint64_t rows);
 /* Bytes that rows would take which were sampled of late, and had no room. */
 uint64_t tables_lacking(const struct tables *t);
 
