@@ -143,6 +143,11 @@ static int share_tables(struct prof *p, size_t *ret)
 	return limit_init(p, rest, sure);
 }
 
+static void on_rows_come(void *ctx, uint64_t bytes)
+{
+	limit_rows(ctx, bytes, clock_mono_ns());
+}
+
 static int load_bpf(struct prof *p)
 {
 	struct tables_config c = { 0 };
@@ -185,6 +190,7 @@ static int open_routes(struct prof *p, const char *run_dir)
 					    .quarantine = p->quarantine,
 					    .on_death = deaths_rows,
 					    .reopen = feed_reopen,
+					    .rows_come = on_rows_come,
 					    .ctx = p };
 	int r = rowsrv_new(&rows, &p->rowsrv);
 

@@ -287,6 +287,9 @@ static bool take(struct rowsrv *r, const struct msg *m, struct request **ret_abo
 			finish(r, q);
 			return true;
 		}
+		if (r->config.rows_come)
+			r->config.rows_come(r->config.ctx, tables_rows_bytes(m->rows_begin.span,
+									     m->rows_begin.rows));
 		v = tables_rows_begin(t, q->slot, m->rows_begin.base, m->rows_begin.span,
 				      m->rows_begin.rows, m->rows_begin.rules);
 		break;

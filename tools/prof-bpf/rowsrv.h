@@ -30,6 +30,9 @@ struct rowsrv_config {
 			 enum lastword_end end, enum quarantine_verdict verdict);
 	/* The file in this slot is to be requested again, with a descriptor, now or later. */
 	void (*reopen)(void *ctx, uint16_t slot);
+	/* Rows of so many bytes are about to come: whoever divides the memory may make room. NULL:
+	 * nobody does. */
+	void (*rows_come)(void *ctx, uint64_t bytes);
 	void *ctx;
 };
 int rowsrv_new(const struct rowsrv_config *c, struct rowsrv **ret);
