@@ -63,6 +63,7 @@ struct status {
 	 * away, and the samples that it would have taken then; how often tools were started again.
 	 */
 	uint64_t duration_ns, unsampled_ns, unsampled, restarts[STATUS_TOOLS];
+	uint64_t memory_peak; /* prof-export: the most that counts for the limit; 0: not known */
 };
 static_assert(sizeof(struct status) <= PIPE_BUF, "a status word is written whole");
 

@@ -38,9 +38,11 @@ def test_no_stack_is_cut_for_want_of_memory_while_there_is_some(folder):
 
 
 def test_the_limit_that_would_have_sufficed_is_named(folder):
-    """And it suffices."""
-    status, _, summary, said, _, _ = ceiling.run(folder, ["rows"], seconds=8, limit=64)
+    """And it suffices. Nothing is cut while there is memory."""
+    status, meter, summary, said, _, _ = ceiling.run(folder, ["rows"], seconds=8, limit=64)
     assert status == 0 and summary["truncated"]["memory-limit"] > 50, said
+    assert 0.88 * 64 * ceiling.MIB <= meter.peak <= 64 * ceiling.MIB, (meter.at_peak, said)
+    assert 0.88 * 64 * ceiling.MIB <= summary["cost"]["memory_peak_bytes"] <= 64 * ceiling.MIB, said
     enough = summary["memory_enough_mib"]
     assert f"with --memory-limit {enough}M" in said, said
     status, _, summary, said, _, _ = ceiling.run(folder, ["rows"], seconds=8, limit=enough)

@@ -424,7 +424,7 @@ def deployed(tmp_path, lines, fmt="folded", last=False):
     assert sender.wait(30) == 0
     os.close(status_r)
     os.close(life_w)
-    behind = 24 + 3 * 16 * 8 + 7 * 8  # the event: figures of others, of runtimes, and of the run
+    behind = 24 + 3 * 16 * 8 + 8 * 8  # the event: figures of others, of runtimes, and of the run
     size = STATUS.size + 10 * TOP.size + 32 + behind
     assert len(words) % size == 0
     states = []

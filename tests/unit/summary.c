@@ -77,6 +77,21 @@ Test(summary, memory_that_is_known_is_a_number)
 	cr_assert(says(&s, "; 4.0 MiB of memory and 0 KiB of BPF maps"));
 }
 
+Test(summary, the_most_that_was_in_use_at_one_time_is_said)
+{
+	struct summary s = some();
+	cJSON *all;
+
+	s.figures.memory_peak = 59 << 20;
+	const cJSON *peak = cJSON_GetObjectItemCaseSensitive(cost_of(&s, &all),
+							     "memory_peak_bytes");
+
+	cr_assert(cJSON_IsNumber(peak));
+	cr_assert_eq(peak->valuedouble, 59 << 20);
+	cJSON_Delete(all);
+	cr_assert(says(&s, "0 KiB of BPF maps, at most 59 MiB at one time"));
+}
+
 Test(summary, memory_of_a_tool_that_cannot_be_read_is_not_zero_and_the_sum_is_not_known)
 {
 	struct summary s = some();

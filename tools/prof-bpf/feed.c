@@ -618,6 +618,7 @@ void feed_figures(struct prof *p)
 		{ "files", t.files },
 		{ "evictions", t.evictions },
 		{ "memory_enough", p->limit.enough },
+		{ "memory_peak", p->limit.peak },
 		{ "memory_export", p->limit.export },
 		{ "processes", h.processes },
 		{ "files_opened", h.opens },

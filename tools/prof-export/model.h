@@ -118,7 +118,7 @@ struct model_totals {
 	uint64_t runtime_samples[STATUS_RUNTIMES], runtime_cut[STATUS_RUNTIMES],
 		runtime_unnamed[STATUS_RUNTIMES]; /* as in struct status */
 	uint64_t unkept; /* samples lost to this model's own ceiling; in lost, too */
-	uint64_t bpf_runs, bpf_ns, map_bytes, memory_enough;
+	uint64_t bpf_runs, bpf_ns, map_bytes, memory_enough, memory_peak;
 	bool ended;
 	uint64_t end_reason; /* enum end_reason */
 };

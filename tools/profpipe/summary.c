@@ -173,6 +173,11 @@ void summary_print(FILE *out, const struct summary *s)
 	}
 	print_bytes(out, f->map_bytes);
 	fputs(" of BPF maps", out);
+	if (f->memory_peak) {
+		fputs(", at most ", out);
+		print_bytes(out, f->memory_peak);
+		fputs(" at one time", out);
+	}
 	if (f->bpf_runs)
 		fprintf(out, "; BPF %.1f us a sample, %.3f s in all",
 			(double)f->bpf_ns / (double)f->bpf_runs / 1000.0, (double)f->bpf_ns / 1e9);
@@ -280,6 +285,8 @@ int summary_json(int fd, const struct summary *s)
 	cJSON_AddNumberToObject(cost, "start_cpu_s", start);
 	add_memory(cost, s->pss_peak, memory_is_known(s));
 	cJSON_AddNumberToObject(cost, "map_bytes", (double)f->map_bytes);
+	if (f->memory_peak)
+		cJSON_AddNumberToObject(cost, "memory_peak_bytes", (double)f->memory_peak);
 	cJSON_AddNumberToObject(cost, "bpf_ns_total", (double)f->bpf_ns);
 	cJSON_AddNumberToObject(cost, "bpf_runs", (double)f->bpf_runs);
 	cJSON_AddNumberToObject(cost, "bpf_ns_per_sample",
