@@ -119,6 +119,116 @@ Test(host, what_was_walked_with_another_programs_mappings_is_known)
 	cr_assert(host_walked_with(p, p->generation) && !host_walked_with(p, second));
 }
 
+/* A sample of three frames: in the program, at an offset of a library, in the program. */
+struct framed {
+	struct sample sample;
+	uint64_t frame[3];
+};
+
+static struct framed framed(uint32_t pid, uint64_t start, uint64_t offset, uint32_t generation)
+{
+	const struct fake_process *p = fake_tables_process(tables, pid);
+	const uint64_t program = (uint64_t)p->at[0].slot << SAMPLE_FRAME_SLOT_SHIFT | 0x1100;
+	const uint64_t library = (uint64_t)p->at[1].slot << SAMPLE_FRAME_SLOT_SHIFT | offset;
+	struct framed f = { .sample = sample_of(pid, pid, start, "program"),
+			    .frame = { program | SAMPLE_FRAME_EXACT, library, program } };
+
+	f.sample.user_frames = 3;
+	f.sample.generation = generation;
+	return f;
+}
+
+Test(host, frames_in_a_file_that_another_took_the_place_of_do_not_hold)
+{
+	uint64_t start = start_program(10, 100);
+
+	map_at(10, 0x700000, 0x3000, 0x1000, 101, "/lib/a");
+	settle();
+	struct host_process *p = look(sample_of(10, 10, start, "program")).process;
+	struct framed there = framed(10, start, 0x2800, p->generation);
+	struct framed beside = framed(10, start, 0x3800, p->generation);
+	struct framed behind = framed(10, start, 0x3000, p->generation); /* returns behind a call */
+	struct framed before = there;
+	cr_assert_eq(host_frames_that_hold(p, &there.sample), 3);
+	cr_assert(!host_mapped_since(p, 0));
+
+	now += MS;
+	map_at(10, 0x701000, 0x1000, 0, 102, "/lib/b");
+	now += MS;
+	there.sample.time_ns = beside.sample.time_ns = behind.sample.time_ns = now;
+	cr_assert_eq(host_frames_that_hold(p, &there.sample), 1);
+	cr_assert_eq(host_frames_that_hold(p, &behind.sample), 1);
+	cr_assert_eq(host_frames_that_hold(p, &beside.sample), 3);
+	cr_assert_eq(host_frames_that_hold(p, &before.sample), 3);
+	cr_assert(host_mapped_since(p, before.sample.time_ns) && !host_mapped_since(p, now));
+	/* What is forked has the same mappings. */
+	fork_of(10, 11);
+	struct host_process *child = look(sample_of(11, 11, tick_start(now), "program")).process;
+	cr_assert_eq(host_frames_that_hold(child, &there.sample), 1);
+	/* What was walked with mappings that have it is right again. */
+	settle();
+	there.sample.generation = p->generation;
+	cr_assert_eq(host_frames_that_hold(p, &there.sample), 3);
+}
+
+Test(host, the_same_file_mapped_again_takes_no_place)
+{
+	uint64_t start = start_program(10, 100);
+
+	map_at(10, 0x700000, 0x3000, 0x1000, 101, "/lib/a");
+	settle();
+	struct host_process *p = look(sample_of(10, 10, start, "program")).process;
+	struct framed f = framed(10, start, 0x2800, p->generation);
+
+	now += MS;
+	map_at(10, 0x700000, 0x3000, 0x1000, 101, "/lib/a");
+	/* Its text moved to huge pages. */
+	map_at(10, 0x701000, 0x1000, 0, 0, "//anon");
+	f.sample.time_ns = ++now;
+	cr_assert_eq(host_frames_that_hold(p, &f.sample), 3);
+	/* At another offset it does. */
+	map_at(10, 0x701000, 0x1000, 0x1000, 101, "/lib/a");
+	f.sample.time_ns = ++now;
+	cr_assert_eq(host_frames_that_hold(p, &f.sample), 1);
+}
+
+Test(host, what_took_a_place_is_in_no_mappings_of_a_time_before)
+{
+	uint64_t start = start_program(10, 100);
+	const struct tables_mapping *m;
+	bool whole;
+
+	map_at(10, 0x700000, 0x3000, 0x1000, 101, "/lib/a");
+	settle();
+	struct host_process *p = look(sample_of(10, 10, start, "program")).process;
+	const uint64_t before = now;
+	now += MS;
+	map_at(10, 0x700000, 0x3000, 0x1000, 102, "/lib/b");
+	settle();
+	cr_assert_eq(host_mappings(host, p, now, &m, &whole), 2);
+	cr_assert_eq(host_mappings(host, p, before, &m, &whole), 1);
+	cr_assert_eq(m[0].start, 0x400000);
+}
+
+/* More than are kept: then nothing that was walked with older mappings is believed. */
+Test(host, too_many_files_that_lost_their_places_cost_all_that_was_walked_with_them)
+{
+	uint64_t start = start_program(10, 100);
+	const unsigned n = 20;
+
+	for (unsigned i = 0; i < n; i++)
+		map_at(10, 0x700000 + i * 0x10000, 0x1000, 0x1000, 101 + i, "/lib/a");
+	settle();
+	struct host_process *p = look(sample_of(10, 10, start, "program")).process;
+	const uint32_t before = p->generation;
+	cr_assert(host_walked_with(p, before));
+	for (unsigned i = 0; i < n; i++)
+		map_at(10, 0x700000 + i * 0x10000, 0x1000, 0x1000, 201 + i, "/lib/b");
+	cr_assert(!host_walked_with(p, before));
+	settle();
+	cr_assert(host_walked_with(p, p->generation) && !host_walked_with(p, before));
+}
+
 Test(host, what_is_published_says_up_to_when_execs_were_heard_of)
 {
 	start_program(10, 100);

@@ -287,6 +287,38 @@ Test(opener, path_stands_in_for_a_mapping_only_with_the_same_inode)
 	cr_assert_eq(r.status, OPENER_OTHER);
 }
 
+/* Where a process maps one file after the other, another may be there by now. */
+Test(opener, a_mapping_of_another_file_is_not_taken_for_the_one_that_was_there)
+{
+	const char *path = path_of("lib");
+	struct stat st;
+	uint64_t at;
+
+	write_file(path, "old");
+	cr_assert_eq(stat(path, &st), 0);
+	write_file(path_of("other"), "new");
+	int fd = open(path_of("other"), O_RDONLY | O_CLOEXEC);
+	pid_t pid = start_mapper(fd, &at);
+	close(fd);
+	path = path_of("lib");
+	struct opener_request q = { .kind = OPENER_MAPPING,
+				    .pid = (uint32_t)pid,
+				    .start = at,
+				    .end = at + 4096,
+				    .path = str_from(path),
+				    .dev = (uint64_t)major(st.st_dev) << 32 | minor(st.st_dev),
+				    .inode = st.st_ino };
+	struct opener_result r;
+	opener_open_now(proc, &q, &r);
+	cr_assert_eq(r.status, 0);
+	cr_assert_eq(first_byte(&r), 'o');
+	close(r.fd);
+	unlink(path);
+	opener_open_now(proc, &q, &r);
+	cr_assert_neq(r.status, 0);
+	stop(pid);
+}
+
 static int fifth_byte(const struct opener_result *r)
 {
 	char c;

@@ -361,6 +361,22 @@ static const struct sample *without_user_part(const struct sample *s, struct use
 	return &ret->sample;
 }
 
+/* The same, cut behind so many user frames. The caller's; NULL: no memory. */
+static struct sample *cut_behind(const struct sample *s, unsigned frames)
+{
+	size_t words = ((size_t)sample_head(s) + frames) * sizeof(uint64_t);
+	struct sample *ret = malloc(sizeof(*ret) + words);
+
+	if (!ret)
+		return NULL;
+	*ret = *s;
+	ret->reason = WALK_STALE;
+	ret->user_frames = (uint16_t)frames;
+	ret->at_slot = 0;
+	memcpy(ret + 1, sample_words(s), words);
+	return ret;
+}
+
 void feed_sample(void *ctx, const struct sample *s)
 {
 	struct prof *p = ctx;
@@ -380,8 +396,14 @@ void feed_sample(void *ctx, const struct sample *s)
 		return;
 	}
 	struct user_less cut;
-	if (s->generation && !host_walked_with(ref.process, s->generation))
+	struct sample *shorter = NULL;
+	const unsigned hold = host_frames_that_hold(ref.process, s);
+	if (s->generation && !host_walked_with(ref.process, s->generation)) {
 		s = without_user_part(s, &cut);
+	} else if (hold < s->user_frames) {
+		shorter = cut_behind(s, hold);
+		s = shorter ? shorter : without_user_part(s, &cut);
+	}
 	p->command_runs |= ref.process->execs || s->pid != p->options.follow;
 	struct emit_file exe;
 	struct emit_process process = process_of(ref.process, &exe);
@@ -392,8 +414,12 @@ void feed_sample(void *ctx, const struct sample *s)
 			 .comm = { .data = ref.thread->comm, .len = ref.thread->comm_len } },
 		.sent = &ref.thread->sent,
 	};
-	feed_emitted(p, emit_sample(p->emit, s, lacks_rows(p, s) ? WALK_MEMORY_LIMIT : s->reason,
-				    &process, &thread));
+	enum walk_reason reason = lacks_rows(p, s) ? WALK_MEMORY_LIMIT : s->reason;
+	if (reason == WALK_NO_MAPPING && !s->generation &&
+	    host_mapped_since(ref.process, s->time_ns))
+		reason = WALK_STALE;
+	feed_emitted(p, emit_sample(p->emit, s, reason, &process, &thread));
+	free(shorter);
 }
 
 #define HELD_BYTES (2u << 20) /* of samples that wait for names */
@@ -502,7 +528,7 @@ ssize_t feed_mappings(void *ctx, const struct sample *s, const struct tables_map
 
 	if (host_sample(p->host, s, &ref))
 		return -ESRCH;
-	return host_mappings(p->host, ref.process, ret, ret_whole);
+	return host_mappings(p->host, ref.process, s->time_ns, ret, ret_whole);
 }
 
 /* Copies that nobody got are made again, once there is somebody, or room. */

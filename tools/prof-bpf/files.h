@@ -65,6 +65,7 @@ struct backing {
 	bool unmapped; /* BACKING_FAILED: nobody had it mapped any more */
 	bool by_name;  /* then to be found by its name */
 	uint8_t tries;
+	uint16_t was_slot;   /* of what its key named where it was mapped: displaced.c's */
 	uint32_t parent_pid; /* of the first asker: where its name may still be found when it is
 				gone */
 	int fd;		     /* BACKING_CONFIRM, else -1 */

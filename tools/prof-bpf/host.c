@@ -58,6 +58,8 @@ static void on_mmap(struct host *h, const struct sideband_event *e)
 	    maps_has_anonymous(p->maps, m.start, m.end))
 		return;
 	m.backing = process_backing(h, p, &m, kind, key, name, deleted, e->time_ns);
+	if (p->maps)
+		process_note_displaced(p, p->maps, &m, e->time_ns, e->time_ns);
 	process_add_mapping(h, p, &m);
 }
 
@@ -101,6 +103,8 @@ static void on_fork(struct host *h, const struct sideband_event *e)
 	/* The kernel's hook gave it its parent's. */
 	p->pub.first_generation = parent->pub.first_generation;
 	p->pub.last_generation = parent->pub.last_generation;
+	if (!displaced_copy(parent->displaced, &p->displaced))
+		process_forget_generations(p, p->pub.last_generation);
 	p->exe = backing_get(parent->exe);
 	p->wants_maps = parent->wants_maps ||
 			(!parent->maps && !(parent->pub.flags & PROCESS_KERNEL));
@@ -311,6 +315,17 @@ bool host_walked_with(const struct host_process *p, uint32_t generation)
 	/* They go on from 1 after the last number there is. */
 	return p->last_generation &&
 	       generation - p->first_generation <= p->last_generation - p->first_generation;
+}
+
+unsigned host_frames_that_hold(const struct host_process *p, const struct sample *s)
+{
+	return s->generation ? displaced_before(((const struct process *)p)->displaced, s)
+			     : s->user_frames;
+}
+
+bool host_mapped_since(const struct host_process *p, uint64_t time_ns)
+{
+	return displaced_since(((const struct process *)p)->displaced, 0, UINT64_MAX, time_ns);
 }
 
 /* --- now and then --- */

@@ -137,13 +137,19 @@ int host_sample(struct host *h, const struct sample *s, struct host_sample_ref *
 /* Whether the mappings of this generation were the process's: a sample that was walked with another
  * program's shows what is not so. */
 bool host_walked_with(const struct host_process *p, uint32_t generation);
+/* How many of its user frames, from the leaf on, were walked with mappings that were there at its
+ * time: behind them lies code whose place another file's has taken. */
+unsigned host_frames_that_hold(const struct host_process *p, const struct sample *s);
+/* Whether mappings took the place of others behind then: host_mappings leaves those out. */
+bool host_mapped_since(const struct host_process *p, uint64_t time_ns);
 
-/* The mappings of a process as the tables take them, also of one that has ended a moment ago. *ret:
- * borrowed until the next call. *ret_whole: no file of it is still being opened. How many, or
+/* The mappings of a process as the tables take them, also of one that has ended a moment ago; of
+ * what they were at time_ns, but for places where something else was then. *ret: borrowed until the
+ * next call. *ret_whole: no file of it is still being opened. How many, or
  * -ENOMEM. */
 struct tables_mapping;
-ssize_t host_mappings(struct host *h, struct host_process *p, const struct tables_mapping **ret,
-		      bool *ret_whole);
+ssize_t host_mappings(struct host *h, struct host_process *p, uint64_t time_ns,
+		      const struct tables_mapping **ret, bool *ret_whole);
 
 /* What the tables know of a file has changed: all who map it are published anew. */
 void host_republish(struct host *h, const struct host_file *f);

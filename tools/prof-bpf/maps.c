@@ -109,8 +109,7 @@ int maps_add(struct maps **m, const struct map *add)
 	return 0;
 }
 
-/* The first mapping that ends above addr. */
-static uint32_t search(const struct maps *m, uint64_t addr)
+uint32_t maps_from(const struct maps *m, uint64_t addr)
 {
 	uint32_t lo = 0, hi = m->len;
 
@@ -127,7 +126,7 @@ static uint32_t search(const struct maps *m, uint64_t addr)
 
 const struct map *maps_find(const struct maps *m, uint64_t addr)
 {
-	uint32_t i = search(m, addr);
+	uint32_t i = maps_from(m, addr);
 
 	return i < m->len && m->at[i].start <= addr ? &m->at[i] : NULL;
 }
@@ -153,7 +152,7 @@ static struct map part(const struct map *m, uint64_t start, uint64_t end)
 static void put_in(struct maps *m, const struct map *add)
 {
 	struct map in[3];
-	uint32_t n = 0, from = search(m, add->start), to = from;
+	uint32_t n = 0, from = maps_from(m, add->start), to = from;
 
 	while (to < m->len && m->at[to].start < add->end)
 		to++;

@@ -40,6 +40,8 @@ int maps_add(struct maps **m, const struct map *add);
 /* Puts what is noted in place. Mappings above max are dropped from the end, and counted in
  * *dropped. 0, -ENOMEM (what was noted stays so). */
 int maps_settle(struct maps *m, uint32_t max, uint64_t *dropped);
+/* The index of the first mapping that ends above addr, of those in place, or m->len. */
+uint32_t maps_from(const struct maps *m, uint64_t addr);
 /* The mapping that covers addr, of those in place; NULL: none. */
 const struct map *maps_find(const struct maps *m, uint64_t addr);
 /* Code in no file is known there already: [start, end) within one mapping, and nothing is noted. */

@@ -230,6 +230,17 @@ static int open_mapped(const struct opening *o, const struct opener_request *q,
 	return 0;
 }
 
+/* Whether the file is not the one that the record names, as far as numbers tell: overlayfs may have
+ * others for fstat than in records. */
+static bool is_another(int fd, const struct opener_request *q)
+{
+	struct opener_file f;
+	struct statfs s;
+
+	return q->inode && opener_stat(fd, &f) == 0 && f.dev == q->dev && f.inode != q->inode &&
+	       fstatfs(fd, &s) == 0 && (uint32_t)s.f_type != OVERLAYFS_SUPER_MAGIC;
+}
+
 static int open_mapping(const struct opening *o, const struct opener_request *q,
 			struct opener_result *ret)
 {
@@ -238,13 +249,15 @@ static int open_mapping(const struct opening *o, const struct opener_request *q,
 	snprintf(path, sizeof(path), "%u/map_files/%llx-%llx", q->pid, (unsigned long long)q->start,
 		 (unsigned long long)q->end);
 	int fd = openat(o->proc, path, O_PATH | O_CLOEXEC);
-	if (fd >= 0) {
+	int error = fd < 0 ? -errno : OPENER_OTHER;
+	if (fd >= 0 && !is_another(fd, q)) {
 		int r = open_checked(o, fd, q, false, ret);
 
 		close(fd);
 		return r == -EACCES ? open_mapped(o, q, ret) : r;
 	}
-	int error = -errno;
+	if (fd >= 0)
+		close(fd);
 	/* Gone from there already, or not ours to follow. */
 	if (opener_lacks_descriptors(error) || !q->path.len || q->path.data[0] != '/' || !q->inode)
 		return error;

@@ -95,6 +95,7 @@ void process_forget(struct host *h, struct process *p)
 	DL_DELETE(h->retired, p);
 	maps_put(p->maps);
 	p->maps = NULL;
+	displaced_free(p->displaced);
 	if (newest == p) {
 		HASH_DEL(h->by_pid, p);
 		if (p->older)
@@ -227,6 +228,26 @@ void process_settle(struct host *h, struct process *p)
 		(void)maps_settle(p->maps, HOST_MAX_MAPPINGS, &h->figures.limit);
 }
 
+void process_forget_generations(struct process *p, uint32_t up_to)
+{
+	if (up_to == p->pub.last_generation)
+		p->pub.first_generation = p->pub.last_generation = 0;
+	else
+		p->pub.first_generation = up_to == UINT32_MAX ? 1 : up_to + 1;
+}
+
+void process_note_displaced(struct process *p, const struct maps *was, const struct map *by,
+			    uint64_t since_ns, uint64_t time_ns)
+{
+	uint32_t lost = 0;
+
+	if (p->pub.last_generation)
+		lost = displaced_note(&p->displaced, was, by, since_ns, time_ns,
+				      p->pub.last_generation);
+	if (lost)
+		process_forget_generations(p, lost);
+}
+
 /* Takes the reference to the backing. */
 void process_add_mapping(struct host *h, struct process *p, const struct map *m)
 {
@@ -309,9 +330,13 @@ int process_read_maps(struct host *h, struct process *p)
 			read_later(h, p, r.now_ns);
 		return n < 0 ? (int)n : -ENOMEM;
 	}
-	maps_put(p->maps);
+	struct maps *was = p->maps;
 	p->maps = r.maps;
 	process_settle(h, p);
+	/* Since when it is so was in records that are passed over now. */
+	for (uint32_t i = 0; was && i < p->maps->len; i++)
+		process_note_displaced(p, was, &p->maps->at[i], h->heard_ns, r.now_ns);
+	maps_put(was);
 	p->scanned_ns = r.now_ns;
 	p->scanned_len = p->maps->len;
 	p->rescan_ns = r.now_ns + RESCAN_NS;

@@ -10,6 +10,7 @@
 
 #include <uthash.h>
 #include "tools/prof-bpf/bootclock.h"
+#include "tools/prof-bpf/displaced.h"
 #include "tools/prof-bpf/files.h"
 #include "tools/prof-bpf/host.h"
 #include "tools/prof-bpf/maps.h"
@@ -55,6 +56,7 @@ struct process {
 	bool unresolved, leader_gone, start_guessed, described, wants_maps, seen_gone;
 	bool just_execed;  /* its last record is that of an exec */
 	struct maps *maps; /* NULL: none */
+	struct displaced *displaced;
 	struct backing *exe;
 	struct thread *thread_list;
 	struct process *prev, *next; /* retired */
@@ -118,6 +120,12 @@ struct backing *process_backing(struct host *h, struct process *p, const struct 
 				bool deleted, uint64_t now_ns);
 /* Takes the reference to the backing. */
 void process_add_mapping(struct host *h, struct process *p, const struct map *m);
+/* Mappings that `by`, mapped between since_ns and time_ns, takes the place of are of no more use to
+ * walks: `was` has them. */
+void process_note_displaced(struct process *p, const struct maps *was, const struct map *by,
+			    uint64_t since_ns, uint64_t time_ns);
+/* Samples that were walked with mappings of this generation, or older ones, are nobody's. */
+void process_forget_generations(struct process *p, uint32_t up_to);
 /* Puts noted mappings in place. */
 void process_settle(struct host *h, struct process *p);
 /* Reads the mappings of a process that lives, in place of what is known. 0, -errno, -ENOMEM. */

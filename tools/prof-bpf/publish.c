@@ -127,8 +127,21 @@ static size_t fit_publish(struct host *h, size_t n, size_t most)
 	return left;
 }
 
-ssize_t host_mappings(struct host *h, struct host_process *of, const struct tables_mapping **ret,
-		      bool *ret_whole)
+/* Leaves out where something else was mapped at that time. How many are left. */
+static size_t as_of(struct host *h, const struct process *p, size_t n, uint64_t time_ns)
+{
+	struct tables_mapping *at = h->publish;
+	size_t left = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (!displaced_since(p->displaced, at[i].start, at[i].end, time_ns))
+			at[left++] = at[i];
+	}
+	return left;
+}
+
+ssize_t host_mappings(struct host *h, struct host_process *of, uint64_t time_ns,
+		      const struct tables_mapping **ret, bool *ret_whole)
 {
 	struct process *p = (struct process *)of;
 	uint32_t left_out;
@@ -138,6 +151,8 @@ ssize_t host_mappings(struct host *h, struct host_process *of, const struct tabl
 	ssize_t n = make_publish(h, p, true, &left_out);
 	if (n > 0)
 		n = (ssize_t)fit_publish(h, (size_t)n, TABLES_MAX_MAPPINGS);
+	if (n > 0 && p->displaced)
+		n = (ssize_t)as_of(h, p, (size_t)n, time_ns);
 	*ret = h->publish;
 	*ret_whole = p->maps && !left_out && !p->wants_maps;
 	return n;
