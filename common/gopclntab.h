@@ -42,8 +42,7 @@ struct gopclntab_reader {
 	int64_t (*read)(void *ctx, uint64_t offset, void *into, size_t n);
 	void *ctx;
 	uint64_t size;	   /* of the file */
-	size_t cache_size; /* bytes kept; 0: 64 KiB, enough for looking up; 4 MiB for a whole walk
-			    */
+	size_t cache_size; /* bytes kept; 0: 64 KiB, enough for looking up */
 };
 
 struct gopclntab;

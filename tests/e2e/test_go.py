@@ -300,3 +300,15 @@ def test_rows_agree_with_dwarf(built):
     assert figures["disagreements"] == 0, oracle.stdout
     # Go's own .debug_frame knows no change of stacks.
     assert figures["derived"] > 5000 and figures["overruled"] < 100, oracle.stdout
+
+
+def test_a_go_program_has_its_rows_at_the_least_memory_limit():
+    """At --memory-limit 64M prof-deltas may allocate some 13 MiB: the go command itself had no rows then, and its stacks no root."""
+    if not COMMAND:
+        pytest.skip("there is no Go")
+    program = os.path.realpath(COMMAND)
+    free = subprocess.run([f"{BUILD}/prof-deltas", "--stats", program], capture_output=True, text=True)
+    least = subprocess.run(["prlimit", f"--data={12 << 20}", f"{BUILD}/prof-deltas", "--stats", program], capture_output=True, text=True)
+    rows = [re.search(r"rows=(\d+) rules=(\d+)", p.stdout) for p in (free, least)]
+    assert rows[0] and rows[1], (free, least)
+    assert int(rows[0][1]) > 10000 and rows[0].groups() == rows[1].groups(), (free, least)

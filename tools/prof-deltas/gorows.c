@@ -7,7 +7,7 @@
 #include "tools/prof-deltas/goasm.h"
 #include "tools/prof-deltas/gorows.h"
 
-#define CACHE (4u << 20)
+#define CACHE (256u << 10)    /* more costs more to fill than it saves */
 #define MAX_STEPS 65536u      /* changes of the stack pointer in one function */
 #define MAX_NAME 64u	      /* of the names that matter here */
 #define PAD 0xcc	      /* int3, between functions */
