@@ -573,11 +573,18 @@ Test(tables, nothing_goes_for_rows_that_would_not_have_room_even_then)
 		cr_assert_eq(tables_file_state(t, small[i]), FILE_READY);
 	cr_assert_geq(tables_lacking(t), 3 * SLAB_BYTES);
 	/* With more memory it has room. */
+	cr_assert(tables_file_lacks(t, large));
+	cr_assert_not(tables_file_lacks(t, small[0]));
 	tables_limit(t, 6 * SLAB_BYTES);
 	tables_tick(t, 5 * TABLES_GRACE_NS);
 	tables_file_touch(t, large, 5 * TABLES_GRACE_NS);
 	cr_assert(tables_fit(t, tables_rows_bytes(0x1000000, 3 * SLAB_WORDS)));
 	cr_assert(tables_file_again(t, large));
+	tables_file_pending(t, large);
+	cr_assert(tables_file_lacks(t, large), "it was not there when a sample was walked");
+	tables_file_none(t, large);
+	tables_file_pending(t, large);
+	cr_assert_not(tables_file_lacks(t, large), "it waits, and not for memory");
 }
 
 Test(tables, many_files_that_are_sampled_do_not_go_for_one_that_is_sampled_less_than_all_of_them)

@@ -329,11 +329,8 @@ static void touch_files(struct prof *p, const struct sample *s)
 /* It ended where rows would have been, but for want of memory. */
 static bool lacks_rows(const struct prof *p, const struct sample *s)
 {
-	const enum file_state state = tables_file_state(p->tables, s->at_slot);
-
-	/* What is asked for again by now was not there when it was walked. */
-	return (s->reason == WALK_NO_ROWS && (state == FILE_EVICTED || state == FILE_PENDING)) ||
-	       (s->reason == WALK_ROWS_PENDING && state == FILE_EVICTED);
+	return (s->reason == WALK_NO_ROWS || s->reason == WALK_ROWS_PENDING) &&
+	       tables_file_lacks(p->tables, s->at_slot);
 }
 
 /* What the kernel said before a sample was taken is heard before it is used. */

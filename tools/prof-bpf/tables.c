@@ -32,6 +32,7 @@ struct table_file {
 	uint8_t state; /* enum file_state, as in the map */
 	uint32_t serial;
 	bool unmapped;
+	bool lacking;	/* rows went for want of memory, and have not come again */
 	uint32_t score; /* samples, of late; as of the period scored_at */
 	uint64_t scored_at;
 	uint64_t again_ns; /* FILE_EVICTED: its rows are not asked for before */
@@ -354,6 +355,7 @@ void tables_file_none(struct tables *t, uint16_t slot)
 	if (!slot_live(t, slot))
 		return;
 	file_set_state(t, slot, FILE_NO_ROWS);
+	t->state[slot].lacking = false;
 	incoming_drop(t, slot);
 	file_drop_rows(t, slot);
 }
@@ -386,6 +388,11 @@ uint32_t tables_file_serial(const struct tables *t, uint16_t slot)
 enum file_state tables_file_state(const struct tables *t, uint16_t slot)
 {
 	return slot_live(t, slot) ? t->state[slot].state : FILE_FREE;
+}
+
+bool tables_file_lacks(const struct tables *t, uint16_t slot)
+{
+	return slot_live(t, slot) && t->state[slot].lacking;
 }
 
 void tables_file_pending(struct tables *t, uint16_t slot)
@@ -445,6 +452,7 @@ static uint64_t room(const struct tables *t)
 static void evict(struct tables *t, uint16_t slot)
 {
 	file_set_state(t, slot, FILE_EVICTED);
+	t->state[slot].lacking = true;
 	t->state[slot].again_ns = t->now_ns + AGAIN_NS;
 	file_drop_rows(t, slot);
 	t->figures.evictions++;
@@ -668,6 +676,7 @@ void tables_file_full(struct tables *t, uint16_t slot)
 
 	tables_file_none(t, slot);
 	file_set_state(t, slot, FILE_EVICTED);
+	f->lacking = true;
 	f->again_ns = t->now_ns + TABLES_GRACE_NS + AGAIN_NS;
 }
 
@@ -840,6 +849,7 @@ int tables_rows_end(struct tables *t, uint16_t slot)
 	t->figures.rows += f->rows;
 	incoming_drop(t, slot);
 	f->touched_ns = t->now_ns;
+	f->lacking = false;
 	file_set_state(t, slot, FILE_READY);
 	return 0;
 }

@@ -73,6 +73,8 @@ enum file_state tables_file_state(const struct tables *t, uint16_t slot);
 /* There was no room for its rows: the walker uses frame pointers there, until they are asked for
  * again. */
 void tables_file_full(struct tables *t, uint16_t slot);
+/* Its rows went, or did not come, for want of memory; they may be asked for again by now. */
+bool tables_file_lacks(const struct tables *t, uint16_t slot);
 /* A sample touched a file whose rows were evicted, or had no room: whether they are to be asked for
  * again. */
 bool tables_file_again(struct tables *t, uint16_t slot);
