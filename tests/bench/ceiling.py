@@ -241,8 +241,33 @@ def compiled(folder):
     return path
 
 
+# Ends the loads when this process is gone, however it went: what they start inherits the mark.
+MARK = f"PROFPIPE_LOAD={os.getpid()}.{time.monotonic_ns()}"
+KEEPER = """
+import os, signal, sys
+sys.stdin.read()
+mark, quiet = sys.argv[1].encode(), 0
+while quiet < 2:
+    quiet += 1
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/environ", "rb") as f:
+                if mark in f.read().split(bytes(1)):
+                    os.kill(int(pid), signal.SIGKILL)
+                    quiet = 0
+        except OSError:
+            pass
+"""
+keeper = None
+
+
 def start(argv, **kw):
-    return subprocess.Popen(argv, start_new_session=True, stdin=subprocess.DEVNULL, stdout=kw.pop("stdout", subprocess.DEVNULL), stderr=subprocess.DEVNULL, **kw)
+    global keeper
+    if not keeper:
+        # Its standard input ends with this process: nobody else has the other end.
+        keeper = subprocess.Popen([sys.executable, "-c", KEEPER, MARK], start_new_session=True, stdin=subprocess.PIPE)
+    env = dict([MARK.split("="), *(kw.pop("env", None) or os.environ).items()])
+    return subprocess.Popen(argv, start_new_session=True, stdin=subprocess.DEVNULL, stdout=kw.pop("stdout", subprocess.DEVNULL), stderr=subprocess.DEVNULL, env=env, **kw)
 
 
 # What spins a moment, sleeps for two seconds, and so on; and what only spins.

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """--memory-limit: what the tools and their maps take together stays below it, whatever runs; the rest of tests/bench/ceiling.py's loads, at full size, are for `make bench`."""
+import contextlib
 import os
 import subprocess
 import sys
@@ -64,6 +65,38 @@ def test_a_process_of_more_mappings_than_an_entry_holds_is_walked_by_the_kernel(
     # A quarter of the time it is to have, on a busy machine; its first samples may come before its rows.
     assert summary["samples"] > 20 and whole >= summary["samples"] * 0.7, said
     assert summary["missed"]["untracked"] >= 30000 and summary["lost_total"] < summary["samples"], said
+
+
+def test_a_load_ends_with_the_bench_that_is_killed(tmp_path):
+    """Its programs, and what these started."""
+    def running():
+        found = []
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            with contextlib.suppress(OSError):
+                if os.readlink(f"/proc/{pid}/exe").startswith(f"{tmp_path}/"):
+                    found.append(int(pid))
+        return found
+
+    script = os.path.join(os.path.dirname(ceiling.__file__), "ceiling.py")
+    p = subprocess.Popen([sys.executable, script, "--scale", "0.05", "--seconds", "3", "--folder", str(tmp_path), "executables"], stdout=subprocess.DEVNULL)
+    try:
+        for _ in range(600):
+            if len(running()) > 40:
+                break
+            ceiling.time.sleep(0.1)
+        assert len(running()) > 40
+        p.kill()
+        p.wait()
+        for _ in range(100):
+            if not running():
+                break
+            ceiling.time.sleep(0.1)
+        assert not running()
+    finally:
+        p.kill()
+        p.wait()
+        for pid in running():
+            os.kill(pid, 9)
 
 
 @pytest.mark.parametrize("size", ["63M", "1", "", "x", "128X", "-1", "99999999999999999999", "1.5G"])
