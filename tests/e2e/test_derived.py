@@ -319,3 +319,20 @@ def test_contexts_end_in_a_static_libc(tmp_path, begin):
         + "\nmov %rbx, %rsp\nmov (%rsp), %rdi\ntest %rdi, %rdi\nje 1f\ncall _start\nmov %rax, %rdi\n1: call _start\nhlt\n.fill 64, 1, 6\n",
     )
     assert (at["first"] - 1, ["rsp+8", "same", "undefined", "derived"]) in found, [f for f in found if f[0] > at["_start"]]
+
+
+@pytest.mark.parametrize(
+    "compiler",
+    [["gcc", "-O2", "-static"], ["gcc", "-Os", "-static"], ["gcc", "-Os", "-static-pie"], ["musl-gcc", "-O2", "-static"], ["musl-gcc", "-Os", "-static"]],
+    ids=" ".join,
+)
+def test_main_of_a_static_program_without_tables_has_rows(tmp_path, compiler):
+    """Its address is known from what the entry point gives to libc."""
+    program = compiled(tmp_path, BUSY, *compiler, "-fno-asynchronous-unwind-tables", "-fno-unwind-tables")
+    nm = subprocess.run(["nm", program], capture_output=True, text=True, check=True).stdout
+    main = next(int(line.split()[0], 16) for line in nm.splitlines() if line.endswith(" T main"))
+    subprocess.run(["objcopy", "-R", ".eh_frame", "-R", ".eh_frame_hdr", program], check=True)
+    subprocess.run(["strip", program], check=True)
+    found = rows(program)
+    assert [rule for start, rule in found if start <= main][-1][:3] == ["rsp+8", "same", "cfa-8"]
+    assert (main, ["rsp+8", "same", "cfa-8", "derived"]) in found

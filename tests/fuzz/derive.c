@@ -51,6 +51,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	must(stretch_padding(code, n) <= n);
 	must(stretch_entry(code, n, &call) <= n);
 	must(stretch_past(code, n) <= n);
+	(void)stretch_argument(code, n, 0x1000);
 	const struct flow_code c = { code, n, (uint32_t)((uint64_t)n * (data[0] >> 6) / 4), n,
 				     0x1000 };
 

@@ -213,6 +213,26 @@ Test(derive, the_entry_ends_with_the_call_that_does_not_return)
 	cr_assert(eq(i64, call, 7 + 16));
 }
 
+#define ARGUMENT(bytes) stretch_argument((const uint8_t *)(bytes), sizeof(bytes) - 1, 0x1000)
+
+Test(derive, the_first_argument_is_what_is_in_rdi_at_the_first_call)
+{
+	/* mov rdi, 0x401550; call */
+	cr_assert(eq(u64, ARGUMENT("\x48\xc7\xc7\x50\x15\x40\0\xe8\x10\0\0\0"), 0x401550));
+	/* mov edi, 0x40102b; xor r9d, r9d; jmp */
+	cr_assert(eq(u64, ARGUMENT("\xbf\x2b\x10\x40\0\x45\x31\xc9\xe9\x10\0\0\0"), 0x40102b));
+	/* lea rdi, [rip + 0x20]; call [rip] */
+	cr_assert(eq(u64, ARGUMENT("\x48\x8d\x3d\x20\0\0\0\xff\x15\0\0\0\0"), 0x1027));
+	/* mov edi, 0x40102b; mov rdi, rsp; call */
+	cr_assert(eq(u64, ARGUMENT("\xbf\x2b\x10\x40\0\x48\x89\xe7\xe8\x10\0\0\0"), 0));
+	/* mov edi, 0x40102b; pop rdi; call */
+	cr_assert(eq(u64, ARGUMENT("\xbf\x2b\x10\x40\0\x5f\xe8\x10\0\0\0"), 0));
+	/* mov edi, 0x40102b; je; call */
+	cr_assert(eq(u64, ARGUMENT("\xbf\x2b\x10\x40\0\x74\x02\xe8\x10\0\0\0"), 0));
+	/* mov edi, 0x40102b */
+	cr_assert(eq(u64, ARGUMENT("\xbf\x2b\x10\x40\0"), 0));
+}
+
 /* Tables are where the code is. */
 static bool read_code(void *ctx, uint64_t address, void *into, uint32_t n)
 {

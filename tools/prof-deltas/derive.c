@@ -530,6 +530,18 @@ static int put_fiber_ends(struct derive *d, const struct gap *g)
 	return 0;
 }
 
+/* The code of an entry point gives libc the address of main: itself, or in what it calls, as musl's
+ * does. */
+static int note_main(struct derive *d, uint64_t main)
+{
+	uint64_t left;
+	uint32_t at;
+
+	if (!main || !rows_locate(d->rows, main, &at, &left) || !in_gap(d, at))
+		return 0;
+	return starts_add(&d->known.starts, at, 0, false);
+}
+
 static int try_entry(struct derive *d)
 {
 	const uint8_t *code;
@@ -558,12 +570,23 @@ static int try_entry(struct derive *d)
 	len = stretch_entry(code, n, &call);
 	if (!len)
 		return 0;
+
+	uint64_t main = stretch_argument(code, n, d->file->entry);
+
 	call += at;
 	if (call != at && call >= 0 && call < (int64_t)d->rows->span && in_gap(d, (uint32_t)call)) {
 		r = known_call(&d->known, (uint32_t)call);
+		if (!r && !main) {
+			r = need(d, (uint32_t)call, STRETCH_MAX_ENTRY, d->rows->span, &code, &n);
+			main = r ? 0
+				 : stretch_argument(code, n, rows_address(d->rows, (uint32_t)call));
+		}
 		if (r)
 			return r;
 	}
+	r = note_main(d, main);
+	if (r)
+		return r;
 
 	const struct stub_piece p = { len, end_rule };
 	uint64_t covered = d->rows->skipped[ROWS_SKIP_COVERED];

@@ -65,6 +65,31 @@ uint32_t stretch_entry(const uint8_t *code, uint32_t size, int64_t *ret_call)
 	return at;
 }
 
+uint64_t stretch_argument(const uint8_t *code, uint32_t size, uint64_t address)
+{
+	uint64_t argument = 0;
+	uint32_t at = 0;
+	struct decoded d;
+
+	if (size > STRETCH_MAX_ENTRY)
+		size = STRETCH_MAX_ENTRY;
+	while (at < size && insn_decode(code + at, size - at, &d)) {
+		at += d.len;
+		if (d.op == OP_CALL || d.next == NEXT_JUMP || d.next == NEXT_INDIRECT)
+			return argument;
+		if (d.next != NEXT_FALL)
+			break;
+		if (d.op == OP_ADDRESS && d.dst == RDI)
+			argument = address + at + (uint64_t)(int64_t)d.imm;
+		else if (d.op == OP_CONST && d.dst == RDI)
+			argument = (uint32_t)d.imm;
+		else if (d.clobbers >> RDI & 1 || (d.op != OP_STORE && d.dst == RDI) ||
+			 (d.op == OP_SWAP && d.src == RDI))
+			argument = 0;
+	}
+	return 0;
+}
+
 uint32_t stretch_past(const uint8_t *code, uint32_t size)
 {
 	uint32_t at = 0;

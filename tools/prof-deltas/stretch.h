@@ -16,6 +16,9 @@ uint32_t stretch_padding(const uint8_t *code, uint32_t size);
  * something that does not return. *ret_call, if it calls: the last target, relative to the start.
  */
 uint32_t stretch_entry(const uint8_t *code, uint32_t size, int64_t *ret_call);
+/* The address that is the first argument (RDI) of the first call or jump, if the code up to there
+ * says so; 0: it does not. address: of code. */
+uint64_t stretch_argument(const uint8_t *code, uint32_t size, uint64_t address);
 /* Bytes up to behind the next instruction that no other follows. */
 uint32_t stretch_past(const uint8_t *code, uint32_t size);
 
