@@ -336,3 +336,24 @@ def test_main_of_a_static_program_without_tables_has_rows(tmp_path, compiler):
     found = rows(program)
     assert [rule for start, rule in found if start <= main][-1][:3] == ["rsp+8", "same", "cfa-8"]
     assert (main, ["rsp+8", "same", "cfa-8", "derived"]) in found
+
+
+PROBED = r"""
+__attribute__((noipa)) void use(char *p) { *p = 1; }
+__attribute__((noipa)) int big(int n) { char room[20000]; use(room + n); return room[n]; }
+int main(int argc, char **argv) { (void)argv; return big(argc); }
+"""
+
+
+def test_a_frame_whose_pages_are_touched_in_a_loop_has_its_rows(tmp_path):
+    program = compiled(tmp_path, PROBED, "gcc", "-O2", "-fstack-clash-protection")
+    nm = subprocess.run(["nm", "-S", program], capture_output=True, text=True, check=True).stdout
+    at, size = next((int(p[0], 16), int(p[1], 16)) for p in map(str.split, nm.splitlines()) if p[-1] == "big")
+
+    def cfas(*options):
+        found = rows(program, *options)
+        return [[rule for start, rule in found if start <= pc][-1][0] for pc in range(at, at + size)]
+
+    tables = cfas()
+    assert any(cfa.startswith("r11+") for cfa in tables)
+    assert cfas("--derive-only") == tables

@@ -213,6 +213,50 @@ Test(derive, the_entry_ends_with_the_call_that_does_not_return)
 	cr_assert(eq(i64, call, 7 + 16));
 }
 
+/* As compilers write it with -fstack-clash-protection. */
+Test(derive, a_loop_that_touches_the_pages_of_a_frame_ends_where_it_was_to)
+{
+	struct flow_result r;
+
+	/* push rbx; lea r11, [rsp - 0x4000]; sub rsp, 0x1000; or qword [rsp], 0; cmp rsp, r11;
+	 * jne -19; sub rsp, 0x20; call; add rsp, 0x4020; pop rbx; ret */
+	cr_assert(eq(int,
+		     RUN("\x53\x4c\x8d\x9c\x24\x00\xc0\xff\xff\x48\x81\xec\x00\x10\0\0"
+			 "\x48\x83\x0c\x24\0\x4c\x39\xdc\x75\xef\x48\x83\xec\x20\xe8\0\0\0\x7f"
+			 "\x48\x81\xc4\x20\x40\0\0\x5b\xc3",
+			 0, &r),
+		     0));
+	cr_assert(r.returns);
+	for (uint32_t at = 9; at <= 24; at += at == 9 ? 7 : at == 16 ? 5 : 3) {
+		cr_assert(eq(int, rule_at(at).cfa_reg, 11));
+		cr_assert(eq(int, rule_at(at).cfa_off, 0x4010));
+		cr_assert(eq(int, rule_at(at).rbx, 2));
+	}
+	cr_assert(eq(int, rule_at(26).cfa_reg, UNWIND_REG_RSP));
+	cr_assert(eq(int, rule_at(26).cfa_off, 0x4010));
+	cr_assert(eq(int, rule_at(35).cfa_off, 0x4030));
+	cr_assert(eq(int, rule_at(43).cfa_off, 8));
+}
+
+/* Another branch says nothing of RSP, nor does another's comparison. */
+Test(derive, only_what_is_equal_ends_such_a_loop)
+{
+	struct flow_result r;
+
+	/* The same, but ja; the frame pointer shows that it goes on. */
+	cr_assert(eq(
+		int,
+		RUN("\x55\x48\x89\xe5\x4c\x8d\x9c\x24\x00\xc0\xff\xff\x48\x81\xec\x00\x10\0\0"
+		    "\x48\x83\x0c\x24\0\x4c\x39\xdc\x77\xef\x90\x49\x89\xe3\x4d\x31\xdb\x90\xc9\xc3",
+		    0, &r),
+		0));
+	cr_assert(eq(int, rule_at(29).cfa_reg, UNWIND_REG_RBP));
+	/* sub rsp, 8; cmp rsp, r11; nop; jne +0; add rsp, 8; ret: r11 is anything */
+	cr_assert(eq(int, RUN("\x48\x83\xec\x08\x4c\x39\xdc\x90\x75\0\x48\x83\xc4\x08\xc3", 0, &r),
+		     0));
+	cr_assert(eq(int, rule_at(10).cfa_off, 16));
+}
+
 #define ARGUMENT(bytes) stretch_argument((const uint8_t *)(bytes), sizeof(bytes) - 1, 0x1000)
 
 Test(derive, the_first_argument_is_what_is_in_rdi_at_the_first_call)

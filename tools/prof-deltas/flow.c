@@ -305,9 +305,18 @@ static void note_label(const struct flow *f, struct frame *s, const struct node 
 		s->reg[node->insn.dst] = SYM(LABEL, to);
 }
 
+/* A loop that touches each page of a frame (-fstack-clash-protection) ends where RSP is equal to
+ * what it was compared with. last: the instruction before the branch; NULL: not known. */
+static bool is_probed(const struct decoded *last, const struct decoded *branch)
+{
+	return last && last->op == OP_COMPARE && branch->next == NEXT_COND && branch->zero == 2;
+}
+
 /* Runs from a leader to the next. */
 static int run(struct flow *f, struct frame s, uint32_t i)
 {
+	const struct decoded *last = NULL;
+
 	for (bool first = true;; first = false) {
 		struct node *node = &f->graph.node[i];
 		const struct decoded *in = &node->insn;
@@ -343,6 +352,8 @@ static int run(struct flow *f, struct frame s, uint32_t i)
 
 			if (r || in->next == NEXT_JUMP)
 				return r;
+			if (is_probed(last, in))
+				frame_equal(&s, last->src);
 		}
 		if (in->next == NEXT_END)
 			return 0;
@@ -357,6 +368,7 @@ static int run(struct flow *f, struct frame s, uint32_t i)
 			}
 			return 0;
 		}
+		last = in;
 		i = node->after;
 	}
 }
@@ -402,6 +414,7 @@ static int note_rules(struct flow *f)
 	for (uint32_t n = 0; n < f->points; n++) {
 		struct frame s = f->point[n].frame;
 		uint32_t i = f->point[n].node, rule = 0;
+		const struct decoded *last = NULL;
 		bool fresh = true;
 
 		do {
@@ -427,6 +440,11 @@ static int note_rules(struct flow *f)
 							 is_child(f, node->after)
 						 ? LIFE_CHILD
 						 : LIFE_PLAIN;
+			if (is_probed(last, in)) {
+				frame_equal(&s, last->src);
+				fresh = true;
+			}
+			last = in;
 			i = node->after;
 		} while (i != GRAPH_NONE && !f->graph.node[i].leader);
 	}

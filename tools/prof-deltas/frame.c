@@ -193,6 +193,12 @@ bool frame_change(struct frame *s, const struct decoded *i)
 	return below;
 }
 
+void frame_equal(struct frame *s, unsigned reg)
+{
+	if (sym_kind(s->reg[reg]) == SYM_CFA)
+		s->reg[RSP] = s->reg[reg];
+}
+
 bool frame_merge(struct frame *to, const struct frame *from)
 {
 	struct frame old = *to, other = *from;

@@ -72,6 +72,8 @@ static inline bool frame_apply(struct frame *f, const struct decoded *d)
 {
 	return (d->op == OP_NONE && !d->clobbers) || frame_change(f, d);
 }
+/* RSP is known to be equal to a register. */
+void frame_equal(struct frame *f, unsigned reg);
 /* Whether frame_apply may change what rules are made of. */
 bool frame_matters(const struct frame *f, const struct decoded *d);
 /* Keeps what holds in both. True where that is less than held in `to`. */

@@ -234,6 +234,13 @@ static void note_op(struct decoded *i, struct patch *p, const ZydisDecodedInstru
 			i->src = gpr_of(op[1].reg.value);
 		}
 		return;
+	case ZYDIS_MNEMONIC_CMP:
+		if (is_reg(&op[0]) && full && is_reg(&op[1]) &&
+		    (gpr_of(op[0].reg.value) == RSP || gpr_of(op[1].reg.value) == RSP)) {
+			i->op = OP_COMPARE;
+			i->src = gpr_of(op[gpr_of(op[0].reg.value) == RSP].reg.value);
+		}
+		return;
 	case ZYDIS_MNEMONIC_ENTER:
 		i->clobbers = 1u << RSP | 1u << RBP;
 		return;

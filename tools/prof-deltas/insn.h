@@ -33,7 +33,8 @@ enum op {
 	OP_LEAVE,
 	OP_ALIGN, /* dst &= something */
 	OP_SWAP,
-	OP_CALL, /* by imm from its end, where it is relative */
+	OP_COMPARE, /* src with RSP */
+	OP_CALL,    /* by imm from its end, where it is relative */
 	OP_SYSCALL,
 };
 enum next {
