@@ -62,6 +62,13 @@ enum unwind_cfa {
 	 */
 	UNWIND_CFA_GO_DEPTH = 5,
 	UNWIND_CFA_DEREF_TWICE = 6, /* *(*(A) + cfa_mid) + cfa_add, A as with UNWIND_CFA_DEREF */
+	/*
+	 * Code that calls into its own middle (FFmpeg's FFTs): an instruction belongs to the
+	 * outermost frame, or to an inner one. The outermost one kept RSP in reg and aligned it; no
+	 * inner frame changes reg. In the outermost one RSP is (reg & -1 << index_reg) - cfa_add,
+	 * and the CFA is reg + cfa_off. Inner frames lie lower; there the CFA is rsp + cfa_mid.
+	 */
+	UNWIND_CFA_NEST = 7,
 };
 
 enum unwind_rbp {
@@ -146,7 +153,7 @@ static inline int unwind_loads(const struct unwind_rule *r)
 /* What the walker can be asked to do: anything else never enters the tables. */
 static inline int unwind_rule_valid(const struct unwind_rule *r)
 {
-	if (r->cfa > UNWIND_CFA_DEREF_TWICE || r->rbp > UNWIND_RBP_DEREF_REG ||
+	if (r->cfa > UNWIND_CFA_NEST || r->rbp > UNWIND_RBP_DEREF_REG ||
 	    r->ra > UNWIND_RA_CFA_OFF ||
 	    r->flags & ~(UNWIND_SIGNAL_FRAME | UNWIND_DERIVED | UNWIND_TLS_WORD | UNWIND_GUESSED |
 			 UNWIND_R12) ||
@@ -154,9 +161,11 @@ static inline int unwind_rule_valid(const struct unwind_rule *r)
 		return 0;
 	if (r->flags & UNWIND_TLS_WORD && r->cfa != UNWIND_CFA_GO_SWITCH)
 		return 0;
-	if ((r->index || r->index_reg) && !unwind_loads(r))
+	if (r->index && !unwind_loads(r))
 		return 0;
-	if (r->cfa_mid && r->cfa != UNWIND_CFA_DEREF_TWICE)
+	if (r->index_reg && !unwind_loads(r) && r->cfa != UNWIND_CFA_NEST)
+		return 0;
+	if (r->cfa_mid && r->cfa != UNWIND_CFA_DEREF_TWICE && r->cfa != UNWIND_CFA_NEST)
 		return 0;
 	if (r->ra == UNWIND_RA_CFA_OFF && r->cfa == UNWIND_CFA_GO_SWITCH)
 		return r->rbp == UNWIND_RBP_SAME || r->rbp == UNWIND_RBP_UNDEFINED;

@@ -414,6 +414,23 @@ ENV_INLINE bool walk_jumps(struct walk *w, __u64 cfa, bool loaded)
 	return w->sp - cfa >= WALK_JUMP_MIN && w->jumps++ < WALK_JUMPS;
 }
 
+/* The CFA of a nest (enum unwind_cfa). *ret_inner: the frame is not its outermost one, so that the
+ * caller is of the same code. */
+ENV_INLINE __u16 walk_nest_cfa(struct walk *w, const struct unwind_rule *r, __u64 *ret,
+			       bool *ret_inner)
+{
+	__u64 kept, outermost;
+
+	if (!walk_register(w, r->cfa_reg, w->leaf | w->near, &kept))
+		return WALK_UNSUPPORTED_RULE;
+	outermost = (kept & ~0ull << (r->index_reg & 15)) - (__s64)r->cfa_add;
+	if (w->sp > outermost)
+		return WALK_NO_PROGRESS;
+	*ret_inner = w->sp != outermost;
+	*ret = *ret_inner ? w->sp + (__s64)r->cfa_mid : kept + (__s64)r->cfa_off;
+	return WALK_COMPLETE;
+}
+
 /* Makes w the caller's, behind a frame whose CFA is known. */
 ENV_INLINE int walk_to_caller(struct walk *w, __u64 cfa, __u64 fp, __u64 pc)
 {
@@ -453,6 +470,7 @@ ENV_INLINE int walk_apply(struct walk *w, const struct unwind_rule *rule)
 	__u64 cfa, pc, fp = w->fp, at, go_pc_at = 0;
 	bool switched = r.cfa == UNWIND_CFA_GO_SWITCH || r.cfa == UNWIND_CFA_GO_DEPTH;
 	bool loaded = r.cfa == UNWIND_CFA_DEREF || r.cfa == UNWIND_CFA_DEREF_TWICE;
+	bool inner = false;
 
 	if (r.flags & UNWIND_SIGNAL_FRAME)
 		return walk_signal(w);
@@ -463,6 +481,11 @@ ENV_INLINE int walk_apply(struct walk *w, const struct unwind_rule *rule)
 		__u16 reason = walk_go_cfa(w, &r, &cfa, &go_pc_at);
 
 		if (reason || cfa == 0)
+			return walk_stop(w, reason);
+	} else if (r.cfa == UNWIND_CFA_NEST) {
+		__u16 reason = walk_nest_cfa(w, &r, &cfa, &inner);
+
+		if (reason)
 			return walk_stop(w, reason);
 	} else if (r.cfa == UNWIND_CFA_PLT) {
 		cfa = w->sp + 8 + ((w->pc & 15) >= (__u32)r.cfa_off ? 8 : 0);
@@ -511,7 +534,11 @@ ENV_INLINE int walk_apply(struct walk *w, const struct unwind_rule *rule)
 	}
 	walk_keep(w, r.flags & UNWIND_R12 ? WALK_KEEPS_R12 : WALK_KEEPS_RBX,
 		  r.rbx ? cfa - r.rbx * 8ull : 0);
-	return walk_to_caller(w, cfa, fp, pc);
+
+	int stop = walk_to_caller(w, cfa, fp, pc);
+	/* Nothing but the nest has run since: the leaf's registers are its own. */
+	w->near |= inner;
+	return stop;
 }
 
 /* To the caller from where nothing has moved RSP: the vsyscall page, whose code is emulated by the

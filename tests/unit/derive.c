@@ -471,6 +471,79 @@ Test(derive, assembly_keeps_rsp_in_a_register_over_calls_of_its_own)
 	cr_assert(eq(int, run(code, size, FLOW_ASSEMBLY, &r), FLOW_CONTRADICTS));
 }
 
+Test(derive, code_that_calls_its_own_middle_is_a_nest)
+{
+	/* mov r11, rsp; and rsp, -32; sub rsp, 272; (14) dec ecx; jg 19; ret; (19) push rcx;
+	 * call 14; (25) pop rcx; test edx, edx; je 31; ret; (31) mov rsp, r11; ret */
+	static const uint8_t code[] = "\x49\x89\xe3\x48\x83\xe4\xe0\x48\x81\xec\x10\x01\0\0"
+				      "\xff\xc9\x7f\x01\xc3\x51\xe8\xf5\xff\xff\xff\x59"
+				      "\x85\xd2\x74\x01\xc3\x4c\x89\xdc\xc3";
+	const struct unwind_rule nest = { .cfa = UNWIND_CFA_NEST,
+					  .cfa_reg = 11,
+					  .cfa_off = 8,
+					  .cfa_add = 272,
+					  .cfa_mid = 8,
+					  .index_reg = 5,
+					  .flags = UNWIND_DERIVED | UNWIND_GUESSED };
+	const uint32_t size = sizeof(code) - 1;
+	int64_t middle = 14;
+	struct flow_reader reader = { .bare = is_bare, .ctx = &middle };
+	struct flow_result r;
+
+	flow_set_reader(flow, &reader);
+	cr_assert(eq(int, run(code, size, FLOW_TRUSTED, &r), 0));
+	cr_assert(flow_by_hand(flow));
+	cr_assert(eq(int, run(code, size, FLOW_ASSEMBLY, &r), 0));
+	cr_assert(r.rets);
+	cr_assert(eq(int, rule_at(7).cfa, UNWIND_CFA_REG));
+	cr_assert(eq(int, rule_at(7).cfa_reg, 11));
+	for (uint32_t at = 14; at <= 31; at++) {
+		struct unwind_rule rule = nest, got;
+		bool known;
+		uint32_t len;
+
+		if (at == 20 || at == 25) { /* rcx is pushed */
+			rule.cfa_mid = 16;
+			rule.cfa_add = 280;
+		}
+		if (!flow_rule(flow, at, &len, &known, &got))
+			continue;
+		cr_assert(known && unwind_rule_valid(&got));
+		cr_assert(zero(int, memcmp(&got, &rule, sizeof(rule))), "at %u", at);
+	}
+	cr_assert(eq(int, rule_at(34).cfa_reg, UNWIND_REG_RSP));
+	cr_assert(eq(int, rule_at(34).cfa_off, 8));
+}
+
+Test(derive, a_nest_whose_inner_frames_may_look_like_the_outermost_one_is_none)
+{
+	/* As before, but for (19) pop rcx; call 14; (25) push rcx. */
+	static const uint8_t code[] = "\x49\x89\xe3\x48\x83\xe4\xe0\x48\x81\xec\x10\x01\0\0"
+				      "\xff\xc9\x7f\x01\xc3\x59\xe8\xf5\xff\xff\xff\x51"
+				      "\x85\xd2\x74\x01\xc3\x4c\x89\xdc\xc3";
+	int64_t middle = 14;
+	struct flow_reader reader = { .bare = is_bare, .ctx = &middle };
+	struct flow_result r;
+
+	flow_set_reader(flow, &reader);
+	cr_assert(eq(int, run(code, sizeof(code) - 1, FLOW_ASSEMBLY, &r), FLOW_CONTRADICTS));
+}
+
+Test(derive, a_nest_that_changes_rbp_has_no_rules)
+{
+	/* mov r11, rsp; and rsp, -32; push rbp; (8) dec ecx; jg 13; ret; (13) xor ebp, ebp;
+	 * call 8; (20) mov rsp, r11; ret */
+	static const uint8_t code[] = "\x49\x89\xe3\x48\x83\xe4\xe0\x55"
+				      "\xff\xc9\x7f\x01\xc3\x31\xed\xe8\xf4\xff\xff\xff"
+				      "\x4c\x89\xdc\xc3";
+	int64_t middle = 8;
+	struct flow_reader reader = { .bare = is_bare, .ctx = &middle };
+	struct flow_result r;
+
+	flow_set_reader(flow, &reader);
+	cr_assert(eq(int, run(code, sizeof(code) - 1, FLOW_ASSEMBLY, &r), FLOW_CONTRADICTS));
+}
+
 Test(derive, assembly_is_not_understood_if_one_ret_is_not)
 {
 	/* mov rcx, rsp; and rsp, -16; test edi, edi; jz 19; call [rip + 0], which may change rcx;

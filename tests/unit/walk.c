@@ -730,6 +730,48 @@ Test(walk, an_index_is_the_leafs_or_its_callers)
 	}
 }
 
+/* The outermost frame of a nest is told from inner ones by the leaf's register, however deep. */
+Test(walk, each_frame_of_a_nest_is_found)
+{
+	struct unwind_rule nest = { .cfa = UNWIND_CFA_NEST,
+				    .cfa_reg = 11,
+				    .cfa_off = 8,
+				    .cfa_add = 64,
+				    .cfa_mid = 16,
+				    .index_reg = 5 };
+
+	cr_assert(unwind_rule_valid(&nest));
+	for (unsigned inner = 0; inner < 4; inner++) {
+		program((struct unwind_rule[]){ nest, root }, 2);
+		w.pc = CODE + 0x10;
+		w.regs[11] = STACK + 2072; /* which is 2048, aligned */
+		*at(w.regs[11]) = CODE + 0x110;
+		w.sp = STACK + 2048 - 64 - 16 * inner;
+		for (unsigned i = 0; i < inner; i++)
+			*at(w.sp + 8 + 16 * i) = CODE + 0x20;
+		run();
+		cr_assert_eq(w.reason, WALK_COMPLETE);
+		cr_assert_eq(w.count, inner + 2);
+		cr_assert_eq(w.sp, STACK + 2080);
+	}
+	/* Above the outermost one is none of the nest's. */
+	program((struct unwind_rule[]){ nest, root }, 2);
+	w.pc = CODE + 0x10;
+	w.regs[11] = STACK + 2072;
+	w.sp = STACK + 2048 - 56;
+	run();
+	cr_assert_eq(w.reason, WALK_NO_PROGRESS);
+	/* Of what called something else nobody knows the register. */
+	program((struct unwind_rule[]){ by_rsp16, by_rsp16, nest, root }, 4);
+	w.pc = CODE + 0x10;
+	w.regs[11] = STACK + 2072;
+	w.sp = STACK + 2048 - 64 - 32;
+	*at(w.sp + 8) = CODE + 0x110;
+	*at(w.sp + 24) = CODE + 0x210;
+	run();
+	cr_assert_eq(w.reason, WALK_UNSUPPORTED_RULE);
+}
+
 Test(walk, loads_may_lead_to_a_lower_stack_and_back)
 {
 	struct unwind_rule down = {

@@ -99,6 +99,7 @@ PROGRAMS = [
     Program("x264", "", MEDIA.format("320x240") + " {d}/v.y4m", "x264 --quiet --threads 1 -o /dev/null {d}/v.y4m", 0.1, needs="which x264"),
     Program("dav1d", "", MEDIA.format("1280x720") + " -c:v libsvtav1 -preset 12 {d}/v.ivf 2>/dev/null", "dav1d -q --threads 1 -i {d}/v.ivf -o /dev/null --muxer null", 0.05, needs="which dav1d"),
     Program("ffmpeg, H.264", "", MEDIA.format("320x240") + " -c:v libx264 {d}/v.mp4", "ffmpeg -nostdin -v error -threads 1 -stream_loop 100 -i {d}/v.mp4 -f null -", 0.5),
+    Program("FFmpeg's FFT", "fft.c", "gcc -O2 -o {o} {s} -lavutil", "{o}", 0.5, needs="test -n \"$(find /usr/include -path '*libavutil/tx.h')\""),
     Program("git", "", "git init -q {d}/r && cp " + SOURCES + "/work* {d}/r && cd {d}/r && git add . && git -c user.name=n -c user.email=e commit -qm m", "git -C {d}/r --no-pager log -p --stat"),
     Program("gcc's cc1", "", "gcc -E -o {d}/x.i -x c " + SOURCES + "/work.c", "sh -c 'exec $(gcc -print-prog-name=cc1) -quiet -O2 -o /dev/null {d}/x.i'", 0.05),
     Program("clang", "", "", "sh -c 'exec clang -cc1 -triple x86_64-linux-gnu -emit-obj -O2 -x c++ -std=c++17 -I/usr/include/c++/12 -I/usr/include/x86_64-linux-gnu/c++/12 -internal-isystem $(clang -print-resource-dir)/include "

@@ -34,6 +34,8 @@ struct flow {
 	uint64_t work;	       /* of all runs */
 	bool contradicts, foreign, misaligned, returns, rets, indirect, has_jump_frame;
 	bool lost;	    /* a ret was reached with RSP where nobody knows */
+	bool nests;	    /* it calls into its own middle, where RSP is aligned */
+	bool nests_wrong;   /* and from where an inner frame may look like the outermost one */
 	uint32_t wrong;	    /* where it contradicts itself first */
 	unsigned kept;	    /* flow_set_kept */
 	uint32_t came_back; /* the last call with padding behind it that a path went on behind */
@@ -88,7 +90,13 @@ void flow_set_reader(struct flow *f, const struct flow_reader *reader)
 static int arrive(struct flow *f, uint32_t i, const struct frame *s)
 {
 	struct node *node = &f->graph.node[i];
+	struct frame nested;
 
+	if (node->called) {
+		nested = *s;
+		f->nests |= frame_enter_nest(&nested);
+		s = &nested;
+	}
 	if (!node->state) {
 		if (f->points == MAX_POINTS)
 			return FLOW_TANGLED;
@@ -154,6 +162,8 @@ static void check_end(struct flow *f, const struct frame *s, const struct node *
 
 	if (s->life != LIFE_PLAIN)
 		return;
+	if (node->insn.next == NEXT_RET && frame_leaves_nest(s))
+		return;
 	if (node->insn.next == NEXT_RET && sym_kind(s->reg[RSP]) != SYM_CFA) {
 		f->lost = true;
 		if (f->graph.flags & FLOW_ASSEMBLY)
@@ -193,9 +203,14 @@ static void check_call(struct flow *f, const struct frame *s)
 static void check_kept(struct flow *f, struct frame *s, const struct node *node)
 {
 	const struct flow_reader *r = &f->graph.reader;
+	int64_t to = (int64_t)node->at + node->insn.len + node->insn.imm;
 
-	if (!node->insn.relative || !r->bare ||
-	    r->bare(r->ctx, (int64_t)node->at + node->insn.len + node->insn.imm))
+	if (node->insn.relative && to >= 0 && to < f->graph.code.size) {
+		const struct node *target = graph_at(&f->graph, (uint32_t)to);
+
+		f->nests_wrong |= target && target->called && !frame_nests_deeper(s);
+	}
+	if (!node->insn.relative || !r->bare || r->bare(r->ctx, to))
 		return;
 	for (unsigned n = 0; n < 16; n++) {
 		if (s->keeps >> n & 1 && sym_kind(s->reg[n]) == SYM_CFA)
@@ -465,6 +480,9 @@ static int run_all(struct flow *f)
 	f->steps = 0;
 	f->limit = 32ull * g->nodes + 16ull * g->targets + 4096;
 	f->returns = f->rets = f->indirect = f->has_jump_frame = f->lost = false;
+	f->nests = f->nests_wrong = false;
+	if (g->flags & FLOW_ASSEMBLY)
+		graph_mark_called(g);
 	for (uint32_t i = 0; i < g->nodes; i++) {
 		g->node[i].state = 0;
 		g->node[i].reached = false;
@@ -541,6 +559,7 @@ static int run_once(struct flow *f, const struct flow_code *code, unsigned flags
 		r = follow_indirect(f);
 	if (r)
 		return r;
+	f->contradicts |= f->nests && f->nests_wrong;
 	if (f->contradicts)
 		return f->misaligned && !(flags & (FLOW_TRUSTED | FLOW_UNALIGNED))
 			       ? FLOW_MISALIGNED

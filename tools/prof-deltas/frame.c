@@ -2,6 +2,7 @@
 #include "tools/prof-deltas/frame.h"
 
 #define RED_ZONE 128
+#define ALIGN_MAX 4095		/* bytes */
 #define SYSCALL_CLOBBERS 0x0803 /* rax rcx r11 */
 #define SYS_CLONE 56
 #define SYS_CLONE3 435
@@ -33,6 +34,23 @@ static void rebase(struct frame *s)
 			s->reg[r] = SYM(UNKNOWN, 0);
 	}
 	s->reg[RSP] = SYM(ALIGNED, 0);
+	s->align = 0;
+	s->aligned = SYM(UNKNOWN, 0);
+	if (s->nest)
+		s->nest = NEST_LOST;
+}
+
+/* and rsp, imm. */
+static void align(struct frame *s, int32_t imm)
+{
+	uint32_t cleared = ~(uint32_t)imm;
+	uint64_t v = s->reg[RSP];
+
+	rebase(s);
+	if (imm >= 0 || cleared & (cleared + 1) || cleared > ALIGN_MAX || sym_kind(v) != SYM_CFA)
+		return;
+	s->align = (uint8_t)__builtin_popcount(cleared);
+	s->aligned = v;
 }
 
 static void set(struct frame *s, unsigned reg, uint64_t v)
@@ -43,6 +61,11 @@ static void set(struct frame *s, unsigned reg, uint64_t v)
 		rebase(s);
 	else
 		s->reg[reg] = v;
+	if (reg == RSP && sym_kind(v) == SYM_CFA) {
+		s->align = 0;
+		s->aligned = SYM(UNKNOWN, 0);
+		s->nest = NEST_NONE;
+	}
 }
 
 static bool is_place(uint64_t v)
@@ -166,7 +189,7 @@ bool frame_change(struct frame *s, const struct decoded *i)
 		set(s, RBP, is_place(v) ? frame_load(s, v) : SYM(UNKNOWN, 0));
 		break;
 	case OP_ALIGN:
-		rebase(s);
+		align(s, i->imm);
 		break;
 	case OP_SWAP:
 		v = s->reg[i->dst];
@@ -222,7 +245,71 @@ bool frame_merge(struct frame *to, const struct frame *from)
 	}
 	if (to->life != other.life)
 		to->life = LIFE_MIXED;
-	return changed || to->slots != old.slots || to->life != old.life;
+	if (to->aligned != other.aligned || to->align != other.align) {
+		to->aligned = SYM(UNKNOWN, 0);
+		to->align = 0;
+	}
+	if (!to->nest) {
+		to->nest = other.nest;
+		to->nest_at = other.nest_at;
+	} else if (other.nest && (to->nest != other.nest || to->nest_at != other.nest_at)) {
+		to->nest = NEST_LOST;
+	}
+	return changed || to->slots != old.slots || to->life != old.life ||
+	       to->align != old.align || to->nest != old.nest;
+}
+
+/* --- code that calls into its own middle --- */
+
+/* The register that tells its outermost frame, and holds its CFA; NO_REG. */
+static unsigned nest_register(const struct frame *s)
+{
+	if (s->nest != NEST_ONE || !s->align || s->reg[RBP] != SYM(CALLER, RBP) ||
+	    s->reg[s->kept] != SYM(CALLER, s->kept) || sym_kind(s->reg[RSP]) != SYM_ALIGNED)
+		return NO_REG;
+	for (unsigned r = 0; r < 16; r++) {
+		if (s->reg[r] == s->aligned)
+			return r;
+	}
+	return NO_REG;
+}
+
+bool frame_enter_nest(struct frame *s)
+{
+	if (!s->nest && s->align && sym_kind(s->reg[RSP]) == SYM_ALIGNED) {
+		s->nest = NEST_ONE;
+		s->nest_at = s->reg[RSP];
+	} else if (s->nest && s->nest_at != s->reg[RSP]) {
+		s->nest = NEST_LOST;
+	}
+	return s->nest;
+}
+
+bool frame_leaves_nest(const struct frame *s)
+{
+	return nest_register(s) != NO_REG && s->reg[RSP] == s->nest_at;
+}
+
+bool frame_nests_deeper(const struct frame *s)
+{
+	return nest_register(s) != NO_REG && sym_off(s->reg[RSP]) <= sym_off(s->nest_at);
+}
+
+static bool rule_nest(const struct frame *s, struct unwind_rule *rule)
+{
+	unsigned r = nest_register(s);
+	int64_t pushed;
+
+	if (r == NO_REG)
+		return false;
+	pushed = (int64_t)sym_off(s->nest_at) - sym_off(s->reg[RSP]);
+	rule->cfa = UNWIND_CFA_NEST;
+	rule->cfa_reg = insn_dwarf[r];
+	rule->cfa_off = -sym_off(s->aligned);
+	rule->cfa_add = -sym_off(s->reg[RSP]);
+	rule->cfa_mid = (int16_t)(8 + pushed);
+	rule->index_reg = s->align;
+	return pushed >= 0 && pushed <= INT16_MAX - 8;
 }
 
 /* --- rules --- */
@@ -235,6 +322,8 @@ static bool rule_cfa(const struct frame *s, struct unwind_rule *rule)
 	bool frame = s->reg[RBP] == SYM(CFA, -16) &&
 		     frame_load(s, SYM(CFA, -16)) == SYM(CALLER, RBP);
 
+	if (s->nest && sym_kind(s->reg[RSP]) == SYM_ALIGNED)
+		return rule_nest(s, rule);
 	for (unsigned n = 0; n < 2; n++) {
 		unsigned r = frame == (n == 0) ? RBP : RSP;
 
@@ -341,6 +430,12 @@ bool frame_rule(const struct frame *s, struct unwind_rule *ret)
 	}
 	if (s->life == LIFE_MIXED || !rule_cfa(s, &rule) || !rule_ra(s, &rule))
 		return false;
+	/* Inner frames save nothing where the outermost one may have done so. */
+	if (rule.cfa == UNWIND_CFA_NEST) {
+		rule.flags |= s->kept == RBX ? 0 : UNWIND_R12;
+		*ret = rule;
+		return true;
+	}
 	if (saved(s, RBP, false, &place) ||
 	    (s->reg[RBP] != SYM(CALLER, RBP) && saved(s, RBP, true, &place))) {
 		if (sym_kind(place) == SYM_CFA) {

@@ -48,6 +48,14 @@ enum life {
 	LIFE_MIXED,
 };
 
+/* Code that calls into its own middle, behind where RSP was aligned: what runs there is the
+ * function's frame, or an inner one, whose return address lies below. */
+enum nest {
+	NEST_NONE,
+	NEST_ONE,
+	NEST_LOST, /* it is in one, and nothing more is known */
+};
+
 struct frame_slot {
 	uint64_t place; /* CFA or ALIGNED and offset */
 	uint64_t value;
@@ -58,6 +66,10 @@ struct frame {
 	struct frame_slot slot[FRAME_SLOTS];
 	uint16_t keeps;	     /* registers that calls leave alone while they hold places */
 	uint8_t slots, life; /* enum life */
+	uint8_t align;	     /* ALIGNED's zero is `aligned` with so many bits cleared; 0: unknown */
+	uint8_t nest;	     /* enum nest */
+	uint64_t aligned;    /* CFA and offset */
+	uint64_t nest_at;    /* RSP where calls lead into the nest */
 	uint8_t kept;	     /* enum gpr: the register that rules speak of besides RSP and RBP */
 };
 
@@ -78,6 +90,12 @@ void frame_equal(struct frame *f, unsigned reg);
 bool frame_matters(const struct frame *f, const struct decoded *d);
 /* Keeps what holds in both. True where that is less than held in `to`. */
 bool frame_merge(struct frame *to, const struct frame *from);
+/* At a place that calls of the function's own lead to. False: it makes no nest. */
+bool frame_enter_nest(struct frame *f);
+/* Whether RSP is where a call into the nest cannot make an inner frame look like the outermost. */
+bool frame_nests_deeper(const struct frame *f);
+/* Whether a return is that of an inner frame of the nest. */
+bool frame_leaves_nest(const struct frame *f);
 /* Whether the CFA can be told. */
 bool frame_has_cfa(const struct frame *f);
 /* False: there is no rule. */

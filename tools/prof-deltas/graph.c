@@ -446,6 +446,17 @@ int graph_build(struct graph *g, const struct flow_code *code, unsigned flags, u
 	return discover_cases(g, 0);
 }
 
+void graph_mark_called(struct graph *g)
+{
+	for (uint32_t n = 0; n < g->calls; n++) {
+		int64_t to = g->call[n];
+
+		if (to < 0 || to == g->code.entry || to >= g->code.size || !g->index[to])
+			continue;
+		g->node[g->index[to] - 1].called = g->node[g->index[to] - 1].leader = true;
+	}
+}
+
 int graph_add_rest(struct graph *g)
 {
 	uint32_t at = g->code.entry;

@@ -34,6 +34,7 @@ struct node {
 	uint32_t state, rule;
 	struct decoded insn; /* with NEXT_LEAVES and NEXT_END, too */
 	bool leader;	     /* more than the one before leads here */
+	bool called;	     /* so do calls of the function's own, and what is before it */
 	bool pads;	     /* a call that padding follows, which is taken to come back */
 	bool pointer;	     /* an indirect jump to what is no case of a table */
 	bool labels;	     /* an indirect jump whose cases are addresses put into its register */
@@ -78,6 +79,8 @@ void graph_done(struct graph *g);
 /* Finds what direct branches and the tables of indirect ones reach from the entry; the bytes are
  * borrowed. 0, FLOW_TANGLED, -ENOMEM. */
 int graph_build(struct graph *g, const struct flow_code *code, unsigned flags, uint32_t from);
+/* After graph_build: marks what is `called`. */
+void graph_mark_called(struct graph *g);
 /* After graph_build: all the rest of the function's own code but padding, too, as g->piece. As
  * graph_build. */
 int graph_add_rest(struct graph *g);

@@ -180,6 +180,8 @@ static void note_op(struct decoded *i, struct patch *p, const ZydisDecodedInstru
 			i->op = OP_ALIGN;
 			i->dst = RSP;
 			i->clobbers = 0;
+			if (full && op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE)
+				from_imm(i, p, in);
 		}
 		return;
 	case ZYDIS_MNEMONIC_XOR:

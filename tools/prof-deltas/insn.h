@@ -31,7 +31,7 @@ enum op {
 	OP_LOAD,  /* dst = [src + imm] */
 	OP_STORE, /* [dst + imm] = src, or NO_REG; width */
 	OP_LEAVE,
-	OP_ALIGN, /* dst &= something */
+	OP_ALIGN, /* dst &= imm, which may be anything where it is 0 */
 	OP_SWAP,
 	OP_COMPARE, /* src with RSP */
 	OP_CALL,    /* by imm from its end, where it is relative */

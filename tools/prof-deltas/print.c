@@ -37,6 +37,11 @@ void print_rule(const struct unwind_rule *rule, bool registers, char ret[PRINT_R
 			snprintf(cfa, sizeof(cfa), "*(%s%+d)%+" PRId32, at, rule->cfa_mid,
 				 rule->cfa_add);
 		break;
+	case UNWIND_CFA_NEST:
+		snprintf(cfa, sizeof(cfa), "nest(%s%+" PRId32 ",align(%s,%d)%+" PRId32 ",rsp%+d)",
+			 reg_name(rule->cfa_reg), rule->cfa_off, reg_name(rule->cfa_reg),
+			 1 << rule->index_reg, -rule->cfa_add, rule->cfa_mid);
+		break;
 	case UNWIND_CFA_PLT:
 		snprintf(cfa, sizeof(cfa), "plt");
 		break;
