@@ -42,7 +42,8 @@ enum unwind_reg {
 
 enum unwind_cfa {
 	UNWIND_CFA_END = 0, /* no rule from here on: a gap, or what could not be expressed */
-	UNWIND_CFA_REG = 1, /* reg + cfa_off */
+	UNWIND_CFA_REG =
+		1, /* reg + cfa_off, or with an index reg + (index_reg << shift) + cfa_off */
 	/* A load: *(A) + cfa_add, where A = reg + cfa_off, or with an index (enum unwind_index) A =
 	 * reg + (index_reg << shift) + cfa_off. What lies there may be on another stack. */
 	UNWIND_CFA_DEREF = 2,
@@ -69,6 +70,9 @@ enum unwind_cfa {
 	 * and the CFA is reg + cfa_off. Inner frames lie lower; there the CFA is rsp + cfa_mid.
 	 */
 	UNWIND_CFA_NEST = 7,
+	/* reg + *(A) + cfa_add, A as with UNWIND_CFA_DEREF: code that aligns RSP by taking a number
+	 * from it keeps that number (qhasm's, as in libsodium). */
+	UNWIND_CFA_SUM = 8,
 };
 
 enum unwind_rbp {
@@ -146,24 +150,25 @@ static_assert(sizeof(struct unwind_row_wire) == 8, "packed by hand");
 /* How many words of memory lead to the CFA. */
 static inline int unwind_loads(const struct unwind_rule *r)
 {
-	return r->cfa == UNWIND_CFA_DEREF ? 1 : r->cfa == UNWIND_CFA_DEREF_TWICE ? 2 : 0;
+	return r->cfa == UNWIND_CFA_DEREF || r->cfa == UNWIND_CFA_SUM ? 1
+	       : r->cfa == UNWIND_CFA_DEREF_TWICE		      ? 2
+								      : 0;
 }
 
 #ifndef __bpf__
 /* What the walker can be asked to do: anything else never enters the tables. */
 static inline int unwind_rule_valid(const struct unwind_rule *r)
 {
-	if (r->cfa > UNWIND_CFA_NEST || r->rbp > UNWIND_RBP_DEREF_REG ||
-	    r->ra > UNWIND_RA_CFA_OFF ||
+	if (r->cfa > UNWIND_CFA_SUM || r->rbp > UNWIND_RBP_DEREF_REG || r->ra > UNWIND_RA_CFA_OFF ||
 	    r->flags & ~(UNWIND_SIGNAL_FRAME | UNWIND_DERIVED | UNWIND_TLS_WORD | UNWIND_GUESSED |
 			 UNWIND_R12) ||
 	    r->index > UNWIND_INDEX_MAX || r->index_reg >= UNWIND_REG_MAX)
 		return 0;
 	if (r->flags & UNWIND_TLS_WORD && r->cfa != UNWIND_CFA_GO_SWITCH)
 		return 0;
-	if (r->index && !unwind_loads(r))
+	if (r->index && !unwind_loads(r) && r->cfa != UNWIND_CFA_REG)
 		return 0;
-	if (r->index_reg && !unwind_loads(r) && r->cfa != UNWIND_CFA_NEST)
+	if (r->index_reg && !r->index && r->cfa != UNWIND_CFA_NEST)
 		return 0;
 	if (r->cfa_mid && r->cfa != UNWIND_CFA_DEREF_TWICE && r->cfa != UNWIND_CFA_NEST)
 		return 0;

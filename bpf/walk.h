@@ -470,7 +470,8 @@ ENV_INLINE int walk_apply(struct walk *w, const struct unwind_rule *rule)
 	__u64 cfa, pc, fp = w->fp, at, go_pc_at = 0;
 	bool switched = r.cfa == UNWIND_CFA_GO_SWITCH || r.cfa == UNWIND_CFA_GO_DEPTH;
 	bool loaded = r.cfa == UNWIND_CFA_DEREF || r.cfa == UNWIND_CFA_DEREF_TWICE;
-	bool inner = false;
+	bool inner = false, sum = r.cfa == UNWIND_CFA_SUM;
+	__u64 base = 0;
 
 	if (r.flags & UNWIND_SIGNAL_FRAME)
 		return walk_signal(w);
@@ -492,18 +493,20 @@ ENV_INLINE int walk_apply(struct walk *w, const struct unwind_rule *rule)
 	} else {
 		if (!walk_register(w, r.cfa_reg, w->leaf | w->near, &cfa))
 			return walk_stop(w, WALK_UNSUPPORTED_RULE);
+		if (sum)
+			base = cfa;
 		cfa += (__s64)r.cfa_off;
 		if (r.index) {
 			if (!walk_register(w, r.index_reg, w->leaf | w->near, &at))
 				return walk_stop(w, WALK_UNSUPPORTED_RULE);
 			cfa += at << ((r.index - 1) & 7);
 		}
-		if (loaded && !walk_read(w, cfa, &cfa))
+		if ((loaded || sum) && !walk_read(w, cfa, &cfa))
 			return walk_stop(w, WALK_STACK_UNREADABLE);
 		if (r.cfa == UNWIND_CFA_DEREF_TWICE && !walk_read(w, cfa + (__s64)r.cfa_mid, &cfa))
 			return walk_stop(w, WALK_STACK_UNREADABLE);
-		if (loaded)
-			cfa += (__s64)r.cfa_add;
+		if (loaded || sum)
+			cfa += base + (__s64)r.cfa_add;
 	}
 	if (r.rbp == UNWIND_RBP_CFA) {
 		if (!walk_read(w, cfa + (__s64)r.rbp_off, &fp))

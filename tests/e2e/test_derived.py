@@ -357,3 +357,54 @@ def test_a_frame_whose_pages_are_touched_in_a_loop_has_its_rows(tmp_path):
     tables = cfas()
     assert any(cfa.startswith("r11+") for cfa in tables)
     assert cfas("--derive-only") == tables
+
+
+# A table of distances is all that leads to most of these, as in FFmpeg's FFTs.
+PIECES = """
+.text
+.p2align 4
+four: addps %xmm1, %xmm0
+ret
+.p2align 4
+pass: addps %xmm2, %xmm0
+ret
+eight: call four
+addps %xmm3, %xmm0
+ret
+.p2align 4
+sixteen: call eight
+call four
+jmp pass
+.p2align 4
+calls_c: call puts@plt
+jmp pass
+.p2align 4
+.globl run
+.type run, @function
+run: lea table(%rip), %rax
+lea four(%rip), %rcx
+add (%rax,%rdi,8), %rcx
+sub $8, %rsp
+call *%rcx
+call four
+call pass
+add $8, %rsp
+ret
+.size run, .-run
+.section .rodata
+table: .quad four - four, eight - four, sixteen - four, calls_c - four
+"""
+
+
+def test_assembly_made_of_other_assembly_has_rows_where_only_a_table_leads_to_it(tmp_path):
+    (tmp_path / "pieces.s").write_text(PIECES)
+    subprocess.run(["gcc", "-shared", "-nostartfiles", "-o", tmp_path / "pieces.so", tmp_path / "pieces.s"], check=True)
+    names = {w[2]: int(w[0], 16) for w in (line.split() for line in subprocess.run(["nm", tmp_path / "pieces.so"], capture_output=True, text=True, check=True).stdout.splitlines()) if len(w) == 3}
+    subprocess.run(["strip", tmp_path / "pieces.so"], check=True)
+    got = rows(tmp_path / "pieces.so")
+
+    def rule(name):
+        return [r for at, r in got if at <= names[name]][-1][0]
+    assert rule("eight") == rule("sixteen") == rule("four") == "rsp+8", got
+    # What calls C with RSP as it came may have no return address there.
+    assert rule("calls_c") == "end", got

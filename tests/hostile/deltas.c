@@ -155,16 +155,18 @@ static struct unwind_rule wrong_rule(struct peer *p)
 	for (unsigned tries = 0; tries < 1000; tries++) {
 		for (size_t i = 0; i < sizeof(r); i++)
 			((uint8_t *)&r)[i] = (uint8_t)next_random(p);
-		r.cfa %= UNWIND_CFA_NEST + 1;
+		r.cfa %= UNWIND_CFA_SUM + 1;
 		r.rbp %= UNWIND_RBP_DEREF_REG + 1;
 		r.ra %= UNWIND_RA_CFA_OFF + 1;
 		r.cfa_reg %= UNWIND_REG_MAX;
 		r.ra_reg %= UNWIND_REG_MAX;
 		r.rbp_reg %= UNWIND_REG_MAX;
 		r.flags &= next_random(p) & UNWIND_SIGNAL_FRAME;
-		r.index = unwind_loads(&r) ? r.index % (UNWIND_INDEX_MAX + 1) : 0;
+		r.index = unwind_loads(&r) || r.cfa == UNWIND_CFA_REG
+				  ? r.index % (UNWIND_INDEX_MAX + 1)
+				  : 0;
 		const bool nest = r.cfa == UNWIND_CFA_NEST;
-		r.index_reg = unwind_loads(&r) || nest ? r.index_reg % UNWIND_REG_MAX : 0;
+		r.index_reg = r.index || nest ? r.index_reg % UNWIND_REG_MAX : 0;
 		r.cfa_mid = unwind_loads(&r) == 2 || nest ? r.cfa_mid : 0;
 		/* Near, or anywhere. */
 		if (next_random(p) & 1)

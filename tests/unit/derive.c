@@ -544,6 +544,73 @@ Test(derive, a_nest_that_changes_rbp_has_no_rules)
 	cr_assert(eq(int, run(code, sizeof(code) - 1, FLOW_ASSEMBLY, &r), FLOW_CONTRADICTS));
 }
 
+Test(derive, a_number_that_rsp_was_lowered_by_leads_to_the_cfa)
+{
+	/* mov r11, rsp; and r11, 31; add r11, 96; (11) sub rsp, r11; (14) mov [rsp], r11;
+	 * (18) mov [rsp + 8], rbp; (23) xor ebp, ebp; mov r11d, 5; (31) mov r11, [rsp];
+	 * mov rbp, [rsp + 8]; (40) add rsp, r11; (43) mov rax, rdi; ret */
+	static const uint8_t code[] = "\x49\x89\xe3\x49\x83\xe3\x1f\x49\x83\xc3\x60"
+				      "\x4c\x29\xdc\x4c\x89\x1c\x24\x48\x89\x6c\x24\x08"
+				      "\x31\xed\x41\xbb\x05\0\0\0\x4c\x8b\x1c\x24"
+				      "\x48\x8b\x6c\x24\x08\x4c\x01\xdc\x48\x89\xf8\xc3";
+	const struct unwind_rule sum = { .cfa = UNWIND_CFA_SUM,
+					 .cfa_reg = UNWIND_REG_RSP,
+					 .cfa_off = 0,
+					 .cfa_add = 8,
+					 .rbp = UNWIND_RBP_DEREF_REG,
+					 .rbp_reg = UNWIND_REG_RSP,
+					 .rbp_off = 8,
+					 .flags = UNWIND_DERIVED | UNWIND_GUESSED };
+	struct unwind_rule by_index;
+	struct flow_result r;
+
+	cr_assert(eq(int, run(code, sizeof(code) - 1, 0, &r), 0));
+	cr_assert(r.rets);
+	cr_assert(eq(int, rule_at(11).index, 0));
+	by_index = rule_at(14);
+	cr_assert(eq(int, by_index.cfa, UNWIND_CFA_REG));
+	cr_assert(eq(int, by_index.cfa_reg, UNWIND_REG_RSP));
+	cr_assert(eq(int, by_index.cfa_off, 8));
+	cr_assert(eq(int, by_index.index, 1));
+	cr_assert(eq(int, by_index.index_reg, 11));
+	cr_assert(unwind_rule_valid(&by_index));
+	for (uint32_t at = 23; at <= 31; at += 8) {
+		struct unwind_rule rule = rule_at(at);
+
+		cr_assert(unwind_rule_valid(&rule));
+		cr_assert(zero(int, memcmp(&rule, &sum, sizeof(sum))), "at %u", at);
+	}
+	/* RBP is the caller's again, whatever lies below RSP. */
+	cr_assert(eq(int, rule_at(43).cfa_off, 8));
+	cr_assert(eq(int, rule_at(43).rbp, UNWIND_RBP_SAME));
+}
+
+Test(derive, rsp_is_followed_where_a_known_number_is_taken_from_it)
+{
+	struct flow_result r;
+
+	/* mov eax, 64; sub rsp, rax; (8) nop; add rsp, rax; ret */
+	cr_assert(eq(int, RUN("\xb8\x40\0\0\0\x48\x29\xc4\x90\x48\x01\xc4\xc3", 0, &r), 0));
+	cr_assert(r.rets);
+	cr_assert(eq(int, rule_at(8).cfa_off, 72));
+	cr_assert(eq(int, rule_at(12).cfa_off, 8));
+}
+
+Test(derive, another_number_than_rsp_was_lowered_by_leads_nowhere)
+{
+	struct flow_result r;
+
+	/* sub rsp, r11; mov [rsp], r11; and rsp, -64; (11) nop; mov r11, [rsp]; add rsp, r11; ret
+	 */
+	cr_assert(eq(int,
+		     RUN("\x4c\x29\xdc\x4c\x89\x1c\x24\x48\x83\xe4\xc0\x90\x4c\x8b\x1c\x24"
+			 "\x4c\x01\xdc\xc3",
+			 FLOW_TRUSTED, &r),
+		     0));
+	cr_assert(not(r.rets));
+	cr_assert(not(known_at(11)));
+}
+
 Test(derive, assembly_is_not_understood_if_one_ret_is_not)
 {
 	/* mov rcx, rsp; and rsp, -16; test edi, edi; jz 19; call [rip + 0], which may change rcx;

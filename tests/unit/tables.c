@@ -165,9 +165,9 @@ Test(tables, what_a_short_rule_cannot_say_is_in_the_array)
 					      .cfa_off = 64,
 					      .rbp = UNWIND_RBP_CFA,
 					      .rbp_off = -16 };
-	struct unwind_rule others[14];
+	struct unwind_rule others[15];
 
-	for (int i = 0; i < 14; i++)
+	for (int i = 0; i < 15; i++)
 		others[i] = ordinary;
 	others[0].cfa = UNWIND_CFA_DEREF;
 	others[1].cfa_reg = 10;
@@ -183,7 +183,8 @@ Test(tables, what_a_short_rule_cannot_say_is_in_the_array)
 	others[11].ra = UNWIND_RA_CFA_OFF;
 	others[12].rbx = 8;
 	others[13].flags = UNWIND_SIGNAL_FRAME;
-	for (int i = 0; i < 14; i++) {
+	others[14].index = 1;
+	for (int i = 0; i < 15; i++) {
 		uint32_t n = number_of(&others[i]);
 
 		cr_assert_not(n & RULE_SHORT, "%d", i);

@@ -730,6 +730,39 @@ Test(walk, an_index_is_the_leafs_or_its_callers)
 	}
 }
 
+Test(walk, a_number_that_rsp_was_lowered_by_leads_to_the_cfa)
+{
+	struct unwind_rule sum = {
+		.cfa = UNWIND_CFA_SUM, .cfa_reg = UNWIND_REG_RSP, .cfa_off = 16, .cfa_add = 8
+	};
+	struct unwind_rule by_index = { .cfa = UNWIND_CFA_REG,
+					.cfa_reg = UNWIND_REG_RSP,
+					.cfa_off = 8,
+					.index = 1,
+					.index_reg = 11 };
+
+	cr_assert(unwind_rule_valid(&sum) && unwind_rule_valid(&by_index));
+	program((struct unwind_rule[]){ by_index, sum, root }, 3);
+	w.pc = CODE + 0x10;
+	w.regs[11] = 96;
+	*at(w.sp + 96) = CODE + 0x110;
+	*at(w.sp + 104 + 16) = 48;
+	*at(w.sp + 104 + 48) = CODE + 0x210;
+	run();
+	cr_assert_eq(w.reason, WALK_COMPLETE);
+	cr_assert_eq(w.count, 3);
+	cr_assert_eq(w.sp, STACK + 1024 + 104 + 56);
+	/* Down, or nowhere. */
+	for (unsigned i = 0; i < 2; i++) {
+		program((struct unwind_rule[]){ sum, root }, 2);
+		w.pc = CODE + 0x10;
+		*at(w.sp + 16) = -(i ? 8ull : 264ull);
+		*at(w.sp - 264) = *at(w.sp - 8) = CODE + 0x110;
+		run();
+		cr_assert_eq(w.reason, WALK_NO_PROGRESS);
+	}
+}
+
 /* The outermost frame of a nest is told from inner ones by the leaf's register, however deep. */
 Test(walk, each_frame_of_a_nest_is_found)
 {

@@ -60,7 +60,7 @@ static uint32_t short_number(const struct unwind_rule *r)
 	    r->flags & (UNWIND_SIGNAL_FRAME | UNWIND_GUESSED | UNWIND_R12) ||
 	    (r->cfa_reg != UNWIND_REG_RSP && r->cfa_reg != UNWIND_REG_RBP) ||
 	    (r->rbp != UNWIND_RBP_CFA && r->rbp != UNWIND_RBP_SAME) || rbp > 7 || r->rbx > 7 ||
-	    r->cfa_off < 0 || r->cfa_off > 255 * 8 || r->cfa_off % 8)
+	    r->cfa_off < 0 || r->cfa_off > 255 * 8 || r->cfa_off % 8 || r->index)
 		return 0;
 	return RULE_SHORT | (r->cfa_reg == UNWIND_REG_RBP ? RULE_SHORT_RBP : 0) |
 	       (uint32_t)r->cfa_off / 8 << 6 | rbp << 3 | r->rbx;

@@ -470,7 +470,8 @@ static int run_place(struct derive *d, const struct place *p, bool *ret_is)
 	c.end = p->size ? before + p->size : p->limit - d->from;
 	if (c.end > c.size)
 		c.end = c.size;
-	r = place_look(d->flow, p, &c, &(struct flow_reader){ .begins = begins, .ctx = d },
+	r = place_look(d->flow, p, &c,
+		       &(struct flow_reader){ .begins = begins, .bare = bare, .ctx = d },
 		       d->budget > 0, &result);
 	d->foreign += r > 0 && flow_foreign(d->flow);
 	if (r)

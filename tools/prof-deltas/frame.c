@@ -21,16 +21,21 @@ static void drop_slot(struct frame *s, unsigned n)
 	s->slot[n] = s->slot[--s->slots];
 }
 
+/* Whether a value says something of where ALIGNED's zero is. */
+static bool is_aligneds(uint64_t v)
+{
+	return sym_kind(v) == SYM_ALIGNED || sym_kind(v) == SYM_SIZE;
+}
+
 /* RSP is where nobody knows: the base of what is aligned, from here on. */
 static void rebase(struct frame *s)
 {
 	for (unsigned n = s->slots; n--;) {
-		if (sym_kind(s->slot[n].place) == SYM_ALIGNED ||
-		    sym_kind(s->slot[n].value) == SYM_ALIGNED)
+		if (sym_kind(s->slot[n].place) == SYM_ALIGNED || is_aligneds(s->slot[n].value))
 			drop_slot(s, n);
 	}
 	for (unsigned r = 0; r < 16; r++) {
-		if (sym_kind(s->reg[r]) == SYM_ALIGNED)
+		if (is_aligneds(s->reg[r]))
 			s->reg[r] = SYM(UNKNOWN, 0);
 	}
 	s->reg[RSP] = SYM(ALIGNED, 0);
@@ -86,6 +91,24 @@ static uint64_t advanced(uint64_t v, int32_t n)
 	return v >> 32 << 32 | (uint32_t)off;
 }
 
+/* RSP goes down (sign -1) or up by a register's value. */
+static void move_by(struct frame *s, unsigned reg, int sign)
+{
+	uint64_t rsp = s->reg[RSP], v = s->reg[reg];
+
+	if (sym_kind(v) == SYM_CONST && sym_off(v) != INT32_MIN) {
+		set(s, RSP, advanced(rsp, sign * sym_off(v)));
+		return;
+	}
+	if (sign > 0 && sym_kind(v) == SYM_SIZE && sym_kind(rsp) == SYM_ALIGNED) {
+		set(s, RSP, advanced(SYM(CFA, sym_off(v)), sym_off(rsp)));
+		return;
+	}
+	rebase(s);
+	if (sign < 0 && sym_kind(v) == SYM_UNKNOWN && sym_kind(rsp) == SYM_CFA)
+		s->reg[reg] = SYM(SIZE, sym_off(rsp));
+}
+
 static void store(struct frame *s, uint64_t place, unsigned width, uint64_t v)
 {
 	if (!is_place(place))
@@ -97,7 +120,8 @@ static void store(struct frame *s, uint64_t place, unsigned width, uint64_t v)
 			drop_slot(s, n);
 	}
 	if (width != 8 ||
-	    (sym_kind(v) != SYM_CFA && sym_kind(v) != SYM_CALLER && sym_kind(v) != SYM_RETURN) ||
+	    (sym_kind(v) != SYM_CFA && sym_kind(v) != SYM_CALLER && sym_kind(v) != SYM_RETURN &&
+	     sym_kind(v) != SYM_SIZE) ||
 	    s->slots == FRAME_SLOTS)
 		return;
 	s->slot[s->slots++] = (struct frame_slot){ .place = place, .value = v };
@@ -187,6 +211,13 @@ bool frame_change(struct frame *s, const struct decoded *i)
 		v = s->reg[RBP];
 		set(s, RSP, is_place(v) ? advanced(v, 8) : SYM(UNKNOWN, 0));
 		set(s, RBP, is_place(v) ? frame_load(s, v) : SYM(UNKNOWN, 0));
+		break;
+	case OP_LOWER:
+		move_by(s, i->src, -1);
+		break;
+	case OP_RAISE:
+		move_by(s, i->src, 1);
+		below = sym_kind(s->reg[RSP]) != SYM_CFA || sym_off(s->reg[RSP]) < 0;
 		break;
 	case OP_ALIGN:
 		align(s, i->imm);
@@ -314,6 +345,35 @@ static bool rule_nest(const struct frame *s, struct unwind_rule *rule)
 
 /* --- rules --- */
 
+/* The number by which RSP was lowered, where it is kept. */
+static bool rule_size(const struct frame *s, struct unwind_rule *rule)
+{
+	int32_t rsp = sym_off(s->reg[RSP]);
+
+	if (sym_kind(s->reg[RSP]) != SYM_ALIGNED)
+		return false;
+	rule->cfa_reg = UNWIND_REG_RSP;
+	for (unsigned n = 0; n < s->slots; n++) {
+		if (sym_kind(s->slot[n].place) != SYM_ALIGNED ||
+		    sym_kind(s->slot[n].value) != SYM_SIZE || sym_off(s->slot[n].place) < rsp)
+			continue;
+		rule->cfa = UNWIND_CFA_SUM;
+		rule->cfa_off = sym_off(s->slot[n].place) - rsp;
+		rule->cfa_add = -rsp - sym_off(s->slot[n].value);
+		return true;
+	}
+	for (unsigned r = 0; r < 16; r++) {
+		if (sym_kind(s->reg[r]) != SYM_SIZE)
+			continue;
+		rule->cfa = UNWIND_CFA_REG;
+		rule->cfa_off = -rsp - sym_off(s->reg[r]);
+		rule->index = 1;
+		rule->index_reg = insn_dwarf[r];
+		return true;
+	}
+	return false;
+}
+
 /* How the CFA is found, if it is. */
 static bool rule_cfa(const struct frame *s, struct unwind_rule *rule)
 {
@@ -345,6 +405,8 @@ static bool rule_cfa(const struct frame *s, struct unwind_rule *rule)
 		if (rule->cfa_off >= 0)
 			return true;
 	}
+	if (rule_size(s, rule))
+		return true;
 	/* Of a leaf, or RBX, which rules follow. */
 	for (unsigned n = 0; n < 16; n++) {
 		unsigned r = n == 0 ? RBX : n == RBX ? RAX : n;
@@ -445,7 +507,7 @@ bool frame_rule(const struct frame *s, struct unwind_rule *ret)
 			rule.rbp = UNWIND_RBP_DEREF_REG;
 			rule.rbp_reg = UNWIND_REG_RSP;
 			rule.rbp_off = sym_off(place) - sym_off(s->reg[RSP]);
-		} else {
+		} else if (s->reg[RBP] != SYM(CALLER, RBP)) {
 			rule.rbp = UNWIND_RBP_UNDEFINED;
 		}
 	} else if (s->reg[RBP] != SYM(CALLER, RBP)) {

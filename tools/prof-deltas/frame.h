@@ -25,6 +25,7 @@ enum symbol {
 	SYM_CALLER,  /* what register `off` held on entry */
 	SYM_RETURN,  /* the return address */
 	SYM_CONST,   /* off */
+	SYM_SIZE,    /* what added to ALIGNED's zero gives the CFA + off */
 	SYM_LABEL,   /* the address of code: off in what the flow looks at; FRAME_SOME_LABEL */
 };
 /* kind << 32 | off: compared as a whole. */

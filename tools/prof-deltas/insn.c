@@ -173,6 +173,12 @@ static void note_op(struct decoded *i, struct patch *p, const ZydisDecodedInstru
 				i->imm = -i->imm;
 				p->factor = -1;
 			}
+		} else if (is_reg(&op[0]) && is_reg(&op[1]) && full &&
+			   gpr_of(op[0].reg.value) == RSP) {
+			i->op = in->mnemonic == ZYDIS_MNEMONIC_SUB ? OP_LOWER : OP_RAISE;
+			i->dst = RSP;
+			i->src = gpr_of(op[1].reg.value);
+			i->clobbers = 0;
 		}
 		return;
 	case ZYDIS_MNEMONIC_AND:

@@ -31,6 +31,8 @@ enum op {
 	OP_LOAD,  /* dst = [src + imm] */
 	OP_STORE, /* [dst + imm] = src, or NO_REG; width */
 	OP_LEAVE,
+	OP_LOWER, /* dst -= src */
+	OP_RAISE, /* dst += src */
 	OP_ALIGN, /* dst &= imm, which may be anything where it is 0 */
 	OP_SWAP,
 	OP_COMPARE, /* src with RSP */

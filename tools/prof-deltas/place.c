@@ -42,19 +42,50 @@ static bool is_function(const struct flow *f, const struct flow_code *c,
 	       is_prologue(f, c->bytes + c->entry, c->size - c->entry) || flow_frames(f);
 }
 
+static bool is_assembly(const struct flow_reader *known, int64_t at)
+{
+	return known->bare && known->bare(known->ctx, at) && known->begins(known->ctx, at);
+}
+
+/* Assembly that lies where functions do, or ends by a ret, and calls and leaves for nothing but
+ * assembly that is known to begin: FFmpeg's larger FFTs are made of smaller ones so, and are found
+ * by a table of distances. What calls C without aligning RSP for it may have no return address
+ * there (GNU Prolog). */
+static bool is_made_of_others(const struct flow_code *c, const struct flow_reader *known,
+			      const struct flow_result *result)
+{
+	if (!result->returns || !result->calls || (!result->rets && (c->address + c->entry) & 15))
+		return false;
+	for (uint32_t i = 0; i < result->calls; i++) {
+		if (!is_assembly(known, result->call[i]))
+			return false;
+	}
+	for (uint32_t i = 0; i < result->jumps; i++) {
+		if (!is_assembly(known, result->jump[i]))
+			return false;
+	}
+	return true;
+}
+
 /* Compilers do not align the stack for those of their own functions that do not need it. Where
  * calls do not return is told by the alignment, otherwise: so first none of those returns that
  * could be such. */
 static int run_unaligned(struct flow *f, const struct place *p, const struct flow_code *c,
-			 struct flow_result *ret)
+			 const struct flow_reader *known, struct flow_result *ret)
 {
-	int r = flow_run(f, c, FLOW_UNALIGNED | FLOW_NO_RETURN, ret);
+	const uint8_t *code = c->bytes + c->entry;
+	bool begins = may_begin(c->address + c->entry, code, c->size - c->entry);
+	int r = begins ? flow_run(f, c, FLOW_UNALIGNED | FLOW_NO_RETURN, ret) : 0;
 
-	if (r > 0 || (!r && !ret->rets))
+	if (!begins || r > 0 || (!r && !ret->rets))
 		r = flow_run(f, c, FLOW_UNALIGNED, ret);
-	if (r > 0)
+	if (begins && r > 0)
 		r = flow_again(f, ret);
-	return r || ret->rets || (ret->returns && p->trust == PLACE_TAKEN) ? r : FLOW_CONTRADICTS;
+	if (r || (!p->foreign && is_made_of_others(c, known, ret)))
+		return r;
+	return begins && (ret->rets || (ret->returns && p->trust == PLACE_TAKEN))
+		       ? 0
+		       : FLOW_CONTRADICTS;
 }
 
 static int run(struct flow *f, const struct flow_code *c, unsigned flags, bool again,
@@ -111,12 +142,8 @@ int place_look(struct flow *f, const struct place *p, const struct flow_code *c,
 	if (r < 0 || p->trust == PLACE_SURE)
 		return r;
 
-	const uint8_t *code = c->bytes + c->entry;
-	uint32_t n = c->size - c->entry;
-
-	if (misaligned && (r || !is_function(f, c, known, ret)) &&
-	    may_begin(c->address + c->entry, code, n))
-		r = run_unaligned(f, p, c, ret);
+	if (misaligned && (r || !is_function(f, c, known, ret)))
+		r = run_unaligned(f, p, c, known, ret);
 	if (r)
 		return r;
 	return (p->trust == PLACE_TAKEN && ret->returns) || is_function(f, c, known, ret)

@@ -24,7 +24,8 @@ struct place {
 };
 
 /* Looks at the code c, whose entry is the place. 0: *ret is of a function, as flow_run left it;
- * enum flow_verdict: there is none; -ENOMEM. known->begins says where others are known to begin;
+ * enum flow_verdict: there is none; -ENOMEM. known->begins says where others are known to begin,
+ * known->bare where no table speaks of the code;
  * again: there is time for flow_again. */
 int place_look(struct flow *f, const struct place *p, const struct flow_code *c,
 	       const struct flow_reader *known, bool again, struct flow_result *ret);

@@ -21,9 +21,15 @@ void print_rule(const struct unwind_rule *rule, bool registers, char ret[PRINT_R
 
 	switch (rule->cfa) {
 	case UNWIND_CFA_REG:
-		snprintf(cfa, sizeof(cfa), "%s%+" PRId32, reg_name(rule->cfa_reg), rule->cfa_off);
+		if (rule->index)
+			snprintf(cfa, sizeof(cfa), "%s+%u*%s%+" PRId32, reg_name(rule->cfa_reg),
+				 1u << (rule->index - 1), reg_name(rule->index_reg), rule->cfa_off);
+		else
+			snprintf(cfa, sizeof(cfa), "%s%+" PRId32, reg_name(rule->cfa_reg),
+				 rule->cfa_off);
 		break;
 	case UNWIND_CFA_DEREF:
+	case UNWIND_CFA_SUM:
 	case UNWIND_CFA_DEREF_TWICE:
 		if (rule->index)
 			snprintf(at, sizeof(at), "*(%s+%u*%s%+" PRId32 ")", reg_name(rule->cfa_reg),
@@ -33,6 +39,9 @@ void print_rule(const struct unwind_rule *rule, bool registers, char ret[PRINT_R
 				 rule->cfa_off);
 		if (rule->cfa == UNWIND_CFA_DEREF)
 			snprintf(cfa, sizeof(cfa), "%s%+" PRId32, at, rule->cfa_add);
+		else if (rule->cfa == UNWIND_CFA_SUM)
+			snprintf(cfa, sizeof(cfa), "%s+%s%+" PRId32, reg_name(rule->cfa_reg), at,
+				 rule->cfa_add);
 		else
 			snprintf(cfa, sizeof(cfa), "*(%s%+d)%+" PRId32, at, rule->cfa_mid,
 				 rule->cfa_add);
