@@ -84,7 +84,7 @@ struct walk {
 	__u16 at_slot;
 	__u8 exact;   /* pc is not a return address */
 	__u8 leaf;    /* the leaf's registers hold: nothing was called since */
-	__u8 near;    /* 1: it was called by this frame */
+	__u8 near;    /* 1: it was called by this frame, or by assembly that this one called */
 	__u8 kept;    /* enum walk_kept: which registers are known besides RSP and RBP */
 	__u8 by_fp;   /* the step to this frame followed a frame pointer */
 	__u8 guessed; /* so did one before, or a rule was one that proves nothing */
@@ -197,7 +197,8 @@ ENV_INLINE bool walk_keeps(const struct walk *w, __u8 reg)
  * tracked, RBX or where a file asks for it R12, lazily: rows say where it is saved, and few rules
  * ask for it. leafs: the leaf's
  * hold, as they do for its caller where assembly keeps a CFA in a register that calls may change:
- * that says so of what it calls (OpenSSL's AES-GCM). */
+ * that says so of what it calls (OpenSSL's AES-GCM), and of what that calls (dav1d's transforms).
+ */
 ENV_INLINE bool walk_register(struct walk *w, __u8 reg, bool leafs, __u64 *ret)
 {
 	if (reg == UNWIND_REG_RSP)
@@ -414,10 +415,8 @@ ENV_INLINE bool walk_jumps(struct walk *w, __u64 cfa, bool loaded)
 	return w->sp - cfa >= WALK_JUMP_MIN && w->jumps++ < WALK_JUMPS;
 }
 
-/* The CFA of a nest (enum unwind_cfa). *ret_inner: the frame is not its outermost one, so that the
- * caller is of the same code. */
-ENV_INLINE __u16 walk_nest_cfa(struct walk *w, const struct unwind_rule *r, __u64 *ret,
-			       bool *ret_inner)
+/* The CFA of a nest (enum unwind_cfa). */
+ENV_INLINE __u16 walk_nest_cfa(struct walk *w, const struct unwind_rule *r, __u64 *ret)
 {
 	__u64 kept, outermost;
 
@@ -426,8 +425,7 @@ ENV_INLINE __u16 walk_nest_cfa(struct walk *w, const struct unwind_rule *r, __u6
 	outermost = (kept & ~0ull << (r->index_reg & 15)) - (__s64)r->cfa_add;
 	if (w->sp > outermost)
 		return WALK_NO_PROGRESS;
-	*ret_inner = w->sp != outermost;
-	*ret = *ret_inner ? w->sp + (__s64)r->cfa_mid : kept + (__s64)r->cfa_off;
+	*ret = w->sp == outermost ? kept + (__s64)r->cfa_off : w->sp + (__s64)r->cfa_mid;
 	return WALK_COMPLETE;
 }
 
@@ -470,7 +468,9 @@ ENV_INLINE int walk_apply(struct walk *w, const struct unwind_rule *rule)
 	__u64 cfa, pc, fp = w->fp, at, go_pc_at = 0;
 	bool switched = r.cfa == UNWIND_CFA_GO_SWITCH || r.cfa == UNWIND_CFA_GO_DEPTH;
 	bool loaded = r.cfa == UNWIND_CFA_DEREF || r.cfa == UNWIND_CFA_DEREF_TWICE;
-	bool inner = false, sum = r.cfa == UNWIND_CFA_SUM;
+	bool sum = r.cfa == UNWIND_CFA_SUM;
+	/* Assembly calls helpers of its own, which leave alone what it keeps in registers. */
+	__u8 near = (w->leaf | w->near) & !!(r.flags & UNWIND_GUESSED);
 	__u64 base = 0;
 
 	if (r.flags & UNWIND_SIGNAL_FRAME)
@@ -484,7 +484,7 @@ ENV_INLINE int walk_apply(struct walk *w, const struct unwind_rule *rule)
 		if (reason || cfa == 0)
 			return walk_stop(w, reason);
 	} else if (r.cfa == UNWIND_CFA_NEST) {
-		__u16 reason = walk_nest_cfa(w, &r, &cfa, &inner);
+		__u16 reason = walk_nest_cfa(w, &r, &cfa);
 
 		if (reason)
 			return walk_stop(w, reason);
@@ -539,8 +539,7 @@ ENV_INLINE int walk_apply(struct walk *w, const struct unwind_rule *rule)
 		  r.rbx ? cfa - r.rbx * 8ull : 0);
 
 	int stop = walk_to_caller(w, cfa, fp, pc);
-	/* Nothing but the nest has run since: the leaf's registers are its own. */
-	w->near |= inner;
+	w->near |= near;
 	return stop;
 }
 

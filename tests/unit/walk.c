@@ -763,6 +763,27 @@ Test(walk, a_number_that_rsp_was_lowered_by_leads_to_the_cfa)
 	}
 }
 
+/* Where only assembly lies between, which keeps what its caller keeps. */
+Test(walk, a_cfa_in_a_register_is_known_behind_helpers_of_helpers)
+{
+	struct unwind_rule kept = { .cfa = UNWIND_CFA_REG, .cfa_reg = 10, .cfa_off = 8 };
+	struct unwind_rule helper = by_rsp16;
+
+	for (unsigned by_hand = 0; by_hand < 2; by_hand++) {
+		helper.flags = by_hand ? UNWIND_DERIVED | UNWIND_GUESSED : 0;
+		program((struct unwind_rule[]){ helper, kept, root }, 3);
+		w.pc = CODE + 0x10;
+		w.regs[10] = STACK + 2048;
+		*at(w.sp + 8) = CODE + 0x20;
+		*at(w.sp + 24) = CODE + 0x30;
+		*at(w.sp + 40) = CODE + 0x110;
+		*at(STACK + 2048) = CODE + 0x210;
+		run();
+		cr_assert_eq(w.reason, by_hand ? WALK_COMPLETE : WALK_UNSUPPORTED_RULE);
+		cr_assert_eq(w.count, by_hand ? 5 : 4);
+	}
+}
+
 /* The outermost frame of a nest is told from inner ones by the leaf's register, however deep. */
 Test(walk, each_frame_of_a_nest_is_found)
 {
@@ -771,7 +792,8 @@ Test(walk, each_frame_of_a_nest_is_found)
 				    .cfa_off = 8,
 				    .cfa_add = 64,
 				    .cfa_mid = 16,
-				    .index_reg = 5 };
+				    .index_reg = 5,
+				    .flags = UNWIND_DERIVED | UNWIND_GUESSED };
 
 	cr_assert(unwind_rule_valid(&nest));
 	for (unsigned inner = 0; inner < 4; inner++) {
