@@ -103,7 +103,7 @@ static uint64_t settle(uint64_t all, const struct budget *b, const struct limit_
 static uint64_t sufficient(const struct limit *l, const struct budget *b,
 			   const struct limit_asked *a, const struct budget_claim *c)
 {
-	const uint64_t rows = larger(a->tables, a->useful) + a->lacking;
+	const uint64_t rows = larger(a->tables, a->useful) + larger(a->lacking, a->refused);
 	uint64_t ret = l->fixed + b->launcher + margin(b->limit) + a->swing + rows +
 		       rows / (TABLES_SPARE_PART - 1) + LIMIT_TABLES_MORE;
 

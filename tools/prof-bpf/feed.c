@@ -315,7 +315,9 @@ static void touch_files(struct prof *p, const struct sample *s)
 			continue;
 		before = slot;
 		tables_file_touch(p->tables, slot, s->time_ns);
-		if (tables_file_state(p->tables, slot) != FILE_EVICTED)
+		const enum file_state state = tables_file_state(p->tables, slot);
+
+		if (state != FILE_EVICTED && state != FILE_PENDING)
 			continue;
 		struct host_file *f = host_slot_file(p->host, slot);
 

@@ -40,7 +40,8 @@ static void look(struct prof *p, uint64_t now_ns, uint64_t more)
 	if (a.symd > 4 * p->budget.limit)
 		a.symd = 4 * p->budget.limit;
 	l->looked_ns = now_ns;
-	a.lacking = tables_lacking(p->tables) + more;
+	a.lacking = tables_lacking(p->tables, &a.refused) + more;
+	a.refused += more;
 	meter_read(&l->meter, now_ns, a.held);
 	for (int i = 0; i < DEPLOY_TOOLS; i++)
 		held += a.held[i];

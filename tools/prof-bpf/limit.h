@@ -46,7 +46,8 @@ struct limit_asked {
 	uint64_t symd;		     /* that prof-symd says it could use */
 	uint64_t tables;	     /* bytes in slabs */
 	uint64_t useful;	     /* of these, what is not idle */
-	uint64_t lacking;	     /* and what rows had no room */
+	uint64_t lacking;	     /* and what rows had no room, of files sampled of late */
+	uint64_t refused;	     /* the same, of all files */
 	uint64_t swing;		     /* limit_swing */
 };
 /* What the tools may take beyond what they hold before the tables can hand it back: what they held

@@ -33,6 +33,7 @@ struct table_file {
 	uint32_t serial;
 	bool unmapped;
 	bool lacking;	/* rows went for want of memory, and have not come again */
+	bool resting;	/* FILE_PENDING: nobody used its rows, and they are not asked for yet */
 	uint32_t score; /* samples, of late; as of the period scored_at */
 	uint64_t scored_at;
 	uint64_t again_ns; /* FILE_EVICTED: its rows are not asked for before */
@@ -355,7 +356,7 @@ void tables_file_none(struct tables *t, uint16_t slot)
 	if (!slot_live(t, slot))
 		return;
 	file_set_state(t, slot, FILE_NO_ROWS);
-	t->state[slot].lacking = false;
+	t->state[slot].lacking = t->state[slot].resting = false;
 	incoming_drop(t, slot);
 	file_drop_rows(t, slot);
 }
@@ -451,9 +452,13 @@ static uint64_t room(const struct tables *t)
 
 static void evict(struct tables *t, uint16_t slot)
 {
-	file_set_state(t, slot, FILE_EVICTED);
-	t->state[slot].lacking = true;
-	t->state[slot].again_ns = t->now_ns + AGAIN_NS;
+	struct table_file *f = &t->state[slot];
+
+	/* Who runs again waits for its rows, as for those of a new file: nothing is cut. */
+	f->resting = is_idle(t, f);
+	f->lacking = !f->resting;
+	file_set_state(t, slot, f->resting ? FILE_PENDING : FILE_EVICTED);
+	f->again_ns = f->resting ? t->now_ns : t->now_ns + AGAIN_NS;
 	file_drop_rows(t, slot);
 	t->figures.evictions++;
 }
@@ -642,17 +647,20 @@ uint64_t tables_useful(const struct tables *t)
 	return t->slabs.bytes_used > idle ? t->slabs.bytes_used - idle : 0;
 }
 
-uint64_t tables_lacking(const struct tables *t)
+uint64_t tables_lacking(const struct tables *t, uint64_t *ret_all)
 {
-	uint64_t words = 0;
+	uint64_t words = 0, all = 0;
 
 	for (uint32_t i = 1; i < t->next_slot; i++) {
 		const struct table_file *f = &t->state[i];
 
-		if (f->state == FILE_EVICTED && t->now_ns - f->touched_ns < IDLE_NS &&
-		    score(f, t->now_ns))
+		if (f->state != FILE_EVICTED)
+			continue;
+		all += f->words;
+		if (t->now_ns - f->touched_ns < IDLE_NS && score(f, t->now_ns))
 			words += f->words;
 	}
+	*ret_all = all * sizeof(uint32_t);
 	return words * sizeof(uint32_t);
 }
 
@@ -677,6 +685,7 @@ void tables_file_full(struct tables *t, uint16_t slot)
 	tables_file_none(t, slot);
 	file_set_state(t, slot, FILE_EVICTED);
 	f->lacking = true;
+	f->resting = false;
 	f->again_ns = t->now_ns + TABLES_GRACE_NS + AGAIN_NS;
 }
 
@@ -684,17 +693,26 @@ bool tables_file_again(struct tables *t, uint16_t slot)
 {
 	struct table_file *f = &t->state[slot];
 
-	if (!slot_live(t, slot) || f->state != FILE_EVICTED || t->now_ns < f->again_ns)
+	if (!slot_live(t, slot) || (f->state != FILE_EVICTED && !f->resting) ||
+	    t->now_ns < f->again_ns)
 		return false;
 	f->again_ns = t->now_ns + AGAIN_NS;
 	const uint64_t words = f->words + spare_words(t);
 
+	if (f->resting && words > free_words(t)) {
+		f->resting = false;
+		f->lacking = true;
+		file_set_state(t, slot, FILE_EVICTED);
+	}
 	if (words > all_words(t))
 		return false;
 	/* They come when what goes for them is gone. */
 	if (words > free_words(t))
 		make_room(t, score(f, t->now_ns), words);
-	return words <= free_words(t);
+	if (words > free_words(t))
+		return false;
+	f->resting = false;
+	return true;
 }
 
 /* --- rows as they come --- */

@@ -50,8 +50,9 @@ uint64_t tables_useful(const struct tables *t);
 bool tables_fit(const struct tables *t, uint64_t bytes);
 /* What so many rows take that span so many bytes of text; 0: they will be refused. */
 uint64_t tables_rows_bytes(uint64_t span, uint64_t rows);
-/* Bytes that rows would take which were sampled of late, and had no room. */
-uint64_t tables_lacking(const struct tables *t);
+/* Bytes that rows would take which were sampled of late, and had no room. *ret_all: whenever they
+ * were sampled. */
+uint64_t tables_lacking(const struct tables *t, uint64_t *ret_all);
 
 /* A new slot for a file, without rows yet (the walker says rows-pending there). 0, TABLES_FULL,
  * -ENOMEM. */
@@ -75,8 +76,8 @@ enum file_state tables_file_state(const struct tables *t, uint16_t slot);
 void tables_file_full(struct tables *t, uint16_t slot);
 /* Its rows went, or did not come, for want of memory; they may be asked for again by now. */
 bool tables_file_lacks(const struct tables *t, uint16_t slot);
-/* A sample touched a file whose rows were evicted, or had no room: whether they are to be asked for
- * again. */
+/* A sample touched a file: whether its rows are to be asked for again, since they were evicted, or
+ * had no room. */
 bool tables_file_again(struct tables *t, uint16_t slot);
 /* Marks an evicted file, or one without rows, as pending again: they are being asked for. */
 void tables_file_pending(struct tables *t, uint16_t slot);
