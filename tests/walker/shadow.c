@@ -124,6 +124,13 @@ void shadow_relocate(struct shadow *s, uint64_t slot, uint64_t to)
 		c->slot = to;
 }
 
+/* Whether the word at slot is where c returns to: its own, or a copy further down, with more
+ * arguments above it (V8's calls with an array of them). */
+static bool is_of(const struct shadow_call *c, uint64_t slot, uint64_t word)
+{
+	return c->slot == slot || (c->slot > slot && word == c->address);
+}
+
 /* Calls before the last switch to t were returned from: it went on where it had been left. */
 static void resumed(struct shadow_strand *t)
 {
@@ -153,7 +160,8 @@ void shadow_return(struct shadow *s, uint64_t address, uint64_t slot)
 
 	s->popped = 0;
 	for (size_t i = t->depth; i-- > 0;) {
-		if (t->calls[i].slot != slot)
+		if (t->calls[i].slot != slot &&
+		    (i + 1 < t->depth || !is_of(&t->calls[i], slot, address)))
 			continue;
 		t->depth = i;
 		resumed(t);
@@ -271,13 +279,17 @@ void shadow_moved(struct shadow *s, enum shadow_move how, uint64_t before, uint6
 	if (sp < before) {
 		went_down(t, before, sp);
 		if (s->popped && before - sp == 8 && word_at(sp) == s->popped) {
-			/* Not where it had been: else that call is still there. */
-			if (!t->depth || t->calls[t->depth - 1].slot != sp)
+			const struct shadow_call *c = t->depth ? &t->calls[t->depth - 1] : NULL;
+
+			/* Unless that call is still there: not moved, or a copy was popped. */
+			if (!c || (c->slot != sp && c->slot != s->popped_slot))
 				push(t, (struct shadow_call){ .address = s->popped, .slot = sp });
 			s->popped = 0;
 		}
-	} else if (sp - before == 8 && t->depth && t->calls[t->depth - 1].slot == before) {
+	} else if (sp - before == 8 && t->depth &&
+		   is_of(&t->calls[t->depth - 1], before, word_at(before))) {
 		s->popped = t->calls[t->depth - 1].address;
+		s->popped_slot = t->calls[t->depth - 1].slot;
 	}
 	if (sp < t->low)
 		t->low = sp;

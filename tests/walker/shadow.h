@@ -81,8 +81,8 @@ struct shadow {
 	int count, current;
 	uint64_t jumps_to_other_stacks;
 	/* A return address that was popped, and may be pushed again further up or down: V8 lays
-	 * arguments below it so. 0: none. */
-	uint64_t popped;
+	 * arguments below it so. 0: none. And where its call stands, which may be a copy. */
+	uint64_t popped, popped_slot;
 	/* Stacks that were unknown or disputed when they were compared, and proved to be wrong. */
 	uint64_t disproved, disproved_complete;
 };

@@ -399,7 +399,9 @@ static bool step(int *signal)
 	} else if (i == SYSCALL && changes_mappings(before.rax)) {
 		load();
 	} else if (regs.rsp != before.rsp) {
-		note_word(&before);
+		/* What returns so may leave arguments behind, too, by as much as a pop does. */
+		if (move == SHADOW_ADJUST)
+			note_word(&before);
 		/* Within generated code a stack is left by calls alone. */
 		if (move == SHADOW_REGISTER && is_generated(before.rip))
 			move = SHADOW_FRAME;
