@@ -9,7 +9,8 @@
  * A frame keeps what older calls left behind, so a word that leads into code is looked at: what is
  * before it must be a call, to a function that has no frame, from one whose frame has room above
  * it. That is why no more words are looked at, and no frame behind one whose RBP was followed:
- * nearly every stack of SBCL and of Erlang would be unsure.
+ * nearly every stack of SBCL and of Erlang would be unsure. Registers keep such words, too: one
+ * counts if the instructions before pc pop it.
  *
  * These are global functions, as those of search.h are.
  */
@@ -19,20 +20,47 @@
 #include "bpf/env.h"
 #include "bpf/search.h"
 
-#define OWNER_CODE 64		  /* bytes of code that are looked at, before pc or of a function */
-#define OWNER_NEAR 65536	  /* bytes of a function */
-#define OWNER_PROLOGUE 48	  /* bytes of code that are searched for a frame's size */
-#define OWNER_BACK 5		  /* so often, before a call */
-#define OWNER_WORDS 4		  /* of the stack that a return address is looked for in */
-#define OWNER_INDIRECT 1	  /* of owner_called(): where the call leads to is not known */
+#define OWNER_CODE 64	  /* bytes of code that are looked at, before pc or of a function */
+#define OWNER_NEAR 65536  /* bytes of a function */
+#define OWNER_PROLOGUE 48 /* bytes of code that are searched for a frame's size */
+#define OWNER_SHORT 32	  /* those of them that are nearest to pc */
+#define OWNER_BACK 5	  /* so often, before a call */
+#define OWNER_WORDS 6	  /* of the stack that a return address is looked for in */
+#define OWNER_RBP 6	  /* DWARF's number */
+#define OWNER_UNSIZED 1	  /* of owner_size() */
+#define OWNER_INDIRECT 1  /* of owner_called(): where the call leads to is not known */
+#define OWNER_BARE 1ull	  /* of owner_bare() */
+#define OWNER_PUSHED (1ull << 32)
+#define OWNER_ABOVE 0xff	  /* of half of it: bytes */
 #define OWNER_GENERATED 1	  /* of owner_code() */
 #define OWNER_CALLER (1ull << 63) /* of pc: it is behind a call */
 
-/* 1 where two are equal, without a branch, both sides of which the verifier would follow. */
-#define OWNER_SAME(a, b) ((((__u64)(a) ^ (b)) - 1) >> 63)
-/* Likewise: `push rbp; mov rbp, rsp` in both encodings. */
-#define OWNER_SETS_UP(word) (OWNER_SAME(word, 0xe5894855ull) | OWNER_SAME(word, 0xec8b4855ull))
+enum owner_rbp {
+	/* A frame: no return, leave, pop of RBP, jump or padding is behind that. */
+	OWNER_SET_UP = 1,
+	/* The caller's RBP was given back in a frame that is still there (V8's calls in place of a
+	 * return). */
+	OWNER_LEFT,
+	/* `sub rsp, 8; mov [rsp], rbp`: it lies there, if it still does, below the return address
+	 * (HotSpot's stub for exceptions). */
+	OWNER_SAVED,
+};
 
+/* 1 where two of less than 64 bits are equal, without a branch, both sides of which the verifier
+ * would follow. */
+#define OWNER_SAME(a, b) ((((__u64)(a) ^ (b)) - 1) >> 63)
+/* Likewise: `push rbp; mov rbp, rsp` in both encodings, and of HotSpot's `mov rbp, rsp; add rbp, N`
+ * all but the first bytes and the last. */
+#define OWNER_SETS_UP(word) \
+	(OWNER_SAME(word, 0xe5894855ull) | OWNER_SAME(word, 0xec8b4855ull) | \
+	 OWNER_SAME(word, 0xc58348ecull))
+
+/* Likewise: the first four bytes are the beginning of a function that has a frame. */
+#define OWNER_BEGINS(bytes) \
+	(OWNER_SAME((bytes)&0xffffffff, 0xe5894855) | OWNER_SAME((bytes)&0xffffffff, 0xec8b4855))
+/* Likewise, of HotSpot's: it touches the stack further down, and pushes RBP. */
+#define OWNER_BANGS(bytes) \
+	(OWNER_SAME((bytes)&0xffffff, 0x248489) & OWNER_SAME((bytes) >> 48, 0x55ff))
 /* Likewise: a return, a jump, padding. Code goes on elsewhere behind it. */
 #define OWNER_LEAVES(b) \
 	(OWNER_SAME(b, 0xc3) | OWNER_SAME(b, 0xe9) | OWNER_SAME(b, 0xeb) | OWNER_SAME(b, 0xcc))
@@ -123,26 +151,106 @@ ENV_FUNCTION __u32 owner_frames(__u64 target)
 	return frames;
 }
 
-/* Whether the instructions shortly before pc set up a frame: no return, leave, pop of RBP, jump or
- * padding stands between. */
+/* What the instructions shortly before pc say of RBP: enum owner_rbp. */
 ENV_FUNCTION __u32 owner_set_up(__u64 pc)
 {
 	__u8 code[OWNER_CODE];
-	__u64 set_up = 0, word = 0;
+	__u64 set_up = 0, word = 0, left = 0, saved = 0;
 
 	if (env_read_user(code, sizeof(code), pc - sizeof(code)))
 		return 0;
 	for (int i = 0; i < OWNER_CODE; i++) {
 		__u64 b = code[i];
 
-		word = word >> 8 | b << 24;
+		word = word >> 8 | b << 56;
 		set_up &= ~(OWNER_LEAVES(b) | OWNER_SAME(b, 0xc9) | OWNER_SAME(b, 0x5d));
-		set_up |= OWNER_SETS_UP(word);
+		set_up |= OWNER_SETS_UP(word >> 32);
+		saved |= OWNER_SAME(word >> 32, 0x242c8948) &
+			 OWNER_SAME(word & 0xffffffff, 0x08ec8348);
+		/* mov rbp, [rbp + 0], and no jmp to a register */
+		left &= ~OWNER_SAME(word >> 48 & 0xf8ff, 0xe0ff);
+		left |= OWNER_SAME(word >> 32, 0x006d8b48) & (i >= OWNER_CODE - OWNER_SHORT);
 	}
-	return set_up;
+	return left ? OWNER_LEFT : set_up ? OWNER_SET_UP : saved ? OWNER_SAVED : 0;
 }
 
-/* SIZE of the last `push rbp; mov rbp, rsp; sub rsp, SIZE` among the bytes at `from`, or 0. */
+/*
+ * Where code without rows has its return address when its RBP is not its own, or not any more, so
+ * that following that would skip the caller. By the bytes around pc, of which there are few: in a
+ * prologue, in an epilogue, and of a caller `add rsp, N; ret`, a trampoline without a frame pointer
+ * (CPython's for perf). Twice the bytes from RSP up to it, and 1 (OWNER_BARE), and OWNER_PUSHED
+ * where the caller's RBP lies below it; 0: none of that, the frame pointer is to be followed.
+ */
+ENV_FUNCTION __u64 owner_bare(__u64 pc)
+{
+	const __u64 push = OWNER_BARE | OWNER_PUSHED | 8 << 1;
+	__u64 code[2], caller = pc & OWNER_CALLER;
+
+	pc &= ~OWNER_CALLER;
+	if (env_read_user(code, sizeof(code), pc - 8))
+		return 0;
+	__u64 back = code[0], next = code[1];
+	__u64 add = (next & 0x87ffffff) == 0xc48348 ? next >> 24 & 0x78 : 0, behind = next >> 32;
+
+	if (caller)
+		return add && (behind & 0xff) == 0xc3 ? OWNER_BARE | add << 1 : 0;
+	/* `push rbp; mov rbp, rsp`, which an endbr64 may be before. */
+	if (OWNER_BEGINS(back >> 56 | next << 8))
+		return push;
+	if (OWNER_SAME(next & 0xffffffff, 0xfa1e0ff3) | OWNER_BEGINS(next))
+		return OWNER_BARE;
+	/* HotSpot's `mov [rsp - N], eax; push rbp`. */
+	if (OWNER_BANGS(back))
+		return push;
+	if (OWNER_BANGS(next) | OWNER_BANGS(back >> 8 | next << 56))
+		return OWNER_BARE;
+	/* `pop rbp` and before a `ret` at most a comparison, HotSpot's with where it is to stop. */
+	if (OWNER_SAME(next & 0xffff, 0xc35d) | OWNER_SAME(next & 0xffffffff, 0xa73b495d))
+		return push;
+	/* add rsp, N; pop rbp */
+	if (add && (OWNER_SAME(behind & 0xffff, 0xc35d) | OWNER_SAME(behind, 0xa73b495d)))
+		return push + (add << 1);
+	return OWNER_SAME(next & 0xff, 0xc3) | OWNER_SAME(next & 0xff, 0xc2) |
+	       OWNER_SAME(next & 0xffff, 0xc3f3) |
+	       OWNER_SAME(back >> 56 | (next & 0xffffff) << 8, 0xa73b495d) |
+	       (OWNER_SAME(back & 0xffffffff, 0xa73b495d) & OWNER_SAME(next & 0xffff, 0x870f)) |
+	       /* `mov rsp, rbp; pop rbp`, and V8's `cmp rcx, N` behind it. */
+	       OWNER_SAME(back >> 32, 0x5de58b48) | OWNER_SAME(back >> 32, 0x5dec8948) |
+	       OWNER_SAME(back & 0xffffffffffffff, 0xf983485de58b48);
+}
+
+/* The registers, by DWARF number, that the code before pc pops, a bit each: what moves its
+ * arguments, or leaves its frame by a jump, has its return address there. The lower half is of
+ * OWNER_SHORT bytes, the upper one of those before. */
+ENV_FUNCTION __u32 owner_popped(__u64 pc)
+{
+	/* By the encoding's number: rax, rcx, rdx, rbx, rsp, rbp, rsi, rdi. */
+	const __u32 dwarf = 0x54673120;
+	__u8 code[OWNER_CODE];
+	__u32 popped = 0, before = 0;
+
+	if (env_read_user(code, sizeof(code), pc - sizeof(code)))
+		return ~0u;
+	for (int i = 0; i < OWNER_CODE; i++) {
+		__u32 b = code[i], low = dwarf >> (b & 7) * 4 & 15, high = 8 + (b & 7);
+
+		if (i == OWNER_CODE - OWNER_SHORT)
+			popped <<= 16;
+		popped |= (__u32)OWNER_SAME(b & 0xf8, 0x58) << (before == 0x41 ? high : low);
+		popped |= (__u32)OWNER_SAME(b, 0xc9) << OWNER_RBP; /* leave */
+		before = b;
+	}
+	return popped;
+}
+
+/* Whether a leaf's register has its return address. popped: of owner_popped(), from its bit on. */
+ENV_FUNCTION __u32 owner_holds(__u64 maps, __u64 word, __u32 popped)
+{
+	return popped & 0x10001 && owner_code(maps, word) && (popped & 1 || owner_called(word));
+}
+
+/* SIZE of `push rbp; mov rbp, rsp; sub rsp, SIZE` among the bytes at `from`. 0: no frame is set up
+ * there; OWNER_UNSIZED: the last that is has no such size. */
 ENV_FUNCTION __u64 owner_size(__u64 from)
 {
 	__u8 code[OWNER_PROLOGUE + 8];
@@ -157,9 +265,12 @@ ENV_FUNCTION __u64 owner_size(__u64 from)
 		__u64 same = -(OWNER_SAME(last, 0xec8148e5894855ull) |
 			       OWNER_SAME(last, 0xec8148ec8b4855ull));
 
+		at = OWNER_BEGINS(word >> 32) ? OWNER_UNSIZED : at;
 		at = (at & ~same) | ((from + i - 1) & same);
 	}
-	if (at == 0 || env_read_user(&sub, sizeof(sub), at))
+	if (at <= OWNER_UNSIZED)
+		return at;
+	if (env_read_user(&sub, sizeof(sub), at))
 		return 0;
 	return (sub & 0xff) == 0x83 ? sub >> 16 & 0x7f : sub >> 16 & 0x7fffffff;
 }
@@ -171,9 +282,17 @@ ENV_INLINE __u64 owner_needs(__u64 pc)
 		__u64 size = owner_size(pc - i * OWNER_PROLOGUE);
 
 		if (size)
-			return size;
+			return size == OWNER_UNSIZED ? 0 : size;
 	}
 	return 0;
+}
+
+/* Whether the code at pc is of the function that begins at `target`, and runs in its frame. */
+ENV_FUNCTION __u32 owner_runs(__u64 maps, __u64 target, __u64 pc)
+{
+	return pc - target - OWNER_CODE < OWNER_NEAR &&
+	       owner_code(maps, target) == OWNER_GENERATED && owner_frames(target) &&
+	       !(owner_popped(pc) & 1u << OWNER_RBP);
 }
 
 /* Whether the function at pc may have no frame, and return to `word`, an address of code. room:
@@ -185,44 +304,30 @@ ENV_FUNCTION __u32 owner_may_return(__u64 maps, __u64 word, __u64 pc, __u64 room
 	/* A leaf's may have been laid there by other means than a call. */
 	if (target == 0)
 		return !(pc & OWNER_CALLER);
-	/* What tables have rows for does not jump to generated code. */
-	if (target != OWNER_INDIRECT && owner_has_rows(maps, target))
+	/* What tables have rows for does not jump to generated code. Nor is it a call of a function
+	 * that has its frame by now. */
+	if (target != OWNER_INDIRECT &&
+	    (owner_has_rows(maps, target) || owner_runs(maps, target, pc & ~OWNER_CALLER)))
 		return 0;
-	return owner_needs(word) <= room;
+	/* Code with tables may have its frame's size anywhere. */
+	return owner_has_rows(maps, word) || owner_needs(word) <= room;
 }
 
 /* Whether some of OWNER_WORDS words from `from`, but below `to`, is one that the function at pc may
- * return to if it has no frame. entry: where its caller begins, or 0. */
-ENV_FUNCTION __u32 owner_words(__u64 maps, __u64 from, __u64 to, __u64 pc, __u64 entry)
+ * return to if it has no frame. */
+ENV_FUNCTION __u32 owner_words(__u64 maps, __u64 from, __u64 to, __u64 pc)
 {
 	__u64 words[OWNER_WORDS];
 
 	if (env_read_user(words, sizeof(words), from))
 		return 1;
 	for (int i = 0; i < OWNER_WORDS; i++) {
-		if (from < to && words[i] - from > to - from &&
-		    !(entry && words[i] - entry >= OWNER_NEAR) && owner_code(maps, words[i]) &&
+		if (from < to && words[i] - from > to - from && owner_code(maps, words[i]) &&
 		    owner_may_return(maps, words[i], pc, to - from - 8))
 			return 1;
 		from += 8;
 	}
 	return 0;
-}
-
-/*
- * Whether the function at pc may have no frame, and return to one of the words at `from`, below
- * `to`. back: where RBP says that the frame returns to. If it is the function's caller's, the call
- * before that led to it.
- */
-ENV_FUNCTION __u32 owner_returns(__u64 maps, __u64 from, __u64 to, __u64 pc, __u64 back)
-{
-	__u64 entry = owner_called(back);
-
-	/* A file's code jumps from one function to another (V8's). */
-	if (entry <= OWNER_INDIRECT || owner_code(maps, entry) != OWNER_GENERATED ||
-	    !owner_frames(entry))
-		entry = 0;
-	return owner_words(maps, from, to, pc, entry);
 }
 
 #endif

@@ -276,94 +276,74 @@ ENV_INLINE int walk_stop(struct walk *w, __u16 reason)
 	return 1;
 }
 
-/*
- * Where code without rows has its return address when its RBP is not its own, so that following
- * that would skip the caller. By the bytes around pc. A leaf: `push rbp; mov rbp, rsp` (both
- * encodings) behind an endbr64 or not, and `ret`. A caller: `add rsp, N; ret`, a trampoline without
- * a frame pointer (CPython's for perf). *ret_above: bytes from RSP up to it; *ret_pushed: RBP was
- * pushed and lies below it. False: the frame pointer is to be followed.
- */
-ENV_INLINE bool walk_fp_code(struct walk *w, __u64 *ret_above, bool *ret_pushed)
-{
-	const __u32 endbr64 = 0xfa1e0ff3, push_mov = 0xe5894855, push_mov_2 = 0xec8b4855;
-	__u32 code[2];
-
-	*ret_pushed = false;
-	*ret_above = 0;
-	if (!w->exact) {
-		if (env_read_user(code, sizeof(code), w->pc))
-			return false;
-		*ret_above = code[0] >> 24;
-		return (code[0] & 0xffffff) == 0xc48348 && (code[1] & 0xff) == 0xc3 &&
-		       (*ret_above & 0x87) == 0;
-	}
-	if (!w->leaf || env_read_user(code, sizeof(code), w->pc - 4))
-		return false;
-	__u32 one_back = code[0] >> 24 | code[1] << 8;
-
-	if (one_back == push_mov || one_back == push_mov_2 ||
-	    (code[1] & 0xffff) == 0xc35d /* pop rbp; ret */) {
-		*ret_pushed = true;
-		*ret_above = 8;
-		return true;
-	}
-	return code[1] == endbr64 || code[1] == push_mov || code[1] == push_mov_2 ||
-	       (code[1] & 0xff) == 0xc3 || (code[1] & 0xff) == 0xc2 || (code[1] & 0xffff) == 0xc3f3;
-}
-
 /* Whether RBP is proven to be the frame's own. back: where it says that the frame returns to. */
-ENV_INLINE bool walk_owns_fp(struct walk *w, __u64 back)
+ENV_INLINE bool walk_owns_fp(struct walk *w, __u32 rbp, __u64 back)
 {
 	__u64 maps = OWNER_MAPS(w->maps, w->map_count), pc = w->leaf ? w->pc : w->pc | OWNER_CALLER;
 
-	if (owner_set_up(w->pc))
+	if (rbp == OWNER_SET_UP || (rbp == OWNER_LEFT && w->leaf))
+		return rbp == OWNER_SET_UP;
+	/* A return address would lie between. */
+	if (w->fp == w->sp)
 		return true;
 	/* Who moves his arguments has the return address in a register meanwhile. */
 	for (__u64 at = 40; at < 160 && w->leaf && w->regs_at; at += 8 * OWNER_WORDS)
-		if (owner_words(maps, w->regs_at + at, w->regs_at + 160, w->pc, 0))
+		if (owner_words(maps, w->regs_at + at, w->regs_at + 160, w->pc))
 			return false;
+	__u32 popped = owner_popped(w->pc);
+
 	for (int i = 0; i < 16 && w->leaf && !w->regs_at; i++)
-		if (i != UNWIND_REG_RSP && owner_code(maps, w->regs[i]) && owner_called(w->regs[i]))
+		if (i != UNWIND_REG_RSP && owner_holds(maps, w->regs[i], popped >> i))
 			return false;
 	return owner_size(owner_called(back)) == w->fp - w->sp ||
-	       !owner_returns(maps, w->sp, w->fp, pc, back);
+	       !owner_words(maps, w->sp, w->fp, pc);
 }
 
 /* To the caller by frame pointer: RBP points at the caller's RBP, and the return address lies above
- * it. `reason` is what is said when it leads nowhere. */
-ENV_INLINE int walk_by_fp(struct walk *w, __u16 reason)
+ * it. */
+ENV_INLINE int walk_by_fp(struct walk *w)
 {
-	__u64 fp = w->fp, pc, caller_fp = w->fp, above;
-	bool pushed;
+	__u64 fp = w->fp, pc, caller_fp = w->fp, saved[2];
+	__u64 bare = owner_bare(w->leaf && w->exact ? w->pc : w->pc | OWNER_CALLER);
 
-	if (walk_fp_code(w, &above, &pushed)) {
-		if ((pushed && !walk_read(w, w->sp, &caller_fp)) ||
+	if (bare) {
+		__u64 above = bare >> 1 & OWNER_ABOVE;
+
+		if ((bare & OWNER_PUSHED && !walk_read(w, w->sp + above - 8, &caller_fp)) ||
 		    !walk_read(w, w->sp + above, &pc))
-			return walk_stop(w, reason);
+			return walk_stop(w, WALK_NO_ROWS);
 		if (pc < 4096 || pc >= WALK_ADDRESS_END)
-			return walk_stop(w, reason);
+			return walk_stop(w, WALK_NO_ROWS);
 		w->sp += above + 8;
+		goto caller;
+	}
+	__u32 rbp = w->by_fp ? 0 : owner_set_up(w->pc);
+
+	if (rbp == OWNER_SAVED && env_read_user(saved, sizeof(saved), w->sp) == 0 &&
+	    saved[0] == fp && owner_called(saved[1])) {
+		pc = saved[1];
+		w->sp += 16;
 		goto caller;
 	}
 	/* The psABI's mark of the outermost frame, and what code that has another use for RBP may
 	 * leave there. */
 	if (fp == 0)
-		return walk_stop(w, w->by_fp ? WALK_NO_ROOT : reason);
+		return walk_stop(w, w->by_fp ? WALK_NO_ROOT : WALK_NO_ROWS);
 	if (fp < w->sp || fp - w->sp > WALK_FP_MAX_FRAME || (fp & 7))
-		return walk_stop(w, reason);
+		return walk_stop(w, WALK_NO_ROWS);
 	if (!walk_read(w, fp, &caller_fp) || !walk_read(w, fp + 8, &pc))
-		return walk_stop(w, reason);
+		return walk_stop(w, WALK_NO_ROWS);
 	/* What frame pointers lead to has a frame, mostly: only where they begin is it asked. */
-	if (!w->unsure && !w->by_fp && !walk_owns_fp(w, pc)) {
+	if (!w->unsure && !w->by_fp && !walk_owns_fp(w, rbp, pc)) {
 		w->unsure = 1;
 		w->unsure_slot = (__u16)w->map.slot;
 	}
 	if (pc == 0)
-		return walk_stop(w, w->by_fp ? WALK_NO_ROOT : reason);
+		return walk_stop(w, w->by_fp ? WALK_NO_ROOT : WALK_NO_ROWS);
 	/* What the caller's RBP is worth shows only if the caller has no rows either: it may be
 	 * libc's, which keeps anything there. */
 	if (pc < 4096 || pc >= WALK_ADDRESS_END)
-		return walk_stop(w, reason);
+		return walk_stop(w, WALK_NO_ROWS);
 	w->sp = fp + 16;
 caller:
 	w->fp = caller_fp;
@@ -668,7 +648,9 @@ ENV_INLINE int walk_step(struct walk *w)
 	if (w->exact == WALK_NOT_BEGUN)
 		return walk_stop(w, WALK_COMPLETE);
 
-	int stop;
+	int stop = 0;
+	bool by_fp = w->file.state == FILE_NO_ROWS || w->file.state == FILE_EVICTED;
+
 	if (w->file.state == FILE_READY) {
 		__u32 number = walk_find_rule(&w->file, pc - w->map.bias);
 
@@ -678,21 +660,21 @@ ENV_INLINE int walk_step(struct walk *w)
 			stop = walk_apply_short(w, number);
 		else if (!rule)
 			stop = walk_stop(w, WALK_STALE);
-		else if (rule->cfa == UNWIND_CFA_END && !(rule->flags & UNWIND_SIGNAL_FRAME) &&
-			 rule->ra != UNWIND_RA_UNDEFINED)
+		else if (rule->cfa != UNWIND_CFA_END || rule->flags & UNWIND_SIGNAL_FRAME ||
+			 rule->ra == UNWIND_RA_UNDEFINED)
+			stop = walk_apply(w, rule);
+		else if (rule->cfa_add == UNWIND_END_UNSUPPORTED)
 			/* A function that has rules, and one that cannot be expressed, may have
 			 * left its caller's frame pointer alone: following that would skip the
 			 * caller. */
-			stop = rule->cfa_add == UNWIND_END_UNSUPPORTED
-				       ? walk_stop(w, WALK_UNSUPPORTED_RULE)
-				       : walk_by_fp(w, WALK_NO_ROWS);
+			stop = walk_stop(w, WALK_UNSUPPORTED_RULE);
 		else
-			stop = walk_apply(w, rule);
-	} else if (w->file.state == FILE_NO_ROWS || w->file.state == FILE_EVICTED) {
-		stop = walk_by_fp(w, WALK_NO_ROWS);
-	} else {
+			by_fp = true;
+	} else if (!by_fp) {
 		stop = walk_stop(w, w->file.state == FILE_FREE ? WALK_STALE : WALK_ROWS_PENDING);
 	}
+	if (by_fp)
+		stop = walk_by_fp(w);
 	if (w->entry_at && w->sp > w->entry_at)
 		walk_mark(w);
 	return stop;

@@ -9,10 +9,12 @@ const struct env *env_current;
 
 #define STACK 0x7fff00000000ull
 #define CODE 0x400000ull
+#define MADE 0x7000000000ull
 
 static uint64_t stack[4096];
 static size_t stack_words = 4096;
 static uint8_t image[0x1000]; /* from CODE on */
+static uint8_t made[0x1000];  /* from MADE on, of no file */
 static struct tables *t;
 static struct env env;
 static struct walk w;
@@ -26,13 +28,18 @@ static long read_stack(void *ctx, void *dst, uint32_t size, uint64_t addr)
 		memcpy(dst, image + (addr - CODE), size);
 		return 0;
 	}
+	if (addr - MADE <= sizeof(made) - size) {
+		memcpy(dst, made + (addr - MADE), size);
+		return 0;
+	}
 	if (addr < STACK || d > stack_words * 8 - size)
 		return -1;
 	memcpy(dst, (char *)stack + d, size);
 	return 0;
 }
 
-/* A program of one mapping, whose rule n holds at [n * 0x100, (n + 1) * 0x100). */
+/* A program of one file's mapping and one of generated code. The file's rule n holds at [n * 0x100,
+ * (n + 1) * 0x100). */
 static void program(const struct unwind_rule *rules, uint32_t n)
 {
 	const struct tables_config c = { .slabs_fd = -1,
@@ -56,10 +63,11 @@ static void program(const struct unwind_rule *rules, uint32_t n)
 	} else {
 		tables_file_none(t, slot);
 	}
-	struct tables_mapping m = {
-		.start = CODE, .end = CODE + 0x10000, .offset = 0, .slot = slot
+	const struct tables_mapping m[] = {
+		{ .start = CODE, .end = CODE + 0x10000, .slot = slot },
+		{ .start = MADE, .end = MADE + 0x1000 },
 	};
-	cr_assert_eq(tables_walk_maps(t, &m, 1, &p), 0);
+	cr_assert_eq(tables_walk_maps(t, m, 2, &p), 0);
 	tables_env(t, &env);
 	env.read_user = read_stack;
 	env_current = &env;
@@ -501,6 +509,7 @@ Test(walk, guesses_and_frame_pointers_that_lead_to_a_root_are_complete)
 }
 
 #define LEAF (CODE + 0x80)    /* without rows */
+#define FAR (CODE + 0x3a0)    /* likewise */
 #define CALLER (CODE + 0x90)  /* likewise, behind a call */
 #define MAIN (CODE + 0x110)   /* the root */
 #define INNER (CODE + 0x200)  /* a leaf with rows */
@@ -535,9 +544,14 @@ static uint64_t *above(unsigned n)
 	return at(w.fp - 64 + 8 * n);
 }
 
+static uint8_t *code_at(uint64_t address)
+{
+	return address >= MADE ? made + (address - MADE) : image + (address - CODE);
+}
+
 static void at_code(uint64_t address, const char *bytes, size_t n)
 {
-	memcpy(image + (address - CODE), bytes, n);
+	memcpy(code_at(address), bytes, n);
 }
 
 /* A call of `target` that ends at pc. */
@@ -545,8 +559,8 @@ static void calls(uint64_t pc, uint64_t target)
 {
 	int32_t by = (int32_t)(target - pc);
 
-	image[pc - CODE - 5] = 0xe8;
-	memcpy(image + (pc - CODE - 4), &by, sizeof(by));
+	*code_at(pc - 5) = 0xe8;
+	memcpy(code_at(pc - 4), &by, sizeof(by));
 }
 
 static void ends(uint16_t reason, const char *what)
@@ -571,10 +585,10 @@ Test(walk, a_leaf_without_rows_may_have_no_frame_where_a_word_leads_into_code)
 	*above(0) = MAIN;
 	ends(WALK_CALLER_UNSURE, "the first");
 	without_rows(LEAF);
-	*above(3) = MAIN;
-	ends(WALK_CALLER_UNSURE, "the fourth");
+	*above(5) = MAIN;
+	ends(WALK_CALLER_UNSURE, "the sixth");
 	without_rows(LEAF);
-	*above(4) = MAIN;
+	*above(6) = MAIN;
 	ends(WALK_COMPLETE, "what older calls left");
 	without_rows(LEAF);
 	*above(8) = CALLER;
@@ -586,11 +600,37 @@ Test(walk, a_leaf_without_rows_may_have_no_frame_where_a_register_leads_into_cod
 {
 	without_rows(LEAF);
 	w.regs[0] = CODE + 0x20; /* rax */
-	ends(WALK_COMPLETE, "behind no call");
-	without_rows(LEAF);
 	calls(CODE + 0x20, LEAF);
+	ends(WALK_COMPLETE, "not popped");
+	for (int back = 1; back < 80; back++) {
+		for (int call = 0; call < 2; call++) {
+			without_rows(FAR);
+			at_code(FAR - back, "\x58", 1);
+			if (call)
+				calls(CODE + 0x20, LEAF);
+			w.regs[0] = CODE + 0x20;
+			ends(back <= 32 || (call && back <= 64) ? WALK_CALLER_UNSURE
+								: WALK_COMPLETE,
+			     "popped");
+		}
+	}
+	without_rows(CODE + 0x38);
 	w.regs[0] = CODE + 0x20;
-	ends(WALK_CALLER_UNSURE, "rax");
+	ends(WALK_CALLER_UNSURE, "where little code is before");
+	static const uint8_t numbers[] = { 0, 2, 1, 3, 7, 6, 4, 5 };
+	for (int i = 0; i < 16; i++) {
+		if (i == 4 || i == 5)
+			continue;
+		for (int other = 0; other < 2; other++) {
+			without_rows(LEAF);
+			at_code(LEAF - 9, i < 8 ? "\x48\x58" : "\x41\x58", 2);
+			image[LEAF - 8 - CODE] += i & 7;
+			w.regs[(i < 8 ? numbers[i] : i) ^ other] = CODE + 0x20;
+			if ((i ^ other) == 4 || (i < 8 && (numbers[i] ^ other) >= 6))
+				continue;
+			ends(other ? WALK_COMPLETE : WALK_CALLER_UNSURE, "the one that is popped");
+		}
+	}
 	without_rows(INNER);
 	calls(CODE + 0x20, LEAF);
 	w.regs[0] = CODE + 0x20;
@@ -689,6 +729,149 @@ Test(walk, a_word_is_left_behind_where_the_frame_of_its_function_has_no_room)
 		at_code(SECOND - 2, "\xff\xd6", 2);
 		*above(room ? 3 : 4) = SECOND;
 		ends(room ? WALK_CALLER_UNSURE : WALK_COMPLETE, "32 bytes above");
+	}
+}
+
+Test(walk, a_frame_is_set_up_by_hotspots_stubs_too)
+{
+	without_rows(LEAF);
+	at_code(LEAF - 40, "\x48\x89\x6c\x24\x10\x48\x8b\xec\x48\x83\xc5\x10", 12);
+	*above(0) = MAIN;
+	ends(WALK_COMPLETE, "mov rbp, rsp; add rbp, 16");
+}
+
+Test(walk, where_the_stack_pointer_is_the_frame_pointer_no_return_address_lies_between)
+{
+	without_rows(LEAF);
+	w.sp = w.fp;
+	*at(w.fp) = MAIN;
+	ends(WALK_COMPLETE, "pop rbp");
+}
+
+Test(walk, the_callers_frame_pointer_that_is_given_back_early_is_not_followed_in_peace)
+{
+	static const char give[] = "\x48\x8b\x6d\x00";
+
+	without_rows(LEAF);
+	at_code(LEAF - 20, give, 4);
+	ends(WALK_CALLER_UNSURE, "mov rbp, [rbp]");
+	without_rows(LEAF);
+	at_code(LEAF - 40, PUSH_MOV, 4);
+	at_code(LEAF - 4, give, 4);
+	ends(WALK_CALLER_UNSURE, "of a frame");
+	without_rows(LEAF);
+	at_code(LEAF - 20, give, 4);
+	at_code(LEAF - 4, "\xff\xe1", 2);
+	ends(WALK_COMPLETE, "before a jump away");
+	without_rows(INNER);
+	at_code(CALLER - 20, give, 4);
+	ends(WALK_COMPLETE, "a caller");
+}
+
+/* LEAF's bytes, of which the first `back` lie before pc. */
+static void returns_to(const char *bytes, size_t n, unsigned back, unsigned above_sp, bool pushed)
+{
+	without_rows(LEAF);
+	w.fp = 0;
+	at_code(LEAF - back, bytes, n);
+	*at(w.sp + above_sp) = SECOND;
+	if (pushed)
+		*at(w.sp + above_sp - 8) = w.sp + 512;
+	else
+		w.fp = w.sp + 512;
+	*at(w.sp + 512) = 0;
+	*at(w.sp + 520) = MAIN;
+	run();
+	cr_assert_eq(w.reason, WALK_COMPLETE, "%u of %zu bytes: %d", back, n, w.reason);
+	cr_assert_eq(w.count, 3);
+}
+
+#define RETURNS(bytes, back, above_sp, pushed) \
+	returns_to(bytes, sizeof(bytes) - 1, back, above_sp, pushed)
+
+Test(walk, prologues_and_epilogues_tell_where_the_return_address_is)
+{
+	static const char bang[] = "\x89\x84\x24\x00\xc0\xfe\xff\x55\x48\x83\xec\x10";
+	static const char poll[] = "\x48\x83\xc4\x20\x5d\x49\x3b\xa7\x40\x03\x00\x00"
+				   "\x0f\x87\x10\x00\x00\x00\xc3";
+
+	RETURNS(PUSH_MOV, 0, 0, false);
+	RETURNS(PUSH_MOV, 1, 8, true);
+	RETURNS("\xf3\x0f\x1e\xfa", 0, 0, false);
+	RETURNS("\x5d\xc3", 0, 8, true);
+	RETURNS("\x5d\xc3", 1, 0, false);
+	RETURNS("\xc2\x10\x00", 0, 0, false);
+	RETURNS("\x48\x83\xc4\x20\x5d\xc3", 0, 40, true);
+	RETURNS(bang, 0, 0, false);
+	RETURNS(bang, 7, 0, false);
+	RETURNS(bang, 8, 8, true);
+	RETURNS(poll, 0, 40, true);
+	RETURNS(poll, 4, 8, true);
+	RETURNS(poll, 5, 0, false);
+	RETURNS(poll, 12, 0, false);
+	RETURNS(poll, 18, 0, false);
+	RETURNS("\x48\x8b\xe5\x5d\x48\x83\xf9\x02\x7f\x03\xc2\x10\x00", 4, 0, false);
+	RETURNS("\x48\x8b\xe5\x5d\x48\x83\xf9\x02\x7f\x03\xc2\x10\x00", 8, 0, false);
+	RETURNS("\x48\x89\xec\x5d", 4, 0, false);
+}
+
+Test(walk, what_is_stored_upwards_is_no_prologue)
+{
+	without_rows(LEAF);
+	at_code(LEAF, "\x89\x84\x24\x00\x40\x01\x00\x55", 8);
+	ends(WALK_COMPLETE, "mov [rsp + N], eax; push rbp");
+}
+
+Test(walk, a_stub_that_saves_the_callers_frame_pointer_does_not_own_it)
+{
+	for (int still = 0; still < 2; still++) {
+		without_rows(INNER);
+		w.fp = w.sp + 512;
+		at_code(CALLER - 40, "\x52\x48\x83\xec\x08\x48\x89\x2c\x24", 9);
+		*at(w.sp + 8) = still ? w.fp : 0;
+		calls(SECOND, CALLER);
+		*at(w.sp + 16) = SECOND;
+		*at(w.fp) = 0;
+		*at(w.fp + 8) = MAIN;
+		run();
+		cr_assert_eq(w.count, still ? 4 : 3);
+		cr_assert_eq(w.reason, still ? WALK_COMPLETE : WALK_CALLER_UNSURE, "%d", w.reason);
+	}
+}
+
+#define FUNCTION (MADE + 0x100)
+
+/* A function of generated code that has called itself. */
+Test(walk, a_function_that_has_its_frame_was_not_called_by_a_word_in_it)
+{
+	for (int kind = 0; kind < 4; kind++) {
+		without_rows(LEAF);
+		memset(made, 0x90, sizeof(made));
+		w.pc = kind == 1 ? FUNCTION + 0x10 : FUNCTION + 0xa0;
+		if (kind != 2)
+			at_code(FUNCTION, PUSH_MOV, 4);
+		if (kind == 3)
+			at_code(w.pc - 4, "\x5d", 1);
+		/* Far enough for the frame to be forgotten. */
+		at_code(FUNCTION + 8, "\xeb", 1);
+		calls(FUNCTION + 0x80, FUNCTION);
+		*above(1) = FUNCTION + 0x80;
+		run();
+		cr_assert_eq(w.reason, kind ? WALK_CALLER_UNSURE : WALK_COMPLETE, "%d: %d", kind,
+			     w.reason);
+	}
+}
+
+Test(walk, a_frame_of_no_known_size_is_not_anothers)
+{
+	for (int between = 0; between < 2; between++) {
+		without_rows(INNER);
+		at_code(SECOND - 100, PUSH_MOV "\x48\x83\xec\x20", 8);
+		if (between)
+			at_code(SECOND - 40, PUSH_MOV "\x41\x57", 6);
+		at_code(SECOND - 2, "\xff\xd6", 2);
+		*above(4) = SECOND;
+		ends(between ? WALK_CALLER_UNSURE : WALK_COMPLETE, "of the function before");
 	}
 }
 

@@ -284,7 +284,7 @@ static void jumped(const struct user_regs_struct *before)
 {
 	bool generated = is_generated(before->rip);
 
-	if (generated && popped.word == regs.rip && popped.slot < regs.rsp)
+	if (generated && popped.word == regs.rip && popped.slot <= regs.rsp)
 		shadow_return(&shadow, regs.rip, popped.slot);
 	shadow_jump(&shadow, before->rsp);
 	if (generated && pushed.slot == regs.rsp && pushed.word == word_at(regs.rsp) &&
