@@ -301,9 +301,10 @@ ENV_FUNCTION __u32 owner_may_return(__u64 maps, __u64 word, __u64 pc, __u64 room
 {
 	__u64 target = owner_called(word);
 
-	/* A leaf's may have been laid there by other means than a call. */
+	/* A leaf's may have been laid there by other means than a call; and so may, in generated
+	 * code, what a stub without a frame lays before it calls (HotSpot's for exceptions). */
 	if (target == 0)
-		return !(pc & OWNER_CALLER);
+		return !(pc & OWNER_CALLER) || owner_code(maps, word) == OWNER_GENERATED;
 	/* What tables have rows for does not jump to generated code. Nor is it a call of a function
 	 * that has its frame by now. */
 	if (target != OWNER_INDIRECT &&

@@ -680,6 +680,9 @@ Test(walk, a_caller_without_rows_returns_behind_a_call)
 	without_rows(INNER);
 	*above(2) = SECOND;
 	ends(WALK_COMPLETE, "behind no call");
+	without_rows(INNER);
+	*above(2) = MADE + 0x40;
+	ends(WALK_CALLER_UNSURE, "behind no call of generated code");
 	static const char *const call[] = {
 		"\xff\xd0",
 		"\xff\x17",
