@@ -6,8 +6,11 @@
 #include <string.h>
 #include "common/msg.h"
 
-#define REMEDY_LEAST 100 /* one in so many samples of a runtime */
-#define ENOUGH_STEP 8ul	 /* MiB: a size that is named to be used */
+/* One in so many samples of a runtime. Remedies for stacks that are cut cost speed, or are in use
+ * where few are. */
+#define REMEDY_LEAST_CUT 10
+#define REMEDY_LEAST_UNNAMED 100
+#define ENOUGH_STEP 8ul /* MiB: a size that is named to be used */
 
 static const struct remedy {
 	const char *name, *program, *library, *whole, *named;
@@ -24,15 +27,15 @@ static size_t add_remedies(const struct status *f, struct account_line *ret)
 	for (unsigned i = 0; i < STATUS_RUNTIMES; i++) {
 		const struct remedy *r = &remedies[i];
 		const uint64_t cut = f->runtime_cut[i], unnamed = f->runtime_unnamed[i],
-			       least = f->runtime_samples[i] / REMEDY_LEAST;
+			       all = f->runtime_samples[i];
 
-		if (r->name && r->whole && cut && cut >= least)
+		if (r->name && r->whole && cut && cut >= all / REMEDY_LEAST_CUT)
 			ret[n++] = (struct account_line){ .kind = ACCOUNT_REMEDY,
 							  .word = r->name,
 							  .text = r->whole,
 							  .what = "cut",
 							  .count = cut };
-		if (r->name && r->named && unnamed && unnamed >= least)
+		if (r->name && r->named && unnamed && unnamed >= all / REMEDY_LEAST_UNNAMED)
 			ret[n++] =
 				(struct account_line){ .kind = ACCOUNT_REMEDY,
 						       .word = r->name,

@@ -30,7 +30,7 @@ struct account_line {
 #define ACCOUNT_LINES (2 * STATUS_REASONS + 2 * STATUS_RUNTIMES)
 
 /* All that is to be said beside the totals, in this order of kinds. How many. A remedy comes for
- * each runtime of which a hundredth of the samples can be better. */
+ * each runtime of which a tenth of the samples is cut, or a hundredth has no names. */
 size_t account_lines(const struct status *f, struct account_line ret[static ACCOUNT_LINES]);
 /* "truncated", "lost", "missed", "remedy". */
 const char *account_word(enum account_kind kind);

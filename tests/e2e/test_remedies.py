@@ -56,6 +56,7 @@ RUNTIMES = {
     "java-names": ("Burn.java", JAVA, ["javac", "Burn.java"], "java", "with functions that have no name", ["java", "-XX:+PreserveFramePointer", "-cp", ".", "Burn", "2"],
                    ["sh", "-c", "java -XX:+PreserveFramePointer -cp . Burn 60 & sleep 2; jcmd $! Compiler.perfmap && kill $!; wait"]),
     "mono": ("burn.cs", MONO, ["mcs", "burn.cs"], "mono", "with functions that have no name", ["mono", "burn.exe", "2"], ["mono", "--jitmap", "burn.exe", "2"]),
+    "mono-cut": ("burn.cs", MONO, ["mcs", "burn.cs"], "mono", "cut", ["mono", "burn.exe", "2"], ["mono", "--interpreter", "burn.exe", "2"]),
     "pypy": ("burn.py", PYTHON, None, "pypy", "cut", ["pypy3", "burn.py", "2"], ["pypy3", "--jit", "off", "burn.py", "2"]),
     "erlang": ("burn.erl", ERLANG, ["erlc", "burn.erl"], "erlang", "with functions that have no name", ["erl", *ERL], ["erl", "+JPperf", "true", *ERL]),
     "node": ("burn.js", NODE, None, "node", "with functions that have no name", ["node", "burn.js", "2"], ["node", "--perf-basic-prof", "burn.js", "2"]),

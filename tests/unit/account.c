@@ -73,7 +73,7 @@ Test(account, lines_come_by_kind)
 	f.truncated[WALK_NO_ROWS] = 5;
 	f.truncated[0] = 4;
 	f.runtime_samples[0] = 500;
-	f.runtime_cut[0] = 5;
+	f.runtime_cut[0] = 50;
 	f.runtime_unnamed[0] = 4; /* less than one in a hundred */
 	cr_assert_eq(account_lines(&f, l), 4);
 	cr_assert(l[0].kind == ACCOUNT_TRUNCATED && l[0].count == 5 &&
@@ -81,7 +81,10 @@ Test(account, lines_come_by_kind)
 	cr_assert(l[1].kind == ACCOUNT_LOST && l[1].count == 2 && strcmp(l[1].word, "limit") == 0);
 	cr_assert(l[2].kind == ACCOUNT_MISSED && l[2].count == 49 &&
 		  strcmp(l[2].word, "sideband") == 0);
-	cr_assert(l[3].kind == ACCOUNT_REMEDY && l[3].count == 5 && strcmp(l[3].word, "java") == 0);
+	cr_assert(l[3].kind == ACCOUNT_REMEDY && l[3].count == 50 &&
+		  strcmp(l[3].word, "java") == 0);
+	f.runtime_cut[0] = 49; /* less than one in ten */
+	cr_assert_eq(account_lines(&f, l), 3);
 }
 
 /* All that a status word can hold fits. */

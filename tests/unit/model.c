@@ -464,6 +464,12 @@ Test(model, a_runtime_is_known_by_a_library_in_a_stack)
 	cr_assert_eq(st.runtime_samples[0], 3);
 	cr_assert_eq(st.runtime_cut[0], 2);
 	cr_assert_eq(st.runtime_unnamed[0], 2);
+	take(m,
+	     (struct msg){ .id = MSG_STACK,
+			   .stack = { .id = 4, .frames = LIST(7), .reason = WALK_CALLER_UNSURE } });
+	sample(m, 4, 1);
+	model_status(m, &st, false);
+	cr_assert_eq(st.runtime_cut[0], 3);
 	model_free(m);
 }
 
