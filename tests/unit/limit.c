@@ -100,6 +100,21 @@ Test(limit, rows_in_use_do_not_go_for_what_prof_symd_only_asks_for)
 	cr_assert_geq(l.symd, b.symd, "%lu of %lu", l.symd, b.symd);
 }
 
+Test(limit, rows_that_lack_room_have_what_prof_symd_asked_for_and_does_not_hold)
+{
+	/* Half of the rows are idle, and their room is free after the grace period only. */
+	struct limit_asked a = quiet;
+
+	begin(200 * MIB);
+	a.symd = b.symd_most;
+	a.tables = 70 * MIB;
+	a.useful = 35 * MIB;
+	(void)limit_divide(&l, &b, &a);
+	cr_assert_gt(l.symd, 80 * MIB);
+	a.lacking = 20 * MIB;
+	cr_assert_geq(limit_divide(&l, &b, &a), (a.tables + a.lacking) / 15 * 16);
+}
+
 /* Once what all held at the 64 MiB that were used up, by 43. */
 Test(limit, rows_lack_memory_only_when_the_limit_is_reached)
 {

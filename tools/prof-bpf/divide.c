@@ -69,7 +69,10 @@ uint64_t limit_swing(struct limit_past *p, uint64_t limit, uint64_t held, uint64
 
 static uint64_t rows_with_room(const struct budget *b, const struct limit_asked *a)
 {
-	return a->useful + a->lacking + larger(LIMIT_TABLES_MORE, b->limit / ROWS_PART);
+	const uint64_t next = larger(LIMIT_TABLES_MORE, b->limit / ROWS_PART);
+
+	/* The room of idle rows is free only after the grace period. */
+	return a->lacking ? larger(a->tables, a->useful) + a->lacking + next : a->useful + next;
 }
 
 /*

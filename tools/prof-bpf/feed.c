@@ -320,7 +320,10 @@ static void touch_files(struct prof *p, const struct sample *s)
 		if (state != FILE_EVICTED && state != FILE_PENDING)
 			continue;
 		struct host_file *f = host_slot_file(p->host, slot);
+		const uint64_t needs = tables_file_needs(p->tables, slot);
 
+		if (needs)
+			limit_again(p, needs, clock_mono_ns());
 		if (f && tables_file_again(p->tables, slot)) {
 			tables_file_pending(p->tables, slot);
 			host_want_rows(p->host, f);

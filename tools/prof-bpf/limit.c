@@ -80,3 +80,9 @@ void limit_rows(struct prof *p, uint64_t bytes, uint64_t now_ns)
 	if (p->filesrv && !tables_fit(p->tables, bytes))
 		look(p, now_ns, bytes);
 }
+
+void limit_again(struct prof *p, uint64_t bytes, uint64_t now_ns)
+{
+	if (now_ns > p->limit.looked_ns + HURRY_NS)
+		limit_rows(p, bytes, now_ns);
+}

@@ -62,5 +62,7 @@ int limit_init(struct prof *p, uint64_t fixed, uint64_t tables);
 void limit_run(struct prof *p, uint64_t now_ns);
 /* Rows of so many bytes have come: divides at once, where the tables have no room for them. */
 void limit_rows(struct prof *p, uint64_t bytes, uint64_t now_ns);
+/* The same of rows that are to be asked for again: not too often, since many may be. */
+void limit_again(struct prof *p, uint64_t bytes, uint64_t now_ns);
 
 #endif

@@ -689,6 +689,16 @@ void tables_file_full(struct tables *t, uint16_t slot)
 	f->again_ns = t->now_ns + TABLES_GRACE_NS + AGAIN_NS;
 }
 
+uint64_t tables_file_needs(const struct tables *t, uint16_t slot)
+{
+	const struct table_file *f = &t->state[slot];
+
+	return slot_live(t, slot) && (f->state == FILE_EVICTED || f->resting) &&
+			       t->now_ns >= f->again_ns
+		       ? f->words * sizeof(uint32_t)
+		       : 0;
+}
+
 bool tables_file_again(struct tables *t, uint16_t slot)
 {
 	struct table_file *f = &t->state[slot];

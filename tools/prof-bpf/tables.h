@@ -79,6 +79,8 @@ bool tables_file_lacks(const struct tables *t, uint16_t slot);
 /* A sample touched a file: whether its rows are to be asked for again, since they were evicted, or
  * had no room. */
 bool tables_file_again(struct tables *t, uint16_t slot);
+/* What room that takes, where it is time to look; else 0. */
+uint64_t tables_file_needs(const struct tables *t, uint16_t slot);
 /* Marks an evicted file, or one without rows, as pending again: they are being asked for. */
 void tables_file_pending(struct tables *t, uint16_t slot);
 
