@@ -117,8 +117,8 @@ def missing(p):
     return None
 
 
-def row_of(p, folder, steps=None, every=5, seconds=60):
-    """A dictionary of step's figures, or {"error": text}."""
+def row_of(p, folder, steps=None, every=5, seconds=60, late=0.0):
+    """A dictionary of step's figures, or {"error": text}. late: seconds that a program which runs freely does so longer."""
     d = tempfile.mkdtemp(dir=folder)
     os.chmod(d, 0o755)
     words = {"{s}": os.path.join(SOURCES, p.source), "{o}": f"{d}/program", "{d}": d}
@@ -131,7 +131,7 @@ def row_of(p, folder, steps=None, every=5, seconds=60):
             return {"error": f"does not build: {b.stderr[-300:]}"}
     run = filled(p.run)
     argv = ["sh", "-c", f"exec {run}"] if "<" in run and not run.startswith(("sh", "setpriv")) else run
-    step = [f"{BUILD}/tests/step", "-k", str(every), "-m", str(steps or p.steps), "-t", str(seconds)] + (["-f", str(p.free)] if p.free else []) + p.options.split()
+    step = [f"{BUILD}/tests/step", "-k", str(every), "-m", str(steps or p.steps), "-t", str(seconds)] + (["-f", f"{p.free + late:g}"] if p.free else []) + p.options.split()
     command = " ".join(step) + (f" sh -c '{argv[2]}'" if isinstance(argv, list) else " " + argv)
     out = subprocess.run(["sh", "-c", command], capture_output=True, timeout=seconds * 3 + 60, cwd=d, stdin=subprocess.DEVNULL)
     text = out.stdout.decode(errors="replace")
@@ -145,11 +145,24 @@ def row_of(p, folder, steps=None, every=5, seconds=60):
     return row
 
 
+def rows_of(p, folder, steps, runs):
+    """Of several runs, which stepped a program at different moments of its life: the sums."""
+    rows = []
+    for i in range(runs if p.free else 1):
+        rows.append(row_of(p, folder, steps, late=i * 0.45))
+        if "error" in rows[-1]:
+            return rows[-1]
+    whole = {k: sum(r[k] for r in rows) for k, v in rows[0].items() if isinstance(v, int)}
+    whole["complete"] = sum(r["complete"] * r["checked"] for r in rows) / max(1, whole["checked"])
+    return whole | {k: "\n".join(r[k] for r in rows) for k in ("text", "command")}
+
+
 def main():
     a = argparse.ArgumentParser()
     a.add_argument("--markdown", action="store_true")
     a.add_argument("--quick", action="store_true")
     a.add_argument("--steps", type=int, help="instructions of each program")
+    a.add_argument("--runs", type=int, default=1, help="how often a program runs that is stepped from the middle, each time at another moment")
     a.add_argument("--keep", metavar="DIR", help="where what was built and what step said is kept")
     a.add_argument("names", nargs="*", help="programs whose names contain one of these")
     o = a.parse_args()
@@ -167,7 +180,7 @@ def main():
         if lacks:
             absent.append(f"{p.name} ({lacks})")
             continue
-        r = row_of(p, folder, o.steps)
+        r = rows_of(p, folder, o.steps, o.runs)
         if "error" in r:
             bad += 1
             print(f"{p.name}: {r['error']}", flush=True)
