@@ -473,6 +473,40 @@ Test(model, a_runtime_is_known_by_a_library_in_a_stack)
 	model_free(m);
 }
 
+/* What the runtime itself lacks, its options do not mend; and where a walk came to an address that
+ * is no code's, that is no generated code. */
+Test(model, a_stack_that_is_cut_outside_of_generated_code_asks_for_no_remedy)
+{
+	static const struct str jvm = STR_LIT("/usr/lib/jvm/lib/server/libjvm.so");
+	struct model *m = new_model(MODEL_NAMES, true, 1 << 20);
+	struct status st;
+
+	simple(m);
+	take(m, (struct msg){ .id = MSG_FILE, .file = { .id = 9, .path = jvm } });
+	take(m, (struct msg){ .id = MSG_FRAME, .frame = { .id = 7, .offset = 1, .process = 1 } });
+	take(m, (struct msg){ .id = MSG_FRAME, .frame = { .id = 8, .offset = 9, .file = 9 } });
+	take(m,
+	     (struct msg){ .id = MSG_STACK,
+			   .stack = { .id = 2, .frames = LIST(8, 7), .reason = WALK_NO_MAPPING } });
+	take(m, (struct msg){ .id = MSG_STACK,
+			      .stack = { .id = 3, .frames = LIST(8), .reason = WALK_NO_ROWS } });
+	sample(m, 2, 1);
+	sample(m, 3, 1);
+	model_status(m, &st, false);
+	cr_assert_eq(st.runtime_samples[0], 2);
+	cr_assert_eq(st.runtime_cut[0], 0);
+	cr_assert_eq(st.runtime_unnamed[0], 0);
+	/* The same behind generated code. */
+	take(m, (struct msg){
+			.id = MSG_STACK,
+			.stack = { .id = 4, .frames = LIST(8, 7, 7), .reason = WALK_NO_MAPPING } });
+	sample(m, 4, 1);
+	model_status(m, &st, false);
+	cr_assert_eq(st.runtime_cut[0], 1);
+	cr_assert_eq(st.runtime_unnamed[0], 1);
+	model_free(m);
+}
+
 /* --- names --- */
 
 static void escapes(struct str in, const char *out)

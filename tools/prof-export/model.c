@@ -499,9 +499,10 @@ static void count_runtime(struct model *m, struct process_def *p, const struct m
 	struct model_totals *t = &m->totals;
 
 	p->samples++;
-	p->cut += s->reason == WALK_NO_ROWS || s->reason == WALK_NO_MAPPING ||
-		  s->reason == WALK_NO_PROGRESS || s->reason == WALK_STACK_UNREADABLE ||
-		  s->reason == WALK_CALLER_UNSURE;
+	p->cut += s->generated &&
+		  (s->reason == WALK_NO_ROWS || s->reason == WALK_NO_MAPPING ||
+		   s->reason == WALK_NO_PROGRESS || s->reason == WALK_STACK_UNREADABLE ||
+		   s->reason == WALK_CALLER_UNSURE);
 	p->unnamed += s->unnamed;
 	if (p->runtime >= STATUS_RUNTIMES)
 		p->runtime = s->runtime;

@@ -72,7 +72,8 @@ struct model_stack {
 	uint32_t frames, count; /* model_frames_of: leaf first */
 	uint32_t reason;	/* enum walk_reason */
 	bool user;		/* it has, or should have had, a user part */
-	bool unnamed;		/* it has code that lies in no file and has no name */
+	bool generated;		/* it has code that lies in no file */
+	bool unnamed;		/* some of that has no name */
 	uint8_t runtime; /* of common/remedies.def, by a library in it; STATUS_RUNTIMES: none */
 };
 

@@ -185,13 +185,17 @@ static bool same_stack(const struct things *t, const struct model_stack *a,
 				     sizeof(uint32_t) * a->count));
 }
 
-/* What a frame says of the stack that it is in. */
-static void look_at_frame(const struct things *t, uint32_t frame, struct model_stack *s)
+/* What a frame says of the stack that it is in. leads_nowhere: its address is no code's. */
+static void look_at_frame(const struct things *t, uint32_t frame, bool leads_nowhere,
+			  struct model_stack *s)
 {
 	const struct model_frame *f = &t->frames.data[frame];
 
 	/* Of generated code, as far as can be told: it lies in no file. */
-	s->unnamed |= f->kind == MODEL_NATIVE && f->file == MODEL_NONE && !f->count;
+	if (f->kind == MODEL_NATIVE && f->file == MODEL_NONE && !leads_nowhere) {
+		s->generated = true;
+		s->unnamed |= !f->count;
+	}
 	if (s->runtime >= STATUS_RUNTIMES && f->file != MODEL_NONE)
 		s->runtime = t->files.data[f->file].runtime;
 }
@@ -212,7 +216,7 @@ int things_stack(struct things *t, uint64_t reason, bool user, const uint32_t *f
 		memcpy(t->numbers.data + s.frames, frames, n * sizeof(*frames));
 	const uint32_t hash = n ? table_hash(frames, n * sizeof(*frames)) : 0;
 	for (size_t i = 0; i < n; i++)
-		look_at_frame(t, frames[i], &s);
+		look_at_frame(t, frames[i], reason == WALK_NO_MAPPING && i + 2 == n, &s);
 	int r = INTERN(t, &t->stacks, &t->stack_index, &s, hash, same_stack, ret);
 
 	if (!r && t->stacks.len > known)
