@@ -257,6 +257,22 @@ Test(derive, only_what_is_equal_ends_such_a_loop)
 	cr_assert(eq(int, rule_at(10).cfa_off, 16));
 }
 
+/* As clang writes it with -mspeculative-load-hardening. */
+Test(derive, what_only_a_wrong_guess_does_to_rsp_is_passed_over)
+{
+	struct flow_result r;
+
+	/* push rbx; or rsp, rax; call; mov rax, rsp; shl rax, 47; or rsp, rax; pop rbx; ret */
+	cr_assert(eq(
+		int,
+		RUN("\x53\x48\x09\xc4\xe8\0\0\0\x7f\x48\x89\xe0\x48\xc1\xe0\x2f\x48\x09\xc4\x5b\xc3",
+		    0, &r),
+		0));
+	cr_assert(r.returns);
+	cr_assert(eq(int, rule_at(9).cfa_off, 16));
+	cr_assert(eq(int, rule_at(20).cfa_off, 8));
+}
+
 #define ARGUMENT(bytes) stretch_argument((const uint8_t *)(bytes), sizeof(bytes) - 1, 0x1000)
 
 Test(derive, the_first_argument_is_what_is_in_rdi_at_the_first_call)

@@ -112,6 +112,10 @@ static void note_op(struct decoded *i, struct patch *p, const ZydisDecodedInstru
 			if (op[1].imm.value.u == 0)
 				i->op = OP_NONE;
 		}
+		/* Speculative load hardening spoils RSP so where a branch was guessed wrong: what
+		 * really runs has a zero there. */
+		if (is_reg(&op[0]) && full && is_reg(&op[1]) && gpr_of(op[0].reg.value) == RSP)
+			i->clobbers = 0;
 		return;
 	case ZYDIS_MNEMONIC_PUSH:
 		i->op = OP_PUSH;
