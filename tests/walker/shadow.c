@@ -184,6 +184,32 @@ void shadow_jump(struct shadow *s, uint64_t sp)
 	resumed(t);
 }
 
+bool shadow_is_frame(const struct shadow *s, uint64_t fp)
+{
+	const struct shadow_call *c;
+	uint64_t low = 0;
+	size_t i = 0;
+
+	while ((c = shadow_at(s, i)) && c->slot < fp + 8) {
+		low = c->slot;
+		i++;
+	}
+	if (!c && !s->strands[s->current].rooted)
+		return !i || fp - low < NEAR;
+	return i && c && c->slot == fp + 8;
+}
+
+void shadow_unwound(struct shadow *s, uint64_t fp)
+{
+	struct shadow_strand *t = current(s);
+
+	while (t->depth && t->calls[t->depth - 1].slot < fp + 8)
+		t->depth--;
+	resumed(t);
+	if (!t->depth && !t->rooted)
+		claims_decide(s, t);
+}
+
 /* A strand that is known, and has run, around sp. */
 static int strand_at(const struct shadow *s, uint64_t sp)
 {

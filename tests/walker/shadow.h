@@ -101,6 +101,12 @@ void shadow_return(struct shadow *s, uint64_t address, uint64_t slot);
 void shadow_relocate(struct shadow *s, uint64_t slot, uint64_t to);
 /* A jump to elsewhere: calls below sp are never returned from. */
 void shadow_jump(struct shadow *s, uint64_t sp);
+/* Whether a call that is known, but not the innermost, has its return address above fp; of an
+ * unrooted strand it need not be known. */
+bool shadow_is_frame(const struct shadow *s, uint64_t fp);
+/* The program is to go on in that frame: what it called is never returned to, although RSP is still
+ * below. */
+void shadow_unwound(struct shadow *s, uint64_t fp);
 void shadow_moved(struct shadow *s, enum shadow_move how, uint64_t before, uint64_t sp);
 /* The kernel laid a signal frame at sp, whose first word is where the handler returns to. */
 void shadow_signal(struct shadow *s, uint64_t pc, uint64_t before, uint64_t sp, uint64_t address);

@@ -31,6 +31,7 @@
 #include <dirent.h>
 #include <err.h>
 #include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -50,9 +51,18 @@
 #define PAGE 4096u
 #define PAGES 4096u
 #define RED_ZONE 128
+#define WRITABLE 256
 #define RELOAD_EVERY 64 /* comparisons between two looks for mappings that another thread made */
 
-enum instruction { OTHER, CALL, RETURN, JUMP, SYSCALL, POP_TO_RBP /* and a byte */ };
+enum instruction {
+	OTHER,
+	CALL,
+	RETURN,
+	JUMP,
+	SYSCALL,
+	POP_TO_RBP, /* and a byte */
+	LOAD_RBP,   /* from memory that is not addressed by RSP or RBP */
+};
 
 static struct {
 	uint64_t page;
@@ -70,6 +80,11 @@ static uint64_t loaded_at, reasons[WALK_REASONS];
 static struct {
 	uint64_t word, slot;
 } pushed, popped;
+/* Memory that may be written and executed. */
+static struct {
+	uint64_t start, end;
+} writable[WRITABLE];
+static size_t writable_count;
 static uint64_t shown[MAX_SHOWN];
 static size_t shown_count;
 static bool quiet;
@@ -104,6 +119,8 @@ static enum shadow_move look_move(uint64_t pc)
 
 	if ((b & 0xfe) == 0xc8 || (b == 0x89 && modrm == 0xec) || (b == 0x8b && modrm == 0xe5))
 		return SHADOW_FRAME; /* enter, leave, mov rsp, rbp */
+	if (b == 0x8b && modrm >= 0x40 && modrm < 0xc0 && rm == 5)
+		return SHADOW_FRAME; /* mov rsp, [rbp+N], where it was kept */
 	if (b == 0x5c || (b == 0x8b && modrm < 0xc0) || (b == 0x87 && modrm < 0xc0))
 		return SHADOW_MEMORY;
 	if (b == 0x8b || b == 0x89 || b == 0x87 || (b & 0xf8) == 0x90)
@@ -133,6 +150,8 @@ static enum instruction look(uint64_t pc, enum shadow_move *ret_move)
 	/* r13 for RBP, r12 for an index: no frame. */
 	if (rex & 1 && *ret_move == SHADOW_FRAME && b != 0xc9)
 		*ret_move = SHADOW_REGISTER;
+	if (rex & 1 && b == 0x5c)
+		*ret_move = SHADOW_ADJUST; /* pop r12 */
 	if (b == 0xe8 || (b == 0xff && reg == 2))
 		return CALL;
 	if (b == 0xff && reg == 4)
@@ -141,6 +160,9 @@ static enum instruction look(uint64_t pc, enum shadow_move *ret_move)
 		return RETURN;
 	if (b == 0x8f && code_byte(pc + 1) == 0x45 && !rex)
 		return POP_TO_RBP;
+	if (b == 0x8b && (rex & 0xc) == 8 && reg == 5 && code_byte(pc + 1) < 0xc0 &&
+	    (code_byte(pc + 1) & 6) != 4)
+		return LOAD_RBP;
 	return b == 0x0f && code_byte(pc + 1) == 0x05 ? SYSCALL : OTHER;
 }
 
@@ -154,10 +176,40 @@ static uint64_t word_at(uint64_t address)
 	return word;
 }
 
+/* Of SBCL's code a part lies in a file: it is known by memory that may be written and executed. */
+static void find_writable(void)
+{
+	unsigned long start, end;
+	char path[64], line[PATH_MAX + 128], mode[8];
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", process);
+	FILE *f = fopen(path, "re");
+
+	writable_count = 0;
+	while (f && writable_count < WRITABLE && fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "%lx-%lx %7s", &start, &end, mode) != 3 ||
+		    strncmp(mode, "rwx", 3) != 0)
+			continue;
+		writable[writable_count].start = start;
+		writable[writable_count++].end = end;
+	}
+	if (f)
+		fclose(f);
+}
+
+static bool is_writable(uint64_t pc)
+{
+	for (size_t i = 0; i < writable_count; i++)
+		if (pc >= writable[i].start && pc < writable[i].end)
+			return true;
+	return false;
+}
+
 static void load(void)
 {
 	forget_code();
 	process_load(&space);
+	find_writable();
 	loaded_at = checked;
 }
 
@@ -309,12 +361,17 @@ static void registers(void)
 		err(1, "registers");
 }
 
-/* From a stop, with its signal. */
+/* From a stop, with its signal. A SIGTRAP that is no event is the program's own: SBCL collects
+ * garbage in the handler of one. */
 static void let_go(pid_t p, int status)
 {
-	bool signal = !(status >> 16) && WSTOPSIG(status) != SIGTRAP;
+	ptrace(PTRACE_CONT, p, NULL, (long)(status >> 16 ? 0 : WSTOPSIG(status)));
+}
 
-	ptrace(PTRACE_CONT, p, NULL, (long)(signal ? WSTOPSIG(status) : 0));
+/* Whether a SIGTRAP after a step is the program's own, of an int3. */
+static bool is_breakpoint(const struct user_regs_struct *before)
+{
+	return code_byte(before->rip) == 0xcc && regs.rip == before->rip + 1;
 }
 
 /* The thread's next stop; others go on. False: it is over, or it is too late. */
@@ -378,7 +435,7 @@ static bool step(int *signal)
 	if (late || !WIFSTOPPED(status))
 		return false;
 	registers();
-	if (WSTOPSIG(status) != SIGTRAP)
+	if (WSTOPSIG(status) != SIGTRAP || is_breakpoint(&before))
 		*signal = WSTOPSIG(status);
 	if (delivered && regs.rip != before.rip &&
 	    (regs.rsp < before.rsp - RED_ZONE || regs.rsp > before.rsp + RED_ZONE)) {
@@ -398,12 +455,17 @@ static bool step(int *signal)
 		shadow_sigreturn(&shadow, regs.rip, regs.rsp);
 	} else if (i == SYSCALL && changes_mappings(before.rax)) {
 		load();
+	} else if (i == LOAD_RBP) {
+		/* From a record of where to go on (SBCL, to a handler). */
+		if (is_writable(before.rip) && shadow_is_frame(&shadow, regs.rbp))
+			shadow_unwound(&shadow, regs.rbp);
 	} else if (regs.rsp != before.rsp) {
 		/* What returns so may leave arguments behind, too, by as much as a pop does. */
 		if (move == SHADOW_ADJUST)
 			note_word(&before);
 		/* Within generated code a stack is left by calls alone. */
-		if (move == SHADOW_REGISTER && is_generated(before.rip))
+		if (move == SHADOW_REGISTER &&
+		    (is_generated(before.rip) || is_writable(before.rip)))
 			move = SHADOW_FRAME;
 		if (i == POP_TO_RBP)
 			shadow_relocate(&shadow, before.rsp,
@@ -600,7 +662,7 @@ int main(int argc, char **argv)
 	else if (freely > 0)
 		choose_busy(freely);
 	process_open(&space, tables, process);
-	process_load(&space);
+	load();
 	registers();
 	shadow_begin(&shadow, regs.rsp, !(freely > 0) || new_thread);
 	alarm(seconds);
