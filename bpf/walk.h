@@ -25,6 +25,7 @@
 
 #include "bpf/env.h"
 #include "bpf/owner.h"
+#include "bpf/owner_sbcl.h"
 #include "bpf/reasons.h"
 #include "bpf/sample.h"
 #include "bpf/search.h"
@@ -89,6 +90,7 @@ struct walk {
 	__u8 by_fp;   /* the step to this frame followed a frame pointer */
 	__u8 guessed; /* so did one before, or a rule was one that proves nothing */
 	__u8 leaf_exact;
+	__u8 in_routine;   /* a routine of SBCL's called this frame's, and may be another's */
 	__u8 unsure;	   /* the caller of some frame may be missing */
 	__u16 unsure_slot; /* of the first one */
 	__u16 jumps;	   /* down to other stacks */
@@ -334,9 +336,38 @@ ENV_INLINE int walk_by_fp(struct walk *w)
 	if (!walk_read(w, fp, &caller_fp) || !walk_read(w, fp + 8, &pc))
 		return walk_stop(w, WALK_NO_ROWS);
 	/* What frame pointers lead to has a frame, mostly: only where they begin is it asked. */
-	if (!w->unsure && !w->by_fp && !walk_owns_fp(w, rbp, pc)) {
-		w->unsure = 1;
-		w->unsure_slot = (__u16)w->map.slot;
+	if (!w->unsure && (!w->by_fp || w->in_routine)) {
+		__u64 is = owner_sbcl(w->leaf ? w->pc : w->pc | OWNER_CALLER, w->sp, fp, pc);
+		bool first = !w->by_fp;
+		/* In a file that has tables, and was called from outside: C's. */
+		bool elsewhere = w->file.state == FILE_READY &&
+				 (pc < w->map.start || pc >= w->map.end);
+
+		if (is == OWNER_SBCL_AT_RBX)
+			is = w->regs_at ? OWNER_SBCL_UNSURE : (w->regs[UNWIND_REG_RBX] & ~7ull) - 8;
+		w->in_routine = is == OWNER_SBCL_OWN_IN;
+		if (is > OWNER_SBCL_UNSURE) {
+			w->in_routine = 1;
+			if (env_read_user(&pc, sizeof(pc), is & ~7ull) || pc < 4096 ||
+			    pc >= WALK_ADDRESS_END)
+				return walk_stop(w, WALK_NO_ROWS);
+			w->sp = (is & ~7ull) + 8;
+			if (!(is & OWNER_SBCL_CALLEES))
+				caller_fp = fp;
+			goto caller;
+		}
+		if (is == OWNER_SBCL_AHEAD) {
+			if (caller_fp <= fp || caller_fp - fp > WALK_FP_MAX_FRAME ||
+			    caller_fp & 7 || env_read_user(saved, sizeof(saved), caller_fp))
+				return walk_stop(w, WALK_NO_ROWS);
+			fp = caller_fp;
+			caller_fp = saved[0];
+			pc = saved[1];
+		} else if (is == OWNER_SBCL_UNSURE || ((is == OWNER_SBCL_NOT || elsewhere) &&
+						       first && !walk_owns_fp(w, rbp, pc))) {
+			w->unsure = 1;
+			w->unsure_slot = (__u16)w->map.slot;
+		}
 	}
 	if (pc == 0)
 		return walk_stop(w, w->by_fp ? WALK_NO_ROOT : WALK_NO_ROWS);
@@ -719,6 +750,7 @@ ENV_INLINE void walk_begin(struct walk *w, const struct process_entry *p, __u8 e
 	w->jumps = 0;
 	w->guessed = 0;
 	w->unsure = 0;
+	w->in_routine = 0;
 }
 
 /* After that, and after the runtimes: their items are all there. */

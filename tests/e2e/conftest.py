@@ -32,11 +32,11 @@ def record(tmp_path, *args, command=None, ending=".folded", timeout=120):
     return SimpleNamespace(path=out, stacks=stacks, summary=json.loads(summary.read_text()), stderr=p.stderr)
 
 
-def walked_live(argv):
-    """Samples that the kernel's walker took of a program in a second, and how many of them were complete; without the rest of the pipeline."""
+def walked_live(argv, after=0.2):
+    """Samples that the kernel's walker took of a program in a second, and how many of them were complete; without the rest of the pipeline. after: seconds, until its mappings are there."""
     with subprocess.Popen(argv) as program:
         try:
-            time.sleep(0.2)
+            time.sleep(after)
             p = subprocess.run([f"{BUILD}/tests/walk-live", str(program.pid), "1", "199"], capture_output=True, text=True, timeout=60)
         finally:
             program.kill()

@@ -255,3 +255,20 @@ def test_samples_of_montgomery_multiplication_are_complete(curve):
     """OpenSSL's keeps its CFA on the stack, at an index in a register."""
     samples, complete, said = walked_live(["openssl", "speed", "-seconds", "100", curve])
     assert samples > 20 and complete == samples, said
+
+
+@pytest.mark.parametrize("executable", [False, True], ids=["script", "executable"])
+def test_samples_of_sbcl_are_complete(tmp_path, executable):
+    """Its code has no rows, and calls in a way of its own. Its core lies in a file, or behind the runtime in an executable one."""
+    source = open(os.path.join(os.path.dirname(__file__), "../walker/programs/work.lisp"), encoding="utf-8").read()
+    forever = re.search(r"^\(loop .*", source, re.M)[0]
+    argv = ["sbcl", "--script", tmp_path / "work.lisp"]
+    if executable:
+        program = tmp_path / "program"
+        source = source.replace(forever, f'(defun main () {forever})\n(save-lisp-and-die "{program}" :executable t :toplevel #\'main)')
+    (tmp_path / "work.lisp").write_text(source)
+    if executable:
+        subprocess.run(argv, check=True, capture_output=True, timeout=120)
+        argv = [program]
+    samples, complete, said = walked_live(argv, after=2)
+    assert samples > 20 and complete >= samples * 0.99, said

@@ -63,7 +63,7 @@ PROGRAMS = [
     Program("OCaml 4", "work.ml", "cp {s} {d}/work.ml && ocamlopt -o {o} {d}/work.ml", "{o}", 0.5, needs="ocamlopt -version | grep -q ^4"),
     Program("OCaml 5, effects", "effects.ml", "cp {s} {d}/effects.ml && ${OCAML5:-ocamlopt} -o {o} {d}/effects.ml", "{o}", 0.5, needs="${OCAML5:-ocamlopt} -version | grep -q ^5"),
     Program("OCaml 5", "work.ml", "cp {s} {d}/work.ml && ${OCAML5:-ocamlopt} -o {o} {d}/work.ml", "{o}", 0.5, needs="${OCAML5:-ocamlopt} -version | grep -q ^5"),
-    Program("Common Lisp, SBCL", "work.lisp", "", "sbcl --script {s}", 1.5),
+    Program("Common Lisp, SBCL", "work.lisp", "", "sbcl --script {s}", 1.5, quick=True),
     Program("Common Lisp, ECL", "work.lisp", "", "ecl --shell {s}", 1.5),
     Program("Scheme, Chicken", "work.scm", "csc -O2 -o {o} {s}", "{o}", 0.5),
     Program("Scheme, Gambit", "work.scm", "cp {s} {d}/work.scm && gsc -exe -o {o} {d}/work.scm", "{o}", 0.5),
