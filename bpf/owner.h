@@ -34,6 +34,7 @@
 #define OWNER_ABOVE 0xff	  /* of half of it: bytes */
 #define OWNER_GENERATED 1	  /* of owner_code() */
 #define OWNER_CALLER (1ull << 63) /* of pc: it is behind a call */
+#define OWNER_TOP (1ull << 62)	  /* of pc: a leaf's, and the word is what RSP points at */
 
 enum owner_rbp {
 	/* A frame: no return, leave, pop of RBP, jump or padding is behind that. */
@@ -118,9 +119,12 @@ ENV_FUNCTION __u64 owner_called(__u64 pc)
 		return 0;
 	if ((c >> 24 & 0xff) == 0xe8)
 		return pc + (__u64)(__s64)(__s32)(c >> 32);
-	/* mov r10, TARGET; call r10 */
-	if (c >> 40 == 0xd2ff41 && env_read_user(&mov, sizeof(mov), pc - 13) == 0 &&
-	    (mov & 0xffff) == 0xba49 && env_read_user(&target, sizeof(target), pc - 11) == 0)
+	/* mov r10, TARGET; call r10: HotSpot's. With rax: many others'. */
+	__u32 rex = c >> 40 == 0xd2ff41;
+
+	if ((rex || c >> 48 == 0xd0ff) && env_read_user(&mov, sizeof(mov), pc - 12 - rex) == 0 &&
+	    (mov & 0xffff) == (rex ? 0xba49 : 0xb848) &&
+	    env_read_user(&target, sizeof(target), pc - 10 - rex) == 0)
 		return target;
 	/* FF /2: by register, by memory at [reg], [sib], disp8, disp8 with sib, disp32, with sib.
 	 */
@@ -130,6 +134,15 @@ ENV_FUNCTION __u64 owner_called(__u64 pc)
 	return two == 0xd0ff || two == 0x10ff || three == 0x10ff || three == 0x50ff ||
 	       four == 0x50ff || six == 0x10ff || six == 0x90ff || seven == 0x90ff ||
 	       seven == 0x10ff;
+}
+
+/* Whether a function with tables was called before `back`: what returns there is not the code
+ * without rows whose RBP leads to it, and that function is skipped. */
+ENV_FUNCTION __u32 owner_skips(__u64 maps, __u64 back)
+{
+	__u64 target = owner_called(back);
+
+	return target > OWNER_INDIRECT && owner_has_rows(maps, target);
 }
 
 /* Whether the code at `target` begins with setting up a frame: no jump, return or padding stands
@@ -305,10 +318,11 @@ ENV_FUNCTION __u32 owner_may_return(__u64 maps, __u64 word, __u64 pc, __u64 room
 	 * code, what a stub without a frame lays before it calls (HotSpot's for exceptions). */
 	if (target == 0)
 		return !(pc & OWNER_CALLER) || owner_code(maps, word) == OWNER_GENERATED;
-	/* What tables have rows for does not jump to generated code. Nor is it a call of a function
-	 * that has its frame by now. */
+	/* What tables have rows for jumps to generated code only in place of a call (libjvm, to the
+	 * stub that flushes a cache). Nor is it a call of a function that has its frame by now. */
 	if (target != OWNER_INDIRECT &&
-	    (owner_has_rows(maps, target) || owner_runs(maps, target, pc & ~OWNER_CALLER)))
+	    ((owner_has_rows(maps, target) && !(pc & OWNER_TOP)) ||
+	     owner_runs(maps, target, pc & ~(OWNER_CALLER | OWNER_TOP))))
 		return 0;
 	/* Code with tables may have its frame's size anywhere. */
 	return owner_has_rows(maps, word) || owner_needs(word) <= room;
@@ -318,14 +332,15 @@ ENV_FUNCTION __u32 owner_may_return(__u64 maps, __u64 word, __u64 pc, __u64 room
  * return to if it has no frame. */
 ENV_FUNCTION __u32 owner_words(__u64 maps, __u64 from, __u64 to, __u64 pc)
 {
-	__u64 words[OWNER_WORDS];
+	__u64 words[OWNER_WORDS], top = pc & OWNER_CALLER ? 0 : OWNER_TOP;
 
 	if (env_read_user(words, sizeof(words), from))
 		return 1;
 	for (int i = 0; i < OWNER_WORDS; i++) {
 		if (from < to && words[i] - from > to - from && owner_code(maps, words[i]) &&
-		    owner_may_return(maps, words[i], pc, to - from - 8))
+		    owner_may_return(maps, words[i], pc | top, to - from - 8))
 			return 1;
+		top = 0;
 		from += 8;
 	}
 	return 0;

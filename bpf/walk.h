@@ -285,6 +285,11 @@ ENV_INLINE bool walk_owns_fp(struct walk *w, __u32 rbp, __u64 back)
 
 	if (rbp == OWNER_SET_UP || (rbp == OWNER_LEFT && w->leaf))
 		return rbp == OWNER_SET_UP;
+	__u64 target = owner_called(back), code;
+
+	/* A walk over a copy sees no code, which proves nothing then. */
+	if (env_read_user(&code, sizeof(code), w->pc - 8))
+		return false;
 	/* A return address would lie between. */
 	if (w->fp == w->sp)
 		return true;
@@ -297,8 +302,7 @@ ENV_INLINE bool walk_owns_fp(struct walk *w, __u32 rbp, __u64 back)
 	for (int i = 0; i < 16 && w->leaf && !w->regs_at; i++)
 		if (i != UNWIND_REG_RSP && owner_holds(maps, w->regs[i], popped >> i))
 			return false;
-	return owner_size(owner_called(back)) == w->fp - w->sp ||
-	       !owner_words(maps, w->sp, w->fp, pc);
+	return owner_size(target) == w->fp - w->sp || !owner_words(maps, w->sp, w->fp, pc);
 }
 
 /* To the caller by frame pointer: RBP points at the caller's RBP, and the return address lies above
@@ -307,6 +311,7 @@ ENV_INLINE int walk_by_fp(struct walk *w)
 {
 	__u64 fp = w->fp, pc, caller_fp = w->fp, saved[2];
 	__u64 bare = owner_bare(w->leaf && w->exact ? w->pc : w->pc | OWNER_CALLER);
+	__u8 by_fp = 0;
 
 	if (bare) {
 		__u64 above = bare >> 1 & OWNER_ABOVE;
@@ -335,7 +340,11 @@ ENV_INLINE int walk_by_fp(struct walk *w)
 		return walk_stop(w, WALK_NO_ROWS);
 	if (!walk_read(w, fp, &caller_fp) || !walk_read(w, fp + 8, &pc))
 		return walk_stop(w, WALK_NO_ROWS);
-	/* What frame pointers lead to has a frame, mostly: only where they begin is it asked. */
+	if (!w->unsure && owner_skips(OWNER_MAPS(w->maps, w->map_count), pc)) {
+		w->unsure = 1;
+		w->unsure_slot = (__u16)w->map.slot;
+	}
+	/* What frame pointers lead to has a frame, mostly: only where they begin is more asked. */
 	if (!w->unsure && (!w->by_fp || w->in_routine)) {
 		__u64 is = owner_sbcl(w->leaf ? w->pc : w->pc | OWNER_CALLER, w->sp, fp, pc);
 		bool first = !w->by_fp;
@@ -354,6 +363,7 @@ ENV_INLINE int walk_by_fp(struct walk *w)
 			w->sp = (is & ~7ull) + 8;
 			if (!(is & OWNER_SBCL_CALLEES))
 				caller_fp = fp;
+			by_fp = 1;
 			goto caller;
 		}
 		if (is == OWNER_SBCL_AHEAD) {
@@ -376,11 +386,12 @@ ENV_INLINE int walk_by_fp(struct walk *w)
 	if (pc < 4096 || pc >= WALK_ADDRESS_END)
 		return walk_stop(w, WALK_NO_ROWS);
 	w->sp = fp + 16;
+	by_fp = 1;
 caller:
 	w->fp = caller_fp;
 	w->pc = pc;
 	w->exact = 0;
-	w->by_fp = 1;
+	w->by_fp = by_fp;
 	w->guessed = 1;
 	w->kept = 0;
 	w->near = 0;

@@ -893,6 +893,74 @@ Test(walk, behind_a_frame_pointer_that_was_followed_none_is_asked_about)
 	cr_assert_eq(w.count, 3);
 }
 
+/* What returns there is what was called, and not the code whose RBP leads there. */
+Test(walk, a_call_of_a_function_with_rows_says_that_it_is_skipped)
+{
+	static const uint64_t targets[] = { INNER, LEAF - 40 };
+
+	for (int rows = 0; rows < 2; rows++) {
+		const uint16_t reason = rows ? WALK_COMPLETE : WALK_CALLER_UNSURE;
+
+		without_rows(LEAF);
+		at_code(LEAF - 40, PUSH_MOV, 4);
+		calls(MAIN, targets[rows]);
+		ends(reason, "direct");
+		without_rows(LEAF);
+		at_code(LEAF - 40, PUSH_MOV, 4);
+		at_code(MAIN - 12, "\x48\xb8", 2);
+		memcpy(code_at(MAIN - 10), &targets[rows], sizeof(targets[rows]));
+		at_code(MAIN - 2, "\xff\xd0", 2);
+		ends(reason, "by a register that was loaded before");
+		without_rows(LEAF);
+		*at(w.fp) = w.fp + 64;
+		*at(w.fp + 8) = CALLER;
+		*at(w.fp + 72) = MAIN;
+		calls(MAIN, targets[rows]);
+		run();
+		cr_assert_eq(w.reason, reason, "further up: %d", w.reason);
+		cr_assert_eq(w.count, 3);
+	}
+}
+
+/* It was not found by RBP: that may be its caller's. */
+Test(walk, behind_a_prologue_or_a_return_it_is_asked_whose_frame_pointer_it_is)
+{
+	for (int word = 0; word < 2; word++) {
+		without_rows(LEAF);
+		at_code(LEAF, "\xc3", 1);
+		*above(0) = CALLER;
+		calls(CODE + 0x20, LEAF - 40);
+		*above(3) = word ? CODE + 0x20 : 0;
+		run();
+		cr_assert_eq(w.reason, word ? WALK_CALLER_UNSURE : WALK_COMPLETE, "%d", w.reason);
+		cr_assert_eq(w.count, 3);
+	}
+}
+
+/* As over a copy of the stack. */
+Test(walk, code_that_cannot_be_read_proves_nothing)
+{
+	without_rows(CODE + 4);
+	ends(WALK_CALLER_UNSURE, "nothing before it");
+	without_rows(CODE + 8);
+	ends(WALK_COMPLETE, "enough before it");
+}
+
+/* libjvm jumps to a stub of HotSpot's that has no frame. */
+Test(walk, a_function_with_rows_may_have_jumped_to_a_leaf)
+{
+	for (unsigned n = 0; n < 2; n++) {
+		without_rows(LEAF);
+		calls(CODE + 0x20, INNER);
+		*above(n) = CODE + 0x20;
+		ends(n ? WALK_COMPLETE : WALK_CALLER_UNSURE, "on top of the stack");
+	}
+	without_rows(INNER);
+	calls(CODE + 0x20, INNER);
+	*above(0) = CODE + 0x20;
+	ends(WALK_COMPLETE, "a caller");
+}
+
 #define PAIR "\x48\x89\x2c\x24\x48\x8b\xec" /* mov [rsp], rbp; mov rbp, rsp */
 #define CALLEE (CODE + 0x40)
 #define ROUTINE (CODE + 0x70)
