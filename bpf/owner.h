@@ -110,6 +110,14 @@ ENV_FUNCTION __u32 owner_has_rows(__u64 maps, __u64 address)
 	       (rule && rule->cfa != UNWIND_CFA_END && !(rule->flags & UNWIND_DERIVED));
 }
 
+/* Whether the code before pc can be read. */
+ENV_FUNCTION __u32 owner_sees(__u64 pc)
+{
+	__u64 code;
+
+	return env_read_user(&code, sizeof(code), pc - 8) == 0;
+}
+
 /* The target of the call that ends at pc, or OWNER_INDIRECT; 0: no call does. */
 ENV_FUNCTION __u64 owner_called(__u64 pc)
 {
@@ -301,7 +309,7 @@ ENV_INLINE __u64 owner_needs(__u64 pc)
 }
 
 /* Whether the code at pc is of the function that begins at `target`, and runs in its frame. */
-ENV_FUNCTION __u32 owner_runs(__u64 maps, __u64 target, __u64 pc)
+ENV_INLINE __u32 owner_runs(__u64 maps, __u64 target, __u64 pc)
 {
 	return pc - target - OWNER_CODE < OWNER_NEAR &&
 	       owner_code(maps, target) == OWNER_GENERATED && owner_frames(target) &&

@@ -103,6 +103,9 @@ enum unwind_flags {
 	/* `rbx` is of R12: so are all rows of call frame information in a file whose own assembly
 	 * keeps a CFA there (racecall of Go's race detector). */
 	UNWIND_R12 = 16,
+	/* Was not called: its return address is the pc that was interrupted (Go's asyncPreempt,
+	 * which a signal handler puts on the stack). */
+	UNWIND_INTERRUPTS = 32,
 };
 
 /* unwind_rule.index: 0, or 1 + by how many bits the index register is shifted. */
@@ -161,7 +164,7 @@ static inline int unwind_rule_valid(const struct unwind_rule *r)
 {
 	if (r->cfa > UNWIND_CFA_SUM || r->rbp > UNWIND_RBP_DEREF_REG || r->ra > UNWIND_RA_CFA_OFF ||
 	    r->flags & ~(UNWIND_SIGNAL_FRAME | UNWIND_DERIVED | UNWIND_TLS_WORD | UNWIND_GUESSED |
-			 UNWIND_R12) ||
+			 UNWIND_R12 | UNWIND_INTERRUPTS) ||
 	    r->index > UNWIND_INDEX_MAX || r->index_reg >= UNWIND_REG_MAX)
 		return 0;
 	if (r->flags & UNWIND_TLS_WORD && r->cfa != UNWIND_CFA_GO_SWITCH)

@@ -285,10 +285,10 @@ ENV_INLINE bool walk_owns_fp(struct walk *w, __u32 rbp, __u64 back)
 
 	if (rbp == OWNER_SET_UP || (rbp == OWNER_LEFT && w->leaf))
 		return rbp == OWNER_SET_UP;
-	__u64 target = owner_called(back), code;
+	__u64 target = owner_called(back);
 
 	/* A walk over a copy sees no code, which proves nothing then. */
-	if (env_read_user(&code, sizeof(code), w->pc - 8))
+	if (!owner_sees(w->pc))
 		return false;
 	/* A return address would lie between. */
 	if (w->fp == w->sp)
@@ -562,6 +562,7 @@ ENV_INLINE int walk_apply(struct walk *w, const struct unwind_rule *rule)
 
 	int stop = walk_to_caller(w, cfa, fp, pc);
 	w->near |= near;
+	w->exact = !!(r.flags & UNWIND_INTERRUPTS);
 	return stop;
 }
 

@@ -302,6 +302,15 @@ def test_rows_agree_with_dwarf(built):
     assert figures["derived"] > 5000 and figures["overruled"] < 100, oracle.stdout
 
 
+def test_what_a_signal_handler_puts_on_a_stack_is_known(built):
+    program = built()
+    symbols = subprocess.run(["nm", "--defined-only", program], capture_output=True, text=True).stdout
+    at = {l.split()[-1]: int(l.split()[0], 16) for l in symbols.splitlines()}
+    rows = subprocess.run([f"{BUILD}/prof-deltas", bare(program)], capture_output=True, text=True, timeout=60).stdout
+    marked = {int(l.split()[0], 16) for l in rows.splitlines() if " interrupts " in l}
+    assert marked and at["runtime.asyncPreempt.abi0"] == min(marked), marked
+
+
 def test_a_go_program_has_its_rows_at_the_least_memory_limit():
     """At --memory-limit 64M prof-deltas may allocate some 13 MiB: the go command itself had no rows then, and its stacks no root."""
     if not COMMAND:

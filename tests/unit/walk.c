@@ -1330,6 +1330,26 @@ Test(walk, r12_of_a_caller_is_where_rows_that_speak_of_it_say)
 	}
 }
 
+/* Go's asyncPreempt: the first byte of the next row is where its caller stopped. */
+Test(walk, what_was_put_on_the_stack_interrupts_its_caller_at_the_pc_itself)
+{
+	struct unwind_rule puts = by_rsp16, other = by_rsp16;
+
+	other.cfa_off = 512;
+	for (int interrupts = 0; interrupts < 2; interrupts++) {
+		puts.flags = interrupts ? UNWIND_INTERRUPTS | UNWIND_DERIVED : UNWIND_DERIVED;
+		program((struct unwind_rule[]){ puts, other, by_rsp16, root }, 4);
+		w.pc = CODE + 0x10;
+		*at(w.sp + 8) = CODE + 0x200;
+		*at(w.sp + 24) = CODE + 0x310;
+		*at(w.sp + 16 + 512 - 8) = CODE + 0x350;
+		run();
+		cr_assert_eq(w.reason, WALK_COMPLETE, "%d", w.reason);
+		cr_assert_eq(w.count, 3);
+		cr_assert_eq(w.words[2] & SAMPLE_FRAME_OFFSET_MASK, interrupts ? 0x310 : 0x350);
+	}
+}
+
 Test(walk, registers_of_an_interrupted_frame_are_in_the_ucontext)
 {
 	/* r10 at 40 + 16, rdi at 40 + 64 of the ucontext. */

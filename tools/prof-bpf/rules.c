@@ -57,7 +57,7 @@ static uint32_t short_number(const struct unwind_rule *r)
 	uint32_t rbp = r->rbp == UNWIND_RBP_CFA ? words_below(r->rbp_off) : 0;
 
 	if (r->cfa != UNWIND_CFA_REG || r->ra != UNWIND_RA_CFA ||
-	    r->flags & (UNWIND_SIGNAL_FRAME | UNWIND_GUESSED | UNWIND_R12) ||
+	    r->flags & (UNWIND_SIGNAL_FRAME | UNWIND_GUESSED | UNWIND_R12 | UNWIND_INTERRUPTS) ||
 	    (r->cfa_reg != UNWIND_REG_RSP && r->cfa_reg != UNWIND_REG_RBP) ||
 	    (r->rbp != UNWIND_RBP_CFA && r->rbp != UNWIND_RBP_SAME) || rbp > 7 || r->rbx > 7 ||
 	    r->cfa_off < 0 || r->cfa_off > 255 * 8 || r->cfa_off % 8 || r->index)

@@ -20,6 +20,7 @@ struct named {
 enum {		      /* beside enum goasm_role */
        WHAT_END = 16, /* the outermost function of a stack */
        WHAT_SIGRETURN,
+       WHAT_INTERRUPTS, /* a signal handler puts it on the stack */
        WHAT_NOT_END, /* is marked as outermost, and yet was called: by the kernel's signal frame */
 };
 static const struct named names[] = {
@@ -31,6 +32,7 @@ static const struct named names[] = {
 	{ "_rt0_go", WHAT_END },
 	{ "runtime.sigreturn", WHAT_SIGRETURN },
 	{ "runtime.sigreturn__sigaction", WHAT_SIGRETURN },
+	{ "runtime.asyncPreempt", WHAT_INTERRUPTS },
 	{ "runtime.sigtramp", WHAT_NOT_END },
 	{ "runtime.cgoSigtramp", WHAT_NOT_END },
 	{ "runtime.sigprofNonGoWrapper", WHAT_NOT_END },
@@ -57,6 +59,7 @@ struct step {
 
 struct gorows {
 	int fd;
+	bool interrupts;   /* the function whose rows are made does */
 	struct rows *rows; /* borrowed */
 	struct gopclntab *table;
 	struct goasm *assembly;
@@ -244,8 +247,12 @@ static enum style make_steps(struct gorows *g, const uint8_t *code, size_t len)
 
 static int add_rule(struct gorows *g, uint32_t at, const struct unwind_rule *rule)
 {
+	struct unwind_rule put = *rule;
 	uint16_t number;
-	int r = rows_rules_put(&g->rows->rules, rule, &number);
+
+	put.flags |= g->interrupts ? UNWIND_INTERRUPTS : 0;
+
+	int r = rows_rules_put(&g->rows->rules, &put, &number);
 
 	if (r == ROWS_TOO_LARGE) {
 		g->rows->skipped[ROWS_SKIP_RULE_LIMIT]++;
@@ -340,6 +347,7 @@ static int add_function(struct gorows *g, const struct gopclntab_func *f)
 	r = read_deltas(g, f);
 	if (r)
 		return r;
+	g->interrupts = what == WHAT_INTERRUPTS;
 
 	bool plain = make_steps(g, code, len) != STYLE_NONE &&
 		     !(g->flags ? f->flags & (GOPCLNTAB_ASM | GOPCLNTAB_SP_WRITE)

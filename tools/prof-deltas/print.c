@@ -104,8 +104,9 @@ void print_rule(const struct unwind_rule *rule, bool registers, char ret[PRINT_R
 	if (registers && rule->rbx)
 		snprintf(rbx, sizeof(rbx), " %s=cfa-%u", rule->flags & UNWIND_R12 ? "r12" : "rbx",
 			 rule->rbx * 8u);
-	snprintf(ret, PRINT_RULE_SIZE, "%s %s %s%s%s%s", cfa, rbp, ra,
+	snprintf(ret, PRINT_RULE_SIZE, "%s %s %s%s%s%s%s", cfa, rbp, ra,
 		 rule->flags & UNWIND_SIGNAL_FRAME ? " signal" : "",
+		 rule->flags & UNWIND_INTERRUPTS ? " interrupts" : "",
 		 rule->flags & UNWIND_DERIVED ? " derived" : "", rbx);
 }
 
