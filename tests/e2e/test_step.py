@@ -58,19 +58,24 @@ int main(void) { int s = 0; for (int i = 2; i < 90; i++) s += odd(i); return s !
 
 # Generated code: calls INNER, which runs until a second has gone by when it is called first.
 GENERATED = r"""
+#define _GNU_SOURCE
 #include <pthread.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <ucontext.h>
 #include <unistd.h>
 __asm__(".intel_syntax noprefix\nbegin: push rbp; mov rbp, rsp\n" BODY "end:\n.att_syntax\n");
 extern char begin[], end[];
 static volatile char flag;
 static void *raise_flag(void *unused) { sleep(1); flag = 1; return unused; }
+static void skip_ud2(int s, siginfo_t *i, void *c) { for (volatile int n = 3000; n; n--) {} ((ucontext_t *)c)->uc_mcontext.gregs[REG_RIP] += 2; }
 int main(void)
 {
 	pthread_t t;
 	void *code = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	memcpy(code, begin, end - begin);
+	sigaction(SIGILL, &(struct sigaction){ .sa_sigaction = skip_ud2, .sa_flags = SA_SIGINFO }, NULL);
 	pthread_create(&t, NULL, raise_flag, NULL);
 	((void (*)(volatile char *))code)(&flag);
 	return 0;
@@ -92,6 +97,56 @@ COPIED_DOWN = r"""
 3: sub rsp, 16; mov rax, [rsp + 16]; mov [rsp], rax; push rbp; mov rbp, rsp; mov ecx, 50
 5: dec ecx; jnz 5b
    leave; pop rcx; add rsp, 24; push rcx; ret
+"""
+# As HotSpot's entries of compiled code from the interpreter: the return address is copied to where the stack is aligned.
+ALIGNED = r"""
+   sub rsp, 16
+1: mov [rbp - 8], rsp; lea rax, [rip + 2f]; push rax; lea rcx, [rip + 3f]; jmp rcx
+2: mov rsp, [rbp - 8]; mov ecx, 200
+4: dec ecx; jnz 4b; jmp 1b
+3: mov rax, [rsp]; and rsp, -16; push rax; lea rcx, [rip + 6f]; jmp rcx
+6: push rbp; mov rbp, rsp
+5: cmp byte ptr [rdi], 0; je 5b
+   pop rbp; ret
+"""
+# As HotSpot's exceptions: a frame is left by a jump to a handler of its caller.
+LEFT_BY_JUMP = r"""
+   call 3f; ud2
+2: mov ecx, 200
+4: dec ecx; jnz 4b; jmp 2b
+3: push rbp; mov rbp, rsp
+5: cmp byte ptr [rdi], 0; je 5b
+   leave; pop rdx; lea rbx, [rip + 2b]; jmp rbx
+"""
+# Likewise, by a return to a handler whose address is laid over the return address.
+REWRITTEN = r"""
+   call 3f; ud2
+2: mov ecx, 200
+4: dec ecx; jnz 4b; jmp 2b
+3: push rbp; mov rbp, rsp
+5: cmp byte ptr [rdi], 0; je 5b
+   lea rax, [rip + 2b]; mov [rbp + 8], rax; pop rbp; ret
+"""
+# A jump by a push and a return.
+PUSHED = r"""
+   call 3f
+2: mov ecx, 200
+4: dec ecx; jnz 4b; jmp 2b
+3: push rbp; mov rbp, rsp
+5: cmp byte ptr [rdi], 0; je 5b
+   lea rax, [rip + 6f]; push rax; ret
+6: mov ecx, 200
+4: dec ecx; jnz 4b; pop rbp; ret
+"""
+# As HotSpot's safepoints: a signal's handler goes on in other code, which returns to what was interrupted, or behind it.
+SAFEPOINT = r"""
+   call 3f
+2: mov ecx, 200
+4: dec ecx; jnz 4b; jmp 2b
+3: push rbp; mov rbp, rsp
+5: cmp byte ptr [rdi], 0; je 5b
+   ud2; push 0; push rbp; mov rbp, rsp; lea rax, [rip + 6f]; mov [rbp + 8], rax; pop rbp; ret
+6: pop rbp; ret
 """
 
 
@@ -121,7 +176,10 @@ def test_assembly_that_aligns_the_stack_has_whole_stacks(tmp_path, source):
     assert status == 0 and f["checked"] == f["equal"] > 10000, out[-3000:]
 
 
-@pytest.mark.parametrize("body", [BY_JUMPS, COPIED_DOWN], ids=["by-jumps", "copied-down"])
+BODIES = {"by-jumps": BY_JUMPS, "copied-down": COPIED_DOWN, "aligned": ALIGNED, "left-by-jump": LEFT_BY_JUMP, "rewritten": REWRITTEN, "pushed": PUSHED, "safepoint": SAFEPOINT}
+
+
+@pytest.mark.parametrize("body", BODIES.values(), ids=BODIES.keys())
 def test_returns_of_generated_code_are_seen(tmp_path, body):
     text = "#define BODY " + " ".join(f'"{line}\\n"' for line in body.strip().splitlines()) + GENERATED
     status, f, out = step(tmp_path, text, "-k", "5", "-f", "0.3", "-t", "4")

@@ -13,7 +13,9 @@
 #define SIGNAL_FRAME (16u << 10) /* bytes of the largest one */
 /* Of the ucontext, which begins behind the return address (asm/sigcontext.h). */
 #define UCONTEXT_PC 168
+#define UCONTEXT_SP 160
 #define MAX_SWITCHES 16 /* looked back through */
+#define PAGE 4096u
 
 static struct shadow_strand *current(struct shadow *s)
 {
@@ -41,24 +43,42 @@ static void claim_disprove(struct shadow *s, struct shadow_claim *c)
 	claim_forget(c);
 }
 
+static struct shadow_claim *claims_best(struct shadow_strand *t)
+{
+	struct shadow_claim *best = t->claims;
+
+	for (int i = 1; i < SHADOW_CLAIMS; i++)
+		if (t->claims[i].stacks > best->stacks)
+			best = &t->claims[i];
+	return best;
+}
+
+/* Whether both may be right: one goes on where the other was cut, or they are the same. */
+static bool claims_agree(const struct shadow_claim *a, const struct shadow_claim *b)
+{
+	size_t both = a->count < b->count ? a->count : b->count;
+
+	return (!both || !memcmp(a->pcs, b->pcs, both * sizeof(*a->pcs))) &&
+	       (a->count >= b->count || !a->whole) && (b->count >= a->count || !b->whole);
+}
+
 /* Of claims that differ all but the most frequent are wrong. */
 static void claims_decide(struct shadow *s, struct shadow_strand *t)
 {
-	int best = 0;
+	struct shadow_claim *best = claims_best(t);
 
-	for (int i = 1; i < SHADOW_CLAIMS; i++)
-		if (t->claims[i].stacks > t->claims[best].stacks)
-			best = i;
-	claim_forget(&t->claims[best]);
 	for (int i = 0; i < SHADOW_CLAIMS; i++)
-		claim_disprove(s, &t->claims[i]);
+		if (!claims_agree(&t->claims[i], best))
+			claim_disprove(s, &t->claims[i]);
+	for (int i = 0; i < SHADOW_CLAIMS; i++)
+		claim_forget(&t->claims[i]);
 }
 
 static void strand_forget(struct shadow *s, struct shadow_strand *t, uint64_t sp)
 {
 	claims_decide(s, t);
 	t->depth = t->since = 0;
-	t->low = t->high = sp;
+	t->low = t->high = t->left = sp;
 	t->from = SHADOW_NONE;
 	t->bound_count = 0;
 	t->rooted = t->signal = false;
@@ -120,7 +140,7 @@ void shadow_relocate(struct shadow *s, uint64_t slot, uint64_t to)
 	struct shadow_strand *t = current(s);
 	struct shadow_call *c = t->depth ? &t->calls[t->depth - 1] : NULL;
 
-	if (c && c->slot == slot && to > slot && (t->depth == 1 || to < c[-1].slot))
+	if (c && c->slot == slot && (t->depth == 1 || to < c[-1].slot))
 		c->slot = to;
 }
 
@@ -141,13 +161,84 @@ static void resumed(struct shadow_strand *t)
 	}
 }
 
-/* A return into what lies below the first call that was seen: the right claim's next frame. */
-static void returned_below(struct shadow *s, struct shadow_strand *t, uint64_t address)
+/* Whether the slot held the claim's next frame when it was last said. */
+static bool was_at(const struct shadow_claim *c, uint64_t slot)
+{
+	uint64_t i = (slot - c->words_at) / sizeof(*c->words);
+
+	return slot >= c->words_at && i < SHADOW_CLAIM_WORDS && c->words[i] == c->pcs[0];
+}
+
+/* Looks for the claim's frames, from the k-th on, among its words, from the i-th on. Returns the
+ * first frame that is not there. */
+static size_t held_from(const struct shadow_claim *c, size_t i, size_t k)
+{
+	for (; i < SHADOW_CLAIM_WORDS && k < c->count; i++)
+		k += c->words[i] == c->pcs[k];
+	return k;
+}
+
+/* How many of a claim's frames lie below sp, by its words. A word may be there twice (a copy of a
+ * return address, or recursion): frames that the words above sp can hold as well are not below. */
+static size_t left_below(const struct shadow_claim *c, uint64_t sp)
+{
+	size_t end = (sp - c->words_at) / sizeof(*c->words), below = 0, gone = 0;
+
+	if (sp <= c->words_at || end >= SHADOW_CLAIM_WORDS)
+		return 0;
+	for (size_t i = 0; i < end && below < c->count; i++)
+		below += c->words[i] == c->pcs[below];
+	for (size_t k = 1; k <= below; k++)
+		if (held_from(c, end, k) > held_from(c, end, gone))
+			gone = k;
+	return gone;
+}
+
+/* Whether c was said without the next frame of `right` while the stack held that frame. */
+static bool lacks_next(const struct shadow_claim *c, const struct shadow_claim *right)
+{
+	uint64_t slot = right->words_at;
+
+	for (size_t i = 0; right->words[i] != right->pcs[0]; i++)
+		slot += sizeof(*right->words);
+	size_t i = (slot - c->words_at) / sizeof(*c->words);
+
+	return slot >= c->words_at && i < SHADOW_CLAIM_WORDS && c->words[i] == right->pcs[0] &&
+	       (!c->count || c->pcs[0] != right->pcs[0]);
+}
+
+/* A jump leaves frames below the first call that was seen, without a return (HotSpot, to the
+ * handler of an exception). The claims drop these frames. If the most frequent claim has them,
+ * those that lack them are wrong. */
+static void jumped_below(struct shadow *s, struct shadow_strand *t, uint64_t sp)
+{
+	struct shadow_claim *best = claims_best(t);
+	bool left = best->stacks && left_below(best, sp);
+
+	for (int i = 0; left && i < SHADOW_CLAIMS; i++)
+		if (t->claims[i].stacks && lacks_next(&t->claims[i], best))
+			claim_disprove(s, &t->claims[i]);
+	for (int i = 0; i < SHADOW_CLAIMS; i++) {
+		struct shadow_claim *c = &t->claims[i];
+		size_t gone = c->stacks ? left_below(c, sp) : 0;
+
+		c->count -= gone;
+		if (gone)
+			memmove(c->pcs, c->pcs + gone, c->count * sizeof(*c->pcs));
+	}
+}
+
+/* A return, by what the slot holds, into what lies below the first call that was seen: the right
+ * claim's next frame. */
+static void returned_below(struct shadow *s, struct shadow_strand *t, uint64_t address,
+			   uint64_t slot)
 {
 	for (int i = 0; i < SHADOW_CLAIMS; i++) {
 		struct shadow_claim *c = &t->claims[i];
 
-		if (c->count && c->pcs[0] == address)
+		if (slot < c->words_at)
+			continue; /* pushed since: a jump */
+		if (c->count && (c->pcs[0] == address || was_at(c, slot)))
 			memmove(c->pcs, c->pcs + 1, --c->count * sizeof(*c->pcs));
 		else if (c->whole || c->count)
 			claim_disprove(s, c);
@@ -172,7 +263,7 @@ void shadow_return(struct shadow *s, uint64_t address, uint64_t slot)
 	t->depth = 0;
 	if (slot + 8 > t->high)
 		t->high = slot + 8;
-	returned_below(s, t, address);
+	returned_below(s, t, address, slot);
 }
 
 void shadow_jump(struct shadow *s, uint64_t sp)
@@ -182,6 +273,8 @@ void shadow_jump(struct shadow *s, uint64_t sp)
 	while (t->depth && t->calls[t->depth - 1].slot < sp)
 		t->depth--;
 	resumed(t);
+	if (!t->rooted && !t->depth)
+		jumped_below(s, t, sp);
 }
 
 bool shadow_is_frame(const struct shadow *s, uint64_t fp)
@@ -254,6 +347,11 @@ static void switch_to(struct shadow *s, uint64_t before, uint64_t sp, bool signa
 			known = false;
 		}
 	}
+	/* It goes on elsewhere than where it was left. Frames of the claims may be gone, which lay
+	 * on other stacks (Go's calls from C). */
+	if (known && !t->rooted && !t->depth && sp != t->left)
+		claims_decide(s, t);
+	s->strands[from].left = before;
 	if (t->from != SHADOW_NONE && t->bound_count < SHADOW_BOUNDS && t->since < t->depth)
 		t->bounds[t->bound_count++] = t->since;
 	t->since = t->depth;
@@ -468,8 +566,27 @@ static bool agrees(const struct shadow_claim *c, const struct stack *st, size_t 
 	return (n <= c->count || !c->whole) && (n >= c->count || st->reason);
 }
 
-/* Adds what the walker says of what is below the strand. False: no stack had said it. */
-static bool claim(struct shadow *s, struct shadow_strand *t, const struct stack *st, size_t at)
+/* Keeps the words of the stack, up to its end. */
+static void claim_read(struct shadow_claim *c)
+{
+	size_t n = 1;
+
+	memset(c->words, 0, sizeof(c->words));
+	for (size_t i = 0; i < SHADOW_CLAIM_WORDS; i += n) {
+		uint64_t at = c->words_at + i * sizeof(*c->words);
+
+		n = (PAGE - at % PAGE + sizeof(*c->words) - 1) / sizeof(*c->words);
+		if (n > SHADOW_CLAIM_WORDS - i)
+			n = SHADOW_CLAIM_WORDS - i;
+		if (process_read(NULL, c->words + i, n * sizeof(*c->words), at))
+			return;
+	}
+}
+
+/* Adds what the walker says of what is below the strand, of which RSP is sp. False: no stack had
+ * said it. */
+static bool claim(struct shadow *s, struct shadow_strand *t, const struct stack *st, size_t at,
+		  uint64_t sp)
 {
 	size_t n = st->count - at;
 	int i = 0, few = 0;
@@ -496,6 +613,12 @@ static bool claim(struct shadow *s, struct shadow_strand *t, const struct stack 
 	c->whole |= !st->reason;
 	c->stacks++;
 	c->complete += !st->reason;
+	c->words_at = sp;
+	if (t->depth && t->calls[0].interrupted)
+		c->words_at = word_at(t->calls[0].slot + UCONTEXT_SP);
+	else if (t->depth)
+		c->words_at = t->calls[0].slot + sizeof(*c->words);
+	claim_read(c);
 	return known || first;
 }
 
@@ -512,7 +635,7 @@ enum shadow_verdict shadow_compare(struct shadow *s, const struct stack *st, uin
 		v = compare(s, st, sp, false, &claimed);
 	if (v == SHADOW_WRONG && is_jump(s, st, sp, registers))
 		return SHADOW_JUMP;
-	if (v == SHADOW_UNKNOWN && claimed && !claim(s, current(s), st, claimed))
+	if (v == SHADOW_UNKNOWN && claimed && !claim(s, current(s), st, claimed, sp))
 		return SHADOW_DISPUTED;
 	return v;
 }

@@ -40,6 +40,7 @@ enum shadow_verdict {
 };
 
 #define SHADOW_CLAIMS 8
+#define SHADOW_CLAIM_WORDS 512
 
 /* Stacks that said the same of what lies below a strand, since a return last proved some of it. */
 struct shadow_claim {
@@ -47,6 +48,9 @@ struct shadow_claim {
 	size_t count;
 	bool whole;		   /* up to a root; else a cut one, of which more may be said */
 	uint64_t stacks, complete; /* how many said so, and how many of these to be complete */
+	/* Words of the stack when the claim was last made, from words_at on. A program may write
+	 * another return address later (HotSpot: the handler of an exception). */
+	uint64_t words[SHADOW_CLAIM_WORDS], words_at;
 };
 
 struct shadow_call {
@@ -64,6 +68,7 @@ struct shadow_strand {
 	size_t depth, cap;
 	size_t since;	    /* calls from here on were seen since the last switch to it */
 	uint64_t low, high; /* where RSP was */
+	uint64_t left;	    /* where it was at the last switch to another one */
 	int from;	    /* the strand before that switch, or one of these */
 	size_t from_depth;
 	uint64_t from_sp;
@@ -96,8 +101,8 @@ void shadow_done(struct shadow *s);
 void shadow_call(struct shadow *s, uint64_t address, uint64_t slot);
 /* The word at slot was returned to. */
 void shadow_return(struct shadow *s, uint64_t address, uint64_t slot);
-/* The word at slot, if it is a return address, was moved to `to` (SBCL: into the callee's frame).
- */
+/* The word at slot, if it is a return address, was moved to `to` (SBCL: into the callee's frame;
+ * HotSpot: to where the stack is aligned). */
 void shadow_relocate(struct shadow *s, uint64_t slot, uint64_t to);
 /* A jump to elsewhere: calls below sp are never returned from. */
 void shadow_jump(struct shadow *s, uint64_t sp);

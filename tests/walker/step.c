@@ -80,6 +80,7 @@ static uint64_t loaded_at, reasons[WALK_REASONS];
 static struct {
 	uint64_t word, slot;
 } pushed, popped;
+static uint64_t aligned; /* where RSP was when it was aligned last */
 /* Memory that may be written and executed. */
 static struct {
 	uint64_t start, end;
@@ -343,10 +344,25 @@ static void jumped(const struct user_regs_struct *before)
 	    is_generated(pushed.word)) {
 		const struct shadow_call *c = shadow_at(&shadow, 0);
 
-		if (!c || c->slot != regs.rsp)
+		if (c && c->slot == aligned && c->address == pushed.word)
+			shadow_relocate(&shadow, c->slot, regs.rsp);
+		else if (!c || c->slot != regs.rsp)
 			shadow_call(&shadow, pushed.word, pushed.slot);
 	}
-	pushed.slot = popped.word = 0;
+	pushed.slot = popped.word = aligned = 0;
+}
+
+/* By a pop into memory: not to where RSP has passed. */
+static void popped_to(uint64_t slot, uint64_t to)
+{
+	if (to > slot)
+		shadow_relocate(&shadow, slot, to);
+}
+
+static bool aligns(uint64_t pc)
+{
+	return code_byte(pc) == 0x48 && (code_byte(pc + 1) & ~2) == 0x81 &&
+	       code_byte(pc + 2) == 0xe4; /* and rsp, mask */
 }
 
 static bool changes_mappings(uint64_t number)
@@ -445,6 +461,8 @@ static bool step(int *signal)
 	}
 	if (*signal && regs.rip == before.rip && regs.rsp == before.rsp)
 		return true; /* it came before the instruction */
+	if (aligns(before.rip))
+		aligned = before.rsp;
 	if (i == CALL) {
 		shadow_call(&shadow, word_at(regs.rsp), regs.rsp);
 	} else if (i == RETURN) {
@@ -468,8 +486,8 @@ static bool step(int *signal)
 		    (is_generated(before.rip) || is_writable(before.rip)))
 			move = SHADOW_FRAME;
 		if (i == POP_TO_RBP)
-			shadow_relocate(&shadow, before.rsp,
-					before.rbp + (uint64_t)(int8_t)code_byte(before.rip + 2));
+			popped_to(before.rsp,
+				  before.rbp + (uint64_t)(int8_t)code_byte(before.rip + 2));
 		shadow_moved(&shadow, move, before.rsp, regs.rsp);
 	}
 	return true;
