@@ -2,7 +2,8 @@
 # Every rule; a folder only adds its list (module.mk). `make help` says what there is.
 
 VERSION   := 0.1.0
-# SAN=asan: AddressSanitizer and UBSan, in a tree of its own. PACKAGER=1: warnings do not stop the build.
+# SAN=asan: AddressSanitizer and UBSan, in a tree of its own. SAN=fuzz: the same for libFuzzer.
+# PACKAGER=1: warnings do not stop the build.
 SAN       ?=
 VARIANT   := $(or $(SAN),release)
 B         := build/$(VARIANT)
@@ -21,41 +22,70 @@ CLANG     := clang
 BPFTOOL   := $(or $(shell command -v bpftool 2>/dev/null),$(wildcard /usr/sbin/bpftool))
 PYTHON    := /usr/bin/python3
 
-WARN      := -Wall -Wextra -Wshadow -Wpointer-arith -Wstrict-prototypes -Wmissing-prototypes -Wold-style-definition \
-             -Wvla -Wundef -Wwrite-strings -Wformat=2 -Wnull-dereference -Wimplicit-fallthrough -Wno-unused-parameter
+WARN      := -Wall -Wextra -Wshadow -Wpointer-arith -Wstrict-prototypes -Wmissing-prototypes \
+             -Wold-style-definition -Wvla -Wundef -Wwrite-strings -Wformat=2 -Wnull-dereference \
+             -Wimplicit-fallthrough -Wno-unused-parameter
 ifndef PACKAGER
 WARN      += -Werror
 endif
-CPPFLAGS  := -I. -I$(B)/gen -D_GNU_SOURCE -DPROFPIPE_VERSION='"$(VERSION)"' -DPROFPIPE_LIBEXECDIR='"$(LIBEXECDIR)"'
-CFLAGS    := -std=gnu17 -O2 -g -fno-omit-frame-pointer -fstack-protector-strong -fPIE $(WARN)
-ifneq ($(SAN),asan)
-CPPFLAGS  += -D_FORTIFY_SOURCE=2
+
+# CFLAGS, CPPFLAGS and LDFLAGS are the packager's. OUR_* are the flags that the code needs.
+CFLAGS    ?= -O2 -g -fno-omit-frame-pointer -fstack-protector-strong
+LDFLAGS   ?= -Wl,-z,relro,-z,now
+OUR_CPPFLAGS := -I. -I$(B)/gen -D_GNU_SOURCE -DPROFPIPE_VERSION='"$(VERSION)"' \
+             -DPROFPIPE_LIBEXECDIR='"$(LIBEXECDIR)"'
+OUR_CFLAGS := -std=gnu17 -fPIE $(WARN)
+OUR_LDFLAGS := -pie -Wl,--as-needed
+SANITIZE  := -fsanitize=address,undefined -fno-sanitize-recover=all
+ifeq ($(SAN),)
+CPPFLAGS  ?= -D_FORTIFY_SOURCE=2
+else
+OUR_CFLAGS += $(SANITIZE)
+OUR_LDFLAGS += $(SANITIZE)
 endif
-LDFLAGS   := -pie -Wl,-z,relro,-z,now -Wl,--as-needed
-ifeq ($(SAN),asan)
-CFLAGS    += -fsanitize=address,undefined -fno-sanitize-recover=all
-LDFLAGS   += -fsanitize=address,undefined
+ifeq ($(SAN),fuzz)
+CC        := $(CLANG)
+OUR_CFLAGS += -fsanitize=fuzzer-no-link -Wno-unknown-warning-option
+endif
+COMPILE    = $(CC) $(OUR_CPPFLAGS) $(CPPFLAGS) $(OUR_CFLAGS) $(CFLAGS)
+LINK       = $(CC) $(OUR_CFLAGS) $(CFLAGS) $(OUR_LDFLAGS) $(LDFLAGS)
+
+# One command uses all cores. `-j` on the command line has precedence.
+ifeq ($(MAKELEVEL)$(filter -j%,$(MAKEFLAGS)),0)
+MAKEFLAGS += -j$(shell nproc)
 endif
 
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 .SECONDEXPANSION:
-.PHONY: all help deps demo check check-all check-vm tests lint bench install deb clean fuzz format
+.PHONY: all help deps demo test check check-all check-vm tests lint bench install deb clean fuzz format
 
+# A library is a folder of common/ and becomes an archive; a tool's archive holds all but its main.c.
+#   NAME_SRCS  its sources
+#   NAME_USES  the libraries that it may include and link, in the order of linking
+#   NAME_LIBS  what it links of the system's libraries
+#   NAME_GEN   headers that must exist before its sources are compiled; NAME_OBJS: generated objects
+LIBRARIES :=
 TOOLS     :=
-GEN       :=
-UNITS     :=
-FUZZERS   :=
-HELPERS   :=
+# Programs for tests: PROGRAM_SRCS, PROGRAM_USES (libraries and tools), PROGRAM_LIBS, PROGRAM_GEN.
+PROGRAMS  :=
 
-include $(wildcard common/module.mk bpf/module.mk tools/*/module.mk tests/*/module.mk)
+include $(wildcard common/module.mk bpf/module.mk tools/*/module.mk)
+$(foreach l,$(LIBRARIES),$(eval $(l)_SRCS := $(shell find common/$(l) -name '*.c')))
+$(foreach t,$(TOOLS),$(eval $(t)_SRCS := $(filter-out %/main.c,$(shell find tools/$(t) -name '*.c'))))
+# Link options for functions that a test replaces.
+wrap      = $(foreach f,$(1),-Wl,--wrap=$(f))
+include $(wildcard tests/*/module.mk)
 
 UNITFILES := $(notdir $(wildcard packaging/systemd/*.service))
 
-# A tool: $(tool)_SRCS, $(tool)_LIBS, $(tool)_GEN (headers to be made first). All link common.
 obj       = $(patsubst %.c,$(B)/%.o,$(1))
-COMMON_LIB := $(B)/libcommon.a
+archive   = $(B)/lib/lib$(1).a
 PROGS     := $(TOOLS:%=$(B)/%)
+# What a program links that uses these: archives, and the system's libraries behind them.
+uses      = $(foreach u,$(1),$(u) $($(u)_USES))
+archives  = $(foreach u,$(filter $(call uses,$(1)),$(TOOLS) $(LIBRARIES)),$(call archive,$(u)))
+libs      = $(foreach u,$(filter $(call uses,$(1)),$(TOOLS) $(LIBRARIES)),$($(u)_LIBS))
 
 all: $(PROGS)
 
@@ -63,8 +93,9 @@ help:
 	@echo "make            build into $(B)"
 	@echo "make deps       install what is missing, from Debian"
 	@echo "make demo       profile this host for some seconds, write flame.html, print the hottest functions"
-	@echo "make check      every test"
-	@echo "make check-all  that, and the walker by single steps in programs of many languages"
+	@echo "make test       unit tests, replays and tests without live sampling: what a change asks for"
+	@echo "make check      every test, but a few that take long"
+	@echo "make check-all  these, too, and single steps in programs of many languages"
 	@echo "make check-vm   what runs on Debian's kernels from 5.10 on, in an emulated machine"
 	@echo "make lint       formatting and static checks"
 	@echo "make bench      completeness and overhead, beside the peers that are there"
@@ -72,29 +103,48 @@ help:
 	@echo "make install    DESTDIR= PREFIX=/usr/local"
 	@echo "make deb        a Debian package, into build/deb"
 
-$(COMMON_LIB): $(call obj,$(COMMON_SRCS))
-	@rm -f $@
-	@echo "  AR      $@"
-	@ar rcs $@ $^
+define library
+$$(call archive,$(1)): $$(call obj,$$($(1)_SRCS)) $$($(1)_OBJS)
+	@mkdir -p $$(@D)
+	@rm -f $$@
+	@echo "  AR      $$@"
+	@ar rcs $$@ $$^
+$$(call obj,$$($(1)_SRCS)): | $$($(1)_GEN)
+endef
+$(foreach l,$(LIBRARIES) $(TOOLS),$(eval $(call library,$(l))))
 
 $(B)/%.o: %.c
 	@mkdir -p $(@D)
 	@echo "  CC      $<"
-	@$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@
+	@$(COMPILE) -MMD -MP -c $< -o $@
 
 $(B)/gen/%.o: $(B)/gen/%.c
 	@mkdir -p $(@D)
 	@echo "  CC      $<"
-	@$(CC) $(CPPFLAGS) $(CFLAGS) -Wno-shadow -Wno-undef -MMD -MP -c $< -o $@
+	@$(COMPILE) -Wno-shadow -Wno-undef -MMD -MP -c $< -o $@
 
+# The map tells which archives' members are in a program: `make lint` holds it to its lists.
 define program
-$$(call obj,$$($(1)_SRCS)): $$($(1)_GEN)
-$(B)/$(1): $$(call obj,$$($(1)_SRCS)) $$($(1)_OBJS) $$(COMMON_LIB)
+$$(call obj,$$($(1)_SRCS)): | $$($(1)_GEN)
+$(B)/$(1): $$(call obj,$$($(1)_SRCS)) $$($(1)_OBJS) $$(call archives,$$($(1)_USES))
 	@mkdir -p $$(@D)
 	@echo "  LD      $$@"
-	@$(CC) $(CFLAGS) $(LDFLAGS) -o $$@ $$(filter-out $$(COMMON_LIB),$$^) $$(COMMON_LIB) $$($(1)_LIBS) $$(COMMON_LIBS)
+	@$$(LINK) -o $$@ $$^ $$($(1)_LIBS) $$(call libs,$$($(1)_USES)) -lpthread
 endef
-$(foreach t,$(TOOLS) $(HELPERS) $(UNITS) $(FUZZERS),$(eval $(call program,$(t))))
+$(foreach p,$(PROGRAMS),$(eval $(call program,$(p))))
+
+define tool
+$(B)/$(1): $(B)/tools/$(1)/main.o $$(call archives,$(1))
+	@echo "  LD      $$@"
+	@$$(LINK) -Wl,-Map=$(B)/lib/$(1).map -o $$@ $$^ $$(call libs,$(1)) -lpthread
+endef
+$(foreach t,$(TOOLS),$(eval $(call tool,$(t))))
+
+# For `make lint`: what each library and tool may include.
+.PHONY: uses
+uses:
+	@$(foreach l,$(LIBRARIES),echo '$(l) common/$(l) $($(l)_USES:%=common/%)';)
+	@$(foreach t,$(TOOLS),echo '$(t) tools/$(t) $($(t)_USES:%=common/%)';)
 
 # BPF objects and their skeletons. Only the kernel types that are used are declared by hand (CO-RE), so no vmlinux.h.
 COMPILE_BPF = $(CLANG) -target bpf -mcpu=v3 -O2 -g -Wall -Wextra -Wno-unused-parameter -Werror -I. -D__TARGET_ARCH_x86 -D__x86_64__ \
@@ -113,7 +163,7 @@ $(B)/gen/%.skel.h: $(B)/gen/%.bpf.o
 NEEDS := $(CLANG) llvm-strip protoc-c
 MISSING := $(foreach n,$(NEEDS),$(if $(shell command -v $(n) 2>/dev/null),,$(n))) $(if $(BPFTOOL),,bpftool)
 ifneq ($(strip $(MISSING)),)
-ifneq ($(filter-out deps demo check check-all check-vm clean help,$(or $(MAKECMDGOALS),all)),)
+ifneq ($(filter-out deps demo test check check-all check-vm clean help,$(or $(MAKECMDGOALS),all)),)
 $(error missing: $(strip $(MISSING)). `make deps` installs everything from Debian)
 endif
 endif
@@ -121,42 +171,63 @@ endif
 deps:
 	@packaging/deps.sh
 
-TESTS := $(HELPERS) $(UNITS) $(FUZZERS)
-tests: $(PROGS) $(TESTS:%=$(B)/%)
+tests: $(PROGS) $(PROGRAMS:%=$(B)/%)
+
+# A unit test or a replay that passed leaves a stamp, and runs again when something that it depends on
+# has changed. Its log lies beside the stamp.
+STAMPS := $(patsubst %,$(B)/passed/%,$(UNITS) $(FUZZERS))
+$(B)/passed/unit/%: $(B)/unit/% $(shell find tests/data -type f) tests/once.sh
+	@tests/once.sh $@ $< -j1
+$(B)/passed/fuzz/%: $(B)/fuzz/% $$(wildcard tests/fuzz/corpus/$$(notdir $$*)/*) tests/once.sh
+	@tests/once.sh $@ $< tests/fuzz/corpus/$(notdir $*)
+
+.PHONY: units
+units: $(STAMPS)
+
+# In the sanitizers' tree only what its tests run.
+.PHONY: sanitized
+sanitized: $(B)/prof-dump $(B)/tests/step $(UNITS:%=$(B)/%) $(FUZZERS:%=$(B)/%)
 
 # A make of its own for what follows the installation: what is there is looked for when make starts.
+test:
+	@packaging/deps.sh test
+	@$(MAKE) --no-print-directory tests
+	@$(MAKE) --no-print-directory SAN=asan sanitized
+	@tests/check.sh quick
+
 check:
 	@packaging/deps.sh test
-	@$(MAKE) --no-print-directory -j2 tests
-	@$(MAKE) --no-print-directory -j2 SAN=asan tests
-	@tests/check.sh build/release build/asan -- tests/e2e
+	@$(MAKE) --no-print-directory tests
+	@tests/check.sh all
 
-# Programs of many languages beside: those that are not installed are listed.
+# What `make check` leaves out for its time, and programs of many languages by single steps.
 check-all: check
+	@tests/check.sh rest
 	@PROFPIPE_BUILD=$(B) $(PYTHON) tests/walker/programs.py
 
 check-vm:
 	@packaging/deps.sh test
-	@$(MAKE) --no-print-directory -j2 tests
+	@$(MAKE) --no-print-directory tests
 	@PROFPIPE_BUILD=$(B) $(PYTHON) -m pytest -q -rP --tb=short tests/e2e/test_vm.py
 
 # A load of its own, so that a quiet machine shows something: this very tree, compiled, and xz over what came of it.
 DEMO_SECONDS ?= 5
 demo:
 	@packaging/deps.sh
-	@$(MAKE) --no-print-directory -j2 all
+	@$(MAKE) --no-print-directory all
 	@setsid sh -c '$(MAKE) -s -B B=build/demo build/demo/prof-deltas; tar c build | xz -T0' >/dev/null 2>&1 & load=$$!; \
 	 $(B)/profpipe record -d $(DEMO_SECONDS) -o flame.html; status=$$?; \
 	 kill -- -$$load 2>/dev/null; wait $$load 2>/dev/null; rm -rf build/demo; \
 	 [ $$status -eq 0 ] && echo "the flame graph is in flame.html: open it in any browser"; exit $$status
 
 install: all
-	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBEXECDIR) $(DESTDIR)$(MANDIR)/man1 $(DESTDIR)$(DOCDIR)
+	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBEXECDIR) $(DESTDIR)$(MANDIR)/man1 $(DESTDIR)$(DOCDIR)/docs
 	install -m 755 $(B)/profpipe $(DESTDIR)$(BINDIR)/
 	install -m 755 $(filter-out $(B)/profpipe,$(PROGS)) $(DESTDIR)$(LIBEXECDIR)/
 	for t in $(filter-out profpipe,$(TOOLS)); do ln -sf $(LIBEXECDIR)/$$t $(DESTDIR)$(BINDIR)/$$t; done
 	install -m 644 $(wildcard docs/*.1) $(DESTDIR)$(MANDIR)/man1/
-	install -m 644 README.md HACKING.md LICENSE $(wildcard docs/*.md) $(DESTDIR)$(DOCDIR)/
+	install -m 644 README.md HACKING.md LICENSE $(DESTDIR)$(DOCDIR)/
+	install -m 644 $(wildcard docs/*.md docs/*.png) $(DESTDIR)$(DOCDIR)/docs/
 	install -d $(DESTDIR)$(SYSTEMDDIR) $(DESTDIR)$(SYSUSERSDIR)
 	install -m 644 packaging/systemd/profpipe.target packaging/systemd/profpipe.slice $(DESTDIR)$(SYSTEMDDIR)/
 	for u in $(UNITFILES); do sed 's,@LIBEXECDIR@,$(LIBEXECDIR),' packaging/systemd/$$u >$(DESTDIR)$(SYSTEMDDIR)/$$u || exit 1; done
@@ -176,12 +247,12 @@ format:
 
 lint:
 	@packaging/deps.sh test
-	@$(MAKE) --no-print-directory -j2 all
+	@$(MAKE) --no-print-directory all
 	@tests/lint.sh $(B) $(TOOLS)
 
 bench: all
 	@packaging/deps.sh test
-	@$(MAKE) --no-print-directory -j2 tests
+	@$(MAKE) --no-print-directory tests
 	@PROFPIPE_BUILD=$(B) $(PYTHON) tests/bench/bench.py
 	@PROFPIPE_BUILD=$(B) $(PYTHON) tests/bench/ceiling.py --seconds 8 --scale 0.3 executables mappings shorts deep jit
 

@@ -31,14 +31,10 @@ struct {
 	__type(value, __u32);
 } programs SEC(".maps");
 
-/* What each cpu counts. */
 enum counter {
-	COUNTER_RUNS,
-	COUNTER_NS,
-	COUNTER_RING_FULL, /* samples that went nowhere */
-	COUNTER_KERNEL_STACKS,
-	COUNTER_KERNEL_STACKS_NS, /* of COUNTER_NS: the kernel's own walker, which is not ours */
-	COUNTER_TICKS,		  /* events, of an idle cpu and of who is not sampled, too */
+#define COUNTER(name) COUNTER_##name,
+#include "bpf/counters.def"
+#undef COUNTER
 	COUNTERS,
 };
 struct {

@@ -1,55 +1,88 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs every test that was built, in every tree, and closes with one line: N passed, N failed. Non-zero when one failed, or none ran.
-#   tests/check.sh TREE... -- PYTEST-ARGUMENTS...
+# Runs the tests of build/release and, of build/asan, the unit tests and replays. It ends with the
+# slowest tests and one line, "N passed, N failed", and fails if one failed, was skipped, or none ran.
+#   tests/check.sh quick   unit tests, replays, and tests that need no live sampling
+#   tests/check.sh all     all but those that are marked `all`
+#   tests/check.sh rest    those that are marked `all`
+#
+# What does not mind company runs side by side: unit tests, replays and most of the whole-tool tests,
+# several at a time, since they mostly wait. Then come the emulated kernels, two at a time, and last,
+# one by one, the tests that are marked `alone`.
 set -u
 cd "$(dirname "$0")/.." || exit 1
-trees=() passed=0 failed=0
-while [ $# -gt 0 ] && [ "$1" != -- ]; do trees+=("$1"); shift; done
-[ $# -gt 0 ] && shift
-log=$(mktemp) cache=$(mktemp -d); trap 'rm -rf "$log" "$cache"' EXIT
-export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=1:abort_on_error=1} UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
+what=${1:-all}
+logs=$(mktemp -d)
+trap 'rm -rf "$logs"' EXIT
+export PROFPIPE_BUILD=build/release
+unset MAKEFLAGS MAKELEVEL
+passed=0 failed=0
 
-for tree in "${trees[@]}"; do
-	for unit in "$tree"/unit/*; do
-		[ -x "$unit" ] && [ -f "$unit" ] || continue
-		timeout 300 "$unit" -j1 >"$log" 2>&1
-		status=$?
-		line=$(sed -n 's/.*Synthesis: Tested: *\([0-9]*\).*Passing: *\([0-9]*\).*Failing: *\([0-9]*\).*Crashing: *\([0-9]*\).*/\1 \2 \3 \4/p' "$log" | tail -n 1)
-		read -r tested ok bad crashed <<<"${line:-0 0 1 0}"
-		# A runner that died, or ran nothing, is a failure of its own.
-		if [ "$status" -ne 0 ] && [ $((bad + crashed)) -eq 0 ] || [ "$tested" -eq 0 ]; then bad=$((bad + 1)); fi
-		passed=$((passed + ok)) failed=$((failed + bad + crashed))
-		echo "$unit: $ok of $tested"
-		[ $((bad + crashed)) -eq 0 ] || cat "$log"
-	done
-	for target in "$tree"/fuzz/*; do
-		[ -x "$target" ] && [ -f "$target" ] || continue
-		if timeout 300 "$target" "tests/fuzz/corpus/$(basename "$target")" >"$log" 2>&1; then
-			passed=$((passed + 1))
-			echo "$target: $(tail -n 1 "$log")"
-		else
-			failed=$((failed + 1))
-			echo "$target: FAILED"; cat "$log"
-		fi
-	done
-done
+# NAME ARGUMENTS...: pytest in a lane of its own. What it says is shown when all of it is there.
+lane() {
+	local name=$1
+	shift
+	PROFPIPE_DURATIONS=$logs/durations timeout 3600 /usr/bin/python3 -m pytest -q -rA --tb=short tests/e2e \
+		"$@" >"$logs/$name.log" 2>&1
+	cat "$logs/$name.log"
+}
 
-# Tests of live sampling share the machine with whatever else runs on it. A few that fail are run once more: what passes then is
-# counted and told as such, what fails twice has failed.
-run() { PROFPIPE_BUILD=${trees[0]} timeout 3600 /usr/bin/python3 -m pytest -q -o cache_dir="$cache" -rA --tb=short --durations=20 "$@" 2>&1 | tee "$log"; }
-count() { tail -n 1 "$log" | grep -oE "[0-9]+ ($1)" | awk '{ n += $1 } END { print n + 0 }'; }
-run "$@"
-ok=$(count passed) bad=$(count 'failed|errors?') skipped=$(count skipped)
-if [ "$ok" -gt 0 ] && [ "$bad" -gt 0 ] && [ "$bad" -le 5 ]; then
-	echo "Run once more, for they failed:"; sed -nE 's/^(FAILED|ERROR) ([^ ]+).*/  \2/p' "$log"
-	run --last-failed "$@"
-	echo "Of these, passed at the second try: $(count passed)"
-	ok=$((ok + $(count passed))) bad=$(count 'failed|errors?')
+# NAME: adds up what a lane ran. A test that was skipped did not pass.
+count() {
+	local line ok bad
+	line=$(tail -n 1 "$logs/$1.log")
+	ok=$(grep -oE '[0-9]+ passed' <<<"$line" | grep -oE '[0-9]+')
+	bad=$(grep -oE '[0-9]+ (failed|error|skipped|xfailed|xpassed)' <<<"$line" | awk '{ n += $1 } END { print n + 0 }')
+	passed=$((passed + ${ok:-0})) failed=$((failed + bad))
+	if [ "${ok:-0}" -eq 0 ]; then
+		failed=$((failed + 1))
+		echo "$1: nothing ran"
+	fi
+}
+
+# TREE: adds up its unit tests and replays, each of which has to have left its figures.
+count_units() {
+	local tree=$1 program log ok bad seconds
+	while read -r program; do
+		log=$tree/passed/${program#"$tree"/}.log
+		ok=0 bad=1 seconds=0
+		[ ! -f "$log" ] || read -r _ ok _ bad _ seconds < <(tail -n 1 "$log")
+		passed=$((passed + ok)) failed=$((failed + bad))
+		echo "$seconds $program" >>"$logs/durations"
+	done < <(find "$tree/unit" "$tree/fuzz" -type f -perm -u+x)
+}
+
+touch "$logs/durations"
+workers=$(($(nproc) * 2))
+case $what in
+quick)
+	make -k units &
+	make -k SAN=asan units &
+	lane pure -n "$workers" --dist loadfile -m 'pure and not all'
+	wait
+	count pure ;;
+all)
+	make SAN=asan sanitized || failed=$((failed + 1))
+	(renice -n 5 $BASHPID >/dev/null; make -k units; make -k SAN=asan units) &
+	lane together -n "$workers" --dist loadfile -m 'not vm and not alone and not all'
+	wait
+	lane vm -m 'vm and not all'
+	lane alone -m 'alone and not all'
+	count vm
+	count together
+	count alone ;;
+rest)
+	lane rest -m all
+	count rest ;;
+esac
+if [ "$what" != rest ]; then
+	count_units build/release
+	count_units build/asan
 fi
-# A test that was skipped did not pass.
-passed=$((passed + ok)) failed=$((failed + bad + skipped))
-[ "$ok" -gt 0 ] || failed=$((failed + 1))
 
+echo
+echo "The slowest 30 tests, in seconds:"
+sort -rn "$logs/durations" | head -n 30
+echo
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

@@ -19,12 +19,29 @@ done
 grep -nIE '\b(TODO|FIXME|XXX|HACK)\b' $(git ls-files | grep -vE "^tests/(lint.sh$|fuzz/corpus/)") && fail "something is left undone"
 grep -nE '\b(sprintf|strcat|alloca|gets|system|popen)\(' $(git ls-files 'common/*.c' 'tools/*.c' 'bpf/*.c') && fail "a function that is not to be used"
 
-# The house: common and bpf stand on nothing above them, and no tool reaches into another; prof-dump alone is made of the others' parts.
-grep -nE '#include "tools/' $(git ls-files 'common/*' 'bpf/*') && fail "common and bpf include nothing from tools"
-for t in tools/*/; do
-	name=$(basename "$t")
-	[ "$name" != prof-dump ] || continue
-	grep -nE '#include "tools/' $(git ls-files "$t*.c" "$t*.h") | grep -v "\"tools/$name/" && fail "$name includes another tool's header"
+# The house: bpf stands on nothing, a library on those that its module.mk names, a tool on itself and the libraries that it names.
+grep -nE '#include "(common|tools)/' $(git ls-files 'bpf/*.[ch]') && fail "bpf includes nothing from common and tools"
+while read -r name folder uses; do
+	grep -noE '#include "(common/[a-z]+|tools/[a-z-]+)/' $(git ls-files "$folder/*.[ch]") >/tmp/lint.$$
+	while IFS=: read -r file line include; do
+		include=${include#*\"}; include=${include%/}
+		case " $folder $uses " in *" $include "*) ;; *) fail "$file:$line: $name may not include $include" ;; esac
+	done </tmp/lint.$$
+done < <(MAKEFLAGS= make -s uses)
+rm -f /tmp/lint.$$
+
+# Which tools may link a library: one that is not asked for by name here is for all.
+declare -A linkers=(
+	[walk]="prof-bpf prof-dump"
+	[rows]="prof-deltas prof-dump"
+	[names]="prof-symd prof-dump"
+	[go]="prof-deltas prof-symd prof-dump"
+)
+for t in "$@"; do
+	for lib in $(grep -oE '/lib/lib[a-z-]+\.a\(' "$tree/lib/$t.map" | sed 's,/lib/lib,,; s,\.a($,,' | sort -u); do
+		[ -d "tools/$lib" ] && [ "$lib" != "$t" ] && fail "$t links parts of $lib"
+		case " ${linkers[$lib]:-$t} " in *" $t "*) ;; *) fail "$t links parts of common/$lib" ;; esac
+	done
 done
 
 # What each binary links: a privileged tool that grows a parser library is seen here.
@@ -43,14 +60,21 @@ for t in "$@"; do
 done
 
 # A fuzz target is one only with inputs to be replayed, and is found in the table of what reads foreign bytes.
-for f in $(git ls-files 'tests/fuzz/*.c' | grep -v '/replay\.c$'); do
+targets=$(git ls-files 'tests/fuzz/*/*.c')
+for f in $targets; do
 	noun=$(basename "$f" .c)
-	[ -f "tests/fuzz/$noun.mk" ] || fail "$f: is not built, there is no tests/fuzz/$noun.mk"
 	[ -n "$(git ls-files "tests/fuzz/corpus/$noun/")" ] || fail "$f: has no corpus in tests/fuzz/corpus/$noun"
 	grep -q "^| \`$noun\` |" tests/fuzz/README.md || fail "$f: is not in the table of tests/fuzz/README.md"
 done
 for noun in $(sed -n 's/^| `\([a-z]*\)` |.*/\1/p' tests/fuzz/README.md) $(git ls-files tests/fuzz/corpus | cut -d/ -f4 | sort -u); do
-	[ -f "tests/fuzz/$noun.c" ] || fail "tests/fuzz: $noun is no target"
+	grep -q "/$noun\.c$" <<<"$targets" || fail "tests/fuzz: $noun is no target"
+done
+
+# A link from one page to another file of the tree.
+for page in $(git ls-files '*.md'); do
+	for link in $(grep -oE '\]\([^)#:]+[)#]' "$page" | sed 's/^..//; s/.$//'); do
+		[ -e "$(dirname "$page")/$link" ] || fail "$page: links to $link, which does not exist"
+	done
 done
 
 mandoc -T lint -W warning docs/*.1 || fail "manual pages"

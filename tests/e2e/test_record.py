@@ -122,18 +122,18 @@ REFUSED = [
     (["profile"], 2, "profile"),
     (["record", "--bogus"], 2, "--bogus"),
     (["record", "-Z"], 2, "-Z"),
-    (["record", "-F"], 2, "-F"),
-    (["record", "-F", "0"], 2, "-F 0"),
-    (["record", "-F", "abc"], 2, "-F abc"),
-    (["record", "-F", "100000"], 2, "-F 100000"),
-    (["record", "-F", "-5"], 2, "-F -5"),
-    (["record", "-d", "0"], 2, "-d 0"),
-    (["record", "-d", "nan"], 2, "-d nan"),
-    (["record", "-d", "5s"], 2, "-d 5s"),
-    (["record", "-p", "x"], 2, "-p x"),
-    (["record", "-p", "4194304"], 1, "-p 4194304"),
-    (["record", "-f", "svg"], 2, "-f svg"),
-    (["record", "-o", "out.svg"], 2, "-o out.svg"),
+    (["record", "-F"], 2, "--frequency"),
+    (["record", "-F", "0"], 2, "--frequency: 0"),
+    (["record", "-F", "abc"], 2, "--frequency: abc"),
+    (["record", "-F", "100000"], 2, "--frequency: 100000"),
+    (["record", "-F", "-5"], 2, "--frequency: -5"),
+    (["record", "-d", "0"], 2, "--duration: 0"),
+    (["record", "-d", "nan"], 2, "--duration: nan"),
+    (["record", "-d", "5s"], 2, "--duration: 5s"),
+    (["record", "-p", "x"], 2, "--pid: x"),
+    (["record", "-p", "4194304"], 1, "--pid: 4194304"),
+    (["record", "-f", "svg"], 2, "--format: svg"),
+    (["record", "-o", "out.svg"], 2, "--output: out.svg"),
     (["record", "-d", "1", "-o", "/nowhere/at/all/out.html"], 1, "/nowhere/at/all/out.html"),
     (["record", "-d", "1", "-o", "/sys/kernel/x.html"], 1, "/sys/kernel/x.html"),
     (["record", "-d", "1", "-o", "/", "-f", "text"], 1, "/"),
@@ -171,7 +171,7 @@ def test_a_thread_is_no_process(tmp_path):
     finally:
         stop.set()
         t.join()
-    assert p.returncode == 1 and f"-p {t.native_id}" in p.stderr
+    assert p.returncode == 1 and f"--pid: {t.native_id}: there is no such process" in p.stderr
 
 
 def test_without_rights_it_says_which_are_missing(tmp_path):

@@ -469,7 +469,9 @@ BY_WHO = set("new_user_namespace take_descriptor_of_peer list_held_folder send_u
 CPUS = NO_ROOT | NO_LANDLOCK | {"connect_inet", "connect_abstract", "open_event"}
 
 
-@pytest.mark.parametrize("name, without", [("deltas", w) for w in LAYERS] + [(name, "calls") for name in TARGETS if name != "deltas"])
+@pytest.mark.parametrize("name, without", [
+    *(("deltas", w) for w in LAYERS),
+    *(pytest.param(name, "calls", marks=pytest.mark.all) for name in TARGETS if name != "deltas")])
 def test_each_part_of_a_cell_holds_by_itself(name, without, control, spinner):
     with contextlib.ExitStack() as stack:
         refused, worked = all_attempts(target(stack, name, without), spinner)

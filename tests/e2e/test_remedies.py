@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a runtime costs without the option that helps: it is said, and the option does help (common/remedies.def)."""
+"""What a runtime costs without the option that helps: it is said, and the option does help (common/status/remedies.def)."""
 import json
 import re
 import subprocess

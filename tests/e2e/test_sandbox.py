@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the tools without rights sit, seen from outside while they run; what they try from inside is tests/unit/cell.c and tests/redteam."""
+"""Where the tools without rights sit, seen from outside while they run; what they try from inside is tests/unit/cell/cell.c and tests/redteam."""
 import contextlib
 import os
 import re
@@ -155,7 +155,7 @@ def test_the_page_lists_what_a_sealed_cell_leaves():
         listed = re.search(r"<!-- calls of a sealed cell -->\n+```\n(.*?)```", f.read(), re.S)[1].split()
     lists = {}
     for file in "cell", "baseline":
-        with open(f"{root}/common/{file}.c") as f:
+        with open(f"{root}/common/cell/{file}.c") as f:
             lists |= dict(re.findall(r"const struct seccomp_rule (\w+)\[\] = \{(.*?)\n\};", f.read(), re.S))
     sealed = "baseline_calls", "baseline_sockets", "living", "last_word"
     assert set(listed) == {call for name in sealed for call in re.findall(r'CALL(?:_IF)?\(\s*"(\w+)"', lists[name])}

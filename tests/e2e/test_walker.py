@@ -88,14 +88,39 @@ def ours(what, tree=BUILD):
     return stacks
 
 
+class Gdb:
+    """A gdb that says, stop after stop, what its stacks are: of each thread the pcs of its frames."""
+
+    def __init__(self):
+        self.process = subprocess.Popen(
+            ["gdb", "-nx", "-batch", "-iex", "set debuginfod enabled off", "-iex", "set auto-load off",
+             "-x", f"{HERE}/gdb_stacks.py"],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+            errors="replace")
+
+    def ask(self, *words):
+        print(*words, sep="\t", file=self.process.stdin, flush=True)
+        for line in self.process.stdout:
+            if line.startswith("STACKS"):
+                answer = json.loads(line.removeprefix("STACKS"))
+                if "error" in answer:
+                    raise OSError(answer["error"])
+                return {int(tid): pcs for tid, pcs in answer.items()}
+        raise AssertionError("gdb has ended")
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.kill()
+        self.process.wait()
+
+
 def gdbs(what, core=None):
     """The same by gdb, of a process or of a program's core."""
-    target = [what, core] if core else ["-p", what]
-    out = subprocess.run(["gdb", "-nx", "-batch", "-iex", "set debuginfod enabled off", "-iex", "set auto-load off",
-                          *map(str, target), "-x", f"{HERE}/gdb_stacks.py"],
-                         capture_output=True, text=True, errors="replace", timeout=120)
-    assert "STACKS" in out.stdout, out.stderr
-    return {int(k): v for k, v in json.loads(out.stdout.split("STACKS")[1]).items()}
+    gdb = Gdb()
+    try:
+        return gdb.ask("core", what, core) if core else gdb.ask("attach", what)
+    finally:
+        gdb.close()
 
 
 @pytest.fixture
@@ -115,13 +140,13 @@ def kill(process):
     process.wait()
 
 
-def stop_and_compare(pid):
+def stop_and_compare(pid, gdb):
     """Pairs of (ours, gdb's) for each thread of a process that stands still, or nothing where it had just gone."""
     try:
         os.kill(pid, signal.SIGSTOP)
         if not stopped(pid, "T"):
             return []
-        mine, theirs = ours(pid), gdbs(pid)
+        mine, theirs = ours(pid), gdb.ask("attach", pid)
         return [(m, theirs.get(tid, [])) for tid, m in mine.items()]
     except OSError:
         return []
@@ -136,6 +161,7 @@ def test_every_stack_of_sixteen_programs_equals_gdbs(started):
     rng = random.Random(1)
     equal, differ, seen = 0, [], {}
     for name, argv in PROGRAMS.items():
+        gdb = Gdb()
         process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         started.append(process)
         time.sleep(0.3)
@@ -144,12 +170,13 @@ def test_every_stack_of_sixteen_programs_equals_gdbs(started):
         while seen[name] < WANTED_STACKS / len(PROGRAMS):
             assert process.poll() is None and time.time() < deadline, f"{name}: {seen[name]} stacks"
             time.sleep(rng.random() / 50)
-            for (pcs, reason), theirs in stop_and_compare(rng.choice(descendants(process.pid))):
+            for (pcs, reason), theirs in stop_and_compare(rng.choice(descendants(process.pid)), gdb):
                 seen[name] += 1
                 if pcs == theirs and reason == "complete":
                     equal += 1
                 else:
                     differ.append((name, reason, [hex(p) for p in pcs], [hex(p) for p in theirs]))
+        gdb.close()
         kill(process)
     print(f"{equal} stacks equal, {len(differ)} differ, over {seen}")
     assert not differ, "\n".join(map(str, differ[:60]))

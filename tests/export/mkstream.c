@@ -15,12 +15,14 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "common/bus.h"
-#include "common/stream.h"
+#include "common/base/clock.h"
+#include "common/wire/bus.h"
+#include "common/wire/stream.h"
 
 static uint8_t *arena; /* the strings and lists of one message */
 static size_t arena_len;
@@ -160,7 +162,7 @@ static struct msg parse(const char *word)
 {
 	struct msg m = { 0 };
 
-#define MSG_BEGIN(NAME, lower, number) \
+#define MSG_BEGIN(NAME, lower, number, way) \
 	if (!strcmp(word, #lower)) { \
 		__typeof__(&m.lower) at = &m.lower; \
 		m.id = MSG_##NAME;
@@ -169,7 +171,7 @@ static struct msg parse(const char *word)
 #define BIN(field, max) at->field = parse_bin(value_of(#field));
 #define LIST(field, max) at->field = parse_list(value_of(#field));
 #define MSG_END(lower) }
-#include "common/messages.def"
+#include "common/wire/messages.def"
 	if (!m.id)
 		fail(word, "no message");
 	if (m.id == MSG_HELLO && !value_of("schema"))
@@ -224,6 +226,23 @@ static int run_line(struct stream_out *out, char *line)
 	return stream_put(out, &m);
 }
 
+/* The receiver closes its end after the last message; bus_free would drop what has not left. */
+static int await_end(void)
+{
+	const uint64_t until = clock_mono_ns() + 10000000000ull;
+	struct buf ignored = BUF_INIT(0);
+	int r = BUS_EMPTY;
+
+	while (r >= 0 && r != BUS_PEER_WENT && clock_mono_ns() < until) {
+		struct pollfd p = { .fd = bus_fd(bus), .events = POLLIN };
+
+		poll(&p, 1, 100);
+		r = bus_recv(bus, &ignored);
+	}
+	buf_done(&ignored);
+	return r == BUS_PEER_WENT ? 0 : r < 0 ? r : -ETIMEDOUT;
+}
+
 int main(int argc, char **argv)
 {
 	struct stream_out out;
@@ -246,7 +265,7 @@ int main(int argc, char **argv)
 	if (!r)
 		r = stream_flush(&out);
 	if (!r && bus && !dropped)
-		r = bus_finish(bus, 10000);
+		r = await_end();
 	bus_free(bus);
 	stream_out_done(&out);
 	free(line);

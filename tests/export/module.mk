@@ -1,3 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-HELPERS += tests/mkstream
+PROGRAMS += tests/mkstream
 tests/mkstream_SRCS := tests/export/mkstream.c
+tests/mkstream_USES := wire

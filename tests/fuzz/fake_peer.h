@@ -8,10 +8,10 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include "common/bus.h"
-#include "common/fdlane.h"
-#include "common/lastword.h"
-#include "common/stream.h"
+#include "common/wire/bus.h"
+#include "common/wire/fdlane.h"
+#include "common/wire/lastword.h"
+#include "common/wire/stream.h"
 #include "tests/fuzz/schema_once.h"
 
 #define FAR_FD 1000000 /* and above: that nobody has open */

@@ -1,33 +1,93 @@
 # SPDX-License-Identifier: Apache-2.0
-# One target per untrusted input: tests/fuzz/<noun>.mk adds fuzz/<noun> to FUZZERS and says what it links. In an ordinary build it replays tests/fuzz/corpus/<noun>;
-# `make fuzz SECONDS=60` builds it again for libFuzzer (libclang-rt-14-dev) and runs each for that long. What it finds is kept in build/fuzz/<noun>/.
-
-# For targets with memory_file.h, large_blocks.h, schema_once.h (with_schema.h has it), and fake_peer.h.
-MEMORY_FILE_WRAP := -Wl,--wrap=pread,--wrap=__pread_chk,--wrap=fstat
-LARGE_BLOCKS_WRAP := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free
-SCHEMA_ONCE_WRAP := -Wl,--wrap=msg_schema_hash
-FAKE_PEER_WRAP   := $(SCHEMA_ONCE_WRAP) $(foreach f,bus_listen bus_free bus_connected bus_send bus_recv bus_drop_peer fdlane_listen fdlane_free fdlane_poll fdlane_send lastword_new lastword_read,-Wl,--wrap=$(f))
-
-include $(filter-out tests/fuzz/module.mk,$(wildcard tests/fuzz/*.mk))
-
-$(foreach f,$(FUZZERS),$(eval $(f)_SRCS += tests/fuzz/replay.c))
-
-SECONDS    ?= 60
-FUZZ_NOUNS := $(FUZZERS:fuzz/%=%)
-FUZZ_FLAGS := -std=gnu17 -g -O2 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
-
-.PHONY: $(FUZZ_NOUNS:%=fuzz-%)
+# tests/fuzz/PART/NOUN.c is the target fuzz/PART/NOUN, which links PART, a library or a tool, with all
+# that it uses. In an ordinary build it replays tests/fuzz/corpus/NOUN. `make fuzz SECONDS=60` builds
+# it for libFuzzer (libclang-rt-14-dev) and runs each target that long; what it finds is kept in
+# build/fuzz/found/NOUN/.
+FUZZERS  := $(patsubst tests/%.c,%,$(wildcard tests/fuzz/*/*.c))
+PROGRAMS += $(FUZZERS)
 
 define fuzzer
-build/fuzz/$(1)/target: $$(filter-out tests/fuzz/replay.c,$$(fuzz/$(1)_SRCS)) $$(fuzz/$(1)_OBJS) $$(COMMON_SRCS) $$(wildcard common/*.h common/*.def bpf/*.h bpf/*.def tools/*/*.h) | $$(fuzz/$(1)_GEN)
-	@mkdir -p $$(@D)/found
-	@echo "  FUZZ    $$@"
-	@$$(CLANG) $$(CPPFLAGS) $$(FUZZ_FLAGS) $$(fuzz/$(1)_FLAGS) -fsanitize=fuzzer -o $$@ $$(filter %.c %.o,$$^) $$(fuzz/$(1)_LIBS) $$(COMMON_LIBS)
-
-fuzz-$(1): build/fuzz/$(1)/target
-	$$< -max_total_time=$$(SECONDS) -max_len=$$(or $$(fuzz/$(1)_MAX),65536) -timeout=10 -rss_limit_mb=1024 -print_final_stats=1 \
-		-artifact_prefix=$$(<D)/ $$(<D)/found $$(wildcard tests/fuzz/corpus/$(1))
+$(1)_SRCS := tests/$(1).c $(if $(filter fuzz,$(SAN)),,tests/fuzz/replay.c)
+$(1)_USES := $(word 2,$(subst /, ,$(1)))
+$(1)_LIBS := $(if $(filter fuzz,$(SAN)),-fsanitize=fuzzer)
 endef
-$(foreach n,$(FUZZ_NOUNS),$(eval $(call fuzzer,$(n))))
+$(foreach f,$(FUZZERS),$(eval $(call fuzzer,$(f))))
 
-fuzz: $(FUZZ_NOUNS:%=fuzz-%)
+# Functions that targets replace: memory_file.h, large_blocks.h, schema_once.h, fake_peer.h.
+MEMORY_FILE  := pread __pread_chk fstat
+LARGE_BLOCKS := malloc calloc realloc free
+SCHEMA_ONCE  := msg_schema_hash
+FAKE_PEER    := $(SCHEMA_ONCE) bus_listen bus_free bus_connected bus_send bus_recv bus_drop_peer \
+                fdlane_listen fdlane_free fdlane_poll fdlane_send lastword_new lastword_read
+
+fuzz/prof-bpf/requests_LIBS  += $(call wrap,$(FAKE_PEER) log_print close memory_begin memory_end)
+fuzz/prof-bpf/kallsyms_LIBS  += $(call wrap,open close read __read_chk pread __pread_chk lseek fcntl \
+                                fdopen bpf_object__open_skeleton bpf_object__load_skeleton \
+                                bpf_object__destroy_skeleton bpf_program__attach_iter \
+                                bpf_link__destroy bpf_link__fd bpf_iter_create libbpf_set_print)
+fuzz/prof-bpf/record_USES    += prof-symd
+fuzz/prof-bpf/rowsrv_LIBS    += $(call wrap,$(FAKE_PEER))
+fuzz/prof-dump/core_LIBS     += $(call wrap,$(MEMORY_FILE))
+fuzz/prof-dump/lend_LIBS     += $(call wrap,close poll fstat pread recvmsg sendmsg)
+fuzz/prof-export/journal_LIBS += $(call wrap,$(SCHEMA_ONCE))
+fuzz/prof-export/model_LIBS  += $(call wrap,deflateInit2_ $(SCHEMA_ONCE))
+fuzz/prof-symd/named_LIBS    += $(call wrap,$(MEMORY_FILE) getrandom)
+fuzz/profpipe/children_LIBS  += $(call wrap,read close)
+fuzz/names/symfile_LIBS      += $(call wrap,$(MEMORY_FILE))
+fuzz/rows/elf_LIBS           += $(call wrap,$(MEMORY_FILE) $(LARGE_BLOCKS))
+fuzz/wire/bus_LIBS           += $(call wrap,eventfd read write close poll pthread_cond_wait \
+                                pthread_cond_timedwait nng_sleep_aio \
+                                $(addprefix nng_aio_,alloc free cancel stop result count get_output \
+                                set_iov wait) $(addprefix nng_stream_,send recv close free \
+                                get_uint64 listener_alloc listener_set_int listener_listen \
+                                listener_accept listener_free dialer_alloc dialer_dial dialer_free))
+fuzz/wire/fdlane_LIBS        += $(call wrap,close socket epoll_create1 epoll_ctl bind listen chmod \
+                                lstat unlink poll connect getsockopt accept4 recv send recvmsg \
+                                sendmsg)
+fuzz/wire/stream_LIBS        += $(call wrap,$(SCHEMA_ONCE))
+
+# Small tables, so that short inputs reach their ends.
+ifeq ($(SAN),fuzz)
+$(B)/tools/prof-bpf/kernel/kallsyms.o $(B)/tests/fuzz/prof-bpf/kallsyms.o: \
+	OUR_CPPFLAGS += -DKALLSYMS_CHUNK=2048u -DFIRST_SYMBOLS=8u -DFIRST_POOL=8192u
+endif
+
+# The longest input that is worth its time, where it is not 64 KiB.
+requests_MAX     := 512
+bus_MAX          := 1024
+children_MAX     := 512
+demangle_MAX     := 2048
+derive_MAX       := 4096
+dwarf_MAX        := 8192
+dwarflist_MAX    := 512
+dwarfpackage_MAX := 1024
+dwarfwire_MAX    := 1024
+ehreturn_MAX     := 2048
+fdlane_MAX       := 512
+gopclntab_MAX    := 4096
+journal_MAX      := 1024
+kallsyms_MAX     := 2048
+lend_MAX         := 1024
+model_MAX        := 2048
+named_MAX        := 4096
+record_MAX       := 4096
+rowsrv_MAX       := 1024
+stackcheck_MAX   := 256
+stream_MAX       := 4096
+
+SECONDS    ?= 60
+define run_fuzzer
+.PHONY: fuzz-$(notdir $(1))
+fuzz-$(notdir $(1)): $$(B)/$(1)
+	@mkdir -p build/fuzz/found/$$(notdir $(1))
+	$$< -max_total_time=$$(SECONDS) -max_len=$$(or $$($$(notdir $(1))_MAX),65536) -timeout=10 \
+		-rss_limit_mb=1024 -print_final_stats=1 -artifact_prefix=build/fuzz/found/$(notdir $(1))- \
+		build/fuzz/found/$$(notdir $(1)) tests/fuzz/corpus/$$(notdir $(1))
+endef
+ifeq ($(SAN),fuzz)
+$(foreach f,$(FUZZERS),$(eval $(call run_fuzzer,$(f))))
+fuzz: $(addprefix fuzz-,$(notdir $(FUZZERS)))
+else
+fuzz $(addprefix fuzz-,$(notdir $(FUZZERS))):
+	@$(MAKE) --no-print-directory SAN=fuzz $@
+endif

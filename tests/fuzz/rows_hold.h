@@ -4,7 +4,7 @@
 #define TESTS_FUZZ_ROWS_HOLD_H
 
 #include <stdlib.h>
-#include "tools/prof-deltas/rows.h"
+#include "common/rows/rows.h"
 
 static inline void must(bool what)
 {

@@ -7,7 +7,7 @@
 #define TESTS_FUZZ_SCHEMA_ONCE_H
 
 #include <stdint.h>
-#include "common/msg.h"
+#include "common/wire/msg.h"
 
 uint64_t __real_msg_schema_hash(void);
 uint64_t __wrap_msg_schema_hash(void);

@@ -7,7 +7,7 @@
 #define TESTS_FUZZ_WITH_SCHEMA_H
 
 #include <stdlib.h>
-#include "common/buf.h"
+#include "common/base/buf.h"
 #include "tests/fuzz/schema_once.h"
 
 static inline struct buf with_schema(struct span bytes)

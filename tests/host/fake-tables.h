@@ -3,7 +3,7 @@
 #ifndef PROFPIPE_FAKE_TABLES_H
 #define PROFPIPE_FAKE_TABLES_H
 
-#include "tools/prof-bpf/tables.h"
+#include "common/walk/tables.h"
 
 struct fake_process {
 	uint32_t pid;

@@ -19,12 +19,12 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "common/buf.h"
-#include "common/clock.h"
-#include "common/log.h"
+#include "common/base/buf.h"
+#include "common/base/clock.h"
+#include "common/base/log.h"
 #include "tests/host/fake-tables.h"
-#include "tools/prof-bpf/host.h"
-#include "tools/prof-bpf/procfs.h"
+#include "tools/prof-bpf/host/host.h"
+#include "common/walk/procfs.h"
 
 struct watch {
 	struct sideband *sideband;

@@ -6,9 +6,10 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "common/clock.h"
-#include "common/msg.h"
+#include "common/base/clock.h"
+#include "common/wire/msg.h"
 #include "tests/host/world.h"
+#include "tools/prof-bpf/open/opening.h"
 
 /* --- the opener --- */
 
@@ -50,7 +51,7 @@ int the_status;
 struct opener_file the_stat;
 int the_stat_status;
 
-int opener_stat(int fd, struct opener_file *ret)
+int opening_stat(int fd, struct opener_file *ret)
 {
 	*ret = the_stat;
 	return the_stat_status;

@@ -7,8 +7,8 @@
 #include <criterion/criterion.h>
 #include <stdarg.h>
 #include "tests/host/fake-tables.h"
-#include "tools/prof-bpf/host.h"
-#include "tools/prof-bpf/opener.h"
+#include "tools/prof-bpf/host/host.h"
+#include "tools/prof-bpf/open/opener.h"
 
 #define MS 1000000ull
 #define DEV (8ull << 32 | 1)

@@ -29,10 +29,10 @@
 #include <sys/random.h>
 #include <unistd.h>
 #include "bpf/unwind.h"
-#include "common/bus.h"
-#include "common/clock.h"
-#include "common/fdlane.h"
-#include "common/stream.h"
+#include "common/wire/bus.h"
+#include "common/base/clock.h"
+#include "common/wire/fdlane.h"
+#include "common/wire/stream.h"
 
 #define SECOND 1000000000ull
 #define PATIENCE_NS (20 * SECOND)

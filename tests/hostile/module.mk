@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
+PROGRAMS += tests/hostile-symd tests/hostile-deltas
 # A prof-symd that was taken over.
-HELPERS += tests/hostile-symd
-tests/hostile-symd_SRCS := tests/hostile/symd.c $(addprefix tools/prof-symd/,$(symd_SYMBOLS) demangle.c) $(symd_RUNTIMES)
-tests/hostile-symd_LIBS := -llzma -lz -liberty -lZydis
-
-# A prof-deltas.
-HELPERS += tests/hostile-deltas
+tests/hostile-symd_SRCS   := tests/hostile/symd.c
+tests/hostile-symd_USES   := names cell
+# A prof-deltas that was taken over.
 tests/hostile-deltas_SRCS := tests/hostile/deltas.c
+tests/hostile-deltas_USES := cell

@@ -23,11 +23,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "common/bus.h"
-#include "common/clock.h"
-#include "common/fdlane.h"
-#include "common/stream.h"
-#include "tools/prof-symd/python.h"
+#include "common/wire/bus.h"
+#include "common/base/clock.h"
+#include "common/wire/fdlane.h"
+#include "common/wire/stream.h"
+#include "common/names/runtime/python/python.h"
 
 #define SECOND 1000000000ull
 #define PATIENCE_NS (60 * SECOND)

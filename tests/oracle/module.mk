@@ -1,13 +1,13 @@
-# What libdw thinks of a file's call frame information, held against what prof-deltas printed.
-HELPERS += tests/cfi-oracle
+# SPDX-License-Identifier: Apache-2.0
+PROGRAMS += tests/cfi-oracle tests/rows-peer tests/libdw-rows
+# What libdw thinks of a file's call frame information, compared with what prof-deltas printed.
 tests/cfi-oracle_SRCS := tests/oracle/cfi-oracle.c
+tests/cfi-oracle_USES := base
 tests/cfi-oracle_LIBS := -ldw -lelf
-
 # prof-bpf's side of the service, without prof-bpf.
-HELPERS += tests/rows-peer
-tests/rows-peer_SRCS := tests/oracle/rows-peer.c tools/prof-deltas/print.c tools/prof-deltas/rows.c
-
+tests/rows-peer_SRCS  := tests/oracle/rows-peer.c
+tests/rows-peer_USES  := rows cell
 # How fast libdw goes through the same rows, for the bench.
-HELPERS += tests/libdw-rows
 tests/libdw-rows_SRCS := tests/oracle/libdw-rows.c
+tests/libdw-rows_USES := base
 tests/libdw-rows_LIBS := -ldw -lelf

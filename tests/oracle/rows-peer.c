@@ -16,12 +16,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "common/bus.h"
-#include "common/clock.h"
-#include "common/fdlane.h"
-#include "common/log.h"
-#include "common/stream.h"
-#include "tools/prof-deltas/print.h"
+#include "common/wire/bus.h"
+#include "common/base/clock.h"
+#include "common/wire/fdlane.h"
+#include "common/base/log.h"
+#include "common/wire/stream.h"
+#include "common/rows/print.h"
 
 #define MAX_FILES 40
 #define GIVE_UP_NS 20000000000ull

@@ -8,37 +8,51 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "common/msg.h"
+#include "common/wire/msg.h"
 
 static const char introduction[] =
 	"# The protocol\n"
 	"\n"
-	"The tools of profpipe speak to each other in messages, which are the same over a bus between two tools, over a shell pipe and in a recording\n"
-	"(`.prof`). This page is printed from the table in `common/messages.def`, from which the encoder and the decoder are made, too.\n"
+	"The tools of profpipe exchange messages. A message looks the same on a bus between two tools, in a\n"
+	"shell pipe and in a recording (`.prof`). This page is printed from the table in\n"
+	"`common/wire/messages.def`, from which the encoder and the decoder are also made.\n"
 	"\n"
 	"## On the wire\n"
 	"\n"
-	"A message is the [msgpack](https://github.com/msgpack/msgpack/blob/master/spec.md) array `[id, [field, ...]]`, with the fields in the order of the\n"
-	"tables below. Messages follow each other without anything between them. Integers are unsigned.\n"
+	"A message is the [msgpack](https://github.com/msgpack/msgpack/blob/master/spec.md) array `[id,\n"
+	"[field, ...]]`. The fields have the order of the tables below. Messages follow each other with\n"
+	"nothing between them. Integers are unsigned.\n"
 	"\n"
 	"| type | msgpack | |\n"
 	"|---|---|---|\n"
 	"| number | positive fixint, uint 8 to 64 | |\n"
-	"| string | str | bytes chosen by whoever runs a program, UTF-8 or not: escape them before they are shown |\n"
+	"| string | str | bytes that the user of a program chose, UTF-8 or not: escape them before you show them |\n"
 	"| binary | bin | |\n"
 	"| list | array of numbers | |\n"
 	"\n"
-	"A limit is in bytes, or in members of a list. A value over its limit, of another type, or nested deeper makes the message malformed, and a malformed message ends\n"
-	"the pipe it came over. Fields are only ever added at the end: missing ones are zero or empty, further ones are skipped, and so is a message with an id that is not\n"
-	"known. No message is longer than 1,052,672 bytes.\n"
+	"- A limit counts bytes, or members of a list.\n"
+	"- A message is malformed if a value exceeds its limit, has another type, or is nested deeper. A\n"
+	"  malformed message ends the pipe that it came over.\n"
+	"- Fields are only added at the end. A reader takes missing fields as zero or empty. It skips\n"
+	"  additional fields, and messages with an unknown id.\n"
+	"- No message is longer than 1,052,672 bytes.\n"
 	"\n"
 	"## A stream\n"
 	"\n"
-	"A stream is a sequence of batches. Each begins with `batch`; the first message after the first of them is `hello`, whose `schema` must be that of the reader, and the last\n"
-	"message of all is `end`: a stream without it was cut short. `batch.seq` says how many messages (batch heads not counted) came before in the same epoch, so a\n"
-	"reader knows how many it has missed. Over a bus one batch is one nng message (pair, version 0).\n"
+	"A stream is a sequence of batches. Each batch begins with a `batch` message. The first message after\n"
+	"the first of these is `hello`, and its `schema` must be that of the reader. The last message of all\n"
+	"is `end`; a stream without it was cut short.\n"
 	"\n"
-	"Processes, threads, files, functions, frames and stacks are defined once, before their first use, and named by id afterwards. An id holds within its epoch; 0 is none.\n";
+	"`batch.seq` says how many messages, without batch heads, came before in the same epoch. So a reader\n"
+	"knows how many it has missed. On a bus, one batch is one nng message (pair protocol, version 0).\n"
+	"\n"
+	"Processes, threads, files, functions, frames and stacks are defined once, before their first use.\n"
+	"After that, messages name them by id. An id holds within its epoch; 0 means none.\n"
+	"\n"
+	"## Who sends what\n"
+	"\n"
+	"Each message below says who sends it to whom. On a bus, a tool refuses other messages: they are\n"
+	"malformed. A file or a shell pipe holds a raw or a named stream.\n";
 
 static const char *type_name(const char *type)
 {
@@ -102,9 +116,34 @@ static void print_comment(const char *text, const char *name)
 	printf("\n\n");
 }
 
-static void print_begin(const char *text, const char *NAME, const char *name, unsigned id)
+static const char *way_text(enum msg_way way)
 {
-	printf("\n### %u `%s`\n\n", id, name);
+	switch ((int)way) {
+	case MSG_BPF_TO_DELTAS:
+		return "From prof-bpf to prof-deltas.";
+	case MSG_DELTAS_TO_BPF:
+		return "From prof-deltas to prof-bpf.";
+	case MSG_BPF_TO_SYMD:
+		return "From prof-bpf to prof-symd, beside the raw stream.";
+	case MSG_SYMD_TO_BPF:
+		return "From prof-symd to prof-bpf.";
+	case MSG_RAW_STREAM:
+		return "In a raw stream, from prof-bpf to prof-symd.";
+	case MSG_STREAMS:
+		return "In a raw stream, from prof-bpf to prof-symd, and in a named one, from prof-symd to\n"
+		       "prof-export.";
+	case MSG_EVERY_WAY:
+		return "From each tool to its peer, and in both streams.";
+	default:
+		fprintf(stderr, "protocol: no text for way %d\n", (int)way);
+		exit(1);
+	}
+}
+
+static void print_begin(const char *text, const char *NAME, const char *name, unsigned id,
+			enum msg_way way)
+{
+	printf("\n### %u `%s`\n\n%s\n\n", id, name, way_text(way));
 	print_comment(text, NAME);
 	printf("| field | type | limit |\n|---|---|---|\n");
 }
@@ -124,18 +163,18 @@ static void print_reason(unsigned n, const char *word, const char *text)
 
 int main(int argc, char **argv)
 {
-	char *text = read_whole(argc > 1 ? argv[1] : "common/messages.def");
+	char *text = read_whole(argc > 1 ? argv[1] : "common/wire/messages.def");
 
 	fputs(introduction, stdout);
 	printf("\n## The messages\n\nSchema %016" PRIx64 ".\n", msg_schema_hash());
 	/* clang-format off */
-#define MSG_BEGIN(NAME, name, id) print_begin(text, #NAME, #name, id);
+#define MSG_BEGIN(NAME, name, id, way) print_begin(text, #NAME, #name, id, MSG_##way);
 #define U64(field) print_field("U64", #field, 0);
 #define STR(field, max) print_field("STR", #field, max);
 #define BIN(field, max) print_field("BIN", #field, max);
 #define LIST(field, max) print_field("LIST", #field, max);
 #define MSG_END(name)
-#include "common/messages.def"
+#include "common/wire/messages.def"
 	printf("\n## Why a stack ends (`stack.reason`)\n\n| | word | |\n|---|---|---|\n");
 #define WALK_REASON(n, NAME, word, text) print_reason(n, word, text);
 #include "bpf/errors.def"

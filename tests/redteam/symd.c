@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* prof-symd, or the process that runs libdw for it, taken over as it begins to read a file. */
 #include "tests/redteam/takeover.h"
-#include "tools/prof-symd/symfile.h"
+#include "common/names/elf/symfile.h"
 
 int __real_symfile_open(int fd, struct symfile **ret);
 int __wrap_symfile_open(int fd, struct symfile **ret);

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-# The skeleton of a runtime, in tools of its own under toy/: what bpf/runtimes.def is read by is compiled again with the toy's line in it, the rest is the product's.
+# The skeleton of a runtime, in tools of its own under toy/: the files that read bpf/runtimes.def are
+# compiled again with the toy's line in it; the rest is the product's.
 TOY      := $(B)/toy
-TOY_OWN  := $(addprefix tools/,prof-bpf/answers.c prof-bpf/runtimes.c prof-symd/runtime.c prof-dump/interpreted.c)
-TOY_OBJS := $(patsubst %.c,$(TOY)/%.o,$(TOY_OWN) tests/skeleton/toy.c)
+TOY_prof-bpf  := tools/prof-bpf/peers/requests.c tools/prof-bpf/kernel/runtimes.c
+TOY_prof-symd := common/names/runtime/runtime.c tests/skeleton/toy.c
+TOY_prof-dump := tools/prof-dump/interpreted.c $(TOY_prof-symd)
+TOY_OBJS := $(patsubst %.c,$(TOY)/%.o,$(sort $(TOY_prof-bpf) $(TOY_prof-dump)))
 TOY_GEN  := $(TOY)/gen/runtimes.skel.h $(TOY)/gen/runtimes_walk.h
 
 $(B)/gen/toy.bpf.o: tests/skeleton/toy.bpf.c $(wildcard tests/skeleton/*.h bpf/*.h bpf/*.def)
@@ -21,15 +24,16 @@ $(TOY)/gen/runtimes_walk.h: $(RUNTIMES_WALK)
 $(TOY_OBJS): $(TOY)/%.o: %.c $(TOY_GEN)
 	@mkdir -p $(@D)
 	@echo "  CC      $< (with the toy)"
-	@$(CC) -I$(TOY)/gen $(CPPFLAGS) -DRUNTIMES_MORE='"tests/skeleton/runtimes.def"' $(CFLAGS) -MMD -MP -c $< -o $@
+	@$(CC) -I$(TOY)/gen $(OUR_CPPFLAGS) $(CPPFLAGS) $(OUR_CFLAGS) $(CFLAGS) \
+		-DRUNTIMES_MORE='"tests/skeleton/runtimes.def"' -MMD -MP -c $< -o $@
 
-HELPERS += toy/program $(addprefix toy/,$(TOOLS))
+PROGRAMS += toy/program $(addprefix toy/,$(TOOLS))
 toy/program_SRCS := tests/skeleton/program.c
 toy/program_LIBS := -rdynamic
 
 define with_toy
-toy/$(1)_SRCS := $(filter-out $(TOY_OWN),$($(1)_SRCS))
-toy/$(1)_OBJS := $($(1)_OBJS) $(patsubst %.c,$(TOY)/%.o,$(filter $(TOY_OWN),$($(1)_SRCS)) $(if $(filter tools/prof-symd/runtime.c,$($(1)_SRCS)),tests/skeleton/toy.c))
-toy/$(1)_LIBS := $($(1)_LIBS)
+toy/$(1)_SRCS := tools/$(1)/main.c
+toy/$(1)_OBJS := $(patsubst %.c,$(TOY)/%.o,$(TOY_$(1)))
+toy/$(1)_USES := $(1)
 endef
 $(foreach t,$(TOOLS),$(eval $(call with_toy,$(t))))

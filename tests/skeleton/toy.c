@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "tests/skeleton/toy.h"
-#include "tools/prof-symd/runtime.h"
+#include "common/names/runtime/runtime.h"
 
 #define LINES_MAX (16u << 10)
 #define STRING_MAX 128
@@ -61,21 +61,21 @@ static uint64_t u64_at(const uint8_t *p)
 	return v;
 }
 
-/* A verdict of memory_get as one of ours. */
+/* A verdict of object_memory_get as one of ours. */
 static int verdict(int r)
 {
-	return r == MEMORY_WANTED ? RUNTIME_WANTS : r ? RUNTIME_GONE : 0;
+	return r == OBJECT_MEMORY_WANTED ? RUNTIME_WANTS : r ? RUNTIME_GONE : 0;
 }
 
 /* A string of printable ASCII, which ends with a NUL. It is read by eight bytes: what follows it
  * may not be there. */
-static int read_string(uint64_t address, struct memory *m, struct runtime_text *ret)
+static int read_string(uint64_t address, struct object_memory *m, struct runtime_text *ret)
 {
 	const uint8_t *at;
 
 	ret->len = 0;
 	for (uint32_t n = 0; n < STRING_MAX; n++) {
-		int r = memory_get(m, address, n + 1, (n | 7) + 1, &at);
+		int r = object_memory_get(m, address, n + 1, (n | 7) + 1, &at);
 
 		if (r || !at[n])
 			return verdict(r);
@@ -84,16 +84,16 @@ static int read_string(uint64_t address, struct memory *m, struct runtime_text *
 	return 0;
 }
 
-static int read_lines(uint64_t address, struct memory *m, struct runtime_object *ret)
+static int read_lines(uint64_t address, struct object_memory *m, struct runtime_object *ret)
 {
 	const uint8_t *at;
-	int r = memory_get(m, address, 8, 64, &at);
+	int r = object_memory_get(m, address, 8, 64, &at);
 	uint64_t size = r ? 0 : u64_at(at);
 
 	if (r == 0)
-		r = size > LINES_MAX ? MEMORY_NONE
-				     : memory_get(m, address, 8 + (uint32_t)size, 0, &at);
-	if (r == MEMORY_WANTED)
+		r = size > LINES_MAX ? OBJECT_MEMORY_NONE
+				     : object_memory_get(m, address, 8 + (uint32_t)size, 0, &at);
+	if (r == OBJECT_MEMORY_WANTED)
 		return RUNTIME_WANTS;
 	/* A function without lines is better than none. */
 	for (uint64_t i = 0; r == 0 && i + 8 <= size; i += 8) {
@@ -108,8 +108,8 @@ static int read_lines(uint64_t address, struct memory *m, struct runtime_object 
 	return 0;
 }
 
-static int name(const struct runtime_build *b, uint64_t address, uint64_t check, struct memory *m,
-		struct runtime_object *ret)
+static int name(const struct runtime_build *b, uint64_t address, uint64_t check,
+		struct object_memory *m, struct runtime_object *ret)
 {
 	uint64_t strings, source, lines;
 	struct toy_naming n;
@@ -117,7 +117,7 @@ static int name(const struct runtime_build *b, uint64_t address, uint64_t check,
 	int r, wants = 0;
 
 	memcpy(&n, b->naming, sizeof(n));
-	r = memory_get(m, address, n.function_bytes, 0, &f);
+	r = object_memory_get(m, address, n.function_bytes, 0, &f);
 	if (r)
 		return verdict(r);
 	if (toy_check(u64_at(f + n.serial)) != check)

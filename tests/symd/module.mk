@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
 # Both neighbours of prof-symd, for its tests.
-HELPERS += tests/symd-peer
+PROGRAMS += tests/symd-peer
 tests/symd-peer_SRCS := tests/symd/peer.c
+tests/symd-peer_USES := wire

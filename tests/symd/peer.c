@@ -15,10 +15,10 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
-#include "common/bus.h"
-#include "common/clock.h"
-#include "common/fdlane.h"
-#include "common/stream.h"
+#include "common/wire/bus.h"
+#include "common/base/clock.h"
+#include "common/wire/fdlane.h"
+#include "common/wire/stream.h"
 
 #define PATIENCE_MS 20000
 

@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include "tools/prof-symd/python.h"
+#include "common/names/runtime/python/python.h"
 
 #define PIECES 128
 
@@ -152,7 +152,7 @@ static inline uint64_t check_of(const struct capture *k, uint64_t address)
 static inline int name_object(const struct capture *k, uint64_t address, uint64_t check,
 			      struct runtime_object *o, unsigned *ret_rounds)
 {
-	struct memory m = { 0 };
+	struct object_memory m = { 0 };
 	unsigned rounds = 0;
 	int r;
 
@@ -161,13 +161,13 @@ static inline int name_object(const struct capture *k, uint64_t address, uint64_
 		if (r != RUNTIME_WANTS || rounds == 8)
 			break;
 		rounds++;
-		for (unsigned i = 0; memory_next(&m, &i); i++)
-			cr_assert_eq(memory_put(&m, i,
-						capture_read(k, m.pieces[i].address,
-							     m.pieces[i].wanted)),
+		for (unsigned i = 0; object_memory_next(&m, &i); i++)
+			cr_assert_eq(object_memory_put(&m, i,
+						       capture_read(k, m.pieces[i].address,
+								    m.pieces[i].wanted)),
 				     0);
 	}
-	memory_done(&m);
+	object_memory_done(&m);
 	*ret_rounds = rounds;
 	return r;
 }

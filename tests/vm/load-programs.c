@@ -11,7 +11,7 @@
 #include <string.h>
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
-#include "common/clock.h"
+#include "common/base/clock.h"
 #include "ksyms.skel.h"
 #include "runtimes.skel.h"
 #include "sample.skel.h"

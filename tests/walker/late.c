@@ -22,10 +22,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include <bpf/bpf.h>
-#include "common/clock.h"
+#include "common/base/clock.h"
 #include "tests/walker/process.h"
-#include "tools/prof-bpf/loader.h"
-#include "tools/prof-bpf/procfs.h"
+#include "tools/prof-bpf/kernel/loader.h"
+#include "common/walk/procfs.h"
 
 #define HZ 499
 #define TURNS 10

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-#include "tools/prof-bpf/procfs.h"
+#include "common/walk/procfs.h"
 #include "tools/prof-dump/caller.h"
 
 static pid_t pid;

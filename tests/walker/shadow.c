@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "bpf/walk.h"
-#include "common/msg.h"
+#include "common/wire/msg.h"
 #include "tests/walker/process.h"
 
 #define MAX_CALLS (1u << 20)

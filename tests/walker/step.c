@@ -43,7 +43,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "bpf/unwind.h"
-#include "common/msg.h"
+#include "common/wire/msg.h"
 #include "tests/walker/process.h"
 #include "tests/walker/shadow.h"
 

@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "common/clock.h"
-#include "common/msg.h"
+#include "common/base/clock.h"
+#include "common/wire/msg.h"
 #include "tests/walker/process.h"
-#include "tools/prof-bpf/loader.h"
+#include "tools/prof-bpf/kernel/loader.h"
 
 static uint64_t samples, frames, kernel_frames, by_fp, reasons[WALK_REASONS], deepest;
 

@@ -6,15 +6,17 @@
  * where prof-symd will want to open something.
  */
 #include <errno.h>
-#include <malloc.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
 #include <sys/timerfd.h>
+#include <sys/wait.h>
 #include <unistd.h>
-#include "common/clock.h"
-#include "common/log.h"
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "tools/prof-bpf/open/closing.h"
 #include "tools/prof-bpf/prof.h"
+#include "tools/prof-bpf/stream/definitions.h"
 
 #define FIGURES_NS 1000000000ull
 #define FLUSH_NS 1000000000ull
@@ -38,51 +40,112 @@ static void enter(struct prof *p, enum phase phase)
 	p->since_ns = clock_mono_ns();
 }
 
-/* Reading the kernel's names takes a tenth of a second, which the tables of new processes cannot
- * wait for. */
-static void *read_names(void *ctx)
+/* Whether the files that are mapped now are those of the programs that the run is about: nobody
+ * else's are looked at before it begins. */
+static bool is_chosen(const struct prof *p)
+{
+	return p->phase == CONNECTING && (p->options.follow || p->options.pid_count);
+}
+
+void loop_file_needs_rows(void *ctx, struct host_file *f, int fd)
 {
 	struct prof *p = ctx;
+	const struct quarantine_key of = parser_deaths_key(f);
 
-	p->names_result = kallsyms_read(p->names);
-	__atomic_store_n(&p->names_done, true, __ATOMIC_RELEASE);
-	return NULL;
-}
-
-/* Said once: it is tried again and again. */
-static void say_names(struct prof *p, int r)
-{
-	if (r && !p->names_said)
-		log_warning(
-			"/proc/kallsyms: %s: kernel functions have no names until it can be read",
-			strerror(-r));
-	p->names_said |= r != 0;
-}
-
-static void start_names(struct prof *p)
-{
-	if (!p->names)
+	p->rows.due = p->hurry.new_files = true;
+	offers_add(&p->offers, f, is_chosen(p), clock_mono_ns());
+	if (parser_deaths_refuse(&p->deaths, QUARANTINE_ROWS, &of)) {
+		closing_give(fd);
+		tables_file_none(p->tables, f->slot);
 		return;
-	const int r = pthread_create(&p->names_thread, NULL, read_names, p);
-
-	p->names_reading = r == 0;
-	/* Without a thread it is read at the timer. */
-	if (r)
-		p->kallsyms = p->names;
-	say_names(p, -r);
+	}
+	(void)rowsrv_request(p->rowsrv, f->slot, fd, &of,
+			     (struct str){ .data = f->path, .len = f->path_len });
 }
 
-/* Takes the names over once they are there, or waits for them. */
-void loop_take_names(struct prof *p, bool wait)
+static void send_offers(struct prof *p)
 {
-	if (!p->names_reading || !(wait || __atomic_load_n(&p->names_done, __ATOMIC_ACQUIRE)))
+	uint32_t id;
+
+	if (!p->offers.count || !output_peer_takes(&p->output))
 		return;
-	pthread_join(p->names_thread, NULL);
-	p->names_reading = false;
-	/* The tables that the reading grew through. */
-	malloc_trim(0);
-	p->kallsyms = p->names;
-	say_names(p, p->names_result);
+	while ((id = offers_take(&p->offers)) != 0) {
+		struct host_file *f = host_file(p->host, id);
+
+		if (!f)
+			continue;
+		const struct emit_file offered = definition_of_file(f);
+		output_emitted(&p->output, emit_file(p->output.emit, &offered));
+		offers_sent(&p->offers);
+	}
+	/* It is mapped: so COMMAND runs, unless it is held still. */
+	p->samples.command_runs |= p->phase != CONNECTING;
+	output_emitted(&p->output, emit_flush(p->output.emit));
+}
+
+void loop_process_gone(void *ctx, struct host_process *h)
+{
+	struct prof *p = ctx;
+	struct emit_file exe;
+	struct emit_process gone = definition_of_process(h, &exe);
+
+	output_emitted(&p->output, emit_process_end(p->output.emit, &gone, h->end_ns));
+}
+
+static void send_process(void *ctx, struct host_process *h)
+{
+	struct prof *p = ctx;
+	struct emit_file exe;
+	struct emit_process changed = definition_of_process(h, &exe);
+
+	output_emitted(&p->output, emit_process(p->output.emit, &changed));
+}
+
+/* Another cannot be started: the right to is gone. */
+static void log_cpus_ended(int wait_status)
+{
+	static const char lost[] = "cpus that come online later are not sampled";
+
+	if (WIFSIGNALED(wait_status))
+		log_warning("%s: prof-cpus was ended by signal %d (%s); start again for them", lost,
+			    WTERMSIG(wait_status), strsignal(WTERMSIG(wait_status)));
+	else if (WEXITSTATUS(wait_status))
+		log_warning("%s: prof-cpus ended with exit status %d; start again for them", lost,
+			    WEXITSTATUS(wait_status));
+	else
+		log_info("%s: kernel.perf_event_paranoid is above 2", lost);
+}
+
+/* Cpus that have come online are sampled and followed from now on. */
+static void take_cpus(struct prof *p)
+{
+	const struct sideband_event unknown = { .type = SIDEBAND_LOST };
+	const bool waited = p->cpus.waits;
+	uint32_t cpu;
+	int sampling, sideband, next;
+
+	while ((next = cpus_next(&p->cpus, &cpu, &sampling, &sideband)) == 0) {
+		/* What its old ring still holds. */
+		samples_drain(&p->samples);
+		int r = sideband_cpu(p->sideband, cpu, sideband);
+		const int e = loader_cpu(p->loader, cpu, sampling);
+
+		r = r ? r : e;
+		if (r)
+			log_warning("cpu %u came online, and is not sampled: %s", cpu,
+				    strerror(-r));
+		else
+			log_info("cpu %u came online", cpu);
+		/* What processes did there until now: they are looked at again. */
+		host_event(p->host, &unknown);
+	}
+	if (next == -EMFILE && !waited)
+		log_warning("a cpu came online, and is not sampled until there is room: %s",
+			    strerror(-next));
+	if (next == -ENFILE)
+		log_warning("a cpu came online, and is not sampled: %s", strerror(-next));
+	if (next == -EPIPE)
+		log_cpus_ended(p->cpus.wait_status);
 }
 
 static void start_sampling(struct prof *p)
@@ -95,8 +158,8 @@ static void start_sampling(struct prof *p)
 		return;
 	}
 	enter(p, SAMPLING);
-	p->flushed_ns = p->sampling_ns = p->since_ns;
-	feed_emitted(p, emit_figure(p->emit, "sampling_since", p->sampling_ns));
+	p->sent.flushed_ns = p->sampling_ns = p->since_ns;
+	output_emitted(&p->output, emit_figure(p->output.emit, "sampling_since", p->sampling_ns));
 	deploy_status(&p->options.deploy, &p->status, STATUS_READY);
 }
 
@@ -105,7 +168,7 @@ static void start_sampling(struct prof *p)
 static void try_start(struct prof *p)
 {
 	const uint64_t now = clock_mono_ns();
-	const bool connected = rowsrv_connected(p->rowsrv) && (!p->stream || p->stream_begun);
+	const bool connected = rowsrv_connected(p->rowsrv) && output_has_receiver(&p->output);
 
 	if (!connected)
 		p->connected_ns = 0;
@@ -114,7 +177,7 @@ static void try_start(struct prof *p)
 	if (connected) {
 		const uint64_t waited = now - p->connected_ns;
 		const bool rows = host_settled(p->host) && rowsrv_idle(p->rowsrv),
-			   offers = !p->offer_count && !p->offers_open;
+			   offers = offers_idle(&p->offers);
 
 		if ((rows || waited > ROWS_WAIT_NS) && (offers || waited > OFFERS_WAIT_NS))
 			start_sampling(p);
@@ -122,7 +185,7 @@ static void try_start(struct prof *p)
 		log_error("%s is not there after %d s",
 			  rowsrv_connected(p->rowsrv) ? "prof-symd" : "prof-deltas",
 			  (int)(CONNECT_NS / 1000000000));
-		p->again = p->stream != NULL;
+		p->again = p->output.bus != NULL;
 		p->failed = p->exit_now = true;
 	}
 }
@@ -131,27 +194,29 @@ static void try_start(struct prof *p)
 static void conclude(struct prof *p)
 {
 	deferred_run(p->deferred, clock_mono_ns(), true);
-	feed_processes(p);
+	/* Those that changed after they were sent. */
+	host_each_process(p->host, send_process, p);
 	/* What was lost while nobody was there is told to whoever comes. */
-	if (!p->stream || p->stream_begun)
-		feed_losses(p);
-	feed_figures(p);
+	if (output_has_receiver(&p->output))
+		losses_send(&p->losses);
+	figures_send(p);
 	enter(p, FINISHING);
-	int r = emit_end(p->emit, p->end);
+	p->samples.ended = true;
+	int r = emit_end(p->output.emit, p->end);
 	if (r && r != -ENOTCONN)
 		log_warning("the end of the stream could not be sent: %s", strerror(-r));
 	/* Nobody is there who would take it, and go. With a launcher somebody may come, until it
 	 * says that nobody will. */
-	if (!p->stream || (!p->stream_begun && p->options.deploy.life_fd < 0))
+	if (!p->output.bus || (!p->output.has_peer && p->options.deploy.life_fd < 0))
 		p->exit_now = true;
 }
 
 /* Another prof-symd for the end of the stream: its predecessor may not have passed it on. */
 static void conclude_again(struct prof *p)
 {
-	feed_losses(p);
-	feed_figures(p);
-	feed_emitted(p, emit_end(p->emit, p->end));
+	losses_send(&p->losses);
+	figures_send(p);
+	output_emitted(&p->output, emit_end(p->output.emit, p->end));
 }
 
 static void finish(struct prof *p, enum end_reason reason)
@@ -162,8 +227,8 @@ static void finish(struct prof *p, enum end_reason reason)
 	if (p->phase == SAMPLING) {
 		loader_stop(p->loader);
 		p->sampled_ns = clock_mono_ns();
-		loop_take_names(p, true);
-		feed_drain(p);
+		kernel_names_take(&p->names, true);
+		samples_drain(&p->samples);
 	}
 	enter(p, DRAINING);
 	if (deferred_empty(p->deferred))
@@ -206,8 +271,8 @@ static void set_end(struct prof *p, uint64_t now)
  * until the command runs. */
 static bool is_urgent(const struct prof *p, uint64_t now)
 {
-	return emit_urgent(p->emit) &&
-	       (!p->options.follow || p->command_runs || now - p->since_ns > COMMAND_NS);
+	return emit_urgent(p->output.emit) &&
+	       (!p->options.follow || p->samples.command_runs || now - p->since_ns > COMMAND_NS);
 }
 
 /*
@@ -219,11 +284,11 @@ static void hurry(struct prof *p, uint64_t now)
 	const uint64_t soon = 1200000000ull / p->options.hz;
 	struct itimerspec next;
 
-	if (!p->hurried || p->hurry_ns > now + HURRY_BURST * HURRY_NS ||
+	if (!p->hurry.turns || p->hurry.paid_ns > now + HURRY_BURST * HURRY_NS ||
 	    timerfd_gettime(p->timer, &next) < 0 ||
 	    (next.it_value.tv_sec == 0 && (uint64_t)next.it_value.tv_nsec <= soon))
 		return;
-	p->hurry_ns = (p->hurry_ns > now ? p->hurry_ns : now) + HURRY_NS;
+	p->hurry.paid_ns = (p->hurry.paid_ns > now ? p->hurry.paid_ns : now) + HURRY_NS;
 	next.it_value = (struct timespec){ .tv_sec = (time_t)(soon / 1000000000),
 					   .tv_nsec = (long)(soon % 1000000000) };
 	(void)timerfd_settime(p->timer, 0, &next, NULL);
@@ -248,8 +313,8 @@ static void ask_again(struct prof *p, uint64_t now_ns)
 				host_want_rows(p->host, f);
 		}
 	}
-	if (names && p->stream_begun)
-		feed_emitted(p, emit_restart(p->emit));
+	if (names && p->output.has_peer)
+		output_emitted(&p->output, emit_restart(p->output.emit));
 }
 
 static void on_timer(struct prof *p)
@@ -263,37 +328,36 @@ static void on_timer(struct prof *p)
 		reader_run(p->reader, now);
 	if (p->jitfiles)
 		jitfiles_tick(p->jitfiles, now);
-	answers_tick(p, now);
+	requests_tick(&p->requests, now);
 	if (p->phase == SAMPLING)
 		ask_again(p, now);
-	limit_run(p, now);
-	if (p->kallsyms)
-		say_names(p, kallsyms_tick(p->kallsyms, now));
-	feed_drain(p);
+	limit_run(&p->limit, now);
+	kernel_names_tick(&p->names, now);
+	samples_drain(&p->samples);
 	if (p->phase == DRAINING) {
 		if (deferred_empty(p->deferred) || now - p->since_ns > DEFERRED_PATIENCE_NS)
 			conclude(p);
 	}
 	if (p->phase != SAMPLING)
 		return;
-	if (is_due(p, &p->figures_ns, FIGURES_NS, now)) {
-		if (!p->stream || p->stream_begun) {
-			feed_losses(p);
-			feed_figures(p);
+	if (is_due(p, &p->sent.figures_ns, FIGURES_NS, now)) {
+		if (output_has_receiver(&p->output)) {
+			losses_send(&p->losses);
+			figures_send(p);
 		}
-		p->status.taken = feed_taken(p);
+		p->status.taken = figures_taken(p);
 		deploy_status(&p->options.deploy, &p->status, STATUS_RUNNING);
 		if (p->cpus.waits)
-			feed_cpus(p);
+			take_cpus(p);
 	}
-	if (is_due(p, &p->clock_ns, CLOCK_NS, now))
-		feed_emitted(p, emit_clock(p->emit));
+	if (is_due(p, &p->sent.clock_ns, CLOCK_NS, now))
+		output_emitted(&p->output, emit_clock(p->output.emit));
 	if (is_urgent(p, now))
-		p->flushed_ns = 0;
-	if (is_due(p, &p->flushed_ns, FLUSH_NS, now))
-		feed_emitted(p, emit_flush(p->emit));
-	if (p->hurried) {
-		p->hurried--;
+		p->sent.flushed_ns = 0;
+	if (is_due(p, &p->sent.flushed_ns, FLUSH_NS, now))
+		output_emitted(&p->output, emit_flush(p->output.emit));
+	if (p->hurry.turns) {
+		p->hurry.turns--;
 		hurry(p, now);
 	}
 	set_end(p, now);
@@ -341,15 +405,29 @@ static void route_ran(struct prof *p, struct route *route, const char *name,
 	route->rests = r != 0;
 }
 
+static void run_rows(struct prof *p)
+{
+	uint16_t slot;
+
+	p->rows.due = false;
+	route_ran(p, &p->rows, "rows", listen_to_rows, rowsrv_run(p->rowsrv, clock_mono_ns()));
+	while (rowsrv_take_unopened(p->rowsrv, &slot)) {
+		struct host_file *f = host_slot_file(p->host, slot);
+
+		if (f)
+			host_want_rows(p->host, f);
+	}
+}
+
 static void run_routes(struct prof *p)
 {
-	if (p->rows_due) {
-		p->rows_due = false;
-		route_ran(p, &p->rows, "rows", listen_to_rows,
-			  rowsrv_run(p->rowsrv, clock_mono_ns()));
-	}
-	if (p->filesrv && p->files_due) {
-		p->files_due = false;
+	if (p->rows.due)
+		run_rows(p);
+	/* Files that still had a descriptor somewhere are sent at once. */
+	if (p->rows.due)
+		run_rows(p);
+	if (p->filesrv && p->files.due) {
+		p->files.due = false;
 		route_ran(p, &p->files, "files", listen_to_files, filesrv_run(p->filesrv));
 	}
 }
@@ -360,23 +438,21 @@ static void on_stream(struct prof *p)
 	struct buf nothing = BUF_INIT(4096);
 
 	for (int n = 0; n < EVENTS_AT_ONCE; n++) {
-		int r = bus_recv(p->stream, &nothing);
+		int r = bus_recv(p->output.bus, &nothing);
 
 		if (r == BUS_PEER_CAME) {
-			outbox_reset(&p->outbox);
-			p->stream_begun = true;
-			p->objects_lost = true; /* its predecessor had them */
-			p->forgot_ns = 0;
-			feed_emitted(p, emit_restart(p->emit));
-			feed_emitted(p, emit_figure(p->emit, "began", p->began_ns));
+			p->samples.renewed_ns = 0;
+			output_peer_came(&p->output);
+			output_emitted(&p->output,
+				       emit_figure(p->output.emit, "began", p->began_ns));
 			if (p->sampling_ns)
-				feed_emitted(
-					p, emit_figure(p->emit, "sampling_since", p->sampling_ns));
+				output_emitted(&p->output,
+					       emit_figure(p->output.emit, "sampling_since",
+							   p->sampling_ns));
 			if (p->phase == FINISHING)
 				conclude_again(p);
 		} else if (r == BUS_PEER_WENT) {
-			p->stream_begun = false;
-			outbox_reset(&p->outbox);
+			output_peer_went(&p->output);
 			/* It has taken the end of the stream, and everything before it. If that is
 			 * not so, only the launcher knows. */
 			if (p->phase == FINISHING && p->options.deploy.life_fd < 0)
@@ -385,7 +461,7 @@ static void on_stream(struct prof *p)
 			break;
 		} else {
 			/* The route has one direction, and this is not it. */
-			bus_drop_peer(p->stream);
+			bus_drop_peer(p->output.bus);
 		}
 	}
 	buf_done(&nothing);
@@ -417,9 +493,9 @@ static void handle(struct prof *p, enum source from)
 {
 	/* The routes wake us themselves, but not for what they could not send at once, for an
 	 * opened file or a deadline; nor while they rest. */
-	p->rows_due |= from == FROM_ROWS || from == FROM_ROWS_LANE ||
+	p->rows.due |= from == FROM_ROWS || from == FROM_ROWS_LANE ||
 		       (from == FROM_TIMER && (p->rows.rests || !rowsrv_idle(p->rowsrv)));
-	p->files_due |= from == FROM_FILES || from == FROM_FILES_LANE ||
+	p->files.due |= from == FROM_FILES || from == FROM_FILES_LANE ||
 			((from == FROM_TIMER || from == FROM_OPENER || from == FROM_READER) &&
 			 p->filesrv && (p->files.rests || !filesrv_idle(p->filesrv)));
 	switch (from) {
@@ -431,9 +507,9 @@ static void handle(struct prof *p, enum source from)
 		 * the program maps: those of a millisecond are taken together. */
 		usleep(COALESCE_NS / 1000);
 		sideband_heard(p->sideband);
-		feed_drain(p);
+		samples_drain(&p->samples);
 		if (is_urgent(p, clock_mono_ns()))
-			feed_emitted(p, emit_flush(p->emit));
+			output_emitted(&p->output, emit_flush(p->output.emit));
 		break;
 	case FROM_SIGNAL:
 		on_signal(p);
@@ -446,17 +522,17 @@ static void handle(struct prof *p, enum source from)
 		break;
 	case FROM_OPENER:
 		opener_run(p->opener, clock_mono_ns());
-		host_tick(p->host, clock_mono_ns(), p->drained_ns);
+		host_tick(p->host, clock_mono_ns(), p->samples.drained_ns);
 		break;
 	case FROM_CPUS:
 		if (p->phase < DRAINING)
-			feed_cpus(p);
+			take_cpus(p);
 		else
 			cpus_stop(&p->cpus);
 		break;
 	case FROM_READER:
 		reader_run(p->reader, clock_mono_ns());
-		host_tick(p->host, clock_mono_ns(), p->drained_ns);
+		host_tick(p->host, clock_mono_ns(), p->samples.drained_ns);
 		break;
 	default:
 		break;
@@ -468,22 +544,22 @@ void loop_run(struct prof *p)
 	struct epoll_event events[16];
 
 	/* Ahead of the first sample, which waits for them. */
-	start_names(p);
-	while (!p->exit_now) {
+	kernel_names_start(&p->names);
+	while (!p->exit_now && !p->output.failed) {
 		int n = epoll_wait(p->epoll, events, 16, -1);
 
-		loop_take_names(p, false);
+		kernel_names_take(&p->names, false);
 		for (int i = 0; i < n; i++)
 			handle(p, (enum source)events[i].data.u32);
-		feed_offers(p);
+		send_offers(p);
 		run_routes(p);
-		if (p->stream)
-			(void)outbox_run(&p->outbox);
+		if (p->output.bus)
+			(void)outbox_run(&p->output.outbox);
 		if (p->phase == CONNECTING)
 			try_start(p);
-		if (p->new_files) {
-			p->new_files = false;
-			p->hurried = HURRIED_TURNS;
+		if (p->hurry.new_files) {
+			p->hurry.new_files = false;
+			p->hurry.turns = HURRIED_TURNS;
 			if (p->phase == SAMPLING)
 				hurry(p, clock_mono_ns());
 		}

@@ -17,16 +17,18 @@
 #include <sys/timerfd.h>
 #include <sys/utsname.h>
 #include <unistd.h>
-#include "common/clock.h"
-#include "common/heap.h"
-#include "common/log.h"
-#include "common/priority.h"
-#include "common/stdfds.h"
-#include "tools/prof-bpf/calls.h"
-#include "tools/prof-bpf/checks.h"
-#include "tools/prof-bpf/closing.h"
-#include "tools/prof-bpf/probes.h"
+#include "common/base/clock.h"
+#include "common/base/exits.h"
+#include "common/base/heap.h"
+#include "common/base/log.h"
+#include "common/cell/priority.h"
+#include "common/base/stdfds.h"
+#include "tools/prof-bpf/system_calls.h"
+#include "tools/prof-bpf/checks/checks.h"
+#include "tools/prof-bpf/open/closing.h"
+#include "tools/prof-bpf/checks/probes.h"
 #include "tools/prof-bpf/prof.h"
+#include "tools/prof-bpf/stream/definitions.h"
 
 /* nng's, the openers, the closers, the readers, and the one that reads kernel names. */
 #define THREADS 31
@@ -110,11 +112,12 @@ static int open_privileged(struct prof *p)
 		log_warning("cpus that come online later are not sampled: %s", strerror(-r));
 	if (p->options.deploy.run_dir)
 		return 0;
-	p->output = STDOUT_FILENO;
+	p->output.fd = STDOUT_FILENO;
 	if (p->options.output) {
-		p->output = open(p->options.output, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW,
-				 0666);
-		if (p->output < 0)
+		p->output.path = p->options.output;
+		p->output.fd = open(p->options.output, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW,
+				    0666);
+		if (p->output.fd < 0)
 			return fail(p->options.output, -errno, "name a file that can be written");
 	} else if (isatty(STDOUT_FILENO)) {
 		log_error("the stream is not for terminals: use -o FILE, or a pipe to prof-symd");
@@ -140,12 +143,14 @@ static int share_tables(struct prof *p, size_t *ret)
 	const uint64_t sure = p->budget.maps > rest ? p->budget.maps - rest : 0;
 
 	*ret = p->options.table_bytes ? p->options.table_bytes : sure;
-	return limit_init(p, rest, sure);
+	return limit_init(&p->limit, &p->budget, &p->options.deploy, rest, sure);
 }
 
 static void on_rows_come(void *ctx, uint64_t bytes)
 {
-	limit_rows(ctx, bytes, clock_mono_ns());
+	struct prof *p = ctx;
+
+	limit_rows(&p->limit, bytes, clock_mono_ns());
 }
 
 static int load_bpf(struct prof *p)
@@ -161,7 +166,7 @@ static int load_bpf(struct prof *p)
 	}
 	if (p->options.deploy.run_dir)
 		loader_load_runtimes(p->loader);
-	r = kallsyms_open(&(struct kallsyms_config){ 0 }, &p->names);
+	r = kernel_names_open(&p->names);
 	if (r)
 		log_warning("/proc/kallsyms: %s: kernel functions have no names", strerror(-r));
 	loader_tables(p->loader, &c);
@@ -172,9 +177,9 @@ static int load_bpf(struct prof *p)
 	if (!r) {
 		const struct deferred_config d = { .tables = p->tables,
 						   .ceiling = p->budget.deferred,
-						   .mappings = feed_mappings,
-						   .emit = feed_walked,
-						   .ctx = p };
+						   .mappings = samples_mappings,
+						   .emit = samples_walked,
+						   .ctx = &p->samples };
 
 		r = deferred_new(&d, &p->deferred);
 	}
@@ -188,8 +193,7 @@ static int open_routes(struct prof *p, const char *run_dir)
 					    .peer = d->uid[DEPLOY_DELTAS],
 					    .tables = p->tables,
 					    .quarantine = p->quarantine,
-					    .on_death = deaths_rows,
-					    .reopen = feed_reopen,
+					    .on_death = parser_deaths_rows,
 					    .rows_come = on_rows_come,
 					    .ctx = p };
 	int r = rowsrv_new(&rows, &p->rowsrv);
@@ -197,20 +201,20 @@ static int open_routes(struct prof *p, const char *run_dir)
 	if (!r && d->run_dir) {
 		const struct filesrv_config files = { .run_dir = run_dir,
 						      .peer = d->uid[DEPLOY_SYMD],
-						      .want_file = answers_file,
-						      .want_debug = answers_debug,
-						      .want_jit = answers_jit,
-						      .take_runtime = answers_runtime,
-						      .want_memory = answers_memory,
-						      .peer_died = deaths_names,
-						      .ctx = p };
+						      .want_file = requests_file,
+						      .want_debug = requests_debug,
+						      .want_jit = requests_jit,
+						      .take_runtime = requests_runtime,
+						      .want_memory = requests_memory,
+						      .peer_died = requests_peer_died,
+						      .ctx = &p->requests };
 
 		r = filesrv_new(&files, &p->filesrv);
 		if (!r)
-			r = bus_listen(BUS_STREAM, run_dir, d->uid[DEPLOY_SYMD], &p->stream);
+			r = bus_listen(BUS_STREAM, run_dir, d->uid[DEPLOY_SYMD], &p->output.bus);
 		if (!r)
 			r = reader_new(&p->reader);
-		p->outbox = (struct outbox){ .bus = p->stream, .max = p->budget.outbox };
+		p->output.outbox = (struct outbox){ .bus = p->output.bus, .max = p->budget.outbox };
 	}
 	return r ? fail(run_dir, r, "the sockets of the run are made here") : 0;
 }
@@ -219,9 +223,48 @@ static void pass_over(void *ctx, const struct sideband_event *e)
 {
 }
 
+/* Tells the parts of each other, once all are there but the stream. */
+static void connect_parts(struct prof *p)
+{
+	struct samples *s = &p->samples;
+
+	p->limit.tables = p->tables;
+	p->limit.filesrv = p->filesrv;
+	p->limit.tables_fixed = p->options.table_bytes != 0;
+
+	p->deaths.host = p->host;
+
+	p->requests.filesrv = p->filesrv;
+	p->requests.host = p->host;
+	p->requests.jitfiles = p->jitfiles;
+	p->requests.reader = p->reader;
+	p->requests.loader = p->loader;
+	p->requests.tables = p->tables;
+	p->requests.offers = &p->offers;
+	p->requests.deaths = &p->deaths;
+	p->requests.may_read_memory = !p->options.memory_none;
+
+	s->loader = p->loader;
+	s->sideband = p->sideband;
+	s->names = &p->names;
+	s->host = p->host;
+	s->tables = p->tables;
+	s->deferred = p->deferred;
+	s->limit = &p->limit;
+	s->deaths = &p->deaths;
+	s->output = &p->output;
+	s->without_objects = p->options.memory_none;
+	s->command = p->options.follow;
+
+	p->losses.output = &p->output;
+	p->losses.loader = p->loader;
+	p->losses.sideband = p->sideband;
+	p->losses.host = p->host;
+	p->losses.samples = s;
+}
+
 static int open_host(struct prof *p)
 {
-	struct sideband_figures rings;
 	const struct deploy *d = &p->options.deploy;
 	const struct host_config c = {
 		.tables = p->tables,
@@ -231,16 +274,20 @@ static int open_host(struct prof *p)
 		.follow_forks = p->options.follow != 0,
 		.self_uids = d->uid,
 		.self_uid_count = d->ids_given ? DEPLOY_TOOLS : 0,
-		.file_needs_rows = feed_file_needs_rows,
-		.process_gone = feed_process_gone,
+		.file_needs_rows = loop_file_needs_rows,
+		.process_gone = loop_process_gone,
 		.ctx = p,
 	};
-	int r = host_new(&c, &p->host);
 
+	/* The vDSO's rows are wanted at once. */
+	p->deaths.quarantine = p->quarantine;
+	p->offers.wanted = p->output.bus != NULL;
+	int r = host_new(&c, &p->host);
 	if (!r && p->filesrv)
 		r = jitfiles_new(p->host, p->opener, &p->jitfiles);
 	if (r)
 		return fail("the host cannot be followed", r, "");
+	connect_parts(p);
 	host_mark_self(p->host, (uint32_t)getpid());
 	if (p->extractor.pid)
 		host_mark_self(p->host, (uint32_t)p->extractor.pid);
@@ -260,11 +307,41 @@ static int open_host(struct prof *p)
 		(void)host_select_children(p->host);
 	/* What happened until here the scan will find; on a busy host the rings are full of it. */
 	sideband_drain(p->sideband, UINT64_MAX, pass_over, p);
-	sideband_figures(p->sideband, &rings);
-	for (unsigned i = 0, cpu; i < rings.cpus && i < CPUS_MAX; i++)
-		p->sideband_sent[i] = sideband_lost(p->sideband, i, &cpu);
+	losses_forget(&p->losses);
 	r = host_scan(p->host);
 	return r ? fail("/proc", r, "it has to be mounted and readable") : 0;
+}
+
+static int on_batch(void *ctx, struct span batch)
+{
+	struct prof *p = ctx;
+
+	return output_batch(&p->output, batch);
+}
+
+static bool kernel_name(void *ctx, uint64_t address, struct str *ret_name, struct str *ret_module,
+			uint64_t *ret_start)
+{
+	struct prof *p = ctx;
+
+	return kernel_names_lookup(&p->names, address, ret_name, ret_module, ret_start);
+}
+
+static bool slot_file(void *ctx, uint16_t slot, struct emit_file *ret)
+{
+	struct prof *p = ctx;
+	struct host_file *f = host_slot_file(p->host, slot);
+
+	if (f)
+		*ret = definition_of_file(f);
+	return f != NULL;
+}
+
+static const struct runtime_config *slot_runtime(void *ctx, uint16_t slot)
+{
+	struct prof *p = ctx;
+
+	return tables_runtime(p->tables, slot);
 }
 
 static int open_emit(struct prof *p)
@@ -283,17 +360,17 @@ static int open_emit(struct prof *p)
 			   .period = loader_period(p->loader),
 			   .unit = str_from(loader_unit(p->loader)) },
 		.ceiling = p->budget.interned,
-		.flush = feed_batch,
-		.file = feed_slot_file,
-		.runtime = feed_runtime,
-		.kernel = feed_kernel_name,
+		.flush = on_batch,
+		.file = slot_file,
+		.runtime = slot_runtime,
+		.kernel = kernel_name,
 		.ctx = p,
 	};
-	int r = emit_new(&c, &p->emit);
+	int r = emit_new(&c, &p->output.emit);
 
 	/* By hand there is one receiver from the start. */
-	if (!r && !p->stream)
-		r = emit_restart(p->emit);
+	if (!r && !p->output.bus)
+		r = emit_restart(p->output.emit);
 	return r ? fail("the stream cannot be begun", r, "") : 0;
 }
 
@@ -324,8 +401,8 @@ static int open_loop(struct prof *p)
 		r = watch(p, rowsrv_bus_fd(p->rowsrv), FROM_ROWS);
 	if (!r)
 		r = watch(p, rowsrv_lane_fd(p->rowsrv), FROM_ROWS_LANE);
-	if (!r && p->stream)
-		r = watch(p, bus_fd(p->stream), FROM_STREAM);
+	if (!r && p->output.bus)
+		r = watch(p, bus_fd(p->output.bus), FROM_STREAM);
 	if (!r && p->filesrv)
 		r = watch(p, filesrv_bus_fd(p->filesrv), FROM_FILES);
 	if (!r && p->filesrv)
@@ -404,7 +481,7 @@ static int check_host(struct prof *p)
 
 	c.cycles = c.clock ? c.clock : probe_event(1);
 	if (p->options.deploy.ids_given && deploy_enter(&p->options.deploy, DEPLOY_BPF, &sandbox))
-		return 1;
+		return EXITS_FAILED;
 	unsigned fatal = checks_run(&c, give_check, p);
 
 	check_init(&programs, "programs");
@@ -433,7 +510,7 @@ static int check_host(struct prof *p)
 	}
 	give_check(p, &programs);
 	loader_free(p->loader);
-	return fatal ? 1 : 0;
+	return fatal ? EXITS_FAILED : EXITS_DONE;
 }
 
 /* Once the programs are loaded. */
@@ -449,7 +526,8 @@ static int reduce(void)
  * alone. */
 static int bound_calls(const struct prof *p)
 {
-	const int r = calls_enter(p->options.deploy.run_dir ? 0 : p->extractor.pid, p->cpus.pid);
+	const int r = system_calls_enter(p->options.deploy.run_dir ? 0 : p->extractor.pid,
+					 p->cpus.pid);
 
 	if (r == -EOPNOTSUPP) {
 		log_info(
@@ -527,19 +605,20 @@ static int set_up(struct prof *p)
 
 static void tear_down(struct prof *p)
 {
-	loop_take_names(p, true);
+	kernel_names_take(&p->names, true);
 	if (p->tables) {
 		deferred_free(p->deferred);
-		answers_done(p);
+		requests_done(&p->requests);
+		samples_done(&p->samples);
 		host_free(p->host);
-		emit_free(p->emit);
-		kallsyms_free(p->kallsyms ? p->kallsyms : p->names);
+		emit_free(p->output.emit);
+		kernel_names_done(&p->names);
 		opener_free(p->opener);
 		reader_free(p->reader);
 		jitfiles_free(p->jitfiles);
 		filesrv_free(p->filesrv);
-		bus_free(p->stream);
-		outbox_reset(&p->outbox);
+		bus_free(p->output.bus);
+		outbox_reset(&p->output.outbox);
 		rowsrv_free(p->rowsrv);
 		tables_free(p->tables);
 	}
@@ -559,13 +638,12 @@ int main(int argc, char **argv)
 	log_init("prof-bpf", LOG_WARNING);
 	heap_setup();
 	int r = options_parse(argc, argv, &p.options);
-	if (r >= 0)
+	if (r != EXITS_GO_ON)
 		return r;
 	unsigned drain_ms = DRAIN_MS_AT_99_HZ * 100 / p.options.hz;
 	p.drain_ms = drain_ms > DRAIN_MS_MAX   ? DRAIN_MS_MAX
 		     : drain_ms < DRAIN_MS_MIN ? DRAIN_MS_MIN
 					       : drain_ms;
-	log_init("prof-bpf", p.options.verbose ? LOG_INFO : LOG_WARNING);
 	if (p.options.cpus)
 		return cpus_serve(&(struct cpus_config){ .hz = p.options.hz,
 							 .cycles = p.options.cycles,
@@ -588,12 +666,12 @@ int main(int argc, char **argv)
 	if (!r) {
 		p.since_ns = clock_mono_ns();
 		loop_run(&p);
-		p.status.taken = feed_taken(&p);
+		p.status.taken = figures_taken(&p);
 	}
-	bool failed = r || p.failed;
+	bool failed = r || p.failed || p.output.failed;
 	deploy_status(&p.options.deploy, &p.status, failed ? STATUS_FAILED : STATUS_DONE);
 	tear_down(&p);
 	if (p.again)
-		return DEPLOY_AGAIN;
-	return failed ? 1 : 0;
+		return EXITS_AGAIN;
+	return failed ? EXITS_FAILED : EXITS_DONE;
 }

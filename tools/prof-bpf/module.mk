@@ -1,7 +1,5 @@
-# The unwind tables: for walks in user space, too.
-tables_PARTS := $(patsubst %,tools/prof-bpf/%.c,tables victims rules incoming slabs array)
-
+# SPDX-License-Identifier: Apache-2.0
 TOOLS += prof-bpf
-prof-bpf_SRCS := $(wildcard tools/prof-bpf/*.c)
-prof-bpf_LIBS := -lbpf -lz
-prof-bpf_GEN := $(B)/gen/sample.skel.h $(RUNTIMES_SKEL) $(B)/gen/ksyms.skel.h
+prof-bpf_USES := walk cell status wire base
+prof-bpf_LIBS := -lz
+prof-bpf_GEN  := $(B)/gen/sample.skel.h $(RUNTIMES_SKEL) $(B)/gen/ksyms.skel.h

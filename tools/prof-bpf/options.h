@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "common/deploy.h"
+#include "common/cell/deploy.h"
 
 #define OPTIONS_MAX_PIDS 1024
 
@@ -17,8 +17,7 @@ struct options {
 	size_t pid_count;
 	uint32_t follow;    /* this process and all that come of it; 0: none */
 	const char *output; /* by hand: a path, or NULL for standard output */
-	bool verbose;
-	size_t table_bytes; /* ceiling of the unwind tables; 0: what --limit leaves for them */
+	size_t table_bytes; /* ceiling of the unwind tables; 0: what --memory-limit leaves for them */
 	bool memory_none;   /* nobody is given memory of processes */
 	bool check;	    /* say what the host allows, and end */
 	bool resume;	    /* what is followed may have children already */
@@ -26,8 +25,7 @@ struct options {
 	bool cpus, cycles, ksymbols; /* be the process of cpus.h, with such events */
 	struct deploy deploy;
 };
-/* Parses, and prints --help and --version itself. Negative: go on; else the exit status. Errors are
- * logged. */
+/* A part of main (exits.h). */
 int options_parse(int argc, char **argv, struct options *ret);
 
 #endif

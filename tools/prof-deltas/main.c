@@ -3,21 +3,22 @@
  * serves prof-bpf. */
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "common/cell.h"
-#include "common/clock.h"
-#include "common/deploy.h"
-#include "common/heap.h"
-#include "common/lastword.h"
-#include "common/log.h"
-#include "common/priority.h"
-#include "common/stdfds.h"
-#include "tools/prof-deltas/extract.h"
-#include "tools/prof-deltas/print.h"
+#include "common/cell/cell.h"
+#include "common/base/clock.h"
+#include "common/base/cmdline.h"
+#include "common/cell/deploy.h"
+#include "common/base/exits.h"
+#include "common/base/heap.h"
+#include "common/wire/lastword.h"
+#include "common/base/log.h"
+#include "common/cell/priority.h"
+#include "common/base/stdfds.h"
+#include "common/rows/extract.h"
+#include "common/rows/print.h"
 #include "tools/prof-deltas/serve.h"
 
 #define DIAL_MS 60000 /* a launcher gives up no later */
@@ -26,19 +27,19 @@
 #define THREADS 16 /* nng's */
 
 static const char usage[] =
-	"Usage: prof-deltas [--registers | --stats] [--derive-only] FILE...\n"
+	"usage: prof-deltas [--registers | --stats] [--derive-only] FILE...\n"
 	"Print the unwind rows of ELF files: address, CFA, caller's RBP, return address.\n"
 	"\n"
-	"      --debug FILE  read .debug_frame of this separate debug file as well\n"
-	"      --derive-only rows from the code alone, as if there were no CFI\n"
-	"  -r, --registers   print where the caller's RBX is saved, too\n"
-	"  -s, --stats       print figures instead of rows: per file, and in all\n"
-	"  -v, --verbose     say more\n"
-	"  -h, --help        print this\n"
+	"      --debug FILE  also read .debug_frame of this separate debug file\n"
+	"      --derive-only derive rows from the code alone, as if there were no CFI\n"
+	"  -r, --registers   also print where the caller's RBX is saved\n"
+	"  -s, --stats       print figures instead of rows, for each file and in total\n"
+	"  -v, --verbose     log more\n"
+	"  -h, --help        print this help\n"
 	"      --version     print the version\n"
 	"\n"
 	"In a deployment (see prof-deltas(1)):\n"
-	"  --run-dir DIR --ids GID:B:D:S:E --limit SIZE --status-fd N --life-fd N\n";
+	"  --run-dir DIR --ids GID:B:D:S:E --memory-limit SIZE --status-fd N --life-fd N\n";
 
 /* --- by hand --- */
 
@@ -178,18 +179,18 @@ static uint64_t peak_memory(void)
 static int by_hand(char **paths, int n, const struct wanted *w)
 {
 	struct totals t = { 0 };
-	int status = 0;
+	int status = EXITS_DONE;
 	const int r = cell_by_hand(CELL_READS, NULL);
 
 	if (r) {
 		log_error("cannot be confined: %s", strerror(-r));
-		return 1;
+		return EXITS_FAILED;
 	}
 	for (int i = 0; i < n && !ferror(stdout); i++) {
 		char *name = printable(paths[i]);
 
 		if (!name || one_file(paths[i], name, w, &t) < 0)
-			status = 1;
+			status = EXITS_FAILED;
 		free(name);
 	}
 	if (w->stats) {
@@ -199,7 +200,7 @@ static int by_hand(char **paths, int n, const struct wanted *w)
 	rows_rules_done(&t.rules);
 	if (fflush(stdout) != 0 || ferror(stdout)) {
 		log_error("cannot write to standard output: %s", strerror(errno));
-		status = 1;
+		status = EXITS_FAILED;
 	}
 	return status;
 }
@@ -213,8 +214,7 @@ static int serving(const struct deploy *d)
 			       .max_memory = MAX_MEMORY };
 	struct budget budget;
 	struct status st = { 0 };
-	struct bus *bus = NULL;
-	struct fdlane *lane = NULL;
+	struct serve *service = NULL;
 	bool again = false;
 	int r;
 
@@ -228,11 +228,13 @@ static int serving(const struct deploy *d)
 	lastword_watch(LASTWORD_SLOW_S);
 	if (deploy_enter(d, DEPLOY_DELTAS, &box) < 0) {
 		deploy_status(d, &st, STATUS_FAILED);
-		return 1;
+		return EXITS_FAILED;
 	}
-	r = bus_dial(BUS_ROWS, d->run_dir, d->uid[DEPLOY_BPF], DIAL_MS, &bus);
-	if (!r)
-		r = fdlane_dial(BUS_ROWS, d->run_dir, d->uid[DEPLOY_BPF], DIAL_MS, &lane);
+	const struct serve_config c = { .run_dir = d->run_dir,
+					.peer = d->uid[DEPLOY_BPF],
+					.life_fd = d->life_fd,
+					.dial_ms = DIAL_MS };
+	r = serve_new(&c, &service);
 	if (r < 0) {
 		log_error("cannot reach prof-bpf below %s: %s; is it running?", d->run_dir,
 			  strerror(-r));
@@ -242,7 +244,7 @@ static int serving(const struct deploy *d)
 	}
 	if (!r) {
 		deploy_status(d, &st, STATUS_READY);
-		r = serve(bus, lane, d->life_fd);
+		r = serve_run(service);
 		if (r == SERVE_SCHEMA)
 			log_error("prof-bpf speaks another schema; install tools of one version");
 		else if (r == SERVE_MALFORMED)
@@ -251,79 +253,75 @@ static int serving(const struct deploy *d)
 		else if (r < 0)
 			log_error("serving prof-bpf ended: %s", strerror(-r));
 	}
-	fdlane_free(lane);
-	bus_free(bus);
+	serve_free(service);
 	deploy_status(d, &st, r ? STATUS_FAILED : STATUS_DONE);
-	return again ? DEPLOY_AGAIN : r ? 1 : 0;
+	return again ? EXITS_AGAIN : r ? EXITS_FAILED : EXITS_DONE;
+}
+
+static int parse(int argc, char **argv, struct wanted *w, struct deploy *d)
+{
+	static const struct option longs[] = {
+		{ "debug", required_argument, NULL, 'D' },
+		{ "derive-only", no_argument, NULL, 'O' },
+		{ "registers", no_argument, NULL, 'r' },
+		{ "stats", no_argument, NULL, 's' },
+		DEPLOY_OPTIONS,
+		CMDLINE_OPTIONS,
+		{ 0 },
+	};
+	struct cmdline c = { .tool = "prof-deltas",
+			     .usage = usage,
+			     .shorts = ":rsvh",
+			     .longs = longs,
+			     .argc = argc,
+			     .argv = argv };
+	int val, r = EXITS_GO_ON;
+
+	deploy_init(d);
+	while (r == EXITS_GO_ON && (val = cmdline_next(&c)) != CMDLINE_END) {
+		switch (val) {
+		case CMDLINE_EXIT:
+			r = c.status;
+			break;
+		case 'D':
+			w->debug = c.value;
+			break;
+		case 'O':
+			w->derive_only = true;
+			break;
+		case 'r':
+			w->registers = true;
+			break;
+		case 's':
+			w->stats = true;
+			break;
+		default:
+			r = deploy_option(d, &c, val);
+		}
+	}
+	if (r != EXITS_GO_ON)
+		return r;
+	if (d->run_dir && optind < argc)
+		return cmdline_refuse_all("%s: not an option; --run-dir goes without files",
+					  argv[optind]);
+	if (!d->run_dir && optind == argc)
+		return cmdline_refuse_all("no file is given; name one or more ELF files");
+	if (w->debug && argc - optind != 1)
+		return cmdline_refuse_all("--debug: %s: goes with one file; name one", w->debug);
+	return EXITS_GO_ON;
 }
 
 int main(int argc, char **argv)
 {
-	static const struct option options[] = { { "debug", required_argument, NULL, 'D' },
-						 { "derive-only", no_argument, NULL, 'O' },
-						 { "registers", no_argument, NULL, 'r' },
-						 { "stats", no_argument, NULL, 's' },
-						 { "verbose", no_argument, NULL, 'v' },
-						 { "help", no_argument, NULL, 'h' },
-						 { "version", no_argument, NULL, 'V' },
-						 DEPLOY_OPTIONS,
-						 { 0 } };
-	enum log_level level = LOG_WARNING;
 	struct wanted w = { 0 };
 	struct deploy d;
-	int c;
 
 	stdfds_hold();
-	log_init("prof-deltas", level);
+	log_init("prof-deltas", LOG_WARNING);
 	heap_setup();
-	deploy_init(&d);
-	while ((c = getopt_long(argc, argv, "rsvh", options, NULL)) != -1) {
-		switch (c) {
-		case 'D':
-			w.debug = optarg;
-			break;
-		case 'O':
-			w.derive_only = true;
-			break;
-		case 'r':
-			w.registers = true;
-			break;
-		case 's':
-			w.stats = true;
-			break;
-		case 'v':
-			level = level < LOG_DEBUG ? level + 1 : level;
-			log_init("prof-deltas", level);
-			break;
-		case 'h':
-			fputs(usage, stdout);
-			return stdfds_flush();
-		case 'V':
-			puts("prof-deltas " PROFPIPE_VERSION);
-			return stdfds_flush();
-		case '?':
-			fputs("Try prof-deltas --help.\n", stderr);
-			return 2;
-		default:
-			if (deploy_option(&d, c, optarg) < 0)
-				return 2;
-			break;
-		}
-	}
-	if (d.run_dir) {
-		if (optind < argc) {
-			log_error("FILE and --run-dir exclude each other; see --help");
-			return 2;
-		}
-		return serving(&d);
-	}
-	if (optind == argc) {
-		log_error("no FILE given; see --help");
-		return 2;
-	}
-	if (w.debug && argc - optind != 1) {
-		log_error("--debug goes with one FILE; see --help");
-		return 2;
-	}
-	return by_hand(argv + optind, argc - optind, &w);
+	const int r = parse(argc, argv, &w, &d);
+
+	if (r != EXITS_GO_ON)
+		return r;
+	return d.run_dir ? serving(&d) : by_hand(argv + optind, argc - optind, &w);
 }

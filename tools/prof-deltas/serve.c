@@ -3,10 +3,9 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <unistd.h>
-#include "common/clock.h"
-#include "common/lastword.h"
-#include "common/stream.h"
-#include "tools/prof-deltas/extract.h"
+#include "common/base/clock.h"
+#include "common/rows/extract.h"
+#include "common/wire/peer.h"
 #include "tools/prof-deltas/serve.h"
 
 #define HALVES 64 /* requests without descriptor, and descriptors without request, kept at most */
@@ -24,16 +23,12 @@ struct half {
 };
 
 struct serve {
-	struct bus *bus;
-	struct fdlane *lane;
+	struct peer *peer;
 	int life_fd;
 	struct half half[2 * HALVES];
 	unsigned waiting_fds, waiting_requests;
-	struct stream_in in;
-	struct stream_out out;
-	struct buf message;
 	bool peer_gone;
-	/* Not on the stack, of which a profiler copies but the top. */
+	/* Not on the stack: a profiler copies only the top of it. */
 	struct unwind_row_wire chunk[CHUNK_ROWS];
 };
 
@@ -60,17 +55,13 @@ static bool life_ended(int life_fd)
 
 /* --- sending --- */
 
-static int send_batch(void *ctx, struct span batch)
+static int patience(void *ctx, unsigned waits)
 {
-	struct serve *s = ctx;
-	int r = -ETIMEDOUT;
+	const struct serve *s = ctx;
 
-	for (unsigned i = 0; i < SEND_TRIES && r == -ETIMEDOUT; i++) {
-		r = bus_send_wait(s->bus, batch, SEND_WAIT_MS);
-		if (r == -ETIMEDOUT && life_ended(s->life_fd))
-			return -ENOTCONN;
-	}
-	return r;
+	if (life_ended(s->life_fd))
+		return -ENOTCONN;
+	return waits < SEND_TRIES ? 0 : -ETIMEDOUT;
 }
 
 static int send_begin(struct serve *s, uint64_t id, enum rows_status status,
@@ -84,7 +75,7 @@ static int send_begin(struct serve *s, uint64_t id, enum rows_status status,
 		m.rows_begin.rows = rows->count;
 		m.rows_begin.rules = rows->rules.n;
 	}
-	return stream_put(&s->out, &m);
+	return peer_put(s->peer, &m);
 }
 
 static int send_rules(struct serve *s, uint64_t id, const struct rows_rules *rules)
@@ -94,7 +85,7 @@ static int send_rules(struct serve *s, uint64_t id, const struct rows_rules *rul
 		struct span bytes = { .data = (const uint8_t *)&rules->rule[at],
 				      .len = n * sizeof(*rules->rule) };
 		struct msg m = { .id = MSG_ROWS_RULES, .rows_rules = { .id = id, .rules = bytes } };
-		int r = stream_put(&s->out, &m);
+		int r = peer_put(s->peer, &m);
 
 		if (r)
 			return r;
@@ -118,7 +109,7 @@ static int send_rows(struct serve *s, uint64_t id, const struct rows *rows)
 					      .len = n * sizeof(*chunk) };
 			struct msg m = { .id = MSG_ROWS_CHUNK,
 					 .rows_chunk = { .id = id, .rows = bytes } };
-			int r = stream_put(&s->out, &m);
+			int r = peer_put(s->peer, &m);
 
 			if (r)
 				return r;
@@ -164,11 +155,11 @@ static int answer(struct serve *s, uint64_t id, int fd)
 		if (!r)
 			r = send_rows(s, id, &rows);
 		if (!r)
-			r = stream_put(&s->out, &end);
+			r = peer_put(s->peer, &end);
 	}
 	rows_done(&rows);
 	lastword_back(former);
-	return r ? r : stream_flush(&s->out);
+	return r ? r : peer_flush(s->peer);
 }
 
 /* --- receiving --- */
@@ -236,7 +227,7 @@ static int drain_lane(struct serve *s)
 	int fd;
 
 	while (s->waiting_fds < HALVES) {
-		int r = fdlane_recv(s->lane, &id, &fd);
+		int r = peer_recv_file(s->peer, &id, &fd);
 
 		if (r == -EAGAIN)
 			return 0;
@@ -244,61 +235,38 @@ static int drain_lane(struct serve *s)
 			s->peer_gone = true;
 			return 0;
 		}
-		if (r == -EBADMSG)
-			fd = -1;
-		else if (r < 0)
+		if (r)
 			return r;
-		if (id == LASTWORD_LANE_ID && fd >= 0)
-			(void)lastword_take(fd);
-		else
-			descriptor_came(s, id, fd);
+		descriptor_came(s, id, fd);
 	}
 	return 0;
 }
 
-static int take_messages(struct serve *s)
+static int drain_bus(struct serve *s)
 {
 	struct msg m;
 
-	for (;;) {
-		int r = stream_next(&s->in, &m);
-
-		s->in.new_epoch = false;
-		if (r == STREAM_AGAIN)
-			return 0;
-		if (r == STREAM_SCHEMA)
-			return SERVE_SCHEMA;
-		if (r == STREAM_MALFORMED)
-			return SERVE_MALFORMED;
-		if (r < 0)
-			return r;
-		if (m.id == MSG_HELLO && m.hello.schema != msg_schema_hash())
-			return SERVE_SCHEMA;
-		if (m.id == MSG_ROWS_REQUEST)
-			request_came(s, m.rows_request.id);
-	}
-}
-
-static int drain_bus(struct serve *s)
-{
 	while (s->waiting_requests < HALVES) {
-		int r = bus_recv(s->bus, &s->message);
+		int r = peer_recv(s->peer, &m);
 
-		if (r == BUS_EMPTY)
-			return 0;
-		if (r == BUS_PEER_CAME)
-			continue;
-		if (r == BUS_PEER_WENT) {
+		switch (r) {
+		case 0:
+			request_came(s, m.rows_request.id); /* there is no other message */
+			break;
+		case PEER_CAME:
+			break;
+		case PEER_WENT:
 			s->peer_gone = true;
 			return 0;
+		case PEER_EMPTY:
+			return 0;
+		case PEER_UNRULY:
+			return SERVE_MALFORMED;
+		case PEER_SCHEMA:
+			return SERVE_SCHEMA;
+		default:
+			return r;
 		}
-		if (r < 0)
-			return r;
-		r = stream_feed(&s->in, buf_span(&s->message));
-		if (!r)
-			r = take_messages(s);
-		if (r)
-			return r;
 	}
 	return 0;
 }
@@ -346,16 +314,10 @@ static int work(struct serve *s, bool *ret_did, int *ret_wait_ms)
 	return answer(s, id, fd);
 }
 
-static int loop(struct serve *s)
+int serve_run(struct serve *s)
 {
-	struct msg hello = { .id = MSG_HELLO,
-			     .hello = { .schema = msg_schema_hash(),
-					.kind = STREAM_RAW,
-					.producer = STR_LIT("prof-deltas") } };
-	int r = stream_put(&s->out, &hello);
+	int r = peer_flush(s->peer); /* the hello */
 
-	if (!r)
-		r = stream_flush(&s->out);
 	while (!r) {
 		bool did;
 		int wait_ms;
@@ -370,39 +332,51 @@ static int loop(struct serve *s)
 			continue;
 
 		struct pollfd p[] = {
-			{ .fd = bus_fd(s->bus), .events = POLLIN },
-			{ .fd = fdlane_fd(s->lane), .events = POLLIN },
+			{ .fd = peer_bus_fd(s->peer), .events = POLLIN },
+			{ .fd = peer_lane_fd(s->peer), .events = POLLIN },
 			{ .fd = s->life_fd, .events = POLLIN },
 		};
 
 		if (poll(p, sizeof(p) / sizeof(p[0]), wait_ms) < 0 && errno != EINTR)
 			r = -errno;
 	}
-	/* Who does not want an answer any more is not an error. */
+	/* A peer that wants no answer any more is no error. */
 	return r == -ENOTCONN ? 0 : r;
 }
 
-int serve(struct bus *bus, struct fdlane *lane, int life_fd)
+int serve_new(const struct serve_config *c, struct serve **ret)
 {
 	struct serve *s = calloc(1, sizeof(*s));
-	int r;
 
 	if (!s)
 		return -ENOMEM;
-	s->bus = bus;
-	s->lane = lane;
-	s->life_fd = life_fd;
+	s->life_fd = c->life_fd;
 	for (unsigned i = 0; i < 2 * HALVES; i++)
 		s->half[i].fd = -1;
-	stream_in_init(&s->in);
-	stream_out_init(&s->out, BATCH_MAX, send_batch, s);
-	stream_out_epoch(&s->out, clock_mono_ns());
-	r = loop(s);
+	const struct peer_config peer = { .route = BUS_ROWS,
+					  .run_dir = c->run_dir,
+					  .uid = c->peer,
+					  .producer = "prof-deltas",
+					  .batch_max = BATCH_MAX,
+					  .send_wait_ms = SEND_WAIT_MS,
+					  .patience = patience,
+					  .ctx = s };
+	const int r = peer_dial(&peer, c->dial_ms, &s->peer);
+
+	if (r) {
+		serve_free(s);
+		return r;
+	}
+	*ret = s;
+	return 0;
+}
+
+void serve_free(struct serve *s)
+{
+	if (!s)
+		return;
 	for (unsigned i = 0; i < 2 * HALVES; i++)
 		half_free(s, &s->half[i]);
-	stream_in_done(&s->in);
-	stream_out_done(&s->out);
-	buf_done(&s->message);
+	peer_free(s->peer);
 	free(s);
-	return r;
 }

@@ -11,9 +11,9 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "tools/prof-bpf/procfs.h"
+#include "common/walk/procfs.h"
 #include "tools/prof-dump/space.h"
-#include "tools/prof-symd/jitfinder.h"
+#include "common/names/jit/jitfinder.h"
 
 #define NICENESS (-15)
 #define IMAGES 256 /* files that cannot be opened, whose other mappings are told */
@@ -173,8 +173,8 @@ static bool same_program(uint32_t a, uint32_t b)
 	return st[0].st_dev == st[1].st_dev && st[0].st_ino == st[1].st_ino;
 }
 
-/* By the rules of the deployment (tools/prof-bpf/jitfiles.h): a fork that wrote no map of its own
- * has its parent's. */
+/* By the rules of the deployment (tools/prof-bpf/host/jitfiles.h): a fork that wrote no map of its
+ * own has its parent's. */
 static int open_generated(int proc, const struct live *l, enum jit_kind kind)
 {
 	struct msg_process p = { .pid = (uint32_t)l->pid, .uid = l->uid, .start_ns = l->start_ns };

@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "common/span.h"
+#include "common/base/span.h"
 #include "tools/prof-dump/half.h"
 
 #define CORE_MAX_HEADERS (1u << 20)   /* program headers */

@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include "tools/prof-symd/jit.h"
+#include "common/names/jit/jit.h"
 
 struct generated {
 	int files[JIT_KINDS]; /* enum jit_kind; -1: none */

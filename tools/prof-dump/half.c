@@ -5,7 +5,7 @@
 #include <poll.h>
 #include <stddef.h>
 #include <unistd.h>
-#include "common/scm.h"
+#include "common/wire/scm.h"
 
 #define HEAD offsetof(struct half_message, text)
 

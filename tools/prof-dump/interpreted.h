@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 #include "bpf/walk.h"
-#include "tools/prof-bpf/weave.h"
+#include "common/walk/weave.h"
 
 #define INTERPRETED_MAX (1u << 16) /* items of one stack: frames may lead in circles */
 

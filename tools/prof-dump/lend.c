@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "tools/prof-dump/half.h"
-#include "tools/prof-symd/finder.h"
+#include "common/names/program/finder.h"
 
 static bool is_elf(int fd)
 {

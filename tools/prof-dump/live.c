@@ -13,8 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "bpf/unwind.h"
-#include "common/clock.h"
-#include "tools/prof-bpf/procfs.h"
+#include "common/base/clock.h"
+#include "common/walk/procfs.h"
 
 #define MAX_THREADS (1u << 16)
 #define MAX_TID (1u << 22) /* PID_MAX_LIMIT (include/linux/threads.h) */

@@ -9,7 +9,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <sched.h>
 #include <signal.h>
 #include <spawn.h>
@@ -21,10 +20,12 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "common/cell.h"
-#include "common/log.h"
-#include "common/sandbox.h"
-#include "common/stdfds.h"
+#include "common/cell/cell.h"
+#include "common/base/cmdline.h"
+#include "common/base/exits.h"
+#include "common/base/log.h"
+#include "common/cell/sandbox.h"
+#include "common/base/stdfds.h"
 #include "tools/prof-dump/caller.h"
 #include "tools/prof-dump/lend.h"
 #include "tools/prof-dump/walker.h"
@@ -39,43 +40,66 @@ extern char **environ;
 
 struct options {
 	const char *what, *sysroot;
-	bool all, names, inlined, interpreter, verbose, half;
+	long pid; /* 0: `what` is the path of a core file */
+	bool all, names, inlined, interpreter, half;
 };
 
-static void usage(void)
+static const char usage[] =
+	"usage: prof-dump [-anv] [--no-inlines] [--interpreter-frames] [--sysroot DIR] PID|CORE\n"
+	"\n"
+	"Print the stacks of a process or of a core file.\n"
+	"\n"
+	"  -a, --all-threads  print every thread (default: the first one of a process, or the\n"
+	"                     one of a core file that took the signal)\n"
+	"  -n, --no-names     print only numbers and addresses\n"
+	"      --no-inlines   omit inlined calls\n"
+	"      --interpreter-frames\n"
+	"                     also show the native frames of an interpreter's own loop\n"
+	"      --sysroot DIR  look below DIR for the files that a core file names\n"
+	"  -v, --verbose      report on standard error how long threads were stopped\n"
+	"  -h, --help         print this help\n"
+	"      --version      print the version\n"
+	"\n"
+	"A number means a process; write ./NUMBER for a core file of that name.\n";
+
+/* The number, where all of s is one; 0: it is none; -1: it is no process's. */
+static long number(const char *s)
 {
-	puts("usage: prof-dump [-anv] [--no-inlines] [--interpreter-frames] [--sysroot DIR] PID|CORE\n"
-	     "  -a, --all-threads  every thread, not only the first one of a process, or the one of a core\n"
-	     "                     that took the signal\n"
-	     "  -n, --no-names     numbers and addresses only\n"
-	     "      --no-inlines   leave out calls that were inlined\n"
-	     "      --interpreter-frames\n"
-	     "                     show the native frames of an interpreter's own loop, too\n"
-	     "      --sysroot DIR  look for the files that a core names below DIR\n"
-	     "  -v, --verbose      say on standard error how long threads stood still\n"
-	     "  -h, --help\n"
-	     "      --version\n"
-	     "A number is a process; a core of such a name is ./NUMBER.");
+	char *end;
+
+	if (s[0] < '0' || s[0] > '9')
+		return 0;
+	errno = 0;
+	long n = strtol(s, &end, 10);
+
+	return *end ? 0 : errno || n < 1 || n > INT32_MAX ? -1 : n;
 }
 
-/* 0 and *ret filled; else the exit status + 1. */
 static int parse(int argc, char **argv, struct options *ret)
 {
-	static const struct option table[] = { { "all-threads", no_argument, NULL, 'a' },
-					       { "no-names", no_argument, NULL, 'n' },
-					       { "no-inlines", no_argument, NULL, 'i' },
-					       { "interpreter-frames", no_argument, NULL, 'I' },
-					       { "sysroot", required_argument, NULL, 's' },
-					       { "verbose", no_argument, NULL, 'v' },
-					       { "help", no_argument, NULL, 'h' },
-					       { "version", no_argument, NULL, 'V' },
-					       { "half", no_argument, NULL, 'H' },
-					       { 0 } };
-	int c;
+	static const struct option longs[] = {
+		{ "all-threads", no_argument, NULL, 'a' },
+		{ "no-names", no_argument, NULL, 'n' },
+		{ "no-inlines", no_argument, NULL, 'i' },
+		{ "interpreter-frames", no_argument, NULL, 'I' },
+		{ "sysroot", required_argument, NULL, 's' },
+		{ "half", no_argument, NULL, 'H' },
+		CMDLINE_OPTIONS,
+		{ 0 },
+	};
+	struct cmdline c = { .tool = "prof-dump",
+			     .usage = usage,
+			     .shorts = ":anvh",
+			     .longs = longs,
+			     .argc = argc,
+			     .argv = argv };
+	int val;
 
 	*ret = (struct options){ .sysroot = "", .names = true, .inlined = true };
-	while ((c = getopt_long(argc, argv, "anvh", table, NULL)) != -1) {
-		switch (c) {
+	while ((val = cmdline_next(&c)) != CMDLINE_END) {
+		switch (val) {
+		case CMDLINE_EXIT:
+			return c.status;
 		case 'a':
 			ret->all = true;
 			break;
@@ -89,35 +113,28 @@ static int parse(int argc, char **argv, struct options *ret)
 			ret->interpreter = true;
 			break;
 		case 's':
-			ret->sysroot = optarg;
+			ret->sysroot = c.value;
 			break;
-		case 'v':
-			ret->verbose = true;
-			break;
-		case 'h':
-			usage();
-			return stdfds_flush() + 1;
-		case 'V':
-			puts("prof-dump " PROFPIPE_VERSION);
-			return stdfds_flush() + 1;
 		case 'H':
 			ret->half = true;
 			break;
-		default:
-			return 3;
 		}
 	}
-	if (argc - optind != 1) {
-		log_error("give one process id or the path of one core (see prof-dump --help)");
-		return 3;
-	}
+	if (argc - optind != 1)
+		return cmdline_refuse_all(
+			"give one process id or the path of one core file; see `prof-dump --help`");
 	ret->what = argv[optind];
-	return 0;
+	ret->pid = number(ret->what);
+	if (ret->pid < 0)
+		return cmdline_refuse_all(
+			"%s: not a process id; write ./%s for a core file of that name", ret->what,
+			ret->what);
+	return EXITS_GO_ON;
 }
 
 /* --- the half without rights --- */
 
-static int run_walker(const struct options *o, bool core)
+static int run_walker(const struct options *o)
 {
 	const struct sandbox box = { .change_ids = geteuid() == 0,
 				     .uid = NOBODY,
@@ -129,15 +146,13 @@ static int run_walker(const struct options *o, bool core)
 					  .names = o->names,
 					  .inlined = o->inlined,
 					  .interpreter = o->interpreter,
-					  .core = core ? o->what : NULL };
+					  .core = o->pid ? NULL : o->what };
 	const char *step;
 	int type;
 	socklen_t n = sizeof(type);
 
-	if (getsockopt(HALF_FD, SOL_SOCKET, SO_TYPE, &type, &n) < 0 || type != SOCK_SEQPACKET) {
-		log_error("--half is for prof-dump's own use");
-		return 2;
-	}
+	if (getsockopt(HALF_FD, SOL_SOCKET, SO_TYPE, &type, &n) < 0 || type != SOCK_SEQPACKET)
+		return cmdline_refuse_all("--half: is for prof-dump's own use");
 	struct cell cell = { .makes = true };
 
 	/* In a user namespace there would be nobody but us to become. */
@@ -147,14 +162,14 @@ static int run_walker(const struct options *o, bool core)
 	if (r) {
 		log_error("%s: %s; is this a container without user %d?", step, strerror(-r),
 			  NOBODY);
-		return 1;
+		return EXITS_FAILED;
 	}
 	r = cell_enter(&cell, NULL);
 	if (!r)
 		r = cell_seal(&cell);
 	if (r) {
 		log_error("cannot be confined: %s", strerror(-r));
-		return 1;
+		return EXITS_FAILED;
 	}
 	return walker_run(HALF_FD, &w);
 }
@@ -299,14 +314,15 @@ static int finish(pid_t walker, int socket, struct live *late)
 	if (WIFEXITED(status))
 		return WEXITSTATUS(status);
 	if (WTERMSIG(status) == SIGPIPE) /* who reads has enough */
-		return 1;
+		return EXITS_FAILED;
 	log_error("the half that reads files ended by signal %d (%s): report it, with the file",
 		  WTERMSIG(status), strsignal(WTERMSIG(status)));
-	return 1;
+	return EXITS_FAILED;
 }
 
-static int dump_process(pid_t pid, const struct options *o, int argc, char **argv)
+static int dump_process(const struct options *o, int argc, char **argv)
 {
+	const pid_t pid = (pid_t)o->pid;
 	struct live l;
 	pid_t walker;
 	int socket;
@@ -317,7 +333,7 @@ static int dump_process(pid_t pid, const struct options *o, int argc, char **arg
 	if (r) {
 		say(&l, o->all, r);
 		live_close(&l);
-		return 1;
+		return EXITS_FAILED;
 	}
 	r = caller_process(socket, walker, &l, o->all);
 	if (r) {
@@ -336,7 +352,7 @@ static int dump_process(pid_t pid, const struct options *o, int argc, char **arg
 	int status = finish(walker, socket, &l);
 
 	live_close(&l);
-	return r ? 1 : status;
+	return r ? EXITS_FAILED : status;
 }
 
 static int dump_core(const struct options *o, int argc, char **argv)
@@ -348,12 +364,12 @@ static int dump_core(const struct options *o, int argc, char **argv)
 	if (fd < 0 || fstat(fd, &st) < 0) {
 		log_error("%s: %s; give the path of a core, or the number of a process", o->what,
 			  strerror(errno));
-		return 1;
+		return EXITS_FAILED;
 	}
 	if (!S_ISREG(st.st_mode)) {
 		log_error("%s: is no regular file; give the path of a core", o->what);
 		close(fd);
-		return 1;
+		return EXITS_FAILED;
 	}
 	int r = start_walker(argv, argc, &walker, &socket);
 
@@ -364,22 +380,9 @@ static int dump_core(const struct options *o, int argc, char **argv)
 	close(fd);
 	if (r) {
 		log_error("%s: cannot be dumped: %s", o->what, strerror(-r));
-		return 1;
+		return EXITS_FAILED;
 	}
 	return finish(walker, -1, NULL);
-}
-
-/* The number, where all of s is one; else 0. */
-static long number(const char *s)
-{
-	char *end;
-
-	if (s[0] < '0' || s[0] > '9')
-		return 0;
-	errno = 0;
-	long n = strtol(s, &end, 10);
-
-	return *end ? 0 : errno || n < 1 || n > INT32_MAX ? -1 : n;
 }
 
 int main(int argc, char **argv)
@@ -388,19 +391,11 @@ int main(int argc, char **argv)
 
 	stdfds_hold();
 	log_init("prof-dump", LOG_WARNING);
-	int r = parse(argc, argv, &o);
+	const int r = parse(argc, argv, &o);
 
-	if (r)
-		return r - 1;
-	if (o.verbose)
-		log_init("prof-dump", LOG_INFO);
-	long pid = number(o.what);
-
-	if (pid < 0) {
-		log_error("%s: is no process id; a core file of that name is ./%s", o.what, o.what);
-		return 2;
-	}
+	if (r != EXITS_GO_ON)
+		return r;
 	if (o.half)
-		return run_walker(&o, pid == 0);
-	return pid ? dump_process((pid_t)pid, &o, argc, argv) : dump_core(&o, argc, argv);
+		return run_walker(&o);
+	return o.pid ? dump_process(&o, argc, argv) : dump_core(&o, argc, argv);
 }

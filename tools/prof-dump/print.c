@@ -6,12 +6,12 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include "common/log.h"
-#include "common/msg.h"
+#include "common/base/log.h"
+#include "common/wire/msg.h"
 #include "tools/prof-dump/generated.h"
 #include "tools/prof-dump/half.h"
 #include "tools/prof-dump/runtimes.h"
-#include "tools/prof-symd/program.h"
+#include "common/names/program/program.h"
 
 #define FLUSH 65536 /* bytes of lines held back at most */
 

@@ -4,7 +4,7 @@
 #define PROF_DUMP_PRINT_H
 
 #include <stdio.h>
-#include "common/buf.h"
+#include "common/base/buf.h"
 #include "tools/prof-dump/space.h"
 
 #define PRINT_DWARF (1ull << 30) /* bytes of DWARF of one file that are unpacked at most */

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "common/log.h"
-#include "tools/prof-symd/symfile.h"
+#include "common/base/log.h"
+#include "common/names/elf/symfile.h"
 
 #define CACHE 64 /* objects, each where its key leads */
 #define PAGE 4096u
@@ -78,7 +78,7 @@ void runtimes_free(struct runtimes *r)
 }
 
 /* As much of a piece as there is. How many bytes. */
-static uint32_t read_piece(const struct space *s, const struct memory_piece *p, uint8_t *to)
+static uint32_t read_piece(const struct space *s, const struct object_memory_piece *p, uint8_t *to)
 {
 	uint32_t n = 0;
 
@@ -95,14 +95,14 @@ static uint32_t read_piece(const struct space *s, const struct memory_piece *p, 
 	return n;
 }
 
-static int read_wanted(const struct space *s, struct memory *m)
+static int read_wanted(const struct space *s, struct object_memory *m)
 {
-	static uint8_t bytes[MEMORY_BYTES];
+	static uint8_t bytes[OBJECT_MEMORY_BYTES];
 
-	for (unsigned i = 0; memory_next(m, &i); i++) {
+	for (unsigned i = 0; object_memory_next(m, &i); i++) {
 		const struct span got = { .data = bytes,
 					  .len = read_piece(s, &m->pieces[i], bytes) };
-		int r = memory_put(m, i, got);
+		int r = object_memory_put(m, i, got);
 
 		if (r)
 			return r;
@@ -113,7 +113,7 @@ static int read_wanted(const struct space *s, struct memory *m)
 static int read_object(const struct space *s, struct cached *c)
 {
 	const struct runtime_build *b = c->build;
-	struct memory m = { 0 };
+	struct object_memory m = { 0 };
 	int r = RUNTIME_WANTS;
 
 	for (int round = 0; r == RUNTIME_WANTS && round < MAX_ROUNDS; round++) {
@@ -128,7 +128,7 @@ static int read_object(const struct space *s, struct cached *c)
 	if (r > 0)
 		snprintf(c->label, sizeof(c->label), "[%s: %s]", runtime_label(b),
 			 m.count && m.pieces[0].have ? "gone" : "memory not read");
-	memory_done(&m);
+	object_memory_done(&m);
 	return r < 0 ? r : 0;
 }
 

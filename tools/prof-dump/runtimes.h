@@ -6,7 +6,7 @@
 #ifndef PROF_DUMP_RUNTIMES_H
 #define PROF_DUMP_RUNTIMES_H
 
-#include "common/span.h"
+#include "common/base/span.h"
 #include "tools/prof-dump/space.h"
 
 /* Looks once for a runtime in a file, and sets f->build. 0, -ENOMEM. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An address space to be walked in: its executable mappings, the files behind them with their rows
- * in tables (tools/prof-bpf/tables.h), and a reader of its memory. What the kernel's tables are to
+ * in tables (common/walk/tables.h), and a reader of its memory. What the kernel's tables are to
  * the walker when it samples, this is to a dump.
  *
  * The files and the memory are a stranger's.
@@ -13,9 +13,9 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "bpf/env.h"
-#include "tools/prof-bpf/tables.h"
+#include "common/walk/tables.h"
 #include "tools/prof-dump/half.h"
-#include "tools/prof-symd/runtime.h"
+#include "common/names/runtime/runtime.h"
 
 #define SPACE_MAX_MAPPINGS (1u << 16) /* what tables_walk_maps takes */
 #define SPACE_MAX_FILES 4096u

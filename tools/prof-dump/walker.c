@@ -9,9 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "bpf/reasons.h"
-#include "common/clock.h"
-#include "common/log.h"
-#include "tools/prof-bpf/procfs.h"
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "common/walk/procfs.h"
 #include "tools/prof-dump/core.h"
 #include "tools/prof-dump/generated.h"
 #include "tools/prof-dump/half.h"
@@ -19,7 +19,7 @@
 #include "tools/prof-dump/print.h"
 #include "tools/prof-dump/runtimes.h"
 #include "tools/prof-dump/space.h"
-#include "tools/prof-symd/symfile.h"
+#include "common/names/elf/symfile.h"
 
 #define MAX_STACKS (1u << 16)
 

@@ -10,18 +10,19 @@
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <unistd.h>
-#include "common/bus.h"
-#include "common/cell.h"
-#include "common/clock.h"
-#include "common/deploy.h"
-#include "common/heap.h"
-#include "common/log.h"
-#include "common/stdfds.h"
-#include "tools/prof-export/journal.h"
-#include "tools/prof-export/keeping.h"
+#include "common/wire/bus.h"
+#include "common/cell/cell.h"
+#include "common/base/clock.h"
+#include "common/cell/deploy.h"
+#include "common/base/exits.h"
+#include "common/base/heap.h"
+#include "common/base/log.h"
+#include "common/base/stdfds.h"
+#include "tools/prof-export/store/journal.h"
+#include "tools/prof-export/store/supervisor.h"
 #include "tools/prof-export/options.h"
 #include "tools/prof-export/session.h"
-#include "tools/prof-export/summary.h"
+#include "tools/prof-export/figures.h"
 
 #define KEEP_FILES 168 /* a week of hours */
 #define KEEP_MIB 1024
@@ -71,7 +72,7 @@ static int finish(const struct options *o, int verdict, const char *what, const 
 			log_error("%s: is %s; give it what prof-symd or prof-bpf wrote", what,
 				  session.in.pending.len ? "cut short within its first message"
 							 : "empty");
-		return EXIT_FAILURE;
+		return EXITS_FAILED;
 	}
 	/* An output that fails keeps its error; a session without memory still writes what it has.
 	 */
@@ -83,13 +84,13 @@ static int finish(const struct options *o, int verdict, const char *what, const 
 	refresh_status(true);
 	if (r) {
 		output_say(output, r);
-		return EXIT_FAILURE;
+		return EXITS_FAILED;
 	}
 	if (model_totals(session.model)->unkept)
 		log_warning(
-			"%llu samples did not fit below the ceiling of %zu MiB and are counted as lost; raise --memory-limit",
+			"%llu samples did not fit below the ceiling of %zu MiB and are counted as lost; raise --%s",
 			(unsigned long long)model_totals(session.model)->unkept,
-			o->session.memory_max >> 20);
+			o->session.memory_max >> 20, o->deploy.run_dir ? "memory-limit" : "memory");
 	if (verdict == STREAM_MALFORMED || verdict == STREAM_SCHEMA)
 		log_error("%s: is damaged; what came before the damage is in %s", what, output);
 	else if (!ended_well() && o->deploy.run_dir) /* the launcher knows why, and says so */
@@ -97,17 +98,18 @@ static int finish(const struct options *o, int verdict, const char *what, const 
 	else if (!ended_well())
 		log_error("%s: was cut short; what came until then is in %s", what, output);
 	return verdict == STREAM_MALFORMED || verdict == STREAM_SCHEMA || !ended_well()
-		       ? EXIT_CUT
-		       : EXIT_SUCCESS;
+		       ? EXITS_CUT
+		       : EXITS_DONE;
 }
 
 static int init_session(const struct options *o, int fd)
 {
-	int r = session_init(&session, &o->session, fd);
+	const int r = session_init(&session, &o->session, fd);
 
-	if (r)
-		log_error("%s", strerror(-r));
-	return r;
+	if (!r)
+		return EXITS_GO_ON;
+	log_error("the session cannot begin: %s", strerror(-r));
+	return EXITS_FAILED;
 }
 
 /* --- by hand --- */
@@ -180,7 +182,7 @@ static void print_summary(void)
 	struct buf b = BUF_INIT(0);
 	size_t done = 0;
 
-	if (summary_print(&b, &status))
+	if (figures_print(&b, &status))
 		log_error("the summary cannot be made: %s", strerror(ENOMEM));
 	while (done < b.len) {
 		const ssize_t n = write(STDERR_FILENO, b.data + done, b.len - done);
@@ -203,15 +205,14 @@ static int confine(const char *output)
 		snprintf(folder, sizeof(folder), "%.*s", (int)(slash - output) + 1, output);
 	const int r = cell_by_hand(CELL_WRITES, output ? folder : NULL);
 
-	if (r)
-		log_error("cannot be confined: %s", strerror(-r));
-	return r;
+	if (!r)
+		return EXITS_GO_ON;
+	log_error("cannot be confined: %s", strerror(-r));
+	return EXITS_FAILED;
 }
 
 static int run_by_hand(const struct options *o)
 {
-	const bool binary = o->session.format == SESSION_PPROF ||
-			    o->session.format == SESSION_STREAM;
 	const char *name = o->output ? o->output : "standard output";
 	bool created = false;
 	int fd = STDOUT_FILENO;
@@ -219,29 +220,33 @@ static int run_by_hand(const struct options *o)
 	if (isatty(STDIN_FILENO)) {
 		log_error(
 			"standard input: is a terminal; give it what prof-symd or prof-bpf wrote");
-		return EXIT_FAILURE;
+		return EXITS_FAILED;
 	}
 	if (o->output) {
 		fd = open_output(o->output, &created);
 		if (fd < 0)
-			return EXIT_FAILURE;
-	} else if (binary && isatty(fd)) {
+			return EXITS_FAILED;
+	} else if (format_is_binary(o->session.format) && isatty(fd)) {
 		log_error("standard output: is a terminal, and %s is binary; name a file with -o",
-			  options_format(o->session.format));
-		return EXIT_FAILURE;
+			  format_names[o->session.format]);
+		return EXITS_FAILED;
 	} else if ((fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDONLY) {
 		log_error("standard output: is closed; name a file with -o");
-		return EXIT_FAILURE;
+		return EXITS_FAILED;
 	}
 	catch_signals();
-	if (confine(created ? o->output : NULL) || init_session(o, fd))
-		return EXIT_FAILURE;
-	int result = finish(o, read_stream(), "standard input", name);
+	int result = confine(created ? o->output : NULL);
+
+	if (result == EXITS_GO_ON)
+		result = init_session(o, fd);
+	if (result != EXITS_GO_ON)
+		return result;
+	result = finish(o, read_stream(), "standard input", name);
 
 	/* A network file system may tell only now that there was no room. */
-	if (fd != STDOUT_FILENO && close(fd) && result != EXIT_FAILURE) {
+	if (fd != STDOUT_FILENO && close(fd) && result != EXITS_FAILED) {
 		output_say(name, -errno);
-		result = EXIT_FAILURE;
+		result = EXITS_FAILED;
 	}
 	if (created && !session.begun)
 		unlink(o->output);
@@ -453,17 +458,10 @@ static int run_deployed(const struct options *o)
 				   .max_memory = 8ull * o->session.memory_max + (4ull << 30) };
 	struct bus *bus = NULL;
 
-	if (fcntl(o->output_fd, F_SETFD, FD_CLOEXEC)) {
-		log_error(
-			"--output-fd %d: the descriptor is not open; it is the launcher's to give",
-			o->output_fd);
-		return EXIT_FAILURE;
-	}
+	if (deploy_check_fd("output-fd", o->output_fd) ||
+	    deploy_check_fd("journal-fd", o->journal_fd))
+		return EXITS_FAILED;
 	if (o->journal_fd >= 0) {
-		if (fcntl(o->journal_fd, F_SETFD, FD_CLOEXEC)) {
-			log_error("--journal-fd %d: the descriptor is not open", o->journal_fd);
-			return EXIT_FAILURE;
-		}
 		/* What a predecessor wrote is written again; of what has no beginning to go back
 		 * to, the launcher lets no second one write. */
 		if (!(fcntl(o->output_fd, F_GETFL) & O_APPEND))
@@ -481,8 +479,9 @@ static int run_deployed(const struct options *o)
 	sandbox.max_data = budget_fence(b.export_most > at_end ? b.export_most : at_end, THREADS);
 	if (sandbox.max_data < 2 * o->session.memory_max)
 		sandbox.max_data = 2 * o->session.memory_max;
-	if (deploy_enter(&o->deploy, DEPLOY_EXPORT, &sandbox) || init_session(o, o->output_fd))
-		return EXIT_FAILURE;
+	if (deploy_enter(&o->deploy, DEPLOY_EXPORT, &sandbox) ||
+	    init_session(o, o->output_fd) != EXITS_GO_ON)
+		return EXITS_FAILED;
 	int r = bus_listen(BUS_NAMED, o->deploy.run_dir, o->deploy.uid[DEPLOY_SYMD], &bus);
 
 	if (r)
@@ -492,7 +491,7 @@ static int run_deployed(const struct options *o)
 		r = deploy_seal(DEPLOY_EXPORT);
 	if (r) {
 		deploy_status(&o->deploy, &status, STATUS_FAILED);
-		return EXIT_FAILURE;
+		return EXITS_FAILED;
 	}
 	struct receiver receiver = { .deploy = &o->deploy,
 				     .bus = bus,
@@ -510,13 +509,13 @@ static int run_deployed(const struct options *o)
 		(void)read_life(&receiver);
 		pass_on(&receiver);
 	}
-	int result = EXIT_FAILURE;
+	int result = EXITS_FAILED;
 
 	if (r == -ECANCELED)
 		log_error("the launcher is gone; nothing more is written");
 	else
 		result = finish(o, r, "the stream of prof-symd", "the output");
-	deploy_status(&o->deploy, &status, result == EXIT_FAILURE ? STATUS_FAILED : STATUS_DONE);
+	deploy_status(&o->deploy, &status, result == EXITS_FAILED ? STATUS_FAILED : STATUS_DONE);
 	session_done(&session);
 	return result;
 }
@@ -530,15 +529,14 @@ int main(int argc, char **argv)
 
 	stdfds_hold();
 	log_init("prof-export", LOG_WARNING);
-	deploy_init(&o.deploy);
 	const int r = options_parse(argc, argv, &o);
 
-	if (r)
-		return r > 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	if (r != EXITS_GO_ON)
+		return r;
 	heap_setup();
 	o.session.many = o.deploy.run_dir != NULL;
 	if (o.output_dir && o.output_fd < 0)
-		return keeping_run(&o, argc, argv);
+		return supervisor_run(&o, argc, argv);
 	struct budget budget;
 
 	deploy_budget(&o.deploy, &budget);

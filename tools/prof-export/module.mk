@@ -1,26 +1,31 @@
-# The page is made of page.html, style.css, flame.js and Debian's d3 (libjs-d3), which is never copied here.
-export_PARTS := model lives hot things label twins table paths folded text pprof html output record session summary profiles journal
+# SPDX-License-Identifier: Apache-2.0
+# page/ makes the page from page.html, style.css, flame.js and Debian's d3 (libjs-d3), which is never
+# copied here.
 export_GEN   := $(B)/gen/tools/prof-export
 D3           ?= /usr/share/javascript/d3/d3.min.js
 
 TOOLS += prof-export
-prof-export_SRCS := $(patsubst %,tools/prof-export/%.c,main keeping options $(export_PARTS))
-prof-export_OBJS := $(export_GEN)/pprof.pb-c.o $(export_GEN)/page.o
+prof-export_USES := cell status wire base
 prof-export_LIBS := -lprotobuf-c -lz
-prof-export_GEN  := $(export_GEN)/pprof.pb-c.h
+prof-export_OBJS := $(export_GEN)/output/pprof.pb-c.o $(export_GEN)/page/page.o
+prof-export_GEN  := $(export_GEN)/output/pprof.pb-c.h
 
-$(export_GEN)/pprof.pb-c.c $(export_GEN)/pprof.pb-c.h &: tools/prof-export/pprof.proto
+$(export_GEN)/output/pprof.pb-c.c $(export_GEN)/output/pprof.pb-c.h &: \
+		tools/prof-export/output/pprof.proto
 	@mkdir -p $(@D)
 	@echo "  PROTOC  $<"
 	@protoc-c --c_out=$(B)/gen $<
 
-$(export_GEN)/pprof.pb-c.o: $(export_GEN)/pprof.pb-c.h
+$(export_GEN)/output/pprof.pb-c.o: $(export_GEN)/output/pprof.pb-c.h
 
-$(export_GEN)/page-head.html $(export_GEN)/page-tail.html &: $(addprefix tools/prof-export/,page.py page.html style.css flame.js) $(wildcard $(D3))
+PAGE_PARTS := $(addprefix tools/prof-export/page/,page.py page.html style.css flame.js)
+$(export_GEN)/page/page-head.html $(export_GEN)/page/page-tail.html &: \
+		$(PAGE_PARTS) $(wildcard $(D3))
 	@mkdir -p $(@D)
 	@echo "  PAGE    $(@D)"
-	@$(PYTHON) tools/prof-export/page.py tools/prof-export $(D3) $(@D)
+	@$(PYTHON) tools/prof-export/page/page.py tools/prof-export/page $(D3) $(@D)
 
-$(export_GEN)/page.o: tools/prof-export/page.S $(export_GEN)/page-head.html $(export_GEN)/page-tail.html
+$(export_GEN)/page/page.o: tools/prof-export/page/page.S $(export_GEN)/page/page-head.html \
+		$(export_GEN)/page/page-tail.html
 	@echo "  AS      $<"
-	@$(CC) -I$(export_GEN) -Wa,-I$(export_GEN) -c $< -o $@
+	@$(CC) -I$(export_GEN)/page -Wa,-I$(export_GEN)/page -c $< -o $@

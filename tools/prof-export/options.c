@@ -1,38 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/prof-export/options.h"
 
-#include <errno.h>
-#include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <strings.h>
-#include <unistd.h>
-#include "common/log.h"
-#include "common/stdfds.h"
+#include "common/base/cmdline.h"
+#include "common/base/exits.h"
 
-static const char usage_text[] =
-	"Usage: prof-export [-f FORMAT] [-o FILE] <STREAM\n"
+#define MEMORY_LEAST (1ull << 20)
+#define MEMORY_MOST (64ull << 30)
+#define KEEP_MOST 65536
+#define KEEP_SIZE_LEAST (1ull << 20)
+#define KEEP_SIZE_MOST (1ull << 50)
+
+static const char usage[] =
+	"usage: prof-export [-f FORMAT] [-o FILE] <STREAM\n"
 	"Turn a stream of prof-symd or prof-bpf, or a recording of one, into a file.\n"
 	"\n"
-	"  -f, --format FORMAT     folded, pprof, html, text or stream; else by FILE's ending:\n"
-	"                          .folded, .pb.gz or .pprof, .html, .txt, .prof\n"
-	"  -o, --output FILE       write there, not to standard output\n"
-	"  -t, --threads           folded: the thread's name is the second frame\n"
-	"  -l, --lines             folded, html: interpreted frames have their line numbers\n"
+	"  -f, --format FORMAT     folded, pprof, html, text or stream (default: by FILE's ending,\n"
+	"                          .folded, .pb.gz or .pprof, .html, .txt, .prof)\n"
+	"  -o, --output FILE       write to FILE instead of standard output\n"
+	"  -t, --threads           folded: make the thread's name the second frame\n"
+	"  -l, --lines             folded, html: show line numbers of interpreted frames\n"
 	"      --interpreter-frames\n"
-	"                          show the native frames of an interpreter's own loop, too\n"
+	"                          also show the native frames of an interpreter's own loop\n"
 	"  -s, --summary           print figures and the hottest functions to standard error\n"
-	"  -m, --memory-limit MIB  keep at most so much of the stream (256); samples beyond it are counted as lost\n"
-	"  -v, --verbose           say more\n"
-	"  -h, --help              print this\n"
+	"  -m, --memory SIZE       keep at most this much of the stream (default 256M); samples\n"
+	"                          beyond it are counted as lost\n"
+	"  -v, --verbose           log more\n"
+	"  -h, --help              print this help\n"
 	"      --version           print the version\n"
 	"\n"
 	"In a deployment (see prof-export(1)):\n"
-	"  --run-dir DIR --ids GID:B:D:S:E --limit SIZE --status-fd N --life-fd N --output-fd N --journal-fd N\n"
-	"  --run-dir DIR --ids GID:B:D:S:E --output-dir DIR [--keep FILES] [--keep-size MIB]\n"
+	"  --run-dir DIR --ids GID:B:D:S:E --memory-limit SIZE --status-fd N --life-fd N --output-fd N\n"
+	"    --journal-fd N\n"
+	"  --run-dir DIR --ids GID:B:D:S:E --memory-limit SIZE --output-dir DIR [--keep FILES]\n"
+	"    [--keep-size SIZE]\n"
 	"\n"
-	"Exit status: 0 done; 1 nothing or not all could be written; 3 all that came was written, but the stream was cut short.\n";
+	"Exit status: 0 done; 1 output not written, or not completely; 2 bad usage; 3 all input was\n"
+	"written, but the stream was truncated.\n";
 
 enum {
 	OPTION_OUTPUT_FD = 256,
@@ -40,52 +43,56 @@ enum {
 	OPTION_OUTPUT_DIR,
 	OPTION_KEEP,
 	OPTION_KEEP_SIZE,
-	OPTION_VERSION,
 	OPTION_INTERPRETER
 };
 
-static const struct {
-	const char *name;
-	const char *endings[3];
-} formats[SESSION_FORMATS] = {
-	[SESSION_FOLDED] = { "folded", { ".folded" } },
-	[SESSION_PPROF] = { "pprof", { ".pb.gz", ".pprof" } },
-	[SESSION_HTML] = { "html", { ".html" } },
-	[SESSION_TEXT] = { "text", { ".txt" } },
-	[SESSION_STREAM] = { "stream", { ".prof" } },
-};
-
-static bool format_by_name(const char *name, enum session_format *ret)
+static int take_option(struct options *o, const struct cmdline *c, int val)
 {
-	for (int i = 0; i < SESSION_FORMATS; i++)
-		if (!strcmp(name, formats[i].name)) {
-			*ret = (enum session_format)i;
-			return true;
-		}
-	return false;
-}
+	int r = EXITS_GO_ON;
+	uint64_t n = 0;
+	size_t word = 0;
 
-static bool format_by_ending(const char *path, enum session_format *ret)
-{
-	const size_t len = strlen(path);
-
-	for (int i = 0; i < SESSION_FORMATS; i++)
-		for (const char *const *e = formats[i].endings; e < formats[i].endings + 3 && *e;
-		     e++)
-			if (len > strlen(*e) && !strcasecmp(path + len - strlen(*e), *e)) {
-				*ret = (enum session_format)i;
-				return true;
-			}
-	return false;
-}
-
-static bool parse_number(const char *s, unsigned long max, unsigned long *ret)
-{
-	char *end;
-
-	errno = 0;
-	*ret = strtoul(s, &end, 10);
-	return *s >= '0' && *s <= '9' && !*end && !errno && *ret <= max;
+	switch (val) {
+	case 'f':
+		r = cmdline_word(c, format_names, FORMATS, &word);
+		o->session.format = (enum format)word;
+		o->format_given = true;
+		return r;
+	case 'o':
+		o->output = c->value;
+		return r;
+	case 't':
+		o->session.threads = true;
+		return r;
+	case 'l':
+		o->session.lines = true;
+		return r;
+	case OPTION_INTERPRETER:
+		o->session.interpreter_frames = true;
+		return r;
+	case 's':
+		o->summary = true;
+		return r;
+	case 'm':
+		r = cmdline_size(c, MEMORY_LEAST, MEMORY_MOST, &n);
+		o->session.memory_max = (size_t)n;
+		return r;
+	case OPTION_OUTPUT_FD:
+		return cmdline_fd(c, &o->output_fd);
+	case OPTION_JOURNAL_FD:
+		return cmdline_fd(c, &o->journal_fd);
+	case OPTION_OUTPUT_DIR:
+		o->output_dir = c->value;
+		return r;
+	case OPTION_KEEP:
+		r = cmdline_number(c, 1, KEEP_MOST, &n);
+		o->keep_files = (unsigned)n;
+		return r;
+	case OPTION_KEEP_SIZE:
+		return cmdline_size(c, KEEP_SIZE_LEAST, KEEP_SIZE_MOST, &o->keep_bytes);
+	default:
+		return deploy_option(&o->deploy, c, val);
+	}
 }
 
 int options_parse(int argc, char **argv, struct options *o)
@@ -97,136 +104,49 @@ int options_parse(int argc, char **argv, struct options *o)
 		{ "lines", no_argument, NULL, 'l' },
 		{ "interpreter-frames", no_argument, NULL, OPTION_INTERPRETER },
 		{ "summary", no_argument, NULL, 's' },
-		{ "memory-limit", required_argument, NULL, 'm' },
+		{ "memory", required_argument, NULL, 'm' },
 		{ "output-fd", required_argument, NULL, OPTION_OUTPUT_FD },
 		{ "journal-fd", required_argument, NULL, OPTION_JOURNAL_FD },
 		{ "output-dir", required_argument, NULL, OPTION_OUTPUT_DIR },
 		{ "keep", required_argument, NULL, OPTION_KEEP },
 		{ "keep-size", required_argument, NULL, OPTION_KEEP_SIZE },
-		{ "verbose", no_argument, NULL, 'v' },
-		{ "help", no_argument, NULL, 'h' },
-		{ "version", no_argument, NULL, OPTION_VERSION },
 		DEPLOY_OPTIONS,
-		{ NULL, 0, NULL, 0 },
+		CMDLINE_OPTIONS,
+		{ 0 },
 	};
-	unsigned long n;
-	int c;
+	struct cmdline c = { .tool = "prof-export",
+			     .usage = usage,
+			     .shorts = ":f:o:tlsm:vh",
+			     .longs = longs,
+			     .argc = argc,
+			     .argv = argv };
+	int val;
 
-	while ((c = getopt_long(argc, argv, "f:o:tlsm:vh", longs, NULL)) != -1) {
-		switch (c) {
-		case 'f':
-			if (!format_by_name(optarg, &o->session.format)) {
-				log_error(
-					"--format %s: is none of folded, pprof, html, text, stream",
-					optarg);
-				return -EINVAL;
-			}
-			o->format_given = true;
-			break;
-		case 'o':
-			o->output = optarg;
-			break;
-		case 't':
-			o->session.threads = true;
-			break;
-		case 'l':
-			o->session.lines = true;
-			break;
-		case OPTION_INTERPRETER:
-			o->session.interpreter_frames = true;
-			break;
-		case 's':
-			o->summary = true;
-			break;
-		case 'm':
-			if (!parse_number(optarg, 65536, &n) || !n) {
-				log_error("--memory-limit %s: is no number of MiB from 1 to 65536",
-					  optarg);
-				return -EINVAL;
-			}
-			o->session.memory_max = (size_t)n << 20;
-			break;
-		case OPTION_JOURNAL_FD:
-		case OPTION_OUTPUT_FD:
-			if (!parse_number(optarg, INT_MAX, &n)) {
-				log_error("--%s %s: is no number of a descriptor",
-					  c == OPTION_OUTPUT_FD ? "output-fd" : "journal-fd",
-					  optarg);
-				return -EINVAL;
-			}
-			*(c == OPTION_OUTPUT_FD ? &o->output_fd : &o->journal_fd) = (int)n;
-			break;
-		case OPTION_OUTPUT_DIR:
-			o->output_dir = optarg;
-			break;
-		case OPTION_KEEP:
-			if (!parse_number(optarg, 65536, &n) || !n) {
-				log_error("--keep %s: is no number of files from 1 to 65536",
-					  optarg);
-				return -EINVAL;
-			}
-			o->keep_files = (unsigned)n;
-			break;
-		case OPTION_KEEP_SIZE:
-			if (!parse_number(optarg, 1ul << 30, &n) || !n) {
-				log_error("--keep-size %s: is no number of MiB from 1 to %lu",
-					  optarg, 1ul << 30);
-				return -EINVAL;
-			}
-			o->keep_bytes = (uint64_t)n << 20;
-			break;
-		case 'v':
-			log_init("prof-export", LOG_INFO);
-			break;
-		case 'h':
-			fputs(usage_text, stdout);
-			return stdfds_flush() ? -EIO : 1;
-		case OPTION_VERSION:
-			puts("prof-export " PROFPIPE_VERSION);
-			return stdfds_flush() ? -EIO : 1;
-		case '?':
-			fputs("Try `prof-export --help`.\n", stderr);
-			return -EINVAL;
-		default:
-			if (deploy_option(&o->deploy, c, optarg))
-				return -EINVAL;
-		}
+	deploy_init(&o->deploy);
+	while ((val = cmdline_next(&c)) != CMDLINE_END) {
+		const int r = val == CMDLINE_EXIT ? c.status : take_option(o, &c, val);
+
+		if (r != EXITS_GO_ON)
+			return r;
 	}
-	if (optind < argc) {
-		log_error(
-			"%s: is no option; the stream comes on standard input, and FILE is named by -o",
+	if (optind < argc)
+		return cmdline_refuse_all(
+			"%s: not an option; the stream comes on standard input, and -o names the output",
 			argv[optind]);
-		return -EINVAL;
-	}
-	if (o->output && !o->format_given && format_by_ending(o->output, &o->session.format))
-		o->format_given = true;
-	if (!o->format_given) {
-		log_error(
-			o->output
-				? "%s: its ending names no format; give one with -f (folded, pprof, html, text, stream)"
-				: "no format%s; give one with -f (folded, pprof, html, text, stream)",
-			o->output ? o->output : "");
-		return -EINVAL;
-	}
-	if (o->deploy.run_dir && o->output_fd < 0 && !o->output_dir) {
-		log_error(
-			"--run-dir without --output-fd: the output is the launcher's to open; without a launcher give --output-dir");
-		return -EINVAL;
-	}
-	if (!o->deploy.run_dir && (o->output_fd >= 0 || o->output_dir)) {
-		log_error("--output-%s without --run-dir; by hand, name the output with -o",
-			  o->output_dir ? "dir" : "fd");
-		return -EINVAL;
-	}
-	return 0;
-}
-
-const char *options_format(enum session_format f)
-{
-	return formats[f].name;
-}
-
-const char *options_ending(enum session_format f)
-{
-	return formats[f].endings[0];
+	if (o->output && !o->format_given)
+		o->format_given = format_of_path(o->output, &o->session.format);
+	if (!o->format_given && o->output)
+		return cmdline_refuse_all(
+			"--output: %s: its ending names no format; give one with -f", o->output);
+	if (!o->format_given)
+		return cmdline_refuse_all(
+			"--format: missing; give folded, pprof, html, text or stream");
+	if (o->deploy.run_dir && o->output_fd < 0 && !o->output_dir)
+		return cmdline_refuse_all(
+			"--run-dir: needs --output-fd, which the launcher opens; without a launcher give --output-dir");
+	if (!o->deploy.run_dir && (o->output_fd >= 0 || o->output_dir))
+		return cmdline_refuse_all(
+			"--output-%s: needs --run-dir; by hand, name the output with -o",
+			o->output_dir ? "dir" : "fd");
+	return EXITS_GO_ON;
 }

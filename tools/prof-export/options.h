@@ -5,11 +5,8 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include "common/deploy.h"
+#include "common/cell/deploy.h"
 #include "tools/prof-export/session.h"
-
-/* Exit status: what was collected is written, but the stream did not end as it should. */
-#define EXIT_CUT 3
 
 struct options {
 	struct deploy deploy;
@@ -23,10 +20,7 @@ struct options {
 	uint64_t keep_bytes;
 };
 
-/* 0; 1 when what was asked for is done; -EINVAL, logged. */
+/* A part of main (exits.h). *o holds the defaults. */
 int options_parse(int argc, char **argv, struct options *o);
-/* Its name, and how names of files of it end, with the dot. */
-const char *options_format(enum session_format f);
-const char *options_ending(enum session_format f);
 
 #endif

@@ -2,18 +2,17 @@
 #include "tools/prof-export/session.h"
 
 #include <errno.h>
-#include "tools/prof-export/folded.h"
-#include "tools/prof-export/html.h"
-#include "tools/prof-export/pprof.h"
+#include "tools/prof-export/output/folded.h"
+#include "tools/prof-export/page/html.h"
+#include "tools/prof-export/output/pprof.h"
 
 int session_init(struct session *s, const struct session_options *o, int fd)
 {
-	const bool at_end = o->format == SESSION_FOLDED || o->format == SESSION_PPROF ||
-			    o->format == SESSION_HTML;
+	const bool at_end = o->format == FORMAT_FOLDED || o->format == FORMAT_PPROF ||
+			    o->format == FORMAT_HTML;
 	const struct model_options model = {
-		.detail = o->format == SESSION_FOLDED || o->format == SESSION_HTML
-				  ? MODEL_NAMES
-				  : MODEL_ADDRESSES,
+		.detail = o->format == FORMAT_FOLDED || o->format == FORMAT_HTML ? MODEL_NAMES
+										 : MODEL_ADDRESSES,
 		.interpreter_frames = o->interpreter_frames,
 		.lines = o->lines,
 		.aggregate = at_end,
@@ -26,8 +25,10 @@ int session_init(struct session *s, const struct session_options *o, int fd)
 	s->text = (struct text){ 0 };
 	s->begun = s->lost = false;
 	stream_in_init(&s->in);
+	if (o->many)
+		s->in.way = MSG_NAMED_STREAM;
 	record_init(&s->record, &s->output);
-	int r = output_init(&s->output, fd, o->format == SESSION_PPROF);
+	int r = output_init(&s->output, fd, o->format == FORMAT_PPROF);
 
 	return r ? r : model_new(&model, &s->model);
 }
@@ -45,7 +46,7 @@ static int take(struct session *s, const struct msg *m)
 {
 	struct model_sample sample;
 	unsigned rests = 0;
-	const bool recording = s->options.format == SESSION_STREAM;
+	const bool recording = s->options.format == FORMAT_STREAM;
 	int r = 0;
 
 	if (m->id == MSG_HELLO && !s->begun) {
@@ -77,7 +78,7 @@ static int take(struct session *s, const struct msg *m)
 			r = record_take(&s->record, m);
 		while (output_rest(&s->output, r, &rests));
 	}
-	if (!r && is_sample && s->options.format == SESSION_TEXT)
+	if (!r && is_sample && s->options.format == FORMAT_TEXT)
 		r = text_sample(&s->text, s->model, &sample, &s->output);
 	return r ? r : s->output.error;
 }
@@ -115,7 +116,7 @@ int session_tell(struct session *s, struct str name, uint64_t value)
 	int r = 0;
 
 	(void)model_take(s->model, &m, &none);
-	if (s->options.format != SESSION_STREAM || s->record.ended)
+	if (s->options.format != FORMAT_STREAM || s->record.ended)
 		return 0;
 	do
 		r = record_take(&s->record, &m);
@@ -133,13 +134,13 @@ void session_reopen(struct session *s)
 static int write_end(struct session *s)
 {
 	switch (s->options.format) {
-	case SESSION_FOLDED:
+	case FORMAT_FOLDED:
 		return folded_write(s->model, s->options.threads, &s->output);
-	case SESSION_PPROF:
+	case FORMAT_PPROF:
 		return pprof_write(s->model, &s->output);
-	case SESSION_HTML:
+	case FORMAT_HTML:
 		return html_write(s->model, &s->output);
-	case SESSION_STREAM:
+	case FORMAT_STREAM:
 		return record_finish(&s->record, model_totals(s->model)->last_ns);
 	default:
 		return 0;
@@ -148,8 +149,7 @@ static int write_end(struct session *s)
 
 int session_finish(struct session *s)
 {
-	const bool at_end = s->options.format != SESSION_STREAM &&
-			    s->options.format != SESSION_TEXT;
+	const bool at_end = s->options.format != FORMAT_STREAM && s->options.format != FORMAT_TEXT;
 	unsigned rests = 0;
 	int r;
 

@@ -4,23 +4,15 @@
 #ifndef PROFPIPE_SESSION_H
 #define PROFPIPE_SESSION_H
 
-#include "common/stream.h"
-#include "tools/prof-export/model.h"
-#include "tools/prof-export/output.h"
-#include "tools/prof-export/record.h"
-#include "tools/prof-export/text.h"
-
-enum session_format {
-	SESSION_FOLDED,
-	SESSION_PPROF,
-	SESSION_HTML,
-	SESSION_TEXT,
-	SESSION_STREAM,
-	SESSION_FORMATS
-};
+#include "common/base/format.h"
+#include "common/wire/stream.h"
+#include "tools/prof-export/model/model.h"
+#include "tools/prof-export/output/output.h"
+#include "tools/prof-export/output/record.h"
+#include "tools/prof-export/output/text.h"
 
 struct session_options {
-	enum session_format format;
+	enum format format;
 	bool threads;		 /* folded: the thread's name is a frame */
 	bool lines;		 /* folded: interpreted frames have their line numbers */
 	bool interpreter_frames; /* the native frames of an interpreter's loop are shown, too */

@@ -3,11 +3,11 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <unistd.h>
-#include "common/clock.h"
-#include "common/lastword.h"
-#include "tools/prof-symd/dwarf.h"
+#include "common/base/clock.h"
+#include "common/wire/fdlane.h"
+#include "common/names/dwarf/dwarf.h"
 #include "tools/prof-symd/serve.h"
-#include "tools/prof-symd/share.h"
+#include "tools/prof-symd/files/share.h"
 
 /* An answer without its descriptor, or the other way round, waits so long. */
 #define HALF_NS 1000000000ull
@@ -40,15 +40,11 @@ struct serve {
 	struct filestore files;
 	struct jit jit;
 	struct objects *objects;
-	struct stream_in in;
 	struct stream_out out;
 	struct named *named;
-	struct stream_out requests; /* the files route, both ways */
-	struct stream_in answers;
-	struct buf received, batch; /* of the routes; of the stream */
-	bool unfed;		    /* there was no memory to take batch */
-	bool starves;		    /* there was none for something in this turn of the loop */
-	uint64_t starved_ns;	    /* since when; 0: there is memory */
+	struct buf received; /* from prof-export */
+	bool starves;	     /* there was no memory for something in this turn of the loop */
+	uint64_t starved_ns; /* since when; 0: there is memory */
 	struct half halves[HALVES];
 	struct msg held; /* the first message of an epoch that cannot begin yet */
 	bool holding, export_there, peer_gone;
@@ -122,8 +118,8 @@ static int ask(void *ctx, const struct filestore_request *rq)
 						     .name = str_from(rq->name) } };
 		break;
 	}
-	r = stream_put(&s->requests, &m);
-	return r ? r : stream_flush(&s->requests);
+	r = peer_put(s->links->files, &m);
+	return r ? r : peer_flush(s->links->files);
 }
 
 static void without(void *ctx, struct filestore_file *f)
@@ -144,23 +140,23 @@ static void without(void *ctx, struct filestore_file *f)
 static int ask_jit(void *ctx, const struct jit_request *rq)
 {
 	struct serve *s = ctx;
-	int r = stream_put(&s->requests, &(struct msg){ .id = MSG_JIT_REQUEST,
-							.jit_request = { .id = rq->id,
-									 .process = rq->process,
-									 .pid = rq->pid,
-									 .kind = rq->kind } });
+	int r = peer_put(s->links->files, &(struct msg){ .id = MSG_JIT_REQUEST,
+							 .jit_request = { .id = rq->id,
+									  .process = rq->process,
+									  .pid = rq->pid,
+									  .kind = rq->kind } });
 
-	return r ? r : stream_flush(&s->requests);
+	return r ? r : peer_flush(s->links->files);
 }
 
 /* What is packed goes with the next batch when it does not go now. */
 static int put_request(struct serve *s, const struct msg *m)
 {
-	int r = stream_put(&s->requests, m);
+	int r = peer_put(s->links->files, m);
 
 	if (r)
 		return r;
-	r = stream_flush(&s->requests);
+	r = peer_flush(s->links->files);
 	return r == -EAGAIN ? 0 : r;
 }
 
@@ -196,13 +192,6 @@ static void answer(struct serve *s, uint64_t id, int fd, uint64_t now_ns)
 {
 	if (!jit_answer(&s->jit, id, fd, now_ns))
 		filestore_answer(&s->files, id, fd, now_ns);
-}
-
-static int send_requests(void *ctx, struct span batch)
-{
-	struct serve *s = ctx;
-
-	return bus_send(s->links->files, batch);
 }
 
 static struct half *find_half(struct serve *s, uint64_t id)
@@ -274,55 +263,46 @@ static void take_descriptor(struct serve *s, uint64_t id, int fd, uint64_t now_n
 	}
 }
 
-/* What there is no memory for, of an answer that came, is asked for again. */
-static int take_files(struct serve *s, uint64_t now_ns)
+/* All messages that wait. 0, -errno; -ENOMEM: the rest waits, except for an answer that there was no
+ * memory to take, which is asked for again. */
+static int take_answers(struct serve *s, uint64_t now_ns)
 {
-	int r;
-
 	for (;;) {
 		struct msg m;
+		int r = peer_recv(s->links->files, &m);
 
-		r = bus_recv(s->links->files, &s->received);
-		if (r == -ENOMEM) {
-			s->starves = true;
-			break;
-		}
-		if (r < 0)
-			return r;
-		if (r == BUS_EMPTY)
-			break;
-		if (r > 0)
+		if (r == PEER_EMPTY)
+			return 0;
+		if (r == PEER_CAME || r == PEER_WENT)
 			continue; /* that prof-bpf went shows on the stream */
-		r = stream_feed(&s->answers, buf_span(&s->received));
-		while (r == 0) {
-			r = stream_next(&s->answers, &m);
-			if (r == 0 && m.id == MSG_FILE_ANSWER)
-				take_answer(s, &m.file_answer, now_ns);
-			if (r == 0 && m.id == MSG_MEMORY_ANSWER)
-				r = objects_answer(s->objects, &m.memory_answer, now_ns);
-		}
-		if (r == -ENOMEM) {
-			s->starves = true;
-			continue;
-		}
-		if (r < 0)
+		if (r)
+			return r > 0 ? -EPROTO : r;
+		if (m.id == MSG_FILE_ANSWER)
+			take_answer(s, &m.file_answer, now_ns);
+		else
+			r = objects_answer(s->objects, &m.memory_answer, now_ns);
+		if (r)
 			return r;
-		if (r != STREAM_AGAIN)
-			return -EPROTO;
 	}
+}
+
+static int take_files(struct serve *s, uint64_t now_ns)
+{
+	int r = take_answers(s, now_ns);
+
+	if (r && r != -ENOMEM)
+		return r;
+	s->starves |= r == -ENOMEM;
 	for (;;) {
 		uint64_t id;
 		int fd;
 
-		r = fdlane_recv(s->links->lane, &id, &fd);
+		r = peer_recv_file(s->links->files, &id, &fd);
 		if (r == -EAGAIN || r == -ENOTCONN)
 			break;
-		if (r && r != -EBADMSG)
+		if (r)
 			return r;
-		if (id == LASTWORD_LANE_ID && fd >= 0)
-			(void)lastword_take(fd);
-		else
-			take_descriptor(s, id, fd, now_ns);
+		take_descriptor(s, id, fd, now_ns);
 	}
 	for (size_t i = 0; i < HALVES; i++)
 		if (s->halves[i].id && now_ns - s->halves[i].at_ns >= HALF_NS)
@@ -356,41 +336,43 @@ static int flush(void *ctx, struct span batch)
  * SERVE_MALFORMED, SERVE_SCHEMA, -errno. */
 static int take_messages(struct serve *s, uint64_t now_ns)
 {
+	struct peer *stream = s->links->stream;
+
 	while (!named_full(s->named) && !named_ended(s->named)) {
 		int r = 0;
 
 		if (!s->holding) {
-			r = stream_next(&s->in, &s->held);
-			named_missing(s->named, stream_missing(&s->in));
-			if (r == STREAM_AGAIN) {
-				r = s->unfed ? 0 : bus_recv(s->links->stream, &s->batch);
-				if (r == BUS_PEER_WENT)
-					s->peer_gone = true;
-				/* Another is to take over, from where nothing waits. */
-				if (r == BUS_EMPTY && dwarf_keeper_gone())
-					s->leaving = true;
-				if (r < 0 || r == BUS_EMPTY || r == BUS_PEER_WENT)
-					return r < 0 ? r : 0;
-				r = r == 0 ? stream_feed(&s->in, buf_span(&s->batch)) : 0;
-				s->unfed = r == -ENOMEM;
-				if (r)
-					return r == -ENOBUFS ? SERVE_MALFORMED : r;
+			r = peer_recv(stream, &s->held);
+			named_missing(s->named, peer_missing(stream));
+			switch (r) {
+			case 0:
+				s->holding = true;
+				break;
+			case PEER_CAME:
 				continue;
-			}
-			if (r == STREAM_MALFORMED || r == STREAM_SCHEMA)
-				return r == STREAM_SCHEMA ? SERVE_SCHEMA : SERVE_MALFORMED;
-			if (r)
+			case PEER_WENT:
+				s->peer_gone = true;
+				return 0;
+			case PEER_EMPTY:
+				/* Another is to take over, from where nothing waits. */
+				s->leaving |= dwarf_keeper_gone();
+				return 0;
+			case PEER_UNRULY:
+				return SERVE_MALFORMED;
+			case PEER_SCHEMA:
+				return SERVE_SCHEMA;
+			default:
 				return r;
-			s->holding = true;
+			}
 		}
-		if (s->in.new_epoch) {
+		if (peer_epoch_began(stream)) {
 			r = named_run(s->named, now_ns);
 			if (r)
 				return r == NAMED_WAIT ? 0 : r;
 			r = named_forget(s->named, now_ns);
 			if (r)
 				return r == NAMED_WAIT ? 0 : r;
-			s->in.new_epoch = false;
+			peer_epoch_taken(stream);
 		}
 		r = named_take(s->named, &s->held, now_ns);
 		s->holding = r == -ENOMEM;
@@ -410,9 +392,9 @@ static int wait_for_something(struct serve *s, bool take_stream)
 	struct pollfd p[] = {
 		{ .fd = s->links->life_fd, .events = POLLIN },
 		{ .fd = bus_fd(s->links->named), .events = POLLIN },
-		{ .fd = bus_fd(s->links->files), .events = POLLIN },
-		{ .fd = fdlane_fd(s->links->lane), .events = POLLIN },
-		{ .fd = take_stream ? bus_fd(s->links->stream) : -1, .events = POLLIN },
+		{ .fd = peer_bus_fd(s->links->files), .events = POLLIN },
+		{ .fd = peer_lane_fd(s->links->files), .events = POLLIN },
+		{ .fd = take_stream ? peer_bus_fd(s->links->stream) : -1, .events = POLLIN },
 	};
 
 	if (generated && (!deadline || generated < deadline))
@@ -426,7 +408,7 @@ static int wait_for_something(struct serve *s, bool take_stream)
 
 		timeout = left < (uint64_t)timeout ? (int)left : timeout;
 	}
-	if (s->requests.batch.len && timeout > FLUSH_MS)
+	if (peer_has_unsent(s->links->files) && timeout > FLUSH_MS)
 		timeout = FLUSH_MS; /* what could not be sent */
 	if (named_paused(s->named))
 		timeout = 0;
@@ -567,8 +549,7 @@ static int serve_loop(struct serve *s, struct serve_counts *counts)
 		r = forgive(s, objects_send(s->objects, now_ns));
 		if (r < 0)
 			return r;
-		if (s->requests.batch.len)
-			stream_flush(&s->requests);
+		(void)peer_flush(s->links->files);
 		if ((s->peer_gone || s->leaving || refused) && !waiting && !s->holding &&
 		    !named_ended(s->named)) {
 			counts->peer_lost = !refused;
@@ -603,10 +584,7 @@ int serve_run(const struct serve_links *links, const struct budget *budget, uint
 	limits.text = budget->names / 2;
 	limits.functions = budget->names / 2 / SERVE_NAME_BYTES;
 	s->links = links;
-	s->received = s->batch = BUF_INIT(2 * MSG_MAX_SIZE);
-	/* A request a batch: the route's messages are small. */
-	stream_out_init(&s->requests, 1024, send_requests, s);
-	stream_in_init(&s->answers);
+	s->received = BUF_INIT(2 * MSG_MAX_SIZE);
 	for (size_t i = 0; i < HALVES; i++)
 		s->halves[i].fd = -1;
 	share_init(&s->share, budget);
@@ -620,12 +598,6 @@ int serve_run(const struct serve_links *links, const struct budget *budget, uint
 	r = jit_init(&s->jit, budget->generated, ask_jit, s);
 	if (r == 0)
 		r = objects_new(ask_objects, s, &s->objects);
-	if (r == 0)
-		r = stream_put(&s->requests,
-			       &(struct msg){ .id = MSG_HELLO,
-					      .hello = { .schema = msg_schema_hash(),
-							 .producer = STR_LIT("prof-symd") } });
-	stream_in_init(&s->in);
 	stream_out_init(&s->out, BATCH, flush, s);
 	/* A receiver that outlives us must not take our first epoch for that of our predecessor. */
 	stream_out_epoch(&s->out, clock_wall_ns());
@@ -655,15 +627,11 @@ int serve_run(const struct serve_links *links, const struct budget *budget, uint
 	named_free(s->named);
 	objects_free(s->objects);
 	jit_done(&s->jit);
-	stream_in_done(&s->in);
 	stream_out_done(&s->out);
 	for (size_t i = 0; i < HALVES; i++)
 		if (s->halves[i].fd >= 0)
 			close(s->halves[i].fd);
 	buf_done(&s->received);
-	buf_done(&s->batch);
-	stream_in_done(&s->answers);
-	stream_out_done(&s->requests);
 	free(s);
 	return r;
 }

@@ -6,15 +6,17 @@
 #ifndef PROFPIPE_SERVE_H
 #define PROFPIPE_SERVE_H
 
-#include "common/budget.h"
-#include "common/bus.h"
-#include "common/fdlane.h"
-#include "tools/prof-symd/named.h"
+#include "common/cell/budget.h"
+#include "common/wire/bus.h"
+#include "common/wire/peer.h"
+#include "tools/prof-symd/stream/named.h"
 
 struct serve_links {
-	struct bus *stream, *files, *named; /* borrowed */
-	struct fdlane *lane;		    /* borrowed */
-	int life_fd;			    /* -1: none */
+	/* Borrowed. */
+	struct peer *stream; /* prof-bpf's raw stream */
+	struct peer *files;  /* requests to prof-bpf, and its answers */
+	struct bus *named;   /* to prof-export */
+	int life_fd;	     /* -1: none */
 	/* Called whenever the loop turns, while it waits for prof-export, too. samples: passed on.
 	 */
 	void (*beat)(void *ctx, uint64_t samples);

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 TOOLS += profpipe
-profpipe_SRCS := $(wildcard tools/profpipe/*.c)
+profpipe_USES := cell status wire base
 profpipe_LIBS := -lcjson

@@ -1,90 +1,66 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/profpipe/options.h"
+
 #include <errno.h>
-#include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "common/budget.h"
-#include "common/buf.h"
-#include "common/log.h"
-#include "common/stdfds.h"
-#include "tools/profpipe/options.h"
+#include "common/base/cmdline.h"
+#include "common/base/exits.h"
+#include "common/base/log.h"
+#include "common/cell/budget.h"
 
 #define HZ_MAX 10000
 
-static const struct {
-	const char *ending, *format;
-} endings[] = {
-	{ ".html", "html" },   { ".folded", "folded" }, { ".pb.gz", "pprof" },
-	{ ".pprof", "pprof" }, { ".txt", "text" },	{ ".prof", "stream" },
-};
-static const char *const formats[] = { "html", "folded", "pprof", "text", "stream" };
+static const char *const read_memory_words[] = { "interpreters", "none" };
 
-void options_usage(void)
-{
-	fputs("usage: profpipe record [-F HZ] [-d SECONDS] [-p PID]... [-o FILE] [-f FORMAT] [--lines] [--interpreter-frames]\n"
-	      "                       [--memory-limit SIZE] [--summary FILE] [-q] [-- COMMAND...]\n"
-	      "       profpipe report FILE.prof [-f FORMAT] [-o FILE] [--lines] [--interpreter-frames]\n"
-	      "       profpipe dump [--all-threads] PID|CORE\n"
-	      "       profpipe doctor [--json]\n"
-	      "\n"
-	      "record profiles the whole host, or only the given processes, or COMMAND and its children until they end.\n"
-	      "report replays a recording.\n"
-	      "dump prints the stacks of a live process or of a core file (see prof-dump --help).\n"
-	      "doctor says what this host allows, what is lost by what it does not, and how to mend it.\n"
-	      "\n"
-	      "  -F HZ            samples per second and cpu, 1 to 10000 (99)\n"
-	      "  -d SECONDS       stop after so long (until Ctrl-C)\n"
-	      "  -p PID           only this process; may be repeated\n"
-	      "  -o FILE          write here (record: flame.html; report: standard output); - is standard output\n"
-	      "  -f FORMAT        html, folded, pprof, text or stream; by default what the file's ending says:\n"
-	      "                   .html .folded .pb.gz .txt .prof\n"
-	      "  --lines          folded, html: interpreted frames have their line numbers\n"
-	      "  --interpreter-frames\n"
-	      "                   show the native frames of an interpreter's own loop, too\n"
-	      "  --memory-limit SIZE\n"
-	      "                   all tools and their BPF maps together, from 64M on (128M); what does not fit is counted\n"
-	      "  --read-memory none\n"
-	      "                   read no memory of processes: interpreted frames have no names\n"
-	      "  --ignore-unsafe-kernel\n"
-	      "                   record and doctor: run on a kernel that this may bring to a stand, too\n"
-	      "  --json           doctor: as JSON\n"
-	      "  --summary FILE   write the summary as JSON, too\n"
-	      "  -q               no progress and no summary on standard error\n"
-	      "  -v               let the tools say more\n"
-	      "  --help, --version\n",
-	      stdout);
-}
+static const char usage[] =
+	"usage: profpipe record [-F HZ] [-d SECONDS] [-p PID]... [-o FILE] [-f FORMAT] [--lines]\n"
+	"                       [--interpreter-frames] [--memory-limit SIZE] [--summary FILE] [-q]\n"
+	"                       [-- COMMAND...]\n"
+	"       profpipe report FILE.prof [-f FORMAT] [-o FILE] [--lines] [--interpreter-frames]\n"
+	"       profpipe dump [--all-threads] PID|CORE\n"
+	"       profpipe doctor [--json]\n"
+	"\n"
+	"record  profiles the whole host, or the given processes, or COMMAND and its descendants\n"
+	"report  turns a recording into another format\n"
+	"dump    prints the stacks of a live process or of a core file (see prof-dump --help)\n"
+	"doctor  checks what this host supports, what is missing, and how to fix it\n"
+	"\n"
+	"  -F HZ            samples per second and cpu, 1 to 10000 (default 99)\n"
+	"  -d SECONDS       stop after this time (default: on Ctrl-C)\n"
+	"  -p PID           sample only this process; may be repeated\n"
+	"  -o FILE          write to FILE, or to standard output for - (default: flame.html for\n"
+	"                   record, standard output for report)\n"
+	"  -f FORMAT        html, folded, pprof, text or stream (default: by FILE's ending,\n"
+	"                   .html, .folded, .pb.gz, .txt or .prof)\n"
+	"  --lines          folded, html: show line numbers of interpreted frames\n"
+	"  --interpreter-frames\n"
+	"                   also show the native frames of an interpreter's own loop\n"
+	"  --memory-limit SIZE\n"
+	"                   memory of all tools and their BPF maps together, at least 64M (default\n"
+	"                   128M); what does not fit is counted\n"
+	"  --read-memory none\n"
+	"                   read no memory of processes: interpreted frames have no names\n"
+	"  --ignore-unsafe-kernel\n"
+	"                   record, doctor: run even on a kernel that profiling may hang\n"
+	"  --json           doctor: print JSON\n"
+	"  --summary FILE   also write the summary to FILE, as JSON\n"
+	"  -q               print no progress and no summary on standard error\n"
+	"  -v               make the tools log more\n"
+	"  -h, --help       print this help\n"
+	"  --version        print the version\n";
 
-static int refuse(const char *option, const char *arg, const char *why)
-{
-	struct buf b = BUF_INIT(0);
-
-	if (log_escape(&b, str_from(arg), 200) == 0)
-		log_error("%s %.*s: %s", option, (int)b.len, (const char *)b.data, why);
-	buf_done(&b);
-	return 2;
-}
-
-static bool whole(const char *text, unsigned long min, unsigned long max)
-{
-	char *end;
-
-	errno = 0;
-	unsigned long n = strtoul(text, &end, 10);
-	return text[0] >= '0' && text[0] <= '9' && !*end && !errno && n >= min && n <= max;
-}
-
-/* A thread that leads none can be signalled, too: /proc tells them apart. */
-static bool is_process(const char *pid)
+/* A signal also reaches a thread that leads no process; /proc tells the two apart. */
+static bool is_process(uint32_t pid)
 {
 	char path[64], text[2048];
 
-	if (kill((pid_t)strtoul(pid, NULL, 10), 0) < 0 && errno == ESRCH)
+	if (kill((pid_t)pid, 0) < 0 && errno == ESRCH)
 		return false;
-	snprintf(path, sizeof(path), "/proc/%s/status", pid);
+	snprintf(path, sizeof(path), "/proc/%u/status", pid);
 	FILE *f = fopen(path, "re");
 	if (!f)
 		return errno != ENOENT;
@@ -94,43 +70,7 @@ static bool is_process(const char *pid)
 	text[n] = '\0';
 	const char *leader = strstr(text, "\nTgid:");
 
-	return !leader || strtoul(leader + 6, NULL, 10) == strtoul(pid, NULL, 10);
-}
-
-static int choose_format(struct options *o, const char *fallback)
-{
-	if (o->format) {
-		for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++) {
-			if (strcmp(formats[i], o->format) == 0)
-				return -1;
-		}
-		return refuse("-f", o->format,
-			      "no such format; there are html, folded, pprof, text and stream");
-	}
-	for (size_t i = 0; i < sizeof(endings) / sizeof(endings[0]); i++) {
-		size_t n = strlen(o->output), e = strlen(endings[i].ending);
-
-		if (n > e && strcmp(o->output + n - e, endings[i].ending) == 0) {
-			o->format = endings[i].format;
-			return -1;
-		}
-	}
-	if (!fallback)
-		return refuse(
-			"-o", o->output,
-			"its ending names no format; use .html, .folded, .pb.gz, .txt or .prof, or say -f FORMAT");
-	o->format = fallback;
-	return -1;
-}
-
-/* Binary formats do a terminal no good. */
-static int check_terminal(const struct options *o)
-{
-	if (strcmp(o->output, "-") != 0 || !isatty(STDOUT_FILENO) ||
-	    (strcmp(o->format, "pprof") != 0 && strcmp(o->format, "stream") != 0))
-		return -1;
-	return refuse("-f", o->format,
-		      "is binary, and standard output a terminal; name a file with -o");
+	return !leader || strtoul(leader + 6, NULL, 10) == pid;
 }
 
 enum {
@@ -140,186 +80,212 @@ enum {
 	OPTION_MEMORY,
 	OPTION_LIMIT,
 	OPTION_UNSAFE,
-	OPTION_JSON,
-	OPTION_HELP,
-	OPTION_VERSION
-};
-static const struct option longs[] = {
-	{ "frequency", required_argument, NULL, 'F' },
-	{ "duration", required_argument, NULL, 'd' },
-	{ "pid", required_argument, NULL, 'p' },
-	{ "output", required_argument, NULL, 'o' },
-	{ "format", required_argument, NULL, 'f' },
-	{ "summary", required_argument, NULL, OPTION_SUMMARY },
-	{ "lines", no_argument, NULL, OPTION_LINES },
-	{ "interpreter-frames", no_argument, NULL, OPTION_INTERPRETER },
-	{ "read-memory", required_argument, NULL, OPTION_MEMORY },
-	{ "memory-limit", required_argument, NULL, OPTION_LIMIT },
-	{ "ignore-unsafe-kernel", no_argument, NULL, OPTION_UNSAFE },
-	{ "quiet", no_argument, NULL, 'q' },
-	{ "verbose", no_argument, NULL, 'v' },
-	{ "help", no_argument, NULL, OPTION_HELP },
-	{ "version", no_argument, NULL, OPTION_VERSION },
-	{ 0 },
+	OPTION_JSON
 };
 
-/* One option of either subcommand. unknown: the word of the command line that it came from. */
-static int take_option(int c, const char *unknown, struct options *o)
-{
-	char *end;
-
-	switch (c) {
-	case 'F':
-		if (!whole(optarg, 1, HZ_MAX))
-			return refuse("-F", optarg,
-				      "a frequency is a whole number from 1 to 10000");
-		o->hz = optarg;
-		return -1;
-	case 'd': {
-		errno = 0;
-		double d = strtod(optarg, &end);
-		if (errno || end == optarg || *end || !(d > 0) || d > 1e9)
-			return refuse("-d", optarg, "a duration is a positive number of seconds");
-		o->seconds = optarg;
-		return -1;
+/* Of record and report. */
+#define OUTPUT_OPTIONS \
+	{ "output", required_argument, NULL, 'o' }, { "format", required_argument, NULL, 'f' }, \
+		{ "lines", no_argument, NULL, OPTION_LINES }, \
+		{ "interpreter-frames", no_argument, NULL, OPTION_INTERPRETER }, \
+	{ \
+		"quiet", no_argument, NULL, 'q' \
 	}
+
+/* What the options leave open about the output. */
+struct choice {
+	struct cmdline *line;
+	bool format_given;
+};
+
+static int take_pid(struct options *o, const struct cmdline *c)
+{
+	uint32_t pid;
+	const int r = cmdline_pid(c, &pid);
+
+	if (r != EXITS_GO_ON)
+		return r;
+	if (!is_process(pid)) {
+		log_error("--pid: %u: there is no such process; see `ps -e`", pid);
+		return EXITS_FAILED;
+	}
+	if (o->pid_count == OPTIONS_MAX_PIDS)
+		return cmdline_refuse(c, "too many processes; give 256 at most");
+	o->pids[o->pid_count++] = c->value;
+	return EXITS_GO_ON;
+}
+
+/* One option of any subcommand. Values that tools get as they are given are only checked. */
+static int take_option(struct options *o, struct choice *choice, int val)
+{
+	const struct cmdline *c = choice->line;
+	int r = EXITS_GO_ON;
+	size_t word = 0;
+	uint64_t n;
+	double d;
+
+	switch (val) {
+	case 'F':
+		o->hz = c->value;
+		return cmdline_number(c, 1, HZ_MAX, &n);
+	case 'd':
+		o->seconds = c->value;
+		return cmdline_seconds(c, &d);
 	case 'p':
-		if (!whole(optarg, 1, 1u << 22))
-			return refuse("-p", optarg, "not a process id");
-		if (!is_process(optarg))
-			return refuse("-p", optarg, "there is no such process") / 2;
-		if (o->pid_count == OPTIONS_MAX_PIDS)
-			return refuse("-p", optarg, "too many processes (256 at most)");
-		o->pids[o->pid_count++] = optarg;
-		return -1;
+		return take_pid(o, c);
 	case 'o':
-		o->output = optarg;
-		return -1;
+		o->output = c->value;
+		return r;
 	case 'f':
-		o->format = optarg;
-		return -1;
+		r = cmdline_word(c, format_names, FORMATS, &word);
+		o->format = (enum format)word;
+		choice->format_given = true;
+		return r;
 	case OPTION_SUMMARY:
-		o->summary = optarg;
-		return -1;
+		o->summary = c->value;
+		return r;
 	case OPTION_LINES:
 		o->lines = true;
-		return -1;
+		return r;
 	case OPTION_INTERPRETER:
 		o->interpreter_frames = true;
-		return -1;
+		return r;
 	case OPTION_MEMORY:
-		if (strcmp(optarg, "interpreters") != 0 && strcmp(optarg, "none") != 0)
-			return refuse("--read-memory", optarg, "interpreters or none");
-		o->read_memory = optarg;
-		return -1;
-	case OPTION_LIMIT: {
-		uint64_t n;
-
-		if (!budget_parse(optarg, &n) || n > BUDGET_MOST)
-			return refuse("--memory-limit", optarg, "not a size, as in 128M or 1G");
-		if (n < BUDGET_LEAST)
-			return refuse("--memory-limit", optarg,
-				      "the tools do not fit in less than 64M; give that or more");
-		o->limit = optarg;
-		return -1;
-	}
+		o->read_memory = c->value;
+		return cmdline_word(c, read_memory_words, 2, &word);
+	case OPTION_LIMIT:
+		o->limit = c->value;
+		return cmdline_size(c, BUDGET_LEAST, BUDGET_MOST, &n);
 	case OPTION_UNSAFE:
 		o->ignore_unsafe_kernel = true;
-		return -1;
+		return r;
 	case OPTION_JSON:
 		o->json = true;
-		return -1;
+		return r;
 	case 'q':
 		o->quiet = true;
-		return -1;
-	case 'v':
-		o->verbose = true;
-		return -1;
-	case OPTION_HELP:
-		options_usage();
-		return stdfds_flush();
-	case OPTION_VERSION:
-		puts("profpipe " PROFPIPE_VERSION);
-		return stdfds_flush();
+		return r;
 	default:
-		return refuse("option", unknown,
-			      c == ':' ? "wants a value (see profpipe --help)"
-				       : "there is no such option here (see profpipe --help)");
+		return choice->line->status; /* CMDLINE_EXIT */
 	}
+}
+
+static int take_options(struct options *o, struct choice *choice)
+{
+	int val, r = EXITS_GO_ON;
+
+	while (r == EXITS_GO_ON && (val = cmdline_next(choice->line)) != CMDLINE_END)
+		r = take_option(o, choice, val);
+	o->verbose = choice->line->verbose > 0;
+	return r;
+}
+
+/* Completes the output's format, which is text to be read on standard output. */
+static int choose_format(struct options *o, const struct choice *choice)
+{
+	const bool standard = strcmp(o->output, "-") == 0;
+
+	if (!choice->format_given && standard)
+		o->format = FORMAT_FOLDED;
+	else if (!choice->format_given && !format_of_path(o->output, &o->format))
+		return cmdline_refuse_all(
+			"--output: %s: its ending names no format; use .html, .folded, .pb.gz, .txt or .prof, or give -f FORMAT",
+			o->output);
+	if (standard && format_is_binary(o->format) && isatty(STDOUT_FILENO))
+		return cmdline_refuse_all(
+			"--format: %s: is binary, and standard output is a terminal; name a file with -o",
+			format_names[o->format]);
+	return EXITS_GO_ON;
+}
+
+static struct cmdline line_of(int argc, char **argv, const char *shorts, const struct option *longs)
+{
+	return (struct cmdline){ .tool = "profpipe",
+				 .usage = usage,
+				 .shorts = shorts,
+				 .longs = longs,
+				 .argc = argc,
+				 .argv = argv };
 }
 
 int options_record(int argc, char **argv, struct options *ret)
 {
-	const char *at;
-	int c;
+	static const struct option longs[] = {
+		{ "frequency", required_argument, NULL, 'F' },
+		{ "duration", required_argument, NULL, 'd' },
+		{ "pid", required_argument, NULL, 'p' },
+		{ "summary", required_argument, NULL, OPTION_SUMMARY },
+		{ "read-memory", required_argument, NULL, OPTION_MEMORY },
+		{ "memory-limit", required_argument, NULL, OPTION_LIMIT },
+		{ "ignore-unsafe-kernel", no_argument, NULL, OPTION_UNSAFE },
+		OUTPUT_OPTIONS,
+		CMDLINE_OPTIONS,
+		{ 0 },
+	};
+	struct cmdline c = line_of(argc, argv, "+:F:d:p:o:f:qvh", longs);
+	struct choice choice = { .line = &c };
 
-	*ret = (struct options){ .hz = "99" };
-	opterr = 0;
-	while ((at = argv[optind], c = getopt_long(argc, argv, "+:F:d:p:o:f:qv", longs, NULL)) !=
-	       -1) {
-		int r = take_option(c, at, ret);
+	*ret = (struct options){ .hz = "99", .output = "flame.html" };
+	const int r = take_options(ret, &choice);
 
-		if (r >= 0)
-			return r;
-	}
+	if (r != EXITS_GO_ON)
+		return r;
 	if (optind < argc)
 		ret->command = argv + optind;
 	if (ret->command && ret->pid_count)
-		return refuse("-p", ret->pids[0], "not together with a COMMAND");
-	if (!ret->output)
-		ret->output = "flame.html";
-	const int r = choose_format(ret, strcmp(ret->output, "-") == 0 ? "folded" : NULL);
-
-	return r >= 0 ? r : check_terminal(ret);
+		return cmdline_refuse_all(
+			"--pid: %s: not together with a COMMAND; give one of them", ret->pids[0]);
+	return choose_format(ret, &choice);
 }
 
 int options_report(int argc, char **argv, struct options *ret)
 {
-	const char *at;
-	int c;
+	static const struct option longs[] = { OUTPUT_OPTIONS, CMDLINE_OPTIONS, { 0 } };
+	struct cmdline c = line_of(argc, argv, ":o:f:qvh", longs);
+	struct choice choice = { .line = &c };
 
 	*ret = (struct options){ .output = "-" };
-	opterr = 0;
-	while ((at = argv[optind], c = getopt_long(argc, argv, ":o:f:qv", longs, NULL)) != -1) {
-		/* getopt has moved what is no option behind it. */
-		const bool not_here = c == 'F' || c == 'd' || c == 'p' || c == OPTION_SUMMARY ||
-				      c == OPTION_UNSAFE || c == OPTION_LIMIT;
-		int r = take_option(not_here ? '?' : c, c == '?' || !at ? argv[optind - 1] : at,
-				    ret);
+	const int r = take_options(ret, &choice);
 
-		if (r >= 0)
-			return r;
-	}
-	if (argc - optind != 1) {
-		log_error(
+	if (r != EXITS_GO_ON)
+		return r;
+	if (argc - optind != 1)
+		return cmdline_refuse_all(
 			"report takes one recording: profpipe report FILE.prof [-f FORMAT] [-o FILE]");
-		return 2;
-	}
 	ret->input = argv[optind];
-	const int r = choose_format(ret, strcmp(ret->output, "-") == 0 ? "folded" : NULL);
-
-	return r >= 0 ? r : check_terminal(ret);
+	return choose_format(ret, &choice);
 }
 
 int options_doctor(int argc, char **argv, struct options *ret)
 {
-	static const struct option own[] = {
+	static const struct option longs[] = {
 		{ "json", no_argument, NULL, OPTION_JSON },
 		{ "ignore-unsafe-kernel", no_argument, NULL, OPTION_UNSAFE },
-		{ "help", no_argument, NULL, OPTION_HELP },
-		{ "version", no_argument, NULL, OPTION_VERSION },
+		CMDLINE_HELP_OPTIONS,
 		{ 0 },
 	};
-	const char *at;
-	int c;
+	struct cmdline c = line_of(argc, argv, "+:h", longs);
+	struct choice choice = { .line = &c };
 
 	*ret = (struct options){ 0 };
-	opterr = 0;
-	while ((at = argv[optind], c = getopt_long(argc, argv, "+:", own, NULL)) != -1) {
-		int r = take_option(c, at, ret);
+	const int r = take_options(ret, &choice);
 
-		if (r >= 0)
-			return r;
-	}
-	return optind < argc ? refuse("argument", argv[optind], "doctor takes options only") : -1;
+	if (r == EXITS_GO_ON && optind < argc)
+		return cmdline_refuse_all("%s: not an option; doctor takes options only",
+					  argv[optind]);
+	return r;
+}
+
+int options_subcommand(int argc, char **argv, int *ret)
+{
+	static const struct option longs[] = { CMDLINE_HELP_OPTIONS, { 0 } };
+	struct cmdline c = line_of(argc, argv, "+:h", longs);
+
+	if (cmdline_next(&c) == CMDLINE_EXIT)
+		return c.status;
+	if (optind == argc)
+		return cmdline_refuse_all(
+			"missing subcommand: record, report, dump or doctor; see `profpipe --help`");
+	*ret = optind;
+	return EXITS_GO_ON;
 }

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "common/base/format.h"
 
 #define OPTIONS_MAX_PIDS 256
 
@@ -14,8 +15,8 @@ struct options {
 	const char *seconds; /* or NULL */
 	const char *pids[OPTIONS_MAX_PIDS];
 	size_t pid_count;
-	const char *output;		/* path, "-" for standard output */
-	const char *format;		/* one of formats[] */
+	const char *output; /* path, "-" for standard output */
+	enum format format;
 	const char *summary;		/* path, or NULL */
 	const char *input;		/* report: the recording */
 	char **command;			/* NULL-terminated, or NULL */
@@ -27,12 +28,11 @@ struct options {
 	bool quiet, verbose;
 };
 
-/* They take what follows the subcommand. Negative: go on; else the exit status (2 after a message,
- * 0 after --help). */
+/* Parts of main (exits.h). argv[0] is the subcommand. */
 int options_record(int argc, char **argv, struct options *ret);
 int options_report(int argc, char **argv, struct options *ret);
 int options_doctor(int argc, char **argv, struct options *ret);
-/* The usage, as --help prints it. */
-void options_usage(void);
+/* What stands before the subcommand: its place in argv is *ret. */
+int options_subcommand(int argc, char **argv, int *ret);
 
 #endif

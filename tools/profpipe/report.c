@@ -15,14 +15,14 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "common/clock.h"
-#include "common/log.h"
-#include "tools/profpipe/children.h"
-#include "tools/profpipe/identity.h"
-#include "tools/profpipe/outputs.h"
-#include "tools/profpipe/record.h"
+#include "common/base/clock.h"
+#include "common/base/exits.h"
+#include "common/base/log.h"
+#include "tools/profpipe/run/children.h"
+#include "tools/profpipe/run/identity.h"
+#include "tools/profpipe/run/outputs.h"
+#include "tools/profpipe/run/record.h"
 
-#define EXPORT_CUT 3	   /* of prof-export: all that came was written */
 #define HELD_NS 300000000u /* prof-symd and prof-export may both complain of one recording */
 
 enum { SYMD, EXPORT, STAGES };
@@ -65,7 +65,7 @@ static int start(struct pipeline *p, const struct options *o, const struct child
 		 int input, int output)
 {
 	const char *const symd_argv[] = { "prof-symd", NULL };
-	const char *export_argv[6] = { "prof-export", "-f", o->format };
+	const char *export_argv[6] = { "prof-export", "-f", format_names[o->format] };
 	size_t n = 3;
 	int middle[2];
 
@@ -120,7 +120,7 @@ static bool ended_well(const struct child *c)
 	return WIFEXITED(c->wait_status) && WEXITSTATUS(c->wait_status) == 0;
 }
 
-/* One line on what went wrong, by whoever met it first. */
+/* Logs one line on what went wrong, by the tool that met it first. An exit status. */
 static int verdict(struct pipeline *p, const struct options *o)
 {
 	for (int i = 0; i < STAGES; i++) {
@@ -150,7 +150,7 @@ static int verdict(struct pipeline *p, const struct options *o)
 		}
 		p->said = true;
 	}
-	return p->said ? 1 : 0;
+	return p->said ? EXITS_FAILED : EXITS_DONE;
 }
 
 int report_run(const struct options *o)
@@ -167,17 +167,17 @@ int report_run(const struct options *o)
 	p.stages[EXPORT] = CHILD_NONE("prof-export");
 	if (r) {
 		log_error("%s: cannot be read: %s", o->input, strerror(-r));
-		return 1;
+		return EXITS_FAILED;
 	}
 	r = output_open(&output, o->output);
 	if (r) {
 		log_error("%s: %s", o->output, output_error(r));
-		return 1;
+		return EXITS_FAILED;
 	}
 	if (output.regular && fstat(input, &in) == 0 && in.st_dev == output.dev &&
 	    in.st_ino == output.ino) {
 		log_error("%s: is the recording itself; name another output", o->output);
-		return 1;
+		return EXITS_FAILED;
 	}
 	signal(SIGPIPE, SIG_IGN);
 	const int none = choose_user(&who, &as);
@@ -194,7 +194,7 @@ int report_run(const struct options *o)
 	wait_for_both(&p);
 	if (r) {
 		output_drop(&output);
-		return 1;
+		return EXITS_FAILED;
 	}
 	r = verdict(&p, o);
 	/* Where nothing could be read nothing was written, and what was there stays. */
@@ -206,14 +206,14 @@ int report_run(const struct options *o)
 	const struct child *export = &p.stages[EXPORT];
 	const bool whole = WIFEXITED(export->wait_status) &&
 			   (WEXITSTATUS(export->wait_status) == 0 ||
-			    WEXITSTATUS(export->wait_status) == EXPORT_CUT);
+			    WEXITSTATUS(export->wait_status) == EXITS_CUT);
 	const int e = output_end(&output, whole);
 
 	if (output.replaces && (e || !whole))
 		log_warning("%s: still holds what it held before", o->output);
 	if (e) {
 		log_error("%s: %s", o->output, strerror(-e));
-		r = 1;
+		r = EXITS_FAILED;
 	}
 	for (int i = 0; i < STAGES; i++)
 		child_close(&p.stages[i]);

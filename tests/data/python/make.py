@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Code objects of the Python that runs this, as they lie in its memory, and what it says of them itself.
 
-    PYTHON make.py >VERSION.txt          what tests/unit/python.c reads
+    PYTHON make.py >VERSION.txt          what tests/unit/names/python.c reads
     PYTHON make.py --live [MODULE...]    the same for all code of these modules, without the memory;
                                          then waits for the end of its standard input
 

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/base/cmdline.h"
+
+#include <limits.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "common/base/buf.h"
+#include "common/base/exits.h"
+#include "common/base/log.h"
+#include "common/base/stdfds.h"
+
+#define SHOWN_MAX 200 /* bytes of a value in a message */
+#define PID_MAX (1u << 22)
+#define SECONDS_MAX 1e9
+
+/* The option with this value; the empty one at the end of `longs` when there is none. */
+static const struct option *find(const struct cmdline *c, int val)
+{
+	const struct option *o = c->longs;
+
+	while (o->name && o->val != val)
+		o++;
+	return o;
+}
+
+static int refuse(const char *thing, const char *value, const char *why)
+{
+	struct buf b = BUF_INIT(0);
+	int r = log_escape(&b, str_from(thing), SHOWN_MAX);
+
+	if (!r && value)
+		r = buf_append_str(&b, ": ");
+	if (!r && value && !*value)
+		r = buf_append_str(&b, "\"\"");
+	if (!r && value)
+		r = log_escape(&b, str_from(value), SHOWN_MAX);
+	log_error("%.*s: %s", (int)b.len, b.data ? (const char *)b.data : "", why);
+	buf_done(&b);
+	return EXITS_USAGE;
+}
+
+int cmdline_refuse(const struct cmdline *c, const char *why)
+{
+	char name[64];
+
+	snprintf(name, sizeof(name), "--%s", c->option);
+	return refuse(name, c->value, why);
+}
+
+int cmdline_refuse_all(const char *fmt, ...)
+{
+	char text[512];
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(text, sizeof(text), fmt, args);
+	va_end(args);
+	log_error("%s", text);
+	return EXITS_USAGE;
+}
+
+/* What getopt_long does not know: '?' or ':'. */
+static int refuse_option(const struct cmdline *c, int found)
+{
+	const char *word = c->argv[optind - 1];
+	const struct option *o = find(c, optopt);
+	char name[64], why[128];
+
+	if (found == ':' || (optopt && o->name)) {
+		snprintf(name, sizeof(name), "--%s", o->name);
+		snprintf(why, sizeof(why), "%s; see `%s --help`",
+			 found == ':' ? "its value is missing" : "takes no value", c->tool);
+		return refuse(name, NULL, why);
+	}
+	snprintf(name, sizeof(name), "-%c", optopt);
+	snprintf(why, sizeof(why), "unknown option; see `%s --help`", c->tool);
+	return refuse(optopt ? name : word, NULL, why);
+}
+
+int cmdline_next(struct cmdline *c)
+{
+	if (!c->begun) {
+		/* Makes glibc begin anew, after another command line. */
+		optind = 0;
+		c->begun = 1;
+	}
+	for (;;) {
+		opterr = 0;
+		const int found = getopt_long(c->argc, c->argv, c->shorts, c->longs, NULL);
+
+		switch (found) {
+		case -1:
+			return CMDLINE_END;
+		case '?':
+		case ':':
+			c->status = refuse_option(c, found);
+			return CMDLINE_EXIT;
+		case 'v':
+			c->verbose++;
+			log_init(c->tool, c->verbose > 1 ? LOG_DEBUG : LOG_INFO);
+			continue;
+		case 'h':
+			fputs(c->usage, stdout);
+			c->status = stdfds_flush();
+			return CMDLINE_EXIT;
+		case CMDLINE_VERSION:
+			printf("%s %s\n", c->tool, PROFPIPE_VERSION);
+			c->status = stdfds_flush();
+			return CMDLINE_EXIT;
+		default:
+			c->option = find(c, found)->name;
+			c->value = optarg;
+			return found;
+		}
+	}
+}
+
+/* Takes decimal digits off *s. Nothing else is a number here: no sign, no blank, no other base. A
+ * number that is too large becomes UINT64_MAX. */
+static bool take_number(const char **s, uint64_t *ret)
+{
+	const char *p = *s;
+	uint64_t n = 0;
+	bool over = false;
+
+	if (*p < '0' || *p > '9')
+		return false;
+	for (; *p >= '0' && *p <= '9'; p++)
+		over |= __builtin_mul_overflow(n, 10, &n) ||
+			__builtin_add_overflow(n, (uint64_t)(*p - '0'), &n);
+	*s = p;
+	*ret = over ? UINT64_MAX : n;
+	return true;
+}
+
+int cmdline_number(const struct cmdline *c, uint64_t min, uint64_t max, uint64_t *ret)
+{
+	const char *s = c->value;
+	char why[128];
+	uint64_t n;
+	const bool whole = take_number(&s, &n) && !*s;
+
+	if (whole && n >= min && n <= max) {
+		*ret = n;
+		return EXITS_GO_ON;
+	}
+	snprintf(why, sizeof(why), "%s; give a whole number from %llu to %llu",
+		 whole ? "out of range" : "not a number", (unsigned long long)min,
+		 (unsigned long long)max);
+	return cmdline_refuse(c, why);
+}
+
+int cmdline_pid(const struct cmdline *c, uint32_t *ret)
+{
+	uint64_t n;
+	const int r = cmdline_number(c, 1, PID_MAX, &n);
+
+	if (r == EXITS_GO_ON)
+		*ret = (uint32_t)n;
+	return r;
+}
+
+int cmdline_fd(const struct cmdline *c, int *ret)
+{
+	uint64_t n;
+	const int r = cmdline_number(c, 0, INT_MAX, &n);
+
+	if (r == EXITS_GO_ON)
+		*ret = (int)n;
+	return r;
+}
+
+static const char units[] = "KMG";
+
+static bool take_size(const char *s, uint64_t *ret)
+{
+	uint64_t n;
+
+	if (!take_number(&s, &n))
+		return false;
+	const char upper = *s >= 'a' && *s <= 'z' ? (char)(*s - 'a' + 'A') : *s;
+	const char *unit = upper ? strchr(units, upper) : NULL;
+
+	if (unit) {
+		const unsigned shift = 10 * (unsigned)(unit - units + 1);
+
+		n = n > UINT64_MAX >> shift ? UINT64_MAX : n << shift;
+		s++;
+		if (s[0] == 'i' && s[1] == 'B')
+			s++;
+	}
+	if (*s == 'B')
+		s++;
+	*ret = n;
+	return !*s;
+}
+
+/* In the largest unit that holds it exactly. */
+static void print_size(char *to, size_t max, uint64_t n)
+{
+	size_t unit = 0;
+
+	while (n && n % 1024 == 0 && unit < sizeof(units) - 1) {
+		n /= 1024;
+		unit++;
+	}
+	snprintf(to, max, "%llu%.*s", (unsigned long long)n, unit > 0,
+		 unit ? units + unit - 1 : "");
+}
+
+int cmdline_size(const struct cmdline *c, uint64_t min, uint64_t max, uint64_t *ret)
+{
+	char least[32], most[32], why[128];
+	uint64_t n;
+	const bool size = take_size(c->value, &n);
+
+	if (size && n >= min && n <= max) {
+		*ret = n;
+		return EXITS_GO_ON;
+	}
+	print_size(least, sizeof(least), min);
+	print_size(most, sizeof(most), max);
+	snprintf(why, sizeof(why), "%s; give a size from %s to %s",
+		 size ? "out of range" : "not a size", least, most);
+	return cmdline_refuse(c, why);
+}
+
+int cmdline_seconds(const struct cmdline *c, double *ret)
+{
+	char *end;
+	const double d = strtod(c->value, &end);
+
+	if (end == c->value || *end || !(d > 0) || d > SECONDS_MAX)
+		return cmdline_refuse(c, "not a duration; give a number of seconds above 0");
+	*ret = d;
+	return EXITS_GO_ON;
+}
+
+int cmdline_word(const struct cmdline *c, const char *const *words, size_t n, size_t *ret)
+{
+	struct buf b = BUF_INIT(0);
+	int r = buf_append_str(&b, "unknown; give ");
+
+	for (size_t i = 0; i < n; i++) {
+		if (strcmp(words[i], c->value) == 0) {
+			*ret = i;
+			buf_done(&b);
+			return EXITS_GO_ON;
+		}
+		if (!r)
+			r = buf_printf(&b, "%s%s", !i ? "" : i + 1 < n ? ", " : " or ", words[i]);
+	}
+	if (!r)
+		r = buf_append(&b, "", 1);
+	const int status = cmdline_refuse(c, r ? "unknown" : (const char *)b.data);
+
+	buf_done(&b);
+	return status;
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A tool's command line. All tools read their options here, so that numbers, sizes, durations and
+ * words are written the same way everywhere, and each error is one line:
+ *
+ *   prof-bpf: error: --frequency: 0: out of range; give a whole number from 1 to 10000
+ *
+ * cmdline_next walks the options and serves --verbose, --help and --version itself. The functions
+ * for values read the value of the current option. They log what they refuse, and return
+ * EXITS_GO_ON or EXITS_USAGE (exits.h).
+ */
+#ifndef PROFPIPE_CMDLINE_H
+#define PROFPIPE_CMDLINE_H
+
+#include <getopt.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Results of cmdline_next that are no option. */
+enum { CMDLINE_END = -1, CMDLINE_EXIT = -2 };
+
+struct cmdline {
+	/* The caller fills these; all are borrowed. */
+	const char *tool;
+	const char *usage;	    /* printed by --help */
+	const char *shorts;	    /* as of getopt, beginning with ":" or "+:" */
+	const struct option *longs; /* also names the options of `shorts` */
+	int argc;
+	char **argv;
+
+	/* cmdline_next fills these. */
+	const char *option; /* long name of the current option, without dashes */
+	const char *value;  /* of the current option; NULL: it takes none */
+	int status;	    /* exit status after CMDLINE_EXIT */
+	unsigned verbose;   /* how often --verbose was given */
+	int begun;
+};
+
+/* For a tool's long options. Their values lie from 900 on, beside 'h' and 'v'. */
+#define CMDLINE_VERSION 900
+#define CMDLINE_HELP_OPTIONS \
+	{ "help", no_argument, NULL, 'h' }, \
+	{ \
+		"version", no_argument, NULL, CMDLINE_VERSION \
+	}
+#define CMDLINE_OPTIONS { "verbose", no_argument, NULL, 'v' }, CMDLINE_HELP_OPTIONS
+
+/* The next option: its `val` of `longs`. CMDLINE_END after the last one: the operands begin at
+ * argv[optind]. CMDLINE_EXIT: the tool is to exit with `status`. */
+int cmdline_next(struct cmdline *c);
+
+/* A whole number from min to max, in decimal digits. */
+int cmdline_number(const struct cmdline *c, uint64_t min, uint64_t max, uint64_t *ret);
+/* The number of a process. */
+int cmdline_pid(const struct cmdline *c, uint32_t *ret);
+/* The number of a descriptor. */
+int cmdline_fd(const struct cmdline *c, int *ret);
+/* "128M", "1GiB", "134217728": a size in bytes, or with K, M or G in units of 1024, with or without
+ * "B" or "iB" behind them. */
+int cmdline_size(const struct cmdline *c, uint64_t min, uint64_t max, uint64_t *ret);
+/* Seconds, more than 0, with or without a fraction. */
+int cmdline_seconds(const struct cmdline *c, double *ret);
+/* One of n words; *ret is its index. */
+int cmdline_word(const struct cmdline *c, const char *const *words, size_t n, size_t *ret);
+
+/* Refuses the value of the current option, for a reason of the caller's: "reason; remedy". Returns
+ * EXITS_USAGE. */
+int cmdline_refuse(const struct cmdline *c, const char *why);
+/* Refuses the command line as a whole: logs the message. Returns EXITS_USAGE. */
+int cmdline_refuse_all(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+#endif

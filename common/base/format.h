@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The formats of a profile: their names on the command line, and the endings of their files. Pure. */
+#ifndef PROFPIPE_FORMAT_H
+#define PROFPIPE_FORMAT_H
+
+#include <stdbool.h>
+
+enum format {
+	FORMAT_FOLDED,
+	FORMAT_PPROF,
+	FORMAT_HTML,
+	FORMAT_TEXT,
+	FORMAT_STREAM,
+	FORMATS,
+};
+
+/* The names in the order of the enum, for cmdline_word. */
+extern const char *const format_names[FORMATS];
+
+/* What files of the format end in, with the dot; the first of several endings. */
+const char *format_ending(enum format f);
+/* Finds the format by the ending of the path, in capitals or not. False: no format ends so. */
+bool format_of_path(const char *path, enum format *ret);
+/* Whether a terminal cannot show it. */
+bool format_is_binary(enum format f);
+/* Whether samples are written as they come. The other formats are written at the stream's end. */
+bool format_streams(enum format f);
+
+#endif

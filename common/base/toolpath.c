@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/base/toolpath.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+int tool_path(const char *name, char *ret, size_t size)
+{
+	/* Beside this binary, as built; where `make install` puts them, wherever its prefix was
+	 * moved to; and where the build was told. */
+	static const char *const between[] = { "", "../libexec/profpipe/" };
+	char self[4096];
+	const ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	int used;
+
+	self[n > 0 ? n : 0] = '\0';
+	const char *slash = strrchr(self, '/');
+
+	for (size_t i = 0; slash && i < sizeof(between) / sizeof(between[0]); i++) {
+		used = snprintf(ret, size, "%.*s%s%s", (int)(slash + 1 - self), self, between[i],
+				name);
+		if (used > 0 && (size_t)used < size && access(ret, X_OK) == 0)
+			return 0;
+	}
+	used = snprintf(ret, size, "%s/%s", PROFPIPE_LIBEXECDIR, name);
+	if (used < 0 || (size_t)used >= size)
+		return -ENAMETOOLONG;
+	return access(ret, X_OK) == 0 ? 0 : -ENOENT;
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/cell/baseline.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+
+#ifndef PR_SET_VMA
+#define PR_SET_VMA 0x53564d41
+#endif
+
+#define OTHERS_CLOCK (1ull << 31)
+#define THREAD (CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD)
+#define NO_THREAD \
+	(CLONE_PTRACE | CLONE_VFORK | CLONE_PARENT | CLONE_UNTRACED | CLONE_IO | CLONE_PIDFD | \
+	 CLONE_NEWNS | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | \
+	 CLONE_NEWCGROUP)
+/* All flags of a message but those that we use: MSG_OOB had holes, and the next one is not known
+ * yet. */
+#define ODD \
+	(UINT32_MAX & \
+	 ~(uint32_t)(MSG_DONTWAIT | MSG_NOSIGNAL | MSG_TRUNC | MSG_CMSG_CLOEXEC | MSG_WAITALL))
+
+const struct seccomp_rule baseline_calls[] = {
+	CALL("brk"),
+	/* Huge pages are the host's, of which it keeps few. */
+	CALL_IF("mmap", SECCOMP_CLEAR(2, PROT_EXEC),
+		SECCOMP_BITS(3, MAP_ANONYMOUS | MAP_HUGETLB, MAP_ANONYMOUS)),
+	CALL_IF("mprotect", SECCOMP_CLEAR(2, PROT_EXEC)),
+	CALL("mremap"),
+	CALL("munmap"),
+	CALL("madvise"),
+	CALL("sysinfo"), /* qsort */
+	CALL("getrandom"),
+
+	/* No lock whose owner the kernel is told by its number, which may be anybody's. The first
+	 * two are _WAKE and _WAKE_OP, too. */
+	CALL_IF("futex", SECCOMP_BITS(1, FUTEX_CMD_MASK & ~1, FUTEX_WAIT)),
+	CALL_IF("futex", SECCOMP_BITS(1, FUTEX_CMD_MASK & ~1, FUTEX_CMP_REQUEUE)),
+	CALL_IF("futex", SECCOMP_BITS(1, FUTEX_CMD_MASK, FUTEX_REQUEUE)),
+	CALL_IF("futex", SECCOMP_BITS(1, FUTEX_CMD_MASK, FUTEX_WAIT_BITSET)),
+	CALL_IF("futex", SECCOMP_BITS(1, FUTEX_CMD_MASK, FUTEX_WAKE_BITSET)),
+	CALL("set_robust_list"),
+	CALL("rseq"),
+	CALL("sched_yield"),
+	CALL("rt_sigaction"),
+	CALL("rt_sigprocmask"),
+	CALL("rt_sigreturn"),
+	CALL("sigaltstack"),
+	CALL("restart_syscall"),
+	CALL("exit"),
+	CALL("exit_group"),
+	CALL("getpid"),
+	CALL("gettid"),
+
+	/* Where the vDSO has no clock. By a negative number it is the cpu time of any process. */
+	CALL_IF("clock_gettime", SECCOMP_CLEAR(0, OTHERS_CLOCK)),
+	CALL_IF("clock_getres", SECCOMP_CLEAR(0, OTHERS_CLOCK)),
+	CALL_IF("clock_nanosleep", SECCOMP_CLEAR(0, OTHERS_CLOCK)),
+	CALL("nanosleep"),
+	CALL("gettimeofday"),
+	CALL("time"),
+
+	CALL("write"), /* also what libc says before it aborts */
+	CALL("close"),
+	CALL("fstat"),
+	CALL_IF("newfstatat", SECCOMP_SET(3, AT_EMPTY_PATH)), /* fstat of newer libcs */
+
+	/* Names for memory, which newer libcs give; and flags behind a pointer: they call clone
+	 * then.
+	 */
+	CALL_FAILS_IF("prctl", EINVAL, SECCOMP_IS(0, PR_SET_VMA)),
+	CALL_FAILS("clone3", ENOSYS),
+	CALLS_END,
+};
+
+const struct seccomp_rule baseline_sockets[] = {
+	CALL_IF("sendmsg", SECCOMP_CLEAR(2, ODD)),
+	CALL_IF("sendto", SECCOMP_CLEAR(3, ODD), SECCOMP_CLEAR(4, UINT64_MAX)),
+	CALL_IF("recvmsg", SECCOMP_CLEAR(2, ODD)),
+	CALL_IF("recvfrom", SECCOMP_CLEAR(3, ODD)),
+	CALL_IF("getsockopt", SECCOMP_IS(1, SOL_SOCKET), SECCOMP_IS(2, SO_ERROR)),
+	CALL_IF("getsockopt", SECCOMP_IS(1, SOL_SOCKET), SECCOMP_IS(2, SO_PEERCRED)),
+	CALL("shutdown"),
+	CALLS_END,
+};
+
+const struct seccomp_rule baseline_threads[] = {
+	CALL_IF("clone", SECCOMP_BITS(0, THREAD | NO_THREAD, THREAD)),
+	CALLS_END,
+};

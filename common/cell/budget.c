@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/cell/budget.h"
+
+#include <assert.h>
+#include <stddef.h>
+#include <string.h>
+#include "common/base/heap.h"
+
+#define KIB(n) ((uint64_t)(n) << 10)
+#define MIB(n) KIB((uint64_t)(n) << 10)
+
+/* What is there before any container has anything in it: program text, libraries, the stacks of
+ * their threads, kernel symbols. And so many thousandths of what is left of the limit. */
+static const struct share {
+	size_t at;
+	uint64_t least;
+	uint32_t per_mille;
+} shares[] = {
+	{ offsetof(struct budget, maps), MIB(8), 230 },
+	{ offsetof(struct budget, bpf), MIB(13), 140 },
+	{ offsetof(struct budget, deltas), MIB(6), 90 },
+	{ offsetof(struct budget, symd), MIB(12), 340 },
+	{ offsetof(struct budget, export), MIB(6), 110 },
+	{ offsetof(struct budget, launcher), MIB(1), 0 },
+};
+
+#define MAPS offsetof(struct budget, maps)
+#define BPF offsetof(struct budget, bpf)
+#define SYMD offsetof(struct budget, symd)
+#define EXPORT offsetof(struct budget, export)
+
+/* Of a tool's share, less what it has before any container, so many thousandths, and at least so
+ * much; more than so much is of no use. */
+static const struct part {
+	size_t at, of;
+	uint64_t base, least, most;
+	uint32_t per_mille;
+} parts[] = {
+	{ offsetof(struct budget, sideband), MAPS, 0, KIB(256), MIB(512), 120 },
+	{ offsetof(struct budget, ring), MAPS, 0, KIB(512), MIB(16), 120 },
+	{ offsetof(struct budget, interned), BPF, MIB(9), MIB(1), MIB(32), 180 },
+	{ offsetof(struct budget, outbox), BPF, MIB(9), MIB(1), MIB(64), 300 },
+	{ offsetof(struct budget, deferred), BPF, MIB(9), MIB(1), MIB(64), 200 },
+	{ offsetof(struct budget, programs), SYMD, MIB(6), MIB(1), MIB(512), 40 },
+	{ offsetof(struct budget, dwarf), SYMD, MIB(6), MIB(2), MIB(512), 500 },
+	{ offsetof(struct budget, generated), SYMD, MIB(6), MIB(1), MIB(96), 135 },
+	{ offsetof(struct budget, objects), SYMD, MIB(6), MIB(1), MIB(64), 45 },
+	{ offsetof(struct budget, definitions), SYMD, MIB(6), MIB(2), MIB(128), 250 },
+	{ offsetof(struct budget, names), SYMD, MIB(6), KIB(512), MIB(16), 30 },
+	{ offsetof(struct budget, model), EXPORT, MIB(2), MIB(3), MIB(4096), 800 },
+};
+
+static uint64_t *at(struct budget *b, size_t offset)
+{
+	return (uint64_t *)((char *)b + offset);
+}
+
+static void set_part(struct budget *b, const struct part *p)
+{
+	const uint64_t share = *at(b, p->of);
+	uint64_t n = share > p->base ? (share - p->base) / 1000 * p->per_mille : 0;
+
+	n = n < p->least ? p->least : n > p->most ? p->most : n;
+	*at(b, p->at) = n;
+}
+
+static uint64_t least_of(size_t at)
+{
+	for (size_t i = 0; i < sizeof(shares) / sizeof(shares[0]); i++)
+		if (shares[i].at == at)
+			return shares[i].least;
+	return 0;
+}
+
+void budget_split(uint64_t limit, struct budget *ret)
+{
+	uint64_t rest = limit;
+
+	assert(limit >= BUDGET_LEAST && limit <= BUDGET_MOST);
+	*ret = (struct budget){ .limit = limit };
+	for (size_t i = 0; i < sizeof(shares) / sizeof(shares[0]); i++)
+		rest -= shares[i].least;
+	ret->symd_most = rest + least_of(SYMD);
+	ret->export_most = rest + least_of(EXPORT);
+	for (size_t i = 0; i < sizeof(shares) / sizeof(shares[0]); i++)
+		*at(ret, shares[i].at) = shares[i].least + rest / 1000 * shares[i].per_mille;
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+		set_part(ret, &parts[i]);
+	ret->dwarf_most = ret->symd_most - (ret->symd - ret->dwarf);
+}
+
+void budget_symd(struct budget *b, uint64_t share)
+{
+	b->symd = share;
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+		if (parts[i].of == SYMD)
+			set_part(b, &parts[i]);
+}
+
+uint64_t budget_model(uint64_t share)
+{
+	struct budget b = { .export = share };
+
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+		if (parts[i].of == EXPORT)
+			set_part(&b, &parts[i]);
+	return b.model;
+}
+
+static uint64_t smaller(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static uint64_t unmet(const struct budget_claim *c)
+{
+	return c->wanted - c->granted;
+}
+
+uint64_t budget_settle(uint64_t limit, struct budget_claim *claims, size_t n)
+{
+	uint64_t left = limit;
+
+	for (size_t i = 0; i < n; i++) {
+		claims[i].granted = smaller(smaller(claims[i].wanted, claims[i].sure), left);
+		left -= claims[i].granted;
+	}
+	/* Each turn meets a wish at least, or gives all that is left. */
+	for (;;) {
+		uint64_t least = UINT64_MAX, waiting = 0;
+
+		for (size_t i = 0; i < n; i++) {
+			if (!unmet(&claims[i]))
+				continue;
+			waiting++;
+			least = smaller(least, unmet(&claims[i]));
+		}
+		if (!waiting || left < waiting)
+			return left;
+		const uint64_t each = smaller(least, left / waiting);
+
+		for (size_t i = 0; i < n; i++) {
+			if (!unmet(&claims[i]))
+				continue;
+			claims[i].granted += each;
+			left -= each;
+		}
+	}
+}
+
+uint64_t budget_fence(uint64_t share, unsigned threads)
+{
+	/* Containers are what holds the share; the fence is behind them, for what nobody foresaw,
+	 * and a tool that meets it may die. What nng queues, and what malloc has and does not use,
+	 * is between the two, as are the pages of stacks that no thread has come to. */
+	return share + MIB(6) + (uint64_t)threads * HEAP_STACK;
+}

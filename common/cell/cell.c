@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The lists were made by looking (strace over every format, Debian 12's and later libcs), and hold
+ * what libc and nng call besides. What libc does without when it is refused fails; the rest kills.
+ */
+#include "common/cell/cell.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include "common/cell/baseline.h"
+#include "common/cell/landlock.h"
+#include "common/cell/seccomp.h"
+
+#ifdef __SANITIZE_ADDRESS__
+#define UNDER_ASAN true
+#else
+#define UNDER_ASAN false
+#endif
+
+/* TCGETS2, by which glibc 2.42 and later ask for a terminal; its header and libc's exclude each
+ * other. */
+#define TERMINAL_2 _IOC(_IOC_READ, 'T', 0x2a, 44)
+#define WRITES (O_ACCMODE | O_CREAT | O_TRUNC | (O_TMPFILE & ~O_DIRECTORY))
+#define SHARED_FLAGS (O_APPEND | O_ASYNC | O_DIRECT | O_NOATIME)
+
+/* Threads and memory of more kinds, and descriptors that are open: what a tool works with. Flags of
+ * a file are not its own: prof-bpf and the other tools have the same open file. */
+static const struct seccomp_rule living[] = {
+	CALL_IF("sched_getaffinity", SECCOMP_IS(0, 0)), /* its own */
+	CALL_IF("prctl", SECCOMP_IS(0, PR_SET_NAME)),
+	CALL("read"),
+	CALL("readv"),
+	CALL("pread64"),
+	CALL("writev"),
+	CALL("lseek"),
+	CALL_IF("statx", SECCOMP_SET(2, AT_EMPTY_PATH)),
+	CALL_IF("fcntl", SECCOMP_IS(1, F_GETFD)),
+	CALL_IF("fcntl", SECCOMP_IS(1, F_SETFD)),
+	CALL_IF("fcntl", SECCOMP_IS(1, F_GETFL)),
+	CALL_IF("fcntl", SECCOMP_IS(1, F_SETFL), SECCOMP_CLEAR(2, SHARED_FLAGS)),
+	CALL_IF("fcntl", SECCOMP_IS(1, F_DUPFD_CLOEXEC)),
+	CALL("poll"),
+	CALL("ppoll"),
+	CALL("epoll_ctl"),
+	CALL("epoll_wait"),
+	CALL("epoll_pwait"),
+	CALL_IF("ioctl", SECCOMP_IS(1, TCGETS)),
+	CALL_IF("ioctl", SECCOMP_IS(1, TERMINAL_2)),
+
+	CALL_FAILS("membarrier", ENOSYS),
+	CALL_FAILS("futex_waitv", ENOSYS),
+	CALLS_END,
+};
+
+/* The page that comes from prof-bpf over a socket (lastword.h). */
+static const struct seccomp_rule last_word[] = {
+	CALL_IF("mmap", SECCOMP_CLEAR(2, PROT_EXEC), SECCOMP_IS(3, MAP_SHARED)),
+	CALLS_END,
+};
+
+/* prof-export's next peer, after the first one went. */
+static const struct seccomp_rule taking_peers[] = {
+	CALL("accept"),
+	CALL("accept4"),
+	CALLS_END,
+};
+
+static const struct seccomp_rule writing_files[] = {
+	CALL("ftruncate"),
+	CALLS_END,
+};
+
+static const struct seccomp_rule making_files[] = {
+	CALL("memfd_create"),
+	CALL("pwrite64"),
+	CALLS_END,
+};
+
+/* Sockets that are to be opened, and nng's threads; then the second step itself. */
+static const struct seccomp_rule opening_sockets[] = {
+	CALL_IF("socket", SECCOMP_IS(0, AF_UNIX)),
+	CALL("connect"),
+	CALL("setsockopt"),
+	CALL("epoll_create1"),
+	CALL("eventfd2"),
+	CALL("pipe2"),
+	CALL_IF("prctl", SECCOMP_IS(0, PR_SET_SECCOMP)),
+	CALL_IF("prctl", SECCOMP_IS(0, PR_SET_NO_NEW_PRIVS)),
+	CALL("seccomp"),
+	CALL("landlock_create_ruleset"),
+	CALL("landlock_restrict_self"),
+	CALL("wait4"),
+	CALLS_END,
+};
+
+static const struct seccomp_rule opening_a_listener[] = {
+	CALL("bind"), CALL("listen"), CALL("chmod"), CALL("fchmodat"), CALL("unlink"), CALLS_END,
+};
+
+/* What libc tries when there is something to be read, and nng at its end. */
+static const struct seccomp_rule no_paths[] = {
+	CALL_FAILS("open", EACCES),
+	CALL_FAILS("openat", EACCES),
+	CALL_FAILS("access", EACCES),
+	CALL_FAILS("faccessat", EACCES),
+	CALL_FAILS("faccessat2", EACCES),
+	CALL_FAILS("readlink", EACCES),
+	CALL_FAILS("readlinkat", EACCES),
+	CALL_FAILS("stat", EACCES),
+	CALL_FAILS("lstat", EACCES),
+	CALL_FAILS_IF("newfstatat", EACCES, SECCOMP_CLEAR(3, AT_EMPTY_PATH)),
+	CALL_FAILS_IF("statx", EACCES, SECCOMP_CLEAR(2, AT_EMPTY_PATH)),
+	CALLS_END,
+};
+
+static const struct seccomp_rule no_unlink[] = {
+	CALL_FAILS("unlink", EACCES),
+	CALL_FAILS("unlinkat", EACCES),
+	CALLS_END,
+};
+
+/* By hand: files by their paths, to be read. */
+static const struct seccomp_rule reading_paths[] = {
+	CALL_IF("open", SECCOMP_CLEAR(1, WRITES)),
+	CALL_IF("openat", SECCOMP_CLEAR(2, WRITES)),
+	CALL("access"),
+	CALL("faccessat"),
+	CALL("faccessat2"),
+	CALL("readlink"),
+	CALL("readlinkat"),
+	CALL("stat"),
+	CALL("lstat"),
+	CALL_IF("newfstatat", SECCOMP_CLEAR(3, AT_EMPTY_PATH)),
+	CALL_IF("statx", SECCOMP_CLEAR(2, AT_EMPTY_PATH)),
+	CALL_IF("mmap", SECCOMP_CLEAR(2, PROT_EXEC), SECCOMP_CLEAR(3, MAP_ANONYMOUS)),
+	CALL("getdents64"),
+	CALL("statfs"),
+	CALL("fstatfs"),
+	CALL("getcwd"),
+	CALL("uname"),
+	CALL("getuid"),
+	CALL("geteuid"),
+	CALL("getgid"),
+	CALL("getegid"),
+	CALL("fadvise64"),
+	CALLS_END,
+};
+
+static const struct seccomp_rule reading_below[] = {
+	CALL("openat2"),
+	CALLS_END,
+};
+
+static const struct seccomp_rule removing_files[] = {
+	CALL("unlink"),
+	CALLS_END,
+};
+
+/* Signals to itself: abort says of what it died. */
+struct itself {
+	struct seccomp_rule rules[2];
+};
+
+static struct itself itself(void)
+{
+	return (struct itself){ { CALL_IF("tgkill", SECCOMP_IS(0, getpid())), CALLS_END } };
+}
+
+#define COUNT(lists) (sizeof(lists) / sizeof((lists)[0]))
+
+/* What the kernel lacks is lived with. */
+static int enter_landlock(struct cell *c, enum landlock_rights rights, const char *folder)
+{
+	const int version = landlock_version();
+
+	if (UNDER_ASAN || version < 0)
+		return 0;
+	c->landlock = version;
+	return landlock_enter(rights, folder);
+}
+
+static int enter_calls(struct cell *c, const struct seccomp_rule *const lists[], size_t count,
+		       bool all_threads)
+{
+	const int r = seccomp_enter(lists, count, all_threads);
+
+	c->calls = r == 0 && !UNDER_ASAN;
+	return r == -EOPNOTSUPP ? 0 : r;
+}
+
+void cell_prepare(struct cell *c, const char *folder, bool user)
+{
+	c->place = EMPTYROOT_NONE;
+	if (!UNDER_ASAN)
+		(void)emptyroot_prepare(&c->place, folder, user);
+}
+
+int cell_enter(struct cell *c, const char *own)
+{
+	const struct itself self = itself();
+	const struct seccomp_rule *const lists[] = {
+		baseline_calls,
+		living,
+		self.rules,
+		baseline_sockets,
+		baseline_threads,
+		last_word,
+		opening_sockets,
+		no_paths,
+		c->listens ? opening_a_listener : no_unlink,
+		c->listens ? taking_peers : NULL,
+		c->writes ? writing_files : NULL,
+		c->makes ? making_files : NULL,
+	};
+
+	c->root = emptyroot_enter(&c->place) == 0;
+	const int r = enter_landlock(c, own ? LANDLOCK_SOCKETS : LANDLOCK_NO_FILES, own);
+
+	return r ? r : enter_calls(c, lists, COUNT(lists), false);
+}
+
+int cell_seal(struct cell *c)
+{
+	const struct itself self = itself();
+	const struct seccomp_rule *const lists[] = {
+		baseline_calls,
+		living,
+		self.rules,
+		baseline_sockets,
+		last_word,
+		no_paths,
+		no_unlink,
+		c->listens ? taking_peers : NULL,
+		c->writes ? writing_files : NULL,
+		c->makes ? making_files : NULL,
+	};
+
+	if (c->root)
+		c->root = emptyroot_close(&c->place) == 0;
+	const int r = enter_landlock(c, LANDLOCK_NOTHING, NULL);
+
+	return r ? r : enter_calls(c, lists, COUNT(lists), true);
+}
+
+int cell_by_hand(enum cell_hand how, const char *folder)
+{
+	const struct itself self = itself();
+	const bool writes = how == CELL_WRITES;
+	const struct seccomp_rule *const lists[] = {
+		baseline_calls,
+		living,
+		self.rules,
+		writes ? no_paths : reading_paths,
+		writes ? removing_files : no_unlink,
+		writes ? writing_files : making_files,
+		how == CELL_READS_BELOW ? reading_below : NULL,
+		writes ? NULL : baseline_sockets,
+		writes ? NULL : last_word,
+	};
+	struct cell c = { 0 };
+	int r = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ? -errno : 0;
+
+	/* Who opens files by any path may look into other processes', which Landlock forbids. */
+	if (!r && writes)
+		r = enter_landlock(&c, folder ? LANDLOCK_REMOVE : LANDLOCK_NOTHING, folder);
+	return r ? r : enter_calls(&c, lists, COUNT(lists), false);
+}

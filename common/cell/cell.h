@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The confinement of the tools without rights, prof-deltas, prof-symd and prof-export, which read
+ * bytes of strangers. Their identity (sandbox.h) is one half of it. The cell is the other half: an
+ * empty root and an empty network (emptyroot.h), Landlock (landlock.h), and a list of allowed
+ * system calls (seccomp.h). A tool opens its sockets after it dropped its rights, and nng then
+ * starts threads. So it enters the cell in three steps:
+ *
+ *   cell_prepare   with the caller's rights
+ *   cell_enter     after sandbox_enter, before the first socket: the tool can still open sockets
+ *   cell_seal      after the last socket, before the first byte of a peer: all threads can only
+ *                  read, write and wait
+ *
+ * Each part alone stops most attacks, so a tool runs without a part that the host lacks. Under
+ * AddressSanitizer there is no cell. By hand a tool has no sockets and opens files by their paths;
+ * it calls cell_by_hand instead.
+ */
+#ifndef PROFPIPE_CELL_H
+#define PROFPIPE_CELL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include "common/cell/emptyroot.h"
+
+struct cell {
+	bool listens; /* it accepts peers, also when sealed */
+	bool writes;  /* it writes a file that it was handed */
+	bool makes;   /* it makes files in memory */
+	/* The parts that this host has; filled in. */
+	bool root, calls;
+	int landlock; /* version; 0: none */
+	struct emptyroot place;
+};
+
+/* folder and user: as of emptyroot_prepare; borrowed until cell_seal. */
+void cell_prepare(struct cell *c, const char *folder, bool user);
+/* own: the folder of a listener's sockets, else NULL. 0; after -errno the tool must exit. */
+int cell_enter(struct cell *c, const char *own);
+/* The same errors. */
+int cell_seal(struct cell *c);
+
+enum cell_hand {
+	CELL_READS,	  /* files are opened, to be read only */
+	CELL_READS_BELOW, /* the same, also by openat2, whose flags no filter sees */
+	CELL_WRITES,	  /* open files are written; files below the folder can be removed */
+};
+/* Allows no sockets, no programs and no other processes. folder: NULL without CELL_WRITES. 0,
+ * -errno. */
+int cell_by_hand(enum cell_hand how, const char *folder);
+
+#endif

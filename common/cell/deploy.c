@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/cell/deploy.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <poll.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include "common/cell/cell.h"
+#include "common/base/exits.h"
+#include "common/base/log.h"
+#include "common/cell/priority.h"
+
+#define NAME_BYTES 64 /* of a user or group, at most */
+
+static const char *const tool_names[DEPLOY_TOOLS] = { "prof-bpf", "prof-deltas", "prof-symd",
+						      "prof-export" };
+
+/* Who is ended first when memory runs out: before what is profiled (0), and the parsers before
+ * those whose end costs samples. All are small: somebody who took most of the host goes before
+ * them. */
+static const int oom_scores[DEPLOY_TOOLS] = { 300, 500, 500, 400 };
+
+/* This process's, when it is one of the three. */
+static struct cell cell;
+
+void deploy_init(struct deploy *d)
+{
+	*d = (struct deploy){ .gid = getgid(), .status_fd = -1, .life_fd = -1 };
+	for (int i = 0; i < DEPLOY_TOOLS; i++)
+		d->uid[i] = getuid();
+}
+
+/* Decimal digits up to max off *s. Nothing else is a number here: no sign, no blank, no other base.
+ */
+static bool take_number(const char **s, uint64_t max, uint64_t *ret)
+{
+	uint64_t n = 0;
+	const char *p = *s;
+
+	if (*p < '0' || *p > '9')
+		return false;
+	for (; *p >= '0' && *p <= '9'; p++) {
+		n = n * 10 + (uint64_t)(*p - '0');
+		if (n > max)
+			return false;
+	}
+	*s = p;
+	*ret = n;
+	return true;
+}
+
+/* A number, or a name of the host's groups (`group`) or users, up to the next colon. (uid_t)-1
+ * means "unchanged" to the kernel and is nobody's. */
+static bool take_id(const char **s, bool group, uint64_t *ret)
+{
+	char name[NAME_BYTES];
+	const size_t len = strcspn(*s, ":");
+
+	if (**s >= '0' && **s <= '9')
+		return take_number(s, (uid_t)-1 - 1u, ret);
+	if (!len || len >= sizeof(name))
+		return false;
+	memcpy(name, *s, len);
+	name[len] = '\0';
+	const struct group *g = group ? getgrnam(name) : NULL;
+	const struct passwd *p = group ? NULL : getpwnam(name);
+
+	if (!g && !p)
+		return false;
+	*ret = g ? g->gr_gid : p->pw_uid;
+	*s += len;
+	return true;
+}
+
+/* GID:B:D:S:E. */
+static bool parse_ids(const char *arg, struct deploy *d)
+{
+	uint64_t n[1 + DEPLOY_TOOLS];
+
+	for (size_t i = 0; i < sizeof(n) / sizeof(n[0]); i++) {
+		if (i && *arg++ != ':')
+			return false;
+		if (!take_id(&arg, i == 0, &n[i]))
+			return false;
+	}
+	if (*arg)
+		return false;
+	d->ids_given = true;
+	d->gid = (gid_t)n[0];
+	for (int i = 0; i < DEPLOY_TOOLS; i++)
+		d->uid[i] = (uid_t)n[1 + i];
+	return true;
+}
+
+static int take_run_dir(struct deploy *d, const struct cmdline *c)
+{
+	/* The tool has another root, or none, by the time that it needs the folder. */
+	if (c->value[0] != '/')
+		return cmdline_refuse(c, "not an absolute path; give it from the root on, "
+					 "as in \"$PWD\"/run");
+	d->run_dir = c->value;
+	return EXITS_GO_ON;
+}
+
+int deploy_option(struct deploy *d, const struct cmdline *c, int val)
+{
+	switch (val) {
+	case DEPLOY_RUN_DIR:
+		return take_run_dir(d, c);
+	case DEPLOY_IDS:
+		if (!parse_ids(c->value, d))
+			return cmdline_refuse(c, "not five ids or names that this host knows; "
+						 "give GID:BPF:DELTAS:SYMD:EXPORT");
+		return EXITS_GO_ON;
+	case DEPLOY_STATUS_FD:
+		return cmdline_fd(c, &d->status_fd);
+	case DEPLOY_LIFE_FD:
+		return cmdline_fd(c, &d->life_fd);
+	case DEPLOY_MEMORY_LIMIT:
+		return cmdline_size(c, BUDGET_LEAST, BUDGET_MOST, &d->limit);
+	}
+	assert(!"an option of the launcher");
+	return EXITS_USAGE;
+}
+
+void deploy_budget(const struct deploy *d, struct budget *ret)
+{
+	budget_split(d->limit ? d->limit : BUDGET_DEFAULT, ret);
+}
+
+int deploy_check_fd(const char *option, int fd)
+{
+	if (fd < 0)
+		return 0;
+	if (fcntl(fd, F_SETFD, FD_CLOEXEC)) {
+		const int r = -errno;
+
+		log_error("--%s: %d: the descriptor is not open; the launcher has to pass it",
+			  option, fd);
+		return r;
+	}
+	return 0;
+}
+
+/* Only who has the rights of root, or no user but its own to meet, can have a root of its own. */
+static void prepare_cell(const struct deploy *d, enum deploy_tool tool)
+{
+	bool alone = true;
+
+	for (int i = 0; i < DEPLOY_TOOLS; i++)
+		alone = alone && d->uid[i] == geteuid();
+	cell = (struct cell){ .listens = tool == DEPLOY_EXPORT, .writes = tool == DEPLOY_EXPORT };
+	cell_prepare(&cell, d->run_dir, alone);
+}
+
+static int enter_cell(const struct deploy *d, enum deploy_tool tool)
+{
+	char own[PATH_MAX];
+	const int n = snprintf(own, sizeof(own), "%s/export", d->run_dir ? d->run_dir : "");
+	const int r = n < 0 || (size_t)n >= sizeof(own)
+			      ? -ENAMETOOLONG
+			      : cell_enter(&cell, cell.listens ? own : NULL);
+
+	if (r)
+		log_error("%s cannot be confined: %s", tool_names[tool], strerror(-r));
+	return r;
+}
+
+int deploy_enter(const struct deploy *d, enum deploy_tool tool, struct sandbox *s)
+{
+	int r = deploy_check_fd("status-fd", d->status_fd);
+
+	if (!r)
+		r = deploy_check_fd("life-fd", d->life_fd);
+	if (r)
+		return r;
+	if (d->status_fd >= 0) {
+		const int flags = fcntl(d->status_fd, F_GETFL);
+
+		/* A launcher that is gone or does not read must neither kill nor hold us. */
+		signal(SIGPIPE, SIG_IGN);
+		if (flags < 0 || fcntl(d->status_fd, F_SETFL, flags | O_NONBLOCK)) {
+			r = -errno;
+			log_error("--status-fd: %d: cannot be made non-blocking: %s", d->status_fd,
+				  strerror(-r));
+			return r;
+		}
+	}
+	s->change_ids = d->ids_given;
+	s->uid = d->uid[tool];
+	s->gid = d->gid;
+	const char *step = NULL;
+
+	if (d->run_dir)
+		priority_give_way(oom_scores[tool]);
+	if (tool != DEPLOY_BPF)
+		prepare_cell(d, tool);
+	r = sandbox_enter(s, &step);
+	if (r && d->ids_given)
+		log_error(
+			"%s cannot become user %u, group %u: %s: %s; start it as root, or with its own ids",
+			tool_names[tool], (unsigned)s->uid, (unsigned)s->gid, step, strerror(-r));
+	else if (r)
+		log_error("%s cannot drop its rights: %s: %s", tool_names[tool], step,
+			  strerror(-r));
+	if (!r && d->confined)
+		r = d->confined(d->confined_ctx);
+	if (!r && tool != DEPLOY_BPF)
+		r = enter_cell(d, tool);
+	return r;
+}
+
+int deploy_seal(enum deploy_tool tool)
+{
+	const int r = cell_seal(&cell);
+
+	if (r)
+		log_error("%s cannot be confined: %s", tool_names[tool], strerror(-r));
+	else
+		log_info("root: %s; network: %s; Landlock: %d; system calls: %s",
+			 cell.root ? "empty" : "the host's",
+			 cell.place.network ? "none" : "the host's", cell.landlock,
+			 cell.calls ? "limited" : "all");
+	return r;
+}
+
+void deploy_status(const struct deploy *d, struct status *st, enum status_phase phase)
+{
+	if (d->status_fd < 0)
+		return;
+	st->magic = STATUS_MAGIC;
+	st->phase = phase;
+	/* At most PIPE_BUF, so written whole or not at all. A report of progress gives way when the
+	 * pipe is full; the others wait a little. */
+	for (int tries = 0; tries < 20; tries++) {
+		const ssize_t n = write(d->status_fd, st, sizeof(*st));
+
+		if (n >= 0 || (errno != EAGAIN && errno != EINTR) || phase == STATUS_RUNNING)
+			return;
+		struct pollfd p = { .fd = d->status_fd, .events = POLLOUT };
+
+		poll(&p, 1, 50);
+	}
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A tool's place in a run: options that prof-bpf, prof-deltas, prof-symd and prof-export share. The
+ * launcher or a service manager passes them. Without --run-dir a tool runs by hand: as its
+ * caller, on files and pipes.
+ *
+ *   --run-dir DIR        the run's folder. DIR/bpf and DIR/export belong to those tools, with mode
+ *                        0710 and the run's group
+ *   --ids GID:B:D:S:E    the run's group, and the users of prof-bpf, prof-deltas, prof-symd and
+ *                        prof-export, as numbers or names; a tool becomes its own user
+ *   --memory-limit SIZE  the limit of the whole run's memory, of which a tool takes its share
+ *                        (budget.h). By hand there is none unless it is given
+ *   --status-fd N        write struct status here
+ *   --life-fd N          a pipe from the launcher. The byte 'S' asks prof-bpf to stop sampling and
+ *                        finish; prof-export is told struct deploy_word; end of file means exit now
+ */
+#ifndef PROFPIPE_DEPLOY_H
+#define PROFPIPE_DEPLOY_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+#include "common/base/cmdline.h"
+#include "common/cell/budget.h"
+#include "common/cell/sandbox.h"
+#include "common/status/status.h"
+
+enum deploy_tool { DEPLOY_BPF, DEPLOY_DELTAS, DEPLOY_SYMD, DEPLOY_EXPORT, DEPLOY_TOOLS };
+static_assert((int)DEPLOY_TOOLS == STATUS_TOOLS, "status words count restarts of each tool");
+
+/* What the launcher tells prof-export, each time all of it, whenever any of it is new: what the
+ * stream does not say, since it is about who makes it. */
+struct deploy_word {
+	uint64_t last;	/* 1: no further prof-symd is to be waited for */
+	uint64_t taken; /* samples that all lives of prof-bpf said they took, as far as was heard */
+	uint64_t until_ns; /* CLOCK_MONOTONIC: sampling was over then, and prof-bpf away; 0: it was
+			      not */
+	uint64_t restarts[DEPLOY_TOOLS];
+};
+
+struct deploy {
+	const char *run_dir; /* NULL: by hand */
+	bool ids_given;
+	gid_t gid;
+	uid_t uid[DEPLOY_TOOLS]; /* our own uid for all when not given */
+	int status_fd, life_fd;	 /* -1 when not given */
+	uint64_t limit;		 /* bytes; 0 when not given */
+	/* Called by deploy_enter in the tool's identity, while it may still start a process; NULL:
+	 * nothing is. What it returns but 0 is deploy_enter's, and has been logged. */
+	int (*confined)(void *ctx);
+	void *confined_ctx;
+};
+
+/* The options above, for a tool's long options. */
+enum { DEPLOY_RUN_DIR = 1000, DEPLOY_IDS, DEPLOY_STATUS_FD, DEPLOY_LIFE_FD, DEPLOY_MEMORY_LIMIT };
+#define DEPLOY_OPTIONS \
+	{ "run-dir", required_argument, NULL, DEPLOY_RUN_DIR }, \
+		{ "ids", required_argument, NULL, DEPLOY_IDS }, \
+		{ "status-fd", required_argument, NULL, DEPLOY_STATUS_FD }, \
+		{ "life-fd", required_argument, NULL, DEPLOY_LIFE_FD }, \
+	{ \
+		"memory-limit", required_argument, NULL, DEPLOY_MEMORY_LIMIT \
+	}
+
+void deploy_init(struct deploy *d);
+/* Takes the current option of *c, which is the one of these with `val`. EXITS_GO_ON, or EXITS_USAGE
+ * after a message. */
+int deploy_option(struct deploy *d, const struct cmdline *c, int val);
+/* Divides the limit, or BUDGET_DEFAULT if none was given. A tool by hand without a limit does not
+ * call it. */
+void deploy_budget(const struct deploy *d, struct budget *ret);
+/* Checks that a descriptor of this option is open, and makes it O_CLOEXEC; nothing for -1. 0, or
+ * -errno, logged. */
+int deploy_check_fd(const char *option, int fd);
+/* Enters the identity of `tool` (sandbox.h), whose ids and change_ids in *s it fills in, and the
+ * tool's cell (cell.h). Checks the given descriptors, makes the status pipe O_NONBLOCK, and ignores
+ * SIGPIPE if there is such a pipe. 0, or -errno, logged. */
+int deploy_enter(const struct deploy *d, enum deploy_tool tool, struct sandbox *s);
+/* Call it after the sockets are connected, before the first byte of a peer is read. From then on no
+ * thread of a tool without rights (all but prof-bpf) can open anything (cell.h). 0, or -errno,
+ * logged. */
+int deploy_seal(enum deploy_tool tool);
+/* Fills in st's magic and phase, and writes it. If the pipe is full, a RUNNING report is dropped,
+ * and others wait up to a second. Does nothing without a status pipe or a launcher. */
+void deploy_status(const struct deploy *d, struct status *st, enum status_phase phase);
+
+#endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An empty root and no network for a process: a file that is not there cannot be opened in any way.
+ * A tool needs the run's folder until its sockets are connected. A child of the tool keeps the
+ * right to mount and unmount; the tool itself has dropped its rights by then. The child ends before
+ * the tool reads the first foreign byte.
+ *
+ *   emptyroot_prepare   with the caller's rights: makes the namespaces and the child
+ *   emptyroot_enter     empties the root, except for the folder at its own path
+ *   emptyroot_close     removes the folder from the root and ends the child
+ *
+ * A caller without rights gets them in a user namespace, if the kernel allows that. There it is
+ * still itself, and no other user exists.
+ */
+#ifndef PROFPIPE_EMPTYROOT_H
+#define PROFPIPE_EMPTYROOT_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct emptyroot {
+	int socket; /* to the child, -1 without one */
+	pid_t child;
+	bool network; /* its own, with nothing in it */
+};
+#define EMPTYROOT_NONE \
+	(struct emptyroot) \
+	{ \
+		.socket = -1 \
+	}
+
+/* Needs a process of one thread. user: use a user namespace if rights are missing; ids of other
+ * users are then not visible. folder: an absolute path, or NULL; borrowed until emptyroot_close.
+ * The working folder becomes "/". 0; -EPERM and the like: the host does not allow it, so continue
+ * without; nothing was changed except perhaps a namespace. */
+int emptyroot_prepare(struct emptyroot *e, const char *folder, bool user);
+/* 0; -errno: the root is unchanged. */
+int emptyroot_enter(struct emptyroot *e);
+/* 0; -errno: the folder may still be there. -ENOTCONN for EMPTYROOT_NONE. */
+int emptyroot_close(struct emptyroot *e);
+
+#endif

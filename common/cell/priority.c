@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
+#include "common/cell/priority.h"
+
+#define NICENESS -15
+#define TEXT(n) TEXT_OF(n)
+#define TEXT_OF(n) #n
+
+void priority_raise(void)
+{
+	static const char text[] = TEXT(NICENESS);
+
+	(void)setpriority(PRIO_PROCESS, 0, NICENESS);
+	if (getsid(0) != getpid())
+		return;
+
+	int fd = open("/proc/self/autogroup", O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return;
+	if (write(fd, text, sizeof(text) - 1) < 0) {
+		/* Not allowed, or not within a tenth of a second of the last time. */
+	}
+	close(fd);
+}
+
+void priority_give_way(int thousandths)
+{
+	char text[16] = "";
+	const int fd = open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC);
+
+	if (fd < 0)
+		return;
+	if (read(fd, text, sizeof(text) - 1) > 0 && atoi(text) < thousandths) {
+		const int n = snprintf(text, sizeof(text), "%d", thousandths);
+
+		if (pwrite(fd, text, (size_t)n, 0) < 0) {
+			/* Then it is as it was. */
+		}
+	}
+	close(fd);
+}

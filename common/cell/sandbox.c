@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The order matters: the bounding set wants CAP_SETPCAP and the groups CAP_SETGID, both of which
+ * go; a change of uid clears the effective set (capabilities(7)) and the dumpable flag is set anew
+ * by it (prctl(2)). Nothing here reaches a thread that already runs, so there must be none.
+ */
+#include "common/cell/sandbox.h"
+
+#include <cap-ng.h>
+#include <errno.h>
+#include <grp.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#ifndef CAP_PERFMON
+#error "Linux 5.9 or newer headers are needed"
+#endif
+
+/* AddressSanitizer maps terabytes and its leak check traces the process at its end: in that build
+ * neither is forbidden. */
+#ifdef __SANITIZE_ADDRESS__
+#define UNDER_ASAN true
+#else
+#define UNDER_ASAN false
+#endif
+
+/* The first RUN_CAPS last to the end, and PERFMON, which is next, where SYS_PTRACE is missing. */
+static const unsigned bpf_caps[] = {
+	CAP_BPF,     CAP_SYS_PTRACE, CAP_CHECKPOINT_RESTORE, CAP_DAC_READ_SEARCH,
+	CAP_PERFMON, CAP_SYSLOG
+};
+#define RUN_CAPS 4
+
+#define BPF_CAPS (sizeof(bpf_caps) / sizeof(bpf_caps[0]))
+
+struct kept {
+	unsigned caps[BPF_CAPS];
+	unsigned len;
+};
+
+/* One thread, by the link count of its task folder (one a thread, and two). Without /proc it cannot
+ * be known. */
+static int check_single_threaded(void)
+{
+	struct stat st;
+
+	return stat("/proc/self/task", &st) == 0 && st.st_nlink > 3 ? -EBUSY : 0;
+}
+
+int sandbox_lower(int resource, rlim_t max)
+{
+	struct rlimit l;
+
+	if (getrlimit(resource, &l))
+		return -errno;
+	if (l.rlim_max > max)
+		l.rlim_max = max;
+	l.rlim_cur = l.rlim_max;
+	return setrlimit(resource, &l) ? -errno : 0;
+}
+
+static int set_limits(const struct sandbox *s)
+{
+	int r = sandbox_lower(RLIMIT_CORE, 0);
+
+	if (!r && s->max_files)
+		r = sandbox_lower(RLIMIT_NOFILE, s->max_files);
+	if (!r && s->max_memory && !UNDER_ASAN)
+		r = sandbox_lower(RLIMIT_AS, s->max_memory);
+	if (!r && s->max_data && !UNDER_ASAN)
+		r = sandbox_lower(RLIMIT_DATA, s->max_data);
+	return r;
+}
+
+static int choose_caps(enum sandbox_caps caps, struct kept *ret)
+{
+	unsigned wanted = caps == SANDBOX_BPF_CAPS   ? BPF_CAPS
+			  : caps == SANDBOX_RUN_CAPS ? RUN_CAPS
+						     : 0;
+
+	*ret = (struct kept){ 0 };
+	if (capng_get_caps_process())
+		return -EIO;
+	/* Newer kernels show the mappings of a process to PERFMON as well (6.18 does). */
+	if (caps == SANDBOX_RUN_CAPS && !capng_have_capability(CAPNG_PERMITTED, CAP_SYS_PTRACE))
+		wanted++;
+	if (caps == SANDBOX_EVENT_CAPS && capng_have_capability(CAPNG_PERMITTED, CAP_PERFMON))
+		ret->caps[ret->len++] = CAP_PERFMON;
+	for (unsigned i = 0; i < wanted; i++)
+		if (bpf_caps[i] <= (unsigned)CAP_LAST_CAP &&
+		    capng_have_capability(CAPNG_PERMITTED, bpf_caps[i]))
+			ret->caps[ret->len++] = bpf_caps[i];
+	return 0;
+}
+
+/* The bounding set only bears on exec, which no_new_privs bars from gaining anything: emptied where
+ * we may, and else left. */
+static int clear_bounds(void)
+{
+	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0))
+		return -errno;
+	if (!capng_have_capability(CAPNG_EFFECTIVE, CAP_SETPCAP))
+		return 0;
+	for (unsigned long c = 0; prctl(PR_CAPBSET_READ, c, 0, 0, 0) >= 0; c++)
+		if (prctl(PR_CAPBSET_DROP, c, 0, 0, 0))
+			return -errno;
+	return 0;
+}
+
+static bool ids_are(uid_t uid, gid_t gid)
+{
+	uid_t u[3];
+	gid_t g[3];
+
+	if (getresuid(&u[0], &u[1], &u[2]) || getresgid(&g[0], &g[1], &g[2]))
+		return false;
+	for (int i = 0; i < 3; i++)
+		if (u[i] != uid || g[i] != gid)
+			return false;
+	return true;
+}
+
+static int set_ids(const struct sandbox *s)
+{
+	/* A caller without rights that is who it should be keeps its groups: it cannot drop them,
+	 * and gives nothing up that it did not have. */
+	if (setgroups(0, NULL) && !(errno == EPERM && ids_are(s->uid, s->gid)))
+		return -errno;
+	if (setresgid(s->gid, s->gid, s->gid))
+		return -errno;
+	if (prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0))
+		return -errno;
+	if (setresuid(s->uid, s->uid, s->uid))
+		return -errno;
+	return prctl(PR_SET_KEEPCAPS, 0, 0, 0, 0) ? -errno : 0;
+}
+
+static int set_caps(const struct kept *kept)
+{
+	capng_clear(CAPNG_SELECT_CAPS);
+	for (unsigned i = 0; i < kept->len; i++)
+		if (capng_update(CAPNG_ADD, CAPNG_EFFECTIVE | CAPNG_PERMITTED, kept->caps[i]))
+			return -EINVAL;
+	errno = 0;
+	if (capng_apply(CAPNG_SELECT_CAPS))
+		return errno ? -errno : -EPERM;
+	return 0;
+}
+
+/* Exactly what was kept, permitted and effective; nothing to hand on. */
+static int verify_caps(const struct kept *kept)
+{
+	if (capng_get_caps_process())
+		return -EIO;
+	for (unsigned c = 0; c <= (unsigned)CAP_LAST_CAP; c++) {
+		bool want = false;
+
+		for (unsigned i = 0; i < kept->len; i++)
+			want = want || kept->caps[i] == c;
+		if (capng_have_capability(CAPNG_PERMITTED, c) != want ||
+		    capng_have_capability(CAPNG_EFFECTIVE, c) != want ||
+		    capng_have_capability(CAPNG_INHERITABLE, c))
+			return -EPERM;
+	}
+	return 0;
+}
+
+static int verify_ids(const struct sandbox *s, uid_t old_uid, gid_t old_gid)
+{
+	if (!ids_are(s->uid, s->gid))
+		return -EPERM;
+	if (s->uid &&
+	    (setresuid((uid_t)-1, 0, (uid_t)-1) == 0 || setresuid(0, (uid_t)-1, (uid_t)-1) == 0))
+		return -EPERM;
+	if (old_uid != s->uid && setresuid((uid_t)-1, old_uid, (uid_t)-1) == 0)
+		return -EPERM;
+	if (old_gid != s->gid && setresgid((gid_t)-1, old_gid, (gid_t)-1) == 0)
+		return -EPERM;
+	return 0;
+}
+
+int sandbox_enter(const struct sandbox *s, const char **ret_step)
+{
+	const uid_t old_uid = geteuid();
+	const gid_t old_gid = getegid();
+	struct kept kept;
+	const char *step = "checking that no thread runs yet";
+	int r = check_single_threaded();
+
+	if (!r) {
+		step = "reading capabilities";
+		r = choose_caps(s->caps, &kept);
+	}
+	if (!r) {
+		step = "setting resource limits";
+		r = set_limits(s);
+	}
+	if (!r) {
+		step = "clearing the ambient and bounding capabilities";
+		r = clear_bounds();
+	}
+	if (!r && s->change_ids) {
+		step = "changing user and group";
+		r = set_ids(s);
+	}
+	if (!r) {
+		step = "reducing capabilities";
+		r = set_caps(&kept);
+	}
+	if (!r) {
+		step = "setting no_new_privs";
+		r = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ? -errno : 0;
+	}
+	if (!r) {
+		step = "becoming undumpable";
+		r = prctl(PR_SET_DUMPABLE, UNDER_ASAN ? 1 : 0, 0, 0, 0) ? -errno : 0;
+	}
+	if (!r) {
+		step = "verifying that capabilities are gone";
+		r = verify_caps(&kept);
+	}
+	if (!r && s->change_ids) {
+		step = "verifying that the old identity is gone";
+		r = verify_ids(s, old_uid, old_gid);
+	}
+	if (r)
+		*ret_step = step;
+	return r;
+}
+
+int sandbox_reduce(enum sandbox_caps caps, const char **ret_step)
+{
+	struct kept kept;
+	const char *step = "checking that no thread runs yet";
+	int r = check_single_threaded();
+
+	if (!r) {
+		step = "reading capabilities";
+		r = choose_caps(caps, &kept);
+	}
+	if (!r) {
+		step = "reducing capabilities";
+		r = set_caps(&kept);
+	}
+	if (!r) {
+		step = "verifying that capabilities are gone";
+		r = verify_caps(&kept);
+	}
+	if (r)
+		*ret_step = step;
+	return r;
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the files behind gopclntab.h share: reading within bounds. gopclntab_open.c finds the table,
+ * gopclntab_calls.c reads inlined calls, gopclntab.c all the rest.
+ */
+#ifndef PROFPIPE_GOPCLNTAB_INTERNAL_H
+#define PROFPIPE_GOPCLNTAB_INTERNAL_H
+
+#include "common/go/gopclntab.h"
+
+#define GOPCLNTAB_LOADS 128u
+#define GOPCLNTAB_MODULE_WORDS 72u /* of runtime.moduledata, in units of 8 bytes */
+
+/* All or part of a table, in file offsets. */
+struct region {
+	uint64_t offset, size;
+};
+
+struct load {
+	uint64_t vaddr, offset, filesz;
+	bool exec, write;
+};
+
+/* How inlined calls are stored. */
+enum gopclntab_inline_kind {
+	/* parent4 file4 line4 name4 */
+	GOPCLNTAB_INLINE_1_9,
+	/* parent2 id1 0 file4 line4 name4, offset4 of an instruction at the call */
+	GOPCLNTAB_INLINE_1_12,
+	/* id1 0 0 0 name4, offset4 of an instruction at the call, startline4 */
+	GOPCLNTAB_INLINE_1_20,
+};
+struct inline_layout {
+	enum gopclntab_inline_kind kind;
+	uint8_t pcdata, funcdata;
+};
+
+struct gopclntab {
+	struct gopclntab_reader reader;
+	struct load loads[GOPCLNTAB_LOADS];
+	unsigned load_count;
+	struct region rela; /* .rela.dyn: those of the type RELATIVE, by rising offsets */
+
+	enum gopclntab_format format;
+	uint64_t vaddr, offset, size; /* of the header, and how far the table may reach */
+	uint32_t count;
+	struct region names, cutab, files, pctab, funcs; /* files: of 1.2, its array of offsets */
+	uint64_t text;
+	unsigned text_tries;
+	uint64_t scan_left; /* bytes that may still be looked through to find the table */
+	bool late;	    /* of 1.2: Go 1.12 or later */
+	uint64_t low, high;
+	uint64_t module[GOPCLNTAB_MODULE_WORDS];
+	unsigned module_words;
+
+	bool inline_tried, inline_known;
+	struct inline_layout inlined;
+	uint64_t gofunc;
+
+	/* Direct mapped. */
+	uint32_t slots; /* a power of two */
+	uint64_t *tags; /* page + 1 */
+	uint32_t *lens;
+	uint8_t *pages;
+};
+
+/* The bytes at a file offset, up to the end of a page; valid until the next call. 0,
+ * GOPCLNTAB_MALFORMED past the file's end, -errno; as all below. */
+int gopclntab_peek(struct gopclntab *t, uint64_t offset, const uint8_t **ret, size_t *ret_len);
+int gopclntab_fetch(struct gopclntab *t, uint64_t offset, void *into, size_t n);
+/* n bytes at an offset into a region. */
+int gopclntab_fetch_in(struct gopclntab *t, struct region in, uint64_t at, void *into, size_t n);
+/* A string at an offset into a region, cut to cap - 1 bytes; GOPCLNTAB_NONE for an empty one. */
+int gopclntab_fetch_string(struct gopclntab *t, struct region in, uint64_t at, char *into,
+			   size_t cap);
+/* The file offset of an address, and how far its segment goes on. */
+bool gopclntab_locate(const struct gopclntab *t, uint64_t vaddr, uint64_t *ret_offset,
+		      uint64_t *ret_left);
+/* A pointer at an address whose file offset is known too, as the loader leaves it. */
+int gopclntab_fetch_word(struct gopclntab *t, uint64_t vaddr, uint64_t offset, uint64_t *ret);
+/* A pointer inside the table, by its file offset. */
+int gopclntab_word(struct gopclntab *t, uint64_t offset, uint64_t *ret);
+bool gopclntab_is_code(const struct gopclntab *t, uint64_t low, uint64_t high);
+
+size_t gopclntab_entry_size(const struct gopclntab *t); /* of functab */
+/* The entry of function `index`, or where the last one ends. */
+int gopclntab_entry(struct gopclntab *t, uint32_t index, uint64_t *ret);
+/* Where its description is, in the file. */
+int gopclntab_description(struct gopclntab *t, uint32_t index, uint64_t *ret);
+/* gopclntab_value in at most *steps steps. */
+int gopclntab_value_within(struct gopclntab *t, const struct gopclntab_func *f, uint32_t table,
+			   uint64_t address, uint32_t *steps, int32_t *ret);
+
+/* A table that was not looked for yet (gopclntab_open does). 0, -ENOMEM. */
+int gopclntab_new(const struct gopclntab_reader *reader, struct gopclntab **ret);
+
+#endif

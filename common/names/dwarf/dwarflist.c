@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/names/dwarf/dwarflist.h"
+
+#include <dwarf.h>
+#include <string.h>
+
+static bool take_number(struct dwarflist *l, uint64_t *ret)
+{
+	uint8_t byte = 0x80;
+
+	*ret = 0;
+	for (unsigned shift = 0; byte & 0x80; shift += 7) {
+		if (shift > 63 || !span_read(&l->left, &byte, 1))
+			return false;
+		*ret |= (uint64_t)(byte & 0x7f) << shift;
+	}
+	return true;
+}
+
+/* An address by its number. */
+static bool take_numbered(struct dwarflist *l, uint64_t *ret)
+{
+	uint64_t number;
+
+	if (!take_number(l, &number) || number >= l->addresses.len / sizeof(*ret))
+		return false;
+	memcpy(ret, l->addresses.data + number * sizeof(*ret), sizeof(*ret));
+	return true;
+}
+
+bool dwarflist_find(struct span section, uint64_t number, uint64_t *ret_offset)
+{
+	/* The length of what follows it; version, sizes of an address and a selector; how many. */
+	uint32_t head[3], offset;
+
+	if (section.len < sizeof(head))
+		return false;
+	memcpy(head, section.data, sizeof(head));
+	if (head[0] >= 0xfffffff0 || number >= head[2] ||
+	    number >= (section.len - sizeof(head)) / sizeof(offset))
+		return false;
+	memcpy(&offset, section.data + sizeof(head) + number * sizeof(offset), sizeof(offset));
+	*ret_offset = sizeof(head) + (uint64_t)offset;
+	return *ret_offset <= section.len;
+}
+
+static bool next_pair(struct dwarflist *l, uint64_t *low, uint64_t *high)
+{
+	while (span_read(&l->left, low, 8) && span_read(&l->left, high, 8) && (*low || *high)) {
+		if (*low != UINT64_MAX) {
+			*low += l->base;
+			*high += l->base;
+			return true;
+		}
+		l->base = *high;
+	}
+	return false;
+}
+
+static bool next_entry(struct dwarflist *l, uint64_t *low, uint64_t *high)
+{
+	uint8_t kind;
+
+	while (span_read(&l->left, &kind, 1)) {
+		switch (kind) {
+		case DW_RLE_base_addressx:
+			if (!take_numbered(l, &l->base))
+				return false;
+			continue;
+		case DW_RLE_base_address:
+			if (!span_read(&l->left, &l->base, 8))
+				return false;
+			continue;
+		case DW_RLE_startx_endx:
+			return take_numbered(l, low) && take_numbered(l, high);
+		case DW_RLE_startx_length:
+			if (!take_numbered(l, low) || !take_number(l, high))
+				return false;
+			*high += *low;
+			return true;
+		case DW_RLE_offset_pair:
+			if (!take_number(l, low) || !take_number(l, high))
+				return false;
+			*low += l->base;
+			*high += l->base;
+			return true;
+		case DW_RLE_start_end:
+			return span_read(&l->left, low, 8) && span_read(&l->left, high, 8);
+		case DW_RLE_start_length:
+			if (!span_read(&l->left, low, 8) || !take_number(l, high))
+				return false;
+			*high += *low;
+			return true;
+		default:
+			return false; /* the end */
+		}
+	}
+	return false;
+}
+
+bool dwarflist_next(struct dwarflist *l, uint64_t *ret_low, uint64_t *ret_high)
+{
+	uint64_t low, high;
+
+	if (!(l->version < 5 ? next_pair : next_entry)(l, &low, &high)) {
+		l->left.len = 0;
+		return false;
+	}
+	*ret_low = low;
+	*ret_high = high;
+	return true;
+}

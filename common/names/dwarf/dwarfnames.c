@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/names/dwarf/dwarfnames.h"
+
+#include <dwarf.h>
+#include <stdio.h>
+#include <string.h>
+
+#define MAX_SCOPES 16
+#define MAX_ORIGINS 16
+#define MAX_ENTRIES (8u << 20) /* that are walked to find one's scopes */
+
+/* What an attribute, or a chain of origins and specifications, says; an entry of another unit or
+ * file included. */
+static const char *die_string(Dwarf_Die *die, unsigned attribute)
+{
+	Dwarf_Attribute a;
+
+	return dwarf_attr_integrate(die, attribute, &a) ? dwarf_formstring(&a) : NULL;
+}
+
+static bool follow(Dwarf_Die *die, unsigned attribute, Dwarf_Die *ret)
+{
+	Dwarf_Attribute a;
+
+	return dwarf_attr(die, attribute, &a) && dwarf_formref_die(&a, ret);
+}
+
+/* The entry where the function was first declared, which stands in the scope it belongs to. */
+static void die_origin(Dwarf_Die *die, Dwarf_Die *ret)
+{
+	*ret = *die;
+	for (unsigned i = 0; i < MAX_ORIGINS; i++) {
+		Dwarf_Die next;
+
+		if (!follow(ret, DW_AT_abstract_origin, &next) &&
+		    !follow(ret, DW_AT_specification, &next))
+			break;
+		*ret = next;
+	}
+}
+
+uint64_t dwarfnames_language(Dwarf_Die *cudie)
+{
+	Dwarf_Attribute a;
+	Dwarf_Word language;
+
+	return dwarf_attr(cudie, DW_AT_language, &a) && dwarf_formudata(&a, &language) == 0
+		       ? language
+		       : 0;
+}
+
+/* Languages whose functions live in scopes: their plain name says too little. A unit that dwz made
+ * of what others share says none: it is the language of the entry's own. */
+static bool has_scopes(Dwarf_Die *cudie, Dwarf_Die *die)
+{
+	uint64_t language = dwarfnames_language(cudie);
+	Dwarf_Die own;
+
+	if (!language && dwarf_diecu(die, &own, NULL, NULL))
+		language = dwarfnames_language(&own);
+	switch (language) {
+	case DW_LANG_C_plus_plus:
+	case DW_LANG_C_plus_plus_03:
+	case DW_LANG_C_plus_plus_11:
+	case DW_LANG_C_plus_plus_14:
+	case 0x2b: /* C++17 */
+	case 0x2c: /* C++20 */
+	case DW_LANG_Rust:
+	case DW_LANG_D:
+	case DW_LANG_Swift:
+		return true;
+	}
+	return false;
+}
+
+/* `outer::inner::` before a name. Entries stand in the order of their offsets, so that the last
+ * child that starts at or before the one sought holds it. */
+static size_t write_scopes(Dwarf_Die *origin, Dwarf_Die *cudie, char *into, size_t cap)
+{
+	Dwarf_Off target = dwarf_dieoffset(origin);
+	Dwarf_Die at = *cudie;
+	size_t len = 0, steps = 0;
+
+	for (unsigned depth = 0; depth < MAX_SCOPES; depth++) {
+		Dwarf_Die child, best;
+		const char *name;
+		int r;
+
+		if (dwarf_child(&at, &child) != 0)
+			break;
+		best = child;
+		while (++steps < MAX_ENTRIES) {
+			r = dwarf_siblingof(&child, &child);
+			if (r != 0 || dwarf_dieoffset(&child) > target)
+				break;
+			best = child;
+		}
+		if (dwarf_dieoffset(&best) >= target)
+			break;
+		at = best;
+		switch (dwarf_tag(&at)) {
+		case DW_TAG_namespace:
+		case DW_TAG_module:
+		case DW_TAG_class_type:
+		case DW_TAG_structure_type:
+		case DW_TAG_union_type:
+		case DW_TAG_interface_type:
+		case DW_TAG_enumeration_type:
+		case DW_TAG_subprogram:
+			name = die_string(&at, DW_AT_name);
+			r = snprintf(into + len, cap - len, "%s::", name ? name : "(anonymous)");
+			if (r < 0 || (size_t)r >= cap - len)
+				return len;
+			len += (size_t)r;
+		}
+	}
+	return len;
+}
+
+void dwarfnames_call(struct names *n, struct call *c, Dwarf_Die *die)
+{
+	const char *linkage = die_string(die, DW_AT_linkage_name);
+	const char *plain;
+	char scoped[NAMES_TEXT + 1];
+	Dwarf_Die origin, cudie;
+	size_t len;
+
+	if (!linkage)
+		linkage = die_string(die, DW_AT_MIPS_linkage_name);
+	plain = die_string(die, DW_AT_name);
+	if (linkage && linkage[0]) {
+		names_set(n, c, linkage);
+		/* Crystal says that it is C++, and has the plain name in both places. */
+		c->bare = plain && strcmp(linkage, plain) == 0 &&
+			  dwarf_diecu(die, &cudie, NULL, NULL) && has_scopes(&cudie, die);
+		return;
+	}
+	if (!plain || !plain[0])
+		return;
+	c->system_name = names_keep(n, plain, strlen(plain));
+	c->name = c->system_name;
+	die_origin(die, &origin);
+	if (!dwarf_diecu(&origin, &cudie, NULL, NULL) || !has_scopes(&cudie, die))
+		return;
+	c->bare = true;
+	len = write_scopes(&origin, &cudie, scoped, sizeof(scoped));
+	if (len > 0) {
+		snprintf(scoped + len, sizeof(scoped) - len, "%s", plain);
+		c->name = names_keep(n, scoped, strlen(scoped));
+	}
+}
+
+void dwarfnames_source(struct names *n, struct call *c, const char *path, Dwarf_Die *cudie)
+{
+	char whole[2 * NAMES_TEXT];
+	Dwarf_Attribute a;
+	const char *dir;
+
+	if (!path)
+		return;
+	dir = path[0] != '/' && dwarf_attr(cudie, DW_AT_comp_dir, &a) ? dwarf_formstring(&a) : NULL;
+	if (dir && dir[0]) {
+		snprintf(whole, sizeof(whole), "%s/%s", dir, path);
+		path = whole;
+	}
+	c->source = names_keep(n, path, strlen(path));
+}
+
+bool dwarfnames_number(Dwarf_Die *die, unsigned attribute, bool integrate, uint64_t *ret)
+{
+	Dwarf_Attribute a;
+	Dwarf_Word word;
+
+	if (!(integrate ? dwarf_attr_integrate(die, attribute, &a)
+			: dwarf_attr(die, attribute, &a)) ||
+	    dwarf_formudata(&a, &word) != 0)
+		return false;
+	*ret = word;
+	return true;
+}
+
+void dwarfnames_start(struct call *c, Dwarf_Die *die, const char *file)
+{
+	uint64_t line;
+
+	if (!dwarfnames_number(die, DW_AT_decl_line, true, &line) || line > INT32_MAX)
+		return;
+	if (file && c->source.len >= strlen(file) &&
+	    memcmp(c->source.data + c->source.len - strlen(file), file, strlen(file)) == 0)
+		c->start_line = line;
+}

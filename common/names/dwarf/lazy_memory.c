@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include "common/names/dwarf/lazy_memory.h"
+
+#define PIECE_MIN (8u << 10)
+#define PIECES_MAX 8192u /* each may become a mapping of its own; the kernel allows 65,530 */
+
+struct region {
+	struct lazy_memory pub;
+	size_t mapped, piece, most;
+	void (*fill)(void *, uint64_t, uint8_t *, size_t);
+	void *ctx;
+	struct region *next;
+	uint64_t present[PIECES_MAX / 64];
+};
+
+static struct region *regions;
+static struct sigaction before;
+static bool installed;
+
+static bool fill_piece(struct region *r, size_t i)
+{
+	size_t at = i * r->piece, n = r->mapped - at < r->piece ? r->mapped - at : r->piece;
+
+	/* Pages that are only read have no memory of their own. */
+	if (r->pub.filled + n > r->most ||
+	    mprotect(r->pub.bytes + at, n, PROT_READ | PROT_WRITE) < 0) {
+		r->pub.starved = true;
+		return mprotect(r->pub.bytes + at, n, PROT_READ) == 0;
+	}
+	r->present[i / 64] |= 1ull << i % 64;
+	r->pub.filled += n;
+	if (at < r->pub.size)
+		r->fill(r->ctx, at, r->pub.bytes + at, r->pub.size - at < n ? r->pub.size - at : n);
+	return true;
+}
+
+/* Too many mappings: then all of it is one, and what was not filled is not. */
+static bool fill_rest(struct region *r)
+{
+	r->pub.starved = true;
+	return mprotect(r->pub.bytes, r->mapped, PROT_READ) == 0;
+}
+
+static void on_fault(int signal, siginfo_t *info, void *context)
+{
+	int saved = errno;
+	bool filled = false;
+
+	(void)signal;
+	(void)context;
+	for (struct region *r = regions; r && !filled; r = r->next) {
+		size_t at = (uintptr_t)info->si_addr - (uintptr_t)r->pub.bytes, i = at / r->piece;
+
+		if ((uintptr_t)info->si_addr < (uintptr_t)r->pub.bytes || at >= r->mapped)
+			continue;
+		filled = !(r->present[i / 64] >> i % 64 & 1) && (fill_piece(r, i) || fill_rest(r));
+		/* Who dies of the zeros is to find why. */
+		if (r->pub.starved)
+			saved = ENOMEM;
+	}
+	/* Not ours: it faults again, and is dealt with as if we were not here. */
+	if (!filled)
+		sigaction(SIGSEGV, &before, NULL);
+	errno = saved;
+}
+
+static int install(void)
+{
+	struct sigaction a = { .sa_sigaction = on_fault, .sa_flags = SA_SIGINFO };
+
+	if (installed)
+		return 0;
+	sigemptyset(&a.sa_mask);
+	if (sigaction(SIGSEGV, &a, &before) < 0)
+		return -errno;
+	installed = true;
+	return 0;
+}
+
+int lazy_memory_new(size_t size, size_t most, void (*fill)(void *, uint64_t, uint8_t *, size_t),
+		    void *ctx, struct lazy_memory **ret)
+{
+	struct region *r;
+	int e = install();
+
+	if (e)
+		return e;
+	if (size == 0 || size > SIZE_MAX / 2)
+		return -ENOMEM;
+	r = calloc(1, sizeof(*r));
+	if (!r)
+		return -ENOMEM;
+	r->fill = fill;
+	r->ctx = ctx;
+	r->most = most;
+	r->piece = PIECE_MIN;
+	while (size / r->piece >= PIECES_MAX)
+		r->piece *= 2;
+	r->mapped = (size + r->piece - 1) / r->piece * r->piece;
+	r->pub.size = size;
+	r->pub.bytes = mmap(NULL, r->mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+			    -1, 0);
+	if (r->pub.bytes == MAP_FAILED) {
+		free(r);
+		return -ENOMEM;
+	}
+	r->next = regions;
+	regions = r;
+	*ret = &r->pub;
+	return 0;
+}
+
+bool lazy_memory_touch(struct lazy_memory *l, size_t n)
+{
+	struct region *r = (struct region *)l;
+
+	for (size_t i = 0; i * r->piece < n && i * r->piece < r->mapped; i++)
+		if (!(r->present[i / 64] >> i % 64 & 1) && !fill_piece(r, i))
+			return false;
+	return !l->starved;
+}
+
+void lazy_memory_free(struct lazy_memory *l)
+{
+	struct region *r = (struct region *)l, **at = &regions;
+
+	if (!l)
+		return;
+	while (*at != r)
+		at = &(*at)->next;
+	*at = r->next;
+	munmap(r->pub.bytes, r->mapped);
+	free(r);
+}

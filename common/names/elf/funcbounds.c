@@ -1,0 +1,707 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/names/elf/funcbounds.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include "common/names/elf/codestarts.h"
+#include "common/names/elf/symreach.h"
+#include "common/names/elf/symfile_internal.h"
+
+#define WINDOW 4096u
+#define MAX_ENTRIES (1u << 18)	 /* of a file without a sorted table */
+#define MAX_FRAMES (64u << 20)	 /* bytes of one section of call frame information */
+#define MAX_CODE (64ull << 20)	 /* bytes that are looked at for calls */
+#define MAX_WORDS (16u << 20)	 /* bytes of data that are looked at for addresses of code */
+#define MAX_RELAS (32u << 20)	 /* bytes */
+#define STATIC_BASE 0x10000	 /* below it words of data may be numbers */
+#define SMALL_GAP 64u		 /* bytes: not worth a look at all code */
+#define MAX_GAPS 256u		 /* whose code is followed */
+#define MAX_FOLLOW (16ull << 20) /* bytes of them together: a second's work at most */
+
+struct range {
+	uint64_t start, end;
+};
+
+struct funcbounds {
+	const struct symfile *file;
+	/* .eh_frame_hdr's table; count 0: there is none that can be used */
+	uint64_t table, table_address, table_count;
+	struct range *ranges; /* without a table: all entries, sorted */
+	size_t range_count, range_cap;
+	struct codestarts starts;
+	bool tried, starts_tried;
+	/* where code begins that was followed, and how many bytes more may be */
+	uint64_t gaps[MAX_GAPS], follow_left;
+	unsigned gap_count;
+	/* what was read of the file last */
+	uint64_t window_at;
+	size_t window_len;
+	uint8_t window[WINDOW];
+};
+
+int funcbounds_new(const struct symfile *f, struct funcbounds **ret)
+{
+	struct funcbounds *x = calloc(1, sizeof(*x));
+
+	if (!x)
+		return -ENOMEM;
+	x->file = f;
+	x->follow_left = MAX_FOLLOW;
+	*ret = x;
+	return 0;
+}
+
+void funcbounds_free(struct funcbounds *x)
+{
+	if (!x)
+		return;
+	free(x->ranges);
+	codestarts_done(&x->starts);
+	free(x);
+}
+
+size_t funcbounds_bytes(const struct funcbounds *x)
+{
+	return sizeof(*x) + x->range_cap * sizeof(*x->ranges) +
+	       x->starts.cap * sizeof(*x->starts.at);
+}
+
+/* --- call frame information --- */
+
+/* At most n bytes from an offset of the file on; fewer at its end. Borrowed until the next call. */
+static int look(struct funcbounds *x, uint64_t offset, size_t n, struct span *ret)
+{
+	const uint64_t size = symfile_size(x->file);
+
+	if (offset >= size)
+		return SYMFILE_MALFORMED;
+	n = n < size - offset ? n : (size_t)(size - offset);
+	if (offset < x->window_at || offset - x->window_at > x->window_len ||
+	    n > x->window_len - (offset - x->window_at)) {
+		const size_t len = WINDOW < size - offset ? WINDOW : (size_t)(size - offset);
+		int r = symfile_read(x->file, offset, x->window, len);
+
+		x->window_at = offset;
+		x->window_len = r ? 0 : len;
+		if (r)
+			return r;
+	}
+	*ret = (struct span){ .data = x->window + (offset - x->window_at), .len = n };
+	return 0;
+}
+
+static bool skip_leb(struct span *s)
+{
+	uint8_t byte;
+
+	do {
+		if (!span_read(s, &byte, 1))
+			return false;
+	} while (byte & 0x80);
+	return true;
+}
+
+/* DW_EH_PE_*: how many bytes; 0: none that is known. */
+static size_t pointer_size(uint8_t encoding)
+{
+	switch (encoding & 0x0f) {
+	case 0x00: /* absptr */
+	case 0x04: /* udata8 */
+	case 0x0c: /* sdata8 */
+		return 8;
+	case 0x03: /* udata4 */
+	case 0x0b: /* sdata4 */
+		return 4;
+	case 0x02: /* udata2 */
+	case 0x0a: /* sdata2 */
+		return 2;
+	}
+	return 0;
+}
+
+static bool read_pointer(struct span *s, uint8_t encoding, uint64_t *ret)
+{
+	const size_t n = pointer_size(encoding);
+	uint64_t value = 0;
+
+	if (!n || !span_read(s, &value, n))
+		return false;
+	if (encoding & 0x08 && n < 8 && value >> (8 * n - 1))
+		value |= ~0ull << 8 * n;
+	*ret = value;
+	return true;
+}
+
+/* A section of call frame information. */
+struct frames {
+	uint64_t offset, address, size;
+	bool eh;
+};
+
+/* An entry's head. */
+struct entry {
+	uint64_t length; /* with the length itself */
+	uint64_t cie;	 /* offset in the section of its CIE; of a CIE: UINT64_MAX */
+	size_t head;	 /* bytes of length and id */
+};
+
+static int read_head(struct funcbounds *x, const struct frames *f, uint64_t at, struct entry *ret)
+{
+	struct span s;
+	uint32_t length, id;
+	uint64_t wide;
+	int r = look(x, f->offset + at, 20, &s);
+
+	if (r)
+		return r;
+	if (!span_read(&s, &length, 4))
+		return SYMFILE_MALFORMED;
+	if (length == 0) {
+		*ret = (struct entry){ .length = 4, .cie = UINT64_MAX, .head = 4 };
+		return 0;
+	}
+	if (length == UINT32_MAX) {
+		if (!span_read(&s, &wide, 8) || wide > f->size)
+			return SYMFILE_MALFORMED;
+		*ret = (struct entry){ .length = 12 + wide, .head = 12 };
+	} else {
+		*ret = (struct entry){ .length = 4 + (uint64_t)length, .head = 4 };
+	}
+	const bool is_wide = ret->head == 12 && !f->eh;
+
+	if (!span_read(&s, &id, 4))
+		return SYMFILE_MALFORMED;
+	wide = id;
+	if (is_wide && !span_read(&s, (uint8_t *)&wide + 4, 4))
+		return SYMFILE_MALFORMED;
+	if (f->eh)
+		ret->cie = id && id <= at + ret->head ? at + ret->head - id : UINT64_MAX;
+	else
+		ret->cie = wide == (is_wide ? UINT64_MAX : UINT32_MAX) ? UINT64_MAX : wide;
+	ret->head += is_wide ? 8 : 4;
+	return ret->length < ret->head || ret->length > f->size - at ? SYMFILE_MALFORMED : 0;
+}
+
+/* How the entries of a CIE have their addresses. */
+static int read_encoding(struct funcbounds *x, const struct frames *f, uint64_t at, uint8_t *ret)
+{
+	struct entry e;
+	struct span s, augmentation = { 0 };
+	uint8_t version, byte;
+	int r = at < f->size ? read_head(x, f, at, &e) : SYMFILE_MALFORMED;
+
+	if (!r && e.cie != UINT64_MAX)
+		r = SYMFILE_MALFORMED;
+	if (!r)
+		r = look(x, f->offset + at + e.head, 64, &s);
+	if (r)
+		return r;
+	*ret = 0;
+	if (!f->eh)
+		return 0;
+	if (!span_read(&s, &version, 1))
+		return SYMFILE_MALFORMED;
+	augmentation.data = s.data;
+	while (span_read(&s, &byte, 1) && byte)
+		augmentation.len++;
+	if (!augmentation.len || augmentation.data[0] != 'z')
+		return 0;
+	if (!skip_leb(&s) || !skip_leb(&s) ||
+	    !(version == 1 ? span_read(&s, &byte, 1) : skip_leb(&s)) || !skip_leb(&s))
+		return SYMFILE_MALFORMED;
+	for (size_t i = 1; i < augmentation.len; i++) {
+		uint64_t personality;
+
+		switch (augmentation.data[i]) {
+		case 'R':
+			return span_read(&s, ret, 1) ? 0 : SYMFILE_MALFORMED;
+		case 'P':
+			if (!span_read(&s, &byte, 1) || !read_pointer(&s, byte, &personality))
+				return SYMFILE_MALFORMED;
+			break;
+		case 'L':
+			if (!span_read(&s, &byte, 1))
+				return SYMFILE_MALFORMED;
+			break;
+		}
+	}
+	return 0;
+}
+
+/* What an entry covers. */
+static int read_range(struct funcbounds *x, const struct frames *f, uint64_t at,
+		      const struct entry *e, uint8_t encoding, struct range *ret)
+{
+	const uint64_t address = f->address + at + e->head;
+	struct span s;
+	uint64_t start, size;
+	int r = look(x, f->offset + at + e->head, 16, &s);
+
+	if (r)
+		return r;
+	if ((encoding & 0x70) != 0 && (encoding & 0x70) != 0x10)
+		return SYMFILE_NONE; /* relative to what no program has */
+	if (encoding & 0x80 || !read_pointer(&s, encoding, &start) ||
+	    !read_pointer(&s, encoding & 0x07, &size))
+		return SYMFILE_MALFORMED;
+	if (encoding & 0x10)
+		start += address;
+	if (!size || __builtin_add_overflow(start, size, &ret->end))
+		return SYMFILE_NONE;
+	ret->start = start;
+	return 0;
+}
+
+static int add_range(struct funcbounds *x, struct range range)
+{
+	if (x->range_count == x->range_cap) {
+		const size_t cap = x->range_cap ? 2 * x->range_cap : 1024;
+		struct range *more;
+
+		if (cap > MAX_ENTRIES)
+			return SYMFILE_TOO_LARGE;
+		more = realloc(x->ranges, cap * sizeof(*more));
+		if (!more)
+			return -ENOMEM;
+		x->ranges = more;
+		x->range_cap = cap;
+	}
+	x->ranges[x->range_count++] = range;
+	return 0;
+}
+
+static int read_all(struct funcbounds *x, const struct frames *f)
+{
+	uint64_t known = UINT64_MAX;
+	uint8_t encoding = 0;
+	int r = 0;
+
+	for (uint64_t at = 0; !r && f->size - at >= 8;) {
+		struct entry e;
+		struct range range;
+
+		r = read_head(x, f, at, &e);
+		if (r)
+			break;
+		if (e.cie != UINT64_MAX) {
+			if (e.cie != known)
+				r = read_encoding(x, f, e.cie, &encoding);
+			known = r ? UINT64_MAX : e.cie;
+			if (!r)
+				r = read_range(x, f, at, &e, encoding, &range);
+			if (!r)
+				r = add_range(x, range);
+			else if (r > 0)
+				r = 0; /* one that cannot be understood costs itself */
+		}
+		at += e.length;
+	}
+	return r < 0 || r == SYMFILE_TOO_LARGE ? r : 0;
+}
+
+static int by_start(const void *left, const void *right)
+{
+	const struct range *a = left, *b = right;
+
+	return a->start < b->start ? -1 : a->start > b->start;
+}
+
+/* Finds the table, or reads all entries. */
+static int begin(struct funcbounds *x)
+{
+	static const char *const sections[] = { ".eh_frame", ".debug_frame" };
+	uint64_t address, offset, size;
+	uint8_t head[SYMREACH_HEADER];
+	int r;
+
+	if (x->tried)
+		return 0;
+	x->tried = true;
+	if (symfile_frame_header(x->file, &address, &offset, &size) == 0 && size >= sizeof(head)) {
+		r = symfile_read(x->file, offset, head, sizeof(head));
+		if (r < 0)
+			return r;
+		x->table = offset + sizeof(head);
+		x->table_address = address;
+		x->table_count = r ? 0 : symreach_table(head);
+		if (x->table_count > (size - sizeof(head)) / SYMREACH_ENTRY)
+			x->table_count = (size - sizeof(head)) / SYMREACH_ENTRY;
+		if (x->table_count)
+			return 0;
+	}
+	for (size_t i = 0; i < sizeof(sections) / sizeof(sections[0]); i++) {
+		const struct symfile_section *s;
+
+		if (symfile_section(x->file, sections[i], &s) || s->type == SHT_NOBITS ||
+		    s->flags & SHF_COMPRESSED || s->size > MAX_FRAMES ||
+		    s->offset > symfile_size(x->file) ||
+		    s->size > symfile_size(x->file) - s->offset)
+			continue;
+		const struct frames f = {
+			.offset = s->offset, .address = s->addr, .size = s->size, .eh = i == 0
+		};
+
+		r = read_all(x, &f);
+		if (r) {
+			free(x->ranges);
+			x->ranges = NULL;
+			x->range_count = x->range_cap = 0;
+			return r;
+		}
+	}
+	if (x->range_count)
+		qsort(x->ranges, x->range_count, sizeof(*x->ranges), by_start);
+	return 0;
+}
+
+static int table_entry(struct funcbounds *x, uint64_t i, uint64_t *ret_start, uint64_t *ret_entry)
+{
+	int32_t pair[2];
+	int r = symfile_read(x->file, x->table + i * SYMREACH_ENTRY, pair, sizeof(pair));
+
+	if (r)
+		return r;
+	*ret_start = x->table_address + (uint64_t)(int64_t)pair[0];
+	*ret_entry = x->table_address + (uint64_t)(int64_t)pair[1];
+	return 0;
+}
+
+/* The entry that begins last at or before an address, and where the next one begins. */
+static int in_table(struct funcbounds *x, uint64_t address, struct range *ret, uint64_t *ret_next)
+{
+	uint64_t low = 0, high = x->table_count, start, at, left;
+	struct frames f = { .eh = true };
+	uint8_t encoding;
+	struct entry e;
+	int r;
+
+	while (low < high) {
+		const uint64_t middle = low + (high - low) / 2;
+
+		r = table_entry(x, middle, &start, &at);
+		if (r)
+			return r;
+		if (start <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low < x->table_count) {
+		r = table_entry(x, low, ret_next, &at);
+		if (r)
+			return r;
+	}
+	if (!low)
+		return SYMFILE_NONE;
+	r = table_entry(x, low - 1, &start, &at);
+	if (!r)
+		r = symfile_offset(x->file, at, &f.offset, &left);
+	if (r)
+		return r;
+	/* As much of the section as may have the CIE before it, and all behind. */
+	uint64_t before = f.offset;
+
+	for (uint32_t i = 0; i < x->file->segment_count; i++) {
+		const struct symfile_segment *s = &x->file->segments[i];
+
+		if (at >= s->vaddr && at - s->vaddr < s->filesz)
+			before = at - s->vaddr;
+	}
+	f.offset -= before;
+	f.address = at - before;
+	f.size = before + left;
+	r = read_head(x, &f, before, &e);
+	if (!r && e.cie == UINT64_MAX)
+		r = SYMFILE_MALFORMED;
+	if (!r)
+		r = read_encoding(x, &f, e.cie, &encoding);
+	if (!r)
+		r = read_range(x, &f, before, &e, encoding, ret);
+	return r ? r : ret->start != start ? SYMFILE_MALFORMED : 0;
+}
+
+static int in_ranges(const struct funcbounds *x, uint64_t address, struct range *ret,
+		     uint64_t *ret_next)
+{
+	size_t low = 0, high = x->range_count;
+
+	while (low < high) {
+		const size_t middle = low + (high - low) / 2;
+
+		if (x->ranges[middle].start <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low < x->range_count)
+		*ret_next = x->ranges[low].start;
+	if (!low)
+		return SYMFILE_NONE;
+	*ret = x->ranges[low - 1];
+	return 0;
+}
+
+static int last_entry(struct funcbounds *x, uint64_t address, struct range *ret, uint64_t *ret_next)
+{
+	int r = begin(x);
+
+	*ret_next = UINT64_MAX;
+	if (r)
+		return r;
+	return x->table_count ? in_table(x, address, ret, ret_next)
+			      : in_ranges(x, address, ret, ret_next);
+}
+
+int funcbounds_entry(struct funcbounds *x, uint64_t address, uint64_t *ret_start, uint64_t *ret_end)
+{
+	struct range range;
+	uint64_t next;
+	int r = last_entry(x, address, &range, &next);
+
+	if (r)
+		return r;
+	if (address >= range.end)
+		return SYMFILE_NONE;
+	*ret_start = range.start;
+	*ret_end = range.end;
+	return 0;
+}
+
+/* --- what nothing covers --- */
+
+static bool is_code(const struct symfile_section *s)
+{
+	return (s->flags & SHF_ALLOC) && (s->flags & SHF_EXECINSTR) && s->type == SHT_PROGBITS &&
+	       s->size;
+}
+
+static const struct symfile_section *code_at(const struct symfile *f, uint64_t address)
+{
+	for (uint32_t i = 1; i < f->section_count; i++) {
+		const struct symfile_section *s = &f->sections[i];
+
+		if (is_code(s) && address >= s->addr && address - s->addr < s->size)
+			return s;
+	}
+	return NULL;
+}
+
+/* Whether a function can begin there: behind the end of another, or of its section. */
+static bool begins(void *ctx, uint64_t address)
+{
+	const struct funcbounds *x = ctx;
+	const struct symfile_section *s = code_at(x->file, address);
+	uint8_t before[CODESTARTS_REACH];
+
+	if (!s)
+		return false;
+	const uint64_t at = address - s->addr;
+	const size_t n = at < sizeof(before) ? (size_t)at : sizeof(before);
+
+	return n == 0 || (symfile_read(x->file, s->offset + at - n, before, n) == 0 &&
+			  codestarts_behind((struct span){ .data = before, .len = n }));
+}
+
+static int take_address(struct funcbounds *x, uint64_t address)
+{
+	return address >= x->starts.low && address < x->starts.high && begins(x, address)
+		       ? codestarts_add(&x->starts, address)
+		       : 0;
+}
+
+static int scan_code(struct funcbounds *x, const struct symfile_section *s, uint8_t *chunk,
+		     uint64_t *left)
+{
+	for (uint64_t at = 0; at < s->size && *left;) {
+		size_t n = s->size - at < WINDOW ? (size_t)(s->size - at) : WINDOW;
+		int r = symfile_read(x->file, s->offset + at, chunk, n);
+
+		if (r < 0)
+			return r;
+		if (r)
+			return 0; /* the file is cut short */
+		r = codestarts_code(&x->starts, (struct span){ .data = chunk, .len = n },
+				    s->addr + at, begins, x);
+		if (r)
+			return r;
+		if (at + n == s->size)
+			break;
+		/* The next begins with what may be the beginning of an instruction. */
+		at += n - (CODESTARTS_REACH - 1);
+		*left -= *left < n ? *left : n;
+	}
+	return 0;
+}
+
+static int scan_words(struct funcbounds *x, const struct symfile_section *s, uint8_t *chunk)
+{
+	const uint64_t size = s->size < MAX_WORDS ? s->size : MAX_WORDS;
+
+	for (uint64_t at = 0; size - at >= 8;) {
+		const size_t n = size - at < WINDOW ? (size_t)(size - at) & ~7ul : WINDOW;
+
+		if (symfile_read(x->file, s->offset + at, chunk, n))
+			break;
+		for (size_t i = 0; i < n; i += 8) {
+			uint64_t word;
+
+			memcpy(&word, chunk + i, 8);
+			int r = take_address(x, word);
+
+			if (r)
+				return r;
+		}
+		at += n;
+	}
+	return 0;
+}
+
+static int scan_relas(struct funcbounds *x, const struct symfile_section *s, uint8_t *chunk)
+{
+	const uint64_t size = s->size < MAX_RELAS ? s->size : MAX_RELAS;
+
+	for (uint64_t at = 0; size - at >= sizeof(Elf64_Rela);) {
+		const size_t most = WINDOW / sizeof(Elf64_Rela) * sizeof(Elf64_Rela);
+		const size_t n = size - at < most ? (size_t)(size - at) : most;
+
+		if (symfile_read(x->file, s->offset + at, chunk, n))
+			break;
+		for (size_t i = 0; i + sizeof(Elf64_Rela) <= n; i += sizeof(Elf64_Rela)) {
+			Elf64_Rela rela;
+
+			memcpy(&rela, chunk + i, sizeof(rela));
+			if (ELF64_R_TYPE(rela.r_info) != R_X86_64_RELATIVE &&
+			    ELF64_R_TYPE(rela.r_info) != R_X86_64_IRELATIVE)
+				continue;
+			int r = take_address(x, (uint64_t)rela.r_addend);
+
+			if (r)
+				return r;
+		}
+		at += n;
+	}
+	return 0;
+}
+
+/* All that the file says of starts, once. */
+static int read_starts(struct funcbounds *x)
+{
+	const struct symfile *f = x->file;
+	struct codestarts *starts = &x->starts;
+	uint64_t left = MAX_CODE;
+	uint8_t *chunk;
+	int r = 0;
+
+	if (x->starts_tried)
+		return 0;
+	x->starts_tried = true;
+	starts->full = f->machine != EM_X86_64;
+	if (starts->full)
+		return 0;
+	starts->low = UINT64_MAX;
+	for (uint32_t i = 1; i < f->section_count; i++) {
+		const struct symfile_section *s = &f->sections[i];
+		uint64_t end;
+
+		if (!is_code(s) || __builtin_add_overflow(s->addr, s->size, &end))
+			continue;
+		starts->low = s->addr < starts->low ? s->addr : starts->low;
+		starts->high = end > starts->high ? end : starts->high;
+	}
+	if (starts->low >= starts->high || starts->high - starts->low > UINT32_MAX) {
+		starts->high = starts->low;
+		return 0;
+	}
+	chunk = malloc(WINDOW);
+	if (!chunk)
+		return -ENOMEM;
+	if (f->entry)
+		r = codestarts_add(starts, f->entry);
+	for (uint32_t i = 1; !r && i < f->section_count; i++) {
+		const struct symfile_section *s = &f->sections[i];
+
+		if (is_code(s))
+			r = scan_code(x, s, chunk, &left);
+		else if (s->type == SHT_RELA && s->flags & SHF_ALLOC)
+			r = scan_relas(x, s, chunk);
+		else if ((s->type == SHT_PROGBITS || s->type == SHT_INIT_ARRAY ||
+			  s->type == SHT_FINI_ARRAY) &&
+			 s->flags & SHF_WRITE && starts->low >= STATIC_BASE)
+			r = scan_words(x, s, chunk);
+	}
+	free(chunk);
+	codestarts_sort(starts);
+	starts->full |= !left;
+	return r;
+}
+
+static size_t read_code(void *ctx, uint64_t address, uint8_t *into, size_t n)
+{
+	const struct funcbounds *x = ctx;
+	const struct symfile_section *s = code_at(x->file, address);
+
+	if (!s)
+		return 0;
+	if (n > s->size - (address - s->addr))
+		n = (size_t)(s->size - (address - s->addr));
+	return symfile_read(x->file, s->offset + (address - s->addr), into, n) ? 0 : n;
+}
+
+/* Follows the code of a gap between entries, once each. */
+static int follow_gap(struct funcbounds *x, uint64_t from, uint64_t to)
+{
+	for (unsigned i = 0; i < x->gap_count; i++)
+		if (x->gaps[i] == from)
+			return 0;
+	if (x->gap_count == MAX_GAPS || to - from > x->follow_left)
+		return 0; /* then what leads there must do */
+	x->gaps[x->gap_count++] = from;
+	x->follow_left -= to - from;
+	return codestarts_follow(&x->starts, from, to, read_code, begins, x);
+}
+
+int funcbounds_start(struct funcbounds *x, uint64_t address, uint64_t floor, uint64_t *ret_start)
+{
+	const struct symfile_section *s = code_at(x->file, address);
+	uint8_t bytes[SMALL_GAP];
+	struct range range;
+	uint64_t start, next, end;
+	int r = last_entry(x, address, &range, &next);
+
+	if (r < 0)
+		return r;
+	if (!r && address < range.end && range.start >= floor) {
+		*ret_start = range.start;
+		return 0;
+	}
+	if (!s)
+		return SYMFILE_NONE;
+	end = s->addr + s->size;
+	end = next < end ? next : end;
+	floor = s->addr > floor ? s->addr : floor;
+	if (!r && range.end > floor && range.end <= address)
+		floor = range.end;
+	if (end - floor > SMALL_GAP) {
+		r = read_starts(x);
+		if (r < 0)
+			return r;
+		if (!x->starts.full)
+			r = follow_gap(x, floor, end);
+		if (r < 0)
+			return r;
+		if (x->starts.full)
+			return SYMFILE_TOO_LARGE;
+		if (codestarts_find(&x->starts, address, &start) && start >= floor) {
+			*ret_start = start;
+			return 0;
+		}
+	}
+	/* Behind the end of what is before it, and the padding there. */
+	const size_t n = address - floor < SMALL_GAP ? (size_t)(address - floor) : SMALL_GAP;
+
+	if (symfile_read(x->file, s->offset + (floor - s->addr), bytes, n) == 0)
+		floor += codestarts_padding((struct span){ .data = bytes, .len = n });
+	*ret_start = floor;
+	return 0;
+}

@@ -1,0 +1,535 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sources: System V gABI chapters 4 and 5; "Separate Debug Files" of gdb's manual. */
+#include <elf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+#include "common/names/elf/symfile_internal.h"
+
+#define MAX_SEGMENTS 1024u
+#define MAX_SECTIONS 65535u
+#define MAX_NAMES (1u << 20)  /* bytes of section names */
+#define MAX_NOTES (64u << 10) /* bytes of one note section */
+#define MAX_CRC (2ull << 30)
+#define CHUNK (64u << 10)
+
+const char *symfile_verdict_text(int verdict)
+{
+	switch (verdict) {
+	case SYMFILE_NOT_ELF:
+		return "is not an ELF file";
+	case SYMFILE_UNSUPPORTED:
+		return "is no 64-bit little-endian program or shared object";
+	case SYMFILE_MALFORMED:
+		return "is cut short or malformed";
+	case SYMFILE_TOO_LARGE:
+		return "is over a limit";
+	}
+	return "has nothing there";
+}
+
+/* --- reading --- */
+
+int symfile_read(const struct symfile *f, uint64_t offset, void *into, size_t n)
+{
+	size_t done = 0;
+
+	if (offset > f->size || n > f->size - offset)
+		return SYMFILE_MALFORMED;
+	if (f->fd < 0) {
+		if (n)
+			memcpy(into, f->bytes.data + offset, n);
+		return 0;
+	}
+	while (done < n) {
+		ssize_t r = pread(f->fd, (char *)into + done, n - done, (off_t)(offset + done));
+
+		if (r < 0 && errno == EINTR)
+			continue;
+		if (r < 0)
+			return -errno;
+		if (r == 0)
+			return SYMFILE_MALFORMED; /* it shrank */
+		done += (size_t)r;
+	}
+	return 0;
+}
+
+static int read_segments(struct symfile *f, const Elf64_Ehdr *e)
+{
+	if (e->e_phnum == 0)
+		return 0;
+	if (e->e_phentsize != sizeof(Elf64_Phdr))
+		return SYMFILE_MALFORMED;
+	if (e->e_phnum > MAX_SEGMENTS)
+		return SYMFILE_TOO_LARGE;
+	f->segments = calloc(e->e_phnum, sizeof(*f->segments));
+	if (!f->segments)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < e->e_phnum; i++) {
+		uint64_t at;
+		Elf64_Phdr p;
+		int r;
+
+		if (__builtin_add_overflow(e->e_phoff, (uint64_t)i * sizeof(p), &at))
+			return SYMFILE_MALFORMED;
+		r = symfile_read(f, at, &p, sizeof(p));
+		if (r)
+			return r;
+		if (p.p_type == PT_LOAD)
+			f->segments[f->segment_count++] =
+				(struct symfile_segment){ .offset = p.p_offset,
+							  .filesz = p.p_filesz,
+							  .vaddr = p.p_vaddr,
+							  .exec = p.p_flags & PF_X };
+		else if (p.p_type == PT_DYNAMIC) {
+			f->dynamic = p.p_offset;
+			f->dynamic_size = p.p_filesz;
+		} else if (p.p_type == PT_GNU_EH_FRAME) {
+			f->frame_header = p.p_offset;
+			f->frame_header_address = p.p_vaddr;
+			f->frame_header_size = p.p_filesz;
+		}
+	}
+	return 0;
+}
+
+static int read_sections(struct symfile *f, const Elf64_Ehdr *e)
+{
+	uint64_t count = e->e_shnum;
+	uint32_t names = e->e_shstrndx;
+	Elf64_Shdr s;
+	int r;
+
+	if (e->e_shoff == 0)
+		return 0;
+	if (e->e_shentsize != sizeof(s))
+		return SYMFILE_MALFORMED;
+	if (count == 0 || names == SHN_XINDEX) {
+		r = symfile_read(f, e->e_shoff, &s, sizeof(s));
+		if (r)
+			return r;
+		count = count ? count : s.sh_size;
+		names = names == SHN_XINDEX ? s.sh_link : names;
+	}
+	if (count > MAX_SECTIONS)
+		return SYMFILE_TOO_LARGE;
+	if (count == 0)
+		return 0;
+	/* A copy of what a process has in memory ends before its section headers: as if it had
+	 * none.
+	 */
+	if (e->e_shoff >= f->size) {
+		f->cut = true;
+		return 0;
+	}
+	if (count * sizeof(s) > f->size - e->e_shoff)
+		return SYMFILE_MALFORMED;
+	f->sections = calloc(count, sizeof(*f->sections));
+	if (!f->sections)
+		return -ENOMEM;
+	for (uint64_t i = 0; i < count; i++) {
+		r = symfile_read(f, e->e_shoff + i * sizeof(s), &s, sizeof(s));
+		if (r)
+			return r;
+		f->sections[i] = (struct symfile_section){
+			.addr = s.sh_addr,
+			.offset = s.sh_offset,
+			.size = s.sh_size,
+			.flags = s.sh_flags,
+			.name = s.sh_name,
+			.type = s.sh_type,
+			.link = s.sh_link,
+			.entsize = s.sh_entsize > UINT32_MAX ? UINT32_MAX : (uint32_t)s.sh_entsize
+		};
+	}
+	f->section_count = (uint32_t)count;
+	if (names == 0 || names >= count)
+		return 0;
+	if (f->sections[names].size > MAX_NAMES)
+		return SYMFILE_TOO_LARGE;
+	f->names = malloc(f->sections[names].size + 1);
+	if (!f->names)
+		return -ENOMEM;
+	r = symfile_read(f, f->sections[names].offset, f->names, f->sections[names].size);
+	if (r)
+		return r;
+	f->names_len = f->sections[names].size;
+	f->names[f->names_len] = '\0';
+	return 0;
+}
+
+/* For a program without section headers: one for each executable segment. */
+static int make_sections(struct symfile *f)
+{
+	f->sections = calloc(f->segment_count + 1u, sizeof(*f->sections));
+	if (!f->sections)
+		return -ENOMEM;
+	f->bare = true;
+	f->section_count = 1;
+	for (uint32_t i = 0; i < f->segment_count; i++) {
+		const struct symfile_segment *s = &f->segments[i];
+
+		if (s->exec)
+			f->sections[f->section_count++] = (struct symfile_section){
+				.addr = s->vaddr,
+				.offset = s->offset,
+				.size = s->filesz,
+				.flags = SHF_ALLOC | SHF_EXECINSTR,
+				.type = SHT_PROGBITS,
+			};
+	}
+	return 0;
+}
+
+/* Notes (gABI, "Note Section"): padded to four bytes, or to eight in segments that are aligned so,
+ * where the sizes make no difference to what is sought. */
+static void take_build_id(struct symfile *f, uint64_t offset, uint64_t size)
+{
+	uint8_t *bytes;
+	struct span rest;
+	Elf64_Nhdr n;
+
+	if (size > MAX_NOTES || f->build_id_len)
+		return;
+	bytes = malloc(size + 1);
+	if (!bytes)
+		return;
+	if (symfile_read(f, offset, bytes, size) == 0) {
+		rest = (struct span){ .data = bytes, .len = size };
+		while (span_read(&rest, &n, sizeof(n))) {
+			struct span name, desc, pad;
+
+			if (!span_take(&rest, n.n_namesz, &name))
+				break;
+			if (-n.n_namesz % 4 && !span_take(&rest, -n.n_namesz % 4, &pad))
+				break;
+			if (!span_take(&rest, n.n_descsz, &desc))
+				break;
+			if (n.n_type == NT_GNU_BUILD_ID && name.len == 4 &&
+			    memcmp(name.data, "GNU", 4) == 0 && desc.len > 0 &&
+			    desc.len <= sizeof(f->build_id)) {
+				memcpy(f->build_id, desc.data, desc.len);
+				f->build_id_len = desc.len;
+				break;
+			}
+			if (-n.n_descsz % 4 && !span_take(&rest, -n.n_descsz % 4, &pad))
+				break;
+		}
+	}
+	free(bytes);
+}
+
+static int read_build_id(struct symfile *f, const Elf64_Ehdr *e)
+{
+	for (uint32_t i = 0; i < f->section_count && !f->build_id_len; i++)
+		if (f->sections[i].type == SHT_NOTE)
+			take_build_id(f, f->sections[i].offset, f->sections[i].size);
+	for (uint32_t i = 0; i < e->e_phnum && !f->build_id_len; i++) {
+		Elf64_Phdr p;
+		int r = symfile_read(f, e->e_phoff + (uint64_t)i * sizeof(p), &p, sizeof(p));
+
+		if (r)
+			return r;
+		if (p.p_type == PT_NOTE)
+			take_build_id(f, p.p_offset, p.p_filesz);
+	}
+	return 0;
+}
+
+/* .gnu_debuglink: a name, NUL, padding to four bytes, the checksum. */
+static void read_debuglink(struct symfile *f)
+{
+	const struct symfile_section *s;
+	char bytes[sizeof(f->debuglink) + 8];
+	size_t len, at;
+
+	if (symfile_section(f, ".gnu_debuglink", &s) || s->type == SHT_NOBITS ||
+	    s->size > sizeof(bytes) || symfile_read(f, s->offset, bytes, s->size))
+		return;
+	len = strnlen(bytes, s->size);
+	at = (len + 4) & ~(size_t)3;
+	if (len == 0 || len >= sizeof(f->debuglink) || at + 4 > s->size ||
+	    memchr(bytes, '/', len) || strcmp(bytes, ".") == 0 || strcmp(bytes, "..") == 0)
+		return;
+	memcpy(f->debuglink, bytes, len + 1);
+	memcpy(&f->debuglink_crc, bytes + at, 4);
+}
+
+static int open_file(struct symfile *f)
+{
+	Elf64_Ehdr e;
+	int r;
+
+	if (f->size < SELFMAG)
+		return SYMFILE_NOT_ELF;
+	r = symfile_read(f, 0, e.e_ident, SELFMAG);
+	if (r)
+		return r;
+	if (memcmp(e.e_ident, ELFMAG, SELFMAG) != 0)
+		return SYMFILE_NOT_ELF;
+	r = symfile_read(f, 0, &e, sizeof(e));
+	if (r)
+		return r;
+	if (e.e_ident[EI_CLASS] != ELFCLASS64 || e.e_ident[EI_DATA] != ELFDATA2LSB ||
+	    (e.e_type != ET_EXEC && e.e_type != ET_DYN && e.e_type != ET_REL))
+		return SYMFILE_UNSUPPORTED;
+	f->linked = e.e_type != ET_REL;
+	f->machine = e.e_machine;
+	f->entry = e.e_entry;
+	r = read_segments(f, &e);
+	if (r == 0)
+		r = read_sections(f, &e);
+	if (r == 0 && !f->section_count && f->linked)
+		r = make_sections(f);
+	if (r == 0)
+		r = read_build_id(f, &e);
+	if (r == 0)
+		read_debuglink(f);
+	return r;
+}
+
+static int symfile_new(int fd, struct span bytes, uint64_t size, struct symfile **ret)
+{
+	struct symfile *f = calloc(1, sizeof(*f));
+	int r;
+
+	if (!f)
+		return -ENOMEM;
+	f->fd = fd;
+	f->bytes = bytes;
+	f->size = size;
+	r = open_file(f);
+	if (r) {
+		f->fd = -1;
+		symfile_free(f);
+		return r;
+	}
+	*ret = f;
+	return 0;
+}
+
+int symfile_open(int fd, struct symfile **ret)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return SYMFILE_NOT_ELF;
+	return symfile_new(fd, (struct span){ 0 }, (uint64_t)st.st_size, ret);
+}
+
+int symfile_open_bytes(struct span bytes, struct symfile **ret)
+{
+	return symfile_new(-1, bytes, bytes.len, ret);
+}
+
+void symfile_free(struct symfile *f)
+{
+	if (!f)
+		return;
+	if (f->fd >= 0)
+		close(f->fd);
+	free(f->segments);
+	free(f->sections);
+	free(f->names);
+	free(f->altlink);
+	free(f);
+}
+
+struct span symfile_build_id(const struct symfile *f)
+{
+	return (struct span){ .data = f->build_id, .len = f->build_id_len };
+}
+
+int symfile_fd(const struct symfile *f)
+{
+	return f->fd;
+}
+
+uint64_t symfile_size(const struct symfile *f)
+{
+	return f->size;
+}
+
+bool symfile_is_cut(const struct symfile *f)
+{
+	return f->cut;
+}
+
+bool symfile_is_linked(const struct symfile *f)
+{
+	return f->linked;
+}
+
+unsigned symfile_machine(const struct symfile *f)
+{
+	return f->machine;
+}
+
+int symfile_debuglink(const struct symfile *f, const char **ret_name, uint32_t *ret_crc)
+{
+	if (!f->debuglink[0])
+		return SYMFILE_NONE;
+	*ret_name = f->debuglink;
+	*ret_crc = f->debuglink_crc;
+	return 0;
+}
+
+int symfile_crc(const struct symfile *f, uint32_t *ret)
+{
+	uint8_t chunk[CHUNK];
+	uLong crc = crc32(0, NULL, 0);
+
+	if (f->size > MAX_CRC)
+		return SYMFILE_TOO_LARGE;
+	for (uint64_t at = 0; at < f->size;) {
+		size_t n = f->size - at < sizeof(chunk) ? (size_t)(f->size - at) : sizeof(chunk);
+		int r = symfile_read(f, at, chunk, n);
+
+		if (r)
+			return r;
+		crc = crc32(crc, chunk, (uInt)n);
+		at += n;
+	}
+	*ret = (uint32_t)crc;
+	return 0;
+}
+
+int symfile_altlink(struct symfile *f, const char **ret_path, struct span *ret_build_id)
+{
+	const struct symfile_section *s;
+	size_t path;
+
+	if (!f->altlink) {
+		if (symfile_section(f, ".gnu_debugaltlink", &s) || s->type == SHT_NOBITS ||
+		    (s->flags & SHF_COMPRESSED) || s->size == 0 ||
+		    s->size > 4096 + SYMFILE_BUILD_ID)
+			return SYMFILE_NONE;
+		f->altlink = calloc(1, s->size + 1);
+		if (!f->altlink)
+			return -ENOMEM;
+		if (symfile_read(f, s->offset, f->altlink, s->size) == 0)
+			f->altlink_len = s->size;
+	}
+	path = strlen(f->altlink);
+	if (path == 0 || path + 1 >= f->altlink_len || f->altlink_len - path - 1 > SYMFILE_BUILD_ID)
+		return SYMFILE_NONE;
+	*ret_path = f->altlink;
+	*ret_build_id = (struct span){ .data = (uint8_t *)f->altlink + path + 1,
+				       .len = f->altlink_len - path - 1 };
+	return 0;
+}
+
+/* Mappings are whole pages, so that one page of the file may be mapped by two segments: code is
+ * looked for in the executable one first. */
+int symfile_address(const struct symfile *f, uint64_t offset, uint64_t *ret_address)
+{
+	for (int exec = 1; exec >= 0; exec--) {
+		for (uint32_t i = 0; i < f->segment_count; i++) {
+			const struct symfile_segment *s = &f->segments[i];
+
+			if (s->exec == (bool)exec && offset >= s->offset &&
+			    offset - s->offset < s->filesz) {
+				*ret_address = s->vaddr + (offset - s->offset);
+				return 0;
+			}
+		}
+	}
+	return SYMFILE_NONE;
+}
+
+int symfile_offset(const struct symfile *f, uint64_t address, uint64_t *ret_offset,
+		   uint64_t *ret_left)
+{
+	for (uint32_t i = 0; i < f->segment_count; i++) {
+		const struct symfile_segment *s = &f->segments[i];
+
+		if (address >= s->vaddr && address - s->vaddr < s->filesz) {
+			*ret_offset = s->offset + (address - s->vaddr);
+			*ret_left = s->filesz - (address - s->vaddr);
+			return 0;
+		}
+	}
+	return SYMFILE_NONE;
+}
+
+uint64_t symfile_base(const struct symfile *f)
+{
+	uint64_t base = UINT64_MAX;
+
+	for (uint32_t i = 0; i < f->segment_count; i++)
+		if (f->segments[i].vaddr < base)
+			base = f->segments[i].vaddr;
+	return f->segment_count ? base : 0;
+}
+
+static bool is_called(const struct symfile *f, const struct symfile_section *s, const char *name)
+{
+	return s->name < f->names_len && strcmp(f->names + s->name, name) == 0;
+}
+
+int symfile_section(const struct symfile *f, const char *name, const struct symfile_section **ret)
+{
+	for (uint32_t i = 1; i < f->section_count; i++) {
+		if (is_called(f, &f->sections[i], name)) {
+			*ret = &f->sections[i];
+			return 0;
+		}
+	}
+	return SYMFILE_NONE;
+}
+
+int symfile_last_section(const struct symfile *f, const char *name,
+			 const struct symfile_section **ret)
+{
+	for (uint32_t i = f->section_count; i-- > 1;) {
+		if (is_called(f, &f->sections[i], name)) {
+			*ret = &f->sections[i];
+			return 0;
+		}
+	}
+	return SYMFILE_NONE;
+}
+
+const struct symfile_section *symfile_section_of_type(const struct symfile *f, uint32_t type)
+{
+	for (uint32_t i = 1; i < f->section_count; i++)
+		if (f->sections[i].type == type)
+			return &f->sections[i];
+	return NULL;
+}
+
+int symfile_frame_header(const struct symfile *f, uint64_t *ret_address, uint64_t *ret_offset,
+			 uint64_t *ret_size)
+{
+	const struct symfile_section *s;
+
+	if (f->frame_header_size) {
+		*ret_address = f->frame_header_address;
+		*ret_offset = f->frame_header;
+		*ret_size = f->frame_header_size;
+		return 0;
+	}
+	if (symfile_section(f, ".eh_frame_hdr", &s) || s->type == SHT_NOBITS)
+		return SYMFILE_NONE;
+	*ret_address = s->addr;
+	*ret_offset = s->offset;
+	*ret_size = s->size;
+	return 0;
+}
+
+bool symfile_has_symtab(const struct symfile *f)
+{
+	return symfile_section_of_type(f, SHT_SYMTAB) != NULL;
+}
+
+size_t symfile_bytes(const struct symfile *f)
+{
+	return sizeof(*f) + f->segment_count * sizeof(*f->segments) +
+	       f->section_count * sizeof(*f->sections) + f->names_len + f->altlink_len;
+}

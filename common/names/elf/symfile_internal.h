@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The parts of a symfile: for symfile.c, and for the files that read its symbols. */
+#ifndef PROFPIPE_SYMFILE_INTERNAL_H
+#define PROFPIPE_SYMFILE_INTERNAL_H
+
+#include "common/names/elf/symfile.h"
+
+struct symfile_segment {
+	uint64_t offset, filesz, vaddr;
+	bool exec;
+};
+
+struct symfile {
+	int fd; /* -1: bytes */
+	struct span bytes;
+	uint64_t size;
+	uint16_t machine;
+	bool linked, cut;
+	bool bare; /* no section headers: sections are its executable segments */
+	struct symfile_segment *segments;
+	uint32_t segment_count;
+	uint64_t entry;			/* an address; 0: none */
+	uint64_t dynamic, dynamic_size; /* where PT_DYNAMIC is in the file */
+	uint64_t frame_header, frame_header_address,
+		frame_header_size; /* the same of PT_GNU_EH_FRAME; size 0: there is none */
+	struct symfile_section *sections;
+	uint32_t section_count;
+	char *names; /* of sections, NUL-terminated as a whole */
+	size_t names_len;
+	uint8_t build_id[SYMFILE_BUILD_ID];
+	size_t build_id_len;
+	char debuglink[256];
+	uint32_t debuglink_crc;
+	char *altlink; /* path, NUL, build id */
+	size_t altlink_len;
+};
+
+/* The first section of a type, borrowed; NULL: none. */
+const struct symfile_section *symfile_section_of_type(const struct symfile *f, uint32_t type);
+
+#endif

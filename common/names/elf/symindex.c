@@ -1,0 +1,480 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The index is an array of disjoint ranges, 16 bytes each, made once by a sweep over the sorted
+ * symbols; names stay in the file and are read when they are asked for. While it is made a symbol
+ * takes 60 bytes: of a large .symtab only those around an address are taken (symbuckets.h), and the
+ * ranges are made anew for an address elsewhere.
+ */
+#include "common/names/elf/symindex.h"
+
+#include <assert.h>
+#include <elf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "common/names/demangle.h"
+#include "common/names/elf/symreach.h"
+#include "common/names/elf/symbuckets.h"
+#include "common/names/elf/symtable.h"
+
+#define MAX_ALIASES 64u /* compared for one address */
+#define CHUNK (64u << 10)
+#define MAX_SCAN (64ull << 20) /* bytes of code that are looked at for calls */
+#define SMALL_GAP 64u	       /* bytes: _init and _fini are not worth that */
+
+/* In a range's name it says that the low bits are an index into aliases; there, that a list of them
+ * ends. */
+#define NAME_ALIASES SYMBOL_NAME_FLAG
+#define NAME_LAST SYMBOL_NAME_FLAG
+
+/* Disjoint, rising. */
+struct range {
+	uint64_t start;
+	uint32_t size;
+	uint32_t name;
+};
+static_assert(sizeof(struct range) == 16 && sizeof(struct symbol) == 24, "compact");
+
+struct symindex {
+	const struct symfile *file;
+	uint64_t large;
+	bool built;
+	int verdict; /* of building */
+	struct symtable_strings strings[SYMTABLES];
+	struct range *ranges;
+	size_t range_count;
+	uint32_t *aliases;
+	size_t alias_count;
+	struct symbuckets *buckets; /* NULL: the ranges are of all symbols */
+	uint64_t from, to;	    /* else what they are good for; to 0: nothing */
+};
+
+/* By start; then what is to win comes last. */
+static int symbol_cmp(const void *left, const void *right)
+{
+	const struct symbol *a = left, *b = right;
+
+	if (a->value != b->value)
+		return a->value < b->value ? -1 : 1;
+	if (a->kind != b->kind)
+		return a->kind < b->kind ? -1 : 1;
+	if (a->rank != b->rank)
+		return a->rank < b->rank ? -1 : 1;
+	if (a->size != b->size)
+		return a->size > b->size ? -1 : 1;
+	return a->name < b->name ? -1 : a->name > b->name;
+}
+
+static bool is_alias(const struct symbol *a, const struct symbol *b)
+{
+	return a->value == b->value && a->kind == b->kind && a->rank == b->rank &&
+	       a->size == b->size;
+}
+
+/* Where ranges are collected. Every symbol opens at most one range and ends at most one. */
+struct sweep {
+	struct range *out;
+	size_t len, max;
+};
+
+static void emit(struct sweep *w, uint64_t from, uint64_t to, uint32_t name)
+{
+	struct range *last = w->len ? &w->out[w->len - 1] : NULL;
+
+	if (last && last->name == name && last->start + last->size == from &&
+	    to - last->start <= UINT32_MAX)
+		last->size = (uint32_t)(to - last->start);
+	else if (w->len < w->max)
+		w->out[w->len++] = (struct range){ .start = from,
+						   .size = (uint32_t)(to - from),
+						   .name = name };
+}
+
+/* Turns the sorted groups into disjoint ranges: `open` is the stack of sized symbols that cover the
+ * present position, the one that starts last on top. */
+static void sweep_groups(struct sweep *w, const struct symbol *g, size_t count, uint32_t *open)
+{
+	const struct symbol *unsized = NULL;
+	uint64_t pos = 0;
+	size_t depth = 0;
+
+	for (size_t i = 0; i <= count; i++) {
+		uint64_t start = i < count ? g[i].value : UINT64_MAX;
+
+		while (pos < start) {
+			while (depth && g[open[depth - 1]].value + g[open[depth - 1]].size <= pos)
+				depth--;
+			const struct symbol *top = depth ? &g[open[depth - 1]] : unsized;
+
+			if (!top || top->value + top->size <= pos)
+				break;
+			uint64_t end = top->value + top->size;
+
+			end = end < start ? end : start;
+			emit(w, pos, end, top->name);
+			pos = end;
+		}
+		pos = start;
+		if (i == count)
+			break;
+		if (unsized && unsized->value < start)
+			unsized = NULL;
+		while (depth && g[open[depth - 1]].value + g[open[depth - 1]].size <= pos)
+			depth--;
+		if (g[i].kind == SYMBOL_SIZED) {
+			open[depth++] = (uint32_t)i;
+			unsized = NULL;
+		} else if (g[i].kind == SYMBOL_UNSIZED && depth == 0) {
+			unsized = &g[i];
+		}
+	}
+}
+
+/* Folds aliases into one entry each, in place. */
+static int fold_aliases(struct symindex *x, struct symbol *g, size_t *count)
+{
+	size_t kept = 0, aliases = 0;
+
+	for (size_t i = 1; i < *count; i++)
+		aliases += g[i].kind != SYMBOL_BORDER && is_alias(&g[i - 1], &g[i]);
+	x->alias_count = 0;
+	if (aliases) {
+		x->aliases = malloc(2 * aliases * sizeof(*x->aliases));
+		if (!x->aliases)
+			return -ENOMEM;
+	}
+	for (size_t i = 0; i < *count;) {
+		size_t n = 1;
+
+		while (i + n < *count && is_alias(&g[i], &g[i + n]))
+			n++;
+		if (n > 1 && g[i].kind != SYMBOL_BORDER) {
+			uint32_t first = (uint32_t)x->alias_count;
+
+			for (size_t k = 0; k < n; k++)
+				x->aliases[x->alias_count++] = g[i + k].name;
+			x->aliases[x->alias_count - 1] |= NAME_LAST;
+			g[i].name = first | NAME_ALIASES;
+		}
+		g[kept++] = g[i];
+		i += n;
+	}
+	*count = kept;
+	return 0;
+}
+
+/* Where functions start that have no symbol, as far as call frame information and, in code that
+ * nothing else tells of, calls say. */
+static int narrow(const struct symfile *f, struct symreach *gaps, size_t count, bool calls)
+{
+	uint8_t *chunk = malloc(CHUNK), head[SYMREACH_HEADER];
+	const struct symfile_section *s;
+	uint64_t scanned = 0, address, header, size;
+	int r = chunk ? 0 : -ENOMEM;
+
+	if (!r && symfile_frame_header(f, &address, &header, &size) == 0 &&
+	    symfile_read(f, header, head, sizeof(head)) == 0) {
+		uint64_t left = (uint64_t)symreach_table(head) * SYMREACH_ENTRY,
+			 at = header + sizeof(head);
+
+		while (left) {
+			size_t n = left < CHUNK ? (size_t)left : CHUNK;
+
+			if (symfile_read(f, at, chunk, n))
+				break;
+			symreach_entries(gaps, count, (struct span){ .data = chunk, .len = n },
+					 address);
+			left -= n;
+			at += n;
+		}
+	}
+	for (uint32_t i = 1; !r && calls && i < f->section_count; i++) {
+		s = &f->sections[i];
+		if (!(s->flags & SHF_EXECINSTR) || s->type != SHT_PROGBITS)
+			continue;
+		for (uint64_t at = 0; at + SYMREACH_CALL <= s->size && scanned < MAX_SCAN;) {
+			size_t n = s->size - at < CHUNK ? (size_t)(s->size - at) : CHUNK;
+
+			if (symfile_read(f, s->offset + at, chunk, n))
+				break;
+			symreach_calls(gaps, count, (struct span){ .data = chunk, .len = n },
+				       s->addr + at);
+			/* The next begins with what may be the beginning of a call. */
+			at += n - (SYMREACH_CALL - 1);
+			scanned += n;
+		}
+	}
+	free(chunk);
+	return r;
+}
+
+/* Sets how far symbols reach that have no size. whole: the table lacks none. */
+static int limit_unsized(const struct symfile *f, struct symbols *all, bool whole)
+{
+	struct symreach *gaps = NULL;
+	size_t count = 0, used = 0;
+	uint64_t room = 0;
+
+	for (size_t i = 0; i < all->len; i++)
+		count += all->data[i].kind == SYMBOL_UNSIZED;
+	if (!count || !f->linked)
+		return 0;
+	gaps = malloc(count * sizeof(*gaps));
+	if (!gaps)
+		return -ENOMEM;
+	count = 0;
+	for (size_t i = all->len, next = all->len; i-- > 0;) {
+		const struct symbol *s = &all->data[i];
+
+		if (i + 1 < all->len && all->data[i + 1].value != s->value)
+			next = i + 1;
+		if (s->kind != SYMBOL_UNSIZED || (count && gaps[count - 1].start == s->value))
+			continue;
+		uint64_t end = s->value + s->size;
+
+		if (next < all->len && all->data[next].value < end)
+			end = all->data[next].value;
+		room += end - s->value;
+		gaps[count++] = (struct symreach){ .start = s->value, .end = end };
+	}
+	for (size_t i = 0; i < count / 2; i++) {
+		struct symreach other = gaps[i];
+
+		gaps[i] = gaps[count - 1 - i];
+		gaps[count - 1 - i] = other;
+	}
+	int r = narrow(f, gaps, count,
+		       !whole && f->machine == EM_X86_64 && room > (uint64_t)SMALL_GAP);
+
+	for (size_t i = 0; !r && i < all->len; i++) {
+		struct symbol *s = &all->data[i];
+
+		if (s->kind != SYMBOL_UNSIZED)
+			continue;
+		while (gaps[used].start < s->value)
+			used++;
+		s->size = (uint32_t)(gaps[used].end - s->value);
+	}
+	free(gaps);
+	return r;
+}
+
+static int make_ranges(struct symindex *x, struct symbols *all, bool whole)
+{
+	struct sweep w = { 0 };
+	uint32_t *open;
+	int r;
+
+	if (all->len == 0)
+		return 0;
+	qsort(all->data, all->len, sizeof(*all->data), symbol_cmp);
+	r = limit_unsized(x->file, all, whole);
+	if (!r)
+		r = fold_aliases(x, all->data, &all->len);
+	if (r)
+		return r;
+	w.max = 2 * all->len;
+	w.out = malloc(w.max * sizeof(*w.out));
+	open = malloc(all->len * sizeof(*open));
+	if (w.out && open)
+		sweep_groups(&w, all->data, all->len, open);
+	else
+		r = -ENOMEM;
+	free(open);
+	if (r == 0 && w.len > 0) {
+		struct range *fit = realloc(w.out, w.len * sizeof(*fit));
+
+		x->ranges = fit ? fit : w.out;
+		x->range_count = w.len;
+	} else {
+		free(w.out);
+	}
+	return r;
+}
+
+static int build(struct symindex *x)
+{
+	const struct symfile *f = x->file;
+	struct symbols all = { 0 };
+	struct symtable t;
+	bool whole = symfile_has_symtab(f);
+	int r, mini_r = 0;
+
+	r = symtable_find(f, whole ? SYMTABLE_SYMTAB : SYMTABLE_DYNSYM, &t);
+	if (!r) {
+		x->strings[t.id] = t.strings;
+		if (whole && t.count >= x->large)
+			return symbuckets_new(f, &t, &x->buckets);
+		r = symtable_add(f, &t, &all);
+	}
+	if (r == SYMFILE_NONE && !whole)
+		r = 0;
+	if (r >= 0 && !whole) {
+		mini_r = symtable_add_mini(f, &x->strings[SYMTABLE_MINI], &all);
+		whole = !mini_r;
+		mini_r = mini_r == SYMFILE_NONE ? 0 : mini_r;
+	}
+	/* What one damaged table had before the damage is not used; the other table is. */
+	if (r >= 0 && mini_r >= 0) {
+		int made = make_ranges(x, &all, whole);
+
+		r = made ? made : x->range_count ? 0 : r ? r : mini_r;
+	} else {
+		r = r < 0 ? r : mini_r;
+	}
+	free(all.data);
+	return r;
+}
+
+int symindex_new(const struct symfile *f, uint64_t large, struct symindex **ret)
+{
+	struct symindex *x = calloc(1, sizeof(*x));
+
+	if (!x)
+		return -ENOMEM;
+	x->file = f;
+	x->large = large;
+	*ret = x;
+	return 0;
+}
+
+static void forget_ranges(struct symindex *x)
+{
+	free(x->ranges);
+	free(x->aliases);
+	x->ranges = NULL;
+	x->aliases = NULL;
+	x->range_count = x->alias_count = 0;
+	x->from = x->to = 0;
+}
+
+void symindex_free(struct symindex *x)
+{
+	if (!x)
+		return;
+	for (int i = 0; i < SYMTABLES; i++)
+		free(x->strings[i].bytes);
+	forget_ranges(x);
+	symbuckets_free(x->buckets);
+	free(x);
+}
+
+/* --- looking up --- */
+
+static int read_name(const struct symindex *x, uint32_t name, char into[static SYMFILE_NAME])
+{
+	return symtable_name(x->file, &x->strings[name >> SYMBOL_NAME_SHIFT],
+			     name & SYMBOL_NAME_OFFSET, into);
+}
+
+static int read_best_alias(const struct symindex *x, uint32_t first, char best[static SYMFILE_NAME])
+{
+	char name[SYMFILE_NAME], shown[DEMANGLE_MAX];
+	size_t best_len = SIZE_MAX, best_lead = 0;
+
+	for (uint32_t i = 0; i < MAX_ALIASES && first + i < x->alias_count; i++) {
+		int r = read_name(x, x->aliases[first + i] & ~NAME_LAST, name);
+		size_t len, lead;
+
+		if (r)
+			return r;
+		len = demangle(name, shown, sizeof(shown));
+		lead = strspn(shown, "_");
+		if (best_len == SIZE_MAX || lead < best_lead ||
+		    (lead == best_lead &&
+		     (len < best_len || (len == best_len && strcmp(name, best) < 0)))) {
+			best_lead = lead;
+			best_len = len;
+			strcpy(best, name);
+		}
+		if (x->aliases[first + i] & NAME_LAST)
+			break;
+	}
+	return best_len == SIZE_MAX ? SYMFILE_NONE : 0;
+}
+/* Ranges for what is around an address of a large table. */
+static int look_around(struct symindex *x, uint64_t address)
+{
+	struct symbols all = { 0 };
+	uint64_t from, to;
+
+	if (address >= x->from && address < x->to)
+		return 0;
+	forget_ranges(x);
+	int r = symbuckets_gather(x->buckets, address, &all, &from, &to);
+
+	if (!r)
+		r = make_ranges(x, &all, true);
+	free(all.data);
+	if (r) {
+		forget_ranges(x);
+		return r;
+	}
+	x->from = from;
+	x->to = to;
+	return 0;
+}
+
+/* The last range that begins at or before an address. */
+static int find_range(struct symindex *x, uint64_t address, const struct range **ret)
+{
+	size_t low = 0, high;
+	int r;
+
+	if (!x->built) {
+		x->verdict = build(x);
+		x->built = true;
+	}
+	r = x->verdict;
+	if (!r && x->buckets)
+		r = look_around(x, address);
+	if (r)
+		return r;
+	high = x->range_count;
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (x->ranges[mid].start <= address)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	if (low == 0)
+		return SYMFILE_NONE;
+	*ret = &x->ranges[low - 1];
+	return 0;
+}
+
+uint64_t symindex_floor(struct symindex *x, uint64_t address)
+{
+	const struct range *at;
+
+	return x->built && find_range(x, address, &at) == 0 && address - at->start >= at->size
+		       ? at->start + at->size
+		       : 0;
+}
+
+int symindex_lookup(struct symindex *x, uint64_t address, char ret_name[static SYMFILE_NAME])
+{
+	const struct range *at;
+	int r = find_range(x, address, &at);
+
+	if (r)
+		return r;
+	if (address - at->start >= at->size)
+		return SYMFILE_NONE;
+	if (at->name & NAME_ALIASES)
+		return read_best_alias(x, at->name & SYMBOL_NAME_OFFSET, ret_name);
+	return read_name(x, at->name, ret_name);
+}
+
+size_t symindex_bytes(const struct symindex *x)
+{
+	size_t bytes = sizeof(*x) + x->range_count * sizeof(*x->ranges) +
+		       x->alias_count * sizeof(*x->aliases) +
+		       (x->buckets ? symbuckets_bytes(x->buckets) : 0);
+
+	for (int i = 0; i < SYMTABLES; i++)
+		bytes += x->strings[i].bytes ? x->strings[i].size : 0;
+	return bytes;
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/names/demangle.h"
+#include "common/names/names.h"
+
+void names_reset(struct names *n)
+{
+	n->count = 0;
+	n->used = 0;
+}
+
+struct str names_keep(struct names *n, const char *s, size_t len)
+{
+	char *at = n->text + n->used;
+
+	if (len > NAMES_TEXT)
+		len = NAMES_TEXT;
+	if (len > sizeof(n->text) - n->used)
+		len = sizeof(n->text) - n->used;
+	memcpy(at, s, len);
+	n->used += len;
+	return (struct str){ .data = at, .len = (uint32_t)len };
+}
+
+/* With `@plt` behind it; a long one is cut for that. */
+static struct str keep_slot(struct names *n, const char *name, size_t len)
+{
+	static const char plt[] = "@plt";
+	char slot[NAMES_TEXT];
+	const struct str cut = str_cut((struct str){ .data = name, .len = (uint32_t)len },
+				       sizeof(slot) - (sizeof(plt) - 1));
+
+	memcpy(slot, cut.data, cut.len);
+	memcpy(slot + cut.len, plt, sizeof(plt) - 1);
+	return names_keep(n, slot, cut.len + sizeof(plt) - 1);
+}
+
+void names_set_slot(struct names *n, struct call *c, const char *system_name)
+{
+	char shown[DEMANGLE_MAX + 1];
+	const size_t len = demangle(system_name, shown, sizeof(shown));
+
+	c->system_name = keep_slot(n, system_name, strlen(system_name));
+	c->name = keep_slot(n, shown, len);
+}
+
+void names_set(struct names *n, struct call *c, const char *system_name)
+{
+	char shown[DEMANGLE_MAX + 1];
+	size_t len = demangle(system_name, shown, sizeof(shown));
+	size_t system_len = strlen(system_name);
+
+	c->system_name = names_keep(n, system_name, system_len);
+	if (len == system_len && memcmp(shown, system_name, len) == 0)
+		c->name = c->system_name;
+	else
+		c->name = names_keep(n, shown, len);
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The answer of a lookup: the calls that one address stands for, innermost inlined call first. It
+ * owns the text. */
+#ifndef PROFPIPE_NAMES_H
+#define PROFPIPE_NAMES_H
+
+#include "common/base/span.h"
+
+/* Calls of one address; the outermost function is kept, calls next to it are cut. */
+#define NAMES_MAX 64
+#define NAMES_TEXT 1024 /* bytes of one string */
+
+struct call {
+	struct str name;	/* demangled */
+	struct str system_name; /* as the table has it */
+	struct str source;	/* path of the file that line is in */
+	uint64_t line;		/* 0: unknown */
+	uint64_t start_line;	/* where the function is declared, if in source; else 0 */
+	bool bare; /* a language that mangles names, but none was there: the symbol table knows
+		      better */
+};
+
+struct names {
+	unsigned count;
+	struct call calls[NAMES_MAX];
+	size_t used;
+	char text[NAMES_MAX * 3 * (NAMES_TEXT + 1)];
+};
+
+void names_reset(struct names *n);
+/* Keeps a copy, cut to NAMES_TEXT bytes. */
+struct str names_keep(struct names *n, const char *s, size_t len);
+/* Sets a call's system name and its name, demangled. */
+void names_set(struct names *n, struct call *c, const char *system_name);
+/* The same for the slot of a procedure linkage table that leads to a function: `rand@plt`. */
+void names_set_slot(struct names *n, struct call *c, const char *system_name);
+
+#endif

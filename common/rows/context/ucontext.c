@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "common/rows/x86/stubs.h"
+#include "common/rows/context/ucontext.h"
+
+#define WINDOW (64u << 10)
+#define MAX_LENGTH 64 /* bytes of the function; a hlt is its last instruction */
+
+/* mov rsp, rbx; mov rdi, [rsp]; test rdi, rdi */
+static const uint8_t start_context[] = {
+	0x48, 0x89, 0xdc, 0x48, 0x8b, 0x3c, 0x24, 0x48, 0x85, 0xff
+};
+
+/* Whether the file calls itself libc.so.6. 0 or 1; -errno. */
+static int is_libc(int fd, const struct elf_file *f, const struct dynamic *d)
+{
+	static const char name[] = "libc.so.6";
+	char found[sizeof(name)];
+
+	if (!d->soname || d->soname > f->size)
+		return 0;
+	int64_t n = elf_pread(fd, found, sizeof(found), d->names + d->soname);
+	if (n < 0)
+		return (int)n;
+	return n == (int64_t)sizeof(found) && memcmp(found, name, sizeof(name)) == 0;
+}
+
+/* Whether the file may have a libc in it: a static program. glibc always has thread-local
+ * variables; Go's programs, whose code is large, have none. */
+static bool is_static(const struct elf_file *f, const struct dynamic *d)
+{
+	return f->entry && f->tls && !f->interpreted && !d->soname && !d->needs;
+}
+
+/* Up to its hlt. */
+static size_t length_of(const uint8_t *code, size_t left)
+{
+	const uint8_t *hlt = memchr(code, 0xf4, left < MAX_LENGTH ? left : MAX_LENGTH);
+
+	return hlt ? (size_t)(hlt + 1 - code) : sizeof(start_context);
+}
+
+static int search(int fd, const struct elf_load *l, struct rows *rows, uint8_t *window)
+{
+	/* Windows overlap by the longest function. */
+	for (uint64_t at = 0; at < l->filesz; at += WINDOW - MAX_LENGTH) {
+		uint64_t want = l->filesz - at < WINDOW ? l->filesz - at : WINDOW;
+		int64_t n = elf_pread(fd, window, want, l->offset + at);
+
+		if (n < 0)
+			return (int)n;
+
+		const uint8_t *found = memmem(window, (size_t)n, start_context,
+					      sizeof(start_context));
+
+		if (found && (found - window > 0 || at > 0)) {
+			size_t left = (size_t)(window + n - found), length = length_of(found, left);
+
+			/* What returns there returns to the endbr64 where there is one. */
+			if (found - window >= 4 && stub_endbr(found - 4, 4)) {
+				found -= 4;
+				length += 4;
+			}
+			return rows_add_end(rows, l->vaddr + at + (uint64_t)(found - window),
+					    length);
+		}
+		if (n < (int64_t)want)
+			break;
+	}
+	return 0;
+}
+
+int ucontext_read(int fd, const struct elf_file *f, const struct dynamic *d, struct rows *rows)
+{
+	int r = is_libc(fd, f, d);
+
+	if (r < 0 || (!r && !is_static(f, d)))
+		return r;
+
+	uint8_t *window = malloc(WINDOW);
+
+	if (!window)
+		return -ENOMEM;
+	r = 0;
+	for (unsigned i = 0; i < f->loads && !r; i++) {
+		if (f->load[i].exec)
+			r = search(fd, &f->load[i], rows, window);
+	}
+	free(window);
+	return r;
+}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/rows/derive/candidate.h"
+#include "common/rows/x86/stubs.h"
+
+/* Code that begins as functions do, which need not return then: two registers saved, or a frame
+ * pointer set up. */
+static bool is_prologue(const struct flow *f, const uint8_t *code, uint32_t n)
+{
+	return stub_endbr(code, n) || stub_bytes(code, n, 0, "\x55\x48\x89\xe5", 4) ||
+	       flow_saves(f) >= 2;
+}
+
+/* Whether it lies where functions do, or the first instruction is a push or makes a frame. */
+static bool may_begin(uint64_t address, const uint8_t *code, uint32_t n)
+{
+	uint32_t past = stub_endbr(code, n);
+
+	return past > 0 || !(address & 15) || (n > 1 && (code[0] & 0xf8) == 0x50) ||
+	       (n > 1 && code[0] == 0x41 && (code[1] & 0xf8) == 0x50) ||
+	       stub_bytes(code, n, past, "\x48\x83\xec", 3) ||
+	       stub_bytes(code, n, past, "\x48\x81\xec", 3);
+}
+
+bool candidate_is_whole(const struct flow *f, const struct flow_code *c,
+			const struct flow_result *result)
+{
+	return result->returns && is_prologue(f, c->bytes + c->entry, c->size - c->entry);
+}
+
+/* Whether what was guessed to be a function is one. What begins and ends as such may leave to one
+ * that is not known yet; and from where a ret finds the return address, RSP was at it, too. */
+static bool is_function(const struct flow *f, const struct flow_code *c,
+			const struct flow_reader *known, const struct flow_result *result)
+{
+	if (result->rets || candidate_is_whole(f, c, result))
+		return true;
+	for (uint32_t i = 0; i < result->jumps; i++) {
+		if (!known->begins(known->ctx, result->jump[i]))
+			return false;
+	}
+	return result->returns || result->jumps ||
+	       is_prologue(f, c->bytes + c->entry, c->size - c->entry) || flow_frames(f);
+}
+
+static bool is_assembly(const struct flow_reader *known, int64_t at)
+{
+	return known->bare && known->bare(known->ctx, at) && known->begins(known->ctx, at);
+}
+
+/* Assembly that lies where functions do, or ends by a ret, and calls and leaves for nothing but
+ * assembly that is known to begin: FFmpeg's larger FFTs are made of smaller ones so, and are found
+ * by a table of distances. What calls C without aligning RSP for it may have no return address
+ * there (GNU Prolog). */
+static bool is_made_of_others(const struct flow_code *c, const struct flow_reader *known,
+			      const struct flow_result *result)
+{
+	if (!result->returns || !result->calls || (!result->rets && (c->address + c->entry) & 15))
+		return false;
+	for (uint32_t i = 0; i < result->calls; i++) {
+		if (!is_assembly(known, result->call[i]))
+			return false;
+	}
+	for (uint32_t i = 0; i < result->jumps; i++) {
+		if (!is_assembly(known, result->jump[i]))
+			return false;
+	}
+	return true;
+}
+
+/* Compilers do not align the stack for those of their own functions that do not need it. Where
+ * calls do not return is told by the alignment, otherwise: so first none of those returns that
+ * could be such. */
+static int run_unaligned(struct flow *f, const struct candidate *p, const struct flow_code *c,
+			 const struct flow_reader *known, struct flow_result *ret)
+{
+	const uint8_t *code = c->bytes + c->entry;
+	bool begins = may_begin(c->address + c->entry, code, c->size - c->entry);
+	int r = begins ? flow_run(f, c, FLOW_UNALIGNED | FLOW_NO_RETURN, ret) : 0;
+
+	if (!begins || r > 0 || (!r && !ret->rets))
+		r = flow_run(f, c, FLOW_UNALIGNED, ret);
+	if (begins && r > 0)
+		r = flow_again(f, ret);
+	if (r || (!p->foreign && is_made_of_others(c, known, ret)))
+		return r;
+	return begins && (ret->rets || (ret->returns && p->trust == CANDIDATE_TAKEN))
+		       ? 0
+		       : FLOW_CONTRADICTS;
+}
+
+static int run(struct flow *f, const struct flow_code *c, unsigned flags, bool again,
+	       bool *ret_misaligned, struct flow_result *ret)
+{
+	int r = flow_run(f, c, flags, ret);
+
+	*ret_misaligned = r == FLOW_MISALIGNED;
+	return r > 0 && again ? flow_again(f, ret) : r;
+}
+
+/* As assembly that has its own conventions: that is so only if all of it fits. */
+static int run_by_hand(struct flow *f, const struct candidate *p, const struct flow_code *c,
+		       struct flow_result *ret)
+{
+	unsigned flags = FLOW_ASSEMBLY | FLOW_UNALIGNED;
+	int r;
+
+	if (p->trust == CANDIDATE_GUESSED &&
+	    !may_begin(c->address + c->entry, c->bytes + c->entry, c->size - c->entry))
+		return FLOW_CONTRADICTS;
+	r = flow_run(f, c, flags | (p->trust == CANDIDATE_SURE ? FLOW_TRUSTED : 0), ret);
+	return r || (ret->rets && !ret->unread) ? r : FLOW_CONTRADICTS;
+}
+
+int candidate_look(struct flow *f, const struct candidate *p, const struct flow_code *c,
+		   const struct flow_reader *known, bool again, struct flow_result *ret)
+{
+	unsigned flags = p->trust == CANDIDATE_SURE ? FLOW_TRUSTED : 0;
+	bool misaligned, ignored;
+	int r = flow_run(f, c, flags, ret);
+
+	misaligned = r == FLOW_MISALIGNED;
+	if (r >= 0 && flow_by_hand(f)) {
+		int by_hand = run_by_hand(f, p, c, ret);
+
+		if (by_hand <= 0)
+			return by_hand;
+		r = flow_run(f, c, flags, ret);
+	}
+	if (r > 0 && again)
+		r = flow_again(f, ret);
+	if (!r && p->foreign && !ret->rets)
+		return FLOW_CONTRADICTS;
+	/* All up to its end is its own, if that is known: where else may its jumps lead? */
+	if (!r && ret->unread && p->trust != CANDIDATE_GUESSED) {
+		r = run(f, c, flags | FLOW_SIZED, again && p->size, &ignored, ret);
+		if (r > 0)
+			r = run(f, c, flags, again, &misaligned, ret);
+	}
+	/* What never returns runs on into what lies behind it. */
+	if (!r && p->trust == CANDIDATE_SURE && !p->size && ret->misaligned && !ret->returns)
+		return FLOW_CONTRADICTS;
+	if (r < 0 || p->trust == CANDIDATE_SURE)
+		return r;
+
+	if (misaligned && (r || !is_function(f, c, known, ret)))
+		r = run_unaligned(f, p, c, known, ret);
+	if (r)
+		return r;
+	return (p->trust == CANDIDATE_TAKEN && ret->returns) || is_function(f, c, known, ret)
+		       ? 0
+		       : FLOW_CONTRADICTS;
+}

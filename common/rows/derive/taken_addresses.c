@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "common/rows/derive/taken_addresses.h"
+
+#define CHUNK (128u << 10)
+#define CODE_OVERLAP 8 /* bytes of an instruction that a chunk may end in */
+#define ALIGNMENT 16
+#define RECENT_BITS 13
+
+struct search {
+	const struct starts_search *of;
+	uint64_t lowest, highest; /* ELF addresses of code */
+	uint64_t left;		  /* bytes that may still be searched */
+	uint32_t n;
+	uint32_t at[TAKEN_ADDRESSES_MAX];
+	/* Addresses that were taken, by their bits above the alignment: most are taken often. */
+	uint64_t recent[1u << RECENT_BITS];
+	_Alignas(8) uint8_t bytes[CHUNK];
+};
+
+static int rising(const void *a, const void *b)
+{
+	const uint32_t *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+static void sort(struct search *s)
+{
+	uint32_t kept = 0;
+
+	qsort(s->at, s->n, sizeof(s->at[0]), rising);
+	for (uint32_t i = 0; i < s->n; i++) {
+		if (!kept || s->at[kept - 1] != s->at[i])
+			s->at[kept++] = s->at[i];
+	}
+	s->n = kept;
+}
+
+static void take(struct search *s, uint64_t address)
+{
+	uint64_t *recent = &s->recent[address / ALIGNMENT % (1u << RECENT_BITS)], left;
+	uint32_t at;
+
+	if (address % ALIGNMENT || address - s->lowest >= s->highest - s->lowest ||
+	    *recent == address)
+		return;
+	*recent = address;
+	if (!starts_wants(s->of, address, &at, &left))
+		return;
+	if (s->n == TAKEN_ADDRESSES_MAX) {
+		sort(s);
+		if (s->n > TAKEN_ADDRESSES_MAX / 2)
+			s->left = 0;
+	}
+	if (s->n < TAKEN_ADDRESSES_MAX)
+		s->at[s->n++] = at;
+}
+
+/* n bytes at most, of the file. */
+static uint32_t read_chunk(struct search *s, uint64_t offset, uint64_t n)
+{
+	int64_t got;
+
+	if (n > CHUNK)
+		n = CHUNK;
+	if (n > s->left)
+		n = s->left;
+	got = n ? elf_pread(s->of->fd, s->bytes, n, offset) : 0;
+	got = got < 0 ? 0 : got;
+	s->left -= (uint64_t)got;
+	return (uint32_t)got;
+}
+
+static uint64_t relative(const uint8_t *p, uint64_t next)
+{
+	int32_t to;
+
+	memcpy(&to, p, 4);
+	return next + (uint64_t)(int64_t)to;
+}
+
+/* `address` is that of s->bytes. */
+static void look_at_code(struct search *s, uint32_t n, uint64_t address)
+{
+	const uint8_t *p = s->bytes, *end = s->bytes + n;
+
+	/* call */
+	while ((p = memchr(p, 0xe8, (size_t)(end - p))) != NULL && end - p >= 5) {
+		take(s, relative(p + 1, address + (uint64_t)(p - s->bytes) + 5));
+		p++;
+	}
+	/* lea of 64 bits, by RIP */
+	p = s->bytes + 1;
+	while (p < end && (p = memchr(p, 0x8d, (size_t)(end - p))) != NULL && end - p >= 6) {
+		if ((p[-1] & 0xfb) == 0x48 && (p[1] & 0xc7) == 5)
+			take(s, relative(p + 2, address + (uint64_t)(p - s->bytes) + 6));
+		p++;
+	}
+}
+
+static void search_code(struct search *s, const struct starts_range *range)
+{
+	uint32_t at = range->start, n;
+
+	while (at < range->end &&
+	       (n = read_chunk(s, s->of->rows->base + at, range->end - at)) > 0) {
+		look_at_code(s, n, rows_address(s->of->rows, at));
+		at += n > 2 * CODE_OVERLAP ? n - CODE_OVERLAP : n;
+	}
+}
+
+/* Words that are addresses: pointers of what is not moved, and what relocations say. */
+static void search_data(struct search *s, const struct elf_load *l)
+{
+	uint64_t at = l->offset & ~7ull, end;
+	uint32_t n;
+
+	if (__builtin_add_overflow(l->offset, l->filesz, &end))
+		return;
+	while (at < end && (n = read_chunk(s, at, end - at)) >= 8) {
+		for (uint32_t i = 0; i + 8 <= n; i += 8) {
+			uint64_t word;
+
+			memcpy(&word, s->bytes + i, 8);
+			if (word - s->lowest < s->highest - s->lowest)
+				take(s, word);
+		}
+		at += n & ~7u;
+	}
+}
+
+/* Whether what lies before it may be the end of a function: padding or a ret. */
+static bool lies_apart(struct search *s, uint32_t i, uint32_t *first, uint32_t *n)
+{
+	uint32_t before = s->at[i] - 1;
+	uint8_t b;
+
+	if (s->at[i] == 0)
+		return true;
+	if (before - *first >= *n) {
+		s->left = CHUNK;
+		*first = before;
+		*n = read_chunk(s, s->of->rows->base + before, CHUNK);
+		if (!*n)
+			return false;
+	}
+	b = s->bytes[before - *first];
+	return b == 0 || b == 0x90 || b == 0xcc || b == 0xc3;
+}
+
+int taken_addresses_find(const struct starts_search *s, const struct elf_file *f)
+{
+	struct search *x = malloc(sizeof(*x));
+	uint32_t first = 0, have = 0;
+	int r = 0;
+
+	if (!x)
+		return -ENOMEM;
+	x->of = s;
+	x->left = TAKEN_ADDRESSES_MAX_BYTES;
+	x->n = 0;
+	memset(x->recent, 0, sizeof(x->recent));
+	x->lowest = UINT64_MAX;
+	x->highest = 0;
+	for (unsigned i = 0; i < s->rows->segments; i++) {
+		const struct rows_segment *g = &s->rows->segment[i];
+
+		if (g->vaddr < x->lowest)
+			x->lowest = g->vaddr;
+		if (g->vaddr + g->size > x->highest)
+			x->highest = g->vaddr + g->size;
+	}
+	for (unsigned i = 0; i < s->found->ranges; i++)
+		search_code(x, &s->found->range[i]);
+	for (unsigned i = 0; i < f->loads; i++) {
+		if (!f->load[i].exec)
+			search_data(x, &f->load[i]);
+	}
+	sort(x);
+	for (uint32_t i = 0; i < x->n && !r; i++) {
+		if (lies_apart(x, i, &first, &have))
+			r = starts_add(s->found, x->at[i], 0, true);
+	}
+	free(x);
+	return r;
+}

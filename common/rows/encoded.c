@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <dwarf.h>
+#include "common/rows/encoded.h"
+
+#define INDIRECT 0x80
+#define ALIGNED 0x50
+
+int encoded_value(struct span *s, uint8_t encoding, uint64_t *ret)
+{
+	uint64_t raw = 0;
+	int64_t wide;
+
+	switch (encoding & 0x0f) {
+	case DW_EH_PE_absptr:
+	case DW_EH_PE_udata8:
+	case DW_EH_PE_sdata8:
+	case DW_EH_PE_signed:
+		if (!span_read(s, &raw, 8))
+			return 2;
+		break;
+	case DW_EH_PE_uleb128:
+		if (!encoded_uleb(s, &raw))
+			return 2;
+		break;
+	case DW_EH_PE_sleb128:
+		if (!encoded_sleb(s, &wide))
+			return 2;
+		raw = (uint64_t)wide;
+		break;
+	case DW_EH_PE_udata2:
+		if (!span_read(s, &raw, 2))
+			return 2;
+		break;
+	case DW_EH_PE_sdata2:
+		if (!span_read(s, &raw, 2))
+			return 2;
+		raw = (uint64_t)(int64_t)(int16_t)raw;
+		break;
+	case DW_EH_PE_udata4:
+		if (!span_read(s, &raw, 4))
+			return 2;
+		break;
+	case DW_EH_PE_sdata4:
+		if (!span_read(s, &raw, 4))
+			return 2;
+		raw = (uint64_t)(int64_t)(int32_t)raw;
+		break;
+	default:
+		return 1;
+	}
+	*ret = raw;
+	return 0;
+}
+
+bool encoded_align(struct span *s, uint8_t encoding, uint64_t vaddr)
+{
+	struct span padding;
+
+	return (encoding & 0x70) != ALIGNED || span_take(s, -vaddr & 7, &padding);
+}
+
+int encoded_pointer(struct span *s, uint8_t encoding, uint64_t vaddr,
+		    const struct encoded_bases *bases, const uint64_t *function, uint64_t *ret)
+{
+	uint64_t base = 0, value;
+
+	if (encoding == DW_EH_PE_omit || (encoding & INDIRECT))
+		return 1;
+	switch (encoding & 0x70) {
+	case DW_EH_PE_absptr:
+		break;
+	case DW_EH_PE_pcrel:
+		base = vaddr;
+		break;
+	case DW_EH_PE_textrel:
+		if (!bases->has_text)
+			return 1;
+		base = bases->text;
+		break;
+	case DW_EH_PE_datarel:
+		if (!bases->has_data)
+			return 1;
+		base = bases->data;
+		break;
+	case DW_EH_PE_funcrel:
+		if (!function)
+			return 1;
+		base = *function;
+		break;
+	case ALIGNED:
+		if (!encoded_align(s, encoding, vaddr))
+			return 2;
+		break;
+	default:
+		return 1;
+	}
+
+	int r = encoded_value(s, encoding, &value);
+
+	if (!r)
+		*ret = base + value;
+	return r;
+}

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <string.h>
+#include "common/rows/x86/ehreturn.h"
+#include "common/rows/x86/insn.h"
+
+/* What a register holds: a distance from RBP, or what was loaded from there. */
+struct value {
+	enum { UNKNOWN, PLACE, LOADED } is;
+	int32_t at;
+};
+
+struct call {
+	uint32_t at, end;
+	struct value rdi, rsi;
+};
+
+struct reading {
+	struct value r[16];
+	/* The newest ones of this path, the last one last. */
+	struct call call[2];
+	uint32_t calls;
+	int32_t context; /* of its own frame, from RBP; 0: not seen */
+	bool rbp_odd;	 /* it is no frame pointer */
+};
+
+#define PRESERVED (1u << RBX | 1u << RBP | 0xf000) /* what a call leaves as it is */
+
+static bool is_install(const uint8_t *code, uint32_t n)
+{
+	/* mov rsp, rcx, as gcc and gas write it; then what goes to the landing pad. */
+	if (n < 4 || (memcmp(code, "\x48\x89\xcc", 3) != 0 && memcmp(code, "\x48\x8b\xe1", 3) != 0))
+		return false;
+	return code[3] == 0xc3 || (n >= 6 && memcmp(code + 3, "\x59\xff\xe1", 3) == 0);
+}
+
+static void forget(struct reading *f, uint32_t registers)
+{
+	for (unsigned i = 0; i < 16; i++) {
+		if (registers & 1u << i)
+			f->r[i].is = UNKNOWN;
+	}
+}
+
+static void take_call(struct reading *f, uint32_t at, uint32_t end)
+{
+	const struct value rdi = f->r[RDI], rsi = f->r[RSI], rdx = f->r[RDX];
+
+	/* Its CFA and its return address. */
+	if (!f->context && rdi.is == PLACE && rsi.is == PLACE && rsi.at == 16 && rdx.is == LOADED &&
+	    rdx.at == 8)
+		f->context = rdi.at;
+	f->call[0] = f->call[1];
+	f->call[1] = (struct call){ .at = at, .end = end, .rdi = rdi, .rsi = rsi };
+	f->calls += f->calls < 2;
+	forget(f, ~PRESERVED);
+}
+
+/* What an instruction leaves in registers. Where it gives back what the caller had in one that is
+ * preserved, it does so for who returns there: code behind that is come to by another way. */
+static void take_values(struct reading *f, const struct decoded *d)
+{
+	const bool restored = (d->op == OP_LOAD && d->src == RBP) || d->op == OP_POP;
+	const unsigned dst = d->dst;
+	struct value v = { UNKNOWN, 0 };
+
+	forget(f, d->clobbers);
+	f->rbp_odd |= d->clobbers >> RBP & 1;
+	if (d->op == OP_LEAVE || (restored && dst == RBP))
+		return;
+	if (d->op == OP_SWAP) {
+		forget(f, 1u << (d->src & 15));
+		f->rbp_odd |= d->src == RBP;
+	} else if (d->op != OP_LEA && d->op != OP_LOAD && d->op != OP_POP && d->op != OP_CONST &&
+		   d->op != OP_CONST_LOW && d->op != OP_ADDRESS) {
+		return;
+	}
+	if (dst >= 16 || (restored && PRESERVED & 1u << dst))
+		return;
+	if (dst == RBP) {
+		f->rbp_odd |= d->op != OP_LEA || d->src != RSP || d->imm;
+		return;
+	}
+	if (d->op == OP_LEA && d->src == RBP)
+		v = (struct value){ PLACE, d->imm };
+	else if (d->op == OP_LEA && d->src < 16 && !d->imm)
+		v = f->r[d->src];
+	else if (d->op == OP_LOAD && d->src == RBP)
+		v = (struct value){ LOADED, d->imm };
+	f->r[dst] = v;
+}
+
+/* Both calls are what they should be: (own, other), and (CFA, handler) of the other. */
+static int32_t return_address(const struct reading *f)
+{
+	const struct call *install = &f->call[0], *hook = &f->call[1];
+
+	if (f->calls < 2 || !f->context || f->rbp_odd || install->rdi.is != PLACE ||
+	    install->rdi.at != f->context || install->rsi.is != PLACE ||
+	    install->rsi.at == f->context || hook->rdi.is != LOADED || hook->rsi.is != LOADED)
+		return 0;
+
+	const int64_t within = (int64_t)hook->rsi.at - install->rsi.at, ra = f->context + within;
+
+	if (hook->rdi.at != (int64_t)hook->rsi.at - 8 || within < 8 || within > 1024 || ra >= 0 ||
+	    ra < -(1 << 16))
+		return 0;
+	return (int32_t)ra;
+}
+
+bool ehreturn_find(const uint8_t *code, uint32_t n, struct ehreturn *ret)
+{
+	struct reading f = { 0 };
+	struct decoded d;
+
+	for (uint32_t at = 0; at < n; at += d.len) {
+		if (f.calls && is_install(code + at, n - at)) {
+			*ret = (struct ehreturn){ .from = f.call[f.calls == 1].at,
+						  .to = at,
+						  .ra = return_address(&f),
+						  .ra_to = f.call[1].end };
+			return true;
+		}
+		if (!insn_decode(code + at, n - at, &d))
+			return false;
+		if (d.op == OP_CALL)
+			take_call(&f, at, at + d.len);
+		else
+			take_values(&f, &d);
+		if (d.next == NEXT_FALL || d.next == NEXT_COND)
+			continue;
+		forget(&f, ~PRESERVED);
+		if (d.next != NEXT_JUMP)
+			f.calls = 0;
+	}
+	return false;
+}

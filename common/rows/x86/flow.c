@@ -1,0 +1,700 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * A function's graph is run from its first instruction, with a frame for a state. States are kept
+ * where ways meet: what comes there is merged into what came before, and the way goes on only where
+ * that lost something. States only ever lose, so this ends.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "common/rows/x86/flow.h"
+#include "common/rows/x86/frame.h"
+#include "common/rows/x86/graph.h"
+
+#define MAX_POINTS 8192
+#define AGAIN_MAX 12
+#define JUMP_TURNS 8
+#define CHILD_LOOK 24 /* instructions of what clone made that are looked at */
+
+/* A place where ways meet. */
+struct point {
+	struct frame frame;
+	uint32_t node;
+	bool queued;
+};
+
+struct flow {
+	struct point *point;
+	uint32_t points;
+	uint32_t *queue; /* of points */
+	uint32_t queued;
+	struct unwind_rule *rule;
+	uint32_t rules, rule_cap;
+	uint64_t steps, limit; /* of settling */
+	uint64_t work;	       /* of all runs */
+	bool contradicts, foreign, misaligned, returns, rets, indirect, has_jump_frame;
+	bool lost;	    /* a ret was reached with RSP where nobody knows */
+	bool nests;	    /* it calls into its own middle, where RSP is aligned */
+	bool nests_wrong;   /* and from where an inner frame may look like the outermost one */
+	uint32_t wrong;	    /* where it contradicts itself first */
+	unsigned kept;	    /* flow_set_kept */
+	uint32_t came_back; /* the last call with padding behind it that a path went on behind */
+	bool rested;	    /* what no branch reaches was followed, too */
+	struct frame jump_frame; /* of all indirect jumps */
+	struct graph graph;
+};
+
+int flow_new(uint32_t code, struct flow **ret)
+{
+	struct flow *f = malloc(sizeof(*f));
+
+	if (!f)
+		return -ENOMEM;
+	memset(f, 0, offsetof(struct flow, graph));
+	f->kept = RBX;
+	int r = graph_init(&f->graph, code);
+	f->point = malloc(MAX_POINTS * sizeof(*f->point));
+	f->queue = malloc(MAX_POINTS * sizeof(*f->queue));
+	if (r || !f->point || !f->queue) {
+		flow_free(f);
+		return -ENOMEM;
+	}
+	*ret = f;
+	return 0;
+}
+
+void flow_free(struct flow *f)
+{
+	if (!f)
+		return;
+	graph_done(&f->graph);
+	free(f->point);
+	free(f->queue);
+	free(f->rule);
+	free(f);
+}
+
+void flow_set_kept(struct flow *f, unsigned kept)
+{
+	f->kept = kept;
+}
+
+void flow_set_reader(struct flow *f, const struct flow_reader *reader)
+{
+	f->graph.reader = *reader;
+}
+
+/* --- running --- */
+
+/* A path comes to node i with this frame. */
+static int arrive(struct flow *f, uint32_t i, const struct frame *s)
+{
+	struct node *node = &f->graph.node[i];
+	struct frame nested;
+
+	if (node->called) {
+		nested = *s;
+		f->nests |= frame_enter_nest(&nested);
+		s = &nested;
+	}
+	if (!node->state) {
+		if (f->points == MAX_POINTS)
+			return FLOW_TANGLED;
+		f->point[f->points].frame = *s;
+		f->point[f->points].node = i;
+		f->point[f->points].queued = false;
+		node->state = ++f->points;
+		node->leader = true;
+	} else if (!frame_merge(&f->point[node->state - 1].frame, s)) {
+		return 0;
+	}
+
+	struct point *p = &f->point[node->state - 1];
+
+	if (!p->queued) {
+		p->queued = true;
+		f->queue[f->queued++] = node->state - 1;
+	}
+	return 0;
+}
+
+/* Whether the code from node i on is what clone starts a thread with: it gets its function or the
+ * argument off its stack, or clears the frame pointer. */
+static bool is_child(const struct flow *f, uint32_t i)
+{
+	for (unsigned n = 0; n < CHILD_LOOK && i != GRAPH_NONE; n++) {
+		const struct node *node = &f->graph.node[i];
+		const struct decoded *in = &node->insn;
+
+		if (in->op == OP_POP || (in->op == OP_CONST && in->dst == RBP && in->imm == 0))
+			return true;
+		if (in->op == OP_CALL || in->op == OP_SYSCALL || in->op == OP_PUSH)
+			return false;
+		i = in->next == NEXT_JUMP ? node->target : node->after;
+	}
+	return false;
+}
+
+static void contradict(struct flow *f, const struct node *node)
+{
+	f->contradicts = true;
+	f->wrong = node->at;
+}
+
+/* Jumps elsewhere with RSP as a caller would have left it, and RBP not as it came: so RBP is no
+ * register of callers, and what RSP points at no return address. GHC's code keeps a stack of its
+ * own in RBP, and C's below it. */
+static bool leaves_foreign(struct flow *f, const struct frame *s, const struct node *node)
+{
+	if (s->life != LIFE_PLAIN || s->reg[RSP] != SYM(CFA, -8) ||
+	    s->reg[RBP] == SYM(CALLER, RBP) || sym_kind(s->reg[RBP]) == SYM_CFA)
+		return false;
+	f->foreign = true;
+	contradict(f, node);
+	return true;
+}
+
+/* What is wrong with leaving the function in this state: nothing, or it is none. */
+static void check_end(struct flow *f, const struct frame *s, const struct node *node)
+{
+	bool at_return = s->reg[RSP] == SYM(CFA, -8);
+	bool guessed = !(f->graph.flags & FLOW_TRUSTED);
+
+	if (s->life != LIFE_PLAIN)
+		return;
+	if (node->insn.next == NEXT_RET && frame_leaves_nest(s))
+		return;
+	if (node->insn.next == NEXT_RET && sym_kind(s->reg[RSP]) != SYM_CFA) {
+		f->lost = true;
+		if (f->graph.flags & FLOW_ASSEMBLY)
+			contradict(f, node);
+	}
+	if (node->insn.next != NEXT_RET && leaves_foreign(f, s, node))
+		return;
+	if (at_return && frame_load(s, SYM(CFA, -8)) == SYM(RETURN, 0) &&
+	    (s->reg[RBP] == SYM(CALLER, RBP) || (!guessed && sym_kind(s->reg[RBP]) != SYM_CFA))) {
+		f->returns = true;
+		f->rets |= node->insn.next == NEXT_RET;
+		if (node->leaves)
+			f->graph.tail[node->leaves - 1] = true;
+		return;
+	}
+	if (node->insn.next == NEXT_COND && node->leaves && sym_kind(s->reg[RSP]) == SYM_CFA &&
+	    sym_off(s->reg[RSP]) < -8)
+		return;
+	if (guessed ||
+	    (node->insn.next == NEXT_RET && sym_kind(s->reg[RSP]) == SYM_CFA && !at_return))
+		contradict(f, node);
+}
+
+/* Compilers keep the stack aligned: else this was not the beginning, or they know that the function
+ * called does without. */
+static void check_call(struct flow *f, const struct frame *s)
+{
+	if (sym_kind(s->reg[RSP]) != SYM_CFA || sym_off(s->reg[RSP]) % 16 == 0 ||
+	    s->life != LIFE_PLAIN)
+		return;
+	f->misaligned = true;
+	if (!(f->graph.flags & (FLOW_TRUSTED | FLOW_UNALIGNED)))
+		f->contradicts = true;
+}
+
+/* Only what is written with this function leaves its registers alone. */
+static void check_kept(struct flow *f, struct frame *s, const struct node *node)
+{
+	const struct flow_reader *r = &f->graph.reader;
+	int64_t to = (int64_t)node->at + node->insn.len + node->insn.imm;
+
+	if (node->insn.relative && to >= 0 && to < f->graph.code.size) {
+		const struct node *target = graph_at(&f->graph, (uint32_t)to);
+
+		f->nests_wrong |= target && target->called && !frame_nests_deeper(s);
+	}
+	if (!node->insn.relative || !r->bare || r->bare(r->ctx, to))
+		return;
+	for (unsigned n = 0; n < 16; n++) {
+		if (s->keeps >> n & 1 && sym_kind(s->reg[n]) == SYM_CFA)
+			contradict(f, node);
+		if (sym_kind(s->reg[n]) == SYM_LABEL)
+			s->reg[n] = SYM(UNKNOWN, 0);
+	}
+}
+
+static bool is_last_syscall(uint64_t rax)
+{
+	return rax == SYM(CONST, 60) || rax == SYM(CONST, 231) || /* exit, exit_group */
+	       rax == SYM(CONST, 15);				  /* rt_sigreturn */
+}
+
+/* Where the label that is in the register leads: to all of the jump's where it may be any. */
+static int run_labels(struct flow *f, const struct frame *s, const struct node *node)
+{
+	uint64_t v = s->reg[node->insn.src];
+	bool found = false;
+	int r = 0;
+
+	f->steps += node->cases;
+	for (uint32_t n = 0; n < node->cases && sym_kind(v) == SYM_LABEL && !r; n++) {
+		uint32_t to = f->graph.target[node->first_case + n];
+
+		if (sym_off(v) != FRAME_SOME_LABEL && (uint32_t)sym_off(v) != f->graph.node[to].at)
+			continue;
+		found = true;
+		r = arrive(f, to, s);
+	}
+	if (!found)
+		contradict(f, node);
+	return r;
+}
+
+static int run_indirect(struct flow *f, const struct frame *s, const struct node *node)
+{
+	int r = 0;
+
+	/* One that has left this stack leads elsewhere. */
+	if (!frame_has_cfa(s))
+		return 0;
+	f->indirect = true;
+	if (!node->cases && s->life == LIFE_PLAIN && node->insn.src >= 16 &&
+	    leaves_foreign(f, s, node))
+		return 0;
+	if (node->labels)
+		return run_labels(f, s, node);
+	if (node->cases) {
+		f->steps += node->cases;
+		for (uint32_t n = 0; n < node->cases && !r; n++)
+			r = arrive(f, f->graph.target[node->first_case + n], s);
+		return r;
+	}
+	/* A call in place of the return: of a pointer. */
+	if (s->life == LIFE_PLAIN && node->pointer && s->reg[RSP] == SYM(CFA, -8) &&
+	    s->reg[RBP] == SYM(CALLER, RBP))
+		f->returns = true;
+	if (node->at < f->graph.code.entry || node->at >= f->graph.code.end)
+		return 0;
+	if (f->has_jump_frame)
+		frame_merge(&f->jump_frame, s);
+	else
+		f->jump_frame = *s;
+	f->has_jump_frame = true;
+	return 0;
+}
+
+/* Behind clone, a jump on its outcome tells who is who: *s becomes the one that does not jump,
+ * *taken the one that does. */
+static void tell_apart(const struct flow *f, const struct node *node, struct frame *s,
+		       struct frame *taken)
+{
+	bool on_zero = node->insn.zero == 1;
+	uint32_t child = on_zero ? node->target : node->after;
+	bool is = child != GRAPH_NONE && is_child(f, child);
+
+	*taken = *s;
+	s->life = is && !on_zero ? LIFE_CHILD : LIFE_PLAIN;
+	taken->life = is && on_zero ? LIFE_CHILD : LIFE_PLAIN;
+}
+
+/* A direct jump, taken; *s becomes what it is where it is not. */
+static int run_branch(struct flow *f, struct frame *s, const struct node *node)
+{
+	if (node->target == GRAPH_NONE) {
+		if (node->insn.next == NEXT_COND)
+			check_end(f, s, node);
+		return 0;
+	}
+	if (s->life == LIFE_CLONE && node->insn.zero) {
+		struct frame taken;
+
+		tell_apart(f, node, s, &taken);
+		return arrive(f, node->target, &taken);
+	}
+	return arrive(f, node->target, s);
+}
+
+static void note_label(const struct flow *f, struct frame *s, const struct node *node)
+{
+	int64_t to = (int64_t)node->at + node->insn.len + node->insn.imm;
+
+	if (f->graph.flags & FLOW_ASSEMBLY && node->insn.dst < 16 && node->insn.dst != RSP &&
+	    to >= 0 && to < f->graph.code.size)
+		s->reg[node->insn.dst] = SYM(LABEL, to);
+}
+
+/* A loop that touches each page of a frame (-fstack-clash-protection) ends where RSP is equal to
+ * what it was compared with. last: the instruction before the branch; NULL: not known. */
+static bool is_probed(const struct decoded *last, const struct decoded *branch)
+{
+	return last && last->op == OP_COMPARE && branch->next == NEXT_COND && branch->zero == 2;
+}
+
+/* Runs from a leader to the next. */
+static int run(struct flow *f, struct frame s, uint32_t i)
+{
+	const struct decoded *last = NULL;
+
+	for (bool first = true;; first = false) {
+		struct node *node = &f->graph.node[i];
+		const struct decoded *in = &node->insn;
+		uint64_t rax = s.reg[RAX];
+
+		if (!first && node->leader)
+			return arrive(f, i, &s);
+		if (++f->steps > f->limit)
+			return FLOW_TANGLED;
+		node->reached = true;
+		if (in->next == NEXT_RET || in->next == NEXT_LEAVES ||
+		    (in->next == NEXT_INDIRECT && in->memory)) {
+			check_end(f, &s, node);
+			return 0;
+		}
+		if (in->op == OP_CALL) {
+			check_call(f, &s);
+			if (f->graph.flags & FLOW_ASSEMBLY)
+				check_kept(f, &s, node);
+		}
+		if (!frame_apply(&s, in))
+			f->contradicts = true;
+		if (in->op == OP_ADDRESS)
+			note_label(f, &s, node);
+		if (node->pads && node->at + in->len > f->came_back)
+			f->came_back = node->at + in->len;
+		if (f->contradicts || (in->op == OP_SYSCALL && is_last_syscall(rax)))
+			return 0;
+		if (in->next == NEXT_INDIRECT)
+			return run_indirect(f, &s, node);
+		if (in->next == NEXT_COND || in->next == NEXT_JUMP) {
+			int r = run_branch(f, &s, node);
+
+			if (r || in->next == NEXT_JUMP)
+				return r;
+			if (is_probed(last, in))
+				frame_equal(&s, last->src);
+		}
+		if (in->next == NEXT_END)
+			return 0;
+		if (node->after == GRAPH_NONE) {
+			/* Into what follows the code, which is another function, unless the call
+			 * does not return. */
+			if (in->op != OP_CALL) {
+				check_end(f, &s, node);
+				f->contradicts |= sym_kind(s.reg[RSP]) == SYM_CFA &&
+						  s.reg[RSP] != SYM(CFA, -8) &&
+						  s.life == LIFE_PLAIN;
+			}
+			return 0;
+		}
+		last = in;
+		i = node->after;
+	}
+}
+
+static int settle(struct flow *f)
+{
+	while (f->queued && !f->contradicts) {
+		struct point *p = &f->point[f->queue[--f->queued]];
+		int r;
+
+		p->queued = false;
+		r = run(f, p->frame, p->node);
+		if (r)
+			return r;
+	}
+	f->queued = 0;
+	return 0;
+}
+
+/* --- rules --- */
+
+/* The rule of a state: 1 + its number; 0: none. 0, -ENOMEM. */
+static int note_rule(struct flow *f, const struct frame *s, uint32_t *ret)
+{
+	struct unwind_rule rule;
+	int r;
+
+	*ret = 0;
+	if (!frame_rule(s, &rule))
+		return 0;
+	if (!f->rules || memcmp(&f->rule[f->rules - 1], &rule, sizeof(rule)) != 0) {
+		r = graph_grow((void **)&f->rule, &f->rule_cap, f->rules + 1, sizeof(*f->rule));
+		if (r)
+			return r;
+		f->rule[f->rules++] = rule;
+	}
+	*ret = f->rules;
+	return 0;
+}
+
+static int note_rules(struct flow *f)
+{
+	for (uint32_t n = 0; n < f->points; n++) {
+		struct frame s = f->point[n].frame;
+		uint32_t i = f->point[n].node, rule = 0;
+		const struct decoded *last = NULL;
+		bool fresh = true;
+
+		do {
+			struct node *node = &f->graph.node[i];
+			const struct decoded *in = &node->insn;
+			uint8_t life = s.life;
+
+			if (!node->reached)
+				break;
+			if (fresh) {
+				int r = note_rule(f, &s, &rule);
+
+				if (r)
+					return r;
+			}
+			node->rule = rule;
+			if (in->next != NEXT_FALL && in->next != NEXT_COND)
+				break;
+			fresh = frame_matters(&s, in) || life != LIFE_PLAIN;
+			(void)frame_apply(&s, in);
+			if (in->next == NEXT_COND && life == LIFE_CLONE && in->zero)
+				s.life = in->zero == 2 && node->after != GRAPH_NONE &&
+							 is_child(f, node->after)
+						 ? LIFE_CHILD
+						 : LIFE_PLAIN;
+			if (is_probed(last, in)) {
+				frame_equal(&s, last->src);
+				fresh = true;
+			}
+			last = in;
+			i = node->after;
+		} while (i != GRAPH_NONE && !f->graph.node[i].leader);
+	}
+	return 0;
+}
+
+/* --- a function --- */
+
+/* From the function's first instruction, as it is called. */
+static int run_all(struct flow *f)
+{
+	struct graph *g = &f->graph;
+	struct frame s;
+	int r;
+
+	f->points = f->queued = 0;
+	f->work += f->steps;
+	f->steps = 0;
+	f->limit = 32ull * g->nodes + 16ull * g->targets + 4096;
+	f->returns = f->rets = f->indirect = f->has_jump_frame = f->lost = false;
+	f->nests = f->nests_wrong = false;
+	if (g->flags & FLOW_ASSEMBLY)
+		graph_mark_called(g);
+	for (uint32_t i = 0; i < g->nodes; i++) {
+		g->node[i].state = 0;
+		g->node[i].reached = false;
+	}
+	frame_enter(&s, f->kept);
+	if (g->flags & FLOW_ASSEMBLY)
+		s.keeps = g->restores & FRAME_CALL_CLOBBERS;
+	r = arrive(f, 0, &s);
+	return r ? r : settle(f);
+}
+
+/* What was reached that is no instruction contradicts as well. */
+static int built(struct flow *f, int r)
+{
+	if (f->graph.broken) {
+		f->contradicts = true;
+		f->wrong = f->graph.broken_at;
+	}
+	return r;
+}
+
+/* The targets of indirect jumps: what no direct branch reaches, in the state of those jumps. */
+static int follow_indirect(struct flow *f)
+{
+	f->rested = true;
+
+	int r = built(f, graph_add_rest(&f->graph));
+
+	if (!r)
+		r = run_all(f);
+	for (unsigned turn = 0; !r && !f->contradicts; turn++) {
+		struct frame s = f->jump_frame;
+
+		if (turn == JUMP_TURNS)
+			return FLOW_TANGLED;
+		for (uint32_t n = 0; n < f->graph.pieces && !r; n++)
+			r = arrive(f, f->graph.index[f->graph.piece[n]] - 1, &s);
+		if (!r)
+			r = settle(f);
+		if (!r && !frame_merge(&s, &f->jump_frame))
+			break;
+	}
+	return r;
+}
+
+/* Of the jumps that leave the code only those that were seen to leave their frame behind go to
+ * another function: others lead to a part that compilers put elsewhere, or were not reached. */
+static void forget_other_jumps(struct graph *g)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < g->jumps; i++) {
+		if (g->tail[i])
+			g->jump[kept++] = g->jump[i];
+	}
+	g->jumps = kept;
+}
+
+static int run_once(struct flow *f, const struct flow_code *code, unsigned flags, uint32_t from,
+		    struct flow_result *ret)
+{
+	struct graph *g = &f->graph;
+
+	f->points = f->queued = f->rules = f->came_back = 0;
+	f->steps = 0;
+	f->wrong = UINT32_MAX;
+	f->rested = f->contradicts = f->foreign = f->misaligned = false;
+	f->returns = f->rets = f->indirect = f->has_jump_frame = f->lost = false;
+
+	int r = built(f, graph_build(g, code, flags, from));
+	if (!r)
+		r = run_all(f);
+	if (!r && flags & FLOW_SIZED && f->has_jump_frame && !f->contradicts)
+		r = follow_indirect(f);
+	if (r)
+		return r;
+	f->contradicts |= f->nests && f->nests_wrong;
+	if (f->contradicts)
+		return f->misaligned && !(flags & (FLOW_TRUSTED | FLOW_UNALIGNED))
+			       ? FLOW_MISALIGNED
+			       : FLOW_CONTRADICTS;
+	r = note_rules(f);
+	if (r)
+		return r;
+	forget_other_jumps(g);
+	*ret = (struct flow_result){ .returns = f->returns,
+				     .rets = f->rets,
+				     .misaligned = f->misaligned,
+				     .indirect = f->indirect,
+				     .unread = f->has_jump_frame,
+				     .low = g->low,
+				     .end = graph_end(g),
+				     .call = g->call,
+				     .calls = g->calls,
+				     .jump = g->jump,
+				     .jumps = g->jumps };
+	return 0;
+}
+
+static int run_from(struct flow *f, const struct flow_code *code, unsigned flags, uint32_t from,
+		    struct flow_result *ret)
+{
+	int r = run_once(f, code, flags, from, ret);
+
+	f->work += f->steps + graph_work(&f->graph);
+	return r;
+}
+
+bool flow_foreign(const struct flow *f)
+{
+	return f->foreign;
+}
+
+bool flow_by_hand(const struct flow *f)
+{
+	return f->graph.labels || (f->graph.restores && f->lost);
+}
+
+bool flow_fell(const struct flow *f)
+{
+	return f->graph.fell;
+}
+
+uint64_t flow_work(const struct flow *f)
+{
+	return f->work;
+}
+
+int flow_run(struct flow *f, const struct flow_code *code, unsigned flags, struct flow_result *ret)
+{
+	return run_from(f, code, flags, 0, ret);
+}
+
+static int falling(const void *a, const void *b)
+{
+	const uint32_t *x = a, *y = b;
+
+	return *x > *y ? -1 : *x < *y;
+}
+
+int flow_again(struct flow *f, struct flow_result *ret)
+{
+	const struct graph *g = &f->graph;
+	const struct flow_code code = g->code;
+	uint32_t end[GRAPH_ENDS], n = 0;
+	int r = FLOW_CONTRADICTS;
+
+	for (uint32_t i = 0; i < g->ends; i++) {
+		if (g->end[i] <= f->wrong)
+			end[n++] = g->end[i];
+	}
+	qsort(end, n, sizeof(end[0]), falling);
+	for (uint32_t i = 0; i < n && i < AGAIN_MAX && r > 0; i++) {
+		/* It went wrong before any of those calls: so it would again. */
+		if (f->contradicts && f->steps && !f->rested && f->came_back < end[i])
+			continue;
+		r = run_from(f, &code, g->flags | FLOW_NO_RETURN, end[i], ret);
+	}
+	return r;
+}
+
+bool flow_rule(const struct flow *f, uint32_t at, uint32_t *ret_len, bool *ret_known,
+	       struct unwind_rule *ret)
+{
+	const struct node *node = graph_at(&f->graph, at);
+
+	if (!node || !node->reached)
+		return false;
+	*ret_len = node->insn.len;
+	*ret_known = node->rule != 0;
+	if (node->rule)
+		*ret = f->rule[node->rule - 1];
+	return true;
+}
+
+/* --- how it begins --- */
+
+uint32_t flow_saves(const struct flow *f)
+{
+	const uint32_t callers = 1u << RBX | 1u << RBP | 0xf000; /* and r12 to r15 */
+	const struct node *node;
+	uint32_t n = 0;
+
+	for (uint32_t at = f->graph.code.entry; (node = graph_at(&f->graph, at)) != NULL;
+	     at += node->insn.len) {
+		const struct decoded *in = &node->insn;
+
+		if (in->op == OP_PUSH && in->src < 16 && callers >> in->src & 1)
+			n++;
+		if (in->next != NEXT_FALL || in->op == OP_CALL)
+			break;
+	}
+	return n;
+}
+
+bool flow_frames(const struct flow *f)
+{
+	const struct node *node;
+	int64_t depth = 8;
+
+	for (uint32_t at = f->graph.code.entry; (node = graph_at(&f->graph, at)) != NULL;
+	     at += node->insn.len) {
+		const struct decoded *in = &node->insn;
+
+		if (in->op == OP_CALL)
+			return depth > 8 && depth % 16 == 0;
+		if (in->next != NEXT_FALL)
+			return false;
+		if (in->op == OP_PUSH)
+			depth += in->width;
+		else if (in->op == OP_LEA && in->dst == RSP && in->src == RSP)
+			depth -= in->imm;
+	}
+	return false;
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
+#include <stdlib.h>
+#include <uthash.h>
+#include "common/walk/rules.h"
+
+struct rule_count {
+	struct unwind_rule rule; /* key */
+	uint32_t number, files;	 /* how many files use it */
+	UT_hash_handle hh;
+};
+
+static struct unwind_rule *rule_at(struct rules *r, uint32_t number)
+{
+	return (struct unwind_rule *)((char *)r->array.data + (size_t)number * RULE_STRIDE);
+}
+
+int rules_init(struct rules *r, int fd)
+{
+	int error = array_init(&r->array, fd, (size_t)RULE_STRIDE * TABLES_MAX_RULES);
+
+	r->next = RULE_GAP + 1;
+	r->unused = calloc(TABLES_MAX_RULES, sizeof(*r->unused));
+	r->by_number = calloc(TABLES_MAX_RULES, sizeof(*r->by_number));
+	if (!error && (!r->unused || !r->by_number))
+		error = -ENOMEM;
+	if (!error)
+		error = array_reach(&r->array, RULE_STRIDE);
+	if (!error)
+		*rule_at(r, RULE_GAP) = (struct unwind_rule){ .cfa = UNWIND_CFA_END,
+							      .cfa_add = UNWIND_END_GAP };
+	return error;
+}
+
+void rules_done(struct rules *r)
+{
+	struct rule_count *c, *next;
+
+	HASH_ITER(hh, r->by_rule, c, next) {
+		HASH_DEL(r->by_rule, c);
+		free(c);
+	}
+	array_done(&r->array);
+	free(r->unused);
+	free(r->by_number);
+}
+
+/* How many words below the CFA something is saved, or 8: nothing that a short rule says. */
+static uint32_t words_below(int32_t off)
+{
+	return off < 0 && off > -64 && off % 8 == 0 ? (uint32_t)(-off / 8) : 8;
+}
+
+/* The number that says a whole rule (RULE_SHORT), or 0. */
+static uint32_t short_number(const struct unwind_rule *r)
+{
+	uint32_t rbp = r->rbp == UNWIND_RBP_CFA ? words_below(r->rbp_off) : 0;
+
+	if (r->cfa != UNWIND_CFA_REG || r->ra != UNWIND_RA_CFA ||
+	    r->flags & (UNWIND_SIGNAL_FRAME | UNWIND_GUESSED | UNWIND_R12 | UNWIND_INTERRUPTS) ||
+	    (r->cfa_reg != UNWIND_REG_RSP && r->cfa_reg != UNWIND_REG_RBP) ||
+	    (r->rbp != UNWIND_RBP_CFA && r->rbp != UNWIND_RBP_SAME) || rbp > 7 || r->rbx > 7 ||
+	    r->cfa_off < 0 || r->cfa_off > 255 * 8 || r->cfa_off % 8 || r->index)
+		return 0;
+	return RULE_SHORT | (r->cfa_reg == UNWIND_REG_RBP ? RULE_SHORT_RBP : 0) |
+	       (uint32_t)r->cfa_off / 8 << 6 | rbp << 3 | r->rbx;
+}
+
+/* A new rule, which no file uses yet. */
+static int rule_add(struct rules *r, const struct unwind_rule *rule, struct rule_count **ret)
+{
+	uint32_t number;
+
+	if (r->unused_count)
+		number = r->unused[r->unused_count - 1];
+	else if (r->next < TABLES_MAX_RULES)
+		number = r->next;
+	else
+		return RULES_FULL;
+	int error = array_reach(&r->array, (number + 1) * (size_t)RULE_STRIDE);
+	if (error)
+		return error;
+	struct rule_count *c = calloc(1, sizeof(*c));
+	if (!c)
+		return -ENOMEM;
+	if (r->unused_count)
+		r->unused_count--;
+	else
+		r->next++;
+	c->rule = *rule;
+	c->number = number;
+	HASH_ADD(hh, r->by_rule, rule, sizeof(c->rule), c);
+	r->by_number[number] = c;
+	*rule_at(r, number) = *rule;
+	r->count++;
+	*ret = c;
+	return 0;
+}
+
+int rules_take(struct rules *r, const struct unwind_rule *rule, uint32_t *ret_number)
+{
+	struct rule_count *c;
+	uint32_t number = short_number(rule);
+
+	if (number) {
+		*ret_number = number;
+		return 0;
+	}
+	HASH_FIND(hh, r->by_rule, rule, sizeof(*rule), c);
+	int error = c ? 0 : rule_add(r, rule, &c);
+	if (error)
+		return error;
+	c->files++;
+	*ret_number = c->number;
+	return 0;
+}
+
+bool rules_drop(struct rules *r, uint32_t number)
+{
+	struct rule_count *c = r->by_number[number];
+
+	if (number == RULE_GAP || !c || --c->files)
+		return false;
+	HASH_DEL(r->by_rule, c);
+	r->by_number[number] = NULL;
+	free(c);
+	r->count--;
+	return true;
+}
+
+void rules_reuse(struct rules *r, uint32_t number)
+{
+	r->unused[r->unused_count++] = number;
+}

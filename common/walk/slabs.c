@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <bpf/bpf.h>
+#include "common/walk/slabs.h"
+
+#define MAPPED_PAGES 512 /* kept mapped at most, for writing and for walks in user space */
+#define SPARE_BYTES (SLAB_BYTES / 4)
+
+int extents_insert(struct extents *x, size_t at, struct extent e)
+{
+	if (x->len == x->cap) {
+		size_t cap = x->cap ? x->cap * 2 : 16;
+		struct extent *p = reallocarray(x->data, cap, sizeof(*p));
+
+		if (!p)
+			return -ENOMEM;
+		x->data = p;
+		x->cap = cap;
+	}
+	memmove(&x->data[at + 1], &x->data[at], (x->len - at) * sizeof(e));
+	x->data[at] = e;
+	x->len++;
+	return 0;
+}
+
+void extents_done(struct extents *x)
+{
+	free(x->data);
+	*x = (struct extents){ 0 };
+}
+
+static void extents_remove(struct extents *x, size_t at)
+{
+	x->len--;
+	memmove(&x->data[at], &x->data[at + 1], (x->len - at) * sizeof(x->data[0]));
+}
+
+static bool same_slab(uint32_t a, uint32_t b)
+{
+	return a >> SLAB_WORDS_SHIFT == b >> SLAB_WORDS_SHIFT;
+}
+
+/* On -ENOMEM it is lost until the end: a leak of the tables' own, bounded by them. */
+void slabs_release(struct slabs *s, struct extent e)
+{
+	size_t lo = 0, hi = s->free.len;
+
+	if (!e.words)
+		return;
+	s->bytes_used -= (uint64_t)e.words * 4;
+	while (lo < hi) {
+		size_t mid = (lo + hi) / 2;
+
+		if (s->free.data[mid].position < e.position)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	struct extent *before = lo ? &s->free.data[lo - 1] : NULL;
+	struct extent *after = lo < s->free.len ? &s->free.data[lo] : NULL;
+	bool joins_before = before && before->position + before->words == e.position &&
+			    same_slab(before->position, e.position);
+	bool joins_after = after && e.position + e.words == after->position &&
+			   same_slab(after->position, e.position);
+
+	if (joins_before && joins_after) {
+		before->words += e.words + after->words;
+		extents_remove(&s->free, lo);
+	} else if (joins_before) {
+		before->words += e.words;
+	} else if (joins_after) {
+		after->position = e.position;
+		after->words += e.words;
+	} else {
+		(void)extents_insert(&s->free, lo, e);
+	}
+}
+
+static int slab_add(struct slabs *s)
+{
+	uint32_t i = 0;
+
+	if (s->count >= s->max)
+		return SLABS_FULL;
+	while (s->slot[i].data)
+		i++;
+	struct slab_slot *slot = &s->slot[i];
+
+	*slot = (struct slab_slot){ .fd = -1 };
+	if (s->map_fd < 0) {
+		slot->data = calloc(1, SLAB_BYTES);
+		if (!slot->data)
+			return -ENOMEM;
+	} else {
+		LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_MMAPABLE);
+
+		slot->fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "slab", 4, SLAB_BYTES, 1, &opts);
+		if (slot->fd < 0)
+			return slot->fd;
+		slot->data = mmap(NULL, SLAB_BYTES, PROT_NONE,
+				  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		int r = slot->data == MAP_FAILED
+				? -errno
+				: bpf_map_update_elem(s->map_fd, &i, &slot->fd, BPF_ANY);
+		if (r < 0) {
+			if (slot->data != MAP_FAILED)
+				munmap(slot->data, SLAB_BYTES);
+			slot->data = NULL;
+			close(slot->fd);
+			slot->fd = -1;
+			return r;
+		}
+	}
+	s->count++;
+	if (i >= s->top)
+		s->top = i + 1;
+	s->bytes += SLAB_BYTES;
+	s->bytes_used += SLAB_BYTES;
+	slabs_release(s, (struct extent){ .position = i << SLAB_WORDS_SHIFT, .words = SLAB_WORDS });
+	return 0;
+}
+
+/* Its address space stays, without pages. */
+static void slab_unmap(struct slabs *s, struct slab_slot *slot)
+{
+	if (!slot->pages)
+		return;
+	s->pages -= slot->pages;
+	slot->pages = 0;
+	memset(slot->mapped, 0, sizeof(slot->mapped));
+	/* On failure the pages stay as they are, and are mapped over when they are next used. */
+	(void)mmap(slot->data, SLAB_BYTES, PROT_NONE,
+		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+}
+
+static bool is_mapped(const struct slab_slot *slot, uint32_t page)
+{
+	return slot->mapped[page / 64] >> page % 64 & 1;
+}
+
+/* Runs of pages that are not there yet, a call each. */
+static bool pages_map(struct slabs *s, struct slab_slot *slot, uint32_t first, uint32_t last)
+{
+	for (uint32_t page = first; page <= last; page++) {
+		uint32_t end = page;
+
+		while (end <= last && !is_mapped(slot, end))
+			end++;
+		if (end == page)
+			continue;
+		if (mmap(slot->data + page * SLAB_PAGE, (end - page) * SLAB_PAGE,
+			 PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, slot->fd,
+			 page * SLAB_PAGE) == MAP_FAILED)
+			return false;
+		s->pages += end - page;
+		slot->pages += end - page;
+		for (; page < end; page++)
+			slot->mapped[page / 64] |= 1ull << page % 64;
+	}
+	return true;
+}
+
+uint32_t *slabs_at(struct slabs *s, uint32_t position, uint32_t words)
+{
+	struct slab_slot *slot = &s->slot[position >> SLAB_WORDS_SHIFT];
+	uint32_t at = position & (SLAB_WORDS - 1), first, last;
+
+	if (words > SLAB_WORDS - at)
+		words = SLAB_WORDS - at;
+	if (slot->fd >= 0 && words) {
+		first = at * 4 / SLAB_PAGE;
+		last = (at + words - 1) * 4 / SLAB_PAGE;
+		if (s->pages + last - first >= MAPPED_PAGES) {
+			for (uint32_t i = 0; i < s->top; i++)
+				slab_unmap(s, &s->slot[i]);
+		}
+		if (!pages_map(s, slot, first, last))
+			return NULL;
+		slot->used = true;
+	}
+	return (uint32_t *)(slot->data + at * 4);
+}
+
+int slabs_take(struct slabs *s, uint32_t words, struct extent *ret)
+{
+	words = (words + EXTENT_WORDS - 1) & ~(EXTENT_WORDS - 1);
+	if (words > SLAB_WORDS)
+		return SLABS_FULL;
+	for (int attempt = 0; attempt < 2; attempt++) {
+		for (size_t i = 0; i < s->free.len; i++) {
+			struct extent *e = &s->free.data[i];
+
+			if (e->words < words || slabs_closing(s, *e))
+				continue;
+			*ret = (struct extent){ .position = e->position, .words = words };
+			e->position += words;
+			e->words -= words;
+			if (!e->words)
+				extents_remove(&s->free, i);
+			s->bytes_used += (uint64_t)words * 4;
+			return 0;
+		}
+		int r = slab_add(s);
+		/* What the host has no memory for now, it may have later. */
+		if (r)
+			return r == -ENOMEM ? SLABS_FULL : r;
+	}
+	return SLABS_FULL;
+}
+
+static void slab_free(struct slab_slot *slot)
+{
+	if (slot->fd >= 0) {
+		munmap(slot->data, SLAB_BYTES);
+		close(slot->fd);
+	} else {
+		free(slot->data);
+	}
+	*slot = (struct slab_slot){ .fd = -1 };
+}
+
+static void set_closing(struct slabs *s, uint32_t i, bool closing)
+{
+	s->closing += closing;
+	s->closing -= s->slot[i].closing;
+	s->slot[i].closing = closing;
+}
+
+static bool in_slab(const struct extent *e, uint32_t i)
+{
+	return e->position >> SLAB_WORDS_SHIFT == i;
+}
+
+static uint32_t words_free(const struct slabs *s, uint32_t i)
+{
+	uint32_t words = 0;
+
+	for (size_t k = 0; k < s->free.len; k++)
+		words += in_slab(&s->free.data[k], i) ? s->free.data[k].words : 0;
+	return words;
+}
+
+/* Waits for the kernel's grace period. */
+static void slab_remove(struct slabs *s, uint32_t i)
+{
+	struct slab_slot *slot = &s->slot[i];
+	size_t kept = 0;
+
+	s->bytes_used -= SLAB_BYTES - (uint64_t)words_free(s, i) * 4;
+	s->pages -= slot->pages;
+	if (s->map_fd >= 0)
+		(void)bpf_map_delete_elem(s->map_fd, &i);
+	set_closing(s, i, false);
+	slab_free(slot);
+	for (size_t k = 0; k < s->free.len; k++)
+		if (!in_slab(&s->free.data[k], i))
+			s->free.data[kept++] = s->free.data[k];
+	s->free.len = kept;
+	s->count--;
+	s->bytes -= SLAB_BYTES;
+}
+
+/* Gives one back. Not where one more would be made again at once. */
+static void slab_drop(struct slabs *s)
+{
+	const bool spare = s->bytes - s->bytes_used >= SLAB_BYTES + SPARE_BYTES;
+
+	for (uint32_t i = s->top; s->count > 1 && i-- > 0;) {
+		struct slab_slot *slot = &s->slot[i];
+
+		if (!slot->data || !(slot->closing || s->count > s->max || spare) ||
+		    words_free(s, i) < SLAB_WORDS)
+			continue;
+		slab_remove(s, i);
+		return;
+	}
+}
+
+bool slabs_drop_closing(struct slabs *s, uint32_t i, uint32_t unused_words)
+{
+	if (!s->slot[i].data || !s->slot[i].closing || s->count <= 1 ||
+	    words_free(s, i) + unused_words < SLAB_WORDS)
+		return false;
+	slab_remove(s, i);
+	return true;
+}
+
+void slabs_limit(struct slabs *s, uint32_t max)
+{
+	s->max = max < 1 ? 1 : max > SLAB_MAX ? SLAB_MAX : max;
+	for (uint32_t i = 0; i < s->top && s->count <= s->max; i++)
+		set_closing(s, i, false);
+}
+
+uint32_t slabs_excess(const struct slabs *s)
+{
+	const uint32_t stay = s->count - s->closing;
+
+	return stay > s->max ? stay - s->max : 0;
+}
+
+void slabs_close(struct slabs *s, uint32_t i)
+{
+	set_closing(s, i, true);
+}
+
+bool slabs_closing(const struct slabs *s, struct extent e)
+{
+	return s->slot[e.position >> SLAB_WORDS_SHIFT].closing;
+}
+
+void slabs_tick(struct slabs *s)
+{
+	for (uint32_t i = 0; i < s->top && s->pages; i++) {
+		struct slab_slot *slot = &s->slot[i];
+
+		if (slot->fd >= 0 && !slot->used)
+			slab_unmap(s, slot);
+		slot->used = false;
+	}
+	slab_drop(s);
+	if (s->bytes - s->bytes_used < SPARE_BYTES && s->count < s->max)
+		(void)slab_add(s);
+}
+
+int slabs_init(struct slabs *s, int map_fd, uint32_t max)
+{
+	*s = (struct slabs){ .map_fd = map_fd };
+	slabs_limit(s, max);
+	return slab_add(s);
+}
+
+void slabs_done(struct slabs *s)
+{
+	for (uint32_t i = 0; i < s->top; i++) {
+		if (s->slot[i].data)
+			slab_free(&s->slot[i]);
+	}
+	extents_done(&s->free);
+	s->count = s->top = 0;
+}

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stddef.h>
+#include "common/walk/weave.h"
+
+struct weaver {
+	const struct weave_input *in;
+	const struct weave_config *config;
+	struct weave_run runs[PROCESS_RUNTIMES_MAX];
+	uint32_t run_count;
+	struct weave_frame *frames;
+	uint32_t count, max;
+	bool cut;
+};
+
+static unsigned item_kind(uint64_t word)
+{
+	return (unsigned)(word >> RUNTIME_ITEM_SHIFT);
+}
+
+static uint16_t item_slot(uint64_t word)
+{
+	return (uint16_t)(word >> RUNTIME_ITEM_SLOT_SHIFT & RUNTIME_ITEM_SLOT_MASK);
+}
+
+/* --- items by runtime --- */
+
+static void find_entry(const uint64_t *items, struct weave_run *r)
+{
+	r->entry_at = 0;
+	for (r->entry = r->next; r->entry < r->end && !r->entry_at; r->entry++) {
+		uint64_t word = items[(size_t)2 * r->entry];
+
+		if (item_kind(word) == RUNTIME_ENTRY)
+			r->entry_at = word & RUNTIME_ADDRESS_MASK;
+	}
+}
+
+uint32_t weave_split(const uint64_t *items, uint32_t count,
+		     struct weave_run ret[static PROCESS_RUNTIMES_MAX])
+{
+	uint32_t runs = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		uint16_t slot = item_slot(items[(size_t)2 * i]);
+
+		if (runs && (ret[runs - 1].slot == slot || runs == PROCESS_RUNTIMES_MAX))
+			ret[runs - 1].end = i + 1;
+		else
+			ret[runs++] = (struct weave_run){ .slot = slot, .next = i, .end = i + 1 };
+	}
+	for (uint32_t i = 0; i < runs; i++)
+		find_entry(items, &ret[i]);
+	return runs;
+}
+
+struct weave_run *weave_nearest(struct weave_run *runs, uint32_t count)
+{
+	struct weave_run *best = NULL;
+
+	for (struct weave_run *r = runs; r < runs + count; r++) {
+		if (r->entry_at && (!best || r->entry_at < best->entry_at))
+			best = r;
+	}
+	return best;
+}
+
+void weave_pass(const uint64_t *items, struct weave_run *r)
+{
+	r->next = r->entry;
+	find_entry(items, r);
+}
+
+/* --- frames --- */
+
+static uint16_t slot_of(uint64_t word)
+{
+	return (uint16_t)(word >> SAMPLE_FRAME_SLOT_SHIFT & SAMPLE_FRAME_SLOT_MASK);
+}
+
+/* The runtime in whose loop a native frame is, or NULL. */
+static const struct runtime_config *loop_of(const struct weave_config *c, uint64_t word)
+{
+	uint16_t slot = slot_of(word);
+	uint64_t offset = word & SAMPLE_FRAME_OFFSET_MASK;
+	const struct runtime_config *r = slot && c->runtime ? c->runtime(c->ctx, slot) : NULL;
+
+	if (!r)
+		return NULL;
+	if (!(word & SAMPLE_FRAME_EXACT))
+		offset--;
+	for (uint32_t i = 0; i < r->ranges && i < RUNTIME_RANGES; i++) {
+		if (offset >= r->loop[i].start && offset < r->loop[i].end)
+			return r;
+	}
+	return NULL;
+}
+
+/* Puts out items of a run up to `end`. */
+static void take_items(struct weaver *v, struct weave_run *r, uint32_t end)
+{
+	for (; r->next < end; r->next++) {
+		const uint64_t *item = v->in->items + (size_t)2 * r->next;
+		unsigned kind = item_kind(item[0]);
+
+		if (kind == RUNTIME_FRAME && v->count < v->max)
+			v->frames[v->count++] =
+				(struct weave_frame){ .address = item[0] & RUNTIME_ADDRESS_MASK,
+						      .mark = item[1],
+						      .slot = item_slot(item[0]),
+						      .interpreted = true };
+		v->cut |= kind == RUNTIME_STOPPED;
+	}
+}
+
+/* The chain that a marked frame runs: it ends with an entry that has an address. */
+static void take_chain(struct weaver *v)
+{
+	struct weave_run *r = weave_nearest(v->runs, v->run_count);
+
+	if (!r)
+		return;
+	take_items(v, r, r->entry);
+	weave_pass(v->in->items, r);
+}
+
+static struct weave_run *run_of(struct weaver *v, uint64_t word)
+{
+	for (uint32_t i = 0; i < v->run_count; i++) {
+		if (v->runs[i].slot == slot_of(word))
+			return &v->runs[i];
+	}
+	return NULL;
+}
+
+/* Where each frame of the loop runs one interpreted frame: whether the leaf's does not yet, or no
+ * more. */
+static bool leaf_has_none(struct weaver *v)
+{
+	const uint64_t *native = v->in->native;
+	const struct weave_run *run = v->in->native_count ? run_of(v, native[0]) : NULL;
+	const struct runtime_config *leaf = run ? loop_of(v->config, native[0]) : NULL;
+	uint32_t loops = 0, frames = 0;
+
+	if (!leaf || !leaf->by_loop)
+		return false;
+	for (uint32_t i = 0; i < v->in->native_count; i++)
+		loops += slot_of(native[i]) == run->slot && loop_of(v->config, native[i]);
+	for (uint32_t i = run->next; i < run->end; i++)
+		frames += item_kind(v->in->items[(size_t)2 * i]) == RUNTIME_FRAME;
+	return loops == frames + 1;
+}
+
+static void put_native(struct weaver *v, uint64_t word, bool loop)
+{
+	if (v->count < v->max)
+		v->frames[v->count++] = (struct weave_frame){ .word = word & ~SAMPLE_FRAME_ENTRY,
+							      .loop = loop };
+}
+
+uint32_t weave_all(const struct weave_input *in, const struct weave_config *c,
+		   struct weave_frame *ret, uint32_t max, bool *ret_cut)
+{
+	const uint64_t *native = in->native;
+	struct weaver v = { .in = in, .config = c, .frames = ret, .max = max };
+
+	v.run_count = weave_split(in->items, in->item_count, v.runs);
+	bool skip = leaf_has_none(&v);
+
+	for (uint32_t i = 0; i < in->native_count && v.count < max; i++) {
+		const struct runtime_config *r = loop_of(c, native[i]);
+		bool by_loop = r && r->by_loop, entered = native[i] & SAMPLE_FRAME_ENTRY;
+		struct weave_run *run = by_loop ? run_of(&v, native[i]) : NULL;
+
+		put_native(&v, native[i], r != NULL);
+		if (r && !by_loop && entered && i + 1 < in->native_count && !slot_of(native[i + 1]))
+			put_native(&v, native[++i], true);
+		if (run && run->next < run->end && !(skip && i == 0))
+			take_items(&v, run, run->next + 1);
+		else if (!by_loop && entered)
+			take_chain(&v);
+	}
+	for (uint32_t i = 0; i < v.run_count; i++)
+		take_items(&v, &v.runs[i], v.runs[i].end);
+	*ret_cut = v.cut;
+	return v.count;
+}
+
+uint32_t weave(const struct sample *s, const struct weave_config *c,
+	       struct weave_frame ret[static WEAVE_MAX], bool *ret_cut)
+{
+	const struct weave_input in = { .native = sample_user_frames(s),
+					.items = sample_items(s),
+					.native_count = s->user_frames,
+					.item_count = s->items };
+
+	return weave_all(&in, c, ret, WEAVE_MAX, ret_cut);
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/wire/busroute.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+/* A batch is at most one message more than the sender's batch size, which no tool sets above
+ * MSG_MAX_SIZE. */
+static const struct bus_route routes[BUS_ROUTES] = {
+	[BUS_ROWS] = { .listener = "bpf",
+		       .name = "rows",
+		       .max = MSG_MAX_SIZE,
+		       .from_listener = { MSG_BPF_TO_DELTAS, BUS_DEPTH },
+		       .from_dialer = { MSG_DELTAS_TO_BPF, 8 } },
+	[BUS_STREAM] = { .listener = "bpf",
+			 .name = "stream",
+			 .max = 2 * MSG_MAX_SIZE,
+			 .from_listener = { MSG_RAW_STREAM, BUS_DEPTH },
+			 .from_dialer = { MSG_NO_WAY, 1 } },
+	/* An answer may hold memory. */
+	[BUS_FILES] = { .listener = "bpf",
+			.name = "files",
+			.max = 160u << 10,
+			.from_listener = { MSG_BPF_TO_SYMD, BUS_DEPTH },
+			.from_dialer = { MSG_SYMD_TO_BPF, BUS_DEPTH } },
+	[BUS_NAMED] = { .listener = "export",
+			.name = "named",
+			.max = 2 * MSG_MAX_SIZE,
+			.from_listener = { MSG_NO_WAY, 1 },
+			.from_dialer = { MSG_NAMED_STREAM, BUS_DEPTH } },
+};
+
+const struct bus_route *bus_route(enum bus_route_id id)
+{
+	return &routes[id];
+}
+
+int bus_route_path(enum bus_route_id id, const char *run_dir, const char *ending, char *ret,
+		   size_t size)
+{
+	const int n = snprintf(ret, size, "%s/%s/%s.%s", run_dir, routes[id].listener,
+			       routes[id].name, ending);
+
+	return n > 0 && (size_t)n < size ? 0 : -ENAMETOOLONG;
+}

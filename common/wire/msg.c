@@ -1,0 +1,537 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Every struct of the table is a run of 8-byte aligned members in the table's order, so a field is
+ * found by walking: no offset is written down, and the asserts below hold the compiler to it.
+ * Packing is msgpack-c's; unpacking is ours, since that library allocates what an array header
+ * claims (8 GiB for five bytes). A list is held in the scratch, whose size comes from the table and
+ * never from the wire.
+ */
+#include "common/wire/msg.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <msgpack.h>
+#include <stdlib.h>
+#include "common/base/log.h"
+
+#define MSG_IDS 64	  /* ids of the table are below */
+#define MSG_MAX_FIELDS 64 /* fields of any message, known to us or not */
+
+enum field_type { FIELD_U64, FIELD_STR, FIELD_BIN, FIELD_LIST };
+struct field {
+	const char *name;
+	uint32_t max;
+	uint8_t type; /* enum field_type */
+};
+struct shape {
+	const char *name; /* NULL: no such id */
+	const struct field *fields;
+	uint32_t len;	   /* how many fields */
+	uint32_t list_max; /* numbers in all its lists together, at most */
+	enum msg_way way;
+};
+
+/* clang-format off */
+#define MSG_BEGIN(NAME, name, id, way) static const struct field fields_##name[] = {
+#define U64(field) { #field, 0, FIELD_U64 },
+#define STR(field, max) { #field, max, FIELD_STR },
+#define BIN(field, max) { #field, max, FIELD_BIN },
+#define LIST(field, max) { #field, max, FIELD_LIST },
+#define MSG_END(name) };
+#include "common/wire/messages.def"
+
+#define MSG_BEGIN(NAME, name, id, way) enum { list_max_##name = 0
+#define U64(field)
+#define STR(field, max)
+#define BIN(field, max)
+#define LIST(field, max) + (max)
+#define MSG_END(name) };
+#include "common/wire/messages.def"
+
+static const struct shape shapes[MSG_IDS] = {
+#define MSG_BEGIN(NAME, name, id, way) [id] = { #name, fields_##name, sizeof(fields_##name) / sizeof(struct field), list_max_##name, MSG_##way },
+#define U64(field)
+#define STR(field, max)
+#define BIN(field, max)
+#define LIST(field, max)
+#define MSG_END(name)
+#include "common/wire/messages.def"
+};
+
+#define MSG_BEGIN(NAME, name, id, way) static_assert(id > 0 && id < MSG_IDS && sizeof(struct msg_##name) == 0
+#define U64(field) + sizeof(uint64_t)
+#define STR(field, max) + sizeof(struct str)
+#define BIN(field, max) + sizeof(struct span)
+#define LIST(field, max) + sizeof(struct u64s)
+#define MSG_END(name) , "the members follow each other without a hole");
+#include "common/wire/messages.def"
+
+/* What a message needs on the wire at most: 2 bytes around it, 5 for its field count, 9 a number, 5 a header. */
+#define MSG_BEGIN(NAME, name, id, way) static_assert(sizeof(fields_##name) / sizeof(struct field) <= MSG_MAX_FIELDS && 2 + 5
+#define U64(field) + 9
+#define STR(field, max) + 5 + (max)
+#define BIN(field, max) + 5 + (max)
+#define LIST(field, max) + 5 + 9 * (max)
+#define MSG_END(name) <= MSG_MAX_SIZE, "a message fits MSG_MAX_SIZE");
+#include "common/wire/messages.def"
+/* clang-format on */
+
+static_assert(offsetof(struct msg, hello) % 8 == 0, "the union is aligned for every member");
+static_assert(sizeof(struct str) % 8 == 0 && sizeof(struct span) % 8 == 0 &&
+		      sizeof(struct u64s) % 8 == 0,
+	      "no member is padded apart");
+
+static const struct shape *shape_of(uint64_t id)
+{
+	return id < MSG_IDS && shapes[id].name ? &shapes[id] : NULL;
+}
+
+bool msg_travels(enum msg_id id, enum msg_way way)
+{
+	const struct shape *shape = shape_of(id);
+
+	return shape && (shape->way & way);
+}
+
+static size_t field_size(uint8_t type)
+{
+	switch (type) {
+	case FIELD_STR:
+		return sizeof(struct str);
+	case FIELD_BIN:
+		return sizeof(struct span);
+	case FIELD_LIST:
+		return sizeof(struct u64s);
+	default:
+		return sizeof(uint64_t);
+	}
+}
+
+/* --- the schema hash: FNV-1a, 64 bits --- */
+
+static uint64_t hash_bytes(uint64_t h, const void *data, size_t n)
+{
+	const uint8_t *p = data;
+
+	for (size_t i = 0; i < n; i++)
+		h = (h ^ p[i]) * 0x100000001b3u;
+	return h;
+}
+
+uint64_t msg_schema_hash(void)
+{
+	uint64_t h = 0xcbf29ce484222325u;
+
+	for (uint32_t id = 0; id < MSG_IDS; id++) {
+		const struct shape *shape = &shapes[id];
+
+		if (!shape->name)
+			continue;
+		h = hash_bytes(h, &id, sizeof(id));
+		h = hash_bytes(h, shape->name, strlen(shape->name) + 1);
+		for (uint32_t i = 0; i < shape->len; i++) {
+			const struct field *f = &shape->fields[i];
+
+			h = hash_bytes(h, f->name, strlen(f->name) + 1);
+			h = hash_bytes(h, &f->type, sizeof(f->type));
+			h = hash_bytes(h, &f->max, sizeof(f->max));
+		}
+	}
+	return h;
+}
+
+/* --- encoding --- */
+
+static inline int put_bytes(void *data, const char *bytes, size_t n)
+{
+	struct buf *b = data;
+
+	if (b->cap - b->len < n) {
+		int r = buf_reserve(b, n);
+
+		if (r)
+			return r;
+	}
+	if (n) {
+		memcpy(b->data + b->len, bytes, n);
+		b->len += n;
+	}
+	return 0;
+}
+
+static int put_field(msgpack_packer *p, const struct field *f, const void *at)
+{
+	int r;
+
+	switch (f->type) {
+	case FIELD_STR: {
+		const struct str *s = at;
+		struct str cut = str_cut(*s, f->max);
+
+		r = msgpack_pack_str(p, cut.len);
+		return r ? r : msgpack_pack_str_body(p, cut.data, cut.len);
+	}
+	case FIELD_BIN: {
+		const struct span *s = at;
+
+		if (s->len > f->max)
+			return -E2BIG;
+		r = msgpack_pack_bin(p, s->len);
+		return r ? r : msgpack_pack_bin_body(p, s->data, s->len);
+	}
+	case FIELD_LIST: {
+		const struct u64s *l = at;
+
+		if (l->len > f->max)
+			return -E2BIG;
+		r = msgpack_pack_array(p, l->len);
+		for (uint32_t i = 0; i < l->len && !r; i++)
+			r = msgpack_pack_uint64(p, l->data[i]);
+		return r;
+	}
+	default:
+		return msgpack_pack_uint64(p, *(const uint64_t *)at);
+	}
+}
+
+int msg_encode(struct buf *b, const struct msg *m)
+{
+	const struct shape *shape = shape_of(m->id);
+	const uint8_t *at = (const uint8_t *)&m->hello;
+	size_t start = b->len;
+	msgpack_packer p;
+
+	assert(shape);
+	msgpack_packer_init(&p, b, put_bytes);
+	int r = msgpack_pack_array(&p, 2);
+
+	if (!r)
+		r = msgpack_pack_uint64(&p, m->id);
+	if (!r)
+		r = msgpack_pack_array(&p, shape->len);
+	for (uint32_t i = 0; i < shape->len && !r; i++) {
+		r = put_field(&p, &shape->fields[i], at);
+		at += field_size(shape->fields[i].type);
+	}
+	if (r)
+		b->len = start;
+	return r;
+}
+
+/* --- decoding --- */
+
+enum { KIND_UINT, KIND_STR, KIND_BIN, KIND_ARRAY };
+struct head {
+	uint8_t kind;
+	uint64_t n; /* the number, or a length in bytes or members */
+};
+
+/* Takes a value's head: type and number or length. 0, MSG_SHORT, MSG_MALFORMED for whatever no
+ * field of ours is (nil, booleans, negative numbers, floats, maps, extensions). Source: msgpack
+ * specification, "Formats". */
+static inline int take_head(struct span *in, struct head *ret)
+{
+	if (!in->len)
+		return MSG_SHORT;
+	const uint8_t tag = in->data[0];
+	size_t width;
+
+	if (tag < 0x80) {
+		*ret = (struct head){ KIND_UINT, tag };
+		width = 0;
+	} else if ((tag & 0xf0) == 0x90) {
+		*ret = (struct head){ KIND_ARRAY, tag & 0x0f };
+		width = 0;
+	} else if ((tag & 0xe0) == 0xa0) {
+		*ret = (struct head){ KIND_STR, tag & 0x1f };
+		width = 0;
+	} else if (tag >= 0xcc && tag <= 0xcf) {
+		ret->kind = KIND_UINT;
+		width = (size_t)1 << (tag - 0xcc);
+	} else if (tag >= 0xd9 && tag <= 0xdb) {
+		ret->kind = KIND_STR;
+		width = (size_t)1 << (tag - 0xd9);
+	} else if (tag >= 0xc4 && tag <= 0xc6) {
+		ret->kind = KIND_BIN;
+		width = (size_t)1 << (tag - 0xc4);
+	} else if (tag == 0xdc || tag == 0xdd) {
+		ret->kind = KIND_ARRAY;
+		width = tag == 0xdc ? 2 : 4;
+	} else {
+		return MSG_MALFORMED;
+	}
+	if (in->len - 1 < width)
+		return MSG_SHORT;
+	if (width) {
+		uint64_t n = 0;
+
+		for (size_t i = 1; i <= width; i++)
+			n = n << 8 | in->data[i];
+		ret->n = n;
+	}
+	in->data += 1 + width;
+	in->len -= 1 + width;
+	return 0;
+}
+
+static inline int take_bytes(struct span *in, uint64_t n, struct span *ret)
+{
+	return n <= in->len && span_take(in, (size_t)n, ret) ? 0 : MSG_SHORT;
+}
+
+static inline int take_uint(struct span *in, uint64_t *ret)
+{
+	struct head h;
+	int r = take_head(in, &h);
+
+	if (r)
+		return r;
+	if (h.kind != KIND_UINT)
+		return MSG_MALFORMED;
+	*ret = h.n;
+	return 0;
+}
+
+/* A field that this build does not know: any kind of field there is, within what a message may
+ * hold. */
+static int skip_field(struct span *in)
+{
+	struct span part;
+	struct head h;
+	int r = take_head(in, &h);
+
+	if (r || h.kind == KIND_UINT)
+		return r;
+	if (h.n > MSG_MAX_SIZE)
+		return MSG_MALFORMED;
+	if (h.kind != KIND_ARRAY)
+		return take_bytes(in, h.n, &part);
+	for (uint64_t i = 0; i < h.n; i++) {
+		uint64_t n;
+
+		r = take_uint(in, &n);
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
+static int take_list(struct span *in, uint64_t n, struct msg_scratch *scratch, struct u64s *ret)
+{
+	uint64_t *to = scratch->data + scratch->len;
+
+	for (uint64_t i = 0; i < n; i++) {
+		int r = take_uint(in, &to[i]);
+
+		if (r)
+			return r;
+	}
+	*ret = (struct u64s){ .data = to, .len = (uint32_t)n };
+	scratch->len += n;
+	return 0;
+}
+
+static inline int take_field(struct span *in, const struct field *f, struct msg_scratch *scratch,
+			     void *at)
+{
+	static const uint8_t kinds[] = {
+		[FIELD_U64] = KIND_UINT,
+		[FIELD_STR] = KIND_STR,
+		[FIELD_BIN] = KIND_BIN,
+		[FIELD_LIST] = KIND_ARRAY,
+	};
+	struct span part;
+	struct head h;
+	int r = take_head(in, &h);
+
+	if (r)
+		return r;
+	if (h.kind != kinds[f->type])
+		return MSG_MALFORMED;
+	if (f->type == FIELD_U64) {
+		*(uint64_t *)at = h.n;
+		return 0;
+	}
+	if (h.n > f->max)
+		return MSG_MALFORMED;
+	if (f->type == FIELD_LIST)
+		return take_list(in, h.n, scratch, at);
+	r = take_bytes(in, h.n, &part);
+	if (r)
+		return r;
+	if (f->type == FIELD_STR)
+		*(struct str *)at = (struct str){ .data = (const char *)part.data,
+						  .len = (uint32_t)part.len };
+	else
+		*(struct span *)at = part;
+	return 0;
+}
+
+/* Room for all lists of one message, once for good: what was handed out before is not moved while a
+ * message is taken. */
+static int scratch_start(struct msg_scratch *s, size_t most)
+{
+	s->len = 0;
+	if (most <= s->cap)
+		return 0;
+	uint64_t *data = realloc(s->data, most * sizeof(*data));
+
+	if (!data)
+		return -ENOMEM;
+	s->data = data;
+	s->cap = most;
+	return 0;
+}
+
+/* Fields, of which `known` are described by shape. */
+static int take_fields(struct span *in, uint64_t len, const struct shape *shape,
+		       struct msg_scratch *scratch, struct msg *m)
+{
+	const uint32_t known = shape ? shape->len : 0;
+	uint8_t *at = (uint8_t *)&m->hello;
+
+	for (uint64_t i = 0; i < len; i++) {
+		int r;
+
+		if (i < known) {
+			r = take_field(in, &shape->fields[i], scratch, at);
+			at += field_size(shape->fields[i].type);
+		} else {
+			r = skip_field(in);
+		}
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
+int msg_decode(struct span *in, struct msg_scratch *scratch, struct msg *ret)
+{
+	struct span rest = *in;
+	struct head outer, fields;
+	uint64_t id;
+
+	/* Nothing of ours is larger, so a cursor that runs past this much is in no message; and a
+	 * short one is not waited for for ever. */
+	if (rest.len > MSG_MAX_SIZE)
+		rest.len = MSG_MAX_SIZE;
+	const struct span limited = rest;
+	int r = take_head(&rest, &outer);
+
+	if (!r && (outer.kind != KIND_ARRAY || outer.n != 2))
+		return MSG_MALFORMED;
+	if (!r)
+		r = take_uint(&rest, &id);
+	if (!r)
+		r = take_head(&rest, &fields);
+	if (!r &&
+	    (fields.kind != KIND_ARRAY || fields.n > MSG_MAX_FIELDS || !id || id > UINT32_MAX))
+		return MSG_MALFORMED;
+	const struct shape *shape = r ? NULL : shape_of(id);
+	struct msg m = { 0 };
+
+	if (shape)
+		r = scratch_start(scratch, shape->list_max);
+	if (!r)
+		r = take_fields(&rest, fields.n, shape, scratch, &m);
+	if (r == MSG_SHORT && limited.len == MSG_MAX_SIZE)
+		return MSG_MALFORMED;
+	if (r)
+		return r;
+	in->data += limited.len - rest.len;
+	in->len -= limited.len - rest.len;
+	if (!shape)
+		return MSG_UNKNOWN;
+	m.id = (enum msg_id)id;
+	*ret = m;
+	return 0;
+}
+
+void msg_scratch_done(struct msg_scratch *s)
+{
+	free(s->data);
+	*s = (struct msg_scratch){ 0 };
+}
+
+/* --- printing --- */
+
+static int print_str(struct buf *b, struct str s)
+{
+	int r = buf_append(b, "\"", 1);
+
+	/* A quote would end the string for whoever reads the line, so it is escaped as the rest is.
+	 */
+	while (!r && s.len) {
+		const char *quote = memchr(s.data, '"', s.len);
+		struct str part = { .data = s.data,
+				    .len = quote ? (uint32_t)(quote - s.data) : s.len };
+
+		r = log_escape(b, part, part.len);
+		if (!r && quote)
+			r = buf_append_str(b, "\\x22");
+		s.data += part.len + (quote ? 1 : 0);
+		s.len -= part.len + (quote ? 1 : 0);
+	}
+	return r ? r : buf_append(b, "\"", 1);
+}
+
+static int print_bin(struct buf *b, struct span s)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < s.len && i < 64 && !r; i++)
+		r = buf_printf(b, "%02x", s.data[i]);
+	if (!r && s.len > 64)
+		r = buf_printf(b, "…(%zu bytes)", s.len);
+	return r;
+}
+
+static int print_list(struct buf *b, struct u64s l)
+{
+	int r = buf_append(b, "[", 1);
+
+	for (uint32_t i = 0; i < l.len && !r; i++)
+		r = buf_printf(b, "%s%" PRIu64, i ? "," : "", l.data[i]);
+	return r ? r : buf_append(b, "]", 1);
+}
+
+static int print_field(struct buf *b, const struct field *f, const void *at)
+{
+	int r = buf_printf(b, " %s=", f->name);
+
+	if (r)
+		return r;
+	switch (f->type) {
+	case FIELD_STR:
+		return print_str(b, *(const struct str *)at);
+	case FIELD_BIN:
+		return print_bin(b, *(const struct span *)at);
+	case FIELD_LIST:
+		return print_list(b, *(const struct u64s *)at);
+	default:
+		return buf_printf(b, "%" PRIu64, *(const uint64_t *)at);
+	}
+}
+
+void msg_print(FILE *out, const struct msg *m)
+{
+	const struct shape *shape = shape_of(m->id);
+	const uint8_t *at = (const uint8_t *)&m->hello;
+	struct buf line = BUF_INIT(0);
+
+	assert(shape);
+	int r = buf_append_str(&line, shape->name);
+
+	for (uint32_t i = 0; i < shape->len && !r; i++) {
+		r = print_field(&line, &shape->fields[i], at);
+		at += field_size(shape->fields[i].type);
+	}
+	if (!r)
+		r = buf_append(&line, "\n", 1);
+	if (!r)
+		fwrite(line.data, 1, line.len, out);
+	else
+		fprintf(out, "%s: out of memory\n", shape->name);
+	buf_done(&line);
+}

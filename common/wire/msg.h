@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Messages: the structs, encoder, decoder, printer and schema hash made from messages.def.
+ *
+ * Source: the msgpack specification; a message is a 2-array of a positive integer and an array of
+ * fields.
+ */
+#ifndef PROFPIPE_MSG_H
+#define PROFPIPE_MSG_H
+
+#include <stdio.h>
+#include "bpf/reasons.h"
+#include "common/base/buf.h"
+#include "common/base/span.h"
+
+struct u64s {
+	const uint64_t *data; /* borrowed */
+	uint32_t len;
+};
+
+#define MSG_BEGIN(NAME, name, id, way) struct msg_##name {
+#define U64(field) uint64_t field;
+#define STR(field, max) struct str field;
+#define BIN(field, max) struct span field;
+#define LIST(field, max) struct u64s field;
+#define MSG_END(name) \
+	} \
+	;
+#include "common/wire/messages.def"
+
+enum msg_id {
+#define MSG_BEGIN(NAME, name, id, way) MSG_##NAME = id,
+#define U64(field)
+#define STR(field, max)
+#define BIN(field, max)
+#define LIST(field, max)
+#define MSG_END(name)
+#include "common/wire/messages.def"
+};
+
+/* Who sends a message to whom. The last column of messages.def has one for each message, and
+ * busroute.c says which routes have which. */
+enum msg_way {
+	MSG_NO_WAY = 0,
+	MSG_BPF_TO_DELTAS = 1,
+	MSG_DELTAS_TO_BPF = 2,
+	MSG_BPF_TO_SYMD = 4, /* beside the raw stream */
+	MSG_SYMD_TO_BPF = 8,
+	MSG_RAW_STREAM = 16,   /* prof-bpf to prof-symd */
+	MSG_NAMED_STREAM = 32, /* prof-symd to prof-export */
+	MSG_STREAMS = MSG_RAW_STREAM | MSG_NAMED_STREAM,
+	MSG_EVERY_WAY = 63,
+};
+
+/* One message of any kind. */
+struct msg {
+	enum msg_id id;
+	union {
+#define MSG_BEGIN(NAME, name, id, way) struct msg_##name name;
+#define U64(field)
+#define STR(field, max)
+#define BIN(field, max)
+#define LIST(field, max)
+#define MSG_END(name)
+#include "common/wire/messages.def"
+	};
+};
+
+enum stream_kind { STREAM_RAW = 0, STREAM_NAMED = 1 };
+enum process_flags { PROCESS_KERNEL = 1, PROCESS_SELF = 2 /* one of profpipe's own */ };
+enum file_flags {
+	FILE_DELETED = 1,
+	FILE_MEMFD = 2,
+	FILE_VDSO = 4,
+	FILE_ROOT_ONLY = 8, /* only root could have written it */
+	FILE_OFFERED =
+		16, /* an interpreter by its name, to be looked at before a frame in it comes */
+};
+enum frame_kind {
+	FRAME_NATIVE = 0,
+	FRAME_KERNEL = 1,
+	FRAME_INTERPRETED = 2,
+	FRAME_KIND_MAX = 253,
+};
+/* A kind as it is kept, in a byte. Those of a newer sender keep their number. */
+static inline uint8_t msg_frame_kind(uint64_t kind)
+{
+	return (uint8_t)(kind < FRAME_KIND_MAX ? kind : FRAME_KIND_MAX);
+}
+enum frame_flags {
+	FRAME_LEAF = 1, /* offset is the pc itself, not a return address: look up offset, not offset
+			   - 1 */
+	FRAME_BY_FP = 2,  /* found by frame pointer, for want of rows */
+	FRAME_SIGNAL = 4, /* interrupted by a signal here: offset is the pc itself */
+	FRAME_LOOP =
+		8, /* of an interpreter's own loop, which runs the interpreted frame behind it */
+};
+enum rows_status {
+	ROWS_OK = 0,
+	ROWS_NOT_ELF = 1,
+	ROWS_UNSUPPORTED = 2,
+	ROWS_MALFORMED = 3,
+	ROWS_TOO_LARGE = 4,
+	ROWS_NONE = 5,
+	ROWS_UNREADABLE = 6
+};
+enum end_reason {
+	END_DONE = 0,
+	END_KILLED = 1 /* the sender was told to stop */,
+	END_FAILED = 2,
+	END_PEER_LOST = 3
+};
+enum jit_kind {
+	JIT_PERF_MAP = 0, /* /tmp/perf-PID.map in the process's root, by its innermost pid */
+	JIT_DUMP = 1,	  /* the jitdump that it has mapped */
+	JIT_KINDS
+};
+#define LOST_ANY_CPU UINT64_MAX
+
+/* The word and the sentence of a reason; "unknown" for a number outside the table. Static storage.
+ */
+const char *walk_reason_word(uint64_t reason);
+const char *walk_reason_text(uint64_t reason);
+const char *lost_reason_word(uint64_t reason);
+const char *lost_reason_text(uint64_t reason);
+/* Whether what is counted under it are samples; else it is what the kernel tells besides, or what
+ * that is about. */
+bool lost_reason_is_samples(uint64_t reason);
+/* The samples among counts by reason. */
+uint64_t lost_samples(const uint64_t counts[static LOST_REASONS]);
+
+/* A hash of the table's names, ids, types, limits and order: the same on both ends or the peer is
+ * refused. */
+uint64_t msg_schema_hash(void);
+
+/* Whether the message travels this way, or one of these. */
+bool msg_travels(enum msg_id id, enum msg_way way);
+
+/* Appends m. Strings over their max are cut at a UTF-8 boundary, lists and binaries over theirs are
+ * -E2BIG; on error b is as it was. 0, -ENOBUFS, -ENOMEM, -E2BIG. */
+int msg_encode(struct buf *b, const struct msg *m);
+
+/* Where a decoder keeps the lists of one message; reused by the next. Zero-initialise;
+ * `msg_scratch_done` frees. */
+struct msg_scratch {
+	uint64_t *data;
+	size_t len, cap;
+};
+void msg_scratch_done(struct msg_scratch *s);
+
+enum msg_verdict {
+	MSG_SHORT = 1,	   /* a prefix of a message: more bytes are wanted */
+	MSG_MALFORMED = 2, /* never a message; over a limit of the table counts too */
+	MSG_UNKNOWN =
+		3, /* well-formed, an id that this build does not know: skipped, in is past it */
+};
+/* Takes one message off in. Strings borrow in's bytes, lists borrow scratch until its next use. 0,
+ * enum msg_verdict, or -ENOMEM. Bounded: it allocates no more than the table's limits, nests no
+ * deeper than the table, and reads no further than in. */
+int msg_decode(struct span *in, struct msg_scratch *scratch, struct msg *ret);
+
+/* One line, `sample stack=3 thread=1 …`, strings escaped. */
+void msg_print(FILE *out, const struct msg *m);
+
+/* The largest message that the table allows, in bytes. */
+#define MSG_MAX_SIZE (1u << 20 | 4096)
+
+#endif

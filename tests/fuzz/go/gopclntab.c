@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A whole file as a Go program: every function, its stack sizes, and the calls at its first, middle
+ * and last address. Ranges must rise and stay in their function; functions must rise and stay in
+ * the file's code.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include "common/go/gopclntab.h"
+
+#define CACHE 8192 /* two pages of files of one, or of some */
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+struct bytes {
+	const uint8_t *data;
+	size_t size;
+};
+
+static void check(int holds)
+{
+	if (!holds)
+		abort();
+}
+
+static int64_t read_bytes(void *ctx, uint64_t offset, void *into, size_t n)
+{
+	const struct bytes *b = ctx;
+
+	if (offset >= b->size)
+		return 0;
+	n = n < b->size - offset ? n : (size_t)(b->size - offset);
+	memcpy(into, b->data + offset, n);
+	return (int64_t)n;
+}
+
+static void walk(struct gopclntab *t, const struct gopclntab_func *f, uint32_t table)
+{
+	uint64_t start, end, at = f->entry;
+	struct gopclntab_values v;
+	int32_t value;
+
+	gopclntab_values(t, f, table, &v);
+	while (gopclntab_next(&v, &start, &end, &value) == 0) {
+		check(start == at && end > start && end <= f->end);
+		at = end;
+	}
+}
+
+static void name_calls(struct gopclntab *t, const struct gopclntab_func *f, uint64_t address)
+{
+	struct gopclntab_call calls[5];
+	char text[100];
+	int count = gopclntab_calls(t, f, address, calls, 5);
+
+	check(count >= 1 && count <= 5);
+	for (int i = 0; i < count; i++) {
+		if (gopclntab_name(t, calls[i].name, text, sizeof(text)) == 0)
+			check(strlen(text) > 0 && strlen(text) < sizeof(text));
+		if (gopclntab_file(t, f, calls[i].file, text, sizeof(text)) == 0)
+			check(strlen(text) > 0 && strlen(text) < sizeof(text));
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct bytes b = { .data = data, .size = size };
+	struct gopclntab_reader reader = {
+		.read = read_bytes, .ctx = &b, .size = size, .cache_size = CACHE
+	};
+	struct gopclntab *t;
+	uint64_t low, high;
+
+	if (gopclntab_open(&reader, &t) != 0)
+		return 0;
+	gopclntab_range(t, &low, &high);
+	check(gopclntab_count(t) > 0 && low < high);
+	for (uint32_t i = 0; i < gopclntab_count(t) && i < 256; i++) {
+		struct gopclntab_func f;
+		uint32_t found, table;
+
+		if (gopclntab_func(t, i, &f) != 0)
+			continue;
+		check(f.entry <= f.end && f.end - f.entry <= size);
+		walk(t, &f, f.pcsp);
+		if (gopclntab_pcdata(t, &f, i, &table) == 0)
+			walk(t, &f, table);
+		name_calls(t, &f, f.entry);
+		name_calls(t, &f, f.entry + (f.end - f.entry) / 2);
+		if (f.end > f.entry)
+			name_calls(t, &f, f.end - 1);
+		if (gopclntab_find(t, f.entry, &found) == 0)
+			check(found < gopclntab_count(t));
+	}
+	check(gopclntab_bytes(t) > 0);
+	gopclntab_free(t);
+	return 0;
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Any bytes as a file with DWARF, through libdw; and as the file that both share strings with
+ * (dwz), where the size is odd. What the worker would answer is taken by who asked.
+ *
+ * An answer comes in bounded time, within its own text, and the file can be put away and looked
+ * into again at any time.
+ */
+#include <stdlib.h>
+#include "common/names/dwarf/dwarfinfo.h"
+#include "common/names/dwarf/dwarfwire.h"
+
+#define LOOKUPS 24
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check(int holds)
+{
+	if (!holds)
+		abort();
+}
+
+static void answer(int verdict, const struct names *found)
+{
+	static uint8_t wire[DWARFWIRE_MAX];
+	static struct names taken;
+	uint64_t bytes;
+	int r;
+	const size_t n = dwarfwire_put(verdict, 4096, verdict ? NULL : found, wire, sizeof(wire));
+
+	check(dwarfwire_take((struct span){ .data = wire, .len = n }, &r, &bytes, &taken));
+	check(r == verdict && taken.count == (r ? 0 : found->count));
+	for (unsigned i = 0; i < taken.count; i++)
+		check(str_eq(taken.calls[i].name, found->calls[i].name) &&
+		      str_eq(taken.calls[i].source, found->calls[i].source) &&
+		      taken.calls[i].line == found->calls[i].line);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static struct names names;
+	struct symfile *f, *alt = NULL;
+	struct dwarfinfo *d;
+
+	if (symfile_open_bytes((struct span){ .data = data, .len = size }, &f) != 0)
+		return 0;
+	if (size & 1)
+		check(symfile_open_bytes((struct span){ .data = data, .len = size }, &alt) == 0);
+	if (dwarfinfo_open(f, alt, 4 << 20, &d) == 0) {
+		for (uint64_t i = 0; i < LOOKUPS; i++) {
+			/* What compilers' small objects have, and what linked ones do. */
+			const uint64_t at = i < LOOKUPS / 2 ? i * 8 : 0x1000 + i * 24;
+			int r;
+
+			for (int n = 0; (r = dwarfinfo_lookup(d, at, &names)) == DWARFINFO_AGAIN;
+			     n++) {
+				struct symfile *own = NULL;
+
+				check(n < 1024 && names.count == 1);
+				if (n != 1)
+					(void)symfile_open_bytes(
+						(struct span){ .data = data, .len = size }, &own);
+				dwarfinfo_offer(d, own);
+			}
+			check(r == 0 || r == SYMFILE_NONE);
+			check(r || (names.count >= 1 && names.count <= NAMES_MAX));
+			answer(r, &names);
+			if (i == LOOKUPS / 3)
+				(void)dwarfinfo_rest(d, size & 2);
+		}
+		check(dwarfinfo_bytes(d) > 0);
+		dwarfinfo_free(d);
+	}
+	symfile_free(alt);
+	symfile_free(f);
+	return 0;
+}

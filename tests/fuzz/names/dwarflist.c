@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Any bytes as a unit's lists of ranges, of either version, with the addresses that it names by
+ * number. A list ends, after no more ranges than it has bytes, and stays ended; and what is read
+ * lies within what was given, whose bounds the sanitizer knows.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include "common/names/dwarf/dwarflist.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check(int holds)
+{
+	if (!holds)
+		abort();
+}
+
+static struct span copy(const uint8_t *data, size_t size)
+{
+	uint8_t *bytes = malloc(size);
+
+	check(bytes || !size);
+	if (size)
+		memcpy(bytes, data, size);
+	return (struct span){ .data = bytes, .len = size };
+}
+
+/* From the first: the version, the base, and the number of addresses; then these, then a section.
+ */
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	if (size < 4)
+		return 0;
+	const size_t most = (size - 4) / 8, asked = data[3] & 15,
+		     count = asked < most ? asked : most;
+	const struct span addresses = copy(data + 4, 8 * count);
+	const struct span section = copy(data + 4 + 8 * count, size - 4 - 8 * count);
+
+	for (uint64_t number = 0; number < 5; number++) {
+		uint64_t at = number, low = 0, high = 0;
+
+		/* The last: not by a number. */
+		if (number < 4 && !dwarflist_find(section, number == 3 ? UINT64_MAX : number, &at))
+			continue;
+		check(number == 4 || at <= section.len);
+		if (at > section.len)
+			continue;
+		struct dwarflist l = {
+			.left = { .data = section.data + at, .len = section.len - at },
+			.addresses = addresses,
+			.base = (uint64_t)data[1] << 56 | data[2],
+			.version = data[0] & 1 ? 5 : 4,
+		};
+		const size_t bytes = l.left.len;
+		size_t n = 0;
+
+		while (dwarflist_next(&l, &low, &high))
+			check(++n <= bytes);
+		check(!dwarflist_next(&l, &low, &high));
+	}
+	free((void *)addresses.data);
+	free((void *)section.data);
+	return 0;
+}

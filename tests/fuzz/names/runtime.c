@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A file that may hold an interpreter. What is described is what prof-bpf takes. */
+#include <assert.h>
+#include "common/names/runtime/python/python.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct buf text = BUF_INIT(0);
+	struct runtime_build b;
+	struct python_config c;
+	struct symfile *f;
+	int r;
+
+	if (symfile_open_bytes((struct span){ .data = data, .len = size }, &f) != 0)
+		return 0;
+	r = runtime_describe(f, &b);
+	assert(r == 0 || r == RUNTIME_NOT_MINE);
+	if (r == 0) {
+		assert(b.config.runtime == RUNTIME_PYTHON);
+		assert(memchr(b.name, '\0', sizeof(b.name)) && b.name[0]);
+		assert(runtime_print(&b, &text) == 0 && text.len > 0);
+	}
+	if (r == 0 && runtime_find_mark(f, &b) == 0 && b.known)
+		assert(b.mark + strlen(runtime_mark(RUNTIME_PYTHON)) < size &&
+		       strcmp((const char *)data + b.mark, runtime_mark(RUNTIME_PYTHON)) == 0);
+	if (r == 0 && b.known) {
+		memcpy(&c, b.config.own, sizeof(c));
+		assert(b.config.ranges <= RUNTIME_RANGES);
+		for (uint32_t i = 0; i < b.config.ranges; i++)
+			assert(b.config.loop[i].start < b.config.loop[i].end);
+		assert(c.frame_bytes <= PYTHON_FRAME_BYTES && c.frame_bytes % 8 == 0);
+		assert(c.code_check_words <= PYTHON_CHECK_WORDS);
+	}
+	buf_done(&text);
+	symfile_free(f);
+	return 0;
+}

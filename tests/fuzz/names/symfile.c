@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Any bytes as a program: segments, build id, debug link, the symbol index, MiniDebugInfo, Go's
+ * table, starts of functions by call frame information and by code, slots of its PLT. It is also
+ * offered itself as its own debug file. Addresses are looked up all over it; what
+ * an answer says must lie within its own text. DWARF has a target of its own.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include "tests/fuzz/memory_file.h"
+#include "common/names/program/program.h"
+#include "common/names/elf/symindex.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check(int holds)
+{
+	if (!holds)
+		abort();
+}
+
+static bool within(const struct names *n, struct str s)
+{
+	return s.len == 0 || (s.len <= NAMES_TEXT && s.data >= n->text &&
+			      s.data + s.len <= n->text + sizeof(n->text));
+}
+
+/* As a table that is too large to be held whole. */
+static void look_by_pieces(const struct symfile *f, size_t size)
+{
+	static char name[SYMFILE_NAME];
+	struct symindex *x;
+
+	if (symindex_new(f, 1, &x) != 0)
+		return;
+	for (uint64_t i = 0; i < 64; i++) {
+		uint64_t address;
+
+		if (symfile_address(f, i * (size / 64 + 1), &address) != 0)
+			address = i * 0x40;
+		if (symindex_lookup(x, address, name) == 0)
+			check(memchr(name, 0, sizeof(name)) != NULL);
+	}
+	symindex_free(x);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static struct names names;
+	struct program *p;
+	struct span id;
+	const char *name;
+
+	if (program_open(memory_file_open(data, size), 0, &p) != 0)
+		return 0;
+	for (int i = 0; program_wants(p, &id, &name) != PROGRAM_WANTS_NOTHING; i++) {
+		check(i < 3 && (!name || name[0]));
+		program_offer(p, memory_file_open(data, size));
+	}
+	for (uint64_t i = 0; i < 64; i++) {
+		uint64_t address, start, offset = i * (size / 64 + 1);
+		int r;
+
+		if (program_address(p, offset, &address) != 0)
+			address = i * 0x40;
+		r = program_lookup(p, address, &names);
+		if (program_start(p, address, &start) == 0)
+			check(start <= address);
+		if (r)
+			continue;
+		check(names.count >= 1 && names.count <= NAMES_MAX);
+		for (unsigned k = 0; k < names.count; k++)
+			check(within(&names, names.calls[k].name) &&
+			      within(&names, names.calls[k].system_name) &&
+			      within(&names, names.calls[k].source));
+	}
+	look_by_pieces(program_file(p), size);
+	check(program_build_id(p).len <= SYMFILE_BUILD_ID && program_bytes(p) > 0);
+	program_free(p);
+	return 0;
+}

@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a prof-symd that was taken over asks prof-bpf for: files of the stream, debug files by any
+ * name, what processes say of their code, memory by any addresses, and what it says of files; in
+ * any order, with bytes that are no stream between; and that it dies over something. What is opened
+ * and read is this target's.
+ *
+ * An input is steps: a byte that says which, one that belongs to it, and what else it takes. No
+ * name leaves its folder, no more memory is read than is allowed, what was asked for is answered
+ * once, every descriptor is closed, and no peer is heard after it broke the rules.
+ */
+#include <unistd.h>
+#include "common/base/log.h"
+#include "tests/fuzz/fake_peer.h"
+#include "tools/prof-bpf/host/jitfiles.h"
+#include "tools/prof-bpf/host/memory.h"
+#include "tools/prof-bpf/open/opening.h"
+#include "tools/prof-bpf/host/processes.h"
+#include "tools/prof-bpf/kernel/loader.h"
+#include "tools/prof-bpf/kernel/runtimes.h"
+#include "tools/prof-bpf/open/reader.h"
+#include "tools/prof-bpf/peers/filesrv.h"
+#include "tools/prof-bpf/peers/offers.h"
+#include "tools/prof-bpf/peers/parser_deaths.h"
+#include "tools/prof-bpf/peers/requests.h"
+
+#define FILES 4
+#define MAX_STEPS 40
+#define PENDING 256
+#define PIECE 64 /* bytes read at one address at most */
+
+enum step { ASK_FILE, ASK_DEBUG, ASK_JIT, ASK_MEMORY, DESCRIBE, RAW, COMPLETE, WENT, BUSY, STEPS };
+
+/* What waits for the opener or the reader. */
+struct pending {
+	opener_done *opened;
+	reader_done *read;
+	void *ctx;
+	uint32_t pieces;
+	uint64_t lengths[READER_PIECES];
+};
+
+static struct {
+	struct requests requests;
+	struct parser_deaths deaths;
+	struct offers offers;
+	struct host_file files[FILES];
+	struct host_process process;
+	struct pending pending[PENDING];
+	unsigned pending_count;
+	int fds; /* open */
+	uint64_t asked, answered;
+	struct msg_scratch scratch;
+} bench;
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* --- what requests.c, parser_deaths.c and memory.c call --- */
+
+void __wrap_log_print(enum log_level level, const char *fmt, ...);
+void __wrap_log_print(enum log_level level, const char *fmt, ...)
+{
+}
+
+int __real_close(int fd);
+int __wrap_close(int fd);
+int __wrap_close(int fd)
+{
+	if (fd <= FAR_FD) /* where the last word is */
+		return __real_close(fd);
+	must(bench.fds > 0);
+	bench.fds--;
+	return 0;
+}
+
+static int wait_for(struct pending p)
+{
+	if (bench.pending_count == PENDING)
+		return -ENOBUFS;
+	bench.pending[bench.pending_count++] = p;
+	return 0;
+}
+
+struct host_file *host_file(struct host *h, uint32_t id)
+{
+	return id && id <= FILES ? &bench.files[id - 1] : NULL;
+}
+
+struct host_process *host_process(struct host *h, uint32_t id)
+{
+	return id == bench.process.id ? &bench.process : NULL;
+}
+
+int host_open(struct host *h, struct host_file *f, opener_done *done, void *ctx)
+{
+	return wait_for((struct pending){ .opened = done, .ctx = ctx });
+}
+
+int host_open_debug(struct host *h, struct host_file *f, struct span build_id, struct str name,
+		    opener_done *done, void *ctx)
+{
+	const struct opener_request q = { .kind = !name.len	 ? OPENER_BUILD_ID
+						  : build_id.len ? OPENER_ALT
+								 : OPENER_DEBUGLINK,
+					  .path = { .data = f->path, .len = f->path_len },
+					  .name = name,
+					  .build_id = build_id };
+	const int r = opening_check(&q);
+
+	if (r)
+		return r;
+	if (name.len)
+		must((build_id.len || !memchr(name.data, '/', name.len)) &&
+		     !memchr(name.data, 0, name.len));
+	if (build_id.len || !name.len)
+		must(build_id.len >= 2 && build_id.len <= 64);
+	return wait_for((struct pending){ .opened = done, .ctx = ctx });
+}
+
+void host_republish(struct host *h, const struct host_file *f)
+{
+}
+
+int jitfiles_open(struct jitfiles *j, uint32_t process, uint32_t pid, uint64_t kind,
+		  opener_done *done, void *ctx)
+{
+	return process % 2 ? -ESRCH : wait_for((struct pending){ .opened = done, .ctx = ctx });
+}
+
+int reader_submit(struct reader *r, const struct reader_request *q, reader_done *done, void *ctx)
+{
+	struct pending p = { .read = done, .ctx = ctx, .pieces = q->pieces };
+	uint64_t bytes = 0;
+
+	must(q->pieces <= READER_PIECES);
+	for (uint32_t i = 0; i < q->pieces; i++) {
+		must(q->lengths[i] && q->lengths[i] <= MEMORY_BYTES);
+		bytes += p.lengths[i] = q->lengths[i];
+	}
+	must(bytes <= MEMORY_BYTES);
+	const int e = wait_for(p);
+
+	/* Owned from now on. */
+	if (!e && q->fd >= 0)
+		close(q->fd);
+	return e;
+}
+
+int loader_runtime(const struct loader *l, enum runtime which)
+{
+	must(runtime_mark(which) != NULL);
+	return 0;
+}
+
+const char *loader_trouble(const struct loader *l)
+{
+	return "";
+}
+
+const char *runtimes_name(enum runtime which)
+{
+	must(runtime_mark(which) != NULL);
+	return "";
+}
+
+bool runtimes_is_named(const char *path)
+{
+	return false;
+}
+
+int tables_file_runtime(struct tables *t, uint16_t slot, const struct runtime_config *c)
+{
+	must(slot && runtime_mark(c->runtime) && c->ranges <= RUNTIME_RANGES);
+	return 0;
+}
+
+const struct runtime_config *tables_runtime(const struct tables *t, uint16_t slot)
+{
+	return NULL;
+}
+
+/* Nobody: what memory_begin refuses by the request alone it has refused before. */
+struct process *process_find_alive(struct host *h, uint32_t pid)
+{
+	return NULL;
+}
+
+void process_describe(struct host *h, struct process *p, uint32_t uid)
+{
+}
+
+int __real_memory_begin(struct host *h, const struct msg_memory_request *m, uint64_t now_ns,
+			struct memory_read *ret);
+int __wrap_memory_begin(struct host *h, const struct msg_memory_request *m, uint64_t now_ns,
+			struct memory_read *ret);
+int __wrap_memory_begin(struct host *h, const struct msg_memory_request *m, uint64_t now_ns,
+			struct memory_read *ret)
+{
+	const int r = __real_memory_begin(h, m, now_ns, ret);
+
+	if (r != -ESRCH || m->process % 2)
+		return r;
+	*ret = (struct memory_read){ .process = 1, .pid = (uint32_t)m->pid };
+	return 0;
+}
+
+int __wrap_memory_end(struct host *h, const struct memory_read *m);
+int __wrap_memory_end(struct host *h, const struct memory_read *m)
+{
+	return m->pid % 2 ? -EACCES : 0;
+}
+
+/* --- the steps --- */
+
+static void count_answers(void *ctx, struct span batch)
+{
+	struct msg m;
+
+	while (batch.len) {
+		must(msg_decode(&batch, &bench.scratch, &m) == 0);
+		bench.answered += m.id == MSG_FILE_ANSWER || m.id == MSG_MEMORY_ANSWER;
+	}
+}
+
+/* The opener or the reader is done with the one at this place. how: what came of it. */
+static void complete(unsigned i, uint8_t how)
+{
+	static const uint8_t bytes[PIECE];
+	static uint64_t got[READER_PIECES];
+	const char *mark = runtime_mark(RUNTIME_PYTHON);
+	const struct pending p = bench.pending[i];
+
+	bench.pending[i] = bench.pending[--bench.pending_count];
+	if (p.opened) {
+		const int status = how < 0x40 ? 0 : how < 0x80 ? OPENER_TIMEOUT : -EACCES;
+		const struct opener_result r = { .status = status,
+						 .fd = status ? -1 : FAR_FD + 1 + how,
+						 .file = { .size = how } };
+
+		bench.fds += !status;
+		p.opened(p.ctx, &r);
+		return;
+	}
+	const int status = how < 0xc0 ? 0 : -ETIMEDOUT;
+	struct reader_result r = { .status = status,
+				   .bytes = BUF_INIT(MEMORY_BYTES),
+				   .pieces = status ? 0 : p.pieces,
+				   .lengths = got };
+	const bool is_mark = p.pieces == 1 && p.lengths[0] == strlen(mark) + 1 && how & 1;
+
+	/* Of each the beginning is there. */
+	for (uint32_t k = 0; k < r.pieces; k++) {
+		got[k] = p.lengths[k] < PIECE || is_mark ? p.lengths[k] : PIECE;
+		must(buf_append(&r.bytes, is_mark ? (const void *)mark : bytes, got[k]) == 0);
+	}
+	p.read(p.ctx, &r);
+	buf_done(&r.bytes);
+}
+
+static struct u64s take_numbers(struct span *rest, uint64_t *into, uint8_t n)
+{
+	uint16_t v;
+	uint32_t i = 0;
+
+	for (; i < n && span_read(rest, &v, sizeof(v)); i++)
+		into[i] = v < 0xff00 ? v : (uint64_t)v << 48 | v;
+	return (struct u64s){ .data = into, .len = i };
+}
+
+static struct span take_bytes(struct span *rest, size_t max)
+{
+	struct span bytes = { 0 };
+	uint8_t n = 0;
+
+	(void)span_read(rest, &n, 1);
+	size_t len = n < rest->len ? n : rest->len;
+
+	(void)span_take(rest, len < max ? len : max, &bytes);
+	return bytes;
+}
+
+static struct str take_text(struct span *rest, size_t max)
+{
+	const struct span s = take_bytes(rest, max);
+
+	return (struct str){ .data = (const char *)s.data, .len = (uint32_t)s.len };
+}
+
+static void describe(struct stream_out *out, uint8_t which, struct span *rest)
+{
+	struct runtime_config c = { .runtime = RUNTIME_PYTHON,
+				    .ranges = 1,
+				    .loop = { { 0x1000, 0x2000 } } };
+	struct msg m = { .id = MSG_RUNTIME, .runtime = { .file = which % 8, .mark = which } };
+	struct span bytes;
+
+	m.runtime.name = take_text(rest, 64);
+	bytes = take_bytes(rest, sizeof(c));
+	memcpy(&c, bytes.data ? bytes.data : (const uint8_t *)&c, bytes.len);
+	/* None: it knows no such build; else too short, or whole. */
+	m.runtime.config = (struct span){ .data = (const uint8_t *)&c,
+					  .len = which & 0x80	? 0
+						 : which & 0x40 ? bytes.len
+								: sizeof(c) };
+	fake_peer_say(out, &m, 1);
+}
+
+static void ask(struct stream_out *out, enum step what, uint8_t which, struct span *rest)
+{
+	uint64_t addresses[READER_PIECES], lengths[READER_PIECES];
+	struct msg m = { .id = MSG_FILE_REQUEST,
+			 .file_request = { .id = which, .file = which % 8 } };
+
+	if (what == ASK_DEBUG) {
+		m.id = MSG_DEBUG_REQUEST;
+		m.debug_request.build_id = take_bytes(rest, 64);
+		m.debug_request.name = take_text(rest, 255);
+	} else if (what == ASK_JIT) {
+		m.id = MSG_JIT_REQUEST;
+		m.jit_request = (struct msg_jit_request){
+			.id = which, .process = which % 4, .pid = which, .kind = which >> 6
+		};
+	} else if (what == ASK_MEMORY) {
+		uint8_t n[2] = { 0 };
+
+		(void)span_read(rest, n, sizeof(n));
+		m.id = MSG_MEMORY_REQUEST;
+		m.memory_request.process = which % 4;
+		m.memory_request.pid = which;
+		m.memory_request.addresses = take_numbers(rest, addresses, n[0]);
+		m.memory_request.lengths = take_numbers(rest, lengths, n[1]);
+	}
+	/* Or more than anybody may ask for at once. */
+	const unsigned times = which < 0xf8 ? 1 : FILESRV_OPEN_MAX + 1;
+
+	bench.asked += times;
+	fake_peer_say(out, &m, times);
+}
+
+static void step(struct stream_out *out, enum step what, uint8_t which, struct span *rest)
+{
+	switch (what) {
+	case ASK_FILE:
+	case ASK_DEBUG:
+	case ASK_JIT:
+	case ASK_MEMORY:
+		ask(out, what, which, rest);
+		break;
+	case DESCRIBE:
+		describe(out, which, rest);
+		break;
+	case RAW:
+		fake_peer_say_bytes(take_bytes(rest, 255));
+		break;
+	case COMPLETE:
+		if (bench.pending_count)
+			complete(which % bench.pending_count, (uint8_t)(which * 7));
+		break;
+	case WENT:
+		fake_peer.went = fake_peer.connected;
+		fake_peer.last = (struct lastword){ .kind = which % 3,
+						    .end = which / 3 % 3,
+						    .id = which / 9 % 6 };
+		break;
+	case BUSY:
+	case STEPS:
+		fake_peer.busy = which & 1;
+		break;
+	}
+}
+
+static void begin(struct requests *rq)
+{
+	fake_peer_reset();
+	fake_peer.sent = count_answers;
+	bench.asked = bench.answered = bench.pending_count = 0;
+	bench.fds = 0;
+	bench.process = (struct host_process){ .id = 2, .pid = 2, .uid = 1000 };
+	for (uint32_t i = 0; i < FILES; i++)
+		bench.files[i] = (struct host_file){ .id = i + 1,
+						     .inode = i,
+						     .slot = (uint16_t)(i + 1),
+						     .uid = 1000 * (i / 2),
+						     .path = (char *)"/usr/bin/a",
+						     .path_len = 10 };
+	bench.offers = (struct offers){ 0 };
+	bench.deaths = (struct parser_deaths){ 0 };
+	must(quarantine_new(&bench.deaths.quarantine) == 0);
+	*rq = (struct requests){ .offers = &bench.offers,
+				 .deaths = &bench.deaths,
+				 .may_read_memory = true };
+	const struct filesrv_config c = { .run_dir = "/nowhere",
+					  .want_file = requests_file,
+					  .want_debug = requests_debug,
+					  .want_jit = requests_jit,
+					  .want_memory = requests_memory,
+					  .take_runtime = requests_runtime,
+					  .peer_died = requests_peer_died,
+					  .ctx = rq };
+
+	must(filesrv_new(&c, &rq->filesrv) == 0);
+}
+
+static void end(struct requests *rq)
+{
+	fake_peer.busy = fake_peer.has_batch = false;
+	while (bench.pending_count)
+		complete(0, 0xff);
+	must(filesrv_run(rq->filesrv) == 0);
+	must(filesrv_run(rq->filesrv) == 0);
+	must(!fake_peer.connected || filesrv_idle(rq->filesrv));
+	must(bench.answered <= bench.asked && bench.fds == 0);
+	requests_done(rq);
+	filesrv_free(rq->filesrv);
+	quarantine_free(bench.deaths.quarantine);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct requests *rq = &bench.requests;
+	struct span rest = { .data = data, .len = size };
+	uint64_t epoch = 0, now_ns = 1;
+	struct stream_out out;
+	bool raw = false;
+	uint8_t head[2];
+
+	begin(rq);
+	stream_out_init(&out, 4096, fake_peer_keep, NULL);
+	fake_peer_come(&out, ++epoch);
+	for (int i = 0; i < MAX_STEPS && span_read(&rest, head, sizeof(head)); i++) {
+		const enum step what = (enum step)(head[0] % STEPS);
+
+		step(&out, what, head[1], &rest);
+		raw |= what == RAW;
+		now_ns += 200000000;
+		must(filesrv_run(rq->filesrv) == 0);
+		requests_tick(rq, now_ns);
+		if (fake_peer.dropped && !(head[0] & 0x40))
+			fake_peer.went = fake_peer.connected;
+		if (!fake_peer.connected && !fake_peer.came)
+			fake_peer_come(&out, ++epoch);
+	}
+	/* What stands in raw bytes was not counted. */
+	if (raw)
+		bench.asked = UINT64_MAX;
+	end(rq);
+	stream_out_done(&out);
+	buf_done(&fake_peer.batch);
+	fake_peer.batch = (struct buf){ 0 };
+	return 0;
+}

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Three senders, one after the other, behind a head that says how long the first two are, in what
+ * pieces they come, how large the journal may get, and where prof-export is killed. A session that
+ * was made of the journal has what the one before it had.
+ */
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include "tests/fuzz/with_schema.h"
+#include "tools/prof-export/store/journal.h"
+
+#define SENDERS 3
+#define MODEL_BYTES (256u << 10)
+#define UNIT 8 /* bytes of a sender's length */
+
+struct head {
+	uint8_t length[SENDERS - 1], piece, max, killed;
+};
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static struct session session;
+static struct journal journal;
+static uint64_t refused; /* senders, of this session */
+static bool refused_known;
+
+static void check(int holds)
+{
+	if (!holds)
+		abort();
+}
+
+static void no_beat(void *ctx)
+{
+	(void)ctx;
+}
+
+static void begin(void)
+{
+	const struct session_options o = { .format = FORMAT_FOLDED,
+					   .memory_max = MODEL_BYTES,
+					   .many = true };
+
+	check(session_init(&session, &o, -1) == 0);
+}
+
+/* broken: what the last sender sent was refused, and is still there. */
+static void kill_it(bool broken)
+{
+	const struct model_totals before = *model_totals(session.model), *after;
+	const bool lost = session.lost, full = journal.full;
+
+	session_done(&session);
+	begin();
+	journal = (struct journal){ .fd = journal.fd, .max = journal.max };
+	check(journal_replay(&journal, &session, no_beat, NULL) <= STREAM_AGAIN);
+	check(lseek(journal.fd, 0, SEEK_END) == (off_t)journal.bytes);
+	after = model_totals(session.model);
+	/* What follows an end is the next sender's for all that the journal knows. */
+	const bool whole = !full && !lost;
+
+	check(!whole || (after->samples == before.samples && after->value == before.value));
+	for (unsigned i = 0; whole && i < STATUS_REASONS; i++) {
+		if (i != LOST_MALFORMED)
+			check(after->lost[i] == before.lost[i]);
+		else if (refused_known)
+			check(after->lost[i] + refused - broken == before.lost[i]);
+	}
+	refused = broken;
+	refused_known = whole;
+}
+
+/* False: the stream has ended. */
+static bool send(struct span rest, size_t piece, size_t killed)
+{
+	bool broken = false;
+
+	for (size_t i = 0; rest.len && !broken && !session.lost; i++) {
+		struct span part;
+
+		check(span_take(&rest, rest.len < piece ? rest.len : piece, &part));
+		const int r = journal_feed(&journal, &session, part);
+
+		check(r >= 0 && r <= STREAM_SCHEMA);
+		check(journal.bytes <= journal.max);
+		if (r == STREAM_SCHEMA || (r == 0 && !session.lost))
+			return false;
+		broken = r == STREAM_MALFORMED;
+		refused += broken;
+		if (i == killed) {
+			kill_it(broken);
+			return true;
+		}
+	}
+	journal_reopen(&journal, &session);
+	return true;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct span rest = { .data = data, .len = size }, head;
+	bool open = true;
+
+	if (!span_take(&rest, sizeof(struct head), &head))
+		return 0;
+	struct head h;
+
+	memcpy(&h, head.data, sizeof(h));
+	if (!journal.fd)
+		journal.fd = memfd_create("journal", MFD_CLOEXEC);
+	check(journal.fd > 0 && ftruncate(journal.fd, 0) == 0 &&
+	      lseek(journal.fd, 0, SEEK_SET) == 0);
+	journal = (struct journal){ .fd = journal.fd, .max = h.max * 16u };
+	refused = 0;
+	refused_known = true;
+	begin();
+	for (size_t i = 0; i < SENDERS && open; i++) {
+		size_t length = i < SENDERS - 1 ? (size_t)h.length[i] * UNIT : rest.len;
+		struct span one;
+
+		check(span_take(&rest, length < rest.len ? length : rest.len, &one));
+		struct buf b = with_schema(one);
+
+		open = send(buf_span(&b), 1 + h.piece, h.killed >> i * 2 & 3);
+		buf_done(&b);
+	}
+	if (open)
+		kill_it(false);
+	session_done(&session);
+	return 0;
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Any bytes as a stream, behind one that says how large the ceiling is, through the model and a
+ * writer, or two, as that byte says. No sample is unaccounted for.
+ */
+#include <fcntl.h>
+#include <stdlib.h>
+#include "tests/fuzz/with_schema.h"
+#include "tools/prof-export/session.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* What zlib clears for an empty output is a quarter of a MiB, by default. */
+int __real_deflateInit2_(z_stream *z, int level, int method, int bits, int memory, int strategy,
+			 const char *version, int size);
+int __wrap_deflateInit2_(z_stream *z, int level, int method, int bits, int memory, int strategy,
+			 const char *version, int size);
+int __wrap_deflateInit2_(z_stream *z, int level, int method, int bits, int memory, int strategy,
+			 const char *version, int size)
+{
+	(void)bits;
+	(void)memory;
+	return __real_deflateInit2_(z, level, method, 16 + 9, 1, strategy, version, size);
+}
+
+static void check(int holds)
+{
+	if (!holds)
+		abort();
+}
+
+/* The samples taken, or UINT64_MAX where something did not fit. */
+static uint64_t run(struct span bytes, enum format format, bool threads, size_t memory_max, int fd)
+{
+	static struct session s;
+	const struct session_options o = {
+		.format = format, .threads = threads, .lines = threads, .memory_max = memory_max
+	};
+	const struct model_bucket *buckets;
+	uint64_t samples = 0;
+	bool full = false;
+
+	check(session_init(&s, &o, fd) == 0);
+	const int r = session_feed(&s, bytes);
+
+	check(r >= 0 && r <= STREAM_SCHEMA);
+	check(model_memory(s.model).used <= memory_max);
+	if (s.begun) {
+		const size_t n = model_buckets(s.model, &buckets);
+
+		for (size_t i = 0; i < n; i++)
+			samples += buckets[i].samples;
+		check(n == 0 || samples == model_totals(s.model)->samples);
+		samples = model_totals(s.model)->samples;
+		full = model_totals(s.model)->lost[LOST_LIMIT];
+		check(session_finish(&s) == 0);
+		struct status st = { 0 };
+
+		model_status(s.model, &st, true);
+		check(st.samples == samples && st.user_stacks <= samples && st.complete <= samples);
+	}
+	session_done(&s);
+	return full ? UINT64_MAX : samples;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static int fd = -1;
+
+	if (!size)
+		return 0;
+	if (fd < 0)
+		fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	struct buf b = with_schema((struct span){ .data = data + 1, .len = size - 1 });
+	const size_t memory_max = 4096 + (size_t)data[0] * 4096;
+	const bool lines = data[0] & 1;
+
+	if (data[0] % 8 != 7) {
+		run(buf_span(&b), size % FORMATS, lines, memory_max, fd);
+	} else {
+		const enum format other = 1 + size % (FORMATS - 1);
+		const uint64_t first = run(buf_span(&b), 0, lines, memory_max, fd),
+			       second = run(buf_span(&b), other, lines, memory_max, fd);
+
+		/* With room enough all outputs count alike. */
+		check(first == second || first == UINT64_MAX || second == UINT64_MAX);
+	}
+	buf_done(&b);
+	return 0;
+}

@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Messages of a raw stream, behind a byte of flags, through to the named one, and with them the
+ * answers to what is asked: of files, which hold an interpreter, and of memory. An interpreted
+ * frame without a check gets that of the last object at its address, which would never be guessed.
+ *
+ * No sample is unaccounted for, nothing is named in the named stream before it is defined, and
+ * nothing waits for ever.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include "tests/fuzz/memory_file.h"
+#include "common/base/idmap.h"
+#include "tools/prof-symd/stream/named.h"
+#include "common/names/runtime/python/python.h"
+
+#define LIBRARY "tests/fuzz/corpus/runtime/key-of-libc" /* of 3.11 */
+#define MINOR 11
+#define SECOND 1000000000ull
+#define PENDING 16
+#define OBJECTS 64
+#define TURNS 600 /* of a second: all deadlines of all files one after the other */
+
+enum flags { SMALL = 1, NOT_YET = 2, NO_FILES = 4 };
+enum defined { PROCESSES, THREADS, FILES, FUNCTIONS, FRAMES, STACKS, KINDS };
+
+struct bench {
+	uint8_t flags;
+	unsigned calls;
+	uint64_t now_ns, samples_in, samples_out, objects[PENDING], files[PENDING];
+	unsigned object_count, file_count;
+	struct {
+		uint64_t address, check;
+	} checks[OBJECTS];
+	struct idmap defined[KINDS];
+	struct msg_scratch scratch;
+	uint64_t epoch;
+	struct filestore store;
+	struct objects *of;
+	struct stream_out out;
+	struct named *named;
+};
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check(int holds)
+{
+	if (!holds)
+		abort();
+}
+
+/* Seeds of tables: the same each time, so that a finding is one the next time too. */
+ssize_t __wrap_getrandom(void *to, size_t n, unsigned flags);
+ssize_t __wrap_getrandom(void *to, size_t n, unsigned flags)
+{
+	(void)flags;
+	memset(to, 0x5a, n);
+	return (ssize_t)n;
+}
+
+/* --- what comes out --- */
+
+static void define(struct bench *b, enum defined kind, uint64_t id)
+{
+	check(id != 0 && idmap_put(&b->defined[kind], id, 1) == 0);
+}
+
+static void expect(const struct bench *b, enum defined kind, uint64_t id)
+{
+	check(!id || idmap_get(&b->defined[kind], id) != IDMAP_NONE);
+}
+
+static void expect_all(const struct bench *b, enum defined kind, struct u64s ids)
+{
+	for (uint32_t i = 0; i < ids.len; i++)
+		check(ids.data[i] && idmap_get(&b->defined[kind], ids.data[i]) != IDMAP_NONE);
+}
+
+static void message_out(struct bench *b, const struct msg *m)
+{
+	switch (m->id) {
+	case MSG_BATCH_HEAD:
+		for (int i = 0; i < KINDS && m->batch.epoch != b->epoch; i++)
+			idmap_clear(&b->defined[i]);
+		b->epoch = m->batch.epoch;
+		break;
+	case MSG_PROCESS:
+		expect(b, FILES, m->process.exe);
+		define(b, PROCESSES, m->process.id);
+		break;
+	case MSG_THREAD:
+		expect(b, PROCESSES, m->thread.process);
+		define(b, THREADS, m->thread.id);
+		break;
+	case MSG_FILE:
+		define(b, FILES, m->file.id);
+		break;
+	case MSG_FUNCTION:
+		check(m->function.name.len > 0);
+		define(b, FUNCTIONS, m->function.id);
+		break;
+	case MSG_FRAME:
+		expect(b, PROCESSES, m->frame.process);
+		expect(b, FILES, m->frame.file);
+		expect_all(b, FUNCTIONS, m->frame.functions);
+		check(m->frame.functions.len == m->frame.lines.len);
+		define(b, FRAMES, m->frame.id);
+		break;
+	case MSG_STACK:
+		expect(b, FILES, m->stack.at_file);
+		expect_all(b, FRAMES, m->stack.frames);
+		define(b, STACKS, m->stack.id);
+		break;
+	case MSG_SAMPLE:
+		expect(b, STACKS, m->sample.stack);
+		expect(b, THREADS, m->sample.thread);
+		b->samples_out++;
+		break;
+	default:
+		break;
+	}
+}
+
+static int batch_out(void *ctx, struct span batch)
+{
+	struct bench *b = ctx;
+
+	while (batch.len) {
+		struct msg m;
+
+		check(msg_decode(&batch, &b->scratch, &m) == 0);
+		message_out(b, &m);
+	}
+	return 0;
+}
+
+/* --- what is asked --- */
+
+static int ask_file(void *ctx, const struct filestore_request *rq)
+{
+	struct bench *b = ctx;
+
+	if (b->flags & NO_FILES)
+		return -ENOENT;
+	if (rq->want != PROGRAM_WANTS_NOTHING || b->file_count == PENDING)
+		filestore_answer(&b->store, rq->id, -1, b->now_ns);
+	else
+		b->files[b->file_count++] = rq->id;
+	return 0;
+}
+
+static int ask_memory(void *ctx, const struct objects_request *rq)
+{
+	struct bench *b = ctx;
+	uint64_t bytes = 0;
+
+	check(rq->addresses.len == rq->lengths.len && rq->addresses.len <= OBJECTS_PIECES);
+	for (uint32_t i = 0; i < rq->lengths.len; i++) {
+		check(rq->addresses.data[i] && rq->lengths.data[i]);
+		bytes += rq->lengths.data[i];
+	}
+	check(bytes && bytes <= OBJECTS_BYTES);
+	if (b->flags & NOT_YET && b->calls++ % 2 == 0)
+		return -EAGAIN;
+	if (b->object_count == PENDING)
+		return -EIO;
+	b->objects[b->object_count++] = rq->id;
+	return 0;
+}
+
+static int tell(void *ctx, uint64_t file, const struct runtime_build *build)
+{
+	struct bench *b = ctx;
+
+	(void)file;
+	check(!build || build->config.runtime == RUNTIME_PYTHON);
+	return b->flags & NOT_YET && b->calls++ % 2 == 0 ? -EAGAIN : 0;
+}
+
+/* The fake of an interpreter, with the mark of a runtime behind it. */
+static int library(void)
+{
+	static uint8_t bytes[64 << 10];
+	static size_t size;
+	const char *mark = runtime_mark(RUNTIME_PYTHON);
+
+	if (!size) {
+		const int fd = open(LIBRARY, O_RDONLY | O_CLOEXEC);
+		const ssize_t n = read(fd, bytes, sizeof(bytes));
+
+		check(fd >= 0 && n > 0 && (size_t)n + strlen(mark) < sizeof(bytes));
+		close(fd);
+		memcpy(bytes + n, mark, strlen(mark) + 1);
+		size = (size_t)n + strlen(mark) + 1;
+	}
+	return memory_file_open(bytes, size);
+}
+
+/* --- what comes in --- */
+
+/* Of the object's bytes and its name's, as a walk would say it. */
+static uint64_t check_of(const struct msg_object *m)
+{
+	struct span rest = m->bytes, code, name = { 0 };
+	struct python_config c;
+	struct python_naming n;
+
+	check(python_layout(MINOR, 0, NULL, &c, &n));
+	if (m->lengths.len < 2 || m->lengths.data[0] < n.code_bytes ||
+	    m->lengths.data[0] > rest.len || !span_take(&rest, m->lengths.data[0], &code))
+		return 0;
+	if (m->lengths.data[1] <= rest.len)
+		check(span_take(&rest, m->lengths.data[1], &name));
+	return python_sum(&n, code.data, name);
+}
+
+static void take(struct bench *b, struct msg *m)
+{
+	uint64_t *kept;
+
+	if (m->id == MSG_OBJECT) {
+		kept = &b->checks[m->object.address % OBJECTS].check;
+		b->checks[m->object.address % OBJECTS].address = m->object.address;
+		*kept = m->object.check ? m->object.check : check_of(&m->object);
+		m->object.check = *kept;
+	} else if (m->id == MSG_FRAME && m->frame.kind == FRAME_INTERPRETED &&
+		   !(m->frame.mark >> RUNTIME_CHECK_SHIFT) &&
+		   b->checks[m->frame.offset % OBJECTS].address == m->frame.offset) {
+		m->frame.mark |= b->checks[m->frame.offset % OBJECTS].check << RUNTIME_CHECK_SHIFT;
+	}
+	b->samples_in += m->id == MSG_SAMPLE;
+	check(named_take(b->named, m, b->now_ns) == 0);
+}
+
+/* 0: all of it was sent on; NAMED_WAIT. */
+static int turn(struct bench *b)
+{
+	filestore_tick(&b->store, b->now_ns);
+	check(objects_send(b->of, b->now_ns) == 0);
+	const int r = named_run(b->named, b->now_ns);
+
+	check(r == 0 || r == NAMED_WAIT);
+	return r;
+}
+
+static void settle(struct bench *b)
+{
+	for (int i = 0; turn(b); i++) {
+		check(i < TURNS);
+		b->now_ns += SECOND;
+	}
+}
+
+static void message_in(struct bench *b, struct msg *m)
+{
+	switch (m->id) {
+	case MSG_HELLO:
+		break;
+	case MSG_BATCH_HEAD: /* of a new epoch, before which nothing is left in the queue */
+		settle(b);
+		for (int i = 0; !named_ended(b->named) && named_forget(b->named, b->now_ns); i++) {
+			check(i < TURNS);
+			b->now_ns += SECOND;
+		}
+		break;
+	case MSG_FILE_ANSWER:
+		if (b->file_count)
+			filestore_answer(&b->store, b->files[--b->file_count],
+					 m->file_answer.status ? -1 : library(), b->now_ns);
+		break;
+	case MSG_MEMORY_ANSWER:
+		if (b->object_count)
+			m->memory_answer.id = b->objects[--b->object_count];
+		check(objects_answer(b->of, &m->memory_answer, b->now_ns) == 0);
+		break;
+	case MSG_CLOCK:
+		b->now_ns += m->clock.mono_ns % (40 * SECOND);
+		take(b, m);
+		break;
+	default:
+		take(b, m);
+	}
+}
+
+static void end(struct bench *b)
+{
+	int r = NAMED_WAIT;
+
+	settle(b);
+	for (int i = 0; r && i < TURNS; i++) {
+		r = named_end(b->named, END_DONE, b->now_ns);
+		check(r == 0 || r == NAMED_WAIT);
+		b->now_ns += SECOND;
+	}
+	check(r == 0 && named_ended(b->named) && stream_flush(&b->out) == 0);
+	const struct named_counts c = named_counts(b->named);
+
+	check(c.samples == b->samples_out && c.samples + c.lost == b->samples_in);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	/* Room for all that an input can say; of the tool's own, which is megabytes, a run would
+	 * do little but clear memory. */
+	struct named_limits limits = { .processes = 256,
+				       .threads = 256,
+				       .files = 256,
+				       .frames = 1024,
+				       .stacks = 1024,
+				       .raw_functions = 256,
+				       .numbers = 16384,
+				       .functions = 1024,
+				       .text = 64 << 10,
+				       .queue = 128 };
+	struct bench b = { .now_ns = SECOND };
+	struct msg_scratch scratch = { 0 };
+	struct span in = { .data = data + 1, .len = size - 1 };
+	struct msg m;
+
+	if (size < 1)
+		return 0;
+	b.flags = data[0];
+	if (b.flags & SMALL)
+		limits = (struct named_limits){ .processes = 3,
+						.threads = 3,
+						.files = 3,
+						.frames = 6,
+						.stacks = 4,
+						.raw_functions = 3,
+						.numbers = 24,
+						.functions = 3,
+						.text = 600,
+						.queue = 4 };
+	for (int i = 0; i < KINDS; i++)
+		check(idmap_init(&b.defined[i], 1u << 20) == 0);
+	filestore_init(&b.store, FILESTORE_BUDGET, FILESTORE_DWARF_MAX, ask_file, &b);
+	stream_out_init(&b.out, 4096, batch_out, &b);
+	check(objects_new(ask_memory, &b, &b.of) == 0);
+	check(named_new(&limits, &b.store, &b.out, &b.named) == 0);
+	named_use_objects(b.named, b.of, tell, &b);
+	for (int r; !named_ended(b.named) && (r = msg_decode(&in, &scratch, &m)) != MSG_SHORT &&
+		    r != MSG_MALFORMED;) {
+		check(r == 0 || r == MSG_UNKNOWN);
+		if (r == MSG_UNKNOWN)
+			continue;
+		if (named_full(b.named))
+			settle(&b);
+		if (named_ended(b.named))
+			break;
+		message_in(&b, &m);
+		b.now_ns += SECOND / 100;
+		(void)turn(&b);
+	}
+	end(&b);
+	named_free(b.named);
+	objects_free(b.of);
+	stream_out_done(&b.out);
+	for (int i = 0; i < KINDS; i++)
+		idmap_done(&b.defined[i]);
+	msg_scratch_done(&b.scratch);
+	msg_scratch_done(&scratch);
+	return 0;
+}

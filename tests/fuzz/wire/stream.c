@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Any bytes as a stream, behind the size of the pieces they come in. However they are cut, the same
+ * messages come out. */
+#include "tests/fuzz/with_schema.h"
+#include "common/wire/stream.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+struct outcome {
+	uint64_t messages, missing, hash;
+	int verdict;
+	bool ended;
+};
+
+static void check(int holds)
+{
+	if (!holds)
+		abort();
+}
+
+static struct outcome run(struct span bytes, size_t piece)
+{
+	struct stream_in in;
+	struct outcome o = { .verdict = STREAM_AGAIN };
+	struct buf again = BUF_INIT(0);
+
+	stream_in_init(&in);
+	while (bytes.len && o.verdict == STREAM_AGAIN) {
+		struct span part;
+		struct msg m;
+
+		check(span_take(&bytes, bytes.len < piece ? bytes.len : piece, &part));
+		check(stream_feed(&in, part) == 0);
+		while ((o.verdict = stream_next(&in, &m)) == 0) {
+			check(in.hello_seen && m.id != MSG_BATCH_HEAD);
+			o.messages++;
+			buf_reset(&again);
+			check(msg_encode(&again, &m) == 0);
+			for (size_t i = 0; i < again.len; i++)
+				o.hash = o.hash * 31 + again.data[i];
+		}
+	}
+	check(o.verdict >= STREAM_AGAIN && o.verdict <= STREAM_SCHEMA);
+	o.missing = stream_missing(&in);
+	o.ended = in.ended;
+	check(stream_missing(&in) == 0);
+	stream_in_done(&in);
+	buf_done(&again);
+	return o;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	if (!size)
+		return 0;
+	struct buf b = with_schema((struct span){ .data = data + 1, .len = size - 1 });
+	const struct outcome whole = run(buf_span(&b), 1 << 20),
+			     parts = run(buf_span(&b), 1 + data[0]);
+
+	check(whole.messages == parts.messages && whole.hash == parts.hash &&
+	      whole.missing == parts.missing);
+	check(whole.verdict == parts.verdict && whole.ended == parts.ended);
+	buf_done(&b);
+	return 0;
+}

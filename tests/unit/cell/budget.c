@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/cell/budget.h"
+#include <criterion/criterion.h>
+
+static uint64_t sum(const struct budget *b)
+{
+	return b->bpf + b->deltas + b->symd + b->export + b->launcher + b->maps;
+}
+
+Test(budget, what_all_are_sure_of_is_no_more_than_the_limit)
+{
+	for (uint64_t limit = BUDGET_LEAST; limit <= 1ull << 40; limit += limit / 3) {
+		struct budget b;
+
+		budget_split(limit, &b);
+		cr_assert_leq(sum(&b), limit);
+		cr_assert_gt(sum(&b), limit - limit / 8, "%lu", limit);
+	}
+}
+
+Test(budget, what_a_tool_gives_out_is_within_its_share)
+{
+	for (uint64_t limit = BUDGET_LEAST; limit <= 1ull << 36; limit += limit / 3) {
+		struct budget b;
+
+		budget_split(limit, &b);
+		cr_assert_lt(b.sideband + 2 * b.ring, b.maps);
+		cr_assert_leq(b.interned + b.outbox + b.deferred, b.bpf - b.bpf / 8);
+		cr_assert_leq(b.programs + b.dwarf + b.generated + b.objects + b.definitions +
+				      b.names,
+			      b.symd);
+		cr_assert_lt(b.model, b.export);
+		cr_assert_geq(b.definitions, 2 * b.interned, "an epoch of prof-bpf's fits");
+	}
+}
+
+Test(budget, what_one_does_not_want_the_others_have)
+{
+	struct budget_claim c[] = { { .sure = 50, .wanted = 10 },
+				    { .sure = 30, .wanted = 70 },
+				    { .sure = 20, .wanted = 5 } };
+
+	cr_assert_eq(budget_settle(100, c, 3), 15);
+	cr_assert_eq(c[0].granted, 10);
+	cr_assert_eq(c[1].granted, 70);
+	cr_assert_eq(c[2].granted, 5);
+}
+
+Test(budget, who_wants_much_takes_nothing_that_another_is_sure_of)
+{
+	struct budget_claim c[] = { { .sure = 40, .wanted = UINT64_MAX },
+				    { .sure = 40, .wanted = 40 },
+				    { .sure = 10, .wanted = 1 } };
+
+	cr_assert_eq(budget_settle(100, c, 3), 0);
+	cr_assert_eq(c[0].granted, 59);
+	cr_assert_eq(c[1].granted, 40);
+	cr_assert_eq(c[2].granted, 1);
+}
+
+Test(budget, of_several_that_want_more_the_smaller_wish_is_met_first)
+{
+	struct budget_claim c[] = { { .sure = 10, .wanted = 100 },
+				    { .sure = 10, .wanted = 22 },
+				    { .sure = 10, .wanted = 100 },
+				    { .sure = 10, .wanted = 0 } };
+
+	cr_assert_leq(budget_settle(100, c, 4), 1);
+	cr_assert_eq(c[0].granted, 39);
+	cr_assert_eq(c[1].granted, 22);
+	cr_assert_eq(c[2].granted, 39);
+	cr_assert_eq(c[3].granted, 0);
+}

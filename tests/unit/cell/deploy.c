@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/cell/deploy.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pwd.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "common/base/exits.h"
+
+static int give(struct deploy *d, int val, const char *value)
+{
+	const struct cmdline c = { .option = "option", .value = value };
+
+	return deploy_option(d, &c, val);
+}
+
+Test(deploy, options_are_taken_as_the_launcher_gives_them)
+{
+	struct deploy d;
+
+	deploy_init(&d);
+	cr_assert_eq(d.status_fd, -1);
+	cr_assert_eq(d.uid[DEPLOY_EXPORT], getuid());
+	cr_assert_eq(give(&d, DEPLOY_RUN_DIR, "/run/profpipe/1"), EXITS_GO_ON);
+	cr_assert_eq(give(&d, DEPLOY_IDS, "900:901:902:903:4294967294"), EXITS_GO_ON);
+	cr_assert_eq(give(&d, DEPLOY_STATUS_FD, "5"), EXITS_GO_ON);
+	cr_assert_eq(give(&d, DEPLOY_LIFE_FD, "6"), EXITS_GO_ON);
+	cr_assert_str_eq(d.run_dir, "/run/profpipe/1");
+	cr_assert(d.ids_given);
+	cr_assert_eq(d.gid, 900);
+	cr_assert_eq(d.uid[DEPLOY_BPF], 901);
+	cr_assert_eq(d.uid[DEPLOY_DELTAS], 902);
+	cr_assert_eq(d.uid[DEPLOY_SYMD], 903);
+	cr_assert_eq(d.uid[DEPLOY_EXPORT], 4294967294u);
+	cr_assert_eq(d.status_fd, 5);
+	cr_assert_eq(d.life_fd, 6);
+}
+
+Test(deploy, ids_are_given_by_the_names_of_the_host_as_well)
+{
+	struct deploy d;
+
+	deploy_init(&d);
+	cr_assert_eq(give(&d, DEPLOY_IDS, "root:root:7:daemon:root"), EXITS_GO_ON);
+	cr_assert(d.ids_given);
+	cr_assert_eq(d.gid, 0);
+	cr_assert_eq(d.uid[DEPLOY_BPF], 0);
+	cr_assert_eq(d.uid[DEPLOY_DELTAS], 7);
+	cr_assert_eq(d.uid[DEPLOY_SYMD], getpwnam("daemon")->pw_uid);
+	cr_assert_eq(d.uid[DEPLOY_EXPORT], 0);
+}
+
+Test(deploy, broken_options_are_refused_and_change_nothing)
+{
+	static const char *const ids[] = { "",
+					   "1:2:3:4",
+					   "1:2:3:4:5:6",
+					   "1:2:3:4:5 ",
+					   "1:2:3:4:-5",
+					   "1:2:3:4:4294967295",
+					   "1:2:3:4:99999999999999999999",
+					   "1::3:4:5",
+					   "a:2:3:4:5",
+					   "root:root:root:root:nobody-of-that-name",
+					   ":2:3:4:5",
+					   "root:root:root:root" };
+	static const char *const fds[] = { "", "-1", "1x", "2147483648", " 1" };
+	struct deploy d;
+
+	deploy_init(&d);
+	for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++)
+		cr_assert_eq(give(&d, DEPLOY_IDS, ids[i]), EXITS_USAGE, "%s", ids[i]);
+	for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
+		cr_assert_eq(give(&d, DEPLOY_STATUS_FD, fds[i]), EXITS_USAGE, "%s", fds[i]);
+	cr_assert_eq(give(&d, DEPLOY_RUN_DIR, ""), EXITS_USAGE);
+	cr_assert_not(d.ids_given);
+	cr_assert_eq(d.status_fd, -1);
+	cr_assert_null(d.run_dir);
+}
+
+/* deploy_enter ends what a test may do, so it runs in a child. */
+static int enter_in_child(struct deploy *d, void (*then)(struct deploy *))
+{
+	const pid_t child = fork();
+	int status;
+
+	if (!child) {
+		struct sandbox s = { .caps = SANDBOX_NO_CAPS };
+
+		if (deploy_enter(d, DEPLOY_DELTAS, &s))
+			_exit(1);
+		then(d);
+		_exit(0);
+	}
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	return status;
+}
+
+static void say_ready(struct deploy *d)
+{
+	static struct status st = { .samples = 17 };
+
+	if (!(fcntl(d->status_fd, F_GETFD) & FD_CLOEXEC))
+		_exit(2);
+	deploy_status(d, &st, STATUS_READY);
+}
+
+Test(deploy, status_is_written_whole)
+{
+	struct deploy d;
+	struct status st;
+	int p[2];
+
+	cr_assert_eq(pipe(p), 0);
+	deploy_init(&d);
+	d.status_fd = p[1];
+	cr_assert_eq(enter_in_child(&d, say_ready), 0);
+	cr_assert_eq(read(p[0], &st, sizeof(st)), sizeof(st));
+	cr_assert_eq(st.magic, STATUS_MAGIC);
+	cr_assert_eq(st.phase, STATUS_READY);
+	cr_assert_eq(st.samples, 17);
+}
+
+static void say_much(struct deploy *d)
+{
+	static struct status st;
+
+	for (int i = 0; i < 1000; i++)
+		deploy_status(d, &st, STATUS_RUNNING);
+}
+
+Test(deploy, launcher_that_does_not_read_or_is_gone_holds_nobody, .timeout = 10)
+{
+	struct deploy d;
+	int p[2];
+
+	cr_assert_eq(pipe(p), 0);
+	deploy_init(&d);
+	d.status_fd = p[1];
+	cr_assert_eq(enter_in_child(&d, say_much), 0);
+	close(p[0]);
+	cr_assert_eq(enter_in_child(&d, say_much), 0);
+}
+
+Test(deploy, descriptor_that_is_not_open_is_refused)
+{
+	struct deploy d;
+
+	deploy_init(&d);
+	d.life_fd = 987;
+	cr_assert_eq(WEXITSTATUS(enter_in_child(&d, say_much)), 1);
+}

@@ -1,4 +1,0 @@
-# SPDX-License-Identifier: Apache-2.0
-UNITS += unit/interpreted
-unit/interpreted_SRCS := tests/unit/interpreted.c $(addprefix tools/prof-symd/,named.c named_sending.c definitions.c events.c idtable.c functions.c idmap.c filestore.c program.c $(symd_SYMBOLS) dwarf.c dwarfwire.c $(symd_DWARF) lazy.c gosym.c names.c demangle.c held.c jit.c codemap.c perfmap.c jitdump.c objects.c objects_asking.c kept.c) $(symd_RUNTIMES)
-unit/interpreted_LIBS := -lcriterion -ldw -lelf -llzma -lz -liberty -lZydis

@@ -1,3 +1,0 @@
-UNITS += unit/maps
-unit/maps_SRCS := tests/unit/maps.c tools/prof-bpf/maps.c
-unit/maps_LIBS := -lcriterion

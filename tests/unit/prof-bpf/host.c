@@ -1,0 +1,1004 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Processes, threads and what is selected of them. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "common/base/clock.h"
+#include "common/wire/msg.h"
+#include "tests/host/world.h"
+#include "tools/prof-bpf/host/files.h"
+#include "tools/prof-bpf/host/maps.h"
+
+TestSuite(host, .init = set_up, .fini = clean_up);
+
+/* There is no memory for mappings for so many calls. */
+static unsigned starved;
+
+struct maps *__real_maps_new(void);
+struct maps *__wrap_maps_new(void);
+struct maps *__wrap_maps_new(void)
+{
+	if (!starved)
+		return __real_maps_new();
+	starved--;
+	return NULL;
+}
+
+int __real_maps_add(struct maps **m, const struct map *add);
+int __wrap_maps_add(struct maps **m, const struct map *add);
+int __wrap_maps_add(struct maps **m, const struct map *add)
+{
+	if (!starved)
+		return __real_maps_add(m, add);
+	starved--;
+	backing_put(add->backing);
+	return -ENOMEM;
+}
+
+/* --- processes --- */
+
+Test(host, program_is_published_with_its_file_once_that_is_open)
+{
+	uint64_t start = start_program(10, 100);
+
+	tick();
+	cr_assert_null(fake_tables_process(tables, 10));
+	cr_assert_eq(job_count, 1);
+	cr_assert_eq(jobs[0].q.kind, OPENER_MAPPING);
+	cr_assert_eq(jobs[0].q.pid, 10);
+	cr_assert_eq(jobs[0].q.start, 0x400000);
+	cr_assert_eq(jobs[0].q.end, 0x401000);
+	cr_assert(!host_settled(host));
+	answer_all();
+	tick();
+	expect_published(10, 1, M(0x400000, 0x401000, 0x1000, 100));
+	cr_assert_eq(fake_tables_process(tables, 10)->start_ns, start);
+	cr_assert_eq(rows_asked, 1);
+	cr_assert(host_settled(host));
+}
+
+Test(host, code_in_no_file_is_published_while_a_file_is_still_awaited)
+{
+	start_program(10, 100);
+	settle();
+	map_at(10, 0x700000, 0x1000, 0, 0, "//anon");
+	map_at(10, 0x800000, 0x1000, 0, 101, "/lib/a");
+	tick();
+	expect_published(10, 2, M(0x400000, 0x401000, 0x1000, 100), M(0x700000, 0x701000, 0, 0));
+	answer_all();
+	tick();
+	expect_published(10, 3, M(0x400000, 0x401000, 0x1000, 100), M(0x700000, 0x701000, 0, 0),
+			 M(0x800000, 0x801000, 0, 101));
+}
+
+Test(host, sample_gets_the_process_of_its_time)
+{
+	uint64_t start = start_program(10, 100), between;
+
+	between = now;
+	exec_of(10, "second");
+	struct sample s = sample_of(10, 10, start, "program");
+	s.time_ns = between;
+	struct host_sample_ref old = look(s);
+	s.time_ns = now + 1;
+	struct host_sample_ref new = look(s);
+	cr_assert_neq(old.process->id, new.process->id);
+	cr_assert_eq(old.process->execs, 1);
+	cr_assert_eq(new.process->execs, 2);
+	cr_assert_eq(new.process->start_ns, start);
+	cr_assert_arr_eq(new.process->comm, "second", 7);
+	cr_assert_neq(old.thread->id, new.thread->id);
+}
+
+Test(host, what_was_walked_with_another_programs_mappings_is_known)
+{
+	uint64_t start = start_program(10, 100);
+
+	settle();
+	struct host_process *p = look(sample_of(10, 10, start, "program")).process;
+	const uint32_t first = p->generation;
+	cr_assert(host_walked_with(p, first));
+	map_at(10, 0x700000, 0x1000, 0, 101, "/lib/a");
+	settle();
+	const uint32_t second = p->generation;
+	cr_assert_neq(first, second);
+	cr_assert(host_walked_with(p, first) && host_walked_with(p, second));
+	/* What is forked has its parent's mappings until it has its own. */
+	fork_of(10, 11);
+	struct host_process *child = look(sample_of(11, 11, tick_start(now), "program")).process;
+	cr_assert(host_walked_with(child, second));
+	exec_of(10, "second");
+	p = look(sample_of(10, 10, start, "second")).process;
+	cr_assert(!host_walked_with(p, first) && !host_walked_with(p, second));
+	map_at(10, 0x400000, 0x1000, 0x1000, 102, "/bin/second");
+	settle();
+	cr_assert_neq(p->generation, second);
+	cr_assert(host_walked_with(p, p->generation) && !host_walked_with(p, second));
+}
+
+/* A sample of three frames: in the program, at an offset of a library, in the program. */
+struct framed {
+	struct sample sample;
+	uint64_t frame[3];
+};
+
+static struct framed framed(uint32_t pid, uint64_t start, uint64_t offset, uint32_t generation)
+{
+	const struct fake_process *p = fake_tables_process(tables, pid);
+	const uint64_t program = (uint64_t)p->at[0].slot << SAMPLE_FRAME_SLOT_SHIFT | 0x1100;
+	const uint64_t library = (uint64_t)p->at[1].slot << SAMPLE_FRAME_SLOT_SHIFT | offset;
+	struct framed f = { .sample = sample_of(pid, pid, start, "program"),
+			    .frame = { program | SAMPLE_FRAME_EXACT, library, program } };
+
+	f.sample.user_frames = 3;
+	f.sample.generation = generation;
+	return f;
+}
+
+Test(host, frames_in_a_file_that_another_took_the_place_of_do_not_hold)
+{
+	uint64_t start = start_program(10, 100);
+
+	map_at(10, 0x700000, 0x3000, 0x1000, 101, "/lib/a");
+	settle();
+	struct host_process *p = look(sample_of(10, 10, start, "program")).process;
+	struct framed there = framed(10, start, 0x2800, p->generation);
+	struct framed beside = framed(10, start, 0x3800, p->generation);
+	struct framed behind = framed(10, start, 0x3000, p->generation); /* returns behind a call */
+	struct framed before = there;
+	cr_assert_eq(host_frames_that_hold(p, &there.sample), 3);
+	cr_assert(!host_mapped_since(p, 0));
+
+	now += MS;
+	map_at(10, 0x701000, 0x1000, 0, 102, "/lib/b");
+	now += MS;
+	there.sample.time_ns = beside.sample.time_ns = behind.sample.time_ns = now;
+	cr_assert_eq(host_frames_that_hold(p, &there.sample), 1);
+	cr_assert_eq(host_frames_that_hold(p, &behind.sample), 1);
+	cr_assert_eq(host_frames_that_hold(p, &beside.sample), 3);
+	cr_assert_eq(host_frames_that_hold(p, &before.sample), 3);
+	cr_assert(host_mapped_since(p, before.sample.time_ns) && !host_mapped_since(p, now));
+	/* What is forked has the same mappings. */
+	fork_of(10, 11);
+	struct host_process *child = look(sample_of(11, 11, tick_start(now), "program")).process;
+	cr_assert_eq(host_frames_that_hold(child, &there.sample), 1);
+	/* What was walked with mappings that have it is right again. */
+	settle();
+	there.sample.generation = p->generation;
+	cr_assert_eq(host_frames_that_hold(p, &there.sample), 3);
+}
+
+Test(host, the_same_file_mapped_again_takes_no_place)
+{
+	uint64_t start = start_program(10, 100);
+
+	map_at(10, 0x700000, 0x3000, 0x1000, 101, "/lib/a");
+	settle();
+	struct host_process *p = look(sample_of(10, 10, start, "program")).process;
+	struct framed f = framed(10, start, 0x2800, p->generation);
+
+	now += MS;
+	map_at(10, 0x700000, 0x3000, 0x1000, 101, "/lib/a");
+	/* Its text moved to huge pages. */
+	map_at(10, 0x701000, 0x1000, 0, 0, "//anon");
+	f.sample.time_ns = ++now;
+	cr_assert_eq(host_frames_that_hold(p, &f.sample), 3);
+	/* At another offset it does. */
+	map_at(10, 0x701000, 0x1000, 0x1000, 101, "/lib/a");
+	f.sample.time_ns = ++now;
+	cr_assert_eq(host_frames_that_hold(p, &f.sample), 1);
+}
+
+Test(host, what_took_a_place_is_in_no_mappings_of_a_time_before)
+{
+	uint64_t start = start_program(10, 100);
+	const struct tables_mapping *m;
+	bool whole;
+
+	map_at(10, 0x700000, 0x3000, 0x1000, 101, "/lib/a");
+	settle();
+	struct host_process *p = look(sample_of(10, 10, start, "program")).process;
+	const uint64_t before = now;
+	now += MS;
+	map_at(10, 0x700000, 0x3000, 0x1000, 102, "/lib/b");
+	settle();
+	cr_assert_eq(host_mappings(host, p, now, &m, &whole), 2);
+	cr_assert_eq(host_mappings(host, p, before, &m, &whole), 1);
+	cr_assert_eq(m[0].start, 0x400000);
+}
+
+/* More than are kept: then nothing that was walked with older mappings is believed. */
+Test(host, too_many_files_that_lost_their_places_cost_all_that_was_walked_with_them)
+{
+	uint64_t start = start_program(10, 100);
+	const unsigned n = 20;
+
+	for (unsigned i = 0; i < n; i++)
+		map_at(10, 0x700000 + i * 0x10000, 0x1000, 0x1000, 101 + i, "/lib/a");
+	settle();
+	struct host_process *p = look(sample_of(10, 10, start, "program")).process;
+	const uint32_t before = p->generation;
+	cr_assert(host_walked_with(p, before));
+	for (unsigned i = 0; i < n; i++)
+		map_at(10, 0x700000 + i * 0x10000, 0x1000, 0x1000, 201 + i, "/lib/b");
+	cr_assert(!host_walked_with(p, before));
+	settle();
+	cr_assert(host_walked_with(p, p->generation) && !host_walked_with(p, before));
+}
+
+Test(host, what_is_published_says_up_to_when_execs_were_heard_of)
+{
+	start_program(10, 100);
+	settle();
+	const uint64_t heard = now;
+	map_at(10, 0x700000, 0x1000, 0, 101, "/lib/a");
+	/* Something was opened, and published at once: records wait in the rings meanwhile. */
+	for (int i = 0; i < 5; i++) {
+		now += 5 * MS;
+		answer_all();
+		host_tick(host, now, heard);
+	}
+	cr_assert_eq(fake_tables_process(tables, 10)->len, 2);
+	cr_assert_eq(fake_tables_process(tables, 10)->heard_ns, heard);
+}
+
+Test(host, reused_pid_is_another_process)
+{
+	uint64_t start = start_program(10, 100);
+	struct host_sample_ref a = look(sample_of(10, 10, start, "program"));
+	uint32_t id = a.process->id;
+	uint64_t before = now;
+
+	exit_of(10, 10);
+	cr_assert_neq(a.process->end_ns, 0);
+	now += 20 * MS;
+	uint64_t second_start = start_program(10, 100);
+	struct sample s = sample_of(10, 10, start, "program");
+	s.time_ns = before;
+	cr_assert_eq(look(s).process->id, id);
+	s.time_ns = now;
+	s.start_ns = second_start;
+	struct host_sample_ref b = look(s);
+	cr_assert_neq(b.process->id, id);
+	cr_assert_eq(b.process->end_ns, 0);
+	cr_assert_eq(gone, 0);
+	let_time_pass(HOST_GRACE_NS * 2);
+	cr_assert_eq(last_gone_pid, 10);
+	s.time_ns = now;
+	cr_assert_eq(look(s).process->id, b.process->id);
+}
+
+Test(host, lost_exit_is_made_up_for_by_the_next_fork_of_the_pid)
+{
+	uint64_t start = start_program(10, 100);
+	uint32_t id = look(sample_of(10, 10, start, "program")).process->id;
+
+	now += 50 * MS;
+	fork_of(1, 10);
+	cr_assert_neq(look(sample_of(10, 10, tick_start(now), "x")).process->id, id);
+}
+
+Test(host, end_is_told_after_the_grace_period_and_leaves_nothing)
+{
+	struct host_figures f;
+
+	start_program(10, 100);
+	settle();
+	cr_assert_not_null(fake_tables_process(tables, 10));
+	exit_of(10, 10);
+	cr_assert_null(fake_tables_process(tables, 10));
+	tick();
+	cr_assert_eq(gone, 0);
+	let_time_pass(HOST_GRACE_NS + MS);
+	cr_assert_eq(gone, 2);
+	cr_assert_eq(last_gone_execs, 1);
+	let_time_pass(HOST_IDLE_FILE_NS + HOST_GRACE_NS);
+	let_time_pass(HOST_IDLE_FILE_NS + HOST_GRACE_NS);
+	host_figures(host, &f);
+	cr_assert_eq(f.processes, 0);
+	cr_assert_eq(f.threads, 0);
+	/* The vDSO's. */
+	cr_assert_eq(f.files, 1);
+	cr_assert_eq(f.open_fds, 1);
+	cr_assert_eq(fake_tables_slots(tables), 1);
+}
+
+Test(host, leader_may_go_before_its_threads)
+{
+	uint64_t start = start_program(10, 100);
+
+	begin_thread(10, 11);
+	begin_thread(10, 12);
+	settle();
+	exit_of(10, 10);
+	/* Its threads are there yet, so /proc has a zombie with threads. */
+	make_proc(10, "program", 'Z', 3, start, 0, "");
+	let_time_pass(1000 * MS);
+	cr_assert_not_null(fake_tables_process(tables, 10));
+	exit_of(10, 12);
+	cr_assert_eq(look(sample_of(10, 11, start, "t")).process->end_ns, 0);
+	exit_of(10, 11);
+	cr_assert_null(fake_tables_process(tables, 10));
+}
+
+Test(host, leader_without_threads_that_we_believed_in_ends)
+{
+	uint64_t start = start_program(10, 100);
+
+	/* A thread whose exit was lost. */
+	begin_thread(10, 11);
+	settle();
+	exit_of(10, 10);
+	cr_assert_not_null(fake_tables_process(tables, 10));
+	make_proc(10, "program", 'Z', 1, start, 0, "");
+	let_time_pass(1000 * MS);
+	cr_assert_null(fake_tables_process(tables, 10));
+}
+
+Test(host, exec_by_a_thread_goes_on_as_the_leader)
+{
+	uint64_t start = start_program(10, 100);
+
+	begin_thread(10, 11);
+	/* The kernel ends all others, the old leader too, then the thread takes its id. */
+	exit_of(10, 10);
+	exec_of(10, "second");
+	map_at(10, 0x500000, 0x1000, 0, 101, "/bin/second");
+	settle();
+	expect_published(10, 1, M(0x500000, 0x501000, 0, 101));
+	struct host_sample_ref r = look(sample_of(10, 10, start, "second"));
+	cr_assert_eq(r.process->execs, 2);
+	let_time_pass(5000 * MS);
+	cr_assert_not_null(fake_tables_process(tables, 10));
+	exit_of(10, 10);
+	cr_assert_null(fake_tables_process(tables, 10));
+}
+
+/* What the kernel writes when a process becomes undumpable by its exec. */
+Test(host, exit_that_is_a_part_of_an_exec_ends_nothing)
+{
+	uint64_t start = start_program(10, 100);
+
+	settle();
+	make_proc(10, "setid", 'R', 1, start, 0, "");
+	exec_of(10, "setid");
+	exit_of(10, 10);
+	map_at(10, 0x500000, 0x1000, 0, 101, "/bin/setid");
+	settle();
+	expect_published(10, 1, M(0x500000, 0x501000, 0, 101));
+	cr_assert_eq(look(sample_of(10, 10, start, "setid")).process->end_ns, 0);
+	begin_thread(10, 11);
+	let_time_pass(5000 * MS);
+	exit_of(10, 11);
+	cr_assert_not_null(fake_tables_process(tables, 10));
+	exit_of(10, 10);
+	cr_assert_null(fake_tables_process(tables, 10));
+}
+
+Test(host, exit_in_the_middle_of_an_exec_is_looked_for_in_proc)
+{
+	start_program(10, 100);
+	settle();
+	exec_of(10, "killed");
+	exit_of(10, 10);
+	let_time_pass(1000 * MS);
+	cr_assert_null(fake_tables_process(tables, 10));
+	struct host_figures f;
+	host_figures(host, &f);
+	cr_assert_eq(f.processes, 0);
+}
+
+Test(host, selected_one_stays_selected_when_its_exec_looks_like_its_end)
+{
+	make_host(true, true);
+	make_proc(10, "program", 'R', 1, 7 * START_TICK_NS, 0,
+		  "400000-401000 r-xp 00000000 08:01 100 /bin/program\n");
+	cr_assert_eq(host_select(host, 10), 0);
+	now = clock_mono_ns() + MS;
+	settle();
+	exec_of(10, "setid");
+	exit_of(10, 10);
+	settle();
+	struct host_figures f;
+	host_figures(host, &f);
+	cr_assert_eq(f.processes, 1);
+	map_at(10, 0x500000, 0x1000, 0, 101, "/bin/setid");
+	settle();
+	expect_published(10, 1, M(0x500000, 0x501000, 0, 101));
+}
+
+Test(host, renamed_thread_is_a_new_one_and_back_again_too)
+{
+	uint64_t start = start_program(10, 100);
+	uint32_t a = look(sample_of(10, 11, start, "a")).thread->id;
+
+	cr_assert_eq(look(sample_of(10, 11, start, "a")).thread->id, a);
+	struct host_sample_ref b = look(sample_of(10, 11, start, "b"));
+	cr_assert_neq(b.thread->id, a);
+	cr_assert_arr_eq(b.thread->comm, "b", 2);
+	cr_assert_eq(b.thread->process->pid, 10);
+	cr_assert_neq(look(sample_of(10, 11, start, "a")).thread->id, a);
+}
+
+Test(host, reused_tid_is_another_thread)
+{
+	uint64_t start = start_program(10, 100);
+
+	begin_thread(10, 11);
+	uint32_t a = look(sample_of(10, 11, start, "w")).thread->id;
+	exit_of(10, 11);
+	now += MS;
+	begin_thread(10, 11);
+	cr_assert_neq(look(sample_of(10, 11, start, "w")).thread->id, a);
+}
+
+Test(host, unsampled_threads_cost_nothing_and_idle_ones_are_forgotten)
+{
+	uint64_t start = start_program(10, 100);
+	struct host_figures f;
+
+	for (uint32_t i = 0; i < 5000; i++)
+		begin_thread(10, 100 + i);
+	host_figures(host, &f);
+	cr_assert_eq(f.threads, 0);
+	for (uint32_t i = 0; i < 500; i++)
+		look(sample_of(10, 100 + i, start, "w"));
+	host_figures(host, &f);
+	cr_assert_eq(f.threads, 500);
+	let_time_pass(61000 * MS);
+	host_figures(host, &f);
+	cr_assert_eq(f.threads, 0);
+}
+
+Test(host, process_renames_itself)
+{
+	uint64_t start = start_program(10, 100);
+
+	event((struct sideband_event){ .type = SIDEBAND_COMM,
+				       .pid = 10,
+				       .tid = 10,
+				       .name = STR_LIT("a;main 9\n is a name too long") });
+	struct host_process *p = look(sample_of(10, 10, start, "a")).process;
+	cr_assert_eq(p->comm_len, 16);
+	cr_assert_arr_eq(p->comm, "a;main 9\n is a n", 16);
+	cr_assert_eq(p->execs, 1);
+}
+
+Test(host, what_is_learned_of_a_process_after_a_sample_is_said_to_have_changed)
+{
+	uint64_t start = start_program(10, 100);
+	struct host_process *p = look(sample_of(10, 10, start, "program")).process;
+
+	cr_assert_null(p->exe);
+	p->changed = false;
+	settle();
+	cr_assert(!p->changed);
+	p = look(sample_of(10, 10, start, "program")).process;
+	cr_assert_not_null(p->exe);
+	cr_assert(p->changed);
+	p->changed = false;
+	event((struct sideband_event){
+		.type = SIDEBAND_COMM, .pid = 10, .tid = 10, .name = STR_LIT("b") });
+	cr_assert(p->changed);
+}
+
+static void note_exe(void *ctx, struct host_process *p)
+{
+	if (p->pid == 10 && !p->end_ns)
+		*(struct host_file **)ctx = p->exe;
+}
+
+Test(host, executable_is_known_at_the_end_also_of_who_is_not_sampled_any_more)
+{
+	uint64_t start = start_program(10, 100);
+	struct host_file *exe = NULL;
+
+	(void)look(sample_of(10, 10, start, "program"));
+	settle();
+	host_each_process(host, note_exe, &exe);
+	cr_assert_not_null(exe);
+}
+
+/* A fork whose record comes just after the turn of a tick, as the clocks have it. */
+static uint64_t start_at_an_edge(uint32_t pid)
+{
+	uint64_t offset = clock_ns(CLOCK_BOOTTIME) - clock_mono_ns();
+
+	now += START_TICK_NS - (now + offset) % START_TICK_NS + MS;
+	return start_program(pid, 100);
+}
+
+Test(host, guessed_start_is_set_right_by_the_kernels_hook)
+{
+	uint64_t start = start_at_an_edge(10);
+
+	fake_tables_hook(tables, start - START_TICK_NS);
+	settle();
+	cr_assert_eq(fake_tables_process(tables, 10)->start_ns, start - START_TICK_NS);
+}
+
+Test(host, what_the_hook_entered_for_an_earlier_process_is_not_believed)
+{
+	uint64_t start = start_at_an_edge(10);
+
+	fake_tables_hook(tables, start - 2 * START_TICK_NS);
+	settle();
+	cr_assert_eq(fake_tables_process(tables, 10)->start_ns, start);
+}
+
+Test(host, user_is_the_first_samples)
+{
+	uint64_t start = start_program(10, 100);
+	struct sample s = sample_of(10, 10, start, "program");
+
+	s.uid = 1000;
+	cr_assert_eq(look(s).process->uid, 1000);
+	s.uid = 1001;
+	cr_assert_eq(look(s).process->uid, 1000);
+	/* One that is gone when its sample is taken. */
+	s = sample_of(30, 30, START_TICK_NS, "gone");
+	s.uid = 1002;
+	cr_assert_eq(look(s).process->uid, 1002);
+}
+
+Test(host, guessed_start_is_set_right_by_a_sample)
+{
+	uint64_t start = start_program(10, 100);
+
+	settle();
+	cr_assert_eq(fake_tables_process(tables, 10)->start_ns, start);
+	/* The fork's record came just after the turn of a tick. */
+	uint32_t id = look(sample_of(10, 10, start - START_TICK_NS, "program")).process->id;
+	tick();
+	cr_assert_eq(fake_tables_process(tables, 10)->start_ns, start - START_TICK_NS);
+	/* From now on it is known, and no other start is the same process. */
+	cr_assert_neq(look(sample_of(10, 10, start - 2 * START_TICK_NS, "program")).process->id,
+		      id);
+	cr_assert_eq(look(sample_of(10, 10, start - START_TICK_NS, "program")).process->id, id);
+}
+
+Test(host, sample_of_an_unknown_process_is_read_from_proc)
+{
+	make_proc(
+		30, "known) late", 'R', 1, 7 * START_TICK_NS, 1000,
+		"400000-401000 r-xp 00001000 08:01 100 /bin/x\n500000-501000 rw-p 00000000 00:00 0\n600000-601000 r-xp 00000000 00:00 0\n");
+	struct host_sample_ref r = look(sample_of(30, 30, 7 * START_TICK_NS, "thread"));
+
+	cr_assert_eq(r.process->uid, 1000);
+	cr_assert_arr_eq(r.process->comm, "known) late", 11);
+	cr_assert_arr_eq(r.thread->comm, "thread", 7);
+	settle();
+	expect_published(30, 2, M(0x400000, 0x401000, 0x1000, 100), M(0x600000, 0x601000, 0, 0));
+}
+
+Test(host, sample_of_a_process_that_is_gone_makes_one_that_ends)
+{
+	struct host_sample_ref r = look(sample_of(30, 31, 7 * START_TICK_NS, "short"));
+
+	cr_assert_eq(r.process->pid, 30);
+	cr_assert_neq(r.process->end_ns, 0);
+	cr_assert_arr_eq(r.process->comm, "short", 6);
+	cr_assert_eq(look(sample_of(30, 31, 7 * START_TICK_NS, "short")).process->id,
+		     r.process->id);
+	let_time_pass(HOST_GRACE_NS * 2);
+	cr_assert_eq(gone, 1);
+	/* Another has its pid, with another start: that is not it. */
+	make_proc(30, "other", 'R', 1, 9 * START_TICK_NS, 0, "");
+	r = look(sample_of(30, 31, 7 * START_TICK_NS, "short"));
+	cr_assert_neq(r.process->end_ns, 0);
+	/* And the newer one is not harmed by a late sample of the older. */
+	struct host_sample_ref newer = look(sample_of(30, 30, 9 * START_TICK_NS, "other"));
+	cr_assert_eq(newer.process->end_ns, 0);
+	look(sample_of(30, 31, 5 * START_TICK_NS, "oldest"));
+	cr_assert_eq(look(sample_of(30, 30, 9 * START_TICK_NS, "other")).process->id,
+		     newer.process->id);
+	cr_assert_eq(newer.process->end_ns, 0);
+}
+
+Test(host, kernel_thread_has_no_mappings_and_is_flagged)
+{
+	struct sample s = sample_of(40, 40, 3 * START_TICK_NS, "kworker/0:1");
+
+	s.flags = SAMPLE_KERNEL_THREAD;
+	struct host_sample_ref r = look(s);
+	cr_assert_eq(r.process->flags, PROCESS_KERNEL);
+	cr_assert_eq(r.process->end_ns, 0);
+	settle();
+	cr_assert_null(fake_tables_process(tables, 40));
+	/* A helper that the kernel starts is a program. */
+	fork_of(40, 41);
+	exec_of(41, "modprobe");
+	map_at(41, 0x400000, 0x1000, 0, 100, "/sbin/modprobe");
+	settle();
+	expect_published(41, 1, M(0x400000, 0x401000, 0, 100));
+}
+
+/* --- forks --- */
+
+Test(host, fork_has_its_parents_mappings_until_either_changes)
+{
+	start_program(10, 100);
+	settle();
+	unsigned before = (unsigned)job_count;
+	fork_of(10, 20);
+	tick();
+	expect_published(20, 1, M(0x400000, 0x401000, 0x1000, 100));
+	map_at(20, 0x800000, 0x1000, 0, 0, "//anon");
+	map_at(10, 0x900000, 0x1000, 0, 0, "//anon");
+	tick();
+	expect_published(20, 2, M(0x400000, 0x401000, 0x1000, 100), M(0x800000, 0x801000, 0, 0));
+	expect_published(10, 2, M(0x400000, 0x401000, 0x1000, 100), M(0x900000, 0x901000, 0, 0));
+	cr_assert_eq(job_count, before);
+	exit_of(10, 10);
+	tick();
+	expect_published(20, 2, M(0x400000, 0x401000, 0x1000, 100), M(0x800000, 0x801000, 0, 0));
+}
+
+Test(host, fork_before_the_file_is_open_is_published_with_it)
+{
+	start_program(10, 100);
+	fork_of(10, 20);
+	tick();
+	cr_assert_eq(job_count, 1);
+	answer_all();
+	tick();
+	expect_published(10, 1, M(0x400000, 0x401000, 0x1000, 100));
+	expect_published(20, 1, M(0x400000, 0x401000, 0x1000, 100));
+}
+
+Test(host, short_process_in_one_drain_is_neither_opened_nor_published)
+{
+	struct host_figures before, after;
+
+	host_figures(host, &before);
+	for (unsigned i = 0; i < 100; i++) {
+		start_program(10, 100);
+		exit_of(10, 10);
+	}
+	tick();
+	host_figures(host, &after);
+	cr_assert_eq(open_jobs(), 0);
+	cr_assert_eq(after.publishes, before.publishes);
+	cr_assert_null(fake_tables_process(tables, 10));
+}
+
+Test(host, asker_that_ended_is_replaced_by_its_fork)
+{
+	start_program(10, 100);
+	fork_of(10, 20);
+	tick();
+	exit_of(10, 10);
+	answer(&jobs[0], -ENOENT, &the_file);
+	tick();
+	cr_assert_eq(job_count, 2);
+	cr_assert_eq(jobs[1].q.pid, 20);
+	answer_all();
+	tick();
+	expect_published(20, 1, M(0x400000, 0x401000, 0x1000, 100));
+}
+
+/* --- selection --- */
+
+Test(host, only_the_selected_and_what_comes_of_them_are_tracked)
+{
+	uint64_t start = 7 * START_TICK_NS;
+
+	make_host(true, true);
+	make_proc(30, "chosen", 'S', 1, start, 0, "400000-401000 r-xp 00001000 08:01 100 /bin/x\n");
+	make_proc(31, "other", 'S', 1, start, 0, "400000-401000 r-xp 00001000 08:01 100 /bin/x\n");
+	cr_assert_eq(host_select(host, 30), 0);
+	cr_assert_eq(host_select(host, 99), -ESRCH);
+	cr_assert_eq(host_scan(host), 0);
+	now = clock_mono_ns();
+	settle();
+	expect_published(30, 1, M(0x400000, 0x401000, 0x1000, 100));
+	cr_assert(fake_tables_process(tables, 30)->selected);
+	cr_assert_null(fake_tables_process(tables, 31));
+	fork_of(30, 40);
+	fork_of(40, 41);
+	fork_of(31, 50);
+	settle();
+	cr_assert(fake_tables_process(tables, 40)->selected);
+	cr_assert(fake_tables_process(tables, 41)->selected);
+	cr_assert_null(fake_tables_process(tables, 50));
+}
+
+Test(host, the_last_selected_one_ends_also_when_nothing_told_of_it)
+{
+	const uint64_t start = 7 * START_TICK_NS;
+	struct host_figures f;
+
+	make_host(true, true);
+	make_proc(30, "chosen", 'S', 1, start, 0, "400000-401000 r-xp 00001000 08:01 100 /bin/x\n");
+	cr_assert_eq(host_select(host, 30), 0);
+	now = clock_mono_ns();
+	settle();
+	for (int i = 0; i < 4; i++)
+		let_time_pass(2000 * MS);
+	host_figures(host, &f);
+	cr_assert_eq(f.processes, 1);
+	make_proc(30, "chosen", 'Z', 1, start, 0, "");
+	let_time_pass(2000 * MS);
+	host_figures(host, &f);
+	cr_assert_eq(f.processes, 1);
+	let_time_pass(2000 * MS);
+	host_figures(host, &f);
+	cr_assert_eq(f.processes, 0);
+}
+
+/* A host where 30 is selected, and nobody else. */
+static void make_chosen(void)
+{
+	make_host(true, true);
+	make_proc(30, "chosen", 'S', 1, 7 * START_TICK_NS, 0,
+		  "400000-401000 r-xp 00001000 08:01 100 /bin/x\n");
+	cr_assert_eq(host_select(host, 30), 0);
+	now = clock_mono_ns();
+}
+
+Test(host, a_selected_one_is_sampled_before_its_file_is_open)
+{
+	make_chosen();
+	tick();
+	cr_assert_eq(open_jobs(), 1);
+	cr_assert_not_null(fake_tables_process(tables, 30));
+	cr_assert(fake_tables_process(tables, 30)->selected);
+	cr_assert_eq(fake_tables_process(tables, 30)->start_ns, 7 * START_TICK_NS);
+	settle();
+	expect_published(30, 1, M(0x400000, 0x401000, 0x1000, 100));
+}
+
+/* Its stat opens, and reading fails: as for want of a descriptor or of memory. */
+static void make_unreadable(uint32_t pid)
+{
+	char command[128];
+
+	snprintf(command, sizeof(command), "cd %s/%u && rm stat && mkdir stat", proc, pid);
+	cr_assert_eq(system(command), 0);
+}
+
+Test(host, one_that_cannot_be_looked_at_now_is_not_taken_for_ended)
+{
+	struct host_figures f;
+
+	make_chosen();
+	settle();
+	make_unreadable(30);
+	host_event(host, &(struct sideband_event){ .type = SIDEBAND_LOST, .time_ns = now });
+	for (int i = 0; i < 4; i++)
+		let_time_pass(2000 * MS);
+	host_figures(host, &f);
+	cr_assert_eq(f.processes, 1);
+	cr_assert_not_null(fake_tables_process(tables, 30));
+	/* Nor is one whose first sample comes then. */
+	make_proc(40, "fresh", 'S', 1, 9 * START_TICK_NS, 0,
+		  "400000-401000 r-xp 00001000 08:01 100 /bin/x\n");
+	make_unreadable(40);
+	cr_assert_eq(look(sample_of(40, 40, 9 * START_TICK_NS, "fresh")).process->end_ns, 0);
+	/* Those that are gone are. */
+	remove_proc(30);
+	remove_proc(40);
+	let_time_pass(2000 * MS);
+	let_time_pass(2000 * MS);
+	host_figures(host, &f);
+	cr_assert_eq(f.processes, 0);
+}
+
+Test(host, what_gets_the_pid_of_a_selected_one_that_ended_is_not_selected)
+{
+	make_chosen();
+	fork_of(30, 40);
+	settle();
+	cr_assert(fake_tables_process(tables, 40)->selected);
+	exit_of(40, 40);
+	now += 20 * MS;
+	/* Of somebody else, whose forks are not heard of. */
+	exec_of(40, "foreign");
+	fork_of(40, 41);
+	settle();
+	cr_assert_null(fake_tables_process(tables, 40));
+	cr_assert_null(fake_tables_process(tables, 41));
+}
+
+Test(host, children_of_the_selected_are_not_tracked_unless_asked_for)
+{
+	make_host(true, false);
+	make_proc(30, "chosen", 'S', 1, 7 * START_TICK_NS, 0,
+		  "400000-401000 r-xp 00001000 08:01 100 /bin/x\n");
+	cr_assert_eq(host_select(host, 30), 0);
+	now = clock_mono_ns();
+	fork_of(30, 40);
+	settle();
+	cr_assert_null(fake_tables_process(tables, 40));
+}
+
+Test(host, our_own_are_flagged_by_pid_and_by_user)
+{
+	static const uint32_t uids[] = { 4242 };
+	struct host_config c = { .tables = fake_tables_as_tables(tables),
+				 .proc = proc,
+				 .file_needs_rows = needs_rows,
+				 .process_gone = process_gone,
+				 .self_uids = uids,
+				 .self_uid_count = 1 };
+
+	host_free(host);
+	cr_assert_eq(host_new(&c, &host), 0);
+	make_proc(30, "by user", 'S', 1, START_TICK_NS, 4242, "");
+	make_proc(31, "by pid", 'S', 1, START_TICK_NS, 0, "");
+	make_proc(32, "neither", 'S', 1, START_TICK_NS, 0, "");
+	host_mark_self(host, 31);
+	cr_assert_eq(host_scan(host), 0);
+	now = clock_mono_ns();
+	cr_assert_eq(look(sample_of(30, 30, START_TICK_NS, "x")).process->flags, PROCESS_SELF);
+	cr_assert_eq(look(sample_of(31, 31, START_TICK_NS, "x")).process->flags, PROCESS_SELF);
+	cr_assert_eq(look(sample_of(32, 32, START_TICK_NS, "x")).process->flags, 0);
+	host_mark_self(host, 32);
+	cr_assert_eq(look(sample_of(32, 32, START_TICK_NS, "x")).process->flags, PROCESS_SELF);
+}
+
+/* --- scan, loss and ceilings --- */
+
+Test(host, scan_holds_what_older_records_say)
+{
+	uint64_t before = clock_mono_ns();
+
+	make_proc(30, "running", 'S', 2, 7 * START_TICK_NS, 0,
+		  "400000-401000 r-xp 00001000 08:01 100 /bin/x\n");
+	make_proc(31, "zombie", 'Z', 1, 7 * START_TICK_NS, 0, "");
+	cr_assert_eq(host_scan(host), 0);
+	/* Records from before the scan: replayed after it. */
+	now = before - 50 * MS;
+	fork_of(1, 30);
+	exec_of(30, "older");
+	map_at(30, 0x400000, 0x1000, 0, 999, "/bin/older");
+	begin_thread(30, 33);
+	exit_of(30, 33);
+	now = clock_mono_ns();
+	settle();
+	expect_published(30, 1, M(0x400000, 0x401000, 0x1000, 100));
+	struct host_figures f;
+	host_figures(host, &f);
+	cr_assert_eq(f.processes, 1);
+	exit_of(30, 32);
+	cr_assert_not_null(fake_tables_process(tables, 30));
+	exit_of(30, 30);
+	cr_assert_null(fake_tables_process(tables, 30));
+}
+
+Test(host, exit_recorded_before_the_scan_saw_it_is_not_missed)
+{
+	uint64_t before = clock_mono_ns();
+
+	/* /proc still shows it running, as it does for a moment. */
+	make_proc(30, "ending", 'R', 1, 7 * START_TICK_NS, 0,
+		  "400000-401000 r-xp 00001000 08:01 100 /bin/x\n");
+	cr_assert_eq(host_scan(host), 0);
+	now = before - MS;
+	exit_of(30, 30);
+	now = clock_mono_ns();
+	remove_proc(30);
+	let_time_pass(1000 * MS);
+	let_time_pass(1000 * MS);
+	cr_assert_null(fake_tables_process(tables, 30));
+	struct host_figures f;
+	host_figures(host, &f);
+	cr_assert_eq(f.processes, 0);
+}
+
+Test(host, lost_records_have_all_read_again)
+{
+	uint64_t start = start_program(10, 100), other_start = start_program(11, 100);
+
+	settle();
+	/* Meanwhile, unheard: 10 mapped more, 11 ended, 12 began. */
+	make_proc(
+		10, "program", 'S', 1, start, 0,
+		"400000-401000 r-xp 00001000 08:01 100 /bin/program\n500000-501000 r-xp 00000000 08:01 105 /lib/new\n");
+	make_proc(12, "unheard", 'S', 1, other_start, 0,
+		  "600000-601000 r-xp 00000000 08:01 106 /bin/unheard\n");
+	event((struct sideband_event){ .type = SIDEBAND_LOST, .count = 9 });
+	cr_assert(!host_settled(host));
+	now = clock_mono_ns() + 3000 * MS;
+	settle();
+	now += 2000 * MS;
+	settle();
+	expect_published(10, 2, M(0x400000, 0x401000, 0x1000, 100), M(0x500000, 0x501000, 0, 105));
+	cr_assert_null(fake_tables_process(tables, 11));
+	expect_published(12, 1, M(0x600000, 0x601000, 0, 106));
+	cr_assert(host_settled(host));
+}
+
+Test(host, mappings_that_there_was_no_memory_for_are_read_later)
+{
+	uint64_t start = start_program(10, 100);
+
+	settle();
+	/* One is mapped that is not kept; then not all of them are, or none. */
+	starved = 1;
+	map_at(10, 0x500000, 0x1000, 0, 105, "/lib/new");
+	make_proc(
+		10, "program", 'S', 1, start, 0,
+		"400000-401000 r-xp 00001000 08:01 100 /bin/program\n500000-501000 r-xp 00000000 08:01 105 /lib/new\n");
+	for (int i = 0; i < 2; i++) {
+		now += 3000 * MS;
+		starved = 1;
+		tick();
+		cr_assert_eq(starved, 0);
+		cr_assert(!host_settled(host));
+	}
+	now += 3000 * MS;
+	settle();
+	expect_published(10, 2, M(0x400000, 0x401000, 0x1000, 100), M(0x500000, 0x501000, 0, 105));
+	cr_assert(host_settled(host));
+}
+
+Test(host, ceiling_of_processes_is_kept_and_counted)
+{
+	struct host_figures f;
+
+	for (uint32_t i = 0; i < HOST_MAX_PROCESSES + 500; i++)
+		fork_of(1, 1000 + i);
+	host_figures(host, &f);
+	cr_assert_eq(f.processes, HOST_MAX_PROCESSES);
+	cr_assert_eq(f.limit, 500);
+	/* What has ended makes room. */
+	exit_of(1000, 1000);
+	fork_of(1, 90000);
+	host_figures(host, &f);
+	cr_assert_eq(f.limit, 500);
+	cr_assert_eq(gone, 1);
+	cr_assert_eq(last_gone_pid, 1000);
+}
+
+Test(host, full_tables_are_tried_again_and_counted)
+{
+	struct host_figures f;
+
+	start_program(10, 100);
+	fake_tables_set_full(tables, true);
+	settle();
+	cr_assert_null(fake_tables_process(tables, 10));
+	host_figures(host, &f);
+	cr_assert_gt(f.limit, 0);
+	fake_tables_set_full(tables, false);
+	let_time_pass(1500 * MS);
+	cr_assert_not_null(fake_tables_process(tables, 10));
+}
+
+Test(host, descriptors_and_objects_are_all_given_back)
+{
+	int before = dup(0);
+
+	close(before);
+	for (unsigned round = 0; round < 20; round++) {
+		for (uint32_t i = 0; i < 50; i++) {
+			uint64_t start = start_program(100 + i, 100 + i);
+
+			look(sample_of(100 + i, 100 + i, start, "x"));
+			if (i % 3 == 0)
+				fork_of(100 + i, 500 + i);
+		}
+		if (round % 2)
+			settle();
+		for (uint32_t i = 0; i < 50; i++) {
+			exit_of(100 + i, 100 + i);
+			if (i % 3 == 0)
+				exit_of(500 + i, 500 + i);
+		}
+	}
+	settle();
+	now = clock_mono_ns() + 2 * HOST_IDLE_FILE_NS;
+	let_time_pass(HOST_GRACE_NS);
+	let_time_pass(HOST_IDLE_FILE_NS);
+	struct host_figures f;
+	host_figures(host, &f);
+	cr_assert_eq(f.processes, 0);
+	cr_assert_eq(f.files, 1);
+	int after = dup(0);
+	cr_assert_eq(before, after);
+	close(after);
+}

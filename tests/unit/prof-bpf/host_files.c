@@ -1,0 +1,397 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What processes have mapped, and the files behind it. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "common/base/clock.h"
+#include "common/wire/msg.h"
+#include "tests/host/world.h"
+
+TestSuite(host_files, .init = set_up, .fini = clean_up);
+
+/* --- mappings --- */
+
+Test(host_files, mapping_over_part_of_another_splits_it)
+{
+	start_program(10, 100);
+	map_at(10, 0x700000, 0x10000, 0x2000, 101, "/lib/a");
+	map_at(10, 0x704000, 0x2000, 0, 102, "/lib/b");
+	settle();
+	expect_published(10, 4, M(0x400000, 0x401000, 0x1000, 100),
+			 M(0x700000, 0x704000, 0x2000, 101), M(0x704000, 0x706000, 0, 102),
+			 M(0x706000, 0x710000, 0x8000, 101));
+}
+
+Test(host_files, thousands_of_mappings_in_one_drain_are_right)
+{
+	start_program(10, 100);
+	for (unsigned i = 0; i < 3000; i++)
+		map_at(10, 0x70000000 - i * 0x2000ull, 0x1000, 0, i % 2 ? 101 : 0,
+		       i % 2 ? "/lib/a" : "//anon");
+	map_at(10, 0x6f000000, 0x2000000, 0, 103, "/lib/all");
+	settle();
+	const struct fake_process *p = fake_tables_process(tables, 10);
+	cr_assert_not_null(p);
+	cr_assert_eq(host_slot_file(host, p->at[p->len - 1].slot)->inode, 103);
+	cr_assert_eq(p->at[p->len - 1].end, 0x71000000);
+}
+
+Test(host_files, pages_that_a_jit_switches_to_and_fro_are_published_once)
+{
+	struct host_figures before, after;
+
+	start_program(10, 100);
+	map_at(10, 0x700000, 0x10000, 0, 0, "//anon");
+	settle();
+	host_figures(host, &before);
+	for (unsigned i = 0; i < 100; i++) {
+		map_at(10, 0x702000, 0x1000, 0, 0, "//anon");
+		tick();
+	}
+	host_figures(host, &after);
+	cr_assert_eq(before.publishes, after.publishes);
+}
+
+Test(host_files, vdso_is_one_file_of_all_with_offsets_from_its_start)
+{
+	struct host_file *f = NULL;
+	uint64_t size = 0;
+
+	for (unsigned slot = 1; slot < 4 && !f; slot++)
+		f = host_slot_file(host, (uint16_t)slot);
+	cr_assert(f && f->flags & FILE_VDSO);
+	cr_assert_eq(f->inode, 0);
+	size = f->size;
+	cr_assert(size && size % 4096 == 0);
+	start_program(10, 100);
+	map_at(10, 0x7ffff000, size, 0x7ffff000, 0, "[vdso]");
+	map_at(10, 0x7fffff000000, size, 0x7fffff000000, 0, "[vdso]");
+	settle();
+	const struct fake_process *p = fake_tables_process(tables, 10);
+	cr_assert_eq(p->len, 3);
+	/* Below 4 GiB it is that of a 32-bit process. */
+	cr_assert_eq(p->at[1].slot, 0);
+	cr_assert_eq(p->at[2].slot, f->slot);
+	cr_assert_eq(p->at[2].offset, 0);
+}
+
+Test(host_files, vsyscall_page_is_left_out)
+{
+	start_program(10, 100);
+	map_at(10, 0xffffffffff600000, 0x1000, 0, 0, "[vsyscall]");
+	settle();
+	expect_published(10, 1, M(0x400000, 0x401000, 0x1000, 100));
+}
+
+Test(host_files, unmapped_code_is_found_out_when_much_was_mapped)
+{
+	uint64_t start = start_program(10, 100);
+	char maps[] =
+		"400000-401000 r-xp 00001000 08:01 100 /bin/program\n70000000-70001000 r-xp 00000000 00:00 0\n";
+
+	settle();
+	make_proc(10, "program", 'S', 1, start, 0, maps);
+	for (unsigned i = 0; i < 600; i++)
+		map_at(10, 0x60000000 + i * 0x2000ull, 0x1000, 0, 0, "//anon");
+	tick();
+	let_time_pass(1500 * MS);
+	let_time_pass(1500 * MS);
+	expect_published(10, 2, M(0x400000, 0x401000, 0x1000, 100),
+			 M(0x70000000, 0x70001000, 0, 0));
+}
+
+/* --- files --- */
+
+Test(host_files, one_file_is_asked_for_once_however_many_map_it)
+{
+	for (uint32_t pid = 10; pid < 60; pid++)
+		start_program(pid, 100);
+	tick();
+	cr_assert_eq(job_count, 1);
+	answer_all();
+	tick();
+	for (uint32_t pid = 10; pid < 60; pid++)
+		expect_published(pid, 1, M(0x400000, 0x401000, 0x1000, 100));
+	cr_assert_eq(rows_asked, 1);
+}
+
+Test(host_files, file_of_root_is_not_opened_again_within_a_second)
+{
+	start_program(10, 100);
+	settle();
+	start_program(20, 100);
+	settle();
+	cr_assert_eq(job_count, 1);
+	expect_published(20, 1, M(0x400000, 0x401000, 0x1000, 100));
+	let_time_pass(HOST_RECHECK_NS + 500 * MS);
+	start_program(30, 100);
+	settle();
+	cr_assert_eq(job_count, 2);
+	cr_assert_eq(rows_asked, 1);
+}
+
+Test(host_files, file_that_is_open_and_unchanged_is_not_opened_again)
+{
+	struct opener_file other = the_file;
+
+	the_file.uid = 1000;
+	the_file.dev = DEV;
+	the_file.inode = 100;
+	start_program(10, 100);
+	settle();
+	the_stat = the_file;
+	the_stat_status = 0;
+	for (uint32_t i = 0; i < 20; i++) {
+		let_time_pass(HOST_RECHECK_NS + MS);
+		start_program(20 + i, 100);
+		settle();
+	}
+	cr_assert_eq(job_count, 1);
+	cr_assert_eq(rows_asked, 1);
+	expect_published(39, 1, M(0x400000, 0x401000, 0x1000, 100));
+	/* Changed in place: another file. */
+	the_stat.ctime_ns = the_file.ctime_ns = 6;
+	start_program(50, 100);
+	settle();
+	cr_assert_eq(job_count, 2);
+	cr_assert_eq(rows_asked, 2);
+	cr_assert_neq(fake_tables_process(tables, 50)->at[0].slot,
+		      fake_tables_process(tables, 39)->at[0].slot);
+	/* One that nobody uses is closed all the same, and then opened anew. */
+	the_file = other;
+	let_time_pass(HOST_FD_IDLE_NS + MS);
+	let_time_pass(HOST_RECHECK_NS + MS);
+	start_program(60, 100);
+	settle();
+	cr_assert_eq(job_count, 3);
+}
+
+Test(host_files, file_of_a_server_is_opened_for_every_mapping)
+{
+	the_file.uid = 1000;
+	the_file.dev = DEV;
+	the_file.inode = 100;
+	the_file.foreign = true;
+	start_program(10, 100);
+	settle();
+	the_stat = the_file;
+	the_stat_status = 0;
+	start_program(20, 100);
+	settle();
+	cr_assert_eq(job_count, 2);
+}
+
+Test(host_files, file_that_others_can_write_is_opened_for_every_mapping)
+{
+	the_file.uid = 1000;
+	start_program(10, 100);
+	settle();
+	start_program(20, 100);
+	settle();
+	cr_assert_eq(job_count, 2);
+	cr_assert_eq(rows_asked, 1);
+	/* Changed in place: another file, with rows of its own. */
+	the_file.ctime_ns = 6;
+	start_program(30, 100);
+	settle();
+	cr_assert_eq(job_count, 3);
+	cr_assert_eq(rows_asked, 2);
+	cr_assert_neq(fake_tables_process(tables, 30)->at[0].slot,
+		      fake_tables_process(tables, 20)->at[0].slot);
+}
+
+Test(host_files, only_what_nobody_but_root_can_write_is_trusted)
+{
+	static const struct {
+		uint32_t uid, mode;
+		bool memfd, foreign, root_only;
+	} cases[] = { { 0, 0755, false, false, true },	{ 0, 0775, false, false, false },
+		      { 0, 0757, false, false, false }, { 1, 0755, false, false, false },
+		      { 0, 0755, true, false, false },	{ 0, 0755, false, true, false } };
+
+	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		the_file = (struct opener_file){ .mode = S_IFREG | cases[i].mode,
+						 .uid = cases[i].uid,
+						 .memfd = cases[i].memfd,
+						 .foreign = cases[i].foreign,
+						 .links = 1,
+						 .size = 4096 };
+		start_program(10 + i, 200 + i);
+		settle();
+		struct host_file *f =
+			host_slot_file(host, fake_tables_process(tables, 10 + i)->at[0].slot);
+		cr_assert_eq(!!(f->flags & FILE_ROOT_ONLY), cases[i].root_only, "case %u", i);
+	}
+}
+
+Test(host_files, other_inode_than_the_records_counts_only_while_it_is_still_mapped)
+{
+	/* As on overlayfs: fstat names another device and inode. */
+	the_file.dev = 99;
+	the_file.inode = 12345;
+	start_program(10, 100);
+	tick();
+	now = clock_mono_ns() - 10 * MS;
+	answer_all();
+	tick();
+	cr_assert_null(fake_tables_process(tables, 10));
+	now = clock_mono_ns() + 10 * MS;
+	tick();
+	tick();
+	expect_published(10, 1, M(0x400000, 0x401000, 0x1000, 12345));
+	cr_assert_eq(rows_asked, 1);
+
+	/* It execs while its file is opened: whose file came is not known. */
+	the_file.inode = 54321;
+	start_program(20, 101);
+	tick();
+	exec_of(20, "other");
+	answer_all();
+	now = clock_mono_ns() + 20 * MS;
+	tick();
+	tick();
+	cr_assert_eq(rows_asked, 1);
+}
+
+Test(host_files, file_that_cannot_be_opened_is_code_in_no_file)
+{
+	the_status = OPENER_NOT_REGULAR;
+	start_program(10, 100);
+	settle();
+	expect_published(10, 1, M(0x400000, 0x401000, 0, 0));
+	cr_assert(host_settled(host));
+}
+
+Test(host_files, kept_descriptors_stay_within_their_number_and_are_closed_in_time)
+{
+	struct host_figures f;
+
+	for (uint32_t i = 0; i < 300; i++) {
+		start_program(1000 + i, 1000 + i);
+		if (i % 10 == 0)
+			settle();
+	}
+	settle();
+	host_figures(host, &f);
+	cr_assert_eq(f.files, 301);
+	cr_assert_leq(f.open_fds, HOST_MAX_FDS);
+	now = clock_mono_ns() + HOST_FD_IDLE_NS;
+	let_time_pass(HOST_FD_IDLE_NS);
+	host_figures(host, &f);
+	cr_assert_eq(f.open_fds, 1);
+}
+
+static struct opener_result got;
+static unsigned got_calls;
+
+static void take(void *ctx, const struct opener_result *r)
+{
+	got = *r;
+	got_calls++;
+	if (r->fd >= 0)
+		close(r->fd);
+}
+
+Test(host_files, file_is_served_from_its_descriptor_then_opened_again)
+{
+	start_program(10, 100);
+	settle();
+	struct host_file *f = host_slot_file(host, fake_tables_process(tables, 10)->at[0].slot);
+	cr_assert_eq(host_file(host, f->id), f);
+	cr_assert_eq(host_open(host, f, take, NULL), 0);
+	cr_assert_eq(got_calls, 1);
+	cr_assert_eq(got.status, 0);
+	cr_assert_eq(job_count, 1);
+
+	now = clock_mono_ns() + HOST_FD_IDLE_NS;
+	let_time_pass(HOST_FD_IDLE_NS);
+	cr_assert_eq(host_open(host, f, take, NULL), 0);
+	cr_assert_eq(got_calls, 1);
+	cr_assert_eq(job_count, 2);
+	cr_assert_eq(jobs[1].q.kind, OPENER_MAPPING);
+	/* Another file answers: it is not taken for ours, and the path is tried. */
+	the_file.dev = DEV;
+	the_file.inode = 100;
+	struct opener_file other = the_file;
+	other.ctime_ns = 9;
+	answer(&jobs[1], 0, &other);
+	cr_assert_eq(got_calls, 1);
+	cr_assert_eq(jobs[2].q.kind, OPENER_PATH);
+	cr_assert_str_eq(jobs[2].path, "/bin/program");
+	answer(&jobs[2], 0, &the_file);
+	cr_assert_eq(got_calls, 2);
+	cr_assert_eq(got.status, 0);
+}
+
+Test(host_files, file_that_two_processes_unmapped_is_not_asked_of_them_for_ever)
+{
+	start_program(10, 100);
+	settle();
+	start_program(11, 100);
+	settle();
+	struct host_file *f = host_slot_file(host, fake_tables_process(tables, 10)->at[0].slot);
+	now = clock_mono_ns() + HOST_FD_IDLE_NS;
+	let_time_pass(HOST_FD_IDLE_NS);
+	cr_assert_eq(host_open(host, f, take, NULL), 0);
+	the_status = -ENOENT;
+	for (unsigned i = 0; i < 10 && !got_calls; i++)
+		answer_all();
+	cr_assert_eq(got_calls, 1);
+	cr_assert_eq(got.status, -ENOENT);
+	cr_assert_eq(jobs[job_count - 1].q.kind, OPENER_PATH);
+}
+
+Test(host_files, file_that_has_changed_meanwhile_is_refused)
+{
+	start_program(10, 100);
+	settle();
+	struct host_file *f = host_slot_file(host, fake_tables_process(tables, 10)->at[0].slot);
+	exit_of(10, 10);
+	now = clock_mono_ns() + HOST_FD_IDLE_NS;
+	let_time_pass(HOST_FD_IDLE_NS + MS);
+	cr_assert_eq(host_open(host, f, take, NULL), 0);
+	the_file.dev = DEV;
+	the_file.inode = 100;
+	the_file.size = 8192;
+	answer_all();
+	cr_assert_eq(got_calls, 1);
+	cr_assert_eq(got.status, OPENER_OTHER);
+	cr_assert_eq(got.fd, -1);
+}
+
+Test(host_files, evicted_rows_are_asked_for_again)
+{
+	start_program(10, 100);
+	settle();
+	struct host_file *f = host_slot_file(host, fake_tables_process(tables, 10)->at[0].slot);
+	rows_asked = 0;
+	host_want_rows(host, f);
+	cr_assert_eq(rows_asked, 1);
+	cr_assert_eq(last_rows_id, f->id);
+	now = clock_mono_ns() + HOST_FD_IDLE_NS;
+	let_time_pass(HOST_FD_IDLE_NS + MS);
+	host_want_rows(host, f);
+	cr_assert_eq(tables_file_state(fake_tables_as_tables(tables), f->slot), FILE_PENDING);
+	the_status = -ENOENT;
+	answer_all();
+	answer_all();
+	cr_assert_eq(rows_asked, 1);
+	cr_assert_eq(tables_file_state(fake_tables_as_tables(tables), f->slot), FILE_NO_ROWS);
+}
+
+Test(host_files, what_no_process_maps_any_more_is_told_once_the_last_has_gone)
+{
+	start_program(10, 100);
+	settle();
+	start_program(11, 100);
+	settle();
+	exit_of(10, 10);
+	let_time_pass(HOST_GRACE_NS + MS);
+	cr_assert_eq(fake_tables_unmapped(tables), 0, "the other one runs it");
+	exit_of(11, 11);
+	let_time_pass(HOST_GRACE_NS + MS);
+	cr_assert_eq(fake_tables_unmapped(tables), 1);
+}

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <criterion/criterion.h>
+#include <unistd.h>
+#include <fcntl.h>
+#include "tools/prof-bpf/limit/limit.h"
+
+#define MIB (1ull << 20)
+
+static struct budget b;
+static struct limit l;
+
+static void begin(uint64_t limit)
+{
+	budget_split(limit, &b);
+	l = (struct limit){ .fixed = 6 * MIB, .sure = b.maps - 6 * MIB };
+}
+
+/* What all take when little happens. */
+static const struct limit_asked quiet = { .held = { 8 * MIB, 5 * MIB, 9 * MIB, 3 * MIB },
+					  .tables = 4 * MIB };
+
+/* What prof-symd is sure of is lent as long as it does not hold it. */
+static uint64_t all_of(const struct limit_asked *a, uint64_t tables)
+{
+	const uint64_t symd = l.symd > b.symd ? l.symd : a->held[DEPLOY_SYMD];
+
+	return l.fixed + b.launcher + a->held[DEPLOY_BPF] + a->held[DEPLOY_DELTAS] + symd +
+	       a->held[DEPLOY_EXPORT] + tables;
+}
+
+Test(limit, rows_have_what_nobody_else_wants)
+{
+	begin(128 * MIB);
+	cr_assert_gt(limit_divide(&l, &b, &quiet), 40 * MIB, "of 128");
+	cr_assert_eq(l.enough, 0, "nothing was refused");
+}
+
+Test(limit, the_sum_stays_below_the_limit)
+{
+	for (uint64_t limit = BUDGET_LEAST; limit <= 4096 * MIB; limit += limit / 3) {
+		struct limit_asked a = quiet;
+
+		begin(limit);
+		a.symd = limit / 2;
+		a.lacking = limit;
+		const uint64_t tables = limit_divide(&l, &b, &a);
+
+		cr_assert_leq(all_of(&a, tables), limit, "%lu", limit);
+		cr_assert_geq(tables, l.sure, "%lu: what is sure", limit);
+		cr_assert_geq(l.symd, b.symd < a.held[DEPLOY_SYMD] ? b.symd : a.held[DEPLOY_SYMD]);
+	}
+}
+
+Test(limit, what_the_tables_have_is_granted_to_prof_symd_when_they_have_handed_it_back)
+{
+	struct limit_asked a = quiet;
+
+	begin(128 * MIB);
+	a.symd = b.symd;
+	const uint64_t most = limit_divide(&l, &b, &a);
+
+	a.tables = most;
+	a.symd = 80 * MIB;
+	const uint64_t now = limit_divide(&l, &b, &a), first = l.symd;
+
+	cr_assert_lt(now, most, "they are to hand some back");
+	cr_assert_leq(all_of(&a, most), 128 * MIB);
+	a.tables = now;
+	cr_assert_eq(limit_divide(&l, &b, &a), now);
+	cr_assert_gt(l.symd, first);
+}
+
+Test(limit, rows_in_use_do_not_go_for_what_prof_symd_only_asks_for)
+{
+	struct limit_asked a = quiet;
+
+	begin(96 * MIB);
+	a.held[DEPLOY_SYMD] = 20 * MIB;
+	a.tables = 36 * MIB;
+	a.useful = 34 * MIB;
+	a.symd = b.symd + 40 * MIB;
+	cr_assert_geq(limit_divide(&l, &b, &a), 36 * MIB);
+	cr_assert_geq(l.symd, a.held[DEPLOY_SYMD]);
+	/* Idle ones do. */
+	const uint64_t before = l.symd;
+
+	a.useful = 4 * MIB;
+	const uint64_t tables = limit_divide(&l, &b, &a);
+
+	cr_assert_lt(tables, 36 * MIB);
+	a.tables = tables;
+	(void)limit_divide(&l, &b, &a);
+	cr_assert_gt(l.symd, before);
+	/* And what prof-symd holds counts as much. */
+	a.held[DEPLOY_SYMD] = b.symd;
+	a.tables = a.useful = 60 * MIB;
+	(void)limit_divide(&l, &b, &a);
+	a.tables = limit_divide(&l, &b, &a);
+	(void)limit_divide(&l, &b, &a);
+	cr_assert_geq(l.symd, b.symd, "%lu of %lu", l.symd, b.symd);
+}
+
+Test(limit, rows_that_lack_room_have_what_prof_symd_asked_for_and_does_not_hold)
+{
+	/* Half of the rows are idle, and their room is free after the grace period only. */
+	struct limit_asked a = quiet;
+
+	begin(200 * MIB);
+	a.symd = b.symd_most;
+	a.tables = 70 * MIB;
+	a.useful = 35 * MIB;
+	(void)limit_divide(&l, &b, &a);
+	cr_assert_gt(l.symd, 80 * MIB);
+	a.lacking = 20 * MIB;
+	cr_assert_geq(limit_divide(&l, &b, &a), (a.tables + a.lacking) / 15 * 16);
+}
+
+/* Once what all held at the 64 MiB that were used up, by 43. */
+Test(limit, rows_lack_memory_only_when_the_limit_is_reached)
+{
+	for (uint64_t limit = BUDGET_LEAST; limit <= 1024 * MIB; limit += limit / 3) {
+		struct limit_asked a = { .held = { 9 * MIB, 2 * MIB, 14 * MIB, 3 * MIB },
+					 .tables = 10 * MIB,
+					 .useful = 9 * MIB,
+					 .lacking = 2 * limit };
+
+		begin(limit);
+		/* As long as rows lack room it may ask, and waits. */
+		a.symd = b.symd + 8 * MIB;
+		for (uint64_t now = 1; now < 8; now++) {
+			a.swing = limit_swing(&l.past, limit, 28 * MIB, now * 1000000000);
+			a.tables = limit_divide(&l, &b, &a) / SLAB_BYTES * SLAB_BYTES;
+			a.useful = a.tables;
+		}
+		const uint64_t used = l.fixed + b.launcher + 28 * MIB + a.tables;
+
+		cr_assert_geq(used, limit / 100 * 92, "%lu of %lu", used >> 20, limit >> 20);
+		cr_assert_leq(used, limit);
+	}
+}
+
+Test(limit, what_a_tool_held_a_moment_ago_it_may_take_again)
+{
+	struct limit_past p = { .last_s = 0 };
+	const uint64_t s = 1000000000, limit = 64 * MIB;
+
+	cr_assert_eq(limit_swing(&p, limit, 20 * MIB, 100 * s), 0);
+	cr_assert_eq(limit_swing(&p, limit, 26 * MIB, 100 * s + 1), 0);
+	cr_assert_eq(limit_swing(&p, limit, 20 * MIB, 102 * s), 6 * MIB);
+	cr_assert_eq(limit_swing(&p, limit, 20 * MIB, 104 * s), 6 * MIB);
+	cr_assert_eq(limit_swing(&p, limit, 20 * MIB, 105 * s), 0, "long ago");
+	cr_assert_eq(limit_swing(&p, limit, 21 * MIB, 106 * s), MIB, "it grows");
+	cr_assert_lt(limit_swing(&p, limit, 61 * MIB, 107 * s), 4 * MIB, "that has an end");
+	cr_assert_eq(limit_swing(&p, limit, 10 * MIB, 300 * s), 0, "nobody looked meanwhile");
+	cr_assert_eq(limit_swing(&p, limit, 10 * MIB, 1 * s), 0, "a clock that went back");
+}
+
+Test(limit, the_limit_that_would_have_sufficed_is_named_and_suffices)
+{
+	for (uint64_t lacking = MIB; lacking <= 700 * MIB; lacking += lacking / 2) {
+		struct limit_asked a = quiet;
+
+		begin(64 * MIB);
+		a.tables = a.useful = limit_divide(&l, &b, &a);
+		a.lacking = lacking;
+		(void)limit_divide(&l, &b, &a);
+		const uint64_t enough = l.enough, fixed = l.fixed;
+
+		cr_assert_gt(enough, 64 * MIB);
+		cr_assert_lt(enough, 64 * MIB + lacking * 3 / 2 + 12 * MIB);
+		/* The rings grow with the limit. */
+		begin(enough);
+		l.fixed = fixed + (enough - 64 * MIB) / 12;
+		const uint64_t room = limit_divide(&l, &b, &a) / SLAB_BYTES * SLAB_BYTES;
+
+		cr_assert_geq(room - room / 16, a.useful + lacking, "%lu MiB more", lacking / MIB);
+	}
+}
+
+Test(limit, a_tool_of_which_nothing_is_known_keeps_its_share)
+{
+	const struct limit_asked unknown = { .tables = 4 * MIB };
+
+	begin(128 * MIB);
+	const uint64_t tables = limit_divide(&l, &b, &unknown);
+
+	cr_assert_geq(tables, l.sure);
+	cr_assert_leq(tables + b.bpf + b.deltas + b.symd + b.export, 128 * MIB);
+}
+
+Test(limit, the_meter_reads_what_the_kernel_says)
+{
+	const struct deploy d = { .uid = { getuid(), getuid(), getuid(), getuid() } };
+	struct meter m = { .proc = open("/proc", O_PATH | O_DIRECTORY), .deploy = &d };
+	uint64_t first[DEPLOY_TOOLS], then[DEPLOY_TOOLS];
+	const size_t n = 16 * MIB;
+
+	meter_read(&m, 1, first);
+	cr_assert_gt(first[DEPLOY_BPF], 100 << 10);
+	volatile char *p = malloc(n);
+
+	for (size_t i = 0; i < n; i += 4096)
+		p[i] = (char)i;
+	meter_read(&m, 2, then);
+	/* Pages that it shares with the other tests count in part, and they come and go. */
+	cr_assert_geq(then[DEPLOY_BPF], n);
+	cr_assert_lt(first[DEPLOY_BPF], n);
+	free((void *)p);
+	close(m.proc);
+}

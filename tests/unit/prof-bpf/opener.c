@@ -1,0 +1,733 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fuse.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "common/base/clock.h"
+#include "tools/prof-bpf/open/opener.h"
+
+struct answer {
+	unsigned calls;
+	struct opener_result r;
+};
+
+static char dir[64];
+static int proc = -1;
+
+static void set_up(void)
+{
+	proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	snprintf(dir, sizeof(dir), "/tmp/opener-XXXXXX");
+	cr_assert_not_null(mkdtemp(dir));
+}
+
+static void clean_up(void)
+{
+	char command[128];
+
+	snprintf(command, sizeof(command), "rm -rf %s", dir);
+	(void)!system(command);
+	close(proc);
+}
+
+TestSuite(opener, .init = set_up, .fini = clean_up);
+
+static const char *path_of(const char *name)
+{
+	static char paths[4][256];
+	static unsigned next;
+	char *p = paths[next++ % 4];
+
+	snprintf(p, sizeof(paths[0]), "%s/%s", dir, name);
+	return p;
+}
+
+static void write_file(const char *path, const char *text)
+{
+	FILE *f = fopen(path, "we");
+
+	cr_assert_not_null(f, "%s", path);
+	fputs(text, f);
+	fclose(f);
+}
+
+static void take(void *ctx, const struct opener_result *r)
+{
+	struct answer *a = ctx;
+
+	a->calls++;
+	a->r = *r;
+}
+
+/* The first byte that can be read, or -1. */
+static int first_byte(const struct opener_result *r)
+{
+	uint8_t c;
+
+	return r->fd >= 0 && pread(r->fd, &c, 1, 0) == 1 ? c : -1;
+}
+
+static struct opener_result open_path(const char *path)
+{
+	struct opener_request q = { .kind = OPENER_PATH, .path = str_from(path) };
+	struct opener_result r;
+
+	opener_open_now(proc, &q, &r);
+	return r;
+}
+
+/* A child that maps fd, or a file, says where and waits. */
+static pid_t start_mapper(int fd, uint64_t *ret_at)
+{
+	int fds[2];
+
+	cr_assert_eq(pipe(fds), 0);
+	pid_t pid = fork();
+	if (pid == 0) {
+		void *at = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+		uint64_t where = at == MAP_FAILED ? 0 : (uint64_t)at;
+
+		(void)!write(fds[1], &where, sizeof(where));
+		close(fd);
+		for (;;)
+			pause();
+	}
+	cr_assert_eq(read(fds[0], ret_at, sizeof(*ret_at)), sizeof(*ret_at));
+	cr_assert_neq(*ret_at, 0);
+	close(fds[0]);
+	close(fds[1]);
+	return pid;
+}
+
+static void stop(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+static struct opener_result open_mapped(pid_t pid, uint64_t at)
+{
+	struct opener_request q = {
+		.kind = OPENER_MAPPING, .pid = (uint32_t)pid, .start = at, .end = at + 4096
+	};
+	struct opener_result r;
+
+	opener_open_now(proc, &q, &r);
+	return r;
+}
+
+Test(opener, regular_file_is_opened_with_its_identity)
+{
+	const char *path = path_of("a");
+	struct stat st;
+
+	write_file(path, "hello");
+	struct opener_result r = open_path(path);
+	cr_assert_eq(r.status, 0);
+	cr_assert_eq(first_byte(&r), 'h');
+	cr_assert_eq(stat(path, &st), 0);
+	cr_assert_eq(r.file.inode, st.st_ino);
+	cr_assert_eq(r.file.size, 5);
+	cr_assert_eq(r.file.links, 1);
+	cr_assert_eq(r.file.ctime_ns,
+		     (uint64_t)st.st_ctim.tv_sec * 1000000000u + (uint64_t)st.st_ctim.tv_nsec);
+	cr_assert(!r.file.memfd);
+	cr_assert_eq(fcntl(r.fd, F_GETFL) & O_ACCMODE, O_RDONLY);
+	cr_assert(fcntl(r.fd, F_GETFD) & FD_CLOEXEC);
+	close(r.fd);
+}
+
+Test(opener, what_is_not_a_regular_file_is_never_opened)
+{
+	mkfifo(path_of("fifo"), 0600);
+	cr_assert_eq(open_path(path_of("fifo")).status, OPENER_NOT_REGULAR);
+	cr_assert_eq(open_path("/dev/null").status, OPENER_NOT_REGULAR);
+	cr_assert_eq(open_path("/usr").status, OPENER_NOT_REGULAR);
+	cr_assert_eq(open_path("/nonexistent").status, -ENOENT);
+}
+
+Test(opener, magic_links_are_refused)
+{
+	cr_assert_eq(open_path("/proc/self/exe").status, -ELOOP);
+}
+
+Test(opener, symbolic_links_do_not_leave_the_root_of_the_process)
+{
+	int fds[2];
+	char c;
+
+	mkdir(path_of("root"), 0755);
+	write_file(path_of("root/secret"), "inside");
+	write_file(path_of("secret"), "outside");
+	cr_assert_eq(symlink("/../../secret", path_of("root/link")), 0);
+	cr_assert_eq(pipe(fds), 0);
+	pid_t pid = fork();
+	if (pid == 0) {
+		if (chroot(path_of("root")) || chdir("/"))
+			_exit(1);
+		(void)!write(fds[1], "x", 1);
+		for (;;)
+			pause();
+	}
+	cr_assert_eq(read(fds[0], &c, 1), 1);
+	struct opener_request q = { .kind = OPENER_PATH,
+				    .pid = (uint32_t)pid,
+				    .path = STR_LIT("/link") };
+	struct opener_result r;
+	opener_open_now(proc, &q, &r);
+	cr_assert_eq(r.status, 0);
+	cr_assert_eq(first_byte(&r), 'i');
+	close(r.fd);
+	stop(pid);
+}
+
+Test(opener, deleted_and_replaced_file_is_opened_through_its_mapping)
+{
+	const char *path = path_of("lib");
+	uint64_t at;
+
+	write_file(path, "old");
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	pid_t pid = start_mapper(fd, &at);
+	close(fd);
+	unlink(path);
+	write_file(path, "new");
+	struct opener_result r = open_mapped(pid, at);
+	cr_assert_eq(r.status, 0);
+	cr_assert_eq(first_byte(&r), 'o');
+	cr_assert_eq(r.file.links, 0);
+	close(r.fd);
+	stop(pid);
+}
+
+Test(opener, memfd_is_handed_out_as_a_sealed_copy)
+{
+	uint64_t at;
+	int fd = memfd_create("code", MFD_CLOEXEC);
+
+	cr_assert_eq(write(fd, "\177ELF", 4), 4);
+	pid_t pid = start_mapper(fd, &at);
+	struct opener_result r = open_mapped(pid, at);
+	cr_assert_eq(r.status, 0);
+	cr_assert(r.file.memfd);
+	cr_assert_eq(r.file.size, 4);
+	/* A change of the original is not seen, and nobody can change the copy. */
+	cr_assert_eq(pwrite(fd, "M", 1, 0), 1);
+	cr_assert_eq(first_byte(&r), 0177);
+	cr_assert_eq(fcntl(r.fd, F_GET_SEALS),
+		     F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE);
+	char link[64];
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", r.fd);
+	int writer = open(link, O_RDWR | O_CLOEXEC);
+	cr_assert(writer < 0 || write(writer, "x", 1) < 0);
+	struct stat original;
+	cr_assert_eq(fstat(fd, &original), 0);
+	cr_assert_eq(r.file.inode, original.st_ino);
+	close(r.fd);
+	close(fd);
+	stop(pid);
+}
+
+Test(opener, memfd_of_generated_code_is_no_file)
+{
+	uint64_t at;
+	int fd = memfd_create("doublemapper", MFD_CLOEXEC);
+
+	cr_assert_eq(ftruncate(fd, 65536), 0);
+	pid_t pid = start_mapper(fd, &at);
+	cr_assert_eq(open_mapped(pid, at).status, OPENER_NO_PROGRAM);
+	close(fd);
+	stop(pid);
+}
+
+Test(opener, memfd_above_the_bound_is_refused)
+{
+	uint64_t at;
+	int fd = memfd_create("large", MFD_CLOEXEC);
+
+	cr_assert_eq(write(fd, "\177ELF", 4), 4);
+	cr_assert_eq(ftruncate(fd, (off_t)OPENER_COPY_MAX + 1), 0);
+	pid_t pid = start_mapper(fd, &at);
+	cr_assert_eq(open_mapped(pid, at).status, OPENER_TOO_LARGE);
+	close(fd);
+	stop(pid);
+}
+
+Test(opener, path_stands_in_for_a_mapping_only_with_the_same_inode)
+{
+	const char *path = path_of("lib");
+	struct stat st;
+
+	write_file(path, "x");
+	cr_assert_eq(stat(path, &st), 0);
+	struct opener_request q = { .kind = OPENER_MAPPING,
+				    .pid = (uint32_t)getpid(),
+				    .start = 4096,
+				    .end = 8192,
+				    .path = str_from(path),
+				    .dev = (uint64_t)major(st.st_dev) << 32 | minor(st.st_dev),
+				    .inode = st.st_ino };
+	struct opener_result r;
+	opener_open_now(proc, &q, &r);
+	cr_assert_eq(r.status, 0);
+	close(r.fd);
+	q.inode++;
+	opener_open_now(proc, &q, &r);
+	cr_assert_eq(r.status, OPENER_OTHER);
+}
+
+/* Where a process maps one file after the other, another may be there by now. */
+Test(opener, a_mapping_of_another_file_is_not_taken_for_the_one_that_was_there)
+{
+	const char *path = path_of("lib");
+	struct stat st;
+	uint64_t at;
+
+	write_file(path, "old");
+	cr_assert_eq(stat(path, &st), 0);
+	write_file(path_of("other"), "new");
+	int fd = open(path_of("other"), O_RDONLY | O_CLOEXEC);
+	pid_t pid = start_mapper(fd, &at);
+	close(fd);
+	path = path_of("lib");
+	struct opener_request q = { .kind = OPENER_MAPPING,
+				    .pid = (uint32_t)pid,
+				    .start = at,
+				    .end = at + 4096,
+				    .path = str_from(path),
+				    .dev = (uint64_t)major(st.st_dev) << 32 | minor(st.st_dev),
+				    .inode = st.st_ino };
+	struct opener_result r;
+	opener_open_now(proc, &q, &r);
+	cr_assert_eq(r.status, 0);
+	cr_assert_eq(first_byte(&r), 'o');
+	close(r.fd);
+	unlink(path);
+	opener_open_now(proc, &q, &r);
+	cr_assert_neq(r.status, 0);
+	stop(pid);
+}
+
+static int fifth_byte(const struct opener_result *r)
+{
+	char c;
+
+	return r->status == 0 && pread(r->fd, &c, 1, 4) == 1 ? c : -1;
+}
+
+Test(opener, debug_files_are_found_by_build_id_and_by_name)
+{
+	static const uint8_t id[] = { 0xab, 0xcd, 0xef };
+	int fds[2];
+	char c;
+
+	/* Below a root of its own, since /usr/lib/debug is not ours to write. */
+	char command[1024];
+	snprintf(
+		command, sizeof(command),
+		"cd %s && umask 022 && mkdir -p r/usr/lib/debug/.build-id/ab r/usr/lib/debug/opt/x r/opt/x/.debug && "
+		"e() { printf '\\177ELF%%s' $1; } && e 1 >r/usr/lib/debug/.build-id/ab/cdef.debug && "
+		"e 2 >r/opt/x/.debug/p.debug && e 3 >r/usr/lib/debug/opt/x/q.debug && e 4 >r/opt/x/s.debug && e 5 >r/opt/x/p && "
+		"ln -s /etc r/opt/x/.debug/d && echo key >r/opt/x/secret && e 6 >r/opt/x/private && chmod 600 r/opt/x/private",
+		dir);
+	cr_assert_eq(system(command), 0);
+	cr_assert_eq(pipe(fds), 0);
+	pid_t pid = fork();
+	if (pid == 0) {
+		if (chroot(path_of("r")) || chdir("/"))
+			_exit(1);
+		(void)!write(fds[1], "x", 1);
+		for (;;)
+			pause();
+	}
+	cr_assert_eq(read(fds[0], &c, 1), 1);
+	struct opener_result r;
+	struct opener_request q = { .kind = OPENER_BUILD_ID,
+				    .pid = (uint32_t)pid,
+				    .build_id = { .data = id, .len = 3 } };
+	opener_open_now(proc, &q, &r);
+	cr_assert_eq(fifth_byte(&r), '1');
+	close(r.fd);
+	static const struct {
+		const char *name;
+		int first;
+	} by_name[] = { { "p.debug", '2' },
+			{ "q.debug", '3' },
+			{ "s.debug", '4' },
+			{ "none", -1 },
+			{ "p", -1 },
+			{ "d", -1 },
+			/* No ELF, and one that not everybody may read. */
+			{ "secret", -1 },
+			{ "private", -1 } };
+	for (size_t i = 0; i < sizeof(by_name) / sizeof(by_name[0]); i++) {
+		q = (struct opener_request){ .kind = OPENER_DEBUGLINK,
+					     .pid = (uint32_t)pid,
+					     .path = STR_LIT("/opt/x/p"),
+					     .name = str_from(by_name[i].name) };
+		opener_open_now(proc, &q, &r);
+		cr_assert_eq(fifth_byte(&r), by_name[i].first, "%s", by_name[i].name);
+		if (r.fd >= 0)
+			close(r.fd);
+	}
+	/* What several share: by build id, else by path. */
+	static const struct {
+		const char *name;
+		int first;
+	} shared[] = { { "q.debug", '3' },
+		       { ".debug/p.debug", '2' },
+		       { "/opt/x/.debug/p.debug", '2' },
+		       { "../x/.debug/p.debug", '2' },
+		       { "secret", -1 },
+		       { "/opt/x/private", -1 },
+		       { "/none", -1 } };
+	const uint8_t other[] = { 9, 9, 9 };
+
+	for (size_t i = 0; i < sizeof(shared) / sizeof(shared[0]); i++) {
+		struct opener_request alt = { .kind = OPENER_ALT,
+					      .pid = (uint32_t)pid,
+					      .path = STR_LIT("/opt/x/p"),
+					      .name = str_from(shared[i].name),
+					      .build_id = { .data = other, .len = 3 } };
+
+		opener_open_now(proc, &alt, &r);
+		cr_assert_eq(fifth_byte(&r), shared[i].first, "%s", shared[i].name);
+		if (r.fd >= 0)
+			close(r.fd);
+		alt.build_id = (struct span){ .data = id, .len = 3 };
+		opener_open_now(proc, &alt, &r);
+		cr_assert_eq(fifth_byte(&r), '1');
+		close(r.fd);
+	}
+	/* Another user's: who maps a file of root's does not say what is in it. */
+	cr_assert_eq(chown(path_of("r/opt/x/.debug/p.debug"), 1234, 1234), 0);
+	q.name = STR_LIT("p.debug");
+	opener_open_now(proc, &q, &r);
+	cr_assert_eq(r.status, -EACCES);
+	q.owner = 1234;
+	opener_open_now(proc, &q, &r);
+	cr_assert_eq(fifth_byte(&r), '2');
+	close(r.fd);
+	stop(pid);
+}
+
+Test(opener, names_that_lead_elsewhere_are_refused)
+{
+	static const char *const bad[] = { "../x", "a/b", "..", ".", "", "/etc/passwd" };
+	static const uint8_t id[1] = { 1 };
+	struct opener_result r;
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		struct opener_request q = { .kind = OPENER_DEBUGLINK,
+					    .path = STR_LIT("/usr/bin/true"),
+					    .name = str_from(bad[i]) };
+
+		opener_open_now(proc, &q, &r);
+		cr_assert_eq(r.status, -EINVAL, "%s", bad[i]);
+	}
+	struct opener_request nul = { .kind = OPENER_DEBUGLINK,
+				      .path = STR_LIT("/usr/bin/true"),
+				      .name = { .data = "a\0b", .len = 3 } };
+	opener_open_now(proc, &nul, &r);
+	cr_assert_eq(r.status, -EINVAL);
+	struct opener_request short_id = { .kind = OPENER_BUILD_ID,
+					   .build_id = { .data = id, .len = 1 } };
+	opener_open_now(proc, &short_id, &r);
+	cr_assert_eq(r.status, -EINVAL);
+	struct opener_request relative = { .kind = OPENER_PATH, .path = STR_LIT("etc/passwd") };
+	opener_open_now(proc, &relative, &r);
+	cr_assert_eq(r.status, -EINVAL);
+}
+
+/* --- threads --- */
+
+static void run_until(struct opener *o, const struct answer *a, unsigned calls, int timeout_ms)
+{
+	uint64_t until = clock_mono_ns() + (uint64_t)timeout_ms * 1000000;
+
+	while (a->calls < calls && clock_mono_ns() < until) {
+		struct pollfd p = { .fd = opener_fd(o), .events = POLLIN };
+
+		(void)poll(&p, 1, 20);
+		opener_run(o, clock_mono_ns());
+	}
+}
+
+Test(opener, requests_are_answered_once_each)
+{
+	struct opener *o = NULL;
+	struct answer a = { 0 };
+	uint64_t ticket, last = 0;
+	struct opener_request q = { .kind = OPENER_PATH, .path = STR_LIT("/bin/true") };
+
+	cr_assert_eq(opener_new("/proc", &o), 0);
+	for (unsigned i = 1; i <= 200; i++) {
+		cr_assert_eq(opener_submit(o, &q, take, &a, &ticket), 0);
+		cr_assert_gt(ticket, last);
+		last = ticket;
+		if (i % 7 == 0)
+			run_until(o, &a, i, 5000);
+		if (a.r.fd > 0)
+			close(a.r.fd);
+		a.r.fd = -1;
+	}
+	opener_free(o);
+}
+
+Test(opener, cancelled_request_is_not_answered_and_leaks_nothing)
+{
+	struct opener *o = NULL;
+	struct answer cancelled = { 0 }, other = { 0 };
+	uint64_t ticket;
+	struct opener_request q = { .kind = OPENER_PATH, .path = STR_LIT("/bin/true") };
+
+	cr_assert_eq(opener_new("/proc", &o), 0);
+	int before = dup(0);
+	close(before);
+	for (unsigned i = 0; i < 50; i++) {
+		cr_assert_eq(opener_submit(o, &q, take, &cancelled, &ticket), 0);
+		opener_cancel(o, ticket);
+		opener_cancel(o, 9999999);
+		cr_assert_eq(opener_submit(o, &q, take, &other, &ticket), 0);
+		run_until(o, &other, i + 1, 5000);
+		close(other.r.fd);
+	}
+	run_until(o, &cancelled, 1, 50);
+	cr_assert_eq(cancelled.calls, 0);
+	cr_assert_eq(other.calls, 50);
+	int after = dup(0);
+	cr_assert_eq(before, after);
+	close(after);
+	opener_free(o);
+}
+
+Test(opener, free_forgets_what_waits)
+{
+	struct opener *o = NULL;
+	struct answer a = { 0 };
+	uint64_t ticket;
+	struct opener_request q = { .kind = OPENER_PATH, .path = STR_LIT("/bin/true") };
+
+	cr_assert_eq(opener_new("/proc", &o), 0);
+	for (unsigned i = 0; i < 500; i++)
+		cr_assert_eq(opener_submit(o, &q, take, &a, &ticket), 0);
+	opener_free(o);
+	usleep(50000);
+	cr_assert_eq(a.calls, 0);
+}
+
+/* A FUSE server that knows one file and never answers its open. */
+static void serve(int dev)
+{
+	static char buffer[256u << 10];
+
+	for (;;) {
+		ssize_t n = read(dev, buffer, sizeof(buffer));
+		struct fuse_in_header in;
+		struct fuse_out_header out = { .len = sizeof(out) };
+		char reply[512];
+
+		if (n < (ssize_t)sizeof(in))
+			_exit(0);
+		memcpy(&in, buffer, sizeof(in));
+		out.unique = in.unique;
+		size_t more = 0;
+		struct fuse_attr attr = {
+			.ino = 2, .mode = S_IFREG | 0755, .nlink = 1, .size = 4096, .blksize = 4096
+		};
+		struct fuse_attr root = { .ino = 1, .mode = S_IFDIR | 0755, .nlink = 2 };
+		if (in.opcode == FUSE_INIT) {
+			struct fuse_init_out o = { .major = 7, .minor = 31, .max_write = 4096 };
+
+			memcpy(reply, &o, more = sizeof(o));
+		} else if (in.opcode == FUSE_LOOKUP) {
+			struct fuse_entry_out o = {
+				.nodeid = 2, .attr = attr, .entry_valid = 100, .attr_valid = 100
+			};
+
+			memcpy(reply, &o, more = sizeof(o));
+		} else if (in.opcode == FUSE_GETATTR) {
+			struct fuse_attr_out o = { .attr = in.nodeid == 1 ? root : attr,
+						   .attr_valid = 100 };
+
+			memcpy(reply, &o, more = sizeof(o));
+		} else if (in.opcode == FUSE_OPEN) {
+			continue;
+		} else {
+			out.error = -ENOSYS;
+		}
+		out.len = (uint32_t)(sizeof(out) + more);
+		memmove(reply + sizeof(out), reply, more);
+		memcpy(reply, &out, sizeof(out));
+		(void)!write(dev, reply, out.len);
+	}
+}
+
+Test(opener, hanging_file_costs_one_thread_and_its_device_is_left_alone)
+{
+	struct opener *o = NULL;
+	struct answer hung = { 0 }, again = { 0 }, other = { 0 };
+	struct opener_figures f;
+	char options[128];
+	uint64_t ticket, before;
+
+	int dev = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+	cr_assert_geq(dev, 0, "/dev/fuse: %m");
+	snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=0,group_id=0,allow_other",
+		 dev);
+	mkdir(path_of("m"), 0755);
+	cr_assert_eq(mount("hang", path_of("m"), "fuse", 0, options), 0);
+	pid_t server = fork();
+	if (server == 0)
+		serve(dev);
+
+	cr_assert_eq(opener_new("/proc", &o), 0);
+	struct opener_request q = { .kind = OPENER_PATH, .path = str_from(path_of("m/f")) },
+			      good = { .kind = OPENER_PATH, .path = STR_LIT("/bin/true") };
+	before = clock_mono_ns();
+	cr_assert_eq(opener_submit(o, &q, take, &hung, &ticket), 0);
+	cr_assert_eq(opener_submit(o, &good, take, &other, &ticket), 0);
+	run_until(o, &other, 1, 500);
+	cr_assert_eq(other.r.status, 0);
+	cr_assert_eq(hung.calls, 0);
+	run_until(o, &hung, 1, 3000);
+	cr_assert_eq(hung.calls, 1);
+	cr_assert_eq(hung.r.status, OPENER_TIMEOUT);
+	cr_assert_eq(hung.r.fd, -1);
+	cr_assert_geq(clock_mono_ns() - before, OPENER_DEADLINE_NS);
+	opener_figures(o, &f);
+	cr_assert_eq(f.hanging, 1);
+
+	before = clock_mono_ns();
+	cr_assert_eq(opener_submit(o, &q, take, &again, &ticket), 0);
+	run_until(o, &again, 1, 3000);
+	cr_assert_eq(again.r.status, OPENER_TIMEOUT);
+	cr_assert_lt(clock_mono_ns() - before, OPENER_DEADLINE_NS / 2);
+	opener_figures(o, &f);
+	cr_assert_eq(f.hanging, 1);
+
+	/* The opener can go while the thread hangs, and the thread goes when the server does. */
+	opener_free(o);
+	stop(server);
+	close(dev);
+	umount2(path_of("m"), MNT_DETACH);
+	usleep(50000);
+	cr_assert_eq(hung.calls, 1);
+	close(other.r.fd);
+}
+
+/* Not even names can be looked up. */
+Test(opener, mount_that_answers_nothing_costs_two_threads)
+{
+	enum { ASKED = 40 };
+	struct answer hung[ASKED] = { 0 }, good = { 0 };
+	struct opener *o = NULL;
+	struct opener_figures f;
+	char options[128];
+	uint64_t ticket;
+
+	int dev = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+	cr_assert_geq(dev, 0, "/dev/fuse: %m");
+	snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=0,group_id=0,allow_other",
+		 dev);
+	mkdir(path_of("m"), 0755);
+	cr_assert_eq(mount("dead", path_of("m"), "fuse", 0, options), 0);
+	cr_assert_eq(opener_new("/proc", &o), 0);
+	for (int i = 0; i < ASKED; i++) {
+		char path[300];
+
+		/* Folders in it, too; and as debug files beside programs. */
+		snprintf(path, sizeof(path), "%s/%d/f", path_of("m"), i);
+		struct opener_request q = { .kind = i % 2 ? OPENER_PATH : OPENER_DEBUGLINK,
+					    .path = str_from(path),
+					    .name = STR_LIT("f.debug") };
+		cr_assert_eq(opener_submit(o, &q, take, &hung[i], &ticket), 0);
+	}
+	struct opener_request q = { .kind = OPENER_PATH, .path = STR_LIT("/bin/true") };
+	cr_assert_eq(opener_submit(o, &q, take, &good, &ticket), 0);
+	run_until(o, &good, 1, 500);
+	cr_assert_eq(good.r.status, 0);
+	for (int i = 0; i < ASKED; i++) {
+		run_until(o, &hung[i], 1, 3000);
+		cr_assert_eq(hung[i].r.status, OPENER_TIMEOUT);
+	}
+	opener_figures(o, &f);
+	cr_assert_eq(f.hanging, OPENER_THREADS_DEVICE);
+	opener_free(o);
+	/* The kernel answers in the server's place. */
+	close(dev);
+	umount2(path_of("m"), MNT_DETACH);
+	usleep(50000);
+	close(good.r.fd);
+}
+
+/* --- what a process wrote about itself --- */
+
+static struct opener_request theirs(const char *path, uint32_t uid, uint64_t since_ns)
+{
+	return (struct opener_request){ .kind = OPENER_PATH,
+					.pid = (uint32_t)getpid(),
+					.path = str_from(path),
+					.by_users = true,
+					.uids = { uid, uid },
+					.since_ns = since_ns };
+}
+
+static int status_of(struct opener_request q)
+{
+	struct opener_result r;
+
+	opener_open_now(proc, &q, &r);
+	if (r.fd >= 0)
+		close(r.fd);
+	return r.status;
+}
+
+Test(opener, a_file_of_theirs_is_their_users_or_roots_alone)
+{
+	const char *path = path_of("perf-1.map"), *link_path = path_of("perf-2.map");
+
+	write_file(path, "1000 10 f");
+	cr_assert_eq(chmod(path, 0600), 0);
+	cr_expect_eq(status_of(theirs(path, getuid(), 0)), 0);
+	/* Owned by us, asked for another's process. */
+	cr_expect_eq(status_of(theirs(path, getuid() + 1, 0)), -EACCES, "not for everybody");
+	cr_assert_eq(chmod(path, 0644), 0);
+	cr_expect_eq(status_of(theirs(path, getuid() + 1, 0)), getuid() == 0 ? 0 : -EACCES);
+	cr_assert_eq(link(path, link_path), 0);
+	cr_expect_eq(status_of(theirs(link_path, getuid() + 1, 0)), -EACCES, "one of two names");
+	cr_expect_eq(status_of(theirs(link_path, getuid(), 0)), 0);
+}
+
+Test(opener, a_file_of_theirs_is_no_link_and_no_pipe)
+{
+	const char *path = path_of("file"), *link_path = path_of("perf-1.map"),
+		   *pipe_path = path_of("perf-2.map");
+
+	write_file(path, "1000 10 f");
+	cr_assert_eq(symlink(path, link_path), 0);
+	cr_assert_eq(mkfifo(pipe_path, 0600), 0);
+	cr_expect_eq(status_of(theirs(link_path, getuid(), 0)), OPENER_NOT_REGULAR);
+	cr_expect_eq(status_of(theirs(pipe_path, getuid(), 0)), OPENER_NOT_REGULAR);
+}
+
+Test(opener, a_file_of_theirs_is_younger_than_they_are)
+{
+	const char *path = path_of("perf-1.map");
+	uint64_t now_ns = clock_wall_ns();
+
+	write_file(path, "1000 10 f");
+	cr_expect_eq(status_of(theirs(path, getuid(), now_ns)), 0);
+	cr_expect_eq(status_of(theirs(path, getuid(), now_ns + 3600000000000u)), -EACCES);
+}

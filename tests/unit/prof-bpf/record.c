@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <criterion/criterion.h>
+#include <string.h>
+#include "tools/prof-bpf/kernel/record.h"
+
+static void fill(struct sample_object *o)
+{
+	*o = (struct sample_object){
+		.sample = { .flags = SAMPLE_OBJECT,
+			    .user_frames = (sizeof(*o) - sizeof(o->sample)) / 8 },
+		.address = 0x1000,
+		.check = 7,
+		.at = { 0x1000, 0x2000, 0x3000, 0x4000 },
+		.len = { 200, 60, 70, SAMPLE_LINES_BYTES },
+	};
+	memset(o->object, 'o', sizeof(o->object));
+	memset(o->name, 'n', sizeof(o->name));
+	memset(o->source, 's', sizeof(o->source));
+	memset(o->lines, 'l', sizeof(o->lines));
+}
+
+/* So that there are so many bytes of lines. */
+static void cut_lines(struct sample_object *o, uint32_t bytes)
+{
+	o->sample.user_frames =
+		(uint16_t)((offsetof(struct sample_object, lines) - sizeof(o->sample) + bytes) / 8);
+}
+
+Test(record, one_that_has_less_than_it_says_is_none)
+{
+	struct {
+		struct sample sample;
+		uint64_t words[8];
+	} r = { .sample = { .kernel_frames = 2, .items = 2, .user_frames = 2 } };
+
+	cr_expect_eq(record_sample(&r, sizeof(r)), &r.sample);
+	cr_expect_null(record_sample(&r, sizeof(r) - 1));
+	cr_expect_null(record_sample(&r, sizeof(r.sample)));
+	cr_expect_null(record_sample(&r, sizeof(r.sample) - 1));
+	cr_expect_null(record_sample(&r, 0));
+	r.sample.items = UINT16_MAX;
+	cr_expect_null(record_sample(&r, sizeof(r)));
+}
+
+Test(record, a_deferred_one_is_of_one_of_two_sizes)
+{
+	static struct deferred_sample d;
+
+	d.deferred.chunks = DEFERRED_CHUNKS;
+	cr_expect_eq(record_deferred(&d, sizeof(d)), &d);
+	cr_expect_null(record_deferred(&d, DEFERRED_SMALL_BYTES));
+	d.deferred.chunks = DEFERRED_SMALL_CHUNKS;
+	cr_expect_eq(record_deferred(&d, DEFERRED_SMALL_BYTES), &d);
+	cr_expect_null(record_deferred(&d, DEFERRED_SMALL_BYTES - 1));
+	d.sample.kernel_frames = SAMPLE_MAX_KERNEL + 1;
+	cr_expect_null(record_deferred(&d, sizeof(d)));
+}
+
+Test(record, pieces_of_an_object_follow_one_another)
+{
+	struct record_object keep;
+	struct sample_object o;
+	struct msg_object m;
+
+	fill(&o);
+	cr_assert(record_object(&o.sample, &keep, &m));
+	cr_expect(m.address == 0x1000 && m.check == 7);
+	cr_expect(m.addresses.len == 4 && m.lengths.len == 4);
+	cr_expect_eq(m.addresses.data[3], 0x4000);
+	cr_assert_eq(m.bytes.len, 200 + 60 + 70 + SAMPLE_LINES_BYTES);
+	cr_expect(m.bytes.data[199] == 'o' && m.bytes.data[200] == 'n' &&
+		  m.bytes.data[260] == 's' && m.bytes.data[330] == 'l');
+}
+
+Test(record, lengths_of_an_object_that_cannot_be_are_cut)
+{
+	struct record_object keep;
+	struct sample_object o;
+	struct msg_object m;
+
+	fill(&o);
+	for (int i = 0; i < SAMPLE_PIECES; i++)
+		o.len[i] = UINT32_MAX;
+	cut_lines(&o, 16);
+	cr_assert(record_object(&o.sample, &keep, &m));
+	cr_expect(m.lengths.data[0] == SAMPLE_OBJECT_BYTES &&
+		  m.lengths.data[1] == SAMPLE_NAME_BYTES &&
+		  m.lengths.data[2] == SAMPLE_SOURCE_BYTES && m.lengths.data[3] == 16);
+	cr_expect_eq(m.bytes.len,
+		     SAMPLE_OBJECT_BYTES + SAMPLE_NAME_BYTES + SAMPLE_SOURCE_BYTES + 16);
+	cut_lines(&o, 0);
+	cr_assert(record_object(&o.sample, &keep, &m));
+	cr_expect_eq(m.lengths.data[3], 0);
+	o.sample.user_frames--;
+	cr_expect_not(record_object(&o.sample, &keep, &m));
+	o.sample.user_frames = 0;
+	cr_expect_not(record_object(&o.sample, &keep, &m));
+}

@@ -1,0 +1,731 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/prof-export/model/model.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <unistd.h>
+#include "tools/prof-export/output/folded.h"
+#include "tools/prof-export/model/label.h"
+#include "tools/prof-export/output/text.h"
+
+#define LIST(...) \
+	{ \
+		.data = (uint64_t[]){ __VA_ARGS__ }, \
+		.len = sizeof((uint64_t[]){ __VA_ARGS__ }) / sizeof(uint64_t) \
+	}
+
+static struct model *model_of(const struct model_options *o)
+{
+	struct model *m = NULL;
+
+	cr_assert_eq(model_new(o, &m), 0);
+	return m;
+}
+
+static struct model *new_model(enum model_detail detail, bool aggregate, size_t memory_max)
+{
+	return model_of(&(struct model_options){
+		.detail = detail, .aggregate = aggregate, .memory_max = memory_max });
+}
+
+static int take(struct model *m, struct msg msg)
+{
+	struct model_sample sample;
+
+	return model_take(m, &msg, &sample);
+}
+
+static void process(struct model *m, uint64_t id, uint64_t pid, struct str comm)
+{
+	take(m, (struct msg){ .id = MSG_PROCESS,
+			      .process = { .id = id, .pid = pid, .start_ns = pid, .comm = comm } });
+	take(m, (struct msg){ .id = MSG_THREAD,
+			      .thread = { .id = id, .process = id, .tid = pid, .comm = comm } });
+}
+
+static void function(struct model *m, uint64_t id, struct str name)
+{
+	take(m, (struct msg){ .id = MSG_FUNCTION, .function = { .id = id, .name = name } });
+}
+
+static void frame(struct model *m, uint64_t id, uint64_t offset, uint64_t f)
+{
+	take(m, (struct msg){ .id = MSG_FRAME,
+			      .frame = { .id = id,
+					 .offset = offset,
+					 .address = offset,
+					 .functions = LIST(f),
+					 .lines = LIST(id) } });
+}
+
+static int sample(struct model *m, uint64_t stack, uint64_t thread)
+{
+	return take(m, (struct msg){ .id = MSG_SAMPLE,
+				     .sample = { .stack = stack,
+						 .thread = thread,
+						 .time_ns = 1000,
+						 .value = 7 } });
+}
+
+static char *folded(const struct model *m, bool threads)
+{
+	static char text[65536];
+	static struct output o;
+	FILE *f = tmpfile();
+
+	cr_assert_not_null(f);
+	cr_assert_eq(output_init(&o, fileno(f), false), 0);
+	cr_assert_eq(folded_write(m, threads, &o), 0);
+	cr_assert_eq(output_done(&o), 0);
+	output_free(&o);
+	rewind(f);
+	text[fread(text, 1, sizeof(text) - 1, f)] = '\0';
+	fclose(f);
+	return text;
+}
+
+static void simple(struct model *m)
+{
+	process(m, 1, 10, STR_LIT("a"));
+	function(m, 1, STR_LIT("main"));
+	function(m, 2, STR_LIT("leaf"));
+	frame(m, 1, 100, 1);
+	frame(m, 2, 200, 2);
+	take(m, (struct msg){ .id = MSG_STACK, .stack = { .id = 1, .frames = LIST(2, 1) } });
+}
+
+Test(model, the_same_stack_in_two_epochs_is_one)
+{
+	struct model *m = new_model(MODEL_ADDRESSES, true, 1 << 20);
+	const struct model_bucket *b;
+
+	simple(m);
+	cr_assert_eq(sample(m, 1, 1), MODEL_SAMPLE);
+	model_forget(m);
+	cr_assert_eq(sample(m, 1, 1), 0, "ids of the epoch before are void");
+	cr_assert_eq(model_totals(m)->lost[LOST_MALFORMED], 1);
+	simple(m);
+	cr_assert_eq(sample(m, 1, 1), MODEL_SAMPLE);
+	cr_assert_eq(model_buckets(m, &b), 1);
+	cr_assert_eq(b[0].samples, 2);
+	cr_assert_eq(b[0].value, 14);
+	cr_assert_eq(model_totals(m)->processes, 1);
+	cr_assert_eq(model_totals(m)->threads, 1);
+	model_free(m);
+}
+
+/* The loss that the sampler told of may be in the hands of a tool that died, or have come. */
+Test(model, what_was_taken_and_neither_came_nor_is_told_of_was_in_the_hands_of_a_tool)
+{
+	static const struct str began = STR_LIT("began"), taken = STR_LIT("taken");
+
+	for (uint64_t told = 0; told <= 4; told += 4) {
+		struct model *m = new_model(MODEL_NAMES, true, 1 << 20);
+
+		simple(m);
+		take(m, (struct msg){ .id = MSG_FIGURE, .figure = { .name = began, .value = 1 } });
+		for (int i = 0; i < 5; i++)
+			sample(m, 1, 1);
+		if (told)
+			take(m,
+			     (struct msg){ .id = MSG_LOST,
+					   .lost = { .reason = LOST_RING_FULL, .count = told } });
+		/* These are no samples, and stand for none. */
+		for (uint64_t i = 0; i < LOST_REASONS; i++)
+			if (!lost_reason_is_samples(i))
+				take(m, (struct msg){ .id = MSG_LOST,
+						      .lost = { .reason = i, .count = 1000 } });
+		take(m, (struct msg){ .id = MSG_FIGURE, .figure = { .name = taken, .value = 12 } });
+		take(
+			m, (struct msg) {
+				.id = MSG_END
+				, .end = {.reason = END_DONE }
+			});
+		cr_assert_eq(model_totals(m)->lost[LOST_RESTART], 12 - 5 - told);
+		model_free(m);
+	}
+}
+
+Test(model, addresses_within_a_function_differ_only_where_they_are_shown)
+{
+	for (int detail = MODEL_NAMES; detail <= MODEL_ADDRESSES; detail++) {
+		struct model *m = new_model((enum model_detail)detail, true, 1 << 20);
+		const struct model_stack *stacks;
+
+		simple(m);
+		frame(m, 3, 204, 2);
+		take(m,
+		     (struct msg){ .id = MSG_STACK, .stack = { .id = 2, .frames = LIST(3, 1) } });
+		cr_assert_eq(model_stacks(m, &stacks), detail == MODEL_NAMES ? 1 : 2);
+		model_free(m);
+	}
+}
+
+Test(model, inlined_calls_are_frames_of_their_own)
+{
+	struct model *m = new_model(MODEL_NAMES, true, 1 << 20);
+
+	simple(m);
+	take(m, (struct msg){ .id = MSG_FRAME,
+			      .frame = { .id = 3,
+					 .offset = 5,
+					 .functions = LIST(2, 1, 2),
+					 .lines = LIST(1, 2, 3) } });
+	take(m, (struct msg){ .id = MSG_STACK, .stack = { .id = 2, .frames = LIST(3, 1) } });
+	sample(m, 2, 1);
+	cr_assert_str_eq(folded(m, false), "a;main;leaf;main;leaf 1\n");
+	model_free(m);
+}
+
+Test(model, sample_after_a_gap_is_lost_to_the_gap)
+{
+	struct model *m = new_model(MODEL_NAMES, true, 1 << 20);
+
+	simple(m);
+	model_missing(m, 3);
+	cr_assert_eq(sample(m, 9, 1), 0);
+	cr_assert_eq(model_totals(m)->lost[LOST_SEQUENCE], 4);
+	cr_assert_eq(model_totals(m)->samples, 0);
+	model_free(m);
+}
+
+Test(model, frame_without_one_of_its_functions_is_not_shown)
+{
+	struct model *m = new_model(MODEL_NAMES, true, 1 << 20);
+
+	simple(m);
+	take(m, (struct msg){ .id = MSG_FRAME,
+			      .frame = { .id = 3, .offset = 5, .functions = LIST(1, 99) } });
+	take(m, (struct msg){ .id = MSG_STACK, .stack = { .id = 2, .frames = LIST(3, 1) } });
+	cr_assert_eq(sample(m, 2, 1), 0);
+	cr_assert_eq(model_totals(m)->lost[LOST_MALFORMED], 1);
+	model_free(m);
+}
+
+Test(model, a_second_definition_of_a_process_updates_the_first)
+{
+	struct model *m = new_model(MODEL_NAMES, true, 1 << 20);
+	const struct model_process *p;
+	const struct model_file *f;
+
+	simple(m);
+	cr_assert_eq(sample(m, 1, 1), MODEL_SAMPLE);
+	take(m,
+	     (struct msg){ .id = MSG_FILE, .file = { .id = 9, .path = STR_LIT("/usr/bin/late") } });
+	take(m, (struct msg){ .id = MSG_PROCESS,
+			      .process = { .id = 1,
+					   .pid = 10,
+					   .start_ns = 10,
+					   .comm = STR_LIT("late"),
+					   .exe = 9 } });
+	cr_assert_eq(sample(m, 1, 1), MODEL_SAMPLE);
+	cr_assert_eq(model_processes(m, &p), 1);
+	cr_assert_eq(model_files(m, &f), 1);
+	cr_expect_eq(p->exe, 0);
+	cr_expect(str_eq(model_string(m, p->comm), STR_LIT("late")));
+	cr_expect_eq(model_totals(m)->processes, 1);
+	cr_expect_str_eq(folded(m, false), "late;main;leaf 2\n");
+	/* Who does not know it in the next epoch takes nothing away. */
+	model_forget(m);
+	simple(m);
+	cr_assert_eq(sample(m, 1, 1), MODEL_SAMPLE);
+	model_processes(m, &p);
+	cr_expect_eq(p->exe, 0);
+	model_free(m);
+}
+
+Test(model, a_frame_that_is_defined_again_is_shown_so_from_then_on)
+{
+	struct model *m = new_model(MODEL_NAMES, true, 1 << 20);
+
+	simple(m);
+	cr_assert_eq(sample(m, 1, 1), MODEL_SAMPLE);
+	function(m, 3, STR_LIT("known"));
+	frame(m, 2, 200, 3);
+	cr_assert_eq(sample(m, 1, 1), MODEL_SAMPLE);
+	take(m, (struct msg){ .id = MSG_STACK, .stack = { .id = 1, .frames = LIST(2, 1) } });
+	for (int i = 0; i < 3; i++)
+		cr_assert_eq(sample(m, 1, 1), MODEL_SAMPLE);
+	cr_expect_str_eq(folded(m, false), "a;main;known 3\na;main;leaf 2\n");
+	model_free(m);
+}
+
+Test(model, process_that_ended_is_void_and_its_place_is_used_again)
+{
+	struct model *m = new_model(MODEL_NAMES, false, 64 << 10);
+
+	simple(m);
+	for (uint64_t i = 100; i < 100000; i++) {
+		process(m, i, i, STR_LIT("short"));
+		cr_assert_eq(sample(m, 1, i), MODEL_SAMPLE, "process %llu", (unsigned long long)i);
+		take(m, (struct msg){ .id = MSG_PROCESS_END, .process_end = { .id = i } });
+		cr_assert_eq(sample(m, 1, i), 0);
+	}
+	cr_assert_eq(model_totals(m)->processes, 99901);
+	model_free(m);
+}
+
+Test(model, ceiling_is_kept_and_what_was_collected_stays)
+{
+	struct model *m = new_model(MODEL_ADDRESSES, true, 256 << 10);
+	const struct model_bucket *b;
+	uint64_t taken = 0;
+
+	simple(m);
+	for (uint64_t i = 10; i < 20000; i++) {
+		frame(m, i, i, 1);
+		take(m,
+		     (struct msg){ .id = MSG_STACK, .stack = { .id = i, .frames = LIST(i, 1) } });
+		taken += sample(m, i, 1) == MODEL_SAMPLE;
+		cr_assert_leq(model_memory(m).used, 256 << 10);
+	}
+	cr_assert_gt(taken, 500);
+	cr_assert_eq(model_totals(m)->lost[LOST_LIMIT], 19990 - taken);
+	cr_assert_eq(model_totals(m)->samples, taken);
+	cr_assert_eq(model_buckets(m, &b), taken);
+	cr_assert_eq(sample(m, 10, 1), MODEL_SAMPLE, "what is known still counts");
+	model_free(m);
+}
+
+Test(model, hottest_functions_are_sorted_and_survive_epochs)
+{
+	for (int aggregate = 0; aggregate < 2; aggregate++) {
+		struct model *m = new_model(MODEL_ADDRESSES, aggregate, 1 << 20);
+		struct status st = { 0 };
+
+		for (int epoch = 0; epoch < 2; epoch++) {
+			simple(m);
+			take(m, (struct msg){ .id = MSG_STACK,
+					      .stack = { .id = 2, .frames = LIST(1) } });
+			sample(m, 1, 1);
+			sample(m, 1, 1);
+			sample(m, 2, 1);
+			model_forget(m);
+		}
+		model_status(m, &st, true);
+		cr_assert_str_eq(st.top[0].name, "leaf");
+		cr_assert_eq(st.top[0].self, 4);
+		cr_assert_str_eq(st.top[1].name, "main");
+		cr_assert_eq(st.top[1].self, 2);
+		cr_assert_eq(st.top[2].self, 0);
+		cr_assert_eq(st.samples, 6);
+		model_free(m);
+	}
+}
+
+Test(model, eleventh_hottest_function_is_left_out)
+{
+	struct model *m = new_model(MODEL_ADDRESSES, true, 1 << 20);
+	struct status st = { 0 };
+	char name[8];
+
+	process(m, 1, 10, STR_LIT("a"));
+	for (uint64_t i = 1; i <= 30; i++) {
+		snprintf(name, sizeof(name), "f%02u", (unsigned)(i * 7 % 30));
+		function(m, i, str_from(name));
+		frame(m, i, i, i);
+		take(m, (struct msg){ .id = MSG_STACK, .stack = { .id = i, .frames = LIST(i) } });
+		for (uint64_t k = 0; k <= i * 7 % 30; k++)
+			sample(m, i, 1);
+	}
+	model_status(m, &st, true);
+	for (unsigned i = 0; i < STATUS_TOP; i++) {
+		snprintf(name, sizeof(name), "f%02u", 29 - i);
+		cr_assert_str_eq(st.top[i].name, name);
+		cr_assert_eq(st.top[i].self, 30 - i);
+	}
+	model_free(m);
+}
+
+Test(model, figures_and_user_stacks_are_counted)
+{
+	struct model *m = new_model(MODEL_NAMES, true, 1 << 20);
+	struct status st = { 0 };
+
+	simple(m);
+	take(m,
+	     (struct msg){ .id = MSG_FIGURE, .figure = { .name = STR_LIT("bpf_ns"), .value = 5 } });
+	take(m,
+	     (struct msg){ .id = MSG_FIGURE, .figure = { .name = STR_LIT("bpf_ns"), .value = 9 } });
+	take(m, (struct msg){ .id = MSG_FRAME,
+			      .frame = { .id = 7, .kind = FRAME_KERNEL, .offset = 9 } });
+	take(m, (struct msg){ .id = MSG_STACK, .stack = { .id = 2, .frames = LIST(7) } });
+	take(m, (struct msg){ .id = MSG_STACK,
+			      .stack = { .id = 3, .frames = LIST(7), .reason = WALK_NO_PROCESS } });
+	sample(m, 1, 1);
+	sample(m, 2, 1);
+	sample(m, 3, 1);
+	model_status(m, &st, false);
+	cr_assert_eq(st.user_stacks, 2);
+	cr_assert_eq(st.complete, 2);
+	cr_assert_eq(st.truncated[WALK_NO_PROCESS], 1);
+	cr_assert_eq(st.bpf_ns, 9);
+	cr_assert_eq(st.first_complete_ns, 1000);
+	model_free(m);
+}
+
+static void figure(struct model *m, struct str name, uint64_t value)
+{
+	take(m, (struct msg){ .id = MSG_FIGURE, .figure = { .name = name, .value = value } });
+}
+
+static void sample_at(struct model *m, uint64_t time_ns)
+{
+	take(m, (struct msg){ .id = MSG_SAMPLE,
+			      .sample = { .stack = 1, .thread = 1, .time_ns = time_ns } });
+}
+
+#define S 1000000000ull
+
+/* 50 samples in 5 s, 8 s away from the last sample on, and 1 s at the end; the launcher knows of 3
+ * samples that did not come, and of who was started again. */
+Test(model, what_was_not_sampled_is_reckoned_from_the_last_sample_to_the_next_life)
+{
+	struct model *m = new_model(MODEL_NAMES, true, 1 << 20);
+	struct status st;
+
+	take(m, (struct msg){ .id = MSG_HELLO, .hello = { .hz = 99, .cpus = 2, .mono_ns = 1 } });
+	simple(m);
+	figure(m, STR_LIT("began"), 1);
+	figure(m, STR_LIT("sampling_since"), 10 * S);
+	figure(m, STR_LIT("sampled_until"), 13 * S);
+	for (uint64_t i = 1; i <= 50; i++)
+		sample_at(m, 10 * S + i * S / 10);
+	figure(m, STR_LIT("began"), 2);
+	figure(m, STR_LIT("sampling_since"), 23 * S);
+	for (uint64_t i = 1; i <= 7; i++)
+		sample_at(m, 23 * S + i);
+	figure(m, STR_LIT("sampled_until"), 24 * S);
+	figure(m, STR_LIT("run_taken"), 60);
+	figure(m, STR_LIT("restarts_bpf"), 1);
+	figure(m, STR_LIT("restarts_export"), 2);
+	take(
+		m, (struct msg) {
+			.id = MSG_END
+			, .end = {.reason = END_DONE, .time_ns = 25 * S }
+		});
+	model_conclude(m);
+	model_status(m, &st, false);
+	cr_assert_eq(st.unsampled_ns, 8 * S);
+	cr_assert_eq(st.unsampled, 80);
+	cr_assert_eq(st.duration_ns, 14 * S);
+	cr_assert_eq(st.lost[LOST_RESTART], 3);
+	cr_assert(st.restarts[0] == 1 && !st.restarts[1] && !st.restarts[2] && st.restarts[3] == 2);
+	model_free(m);
+}
+
+/* Neither times nor rates that cannot be make more of it than there can have been. */
+Test(model, hostile_times_make_no_more_samples_than_ticks)
+{
+	struct model *m = new_model(MODEL_NAMES, true, 1 << 20);
+	struct status st;
+
+	take(m, (struct msg){ .id = MSG_HELLO, .hello = { .hz = 10, .cpus = 2 } });
+	simple(m);
+	figure(m, STR_LIT("sampling_since"), 1);
+	for (int i = 0; i < 100; i++)
+		sample_at(m, 2);
+	figure(m, STR_LIT("began"), 2);
+	figure(m, STR_LIT("sampling_since"), 10 * S + 2);
+	model_status(m, &st, false);
+	cr_assert_eq(st.unsampled_ns, 10 * S);
+	cr_assert_eq(st.unsampled, 200);
+	figure(m, STR_LIT("began"), 3);
+	figure(m, STR_LIT("sampling_since"), UINT64_MAX);
+	figure(m, STR_LIT("run_taken"), UINT64_MAX);
+	model_conclude(m);
+	model_status(m, &st, false);
+	model_free(m);
+}
+
+/* The program is called anything; a library in some stack of its tells. What came before that
+ * counts, and what others do does not. */
+Test(model, a_runtime_is_known_by_a_library_in_a_stack)
+{
+	static const struct str jvm = STR_LIT("/usr/lib/jvm/lib/server/libjvm.so");
+	struct model *m = new_model(MODEL_NAMES, true, 1 << 20);
+	struct status st;
+
+	simple(m);
+	process(m, 2, 200, STR_LIT("other"));
+	take(m, (struct msg){ .id = MSG_FILE, .file = { .id = 9, .path = jvm } });
+	take(m, (struct msg){ .id = MSG_FRAME, .frame = { .id = 7, .offset = 9, .process = 1 } });
+	take(m, (struct msg){ .id = MSG_FRAME, .frame = { .id = 8, .offset = 9, .file = 9 } });
+	take(m, (struct msg){ .id = MSG_STACK,
+			      .stack = { .id = 2, .frames = LIST(7), .reason = WALK_NO_ROWS } });
+	take(m, (struct msg){ .id = MSG_STACK, .stack = { .id = 3, .frames = LIST(8) } });
+	sample(m, 2, 1);
+	sample(m, 2, 2);
+	model_status(m, &st, false);
+	cr_assert_eq(st.runtime_samples[0], 0);
+	sample(m, 3, 1);
+	sample(m, 2, 1);
+	model_status(m, &st, false);
+	cr_assert_eq(st.runtime_samples[0], 3);
+	cr_assert_eq(st.runtime_cut[0], 2);
+	cr_assert_eq(st.runtime_unnamed[0], 2);
+	take(m,
+	     (struct msg){ .id = MSG_STACK,
+			   .stack = { .id = 4, .frames = LIST(7), .reason = WALK_CALLER_UNSURE } });
+	sample(m, 4, 1);
+	model_status(m, &st, false);
+	cr_assert_eq(st.runtime_cut[0], 3);
+	model_free(m);
+}
+
+/* What the runtime itself lacks, its options do not mend; and where a walk came to an address that
+ * is no code's, that is no generated code. */
+Test(model, a_stack_that_is_cut_outside_of_generated_code_asks_for_no_remedy)
+{
+	static const struct str jvm = STR_LIT("/usr/lib/jvm/lib/server/libjvm.so");
+	struct model *m = new_model(MODEL_NAMES, true, 1 << 20);
+	struct status st;
+
+	simple(m);
+	take(m, (struct msg){ .id = MSG_FILE, .file = { .id = 9, .path = jvm } });
+	take(m, (struct msg){ .id = MSG_FRAME, .frame = { .id = 7, .offset = 1, .process = 1 } });
+	take(m, (struct msg){ .id = MSG_FRAME, .frame = { .id = 8, .offset = 9, .file = 9 } });
+	take(m,
+	     (struct msg){ .id = MSG_STACK,
+			   .stack = { .id = 2, .frames = LIST(8, 7), .reason = WALK_NO_MAPPING } });
+	take(m, (struct msg){ .id = MSG_STACK,
+			      .stack = { .id = 3, .frames = LIST(8), .reason = WALK_NO_ROWS } });
+	sample(m, 2, 1);
+	sample(m, 3, 1);
+	model_status(m, &st, false);
+	cr_assert_eq(st.runtime_samples[0], 2);
+	cr_assert_eq(st.runtime_cut[0], 0);
+	cr_assert_eq(st.runtime_unnamed[0], 0);
+	/* The same behind generated code. */
+	take(m, (struct msg){
+			.id = MSG_STACK,
+			.stack = { .id = 4, .frames = LIST(8, 7, 7), .reason = WALK_NO_MAPPING } });
+	sample(m, 4, 1);
+	model_status(m, &st, false);
+	cr_assert_eq(st.runtime_cut[0], 1);
+	cr_assert_eq(st.runtime_unnamed[0], 1);
+	model_free(m);
+}
+
+/* --- names --- */
+
+static void escapes(struct str in, const char *out)
+{
+	struct buf b = BUF_INIT(0);
+
+	cr_assert_eq(label_escape(&b, in), 0);
+	cr_assert_eq(buf_append(&b, "", 1), 0);
+	cr_assert_str_eq((char *)b.data, out);
+	buf_done(&b);
+}
+
+Test(label, control_characters_and_invalid_utf8_are_escaped)
+{
+	escapes(STR_LIT("plain name(int)"), "plain name(int)");
+	escapes(STR_LIT("a\nb\x1b[2J\x7f"), "a\\x0ab\\x1b[2J\\x7f");
+	escapes(STR_LIT("Foo\\Bar"), "Foo\\Bar");
+	escapes(STR_LIT("\xff\xc3"), "\\xff\\xc3");
+	escapes(STR_LIT("grün \xe2\x80\xaexyz"), "grün \\xe2\\x80\\xaexyz");
+	escapes(STR_LIT("a\xe2\x80\xa8z"), "a\\xe2\\x80\\xa8z");
+	escapes(STR_LIT(""), "");
+}
+
+Test(label, frames_without_names_say_where_they_are)
+{
+	struct model *m = new_model(MODEL_NAMES, true, 1 << 20);
+
+	process(m, 1, 10, STR_LIT("p"));
+	take(m, (struct msg){ .id = MSG_FILE,
+			      .file = { .id = 1, .inode = 1, .path = STR_LIT("/lib/libx.so") } });
+	take(m, (struct msg){ .id = MSG_FILE,
+			      .file = { .id = 2, .inode = 2, .path = STR_LIT("[vdso]") } });
+	take(m, (struct msg){
+			.id = MSG_FRAME,
+			.frame = { .id = 1, .file = 1, .offset = 0x1000, .address = 0x401000 } });
+	take(m, (struct msg){ .id = MSG_FRAME, .frame = { .id = 2, .file = 1, .offset = 0x1000 } });
+	take(m,
+	     (struct msg){ .id = MSG_FRAME, .frame = { .id = 3, .offset = 0x7f00, .process = 1 } });
+	take(m, (struct msg){
+			.id = MSG_FRAME,
+			.frame = { .id = 4, .kind = FRAME_KERNEL, .offset = 0xffffffff81000000 } });
+	take(m, (struct msg){ .id = MSG_FRAME, .frame = { .id = 5, .file = 2, .offset = 0x10 } });
+	take(m, (struct msg){ .id = MSG_FRAME, .frame = { .id = 6, .kind = 7, .offset = 0x20 } });
+	take(m, (struct msg){ .id = MSG_FRAME, .frame = { .id = 7, .kind = 256, .offset = 0x30 } });
+	take(m, (struct msg){ .id = MSG_STACK,
+			      .stack = { .id = 1,
+					 .frames = LIST(4, 7, 6, 1, 2, 3, 5),
+					 .reason = WALK_DEPTH,
+					 .at_file = 1 } });
+	sample(m, 1, 1);
+	cr_assert_str_eq(
+		folded(m, false),
+		"p;[truncated: depth];[vdso+0x10];[anon+0x7f00];[libx.so+0x1000];[libx.so+0x401000];[kind-7+0x20];[kind-253+0x30];[kernel+0xffffffff81000000]_[k] 1\n");
+	model_free(m);
+}
+
+/* --- folded --- */
+
+Test(folded, hostile_names_keep_the_format)
+{
+	struct model *m = new_model(MODEL_NAMES, true, 1 << 20);
+
+	process(m, 1, 10, STR_LIT("a;main 9\n"));
+	process(m, 2, 11, STR_LIT(""));
+	function(m, 1, STR_LIT("x;y\nz"));
+	frame(m, 1, 1, 1);
+	take(m, (struct msg){ .id = MSG_STACK, .stack = { .id = 1, .frames = LIST(1) } });
+	sample(m, 1, 1);
+	sample(m, 1, 2);
+	cr_assert_str_eq(folded(m, false), "a:main 9\\x0a;x:y\\x0az 1\npid-11;x:y\\x0az 1\n");
+	cr_assert_str_eq(folded(m, true),
+			 "a:main 9\\x0a;a:main 9\\x0a;x:y\\x0az 1\npid-11;tid-11;x:y\\x0az 1\n");
+	model_free(m);
+}
+
+Test(folded, names_that_become_equal_are_one_line)
+{
+	struct model *m = new_model(MODEL_NAMES, true, 1 << 20);
+
+	process(m, 1, 10, STR_LIT("p"));
+	process(m, 2, 11, STR_LIT("p"));
+	function(m, 1, STR_LIT("a;b"));
+	function(m, 2, STR_LIT("a:b"));
+	frame(m, 1, 1, 1);
+	frame(m, 2, 2, 2);
+	take(m, (struct msg){ .id = MSG_STACK, .stack = { .id = 1, .frames = LIST(1) } });
+	take(m, (struct msg){ .id = MSG_STACK, .stack = { .id = 2, .frames = LIST(2) } });
+	sample(m, 1, 1);
+	sample(m, 2, 2);
+	cr_assert_str_eq(folded(m, false), "p;a:b 2\n");
+	model_free(m);
+}
+
+/* An interpreted function that was seen on a line, and a stack of it alone. */
+static void interpreted(struct model *m, uint64_t id, const char *name, const char *source,
+			uint64_t first, uint64_t line)
+{
+	take(m, (struct msg){
+			.id = MSG_FUNCTION,
+			.function = { .id = id,
+				      .name = { .data = name, .len = (uint32_t)strlen(name) },
+				      .source = { .data = source, .len = (uint32_t)strlen(source) },
+				      .start_line = first } });
+	take(m, (struct msg){ .id = MSG_FRAME,
+			      .frame = { .id = id,
+					 .kind = FRAME_INTERPRETED,
+					 .offset = line,
+					 .functions = LIST(id),
+					 .lines = LIST(line) } });
+	take(m, (struct msg){ .id = MSG_STACK, .stack = { .id = id, .frames = LIST(id) } });
+	cr_assert_eq(sample(m, id, 1), MODEL_SAMPLE);
+}
+
+static void define_namesakes(struct model *m)
+{
+	process(m, 1, 10, STR_LIT("p"));
+	interpreted(m, 1, "util.f", "/x/a/util.py", 4, 5);
+	interpreted(m, 2, "util.f", "/x/b/util.py", 4, 5);
+	interpreted(m, 3, "prop.C.v", "/x/prop.py", 6, 8);
+	interpreted(m, 4, "prop.C.v", "/x/prop.py", 9, 11);
+	interpreted(m, 5, "prop.C.v", "/x/prop.py", 9, 12);
+	interpreted(m, 6, "one.f", "/x/one.py", 1, 2);
+	interpreted(m, 7, "deep.f", "/1/c/b/a/deep.py", 1, 2);
+	interpreted(m, 8, "deep.f", "/2/c/b/a/deep.py", 1, 2);
+	interpreted(m, 9, "gone", "", 0, 0);
+	interpreted(m, 10, "gone", "/x/go;n\ne.py", 7, 0);
+	/* Native ones of one name are one. */
+	for (uint64_t i = 11; i < 13; i++) {
+		take(m, (struct msg){ .id = MSG_FUNCTION,
+				      .function = { .id = i,
+						    .name = STR_LIT("one.f"),
+						    .source = STR_LIT("/x/one.c"),
+						    .start_line = i } });
+		frame(m, i, i, i);
+		take(m, (struct msg){ .id = MSG_STACK, .stack = { .id = i, .frames = LIST(i) } });
+		cr_assert_eq(sample(m, i, 1), MODEL_SAMPLE);
+	}
+}
+
+Test(folded, interpreted_functions_of_one_name_are_told_apart)
+{
+	struct model *m = new_model(MODEL_NAMES, true, 1 << 20);
+
+	define_namesakes(m);
+	cr_expect_str_eq(folded(m, false), "p;deep.f (/1/c/b/a/deep.py:1) 1\n"
+					   "p;deep.f (/2/c/b/a/deep.py:1) 1\n"
+					   "p;gone (go:n\\x0ae.py:7) 1\n"
+					   "p;gone 1\n"
+					   "p;one.f 3\n"
+					   "p;prop.C.v (prop.py:6) 1\n"
+					   "p;prop.C.v (prop.py:9) 2\n"
+					   "p;util.f (a/util.py:4) 1\n"
+					   "p;util.f (b/util.py:4) 1\n");
+	model_free(m);
+}
+
+Test(folded, lines_of_interpreted_functions_stand_behind_them)
+{
+	struct model *m = model_of(&(struct model_options){
+		.detail = MODEL_NAMES, .aggregate = true, .lines = true, .memory_max = 1 << 20 });
+
+	define_namesakes(m);
+	cr_expect_str_eq(folded(m, false), "p;deep.f (/1/c/b/a/deep.py:1):2 1\n"
+					   "p;deep.f (/2/c/b/a/deep.py:1):2 1\n"
+					   "p;gone (go:n\\x0ae.py:7) 1\n"
+					   "p;gone 1\n"
+					   "p;one.f 2\n"
+					   "p;one.f:2 1\n"
+					   "p;prop.C.v (prop.py:6):8 1\n"
+					   "p;prop.C.v (prop.py:9):11 1\n"
+					   "p;prop.C.v (prop.py:9):12 1\n"
+					   "p;util.f (a/util.py:4):5 1\n"
+					   "p;util.f (b/util.py:4):5 1\n");
+	model_free(m);
+}
+
+static int compare_lines(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+Test(folded, lines_are_in_the_order_of_their_bytes)
+{
+	struct model *m = new_model(MODEL_NAMES, true, 1 << 20);
+	static const char *const names[] = { "a",  "a b", "a (x)", "a 5", "a#",	 "a.b",
+					     "a5", "a~",  "b",	   "a  ", "a 1", "a !" };
+	const size_t n = sizeof(names) / sizeof(names[0]);
+	char *lines[2048];
+	size_t count = 0;
+	uint64_t id = 100;
+
+	process(m, 1, 10, STR_LIT("p"));
+	for (uint64_t i = 0; i < n; i++) {
+		function(m, i + 1, str_from(names[i]));
+		frame(m, i + 1, i, i + 1);
+	}
+	for (uint64_t i = 0; i < n; i++) {
+		take(m, (struct msg){ .id = MSG_STACK,
+				      .stack = { .id = ++id, .frames = LIST(i + 1) } });
+		for (uint64_t k = 0; k < 1 + i * 5; k++)
+			sample(m, id, 1);
+		for (uint64_t j = 0; j < n; j++) {
+			take(m,
+			     (struct msg){ .id = MSG_STACK,
+					   .stack = { .id = ++id, .frames = LIST(j + 1, i + 1) } });
+			for (uint64_t k = 0; k < 1 + (i * j) % 13; k++)
+				sample(m, id, 1);
+		}
+	}
+	char *text = folded(m, false), *rest = NULL;
+
+	for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+		lines[count++] = line;
+	cr_assert_eq(count, n + n * n);
+	char *sorted[2048];
+
+	memcpy(sorted, lines, count * sizeof(*lines));
+	qsort(sorted, count, sizeof(*sorted), compare_lines);
+	for (size_t i = 0; i < count; i++)
+		cr_assert_eq(sorted[i], lines[i], "line %zu is %s, not %s", i, lines[i], sorted[i]);
+	model_free(m);
+}

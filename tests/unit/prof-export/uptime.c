@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/prof-export/model/uptime.h"
+
+#include <criterion/criterion.h>
+
+Test(uptime, one_that_uptime_on_leaves_no_gap)
+{
+	struct uptime l = { 0 };
+
+	uptime_since(&l, 100);
+	uptime_until(&l, 250);
+	uptime_since(&l, 100); /* said again to another prof-symd */
+	uptime_until(&l, 900);
+	uptime_until(&l, 700);
+	uptime_conclude(&l, true, 950);
+	cr_assert_eq(l.unsampled_ns, 0);
+	cr_assert_eq(uptime_sampled_ns(&l), 800);
+	cr_assert_eq(uptime_end_ns(&l), 900);
+	cr_assert_eq(l.first_ns, 100);
+}
+
+/* A sample that came after the last word of its life is one that was taken. */
+Test(uptime, a_gap_begins_with_the_last_that_came_and_ends_when_the_next_samples)
+{
+	struct uptime l = { 0 };
+
+	uptime_since(&l, 100);
+	uptime_until(&l, 300);
+	uptime_until(&l, 380);
+	uptime_next(&l);
+	uptime_next(&l); /* one that never sampled */
+	uptime_until(&l, 500);
+	uptime_since(&l, 1000);
+	uptime_until(&l, 2000);
+	uptime_conclude(&l, true, 2100);
+	cr_assert_eq(l.unsampled_ns, 620);
+	cr_assert_eq(uptime_sampled_ns(&l), 1280);
+	cr_assert_eq(uptime_end_ns(&l), 2000);
+}
+
+Test(uptime, one_that_went_before_the_end_is_missing_until_then)
+{
+	struct uptime l = { 0 };
+
+	uptime_since(&l, 100);
+	uptime_until(&l, 300);
+	l.run_until_ns = 1000;
+	uptime_conclude(&l, false, 0);
+	cr_assert_eq(l.unsampled_ns, 700);
+	cr_assert_eq(uptime_end_ns(&l), 1000);
+}
+
+Test(uptime, one_that_came_back_too_late_to_sample_is_missing_until_the_end)
+{
+	struct uptime l = { 0 };
+
+	uptime_since(&l, 100);
+	uptime_until(&l, 300);
+	uptime_next(&l);
+	uptime_conclude(&l, true, 800);
+	cr_assert_eq(l.unsampled_ns, 500);
+}
+
+/* Nobody says until when there would have been sampling. */
+Test(uptime, a_stream_that_was_cut_has_no_gap_at_its_end)
+{
+	struct uptime l = { 0 };
+
+	uptime_since(&l, 100);
+	uptime_until(&l, 300);
+	uptime_conclude(&l, false, 0);
+	cr_assert_eq(l.unsampled_ns, 0);
+	cr_assert_eq(uptime_end_ns(&l), 300);
+}
+
+Test(uptime, a_stream_that_says_nothing_of_it_has_none)
+{
+	struct uptime l = { 0 };
+
+	uptime_until(&l, 300);
+	uptime_next(&l);
+	uptime_until(&l, 400);
+	uptime_conclude(&l, true, 500);
+	cr_assert_eq(l.unsampled_ns, 0);
+	cr_assert_eq(uptime_end_ns(&l), 0);
+	cr_assert_eq(uptime_sampled_ns(&l), 0);
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include "tools/prof-symd/files/filestore.h"
+
+#define SECOND 1000000000ull
+
+static struct filestore s;
+static struct filestore_file a = { .file = 1 }, b = { .file = 2 };
+static uint64_t now = 100 * SECOND;
+
+/* Each file is this program, and nothing has a debug file. */
+static int ask(void *ctx, const struct filestore_request *rq)
+{
+	(void)ctx;
+	filestore_answer(&s, rq->id,
+			 rq->want == PROGRAM_WANTS_NOTHING
+				 ? open("/proc/self/exe", O_RDONLY | O_CLOEXEC)
+				 : -1,
+			 now);
+	return 0;
+}
+
+/* The ELF address of ask, which stands in this file. */
+static uint64_t address_of_ask(void)
+{
+	char line[512];
+	unsigned long start, offset;
+	FILE *f = fopen("/proc/self/maps", "r");
+	uint64_t base = 0;
+
+	cr_assert(f);
+	while (!base && fgets(line, sizeof(line), f))
+		if (strstr(line, "/filestore\n") &&
+		    sscanf(line, "%lx-%*x %*s %lx", &start, &offset) == 2)
+			base = start - offset;
+	fclose(f);
+	return (uint64_t)(uintptr_t)ask - base;
+}
+
+static void look_into(struct filestore_file *f)
+{
+	static struct names n;
+	struct program *p;
+
+	cr_assert_eq(filestore_get(&s, f, now, &p), 0);
+	cr_assert_not_null(p);
+	cr_assert_eq(program_lookup(p, address_of_ask(), &n), 0);
+	cr_assert(n.calls[0].name.len == 3 && memcmp(n.calls[0].name.data, "ask", 3) == 0);
+	filestore_charge(&s, f);
+}
+
+/* Bytes of one that was looked into. */
+static size_t bytes_of_one(void)
+{
+	filestore_init(&s, 1u << 30, 1u << 30, ask, NULL);
+	look_into(&a);
+	size_t bytes = s.bytes;
+
+	filestore_drop(&s, &a);
+	cr_assert_eq(s.bytes, 0u);
+	return bytes;
+}
+
+Test(filestore, what_is_in_use_may_exceed_the_budget_by_half_for_a_while)
+{
+	size_t one = bytes_of_one(), budget = one + one / 2;
+
+	filestore_init(&s, budget, 1u << 30, ask, NULL);
+	for (int i = 0; i < 10; i++) {
+		look_into(&a);
+		look_into(&b);
+		now += SECOND / 10;
+		filestore_tick(&s, now);
+	}
+	cr_assert_eq(s.bytes, 2 * one);
+	now += FILESTORE_BUSY_NS;
+	filestore_tick(&s, now);
+	cr_assert_leq(s.bytes, budget);
+	cr_assert_eq(s.open_count, 2u);
+	cr_assert_eq(s.opened, 2u);
+	look_into(&a);
+	look_into(&b);
+	cr_assert_eq(s.opened, 2u);
+	filestore_drop(&s, &a);
+	filestore_drop(&s, &b);
+}
+
+Test(filestore, what_is_in_use_exceeds_the_budget_by_no_more)
+{
+	size_t one = bytes_of_one(), budget = one + one / 8;
+
+	filestore_init(&s, budget, 1u << 30, ask, NULL);
+	for (int i = 0; i < 10; i++) {
+		look_into(&a);
+		cr_assert_leq(s.bytes, budget + budget / 2);
+		look_into(&b);
+		cr_assert_leq(s.bytes, budget + budget / 2);
+	}
+	filestore_drop(&s, &a);
+	filestore_drop(&s, &b);
+}

@@ -1,0 +1,866 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sections are put together by hand here, byte by byte; what comes out is compared as prof-deltas
+ * prints it. */
+#include "common/rows/cfi/cfi.h"
+
+#include <criterion/criterion.h>
+#include <dwarf.h>
+#include <stdlib.h>
+#include "common/rows/print.h"
+
+#define TEXT 0x401000
+#define SECTION 0x500000 /* its ELF address */
+
+struct section {
+	uint8_t byte[16384];
+	size_t n;
+	size_t open; /* where the open entry begins */
+	bool wide;
+};
+
+static struct section s;
+static struct rows rows;
+static bool eh;
+
+static void setup(void)
+{
+	s = (struct section){ 0 };
+	eh = true;
+	rows_init(&rows);
+	rows_segment_add(&rows, TEXT, 0x1000, 0x10000);
+	cr_assert_eq(rows_layout(&rows), 0);
+}
+
+static void teardown(void)
+{
+	rows_done(&rows);
+}
+
+static void put(const void *bytes, size_t n)
+{
+	memcpy(s.byte + s.n, bytes, n);
+	s.n += n;
+}
+
+static void u8(uint8_t v)
+{
+	put(&v, 1);
+}
+
+static void u32(uint32_t v)
+{
+	put(&v, 4);
+}
+
+static void u64(uint64_t v)
+{
+	put(&v, 8);
+}
+
+static void begin(void)
+{
+	s.open = s.n;
+	if (s.wide)
+		u32(UINT32_MAX), u64(0);
+	else
+		u32(0);
+}
+
+static void end(void)
+{
+	uint64_t len;
+
+	while (s.n & 7)
+		u8(DW_CFA_nop);
+	len = s.n - s.open - (s.wide ? 12 : 4);
+	memcpy(s.byte + s.open + (s.wide ? 4 : 0), &len, s.wide ? 8 : 4);
+}
+
+#define BYTES(...) put((const uint8_t[]){ __VA_ARGS__ }, sizeof((const uint8_t[]){ __VA_ARGS__ }))
+
+/* CIE of version 1, code factor 1, data factor -8, return address in column 16; augmentation with
+ * its data; CFA rsp+8, return address at cfa-8. */
+static size_t cie_full(uint8_t version, const char *augmentation, const uint8_t *data, size_t n,
+		       uint8_t column)
+{
+	begin();
+	if (eh)
+		u32(0);
+	else if (s.wide)
+		u64(UINT64_MAX);
+	else
+		u32(UINT32_MAX);
+	u8(version);
+	put(augmentation, strlen(augmentation) + 1);
+	if (strncmp(augmentation, "eh", 2) == 0)
+		u64(0x1234);
+	if (version == 4)
+		BYTES(8, 0);
+	BYTES(1, 0x78, column);
+	if (augmentation[0] == 'z')
+		u8((uint8_t)n), put(data, n);
+	BYTES(DW_CFA_def_cfa, 7, 8);
+	if (column == 16)
+		BYTES(DW_CFA_offset | 16, 1);
+	size_t at = s.open;
+	end();
+	return at;
+}
+
+static size_t cie(void)
+{
+	return cie_full(1, "", NULL, 0, 16);
+}
+
+static void fde_head(size_t of_cie)
+{
+	begin();
+	if (eh)
+		u32((uint32_t)(s.n - of_cie));
+	else if (s.wide)
+		u64(of_cie);
+	else
+		u32((uint32_t)of_cie);
+}
+
+/* An FDE with absolute pointers over [TEXT + start, TEXT + start + size); instructions follow, then
+ * end(). */
+static void fde(size_t of_cie, uint64_t start, uint64_t size)
+{
+	fde_head(of_cie);
+	u64(TEXT + start);
+	u64(size);
+}
+
+static struct ehreturn spoils;
+static unsigned asked;
+
+static bool spoiled(void *ctx, uint64_t address, uint64_t size, struct ehreturn *ret)
+{
+	asked++;
+	*ret = spoils;
+	return spoils.to != 0;
+}
+
+static struct stackcheck check;
+static unsigned asked_check;
+
+static bool checked(void *ctx, uint64_t address, uint64_t size, struct stackcheck *ret)
+{
+	asked_check++;
+	*ret = check;
+	return check.slow != 0;
+}
+
+/* Feeds in pieces of `piece` bytes, as far as entries allow. */
+static void run(size_t piece)
+{
+	struct cfi c;
+	size_t at = 0, have = 0, used;
+	uint64_t want = 0;
+
+	cfi_init(&c, &rows, eh, SECTION, &(struct encoded_bases){ 0 });
+	c.spoiled = spoiled;
+	c.checked = checked;
+	while (!c.ended && at + have <= s.n) {
+		have += piece > want ? piece : (size_t)want;
+		if (have > s.n - at)
+			have = s.n - at;
+
+		bool last = at + have == s.n;
+
+		cr_assert_eq(cfi_feed(&c, (struct span){ .data = s.byte + at, .len = have }, last,
+				      &used, &want),
+			     0);
+		at += used;
+		have -= used;
+		if (last)
+			break;
+	}
+	cfi_done(&c);
+	cr_assert_eq(rows_finish(&rows), 0);
+}
+
+static void gives_with(bool registers, const char *want)
+{
+	char *text = NULL;
+	size_t len;
+	FILE *f = open_memstream(&text, &len);
+
+	cr_assert_eq(print_rows(f, &rows, registers), 0);
+	fclose(f);
+	cr_assert_str_eq(text, want);
+	free(text);
+}
+
+static void gives(const char *want)
+{
+	gives_with(false, want);
+}
+
+TestSuite(cfi, .init = setup, .fini = teardown);
+
+Test(cfi, push_and_frame_pointer)
+{
+	size_t of = cie();
+
+	fde(of, 0, 0x40);
+	BYTES(DW_CFA_advance_loc | 1, DW_CFA_def_cfa_offset, 16, DW_CFA_offset | 6, 2);
+	BYTES(DW_CFA_advance_loc | 3, DW_CFA_def_cfa_register, 6);
+	BYTES(DW_CFA_advance_loc1, 0x3b, DW_CFA_def_cfa, 7, 8, DW_CFA_restore | 6);
+	end();
+	run(SIZE_MAX / 2);
+	gives("0x401000 rsp+8 same cfa-8\n0x401001 rsp+16 cfa-16 cfa-8\n0x401004 rbp+16 cfa-16 cfa-8\n0x40103f rsp+8 same cfa-8\n0x401040 end undefined undefined\n");
+}
+
+Test(cfi, pieces_of_any_size_give_the_same)
+{
+	for (size_t piece = 1; piece < 40; piece++) {
+		size_t of;
+
+		teardown();
+		setup();
+		of = cie();
+		fde(of, 0, 0x40);
+		BYTES(DW_CFA_advance_loc | 1, DW_CFA_def_cfa_offset, 16);
+		end();
+		fde(of, 0x40, 0x40);
+		end();
+		run(piece);
+		gives("0x401000 rsp+8 same cfa-8\n0x401001 rsp+16 same cfa-8\n0x401040 rsp+8 same cfa-8\n0x401080 end undefined undefined\n");
+	}
+}
+
+Test(cfi, registers_that_do_not_matter_make_no_rows)
+{
+	size_t of = cie();
+
+	fde(of, 0, 0x40);
+	BYTES(DW_CFA_advance_loc | 1, DW_CFA_offset | 3, 2, DW_CFA_advance_loc | 1,
+	      DW_CFA_offset_extended, 12, 3, DW_CFA_GNU_args_size, 16, DW_CFA_restore | 3);
+	end();
+	run(SIZE_MAX / 2);
+	gives("0x401000 rsp+8 same cfa-8\n0x401040 end undefined undefined\n");
+}
+
+Test(cfi, remembered_states_nest)
+{
+	size_t of = cie();
+
+	fde(of, 0, 0x40);
+	BYTES(DW_CFA_remember_state, DW_CFA_advance_loc | 4, DW_CFA_def_cfa_offset, 16,
+	      DW_CFA_remember_state);
+	BYTES(DW_CFA_advance_loc | 4, DW_CFA_def_cfa, 6, 32, DW_CFA_advance_loc | 4,
+	      DW_CFA_restore_state, DW_CFA_advance_loc | 4, DW_CFA_restore_state);
+	end();
+	run(SIZE_MAX / 2);
+	gives("0x401000 rsp+8 same cfa-8\n0x401004 rsp+16 same cfa-8\n0x401008 rbp+32 same cfa-8\n0x40100c rsp+16 same cfa-8\n0x401010 rsp+8 same cfa-8\n"
+	      "0x401040 end undefined undefined\n");
+}
+
+Test(cfi, restore_without_remember_ends_only_this_function)
+{
+	size_t of = cie();
+
+	fde(of, 0, 0x40);
+	BYTES(DW_CFA_advance_loc | 4, DW_CFA_restore_state);
+	end();
+	fde(of, 0x40, 0x40);
+	end();
+	run(SIZE_MAX / 2);
+	gives("0x401000 rsp+8 same cfa-8\n0x401004 end undefined undefined\n0x401040 rsp+8 same cfa-8\n0x401080 end undefined undefined\n");
+	cr_assert_eq(rows.skipped[ROWS_SKIP_INSTRUCTIONS], 1);
+}
+
+Test(cfi, remembered_states_of_any_depth)
+{
+	size_t of = cie();
+
+	fde(of, 0, 0x1000);
+	for (unsigned i = 1; i <= 1000; i++)
+		BYTES(DW_CFA_remember_state, DW_CFA_advance_loc | 1, DW_CFA_def_cfa_offset,
+		      (uint8_t)(8 + i % 2 * 8));
+	for (unsigned i = 1; i <= 1000; i++)
+		BYTES(DW_CFA_advance_loc | 1, DW_CFA_restore_state);
+	BYTES(DW_CFA_advance_loc | 1, DW_CFA_def_cfa_offset, 64);
+	end();
+	run(SIZE_MAX / 2);
+	cr_assert_eq(rows.skipped[ROWS_SKIP_INSTRUCTIONS], 0);
+	/* Up, down, and the last one; the turn at the top makes no row of its own. */
+	cr_assert_eq(rows.count, 1 + 1000 + 1000 + 1 + 1);
+}
+
+Test(cfi, unknown_instruction_is_unsupported_from_there_on)
+{
+	size_t of = cie();
+
+	fde(of, 0, 0x40);
+	BYTES(DW_CFA_advance_loc | 4, DW_CFA_def_cfa_offset, 16, DW_CFA_advance_loc | 4, 0x3f);
+	end();
+	run(SIZE_MAX / 2);
+	gives("0x401000 rsp+8 same cfa-8\n0x401004 rsp+16 same cfa-8\n0x401008 end undefined undefined\n");
+	cr_assert_eq(rows.skipped[ROWS_SKIP_OPCODE], 1);
+
+	struct rows_cursor c;
+	struct unwind_row_wire row;
+
+	rows_cursor_init(&c, &rows);
+	for (int i = 0; i < 3; i++)
+		cr_assert(rows_next(&c, &row));
+	cr_assert_eq(rows.rules.rule[row.rule].cfa_add, UNWIND_END_UNSUPPORTED);
+}
+
+Test(cfi, return_address_undefined_in_a_register_or_elsewhere)
+{
+	size_t of = cie();
+
+	fde(of, 0, 0x40);
+	BYTES(DW_CFA_undefined, 16, DW_CFA_advance_loc | 4, DW_CFA_register, 16, 5,
+	      DW_CFA_advance_loc | 4, DW_CFA_offset | 16, 3);
+	BYTES(DW_CFA_advance_loc | 4, DW_CFA_restore_extended, 16, DW_CFA_advance_loc | 4,
+	      DW_CFA_same_value, 16);
+	end();
+	run(SIZE_MAX / 2);
+	gives("0x401000 rsp+8 same undefined\n0x401004 rsp+8 same rdi\n0x401008 rsp+8 same cfa-24\n0x40100c rsp+8 same cfa-8\n0x401010 end undefined undefined\n");
+	cr_assert_eq(rows.skipped[ROWS_SKIP_RA_RULE], 1);
+}
+
+Test(cfi, return_column_that_is_a_register_is_that_register)
+{
+	size_t of = cie_full(1, "", NULL, 0, 5);
+
+	fde(of, 0, 0x40);
+	end();
+	run(SIZE_MAX / 2);
+	gives("0x401000 rsp+8 same rdi\n0x401040 end undefined undefined\n");
+}
+
+Test(cfi, frame_pointer_saved_by_expression_undefined_or_unsayable)
+{
+	size_t of = cie();
+
+	fde(of, 0, 0x40);
+	BYTES(DW_CFA_expression, 6, 2, DW_OP_breg6, 0, DW_CFA_advance_loc | 4, DW_CFA_undefined, 6);
+	BYTES(DW_CFA_advance_loc | 4, DW_CFA_offset_extended_sf, 6, 0x02, DW_CFA_advance_loc | 4,
+	      DW_CFA_GNU_negative_offset_extended, 6, 4);
+	BYTES(DW_CFA_advance_loc | 4, DW_CFA_same_value, 6, DW_CFA_advance_loc | 4,
+	      DW_CFA_val_offset, 6, 1);
+	end();
+	run(SIZE_MAX / 2);
+	gives("0x401000 rsp+8 rbp+0 cfa-8\n0x401004 rsp+8 undefined cfa-8\n0x401008 rsp+8 cfa-16 cfa-8\n0x40100c rsp+8 cfa+32 cfa-8\n0x401010 rsp+8 same cfa-8\n"
+	      "0x401014 rsp+8 undefined cfa-8\n0x401040 end undefined undefined\n");
+	cr_assert_eq(rows.skipped[ROWS_SKIP_RBP_RULE], 1);
+}
+
+Test(cfi, cfa_by_expression_other_register_and_unsayable)
+{
+	size_t of = cie();
+
+	fde(of, 0, 0x40);
+	BYTES(DW_CFA_def_cfa_expression, 5, DW_OP_breg7, 8, DW_OP_deref, DW_OP_plus_uconst, 8);
+	BYTES(DW_CFA_advance_loc | 4, DW_CFA_def_cfa_sf, 10, 0x7e, DW_CFA_advance_loc | 4,
+	      DW_CFA_def_cfa_offset_sf, 0x7d);
+	BYTES(DW_CFA_advance_loc | 4, DW_CFA_def_cfa_expression, 3, DW_OP_breg7, 0, DW_OP_abs,
+	      DW_CFA_advance_loc | 4, DW_CFA_def_cfa, 17, 8);
+	BYTES(DW_CFA_advance_loc | 4, DW_CFA_def_cfa, 7, 8);
+	end();
+	run(SIZE_MAX / 2);
+	gives("0x401000 *(rsp+8)+8 same cfa-8\n0x401004 r10+16 same cfa-8\n0x401008 r10+24 same cfa-8\n0x40100c end undefined undefined\n0x401014 rsp+8 same cfa-8\n"
+	      "0x401040 end undefined undefined\n");
+	cr_assert_eq(rows.skipped[ROWS_SKIP_CFA_EXPRESSION], 1);
+	cr_assert_eq(rows.skipped[ROWS_SKIP_CFA_REGISTER], 1);
+}
+
+Test(cfi, cfa_by_two_loads_or_an_index)
+{
+	size_t of = cie();
+
+	fde(of, 0, 0x40);
+	BYTES(DW_CFA_def_cfa_expression, 8, DW_OP_breg7, 56, DW_OP_deref, DW_OP_plus_uconst, 0,
+	      DW_OP_deref, DW_OP_plus_uconst, 8, DW_CFA_advance_loc | 4);
+	BYTES(DW_CFA_def_cfa_expression, 10, DW_OP_breg7, 8, DW_OP_breg9, 0, DW_OP_lit8, DW_OP_mul,
+	      DW_OP_plus, DW_OP_deref, DW_OP_plus_uconst, 8, DW_CFA_advance_loc | 4);
+	/* Another register makes it an ordinary rule again, and an index without a load is none. */
+	BYTES(DW_CFA_def_cfa, 13, 8, DW_CFA_advance_loc | 4);
+	BYTES(DW_CFA_def_cfa_expression, 5, DW_OP_breg7, 8, DW_OP_breg9, 0, DW_OP_plus);
+	end();
+	run(SIZE_MAX / 2);
+	gives("0x401000 *(*(rsp+56)+0)+8 same cfa-8\n0x401004 *(rsp+8*r9+8)+8 same cfa-8\n"
+	      "0x401008 r13+8 same cfa-8\n0x40100c end undefined undefined\n");
+	cr_assert_eq(rows.skipped[ROWS_SKIP_CFA_EXPRESSION], 1);
+}
+
+/* The rows of a function of 0x40 bytes that says where RAX and RDX were saved, or only one of them:
+ * from 0x10 on by RBP, from 0x20 on by RCX. */
+static void throws(bool both, const char *want)
+{
+	size_t of = cie();
+
+	fde(of, 0, 0x40);
+	BYTES(DW_CFA_advance_loc | 16, DW_CFA_def_cfa, 6, 16, DW_CFA_offset | 0, 4);
+	if (both)
+		BYTES(DW_CFA_offset | 1, 5);
+	BYTES(DW_CFA_advance_loc | 16, DW_CFA_def_cfa, 2, 8);
+	end();
+	run(SIZE_MAX / 2);
+	gives(want);
+	teardown();
+	setup();
+}
+
+Test(cfi, where_an_exception_is_installed_rules_do_not_hold)
+{
+	static const struct {
+		struct ehreturn spoils;
+		const char *want;
+	} cases[] = {
+		{ { 0x18, 0x20, 0, 0 },
+		  "0x401000 rsp+8 same cfa-8\n0x401010 rbp+16 same cfa-8\n0x401018 end undefined undefined derived\n"
+		  "0x401020 rcx+8 same cfa-8\n0x401040 end undefined undefined\n" },
+		{ { 0x18, 0x1c, 0, 0 },
+		  "0x401000 rsp+8 same cfa-8\n0x401010 rbp+16 same cfa-8\n0x401018 end undefined undefined derived\n"
+		  "0x40101c rbp+16 same cfa-8\n0x401020 rcx+8 same cfa-8\n0x401040 end undefined undefined\n" },
+		{ { 0x10, 0x28, 0, 0 },
+		  "0x401000 rsp+8 same cfa-8\n0x401010 end undefined undefined derived\n"
+		  "0x401028 rcx+8 same cfa-8\n0x401040 end undefined undefined\n" },
+		{ { 0, 0x40, 0, 0 },
+		  "0x401000 end undefined undefined derived\n0x401040 end undefined undefined\n" },
+		/* Its return address is still somewhere; but where RSP leads to the frame, no. */
+		{ { 0x18, 0x20, -0x88, 0x1e },
+		  "0x401000 rsp+8 same cfa-8\n0x401010 rbp+16 same cfa-8\n0x401018 rbp+16 undefined cfa-152 derived\n"
+		  "0x40101e end undefined undefined derived\n"
+		  "0x401020 rcx+8 same cfa-8\n0x401040 end undefined undefined\n" },
+		{ { 0x8, 0x20, -0x88, 0x1e },
+		  "0x401000 rsp+8 same cfa-8\n0x401008 end undefined undefined derived\n"
+		  "0x401020 rcx+8 same cfa-8\n0x401040 end undefined undefined\n" },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		spoils = cases[i].spoils;
+		throws(true, cases[i].want);
+	}
+	cr_assert_eq(asked, 6);
+	throws(false,
+	       "0x401000 rsp+8 same cfa-8\n0x401010 rbp+16 same cfa-8\n0x401020 rcx+8 same cfa-8\n"
+	       "0x401040 end undefined undefined\n");
+	cr_assert_eq(asked, 6, "it gives nobody two values");
+}
+
+/* A function of OCaml 5 as its call frame information has it: a frame of 24 bytes in [0x14, 0x2c)
+ * and [0x2d, 0x31), and in its slow path; grows: of that, the push and the pop are told. */
+static void enlarges(bool grows, bool beyond, uint8_t factor, const char *want)
+{
+	teardown();
+	setup();
+
+	size_t c = cie();
+
+	fde(c, 0, 0x3a);
+	BYTES(DW_CFA_advance_loc | 0x14, DW_CFA_def_cfa_offset, 8 + factor);
+	BYTES(DW_CFA_advance_loc | 0x18, DW_CFA_def_cfa_offset, 8);
+	BYTES(DW_CFA_advance_loc | 1, DW_CFA_def_cfa_offset, 8 + factor);
+	if (grows) {
+		BYTES(DW_CFA_advance_loc | 4, DW_CFA_def_cfa_offset, 16 + factor);
+		BYTES(DW_CFA_advance_loc | 7, DW_CFA_def_cfa_offset, 8 + factor);
+		BYTES(DW_CFA_advance_loc | 2);
+	} else {
+		BYTES(DW_CFA_advance_loc | 13);
+	}
+	if (beyond)
+		BYTES(DW_CFA_def_cfa_offset, 8);
+	else
+		s.n--; /* nothing advances to the end */
+	end();
+	run(s.n);
+	gives(want);
+}
+
+Test(cfi, slow_path_of_a_stack_check_has_no_frame)
+{
+	static const char frame[] = "0x401000 rsp+8 same cfa-8\n0x401014 rsp+32 same cfa-8\n"
+				    "0x40102c rsp+8 same cfa-8\n0x40102d rsp+32 same cfa-8\n";
+	char mended[512], said[512];
+
+	check = (struct stackcheck){ .back = 0x10, .slow = 0x2f, .call = 0x31, .jump = 0x38 };
+	snprintf(mended, sizeof(mended),
+		 "%s0x40102f rsp+8 same cfa-8 derived\n0x401031 rsp+16 same cfa-8 derived\n"
+		 "0x401038 rsp+8 same cfa-8 derived\n0x40103a end undefined undefined\n",
+		 frame);
+	snprintf(said, sizeof(said),
+		 "%s0x401031 rsp+40 same cfa-8\n0x401038 rsp+32 same cfa-8\n"
+		 "0x40103a end undefined undefined\n",
+		 frame);
+	/* From OCaml 5.1 on, and OCaml 5.0. */
+	enlarges(true, true, 24, mended);
+	enlarges(false, true, 24, mended);
+	cr_assert_eq(asked_check, 2);
+	/* The frame is there already where the slow path leads; or nothing contradicts itself. */
+	check.back = 0x18;
+	enlarges(true, true, 24, said);
+	check.back = 0x10;
+	enlarges(false, true, 0, "0x401000 rsp+8 same cfa-8\n0x40103a end undefined undefined\n");
+	cr_assert_eq(asked_check, 4);
+	/* There is none, or there are no rules for the byte behind the function. */
+	check.slow = 0;
+	enlarges(true, true, 24, said);
+	cr_assert_eq(asked_check, 5);
+	check.slow = 0x2f;
+	enlarges(true, false, 24, said);
+	cr_assert_eq(asked_check, 5, "nothing says that its code is OCaml's");
+}
+
+Test(cfi, plt)
+{
+	size_t of = cie();
+
+	fde(of, 0, 0x40);
+	BYTES(DW_CFA_def_cfa_offset, 16, DW_CFA_advance_loc | 6, DW_CFA_def_cfa_offset, 24,
+	      DW_CFA_advance_loc | 10);
+	BYTES(DW_CFA_def_cfa_expression, 11, DW_OP_breg7, 8, DW_OP_breg16, 0, DW_OP_lit15,
+	      DW_OP_and, DW_OP_lit11, DW_OP_ge, DW_OP_lit3, DW_OP_shl, DW_OP_plus);
+	end();
+	run(SIZE_MAX / 2);
+	gives("0x401000 rsp+16 same cfa-8\n0x401006 rsp+24 same cfa-8\n0x401010 plt same cfa-8\n0x401040 end undefined undefined\n");
+	cr_assert_eq(rows.rules.rule[3].cfa_off, 11);
+}
+
+Test(cfi, kernel_signal_frame_is_marked_and_another_is_ordinary)
+{
+	size_t of = cie_full(1, "zRS", (const uint8_t[]){ DW_EH_PE_absptr }, 1, 16);
+
+	fde(of, 0, 0x40);
+	u8(0);
+	BYTES(DW_CFA_def_cfa_expression, 4, DW_OP_breg7, 0xa0, 0x01, DW_OP_deref, DW_CFA_expression,
+	      6, 3, DW_OP_breg7, 0xf8, 0x00);
+	BYTES(DW_CFA_expression, 16, 3, DW_OP_breg7, 0xa8, 0x01);
+	end();
+	fde(of, 0x40, 0x40);
+	u8(0);
+	end();
+	run(SIZE_MAX / 2);
+	gives("0x401000 *(rsp+160)+0 rsp+120 rsp+168 signal\n0x401040 rsp+8 same cfa-8\n0x401080 end undefined undefined\n");
+	cr_assert_eq(rows.skipped[ROWS_SKIP_SIGNAL_LAYOUT], 1);
+}
+
+Test(cfi, every_usual_pointer_encoding)
+{
+	/* pcrel sdata4 */
+	size_t of = cie_full(1, "zR", (const uint8_t[]){ DW_EH_PE_pcrel | DW_EH_PE_sdata4 }, 1, 16);
+
+	fde_head(of);
+	u32((uint32_t)(TEXT - (SECTION + s.n)));
+	u32(0x10);
+	u8(0);
+	end();
+	/* absolute udata4, with a personality and an LSDA encoding before it */
+	of = cie_full(3, "zPLR",
+		      (const uint8_t[]){ DW_EH_PE_indirect | DW_EH_PE_pcrel | DW_EH_PE_sdata4, 1, 2,
+					 3, 4, DW_EH_PE_udata4, DW_EH_PE_udata4 },
+		      7, 16);
+	fde_head(of);
+	u32(TEXT + 0x100);
+	u32(0x10);
+	BYTES(4, 0, 0, 0, 0);
+	end();
+	/* uleb128 */
+	of = cie_full(4, "zR", (const uint8_t[]){ DW_EH_PE_uleb128 }, 1, 16);
+	fde_head(of);
+	BYTES(0x80, 0xa4, 0x80, 0x02, 0x10, 0);
+	end();
+	run(SIZE_MAX / 2);
+	gives("0x401000 rsp+8 same cfa-8\n0x401010 end undefined undefined\n0x401100 rsp+8 same cfa-8\n0x401110 end undefined undefined\n0x401200 rsp+8 same cfa-8\n"
+	      "0x401210 end undefined undefined\n");
+}
+
+Test(cfi, indirect_and_unknown_bases_are_counted)
+{
+	size_t of = cie_full(1, "zR", (const uint8_t[]){ DW_EH_PE_indirect | DW_EH_PE_absptr }, 1,
+			     16);
+
+	fde(of, 0, 0x10);
+	end();
+	of = cie_full(1, "zR", (const uint8_t[]){ DW_EH_PE_datarel | DW_EH_PE_sdata4 }, 1, 16);
+	fde(of, 0, 0x10);
+	end();
+	run(SIZE_MAX / 2);
+	gives("");
+	cr_assert_eq(rows.skipped[ROWS_SKIP_ENCODING], 2);
+}
+
+Test(cfi, old_gcc_augmentation_eh)
+{
+	size_t of = cie_full(1, "eh", NULL, 0, 16);
+
+	fde(of, 0, 0x10);
+	end();
+	run(SIZE_MAX / 2);
+	gives("0x401000 rsp+8 same cfa-8\n0x401010 end undefined undefined\n");
+}
+
+Test(cfi, lengths_of_64_bits_in_both_sections)
+{
+	size_t of;
+
+	s.wide = true;
+	of = cie();
+	fde(of, 0, 0x10);
+	end();
+	run(3);
+	gives("0x401000 rsp+8 same cfa-8\n0x401010 end undefined undefined\n");
+
+	teardown();
+	setup();
+	s.wide = true;
+	eh = false;
+	of = cie();
+	fde(of, 0, 0x10);
+	end();
+	run(3);
+	gives("0x401000 rsp+8 same cfa-8\n0x401010 end undefined undefined\n");
+}
+
+Test(cfi, debug_frame_of_version_4)
+{
+	size_t of;
+
+	eh = false;
+	of = cie_full(4, "", NULL, 0, 16);
+	fde(of, 0x20, 0x10);
+	BYTES(DW_CFA_set_loc);
+	u64(TEXT + 0x28);
+	BYTES(DW_CFA_def_cfa_offset, 32);
+	end();
+	run(SIZE_MAX / 2);
+	gives("0x401020 rsp+8 same cfa-8\n0x401028 rsp+32 same cfa-8\n0x401030 end undefined undefined\n");
+}
+
+Test(cfi, location_that_goes_back_is_refused)
+{
+	size_t of = cie();
+
+	fde(of, 0x20, 0x10);
+	u8(DW_CFA_set_loc);
+	u64(TEXT + 0x10);
+	end();
+	run(SIZE_MAX / 2);
+	gives("0x401020 end undefined undefined\n");
+	cr_assert_eq(rows.skipped[ROWS_SKIP_INSTRUCTIONS], 1);
+}
+
+Test(cfi, bad_cies_cost_their_functions_only)
+{
+	size_t bad = cie_full(2, "", NULL, 0, 16),
+	       letters = cie_full(1, "zXR", (const uint8_t[]){ 0, 0 }, 2, 16), good = cie();
+
+	fde(bad, 0, 0x10);
+	end();
+	fde(letters, 0x40, 0x10);
+	end();
+	fde(good, 0x80, 0x10);
+	end();
+	fde(good + 4, 0xc0, 0x10); /* the middle of a CIE is none */
+	end();
+	run(SIZE_MAX / 2);
+	gives("0x401080 rsp+8 same cfa-8\n0x401090 end undefined undefined\n");
+	cr_assert_eq(rows.skipped[ROWS_SKIP_CIE_VERSION], 1);
+	cr_assert_eq(rows.skipped[ROWS_SKIP_CIE_AUGMENTATION], 1);
+	cr_assert_eq(rows.skipped[ROWS_SKIP_NO_CIE], 3);
+}
+
+Test(cfi, cie_that_moves_the_location_is_refused)
+{
+	size_t of;
+
+	begin();
+	u32(0);
+	BYTES(1, 0, 1, 0x78, 16, DW_CFA_def_cfa, 7, 8, DW_CFA_set_loc);
+	u64(TEXT);
+	of = s.open;
+	end();
+	fde(of, 0, 0x10);
+	end();
+	run(SIZE_MAX / 2);
+	gives("");
+	cr_assert_eq(rows.skipped[ROWS_SKIP_CIE], 1);
+	cr_assert_eq(rows.skipped[ROWS_SKIP_NO_CIE], 1);
+}
+
+Test(cfi, functions_elsewhere_are_dropped_and_counted)
+{
+	size_t of = cie();
+
+	fde_head(of), u64(0), u64(0x10), end();
+	fde_head(of), u64(0x1000), u64(0x10), end();
+	fde(of, 0, 0), end();
+	fde(of, 0xfff0, 0x1000), end();
+	run(SIZE_MAX / 2);
+	gives("0x410ff0 rsp+8 same cfa-8\n0x411000 end undefined undefined\n");
+	cr_assert_eq(rows.skipped[ROWS_SKIP_DISCARDED], 2);
+	cr_assert_eq(rows.skipped[ROWS_SKIP_OUTSIDE], 1);
+}
+
+Test(cfi, section_cut_short_at_any_byte_is_survived)
+{
+	size_t of = cie(), first = s.n, whole;
+
+	fde(of, 0, 0x40);
+	BYTES(DW_CFA_advance_loc | 1, DW_CFA_def_cfa_offset, 16, DW_CFA_expression, 6, 2,
+	      DW_OP_breg6, 0);
+	end();
+	whole = s.n;
+	for (size_t n = 0; n < whole; n++) {
+		struct section keep = s;
+
+		s.n = n;
+		run(SIZE_MAX / 2);
+		cr_assert_eq(rows.count, 0);
+		cr_assert_eq(rows.skipped[ROWS_SKIP_ENTRY] != 0, n != 0 && n != first);
+		teardown();
+		setup();
+		s = keep;
+	}
+}
+
+Test(cfi, length_that_lies_is_counted)
+{
+	size_t of = cie();
+
+	fde(of, 0, 0x40);
+	end();
+	memset(s.byte + s.open, 0xfe, 4);
+	run(SIZE_MAX / 2);
+	gives("");
+	cr_assert_eq(rows.skipped[ROWS_SKIP_ENTRY], 1);
+}
+
+Test(cfi, zero_length_inside_a_section_is_passed_over)
+{
+	size_t of = cie();
+
+	u32(0);
+	u32(0);
+	fde(of, 0, 0x10);
+	end();
+	run(SIZE_MAX / 2);
+	gives("0x401000 rsp+8 same cfa-8\n0x401010 end undefined undefined\n");
+}
+
+Test(cfi, advance_over_the_end_of_the_function_ends_it)
+{
+	size_t of = cie();
+
+	fde(of, 0, 0x10);
+	BYTES(DW_CFA_MIPS_advance_loc8);
+	u64(UINT64_MAX);
+	BYTES(DW_CFA_def_cfa_offset, 99);
+	end();
+	run(SIZE_MAX / 2);
+	gives("0x401000 rsp+8 same cfa-8\n0x401010 end undefined undefined\n");
+}
+
+Test(cfi, rbx_is_kept_where_it_is_saved_in_reach_of_the_cfa)
+{
+	size_t of = cie();
+
+	fde(of, 0, 0x40);
+	BYTES(DW_CFA_advance_loc | 1, DW_CFA_def_cfa_offset, 16, DW_CFA_offset | 3, 2);
+	BYTES(DW_CFA_advance_loc | 1, DW_CFA_remember_state, DW_CFA_offset_extended, 3, 0xff, 1);
+	BYTES(DW_CFA_advance_loc | 1, DW_CFA_offset_extended, 3, 0x80, 2); /* out of reach */
+	BYTES(DW_CFA_advance_loc | 1, DW_CFA_offset_extended_sf, 3, 0x7f); /* above the CFA */
+	BYTES(DW_CFA_advance_loc | 1, DW_CFA_restore_state, DW_CFA_advance_loc | 1,
+	      DW_CFA_restore | 3);
+	BYTES(DW_CFA_advance_loc | 1, DW_CFA_expression, 3, 2, DW_OP_breg6, 0x70);
+	BYTES(DW_CFA_advance_loc | 1, DW_CFA_register, 3, 0);
+	end();
+	run(SIZE_MAX / 2);
+	gives_with(true, "0x401000 rsp+8 same cfa-8\n0x401001 rsp+16 same cfa-8 rbx=cfa-16\n"
+			 "0x401002 rsp+16 same cfa-8 rbx=cfa-2040\n0x401003 rsp+16 same cfa-8\n"
+			 "0x401005 rsp+16 same cfa-8 rbx=cfa-16\n0x401006 rsp+16 same cfa-8\n"
+			 "0x401040 end undefined undefined\n");
+	gives("0x401000 rsp+8 same cfa-8\n0x401001 rsp+16 same cfa-8\n0x401040 end undefined undefined\n");
+}
+
+Test(cfi, stack_pointer_that_is_not_the_cfa)
+{
+	size_t of = cie();
+
+	fde(of, 0, 0x40);
+	/* As glibc's longjmp has it: all from a buffer and from registers. */
+	BYTES(DW_CFA_def_cfa, 5, 0, DW_CFA_register, 7, 8, DW_CFA_register, 16, 1,
+	      DW_CFA_offset | 3, 0);
+	/* A shift: what is saved is counted from the new CFA. */
+	BYTES(DW_CFA_advance_loc | 4, DW_CFA_def_cfa, 6, 8, DW_CFA_restore_extended, 16,
+	      DW_CFA_offset | 6, 2, DW_CFA_offset | 3, 3, DW_CFA_val_offset_sf, 7, 0x7e);
+	/* By value: RSP of the caller is RDI + 24, and the return address is still counted from the
+	 * CFA. */
+	BYTES(DW_CFA_advance_loc | 4, DW_CFA_val_expression, 7, 2, DW_OP_breg5, 24);
+	/* It is in a register, and so is the return address. */
+	BYTES(DW_CFA_advance_loc | 4, DW_CFA_register, 16, 2, DW_CFA_same_value, 6);
+	/* The CFA, said in so many words. */
+	BYTES(DW_CFA_advance_loc | 4, DW_CFA_restore_extended, 16, DW_CFA_val_offset, 7, 0);
+	end();
+	run(SIZE_MAX / 2);
+	gives_with(true,
+		   "0x401000 r8+0 same rdx\n0x401004 rbp+24 cfa-32 cfa-24 rbx=cfa-40\n"
+		   "0x401008 end undefined undefined\n0x40100c rdi+24 same rcx\n"
+		   "0x401010 rbp+8 same cfa-8 rbx=cfa-24\n0x401040 end undefined undefined\n");
+	cr_assert_eq(rows.skipped[ROWS_SKIP_RSP_RULE], 1);
+}
+
+Test(cfi, register_after_an_expression_takes_the_offset_from_before_it)
+{
+	size_t of = cie();
+
+	fde(of, 0, 0x40);
+	BYTES(DW_CFA_def_cfa_offset, 56, DW_CFA_advance_loc | 4, DW_CFA_def_cfa_expression, 3,
+	      DW_OP_breg7, 16, DW_OP_deref, DW_CFA_advance_loc | 4, DW_CFA_def_cfa_offset, 48);
+	BYTES(DW_CFA_advance_loc | 4, DW_CFA_def_cfa_register, 7);
+	end();
+	run(SIZE_MAX / 2);
+	gives("0x401000 rsp+56 same cfa-8\n0x401004 *(rsp+16)+0 same cfa-8\n0x40100c rsp+48 same cfa-8\n"
+	      "0x401040 end undefined undefined\n");
+}
+
+Test(cfi, expressions_of_registers_begin_with_the_cfa)
+{
+	size_t of = cie();
+
+	fde(of, 0, 0x40);
+	BYTES(DW_CFA_expression, 6, 2, DW_OP_lit16, DW_OP_minus, DW_CFA_val_expression, 16, 2,
+	      DW_OP_breg2, 0);
+	BYTES(DW_CFA_advance_loc | 4, DW_CFA_val_expression, 16, 3, DW_OP_breg7, 0, DW_OP_deref);
+	end();
+	run(SIZE_MAX / 2);
+	gives("0x401000 rsp+8 cfa-16 rcx\n0x401004 end undefined undefined\n");
+}
+
+Test(cfi, sparc_window_save_costs_its_function_only)
+{
+	size_t of = cie();
+
+	fde(of, 0, 0x40);
+	BYTES(DW_CFA_advance_loc | 4, DW_CFA_GNU_window_save);
+	end();
+	fde(of, 0x40, 0x40);
+	end();
+	run(SIZE_MAX / 2);
+	gives("0x401000 rsp+8 same cfa-8\n0x401004 end undefined undefined\n0x401040 rsp+8 same cfa-8\n0x401080 end undefined undefined\n");
+	cr_assert_eq(rows.skipped[ROWS_SKIP_OPCODE], 1);
+}
+
+Test(cfi, augmentations_that_are_known_or_have_a_length)
+{
+	size_t old = cie_full(1, "armcc+", NULL, 0, 16),
+	       behind = cie_full(1, "zRX", (const uint8_t[]){ DW_EH_PE_udata4, 9 }, 2, 16),
+	       before = cie_full(1, "zXR", (const uint8_t[]){ 9, DW_EH_PE_udata4 }, 2, 16),
+	       arm = cie_full(1, "zRSB", (const uint8_t[]){ DW_EH_PE_absptr }, 1, 16);
+
+	fde(old, 0, 0x10);
+	end();
+	fde_head(behind), u32(TEXT + 0x10), u32(0x10), u8(0), end();
+	fde_head(before), u32(TEXT + 0x20), u32(0x10), u8(0), end();
+	fde(arm, 0x30, 0x10), u8(0), end();
+	run(SIZE_MAX / 2);
+	gives("0x401000 rsp+8 same cfa-8\n0x401020 end undefined undefined\n0x401030 rsp+8 same cfa-8\n0x401040 end undefined undefined\n");
+	cr_assert_eq(rows.skipped[ROWS_SKIP_CIE_AUGMENTATION], 1);
+}

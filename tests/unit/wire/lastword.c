@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <criterion/criterion.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "common/wire/lastword.h"
+
+/* What is left of a child that begins with a file and then does this. */
+static struct lastword of(void (*deed)(void), int *ret_status)
+{
+	const int fd = lastword_new();
+
+	cr_assert_geq(fd, 0);
+
+	const pid_t pid = fork();
+
+	if (!pid) {
+		lastword_watch(1);
+		if (lastword_take(dup(fd)))
+			_exit(99);
+		lastword_begin(LASTWORD_FILE, 7);
+		deed();
+		_exit(0);
+	}
+	cr_assert_eq(waitpid(pid, ret_status, 0), pid);
+
+	const struct lastword w = lastword_read(fd);
+
+	close(fd);
+	return w;
+}
+
+static void nothing(void)
+{
+}
+
+static void done(void)
+{
+	lastword_back(lastword_begin(LASTWORD_PROCESS, 9));
+	lastword_back(0);
+}
+
+static void crash(void)
+{
+	static volatile uintptr_t nowhere = 8;
+
+	*(volatile int *)nowhere = 1;
+}
+
+static int deeper(int n)
+{
+	volatile char big[4096];
+
+	big[0] = (char)n;
+	return n ? deeper(n + 1) + big[0] : 0;
+}
+
+static void overflow(void)
+{
+	deeper(1);
+}
+
+static void killed(void)
+{
+	kill(getpid(), SIGKILL);
+}
+
+__attribute__((unused)) static void killed_by_another(void)
+{
+	const pid_t parent = getpid();
+	const pid_t pid = fork();
+
+	if (!pid) {
+		kill(parent, SIGSEGV);
+		_exit(0);
+	}
+	for (;;)
+		pause();
+}
+
+static void spin(void)
+{
+	for (;;)
+		__asm__ volatile("" ::: "memory");
+}
+
+#define EXPECT(deed, wanted) \
+	do { \
+		int status; \
+		const struct lastword w = of(deed, &status); \
+		cr_assert_eq(w.kind, LASTWORD_FILE); \
+		cr_assert_eq(w.id, 7); \
+		cr_assert_eq(w.end, wanted); \
+		cr_assert(status != 0 || (deed) == nothing); \
+	} while (0)
+
+Test(lastword, says_what_was_worked_on_and_how_it_ended)
+{
+	EXPECT(nothing, LASTWORD_NONE);
+	EXPECT(crash, LASTWORD_CRASH);
+	EXPECT(abort, LASTWORD_CRASH);
+	EXPECT(overflow, LASTWORD_CRASH);
+	EXPECT(killed, LASTWORD_NONE);
+#ifndef __SANITIZE_ADDRESS__ /* which has a handler of its own for that signal, and aborts */
+	EXPECT(killed_by_another, LASTWORD_NONE);
+#endif
+}
+
+Test(lastword, whoever_takes_too_long_ends_itself)
+{
+	int status;
+	const struct lastword w = of(spin, &status);
+
+	cr_assert_eq(w.end, LASTWORD_SLOW);
+	cr_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU);
+}
+
+Test(lastword, what_is_done_is_not_blamed)
+{
+	int status;
+
+	cr_assert_eq(of(done, &status).kind, LASTWORD_NOTHING);
+}
+
+Test(lastword, nonsense_and_no_page_are_nothing)
+{
+	static const uint64_t nonsense[2] = { UINT64_MAX, UINT64_MAX };
+	const int fd = lastword_new();
+
+	cr_assert_eq(lastword_read(-1).kind, LASTWORD_NOTHING);
+	cr_assert_eq(lastword_read(fd).kind, LASTWORD_NOTHING);
+	cr_assert_eq(pwrite(fd, nonsense, sizeof(nonsense), 0), sizeof(nonsense));
+	cr_assert_eq(lastword_read(fd).kind, LASTWORD_NOTHING);
+	cr_assert(ftruncate(fd, 0), "its size is for ever");
+	close(fd);
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Figures of the run, which the stream carries each second and at its end. */
+#include "tools/prof-bpf/prof.h"
+
+/* A loss is told once, perhaps to a prof-symd that dies with it: so what the ring had no room for
+ * counts also. */
+uint64_t figures_taken(struct prof *p)
+{
+	struct loader_figures l;
+
+	loader_figures(p->loader, &l);
+	return p->samples.passed_on + p->samples.queue_full + l.ring_full +
+	       loader_malformed(p->loader);
+}
+
+void figures_send(struct prof *p)
+{
+	struct loader_figures l;
+	struct tables_figures t;
+	struct host_figures h;
+	struct rowsrv_figures r;
+
+	loader_figures(p->loader, &l);
+	tables_figures(p->tables, &t);
+	host_figures(p->host, &h);
+	rowsrv_figures(p->rowsrv, &r);
+	p->status.ticks = l.ticks;
+	const struct {
+		const char *name;
+		uint64_t value;
+	} figures[] = {
+		{ "bpf_runs", l.runs },
+		{ "bpf_ns", l.ns },
+		{ "map_bytes", l.map_bytes + t.bytes },
+		{ "taken", figures_taken(p) },
+		{ "sampled_until", p->sampled_ns ? p->sampled_ns : p->samples.drained_ns },
+		{ "rows", t.rows },
+		{ "rules", t.rules },
+		{ "files", t.files },
+		{ "evictions", t.evictions },
+		{ "memory_enough", p->limit.enough },
+		{ "memory_peak", p->limit.peak },
+		{ "memory_export", p->limit.export },
+		{ "processes", h.processes },
+		{ "files_opened", h.opens },
+		{ "rows_answered", r.answered },
+		{ "rows_full", r.full },
+		{ "routes_failed", p->rows.failures + p->files.failures },
+		{ "kernel_names_failed", kernel_names_failures(&p->names) },
+		{ "quarantined", r.quarantined },
+		{ "quarantine_refused", p->deaths.refused },
+	};
+	for (size_t i = 0; i < sizeof(figures) / sizeof(figures[0]); i++)
+		output_emitted(&p->output,
+			       emit_figure(p->output.emit, figures[i].name, figures[i].value));
+}

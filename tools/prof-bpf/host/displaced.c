@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <stdlib.h>
+#include "tools/prof-bpf/host/displaced.h"
+#include "tools/prof-bpf/host/files.h"
+
+struct part {
+	uint64_t at, to;     /* user addresses */
+	uint64_t start, end; /* file offsets */
+	uint64_t first_ns;   /* since then it may not be there */
+	uint64_t last_ns;    /* when something was mapped there last */
+	uint32_t generation; /* the newest one that has it still */
+	uint16_t slot;
+};
+
+struct displaced {
+	unsigned n, next; /* next: to be replaced */
+	struct part part[DISPLACED_MAX];
+};
+
+/* The same bytes at the same place, as far as can be told. */
+static bool is_same(const struct map *a, const struct map *b)
+{
+	if (!b->backing || a->start - a->offset != b->start - b->offset)
+		return false;
+	return a->backing == b->backing ||
+	       (a->backing->key.inode && a->backing->key.dev == b->backing->key.dev &&
+		a->backing->key.inode == b->backing->key.inode);
+}
+
+/* Of the file as samples may have it: one that is mapped again may have to be opened again. */
+static uint16_t slot_of(const struct backing *b)
+{
+	return !b ? 0 : b->file ? b->file->pub.slot : b->was_slot;
+}
+
+/* The generation of the one that had to go, or 0. */
+static uint32_t add(struct displaced *d, const struct part *add)
+{
+	uint32_t lost = 0;
+
+	for (unsigned i = 0; i < d->n; i++) {
+		const struct part *p = &d->part[i];
+
+		if (p->slot == add->slot && p->generation == add->generation &&
+		    p->start <= add->start && p->end >= add->end)
+			return 0;
+	}
+	if (d->n == DISPLACED_MAX)
+		lost = d->part[d->next].generation;
+	else
+		d->n++;
+	d->part[d->next] = *add;
+	d->next = (d->next + 1) % DISPLACED_MAX;
+	return lost;
+}
+
+uint32_t displaced_note(struct displaced **d, const struct maps *was, const struct map *by,
+			uint64_t since_ns, uint64_t time_ns, uint32_t generation)
+{
+	uint32_t lost = 0;
+
+	for (unsigned i = 0; *d && i < (*d)->n; i++) {
+		struct part *p = &(*d)->part[i];
+
+		if (by->start < p->to && by->end > p->at && time_ns > p->last_ns)
+			p->last_ns = time_ns;
+	}
+	for (uint32_t i = maps_from(was, by->start); i < was->len && was->at[i].start < by->end;
+	     i++) {
+		const struct map *m = &was->at[i];
+		uint16_t slot = slot_of(m->backing);
+		uint64_t start = m->start > by->start ? m->start : by->start;
+		uint64_t end = m->end < by->end ? m->end : by->end;
+
+		if (!slot)
+			continue;
+		if (is_same(m, by)) {
+			by->backing->was_slot = slot;
+			continue;
+		}
+		/* Code of no file within a file's is its text, moved to huge pages. */
+		if (!by->backing && m->start < by->start && m->end > by->end)
+			continue;
+		if (!*d)
+			*d = calloc(1, sizeof(**d));
+		if (!*d)
+			return generation;
+
+		uint32_t r = add(*d, &(struct part){ .start = m->offset + (start - m->start),
+						     .end = m->offset + (end - m->start),
+						     .first_ns = since_ns,
+						     .last_ns = time_ns,
+						     .at = start,
+						     .to = end,
+						     .generation = generation,
+						     .slot = slot });
+		lost = r ? r : lost;
+	}
+	return lost;
+}
+
+/* Whether a frame of a sample was walked with it when it was there no more. */
+static bool is_in(const struct part *p, const struct sample *s, uint64_t frame)
+{
+	uint64_t at = frame & SAMPLE_FRAME_OFFSET_MASK;
+
+	if (!(frame & SAMPLE_FRAME_EXACT))
+		at--;
+	return (frame >> SAMPLE_FRAME_SLOT_SHIFT & SAMPLE_FRAME_SLOT_MASK) == p->slot &&
+	       at >= p->start && at < p->end && s->time_ns >= p->first_ns &&
+	       (int32_t)(p->generation - s->generation) >= 0;
+}
+
+unsigned displaced_before(const struct displaced *d, const struct sample *s)
+{
+	const uint64_t *frames = sample_user_frames(s);
+
+	for (unsigned i = 0; d && i < s->user_frames; i++) {
+		for (unsigned k = 0; k < d->n; k++) {
+			if (is_in(&d->part[k], s, frames[i]))
+				return i;
+		}
+	}
+	return s->user_frames;
+}
+
+bool displaced_since(const struct displaced *d, uint64_t start, uint64_t end, uint64_t time_ns)
+{
+	for (unsigned i = 0; d && i < d->n; i++) {
+		if (start < d->part[i].to && end > d->part[i].at && d->part[i].last_ns > time_ns)
+			return true;
+	}
+	return false;
+}
+
+bool displaced_copy(const struct displaced *d, struct displaced **ret)
+{
+	struct displaced *mine = d ? malloc(sizeof(*mine)) : NULL;
+
+	if (mine)
+		*mine = *d;
+	*ret = mine;
+	return !d || mine;
+}
+
+void displaced_free(struct displaced *d)
+{
+	free(d);
+}

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+#include "common/wire/msg.h"
+#include "tools/prof-bpf/host/processes.h"
+#include "tools/prof-bpf/host/publish.h"
+
+#define PUBLISH_NS_PER_MAPPING 2000u /* a large process is published that much less often */
+#define FULL_RETRY_NS 1000000000ull
+#define LOWEST 256u /* mappings at the lowest addresses: the program, mostly */
+#define FEW 1024u   /* mappings that have room if anything has */
+/* A fork's record comes so much later than the start it speaks of, hardly ever more. */
+#define GUESS_SAFE_NS 3000000ull
+
+/* A fork's record comes a moment after the start it speaks of: near the edge of a tick only the
+ * kernel knows on which side that was. */
+static void check_start(struct host *h, struct process *p)
+{
+	struct procfs_stat st;
+	uint64_t start_ns, vague_ns;
+
+	if (!p->start_guessed ||
+	    (!p->vague_ns &&
+	     bootclock_at(&h->boot, p->fork_ns, &vague_ns) % START_TICK_NS > GUESS_SAFE_NS))
+		return;
+	/* The kernel's hook has noted it, if the parent was known then; an entry of another process
+	 * that had the pid is older. */
+	if (tables_process_start(h->config.tables, p->pub.pid, &start_ns) &&
+	    start_ns <= p->pub.start_ns &&
+	    p->pub.start_ns - start_ns <= START_TICK_NS + p->vague_ns) {
+		p->pub.start_ns = start_ns;
+		p->start_guessed = false;
+		return;
+	}
+	if (procfs_read_stat(h->proc, p->pub.pid, &st) == 0 && st.start_ns <= p->pub.start_ns) {
+		p->pub.start_ns = st.start_ns;
+		p->start_guessed = false;
+	}
+}
+
+/* Text that a program moved to huge pages is anonymous memory between what is left of its file's
+ * mapping: it is the file's all the same, at the same offsets. */
+static bool is_moved_text(const struct maps *maps, uint32_t i)
+{
+	if (i == 0 || i + 1 >= maps->len)
+		return false;
+	const struct map *before = &maps->at[i - 1], *m = &maps->at[i], *after = &maps->at[i + 1];
+
+	return !m->backing && before->backing && before->backing == after->backing &&
+	       before->end == m->start && m->end == after->start &&
+	       before->start - before->offset == after->start - after->offset;
+}
+
+/* The mappings of p as the tables want them, in h->publish. sampled: a sample of it waits for what
+ * they lead to. How many, or -ENOMEM. */
+static ssize_t make_publish(struct host *h, struct process *p, bool sampled, uint32_t *ret_left_out)
+{
+	size_t n = 0;
+
+	*ret_left_out = 0;
+	if (!p->maps)
+		return 0;
+	if (h->publish_cap < p->maps->len) {
+		struct tables_mapping *to = reallocarray(NULL, p->maps->len, sizeof(*to));
+
+		if (!to)
+			return -ENOMEM;
+		free(h->publish);
+		h->publish = to;
+		h->publish_cap = p->maps->len;
+	}
+	for (uint32_t i = 0; i < p->maps->len; i++) {
+		struct map moved, *m = &p->maps->at[i];
+		uint16_t slot = 0;
+
+		if (is_moved_text(p->maps, i)) {
+			const struct map *before = m - 1;
+
+			moved = (struct map){ .start = m->start,
+					      .end = m->end,
+					      .offset = before->offset + (m->start - before->start),
+					      .backing = before->backing };
+			m = &moved;
+		}
+		if (m->backing) {
+			if ((m->backing->state != BACKING_READY &&
+			     m->backing->state != BACKING_FAILED) ||
+			    (sampled && files_retry(m->backing))) {
+				(*ret_left_out)++;
+				continue;
+			}
+			slot = m->backing->file ? m->backing->file->pub.slot : 0;
+		}
+		struct tables_mapping *last = n ? &h->publish[n - 1] : NULL;
+		if (last && last->end == m->start && last->slot == slot &&
+		    (!slot || last->offset + (last->end - last->start) == m->offset))
+			last->end = m->end;
+		else
+			h->publish[n++] = (struct tables_mapping){
+				.start = m->start, .end = m->end, .offset = m->offset, .slot = slot
+			};
+	}
+	return (ssize_t)n;
+}
+
+/* Leaves so many of n in h->publish: code of no file goes first, then what is neither among the
+ * lowest nor the highest, where the program is and the libraries that it came with. */
+static size_t fit_publish(struct host *h, size_t n, size_t most)
+{
+	struct tables_mapping *at = h->publish;
+	size_t over = n > most ? n - most : 0, left = 0;
+
+	if (!over)
+		return n;
+	for (size_t i = 0; i < n; i++) {
+		if (over && !at[i].slot)
+			over--;
+		else
+			at[left++] = at[i];
+	}
+	if (over) {
+		memmove(&at[LOWEST], &at[LOWEST + over], (left - LOWEST - over) * sizeof(*at));
+		left -= over;
+	}
+	return left;
+}
+
+/* Leaves out where something else was mapped at that time. How many are left. */
+static size_t as_of(struct host *h, const struct process *p, size_t n, uint64_t time_ns)
+{
+	struct tables_mapping *at = h->publish;
+	size_t left = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (!displaced_since(p->displaced, at[i].start, at[i].end, time_ns))
+			at[left++] = at[i];
+	}
+	return left;
+}
+
+ssize_t host_mappings(struct host *h, struct host_process *of, uint64_t time_ns,
+		      const struct tables_mapping **ret, bool *ret_whole)
+{
+	struct process *p = (struct process *)of;
+	uint32_t left_out;
+
+	_Static_assert(offsetof(struct process, pub) == 0, "one is the head of the other");
+	process_settle(h, p);
+	ssize_t n = make_publish(h, p, true, &left_out);
+	if (n > 0)
+		n = (ssize_t)fit_publish(h, (size_t)n, TABLES_MAX_MAPPINGS);
+	if (n > 0 && p->displaced)
+		n = (ssize_t)as_of(h, p, (size_t)n, time_ns);
+	*ret = h->publish;
+	*ret_whole = p->maps && !left_out && !p->wants_maps;
+	return n;
+}
+
+int process_publish(struct host *h, struct process *p, const struct tables_mapping *m, size_t n)
+{
+	/* What /proc said when it was read holds all execs before that. */
+	const uint64_t heard_ns = h->heard_ns > p->scanned_ns ? h->heard_ns : p->scanned_ns;
+	uint32_t generation;
+	int r = tables_process_set(h->config.tables, p->pub.pid, p->pub.start_ns, heard_ns, m, n,
+				   p->pub.selected, &generation);
+
+	if (r)
+		return r;
+	p->pub.generation = p->pub.last_generation = generation;
+	if (!p->pub.first_generation)
+		p->pub.first_generation = generation;
+	return 0;
+}
+
+/* True: it is done with; false: again later. */
+static bool publish(struct host *h, struct process *p, uint64_t now_ns)
+{
+	uint32_t left_out;
+
+	if (p->pub.flags & PROCESS_KERNEL)
+		return true;
+	if (now_ns < p->publish_ns)
+		return false;
+	if (p->wants_maps && now_ns >= p->rescan_ns)
+		(void)process_read_maps(h, p);
+	if (!p->changed)
+		return !p->wants_maps;
+	process_settle(h, p);
+	ssize_t n = make_publish(h, p, false, &left_out);
+	if (n < 0)
+		return false;
+	if (left_out && !p->unresolved) {
+		p->unresolved = true;
+		p->unresolved_next = h->unresolved;
+		h->unresolved = p;
+	}
+	/* Nothing of use yet: after an exec the vDSO is known first. */
+	if (!p->maps || (left_out && left_out >= p->maps->len - 1 && !p->pub.generation))
+		return true;
+	check_start(h, p);
+	size_t fit = fit_publish(h, (size_t)n, TABLES_MAX_MAPPINGS);
+	int r;
+
+	/* A process without an entry costs more than one that lacks some of it: each sample of it
+	 * is walked here. */
+	for (;; fit = fit_publish(h, fit, fit / 2)) {
+		r = process_publish(h, p, h->publish, fit);
+		if (r != TABLES_FULL || fit <= FEW)
+			break;
+	}
+	if (!r && (size_t)n - fit > p->unpublished) {
+		h->figures.limit += (size_t)n - fit - p->unpublished;
+		p->unpublished = (uint32_t)((size_t)n - fit);
+	}
+	if (r) {
+		h->figures.limit += r == TABLES_FULL;
+		p->publish_ns = now_ns + FULL_RETRY_NS;
+		return false;
+	}
+	h->figures.publishes++;
+	p->changed = false;
+	p->publish_ns = now_ns + (uint64_t)p->maps->len * PUBLISH_NS_PER_MAPPING;
+	/* Much has been mapped since all was read, and what was unmapped is never told. */
+	if (p->maps->len > 2 * p->scanned_len + NOTED_MAX)
+		p->wants_maps = true;
+	return !p->wants_maps;
+}
+
+void host_republish(struct host *h, const struct host_file *of)
+{
+	struct process *p, *next;
+
+	HASH_ITER(hh, h->by_pid, p, next) {
+		for (uint32_t i = 0; p->maps && i < p->maps->len; i++) {
+			const struct backing *b = p->maps->at[i].backing;
+
+			if (b && b->file && &b->file->pub == of) {
+				p->changed = true;
+				process_mark_dirty(h, p);
+				break;
+			}
+		}
+	}
+}
+
+void publish_all(struct host *h, uint64_t now_ns)
+{
+	struct process *p;
+
+	if (h->resolved) {
+		h->resolved = false;
+		while (h->unresolved) {
+			p = h->unresolved;
+			h->unresolved = p->unresolved_next;
+			p->unresolved = false;
+			process_mark_dirty(h, p);
+		}
+	}
+	struct process *list = h->dirty;
+	h->dirty = NULL;
+	while (list) {
+		p = list;
+		list = p->dirty_next;
+		p->dirty = false;
+		if (!publish(h, p, now_ns))
+			process_mark_dirty(h, p);
+	}
+}

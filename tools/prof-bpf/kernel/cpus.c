@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/prof-bpf/kernel/cpus.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/perf_event.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "common/cell/baseline.h"
+#include "common/cell/landlock.h"
+#include "common/base/log.h"
+#include "common/wire/scm.h"
+#include "tools/prof-bpf/kernel/loader.h"
+#include "tools/prof-bpf/kernel/sideband.h"
+
+#define SERVE_FD 3
+#define EVERY_MS 1000
+#define STOP_MS 1000   /* how long its end is waited for */
+#define CPUS_MOST 8192 /* that Linux can be built for */
+
+/* --- the other side --- */
+
+int cpus_start(const struct cpus_config *c, struct cpus *ret)
+{
+	const struct deploy *d = c->deploy;
+	char hz[16], events[32], ids[80];
+	const char *argv[] = { "prof-cpus", "--cpus", events, "-F", hz, NULL, NULL, NULL };
+	posix_spawn_file_actions_t files;
+	char *environment[] = { NULL };
+	int pair[2];
+
+	*ret = (struct cpus){ .fd = -1 };
+	snprintf(hz, sizeof(hz), "%u", c->hz);
+	snprintf(events, sizeof(events), "%s%s", c->cycles ? "cycles" : "cpu-clock",
+		 c->ksymbols ? "+ksymbols" : "");
+	if (d->ids_given) {
+		snprintf(ids, sizeof(ids), "%u:%u:%u:%u:%u", d->gid, d->uid[0], d->uid[1],
+			 d->uid[2], d->uid[3]);
+		argv[5] = "--ids";
+		argv[6] = ids;
+	}
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
+		return -errno;
+	/* It has the socket, and where to complain. */
+	posix_spawn_file_actions_init(&files);
+	int r = -posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDWR, 0);
+	if (!r)
+		r = -posix_spawn_file_actions_addopen(&files, 1, "/dev/null", O_RDWR, 0);
+	if (!r && pair[1] != SERVE_FD)
+		r = -posix_spawn_file_actions_adddup2(&files, pair[1], SERVE_FD);
+	if (!r)
+		r = -posix_spawn_file_actions_addclosefrom_np(&files, SERVE_FD + 1);
+	if (!r)
+		r = -posix_spawn(&ret->pid, "/proc/self/exe", &files, NULL, (char *const *)argv,
+				 environment);
+	posix_spawn_file_actions_destroy(&files);
+	close(pair[1]);
+	if (r) {
+		close(pair[0]);
+		ret->pid = 0;
+		return r;
+	}
+	ret->fd = pair[0];
+	return 0;
+}
+
+/* A message whose descriptors there is no room for is gone with them, and to look at it first
+ * (MSG_PEEK) is no call of ours. */
+static bool has_room(int fd)
+{
+	const int one = fcntl(fd, F_DUPFD_CLOEXEC, 0), two = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+
+	if (one >= 0)
+		close(one);
+	if (two >= 0)
+		close(two);
+	return one >= 0 && two >= 0;
+}
+
+int cpus_next(struct cpus *c, uint32_t *ret_cpu, int *ret_sampling, int *ret_sideband)
+{
+	c->waits = false;
+	if (c->fd >= 0) {
+		struct pollfd p = { .fd = c->fd, .events = POLLIN };
+		int fds[2];
+		uint32_t cpu[2]; /* one more than is sent */
+
+		if (poll(&p, 1, 0) != 1)
+			return -EAGAIN;
+		c->waits = !(p.revents & POLLHUP) && !has_room(c->fd);
+		if (c->waits)
+			return -EMFILE;
+		const ssize_t n = scm_receive(c->fd, cpu, sizeof(cpu), fds, 2, MSG_DONTWAIT);
+
+		if (n == -EAGAIN)
+			return -EAGAIN;
+		if (n == sizeof(cpu[0]) && fds[0] >= 0 && fds[1] >= 0) {
+			*ret_cpu = cpu[0];
+			*ret_sampling = fds[0];
+			*ret_sideband = fds[1];
+			return 0;
+		}
+		for (int i = 0; i < 2; i++)
+			if (fds[i] >= 0)
+				close(fds[i]);
+		/* Another thread was faster. */
+		c->waits = n == sizeof(cpu[0]);
+		if (c->waits)
+			return -ENFILE;
+		close(c->fd);
+		c->fd = -1;
+	}
+	if (!c->pid)
+		return -EAGAIN;
+	/* Its socket was closed a moment before it can be reaped. */
+	c->waits = waitpid(c->pid, &c->wait_status, WNOHANG) == 0;
+	if (c->waits)
+		return -EAGAIN;
+	c->pid = 0;
+	return -EPIPE;
+}
+
+void cpus_stop(struct cpus *c)
+{
+	if (c->fd >= 0)
+		close(c->fd);
+	c->fd = -1;
+	c->waits = false;
+	/* It has nothing to do but end; if it is stopped, the kernel kills it when we have. */
+	for (int i = 0; c->pid > 0 && i < STOP_MS && waitpid(c->pid, NULL, WNOHANG) == 0; i++)
+		usleep(1000);
+	c->pid = 0;
+}
+
+/* --- the process --- */
+
+/* An event's ring, with what it says of the programs that it meets, cannot be mapped. */
+static const struct seccomp_rule serve_calls[] = {
+	CALL_IF("perf_event_open", SECCOMP_IS(1, -1), SECCOMP_IS(3, -1),
+		SECCOMP_IS(4, PERF_FLAG_FD_CLOEXEC)),
+	CALL("read"),
+	CALL("sendmsg"),
+	CALL("poll"),
+	CALL_NUMBER("uretprobe", 335),
+	CALL_NUMBER("uprobe", 336),
+	CALLS_END,
+};
+
+/* Counts time while its cpu is online, and stands still for ever once that was not. */
+static int canary_open(unsigned cpu)
+{
+	struct perf_event_attr a = { .size = sizeof(a),
+				     .type = PERF_TYPE_SOFTWARE,
+				     .config = PERF_COUNT_SW_CPU_CLOCK };
+
+	return (int)syscall(SYS_perf_event_open, &a, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+}
+
+static int send_events(uint32_t cpu, int sampling, int sideband)
+{
+	const int fds[] = { sampling, sideband };
+	const ssize_t n = scm_send(SERVE_FD, &cpu, sizeof(cpu), fds, 2, MSG_DONTWAIT);
+
+	return n < 0 ? (int)n : 0;
+}
+
+/* Whether it went over: what did not is tried again with the next look. */
+static bool give(const struct cpus_config *c, unsigned cpu)
+{
+	const int sampling = loader_event_open(c->hz, c->cycles, cpu),
+		  sideband = sideband_event_open(cpu, c->ksymbols);
+	const int r = sampling < 0   ? sampling
+		      : sideband < 0 ? sideband
+				     : send_events(cpu, sampling, sideband);
+
+	if (sampling >= 0)
+		close(sampling);
+	if (sideband >= 0)
+		close(sideband);
+	return r == 0;
+}
+
+struct watched {
+	int canary; /* -1: the cpu was offline when it was looked at */
+	uint64_t count;
+};
+
+/* -EACCES, -EPERM: nothing can be opened here (perf_event_paranoid). */
+static int look(const struct cpus_config *c, struct watched *w, unsigned cpu, bool first)
+{
+	uint64_t count = 0;
+
+	if (w->canary >= 0 &&
+	    (read(w->canary, &count, sizeof(count)) != sizeof(count) || count == w->count)) {
+		close(w->canary);
+		w->canary = -1;
+	}
+	w->count = count;
+	if (w->canary >= 0)
+		return 0;
+	w->canary = canary_open(cpu);
+	w->count = 0;
+	if (w->canary < 0)
+		return errno == EACCES || errno == EPERM ? -errno : 0;
+	/* Those of the start are sampled already. */
+	if (first || give(c, cpu))
+		return 0;
+	close(w->canary);
+	w->canary = -1;
+	return 0;
+}
+
+int cpus_serve(const struct cpus_config *c)
+{
+	struct sandbox sandbox = { .caps = SANDBOX_EVENT_CAPS, .max_files = 0 };
+	const struct seccomp_rule *const lists[] = { baseline_calls, serve_calls };
+	const long conf = sysconf(_SC_NPROCESSORS_CONF);
+	const unsigned n = conf < 1 ? 1 : conf > CPUS_MOST ? CPUS_MOST : (unsigned)conf;
+	struct watched *w = calloc(n, sizeof(*w));
+	struct pollfd p = { .fd = SERVE_FD, .events = POLLIN };
+
+	prctl(PR_SET_NAME, "prof-cpus");
+	signal(SIGINT, SIG_IGN);
+	signal(SIGTERM, SIG_IGN);
+	if (!w || deploy_enter(c->deploy, DEPLOY_BPF, &sandbox))
+		return 1;
+	/* Where it is stopped it does not see the other end close. Entering the identity clears it.
+	 */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	/* Of what it can lack none is a reason to go without the other. */
+	(void)landlock_enter(LANDLOCK_NOTHING, NULL);
+	const int r = seccomp_enter(lists, 2, true);
+	if (r && r != -EOPNOTSUPP && r != -EPERM && r != -EACCES && r != -ENOSYS) {
+		log_error("the system calls cannot be bounded: %s; it is a bug: report this line",
+			  strerror(-r));
+		return 1;
+	}
+	for (unsigned i = 0; i < n; i++)
+		w[i].canary = -1;
+	for (bool first = true;; first = false) {
+		for (unsigned i = 0; i < n; i++)
+			if (look(c, &w[i], i, first))
+				return 0;
+		if (poll(&p, 1, EVERY_MS) != 0)
+			break;
+	}
+	return 0;
+}

@@ -1,0 +1,500 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/perf_event.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <ucontext.h>
+#include <unistd.h>
+#include <bpf/bpf.h>
+#include <bpf/btf.h>
+#include <bpf/libbpf.h>
+#include "bpf/reasons.h"
+#include "bpf/tables.h"
+#include "sample.skel.h"
+#include "tools/prof-bpf/kernel/loader.h"
+#include "tools/prof-bpf/kernel/record.h"
+#include "tools/prof-bpf/kernel/runtimes.h"
+#include "common/walk/tables.h"
+
+#define RING_MIN (256u << 10)
+#define DEFERRED_RING_MIN (512u << 10)
+#define DEFERRED_MEAN (40u << 10) /* bytes of one: on most hosts one in ten is large */
+#define RING_BYTES_PER_SAMPLE 512 /* what a sample takes on most hosts: 50 frames */
+#define RING_SECONDS 1
+#define DRAIN_LATE_MS 50 /* what the loop may be late by */
+#define PROCESSES_MIN 4096u
+#define PROCESSES_SPARE 4 /* times what runs at the start */
+
+enum counter {
+#define COUNTER(name) COUNTER_##name,
+#include "bpf/counters.def"
+#undef COUNTER
+};
+
+struct loader {
+	struct loader_config config;
+	struct sample_bpf *skel;
+	struct ring_buffer *ring, *deferred_ring;
+	struct runtimes *runtimes;
+	int runtime_results[RUNTIME_MAX]; /* of loading each */
+	int *events;			  /* by cpu number; -1: offline */
+	int *links; /* of the sampling program to each; -1: none, or the event itself holds it */
+	uint64_t *values; /* one counter of all cpus, as read */
+	unsigned cpus;	  /* possible ones */
+	bool cycles, started;
+	uint64_t malformed;
+	uint64_t map_bytes;
+	void (*whole)(void *ctx, const struct sample *s);
+	void (*deferred)(void *ctx, const struct deferred_sample *d);
+	void *ctx;
+};
+
+/* libbpf speaks through a callback without a context: its last warning, for whoever asks why. */
+static char trouble[512];
+
+static int keep_trouble(enum libbpf_print_level level, const char *fmt, va_list ap)
+{
+	char line[sizeof(trouble)];
+
+	if (level != LIBBPF_WARN)
+		return 0;
+	vsnprintf(line, sizeof(line), fmt, ap);
+	/* Inner maps of a given value size have no BTF; libbpf tries with it first and says so. */
+	if (strstr(line, "Retrying without BTF"))
+		return 0;
+	line[strcspn(line, "\n")] = '\0';
+	if (!trouble[0])
+		memcpy(trouble, line, sizeof(trouble));
+	return 0;
+}
+
+const char *loader_trouble(const struct loader *l)
+{
+	return trouble;
+}
+
+int loader_event_open(unsigned hz, bool cycles, unsigned cpu)
+{
+	struct perf_event_attr a = {
+		.size = sizeof(a),
+		.type = cycles ? PERF_TYPE_HARDWARE : PERF_TYPE_SOFTWARE,
+		.config = cycles ? (uint64_t)PERF_COUNT_HW_CPU_CYCLES
+				 : (uint64_t)PERF_COUNT_SW_CPU_CLOCK,
+		.disabled = 1,
+	};
+
+	if (cycles) {
+		a.freq = 1;
+		a.sample_freq = hz;
+	} else {
+		a.sample_period = 1000000000u / hz;
+	}
+	int fd = (int)syscall(SYS_perf_event_open, &a, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+int loader_new(const struct loader_config *c, struct loader **ret)
+{
+	struct loader *l = calloc(1, sizeof(*l));
+	int opened = 0, r = -ENODEV;
+
+	if (!l)
+		return -ENOMEM;
+	libbpf_set_print(keep_trouble);
+	const int cpus = libbpf_num_possible_cpus();
+
+	l->config = *c;
+	if (cpus < 1) {
+		free(l);
+		return cpus < 0 ? cpus : -ENODEV;
+	}
+	l->cpus = (unsigned)cpus;
+	l->events = calloc(l->cpus, sizeof(*l->events));
+	l->links = calloc(l->cpus, sizeof(*l->links));
+	l->values = calloc(l->cpus, sizeof(*l->values));
+	if (!l->events || !l->links || !l->values) {
+		free(l->values);
+		free(l->events);
+		free(l->links);
+		free(l);
+		return -ENOMEM;
+	}
+	for (unsigned i = 0; i < l->cpus; i++)
+		l->events[i] = l->links[i] = -1;
+	for (int i = 0; i < RUNTIME_MAX; i++)
+		l->runtime_results[i] = -EINVAL;
+	for (int cycles = 1; cycles >= 0 && !opened; cycles--) {
+		l->cycles = cycles;
+		for (unsigned i = 0; i < l->cpus; i++) {
+			int fd = loader_event_open(c->hz, cycles, i);
+
+			if (fd >= 0) {
+				l->events[i] = fd;
+				opened++;
+			} else if (fd != -ENODEV) {
+				r = fd;
+				break;
+			}
+		}
+		if (r == -EACCES || r == -EPERM)
+			break;
+	}
+	if (!opened) {
+		loader_free(l);
+		return r;
+	}
+	*ret = l;
+	return 0;
+}
+
+/* What the kernel says a map takes, from the memlock line of its fdinfo. */
+static uint64_t map_memory(int fd)
+{
+	char path[64], text[1024];
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	int info = open(path, O_RDONLY | O_CLOEXEC);
+	if (info < 0)
+		return 0;
+	n = read(info, text, sizeof(text) - 1);
+	close(info);
+	if (n <= 0)
+		return 0;
+	text[n] = '\0';
+	const char *at = strstr(text, "memlock:");
+	return at ? strtoull(at + strlen("memlock:"), NULL, 10) : 0;
+}
+
+static int on_record(void *ctx, void *data, size_t size)
+{
+	struct loader *l = ctx;
+	const struct sample *s = record_sample(data, size);
+
+	if (s)
+		l->whole(l->ctx, s);
+	else
+		l->malformed++;
+	return 0;
+}
+
+static int on_deferred(void *ctx, void *data, size_t size)
+{
+	struct loader *l = ctx;
+	const struct deferred_sample *d = record_deferred(data, size);
+
+	if (d)
+		l->deferred(l->ctx, d);
+	else
+		l->malformed++;
+	return 0;
+}
+
+static volatile uint32_t state_bytes;
+
+static void on_signal(int sig, siginfo_t *info, void *context)
+{
+	const ucontext_t *u = context;
+	struct _fpx_sw_bytes state;
+
+	(void)sig, (void)info;
+	if (!u->uc_mcontext.fpregs)
+		return;
+	/* Its last bytes say what is behind it. */
+	memcpy(&state, (const char *)(u->uc_mcontext.fpregs + 1) - sizeof(state), sizeof(state));
+	if (state.magic1 == FP_XSTATE_MAGIC1)
+		state_bytes = state.extended_size;
+}
+
+/* How many bytes of extended state the kernel puts on the stack for a signal handler: only the cpu
+ * knows, so one signal is sent. 0: not known. */
+static uint32_t signal_state(void)
+{
+	struct sigaction action = { .sa_sigaction = on_signal, .sa_flags = SA_SIGINFO }, before;
+
+	if (sigaction(SIGURG, &action, &before) < 0)
+		return 0;
+	raise(SIGURG);
+	sigaction(SIGURG, &before, NULL);
+	return state_bytes;
+}
+
+/* How many processes the map has room for. Its elements are made in advance, since a tick must not
+ * allocate. */
+static uint32_t process_room(void)
+{
+	uint32_t room = PROCESSES_MIN, n = 0;
+	DIR *proc = opendir("/proc");
+	const struct dirent *e;
+
+	while (proc && (e = readdir(proc)))
+		n += e->d_name[0] >= '1' && e->d_name[0] <= '9';
+	if (!proc)
+		return TABLES_MAX_PROCESSES;
+	closedir(proc);
+	while (room < n * PROCESSES_SPARE && room < TABLES_MAX_PROCESSES)
+		room *= 2;
+	return room;
+}
+
+/* Has the event of a cpu call the sampling program, once it is enabled. Not by libbpf, which would
+ * enable it, and loads a program first to learn what the kernel can. */
+static int attach(struct loader *l, unsigned cpu)
+{
+	const int program = bpf_program__fd(l->skel->progs.on_tick);
+
+	l->links[cpu] = bpf_link_create(program, l->events[cpu], BPF_PERF_EVENT, NULL);
+	if (l->links[cpu] >= 0)
+		return 0;
+	/* Before Linux 5.15 there is no such link: the event holds the program. */
+	return ioctl(l->events[cpu], PERF_EVENT_IOC_SET_BPF, program) < 0 ? -errno : 0;
+}
+
+/* The offset of a member in a struct of the kernel's, in bytes; 0 where there is no such thing. */
+static uint32_t member_offset(const char *type, const char *member)
+{
+	struct btf *btf = btf__load_vmlinux_btf();
+	const int id = btf ? btf__find_by_name_kind(btf, type, BTF_KIND_STRUCT) : -ENOENT;
+	const struct btf_type *t = id >= 0 ? btf__type_by_id(btf, (uint32_t)id) : NULL;
+	uint32_t offset = 0;
+
+	for (uint32_t i = 0; t && i < btf_vlen(t); i++) {
+		const char *name = btf__name_by_offset(btf, btf_members(t)[i].name_off);
+
+		if (name && strcmp(name, member) == 0)
+			offset = btf_member_bit_offset(t, i) / 8;
+	}
+	btf__free(btf);
+	return offset;
+}
+
+int loader_load(struct loader *l)
+{
+	uint64_t ring = RING_MIN,
+		 wanted = (uint64_t)l->config.hz * l->cpus * RING_BYTES_PER_SAMPLE * RING_SECONDS;
+
+	libbpf_set_print(keep_trouble);
+	trouble[0] = '\0';
+	l->skel = sample_bpf__open();
+	if (!l->skel)
+		return -errno;
+	while (ring < wanted && ring * 2 <= l->config.ring_max)
+		ring *= 2;
+	int r = bpf_map__set_max_entries(l->skel->maps.ring, (uint32_t)ring);
+	if (r < 0)
+		return r;
+	/* All samples between two turns of the loop may be deferred: where there are so many, new
+	 * processes turn it oftener. */
+	uint64_t deferred = DEFERRED_RING_MIN;
+	wanted = (uint64_t)l->config.hz * l->cpus * (l->config.drain_ms + DRAIN_LATE_MS) / 1000 *
+		 DEFERRED_MEAN;
+	while (deferred < wanted && deferred * 2 <= l->config.ring_max)
+		deferred *= 2;
+	r = bpf_map__set_max_entries(l->skel->maps.deferred_ring, (uint32_t)deferred);
+	if (r < 0)
+		return r;
+	r = bpf_map__set_max_entries(l->skel->maps.processes, process_room());
+	if (r < 0)
+		return r;
+	l->skel->rodata->only_selected = l->config.only_selected;
+	l->skel->rodata->follow_forks = l->config.follow_forks;
+	l->skel->rodata->exec_state_dumpable = member_offset("task_exec_state", "dumpable");
+	l->skel->rodata->signal_state = signal_state();
+	l->skel->rodata->have_task_pt_regs =
+		libbpf_probe_bpf_helper(BPF_PROG_TYPE_PERF_EVENT, BPF_FUNC_task_pt_regs, NULL) == 1;
+	trouble[0] = '\0';
+	r = sample_bpf__load(l->skel);
+	if (r < 0)
+		return r;
+	r = runtimes_new(l->skel->obj, &l->runtimes);
+	if (r < 0)
+		return r;
+	l->ring = ring_buffer__new(bpf_map__fd(l->skel->maps.ring), on_record, l, NULL);
+	if (!l->ring)
+		return -errno;
+	l->deferred_ring = ring_buffer__new(bpf_map__fd(l->skel->maps.deferred_ring), on_deferred,
+					    l, NULL);
+	if (!l->deferred_ring)
+		return -errno;
+
+	struct bpf_map *m;
+	bpf_object__for_each_map(m, l->skel->obj)
+		l->map_bytes += map_memory(bpf_map__fd(m));
+	/* They keep what is in the tables true, from now on. */
+	l->skel->links.on_exec = bpf_program__attach(l->skel->progs.on_exec);
+	if (!l->skel->links.on_exec)
+		return -errno;
+	l->skel->links.on_fork = bpf_program__attach(l->skel->progs.on_fork);
+	if (!l->skel->links.on_fork)
+		return -errno;
+	for (unsigned i = 0; i < l->cpus; i++) {
+		r = l->events[i] >= 0 ? attach(l, i) : 0;
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+void loader_load_runtimes(struct loader *l)
+{
+	trouble[0] = '\0';
+	for (int i = 0; i < RUNTIME_MAX; i++)
+		l->runtime_results[i] = runtimes_load(l->runtimes, (enum runtime)i);
+}
+
+int loader_runtime(const struct loader *l, enum runtime which)
+{
+	return which >= 0 && which < RUNTIME_MAX ? l->runtime_results[which] : -EINVAL;
+}
+
+int loader_forget_objects(struct loader *l)
+{
+	return runtimes_forget(l->runtimes);
+}
+
+void loader_tables(const struct loader *l, struct tables_config *ret)
+{
+	ret->slabs_fd = bpf_map__fd(l->skel->maps.slabs);
+	ret->files_fd = bpf_map__fd(l->skel->maps.files);
+	ret->rules_fd = bpf_map__fd(l->skel->maps.rules);
+	ret->processes_fd = bpf_map__fd(l->skel->maps.processes);
+}
+
+int loader_start(struct loader *l)
+{
+	for (unsigned i = 0; i < l->cpus; i++)
+		if (l->events[i] >= 0 && ioctl(l->events[i], PERF_EVENT_IOC_ENABLE, 0) < 0)
+			return -errno;
+	l->started = true;
+	return 0;
+}
+
+static void close_event(struct loader *l, unsigned cpu)
+{
+	if (l->links[cpu] >= 0)
+		close(l->links[cpu]);
+	if (l->events[cpu] >= 0) {
+		ioctl(l->events[cpu], PERF_EVENT_IOC_DISABLE, 0);
+		close(l->events[cpu]);
+	}
+	l->links[cpu] = l->events[cpu] = -1;
+}
+
+int loader_cpu(struct loader *l, unsigned cpu, int event)
+{
+	if (cpu >= l->cpus) {
+		close(event);
+		return -EINVAL;
+	}
+	close_event(l, cpu);
+	l->events[cpu] = event;
+	int r = attach(l, cpu);
+	if (!r && l->started && ioctl(event, PERF_EVENT_IOC_ENABLE, 0) < 0)
+		r = -errno;
+	if (r)
+		close_event(l, cpu);
+	return r;
+}
+
+void loader_stop(struct loader *l)
+{
+	for (unsigned i = 0; i < l->cpus; i++)
+		close_event(l, i);
+	l->started = false;
+}
+
+int loader_drain(struct loader *l, void (*whole)(void *, const struct sample *),
+		 void (*deferred)(void *, const struct deferred_sample *), void *ctx)
+{
+	l->whole = whole;
+	l->deferred = deferred;
+	l->ctx = ctx;
+	int r = ring_buffer__consume(l->ring), more = 0;
+
+	if (r >= 0)
+		more = ring_buffer__consume(l->deferred_ring);
+	/* Their items may have come between. */
+	if (whole && r >= 0 && more > 0)
+		r = ring_buffer__consume(l->ring);
+	return r < 0 ? r : more < 0 ? more : r + more;
+}
+
+const char *loader_event(const struct loader *l)
+{
+	return l->cycles ? "cycles" : "cpu-clock";
+}
+
+const char *loader_unit(const struct loader *l)
+{
+	return l->cycles ? "cycles" : "nanoseconds";
+}
+
+uint64_t loader_period(const struct loader *l)
+{
+	return l->cycles ? 0 : 1000000000u / l->config.hz;
+}
+
+/* One counter of one cpu, or of all (-1). */
+static uint64_t counter(struct loader *l, uint32_t which, int cpu)
+{
+	uint64_t sum = 0;
+
+	if (bpf_map_lookup_elem(bpf_map__fd(l->skel->maps.counters), &which, l->values) < 0)
+		return 0;
+	if (cpu >= 0)
+		return l->values[cpu];
+	for (unsigned i = 0; i < l->cpus; i++)
+		sum += l->values[i];
+	return sum;
+}
+
+static uint32_t verified(const struct bpf_program *p)
+{
+	struct bpf_prog_info info = { 0 };
+	uint32_t size = sizeof(info);
+
+	return bpf_obj_get_info_by_fd(bpf_program__fd(p), &info, &size) ? 0 : info.verified_insns;
+}
+
+void loader_figures(struct loader *l, struct loader_figures *ret)
+{
+	ret->runs = counter(l, COUNTER_RUNS, -1);
+	ret->ns = counter(l, COUNTER_NS, -1);
+	ret->ticks = counter(l, COUNTER_TICKS, -1);
+	ret->ring_full = counter(l, COUNTER_RING_FULL, -1);
+	ret->map_bytes = l->map_bytes;
+	ret->cpus = l->cpus;
+
+	ret->verified = verified(l->skel->progs.on_tick) + verified(l->skel->progs.on_walk);
+}
+
+uint64_t loader_ring_full(struct loader *l, unsigned cpu)
+{
+	return cpu < l->cpus ? counter(l, COUNTER_RING_FULL, (int)cpu) : 0;
+}
+
+uint64_t loader_malformed(const struct loader *l)
+{
+	return l->malformed;
+}
+
+void loader_free(struct loader *l)
+{
+	if (!l)
+		return;
+	loader_stop(l);
+	ring_buffer__free(l->ring);
+	ring_buffer__free(l->deferred_ring);
+	runtimes_free(l->runtimes);
+	sample_bpf__destroy(l->skel);
+	free(l->values);
+	free(l->events);
+	free(l->links);
+	free(l);
+}

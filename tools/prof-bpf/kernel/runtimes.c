@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include "runtimes.skel.h" /* made of bpf/runtimes.def: all their programs */
+#include "tools/prof-bpf/kernel/runtimes.h"
+
+static const struct {
+	const void *(*object)(size_t *ret_size);
+	const char *program, *name;
+} sources[RUNTIME_MAX] = {
+#define RUNTIME(number, NAME, name, title, mark) \
+	[number] = { name##_bpf__elf_bytes, "on_" #name, title },
+#include "bpf/runtimes.def"
+};
+
+struct runtimes {
+	struct bpf_object *host;
+	struct bpf_object *loaded[RUNTIME_MAX];
+};
+
+static bool is_runtime(enum runtime which)
+{
+	return which > RUNTIME_NONE && which < RUNTIME_MAX && sources[which].object;
+}
+
+/* Enters a program into the table that the sampling program jumps through. */
+static int enter(struct runtimes *r, struct bpf_object *o, const char *name, uint32_t at)
+{
+	const struct bpf_program *p = bpf_object__find_program_by_name(o, name);
+	int programs = bpf_object__find_map_fd_by_name(r->host, "programs");
+	int fd = p ? bpf_program__fd(p) : -ENOENT;
+
+	if (fd < 0 || programs < 0)
+		return fd < 0 ? fd : programs;
+	return bpf_map_update_elem(programs, &at, &fd, BPF_ANY);
+}
+
+int runtimes_new(struct bpf_object *host, struct runtimes **ret)
+{
+	struct runtimes *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return -ENOMEM;
+	r->host = host;
+	int e = enter(r, host, "on_walk", RUNTIME_NONE);
+	if (e) {
+		free(r);
+		return e;
+	}
+	*ret = r;
+	return 0;
+}
+
+void runtimes_free(struct runtimes *r)
+{
+	if (!r)
+		return;
+	for (int i = 0; i < RUNTIME_MAX; i++)
+		bpf_object__close(r->loaded[i]);
+	free(r);
+}
+
+/* The maps of o that the host object has are the host's. */
+static int share_maps(struct runtimes *r, struct bpf_object *o)
+{
+	struct bpf_map *m;
+
+	bpf_object__for_each_map(m, o) {
+		int fd = bpf_object__find_map_fd_by_name(r->host, bpf_map__name(m));
+		int e = fd >= 0 && !bpf_map__is_internal(m) ? bpf_map__reuse_fd(m, fd) : 0;
+
+		if (e)
+			return e;
+	}
+	return 0;
+}
+
+int runtimes_load(struct runtimes *r, enum runtime which)
+{
+	size_t size;
+
+	if (!is_runtime(which))
+		return -EINVAL;
+	if (r->loaded[which])
+		return 0;
+	const void *bytes = sources[which].object(&size);
+	struct bpf_object *o = bpf_object__open_mem(bytes, size, NULL);
+	if (!o)
+		return -errno;
+	int e = share_maps(r, o);
+	if (!e)
+		e = bpf_object__load(o);
+	if (!e)
+		e = enter(r, o, sources[which].program, (uint32_t)which);
+	if (e) {
+		bpf_object__close(o);
+		return e;
+	}
+	r->loaded[which] = o;
+	return 0;
+}
+
+int runtimes_forget(struct runtimes *r)
+{
+	const uint32_t zero = 0;
+	int e = 0;
+
+	for (int i = 0; i < RUNTIME_MAX && !e; i++) {
+		struct bpf_map *m = r->loaded[i] ? bpf_object__find_map_by_name(r->loaded[i],
+										"seen_objects")
+						 : NULL;
+		void *none = m ? calloc(1, bpf_map__value_size(m)) : NULL;
+
+		if (m)
+			e = none ? bpf_map_update_elem(bpf_map__fd(m), &zero, none, BPF_ANY)
+				 : -ENOMEM;
+		free(none);
+	}
+	return e;
+}
+
+const char *runtimes_name(enum runtime which)
+{
+	return is_runtime(which) ? sources[which].name : "?";
+}
+
+bool runtimes_is_named(const char *path)
+{
+	static const char *const names[] = {
+#define RUNTIME(number, NAME, name, title, mark) #name,
+#include "bpf/runtimes.def"
+	};
+	const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+
+	if (strncmp(base, "lib", 3) == 0)
+		base += 3;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (strncmp(base, names[i], strlen(names[i])) == 0)
+			return true;
+	}
+	return false;
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/prof-bpf/limit/limit.h"
+
+#define MIB (1ull << 20)
+#define MARGIN_PART 32 /* of the limit, for what grows between two looks */
+#define MARGIN_LEAST (2 * MIB)
+#define MARGIN_MOST (64 * MIB)
+#define GROWTH_PART 32	      /* of the limit, for growth that goes on */
+#define EXPORT_NEXT (1 * MIB) /* that its model takes until it hears of another grant */
+#define EXPORT_MORE (4 * MIB) /* that it may take where nobody else wants it */
+#define ROWS_PART 8	      /* of the limit, for the rows of the next large file */
+#define TABLES_SPARE_PART 16  /* of their room, which they leave to mappings (tables.c) */
+#define SCALE_PART 3	      /* of what a limit is raised, for what grows with the limit */
+
+enum { SELF, DELTAS, SYMD, EXPORT, TABLES, CLAIMS };
+
+static const struct {
+	int claim, tool;
+} tools[] = { { SELF, DEPLOY_BPF },
+	      { DELTAS, DEPLOY_DELTAS },
+	      { SYMD, DEPLOY_SYMD },
+	      { EXPORT, DEPLOY_EXPORT } };
+#define TOOLS (sizeof(tools) / sizeof(tools[0]))
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+static uint64_t smaller(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static uint64_t less(uint64_t a, uint64_t b)
+{
+	return a > b ? a - b : 0;
+}
+
+static uint64_t margin(uint64_t limit)
+{
+	return smaller(larger(limit / MARGIN_PART, MARGIN_LEAST), MARGIN_MOST);
+}
+
+/* Of second s of the past; 0: nobody looked then. */
+static uint64_t *most_in(struct limit_past *p, uint64_t s)
+{
+	return &p->most[s % LIMIT_PAST];
+}
+
+uint64_t limit_swing(struct limit_past *p, uint64_t limit, uint64_t held, uint64_t now_ns)
+{
+	const uint64_t s = now_ns / 1000000000ull;
+	uint64_t most = 0, first = 0;
+
+	if (s < p->last_s || s - p->last_s >= LIMIT_PAST)
+		*p = (struct limit_past){ .last_s = s };
+	while (p->last_s < s)
+		*most_in(p, ++p->last_s) = 0;
+	*most_in(p, s) = larger(*most_in(p, s), held);
+	for (uint64_t k = s + 1; k <= s + LIMIT_PAST; k++) {
+		const uint64_t then = *most_in(p, k);
+
+		first = first ? first : then;
+		most = larger(most, then);
+	}
+	return most - held + smaller(less(*most_in(p, s), first), limit / GROWTH_PART);
+}
+
+static uint64_t rows_with_room(const struct budget *b, const struct limit_asked *a)
+{
+	const uint64_t next = larger(LIMIT_TABLES_MORE, b->limit / ROWS_PART);
+
+	/* The room of idle rows is free only after the grace period. */
+	return a->lacking ? larger(a->tables, a->useful) + a->lacking + next : a->useful + next;
+}
+
+/*
+ * What is held and used comes first, and rows that lack room. Of what is left the tables have room
+ * for the next large file, then prof-symd has what it asks for, while the tables keep idle rows.
+ * Returns what is left then.
+ */
+static uint64_t settle(uint64_t all, const struct budget *b, const struct limit_asked *a,
+		       struct budget_claim c[static CLAIMS])
+{
+	uint64_t left = budget_settle(all, c, CLAIMS);
+	struct budget_claim next[] = {
+		{ .wanted = less(rows_with_room(b, a), c[TABLES].granted) },
+	};
+
+	left = budget_settle(left, next, 1);
+	c[TABLES].granted += next[0].granted;
+
+	/* Within what it is sure of it asks nobody. */
+	const uint64_t asked = a->symd > b->symd ? a->symd : 0;
+	struct budget_claim more[] = { { .wanted = less(a->tables, c[TABLES].granted) },
+				       { .wanted = less(asked, c[SYMD].granted) } };
+
+	left = budget_settle(left, more, 2);
+	c[TABLES].granted += more[0].granted;
+	c[SYMD].granted += more[1].granted;
+	return left;
+}
+
+/* A limit by which all that was wanted now would have had room. */
+static uint64_t sufficient(const struct limit *l, const struct budget *b,
+			   const struct limit_asked *a, const struct budget_claim *c)
+{
+	const uint64_t rows = larger(a->tables, a->useful) + larger(a->lacking, a->refused);
+	uint64_t ret = l->fixed + b->launcher + margin(b->limit) + a->swing + rows +
+		       rows / (TABLES_SPARE_PART - 1) + LIMIT_TABLES_MORE;
+
+	for (size_t i = 0; i < TOOLS; i++)
+		ret += c[tools[i].claim].wanted;
+	/* The rings, the margin, and what else is a part of the limit. */
+	return larger(ret, b->limit) + less(ret, b->limit) / SCALE_PART;
+}
+
+uint64_t limit_divide(struct limit *l, const struct budget *b, const struct limit_asked *a)
+{
+	const uint64_t *held = a->held;
+	struct budget_claim c[CLAIMS] = {
+		[SELF] = { .sure = b->bpf, .wanted = held[DEPLOY_BPF] },
+		[DELTAS] = { .sure = b->deltas, .wanted = held[DEPLOY_DELTAS] },
+		[SYMD] = { .sure = b->symd, .wanted = held[DEPLOY_SYMD] },
+		[EXPORT] = { .sure = b->export, .wanted = held[DEPLOY_EXPORT] + EXPORT_NEXT },
+		[TABLES] = { .sure = l->sure, .wanted = a->useful + a->lacking },
+	};
+	const uint64_t kept = l->fixed + b->launcher + margin(b->limit) + a->swing;
+	const uint64_t all = less(b->limit, kept);
+	uint64_t over = 0;
+
+	for (size_t i = 0; i < TOOLS; i++) {
+		/* Of whom nothing is known, what it is sure of. */
+		if (!held[tools[i].tool])
+			c[tools[i].claim].wanted = c[tools[i].claim].sure;
+	}
+	if (a->lacking)
+		l->enough = larger(l->enough, sufficient(l, b, a, c));
+	const uint64_t left = settle(all, b, a, c);
+
+	for (size_t i = 0; i < TOOLS; i++)
+		over += less(held[tools[i].tool], c[tools[i].claim].granted);
+	/* Not more than is free by now: the tables hand back in a moment, not at once. */
+	uint64_t free = all;
+
+	for (int i = 0; i < CLAIMS; i++)
+		free = less(free, i == TABLES ? a->tables : i == SYMD ? 0 : c[i].granted);
+	l->symd = larger(smaller(c[SYMD].granted, free), smaller(c[SYMD].granted, b->symd));
+	/* What it is sure of it may take at once. */
+	l->export = larger(c[EXPORT].granted,
+			   smaller(b->export, held[DEPLOY_EXPORT] + EXPORT_MORE)) +
+		    smaller(left, EXPORT_MORE);
+	/* What nobody wants yet is there for rows that come; what others have not handed back is
+	 * not. */
+	l->ceiling = larger(less(c[TABLES].granted + left, over), smaller(l->sure, all));
+	return l->ceiling;
+}

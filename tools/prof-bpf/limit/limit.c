@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/prof-bpf/limit/limit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include "common/walk/tables.h"
+#include "tools/prof-bpf/peers/filesrv.h"
+
+#define LOOK_NS 250000000ull  /* while something is short */
+#define CALM_NS 1000000000ull /* else: a look costs half a millisecond */
+#define HURRY_NS 100000000ull /* while prof-symd waits */
+
+int limit_init(struct limit *l, const struct budget *budget, const struct deploy *deploy,
+	       uint64_t fixed, uint64_t sure)
+{
+	l->budget = budget;
+	l->fixed = fixed;
+	l->sure = sure;
+	l->symd = budget->symd;
+	l->export = budget->export;
+	l->meter.deploy = deploy;
+	l->meter.proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return l->meter.proc < 0 ? -errno : 0;
+}
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* Divides. more: bytes of rows that have come, and have no room yet. */
+static void look(struct limit *l, uint64_t now_ns, uint64_t more)
+{
+	struct limit_asked a = { .symd = 0 };
+	struct tables_figures f;
+	uint64_t held = 0;
+
+	/* It may say anything. */
+	a.symd = filesrv_wanted(l->filesrv);
+	if (a.symd > 4 * l->budget->limit)
+		a.symd = 4 * l->budget->limit;
+	l->looked_ns = now_ns;
+	a.lacking = tables_lacking(l->tables, &a.refused) + more;
+	a.refused += more;
+	meter_read(&l->meter, now_ns, a.held);
+	for (int i = 0; i < DEPLOY_TOOLS; i++)
+		held += a.held[i];
+	a.swing = limit_swing(&l->past, l->budget->limit, held, now_ns);
+	tables_figures(l->tables, &f);
+	a.tables = f.bytes;
+	l->peak = larger(l->peak, l->fixed + l->budget->launcher + held + f.bytes);
+	a.useful = tables_useful(l->tables);
+	const uint64_t tables = limit_divide(l, l->budget, &a);
+
+	if (!l->tables_fixed)
+		tables_limit(l->tables, tables);
+	filesrv_grant(l->filesrv, l->symd);
+	l->next_ns = now_ns +
+		     (a.lacking || tables < f.bytes + 2 * LIMIT_TABLES_MORE ? LOOK_NS : CALM_NS);
+}
+
+void limit_run(struct limit *l, uint64_t now_ns)
+{
+	/* By hand nobody but prof-deltas is known, and the shares stand. */
+	if (!l->filesrv)
+		return;
+	/* It waits for what it wants. */
+	if (filesrv_wanted(l->filesrv) > l->symd && filesrv_wanted(l->filesrv) > l->budget->symd &&
+	    l->next_ns > l->looked_ns + HURRY_NS)
+		l->next_ns = l->looked_ns + HURRY_NS;
+	if (now_ns >= l->next_ns)
+		look(l, now_ns, 0);
+}
+
+void limit_rows(struct limit *l, uint64_t bytes, uint64_t now_ns)
+{
+	/* What is granted to prof-symd, and not taken, goes to rows. */
+	if (l->filesrv && !tables_fit(l->tables, bytes))
+		look(l, now_ns, bytes);
+}
+
+void limit_again(struct limit *l, uint64_t bytes, uint64_t now_ns)
+{
+	if (now_ns > l->looked_ns + HURRY_NS)
+		limit_rows(l, bytes, now_ns);
+}

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/prof-bpf/open/closing.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* A device keeps one of them at most. */
+#define THREADS 3
+#define THREAD_STACK (64u << 10)
+
+struct entry {
+	int fd;
+	uint64_t dev;
+};
+
+static struct {
+	pthread_mutex_t lock;
+	pthread_cond_t work;
+	struct entry waiting[CLOSING_MAX]; /* the oldest first */
+	unsigned count;
+	struct {
+		uint64_t dev;
+		bool closes;
+	} threads[THREADS];
+	bool started;
+} closing = { .lock = PTHREAD_MUTEX_INITIALIZER, .work = PTHREAD_COND_INITIALIZER };
+
+static bool is_being_closed(uint64_t dev)
+{
+	for (unsigned i = 0; i < THREADS; i++)
+		if (closing.threads[i].closes && closing.threads[i].dev == dev)
+			return true;
+	return false;
+}
+
+/* Under the lock: the oldest of a device that keeps no other thread. False: there is none. */
+static bool take_next(struct entry *ret)
+{
+	for (unsigned i = 0; i < closing.count; i++) {
+		if (is_being_closed(closing.waiting[i].dev))
+			continue;
+		*ret = closing.waiting[i];
+		closing.count--;
+		memmove(&closing.waiting[i], &closing.waiting[i + 1],
+			(closing.count - i) * sizeof(closing.waiting[0]));
+		return true;
+	}
+	return false;
+}
+
+static void *close_them(void *arg)
+{
+	const size_t self = (size_t)arg;
+	struct entry e;
+
+	pthread_mutex_lock(&closing.lock);
+	for (;;) {
+		if (!take_next(&e)) {
+			pthread_cond_wait(&closing.work, &closing.lock);
+			continue;
+		}
+		closing.threads[self].dev = e.dev;
+		closing.threads[self].closes = true;
+		pthread_mutex_unlock(&closing.lock);
+		close(e.fd);
+		pthread_mutex_lock(&closing.lock);
+		closing.threads[self].closes = false;
+	}
+	return NULL;
+}
+
+int closing_start(void)
+{
+	pthread_attr_t attr;
+	sigset_t all, old;
+	int r = 0;
+
+	/* Signals are main's. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, THREAD_STACK);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	for (size_t i = 0; i < THREADS && !r; i++) {
+		pthread_t thread;
+
+		r = -pthread_create(&thread, &attr, close_them, (void *)i);
+		/* Fewer do as well. */
+		closing.started |= !r;
+	}
+	pthread_attr_destroy(&attr);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return closing.started ? 0 : r;
+}
+
+void closing_give(int fd)
+{
+	struct statx x = { 0 };
+
+	if (fd < 0)
+		return;
+	/* What the kernel knows already: this asks no server. */
+	(void)statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &x);
+	pthread_mutex_lock(&closing.lock);
+	const bool taken = closing.started && closing.count < CLOSING_MAX;
+
+	if (taken)
+		closing.waiting[closing.count++] = (struct entry){
+			.fd = fd, .dev = (uint64_t)x.stx_dev_major << 32 | x.stx_dev_minor
+		};
+	pthread_cond_signal(&closing.work);
+	pthread_mutex_unlock(&closing.lock);
+	if (!taken)
+		close(fd);
+}
+
+bool closing_owes(uint64_t dev)
+{
+	unsigned n = 0;
+
+	pthread_mutex_lock(&closing.lock);
+	for (unsigned i = 0; i < closing.count; i++)
+		n += closing.waiting[i].dev == dev;
+	pthread_mutex_unlock(&closing.lock);
+	return n >= CLOSING_MAX_DEVICE;
+}

@@ -1,0 +1,448 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Every way leads through open_checked: an O_PATH descriptor first, of which is asked what the
+ * kernel knows already, and only then the file itself.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+#include "tools/prof-bpf/open/opening.h"
+#include "tools/prof-bpf/open/rooted.h"
+#include "tools/prof-bpf/open/sealed.h"
+
+#define WRITTEN_SLACK_NS 2000000000u /* file systems cut times to two seconds at worst */
+#ifndef CIFS_SUPER_MAGIC
+#define CIFS_SUPER_MAGIC 0xff534d42
+#endif
+
+static int file_stat(int fd, unsigned sync, struct opener_file *ret)
+{
+	struct statx x;
+
+	if (statx(fd, "", AT_EMPTY_PATH | sync, STATX_BASIC_STATS, &x))
+		return -errno;
+	*ret = (struct opener_file){
+		.dev = (uint64_t)x.stx_dev_major << 32 | x.stx_dev_minor,
+		.inode = x.stx_ino,
+		.ctime_ns = (uint64_t)x.stx_ctime.tv_sec * 1000000000u + x.stx_ctime.tv_nsec,
+		.mtime_ns = (uint64_t)x.stx_mtime.tv_sec * 1000000000u + x.stx_mtime.tv_nsec,
+		.size = x.stx_size,
+		.uid = x.stx_uid,
+		.mode = x.stx_mode,
+		.links = x.stx_nlink,
+	};
+	return S_ISREG(x.stx_mode) ? 0 : OPENER_NOT_REGULAR;
+}
+
+int opening_stat(int fd, struct opener_file *ret)
+{
+	return file_stat(fd, AT_STATX_DONT_SYNC, ret);
+}
+
+/* Without a name and in memory: only descriptors and mappings lead to it. */
+static bool is_memory_file(int fd, const struct opener_file *f)
+{
+	struct statfs s;
+
+	return f->links == 0 && fstatfs(fd, &s) == 0 &&
+	       (s.f_type == TMPFS_MAGIC || s.f_type == HUGETLBFS_MAGIC);
+}
+
+static bool is_memfd(int fd)
+{
+	char link[40], to[16];
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	ssize_t n = readlink(link, to, sizeof(to));
+	return n >= 7 && memcmp(to, "/memfd:", 7) == 0;
+}
+
+static bool is_fuse(int fd)
+{
+	struct statfs s;
+
+	return fstatfs(fd, &s) || (uint32_t)s.f_type == FUSE_SUPER_MAGIC;
+}
+
+static bool is_foreign(int fd)
+{
+	static const uint32_t magic[] = { FUSE_SUPER_MAGIC, NFS_SUPER_MAGIC,  SMB_SUPER_MAGIC,
+					  SMB2_SUPER_MAGIC, CIFS_SUPER_MAGIC, V9FS_MAGIC,
+					  CEPH_SUPER_MAGIC, AFS_SUPER_MAGIC,  AFS_FS_MAGIC,
+					  CODA_SUPER_MAGIC, NCP_SUPER_MAGIC };
+	struct statfs s;
+
+	if (fstatfs(fd, &s))
+		return true;
+	for (size_t i = 0; i < sizeof(magic) / sizeof(magic[0]); i++) {
+		if ((uint32_t)s.f_type == magic[i])
+			return true;
+	}
+	return false;
+}
+
+static bool is_elf(int fd)
+{
+	char magic[4];
+
+	return pread(fd, magic, sizeof(magic), 0) == sizeof(magic) &&
+	       memcmp(magic, "\177ELF", sizeof(magic)) == 0;
+}
+
+/* Replaces *fd by a sealed copy. */
+static int replace_by_copy(int *fd, uint64_t size)
+{
+	int copy, r = sealed_copy(*fd, size, &copy);
+
+	if (r)
+		return r;
+	close(*fd);
+	*fd = copy;
+	return 0;
+}
+
+/* What a process wrote about itself is its user's. Root may have written it for them, but a name
+ * that was linked to something of root's is not meant. */
+static bool is_by_users(const struct opener_file *f, const struct opener_request *q)
+{
+	bool own = f->uid == q->uids[0] || f->uid == q->uids[1];
+	bool roots = f->uid == 0 && f->links == 1 && f->mode & S_IROTH;
+
+	return (own || roots) && f->mtime_ns + WRITTEN_SLACK_NS >= q->since_ns;
+}
+
+/* From an O_PATH descriptor (borrowed) to the open file. */
+static int open_checked(const struct opening *o, int path_fd, const struct opener_request *q,
+			bool expect, struct opener_result *ret)
+{
+	struct opener_file f;
+	char link[40];
+	/* What the kernel knows already: this may not ask a server. */
+	int r = file_stat(path_fd, AT_STATX_DONT_SYNC, &f);
+
+	if (r)
+		return r;
+	if (expect && (f.dev != q->dev || f.inode != q->inode))
+		return OPENER_OTHER;
+	if (q->by_users && !is_by_users(&f, q))
+		return -EACCES;
+	if (o->may_ask && !o->may_ask(o->ctx, f.dev))
+		return OPENER_TIMEOUT;
+	if (q->by_users && is_fuse(path_fd))
+		return -EACCES; /* what reads it could be kept waiting */
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", path_fd);
+	int fd = open(link, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	if (fd < 0)
+		return -errno;
+	r = file_stat(fd, 0, &f);
+	if (!r && is_memory_file(fd, &f)) {
+		f.memfd = is_memfd(fd);
+		r = q->kind == OPENER_MAPPING && !is_elf(fd) ? OPENER_NO_PROGRAM
+							     : replace_by_copy(&fd, f.size);
+	}
+	if (r) {
+		close(fd);
+		return r;
+	}
+	f.foreign = is_foreign(fd);
+	ret->fd = fd;
+	ret->file = f;
+	return 0;
+}
+
+static int open_below(const struct opening *o, int root, const char *path,
+		      const struct opener_request *q, bool expect, struct opener_result *ret)
+{
+	int fd = rooted_open(root, path, !q->by_users, o->may_ask, o->ctx);
+
+	if (fd < 0)
+		return fd == -ETIMEDOUT ? OPENER_TIMEOUT : fd;
+	int r = open_checked(o, fd, q, expect, ret);
+	close(fd);
+	return r;
+}
+
+/* The root of a process, or ours for pid 0. */
+static int open_root(const struct opening *o, uint32_t pid)
+{
+	char path[32];
+	int fd;
+
+	if (pid) {
+		snprintf(path, sizeof(path), "%u/root", pid);
+		fd = openat(o->proc, path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	} else {
+		fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	}
+	return fd < 0 ? -errno : fd;
+}
+
+/* By name, where that still leads to the inode that was mapped. A process that lived for
+ * milliseconds is gone with its root by now: its parent's is likely the same, or ours. */
+static int open_by_name(const struct opening *o, const struct opener_request *q,
+			struct opener_result *ret)
+{
+	const uint32_t pids[] = { q->pid, q->parent_pid, 0 };
+	int result = -ENOENT;
+
+	for (size_t i = 0; i < sizeof(pids) / sizeof(pids[0]); i++) {
+		if (i < 2 && !pids[i])
+			continue;
+		int root = open_root(o, pids[i]);
+		if (root < 0)
+			continue;
+		int r = open_below(o, root, q->path.data, q, true, ret);
+		close(root);
+		if (r != -ENOENT && r != -ENOTDIR && r != OPENER_OTHER)
+			return r;
+		result = r;
+	}
+	return result;
+}
+
+/* Of a file that nobody else may open: what the process has of it in memory. */
+static int open_mapped(const struct opening *o, const struct opener_request *q,
+		       struct opener_result *ret)
+{
+	uint64_t size;
+
+	if (!q->inode)
+		return -EACCES;
+	int r = sealed_copy_of_mapped(o->proc, q->pid, q->dev, q->inode, &size, &ret->fd);
+	if (r)
+		return r;
+	/* Of this process's mapping alone: no other shares it. */
+	ret->file = (struct opener_file){
+		.dev = q->dev,
+		.inode = q->inode,
+		.ctime_ns = (uint64_t)q->pid << 32 | (q->start >> 12 & UINT32_MAX),
+		.size = size,
+		.uid = UINT32_MAX,
+		.links = 1,
+		.partial = true,
+		.foreign = true,
+	};
+	return 0;
+}
+
+/* Whether the file is not the one that the record names, as far as numbers tell: overlayfs may have
+ * others for fstat than in records. */
+static bool is_another(int fd, const struct opener_request *q)
+{
+	struct opener_file f;
+	struct statfs s;
+
+	return q->inode && opening_stat(fd, &f) == 0 && f.dev == q->dev && f.inode != q->inode &&
+	       fstatfs(fd, &s) == 0 && (uint32_t)s.f_type != OVERLAYFS_SUPER_MAGIC;
+}
+
+static int open_mapping(const struct opening *o, const struct opener_request *q,
+			struct opener_result *ret)
+{
+	char path[80];
+
+	snprintf(path, sizeof(path), "%u/map_files/%llx-%llx", q->pid, (unsigned long long)q->start,
+		 (unsigned long long)q->end);
+	int fd = openat(o->proc, path, O_PATH | O_CLOEXEC);
+	int error = fd < 0 ? -errno : OPENER_OTHER;
+	if (fd >= 0 && !is_another(fd, q)) {
+		int r = open_checked(o, fd, q, false, ret);
+
+		close(fd);
+		return r == -EACCES ? open_mapped(o, q, ret) : r;
+	}
+	if (fd >= 0)
+		close(fd);
+	/* Gone from there already, or not ours to follow. */
+	if (opener_lacks_descriptors(error) || !q->path.len || q->path.data[0] != '/' || !q->inode)
+		return error;
+	return open_by_name(o, q, ret);
+}
+
+/* --- debug files --- */
+
+/* Candidate n of where a debug file may lie; an empty path: none. False: there are no more. */
+static bool debug_path(const struct opener_request *q, unsigned n, char *to, size_t size)
+{
+	if (q->kind == OPENER_BUILD_ID || (q->kind == OPENER_ALT && n == 0)) {
+		size_t at = (size_t)snprintf(to, size, "/usr/lib/debug/.build-id/%02x/",
+					     q->build_id.data[0]);
+
+		if (n)
+			return false;
+		for (size_t i = 1; i < q->build_id.len; i++)
+			at += (size_t)snprintf(to + at, size - at, "%02x", q->build_id.data[i]);
+		snprintf(to + at, size - at, ".debug");
+		return true;
+	}
+	if (q->kind == OPENER_ALT && n == 1) {
+		const char *dwz = memmem(q->name.data, q->name.len, ".dwz/", 5);
+
+		to[0] = 0;
+		if (q->name.data[0] == '/')
+			snprintf(to, size, "%s", q->name.data);
+		else if (dwz && !strstr(dwz, ".."))
+			snprintf(to, size, "/usr/lib/debug/%s", dwz);
+		return true;
+	}
+	if (q->kind == OPENER_ALT) {
+		if (q->name.data[0] == '/')
+			return false;
+		n -= 2;
+	}
+	const char *slash = memrchr(q->path.data, '/', q->path.len);
+	int folder = slash ? (int)(slash - q->path.data) : 0;
+	struct str own = { .data = slash ? slash + 1 : q->path.data,
+			   .len = q->path.len - (uint32_t)(slash ? folder + 1 : 0) };
+	static const char *const before[] = { "", "", "/usr/lib/debug" }, *const after[] = {
+		"", "/.debug", ""
+	};
+
+	if (n >= 3)
+		return false;
+	int len = snprintf(to, size, "%s%.*s%s/%s", before[n], folder, q->path.data, after[n],
+			   q->name.data);
+	/* A file is not its own debug file: the first place is passed over. */
+	if (len < 0 || (size_t)len >= size || (n == 0 && str_eq(own, q->name)))
+		to[0] = 0;
+	return true;
+}
+
+/* Whoever asks for a debug file names it: so it gets an ELF file that anybody on the host may read,
+ * and nothing else that lies beside a program. And the root that it is found below may be anybody's
+ * who maps the program. */
+static bool is_debug_file(const struct opener_result *r, const struct opener_request *q)
+{
+	const struct opener_file *f = &r->file;
+
+	return f->mode & S_IROTH && (f->uid == 0 || f->uid == q->owner) &&
+	       (!f->foreign || f->dev == q->dev) && is_elf(r->fd);
+}
+
+static int open_debug(const struct opening *o, const struct opener_request *q,
+		      struct opener_result *ret)
+{
+	char path[OPENER_PATH_MAX + 300];
+	int result = -ENOENT;
+
+	for (unsigned ours = q->pid ? 0 : 1; ours < 2; ours++) {
+		int root = open_root(o, ours ? 0 : q->pid);
+
+		if (root < 0)
+			continue;
+		for (unsigned n = 0; debug_path(q, n, path, sizeof(path)); n++) {
+			int r = path[0] ? open_below(o, root, path, q, false, ret) : -ENOENT;
+
+			if (r == 0 && is_debug_file(ret, q)) {
+				close(root);
+				return 0;
+			}
+			if (r == 0) {
+				close(ret->fd);
+				*ret = (struct opener_result){ .fd = -1 };
+				r = -EACCES;
+			}
+			if (r != -ENOENT && r != -ENOTDIR)
+				result = r;
+		}
+		close(root);
+	}
+	return result;
+}
+
+/* --- every kind --- */
+
+static int open_folder(const struct opening *o, const struct opener_request *q,
+		       struct opener_result *ret)
+{
+	int root = open_root(o, q->pid);
+	struct statx x;
+
+	if (root < 0)
+		return root;
+	int fd = rooted_open(root, q->path.data, true, o->may_ask, o->ctx);
+
+	close(root);
+	if (fd < 0)
+		return fd == -ETIMEDOUT ? OPENER_TIMEOUT : fd;
+	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &x) < 0 ||
+	    !S_ISDIR(x.stx_mode)) {
+		close(fd);
+		return -ENOTDIR;
+	}
+	ret->fd = fd;
+	return 0;
+}
+
+static int open_path(const struct opening *o, const struct opener_request *q,
+		     struct opener_result *ret)
+{
+	int root = open_root(o, q->pid);
+
+	if (root < 0)
+		return root;
+	int r = open_below(o, root, q->path.data, q, false, ret);
+	close(root);
+	return r;
+}
+
+void opening_run(const struct opening *o, const struct opener_request *q, struct opener_result *ret)
+{
+	*ret = (struct opener_result){ .fd = -1 };
+	switch (q->kind) {
+	case OPENER_MAPPING:
+		ret->status = open_mapping(o, q, ret);
+		break;
+	case OPENER_PATH:
+		ret->status = q->expect_inode ? open_by_name(o, q, ret) : open_path(o, q, ret);
+		break;
+	case OPENER_FOLDER:
+		ret->status = open_folder(o, q, ret);
+		break;
+	case OPENER_IN_FOLDER:
+		ret->status = open_below(o, q->folder, q->path.data, q, false, ret);
+		break;
+	case OPENER_BUILD_ID:
+	case OPENER_ALT:
+	case OPENER_DEBUGLINK:
+		ret->status = open_debug(o, q, ret);
+		break;
+	}
+}
+
+/* --- what may be asked for --- */
+
+static bool text_is_fit(struct str s, size_t max)
+{
+	return s.len < max && (!s.len || !memchr(s.data, 0, s.len));
+}
+
+int opening_check(const struct opener_request *q)
+{
+	if (!text_is_fit(q->path, OPENER_PATH_MAX) || !text_is_fit(q->name, 256) ||
+	    q->pid > INT32_MAX || q->parent_pid > INT32_MAX)
+		return -EINVAL;
+	if (q->kind == OPENER_MAPPING && !q->pid)
+		return -EINVAL;
+	if (q->kind == OPENER_ALT && (!q->name.len || !q->path.len || q->path.data[0] != '/'))
+		return -EINVAL;
+	if ((q->kind == OPENER_BUILD_ID || q->kind == OPENER_ALT) &&
+	    (q->build_id.len < 2 || q->build_id.len > 64))
+		return -EINVAL;
+	if (q->kind == OPENER_DEBUGLINK &&
+	    (!q->name.len || memchr(q->name.data, '/', q->name.len) || !q->path.len ||
+	     q->path.data[0] != '/' || str_eq(q->name, STR_LIT("..")) ||
+	     str_eq(q->name, STR_LIT("."))))
+		return -EINVAL;
+	if ((q->kind == OPENER_PATH || q->kind == OPENER_FOLDER) &&
+	    (!q->path.len || q->path.data[0] != '/'))
+		return -EINVAL;
+	if (q->kind == OPENER_IN_FOLDER && (!q->path.len || memchr(q->path.data, '/', q->path.len)))
+		return -EINVAL;
+	return 0;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/prof-bpf/peers/offers.h"
+
+#include "common/wire/msg.h"
+#include "tools/prof-bpf/host/host.h"
+#include "tools/prof-bpf/kernel/runtimes.h"
+
+#define OFFER_NS 1000000000ull
+
+void offers_add(struct offers *o, struct host_file *f, bool chosen, uint64_t now_ns)
+{
+	if (!o->wanted || f->offered || f->described || o->count == OFFERS_MAX ||
+	    o->paid_ns > now_ns + OFFERS_MAX * OFFER_NS || !f->path ||
+	    !(chosen || runtimes_is_named(f->path)))
+		return;
+	o->paid_ns = (o->paid_ns > now_ns ? o->paid_ns : now_ns) + OFFER_NS;
+	f->offered = true;
+	f->flags |= FILE_OFFERED;
+	o->files[o->count++] = f->id;
+}
+
+uint32_t offers_take(struct offers *o)
+{
+	const uint32_t first = o->count ? o->files[0] : 0;
+
+	for (unsigned i = 1; i < o->count; i++)
+		o->files[i - 1] = o->files[i];
+	o->count -= o->count > 0;
+	return first;
+}
+
+void offers_sent(struct offers *o)
+{
+	o->open++;
+}
+
+void offers_close(struct offers *o, struct host_file *f)
+{
+	if (f->offered && !f->looked_at && o->open)
+		o->open--;
+	f->looked_at = true;
+}
+
+bool offers_idle(const struct offers *o)
+{
+	return !o->count && !o->open;
+}

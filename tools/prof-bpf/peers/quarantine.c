@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/prof-bpf/peers/quarantine.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <uthash.h>
+
+#define CRASHES_ALLOWED 1
+#define DOUBTS_ALLOWED 4
+#define DOUBTS_FOR_DEATHS 2
+#define SLOW_FOR_DEATHS 4
+#define DOUBT_SHIFT_MAX 12
+#define GROUP_SHIFT 16
+
+struct file_key {
+	uint64_t parser, dev, inode, ctime_ns, size;
+};
+
+/* A file that a parser died on. */
+struct suspect {
+	struct file_key key;
+	unsigned crashes, doubts, times; /* times: that it was given up in doubt */
+	bool given_up, freed;		 /* freed: quarantine_freed has said so */
+	uint64_t until_ns;		 /* given up in doubt; 0: for good */
+	UT_hash_handle hh;
+};
+
+enum owner_kind { OWNER_USER, OWNER_THEIR_USER, OWNER_GROUP, OWNER_DEVICE };
+
+struct owner_key {
+	uint64_t parser, kind, id, dev;
+};
+
+struct owner {
+	struct owner_key key;
+	unsigned deaths, doubts;
+	uint64_t last_ns;
+	bool said;
+	UT_hash_handle hh;
+};
+
+struct quarantine {
+	struct suspect *suspects; /* both in the order of their first death */
+	struct owner *owners;
+	uint64_t free_ns; /* no suspect is freed before; 0: none is to be */
+	/* What the last death was on that nothing explains, and whose that is. */
+	struct file_key doubted;
+	struct owner_key doubted_owner[2];
+};
+
+int quarantine_new(struct quarantine **ret)
+{
+	*ret = calloc(1, sizeof(**ret));
+	return *ret ? 0 : -ENOMEM;
+}
+
+static void forget_suspect(struct quarantine *q, struct suspect *s)
+{
+	HASH_DEL(q->suspects, s);
+	free(s);
+}
+
+static void forget_owner(struct quarantine *q, struct owner *o)
+{
+	HASH_DEL(q->owners, o);
+	free(o);
+}
+
+void quarantine_free(struct quarantine *q)
+{
+	if (!q)
+		return;
+	while (q->suspects)
+		forget_suspect(q, q->suspects);
+	while (q->owners)
+		forget_owner(q, q->owners);
+	free(q);
+}
+
+bool quarantine_is_empty(const struct quarantine *q)
+{
+	return !q->owners;
+}
+
+static struct file_key key_of(enum quarantine_parser parser, const struct quarantine_key *of)
+{
+	return (struct file_key){ .parser = parser,
+				  .dev = of->dev,
+				  .inode = of->inode,
+				  .ctime_ns = of->ctime_ns,
+				  .size = of->size };
+}
+
+static struct suspect *find_suspect(const struct quarantine *q, const struct file_key *key)
+{
+	struct suspect *s;
+
+	HASH_FIND(hh, q->suspects, key, sizeof(*key), s);
+	return s;
+}
+
+/* --- whose it is --- */
+
+/* Who is charged, and below which count. */
+struct charged {
+	struct owner_key key;
+	unsigned limit;
+};
+
+static unsigned charged_of(enum quarantine_parser parser, const struct quarantine_key *of,
+			   struct charged ret[static 2])
+{
+	const uint64_t process = of->dev == QUARANTINE_PROCESS;
+	unsigned n = 0;
+
+	if (of->foreign_owner) {
+		ret[n++] = (struct charged){ { parser, OWNER_THEIR_USER, of->uid, of->dev },
+					     QUARANTINE_USER_DEATHS };
+		ret[n++] = (struct charged){ { parser, OWNER_DEVICE, 1, of->dev },
+					     QUARANTINE_GROUP_DEATHS };
+		return n;
+	}
+	if (of->uid == 0) {
+		ret[n++] = (struct charged){ { parser, OWNER_DEVICE, 0, process ? 0 : of->dev },
+					     QUARANTINE_GROUP_DEATHS };
+		return n;
+	}
+	ret[n++] = (struct charged){ { parser, OWNER_USER, of->uid, 0 }, QUARANTINE_USER_DEATHS };
+	if (of->uid >> GROUP_SHIFT)
+		ret[n++] = (struct charged){ { parser, OWNER_GROUP, of->uid >> GROUP_SHIFT, 0 },
+					     QUARANTINE_GROUP_DEATHS };
+	return n;
+}
+
+static struct owner *find_owner(const struct quarantine *q, const struct owner_key *key)
+{
+	struct owner *o;
+
+	HASH_FIND(hh, q->owners, key, sizeof(*key), o);
+	return o;
+}
+
+static bool is_refused(const struct quarantine *q, const struct charged *c, uint64_t now_ns)
+{
+	const struct owner *o = find_owner(q, &c->key);
+
+	return o && o->deaths >= c->limit && now_ns - o->last_ns < QUARANTINE_USER_NS;
+}
+
+/* The owner, made where it is new; NULL: no memory. */
+static struct owner *owner_get(struct quarantine *q, const struct owner_key *key)
+{
+	struct owner *o = find_owner(q, key);
+
+	if (o)
+		return o;
+	if (HASH_COUNT(q->owners) >= QUARANTINE_USERS_MAX)
+		forget_owner(q, q->owners);
+	o = calloc(1, sizeof(*o));
+	if (!o)
+		return NULL;
+	o->key = *key;
+	HASH_ADD(hh, q->owners, key, sizeof(o->key), o);
+	return o;
+}
+
+/* True when that is the one too many, and it was not said yet. former: whose the last death was
+ * that nothing explains. */
+static bool charge(struct quarantine *q, const struct charged *c, struct owner_key *former,
+		   enum lastword_end end, uint64_t now_ns)
+{
+	struct owner *o = owner_get(q, &c->key);
+
+	if (!o)
+		return false;
+	/* After the time one more is enough. */
+	if (now_ns - o->last_ns >= QUARANTINE_USER_NS) {
+		o->deaths = o->deaths >= c->limit ? c->limit - 1 : 0;
+		o->doubts = 0;
+		o->said = false;
+	}
+	o->last_ns = now_ns;
+	if (end == LASTWORD_NONE) {
+		if (memcmp(former, &c->key, sizeof(*former)) != 0)
+			o->doubts = 0;
+		*former = c->key;
+		if (++o->doubts >= DOUBTS_FOR_DEATHS * c->limit)
+			o->deaths = c->limit;
+	} else {
+		/* One that is slow keeps all others waiting, too. */
+		o->deaths += end == LASTWORD_SLOW ? SLOW_FOR_DEATHS : 1;
+		if (o->deaths > c->limit)
+			o->deaths = c->limit;
+	}
+	if (o->deaths < c->limit || o->said)
+		return false;
+	o->said = true;
+	return true;
+}
+
+/* --- files --- */
+
+enum quarantine_verdict quarantine_check(const struct quarantine *q, enum quarantine_parser parser,
+					 const struct quarantine_key *of, uint64_t now_ns)
+{
+	const struct file_key key = key_of(parser, of);
+	const struct suspect *s = find_suspect(q, &key);
+	struct charged charged[2];
+
+	if (s && s->given_up && (!s->until_ns || now_ns < s->until_ns))
+		return QUARANTINE_GIVEN_UP;
+	for (unsigned n = charged_of(parser, of, charged), i = 0; i < n; i++)
+		if (is_refused(q, &charged[i], now_ns))
+			return QUARANTINE_OF_USER;
+	return QUARANTINE_FREE;
+}
+
+unsigned quarantine_deaths(const struct quarantine *q, enum quarantine_parser parser,
+			   const struct quarantine_key *of)
+{
+	const struct file_key key = key_of(parser, of);
+	const struct suspect *s = find_suspect(q, &key);
+
+	return s ? s->crashes + s->doubts : 0;
+}
+
+/* True when it is given up now, and was not before. */
+static bool give_up(struct quarantine *q, struct suspect *s, enum lastword_end end, uint64_t now_ns)
+{
+	const bool before = s->given_up;
+
+	if (end == LASTWORD_NONE) {
+		if (memcmp(&q->doubted, &s->key, sizeof(s->key)) != 0)
+			s->doubts = 0;
+		q->doubted = s->key;
+		if (++s->doubts <= DOUBTS_ALLOWED)
+			return false;
+		s->doubts = DOUBTS_ALLOWED; /* once more is enough then */
+		s->given_up = true;
+		s->freed = false;
+		s->until_ns = now_ns + (QUARANTINE_DOUBT_NS << s->times);
+		if (!q->free_ns || s->until_ns < q->free_ns)
+			q->free_ns = s->until_ns;
+		if (s->times < DOUBT_SHIFT_MAX)
+			s->times++;
+		return !before;
+	}
+	q->doubted = (struct file_key){ 0 };
+	if (end == LASTWORD_CRASH && ++s->crashes <= CRASHES_ALLOWED)
+		return false;
+	s->given_up = true;
+	s->until_ns = 0;
+	return !before;
+}
+
+bool quarantine_freed(struct quarantine *q, uint64_t now_ns, enum quarantine_parser *ret_parser,
+		      struct quarantine_key *ret_of)
+{
+	if (!q->free_ns || now_ns < q->free_ns)
+		return false;
+	q->free_ns = 0;
+	for (struct suspect *s = q->suspects; s; s = s->hh.next) {
+		if (!s->given_up || !s->until_ns || s->freed)
+			continue;
+		if (now_ns >= s->until_ns) {
+			const struct file_key *k = &s->key;
+
+			s->freed = true;
+			q->free_ns = now_ns; /* there may be another */
+			*ret_parser = (enum quarantine_parser)k->parser;
+			*ret_of = (struct quarantine_key){ .dev = k->dev,
+							   .inode = k->inode,
+							   .ctime_ns = k->ctime_ns,
+							   .size = k->size };
+			return true;
+		}
+		if (!q->free_ns || s->until_ns < q->free_ns)
+			q->free_ns = s->until_ns;
+	}
+	return false;
+}
+
+enum quarantine_verdict quarantine_blame(struct quarantine *q, enum quarantine_parser parser,
+					 const struct quarantine_key *of, enum lastword_end end,
+					 uint64_t now_ns)
+{
+	const struct file_key key = key_of(parser, of);
+	struct suspect *s = find_suspect(q, &key);
+	struct charged charged[2];
+	bool user = false;
+
+	if (!s) {
+		if (HASH_COUNT(q->suspects) >= QUARANTINE_FILES_MAX)
+			forget_suspect(q, q->suspects);
+		s = calloc(1, sizeof(*s));
+		if (s) {
+			s->key = key;
+			HASH_ADD(hh, q->suspects, key, sizeof(s->key), s);
+		}
+	}
+	for (unsigned n = charged_of(parser, of, charged), i = 0; i < n; i++)
+		user |= charge(q, &charged[i], &q->doubted_owner[i], end, now_ns);
+
+	const bool file = s && give_up(q, s, end, now_ns);
+
+	return user ? QUARANTINE_OF_USER : file ? QUARANTINE_GIVEN_UP : QUARANTINE_FREE;
+}

@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/prof-bpf/peers/requests.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "tools/prof-bpf/open/closing.h"
+#include "tools/prof-bpf/host/host.h"
+#include "tools/prof-bpf/host/jitfiles.h"
+#include "tools/prof-bpf/host/memory.h"
+#include "tools/prof-bpf/kernel/loader.h"
+#include "tools/prof-bpf/kernel/runtimes.h"
+#include "tools/prof-bpf/open/reader.h"
+#include "tools/prof-bpf/peers/filesrv.h"
+#include "tools/prof-bpf/peers/offers.h"
+#include "tools/prof-bpf/peers/parser_deaths.h"
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "common/walk/tables.h"
+
+struct wanted {
+	struct requests *rq;
+	uint64_t ticket;
+	uint64_t file; /* which is to be looked at; 0: another of its, or none */
+};
+
+/* Who was to look at a file does not get it. */
+static void end_offer(struct requests *rq, uint64_t file)
+{
+	struct host_file *f = file && file <= UINT32_MAX ? host_file(rq->host, (uint32_t)file)
+							 : NULL;
+
+	if (f)
+		offers_close(rq->offers, f);
+}
+
+static void opened(void *ctx, const struct opener_result *r)
+{
+	struct wanted *w = ctx;
+	int status = r->status < 0		   ? -r->status
+		     : r->status == OPENER_TIMEOUT ? ETIMEDOUT
+		     : r->status		   ? ENOENT
+						   : 0;
+
+	filesrv_answer(w->rq->filesrv, w->ticket, r->fd, status, r->file.size);
+	if (status)
+		end_offer(w->rq, w->file);
+	free(w);
+}
+
+static struct wanted *wanted_new(struct requests *rq, uint64_t ticket)
+{
+	struct wanted *w = malloc(sizeof(*w));
+
+	if (w)
+		*w = (struct wanted){ .rq = rq, .ticket = ticket };
+	return w;
+}
+
+static void refused(struct wanted *w, struct requests *rq, uint64_t ticket, int r)
+{
+	if (!r)
+		return;
+	free(w);
+	filesrv_answer(rq->filesrv, ticket, -1, -r, 0);
+}
+
+/* NULL: there is none, or prof-symd is not to have it. */
+static struct host_file *file_for(struct requests *rq, uint64_t id)
+{
+	struct host_file *f = id <= UINT32_MAX ? host_file(rq->host, (uint32_t)id) : NULL;
+	struct quarantine_key of;
+
+	if (!f)
+		return NULL;
+	of = parser_deaths_key(f);
+	return parser_deaths_refuse(rq->deaths, QUARANTINE_NAMES, &of) ? NULL : f;
+}
+
+void requests_file(void *ctx, uint64_t ticket, const struct msg_file_request *m)
+{
+	struct requests *rq = ctx;
+	struct host_file *f = file_for(rq, m->file);
+	struct wanted *w = wanted_new(rq, ticket);
+
+	if (w)
+		w->file = m->file;
+	const int r = !w ? -ENOMEM : !f ? -ENOENT : host_open(rq->host, f, opened, w);
+
+	if (r)
+		end_offer(rq, m->file);
+	refused(w, rq, ticket, r);
+}
+
+void requests_debug(void *ctx, uint64_t ticket, const struct msg_debug_request *m)
+{
+	struct requests *rq = ctx;
+	struct host_file *f = file_for(rq, m->file);
+	struct wanted *w = wanted_new(rq, ticket);
+
+	refused(w, rq, ticket,
+		!w   ? -ENOMEM
+		: !f ? -ENOENT
+		     : host_open_debug(rq->host, f, m->build_id, m->name, opened, w));
+}
+
+void requests_jit(void *ctx, uint64_t ticket, const struct msg_jit_request *m)
+{
+	struct requests *rq = ctx;
+	struct wanted *w = wanted_new(rq, ticket);
+
+	refused(w, rq, ticket,
+		!w						? -ENOMEM
+		: m->process > UINT32_MAX || m->pid > INT32_MAX ? -EINVAL
+		: parser_deaths_refuse_process(rq->deaths, m->process)
+			? -EACCES
+			: jitfiles_open(rq->jitfiles, (uint32_t)m->process, (uint32_t)m->pid,
+					m->kind, opened, w));
+}
+
+/* The numbers that are used here; `own` is for the runtime's program, which trusts none of it. */
+static bool config_is_sane(const struct runtime_config *c)
+{
+	if (!runtime_mark(c->runtime) || c->by_loop > 1 || c->ranges > RUNTIME_RANGES)
+		return false;
+	for (uint32_t i = 0; i < c->ranges; i++) {
+		if (c->loop[i].start >= c->loop[i].end)
+			return false;
+	}
+	return true;
+}
+
+static void say_unknown(struct requests *rq, struct str name)
+{
+	struct str s = str_cut(name, sizeof(rq->unknown[0]) - 1);
+
+	for (size_t i = 0; i < REQUESTS_UNKNOWN; i++) {
+		char *said = rq->unknown[i];
+
+		if (str_eq(s, str_from(said)))
+			return;
+		if (said[0])
+			continue;
+		for (uint32_t at = 0; at < s.len; at++)
+			said[at] = s.data[at] ? s.data[at] : '?';
+		log_warning("%s: this build is not known, its frames are shown as native ones",
+			    said);
+		return;
+	}
+}
+
+/* How often it is looked for a mark, where a busy host or its server did not let us. */
+#define MARK_TRIES 8
+#define MARK_RETRY_NS 500000000ull
+
+/* What prof-symd says of a file, while it is looked whether that can be. */
+struct described {
+	struct described *next; /* in unmarked of struct requests */
+	struct requests *rq;
+	uint32_t file;
+	unsigned tries;
+	uint64_t mark;
+	struct runtime_config config;
+};
+
+static void use_runtime(struct requests *rq, struct host_file *f, const struct runtime_config *c)
+{
+	int r = loader_runtime(rq->loader, (enum runtime)c->runtime);
+
+	if (r) {
+		log_warning("%s frames cannot be read: the program for it does not load: %s; %s",
+			    runtimes_name((enum runtime)c->runtime), strerror(-r),
+			    loader_trouble(rq->loader));
+		return;
+	}
+	if (tables_file_runtime(rq->tables, f->slot, c) == 0)
+		host_republish(rq->host, f);
+}
+
+static void say_lie(struct requests *rq, const struct host_file *f, enum runtime runtime)
+{
+	struct buf path = BUF_INIT(0);
+
+	if (!rq->lie_logged &&
+	    log_escape(&path, (struct str){ .data = f->path, .len = f->path_len }, 256) == 0)
+		log_warning("%.*s: prof-symd takes it for %s, which it does not hold: it is not "
+			    "heard, and this is said once",
+			    (int)path.len, (const char *)path.data, runtimes_name(runtime));
+	rq->lie_logged = true;
+	buf_done(&path);
+}
+
+/* It is said once, so it is looked for again a little later. */
+static void put_off(struct described *d)
+{
+	struct host_file *f = host_file(d->rq->host, d->file);
+
+	if (f && d->tries < MARK_TRIES) {
+		d->next = d->rq->unmarked;
+		d->rq->unmarked = d;
+		return;
+	}
+	if (f) {
+		f->described = false;
+		offers_close(d->rq->offers, f);
+	}
+	free(d);
+}
+
+static void mark_is_read(void *ctx, struct reader_result *r)
+{
+	struct described *d = ctx;
+
+	if (r->status) {
+		put_off(d);
+		return;
+	}
+	const char *mark = runtime_mark(d->config.runtime);
+	struct host_file *f = host_file(d->rq->host, d->file);
+
+	if (f && r->bytes.len == strlen(mark) + 1 && memcmp(r->bytes.data, mark, r->bytes.len) == 0)
+		use_runtime(d->rq, f, &d->config);
+	else if (f)
+		say_lie(d->rq, f, (enum runtime)d->config.runtime);
+	if (f)
+		offers_close(d->rq->offers, f);
+	free(d);
+}
+
+/* Who could have written a file is to blame for what it does to its reader, but not as who runs
+ * processes: a server of files says what it likes of their owners. */
+static uint32_t blame(const struct host_file *f)
+{
+	return f->flags & FILE_ROOT_ONLY ? 0 : f->uid | 1u << 31;
+}
+
+static void marked_file_opened(void *ctx, const struct opener_result *r)
+{
+	struct described *d = ctx;
+	struct host_file *f = host_file(d->rq->host, d->file);
+	const uint64_t length = strlen(runtime_mark(d->config.runtime)) + 1;
+
+	if (r->status || !f) {
+		if (!r->status)
+			closing_give(r->fd);
+		put_off(d);
+		return;
+	}
+	const struct reader_request q = {
+		.fd = r->fd, .uid = blame(f), .pieces = 1, .addresses = &d->mark, .lengths = &length
+	};
+	if (reader_submit(d->rq->reader, &q, mark_is_read, d)) {
+		closing_give(r->fd);
+		put_off(d);
+	}
+}
+
+static void look_for_mark(struct described *d)
+{
+	struct host_file *f = host_file(d->rq->host, d->file);
+
+	d->tries++;
+	if (!f || host_open(d->rq->host, f, marked_file_opened, d))
+		put_off(d);
+}
+
+void requests_tick(struct requests *rq, uint64_t now_ns)
+{
+	struct described *all = rq->unmarked;
+
+	if (!all || now_ns - rq->unmarked_ns < MARK_RETRY_NS)
+		return;
+	rq->unmarked_ns = now_ns;
+	rq->unmarked = NULL;
+	while (all) {
+		struct described *d = all;
+
+		all = d->next;
+		look_for_mark(d);
+	}
+}
+
+void requests_done(struct requests *rq)
+{
+	while (rq->unmarked) {
+		struct described *d = rq->unmarked;
+
+		rq->unmarked = d->next;
+		free(d);
+	}
+}
+
+bool requests_runtime(void *ctx, const struct msg_runtime *m)
+{
+	struct requests *rq = ctx;
+	struct host_file *f = m->file <= UINT32_MAX ? host_file(rq->host, (uint32_t)m->file) : NULL;
+	struct runtime_config c;
+
+	if (m->config.len == 0) {
+		if (m->name.len)
+			say_unknown(rq, m->name);
+		if (f)
+			offers_close(rq->offers, f);
+		return true;
+	}
+	if (m->config.len != sizeof(c))
+		return false;
+	memcpy(&c, m->config.data, sizeof(c));
+	if (!config_is_sane(&c))
+		return false;
+	/* Unmapped meanwhile, or no news: each costs an opening and all who map it. */
+	if (!f || f->described)
+		return true;
+	f->described = true;
+	struct described *d = malloc(sizeof(*d));
+	if (!d)
+		return true;
+	*d = (struct described){ .rq = rq, .file = f->id, .mark = m->mark, .config = c };
+	look_for_mark(d);
+	return true;
+}
+
+struct reading {
+	struct requests *rq;
+	uint64_t ticket;
+	struct memory_read of;
+};
+
+static void memory_is_read(void *ctx, struct reader_result *r)
+{
+	struct reading *m = ctx;
+	int e = r->status ? r->status : memory_end(m->rq->host, &m->of);
+
+	filesrv_memory(m->rq->filesrv, m->ticket, -e, &r->bytes,
+		       (struct u64s){ .data = r->lengths, .len = r->pieces });
+	free(m);
+}
+
+void requests_memory(void *ctx, uint64_t ticket, const struct msg_memory_request *m)
+{
+	struct requests *rq = ctx;
+	struct reading *of = malloc(sizeof(*of));
+	int r = !of ? -ENOMEM
+		: !rq->may_read_memory || parser_deaths_refuse_process(rq->deaths, m->process)
+			? -EACCES
+			: 0;
+
+	if (!r) {
+		*of = (struct reading){ .rq = rq, .ticket = ticket };
+		r = memory_begin(rq->host, m, clock_mono_ns(), &of->of);
+	}
+	if (!r) {
+		const struct reader_request q = { .fd = -1,
+						  .pid = of->of.pid,
+						  .uid = of->of.uid,
+						  .pieces = m->addresses.len,
+						  .addresses = m->addresses.data,
+						  .lengths = m->lengths.data };
+
+		r = reader_submit(rq->reader, &q, memory_is_read, of);
+	}
+	if (!r)
+		return;
+	free(of);
+	filesrv_memory(rq->filesrv, ticket, -r, NULL, (struct u64s){ 0 });
+}
+
+void requests_peer_died(void *ctx, const struct lastword *last)
+{
+	struct requests *rq = ctx;
+
+	parser_deaths_names(rq->deaths, last);
+}

@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+#include <utlist.h>
+#include "bpf/walk.h"
+#include "tools/prof-bpf/stream/deferred.h"
+
+const struct env *env_current;
+
+#define BELOW_RSP 256 /* bytes that are kept: the red zone, and what is read at once with it */
+#define SHARE_AMONG \
+	8 /* of the newest items, whose copies are looked through for the same bytes \
+	   */
+
+#define MANY_MAPPINGS 1024
+#define AGAIN_NS_PER_MAPPING 2000u
+
+/* A piece of a stack, of one item or of several: samples of one thread, or of children that vfork
+ * made, have all but the leaf's page in common. */
+struct piece {
+	uint32_t items; /* that have it */
+	uint32_t from;	/* bytes before it of its DEFERRED_CHUNK: not kept */
+	uint8_t bytes[];
+};
+
+struct item {
+	struct item *prev, *next;
+	size_t bytes;	   /* without its pieces */
+	uint64_t again_ns; /* it is not tried again before */
+	struct sample sample;
+	uint64_t pc, regs[16], tls;
+	uint32_t exact, chunks, g_below;
+	bool lacks_items; /* it has some, which did not come yet: their place in head[] is empty */
+	uint8_t code[8];  /* from pc - 4 on */
+	struct probed_return returns[DEFERRED_RETURNS];
+	struct deferred_range ranges[DEFERRED_STACKS];
+	uint64_t chunk_at[DEFERRED_CHUNKS];
+	struct piece *piece[DEFERRED_CHUNKS]; /* so many chunks; NULL: no memory */
+	uint32_t objects;
+	struct deferred_words *object; /* behind the head */
+	uint64_t head[];	       /* so many words as the sample says */
+};
+
+/* A runtime's items, of a deferred sample that is about to come, or has: two rings do not say what
+ * came first. */
+struct ahead {
+	uint64_t time_ns;
+	uint32_t tid, words;
+	uint64_t *data; /* NULL: none */
+};
+#define AHEAD 64 /* that no sample has yet; the oldest give way */
+
+struct deferred_queue {
+	struct deferred_config config;
+	struct ahead ahead[AHEAD];
+	uint32_t next_ahead;
+	struct item *items;
+	size_t bytes;
+	uint64_t now_ns;
+	struct deferred_figures figures;
+	const struct item *reading; /* whose stack env reads */
+	bool past_end;		    /* its last failure was for want of copy */
+	struct env env;
+	struct walk walk;
+	struct {
+		struct sample sample;
+		uint64_t words[SAMPLE_WORDS];
+	} out;
+};
+
+/* The bytes of a copy that lie at addr: at most *ret_n of them, or none. */
+static const uint8_t *copied(const struct item *i, uint64_t addr, size_t *ret_n)
+{
+	for (uint32_t n = 0; n < i->chunks; n++) {
+		uint64_t at = addr - i->chunk_at[n];
+
+		if (at < DEFERRED_CHUNK && i->piece[n] && at >= i->piece[n]->from) {
+			*ret_n = DEFERRED_CHUNK - at;
+			return i->piece[n]->bytes + (at - i->piece[n]->from);
+		}
+	}
+	for (unsigned n = 0; n < i->objects; n++) {
+		const struct deferred_words *o = &i->object[n];
+		uint64_t at = addr - o->at;
+
+		if (o->at && at < sizeof(o->words)) {
+			*ret_n = sizeof(o->words) - at;
+			return (const uint8_t *)o->words + at;
+		}
+	}
+	return NULL;
+}
+
+/* Whether addr was not copied for want of room. */
+static bool past_end(const struct item *i, uint64_t addr)
+{
+	for (unsigned n = 0; n < DEFERRED_STACKS; n++) {
+		const struct deferred_range *r = &i->ranges[n];
+
+		if (r->end && addr >= r->end && addr - r->end < WALK_FP_MAX_FRAME)
+			return true;
+	}
+	return i->chunks == DEFERRED_CHUNKS;
+}
+
+/* The copy is data of a stranger: everything outside it is unreadable, and so is what the kernel
+ * could not read. */
+static long read_copy(void *ctx, void *dst, uint32_t size, uint64_t addr)
+{
+	struct deferred_queue *q = ctx;
+	const struct item *i = q->reading;
+
+	if (addr == i->pc - 4 && size == sizeof(i->code)) {
+		memcpy(dst, i->code, sizeof(i->code));
+		return 0;
+	}
+	for (uint32_t done = 0; done < size;) {
+		size_t n;
+		const uint8_t *from = copied(i, addr + done, &n);
+
+		if (!from) {
+			q->past_end = past_end(i, addr);
+			return -EFAULT;
+		}
+		if (n > size - done)
+			n = size - done;
+		memcpy((uint8_t *)dst + done, from, n);
+		done += (uint32_t)n;
+	}
+	return 0;
+}
+
+int deferred_new(const struct deferred_config *c, struct deferred_queue **ret)
+{
+	struct deferred_queue *q = calloc(1, sizeof(*q));
+
+	if (!q)
+		return -ENOMEM;
+	q->config = *c;
+	tables_env(c->tables, &q->env);
+	q->env.read_user = read_copy;
+	q->env.ctx = q;
+	*ret = q;
+	return 0;
+}
+
+static size_t piece_bytes(const struct piece *p)
+{
+	return sizeof(*p) + DEFERRED_CHUNK - p->from;
+}
+
+/* The piece of a copy from `from` on: one that is there already, or a new one. NULL: no memory. */
+static struct piece *piece_get(struct deferred_queue *q, uint64_t at, uint32_t from,
+			       const uint8_t *bytes)
+{
+	struct item *i = q->items ? q->items->prev : NULL;
+	size_t size = DEFERRED_CHUNK - from;
+	struct piece *p;
+
+	for (unsigned looked = 0; i && looked < SHARE_AMONG; looked++) {
+		for (uint32_t n = 0; n < i->chunks; n++) {
+			p = i->piece[n];
+			if (i->chunk_at[n] == at && p && p->from == from &&
+			    memcmp(p->bytes, bytes + from, size) == 0) {
+				p->items++;
+				return p;
+			}
+		}
+		i = i == q->items ? NULL : i->prev;
+	}
+	p = malloc(sizeof(*p) + size);
+	if (!p)
+		return NULL;
+	p->items = 1;
+	p->from = from;
+	memcpy(p->bytes, bytes + from, size);
+	q->bytes += piece_bytes(p);
+	return p;
+}
+
+static void piece_put(struct deferred_queue *q, struct piece *p)
+{
+	if (!p || --p->items)
+		return;
+	q->bytes -= piece_bytes(p);
+	free(p);
+}
+
+static void item_drop(struct deferred_queue *q, struct item *i)
+{
+	DL_DELETE(q->items, i);
+	for (uint32_t n = 0; n < i->chunks; n++)
+		piece_put(q, i->piece[n]);
+	q->bytes -= i->bytes;
+	free(i);
+}
+
+void deferred_free(struct deferred_queue *q)
+{
+	if (!q)
+		return;
+	while (q->items)
+		item_drop(q, q->items);
+	for (unsigned i = 0; i < AHEAD; i++)
+		free(q->ahead[i].data);
+	free(q);
+}
+
+/* With the frames that w found, or none. */
+static void emit(struct deferred_queue *q, const struct sample *s, const uint64_t *head,
+		 const struct walk *w)
+{
+	uint32_t head_words = sample_head(s);
+
+	q->out.sample = *s;
+	q->out.sample.flags &= (uint16_t)~SAMPLE_DEFERRED;
+	q->out.sample.generation = 0; /* it has the mappings of its time */
+	memcpy(q->out.words, head, head_words * sizeof(*head));
+	if (w) {
+		q->out.sample.reason = w->reason;
+		q->out.sample.at_slot = w->at_slot;
+		q->out.sample.user_frames = (uint16_t)w->count;
+		memcpy(q->out.words + head_words, w->words + w->base,
+		       w->count * sizeof(w->words[0]));
+	}
+	q->figures.completed += q->out.sample.reason == WALK_COMPLETE;
+	q->config.emit(q->config.ctx, &q->out.sample);
+}
+
+/* Puts a runtime's items into their place, if they came. */
+static void take_items(struct deferred_queue *q, struct item *i)
+{
+	const struct sample *s = &i->sample;
+	uint32_t words = s->items * 2u;
+
+	for (unsigned n = 0; i->lacks_items && n < AHEAD; n++) {
+		struct ahead *a = &q->ahead[n];
+
+		if (!a->data || a->time_ns != s->time_ns || a->tid != s->tid || a->words != words)
+			continue;
+		memcpy(i->head + s->kernel_frames, a->data, words * sizeof(uint64_t));
+		free(a->data);
+		a->data = NULL;
+		i->lacks_items = false;
+	}
+}
+
+/* Walks a copy with the tables as they are. False: they do not know enough yet, or its items are on
+ * their way; with `last`, what is known is walked. */
+static bool walk(struct deferred_queue *q, struct item *i, bool last)
+{
+	take_items(q, i);
+	if (i->lacks_items && !last)
+		return false;
+	if (i->lacks_items)
+		i->sample.items = 0;
+	i->lacks_items = false;
+
+	const struct tables_mapping *m;
+	struct process_entry p;
+	struct walk *w = &q->walk;
+	bool whole;
+	ssize_t n = q->config.mappings(q->config.ctx, &i->sample, &m, &whole);
+
+	/* To gather many takes long. */
+	i->again_ns = n > MANY_MAPPINGS ? q->now_ns + (uint64_t)n * AGAIN_NS_PER_MAPPING : 0;
+	if (n < 0 || (n == 0 && !whole) || tables_walk_maps(q->config.tables, m, (size_t)n, &p))
+		return false;
+	w->pc = i->pc;
+	w->sp = i->regs[UNWIND_REG_RSP];
+	w->fp = i->regs[UNWIND_REG_RBP];
+	memcpy(w->regs, i->regs, sizeof(w->regs));
+	q->reading = i;
+	q->past_end = false;
+	q->env.tls = i->tls;
+	q->env.g_below = i->g_below;
+	q->env.returned = i->returns;
+	q->env.returns = DEFERRED_RETURNS;
+	env_current = &q->env;
+	walk_begin(w, &p, (uint8_t)i->exact);
+	w->sample = i->sample;
+	memcpy(w->words, i->head, sample_head(&i->sample) * sizeof(*i->head));
+	walk_place(w);
+	walk_find_entries(w);
+	while (!walk_step(w))
+		;
+	if (!last && (w->reason == WALK_ROWS_PENDING || w->reason == WALK_STALE ||
+		      (!whole && w->reason == WALK_NO_MAPPING)))
+		return false;
+	if (w->reason == WALK_STACK_UNREADABLE && q->past_end)
+		w->reason = WALK_COPY_END;
+	if (i->sample.flags & SAMPLE_IN_EXEC)
+		walk_exec(w);
+	emit(q, &i->sample, i->head, w);
+	return true;
+}
+
+static void give_up(struct deferred_queue *q, struct item *i)
+{
+	q->figures.gave_up++;
+	if (!walk(q, i, true))
+		emit(q, &i->sample, i->head, NULL);
+	item_drop(q, i);
+}
+
+/* Where what is kept of the page at `at` begins: nothing is looked for below the leaf's RSP. */
+static uint32_t kept_from(const struct deferred *d, uint64_t at)
+{
+	uint64_t rsp = d->regs[UNWIND_REG_RSP];
+
+	return rsp - at < DEFERRED_CHUNK && rsp - at > BELOW_RSP
+		       ? (uint32_t)(rsp - at - BELOW_RSP) & ~7u
+		       : 0;
+}
+
+void deferred_items(struct deferred_queue *q, const struct sample *s)
+{
+	struct ahead *a = &q->ahead[q->next_ahead++ % AHEAD];
+	size_t bytes = s->items * 2u * sizeof(uint64_t);
+
+	free(a->data);
+	*a = (struct ahead){ .time_ns = s->time_ns, .tid = s->tid, .words = s->items * 2u };
+	a->data = malloc(bytes ? bytes : 1);
+	if (a->data)
+		memcpy(a->data, sample_items(s), bytes);
+}
+
+void deferred_put(struct deferred_queue *q, const struct deferred_sample *d)
+{
+	uint32_t chunks = d->deferred.chunks < DEFERRED_CHUNKS ? d->deferred.chunks
+							       : DEFERRED_CHUNKS;
+	size_t kernel = d->sample.kernel_frames < SAMPLE_MAX_KERNEL ? d->sample.kernel_frames
+								    : SAMPLE_MAX_KERNEL;
+	uint32_t items = d->sample.items <= RUNTIME_MAX_ITEMS ? d->sample.items : 0;
+	size_t head = kernel + 2 * (size_t)items;
+	uint32_t objects = 0;
+
+	for (unsigned n = 0; n < DEFERRED_OBJECTS; n++)
+		objects += d->deferred.objects[n].at != 0;
+
+	size_t bytes = sizeof(struct item) + head * sizeof(uint64_t) +
+		       objects * sizeof(struct deferred_words);
+	size_t most = bytes + chunks * (sizeof(struct piece) + DEFERRED_CHUNK);
+	struct item *i = most <= q->config.ceiling ? malloc(bytes) : NULL;
+
+	q->figures.seen++;
+	if (!i) {
+		struct sample bare = d->sample;
+
+		bare.items = 0;
+		q->figures.gave_up++;
+		emit(q, &bare, (const uint64_t *)d->kernel, NULL);
+		return;
+	}
+	i->bytes = bytes;
+	i->again_ns = 0;
+	i->sample = d->sample;
+	i->sample.kernel_frames = (uint16_t)kernel;
+	i->sample.items = (uint16_t)items;
+	i->lacks_items = items;
+	memcpy(i->head, d->kernel, kernel * sizeof(uint64_t));
+	take_items(q, i);
+	i->pc = d->deferred.pc;
+	memcpy(i->regs, d->deferred.regs, sizeof(i->regs));
+	i->tls = d->deferred.tls;
+	i->g_below = d->deferred.g_below;
+	memcpy(i->code, d->deferred.code, sizeof(i->code));
+	memcpy(i->returns, d->deferred.returns, sizeof(i->returns));
+	memcpy(i->ranges, d->deferred.ranges, sizeof(i->ranges));
+	memcpy(i->chunk_at, d->deferred.chunk_at, sizeof(i->chunk_at));
+	i->exact = d->deferred.exact;
+	i->object = (struct deferred_words *)(i->head + head);
+	i->objects = 0;
+	for (unsigned n = 0; n < DEFERRED_OBJECTS; n++) {
+		if (d->deferred.objects[n].at)
+			i->object[i->objects++] = d->deferred.objects[n];
+	}
+	for (i->chunks = 0; i->chunks < chunks; i->chunks++) {
+		uint64_t at = i->chunk_at[i->chunks];
+
+		i->piece[i->chunks] =
+			piece_get(q, at, kept_from(&d->deferred, at),
+				  d->deferred.stack + (size_t)i->chunks * DEFERRED_CHUNK);
+	}
+	DL_APPEND(q->items, i);
+	q->bytes += bytes;
+	while (q->bytes > q->config.ceiling)
+		give_up(q, q->items);
+}
+
+void deferred_run(struct deferred_queue *q, uint64_t now_ns, bool all)
+{
+	struct item *i, *next;
+
+	q->now_ns = now_ns;
+	DL_FOREACH_SAFE(q->items, i, next) {
+		if (now_ns >= i->again_ns && walk(q, i, false))
+			item_drop(q, i);
+		else if (all || (now_ns > i->sample.time_ns &&
+				 now_ns - i->sample.time_ns > DEFERRED_PATIENCE_NS))
+			give_up(q, i);
+	}
+}
+
+bool deferred_empty(const struct deferred_queue *q)
+{
+	return !q->items;
+}
+
+void deferred_figures(const struct deferred_queue *q, struct deferred_figures *ret)
+{
+	*ret = q->figures;
+}

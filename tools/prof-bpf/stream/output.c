@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/prof-bpf/stream/output.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "common/base/log.h"
+
+/* An output file keeps what it held until there is something to write. */
+static int begin(struct output *o)
+{
+	struct stat st;
+
+	if (o->begun || !o->path)
+		return 0;
+	o->begun = true;
+	return !fstat(o->fd, &st) && S_ISREG(st.st_mode) && ftruncate(o->fd, 0) ? -errno : 0;
+}
+
+static int write_all(int fd, struct span s)
+{
+	while (s.len) {
+		ssize_t n = write(fd, s.data, s.len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		s.data += n;
+		s.len -= (size_t)n;
+	}
+	return 0;
+}
+
+int output_batch(void *ctx, struct span batch)
+{
+	struct output *o = ctx;
+
+	/* The bus may have another peer already than the one this was for. */
+	if (o->bus)
+		return o->has_peer ? outbox_put(&o->outbox, batch) : -ENOTCONN;
+	int r = begin(o);
+	if (!r)
+		r = write_all(o->fd, batch);
+	if (r && !o->failed)
+		log_error("%s: %s: what was written so far is a recording that ends there",
+			  o->path ? o->path : "standard output", strerror(-r));
+	o->failed |= r != 0;
+	return 0;
+}
+
+void output_emitted(struct output *o, int r)
+{
+	if (r < 0 && o->bus) {
+		o->objects_lost = true;
+		outbox_reset(&o->outbox);
+		(void)emit_restart(o->emit);
+	}
+}
+
+bool output_peer_takes(const struct output *o)
+{
+	return o->has_peer && !outbox_pressed(&o->outbox);
+}
+
+void output_peer_came(struct output *o)
+{
+	outbox_reset(&o->outbox);
+	o->has_peer = true;
+	o->objects_lost = true; /* its predecessor had them */
+	output_emitted(o, emit_restart(o->emit));
+}
+
+void output_peer_went(struct output *o)
+{
+	o->has_peer = false;
+	outbox_reset(&o->outbox);
+}
+
+bool output_has_receiver(const struct output *o)
+{
+	return !o->bus || o->has_peer;
+}

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/prof-bpf/stream/samples.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "common/base/clock.h"
+#include "common/walk/tables.h"
+#include "tools/prof-bpf/host/host.h"
+#include "tools/prof-bpf/host/memory.h"
+#include "tools/prof-bpf/kernel/kernel_names.h"
+#include "tools/prof-bpf/kernel/loader.h"
+#include "tools/prof-bpf/kernel/record.h"
+#include "tools/prof-bpf/kernel/sideband.h"
+#include "tools/prof-bpf/limit/limit.h"
+#include "tools/prof-bpf/peers/parser_deaths.h"
+#include "tools/prof-bpf/stream/deferred.h"
+#include "tools/prof-bpf/stream/definitions.h"
+#include "tools/prof-bpf/stream/output.h"
+
+static void on_sideband(void *ctx, const struct sideband_event *e)
+{
+	struct samples *p = ctx;
+
+	if (e->type == SIDEBAND_KSYMBOL)
+		kernel_names_event(p->names, e);
+	else if (e->type == SIDEBAND_THROTTLE)
+		p->throttled++;
+	else
+		host_event(p->host, e);
+}
+
+/* Marks the process and the files of a sample as in use, and asks again for rows that were evicted.
+ */
+static void touch_files(struct samples *p, const struct sample *s)
+{
+	const uint64_t *frames = sample_user_frames(s);
+	uint16_t before = 0;
+
+	tables_process_touch(p->tables, s->pid, s->time_ns);
+	for (unsigned i = 0; i < s->user_frames; i++) {
+		const uint16_t slot = (uint16_t)(frames[i] >> SAMPLE_FRAME_SLOT_SHIFT &
+						 SAMPLE_FRAME_SLOT_MASK);
+
+		if (slot == before)
+			continue;
+		before = slot;
+		tables_file_touch(p->tables, slot, s->time_ns);
+		const enum file_state state = tables_file_state(p->tables, slot);
+
+		if (state != FILE_EVICTED && state != FILE_PENDING)
+			continue;
+		struct host_file *f = host_slot_file(p->host, slot);
+		const uint64_t needs = tables_file_needs(p->tables, slot);
+
+		if (needs)
+			limit_again(p->limit, needs, clock_mono_ns());
+		if (f && tables_file_again(p->tables, slot)) {
+			tables_file_pending(p->tables, slot);
+			host_want_rows(p->host, f);
+		}
+	}
+}
+
+/* It ended where rows would have been, but for want of memory. */
+static bool lacks_rows(const struct samples *p, const struct sample *s)
+{
+	return (s->reason == WALK_NO_ROWS || s->reason == WALK_ROWS_PENDING) &&
+	       tables_file_lacks(p->tables, s->at_slot);
+}
+
+/* What the kernel said before a sample was taken is heard before it is used. */
+static void catch_up(struct samples *p, const struct sample *s)
+{
+	if (s->time_ns > p->drained_ns) {
+		sideband_drain(p->sideband, s->time_ns, on_sideband, p);
+		p->drained_ns = s->time_ns;
+	}
+}
+
+/* What is left of a sample that was walked with another program's mappings. */
+struct user_less {
+	struct sample sample;
+	uint64_t kernel[SAMPLE_MAX_KERNEL + 1];
+};
+
+static const struct sample *without_user_part(const struct sample *s, struct user_less *ret)
+{
+	ret->sample = *s;
+	/* Within exec it has none of its own any more, and none of the next program's yet. */
+	ret->sample.reason = s->flags & SAMPLE_IN_EXEC ? WALK_COMPLETE : WALK_STALE;
+	ret->sample.user_frames = ret->sample.items = ret->sample.at_slot = 0;
+	memcpy(ret->kernel, sample_words(s), s->kernel_frames * sizeof(uint64_t));
+	return &ret->sample;
+}
+
+/* The same, cut behind so many user frames. The caller's; NULL: no memory. */
+static struct sample *cut_behind(const struct sample *s, unsigned frames)
+{
+	size_t words = ((size_t)sample_head(s) + frames) * sizeof(uint64_t);
+	struct sample *ret = malloc(sizeof(*ret) + words);
+
+	if (!ret)
+		return NULL;
+	*ret = *s;
+	ret->reason = WALK_STALE;
+	ret->user_frames = (uint16_t)frames;
+	ret->at_slot = 0;
+	memcpy(ret + 1, sample_words(s), words);
+	return ret;
+}
+
+static void send_sample(struct samples *p, const struct sample *s)
+{
+	struct host_sample_ref ref;
+
+	if (p->ended)
+		return;
+	touch_files(p, s);
+	if (p->output->bus && (!output_peer_takes(p->output) || !bus_connected(p->output->bus))) {
+		p->queue_full++;
+		return;
+	}
+	p->passed_on++;
+	if (host_sample(p->host, s, &ref)) {
+		p->unkept++;
+		return;
+	}
+	struct user_less cut;
+	struct sample *shorter = NULL;
+	const unsigned hold = host_frames_that_hold(ref.process, s);
+	if (s->generation && !host_walked_with(ref.process, s->generation)) {
+		s = without_user_part(s, &cut);
+	} else if (hold < s->user_frames) {
+		shorter = cut_behind(s, hold);
+		s = shorter ? shorter : without_user_part(s, &cut);
+	}
+	p->command_runs |= ref.process->execs || s->pid != p->command;
+	struct emit_file exe;
+	struct emit_process process = definition_of_process(ref.process, &exe);
+	struct emit_thread thread = definition_of_thread(ref.thread);
+	enum walk_reason reason = lacks_rows(p, s) ? WALK_MEMORY_LIMIT : s->reason;
+	if (reason == WALK_NO_MAPPING && !s->generation &&
+	    host_mapped_since(ref.process, s->time_ns))
+		reason = WALK_STALE;
+	output_emitted(p->output, emit_sample(p->output->emit, s, reason, &process, &thread));
+	free(shorter);
+}
+
+#define HELD_BYTES (2u << 20) /* of samples that wait for names */
+
+struct held_sample {
+	struct held_sample *next;
+	struct sample sample; /* and its words */
+};
+
+void samples_walked(void *ctx, const struct sample *s)
+{
+	struct samples *p = ctx;
+	size_t words = ((size_t)sample_head(s) + s->user_frames) * sizeof(uint64_t);
+	struct held_sample *h = NULL;
+
+	if (p->names->reading && p->held_bytes < HELD_BYTES)
+		h = malloc(sizeof(*h) + words);
+	if (!h) {
+		send_sample(p, s);
+		return;
+	}
+	h->next = NULL;
+	h->sample = *s;
+	memcpy(h + 1, sample_words(s), words);
+	p->held_bytes += sizeof(*h) + words;
+	*(p->held ? p->held_end : &p->held) = h;
+	p->held_end = &h->next;
+}
+
+/* The names are there. */
+static void send_held(struct samples *p)
+{
+	while (p->held) {
+		struct held_sample *h = p->held;
+
+		p->held = h->next;
+		send_sample(p, &h->sample);
+		free(h);
+	}
+	p->held_bytes = 0;
+}
+
+#define RENEW_NS 1000000000ull /* between two times that all of them are copied again */
+
+/* What the kernel's program took of an interpreted frame's object. */
+static void on_object(struct samples *p, const struct sample *s)
+{
+	struct host_sample_ref ref;
+	struct record_object keep;
+	struct msg_object m;
+
+	if (p->without_objects || !record_object(s, &keep, &m))
+		return;
+	if (p->output->bus && !output_peer_takes(p->output)) {
+		p->output->objects_lost = true;
+		return;
+	}
+	if (host_sample(p->host, s, &ref) || !memory_may_take(ref.process) ||
+	    parser_deaths_refuse_process(p->deaths, ref.process->id))
+		return;
+	m.process = ref.process->id;
+	output_emitted(p->output, emit_object(p->output->emit, &m));
+}
+
+static void on_sample(void *ctx, const struct sample *s)
+{
+	struct samples *p = ctx;
+
+	if (s->flags & SAMPLE_OBJECT) {
+		catch_up(p, s);
+		on_object(p, s);
+		return;
+	}
+	if (s->flags & SAMPLE_ITEMS) {
+		deferred_items(p->deferred, s);
+		return;
+	}
+	catch_up(ctx, s);
+	send_sample(ctx, s);
+}
+
+/* While the kernel's names are being read: those with frames of it wait for them. */
+static void on_early_sample(void *ctx, const struct sample *s)
+{
+	if (s->flags & SAMPLE_ITEMS || !s->kernel_frames) {
+		on_sample(ctx, s);
+		return;
+	}
+	catch_up(ctx, s);
+	samples_walked(ctx, s);
+}
+
+static void on_deferred(void *ctx, const struct deferred_sample *d)
+{
+	struct samples *p = ctx;
+
+	catch_up(p, &d->sample);
+	deferred_put(p->deferred, d);
+}
+
+ssize_t samples_mappings(void *ctx, const struct sample *s, const struct tables_mapping **ret,
+			 bool *ret_whole)
+{
+	struct samples *p = ctx;
+	struct host_sample_ref ref;
+
+	if (host_sample(p->host, s, &ref))
+		return -ESRCH;
+	return host_mappings(p->host, ref.process, s->time_ns, ret, ret_whole);
+}
+
+/* Copies that nobody got are made again, once there is somebody, or room. */
+static void renew_objects(struct samples *p, uint64_t now)
+{
+	if (!p->output->objects_lost || now - p->renewed_ns < RENEW_NS ||
+	    !output_peer_takes(p->output))
+		return;
+	p->output->objects_lost = loader_forget_objects(p->loader) != 0;
+	p->renewed_ns = now;
+}
+
+void samples_drain(struct samples *p)
+{
+	uint64_t now = clock_mono_ns();
+
+	if (!p->names->reading)
+		send_held(p);
+	renew_objects(p, now);
+	loader_drain(p->loader, p->names->reading ? on_early_sample : on_sample, on_deferred, p);
+	sideband_drain(p->sideband, now, on_sideband, p);
+	p->drained_ns = now;
+	tables_tick(p->tables, now);
+	host_tick(p->host, now, now);
+	deferred_run(p->deferred, now, false);
+}
+
+void samples_done(struct samples *p)
+{
+	while (p->held) {
+		struct held_sample *h = p->held;
+
+		p->held = h->next;
+		free(h);
+	}
+}

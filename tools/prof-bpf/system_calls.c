@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/prof-bpf/system_calls.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/bpf.h>
+#include <linux/perf_event.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+#include "common/cell/baseline.h"
+
+#ifndef O_TMPFILE
+#error "fcntl.h without O_TMPFILE"
+#endif
+
+/* Flags by which an open would write, make, cut or delete. */
+#define WRITES (O_ACCMODE | O_CREAT | O_TRUNC | O_APPEND | (O_TMPFILE & ~O_DIRECTORY))
+/* What is allowed beside what all tools have (baseline.h). */
+static const struct seccomp_rule calls[] = {
+	/* Reading, and writing to what is open. */
+	CALL("read"),
+	CALL("readv"),
+	CALL("pread64"),
+	CALL("writev"),
+	CALL("pwrite64"),
+	CALL("lseek"),
+	CALL("sendfile"),
+	CALL("ftruncate"),
+	CALL("getdents64"),
+	/* Opening to read, and asking about files. */
+	CALL_IF("openat", SECCOMP_CLEAR(2, WRITES)),
+	CALL_IF("newfstatat", SECCOMP_CLEAR(3, AT_EMPTY_PATH)),
+	CALL("statx"),
+	CALL("statfs"),
+	CALL("fstatfs"),
+	CALL("readlink"),
+	CALL("readlinkat"),
+	CALL("access"),
+	CALL("faccessat"),
+	CALL("faccessat2"),
+	CALL_IF("fcntl", SECCOMP_IS(1, F_DUPFD_CLOEXEC)),
+	CALL_IF("fcntl", SECCOMP_IS(1, F_GETFD)),
+	CALL_IF("fcntl", SECCOMP_IS(1, F_SETFD)),
+	CALL_IF("fcntl", SECCOMP_IS(1, F_GETFL)),
+	CALL_IF("fcntl", SECCOMP_IS(1, F_SETFL)),
+	CALL_IF("fcntl", SECCOMP_IS(1, F_ADD_SEALS)),
+	CALL("memfd_create"),
+	/* Memory of processes. By its file in /proc the process could not map anything while it
+	 * waits for a page of it. */
+	CALL("process_vm_readv"),
+	/* The kernel's side. */
+	CALL_IF("bpf", SECCOMP_IS(0, BPF_MAP_CREATE)),
+	CALL_IF("bpf", SECCOMP_IS(0, BPF_MAP_LOOKUP_ELEM)),
+	CALL_IF("bpf", SECCOMP_IS(0, BPF_MAP_UPDATE_ELEM)),
+	CALL_IF("bpf", SECCOMP_IS(0, BPF_MAP_DELETE_ELEM)),
+	CALL_IF("bpf", SECCOMP_IS(0, BPF_OBJ_GET_INFO_BY_FD)),
+	CALL_IF("bpf", SECCOMP_IS(0, BPF_ITER_CREATE)),
+	CALL_IF("bpf", SECCOMP_IS(0, BPF_LINK_CREATE)),
+	CALL_IF("ioctl", SECCOMP_IS(1, PERF_EVENT_IOC_ENABLE)),
+	CALL_IF("ioctl", SECCOMP_IS(1, PERF_EVENT_IOC_DISABLE)),
+	CALL_IF("ioctl", SECCOMP_IS(1, PERF_EVENT_IOC_SET_BPF)),
+	/* Peers, at sockets that are there. */
+	CALL("accept"),
+	CALL("accept4"),
+	CALL("getpeername"),
+	/* Waiting. */
+	CALL("epoll_create1"),
+	CALL("epoll_ctl"),
+	CALL("epoll_wait"),
+	CALL("epoll_pwait"),
+	CALL("poll"),
+	CALL("ppoll"),
+	CALL("eventfd2"),
+	CALL("signalfd4"),
+	CALL("timerfd_create"),
+	CALL("timerfd_settime"),
+	CALL("timerfd_gettime"),
+	CALL("futex_waitv"),
+	/* Memory, of which none can be run. */
+	CALL_IF("mmap", SECCOMP_CLEAR(2, PROT_EXEC), SECCOMP_CLEAR(3, MAP_ANONYMOUS)),
+	CALL("membarrier"),
+	CALL_IF("prctl", SECCOMP_IS(0, PR_SET_NAME)),
+	/* What it is, and what time. */
+	CALL("getppid"),
+	CALL("getuid"),
+	CALL("geteuid"),
+	CALL("getgid"),
+	CALL("getegid"),
+	CALL("getcpu"),
+	CALL("sched_getaffinity"),
+	CALL("getrusage"),
+	CALL("uname"),
+	/* Limits are read, never set. */
+	CALL_IF("prlimit64", SECCOMP_IS(0, 0), SECCOMP_CLEAR(2, UINT64_MAX)),
+	CALL("getrlimit"),
+	/* Made of a program by the kernel, when somebody traces its returns or entries. */
+	CALL_NUMBER("uretprobe", 335),
+	CALL_NUMBER("uprobe", 336),
+	CALLS_END,
+};
+
+int system_calls_enter(pid_t extractor, pid_t cpus)
+{
+	/* nng removes its sockets' names when it ends: in the deployment the launcher does that. */
+	static const struct seccomp_rule deployed[] = { CALL_FAILS("unlink", EPERM), CALLS_END };
+	const struct seccomp_rule by_hand[] = {
+		CALL_IF("kill", SECCOMP_IS(0, extractor), SECCOMP_IS(1, SIGKILL)),
+		CALL_IF("wait4", SECCOMP_IS(0, extractor)),
+		CALL("unlink"),
+		CALL("rmdir"),
+		CALLS_END,
+	};
+	/* abort() is to be seen as such. */
+	const struct seccomp_rule own[] = {
+		CALL_IF("tgkill", SECCOMP_IS(0, getpid()), SECCOMP_IS(2, SIGABRT)),
+		CALL_IF("wait4", SECCOMP_IS(0, cpus ? cpus : getpid())),
+		CALLS_END,
+	};
+	const struct seccomp_rule *const lists[] = { baseline_calls,
+						     baseline_sockets,
+						     baseline_threads,
+						     calls,
+						     own,
+						     extractor ? by_hand : deployed };
+
+	return seccomp_enter(lists, sizeof(lists) / sizeof(lists[0]), true);
+}

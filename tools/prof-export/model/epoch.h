@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The ids of the present epoch, and the definitions that they stand for. All ids are void when the
+ * epoch ends; those of a process and its threads already when the process ends. Processes and
+ * threads become definitions with their first sample.
+ */
+#ifndef PROFPIPE_EPOCH_H
+#define PROFPIPE_EPOCH_H
+
+#include "tools/prof-export/model/definitions.h"
+
+struct epoch_process {
+	uint64_t pid, start_ns, execs;
+	uint32_t flags;
+	uint32_t exe;			/* file, or MODEL_NONE */
+	uint32_t process;		/* definition; MODEL_NONE before its first sample */
+	uint32_t threads;		/* its first; next free slot for an unused one */
+	uint64_t samples, cut, unnamed; /* as in struct status, until its runtime is known */
+	uint8_t runtime;		/* of common/status/remedies.def; STATUS_RUNTIMES: none */
+	uint8_t comm_len;
+	char comm[16];
+};
+
+struct epoch_thread {
+	uint64_t id, tid;
+	uint32_t process; /* in epoch.processes */
+	uint32_t thread;  /* definition; MODEL_NONE before its first sample */
+	uint32_t next;	  /* of its process; next free slot for an unused one */
+	bool counted;
+	uint8_t comm_len;
+	char comm[16];
+};
+
+struct epoch {
+	struct definitions *definitions; /* borrowed; all memory is its pool's */
+	bool interpreter_frames, lines;	 /* as in struct model_options */
+	struct idmap process_ids, thread_ids, file_ids, function_ids, frame_ids, stack_ids;
+	ARRAY(struct epoch_process) processes;
+	ARRAY(struct epoch_thread) threads;
+	uint32_t free_process, free_thread;
+	ARRAY(uint32_t) groups;	 /* a number of frames, then so many frames */
+	ARRAY(uint32_t) scratch; /* a stack being taken */
+};
+
+void epoch_init(struct epoch *e, struct definitions *d, bool interpreter_frames, bool lines);
+/* Begins another epoch, in which no id is known. */
+void epoch_forget(struct epoch *e);
+void epoch_done(struct epoch *e);
+
+/* Each takes a message that defines an id. A message is ignored if it names an unknown id, or
+ * defines a thread, file or function again. 0, -EINVAL for id 0, -ENOBUFS at the ceiling. */
+int epoch_process(struct epoch *e, const struct msg_process *msg);
+int epoch_thread(struct epoch *e, const struct msg_thread *msg);
+int epoch_file(struct epoch *e, const struct msg_file *msg);
+int epoch_function(struct epoch *e, const struct msg_function *msg);
+int epoch_frame(struct epoch *e, const struct msg_frame *msg);
+int epoch_stack(struct epoch *e, const struct msg_stack *msg);
+/* Voids the ids of the process and its threads. */
+void epoch_process_end(struct epoch *e, const struct msg_process_end *msg);
+/* Makes the thread and its process definitions, unless they are. 0, -ENOBUFS. */
+int epoch_keep_thread(struct epoch *e, struct epoch_thread *t);
+
+#endif

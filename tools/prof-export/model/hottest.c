@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/prof-export/model/hottest.h"
+
+#include <string.h>
+
+void hottest_done(struct hottest *h, struct pool *p)
+{
+	strings_done(&h->names, p);
+	pool_free(p, h->self.data, &h->self.cap, sizeof(*h->self.data));
+	h->self.data = NULL;
+	h->self.len = 0;
+}
+
+bool hottest_add(struct hottest *h, struct pool *p, struct str name, uint64_t self)
+{
+	uint32_t at;
+
+	if (strings_intern(&h->names, p, name, &at))
+		return false;
+	if (at == h->self.len) {
+		void *more = pool_grow(p, h->self.data, &h->self.cap, h->self.len + 1,
+				       sizeof(*h->self.data));
+
+		if (!more)
+			return false;
+		h->self.data = more;
+		h->self.data[h->self.len++] = 0;
+	}
+	/* A name without a count was one too many. */
+	if (at < h->self.len && __builtin_add_overflow(h->self.data[at], self, &h->self.data[at]))
+		h->self.data[at] = UINT64_MAX;
+	return true;
+}
+
+void hottest_add_all(struct hottest *h, struct pool *p, const struct hottest *from)
+{
+	for (uint32_t i = 0; i < from->self.len; i++) {
+		if (!hottest_add(h, p, strings_get(&from->names, i), from->self.data[i]))
+			break;
+	}
+}
+
+static bool hotter(const struct hottest *h, uint32_t a, uint32_t b)
+{
+	if (h->self.data[a] != h->self.data[b])
+		return h->self.data[a] > h->self.data[b];
+	const struct str x = strings_get(&h->names, a), y = strings_get(&h->names, b);
+	const uint32_t n = x.len < y.len ? x.len : y.len;
+	const int order = n ? memcmp(x.data, y.data, n) : 0;
+
+	return order ? order < 0 : x.len < y.len;
+}
+
+void hottest_top(const struct hottest *h, struct status_top top[static STATUS_TOP])
+{
+	uint32_t best[STATUS_TOP];
+	size_t n = 0;
+
+	for (uint32_t i = 0; i < h->self.len; i++) {
+		size_t at = n < STATUS_TOP ? n++ : STATUS_TOP;
+
+		for (; at > 0 && hotter(h, i, best[at - 1]); at--)
+			if (at < STATUS_TOP)
+				best[at] = best[at - 1];
+		if (at < STATUS_TOP)
+			best[at] = i;
+	}
+	for (size_t i = 0; i < n; i++) {
+		const struct str s = str_cut(strings_get(&h->names, best[i]), STATUS_NAME - 1);
+
+		top[i].self = h->self.data[best[i]];
+		memcpy(top[i].name, s.data, s.len);
+	}
+}

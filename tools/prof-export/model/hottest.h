@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Counts of samples by the name of their leaf function. */
+#ifndef PROFPIPE_HOTTEST_H
+#define PROFPIPE_HOTTEST_H
+
+#include "common/status/status.h"
+#include "tools/prof-export/model/table.h"
+
+struct hottest {
+	struct strings names;
+	ARRAY(uint64_t) self; /* by name */
+};
+
+/* All memory is the pool's. All zeros: empty. */
+void hottest_done(struct hottest *h, struct pool *p);
+/* Adds to a name's count, at most to UINT64_MAX. False: there is no room for it. */
+bool hottest_add(struct hottest *h, struct pool *p, struct str name, uint64_t self);
+/* Adds all of `from`, as far as there is room. */
+void hottest_add_all(struct hottest *h, struct pool *p, const struct hottest *from);
+/* The hottest first, equal ones by name; what is left of top stays as it is. */
+void hottest_top(const struct hottest *h, struct status_top top[static STATUS_TOP]);
+
+#endif

@@ -1,0 +1,570 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/prof-export/model/model.h"
+
+#include <errno.h>
+#include "common/cell/budget.h"
+#include "common/status/account.h"
+#include "tools/prof-export/model/epoch.h"
+#include "tools/prof-export/model/hottest.h"
+#include "tools/prof-export/model/label.h"
+#include "tools/prof-export/model/uptime.h"
+
+/* A prof-bpf: when it began, what it says it took; and what all before it came to. */
+struct sampler {
+	uint64_t began_ns, taken, accounted, bpf_runs, bpf_ns;
+};
+
+/* What the launcher says of the run (common/cell/deploy.h). */
+struct launched {
+	uint64_t taken, restarts[STATUS_TOOLS];
+};
+
+struct model {
+	struct model_options options;
+	struct model_header header;
+	char header_text[6][256];
+	struct model_totals totals;
+	struct sampler sampler;
+	struct uptime uptime;
+	struct launched launched;
+	bool gap_seen, limit_hit; /* in this epoch */
+
+	struct epoch epoch;
+	struct definitions definitions;
+	struct index seen; /* processes and threads told of: hashes only */
+
+	struct hottest hottest; /* of epochs that are forgotten */
+};
+
+static void add(uint64_t *sum, uint64_t n)
+{
+	if (__builtin_add_overflow(*sum, n, sum))
+		*sum = UINT64_MAX;
+}
+
+int model_new(const struct model_options *o, struct model **ret)
+{
+	struct model *m = calloc(1, sizeof(*m));
+
+	if (!m)
+		return -ENOMEM;
+	m->options = *o;
+	m->definitions.pool.max = o->memory_max;
+	m->definitions.detail = o->detail;
+	m->totals.first_ns = UINT64_MAX;
+	epoch_init(&m->epoch, &m->definitions, o->interpreter_frames, o->lines);
+	if (definitions_begin(&m->definitions)) {
+		model_free(m);
+		return -EINVAL;
+	}
+	*ret = m;
+	return 0;
+}
+
+void model_free(struct model *m)
+{
+	if (!m)
+		return;
+	epoch_done(&m->epoch);
+	definitions_done(&m->definitions);
+	hottest_done(&m->hottest, &m->definitions.pool);
+	index_done(&m->seen, &m->definitions.pool);
+	free(m);
+}
+
+/* Counts a process or thread once, by a 64-bit hash of what it is. Where there is no room to
+ * remember it, it may be counted again. */
+static void count_once(struct model *m, const uint64_t *numbers, size_t n, uint64_t *count)
+{
+	const uint64_t h = table_hash64(numbers, n * sizeof(*numbers));
+	const uint32_t number = (uint32_t)(h >> 32) & 0x7fffffff;
+	size_t cursor = SIZE_MAX;
+	uint32_t i;
+
+	while ((i = index_next(&m->seen, (uint32_t)h, &cursor)) != TABLE_NONE)
+		if (i == number)
+			return;
+	index_add(&m->seen, &m->definitions.pool, (uint32_t)h, number);
+	++*count;
+}
+
+static int count_bucket(struct model *m, uint32_t thread, uint32_t stack, uint64_t value)
+{
+	uint32_t i;
+	int r = definitions_bucket(&m->definitions, thread, stack, &i);
+
+	if (r)
+		return r;
+	m->definitions.buckets.data[i].samples++;
+	add(&m->definitions.buckets.data[i].value, value);
+	return 0;
+}
+
+/* Notes why samples will be lost that name what could not be kept. */
+static void note_full(struct model *m, int r)
+{
+	if (r == -ENOBUFS)
+		m->limit_hit = true;
+}
+
+/* --- samples --- */
+
+static size_t reason_slot(uint64_t reason)
+{
+	return reason < STATUS_REASONS ? (size_t)reason : STATUS_REASONS - 1;
+}
+
+/* Before it is known which runtime a process runs, its samples are counted with it. */
+static void count_runtime(struct model *m, struct epoch_process *p, const struct model_stack *s)
+{
+	struct model_totals *t = &m->totals;
+
+	p->samples++;
+	p->cut += s->generated &&
+		  (s->reason == WALK_NO_ROWS || s->reason == WALK_NO_MAPPING ||
+		   s->reason == WALK_NO_PROGRESS || s->reason == WALK_STACK_UNREADABLE ||
+		   s->reason == WALK_CALLER_UNSURE);
+	p->unnamed += s->unnamed;
+	if (p->runtime >= STATUS_RUNTIMES)
+		p->runtime = s->runtime;
+	if (p->runtime >= STATUS_RUNTIMES)
+		return;
+	t->runtime_samples[p->runtime] += p->samples;
+	t->runtime_cut[p->runtime] += p->cut;
+	t->runtime_unnamed[p->runtime] += p->unnamed;
+	p->samples = p->cut = p->unnamed = 0;
+}
+
+static void lose_to_limit(struct model *m)
+{
+	m->totals.unkept++;
+	model_lose(m, LOST_LIMIT, 1);
+}
+
+static void lose_sample(struct model *m)
+{
+	if (m->limit_hit)
+		lose_to_limit(m);
+	else
+		model_lose(m, m->gap_seen ? LOST_SEQUENCE : LOST_MALFORMED, 1);
+}
+
+static int take_sample(struct model *m, const struct msg_sample *msg, struct model_sample *ret)
+{
+	struct model_totals *t = &m->totals;
+	uint32_t stack = idmap_get(&m->epoch.stack_ids, msg->stack),
+		 thread_at = idmap_get(&m->epoch.thread_ids, msg->thread);
+	uint32_t thread = MODEL_NONE;
+
+	if ((msg->thread && thread_at == TABLE_NONE) || (msg->stack && stack == TABLE_NONE)) {
+		lose_sample(m);
+		return 0;
+	}
+	if (!msg->stack && definitions_stack(&m->definitions, 0, false, NULL, 0, &stack)) {
+		lose_to_limit(m);
+		return 0;
+	}
+	if (msg->thread && m->options.aggregate) {
+		if (epoch_keep_thread(&m->epoch, &m->epoch.threads.data[thread_at])) {
+			lose_to_limit(m);
+			return 0;
+		}
+		thread = m->epoch.threads.data[thread_at].thread;
+	}
+	if (m->options.aggregate && count_bucket(m, thread, stack, msg->value)) {
+		lose_to_limit(m);
+		return 0;
+	}
+	const struct model_stack *s = &m->definitions.stacks.data[stack];
+
+	*ret = (struct model_sample){
+		.cpu = msg->cpu, .time_ns = msg->time_ns, .value = msg->value, .stack = s
+	};
+	if (msg->thread) {
+		struct epoch_thread *d = &m->epoch.threads.data[thread_at];
+		struct epoch_process *p = &m->epoch.processes.data[d->process];
+
+		if (!d->counted)
+			count_once(m, (uint64_t[]){ p->pid, p->start_ns, d->tid }, 3, &t->threads);
+		d->counted = true;
+		ret->comm = (struct str){ .data = d->comm, .len = d->comm_len };
+		ret->process_comm = (struct str){ .data = p->comm, .len = p->comm_len };
+		ret->pid = p->pid;
+		ret->tid = d->tid;
+		count_runtime(m, p, s);
+	}
+	t->samples++;
+	add(&t->value, msg->value);
+	t->user_stacks += s->user;
+	if (s->reason) {
+		t->truncated[reason_slot(s->reason)]++;
+	} else {
+		t->complete++;
+		if (!t->first_complete_ns || msg->time_ns < t->first_complete_ns)
+			t->first_complete_ns = msg->time_ns;
+	}
+	if (msg->time_ns < t->first_ns)
+		t->first_ns = msg->time_ns;
+	if (msg->time_ns > t->last_ns)
+		t->last_ns = msg->time_ns;
+	uptime_until(&m->uptime, msg->time_ns);
+	if (s->count)
+		m->definitions.self.data[m->definitions.numbers.data[s->frames]]++;
+	return MODEL_SAMPLE;
+}
+
+/* --- the rest --- */
+
+static void take_hello(struct model *m, const struct msg_hello *msg)
+{
+	struct model_header *h = &m->header;
+	const struct str from[] = { msg->producer, msg->arch,  msg->kernel,
+				    msg->hostname, msg->event, msg->unit };
+	struct str *const to[] = { &h->producer, &h->arch,  &h->kernel,
+				   &h->hostname, &h->event, &h->unit };
+
+	if (h->seen)
+		return;
+	for (size_t i = 0; i < sizeof(to) / sizeof(to[0]); i++) {
+		const struct str s = str_cut(from[i], sizeof(m->header_text[i]));
+
+		if (s.len)
+			memcpy(m->header_text[i], s.data, s.len);
+		*to[i] = (struct str){ .data = m->header_text[i], .len = s.len };
+	}
+	h->kind = msg->kind;
+	h->cpus = msg->cpus;
+	h->hz = msg->hz;
+	h->period = msg->period;
+	h->mono_ns = msg->mono_ns;
+	h->wall_ns = msg->wall_ns;
+	h->seen = true;
+}
+
+/* Samples of which it is known what became of them. */
+static uint64_t accounted(const struct model_totals *t)
+{
+	return t->samples + lost_samples(t->lost) - t->lost[LOST_RESTART];
+}
+
+/* What the sampler took and did not come was in the hands of tools that ended: it is known when
+ * all has come that will, at the end of that sampler's life or of the stream. */
+static void settle(struct model *m)
+{
+	const uint64_t came = accounted(&m->totals) - m->sampler.accounted;
+
+	if (m->sampler.taken > came)
+		model_lose(m, LOST_RESTART, m->sampler.taken - came);
+	m->sampler.taken = 0;
+}
+
+static void begin_sampler(struct model *m, uint64_t began_ns)
+{
+	if (m->sampler.began_ns == began_ns)
+		return;
+	settle(m);
+	uptime_next(&m->uptime);
+	m->sampler = (struct sampler){ .began_ns = began_ns,
+				       .accounted = accounted(&m->totals),
+				       .bpf_runs = m->totals.bpf_runs,
+				       .bpf_ns = m->totals.bpf_ns };
+}
+
+/* Others leave it so much: what it was given at the start is its own in any case. */
+static void grant(struct model *m, uint64_t share)
+{
+	const uint64_t granted =
+		budget_model(share < m->options.share_most ? share : m->options.share_most);
+
+	if (m->options.share_most)
+		m->definitions.pool.max = granted > m->options.memory_max ? granted
+									  : m->options.memory_max;
+}
+
+static void take_figure(struct model *m, const struct msg_figure *msg)
+{
+	struct model_totals *t = &m->totals;
+	const struct {
+		const char *name;
+		uint64_t *value, before;
+	} kept[] = {
+		{ "taken", &m->sampler.taken, 0 },
+		{ "bpf_runs", &t->bpf_runs, m->sampler.bpf_runs },
+		{ "bpf_ns", &t->bpf_ns, m->sampler.bpf_ns },
+		{ "map_bytes", &t->map_bytes, 0 },
+		{ "memory_enough", &t->memory_enough, 0 },
+		{ "memory_peak", &t->memory_peak, 0 },
+		{ "run_taken", &m->launched.taken, 0 },
+		{ "run_until", &m->uptime.run_until_ns, 0 },
+		{ "restarts_bpf", &m->launched.restarts[0], 0 },
+		{ "restarts_deltas", &m->launched.restarts[1], 0 },
+		{ "restarts_symd", &m->launched.restarts[2], 0 },
+		{ "restarts_export", &m->launched.restarts[3], 0 },
+	};
+
+	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
+		if (str_eq(msg->name, str_from(kept[i].name)))
+			*kept[i].value = kept[i].before + msg->value;
+	if (str_eq(msg->name, STR_LIT("began")))
+		begin_sampler(m, msg->value);
+	else if (str_eq(msg->name, STR_LIT("sampling_since")))
+		uptime_since(&m->uptime, msg->value);
+	else if (str_eq(msg->name, STR_LIT("sampled_until")))
+		uptime_until(&m->uptime, msg->value);
+	else if (str_eq(msg->name, STR_LIT("memory_export")))
+		grant(m, msg->value);
+}
+
+int model_take(struct model *m, const struct msg *msg, struct model_sample *ret_sample)
+{
+	switch (msg->id) {
+	case MSG_HELLO:
+		take_hello(m, &msg->hello);
+		break;
+	case MSG_CLOCK:
+		break; /* all times that are shown are of the beginning */
+	case MSG_PROCESS:
+		if (idmap_get(&m->epoch.process_ids, msg->process.id) == TABLE_NONE)
+			count_once(m, (uint64_t[]){ msg->process.pid, msg->process.start_ns }, 2,
+				   &m->totals.processes);
+		note_full(m, epoch_process(&m->epoch, &msg->process));
+		break;
+	case MSG_PROCESS_END:
+		epoch_process_end(&m->epoch, &msg->process_end);
+		break;
+	case MSG_THREAD:
+		note_full(m, epoch_thread(&m->epoch, &msg->thread));
+		break;
+	case MSG_FILE:
+		note_full(m, epoch_file(&m->epoch, &msg->file));
+		break;
+	case MSG_FUNCTION:
+		note_full(m, epoch_function(&m->epoch, &msg->function));
+		break;
+	case MSG_FRAME:
+		note_full(m, epoch_frame(&m->epoch, &msg->frame));
+		break;
+	case MSG_STACK:
+		note_full(m, epoch_stack(&m->epoch, &msg->stack));
+		break;
+	case MSG_SAMPLE:
+		return take_sample(m, &msg->sample, ret_sample);
+	case MSG_LOST:
+		model_lose(m, (enum lost_reason)reason_slot(msg->lost.reason), msg->lost.count);
+		break;
+	case MSG_FIGURE:
+		take_figure(m, &msg->figure);
+		break;
+	case MSG_END:
+		if (msg->end.reason != END_PEER_LOST)
+			settle(m);
+		m->totals.ended = true;
+		m->totals.end_reason = msg->end.reason;
+		m->totals.end_ns = msg->end.time_ns;
+		break;
+	default:
+		model_lose(m, LOST_MALFORMED, 1); /* no message of a stream */
+	}
+	return 0;
+}
+
+bool model_ended_well(const struct model *m)
+{
+	const struct model_totals *t = &m->totals;
+
+	return t->ended && t->end_reason != END_PEER_LOST && t->end_reason != END_FAILED;
+}
+
+void model_conclude(struct model *m)
+{
+	const uint64_t came = m->totals.samples + lost_samples(m->totals.lost);
+
+	/* What the launcher heard of being taken, and nobody told of here. */
+	if (m->launched.taken > came)
+		model_lose(m, LOST_RESTART, m->launched.taken - came);
+	uptime_conclude(&m->uptime, model_ended_well(m), m->totals.end_ns);
+}
+
+/* Adds self counts by name to h, as far as there is room. */
+static void add_leaves(const struct model *m, struct hottest *h, struct pool *p)
+{
+	struct buf name = BUF_INIT(0);
+
+	for (size_t i = 0; i < m->definitions.self.len; i++) {
+		const struct model_frame *f = &m->definitions.frames.data[i];
+
+		if (!m->definitions.self.data[i] || f->kind == MODEL_TRUNCATED)
+			continue;
+		buf_reset(&name);
+		if (label_call(&name, &m->definitions, f, 0) ||
+		    !hottest_add(
+			    h, p,
+			    (struct str){ .data = (char *)name.data, .len = (uint32_t)name.len },
+			    m->definitions.self.data[i]))
+			break;
+	}
+	buf_done(&name);
+}
+
+void model_forget(struct model *m)
+{
+	epoch_forget(&m->epoch);
+	if (!m->options.aggregate) {
+		add_leaves(m, &m->hottest, &m->definitions.pool);
+		definitions_begin(
+			&m->definitions); /* cannot fail: more than it takes was just given back */
+	}
+	m->gap_seen = m->limit_hit = false;
+}
+
+void model_missing(struct model *m, uint64_t n)
+{
+	m->gap_seen = m->gap_seen || n;
+	add(&m->totals.lost[LOST_SEQUENCE], n);
+}
+
+void model_lose(struct model *m, enum lost_reason reason, uint64_t n)
+{
+	add(&m->totals.lost[reason], n);
+}
+
+/* --- what is known --- */
+
+const struct model_header *model_header(const struct model *m)
+{
+	return &m->header;
+}
+
+const struct model_totals *model_totals(const struct model *m)
+{
+	return &m->totals;
+}
+
+const struct definitions *model_definitions(const struct model *m)
+{
+	return &m->definitions;
+}
+
+struct pool model_memory(const struct model *m)
+{
+	return m->definitions.pool;
+}
+
+uint64_t model_start_ns(const struct model *m)
+{
+	if (m->uptime.first_ns)
+		return m->uptime.first_ns;
+	return m->totals.first_ns < m->header.mono_ns ? m->totals.first_ns : m->header.mono_ns;
+}
+
+uint64_t model_start_wall_ns(const struct model *m)
+{
+	return m->header.wall_ns - (m->header.mono_ns - model_start_ns(m));
+}
+
+uint64_t model_duration_ns(const struct model *m)
+{
+	const struct model_totals *t = &m->totals;
+	const uint64_t start = model_start_ns(m);
+	uint64_t end = uptime_end_ns(&m->uptime);
+
+	if (!end)
+		end = t->end_ns > t->last_ns ? t->end_ns : t->last_ns;
+	return end > start ? end - start : 0;
+}
+
+/* What would have been taken while nobody was there to: as much as at other times. */
+static uint64_t unsampled(const struct model *m)
+{
+	const double came = (double)(m->totals.samples + lost_samples(m->totals.lost)),
+		     sampled = (double)uptime_sampled_ns(&m->uptime),
+		     away = (double)m->uptime.unsampled_ns,
+		     most = away / 1e9 * (double)m->header.hz * (double)m->header.cpus,
+		     n = sampled > 0 ? came / sampled * away : 0, least = n < most ? n : most;
+
+	return least < 1e18 ? (uint64_t)least : (uint64_t)1e18;
+}
+
+#define ACCESSOR(name, type) \
+	size_t model_##name(const struct model *m, const struct model_##type **ret) \
+	{ \
+		*ret = m->definitions.name.data; \
+		return m->definitions.name.len; \
+	}
+ACCESSOR(files, file)
+ACCESSOR(functions, function)
+ACCESSOR(frames, frame)
+ACCESSOR(stacks, stack)
+ACCESSOR(processes, process)
+ACCESSOR(threads, thread)
+ACCESSOR(buckets, bucket)
+
+size_t model_strings(const struct model *m)
+{
+	return m->definitions.strings.len;
+}
+
+struct str model_string(const struct model *m, uint32_t i)
+{
+	return strings_get(&m->definitions.strings, i);
+}
+
+const uint32_t *model_frames_of(const struct model *m, const struct model_stack *s)
+{
+	return m->definitions.numbers.data + s->frames;
+}
+
+const uint32_t *model_functions_of(const struct model *m, const struct model_frame *f)
+{
+	return m->definitions.numbers.data + f->calls;
+}
+
+const uint32_t *model_lines_of(const struct model *m, const struct model_frame *f)
+{
+	return m->definitions.numbers.data + f->calls + f->count;
+}
+
+/* --- all figures --- */
+
+static void fill_top(const struct model *m, struct status_top top[static STATUS_TOP])
+{
+	struct pool p = { .max = m->definitions.pool.max };
+	struct hottest h = { 0 };
+
+	hottest_add_all(&h, &p, &m->hottest);
+	add_leaves(m, &h, &p);
+	hottest_top(&h, top);
+	hottest_done(&h, &p);
+}
+
+void model_status(const struct model *m, struct status *st, bool with_top)
+{
+	const struct model_totals *t = &m->totals;
+
+	*st = (struct status){ .samples = t->samples,
+			       .user_stacks = t->user_stacks,
+			       .complete = t->complete,
+			       .processes = t->processes,
+			       .threads = t->threads,
+			       .bpf_runs = t->bpf_runs,
+			       .bpf_ns = t->bpf_ns,
+			       .map_bytes = t->map_bytes,
+			       .enough = t->memory_enough,
+			       .memory_peak = t->memory_peak,
+			       .first_complete_ns = t->first_complete_ns,
+			       .duration_ns = model_duration_ns(m),
+			       .unsampled_ns = m->uptime.unsampled_ns,
+			       .unsampled = unsampled(m) };
+	memcpy(st->truncated, t->truncated, sizeof(st->truncated));
+	memcpy(st->lost, t->lost, sizeof(st->lost));
+	memcpy(st->restarts, m->launched.restarts, sizeof(st->restarts));
+	memcpy(st->runtime_samples, t->runtime_samples, sizeof(st->runtime_samples));
+	memcpy(st->runtime_cut, t->runtime_cut, sizeof(st->runtime_cut));
+	memcpy(st->runtime_unnamed, t->runtime_unnamed, sizeof(st->runtime_unnamed));
+	const struct str event = str_cut(m->header.event, STATUS_EVENT - 1);
+
+	if (event.len)
+		memcpy(st->event, event.data, event.len);
+	if (with_top)
+		fill_top(m, st->top);
+}

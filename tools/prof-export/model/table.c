@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/prof-export/model/table.h"
+
+#include <errno.h>
+#include <sys/random.h>
+
+static uint64_t seed(void)
+{
+	static uint64_t value;
+
+	/* Without entropy the address of a variable has to do: the table stays right, only its
+	 * order is easier to guess. */
+	if (!value && getrandom(&value, sizeof(value), GRND_NONBLOCK) != (ssize_t)sizeof(value))
+		value = (uintptr_t)&value;
+	value |= 1;
+	return value;
+}
+
+static uint64_t fold(uint64_t a, uint64_t b)
+{
+	const unsigned __int128 product = (unsigned __int128)a * b;
+
+	return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
+uint64_t table_hash64(const void *data, size_t n)
+{
+	const uint8_t *p = data;
+	uint64_t h = seed() ^ n;
+
+	while (n) {
+		const size_t part = n < 8 ? n : 8;
+		uint64_t word = 0;
+
+		memcpy(&word, p, part);
+		h = fold(h ^ word ^ 0x9e3779b97f4a7c15u, seed() ^ 0xd6e8feb86659fd93u);
+		p += part;
+		n -= part;
+	}
+	return fold(h ^ 0xa0761d6478bd642fu, seed() ^ 0xe7037ed1a0b428dbu);
+}
+
+uint32_t table_hash(const void *data, size_t n)
+{
+	const uint64_t h = table_hash64(data, n);
+
+	return (uint32_t)(h ^ h >> 32);
+}
+
+/* --- by content --- */
+
+uint32_t index_next(const struct index *ix, uint32_t hash, size_t *cursor)
+{
+	if (!ix->cap)
+		return TABLE_NONE;
+	const size_t mask = ix->cap - 1;
+	size_t i = *cursor == SIZE_MAX ? hash & mask : (*cursor + 1) & mask;
+
+	for (; ix->slots[i]; i = (i + 1) & mask)
+		if (ix->hashes[i] == hash) {
+			*cursor = i;
+			return ix->slots[i] - 1;
+		}
+	*cursor = i;
+	return TABLE_NONE;
+}
+
+static void index_put(struct index *ix, uint32_t hash, uint32_t slot)
+{
+	const size_t mask = ix->cap - 1;
+	size_t i = hash & mask;
+
+	while (ix->slots[i])
+		i = (i + 1) & mask;
+	ix->slots[i] = slot;
+	ix->hashes[i] = hash;
+	ix->len++;
+}
+
+static int index_grow(struct index *ix, struct pool *p)
+{
+	struct index bigger = { .cap = ix->cap ? ix->cap * 2 : 64 };
+	const size_t bytes = bigger.cap * 2 * sizeof(uint32_t);
+
+	if (bytes > p->max - p->used)
+		return -ENOBUFS;
+	bigger.slots = calloc(bigger.cap, sizeof(uint32_t));
+	bigger.hashes = calloc(bigger.cap, sizeof(uint32_t));
+	if (!bigger.slots || !bigger.hashes) {
+		free(bigger.slots);
+		free(bigger.hashes);
+		return -ENOBUFS;
+	}
+	for (size_t i = 0; i < ix->cap; i++)
+		if (ix->slots[i])
+			index_put(&bigger, ix->hashes[i], ix->slots[i]);
+	index_done(ix, p);
+	p->used += bytes;
+	*ix = bigger;
+	return 0;
+}
+
+int index_add(struct index *ix, struct pool *p, uint32_t hash, uint32_t number)
+{
+	if (number == TABLE_NONE)
+		return -ENOBUFS;
+	if (ix->len >= ix->cap / 4 * 3) {
+		int r = index_grow(ix, p);
+
+		if (r)
+			return r;
+	}
+	index_put(ix, hash, number + 1);
+	return 0;
+}
+
+void index_done(struct index *ix, struct pool *p)
+{
+	free(ix->slots);
+	free(ix->hashes);
+	p->used -= ix->cap * 2 * sizeof(uint32_t);
+	*ix = (struct index){ 0 };
+}
+
+/* --- by id --- */
+
+#define IDMAP_SLOT (sizeof(uint64_t) + sizeof(uint32_t))
+
+static size_t home(const struct idmap *m, uint64_t id)
+{
+	return (size_t)fold(id ^ seed(), 0x9e3779b97f4a7c15u ^ seed()) & (m->cap - 1);
+}
+
+uint32_t idmap_get(const struct idmap *m, uint64_t id)
+{
+	if (!m->cap || !id)
+		return TABLE_NONE;
+	for (size_t i = home(m, id); m->keys[i]; i = (i + 1) & (m->cap - 1))
+		if (m->keys[i] == id)
+			return m->values[i];
+	return TABLE_NONE;
+}
+
+static void idmap_put(struct idmap *m, uint64_t id, uint32_t value)
+{
+	size_t i = home(m, id);
+
+	while (m->keys[i])
+		i = (i + 1) & (m->cap - 1);
+	m->keys[i] = id;
+	m->values[i] = value;
+	m->len++;
+}
+
+static int idmap_grow(struct idmap *m, struct pool *p)
+{
+	struct idmap bigger = { .cap = m->cap ? m->cap * 2 : 64 };
+
+	if (bigger.cap * IDMAP_SLOT > p->max - p->used)
+		return -ENOBUFS;
+	bigger.keys = calloc(bigger.cap, sizeof(*bigger.keys));
+	bigger.values = calloc(bigger.cap, sizeof(*bigger.values));
+	if (!bigger.keys || !bigger.values) {
+		free(bigger.keys);
+		free(bigger.values);
+		return -ENOBUFS;
+	}
+	for (size_t i = 0; i < m->cap; i++)
+		if (m->keys[i])
+			idmap_put(&bigger, m->keys[i], m->values[i]);
+	idmap_done(m, p);
+	p->used += bigger.cap * IDMAP_SLOT;
+	*m = bigger;
+	return 0;
+}
+
+int idmap_add(struct idmap *m, struct pool *p, uint64_t id, uint32_t value)
+{
+	if (!id)
+		return -EINVAL;
+	if (m->len >= m->cap / 4 * 3) {
+		int r = idmap_grow(m, p);
+
+		if (r)
+			return r;
+	}
+	idmap_put(m, id, value);
+	return 0;
+}
+
+/* Later entries of the same run move up into the hole, where their own place allows it. */
+void idmap_remove(struct idmap *m, uint64_t id)
+{
+	const size_t mask = m->cap - 1;
+
+	if (idmap_get(m, id) == TABLE_NONE)
+		return;
+	size_t hole = home(m, id);
+
+	while (m->keys[hole] != id)
+		hole = (hole + 1) & mask;
+	for (size_t i = (hole + 1) & mask; m->keys[i]; i = (i + 1) & mask)
+		if (((i - home(m, m->keys[i])) & mask) >= ((i - hole) & mask)) {
+			m->keys[hole] = m->keys[i];
+			m->values[hole] = m->values[i];
+			hole = i;
+		}
+	m->keys[hole] = 0;
+	m->len--;
+}
+
+void idmap_done(struct idmap *m, struct pool *p)
+{
+	free(m->keys);
+	free(m->values);
+	p->used -= m->cap * IDMAP_SLOT;
+	*m = (struct idmap){ 0 };
+}
+
+/* --- strings --- */
+
+int strings_intern(struct strings *s, struct pool *p, struct str value, uint32_t *ret)
+{
+	const uint32_t hash = table_hash(value.data, value.len);
+	size_t cursor = SIZE_MAX;
+	uint32_t i;
+
+	while ((i = index_next(&s->index, hash, &cursor)) != TABLE_NONE)
+		if (str_eq(strings_get(s, i), value)) {
+			*ret = i;
+			return 0;
+		}
+	if (s->text_len + value.len > UINT32_MAX)
+		return -ENOBUFS;
+	/* At least one byte, so that the empty string has an address, too. */
+	void *text = pool_grow(p, s->text, &s->text_cap, s->text_len + value.len + 1, 1);
+
+	if (!text)
+		return -ENOBUFS;
+	s->text = text;
+	void *entries = pool_grow(p, s->entries, &s->cap, s->len + 1, sizeof(*s->entries));
+
+	if (!entries)
+		return -ENOBUFS;
+	s->entries = entries;
+	int r = index_add(&s->index, p, hash, (uint32_t)s->len);
+
+	if (r)
+		return r;
+	if (value.len)
+		memcpy(s->text + s->text_len, value.data, value.len);
+	s->entries[s->len] = (struct strings_entry){ .at = (uint32_t)s->text_len,
+						     .len = value.len };
+	s->text_len += value.len;
+	*ret = (uint32_t)s->len++;
+	return 0;
+}
+
+void strings_done(struct strings *s, struct pool *p)
+{
+	pool_free(p, s->text, &s->text_cap, 1);
+	pool_free(p, s->entries, &s->cap, sizeof(*s->entries));
+	index_done(&s->index, p);
+	*s = (struct strings){ 0 };
+}

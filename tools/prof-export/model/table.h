@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Hash tables over small numbers, charged to a pool. An index finds a definition by
+ * content: it keeps numbers by hash, and its user compares. An idmap finds our number of a
+ * definition by the id that the stream gave it. Both are seeded, so that a peer cannot choose keys that collide. Zero-initialised
+ * ones are empty.
+ */
+#ifndef PROFPIPE_TABLE_H
+#define PROFPIPE_TABLE_H
+
+#include "common/base/span.h"
+#include "tools/prof-export/model/pool.h"
+
+#define TABLE_NONE UINT32_MAX
+
+/* A hash of n bytes, different in every run. */
+uint32_t table_hash(const void *data, size_t n);
+uint64_t table_hash64(const void *data, size_t n);
+
+struct index {
+	uint32_t *slots; /* number + 1, 0 for empty */
+	uint32_t *hashes;
+	size_t cap, len; /* cap: a power of two, or 0 */
+};
+
+/* Candidates with this hash, one a call, TABLE_NONE behind the last. Begin with *cursor = SIZE_MAX.
+ */
+uint32_t index_next(const struct index *ix, uint32_t hash, size_t *cursor);
+/* 0, -ENOBUFS. */
+int index_add(struct index *ix, struct pool *p, uint32_t hash, uint32_t number);
+void index_done(struct index *ix, struct pool *p);
+
+struct idmap {
+	uint64_t *keys; /* 0 for empty */
+	uint32_t *values;
+	size_t cap, len;
+};
+
+/* TABLE_NONE where id is unknown; 0 is never known. */
+uint32_t idmap_get(const struct idmap *m, uint64_t id);
+/* Adds an id that is not there. 0, -EINVAL for id 0, -ENOBUFS. */
+int idmap_add(struct idmap *m, struct pool *p, uint64_t id, uint32_t value);
+void idmap_remove(struct idmap *m, uint64_t id);
+void idmap_done(struct idmap *m, struct pool *p);
+
+/* Strings, each kept once, numbered from 0 in the order they came. */
+struct strings {
+	char *text;
+	struct strings_entry {
+		uint32_t at, len;
+	} * entries;
+	size_t text_len, text_cap, len, cap;
+	struct index index;
+};
+
+/* 0, -ENOBUFS. */
+int strings_intern(struct strings *s, struct pool *p, struct str value, uint32_t *ret);
+/* Borrowed until the next strings_intern. */
+static inline struct str strings_get(const struct strings *s, uint32_t i)
+{
+	return (struct str){ .data = s->text + s->entries[i].at, .len = s->entries[i].len };
+}
+void strings_done(struct strings *s, struct pool *p);
+
+#endif

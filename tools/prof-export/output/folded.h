@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Folded stacks: a line a distinct stack, `process;root;…;leaf count`, as FlameGraph, speedscope
+ * and others read them. Lines are in the order of their bytes. Names are label.h's, with `:` for
+ * `;`.
+ *
+ * Source: the README of github.com/brendangregg/FlameGraph.
+ */
+#ifndef PROFPIPE_FOLDED_H
+#define PROFPIPE_FOLDED_H
+
+#include "tools/prof-export/model/model.h"
+#include "tools/prof-export/output/output.h"
+
+/* threads: the thread's name is the second frame. 0, -ENOMEM; errors of the output stay in it. */
+int folded_write(const struct model *m, bool threads, struct output *o);
+
+#endif

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A recording: the stream's messages as they came, packed anew with sequence numbers of their own.
+ * What was missing is in it as a LOST message, and a stream that was cut ends with END_PEER_LOST.
+ */
+#ifndef PROFPIPE_RECORD_H
+#define PROFPIPE_RECORD_H
+
+#include "common/wire/stream.h"
+#include "tools/prof-export/output/output.h"
+
+struct record {
+	struct stream_out out;
+	bool ended;
+};
+
+/* o is borrowed. */
+void record_init(struct record *r, struct output *o);
+void record_done(struct record *r);
+/* Each: 0, -errno of stream_put; errors of the output stay in it. */
+int record_take(struct record *r, const struct msg *m);
+int record_epoch(struct record *r);
+int record_missing(struct record *r, uint64_t n);
+/* The end, with an END where the stream had none. time_ns: of its last sample. */
+int record_finish(struct record *r, uint64_t time_ns);
+
+#endif

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/prof-export/output/text.h"
+
+#include <inttypes.h>
+#include "tools/prof-export/model/label.h"
+
+/* Importers end the name at a blank and digits, and do not take one that begins with a blank or is
+ * a single byte long. */
+static int put_comm(struct buf *b, struct str comm, uint64_t pid)
+{
+	const size_t before = b->len;
+	int r = label_escape(b, comm);
+
+	if (r)
+		return r;
+	if (b->len == before)
+		return buf_printf(b, "pid-%" PRIu64, pid);
+	for (size_t i = before; i < b->len; i++) {
+		const bool digit_next = i + 1 < b->len && b->data[i + 1] >= '0' &&
+					b->data[i + 1] <= '9';
+
+		if (b->data[i] == ' ' && (i == before || i + 1 == b->len || digit_next))
+			b->data[i] = '_';
+	}
+	if (b->data[before] == '#')
+		b->data[before] = '_'; /* a comment */
+	return b->len == before + 1 ? buf_append(b, " ", 1) : 0;
+}
+
+/* A path as one word: importers end it at a blank or a parenthesis. */
+static int put_word(struct buf *b, size_t from)
+{
+	size_t blanks = 0;
+
+	for (size_t i = from; i < b->len; i++)
+		blanks += b->data[i] == ' ';
+	int r = buf_reserve(b, 3 * blanks);
+
+	if (r || !blanks)
+		return r;
+	b->len += 3 * blanks;
+	/* Backwards, each blank becoming \x20. */
+	for (size_t to = b->len, i = to - 3 * blanks; i-- > from;) {
+		if (b->data[i] == ' ') {
+			to -= 4;
+			memcpy(b->data + to, "\\x20", 4);
+		} else {
+			b->data[--to] = b->data[i];
+		}
+	}
+	return 0;
+}
+
+static int put_call(struct buf *b, const struct model *m, const struct model_frame *f, unsigned i)
+{
+	const struct model_function *functions;
+	uint64_t address = f->address ? f->address : f->offset;
+
+	model_functions(m, &functions);
+	if (f->kind == MODEL_TRUNCATED)
+		address = 0;
+	int r = buf_printf(b, "\t%16" PRIx64 " ", address);
+
+	if (!r)
+		r = label_plain(b, model_definitions(m), f, i);
+	if (!r)
+		r = buf_append(b, " (", 2);
+	const size_t from = b->len;
+
+	if (!r)
+		r = i + 1 < f->count ? buf_append_str(b, "inlined")
+				     : label_binary(b, model_definitions(m), f);
+	if (!r)
+		r = put_word(b, from);
+	if (!r)
+		r = buf_append(b, ")", 1);
+	if (!r && f->count && f->kind != MODEL_KERNEL) {
+		const struct str source =
+			model_string(m, functions[model_functions_of(m, f)[i]].source);
+		const uint32_t line = model_lines_of(m, f)[i];
+
+		if (source.len) {
+			r = buf_append(b, " ", 1);
+			const size_t word = b->len;
+
+			if (!r)
+				r = label_escape(b, source);
+			/* A parenthesis here would be taken for the binary's. */
+			for (size_t k = word; k < b->len; k++)
+				if (b->data[k] == ')')
+					b->data[k] = ']';
+			if (!r)
+				r = put_word(b, word);
+			if (!r && line)
+				r = buf_printf(b, ":%" PRIu32, line);
+		}
+	}
+	return r ? r : buf_append(b, "\n", 1);
+}
+
+static int put_head(struct buf *b, const struct model_header *h, const struct model_sample *s)
+{
+	int r = put_comm(b, s->comm, s->pid);
+
+	if (!r)
+		r = buf_printf(b,
+			       " %" PRIu64 "/%" PRIu64 " [%03" PRIu64 "] %" PRIu64 ".%06" PRIu64
+			       ": %" PRIu64 " ",
+			       s->pid, s->tid, s->cpu, s->time_ns / 1000000000u,
+			       s->time_ns / 1000u % 1000000u, s->value);
+	const size_t event = b->len;
+
+	if (!r)
+		r = label_escape(b, h->event.len ? h->event : STR_LIT("event"));
+	if (!r)
+		r = put_word(b, event);
+	return r ? r : buf_append(b, ":\n", 2);
+}
+
+int text_sample(struct text *t, const struct model *m, const struct model_sample *s,
+		struct output *o)
+{
+	const struct model_header *h = model_header(m);
+	const uint32_t *stack = model_frames_of(m, s->stack);
+	const struct model_frame *frames;
+	struct buf *b = &t->line;
+	unsigned rests = 0;
+	int r;
+
+	/* Nothing of a piece was put that there was no memory for. */
+	do {
+		buf_reset(b);
+		r = put_head(b, h, s);
+	} while (output_rest(o, r, &rests));
+	model_frames(m, &frames);
+	for (uint32_t i = 0; !r && i < s->stack->count; i++) {
+		const struct model_frame *f = &frames[stack[i]];
+
+		for (unsigned k = 0; !r && k < label_calls(f); k++) {
+			const size_t before = b->len;
+
+			do {
+				b->len = before;
+				r = put_call(b, m, f, k);
+			} while (output_rest(o, r, &rests));
+		}
+		/* A stack of many inlined calls is longer than what should be kept. */
+		output_put(o, b->data, b->len);
+		buf_reset(b);
+	}
+	if (!r) {
+		output_put(o, b->data, b->len);
+		output_put(o, "\n", 1);
+	}
+	return r;
+}
+
+void text_done(struct text *t)
+{
+	buf_done(&t->line);
+}

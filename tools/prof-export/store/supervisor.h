@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The process that opens the output when there is no launcher. It owns the folder of profiles
+ * (profiles.h) and reads no byte of the stream. A second process of this program writes the file
+ * that it opens, and has nothing else of the folder.
+ */
+#ifndef PROFPIPE_EXPORT_SUPERVISOR_H
+#define PROFPIPE_EXPORT_SUPERVISOR_H
+
+#include "tools/prof-export/options.h"
+
+/* Runs a writer until it ends. A part of main (exits.h). */
+int supervisor_run(const struct options *o, int argc, char **argv);
+
+#endif

@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <malloc.h>
+#include <unistd.h>
+#include "common/wire/lastword.h"
+#include "tools/prof-symd/files/filestore.h"
+
+void filestore_init(struct filestore *s, uint64_t budget, uint64_t dwarf_max,
+		    int (*ask)(void *, const struct filestore_request *), void *ctx)
+{
+	*s = (struct filestore){
+		.budget = budget, .dwarf_max = dwarf_max, .ask = ask, .ctx = ctx, .next_request = 1
+	};
+}
+
+/* --- the list of open ones --- */
+
+static void unlink_file(struct filestore *s, struct filestore_file *f)
+{
+	*(f->prev ? &f->prev->next : &s->newest) = f->next;
+	*(f->next ? &f->next->prev : &s->oldest) = f->prev;
+	f->prev = f->next = NULL;
+}
+
+static void link_newest(struct filestore *s, struct filestore_file *f)
+{
+	f->next = s->newest;
+	*(s->newest ? &s->newest->prev : &s->oldest) = f;
+	s->newest = f;
+}
+
+static void close_program(struct filestore *s, struct filestore_file *f)
+{
+	if (!f->program)
+		return;
+	unlink_file(s, f);
+	s->open_count--;
+	s->bytes -= f->bytes;
+	f->bytes = 0;
+
+	const uint64_t former = lastword_begin(LASTWORD_FILE, f->file);
+
+	program_free(f->program);
+	lastword_back(former);
+	f->program = NULL;
+}
+
+static void charge(struct filestore *s, struct filestore_file *f)
+{
+	s->bytes -= f->bytes;
+	f->bytes = program_bytes(f->program);
+	s->bytes += f->bytes;
+}
+
+/* Says it once of each. */
+static void note_without_dwarf(struct filestore *s, struct filestore_file *f)
+{
+	const bool lost = !f->dwarf_lost && program_dwarf_lost(f->program);
+	const bool large = !f->dwarf_too_large && program_dwarf_too_large(f->program);
+	const unsigned kills = program_dwarf_kills(f->program);
+	const bool killed = kills > f->dwarf_kills;
+
+	if (killed)
+		f->dwarf_kills = kills;
+	f->dwarf_lost |= lost;
+	s->dwarf_lost += lost;
+	f->dwarf_too_large |= large;
+	s->dwarf_too_large += large;
+	if ((lost || large || killed) && s->without_hook)
+		s->without_hook(s->without_ctx, f);
+}
+
+static bool rest(struct filestore *s, struct filestore_file *f, bool packed)
+{
+	if (f->state != FILESTORE_READY || !program_rest(f->program, packed))
+		return false;
+	charge(s, f);
+	return true;
+}
+
+/* Is there too much, for all that o is used? From the oldest on, so that all after one that is busy
+ * are. */
+static bool must_go(const struct filestore *s, const struct filestore_file *o)
+{
+	bool busy = s->now_ns - o->used_ns < FILESTORE_BUSY_NS;
+
+	return s->bytes > (busy ? s->budget + s->budget / 2 : s->budget);
+}
+
+/* Gives up memory until the budget is kept: what is soonest made again first. */
+static bool make_room(struct filestore *s, struct filestore_file *keep)
+{
+	bool freed = false;
+
+	for (struct filestore_file *o = s->oldest; o && must_go(s, o); o = o->prev)
+		freed |= rest(s, o, false);
+	for (struct filestore_file *o = s->oldest; o && must_go(s, o); o = o->prev)
+		freed |= o != keep && rest(s, o, true);
+	for (struct filestore_file *o = s->oldest;
+	     o && (must_go(s, o) || s->open_count > FILESTORE_OPEN);) {
+		struct filestore_file *newer = o->prev;
+
+		if (o != keep && o->state == FILESTORE_READY) {
+			close_program(s, o);
+			o->state = FILESTORE_CLOSED;
+			s->evicted++;
+			freed = true;
+		}
+		o = newer;
+	}
+	return freed;
+}
+
+void filestore_charge(struct filestore *s, struct filestore_file *f)
+{
+	if (!f->program)
+		return;
+	note_without_dwarf(s, f);
+	charge(s, f);
+	if (make_room(s, f))
+		malloc_trim(0);
+}
+
+/* --- asking --- */
+
+static void stop_asking(struct filestore *s, struct filestore_file *f)
+{
+	f->request = 0;
+	for (unsigned i = 0; i < FILESTORE_IN_FLIGHT; i++)
+		if (s->asked[i] == f)
+			s->asked[i] = NULL;
+}
+
+static void stop_wanting(struct filestore *s, struct filestore_file *f)
+{
+	if (!f->wanted)
+		return;
+	for (unsigned i = 0; i < s->wanted_count; i++) {
+		if (s->wanted[i] == f) {
+			s->wanted[i] = s->wanted[--s->wanted_count];
+			break;
+		}
+	}
+	f->wanted = false;
+}
+
+/* All answers are in, or will not be waited for. */
+static void settle(struct filestore *s, struct filestore_file *f, uint64_t now_ns)
+{
+	stop_asking(s, f);
+	if (f->program) {
+		f->state = FILESTORE_READY;
+		f->used_ns = now_ns;
+	} else {
+		f->state = FILESTORE_FAILED;
+		f->failed_ns = now_ns;
+	}
+}
+
+/* Asks for the program, or for the next thing that it wants, until a request is under way or
+ * nothing is wanted. */
+static void ask_next(struct filestore *s, struct filestore_file *f, uint64_t now_ns)
+{
+	while (f->state == FILESTORE_ASKED && !f->request) {
+		struct filestore_request rq = { .id = s->next_request, .file = f };
+		int r;
+
+		if (f->program) {
+			rq.want = program_wants(f->program, &rq.build_id, &rq.name);
+			if (rq.want == PROGRAM_WANTS_NOTHING) {
+				settle(s, f, now_ns);
+				return;
+			}
+		}
+		s->next_request++;
+		f->request = rq.id;
+		r = s->ask(s->ctx, &rq);
+		if (r == 0)
+			continue; /* sent, or answered already */
+		f->request = 0;
+		if (f->program) {
+			program_offer(f->program, -1);
+		} else {
+			f->timed_out = r == -EAGAIN;
+			settle(s, f, now_ns);
+		}
+	}
+}
+
+static bool start_asking(struct filestore *s, struct filestore_file *f, uint64_t now_ns)
+{
+	for (unsigned i = 0; i < FILESTORE_IN_FLIGHT; i++) {
+		if (s->asked[i])
+			continue;
+		stop_wanting(s, f);
+		s->asked[i] = f;
+		f->state = FILESTORE_ASKED;
+		f->asked_ns = now_ns;
+		f->timed_out = false;
+		ask_next(s, f, now_ns);
+		return true;
+	}
+	return false;
+}
+
+int filestore_complete(struct filestore *s, struct filestore_file *f, uint64_t now_ns)
+{
+	if (f->state == FILESTORE_READY && !start_asking(s, f, now_ns))
+		return FILESTORE_WAIT;
+	return f->state == FILESTORE_READY ? 0 : FILESTORE_WAIT;
+}
+
+static void ask_wanted(struct filestore *s, uint64_t now_ns)
+{
+	while (s->wanted_count > 0 && start_asking(s, s->wanted[0], now_ns))
+		;
+}
+
+void filestore_want(struct filestore *s, struct filestore_file *f, uint64_t now_ns)
+{
+	if (f->state != FILESTORE_CLOSED || f->wanted || start_asking(s, f, now_ns) ||
+	    s->wanted_count == FILESTORE_WANTED)
+		return;
+	f->wanted = true;
+	s->wanted[s->wanted_count++] = f;
+}
+
+static void give_up(struct filestore *s, struct filestore_file *f, uint64_t now_ns)
+{
+	s->timed_out++;
+	f->timed_out = true;
+	if (f->program)
+		program_give_up(f->program);
+	settle(s, f, now_ns);
+}
+
+int filestore_get(struct filestore *s, struct filestore_file *f, uint64_t now_ns,
+		  struct program **ret)
+{
+	s->now_ns = now_ns;
+	if (f->state == FILESTORE_FAILED && f->timed_out &&
+	    now_ns - f->failed_ns >= FILESTORE_RETRY_NS)
+		f->state = FILESTORE_CLOSED;
+	if (f->state == FILESTORE_CLOSED && !start_asking(s, f, now_ns))
+		return FILESTORE_WAIT; /* sixteen others are under way, each within its deadline */
+	if (f->state == FILESTORE_ASKED && now_ns - f->asked_ns >= FILESTORE_WAIT_NS)
+		give_up(s, f, now_ns);
+	if (f->state == FILESTORE_ASKED)
+		return FILESTORE_WAIT;
+	*ret = f->program;
+	if (f->program) {
+		f->used_ns = now_ns;
+		unlink_file(s, f);
+		link_newest(s, f);
+	}
+	return 0;
+}
+
+/* Takes an open file: f's own, or one that it wants. */
+static void take_file(struct filestore *s, struct filestore_file *f, int fd, uint64_t now_ns)
+{
+	const uint64_t former = lastword_begin(LASTWORD_FILE, f->file);
+
+	if (f->program) {
+		program_offer(f->program, fd);
+		charge(s, f);
+		lastword_back(former);
+		return;
+	}
+
+	const int r = fd < 0 ? -EBADF
+			     : program_open(fd,
+					    f->dwarf_lost || f->dwarf_too_large ? 0 : s->dwarf_max,
+					    &f->program);
+
+	if (r == 0) {
+		s->opened++;
+		s->open_count++;
+		link_newest(s, f);
+		filestore_charge(s, f);
+		if (s->opened_hook)
+			s->opened_hook(s->hook_ctx, f, f->program);
+	} else {
+		f->program = NULL;
+		/* What there was no memory for is asked for again. */
+		f->timed_out = r == -ENOMEM;
+		settle(s, f, now_ns);
+	}
+	lastword_back(former);
+}
+
+void filestore_answer(struct filestore *s, uint64_t id, int fd, uint64_t now_ns)
+{
+	struct filestore_file *f = NULL;
+
+	s->now_ns = now_ns;
+	for (unsigned i = 0; i < FILESTORE_IN_FLIGHT; i++)
+		if (s->asked[i] && s->asked[i]->request == id)
+			f = s->asked[i];
+	if (!f) {
+		if (fd >= 0)
+			close(fd);
+		return;
+	}
+	f->request = 0;
+	take_file(s, f, fd, now_ns);
+	ask_next(s, f, now_ns);
+	ask_wanted(s, now_ns);
+}
+
+void filestore_tick(struct filestore *s, uint64_t now_ns)
+{
+	bool freed = false;
+
+	s->now_ns = now_ns;
+	for (unsigned i = 0; i < FILESTORE_IN_FLIGHT; i++)
+		if (s->asked[i] && now_ns - s->asked[i]->asked_ns >= FILESTORE_WAIT_NS)
+			give_up(s, s->asked[i], now_ns);
+	for (struct filestore_file *f = s->oldest; f;) {
+		struct filestore_file *newer = f->prev;
+
+		if (f->state == FILESTORE_READY && now_ns - f->used_ns >= FILESTORE_IDLE_NS) {
+			close_program(s, f);
+			f->state = FILESTORE_CLOSED;
+			freed = true;
+		} else if (now_ns - f->used_ns >= FILESTORE_REST_NS) {
+			freed |= rest(s, f, false);
+		}
+		f = newer;
+	}
+	freed |= make_room(s, NULL);
+	if (freed)
+		malloc_trim(0);
+	ask_wanted(s, now_ns);
+}
+
+void filestore_relieve(struct filestore *s)
+{
+	for (struct filestore_file *f = s->oldest; f;) {
+		struct filestore_file *newer = f->prev;
+
+		if (f->state == FILESTORE_READY) {
+			close_program(s, f);
+			f->state = FILESTORE_CLOSED;
+		}
+		f = newer;
+	}
+	malloc_trim(0);
+}
+
+uint64_t filestore_deadline(const struct filestore *s)
+{
+	uint64_t first = 0;
+
+	for (unsigned i = 0; i < FILESTORE_IN_FLIGHT; i++) {
+		uint64_t at = s->asked[i] ? s->asked[i]->asked_ns + FILESTORE_WAIT_NS : 0;
+
+		if (at && (!first || at < first))
+			first = at;
+	}
+	return first;
+}
+
+void filestore_drop(struct filestore *s, struct filestore_file *f)
+{
+	stop_asking(s, f);
+	stop_wanting(s, f);
+	close_program(s, f);
+	f->state = FILESTORE_CLOSED;
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/prof-symd/files/share.h"
+
+#include <unistd.h>
+#include "common/base/clock.h"
+#include "common/wire/lastword.h"
+#include "common/names/dwarf/dwarf.h"
+
+#define MORE_STEP (8ull << 20)
+#define WAIT_NS 700000000ull /* prof-bpf looks what is wanted some ten times a second */
+#define WAIT_US 10000
+
+static uint64_t smaller(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static uint64_t heap_beyond(const struct share *s)
+{
+	return s->heap > s->sure->dwarf ? s->heap - s->sure->dwarf : 0;
+}
+
+/* Beyond what is sure, what is granted now. */
+static uint64_t granted(const struct share *s)
+{
+	const uint64_t all = lastword_granted();
+
+	return all > s->sure->symd ? all - s->sure->symd : 0;
+}
+
+void share_init(struct share *s, const struct budget *sure)
+{
+	*s = (struct share){ .sure = sure, .heap = sure->dwarf };
+}
+
+static void hand_back(struct share *s, uint64_t bytes, uint64_t now_ns)
+{
+	if (!s->more && !heap_beyond(s))
+		return;
+	if (bytes > s->sure->dwarf / 2)
+		s->used_ns = now_ns;
+	if (now_ns - s->used_ns < SHARE_IDLE_NS)
+		return;
+	s->more = 0;
+	s->heap = s->sure->dwarf;
+	dwarf_set_heap(s->heap);
+}
+
+uint64_t share_programs(struct share *s, uint64_t others, uint64_t bytes, uint64_t evicted,
+			uint64_t now_ns)
+{
+	const struct budget *b = s->sure;
+	const uint64_t all = b->programs + b->dwarf + b->generated + b->objects + b->definitions +
+			     b->names;
+	const uint64_t beyond = heap_beyond(s);
+	uint64_t rest = others + b->programs < all ? all - others : b->programs;
+
+	/* What they closed lately they may have to open again; it is asked for as long as it comes.
+	 */
+	if (evicted != s->evicted && s->more <= granted(s) && s->more < b->symd_most) {
+		s->more += MORE_STEP;
+		s->used_ns = now_ns;
+	}
+	s->evicted = evicted;
+	hand_back(s, bytes, now_ns);
+	lastword_want(b->symd + beyond + s->more);
+	rest = smaller(rest, b->dwarf) + smaller(beyond + s->more, granted(s));
+	/* Half of it, since they may go beyond for a moment (filestore.h), and the allocator as
+	 * well; but a file that was given more is to stay. */
+	rest /= 2;
+	return beyond && rest < s->heap * 2 / 3 ? s->heap * 2 / 3 : rest;
+}
+
+uint64_t share_heap(void *share, uint64_t heap)
+{
+	struct share *s = share;
+	const struct budget *b = s->sure;
+	const uint64_t end_ns = clock_mono_ns() + WAIT_NS;
+
+	if (heap > b->dwarf_most)
+		heap = b->dwarf_most;
+	if (heap <= s->heap)
+		return s->heap;
+	/* Programs give way to it. */
+	s->more = 0;
+	lastword_want(b->symd + (heap - b->dwarf));
+	while (granted(s) < heap - b->dwarf && lastword_granted() && clock_mono_ns() < end_ns)
+		usleep(WAIT_US);
+	s->used_ns = clock_mono_ns();
+	heap = smaller(heap, b->dwarf + granted(s));
+	if (heap > s->heap)
+		s->heap = heap;
+	return s->heap;
+}

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+#include "common/base/clock.h"
+#include "common/base/exits.h"
+#include "common/base/log.h"
+#include "common/names/jit/jitfinder.h"
+#include "common/names/program/finder.h"
+#include "common/wire/stream.h"
+#include "tools/prof-symd/dwarf_warnings.h"
+#include "tools/prof-symd/hand/by_hand.h"
+#include "tools/prof-symd/stream/named.h"
+
+#define CHUNK (64u << 10)
+#define BATCH (64u << 10)
+#define SAME_BOOT_NS 10000000000ull /* what clocks are set by, within a recording's life */
+
+struct by_hand {
+	struct filestore files;
+	struct jit jit;
+	struct stream_in in;
+	struct stream_out out;
+	struct named *named;
+	struct buf head; /* bytes read before it is known whether the stream is named already */
+	bool known, named_already;
+	bool same_kernel, same_boot;
+};
+
+/* Opens what the deployment would ask prof-bpf for. */
+static int open_by_hand(void *ctx, const struct filestore_request *rq)
+{
+	struct by_hand *h = ctx;
+	struct msg_file file;
+	char path[1025];
+	int fd = -1;
+
+	if (!named_file(h->named, rq->file->file, &file))
+		return -ENOENT;
+	if (rq->want == PROGRAM_WANTS_NOTHING) {
+		fd = finder_open_stream(&file, h->same_kernel);
+	} else if (file.path.len < sizeof(path)) {
+		memcpy(path, file.path.data, file.path.len);
+		path[file.path.len] = '\0';
+		fd = finder_debug(rq->want, rq->build_id, rq->name, path);
+	}
+	filestore_answer(&h->files, rq->id, fd < 0 ? -1 : fd, clock_mono_ns());
+	return 0;
+}
+
+static void without_by_hand(void *ctx, struct filestore_file *f)
+{
+	const struct by_hand *h = ctx;
+	struct msg_file file;
+
+	if (!named_file(h->named, f->file, &file))
+		return;
+	if (f->dwarf_lost)
+		dwarf_warnings_lost(file.path, f->dwarf_kills);
+	else
+		(f->dwarf_too_large ? dwarf_warnings_too_large_by_hand
+				    : dwarf_warnings_killed)(file.path);
+}
+
+static int open_jit_by_hand(void *ctx, const struct jit_request *rq)
+{
+	struct by_hand *h = ctx;
+	struct msg_process process;
+	int fd = named_process(h->named, rq->process, &process)
+			 ? jitfinder_open(rq->kind, &process, h->same_boot)
+			 : -ENOENT;
+
+	jit_answer(&h->jit, rq->id, fd < 0 ? -1 : fd, clock_mono_ns());
+	return 0;
+}
+
+static int write_out(void *ctx, struct span bytes)
+{
+	(void)ctx;
+	for (size_t done = 0; done < bytes.len;) {
+		ssize_t n = write(STDOUT_FILENO, bytes.data + done, bytes.len - done);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		done += (size_t)n;
+	}
+	return 0;
+}
+
+static bool is_our_kernel(struct str kernel)
+{
+	struct utsname u;
+	size_t len;
+
+	if (uname(&u) < 0)
+		return false;
+	len = strlen(u.release);
+	return kernel.len >= len && memcmp(kernel.data, u.release, len) == 0 &&
+	       (kernel.len == len || kernel.data[len] == ' ');
+}
+
+/* The stream was recorded since this host was started. By the clock that goes on while it is
+ * suspended. */
+static bool is_our_boot(const struct msg_hello *m)
+{
+	uint64_t theirs = m->wall_ns - m->boot_ns, ours = clock_wall_ns() - clock_boot_ns();
+
+	return (theirs > ours ? theirs - ours : ours - theirs) < SAME_BOOT_NS;
+}
+
+/* Nothing is waited for here but large files, which are read by pieces. */
+static int run_by_pieces(struct by_hand *h)
+{
+	for (;;) {
+		int r = named_run(h->named, clock_mono_ns());
+
+		if (r != NAMED_WAIT)
+			return r;
+	}
+}
+
+/* Takes what was read. 0, enum stream_verdict, -errno. */
+static int take_by_hand(struct by_hand *h)
+{
+	for (;;) {
+		struct msg m;
+		int r = stream_next(&h->in, &m);
+
+		if (r)
+			return r;
+		if (m.id == MSG_HELLO && !h->known) {
+			h->known = true;
+			h->named_already = m.hello.kind == STREAM_NAMED;
+			h->same_kernel = is_our_kernel(m.hello.kernel);
+			h->same_boot = h->same_kernel && is_our_boot(&m.hello);
+			if (h->named_already)
+				r = write_out(NULL, buf_span(&h->head));
+			buf_done(&h->head);
+			if (r)
+				return r;
+		}
+		if (h->named_already)
+			continue;
+		named_missing(h->named, stream_missing(&h->in));
+		if (h->in.new_epoch || named_full(h->named)) {
+			r = run_by_pieces(h);
+			if (r)
+				return r;
+		}
+		if (h->in.new_epoch) {
+			do {
+				r = named_forget(h->named, clock_mono_ns());
+			} while (r == NAMED_WAIT);
+			if (r)
+				return r;
+			h->in.new_epoch = false;
+		}
+		r = named_take(h->named, &m, clock_mono_ns());
+		if (r == -ENOMEM) {
+			filestore_relieve(&h->files);
+			r = named_take(h->named, &m, clock_mono_ns());
+		}
+		if (r)
+			return r;
+	}
+}
+
+static void say_stream(int r, const struct by_hand *h)
+{
+	switch (r) {
+	case STREAM_SCHEMA:
+		log_error(
+			"standard input: was recorded by a profpipe of another schema; name it with the version that recorded it");
+		break;
+	case STREAM_MALFORMED:
+		if (h->known)
+			log_error(
+				"standard input: is damaged; what came before the damage was passed on");
+		else
+			log_error(
+				"standard input: is no profpipe stream; give it what prof-bpf -o wrote");
+		break;
+	case STREAM_AGAIN:
+		if (h->known)
+			log_error(
+				"standard input: is cut short, its end is missing; what is there was passed on");
+		else
+			log_error("standard input: is %s; give it what prof-bpf -o wrote",
+				  h->in.pending.len ? "no whole profpipe stream" : "empty");
+		break;
+	default:
+		log_error("the stream cannot be passed on: %s", strerror(-r));
+	}
+}
+
+static int stream_by_hand(struct by_hand *h)
+{
+	static uint8_t chunk[CHUNK];
+	int r = STREAM_AGAIN, end;
+
+	while (r == STREAM_AGAIN) {
+		ssize_t n = read(STDIN_FILENO, chunk, sizeof(chunk));
+		struct span bytes = { .data = chunk, .len = n > 0 ? (size_t)n : 0 };
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0) {
+			log_error("standard input: %s", strerror(errno));
+			return EXITS_FAILED;
+		}
+		if (n == 0)
+			break;
+		if (h->in.ended) {
+			log_warning(
+				"standard input: bytes after the end of the stream were left out");
+			break;
+		}
+		if (!h->known)
+			r = buf_append(&h->head, bytes.data, bytes.len);
+		else
+			r = h->named_already ? write_out(NULL, bytes) : 0;
+		if (r >= 0)
+			r = stream_feed(&h->in, bytes);
+		if (r == 0 || r == -ENOBUFS)
+			r = r ? STREAM_MALFORMED : take_by_hand(h);
+		if (r == STREAM_AGAIN && !h->named_already) {
+			end = run_by_pieces(h);
+			filestore_tick(&h->files, clock_mono_ns());
+			jit_tick(&h->jit, clock_mono_ns());
+			if (end)
+				r = end;
+		}
+	}
+	if (h->in.ended && (r == STREAM_AGAIN || h->named_already))
+		r = 0;
+	if (r >= 0 && h->known && !h->named_already) {
+		end = run_by_pieces(h);
+		while (end == 0 && !named_ended(h->named)) {
+			end = named_end(h->named, END_PEER_LOST, clock_mono_ns());
+			end = end == NAMED_WAIT ? 0 : end;
+		}
+		if (end == 0)
+			end = stream_flush(&h->out);
+		r = end < 0 ? end : r;
+	}
+	if (r)
+		say_stream(r, h);
+	return r ? EXITS_FAILED : EXITS_DONE;
+}
+
+int by_hand_run(uint64_t memory)
+{
+	static struct by_hand h;
+	uint64_t budget = memory ? memory : FILESTORE_BUDGET;
+	int r, status;
+
+	if (isatty(STDIN_FILENO)) {
+		log_error(
+			"standard input: is a terminal; give it a recording, or addresses with -e FILE");
+		return EXITS_FAILED;
+	}
+	if (isatty(STDOUT_FILENO)) {
+		log_error("standard output: is a terminal; send it to a file or to prof-export");
+		return EXITS_FAILED;
+	}
+	signal(SIGPIPE, SIG_IGN);
+	h.head = BUF_INIT(4 * MSG_MAX_SIZE);
+	filestore_init(&h.files, budget,
+		       budget > FILESTORE_DWARF_MAX ? budget : FILESTORE_DWARF_MAX, open_by_hand,
+		       &h);
+	h.files.without_hook = without_by_hand;
+	h.files.without_ctx = &h;
+	stream_in_init(&h.in);
+	stream_out_init(&h.out, BATCH, write_out, NULL);
+	r = named_new(&NAMED_LIMITS, &h.files, &h.out, &h.named);
+	if (r == 0)
+		r = jit_init(&h.jit, JIT_MEMORY, open_jit_by_hand, &h);
+	if (r) {
+		log_error("%s", strerror(-r));
+		return EXITS_FAILED;
+	}
+	named_use_jit(h.named, &h.jit);
+	status = stream_by_hand(&h);
+	dwarf_warnings_keeper_gone();
+	named_free(h.named);
+	jit_done(&h.jit);
+	stream_in_done(&h.in);
+	stream_out_done(&h.out);
+	buf_done(&h.head);
+	return status;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One file by hand: names of its addresses (-e), or the interpreter that it holds (--describe).
+ * Both print to standard output, log errors, and return an exit status (exits.h). */
+#ifndef PROFPIPE_ONE_FILE_H
+#define PROFPIPE_ONE_FILE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define ONE_FILE_DWARF (1ull << 30) /* the default for dwarf_max */
+
+struct one_file {
+	const char *path;
+	bool show_address, basenames; /* as struct addresses has them */
+	uint64_t dwarf_max;	      /* bytes that its DWARF may take */
+};
+
+/* args: so many addresses; with count 0 they come from standard input, one a line. */
+int one_file_addresses(const struct one_file *o, int count, char **args);
+int one_file_describe(const char *path);
+
+#endif

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdlib.h>
+#include "tools/prof-symd/objects/object_names.h"
+
+struct object_source {
+	uint32_t users, len;
+	char text[];
+};
+
+struct object_names {
+	struct object_source *source;
+	uint32_t start_line, lines; /* bytes of them */
+	uint16_t name, system_name; /* lengths */
+	bool hidden, shared; /* shared: the name ends with the system name, which is not kept */
+	uint8_t bytes[];     /* lines, name, system name */
+};
+
+#define LINE_BYTES 10 /* at most, of two numbers of 32 bits */
+
+/* --- sources --- */
+
+static void leave_source(struct object_source *s)
+{
+	if (s && --s->users == 0)
+		free(s);
+}
+
+void object_sources_done(struct object_sources *s)
+{
+	for (size_t i = 0; i < OBJECT_SOURCES; i++) {
+		leave_source(s->recent[i]);
+		s->recent[i] = NULL;
+	}
+}
+
+static size_t slot_of(const struct object_sources *s, const struct runtime_text *t)
+{
+	uint64_t h = s->seed ^ t->len;
+
+	for (uint32_t i = 0; i < t->len; i++) {
+		h = (h ^ (uint8_t)t->bytes[i]) * 0x9e3779b97f4a7c15ull;
+		h ^= h >> 29;
+	}
+	return (size_t)(h ^ h >> 32) & (OBJECT_SOURCES - 1);
+}
+
+/* One more user of it. NULL: no memory. */
+static struct object_source *join_source(struct object_sources *all, const struct runtime_text *t,
+					 size_t *bytes)
+{
+	struct object_source **at = &all->recent[slot_of(all, t)], *s = *at;
+
+	if (!s || s->len != t->len || memcmp(s->text, t->bytes, t->len) != 0) {
+		s = malloc(sizeof(*s) + t->len);
+		if (!s)
+			return NULL;
+		s->users = 1;
+		s->len = t->len;
+		memcpy(s->text, t->bytes, t->len);
+		*bytes += sizeof(*s) + t->len;
+		leave_source(*at);
+		*at = s;
+	}
+	s->users++;
+	return s;
+}
+
+/* --- lines --- */
+
+static uint8_t *put_number(uint8_t *at, uint32_t v)
+{
+	for (; v >= 0x80; v >>= 7)
+		*at++ = (uint8_t)(v | 0x80);
+	*at++ = (uint8_t)v;
+	return at;
+}
+
+static uint32_t take_number(const uint8_t **at, const uint8_t *end)
+{
+	uint32_t v = 0;
+
+	for (unsigned shift = 0; *at < end && shift < 32; shift += 7) {
+		uint8_t b = *(*at)++;
+
+		v |= (uint32_t)(b & 0x7f) << shift;
+		if (!(b & 0x80))
+			break;
+	}
+	return v;
+}
+
+/* Bytes written. Of each: how far it goes on, and by how many lines, its sign lowest. */
+static size_t pack_lines(const struct runtime_line *lines, size_t count, uint32_t start,
+			 uint8_t *into)
+{
+	uint32_t end = 0, line = start;
+	uint8_t *at = into;
+
+	for (size_t i = 0; i < count; i++) {
+		uint32_t by = lines[i].line - line;
+
+		at = put_number(at, lines[i].end - end);
+		at = put_number(at, by << 1 ^ (by >> 31 ? UINT32_MAX : 0));
+		end = lines[i].end;
+		line = lines[i].line;
+	}
+	return (size_t)(at - into);
+}
+
+static uint32_t find_line(const struct object_names *k, uint32_t position)
+{
+	const uint8_t *at = k->bytes, *stop = at + k->lines;
+	uint32_t end = 0, line = k->start_line;
+
+	while (at < stop) {
+		uint32_t by;
+
+		end += take_number(&at, stop);
+		by = take_number(&at, stop);
+		line += by >> 1 ^ (by & 1 ? UINT32_MAX : 0);
+		if (position < end)
+			return line;
+	}
+	return 0;
+}
+
+/* --- the whole --- */
+
+int object_names_new(const struct runtime_object *from, struct object_sources *s,
+		     struct object_names **ret, size_t *ret_bytes)
+{
+	const struct runtime_text *name = &from->name, *system = &from->system_name;
+	size_t lines = from->lines.len / sizeof(struct runtime_line), bytes = 0;
+	bool shared = name->len >= system->len && memcmp(name->bytes + name->len - system->len,
+							 system->bytes, system->len) == 0;
+	size_t rest = name->len + (shared ? 0 : system->len);
+	struct object_names *k = malloc(sizeof(*k) + lines * LINE_BYTES + rest), *smaller;
+
+	if (!k)
+		return -ENOMEM;
+	*k = (struct object_names){ .start_line = from->start_line <= INT32_MAX
+							  ? (uint32_t)from->start_line
+							  : 0,
+				    .name = (uint16_t)name->len,
+				    .system_name = (uint16_t)system->len,
+				    .hidden = from->hidden,
+				    .shared = shared };
+	k->lines = (uint32_t)pack_lines((const struct runtime_line *)from->lines.data, lines,
+					k->start_line, k->bytes);
+	memcpy(k->bytes + k->lines, name->bytes, name->len);
+	if (!shared)
+		memcpy(k->bytes + k->lines + name->len, system->bytes, system->len);
+	k->source = join_source(s, &from->source, &bytes);
+	if (!k->source) {
+		free(k);
+		return -ENOMEM;
+	}
+	bytes += sizeof(*k) + k->lines + rest;
+	smaller = realloc(k, sizeof(*k) + k->lines + rest);
+	*ret = smaller ? smaller : k;
+	*ret_bytes = bytes;
+	return 0;
+}
+
+void object_names_free(struct object_names *k)
+{
+	if (!k)
+		return;
+	leave_source(k->source);
+	free(k);
+}
+
+bool object_names_hidden(const struct object_names *k)
+{
+	return k->hidden;
+}
+
+void object_names_tell(const struct object_names *k, uint32_t position, struct names *ret)
+{
+	const char *text = (const char *)k->bytes + k->lines;
+	struct call *c = &ret->calls[0];
+
+	*c = (struct call){ .start_line = k->start_line };
+	c->name = names_keep(ret, text, k->name);
+	if (k->shared)
+		c->system_name = (struct str){ .data = c->name.data + k->name - k->system_name,
+					       .len = k->system_name };
+	else
+		c->system_name = names_keep(ret, text + k->name, k->system_name);
+	c->source = names_keep(ret, k->source->text, k->source->len);
+	/* Before its first instruction. */
+	c->line = position == RUNTIME_POSITION_MASK ? k->start_line : find_line(k, position);
+	ret->count = 1;
+}

@@ -1,0 +1,591 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include "common/wire/lastword.h"
+#include "tools/prof-symd/objects/objects_internal.h"
+
+int objects_new(int (*ask)(void *, const struct objects_request *), void *ctx, struct objects **ret)
+{
+	struct objects *o = calloc(1, sizeof(*o));
+	int r;
+
+	if (!o)
+		return -ENOMEM;
+	o->ask = ask;
+	o->ctx = ctx;
+	o->budget = OBJECTS_BUDGET;
+	o->next_request = 1;
+	o->free_slot = o->newest = o->oldest = o->free_process = OBJECTS_NO_SLOT;
+	o->dirty_first = o->dirty_last = OBJECTS_NO_SLOT;
+	r = getrandom(&o->seed, sizeof(o->seed), 0) == sizeof(o->seed) ? 0 : -errno;
+	o->sources.seed = o->seed;
+	if (r == 0)
+		r = idmap_init(&o->by_key, OBJECTS_MAX);
+	if (r == 0)
+		r = idmap_init(&o->by_process, OBJECTS_PROCESSES);
+	if (r == 0)
+		r = idmap_init(&o->by_request, OBJECTS_PROCESSES);
+	if (r == 0)
+		r = idmap_init(&o->by_taken, OBJECTS_TAKEN);
+	if (r) {
+		objects_free(o);
+		return r;
+	}
+	*ret = o;
+	return 0;
+}
+
+void objects_budget(struct objects *o, size_t bytes)
+{
+	o->budget = bytes;
+}
+
+struct objects_counts objects_counts(const struct objects *o)
+{
+	struct objects_counts c = o->counts;
+
+	c.kept = o->by_key.len;
+	c.held_bytes = o->bytes + o->reading_bytes;
+	return c;
+}
+
+/* --- objects --- */
+
+static uint64_t key_of(const struct objects *o, uint64_t process, uint64_t address, uint64_t check)
+{
+	uint64_t h = o->seed;
+
+	h = (h ^ process) * 0xff51afd7ed558ccdull;
+	h = (h ^ h >> 32 ^ address) * 0xc4ceb9fe1a85ec53ull;
+	h = (h ^ h >> 32 ^ check) * 0xff51afd7ed558ccdull;
+	h ^= h >> 32;
+	return h ? h : 1;
+}
+
+static void unlink_object(struct objects *o, uint32_t i)
+{
+	struct object *e = &o->at[i];
+
+	*(e->prev != OBJECTS_NO_SLOT ? &o->at[e->prev].next : &o->newest) = e->next;
+	*(e->next != OBJECTS_NO_SLOT ? &o->at[e->next].prev : &o->oldest) = e->prev;
+}
+
+static void link_newest(struct objects *o, uint32_t i)
+{
+	struct object *e = &o->at[i];
+
+	e->prev = OBJECTS_NO_SLOT;
+	e->next = o->newest;
+	*(o->newest != OBJECTS_NO_SLOT ? &o->at[o->newest].prev : &o->oldest) = i;
+	o->newest = i;
+}
+
+static void charge(struct objects *o, struct object *e, size_t bytes)
+{
+	o->bytes += bytes - e->bytes;
+	e->bytes = (uint32_t)bytes;
+}
+
+static uint64_t key_of_object(const struct objects *o, const struct object *e)
+{
+	return key_of(o, o->processes[e->process].id, e->address, e->check);
+}
+
+/* It is no longer read. */
+void objects_stop_reading(struct objects *o, struct object *e, enum object_state state,
+			  uint64_t now_ns)
+{
+	struct process *p = &o->processes[e->process];
+	struct reading *g = e->reading;
+
+	o->reading_bytes -= g->memory.bytes.len;
+	object_memory_done(&g->memory);
+	e->reading = NULL;
+	if (g->taken && state == OBJECT_GONE) {
+		state = OBJECT_NAMED;
+		e->names = g->taken;
+		charge(o, e, sizeof(*e) + g->taken_bytes);
+	} else if (g->taken) {
+		object_names_free(g->taken);
+	}
+	free(g);
+	e->state = state;
+	e->since_ns = now_ns;
+	p->reading--;
+	o->reading--;
+	o->counts.gone += state == OBJECT_GONE;
+	o->counts.refused += state == OBJECT_REFUSED;
+	if (!o->reading)
+		o->first_ns = 0;
+}
+
+static void remove_object(struct objects *o, uint32_t i)
+{
+	struct object *e = &o->at[i];
+	uint32_t before = e->of_process[0], behind = e->of_process[1];
+
+	if (e->state == OBJECT_READING)
+		objects_stop_reading(o, e, OBJECT_GONE, 0);
+	charge(o, e, 0);
+	if (e->state == OBJECT_NAMED)
+		object_names_free(e->names);
+	if (before != OBJECTS_NO_SLOT)
+		o->at[before].of_process[1] = behind;
+	else
+		o->processes[e->process].first = behind;
+	if (behind != OBJECTS_NO_SLOT)
+		o->at[behind].of_process[0] = before;
+	idmap_remove(&o->by_key, key_of_object(o, e));
+	unlink_object(o, i);
+	*e = (struct object){ .next = o->free_slot };
+	o->free_slot = i;
+}
+
+/* The least recently used give way. */
+static void make_room(struct objects *o, uint32_t keep)
+{
+	for (uint32_t i = o->oldest;
+	     i != OBJECTS_NO_SLOT && (o->by_key.len >= OBJECTS_MAX || o->bytes > o->budget);) {
+		uint32_t newer = o->at[i].prev;
+
+		if (i != keep && o->at[i].state != OBJECT_READING) {
+			remove_object(o, i);
+			o->counts.evicted++;
+		}
+		i = newer;
+	}
+}
+
+/* --- processes --- */
+
+static struct process *find_process(const struct objects *o, uint64_t id)
+{
+	uint32_t i = idmap_get(&o->by_process, id);
+
+	return i == IDMAP_NONE ? NULL : &o->processes[i];
+}
+
+/* NULL: no memory, or too many. */
+static struct process *add_process(struct objects *o, uint64_t id, uint32_t pid)
+{
+	uint32_t i = o->free_process;
+
+	if (i == OBJECTS_NO_SLOT) {
+		if (o->process_len == o->process_cap) {
+			uint32_t cap = o->process_cap ? o->process_cap * 2 : 16;
+			struct process *all = reallocarray(o->processes, cap, sizeof(*all));
+
+			if (!all)
+				return NULL;
+			o->processes = all;
+			o->process_cap = cap;
+		}
+		i = o->process_len;
+	}
+	if (idmap_put(&o->by_process, id, i) != 0)
+		return NULL;
+	if (i == o->free_process)
+		o->free_process = o->processes[i].next_dirty;
+	else
+		o->process_len++;
+	o->processes[i] = (struct process){ .id = id,
+					    .pid = pid,
+					    .first = OBJECTS_NO_SLOT,
+					    .next_dirty = OBJECTS_NO_SLOT,
+					    .used = true };
+	return &o->processes[i];
+}
+
+void objects_set_dirty(struct objects *o, struct process *p)
+{
+	uint32_t i = (uint32_t)(p - o->processes);
+
+	if (p->dirty)
+		return;
+	p->dirty = true;
+	p->next_dirty = OBJECTS_NO_SLOT;
+	*(o->dirty_last != OBJECTS_NO_SLOT ? &o->processes[o->dirty_last].next_dirty
+					   : &o->dirty_first) = i;
+	o->dirty_last = i;
+}
+
+void objects_forget_request(struct objects *o, struct process *p)
+{
+	if (p->request)
+		idmap_remove(&o->by_request, p->request);
+	p->request = 0;
+	p->sent_count = 0;
+	free(p->sent);
+	p->sent = NULL;
+}
+
+void objects_drop(struct objects *o, uint64_t process)
+{
+	struct process *p = find_process(o, process);
+	uint32_t i, *link = &o->dirty_first, last = OBJECTS_NO_SLOT;
+
+	if (!p)
+		return;
+	while (p->first != OBJECTS_NO_SLOT)
+		remove_object(o, p->first);
+	objects_forget_request(o, p);
+	i = (uint32_t)(p - o->processes);
+	while (p->dirty && *link != OBJECTS_NO_SLOT) {
+		if (*link == i) {
+			*link = p->next_dirty;
+			if (o->dirty_last == i)
+				o->dirty_last = last;
+			break;
+		}
+		last = *link;
+		link = &o->processes[*link].next_dirty;
+	}
+	idmap_remove(&o->by_process, process);
+	*p = (struct process){ .next_dirty = o->free_process };
+	o->free_process = i;
+}
+
+static void drop_taken(struct objects *o, struct taken *t)
+{
+	if (!t->memory)
+		return;
+	idmap_remove(&o->by_taken, t->key);
+	object_memory_done(t->memory);
+	free(t->memory);
+	t->memory = NULL;
+}
+
+void objects_renew(struct objects *o, uint64_t now_ns)
+{
+	for (uint32_t i = 0; i < o->process_len; i++) {
+		struct process *p = &o->processes[i];
+
+		if (p->used && !p->sampled)
+			objects_drop(o, p->id);
+		p->sampled = false;
+		for (uint32_t next, k = p->used ? p->first : OBJECTS_NO_SLOT; k != OBJECTS_NO_SLOT;
+		     k = next) {
+			struct object *e = &o->at[k];
+
+			next = e->of_process[1];
+			if (e->state == OBJECT_READING && e->reading->taken)
+				objects_stop_reading(o, e, OBJECT_GONE, now_ns);
+			else if (e->state == OBJECT_READING)
+				remove_object(o, k);
+		}
+	}
+}
+
+static void drop_all(struct objects *o)
+{
+	for (uint32_t i = 0; i < o->process_len; i++)
+		if (o->processes[i].used)
+			objects_drop(o, o->processes[i].id);
+	free(o->at);
+	free(o->processes);
+	o->at = NULL;
+	o->processes = NULL;
+	o->len = o->cap = o->process_len = o->process_cap = 0;
+	o->free_slot = o->newest = o->oldest = o->free_process = OBJECTS_NO_SLOT;
+	o->dirty_first = o->dirty_last = OBJECTS_NO_SLOT;
+	for (uint32_t i = 0; o->taken && i < OBJECTS_TAKEN; i++)
+		drop_taken(o, &o->taken[i]);
+	free(o->taken);
+	o->taken = NULL;
+	o->taken_next = 0;
+}
+
+void objects_free(struct objects *o)
+{
+	if (!o)
+		return;
+	drop_all(o);
+	object_sources_done(&o->sources);
+	runtime_object_done(&o->scratch);
+	idmap_done(&o->by_key);
+	idmap_done(&o->by_process);
+	idmap_done(&o->by_request);
+	idmap_done(&o->by_taken);
+	free(o);
+}
+
+/* --- reading --- */
+
+/* As far as what was read allows. -ENOMEM. */
+int objects_try_name(struct objects *o, uint32_t i, uint64_t now_ns)
+{
+	struct object *e = &o->at[i];
+	struct reading *g = e->reading;
+	struct object_names *k = NULL;
+	size_t bytes = 0;
+	const uint64_t former = lastword_begin(LASTWORD_PROCESS, o->processes[e->process].id);
+	int r = runtime_name(g->build, e->address, e->check, &g->memory, &o->scratch);
+
+	lastword_back(former);
+	if (r < 0)
+		return r;
+	if (r == RUNTIME_WANTS && g->rounds++ < OBJECTS_MAX_ROUNDS)
+		return 0;
+	if (r == 0) {
+		r = object_names_new(&o->scratch, &o->sources, &k, &bytes);
+		if (r)
+			return r;
+		o->counts.named++;
+		o->counts.rounds += g->rounds;
+	}
+	objects_stop_reading(o, e, k ? OBJECT_NAMED : OBJECT_GONE, now_ns);
+	if (k) {
+		e->names = k;
+		charge(o, e, sizeof(*e) + bytes);
+	}
+	make_room(o, i);
+	return 0;
+}
+
+int objects_take(struct objects *o, const struct msg_object *m)
+{
+	uint64_t key = key_of(o, m->process, m->address, m->check);
+	uint32_t known = idmap_get(&o->by_key, key);
+	struct span rest = m->bytes;
+	struct object_memory *memory;
+	struct taken *t;
+	int r;
+
+	if (m->addresses.len != m->lengths.len || idmap_get(&o->by_taken, key) != IDMAP_NONE ||
+	    (known != IDMAP_NONE && o->at[known].state == OBJECT_NAMED))
+		return 0;
+	if (!o->taken)
+		o->taken = calloc(OBJECTS_TAKEN, sizeof(*o->taken));
+	if (!o->taken)
+		return -ENOMEM;
+	t = &o->taken[o->taken_next];
+	drop_taken(o, t);
+	memory = calloc(1, sizeof(*memory));
+	r = memory ? idmap_put(&o->by_taken, key, o->taken_next) : -ENOMEM;
+	if (r) {
+		free(memory);
+		return r;
+	}
+	*t = (struct taken){ .key = key,
+			     .process = m->process,
+			     .address = m->address,
+			     .check = m->check,
+			     .memory = memory };
+	memory->whole = true;
+	o->taken_next = (o->taken_next + 1) % OBJECTS_TAKEN;
+	for (uint32_t i = 0; r == 0 && i < m->addresses.len; i++) {
+		struct span bytes;
+
+		if (m->lengths.data[i] > rest.len ||
+		    !span_take(&rest, (size_t)m->lengths.data[i], &bytes))
+			break; /* it says more than it has */
+		r = object_memory_add(memory, m->addresses.data[i], bytes);
+	}
+	return r;
+}
+
+/* What an object is called by what was taken of it; *ret_whole: there is no more to it. 0, also
+ * with NULL for nothing; -ENOMEM. */
+static int name_taken(struct objects *o, const struct object *e, const struct runtime_build *b,
+		      struct object_names **ret, size_t *ret_bytes, bool *ret_whole)
+{
+	uint64_t process = o->processes[e->process].id;
+	uint32_t i = idmap_get(&o->by_taken, key_of(o, process, e->address, e->check));
+	struct taken *t = i == IDMAP_NONE ? NULL : &o->taken[i];
+	int r;
+
+	*ret = NULL;
+	if (!t || t->process != process || t->address != e->address || t->check != e->check)
+		return 0;
+
+	const uint64_t former = lastword_begin(LASTWORD_PROCESS, process);
+
+	r = runtime_name(b, e->address, e->check, t->memory, &o->scratch);
+	lastword_back(former);
+	if (r == 0)
+		r = object_names_new(&o->scratch, &o->sources, ret, ret_bytes);
+	*ret_whole = !t->memory->lacked;
+	drop_taken(o, t);
+	return r < 0 ? r : 0;
+}
+
+/* Begins to read an object that is in no state, unless what was taken of it is enough. 0, -ENOMEM.
+ */
+static int start_reading(struct objects *o, struct object *e, const struct runtime_build *b,
+			 uint64_t now_ns)
+{
+	struct process *p = &o->processes[e->process];
+	struct object_names *taken;
+	bool whole = false;
+	size_t bytes = 0;
+	int r = name_taken(o, e, b, &taken, &bytes, &whole);
+
+	if (r)
+		return r;
+	if (taken && whole) {
+		e->state = OBJECT_NAMED;
+		e->names = taken;
+		e->since_ns = now_ns;
+		charge(o, e, sizeof(*e) + bytes);
+		o->counts.named++;
+		make_room(o, (uint32_t)(e - o->at));
+		return 0;
+	}
+	e->reading = malloc(sizeof(*e->reading));
+	if (!e->reading) {
+		if (taken)
+			object_names_free(taken);
+		return -ENOMEM;
+	}
+	*e->reading = (struct reading){
+		.build = b, .serial = ++o->serial, .taken = taken, .taken_bytes = bytes
+	};
+	e->state = OBJECT_READING;
+	e->since_ns = now_ns;
+	p->reading++;
+	if (!o->reading++)
+		o->first_ns = now_ns;
+	objects_set_dirty(o, p);
+	return objects_try_name(o, (uint32_t)(e - o->at), now_ns);
+}
+
+/* The object, new or not. 0; -EBUSY: `most` are being read; -ENOBUFS: no room; -ENOMEM. */
+static int get_object(struct objects *o, const struct runtime_build *b, uint64_t process,
+		      uint32_t pid, uint64_t address, uint64_t check, uint32_t most,
+		      uint64_t now_ns, uint32_t *ret)
+{
+	uint64_t key = key_of(o, process, address, check);
+	uint32_t i = idmap_get(&o->by_key, key);
+	struct process *p;
+	struct object *e;
+	int r;
+
+	if (i != IDMAP_NONE) {
+		e = &o->at[i];
+		if (o->processes[e->process].id != process || e->address != address ||
+		    e->check != check)
+			return -ENOBUFS; /* another with the same key */
+		*ret = i;
+		o->processes[e->process].sampled = true;
+		if ((e->state == OBJECT_GONE || e->state == OBJECT_REFUSED) &&
+		    now_ns - e->since_ns >= OBJECTS_RETRY_NS && o->reading < most)
+			return start_reading(o, e, b, now_ns);
+		return 0;
+	}
+	if (o->reading >= most)
+		return -EBUSY;
+	make_room(o, OBJECTS_NO_SLOT);
+	p = find_process(o, process);
+	if (!p)
+		p = add_process(o, process, pid);
+	if (!p)
+		return -ENOBUFS;
+	p->sampled = true;
+	i = o->free_slot;
+	if (i == OBJECTS_NO_SLOT && o->len == o->cap) {
+		uint32_t cap = o->cap ? o->cap + o->cap / 2 : 64;
+		struct object *at = reallocarray(o->at, cap, sizeof(*at));
+
+		if (!at)
+			return -ENOMEM;
+		o->at = at;
+		o->cap = cap;
+	}
+	r = idmap_put(&o->by_key, key, i == OBJECTS_NO_SLOT ? o->len : i);
+	if (r)
+		return r;
+	if (i == OBJECTS_NO_SLOT)
+		i = o->len++;
+	else
+		o->free_slot = o->at[i].next;
+	e = &o->at[i];
+	*e = (struct object){ .process = (uint32_t)(p - o->processes),
+			      .address = address,
+			      .check = check,
+			      .of_process = { OBJECTS_NO_SLOT, p->first } };
+	if (p->first != OBJECTS_NO_SLOT)
+		o->at[p->first].of_process[0] = i;
+	p->first = i;
+	link_newest(o, i);
+	charge(o, e, sizeof(*e));
+	*ret = i;
+	if (p->refused_ns && now_ns - p->refused_ns < OBJECTS_RETRY_NS) {
+		e->state = OBJECT_REFUSED;
+		e->since_ns = p->refused_ns;
+		o->counts.refused++;
+		return 0;
+	}
+	r = start_reading(o, e, b, now_ns);
+	if (r && e->state == 0)
+		remove_object(o, i);
+	return r;
+}
+
+void objects_want(struct objects *o, const struct runtime_build *b, uint64_t process, uint32_t pid,
+		  uint64_t address, uint64_t mark, uint64_t now_ns)
+{
+	uint32_t i;
+
+	get_object(o, b, process, pid, address, mark >> RUNTIME_CHECK_SHIFT,
+		   OBJECTS_READING - OBJECTS_RESERVED, now_ns, &i);
+}
+
+static void say(struct names *ret, const struct runtime_build *b, const char *what)
+{
+	char text[64];
+	struct call *c = &ret->calls[0];
+
+	snprintf(text, sizeof(text), "[%s: %s]", runtime_label(b), what);
+	*c = (struct call){ .name = names_keep(ret, text, strlen(text)) };
+	c->system_name = c->name;
+	ret->count = 1;
+}
+
+int objects_lookup(struct objects *o, const struct runtime_build *b, uint64_t process, uint32_t pid,
+		   uint64_t address, uint64_t mark, bool give_up, uint64_t now_ns,
+		   struct names *ret)
+{
+	struct object *e;
+	uint32_t i;
+	int r = get_object(o, b, process, pid, address, mark >> RUNTIME_CHECK_SHIFT,
+			   OBJECTS_READING, now_ns, &i);
+
+	names_reset(ret);
+	if (r == -ENOMEM)
+		return r;
+	if (r == -EBUSY && !give_up)
+		return OBJECTS_LATER; /* each is over within its deadline */
+	if (r) {
+		say(ret, b, "gone");
+		return OBJECTS_UNNAMED;
+	}
+	e = &o->at[i];
+	unlink_object(o, i);
+	link_newest(o, i);
+	switch (e->state) {
+	case OBJECT_NAMED:
+		if (object_names_hidden(e->names))
+			return OBJECTS_HIDDEN;
+		object_names_tell(e->names, mark & RUNTIME_POSITION_MASK, ret);
+		return 0;
+	case OBJECT_READING:
+		if (!give_up && now_ns - e->since_ns < OBJECTS_WAIT_NS)
+			return OBJECTS_LATER;
+		if (e->reading->taken) {
+			if (object_names_hidden(e->reading->taken))
+				return OBJECTS_HIDDEN;
+			object_names_tell(e->reading->taken, mark & RUNTIME_POSITION_MASK, ret);
+			return 0;
+		}
+		break;
+	case OBJECT_REFUSED:
+		say(ret, b, "memory not read");
+		return OBJECTS_UNNAMED;
+	case OBJECT_GONE:
+		break;
+	}
+	say(ret, b, "gone");
+	return OBJECTS_UNNAMED;
+}

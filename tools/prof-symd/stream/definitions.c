@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/prof-symd/stream/definitions.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+int definitions_init(struct definitions *d, const struct definitions_limits *limits,
+		     struct filestore *store)
+{
+	int r;
+
+	*d = (struct definitions){ .store = store,
+				   .numbers_max = limits->numbers,
+				   .bytes_max = limits->bytes ? limits->bytes : SIZE_MAX };
+	r = idtable_init(&d->processes, sizeof(struct def_process), limits->processes);
+	if (r == 0)
+		r = idtable_init(&d->threads, sizeof(struct def_thread), limits->threads);
+	if (r == 0)
+		r = idtable_init(&d->files, sizeof(struct def_file *), limits->files);
+	if (r == 0)
+		r = idtable_init(&d->frames, sizeof(struct def_frame), limits->frames);
+	if (r == 0)
+		r = idtable_init(&d->stacks, sizeof(struct def_stack), limits->stacks);
+	if (r == 0)
+		r = idtable_init(&d->functions, sizeof(struct def_function), limits->functions);
+	return r;
+}
+
+void definitions_clear(struct definitions *d)
+{
+	for (uint32_t i = 0; i < d->files.len; i++) {
+		struct def_file **f = idtable_at(&d->files, i);
+
+		if (!*f)
+			continue;
+		filestore_drop(d->store, &(*f)->store);
+		free((*f)->build);
+		free((*f)->text);
+		free(*f);
+	}
+	for (uint32_t i = 0; i < d->functions.len; i++)
+		free(((struct def_function *)idtable_at(&d->functions, i))->text);
+	idtable_clear(&d->processes);
+	idtable_clear(&d->threads);
+	idtable_clear(&d->files);
+	idtable_clear(&d->frames);
+	idtable_clear(&d->stacks);
+	idtable_clear(&d->functions);
+	free(d->numbers);
+	d->numbers = NULL;
+	d->numbers_len = d->numbers_cap = d->text = 0;
+	d->limit_hit = false;
+}
+
+/* What idtable_add says, as taking sees it: what does not fit is not kept. -ENOMEM: another try may
+ * find memory. */
+static int not_kept(struct definitions *d, int r)
+{
+	if (r == -ENOMEM)
+		return r;
+	d->limit_hit |= r == -ENOBUFS;
+	return 0;
+}
+
+size_t definitions_bytes(const struct definitions *d)
+{
+	return idtable_bytes(&d->processes) + idtable_bytes(&d->threads) +
+	       idtable_bytes(&d->files) + idtable_bytes(&d->frames) + idtable_bytes(&d->stacks) +
+	       idtable_bytes(&d->functions) + d->numbers_cap * sizeof(*d->numbers) + d->text;
+}
+
+/* Adds to a table, and text of so many bytes with it, where there is room. */
+static int add(struct definitions *d, struct idtable *t, uint64_t id, size_t text,
+	       uint32_t *ret_slot)
+{
+	if (definitions_bytes(d) - idtable_bytes(t) + idtable_bytes_then(t) + text > d->bytes_max)
+		return -ENOBUFS;
+	int r = idtable_add(t, id, ret_slot);
+
+	if (r == 0)
+		d->text += text;
+	return r;
+}
+
+static int push_numbers(struct definitions *d, const uint64_t *data, uint32_t count)
+{
+	if (count > d->numbers_max - d->numbers_len)
+		return -ENOBUFS;
+	if (d->numbers_len + count > d->numbers_cap) {
+		size_t cap = d->numbers_cap ? d->numbers_cap : 4096;
+		uint64_t *numbers;
+
+		while (cap < d->numbers_len + count)
+			cap += cap / 2;
+		if (definitions_bytes(d) + (cap - d->numbers_cap) * sizeof(*numbers) > d->bytes_max)
+			return -ENOBUFS;
+		numbers = reallocarray(d->numbers, cap, sizeof(*numbers));
+		if (!numbers)
+			return -ENOMEM;
+		d->numbers = numbers;
+		d->numbers_cap = cap;
+	}
+	if (count)
+		memcpy(d->numbers + d->numbers_len, data, count * sizeof(*data));
+	d->numbers_len += count;
+	return 0;
+}
+
+static uint32_t keep_comm(char into[static 16], struct str s)
+{
+	uint32_t len = s.len < 16 ? s.len : 16;
+
+	if (len)
+		memcpy(into, s.data, len);
+	return len;
+}
+
+int definitions_process(struct definitions *d, const struct msg_process *m)
+{
+	struct def_process *p = idtable_get(&d->processes, m->id);
+
+	if (!p) {
+		uint32_t slot;
+		int r = add(d, &d->processes, m->id, 0, &slot);
+
+		if (r)
+			return not_kept(d, r);
+		p = idtable_at(&d->processes, slot);
+		p->threads = IDMAP_NONE;
+	}
+	p->def = *m;
+	p->def.comm = (struct str){ .len = keep_comm(p->comm, m->comm) };
+	p->sent = 0;
+	return 0;
+}
+
+int definitions_thread(struct definitions *d, const struct msg_thread *m)
+{
+	struct def_process *p = idtable_get(&d->processes, m->process);
+	struct def_thread *t;
+	uint32_t slot;
+	int r;
+
+	if (!p)
+		return 0; /* its samples are counted */
+	r = add(d, &d->threads, m->id, 0, &slot);
+	if (r)
+		return not_kept(d, r);
+	t = idtable_at(&d->threads, slot);
+	t->def = *m;
+	t->def.comm = (struct str){ .len = keep_comm(t->comm, m->comm) };
+	t->next = p->threads;
+	p->threads = slot;
+	return 0;
+}
+
+int definitions_file(struct definitions *d, const struct msg_file *m)
+{
+	struct def_file *f = calloc(1, sizeof(*f)), **at;
+	uint32_t slot;
+	int r;
+
+	if (!f)
+		return not_kept(d, -ENOMEM);
+	f->text = malloc(m->path.len + m->build_id.len + 1);
+	if (!f->text) {
+		free(f);
+		return not_kept(d, -ENOMEM);
+	}
+	r = add(d, &d->files, m->id, sizeof(*f) + m->path.len + m->build_id.len, &slot);
+	if (r) {
+		free(f->text);
+		free(f);
+		return not_kept(d, r);
+	}
+	f->def = *m;
+	if (m->path.len)
+		memcpy(f->text, m->path.data, m->path.len);
+	if (m->build_id.len)
+		memcpy(f->text + m->path.len, m->build_id.data, m->build_id.len);
+	f->def.path.data = f->text;
+	f->def.build_id.data = (uint8_t *)f->text + m->path.len;
+	f->store.file = m->id;
+	at = idtable_at(&d->files, slot);
+	*at = f;
+	return 0;
+}
+
+int definitions_function(struct definitions *d, const struct msg_function *m)
+{
+	struct def_function *f;
+	uint32_t slot;
+	char *text = malloc((size_t)m->name.len + m->system_name.len + m->source.len + 1),
+	     *at = text;
+	int r;
+
+	if (!text)
+		return not_kept(d, -ENOMEM);
+	r = add(d, &d->functions, m->id, (size_t)(m->name.len + m->system_name.len + m->source.len),
+		&slot);
+	if (r) {
+		free(text);
+		return not_kept(d, r);
+	}
+	f = idtable_at(&d->functions, slot);
+	f->text = text;
+	f->f = (struct function){ .name = m->name,
+				  .system_name = m->system_name,
+				  .source = m->source,
+				  .start_line = m->start_line };
+	for (struct str *s = &f->f.name; s <= &f->f.source; s++) {
+		if (s->len)
+			memcpy(at, s->data, s->len);
+		s->data = at;
+		at += s->len;
+	}
+	return 0;
+}
+
+int definitions_frame(struct definitions *d, const struct msg_frame *m, struct def_frame **ret)
+{
+	uint32_t slot, numbers = (uint32_t)d->numbers_len;
+	uint32_t count = m->functions.len;
+	struct def_frame *f;
+	int r;
+
+	*ret = NULL;
+	r = add(d, &d->frames, m->id, 0, &slot);
+	if (r)
+		return not_kept(d, r);
+	r = push_numbers(d, m->functions.data, count);
+	for (uint32_t i = 0; r == 0 && i < count; i++)
+		r = push_numbers(d, i < m->lines.len ? &m->lines.data[i] : &(uint64_t){ 0 }, 1);
+	if (r) {
+		d->numbers_len = numbers;
+		count = 0;
+		r = not_kept(d, r);
+	}
+	if (r) {
+		idtable_remove(&d->frames, m->id);
+		return r;
+	}
+	f = idtable_at(&d->frames, slot);
+	*f = (struct def_frame){ .offset = m->offset,
+				 .file = m->file,
+				 .process = m->process,
+				 .address = m->kind == FRAME_INTERPRETED ? m->mark : m->address,
+				 .runtime = (uint8_t)(m->runtime < RUNTIME_MAX ? m->runtime : 0),
+				 .numbers = numbers,
+				 .count = (uint16_t)count,
+				 .kind = msg_frame_kind(m->kind),
+				 .flags = (uint8_t)m->flags };
+	*ret = f;
+	return 0;
+}
+
+int definitions_stack(struct definitions *d, const struct msg_stack *m, struct def_stack **ret)
+{
+	uint32_t slot, numbers = (uint32_t)d->numbers_len;
+	int r = add(d, &d->stacks, m->id, 0, &slot);
+
+	*ret = NULL;
+	if (r)
+		return not_kept(d, r);
+	r = push_numbers(d, m->frames.data, m->frames.len);
+	if (r) {
+		idtable_remove(&d->stacks, m->id);
+		return not_kept(d, r);
+	}
+	*ret = idtable_at(&d->stacks, slot);
+	**ret = (struct def_stack){ .reason = m->reason < UINT32_MAX ? (uint32_t)m->reason
+								     : UINT32_MAX,
+				    .at_file = m->at_file,
+				    .numbers = numbers,
+				    .count = m->frames.len };
+	return 0;
+}
+
+struct def_process *definitions_find_process(const struct definitions *d, uint64_t id)
+{
+	return idtable_get(&d->processes, id);
+}
+
+struct def_file *definitions_find_file(const struct definitions *d, uint64_t id)
+{
+	struct def_file **f = idtable_get(&d->files, id);
+
+	return f ? *f : NULL;
+}
+
+struct def_frame *definitions_find_frame(const struct definitions *d, uint64_t id)
+{
+	return idtable_get(&d->frames, id);
+}
+
+void definitions_end_process(struct definitions *d, uint64_t id)
+{
+	const struct def_process *p = definitions_find_process(d, id);
+
+	if (!p)
+		return;
+	for (uint32_t slot = p->threads; slot != IDMAP_NONE;) {
+		struct def_thread *t = idtable_at(&d->threads, slot);
+
+		slot = t->next;
+		idtable_remove(&d->threads, t->def.id);
+	}
+	idtable_remove(&d->processes, id);
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The functions named in the present epoch: each (name, system name, source, start line) has one
+ * id. Exact: strings are kept and compared. */
+#ifndef PROFPIPE_FUNCTIONS_H
+#define PROFPIPE_FUNCTIONS_H
+
+#include "common/base/buf.h"
+#include "common/base/span.h"
+
+#define FUNCTIONS_SOURCES 1024 /* a power of two */
+
+struct function {
+	struct str name, system_name, source;
+	uint64_t start_line;
+};
+
+struct functions {
+	struct buf text; /* strings, one behind the other */
+	struct function_source {
+		uint32_t at, len;
+	} sources[FUNCTIONS_SOURCES]; /* where they stand in it: the last of each hash */
+	struct function_entry *entries;
+	uint32_t *slots; /* entry + 1; 0: empty */
+	size_t len, cap, slot_count, max;
+	uint64_t seed[2];
+};
+
+/* max: functions; max_text: bytes of their strings. -errno of getrandom. */
+int functions_init(struct functions *t, size_t max, size_t max_text);
+void functions_done(struct functions *t);
+void functions_clear(struct functions *t);
+/* Memory that it takes. */
+size_t functions_bytes(const struct functions *t);
+/* The id, from 1 on; *ret_new when f was not there before. 0, -ENOBUFS at a ceiling, -ENOMEM. */
+int functions_intern(struct functions *t, const struct function *f, uint64_t *ret_id,
+		     bool *ret_new);
+
+#endif

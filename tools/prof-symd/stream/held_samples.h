@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Samples that are held back because a frame in generated code has no name yet, in the order in
+ * which they came, with a ceiling. */
+#ifndef PROFPIPE_HELD_SAMPLES_H
+#define PROFPIPE_HELD_SAMPLES_H
+
+#include "common/wire/msg.h"
+
+#define HELD_SAMPLES_MAX (64u << 10)
+#define HELD_SAMPLES_NS 60000000000ull /* no sample is held longer */
+
+struct held_sample {
+	struct msg_sample sample;
+	uint64_t process; /* whose code it was */
+	uint64_t version; /* of what was known of it then (jit_version) */
+	uint64_t since_ns;
+};
+
+/* Zero-initialise. */
+struct held_samples {
+	struct held_sample *at; /* [0, len), the oldest first */
+	size_t len, cap;
+};
+
+void held_samples_done(struct held_samples *h);
+/* 0, -ENOBUFS at the ceiling, -ENOMEM. */
+int held_samples_add(struct held_samples *h, const struct held_sample *s);
+/* Takes out those whose process was set to 0. */
+void held_samples_sweep(struct held_samples *h);
+
+#endif

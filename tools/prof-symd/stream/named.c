@@ -1,0 +1,628 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdlib.h>
+#include "common/base/clock.h"
+#include "common/wire/lastword.h"
+#include "common/wire/stream.h"
+#include "tools/prof-symd/stream/named_internal.h"
+
+#define LOOK_NS 100000000ull	   /* for a file that was offered to be opened */
+#define HELD_LOOK_NS 1000000000ull /* between two looks at those held, when nothing is new */
+#define HELD_EACH_NS 100000ull	   /* and in any case for each, which costs a twentieth of that */
+
+static const uint64_t why_lost[3] = { LOST_LIMIT, LOST_SEQUENCE, LOST_MALFORMED };
+
+int named_new(const struct named_limits *limits, struct filestore *files, struct stream_out *out,
+	      struct named **ret)
+{
+	struct named *n = calloc(1, sizeof(*n));
+	int r;
+
+	if (!n)
+		return -ENOMEM;
+	n->limits = *limits;
+	n->files = files;
+	n->out = out;
+	n->epoch = out->epoch;
+	n->counts.epochs = 1;
+	const struct definitions_limits kept = { .processes = limits->processes,
+						 .threads = limits->threads,
+						 .files = limits->files,
+						 .frames = limits->frames,
+						 .stacks = limits->stacks,
+						 .functions = limits->raw_functions,
+						 .numbers = limits->numbers,
+						 .bytes = limits->bytes };
+	r = definitions_init(&n->defs, &kept, files);
+	if (r == 0)
+		r = events_init(&n->queue, limits->queue);
+	if (r == 0)
+		r = functions_init(&n->functions, limits->functions, limits->text);
+	if (r) {
+		named_free(n);
+		return r;
+	}
+	*ret = n;
+	return 0;
+}
+
+void named_free(struct named *n)
+{
+	if (!n)
+		return;
+	definitions_clear(&n->defs);
+	held_samples_done(&n->held);
+	functions_done(&n->functions);
+	events_done(&n->queue);
+	free(n);
+}
+
+size_t named_bytes(const struct named *n)
+{
+	return definitions_bytes(&n->defs) + functions_bytes(&n->functions);
+}
+
+void named_use_jit(struct named *n, struct jit *j)
+{
+	n->jit = j;
+}
+
+/* --- runtimes --- */
+
+/* Asks ahead for what a frame will be called. */
+static void want_object(struct named *n, const struct def_frame *f, uint64_t now_ns)
+{
+	const struct runtime_build *b = named_build_of(n, f);
+	const struct def_process *p = definitions_find_process(&n->defs, f->process);
+
+	if (b && p && f->sent != n->epoch)
+		objects_want(n->objects, b, f->process, (uint32_t)p->def.pid, f->offset, f->mark,
+			     now_ns);
+}
+
+static void tell_runtime(struct named *n, struct def_file *f)
+{
+	int r = n->tell(n->tell_ctx, f->def.id, f->build);
+	bool untold = r == -EAGAIN;
+
+	n->untold += (unsigned)untold - (unsigned)f->untold;
+	f->untold = untold;
+}
+
+/* What frames that came before their file was looked at will be called. */
+static void want_waiting(struct named *n, uint64_t file)
+{
+	for (uint32_t i = 0; i < n->defs.frames.len; i++) {
+		const struct def_frame *f = idtable_at(&n->defs.frames, i);
+
+		if (f->kind == FRAME_INTERPRETED && f->file == file)
+			want_object(n, f, n->files->now_ns);
+	}
+}
+
+/* A file of the stream was opened: the first time in an epoch it is looked at. */
+static void file_opened(void *ctx, struct filestore_file *store, const struct program *p)
+{
+	struct def_file *f = (struct def_file *)((char *)store - offsetof(struct def_file, store));
+	struct named *n = ctx;
+	struct runtime_build *b;
+
+	if (f->described)
+		return;
+	n->offers_open -= f->awaited;
+	f->awaited = false;
+	b = malloc(sizeof(*b));
+	if (!b)
+		return;
+	f->described = true;
+	int r = runtime_describe(program_file(p), b);
+
+	if (r == 0)
+		r = runtime_find_mark(program_file(p), b);
+	if (r) {
+		/* What there was no memory for is looked at when the file is opened again. */
+		f->described = r != -ENOMEM;
+		free(b);
+		/* Who offered it waits for that. */
+		if (f->def.flags & FILE_OFFERED)
+			tell_runtime(n, f);
+		return;
+	}
+	f->build = b;
+	tell_runtime(n, f);
+	want_waiting(n, f->def.id);
+}
+
+static void tell_untold(struct named *n)
+{
+	for (uint32_t i = 0; i < n->defs.files.len && n->untold; i++) {
+		struct def_file **f = idtable_at(&n->defs.files, i);
+
+		if (*f && (*f)->untold)
+			tell_runtime(n, *f);
+	}
+}
+
+void named_use_objects(struct named *n, struct objects *o,
+		       int (*tell)(void *, uint64_t, const struct runtime_build *), void *ctx)
+{
+	n->objects = o;
+	n->tell = tell;
+	n->tell_ctx = ctx;
+	n->files->opened_hook = file_opened;
+	n->files->hook_ctx = n;
+}
+
+/* The same for the frames of a stack. */
+static void want_objects(struct named *n, const struct def_stack *s, uint64_t now_ns)
+{
+	for (uint32_t i = 0; i < s->count; i++) {
+		const struct def_frame *f = definitions_find_frame(&n->defs,
+								   n->defs.numbers[s->numbers + i]);
+
+		if (f && f->kind == FRAME_INTERPRETED)
+			want_object(n, f, now_ns);
+	}
+}
+
+struct named_counts named_counts(const struct named *n)
+{
+	return n->counts;
+}
+
+bool named_ended(const struct named *n)
+{
+	return n->ended;
+}
+
+bool named_file(const struct named *n, uint64_t file, struct msg_file *ret)
+{
+	struct def_file *f = definitions_find_file(&n->defs, file);
+
+	if (!f)
+		return false;
+	*ret = f->def;
+	return true;
+}
+
+bool named_process(const struct named *n, uint64_t process, struct msg_process *ret)
+{
+	const struct def_process *p = definitions_find_process(&n->defs, process);
+
+	if (!p)
+		return false;
+	*ret = p->def;
+	return true;
+}
+
+/* --- what was lost --- */
+
+void named_missing(struct named *n, uint64_t count)
+{
+	if (!count)
+		return;
+	n->gap_seen = true;
+	n->lost[1] += count;
+	n->counts.lost += count;
+}
+
+static int tell_lost(struct named *n)
+{
+	for (int i = 0; i < 3; i++) {
+		int r;
+
+		if (!n->lost[i])
+			continue;
+		r = stream_put(n->out, &(struct msg){ .id = MSG_LOST,
+						      .lost = { .reason = why_lost[i],
+								.count = n->lost[i],
+								.cpu = LOST_ANY_CPU } });
+		if (r)
+			return r;
+		n->lost[i] = 0;
+	}
+	return 0;
+}
+
+/* A sample whose definitions are not there. */
+static void lose_sample(struct named *n)
+{
+	n->lost[n->defs.limit_hit ? 0 : n->gap_seen ? 1 : 2]++;
+	n->counts.lost++;
+}
+
+/* --- taking: definitions --- */
+
+/* What is called like an interpreter is looked at before a frame in it comes. */
+static int take_file(struct named *n, const struct msg_file *m, uint64_t now_ns)
+{
+	int r = definitions_file(&n->defs, m);
+	struct def_file *f = r || !n->objects || !(m->flags & FILE_OFFERED)
+				     ? NULL
+				     : definitions_find_file(&n->defs, m->id);
+
+	if (f && !f->described) {
+		filestore_want(n->files, &f->store, now_ns);
+		n->offers_open += !f->awaited;
+		f->awaited = true;
+		n->looks_until_ns = now_ns + LOOK_NS;
+	}
+	return r;
+}
+
+static int take_frame(struct named *n, const struct msg_frame *m, uint64_t now_ns)
+{
+	struct def_file *file = definitions_find_file(&n->defs, m->file);
+	struct def_frame *f;
+	int r = definitions_frame(&n->defs, m, &f);
+
+	if (r || !f || f->count)
+		return r;
+	if (file && (f->kind == FRAME_NATIVE || (f->kind == FRAME_INTERPRETED && n->objects)))
+		filestore_want(n->files, &file->store, now_ns);
+	if (n->jit && !f->file && f->kind == FRAME_NATIVE) {
+		const struct def_process *p = definitions_find_process(&n->defs, f->process);
+
+		if (p)
+			jit_want(n->jit, f->process, (uint32_t)p->def.pid, now_ns);
+	}
+	return 0;
+}
+
+static int take_stack(struct named *n, const struct msg_stack *m, uint64_t now_ns)
+{
+	struct def_stack *s;
+	int r = definitions_stack(&n->defs, m, &s);
+
+	if (s && n->objects)
+		want_objects(n, s, now_ns);
+	return r;
+}
+
+/* --- the queue --- */
+
+/* NAMED_HOLD: nothing of it was sent but definitions. */
+static int send_sample(struct named *n, const struct msg_sample *sample, uint64_t now_ns)
+{
+	int r = 0;
+
+	n->sample_ns = sample->time_ns;
+	/* A new epoch begins at most once for one sample: what one stack needs fits into an empty
+	 * table, or the sample is given up. */
+	for (int attempt = 0; attempt < 2; attempt++) {
+		r = sample->stack ? named_send_stack(n, sample->stack, now_ns) : 0;
+		if (r == 0 && sample->thread)
+			r = named_send_thread(n, sample->thread, now_ns);
+		if (r != NAMED_RESTARTED)
+			break;
+	}
+	if (r == NAMED_UNDEFINED || r == NAMED_RESTARTED) {
+		n->defs.limit_hit |= r == NAMED_RESTARTED;
+		lose_sample(n);
+		return 0;
+	}
+	if (r)
+		return r;
+	r = stream_put(n->out, &(struct msg){ .id = MSG_SAMPLE, .sample = *sample });
+	n->counts.samples += r == 0;
+	return r;
+}
+
+/* --- samples that are held back --- */
+
+static int send_or_hold(struct named *n, const struct msg_sample *sample, uint64_t now_ns)
+{
+	int r = send_sample(n, sample, now_ns);
+
+	if (r != NAMED_HOLD)
+		return r;
+	r = held_samples_add(&n->held,
+			     &(struct held_sample){ .sample = *sample,
+						    .process = n->lacking,
+						    .version = jit_version(n->jit, n->lacking),
+						    .since_ns = now_ns });
+	if (r != -ENOBUFS && r != -ENOMEM)
+		return r;
+	n->give_up = true;
+	r = send_sample(n, sample, now_ns);
+	n->give_up = false;
+	return r;
+}
+
+/* Sends those held whose names may be known now, and those held too long. process: these, named or
+ * not; 0: none; ALL: all. 0, NAMED_WAIT when some of those must wait for a file, errors. */
+#define ALL UINT64_MAX
+static int run_held(struct named *n, uint64_t process, uint64_t now_ns)
+{
+	int r = 0, ret = 0;
+
+	for (size_t i = 0; i < n->held.len && r >= 0; i++) {
+		struct held_sample *h = &n->held.at[i];
+		bool must = process == ALL || process == h->process ||
+			    now_ns - h->since_ns >= HELD_SAMPLES_NS;
+
+		if (!must && (process || jit_version(n->jit, h->process) == h->version))
+			continue;
+		n->give_up = must;
+		r = send_sample(n, &h->sample, now_ns);
+		n->give_up = false;
+		if (r == 0)
+			h->process = 0;
+		else if (r == NAMED_HOLD)
+			h->version = jit_version(n->jit, n->lacking);
+		else if (r == NAMED_WAIT && must && process)
+			ret = NAMED_WAIT;
+	}
+	held_samples_sweep(&n->held);
+	return r < 0 ? r : ret;
+}
+
+/* The last chance for names of a process, or of all, before its samples go. */
+static int settle_held(struct named *n, uint64_t process, uint64_t now_ns)
+{
+	bool waits = false;
+
+	for (size_t i = 0; i < n->held.len; i++) {
+		uint64_t of = n->held.at[i].process;
+		int r;
+
+		if (process != ALL && of != process)
+			continue;
+		r = jit_settle(n->jit, of, now_ns);
+		if (r < 0 && r != -ENOMEM)
+			return r;
+		waits |= r == JIT_LATER;
+		if (process != ALL)
+			break;
+	}
+	return waits ? NAMED_WAIT : run_held(n, process, now_ns);
+}
+
+static int end_process(struct named *n, const struct msg_process_end *m, uint64_t now_ns)
+{
+	int r;
+
+	if (!definitions_find_process(&n->defs, m->id))
+		return 0;
+	if (n->jit && jit_knows(n->jit, m->id)) {
+		r = settle_held(n, m->id, now_ns);
+		if (r)
+			return r;
+		jit_drop(n->jit, m->id);
+	}
+	/* One that no sample was of is passed on all the same, with its file only if that is known
+	 * to the receiver: nothing is opened for it. */
+	r = named_send_process(n, m->id, now_ns, false);
+	if (r)
+		return r;
+	r = stream_put(n->out, &(struct msg){ .id = MSG_PROCESS_END, .process_end = *m });
+	if (r)
+		return r;
+	definitions_end_process(&n->defs, m->id);
+	if (n->objects)
+		objects_drop(n->objects, m->id);
+	return 0;
+}
+
+/* Those that live and that no sample was of. */
+static int send_idle_processes(struct named *n, uint64_t now_ns)
+{
+	for (uint32_t i = 0; i < n->defs.processes.len; i++) {
+		struct def_process *p = idtable_at(&n->defs.processes, i);
+
+		if (idmap_get(&n->defs.processes.ids, p->def.id) == i) {
+			int r = named_send_process(n, p->def.id, now_ns, false);
+
+			if (r)
+				return r;
+		}
+	}
+	return 0;
+}
+
+/* What naming interpreted frames took. */
+static int send_figures(struct named *n)
+{
+	struct objects_counts c = objects_counts(n->objects);
+	const struct {
+		const char *name;
+		uint64_t value;
+	} figures[] = {
+		{ "objects_named", c.named },	    { "objects_gone", c.gone },
+		{ "objects_refused", c.refused },   { "objects_evicted", c.evicted },
+		{ "objects_requests", c.requests }, { "objects_pieces", c.pieces },
+		{ "objects_bytes", c.bytes },	    { "objects_rounds", c.rounds },
+		{ "objects_answers", c.answers },   { "objects_waited_ns", c.waited_ns },
+		{ "objects_least_ns", c.least_ns },
+	};
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && c.requests && i < sizeof(figures) / sizeof(figures[0]); i++)
+		r = stream_put(n->out, &(struct msg){ .id = MSG_FIGURE,
+						      .figure = { .name = str_from(figures[i].name),
+								  .value = figures[i].value } });
+	return r;
+}
+
+static int run_event(struct named *n, const struct event *e, uint64_t now_ns)
+{
+	int r;
+
+	switch (e->kind) {
+	case EVENT_SAMPLE:
+		return send_or_hold(n, &e->sample, now_ns);
+	case EVENT_LOST:
+		return stream_put(n->out, &(struct msg){ .id = MSG_LOST, .lost = e->lost });
+	case EVENT_CLOCK:
+		return stream_put(n->out, &(struct msg){ .id = MSG_CLOCK, .clock = e->clock });
+	case EVENT_FIGURE:
+		return stream_put(n->out,
+				  &(struct msg){ .id = MSG_FIGURE,
+						 .figure = { .name = { .data = e->figure.name,
+								       .len = e->figure.len },
+							     .value = e->figure.value } });
+	case EVENT_PROCESS_END:
+		return end_process(n, &e->process_end, now_ns);
+	case EVENT_END:
+		r = settle_held(n, ALL, now_ns);
+		if (r == 0)
+			r = send_idle_processes(n, now_ns);
+		if (r == 0)
+			r = tell_lost(n);
+		if (r == 0 && n->objects)
+			r = send_figures(n);
+		if (r == 0)
+			r = stream_put(
+				n->out, &(struct msg) {
+					.id = MSG_END
+					, .end = e->end
+				});
+		n->ended = r == 0;
+		return r;
+	}
+	return 0;
+}
+
+bool named_full(const struct named *n)
+{
+	return events_full(&n->queue);
+}
+
+int named_take(struct named *n, const struct msg *m, uint64_t now_ns)
+{
+	struct event e;
+	struct msg hello;
+
+	switch (m->id) {
+	case MSG_HELLO:
+		hello = *m;
+		hello.hello.kind = STREAM_NAMED;
+		n->begun = true;
+		return stream_put(n->out, &hello);
+	case MSG_PROCESS:
+		return definitions_process(&n->defs, &m->process);
+	case MSG_THREAD:
+		return definitions_thread(&n->defs, &m->thread);
+	case MSG_FILE:
+		return take_file(n, &m->file, now_ns);
+	case MSG_FUNCTION:
+		return definitions_function(&n->defs, &m->function);
+	case MSG_FRAME:
+		return take_frame(n, &m->frame, now_ns);
+	case MSG_STACK:
+		return take_stack(n, &m->stack, now_ns);
+	case MSG_OBJECT:
+		/* What there is no memory for is asked for when its frame comes. */
+		if (n->objects && objects_take(n->objects, &m->object) == -ENOMEM)
+			n->counts.unnamed++;
+		return 0;
+	default:
+		if (!event_of(m, &e))
+			n->lost[2]++; /* no message of a stream */
+		else if (!events_push(&n->queue, &e))
+			lose_sample(n); /* whoever feeds us runs us first */
+		return 0;
+	}
+}
+
+int named_forget(struct named *n, uint64_t now_ns)
+{
+	int r = settle_held(n, ALL, now_ns);
+
+	if (r)
+		return r;
+	if (n->objects)
+		objects_renew(n->objects, now_ns);
+	definitions_clear(&n->defs);
+	n->gap_seen = false;
+	n->untold = 0;
+	n->offers_open = 0;
+	if (n->jit)
+		jit_drop_all(n->jit);
+	return named_restart(n);
+}
+
+static int run(struct named *n, uint64_t now_ns)
+{
+	uint64_t pause_ns = n->held.len * HELD_EACH_NS;
+
+	if (n->untold)
+		tell_untold(n);
+	if (n->held.len && n->jit->version == n->held_version)
+		pause_ns += HELD_LOOK_NS;
+	if (n->held.len && now_ns - n->held_ns >= pause_ns) {
+		int r = run_held(n, 0, now_ns);
+
+		if (r)
+			return r;
+		n->held_version = n->jit->version;
+		n->held_ns = now_ns;
+	}
+	const uint64_t begun_ns = n->turn_ns ? clock_mono_ns() : 0;
+
+	for (const struct event *e; (e = events_head(&n->queue)) != NULL; events_pop(&n->queue)) {
+		n->paused = n->turn_ns && clock_mono_ns() - begun_ns > n->turn_ns;
+		if (n->paused)
+			return NAMED_WAIT;
+		int r = run_event(n, e, now_ns);
+
+		if (r)
+			return r;
+	}
+	return n->ended ? 0 : tell_lost(n);
+}
+
+/* Before anything is sent: what was half said when there was no memory is said from the beginning.
+ */
+static int resume(struct named *n)
+{
+	const int r = n->half_said ? named_restart(n) : 0;
+
+	n->paused = false;
+	n->half_said = r != 0;
+	return r;
+}
+
+int named_run(struct named *n, uint64_t now_ns)
+{
+	int r = resume(n);
+
+	if (r == 0)
+		r = run(n, now_ns);
+	n->half_said |= r == -ENOMEM;
+	return r;
+}
+
+void named_take_turns(struct named *n, uint64_t ns)
+{
+	n->turn_ns = ns;
+}
+
+bool named_paused(const struct named *n)
+{
+	return n->paused;
+}
+
+uint64_t named_looks_until(const struct named *n)
+{
+	return n->offers_open ? n->looks_until_ns : 0;
+}
+
+bool named_begun(const struct named *n)
+{
+	return n->begun;
+}
+
+int named_end(struct named *n, enum end_reason reason, uint64_t now_ns)
+{
+	struct event e = { .kind = EVENT_END, .end = { .reason = reason, .time_ns = now_ns } };
+
+	if (n->ended)
+		return 0;
+	int r = resume(n);
+
+	if (r == 0)
+		r = run_event(n, &e, now_ns);
+	n->half_said |= r == -ENOMEM;
+	return r;
+}

@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/profpipe/doctor/doctor.h"
+
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "common/base/buf.h"
+#include "common/status/check.h"
+#include "common/base/clock.h"
+#include "common/base/exits.h"
+#include "common/base/log.h"
+#include "common/cell/namespace.h"
+#include "tools/profpipe/run/children.h"
+#include "tools/profpipe/run/identity.h"
+#include "tools/profpipe/run/limits.h"
+#include "tools/profpipe/doctor/rights.h"
+#include "tools/profpipe/doctor/selftest.h"
+
+#define CHECKS_MAX 64u
+#define CHECKS_MS 30000
+#define COMPLETE_LEAST 90 /* per cent: below, something is lost */
+
+struct doctor {
+	const struct options *o;
+	struct check checks[CHECKS_MAX];
+	size_t count;
+	unsigned verdicts[CHECK_VERDICTS];
+	struct selftest test;
+	bool tested;
+};
+
+static void take(struct doctor *d, const struct check *c)
+{
+	if (d->count == CHECKS_MAX)
+		return;
+	d->checks[d->count++] = *c;
+	d->verdicts[c->verdict]++;
+	if (!d->o->json) {
+		check_print(stdout, c);
+		fflush(stdout);
+	}
+}
+
+static void say(void *ctx, const struct child *c, const char *line)
+{
+	(void)ctx;
+	(void)c;
+	fprintf(stderr, "%s\n", line);
+}
+
+/* --- prof-bpf's --- */
+
+static int start(struct doctor *d, const struct identity *who, struct child *ret)
+{
+	char ids[80];
+	const char *argv[10];
+	size_t n = 0;
+
+	snprintf(ids, sizeof(ids), "%u:%u:%u:%u:%u", who->gid, who->uid[0], who->uid[1],
+		 who->uid[2], who->uid[3]);
+	argv[n++] = "prof-bpf";
+	argv[n++] = "--check";
+	argv[n++] = "--status-fd";
+	argv[n++] = CHILD_STATUS_FD;
+	if (who->separate) {
+		argv[n++] = "--ids";
+		argv[n++] = ids;
+	}
+	if (d->o->ignore_unsafe_kernel)
+		argv[n++] = "--ignore-unsafe-kernel";
+	argv[n] = NULL;
+	const struct child_start how = { .argv = argv };
+
+	return child_start(ret, &how);
+}
+
+/* Takes words until the pipe ends, or the time. */
+static void listen_to(struct doctor *d, struct child *c, int words)
+{
+	const uint64_t since = clock_mono_ns();
+	struct pollfd p[] = { { .fd = words, .events = POLLIN },
+			      { .fd = c->log, .events = POLLIN } };
+	struct check word;
+	ssize_t n = -1;
+
+	while (n != 0 && clock_mono_ns() - since < CHECKS_MS * 1000000ull) {
+		poll(p, 2, 250);
+		child_read(c, say, NULL);
+		p[1].fd = c->log;
+		while ((n = read(words, &word, sizeof(word))) > 0)
+			if (n == sizeof(word) && check_valid(&word))
+				take(d, &word);
+	}
+}
+
+/* Where they cannot be had the other checks are made by who we are. */
+static void take_users(struct doctor *d, int r, const struct identity *who)
+{
+	struct check c;
+
+	check_init(&c, "users of the tools");
+	if (r) {
+		check_found(&c, "none to be had: %s", identity_reason(r));
+		check_fail(&c, "no run begins as root without", identity_remedy(r));
+	} else if (who->separate) {
+		check_found(&c, "one of its own for each, from %u on", who->uid[0]);
+	} else {
+		check_found(&c, "the caller, for all");
+	}
+	take(d, &c);
+}
+
+static int ask_prof_bpf(struct doctor *d)
+{
+	struct identity who = { .lock = -1 };
+	struct child c = CHILD_NONE("prof-bpf");
+	/* In a namespace of users the ids of a run may not be there to take. */
+	take_users(d, namespace_is_first(NAMESPACE_USER) == 1 ? identity_take(&who) : 0, &who);
+
+	const size_t before = d->count;
+	const int r = start(d, &who, &c);
+
+	if (r) {
+		log_error("prof-bpf cannot be started: %s", child_trouble(r));
+		identity_release(&who);
+		return r;
+	}
+	/* They are no status words. */
+	const int words = c.status;
+
+	c.status = -1;
+	listen_to(d, &c, words);
+	close(words);
+	/* It ends by itself; freeing BPF maps takes a moment. */
+	for (int i = 0; i < 100 && !child_reap(&c); i++)
+		usleep(10000);
+	if (c.pid) {
+		child_kill(&c);
+		while (!child_reap(&c))
+			usleep(1000);
+	}
+	child_read(&c, say, NULL);
+	child_show_held(&c, UINT64_MAX, say, NULL);
+	child_close(&c);
+	identity_release(&who);
+	if (d->count == before)
+		log_error("prof-bpf --check said nothing: %s", child_how(c.wait_status));
+	return d->count > before ? 0 : -EPROTO;
+}
+
+/* --- the run --- */
+
+static void judge_samples(struct doctor *d)
+{
+	const struct selftest *t = &d->test;
+	struct check c;
+
+	check_init(&c, "self-test: samples");
+	check_found(&c, "%lu of a program that spun for %u s, at %s Hz%s%s", t->seen.samples,
+		    t->seconds, SELFTEST_HZ, t->trouble[0] ? "; " : "", t->trouble);
+	if (!t->seen.samples)
+		check_fail(&c, "a profile would be empty",
+			   "profpipe record -v -d 1, for what the tools say");
+	else if (t->trouble[0])
+		check_degrade(&c, "a part of the run", "see what it said");
+	take(d, &c);
+}
+
+static void judge_rest(struct doctor *d)
+{
+	const struct selftest *t = &d->test;
+	struct check c;
+
+	check_init(&c, "self-test: stacks");
+	check_found(&c, "%lu of %lu complete", t->seen.complete, t->seen.samples);
+	if (t->seen.complete * 100 < t->seen.samples * COMPLETE_LEAST)
+		check_degrade(&c, "callers", "profpipe record -v -d 1, for what the tools say");
+	take(d, &c);
+
+	check_init(&c, "self-test: kernel");
+	check_found(&c, "%lu stacks with kernel frames, %lu with names of them", t->seen.kernel,
+		    t->seen.kernel_named);
+	if (!t->seen.kernel)
+		check_degrade(&c, "kernel parts of stacks", "");
+	else if (!t->seen.kernel_named)
+		check_degrade(&c, "names of kernel functions",
+			      "sysctl kernel.kptr_restrict=1, and CAP_SYSLOG");
+	take(d, &c);
+
+	check_init(&c, "self-test: names");
+	check_found(&c, "%lu stacks with names of user functions", t->seen.user_named);
+	if (!t->seen.user_named)
+		check_degrade(&c, "names of user functions", "grant CAP_DAC_READ_SEARCH");
+	take(d, &c);
+}
+
+static void prove(struct doctor *d)
+{
+	struct check c;
+	int r;
+
+	if (d->verdicts[CHECK_FATAL]) {
+		check_init(&c, "self-test");
+		check_found(&c, "not run, for what is fatal above");
+		take(d, &c);
+		return;
+	}
+	r = selftest_run(d->o->ignore_unsafe_kernel, &d->test);
+	if (r) {
+		check_init(&c, "self-test");
+		check_found(&c, "no process can be made: %s", strerror(-r));
+		check_fail(&c, "a run needs five", "ulimit -u unlimited");
+		take(d, &c);
+		return;
+	}
+	d->tested = true;
+	judge_samples(d);
+	if (d->test.seen.samples)
+		judge_rest(d);
+}
+
+/* --- the end --- */
+
+static void add_text(cJSON *to, const char *key, const char *text)
+{
+	struct buf b = BUF_INIT(0);
+
+	if (log_escape(&b, str_from(text), CHECK_TEXT) == 0 && buf_append(&b, "", 1) == 0)
+		cJSON_AddStringToObject(to, key, (const char *)b.data);
+	buf_done(&b);
+}
+
+static int print_json(const struct doctor *d, uint32_t worst)
+{
+	cJSON *all = cJSON_CreateObject(), *list = cJSON_AddArrayToObject(all, "checks");
+
+	cJSON_AddStringToObject(all, "verdict", check_word(worst));
+	for (size_t i = 0; i < d->count; i++) {
+		const struct check *c = &d->checks[i];
+		cJSON *one = cJSON_CreateObject();
+
+		add_text(one, "name", c->name);
+		cJSON_AddStringToObject(one, "verdict", check_word(c->verdict));
+		add_text(one, "found", c->found);
+		add_text(one, c->verdict == CHECK_FATAL ? "reason" : "lost", c->lost);
+		add_text(one, "remedy", c->remedy);
+		cJSON_AddItemToArray(list, one);
+	}
+	if (d->tested) {
+		const struct selftest *t = &d->test;
+		cJSON *test = cJSON_AddObjectToObject(all, "self_test");
+
+		cJSON_AddNumberToObject(test, "samples", (double)t->seen.samples);
+		cJSON_AddNumberToObject(test, "complete", (double)t->seen.complete);
+		cJSON_AddNumberToObject(test, "kernel", (double)t->seen.kernel);
+		cJSON_AddNumberToObject(test, "kernel_named", (double)t->seen.kernel_named);
+		cJSON_AddNumberToObject(test, "user_named", (double)t->seen.user_named);
+	}
+	char *text = cJSON_Print(all);
+	int r = text ? 0 : -ENOMEM;
+
+	if (text && puts(text) < 0)
+		r = -errno;
+	free(text);
+	cJSON_Delete(all);
+	return r;
+}
+
+int doctor_run(const struct options *o)
+{
+	static struct doctor d;
+
+	d = (struct doctor){ .o = o };
+	if (namespace_is_first(NAMESPACE_USER) < 0) {
+		/* Without it no tool is found, and no check knows anything. */
+		log_error("%s", rights_place());
+		return EXITS_FAILED;
+	}
+	signal(SIGPIPE, SIG_IGN);
+	struct check limit;
+
+	for (size_t i = 0; limits_check(i, &limit); i++)
+		take(&d, &limit);
+	/* With so little it may not start, or not know why a check fails. */
+	if (!d.verdicts[CHECK_FATAL] && (limits_lift() || ask_prof_bpf(&d)))
+		return EXITS_FAILED;
+	prove(&d);
+	const uint32_t worst = d.verdicts[CHECK_FATAL]	    ? CHECK_FATAL
+			       : d.verdicts[CHECK_DEGRADED] ? CHECK_DEGRADED
+							    : CHECK_FINE;
+	int r = o->json ? print_json(&d, worst) : 0;
+
+	if (!r && (fflush(stdout) || ferror(stdout)))
+		r = -errno;
+	if (r) {
+		log_error("standard output: %s", strerror(-r));
+		return EXITS_FAILED;
+	}
+	return worst == CHECK_FATAL ? 1 : 0;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/profpipe/doctor/rights.h"
+
+#include <cap-ng.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+#include "common/cell/namespace.h"
+
+void rights_missing(const char *prof_bpf, char *ret, size_t size)
+{
+	ret[0] = '\0';
+	/* Its own are granted by the kernel at exec, to anybody. */
+	if (getxattr(prof_bpf, "security.capability", NULL, 0) > 0 || capng_get_caps_process())
+		return;
+	/* Only root's, and ambient ones, survive an exec. */
+	const capng_type_t set = geteuid() == 0 ? CAPNG_EFFECTIVE : CAPNG_AMBIENT;
+
+	if (capng_have_capability(set, CAP_SYS_ADMIN))
+		return;
+	const bool bpf = capng_have_capability(set, CAP_BPF),
+		   perfmon = capng_have_capability(set, CAP_PERFMON);
+
+	snprintf(ret, size, "%s%s%s", bpf ? "" : "CAP_BPF", bpf || perfmon ? "" : " and ",
+		 perfmon ? "" : "CAP_PERFMON");
+}
+
+const char *rights_place(void)
+{
+	const int first = namespace_is_first(NAMESPACE_USER);
+
+	if (first < 0)
+		return "/proc is not mounted here, or does not show this process: mount -t proc proc /proc";
+	return first ? NULL
+		     : "this is a user namespace, whose capabilities are worth nothing to the kernel: run it outside, as the host's root (rootless containers cannot sample)";
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/profpipe/doctor/tally.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#define COUNT_DIGITS 12 /* more is no count of ours */
+
+static bool starts_with(const char *at, size_t n, const char *word)
+{
+	const size_t w = strlen(word);
+
+	return n >= w && memcmp(at, word, w) == 0;
+}
+
+static bool ends_with(const char *at, size_t n, const char *word)
+{
+	const size_t w = strlen(word);
+
+	return n >= w && memcmp(at + n - w, word, w) == 0;
+}
+
+static void count_line(const char *line, size_t n, struct tally *t)
+{
+	const char *blank = memrchr(line, ' ', n);
+	bool cut = false, kernel = false, kernel_named = false, user_named = false;
+	uint64_t count = 0;
+
+	if (!blank || line + n - blank < 2 || line + n - blank > COUNT_DIGITS + 1)
+		return;
+	for (const char *p = blank + 1; p < line + n; p++) {
+		if (*p < '0' || *p > '9')
+			return;
+		count = count * 10 + (uint64_t)(*p - '0');
+	}
+	/* The process's name comes before the first frame. */
+	const char *at = memchr(line, ';', (size_t)(blank - line));
+
+	while (at) {
+		const char *frame = at + 1;
+
+		at = memchr(frame, ';', (size_t)(blank - frame));
+		const size_t len = (size_t)((at ? at : blank) - frame);
+		const bool in_kernel = ends_with(frame, len, "_[k]"),
+			   named = len && frame[0] != '[';
+
+		cut |= starts_with(frame, len, "[truncated: ");
+		kernel |= in_kernel || starts_with(frame, len, "[kernel+");
+		kernel_named |= in_kernel && named;
+		user_named |= !in_kernel && named;
+	}
+	t->samples += count;
+	t->complete += cut ? 0 : count;
+	t->kernel += kernel ? count : 0;
+	t->kernel_named += kernel_named ? count : 0;
+	t->user_named += user_named ? count : 0;
+}
+
+void tally_folded(struct tally *t, const char *text, size_t n)
+{
+	while (n) {
+		const char *end = memchr(text, '\n', n);
+		const size_t len = end ? (size_t)(end - text) : n;
+
+		count_line(text, len, t);
+		text += len + (end != NULL);
+		n -= len + (end != NULL);
+	}
+}

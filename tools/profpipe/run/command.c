@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/profpipe/run/command.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "tools/profpipe/run/target.h"
+
+static void close_fd(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+static ssize_t read_all(int fd, void *to, size_t n)
+{
+	ssize_t got;
+
+	do
+		got = read(fd, to, n);
+	while (got < 0 && errno == EINTR);
+	return got;
+}
+
+static void run(char **argv, int hold, int error)
+{
+	const char *slash = strrchr(argv[0], '/');
+	char byte;
+
+	/* As exec will name it: what is sampled on the way there is the command's, too. */
+	prctl(PR_SET_NAME, slash ? slash + 1 : argv[0], 0, 0, 0);
+	target_map(argv[0]);
+	/* The pipe's end instead of a byte: the run never began. */
+	if (read_all(hold, &byte, 1) != 1)
+		_exit(0);
+	/* Nothing of ours but standard input, output and error; the error pipe closes with exec. */
+	if (error != 3 && dup3(error, 3, O_CLOEXEC) < 0)
+		_exit(126);
+	if (close_range(4, ~0u, 0) < 0)
+		_exit(126);
+	execvp(argv[0], argv);
+	const int e = errno;
+	const ssize_t written = write(3, &e, sizeof(e));
+
+	_exit(written == sizeof(e) && e == ENOENT ? 127 : 126);
+}
+
+int command_prepare(struct command *c, char **argv)
+{
+	int hold[2] = { -1, -1 }, error[2] = { -1, -1 }, r = 0;
+
+	*c = COMMAND_NONE;
+	if (pipe2(hold, O_CLOEXEC) < 0 || pipe2(error, O_CLOEXEC) < 0)
+		r = -errno;
+	if (!r) {
+		c->pid = fork();
+		if (c->pid == 0) {
+			/* Else the end of the launcher would not be seen. */
+			close(hold[1]);
+			run(argv, hold[0], error[1]);
+		}
+		if (c->pid < 0) {
+			r = -errno;
+			c->pid = 0;
+		}
+	}
+	close_fd(&hold[0]);
+	close_fd(&error[1]);
+	if (!r && fcntl(error[0], F_SETFL, O_NONBLOCK) < 0)
+		r = -errno;
+	c->hold = hold[1];
+	c->error = error[0];
+	return r;
+}
+
+void command_release(struct command *c)
+{
+	/* It may have died while it was held: then the pipe breaks, and command_reap says so. */
+	const ssize_t written = write(c->hold, "G", 1);
+
+	(void)written;
+	c->released = true;
+	close_fd(&c->hold);
+}
+
+int command_error(struct command *c)
+{
+	int e = 0;
+	ssize_t n;
+
+	if (c->error < 0)
+		return 0;
+	n = read_all(c->error, &e, sizeof(e));
+	if (n < 0 && errno == EAGAIN)
+		return 0;
+	close_fd(&c->error);
+	return n == sizeof(e) ? -e : 0;
+}
+
+bool command_reap(struct command *c)
+{
+	if (c->pid && !c->ended && waitpid(c->pid, &c->wait_status, WNOHANG) == c->pid)
+		c->ended = true;
+	return c->ended;
+}
+
+void command_drop(struct command *c)
+{
+	close_fd(&c->hold);
+	close_fd(&c->error);
+	if (!c->pid || c->ended || c->released)
+		return;
+	/* Still our own code, waiting; it is not to outlive us, even if somebody has stopped it. */
+	kill(c->pid, SIGKILL);
+	while (waitpid(c->pid, &c->wait_status, 0) < 0 && errno == EINTR)
+		;
+	c->ended = true;
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/profpipe/run/conclude.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+#include "common/base/buf.h"
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "common/wire/msg.h"
+#include "tools/profpipe/run/summary.h"
+
+/* The figures of prof-export, which are final; or where it did not come to that, whoever knows
+ * more. */
+static struct status figures(struct run *r)
+{
+	const struct status *b = &run_tool(r, DEPLOY_BPF)->last,
+			    *e = &run_tool(r, DEPLOY_EXPORT)->last;
+	struct status s = run_tool(r, DEPLOY_EXPORT)->done || e->samples >= b->samples ? *e : *b;
+
+	if (!s.bpf_runs) {
+		s.bpf_runs = b->bpf_runs;
+		s.bpf_ns = b->bpf_ns;
+	}
+	if (!s.map_bytes)
+		s.map_bytes = b->map_bytes;
+	if (!s.first_complete_ns)
+		s.first_complete_ns = b->first_complete_ns;
+	if (!s.duration_ns)
+		s.duration_ns = r->sampled_ns;
+	for (int i = 0; i < DEPLOY_TOOLS; i++)
+		s.restarts[i] = r->again[i].count;
+	return s;
+}
+
+static void say_written(const char *path)
+{
+	struct buf b = BUF_INIT(0);
+
+	if (log_escape(&b, str_from(path), 4096) == 0)
+		fprintf(stderr, "written: %.*s\n", (int)b.len, (const char *)b.data);
+	buf_done(&b);
+}
+
+/* An empty profile is not what anybody wanted: said, with what is known of why. That what was asked
+ * for rested is no failure while the kernel took samples of others, nor is a host that rested for
+ * some seconds. */
+static void say_empty(struct run *r, const struct status *f)
+{
+	const unsigned long hz = strtoul(r->o->hz, NULL, 10);
+	const double seconds = (double)r->sampled_ns / 1e9;
+	const uint64_t lost = lost_samples(f->lost);
+	const uint64_t ticks = run_tool(r, DEPLOY_BPF)->last.ticks;
+
+	unsigned restarts = 0;
+
+	for (int i = 0; i < DEPLOY_TOOLS; i++)
+		restarts += r->again[i].count;
+	if (lost)
+		run_fail(r, "no samples: %lu were taken, and all were lost", lost);
+	else if (restarts)
+		run_fail(r, "no samples: tools had to be started again %u times, as was said",
+			 restarts);
+	else if (r->o->command || r->o->pid_count ? ticks || seconds < 1 : seconds < 3)
+		log_warning(
+			"no samples: %s was on no cpu at any tick of %.1f s, one each %.1f ms; a higher -F looks oftener",
+			r->o->command	  ? r->o->command[0]
+			: r->o->pid_count ? "what -p names"
+					  : "every process",
+			seconds, 1000.0 / (double)(hz ? hz : 1));
+	else
+		run_fail(r, "no samples: %s in %.1f s; `profpipe doctor` checks this host",
+			 ticks ? "no process ran" : "the kernel's sampling event never came",
+			 seconds);
+}
+
+void conclude_run(struct run *r)
+{
+	/* What passes between two readings makes it shorter: above 0 the host did sleep. */
+	const uint64_t boot_ns = clock_ns(CLOCK_BOOTTIME);
+	const int64_t asleep_ns = (int64_t)(boot_ns - clock_mono_ns() - r->asleep_ns);
+	struct summary_cost costs[DEPLOY_TOOLS + 1];
+	struct rusage self;
+
+	for (int i = 0; i < DEPLOY_TOOLS; i++) {
+		const struct child *c = &r->tools[i];
+
+		costs[i] = (struct summary_cost){ .tool = account_tool(i),
+						  .cpu_s = (double)c->cpu_ns / 1e9,
+						  .start_cpu_s = (double)c->ready_cpu_ns / 1e9,
+						  .pss_peak = c->pss_peak };
+	}
+	getrusage(RUSAGE_SELF, &self);
+	costs[DEPLOY_TOOLS] = (struct summary_cost){
+		.tool = "profpipe",
+		.cpu_s = (double)(self.ru_utime.tv_sec + self.ru_stime.tv_sec) +
+			 (double)(self.ru_utime.tv_usec + self.ru_stime.tv_usec) / 1e6,
+		.pss_peak = child_pss(getpid()),
+	};
+	struct summary s = {
+		.figures = figures(r),
+		.hz = r->o->hz,
+		.format = format_names[r->o->format],
+		.output = r->o->output,
+		.costs = costs,
+		.cost_count = DEPLOY_TOOLS + 1,
+		.first_complete_s = -1,
+		.pss_peak = r->pss_peak + costs[DEPLOY_TOOLS].pss_peak,
+		.suspended_s = asleep_ns > 0 ? (double)asleep_ns / 1e9 : 0,
+	};
+	if (s.figures.first_complete_ns > r->start_ns)
+		s.first_complete_s = (double)(s.figures.first_complete_ns - r->start_ns) / 1e9;
+	if (!s.figures.samples && !r->failed)
+		say_empty(r, &s.figures);
+	if (!r->o->quiet) {
+		summary_print(stderr, &s);
+		if (!r->failed)
+			say_written(r->o->output);
+	}
+	if (r->summary.fd >= 0) {
+		const int e = summary_json(r->summary.fd, &s);
+
+		if (e)
+			run_fail(r, "%s: %s: the summary was not written", r->o->summary,
+				 strerror(-e));
+	}
+}
+
+void conclude_outputs(struct run *r)
+{
+	if (!r->sampling_ns || r->status) {
+		output_drop(&r->output);
+		output_drop(&r->summary);
+		return;
+	}
+	const bool whole = run_tool(r, DEPLOY_EXPORT)->done;
+	int e = output_end(&r->output, whole);
+
+	if (e)
+		run_fail(r, "%s: %s", r->o->output, strerror(-e));
+	if (r->output.replaces && (e || !whole))
+		log_warning("%s: still holds what it held before", r->o->output);
+	e = output_end(&r->summary, true);
+	if (e)
+		run_fail(r, "%s: %s", r->o->summary, strerror(-e));
+}

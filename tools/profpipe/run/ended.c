@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/profpipe/run/ended.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "common/base/clock.h"
+#include "common/base/exits.h"
+#include "common/base/log.h"
+#include "tools/profpipe/run/limits.h"
+
+#define EXPORT_CUT 3	   /* its exit status when the stream had no end */
+#define FOLLOW_MS 20	   /* from the end of one that lost its peer to its next start */
+#define START_STREAK_MAX 4 /* of restarts.h, before sampling has begun */
+#define SAID_MS 10000	   /* between two times that an end of one tool is told */
+#define EXITING_MS 1000	   /* for a tool to end that has begun to: freeing BPF maps takes a while */
+
+/* What the host lacks, where that may be why a tool ended. */
+static const char *lacking(struct run *r, const struct child *c)
+{
+	if (WIFSIGNALED(c->wait_status) && WTERMSIG(c->wait_status) == SIGKILL &&
+	    limits_oom_kills() > r->oom_kills)
+		return ", since memory ran out: give the run more, or end other programs";
+	if (r->phase == STARTING && limits_threads_short())
+		return ", since no more threads can be started: raise pids.max of the cgroup, or ulimit -u";
+	return "";
+}
+
+/* Says that a tool has ended, with its own last words, in one line. */
+static void say_ended(struct run *r, struct child *c, const char *consequence)
+{
+	const char *line = c->held_ns ? c->held : "";
+	const size_t n = strlen(c->name);
+
+	/* "prof-x: error: " is said by us. */
+	if (strncmp(line, c->name, n) == 0 && line[n] == ':')
+		line += n + 1 + (line[n + 1] == ' ');
+	if (strncmp(line, "error: ", 7) == 0)
+		line += 7;
+	run_fail(r, "%s ended (%s)%s%s%s%s", c->name, child_how(c->wait_status),
+		 line[0] ? ": " : "", line, lacking(r, c), consequence);
+	c->held_ns = 0;
+}
+
+static bool ended_by(const struct child *c, int status)
+{
+	return WIFEXITED(c->wait_status) && WEXITSTATUS(c->wait_status) == status;
+}
+
+/* Whether what prof-export wrote can be taken back: of a file, or where nothing was written yet. */
+static bool can_write_again(const struct run *r)
+{
+	struct stat st;
+
+	if (r->journal < 0 || fstat(r->output.fd, &st) < 0)
+		return false;
+	return (S_ISREG(st.st_mode) && !(fcntl(r->output.fd, F_GETFL) & O_APPEND)) ||
+	       (!format_streams(r->o->format) && r->phase != FINISHING);
+}
+
+/* Whether another start may do what this one did not. */
+static bool may_start_again(struct run *r, enum deploy_tool t)
+{
+	const struct child *c = run_tool(r, t), *bpf = run_tool(r, DEPLOY_BPF);
+	const bool cut = WIFSIGNALED(c->wait_status) || ended_by(c, EXITS_AGAIN);
+
+	if (t == DEPLOY_EXPORT)
+		return cut && !c->done && can_write_again(r);
+	/* Its end is no good one where it was that of a prof-export which is no more. */
+	if (r->phase == FINISHING)
+		return t == DEPLOY_SYMD && bpf->pid &&
+		       (!ended_by(c, 0) || r->symd_for != r->again[DEPLOY_EXPORT].count);
+	if (t == DEPLOY_DELTAS)
+		return !bpf->done;
+	if (r->phase == STARTING)
+		return cut;
+	return !ended_by(c, 0);
+}
+
+/* How many short lives of a tool are enough. Of a parser that worked no number is: strangers' files
+ * kill it, and prof-bpf takes care of these (quarantine.h); nobody is to end the run by them. */
+static unsigned most_restarts(struct run *r, enum deploy_tool t)
+{
+	if (r->phase == STARTING)
+		return START_STREAK_MAX;
+
+	const struct child *c = run_tool(r, t);
+	const bool parser = t == DEPLOY_DELTAS || t == DEPLOY_SYMD;
+	const bool crashed = WIFSIGNALED(c->wait_status) && WTERMSIG(c->wait_status) != SIGKILL;
+
+	return parser && c->ready && crashed ? RESTARTS_FOR_EVER : RESTARTS_STREAK_MAX;
+}
+
+/* Plans its next start. False: there is none, and that was said. */
+static bool start_again(struct run *r, enum deploy_tool t)
+{
+	struct child *c = run_tool(r, t);
+	const uint64_t now = clock_mono_ns();
+	/* That those who lost their peer follow it need not be said. */
+	const bool follows = ended_by(c, EXITS_AGAIN) || ended_by(c, 0);
+
+	/* Who follows another does so at once, and has its own end not held against it. */
+	if (follows && r->phase != STARTING) {
+		r->again[t].due_ns = now + FOLLOW_MS * 1000000u;
+		r->again[t].count++;
+		if (t == DEPLOY_BPF)
+			run_away(r);
+		c->held_ns = 0;
+		return true;
+	}
+	if (!restarts_plan(&r->again[t], now, now - c->started_ns, most_restarts(r, t))) {
+		say_ended(
+			r, c,
+			r->phase == STARTING ? ", again and again, before sampling began"
+			: t == DEPLOY_DELTAS
+				? ", again and again; programs that start from now on have incomplete stacks"
+				: ", again and again; what was collected until then is written");
+		return false;
+	}
+	if (!follows && (!r->said_ns[t] || run_ms_since(r->said_ns[t]) > SAID_MS)) {
+		r->said_ns[t] = now;
+		run_clear_line(r);
+		log_warning("%s ended (%s)%s; it is started again", c->name,
+			    child_how(c->wait_status), lacking(r, c));
+	}
+	/* Nor what it had to say of that. */
+	if (follows || WIFSIGNALED(c->wait_status))
+		c->held_ns = 0;
+	if (t == DEPLOY_BPF)
+		run_away(r);
+	if (r->phase == STARTING)
+		r->since_ns = now;
+	return true;
+}
+
+/* Nothing more comes to prof-export: it writes what it has. */
+static void give_up_stream(struct run *r)
+{
+	run_finish(r);
+	r->last = true;
+}
+
+static void tool_ended(struct run *r, enum deploy_tool t)
+{
+	struct child *c = run_tool(r, t);
+	const bool well = ended_by(c, 0);
+
+	child_read(c, run_show, r);
+	if (r->phase == OVER)
+		return;
+	if (t == DEPLOY_BPF) {
+		command_reap(&r->command);
+		/* No prof-symd will have a stream any more. */
+		if (r->phase == FINISHING) {
+			if (!c->done)
+				run_away(r);
+			r->last = true;
+		}
+	}
+	if (t == DEPLOY_DELTAS)
+		/* prof-bpf, which it goes with, takes a moment more to give back what it had of the
+		 * kernel. */
+		child_read(run_tool(r, DEPLOY_BPF), run_show, r);
+	if (may_start_again(r, t)) {
+		if (t == DEPLOY_BPF && r->phase == SAMPLING && run_targets_gone(r)) {
+			run_away(r);
+			run_finish(r);
+		} else if (!start_again(r, t)) {
+			if (r->phase == STARTING || t == DEPLOY_EXPORT)
+				r->phase = OVER;
+			else if (t != DEPLOY_DELTAS)
+				give_up_stream(r);
+		}
+		return;
+	}
+	if (t == DEPLOY_DELTAS) {
+		c->held_ns = 0;
+		return;
+	}
+	if (r->phase == STARTING) {
+		say_ended(r, c, c->held_ns ? "" : " before sampling began");
+		r->phase = OVER;
+		return;
+	}
+	if (t == DEPLOY_EXPORT) {
+		/* One that said "done" has written all that came; where that was cut, whose fault
+		 * it was may have been said. */
+		if (!c->done)
+			say_ended(r, c, "; the output is not complete");
+		else if (!well && !r->failed && !WIFSIGNALED(c->wait_status) &&
+			 !((r->broken || r->again[DEPLOY_EXPORT].count) && ended_by(c, EXPORT_CUT)))
+			say_ended(r, c, "");
+		r->phase = OVER;
+		return;
+	}
+	/* prof-bpf ends by itself when its time is over or what it followed is gone, and prof-symd
+	 * after it. */
+	if (well || (t == DEPLOY_SYMD && ended_by(c, EXITS_AGAIN))) {
+		c->held_ns = 0;
+		if (t == DEPLOY_SYMD)
+			child_leave(run_tool(r, DEPLOY_BPF));
+	} else if (r->phase == FINISHING) {
+		r->broken = true;
+		run_clear_line(r);
+		log_warning("%s ended (%s); what was on its way through it is lost", c->name,
+			    child_how(c->wait_status));
+	} else {
+		say_ended(r, c, "; what was collected until then is written");
+		/* That they miss each other need not be said. */
+		r->mute = true;
+	}
+	run_finish(r);
+}
+
+/* Waits for those that are going: one of them may be why another went. */
+static void await_exiting(struct run *r, bool ended[static DEPLOY_TOOLS])
+{
+	const uint64_t since = clock_mono_ns();
+
+	for (int i = 0; i < DEPLOY_TOOLS; i++) {
+		while (!ended[i] && child_exiting(&r->tools[i]) &&
+		       run_ms_since(since) < EXITING_MS) {
+			struct pollfd p = { .fd = r->tools[i].pidfd, .events = POLLIN };
+
+			poll(&p, 1, 20);
+			ended[i] = child_reap(&r->tools[i]);
+		}
+	}
+}
+
+/* When one goes others follow, and may be seen first: those that end together are looked at
+ * together, and one that was killed is the cause. */
+void ended_reap(struct run *r)
+{
+	static const enum deploy_tool order[DEPLOY_TOOLS] = { DEPLOY_BPF, DEPLOY_EXPORT,
+							      DEPLOY_SYMD, DEPLOY_DELTAS };
+	bool ended[DEPLOY_TOOLS] = { 0 }, any = false;
+
+	for (int i = 0; i < DEPLOY_TOOLS; i++) {
+		ended[i] = child_reap(&r->tools[i]);
+		any |= ended[i];
+	}
+	if (any)
+		await_exiting(r, ended);
+	for (int killed = 1; any && killed >= 0; killed--)
+		for (int i = 0; i < DEPLOY_TOOLS; i++)
+			if (ended[order[i]] &&
+			    WIFSIGNALED(r->tools[order[i]].wait_status) == killed)
+				tool_ended(r, order[i]);
+	if (any)
+		run_tell(r);
+}

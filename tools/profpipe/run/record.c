@@ -1,0 +1,619 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A run, from opened outputs to the summary. One loop over the pipes of the four tools, signals and
+ * the clock; nothing in it waits for a tool without an end in time.
+ *
+ * - STARTING: the tools come up; one that fails ends the run, and leaves the outputs as they were.
+ * - SAMPLING: prof-bpf said that sampling has begun, COMMAND was let go.
+ * - FINISHING: prof-bpf was asked to stop, or stopped by itself; the stream drains into
+ *   prof-export, which writes. Until it says so, or a deadline.
+ * - OVER: the life pipes close, everybody goes.
+ *
+ * A tool that is killed, hangs or lost its peer is started again (restarts.h); the others that go
+ * with it follow: a dialer that loses its peer ends (EXITS_AGAIN), a listener stays.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "common/base/clock.h"
+#include "common/base/exits.h"
+#include "common/base/log.h"
+#include "common/base/toolpath.h"
+#include "tools/profpipe/run/conclude.h"
+#include "tools/profpipe/run/ended.h"
+#include "tools/profpipe/run/limits.h"
+#include "tools/profpipe/run/record.h"
+#include "tools/profpipe/doctor/rights.h"
+#include "tools/profpipe/run/run.h"
+#include "tools/profpipe/run/summary.h"
+
+#define READY_MS 15000 /* from the start of a tool to its being ready, and of all to sampling */
+/* The same while they use the cpu, a second of it at least, or wait in the kernel. */
+#define BUSY_READY_MS 60000
+/* From the end of sampling, or the last progress since, to the output's being written. */
+#define FINISH_MS 30000
+#define FINISH_MOST_MS 120000
+#define HELD_SAID_MS 5000
+#define STOPPED_MS 2000 /* by a signal, from when it is seen, which takes up to HEARD_NS more */
+/* Without a status word of a tool that is to send some. */
+#define SILENT_MS 10000
+/* The same for one that uses the cpu all the while, or waits in the kernel. */
+#define BUSY_SILENT_MS 60000
+/* Prof-bpf reports every second while it samples; quiet for so long after COMMAND ended, it has
+ * finished. */
+#define GONE_MS 2500
+#define LEAVE_MS 2000	/* from "exit now" to SIGKILL, and from there to the summary */
+#define KERNEL_MS 60000 /* for the kernel to end who was killed */
+#define COMMAND_MS 2000 /* what COMMAND has to end in after SIGTERM */
+/* From the end of the run until it is said that COMMAND is waited for. */
+#define COMMAND_SAID_MS 500
+#define TICK_MS 250
+#define SAMPLING_TICK_MS 1000
+#define MEASURE_MS 1000	       /* memory, while it grows: */
+#define MEASURE_LATER_MS 10000 /* after that, since the kernel goes through all pages for it */
+#define GROWING_MS 10000
+#define HELD_MS 100  /* a log line waits so long for its tool's end, which it may explain */
+#define JUMP_MS 3000 /* a gap in our own time, after SIGSTOP or suspend: nobody is judged by it */
+
+static void on_signals(struct run *r)
+{
+	struct signalfd_siginfo si;
+
+	while (read(r->signals, &si, sizeof(si)) == sizeof(si)) {
+		if (si.ssi_signo == SIGCHLD)
+			continue;
+		const bool again = r->asked;
+
+		r->asked = true;
+		if (!again)
+			r->by_terminal = si.ssi_signo == SIGINT && si.ssi_code == SI_KERNEL;
+		if (r->phase == STARTING) {
+			run_fail(r, "interrupted before sampling began");
+			r->phase = OVER;
+		} else if (r->phase == SAMPLING) {
+			run_finish(r);
+		} else if (r->phase == FINISHING && again) {
+			run_fail(r, "interrupted again: %s is not complete", r->o->output);
+			r->aborted = true;
+			r->phase = OVER;
+		} else if (r->phase == FINISHING) {
+			run_clear_line(r);
+			log_warning("%s is being written; interrupt again to give it up",
+				    r->o->output);
+		}
+	}
+}
+
+/* --- judging --- */
+
+/* A tool that cannot go on is killed; its end is then handled like any other. */
+static void kill_tool(struct run *r, struct child *c, const char *why)
+{
+	run_clear_line(r);
+	log_warning("%s %s: it is killed", c->name, why);
+	child_kill(c);
+}
+
+static void judge(struct run *r, enum deploy_tool t)
+{
+	struct child *c = run_tool(r, t);
+
+	if (!c->pid || c->killed)
+		return;
+	if (c->garbled) {
+		kill_tool(r, c, "wrote what is no status word");
+		return;
+	}
+	if (c->stopped_ns && run_ms_since(c->stopped_ns) > STOPPED_MS) {
+		kill_tool(r, c, "has been stopped for more than 2 s");
+		return;
+	}
+	const bool starts_busily = c->blocked || c->cpu_ns > c->former_cpu_ns + 1000000000u;
+
+	if (r->phase == SAMPLING && !c->ready &&
+	    run_ms_since(c->started_ns) > (starts_busily ? BUSY_READY_MS : READY_MS)) {
+		kill_tool(r, c, "is not ready after all that time");
+		return;
+	}
+	/* These report every second, as long as there is sampling. */
+	if (r->phase != SAMPLING || !c->reports || run_ms_since(c->heard_ns) <= SILENT_MS)
+		return;
+	const bool busy = c->blocked || c->cpu_ns > c->heard_cpu_ns + 1000000000u;
+
+	if (!busy || run_ms_since(c->heard_ns) > BUSY_SILENT_MS)
+		kill_tool(r, c, "has said nothing for 10 s");
+}
+
+static void check_start(struct run *r)
+{
+	const struct child *bpf = run_tool(r, DEPLOY_BPF), *symd = run_tool(r, DEPLOY_SYMD),
+			   *export = run_tool(r, DEPLOY_EXPORT);
+
+	if (bpf->ready && symd->ready && export->ready) {
+		run_begin(r);
+		return;
+	}
+	uint64_t cpu_ns = 0;
+	for (int i = 0; i < DEPLOY_TOOLS; i++)
+		cpu_ns += r->tools[i].cpu_ns;
+	const unsigned patience_ms = cpu_ns > 1000000000u ? BUSY_READY_MS : READY_MS;
+
+	if (run_ms_since(r->since_ns) <= patience_ms)
+		return;
+	run_fail(r, "%s was not ready after %u s",
+		 !bpf->ready	? bpf->name
+		 : !symd->ready ? symd->name
+				: export->name,
+		 patience_ms / 1000);
+	r->phase = OVER;
+}
+
+static void check_sampling(struct run *r)
+{
+	const int e = command_error(&r->command);
+
+	if (e) {
+		run_fail(r, "%s cannot be run: %s", r->o->command[0], strerror(-e));
+		r->status = e == -ENOENT ? 127 : 126;
+		r->phase = OVER;
+		return;
+	}
+	/* prof-bpf keeps the time, too; this is for the case that it does not. */
+	if (r->seconds > 0 &&
+	    (double)(clock_mono_ns() - r->sampling_ns) >= (r->seconds + 0.1) * 1e9)
+		run_finish(r);
+	else if (run_ms_since(run_tool(r, DEPLOY_BPF)->heard_ns) > GONE_MS && run_targets_gone(r))
+		run_finish(r);
+}
+
+static void check_finishing(struct run *r)
+{
+	const struct child *export = run_tool(r, DEPLOY_EXPORT);
+	const uint64_t moved = export->last.samples + export->last.bytes + export->last.threads +
+			       export->done;
+
+	if (moved != r->progress) {
+		r->progress = moved;
+		r->progress_ns = clock_mono_ns();
+	}
+	/* Who reads what is written may take as long as it likes, and whoever waits may interrupt.
+	 */
+	if (export->last.held && run_ms_since(export->heard_ns) < SILENT_MS) {
+		r->since_ns = r->progress_ns = clock_mono_ns();
+		if (!r->held_ns)
+			r->held_ns = r->since_ns;
+		if (!r->held_said && run_ms_since(r->held_ns) > HELD_SAID_MS) {
+			r->held_said = true;
+			run_clear_line(r);
+			log_warning("%s: waits for its reader; interrupt%s to give it up",
+				    r->o->output, r->asked ? " again" : "");
+		}
+		return;
+	}
+	r->held_ns = 0;
+	if (run_ms_since(r->progress_ns) > FINISH_MS ||
+	    run_ms_since(r->since_ns) > FINISH_MOST_MS) {
+		run_fail(r, "%s was not written %d s after sampling ended: giving up", r->o->output,
+			 (int)(run_ms_since(r->since_ns) / 1000));
+		r->aborted = true;
+		r->phase = OVER;
+	} else if (export->done && run_ms_since(export->heard_ns) > LEAVE_MS) {
+		/* It has written all; that it does not leave is no reason to wait. */
+		r->phase = OVER;
+	}
+}
+
+static void tick(struct run *r)
+{
+	static const char *const words[] = { "starting", "sampling", "finishing", "" };
+
+	r->ticked_ns = clock_mono_ns();
+	for (int i = 0; i < DEPLOY_TOOLS; i++)
+		child_show_held(&r->tools[i], r->ticked_ns - HELD_MS * 1000000u, run_show, r);
+	const unsigned measure_ms = run_ms_since(r->sampling_ns) < GROWING_MS ? MEASURE_MS
+									      : MEASURE_LATER_MS;
+
+	if (r->phase == SAMPLING && run_ms_since(r->measured_ns) >= measure_ms)
+		run_measure(r);
+	else
+		for (int i = 0; i < DEPLOY_TOOLS; i++)
+			child_measure(&r->tools[i], false);
+	for (int i = 0; i < DEPLOY_TOOLS && r->phase < OVER; i++)
+		judge(r, (enum deploy_tool)i);
+	/* While COMMAND runs the terminal is its own. */
+	if (!r->tty || r->o->quiet || r->phase == OVER || (r->command.pid && !r->command.ended))
+		return;
+	const struct child *bpf = run_tool(r, DEPLOY_BPF), *export = run_tool(r, DEPLOY_EXPORT);
+
+	summary_progress(stderr,
+			 (double)run_ms_since(r->sampling_ns ? r->sampling_ns : r->start_ns) /
+				 1000.0,
+			 export->last.samples >= bpf->last.samples ? &export->last : &bpf->last,
+			 words[r->phase]);
+	r->line_shown = true;
+}
+
+/* --- the loop --- */
+
+/* While there is sampling two tools report once a second, and nothing else is urgent. */
+static unsigned tick_ms(const struct run *r)
+{
+	bool held = false;
+
+	for (int i = 0; i < DEPLOY_TOOLS; i++)
+		held |= r->tools[i].held_ns != 0;
+	return r->phase == SAMPLING && !held ? SAMPLING_TICK_MS : TICK_MS;
+}
+
+static void wait_for_something(struct run *r)
+{
+	struct pollfd p[3 + 3 * DEPLOY_TOOLS] = { { .fd = r->signals, .events = POLLIN },
+						  { .fd = r->command.error, .events = POLLIN } };
+	nfds_t n = 2;
+
+	/* Negative ones are passed over by poll. */
+	for (int i = 0; i < DEPLOY_TOOLS; i++) {
+		p[n++] = (struct pollfd){ .fd = r->tools[i].status, .events = POLLIN };
+		p[n++] = (struct pollfd){ .fd = r->tools[i].log, .events = POLLIN };
+		p[n++] = (struct pollfd){ .fd = r->tools[i].pidfd, .events = POLLIN };
+	}
+	bool due = r->phase == STARTING || (r->phase == SAMPLING && r->away_ns);
+
+	for (int i = 0; i < DEPLOY_TOOLS; i++)
+		due |= r->again[i].due_ns != 0;
+	poll(p, n, due ? 20 : (int)tick_ms(r));
+	if (run_ms_since(r->looked_ns) > JUMP_MS) {
+		for (int i = 0; i < DEPLOY_TOOLS; i++) {
+			r->tools[i].heard_ns = clock_mono_ns();
+			r->tools[i].stopped_ns = 0;
+		}
+	}
+	r->looked_ns = clock_mono_ns();
+}
+
+/* Those whose time has come. One that cannot be started ends the run. */
+static void start_due(struct run *r)
+{
+	for (int i = 0; i < DEPLOY_TOOLS; i++) {
+		const enum deploy_tool t = (enum deploy_tool)i;
+
+		if (!r->again[t].due_ns || clock_mono_ns() < r->again[t].due_ns)
+			continue;
+		r->again[t].due_ns = 0;
+		rundir_clean(&r->dir, t);
+		if (!run_start_tool(r, t)) {
+			if (t == DEPLOY_EXPORT && r->phase == FINISHING &&
+			    !run_tool(r, DEPLOY_BPF)->pid)
+				r->last = true;
+			run_tell(r);
+			continue;
+		}
+		/* Without prof-symd nothing more comes to prof-export, and without that nothing is
+		 * written. */
+		if (r->phase == STARTING || t == DEPLOY_EXPORT)
+			r->phase = OVER;
+		else
+			run_finish(r);
+		r->last |= t == DEPLOY_SYMD;
+		run_tell(r);
+	}
+}
+
+static void loop(struct run *r)
+{
+	r->since_ns = r->looked_ns = clock_mono_ns();
+	while (r->phase != OVER) {
+		wait_for_something(r);
+		on_signals(r);
+		for (int i = 0; i < DEPLOY_TOOLS; i++)
+			child_read(&r->tools[i], run_show, r);
+		ended_reap(r);
+		command_reap(&r->command);
+		if (r->phase != OVER)
+			start_due(r);
+		if (r->phase == SAMPLING && run_tool(r, DEPLOY_BPF)->ready_ns > r->away_ns)
+			r->away_ns = 0;
+		if (r->phase == STARTING)
+			check_start(r);
+		if (r->phase == SAMPLING)
+			check_sampling(r);
+		if (r->phase == FINISHING)
+			check_finishing(r);
+		if (r->phase >= FINISHING)
+			run_ask_command(r);
+		if (r->phase != OVER && run_ms_since(r->ticked_ns) >= tick_ms(r))
+			tick(r);
+	}
+	run_clear_line(r);
+}
+
+static bool any_lives(struct run *r)
+{
+	bool any = false;
+
+	for (int i = 0; i < DEPLOY_TOOLS; i++) {
+		child_read(&r->tools[i], run_show, r);
+		child_reap(&r->tools[i]);
+		any |= r->tools[i].pid != 0;
+	}
+	return any;
+}
+
+static bool await_all(struct run *r, unsigned ms)
+{
+	const uint64_t since = clock_mono_ns();
+
+	while (any_lives(r)) {
+		if (run_ms_since(since) > ms)
+			return false;
+		usleep(2000);
+	}
+	return true;
+}
+
+/* Everybody goes: asked first, killed then. */
+static void dismiss(struct run *r)
+{
+	/* What they say of each other's going is of no interest; what they said before is. */
+	for (int i = 0; i < DEPLOY_TOOLS && !r->failed; i++)
+		child_show_held(&r->tools[i], UINT64_MAX, run_show, r);
+	r->mute = true;
+	for (int i = 0; i < DEPLOY_TOOLS; i++) {
+		child_leave(&r->tools[i]);
+		if (r->aborted)
+			child_kill(&r->tools[i]);
+	}
+	if (await_all(r, LEAVE_MS))
+		return;
+	for (int i = 0; i < DEPLOY_TOOLS; i++)
+		child_kill(&r->tools[i]);
+	(void)await_all(r, LEAVE_MS);
+}
+
+/* Whether a signal comes within a moment in which there is nothing to do but wait. */
+static bool is_told(struct run *r)
+{
+	struct pollfd p = { .fd = r->signals, .events = POLLIN };
+	struct signalfd_siginfo si;
+	bool told = false;
+
+	poll(&p, 1, TICK_MS);
+	while (read(r->signals, &si, sizeof(si)) == sizeof(si)) {
+		if (si.ssi_signo == SIGCHLD)
+			continue;
+		told = true;
+		r->by_terminal = si.ssi_signo == SIGINT && si.ssi_code == SI_KERNEL;
+	}
+	return told;
+}
+
+/* Once it was told to end it has a moment to, or after Ctrl-C at the terminal, which reaches it as
+ * well, as long as it likes, until the next signal. Else it runs on: a profiler that is done, or
+ * has failed, ends nobody. */
+static void end_command(struct run *r)
+{
+	struct command *c = &r->command;
+	const uint64_t since = clock_mono_ns();
+	bool said = r->asked;
+
+	command_drop(c);
+	if (!c->pid || r->status)
+		return;
+	while (!command_reap(c)) {
+		run_ask_command(r);
+		if (r->command_asked_ns && run_ms_since(r->command_asked_ns) > COMMAND_MS)
+			break;
+		if (!said && !r->command_asked_ns && run_ms_since(since) > COMMAND_SAID_MS) {
+			log_warning(
+				"%s (pid %d) runs on without being sampled; interrupt to end it",
+				r->o->command[0], c->pid);
+			said = true;
+		}
+		if (!is_told(r))
+			continue;
+		if (r->asked)
+			break;
+		r->asked = true;
+	}
+	if (!c->ended)
+		log_warning("%s (pid %d) still runs", r->o->command[0], c->pid);
+	else if (r->sampling_ns && !r->command_asked_ns &&
+		 (!WIFEXITED(c->wait_status) || WEXITSTATUS(c->wait_status)))
+		log_warning("%s ended with %s", r->o->command[0], child_how(c->wait_status));
+}
+
+/* Who was killed and lives is in the kernel, which frees the blocks of a deleted file, say, that
+ * was open nowhere else any more: that takes what it takes, and all that the run is about is
+ * written by now. A server of files that never answers is not waited for without an end. */
+static void await_killed(struct run *r)
+{
+	const uint64_t since = clock_mono_ns();
+	char where[CHILD_WHERE];
+	bool told = r->aborted;
+
+	for (int i = 0; i < DEPLOY_TOOLS && any_lives(r) && !told; i++) {
+		if (!r->tools[i].pid)
+			continue;
+		child_where(&r->tools[i], where);
+		log_warning(
+			"%s (pid %d) was killed, and the kernel has not ended it yet%s%s%s: waits for that; interrupt to leave it behind",
+			account_tool(i), r->tools[i].pid, *where ? " (" : "", where,
+			*where ? ")" : "");
+	}
+	while (any_lives(r) && !told && run_ms_since(since) < KERNEL_MS)
+		told = is_told(r);
+	for (int i = 0; i < DEPLOY_TOOLS; i++) {
+		if (r->tools[i].pid)
+			log_warning("%s (pid %d) is left behind: it ends when the kernel lets it",
+				    account_tool(i), r->tools[i].pid);
+		child_close(&r->tools[i]);
+	}
+}
+
+static int open_output(struct output *o, const char *path)
+{
+	const int e = output_open(o, path);
+
+	if (e)
+		log_error("%s: %s", path, output_error(e));
+	return e;
+}
+
+static int open_outputs(struct run *r)
+{
+	int e = open_output(&r->output, r->o->output);
+
+	if (!e && r->o->summary)
+		e = open_output(&r->summary, r->o->summary);
+	if (!e && r->summary.fd >= 0 && output_same(&r->output, &r->summary)) {
+		log_error("%s: is the output and the summary at once; name two files",
+			  r->o->summary);
+		e = -EINVAL;
+	}
+	return e;
+}
+
+static int check_rights(void)
+{
+	char path[4096], missing[64];
+	const char *place = rights_place();
+
+	if (place) {
+		log_error("%s", place);
+		return -EPERM;
+	}
+	if (tool_path("prof-bpf", path, sizeof(path)))
+		return 0;
+	rights_missing(path, missing, sizeof(missing));
+	if (!missing[0])
+		return 0;
+	if (geteuid() == 0)
+		log_error(
+			"sampling needs %s, which this root lacks: run it where root has them (a container needs them granted)",
+			missing);
+	else
+		log_error(
+			"sampling needs %s, which user %u lacks: run it as root, %s", missing,
+			(unsigned)geteuid(),
+			prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1
+				? "started from outside: no_new_privs is set here, under which sudo gives nothing"
+				: "by sudo");
+	return -EPERM;
+}
+
+static int take_signals(struct run *r)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGCHLD);
+	/* A shell without job control starts a background job with SIGINT ignored; it is meant for
+	 * us all the same. nohup is meant, too. */
+	signal(SIGINT, SIG_DFL);
+	signal(SIGTERM, SIG_DFL);
+	signal(SIGCHLD, SIG_DFL);
+	struct sigaction hup;
+
+	if (sigaction(SIGHUP, NULL, &hup) == 0 && hup.sa_handler != SIG_IGN)
+		sigaddset(&set, SIGHUP);
+	signal(SIGPIPE, SIG_IGN);
+	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+		return -errno;
+	r->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	return r->signals < 0 ? -errno : 0;
+}
+
+/* What prof-export received, for its successor. On a disk where there is one, since memory has its
+ * ceiling. -1: none can be had, and prof-export has none. */
+static int open_journal(void)
+{
+	static const char *const folders[] = { "/var/tmp", "/tmp" };
+	int fd = -1;
+
+	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]) && fd < 0; i++)
+		fd = open(folders[i], O_RDWR | O_TMPFILE | O_EXCL | O_CLOEXEC, 0600);
+	return fd;
+}
+
+static int set_up(struct run *r)
+{
+	int e = 0;
+
+	/* Before our signals change. */
+	if (r->o->command)
+		e = command_prepare(&r->command, r->o->command);
+	/* Nor are the limits for the tools its. */
+	if (!e)
+		e = limits_raise();
+	if (!e)
+		e = take_signals(r);
+	if (e) {
+		if (e < 0)
+			run_fail(r, "the run cannot be prepared: %s", strerror(-e));
+		r->failed = true;
+		return e;
+	}
+	e = identity_take(&r->who);
+	if (e) {
+		run_fail(r, "no users for the tools: %s; %s", identity_reason(e),
+			 identity_remedy(e));
+		return e;
+	}
+	r->journal = open_journal();
+	e = rundir_make(&r->dir, &r->who);
+	if (e)
+		run_fail(r, "no folder for the run below /run, $TMPDIR or /tmp: %s", strerror(-e));
+	for (int i = 0; i < DEPLOY_TOOLS && !e; i++)
+		e = run_start_tool(r, (enum deploy_tool)i);
+	return e;
+}
+
+int record_run(const struct options *o)
+{
+	static struct run r;
+
+	r = (struct run){ .o = o,
+			  .output = OUTPUT_NONE,
+			  .summary = OUTPUT_NONE,
+			  .signals = -1,
+			  .journal = -1,
+			  .start_ns = clock_mono_ns(),
+			  .oom_kills = limits_oom_kills(),
+			  .tty = isatty(STDERR_FILENO),
+			  .dir = RUNDIR_NONE,
+			  .command = COMMAND_NONE,
+			  .who = { .lock = -1 },
+			  .seconds = o->seconds ? strtod(o->seconds, NULL) : 0 };
+	for (int i = 0; i < DEPLOY_TOOLS; i++)
+		r.tools[i] = CHILD_NONE(account_tool(i));
+	if (open_outputs(&r) || check_rights()) {
+		output_drop(&r.output);
+		output_drop(&r.summary);
+		return EXITS_FAILED;
+	}
+	if (!set_up(&r))
+		loop(&r);
+	/* The stream may have ended by itself, and been written before we looked. */
+	if (r.sampling_ns && !r.sampled_ns)
+		r.sampled_ns = clock_mono_ns() - r.sampling_ns;
+	r.phase = OVER;
+	dismiss(&r);
+	if (r.sampling_ns && !r.status)
+		conclude_run(&r);
+	conclude_outputs(&r);
+	end_command(&r);
+	await_killed(&r);
+	rundir_remove(&r.dir);
+	identity_release(&r.who);
+	return r.status ? r.status : r.failed ? EXITS_FAILED : EXITS_DONE;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/profpipe/run/restarts.h"
+
+#define SHORT_NS 1000000000ull /* a life that ends before counts against it */
+#define LONG_NS 60000000000ull /* one that lasts so long makes all good */
+#define FIRST_NS 100000000ull  /* doubled each time */
+#define STREAK_COUNTED 16      /* the longest wait has come long before */
+#define LONGEST_NS 5000000000ull
+#define FOR_EVER_NS 400000000ull
+
+bool restarts_plan(struct restarts *r, uint64_t now_ns, uint64_t lived_ns, unsigned most)
+{
+	/* What goes on for ever is not to be kept away by whoever makes it end. */
+	const uint64_t longest_ns = most == RESTARTS_FOR_EVER ? FOR_EVER_NS : LONGEST_NS;
+	uint64_t wait_ns;
+
+	r->due_ns = 0;
+	if (lived_ns >= LONG_NS)
+		r->streak = 0;
+	else if (lived_ns >= SHORT_NS)
+		r->streak /= 2;
+	else if (r->streak >= most)
+		return false;
+	else if (r->streak < STREAK_COUNTED)
+		r->streak++;
+	wait_ns = r->streak > 1 ? FIRST_NS << (r->streak - 2) : 0;
+	r->due_ns = now_ns + (wait_ns < longest_ns ? wait_ns : longest_ns);
+	r->count++;
+	return true;
+}
