@@ -414,6 +414,9 @@ static int take_messages(struct receiver *r, struct buf *message)
 				break;
 			continue;
 		}
+		/* What the launcher said before this was sent belongs before it, if it is the end. */
+		(void)read_life(r);
+		pass_on(r);
 		if (!r->deaf)
 			e = take_message(r, message);
 		tell(r);

@@ -414,6 +414,31 @@ Test(model, what_was_not_sampled_is_reckoned_from_the_last_sample_to_the_next_li
 	model_free(m);
 }
 
+/* Of the first life nothing came: the launcher knew of 9 samples when the second one began, whose
+ * own word at the end is newer than the launcher's. */
+Test(model, what_a_life_took_that_nobody_heard_of_is_added_to_what_the_last_one_took)
+{
+	struct model *m = new_model(MODEL_NAMES, true, 1 << 20);
+
+	take(m, (struct msg){ .id = MSG_HELLO, .hello = { .hz = 99, .cpus = 2, .mono_ns = 1 } });
+	simple(m);
+	figure(m, STR_LIT("run_taken"), 9);
+	figure(m, STR_LIT("began"), 2);
+	figure(m, STR_LIT("taken"), 1);
+	figure(m, STR_LIT("run_taken"), 10);
+	for (uint64_t i = 1; i <= 7; i++)
+		sample_at(m, 23 * S + i);
+	figure(m, STR_LIT("taken"), 8);
+	take(
+		m, (struct msg) {
+			.id = MSG_END
+			, .end = {.reason = END_DONE, .time_ns = 25 * S }
+		});
+	model_conclude(m);
+	cr_assert_eq(model_totals(m)->lost[LOST_RESTART], 9 + 1);
+	model_free(m);
+}
+
 /* Neither times nor rates that cannot be make more of it than there can have been. */
 Test(model, hostile_times_make_no_more_samples_than_ticks)
 {

@@ -9,9 +9,10 @@
 #include "tools/prof-export/model/label.h"
 #include "tools/prof-export/model/uptime.h"
 
-/* A prof-bpf: when it began, what it says it took; and what all before it came to. */
+/* A prof-bpf: when it began, what it says it took; and what all before it came to, of which
+ * `launched` is what the launcher knew. */
 struct sampler {
-	uint64_t began_ns, taken, accounted, bpf_runs, bpf_ns;
+	uint64_t began_ns, taken, accounted, launched, bpf_runs, bpf_ns;
 };
 
 /* What the launcher says of the run (common/cell/deploy.h). */
@@ -258,6 +259,17 @@ static void settle(struct model *m)
 	m->sampler.taken = 0;
 }
 
+/* The last one says itself what it took; the launcher heard of that some time before. */
+static void end_sampler(struct model *m)
+{
+	uint64_t taken = m->sampler.launched;
+
+	add(&taken, m->sampler.taken);
+	if (m->launched.taken < taken)
+		m->launched.taken = taken;
+	settle(m);
+}
+
 static void begin_sampler(struct model *m, uint64_t began_ns)
 {
 	if (m->sampler.began_ns == began_ns)
@@ -266,6 +278,7 @@ static void begin_sampler(struct model *m, uint64_t began_ns)
 	uptime_next(&m->uptime);
 	m->sampler = (struct sampler){ .began_ns = began_ns,
 				       .accounted = accounted(&m->totals),
+				       .launched = m->launched.taken,
 				       .bpf_runs = m->totals.bpf_runs,
 				       .bpf_ns = m->totals.bpf_ns };
 }
@@ -357,7 +370,7 @@ int model_take(struct model *m, const struct msg *msg, struct model_sample *ret_
 		break;
 	case MSG_END:
 		if (msg->end.reason != END_PEER_LOST)
-			settle(m);
+			end_sampler(m);
 		m->totals.ended = true;
 		m->totals.end_reason = msg->end.reason;
 		m->totals.end_ns = msg->end.time_ns;

@@ -240,13 +240,13 @@ void run_finish(struct run *r)
 	r->since_ns = r->progress_ns = clock_mono_ns();
 	r->sampled_ns = r->since_ns - r->sampling_ns;
 	r->again[DEPLOY_BPF].due_ns = r->again[DEPLOY_DELTAS].due_ns = 0;
-	/* Where it does not take the byte it is about to go, and that is noticed. If it is away, no
-	 * stream comes any more. */
+	if (!bpf->pid)
+		r->broken = r->last = true; /* no stream comes any more */
+	/* prof-export hears of it before prof-bpf does, so that it knows when the stream ends. */
+	run_tell(r);
+	/* Where prof-bpf does not take the byte it is about to go, and that is noticed. */
 	if (bpf->pid)
 		(void)child_stop(bpf);
-	else
-		r->broken = r->last = true;
-	run_tell(r);
 }
 
 bool run_targets_gone(struct run *r)
