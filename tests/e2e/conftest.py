@@ -130,6 +130,8 @@ MARKS = {
         "test_each_tool_dies_a_hundred_times_and_the_run_goes_on",
         # What tools say of a whole host, word by word.
         "test_a_limit_is_named_by_doctor_and_by_record_in_the_same_words",
+        # Takes a cpu away from everybody for a while.
+        "test_a_cpu_that_went_and_came_back_is_sampled_again",
         # What is known by the time of a first sample.
         "test_the_first_sample_of_an_interpreter_nobody_has_run_yet_has_its_frames",
     ],
