@@ -19,7 +19,8 @@ import tempfile
 import threading
 import time
 
-SETTLE = 10  # seconds from a profiler's start to what is measured of it: the peers take that long to load
+# seconds from a profiler's start to what is measured of it: the peers take that long to load
+SETTLE = 10
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "oracle"))
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import compare  # noqa: E402
@@ -29,9 +30,12 @@ from measure import BUILD, bpf_maps, bpf_programs, children_cpu, cpu_of, pss, tr
 
 STATS = "/proc/sys/kernel/bpf_stats_enabled"
 
-SOURCE = "\n".join(f"static int f{i}(int *a, int k) {{ int s = 0; for (int i = 0; i < k; i++) {{ s += a[i] * ({i} + i); if (s & 1) a[i] ^= s; }} return s; }}"
-                   for i in range(200)) + "\nint main(void) { int a[64] = {0}, s = 0;" + "".join(f"s += f{i}(a, 64);" for i in range(200)) + "return s; }\n"
-SQL = ("create table t(a,b); with recursive c(x) as (select 1 union all select x+1 from c where x<60000) insert into t select x, x*x%1013 from c;"
+SOURCE = "\n".join(f"static int f{i}(int *a, int k) {{ int s = 0; for (int i = 0; i < k; i++) {{ s "
+                   f"+= a[i] * ({i} + i); if (s & 1) a[i] ^= s; }} return s; }}"
+                   for i in range(200)) + "\nint main(void) { int a[64] = {0}, s = 0;" + "".join(
+        f"s += f{i}(a, 64);" for i in range(200)) + "return s; }\n"
+SQL = ("create table t(a,b); with recursive c(x) as (select 1 union all select x+1 from "
+       "c where x<60000) insert into t select x, x*x%1013 from c;"
        "select b,count(*) from t group by b order by 2 desc limit 1;")
 LANE = r"""
 cd "$1"
@@ -47,7 +51,8 @@ done
 
 
 class Load:
-    """A busy host: two lanes of compilers, xz, openssl, perl, sqlite3 and short processes, and a PostgreSQL under pgbench."""
+    """A busy host: two lanes of compilers, xz, openssl, perl, sqlite3 and short processes, and a
+    PostgreSQL under pgbench."""
 
     def __enter__(self):
         self.dir = tempfile.mkdtemp(prefix="profpipe-bench.")
@@ -56,15 +61,17 @@ class Load:
             f.write(SOURCE)
         with open(f"{self.dir}/sql", "w") as f:
             f.write(SQL)
-        self.children = [subprocess.Popen(["bash", "-c", LANE, "lane", self.dir], start_new_session=True,
-                                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for _ in range(2)]
+        self.children = [subprocess.Popen(["bash", "-c", LANE, "lane", self.dir],
+                                          start_new_session=True, stdout=subprocess.DEVNULL,
+                                          stderr=subprocess.DEVNULL) for _ in range(2)]
         self.server = None
         self.postgres()
         time.sleep(2)
         return self
 
     def postgres(self):
-        versions = sorted(os.listdir("/usr/lib/postgresql")) if os.path.isdir("/usr/lib/postgresql") else []
+        versions = sorted(os.listdir("/usr/lib/postgresql")) if os.path.isdir(
+                "/usr/lib/postgresql") else []
         if not versions or os.geteuid() != 0:
             print("PostgreSQL: not there; the load goes without it", file=sys.stderr)
             return
@@ -77,14 +84,18 @@ class Load:
             return ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups", *argv]
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": "/"}
         subprocess.run(su(f"{b}/initdb", "-D", db, "-A", "trust"), check=True, **quiet)
-        self.server = subprocess.Popen(su(f"{b}/postgres", "-D", db, "-k", db, "-c", "listen_addresses="), start_new_session=True, **quiet)
+        self.server = subprocess.Popen(su(f"{b}/postgres", "-D", db, "-k", db, "-c",
+                                          "listen_addresses="), start_new_session=True, **quiet)
         self.children.append(self.server)
         for _ in range(100):
             if subprocess.run(su(f"{b}/pg_isready", "-h", db), **quiet).returncode == 0:
                 break
             time.sleep(0.1)
-        subprocess.run(su(f"{b}/pgbench", "-h", db, "-i", "-s", "2", "postgres"), check=True, **quiet)
-        self.children.append(subprocess.Popen(su(f"{b}/pgbench", "-h", db, "-c", "2", "-T", "100000", "postgres"), start_new_session=True, **quiet))
+        subprocess.run(su(f"{b}/pgbench", "-h", db, "-i", "-s", "2", "postgres"), check=True,
+                       **quiet)
+        self.children.append(
+                subprocess.Popen(su(f"{b}/pgbench", "-h", db, "-c", "2", "-T", "100000",
+                                    "postgres"), start_new_session=True, **quiet))
 
     def __exit__(self, *_):
         for c in reversed(self.children):
@@ -104,13 +115,17 @@ class Load:
 
 
 def kernel_stacks(before):
-    """How many kernel stacks profpipe took so far, and in how many ns: two of the counters of its sampling program (bpf/sample.bpf.c)."""
+    """How many kernel stacks profpipe took so far, and in how many ns: two of the counters of its
+    sampling program (bpf/sample.bpf.c)."""
     tool = shutil.which("bpftool") or "/usr/sbin/bpftool"
-    maps = json.loads(subprocess.run([tool, "map", "show", "-j"], capture_output=True, text=True).stdout or "[]")
+    maps = json.loads(subprocess.run([tool, "map", "show", "-j"], capture_output=True,
+                                     text=True).stdout or "[]")
     for m in maps:
         if m.get("name") == "counters" and m["id"] not in before:
-            out = json.loads(subprocess.run([tool, "map", "dump", "id", str(m["id"]), "-j"], capture_output=True, text=True).stdout)
-            sums = [sum(int.from_bytes(bytes(int(b, 16) for b in c["value"]), "little") for c in e["values"]) for e in out]
+            out = json.loads(subprocess.run([tool, "map", "dump", "id", str(m["id"]), "-j"],
+                                            capture_output=True, text=True).stdout)
+            sums = [sum(int.from_bytes(bytes(int(b, 16) for b in c["value"]), "little")
+                        for c in e["values"]) for e in out]
             return sums[3], sums[4]
     return 0, 0
 
@@ -124,15 +139,19 @@ def run(argv, seconds, settle, stop=False):
     reader = threading.Thread(target=lambda: said.append(p.stderr.read()))
     reader.start()
     time.sleep(settle)
-    peak, first, begin = 0.0, {k: v for k, v in bpf_programs().items() if k not in programs}, cpu_of(tree(p.pid))
+    peak, first, begin = 0.0, {k: v for k,
+                               v in bpf_programs().items() if k not in programs}, cpu_of(
+            tree(p.pid))
     stacks = kernel_stacks(maps)
     t0 = time.time()
     while time.time() - t0 < seconds - 1 and p.poll() is None:
         time.sleep(1)
         peak = max(peak, pss(tree(p.pid)))
     took, steady = time.time() - t0, cpu_of(tree(p.pid)) - begin
-    ticks = [(v["run_time_ns"] - first[k].get("run_time_ns", 0), v.get("run_cnt", 0) - first[k].get("run_cnt", 0))
-             for k, v in bpf_programs().items() if k in first and v["type"] == "perf_event" and v.get("run_cnt")]
+    ticks = [(v["run_time_ns"] - first[k].get("run_time_ns", 0),
+              v.get("run_cnt", 0) - first[k].get("run_cnt", 0)) for k,
+             v in bpf_programs().items() if k in first and v["type"] == "perf_event"
+             and v.get("run_cnt")]
     stacks = [b - a for a, b in zip(stacks, kernel_stacks(maps))]
     memory = sum(v for k, v in bpf_maps().items() if k not in maps) / 2**20
     if stop and p.poll() is None:
@@ -140,8 +159,10 @@ def run(argv, seconds, settle, stop=False):
     status = p.wait()
     reader.join()
     ns, n = max(ticks, default=(0, 0))
-    return {"cpu_s": children_cpu() - cpu0, "steady": 100 * steady / took, "pss_mib": peak, "maps_mib": memory, "said": "".join(said), "status": status,
-            "bpf_ns_per_run": ns / n if n else None, "bpf_runs": n, "kernel_stacks": stacks[0], "kernel_stacks_ns": stacks[1]}
+    return {"cpu_s": children_cpu() - cpu0, "steady": 100 * steady / took, "pss_mib": peak,
+            "maps_mib": memory, "said": "".join(said), "status": status,
+            "bpf_ns_per_run": ns / n if n else None, "bpf_runs": n, "kernel_stacks": stacks[0],
+            "kernel_stacks_ns": stacks[1]}
 
 
 def by_file(path):
@@ -152,7 +173,8 @@ def by_file(path):
     for block in blocks:
         m = re.search(r"\[truncated: ([a-z-]+)\]", block)
         if m:
-            files = [p for p in re.findall(r" \(((?:/|\[)[^()]*)\)", block) if p != "[kernel.kallsyms]"]
+            files = [p for p in re.findall(r" \(((?:/|\[)[^()]*)\)", block)
+                     if p != "[kernel.kallsyms]"]
             out[m.group(1), files[-1] if files else "(before the first user frame)"] += 1
     return out
 
@@ -160,15 +182,17 @@ def by_file(path):
 def profpipe(folder, seconds, hz):
     """A run that records the stream, and what a replay of it weighs as pprof."""
     out, summary = f"{folder}/out.prof", f"{folder}/summary.json"
-    r = run([f"{BUILD}/profpipe", "record", "-q", "-F", str(hz), "-d", str(seconds + SETTLE), "-o", out, "--summary", summary], seconds, SETTLE)
+    r = run([f"{BUILD}/profpipe", "record", "-q", "-F", str(hz), "-d", str(seconds + SETTLE), "-o",
+             out, "--summary", summary], seconds, SETTLE)
     if r["status"]:
         sys.exit(f"profpipe record: {r['said']}")
     with open(summary) as f:
         s = json.load(f)
     for ending in (".txt", ".pb.gz"):
-        subprocess.run([f"{BUILD}/profpipe", "report", out, "-o", f"{folder}/out{ending}"], check=True)
-    r.update(samples=s["samples"], output=os.path.getsize(f"{folder}/out.pb.gz"), start_cpu_s=s["cost"]["start_cpu_s"],
-             summary=s, path=f"{folder}/out.txt",
+        subprocess.run([f"{BUILD}/profpipe", "report", out, "-o", f"{folder}/out{ending}"],
+                       check=True)
+    r.update(samples=s["samples"], output=os.path.getsize(f"{folder}/out.pb.gz"),
+             start_cpu_s=s["cost"]["start_cpu_s"], summary=s, path=f"{folder}/out.txt",
              after=f"as a stream {os.path.getsize(out) / max(s['samples'], 1):.0f} bytes/sample")
     return r
 
@@ -177,9 +201,11 @@ def perf(folder, seconds, mode):
     out = f"{folder}/perf.data"
     if not shutil.which("perf"):
         return None
-    r = run(["perf", "record", "-q", "-F", "99", "-a", *mode, "-o", out, "--", "sleep", str(seconds + 1)], seconds, 1)
+    r = run(["perf", "record", "-q", "-F", "99", "-a", *mode, "-o", out, "--", "sleep",
+             str(seconds + 1)], seconds, 1)
     t0, cpu0 = time.time(), children_cpu()
-    text = subprocess.Popen(["perf", "script", "-i", out], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, errors="replace")
+    text = subprocess.Popen(["perf", "script", "-i", out], stdout=subprocess.PIPE,
+                            stderr=subprocess.DEVNULL, text=True, errors="replace")
     try:
         samples = sum(1 for line in text.communicate(timeout=600)[0].split("\n\n") if line.strip())
     except subprocess.TimeoutExpired:
@@ -194,8 +220,10 @@ def perf(folder, seconds, mode):
 
 
 def timed(argv):
-    """(cpu seconds, peak memory in MiB, standard output) of one run; the memory of small programs is what this one held."""
-    p = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, errors="replace", env=dict(os.environ, GOMAXPROCS="1"))
+    """(cpu seconds, peak memory in MiB, standard output) of one run; the memory of small programs
+    is what this one held."""
+    p = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                         errors="replace", env=dict(os.environ, GOMAXPROCS="1"))
     said = p.stdout.read()
     _, status, r = os.wait4(p.pid, 0)
     p.returncode = status
@@ -236,21 +264,27 @@ def extractors(what, files, peer):
         rows["libdw"] = (cpu, memory, int(said.split()[0]))
     if peer:
         cpu, memory, said = timed([peer, *files])
-        rows[os.path.basename(peer)] = (cpu, memory, int(re.search(r"# (\d+) deltas", said.splitlines()[-1]).group(1)))
+        rows[os.path.basename(peer)] = (cpu, memory,
+                                        int(re.search(r"# (\d+) deltas",
+                                                      said.splitlines()[-1]).group(1)))
     print(f"\nunwind rows of {len(files)} ELF files below /usr, {what}, one core, caches warm")
     print(f"{'':22}{'rows':>12}{'cpu s':>9}{'M rows/s':>10}{'peak MiB':>10}{'times ours':>12}")
     ours = rows["prof-deltas"]
     for name, (cpu, memory, count, *_) in rows.items():
-        print(f"{name:22}{count:>12}{cpu:>9.2f}{count / cpu / 1e6:>10.1f}{memory:>10.1f}{ours[2] / ours[0] / (count / cpu):>12.1f}")
-    print(f"in the kernel: {figure(ours[3], 'bytes') / ours[2]:.2f} bytes a row, {figure(ours[3], 'rules')} distinct rules")
+        print(f"{name:22}{count:>12}{cpu:>9.2f}{count / cpu / 1e6:>10.1f}"
+              f"{memory:>10.1f}{ours[2] / ours[0] / (count / cpu):>12.1f}")
+    print(f"in the kernel: {figure(ours[3], 'bytes') / ours[2]:.2f} bytes a row, "
+          f"{figure(ours[3], 'rules')} distinct rules")
 
 
 def extraction(peer):
-    """prof-deltas over the ELF files of /usr, beside libdw (which has no rows of Go) and, where its path is given, the leading peer's extractor."""
+    """prof-deltas over the ELF files of /usr, beside libdw (which has no rows of Go) and, where its
+    path is given, the leading peer's extractor."""
     files = compare.find(["/usr"])
     go = set(filter(is_go, files))
     if not peer:
-        print("no PEER_DELTAS=PATH or --peer-deltas PATH: the peer's extractor is left out", file=sys.stderr)
+        print("no PEER_DELTAS=PATH or --peer-deltas PATH: the peer's extractor is left " "out",
+              file=sys.stderr)
     extractors("all but Go", [path for path in files if path not in go], peer)
     if go:
         extractors("Go", sorted(go), peer)
@@ -259,28 +293,37 @@ def extraction(peer):
     programs = compare.select(sorted(programs, key=os.path.getsize, reverse=True), 100)
     host = sorted(set(programs) | libraries(programs))
     cpu, _, count, _ = min(by_prof_deltas(host) for _ in range(3))
-    print(f"{len(programs)} programs of /usr/bin with their libraries, {len(host)} files, {count} rows: {cpu:.3f} s of cpu")
+    print(f"{len(programs)} programs of /usr/bin with their libraries, {len(host)} "
+          f"files, {count} rows: {cpu:.3f} s of cpu")
 
     with tempfile.TemporaryDirectory(prefix="profpipe-bench.") as folder:
         source = max(compare.find(["/usr/lib/x86_64-linux-gnu"]), key=os.path.getsize)
         text = giant.make(source, f"{folder}/giant", 1 << 30)
         cpu, memory, count, _ = by_prof_deltas([f"{folder}/giant"])
-        print(f"a file of 1 GiB with {text >> 20} MiB of text ({os.path.basename(source)} many times over): {count} rows, {cpu:.2f} s of cpu, {memory:.1f} MiB")
+        print(f"a file of 1 GiB with {text >> 20} MiB of text "
+              f"({os.path.basename(source)} many times over): {count} rows, {cpu:.2f} "
+              f"s of cpu, {memory:.1f} MiB")
 
 
 def by_depth(folder):
-    """What a sample costs in BPF where the stack is so deep, without frame pointers and with caches warm."""
+    """What a sample costs in BPF where the stack is so deep, without frame pointers and with caches
+    warm."""
     print(f"\n{'frames':>8}{'ns a sample':>14}{'ns a frame':>12}")
     for depth in (10, 50, 300, 1000):
-        source = "".join(f"__attribute__((noinline)) int f{i}(volatile int *n) {{ int r = {f'f{i + 1}(n)' if i < depth - 4 else 'spin(n)'}; __asm__ volatile(\"\" : \"+r\"(r)); return r + 1; }}\n"
+        source = "".join(f"__attribute__((noinline)) int f{i}(volatile int *n) {{ int r = "
+                         f"{f'f{i + 1}(n)' if i < depth - 4 else 'spin(n)'}; __asm__ "
+                         f"volatile(\"\" : \"+r\"(r)); return r + 1; }}\n"
                          for i in range(depth - 4, -1, -1))
         with open(f"{folder}/deep.c", "w") as f:
-            f.write("__attribute__((noinline)) int spin(volatile int *n) { while (*n < 2000000000) (*n)++; return *n; }\n" + source +
-                    "int main(void) { volatile int n = 0; return f0(&n); }\n")
-        subprocess.run(["gcc", "-O1", "-fomit-frame-pointer", "-o", f"{folder}/deep", f"{folder}/deep.c"], check=True)
+            f.write("__attribute__((noinline)) int spin(volatile int *n) { while (*n < "
+                    "2000000000) (*n)++; return *n; }\n" + source
+                    + "int main(void) { volatile int n = 0; return f0(&n); }\n")
+        subprocess.run(["gcc", "-O1", "-fomit-frame-pointer", "-o", f"{folder}/deep",
+                        f"{folder}/deep.c"], check=True)
         with subprocess.Popen([f"{folder}/deep"]) as p:
             time.sleep(0.2)
-            out = subprocess.run([f"{BUILD}/tests/walk-live", str(p.pid), "2", "999"], capture_output=True, text=True, check=True).stdout
+            out = subprocess.run([f"{BUILD}/tests/walk-live", str(p.pid), "2", "999"],
+                                 capture_output=True, text=True, check=True).stdout
             p.kill()
         words = out.split()
         n = {k: int(v) for k, v in zip(words[::2], words[1::2]) if v.isdigit()}
@@ -292,12 +335,16 @@ def main():
     a = argparse.ArgumentParser()
     a.add_argument("-s", "--seconds", type=int, default=int(os.environ.get("SECONDS_PER_RUN", 20)))
     a.add_argument("--no-peers", action="store_true")
-    a.add_argument("--peer-deltas", default=os.environ.get("PEER_DELTAS"), help="the leading peer's extractor of unwind rows (its tool stackdeltas)")
+    a.add_argument("--peer-deltas", default=os.environ.get("PEER_DELTAS"),
+                   help="the leading peer's extractor of unwind rows (its tool stackdeltas)")
     a.add_argument("--rows-only", action="store_true", help="only how fast unwind rows are made")
     a.add_argument("--python-only", action="store_true", help="only what profiling CPython costs")
-    a.add_argument("--python-part", action="append", choices=("depth", "memory", "always", "slowdown"), help="of that only this; may be repeated")
+    a.add_argument("--python-part", action="append",
+                   choices=("depth", "memory", "always", "slowdown"),
+                   help="of that only this; may be repeated")
     a.add_argument("--peer", action="append", default=[], metavar="COMMAND",
-                   help="another profiler to be measured over the same load: a command that runs until it is interrupted; may be repeated")
+                   help="another profiler to be measured over the same load: a command that runs "
+                   "until it is interrupted; may be repeated")
     args = a.parse_args()
     # So that the load does not outlive us.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))
@@ -330,7 +377,8 @@ def main():
                 else:
                     rows[os.path.basename(words[0])] = r
             if not args.no_peers:
-                for name, mode in (("perf -g (fp) 99 Hz", ["-g"]), ("perf dwarf 99 Hz", ["--call-graph", "dwarf"])):
+                for name, mode in (("perf -g (fp) 99 Hz", ["-g"]),
+                                   ("perf dwarf 99 Hz", ["--call-graph", "dwarf"])):
                     r = perf(load.dir, args.seconds, mode)
                     if r:
                         rows[name] = r
@@ -346,7 +394,8 @@ def main():
     for name in ("profpipe 99 Hz", "profpipe 20 Hz"):
         s = rows[name]["summary"]
         whole = 100 * (1 - sum(s["truncated"].values()) / max(s["user_stacks"], 1))
-        print(f"\n{name}: {s['samples']} samples, {s['user_stacks']} with a user part, of which {whole:.2f} % are complete; "
+        print(f"\n{name}: {s['samples']} samples, {s['user_stacks']} with a user part, "
+              f"of which {whole:.2f} % are complete; "
               f"first complete sample after {s.get('first_complete_sample_s', 0):.2f} s")
         for reason, n in sorted(s["truncated"].items(), key=lambda x: -x[1]):
             print(f"  cut {reason:18} {n:6}  {100 * n / s['samples']:.2f} %")
@@ -359,12 +408,16 @@ def main():
         for (reason, file), n in files.most_common(12):
             print(f"  {n:6}  {reason:18} {file}")
 
-    print(f"\n{'':22}{'cpu, % of one core':>19}{'start, cpu s':>14}{'PSS MiB':>9}{'maps MiB':>10}{'BPF us/sample':>15}{'bytes/sample':>14}")
+    print(f"\n" f"{'':22}{'cpu, % of one core':>19}{'start, cpu s':>14}{'PSS MiB':>9}"
+          f"{'maps MiB':>10}{'BPF us/sample':>15}{'bytes/sample':>14}")
     for name, r in rows.items():
         start, samples = r.get("start_cpu_s"), r.get("samples")
         bpf = f"{r['bpf_ns_per_run'] / 1000:.1f}" if r["bpf_ns_per_run"] else "-"
-        print(f"{name:22}{r['steady']:>19.2f}{'-' if start is None else f'{start:.2f}':>14}{r['pss_mib']:>9.1f}{r['maps_mib']:>10.1f}{bpf:>15}"
-              f"{r['output'] / max(samples, 1) if samples else float('nan'):>14.0f}  {r.get('after', '')}")
+        print(f"{name:22}{r['steady']:>19.2f}"
+              f"{'-' if start is None else f'{start:.2f}':>14}{r['pss_mib']:>9.1f}"
+              f"{r['maps_mib']:>10.1f}{bpf:>15}"
+              f"{r['output'] / max(samples, 1) if samples else float('nan'):>14.0f}  "
+              f"{r.get('after', '')}")
     ours = rows["profpipe 20 Hz"]
     if ours["bpf_runs"] and ours["kernel_stacks"]:
         print(f"profpipe at 20 Hz: {100 * ours['kernel_stacks'] / ours['bpf_runs']:.0f} % of samples in the kernel, whose own walker takes "
@@ -373,9 +426,12 @@ def main():
     for name in (os.path.basename(shlex.split(c)[0]) for c in args.peer):
         if name in rows:
             r = rows[name]
-            bpf = f", BPF time a sample {ours['bpf_ns_per_run'] / r['bpf_ns_per_run']:.2f}" if ours["bpf_ns_per_run"] and r["bpf_ns_per_run"] else ""
-            print(f"profpipe at 20 Hz, of {name}: cpu {ours['steady'] / r['steady']:.2f}, memory with maps "
-                  f"{(ours['pss_mib'] + ours['maps_mib']) / (r['pss_mib'] + r['maps_mib']):.2f}{bpf}")
+            bpf = f", BPF time a sample {ours['bpf_ns_per_run'] / r['bpf_ns_per_run']:.2f}" if ours[
+                    "bpf_ns_per_run"] and r["bpf_ns_per_run"] else ""
+            print(f"profpipe at 20 Hz, of {name}: cpu "
+                  f"{ours['steady'] / r['steady']:.2f}, memory with maps "
+                  f"{(ours['pss_mib'] + ours['maps_mib']) / (r['pss_mib'] + r['maps_mib']):.2f}"
+                  f"{bpf}")
 
 
 main()

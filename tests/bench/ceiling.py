@@ -35,11 +35,13 @@ def fields(path):
 
 
 class Meter(threading.Thread):
-    """Of profpipe and its four tools, ten times a second: PSS, what their BPF maps take, and the perf rings, which PSS leaves out."""
+    """Of profpipe and its four tools, ten times a second: PSS, what their BPF maps take, and the
+    perf rings, which PSS leaves out."""
 
     def __init__(self, pid):
         super().__init__(daemon=True)
-        self.pid, self.over, self.peak, self.at_peak, self.peaks, self.looks = pid, threading.Event(), 0, {}, {}, 0
+        self.pid, self.over, self.peak, self.at_peak, self.peaks, self.looks = (pid,
+                threading.Event(), 0, {}, {}, 0)
         self.names = {}
 
     def maps(self, pid):
@@ -49,7 +51,8 @@ class Meter(threading.Thread):
                 with contextlib.suppress(OSError):
                     if os.readlink(f"/proc/{pid}/fd/{fd}") == "anon_inode:bpf-map":
                         text = fields(f"/proc/{pid}/fdinfo/{fd}")
-                        found[re.search(r"map_id:\s+(\d+)", text)[1]] = int(re.search(r"memlock:\s+(\d+)", text)[1])
+                        found[re.search(r"map_id:\s+(\d+)", text)[1]] = int(
+                                re.search(r"memlock:\s+(\d+)", text)[1])
         return sum(found.values())
 
     def look(self):
@@ -237,7 +240,8 @@ def compiled(folder):
     if not os.path.exists(path):
         with open(f"{folder}/load.c", "w") as f:
             f.write(SOURCE)
-        subprocess.run(["gcc", "-O1", "-g", "-fno-optimize-sibling-calls", "-pthread", "-o", path, f"{folder}/load.c"], check=True)
+        subprocess.run(["gcc", "-O1", "-g", "-fno-optimize-sibling-calls", "-pthread", "-o", path,
+                        f"{folder}/load.c"], check=True)
     return path
 
 
@@ -265,16 +269,27 @@ def start(argv, **kw):
     global keeper
     if not keeper:
         # Its standard input ends with this process: nobody else has the other end.
-        keeper = subprocess.Popen([sys.executable, "-c", KEEPER, MARK], start_new_session=True, stdin=subprocess.PIPE)
+        keeper = subprocess.Popen([sys.executable, "-c", KEEPER, MARK], start_new_session=True,
+                                  stdin=subprocess.PIPE)
     env = dict([MARK.split("="), *(kw.pop("env", None) or os.environ).items()])
-    return subprocess.Popen(argv, start_new_session=True, stdin=subprocess.DEVNULL, stdout=kw.pop("stdout", subprocess.DEVNULL), stderr=subprocess.DEVNULL, env=env, **kw)
+    return subprocess.Popen(argv, start_new_session=True, stdin=subprocess.DEVNULL,
+                            stdout=kw.pop("stdout", subprocess.DEVNULL), stderr=subprocess.DEVNULL,
+                            env=env, **kw)
 
 
 # What spins a moment, sleeps for two seconds, and so on; and what only spins.
-RESTING = {"bash": ["-c", "exec 3<>\"$0\"; while :; do for ((i = 0; i < 300; i++)); do :; done; read -t 2 -u 3; done"],
-           "perl": ["-e", "while (1) { for (1..5000) { $h{$_ % 99} .= 1; delete $h{$_ % 77} } select undef, undef, undef, 2 }"]}
-SPINNING = {"mawk": ["BEGIN { while (1) x++ }"], "sort": ["--random-sort", "/usr/share/perl/5.36/perl5db.pl"], "xz": ["-9", "-c", "/bin/bash"], "gzip": ["-9", "-c", "/bin/bash"],
-            "openssl": ["speed", "sha256"], "sed": ["-n", ":a;s/^/x/;s/^x//;ba", "/etc/passwd"], "tar": ["-cf", "-", "/usr/include"], "find": ["/usr/include", "-name", "x*"]}
+RESTING = (
+        {"bash": ["-c",
+                  "exec 3<>\"$0\"; while :; do for ((i = 0; i < 300; i++)); do :; done; read -t 2 "
+                  "-u 3; done"],
+         "perl": ["-e",
+                  "while (1) { for (1..5000) { $h{$_ % 99} .= 1; delete $h{$_ % 77} } select undef,"
+                  " undef, undef, 2 }"]})
+SPINNING = {"mawk": ["BEGIN { while (1) x++ }"],
+            "sort": ["--random-sort", "/usr/share/perl/5.36/perl5db.pl"],
+            "xz": ["-9", "-c", "/bin/bash"], "gzip": ["-9", "-c", "/bin/bash"],
+            "openssl": ["speed", "sha256"], "sed": ["-n", ":a;s/^/x/;s/^x//;ba", "/etc/passwd"],
+            "tar": ["-cf", "-", "/usr/include"], "find": ["/usr/include", "-name", "x*"]}
 
 
 def copies(folder, kinds, n):
@@ -293,7 +308,8 @@ def copies(folder, kinds, n):
 
 
 def executables(folder, scale):
-    """2,000 distinct executables: 1,000 that rest most of the time, and 1,000 that run for a moment each."""
+    """2,000 distinct executables: 1,000 that rest most of the time, and 1,000 that run for a moment
+    each."""
     fifo = f"{folder}/fifo"
     if not os.path.exists(fifo):
         os.mkfifo(fifo)
@@ -301,7 +317,8 @@ def executables(folder, scale):
     with open(f"{folder}/all.sh", "w") as f:
         f.write("while :; do\n")
         for i, a in enumerate(copies(folder, SPINNING, int(1000 * scale))):
-            f.write(f'timeout 0.1 {" ".join(map(quoted, a))} >/dev/null 2>&1 &\n' + ("wait\n" if i % 8 == 7 else ""))
+            f.write(f'timeout 0.1 {" ".join(map(quoted, a))} >/dev/null 2>&1 &\n'
+                    + ("wait\n" if i % 8 == 7 else ""))
         f.write("done\n")
     return [start([*a, fifo]) for a in resting] + [start(["bash", f"{folder}/all.sh"])]
 
@@ -311,21 +328,32 @@ def quoted(word):
 
 
 def giant(folder, scale):
-    """An executable of a GiB: a million functions with long names, rows, symbols and DWARF, as a compiler and a linker make them."""
-    path, functions, objects = f"{folder}/giant", 20000 if scale >= 0.5 else 4000, max(1, int(52 * scale))
+    """An executable of a GiB: a million functions with long names, rows, symbols and DWARF, as a
+    compiler and a linker make them."""
+    path, functions, objects = f"{folder}/giant", 20000 if scale >= 0.5 else 4000, max(1,
+            int(52 * scale))
     if not os.path.exists(path):
         with open(f"{folder}/part.c", "w") as f:
             f.write("static volatile unsigned long sink;\n")
             for i in range(functions):
-                f.write(f"__attribute__((noinline)) void f{i}(int a) {{ struct p{i % 100} {{ int x, y; }} p = {{ a, {i} }}; for (int k = 0; k < 40; k++) sink += p.x * k + p.y; }}\n")
-            f.write("void all(void) {\n" + "".join(f"f{i}({i});\n" for i in range(functions)) + "}\n")
-        subprocess.run(["gcc", "-O1", "-g", "-falign-functions=512", "-c", "-o", f"{folder}/part.o", f"{folder}/part.c"], check=True)
-        prefixes = [f"object{i}_" + "name_that_is_as_long_as_those_of_templates_are_" * 3 for i in range(objects)]
+                f.write(f"__attribute__((noinline)) void f{i}(int a) {{ struct "
+                        f"p{i % 100} {{ int x, y; }} p = {{ a, {i} }}; for (int k = 0; k "
+                        f"< 40; k++) sink += p.x * k + p.y; }}\n")
+            f.write("void all(void) {\n" + "".join(f"f{i}({i});\n" for i in range(functions))
+                    + "}\n")
+        subprocess.run(["gcc", "-O1", "-g", "-falign-functions=512", "-c", "-o", f"{folder}/part.o",
+                        f"{folder}/part.c"], check=True)
+        prefixes = [f"object{i}_" + "name_that_is_as_long_as_those_of_templates_are_" * 3
+                    for i in range(objects)]
         with open(f"{folder}/main.c", "w") as f:
-            f.write("".join(f"void {p}all(void);\n" for p in prefixes) + "int main(void) { for (;;) {\n" + "".join(f"{p}all();\n" for p in prefixes) + "} }\n")
+            f.write("".join(f"void {p}all(void);\n" for p in prefixes)
+                    + "int main(void) { for (;;) {\n" + "".join(f"{p}all();\n" for p in prefixes)
+                    + "} }\n")
         for i, p in enumerate(prefixes):
-            subprocess.run(["objcopy", f"--prefix-symbols={p}", f"{folder}/part.o", f"{folder}/part{i}.o"], check=True)
-        subprocess.run(["gcc", "-O1", "-g", "-o", path, f"{folder}/main.c", *(f"{folder}/part{i}.o" for i in range(objects))], check=True)
+            subprocess.run(["objcopy", f"--prefix-symbols={p}", f"{folder}/part.o",
+                            f"{folder}/part{i}.o"], check=True)
+        subprocess.run(["gcc", "-O1", "-g", "-o", path, f"{folder}/main.c",
+                        *(f"{folder}/part{i}.o" for i in range(objects))], check=True)
         for i in range(objects):
             os.unlink(f"{folder}/part{i}.o")
     return [start([path])]
@@ -348,7 +376,8 @@ def sysctl(name, value):
 def mappings(folder, scale):
     """100,000 executable mappings in one process."""
     sysctl("/proc/sys/vm/max_map_count", int(2.2e5 * scale) + 65530)
-    p = start([compiled(folder), "mappings", shutil.which("gdb") or sys.executable, str(int(100000 * scale))], stdout=subprocess.PIPE)
+    p = start([compiled(folder), "mappings", shutil.which("gdb") or sys.executable,
+               str(int(100000 * scale))], stdout=subprocess.PIPE)
     p.made = int(p.stdout.readline())
     return [p]
 
@@ -379,33 +408,47 @@ def deep(folder, scale):
 
 
 def jit(folder, scale):
-    """Generated code: 100,000 symbols of 100 bytes in one perf map, and 20,000 of 2,000 bytes in another."""
-    return [start([compiled(folder), "jit", str(int(100000 * scale))]), start([compiled(folder), "jit", str(int(20000 * scale)), "2000"])]
+    """Generated code: 100,000 symbols of 100 bytes in one perf map, and 20,000 of 2,000 bytes in
+    another."""
+    return [start([compiled(folder), "jit", str(int(100000 * scale))]),
+            start([compiled(folder), "jit", str(int(20000 * scale)), "2000"])]
 
 
 def python(folder, scale):
-    """A Python that makes functions, each in a file of its own with a long name, and runs each once."""
+    """A Python that makes functions, each in a file of its own with a long name, and runs each
+    once."""
     return [start([sys.executable, "-c", PYTHON])]
 
 
 def compilers(folder, scale):
-    """Those that there are, again and again: their libraries have millions of rows, of which each run touches some."""
-    unit = "#include <algorithm>\n#include <functional>\n#include <iostream>\n#include <map>\n#include <regex>\n#include <string>\n#include <vector>\n"
+    """Those that there are, again and again: their libraries have millions of rows, of which each
+    run touches some."""
+    unit = ("#include <algorithm>\n#include <functional>\n#include <iostream>\n"
+            "#include <map>\n#include <regex>\n#include <string>\n#include <vector>\n")
     for i in range(20):
         unit += f'int f{i}(const std::string &s) {{ std::map<std::string, std::vector<int>> m; std::regex r("a{i}(b|c)*"); std::smatch k; if (std::regex_search(s, k, r)) m[s].push_back({i}); return m.size(); }}\n'
     crate = "use std::collections::*;\n"
     for i in range(60):
         crate += f"pub fn f{i}(s: &str) -> usize {{ let mut m: BTreeMap<String, Vec<u32>> = BTreeMap::new(); for w in s.split_whitespace() {{ m.entry(w.to_string()).or_default().push({i}); }} m.len() }}\n"
     java = "import java.util.*; import java.util.stream.*; public class A {\n" + "".join(
-        f'static int f{i}(String s) {{ return Arrays.stream(s.split(" ")).collect(Collectors.groupingBy(x -> x.length() + {i})).size(); }}\n' for i in range(200)) + "}\n"
+            f'static int f{i}(String s) {{ return Arrays.stream(s.split(" '
+            f'")).collect(Collectors.groupingBy(x -> x.length() + {i})).size(); }}\n'
+            for i in range(200)) + "}\n"
     for name, text in (("a.cc", unit), ("a.rs", crate), ("A.java", java)):
         with open(f"{folder}/{name}", "w") as f:
             f.write(text)
-    script = "let o = {}; for (const end = Date.now() + 3000; Date.now() < end;) { for (let i = 0; i < 1e4; i++) o['k' + i % 997] = { a: i, b: [i].map(x => x * 2) }; JSON.parse(JSON.stringify(o)); }"
-    kinds = [["clang++", "-O2", "-c", "-o", "clang.o", "a.cc"], ["g++", "-O2", "-c", "-o", "gcc.o", "a.cc"], ["rustc", "-O", "--crate-type", "lib", "-o", "rust.rlib", "a.rs"],
-             ["node", "-e", script], ["go", "build", "-a", "-o", "std.a", "net/http"], ["javac", "-d", ".", "A.java"]]
+    script = ("let o = {}; for (const end = Date.now() + 3000; Date.now() < end;) { for "
+              "(let i = 0; i < 1e4; i++) o['k' + i % 997] = { a: i, b: [i].map(x => x * 2) "
+              "}; JSON.parse(JSON.stringify(o)); }")
+    kinds = [["clang++", "-O2", "-c", "-o", "clang.o", "a.cc"],
+             ["g++", "-O2", "-c", "-o", "gcc.o", "a.cc"],
+             ["rustc", "-O", "--crate-type", "lib", "-o", "rust.rlib", "a.rs"],
+             ["node", "-e", script], ["go", "build", "-a", "-o", "std.a", "net/http"],
+             ["javac", "-d", ".", "A.java"]]
     env = {**os.environ, "GOCACHE": f"{folder}/gocache", "HOME": os.environ.get("HOME", folder)}
-    return [start(["bash", "-c", 'while :; do "$@" >/dev/null 2>&1 || sleep 0.2; done', "again", *k], cwd=folder, env=env) for k in kinds if shutil.which(k[0])]
+    return [
+            start(["bash", "-c", 'while :; do "$@" >/dev/null 2>&1 || sleep 0.2; done', "again",
+                   *k], cwd=folder, env=env) for k in kinds if shutil.which(k[0])]
 
 
 # 250,000 functions of four rows each, and one that runs.
@@ -435,7 +478,8 @@ def rows(folder, scale):
         for name, text in (("rows.s", ROWS), ("rows.c", "__attribute__((noinline)) long f(long n) { long s = 0; for (volatile long i = 0; i < n; i++) s += i; return s; }\n"
                                               "int main(void) { volatile long sum = 0; for (;;) sum += f(100000); }\n")):
             put(f"{folder}/{name}", text)
-        subprocess.run(["gcc", "-O2", "-o", path, f"{folder}/rows.c", f"{folder}/rows.s"], check=True)
+        subprocess.run(["gcc", "-O2", "-o", path, f"{folder}/rows.c", f"{folder}/rows.s"],
+                       check=True)
     paths = [f"{folder}/rows-{i}" for i in range(int(24 * scale))]
     for i, p in enumerate(paths):
         if not os.path.exists(p):
@@ -445,7 +489,8 @@ def rows(folder, scale):
     return [start([p]) for p in paths]
 
 
-LOADS = {f.__name__: f for f in (executables, giant, mappings, shorts, threads, stacks, deep, jit, python, compilers, rows)}
+LOADS = {f.__name__: f for f in (executables, giant, mappings, shorts, threads, stacks, deep, jit,
+                                 python, compilers, rows)}
 
 # --- a run ---
 
@@ -465,11 +510,13 @@ def run(folder, names, scale=1.0, seconds=20, limit=None, hz=99, ending="folded"
     if not os.path.exists(f"{folder}/beside"):
         shutil.copy(compiled(folder), f"{folder}/beside")
     children = [start([f"{folder}/beside", "spin"])]
-    argv = [f"{BUILD}/profpipe", "record", "-F", str(hz), "-d", str(seconds), "-o", out, "--summary", summary, *options]
+    argv = [f"{BUILD}/profpipe", "record", "-F", str(hz), "-d", str(seconds), "-o", out,
+            "--summary", summary, *options]
     try:
         for name in names:
             children += LOADS[name](folder, scale)
-        p = subprocess.Popen(argv + (["--memory-limit", f"{limit}M"] if limit else []), stderr=subprocess.PIPE, text=True, errors="replace")
+        p = subprocess.Popen(argv + (["--memory-limit", f"{limit}M"] if limit else []),
+                             stderr=subprocess.PIPE, text=True, errors="replace")
         meter = Meter(p.pid)
         meter.start()
         said = p.communicate(timeout=seconds + 180)[1]
@@ -504,11 +551,20 @@ def main():
     folder = o.folder or tempfile.mkdtemp(prefix="profpipe-ceiling.")
     os.makedirs(folder, exist_ok=True)
     os.chmod(folder, 0o755)
-    print(f"{'':12} {'peak':>6} MiB = " + " ".join(f"{n:>11}" for n in ("maps", "prof-bpf", "prof-deltas", "prof-symd", "prof-export", "profpipe")) + "   samples  complete      lost   beside: whole")
+    print(f"{'':12} {'peak':>6} MiB = "
+          + " ".join(f"{n:>11}"
+                     for n in ("maps", "prof-bpf", "prof-deltas", "prof-symd", "prof-export",
+                               "profpipe")) + "   samples  complete      lost   beside: whole")
     for name in o.name or LOADS:
-        status, meter, s, said, beside, whole = run(folder, [name] if name != "none" else [], o.scale, o.seconds, o.limit, hz=o.hz, ending=o.ending)
-        peaks = " ".join(f"{meter.peaks.get(n, 0) / MIB:11.1f}" for n in ("maps", "prof-bpf", "prof-deltas", "prof-symd", "prof-export", "profpipe"))
-        print(f"{name:12} {meter.peak / MIB:6.1f}     = {peaks}  {s.get('samples', 0):8} {100 * s.get('complete', 0) / max(1, s.get('samples', 0)):7.2f} %  {s.get('lost_total', 0):8}   "
+        status, meter, s, said, beside, whole = run(folder, [name] if name != "none" else [],
+                                                    o.scale, o.seconds, o.limit, hz=o.hz,
+                                                    ending=o.ending)
+        peaks = " ".join(f"{meter.peaks.get(n, 0) / MIB:11.1f}"
+                         for n in ("maps", "prof-bpf", "prof-deltas", "prof-symd", "prof-export",
+                                   "profpipe"))
+        print(f"{name:12} {meter.peak / MIB:6.1f}     = {peaks}  " f"{s.get('samples', 0):8} "
+              f"{100 * s.get('complete', 0) / max(1, s.get('samples', 0)):7.2f} %  "
+              f"{s.get('lost_total', 0):8}   "
               f"{whole} of {beside}; status {status}, {meter.looks} looks", flush=True)
         if o.v or status:
             print(said, flush=True)

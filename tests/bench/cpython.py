@@ -32,8 +32,10 @@ class Loop:
     """A program of loops.py."""
 
     def __init__(self, *argv):
-        self.p = subprocess.Popen([PYTHON, PROGRAM, *map(str, argv)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True,
-                                  preexec_fn=lambda: LIBC.prctl(1, signal.SIGKILL))  # so that it does not outlive us
+        # so that it does not outlive us
+        self.p = subprocess.Popen([PYTHON, PROGRAM, *map(str, argv)], stdin=subprocess.PIPE,
+                                  stdout=subprocess.PIPE, text=True, start_new_session=True,
+                                  preexec_fn=lambda: LIBC.prctl(1, signal.SIGKILL))
 
     def tell(self, command):
         self.p.stdin.write(f"{command}\n")
@@ -63,7 +65,8 @@ class Loop:
 
 
 def figures(path):
-    """What prof-symd says at the end of its stream of interpreted frames: a name, and a number of msgpack."""
+    """What prof-symd says at the end of its stream of interpreted frames: a name, and a number of
+    msgpack."""
     if not os.path.exists(path):
         return {}
     with open(path, "rb") as f:
@@ -86,7 +89,8 @@ class Profiler:
 
     def __enter__(self):
         self.said = open(f"{self.folder}/said", "w+")
-        self.p = subprocess.Popen([w.replace("{folder}", self.folder) for w in self.command], stdout=subprocess.DEVNULL, stderr=self.said)
+        self.p = subprocess.Popen([w.replace("{folder}", self.folder) for w in self.command],
+                                  stdout=subprocess.DEVNULL, stderr=self.said)
         self.pids, begun = [], time.time()
         while self.p.poll() is None and not self.runs()[1] and time.time() - begun < 120:
             time.sleep(0.2)
@@ -117,7 +121,9 @@ class Profiler:
     def runs(self):
         """Of its perf_event program that ran longest: ns and runs so far."""
         now = bpf_programs()
-        return max(((now[k].get("run_time_ns", 0), now[k].get("run_cnt", 0)) for k in self.held("prog") if k in now and now[k]["type"] == "perf_event"), default=(0, 0))
+        return max(((now[k].get("run_time_ns", 0), now[k].get("run_cnt", 0))
+                    for k in self.held("prog") if k in now and now[k]["type"] == "perf_event"),
+                   default=(0, 0))
 
     def memory(self):
         """KiB by process, and of all maps together."""
@@ -158,7 +164,9 @@ class Profiler:
 
 def profilers(peers, hz, settle, *more):
     """Names, and what makes a profiler of each. more: options of ours."""
-    out = {"profpipe": lambda: Profiler([f"{BUILD}/profpipe", "record", "-q", "-F", str(hz), "-o", "{folder}/out.prof", *more], settle)}
+    out = {
+            "profpipe": lambda: Profiler([f"{BUILD}/profpipe", "record", "-q", "-F", str(hz), "-o",
+                                          "{folder}/out.prof", *more], settle)}
     for command in peers:
         words = shlex.split(command.replace("{hz}", str(hz)))
         out[os.path.basename(words[0])] = lambda words=words: Profiler(words, settle)
@@ -166,7 +174,8 @@ def profilers(peers, hz, settle, *more):
 
 
 def each(peers, hz, settle, measure, *more):
-    """What `measure` finds of each profiler, by name; one that does not run is said and left out."""
+    """What `measure` finds of each profiler, by name; one that does not run is said and left out.
+    """
     out = {}
     for name, make in profilers(peers, hz, settle, *more).items():
         try:
@@ -182,7 +191,8 @@ def each(peers, hz, settle, measure, *more):
 
 
 def by_depth(peers, seconds):
-    """Such programs on each cpu, before everything else; one kind at a time, the others stopped, in turns."""
+    """Such programs on each cpu, before everything else; one kind at a time, the others stopped, in
+    turns."""
     kinds = [(kind, n) for kind in ("recursion", "distinct") for n in (BASE, *DEPTHS)]
     loops = {k: [Loop("depth", *k) for _ in range(os.cpu_count())] for k in kinds}
 
@@ -208,7 +218,8 @@ def by_depth(peers, seconds):
             loop.hear()
             loop.prefer()
         signal_all(k, signal.SIGSTOP)
-    print(f"\nns of BPF for Python frames, at 99 Hz: of a sample, and of a frame more than a stack of {BASE} has; recursion, or as many functions as frames")
+    print(f"\nns of BPF for Python frames, at 99 Hz: of a sample, and of a frame more "
+          f"than a stack of {BASE} has; recursion, or as many functions as frames")
     print(f"{'':14}{'frames':>8}{'recursion':>12}{'a frame':>10}{'distinct':>12}{'a frame':>10}")
     for name, (found, _) in each(peers, 99, 4, measure).items():
         for d in (BASE, *DEPTHS):
@@ -223,7 +234,8 @@ def by_depth(peers, seconds):
 
 
 def one_by_one(loops, units):
-    """cpu seconds that each loop takes for its units: they run at the same time on other cpus only by chance."""
+    """cpu seconds that each loop takes for its units: they run at the same time on other cpus only
+    by chance."""
     return {name: float(loops[name].ask(units[name]).split()[0]) for name in loops}
 
 
@@ -235,17 +247,21 @@ def interval(values):
 
 
 def slowdown(peers, pairs):
-    """Each loop's cpu time with the profiler over that without, in pairs that follow each other, in turns which comes first."""
+    """Each loop's cpu time with the profiler over that without, in pairs that follow each other, in
+    turns which comes first."""
     loops = {name: Loop("work", name) for name in LOOPS}
     units = {}
     for name, loop in loops.items():
         loop.prefer()
         loop.ask(100)
         units[name] = max(int(100 * 0.4 / float(loop.ask(100).split()[0])), 1)
-    print(f"\nslow-down of loops at 99 Hz: cpu time with the profiler over that without, less one, in %: the median of {pairs} pairs, and between what it lies with 95 %")
+    print(f"\nslow-down of loops at 99 Hz: cpu time with the profiler over that "
+          f"without, less one, in %: the median of {pairs} pairs, and between what it "
+          f"lies with 95 %")
     print(f"{'':14}" + "".join(f"{name:>22}" for name in LOOPS) + f"{'all':>22}")
     for name, make in {"nothing": None, **profilers(peers, 99, 3)}.items():
-        ratios, count = collections.defaultdict(list), pairs if name in ("profpipe", "nothing") else max(pairs // 2, 6)
+        ratios, count = collections.defaultdict(list), pairs if name in ("profpipe",
+                "nothing") else max(pairs // 2, 6)
         try:
             for i in range(count):
                 found = {}
@@ -258,7 +274,10 @@ def slowdown(peers, pairs):
                         found[on] = one_by_one(loops, units)
                 for loop in LOOPS:
                     ratios[loop].append(100 * (found[True][loop] / found[False][loop] - 1))
-                ratios["all"].append(100 * (statistics.geometric_mean([found[True][k] / found[False][k] for k in LOOPS]) - 1))
+                ratios["all"].append(
+                        100 * (
+                        statistics.geometric_mean([found[True][k] / found[False][k] for k in LOOPS])
+                        - 1))
         except RuntimeError as e:
             print(e, file=sys.stderr)
             continue
@@ -272,17 +291,21 @@ def slowdown(peers, pairs):
 
 
 def growth(p, act):
-    """What acting costs: memory and cpu, by process. The least memory of a second that follows stands for it."""
+    """What acting costs: memory and cpu, by process. The least memory of a second that follows
+    stands for it."""
     memory, cpu = p.memory(), p.cpu()
     act()
     time.sleep(1.5)
     after = p.memory()
-    return collections.Counter({k: after[k] - memory[k] for k in after}), collections.Counter({k: v - cpu[k] for k, v in p.cpu().items()})
+    return collections.Counter({k: after[k] - memory[k] for k in after}), collections.Counter(
+            {k: v - cpu[k] for k, v in p.cpu().items()})
 
 
 def memory(peers):
-    """Ours looks at these programs only, since what else runs would be seen in its memory; a peer, which cannot, at the whole host."""
-    loop, others = Loop("functions", CODE_OBJECTS, 50, 0.05), [Loop("work", "pages") for _ in range(PROCESSES)]
+    """Ours looks at these programs only, since what else runs would be seen in its memory; a peer,
+    which cannot, at the whole host."""
+    loop, others = Loop("functions", CODE_OBJECTS, 50,
+                        0.05), [Loop("work", "pages") for _ in range(PROCESSES)]
 
     def all_others():
         for _ in range(5):
@@ -293,19 +316,29 @@ def memory(peers):
 
     def measure(p):
         loop.ask("warm")
-        return growth(p, lambda: loop.ask("make")), growth(p, lambda: loop.ask("again")), growth(p, all_others)
-    print(f"\n{CODE_OBJECTS} code objects sampled for the first time, in stacks of 50; then {PROCESSES} processes more. What seeing the same objects again takes is taken off, in the cpu")
-    print(f"{'':14}{'KiB per 1,000 code objects':>28}{'us of cpu per object':>22}{'KiB per process':>18}   by process, KiB per 1,000 objects; us per object")
+        return growth(p, lambda: loop.ask("make")), growth(p, lambda: loop.ask("again")), growth(p,
+                all_others)
+    print(f"\n{CODE_OBJECTS} code objects sampled for the first time, in stacks of 50; "
+          f"then {PROCESSES} processes more. What seeing the same objects again takes "
+          f"is taken off, in the cpu")
+    print(f"{'':14}{'KiB per 1,000 code objects':>28}{'us of cpu per object':>22}"
+          f"{'KiB per process':>18}   by process, KiB per 1,000 objects; us per object")
     pids = [f"-p{o.p.pid}" for o in (loop, *others)]
     for name, ((first, second, processes), said) in each(peers, 99, 5, measure, *pids).items():
         kib = {k: v / (CODE_OBJECTS / 1000) for k, v in first[0].items()}
         us = {k: 1e6 * (v - second[1][k]) / CODE_OBJECTS for k, v in first[1].items()}
-        by = ", ".join(f"{k} {kib.get(k, 0):.0f}; {us.get(k, 0):.1f}" for k in sorted({*kib, *us}, key=lambda k: -kib.get(k, 0)) if abs(kib.get(k, 0)) >= 1 or us.get(k, 0) >= 0.1)
-        print(f"{name:14}{sum(kib.values()):>28.0f}{sum(us.values()):>22.1f}{sum(processes[0].values()) / PROCESSES:>18.0f}   {by}")
+        by = ", ".join(f"{k} {kib.get(k, 0):.0f}; {us.get(k, 0):.1f}"
+                       for k in sorted({*kib, *us}, key=lambda k: -kib.get(k, 0))
+                       if abs(kib.get(k, 0)) >= 1 or us.get(k, 0) >= 0.1)
+        print(f"{name:14}{sum(kib.values()):>28.0f}{sum(us.values()):>22.1f}"
+              f"{sum(processes[0].values()) / PROCESSES:>18.0f}   {by}")
         if said.get("named"):
             n = said["named"]
-            print(f"{'':14}{n} code objects named, {said['gone']} gone; {said['requests'] / n:.3f} requests, {said['pieces'] / n:.1f} pieces, {said['bytes'] / n:.0f} bytes and "
-                  f"{said['rounds'] / n:.1f} rounds each; a request is answered after {said['waited_ns'] / said['answers'] / 1000:.0f} us, the fastest after "
+            print(f"{'':14}{n} code objects named, {said['gone']} gone; "
+                  f"{said['requests'] / n:.3f} requests, {said['pieces'] / n:.1f} "
+                  f"pieces, {said['bytes'] / n:.0f} bytes and "
+                  f"{said['rounds'] / n:.1f} rounds each; a request is answered after "
+                  f"{said['waited_ns'] / said['answers'] / 1000:.0f} us, the fastest " f"after "
                   f"{said['least_ns'] / 1000:.0f} us")
     for o in (loop, *others):
         o.stop()
@@ -323,21 +356,27 @@ def always_on(peers, seconds):
         a, runs = p.cpu(), p.runs()
         time.sleep(seconds)
         b, after = p.cpu(), p.runs()
-        return {k: 100 * (v - a[k]) / seconds for k, v in b.items()}, p.memory(), (after[0] - runs[0]) / max(after[1] - runs[1], 1)
+        return {k: 100 * (v - a[k]) / seconds for k,
+                v in b.items()}, p.memory(), (after[0] - runs[0]) / max(after[1] - runs[1], 1)
     print(f"\nalways on: 20 Hz, the whole host, {PROCESSES} busy workers of a web application")
-    print(f"{'':14}{'cpu, % of one core':>20}{'PSS MiB':>9}{'maps MiB':>10}{'BPF us/sample':>15}   by process, %")
+    print(f"{'':14}{'cpu, % of one core':>20}{'PSS MiB':>9}{'maps MiB':>10}"
+          f"{'BPF us/sample':>15}   by process, %")
     for name, ((cpu, kib, ns), _) in each(peers, 20, 10, measure).items():
         maps = kib.pop("maps")
-        print(f"{name:14}{sum(cpu.values()):>20.2f}{sum(kib.values()) / 1024:>9.1f}{maps / 1024:>10.1f}{ns / 1000:>15.1f}   " + ", ".join(f"{k} {v:.2f}" for k, v in cpu.items()))
+        print(f"{name:14}{sum(cpu.values()):>20.2f}{sum(kib.values()) / 1024:>9.1f}"
+              f"{maps / 1024:>10.1f}{ns / 1000:>15.1f}   " + ", ".join(f"{k} {v:.2f}" for k,
+                v in cpu.items()))
     for loop in loops:
         loop.stop()
 
 
 def run(peers, seconds, only=None):
     """peers: commands. only: some of the parts."""
-    parts = {"depth": lambda: by_depth(peers, max(seconds / 5, 2)), "memory": lambda: memory(peers), "always": lambda: always_on(peers, seconds),
+    parts = {"depth": lambda: by_depth(peers, max(seconds / 5, 2)), "memory": lambda: memory(peers),
+             "always": lambda: always_on(peers, seconds),
              "slowdown": lambda: slowdown(peers, max(PAIRS * seconds // 20, 6))}
-    print(f"\nCPython: {subprocess.run([PYTHON, '-V'], capture_output=True, text=True).stdout.strip()}")
+    print(f"\nCPython: "
+          f"{subprocess.run([PYTHON, '-V'], capture_output=True, text=True).stdout.strip()}")
     for name, part in parts.items():
         if not only or name in only:
             part()

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the bench profiles of CPython, a program by its first argument. They read commands from standard input, and answer each with a line."""
+"""What the bench profiles of CPython, a program by its first argument. They read commands from
+standard input, and answer each with a line."""
 import json
 import random
 import re
@@ -12,7 +13,8 @@ import time
 
 def nbody():
     """Planets: arithmetic on floats, attributes and lists."""
-    bodies = [([random.random() for _ in range(3)], [0.0, 0.0, 0.0], random.random()) for _ in range(5)]
+    bodies = [([random.random() for _ in range(3)], [0.0, 0.0, 0.0], random.random())
+              for _ in range(5)]
     pairs = [(a, b) for i, a in enumerate(bodies) for b in bodies[i + 1:]]
     while True:
         for _ in range(40):
@@ -89,8 +91,10 @@ def documents():
 
 def patterns():
     """Regular expressions over text, with a function for each match."""
-    text = " ".join(f"user{i}@host{i % 17}.example.org 2024-0{i % 9 + 1}-1{i % 10} {i * 7919}" for i in range(60))
-    mail, date = re.compile(r"(\w+)@(\w+)\.example\.(org|com)"), re.compile(r"(\d{4})-(\d\d)-(\d\d)")
+    text = " ".join(f"user{i}@host{i % 17}.example.org 2024-0{i % 9 + 1}-1{i % 10} {i * 7919}"
+                    for i in range(60))
+    mail, date = re.compile(r"(\w+)@(\w+)\.example\.(org|com)"), re.compile(
+            r"(\d{4})-(\d\d)-(\d\d)")
     while True:
         mail.sub(lambda m: m[2] + "/" + m[1], text)
         sum(int(d[1]) for d in date.findall(text))
@@ -117,8 +121,11 @@ def pipeline():
 
 def pages():
     """What a web application does with a request: a route, a query, a template, headers."""
-    routes = [(re.compile(p), f) for p, f in ((r"/static/(.+)", lambda m: m[1]), (r"/user/(\d+)", lambda m: show(int(m[1]))), (r"/list/(\d+)", lambda m: listing(int(m[1]))))]
-    users = {i: {"id": i, "name": f"user {i}", "tags": [f"t{i % 7}", f"t{i % 11}"]} for i in range(500)}
+    routes = [(re.compile(p), f) for p,
+              f in ((r"/static/(.+)", lambda m: m[1]), (r"/user/(\d+)", lambda m: show(int(m[1]))),
+                    (r"/list/(\d+)", lambda m: listing(int(m[1]))))]
+    users = {i: {"id": i, "name": f"user {i}", "tags": [f"t{i % 7}", f"t{i % 11}"]}
+             for i in range(500)}
 
     def show(i):
         return json.dumps(users[i % 500])
@@ -185,9 +192,14 @@ def {prefix}_{i}(seconds, options=None):
 
 
 def chain(depth, prefix="step", file="chain.py"):
-    """So many different functions of one file, each calling the next; the last one spins. The first."""
+    """So many different functions of one file, each calling the next; the last one spins. The
+    first."""
     space = {"spin": spin}
-    exec(compile("".join(CALLER.format(prefix=prefix, i=i, callee=f"{prefix}_{i + 1}" if i + 1 < depth else "spin") for i in range(depth)), file, "exec"), space)
+    exec(
+            compile(
+            "".join(CALLER.format(prefix=prefix, i=i,
+                                  callee=f"{prefix}_{i + 1}" if i + 1 < depth else "spin")
+                    for i in range(depth)), file, "exec"), space)
     return space[f"{prefix}_0"]
 
 
@@ -204,12 +216,14 @@ def depth(kind, frames):
 
 
 def functions(count, depth, seconds):
-    """At each command: every one of so many functions has been in a stack for so many seconds; at first, a few others. The stacks are as deep as `depth` says."""
+    """At each command: every one of so many functions has been in a stack for so many seconds; at
+    first, a few others. The stacks are as deep as `depth` says."""
     count, depth, seconds = int(count), int(depth), float(seconds)
     chains = [chain(depth)] * 40
     for line in sys.stdin:
         if line.strip() == "make":
-            chains = [chain(depth, f"handler{i}", f"/srv/application/package{i % 10}/module{i}.py") for i in range(count // depth)]
+            chains = [chain(depth, f"handler{i}", f"/srv/application/package{i % 10}/module{i}.py")
+                      for i in range(count // depth)]
         for c in chains:
             c(seconds)
         print("done", flush=True)

@@ -13,11 +13,13 @@ BUILD = os.path.abspath(os.environ.get("PROFPIPE_BUILD", "build/release"))
 
 
 def profpipe(*args, timeout=120, **kw):
-    return subprocess.run([f"{BUILD}/profpipe", *map(str, args)], capture_output=True, text=True, errors="replace", timeout=timeout, **kw)
+    return subprocess.run([f"{BUILD}/profpipe", *map(str, args)], capture_output=True, text=True,
+                          errors="replace", timeout=timeout, **kw)
 
 
 def record(tmp_path, *args, command=None, ending=".folded", timeout=120):
-    """Runs `profpipe record` and hands back its output, parsed where it is folded, its summary, and what it said."""
+    """Runs `profpipe record` and hands back its output, parsed where it is folded, its summary, and
+    what it said."""
     out, summary = tmp_path / f"out{ending}", tmp_path / "summary.json"
     argv = ["record", "-o", out, "--summary", summary, *args]
     if command:
@@ -29,7 +31,8 @@ def record(tmp_path, *args, command=None, ending=".folded", timeout=120):
         for line in out.read_text(errors="replace").splitlines():
             stack, count = line.rsplit(" ", 1)
             stacks.append((stack.split(";"), int(count)))
-    return SimpleNamespace(path=out, stacks=stacks, summary=json.loads(summary.read_text()), stderr=p.stderr)
+    return SimpleNamespace(path=out, stacks=stacks, summary=json.loads(summary.read_text()),
+                           stderr=p.stderr)
 
 
 def walked_live(argv, after=0.2):
@@ -52,8 +55,10 @@ def walked_live(argv, after=0.2):
 
 
 def symbolized(path, addresses):
-    """What prof-symd -e says: a list of [(function, file:line), ...] per address, innermost first."""
-    p = subprocess.run([f"{BUILD}/prof-symd", "-e", path], input="\n".join(f"{a:x}" for a in addresses), capture_output=True, text=True)
+    """What prof-symd -e says: a list of [(function, file:line), ...] per address, innermost first.
+    """
+    p = subprocess.run([f"{BUILD}/prof-symd", "-e", path],
+                       input="\n".join(f"{a:x}" for a in addresses), capture_output=True, text=True)
     assert p.returncode == 0, p.stderr
     answers = []
     for line in p.stdout.splitlines():
@@ -92,7 +97,8 @@ int main(int argc, char **argv)
 
 @pytest.fixture(scope="session")
 def chain(tmp_path_factory):
-    """A function that builds a chain of n nested functions without frame pointers, stripped of all but .eh_frame, with its names in a debug file."""
+    """A function that builds a chain of n nested functions without frame pointers, stripped of all
+    but .eh_frame, with its names in a debug file."""
     folder = tmp_path_factory.mktemp("chain")
 
     def build(n):
@@ -101,12 +107,15 @@ def chain(tmp_path_factory):
             return str(name)
         source = [CHAIN_HEAD]
         for i in range(n, 0, -1):
-            call = f"if (t > {i}) {{ int r = f{i + 1}(t); __asm__ volatile(\"\" : \"+r\"(r)); return r + 1; }}" if i < n else ""
-            source.append(f"__attribute__((noinline, noclone)) int f{i}(int t) {{ {call} BURN(burn); return t; }}")
+            call = (f"if (t > {i}) {{ int r = f{i + 1}(t); __asm__ volatile(\"\" : "
+                    f"\"+r\"(r)); return r + 1; }}" if i < n else "")
+            source.append(f"__attribute__((noinline, noclone)) int f{i}(int t) {{ {call} "
+                          f"BURN(burn); return t; }}")
         source.append(CHAIN_TAIL.replace("%(n)d", str(n)))
         c = folder / f"chain{n}.c"
         c.write_text("\n".join(source))
-        subprocess.run(["gcc", "-O2", "-g", "-fomit-frame-pointer", "-fno-optimize-sibling-calls", "-o", name, c], check=True)
+        subprocess.run(["gcc", "-O2", "-g", "-fomit-frame-pointer", "-fno-optimize-sibling-calls",
+                        "-o", name, c], check=True)
         (folder / ".debug").mkdir(exist_ok=True)
         debug = folder / ".debug" / f"chain{n}.debug"
         subprocess.run(["objcopy", "--only-keep-debug", name, debug], check=True)

@@ -24,7 +24,8 @@ class SlowFs:
         self.name, self.seconds = name, seconds
         self.fd = os.open("/dev/fuse", os.O_RDWR)
         libc = ctypes.CDLL(None, use_errno=True)
-        options = f"fd={self.fd},rootmode=40000,user_id=0,group_id=0,allow_other,default_permissions"
+        options = (f"fd={self.fd},rootmode=40000,user_id=0,group_id=0,allow_other,"
+                   f"default_permissions")
         if libc.mount(b"slow", os.fsencode(folder), b"fuse.slow", 0, options.encode()):
             raise OSError(ctypes.get_errno(), "mount")
 
@@ -32,7 +33,8 @@ class SlowFs:
         folder = node == ROOT
         size = 0 if folder else len(self.content)
         mode = (stat.S_IFDIR if folder else stat.S_IFREG) | 0o755
-        return struct.pack("<6Q10I", node, size, (size + 511) // 512, 0, 0, 0, 0, 0, 0, mode, 1, 0, 0, 0, 4096, 0)
+        return struct.pack("<6Q10I", node, size, (size + 511) // 512, 0, 0, 0, 0, 0, 0, mode, 1, 0,
+                           0, 0, 4096, 0)
 
     def reply(self, unique, data=b"", error=0):
         try:
@@ -43,10 +45,13 @@ class SlowFs:
 
     def answer(self, opcode, unique, node, pid, body):
         if opcode == INIT:
-            self.reply(unique, struct.pack("<IIIIHHIIHHI28x", 7, 31, 65536, 0, 12, 9, 65536, 1, 0, 0, 0))
+            self.reply(unique,
+                       struct.pack("<IIIIHHIIHHI28x", 7, 31, 65536, 0, 12, 9, 65536, 1, 0, 0, 0))
         elif opcode == LOOKUP:
             if body.rstrip(b"\0") == b"prog":
-                self.reply(unique, struct.pack("<QQQQII", FILE, 0, FOR_EVER, FOR_EVER, 0, 0) + self.attr(FILE))
+                self.reply(unique,
+                           struct.pack("<QQQQII", FILE, 0, FOR_EVER, FOR_EVER, 0, 0)
+                           + self.attr(FILE))
             else:
                 self.reply(unique, error=errno.ENOENT)
         elif opcode == GETATTR:
@@ -62,7 +67,8 @@ class SlowFs:
             with open(f"/proc/{pid}/comm") as f:
                 late = f.read().strip() == self.name
             if late:
-                threading.Thread(target=lambda: (time.sleep(self.seconds), self.reply(unique)), daemon=True).start()
+                threading.Thread(target=lambda: (time.sleep(self.seconds), self.reply(unique)),
+                                 daemon=True).start()
             else:
                 self.reply(unique)
         elif opcode in (RELEASE, RELEASEDIR, DESTROY):

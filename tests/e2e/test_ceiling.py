@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""--memory-limit: what the tools and their maps take together stays below it, whatever runs; the rest of tests/bench/ceiling.py's loads, at full size, are for `make bench`."""
+"""--memory-limit: what the tools and their maps take together stays below it, whatever runs; the
+rest of tests/bench/ceiling.py's loads, at full size, are for `make bench`."""
 import contextlib
 import os
 import subprocess
@@ -19,23 +20,28 @@ def folder(tmp_path_factory):
     return str(path)
 
 
-# The names, how large a load, and the limit in MiB: 64 is the least there is. The larger giant takes
+# The names, how large a load, and the limit in MiB: 64 is the least there is. The larger giant
+# takes
 # a minute of cpu.
 @pytest.mark.parametrize("name,scale,limit", [
     ("executables", 0.1, 64), ("mappings", 0.3, 64), ("jit", 0.3, 64), ("stacks", 1, 64),
     ("deep", 1, 64), ("giant", 0.05, 64), ("shorts", 1, None),
     pytest.param("giant", 0.2, 64, marks=pytest.mark.all)])
 def test_the_limit_holds(folder, name, scale, limit):
-    status, meter, summary, said, beside, whole = ceiling.run(folder, [name], scale=scale, seconds=6, limit=limit)
+    status, meter, summary, said, beside, whole = ceiling.run(folder, [name], scale=scale,
+            seconds=6, limit=limit)
     assert status == 0, said
-    assert meter.looks > 5 and {"prof-bpf", "prof-symd", "prof-export", "maps"} <= set(meter.peaks), meter.peaks
+    assert meter.looks > 5 and {"prof-bpf", "prof-symd", "prof-export",
+                                "maps"} <= set(meter.peaks), meter.peaks
     assert meter.peak <= (limit or 128) * ceiling.MIB, (meter.at_peak, said)
-    # The ordinary program beside it has its stacks and its names. Its first samples may come before its rows.
+    # The ordinary program beside it has its stacks and its names. Its first samples may come before
+    # its rows.
     assert beside == 0 or whole >= beside * 0.8, said
 
 
 def test_no_stack_is_cut_for_want_of_memory_while_there_is_some(folder):
-    """The rows of some compilers do not fit into what the tables are sure of, and well into what nobody else has a use for."""
+    """The rows of some compilers do not fit into what the tables are sure of, and well into what
+    nobody else has a use for."""
     status, meter, summary, said, _, _ = ceiling.run(folder, ["compilers"], seconds=10)
     assert status == 0, said
     assert meter.peak <= 128 * ceiling.MIB, (meter.at_peak, said)
@@ -55,20 +61,25 @@ def test_the_limit_that_would_have_sufficed_is_named(folder):
 
 
 def test_a_process_of_more_mappings_than_an_entry_holds_is_walked_by_the_kernel(folder):
-    """65,529 have room: code of no file goes first, which is half of them here. Each sample of a process without an entry would be walked by prof-bpf, which gathers all mappings for it."""
+    """65,529 have room: code of no file goes first, which is half of them here. Each sample of a
+    process without an entry would be walked by prof-bpf, which gathers all mappings for it."""
     children = ceiling.mappings(folder, 1)
     try:
         assert children[0].made == 100000
-        status, meter, summary, said, _, _ = ceiling.run(folder, [], seconds=6, options=["--pid", str(children[0].pid)])
+        status, meter, summary, said, _, _ = ceiling.run(folder, [], seconds=6,
+                options=["--pid", str(children[0].pid)])
     finally:
         ceiling.kill(children)
     assert status == 0, said
     with open(f"{folder}/out.folded", errors="replace") as f:
         counts = [(line.rsplit(" ", 1)[0].split(";"), int(line.rsplit(" ", 1)[1])) for line in f]
-    whole = sum(n for frames, n in counts if "main" in frames and any(s.startswith("step_") for s in frames))
-    # A quarter of the time it is to have, on a busy machine; its first samples may come before its rows.
+    whole = sum(n for frames,
+                n in counts if "main" in frames and any(s.startswith("step_") for s in frames))
+    # A quarter of the time it is to have, on a busy machine; its first samples may come before its
+    # rows.
     assert summary["samples"] > 20 and whole >= summary["samples"] * 0.7, said
-    assert summary["missed"]["untracked"] >= 30000 and summary["lost_total"] < summary["samples"], said
+    assert summary["missed"]["untracked"] >= 30000 and summary["lost_total"] < summary[
+            "samples"], said
 
 
 def test_a_load_ends_with_the_bench_that_is_killed(tmp_path):
@@ -82,7 +93,8 @@ def test_a_load_ends_with_the_bench_that_is_killed(tmp_path):
         return found
 
     script = os.path.join(os.path.dirname(ceiling.__file__), "ceiling.py")
-    p = subprocess.Popen([sys.executable, script, "--scale", "0.05", "--seconds", "3", "--folder", str(tmp_path), "executables"], stdout=subprocess.DEVNULL)
+    p = subprocess.Popen([sys.executable, script, "--scale", "0.05", "--seconds", "3", "--folder",
+                          str(tmp_path), "executables"], stdout=subprocess.DEVNULL)
     try:
         for _ in range(600):
             if len(running()) > 40:
@@ -103,7 +115,8 @@ def test_a_load_ends_with_the_bench_that_is_killed(tmp_path):
             os.kill(pid, 9)
 
 
-@pytest.mark.parametrize("size", ["63M", "1", "", "x", "128X", "-1", "99999999999999999999", "1.5G"])
+@pytest.mark.parametrize("size",
+                         ["63M", "1", "", "x", "128X", "-1", "99999999999999999999", "1.5G"])
 def test_a_limit_that_is_none_or_too_low_is_refused_in_one_line(tmp_path, size):
     p = profpipe("record", "--memory-limit", size, "-o", tmp_path / "out.folded", "-d", "1")
     assert p.returncode == 2 and len(p.stderr.splitlines()) == 1 and "--memory-limit" in p.stderr
@@ -112,12 +125,14 @@ def test_a_limit_that_is_none_or_too_low_is_refused_in_one_line(tmp_path, size):
 
 def test_the_fence_is_the_kernels(tmp_path):
     """Each tool has a limit on its private memory, which is below the run's."""
-    p = subprocess.Popen([f"{ceiling.BUILD}/profpipe", "record", "--memory-limit", "96M", "-o", str(tmp_path / "out.folded")], stderr=subprocess.PIPE, text=True)
+    p = subprocess.Popen([f"{ceiling.BUILD}/profpipe", "record", "--memory-limit", "96M", "-o",
+                          str(tmp_path / "out.folded")], stderr=subprocess.PIPE, text=True)
     try:
         found = {}
         for _ in range(600):
             for pid in ceiling.tree(p.pid)[1:]:
-                line = next((s for s in ceiling.fields(f"/proc/{pid}/limits").splitlines() if s.startswith("Max data size")), "")
+                line = next((s for s in ceiling.fields(f"/proc/{pid}/limits").splitlines()
+                             if s.startswith("Max data size")), "")
                 name = ceiling.fields(f"/proc/{pid}/comm").strip()
                 if line.split() and line.split()[4] != "unlimited":
                     found[name] = int(line.split()[4])

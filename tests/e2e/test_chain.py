@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs of known shape: chains of nested functions without frame pointers, whose names lie in a debug file."""
+"""Programs of known shape: chains of nested functions without frame pointers, whose names lie in a
+debug file."""
 import pytest
 
 from conftest import record
 
 
 def shape(stack, n, root):
-    """Whether a folded stack of the chain program is right from its root to its leaf, or lies wholly outside the chain."""
+    """Whether a folded stack of the chain program is right from its root to its leaf, or lies
+    wholly outside the chain."""
     names = [f for f in stack[1:] if not f.endswith("_[k]")]
     if not names or names[0] not in root:
         return False
     if "descend" not in names:
-        # Before and after the chain, in the dynamic linker and in libc: the root is what can be told.
+        # Before and after the chain, in the dynamic linker and in libc: the root is what can be
+        # told.
         return not any(f.startswith("[truncated") for f in names)
     rest = names[names.index("descend") + 1:]
     chain = [f for f in rest if f[0] == "f" and f[1:].isdigit()]
@@ -26,7 +29,8 @@ def shape(stack, n, root):
 def test_every_stack_of_a_chain_is_whole_and_named(tmp_path, chain, n, threaded):
     command = [chain(n), "3"] + (["t"] if threaded else [])
     got = record(tmp_path, "-F", "499", command=command)
-    root = {"_start"} | ({"__clone3", "clone3", "__clone", "clone", "clone3@@GLIBC_2.34"} if threaded else set())
+    root = {"_start"} | ({"__clone3", "clone3", "__clone", "clone", "clone3@@GLIBC_2.34"}
+                         if threaded else set())
     right = sum(c for s, c in got.stacks if shape(s, n, root))
     everything = sum(c for _, c in got.stacks)
     deepest = max(len(s) for s, _ in got.stacks)

@@ -21,12 +21,15 @@ TOOLS = ["prof-bpf", "prof-deltas", "prof-symd", "prof-export"]
 ASAN = "asan" in os.path.basename(BUILD)
 TIMES = int(os.environ.get("PROFPIPE_DEATHS", "1"))
 QUIET = 6  # seconds at the end in which nothing happens
-PYTHON = "def inner():\n    n = 0\n    for i in range(100000): n += i * i\n    return n\nwhile True: inner()"
+PYTHON = ("def inner():\n    n = 0\n    for i in range(100000): n += i * i\n    return n\n"
+          "while True: inner()")
 
 
 @pytest.fixture(scope="module")
 def spinning():
-    with subprocess.Popen(["/usr/bin/perl", "-e", "while (1) { $i++ }"]) as native, subprocess.Popen(["/usr/bin/python3", "-c", PYTHON]) as python:
+    with subprocess.Popen(["/usr/bin/perl", "-e",
+                           "while (1) { $i++ }"]) as native, subprocess.Popen(["/usr/bin/python3",
+            "-c", PYTHON]) as python:
         yield [native.pid, python.pid]
         native.kill()
         python.kill()
@@ -45,8 +48,10 @@ class Launched:
     def __init__(self, folder, pids, *args, ending="prof", hz=99):
         self.pids, self.hz = pids, hz
         self.output, self.summary = folder / f"x.{ending}", folder / "x.json"
-        argv = [f"{BUILD}/profpipe", "record", "-v", "-F", hz, "-o", self.output, "--summary", self.summary, *[a for pid in pids for a in ("-p", str(pid))], *args]
-        self.p = subprocess.Popen(list(map(str, argv)), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace")
+        argv = [f"{BUILD}/profpipe", "record", "-v", "-F", hz, "-o", self.output, "--summary",
+                self.summary, *[a for pid in pids for a in ("-p", str(pid))], *args]
+        self.p = subprocess.Popen(list(map(str, argv)), stdout=subprocess.DEVNULL,
+                                  stderr=subprocess.PIPE, text=True, errors="replace")
         self.err, self.begun = [], threading.Event()
         self.reader = threading.Thread(target=self.read)
         self.reader.start()
@@ -65,7 +70,8 @@ class Launched:
                 for pid in f.read().split():
                     with open(f"/proc/{pid}/stat") as g:
                         text = g.read()
-                    if text[text.index("(") + 1:text.rindex(")")] == tool and text[text.rindex(")") + 2] not in "ZX":
+                    if text[text.index("(") + 1:text.rindex(")")] == tool and text[text.rindex(")")
+                            + 2] not in "ZX":
                         return int(pid)
         except OSError:
             pass
@@ -99,7 +105,8 @@ class Launched:
 def moment(stream):
     """The samples of a recording: time in seconds, command, and the stack's lines."""
     with open(stream, "rb") as f:
-        text = subprocess.run([f"{BUILD}/prof-export", "-f", "text"], stdin=f, stdout=subprocess.PIPE, check=True).stdout
+        text = subprocess.run([f"{BUILD}/prof-export", "-f", "text"], stdin=f,
+                              stdout=subprocess.PIPE, check=True).stdout
     for block in text.decode(errors="replace").split("\n\n"):
         head, *stack = block.strip("\n").split("\n")
         m = re.match(r"(\S+) .* (\d+\.\d+): ", head)
@@ -112,7 +119,9 @@ def accounted(run, err):
     s = json.loads(run.summary.read_text())
     expected = run.hz * run.took
     known = s["samples"] + s["lost_total"] + s["unsampled_samples"]
-    print(f"{s['samples']} samples kept, lost {s['lost']}, {s['unsampled_samples']} not taken in {s['unsampled_s']:.1f} s: {known} of {expected:.0f}; restarts {s['restarts']}")
+    print(f"{s['samples']} samples kept, lost {s['lost']}, {s['unsampled_samples']} "
+          f"not taken in {s['unsampled_s']:.1f} s: {known} of {expected:.0f}; restarts "
+          f"{s['restarts']}")
     # Ticks and what runs at them are a matter of chance.
     assert known >= 0.9 * expected - 4 * expected ** 0.5, (known, expected, s, err)
     return s
@@ -129,13 +138,15 @@ def check(run, status, err, since):
     assert {"perl", "python3"} <= {comm for _, comm, _ in late}, (len(late), err)
     whole = [x for x in late if not any("[truncated" in f or "[cut" in f for f in x[2])]
     named = [x for x in late if any("main" in f for f in x[2])]
-    assert len(whole) >= 0.9 * len(late) and len(named) >= 0.9 * len(late), (len(late), len(whole), len(named), err)
+    assert len(whole) >= 0.9 * len(late) and len(named) >= 0.9 * len(late), (len(late), len(whole),
+            len(named), err)
     assert sum("inner" in "".join(x[2]) for x in late if x[1] == "python3") > 0
     return s
 
 
 def quiet(run):
-    """Waits until all four have been there for a while. CLOCK_MONOTONIC from which on all is to be well."""
+    """Waits until all four have been there for a while. CLOCK_MONOTONIC from which on all is to be
+    well."""
     until = time.monotonic() + 60
     before, since = None, time.monotonic()
     while time.monotonic() < until:
@@ -223,7 +234,8 @@ def edges(folder, spinning):
         # What was on its way may be lost at the very end, but that is said, and nothing hangs.
         assert status == 0, (tool, err)
         s = accounted(run, err)
-        assert sum(int(line.rsplit(" ", 1)[1]) for line in run.output.read_text().splitlines()) == s["samples"], (tool, err)
+        assert sum(int(line.rsplit(" ", 1)[1])
+                   for line in run.output.read_text().splitlines()) == s["samples"], (tool, err)
         assert not s["cut"] or tool == "prof-bpf", (tool, err)
         events += 2
     return events
@@ -240,7 +252,8 @@ def test_each_tool_dies_a_hundred_times_and_the_run_goes_on(tmp_path, spinning):
 
 
 def recoveries(folder, spinning, tool):
-    """Kills it again and again, and looks at what was sampled afterwards. For each: seconds to the first stack that is whole and named, or None."""
+    """Kills it again and again, and looks at what was sampled afterwards. For each: seconds to the
+    first stack that is whole and named, or None."""
     choose, times, firsts = random.Random(14), [], []
     run = Launched(folder, spinning, "-f", "stream")
     assert run.begun.wait(60), run.err
@@ -256,13 +269,16 @@ def recoveries(folder, spinning, tool):
     samples = list(moment(run.output))
     late = good = 0
     for begin, end in zip(times, times[1:] + [float("inf")]):
-        fine = [(t, not any("[truncated" in f or "[cut" in f for f in stack) and any(word in "".join(stack) for word in ("main", "inner", "<module>")))
-                for t, _, stack in samples if begin <= t < end]
+        fine = [(t, not any("[truncated" in f or "[cut" in f for f in stack)
+                 and any(word in "".join(stack) for word in ("main", "inner", "<module>"))) for t,
+                _, stack in samples if begin <= t < end]
         firsts.append(min((t - begin for t, well in fine if well), default=None))
         late += sum(t > begin + 1 for t, _ in fine)
         good += sum(t > begin + 1 and well for t, well in fine)
     known = sorted(t for t in firsts if t is not None)
-    print(f"{tool}: {len(times)} kills; the first stack that is whole and named after {known[0]:.2f} s at best, {known[len(known) // 2]:.2f} s mostly, {known[-1]:.2f} s at worst; "
+    print(f"{tool}: {len(times)} kills; the first stack that is whole and named after "
+          f"{known[0]:.2f} s at best, {known[len(known) // 2]:.2f} s mostly, "
+          f"{known[-1]:.2f} s at worst; "
           f"of {late} samples later than a second {late - good} are not")
     assert good >= 0.9 * late > 0, (tool, late, good, err)
     assert len(known) >= 0.5 * len(times), (tool, firsts, err)
@@ -291,7 +307,8 @@ def test_a_launcher_that_is_killed_takes_all_along(tmp_path, spinning):
 
 @pytest.mark.parametrize("tool", ["prof-bpf", "prof-export"])
 def test_what_is_missing_at_the_end_is_no_more_than_there_was(tmp_path, spinning, tool):
-    """Stopped shortly before the run's own end, and killed after it: status 0, and neither what came in between nor what would have come after it is counted as missing."""
+    """Stopped shortly before the run's own end, and killed after it: status 0, and neither what
+    came in between nor what would have come after it is counted as missing."""
     run = Launched(tmp_path, spinning, "-d", "3")
     assert run.begun.wait(60), run.err
     time.sleep(2.6)
@@ -320,7 +337,8 @@ int main(void) { return deep(1500); }
 
 
 def test_what_the_ring_lost_is_counted_when_who_was_told_of_it_dies(tmp_path):
-    """prof-bpf is stopped until the ring is full, and tells it to a prof-symd that is stopped, and then killed."""
+    """prof-bpf is stopped until the ring is full, and tells it to a prof-symd that is stopped, and
+    then killed."""
     (tmp_path / "a.c").write_text(DEEP)
     subprocess.run(["gcc", "-O0", "-o", tmp_path / "a", tmp_path / "a.c"], check=True)
     with subprocess.Popen([tmp_path / "a"]) as program:
@@ -354,12 +372,14 @@ def test_a_first_life_that_was_too_short_for_a_rate_has_the_next_ones(tmp_path, 
     assert status == 0, err
     s = accounted(run, err)
     # Of a starved program some dozen samples say no rate.
-    assert s["restarts"]["prof-bpf"] == 1 and (s["unsampled_samples"] > 0 or s["samples"] < 50), (s, err)
+    assert s["restarts"]["prof-bpf"] == 1 and (s["unsampled_samples"] > 0 or s["samples"] < 50), (s,
+            err)
 
 
 @pytest.mark.parametrize("form", ["stream", "html", "pprof"])
 def test_what_was_not_sampled_is_said_everywhere_and_overlaps_nothing(tmp_path, spinning, form):
-    """prof-bpf is killed shortly before its next word: its samples came, so the gap begins with the last of them. Terminal, JSON, page and pprof, of a recording too, say the same."""
+    """prof-bpf is killed shortly before its next word: its samples came, so the gap begins with the
+    last of them. Terminal, JSON, page and pprof, of a recording too, say the same."""
     run = Launched(tmp_path, spinning, "-f", form)
     assert run.begun.wait(60), run.err
     time.sleep(2.8)
@@ -369,9 +389,13 @@ def test_what_was_not_sampled_is_said_everywhere_and_overlaps_nothing(tmp_path, 
     status, err = run.end()
     assert status == 0, err
     s = accounted(run, err)
-    assert s["restarts"]["prof-bpf"] == 1 and s["loss"] == "no sample that was taken was lost", (s, err)
-    assert len(s["notes"]) == 2 and s["notes"][0].startswith("started again: prof-bpf 1"), s["notes"]
-    assert s["notes"][1] == f"not sampled: {s['unsampled_s']:.3f} s in all while prof-bpf was away, some {s['unsampled_samples']} samples"
+    assert s["restarts"]["prof-bpf"] == 1 and s["loss"] == "no sample that was taken was lost", (s,
+            err)
+    assert len(s["notes"]) == 2 and s["notes"][0].startswith("started again: prof-bpf 1"), s[
+            "notes"]
+    assert (s["notes"][1]
+            == f"not sampled: {s['unsampled_s']:.3f} s in all while prof-bpf was away, some "
+            f"{s['unsampled_samples']} samples")
     assert f"\n{s['loss']}\n{s['notes'][0]}\n{s['notes'][1]}\n" in err
     page, pprof = run.output, run.output
     if form == "stream":
@@ -386,7 +410,8 @@ def test_what_was_not_sampled_is_said_everywhere_and_overlaps_nothing(tmp_path, 
         header, _ = json.JSONDecoder().raw_decode(text, text.index('"header":{') + len('"header":'))
         assert (header["loss"], header["notes"]) == (s["loss"], s["notes"])
         assert abs(header["durationMs"] / 1000 - s["duration_s"]) < 0.002
-        assert [header[k] for k in ("samples", "processes", "threads", "completeStacks")] == [s[k] for k in ("samples", "processes", "threads", "complete")]
+        assert [header[k] for k in ("samples", "processes", "threads", "completeStacks")] == [s[k]
+                for k in ("samples", "processes", "threads", "complete")]
     if form != "html":
         comments = subprocess.run(["zcat", pprof], capture_output=True, check=True).stdout
         assert all(word.encode() in comments for word in [s["loss"], *s["notes"]]), comments[-400:]
@@ -404,8 +429,10 @@ def is_left(pid):
 
 
 def test_who_starts_libdws_process_is_stopped_and_prof_symd_begins_anew(tmp_path):
-    """The keeper answers nothing then; it is waited for once, and not for each file. Nor does it outlive its prof-symd, or prof-cpus its prof-bpf."""
-    (tmp_path / "a.c").write_text("int main(void)\n{\n\tfor (volatile unsigned long i = 0;; i++)\n\t\t;\n}\n")
+    """The keeper answers nothing then; it is waited for once, and not for each file. Nor does it
+    outlive its prof-symd, or prof-cpus its prof-bpf."""
+    (tmp_path / "a.c").write_text(
+            "int main(void)\n{\n\tfor (volatile unsigned long i = 0;; i++)\n\t\t;\n}\n")
     subprocess.run(["gcc", "-g", "-o", tmp_path / "a", tmp_path / "a.c"], check=True)
     run = Launched(tmp_path, [])
     assert run.begun.wait(60), run.err
@@ -455,19 +482,24 @@ def test_prof_cpus_that_dies_is_reaped_and_what_is_lost_is_said_once(tmp_path):
     cpus = cpus_of(run.child("prof-bpf"))
     os.kill(cpus, signal.SIGKILL)
     until = time.monotonic() + 20
-    while time.monotonic() < until and (os.path.exists(f"/proc/{cpus}") or not any("prof-cpus" in line for line in run.err)):
+    while time.monotonic() < until and (os.path.exists(f"/proc/{cpus}")
+                                        or not any("prof-cpus" in line for line in run.err)):
         time.sleep(0.05)
     time.sleep(2.5)
     reaped = not os.path.exists(f"/proc/{cpus}")
     run.interrupt()
     status, err = run.end()
     assert status == 0 and reaped, err
-    assert err.count("cpus that come online later are not sampled: prof-cpus was ended by signal 9") == 1, err
+    assert (
+            err.count(
+            "cpus that come online later are not sampled: prof-cpus was ended by signal 9")
+            == 1), err
 
 
 @pytest.mark.parametrize("how", ["its own", "a kill"])
 def test_prof_cpus_ends_with_a_prof_bpf_by_hand_even_if_it_was_stopped(how, tmp_path):
-    with open(tmp_path / "x.prof", "wb") as out, subprocess.Popen([f"{BUILD}/prof-bpf", "-d", "3"], stdout=out) as p:
+    with open(tmp_path / "x.prof", "wb") as out, subprocess.Popen([f"{BUILD}/prof-bpf", "-d", "3"],
+            stdout=out) as p:
         cpus = cpus_of(p.pid)
         os.kill(cpus, signal.SIGSTOP)
         if how == "a kill":

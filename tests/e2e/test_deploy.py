@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is installed beside the programs: units and users, as systemd's own tools see them, and the tools run as the units say, without a launcher."""
+"""What is installed beside the programs: units and users, as systemd's own tools see them, and the
+tools run as the units say, without a launcher."""
 import os
 import re
 import signal
@@ -23,7 +24,8 @@ inner()
 
 
 def settings(unit):
-    """A unit's settings as lists of words; what is said twice is joined, and an empty one is an empty list."""
+    """A unit's settings as lists of words; what is said twice is joined, and an empty one is an
+    empty list."""
     found = {}
     for key, value in re.findall(r"^(\w+)=(.*)$", unit, re.M):
         found.setdefault(key, []).extend(value.split())
@@ -41,8 +43,9 @@ def reachable(folder):
 def installed(tmp_path_factory):
     root = tmp_path_factory.mktemp("installed")
     reachable(root)
-    p = subprocess.run(["make", "-C", TOP, f"B={os.path.relpath(BUILD, TOP)}", "install", f"DESTDIR={root}", "PREFIX=/usr"],
-                       capture_output=True, text=True, env={**os.environ, "MAKEFLAGS": ""}, timeout=120)
+    p = subprocess.run(["make", "-C", TOP, f"B={os.path.relpath(BUILD, TOP)}", "install",
+                        f"DESTDIR={root}", "PREFIX=/usr"], capture_output=True, text=True,
+                       env={**os.environ, "MAKEFLAGS": ""}, timeout=120)
     assert p.returncode == 0, p.stdout + p.stderr
     return root
 
@@ -73,7 +76,8 @@ def units(installed):
 
 def test_units_expose_little(installed):
     for tool, most in zip(TOOLS, (2.3, 1.0, 1.0, 1.0)):
-        p = subprocess.run(["systemd-analyze", "security", "--offline=yes", "--no-pager", f"{installed}/usr/lib/systemd/system/{tool}.service"],
+        p = subprocess.run(["systemd-analyze", "security", "--offline=yes", "--no-pager",
+                            f"{installed}/usr/lib/systemd/system/{tool}.service"],
                            capture_output=True, text=True, timeout=60)
         last = p.stdout.strip().splitlines()[-1]
         print(last)
@@ -85,8 +89,9 @@ def test_units_are_well_formed(installed):
     for t in ("sysinit", "basic", "shutdown", "multi-user"):
         (folder / f"{t}.target").write_text(f"[Unit]\nDescription={t}\nDefaultDependencies=no\n")
     for unit in ("profpipe.target", *(f"{t}.service" for t in TOOLS)):
-        p = subprocess.run(["systemd-analyze", "verify", "--man=no", f"--root={installed}", f"/usr/lib/systemd/system/{unit}"],
-                           capture_output=True, text=True, timeout=60)
+        p = subprocess.run(["systemd-analyze", "verify", "--man=no", f"--root={installed}",
+                            f"/usr/lib/systemd/system/{unit}"], capture_output=True, text=True,
+                           timeout=60)
         assert p.returncode == 0 and p.stdout + p.stderr == "", unit + p.stdout + p.stderr
 
 
@@ -94,7 +99,8 @@ def test_units_start_what_is_installed_with_options_that_it_knows(installed, uni
     for tool, unit in units.items():
         argv = settings(unit)["ExecStart"]
         assert os.access(f"{installed}{argv[0]}", os.X_OK)
-        usage = subprocess.run([f"{installed}{argv[0]}", "--help"], capture_output=True, text=True, timeout=60).stdout
+        usage = subprocess.run([f"{installed}{argv[0]}", "--help"], capture_output=True, text=True,
+                               timeout=60).stdout
         for option in (a for a in argv if a.startswith("--")):
             assert option in usage, option
         assert settings(unit)["User"] == [tool] and settings(unit)["Group"] == ["profpipe"]
@@ -102,11 +108,13 @@ def test_units_start_what_is_installed_with_options_that_it_knows(installed, uni
 
 def test_the_users_of_the_units_are_made(installed):
     (installed / "etc").mkdir()
-    p = subprocess.run(["systemd-sysusers", f"--root={installed}", "profpipe.conf"], capture_output=True, text=True, timeout=60)
+    p = subprocess.run(["systemd-sysusers", f"--root={installed}", "profpipe.conf"],
+                       capture_output=True, text=True, timeout=60)
     assert p.returncode == 0, p.stderr
     users = [line.split(":") for line in (installed / "etc/passwd").read_text().splitlines()]
     assert [u[0] for u in users if u[0].startswith("prof-")] == TOOLS
-    assert len({u[2] for u in users}) == len(users) and all(u[2] != "0" for u in users if u[0] in TOOLS)
+    assert len({u[2] for u in users}) == len(users) and all(u[2] != "0"
+            for u in users if u[0] in TOOLS)
     assert re.search(r"^profpipe:", (installed / "etc/group").read_text(), re.M)
 
 
@@ -118,7 +126,8 @@ def stop(processes):
 
 
 class Services:
-    """The four tools by their units' command lines and with their units' identities and capabilities, none of which is taken from here."""
+    """The four tools by their units' command lines and with their units' identities and
+    capabilities, none of which is taken from here."""
 
     # A group and users that nobody has, below those that containers are given.
     GID = 59300
@@ -127,9 +136,10 @@ class Services:
     def __init__(self, installed, units, folder, hz=99, seconds=1000, fmt="folded"):
         self.installed, self.units, self.processes = installed, units, {}
         self.run, self.state = folder / "run", folder / "state"
-        self.values = {"PROFPIPE_HZ": hz, "PROFPIPE_SECONDS": seconds, "PROFPIPE_FORMAT": fmt, "PROFPIPE_KEEP": 3, "PROFPIPE_KEEP_MIB": 100,
-                       "PROFPIPE_MEMORY": "128M"}
-        for path, owner, mode in ((self.run, 0, 0o755), (self.run / "profpipe", 0, 0o755), (self.state, 0, 0o755),
+        self.values = {"PROFPIPE_HZ": hz, "PROFPIPE_SECONDS": seconds, "PROFPIPE_FORMAT": fmt,
+                       "PROFPIPE_KEEP": 3, "PROFPIPE_KEEP_MIB": 100, "PROFPIPE_MEMORY": "128M"}
+        for path, owner, mode in ((self.run, 0, 0o755), (self.run / "profpipe", 0, 0o755),
+                                  (self.state, 0, 0o755),
                                   (self.state / "profpipe", self.UIDS["prof-export"], 0o750)):
             path.mkdir()
             os.chown(path, owner, self.GID if owner else 0)
@@ -151,10 +161,15 @@ class Services:
             word = word.replace("%t", str(self.run)).replace("%S", str(self.state))
             argv.append(ids if word.startswith("profpipe:") else word)
         argv[0] = f"{self.installed}{argv[0]}"
-        caps = ",".join("+" + c.lower().removeprefix("cap_") for c in s.get("AmbientCapabilities", []))
-        argv = ["setpriv", f"--reuid={self.UIDS[tool]}", f"--regid={self.GID}", "--clear-groups", "--no-new-privs", f"--bounding-set=-all{',' * bool(caps)}{caps}",
-                f"--inh-caps=-all{',' * bool(caps)}{caps}", f"--ambient-caps=-all{',' * bool(caps)}{caps}", *argv]
-        self.processes[tool] = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd="/", env={})
+        caps = ",".join("+" + c.lower().removeprefix("cap_")
+                        for c in s.get("AmbientCapabilities", []))
+        argv = ["setpriv", f"--reuid={self.UIDS[tool]}", f"--regid={self.GID}", "--clear-groups",
+                "--no-new-privs", f"--bounding-set=-all{',' * bool(caps)}{caps}",
+                f"--inh-caps=-all{',' * bool(caps)}{caps}",
+                f"--ambient-caps=-all{',' * bool(caps)}{caps}", *argv]
+        self.processes[tool] = subprocess.Popen(argv, stdin=subprocess.DEVNULL,
+                                                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                                                text=True, cwd="/", env={})
 
     def start_all(self):
         for tool in ("prof-deltas", "prof-symd", "prof-export", "prof-bpf"):
@@ -168,7 +183,8 @@ class Services:
         return self.processes[tool].wait(timeout=150), self.processes[tool].stderr.read()
 
     def profiles(self):
-        return sorted(p.name for p in (self.state / "profpipe").iterdir() if not p.name.endswith(".part"))
+        return sorted(p.name for p in (self.state / "profpipe").iterdir()
+                      if not p.name.endswith(".part"))
 
     def text(self, name):
         return (self.state / "profpipe" / name).read_text(errors="replace")
@@ -191,66 +207,87 @@ def until(what, seconds=150):
         time.sleep(0.05)
 
 
-def test_unit_image_and_manifest_give_the_capabilities_that_prof_bpf_keeps(units, containers, file_caps):
+def test_unit_image_and_manifest_give_the_capabilities_that_prof_bpf_keeps(units, containers,
+        file_caps):
     with open(f"{TOP}/common/cell/sandbox.c") as f:
-        kept = set(re.findall(r"CAP_\w+", re.search(r"bpf_caps\[\] = \{(.*?)\};", f.read(), re.S)[1]))
+        kept = set(re.findall(r"CAP_\w+",
+                              re.search(r"bpf_caps\[\] = \{(.*?)\};", f.read(), re.S)[1]))
     with open(f"{TOP}/docs/privilege-separation.md") as f:
         told = set(re.findall(r"^\| (\w+) \| yes \| (?:yes|no) \| (?:yes|no) \|$", f.read(), re.M))
     assert len(kept) >= 2
     s = settings(units["prof-bpf"])
     assert set(s["AmbientCapabilities"]) == set(s["CapabilityBoundingSet"]) == kept
-    assert {"CAP_" + c for c in containers["prof-bpf"]["securityContext"]["capabilities"]["add"]} == kept
+    assert {"CAP_" + c
+            for c in containers["prof-bpf"]["securityContext"]["capabilities"]["add"]} == kept
     assert {c.upper() for c in file_caps.removesuffix("=ep").split(",")} == kept
     assert {"CAP_" + c for c in told} == kept
     for tool in TOOLS[1:]:
-        assert settings(units[tool])["CapabilityBoundingSet"] == [] and "AmbientCapabilities" not in settings(units[tool])
+        assert settings(units[tool])[
+                "CapabilityBoundingSet"] == [] and "AmbientCapabilities" not in settings(
+                units[tool])
 
 
 def test_the_manifest_gives_nothing_else(pod, containers, installed):
     assert list(containers) == TOOLS and pod["hostPID"] and pod["securityContext"]["runAsNonRoot"]
-    assert not {"hostNetwork", "hostIPC", "initContainers", "hostUsers"} & set(pod) and pod["automountServiceAccountToken"] is False
+    assert not {"hostNetwork", "hostIPC", "initContainers",
+                "hostUsers"} & set(pod) and pod["automountServiceAccountToken"] is False
     assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
     assert all(set(v) == {"name", "emptyDir"} for v in pod["volumes"])
     written, shares = {}, 0
     for tool, c in containers.items():
         s = c["securityContext"]
-        assert "privileged" not in s and s["readOnlyRootFilesystem"] is True and s["capabilities"]["drop"] == ["ALL"]
+        assert "privileged" not in s and s["readOnlyRootFilesystem"] is True and s["capabilities"][
+                "drop"] == ["ALL"]
         # With no_new_privs the capabilities of a file are worth nothing.
-        assert s["allowPrivilegeEscalation"] is (tool == "prof-bpf") and ("add" in s["capabilities"]) is (tool == "prof-bpf")
-        asked, most = (int(c["resources"][k]["memory"].removesuffix("Mi")) for k in ("requests", "limits"))
+        assert s["allowPrivilegeEscalation"] is (tool
+                                                 == "prof-bpf") and (
+                "add" in s["capabilities"]) is (tool == "prof-bpf")
+        asked, most = (int(c["resources"][k]["memory"].removesuffix("Mi"))
+                       for k in ("requests", "limits"))
         assert asked <= most
         shares += asked
-        usage = subprocess.run([f"{installed}{c['command'][0]}", "--help"], capture_output=True, text=True, timeout=60).stdout
+        usage = subprocess.run([f"{installed}{c['command'][0]}", "--help"], capture_output=True,
+                               text=True, timeout=60).stdout
         ids = None
         for option in c["command"][1:]:
             name, _, value = option.partition("=")
             assert name in usage, option
             ids = value if name == "--ids" else ids
-        assert ids.split(":") == [str(pod["securityContext"]["runAsGroup"])] + [str(containers[t]["securityContext"]["runAsUser"]) for t in TOOLS]
+        assert ids.split(":") == [str(pod["securityContext"]["runAsGroup"])] + [
+                str(containers[t]["securityContext"]["runAsUser"]) for t in TOOLS]
         for m in c["volumeMounts"]:
             if not m.get("readOnly"):
                 written.setdefault(m["name"], []).append(tool)
-    assert written == {"sockets-bpf": ["prof-bpf"], "sockets-export": ["prof-export"], "profiles": ["prof-export"]}
+    assert written == {"sockets-bpf": ["prof-bpf"], "sockets-export": ["prof-export"],
+                       "profiles": ["prof-export"]}
     assert shares == 128
     with open(f"{TOP}/packaging/container/Containerfile") as f:
         image = f.read()
     first = containers["prof-bpf"]["securityContext"]["runAsUser"]
-    assert f"-g {pod['securityContext']['runAsGroup']} profpipe" in image and f"u={first} && for t in {' '.join(TOOLS)};" in image
-    assert [c["securityContext"]["runAsUser"] for c in containers.values()] == list(range(first, first + 4))
+    assert (f"-g {pod['securityContext']['runAsGroup']} profpipe" in image
+            and f"u={first} && for t in {' '.join(TOOLS)};" in image)
+    assert [c["securityContext"]["runAsUser"]
+            for c in containers.values()] == list(range(first, first + 4))
 
 
-def test_tools_without_a_launcher_record_with_the_rights_of_their_units(installed, units, tmp_path, spinning):
+def test_tools_without_a_launcher_record_with_the_rights_of_their_units(installed, units, tmp_path,
+        spinning):
     s = Services(installed, units, tmp_path, seconds=3)
     try:
         s.start_all()
         until((s.run / "profpipe/bpf/stream.sock").exists)
-        # A moment in which a service has a user, and not yet its capabilities, is none in which it works.
-        until(lambda: s.processes["prof-bpf"].poll() is not None or s.status("prof-bpf")["CapAmb"] == "0" * 16)
+        # A moment in which a service has a user, and not yet its capabilities, is none in which it
+        # works.
+        until(lambda: s.processes["prof-bpf"].poll() is not None
+              or s.status("prof-bpf")["CapAmb"] == "0" * 16)
         caps = sum(1 << n for n in (39, 38, 19, 40, 2, 34))
         for tool in TOOLS:
             st = s.status(tool)
-            assert st["Uid"].split() == [str(s.UIDS[tool])] * 4 and st["Gid"].split() == [str(s.GID)] * 4
-            assert int(st["CapPrm"], 16) & ~(caps if tool == "prof-bpf" else 0) == 0 and st["NoNewPrivs"] == "1", st
+            assert st["Uid"].split() == [str(s.UIDS[tool])] * 4 and st["Gid"].split() == [
+                    str(s.GID)] * 4
+            assert int(st["CapPrm"],
+                       16) & ~(caps if tool == "prof-bpf"
+                               else 0) == 0 and st["NoNewPrivs"] == "1", st
         for tool in reversed(TOOLS):
             code, said = s.ended(tool)
             assert code == 0, (tool, said)
@@ -270,7 +307,8 @@ def test_a_service_that_is_started_again_finds_its_place(installed, units, tmp_p
         # In any order: who comes first waits for the others.
         for tool in reversed(TOOLS):
             s.start(tool)
-        until(lambda: (s.run / "profpipe/bpf/stream.sock").exists() and (s.run / "profpipe/export/named.sock").exists())
+        until(lambda: (s.run / "profpipe/bpf/stream.sock").exists()
+              and (s.run / "profpipe/export/named.sock").exists())
         time.sleep(2)
         s.processes["prof-symd"].kill()
         s.ended("prof-symd")
@@ -280,8 +318,10 @@ def test_a_service_that_is_started_again_finds_its_place(installed, units, tmp_p
         s.ended("prof-deltas")
         s.start("prof-deltas")
         time.sleep(3)
-        assert all(p.poll() is None for p in s.processes.values()), [p.poll() for p in s.processes.values()]
-        # As `systemctl stop profpipe.target` does: prof-bpf first, and all end with the stream. A host that is too busy to pass its end on in time has
+        assert all(p.poll() is None for p in s.processes.values()), [p.poll()
+                for p in s.processes.values()]
+        # As `systemctl stop profpipe.target` does: prof-bpf first, and all end with the stream. A
+        # host that is too busy to pass its end on in time has
         # a profile that says so; it is written all the same.
         s.processes["prof-bpf"].send_signal(signal.SIGTERM)
         code, said = s.ended("prof-bpf")
@@ -299,14 +339,16 @@ def test_a_service_that_is_started_again_finds_its_place(installed, units, tmp_p
 
 
 @pytest.mark.parametrize("who", ["writer", "both"])
-def test_a_killed_prof_export_loses_nothing_of_the_file_that_it_had_begun(installed, units, tmp_path, spinning, who):
+def test_a_killed_prof_export_loses_nothing_of_the_file_that_it_had_begun(installed, units,
+        tmp_path, spinning, who):
     s = Services(installed, units, tmp_path)
     state = s.state / "profpipe"
 
     def received():
         """How many samples the journal holds."""
         stream = b"".join(p.read_bytes() for p in state.iterdir() if ".journal" in p.name)
-        said = subprocess.run([f"{BUILD}/tests/symd-peer", "print"], input=stream, capture_output=True, check=True).stdout
+        said = subprocess.run([f"{BUILD}/tests/symd-peer", "print"], input=stream,
+                              capture_output=True, check=True).stdout
         return len(re.findall(rb"^sample ", said, re.M))
 
     try:
@@ -343,7 +385,8 @@ def test_a_killed_prof_export_loses_nothing_of_the_file_that_it_had_begun(instal
         s.close()
 
 
-# What a container runtime does of the manifest: an own mount namespace, a root that cannot be written to, and the volumes; prof-bpf is a file with
+# What a container runtime does of the manifest: an own mount namespace, a root that cannot be
+# written to, and the volumes; prof-bpf is a file with
 # capabilities, as in the image, on a file system where these count.
 CONTAINER = """
 volumes=$1 rootless=$2 caps=$3; shift 3
@@ -357,7 +400,8 @@ exec "$@"
 """
 
 
-def test_containers_record_with_the_rights_of_the_manifest(installed, pod, containers, file_caps, tmp_path, spinning):
+def test_containers_record_with_the_rights_of_the_manifest(installed, pod, containers, file_caps,
+        tmp_path, spinning):
     reachable(tmp_path)
     gid, processes = pod["securityContext"]["runAsGroup"], {}
     volumes = {v["name"]: tmp_path / v["name"] for v in pod["volumes"]}
@@ -370,15 +414,21 @@ def test_containers_record_with_the_rights_of_the_manifest(installed, pod, conta
         for tool in ("prof-deltas", "prof-symd", "prof-export", "prof-bpf"):
             c = containers[tool]
             s = c["securityContext"]
-            mounts = " ".join(f"{volumes[m['name']]}:{m['mountPath']}" for m in c["volumeMounts"] if m["mountPath"].startswith("/run/"))
-            command = [a.replace("--duration=3600", "--duration=3").replace("--frequency=20", "--frequency=99").replace("pprof", "folded") for a in c["command"]]
+            mounts = " ".join(f"{volumes[m['name']]}:{m['mountPath']}"
+                              for m in c["volumeMounts"] if m["mountPath"].startswith("/run/"))
+            command = [a.replace("--duration=3600", "--duration=3").replace("--frequency=20",
+                    "--frequency=99").replace("pprof", "folded") for a in c["command"]]
             command = [a.replace("/var/lib/profpipe", str(volumes["profiles"])) for a in command]
             bounds = "".join(",+" + cap.lower() for cap in s["capabilities"].get("add", []))
-            argv = ["unshare", "--mount", "--propagation", "private", "sh", "-euc", CONTAINER, "sh", mounts, f"{installed}{command[0]}",
-                    file_caps if tool == "prof-bpf" else "none", "setpriv", f"--reuid={s['runAsUser']}", f"--regid={gid}", f"--groups={gid}",
-                    f"--bounding-set=-all{bounds}", "--inh-caps=-all", "--ambient-caps=-all", *([] if s["allowPrivilegeEscalation"] else ["--no-new-privs"]),
+            argv = ["unshare", "--mount", "--propagation", "private", "sh", "-euc", CONTAINER, "sh",
+                    mounts, f"{installed}{command[0]}", file_caps if tool == "prof-bpf" else "none",
+                    "setpriv", f"--reuid={s['runAsUser']}", f"--regid={gid}", f"--groups={gid}",
+                    f"--bounding-set=-all{bounds}", "--inh-caps=-all", "--ambient-caps=-all",
+                    *([] if s["allowPrivilegeEscalation"] else ["--no-new-privs"]),
                     f"/run/bin/{tool}", *command[1:]]
-            processes[tool] = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd="/", env={"PATH": os.environ["PATH"]})
+            processes[tool] = subprocess.Popen(argv, stdin=subprocess.DEVNULL,
+                                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                                               text=True, cwd="/", env={"PATH": os.environ["PATH"]})
         for tool in reversed(TOOLS):
             code, said = processes[tool].wait(timeout=150), processes[tool].stderr.read()
             assert code == 0, (tool, said)
@@ -402,5 +452,8 @@ def test_the_package_is_built_with_what_the_build_needs():
 def test_a_relative_run_folder_is_refused_by_each_tool(tool, tmp_path):
     (tmp_path / "run" / "export").mkdir(parents=True)
     options = ["-f", "folded", "--output-dir", "out"] if tool == "prof-export" else []
-    p = subprocess.run([f"{BUILD}/{tool}", "--run-dir", "run", *options], cwd=tmp_path, capture_output=True, text=True, timeout=30)
-    assert p.returncode == 2 and p.stderr.startswith(f"{tool}: error: --run-dir: run: not an absolute path; ") and p.stderr.count("\n") == 1, p.stderr
+    p = subprocess.run([f"{BUILD}/{tool}", "--run-dir", "run", *options], cwd=tmp_path,
+                       capture_output=True, text=True, timeout=30)
+    assert p.returncode == 2 and p.stderr.startswith(
+            f"{tool}: error: --run-dir: run: not an absolute path; ") and p.stderr.count(
+            "\n") == 1, p.stderr

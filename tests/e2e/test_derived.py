@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows from the code alone: against the CFI of programs that have it, and on programs of a libc that has none."""
+"""Rows from the code alone: against the CFI of programs that have it, and on programs of a libc
+that has none."""
 import re
 import subprocess
 
@@ -57,14 +58,17 @@ int main(void)
 
 def compiled(tmp_path, source, *argv):
     (tmp_path / "source.c").write_text(source)
-    subprocess.run([*argv, "-o", tmp_path / "program", tmp_path / "source.c"], check=True, capture_output=True)
+    subprocess.run([*argv, "-o", tmp_path / "program", tmp_path / "source.c"], check=True,
+                   capture_output=True)
     return str(tmp_path / "program")
 
 
 def rows(path, *options):
-    p = subprocess.run([f"{BUILD}/prof-deltas", *options, path], capture_output=True, text=True, timeout=60)
+    p = subprocess.run([f"{BUILD}/prof-deltas", *options, path], capture_output=True, text=True,
+                       timeout=60)
     assert p.returncode == 0, p.stderr
-    return [(int(line.split()[0], 16), line.split()[1:]) for line in p.stdout.splitlines() if line[0] != "#"]
+    return [(int(line.split()[0], 16), line.split()[1:])
+            for line in p.stdout.splitlines() if line[0] != "#"]
 
 
 def spans(a, b):
@@ -79,7 +83,8 @@ def spans(a, b):
         yield end - start, a[i][1], b[j][1]
 
 
-@pytest.mark.parametrize("path, least", [("/bin/bash", 0.6), ("/lib/x86_64-linux-gnu/libm.so.6", 0.6)])
+@pytest.mark.parametrize("path, least",
+                         [("/bin/bash", 0.6), ("/lib/x86_64-linux-gnu/libm.so.6", 0.6)])
 def test_the_code_says_what_cfi_says(path, least):
     text = derived = wrong = 0
     for size, cfi, code in spans(rows(path), rows(path, "--derive-only")):
@@ -98,7 +103,8 @@ def test_the_code_says_what_cfi_says(path, least):
 @pytest.mark.parametrize("link", [["-static"], []], ids=["static", "dynamic"])
 def test_every_step_of_a_program_without_cfi_has_its_whole_stack(tmp_path, link):
     program = compiled(tmp_path, BUSY, "musl-gcc", "-O2", *link)
-    p = subprocess.run([f"{BUILD}/tests/step", "-k", "11", program], capture_output=True, text=True, timeout=60)
+    p = subprocess.run([f"{BUILD}/tests/step", "-k", "11", program], capture_output=True, text=True,
+                       timeout=60)
     assert p.returncode == 0, p.stdout + p.stderr
     f = {k: int(v) for k, v in re.findall(r"(checked|equal|cut|wrong) (\d+)", p.stdout)}
     assert f["checked"] > 1000 and f["wrong"] == 0, p.stdout
@@ -136,7 +142,8 @@ def test_special_code_of_musl_is_recognised(tmp_path):
     assert any(t.endswith("rsp+168 signal derived") for t in text)
     assert "rsp+8 same undefined derived" in text  # _start
     nm = subprocess.run(["nm", program], capture_output=True, text=True, check=True).stdout
-    start = next(int(line.split()[0], 16) for line in nm.splitlines() if line.endswith(" __restore_rt"))
+    start = next(int(line.split()[0], 16)
+                 for line in nm.splitlines() if line.endswith(" __restore_rt"))
     before = [rule for at, rule in rows(program) if at <= start - 1][-1]
     assert "signal" in before  # callers look one byte before
 
@@ -155,7 +162,8 @@ def test_retpoline_plts_are_known(tmp_path):
         + ".byte 0x68\n.long 0\n.byte 0xe9\n.long lazy - . - 4\n.fill 5, 1, 0xcc\n"
     )
     library = str(tmp_path / "plt.so")
-    subprocess.run(["gcc", "-shared", "-nostdlib", "-Wl,--build-id=none", "-o", library, tmp_path / "plt.s"], check=True)
+    subprocess.run(["gcc", "-shared", "-nostdlib", "-Wl,--build-id=none", "-o", library,
+                    tmp_path / "plt.s"], check=True)
     nm = subprocess.run(["nm", library], capture_output=True, text=True, check=True).stdout
     at = {line.split()[2]: int(line.split()[0], 16) for line in nm.splitlines()}
     found = rows(library)
@@ -164,8 +172,10 @@ def test_retpoline_plts_are_known(tmp_path):
         return [rule for start, rule in found if start <= pc][-1][0]
 
     now, lazy = at["now"], at["lazy"]
-    assert [cfa(now + n) for n in (0, 5, 16, 20, 32, 39)] == ["rsp+8"] * 3 + ["rsp+16"] + ["rsp+8"] * 2
-    assert [cfa(lazy + n) for n in (0, 6, 18, 32, 36)] == ["rsp+16", "rsp+24", "rsp+24", "rsp+8", "rsp+16"]
+    assert [cfa(now + n)
+            for n in (0, 5, 16, 20, 32, 39)] == ["rsp+8"] * 3 + ["rsp+16"] + ["rsp+8"] * 2
+    assert [cfa(lazy + n) for n in (0, 6, 18, 32, 36)] == ["rsp+16", "rsp+24", "rsp+24", "rsp+8",
+            "rsp+16"]
     assert [cfa(lazy + 48 + n) for n in (0, 7, 17, 22)] == ["rsp+8"] * 3 + ["rsp+16"]
 
 
@@ -245,12 +255,14 @@ def test_assembly_that_shares_its_ends_has_rows(tmp_path):
 
 @pytest.mark.parametrize("before", [0, 1, 5, 8])
 def test_no_end_of_a_fiber_is_lost_between_two_windows(tmp_path, before):
-    """xor rdi, rdi; call _exit; hlt, as boost.context has it, of which some bytes lie before the end of what is read of the file at once."""
+    """xor rdi, rdi; call _exit; hlt, as boost.context has it, of which some bytes lie before the
+    end of what is read of the file at once."""
     (tmp_path / "ends.s").write_text(
-        f".globl begin, out\n.text\nbegin: .fill {(256 << 10) - before}, 1, 6\nxor %rdi, %rdi\ncall out\nhlt\n.fill 64, 1, 6\nout: ud2\n"
-    )
+            f".globl begin, out\n.text\nbegin: .fill {(256 << 10) - before}, 1, 6\n"
+            f"xor %rdi, %rdi\ncall out\nhlt\n.fill 64, 1, 6\nout: ud2\n")
     library = str(tmp_path / "ends.so")
-    subprocess.run(["gcc", "-shared", "-nostdlib", "-Wl,-Bsymbolic,--build-id=none", "-o", library, tmp_path / "ends.s"], check=True)
+    subprocess.run(["gcc", "-shared", "-nostdlib", "-Wl,-Bsymbolic,--build-id=none", "-o", library,
+                    tmp_path / "ends.s"], check=True)
     nm = subprocess.run(["nm", library], capture_output=True, text=True, check=True).stdout
     begin = next(int(line.split()[0], 16) for line in nm.splitlines() if line.endswith(" begin"))
     found = [start for start, rule in rows(library) if rule[:3] == ["rsp+8", "same", "undefined"]]
@@ -299,36 +311,40 @@ second: .quad second_
 
 
 def test_assembly_by_its_own_conventions_has_rows(tmp_path):
-    """RSP kept in a register over calls of a helper, and code that goes on where an address in a register says."""
+    """RSP kept in a register over calls of a helper, and code that goes on where an address in a
+    register says."""
     at, found = assembled(tmp_path, BY_HAND)
 
     def rule(pc):
         return [rule for start, rule in found if start <= pc][-1][:3]
 
-    assert rule(at["first_"] + 3) != ["end"] and rule(at["aligned"]) == rule(at["aligned"] + 4) == ["rcx+8", "same", "cfa-8"]
+    assert rule(at["first_"] + 3) != ["end"] and rule(at["aligned"]) == rule(at["aligned"]
+            + 4) == ["rcx+8", "same", "cfa-8"]
     assert rule(at["label"]) == ["rsp+8", "same", "cfa-8"]
     assert rule(at["label"] + 6) == ["rsp+16", "same", "cfa-8"]
 
 
 @pytest.mark.parametrize("begin", ["", "endbr64"], ids=["plain", "cet"])
 def test_contexts_end_in_a_static_libc(tmp_path, begin):
-    """__start_context of a glibc, also of one built for CET: what returns there returns to its first instruction."""
+    """__start_context of a glibc, also of one built for CET: what returns there returns to its
+    first instruction."""
     at, found = assembled(
         tmp_path,
         ".section .tbss, \"awT\", @nobits\n.zero 8\n.text\n.globl _start, first\n_start: hlt\n.fill 4096, 1, 6\nfirst: " + begin
         + "\nmov %rbx, %rsp\nmov (%rsp), %rdi\ntest %rdi, %rdi\nje 1f\ncall _start\nmov %rax, %rdi\n1: call _start\nhlt\n.fill 64, 1, 6\n",
     )
-    assert (at["first"] - 1, ["rsp+8", "same", "undefined", "derived"]) in found, [f for f in found if f[0] > at["_start"]]
+    assert (at["first"] - 1, ["rsp+8", "same", "undefined", "derived"]) in found, [f
+            for f in found if f[0] > at["_start"]]
 
 
-@pytest.mark.parametrize(
-    "compiler",
-    [["gcc", "-O2", "-static"], ["gcc", "-Os", "-static"], ["gcc", "-Os", "-static-pie"], ["musl-gcc", "-O2", "-static"], ["musl-gcc", "-Os", "-static"]],
-    ids=" ".join,
-)
+@pytest.mark.parametrize("compiler",
+                         [["gcc", "-O2", "-static"], ["gcc", "-Os", "-static"],
+                          ["gcc", "-Os", "-static-pie"], ["musl-gcc", "-O2", "-static"],
+                          ["musl-gcc", "-Os", "-static"]], ids=" ".join,)
 def test_main_of_a_static_program_without_tables_has_rows(tmp_path, compiler):
     """Its address is known from what the entry point gives to libc."""
-    program = compiled(tmp_path, BUSY, *compiler, "-fno-asynchronous-unwind-tables", "-fno-unwind-tables")
+    program = compiled(tmp_path, BUSY, *compiler, "-fno-asynchronous-unwind-tables",
+                       "-fno-unwind-tables")
     nm = subprocess.run(["nm", program], capture_output=True, text=True, check=True).stdout
     main = next(int(line.split()[0], 16) for line in nm.splitlines() if line.endswith(" T main"))
     subprocess.run(["objcopy", "-R", ".eh_frame", "-R", ".eh_frame_hdr", program], check=True)
@@ -348,11 +364,13 @@ int main(int argc, char **argv) { (void)argv; return big(argc); }
 def test_a_frame_whose_pages_are_touched_in_a_loop_has_its_rows(tmp_path):
     program = compiled(tmp_path, PROBED, "gcc", "-O2", "-fstack-clash-protection")
     nm = subprocess.run(["nm", "-S", program], capture_output=True, text=True, check=True).stdout
-    at, size = next((int(p[0], 16), int(p[1], 16)) for p in map(str.split, nm.splitlines()) if p[-1] == "big")
+    at, size = next((int(p[0], 16), int(p[1], 16)) for p in map(str.split, nm.splitlines())
+                    if p[-1] == "big")
 
     def cfas(*options):
         found = rows(program, *options)
-        return [[rule for start, rule in found if start <= pc][-1][0] for pc in range(at, at + size)]
+        return [[rule for start, rule in found if start <= pc][-1][0]
+                for pc in range(at, at + size)]
 
     tables = cfas()
     assert any(cfa.startswith("r11+") for cfa in tables)
@@ -398,8 +416,13 @@ table: .quad four - four, eight - four, sixteen - four, calls_c - four
 
 def test_assembly_made_of_other_assembly_has_rows_where_only_a_table_leads_to_it(tmp_path):
     (tmp_path / "pieces.s").write_text(PIECES)
-    subprocess.run(["gcc", "-shared", "-nostartfiles", "-o", tmp_path / "pieces.so", tmp_path / "pieces.s"], check=True)
-    names = {w[2]: int(w[0], 16) for w in (line.split() for line in subprocess.run(["nm", tmp_path / "pieces.so"], capture_output=True, text=True, check=True).stdout.splitlines()) if len(w) == 3}
+    subprocess.run(["gcc", "-shared", "-nostartfiles", "-o", tmp_path / "pieces.so",
+                    tmp_path / "pieces.s"], check=True)
+    names = {w[2]: int(w[0], 16)
+             for w in (line.split()
+                       for line in subprocess.run(["nm", tmp_path / "pieces.so"],
+                                                  capture_output=True, text=True,
+                                                  check=True).stdout.splitlines()) if len(w) == 3}
     subprocess.run(["strip", tmp_path / "pieces.so"], check=True)
     got = rows(tmp_path / "pieces.so")
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""profpipe doctor, and the start of a run, where the host allows less than it should: each in namespaces of its own, so that nothing of the host's is changed."""
+"""profpipe doctor, and the start of a run, where the host allows less than it should: each in
+namespaces of its own, so that nothing of the host's is changed."""
 import json
 import os
 import re
@@ -12,10 +13,12 @@ import pytest
 
 from conftest import BUILD, profpipe
 
-LAUNCHERS = ("open files", "processes and threads", "bytes of stack", "bytes of data", "bytes of address space", "bytes of a file", "users of the tools")
-CHECKS = (*LAUNCHERS, "kernel", "virtual machine", "container", "user namespace", "pid namespace", "time namespace", "/proc", "capabilities", "lockdown", "LSM", "seccomp", "cells",
-          "perf_event_paranoid", "kptr_restrict", "unprivileged_bpf_disabled", "bpf_jit_enable", "memlock", "tracefs", "BTF",
-          "perf events", "BPF", "kernel names", "programs")
+LAUNCHERS = ("open files", "processes and threads", "bytes of stack", "bytes of data",
+             "bytes of address space", "bytes of a file", "users of the tools")
+CHECKS = (*LAUNCHERS, "kernel", "virtual machine", "container", "user namespace", "pid namespace",
+          "time namespace", "/proc", "capabilities", "lockdown", "LSM", "seccomp", "cells",
+          "perf_event_paranoid", "kptr_restrict", "unprivileged_bpf_disabled", "bpf_jit_enable",
+          "memlock", "tracefs", "BTF", "perf events", "BPF", "kernel names", "programs")
 SELF_TEST = ("self-test: samples", "self-test: stacks", "self-test: kernel", "self-test: names")
 
 # Refuses the system calls of these numbers with this errno, for what it runs.
@@ -88,7 +91,8 @@ def doctor(wrap, *options):
     assert p.stderr == "", p.stderr
     got = json.loads(p.stdout)
     checks = {c["name"]: c for c in got["checks"]}
-    worst = [v for v in ("fatal", "degraded", "fine") if any(c["verdict"] == v for c in got["checks"])][0]
+    worst = [v for v in ("fatal", "degraded", "fine")
+             if any(c["verdict"] == v for c in got["checks"])][0]
     assert got["verdict"] == worst and p.returncode == (worst == "fatal"), p.stdout
     for c in got["checks"]:
         assert c["found"]
@@ -104,7 +108,8 @@ def fatal(checks):
 
 
 def record(wrap, tmp_path, *options):
-    return run(wrap(f"{BUILD}/profpipe", "record", "-q", "-d", "0.5", "-o", tmp_path / "x.folded", *options))
+    return run(wrap(f"{BUILD}/profpipe", "record", "-q", "-d", "0.5", "-o", tmp_path / "x.folded",
+                    *options))
 
 
 def same(*argv):
@@ -114,7 +119,8 @@ def same(*argv):
 def test_each_check_is_a_line_and_the_self_test_gets_samples():
     p = profpipe("doctor")
     assert p.returncode == 0 and p.stderr == "", p.stdout + p.stderr
-    lines = [re.fullmatch(r"(.{26})(fine|degraded|fatal) +(\S.*)", line) for line in p.stdout.splitlines()]
+    lines = [re.fullmatch(r"(.{26})(fine|degraded|fatal) +(\S.*)", line)
+             for line in p.stdout.splitlines()]
     assert all(lines), p.stdout
     assert tuple(m[1].strip() for m in lines) == CHECKS + SELF_TEST
     for m in lines:
@@ -128,7 +134,8 @@ def test_json_says_the_same():
     got, checks = doctor(same)
     assert tuple(checks) == CHECKS + SELF_TEST
     test = got["self_test"]
-    assert test["samples"] >= max(test["complete"], test["kernel"], test["user_named"]) and test["samples"] > 0
+    assert test["samples"] >= max(test["complete"], test["kernel"],
+                                  test["user_named"]) and test["samples"] > 0
     assert test["kernel_named"] > 0 and test["user_named"] > 0
     assert test["complete"] > 0.5 * test["samples"]
 
@@ -139,18 +146,25 @@ def test_what_doctor_does_not_know_is_refused(options):
     assert p.returncode == 2 and len(p.stderr.splitlines()) == 1 and p.stdout == ""
 
 
-FATAL = {
-    "pid namespace": (lambda *a: ["unshare", "-pf", "--mount-proc", *a], {"pid namespace"}, "pid namespace"),
-    "pid namespace with the host's proc": (lambda *a: ["unshare", "-pf", *a], {"pid namespace", "/proc"}, "pid namespace"),
-    "time namespace": (lambda *a: ["unshare", "--time", "--boottime", "100000", "--fork", *a], {"time namespace"}, "time namespace"),
-    "user namespace": (lambda *a: ["unshare", "-Ur", *a], {"user namespace", "perf events", "BPF"}, "user namespace"),
-    "no BTF": (lambda *a: mounts("mount -t tmpfs none /sys/kernel/btf", *a), {"BTF"}, "BTF"),
-    "garbage for BTF": (lambda *a: mounts("mount --bind /etc/passwd /sys/kernel/btf/vmlinux", *a), {"BTF"}, "BTF"),
-    "no sysfs": (lambda *a: mounts("mount -t tmpfs none /sys", *a), {"BTF"}, "mount -t sysfs"),
-    "no CAP_PERFMON": (lambda *a: without("cap_perfmon,cap_sys_admin", *a), {"capabilities", "perf events", "BPF"}, "CAP_PERFMON"),
-    "hidden processes": (lambda *a: mounts("mount -t proc -o hidepid=2 proc /proc", *without("cap_sys_ptrace,cap_sys_admin", *a)), {"/proc"}, "hidepid"),
-    "no CAP_BPF": (lambda *a: without("cap_bpf,cap_sys_admin", *a), {"capabilities", "BPF"}, "CAP_BPF"),
-}
+FATAL = {"pid namespace": (lambda *a: ["unshare", "-pf", "--mount-proc", *a], {"pid namespace"},
+                           "pid namespace"),
+         "pid namespace with the host's proc": (lambda *a: ["unshare", "-pf", *a],
+                                                {"pid namespace", "/proc"}, "pid namespace"),
+         "time namespace": (lambda *a: ["unshare", "--time", "--boottime", "100000", "--fork", *a],
+                            {"time namespace"}, "time namespace"),
+         "user namespace": (lambda *a: ["unshare", "-Ur", *a],
+                            {"user namespace", "perf events", "BPF"}, "user namespace"),
+         "no BTF": (lambda *a: mounts("mount -t tmpfs none /sys/kernel/btf", *a), {"BTF"}, "BTF"),
+         "garbage for BTF": (lambda *a: mounts("mount --bind /etc/passwd /sys/kernel/btf/vmlinux",
+                                               *a), {"BTF"}, "BTF"),
+         "no sysfs": (lambda *a: mounts("mount -t tmpfs none /sys", *a), {"BTF"}, "mount -t sysfs"),
+         "no CAP_PERFMON": (lambda *a: without("cap_perfmon,cap_sys_admin", *a),
+                            {"capabilities", "perf events", "BPF"}, "CAP_PERFMON"),
+         "hidden processes": (lambda *a: mounts("mount -t proc -o hidepid=2 proc /proc",
+                                                *without("cap_sys_ptrace,cap_sys_admin", *a)),
+                              {"/proc"}, "hidepid"),
+         "no CAP_BPF": (lambda *a: without("cap_bpf,cap_sys_admin", *a), {"capabilities", "BPF"},
+                        "CAP_BPF"),}
 
 
 @pytest.mark.parametrize("name", FATAL)
@@ -159,7 +173,8 @@ def test_what_is_fatal_is_named_by_doctor_and_ends_a_run(name, tmp_path):
     _, checks = doctor(wrap)
     assert fatal(checks) == wanted, checks
     assert all(checks[c]["remedy"] for c in wanted)
-    assert name != "user namespace" or not any("LSM" in checks[c][k] for c in wanted for k in ("reason", "remedy")), checks
+    assert name != "user namespace" or not any("LSM" in checks[c][k] for c in wanted
+                                               for k in ("reason", "remedy")), checks
     assert "not run" in checks["self-test"]["found"]
     (tmp_path / "x.folded").write_text("old")
     p = record(wrap, tmp_path)
@@ -173,33 +188,42 @@ def test_a_seccomp_filter_is_named(call, check, made, tmp_path):
     def wrap(*argv):
         return [made("deny"), call, EPERM, *argv]
     _, checks = doctor(wrap)
-    assert fatal(checks) == {check} and "seccomp" in checks[check]["reason"] and "a filter" in checks["seccomp"]["found"]
+    assert fatal(checks) == {check} and "seccomp" in checks[check][
+            "reason"] and "a filter" in checks["seccomp"]["found"]
     p = record(wrap, tmp_path)
-    assert p.returncode == 1 and len(p.stderr.splitlines()) == 1 and f"{check}: " in p.stderr and "seccomp" in p.stderr
+    assert p.returncode == 1 and len(
+            p.stderr.splitlines()) == 1 and f"{check}: " in p.stderr and "seccomp" in p.stderr
 
 
 def test_a_paranoid_kernel_that_wants_more_is_named_with_its_sysctl(made):
-    """As Debian's refuses at 3 and above; the value is a file over the true one, and the refusal a filter's."""
-    _, checks = doctor(lambda *a: mounts("f=$(mktemp); echo 4 >$f; mount --bind $f /proc/sys/kernel/perf_event_paranoid; rm $f",
-                                         *without("cap_sys_admin", made("deny"), PERF_CALL, EACCES, *a)))
+    """As Debian's refuses at 3 and above; the value is a file over the true one, and the refusal a
+    filter's."""
+    _, checks = doctor(lambda *a: mounts("f=$(mktemp); echo 4 >$f; mount --bind $f "
+                                         "/proc/sys/kernel/perf_event_paranoid; rm $f",
+                                         *without("cap_sys_admin", made("deny"), PERF_CALL, EACCES,
+                                                  *a)))
     assert checks["perf_event_paranoid"]["found"].startswith("4;")
-    assert fatal(checks) == {"perf events"} and checks["perf events"]["remedy"] == "sysctl kernel.perf_event_paranoid=2"
+    assert fatal(checks) == {"perf events"} and checks["perf events"][
+            "remedy"] == "sysctl kernel.perf_event_paranoid=2"
 
 
 def test_without_proc_one_line_says_so(tmp_path):
     for argv in (["doctor"], ["record", "-o", tmp_path / "x.folded"]):
         p = run(mounts("mount -t tmpfs none /proc", f"{BUILD}/profpipe", *argv))
-        assert p.returncode == 1 and len(p.stderr.splitlines()) == 1 and "mount -t proc proc /proc" in p.stderr
+        assert p.returncode == 1 and len(
+                p.stderr.splitlines()) == 1 and "mount -t proc proc /proc" in p.stderr
     assert not (tmp_path / "x.folded").exists()
 
 
 GOES_ON = {
-    "no tracefs": lambda *a: mounts("mount -t tmpfs none /sys/kernel/tracing; umount -q /sys/kernel/debug || true", *a),
-    "no kallsyms": lambda *a: mounts("mount --bind /dev/null /proc/kallsyms", *a),
-    "no securityfs": lambda *a: mounts("mount -t tmpfs none /sys/kernel/security", *a),
-    "few capabilities": lambda *a: without(",".join(f"cap_{c}" for c in ("sys_admin", "sys_resource", "syslog", "sys_ptrace",
-                                                                         "dac_read_search", "checkpoint_restore", "ipc_lock")), *a),
-}
+        "no tracefs": lambda *a: mounts(
+        "mount -t tmpfs none /sys/kernel/tracing; umount -q /sys/kernel/debug || true", *a),
+        "no kallsyms": lambda *a: mounts("mount --bind /dev/null /proc/kallsyms", *a),
+        "no securityfs": lambda *a: mounts("mount -t tmpfs none /sys/kernel/security", *a),
+        "few capabilities": lambda *a: without(
+        ",".join(f"cap_{c}"
+                 for c in ("sys_admin", "sys_resource", "syslog", "sys_ptrace", "dac_read_search",
+                           "checkpoint_restore", "ipc_lock")), *a),}
 
 
 def test_who_may_look_into_all_processes_is_not_hindered_by_a_proc_that_hides_them(tmp_path):
@@ -221,16 +245,21 @@ def test_what_is_less_than_it_could_be_ends_nothing(name):
     got, checks = doctor(GOES_ON[name])
     assert not fatal(checks) and got["self_test"]["samples"] > 0, checks
     if name == "no tracefs":
-        assert checks["tracefs"]["verdict"] == "fine" and checks["tracefs"]["found"].startswith("not mounted")
+        assert checks["tracefs"]["verdict"] == "fine" and checks["tracefs"]["found"].startswith(
+                "not mounted")
     if name == "few capabilities":
         assert checks["capabilities"]["verdict"] == "degraded"
         for cap in ("SYS_PTRACE", "DAC_READ_SEARCH", "CHECKPOINT_RESTORE", "SYSLOG"):
             assert f"CAP_{cap}" in checks["capabilities"]["remedy"]
 
 
-@pytest.mark.parametrize("option, name", [("--nofile=8", "open files"), ("--nofile=64", "open files"), ("--nproc=60", "processes and threads"), ("--stack=500000", "bytes of stack"),
-                                          ("--data=1000000", "bytes of data"), ("--data=10000000", "bytes of data"), ("--as=50000000", "bytes of address space"),
-                                          ("--fsize=0", "bytes of a file")])
+@pytest.mark.parametrize("option, name",
+                         [("--nofile=8", "open files"), ("--nofile=64", "open files"),
+                          ("--nproc=60", "processes and threads"),
+                          ("--stack=500000", "bytes of stack"), ("--data=1000000", "bytes of data"),
+                          ("--data=10000000", "bytes of data"),
+                          ("--as=50000000", "bytes of address space"),
+                          ("--fsize=0", "bytes of a file")])
 def test_a_limit_is_named_by_doctor_and_by_record_in_the_same_words(option, name, tmp_path):
     def wrap(*argv):
         return ["prlimit", option, *argv]
@@ -238,40 +267,49 @@ def test_a_limit_is_named_by_doctor_and_by_record_in_the_same_words(option, name
     c = checks[name]
     assert fatal(checks) == {name} and "ulimit -H" in c["remedy"]
     p = record(wrap, tmp_path)
-    assert p.returncode == 1 and p.stderr == f"profpipe: error: the limit of {name} is {c['found']}: {c['reason']}; {c['remedy']}\n", p.stderr
+    assert (p.returncode == 1
+            and p.stderr == f"profpipe: error: the limit of {name} is {c['found']}: {c['reason']}; "
+            f"{c['remedy']}\n"), p.stderr
     # With as much as that it is enough.
     switch, least = re.search(r"\(ulimit -H(\w) (\d+),", c["remedy"]).groups()
-    p = record(lambda *argv: ["bash", "-c", f'ulimit -{switch} {least} && exec "$@"', "bash", *argv], tmp_path)
+    p = record(lambda *argv: ["bash", "-c", f'ulimit -{switch} {least} && exec "$@"', "bash",
+                              *argv], tmp_path)
     assert p.returncode == 0 and "limit" not in p.stderr, p.stderr
 
 
 def test_where_few_files_can_be_open_that_is_said_and_sampling_goes_on():
     got, checks = doctor(lambda *a: ["prlimit", "--nofile=300", *a])
-    assert not fatal(checks) and checks["open files"]["verdict"] == "degraded" and got["self_test"]["samples"] > 0
+    assert not fatal(checks) and checks["open files"]["verdict"] == "degraded" and got["self_test"][
+            "samples"] > 0
 
 
 def test_small_memory_and_files_are_told_of_and_sampling_goes_on():
-    got, checks = doctor(lambda *a: ["prlimit", "--data=50000000", "--as=500000000", "--fsize=1000000", *a])
+    got, checks = doctor(lambda *a: ["prlimit", "--data=50000000", "--as=500000000",
+                                     "--fsize=1000000", *a])
     assert not fatal(checks) and got["self_test"]["samples"] > 0
     assert all(checks[name]["verdict"] == "degraded" for name in LAUNCHERS[3:6]), checks
 
 
 def test_soft_limits_that_may_be_raised_mislead_no_check():
-    got, checks = doctor(lambda *a: ["prlimit", "--data=1000000:", "--stack=500000:", "--fsize=0:", *a])
+    got, checks = doctor(lambda *a: ["prlimit", "--data=1000000:", "--stack=500000:", "--fsize=0:",
+                                     *a])
     assert not fatal(checks) and got["self_test"]["samples"] > 0, checks
 
 
 @pytest.mark.parametrize("cap", ["setuid", "setgid", "chown"])
 def test_a_root_that_cannot_change_users_has_all_checks_nevertheless(cap):
     _, checks = doctor(lambda *a: ["setpriv", "--bounding-set", f"-{cap}", *a])
-    assert fatal(checks) == {"users of the tools"} and tuple(checks) == (*CHECKS, "self-test"), checks
-    assert f"CAP_{cap.upper()}" in checks["users of the tools"]["found"] and checks["users of the tools"]["remedy"]
+    assert fatal(checks) == {"users of the tools"} and tuple(checks) == (*CHECKS,
+            "self-test"), checks
+    assert f"CAP_{cap.upper()}" in checks["users of the tools"]["found"] and checks[
+            "users of the tools"]["remedy"]
 
 
 def test_a_lock_that_cannot_be_made_is_a_line_of_its_own():
     _, checks = doctor(lambda *a: mounts("mount -t tmpfs -o ro none /run", *a))
     c = checks["users of the tools"]
-    assert fatal(checks) == {"users of the tools"} and "/run/profpipe.lock" in c["found"] and "/run" in c["remedy"]
+    assert fatal(checks) == {"users of the tools"} and "/run/profpipe.lock" in c[
+            "found"] and "/run" in c["remedy"]
 
 
 def test_without_dev_null_it_is_named(tmp_path):
@@ -285,11 +323,13 @@ def test_a_user_under_no_new_privs_is_not_told_of_sudo(tmp_path):
         os.chmod(folder, 0o777)
         for tool in ("profpipe", "prof-bpf"):
             shutil.copy(f"{BUILD}/{tool}", folder)
-        user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--no-new-privs", f"{folder}/profpipe"]
+        user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--no-new-privs",
+                f"{folder}/profpipe"]
         for argv in (["doctor"], ["record", "-o", f"{folder}/x.folded"]):
             p = run([*user, *argv])
             said = p.stdout + p.stderr
-            assert p.returncode == 1 and "by sudo" not in said and "no_new_privs is set" in said, said
+            assert (p.returncode == 1 and "by sudo" not in said
+                    and "no_new_privs is set" in said), said
 
 
 def test_a_user_without_rights_is_told_which():
@@ -297,21 +337,28 @@ def test_a_user_without_rights_is_told_which():
         os.chmod(folder, 0o755)
         for tool in ("profpipe", "prof-bpf"):
             shutil.copy(f"{BUILD}/{tool}", folder)
-        p = run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", f"{folder}/profpipe", "doctor"])
-    assert p.returncode == 1 and re.search(r"^capabilities +fatal +without CAP_BPF and CAP_PERFMON; .*sudo$", p.stdout, re.M), p.stdout + p.stderr
+        p = run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
+                 f"{folder}/profpipe", "doctor"])
+    assert p.returncode == 1 and re.search(
+            r"^capabilities +fatal +without CAP_BPF and CAP_PERFMON; .*sudo$", p.stdout,
+            re.M), p.stdout + p.stderr
 
 
 def test_a_kernel_that_may_lock_up_is_refused_by_name_unless_told(made, tmp_path):
-    """Its code cannot be read, so that its version decides; where it can, the code does, and this one's is in order."""
+    """Its code cannot be read, so that its version decides; where it can, the code does, and this
+    one's is in order."""
     def bpf(release, *options, hide=True):
-        env = dict(os.environ, LD_PRELOAD=made("uname.so"), FAKE_RELEASE=release, ASAN_OPTIONS="verify_asan_link_order=0")
+        env = dict(os.environ, LD_PRELOAD=made("uname.so"), FAKE_RELEASE=release,
+                   ASAN_OPTIONS="verify_asan_link_order=0")
         argv = [f"{BUILD}/prof-bpf", *options]
-        return run(mounts("mount --bind /dev/null /proc/kallsyms", *argv) if hide else argv, env=env)
+        return run(mounts("mount --bind /dev/null /proc/kallsyms", *argv) if hide else argv,
+                   env=env)
 
     record_some = ("-d", "0.2", "-o", tmp_path / "x.prof")
     p = bpf("6.1.20-generic", *record_some)
     assert p.returncode == 1 and len(p.stderr.splitlines()) == 1, p.stderr
-    assert "6.1.20-generic" in p.stderr and "6.1.36" in p.stderr and "--ignore-unsafe-kernel" in p.stderr
+    assert ("6.1.20-generic" in p.stderr and "6.1.36" in p.stderr
+            and "--ignore-unsafe-kernel" in p.stderr)
     p = bpf("6.1.20-generic", "--check")
     assert p.returncode == 1 and re.match("kernel +fatal ", p.stdout)
     p = bpf("6.1.20-generic", "--check", "--ignore-unsafe-kernel")
@@ -325,10 +372,13 @@ def test_a_kernel_that_may_lock_up_is_refused_by_name_unless_told(made, tmp_path
 def test_no_samples_are_told_of(tmp_path):
     # One tick a second: none in a third of it.
     p = profpipe("record", "-q", "-F", "1", "-d", "0.3", "-o", tmp_path / "x.folded")
-    assert p.returncode == 0 and len(p.stderr.splitlines()) == 1 and "no samples: every process was on no cpu" in p.stderr, p.stderr
+    assert (p.returncode == 0 and len(p.stderr.splitlines()) == 1
+            and "no samples: every process was on no cpu" in p.stderr), p.stderr
     # What was asked for may rest, while the event comes.
-    p = profpipe("record", "-q", "-F", "2", "-d", "1.6", "-o", tmp_path / "x.folded", "--", "sleep", "60")
-    assert p.returncode == 0 and len(p.stderr.splitlines()) == 1 and "no samples: sleep was on no cpu" in p.stderr, p.stderr
+    p = profpipe("record", "-q", "-F", "2", "-d", "1.6", "-o", tmp_path / "x.folded", "--", "sleep",
+                 "60")
+    assert p.returncode == 0 and len(
+            p.stderr.splitlines()) == 1 and "no samples: sleep was on no cpu" in p.stderr, p.stderr
 
 
 STAND_IN = """#!/usr/bin/python3 -S
@@ -340,14 +390,17 @@ def word(verdict, name, found, magic=0x7066636b):
 """
 
 
-@pytest.mark.parametrize("how", ["", "sys.exit(3)", "os.write(fd, os.urandom(4000))", "word(0, b'x', b'y', magic=1)", "word(7, b'x', b'y')",
-                                 "os.kill(os.getpid(), 9)", "word(0, b'x' * 32, b'y')"])
+@pytest.mark.parametrize("how",
+                         ["", "sys.exit(3)", "os.write(fd, os.urandom(4000))",
+                          "word(0, b'x', b'y', magic=1)", "word(7, b'x', b'y')",
+                          "os.kill(os.getpid(), 9)", "word(0, b'x' * 32, b'y')"])
 def test_a_prof_bpf_that_says_nothing_of_use_is_an_error(how, tmp_path):
     shutil.copy(f"{BUILD}/profpipe", tmp_path)
     (tmp_path / "prof-bpf").write_text(STAND_IN.replace("{how}", how))
     (tmp_path / "prof-bpf").chmod(0o755)
     p = run([tmp_path / "profpipe", "doctor"])
-    assert p.returncode == 1 and "said nothing" in p.stderr and all(line.startswith(LAUNCHERS) for line in p.stdout.splitlines())
+    assert p.returncode == 1 and "said nothing" in p.stderr and all(line.startswith(LAUNCHERS)
+            for line in p.stdout.splitlines())
 
 
 def test_what_prof_bpf_says_is_escaped_and_bounded(tmp_path):
@@ -355,6 +408,7 @@ def test_what_prof_bpf_says_is_escaped_and_bounded(tmp_path):
     (tmp_path / "prof-bpf").write_text(STAND_IN.replace("{how}", r"for _ in range(500): word(2, b'x', b'\x1b[2J\r\xff')"))
     (tmp_path / "prof-bpf").chmod(0o755)
     p = run([tmp_path / "profpipe", "doctor"])
-    assert p.returncode == 1 and r"\x1b[2J" in p.stdout and "\x1b" not in p.stdout and len(p.stdout) < 20_000
+    assert p.returncode == 1 and r"\x1b[2J" in p.stdout and "\x1b" not in p.stdout and len(
+            p.stdout) < 20_000
     p = run([tmp_path / "profpipe", "doctor", "--json"])
     assert p.returncode == 1 and len(json.loads(p.stdout)["checks"]) <= 64

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""prof-dump: its text, cores against gdb, what it says of what it cannot dump, and the walker after every single instruction."""
+"""prof-dump: its text, cores against gdb, what it says of what it cannot dump, and the walker after
+every single instruction."""
 import glob
 import json
 import os
@@ -13,7 +14,8 @@ from conftest import BUILD
 from test_python import PYTHONS
 from test_walker import gdbs, kill, ours, stopped
 
-TREES = [t for t in (BUILD, os.path.join(os.path.dirname(BUILD), "asan")) if os.path.exists(f"{t}/prof-dump")]
+TREES = [t for t in (BUILD, os.path.join(os.path.dirname(BUILD), "asan"))
+         if os.path.exists(f"{t}/prof-dump")]
 
 PROGRAM = r"""
 #include <pthread.h>
@@ -97,7 +99,8 @@ int main(void)
 def program(tmp_path_factory):
     folder = tmp_path_factory.mktemp("dump")
     (folder / "a program.c").write_text(PROGRAM)
-    subprocess.run(["gcc", "-O2", "-g", "-fomit-frame-pointer", "-fno-optimize-sibling-calls", "-pthread", "-Wl,-z,lazy", "-o", folder / "program", folder / "a program.c"],
+    subprocess.run(["gcc", "-O2", "-g", "-fomit-frame-pointer", "-fno-optimize-sibling-calls",
+                    "-pthread", "-Wl,-z,lazy", "-o", folder / "program", folder / "a program.c"],
                    check=True)
     return folder / "program"
 
@@ -119,13 +122,15 @@ def start():
 
 
 def dump(*args, tree=BUILD, **kw):
-    return subprocess.run([f"{tree}/prof-dump", *map(str, args)], capture_output=True, text=True, timeout=60, **kw)
+    return subprocess.run([f"{tree}/prof-dump", *map(str, args)], capture_output=True, text=True,
+                          timeout=60, **kw)
 
 
 def refused(*args, **kw):
     """The one line that says why."""
     out = dump(*args, **kw)
-    assert out.returncode == 1 and out.stdout == "" and out.stderr.count("\n") == 1, (out.returncode, out.stdout, out.stderr)
+    assert out.returncode == 1 and out.stdout == "" and out.stderr.count("\n") == 1, (
+            out.returncode, out.stdout, out.stderr)
     return out.stderr
 
 
@@ -134,26 +139,31 @@ def test_each_frame_is_a_line_with_number_address_name_file_and_line(program, st
     assert out.returncode == 0 and out.stderr == ""
     lines = out.stdout.splitlines()
     assert re.fullmatch(r"thread \d+", lines[0])
-    frames = [re.fullmatch(r"(\d+) (0x[0-9a-f]{16}) (.+?)(?: (\S+):(\d+))?", line).groups() for line in lines[1:]]
+    frames = [re.fullmatch(r"(\d+) (0x[0-9a-f]{16}) (.+?)(?: (\S+):(\d+))?", line).groups()
+              for line in lines[1:]]
     assert [int(f[0]) for f in frames] == list(range(len(frames)))
     names = [f[2] for f in frames]
     at = names.index("inlined")
     assert names[at:at + 5] == ["inlined", "deep", "deep", "deep", "main"] and names[-1] == "_start"
     # An inlined call is a line of its own, at the address of the function that it was inlined into.
     assert frames[at][1] == frames[at + 1][1] != frames[at + 2][1]
-    assert frames[at][3].endswith("/a\\x20program.c") and PROGRAM.splitlines()[int(frames[at][4]) - 1].startswith("static inline")
-    assert PROGRAM.splitlines()[int(frames[at + 4][4]) - 1].lstrip().startswith("case 'd': return deep")
+    assert frames[at][3].endswith("/a\\x20program.c") and PROGRAM.splitlines()[int(frames[at][4])
+            - 1].startswith("static inline")
+    assert PROGRAM.splitlines()[int(frames[at + 4][4])
+                                - 1].lstrip().startswith("case 'd': return deep")
 
 
 def test_inlined_calls_and_names_can_be_left_out(program, start):
     p = start(program, "d", 2)
     assert " inlined " not in dump("--no-inlines", p.pid).stdout
-    assert all(re.fullmatch(r"thread \d+|\d+ 0x[0-9a-f]{16}", line) for line in dump("-n", p.pid).stdout.splitlines())
+    assert all(re.fullmatch(r"thread \d+|\d+ 0x[0-9a-f]{16}", line)
+               for line in dump("-n", p.pid).stdout.splitlines())
 
 
 def test_the_launcher_hands_over_to_it(program, start):
     p = start(program, "d", 2)
-    out = subprocess.run([f"{BUILD}/profpipe", "dump", str(p.pid)], capture_output=True, text=True, timeout=60)
+    out = subprocess.run([f"{BUILD}/profpipe", "dump", str(p.pid)], capture_output=True, text=True,
+                         timeout=60)
     assert out.returncode == 0 and out.stdout == dump(p.pid).stdout != ""
 
 
@@ -189,7 +199,8 @@ def test_threads_outlive_the_first_one(program, start):
     time.sleep(0.2)
     assert "first thread has ended: give --all-threads" in refused(p.pid)
     out = dump("--all-threads", p.pid)
-    assert out.returncode == 0 and len(re.findall(r"^thread \d+$", out.stdout, re.M)) == 1 and " deep " in out.stdout
+    assert out.returncode == 0 and len(re.findall(r"^thread \d+$", out.stdout,
+                                                  re.M)) == 1 and " deep " in out.stdout
 
 
 def test_what_is_dumped_goes_on_and_loses_no_signal(program, start):
@@ -207,11 +218,14 @@ def test_what_is_dumped_goes_on_and_loses_no_signal(program, start):
 def test_cores_of_gcore_and_of_the_kernel_equal_gdbs(program, start, tmp_path, tree):
     with open("/proc/sys/kernel/core_pattern") as f:
         kernels = not f.read().startswith("|")
-    p = start(program, "c", state="", cwd=tmp_path, preexec_fn=lambda: __import__("resource").setrlimit(4, (-1, -1))) if kernels else None
+    p = start(program, "c", state="", cwd=tmp_path,
+              preexec_fn=lambda: __import__("resource").setrlimit(4, (-1, -1))) if kernels else None
     cores = []
-    for argv in ([program, "t", 40], ["/usr/bin/perl", "-e", "sub f { sleep 1000 if $_[0] == 0; f($_[0] - 1) } f(30)"]):
+    for argv in ([program, "t", 40],
+                 ["/usr/bin/perl", "-e", "sub f { sleep 1000 if $_[0] == 0; f($_[0] - 1) } f(30)"]):
         live = start(*argv)
-        subprocess.run(["gcore", "-o", tmp_path / "gcore", str(live.pid)], check=True, capture_output=True, timeout=60)
+        subprocess.run(["gcore", "-o", tmp_path / "gcore", str(live.pid)], check=True,
+                       capture_output=True, timeout=60)
         cores.append((argv[0], tmp_path / f"gcore.{live.pid}"))
     if p:
         p.wait(timeout=20)
@@ -227,13 +241,16 @@ def test_cores_of_gcore_and_of_the_kernel_equal_gdbs(program, start, tmp_path, t
 
 def test_a_core_that_is_cut_short_gives_what_it_has(program, start, tmp_path):
     live = start(program, "d", 40)
-    subprocess.run(["gcore", "-o", tmp_path / "core", str(live.pid)], check=True, capture_output=True, timeout=60)
+    subprocess.run(["gcore", "-o", tmp_path / "core", str(live.pid)], check=True,
+                   capture_output=True, timeout=60)
     core = tmp_path / f"core.{live.pid}"
     whole = core.read_bytes()
     for size in (0, 63, 64, 5000, len(whole) // 2, len(whole) - 5000):
         core.write_bytes(whole[:size])
         out = dump(core)
-        assert out.returncode in (0, 1) and str(core) in out.stderr and out.stderr.count("\n") == 1, (size, out)
+        assert out.returncode in (0,
+                                  1) and str(core) in out.stderr and out.stderr.count("\n") == 1, (
+                size, out)
         assert (out.returncode == 0) == ("is cut short:" in out.stderr), (size, out)
 
 
@@ -242,19 +259,25 @@ def test_another_file_than_the_cores_is_not_used(program, start, tmp_path):
     copy.write_bytes(program.read_bytes())
     copy.chmod(0o755)
     live = start(copy, "d", 3)
-    subprocess.run(["gcore", "-o", tmp_path / "core", str(live.pid)], check=True, capture_output=True, timeout=60)
+    subprocess.run(["gcore", "-o", tmp_path / "core", str(live.pid)], check=True,
+                   capture_output=True, timeout=60)
     core = tmp_path / f"core.{live.pid}"
     assert " deep " in dump(core).stdout
     copy.unlink()
-    subprocess.run(["gcc", "-O0", "-x", "c", "-", "-o", copy], input=b"int main(void) { return 0; }", check=True)
+    subprocess.run(["gcc", "-O0", "-x", "c", "-", "-o", copy],
+                   input=b"int main(void) { return 0; }", check=True)
     out = dump(core)
-    assert out.returncode == 0 and f"{copy}: is not the file" in out.stderr and " deep " not in out.stdout
+    assert (out.returncode == 0 and f"{copy}: is not the file" in out.stderr
+            and " deep " not in out.stdout)
     # Below another root the right one is found.
-    for path in {line.split()[-1] for line in open(f"/proc/{live.pid}/maps") if line.split()[-1].startswith("/")} | {str(copy)}:
+    for path in {line.split()[-1] for line in open(f"/proc/{live.pid}/maps")
+                 if line.split()[-1].startswith("/")} | {str(copy)}:
         there = tmp_path / "root" / path[1:]
         there.parent.mkdir(parents=True, exist_ok=True)
         if os.path.exists(path):
-            there.write_bytes((program if path == str(copy) else __import__("pathlib").Path(path)).read_bytes())
+            there.write_bytes(
+                    (program if path == str(copy)
+                     else __import__("pathlib").Path(path)).read_bytes())
     out = dump("--sysroot", tmp_path / "root", core)
     assert " deep " in out.stdout and out.stderr == ""
 
@@ -271,20 +294,27 @@ int outer(int n) { int v[3] = { n, 2, 3 }; return hidden(v) + n; }
 def test_a_deleted_library_is_walked_and_named_from_memory(start, tmp_path):
     tmp_path.chmod(0o755)
     (tmp_path / "library.c").write_text(LIBRARY)
-    (tmp_path / "main.c").write_text("int outer(int); int main(int argc, char **argv) { return outer(argc) + 1; }")
-    subprocess.run(["gcc", "-O2", "-fomit-frame-pointer", "-shared", "-fPIC", "-o", tmp_path / "libgone.so", tmp_path / "library.c"], check=True)
-    subprocess.run(["gcc", "-O2", "-o", tmp_path / "main", tmp_path / "main.c", tmp_path / "libgone.so"], check=True)
-    as_nobody = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"] if os.geteuid() == 0 else []
+    (tmp_path / "main.c").write_text(
+            "int outer(int); int main(int argc, char **argv) { return outer(argc) + 1; }")
+    subprocess.run(["gcc", "-O2", "-fomit-frame-pointer", "-shared", "-fPIC", "-o",
+                    tmp_path / "libgone.so", tmp_path / "library.c"], check=True)
+    subprocess.run(["gcc", "-O2", "-o", tmp_path / "main", tmp_path / "main.c",
+                    tmp_path / "libgone.so"], check=True)
+    as_nobody = ["setpriv", "--reuid", "65534", "--regid", "65534",
+                 "--clear-groups"] if os.geteuid() == 0 else []
     os.chmod(os.path.dirname(tmp_path), 0o755)
     os.chmod(os.path.dirname(os.path.dirname(tmp_path)), 0o755)
     p = start(*as_nobody, tmp_path / "main")
     (tmp_path / "libgone.so").unlink()
-    out = subprocess.run([*as_nobody, f"{BUILD}/prof-dump", str(p.pid)], capture_output=True, text=True, timeout=60)
-    subprocess.run(["gcore", "-o", tmp_path / "core", str(p.pid)], check=True, capture_output=True, timeout=60)
+    out = subprocess.run([*as_nobody, f"{BUILD}/prof-dump", str(p.pid)], capture_output=True,
+                         text=True, timeout=60)
+    subprocess.run(["gcore", "-o", tmp_path / "core", str(p.pid)], check=True, capture_output=True,
+                   timeout=60)
     for got in (out, dump(tmp_path / f"core.{p.pid}")):
         names = [line.split()[2] for line in got.stdout.splitlines()[1:]]
         at = names.index("outer")
-        assert re.fullmatch(r"\[libgone.so( \(deleted\))?\+0x[0-9a-f]+\]", got.stdout.splitlines()[at].split(" ", 2)[2]), got.stdout
+        assert re.fullmatch(r"\[libgone.so( \(deleted\))?\+0x[0-9a-f]+\]",
+                            got.stdout.splitlines()[at].split(" ", 2)[2]), got.stdout
         assert names[at + 1] == "main" and names[-1] == "_start" and got.stderr == "", got
 
 
@@ -295,28 +325,34 @@ def test_what_cannot_be_dumped_is_told_why(program, start, tmp_path):
     assert "4194303: there is no such process" in refused(4194303)
     ended = start("true", state="Z")
     assert f"{ended.pid}: has ended" in refused(ended.pid)
-    tracer = start("gdb", "-nx", "-q", "-iex", "set debuginfod enabled off", "-p", p.pid, state="", stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    tracer = start("gdb", "-nx", "-q", "-iex", "set debuginfod enabled off", "-p", p.pid, state="",
+                   stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     assert stopped(p.pid, "t")
     assert f"{p.pid}: is traced by process {tracer.pid}" in refused(p.pid)
     assert "/etc/passwd: is no core file" in refused("/etc/passwd")
     assert "is no core file" in refused(program)
     assert f"{tmp_path}: is no regular file" in refused(tmp_path)
     assert f"{tmp_path}/none: No such file" in refused(tmp_path / "none")
-    assert dump().returncode == dump("0").returncode == dump("--half", p.pid).returncode == dump("--none", p.pid).returncode == 2
+    assert dump().returncode == dump("0").returncode == dump("--half",
+            p.pid).returncode == dump("--none", p.pid).returncode == 2
 
 
 def test_who_may_not_trace_is_told_so(program, start):
     p = start(program, "d", 2)
-    as_nobody = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"] if os.geteuid() == 0 else []
+    as_nobody = ["setpriv", "--reuid", "65534", "--regid", "65534",
+                 "--clear-groups"] if os.geteuid() == 0 else []
     victim = p.pid if as_nobody else 1
-    out = subprocess.run([*as_nobody, f"{BUILD}/prof-dump", str(victim)], capture_output=True, text=True, timeout=60)
-    assert out.returncode == 1 and f"{victim}: belongs to user 0: run as that user, or as root" in out.stderr
+    out = subprocess.run([*as_nobody, f"{BUILD}/prof-dump", str(victim)], capture_output=True,
+                         text=True, timeout=60)
+    assert (out.returncode == 1
+            and f"{victim}: belongs to user 0: run as that user, or as root" in out.stderr)
 
 
 LAZY, NOW = ["-O2", "-Wl,-z,lazy"], ["-O0", "-Wl,-z,now", "-fcf-protection=none"]
 
 
-@pytest.mark.parametrize("tree,flags", [(BUILD, LAZY), (BUILD, NOW)] + [(t, LAZY) for t in TREES[1:]])
+@pytest.mark.parametrize("tree,flags",
+                         [(BUILD, LAZY), (BUILD, NOW)] + [(t, LAZY) for t in TREES[1:]])
 def test_the_walker_is_right_after_every_instruction(tmp_path, tree, flags):
     (tmp_path / "stepped.c").write_text(STEPPED)
     subprocess.run(["gcc", *flags, "-o", tmp_path / "stepped", tmp_path / "stepped.c"], check=True)
@@ -328,13 +364,17 @@ def test_the_walker_is_right_in_ls(tmp_path):
 
 
 def step(tree, argv):
-    out = subprocess.run([f"{tree}/tests/step", *map(str, argv)], capture_output=True, text=True, timeout=120)
-    end = re.search(r"^steps (\d+) checked (\d+) equal (\d+) cut (\d+) jumps (\d+) unknown (\d+) guessed (\d+) wrong (\d+) false (\d+)$", out.stdout, re.M)
+    out = subprocess.run([f"{tree}/tests/step", *map(str, argv)], capture_output=True, text=True,
+                         timeout=120)
+    end = re.search(r"^steps (\d+) checked (\d+) equal (\d+) cut (\d+) jumps (\d+) unknown (\d+) "
+                    r"guessed (\d+) wrong (\d+) false (\d+)$", out.stdout, re.M)
     assert end, out.stderr
     steps, checked, equal, cut, jumps, unknown, guessed, wrong, false = map(int, end.groups())
     print(end[0])
-    # What is cut or guessed is crt1's and crti's code that has no rule: a few instructions at the beginning and at the end.
-    assert wrong == 0 and false == 0 and unknown == 0 and checked > 5000 and cut + guessed <= checked / 500, out.stdout[-5000:]
+    # What is cut or guessed is crt1's and crti's code that has no rule: a few instructions at the
+    # beginning and at the end.
+    assert (wrong == 0 and false == 0 and unknown == 0 and checked > 5000
+            and cut + guessed <= checked / 500), out.stdout[-5000:]
 
 
 # --- interpreted frames ---
@@ -344,14 +384,16 @@ THREADS = os.path.join(os.path.dirname(__file__), "python", "threads.py")
 
 @pytest.fixture(scope="module", params=PYTHONS)
 def python_threads(request, tmp_path_factory):
-    """A program of Python that stands, and each thread's stack by Python's own traceback, leaf first: [[file, line, function], ...]."""
+    """A program of Python that stands, and each thread's stack by Python's own traceback, leaf
+    first: [[file, line, function], ...]."""
     said = tmp_path_factory.mktemp("python") / "threads.json"
     p = subprocess.Popen([request.param, THREADS, said])
     for _ in range(400):
         if said.exists():
             break
         time.sleep(0.05)
-    yield p, {int(tid): [tuple(f) for f in stack] for tid, stack in json.loads(said.read_text()).items()}
+    yield p, {int(tid): [tuple(f) for f in stack] for tid,
+              stack in json.loads(said.read_text()).items()}
     kill(p)
 
 
@@ -363,13 +405,15 @@ def lines_of(out):
         if line.startswith("thread "):
             threads[int(line[7:])] = frames = []
         else:
-            name, file, number = re.fullmatch(r"\d+ 0x[0-9a-f]{16} (.+?)(?: (\S+?)(?::(\d+))?)?", line).groups()
+            name, file, number = re.fullmatch(r"\d+ 0x[0-9a-f]{16} (.+?)(?: (\S+?)(?::(\d+))?)?",
+                                              line).groups()
             frames.append((name, (file or "").replace("\\x20", " "), int(number or 0)))
     return threads
 
 
 def interpreted(frames):
-    return [(file, line, name.rsplit(".", 1)[-1]) for name, file, line in frames if re.search(r"\.py$|^a file$|^<", file)]
+    return [(file, line, name.rsplit(".", 1)[-1]) for name, file,
+            line in frames if re.search(r"\.py$|^a file$|^<", file)]
 
 
 @pytest.mark.parametrize("tree", TREES, ids=os.path.basename)
@@ -377,19 +421,24 @@ def test_every_threads_python_frames_are_as_python_says(python_threads, tree):
     p, said = python_threads
     threads = lines_of(dump("-a", p.pid, tree=tree))
     assert len(said) == 9 and {tid: interpreted(threads[tid]) for tid in said} == said
-    # Between the native frames where they stand: what sleeps is native, and so is what began the thread.
+    # Between the native frames where they stand: what sleeps is native, and so is what began the
+    # thread.
     for tid, frames in threads.items():
         assert frames[-1][0] in ("_start", "clone3", "__clone", "__GI___clone"), frames[-1]
 
 
 def test_native_frames_stand_between_interpreted_ones(python_threads):
     p, said = python_threads
-    frames = next(f for f in lines_of(dump("-a", p.pid)).values() if any(n.endswith(".callback") for n, _, _ in f))
+    frames = next(f for f in lines_of(dump("-a", p.pid)).values()
+                  if any(n.endswith(".callback") for n, _, _ in f))
     names = [n for n, _, _ in frames]
-    method, callback = (next(i for i, n in enumerate(names) if n.endswith(end)) for end in (".method", ".callback"))
-    assert any("qsort" in n for n in names[method:callback]) and not any("EvalFrameDefault" in n for n in names)
+    method, callback = (next(i for i, n in enumerate(names) if n.endswith(end))
+                        for end in (".method", ".callback"))
+    assert any("qsort" in n for n in names[method:callback]) and not any("EvalFrameDefault" in n
+            for n in names)
     # The loop's own frames, when they are asked for.
-    shown = next(f for f in lines_of(dump("-a", "--interpreter-frames", p.pid)).values() if any(n.endswith(".callback") for n, _, _ in f))
+    shown = next(f for f in lines_of(dump("-a", "--interpreter-frames", p.pid)).values()
+                 if any(n.endswith(".callback") for n, _, _ in f))
     rest = iter(shown)
     assert all(f in rest for f in frames) and len(shown) > len(frames)
 
@@ -397,7 +446,8 @@ def test_native_frames_stand_between_interpreted_ones(python_threads):
 @pytest.mark.parametrize("python_threads", PYTHONS[:1], indirect=True)
 def test_python_frames_of_a_core_are_those_of_the_process(python_threads, tmp_path):
     p, said = python_threads
-    subprocess.run(["gcore", "-o", tmp_path / "core", str(p.pid)], check=True, capture_output=True, timeout=120)
+    subprocess.run(["gcore", "-o", tmp_path / "core", str(p.pid)], check=True, capture_output=True,
+                   timeout=120)
     out = dump("-a", tmp_path / f"core.{p.pid}")
     threads = lines_of(out)
     assert out.stderr == "" and {tid: interpreted(threads[tid]) for tid in said} == said

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whatever file a program runs from, and however it lies in memory: its stacks are whole and named."""
+"""Whatever file a program runs from, and however it lies in memory: its stacks are whole and named.
+"""
 import os
 import subprocess
 import time
@@ -8,7 +9,8 @@ import pytest
 
 from conftest import record
 
-# main -> outer -> inner, which burns. With "move" the pages of outer and inner become anonymous memory, as programs do that put their text on huge pages.
+# main -> outer -> inner, which burns. With "move" the pages of outer and inner become anonymous
+# memory, as programs do that put their text on huge pages.
 SOURCE = r"""
 #include <stdint.h>
 #include <stdlib.h>
@@ -44,33 +46,39 @@ int main(int argc, char **argv)
 	return outer(atof(argv[1])) & 1;
 }
 """
-LIBRARY_MAIN = "#include <stdlib.h>\nint outer(double s);\nint main(int argc, char **argv) { return outer(atof(argv[1])) & 1; }\n"
+LIBRARY_MAIN = ("#include <stdlib.h>\nint outer(double s);\n"
+                "int main(int argc, char **argv) { return outer(atof(argv[1])) & 1; }\n")
 
 
 def build(folder, *flags, name="prog", text=SOURCE):
     source = folder / f"{name}.c"
     source.write_text(text)
-    subprocess.run(["gcc", "-O2", "-D_GNU_SOURCE", "-fomit-frame-pointer", "-fno-toplevel-reorder", *flags, "-o", folder / name, source], check=True)
+    subprocess.run(["gcc", "-O2", "-D_GNU_SOURCE", "-fomit-frame-pointer", "-fno-toplevel-reorder",
+                    *flags, "-o", folder / name, source], check=True)
     return folder / name
 
 
 def check(got):
     burning = [(s, n) for s, n in got.stacks if "inner" in s]
-    whole = sum(n for s, n in burning if s.index("inner") == s.index("outer") + 1 == s.index("main") + 2)
+    whole = sum(n for s,
+                n in burning if s.index("inner") == s.index("outer") + 1 == s.index("main") + 2)
     assert burning and whole == sum(n for _, n in burning), got.stacks
     assert whole >= 0.8 * got.summary["samples"], got.stacks
     assert got.summary["complete"] >= 0.95 * got.summary["user_stacks"], got.summary
 
 
-@pytest.mark.parametrize("flags", [["-static-pie"], ["-static"], ["-no-pie"], ["-Wl,-z,noseparate-code"], ["-no-pie", "-Wl,-Ttext-segment=0x70000000"],
-                                   ["-Wl,-z,max-page-size=0x200000"]], ids=lambda f: f[-1].strip("-"))
+@pytest.mark.parametrize("flags",
+                         [["-static-pie"], ["-static"], ["-no-pie"], ["-Wl,-z,noseparate-code"],
+                          ["-no-pie", "-Wl,-Ttext-segment=0x70000000"],
+                          ["-Wl,-z,max-page-size=0x200000"]], ids=lambda f: f[-1].strip("-"))
 def test_however_it_is_linked(tmp_path, flags):
     check(record(tmp_path, "-F", "499", command=[build(tmp_path, *flags), "0.3"]))
 
 
 def test_a_library_that_was_given_its_address_beforehand(tmp_path):
     build(tmp_path, "-fPIC", "-shared", "-Wl,-Ttext-segment=0x30000000", name="libprelinked.so")
-    program = build(tmp_path, "-Wl,-rpath," + str(tmp_path), tmp_path / "libprelinked.so", name="user", text=LIBRARY_MAIN)
+    program = build(tmp_path, "-Wl,-rpath," + str(tmp_path), tmp_path / "libprelinked.so",
+                    name="user", text=LIBRARY_MAIN)
     check(record(tmp_path, "-F", "499", command=[program, "0.3"]))
 
 
@@ -95,17 +103,20 @@ def test_text_that_was_moved_before_the_run(tmp_path):
 
 def test_a_program_that_deletes_itself(tmp_path):
     program = build(tmp_path)
-    check(record(tmp_path, "-F", "499", command=["sh", "-c", f"(sleep 0.1; rm {program}) & exec {program} 0.4"]))
+    check(record(tmp_path, "-F", "499",
+                 command=["sh", "-c", f"(sleep 0.1; rm {program}) & exec {program} 0.4"]))
 
 
 def test_a_program_whose_place_another_takes(tmp_path):
     program, other = build(tmp_path), build(tmp_path, "-O0", "-Dinner=elsewhere", name="other")
-    check(record(tmp_path, "-F", "499", command=["sh", "-c", f"(sleep 0.1; mv {other} {program}) & exec {program} 0.4"]))
+    check(record(tmp_path, "-F", "499",
+                 command=["sh", "-c", f"(sleep 0.1; mv {other} {program}) & exec {program} 0.4"]))
 
 
 def test_a_program_that_lives_in_memory_alone(tmp_path):
     program = build(tmp_path)
-    script = (f"import os; fd = os.memfd_create('prog', 0); os.write(fd, open('{program}', 'rb').read()); os.execve(fd, ['prog', '0.4'], dict(os.environ))")
+    script = (f"import os; fd = os.memfd_create('prog', 0); os.write(fd, open('{program}', "
+              f"'rb').read()); os.execve(fd, ['prog', '0.4'], dict(os.environ))")
     got = record(tmp_path, "-F", "499", command=["/usr/bin/python3", "-c", script])
     got.stacks = [(s, n) for s, n in got.stacks if "inner" in s]
     got.summary["samples"] = sum(n for _, n in got.stacks)
@@ -116,16 +127,21 @@ def test_a_program_on_an_overlay(tmp_path):
     for folder in ("lower", "upper", "work", "merged"):
         (tmp_path / folder).mkdir()
     build(tmp_path / "lower")
-    mount = f"mount -t overlay overlay -o lowerdir={tmp_path}/lower,upperdir={tmp_path}/upper,workdir={tmp_path}/work {tmp_path}/merged"
-    check(record(tmp_path, "-F", "499", command=["unshare", "-m", "sh", "-c", f"{mount} && exec {tmp_path}/merged/prog 0.5"]))
+    mount = (f"mount -t overlay overlay -o lowerdir={tmp_path}/lower,"
+             f"upperdir={tmp_path}/upper,workdir={tmp_path}/work {tmp_path}/merged")
+    check(record(tmp_path, "-F", "499",
+                 command=["unshare", "-m", "sh", "-c",
+                          f"{mount} && exec {tmp_path}/merged/prog 0.5"]))
 
 
 def test_a_program_in_a_mounted_image(tmp_path):
-    """As an AppImage runs: from a squashfs that a process of its user serves by FUSE and that nobody else may enter. Its memory gives the rows; names lie elsewhere in the file."""
+    """As an AppImage runs: from a squashfs that a process of its user serves by FUSE and that
+    nobody else may enter. Its memory gives the rows; names lie elsewhere in the file."""
     (tmp_path / "tree").mkdir()
     (tmp_path / "mounted").mkdir()
     build(tmp_path / "tree")
-    subprocess.run(["mksquashfs", tmp_path / "tree", tmp_path / "image", "-quiet", "-no-progress"], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(["mksquashfs", tmp_path / "tree", tmp_path / "image", "-quiet", "-no-progress"],
+                   check=True, stdout=subprocess.DEVNULL)
     subprocess.run(["squashfuse", tmp_path / "image", tmp_path / "mounted"], check=True)
     try:
         got = record(tmp_path, "-F", "499", command=[tmp_path / "mounted" / "prog", "0.4"])
@@ -133,5 +149,6 @@ def test_a_program_in_a_mounted_image(tmp_path):
         subprocess.run(["umount", "-l", tmp_path / "mounted"], check=True)
     burning = [(s, n) for s, n in got.stacks if sum(f.startswith("[prog+") for f in s) >= 3]
     assert sum(n for _, n in burning) >= 0.8 * got.summary["samples"], got.stacks
-    assert all("__libc_start_main_impl" in s or "__libc_start_main" in " ".join(s) for s, _ in burning), got.stacks
+    assert all("__libc_start_main_impl" in s or "__libc_start_main" in " ".join(s) for s,
+               _ in burning), got.stacks
     assert got.summary["complete"] >= 0.95 * got.summary["user_stacks"], got.summary

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Code without symbols is named by its function: against readelf and nm of the same program before it was stripped."""
+"""Code without symbols is named by its function: against readelf and nm of the same program before
+it was stripped."""
 import gzip
 import os
 import re
@@ -75,7 +76,8 @@ def stream(path, addresses):
 
 def starts(path, addresses):
     """What prof-symd says of each address: where its function begins; a name; or 0."""
-    text = run(PEER, "print", stdin=run(BUILD / "prof-symd", stdin=stream(path, addresses))).decode()
+    text = run(PEER, "print",
+               stdin=run(BUILD / "prof-symd", stdin=stream(path, addresses))).decode()
     names = dict(re.findall(r'^function id=(\d+) name="([^"]*)"', text, re.M))
     found = {}
     for line in text.splitlines():
@@ -101,14 +103,18 @@ def made(tmp_path_factory):
 
 def wrong(full, stripped):
     known = functions(full)
-    asked = {start + into: start for start, (size, _) in known.items() for into in (0, size // 2, size - 1)}
+    asked = {start + into: start for start,
+             (size, _) in known.items() for into in (0, size // 2, size - 1)}
     addresses = sorted(asked)
-    said = [s for i in range(0, len(addresses), 400) for s in starts(stripped, addresses[i:i + 400])]
+    said = [s for i in range(0, len(addresses), 400)
+            for s in starts(stripped, addresses[i:i + 400])]
     bad = [(known[asked[a]][1], hex(a), s) for a, s in zip(addresses, said) if s != asked[a]]
     return bad, len(addresses)
 
 
-@pytest.mark.parametrize("options", [[], ["-static"], ["-Wl,--no-eh-frame-hdr"], ["-no-pie"], ["-mcmodel=large"]])
+@pytest.mark.parametrize("options",
+                         [[], ["-static"], ["-Wl,--no-eh-frame-hdr"], ["-no-pie"],
+                          ["-mcmodel=large"]])
 def test_call_frame_information_tells_where_functions_begin(made, options):
     bad, n = wrong(*made("cfi" + "".join(options).replace("/", "-"), "gcc", *options))
     # Assembly of libc.a's, whose entry begins before its symbol.
@@ -126,7 +132,8 @@ def test_a_file_without_section_headers_has_its_starts(made):
     assert starts(stripped, addresses) == addresses
 
 
-@pytest.mark.parametrize("options", [[], ["-static-pie", "-fPIE"], ["-Os", "-fno-asynchronous-unwind-tables"]])
+@pytest.mark.parametrize("options",
+                         [[], ["-static-pie", "-fPIE"], ["-Os", "-fno-asynchronous-unwind-tables"]])
 def test_code_without_call_frame_information_is_told_apart_by_calls_and_ends(made, options):
     bad, n = wrong(*made("musl" + "".join(options), "musl-gcc", "-static", *options))
     assert n > 200 and len(bad) <= n // 20, bad[:20]
@@ -154,7 +161,8 @@ def test_all_addresses_of_a_function_are_one_in_outputs(made):
 
 
 def test_a_stripped_gzip_has_no_more_hot_functions_than_it_has(tmp_path):
-    (tmp_path / "in").write_bytes(b"".join(Path(p).read_bytes() for p in ("/usr/bin/gdb", "/usr/bin/git"))[:24 << 20])
+    (tmp_path / "in").write_bytes(
+            b"".join(Path(p).read_bytes() for p in ("/usr/bin/gdb", "/usr/bin/git"))[:24 << 20])
     r = record(tmp_path, "-F", "499", command=["sh", "-c", f"gzip -9 <{tmp_path}/in >/dev/null"])
     hot = {}
     for stack, count in r.stacks:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stacks of Go programs: against what the program's own runtime says, against the DWARF of an unstripped one, and live, under loads that change stacks."""
+"""Stacks of Go programs: against what the program's own runtime says, against the DWARF of an
+unstripped one, and live, under loads that change stacks."""
 import os
 import re
 import shutil
@@ -197,10 +198,13 @@ def built(tmp_path_factory):
         if key not in names:
             at = folder / str(len(names))
             at.mkdir()
-            (at / "main.go").write_text(GO % {"cgo": CGO if c else ""} + (WITH_C if c else WITHOUT_C))
-            env = dict(os.environ, GO111MODULE="off", GOFLAGS="", CGO_ENABLED=str(int(c)), GOCACHE=str(folder / "cache"), HOME=str(folder), GOTOOLCHAIN="local")
+            (at / "main.go").write_text(GO % {"cgo": CGO if c else ""}
+                                        + (WITH_C if c else WITHOUT_C))
+            env = dict(os.environ, GO111MODULE="off", GOFLAGS="", CGO_ENABLED=str(int(c)),
+                       GOCACHE=str(folder / "cache"), HOME=str(folder), GOTOOLCHAIN="local")
             env.pop("GOROOT", None)
-            p = subprocess.run([COMMAND, "build", "-gcflags=-l", *args, "-o", "go", "main.go"], cwd=at, env=env, capture_output=True, text=True, timeout=120)
+            p = subprocess.run([COMMAND, "build", "-gcflags=-l", *args, "-o", "go", "main.go"],
+                               cwd=at, env=env, capture_output=True, text=True, timeout=120)
             assert p.returncode == 0, p.stderr
             names[key] = at / "go"
         return names[key]
@@ -220,13 +224,15 @@ def bare(program):
 
 
 def stopped_stacks(program, mode):
-    """(what the runtime says, what prof-dump says) of the thread that stopped the process: lists of (pc, name)."""
+    """(what the runtime says, what prof-dump says) of the thread that stopped the process: lists of
+    (pc, name)."""
     p = subprocess.Popen([program, mode], stdout=subprocess.PIPE, text=True)
     try:
         assert os.waitpid(p.pid, os.WUNTRACED)[1] & 0xff == 0x7f
         os.set_blocking(p.stdout.fileno(), False)
         tid, *said = p.stdout.read().splitlines()
-        out = subprocess.run([f"{BUILD}/prof-dump", "--all-threads", "--no-inlines", str(p.pid)], capture_output=True, text=True, timeout=60)
+        out = subprocess.run([f"{BUILD}/prof-dump", "--all-threads", "--no-inlines", str(p.pid)],
+                             capture_output=True, text=True, timeout=60)
     finally:
         p.kill()
         p.wait()
@@ -234,7 +240,8 @@ def stopped_stacks(program, mode):
     ours = re.search(rf"^thread {tid}\n((?:[ \d].*\n)*)", out.stdout, re.M)[1]
     assert "cut:" not in ours, ours
     frames = re.findall(r"^\d+ 0x([0-9a-f]+) (\S+)", ours, re.M)
-    return [(int(pc, 16), name) for pc, name in map(str.split, said)], [(int(pc, 16), name) for pc, name in frames]
+    return [(int(pc, 16), name) for pc, name in map(str.split, said)], [(int(pc, 16), name) for pc,
+            name in frames]
 
 
 @pytest.mark.parametrize("variant", ["whole", "bare", "pie"])
@@ -267,35 +274,45 @@ RUN = "import ctypes, sys; ctypes.CDLL(sys.argv[1]).run(int(sys.argv[2]))"
 
 def test_stacks_of_a_library_are_complete(built):
     """Where its g is, is known at run time alone."""
-    samples, complete, said = walked_live([sys.executable, "-c", RUN, built(True, "-buildmode=c-shared"), "0"])
+    samples, complete, said = walked_live([sys.executable, "-c", RUN,
+                                           built(True, "-buildmode=c-shared"), "0"])
     assert samples > 20 and samples - complete <= 1 + samples / 100, said
 
 
 def test_c_that_go_linked_has_rows(built):
-    """Its linker drops their call frame information, and names all functions of an object as if they were one."""
+    """Its linker drops their call frame information, and names all functions of an object as if
+    they were one."""
     samples, complete, said = walked_live([built(True, "-ldflags=-linkmode=internal"), "threads"])
     assert samples > 20 and samples - complete <= 1 + samples / 50, said
 
 
 @pytest.mark.parametrize("load", ["traces", "stacks", "clock", "c", "library"])
 def test_first_samples_have_the_stacks_that_were_left_too(built, tmp_path, load):
-    """The program is new, and gone before its rows are there: all its stacks travel with each sample."""
+    """The program is new, and gone before its rows are there: all its stacks travel with each
+    sample."""
     if load == "library":
         run, program = f"$4 -c '{RUN}' $2$i 50", built(True, "-buildmode=c-shared")
     else:
         run, program = '"$2$i" "$3" briefly', built(load == "c")
     again = f'for i in $(seq 12); do cp "$1" "$2$i"; echo >> "$2$i"; {run}; done'
-    stacks = record(tmp_path, "-F", "997", command=["sh", "-c", again, "sh", program, tmp_path / "first", load, sys.executable]).stacks
-    mine = [(s, n) for s, n in stacks if s[0].startswith("first") or any("runtime." in f for f in s)]
-    cut = [(s, n) for s, n in mine if s[1] in ("[truncated: stack-unreadable]", "[truncated: copy-end]", "[truncated: unsupported-rule]")]
+    stacks = record(tmp_path, "-F", "997",
+                    command=["sh", "-c", again, "sh", program, tmp_path / "first", load,
+                             sys.executable]).stacks
+    mine = [(s, n) for s, n in stacks if s[0].startswith("first")
+            or any("runtime." in f for f in s)]
+    cut = [(s, n) for s,
+           n in mine if s[1] in ("[truncated: stack-unreadable]", "[truncated: copy-end]",
+                                 "[truncated: unsupported-rule]")]
     assert sum(n for _, n in mine) > 50
     assert sum(n for _, n in cut) <= 1 + sum(n for _, n in mine) / 50, cut
 
 
 def test_rows_agree_with_dwarf(built):
     program = built()
-    rows = subprocess.run([f"{BUILD}/prof-deltas", "--registers", program], capture_output=True, text=True, timeout=60)
-    oracle = subprocess.run([f"{BUILD}/tests/cfi-oracle", program], input=rows.stdout, capture_output=True, text=True, timeout=60)
+    rows = subprocess.run([f"{BUILD}/prof-deltas", "--registers", program], capture_output=True,
+                          text=True, timeout=60)
+    oracle = subprocess.run([f"{BUILD}/tests/cfi-oracle", program], input=rows.stdout,
+                            capture_output=True, text=True, timeout=60)
     figures = {k: int(v) for k, v in re.findall(r" ([a-z]+)=(\d+)", oracle.stdout.splitlines()[-1])}
     assert figures["disagreements"] == 0, oracle.stdout
     # Go's own .debug_frame knows no change of stacks.
@@ -304,20 +321,25 @@ def test_rows_agree_with_dwarf(built):
 
 def test_what_a_signal_handler_puts_on_a_stack_is_known(built):
     program = built()
-    symbols = subprocess.run(["nm", "--defined-only", program], capture_output=True, text=True).stdout
+    symbols = subprocess.run(["nm", "--defined-only", program], capture_output=True,
+                             text=True).stdout
     at = {l.split()[-1]: int(l.split()[0], 16) for l in symbols.splitlines()}
-    rows = subprocess.run([f"{BUILD}/prof-deltas", bare(program)], capture_output=True, text=True, timeout=60).stdout
+    rows = subprocess.run([f"{BUILD}/prof-deltas", bare(program)], capture_output=True, text=True,
+                          timeout=60).stdout
     marked = {int(l.split()[0], 16) for l in rows.splitlines() if " interrupts " in l}
     assert marked and at["runtime.asyncPreempt.abi0"] == min(marked), marked
 
 
 def test_a_go_program_has_its_rows_at_the_least_memory_limit():
-    """At --memory-limit 64M prof-deltas may allocate some 13 MiB: the go command itself had no rows then, and its stacks no root."""
+    """At --memory-limit 64M prof-deltas may allocate some 13 MiB: the go command itself had no rows
+    then, and its stacks no root."""
     if not COMMAND:
         pytest.skip("there is no Go")
     program = os.path.realpath(COMMAND)
-    free = subprocess.run([f"{BUILD}/prof-deltas", "--stats", program], capture_output=True, text=True)
-    least = subprocess.run(["prlimit", f"--data={12 << 20}", f"{BUILD}/prof-deltas", "--stats", program], capture_output=True, text=True)
+    free = subprocess.run([f"{BUILD}/prof-deltas", "--stats", program], capture_output=True,
+                          text=True)
+    least = subprocess.run(["prlimit", f"--data={12 << 20}", f"{BUILD}/prof-deltas", "--stats",
+                            program], capture_output=True, text=True)
     rows = [re.search(r"rows=(\d+) rules=(\d+)", p.stdout) for p in (free, least)]
     assert rows[0] and rows[1], (free, least)
     assert int(rows[0][1]) > 10000 and rows[0].groups() == rows[1].groups(), (free, least)

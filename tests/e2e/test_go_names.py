@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""prof-symd on Go programs without symbols: against what the program's own runtime says, and against the DWARF of a twin that has it."""
+"""prof-symd on Go programs without symbols: against what the program's own runtime says, and
+against the DWARF of a twin that has it."""
 import os
 import re
 import shutil
@@ -14,7 +15,8 @@ from conftest import symbolized
 BUILD = Path(os.environ.get("PROFPIPE_BUILD", "build/release")).resolve()
 SYMD = BUILD / "prof-symd"
 
-# where prints the frames of its stack as the runtime knows them: inlined calls, closures, generic functions, methods by interface, a deferred call.
+# where prints the frames of its stack as the runtime knows them: inlined calls, closures, generic
+# functions, methods by interface, a deferred call.
 GO = r"""
 package main
 
@@ -114,35 +116,43 @@ def without_sections(path):
 @pytest.fixture(scope="session")
 def programs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("go")
-    env = {**os.environ, "GOCACHE": str(BUILD.parent / "go-cache"), "GOFLAGS": "", "GOTOOLCHAIN": "local", "GO111MODULE": "auto", "CC": "gcc"}
+    env = {**os.environ, "GOCACHE": str(BUILD.parent / "go-cache"), "GOFLAGS": "",
+           "GOTOOLCHAIN": "local", "GO111MODULE": "auto", "CC": "gcc"}
 
     def build(name, cgo, *args):
         source = folder / name / f"{name}.go"
         source.parent.mkdir(exist_ok=True)
         source.write_text(GO % {"import_c": C if cgo else "", "call_c": "C.in_c(7)" if cgo else ""})
         out = folder / f"{name}-built"
-        run("go", "build", *args, "-o", out, source.name, cwd=source.parent, env={**env, "CGO_ENABLED": str(int(cgo))})
+        run("go", "build", *args, "-o", out, source.name, cwd=source.parent,
+            env={**env, "CGO_ENABLED": str(int(cgo))})
         stripped = folder / f"{name}-stripped"
         shutil.copy(out, stripped)
         run("strip", stripped)
         return {"built": out, "stripped": stripped, "bare": without_sections(stripped)}
 
-    made = {"exe": build("exe", False), "pie": build("pie", True, "-buildmode=pie", "-ldflags=-linkmode=external")}
+    made = {"exe": build("exe", False),
+            "pie": build("pie", True, "-buildmode=pie", "-ldflags=-linkmode=external")}
     made["exe"]["unlinked"] = folder / "exe-unlinked"
-    run("go", "build", "-ldflags=-s -w", "-o", made["exe"]["unlinked"], "exe.go", cwd=folder / "exe", env={**env, "CGO_ENABLED": "0"})
+    run("go", "build", "-ldflags=-s -w", "-o", made["exe"]["unlinked"], "exe.go",
+        cwd=folder / "exe", env={**env, "CGO_ENABLED": "0"})
     return made
 
 
 def lowest_address(path):
     data = Path(path).read_bytes()
-    offset, size, count = struct.unpack_from("<Q", data, 0x20)[0], *struct.unpack_from("<HH", data, 0x36)
-    return min(struct.unpack_from("<Q", data, offset + i * size + 16)[0] for i in range(count) if struct.unpack_from("<I", data, offset + i * size)[0] == 1)
+    offset, size, count = struct.unpack_from("<Q", data, 0x20)[0], *struct.unpack_from("<HH", data,
+            0x36)
+    return min(struct.unpack_from("<Q", data, offset + i * size + 16)[0]
+               for i in range(count) if struct.unpack_from("<I", data, offset + i * size)[0] == 1)
 
 
 def stacks(path):
     """The stacks that the program prints: lists of (ELF address, function, file:line)."""
     out = run(path)
-    start = next(int(line.split("-")[0], 16) for line in out.splitlines() if line.endswith(str(path)) and line.split()[2] == "00000000")
+    start = next(int(line.split("-")[0], 16)
+                 for line in out.splitlines() if line.endswith(str(path))
+                 and line.split()[2] == "00000000")
     bias = start - lowest_address(path)
     found = []
     for part in out.split("end\n")[:-1]:
@@ -152,29 +162,37 @@ def stacks(path):
     return found
 
 
-@pytest.mark.parametrize("kind,how", [("exe", "built"), ("exe", "unlinked"), ("exe", "stripped"), ("exe", "bare"), ("pie", "built"), ("pie", "stripped"), ("pie", "bare")])
+@pytest.mark.parametrize("kind,how",
+                         [("exe", "built"), ("exe", "unlinked"), ("exe", "stripped"),
+                          ("exe", "bare"), ("pie", "built"), ("pie", "stripped"), ("pie", "bare")])
 def test_frames_are_what_the_program_itself_says(programs, kind, how):
     path = programs[kind][how]
     seen = set()
     for stack in stacks(path):
-        for (address, function, place), calls in zip(stack, symbolized(path, [f[0] for f in stack])):
-            # Up to Go 1.20 all frames of one physical frame have its address; from then on each has one of its own.
+        for (address, function, place), calls in zip(stack,
+                                                     symbolized(path, [f[0] for f in stack])):
+            # Up to Go 1.20 all frames of one physical frame have its address; from then on each has
+            # one of its own.
             assert (function, place) in calls, (hex(address), function, place, calls)
             assert calls[-1][0] == function or len(calls) > 1
             seen.add(function)
             seen.update(c[0] for c in calls[:-1])
-    assert {"main.where", "main.inner", "main.inlined", "main.most[...]", "main.deep", "main.square.area", "main.(*circle).area.func1",
-            "main.main.func1.1", "runtime.gopanic", "runtime.main", "runtime.goexit"} <= seen
+    assert {"main.where", "main.inner", "main.inlined", "main.most[...]", "main.deep",
+            "main.square.area", "main.(*circle).area.func1", "main.main.func1.1", "runtime.gopanic",
+            "runtime.main", "runtime.goexit"} <= seen
 
 
 @pytest.mark.parametrize("kind", ["exe", "pie"])
 def test_calls_are_those_of_the_twins_dwarf(programs, kind):
     built = programs[kind]["built"]
-    ranges = [(int(a, 16), int(s, 16)) for a, s in re.findall(r"^([0-9a-f]+) ([0-9a-f]+) [tT] main\.\S+$", run("nm", "-S", built), re.M)]
+    ranges = [(int(a, 16), int(s, 16)) for a,
+              s in re.findall(r"^([0-9a-f]+) ([0-9a-f]+) [tT] main\.\S+$", run("nm", "-S", built),
+                              re.M)]
     addresses = [a for start, size in ranges for a in range(start, start + size)]
     assert len(addresses) > 500
     theirs = []
-    for line in run("llvm-addr2line", "-f", "-i", "-p", "-a", "-e", built, input="".join(f"{a:#x}\n" for a in addresses).encode()).splitlines():
+    for line in run("llvm-addr2line", "-f", "-i", "-p", "-a", "-e", built,
+                    input="".join(f"{a:#x}\n" for a in addresses).encode()).splitlines():
         line = re.sub(r" \(discriminator \d+\)", "", line)
         if line.startswith(" (inlined by) "):
             theirs[-1].append(tuple(line[len(" (inlined by) "):].rsplit(" at ", 1)))
@@ -183,13 +201,17 @@ def test_calls_are_those_of_the_twins_dwarf(programs, kind):
     ours = symbolized(programs[kind]["bare"], addresses)
     inlined = compared = 0
     for address, calls, twins in zip(addresses, ours, theirs, strict=True):
-        # Padding has no line; what the compiler wrote itself has one in nobody's file, and up to Go 1.19 DWARF leaves out what is inlined there.
-        if calls[0][1].startswith("??") or any("<autogenerated>" in c[1] or "_cgo_gotypes" in c[1] for c in calls):
+        # Padding has no line; what the compiler wrote itself has one in nobody's file, and up to Go
+        # 1.19 DWARF leaves out what is inlined there.
+        if calls[0][1].startswith("??") or any("<autogenerated>" in c[1] or "_cgo_gotypes" in c[1]
+                                               for c in calls):
             continue
         compared += 1
         inlined += len(calls) > 1
-        # DWARF before Go 1.20 gives some outer calls the line of another statement: names and the innermost place are always those.
-        assert [c[0] for c in calls] == [re.sub(r"\[.*\]", "[...]", re.sub(r"\.abi0$", "", c[0])) for c in twins], hex(address)
+        # DWARF before Go 1.20 gives some outer calls the line of another statement: names and the
+        # innermost place are always those.
+        assert [c[0] for c in calls] == [re.sub(r"\[.*\]", "[...]", re.sub(r"\.abi0$", "", c[0]))
+                                         for c in twins], hex(address)
         assert calls[0][1] == twins[0][1], hex(address)
     assert compared > 500 and inlined > 50
     assert ours == symbolized(built, addresses)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What prof-bpf knows of processes and their mappings, without BPF: host-watch follows the host while hard cases run, and is compared with /proc."""
+"""What prof-bpf knows of processes and their mappings, without BPF: host-watch follows the host
+while hard cases run, and is compared with /proc."""
 import os
 import re
 import shutil
@@ -14,14 +15,16 @@ WATCH = os.path.join(BUILD, "tests/host-watch")
 PROGRAMS = os.path.join(BUILD, "tests/host-programs")
 MAX_MAP_COUNT = "/proc/sys/vm/max_map_count"
 
-KINDS = ["plain", "memfd", "split", "jit", "late-exec-right", "forks", "execs", "vfork", "leader-gone", "exec-by-thread", "threads", "odd-name"]
+KINDS = ["plain", "memfd", "split", "jit", "late-exec-right", "forks", "execs", "vfork",
+         "leader-gone", "exec-by-thread", "threads", "odd-name"]
 
 
 class Watch:
     def __init__(self, folder):
         self.list = str(folder / "pids")
         self.out = open(folder / "watch.out", "w+")
-        self.process = subprocess.Popen([WATCH, "-d", "120", "-l", self.list], stdout=self.out, preexec_fn=lambda: os.nice(-10))
+        self.process = subprocess.Popen([WATCH, "-d", "120", "-l", self.list], stdout=self.out,
+                                        preexec_fn=lambda: os.nice(-10))
         self.wait_for("scanned")
 
     def text(self):
@@ -51,7 +54,8 @@ class Programs:
         self.children, self.pids = [], []
 
     def start(self, command, wanted=1, **more):
-        p = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True, **more)
+        p = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True,
+                             **more)
         self.children.append(p)
         for _ in range(wanted):
             line = p.stdout.readline()
@@ -102,7 +106,8 @@ def start_all(programs, folder):
             shutil.copy("/bin/true", path)
 
     programs.start(["bash", "-c", "for i in $(seq 50); do /bin/true; (exit 0); done; " + SH_WAIT])
-    programs.start(["/usr/bin/perl", "-MPOSIX", "-MSocket", "-e", "$| = 1; print \"ready $$\\n\"; sleep 1000"])
+    programs.start(["/usr/bin/perl", "-MPOSIX", "-MSocket", "-e",
+                    "$| = 1; print \"ready $$\\n\"; sleep 1000"])
     programs.start(["/usr/bin/python3", "-c", "import ctypes, ctypes.util, os, ssl, sqlite3, time\n"
                     "for n in ('m', 'z', 'lzma', 'ncurses', 'stdc++'):\n"
                     "    p = ctypes.util.find_library(n)\n"
@@ -123,16 +128,21 @@ def start_all(programs, folder):
         to = root / lib.lstrip("/")
         to.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(lib, to)
-    programs.start(["unshare", "-m", "sh", "-c", f"mount --bind {root} {root} && cd {root} && mkdir -p old proc && mount -t proc proc proc && pivot_root . old && "
-                    "exec /private split"])
+    programs.start(["unshare", "-m", "sh", "-c",
+                    f"mount --bind {root} {root} && cd {root} && mkdir -p old proc && mount -t "
+                    f"proc proc proc && pivot_root . old && " "exec /private split"])
 
     # Overlayfs: the inode in a record is not what fstat says.
     for f in ("lower", "upper", "work", "merged"):
         (folder / f).mkdir()
     shutil.copy(PROGRAMS, folder / "lower" / "p")
-    programs.start(["unshare", "-m", "sh", "-c", f"mount -t overlay overlay -o lowerdir={folder}/lower,upperdir={folder}/upper,workdir={folder}/work "
+    programs.start(["unshare", "-m", "sh", "-c",
+                    f"mount -t overlay overlay -o lowerdir={folder}/lower,"
+                    f"upperdir={folder}/upper,workdir={folder}/work "
                     f"{folder}/merged && exec {folder}/merged/p split"])
-    programs.start(["unshare", "-m", "sh", "-c", f"mount -t tmpfs tmpfs {folder}/upper && cp {PROGRAMS} {folder}/upper/q && exec {folder}/upper/q split"])
+    programs.start(["unshare", "-m", "sh", "-c",
+                    f"mount -t tmpfs tmpfs {folder}/upper && cp {PROGRAMS} {folder}/upper/q && "
+                    f"exec {folder}/upper/q split"])
 
 
 def test_every_hard_case_is_known_as_proc_shows_it(tmp_path, programs):
@@ -165,7 +175,8 @@ def test_hundred_thousand_mappings_are_known_and_cost_little(tmp_path, programs,
 def test_compilation_leaves_nothing_behind(tmp_path):
     watch = Watch(tmp_path)
     source = tmp_path / "a.c"
-    source.write_text("#include <stdio.h>\n#include <stdlib.h>\n#include <sys/stat.h>\nint main(void) { return 0; }\n")
+    source.write_text("#include <stdio.h>\n#include <stdlib.h>\n#include <sys/stat.h>\n"
+                      "int main(void) { return 0; }\n")
     for i in range(10):
         subprocess.run(["gcc", "-O2", "-o", str(tmp_path / "a"), str(source)], check=True)
         subprocess.run([str(tmp_path / "a")], check=True)
@@ -180,7 +191,8 @@ def test_compilation_leaves_nothing_behind(tmp_path):
 
 def test_thousands_of_short_processes_are_all_seen_and_forgotten(tmp_path):
     watch = Watch(tmp_path)
-    loop = "import os\nfor i in range(5000):\n    os.waitpid(os.posix_spawn('/bin/true', ['true'], {}), 0)\n"
+    loop = ("import os\nfor i in range(5000):\n"
+            "    os.waitpid(os.posix_spawn('/bin/true', ['true'], {}), 0)\n")
     subprocess.run(["/usr/bin/python3", "-c", loop], check=True)
     # Past the grace period.
     time.sleep(4)

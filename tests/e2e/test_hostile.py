@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs that do their worst to who profiles them, and a prof-symd that does: what they harm is their own."""
+"""Programs that do their worst to who profiles them, and a prof-symd that does: what they harm is
+their own."""
 import collections
 import contextlib
 import ctypes
@@ -15,7 +16,8 @@ import pytest
 from conftest import BUILD, profpipe
 from test_python import interpreted
 
-# A frame whose code object lies in memory that whoever reads it waits for, for ever: the kernel for another process, too.
+# A frame whose code object lies in memory that whoever reads it waits for, for ever: the kernel for
+# another process, too.
 TAR_PIT = """
 import ctypes, fcntl, struct, sys, time
 libc = ctypes.CDLL(None)
@@ -54,17 +56,20 @@ def test_memory_that_hangs_its_reader_costs_nobody_else_a_name(tmp_path):
     (tmp_path / "hostile.py").write_text(TAR_PIT)
     (tmp_path / "neighbour.py").write_text(NEIGHBOUR)
     out = tmp_path / "out.txt"
-    p = profpipe("record", "-q", "-F", 199, "-o", out, "--", "sh", "-c", '/usr/bin/python3 "$0" & pit=$!; /usr/bin/python3 "$1"; wait $pit',
+    p = profpipe("record", "-q", "-F", 199, "-o", out, "--", "sh", "-c",
+                 '/usr/bin/python3 "$0" & pit=$!; /usr/bin/python3 "$1"; wait $pit',
                  tmp_path / "hostile.py", tmp_path / "neighbour.py", timeout=60)
     assert p.returncode == 0, p.stderr
     names = collections.Counter(stack[-1][0] for stack in interpreted(out))
     print(names.most_common(8))
     # The frame in the pit has no name, and the others of that process need not have one.
-    assert sum(any(name.startswith("[python: ") for name, _, _ in stack) for stack in interpreted(out)) > 5
+    assert sum(any(name.startswith("[python: ") for name, _, _ in stack)
+               for stack in interpreted(out)) > 5
     mine = [stack for stack in interpreted(out) if stack[-1][0] == "neighbour.spin"]
     named = [stack for stack in mine if not any(name.startswith("[python") for name, _, _ in stack)]
     print(len(mine), len(named), len({stack[-2] for stack in named}))
-    assert len(mine) > 20 and len(named) >= 0.9 * len(mine) and len({stack[-2] for stack in named}) > 10
+    assert len(mine) > 20 and len(named) >= 0.9 * len(mine) and len(
+            {stack[-2] for stack in named}) > 10
 
 
 PYTHON = os.path.realpath("/usr/bin/python3")
@@ -93,14 +98,17 @@ class Peer:
 
     def start(self, *argv, nice=5, **kw):
         """What is profiled does not take all the time."""
-        p = self.stack.enter_context(subprocess.Popen(list(map(str, argv)), preexec_fn=lambda: os.nice(nice), **kw))
+        p = self.stack.enter_context(subprocess.Popen(list(map(str, argv)),
+                                                      preexec_fn=lambda: os.nice(nice), **kw))
         self.stack.callback(p.kill)
         return p.pid
 
     def profile(self, deltas=True):
         where = ["--run-dir", self.dir, "--ids", ":".join(map(str, IDS))]
         life, self.life = os.pipe()
-        self.bpf = subprocess.Popen([f"{BUILD}/prof-bpf", *where, "-F", "199", "--life-fd", str(life)], pass_fds=[life], stderr=subprocess.PIPE, text=True, preexec_fn=lambda: os.nice(-15))
+        self.bpf = subprocess.Popen([f"{BUILD}/prof-bpf", *where, "-F", "199", "--life-fd",
+                                     str(life)], pass_fds=[life], stderr=subprocess.PIPE, text=True,
+                                    preexec_fn=lambda: os.nice(-15))
         os.close(life)
         self.stack.enter_context(self.bpf)
         self.stack.callback(self.bpf.kill)
@@ -113,15 +121,18 @@ class Peer:
         libc = ctypes.CDLL(None, use_errno=True)
         fd = os.open("/dev/fuse", os.O_RDWR)
         self.stack.callback(os.close, fd)
-        if libc.mount(b"dead", os.fsencode(path), b"fuse", 6, f"fd={fd},rootmode={mode:o},user_id=0,group_id=0,allow_other".encode()):
+        if libc.mount(b"dead", os.fsencode(path), b"fuse", 6,
+                      f"fd={fd},rootmode={mode:o},user_id=0,group_id=0,allow_other".encode()):
             raise OSError(ctypes.get_errno(), "mount")
         self.stack.callback(libc.umount2, os.fsencode(path), 2)
 
     def symd(self, *commands):
-        return ["setpriv", f"--reuid={IDS[3]}", f"--regid={IDS[0]}", "--clear-groups", f"{BUILD}/tests/hostile-symd", self.dir, str(IDS[1]), *map(str, commands)]
+        return ["setpriv", f"--reuid={IDS[3]}", f"--regid={IDS[0]}", "--clear-groups",
+                f"{BUILD}/tests/hostile-symd", self.dir, str(IDS[1]), *map(str, commands)]
 
     def say(self, *commands):
-        p = subprocess.run(self.symd(*commands), capture_output=True, text=True, timeout=100, preexec_fn=lambda: os.nice(-15))
+        p = subprocess.run(self.symd(*commands), capture_output=True, text=True, timeout=100,
+                           preexec_fn=lambda: os.nice(-15))
         print(p.stdout, p.stderr)
         assert p.returncode == 0, p.stderr
         return p.stdout.splitlines()
@@ -143,9 +154,11 @@ def peer():
         yield Peer(stack)
 
 
-# Rows of the last two are of a shape that rows may have, and fill the table of rules, after which others are not looked at.
+# Rows of the last two are of a shape that rows may have, and fill the table of rules, after which
+# others are not looked at.
 TOLERATED = {"wrong", "circle"}
-KINDS = "unsorted outside unknown invalid torn more fewer huge endless stranger twice backwards noise circle wrong".split()
+KINDS = ("unsorted outside unknown invalid torn more fewer huge endless stranger twice "
+         "backwards noise circle wrong".split())
 SPINNER = """
 #include <stdlib.h>
 #include <time.h>
@@ -158,19 +171,23 @@ int main(int argc, char **argv) { time_t end = time(NULL) + atoi(argv[1]); while
 
 def test_no_answer_about_rows_ends_prof_bpf_or_fills_it(peer):
     spinner = f"{peer.dir}/spinner"
-    subprocess.run(["gcc", "-O2", "-static", "-fomit-frame-pointer", "-x", "c", "-", "-o", spinner], input=SPINNER, text=True, check=True)
+    subprocess.run(["gcc", "-O2", "-static", "-fomit-frame-pointer", "-x", "c", "-", "-o", spinner],
+                   input=SPINNER, text=True, check=True)
     users = iter(range(2 * 65536 + 1000, 2**31, 65536))
 
     def fresh(name, seconds):
-        # A file that was not seen before, of a user of a group of its own: what others' are blamed for is not laid on it. It stays: of what is gone no rows are looked at.
+        # A file that was not seen before, of a user of a group of its own: what others' are blamed
+        # for is not laid on it. It stays: of what is gone no rows are looked at.
         path, uid = f"{peer.dir}/{name}", next(users)
         shutil.copy(spinner, path)
         os.chown(path, uid, uid)
         return peer.start(path, str(seconds), "stay")
 
     def attack(kind):
-        with subprocess.Popen(["setpriv", f"--reuid={IDS[2]}", f"--regid={IDS[0]}", "--clear-groups", f"{BUILD}/tests/hostile-deltas", peer.dir, str(IDS[1]), kind, "3"],
-                              stdout=subprocess.PIPE, text=True, preexec_fn=lambda: os.nice(-15)) as p:
+        with subprocess.Popen(["setpriv", f"--reuid={IDS[2]}", f"--regid={IDS[0]}",
+                               "--clear-groups", f"{BUILD}/tests/hostile-deltas", peer.dir,
+                               str(IDS[1]), kind, "3"], stdout=subprocess.PIPE, text=True,
+                              preexec_fn=lambda: os.nice(-15)) as p:
             n = 0
             while p.poll() is None and n < 100:
                 fresh(f"{kind}{n}", 1)
@@ -181,10 +198,12 @@ def test_no_answer_about_rows_ends_prof_bpf_or_fills_it(peer):
         print(said)
         assert p.returncode == 0 and peer.bpf.poll() is None, (kind, said)
         of = figures(said)
-        assert of["answered"] >= 3 and (of["thrown"] == 0 if kind in TOLERATED else of["thrown"] >= 1), said
+        assert of["answered"] >= 3 and (of["thrown"] == 0 if kind in TOLERATED else of["thrown"]
+                                        >= 1), said
 
     peer.profile(deltas=False)
-    listener = peer.stack.enter_context(subprocess.Popen(peer.symd("watch", 1000000, 1), stdout=subprocess.DEVNULL))
+    listener = peer.stack.enter_context(subprocess.Popen(peer.symd("watch", 1000000, 1),
+            stdout=subprocess.DEVNULL))
     peer.stack.callback(listener.kill)
     for kind in KINDS:
         attack(kind)
@@ -215,7 +234,8 @@ def test_no_file_is_given_by_another_way(peer):
     os.makedirs(f"{folder}/.debug")
     os.makedirs(f"{peer.dir}/dead/.debug")
     spinner, secret, good = f"{folder}/spinner", f"{folder}/secret.debug", f"{folder}/good.debug"
-    subprocess.run(["gcc", "-O2", "-static", "-x", "c", "-", "-o", spinner], input=SPINNER, text=True, check=True)
+    subprocess.run(["gcc", "-O2", "-static", "-x", "c", "-", "-o", spinner], input=SPINNER,
+                   text=True, check=True)
     for path, mode in (secret, 0o600), (good, 0o644), (f"{folder}/set-id.debug", 0o4755):
         shutil.copy(spinner, path)
         os.chmod(path, mode)
@@ -227,13 +247,17 @@ def test_no_file_is_given_by_another_way(peer):
     with open(f"{folder}/text.debug", "w") as f:
         f.write("not ELF")
     os.mkdir(f"{folder}/folder.debug")
-    names = ["secret.debug", "link.debug", "link-to-elf.debug", "magic.debug", "pipe.debug", "zero.debug", "text.debug", "folder.debug", "../folder/good.debug", "/etc/shadow", "..", ".", ".debug", "x" * 255]
+    names = ["secret.debug", "link.debug", "link-to-elf.debug", "magic.debug", "pipe.debug",
+             "zero.debug", "text.debug", "folder.debug", "../folder/good.debug", "/etc/shadow",
+             "..", ".", ".debug", "x" * 255]
     assert fuse()
     beside = f"{peer.dir}/dead/spinner"
     shutil.copy(spinner, beside)
     peer.dead_mount(f"{peer.dir}/dead/.debug", 0o40000)
     by_dead = peer.start(beside, "100")
-    victims = {kind: peer.start("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", spinner, "100") for kind in ("link", "hard", "others", "pipe", "dead", "good")}
+    victims = {kind: peer.start("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
+                                spinner, "100")
+               for kind in ("link", "hard", "others", "pipe", "dead", "good")}
     maps = {kind: f"/tmp/perf-{pid}.map" for kind, pid in victims.items()}
     for path in maps.values():
         peer.stack.callback(os.unlink, path)
@@ -247,13 +271,16 @@ def test_no_file_is_given_by_another_way(peer):
     peer.dead_mount(maps["dead"], 0o100644)
     peer.profile()
     waited = [word for pid in [*victims.values(), by_dead] for word in ("watch", 3, pid)]
-    asked = [word for kind, pid in victims.items() for word in ("jit", pid)] + [word for name in names for word in ("debug", spinner, name)]
+    asked = [word for kind, pid in victims.items() for word in ("jit", pid)] + [word
+            for name in names for word in ("debug", spinner, name)]
     dead = ["debug", beside, "in-dead.debug"] * 6
     # What never answers keeps nobody else from an answer.
-    said = peer.say(*waited, *asked, "debug", spinner, "good.debug", *dead, "debug", spinner, "good.debug", "jit", victims["good"], "watch", 10, victims["good"])
+    said = peer.say(*waited, *asked, "debug", spinner, "good.debug", *dead, "debug", spinner,
+                    "good.debug", "jit", victims["good"], "watch", 10, victims["good"])
     jits = [line.split(maxsplit=2)[2] for line in said if line.startswith("jit map")]
     debugs = [line.split(maxsplit=2)[1:] for line in said if line.startswith("debug")]
-    assert [name for name, _ in debugs] == [*names, "good.debug", *["in-dead.debug"] * 6, "good.debug"]
+    assert [name for name, _ in debugs] == [*names, "good.debug", *["in-dead.debug"] * 6,
+                                            "good.debug"]
     assert not any(how.startswith("given") for name, how in debugs if name != "good.debug"), debugs
     assert [how for name, how in debugs if name == "good.debug"] == ["given 4 7f454c46"] * 2
     assert [how for name, how in debugs if name == "in-dead.debug"] == ["ETIMEDOUT"] * 6
@@ -294,24 +321,30 @@ def test_memory_is_given_of_what_runs_python_and_of_nothing_else(peer):
         os.chmod(f"{peer.dir}/{name}", mode)
     asleep = peer.start(PYTHON, "-c", "import time\ntime.sleep(1000)")
     native = peer.start("xz", "-T1", "-9", "-c", "/dev/zero", stdout=subprocess.DEVNULL)
-    good, sshd, set_id = [peer.start(python, "-c", SPIN) for python in (PYTHON, f"{peer.dir}/sshd", f"{peer.dir}/set-id")]
-    undumpable = peer.start("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", PYTHON, "-c", SPIN, "undumpable")
+    good, sshd, set_id = [peer.start(python, "-c", SPIN)
+                          for python in (PYTHON, f"{peer.dir}/sshd", f"{peer.dir}/set-id")]
+    undumpable = peer.start("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", PYTHON,
+                            "-c", SPIN, "undumpable")
     time.sleep(0.5)  # it is asleep before samples are taken
     peer.profile()
     tell = ["tell", PYTHON, "tell", f"{peer.dir}/sshd", "tell", f"{peer.dir}/set-id"]
     known = [word for pid in (sshd, set_id, undumpable, good) for word in ("await", pid)]
     refused = [1, peer.bpf.pid, peer.deltas, native, asleep, sshd, set_id, undumpable]
-    said = peer.say(*tell, *known, *[word for pid in [*refused, good] for word in ("ask", pid)], "shapes", good)
+    said = peer.say(*tell, *known, *[word for pid in [*refused, good] for word in ("ask", pid)],
+                    "shapes", good)
     said = [line for line in said if line.startswith(("ask", "shape"))]
     for line in said[:len(refused)]:
         of = figures(line)
-        assert of["given"] == 0 and of.get("EACCES", 0) <= 1 and set(of) <= {"given", "gone", "EACCES", "ESRCH"} and of["ESRCH"] > 50, line
+        assert of["given"] == 0 and of.get("EACCES", 0) <= 1 and set(of) <= {"given", "gone",
+                "EACCES", "ESRCH"} and of["ESRCH"] > 50, line
     assert all("EACCES=1" in line for line in said[3:len(refused)])
     of = figures(said[len(refused)])
     assert of["given"] == 64 and of["ok"] == 1
     given = {line.split()[1]: figures(line) for line in said[len(refused) + 1:]}
-    assert {name: f["given"] for name, f in given.items() if f["given"]} == {"plain": 64, "unaligned": 61, "overlapping": 131072, "most": 131072}
-    assert [name for name, f in given.items() if "EINVAL" in f] == ["nothing", "huge", "sum", "more", "pid"]
+    assert {name: f["given"] for name, f in given.items() if f["given"]} == {"plain": 64,
+            "unaligned": 61, "overlapping": 131072, "most": 131072}
+    assert [name for name, f in given.items() if "EINVAL" in f] == ["nothing", "huge", "sum",
+            "more", "pid"]
     peer.end()
 
 
@@ -368,8 +401,11 @@ victim()
 
 @pytest.mark.parametrize("kind", ["cycle", "unmapped", "kernel", "odd", "lengths", "pit"])
 def test_a_dump_of_wrong_frames_ends_and_has_the_native_ones(kind, tmp_path):
-    program = TAR_PIT.replace("    end = time", "    print('ready', flush=True)\n    end = time").replace("2.5", "60") if kind == "pit" else WRONG_FRAMES
-    with subprocess.Popen(["/usr/bin/python3", "-c", program, kind], stdout=subprocess.PIPE, text=True) as p:
+    program = TAR_PIT.replace("    end = time",
+                              "    print('ready', flush=True)\n    end = time").replace("2.5",
+            "60") if kind == "pit" else WRONG_FRAMES
+    with subprocess.Popen(["/usr/bin/python3", "-c", program, kind], stdout=subprocess.PIPE,
+                          text=True) as p:
         try:
             assert p.stdout.readline() == "ready\n"
             dump = profpipe("dump", p.pid, timeout=60)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Generated code: its stacks, and its names from perf maps and jitdumps, of honest processes and of others."""
+"""Generated code: its stacks, and its names from perf maps and jitdumps, of honest processes and of
+others."""
 import glob
 import os
 import signal
@@ -10,7 +11,8 @@ import pytest
 
 from conftest import BUILD, record
 
-# Two functions with frame pointers, written into memory: the outer calls the leaf, which spins. argv: what is written of them, and where.
+# Two functions with frame pointers, written into memory: the outer calls the leaf, which spins.
+# argv: what is written of them, and where.
 SOURCE = r"""
 #include <elf.h>
 #include <fcntl.h>
@@ -153,17 +155,20 @@ def program(tmp_path_factory):
     folder = tmp_path_factory.mktemp("jit")
     (folder / "jit.c").write_text(SOURCE)
     (folder / "inner").mkdir()
-    subprocess.run(["gcc", "-O1", "-w", "-fno-omit-frame-pointer", "-o", folder / "inner" / "jit", folder / "jit.c"], check=True)
+    subprocess.run(["gcc", "-O1", "-w", "-fno-omit-frame-pointer", "-o", folder / "inner" / "jit",
+                    folder / "jit.c"], check=True)
     return folder / "inner" / "jit"
 
 
 class Running:
-    """The program, told how; ready when this returns. `inner`: in a pid and a mount namespace of its own, with a /tmp of its own."""
+    """The program, told how; ready when this returns. `inner`: in a pid and a mount namespace of
+    its own, with a /tmp of its own."""
 
     def __init__(self, program, how, where):
         argv = [program, how, where]
         if how == "inner":
-            argv = ["unshare", "-mpf", "--kill-child", "sh", "-c", f"mount --bind {program.parent} /tmp && exec /tmp/jit inner x"]
+            argv = ["unshare", "-mpf", "--kill-child", "sh", "-c",
+                    f"mount --bind {program.parent} /tmp && exec /tmp/jit inner x"]
         self.process = subprocess.Popen(argv, stdout=subprocess.PIPE)
         assert self.process.stdout.readline() == b"ready\n", how
 
@@ -181,16 +186,19 @@ class Running:
 
 
 def user_part(stacks, how):
-    """The stacks of one of them from main on, without kernel frames; those of before its code was called are left out."""
+    """The stacks of one of them from main on, without kernel frames; those of before its code was
+    called are left out."""
     out = []
     for frames, count in stacks:
         frames = [f for f in frames if not f.endswith("_[k]")]
-        if frames[0] == how and "main" in frames and (frames[-1].startswith("[anon") or frames[-1].startswith("jit_")):
+        if frames[0] == how and "main" in frames and (frames[-1].startswith("[anon")
+                                                      or frames[-1].startswith("jit_")):
             out.append((frames[frames.index("main"):], count))
     return out
 
 
-def test_generated_code_has_whole_stacks_and_the_names_that_honest_processes_give_it(program, tmp_path):
+def test_generated_code_has_whole_stacks_and_the_names_that_honest_processes_give_it(program,
+        tmp_path):
     running = []
     try:
         for how in NAMED + UNNAMED:
@@ -202,21 +210,28 @@ def test_generated_code_has_whole_stacks_and_the_names_that_honest_processes_giv
     for how in NAMED:
         stacks = user_part(got.stacks, how)
         assert sum(c for _, c in stacks) > 0, how
-        named = sum(c for s, c in stacks if s in (["main", "jit_outer(int)", "jit_leaf"], ["main", "jit_outer(int)"]))
+        named = sum(c for s,
+                    c in stacks if s in (["main", "jit_outer(int)", "jit_leaf"],
+                                         ["main", "jit_outer(int)"]))
         assert named == sum(c for _, c in stacks), (how, stacks)
     for how in UNNAMED:
         stacks = user_part(got.stacks, how)
         assert sum(c for _, c in stacks) > 0, how
-        assert all(s[0] == "main" and s[-1].startswith("[anon+0x") for s, _ in stacks), (how, stacks)
+        assert all(s[0] == "main" and s[-1].startswith("[anon+0x") for s, _ in stacks), (how,
+                stacks)
 
 
 @pytest.mark.parametrize("how", ["map", "dump"])
 def test_by_hand_the_files_are_opened_by_path(program, tmp_path, how):
     with Running(program, how, tmp_path) as pid:
-        raw = subprocess.run([f"{BUILD}/prof-bpf", "-d", "1", "-p", str(pid)], capture_output=True, timeout=60, check=True).stdout
-        named = subprocess.run([f"{BUILD}/prof-symd"], input=raw, capture_output=True, timeout=60, check=True).stdout
-        folded = subprocess.run([f"{BUILD}/prof-export", "-f", "folded"], input=named, capture_output=True, timeout=60, check=True).stdout.decode()
-    stacks = [(line.rsplit(" ", 1)[0].split(";"), int(line.rsplit(" ", 1)[1])) for line in folded.splitlines()]
+        raw = subprocess.run([f"{BUILD}/prof-bpf", "-d", "1", "-p", str(pid)], capture_output=True,
+                             timeout=60, check=True).stdout
+        named = subprocess.run([f"{BUILD}/prof-symd"], input=raw, capture_output=True, timeout=60,
+                               check=True).stdout
+        folded = subprocess.run([f"{BUILD}/prof-export", "-f", "folded"], input=named,
+                                capture_output=True, timeout=60, check=True).stdout.decode()
+    stacks = [(line.rsplit(" ", 1)[0].split(";"), int(line.rsplit(" ", 1)[1]))
+              for line in folded.splitlines()]
     stacks = user_part(stacks, how)
     assert sum(c for _, c in stacks) > 0
     assert all(s[1] == "jit_outer(int)" for s, _ in stacks), stacks
@@ -228,14 +243,16 @@ def test_a_map_that_is_written_when_its_process_exits_is_found(program, tmp_path
     assert sum(c for _, c in stacks) > 0
     assert all(s[1] == "jit_outer(int)" for s, _ in stacks), stacks
     for left in glob.glob("/tmp/perf-*.map"):
-        if os.stat(left).st_mtime > time.time() - 10 and b"jit_outer(int)" in open(left, "rb").read():
+        if os.stat(left).st_mtime > time.time() - 10 and b"jit_outer(int)" in open(left,
+                "rb").read():
             os.unlink(left)
 
 
 def dumped(pid):
     """The names of a process's frames, leaf first, at a time when it is in its generated code."""
     for _ in range(50):
-        out = subprocess.run([f"{BUILD}/prof-dump", str(pid)], capture_output=True, text=True, timeout=60, check=True)
+        out = subprocess.run([f"{BUILD}/prof-dump", str(pid)], capture_output=True, text=True,
+                             timeout=60, check=True)
         names = [line.split(" ", 2)[2] for line in out.stdout.splitlines()[1:]]
         if names[0].startswith(("jit_", "[anon+")):
             return names

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stacks that are not one: exceptions in flight, coroutines of several kinds, stacks in segments. Each program knows its own chain of calls."""
+"""Stacks that are not one: exceptions in flight, coroutines of several kinds, stacks in segments.
+Each program knows its own chain of calls."""
 import os
 import random
 import re
@@ -23,7 +24,8 @@ HEAD = """
 extern "C" FRAME int stop(int n) { kill(getpid(), SIGSTOP); KEEP(n); return n; }
 """
 
-# Deep throws, with frames in between that have something to destroy, that catch and throw again, and that catch another type.
+# Deep throws, with frames in between that have something to destroy, that catch and throw again,
+# and that catch another type.
 EXCEPTIONS = HEAD + """
 #include <stdexcept>
 #include <string>
@@ -63,7 +65,8 @@ int main()
 }
 """
 
-# A switch in the manner of libco: what callees keep is pushed, stack pointers are exchanged, and a new stack begins with a zero.
+# A switch in the manner of libco: what callees keep is pushed, stack pointers are exchanged, and a
+# new stack begins with a zero.
 SWITCH = HEAD + """
 extern "C" void change(void **from, void *to);
 __asm__(".text\\n.globl change\\n.type change, @function\\nchange:\\n.cfi_startproc\\n"
@@ -88,7 +91,8 @@ int main()
 }
 """
 
-# The same with what boost.context has the first function of a fiber return to: code that nothing calls and that no table speaks of.
+# The same with what boost.context has the first function of a fiber return to: code that nothing
+# calls and that no table speaks of.
 FIBER = SWITCH.replace("__asm__(", """extern "C" char fiber_end[];
 __asm__(".text\\n.globl begin_fiber\\nbegin_fiber:\\npush %rbp\\njmp *%rbx\\n.globl fiber_end\\nfiber_end:\\nxor %rdi, %rdi\\ncall _exit@PLT\\nhlt\\n");
 __asm__(""", 1).replace("*--top = nullptr;", "*--top = (void *)fiber_end;")
@@ -116,7 +120,8 @@ FRAME int inner(int n) { volatile char room[4000]; room[n] = 1; if (n) { int r =
 int main() { int r = inner(200); KEEP(r); return 0; }
 """
 
-# Stacks of a runtime's own, lower than the one that is left, in the manner of OCaml 5: what leads back is loaded, once and twice, by what rows say.
+# Stacks of a runtime's own, lower than the one that is left, in the manner of OCaml 5: what leads
+# back is loaded, once and twice, by what rows say.
 LOADS = HEAD + """
 extern "C" int once(void *top, int (*f)(int), int n);
 extern "C" int twice(void *top, int (*f)(int), int n, void **left);
@@ -147,25 +152,29 @@ int main() { int r = inner(18); KEEP(r); return 0; }
 def program(tmp_path):
     def build(source, *args):
         (tmp_path / "p.cc").write_text(source)
-        subprocess.run(["g++", "-O2", "-g", "-fomit-frame-pointer", "-fno-optimize-sibling-calls", "-std=c++20", "-o", tmp_path / "p", tmp_path / "p.cc", *args],
-                       check=True, timeout=60)
+        subprocess.run(["g++", "-O2", "-g", "-fomit-frame-pointer", "-fno-optimize-sibling-calls",
+                        "-std=c++20", "-o", tmp_path / "p", tmp_path / "p.cc", *args], check=True,
+                       timeout=60)
         return tmp_path / "p"
 
     return build
 
 
 def names_of_stopped(binary):
-    """The functions of the one thread of a program that stopped itself, and whether its stack is whole."""
+    """The functions of the one thread of a program that stopped itself, and whether its stack is
+    whole."""
     p = subprocess.Popen([binary])
     try:
         assert os.waitpid(p.pid, os.WUNTRACED)[1] & 0xff == 0x7f
-        out = subprocess.run([f"{BUILD}/prof-dump", "--no-inlines", str(p.pid)], capture_output=True, text=True, timeout=60)
+        out = subprocess.run([f"{BUILD}/prof-dump", "--no-inlines", str(p.pid)],
+                             capture_output=True, text=True, timeout=60)
     finally:
         p.kill()
         p.wait()
     assert out.returncode == 0, out.stderr
     assert "cut:" not in out.stdout, out.stdout
-    return [re.sub(r"\(.*", "", name) for name in re.findall(r"^\d+ 0x[0-9a-f]+ (\S+)", out.stdout, re.M)]
+    return [re.sub(r"\(.*", "", name)
+            for name in re.findall(r"^\d+ 0x[0-9a-f]+ (\S+)", out.stdout, re.M)]
 
 
 ROOT = ["main", "__libc_start_call_main", "__libc_start_main", "_start"]
@@ -173,10 +182,13 @@ ROOT = ["main", "__libc_start_call_main", "__libc_start_main", "_start"]
 
 def plain(names):
     """Without the versions and other names that glibc gives its own."""
-    return [re.sub(r"^__libc_start_main_impl$", "__libc_start_main", n.split("@")[0]) for n in names]
+    return [re.sub(r"^__libc_start_main_impl$", "__libc_start_main", n.split("@")[0])
+            for n in names]
 
 
-@pytest.mark.parametrize("kind", ["ucontext", "static", "static-pie", "switch", "fiber", "coroutine", "split", "loads"])
+@pytest.mark.parametrize("kind",
+                         ["ucontext", "static", "static-pie", "switch", "fiber", "coroutine",
+                          "split", "loads"])
 def test_a_stack_that_was_changed_to_is_whole(program, kind):
     source, args, count, rest = {
         "ucontext": (UCONTEXT, [], 21, ["body"]),
@@ -203,7 +215,8 @@ def test_a_stack_that_was_changed_to_is_whole(program, kind):
 
 
 def calls(pid, back, into):
-    """Whether the instruction before the address `back` calls, through a PLT, the function that `into` is in, by the process's memory: its first kilobyte."""
+    """Whether the instruction before the address `back` calls, through a PLT, the function that
+    `into` is in, by the process's memory: its first kilobyte."""
     with open(f"/proc/{pid}/mem", "rb", buffering=0) as mem:
         def read(at, form):
             return struct.unpack(form, os.pread(mem.fileno(), struct.calcsize(form), at))
@@ -220,7 +233,8 @@ def calls(pid, back, into):
 
 
 def test_exceptions_in_flight_have_gdbs_stacks(program):
-    """But where libgcc has put a landing pad's return address over that of its own frame, on its way out: gdb takes that, and we what the frame was called from."""
+    """But where libgcc has put a landing pad's return address over that of its own frame, on its
+    way out: gdb takes that, and we what the frame was called from."""
     rng, stacks, better = random.Random(2), {}, 0
     p, gdb = subprocess.Popen([program(EXCEPTIONS)]), Gdb()
     try:
@@ -231,7 +245,8 @@ def test_exceptions_in_flight_have_gdbs_stacks(program):
             time.sleep(rng.random() / 50)
             for (pcs, reason), theirs in stop_and_compare(p.pid, gdb):
                 first = next((i for i, (a, b) in enumerate(zip(pcs, theirs)) if a != b), 0)
-                known = 0 < first < 3 and len(pcs) == len(theirs) and calls(p.pid, pcs[first], pcs[first - 1]) and not calls(p.pid, theirs[first], pcs[first - 1])
+                known = 0 < first < 3 and len(pcs) == len(theirs) and calls(p.pid, pcs[first],
+                        pcs[first - 1]) and not calls(p.pid, theirs[first], pcs[first - 1])
                 better += known
                 stacks[tuple(pcs)] = (reason, None if known else theirs)
     finally:
@@ -239,14 +254,19 @@ def test_exceptions_in_flight_have_gdbs_stacks(program):
         p.kill()
         p.wait()
     print(f"{len(stacks)} stacks, {better} times better than gdb's")
-    differ = [(reason, [hex(x) for x in pcs], [hex(x) for x in theirs]) for pcs, (reason, theirs) in stacks.items() if theirs is not None and list(pcs) != theirs and reason == "complete"]
+    differ = [(reason, [hex(x) for x in pcs], [hex(x) for x in theirs]) for pcs,
+              (reason, theirs) in stacks.items() if theirs is not None and list(pcs) != theirs
+              and reason == "complete"]
     assert not differ, "\n".join(map(str, differ))
-    assert sum(reason != "complete" for reason, _ in stacks.values()) <= len(stacks) / 4, "but for what a rethrow's frames kept, which libgcc has overwritten, too"
+    assert sum(reason != "complete" for reason,
+               _ in stacks.values()) <= len(
+            stacks) / 4, "but for what a rethrow's frames kept, which libgcc has overwritten, too"
     assert any(len(pcs) > 8 for pcs in stacks), "all of them outside the throw"
 
 
 def test_samples_of_exceptions_in_flight_are_complete(program):
-    """But a rethrow's, where libgcc has two frames: the lower needs what the upper had kept. And in the last instructions before the handler."""
+    """But a rethrow's, where libgcc has two frames: the lower needs what the upper had kept. And in
+    the last instructions before the handler."""
     samples, complete, said = walked_live([program(EXCEPTIONS)])
     assert samples > 20 and samples - complete <= 2 + samples / 30, said
 
@@ -260,13 +280,16 @@ def test_samples_of_montgomery_multiplication_are_complete(curve):
 
 @pytest.mark.parametrize("executable", [False, True], ids=["script", "executable"])
 def test_samples_of_sbcl_are_complete(tmp_path, executable):
-    """Its code has no rows, and calls in a way of its own. Its core lies in a file, or behind the runtime in an executable one."""
-    source = open(os.path.join(os.path.dirname(__file__), "../walker/programs/work.lisp"), encoding="utf-8").read()
+    """Its code has no rows, and calls in a way of its own. Its core lies in a file, or behind the
+    runtime in an executable one."""
+    source = open(os.path.join(os.path.dirname(__file__), "../walker/programs/work.lisp"),
+                  encoding="utf-8").read()
     forever = re.search(r"^\(loop .*", source, re.M)[0]
     argv = ["sbcl", "--script", tmp_path / "work.lisp"]
     if executable:
         program = tmp_path / "program"
-        source = source.replace(forever, f'(defun main () {forever})\n(save-lisp-and-die "{program}" :executable t :toplevel #\'main)')
+        source = source.replace(forever, f'(defun main () {forever})\n'
+                                f'(save-lisp-and-die "{program}" :executable t :toplevel #\'main)')
     (tmp_path / "work.lisp").write_text(source)
     if executable:
         subprocess.run(argv, check=True, capture_output=True, timeout=120)

@@ -32,9 +32,11 @@ def program(tmp_path_factory):
     folder = tmp_path_factory.mktemp("unit")
     folder.chmod(0o755)
     (folder / "big.c").write_text("\n".join(source()))
-    subprocess.run(["gcc", "-O1", "-g", "-fno-var-tracking", "-fno-var-tracking-assignments", "-o", "big", "big.c"], cwd=folder, check=True,
+    subprocess.run(["gcc", "-O1", "-g", "-fno-var-tracking", "-fno-var-tracking-assignments", "-o",
+                    "big", "big.c"], cwd=folder, check=True,
                    env={**os.environ, "CCACHE_DISABLE": "1"})
-    rows = subprocess.run(["llvm-dwarfdump", "--debug-line", folder / "big"], capture_output=True, text=True, check=True).stdout
+    rows = subprocess.run(["llvm-dwarfdump", "--debug-line", folder / "big"], capture_output=True,
+                          text=True, check=True).stdout
     assert len(re.findall("^0x0000", rows, re.M)) > 220000
     return folder / "big"
 
@@ -42,10 +44,14 @@ def program(tmp_path_factory):
 def test_its_lines_and_inlined_calls_are_those_of_llvm(program):
     symbols = subprocess.run(["nm", program], capture_output=True, text=True, check=True).stdout
     starts = sorted(int(a, 16) for a in re.findall(r"^([0-9a-f]+) T f\d+$", symbols, re.M))
-    text = subprocess.run(["objdump", "-d", "--no-show-raw-insn", "-j", ".text", f"--start-address={starts[0]:#x}", f"--stop-address={starts[-1]:#x}", program],
-                          capture_output=True, text=True, check=True).stdout
-    asked = random.Random(1).sample([int(a, 16) for a in re.findall("^ +([0-9a-f]+):", text, re.M)], 2000)
-    out = subprocess.run(["llvm-symbolizer", f"--obj={program}"], input="".join(f"{a:#x}\n" for a in asked), capture_output=True, text=True, check=True).stdout
+    text = subprocess.run(["objdump", "-d", "--no-show-raw-insn", "-j", ".text",
+                           f"--start-address={starts[0]:#x}", f"--stop-address={starts[-1]:#x}",
+                           program], capture_output=True, text=True, check=True).stdout
+    asked = random.Random(1).sample([int(a, 16) for a in re.findall("^ +([0-9a-f]+):", text, re.M)],
+                                    2000)
+    out = subprocess.run(["llvm-symbolizer", f"--obj={program}"],
+                         input="".join(f"{a:#x}\n" for a in asked), capture_output=True, text=True,
+                         check=True).stdout
     theirs = []
     for block in out.strip().split("\n\n"):
         lines = block.splitlines()
@@ -58,6 +64,8 @@ def test_record_has_its_inlined_calls_and_lines(program, tmp_path):
     r = record(tmp_path, "-F", "199", "-f", "text", command=[program], ending=".txt")
     assert "debug information" not in r.stderr
     # The loop is in lines 12 and 13 of a function's 160, the call in the last.
-    found = re.findall(r"^\t +[0-9a-f]+ in(\d+) \(inlined\) .*/big\.c:(\d+)\n\t +[0-9a-f]+ f(\d+) .*/big\.c:(\d+)$", r.path.read_text(), re.M)
-    assert all(i == f and 0 < int(at) - int(i) * 160 < 160 and int(call) == (int(i) + 1) * 160 for i, at, f, call in found), found
+    found = re.findall(r"^\t +[0-9a-f]+ in(\d+) \(inlined\) .*/big\.c:(\d+)\n"
+                       r"\t +[0-9a-f]+ f(\d+) .*/big\.c:(\d+)$", r.path.read_text(), re.M)
+    assert all(i == f and 0 < int(at) - int(i) * 160 < 160 and int(call) == (int(i) + 1) * 160
+               for i, at, f, call in found), found
     assert len(found) > 0.7 * r.summary["samples"] > 20, (len(found), r.summary)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""profpipe with tools that are not what they should be: what it obeys is the status words, and what it shows is escaped."""
+"""profpipe with tools that are not what they should be: what it obeys is the status words, and what
+it shows is escaped."""
 import os
 import shutil
 import signal
@@ -13,7 +14,8 @@ from conftest import BUILD
 STATUS = 0x70667374
 READY, RUNNING, DONE = 1, 2, 3
 
-# A stand-in for any of the tools. `how` is Python that runs when it stands; say() writes a status word, life() waits for what the life pipe says: b"S", or b"" at its end.
+# A stand-in for any of the tools. `how` is Python that runs when it stands; say() writes a status
+# word, life() waits for what the life pipe says: b"S", or b"" at its end.
 STAND_IN = r"""#!/usr/bin/python3 -S
 import os, struct, sys, time
 args = sys.argv[1:]
@@ -32,12 +34,10 @@ def log(text):
     os.write(2, text)
 {how}
 """
-GOOD = {
-    "prof-bpf": "say(1)\nlife()\nsay(3)",
-    "prof-deltas": "say(1)\nlife()",
-    "prof-symd": "say(1)\nlife()",
-    "prof-export": "say(1)\ntime.sleep(0.3)\nos.write(int(value('--output-fd')), b'a;b 1\\n')\nsay(3, 10, 9)",
-}
+GOOD = {"prof-bpf": "say(1)\nlife()\nsay(3)", "prof-deltas": "say(1)\nlife()",
+        "prof-symd": "say(1)\nlife()",
+        "prof-export": "say(1)\ntime.sleep(0.3)\nos.write(int(value('--output-fd')), b'a;b 1\\n')\n"
+        "say(3, 10, 9)",}
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +45,8 @@ def word_size(tmp_path_factory):
     """sizeof(struct status), of the compiler."""
     folder = tmp_path_factory.mktemp("size")
     source = folder / "size.c"
-    source.write_text('#include <stdio.h>\n#include "common/status/status.h"\nint main(void) { printf("%zu", sizeof(struct status)); }\n')
+    source.write_text('#include <stdio.h>\n#include "common/status/status.h"\n'
+                      'int main(void) { printf("%zu", sizeof(struct status)); }\n')
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     subprocess.run(["gcc", f"-I{root}", "-o", folder / "size", source], check=True)
     return int(subprocess.run([folder / "size"], capture_output=True, check=True).stdout)
@@ -62,10 +63,12 @@ def launch(tmp_path, word_size):
         for name, good in GOOD.items():
             text = how.get(name.replace("-", "_"), good)
             path = tools / name
-            path.write_text(STAND_IN.replace("{how}", text).replace("{magic}", hex(STATUS)).replace("{size}", str(word_size)))
+            path.write_text(STAND_IN.replace("{how}", text).replace("{magic}",
+                    hex(STATUS)).replace("{size}", str(word_size)))
             path.chmod(0o755)
         start = time.monotonic()
-        p = subprocess.run([tools / "profpipe", "record", "-o", tmp_path / "x.folded", *args], capture_output=True, timeout=timeout)
+        p = subprocess.run([tools / "profpipe", "record", "-o", tmp_path / "x.folded", *args],
+                           capture_output=True, timeout=timeout)
         p.took = time.monotonic() - start
         p.err = p.stderr.decode(errors="surrogateescape")
         p.output = tmp_path / "x.folded"
@@ -81,21 +84,24 @@ def errors(p):
 def test_well_behaved_stand_ins_make_a_run(launch):
     p = launch("-d", "0.2")
     assert p.returncode == 0, p.err
-    assert p.output.read_text() == "a;b 1\n" and "10 samples" in p.err and "9 stacks complete" in p.err
+    assert (p.output.read_text() == "a;b 1\n" and "10 samples" in p.err
+            and "9 stacks complete" in p.err)
 
 
 def test_missing_tools_are_said(tmp_path):
     tools = tmp_path / "alone"
     tools.mkdir()
     shutil.copy(f"{BUILD}/profpipe", tools)
-    p = subprocess.run([tools / "profpipe", "record", "-o", tmp_path / "x.folded"], capture_output=True, text=True)
+    p = subprocess.run([tools / "profpipe", "record", "-o", tmp_path / "x.folded"],
+                       capture_output=True, text=True)
     assert p.returncode == 1 and len(p.stderr.splitlines()) == 1 and "prof-bpf" in p.stderr
     assert not (tmp_path / "x.folded").exists()
 
 
 def test_names_and_logs_of_a_tool_are_escaped(launch):
     evil = r"b'\x1b[2Jowned\r\n\x07', b'\xff\xfe', b'\xe2\x80\xae' + b'x' * 117"
-    p = launch("-d", "0.2", prof_symd=r"say(1); log(b'\x1b]0;title\x07 \xe2\x80\xaeline\n'); life()",
+    p = launch("-d", "0.2",
+               prof_symd=r"say(1); log(b'\x1b]0;title\x07 \xe2\x80\xaeline\n'); life()",
                prof_export=GOOD["prof-export"].replace("say(3, 10, 9)", f"say(3, 10, 9, ({evil}))"))
     assert p.returncode == 0, p.err
     for raw in ("\x1b", "\x07", "\r", "\u202e", "\udcff"):
@@ -123,21 +129,25 @@ def test_a_log_line_without_an_end_is_bounded(launch):
 def test_garbage_on_the_status_pipe_ends_the_tool(launch):
     p = launch("-d", "4", prof_symd="say(1); time.sleep(0.5); os.write(status, os.urandom(1000)); time.sleep(100)",
                prof_export=GOOD["prof-export"].replace("0.3", "4.5"))
-    assert "prof-symd wrote what is no status word: it is killed" in p.err and "prof-symd ended (signal 9 (Killed)); it is started again" in p.err, p.err
+    assert ("prof-symd wrote what is no status word: it is killed" in p.err
+            and "prof-symd ended (signal 9 (Killed)); it is started again" in p.err), p.err
     assert p.took < 30
 
 
 def test_a_tool_that_is_never_ready_is_not_waited_for(launch, tmp_path):
     ran = tmp_path / "ran"
     p = launch("--", "touch", ran, prof_bpf="time.sleep(1000)", prof_export="say(1); life()")
-    assert p.returncode == 1 and p.took < 25 and len(errors(p)) == 1 and "prof-bpf was not ready" in p.err
+    assert p.returncode == 1 and p.took < 25 and len(
+            errors(p)) == 1 and "prof-bpf was not ready" in p.err
     assert not ran.exists(), "the command was not let go"
     assert not p.output.exists()
 
 
 def test_a_tool_that_fails_at_the_start_is_the_one_line(launch):
-    p = launch(prof_bpf="time.sleep(0.1); log(b'prof-bpf: error: no BPF here; boot another kernel\\n'); sys.exit(1)",
-               prof_symd="say(1); time.sleep(0.3); log(b'prof-symd: error: prof-bpf cannot be reached\\n'); sys.exit(1)")
+    p = launch(prof_bpf="time.sleep(0.1); log(b'prof-bpf: error: no BPF here; boot another "
+               "kernel\\n'); sys.exit(1)",
+               prof_symd="say(1); time.sleep(0.3); log(b'prof-symd: error: prof-bpf cannot be "
+               "reached\\n'); sys.exit(1)")
     assert p.returncode == 1 and len(p.err.splitlines()) == 1
     assert "prof-bpf" in p.err and "no BPF here; boot another kernel" in p.err
     assert not p.output.exists()
@@ -156,25 +166,32 @@ def test_an_output_that_never_comes_is_given_up(launch):
 
 
 def test_an_extractor_that_cannot_live_is_not_restarted_for_ever(launch):
-    p = launch("-d", "14", prof_deltas="say(1); sys.exit(1)", prof_export=GOOD["prof-export"].replace("0.3", "14.5"))
-    assert p.err.count("it is started again") in (1, 2) and p.err.count("again and again") == 1, p.err
+    p = launch("-d", "14", prof_deltas="say(1); sys.exit(1)",
+               prof_export=GOOD["prof-export"].replace("0.3", "14.5"))
+    assert p.err.count("it is started again") in (1,
+                                                  2) and p.err.count("again and again") == 1, p.err
     assert p.returncode == 1
 
 
 def test_an_extractor_that_goes_before_prof_bpf_has_gone_is_not_started_again(launch):
-    """The two end together: prof-bpf has said that it is done, and gives back what it had of the kernel."""
+    """The two end together: prof-bpf has said that it is done, and gives back what it had of the
+    kernel."""
     name = f"profpipe-test-{os.getpid()}"
-    there = f"import socket\ns = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)\nname = '\\0{name}'\n"
-    p = launch("-d", "20", prof_bpf=there + "say(1)\ntime.sleep(0.2)\nsay(3)\ns.bind(name)\ntime.sleep(1)",
+    there = (f"import socket\ns = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)\n"
+             f"name = '\\0{name}'\n")
+    p = launch("-d", "20",
+               prof_bpf=there + "say(1)\ntime.sleep(0.2)\nsay(3)\ns.bind(name)\ntime.sleep(1)",
                prof_deltas=there + "say(1)\nwhile s.connect_ex(name):\n    time.sleep(0.01)")
     assert p.returncode == 0 and p.took < 15 and "prof-deltas ended" not in p.err, p.err
 
 
 def test_a_second_interrupt_gives_up_at_once(launch, tmp_path, word_size):
     launch("-d", "0.1")
-    (tmp_path / "tools" / "prof-export").write_text(
-        STAND_IN.replace("{how}", "say(1); time.sleep(1000)").replace("{magic}", hex(STATUS)).replace("{size}", str(word_size)))
-    p = subprocess.Popen([tmp_path / "tools" / "profpipe", "record", "-v", "-o", tmp_path / "y.folded"], stderr=subprocess.PIPE, text=True)
+    (tmp_path / "tools" / "prof-export").write_text(STAND_IN.replace("{how}",
+            "say(1); time.sleep(1000)").replace("{magic}", hex(STATUS)).replace("{size}",
+            str(word_size)))
+    p = subprocess.Popen([tmp_path / "tools" / "profpipe", "record", "-v", "-o",
+                          tmp_path / "y.folded"], stderr=subprocess.PIPE, text=True)
     assert "sampling has begun" in p.stderr.readline()
     for _ in range(2):
         time.sleep(0.5)
@@ -206,8 +223,10 @@ with open({str(seen)!r} + '/' + name, 'w') as f:
 
 
 def test_what_only_looks_like_a_run_is_left_alone(tmp_path):
-    """Folders that their owner happened to call as runs are called; those that a killed run left go."""
-    kept = {"profpipe.results/deep": 0o755, "profpipe.abcdef/bpf": 0o755, "profpipe.ghijkl/mine": 0o711, "profpipe.mydata/bpf": 0o711}
+    """Folders that their owner happened to call as runs are called; those that a killed run left
+    go."""
+    kept = {"profpipe.results/deep": 0o755, "profpipe.abcdef/bpf": 0o755,
+            "profpipe.ghijkl/mine": 0o711, "profpipe.mydata/bpf": 0o711}
     left = {"profpipe.AbC123/bpf": 0o711, "profpipe.dEf456": 0o700}
     for path, mode in {**kept, **left}.items():
         (tmp_path / path).mkdir(parents=True)
@@ -219,18 +238,24 @@ def test_what_only_looks_like_a_run_is_left_alone(tmp_path):
     p = subprocess.run(["unshare", "-m", "sh", "-ec", 'mount -t tmpfs none /run; touch /run/profpipe.lock; mount --bind /run/profpipe.lock /run/profpipe.lock; mount -o remount,bind,ro /run; exec "$@"', "sh", f"{BUILD}/profpipe", "record", "-q", "-d", "1", "-o", tmp_path / "out.folded", "--", "sh", "-c", "while :; do :; done"],
                        env={**os.environ, "TMPDIR": str(tmp_path)}, capture_output=True, text=True, timeout=60)
     assert p.returncode == 0, p.stderr
-    assert sorted(os.listdir(tmp_path)) == sorted({path.split("/")[0] for path in kept} | {"out.folded"})
-    assert (tmp_path / "profpipe.mydata/notes").read_text() == "precious" and (tmp_path / "profpipe.results/deep").is_dir()
+    assert sorted(os.listdir(tmp_path)) == sorted({path.split("/")[0] for path in kept}
+                                                  | {"out.folded"})
+    assert (tmp_path / "profpipe.mydata/notes").read_text() == "precious" and (
+            tmp_path / "profpipe.results/deep").is_dir()
 
 
 # --- what every tool says of itself ---
 
 @pytest.mark.parametrize("flag", ["--help", "--version"])
-@pytest.mark.parametrize("words", [["profpipe"], ["profpipe", "record"], ["profpipe", "report"], ["profpipe", "doctor"], *([t] for t in (*GOOD, "prof-dump"))], ids=" ".join)
+@pytest.mark.parametrize("words",
+                         [["profpipe"], ["profpipe", "record"], ["profpipe", "report"],
+                          ["profpipe", "doctor"], *([t] for t in (*GOOD, "prof-dump"))],
+                         ids=" ".join)
 def test_help_and_version_are_written_or_it_is_said(words, flag):
     argv = [f"{BUILD}/{words[0]}", *words[1:], flag]
     p = subprocess.run(argv, capture_output=True, text=True)
     assert p.returncode == 0 and p.stderr == "" and words[0] in p.stdout
     with open("/dev/full", "w") as full:
         p = subprocess.run(argv, stdout=full, stderr=subprocess.PIPE, text=True)
-    assert p.returncode and p.stderr == f"{words[0]}: error: standard output: No space left on device\n"
+    assert (p.returncode
+            and p.stderr == f"{words[0]}: error: standard output: No space left on device\n")

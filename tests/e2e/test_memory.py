@@ -32,10 +32,12 @@ print(time.process_time())
 
 @pytest.fixture(scope="module")
 def starve(tmp_path_factory):
-    """Makes a copy of the tools of which one finds no memory for a while: FROM:TO:EACH, of starve.c."""
+    """Makes a copy of the tools of which one finds no memory for a while: FROM:TO:EACH, of
+    starve.c."""
     folder = tmp_path_factory.mktemp("starve")
     folder.chmod(0o755)
-    subprocess.run(["gcc", "-O2", "-Wall", "-Werror", "-shared", "-fPIC", "-o", folder / "starve.so", f"{HERE}/starve.c"], check=True)
+    subprocess.run(["gcc", "-O2", "-Wall", "-Werror", "-shared", "-fPIC", "-o",
+                    folder / "starve.so", f"{HERE}/starve.c"], check=True)
 
     def make(tool, when):
         tools = folder / f"{tool}.{when}"
@@ -45,31 +47,45 @@ def starve(tmp_path_factory):
         (tools / "real").mkdir(parents=True)
         for t in TOOLS:
             shutil.copy(f"{BUILD}/{t}", tools / "real" / t if t == tool else tools / t)
-        (tools / tool).write_text(f'#!/bin/sh\nSTARVE={when} LD_PRELOAD={folder}/starve.so exec {tools}/real/{tool} "$@"\n')
+        (tools / tool).write_text(f'#!/bin/sh\nSTARVE={when} LD_PRELOAD={folder}/starve.so exec '
+                                  f'{tools}/real/{tool} "$@"\n')
         (tools / tool).chmod(0o755)
         return tools
 
     return make
 
 
-# All of it for two seconds, or one call in three for three; the end of an output, which needs memory as well; each way to write one.
-@pytest.mark.parametrize("tool,when,output", [
-    ("prof-bpf", "2000:4000:1", "out.folded"), ("prof-bpf", "2000:5000:3", "out.folded"), ("prof-deltas", "2000:4000:1", "out.folded"), ("prof-deltas", "2000:5000:3", "out.folded"),
-    ("prof-symd", "2000:4000:1", "out.folded"), ("prof-symd", "2000:5000:3", "out.folded"), ("prof-export", "2000:4000:1", "out.folded"), ("prof-export", "2000:5000:3", "out.prof"),
-    ("prof-export", "2000:5000:3", "out.txt"), ("prof-export", "5000:9000:2", "out.folded"), ("prof-export", "5000:9000:2", "out.pb.gz"), ("prof-export", "5000:9000:2", "out.html")])
+# All of it for two seconds, or one call in three for three; the end of an output, which needs
+# memory as well; each way to write one.
+@pytest.mark.parametrize("tool,when,output",
+                         [("prof-bpf", "2000:4000:1", "out.folded"),
+                          ("prof-bpf", "2000:5000:3", "out.folded"),
+                          ("prof-deltas", "2000:4000:1", "out.folded"),
+                          ("prof-deltas", "2000:5000:3", "out.folded"),
+                          ("prof-symd", "2000:4000:1", "out.folded"),
+                          ("prof-symd", "2000:5000:3", "out.folded"),
+                          ("prof-export", "2000:4000:1", "out.folded"),
+                          ("prof-export", "2000:5000:3", "out.prof"),
+                          ("prof-export", "2000:5000:3", "out.txt"),
+                          ("prof-export", "5000:9000:2", "out.folded"),
+                          ("prof-export", "5000:9000:2", "out.pb.gz"),
+                          ("prof-export", "5000:9000:2", "out.html")])
 def test_want_of_memory_does_not_end_the_run(starve, tmp_path, tool, when, output):
     out, summary = tmp_path / output, tmp_path / "summary.json"
-    p = subprocess.run([starve(tool, when) / "profpipe", "record", "-F", "199", "-o", out, "--summary", summary, "--", sys.executable, "-S", "-c", BUSY, "5"],
+    p = subprocess.run([starve(tool, when) / "profpipe", "record", "-F", "199", "-o", out,
+                        "--summary", summary, "--", sys.executable, "-S", "-c", BUSY, "5"],
                        capture_output=True, text=True, errors="replace", timeout=120)
     assert p.returncode == 0, p.stderr
     s = json.loads(summary.read_text())
     assert not s["restarts"], p.stderr
-    # 199 times a second of what ran, but for what is counted; its first moments were before it was a python.
+    # 199 times a second of what ran, but for what is counted; its first moments were before it was
+    # a python.
     lost, ran = s["lost_total"], float(p.stdout)
     assert out.stat().st_size > 1000 and s["samples"] > lost / 4, p.stderr
     assert s["samples"] + lost >= 199 * ran * 0.95 - 5, (s["samples"], lost, ran, p.stderr)
     assert (lost > 0) == ("lost:" in p.stderr), p.stderr
     # What came when there was memory again is whole.
     if output in ("out.folded", "out.txt") and not when.startswith("5000"):
-        late = [line for line in out.read_text(errors="replace").splitlines() if "last_of_all" in line]
+        late = [line for line in out.read_text(errors="replace").splitlines()
+                if "last_of_all" in line]
         assert late, p.stderr

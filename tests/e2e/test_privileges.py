@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What each running tool may do, as the kernel has it, held against docs/privilege-separation.md; and which ids a run takes."""
+"""What each running tool may do, as the kernel has it, held against docs/privilege-separation.md;
+and which ids a run takes."""
 import contextlib
 import fcntl
 import os
@@ -14,10 +15,12 @@ from conftest import BUILD
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 TOOLS = ("prof-bpf", "prof-deltas", "prof-symd", "prof-export")
-SPIN = [sys.executable, "-c", "import time\nt = time.monotonic()\nwhile time.monotonic() < t + 60: pass"]
+SPIN = [sys.executable, "-c",
+        "import time\nt = time.monotonic()\nwhile time.monotonic() < t + 60: pass"]
 BASE, STEP, RANGES = 2000000000, 16, 64
 ASAN = "asan" in os.path.basename(BUILD)
-CAPS = {2: "DAC_READ_SEARCH", 19: "SYS_PTRACE", 34: "SYSLOG", 38: "PERFMON", 39: "BPF", 40: "CHECKPOINT_RESTORE"}
+CAPS = {2: "DAC_READ_SEARCH", 19: "SYS_PTRACE", 34: "SYSLOG", 38: "PERFMON", 39: "BPF",
+        40: "CHECKPOINT_RESTORE"}
 
 
 def page():
@@ -26,7 +29,8 @@ def page():
 
 
 def capabilities(column):
-    """Those with a `yes` in a column of the page's table: 0 what prof-bpf starts with, 1 what it keeps, 2 what prof-cpus has."""
+    """Those with a `yes` in a column of the page's table: 0 what prof-bpf starts with, 1 what it
+    keeps, 2 what prof-cpus has."""
     rows = re.findall(r"^\| (\w+) \| (yes|no) \| (yes|no) \| (yes|no) \|$", page(), re.M)
     return {name for name, *cells in rows if cells[column] == "yes"}
 
@@ -64,8 +68,8 @@ def wait_for(condition, what, seconds=30):
 @contextlib.contextmanager
 def running(tmp_path, *wrap, **kw):
     """A run that samples, and its tools' pids."""
-    p = subprocess.Popen([*wrap, f"{BUILD}/profpipe", "record", "-v", "-o", tmp_path / "out.folded", "--", *SPIN],
-                         stderr=subprocess.PIPE, text=True, errors="replace", **kw)
+    p = subprocess.Popen([*wrap, f"{BUILD}/profpipe", "record", "-v", "-o", tmp_path / "out.folded",
+                          "--", *SPIN], stderr=subprocess.PIPE, text=True, errors="replace", **kw)
     said = []
     try:
         for line in p.stderr:
@@ -74,14 +78,16 @@ def running(tmp_path, *wrap, **kw):
                 break
         else:
             raise AssertionError("".join(said))
-        yield wait_for(lambda: (lambda c: c if set(c) == set(TOOLS) else None)(children(p.pid)), "the tools")
+        yield wait_for(lambda: (lambda c: c if set(c) == set(TOOLS) else None)(children(p.pid)),
+                       "the tools")
     finally:
         p.terminate()
         p.communicate(timeout=60)
 
 
 def test_every_running_tool_is_who_the_page_says(tmp_path):
-    rows = dict(re.findall(r"^\| `(prof-\w+)` \| a user of its own \| (see below|none) \|$", page(), re.M))
+    rows = dict(re.findall(r"^\| `(prof-\w+)` \| a user of its own \| (see below|none) \|$", page(),
+                           re.M))
     assert set(rows) == set(TOOLS)
     uids = set()
     with running(tmp_path) as tools:
@@ -94,13 +100,15 @@ def test_every_running_tool_is_who_the_page_says(tmp_path):
                     continue
                 want = set() if rows[tool] == "none" else capabilities(1)
                 assert named_caps(s["CapPrm"]) == named_caps(s["CapEff"]) == want, (tool, thread, s)
-                assert not int(s["CapInh"], 16) and not int(s["CapAmb"], 16) and not int(s["CapBnd"], 16)
+                assert not int(s["CapInh"], 16) and not int(s["CapAmb"],
+                        16) and not int(s["CapBnd"], 16)
                 assert s["NoNewPrivs"] == "1" and (s["Seccomp"] == "2" or ASAN), (tool, thread, s)
                 assert not s["Groups"].strip()
                 ids, gids = set(s["Uid"].split()), set(s["Gid"].split())
                 assert len(ids) == len(gids) == 1
             uids |= ids
-            assert BASE <= int(min(ids)) < BASE + STEP * RANGES and int(min(gids)) == int(min(ids)) & ~15
+            assert BASE <= int(min(ids)) < BASE + STEP * RANGES and int(min(gids)) == int(
+                    min(ids)) & ~15
             # Undumpable: the kernel gives its folder to root.
             assert ASAN or os.stat(f"/proc/{pid}/mem").st_uid == 0
     assert len(uids) == len(TOOLS)
@@ -110,12 +118,16 @@ def test_what_opens_events_of_new_cpus_has_that_right_alone(tmp_path):
     assert "\n| `prof-cpus` | prof-bpf's | see below |\n" in page()
     with running(tmp_path) as tools:
         pid = wait_for(lambda: children(tools["prof-bpf"]).get("prof-cpus"), "prof-cpus")
-        s = wait_for(lambda: (lambda s: s if s["Seccomp"] == "2" or ASAN else None)(status(pid)), "its filter")
+        s = wait_for(lambda: (lambda s: s if s["Seccomp"] == "2" or ASAN else None)(status(pid)),
+                     "its filter")
         assert named_caps(s["CapPrm"]) == named_caps(s["CapEff"]) == capabilities(2) == {"PERFMON"}
-        assert s["NoNewPrivs"] == "1" and s["Uid"] == status(tools["prof-bpf"])["Uid"] and not s["Groups"].strip()
+        assert s["NoNewPrivs"] == "1" and s["Uid"] == status(tools["prof-bpf"])["Uid"] and not s[
+                "Groups"].strip()
         # Nothing of its starter's: neither its status and life pipes nor its output.
-        kinds = sorted(os.readlink(f"/proc/{pid}/fd/{fd}").split(":")[0] for fd in os.listdir(f"/proc/{pid}/fd") if fd != "2")
-        assert set(kinds) <= {"/dev/null", "socket", "anon_inode"} and kinds.count("socket") == 1, kinds
+        kinds = sorted(os.readlink(f"/proc/{pid}/fd/{fd}").split(":")[0]
+                       for fd in os.listdir(f"/proc/{pid}/fd") if fd != "2")
+        assert set(kinds) <= {"/dev/null", "socket",
+                              "anon_inode"} and kinds.count("socket") == 1, kinds
     wait_for(lambda: not os.path.exists(f"/proc/{pid}"), "its end")
 
 
@@ -124,21 +136,26 @@ def test_a_cpu_that_went_and_came_back_is_sampled_again(tmp_path):
     # Where no cpu can go none can come back.
     if not os.path.exists(switch):
         return
-    p = subprocess.Popen([f"{BUILD}/profpipe", "record", "-v", "-F", "199", "-o", tmp_path / "out.folded"], stderr=subprocess.PIPE, text=True, errors="replace")
+    p = subprocess.Popen([f"{BUILD}/profpipe", "record", "-v", "-F", "199", "-o",
+                          tmp_path / "out.folded"], stderr=subprocess.PIPE, text=True,
+                         errors="replace")
     try:
         assert any("sampling has begun" in line for line in p.stderr)
         for state in "01":
             with open(switch, "w") as f:
                 f.write(state)
         assert any("cpu 1 came online" in line for line in p.stderr)
-        subprocess.run(["taskset", "-c", "1", shutil.copy("/bin/dash", tmp_path / "backagain"), "-c", "i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done"],
-                       check=True, timeout=120)
+        subprocess.run(["taskset", "-c", "1", shutil.copy("/bin/dash", tmp_path / "backagain"),
+                        "-c", "i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done"], check=True,
+                       timeout=120)
     finally:
         with open(switch, "w") as f:
             f.write("1")
         p.terminate()
         p.communicate(timeout=60)
-    samples = sum(int(line.rsplit(" ", 1)[1]) for line in (tmp_path / "out.folded").read_text(errors="replace").splitlines() if line.startswith("backagain;"))
+    samples = sum(int(line.rsplit(" ", 1)[1])
+                  for line in (tmp_path / "out.folded").read_text(errors="replace").splitlines()
+                  if line.startswith("backagain;"))
     assert samples >= 10
 
 
@@ -153,11 +170,16 @@ def test_the_page_lists_the_calls_that_prof_bpf_may_make():
     block = re.search(r"<!-- calls of prof-bpf -->\n+```\n(.*?)```", page(), re.S)[1]
     assert set(block.split()) == made
     # What amounts to more than reading.
-    forbidden = {"ptrace", "process_vm_writev", "execve", "execveat", "fork", "vfork", "clone3", "socket", "socketpair", "connect", "bind", "listen", "open",
-                 "creat", "openat2", "open_by_handle_at", "mount", "unshare", "setns", "setuid", "setresuid", "setgid", "capset", "init_module", "finit_module",
-                 "keyctl", "add_key", "userfaultfd", "io_uring_setup", "io_uring_enter", "perf_event_open", "pidfd_getfd", "pidfd_send_signal", "chmod", "fchmod",
-                 "chown", "fchown", "link", "linkat", "symlink", "rename", "renameat2", "mknod", "mkdir", "truncate", "reboot", "kexec_load", "chroot", "pivot_root",
-                 "personality", "settimeofday", "clock_settime", "setpriority", "sched_setscheduler", "pkey_mprotect", "shmat", "splice", "vmsplice", "tee", "tkill"}
+    forbidden = {"ptrace", "process_vm_writev", "execve", "execveat", "fork", "vfork", "clone3",
+                 "socket", "socketpair", "connect", "bind", "listen", "open", "creat", "openat2",
+                 "open_by_handle_at", "mount", "unshare", "setns", "setuid", "setresuid", "setgid",
+                 "capset", "init_module", "finit_module", "keyctl", "add_key", "userfaultfd",
+                 "io_uring_setup", "io_uring_enter", "perf_event_open", "pidfd_getfd",
+                 "pidfd_send_signal", "chmod", "fchmod", "chown", "fchown", "link", "linkat",
+                 "symlink", "rename", "renameat2", "mknod", "mkdir", "truncate", "reboot",
+                 "kexec_load", "chroot", "pivot_root", "personality", "settimeofday",
+                 "clock_settime", "setpriority", "sched_setscheduler", "pkey_mprotect", "shmat",
+                 "splice", "vmsplice", "tee", "tkill"}
     assert not made & forbidden
 
 
@@ -165,7 +187,9 @@ def test_a_recording_by_hand_keeps_no_right_that_it_does_not_need(tmp_path):
     assert "\n| `prof-bpf` by hand | its caller | the same as prof-bpf |\n" in page()
     p = subprocess.Popen([f"{BUILD}/prof-bpf", "-d", "30", "-o", tmp_path / "run.prof"])
     try:
-        s = wait_for(lambda: (lambda s: s if s["Seccomp"] == "2" or (ASAN and not int(s["CapPrm"], 16) >> 38 & 1) else None)(status(p.pid)), "the filter")
+        s = wait_for(lambda: (lambda s: s if s["Seccomp"] == "2"
+                              or (ASAN and not int(s["CapPrm"], 16) >> 38 & 1)
+                              else None)(status(p.pid)), "the filter")
         assert named_caps(s["CapPrm"]) == capabilities(1) and s["NoNewPrivs"] == "1"
         deltas = wait_for(lambda: children(p.pid).get("prof-deltas"), "prof-deltas")
         wait_for(lambda: not int(status(deltas)["CapEff"], 16), "its drop")
@@ -183,7 +207,8 @@ def range_of(tools):
 
 
 def lived_in(ranges):
-    """Whether processes live under ids of these ranges, as those of a run before may for a moment."""
+    """Whether processes live under ids of these ranges, as those of a run before may for a moment.
+    """
     for p in os.listdir("/proc"):
         if p.isdigit():
             with contextlib.suppress(OSError, KeyError):
@@ -206,8 +231,11 @@ def only_free(tmp_path, *free, lived=()):
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         for k in set(range(RANGES)) - set(free):
-            fcntl.fcntl(fd, 37, struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, k, 1, 0))  # F_OFD_SETLK
-        yield ["unshare", "-m", "sh", "-ec", f'touch /run/profpipe.lock; mount --bind {path} /run/profpipe.lock; exec "$@"', "sh"]
+            # F_OFD_SETLK
+            fcntl.fcntl(fd, 37, struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, k, 1, 0))
+        yield ["unshare", "-m", "sh", "-ec",
+               f'touch /run/profpipe.lock; mount --bind {path} /run/profpipe.lock; exec ' f'"$@"',
+               "sh"]
     finally:
         os.close(fd)
 
@@ -216,10 +244,15 @@ def test_ids_that_a_process_lives_under_are_not_taken(tmp_path):
     held = []
     try:
         # As user, as group, as supplementary group.
-        for k, ids in zip(R, (["--reuid", "{}"], ["--regid", "{}", "--clear-groups"], ["--groups", "{}"])):
-            held.append(subprocess.Popen(["setpriv", *(i.format(BASE + k * STEP + 7) for i in ids), "sleep", "100"]))
-        wait_for(lambda: all(str(BASE + k * STEP + 7) in status(p.pid)["Uid"] + status(p.pid)["Gid"] + status(p.pid)["Groups"]
-                             for k, p in zip(R, held)), "the others' processes")
+        for k, ids in zip(R,
+                          (["--reuid", "{}"], ["--regid", "{}", "--clear-groups"],
+                           ["--groups", "{}"])):
+            held.append(
+                    subprocess.Popen(["setpriv", *(i.format(BASE + k * STEP + 7) for i in ids),
+                                      "sleep", "100"]))
+        wait_for(lambda: all(str(BASE + k * STEP + 7) in status(p.pid)["Uid"] + status(p.pid)["Gid"]
+                             + status(p.pid)["Groups"] for k, p in zip(R, held)),
+                 "the others' processes")
         with only_free(tmp_path, *R[:4], lived=R[:3]) as wrap, running(tmp_path, *wrap) as tools:
             assert range_of(tools) == R[3]
     finally:
@@ -229,14 +262,19 @@ def test_ids_that_a_process_lives_under_are_not_taken(tmp_path):
 
 
 def test_ids_that_are_delegated_or_have_a_name_are_not_taken(tmp_path):
-    (tmp_path / "subuid").write_text(f"mallory:{BASE + R[0] * STEP + 15}:1\nlong:1:{BASE - 2}\nnonsense\n:::\nx:99999999999999999999:7\n")
+    (tmp_path / "subuid").write_text(
+            f"mallory:{BASE + R[0] * STEP + 15}:1\nlong:1:{BASE - 2}\nnonsense\n:::\n"
+            f"x:99999999999999999999:7\n")
     (tmp_path / "subgid").write_text(f"mallory:{BASE + R[1] * STEP - 5}:6\n")
     with open("/etc/passwd") as f:
-        (tmp_path / "passwd").write_text(f.read() + f"mallory:x:{BASE + R[2] * STEP + 3}:1::/:/bin/sh\n")
+        (tmp_path / "passwd").write_text(f.read()
+                                         + f"mallory:x:{BASE + R[2] * STEP + 3}:1::/:/bin/sh\n")
     with open("/etc/group") as f:
         (tmp_path / "group").write_text(f.read() + f"mallory:x:{BASE + R[3] * STEP}:\n")
-    binds = "; ".join(f"touch /etc/{n} 2>/dev/null; mount --bind {tmp_path}/{n} /etc/{n}" for n in ("subuid", "subgid", "passwd", "group"))
-    with only_free(tmp_path, *R) as wrap, running(tmp_path, *wrap, "sh", "-ec", f'{binds}; exec "$@"', "sh") as tools:
+    binds = "; ".join(f"touch /etc/{n} 2>/dev/null; mount --bind {tmp_path}/{n} /etc/{n}"
+                      for n in ("subuid", "subgid", "passwd", "group"))
+    with only_free(tmp_path, *R) as wrap, running(tmp_path, *wrap, "sh", "-ec",
+                                                  f'{binds}; exec "$@"', "sh") as tools:
         assert range_of(tools) == R[4]
 
 
@@ -244,11 +282,16 @@ def test_no_free_ids_and_a_lock_that_is_not_roots_are_one_line_each(tmp_path):
     run = [f"{BUILD}/profpipe", "record", "-d", "1", "-o", tmp_path / "x.folded"]
     with only_free(tmp_path) as wrap:
         p = subprocess.run([*wrap, *run], capture_output=True, text=True, timeout=60)
-        assert p.returncode == 1 and len(p.stderr.splitlines()) == 1 and "64 ranges" in p.stderr, p.stderr
-    for plant in ("ln -s /etc/passwd /run/profpipe.lock", "echo >/run/profpipe.lock; chown 65534 /run/profpipe.lock", "mkfifo /run/profpipe.lock"):
-        p = subprocess.run(["unshare", "-m", "sh", "-ec", f'mount -t tmpfs -o mode=755 none /run; {plant}; exec "$@"', "sh", *run],
-                           capture_output=True, text=True, timeout=60)
-        assert p.returncode == 1 and len(p.stderr.splitlines()) == 1 and "profpipe.lock" in p.stderr, (plant, p.stderr)
+        assert p.returncode == 1 and len(
+                p.stderr.splitlines()) == 1 and "64 ranges" in p.stderr, p.stderr
+    for plant in ("ln -s /etc/passwd /run/profpipe.lock",
+                  "echo >/run/profpipe.lock; chown 65534 /run/profpipe.lock",
+                  "mkfifo /run/profpipe.lock"):
+        p = subprocess.run(["unshare", "-m", "sh", "-ec",
+                            f'mount -t tmpfs -o mode=755 none /run; {plant}; exec "$@"', "sh",
+                            *run], capture_output=True, text=True, timeout=60)
+        assert p.returncode == 1 and len(
+                p.stderr.splitlines()) == 1 and "profpipe.lock" in p.stderr, (plant, p.stderr)
     p = subprocess.run(["unshare", "-m", "sh", "-ec", 'mount -t tmpfs -o ro none /run; mount -t tmpfs -o mode=1777 none /dev/shm; ln -sn /etc/passwd /dev/shm/profpipe.lock; exec "$@"', "sh", *run],
                        capture_output=True, text=True, timeout=60)
     assert p.returncode == 1 and len(p.stderr.splitlines()) == 1, p.stderr
@@ -259,11 +302,15 @@ def test_no_free_ids_and_a_lock_that_is_not_roots_are_one_line_each(tmp_path):
 def test_a_root_that_cannot_change_users_is_told_what_it_lacks(tmp_path):
     six = ",".join(f"+{c.lower()}" for c in CAPS.values())
     limited = ["setpriv", "--inh-caps=-all", f"--bounding-set=-all,{six}"]
-    p = subprocess.run([*limited, f"{BUILD}/profpipe", "record", "-d", "1", "-o", tmp_path / "x.folded"], capture_output=True, text=True, timeout=60)
-    assert p.returncode == 1 and len(p.stderr.splitlines()) == 1 and "CAP_SETUID" in p.stderr, p.stderr
+    p = subprocess.run([*limited, f"{BUILD}/profpipe", "record", "-d", "1", "-o",
+                        tmp_path / "x.folded"], capture_output=True, text=True, timeout=60)
+    assert p.returncode == 1 and len(
+            p.stderr.splitlines()) == 1 and "CAP_SETUID" in p.stderr, p.stderr
     # With these three it is enough.
     limited[-1] += ",+setuid,+setgid,+chown"
-    p = subprocess.run([*limited, f"{BUILD}/profpipe", "record", "-d", "0.5", "-q", "-o", tmp_path / "x.folded", "--", *SPIN], capture_output=True, text=True, timeout=60)
+    p = subprocess.run([*limited, f"{BUILD}/profpipe", "record", "-d", "0.5", "-q", "-o",
+                        tmp_path / "x.folded", "--", *SPIN], capture_output=True, text=True,
+                       timeout=60)
     assert p.returncode == 0 and (tmp_path / "x.folded").stat().st_size, p.stderr
 
 

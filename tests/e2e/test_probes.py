@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs that others trace: uprobes put a return address of the kernel's where the program's was."""
+"""Programs that others trace: uprobes put a return address of the kernel's where the program's was.
+"""
 import os
 import subprocess
 
@@ -35,7 +36,8 @@ def uprobes(tmp_path):
 
     def add(program, function):
         symbols = subprocess.run(["nm", program], capture_output=True, text=True, check=True).stdout
-        offset = next(line.split()[0] for line in symbols.splitlines() if line.endswith(f" {function}"))
+        offset = next(line.split()[0]
+                      for line in symbols.splitlines() if line.endswith(f" {function}"))
         command(f"r:{group}/{function} {program}:0x{offset}\n")
         names.append(function)
         (at / "events" / group / function / "enable").write_text("1")
@@ -49,11 +51,14 @@ def uprobes(tmp_path):
 def test_stacks_go_on_behind_the_kernels_return_address(tmp_path, uprobes):
     (tmp_path / "p.c").write_text(SOURCE)
     program = tmp_path / "p"
-    subprocess.run(["gcc", "-O2", "-fomit-frame-pointer", "-o", program, tmp_path / "p.c"], check=True)
+    subprocess.run(["gcc", "-O2", "-fomit-frame-pointer", "-o", program, tmp_path / "p.c"],
+                   check=True)
     for function in ("probed", "outer"):
         uprobes(program, function)
     got = record(tmp_path, "-F", "499", command=[program, "0.5"])
     inside = [(s, n) for s, n in got.stacks if "inner" in s]
-    whole = sum(n for s, n in inside if s[s.index("inner") - 3:s.index("inner")] == ["main", "outer", "probed"] and "_start" in s)
+    whole = sum(n for s,
+                n in inside if s[s.index("inner") - 3:s.index("inner")] == ["main", "outer",
+            "probed"] and "_start" in s)
     assert inside and whole >= 0.95 * sum(n for _, n in inside), inside
     assert whole >= 0.5 * got.summary["samples"], got.stacks

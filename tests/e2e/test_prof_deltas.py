@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""prof-deltas by hand: its text, its figures, its complaints; and its rows beside libdw's. PROFPIPE_CORPUS=all compares every ELF file of /usr."""
+"""prof-deltas by hand: its text, its figures, its complaints; and its rows beside libdw's.
+PROFPIPE_CORPUS=all compares every ELF file of /usr."""
 import json
 import os
 import re
@@ -24,7 +25,8 @@ import giant  # noqa: E402
 
 
 def deltas(*args, timeout=60, **kw):
-    return subprocess.run([f"{BUILD}/prof-deltas", *map(str, args)], capture_output=True, text=True, errors="replace", timeout=timeout, **kw)
+    return subprocess.run([f"{BUILD}/prof-deltas", *map(str, args)], capture_output=True, text=True,
+                          errors="replace", timeout=timeout, **kw)
 
 
 def rows(path):
@@ -47,7 +49,9 @@ def patched(tmp_path, at, fmt, value, source="ordinary"):
     return path
 
 
-@pytest.mark.parametrize("name, options", [("ordinary", []), ("unusual", []), ("debugframe", []), ("rare", ["--registers"]), ("framepointer", ["--registers"])])
+@pytest.mark.parametrize("name, options",
+                         [("ordinary", []), ("unusual", []), ("debugframe", []),
+                          ("rare", ["--registers"]), ("framepointer", ["--registers"])])
 def test_rows_of_a_kept_object_are_as_ever(name, options):
     p = deltas(*options, name, cwd=DATA)
     assert (p.returncode, p.stderr) == (0, "")
@@ -55,7 +59,8 @@ def test_rows_of_a_kept_object_are_as_ever(name, options):
 
 
 def test_every_row_has_an_address_and_four_or_five_columns():
-    cfa = re.compile(r"(r[a-z0-9]+[+-]\d+|\*\(r[a-z0-9]+(\+\d\*r[a-z0-9]+)?[+-]\d+\)[+-]\d+|\*\(\*\(r[a-z0-9]+[+-]\d+\)[+-]\d+\)[+-]\d+|plt|end)$")
+    cfa = re.compile(r"(r[a-z0-9]+[+-]\d+|\*\(r[a-z0-9]+(\+\d\*r[a-z0-9]+)?[+-]\d+\)[+-]\d+|"
+                     r"\*\(\*\(r[a-z0-9]+[+-]\d+\)[+-]\d+\)[+-]\d+|plt|end)$")
     rbp = re.compile(r"(same|undefined|cfa[+-]\d+|r[a-z0-9]+[+-]\d+)$")
     ra = re.compile(r"(cfa[+-]\d+|undefined|r[a-z0-9]+|rsp\+168)$")
     last = -1
@@ -79,7 +84,8 @@ def test_the_signal_restorer_of_libc_is_marked():
 
 def test_the_loaders_entry_point_is_the_end_of_the_stack():
     entry = struct.unpack_from("<Q", open(LOADER, "rb").read(64), 24)[0]
-    assert [row[1:] for row in rows(LOADER) if int(row[0], 16) == entry] == [["rsp+8", "same", "undefined", "derived"]]
+    assert [row[1:] for row in rows(LOADER) if int(row[0], 16) == entry] == [["rsp+8", "same",
+            "undefined", "derived"]]
 
 
 @pytest.mark.parametrize("hdr", ["good", "absent", "pointer", "encoding", "garbage"])
@@ -87,7 +93,9 @@ def test_a_file_without_section_headers_has_the_same_rows(tmp_path, hdr):
     bare = bytearray(open(f"{DATA}/ordinary", "rb").read())
     struct.pack_into("<Q", bare, 0x28, 0)
     struct.pack_into("<HHH", bare, 0x3A, 0, 0, 0)
-    at = next(64 + 56 * i for i in range(bare[0x38]) if struct.unpack_from("<I", bare, 64 + 56 * i)[0] == 0x6474E550)
+    at = next(64 + 56 * i
+              for i in range(bare[0x38]) if struct.unpack_from("<I", bare, 64 + 56 * i)[0]
+              == 0x6474E550)
     table = struct.unpack_from("<Q", bare, at + 8)[0]
     if hdr == "absent":
         struct.pack_into("<I", bare, at, 0)
@@ -101,11 +109,15 @@ def test_a_file_without_section_headers_has_the_same_rows(tmp_path, hdr):
     assert rows(tmp_path / "bare") == rows(f"{DATA}/ordinary")
 
 
-@pytest.mark.parametrize("packing, name", [("none", ".debug_frame"), ("zlib-gnu", ".zdebug_frame"), ("zlib-gabi", ".debug_frame"), ("zstd", ".debug_frame")])
+@pytest.mark.parametrize("packing, name",
+                         [("none", ".debug_frame"), ("zlib-gnu", ".zdebug_frame"),
+                          ("zlib-gabi", ".debug_frame"), ("zstd", ".debug_frame")])
 def test_a_packed_section_has_the_same_rows(tmp_path, packing, name):
     path = tmp_path / "packed"
-    subprocess.run(["objcopy", f"--compress-debug-sections={packing}", f"{DATA}/debugframe", path], check=True)
-    assert f" {name} " in subprocess.run(["readelf", "-SW", path], capture_output=True, text=True).stdout
+    subprocess.run(["objcopy", f"--compress-debug-sections={packing}", f"{DATA}/debugframe", path],
+                   check=True)
+    assert f" {name} " in subprocess.run(["readelf", "-SW", path], capture_output=True,
+                                         text=True).stdout
     assert rows(path) == rows(f"{DATA}/debugframe") != []
     whole = path.read_bytes()
     if packing != "none":
@@ -115,21 +127,27 @@ def test_a_packed_section_has_the_same_rows(tmp_path, packing, name):
 
 
 def test_a_separate_debug_file_fills_what_the_file_is_silent_on(tmp_path):
-    flags = ["gcc", "-O1", "-g", "-fno-asynchronous-unwind-tables", "-fno-unwind-tables", "-nostdlib", "-static", f"{DATA}/ordinary.c"]
+    flags = ["gcc", "-O1", "-g", "-fno-asynchronous-unwind-tables", "-fno-unwind-tables",
+             "-nostdlib", "-static", f"{DATA}/ordinary.c"]
     for name in "whole", "other":
-        subprocess.run([*flags, "-Wl,--build-id=0x" + name.encode().hex(), "-o", tmp_path / name], check=True)
+        subprocess.run([*flags, "-Wl,--build-id=0x" + name.encode().hex(), "-o", tmp_path / name],
+                       check=True)
     for option, name in ("--only-keep-debug", "debug"), ("--strip-debug", "bare"):
         subprocess.run(["objcopy", option, tmp_path / "whole", tmp_path / name], check=True)
-    subprocess.run(["objcopy", "--only-keep-debug", tmp_path / "other", tmp_path / "other.debug"], check=True)
+    subprocess.run(["objcopy", "--only-keep-debug", tmp_path / "other", tmp_path / "other.debug"],
+                   check=True)
     whole = rows(tmp_path / "whole")
     p = deltas("--debug", tmp_path / "debug", tmp_path / "bare")
     assert (p.returncode, p.stderr) == (0, "")
     assert [line.split() for line in p.stdout.splitlines()[1:]] == whole
-    assert [row for row in whole if row[4:] != ["derived"]] != [row for row in rows(tmp_path / "bare") if row[4:] != ["derived"]]
-    for debug, want in (tmp_path / "other.debug", "build ids differ"), ("/etc/passwd", "no ELF file"), (tmp_path / "none", "No such file"):
+    assert [row for row in whole if row[4:] != ["derived"]] != [row
+            for row in rows(tmp_path / "bare") if row[4:] != ["derived"]]
+    for debug, want in (tmp_path / "other.debug", "build ids differ"), ("/etc/passwd",
+            "no ELF file"), (tmp_path / "none", "No such file"):
         p = deltas("--debug", debug, tmp_path / "bare")
         assert p.returncode == 1 and want in p.stderr and len(p.stderr.splitlines()) == 1
-    assert deltas("--debug", tmp_path / "debug", tmp_path / "bare", tmp_path / "whole").returncode == 2
+    assert deltas("--debug", tmp_path / "debug", tmp_path / "bare",
+                  tmp_path / "whole").returncode == 2
 
 
 def test_stats_say_what_a_file_holds_and_all_together():
@@ -142,14 +160,17 @@ def test_stats_say_what_a_file_holds_and_all_together():
     assert max(libc["rules"], loader["rules"]) <= total["rules"] < libc["rules"] + loader["rules"]
     assert total["memory_kib"] > 500 and libc["memory_kib"] > 20
     assert total["time_us"] >= libc["time_us"] > 0
-    assert figures(deltas("--stats", f"{DATA}/unusual").stdout.splitlines()[0])["cfa-expression"] == 1
+    assert figures(deltas("--stats", f"{DATA}/unusual").stdout.splitlines()[0])[
+            "cfa-expression"] == 1
 
 
-@pytest.mark.parametrize("kind, want", [
-    ("missing", "No such file"), ("folder", "a directory"), ("text", "no ELF magic"), ("empty", "no ELF magic"), ("fifo", "not a regular file"),
-    ("32", "32-bit"), ("machine", "another machine"), ("head", "truncated"), ("cut", "truncated"), ("phoff", "program headers lie past its end"),
-    ("sections", "truncated"), ("segment", "damaged"),
-])
+@pytest.mark.parametrize("kind, want",
+                         [("missing", "No such file"), ("folder", "a directory"),
+                          ("text", "no ELF magic"), ("empty", "no ELF magic"),
+                          ("fifo", "not a regular file"), ("32", "32-bit"),
+                          ("machine", "another machine"), ("head", "truncated"),
+                          ("cut", "truncated"), ("phoff", "program headers lie past its end"),
+                          ("sections", "truncated"), ("segment", "damaged"),])
 def test_bad_files_get_one_line_and_the_others_their_rows(tmp_path, kind, want):
     path = tmp_path / kind
     whole = open(f"{DATA}/ordinary", "rb").read()
@@ -196,7 +217,8 @@ def test_an_unreadable_file_is_refused(tmp_path):
         for folder in tmp_path.parents:
             if folder.stat().st_uid == 0 and str(folder).startswith("/tmp/"):
                 os.chmod(folder, folder.stat().st_mode | 0o011)
-        p = subprocess.run([tool, path], user=65534, group=65534, extra_groups=[], capture_output=True, text=True)
+        p = subprocess.run([tool, path], user=65534, group=65534, extra_groups=[],
+                           capture_output=True, text=True)
     else:
         p = deltas(path)
     assert p.returncode == 1 and "Permission denied" in p.stderr
@@ -205,7 +227,8 @@ def test_an_unreadable_file_is_refused(tmp_path):
 def test_a_file_without_unwind_information_is_no_error(tmp_path):
     source = tmp_path / "none.S"
     source.write_text(".globl f\nf: pop %rax; pop %rax; ret\n.section .note.GNU-stack\n")
-    subprocess.run(["gcc", "-shared", "-nostdlib", "-Wl,--no-ld-generated-unwind-info", "-o", tmp_path / "none.so", source], check=True)
+    subprocess.run(["gcc", "-shared", "-nostdlib", "-Wl,--no-ld-generated-unwind-info", "-o",
+                    tmp_path / "none.so", source], check=True)
     p = deltas(tmp_path / "none.so")
     assert (p.returncode, p.stderr) == (0, "")
     assert re.fullmatch(r"# .*none\.so: no rows: it has no call frame information\n", p.stdout)
@@ -223,7 +246,8 @@ def test_a_name_cannot_write_to_the_terminal(tmp_path):
 
 def test_a_full_output_is_an_error():
     with open("/dev/full", "w") as full:
-        p = subprocess.run([f"{BUILD}/prof-deltas", LIBC], stdout=full, stderr=subprocess.PIPE, text=True)
+        p = subprocess.run([f"{BUILD}/prof-deltas", LIBC], stdout=full, stderr=subprocess.PIPE,
+                           text=True)
     assert p.returncode == 1 and "No space left" in p.stderr and len(p.stderr.splitlines()) == 1
 
 
@@ -254,7 +278,9 @@ def test_rows_agree_with_libdw():
     files = compare.find(["/usr"] if whole else ["/usr/bin", "/usr/lib/x86_64-linux-gnu", LOADER])
     if not whole:
         must = [LIBC, LOADER, "/usr/lib/x86_64-linux-gnu/libcrypto.so.3", "/usr/bin/openssl"]
-        files = compare.select(files, 300) + [os.path.realpath(path) for path in must if os.path.exists(path)]
+        files = compare.select(files,
+                               300) + [os.path.realpath(path)
+                                       for path in must if os.path.exists(path)]
     total, bad = compare.compare_all(files, every=1 if whole else 10)
     assert not bad and not total["disagreements"], "".join(bad)
     assert total["unknown"] < total["rows"] / 10000 and total["refused"] < total["rows"] / 10000
@@ -263,29 +289,38 @@ def test_rows_agree_with_libdw():
 
 def test_the_oracle_sees_a_wrong_row(tmp_path):
     printed = deltas("--registers", LOADER).stdout
-    for what, wrong in (r"rsp\+16 ", "rsp+24 "), (r"cfa-16 ", "cfa-24 "), (r"rbx=cfa-24", "rbx=cfa-16"):
+    for what, wrong in (r"rsp\+16 ", "rsp+24 "), (r"cfa-16 ", "cfa-24 "), (r"rbx=cfa-24",
+            "rbx=cfa-16"):
         bad = re.sub(what, wrong, printed, count=1)
         assert bad != printed
-        p = subprocess.run([f"{BUILD}/tests/cfi-oracle", LOADER], input=bad, capture_output=True, text=True)
+        p = subprocess.run([f"{BUILD}/tests/cfi-oracle", LOADER], input=bad, capture_output=True,
+                           text=True)
         assert p.returncode == 1 and " disagreements=0" not in p.stdout, what
 
 
 def test_a_stack_through_the_lazy_resolver_is_whole(tmp_path):
-    # ld.so's resolver keeps its CFA in RBX over its call of _dl_fixup, whose callees save it in turn.
-    (tmp_path / "lazy.c").write_text("#include <stdlib.h>\nint main(void) { return abs(-3) - 3; }\n")
-    subprocess.run(["gcc", "-O1", "-fno-builtin", "-Wl,-z,lazy", "-o", tmp_path / "lazy", tmp_path / "lazy.c"], check=True)
-    gdb = subprocess.run(["gdb", "-nx", "-batch", "-iex", "set debuginfod enabled off", "-iex", "set auto-load off", "-ex", "break main", "-ex", "run",
-                          "-ex", "break do_lookup_x", "-ex", "continue", "-x", f"{HERE}/gdb_stacks.py", "-ex", f"generate-core-file {tmp_path}/core", tmp_path / "lazy"],
-                         input="here\n",
-                         capture_output=True, text=True, timeout=60)
+    # ld.so's resolver keeps its CFA in RBX over its call of _dl_fixup, whose callees save it in
+    # turn.
+    (tmp_path / "lazy.c").write_text(
+            "#include <stdlib.h>\nint main(void) { return abs(-3) - 3; }\n")
+    subprocess.run(["gcc", "-O1", "-fno-builtin", "-Wl,-z,lazy", "-o", tmp_path / "lazy",
+                    tmp_path / "lazy.c"], check=True)
+    gdb = subprocess.run(["gdb", "-nx", "-batch", "-iex", "set debuginfod enabled off", "-iex",
+                          "set auto-load off", "-ex", "break main", "-ex", "run", "-ex",
+                          "break do_lookup_x", "-ex", "continue", "-x", f"{HERE}/gdb_stacks.py",
+                          "-ex", f"generate-core-file {tmp_path}/core", tmp_path / "lazy"],
+                         input="here\n", capture_output=True, text=True, timeout=60)
     assert "STACKS" in gdb.stdout, gdb.stderr
     (theirs,) = json.loads(gdb.stdout.split("STACKS")[1].splitlines()[0]).values()
-    said = subprocess.run([f"{BUILD}/prof-dump", tmp_path / "core"], capture_output=True, text=True, timeout=60)
+    said = subprocess.run([f"{BUILD}/prof-dump", tmp_path / "core"], capture_output=True, text=True,
+                          timeout=60)
     assert said.returncode == 0, said.stderr
     frames = [line.split() for line in said.stdout.splitlines() if re.match(r" *\d+ ", line)]
     assert [int(frame[1], 16) for frame in frames] == theirs, said.stdout
     names = [frame[2] for frame in frames]
-    assert names[:2] == ["do_lookup_x", "_dl_lookup_symbol_x"] and "_dl_fixup" in names and names[-1] == "_start", names
+    assert names[:2] == ["do_lookup_x",
+                         "_dl_lookup_symbol_x"] and "_dl_fixup" in names and names[
+            -1] == "_start", names
 
 
 def test_saved_rbx_is_printed_when_it_is_asked_for():
@@ -300,7 +335,8 @@ def test_saved_rbx_is_printed_when_it_is_asked_for():
 
 
 def serve(tmp_path, *files, **kw):
-    """(exit of prof-deltas, its standard error, {name: (status, lines)} or what the peer said, exit of the peer)"""
+    """(exit of prof-deltas, its standard error, {name: (status, lines)} or what the peer said, exit
+    of the peer)"""
     (tmp_path / "bpf").mkdir(exist_ok=True)
     with open(tmp_path / "said", "w") as said:
         peer = subprocess.Popen([f"{BUILD}/tests/rows-peer", tmp_path, *files], stdout=said)
@@ -329,7 +365,8 @@ def test_served_rows_are_those_printed(tmp_path):
     tool, said, peer = serve(tmp_path, f"fd:{LIBC}", LOADER, f"late:{LIBC}")
     assert (tool.returncode, tool.stderr, peer) == (0, "", 0)
     libc, loader, late = answers(said)
-    # In these two, ELF addresses of code are file offsets. Where the text ends with a function, only the printed form says that it does.
+    # In these two, ELF addresses of code are file offsets. Where the text ends with a function,
+    # only the printed form says that it does.
     for answer, path in (libc, LIBC), (loader, LOADER):
         printed, served = rows(path), without_repeats(answer[2])
         assert answer[1] == 0 and served == printed[: len(served)]
@@ -339,19 +376,24 @@ def test_served_rows_are_those_printed(tmp_path):
 
 def test_each_bad_file_is_answered_and_none_stops_the_service(tmp_path):
     bad = patched(tmp_path, 64 + 32, "<Q", 1 << 63)
-    tool, said, peer = serve(tmp_path, "/etc/passwd", "/etc", bad, "/dev/null", f"never:{LIBC}", f"{DATA}/ordinary")
+    tool, said, peer = serve(tmp_path, "/etc/passwd", "/etc", bad, "/dev/null", f"never:{LIBC}",
+                             f"{DATA}/ordinary")
     assert (tool.returncode, peer) == (0, 0)
     assert [a[1] for a in answers(said)] == [1, 1, 3, 1, 6, 0]
 
 
 def test_many_requests_in_flight_are_all_answered(tmp_path):
-    tool, said, peer = serve(tmp_path, *[f"{'fd:' if i % 2 else ''}{DATA}/{'ordinary' if i % 3 else 'unusual'}" for i in range(40)])
+    tool, said, peer = serve(tmp_path,
+                             *[
+            f"{'fd:' if i % 2 else ''}{DATA}/{'ordinary' if i % 3 else 'unusual'}"
+            for i in range(40)])
     assert (tool.returncode, peer) == (0, 0)
     found = answers(said)
     assert len(found) == 40 and all(a[1] == 0 and a[2] for a in found)
 
 
-@pytest.mark.parametrize("kind, want", [("schema", "another schema"), ("garbage", "no message of ours")])
+@pytest.mark.parametrize("kind, want",
+                         [("schema", "another schema"), ("garbage", "no message of ours")])
 def test_a_peer_of_another_kind_is_refused_in_one_line(tmp_path, kind, want):
     tool, said, peer = serve(tmp_path, f"{kind}:{LIBC}")
     assert tool.returncode == 1 and want in tool.stderr and len(tool.stderr.splitlines()) == 1
@@ -361,16 +403,20 @@ def test_a_peer_of_another_kind_is_refused_in_one_line(tmp_path, kind, want):
 def test_the_service_ends_when_its_life_pipe_closes(tmp_path):
     (tmp_path / "bpf").mkdir()
     ours, theirs = os.pipe()
-    peer = subprocess.Popen([f"{BUILD}/tests/rows-peer", tmp_path, f"never:{LIBC}"], stdout=subprocess.PIPE, text=True)
-    tool = subprocess.Popen([f"{BUILD}/prof-deltas", "--run-dir", tmp_path, "--life-fd", str(ours)], pass_fds=[ours], stderr=subprocess.PIPE, text=True)
+    peer = subprocess.Popen([f"{BUILD}/tests/rows-peer", tmp_path, f"never:{LIBC}"],
+                            stdout=subprocess.PIPE, text=True)
+    tool = subprocess.Popen([f"{BUILD}/prof-deltas", "--run-dir", tmp_path, "--life-fd", str(ours)],
+                            pass_fds=[ours], stderr=subprocess.PIPE, text=True)
     os.close(ours)
     os.write(theirs, b"S")
     assert answers(peer.communicate(timeout=30)[0])[0][1] == 6, "'S' alone does not end it"
     assert tool.wait(timeout=30) == 0
     os.close(theirs)
-    peer = subprocess.Popen([f"{BUILD}/tests/rows-peer", tmp_path, f"never:{LIBC}", f"never:{LOADER}"], stdout=subprocess.PIPE, text=True)
+    peer = subprocess.Popen([f"{BUILD}/tests/rows-peer", tmp_path, f"never:{LIBC}",
+                             f"never:{LOADER}"], stdout=subprocess.PIPE, text=True)
     ours, theirs = os.pipe()
-    tool = subprocess.Popen([f"{BUILD}/prof-deltas", "--run-dir", tmp_path, "--life-fd", str(ours)], pass_fds=[ours], stderr=subprocess.PIPE, text=True)
+    tool = subprocess.Popen([f"{BUILD}/prof-deltas", "--run-dir", tmp_path, "--life-fd", str(ours)],
+                            pass_fds=[ours], stderr=subprocess.PIPE, text=True)
     os.close(ours)
     os.close(theirs)
     assert tool.wait(timeout=30) == 0
@@ -380,17 +426,20 @@ def test_the_service_ends_when_its_life_pipe_closes(tmp_path):
 def test_without_a_peer_the_service_says_so(tmp_path):
     p = deltas("--run-dir", tmp_path / "none", timeout=120)  # it waits for a minute
     # 75: it may be started again.
-    assert p.returncode == 75 and "cannot reach prof-bpf" in p.stderr and len(p.stderr.splitlines()) == 1
+    assert p.returncode == 75 and "cannot reach prof-bpf" in p.stderr and len(
+            p.stderr.splitlines()) == 1
 
 
 @pytest.mark.skipif("asan" in BUILD, reason="a sanitizer's shadow counts as data")
 def test_where_libgcc_installs_a_handler_its_rows_do_not_hold():
-    """From the call that overwrites what its frame has saved to where RSP is taken from RCX, in each of the functions that raise and resume."""
+    """From the call that overwrites what its frame has saved to where RSP is taken from RCX, in
+    each of the functions that raise and resume."""
     text = rows("/lib/x86_64-linux-gnu/libgcc_s.so.1")
     ends = [i for i, row in enumerate(text) if row[1] == "rcx+8"]
     assert len(ends) == 4
     for i in ends:
-        # Where their return address is instead is known for the two calls, and of no use behind them.
+        # Where their return address is instead is known for the two calls, and of no use behind
+        # them.
         cfa, rbp, ra, derived = text[i - 2][1:]
         assert (cfa, rbp, derived) == ("rbp+16", "undefined", "derived"), text[i - 3:i + 1]
         assert re.fullmatch(r"cfa-\d+", ra) and ra != "cfa-8", text[i - 3:i + 1]
@@ -405,6 +454,7 @@ __attribute__((noinline)) int told(int n) { return n * 3; }
 int main(int argc, char **argv) { return told(argc); }
 """)
     subprocess.run(["gcc", "-O1", "-o", tmp_path / "p", tmp_path / "p.c"], check=True)
-    p = deltas("-s", tmp_path / "p", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_DATA, (9 << 20, 9 << 20)))
+    p = deltas("-s", tmp_path / "p",
+               preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_DATA, (9 << 20, 9 << 20)))
     assert p.returncode == 0, p.stderr
     assert re.search(r"rows=\d{1,2} .* fdes=[3-9] ", p.stdout), p.stdout

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""prof-symd as a whole: against addr2line, eu-addr2line and nm, by hand on streams, and between its peers."""
+"""prof-symd as a whole: against addr2line, eu-addr2line and nm, by hand on streams, and between its
+peers."""
 import bisect
 import os
 import random
@@ -90,7 +91,8 @@ def some_addresses(path, count):
 
 
 def eu_addr2line(path, addresses):
-    out = run("eu-addr2line", "-f", "-i", "-C", "-a", "-e", path, *[f"{a:#x}" for a in addresses]).stdout.decode().splitlines()
+    out = run("eu-addr2line", "-f", "-i", "-C", "-a", "-e", path,
+              *[f"{a:#x}" for a in addresses]).stdout.decode().splitlines()
     answers, i = [], 0
     while i < len(out):
         if re.fullmatch("0x[0-9a-f]{8,}", out[i]):
@@ -105,7 +107,8 @@ def eu_addr2line(path, addresses):
 
 def llvm_addr2line(path, addresses):
     """libdw's own front end cannot read what clang 14 and rustc leave out (.debug_aranges)."""
-    out = run("llvm-addr2line", "-f", "-i", "-C", "-p", "-a", "-e", path, *[f"{a:#x}" for a in addresses]).stdout.decode().splitlines()
+    out = run("llvm-addr2line", "-f", "-i", "-C", "-p", "-a", "-e", path,
+              *[f"{a:#x}" for a in addresses]).stdout.decode().splitlines()
     answers = []
     for line in out:
         line = re.sub(r" \(discriminator \d+\)", "", line)
@@ -118,14 +121,17 @@ def llvm_addr2line(path, addresses):
 
 
 def same_calls(ours, theirs):
-    """Where there is no linkage name, ours has the scopes before the plain one. Line 0 is "?" to some."""
+    """Where there is no linkage name, ours has the scopes before the plain one. Line 0 is "?" to
+    some."""
     def same(x, y):
-        return (x[0] == y[0] or x[0].endswith("::" + y[0])) and x[1].replace(":?", ":0") == y[1].replace(":?", ":0")
+        return (x[0] == y[0] or x[0].endswith("::" + y[0])) and x[1].replace(":?",
+                ":0") == y[1].replace(":?", ":0")
     return len(ours) == len(theirs) and all(same(x, y) for x, y in zip(last(ours), last(theirs)))
 
 
 def same_places(ours, theirs):
-    return [c[1].replace(":?", ":0") for c in last(ours)] == [c[1].replace(":?", ":0") for c in last(theirs)]
+    return [c[1].replace(":?", ":0") for c in last(ours)] == [c[1].replace(":?", ":0")
+            for c in last(theirs)]
 
 
 def nm_symbols(path, *options):
@@ -134,14 +140,17 @@ def nm_symbols(path, *options):
     table = {}
     for line in out.splitlines():
         words = [w.strip() for w in line.split("|")]
-        if len(words) == 7 and (words[2] == "i" or words[2] in "tTwW" and words[3] in ("FUNC", "NOTYPE")) and int(words[4] or "0", 16):
+        if len(words) == 7 and (words[2] == "i" or words[2] in "tTwW"
+                                and words[3] in ("FUNC", "NOTYPE")) and int(words[4] or "0", 16):
             start = int(words[1], 16)
-            table.setdefault(start, {}).setdefault(words[0].split("@")[0], start + int(words[4], 16))
+            table.setdefault(start, {}).setdefault(words[0].split("@")[0],
+                                                   start + int(words[4], 16))
     return table
 
 
 def debug_file(path):
-    build_id = re.search("Build ID: ([0-9a-f]+)", run("readelf", "-n", path).stdout.decode()).group(1)
+    build_id = re.search("Build ID: ([0-9a-f]+)",
+                         run("readelf", "-n", path).stdout.decode()).group(1)
     return Path(DEBUG) / ".build-id" / build_id[:2] / f"{build_id[2:]}.debug"
 
 
@@ -184,26 +193,34 @@ def programs(tmp_path_factory):
     return made
 
 
-@pytest.mark.parametrize("name", ["c-dwarf5", "c-dwarf4", "c-packed", "c-packed-gnu", "c-static", "c-clang", "cxx-dwarf5", "cxx-dwarf4-packed", "cxx-clang"])
+@pytest.mark.parametrize("name",
+                         ["c-dwarf5", "c-dwarf4", "c-packed", "c-packed-gnu", "c-static", "c-clang",
+                          "cxx-dwarf5", "cxx-dwarf4-packed", "cxx-clang"])
 def test_inlined_calls_agree_with_other_readers(programs, name):
     path = programs[name]
     table = nm_symbols(path)
-    functions = {n for names in table.values() for n in names if n in ("outer", "hidden", "fails", "main") or n.startswith("_Z")}
+    functions = {n for names in table.values()
+                 for n in names if n in ("outer", "hidden", "fails", "main") or n.startswith("_Z")}
     addresses = text_addresses(path, functions)
     ours = symbolized(path, addresses)
     if name.startswith("c-") and "clang" not in name:
         theirs = eu_addr2line(path, addresses)
-        differ = [(hex(a), last(x), last(y)) for a, x, y in zip(addresses, ours, theirs) if not same_calls(x, y)]
+        differ = [(hex(a), last(x), last(y)) for a, x,
+                  y in zip(addresses, ours, theirs) if not same_calls(x, y)]
         assert len(differ) <= len(addresses) // 100, differ[:5]
     theirs = llvm_addr2line(path, addresses)
-    # Its demangler writes templates and clones differently; how deep, where, and what is in no template must agree.
-    differ = [(hex(a), last(x), last(y)) for a, x, y in zip(addresses, ours, theirs) if not same_places(x, y)]
+    # Its demangler writes templates and clones differently; how deep, where, and what is in no
+    # template must agree.
+    differ = [(hex(a), last(x), last(y)) for a, x,
+              y in zip(addresses, ours, theirs) if not same_places(x, y)]
     assert len(differ) <= len(addresses) // 100, differ[:5]
-    differ = [(x, y) for o, t in zip(ours, theirs) for (x, _), (y, _) in zip(o, t)
-              if not re.search("[<(]|^_Z", y.replace("(.", "")) and x.split("(")[0] != y.split(" (.")[0] and not x.split("(")[0].endswith("::" + y)]
+    differ = [(x, y) for o, t in zip(ours, theirs) for (x, _),
+              (y, _) in zip(o, t) if not re.search("[<(]|^_Z", y.replace("(.", ""))
+              and x.split("(")[0] != y.split(" (.")[0] and not x.split("(")[0].endswith("::" + y)]
     assert not differ, differ[:5]
     assert max(len(x) for x in ours) >= 3
-    assert not any(name in ("sort", "__sort", "anonymous") for calls in ours for name, _ in calls), "names have their scopes"
+    assert not any(name in ("sort", "__sort", "anonymous") for calls in ours for name,
+                   _ in calls), "names have their scopes"
 
 
 @pytest.mark.parametrize("style", ["legacy", "v0"])
@@ -222,11 +239,13 @@ def test_rust_is_named_as_llvm_names_it(tmp_path, style):
     addresses = text_addresses(path, names)
     ours, theirs = symbolized(path, addresses), llvm_addr2line(path, addresses)
     outermost = {calls[-1][0] for calls in ours}
-    assert any("shapes::total" in n for n in outermost) and any("Square" in n and "area" in n for n in outermost)
+    assert any("shapes::total" in n for n in outermost) and any("Square" in n and "area" in n
+            for n in outermost)
     # LLVM 14 demangles only the newer way.
     differ = [(hex(a), x, y) for a, x, y in zip(addresses, ours, theirs) if not same_places(x, y)]
     assert len(differ) <= len(addresses) // 50, differ[:5]
-    assert not any("$" in name or re.search("::h[0-9a-f]{16}", name) or name.startswith("_") for calls in ours for name, _ in calls)
+    assert not any("$" in name or re.search("::h[0-9a-f]{16}", name) or name.startswith("_")
+                   for calls in ours for name, _ in calls)
 
 
 def known(name):
@@ -258,15 +277,19 @@ def test_a_library_with_a_debug_package_agrees_with_elfutils(path):
     assert lines <= 15
 
 
-@pytest.mark.parametrize("path", [LIBC, "/usr/lib/x86_64-linux-gnu/libstdc++.so.6", "/usr/bin/python3.11", "/usr/bin/node", "/usr/bin/sqlite3",
-                                  "/usr/lib/x86_64-linux-gnu/libLLVM-14.so.1"])
+@pytest.mark.parametrize("path",
+                         [LIBC, "/usr/lib/x86_64-linux-gnu/libstdc++.so.6", "/usr/bin/python3.11",
+                          "/usr/bin/node", "/usr/bin/sqlite3",
+                          "/usr/lib/x86_64-linux-gnu/libLLVM-14.so.1"])
 def test_symbols_are_those_of_nm_and_never_stretched(path, tmp_path):
     assert os.path.exists(path)
     # Without its debug file: under another build id there is none.
     copy = tmp_path / "copy"
-    run("objcopy", "-g", "--remove-section=.note.gnu.build-id", "--remove-section=.gnu_debuglink", path, copy)
+    run("objcopy", "-g", "--remove-section=.note.gnu.build-id", "--remove-section=.gnu_debuglink",
+        path, copy)
     table = nm_symbols(copy) or nm_symbols(copy, "-D")
-    ranges = sorted((start, end, name) for start, names in table.items() for name, end in names.items())
+    ranges = sorted((start, end, name) for start, names in table.items() for name,
+                    end in names.items())
     starts = [r[0] for r in ranges]
     longest = max((end - start for start, end, _ in ranges), default=0)
     addresses = some_addresses(copy, 800)
@@ -280,26 +303,35 @@ def test_symbols_are_those_of_nm_and_never_stretched(path, tmp_path):
             i -= 1
         shown[address] = (calls[-1][0], covering)
     names = sorted({c[2] for _, covering in shown.values() for c in covering})
-    plain = run("c++filt", "-i", stdin="\n".join(names).encode()).stdout.decode().splitlines() if names else []
+    plain = run("c++filt", "-i",
+                stdin="\n".join(names).encode()).stdout.decode().splitlines() if names else []
     demangled = dict(zip(names, plain))
     for address, (name, covering) in shown.items():
         if covering:
             nearest = max(c[0] for c in covering)
-            allowed = {demangled[c[2]][:1024] for c in covering if c[0] == nearest} | {c[2][:1024] for c in covering if c[0] == nearest}
+            allowed = {demangled[c[2]][:1024] for c in covering if c[0] == nearest} | {c[2][:1024]
+                    for c in covering if c[0] == nearest}
             assert name in allowed, hex(address)
         else:
             # Only a symbol without a size may name it.
             assert name == "??" or name in unsized_names(copy), hex(address)
 
 
-@pytest.mark.parametrize("name", ["malloc", "free", "calloc", "read", "write", "printf", "fclose", "pthread_mutex_lock"])
+@pytest.mark.parametrize("name",
+                         ["malloc", "free", "calloc", "read", "write", "printf", "fclose",
+                          "pthread_mutex_lock"])
 def test_functions_of_the_c_library_have_the_names_that_people_know(name):
-    address = next(int(w[1], 16) for w in (line.split() for line in run("readelf", "-W", "--dyn-syms", LIBC).stdout.decode().splitlines())
-                   if len(w) > 7 and w[7].split("@")[0] == name)
+    address = next(int(w[1], 16)
+                   for w in (line.split()
+                             for line in run("readelf", "-W", "--dyn-syms",
+                                             LIBC).stdout.decode().splitlines()) if len(w) > 7
+                   and w[7].split("@")[0] == name)
     assert symbolized(LIBC, [address])[0][-1][0] == name
 
 
-@pytest.mark.parametrize("options", [["-Wl,-z,now"], ["-Wl,-z,lazy", "-fcf-protection=none"], ["-fcf-protection", "-Wl,-z,ibtplt", "-Wl,-z,lazy"], ["-fuse-ld=gold"]])
+@pytest.mark.parametrize("options",
+                         [["-Wl,-z,now"], ["-Wl,-z,lazy", "-fcf-protection=none"],
+                          ["-fcf-protection", "-Wl,-z,ibtplt", "-Wl,-z,lazy"], ["-fuse-ld=gold"]])
 @pytest.mark.parametrize("stripped", [False, True])
 def test_slots_of_the_plt_are_those_of_objdump(tmp_path, options, stripped):
     (tmp_path / "p.cc").write_text(CXX)
@@ -308,7 +340,8 @@ def test_slots_of_the_plt_are_those_of_objdump(tmp_path, options, stripped):
     if stripped:
         run("strip", path)
     known, name = {}, None
-    for line in run("objdump", "-dC", *[f"--section={s}" for s in (".plt", ".plt.sec", ".plt.got")], path).stdout.decode().splitlines():
+    for line in run("objdump", "-dC", *[f"--section={s}" for s in (".plt", ".plt.sec", ".plt.got")],
+                    path).stdout.decode().splitlines():
         head = re.match(r"[0-9a-f]+ <(.*)>:$", line)
         if head:
             name = head.group(1) if head.group(1).endswith("@plt") else None
@@ -321,11 +354,14 @@ def test_slots_of_the_plt_are_those_of_objdump(tmp_path, options, stripped):
 def unsized_names(path, cache={}):
     if path not in cache:
         out = run("readelf", "-sW", path).stdout.decode(errors="replace").splitlines()
-        cache[path] = {w[7].split("@")[0] for w in (line.split() for line in out) if len(w) > 7 and w[2] in ("0", "0x0")}
+        cache[path] = {w[7].split("@")[0] for w in (line.split() for line in out) if len(w) > 7
+                       and w[2] in ("0", "0x0")}
     return cache[path]
 
 
-@pytest.mark.parametrize("path", ["/usr/bin/node", "/usr/lib/x86_64-linux-gnu/libLLVM-14.so.1", "/usr/lib/gcc/x86_64-linux-gnu/12/cc1", "/usr/lib/chromium/chromium"])
+@pytest.mark.parametrize("path",
+                         ["/usr/bin/node", "/usr/lib/x86_64-linux-gnu/libLLVM-14.so.1",
+                          "/usr/lib/gcc/x86_64-linux-gnu/12/cc1", "/usr/lib/chromium/chromium"])
 def test_large_programs_take_under_a_second_and_64_mib(path):
     addresses = some_addresses(path, 500)
     before = time.monotonic()
@@ -354,7 +390,8 @@ def test_a_file_over_which_its_reader_is_killed_is_read_once_more(programs, kill
     address = text_addresses(path, {"hidden"})[0]
     plain = run(SYMD, "-e", path, f"{address:x}").stdout
     assert b"p.c:" in plain
-    p = subprocess.Popen([SYMD, "-e", path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    p = subprocess.Popen([SYMD, "-e", path], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                         stderr=subprocess.PIPE)
 
     def ask():
         p.stdin.write(f"{address:x}\n".encode())
@@ -379,7 +416,8 @@ def test_a_file_over_which_its_reader_is_killed_is_read_once_more(programs, kill
     said = p.communicate(timeout=20)[1].decode()
     assert p.returncode == 0 and len(said.splitlines()) == 1
     assert "killed" in said and "want of memory" in said and str(path) in said
-    assert ("once more" in said) == (kills == 1) and ("twice" in said and "leave the tools more memory" in said) == (kills > 1)
+    assert (("once more" in said) == (kills == 1)
+            and ("twice" in said and "leave the tools more memory" in said) == (kills > 1))
 
 
 def test_a_separate_debug_file_is_found_by_its_link_and_checked(programs, tmp_path):
@@ -402,7 +440,9 @@ def test_a_separate_debug_file_is_found_by_its_link_and_checked(programs, tmp_pa
 def test_a_debug_file_is_found_by_build_id(programs, tmp_path):
     path = tmp_path / "p"
     shutil.copy(programs["cxx-dwarf5"], path)
-    addresses = text_addresses(path, {n for names in nm_symbols(path).values() for n in names if n.startswith("_Z4work")})
+    addresses = text_addresses(path,
+                               {n for names in nm_symbols(path).values()
+                                for n in names if n.startswith("_Z4work")})
     whole = symbolized(path, addresses)
     target = debug_file(path)
     existed = target.parent.exists()
@@ -425,7 +465,8 @@ def test_minidebuginfo_names_static_functions(programs, tmp_path):
     run("objcopy", "--remove-section=.note.gnu.build-id", programs["c-dwarf5"], path)
     addresses = text_addresses(path, {"hidden", "outer"})
     names = [calls[-1][0] for calls in symbolized(path, addresses)]
-    run("objcopy", "-S", "--remove-section=.gdb_index", "--keep-symbol=hidden", "--keep-symbol=outer", path, tmp_path / "mini")
+    run("objcopy", "-S", "--remove-section=.gdb_index", "--keep-symbol=hidden",
+        "--keep-symbol=outer", path, tmp_path / "mini")
     run("xz", tmp_path / "mini")
     run("strip", path)
     assert all(calls[-1][0] == "??" for calls in symbolized(path, addresses))
@@ -438,29 +479,35 @@ def test_a_dwz_file_shared_by_two_is_followed(programs, tmp_path):
     for name in ("a", "b"):
         shutil.copy(programs["cxx-dwarf4-packed"], tmp_path / name)
         run("objcopy", "--decompress-debug-sections", tmp_path / name)
-    functions = {n for names in nm_symbols(tmp_path / "a").values() for n in names if n.startswith("_Z")}
+    functions = {n for names in nm_symbols(tmp_path / "a").values()
+                 for n in names if n.startswith("_Z")}
     addresses = text_addresses(tmp_path / "a", functions)
     whole = symbolized(tmp_path / "a", addresses)
     run("env", "-C", tmp_path, "dwz", "-m", "common.debug", "-M", "common.debug", "a", "b")
     assert b".gnu_debugaltlink" in run("readelf", "-SW", tmp_path / "a").stdout
     assert symbolized(tmp_path / "a", addresses) == whole
     (tmp_path / "common.debug").unlink()
-    assert [c[-1][0].split(" [")[0] for c in symbolized(tmp_path / "a", addresses)] == [c[-1][0].split(" [")[0] for c in whole]
+    assert [c[-1][0].split(" [")[0]
+            for c in symbolized(tmp_path / "a", addresses)] == [c[-1][0].split(" [")[0]
+            for c in whole]
 
 
 def test_addresses_come_from_arguments_or_standard_input(programs):
     path = programs["c-dwarf5"]
     address = text_addresses(path, {"hidden"})[0]
     by_argument = run(SYMD, "-e", path, f"{address:x}", f"0x{address:X}").stdout
-    assert by_argument == run(SYMD, "-e", path, stdin=f"{address:#x}\n\n{address:x}".encode()).stdout
+    assert by_argument == run(SYMD, "-e", path,
+                              stdin=f"{address:#x}\n\n{address:x}".encode()).stdout
     assert by_argument.startswith(b"hidden at ")
-    assert run(SYMD, "-a", "-s", "-f", "-i", "-C", "-p", "-e", path, f"{address:x}").stdout.decode().startswith(f"{address:#018x}: hidden at p.c:")
+    assert run(SYMD, "-a", "-s", "-f", "-i", "-C", "-p", "-e", path,
+               f"{address:x}").stdout.decode().startswith(f"{address:#018x}: hidden at p.c:")
     assert run(SYMD, "-e", path, "ffffffffffffffff", "0").stdout == b"?? ??:0\n?? ??:0\n"
 
 
 def one_line(p):
     lines = p.stderr.decode().splitlines()
-    assert p.returncode != 0 and len(lines) == 1 and lines[0].startswith("prof-symd: error: "), (p.returncode, p.stderr)
+    assert p.returncode != 0 and len(lines) == 1 and lines[0].startswith("prof-symd: error: "), (
+            p.returncode, p.stderr)
     return lines[0]
 
 
@@ -477,7 +524,8 @@ def test_bad_input_gets_one_clear_line(programs, tmp_path):
     assert "64-bit" in one_line(run(SYMD, "-e", tmp_path / "object.o", "1", ok=False))
     assert "address" in one_line(run(SYMD, "-e", programs["c-dwarf5"], "xyz", ok=False))
     assert "not an option" in one_line(run(SYMD, "run.prof", ok=False))
-    assert "--memory: 0: out of range; give a size from 1M to 64G" in one_line(run(SYMD, "-m", "0", ok=False))
+    assert "--memory: 0: out of range; give a size from 1M to 64G" in one_line(run(SYMD, "-m", "0",
+            ok=False))
 
 
 def test_damaged_files_never_crash(programs, tmp_path):
@@ -498,7 +546,8 @@ def fields(text, kind):
     found = []
     for line in text.splitlines():
         if line.startswith(kind + " "):
-            found.append({k: v.strip('"') for k, v in re.findall(r'(\w+)=("(?:[^"\\]|\\.)*"|\S*)', line)})
+            found.append({k: v.strip('"') for k,
+                          v in re.findall(r'(\w+)=("(?:[^"\\]|\\.)*"|\S*)', line)})
     return found
 
 
@@ -510,7 +559,8 @@ def offset_of(path, function, into=0):
     address = min(text_addresses(path, {function})) + into
     for line in run("readelf", "-lW", path).stdout.decode().splitlines():
         words = line.split()
-        if words and words[0] == "LOAD" and int(words[2], 16) <= address < int(words[2], 16) + int(words[4], 16):
+        if words and words[0] == "LOAD" and int(words[2], 16) <= address < int(words[2],
+                16) + int(words[4], 16):
             return address - int(words[2], 16) + int(words[1], 16), address
     raise AssertionError
 
@@ -519,12 +569,14 @@ def check_named(text, path, address):
     functions = {f["id"]: f["name"] for f in fields(text, "function")}
     frames = fields(text, "frame")
     assert fields(text, "hello")[0]["kind"] == "1"
-    assert [functions[i] for i in frames[0]["functions"].strip("[]").split(",")] == ["do_syscall_64"]
+    assert [functions[i]
+            for i in frames[0]["functions"].strip("[]").split(",")] == ["do_syscall_64"]
     native = [f for f in frames if f["kind"] == "0"]
     assert int(native[0]["address"], 0) == address
     names = [functions[i] for i in native[0]["functions"].strip("[]").split(",")]
     assert names[-1] == "hidden"
-    build_id = re.search("Build ID: ([0-9a-f]+)", run("readelf", "-n", path).stdout.decode()).group(1)
+    build_id = re.search("Build ID: ([0-9a-f]+)",
+                         run("readelf", "-n", path).stdout.decode()).group(1)
     files = fields(text, "file")
     assert [f["build_id"] for f in files if f["path"] == str(path)] == [build_id]
     assert len({f["id"] for f in files}) == len(files)
@@ -534,7 +586,8 @@ def check_named(text, path, address):
 def test_a_raw_stream_is_named_by_hand(programs):
     path = programs["c-dwarf5"]
     offset, address = offset_of(path, "hidden")
-    raw = run(PEER, "raw", f"{path}:{offset:x}", f"{path}:{offset:x}:0", f"{LIBC}:{text_section(LIBC)[0]:x}", "/missing:10").stdout
+    raw = run(PEER, "raw", f"{path}:{offset:x}", f"{path}:{offset:x}:0",
+              f"{LIBC}:{text_section(LIBC)[0]:x}", "/missing:10").stdout
     named = run(SYMD, stdin=raw).stdout
     text = printed(named)
     functions, native = check_named(text, path, address)
@@ -597,10 +650,13 @@ def deploy(tmp_path, peer_options, places, options=()):
 
 
 @pytest.mark.parametrize("options, reason", [([], "0"), (["-c"], "3")])
-def test_deployed_it_names_by_descriptors_and_leaves_when_export_did(programs, tmp_path, options, reason):
+def test_deployed_it_names_by_descriptors_and_leaves_when_export_did(programs, tmp_path, options,
+        reason):
     path = programs["c-dwarf5"]
     offset, address = offset_of(path, "hidden")
-    bpf, tool, export = deploy(tmp_path, options, [f"{path}:{offset:x}", f"{LIBC}:{text_section(LIBC)[0]:x}", "/missing:10"])
+    bpf, tool, export = deploy(tmp_path, options,
+                               [f"{path}:{offset:x}", f"{LIBC}:{text_section(LIBC)[0]:x}",
+                                "/missing:10"])
     text = export.communicate(timeout=30)[0].decode()
     assert tool.wait(timeout=10) == (75 if options else 0) and bpf.wait(timeout=10) == 0
     check_named(text, path, address)
@@ -611,7 +667,8 @@ def test_deployed_it_names_by_descriptors_and_leaves_when_export_did(programs, t
 
 
 def test_dwarf_beyond_the_memory_limit_leaves_symbols_and_says_which(programs, tmp_path):
-    """A function of 300,000 lines, and one of a few: a small file, of which libdw makes some 30 MiB."""
+    """A function of 300,000 lines, and one of a few: a small file, of which libdw makes some 30
+    MiB."""
     (tmp_path / "big.c").write_text("""
 __attribute__((noinline)) int large(int n)
 {
@@ -623,17 +680,21 @@ int main(int argc, char **argv) { return large(argc); }
     run("env", "-C", tmp_path, "gcc", "-O1", "-g", "-o", "big\nfile", "big.c")
     path, small = tmp_path / "big\nfile", programs["c-dwarf5"]
     offset, _ = offset_of(path, "large")
-    places = [f"{path}:{offset:x}", f"{path}:{offset + 1000:x}", f"{small}:{offset_of(small, 'hidden')[0]:x}", f"{path}:{offset + 2000:x}"]
+    places = [f"{path}:{offset:x}", f"{path}:{offset + 1000:x}",
+              f"{small}:{offset_of(small, 'hidden')[0]:x}", f"{path}:{offset + 2000:x}"]
     bpf, tool, export = deploy(tmp_path, [], places, ["--memory-limit", "64M"])
     text = export.communicate(timeout=60)[0].decode()
     said = tool.stderr.read().decode()
     assert tool.wait(timeout=10) == 0 and bpf.wait(timeout=10) == 0
     functions = {f["id"]: f for f in fields(text, "function")}
-    found = [functions[f["functions"].strip("[]").split(",")[-1]]["name"] for f in fields(text, "frame") if f["kind"] == "0" and f["functions"] != "[]"]
+    found = [functions[f["functions"].strip("[]").split(",")[-1]]["name"]
+             for f in fields(text, "frame") if f["kind"] == "0" and f["functions"] != "[]"]
     assert found.count("large") == 3 and "hidden" in found, text
     lines = said.splitlines()
-    assert len(lines) == 2 and all("--memory-limit" in line for line in lines) and "libdw" not in said, said
-    assert "big\\x0afile: its debug information takes more memory" in lines[0] and "of 1 files was too much" in lines[1], said
+    assert len(lines) == 2 and all("--memory-limit" in line
+                                   for line in lines) and "libdw" not in said, said
+    assert "big\\x0afile: its debug information takes more memory" in lines[
+            0] and "of 1 files was too much" in lines[1], said
 
 
 def test_a_debug_file_is_asked_for_by_name(programs, tmp_path):
@@ -653,7 +714,8 @@ def test_a_file_that_never_comes_holds_the_stream_two_seconds(programs, tmp_path
     path = programs["c-dwarf5"]
     offset, _ = offset_of(path, "hidden")
     before = time.monotonic()
-    bpf, tool, export = deploy(tmp_path, ["-s"], [f"{path}:{offset:x}", f"{LIBC}:{text_section(LIBC)[0]:x}"])
+    bpf, tool, export = deploy(tmp_path, ["-s"],
+                               [f"{path}:{offset:x}", f"{LIBC}:{text_section(LIBC)[0]:x}"])
     text = export.communicate(timeout=30)[0].decode()
     assert tool.wait(timeout=10) == 0 and bpf.wait(timeout=10) == 0
     assert 1.9 < time.monotonic() - before < 4
@@ -690,10 +752,13 @@ int main(int argc, char **argv) { (void)argv; return inner(argc) + hidden(argc);
 
 
 def test_the_names_by_which_a_c_library_calls_itself_are_not_shown(tmp_path):
-    """As glibc's are with its debug symbols: __GI___mmap64 is mmap, and what has no other name loses the prefix."""
+    """As glibc's are with its debug symbols: __GI___mmap64 is mmap, and what has no other name
+    loses the prefix."""
     (tmp_path / "x.c").write_text(INNER_NAMES)
     run("gcc", "-g", "-O2", "-o", tmp_path / "x", tmp_path / "x.c")
-    symbols = dict(reversed(line.split()[::2]) for line in run("nm", tmp_path / "x").stdout.decode().splitlines() if len(line.split()) == 3)
+    symbols = dict(reversed(line.split()[::2])
+                   for line in run("nm", tmp_path / "x").stdout.decode().splitlines()
+                   if len(line.split()) == 3)
     for symbol, name in (("work", "work"), ("__GI_hidden", "hidden")):
         out = run(SYMD, "-e", tmp_path / "x", symbols[symbol]).stdout.decode()
         assert out.split(" at ")[0] == name, out

@@ -9,14 +9,16 @@ BUILD = ROOT / os.environ.get("PROFPIPE_BUILD", "build/release")
 
 
 def test_page_is_what_the_table_prints():
-    printed = subprocess.run([BUILD / "tests/print-protocol"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    printed = subprocess.run([BUILD / "tests/print-protocol"], cwd=ROOT, check=True,
+                             capture_output=True, text=True).stdout
     page = (ROOT / "docs/protocol.md").read_text()
     assert page == printed, "renew it: build/release/tests/print-protocol > docs/protocol.md"
 
 
 def test_every_message_of_the_table_has_its_heading():
     table = (ROOT / "common/wire/messages.def").read_text()
-    names = [line.split("(")[1].split(",")[1].strip() for line in table.splitlines() if line.startswith("MSG_BEGIN(")]
+    names = [line.split("(")[1].split(",")[1].strip()
+             for line in table.splitlines() if line.startswith("MSG_BEGIN(")]
     page = (ROOT / "docs/protocol.md").read_text()
     assert len(names) > 20
     for name in names:

@@ -16,11 +16,14 @@ from conftest import BUILD, profpipe
 ROOMS = os.path.join(os.path.dirname(__file__), "python", "rooms.py")
 ODD_ROOMS = os.path.join(os.path.dirname(__file__), "python", "odd_rooms.py")
 # Debian's own, and whatever else is on the machine.
-PYTHONS = ["/usr/bin/python3"] + sorted(p for p in glob.glob(os.path.expanduser("~/.pyenv/versions/3.*/bin/python")) if os.access(p, os.X_OK))
+PYTHONS = ["/usr/bin/python3"] + sorted(p
+                                        for p in glob.glob(
+        os.path.expanduser("~/.pyenv/versions/3.*/bin/python")) if os.access(p, os.X_OK))
 
 
 def interpreted(path):
-    """The interpreted frames of each sample of a text output, root first: [(function, file, line)]."""
+    """The interpreted frames of each sample of a text output, root first: [(function, file, line)].
+    """
     stack, stacks = [], []
     for line in open(path, errors="replace"):
         if not line.startswith("\t"):
@@ -37,11 +40,13 @@ def interpreted(path):
 
 
 def score(rooms, stacks):
-    """By room: (samples with exactly its stack, samples in it), and one wrong stack as an example."""
+    """By room: (samples with exactly its stack, samples in it), and one wrong stack as an example.
+    """
     right, all_of, wrong = collections.Counter(), collections.Counter(), {}
     expected = {r["room"]: [(f, line, name) for f, line, name in r["stack"]] for r in rooms}
     for stack in stacks:
-        at = next((i for i, f in enumerate(stack) if f[0].rsplit(".", 1)[-1].startswith("spin_")), None)
+        at = next((i for i, f in enumerate(stack) if f[0].rsplit(".", 1)[-1].startswith("spin_")),
+                  None)
         if at is None:
             continue
         room = stack[at][0].rsplit(".", 1)[-1][len("spin_"):]
@@ -57,7 +62,8 @@ def score(rooms, stacks):
 def check(label, tmp_path, command, rooms_py=ROOMS, root="", **kw):
     """Runs rooms.py by a command, and says the score."""
     out, said = tmp_path / "out.txt", tmp_path / "rooms.json"
-    p = profpipe("record", "-q", "-F", 499, "-o", out, "--", *command(rooms_py, "0.05", "/rooms.json" if root else str(said)), **kw)
+    p = profpipe("record", "-q", "-F", 499, "-o", out, "--",
+                 *command(rooms_py, "0.05", "/rooms.json" if root else str(said)), **kw)
     assert p.returncode == 0, p.stderr
     with open(f"{root}/rooms.json" if root else said) as f:
         rooms = json.load(f)
@@ -65,7 +71,8 @@ def check(label, tmp_path, command, rooms_py=ROOMS, root="", **kw):
     total = sum(right.values()) / max(1, sum(all_of.values()))
     print(f"{label}: {total:.2%} of {sum(all_of.values())} samples in {len(all_of)} rooms")
     for room, (got, expected) in sorted(wrong.items()):
-        print(f"  {room}: {right[room]} of {all_of[room]}\n    got      {got[-6:]}\n    expected {expected[-6:] if expected else None}")
+        print(f"  {room}: {right[room]} of {all_of[room]}\n    got      {got[-6:]}\n"
+              f"    expected {expected[-6:] if expected else None}")
     assert len(all_of) > 0.8 * len(rooms)
     # Nor are there many samples in a room that show no Python at all.
     assert sum(all_of.values()) > 0.7 * 0.05 * 499 * len(rooms)
@@ -73,7 +80,8 @@ def check(label, tmp_path, command, rooms_py=ROOMS, root="", **kw):
 
 
 def version(python, *prefix):
-    p = subprocess.run([*prefix, python, "-c", "import sys; print(sys.version.split()[0])"], capture_output=True, text=True)
+    p = subprocess.run([*prefix, python, "-c", "import sys; print(sys.version.split()[0])"],
+                       capture_output=True, text=True)
     assert p.returncode == 0, p.stderr
     return f"CPython {p.stdout.strip()}"
 
@@ -86,54 +94,74 @@ def test_stacks_are_as_python_says(python, tmp_path):
 def test_a_renamed_and_stripped_interpreter_is_known_by_what_is_in_it(tmp_path):
     snake = tmp_path / "snake"
     subprocess.run(["strip", "-s", "-o", snake, os.path.realpath("/usr/bin/python3")], check=True)
-    check(f"renamed, stripped {version('/usr/bin/python3')}", tmp_path, lambda *args: [snake, *args], env={**os.environ, "PYTHONHOME": "/usr"})
+    check(f"renamed, stripped {version('/usr/bin/python3')}", tmp_path,
+          lambda *args: [snake, *args], env={**os.environ, "PYTHONHOME": "/usr"})
 
 
 def test_a_version_that_is_not_known_is_said_once_and_keeps_its_native_frames(tmp_path):
     python = os.path.realpath("/usr/bin/python3")
-    p = subprocess.run([python, "-c", "import sys; print(sys.hexversion)"], capture_output=True, text=True)
+    p = subprocess.run([python, "-c", "import sys; print(sys.hexversion)"], capture_output=True,
+                       text=True)
     with open(python, "rb") as f:
         text = f.read().replace(struct.pack("<I", int(p.stdout)), struct.pack("<I", 0x036302F0))
     for name in "one", "other":
         (tmp_path / name).write_bytes(text)
         (tmp_path / name).chmod(0o755)
     work = "import time\nend = time.time() + 2\nwhile time.time() < end: pass"
-    p = profpipe("record", "-F", 199, "-o", tmp_path / "out.txt", "--", "sh", "-c", '"$0" -Sc "$2" & "$1" -Sc "$2"; wait', tmp_path / "one", tmp_path / "other", work,
+    p = profpipe("record", "-F", 199, "-o", tmp_path / "out.txt", "--", "sh", "-c",
+                 '"$0" -Sc "$2" & "$1" -Sc "$2"; wait', tmp_path / "one", tmp_path / "other", work,
                  env={**os.environ, "PYTHONHOME": "/usr"})
     assert p.returncode == 0, p.stderr
     assert p.stderr.count("CPython 3.99.2: this build is not known") == 1, p.stderr
-    assert not any(interpreted(tmp_path / "out.txt")) and "_PyEval_EvalFrameDefault" in (tmp_path / "out.txt").read_text()
+    assert not any(interpreted(tmp_path / "out.txt")) and "_PyEval_EvalFrameDefault" in (
+            tmp_path / "out.txt").read_text()
 
 
 def test_an_interpreter_that_is_embedded_in_a_program_is_walked(tmp_path):
     def by_gdb(rooms, seconds, said):
-        return ["gdb", "-batch", "-nx", "-ex", f"python import sys; sys.argv = {['', seconds, said]!r}; exec(compile(open({rooms!r}).read(), {rooms!r}, 'exec'))"]
+        return ["gdb", "-batch", "-nx", "-ex",
+                f"python import sys; sys.argv = {['', seconds, said]!r}; "
+                f"exec(compile(open({rooms!r}).read(), {rooms!r}, 'exec'))"]
     check("gdb's own", tmp_path, by_gdb)
 
 
 # What prof-symd asks by name. Extension modules need the other names, but none of these.
-ASKED = "_PyEval_EvalFrameDefault PyGILState_GetThisThreadState PyThread_tss_get PyThread_tss_is_created _PyThreadState_UncheckedGet PyCode_Type Py_Version PyEval_EvalFrameEx"
+ASKED = ("_PyEval_EvalFrameDefault PyGILState_GetThisThreadState PyThread_tss_get "
+         "PyThread_tss_is_created _PyThreadState_UncheckedGet PyCode_Type Py_Version "
+         "PyEval_EvalFrameEx")
 
 
 def test_an_interpreter_that_is_linked_in_and_stripped_is_known_by_what_is_in_it(tmp_path):
     python = "/usr/bin/python3"
-    where = "import sys, sysconfig; print(sysconfig.get_path('include'), sysconfig.get_config_var('LIBPL'), 'libpython%d.%d' % sys.version_info[:2])"
-    include, library, name = subprocess.run([python, "-c", where], capture_output=True, text=True, check=True).stdout.split()
-    (tmp_path / "main.c").write_text("#include <Python.h>\nint main(int argc, char **argv) { return Py_BytesMain(argc, argv); }\n")
-    (tmp_path / "names").write_text(f"{{ global: Py*; _Py*; local: {' '.join(name + ';' for name in ASKED.split())} *; }};\n")
+    where = ("import sys, sysconfig; print(sysconfig.get_path('include'), "
+             "sysconfig.get_config_var('LIBPL'), 'libpython%d.%d' % sys.version_info[:2])")
+    include, library, name = subprocess.run([python, "-c", where], capture_output=True, text=True,
+                                            check=True).stdout.split()
+    (tmp_path / "main.c").write_text(
+            "#include <Python.h>\nint main(int argc, char **argv) { return "
+            "Py_BytesMain(argc, argv); }\n")
+    (tmp_path / "names").write_text(f"{{ global: Py*; _Py*; local: "
+                                    f"{' '.join(name + ';' for name in ASKED.split())} *; }};\n")
 
     def link(to, *flags):
-        subprocess.run(["gcc", "-s", "-I", include, "-o", tmp_path / to, tmp_path / "main.c", *flags, "-Wl,--no-whole-archive", "-lexpat", "-lz", "-lm"], check=True)
-        said = subprocess.run(["nm", "-D", "--defined-only", tmp_path / to], capture_output=True, text=True, check=True).stdout
+        subprocess.run(["gcc", "-s", "-I", include, "-o", tmp_path / to, tmp_path / "main.c",
+                        *flags, "-Wl,--no-whole-archive", "-lexpat", "-lz", "-lm"], check=True)
+        said = subprocess.run(["nm", "-D", "--defined-only", tmp_path / to], capture_output=True,
+                              text=True, check=True).stdout
         assert not any(f" {name}\n" in said for name in ASKED.split())
         return tmp_path / to
     home = {**os.environ, "PYTHONHOME": "/usr"}
-    rooms = link("rooms", "-pie", "-fPIE", f"-Wl,-E,--version-script={tmp_path}/names", "-Wl,--whole-archive", f"{library}/{name}-pic.a")
-    check(f"linked in, stripped {version(python)}", tmp_path, lambda *args: [rooms, *args], env=home)
+    rooms = link("rooms", "-pie", "-fPIE", f"-Wl,-E,--version-script={tmp_path}/names",
+                 "-Wl,--whole-archive", f"{library}/{name}-pic.a")
+    check(f"linked in, stripped {version(python)}", tmp_path, lambda *args: [rooms, *args],
+          env=home)
     # One at fixed addresses, that exports nothing at all, and so has no extension modules.
     alone = link("alone", "-no-pie", "-fno-pie", f"{library}/{name}.a")
-    (tmp_path / "work.py").write_text("import time\n\n\ndef spin(end):\n    while time.process_time() < end:\n        pass\n\n\nspin(time.process_time() + 1)\n")
-    p = profpipe("record", "-q", "-F", 199, "-o", tmp_path / "out.txt", "--", alone, "-S", tmp_path / "work.py", env=home)
+    (tmp_path / "work.py").write_text(
+            "import time\n\n\ndef spin(end):\n    while time.process_time() < end:\n"
+            "        pass\n\n\nspin(time.process_time() + 1)\n")
+    p = profpipe("record", "-q", "-F", 199, "-o", tmp_path / "out.txt", "--", alone, "-S",
+                 tmp_path / "work.py", env=home)
     assert p.returncode == 0 and "not known" not in p.stderr, p.stderr
     shown = [[name for name, _, _ in stack] for stack in interpreted(tmp_path / "out.txt")]
     assert shown.count(["work.<module>", "work.spin"]) > 20, shown[:5]
@@ -153,17 +181,21 @@ SUITES = {
 def test_stacks_of_other_suites_in_a_container_are_as_python_says(suite, tmp_path):
     packages, has = SUITES[suite]
     root = tmp_path / "root"
-    p = subprocess.run([os.path.join(os.path.dirname(ROOMS), "suite.sh"), suite, root, packages, ONLY], capture_output=True, text=True)
+    p = subprocess.run([os.path.join(os.path.dirname(ROOMS), "suite.sh"), suite, root, packages,
+                        ONLY], capture_output=True, text=True)
     assert p.returncode == 0, p.stderr
     try:
         shutil.copy(ROOMS, root)
-        minors = sorted(re.fullmatch(r".*/python3\.(\d+)", f)[1] for f in glob.glob(f"{root}/usr/bin/python3.*"))
+        minors = sorted(re.fullmatch(r".*/python3\.(\d+)", f)[1]
+                        for f in glob.glob(f"{root}/usr/bin/python3.*"))
         assert has[2:] in minors
         for minor in minors:
             python = f"/usr/bin/python3.{minor}"
             label = f"{version(python, 'chroot', root)} of {suite}"
             enter = 'mount --bind "$0" "$0" && cd "$0" && pivot_root . old && exec "$@"'
-            check(label, tmp_path, lambda *args: ["unshare", "-m", "sh", "-c", enter, root, python, *args], "/rooms.py", root)
+            check(label, tmp_path,
+                  lambda *args: ["unshare", "-m", "sh", "-c", enter, root, python, *args],
+                  "/rooms.py", root)
             text = (tmp_path / "out.txt").read_text(errors="replace")
             assert f"({python})" in text and str(root) not in text
     finally:
@@ -172,7 +204,8 @@ def test_stacks_of_other_suites_in_a_container_are_as_python_says(suite, tmp_pat
 
 def test_odd_rooms_too(tmp_path):
     out = tmp_path / "out.txt"
-    p = profpipe("record", "-q", "-F", 499, "-o", out, "--", "/usr/bin/python3", ODD_ROOMS, "0.15", tmp_path / "rooms.json")
+    p = profpipe("record", "-q", "-F", 499, "-o", out, "--", "/usr/bin/python3", ODD_ROOMS, "0.15",
+                 tmp_path / "rooms.json")
     assert p.returncode == 0, p.stderr
     rooms = [json.loads(line) for line in open(tmp_path / "rooms.json")]
     right, all_of, wrong = score(rooms, interpreted(out))
@@ -184,42 +217,53 @@ def test_odd_rooms_too(tmp_path):
 def test_native_frames_stand_between_interpreted_ones(tmp_path):
     shown, folded = tmp_path / "shown.folded", tmp_path / "folded.folded"
     recording = tmp_path / "out.prof"
-    p = profpipe("record", "-q", "-F", 199, "-o", recording, "--", "/usr/bin/python3", os.path.join(os.path.dirname(ROOMS), "order.py"), "2")
+    p = profpipe("record", "-q", "-F", 199, "-o", recording, "--", "/usr/bin/python3",
+                 os.path.join(os.path.dirname(ROOMS), "order.py"), "2")
     assert p.returncode == 0, p.stderr
     for out, options in ((folded, []), (shown, ["--interpreter-frames"])):
         assert profpipe("report", recording, "-o", out, *options).returncode == 0
     loop = "_PyEval_EvalFrameDefault"
     for path, turn in ((folded, lambda names: names), (shown, lambda names: [*names, loop])):
         # Of each stack what it is made of: Python's functions, the loop, qsort.
-        kinds = re.compile(r"order\.(?:<module>|main|outer|inner|spin)|%s|__GI___qsort_r|qsort_r" % loop)
+        kinds = re.compile(
+                r"order\.(?:<module>|main|outer|inner|spin)|%s|__GI___qsort_r|qsort_r" % loop)
         stacks = collections.Counter()
         for line in open(path):
             frames, count = line.rsplit(" ", 1)
-            names = [re.sub(r"^(__GI___)?qsort_r$", "qsort", f) for f in frames.split(";") if kinds.fullmatch(f)]
+            names = [re.sub(r"^(__GI___)?qsort_r$", "qsort", f)
+                     for f in frames.split(";") if kinds.fullmatch(f)]
             if "order.spin" in names:
                 stacks[tuple(names)] += int(count)
-        expected = (*turn(["order.<module>", "order.main"]), *turn(["order.outer"]), "qsort", *turn(["order.inner"]), *turn(["order.spin"]))
+        expected = (*turn(["order.<module>", "order.main"]), *turn(["order.outer"]), "qsort",
+                    *turn(["order.inner"]), *turn(["order.spin"]))
         print(stacks)
         assert stacks[expected] >= 0.99 * sum(stacks.values()) > 0
         # The interpreter's own sort is between the frames of who calls it and of the key.
-        between = re.compile(r"order\.main;.*?PyObject_\w+;.*order\.outer;.*order\.inner;.*PyObject_\w+;.*order\.spin")
+        between = re.compile(r"order\.main;.*?PyObject_\w+;.*order\.outer;.*order\.inner;"
+                             r".*PyObject_\w+;.*order\.spin")
         assert all(between.search(line) for line in open(path) if "order.spin" in line)
 
 
 def test_two_interpreters_in_one_thread_are_told_apart(tmp_path):
-    """Which file a frame's runtime is in comes with the frame: names are read by the offsets of that build, and each chain stands where its own loop is."""
+    """Which file a frame's runtime is in comes with the frame: names are read by the offsets of
+    that build, and each chain stands where its own loop is."""
     library = glob.glob("/usr/lib/*-linux-gnu/libpython3.*.so.1.0")[0]
-    out, command = tmp_path / "two.folded", ["/usr/bin/python3", os.path.join(os.path.dirname(ROOMS), "two.py"), library, "1"]
+    out, command = tmp_path / "two.folded", ["/usr/bin/python3",
+                                             os.path.join(os.path.dirname(ROOMS), "two.py"),
+                                             library, "1"]
     p = profpipe("record", "-q", "-F", 199, "-o", out, "--", *command)
     assert p.returncode == 0, p.stderr
     stacks = collections.Counter()
     for line in open(out):
         frames, count = line.rsplit(" ", 1)
-        names = [f for f in frames.split(";") if f.startswith(("two.", "<string>.")) or f in ("ffi_call", "PyRun_SimpleStringFlags")]
+        names = [f for f in frames.split(";") if f.startswith(("two.", "<string>."))
+                 or f in ("ffi_call", "PyRun_SimpleStringFlags")]
         if "<string>.inner_spin" in names or "ffi_call" in names:
             stacks[tuple(names)] += int(count)
     print(stacks)
-    whole = ("two.<module>", "two.outer_main", "two.outer_call", "ffi_call", "PyRun_SimpleStringFlags", "<string>.<module>", "<string>.inner_main", "<string>.inner_spin")
+    whole = ("two.<module>", "two.outer_main", "two.outer_call", "ffi_call",
+             "PyRun_SimpleStringFlags", "<string>.<module>", "<string>.inner_main",
+             "<string>.inner_spin")
     # Before the second file was recognized, and at its start, its frames are native ones.
     assert stacks[whole] >= 0.5 * sum(stacks.values()) > 40
     assert all(names == whole for names in stacks if "<string>.inner_spin" in names)
@@ -236,17 +280,21 @@ spin_here()
 """
 
 
-@pytest.mark.parametrize("how", ["undumpable", "undumpable-roots", "sshd", "set-id", "none", "open"])
+@pytest.mark.parametrize("how",
+                         ["undumpable", "undumpable-roots", "sshd", "set-id", "none", "open"])
 def test_memory_that_is_not_to_be_read_is_not(how, tmp_path):
     python, options = "/usr/bin/python3", ["--read-memory", "none"] if how == "none" else []
-    # Of root's own processes /proc does not tell whether they may be dumped, but the kernel's program does.
-    other_user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] if how == "undumpable" else []
+    # Of root's own processes /proc does not tell whether they may be dumped, but the kernel's
+    # program does.
+    other_user = ["setpriv", "--reuid=65534", "--regid=65534",
+                  "--clear-groups"] if how == "undumpable" else []
     if how in ("sshd", "set-id"):
         python = tmp_path / ("sshd" if how == "sshd" else "mypython")
         shutil.copy(os.path.realpath("/usr/bin/python3"), python)
         python.chmod(0o4755 if how == "set-id" else 0o755)
     out = tmp_path / "out.txt"
-    p = profpipe("record", "-q", "-F", 199, *options, "-o", out, "--", *other_user, python, "-c", SPIN, how)
+    p = profpipe("record", "-q", "-F", 199, *options, "-o", out, "--", *other_user, python, "-c",
+                 SPIN, how)
     assert p.returncode == 0, p.stderr
     text = out.read_text(errors="replace")
     assert ("spin_here" in text) == (how == "open")
@@ -296,13 +344,16 @@ def test_a_program_that_rewrites_its_own_frames_harms_nobody_else(tmp_path):
     hostile.write_text(HOSTILE)
     neighbour = tmp_path / "neighbour.py"
     neighbour.write_text(SPIN.replace("1.2", "3.5"))
-    p = profpipe("record", "-q", "-F", 199, "-o", out, "--", "sh", "-c", f"/usr/bin/python3 {neighbour} & /usr/bin/python3 {hostile}; code=$?; wait; exit $code")
+    p = profpipe("record", "-q", "-F", 199, "-o", out, "--", "sh", "-c",
+                 f"/usr/bin/python3 {neighbour} & /usr/bin/python3 {hostile}; code=$?; wait; "
+                 f"exit $code")
     assert p.returncode == 0, p.stderr
     stacks = interpreted(out)
     names = collections.Counter(stack[-1][0] for stack in stacks)
     print(names.most_common(8))
     mine = [s for s in stacks if s[-1][0] == "neighbour.spin_here"]
-    assert len(mine) > 20 and {tuple(f[0] for f in s) for s in mine} == {("neighbour.<module>", "neighbour.spin_here")}
+    assert len(mine) > 20 and {tuple(f[0] for f in s)
+                               for s in mine} == {("neighbour.<module>", "neighbour.spin_here")}
     assert names["hostile.survived_here"] and max(map(len, stacks)) <= 1088
 
 
@@ -312,7 +363,8 @@ def test_frames_begin_soon_and_at_once_when_the_file_is_known(tmp_path):
     late = []
     # A busy machine may keep prof-symd waiting; three times in a row is no chance.
     for _ in range(3):
-        p = profpipe("record", "-q", "-F", 199, "-o", out, "--", "sh", "-c", f"/usr/bin/python3 -S {spin}; /usr/bin/python3 -S {spin}")
+        p = profpipe("record", "-q", "-F", 199, "-o", out, "--", "sh", "-c",
+                     f"/usr/bin/python3 -S {spin}; /usr/bin/python3 -S {spin}")
         assert p.returncode == 0, p.stderr
         loops = collections.defaultdict(list)
         for block in out.read_text(errors="replace").split("\n\n"):
@@ -322,7 +374,8 @@ def test_frames_begin_soon_and_at_once_when_the_file_is_known(tmp_path):
         first, second = (sorted(loops[pid]) for pid in sorted(loops))
         begun = next(time for time, interpreted in first if interpreted) - first[0][0]
         native = sum(not interpreted for _, interpreted in second)
-        print(f"first process: after {1000 * begun:.0f} ms; second: {native} of {len(second)} samples without")
+        print(f"first process: after {1000 * begun:.0f} ms; second: {native} of "
+              f"{len(second)} samples without")
         if begun <= 0.5 and native <= 0.1 * len(second):
             return
         late.append((begun, native, len(second)))
@@ -369,7 +422,8 @@ def test_functions_of_one_name_are_told_apart(tmp_path):
         (tmp_path / folder / "util.py").write_text(UTIL)
     (tmp_path / "twins.py").write_text(TWINS)
     recording, out = tmp_path / "out.prof", tmp_path / "out.folded"
-    p = profpipe("record", "-q", "-F", 199, "-o", recording, "--", "/usr/bin/python3", tmp_path / "twins.py")
+    p = profpipe("record", "-q", "-F", 199, "-o", recording, "--", "/usr/bin/python3",
+                 tmp_path / "twins.py")
     assert p.returncode == 0, p.stderr
 
     def stacks(*options):
@@ -384,26 +438,34 @@ def test_functions_of_one_name_are_told_apart(tmp_path):
         return {names for names, n in seen.items() if n > 5}
     top, f_a, f_b = ("twins.<module>", "twins.main"), "util.f (a/util.py:3)", "util.f (b/util.py:3)"
     functions = stacks()
-    assert functions == {
-        (*top, "twins.run", "twins.main.<locals>.<lambda> (twins.py:10)", f_a), (*top, "twins.run", "twins.main.<locals>.<lambda> (twins.py:11)", f_b),
-        (*top, "twins.C.v (twins.py:4)", f_a), (*top, "twins.C.v (twins.py:6)", f_b),
-        (*top, "json.encoder.JSONEncoder.encode", "json.encoder.JSONEncoder.iterencode", "twins.main.<locals>.<lambda> (twins.py:14)", f_a)}
+    assert functions == {(*top, "twins.run", "twins.main.<locals>.<lambda> (twins.py:10)", f_a),
+                         (*top, "twins.run", "twins.main.<locals>.<lambda> (twins.py:11)", f_b),
+                         (*top, "twins.C.v (twins.py:4)", f_a),
+                         (*top, "twins.C.v (twins.py:6)", f_b),
+                         (*top, "json.encoder.JSONEncoder.encode",
+                          "json.encoder.JSONEncoder.iterencode",
+                          "twins.main.<locals>.<lambda> (twins.py:14)", f_a)}
     lines = stacks("--lines")
     assert {tuple(re.sub(r":\d+$", "", f) for f in names) for names in lines} == functions
-    assert {names[:-1] for names in lines} >= {("twins.<module>:15", "twins.main:11", "twins.run:8", "twins.main.<locals>.<lambda> (twins.py:10):10"),
-                                               ("twins.<module>:15", "twins.main:12", "twins.C.v (twins.py:4):5")}
+    assert {names[:-1] for names in lines} >= {("twins.<module>:15", "twins.main:11", "twins.run:8",
+                                                "twins.main.<locals>.<lambda> (twins.py:10):10"),
+                                               ("twins.<module>:15", "twins.main:12",
+                                                "twins.C.v (twins.py:4):5")}
 
 
 def test_code_that_is_freed_at_once_has_its_name(tmp_path):
     out = tmp_path / "out.txt"
     p = profpipe("record", "-q", "-F", 499, "-o", out, "--", "/usr/bin/python3", "-c", FREED)
     assert p.returncode == 0, p.stderr
-    # From the first sample on that shows Python at all; few are of the loop itself, between two functions.
+    # From the first sample on that shows Python at all; few are of the loop itself, between two
+    # functions.
     stacks = [s for s in interpreted(out) if s]
-    named = [s for s in stacks if len(s) == 3 and re.fullmatch(r"m(\d+)\.f\1", s[2][0]) and s[2][1] == f"/made/{s[2][0].split('.')[0]}.py" and s[2][2] == 3]
+    named = [s for s in stacks if len(s) == 3 and re.fullmatch(r"m(\d+)\.f\1", s[2][0])
+             and s[2][1] == f"/made/{s[2][0].split('.')[0]}.py" and s[2][2] == 3]
     gone = [s for s in stacks if any("gone" in f for f, _, _ in s)]
     assert len(stacks) > 100
-    assert len(named) > 0.85 * len(stacks) and len(gone) <= 0.01 * len(stacks), (len(named), len(gone), len(stacks), stacks[-3:])
+    assert len(named) > 0.85 * len(stacks) and len(gone) <= 0.01 * len(stacks), (len(named),
+            len(gone), len(stacks), stacks[-3:])
 
 
 GENERATED = """
@@ -419,15 +481,19 @@ while time.monotonic() < end:
 
 def test_code_that_has_anothers_place_has_not_its_name(tmp_path):
     out = tmp_path / "out.txt"
-    p = profpipe("record", "-q", "-F", 997, "-o", out, "--", "/usr/bin/python3", "-S", "-c", GENERATED)
+    p = profpipe("record", "-q", "-F", 997, "-o", out, "--", "/usr/bin/python3", "-S", "-c",
+                 GENERATED)
     assert p.returncode == 0, p.stderr
-    seen = collections.Counter((m[1], m[2]) for m in re.finditer(r"<gen(\d)>\.g(\d) ", out.read_text(errors="replace")))
+    seen = collections.Counter((m[1], m[2])
+                               for m in re.finditer(r"<gen(\d)>\.g(\d) ",
+                                                    out.read_text(errors="replace")))
     print(seen)
     assert sum(seen.values()) >= 5
     assert sum(n for (file, name), n in seen.items() if file != name) <= 0.003 * sum(seen.values())
 
 
-# Workers that run what they have of their parent, and then code of their own that lies where that was.
+# Workers that run what they have of their parent, and then code of their own that lies where that
+# was.
 PREFORK = """
 import os, time
 def make(name):
@@ -452,11 +518,13 @@ for worker in range(6): os.wait()
 
 def test_workers_that_change_their_code_show_their_own(tmp_path):
     out = tmp_path / "out.txt"
-    p = profpipe("record", "-q", "-F", 997, "-o", out, "--", "/usr/bin/python3", "-S", "-c", PREFORK)
+    p = profpipe("record", "-q", "-F", 997, "-o", out, "--", "/usr/bin/python3", "-S", "-c",
+                 PREFORK)
     assert p.returncode == 0, p.stderr
     workers, wrong, stacks = collections.defaultdict(collections.Counter), 0, 0
     for sample in out.read_text(errors="replace").split("\n\n"):
-        frames = re.findall(r"^\t +[0-9a-f]+ (\S+\.)?(\S+) \(\[interpreted\]\)(?: (\S+))?", sample, re.M)
+        frames = re.findall(r"^\t +[0-9a-f]+ (\S+\.)?(\S+) \(\[interpreted\]\)(?: (\S+))?", sample,
+                            re.M)
         called = [name for _, name, _ in frames]
         head = re.match(r"\S+ +(\d+)", sample)
         stacks += bool(called)
@@ -475,7 +543,8 @@ def test_workers_that_change_their_code_show_their_own(tmp_path):
 
 @pytest.mark.parametrize("how", ["program", "script"])
 def test_an_interpreter_that_is_the_command_has_its_frames_from_its_first_sample(how, tmp_path):
-    """It is held until its file is described, whatever it is called and however busy the host is."""
+    """It is held until its file is described, whatever it is called and however busy the host is.
+    """
     python, script, out = tmp_path / "snake", tmp_path / "script.py", tmp_path / "out.txt"
     shutil.copy(os.path.realpath("/usr/bin/python3"), python)
     script.write_text(
@@ -488,10 +557,10 @@ def test_an_interpreter_that_is_the_command_has_its_frames_from_its_first_sample
     argv = [f"{BUILD}/profpipe", "record", "-F", "499", "--interpreter-frames", "-o", str(out)]
     natives = []
     for _ in range(5):
-        subprocess.run([*argv, "--", *command], env=env, capture_output=True, check=True, timeout=60)
-        samples = [
-            s for s in out.read_text(errors="replace").split("\n\n") if "_PyEval_EvalFrameDefault" in s
-        ]
+        subprocess.run([*argv, "--", *command], env=env, capture_output=True, check=True,
+                       timeout=60)
+        samples = [s for s in out.read_text(errors="replace").split("\n\n")
+                   if "_PyEval_EvalFrameDefault" in s]
         assert len(samples) > 50
         natives.append(sum("[interpreted]" not in s for s in samples))
     # On a busy host a moment may be lost somewhere.
@@ -500,17 +569,20 @@ def test_an_interpreter_that_is_the_command_has_its_frames_from_its_first_sample
 
 @pytest.mark.parametrize("how", ["host", "command"])
 def test_the_first_sample_of_an_interpreter_nobody_has_run_yet_has_its_frames(how, tmp_path):
-    """Its file is described when it is mapped, and not with its first sample: here of a copy, which nobody can know, that rests before it works."""
+    """Its file is described when it is mapped, and not with its first sample: here of a copy, which
+    nobody can know, that rests before it works."""
     python, script, out = tmp_path / "python3", tmp_path / "script.py", tmp_path / "out.txt"
     shutil.copy(os.path.realpath("/usr/bin/python3"), python)
-    script.write_text("import time\ntime.sleep(1.5)\nend = time.monotonic() + 2\nwhile time.monotonic() < end: sum(i * i for i in range(2000))\n")
+    script.write_text("import time\ntime.sleep(1.5)\nend = time.monotonic() + 2\n"
+                      "while time.monotonic() < end: sum(i * i for i in range(2000))\n")
     env = {**os.environ, "PYTHONHOME": "/usr"}
     run = ["nice", "-n", "-20", str(python), str(script)]
     argv = [f"{BUILD}/profpipe", "record", "-F", "29", "--interpreter-frames", "-o", str(out)]
     if how == "command":
         subprocess.run([*argv, "--", *run], env=env, capture_output=True, check=True, timeout=60)
     else:
-        with subprocess.Popen([*argv, "-d", "6"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL):
+        with subprocess.Popen([*argv, "-d", "6"], stdout=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL):
             time.sleep(1.5)
             subprocess.run(run, env=env, check=True, timeout=60)
     whole = native = 0

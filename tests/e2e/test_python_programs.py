@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Python programs that nobody wrote for this: whole stacks, with Python's frames, that have names."""
+"""Python programs that nobody wrote for this: whole stacks, with Python's frames, that have names.
+"""
 import json
 import re
 import sys
@@ -62,7 +63,8 @@ def test_stacks_of_a_program_are_whole_and_named(program, tmp_path):
     out, summary, folder = tmp_path / "out.txt", tmp_path / "summary.json", tmp_path / "folder"
     folder.mkdir()
     command, known = program(folder)
-    p = profpipe("record", "-q", "-F", 199, "--interpreter-frames", "--summary", summary, "-o", out, "--", *command)
+    p = profpipe("record", "-q", "-F", 199, "--interpreter-frames", "--summary", summary, "-o", out,
+                 "--", *command)
     assert p.returncode == 0, p.stderr
     said = json.loads(summary.read_text())
     blocks = out.read_text(errors="replace").split("\n\n")
@@ -71,9 +73,12 @@ def test_stacks_of_a_program_are_whole_and_named(program, tmp_path):
     inside = [b for b in blocks[first:] if re.search(r" _PyEval_EvalFrameDefault \(", b)]
     python = [b for b in inside if "([interpreted])" in b]
     gone = [b for b in python if "[python: " in b]
-    names = [";".join(reversed(re.findall(r"^\t +[0-9a-f]+ (.*) \(\[interpreted\]\)", b, re.M))) for b in python]
-    print(f"{program.__name__[4:]}: {said['samples']} samples, {said['complete'] / said['samples']:.2%} complete; "
-          f"of {len(inside)} in the interpreter {len(python) / len(inside):.2%} with Python's frames, {len(gone)} of them with one that has no name", file=sys.stderr)
+    names = [";".join(reversed(re.findall(r"^\t +[0-9a-f]+ (.*) \(\[interpreted\]\)", b, re.M)))
+             for b in python]
+    print(f"{program.__name__[4:]}: {said['samples']} samples, "
+          f"{said['complete'] / said['samples']:.2%} complete; "
+          f"of {len(inside)} in the interpreter {len(python) / len(inside):.2%} with "
+          f"Python's frames, {len(gone)} of them with one that has no name", file=sys.stderr)
     assert len(inside) > 100
     assert said["complete"] >= 0.99 * said["samples"], said["truncated"]
     assert len(python) >= 0.95 * len(inside)
@@ -81,7 +86,8 @@ def test_stacks_of_a_program_are_whole_and_named(program, tmp_path):
     assert sum(bool(re.search(known, n)) for n in names) > 0.1 * len(names)
 
 
-# Ten greenlets, started at different depths of one stack, that run in turn and call for some milliseconds each.
+# Ten greenlets, started at different depths of one stack, that run in turn and call for some
+# milliseconds each.
 GREENLETS = """
 import greenlet, time
 def leaf(seconds):
@@ -104,14 +110,21 @@ for _ in range(40):
 
 
 def test_a_stack_of_a_greenlet_ends_where_it_began(tmp_path):
-    out, summary, program = tmp_path / "out.folded", tmp_path / "summary.json", tmp_path / "turns.py"
+    out, summary, program = (tmp_path / "out.folded", tmp_path / "summary.json",
+                             tmp_path / "turns.py")
     program.write_text(GREENLETS)
-    p = profpipe("record", "-q", "-F", 199, "--summary", summary, "-o", out, "--", "/usr/bin/python3", program)
+    p = profpipe("record", "-q", "-F", 199, "--summary", summary, "-o", out, "--",
+                 "/usr/bin/python3", program)
     assert p.returncode == 0, p.stderr
     said = json.loads(summary.read_text())
     assert said["complete"] >= 0.99 * said["samples"], said["truncated"]
-    inside = [line.rsplit(" ", 1) for line in out.read_text().splitlines() if ";turns.worker;" in line]
-    own = sum(int(n) for stack, n in inside if re.match(r"python3;greenlet::UserGreenlet::inner_bootstrap\([^;]*;([^;.]*;)*turns\.worker;", stack))
+    inside = [line.rsplit(" ", 1) for line in out.read_text().splitlines()
+              if ";turns.worker;" in line]
+    own = sum(int(n) for stack,
+              n in inside
+              if re.match(r"python3;greenlet::UserGreenlet::inner_bootstrap\([^;]*;([^;.]*;"
+                          r")*turns\.worker;", stack))
     print(f"{own} of {sum(int(n) for _, n in inside)} samples in greenlets")
-    # Before the interpreter is known, and while a greenlet starts, the first function is not there yet.
+    # Before the interpreter is known, and while a greenlet starts, the first function is not there
+    # yet.
     assert own >= 0.97 * sum(int(n) for _, n in inside) > 50

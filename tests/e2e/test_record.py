@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""profpipe record: its outputs, its COMMAND, its tools, and what it says when something is wrong."""
+"""profpipe record: its outputs, its COMMAND, its tools, and what it says when something is wrong.
+"""
 import fcntl
 import json
 import os
@@ -53,10 +54,12 @@ class Run:
     """profpipe record in the background; the with statement sees to its end."""
 
     def __init__(self, *args, **kw):
-        self.args, self.kw, self.said = [f"{BUILD}/profpipe", "record", "-v", *map(str, args)], kw, ""
+        self.args, self.kw, self.said = [f"{BUILD}/profpipe", "record", "-v",
+                                         *map(str, args)], kw, ""
 
     def __enter__(self):
-        self.p = subprocess.Popen(self.args, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace", **self.kw)
+        self.p = subprocess.Popen(self.args, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                  text=True, errors="replace", **self.kw)
         return self
 
     def __exit__(self, *_):
@@ -70,7 +73,8 @@ class Run:
         """The four tools, once all are there and stand in their own identity."""
         for _ in range(500):
             found = children(self.p.pid)
-            if len(found) == 4 and all(os.path.exists(f"/proc/{p}") and ids(p)["Uid"].split()[0] != "0" for p in found.values()):
+            if len(found) == 4 and all(os.path.exists(f"/proc/{p}")
+                                       and ids(p)["Uid"].split()[0] != "0" for p in found.values()):
                 return found
             time.sleep(0.01)
         raise AssertionError(f"only {found} of the tools came up")
@@ -137,7 +141,8 @@ REFUSED = [
     (["record", "-d", "1", "-o", "/nowhere/at/all/out.html"], 1, "/nowhere/at/all/out.html"),
     (["record", "-d", "1", "-o", "/sys/kernel/x.html"], 1, "/sys/kernel/x.html"),
     (["record", "-d", "1", "-o", "/", "-f", "text"], 1, "/"),
-    (["record", "-d", "1", "-o", "/dev/null", "-f", "text", "--summary", "/nowhere/s.json"], 1, "/nowhere/s.json"),
+    (["record", "-d", "1", "-o", "/dev/null", "-f", "text", "--summary", "/nowhere/s.json"], 1,
+     "/nowhere/s.json"),
     (["report"], 2, "report"),
     (["report", "a.prof", "b.prof"], 2, "report"),
     (["report", "-F", "9", "a.prof"], 2, "-F"),
@@ -146,7 +151,8 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize("args,status,named", REFUSED, ids=[" ".join(r[0]) or "nothing" for r in REFUSED])
+@pytest.mark.parametrize("args,status,named", REFUSED,
+                         ids=[" ".join(r[0]) or "nothing" for r in REFUSED])
 def test_bad_usage_gets_one_line(tmp_path, args, status, named):
     p = profpipe(*args, cwd=tmp_path, timeout=20)
     assert p.returncode == status
@@ -183,7 +189,8 @@ def test_without_rights_it_says_which_are_missing(tmp_path):
         shutil.copy(f"{BUILD}/{t}", tools)
     for d in [tmp_path, *list(tmp_path.parents)[:3]]:
         os.chmod(d, os.stat(d).st_mode | 0o011)
-    p = subprocess.run([tools / "profpipe", "record", "-d", "1", "-o", out], capture_output=True, text=True, user=NOBODY, group=NOBODY, extra_groups=[])
+    p = subprocess.run([tools / "profpipe", "record", "-d", "1", "-o", out], capture_output=True,
+                       text=True, user=NOBODY, group=NOBODY, extra_groups=[])
     lines = p.stderr.splitlines()
     assert p.returncode == 1 and len(lines) == 1, p.stderr
     assert "CAP_BPF" in lines[0] and "CAP_PERFMON" in lines[0] and "root" in lines[0]
@@ -192,7 +199,8 @@ def test_without_rights_it_says_which_are_missing(tmp_path):
 
 def test_root_without_the_capability_is_told(tmp_path):
     out = tmp_path / "x.html"
-    p = subprocess.run(["setpriv", "--bounding-set", "-sys_admin,-bpf", "--inh-caps", "-sys_admin,-bpf", f"{BUILD}/profpipe", "record", "-d", "1", "-o", out],
+    p = subprocess.run(["setpriv", "--bounding-set", "-sys_admin,-bpf", "--inh-caps",
+                        "-sys_admin,-bpf", f"{BUILD}/profpipe", "record", "-d", "1", "-o", out],
                        capture_output=True, text=True)
     lines = p.stderr.splitlines()
     assert p.returncode == 1 and len(lines) == 1 and "CAP_BPF" in lines[0], p.stderr
@@ -228,7 +236,8 @@ def test_an_old_output_is_kept_when_the_command_cannot_be_run(tmp_path):
     out, summary = tmp_path / "x.folded", tmp_path / "s.json"
     out.write_text("precious\n")
     p = profpipe("record", "-o", out, "--summary", summary, "--", "/nowhere/command")
-    assert p.returncode == 127 and len(p.stderr.splitlines()) == 1 and "/nowhere/command" in p.stderr
+    assert p.returncode == 127 and len(
+            p.stderr.splitlines()) == 1 and "/nowhere/command" in p.stderr
     assert out.read_text() == "precious\n" and not summary.exists()
 
 
@@ -253,7 +262,8 @@ def test_outputs_belong_to_who_called_sudo(tmp_path):
     for d in [tmp_path, *list(tmp_path.parents)[:3]]:
         os.chmod(d, os.stat(d).st_mode | 0o011)
     env = {**os.environ, "SUDO_UID": str(NOBODY), "SUDO_GID": str(NOBODY)}
-    p = profpipe("record", "-d", "0.3", "-o", theirs / "x.folded", "--summary", theirs / "s.json", "--", "sh", "-c", "while :; do :; done", env=env)
+    p = profpipe("record", "-d", "0.3", "-o", theirs / "x.folded", "--summary", theirs / "s.json",
+                 "--", "sh", "-c", "while :; do :; done", env=env)
     assert p.returncode == 0, p.stderr
     for n in ("x.folded", "s.json"):
         st = (theirs / n).stat()
@@ -276,7 +286,9 @@ def test_a_fifo_may_be_the_output_and_is_waited_for(tmp_path):
     got = []
     t = threading.Thread(target=lambda: got.append(fifo.read_text()))
     with Run("-q", "-F", "499", "-o", fifo, "--", *burn(0.3)) as r:
-        assert r.p.stderr.readline() == f"profpipe: warning: {fifo}: nobody reads it yet; the run begins when somebody does\n"
+        assert (r.p.stderr.readline()
+                == f"profpipe: warning: {fifo}: nobody reads it yet; the run begins when "
+                f"somebody does\n")
         t.start()
         assert r.end()[0] == 0
     t.join(10)
@@ -291,7 +303,8 @@ def test_a_full_disk_is_said(tmp_path):
 # --- the command ---
 
 def test_command_is_the_callers(tmp_path):
-    """Its environment, directory, descriptors, signals, groups, session, and nothing of profpipe's."""
+    """Its environment, directory, descriptors, signals, groups, session, and nothing of profpipe's.
+    """
     script = r"""
 import json, os, signal, sys
 s = open("/proc/self/status").read()
@@ -314,10 +327,12 @@ print(json.dumps({"env": dict(os.environ), "cwd": os.getcwd(), "fds": fds, "bloc
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR2})
 
     extra = os.open("/etc/passwd", os.O_RDONLY)
-    common = dict(env=env, cwd="/", input="hello", capture_output=True, text=True, preexec_fn=caller, pass_fds=[extra], extra_groups=[7, 8])
+    common = dict(env=env, cwd="/", input="hello", capture_output=True, text=True,
+                  preexec_fn=caller, pass_fds=[extra], extra_groups=[7, 8])
     argv = ["/usr/bin/python3", "-S", "-c", script]
     plain = json.loads(subprocess.run(argv, **common).stdout)
-    p = subprocess.run([f"{BUILD}/profpipe", "record", "-q", "-o", tmp_path / "x.folded", "--", *argv], **common)
+    p = subprocess.run([f"{BUILD}/profpipe", "record", "-q", "-o", tmp_path / "x.folded", "--",
+                        *argv], **common)
     os.close(extra)
     assert p.returncode == 0, p.stderr
     got = json.loads(p.stdout)
@@ -344,13 +359,15 @@ def test_children_of_a_command_are_followed_to_their_end(tmp_path):
 
 def test_only_the_command_is_recorded(tmp_path):
     with subprocess.Popen(burn(5)) as other:
-        got = record(tmp_path, "-F", "499", command=["sh", "-c", "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done"])
+        got = record(tmp_path, "-F", "499",
+                     command=["sh", "-c", "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done"])
         other.kill()
     assert {s[0].split()[0] for s, _ in got.stacks} <= {"sh", "dash"}
 
 
 def test_only_the_given_processes_are_recorded_until_they_end(tmp_path):
-    with subprocess.Popen(burn(2)) as one, subprocess.Popen(burn(2)) as two, subprocess.Popen(["sh", "-c", "while :; do :; done"]) as other:
+    with subprocess.Popen(burn(2)) as one, subprocess.Popen(burn(2)) as two, subprocess.Popen(["sh",
+            "-c", "while :; do :; done"]) as other:
         start = time.monotonic()
         got = record(tmp_path, "-F", "199", "-p", one.pid, "-p", two.pid)
         took = time.monotonic() - start
@@ -409,19 +426,24 @@ int main(void)
 
 def test_first_samples_in_a_signal_handler_on_its_own_stack_have_what_it_interrupted(tmp_path):
     (tmp_path / "handler.c").write_text(IN_HANDLER)
-    subprocess.run(["gcc", "-O1", "-fno-optimize-sibling-calls", "-o", tmp_path / "handler", tmp_path / "handler.c"], check=True)
+    subprocess.run(["gcc", "-O1", "-fno-optimize-sibling-calls", "-o", tmp_path / "handler",
+                    tmp_path / "handler.c"], check=True)
     again = 'for i in 1 2 3; do cp "$1" "$1$i"; "$1$i"; done'
-    stacks = record(tmp_path, "-F", "499", command=["sh", "-c", again, "sh", tmp_path / "handler"]).stacks
+    stacks = record(tmp_path, "-F", "499",
+                    command=["sh", "-c", again, "sh", tmp_path / "handler"]).stacks
     inside = [(s, n) for s, n in stacks if "burn" in s]
-    whole = [(s, n) for s, n in inside if s.count("interrupted") == 6 and "main" in s and "handler" in s]
+    whole = [(s, n) for s, n in inside if s.count("interrupted") == 6 and "main" in s
+             and "handler" in s]
     assert sum(n for _, n in inside) >= 30
     assert sum(n for _, n in whole) >= 0.9 * sum(n for _, n in inside), inside
 
 
 @pytest.mark.parametrize("file", ["new", "same"])
-def test_processes_of_few_milliseconds_have_all_their_samples_and_whole_stacks(tmp_path, burner, file):
+def test_processes_of_few_milliseconds_have_all_their_samples_and_whole_stacks(tmp_path, burner,
+        file):
     """Their samples come before their mappings are known, and often only after they are gone."""
-    out, summary, runs = tmp_path / "out.folded", tmp_path / "summary.json", [0.005] * 24 + [0.02] * 12 + [0.05] * 6
+    out, summary, runs = tmp_path / "out.folded", tmp_path / "summary.json", [0.005] * 24 + [
+            0.02] * 12 + [0.05] * 6
     with Run("-F", "199", "-o", out, "--summary", summary) as r:
         r.sampling()
         for i, seconds in enumerate(runs):
@@ -434,10 +456,13 @@ def test_processes_of_few_milliseconds_have_all_their_samples_and_whole_stacks(t
         r.p.send_signal(signal.SIGINT)
         status, _, err = r.end(20)
     assert status == 0, err
-    stacks = [line.rsplit(" ", 1) for line in out.read_text(errors="replace").splitlines() if line.startswith("burn")]
-    samples, cut = sum(int(n) for _, n in stacks), sum(int(n) for s, n in stacks if "[truncated" in s)
+    stacks = [line.rsplit(" ", 1) for line in out.read_text(errors="replace").splitlines()
+              if line.startswith("burn")]
+    samples, cut = sum(int(n) for _, n in stacks), sum(int(n) for s,
+                                                       n in stacks if "[truncated" in s)
     assert cut <= 0.03 * samples, [(s, n) for s, n in stacks if "[truncated" in s]
-    # Starting and ending a process takes cpu time too, more so where others use the caches; and a virtual machine loses ticks.
+    # Starting and ending a process takes cpu time too, more so where others use the caches; and a
+    # virtual machine loses ticks.
     assert 0.8 * sum(runs) * 199 <= samples <= 1.6 * sum(runs) * 199, (samples, sum(runs) * 199)
     assert sum(int(n) for s, n in stacks if ";main;burn" in s) >= 0.7 * sum(runs) * 199
 
@@ -478,22 +503,26 @@ def test_interrupt_reaches_a_background_job_of_a_script(tmp_path):
 
 def test_a_command_goes_with_a_run_that_ends_before_it(tmp_path):
     marker = f"3{random.randrange(10**8)}.25"
-    p = profpipe("record", "-d", "0.5", "-o", tmp_path / "x.folded", "--", "sleep", marker, timeout=20)
+    p = profpipe("record", "-d", "0.5", "-o", tmp_path / "x.folded", "--", "sleep", marker,
+                 timeout=20)
     assert p.returncode == 0, p.stderr
     assert subprocess.run(["pgrep", "-f", f"sleep {marker}"], capture_output=True).returncode == 1
 
 
 def test_a_command_outlives_a_run_that_fails(tmp_path):
     said = tmp_path / "said"
-    script = f"trap 'echo asked >> {said}' TERM; i=0; while [ $i -lt 1500000 ]; do i=$((i+1)); done; sleep 1; echo whole >> {said}"
-    p = profpipe("record", "-f", "text", "-F", "499", "-o", "/dev/full", "--", "sh", "-c", script, timeout=60)
+    script = (f"trap 'echo asked >> {said}' TERM; i=0; while [ $i -lt 1500000 ]; do "
+              f"i=$((i+1)); done; sleep 1; echo whole >> {said}")
+    p = profpipe("record", "-f", "text", "-F", "499", "-o", "/dev/full", "--", "sh", "-c", script,
+                 timeout=60)
     assert p.returncode == 1 and "No space left" in p.stderr, p.stderr
     assert said.read_text() == "whole\n", p.stderr
     assert "runs on without being sampled" in p.stderr
 
 
 def in_terminal(args, keys, seconds, **kw):
-    """Runs args on a terminal of its own, typing keys (after so many seconds); what the terminal saw, and the status."""
+    """Runs args on a terminal of its own, typing keys (after so many seconds); what the terminal
+    saw, and the status."""
     pid, fd = pty.fork()
     if pid == 0:
         os.execv(args[0], args)
@@ -523,20 +552,24 @@ def in_terminal(args, keys, seconds, **kw):
 
 def test_progress_is_shown_on_a_terminal_and_ctrl_c_ends(tmp_path):
     out = tmp_path / "x.html"
-    seen, status = in_terminal([f"{BUILD}/profpipe", "record", "-o", str(out)], [(4.0, b"\x03")], 20)
+    seen, status = in_terminal([f"{BUILD}/profpipe", "record", "-o", str(out)], [(4.0, b"\x03")],
+                               20)
     assert status == 0, seen
     assert seen.count("\r") >= 5 and "sampling" in seen and "% complete" in seen
     assert "samples in" in seen and out.stat().st_size > 1000
 
 
 def test_quiet_says_nothing_on_a_terminal(tmp_path):
-    seen, status = in_terminal([f"{BUILD}/profpipe", "record", "-q", "-d", "0.7", "-o", str(tmp_path / "x.html")], [], 20)
+    seen, status = in_terminal([f"{BUILD}/profpipe", "record", "-q", "-d", "0.7", "-o",
+                                str(tmp_path / "x.html")], [], 20)
     assert (seen, status) == ("", 0)
 
 
 def test_a_command_has_the_terminal_to_itself(tmp_path):
-    script = "import sys\nassert sys.stdin.isatty() and sys.stdout.isatty()\nprint('got', input())\n"
-    seen, status = in_terminal([f"{BUILD}/profpipe", "record", "-o", str(tmp_path / "x.html"), "--", "/usr/bin/python3", "-c", script], [(4.0, b"hello\n")], 20)
+    script = ("import sys\nassert sys.stdin.isatty() and sys.stdout.isatty()\n"
+              "print('got', input())\n")
+    seen, status = in_terminal([f"{BUILD}/profpipe", "record", "-o", str(tmp_path / "x.html"), "--",
+                                "/usr/bin/python3", "-c", script], [(4.0, b"hello\n")], 20)
     assert status == 0, seen
     before = seen[:seen.index("got hello")]
     assert "sampling" not in before
@@ -549,7 +582,8 @@ def test_the_tools_that_samples_wait_for_come_first_on_a_busy_host(tmp_path):
     with Run("-q", "-o", tmp_path / "x.folded") as r:
         tools = r.sampling()
         nice = {n: os.getpriority(os.PRIO_PROCESS, p) for n, p in tools.items()}
-        group = {n: int(open(f"/proc/{p}/autogroup").read().split()[-1]) if groups else nice[n] for n, p in tools.items()}
+        group = {n: int(open(f"/proc/{p}/autogroup").read().split()[-1]) if groups else nice[n]
+                 for n, p in tools.items()}
         r.p.send_signal(signal.SIGINT)
         assert r.end()[0] == 0
     first = {"prof-bpf", "prof-deltas"}
@@ -567,12 +601,15 @@ def test_each_tool_has_the_least_identity(tmp_path):
         assert r.end()[0] == 0
     uids = {n: set(s["Uid"].split()) for n, s in status.items()}
     assert all(len(u) == 1 for u in uids.values())
-    assert len(set.union(*uids.values())) == 4 and all(int(u) >= 2_000_000_000 for s in uids.values() for u in s)
-    assert len({s["Gid"] for s in status.values()}) == 1 and all(s["Groups"].strip() == "" for s in status.values())
+    assert len(set.union(*uids.values())) == 4 and all(int(u) >= 2_000_000_000
+                                                       for s in uids.values() for u in s)
+    assert len({s["Gid"] for s in status.values()}) == 1 and all(s["Groups"].strip() == ""
+            for s in status.values())
     for n, s in status.items():
         assert s["NoNewPrivs"] == "1"
         if n != "prof-bpf":
-            assert {s[c] for c in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")} == {"0" * 16}, n
+            assert {s[c]
+                    for c in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")} == {"0" * 16}, n
         assert int(s["CapEff"], 16) & 1 << 21 == 0, "CAP_SYS_ADMIN"
     assert len(sids) == 4 and all(e.strip(b"\0") == b"" or e.count(b"ASAN") for e in env.values())
     assert all(f[0] == 0 for f in fds.values())
@@ -620,14 +657,16 @@ def test_a_killed_extractor_is_started_again(tmp_path):
         status, _, err = r.end()
     assert status == 0, err
     assert "prof-deltas ended" in err and "it is started again" in err
-    mine = [(line.rsplit(" ", 1)[0].split(";"), int(line.rsplit(" ", 1)[1])) for line in out.read_text().splitlines() if line.startswith("late")]
+    mine = [(line.rsplit(" ", 1)[0].split(";"), int(line.rsplit(" ", 1)[1]))
+            for line in out.read_text().splitlines() if line.startswith("late")]
     whole = sum(c for s, c in mine if not any(f.startswith("[truncated") for f in s))
     assert whole > 100 and whole >= 0.8 * sum(c for _, c in mine)
 
 
 @pytest.mark.parametrize("tool", TOOLS)
 def test_a_stopped_tool_hangs_nothing(tmp_path, tool):
-    with subprocess.Popen(burn(60)) as load, Run("-F", "99", "-d", "60", "-o", tmp_path / "x.folded") as r:
+    with subprocess.Popen(burn(60)) as load, Run("-F", "99", "-d", "60", "-o",
+                                                 tmp_path / "x.folded") as r:
         os.kill(r.sampling()[tool], signal.SIGSTOP)
         for line in r.p.stderr:
             r.said += line
@@ -662,18 +701,22 @@ def test_tools_killed_at_random_moments_hang_nothing(tmp_path):
 
 
 def test_5000_short_processes_leave_no_trace_in_memory(tmp_path):
-    """Memory after they are gone is what it was after the first of them, and what is lost is counted."""
+    """Memory after they are gone is what it was after the first of them, and what is lost is
+    counted."""
     def memory(tools):
         kib = {"prof-symd": 0, "others": 0}
         for name, p in tools.items():
             with open(f"/proc/{p}/smaps_rollup") as f:
-                kib[name if name in kib else "others"] += int(re.search(r"\nPrivate_Dirty: +(\d+)", f.read()).group(1))
+                kib[name if name in kib else "others"] += int(re.search(r"\nPrivate_Dirty: +(\d+)",
+                        f.read()).group(1))
         return kib
 
     # Only the loop and what it starts: what else the host does moves the caches of names.
-    loop = "n() { i=0; while [ $i -lt $1 ]; do /bin/true; i=$((i+1)); done; echo done; read -r go; }; n 3000; n 5000"
+    loop = ("n() { i=0; while [ $i -lt $1 ]; do /bin/true; i=$((i+1)); done; echo done; "
+            "read -r go; }; n 3000; n 5000")
     summary = tmp_path / "s.json"
-    with Run("-F", "99", "-o", tmp_path / "x.folded", "--summary", summary, "--", "/bin/dash", "-c", loop, stdin=subprocess.PIPE) as r:
+    with Run("-F", "99", "-o", tmp_path / "x.folded", "--summary", summary, "--", "/bin/dash", "-c",
+             loop, stdin=subprocess.PIPE) as r:
         tools, seen = r.tools(), []
         for _ in range(2):
             assert r.p.stdout.readline() == "done\n"
@@ -684,10 +727,12 @@ def test_5000_short_processes_leave_no_trace_in_memory(tmp_path):
         status, _, err = r.end()
     assert status == 0, err
     got = json.loads(summary.read_text())
-    # New stacks and their names are kept, some 200 to 700 KiB in 5,000 processes; processes are not: 35,000 took no more each, and half a KiB each is 2.5 MiB. What prof-symd
+    # New stacks and their names are kept, some 200 to 700 KiB in 5,000 processes; processes are
+    # not: 35,000 took no more each, and half a KiB each is 2.5 MiB. What prof-symd
     # has of open files, with libc's debug file 11 MiB, comes and goes by its budget of 16.
     assert seen[1]["others"] < seen[0]["others"] + 2048, f"KiB before and after: {seen}"
-    assert seen[1]["prof-symd"] < max(seen[0]["prof-symd"] + 4096, 22 << 10), f"KiB before and after: {seen}"
+    assert seen[1]["prof-symd"] < max(seen[0]["prof-symd"] + 4096,
+                                      22 << 10), f"KiB before and after: {seen}"
     assert got["processes"] > 10
     assert got["samples"] == got["complete"] + sum(got["truncated"].values())
 
@@ -735,15 +780,18 @@ int main(void)
 
 
 def test_mappings_whose_records_were_lost_are_read_again(tmp_path):
-    """prof-bpf is held while a process maps more than its rings keep: what was lost is said, and the stacks are whole all the same."""
+    """prof-bpf is held while a process maps more than its rings keep: what was lost is said, and
+    the stacks are whole all the same."""
     source, program, summary = tmp_path / "many.c", tmp_path / "many", tmp_path / "s.json"
     source.write_text(MANY_MAPPINGS)
     subprocess.run(["gcc", "-O1", "-w", "-o", program, source], check=True)
-    with Run("-F", "199", "-o", tmp_path / "x.folded", "--summary", summary, "--", program, stdin=subprocess.PIPE) as r:
+    with Run("-F", "199", "-o", tmp_path / "x.folded", "--summary", summary, "--", program,
+             stdin=subprocess.PIPE) as r:
         assert r.p.stdout.readline() == "ready\n"
         held = r.tools()["prof-bpf"]
         os.kill(held, signal.SIGSTOP)
-        while any(open(f"/proc/{held}/task/{t}/stat").read().rsplit(")", 1)[1].split()[0] != "T" for t in os.listdir(f"/proc/{held}/task")):
+        while any(open(f"/proc/{held}/task/{t}/stat").read().rsplit(")", 1)[1].split()[0] != "T"
+                  for t in os.listdir(f"/proc/{held}/task")):
             time.sleep(0.01)
         r.p.stdin.write("m")
         r.p.stdin.flush()
@@ -755,7 +803,8 @@ def test_mappings_whose_records_were_lost_are_read_again(tmp_path):
         status, _, err = r.end()
     assert status == 0, err
     got = json.loads(summary.read_text())
-    assert got["missed"].get("sideband", 0) > 1000, (got["missed"], got["samples"], got["truncated"], err)
+    assert got["missed"].get("sideband", 0) > 1000, (got["missed"], got["samples"],
+                                                     got["truncated"], err)
     assert got["samples"] > 40 and got["complete"] > 0.95 * got["samples"], got["truncated"]
 
 
@@ -769,7 +818,9 @@ def recording(tmp_path_factory):
     return out
 
 
-@pytest.mark.parametrize("fmt,head", [("folded", b"python3"), ("html", b"<!"), ("pprof", b"\x1f\x8b"), ("text", b""), ("stream", b"")])
+@pytest.mark.parametrize("fmt,head",
+                         [("folded", b"python3"), ("html", b"<!"), ("pprof", b"\x1f\x8b"),
+                          ("text", b""), ("stream", b"")])
 def test_a_recording_is_replayed_in_every_format(tmp_path, recording, fmt, head):
     out = tmp_path / "out"
     p = profpipe("report", recording, "-f", fmt, "-o", out)
@@ -792,7 +843,9 @@ def test_a_cut_recording_is_said_and_its_beginning_written(tmp_path, recording):
     assert "python3" in p.stdout
 
 
-@pytest.mark.parametrize("content", [b"", b"not a recording\n" * 100, b"\x92\x01\x9f" + b"\xff" * 200, random.Random(1).randbytes(5000)],
+@pytest.mark.parametrize("content",
+                         [b"", b"not a recording\n" * 100, b"\x92\x01\x9f" + b"\xff" * 200,
+                          random.Random(1).randbytes(5000)],
                          ids=["empty", "text", "array", "noise"])
 def test_a_foreign_file_is_refused_in_one_line(tmp_path, content):
     bad, out = tmp_path / "bad.prof", tmp_path / "out.folded"
@@ -810,7 +863,8 @@ def test_a_report_is_never_written_over_its_recording(recording):
 
 
 def test_a_recording_says_when_a_process_began_by_the_wall_clock(tmp_path):
-    """Its start is by the clock that goes on while the host is suspended, samples are by one that does not: the stream has both."""
+    """Its start is by the clock that goes on while the host is suspended, samples are by one that
+    does not: the stream has both."""
     before = time.time()
     p = subprocess.Popen(burn(20))
     after = time.time()
@@ -821,7 +875,8 @@ def test_a_recording_says_when_a_process_began_by_the_wall_clock(tmp_path):
         p.kill()
         p.wait()
     with open(out, "rb") as f:
-        text = subprocess.run([f"{BUILD}/tests/symd-peer", "print"], stdin=f, capture_output=True, text=True, check=True).stdout
+        text = subprocess.run([f"{BUILD}/tests/symd-peer", "print"], stdin=f, capture_output=True,
+                              text=True, check=True).stdout
     clocks = re.search(r"^hello .*wall_ns=(\d+) boot_ns=(\d+)", text, re.M)
     start = re.search(rf"^process .*\bpid={p.pid} .*start_ns=(\d+)", text, re.M)
     began = (int(clocks[1]) - (int(clocks[2]) - int(start[1]))) / 1e9

@@ -18,33 +18,42 @@ import pytest
 from conftest import BUILD
 
 # struct takeover_orders: what is ordered, what is filled in, what is told.
-HEAD, SELF, TOLD = struct.Struct("=IIq"), struct.Struct("=i"), struct.Struct("=128s128s128s128s128s128s")
+HEAD, SELF, TOLD = struct.Struct("=IIq"), struct.Struct("=i"), struct.Struct(
+        "=128s128s128s128s128s128s")
 AT_PIDS, AT_SELF, AT_TRIED, AT_ADDRESSES, AT_ENTERED, AT_PORT, AT_TOLD = 16, 28, 32, 40, 56, 64, 72
 DONE, ORDERED, BEGUN = range(3)
-LIST = [line.split() for line in subprocess.run([f"{BUILD}/tests/redteam-control"], env={"REDTEAM_LIST": "1"}, capture_output=True, text=True, check=True).stdout.splitlines()]
+LIST = [line.split()
+        for line in subprocess.run([f"{BUILD}/tests/redteam-control"], env={"REDTEAM_LIST": "1"},
+                                   capture_output=True, text=True, check=True).stdout.splitlines()]
 NAMES = [words[0] for words in LIST]
 HELD = {words[0] for words in LIST if words[1:] == ["held"]}
 ACTS = [words[0] for words in LIST if words[1:] == ["act"]]
 ATTEMPTS = [name for name in NAMES if name not in ACTS]
-# Where kernel or machine has no such thing, or another reason keeps even root from it, the control may fail, too.
+# Where kernel or machine has no such thing, or another reason keeps even root from it, the control
+# may fail, too.
 MAY_LACK = set("""make_secret_memfd make_vsock make_alg make_packet make_bluetooth make_xdp make_userfaultfd make_fanotify make_ring make_aio x32_abi other_abi change_segments see_modules_go
 module_from_held io_ports io_level open_device open_by_handle flags_of_held attribute_of_held lease_held execute_held clone_held punch_held seal_held direct_held handle_of_held message_queue read_log
 raise_limit keep_capabilities request_key see_quotas pidfd_of_peer take_descriptor_of_peer path_of_socket send_urgent let_all_trace push_to_terminal move_pages_of_it advise_memory_of_it""".split())
-ROUTES = {"bpf/rows.sock": socket.SOCK_STREAM, "bpf/stream.sock": socket.SOCK_STREAM, "bpf/files.sock": socket.SOCK_STREAM, "export/named.sock": socket.SOCK_STREAM,
+ROUTES = {"bpf/rows.sock": socket.SOCK_STREAM, "bpf/stream.sock": socket.SOCK_STREAM,
+          "bpf/files.sock": socket.SOCK_STREAM, "export/named.sock": socket.SOCK_STREAM,
           "bpf/rows.fds": socket.SOCK_SEQPACKET, "bpf/files.fds": socket.SOCK_SEQPACKET}
-VICTIM = "import ctypes, sys, time\nb = ctypes.create_string_buffer(64)\nprint(ctypes.addressof(b), flush=True)\nwhile True: time.sleep(1)"
+VICTIM = ("import ctypes, sys, time\nb = ctypes.create_string_buffer(64)\n"
+          "print(ctypes.addressof(b), flush=True)\nwhile True: time.sleep(1)")
 SPINNER = """static volatile unsigned long n;
 static inline __attribute__((always_inline)) void inlined(void) { n++; }
 static __attribute__((noinline)) void spin(void) { for (;;) inlined(); }
 int main(void) { spin(); return 0; }"""
-IN_MEMORY = "import os, sys\nfd = os.memfd_create('program')\nwith open(sys.argv[1], 'rb') as f: os.write(fd, f.read())\nos.execve(fd, ['program'], {})"
+IN_MEMORY = ("import os, sys\nfd = os.memfd_create('program')\n"
+             "with open(sys.argv[1], 'rb') as f: os.write(fd, f.read())\n"
+             "os.execve(fd, ['program'], {})")
 
 
 @pytest.fixture(scope="module")
 def spinner(tmp_path_factory):
     """A program that runs, and has debug information."""
     path = tmp_path_factory.mktemp("spinner") / "spinner"
-    subprocess.run(["gcc", "-g", "-O2", "-x", "c", "-", "-o", path], input=SPINNER, text=True, check=True)
+    subprocess.run(["gcc", "-g", "-O2", "-x", "c", "-", "-o", path], input=SPINNER, text=True,
+                   check=True)
     return path
 
 
@@ -59,7 +68,8 @@ def ended(pid):
 
 
 def said(status):
-    return f"killed by {signal.Signals(status & 127).name}" if status & 127 else f"exit {status >> 8}"
+    return (f"killed by {signal.Signals(status & 127).name}" if status & 127
+            else f"exit {status >> 8}")
 
 
 def is_mapped(pid, name):
@@ -68,13 +78,15 @@ def is_mapped(pid, name):
 
 
 class Scene:
-    """What the attempts are told: a victim of root's and one of the tool's own user, a secret, a writable file behind a closed folder, servers for anybody."""
+    """What the attempts are told: a victim of root's and one of the tool's own user, a secret, a
+    writable file behind a closed folder, servers for anybody."""
 
     def __init__(self, stack, run_dir, uid=0, gid=0):
         self.dir = tempfile.mkdtemp(dir="/var/tmp")  # where programs may run, and people look in
         stack.callback(shutil.rmtree, self.dir)
         os.chmod(self.dir, 0o755)
-        self.secret, self.closed, self.open_file, self.ran, path = (f"{self.dir}/{name}" for name in ("secret", "closed", "closed/open", "ran", "socket"))
+        self.secret, self.closed, self.open_file, self.ran, path = (f"{self.dir}/{name}"
+                for name in ("secret", "closed", "closed/open", "ran", "socket"))
         with open(self.secret, "w") as f:
             f.write("secret")
         os.chmod(self.secret, 0o600)
@@ -91,7 +103,9 @@ class Scene:
         stack.callback(os.close, self.terminal)
         os.set_blocking(self.master, False)
         self.log = ""
-        victims = [self.victim(stack, who) for who in ([], ["setpriv", f"--reuid={uid}", f"--regid={gid}", "--clear-groups"])]
+        victims = [self.victim(stack, who)
+                   for who in ([],
+                               ["setpriv", f"--reuid={uid}", f"--regid={gid}", "--clear-groups"])]
         file = stack.enter_context(open(f"{self.dir}/orders", "w+b"))
         file.truncate(4096)
         self.page = mmap.mmap(file.fileno(), 4096)
@@ -99,7 +113,9 @@ class Scene:
         struct.pack_into("=iii", self.page, AT_PIDS, victims[0][0], victims[0][0], victims[1][0])
         struct.pack_into("=QQ", self.page, AT_ADDRESSES, victims[0][1], victims[1][1])
         struct.pack_into("=Q", self.page, AT_PORT, tcp.getsockname()[1])
-        TOLD.pack_into(self.page, AT_TOLD, *(s.encode() for s in (run_dir, self.secret, self.open_file, self.ran, path, abstract)))
+        TOLD.pack_into(self.page, AT_TOLD,
+                       *(s.encode() for s in (run_dir, self.secret, self.open_file, self.ran, path,
+                                              abstract)))
         self.victims = [pid for pid, _ in victims]
 
     def serve(self, stack, path, kind):
@@ -111,13 +127,16 @@ class Scene:
             server.listen(1000)
 
     def victim(self, stack, who):
-        p = stack.enter_context(subprocess.Popen([*who, "/usr/bin/python3", "-c", VICTIM], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, start_new_session=True))
+        p = stack.enter_context(subprocess.Popen([*who, "/usr/bin/python3", "-c", VICTIM],
+                                                 stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                                                 text=True, start_new_session=True))
         stack.callback(p.kill)
         return p.pid, int(p.stdout.readline())
 
     def fresh(self):
         left = [e for e in os.scandir("/dev/shm") if e.name.startswith("redteam-")]
-        for entry in [*os.scandir(self.closed), *(e for e in os.scandir(self.dir) if e.name == "linked"), *left]:
+        for entry in [*os.scandir(self.closed),
+                      *(e for e in os.scandir(self.dir) if e.name == "linked"), *left]:
             (os.rmdir if entry.is_dir(follow_symlinks=False) else os.unlink)(entry.path)
         shutil.copy(shutil.which("true"), self.open_file)
         os.chmod(self.open_file, 0o777)
@@ -159,7 +178,8 @@ class Scene:
 
 
 def outcome(scene, poke, how_ended, patience=30):
-    """Of the attempt that was ordered: how it was refused, or None where it worked. how_ended: as `ended` of who tried."""
+    """Of the attempt that was ordered: how it was refused, or None where it worked. how_ended: as
+    `ended` of who tried."""
     end = time.monotonic() + patience
     while time.monotonic() < end:
         scene.hear()
@@ -194,8 +214,12 @@ def control():
             scene.order(name)
             held = shutil.copy(scene.open_file, f"{scene.dir}/held")
             # Mounts, host name and queues of its own; what it leaves in /dev/shm goes with them.
-            with subprocess.Popen(["unshare", "-m", "-u", "-i", "sh", "-c", 'mount -t tmpfs none /dev/shm && exec "$@"', "sh", f"{BUILD}/tests/redteam-control", held],
-                                  env={"REDTEAM_ORDERS": f"{scene.dir}/orders"}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=scene.terminal) as p:
+            with subprocess.Popen(["unshare", "-m", "-u", "-i", "sh", "-c",
+                                   'mount -t tmpfs none /dev/shm && exec "$@"', "sh",
+                                   f"{BUILD}/tests/redteam-control", held],
+                                  env={"REDTEAM_ORDERS": f"{scene.dir}/orders"},
+                                  stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                  stderr=scene.terminal) as p:
                 assert p.stdout.readline() == b"ready\n"
                 if outcome(scene, scene.signal, lambda p=p: ended(p.pid)) is None:
                     worked.add(name)
@@ -219,11 +243,15 @@ class Target:
         os.chmod(self.dir, 0o711)
         self.scene = Scene(stack, self.dir, self.uid(), ids[0])
         stack.callback(self.scene.fresh)
-        self.env = {"REDTEAM_ORDERS": f"{self.scene.dir}/orders", "REDTEAM_PART": {"worker": "worker", "keeper": "keeper", "dump": "half"}.get(name, "tool"), "REDTEAM_WITHOUT": without}
+        self.env = {"REDTEAM_ORDERS": f"{self.scene.dir}/orders",
+                    "REDTEAM_PART": {"worker": "worker", "keeper": "keeper",
+                                     "dump": "half"}.get(name, "tool"), "REDTEAM_WITHOUT": without}
         stack.callback(self.end)
 
     def uid(self):
-        return self.ids[["", "cpus", "deltas", "symd", "export"].index({"worker": "symd", "keeper": "symd"}.get(self.name, self.name))]
+        return self.ids[["", "cpus", "deltas", "symd",
+                         "export"].index({"worker": "symd", "keeper": "symd"}.get(self.name,
+                    self.name))]
 
     @contextlib.contextmanager
     def program(self, spinner, in_memory):
@@ -233,7 +261,8 @@ class Target:
         with open(path, "ab") as f:
             f.write(os.urandom(16))
         os.chmod(path, 0o777)
-        p = subprocess.Popen(["/usr/bin/python3", "-c", IN_MEMORY, path] if in_memory else [path], stdin=subprocess.DEVNULL)
+        p = subprocess.Popen(["/usr/bin/python3", "-c", IN_MEMORY, path] if in_memory else [path],
+                             stdin=subprocess.DEVNULL)
         try:
             while not is_mapped(p.pid, "/memfd:program" if in_memory else path):
                 time.sleep(0.002)
@@ -244,7 +273,8 @@ class Target:
 
 
 class Deployed(Target):
-    """The four tools as in a deployment, one of them taken over, or one of its children; that one is started again when it dies, and with it what exits when it goes."""
+    """The four tools as in a deployment, one of them taken over, or one of its children; that one
+    is started again when it dies, and with it what exits when it goes."""
 
     ORDER = ["bpf", "deltas", "symd", "export"]
 
@@ -263,9 +293,14 @@ class Deployed(Target):
         if taken:
             self.scene.forget()
         ready, status = os.pipe()
-        argv = [f"{BUILD}/tests/redteam-{name}" if taken else f"{BUILD}/prof-{name}", "--run-dir", self.dir, "--ids", ":".join(map(str, self.ids)), "--status-fd", str(status)]
-        argv += ["-F", "199"] if name == "bpf" else ["-f", "text", "--output-fd", str(self.out.fileno())] if name == "export" else []
-        p = subprocess.Popen(argv, pass_fds=[status, self.out.fileno()], env=self.env if taken else {}, stdin=subprocess.DEVNULL, stderr=self.scene.terminal)
+        argv = [f"{BUILD}/tests/redteam-{name}" if taken else f"{BUILD}/prof-{name}", "--run-dir",
+                self.dir, "--ids", ":".join(map(str, self.ids)), "--status-fd", str(status)]
+        argv += ["-F", "199"] if name == "bpf" else ["-f", "text", "--output-fd",
+                                                     str(
+                self.out.fileno())] if name == "export" else []
+        p = subprocess.Popen(argv, pass_fds=[status, self.out.fileno()],
+                             env=self.env if taken else {}, stdin=subprocess.DEVNULL,
+                             stderr=self.scene.terminal)
         os.close(status)
         self.processes[name] = p
         return ready
@@ -278,21 +313,25 @@ class Deployed(Target):
                 p.wait()
 
     def bring_up(self):
-        """Whoever is not there any more, and whoever it talked to; but for prof-bpf, which outlives them all."""
+        """Whoever is not there any more, and whoever it talked to; but for prof-bpf, which outlives
+        them all."""
         self.scene.hear()
         gone = {name for name, p in self.processes.items() if p.poll() is not None}
         assert "bpf" not in gone, self.scene.log
-        if self.name == "keeper" and "symd" in self.processes and (not self.scene.taken or ended(self.scene.taken)):
+        if self.name == "keeper" and "symd" in self.processes and (not self.scene.taken
+                or ended(self.scene.taken)):
             gone.add("symd")
         self.stop(*gone)
         if gone & {"symd", "export"}:
             self.stop("symd", "export")
         # Each waits until what it dials is there.
-        for name, ready in [(name, self.start(name)) for name in self.ORDER if name not in self.processes]:
+        for name, ready in [(name, self.start(name))
+                            for name in self.ORDER if name not in self.processes]:
             word = os.read(ready, 4096)
             os.close(ready)
             self.scene.hear()
-            assert len(word) >= 8 and struct.unpack_from("=I", word, 4)[0] == 1, f"{name} is not ready: {self.scene.log}"
+            assert len(word) >= 8 and struct.unpack_from("=I", word,
+                    4)[0] == 1, f"{name} is not ready: {self.scene.log}"
 
     def end(self):
         self.stop(*list(self.processes))
@@ -307,7 +346,8 @@ class Deployed(Target):
         try:
             return self.attempt_once(name, spinner, in_memory)
         except AssertionError:
-            # A prof-symd that has given up each file for the deaths of its workers asks libdw nothing more.
+            # A prof-symd that has given up each file for the deaths of its workers asks libdw
+            # nothing more.
             if self.name != "worker":
                 raise
             self.stop("symd", "export")
@@ -316,11 +356,13 @@ class Deployed(Target):
     def attempt_once(self, name, spinner, in_memory):
         self.bring_up()
         self.scene.order(name)
-        if name not in HELD and (self.name != "worker" or self.scene.taken and not ended(self.scene.taken)):
+        if name not in HELD and (self.name != "worker" or self.scene.taken
+                                 and not ended(self.scene.taken)):
             how = outcome(self.scene, self.scene.signal, self.how_ended)
         else:
             with self.program(spinner, in_memory):
-                how = outcome(self.scene, (lambda: None) if name in HELD else self.scene.signal, self.how_ended)
+                how = outcome(self.scene, (lambda: None) if name in HELD else self.scene.signal,
+                              self.how_ended)
         if how is None and name not in ACTS:
             self.start_over()
         return how
@@ -340,8 +382,12 @@ class Cpus(Target):
         # Each a new one: it ends when a signal comes.
         self.scene.forget()
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        argv = ["bash", "-c", f'exec 3<&{theirs.fileno()}; exec "$@"', "bash", f"{BUILD}/tests/redteam-cpus", "--cpus", "cpu-clock", "-F", "49", "--ids", ":".join(map(str, self.ids))]
-        with ours, subprocess.Popen(argv, pass_fds=[theirs.fileno()], env=self.env, stdin=subprocess.DEVNULL, stderr=self.scene.terminal) as self.process:
+        argv = ["bash", "-c", f'exec 3<&{theirs.fileno()}; exec "$@"', "bash",
+                f"{BUILD}/tests/redteam-cpus", "--cpus", "cpu-clock", "-F", "49", "--ids",
+                ":".join(map(str, self.ids))]
+        with ours, subprocess.Popen(argv, pass_fds=[theirs.fileno()], env=self.env,
+                                    stdin=subprocess.DEVNULL,
+                                    stderr=self.scene.terminal) as self.process:
             theirs.close()
             try:
                 while not self.scene.entered():
@@ -365,8 +411,10 @@ class Dump(Target):
     def attempt(self, name, spinner, in_memory=False):
         self.scene.forget()
         self.scene.order(name)
-        with self.program(spinner, in_memory) as pid, subprocess.Popen([f"{BUILD}/tests/redteam-dump", "-n", str(pid)], env=self.env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                                                                       stderr=subprocess.PIPE, text=True) as p:
+        with self.program(spinner,
+                          in_memory) as pid, subprocess.Popen([f"{BUILD}/tests/redteam-dump", "-n",
+                str(pid)], env=self.env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE, text=True) as p:
             def how_ended():
                 if p.poll() is None:
                     return None
@@ -387,8 +435,10 @@ class Dump(Target):
         pass
 
 
-TARGETS = {"deltas": Deployed, "symd": Deployed, "worker": Deployed, "keeper": Deployed, "export": Deployed, "cpus": Cpus, "dump": Dump}
-NO_FILE = {"keeper", "cpus", "export"}  # the one that prof-export is handed is its output, to be written
+TARGETS = {"deltas": Deployed, "symd": Deployed, "worker": Deployed, "keeper": Deployed,
+           "export": Deployed, "cpus": Cpus, "dump": Dump}
+# the one that prof-export is handed is its output, to be written
+NO_FILE = {"keeper", "cpus", "export"}
 # What each is there for.
 OWN = {"keeper": {"do_fork", "do_clone", "make_pair"}, "dump": {"make_memfd"}}
 
@@ -400,7 +450,8 @@ def target(stack, name, without=""):
 
 def attempts_on(name):
     """What is tried, and with which files."""
-    return [(a, memory) for a in ATTEMPTS if a not in HELD or name not in NO_FILE for memory in ((False, True) if a in HELD else (False,))]
+    return [(a, memory) for a in ATTEMPTS if a not in HELD or name not in NO_FILE
+            for memory in ((False, True) if a in HELD else (False,))]
 
 
 def all_attempts(t, spinner):
@@ -425,31 +476,41 @@ def test_who_was_taken_over_can_do_nothing(name, control, spinner):
     with contextlib.ExitStack() as stack:
         refused, worked = all_attempts(target(stack, name), spinner)
     for how, tried in refused.items():
-        print(f"{how}: {len(tried)}: {' '.join(a + ' (memory)' * in_memory for a, in_memory in tried)}")
-    print(f"refused {sum(map(len, refused.values()))}, of which {sum(a in control for tried in refused.values() for a, _ in tried)} work for root")
+        print(f"{how}: {len(tried)}: "
+              f"{' '.join(a + ' (memory)' * in_memory for a, in_memory in tried)}")
+    print(f"refused {sum(map(len, refused.values()))}, of which "
+          f"{sum(a in control for tried in refused.values() for a, _ in tried)} work " f"for root")
     assert worked == OWN.get(name, set()), worked ^ OWN.get(name, set())
 
 
 # --- the parts of a cell, one by one ---
 
-# What the others of the parts leave where there is no list of system calls. Memory and programs of its own:
+# What the others of the parts leave where there is no list of system calls. Memory and programs of
+# its own:
 OWN_MEMORY = set("""make_memfd make_secret_memfd map_held_executable map_code make_code make_code_by_key do_fork do_clone do_clone3 trace_me group_it adopt_orphans become_dumpable listen_to_calls
 change_personality change_segments other_abi""".split())
 # what namespaces of its own hold, and keys;
-OWN_SPACES = set("make_inet make_inet6 make_netlink make_vsock make_pair bind_abstract shared_memory semaphores messages add_key read_keyring clone_into_namespaces new_user_namespace".split())
+OWN_SPACES = set("make_inet make_inet6 make_netlink make_vsock make_pair bind_abstract "
+                 "shared_memory semaphores messages add_key read_keyring clone_into_namespaces "
+                 "new_user_namespace".split())
 # parts of the kernel that nobody needs, which may have holes;
-MORE_KERNEL = set("make_ring make_userfaultfd make_aio send_urgent filter_socket enlarge_socket send_elsewhere see_quotas".split())
-# what is open already, or anybody's: flags and times, never what is in it; a folder that was left open can be listed;
+MORE_KERNEL = set("make_ring make_userfaultfd make_aio send_urgent filter_socket enlarge_socket "
+                  "send_elsewhere see_quotas".split())
+# what is open already, or anybody's: flags and times, never what is in it; a folder that was left
+# open can be listed;
 OPEN_ALREADY = set("""list_held_folder attribute_of_held times_of_held lock_held record_lock_held direct_held append_held signal_by_held splice_held handle_of_held set_terminal see_keyboard pidfd_of_peer
 take_descriptor_of_peer""".split())
 # and others are seen to be there; those of its own user, of which there are none, be slowed down.
-OTHERS = set("open_pidfd see_cpus_of_it see_time_of_it wait_for_time_of_it lock_by_it limit_kin schedule_kin renice_kin prioritize_disk_of_kin".split())
+OTHERS = set("open_pidfd see_cpus_of_it see_time_of_it wait_for_time_of_it lock_by_it "
+             "limit_kin schedule_kin renice_kin prioritize_disk_of_kin".split())
 NO_CALLS = OWN_MEMORY | OWN_SPACES | MORE_KERNEL | OPEN_ALREADY | OTHERS
-# Landlock knows no more than opening, making and removing: without a root of its own that files are there is seen, and sockets with a path are reached.
+# Landlock knows no more than opening, making and removing: without a root of its own that files are
+# there is seen, and sockets with a path are reached.
 NO_ROOT = set("""open_path_only open_by_handle see_file see_with_statx read_link ask_access change_folder watch_file reopen_held connect_server connect_rows connect_stream connect_files connect_named
 connect_rows_lane connect_files_lane""".split())
 # An empty root holds no process: without Landlock, those of its own user.
-NO_LANDLOCK = set("trace_kin read_kin write_kin signal_kin take_descriptor_of_kin message_queue".split())
+NO_LANDLOCK = set(
+        "trace_kin read_kin write_kin signal_kin take_descriptor_of_kin message_queue".split())
 # Without all of these it is a user like others.
 A_USER = set("""open_passwd open_root open_proc open_terminal list_folder create_file create_with_creat make_folder make_node link_symbolic run_shell run_shell_at clone_a_shell connect_inet
 connect_abstract""".split())
@@ -464,7 +525,8 @@ LAYERS = {
     "calls landlock root": NO_CALLS | NO_ROOT | NO_LANDLOCK | A_USER,
 }
 # Some have threads, or their peers, their terminal, that folder and files, and some have not.
-BY_WHO = set("new_user_namespace take_descriptor_of_peer list_held_folder send_urgent send_elsewhere set_terminal trace_me limit_kin".split()) | HELD
+BY_WHO = set("new_user_namespace take_descriptor_of_peer list_held_folder send_urgent "
+             "send_elsewhere set_terminal trace_me limit_kin".split()) | HELD
 # prof-cpus has a root and a network, of which it reads nothing.
 CPUS = NO_ROOT | NO_LANDLOCK | {"connect_inet", "connect_abstract", "open_event"}
 
@@ -475,7 +537,9 @@ CPUS = NO_ROOT | NO_LANDLOCK | {"connect_inet", "connect_abstract", "open_event"
 def test_each_part_of_a_cell_holds_by_itself(name, without, control, spinner):
     with contextlib.ExitStack() as stack:
         refused, worked = all_attempts(target(stack, name, without), spinner)
-    print(f"prof-{name} without {without.replace(' ', ', ')}: {sum(map(len, refused.values()))} refused, {len(worked)} possible: {' '.join(sorted(worked))}")
+    print(f"prof-{name} without {without.replace(' ', ', ')}: "
+          f"{sum(map(len, refused.values()))} refused, {len(worked)} possible: "
+          f"{' '.join(sorted(worked))}")
     may = LAYERS[without] | (CPUS if name == "cpus" else set())
     assert worked <= may, worked - may
     # No more than that is claimed to be left, either; but where this kernel has no such thing.

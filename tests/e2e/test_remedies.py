@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a runtime costs without the option that helps: it is said, and the option does help (common/status/remedies.def)."""
+"""What a runtime costs without the option that helps: it is said, and the option does help
+(common/status/remedies.def)."""
 import json
 import re
 import subprocess
@@ -22,7 +23,8 @@ class Burn {
     static void Main(string[] a) { var end = DateTime.Now.AddSeconds(double.Parse(a[0])); long x = 0; while (DateTime.Now < end) x += Fib(25); }
 }
 """
-PYTHON = "import sys, time\ndef fib(n): return n if n < 2 else fib(n - 1) + fib(n - 2)\nend = time.time() + float(sys.argv[1])\nwhile time.time() < end: fib(22)\n"
+PYTHON = ("import sys, time\ndef fib(n): return n if n < 2 else fib(n - 1) + fib(n - 2)\n"
+          "end = time.time() + float(sys.argv[1])\nwhile time.time() < end: fib(22)\n")
 ERLANG = """
 -module(burn).
 -export([main/1]).
@@ -31,46 +33,73 @@ fib(N) -> fib(N - 1) + fib(N - 2).
 main(S) -> loop(erlang:monotonic_time(millisecond) + S * 1000).
 loop(End) -> fib(22), case erlang:monotonic_time(millisecond) < End of true -> loop(End); false -> init:stop() end.
 """
-NODE = "function fib(n) { return n < 2 ? n : fib(n - 1) + fib(n - 2) }\nconst end = Date.now() + process.argv[2] * 1000\nwhile (Date.now() < end) fib(22)\n"
-RUBY = "def fib(n) = n < 2 ? n : fib(n - 1) + fib(n - 2)\nlast = Time.now + ARGV[0].to_f\nfib(20) while Time.now < last\n"
-PHP = "<?php function fib($n) { return $n < 2 ? $n : fib($n - 1) + fib($n - 2); } $end = microtime(true) + $argv[1]; while (microtime(true) < $end) fib(20);\n"
-LUA = "local function fib(n) if n < 2 then return n end return fib(n - 1) + fib(n - 2) end\nlocal last = os.clock() + tonumber(arg[1])\nwhile os.clock() < last do fib(22) end\n"
+NODE = ("function fib(n) { return n < 2 ? n : fib(n - 1) + fib(n - 2) }\n"
+        "const end = Date.now() + process.argv[2] * 1000\n" "while (Date.now() < end) fib(22)\n")
+RUBY = ("def fib(n) = n < 2 ? n : fib(n - 1) + fib(n - 2)\n"
+        "last = Time.now + ARGV[0].to_f\nfib(20) while Time.now < last\n")
+PHP = ("<?php function fib($n) { return $n < 2 ? $n : fib($n - 1) + fib($n - 2); } $end "
+       "= microtime(true) + $argv[1]; while (microtime(true) < $end) fib(20);\n")
+LUA = ("local function fib(n) if n < 2 then return n end return fib(n - 1) + fib(n - 2) "
+       "end\nlocal last = os.clock() + tonumber(arg[1])\n"
+       "while os.clock() < last do fib(22) end\n")
 SML = """
 fun fib n = if n < 2 then n else fib (n - 1) + fib (n - 2);
 val stop = Time.+ (Time.now (), Time.fromSeconds 2);
 fun loop () = if Time.< (Time.now (), stop) then (fib 22; loop ()) else ();
 loop ();
 """
-SCHEME = "(define (fib n) (if (< n 2) n (+ (fib (- n 1)) (fib (- n 2)))))\n(let loop ((i 0)) (if (< i 400) (begin (fib 22) (loop (+ i 1)))))\n"
-PHP_JIT = ["-d", "zend_extension=opcache", "-d", "opcache.enable_cli=1", "-d", "opcache.jit_buffer_size=64M", "-d", "opcache.file_update_protection=0"]
+SCHEME = ("(define (fib n) (if (< n 2) n (+ (fib (- n 1)) (fib (- n 2)))))\n"
+          "(let loop ((i 0)) (if (< i 400) (begin (fib 22) (loop (+ i 1)))))\n")
+PHP_JIT = ["-d", "zend_extension=opcache", "-d", "opcache.enable_cli=1", "-d",
+           "opcache.jit_buffer_size=64M", "-d", "opcache.file_update_protection=0"]
 ERL = ["-noshell", "-eval", "burn:main(2)."]
 
 GUILE = ["guile", "--no-auto-compile", "burn.scm"]
 # A JVM that is called otherwise, as an embedded one is.
-JVM = ["sh", "-ec", "javac Burn.java; home=$(dirname $(dirname $(readlink -f $(command -v java)))); mkdir bin; cp $home/bin/java bin/burner; ln -s $home/lib $home/conf ."]
+JVM = ["sh", "-ec",
+       "javac Burn.java; home=$(dirname $(dirname $(readlink -f $(command -v java)))); "
+       "mkdir bin; cp $home/bin/java bin/burner; ln -s $home/lib $home/conf ."]
 
-# The file, what is made of it, the name in remedies.def, what is wrong, the command, and the command with the remedy.
-RUNTIMES = {
-    "java": ("Burn.java", JAVA, ["javac", "Burn.java"], "java", "cut", ["java", "-cp", ".", "Burn", "2"],
-             ["java", "-XX:+PreserveFramePointer", "-cp", ".", "Burn", "2"]),
-    "java-names": ("Burn.java", JAVA, ["javac", "Burn.java"], "java", "with functions that have no name", ["java", "-XX:+PreserveFramePointer", "-cp", ".", "Burn", "2"],
-                   ["sh", "-c", "java -XX:+PreserveFramePointer -cp . Burn 60 & sleep 2; jcmd $! Compiler.perfmap && kill $!; wait"]),
-    "mono": ("burn.cs", MONO, ["mcs", "burn.cs"], "mono", "with functions that have no name", ["mono", "burn.exe", "2"], ["mono", "--jitmap", "burn.exe", "2"]),
-    "mono-cut": ("burn.cs", MONO, ["mcs", "burn.cs"], "mono", "cut", ["mono", "burn.exe", "2"], ["mono", "--interpreter", "burn.exe", "2"]),
-    "pypy": ("burn.py", PYTHON, None, "pypy", "cut", ["pypy3", "burn.py", "2"], ["pypy3", "--jit", "off", "burn.py", "2"]),
-    "erlang": ("burn.erl", ERLANG, ["erlc", "burn.erl"], "erlang", "with functions that have no name", ["erl", *ERL], ["erl", "+JPperf", "true", *ERL]),
-    "node": ("burn.js", NODE, None, "node", "with functions that have no name", ["node", "burn.js", "2"], ["node", "--perf-basic-prof", "burn.js", "2"]),
-    "ruby": ("burn.rb", RUBY, None, "ruby", "cut", ["ruby", "--yjit", "burn.rb", "2"], ["ruby", "burn.rb", "2"]),
-    "php": ("burn.php", PHP, None, "php", "cut", ["php", *PHP_JIT, "-d", "opcache.jit=tracing", "burn.php", "2"], ["php", *PHP_JIT, "-d", "opcache.jit=off", "burn.php", "2"]),
-    "jvm": ("Burn.java", JAVA, JVM, "java", "cut", ["bin/burner", "-cp", ".", "Burn", "2"],
-            ["env", "JAVA_TOOL_OPTIONS=-XX:+PreserveFramePointer", "bin/burner", "-cp", ".", "Burn", "2"]),
-    "guile": ("burn.scm", SCHEME, None, "guile", "cut", GUILE, ["env", "GUILE_JIT_THRESHOLD=-1", *GUILE]),
-    "luajit": ("burn.lua", LUA, None, "luajit", "cut", ["luajit", "burn.lua", "2"], ["luajit", "-joff", "burn.lua", "2"]),
-}
+# The file, what is made of it, the name in remedies.def, what is wrong, the command, and the
+# command with the remedy.
+RUNTIMES = {"java": ("Burn.java", JAVA, ["javac", "Burn.java"], "java", "cut",
+                     ["java", "-cp", ".", "Burn", "2"],
+                     ["java", "-XX:+PreserveFramePointer", "-cp", ".", "Burn", "2"]),
+            "java-names": ("Burn.java", JAVA, ["javac", "Burn.java"], "java",
+                           "with functions that have no name",
+                           ["java", "-XX:+PreserveFramePointer", "-cp", ".", "Burn", "2"],
+                           ["sh", "-c",
+                            "java -XX:+PreserveFramePointer -cp . Burn 60 & sleep 2; jcmd $! "
+                            "Compiler.perfmap && kill $!; wait"]),
+            "mono": ("burn.cs", MONO, ["mcs", "burn.cs"], "mono",
+                     "with functions that have no name", ["mono", "burn.exe", "2"],
+                     ["mono", "--jitmap", "burn.exe", "2"]),
+            "mono-cut": ("burn.cs", MONO, ["mcs", "burn.cs"], "mono", "cut",
+                         ["mono", "burn.exe", "2"], ["mono", "--interpreter", "burn.exe", "2"]),
+            "pypy": ("burn.py", PYTHON, None, "pypy", "cut", ["pypy3", "burn.py", "2"],
+                     ["pypy3", "--jit", "off", "burn.py", "2"]),
+            "erlang": ("burn.erl", ERLANG, ["erlc", "burn.erl"], "erlang",
+                       "with functions that have no name", ["erl", *ERL],
+                       ["erl", "+JPperf", "true", *ERL]),
+            "node": ("burn.js", NODE, None, "node", "with functions that have no name",
+                     ["node", "burn.js", "2"], ["node", "--perf-basic-prof", "burn.js", "2"]),
+            "ruby": ("burn.rb", RUBY, None, "ruby", "cut", ["ruby", "--yjit", "burn.rb", "2"],
+                     ["ruby", "burn.rb", "2"]),
+            "php": ("burn.php", PHP, None, "php", "cut",
+                    ["php", *PHP_JIT, "-d", "opcache.jit=tracing", "burn.php", "2"],
+                    ["php", *PHP_JIT, "-d", "opcache.jit=off", "burn.php", "2"]),
+            "jvm": ("Burn.java", JAVA, JVM, "java", "cut", ["bin/burner", "-cp", ".", "Burn", "2"],
+                    ["env", "JAVA_TOOL_OPTIONS=-XX:+PreserveFramePointer", "bin/burner", "-cp", ".",
+                     "Burn", "2"]),
+            "guile": ("burn.scm", SCHEME, None, "guile", "cut", GUILE,
+                      ["env", "GUILE_JIT_THRESHOLD=-1", *GUILE]),
+            "luajit": ("burn.lua", LUA, None, "luajit", "cut", ["luajit", "burn.lua", "2"],
+                       ["luajit", "-joff", "burn.lua", "2"]),}
 
 
 def costs(tmp_path, argv):
-    """What a recording says: {(name, what): share of the samples}, the remedies' texts, and the rest of it."""
+    """What a recording says: {(name, what): share of the samples}, the remedies' texts, and the
+    rest of it."""
     got = record(tmp_path, "-F", "299", command=argv)
     said = {(r["name"], r["what"]): r for r in got.summary["remedies"]}
     for r in said.values():
@@ -88,22 +117,27 @@ def test_the_remedy_is_said_and_helps(tmp_path, monkeypatch, runtime):
         subprocess.run(make, check=True, capture_output=True)
     before, got = costs(tmp_path, without)
     assert before.get((who, what), 0) >= 0.3, (before, got.stderr)
-    assert all(k in got.summary["remedies"][0] for k in ("name", "samples", "what", "remedy")), got.summary["remedies"]
+    assert all(k in got.summary["remedies"][0]
+               for k in ("name", "samples", "what", "remedy")), got.summary["remedies"]
     after, got = costs(tmp_path, mended)
     assert got.summary["samples"] >= 20, got.stderr
     assert after.get((who, what), 0) <= 0.6 * before[who, what], (before, after, got.stderr)
 
 
 def test_what_was_done_already_is_not_asked_for(tmp_path):
-    """LuaJIT's own assembly has a function in it whose table is wrong: no generated code is in these stacks."""
-    share, got = costs(tmp_path, ["luajit", "-joff", "-e", "local t={} for i=1,3e6 do t[i%1000]={i,tostring(i)} end"])
+    """LuaJIT's own assembly has a function in it whose table is wrong: no generated code is in
+    these stacks."""
+    share, got = costs(tmp_path,
+                       ["luajit", "-joff", "-e",
+                        "local t={} for i=1,3e6 do t[i%1000]={i,tostring(i)} end"])
     assert got.summary["samples"] >= 20 and not share, got.stderr
 
 
 def test_of_what_nothing_mends_that_is_said(tmp_path):
     (tmp_path / "burn.sml").write_text(SML)
     share, got = costs(tmp_path, ["poly", "--script", tmp_path / "burn.sml"])
-    assert share["poly", "cut"] >= 0.3 and "poly, cut: nothing is known to mend that" in got.stderr, got.stderr
+    assert (share["poly", "cut"] >= 0.3
+            and "poly, cut: nothing is known to mend that" in got.stderr), got.stderr
     assert share["poly", "with functions that have no name"] >= 0.3, got.stderr
 
 
@@ -112,14 +146,17 @@ def test_of_erlangs_stacks_that_is_said_too(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     subprocess.run(["erlc", "burn.erl"], check=True)
     share, got = costs(tmp_path, ["erl", *ERL])
-    assert share["erlang", "cut"] >= 0.3 and "erlang, cut: nothing is known to mend that" in got.stderr, got.stderr
+    assert (share["erlang", "cut"] >= 0.3
+            and "erlang, cut: nothing is known to mend that" in got.stderr), got.stderr
 
 
 def test_terminal_page_and_pprof_say_the_same(tmp_path):
-    """Of one recording in which stacks are cut, kernel threads are sampled, and there is one process more than one."""
+    """Of one recording in which stacks are cut, kernel threads are sampled, and there is one
+    process more than one."""
     (tmp_path / "burn.lua").write_text(LUA)
     stream = tmp_path / "x.stream"
-    p = profpipe("record", "-F", "299", "-d", "3", "-f", "stream", "-o", stream, "--summary", tmp_path / "x.json", "--", "luajit", tmp_path / "burn.lua", "2")
+    p = profpipe("record", "-F", "299", "-d", "3", "-f", "stream", "-o", stream, "--summary",
+                 tmp_path / "x.json", "--", "luajit", tmp_path / "burn.lua", "2")
     assert p.returncode == 0, p.stderr
     summary = json.loads((tmp_path / "x.json").read_text())
     share = re.search(r"stacks? complete \((.* %)\)", p.stderr)[1]
@@ -127,11 +164,15 @@ def test_terminal_page_and_pprof_say_the_same(tmp_path):
     assert profpipe("report", stream, "-o", tmp_path / "x.html").returncode == 0
     page = (tmp_path / "x.html").read_text()
     assert re.search(r'"complete":"(.*?)"', page)[1] == share
-    assert json.loads(re.search(r'"remedy":(\[\[.*?\]\])', page)[1]) == [[r["name"], r["remedy"], r["samples"], r["what"]] for r in summary["remedies"]]
+    assert json.loads(re.search(r'"remedy":(\[\[.*?\]\])', page)[1]) == [[r["name"], r["remedy"],
+            r["samples"], r["what"]] for r in summary["remedies"]]
     assert re.search(r'"loss":"(.*?)"', page)[1] == summary["loss"] == "nothing was lost"
     assert profpipe("report", stream, "-f", "pprof", "-o", tmp_path / "x.pb.gz").returncode == 0
-    comments = subprocess.run(["zcat", tmp_path / "x.pb.gz"], capture_output=True, check=True).stdout
+    comments = subprocess.run(["zcat", tmp_path / "x.pb.gz"], capture_output=True,
+                              check=True).stdout
     scope = re.search(r", (of .*%\))", p.stderr)[1]
-    assert f"{summary['samples']} samples {scope}".encode() in comments and b"nothing was lost" in comments
-    assert all(f"remedy {r['name']}: {r['samples']} {r['what']}: {r['remedy']}".encode() in comments for r in summary["remedies"])
+    assert (f"{summary['samples']} samples {scope}".encode() in comments
+            and b"nothing was lost" in comments)
+    assert all(f"remedy {r['name']}: {r['samples']} {r['what']}: {r['remedy']}".encode() in comments
+               for r in summary["remedies"])
     assert "1 process and 1 thread" in scope

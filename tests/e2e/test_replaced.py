@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Code that takes the place of other code while a program runs: libraries mapped one over the other. Their rows differ, and no stack is walked by the rows of one that is gone."""
+"""Code that takes the place of other code while a program runs: libraries mapped one over the
+other. Their rows differ, and no stack is walked by the rows of one that is gone."""
 import subprocess
 
 from conftest import record
@@ -62,7 +63,8 @@ def test_no_stack_is_walked_by_the_rows_of_a_file_that_was_there(tmp_path):
         subprocess.run(["gcc", "-shared", "-nostdlib", "-o", library, source], check=True)
         libraries.append(library)
     (tmp_path / "p.c").write_text(PROGRAM)
-    subprocess.run(["gcc", "-O2", "-include", "unistd.h", "-o", tmp_path / "p", tmp_path / "p.c"], check=True)
+    subprocess.run(["gcc", "-O2", "-include", "unistd.h", "-o", tmp_path / "p", tmp_path / "p.c"],
+                   check=True)
     r = record(tmp_path, "-F", "999", command=[tmp_path / "p", *libraries])
     whole = wrong = 0
     for stack, count in r.stacks:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the tools without rights sit, seen from outside while they run; what they try from inside is tests/unit/cell/cell.c and tests/redteam."""
+"""Where the tools without rights sit, seen from outside while they run; what they try from inside
+is tests/unit/cell/cell.c and tests/redteam."""
 import contextlib
 import os
 import re
@@ -11,7 +12,8 @@ import pytest
 from conftest import BUILD
 
 PARSERS = ("prof-deltas", "prof-symd", "prof-export")
-SPIN = "import time\ndef spin():\n    t = time.monotonic()\n    while time.monotonic() < t + 60: pass\n"
+SPIN = ("import time\ndef spin():\n    t = time.monotonic()\n"
+        "    while time.monotonic() < t + 60: pass\n")
 KEEPER = "prof-symd-dwarf"
 NAMESPACES = ("mnt", "net", "ipc", "uts")
 O_ACCMODE = os.O_RDONLY | os.O_WRONLY | os.O_RDWR
@@ -44,12 +46,18 @@ def children(pid):
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """The pids of the tools of a run that samples, all of them sealed, and what they said of that."""
+    """The pids of the tools of a run that samples, all of them sealed, and what they said of that.
+    """
     folder = tmp_path_factory.mktemp("run")
-    with open(folder / "said", "w+") as said, subprocess.Popen([f"{BUILD}/profpipe", "record", "-v", "-o", folder / "x.folded", "--", sys.executable, "-c", SPIN + "spin()"],
-                                                               stderr=said, stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL) as p:
+    with open(folder / "said",
+              "w+") as said, subprocess.Popen([f"{BUILD}/profpipe", "record", "-v", "-o",
+                                               folder / "x.folded", "--", sys.executable, "-c",
+                                               SPIN + "spin()"], stderr=said,
+                                              stdout=subprocess.DEVNULL,
+                                              stdin=subprocess.DEVNULL) as p:
         try:
-            wait_for(lambda: p.poll() is not None or (folder / "said").read_text().count("root:") == len(PARSERS), "the cells")
+            wait_for(lambda: p.poll() is not None or (folder / "said").read_text().count("root:")
+                     == len(PARSERS), "the cells")
             text = (folder / "said").read_text()
             assert p.poll() is None, text
             tools = children(p.pid)
@@ -61,13 +69,15 @@ def run(tmp_path_factory):
 
 def what_it_has(run, name):
     """What a tool said: (root, network, Landlock, system calls)."""
-    return re.search(rf"^{name}: info: root: (.*); network: (.*); Landlock: (\d+); system calls: (.*)$", run[1], re.M).groups()
+    return re.search(rf"^{name}: info: root: (.*); network: (.*); Landlock: (\d+); system calls: "
+                     rf"(.*)$", run[1], re.M).groups()
 
 
 @pytest.fixture(scope="module")
 def may_mount():
     """Whether root may have namespaces here: as good as everywhere, but in some containers."""
-    return subprocess.run(["unshare", "-m", "-n", "-i", "-u", "mount", "-t", "tmpfs", "none", "/proc"], capture_output=True).returncode == 0
+    return subprocess.run(["unshare", "-m", "-n", "-i", "-u", "mount", "-t", "tmpfs", "none",
+                           "/proc"], capture_output=True).returncode == 0
 
 
 @pytest.mark.parametrize("name", PARSERS)
@@ -79,7 +89,8 @@ def test_every_thread_is_filtered_and_has_no_right(run, name):
         assert (s["Seccomp"], s["NoNewPrivs"]) == ("2", "1")
         assert int(s.get("Seccomp_filters", 2)) >= 2
         assert {int(s[c], 16) for c in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")} == {0}
-        assert s["Groups"].strip() == "" and len(set(s["Uid"].split())) == 1 and s["Uid"].split()[0] != "0"
+        assert s["Groups"].strip() == "" and len(set(s["Uid"].split())) == 1 and s["Uid"].split()[
+                0] != "0"
 
 
 @pytest.mark.parametrize("name", PARSERS)
@@ -117,7 +128,8 @@ def is_journal(path):
 
 @pytest.mark.parametrize("name", PARSERS)
 def test_nothing_that_it_holds_leads_further(run, name):
-    """No folder, no device, and nothing to be written but pipes, sockets, its log, and prof-export's output and journal, which has no name."""
+    """No folder, no device, and nothing to be written but pipes, sockets, its log, and
+    prof-export's output and journal, which has no name."""
     pid = run[0][name]
     assert set(children(pid)) <= ({KEEPER} if name == "prof-symd" else set())
     for fd in os.listdir(f"/proc/{pid}/fd"):
@@ -125,20 +137,25 @@ def test_nothing_that_it_holds_leads_further(run, name):
             to, st = os.readlink(f"/proc/{pid}/fd/{fd}"), os.stat(f"/proc/{pid}/fd/{fd}")
             with open(f"/proc/{pid}/fdinfo/{fd}") as f:
                 flags = int(re.search(r"^flags:\s*(\d+)", f.read(), re.M)[1], 8)
-            if to.startswith(("pipe:", "socket:", "anon_inode:")) or to == "/dev/null" or to.startswith("/memfd:"):
+            if to.startswith(("pipe:", "socket:",
+                              "anon_inode:")) or to == "/dev/null" or to.startswith("/memfd:"):
                 continue
             assert os.path.stat.S_ISREG(st.st_mode), to
-            assert flags & O_ACCMODE == os.O_RDONLY or (name == "prof-export" and (to.endswith("x.folded") or is_journal(to))), to
+            assert flags & O_ACCMODE == os.O_RDONLY or (name == "prof-export"
+                                                        and (to.endswith("x.folded")
+                    or is_journal(to))), to
 
 
 def test_who_runs_libdw_for_prof_symd_is_confined_as_it_is(run, may_mount):
     (keeper,) = children(run[0]["prof-symd"])[KEEPER]
     for pid in keeper, *sum(children(keeper).values(), []):
         s = status(f"/proc/{pid}")
-        assert (s["Seccomp"], s["NoNewPrivs"], int(s["CapPrm"], 16), s["Uid"]) == ("2", "1", 0, status(f"/proc/{run[0]['prof-symd']}")["Uid"])
+        assert (s["Seccomp"], s["NoNewPrivs"], int(s["CapPrm"], 16), s["Uid"]) == ("2", "1", 0,
+                status(f"/proc/{run[0]['prof-symd']}")["Uid"])
         if may_mount:
             assert os.path.samefile(f"/proc/{pid}/root", f"/proc/{run[0]['prof-symd']}/root")
-            assert os.readlink(f"/proc/{pid}/ns/net") == os.readlink(f"/proc/{run[0]['prof-symd']}/ns/net")
+            assert os.readlink(f"/proc/{pid}/ns/net") == os.readlink(
+                    f"/proc/{run[0]['prof-symd']}/ns/net")
 
 
 def test_each_says_what_it_has(run):
@@ -152,21 +169,27 @@ def test_each_says_what_it_has(run):
 def test_the_page_lists_what_a_sealed_cell_leaves():
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     with open(f"{root}/docs/privilege-separation.md") as f:
-        listed = re.search(r"<!-- calls of a sealed cell -->\n+```\n(.*?)```", f.read(), re.S)[1].split()
+        listed = re.search(r"<!-- calls of a sealed cell -->\n+```\n(.*?)```", f.read(),
+                           re.S)[1].split()
     lists = {}
     for file in "cell", "baseline":
         with open(f"{root}/common/cell/{file}.c") as f:
-            lists |= dict(re.findall(r"const struct seccomp_rule (\w+)\[\] = \{(.*?)\n\};", f.read(), re.S))
+            lists |= dict(re.findall(r"const struct seccomp_rule (\w+)\[\] = \{(.*?)\n\};",
+                                     f.read(), re.S))
     sealed = "baseline_calls", "baseline_sockets", "living", "last_word"
-    assert set(listed) == {call for name in sealed for call in re.findall(r'CALL(?:_IF)?\(\s*"(\w+)"', lists[name])}
+    assert set(listed) == {call for name in sealed
+                           for call in re.findall(r'CALL(?:_IF)?\(\s*"(\w+)"', lists[name])}
 
 
 # --- by hand ---
 
 
-@pytest.mark.parametrize("argv", [["prof-symd"], ["prof-export", "-f", "text"], ["prof-symd", "-e", "/bin/ls"]], ids=" ".join)
+@pytest.mark.parametrize("argv",
+                         [["prof-symd"], ["prof-export", "-f", "text"],
+                          ["prof-symd", "-e", "/bin/ls"]], ids=" ".join)
 def test_by_hand_system_calls_are_filtered(argv):
-    with subprocess.Popen([f"{BUILD}/{argv[0]}", *argv[1:]], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as p:
+    with subprocess.Popen([f"{BUILD}/{argv[0]}", *argv[1:]], stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE) as p:
         try:
             wait_for(lambda: status(f"/proc/{p.pid}")["Seccomp"] == "2", "the filter", 20)
             assert status(f"/proc/{p.pid}")["NoNewPrivs"] == "1"
@@ -175,15 +198,23 @@ def test_by_hand_system_calls_are_filtered(argv):
 
 
 def dumped(tmp_path, *wrap):
-    """Names of functions that prof-dump finds in a Python program, run by `wrap`, which is its own, too."""
-    script = f"import subprocess, sys, time\np = subprocess.Popen([sys.executable, '-c', {SPIN + 'print(1, flush=True); spin()'!r}], stdout=subprocess.PIPE)\np.stdout.readline()\n" \
-             f"try:\n    d = subprocess.run([{BUILD + '/prof-dump'!r}, str(p.pid)], stdout=subprocess.PIPE)\nfinally:\n    p.kill()\nsys.stdout.buffer.write(d.stdout)\nsys.exit(d.returncode)"
-    p = subprocess.run([*wrap, "/usr/bin/python3", "-c", script], capture_output=True, text=True, timeout=120)
+    """Names of functions that prof-dump finds in a Python program, run by `wrap`, which is its own,
+    too."""
+    script = (f"import subprocess, sys, time\n" f"p = subprocess.Popen([sys.executable, '-c', "
+              f"{SPIN + 'print(1, flush=True); spin()'!r}], stdout=subprocess.PIPE)\n"
+              f"p.stdout.readline()\n"
+              f"try:\n    d = subprocess.run([{BUILD + '/prof-dump'!r}, str(p.pid)], "
+              f"stdout=subprocess.PIPE)\nfinally:\n    p.kill()\n"
+              f"sys.stdout.buffer.write(d.stdout)\nsys.exit(d.returncode)")
+    p = subprocess.run([*wrap, "/usr/bin/python3", "-c", script], capture_output=True, text=True,
+                       timeout=120)
     assert p.returncode == 0, p.stderr
     return p.stdout
 
 
-@pytest.mark.parametrize("wrap", [[], ["setpriv", "--bounding-set", "-sys_admin"], ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]],
+@pytest.mark.parametrize("wrap",
+                         [[], ["setpriv", "--bounding-set", "-sys_admin"],
+                          ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]],
                          ids=["root", "root that may not mount", "nobody"])
 def test_prof_dump_works_with_whatever_cell_it_can_have(tmp_path, wrap):
     text = dumped(tmp_path, *wrap)
@@ -191,7 +222,8 @@ def test_prof_dump_works_with_whatever_cell_it_can_have(tmp_path, wrap):
 
 
 def test_what_names_a_program_is_opened_by_the_other_half(tmp_path):
-    """Debug files, too: the half that parses has no root to find them in. Only if everybody may read them, where it is root who asks."""
+    """Debug files, too: the half that parses has no root to find them in. Only if everybody may
+    read them, where it is root who asks."""
     (tmp_path / "p.c").write_text("#include <stdio.h>\n#include <unistd.h>\nstatic __attribute__((noinline)) void only_in_debug(void) { puts(\"1\"); fflush(stdout); for (;;) pause(); }\n"
                                   "int main(void) { only_in_debug(); return 0; }\n")
     program, debug = tmp_path / "p", tmp_path / "p.debug"
@@ -204,7 +236,8 @@ def test_what_names_a_program_is_opened_by_the_other_half(tmp_path):
             p.stdout.readline()
             for mode, named in (0o644, True), (0o600, False):
                 debug.chmod(mode)
-                said = subprocess.run([f"{BUILD}/prof-dump", str(p.pid)], capture_output=True, text=True, timeout=60)
+                said = subprocess.run([f"{BUILD}/prof-dump", str(p.pid)], capture_output=True,
+                                      text=True, timeout=60)
                 assert said.returncode == 0, said.stderr
                 assert ("only_in_debug" in said.stdout) == named, said.stdout
         finally:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Debug information that lies in a file beside the program (dwz -m): inlined calls in record as in prof-symd -e."""
+"""Debug information that lies in a file beside the program (dwz -m): inlined calls in record as in
+prof-symd -e."""
 import re
 import subprocess
 
@@ -22,10 +23,12 @@ def test_inlined_calls_of_a_file_that_dwz_shares_with_another_are_recorded(tmp_p
     (tmp_path / "p.c").write_text(C)
     tmp_path.chmod(0o755)
     for name in ("a", "b"):
-        subprocess.run(["gcc", "-O2", "-g", "-gdwarf-4", tmp_path / "p.c", "-o", tmp_path / name], check=True)
+        subprocess.run(["gcc", "-O2", "-g", "-gdwarf-4", tmp_path / "p.c", "-o", tmp_path / name],
+                       check=True)
     shared = str(tmp_path / "common.debug") if absolute else "common.debug"
     subprocess.run(["dwz", "-m", "common.debug", "-M", shared, "a", "b"], cwd=tmp_path, check=True)
-    assert b"common.debug" in subprocess.run(["readelf", "-p", ".gnu_debugaltlink", tmp_path / "a"], capture_output=True).stdout
+    assert b"common.debug" in subprocess.run(["readelf", "-p", ".gnu_debugaltlink", tmp_path / "a"],
+                                             capture_output=True).stdout
     r = record(tmp_path, "-F", "199", command=[tmp_path / "a"])
     hot = sum(n for stack, n in r.stacks if stack[-3:] == ["outer", "middle", "inner"])
     assert hot > sum(n for _, n in r.stacks) * 0.8, r.stacks
@@ -46,10 +49,15 @@ int main(int argc, char **) { return scope::outer(argc) == 1; }
 def test_functions_of_a_file_that_dwz_shares_keep_their_namespaces(tmp_path, version):
     (tmp_path / "p.cpp").write_text(CC)
     for name in ("a", "b"):
-        subprocess.run(["g++", "-O2", "-g", f"-gdwarf-{version}", tmp_path / "p.cpp", "-o", tmp_path / name], check=True)
-    text = subprocess.run(["objdump", "-d", "--no-show-raw-insn", tmp_path / "a"], capture_output=True, text=True, check=True).stdout
+        subprocess.run(["g++", "-O2", "-g", f"-gdwarf-{version}", tmp_path / "p.cpp", "-o",
+                        tmp_path / name], check=True)
+    text = subprocess.run(["objdump", "-d", "--no-show-raw-insn", tmp_path / "a"],
+                          capture_output=True, text=True, check=True).stdout
     asked = [int(a, 16) for a in re.findall("^ +([0-9a-f]+):", text, re.M)]
     whole = symbolized(tmp_path / "a", asked)
-    subprocess.run(["dwz", "-m", "common.debug", "-M", "common.debug", "a", "b"], cwd=tmp_path, check=True)
-    assert any("scope::inner<" in calls[0][0] for calls in whole) and any("scope::middle" in calls[-1][0] or "scope::outer" in calls[-1][0] for calls in whole)
+    subprocess.run(["dwz", "-m", "common.debug", "-M", "common.debug", "a", "b"], cwd=tmp_path,
+                   check=True)
+    assert any("scope::inner<" in calls[0][0]
+               for calls in whole) and any("scope::middle" in calls[-1][0]
+                                           or "scope::outer" in calls[-1][0] for calls in whole)
     assert symbolized(tmp_path / "a", asked) == whole

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files whose close takes long: by a server (FUSE), in place of a deleted file's blocks that the kernel frees for seconds."""
+"""Files whose close takes long: by a server (FUSE), in place of a deleted file's blocks that the
+kernel frees for seconds."""
 import contextlib
 import os
 import re
@@ -30,13 +31,15 @@ int main(int argc, char **argv)
 
 @pytest.fixture
 def slow(tmp_path):
-    """A program on a file system that keeps prof-bpf, whenever it closes a file of it, for so many seconds."""
+    """A program on a file system that keeps prof-bpf, whenever it closes a file of it, for so many
+    seconds."""
     folder = tmp_path / "slow"
     folder.mkdir()
     (tmp_path / "spins.c").write_text(SOURCE)
     subprocess.run(["gcc", "-O2", "-g", "-o", tmp_path / "spins", tmp_path / "spins.c"], check=True)
     server = os.path.join(os.path.dirname(__file__), "slowfs.py")
-    with subprocess.Popen([sys.executable, server, folder, tmp_path / "spins", "prof-bpf", str(HOLDS)], stdout=subprocess.PIPE, text=True) as p:
+    with subprocess.Popen([sys.executable, server, folder, tmp_path / "spins", "prof-bpf",
+                           str(HOLDS)], stdout=subprocess.PIPE, text=True) as p:
         assert p.stdout.readline() == "mounted\n"
         try:
             yield folder / "prog"
@@ -51,7 +54,8 @@ def test_a_tool_that_the_kernel_keeps_is_no_failure(tmp_path, slow):
     began = time.monotonic()
     got = record(tmp_path, "-F", "199", command=[slow, "1.5"])
     assert got.summary["samples"] >= 10, got.summary
-    assert re.search(r"prof-bpf \(pid \d+\) was killed, and the kernel has not ended it yet", got.stderr), got.stderr
+    assert re.search(r"prof-bpf \(pid \d+\) was killed, and the kernel has not ended it yet",
+                     got.stderr), got.stderr
     assert "left behind:" not in got.stderr and "error" not in got.stderr, got.stderr
     # It was waited for, and the time of that is no part of what was sampled.
     assert time.monotonic() - began > HOLDS
@@ -60,7 +64,8 @@ def test_a_tool_that_the_kernel_keeps_is_no_failure(tmp_path, slow):
 
 def test_who_interrupts_does_not_wait_for_the_kernel(tmp_path, slow):
     out = tmp_path / "x.folded"
-    with subprocess.Popen([f"{BUILD}/profpipe", "record", "-o", out, "--", slow, "1"], stderr=subprocess.PIPE, text=True) as p:
+    with subprocess.Popen([f"{BUILD}/profpipe", "record", "-o", out, "--", slow, "1"],
+                          stderr=subprocess.PIPE, text=True) as p:
         said = ""
         for line in p.stderr:
             said += line
@@ -77,6 +82,7 @@ def test_sampling_goes_on_while_a_close_hangs(tmp_path, slow):
     shutil.copy(tmp_path / "spins", tmp_path / "other")
     script = f"{slow} 1.5 & {tmp_path}/other 3"
     got = record(tmp_path, "-F", "199", command=["sh", "-c", script])
-    of = {name: sum(n for s, n in got.stacks if name in s[0] and "main" in s and "spins" in s) for name in ("prog", "other")}
+    of = {name: sum(n for s, n in got.stacks if name in s[0] and "main" in s and "spins" in s)
+          for name in ("prog", "other")}
     assert of["other"] >= 100 and of["prog"] >= 10, (of, got.stderr)
     assert got.summary["complete"] >= 0.95 * got.summary["samples"], got.summary

@@ -65,21 +65,29 @@ IDS = [f"{c}-{v}-{'dwp' if p else 'dwo'}" for c, v, p in BUILDS]
 def pack(dwo, package, unit):
     """A package of one unit of DWARF 5, by section 7.3.5: of gcc 12's units, dwp dies, and llvm-dwp
     14 and 19 never end."""
-    numbers = {".debug_info.dwo": 1, ".debug_abbrev.dwo": 3, ".debug_line.dwo": 4, ".debug_str_offsets.dwo": 6, ".debug_rnglists.dwo": 8}
-    listed = subprocess.run(["readelf", "-SW", dwo], capture_output=True, text=True, check=True).stdout
-    sizes = {name: int(size, 16) for name, size in re.findall(r"(\.debug_\w+\.dwo) +PROGBITS +[0-9a-f]+ [0-9a-f]+ ([0-9a-f]+)", listed)}
+    numbers = {".debug_info.dwo": 1, ".debug_abbrev.dwo": 3, ".debug_line.dwo": 4,
+               ".debug_str_offsets.dwo": 6, ".debug_rnglists.dwo": 8}
+    listed = subprocess.run(["readelf", "-SW", dwo], capture_output=True, text=True,
+                            check=True).stdout
+    sizes = {name: int(size, 16) for name,
+             size in re.findall(r"(\.debug_\w+\.dwo) +PROGBITS +[0-9a-f]+ [0-9a-f]+ ([0-9a-f]+)",
+                                listed)}
     there = [name for name in numbers if name in sizes]
     ids, rows = [0, 0], [0, 0]
     ids[unit & 1], rows[unit & 1] = unit, 1
     index = package.with_suffix(".index")
     index.write_bytes(struct.pack("<4I2Q2I", 5, len(there), 1, 2, *ids, *rows)
-                      + b"".join(struct.pack("<I", n) for n in [numbers[s] for s in there] + [0] * len(there) + [sizes[s] for s in there]))
-    subprocess.run(["objcopy", "--add-section", f".debug_cu_index={index}", dwo, package], check=True)
+                      + b"".join(struct.pack("<I", n)
+                                 for n in [numbers[s] for s in there] + [0] * len(there)
+                                 + [sizes[s] for s in there]))
+    subprocess.run(["objcopy", "--add-section", f".debug_cu_index={index}", dwo, package],
+                   check=True)
     index.unlink()
 
 
 def id_of(program):
-    listed = subprocess.run(["llvm-dwarfdump", "--debug-info", program], capture_output=True, text=True, check=True).stdout
+    listed = subprocess.run(["llvm-dwarfdump", "--debug-info", program], capture_output=True,
+                            text=True, check=True).stdout
     return [int(n, 16) for n in re.findall(r"DWO_id = (0x[0-9a-f]+)", listed)]
 
 
@@ -97,8 +105,10 @@ def build(folder, compiler, version, package=False, flags=("-gsplit-dwarf",), na
         texts = {"main": "".join(texts.values())}
     for unit, text in texts.items():
         (made / f"{unit}.cpp").write_text(text)
-        subprocess.run([compiler, "-O2", "-g", f"-gdwarf-{version}", *flags, "-c", f"{unit}.cpp", "-o", f"{unit}.o"], cwd=made, check=True, env=ENV)
-    subprocess.run([compiler, *(f"{unit}.o" for unit in texts), "-o", name], cwd=made, check=True, env=ENV)
+        subprocess.run([compiler, "-O2", "-g", f"-gdwarf-{version}", *flags, "-c", f"{unit}.cpp",
+                        "-o", f"{unit}.o"], cwd=made, check=True, env=ENV)
+    subprocess.run([compiler, *(f"{unit}.o" for unit in texts), "-o", name], cwd=made, check=True,
+                   env=ENV)
     if not package or not flags:
         return made / name
     alone = folder / "alone"
@@ -107,7 +117,8 @@ def build(folder, compiler, version, package=False, flags=("-gsplit-dwarf",), na
     if by_hand:
         pack(made / "main.dwo", alone / f"{name}.dwp", *id_of(made / name))
     else:
-        subprocess.run(["llvm-dwp", "-e", name, "-o", alone / f"{name}.dwp"], cwd=made, check=True, timeout=60)
+        subprocess.run(["llvm-dwp", "-e", name, "-o", alone / f"{name}.dwp"], cwd=made, check=True,
+                       timeout=60)
     shutil.copy(made / name, alone)
     for dwo in made.glob("*.dwo"):
         dwo.unlink()
@@ -116,19 +127,23 @@ def build(folder, compiler, version, package=False, flags=("-gsplit-dwarf",), na
 
 def addresses(program):
     """All instructions of the functions above; what fills the space between them is nobody's."""
-    text = subprocess.run(["objdump", "-d", "--no-show-raw-insn", "-j", ".text", program], capture_output=True, text=True, check=True).stdout
-    return [a for body in re.findall(r"<(?:main|_Z[35]\w+|_Z\w+\.cold)>:\n((?: .*\n)+)", text) for a in re.findall(r"^ +([0-9a-f]+):(?!.*(?:nop|xchg +%ax,%ax|data16))", body, re.M)]
+    text = subprocess.run(["objdump", "-d", "--no-show-raw-insn", "-j", ".text", program],
+                          capture_output=True, text=True, check=True).stdout
+    return [a for body in re.findall(r"<(?:main|_Z[35]\w+|_Z\w+\.cold)>:\n((?: .*\n)+)", text)
+            for a in re.findall(r"^ +([0-9a-f]+):(?!.*(?:nop|xchg +%ax,%ax|data16))", body, re.M)]
 
 
 def by_us(program, asked):
-    p = subprocess.run([f"{BUILD}/prof-symd", "-e", program, *asked], capture_output=True, text=True, check=True)
+    p = subprocess.run([f"{BUILD}/prof-symd", "-e", program, *asked], capture_output=True,
+                       text=True, check=True)
     assert not p.stderr
     return p.stdout.replace(" (inlined by)", "(inlined by)").splitlines()
 
 
 def by_llvm(program, asked):
-    out = subprocess.run(["llvm-symbolizer", f"--obj={program}", "--pretty-print", *(f"0x{a}" for a in asked)],
-                         capture_output=True, text=True, check=True).stdout
+    out = subprocess.run(["llvm-symbolizer", f"--obj={program}", "--pretty-print",
+                          *(f"0x{a}" for a in asked)], capture_output=True, text=True,
+                         check=True).stdout
     return [re.sub(r":\d+$", "", line.strip()) for line in out.splitlines() if line.strip()]
 
 
@@ -148,8 +163,10 @@ def by_gdb(folder, program, asked):
     """Of each address the functions, innermost first."""
     script = folder / "ask.py"
     script.write_text(GDB.replace("PLACES", "[" + ",".join(f"0x{a}" for a in asked) + "]"))
-    p = subprocess.run(["gdb", "-nx", "-batch", "-iex", "set debuginfod enabled off", "-x", script, program], capture_output=True, text=True, check=True)
-    return [[bare(name) for name in line.split("|")[1:]] for line in p.stdout.splitlines() if line.startswith("at|")]
+    p = subprocess.run(["gdb", "-nx", "-batch", "-iex", "set debuginfod enabled off", "-x", script,
+                        program], capture_output=True, text=True, check=True)
+    return [[bare(name) for name in line.split("|")[1:]]
+            for line in p.stdout.splitlines() if line.startswith("at|")]
 
 
 def bare(name):
@@ -177,7 +194,8 @@ def test_split_units_have_inlined_calls_and_lines(tmp_path, compiler, version, p
     asked = addresses(program)
     whole = build(tmp_path, compiler, version, package, flags=(), name="whole")
     ours = by_us(program, asked)
-    assert addresses(whole) == asked and len(asked) > 100 and sum("inlined by" in line for line in ours) > 100
+    assert addresses(whole) == asked and len(asked) > 100 and sum("inlined by" in line
+            for line in ours) > 100
     assert ours == by_us(whole, asked)
     assert calls(ours) == calls(by_llvm(whole, asked))
     if not (version == 5 and package):
@@ -191,18 +209,22 @@ def test_split_units_have_inlined_calls_in_record(tmp_path, compiler, version, p
     tails = {name: 0 for name in NAMES}
     for stack, n in r.stacks:
         for name in NAMES:
-            tails[name] += n if list(map(bare, stack[-3:])) == [name, "middle", "inner"] and f"{name}_space::" in stack[-1] else 0
-    assert min(tails.values()) > 0 and sum(tails.values()) > sum(n for _, n in r.stacks) * 0.8, r.stacks
+            tails[name] += n if list(map(bare, stack[-3:])) == [name, "middle",
+                    "inner"] and f"{name}_space::" in stack[-1] else 0
+    assert min(tails.values()) > 0 and sum(tails.values()) > sum(n for _,
+            n in r.stacks) * 0.8, r.stacks
 
 
-@pytest.mark.parametrize("flags", [("-fdebug-types-section",), ("-gz",), ("-ffunction-sections",)], ids=lambda f: f[0][1:])
+@pytest.mark.parametrize("flags", [("-fdebug-types-section",), ("-gz",), ("-ffunction-sections",)],
+                         ids=lambda f: f[0][1:])
 @pytest.mark.parametrize("version", [4, 5])
 @pytest.mark.parametrize("compiler", ["g++", "clang++"])
 def test_a_split_build_says_what_the_whole_one_says(tmp_path, compiler, version, flags):
     whole = build(tmp_path / "made", compiler, version, flags=flags)
     asked = addresses(whole)
     expected = by_us(whole, asked)
-    split = build(tmp_path / "made", compiler, version, flags=("-gsplit-dwarf", *flags), name="split")
+    split = build(tmp_path / "made", compiler, version, flags=("-gsplit-dwarf", *flags),
+                  name="split")
     assert addresses(split) == asked and sum("inlined by" in line for line in expected) > 100
     assert by_us(split, asked) == expected
 
@@ -214,8 +236,10 @@ def test_a_dwo_file_of_another_build_is_left_alone(tmp_path, compiler, version):
     whole = by_us(program, asked)
     shutil.copy(program.parent / "three.dwo", program.parent / "two.dwo")
     mixed = by_us(program, asked)
-    assert any("two_space::inner" in line for line in whole) and not any("two_space::inner" in line for line in mixed)
-    assert [line for line in mixed if "two" not in line] == [line for line in whole if "two" not in line]
+    assert any("two_space::inner" in line for line in whole) and not any("two_space::inner" in line
+            for line in mixed)
+    assert [line for line in mixed if "two" not in line] == [line
+            for line in whole if "two" not in line]
     assert any(re.match(r"two\(long\) at .*two\.cpp:\d+", line) for line in mixed)
 
 
@@ -245,15 +269,21 @@ def test_more_units_than_are_open_at_a_time(tmp_path):
     """A table of 256 for all programs: who is not asked for gives way, and is asked for again."""
     count = 300
     for i in range(count):
-        (tmp_path / f"u{i}.c").write_text(f"static inline __attribute__((always_inline)) int in{i}(int a) {{ return a * {i + 2}; }}\nint f{i}(int a) {{ return in{i}(a); }}\n")
+        (tmp_path / f"u{i}.c").write_text(
+                f"static inline __attribute__((always_inline)) int in{i}(int a) {{ "
+                f"return a * {i + 2}; }}\nint f{i}(int a) {{ return in{i}(a); }}\n")
     (tmp_path / "main.c").write_text("int main(void) { return 0; }\n")
     for i in range(0, count, 100):
-        subprocess.run(["gcc", "-O2", "-g", "-gdwarf-5", "-gsplit-dwarf", "-c", *(f"u{n}.c" for n in range(i, i + 100))], cwd=tmp_path, check=True, env=ENV)
-    subprocess.run(["gcc", "-o", "program", "main.c", *(f"u{i}.o" for i in range(count))], cwd=tmp_path, check=True, env=ENV)
-    symbols = subprocess.run(["nm", tmp_path / "program"], capture_output=True, text=True, check=True).stdout
+        subprocess.run(["gcc", "-O2", "-g", "-gdwarf-5", "-gsplit-dwarf", "-c",
+                        *(f"u{n}.c" for n in range(i, i + 100))], cwd=tmp_path, check=True, env=ENV)
+    subprocess.run(["gcc", "-o", "program", "main.c", *(f"u{i}.o" for i in range(count))],
+                   cwd=tmp_path, check=True, env=ENV)
+    symbols = subprocess.run(["nm", tmp_path / "program"], capture_output=True, text=True,
+                             check=True).stdout
     asked = re.findall(r"^([0-9a-f]+) T (f\d+)$", symbols, re.M)
     random.Random(1).shuffle(asked)
     assert len(asked) == count
     lines = by_us(tmp_path / "program", [a for a, _ in asked] * 2)
     for place, (_, name) in enumerate(asked * 2):
-        assert lines[2 * place].startswith(name.replace("f", "in") + " at ") and lines[2 * place + 1].startswith(f"(inlined by) {name} at ")
+        assert lines[2 * place].startswith(name.replace("f", "in") + " at ") and lines[2 * place
+                + 1].startswith(f"(inlined by) {name} at ")

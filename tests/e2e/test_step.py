@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stacks by the walker against calls and returns that were seen (tests/step): programs of several compilers, and that step itself tells what is wrong and what it cannot know."""
+"""Stacks by the walker against calls and returns that were seen (tests/step): programs of several
+compilers, and that step itself tells what is wrong and what it cannot know."""
 import os
 import re
 import subprocess
@@ -37,7 +38,8 @@ static void *thread(void *unused) {
 }
 int main(void) { pthread_t t; pthread_create(&t, NULL, thread, NULL); pthread_join(t, NULL); return 0; }
 """
-# As FFmpeg's FFTs: the middle of a function, behind where it aligned the stack, calls itself. No table speaks of it.
+# As FFmpeg's FFTs: the middle of a function, behind where it aligned the stack, calls itself. No
+# table speaks of it.
 NEST = r"""
 __asm__(".text\n.p2align 4\n.globl nest\n.type nest,@function\nnest: mov %rsp,%r11\nand $-32,%rsp\nsub $272,%rsp\nmov %rdi,%r10\n"
 	".p2align 4\n.Lmiddle: dec %rdi\njg .Ldeeper\nret\n.Ldeeper: push %rdi\ncall .Lmiddle\nmov (%rsp),%rdi\ndec %rdi\ncall .Lmiddle\npop %rdi\n"
@@ -46,7 +48,8 @@ void nest(long);
 __attribute__((noinline)) static int odd(int n) { volatile char a[n]; a[0] = 1; nest(n); return a[0]; }
 int main(void) { int s = 0; for (int i = 2; i < 9; i++) s += odd(i); return s != 7; }
 """
-# As qhasm's code, of libsodium and BoringSSL: it aligns the stack by a number that it keeps there, and uses all registers.
+# As qhasm's code, of libsodium and BoringSSL: it aligns the stack by a number that it keeps there,
+# and uses all registers.
 LOWERED = r"""
 __asm__(".text\n.p2align 4\n.globl lowered\n.type lowered,@function\nlowered: mov %rsp,%r11\nand $31,%r11\nadd $96,%r11\nsub %r11,%rsp\n"
 	"mov %r11,(%rsp)\nmov %rbp,8(%rsp)\nxor %ebp,%ebp\nmov $7,%r11d\n1: dec %rdi\njg 1b\nmov (%rsp),%r11\nmov 8(%rsp),%rbp\n"
@@ -81,7 +84,8 @@ int main(void)
 	return 0;
 }
 """
-# As HotSpot's interpreter: by a push and a jump; the way back takes one word more, by another move of RSP.
+# As HotSpot's interpreter: by a push and a jump; the way back takes one word more, by another move
+# of RSP.
 BY_JUMPS = r"""
 1: push 0; lea rax, [rip + 2f]; push rax; lea rcx, [rip + 3f]; jmp rcx
 2: mov ecx, 200
@@ -98,7 +102,8 @@ COPIED_DOWN = r"""
 5: dec ecx; jnz 5b
    leave; pop rcx; add rsp, 24; push rcx; ret
 """
-# As HotSpot's entries of compiled code from the interpreter: the return address is copied to where the stack is aligned.
+# As HotSpot's entries of compiled code from the interpreter: the return address is copied to where
+# the stack is aligned.
 ALIGNED = r"""
    sub rsp, 16
 1: mov [rbp - 8], rsp; lea rax, [rip + 2f]; push rax; lea rcx, [rip + 3f]; jmp rcx
@@ -138,7 +143,8 @@ PUSHED = r"""
 6: mov ecx, 200
 4: dec ecx; jnz 4b; pop rbp; ret
 """
-# As HotSpot's safepoints: a signal's handler goes on in other code, which returns to what was interrupted, or behind it.
+# As HotSpot's safepoints: a signal's handler goes on in other code, which returns to what was
+# interrupted, or behind it.
 SAFEPOINT = r"""
    call 3f
 2: mov ecx, 200
@@ -152,8 +158,10 @@ SAFEPOINT = r"""
 
 def step(tmp_path, source, *options):
     (tmp_path / "source.c").write_text(source)
-    subprocess.run(["gcc", "-O1", "-fno-optimize-sibling-calls", "-o", tmp_path / "program", tmp_path / "source.c"], check=True)
-    p = subprocess.run([f"{BUILD}/tests/step", *options, tmp_path / "program"], capture_output=True, text=True, timeout=60)
+    subprocess.run(["gcc", "-O1", "-fno-optimize-sibling-calls", "-o", tmp_path / "program",
+                    tmp_path / "source.c"], check=True)
+    p = subprocess.run([f"{BUILD}/tests/step", *options, tmp_path / "program"], capture_output=True,
+                       text=True, timeout=60)
     end = re.search(r"^steps .*", p.stdout, re.M)
     assert end, p.stderr
     return p.returncode, {k: int(v) for k, v in re.findall(r"(\w+) (\d+)", end[0])}, p.stdout
@@ -176,12 +184,15 @@ def test_assembly_that_aligns_the_stack_has_whole_stacks(tmp_path, source):
     assert status == 0 and f["checked"] == f["equal"] > 10000, out[-3000:]
 
 
-BODIES = {"by-jumps": BY_JUMPS, "copied-down": COPIED_DOWN, "aligned": ALIGNED, "left-by-jump": LEFT_BY_JUMP, "rewritten": REWRITTEN, "pushed": PUSHED, "safepoint": SAFEPOINT}
+BODIES = {"by-jumps": BY_JUMPS, "copied-down": COPIED_DOWN, "aligned": ALIGNED,
+          "left-by-jump": LEFT_BY_JUMP, "rewritten": REWRITTEN, "pushed": PUSHED,
+          "safepoint": SAFEPOINT}
 
 
 @pytest.mark.parametrize("body", BODIES.values(), ids=BODIES.keys())
 def test_returns_of_generated_code_are_seen(tmp_path, body):
-    text = "#define BODY " + " ".join(f'"{line}\\n"' for line in body.strip().splitlines()) + GENERATED
+    text = "#define BODY " + " ".join(f'"{line}\\n"'
+                                      for line in body.strip().splitlines()) + GENERATED
     status, f, out = step(tmp_path, text, "-k", "5", "-f", "0.3", "-t", "4")
     # What leaves its frame by a jump is wrong for an instruction or two, and says so.
     assert f["false"] == 0 and f["wrong"] < 10, out[-3000:]
@@ -194,5 +205,6 @@ def test_no_stack_is_wrong(tmp_path, name):
     assert not programs.missing(program)
     row = programs.row_of(program, tmp_path, steps=70000)
     assert "error" not in row, row
-    assert row["false"] == 0 and row["wrong"] + row["guessed"] <= row["checked"] / 5000, row["text"][-5000:]
+    assert row["false"] == 0 and row["wrong"] + row["guessed"] <= row["checked"] / 5000, row[
+            "text"][-5000:]
     assert row["checked"] > 10000 and row["complete"] > 99.5, row["text"][-5000:]

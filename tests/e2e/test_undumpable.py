@@ -56,10 +56,12 @@ def make_unreadable(path):
 
 def make_capable(path):
     revision_2, effective = 0x02000000, 1
-    os.setxattr(path, "security.capability", struct.pack("<5I", revision_2 | effective, 1 << CAP_NET_RAW, 0, 0, 0))
+    os.setxattr(path, "security.capability",
+                struct.pack("<5I", revision_2 | effective, 1 << CAP_NET_RAW, 0, 0, 0))
 
 
-KINDS = {"setuid": (make_setuid, False), "setgid": (make_setgid, False), "unreadable": (make_unreadable, True), "capable": (make_capable, True)}
+KINDS = {"setuid": (make_setuid, False), "setgid": (make_setgid, False),
+         "unreadable": (make_unreadable, True), "capable": (make_capable, True)}
 
 
 @pytest.fixture
@@ -73,7 +75,8 @@ def folder():
 @pytest.fixture
 def spinner(folder, tmp_path):
     (tmp_path / "spinner.c").write_text(SPINNER)
-    subprocess.run(["gcc", "-O2", "-g", "-o", f"{folder}/plain", tmp_path / "spinner.c"], check=True)
+    subprocess.run(["gcc", "-O2", "-g", "-o", f"{folder}/plain", tmp_path / "spinner.c"],
+                   check=True)
 
     def build(kind):
         path = type(tmp_path)(folder) / kind
@@ -129,6 +132,7 @@ def test_such_programs_of_the_host_are_sampled(tmp_path, folder, spinner):
 
 def test_many_short_ones_in_a_tree_of_processes_are_sampled(tmp_path, folder, spinner):
     path = spinner("setuid")[0]
-    tree = f"(for i in 1 2 3 4 5; do %s; done) & for i in 1 2 3 4 5; do (%s); done; wait" % ((f"{path} 0.2 >> {folder}/said",) * 2)
+    tree = f"(for i in 1 2 3 4 5; do %s; done) & for i in 1 2 3 4 5; do (%s); done; wait" % (
+            (f"{path} 0.2 >> {folder}/said",) * 2)
     got = record(tmp_path, "-F", HZ, command=["sh", "-c", tree])
     check(got, open(f"{folder}/said").read(), "setuid", programs=10)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Debian's kernels, old and new, in an emulated machine: that each program is taken by its verifier, that its walker is right, and that profpipe does there what it does here."""
+"""Debian's kernels, old and new, in an emulated machine: that each program is taken by its
+verifier, that its walker is right, and that profpipe does there what it does here."""
 import concurrent.futures
 import contextlib
 import functools
@@ -20,7 +21,8 @@ from conftest import BUILD  # noqa: E402
 AT_ONCE = 2
 CACHE = "build/vm"
 VERIFIER_LIMIT = 1_000_000
-TOOLS = ("profpipe", "prof-bpf", "prof-deltas", "prof-symd", "prof-dump", "prof-export", "tests/walk-live", "tests/late", "tests/symd-peer", "tests/load-programs")
+TOOLS = ("profpipe", "prof-bpf", "prof-deltas", "prof-symd", "prof-dump", "prof-export",
+         "tests/walk-live", "tests/late", "tests/symd-peer", "tests/load-programs")
 DEPTH = 30
 AWAY_SECONDS, LONGEST_REST = 6, 4
 SCRIPT = """
@@ -39,7 +41,8 @@ held = []
 while True:
     held.append(b"x" * (1 << 22))
 """
-# A recording that goes on until it is told to stop, however slow the machine is: something is done to the host when it samples, and a program is run when that is over.
+# A recording that goes on until it is told to stop, however slow the machine is: something is done
+# to the host when it samples, and a program is run when that is over.
 DURING = """
 chain10 600 &
 for try in 1 2 3; do
@@ -64,7 +67,8 @@ def during(name, what, options="-f text -o /out/{name}.text", then=f"chain{DEPTH
 
 OLDEST, NEWEST, ALL = "5.10", kernels.NEWEST, kernels.WANTED
 
-# What runs in the guest, one step after the other: its name, its seconds at most, and the kernels that it is run on, which is one where no difference is to be expected. A step that waits for
+# What runs in the guest, one step after the other: its name, its seconds at most, and the kernels
+# that it is run on, which is one where no difference is to be expected. A step that waits for
 # something that the emulation is slow at is repeated with more time, until it is there.
 LIVE = """
 {program} >/dev/null & p=$!
@@ -138,13 +142,17 @@ at_both_ends = pytest.mark.parametrize("machine", [
 
 def on(name):
     """For a test of one step: with each kernel that it is run on."""
-    return pytest.mark.parametrize("machine", next(series for step, _, series, _ in STEPS if step == name), indirect=True)
+    return pytest.mark.parametrize("machine",
+                                   next(series for step, _, series, _ in STEPS if step == name),
+                                   indirect=True)
 
 
 def modules():
     """The files of Python's library that a script needs which imports nothing."""
-    code = "import os, sys; print('\\n'.join({m.__file__ for m in list(sys.modules.values()) if getattr(m, '__file__', None)}))"
-    return subprocess.run(["/usr/bin/python3", "-S", "-E", "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    code = ("import os, sys; print('\\n'.join({m.__file__ for m in "
+            "list(sys.modules.values()) if getattr(m, '__file__', None)}))")
+    return subprocess.run(["/usr/bin/python3", "-S", "-E", "-c", code], capture_output=True,
+                          text=True, check=True).stdout.split()
 
 
 def on_kernels(name, series, whole):
@@ -171,12 +179,16 @@ def make_root(path, chain, whole):
     for n in (10, DEPTH):
         program = chain(n)
         root.program(program, f"/test/chain{n}")
-        root.copy(f"{os.path.dirname(program)}/.debug/chain{n}.debug", f"/test/.debug/chain{n}.debug")
+        root.copy(f"{os.path.dirname(program)}/.debug/chain{n}.debug",
+                  f"/test/.debug/chain{n}.debug")
     root.put("/test/script.py", SCRIPT.encode())
     root.put("/test/hog.py", HOG.encode())
-    # The kernel hands what it does not know of its command line to the first process, as its environment.
-    root.put("/test/steps", "".join(f"case $series in {'|'.join(on_kernels(name, series, whole))}) step {name} {seconds} {quoted(command)} ;; esac\n"
-                                    for name, seconds, series, command in STEPS).encode())
+    # The kernel hands what it does not know of its command line to the first process, as its
+    # environment.
+    root.put("/test/steps",
+             "".join(f"case $series in {'|'.join(on_kernels(name, series, whole))}) step {name} "
+                     f"{seconds} {quoted(command)} ;; esac\n" for name, seconds, series,
+                     command in STEPS).encode())
     root.write(path)
 
 
@@ -206,12 +218,14 @@ class Results:
         return out
 
     def stacks(self, name):
-        return [(line.rsplit(" ", 1)[0].split(";"), int(line.rsplit(" ", 1)[1])) for line in self.text(name).splitlines()]
+        return [(line.rsplit(" ", 1)[0].split(";"), int(line.rsplit(" ", 1)[1]))
+                for line in self.text(name).splitlines()]
 
     def checks(self, name):
         """What prof-bpf --check says: of each check its verdict and its text."""
         out = self.step(name)[1]
-        return {m[1].strip(): (m[2], m[3]) for m in re.finditer(r"^(.{26})(fine|degraded|fatal) +(.*)$", out, re.M)}
+        return {m[1].strip(): (m[2], m[3])
+                for m in re.finditer(r"^(.{26})(fine|degraded|fatal) +(.*)$", out, re.M)}
 
 
 @pytest.fixture(scope="module")
@@ -225,10 +239,13 @@ def machines(chain, tmp_path_factory, request):
     def one(series):
         kernel, version = archive().fetch(series)
         words = f"series={series}{' lockdown=integrity' if series == LOCKED else ''}"
-        return Results(series, version, *guest.run(kernel, f"{folder}/initramfs", f"{folder}/{series}", words))
+        return Results(series, version,
+                       *guest.run(kernel, f"{folder}/initramfs", f"{folder}/{series}", words))
 
     with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
-        wanted = {item.callspec.params["machine"] for item in request.session.items if "machine" in getattr(item, "fixturenames", ())}
+        wanted = {item.callspec.params["machine"]
+                  for item in request.session.items if "machine" in getattr(item, "fixturenames",
+                ())}
         with contextlib.suppress(kernels.KernelError):
             archive()
         yield {series: pool.submit(one, series) for series in kernels.WANTED if series in wanted}
@@ -240,8 +257,10 @@ def machine(request, machines):
 
 
 def test_every_program_is_taken_by_the_verifier(machine):
-    verified = dict(line.split()[:2] for line in machine.good("load").splitlines() if len(line.split()) == 3)
-    print(f"Linux {machine.version}: {machine.seconds:.0f} s in all; verified:", ", ".join(f"{name} {n}" for name, n in verified.items()))
+    verified = dict(line.split()[:2] for line in machine.good("load").splitlines()
+                    if len(line.split()) == 3)
+    print(f"Linux {machine.version}: {machine.seconds:.0f} s in all; verified:",
+          ", ".join(f"{name} {n}" for name, n in verified.items()))
     assert {"on_tick", "on_walk", "on_fork", "on_exec", "on_python"} <= set(verified), verified
     assert all(0 < int(n) < VERIFIER_LIMIT / 8 for n in verified.values()), verified
 
@@ -251,22 +270,31 @@ def test_doctor_finds_nothing_fatal_and_gets_samples(machine):
     got = json.loads(machine.good("doctor"))
     checks = {c["name"]: c for c in got["checks"]}
     assert not [c for c in got["checks"] if c["verdict"] == "fatal"]
-    # The emulation has no hardware counters, and Linux 5.10 no Landlock; all else is as it should be.
+    # The emulation has no hardware counters, and Linux 5.10 no Landlock; all else is as it should
+    # be.
     degraded = {c["name"] for c in got["checks"] if c["verdict"] == "degraded"}
-    assert degraded - {"perf events"} == {"perf_event_paranoid"} | ({"cells"} if machine.series == OLDEST else set()), got
-    assert checks["perf_event_paranoid"]["found"].startswith("3; asks for CAP_SYS_ADMIN") and "come online later" in checks["perf_event_paranoid"]["lost"]
+    assert degraded - {"perf events"} == {"perf_event_paranoid"} | ({"cells"} if machine.series
+            == OLDEST else set()), got
+    assert checks["perf_event_paranoid"]["found"].startswith(
+            "3; asks for CAP_SYS_ADMIN") and "come online later" in checks["perf_event_paranoid"][
+            "lost"]
     assert "TCG" in checks["virtual machine"]["found"]
-    assert ("no Landlock" in checks["cells"]["found"]) == (machine.series == OLDEST), checks["cells"]
-    assert checks["lockdown"]["found"] == ("none [integrity] confidentiality" if machine.series == LOCKED else "[none] integrity confidentiality")
-    assert "apparmor" in checks["LSM"]["found"] and checks["LSM"]["found"].endswith("own label: unconfined"), checks["LSM"]
+    assert ("no Landlock" in checks["cells"]["found"]) == (machine.series
+            == OLDEST), checks["cells"]
+    assert checks["lockdown"]["found"] == ("none [integrity] confidentiality" if machine.series
+                                           == LOCKED else "[none] integrity confidentiality")
+    assert "apparmor" in checks["LSM"]["found"] and checks["LSM"]["found"].endswith(
+            "own label: unconfined"), checks["LSM"]
     assert checks["tracefs"]["found"] == "not mounted; not needed"
     test = got["self_test"]
-    assert test["samples"] > 0 and test["complete"] > 0 and test["kernel_named"] > 0 and test["user_named"] > 0, test
+    assert test["samples"] > 0 and test["complete"] > 0 and test["kernel_named"] > 0 and test[
+            "user_named"] > 0, test
 
 
 def check_live(machine, program):
     out = machine.good(f"live-{program}")
-    figures, complete = re.search(r"samples (\d+) frames (\d+) kernel \d+ deepest (\d+)", out), re.search(r"^complete (\d+)", out, re.M)
+    figures, complete = re.search(r"samples (\d+) frames (\d+) kernel \d+ deepest (\d+)",
+                                  out), re.search(r"^complete (\d+)", out, re.M)
     assert figures and complete, out
     samples = int(figures[1])
     assert samples > 20 and samples - int(complete[1]) <= 1 + samples / 50, out
@@ -312,10 +340,13 @@ def test_a_recording_of_the_host_has_stacks_and_names(machine):
     # What was interrupted goes on in the kernel.
     users = [[f for f in s if not f.endswith("_[k]")] for s, _ in stacks if s[0] == f"chain{DEPTH}"]
     whole = [s for s in users if re.fullmatch(r"f\d+", s[-1])]
-    assert any("start_thread" in s[1] or "thread" in s or "clone" in s[1] for s in whole), stacks[:20]
+    assert any("start_thread" in s[1] or "thread" in s or "clone" in s[1]
+               for s in whole), stacks[:20]
     chained = [s[s.index("f1"):] for s in whole if "f1" in s]
-    assert chained and all(c == [f"f{i}" for i in range(1, len(c) + 1)] for c in chained), chained[:5]
-    assert any(any("outer" in f for f in s) and any("inner" in f for f in s) for s, _ in stacks if s[0].startswith("python")), stacks[:20]
+    assert chained and all(c == [f"f{i}" for i in range(1, len(c) + 1)]
+                           for c in chained), chained[:5]
+    assert any(any("outer" in f for f in s) and any("inner" in f for f in s) for s,
+               _ in stacks if s[0].startswith("python")), stacks[:20]
     assert any(f.endswith("_[k]") for s, _ in stacks for f in s)
     assert summary["samples"] > 100, summary
 
@@ -331,11 +362,14 @@ def test_processes_are_followed_from_their_first_moment(machine):
 
 def samples_of(machine, name):
     """Of a recording as text: (program, cpu, second of the machine's clock) of each sample."""
-    return [(m[1], int(m[2]), float(m[3])) for m in re.finditer(r"^(\S+) +\d+/\d+ \[(\d+)\] +([\d.]+): ", machine.text(f"{name}.text"), re.M)]
+    return [(m[1], int(m[2]), float(m[3]))
+            for m in re.finditer(r"^(\S+) +\d+/\d+ \[(\d+)\] +([\d.]+): ",
+                                 machine.text(f"{name}.text"), re.M)]
 
 
 def check_during(machine, name):
-    """That sampling went on to the end, with the tools that it began with; its samples, in their order, and its summary."""
+    """That sampling went on to the end, with the tools that it began with; its samples, in their
+    order, and its summary."""
     status, _, err = machine.step(name)
     said, summary = machine.text(f"{name}.log"), json.loads(machine.text(f"{name}.json"))
     assert status == 0, f"{err}\n{said}"
@@ -345,7 +379,8 @@ def check_during(machine, name):
     times = sorted(t for _, _, t in samples)
     # A program spins all the while: the samples' clock neither stands still nor jumps.
     assert max(b - a for a, b in zip(times, times[1:])) < LONGEST_REST, said
-    assert abs(times[-1] - times[0] - summary["duration_s"]) < 2 * LONGEST_REST, (times[0], times[-1], summary)
+    assert abs(times[-1] - times[0] - summary["duration_s"]) < 2 * LONGEST_REST, (times[0],
+            times[-1], summary)
     return samples, summary
 
 
@@ -365,7 +400,8 @@ def test_a_process_began_when_it_did_by_the_wall_clock_after_a_sleep_too(machine
     mono, wall, boot = (int(n) for n in clocks.groups())
     assert boot - mono > 1e9, "it slept"
     start = int(re.search(rf"^process .*\bpid={pid} .*start_ns=(\d+)", out, re.M)[1])
-    assert before - 0.1 < (wall - (boot - start)) / 1e9 < after + 1.1, (before, after, wall, boot, start)
+    assert before - 0.1 < (wall - (boot - start)) / 1e9 < after + 1.1, (before, after, wall, boot,
+            start)
 
 
 @on("cpus")
@@ -389,7 +425,8 @@ def test_a_host_out_of_memory_costs_a_tool_and_not_the_recording(machine):
     status, _, err = machine.step("memory")
     said, summary = machine.text("memory.log"), json.loads(machine.text("memory.json"))
     assert status == 0, f"{err}\n{said}"
-    assert re.search(r"prof-symd ended \(.*\), since memory ran out: .*; it is started again", said), said
+    assert re.search(r"prof-symd ended \(.*\), since memory ran out: .*; it is started again",
+                     said), said
     assert summary["restarts"]["prof-symd"] >= 1, summary
     assert any(s[0] == f"chain{DEPTH}" for s, _ in machine.stacks("memory.folded")), said
 
@@ -398,14 +435,17 @@ def test_a_host_out_of_memory_costs_a_tool_and_not_the_recording(machine):
 def test_descriptors_that_run_out_are_told_and_files_opened_when_there_are_some_again(machine):
     status, _, err = machine.step("descriptors")
     said = machine.text("descriptors.log")
-    assert status == 0 and said.count("no descriptor is left to open files with") == 1, f"{err}\n{said}"
+    assert status == 0 and said.count(
+            "no descriptor is left to open files with") == 1, f"{err}\n{said}"
     assert any(s[0] == "later" and "f1" in s for s, _ in machine.stacks("descriptors.folded")), said
 
 
 @on("open")
 def test_what_sysctls_allow_beyond_need_is_fine(machine):
     checks = machine.checks("open")
-    assert [checks[c][1].split(";")[0] for c in ("kptr_restrict", "perf_event_paranoid", "unprivileged_bpf_disabled")] == ["0", "-1", "0"], checks
+    assert [checks[c][1].split(";")[0]
+            for c in ("kptr_restrict", "perf_event_paranoid", "unprivileged_bpf_disabled")] == ["0",
+            "-1", "0"], checks
     assert {c for c, (verdict, _) in checks.items() if verdict != "fine"} <= {"perf events"}, checks
 
 
@@ -420,7 +460,8 @@ def test_a_kernel_without_types_is_fatal_and_named(machine):
 def test_what_sysctls_forbid_is_told(machine):
     checks = machine.checks("sysctls")
     assert not [c for c, (verdict, _) in checks.items() if verdict == "fatal"], checks
-    assert checks["perf_event_paranoid"][1].startswith("4;") and checks["unprivileged_bpf_disabled"][1].startswith("1;")
+    assert checks["perf_event_paranoid"][1].startswith("4;") and checks[
+            "unprivileged_bpf_disabled"][1].startswith("1;")
     verdict, text = checks["kernel names"]
     # The iterator over kernel symbols is there from 6.0 on.
     if machine.series == OLDEST:
@@ -442,10 +483,13 @@ def test_memory_that_may_not_be_locked_is_told_where_it_matters(machine):
 
 @on("few")
 def test_few_capabilities_are_told(machine):
-    """Where perf_event_paranoid is 4, as the step before left it, Debian's kernels want CAP_SYS_ADMIN."""
+    """Where perf_event_paranoid is 4, as the step before left it, Debian's kernels want
+    CAP_SYS_ADMIN."""
     checks = machine.checks("few")
-    assert checks["perf events"][0] == "fatal" and "sysctl kernel.perf_event_paranoid=2" in checks["perf events"][1], checks
-    assert checks["capabilities"][0] == "degraded" and "CAP_SYS_PTRACE" in checks["capabilities"][1], checks
+    assert checks["perf events"][0] == "fatal" and "sysctl kernel.perf_event_paranoid=2" in checks[
+            "perf events"][1], checks
+    assert checks["capabilities"][0] == "degraded" and "CAP_SYS_PTRACE" in checks["capabilities"][
+            1], checks
 
 
 @on("integrity")
@@ -458,5 +502,7 @@ def test_lockdown_for_integrity_takes_nothing_away(machine):
 def test_lockdown_for_confidentiality_is_fatal_and_named(machine):
     status, _, err = machine.step("confidentiality")
     checks = machine.checks("confidentiality")
-    assert checks["lockdown"][0] == "fatal" and "lockdown=integrity" in checks["lockdown"][1], checks
-    assert status == 1 and "lockdown" in err.splitlines()[0] and "never.folded" not in machine.files, err
+    assert checks["lockdown"][0] == "fatal" and "lockdown=integrity" in checks["lockdown"][
+            1], checks
+    assert status == 1 and "lockdown" in err.splitlines()[
+            0] and "never.folded" not in machine.files, err

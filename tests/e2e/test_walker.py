@@ -61,7 +61,8 @@ def stopped(pid, state):
     deadline = time.time() + 2
     while time.time() < deadline:
         try:
-            states = {open(f"/proc/{pid}/task/{t}/stat").read().rsplit(")", 1)[1].split()[0] for t in os.listdir(f"/proc/{pid}/task")}
+            states = {open(f"/proc/{pid}/task/{t}/stat").read().rsplit(")", 1)[1].split()[0]
+                      for t in os.listdir(f"/proc/{pid}/task")}
         except OSError:
             return False
         if states == {state}:
@@ -72,7 +73,8 @@ def stopped(pid, state):
 
 def ours(what, tree=BUILD):
     """Of each thread of a process or a core the pcs of its frames, and how its stack ended."""
-    out = subprocess.run([f"{tree}/prof-dump", "--all-threads", "--no-names", str(what)], capture_output=True, text=True, timeout=60)
+    out = subprocess.run([f"{tree}/prof-dump", "--all-threads", "--no-names", str(what)],
+                         capture_output=True, text=True, timeout=60)
     assert out.returncode == 0, out.stderr
     stacks, tid = {}, None
     for line in out.stdout.splitlines():
@@ -89,14 +91,15 @@ def ours(what, tree=BUILD):
 
 
 class Gdb:
-    """A gdb that says, stop after stop, what its stacks are: of each thread the pcs of its frames."""
+    """A gdb that says, stop after stop, what its stacks are: of each thread the pcs of its frames.
+    """
 
     def __init__(self):
-        self.process = subprocess.Popen(
-            ["gdb", "-nx", "-batch", "-iex", "set debuginfod enabled off", "-iex", "set auto-load off",
-             "-x", f"{HERE}/gdb_stacks.py"],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-            errors="replace")
+        self.process = subprocess.Popen(["gdb", "-nx", "-batch", "-iex",
+                                         "set debuginfod enabled off", "-iex", "set auto-load off",
+                                         "-x", f"{HERE}/gdb_stacks.py"], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                                        text=True, errors="replace")
 
     def ask(self, *words):
         print(*words, sep="\t", file=self.process.stdin, flush=True)
@@ -141,7 +144,8 @@ def kill(process):
 
 
 def stop_and_compare(pid, gdb):
-    """Pairs of (ours, gdb's) for each thread of a process that stands still, or nothing where it had just gone."""
+    """Pairs of (ours, gdb's) for each thread of a process that stands still, or nothing where it
+    had just gone."""
     try:
         os.kill(pid, signal.SIGSTOP)
         if not stopped(pid, "T"):
@@ -162,7 +166,8 @@ def test_every_stack_of_sixteen_programs_equals_gdbs(started):
     equal, differ, seen = 0, [], {}
     for name, argv in PROGRAMS.items():
         gdb = Gdb()
-        process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.DEVNULL)
         started.append(process)
         time.sleep(0.3)
         seen[name] = 0
@@ -170,7 +175,8 @@ def test_every_stack_of_sixteen_programs_equals_gdbs(started):
         while seen[name] < WANTED_STACKS / len(PROGRAMS):
             assert process.poll() is None and time.time() < deadline, f"{name}: {seen[name]} stacks"
             time.sleep(rng.random() / 50)
-            for (pcs, reason), theirs in stop_and_compare(rng.choice(descendants(process.pid)), gdb):
+            for (pcs, reason), theirs in stop_and_compare(rng.choice(descendants(process.pid)),
+                    gdb):
                 seen[name] += 1
                 if pcs == theirs and reason == "complete":
                     equal += 1
@@ -185,7 +191,8 @@ def test_every_stack_of_sixteen_programs_equals_gdbs(started):
 
 @pytest.mark.parametrize("what", ["exec", "call"])
 def test_a_sample_is_never_walked_by_what_is_not_its_own(what):
-    """exec: the mappings of before an exec, published once more after it; call: what is left of a sample whose walk the kernel refused."""
+    """exec: the mappings of before an exec, published once more after it; call: what is left of a
+    sample whose walk the kernel refused."""
     p = subprocess.run([f"{BUILD}/tests/late", what], capture_output=True, text=True, timeout=60)
     assert p.returncode == 0, p.stdout + p.stderr
 
@@ -215,13 +222,16 @@ int main(void)
 
 
 def test_a_thread_of_io_uring_is_the_kernels_alone(tmp_path):
-    subprocess.run(["gcc", "-xc", "-", "-o", tmp_path / "polls"], input=POLLS, text=True, check=True)
+    subprocess.run(["gcc", "-xc", "-", "-o", tmp_path / "polls"], input=POLLS, text=True,
+                   check=True)
     out = tmp_path / "o.folded"
     program = subprocess.Popen([tmp_path / "polls"])
     try:
         time.sleep(0.5)
         assert program.poll() is None, "io_uring_setup is refused: it takes CONFIG_IO_URING, and 0 in /proc/sys/kernel/io_uring_disabled"
-        p = subprocess.run([f"{BUILD}/profpipe", "record", "-F", "199", "-d", "1", "-p", str(program.pid), "-o", out], capture_output=True, text=True, timeout=60)
+        p = subprocess.run([f"{BUILD}/profpipe", "record", "-F", "199", "-d", "1", "-p",
+                            str(program.pid), "-o", out], capture_output=True, text=True,
+                           timeout=60)
     finally:
         program.kill()
         program.wait()

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What production does to a profiler: files that kill its parsers, forged ones, full disks, closed descriptors, low limits, cpus that go and come, clocks that are set."""
+"""What production does to a profiler: files that kill its parsers, forged ones, full disks, closed
+descriptors, low limits, cpus that go and come, clocks that are set."""
 import fcntl
 import json
 import os
@@ -20,27 +21,31 @@ NOBODY = 65534
 
 def build(folder, name, *flags):
     out = folder / name
-    subprocess.run(["gcc", "-O2", "-g", *flags, "-o", out, f"{HERE}/{name.split('.')[0]}.c"], check=True)
+    subprocess.run(["gcc", "-O2", "-g", *flags, "-o", out, f"{HERE}/{name.split('.')[0]}.c"],
+                   check=True)
     return out
 
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory):
-    """A program that spins; the same with a mark that kills a preloaded parser; and for each parser a copy of the tools in which it is that."""
+    """A program that spins; the same with a mark that kills a preloaded parser; and for each parser
+    a copy of the tools in which it is that."""
     folder = tmp_path_factory.mktemp("world")
     w = SimpleNamespace(folder=folder, spin=build(folder, "spin"), deadly=folder / "deadly")
     shutil.copy(w.spin, w.deadly)
     with open(w.deadly, "r+b") as f:
         f.seek(9)
         f.write(b"CRASHa")
-    asan = b"libasan" in subprocess.run(["ldd", f"{BUILD}/prof-symd"], capture_output=True, check=True).stdout
+    asan = b"libasan" in subprocess.run(["ldd", f"{BUILD}/prof-symd"], capture_output=True,
+                                        check=True).stdout
     build(folder, "crash.so", "-shared", "-fPIC", "-w", "-ldl")
     for parser in ("prof-deltas", "prof-symd"):
         tools = folder / parser
         tools.mkdir()
         for tool in ("profpipe", "prof-bpf", "prof-deltas", "prof-symd", "prof-export"):
             shutil.copy(f"{BUILD}/{tool}", tools / (f"{tool}.real" if tool == parser else tool))
-        first = subprocess.run(["gcc", "-print-file-name=libasan.so"], capture_output=True, text=True, check=True).stdout.strip() + ":" if asan else ""
+        first = subprocess.run(["gcc", "-print-file-name=libasan.so"], capture_output=True,
+                               text=True, check=True).stdout.strip() + ":" if asan else ""
         (tools / parser).write_text(f"""#!/bin/sh
 echo >>{tools}/starts; [ "$(wc -l <{tools}/starts)" -gt 5 ] || export DEADLY=1
 LD_PRELOAD={first}{folder}/crash.so exec {tools}/{parser}.real "$@"
@@ -70,11 +75,15 @@ def shares(seconds, *programs):
 # --- files that kill a parser ---
 
 
-@pytest.mark.parametrize("parser, said, lacks", [("prof-deltas", "has no unwind rows", "no-rows"), ("prof-symd", "is not named", "[deadly+0x")])
-def test_a_file_that_a_parser_dies_on_is_given_up_and_no_other(world, tmp_path, parser, said, lacks):
+@pytest.mark.parametrize("parser, said, lacks",
+                         [("prof-deltas", "has no unwind rows", "no-rows"),
+                          ("prof-symd", "is not named", "[deadly+0x")])
+def test_a_file_that_a_parser_dies_on_is_given_up_and_no_other(world, tmp_path, parser, said,
+        lacks):
     out = tmp_path / "out.folded"
-    p = subprocess.run([world.folder / parser / "profpipe", "record", "-F", "199", "-o", out, "--", *shares(5, world.deadly, world.spin)],
-                       capture_output=True, text=True, timeout=120)
+    p = subprocess.run([world.folder / parser / "profpipe", "record", "-F", "199", "-o", out, "--",
+                        *shares(5, world.deadly, world.spin)], capture_output=True, text=True,
+                       timeout=120)
     assert p.returncode == 0, p.stderr
     assert p.stderr.count(f"{world.deadly}: {said}: {parser} died on it twice") == 1, p.stderr
     assert named(stacks_of(out, "spin")) > 0, p.stderr
@@ -82,20 +91,25 @@ def test_a_file_that_a_parser_dies_on_is_given_up_and_no_other(world, tmp_path, 
     assert any(lacks in s for s in deadly), deadly
 
 
-@pytest.mark.parametrize("parser, said", [("prof-deltas", "has no unwind rows"), ("prof-symd", "is not named")])
+@pytest.mark.parametrize("parser, said",
+                         [("prof-deltas", "has no unwind rows"), ("prof-symd", "is not named")])
 def test_a_file_that_a_parser_was_killed_over_is_tried_again(world, tmp_path, parser, said):
-    """Five times in a row, and by nothing that says that it was the file: it may have been chance. A second later all is as it was."""
+    """Five times in a row, and by nothing that says that it was the file: it may have been chance.
+    A second later all is as it was."""
     (world.folder / parser / "starts").write_text("")
     shutil.copy(world.spin, tmp_path / "unlucky")
     with open(tmp_path / "unlucky", "r+b") as f:
         f.seek(9)
         f.write(b"CRASHf")
     out = tmp_path / "out.txt"
-    p = subprocess.run([world.folder / parser / "profpipe", "record", "-F", "199", "-f", "text", "-o", out, "--", *shares(14, tmp_path / "unlucky", world.spin)],
+    p = subprocess.run([world.folder / parser / "profpipe", "record", "-F", "199", "-f", "text",
+                        "-o", out, "--", *shares(14, tmp_path / "unlucky", world.spin)],
                        capture_output=True, text=True, timeout=120)
     assert p.returncode == 0, p.stderr
-    assert p.stderr.count(f"/unlucky: {said}: {parser} was killed over it, again and again") == 1, p.stderr
-    stacks = [block for block in out.read_text(errors="replace").split("\n\n") if block.startswith("unlucky ")]
+    assert p.stderr.count(
+            f"/unlucky: {said}: {parser} was killed over it, again and again") == 1, p.stderr
+    stacks = [block for block in out.read_text(errors="replace").split("\n\n")
+              if block.startswith("unlucky ")]
     late = stacks[-len(stacks) // 4:]
     good = [s for s in late if "leaf_of_it" in s and "main " in s and "[truncated" not in s]
     assert len(good) >= 0.9 * len(late) > 0, (len(stacks), len(late), len(good), p.stderr, late[-1])
@@ -110,30 +124,38 @@ def own():
 
 
 def test_whoever_makes_ever_new_files_that_kill_a_parser_costs_only_himself(world, own, tmp_path):
-    """Each under a name, an inode and a process of its own, until the parser is not given them any more; and somebody else's program after that, beside it."""
+    """Each under a name, an inode and a process of its own, until the parser is not given them any
+    more; and somebody else's program after that, beside it."""
     out, err, victim = tmp_path / "out.folded", tmp_path / "err", tmp_path / "victim"
     shutil.copy(world.deadly, f"{own}/deadly")
-    attack = f'i=0; while [ $i -lt 300 ]; do cp {own}/deadly {own}/c$i; {own}/c$i 0.3; rm {own}/c$i; i=$((i+1)); done'
+    attack = (f'i=0; while [ $i -lt 300 ]; do cp {own}/deadly {own}/c$i; {own}/c$i 0.3; rm '
+              f'{own}/c$i; i=$((i+1)); done')
     script = f"""
         setpriv --reuid {NOBODY} --regid {NOBODY} --clear-groups sh -c '{attack}' & attack=$!
         n=0; until grep -q 'user {NOBODY}: prof-deltas died' {err} || [ $n -ge 600 ]; do sleep 0.1; n=$((n+1)); done
         cp {world.spin} {victim}; {victim} 5
         kill $attack"""
     with open(err, "wb") as log:
-        status = subprocess.run([world.folder / "prof-deltas" / "profpipe", "record", "-F", "199", "-o", out, "--", "sh", "-c", script], stderr=log, timeout=150).returncode
+        status = subprocess.run([world.folder / "prof-deltas" / "profpipe", "record", "-F", "199",
+                                 "-o", out, "--", "sh", "-c", script], stderr=log,
+                                timeout=150).returncode
     said = err.read_text()
-    assert status == 0 and said.count(f"user {NOBODY}: prof-deltas died on files of theirs") == 1, said
+    assert status == 0 and said.count(
+            f"user {NOBODY}: prof-deltas died on files of theirs") == 1, said
     assert named(stacks_of(out, "victim")) > 0, said
 
 
 def test_a_forged_libc_of_the_same_build_id_harms_no_other_file(tmp_path):
     """Its names are others, and its unwind rows nonsense."""
     sort = build(tmp_path, "sort")
-    libc = next(line.split()[2] for line in subprocess.run(["ldd", sort], capture_output=True, text=True, check=True).stdout.splitlines() if "libc.so.6" in line)
+    libc = next(line.split()[2]
+                for line in subprocess.run(["ldd", sort], capture_output=True, text=True,
+                                           check=True).stdout.splitlines() if "libc.so.6" in line)
     forged = tmp_path / "forged"
     forged.mkdir()
     data = bytearray(open(libc, "rb").read())
-    sections = subprocess.run(["readelf", "-SW", libc], capture_output=True, text=True, check=True).stdout
+    sections = subprocess.run(["readelf", "-SW", libc], capture_output=True, text=True,
+                              check=True).stdout
     for line in sections.splitlines():
         words = line.split("]")[1].split() if "]" in line else []
         if words[:1] == [".eh_frame"]:
@@ -171,7 +193,8 @@ def test_an_old_output_stays_on_a_full_disk(world, tmp_path, fmt):
                     f.write(bytes(4096))
         p = profpipe("record", "-F", "199", "-f", fmt, "-o", out, "--", world.spin, "0.7")
         err = p.stderr
-        assert p.returncode == 1 and "No space left on device" in err and "still holds what it held before" in err, err
+        assert (p.returncode == 1 and "No space left on device" in err
+                and "still holds what it held before" in err), err
         assert out.read_text() == "what was there\n"
         (disk / "rest").unlink()
         p = profpipe("record", "-q", "-f", "text", "-o", disk / "full", "--", world.spin, "0.5")
@@ -187,10 +210,12 @@ def test_a_new_output_takes_the_place_of_an_old_one_with_its_owner_and_mode(worl
     os.chmod(out, 0o640)
     assert profpipe("record", "-q", "-F", "199", "-o", out, "--", world.spin, "0.7").returncode == 0
     st = os.stat(out)
-    assert (st.st_uid, st.st_gid, st.st_mode & 0o7777) == (1, 2, 0o640) and "leaf_of_it" in out.read_text()
+    assert (st.st_uid, st.st_gid, st.st_mode & 0o7777) == (1, 2,
+            0o640) and "leaf_of_it" in out.read_text()
     os.link(out, tmp_path / "other")
     assert profpipe("record", "-q", "-F", "199", "-o", out, "--", world.spin, "0.7").returncode == 0
-    assert os.stat(out).st_ino == os.stat(tmp_path / "other").st_ino and "leaf_of_it" in out.read_text()
+    assert os.stat(out).st_ino == os.stat(
+            tmp_path / "other").st_ino and "leaf_of_it" in out.read_text()
     assert sorted(os.listdir(tmp_path)) == ["other", "out.folded"]
 
 
@@ -202,21 +227,27 @@ def test_closed_standard_descriptors_are_no_outputs(world, tmp_path, closed):
         for fd in closed:
             os.close(fd)
 
-    p = subprocess.Popen([f"{BUILD}/profpipe", "record", "-F", "199", "-o", out, "--", world.spin, "0.6"], preexec_fn=close, stdin=subprocess.PIPE,
-                         stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    p = subprocess.Popen([f"{BUILD}/profpipe", "record", "-F", "199", "-o", out, "--", world.spin,
+                          "0.6"], preexec_fn=close, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                         stderr=subprocess.PIPE)
     p.communicate(timeout=60)
     assert p.returncode == 0 and named(stacks_of(out, "spin")) > 0
-    assert all(line.rsplit(" ", 1)[1].isdigit() for line in out.read_text().splitlines()), "nobody's messages went there"
+    assert all(line.rsplit(" ", 1)[1].isdigit()
+               for line in out.read_text().splitlines()), "nobody's messages went there"
 
 
 def test_an_output_that_is_closed_is_said(world):
-    p = subprocess.run(["sh", "-c", f"{BUILD}/profpipe record -f folded -o - -- {world.spin} 0.3 >&-"], capture_output=True, text=True, timeout=60)
-    assert p.returncode == 1 and p.stderr == "profpipe: error: -: is closed, or not open for writing; name a file\n"
+    p = subprocess.run(["sh", "-c",
+                        f"{BUILD}/profpipe record -f folded -o - -- {world.spin} 0.3 >&-"],
+                       capture_output=True, text=True, timeout=60)
+    assert (p.returncode == 1
+            and p.stderr == "profpipe: error: -: is closed, or not open for writing; name a file\n")
 
 
 def test_a_reader_that_goes_is_one_line_and_an_error(world):
     p = subprocess.run(["bash", "-c", f"{BUILD}/profpipe record -q -f folded -o - -- {world.spin} 0.5 | true; exit ${{PIPESTATUS[0]}}"], capture_output=True, text=True, timeout=60)
-    assert p.returncode == 1 and p.stderr.count("\n") == 1 and "Broken pipe; its reader went away before the end" in p.stderr, p.stderr
+    assert p.returncode == 1 and p.stderr.count(
+            "\n") == 1 and "Broken pipe; its reader went away before the end" in p.stderr, p.stderr
 
 
 @pytest.fixture
@@ -226,7 +257,9 @@ def unread(world):
     runs = []
 
     def start(*args):
-        p = subprocess.Popen([f"{BUILD}/profpipe", "record", "-v", "-F", "199", "-p", str(spin.pid), "-o", "-", *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        p = subprocess.Popen([f"{BUILD}/profpipe", "record", "-v", "-F", "199", "-p", str(spin.pid),
+                              "-o", "-", *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                             text=True)
         p.profiled = spin.pid
         runs.append(p)
         fcntl.fcntl(p.stdout, fcntl.F_SETPIPE_SZ, 4096)
@@ -245,7 +278,8 @@ def cpu_seconds(pid):
 
 @pytest.mark.parametrize("fmt", ["text", "stream"])
 def test_a_slow_reader_is_waited_for(unread, tmp_path, fmt):
-    """For longer than a tool may be silent; all that was sampled meanwhile is there, or was counted."""
+    """For longer than a tool may be silent; all that was sampled meanwhile is there, or was
+    counted."""
     p = unread("-d", "13", "-f", fmt, "--summary", tmp_path / "s.json")
     while "sampling has begun" not in p.stderr.readline():
         pass
@@ -278,11 +312,13 @@ def test_who_does_not_read_ends_no_run_but_by_going_or_by_hand(unread, how):
         p.send_signal(signal.SIGINT)
     err = p.stderr.read()
     assert p.wait(30) == 1, (said, err)
-    assert ("its reader went away before the end" if how == "goes" else "interrupted again: - is not complete") in err, (said, err)
+    assert ("its reader went away before the end" if how == "goes"
+            else "interrupted again: - is not complete") in err, (said, err)
 
 
 def test_who_is_ended_first_when_memory_runs_out(world):
-    """The parsers, and what reads DWARF, before prof-bpf, and that before what is profiled; never later than whoever started us."""
+    """The parsers, and what reads DWARF, before prof-bpf, and that before what is profiled; never
+    later than whoever started us."""
     for own in (None, 450):
         with open("/proc/self/oom_score_adj") as f:
             before = int(f.read())
@@ -291,7 +327,9 @@ def test_who_is_ended_first_when_memory_runs_out(world):
             with open("/proc/self/oom_score_adj", "w") as f:
                 f.write(str(score if score is not None else before))
 
-        p = subprocess.Popen([f"{BUILD}/profpipe", "record", "-v", "-f", "folded", "-o", "/dev/null", "--", "sleep", "60"], stderr=subprocess.PIPE, text=True, preexec_fn=worse)
+        p = subprocess.Popen([f"{BUILD}/profpipe", "record", "-v", "-f", "folded", "-o",
+                              "/dev/null", "--", "sleep", "60"], stderr=subprocess.PIPE, text=True,
+                             preexec_fn=worse)
         try:
             while "sampling has begun" not in p.stderr.readline():
                 pass
@@ -300,7 +338,8 @@ def test_who_is_ended_first_when_memory_runs_out(world):
                 with open(f"/proc/{pid}/comm") as f, open(f"/proc/{pid}/oom_score_adj") as g:
                     tool, score = f.read().strip(), int(g.read())
                 scores[tool] = score
-                helpers = open(f"/proc/{pid}/task/{pid}/children").read().split() if tool == "prof-symd" else []
+                helpers = (open(f"/proc/{pid}/task/{pid}/children").read().split()
+                           if tool == "prof-symd" else [])
                 for helper in helpers:
                     with open(f"/proc/{helper}/oom_score_adj") as f:
                         assert int(f.read()) == score
@@ -308,20 +347,26 @@ def test_who_is_ended_first_when_memory_runs_out(world):
             p.send_signal(signal.SIGINT)
             p.communicate()
         least = before if own is None else own
-        want = {"prof-bpf": 300, "prof-deltas": 500, "prof-symd": 500, "prof-export": 400, "sleep": least}
+        want = {"prof-bpf": 300, "prof-deltas": 500, "prof-symd": 500, "prof-export": 400,
+                "sleep": least}
         assert scores == {tool: max(score, least) for tool, score in want.items()}
 
 
 # --- limits ---
 
 
-@pytest.mark.parametrize("limit, low, name", [("NOFILE", 100, "open files"), ("NPROC", 20, "processes and threads"), ("STACK", 131072, "bytes of stack")])
+@pytest.mark.parametrize("limit, low, name",
+                         [("NOFILE", 100, "open files"), ("NPROC", 20, "processes and threads"),
+                          ("STACK", 131072, "bytes of stack")])
 def test_limits_that_are_too_low_are_named(world, tmp_path, limit, low, name):
     out = tmp_path / "out.folded"
     out.write_text("old\n")
-    p = subprocess.run([f"{BUILD}/profpipe", "record", "-o", out, "--", world.spin, "0.3"], capture_output=True, text=True, timeout=60,
-                       preexec_fn=lambda: resource.setrlimit(getattr(resource, f"RLIMIT_{limit}"), (low, low)))
-    assert p.returncode == 1 and p.stderr.count("\n") == 1 and f"the limit of {name} is {low}: the tools need" in p.stderr, p.stderr
+    p = subprocess.run([f"{BUILD}/profpipe", "record", "-o", out, "--", world.spin, "0.3"],
+                       capture_output=True, text=True, timeout=60,
+                       preexec_fn=lambda: resource.setrlimit(getattr(resource, f"RLIMIT_{limit}"),
+            (low, low)))
+    assert p.returncode == 1 and p.stderr.count(
+            "\n") == 1 and f"the limit of {name} is {low}: the tools need" in p.stderr, p.stderr
     assert out.read_text() == "old\n"
 
 
@@ -329,26 +374,32 @@ def test_low_limits_that_are_enough_are_enough(world, tmp_path):
     def lower():
         resource.setrlimit(resource.RLIMIT_NOFILE, (192, 192))
         resource.setrlimit(resource.RLIMIT_MEMLOCK, (0, 0))
-        resource.setrlimit(resource.RLIMIT_STACK, (65536, resource.getrlimit(resource.RLIMIT_STACK)[1]))
+        resource.setrlimit(resource.RLIMIT_STACK,
+                           (65536, resource.getrlimit(resource.RLIMIT_STACK)[1]))
 
     out = tmp_path / "out.folded"
-    p = subprocess.run([f"{BUILD}/profpipe", "record", "-q", "-F", "199", "-o", out, "--", world.spin, "1"], capture_output=True, text=True, timeout=60, preexec_fn=lower)
+    p = subprocess.run([f"{BUILD}/profpipe", "record", "-q", "-F", "199", "-o", out, "--",
+                        world.spin, "1"], capture_output=True, text=True, timeout=60,
+                       preexec_fn=lower)
     assert p.returncode == 0 and named(stacks_of(out, "spin")) > 0, p.stderr
 
 
 def test_a_file_size_limit_is_an_error_of_writing(world, tmp_path):
     out = tmp_path / "out.folded"
     out.write_text("old\n")
-    p = subprocess.run([f"{BUILD}/profpipe", "record", "-F", "199", "-f", "html", "-o", out, "--", world.spin, "0.7"], capture_output=True, text=True, timeout=60,
+    p = subprocess.run([f"{BUILD}/profpipe", "record", "-F", "199", "-f", "html", "-o", out, "--",
+                        world.spin, "0.7"], capture_output=True, text=True, timeout=60,
                        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)))
-    assert p.returncode == 1 and "File too large" in p.stderr and "ulimit -f" in p.stderr and "name another" not in p.stderr and out.read_text() == "old\n", p.stderr
+    assert (p.returncode == 1 and "File too large" in p.stderr and "ulimit -f" in p.stderr
+            and "name another" not in p.stderr and out.read_text() == "old\n"), p.stderr
 
 
 # --- the host ---
 
 
 def test_a_cpu_that_comes_back_is_sampled(world, tmp_path):
-    """Where none can be taken away the launcher itself may run on the first one only: all are sampled even so."""
+    """Where none can be taken away the launcher itself may run on the first one only: all are
+    sampled even so."""
     last = max(os.sched_getaffinity(0))
     switch = f"/sys/devices/system/cpu/cpu{last}/online"
 
@@ -362,9 +413,11 @@ def test_a_cpu_that_comes_back_is_sampled(world, tmp_path):
     out, err, later = tmp_path / "out.folded", tmp_path / "err", tmp_path / "later"
     shutil.copy(world.spin, later)
     # Until it can be run there, some seconds at most.
-    script = f"{world.spin} 3; n=0; until taskset -c {last} {later} 3 || [ $n -ge 100 ]; do sleep 0.1; n=$((n+1)); done"
+    script = (f"{world.spin} 3; n=0; until taskset -c {last} {later} 3 || [ $n -ge 100 ]; "
+              f"do sleep 0.1; n=$((n+1)); done")
     with open(err, "wb") as log:
-        run = subprocess.Popen(["taskset", "-c", "0", f"{BUILD}/profpipe", "record", "-v", "-F", "199", "-o", out, "--", "sh", "-c", script], stderr=log)
+        run = subprocess.Popen(["taskset", "-c", "0", f"{BUILD}/profpipe", "record", "-v", "-F",
+                                "199", "-o", out, "--", "sh", "-c", script], stderr=log)
     try:
         until = time.monotonic() + 60
         while "sampling has begun" not in err.read_text() and time.monotonic() < until:

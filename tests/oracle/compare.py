@@ -23,13 +23,15 @@ def is_elf(path):
     except OSError:
         return False
     # 64-bit, little-endian, ET_EXEC or ET_DYN, x86-64.
-    return len(head) == 20 and head[:6] == b"\x7fELF\x02\x01" and head[16] in (2, 3) and head[18:20] == b"\x3e\x00"
+    return len(head) == 20 and head[:6] == b"\x7fELF\x02\x01" and head[16] in (2,
+            3) and head[18:20] == b"\x3e\x00"
 
 
 def find(paths):
     seen, files = set(), []
     for top in paths:
-        tree = [(os.path.dirname(top), [], [os.path.basename(top)])] if os.path.isfile(top) else os.walk(top)
+        tree = [(os.path.dirname(top), [], [os.path.basename(top)])] if os.path.isfile(
+                top) else os.walk(top)
         for folder, _, names in tree:
             for name in sorted(names):
                 path = os.path.join(folder, name)
@@ -41,16 +43,20 @@ def find(paths):
 
 
 def select(files, limit):
-    return files if not limit or limit >= len(files) else [files[i * len(files) // limit] for i in range(limit)]
+    return files if not limit or limit >= len(files) else [files[i * len(files) // limit]
+            for i in range(limit)]
 
 
 FIGURES = ("rows", "states", "unsupported", "refused", "unknown", "derived", "disagreements")
 
 
 def compare(path, every=1):
-    """(verdict line, figures by name); no rows is no disagreement where prof-deltas finds no call frame information."""
-    deltas = subprocess.Popen([BUILD + "/prof-deltas", "--registers", path], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    oracle = subprocess.run([BUILD + "/tests/cfi-oracle", "-n", str(every), path], stdin=deltas.stdout, capture_output=True, text=True)
+    """(verdict line, figures by name); no rows is no disagreement where prof-deltas finds no call
+    frame information."""
+    deltas = subprocess.Popen([BUILD + "/prof-deltas", "--registers", path], stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE)
+    oracle = subprocess.run([BUILD + "/tests/cfi-oracle", "-n", str(every), path],
+                            stdin=deltas.stdout, capture_output=True, text=True)
     deltas.stdout.close()
     complaint = deltas.stderr.read().decode()
     deltas.stderr.close()
@@ -58,7 +64,8 @@ def compare(path, every=1):
     line = oracle.stdout.splitlines()[-1] if oracle.stdout else ""
     figures = {k: int(v) for k, v in re.findall(r" ([a-z]+)=(\d+)", line)}
     if failed or set(FIGURES) - set(figures):
-        return complaint or oracle.stderr or f"{path}: no answer\n", dict.fromkeys(FIGURES, 0) | {"disagreements": 1}
+        return complaint or oracle.stderr or f"{path}: no answer\n", dict.fromkeys(FIGURES,
+                0) | {"disagreements": 1}
     return oracle.stdout, figures
 
 
@@ -78,8 +85,11 @@ def skipped(files):
     """What prof-deltas passed over, by kind: the end of its line of totals."""
     total = collections.Counter()
     for i in range(0, len(files), 1000):
-        said = subprocess.run([BUILD + "/prof-deltas", "--stats", *files[i:i + 1000]], capture_output=True, text=True).stdout
-        total.update({k: int(v) for k, v in re.findall(r" ([a-z-]+)=(\d+)", said.splitlines()[-1].partition(" skipped=")[2])})
+        said = subprocess.run([BUILD + "/prof-deltas", "--stats", *files[i:i + 1000]],
+                              capture_output=True, text=True).stdout
+        total.update({k: int(v) for k,
+                      v in re.findall(r" ([a-z-]+)=(\d+)",
+                                      said.splitlines()[-1].partition(" skipped=")[2])})
     return total
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A large ELF file for the bench and the tests: the call frame information of another file many times over, each time for text of its own. Text and the rest are holes."""
+"""A large ELF file for the bench and the tests: the call frame information of another file many
+times over, each time for text of its own. Text and the rest are holes."""
 import struct
 
 
@@ -11,9 +12,11 @@ def sections(data):
 
 
 def entries(data):
-    """Of .eh_frame: the CIEs by offset, and the FDEs of .text as (bytes, offset of its CIE, distance of its function from .text's start)."""
+    """Of .eh_frame: the CIEs by offset, and the FDEs of .text as (bytes, offset of its CIE,
+    distance of its function from .text's start)."""
     found = sections(data)
-    (_, _, _, frame_addr, frame, size), (_, _, _, text_addr, _, text_size) = found[".eh_frame"], found[".text"]
+    (_, _, _, frame_addr, frame, size), (_, _, _, text_addr, _,
+                                         text_size) = found[".eh_frame"], found[".text"]
     at, cies, fdes = frame, {}, []
     while at + 8 <= frame + size:
         length, link = struct.unpack_from("<II", data, at)
@@ -21,7 +24,8 @@ def entries(data):
         if length and not link:
             cies[at] = entry
         elif length:
-            start = frame_addr + at - frame + 8 + struct.unpack_from("<i", data, at + 8)[0] - text_addr
+            start = frame_addr + at - frame + 8 + struct.unpack_from("<i", data,
+                    at + 8)[0] - text_addr
             if 0 <= start < text_size:
                 fdes.append((entry, at + 4 - link, start))
         at += 4 + length
@@ -29,7 +33,8 @@ def entries(data):
 
 
 def make(source, path, size, copies=None):
-    """Writes the file, of `size` bytes, with so many copies or as many as fill four fifths of it with text. Returns the bytes of text."""
+    """Writes the file, of `size` bytes, with so many copies or as many as fill four fifths of it
+    with text. Returns the bytes of text."""
     with open(source, "rb") as f:
         cies, fdes, span = entries(f.read())
     copies = copies or size * 4 // 5 // span
@@ -44,7 +49,8 @@ def make(source, path, size, copies=None):
         for entry, cie, start in fdes:
             at = len(out)
             out += entry
-            struct.pack_into("<Ii", out, at + 4, at + 4 - places[cie], text + copy * span + start - (frame + at + 8))
+            struct.pack_into("<Ii", out, at + 4, at + 4 - places[cie],
+                             text + copy * span + start - (frame + at + 8))
     out += bytes(4)
     names = b"\0.text\0.eh_frame\0.shstrtab\0"
     strings = frame + len(out)
@@ -56,12 +62,13 @@ def make(source, path, size, copies=None):
     def section(name, kind, flags, addr, at, n):
         return struct.pack("<IIQQQQIIQQ", name, kind, flags, addr, at, n, 0, 0, 1, 0)
     with open(path, "wb") as f:
-        f.write(b"\x7fELF\2\1\1" + bytes(9) + struct.pack("<HHIQQQIHHHHHH", 2, 62, 1, 0, 64, headers, 0, 64, 56, 2, 64, 4, 3))
+        f.write(b"\x7fELF\2\1\1" + bytes(9) + struct.pack("<HHIQQQIHHHHHH", 2, 62, 1, 0, 64,
+                headers, 0, 64, 56, 2, 64, 4, 3))
         f.write(load(5, text, span * copies) + load(4, frame, len(out)))
         f.seek(frame)
         f.write(out + names)
         f.seek(headers)
-        f.write(bytes(64) + section(1, 1, 6, base + text, text, span * copies) + section(7, 1, 2, base + frame, frame, len(out))
-                + section(17, 3, 0, 0, strings, len(names)))
+        f.write(bytes(64) + section(1, 1, 6, base + text, text, span * copies) + section(7, 1, 2,
+                base + frame, frame, len(out)) + section(17, 3, 0, 0, strings, len(names)))
         f.truncate(max(size, f.tell()))
     return span * copies

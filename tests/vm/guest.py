@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A virtual machine with a kernel of Debian's and a root of a few of this machine's files, in memory: emulated, since a machine that runs tests seldom has more."""
+"""A virtual machine with a kernel of Debian's and a root of a few of this machine's files, in
+memory: emulated, since a machine that runs tests seldom has more."""
 import io
 import os
 import subprocess
@@ -16,7 +17,8 @@ class GuestError(Exception):
 def libraries(path):
     """What a program loads, as the dynamic linker says; nothing for a static one."""
     p = subprocess.run(["ldd", path], capture_output=True, text=True)
-    words = [line.replace("=>", " ").split() for line in p.stdout.splitlines()] if p.returncode == 0 else []
+    words = [line.replace("=>", " ").split()
+             for line in p.stdout.splitlines()] if p.returncode == 0 else []
     return {w for line in words for w in line if w.startswith("/")}
 
 
@@ -53,7 +55,8 @@ class Root:
     def write(self, path):
         with open(path, "wb") as f:
             at = 0
-            for name, (mode, data) in [*((n, e) for n, e in self.entries.items() if n), ("TRAILER!!!", (0, b""))]:
+            for name, (mode, data) in [*((n, e) for n, e in self.entries.items() if n),
+                                       ("TRAILER!!!", (0, b""))]:
                 raw = name.encode() + b"\0"
                 fields = (at + 1, mode, 0, 0, 1, 0, len(data), 0, 0, 0, 0, len(raw), 0)
                 head = b"070701" + b"".join(b"%08X" % v for v in fields) + raw
@@ -63,10 +66,12 @@ class Root:
 
 def run_once(kernel, initramfs, folder, timeout, words):
     console, results = f"{folder}/console", f"{folder}/results.tar.gz"
-    argv = ["qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max,-cx16", "-smp", "2", "-m", "1024", "-nodefaults", "-no-reboot", "-display", "none",
-            "-kernel", kernel, "-initrd", initramfs, "-append", f"console=ttyS0 quiet loglevel=4 panic=-1 {words}",
+    argv = ["qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max,-cx16", "-smp", "2",
+            "-m", "1024", "-nodefaults", "-no-reboot", "-display", "none", "-kernel", kernel,
+            "-initrd", initramfs, "-append", f"console=ttyS0 quiet loglevel=4 panic=-1 {words}",
             "-serial", f"file:{console}", "-serial", f"file:{results}"]
-    with subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as q:
+    with subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                          stderr=subprocess.PIPE) as q:
         try:
             said = q.communicate(timeout=timeout)[1].decode(errors="replace").strip()
         except subprocess.TimeoutExpired:
@@ -77,18 +82,23 @@ def run_once(kernel, initramfs, folder, timeout, words):
             return tarfile.open(fileobj=io.BytesIO(f.read()))
     except (OSError, tarfile.TarError, EOFError) as e:
         with open(console, errors="replace") as f:
-            raise GuestError(f"{kernel}: {said or 'it ended without results'}\n" + "".join(f.readlines()[-40:])) from e
+            raise GuestError(f"{kernel}: {said or 'it ended without results'}\n"
+                             + "".join(f.readlines()[-40:])) from e
 
 
 def run(kernel, initramfs, folder, words, timeout=900):
-    """What the steps left: a name gives its bytes; and how many seconds it all took. The words are for the kernel's command line."""
+    """What the steps left: a name gives its bytes; and how many seconds it all took. The words are
+    for the kernel's command line."""
     os.makedirs(folder, exist_ok=True)
     began = time.time()
     for last in (False, True):
         try:
-            tar = run_once(kernel, initramfs, folder, max(timeout - (time.time() - began), 1), words)
-            return {m.name[2:]: tar.extractfile(m).read() for m in tar if m.isfile()}, time.time() - began
+            tar = run_once(kernel, initramfs, folder, max(timeout - (time.time() - began), 1),
+                           words)
+            return {m.name[2:]: tar.extractfile(m).read()
+                    for m in tar if m.isfile()}, time.time() - began
         except GuestError:
-            # The emulation itself fails now and then, early. What the guest finds is never tried again.
+            # The emulation itself fails now and then, early. What the guest finds is never tried
+            # again.
             if last or time.time() - began > timeout / 3:
                 raise

@@ -1,18 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Debian's kernels, of other releases than this machine's: looked up in the mirror that its own sources name, with lists and a cache of our own, so that nothing of apt's is touched."""
+"""Debian's kernels, of other releases than this machine's: looked up in the mirror that its own
+sources name, with lists and a cache of our own, so that nothing of apt's is touched."""
 import glob
 import os
 import re
 import subprocess
 import time
 
-# The meta-package of the smallest flavour: the same source and, for what we use, the same options as the others.
+# The meta-package of the smallest flavour: the same source and, for what we use, the same options
+# as the others.
 META = "linux-image-cloud-amd64"
 SUITES = ("bullseye", "bookworm", "trixie", "trixie-backports", "sid")
 SECURED = ("bullseye", "bookworm", "trixie")
 NEWEST = "newest"
 WANTED = ("5.10", "6.1", "6.12", NEWEST)
-# Seconds before each look at the network: what it lacks for a moment is looked for again, what it never has costs these.
+# Seconds before each look at the network: what it lacks for a moment is looked for again, what it
+# never has costs these.
 PAUSES = (0, 10, 30)
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
@@ -24,21 +27,25 @@ class KernelError(Exception):
 def run(argv, timeout=120, **kw):
     """What it wrote, and its exit status; one that takes too long is one that failed."""
     try:
-        return subprocess.run(argv, capture_output=True, text=True, errors="replace", timeout=timeout, **kw)
+        return subprocess.run(argv, capture_output=True, text=True, errors="replace",
+                              timeout=timeout, **kw)
     except subprocess.TimeoutExpired:
-        return subprocess.CompletedProcess(argv, 124, "", f"{argv[0]} was not at its end after {timeout} s")
+        return subprocess.CompletedProcess(argv, 124, "",
+                                           f"{argv[0]} was not at its end after {timeout} s")
 
 
 def mirrors():
     """Where this machine takes Debian's packages from, and Debian's security updates."""
     with open("/etc/os-release") as f:
         codename = re.search(r"^VERSION_CODENAME=(\S+)", f.read(), re.M)
-    got = run(["apt-get", "indextargets", "--format", "$(REPO_URI) $(RELEASE)", "Created-By: Packages"]).stdout.split("\n")
+    got = run(["apt-get", "indextargets", "--format", "$(REPO_URI) $(RELEASE)",
+               "Created-By: Packages"]).stdout.split("\n")
     release = {r: uri for uri, r in (line.split() for line in got if line)}
     main = release.get(codename[1]) if codename else None
     main = main or release.get("stable") or release.get("sid")
     if not main:
-        raise KernelError("apt's sources name no mirror of Debian's main archive: a deb line of this machine's release is needed")
+        raise KernelError("apt's sources name no mirror of Debian's main archive: a deb line of "
+                          "this machine's release is needed")
     security = next((uri for r, uri in release.items() if r.endswith("-security")), None)
     return main.rstrip("/"), security and security.rstrip("/")
 
@@ -52,8 +59,10 @@ class Archive:
             os.makedirs(f"{self.folder}/{sub}", exist_ok=True)
         main, security = mirrors()
         with open(f"{self.folder}/sources.list", "w") as f:
-            for uri, suites in ((main, SUITES), (security, [f"{s}-security" for s in SECURED] if security else [])):
-                f.writelines(f"deb [signed-by={KEYRING} arch=amd64] {uri} {suite} main\n" for suite in suites)
+            for uri, suites in ((main, SUITES),
+                                (security, [f"{s}-security" for s in SECURED] if security else [])):
+                f.writelines(f"deb [signed-by={KEYRING} arch=amd64] {uri} {suite} main\n"
+                             for suite in suites)
         open(f"{self.folder}/status", "w").close()
         self.options = [word for key, value in {
             "Dir::Etc::sourcelist": f"{self.folder}/sources.list",
@@ -70,7 +79,8 @@ class Archive:
             "Acquire::Check-Valid-Until": "false",  # a release that is kept but no longer refreshed
             "Acquire::IndexTargets::deb::DEP-11::DefaultEnabled": "false",
         }.items() for word in ("-o", f"{key}={value}")]
-        # A release that the mirror has not is no trouble, but for the kernel that it would have brought.
+        # A release that the mirror has not is no trouble, but for the kernel that it would have
+        # brought.
         for pause in PAUSES:
             time.sleep(pause)
             self.trouble = run(["apt-get", *self.options, "update"], timeout=300).stderr.strip()
@@ -83,10 +93,12 @@ class Archive:
     def newest(self, series):
         """The newest version of the meta-package, of one series or of all; None: there is none."""
         versions = [line.split("|")[1].strip() for line in self.cache("madison", META).splitlines()]
-        versions = [v for v in versions if "~rc" not in v and (series == NEWEST or v.startswith(f"{series}."))]
+        versions = [v for v in versions if "~rc" not in v
+                    and (series == NEWEST or v.startswith(f"{series}."))]
         best = None
         for v in versions:
-            if best is None or subprocess.run(["dpkg", "--compare-versions", v, "gt", best]).returncode == 0:
+            if best is None or subprocess.run(["dpkg", "--compare-versions", v, "gt",
+                                               best]).returncode == 0:
                 best = v
         return best
 
@@ -98,7 +110,9 @@ class Archive:
         """The path of the kernel, and its version as Debian counts."""
         version = self.newest(series)
         if not version:
-            raise KernelError(f"no Linux {series} to boot: the releases in {self.folder}/sources.list have no {META} of it. apt said: {self.trouble or 'nothing'}")
+            raise KernelError(f"no Linux {series} to boot: the releases in "
+                              f"{self.folder}/sources.list have no {META} of it. apt said: "
+                              f"{self.trouble or 'nothing'}")
         images = self.depends(META, version)
         if not images:
             raise KernelError(f"{META} {version} names no kernel")
@@ -115,7 +129,8 @@ class Archive:
         os.makedirs(folder, exist_ok=True)
         for pause in PAUSES:
             time.sleep(pause)
-            p = run(["apt-get", *self.options, "download", f"{package}={version}"], cwd=folder, timeout=300)
+            p = run(["apt-get", *self.options, "download", f"{package}={version}"], cwd=folder,
+                    timeout=300)
             debs = glob.glob(f"{folder}/*.deb")
             if p.returncode == 0 and debs:
                 break
@@ -123,7 +138,8 @@ class Archive:
             raise KernelError(f"{package} {version} cannot be downloaded: {p.stderr.strip()}")
         # Of its modules none is used.
         with subprocess.Popen(["dpkg", "--fsys-tarfile", debs[0]], stdout=subprocess.PIPE) as whole:
-            run(["tar", "-xC", folder, "--wildcards", "./boot/vmlinuz-*", "./usr/lib/modules/*/vmlinuz"], stdin=whole.stdout)
+            run(["tar", "-xC", folder, "--wildcards", "./boot/vmlinuz-*",
+                 "./usr/lib/modules/*/vmlinuz"], stdin=whole.stdout)
         os.unlink(debs[0])
 
 

@@ -108,7 +108,8 @@ PROGRAMS = [
 
 
 def missing(p):
-    first = [re.sub(r"^(env [A-Z]+=\S+ |cd \S+ && |cp \S+ \S+ && )+", "", c).split()[0] for c in (p.build, p.run) if c]
+    first = [re.sub(r"^(env [A-Z]+=\S+ |cd \S+ && |cp \S+ \S+ && )+", "", c).split()[0]
+             for c in (p.build, p.run) if c]
     for word in first:
         if not re.search(r"[{$=]|^(sh|cat|setpriv)$", word) and not shutil.which(word):
             return word
@@ -118,7 +119,8 @@ def missing(p):
 
 
 def row_of(p, folder, steps=None, every=5, seconds=60, late=0.0):
-    """A dictionary of step's figures, or {"error": text}. late: seconds that a program which runs freely does so longer."""
+    """A dictionary of step's figures, or {"error": text}. late: seconds that a program which runs
+    freely does so longer."""
     d = tempfile.mkdtemp(dir=folder)
     os.chmod(d, 0o755)
     words = {"{s}": os.path.join(SOURCES, p.source), "{o}": f"{d}/program", "{d}": d}
@@ -126,14 +128,18 @@ def row_of(p, folder, steps=None, every=5, seconds=60, late=0.0):
     def filled(text):
         return re.sub(r"\{[sod]\}", lambda m: words[m[0]], text)
     if p.build:
-        b = subprocess.run(["sh", "-c", filled(p.build)], capture_output=True, text=True, timeout=300, cwd=d)
+        b = subprocess.run(["sh", "-c", filled(p.build)], capture_output=True, text=True,
+                           timeout=300, cwd=d)
         if b.returncode:
             return {"error": f"does not build: {b.stderr[-300:]}"}
     run = filled(p.run)
-    argv = ["sh", "-c", f"exec {run}"] if "<" in run and not run.startswith(("sh", "setpriv")) else run
-    step = [f"{BUILD}/tests/step", "-k", str(every), "-m", str(steps or p.steps), "-t", str(seconds)] + (["-f", f"{p.free + late:g}"] if p.free else []) + p.options.split()
+    argv = ["sh", "-c",
+            f"exec {run}"] if "<" in run and not run.startswith(("sh", "setpriv")) else run
+    step = [f"{BUILD}/tests/step", "-k", str(every), "-m", str(steps or p.steps), "-t",
+            str(seconds)] + (["-f", f"{p.free + late:g}"] if p.free else []) + p.options.split()
     command = " ".join(step) + (f" sh -c '{argv[2]}'" if isinstance(argv, list) else " " + argv)
-    out = subprocess.run(["sh", "-c", command], capture_output=True, timeout=seconds * 3 + 60, cwd=d, stdin=subprocess.DEVNULL)
+    out = subprocess.run(["sh", "-c", command], capture_output=True, timeout=seconds * 3 + 60,
+                         cwd=d, stdin=subprocess.DEVNULL)
     text = out.stdout.decode(errors="replace")
     end = re.search(r"steps \d+ checked .*", text)
     if not end:
@@ -162,16 +168,20 @@ def main():
     a.add_argument("--markdown", action="store_true")
     a.add_argument("--quick", action="store_true")
     a.add_argument("--steps", type=int, help="instructions of each program")
-    a.add_argument("--runs", type=int, default=1, help="how often a program runs that is stepped from the middle, each time at another moment")
+    a.add_argument("--runs", type=int, default=1,
+                   help="how often a program runs that is stepped from the middle, each time at "
+                   "another moment")
     a.add_argument("--keep", metavar="DIR", help="where what was built and what step said is kept")
     a.add_argument("names", nargs="*", help="programs whose names contain one of these")
     o = a.parse_args()
-    wanted = [p for p in PROGRAMS if (not o.quick or p.quick) and (not o.names or any(n in p.name for n in o.names))]
+    wanted = [p for p in PROGRAMS if (not o.quick or p.quick)
+              and (not o.names or any(n in p.name for n in o.names))]
     absent, bad, table = [], 0, []
     folder = o.keep or tempfile.mkdtemp()
     os.makedirs(folder, exist_ok=True)
     os.chmod(folder, 0o755)
-    line = "| {} | {} | {} | {} | {} | {} | {} |" if o.markdown else "{:36} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}"
+    line = ("| {} | {} | {} | {} | {} | {} | {} |" if o.markdown
+            else "{:36} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}")
     print(line.format("program", "steps", "stacks", "wrong", "false", "unknown", "complete"))
     if o.markdown:
         print("|---" + "|--:" * 6 + "|")
@@ -191,8 +201,13 @@ def main():
         wrong = r["wrong"] + r["guessed"]
         bad += r["false"] > 0 or r["checked"] < 1000
         table.append(r)
-        print(line.format(p.name, r["steps"], r["checked"], wrong, r["false"], f"{100 * r['unknown'] / max(1, r['checked']):.1f} %", f"{r['complete']:.2f} %"), flush=True)
-    print(f"{'' if o.markdown else ''}\n{len(table)} programs, {sum(r['checked'] for r in table)} stacks, {sum(r['wrong'] + r['guessed'] for r in table)} wrong, {sum(r['false'] for r in table)} wrong but called complete.")
+        print(line.format(p.name, r["steps"], r["checked"], wrong, r["false"],
+                          f"{100 * r['unknown'] / max(1, r['checked']):.1f} %",
+                          f"{r['complete']:.2f} %"), flush=True)
+    print(f"{'' if o.markdown else ''}\n{len(table)} programs, "
+          f"{sum(r['checked'] for r in table)} stacks, "
+          f"{sum(r['wrong'] + r['guessed'] for r in table)} wrong, "
+          f"{sum(r['false'] for r in table)} wrong but called complete.")
     if absent:
         print("Not installed here: " + "; ".join(absent) + ".")
     if not o.keep:

@@ -66,7 +66,8 @@ def codes_of(code):
 
 def far():
     """Lines far apart, bytes far apart, and lines that go back."""
-    body = "def far(a):\n" + "    a = [\n" + "\n" * 200 + "        a,\n" + "        a + 1 + a * 2 - a,\n" * 40
+    body = ("def far(a):\n" + "    a = [\n" + "\n" * 200 + "        a,\n"
+            + "        a + 1 + a * 2 - a,\n" * 40)
     body += "    ]\n" + "\n" * 130 + "    return a(\n        1,\n        2)\n"
     return body
 
@@ -74,8 +75,9 @@ def far():
 def replaced(code, name):
     if hasattr(code, "replace"):
         return code.replace(co_name=name)
-    return types.CodeType(code.co_argcount, code.co_kwonlyargcount, code.co_nlocals, code.co_stacksize, code.co_flags,
-                          code.co_code, code.co_consts, code.co_names, code.co_varnames, code.co_filename, name,
+    return types.CodeType(code.co_argcount, code.co_kwonlyargcount, code.co_nlocals,
+                          code.co_stacksize, code.co_flags, code.co_code, code.co_consts,
+                          code.co_names, code.co_varnames, code.co_filename, name,
                           code.co_firstlineno, code.co_lnotab, code.co_freevars, code.co_cellvars)
 
 
@@ -122,7 +124,8 @@ def hexed(text):
 
 def say_object(code):
     name = code.co_qualname if MINOR >= 11 else code.co_name
-    print("object %d %s %s %d %s" % (id(code), hexed(name), hexed(code.co_filename), code.co_firstlineno, ranges(code) or "-"))
+    print("object %d %s %s %d %s" % (id(code), hexed(name), hexed(code.co_filename),
+                                     code.co_firstlineno, ranges(code) or "-"))
 
 
 def say_memory(address, size):
@@ -170,21 +173,24 @@ def main():
         for word in range(2, type(code).__basicsize__ // 8):
             at = pointer_at(id(code) + word * 8)
             table = getattr(code, "co_linetable" if MINOR >= 10 else "co_lnotab")
-            if at and at not in seen and 4096 < at < 1 << 47 and at % 8 == 0 and is_table(at, table):
+            if at and at not in seen and 4096 < at < 1 << 47 and at % 8 == 0 and is_table(at,
+                    table):
                 seen.add(at)
                 say_memory(at, 32 + len(table))
         say_object(code)
 
 
 def is_table(at, table):
-    """Whether a bytes object of this content lies at an address: the kernel reads it, which a wrong one does not hurt."""
+    """Whether a bytes object of this content lies at an address: the kernel reads it, which a wrong
+    one does not hurt."""
     size = 33 + len(table)
     if ctypes.CDLL(None).write(PIPE[1], ctypes.c_void_p(at), ctypes.c_size_t(size)) != size:
         while select.select([PIPE[0]], [], [], 0)[0]:
             os.read(PIPE[0], size)
         return False
     got = os.read(PIPE[0], size)
-    return got[8:16] == ctypes.string_at(id(table) + 8, 8) and got[16:24] == len(table).to_bytes(8, "little") and got[32:] == table + b"\0"
+    return got[8:16] == ctypes.string_at(id(table) + 8, 8) and got[16:24] == len(table).to_bytes(8,
+            "little") and got[32:] == table + b"\0"
 
 
 main()

@@ -122,7 +122,8 @@ def tracers():
     if hasattr(sys, "monitoring"):
         m = sys.monitoring
         m.use_tool_id(1, "odd")
-        m.register_callback(1, m.events.PY_START, lambda code, at: make_spin("monitoring")() if code is watched.__code__ else None)
+        m.register_callback(1, m.events.PY_START, lambda code,
+                            at: make_spin("monitoring")() if code is watched.__code__ else None)
         m.set_events(1, m.events.PY_START)
         watched()
         m.set_events(1, 0)
@@ -140,12 +141,14 @@ def subinterpreter():
             interpreters = __import__(name)
         except ImportError:
             continue
-        source = SPIN + "\ndef inside(n):\n    if n:\n        return inside(n - 1)\n    make_spin('subinterpreter')()\ninside(4)\n"
+        source = (SPIN + "\ndef inside(n):\n    if n:\n        return inside(n - 1)\n"
+                  "    make_spin('subinterpreter')()\ninside(4)\n")
         one = interpreters.create()
         interpreters.run_string(one, source)
         interpreters.destroy(one)
         one = interpreters.create()
-        t = threading.Thread(target=interpreters.run_string, args=(one, source.replace("subinterpreter", "subinterpreter_thread")))
+        t = threading.Thread(target=interpreters.run_string,
+                             args=(one, source.replace("subinterpreter", "subinterpreter_thread")))
         t.start()
         t.join()
         return

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Python, qsort of the C library, Python, sorted() of the interpreter, Python: five times in and out of native code."""
+"""Python, qsort of the C library, Python, sorted() of the interpreter, Python: five times in and
+out of native code."""
 import ctypes
 import sys
 import time

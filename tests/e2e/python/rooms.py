@@ -236,7 +236,9 @@ def long_lines(spin):
 
 
 # A line far from its function's first, over a jump of more than 255 lines.
-exec(compile("def far(spin):\n    x = 1\n" + "\n" * 400 + "    x = (x,\n" + "\n" * 300 + "         spin())\n", "far.py", "exec"))
+exec(
+        compile("def far(spin):\n    x = 1\n" + "\n" * 400 + "    x = (x,\n" + "\n" * 300
+                + "         spin())\n", "far.py", "exec"))
 
 
 def main():

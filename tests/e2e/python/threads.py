@@ -98,7 +98,9 @@ def report():
     os.rename(sys.argv[1] + ".new", sys.argv[1])
 
 
-started = [threading.Thread(target=f, daemon=True) for f in (lambda: recursion(3), deep, callback, generators, tasks, naïve_名前, handler, runs)]
+started = [threading.Thread(target=f, daemon=True)
+           for f in (lambda: recursion(3), deep, callback, generators, tasks, naïve_名前, handler,
+                     runs)]
 for t in started:
     t.start()
 threading.Thread(target=report, daemon=True).start()

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""two.py LIBPYTHON CPU_SECONDS: another interpreter's library in this process, called by this one's functions."""
+"""two.py LIBPYTHON CPU_SECONDS: another interpreter's library in this process, called by this one's
+functions."""
 import ctypes
 import os
 import sys

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the two halves of the page: page.html with style, scripts and the policy that allows these and nothing else."""
+"""Makes the two halves of the page: page.html with style, scripts and the policy that allows these
+and nothing else."""
 import base64
 import hashlib
 import pathlib
@@ -20,9 +21,11 @@ def main():
             sys.exit(f"{name}: would end its element")
 
     def digest(name):
-        return "'sha256-" + base64.b64encode(hashlib.sha256(parts[name].encode()).digest()).decode() + "'"
+        return "'sha256-" + base64.b64encode(
+                hashlib.sha256(parts[name].encode()).digest()).decode() + "'"
 
-    parts["POLICY"] = (f"default-src 'none'; script-src {digest('D3')} {digest('SCRIPT')}; style-src {digest('STYLE')}; "
+    parts["POLICY"] = (f"default-src 'none'; script-src {digest('D3')} {digest('SCRIPT')}; "
+                       f"style-src {digest('STYLE')}; "
                        "img-src data:; base-uri 'none'; form-action 'none'")
     page = (source / "page.html").read_text(encoding="utf-8")
     head, tail = page.split("{{DATA}}")
