@@ -132,7 +132,8 @@ MARKS = {
              "test_protocol"],
     "vm": ["test_vm"],
     "alone": [
-        # How much memory is used at which load.
+        # How much memory or cpu is used at which load.
+        "test_thousands_of_short_processes_are_all_seen_and_forgotten",
         "test_the_limit_that_would_have_sufficed_is_named",
         # Samples taken, compared with the cpu time of what was sampled or with a fixed number.
         "test_chain",

@@ -178,7 +178,10 @@ def test_every_stack_of_sixteen_programs_equals_gdbs(started):
             for (pcs, reason), theirs in stop_and_compare(rng.choice(descendants(process.pid)),
                     gdb):
                 seen[name] += 1
-                if pcs == theirs and reason == "complete":
+                # At the first instruction of a thread the return address is 0: gdb shows a frame
+                # there, and the walker says that there is no caller.
+                if (pcs == theirs and reason == "complete"
+                        or pcs + [0] == theirs and reason == "no-root"):
                     equal += 1
                 else:
                     differ.append((name, reason, [hex(p) for p in pcs], [hex(p) for p in theirs]))
