@@ -53,7 +53,9 @@ def test_the_limit_that_would_have_sufficed_is_named(folder):
     status, meter, summary, said, _, _ = ceiling.run(folder, ["rows"], seconds=8, limit=64)
     assert status == 0 and summary["truncated"]["memory-limit"] > 50, said
     assert 0.88 * 64 * ceiling.MIB <= meter.peak <= 64 * ceiling.MIB, (meter.at_peak, said)
-    assert 0.88 * 64 * ceiling.MIB <= summary["cost"]["memory_peak_bytes"] <= 64 * ceiling.MIB, said
+    # prof-bpf counts the launcher with all that it may take, and reads one tool after the other.
+    told = summary["cost"]["memory_peak_bytes"]
+    assert 0.88 * 64 * ceiling.MIB <= told <= 1.02 * 64 * ceiling.MIB, said
     enough = summary["memory_enough_mib"]
     assert f"with --memory-limit {enough}M" in said, said
     status, _, summary, said, _, _ = ceiling.run(folder, ["rows"], seconds=8, limit=enough)
