@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What profpipe costs and how complete its stacks are, on a busy host, beside the peers that are there.
+"""Measure what profpipe costs and how complete its stacks are, on a busy host, beside other
+profilers.
 
-Prints a table. Compare ratios within one run: absolute times move from machine to machine. --seconds, or SECONDS_PER_RUN, is 20 by default."""
+Prints a table. Compare ratios within one run: absolute times differ between machines.
+--seconds, or SECONDS_PER_RUN, is 20 by default."""
 import argparse
 import collections
 import json
@@ -43,7 +45,8 @@ while :; do
 	gcc -O2 -c -o g$$.o big.c & clang -O2 -c -o c$$.o big.c; wait
 	head -c 3000000 /usr/bin/gdb | xz -6 -c >/dev/null
 	openssl speed -seconds 1 -bytes 8192 aes-256-cbc >/dev/null 2>&1
-	perl -e 'my %h; for my $i (1..200000){ $h{$i%997} .= chr(65+$i%26); } print length(join "", sort values %h), "\n"' >/dev/null
+	perl -e 'my %h; for my $i (1..200000){ $h{$i%997} .= chr(65+$i%26); }
+		print length(join "", sort values %h), "\n"' >/dev/null
 	sqlite3 <sql >/dev/null
 	for i in $(seq 60); do /bin/true; done
 done
@@ -131,8 +134,9 @@ def kernel_stacks(before):
 
 
 def run(argv, seconds, settle, stop=False):
-    """Runs a profiler over the load that is there. After `settle` seconds, for `seconds`: cpu of all its processes, peak PSS and BPF maps in MiB, and BPF time per run of its
-    perf_event program. stop: it does not end by itself."""
+    """Runs a profiler over the load that is there. After `settle` seconds, for `seconds`: cpu of
+    all its processes, peak PSS and BPF maps in MiB, and BPF time per run of its perf_event program.
+    stop: it does not end by itself."""
     programs, maps, cpu0 = bpf_programs(), bpf_maps(), children_cpu()
     p = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     said = []
@@ -420,9 +424,11 @@ def main():
               f"{r.get('after', '')}")
     ours = rows["profpipe 20 Hz"]
     if ours["bpf_runs"] and ours["kernel_stacks"]:
-        print(f"profpipe at 20 Hz: {100 * ours['kernel_stacks'] / ours['bpf_runs']:.0f} % of samples in the kernel, whose own walker takes "
-              f"{ours['kernel_stacks_ns'] / ours['kernel_stacks'] / 1000:.1f} us of each; all without it "
-              f"{ours['bpf_ns_per_run'] / 1000 - ours['kernel_stacks_ns'] / ours['bpf_runs'] / 1000:.1f} us a sample")
+        of_each = ours["kernel_stacks_ns"] / ours["kernel_stacks"] / 1000
+        others = ours["bpf_ns_per_run"] / 1000 - ours["kernel_stacks_ns"] / ours["bpf_runs"] / 1000
+        print(f"profpipe at 20 Hz: {100 * ours['kernel_stacks'] / ours['bpf_runs']:.0f} % of "
+              f"samples in the kernel, whose own walker takes {of_each:.1f} us of each; "
+              f"all without it {others:.1f} us a sample")
     for name in (os.path.basename(shlex.split(c)[0]) for c in args.peer):
         if name in rows:
             r = rows[name]

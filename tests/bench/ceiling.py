@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What attacks a profiler's memory, and how much of it all of profpipe has meanwhile, ten times a second.
+"""Attack a profiler's memory, and measure all of profpipe's memory meanwhile, ten times a second.
 
-Each of LOADS is a host gone odd in one way, with an ordinary program beside it whose stacks are to stay whole. `ceiling.py [--limit MIB] [--seconds S] [--scale X] [NAME]...`
-runs them and prints the peaks; tests/e2e/test_ceiling.py runs small ones and judges."""
+Each of LOADS makes the host odd in one way. Beside it runs an ordinary program whose stacks have to
+stay whole. `ceiling.py [--limit MIB] [--seconds S] [--scale X] [NAME]...` runs the loads and prints
+the peaks; tests/e2e/test_ceiling.py runs small ones and judges them."""
 import argparse
 import atexit
 import contextlib
@@ -103,13 +104,26 @@ extern char **environ;
 static volatile unsigned long sink;
 #define NAME2(a, b) a##b
 #define NAME(a, b) NAME2(a, b)
-#define STEP(n) __attribute__((noinline, noclone)) static int NAME(step_, n)(unsigned long bits, int depth);
+#define STEP(n) \
+	__attribute__((noinline, noclone)) static int NAME(step_, n)(unsigned long bits, int depth);
 #define EIGHT(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7)
 EIGHT(STEP)
-static int (*const steps[8])(unsigned long, int) = { step_0, step_1, step_2, step_3, step_4, step_5, step_6, step_7 };
-static unsigned long mix(unsigned long x) { x ^= x >> 33; x *= 0xff51afd7ed558ccdul; x ^= x >> 33; return x; }
-#define BODY(n) static int NAME(step_, n)(unsigned long bits, int depth) \
-	{ for (int i = 0; i < 2000; i++) sink += i; return depth ? steps[bits & 7](mix(bits + depth), depth - 1) + n : n; }
+static int (*const steps[8])(unsigned long, int) = { step_0, step_1, step_2, step_3,
+						     step_4, step_5, step_6, step_7 };
+static unsigned long mix(unsigned long x)
+{
+	x ^= x >> 33;
+	x *= 0xff51afd7ed558ccdul;
+	x ^= x >> 33;
+	return x;
+}
+#define BODY(n) \
+	static int NAME(step_, n)(unsigned long bits, int depth) \
+	{ \
+		for (int i = 0; i < 2000; i++) \
+			sink += i; \
+		return depth ? steps[bits & 7](mix(bits + depth), depth - 1) + n : n; \
+	}
 EIGHT(BODY)
 
 /* every sample another stack */
@@ -128,7 +142,8 @@ static int mappings(int argc, char **argv)
 	off_t pages = lseek(fd, 0, SEEK_END) / 4096;
 
 	for (int i = 0; i < n; i++)
-		made += mmap(NULL, 4096, PROT_READ | PROT_EXEC, i & 1 ? MAP_PRIVATE : MAP_PRIVATE | MAP_ANONYMOUS, i & 1 ? fd : -1,
+		made += mmap(NULL, 4096, PROT_READ | PROT_EXEC,
+			     i & 1 ? MAP_PRIVATE : MAP_PRIVATE | MAP_ANONYMOUS, i & 1 ? fd : -1,
 			     i & 1 ? (off_t)(i * 7 % pages) * 4096 : 0) != MAP_FAILED;
 	printf("%d\n", made);
 	fflush(stdout);
@@ -189,9 +204,11 @@ static int jit(int argc, char **argv)
 {
 	long n = atol(argv[2]), length = argc > 3 ? atol(argv[3]) : 100;
 	char path[64];
-	unsigned char *code = mmap(NULL, n * 64, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	unsigned char *code = mmap(NULL, n * 64, PROT_READ | PROT_WRITE | PROT_EXEC,
+				   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	/* push rbp; mov rbp,rsp; mov ecx,0x4000; dec ecx; jnz -4; pop rbp; ret */
-	static const unsigned char body[] = { 0x55, 0x48, 0x89, 0xe5, 0xb9, 0, 0x40, 0, 0, 0xff, 0xc9, 0x75, 0xfc, 0x5d, 0xc3 };
+	static const unsigned char body[] = { 0x55, 0x48, 0x89, 0xe5, 0xb9, 0, 0x40, 0, 0,
+					      0xff, 0xc9, 0x75, 0xfc, 0x5d, 0xc3 };
 
 	snprintf(path, sizeof(path), "/tmp/perf-%d.map", getpid());
 	FILE *f = fopen(path, "w");
@@ -213,7 +230,8 @@ static int spin(int argc, char **argv)
 int main(int argc, char **argv)
 {
 	static const struct { const char *name; int (*run)(int, char **); } all[] = {
-		{ "stacks", stacks }, { "mappings", mappings }, { "shorts", shorts }, { "threads", threads }, { "jit", jit }, { "spin", spin },
+		{ "stacks", stacks }, { "mappings", mappings }, { "shorts", shorts },
+		{ "threads", threads }, { "jit", jit }, { "spin", spin },
 	};
 	for (unsigned i = 0; i < sizeof(all) / sizeof(*all); i++)
 		if (argc > 1 && !strcmp(all[i].name, argv[1]))
@@ -228,7 +246,10 @@ def make(n):
     space = {}
     for i in range(n):
         name = f"function_{i}_" + "x" * 200
-        exec(compile(f"def {name}(k):\\n" + "\\n" * (i % 500) + "    s = 0\\n    while k:\\n        k -= 1\\n        s += k\\n    return s\\n", f"/srv/app/module{i}.py", "exec"), space)
+        exec(compile(f"def {name}(k):\\n" + "\\n" * (i % 500)
+                     + "    s = 0\\n    while k:\\n        k -= 1\\n        s += k\\n"
+                     + "    return s\\n",
+                     f"/srv/app/module{i}.py", "exec"), space)
         space.pop(name)(3000)
 while True:
     make(1000000)
@@ -426,10 +447,15 @@ def compilers(folder, scale):
     unit = ("#include <algorithm>\n#include <functional>\n#include <iostream>\n"
             "#include <map>\n#include <regex>\n#include <string>\n#include <vector>\n")
     for i in range(20):
-        unit += f'int f{i}(const std::string &s) {{ std::map<std::string, std::vector<int>> m; std::regex r("a{i}(b|c)*"); std::smatch k; if (std::regex_search(s, k, r)) m[s].push_back({i}); return m.size(); }}\n'
+        unit += (f'int f{i}(const std::string &s) {{ std::map<std::string, std::vector<int>> m; '
+                 f'std::regex r("a{i}(b|c)*"); std::smatch k; '
+                 f'if (std::regex_search(s, k, r)) m[s].push_back({i}); return m.size(); }}\n')
     crate = "use std::collections::*;\n"
     for i in range(60):
-        crate += f"pub fn f{i}(s: &str) -> usize {{ let mut m: BTreeMap<String, Vec<u32>> = BTreeMap::new(); for w in s.split_whitespace() {{ m.entry(w.to_string()).or_default().push({i}); }} m.len() }}\n"
+        crate += (f"pub fn f{i}(s: &str) -> usize {{ "
+                  f"let mut m: BTreeMap<String, Vec<u32>> = BTreeMap::new(); "
+                  f"for w in s.split_whitespace() {{ "
+                  f"m.entry(w.to_string()).or_default().push({i}); }} m.len() }}\n")
     java = "import java.util.*; import java.util.stream.*; public class A {\n" + "".join(
             f'static int f{i}(String s) {{ return Arrays.stream(s.split(" '
             f'")).collect(Collectors.groupingBy(x -> x.length() + {i})).size(); }}\n'
@@ -475,8 +501,10 @@ def rows(folder, scale):
     """24 programs, no two of which are one, of a million rows each."""
     path = f"{folder}/rows-0"
     if not os.path.exists(path):
-        for name, text in (("rows.s", ROWS), ("rows.c", "__attribute__((noinline)) long f(long n) { long s = 0; for (volatile long i = 0; i < n; i++) s += i; return s; }\n"
-                                              "int main(void) { volatile long sum = 0; for (;;) sum += f(100000); }\n")):
+        source = ("__attribute__((noinline)) long f(long n) { long s = 0; "
+                  "for (volatile long i = 0; i < n; i++) s += i; return s; }\n"
+                  "int main(void) { volatile long sum = 0; for (;;) sum += f(100000); }\n")
+        for name, text in (("rows.s", ROWS), ("rows.c", source)):
             put(f"{folder}/{name}", text)
         subprocess.run(["gcc", "-O2", "-o", path, f"{folder}/rows.c", f"{folder}/rows.s"],
                        check=True)
@@ -504,8 +532,9 @@ def kill(children):
 
 
 def run(folder, names, scale=1.0, seconds=20, limit=None, hz=99, ending="folded", options=()):
-    """Records the whole host for so long, under these loads and beside a program that spins in named functions. The meter, the summary, what was said, and of that program
-    the samples, and those that are whole and named."""
+    """Records the whole host for so long, under these loads and beside a program that spins in
+    named functions. Returns the meter, the summary, the messages, and of that program the samples,
+    and those that are whole and named."""
     out, summary = f"{folder}/out.{ending}", f"{folder}/summary.json"
     if not os.path.exists(f"{folder}/beside"):
         shutil.copy(compiled(folder), f"{folder}/beside")

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What profiling CPython costs: BPF time by the depth of stacks, what profiled programs lose, memory and cpu for processes and code objects, and an always-on view of busy
-workers. With another profiler's command that is measured beside, in the same way. Ratios within one run are what can be compared."""
+"""Measure what profiling CPython costs.
+
+BPF time by the depth of stacks, the slowdown of profiled programs, memory and cpu for processes and
+code objects, and an always-on view of busy workers. A peer's command is measured in the same way
+beside it. Compare ratios within one run only."""
 import collections
 import ctypes
 import os
@@ -223,7 +226,10 @@ def by_depth(peers, seconds):
     print(f"{'':14}{'frames':>8}{'recursion':>12}{'a frame':>10}{'distinct':>12}{'a frame':>10}")
     for name, (found, _) in each(peers, 99, 4, measure).items():
         for d in (BASE, *DEPTHS):
-            cells = "".join(f"{found[kind, d]:>12.0f}{(found[kind, d] - found[kind, BASE]) / (d - BASE) if d > BASE else 0:>10.0f}" for kind in ("recursion", "distinct"))
+            def cost(kind):
+                per_frame = (found[kind, d] - found[kind, BASE]) / (d - BASE) if d > BASE else 0
+                return f"{found[kind, d]:>12.0f}{per_frame:>10.0f}"
+            cells = cost("recursion") + cost("distinct")
             print(f"{name if d == BASE else '':14}{d:>8}{cells}")
     for k in kinds:
         for loop in loops[k]:

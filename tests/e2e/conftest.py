@@ -81,15 +81,29 @@ CHAIN_HEAD = """
 static long burn;
 """
 CHAIN_TAIL = """
-static double now(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec + t.tv_nsec / 1e9; }
-__attribute__((noinline, noclone)) int descend(double until) { int s = 0; for (int t = 1; now() < until; t = t % %(n)d + 1) s += f1(t); return s; }
+static double now(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec + t.tv_nsec / 1e9;
+}
+__attribute__((noinline, noclone)) int descend(double until)
+{
+	int s = 0;
+	for (int t = 1; now() < until; t = t % %(n)d + 1)
+		s += f1(t);
+	return s;
+}
 static void *thread(void *until) { return (void *)(long)descend(*(double *)until); }
 int main(int argc, char **argv)
 {
 	double until = now() + atof(argv[1]);
 	pthread_t p;
 	burn = 40000;
-	if (argc > 2 && pthread_create(&p, NULL, thread, &until) == 0) { pthread_join(p, NULL); return 0; }
+	if (argc > 2 && pthread_create(&p, NULL, thread, &until) == 0) {
+		pthread_join(p, NULL);
+		return 0;
+	}
 	return descend(until) & 1;
 }
 """

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A file system of one file, `prog`, by FUSE, that keeps whoever closes it in the kernel: a FLUSH of a process of one name is answered late.
+"""A file system of one file, `prog`, by FUSE, that keeps whoever closes the file in the kernel: it
+answers a FLUSH of a process of one name late.
 
-    slowfs.py FOLDER FILE NAME SECONDS      mounts FILE as FOLDER/prog, and serves it until it is unmounted
+    slowfs.py FOLDER FILE NAME SECONDS      mounts FILE as FOLDER/prog, serves it until unmounted
 """
 import ctypes
 import errno
@@ -12,7 +13,8 @@ import sys
 import threading
 import time
 
-LOOKUP, FORGET, GETATTR, OPEN, READ, STATFS, RELEASE, FLUSH, INIT, OPENDIR, RELEASEDIR, INTERRUPT, DESTROY, BATCH_FORGET = 1, 2, 3, 14, 15, 17, 18, 25, 26, 27, 29, 36, 38, 42
+LOOKUP, FORGET, GETATTR, OPEN, READ, STATFS, RELEASE = 1, 2, 3, 14, 15, 17, 18
+FLUSH, INIT, OPENDIR, RELEASEDIR, INTERRUPT, DESTROY, BATCH_FORGET = 25, 26, 27, 29, 36, 38, 42
 ROOT, FILE = 1, 2
 FOR_EVER = 3600
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each tool killed, stopped or made slow, at any moment, under load: the run goes on, and says what it lost.
+"""Each tool is killed, stopped or slowed at any moment, under load: the run goes on, and reports
+its losses.
 
 PROFPIPE_DEATHS=N does N times as much of it."""
 import concurrent.futures

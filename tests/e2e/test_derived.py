@@ -23,7 +23,12 @@ __attribute__((noinline)) static int inner(void)
 	__asm__ volatile("" ::: "memory");
 	return s;
 }
-__attribute__((noinline)) static int outer(void) { int s = inner(); __asm__ volatile("" ::: "memory"); return s + 1; }
+__attribute__((noinline)) static int outer(void)
+{
+	int s = inner();
+	__asm__ volatile("" ::: "memory");
+	return s + 1;
+}
 int main(int argc, char **argv)
 {
 	time_t end = time(0) + atoi(argv[argc - 1]);
@@ -156,9 +161,11 @@ def test_retpoline_plts_are_known(tmp_path):
         ".section .plt, \"ax\", @progbits\n.balign 16\n.globl now\nnow: .byte 0xe8, 11, 0, 0, 0\n"
         + loop + ".fill 4, 1, 0xcc\n" + jump + ".fill 11, 1, 0xcc\n"
         + ".byte 0x4c, 0x8b, 0x1d\n.long 0\n.byte 0xe9\n.long now - . - 4\n.fill 4, 1, 0xcc\n"
-        + ".globl lazy\nlazy: .byte 0xff, 0x35\n.long 0\n.byte 0x4c, 0x8b, 0x1d\n.long 0\n.byte 0xe8, 14, 0, 0, 0\n"
+        + ".globl lazy\nlazy: .byte 0xff, 0x35\n.long 0\n.byte 0x4c, 0x8b, 0x1d\n.long 0\n"
+        + ".byte 0xe8, 14, 0, 0, 0\n"
         + loop + ".fill 7, 1, 0xcc\n" + jump + ".fill 11, 1, 0xcc\n"
-        + ".byte 0x4c, 0x8b, 0x1d\n.long 0\n.byte 0xe8\n.long lazy + 0x20 - . - 4\n.byte 0xe9\n.long lazy + 0x12 - . - 4\n"
+        + ".byte 0x4c, 0x8b, 0x1d\n.long 0\n.byte 0xe8\n.long lazy + 0x20 - . - 4\n"
+        + ".byte 0xe9\n.long lazy + 0x12 - . - 4\n"
         + ".byte 0x68\n.long 0\n.byte 0xe9\n.long lazy - . - 4\n.fill 5, 1, 0xcc\n"
     )
     library = str(tmp_path / "plt.so")
@@ -330,8 +337,10 @@ def test_contexts_end_in_a_static_libc(tmp_path, begin):
     first instruction."""
     at, found = assembled(
         tmp_path,
-        ".section .tbss, \"awT\", @nobits\n.zero 8\n.text\n.globl _start, first\n_start: hlt\n.fill 4096, 1, 6\nfirst: " + begin
-        + "\nmov %rbx, %rsp\nmov (%rsp), %rdi\ntest %rdi, %rdi\nje 1f\ncall _start\nmov %rax, %rdi\n1: call _start\nhlt\n.fill 64, 1, 6\n",
+        ".section .tbss, \"awT\", @nobits\n.zero 8\n.text\n.globl _start, first\n_start: hlt\n"
+        ".fill 4096, 1, 6\nfirst: " + begin
+        + "\nmov %rbx, %rsp\nmov (%rsp), %rdi\ntest %rdi, %rdi\nje 1f\ncall _start\n"
+        + "mov %rax, %rdi\n1: call _start\nhlt\n.fill 64, 1, 6\n",
     )
     assert (at["first"] - 1, ["rsp+8", "same", "undefined", "derived"]) in found, [f
             for f in found if f[0] > at["_start"]]

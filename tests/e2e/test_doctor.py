@@ -39,7 +39,8 @@ int main(int argc, char **argv)
 		{ BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW },
 	};
 	struct sock_fprog program = { 4, code };
-	if (argc < 4 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
+	if (argc < 4 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
 		return 9;
 	execvp(argv[3], argv + 3);
 	return 9;
@@ -315,7 +316,9 @@ def test_a_lock_that_cannot_be_made_is_a_line_of_its_own():
 def test_without_dev_null_it_is_named(tmp_path):
     for argv in (["doctor"], ["record", "-o", tmp_path / "x.folded"]):
         p = run(mounts("mount -t tmpfs none /dev", f"{BUILD}/profpipe", *argv))
-        assert p.returncode == 1 and len(p.stderr.splitlines()) == 1 and "prof-bpf cannot be started: /dev/null cannot be opened; mknod" in p.stderr, p.stderr
+        assert p.returncode == 1 and len(p.stderr.splitlines()) == 1, p.stderr
+        assert ("prof-bpf cannot be started: /dev/null cannot be opened; mknod"
+                in p.stderr), p.stderr
 
 
 def test_a_user_under_no_new_privs_is_not_told_of_sudo(tmp_path):
@@ -405,7 +408,8 @@ def test_a_prof_bpf_that_says_nothing_of_use_is_an_error(how, tmp_path):
 
 def test_what_prof_bpf_says_is_escaped_and_bounded(tmp_path):
     shutil.copy(f"{BUILD}/profpipe", tmp_path)
-    (tmp_path / "prof-bpf").write_text(STAND_IN.replace("{how}", r"for _ in range(500): word(2, b'x', b'\x1b[2J\r\xff')"))
+    (tmp_path / "prof-bpf").write_text(
+        STAND_IN.replace("{how}", r"for _ in range(500): word(2, b'x', b'\x1b[2J\r\xff')"))
     (tmp_path / "prof-bpf").chmod(0o755)
     p = run([tmp_path / "profpipe", "doctor"])
     assert p.returncode == 1 and r"\x1b[2J" in p.stdout and "\x1b" not in p.stdout and len(

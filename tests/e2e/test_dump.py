@@ -28,16 +28,33 @@ PROGRAM = r"""
 #include <unistd.h>
 static volatile long ticks;
 static inline __attribute__((always_inline)) int inlined(int n) { pause(); return n + 1; }
-__attribute__((noinline)) int deep(int n) { int r = n ? deep(n - 1) : inlined(n); __asm__ volatile("" : "+r"(r)); return r + 1; }
+__attribute__((noinline)) int deep(int n)
+{
+	int r = n ? deep(n - 1) : inlined(n);
+	__asm__ volatile("" : "+r"(r));
+	return r + 1;
+}
 static void *thread(void *n) { deep((int)(long)n); return NULL; }
 static void on_signal(int s) { deep(3); }
 static void on_tick(int s) { ticks++; }
-__attribute__((noinline)) static int spawn(int n) { pid_t p = vfork(); if (p == 0) { sleep(1000); _exit(0); } waitpid(p, NULL, 0); return n + p; }
+__attribute__((noinline)) static int spawn(int n)
+{
+	pid_t p = vfork();
+	if (p == 0) {
+		sleep(1000);
+		_exit(0);
+	}
+	waitpid(p, NULL, 0);
+	return n + p;
+}
 int main(int argc, char **argv)
 {
 	pthread_t t;
 	switch (argv[1][0]) {
-	case 't': for (long i = 1; i < 5; i++) pthread_create(&t, NULL, thread, (void *)(i * 3)); /* fall through */
+	case 't':
+		for (long i = 1; i < 5; i++)
+			pthread_create(&t, NULL, thread, (void *)(i * 3));
+		/* fall through */
 	case 'd': return deep(atoi(argv[2]));
 	case 'e': pthread_create(&t, NULL, thread, (void *)1); pthread_exit(NULL);
 	case 's': signal(SIGUSR1, on_signal); raise(SIGUSR1); return 0;
@@ -45,7 +62,8 @@ int main(int argc, char **argv)
 	case 'c': for (long i = 1; i < 3; i++) pthread_create(&t, NULL, thread, (void *)i);
 		usleep(50000); *(volatile int *)8 = argc; return 0;
 	case 'j': {
-		unsigned char *code = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		unsigned char *code = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
+					   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		memcpy(code, "\x31\xed\xeb\xfe", 4); /* xor %ebp,%ebp; 1: jmp 1b */
 		((void (*)(void))code)(); return 0;
 	}
@@ -71,11 +89,38 @@ STEPPED = r"""
 static jmp_buf back;
 static volatile int sink;
 static __attribute__((noinline)) int leaf(int n) { sink += n; return n * 3; }
-static __attribute__((noinline)) int deep(int n) { int r = n ? deep(n - 1) : leaf(n); sink += r; return r + 1; }
-static __attribute__((noinline)) int dynamic(int n) { char *p = alloca(n); memset(p, n, n); sink += p[n / 2]; return leaf(p[0]); }
-static __attribute__((noinline)) int aligned(int n) { char b[64] __attribute__((aligned(64))); memset(b, n, sizeof(b)); sink += b[n & 63]; return leaf(b[1]); }
-static __attribute__((noinline)) int many(int a, int b, int c, int d, int e, int f, int g, int h) { return leaf(a + b + c + d + e + f + g + h); }
-static __attribute__((noinline)) void jump(int n) { if (n) jump(n - 1); else longjmp(back, 1); sink++; }
+static __attribute__((noinline)) int deep(int n)
+{
+	int r = n ? deep(n - 1) : leaf(n);
+	sink += r;
+	return r + 1;
+}
+static __attribute__((noinline)) int dynamic(int n)
+{
+	char *p = alloca(n);
+	memset(p, n, n);
+	sink += p[n / 2];
+	return leaf(p[0]);
+}
+static __attribute__((noinline)) int aligned(int n)
+{
+	char b[64] __attribute__((aligned(64)));
+	memset(b, n, sizeof(b));
+	sink += b[n & 63];
+	return leaf(b[1]);
+}
+static __attribute__((noinline)) int many(int a, int b, int c, int d, int e, int f, int g, int h)
+{
+	return leaf(a + b + c + d + e + f + g + h);
+}
+static __attribute__((noinline)) void jump(int n)
+{
+	if (n)
+		jump(n - 1);
+	else
+		longjmp(back, 1);
+	sink++;
+}
 static void handler(int s) { sink += leaf(s); }
 static int compare(const void *a, const void *b) { return *(const int *)a - *(const int *)b; }
 int main(void)
@@ -88,7 +133,12 @@ int main(void)
 	deep(10); dynamic(100); aligned(3); many(1, 2, 3, 4, 5, 6, 7, 8);
 	raise(SIGUSR1);
 	if (!setjmp(back)) jump(3);
-	for (int i = 0; i < 2; i++) { pid_t p = vfork(); if (p == 0) _exit(0); waitpid(p, NULL, 0); }
+	for (int i = 0; i < 2; i++) {
+		pid_t p = vfork();
+		if (p == 0)
+			_exit(0);
+		waitpid(p, NULL, 0);
+	}
 	snprintf(text, sizeof(text), "%d %s", sink, strchr("a/b", '/'));
 	return strlen(text) == 0;
 }
@@ -286,7 +336,11 @@ LIBRARY = r"""
 #include <stdlib.h>
 #include <unistd.h>
 static int compare(const void *a, const void *b) { pause(); return 0; }
-static __attribute__((noinline)) int hidden(int *v) { qsort(v, 3, sizeof(*v), compare); return v[0]; }
+static __attribute__((noinline)) int hidden(int *v)
+{
+	qsort(v, 3, sizeof(*v), compare);
+	return v[0];
+}
 int outer(int n) { int v[3] = { n, 2, 3 }; return hidden(v) + n; }
 """
 

@@ -19,23 +19,40 @@ SOURCE = r"""
 #include <time.h>
 #include <unistd.h>
 #define NOINLINE __attribute__((noinline, noclone))
-static double cpu(void) { struct timespec t; clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t); return t.tv_sec + t.tv_nsec / 1e9; }
+static double cpu(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return t.tv_sec + t.tv_nsec / 1e9;
+}
 __attribute__((naked, used)) static void pad_before(void) { __asm__(".skip 8192, 0x90"); }
-NOINLINE int inner(double s) { volatile int n = 0; while (cpu() < s) for (int i = 0; i < 20000; i++) n += i; return n; }
+NOINLINE int inner(double s)
+{
+	volatile int n = 0;
+	while (cpu() < s)
+		for (int i = 0; i < 20000; i++)
+			n += i;
+	return n;
+}
 NOINLINE int outer(double s) { int r = inner(s); __asm__ volatile("" : "+r"(r)); return r + 1; }
 __attribute__((naked, used)) static void pad_behind(void) { __asm__(".skip 8192, 0x90"); }
 static void move(int by_mremap)
 {
-	uintptr_t from = ((uintptr_t)inner - 4096) & ~4095ul, to = ((uintptr_t)outer + 4096 + 4095) & ~4095ul;
+	uintptr_t from = ((uintptr_t)inner - 4096) & ~4095ul,
+		  to = ((uintptr_t)outer + 4096 + 4095) & ~4095ul;
 	size_t n = to - from;
-	void *copy = mmap(NULL, n, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *copy = mmap(NULL, n, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS,
+			  -1, 0);
 	memcpy(copy, (void *)from, n);
 	if (by_mremap) {
 		mprotect(copy, n, PROT_READ | PROT_EXEC);
-		if (mremap(copy, n, n, MREMAP_MAYMOVE | MREMAP_FIXED, (void *)from) == MAP_FAILED) abort();
+		if (mremap(copy, n, n, MREMAP_MAYMOVE | MREMAP_FIXED, (void *)from) == MAP_FAILED)
+			abort();
 		return;
 	}
-	if (mmap((void *)from, n, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED) abort();
+	if (mmap((void *)from, n, PROT_READ | PROT_WRITE | PROT_EXEC,
+		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
+		abort();
 	memcpy((void *)from, copy, n);
 	mprotect((void *)from, n, PROT_READ | PROT_EXEC);
 }

@@ -39,14 +39,18 @@ func where() int {
 	pcs := make([]uintptr, 2000)
 	text := strconv.Itoa(syscall.Gettid()) + "\n"
 	for _, pc := range pcs[:runtime.Callers(1, pcs)] {
-		text += strconv.FormatUint(uint64(pc), 16) + " " + runtime.FuncForPC(pc-1).Name() + "\n"
+		name := runtime.FuncForPC(pc-1).Name()
+		text += strconv.FormatUint(uint64(pc), 16) + " " + name + "\n"
 	}
 	os.Stdout.WriteString(text)
 	syscall.Kill(os.Getpid(), syscall.SIGSTOP)
 	return 1
 }
 
-func (w *wide) walk(n int) int { w.v[n%%100] = n; return deep(n, func() int { return where() + w.v[n%%100] }) }
+func (w *wide) walk(n int) int {
+	w.v[n%%100] = n
+	return deep(n, func() int { return where() + w.v[n%%100] })
+}
 
 func deep(n int, f func() int) int {
 	if n == 0 {
@@ -127,7 +131,8 @@ func clock() {
 }
 
 func main() {
-	loads := map[string]func(){"collect": collect, "channels": channels, "stacks": stacks, "clock": clock, "traces": traces, "threads": threads, "c": c}
+	loads := map[string]func(){"collect": collect, "channels": channels, "stacks": stacks,
+		"clock": clock, "traces": traces, "threads": threads, "c": c}
 	if os.Args[1] == "stack" {
 		runtime.LockOSThread()
 		deferred(new(wide))
@@ -153,7 +158,12 @@ CGO = r"""
 extern int back(int n, int stop);
 static __attribute__((noinline)) int call(int n, int stop) { return back(n, stop) + 1; }
 static int order(const void *a, const void *b) { return back(0, 0) + *(int *)a - *(int *)b; }
-static __attribute__((noinline)) int sort(void) { int v[] = { 3, 1, 2, 0, 5, 4 }; qsort(v, 6, sizeof v[0], order); return v[0]; }
+static __attribute__((noinline)) int sort(void)
+{
+	int v[] = { 3, 1, 2, 0, 5, 4 };
+	qsort(v, 6, sizeof v[0], order);
+	return v[0];
+}
 */
 import "C"
 """

@@ -47,8 +47,11 @@ func most[T number](v []T) T {
 	return m
 }
 
-func (s square) area(n int) float64  { return deep(n) + add(s.side, s.side) }
-func (c *circle) area(n int) float64 { f := func(x float64) float64 { return x + deep(n) }; return f(c.r) }
+func (s square) area(n int) float64 { return deep(n) + add(s.side, s.side) }
+func (c *circle) area(n int) float64 {
+	f := func(x float64) float64 { return x + deep(n) }
+	return f(c.r)
+}
 
 //go:noinline
 func deep(n int) float64 {
@@ -68,7 +71,8 @@ func where() {
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(1, pcs[:])])
 	for {
 		f, more := frames.Next()
-		os.Stdout.WriteString("frame " + strconv.FormatUint(uint64(f.PC), 16) + " " + f.Function + " " + f.File + ":" + strconv.Itoa(f.Line) + "\n")
+		os.Stdout.WriteString("frame " + strconv.FormatUint(uint64(f.PC), 16) + " " +
+			f.Function + " " + f.File + ":" + strconv.Itoa(f.Line) + "\n")
 		if !more {
 			break
 		}
@@ -83,7 +87,11 @@ func main() {
 		s.area(2)
 	}
 	done := make(chan int)
-	go func() { defer func() { recover(); where(); close(done) }(); var m map[string]int; m["a"] = 1 }()
+	go func() {
+		defer func() { recover(); where(); close(done) }()
+		var m map[string]int
+		m["a"] = 1
+	}()
 	<-done
 	%(call_c)s
 }

@@ -29,7 +29,8 @@ region = libc.mmap(None, ctypes.c_size_t(65536), 3, 0x22, -1, ctypes.c_long(0))
 fcntl.ioctl(fd, 0xC020AA00, struct.pack("QQQQ", region, 65536, 1, 0))
 def victim():
     frame = sys._getframe()
-    # The interpreter frame, to which a frame object of 3.11 points at 24; the code at 32 and the previous one at 48 of it.
+    # A frame object of 3.11 points to the interpreter's frame at 24. That has the code at 32 and
+    # the previous frame at 48.
     words = (ctypes.c_uint64 * 9).from_address(ctypes.c_uint64.from_address(id(frame) + 24).value)
     fake = (ctypes.c_uint64 * 9)(*(ctypes.c_uint64 * 9).from_address(words[6]))
     fake[4] = region + 4096
@@ -163,9 +164,21 @@ SPINNER = """
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
-__attribute__((noinline)) long spin(long n) { for (long i = 0; i < n; i++) __asm__ volatile(""); return n; }
+__attribute__((noinline)) long spin(long n)
+{
+	for (long i = 0; i < n; i++)
+		__asm__ volatile("");
+	return n;
+}
 __attribute__((noinline)) long around(long n) { return spin(n) + 1; }
-int main(int argc, char **argv) { time_t end = time(NULL) + atoi(argv[1]); while (time(NULL) < end) around(1000000); while (argc > 2) pause(); }
+int main(int argc, char **argv)
+{
+	time_t end = time(NULL) + atoi(argv[1]);
+	while (time(NULL) < end)
+		around(1000000);
+	while (argc > 2)
+		pause();
+}
 """
 
 
@@ -392,7 +405,8 @@ def victim():
         ctypes.c_uint64.from_address(id(frame.f_code.co_qualname) + 16).value = 1 << 63
         ctypes.c_uint64.from_address(id(frame.f_code.co_linetable) + 16).value = 1 << 62
     else:
-        ctypes.c_uint64.from_address(at + 48).value = {"cycle": at, "unmapped": 0x10000, "kernel": 0xffffffff81000000, "odd": at + 3}[kind]
+        ctypes.c_uint64.from_address(at + 48).value = {
+            "cycle": at, "unmapped": 0x10000, "kernel": 0xffffffff81000000, "odd": at + 3}[kind]
     print("ready", flush=True)
     while True: pass
 victim()

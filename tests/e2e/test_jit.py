@@ -29,8 +29,10 @@ SOURCE = r"""
 
 static unsigned char *code;
 static char path[256];
-static const unsigned char leaf[] = { 0x55, 0x48, 0x89, 0xe5, 0x48, 0x89, 0xf8, 0x48, 0xff, 0xc8, 0x75, 0xfb, 0x5d, 0xc3 };
-static unsigned char outer[] = { 0x55, 0x48, 0x89, 0xe5, 0x48, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xd0, 0x5d, 0xc3 };
+static const unsigned char leaf[] = { 0x55, 0x48, 0x89, 0xe5, 0x48, 0x89, 0xf8,
+				      0x48, 0xff, 0xc8, 0x75, 0xfb, 0x5d, 0xc3 };
+static unsigned char outer[] = { 0x55, 0x48, 0x89, 0xe5, 0x48, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0,
+				 0xff, 0xd0, 0x5d, 0xc3 };
 
 static void generate(int memfd)
 {
@@ -39,7 +41,8 @@ static void generate(int memfd)
 	uint64_t at;
 
 	if (memfd && ftruncate(fd, 65536)) abort();
-	code = mmap(NULL, 65536, PROT_READ | PROT_EXEC | (memfd ? 0 : PROT_WRITE), memfd ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS, fd, 0);
+	code = mmap(NULL, 65536, PROT_READ | PROT_EXEC | (memfd ? 0 : PROT_WRITE),
+		    memfd ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS, fd, 0);
 	to = memfd ? mmap(NULL, 65536, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : code;
 	at = (uint64_t)(code + 4096);
 	memcpy(outer + 6, &at, 8);
@@ -51,13 +54,15 @@ static void write_map(const char *name)
 {
 	FILE *f = fopen(name, "w");
 
-	fprintf(f, "%lx %zx jit_outer(int)\n0x%lx 0x%zx jit_leaf\n", (long)code, sizeof(outer), (long)(code + 4096), sizeof(leaf));
+	fprintf(f, "%lx %zx jit_outer(int)\n0x%lx 0x%zx jit_leaf\n", (long)code, sizeof(outer),
+		(long)(code + 4096), sizeof(leaf));
 	fclose(f);
 }
 
 static void load(FILE *f, const unsigned char *at, size_t size, const char *name)
 {
-	uint32_t head[2] = { 0, (uint32_t)(56 + strlen(name) + 1 + size) }, ids[2] = { (uint32_t)getpid(), (uint32_t)getpid() };
+	uint32_t head[2] = { 0, (uint32_t)(56 + strlen(name) + 1 + size) },
+		 ids[2] = { (uint32_t)getpid(), (uint32_t)getpid() };
 	struct timespec t;
 	uint64_t now, body[4] = { (uint64_t)at, (uint64_t)at, size, 1 };
 
@@ -80,7 +85,8 @@ static void write_dump(const char *folder)
 
 	snprintf(name, sizeof(name), "%s/jit-%d.dump", folder, getpid());
 	f = fopen(name, "w+");
-	if (mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fileno(f), 0) == MAP_FAILED) abort();
+	if (mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fileno(f), 0) == MAP_FAILED)
+		abort();
 	fwrite(head, sizeof(head), 1, f);
 	fwrite(rest, sizeof(rest), 1, f);
 	load(f, code, sizeof(outer), "jit_outer(int)");
@@ -89,7 +95,12 @@ static void write_dump(const char *folder)
 }
 
 static int is(const char *a, const char *b) { return strcmp(a, b) == 0; }
-static double now(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec + t.tv_nsec / 1e9; }
+static double now(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec + t.tv_nsec / 1e9;
+}
 
 int main(int argc, char **argv)
 {
@@ -130,7 +141,8 @@ int main(int argc, char **argv)
 		FILE *f = fopen(path, "w");
 
 		for (int i = 0; i < 1000000; i++) { s = s * 1103515245 + 12345; fputc(s >> 16, f); }
-		fprintf(f, "\n%lx ffffffffffffffff jit_all\nffffffffffffff00 %lx jit_wraps\n", 0l, (long)code);
+		fprintf(f, "\n%lx ffffffffffffffff jit_all\nffffffffffffff00 %lx jit_wraps\n", 0l,
+			(long)code);
 		fclose(f);
 	}
 	if (is(how, "fork") || is(how, "dumpfork")) {

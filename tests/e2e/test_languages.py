@@ -29,7 +29,17 @@ extern "C" FRAME int stop(int n) { kill(getpid(), SIGSTOP); KEEP(n); return n; }
 EXCEPTIONS = HEAD + """
 #include <stdexcept>
 #include <string>
-struct guard { std::string s; guard(int n) : s(40, 'a' + n % 26) {} FRAME ~guard() { for (volatile int i = 0; i < 50; i++) ; } };
+struct guard {
+	std::string s;
+	guard(int n) : s(40, 'a' + n % 26)
+	{
+	}
+	FRAME ~guard()
+	{
+		for (volatile int i = 0; i < 50; i++)
+			;
+	}
+};
 FRAME int deep(int n)
 {
 	guard g(n);
@@ -43,14 +53,33 @@ FRAME int deep(int n)
 	}
 	return deep(n - 1) + (int)g.s.size();
 }
-int main() { for (;;) { try { deep(40); } catch (const std::exception &e) { if (!*e.what()) return 1; } } }
+int main()
+{
+	for (;;) {
+		try {
+			deep(40);
+		} catch (const std::exception &e) {
+			if (!*e.what())
+				return 1;
+		}
+	}
+}
 """
 
 UCONTEXT = HEAD + """
 #include <ucontext.h>
 static ucontext_t first, second;
 static char stack[1 << 16];
-FRAME int inner(int n) { if (n) { int r = inner(n - 1); KEEP(r); return r + 1; } swapcontext(&second, &first); return stop(n) + 1; }
+FRAME int inner(int n)
+{
+	if (n) {
+		int r = inner(n - 1);
+		KEEP(r);
+		return r + 1;
+	}
+	swapcontext(&second, &first);
+	return stop(n) + 1;
+}
 static void body(int n) { int r = inner(n); KEEP(r); }
 int main()
 {
@@ -70,13 +99,24 @@ int main()
 SWITCH = HEAD + """
 extern "C" void change(void **from, void *to);
 __asm__(".text\\n.globl change\\n.type change, @function\\nchange:\\n.cfi_startproc\\n"
-	"push %rbp\\n.cfi_adjust_cfa_offset 8\\npush %rbx\\n.cfi_adjust_cfa_offset 8\\npush %r12\\n.cfi_adjust_cfa_offset 8\\n"
+	"push %rbp\\n.cfi_adjust_cfa_offset 8\\npush %rbx\\n.cfi_adjust_cfa_offset 8\\n"
+	"push %r12\\n.cfi_adjust_cfa_offset 8\\n"
 	"mov %rsp, (%rdi)\\nmov %rsi, %rsp\\n"
-	"pop %r12\\n.cfi_adjust_cfa_offset -8\\npop %rbx\\n.cfi_adjust_cfa_offset -8\\npop %rbp\\n.cfi_adjust_cfa_offset -8\\nret\\n"
+	"pop %r12\\n.cfi_adjust_cfa_offset -8\\npop %rbx\\n.cfi_adjust_cfa_offset -8\\n"
+	"pop %rbp\\n.cfi_adjust_cfa_offset -8\\nret\\n"
 	".cfi_endproc\\n.size change, . - change\\n");
 static void *first, *second;
 static void *stack[8192];
-FRAME int inner(int n) { if (n) { int r = inner(n - 1); KEEP(r); return r + 1; } change(&second, first); return stop(n) + 1; }
+FRAME int inner(int n)
+{
+	if (n) {
+		int r = inner(n - 1);
+		KEEP(r);
+		return r + 1;
+	}
+	change(&second, first);
+	return stop(n) + 1;
+}
 static void body() { int r = inner(20); KEEP(r); change(&second, first); }
 int main()
 {
@@ -94,14 +134,18 @@ int main()
 # The same with what boost.context has the first function of a fiber return to: code that nothing
 # calls and that no table speaks of.
 FIBER = SWITCH.replace("__asm__(", """extern "C" char fiber_end[];
-__asm__(".text\\n.globl begin_fiber\\nbegin_fiber:\\npush %rbp\\njmp *%rbx\\n.globl fiber_end\\nfiber_end:\\nxor %rdi, %rdi\\ncall _exit@PLT\\nhlt\\n");
+__asm__(".text\\n.globl begin_fiber\\nbegin_fiber:\\npush %rbp\\njmp *%rbx\\n.globl fiber_end\\n"
+	"fiber_end:\\nxor %rdi, %rdi\\ncall _exit@PLT\\nhlt\\n");
 __asm__(""", 1).replace("*--top = nullptr;", "*--top = (void *)fiber_end;")
 
 COROUTINE = HEAD + """
 #include <coroutine>
 struct task {
 	struct promise_type {
-		task get_return_object() { return { std::coroutine_handle<promise_type>::from_promise(*this) }; }
+		task get_return_object()
+		{
+			return { std::coroutine_handle<promise_type>::from_promise(*this) };
+		}
 		std::suspend_always initial_suspend() { return {}; }
 		std::suspend_always final_suspend() noexcept { return {}; }
 		void return_void() {}
@@ -109,14 +153,32 @@ struct task {
 	};
 	std::coroutine_handle<promise_type> h;
 };
-FRAME int inner(int n) { if (n) { int r = inner(n - 1); KEEP(r); return r + 1; } return stop(n) + 1; }
+FRAME int inner(int n)
+{
+	if (n) {
+		int r = inner(n - 1);
+		KEEP(r);
+		return r + 1;
+	}
+	return stop(n) + 1;
+}
 task body(int n) { co_await std::suspend_always{}; int r = inner(n); KEEP(r); }
 FRAME int resumer(task &t) { t.h.resume(); t.h.resume(); return 1; }
 int main() { task t = body(20); int r = resumer(t); KEEP(r); return r - 1; }
 """
 
 SPLIT = HEAD.replace('extern "C" FRAME', "FRAME") + """
-FRAME int inner(int n) { volatile char room[4000]; room[n] = 1; if (n) { int r = inner(n - 1); KEEP(r); return r + room[n]; } return stop(n) + 1; }
+FRAME int inner(int n)
+{
+	volatile char room[4000];
+	room[n] = 1;
+	if (n) {
+		int r = inner(n - 1);
+		KEEP(r);
+		return r + room[n];
+	}
+	return stop(n) + 1;
+}
 int main() { int r = inner(200); KEEP(r); return 0; }
 """
 
@@ -128,11 +190,13 @@ extern "C" int twice(void *top, int (*f)(int), int n, void **left);
 __asm__(".text\\n.globl once\\n.type once, @function\\nonce:\\n.cfi_startproc\\n"
 	"mov %rsp, -16(%rdi)\\nlea -32(%rdi), %rsp\\n.cfi_remember_state\\n"
 	".cfi_escape 0x0f, 5, 0x77, 16, 0x06, 0x23, 8\\n"
-	"mov %edx, %edi\\ncall *%rsi\\nmov 16(%rsp), %rsp\\n.cfi_restore_state\\nret\\n.cfi_endproc\\n.size once, . - once\\n"
+	"mov %edx, %edi\\ncall *%rsi\\nmov 16(%rsp), %rsp\\n.cfi_restore_state\\nret\\n"
+	".cfi_endproc\\n.size once, . - once\\n"
 	".globl twice\\n.type twice, @function\\ntwice:\\n.cfi_startproc\\n"
 	"mov %rsp, 8(%rcx)\\nmov %rcx, -16(%rdi)\\nlea -32(%rdi), %rsp\\n.cfi_remember_state\\n"
 	".cfi_escape 0x0f, 8, 0x77, 16, 0x06, 0x23, 8, 0x06, 0x23, 8\\n"
-	"mov %edx, %edi\\ncall *%rsi\\nmov 16(%rsp), %rcx\\nmov 8(%rcx), %rsp\\n.cfi_restore_state\\nret\\n.cfi_endproc\\n.size twice, . - twice\\n");
+	"mov %edx, %edi\\ncall *%rsi\\nmov 16(%rsp), %rcx\\nmov 8(%rcx), %rsp\\n"
+	".cfi_restore_state\\nret\\n.cfi_endproc\\n.size twice, . - twice\\n");
 static char stacks[20][4096] __attribute__((aligned(16)));
 static void *left[20][2];
 FRAME int inner(int n)
@@ -140,7 +204,10 @@ FRAME int inner(int n)
 	int r;
 	if (!n)
 		return stop(n) + 1;
-	if (n % 2) r = once(stacks[n], inner, n - 1); else r = twice(stacks[n], inner, n - 1, left[n]);
+	if (n % 2)
+		r = once(stacks[n], inner, n - 1);
+	else
+		r = twice(stacks[n], inner, n - 1, left[n]);
 	KEEP(r);
 	return r + 1;
 }

@@ -24,7 +24,8 @@ value = lambda option: args[args.index(option) + 1]
 status, life_fd = int(value("--status-fd")), int(value("--life-fd"))
 size = {size}
 def say(phase, samples=0, complete=0, names=()):
-    head = struct.pack("<II10Q", {magic}, phase, samples, samples, complete, 1, 1, 7, samples, 1000 * samples, 4096, 0)
+    head = struct.pack("<II10Q", {magic}, phase, samples, samples, complete, 1, 1, 7, samples,
+                       1000 * samples, 4096, 0)
     top = b"".join(struct.pack("<Q120s", 1, n) for n in names)
     word = head + bytes(8 * 64 + 16) + top
     os.write(status, word + bytes(size - len(word)))
@@ -116,18 +117,22 @@ def test_a_tool_speaks_in_its_own_name_only(launch):
 
 
 def test_a_flood_of_log_lines_is_bounded(launch):
-    p = launch("-d", "1", prof_symd="say(1)\nfor i in range(300000): log(b'%d ' % i + b'x' * 90 + b'\\n')\nlife()")
+    p = launch("-d", "1", prof_symd="say(1)\nfor i in range(300000): "
+               "log(b'%d ' % i + b'x' * 90 + b'\\n')\nlife()")
     assert p.returncode == 0 and len(p.err) < 200_000
     assert "says too much" in p.err
 
 
 def test_a_log_line_without_an_end_is_bounded(launch):
-    p = launch("-d", "3", prof_symd="say(1)\nfor i in range(1000): log(b'x' * 4096)\nlog(b'\\nshort\\n')\nlife()")
+    p = launch("-d", "3", prof_symd="say(1)\nfor i in range(1000): log(b'x' * 4096)\n"
+               "log(b'\\nshort\\n')\nlife()")
     assert p.returncode == 0 and len(p.err) < 20_000 and "prof-symd: short" in p.err
 
 
 def test_garbage_on_the_status_pipe_ends_the_tool(launch):
-    p = launch("-d", "4", prof_symd="say(1); time.sleep(0.5); os.write(status, os.urandom(1000)); time.sleep(100)",
+    p = launch("-d", "4",
+               prof_symd="say(1); time.sleep(0.5); os.write(status, os.urandom(1000)); "
+               "time.sleep(100)",
                prof_export=GOOD["prof-export"].replace("0.3", "4.5"))
     assert ("prof-symd wrote what is no status word: it is killed" in p.err
             and "prof-symd ended (signal 9 (Killed)); it is started again" in p.err), p.err
@@ -213,7 +218,8 @@ def is_open(n):
     return True
 with open({str(seen)!r} + '/' + name, 'w') as f:
     fds = [n for n in range(256) if n != f.fileno() and is_open(n)]
-    print(fds, sorted(k for k in os.environ if k != 'LC_CTYPE'), os.getsid(0) == os.getpid(), file=f)
+    names = sorted(k for k in os.environ if k != 'LC_CTYPE')
+    print(fds, names, os.getsid(0) == os.getpid(), file=f)
 """
     p = launch("-d", "0.2", **{n.replace("-", "_"): look + how for n, how in GOOD.items()})
     assert p.returncode == 0, p.err
@@ -235,8 +241,13 @@ def test_what_only_looks_like_a_run_is_left_alone(tmp_path):
     (tmp_path / "profpipe.AbC123/bpf").chmod(0o710)
     (tmp_path / "profpipe.AbC123/bpf/rows.sock").write_text("")
     # Of /run there is the lock, and no more.
-    p = subprocess.run(["unshare", "-m", "sh", "-ec", 'mount -t tmpfs none /run; touch /run/profpipe.lock; mount --bind /run/profpipe.lock /run/profpipe.lock; mount -o remount,bind,ro /run; exec "$@"', "sh", f"{BUILD}/profpipe", "record", "-q", "-d", "1", "-o", tmp_path / "out.folded", "--", "sh", "-c", "while :; do :; done"],
-                       env={**os.environ, "TMPDIR": str(tmp_path)}, capture_output=True, text=True, timeout=60)
+    mounts = ("mount -t tmpfs none /run; touch /run/profpipe.lock; "
+              "mount --bind /run/profpipe.lock /run/profpipe.lock; mount -o remount,bind,ro /run")
+    p = subprocess.run(["unshare", "-m", "sh", "-ec", mounts + '; exec "$@"', "sh",
+                        f"{BUILD}/profpipe", "record", "-q", "-d", "1", "-o",
+                        tmp_path / "out.folded", "--", "sh", "-c", "while :; do :; done"],
+                       env={**os.environ, "TMPDIR": str(tmp_path)}, capture_output=True, text=True,
+                       timeout=60)
     assert p.returncode == 0, p.stderr
     assert sorted(os.listdir(tmp_path)) == sorted({path.split("/")[0] for path in kept}
                                                   | {"out.folded"})

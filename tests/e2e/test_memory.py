@@ -21,7 +21,8 @@ while time.monotonic() < end:
     i += 1
     name = f"function_{i}_" + "x" * 200
     names = {}
-    exec(compile(f"def {name}(n):\\n for i in range(50000): pass\\n return {name}(n - 1) if n else 0", f"/tmp/file{i}.py", "exec"), names)
+    source = f"def {name}(n):\\n for i in range(50000): pass\\n return {name}(n - 1) if n else 0"
+    exec(compile(source, f"/tmp/file{i}.py", "exec"), names)
     names[name](i % 20)
 def last_of_all():
     for i in range(30000000): pass

@@ -96,7 +96,8 @@ def test_every_running_tool_is_who_the_page_says(tmp_path):
             for thread in os.listdir(f"/proc/{pid}/task"):
                 try:
                     s = status(f"{pid}/task/{thread}")
-                except FileNotFoundError:  # a spare one of the openers' that was not needed any more
+                except FileNotFoundError:
+                    # A spare opener that was not needed any more.
                     continue
                 want = set() if rows[tool] == "none" else capabilities(1)
                 assert named_caps(s["CapPrm"]) == named_caps(s["CapEff"]) == want, (tool, thread, s)
@@ -292,10 +293,13 @@ def test_no_free_ids_and_a_lock_that_is_not_roots_are_one_line_each(tmp_path):
                             *run], capture_output=True, text=True, timeout=60)
         assert p.returncode == 1 and len(
                 p.stderr.splitlines()) == 1 and "profpipe.lock" in p.stderr, (plant, p.stderr)
-    p = subprocess.run(["unshare", "-m", "sh", "-ec", 'mount -t tmpfs -o ro none /run; mount -t tmpfs -o mode=1777 none /dev/shm; ln -sn /etc/passwd /dev/shm/profpipe.lock; exec "$@"', "sh", *run],
+    mounts = ("mount -t tmpfs -o ro none /run; mount -t tmpfs -o mode=1777 none /dev/shm; "
+              "ln -sn /etc/passwd /dev/shm/profpipe.lock")
+    p = subprocess.run(["unshare", "-m", "sh", "-ec", mounts + '; exec "$@"', "sh", *run],
                        capture_output=True, text=True, timeout=60)
     assert p.returncode == 1 and len(p.stderr.splitlines()) == 1, p.stderr
-    assert "/run/profpipe.lock cannot be made: Read-only file system; make /run" in p.stderr, p.stderr
+    assert ("/run/profpipe.lock cannot be made: Read-only file system; make /run"
+            in p.stderr), p.stderr
     assert not (tmp_path / "x.folded").exists()
 
 
@@ -315,7 +319,10 @@ def test_a_root_that_cannot_change_users_is_told_what_it_lacks(tmp_path):
 
 
 def test_a_run_folder_that_cannot_be_written_has_another_place(tmp_path):
-    p = subprocess.run(["unshare", "-m", "sh", "-ec", 'mount -t tmpfs none /run; touch /run/profpipe.lock; mount --bind /run/profpipe.lock /run/profpipe.lock; mount -o remount,bind,ro /run; exec "$@"', "sh",
-                        f"{BUILD}/profpipe", "record", "-d", "0.5", "-q", "-o", tmp_path / "out.folded", "--", *SPIN],
+    mounts = ("mount -t tmpfs none /run; touch /run/profpipe.lock; "
+              "mount --bind /run/profpipe.lock /run/profpipe.lock; mount -o remount,bind,ro /run")
+    p = subprocess.run(["unshare", "-m", "sh", "-ec", mounts + '; exec "$@"', "sh",
+                        f"{BUILD}/profpipe", "record", "-d", "0.5", "-q", "-o",
+                        tmp_path / "out.folded", "--", *SPIN],
                        capture_output=True, text=True, timeout=60)
     assert p.returncode == 0 and (tmp_path / "out.folded").stat().st_size, p.stderr

@@ -12,11 +12,23 @@ SOURCE = r"""
 #include <stdlib.h>
 #include <time.h>
 #define NOINLINE __attribute__((noinline, noclone))
-static double now(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec + t.tv_nsec / 1e9; }
+static double now(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec + t.tv_nsec / 1e9;
+}
 NOINLINE int inner(int n) { volatile int s = 0; for (int i = 0; i < n; i++) s += i; return s; }
 NOINLINE int probed(int n) { int r = inner(n); __asm__ volatile("" : "+r"(r)); return r + 1; }
 NOINLINE int outer(int n) { int r = probed(n); __asm__ volatile("" : "+r"(r)); return r + 2; }
-int main(int argc, char **argv) { double end = now() + atof(argv[1]); int s = 0; while (now() < end) s += outer(200000); return 0 * s; }
+int main(int argc, char **argv)
+{
+	double end = now() + atof(argv[1]);
+	int s = 0;
+	while (now() < end)
+		s += outer(200000);
+	return 0 * s;
+}
 """
 
 

@@ -449,7 +449,9 @@ def test_where_libgcc_installs_a_handler_its_rows_do_not_hold():
 
 def test_without_room_for_derived_rows_those_of_the_tables_stay(tmp_path):
     """300,000 functions that no table speaks of, whose rows take 18 MiB, and two that one does."""
-    (tmp_path / "p.c").write_text("""__asm__(".macro one\\n.type f\\\\@,@function\\nf\\\\@: push %rbx\\npop %rbx\\nret\\nnop\\n.size f\\\\@,4\\n.endm\\n.rept 300000\\none\\n.endr\\n");
+    (tmp_path / "p.c").write_text("""__asm__(
+	".macro one\\n.type f\\\\@,@function\\nf\\\\@: push %rbx\\npop %rbx\\nret\\nnop\\n"
+	".size f\\\\@,4\\n.endm\\n.rept 300000\\none\\n.endr\\n");
 __attribute__((noinline)) int told(int n) { return n * 3; }
 int main(int argc, char **argv) { return told(argc); }
 """)

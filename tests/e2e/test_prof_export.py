@@ -99,7 +99,8 @@ def test_every_reason_shows_its_word():
     assert len(reasons) >= 12
     lines = HELLO + '\nprocess id=1 pid=1 comm="p"\nthread id=1 process=1 tid=1\n'
     for number, _ in reasons:
-        lines += f"stack id={int(number) + 1} frames=[] reason={number}\nsample stack={int(number) + 1} thread=1 time_ns=1\n"
+        lines += (f"stack id={int(number) + 1} frames=[] reason={number}\n"
+                  f"sample stack={int(number) + 1} thread=1 time_ns=1\n")
     got = folded(lines + END).splitlines()
     assert sorted(got) == sorted("p 1" if n == "0" else f"p;[truncated: {w}] 1" for n, w in reasons)
 
@@ -131,7 +132,8 @@ def test_deep_stacks_are_whole():
     lines = HELLO + '\nprocess id=1 pid=1 comm="p"\nthread id=1 process=1 tid=1\n'
     for i in range(1, n + 1):
         lines += f'function id={i} name="f{i}"\nframe id={i} offset={i} functions=[{i}] lines=[1]\n'
-    lines += f"stack id=1 frames={str(list(range(n, 0, -1))).replace(' ', '')}\nsample stack=1 thread=1 time_ns=1\n" + END
+    frames = ",".join(map(str, range(n, 0, -1)))
+    lines += f"stack id=1 frames=[{frames}]\nsample stack=1 thread=1 time_ns=1\n" + END
     assert folded(lines) == "p;" + ";".join(f"f{i}" for i in range(1, n + 1)) + " 1\n"
 
 
@@ -573,7 +575,9 @@ def test_names_cannot_leave_the_data(tmp_path):
     data = re.search(r'<script id="profile" type="application/json">(.*?)</script>', page, re.S)[1]
     assert "<" not in data and "\u2028" not in data
     strings = json.loads(data)["strings"]
-    assert "</script>&" in strings and "</script><script>document.title='owned'</script><!-- \"\\\\xe2\\x80\\xa8" in strings
+    assert "</script>&" in strings
+    assert ("</script><script>document.title='owned'</script><!-- \"\\\\xe2\\x80\\xa8"
+            in strings)
 
 
 class Browser:
@@ -818,9 +822,11 @@ def test_recursion_counts_once_in_total(browser, tmp_path):
 def namesakes():
     """Two functions of one name, one of them on two lines, and who calls both."""
     lines = HELLO + '\nprocess id=1 pid=1 comm="p"\nthread id=1 process=1 tid=1\n'
-    lines += 'function id=3 name="m.main" source="/x/m.py" start_line=1\nframe id=4 kind=2 functions=[3] lines=[2]\n'
+    lines += ('function id=3 name="m.main" source="/x/m.py" start_line=1\n'
+              'frame id=4 kind=2 functions=[3] lines=[2]\n')
     for i, (folder, line) in enumerate((("a", 5), ("a", 6), ("b", 5)), 1):
-        lines += f'function id={10 + i} name="util.f" source="/x/{folder}/util.py" start_line=4\nframe id={i} kind=2 offset={i} functions=[{10 + i}] lines=[{line}]\n'
+        lines += (f'function id={10 + i} name="util.f" source="/x/{folder}/util.py" start_line=4\n'
+                  f'frame id={i} kind=2 offset={i} functions=[{10 + i}] lines=[{line}]\n')
         lines += f"stack id={i} frames=[{i},4]\n" + i * f"sample stack={i} thread=1 time_ns=1\n"
     return lines + END
 
@@ -889,7 +895,8 @@ def test_deep_stacks_scroll_both_ways(browser, tmp_path):
     lines = HELLO + '\nprocess id=1 pid=1 comm="p"\nthread id=1 process=1 tid=1\n'
     for i in range(1, n + 1):
         lines += f'function id={i} name="f{i}"\nframe id={i} offset={i} functions=[{i}] lines=[1]\n'
-    lines += f"stack id=1 frames={str(list(range(n, 0, -1))).replace(' ', '')}\nsample stack=1 thread=1 time_ns=1\n" + END
+    frames = ",".join(map(str, range(n, 0, -1)))
+    lines += f"stack id=1 frames=[{frames}]\nsample stack=1 thread=1 time_ns=1\n" + END
     export(lines, "-o", path)
     for view, at_root in (("flame", "g.scrollTop + g.clientHeight >= g.scrollHeight - 2"),
                           ("icicle", "g.scrollTop === 0")):

@@ -23,8 +23,18 @@ DEBUG = "/usr/lib/debug"
 
 C = r"""
 static inline __attribute__((always_inline)) int inner(int k) { volatile int z = k; return z * 3; }
-static inline __attribute__((always_inline)) int middle(int k) { volatile int y = inner(k); return y + inner(k + 1); }
-__attribute__((noinline)) int outer(int n) { int s = 0; for (int i = 0; i < n; i++) s += middle(i); return s; }
+static inline __attribute__((always_inline)) int middle(int k)
+{
+	volatile int y = inner(k);
+	return y + inner(k + 1);
+}
+__attribute__((noinline)) int outer(int n)
+{
+	int s = 0;
+	for (int i = 0; i < n; i++)
+		s += middle(i);
+	return s;
+}
 static __attribute__((noinline)) int hidden(int n) { volatile int x = outer(n); return x + 1; }
 __attribute__((noinline, cold)) void fails(void) { volatile int x = 0; x++; }
 int main(int argc, char **argv) { if (argc > 9) fails(); return hidden(argc) > 100; }
@@ -63,7 +73,8 @@ mod shapes {
     pub fn total(v: &[Box<dyn Area>]) -> f64 { v.iter().map(|s| s.area()).sum() }
 }
 fn main() {
-    let v: Vec<Box<dyn shapes::Area>> = (0..9).map(|i| Box::new(shapes::Square(i as f64)) as Box<dyn shapes::Area>).collect();
+    let v: Vec<Box<dyn shapes::Area>> =
+        (0..9).map(|i| Box::new(shapes::Square(i as f64)) as Box<dyn shapes::Area>).collect();
     println!("{}", shapes::total(&v));
 }
 """

@@ -323,7 +323,8 @@ def victim(kind):
             length = ctypes.c_uint64.from_address(table + 16)
             was, length.value = length.value, (1 << 62)
         else:
-            words[6] = {"cycle": at, "unmapped": 0x10000, "kernel": 0xffffffff81000000, "odd": at + 3, "end": 0x7ffffffffff8}[kind]
+            words[6] = {"cycle": at, "unmapped": 0x10000, "kernel": 0xffffffff81000000,
+                        "odd": at + 3, "end": 0x7ffffffffff8}[kind]
         while time.monotonic() < end: pass
     finally:
         if kind in ("names", "table"):
@@ -388,7 +389,8 @@ import time
 end, n = time.process_time() + 1, 0
 while time.process_time() < end:
     n += 1
-    exec(compile(f"def f{n}():\\n    s = 0\\n    for i in range(40000): s += i\\nf{n}()", f"/made/m{n}.py", "exec"), {})
+    source = f"def f{n}():\\n    s = 0\\n    for i in range(40000): s += i\\nf{n}()"
+    exec(compile(source, f"/made/m{n}.py", "exec"), {})
 """
 
 
@@ -498,7 +500,8 @@ PREFORK = """
 import os, time
 def make(name):
     space = {}
-    exec(compile("def %s():\\n s = 0\\n for i in range(3000): s += i" % name, "/made/%s.py" % name, "exec"), space)
+    source = "def %s():\\n s = 0\\n for i in range(3000): s += i" % name
+    exec(compile(source, "/made/%s.py" % name, "exec"), space)
     return space[name]
 def during(seconds, call):
     end = time.monotonic() + seconds
@@ -587,8 +590,9 @@ def test_the_first_sample_of_an_interpreter_nobody_has_run_yet_has_its_frames(ho
             subprocess.run(run, env=env, check=True, timeout=60)
     whole = native = 0
     for sample in out.read_text(errors="replace").split("\n\n"):
-        # What runs before the program itself may be sooner than anybody can look.
-        if f"({python})" in sample and "Py_RunMain" in sample and "_PyEval_EvalFrameDefault" in sample:
+        # Nobody can look soon enough to see what runs before the program itself.
+        if (f"({python})" in sample and "Py_RunMain" in sample
+                and "_PyEval_EvalFrameDefault" in sample):
             interpreted = "[interpreted]" in sample
             whole += interpreted
             native += not interpreted

@@ -13,7 +13,8 @@ MERCURIAL = """
 cd "$0" && hg init repository && cd repository
 for i in 1 2; do
     cp /usr/lib/python3/dist-packages/mercurial/*.py . && echo "# $i" >> util.py
-    hg add -q && hg commit -qm $i -u somebody && hg log -p -l 2 > log && hg annotate util.py > annotated
+    hg add -q && hg commit -qm $i -u somebody && hg log -p -l 2 > log &&
+        hg annotate util.py > annotated
 done
 """
 
@@ -24,7 +25,8 @@ app = flask.Flask(__name__)
 @app.route("/<name>")
 def page(name):
     rows = [{"name": f"{name} {i}", "sum": sum(range(i))} for i in range(200)]
-    return flask.render_template_string("<ul>{% for r in rows %}<li>{{ r.name|upper }}: {{ r.sum }}{% endfor %}</ul>", rows=rows)
+    return flask.render_template_string(
+        "<ul>{% for r in rows %}<li>{{ r.name|upper }}: {{ r.sum }}{% endfor %}</ul>", rows=rows)
 """
 GUNICORN = """
 import http.client, os, socket, subprocess, sys, threading, time
@@ -33,7 +35,8 @@ class Connection(http.client.HTTPConnection):
     def connect(self):
         self.sock = socket.socket(socket.AF_UNIX)
         self.sock.connect("socket")
-with subprocess.Popen(["/usr/bin/gunicorn", "-w", "2", "--threads", "2", "-b", "unix:socket", "--log-level", "error", "app:app"]) as server:
+with subprocess.Popen(["/usr/bin/gunicorn", "-w", "2", "--threads", "2", "-b", "unix:socket",
+                       "--log-level", "error", "app:app"]) as server:
     while not os.path.exists("socket"):
         time.sleep(0.02)
     def ask():

@@ -316,8 +316,10 @@ def is_open(n):
         return False
     return True
 fds = [n for n in range(1024) if is_open(n)]
-print(json.dumps({"env": dict(os.environ), "cwd": os.getcwd(), "fds": fds, "blocked": f["SigBlk"], "ignored": f["SigIgn"], "uid": f["Uid"], "gid": f["Gid"],
-    "groups": os.getgroups(), "caps": f["CapEff"], "sid": os.getsid(0), "pgid": os.getpgid(0), "in": sys.stdin.read(), "nnp": f["NoNewPrivs"]}))
+print(json.dumps({"env": dict(os.environ), "cwd": os.getcwd(), "fds": fds, "blocked": f["SigBlk"],
+    "ignored": f["SigIgn"], "uid": f["Uid"], "gid": f["Gid"], "groups": os.getgroups(),
+    "caps": f["CapEff"], "sid": os.getsid(0), "pgid": os.getpgid(0), "in": sys.stdin.read(),
+    "nnp": f["NoNewPrivs"]}))
 """
     env = {"PATH": os.environ["PATH"], "FLAVOUR": "a b\nc", "EMPTY": ""}
 
@@ -352,7 +354,8 @@ def test_status_of_a_command_is_said_and_is_not_profpipes(tmp_path):
 
 
 def test_children_of_a_command_are_followed_to_their_end(tmp_path):
-    got = record(tmp_path, "-F", "499", command=["sh", "-c", "(%s -c 'x = sum(i for i in range(30000000))' & ) ; true" % "/usr/bin/python3"])
+    background = "(/usr/bin/python3 -c 'x = sum(i for i in range(30000000))' & ) ; true"
+    got = record(tmp_path, "-F", "499", command=["sh", "-c", background])
     assert got.summary["duration_s"] > 0.3
     assert sum(c for s, c in got.stacks if s[0].startswith("python3")) > 50
 
@@ -378,8 +381,20 @@ def test_only_the_given_processes_are_recorded_until_they_end(tmp_path):
 
 BURNER = """#include <stdlib.h>
 #include <time.h>
-static double cpu(void) { struct timespec t; clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t); return t.tv_sec + t.tv_nsec / 1e9; }
-__attribute__((noinline)) int burn(double s) { volatile int n = 0; while (cpu() < s) for (int i = 0; i < 2000; i++) n += i; return n; }
+static double cpu(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return t.tv_sec + t.tv_nsec / 1e9;
+}
+__attribute__((noinline)) int burn(double s)
+{
+	volatile int n = 0;
+	while (cpu() < s)
+		for (int i = 0; i < 2000; i++)
+			n += i;
+	return n;
+}
 int main(int argc, char **argv) { return burn(atof(argv[1])) & 1; }
 """
 
@@ -408,11 +423,29 @@ IN_HANDLER = r"""
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
-static double cpu(void) { struct timespec t; clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t); return t.tv_sec + t.tv_nsec / 1e9; }
-__attribute__((noinline)) int burn(double s) { volatile int n = 0; while (cpu() < s) for (int i = 0; i < 2000; i++) n += i; return n; }
+static double cpu(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return t.tv_sec + t.tv_nsec / 1e9;
+}
+__attribute__((noinline)) int burn(double s)
+{
+	volatile int n = 0;
+	while (cpu() < s)
+		for (int i = 0; i < 2000; i++)
+			n += i;
+	return n;
+}
 static int sum;
 static void handler(int n) { sum += burn(0.05); }
-__attribute__((noinline)) int interrupted(int n) { char room[8192]; room[n] = 1; __asm__ volatile("" ::"r"(room) : "memory"); return n ? interrupted(n - 1) + room[n] : raise(SIGUSR1); }
+__attribute__((noinline)) int interrupted(int n)
+{
+	char room[8192];
+	room[n] = 1;
+	__asm__ volatile("" ::"r"(room) : "memory");
+	return n ? interrupted(n - 1) + room[n] : raise(SIGUSR1);
+}
 int main(void)
 {
 	stack_t stack = { .ss_sp = malloc(65536), .ss_size = 65536 };
@@ -749,7 +782,8 @@ MANY_MAPPINGS = r"""
 int main(void)
 {
 	/* push rbp; mov rbp, rsp; count down from 2^24; pop rbp; ret */
-	static const unsigned char page[4096] = { 0x55, 0x48, 0x89, 0xe5, 0xb9, 0, 0, 0, 1, 0xff, 0xc9, 0x75, 0xfc, 0x5d, 0xc3 };
+	static const unsigned char page[4096] = { 0x55, 0x48, 0x89, 0xe5, 0xb9, 0, 0, 0, 1,
+						  0xff, 0xc9, 0x75, 0xfc, 0x5d, 0xc3 };
 	FILE *f = tmpfile();
 	char *a = mmap(NULL, N * 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	char go;
@@ -758,7 +792,8 @@ int main(void)
 	write(1, "ready\n", 6);
 	read(0, &go, 1);
 	for (long i = 0; i < N; i++)
-		if (mmap(a + i * 4096, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, fileno(f), 0) == MAP_FAILED)
+		if (mmap(a + i * 4096, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED,
+			 fileno(f), 0) == MAP_FAILED)
 			return 1;
 	write(1, "mapped\n", 7);
 	read(0, &go, 1);

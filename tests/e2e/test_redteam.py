@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each process that reads what strangers wrote, and prof-cpus, after it was taken over: tests/redteam tries from inside of it, one thing a process, what it has no business
-doing. Nothing may work; and what is tried does work from a process of root's that nothing was taken from, or it would prove nothing. Then the same with parts of the cell
-left out, to see what each of the others holds."""
+"""Each process that reads strangers' bytes, and prof-cpus, is taken over: tests/redteam then tries
+from inside of it, one attempt a process, what it has no business doing.
+
+No attempt may succeed. As a control, each attempt does succeed from a process of root's that gave
+up nothing. Then the same with parts of the cell left out, to see what each of the others holds."""
 import contextlib
 import mmap
 import os
@@ -31,9 +33,15 @@ ACTS = [words[0] for words in LIST if words[1:] == ["act"]]
 ATTEMPTS = [name for name in NAMES if name not in ACTS]
 # Where kernel or machine has no such thing, or another reason keeps even root from it, the control
 # may fail, too.
-MAY_LACK = set("""make_secret_memfd make_vsock make_alg make_packet make_bluetooth make_xdp make_userfaultfd make_fanotify make_ring make_aio x32_abi other_abi change_segments see_modules_go
-module_from_held io_ports io_level open_device open_by_handle flags_of_held attribute_of_held lease_held execute_held clone_held punch_held seal_held direct_held handle_of_held message_queue read_log
-raise_limit keep_capabilities request_key see_quotas pidfd_of_peer take_descriptor_of_peer path_of_socket send_urgent let_all_trace push_to_terminal move_pages_of_it advise_memory_of_it""".split())
+MAY_LACK = set("""
+    make_secret_memfd make_vsock make_alg make_packet make_bluetooth make_xdp make_userfaultfd
+    make_fanotify make_ring make_aio x32_abi other_abi change_segments see_modules_go
+    module_from_held io_ports io_level open_device open_by_handle flags_of_held
+    attribute_of_held lease_held execute_held clone_held punch_held seal_held direct_held
+    handle_of_held message_queue read_log raise_limit keep_capabilities request_key see_quotas
+    pidfd_of_peer take_descriptor_of_peer path_of_socket send_urgent let_all_trace
+    push_to_terminal move_pages_of_it advise_memory_of_it
+""".split())
 ROUTES = {"bpf/rows.sock": socket.SOCK_STREAM, "bpf/stream.sock": socket.SOCK_STREAM,
           "bpf/files.sock": socket.SOCK_STREAM, "export/named.sock": socket.SOCK_STREAM,
           "bpf/rows.fds": socket.SOCK_SEQPACKET, "bpf/files.fds": socket.SOCK_SEQPACKET}
@@ -487,8 +495,11 @@ def test_who_was_taken_over_can_do_nothing(name, control, spinner):
 
 # What the others of the parts leave where there is no list of system calls. Memory and programs of
 # its own:
-OWN_MEMORY = set("""make_memfd make_secret_memfd map_held_executable map_code make_code make_code_by_key do_fork do_clone do_clone3 trace_me group_it adopt_orphans become_dumpable listen_to_calls
-change_personality change_segments other_abi""".split())
+OWN_MEMORY = set("""
+    make_memfd make_secret_memfd map_held_executable map_code make_code make_code_by_key do_fork
+    do_clone do_clone3 trace_me group_it adopt_orphans become_dumpable listen_to_calls
+    change_personality change_segments other_abi
+""".split())
 # what namespaces of its own hold, and keys;
 OWN_SPACES = set("make_inet make_inet6 make_netlink make_vsock make_pair bind_abstract "
                  "shared_memory semaphores messages add_key read_keyring clone_into_namespaces "
@@ -498,22 +509,31 @@ MORE_KERNEL = set("make_ring make_userfaultfd make_aio send_urgent filter_socket
                   "send_elsewhere see_quotas".split())
 # what is open already, or anybody's: flags and times, never what is in it; a folder that was left
 # open can be listed;
-OPEN_ALREADY = set("""list_held_folder attribute_of_held times_of_held lock_held record_lock_held direct_held append_held signal_by_held splice_held handle_of_held set_terminal see_keyboard pidfd_of_peer
-take_descriptor_of_peer""".split())
+OPEN_ALREADY = set("""
+    list_held_folder attribute_of_held times_of_held lock_held record_lock_held direct_held
+    append_held signal_by_held splice_held handle_of_held set_terminal see_keyboard
+    pidfd_of_peer take_descriptor_of_peer
+""".split())
 # and others are seen to be there; those of its own user, of which there are none, be slowed down.
 OTHERS = set("open_pidfd see_cpus_of_it see_time_of_it wait_for_time_of_it lock_by_it "
              "limit_kin schedule_kin renice_kin prioritize_disk_of_kin".split())
 NO_CALLS = OWN_MEMORY | OWN_SPACES | MORE_KERNEL | OPEN_ALREADY | OTHERS
 # Landlock knows no more than opening, making and removing: without a root of its own that files are
 # there is seen, and sockets with a path are reached.
-NO_ROOT = set("""open_path_only open_by_handle see_file see_with_statx read_link ask_access change_folder watch_file reopen_held connect_server connect_rows connect_stream connect_files connect_named
-connect_rows_lane connect_files_lane""".split())
+NO_ROOT = set("""
+    open_path_only open_by_handle see_file see_with_statx read_link ask_access change_folder
+    watch_file reopen_held connect_server connect_rows connect_stream connect_files
+    connect_named connect_rows_lane connect_files_lane
+""".split())
 # An empty root holds no process: without Landlock, those of its own user.
 NO_LANDLOCK = set(
         "trace_kin read_kin write_kin signal_kin take_descriptor_of_kin message_queue".split())
 # Without all of these it is a user like others.
-A_USER = set("""open_passwd open_root open_proc open_terminal list_folder create_file create_with_creat make_folder make_node link_symbolic run_shell run_shell_at clone_a_shell connect_inet
-connect_abstract""".split())
+A_USER = set("""
+    open_passwd open_root open_proc open_terminal list_folder create_file create_with_creat
+    make_folder make_node link_symbolic run_shell run_shell_at clone_a_shell connect_inet
+    connect_abstract
+""".split())
 # What is left out: what is possible then.
 LAYERS = {
     "landlock": set(),

@@ -13,14 +13,21 @@ JAVA = """
 public class Burn {
     static long x;
     static int fib(int n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); }
-    public static void main(String[] a) { long end = System.nanoTime() + (long)(Double.parseDouble(a[0]) * 1e9); while (System.nanoTime() < end) x += fib(25); }
+    public static void main(String[] a) {
+        long end = System.nanoTime() + (long)(Double.parseDouble(a[0]) * 1e9);
+        while (System.nanoTime() < end) x += fib(25);
+    }
 }
 """
 MONO = """
 using System;
 class Burn {
     static int Fib(int n) { return n < 2 ? n : Fib(n - 1) + Fib(n - 2); }
-    static void Main(string[] a) { var end = DateTime.Now.AddSeconds(double.Parse(a[0])); long x = 0; while (DateTime.Now < end) x += Fib(25); }
+    static void Main(string[] a) {
+        var end = DateTime.Now.AddSeconds(double.Parse(a[0]));
+        long x = 0;
+        while (DateTime.Now < end) x += Fib(25);
+    }
 }
 """
 PYTHON = ("import sys, time\ndef fib(n): return n if n < 2 else fib(n - 1) + fib(n - 2)\n"
@@ -31,7 +38,9 @@ ERLANG = """
 fib(N) when N < 2 -> N;
 fib(N) -> fib(N - 1) + fib(N - 2).
 main(S) -> loop(erlang:monotonic_time(millisecond) + S * 1000).
-loop(End) -> fib(22), case erlang:monotonic_time(millisecond) < End of true -> loop(End); false -> init:stop() end.
+loop(End) ->
+    fib(22),
+    case erlang:monotonic_time(millisecond) < End of true -> loop(End); false -> init:stop() end.
 """
 NODE = ("function fib(n) { return n < 2 ? n : fib(n - 1) + fib(n - 2) }\n"
         "const end = Date.now() + process.argv[2] * 1000\n" "while (Date.now() < end) fib(22)\n")

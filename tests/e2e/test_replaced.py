@@ -44,7 +44,8 @@ int main(int argc, char **argv)
 	time_t end = time(NULL) + 3;
 	for (unsigned n = 0; time(NULL) < end; n++) {
 		int fd = open(argv[1 + n % (argc - 1)], O_RDONLY);
-		if (mmap(at, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, fd, 4096) == MAP_FAILED)
+		if (mmap(at, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, fd, 4096) ==
+		    MAP_FAILED)
 			return 1;
 		close(fd);
 		for (int i = 0; i < 2000; i++)

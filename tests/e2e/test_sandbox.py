@@ -224,7 +224,9 @@ def test_prof_dump_works_with_whatever_cell_it_can_have(tmp_path, wrap):
 def test_what_names_a_program_is_opened_by_the_other_half(tmp_path):
     """Debug files, too: the half that parses has no root to find them in. Only if everybody may
     read them, where it is root who asks."""
-    (tmp_path / "p.c").write_text("#include <stdio.h>\n#include <unistd.h>\nstatic __attribute__((noinline)) void only_in_debug(void) { puts(\"1\"); fflush(stdout); for (;;) pause(); }\n"
+    (tmp_path / "p.c").write_text("#include <stdio.h>\n#include <unistd.h>\n"
+                                  "static __attribute__((noinline)) void only_in_debug(void) "
+                                  "{ puts(\"1\"); fflush(stdout); for (;;) pause(); }\n"
                                   "int main(void) { only_in_debug(); return 0; }\n")
     program, debug = tmp_path / "p", tmp_path / "p.debug"
     subprocess.run(["gcc", "-g", "-O1", "-o", program, tmp_path / "p.c"], check=True)

@@ -11,10 +11,23 @@ from conftest import record, symbolized
 C = r"""
 #include <stdlib.h>
 #include <time.h>
-static inline __attribute__((always_inline)) long inner(long n) { long s = n; for (long i = 0; i < 100000; i++) __asm__ volatile("" : "+r"(s)); return s; }
+static inline __attribute__((always_inline)) long inner(long n)
+{
+	long s = n;
+	for (long i = 0; i < 100000; i++)
+		__asm__ volatile("" : "+r"(s));
+	return s;
+}
 static inline __attribute__((always_inline)) long middle(long n) { return inner(n) + 1; }
 __attribute__((noinline)) long outer(long n) { return middle(n) * 3; }
-int main(void) { time_t end = time(NULL) + 2; long s = 0; while (time(NULL) < end) s += outer(s); return s == 1; }
+int main(void)
+{
+	time_t end = time(NULL) + 2;
+	long s = 0;
+	while (time(NULL) < end)
+		s += outer(s);
+	return s == 1;
+}
 """
 
 
@@ -37,7 +50,13 @@ def test_inlined_calls_of_a_file_that_dwz_shares_with_another_are_recorded(tmp_p
 CC = r"""
 namespace scope {
 struct pair { long a, b; };
-template <typename T> static inline __attribute__((always_inline)) T inner(T n) { T s = n; for (long i = 0; i < 1000; i++) __asm__ volatile("" : "+r"(s)); return s; }
+template <typename T> static inline __attribute__((always_inline)) T inner(T n)
+{
+	T s = n;
+	for (long i = 0; i < 1000; i++)
+		__asm__ volatile("" : "+r"(s));
+	return s;
+}
 static inline __attribute__((always_inline)) long middle(pair p) { return inner(p.a) + inner(p.b); }
 static __attribute__((noinline)) long outer(long n) { pair p = { n, n + 1 }; return middle(p) * 3; }
 }

@@ -18,7 +18,12 @@ SOURCE = r"""
 #include <stdlib.h>
 #include <time.h>
 static volatile unsigned long turns;
-static double now(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec + t.tv_nsec / 1e9; }
+static double now(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec + t.tv_nsec / 1e9;
+}
 __attribute__((noinline)) void spins(void) { for (int i = 0; i < 100000; i++) turns++; }
 int main(int argc, char **argv)
 {

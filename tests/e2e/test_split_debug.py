@@ -92,8 +92,8 @@ def id_of(program):
 
 
 def build(folder, compiler, version, package=False, flags=("-gsplit-dwarf",), name="program"):
-    """A program in a folder that others may look into, with its .dwo files, or a package, beside it.
-    Without flags it is whole."""
+    """A program in a folder that others may look into, with its .dwo files, or a package, beside
+    it. Without flags it is whole."""
     for at in (folder, folder / "made"):
         at.mkdir(exist_ok=True)
         at.chmod(0o755)
@@ -170,8 +170,8 @@ def by_gdb(folder, program, asked):
 
 
 def bare(name):
-    """inner, of `long one_space::inner<long>(long)` and `inner<long int>`: readers of one file differ
-    in the rest."""
+    """inner, of `long one_space::inner<long>(long)` and `inner<long int>`: readers of one file
+    differ in the rest."""
     return re.sub(r"[<(].*", "", name.removesuffix(" [clone .cold]")).split(" ")[-1].split("::")[-1]
 
 
@@ -188,8 +188,9 @@ def calls(lines):
 
 @pytest.mark.parametrize("compiler, version, package", BUILDS, ids=IDS)
 def test_split_units_have_inlined_calls_and_lines(tmp_path, compiler, version, package):
-    """llvm-symbolizer 14 takes the bases of ranges in split units for 0, gdb 13 dies of packages of
-    DWARF 5: the one says what is right of the whole program, the other what it can of the split one."""
+    """llvm-symbolizer 14 takes the bases of ranges in split units for 0, and gdb 13 crashes on
+    packages of DWARF 5. So the one judges the whole program, and the other judges the split one as
+    far as it can."""
     program = build(tmp_path, compiler, version, package)
     asked = addresses(program)
     whole = build(tmp_path, compiler, version, package, flags=(), name="whole")

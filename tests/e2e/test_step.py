@@ -14,8 +14,10 @@ import programs  # noqa: E402
 
 # `leaf` claims a frame that reaches over its caller's: a stack that looks whole lacks one function.
 LIAR = r"""
-__asm__(".text\n.globl middle\nmiddle: .cfi_startproc\nsub $8,%rsp\n.cfi_adjust_cfa_offset 8\ncall leaf\nadd $8,%rsp\n.cfi_adjust_cfa_offset -8\nret\n.cfi_endproc\n"
-	"leaf: .cfi_startproc\n.cfi_def_cfa_offset 24\nmov $50,%ecx\n1: dec %ecx\njnz 1b\nret\n.cfi_endproc\n");
+__asm__(".text\n.globl middle\nmiddle: .cfi_startproc\nsub $8,%rsp\n.cfi_adjust_cfa_offset 8\n"
+	"call leaf\nadd $8,%rsp\n.cfi_adjust_cfa_offset -8\nret\n.cfi_endproc\n"
+	"leaf: .cfi_startproc\n.cfi_def_cfa_offset 24\nmov $50,%ecx\n1: dec %ecx\njnz 1b\nret\n"
+	".cfi_endproc\n");
 void middle(void);
 int main(void) { middle(); return 0; }
 """
@@ -36,26 +38,48 @@ static void *thread(void *unused) {
 	for (int i = 0; i < 20; i++) { swapcontext(&here, &there); fib(6); }
 	return unused;
 }
-int main(void) { pthread_t t; pthread_create(&t, NULL, thread, NULL); pthread_join(t, NULL); return 0; }
+int main(void)
+{
+	pthread_t t;
+	pthread_create(&t, NULL, thread, NULL);
+	pthread_join(t, NULL);
+	return 0;
+}
 """
 # As FFmpeg's FFTs: the middle of a function, behind where it aligned the stack, calls itself. No
 # table speaks of it.
 NEST = r"""
-__asm__(".text\n.p2align 4\n.globl nest\n.type nest,@function\nnest: mov %rsp,%r11\nand $-32,%rsp\nsub $272,%rsp\nmov %rdi,%r10\n"
-	".p2align 4\n.Lmiddle: dec %rdi\njg .Ldeeper\nret\n.Ldeeper: push %rdi\ncall .Lmiddle\nmov (%rsp),%rdi\ndec %rdi\ncall .Lmiddle\npop %rdi\n"
+__asm__(".text\n.p2align 4\n.globl nest\n.type nest,@function\n"
+	"nest: mov %rsp,%r11\nand $-32,%rsp\nsub $272,%rsp\nmov %rdi,%r10\n"
+	".p2align 4\n.Lmiddle: dec %rdi\njg .Ldeeper\nret\n.Ldeeper: push %rdi\ncall .Lmiddle\n"
+	"mov (%rsp),%rdi\ndec %rdi\ncall .Lmiddle\npop %rdi\n"
 	"inc %rdi\ncmp %r10,%rdi\nje .Lend\nret\n.Lend: mov %r11,%rsp\nret\n.size nest, .-nest\n");
 void nest(long);
-__attribute__((noinline)) static int odd(int n) { volatile char a[n]; a[0] = 1; nest(n); return a[0]; }
+__attribute__((noinline)) static int odd(int n)
+{
+	volatile char a[n];
+	a[0] = 1;
+	nest(n);
+	return a[0];
+}
 int main(void) { int s = 0; for (int i = 2; i < 9; i++) s += odd(i); return s != 7; }
 """
 # As qhasm's code, of libsodium and BoringSSL: it aligns the stack by a number that it keeps there,
 # and uses all registers.
 LOWERED = r"""
-__asm__(".text\n.p2align 4\n.globl lowered\n.type lowered,@function\nlowered: mov %rsp,%r11\nand $31,%r11\nadd $96,%r11\nsub %r11,%rsp\n"
-	"mov %r11,(%rsp)\nmov %rbp,8(%rsp)\nxor %ebp,%ebp\nmov $7,%r11d\n1: dec %rdi\njg 1b\nmov (%rsp),%r11\nmov 8(%rsp),%rbp\n"
+__asm__(".text\n.p2align 4\n.globl lowered\n.type lowered,@function\n"
+	"lowered: mov %rsp,%r11\nand $31,%r11\nadd $96,%r11\nsub %r11,%rsp\n"
+	"mov %r11,(%rsp)\nmov %rbp,8(%rsp)\nxor %ebp,%ebp\nmov $7,%r11d\n1: dec %rdi\njg 1b\n"
+	"mov (%rsp),%r11\nmov 8(%rsp),%rbp\n"
 	"add %r11,%rsp\nmov %r11,%rax\nret\n.size lowered, .-lowered\n");
 long lowered(long);
-__attribute__((noinline)) static int odd(int n) { volatile char a[n]; a[0] = 1; lowered(n); return a[0]; }
+__attribute__((noinline)) static int odd(int n)
+{
+	volatile char a[n];
+	a[0] = 1;
+	lowered(n);
+	return a[0];
+}
 int main(void) { int s = 0; for (int i = 2; i < 90; i++) s += odd(i); return s != 88; }
 """
 
@@ -72,13 +96,20 @@ __asm__(".intel_syntax noprefix\nbegin: push rbp; mov rbp, rsp\n" BODY "end:\n.a
 extern char begin[], end[];
 static volatile char flag;
 static void *raise_flag(void *unused) { sleep(1); flag = 1; return unused; }
-static void skip_ud2(int s, siginfo_t *i, void *c) { for (volatile int n = 3000; n; n--) {} ((ucontext_t *)c)->uc_mcontext.gregs[REG_RIP] += 2; }
+static void skip_ud2(int s, siginfo_t *i, void *c)
+{
+	for (volatile int n = 3000; n; n--) {
+	}
+	((ucontext_t *)c)->uc_mcontext.gregs[REG_RIP] += 2;
+}
 int main(void)
 {
 	pthread_t t;
-	void *code = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *code = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
+			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	memcpy(code, begin, end - begin);
-	sigaction(SIGILL, &(struct sigaction){ .sa_sigaction = skip_ud2, .sa_flags = SA_SIGINFO }, NULL);
+	sigaction(SIGILL, &(struct sigaction){ .sa_sigaction = skip_ud2, .sa_flags = SA_SIGINFO },
+		  NULL);
 	pthread_create(&t, NULL, raise_flag, NULL);
 	((void (*)(volatile char *))code)(&flag);
 	return 0;

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs that their exec makes undumpable: set-id ones, ones with file capabilities, ones that their user may not read. The kernel writes an exit
-record in the middle of such an exec."""
+"""Programs that their exec makes undumpable: set-id ones, ones with file capabilities, ones that
+their user may not read. The kernel writes an exit record in the middle of such an exec."""
 import os
 import shutil
 import struct
@@ -20,7 +20,12 @@ SPINNER = r"""
 #include <stdlib.h>
 #include <time.h>
 static volatile unsigned long turns;
-static double now(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec + t.tv_nsec / 1e9; }
+static double now(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec + t.tv_nsec / 1e9;
+}
 __attribute__((noinline)) void spins(void) { for (int i = 0; i < 100000; i++) turns++; }
 int main(int argc, char **argv)
 {

@@ -77,23 +77,32 @@ walk-live $p 2 199
 """
 STEPS = [
     ("load", 120, ALL, "ulimit -l unlimited; load-programs"),
-    ("doctor", 300, ALL, "for try in 1 2 3; do profpipe doctor --json >/out/doctor.json && break; done; cat /out/doctor.json"),
+    ("doctor", 300, ALL, "for try in 1 2 3; do profpipe doctor --json >/out/doctor.json && break; "
+     "done; cat /out/doctor.json"),
     ("late-exec", 150, ALL, "late exec"),
     ("late-call", 150, ALL, "late call"),
     ("live-chain", 150, ALL, LIVE.format(program=f"chain{DEPTH} 60")),
     ("live-thread", 150, ALL, LIVE.format(program=f"chain{DEPTH} 60 thread")),
-    ("live-bash", 150, (OLDEST, NEWEST), LIVE.format(program="bash -c 'while :; do x=$((x+1)); y=${x//1/2}; done'")),
+    ("live-bash", 150, (OLDEST, NEWEST),
+     LIVE.format(program="bash -c 'while :; do x=$((x+1)); y=${x//1/2}; done'")),
     ("live-python", 150, ALL, LIVE.format(program="python3 -S -E /test/script.py")),
     ("dump", 150, ALL, f"chain{DEPTH} 60 & sleep 0.5; for i in 1 2 3 4; do prof-dump $!; done"),
     ("record", 400, ALL, f"""
         chain{DEPTH} 600 thread & python3 -S -E /test/script.py &
         for d in 5 15 45; do
             profpipe record -d $d -o /out/host.folded --summary /out/host.json || continue
-            grep -q 'f1;f2;f3' /out/host.folded && grep -q 'outer;.*middle;.*inner' /out/host.folded && exit 0
+            grep -q 'f1;f2;f3' /out/host.folded &&
+                grep -q 'outer;.*middle;.*inner' /out/host.folded && exit 0
         done
         exit 1"""),
-    ("command", 200, ALL, "for try in 1 2 3; do profpipe record -F 499 -o /out/command.folded --summary /out/command.json -- sh -c 'for i in 1 2 3 4 5 6 7 8; do chain10 0.3; done; true' && exit 0; done; exit 1"),
-    # What befalls a host while it is recorded. Of cpus that come later Debian's kernels let nobody but CAP_SYS_ADMIN open events, by default.
+    ("command", 200, ALL, """
+        for try in 1 2 3; do
+            profpipe record -F 499 -o /out/command.folded --summary /out/command.json -- \\
+                sh -c 'for i in 1 2 3 4 5 6 7 8; do chain10 0.3; done; true' && exit 0
+        done
+        exit 1"""),
+    # What befalls a host while it is recorded. On cpus that come later, Debian's kernels let only
+    # CAP_SYS_ADMIN open events, by default.
     ("allow", 10, ("6.12",), "echo 2 >/proc/sys/kernel/perf_event_paranoid"),
     # Cpu 1 goes with the suspend and comes back, and is not sampled any more.
     ("suspend", 300, (NEWEST,), during(
@@ -106,8 +115,13 @@ STEPS = [
         for try in 1 2 3; do profpipe record -d 3 -p $p -o /out/start.prof && break; done
         echo $p
         symd-peer print </out/start.prof"""),
-    ("cpus", 300, ("6.12",), during("cpus", f"cd /sys/devices/system/cpu; echo 0 >cpu1/online && sleep {AWAY_SECONDS} && echo 1 >cpu1/online || exit 9", then=f"taskset 2 chain{DEPTH} 5")),
-    ("clock", 300, ("6.1",), during("clock", "date -s @$(($(date +%s) + 3600)) && sleep 3 && date -s @$(($(date +%s) - 3600)) || exit 9")),
+    ("cpus", 300, ("6.12",), during(
+        "cpus", f"cd /sys/devices/system/cpu; "
+        f"echo 0 >cpu1/online && sleep {AWAY_SECONDS} && echo 1 >cpu1/online || exit 9",
+        then=f"taskset 2 chain{DEPTH} 5")),
+    ("clock", 300, ("6.1",), during(
+        "clock", "date -s @$(($(date +%s) + 3600)) && sleep 3 && "
+        "date -s @$(($(date +%s) - 3600)) || exit 9")),
     ("memory", 300, (OLDEST,), during("memory", """
         for t in $(pidof prof-symd); do echo 1000 >/proc/$t/oom_score_adj; done
         python3 -S -E /test/hog.py""", "-o /out/memory.folded")),
@@ -119,13 +133,26 @@ STEPS = [
         until grep -q 'no descriptor is left' /out/descriptors.log; do sleep 0.1; done
         echo $max >/proc/sys/fs/file-max""", "-o /out/descriptors.folded", "sleep 5")),
     # More than Debian's defaults allow, and less and less.
-    ("open", 150, ("6.1",), "cd /proc/sys/kernel; echo 0 >kptr_restrict; echo -1 >perf_event_paranoid; echo 0 >unprivileged_bpf_disabled; prof-bpf --check"),
-    ("types", 150, ("6.12",), "mount -t tmpfs none /sys/kernel/btf; prof-bpf --check; profpipe record -d 1 -o /out/never.folded; r=$?; umount /sys/kernel/btf; exit $r"),
-    ("sysctls", 150, ALL, "cd /proc/sys/kernel; echo 2 >kptr_restrict; echo 4 >perf_event_paranoid; echo 1 >unprivileged_bpf_disabled; prof-bpf --check; echo 0 >kptr_restrict"),
-    ("memlock", 150, (OLDEST, "6.12"), "ulimit -l 64; capsh --drop=cap_sys_resource -- -c 'prof-bpf --check'"),
-    ("few", 150, ("6.1",), "capsh --drop=cap_sys_admin,cap_sys_resource,cap_syslog,cap_sys_ptrace,cap_dac_read_search,cap_checkpoint_restore -- -c 'prof-bpf --check'"),
-    ("integrity", 240, (OLDEST,), "echo integrity >/sys/kernel/security/lockdown; for t in 3 12 36; do profpipe record -o /out/integrity.folded -- sh -c \"chain10 $t; true\"; grep -q ';f1;' /out/integrity.folded && exit 0; done; exit 1"),
-    ("confidentiality", 150, ALL, "echo confidentiality >/sys/kernel/security/lockdown; prof-bpf --check; profpipe record -d 1 -o /out/never.folded"),
+    ("open", 150, ("6.1",), "cd /proc/sys/kernel; echo 0 >kptr_restrict; "
+     "echo -1 >perf_event_paranoid; echo 0 >unprivileged_bpf_disabled; prof-bpf --check"),
+    ("types", 150, ("6.12",), "mount -t tmpfs none /sys/kernel/btf; prof-bpf --check; "
+     "profpipe record -d 1 -o /out/never.folded; r=$?; umount /sys/kernel/btf; exit $r"),
+    ("sysctls", 150, ALL, "cd /proc/sys/kernel; echo 2 >kptr_restrict; "
+     "echo 4 >perf_event_paranoid; echo 1 >unprivileged_bpf_disabled; prof-bpf --check; "
+     "echo 0 >kptr_restrict"),
+    ("memlock", 150, (OLDEST, "6.12"),
+     "ulimit -l 64; capsh --drop=cap_sys_resource -- -c 'prof-bpf --check'"),
+    ("few", 150, ("6.1",), "capsh --drop=cap_sys_admin,cap_sys_resource,cap_syslog,cap_sys_ptrace,"
+     "cap_dac_read_search,cap_checkpoint_restore -- -c 'prof-bpf --check'"),
+    ("integrity", 240, (OLDEST,), """
+        echo integrity >/sys/kernel/security/lockdown
+        for t in 3 12 36; do
+            profpipe record -o /out/integrity.folded -- sh -c "chain10 $t; true"
+            grep -q ';f1;' /out/integrity.folded && exit 0
+        done
+        exit 1"""),
+    ("confidentiality", 150, ALL, "echo confidentiality >/sys/kernel/security/lockdown; "
+     "prof-bpf --check; profpipe record -d 1 -o /out/never.folded"),
 ]
 # One kernel is locked down from its boot on, and all of its steps go as they do elsewhere.
 LOCKED = "6.12"
@@ -207,7 +234,8 @@ class Results:
 
     def step(self, name):
         """Its exit status and what it wrote."""
-        assert f"{name}.status" in self.files, f"{self.version}: {name} did not run\n{self.text('times')}"
+        assert f"{name}.status" in self.files, (f"{self.version}: {name} did not run\n"
+                                                f"{self.text('times')}")
         status = int(self.text(f"{name}.status"))
         assert status != 137, f"{self.version}: {name} did not end in time\n{self.text('times')}"
         return status, self.text(f"{name}.out"), self.text(f"{name}.err")

@@ -17,8 +17,11 @@ PYTHON = """
 import re, threading, zlib, json, hashlib
 def work(n):
     while True:
-        json.dumps([{"a": i, "b": str(i)} for i in range(200)]); re.sub(r"(\\d+)", lambda m: m.group(1)[::-1], "12 345 " * 50)
-        zlib.compress(b"abc" * 1000); sorted(range(500), key=lambda x: -x); hashlib.sha256(b"x" * 5000).digest()
+        json.dumps([{"a": i, "b": str(i)} for i in range(200)])
+        re.sub(r"(\\d+)", lambda m: m.group(1)[::-1], "12 345 " * 50)
+        zlib.compress(b"abc" * 1000)
+        sorted(range(500), key=lambda x: -x)
+        hashlib.sha256(b"x" * 5000).digest()
 for i in range(3): threading.Thread(target=work, args=(i,), daemon=True).start()
 work(0)
 """
@@ -28,19 +31,24 @@ SQL = ("with recursive c(x) as (select 1 union all select x+1 from c where x<100
 PROGRAMS = {
     "bash": ["bash", "-c", "while :; do x=$((x+1)); y=${x//1/2}; done"],
     "dash": ["dash", "-c", "while :; do x=$((x+1)); done"],
-    "perl": ["perl", "-e", "my %h; while (1) { $h{$_ % 997} = join ',', sort { $a <=> $b } map { $_ * 7 % 13 } 1..50 for 1..1000 }"],
+    "perl": ["perl", "-e", "my %h; while (1) { $h{$_ % 997} = join ',', sort { $a <=> $b } "
+             "map { $_ * 7 % 13 } 1..50 for 1..1000 }"],
     "python": ["/usr/bin/python3", "-c", PYTHON],
     "xz": ["sh", "-c", "cat /dev/urandom | exec xz -T2 -6 -c >/dev/null"],
     "gzip": ["sh", "-c", "exec gzip -9c </dev/urandom >/dev/null"],
     "openssl": ["openssl", "speed", "-seconds", "300", "rsa2048"],
     "sqlite3": ["sqlite3", ":memory:", SQL],
-    "awk": ["awk", "BEGIN { while (1) { s = s \"x\"; if (length(s) > 500) { gsub(/x/, \"y\", s); s = \"\" } } }"],
+    "awk": ["awk", "BEGIN { while (1) { s = s \"x\"; "
+            "if (length(s) > 500) { gsub(/x/, \"y\", s); s = \"\" } } }"],
     "sort": ["sh", "-c", "exec sort -n -S 64M </dev/urandom >/dev/null"],
     "gcc": ["sh", "-c", "f=$(gcc -print-prog-name=cc1); cd /tmp; while :; do "
-            "(for i in $(seq 3000); do echo \"int f$i(int a,int*b){for(int i=0;i<a;i++)b[i]+=i*a+$i;return b[a];}\"; done) | $f -quiet -O2 -o /dev/null -; done"],
+            "(for i in $(seq 3000); do "
+            "echo \"int f$i(int a,int*b){for(int i=0;i<a;i++)b[i]+=i*a+$i;return b[a];}\"; done) "
+            "| $f -quiet -O2 -o /dev/null -; done"],
     "sleep": ["sleep", "1000"],
     "bc": ["sh", "-c", "echo 'scale=20000; 4*a(1)' | exec bc -lq"],
-    "tar": ["sh", "-c", "while :; do tar cf - /usr/include /usr/bin 2>/dev/null | sha256sum >/dev/null; done"],
+    "tar": ["sh", "-c", "while :; do tar cf - /usr/include /usr/bin 2>/dev/null | "
+            "sha256sum >/dev/null; done"],
     "grep": ["sh", "-c", "exec grep -aEc '(a|b)+c[0-9]{3}(x|yz)*q' /dev/urandom"],
     "find": ["sh", "-c", "while :; do find /usr -name '*.so' -newer /etc/passwd >/dev/null; done"],
 }
@@ -213,8 +221,10 @@ int main(void)
 	int fd = (int)syscall(SYS_io_uring_setup, 4, &p), shared = MAP_SHARED | MAP_POPULATE;
 	if (fd < 0)
 		return 1;
-	char *sq = mmap(0, p.sq_off.array + 4 * p.sq_entries, PROT_READ | PROT_WRITE, shared, fd, IORING_OFF_SQ_RING);
-	struct io_uring_sqe *e = mmap(0, p.sq_entries * sizeof(*e), PROT_READ | PROT_WRITE, shared, fd, IORING_OFF_SQES);
+	char *sq = mmap(0, p.sq_off.array + 4 * p.sq_entries, PROT_READ | PROT_WRITE, shared, fd,
+			IORING_OFF_SQ_RING);
+	struct io_uring_sqe *e = mmap(0, p.sq_entries * sizeof(*e), PROT_READ | PROT_WRITE, shared,
+				      fd, IORING_OFF_SQES);
 	e[0].opcode = IORING_OP_NOP;
 	*(uint32_t *)(sq + p.sq_off.array) = 0;
 	__atomic_store_n((uint32_t *)(sq + p.sq_off.tail), 1, __ATOMIC_RELEASE);
@@ -231,7 +241,9 @@ def test_a_thread_of_io_uring_is_the_kernels_alone(tmp_path):
     program = subprocess.Popen([tmp_path / "polls"])
     try:
         time.sleep(0.5)
-        assert program.poll() is None, "io_uring_setup is refused: it takes CONFIG_IO_URING, and 0 in /proc/sys/kernel/io_uring_disabled"
+        assert program.poll() is None, (
+            "io_uring_setup is refused: it takes CONFIG_IO_URING, "
+            "and 0 in /proc/sys/kernel/io_uring_disabled")
         p = subprocess.run([f"{BUILD}/profpipe", "record", "-F", "199", "-d", "1", "-p",
                             str(program.pid), "-o", out], capture_output=True, text=True,
                            timeout=60)

@@ -132,7 +132,10 @@ def test_whoever_makes_ever_new_files_that_kill_a_parser_costs_only_himself(worl
               f'{own}/c$i; i=$((i+1)); done')
     script = f"""
         setpriv --reuid {NOBODY} --regid {NOBODY} --clear-groups sh -c '{attack}' & attack=$!
-        n=0; until grep -q 'user {NOBODY}: prof-deltas died' {err} || [ $n -ge 600 ]; do sleep 0.1; n=$((n+1)); done
+        n=0
+        until grep -q 'user {NOBODY}: prof-deltas died' {err} || [ $n -ge 600 ]; do
+            sleep 0.1; n=$((n+1))
+        done
         cp {world.spin} {victim}; {victim} 5
         kill $attack"""
     with open(err, "wb") as log:
@@ -245,7 +248,9 @@ def test_an_output_that_is_closed_is_said(world):
 
 
 def test_a_reader_that_goes_is_one_line_and_an_error(world):
-    p = subprocess.run(["bash", "-c", f"{BUILD}/profpipe record -q -f folded -o - -- {world.spin} 0.5 | true; exit ${{PIPESTATUS[0]}}"], capture_output=True, text=True, timeout=60)
+    pipe = f"{BUILD}/profpipe record -q -f folded -o - -- {world.spin} 0.5 | true"
+    p = subprocess.run(["bash", "-c", pipe + "; exit ${PIPESTATUS[0]}"], capture_output=True,
+                       text=True, timeout=60)
     assert p.returncode == 1 and p.stderr.count(
             "\n") == 1 and "Broken pipe; its reader went away before the end" in p.stderr, p.stderr
 

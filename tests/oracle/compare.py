@@ -1,9 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compare prof-deltas with libdw over many files: compare.py [--every N] [--limit N] [--jobs N] PATH...
+"""Compare prof-deltas with libdw over many files.
 
-A PATH that is a folder stands for every x86-64 ELF file with an executable segment below it. With --every N, each N-th row is checked; with --limit N, an even
-selection of N files, always the same. Prints disagreements, what prof-deltas passed over by kind, and a total; exits 1 if there are disagreements.
+    compare.py [--every N] [--limit N] [--jobs N] PATH...
+
+A PATH that is a folder stands for every x86-64 ELF file with an executable segment below it. With
+--every N, each N-th row is checked; with --limit N, an even selection of N files, always the same.
+Prints disagreements, what prof-deltas passed over by kind, and a total; exits 1 if there are
+disagreements.
 """
 import argparse
 import collections

@@ -1,9 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""tests/step over programs of many languages and compilers: programs.py [--markdown] [--quick] [NAME]...
+"""Run tests/step over programs of many languages and compilers.
 
-Each program is built and stepped; a row says how many stacks were compared with the shadow, how many were wrong, and how many of these were called complete. What is not installed is listed and fails
-nothing. The exit status is 1 if a program has a stack that was wrong but called complete, did not build, or was compared at fewer than 1,000 places.
+    programs.py [--markdown] [--quick] [NAME]...
+
+Builds and steps each program. A row shows how many stacks were compared with the shadow, how many
+were wrong, and how many of these were called complete. Programs that are not installed are listed
+and fail nothing. The exit status is 1 if a program has a stack that was wrong but called complete,
+did not build, or was compared at fewer than 1,000 places.
 """
 import argparse
 import os
@@ -21,8 +25,12 @@ BUILD = os.path.abspath(os.environ.get("PROFPIPE_BUILD", os.path.join(HERE, "../
 
 @dataclass
 class Program:
-    """source and build may be empty: the program is installed. In build and run {s} is the source, {o} the program that is built, {d} its folder. free: seconds it runs freely before it is stepped; 0: it is
-    stepped from its first instruction. needs: a shell command that fails where something is missing which build and run do not begin with."""
+    """A program to be stepped.
+
+    Without source and build, the program is installed. In build and run, {s} is the source, {o} the
+    program that is built, {d} its folder. free: seconds that it runs freely before it is stepped;
+    with 0 it is stepped from its first instruction. needs: a shell command that fails where
+    something is missing which build and run do not begin with."""
 
     name: str
     source: str = ""
@@ -41,34 +49,50 @@ PROGRAMS = [
     Program("C, gcc -O0", "work.c", "gcc -O0 -o {o} {s}"),
     Program("C, gcc -O2 -static", "work.c", "gcc -O2 -static -o {o} {s}", quick=True),
     Program("C, gcc -O3 -flto", "work.c", "gcc -O3 -flto -static -o {o} {s}"),
-    Program("C, clang -O3 -fomit-frame-pointer", "work.c", "clang -O3 -fomit-frame-pointer -static -o {o} {s}", quick=True),
+    Program("C, clang -O3 -fomit-frame-pointer", "work.c",
+            "clang -O3 -fomit-frame-pointer -static -o {o} {s}", quick=True),
     Program("C, tcc", "work.c", "tcc -o {o} {s}"),
     Program("C, musl, static", "work.c", "musl-gcc -O2 -static -o {o} {s}", quick=True),
-    Program("C++ exceptions, g++ -O2 -static", "work.cpp", "g++ -O2 -static -o {o} {s}", quick=True),
+    Program("C++ exceptions, g++ -O2 -static", "work.cpp", "g++ -O2 -static -o {o} {s}",
+            quick=True),
     Program("C++ exceptions, clang++ -O2", "work.cpp", "clang++ -O2 -static -o {o} {s}"),
     Program("C++20 coroutines, g++", "coroutine.cpp", "g++ -std=c++20 -O2 -static -o {o} {s}"),
-    Program("C++ fibers, boost.context", "fiber.cpp", "g++ -std=c++17 -O2 -static -o {o} {s} -lboost_context", "{o} 40", needs="test -f /usr/include/boost/context/fiber.hpp"),
-    Program("Objective-C, gcc", "work.m", "gcc -std=gnu17 -fobjc-exceptions -O2 -o {o} {s} -lobjc", "{o}", 0.5, needs="gcc -print-prog-name=cc1obj | grep -q /"),
+    Program("C++ fibers, boost.context", "fiber.cpp",
+            "g++ -std=c++17 -O2 -static -o {o} {s} -lboost_context", "{o} 40",
+            needs="test -f /usr/include/boost/context/fiber.hpp"),
+    Program("Objective-C, gcc", "work.m", "gcc -std=gnu17 -fobjc-exceptions -O2 -o {o} {s} -lobjc",
+            "{o}", 0.5, needs="gcc -print-prog-name=cc1obj | grep -q /"),
     Program("Rust -O", "work.rs", "rustc -O -C target-feature=+crt-static -o {o} {s}", quick=True),
-    Program("Go", "work.go", "go build -buildvcs=false -o {o} {s}", "env GOMAXPROCS=1 {o}", 0.3, quick=True),
-    Program("Go -race", "work.go", "go build -buildvcs=false -race -o {o} {s}", "env GOMAXPROCS=1 {o}", 0.5),
-    Program("Go with cgo", "cgo/cgo.go", "go build -buildvcs=false -o {o} {s}", "env GOMAXPROCS=1 {o}", 0.5),
+    Program("Go", "work.go", "go build -buildvcs=false -o {o} {s}", "env GOMAXPROCS=1 {o}", 0.3,
+            quick=True),
+    Program("Go -race", "work.go", "go build -buildvcs=false -race -o {o} {s}",
+            "env GOMAXPROCS=1 {o}", 0.5),
+    Program("Go with cgo", "cgo/cgo.go", "go build -buildvcs=false -o {o} {s}",
+            "env GOMAXPROCS=1 {o}", 0.5),
     Program("Ada, gnat -O2", "work.adb", "gnatmake -q -O2 -D {d} -o {o} {s}", "{o}", 0.5),
     Program("Fortran, gfortran -O2", "work.f90", "gfortran -O2 -J {d} -o {o} {s}", "{o}", 0.5),
     Program("D, gdc -O2", "work.d", "gdc -O2 -o {o} {s}", "{o}", 0.5),
     Program("D, ldc2 -O2", "work.d", "ldc2 -O2 -od={d} -of={o} {s}", "{o}", 0.5),
-    Program("Pascal, fpc -O2, stripped", "work.pas", "fpc -O2 -Xs -v0 -FE{d} -o{o} {s}", "{o}", 0.5),
-    Program("Modula-2, gm2", "work.mod", "cd {d} && gm2 -O2 -flibs=m2pim,m2iso -o {o} {s}", "{o}", 0.5),
+    Program("Pascal, fpc -O2, stripped", "work.pas", "fpc -O2 -Xs -v0 -FE{d} -o{o} {s}", "{o}",
+            0.5),
+    Program("Modula-2, gm2", "work.mod", "cd {d} && gm2 -O2 -flibs=m2pim,m2iso -o {o} {s}", "{o}",
+            0.5),
     Program("Haskell, ghc -O1", "work.hs", "ghc -v0 -O1 -outputdir {d} -o {o} {s}", "{o}", 0.5),
-    Program("OCaml 4", "work.ml", "cp {s} {d}/work.ml && ocamlopt -o {o} {d}/work.ml", "{o}", 0.5, needs="ocamlopt -version | grep -q ^4"),
-    Program("OCaml 5, effects", "effects.ml", "cp {s} {d}/effects.ml && ${OCAML5:-ocamlopt} -o {o} {d}/effects.ml", "{o}", 0.5, needs="${OCAML5:-ocamlopt} -version | grep -q ^5"),
-    Program("OCaml 5", "work.ml", "cp {s} {d}/work.ml && ${OCAML5:-ocamlopt} -o {o} {d}/work.ml", "{o}", 0.5, needs="${OCAML5:-ocamlopt} -version | grep -q ^5"),
+    Program("OCaml 4", "work.ml", "cp {s} {d}/work.ml && ocamlopt -o {o} {d}/work.ml", "{o}", 0.5,
+            needs="ocamlopt -version | grep -q ^4"),
+    Program("OCaml 5, effects", "effects.ml",
+            "cp {s} {d}/effects.ml && ${OCAML5:-ocamlopt} -o {o} {d}/effects.ml", "{o}", 0.5,
+            needs="${OCAML5:-ocamlopt} -version | grep -q ^5"),
+    Program("OCaml 5", "work.ml", "cp {s} {d}/work.ml && ${OCAML5:-ocamlopt} -o {o} {d}/work.ml",
+            "{o}", 0.5, needs="${OCAML5:-ocamlopt} -version | grep -q ^5"),
     Program("Common Lisp, SBCL", "work.lisp", "", "sbcl --script {s}", 1.5, quick=True),
     Program("Common Lisp, ECL", "work.lisp", "", "ecl --shell {s}", 1.5),
     Program("Scheme, Chicken", "work.scm", "csc -O2 -o {o} {s}", "{o}", 0.5),
-    Program("Scheme, Gambit", "work.scm", "cp {s} {d}/work.scm && gsc -exe -o {o} {d}/work.scm", "{o}", 0.5),
+    Program("Scheme, Gambit", "work.scm", "cp {s} {d}/work.scm && gsc -exe -o {o} {d}/work.scm",
+            "{o}", 0.5),
     Program("Scheme, Guile", "work.scm", "", "guile --no-auto-compile {s}", 1.5),
-    Program("Nim", "work.nim", "nim c -d:release --hints:off --nimcache:{d}/cache -o:{o} {s}", "{o}", 0.5),
+    Program("Nim", "work.nim", "nim c -d:release --hints:off --nimcache:{d}/cache -o:{o} {s}",
+            "{o}", 0.5),
     Program("Vala", "work.vala", "valac -X -O2 --pkg gio-2.0 -d {d} -o program {s}", "{o}", 0.5),
     Program("Crystal", "work.cr", "crystal build --release -o {o} {s}", "{o}", 0.5),
     Program("Erlang", "work.erl", "erlc -o {d} {s}", "erl -noshell +S 1:1 -pa {d} -s work main", 2),
@@ -85,25 +109,45 @@ PROGRAMS = [
     Program("JavaScript, node --jitless", "work.js", "", "node --jitless {s}", 2),
     Program("JavaScript, node", "work.js", "", "node {s}", 2),
     Program("Java, -Xint", "Work.java", "javac -d {d} {s}", "java -Xint -cp {d} Work", 3),
-    Program("Java, -XX:+PreserveFramePointer", "Work.java", "javac -d {d} {s}", "java -XX:+PreserveFramePointer -cp {d} Work", 3),
+    Program("Java, -XX:+PreserveFramePointer", "Work.java", "javac -d {d} {s}",
+            "java -XX:+PreserveFramePointer -cp {d} Work", 3),
     Program("SQLite", "work.sql", "", "sqlite3 {d}/db < {s}", 0.5),
-    Program("PostgreSQL", "", "initdb=$(ls /usr/lib/postgresql/*/bin/initdb | tail -n 1) && chown postgres {d} && setpriv --reuid postgres --regid postgres --clear-groups $initdb -D {d}/db >/dev/null && "
-            "echo 'select count(*), max(md5(i::text)) from generate_series(1, 100000000) i where i * 7919::bigint % 1009 > 5 group by i % 7 order by 2' > {d}/sql",
-            "setpriv --reuid postgres --regid postgres --clear-groups sh -c 'exec $(ls /usr/lib/postgresql/*/bin/postgres | tail -n 1) --single -D {d}/db postgres < {d}/sql'", 1, needs="ls /usr/lib/postgresql/*/bin/initdb"),
+    Program("PostgreSQL", "",
+            "initdb=$(ls /usr/lib/postgresql/*/bin/initdb | tail -n 1) && chown postgres {d} && "
+            "setpriv --reuid postgres --regid postgres --clear-groups "
+            "$initdb -D {d}/db >/dev/null && "
+            "echo 'select count(*), max(md5(i::text)) from generate_series(1, 100000000) i "
+            "where i * 7919::bigint % 1009 > 5 group by i % 7 order by 2' > {d}/sql",
+            "setpriv --reuid postgres --regid postgres --clear-groups "
+            "sh -c 'exec $(ls /usr/lib/postgresql/*/bin/postgres | tail -n 1) "
+            "--single -D {d}/db postgres < {d}/sql'", 1,
+            needs="ls /usr/lib/postgresql/*/bin/initdb"),
     Program("OpenSSL, AES-GCM", "", "", "openssl speed -seconds 60 -evp aes-256-gcm", 1),
     Program("OpenSSL, ECDSA P-384", "", "", "openssl speed -seconds 60 ecdsap384", 1),
     Program("OpenSSL, RSA", "", "", "openssl speed -seconds 60 rsa2048", 1),
     Program("gzip", "", TEXT, "sh -c 'exec gzip -9 < {d}/text'", 0.1),
     Program("xz", "", TEXT, "sh -c 'exec xz -9 -T1 < {d}/text'", 0.3),
     Program("zstd", "", TEXT, "sh -c 'exec zstd -19 --single-thread < {d}/text'", 0.3),
-    Program("x264", "", MEDIA.format("320x240") + " {d}/v.y4m", "x264 --quiet --threads 1 -o /dev/null {d}/v.y4m", 0.1, needs="which x264"),
-    Program("dav1d", "", MEDIA.format("1280x720") + " -c:v libsvtav1 -preset 12 {d}/v.ivf 2>/dev/null", "dav1d -q --threads 1 -i {d}/v.ivf -o /dev/null --muxer null", 0.05, needs="which dav1d"),
-    Program("ffmpeg, H.264", "", MEDIA.format("320x240") + " -c:v libx264 {d}/v.mp4", "ffmpeg -nostdin -v error -threads 1 -stream_loop 100 -i {d}/v.mp4 -f null -", 0.5),
-    Program("FFmpeg's FFT", "fft.c", "gcc -O2 -o {o} {s} -lavutil", "{o}", 0.5, needs="test -n \"$(find /usr/include -path '*libavutil/tx.h')\""),
-    Program("git", "", "git init -q {d}/r && cp " + SOURCES + "/work* {d}/r && cd {d}/r && git add . && git -c user.name=n -c user.email=e commit -qm m", "git -C {d}/r --no-pager log -p --stat"),
-    Program("gcc's cc1", "", "gcc -E -o {d}/x.i -x c " + SOURCES + "/work.c", "sh -c 'exec $(gcc -print-prog-name=cc1) -quiet -O2 -o /dev/null {d}/x.i'", 0.05),
-    Program("clang", "", "", "sh -c 'exec clang -cc1 -triple x86_64-linux-gnu -emit-obj -O2 -x c++ -std=c++17 -I/usr/include/c++/12 -I/usr/include/x86_64-linux-gnu/c++/12 -internal-isystem $(clang -print-resource-dir)/include "
-            "-internal-isystem /usr/include/x86_64-linux-gnu -internal-isystem /usr/include -o /dev/null " + SOURCES + "/work.cpp'", 0.5),
+    Program("x264", "", MEDIA.format("320x240") + " {d}/v.y4m",
+            "x264 --quiet --threads 1 -o /dev/null {d}/v.y4m", 0.1, needs="which x264"),
+    Program("dav1d", "",
+            MEDIA.format("1280x720") + " -c:v libsvtav1 -preset 12 {d}/v.ivf 2>/dev/null",
+            "dav1d -q --threads 1 -i {d}/v.ivf -o /dev/null --muxer null", 0.05,
+            needs="which dav1d"),
+    Program("ffmpeg, H.264", "", MEDIA.format("320x240") + " -c:v libx264 {d}/v.mp4",
+            "ffmpeg -nostdin -v error -threads 1 -stream_loop 100 -i {d}/v.mp4 -f null -", 0.5),
+    Program("FFmpeg's FFT", "fft.c", "gcc -O2 -o {o} {s} -lavutil", "{o}", 0.5,
+            needs="test -n \"$(find /usr/include -path '*libavutil/tx.h')\""),
+    Program("git", "", "git init -q {d}/r && cp " + SOURCES + "/work* {d}/r && cd {d}/r && "
+            "git add . && git -c user.name=n -c user.email=e commit -qm m",
+            "git -C {d}/r --no-pager log -p --stat"),
+    Program("gcc's cc1", "", "gcc -E -o {d}/x.i -x c " + SOURCES + "/work.c",
+            "sh -c 'exec $(gcc -print-prog-name=cc1) -quiet -O2 -o /dev/null {d}/x.i'", 0.05),
+    Program("clang", "", "", "sh -c 'exec clang -cc1 -triple x86_64-linux-gnu -emit-obj -O2 "
+            "-x c++ -std=c++17 -I/usr/include/c++/12 -I/usr/include/x86_64-linux-gnu/c++/12 "
+            "-internal-isystem $(clang -print-resource-dir)/include "
+            "-internal-isystem /usr/include/x86_64-linux-gnu -internal-isystem /usr/include "
+            "-o /dev/null " + SOURCES + "/work.cpp'", 0.5),
 ]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Code objects of the Python that runs this, as they lie in its memory, and what it says of them itself.
+"""Code objects of the Python that runs this, as they lie in its memory, and its own words on them.
 
     PYTHON make.py >VERSION.txt          what tests/unit/names/python.c reads
     PYTHON make.py --live [MODULE...]    the same for all code of these modules, without the memory;
@@ -10,8 +10,9 @@ Lines of the output:
     debug HEX                      the beginning of _PyRuntime (3.13 and later)
     memory ADDRESS HEX
     object ADDRESS NAME SOURCE FIRST RANGES
-                                   NAME and SOURCE in hex of UTF-8; RANGES: END:LINE,... in positions (bytes
-                                   up to 3.9, then units of two bytes), 0 for no line
+                                   NAME and SOURCE in hex of UTF-8; RANGES: END:LINE,... in
+                                   positions (bytes up to 3.9, then units of two bytes), 0 for no
+                                   line
 """
 import ctypes
 import dis

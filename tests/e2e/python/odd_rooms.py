@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rooms where a thread's state is not what it mostly is: forked children, subinterpreters, released locks, profilers, the end of the interpreter.
+"""Rooms (see rooms.py) where a thread's state is unusual: forked children, subinterpreters,
+released locks, profilers, the end of the interpreter.
 
-As rooms.py, `python odd_rooms.py SECONDS FILE`; FILE has one room a line, since several interpreters and processes write it."""
+As rooms.py, `python odd_rooms.py SECONDS FILE`; FILE has one room a line, since several
+interpreters and processes write it."""
 import sys
 
 SPIN = """
@@ -10,7 +12,8 @@ import json, os, sys, time, traceback, zlib
 def note(name):
     stack = [[f.filename, f.lineno, f.name] for f in traceback.extract_stack()[:-2]]
     f = os.open(%(file)r, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-    os.write(f, (json.dumps({"room": name, "stack": stack}) + "\\n").encode())  # open() needs what is gone at the end
+    # open() needs parts of the interpreter that are gone at its end.
+    os.write(f, (json.dumps({"room": name, "stack": stack}) + "\\n").encode())
     os.close(f)
 
 def make_spin(name, how="    pass"):

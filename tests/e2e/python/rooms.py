@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rooms that a stack can stand in: each burns cpu in spin_NAME, and says by Python's own traceback what its stack is.
+"""Rooms, the kinds of stack that Python has: each burns cpu in spin_NAME, and records its stack by
+Python's own traceback.
 
-Runs on every Python from 3.6 on, with the standard library alone: `python rooms.py SECONDS FILE` burns so much in each, and writes [{"room", "stack": [[file, line, function], ...]}, ...],
-root first, without spin_NAME itself."""
+Runs on every Python from 3.6 on, with the standard library alone. `python rooms.py SECONDS FILE`
+burns so much in each room, and writes [{"room", "stack": [[file, line, function], ...]}, ...], root
+first, without spin_NAME itself."""
 import asyncio
 import ctypes
 import functools

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Threads that stand where they are, and what Python itself says their stacks are.
 
-Runs on every Python from 3.6 on, with the standard library alone: `python threads.py FILE` writes {tid: [[file, line, function], ...]}, leaf first, and stays."""
+Runs on every Python from 3.6 on, with the standard library alone. `python threads.py FILE` writes
+{tid: [[file, line, function], ...]}, leaf first, and stays."""
 import asyncio
 import ctypes
 import json
