@@ -58,9 +58,11 @@ endif
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 .SECONDEXPANSION:
-.PHONY: all help deps demo test check check-all check-vm tests lint bench install deb clean fuzz format
+.PHONY: all help deps demo test check check-all check-vm tests lint bench install deb clean fuzz
+.PHONY: format
 
-# A library is a folder of common/ and becomes an archive; a tool's archive holds all but its main.c.
+# A library is a folder of common/ and becomes an archive; a tool's archive holds all but its
+# main.c.
 #   NAME_SRCS  its sources
 #   NAME_USES  the libraries that it may include and link, in the order of linking
 #   NAME_LIBS  what it links of the system's libraries
@@ -72,7 +74,8 @@ PROGRAMS  :=
 
 include $(wildcard common/module.mk bpf/module.mk tools/*/module.mk)
 $(foreach l,$(LIBRARIES),$(eval $(l)_SRCS := $(shell find common/$(l) -name '*.c')))
-$(foreach t,$(TOOLS),$(eval $(t)_SRCS := $(filter-out %/main.c,$(shell find tools/$(t) -name '*.c'))))
+$(foreach t,$(TOOLS),\
+	$(eval $(t)_SRCS := $(filter-out %/main.c,$(shell find tools/$(t) -name '*.c'))))
 # Link options for functions that a test replaces.
 wrap      = $(foreach f,$(1),-Wl,--wrap=$(f))
 include $(wildcard tests/*/module.mk)
@@ -92,8 +95,10 @@ all: $(PROGS)
 help:
 	@echo "make            build into $(B)"
 	@echo "make deps       install what is missing, from Debian"
-	@echo "make demo       profile this host for some seconds, write flame.html, print the hottest functions"
-	@echo "make test       unit tests, replays and tests without live sampling: what a change asks for"
+	@echo "make demo       profile this host for some seconds, write flame.html, and print the"
+	@echo "                hottest functions"
+	@echo "make test       unit tests, replays and tests without live sampling: to run after a"
+	@echo "                change"
 	@echo "make check      every test, but a few that take long"
 	@echo "make check-all  these, too, and single steps in programs of many languages"
 	@echo "make check-vm   what runs on Debian's kernels from 5.10 on, in an emulated machine"
@@ -146,9 +151,12 @@ uses:
 	@$(foreach l,$(LIBRARIES),echo '$(l) common/$(l) $($(l)_USES:%=common/%)';)
 	@$(foreach t,$(TOOLS),echo '$(t) tools/$(t) $($(t)_USES:%=common/%)';)
 
-# BPF objects and their skeletons. Only the kernel types that are used are declared by hand (CO-RE), so no vmlinux.h.
-COMPILE_BPF = $(CLANG) -target bpf -mcpu=v3 -O2 -g -Wall -Wextra -Wno-unused-parameter -Werror -I. -D__TARGET_ARCH_x86 -D__x86_64__ \
-              -idirafter /usr/include/$(shell $(CC) -print-multiarch) -c $< -o $@.tmp && llvm-strip -g $@.tmp && mv $@.tmp $@
+# BPF objects and their skeletons. Only the kernel types that are used are declared by hand (CO-RE),
+# so no vmlinux.h.
+COMPILE_BPF = $(CLANG) -target bpf -mcpu=v3 -O2 -g -Wall -Wextra -Wno-unused-parameter -Werror \
+              -I. -D__TARGET_ARCH_x86 -D__x86_64__ \
+              -idirafter /usr/include/$(shell $(CC) -print-multiarch) -c $< -o $@.tmp && \
+              llvm-strip -g $@.tmp && mv $@.tmp $@
 
 $(B)/gen/%.bpf.o: bpf/%.bpf.c $(wildcard bpf/*.h bpf/*.def)
 	@mkdir -p $(@D)
@@ -161,7 +169,8 @@ $(B)/gen/%.skel.h: $(B)/gen/%.bpf.o
 
 # Needs that no compiler would name: said once, with the remedy, instead of a page of errors.
 NEEDS := $(CLANG) llvm-strip protoc-c
-MISSING := $(foreach n,$(NEEDS),$(if $(shell command -v $(n) 2>/dev/null),,$(n))) $(if $(BPFTOOL),,bpftool)
+MISSING := $(foreach n,$(NEEDS),$(if $(shell command -v $(n) 2>/dev/null),,$(n))) \
+           $(if $(BPFTOOL),,bpftool)
 ifneq ($(strip $(MISSING)),)
 ifneq ($(filter-out deps demo test check check-all check-vm clean help,$(or $(MAKECMDGOALS),all)),)
 $(error missing: $(strip $(MISSING)). `make deps` installs everything from Debian)
@@ -173,8 +182,8 @@ deps:
 
 tests: $(PROGS) $(PROGRAMS:%=$(B)/%)
 
-# A unit test or a replay that passed leaves a stamp, and runs again when something that it depends on
-# has changed. Its log lies beside the stamp.
+# A unit test or a replay that passed leaves a stamp, and runs again when something that it depends
+# on has changed. Its log lies beside the stamp.
 STAMPS := $(patsubst %,$(B)/passed/%,$(UNITS) $(FUZZERS))
 $(B)/passed/unit/%: $(B)/unit/% $(shell find tests/data -type f) tests/once.sh
 	@tests/once.sh $@ $< -j1
@@ -210,27 +219,37 @@ check-vm:
 	@$(MAKE) --no-print-directory tests
 	@PROFPIPE_BUILD=$(B) $(PYTHON) -m pytest -q -rP --tb=short tests/e2e/test_vm.py
 
-# A load of its own, so that a quiet machine shows something: this very tree, compiled, and xz over what came of it.
+# The load makes sure that a quiet machine shows something: it compiles this very tree, and then
+# compresses the result.
 DEMO_SECONDS ?= 5
 demo:
 	@packaging/deps.sh
 	@$(MAKE) --no-print-directory all
-	@setsid sh -c '$(MAKE) -s -B B=build/demo build/demo/prof-deltas; tar c build | xz -T0' >/dev/null 2>&1 & load=$$!; \
+	@setsid sh -c '$(MAKE) -s -B B=build/demo build/demo/prof-deltas; tar c build | xz -T0' \
+	        >/dev/null 2>&1 & load=$$!; \
 	 $(B)/profpipe record -d $(DEMO_SECONDS) -o flame.html; status=$$?; \
 	 kill -- -$$load 2>/dev/null; wait $$load 2>/dev/null; rm -rf build/demo; \
-	 [ $$status -eq 0 ] && echo "the flame graph is in flame.html: open it in any browser"; exit $$status
+	 [ $$status -eq 0 ] && echo "the flame graph is in flame.html: open it in any browser"; \
+	 exit $$status
 
 install: all
-	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBEXECDIR) $(DESTDIR)$(MANDIR)/man1 $(DESTDIR)$(DOCDIR)/docs
+	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBEXECDIR) $(DESTDIR)$(MANDIR)/man1
+	install -d $(DESTDIR)$(DOCDIR)/docs
 	install -m 755 $(B)/profpipe $(DESTDIR)$(BINDIR)/
 	install -m 755 $(filter-out $(B)/profpipe,$(PROGS)) $(DESTDIR)$(LIBEXECDIR)/
-	for t in $(filter-out profpipe,$(TOOLS)); do ln -sf $(LIBEXECDIR)/$$t $(DESTDIR)$(BINDIR)/$$t; done
+	for t in $(filter-out profpipe,$(TOOLS)); do \
+	        ln -sf $(LIBEXECDIR)/$$t $(DESTDIR)$(BINDIR)/$$t; \
+	done
 	install -m 644 $(wildcard docs/*.1) $(DESTDIR)$(MANDIR)/man1/
 	install -m 644 README.md HACKING.md LICENSE $(DESTDIR)$(DOCDIR)/
 	install -m 644 $(wildcard docs/*.md docs/*.png) $(DESTDIR)$(DOCDIR)/docs/
 	install -d $(DESTDIR)$(SYSTEMDDIR) $(DESTDIR)$(SYSUSERSDIR)
-	install -m 644 packaging/systemd/profpipe.target packaging/systemd/profpipe.slice $(DESTDIR)$(SYSTEMDDIR)/
-	for u in $(UNITFILES); do sed 's,@LIBEXECDIR@,$(LIBEXECDIR),' packaging/systemd/$$u >$(DESTDIR)$(SYSTEMDDIR)/$$u || exit 1; done
+	install -m 644 packaging/systemd/profpipe.target $(DESTDIR)$(SYSTEMDDIR)/
+	install -m 644 packaging/systemd/profpipe.slice $(DESTDIR)$(SYSTEMDDIR)/
+	for u in $(UNITFILES); do \
+	        sed 's,@LIBEXECDIR@,$(LIBEXECDIR),' packaging/systemd/$$u \
+	                >$(DESTDIR)$(SYSTEMDDIR)/$$u || exit 1; \
+	done
 	chmod 644 $(UNITFILES:%=$(DESTDIR)$(SYSTEMDDIR)/%)
 	install -m 644 packaging/systemd/profpipe.sysusers $(DESTDIR)$(SYSUSERSDIR)/profpipe.conf
 
@@ -238,7 +257,8 @@ install: all
 deb: all
 	@packaging/deps.sh deb
 	rm -rf build/deb && mkdir -p build/deb
-	DEB_RULES_REQUIRES_ROOT=no TREE=$(B) debian/rules binary >build/deb/log 2>&1 || { cat build/deb/log; exit 1; }
+	DEB_RULES_REQUIRES_ROOT=no TREE=$(B) debian/rules binary >build/deb/log 2>&1 || \
+	        { cat build/deb/log; exit 1; }
 	DEB_RULES_REQUIRES_ROOT=no debian/rules clean >>build/deb/log 2>&1
 	@ls build/deb/*.deb
 
@@ -254,7 +274,8 @@ bench: all
 	@packaging/deps.sh test
 	@$(MAKE) --no-print-directory tests
 	@PROFPIPE_BUILD=$(B) $(PYTHON) tests/bench/bench.py
-	@PROFPIPE_BUILD=$(B) $(PYTHON) tests/bench/ceiling.py --seconds 8 --scale 0.3 executables mappings shorts deep jit
+	@PROFPIPE_BUILD=$(B) $(PYTHON) tests/bench/ceiling.py --seconds 8 --scale 0.3 \
+	        executables mappings shorts deep jit
 
 clean:
 	rm -rf build

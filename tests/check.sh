@@ -1,14 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Runs the tests of build/release and, of build/asan, the unit tests and replays. It ends with the
-# slowest tests and one line, "N passed, N failed", and fails if one failed, was skipped, or none ran.
+# slowest tests and one line, "N passed, N failed". It fails if a test failed, was skipped, or none
+# ran.
 #   tests/check.sh quick   unit tests, replays, and tests that need no live sampling
 #   tests/check.sh all     all but those that are marked `all`
 #   tests/check.sh rest    those that are marked `all`
 #
-# What does not mind company runs side by side: unit tests, replays and most of the whole-tool tests,
-# several at a time, since they mostly wait. Then come the emulated kernels, two at a time, and last,
-# one by one, the tests that are marked `alone`.
+# Tests that do not mind company run side by side: unit tests, replays and most of the whole-tool
+# tests, several at a time, since they mostly wait. Then come the emulated kernels, two at a time,
+# and last, one by one, the tests that are marked `alone`.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 what=${1:-all}
@@ -22,7 +23,8 @@ passed=0 failed=0
 lane() {
 	local name=$1
 	shift
-	PROFPIPE_DURATIONS=$logs/durations timeout 3600 /usr/bin/python3 -m pytest -q -rA --tb=short tests/e2e \
+	PROFPIPE_DURATIONS=$logs/durations \
+		timeout 3600 /usr/bin/python3 -m pytest -q -rA --tb=short tests/e2e \
 		"$@" >"$logs/$name.log" 2>&1
 	cat "$logs/$name.log"
 }
@@ -32,7 +34,8 @@ count() {
 	local line ok bad
 	line=$(tail -n 1 "$logs/$1.log")
 	ok=$(grep -oE '[0-9]+ passed' <<<"$line" | grep -oE '[0-9]+')
-	bad=$(grep -oE '[0-9]+ (failed|error|skipped|xfailed|xpassed)' <<<"$line" | awk '{ n += $1 } END { print n + 0 }')
+	bad=$(grep -oE '[0-9]+ (failed|error|skipped|xfailed|xpassed)' <<<"$line" |
+		awk '{ n += $1 } END { print n + 0 }')
 	passed=$((passed + ${ok:-0})) failed=$((failed + bad))
 	if [ "${ok:-0}" -eq 0 ]; then
 		failed=$((failed + 1))

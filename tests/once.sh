@@ -17,11 +17,14 @@ status=$?
 seconds=$(printf %.1f "$(echo "$(date +%s.%N) - $began" | bc)")
 case $program in
 */unit/*)
-	line=$(sed -nE 's/.*Tested: *([0-9]+).*Passing: *([0-9]+).*Failing: *([0-9]+).*Crashing: *([0-9]+).*/\1 \2 \3 \4/p' "$stamp.log" | tail -n 1)
+	counts='.*Tested: *([0-9]+).*Passing: *([0-9]+).*Failing: *([0-9]+).*Crashing: *([0-9]+).*'
+	line=$(sed -nE "s/$counts/\\1 \\2 \\3 \\4/p" "$stamp.log" | tail -n 1)
 	read -r tested passed failed crashed <<<"${line:-0 0 1 0}"
 	failed=$((failed + crashed))
 	# A runner that died, or ran nothing, is a failure of its own.
-	if [ $status -ne 0 ] && [ $failed -eq 0 ] || [ "$tested" -eq 0 ]; then failed=$((failed + 1)); fi
+	if [ $status -ne 0 ] && [ $failed -eq 0 ] || [ "$tested" -eq 0 ]; then
+		failed=$((failed + 1))
+	fi
 	echo "$program: $passed of $tested" ;;
 *)
 	passed=1 failed=0

@@ -24,10 +24,10 @@ inner()
 
 
 def settings(unit):
-    """A unit's settings as lists of words; what is said twice is joined, and an empty one is an
-    empty list."""
+    """A unit's settings as lists of words. A setting that stands twice is joined, and an empty one
+    is an empty list."""
     found = {}
-    for key, value in re.findall(r"^(\w+)=(.*)$", unit, re.M):
+    for key, value in re.findall(r"^(\w+)=(.*)$", unit.replace("\\\n", " "), re.M):
         found.setdefault(key, []).extend(value.split())
     return found
 
@@ -66,7 +66,9 @@ def containers(pod):
 def file_caps():
     """Those that prof-bpf's file has in the image, as setcap takes them."""
     with open(f"{TOP}/packaging/container/Containerfile") as f:
-        return re.search(r"setcap (\S+) /usr/libexec/profpipe/prof-bpf$", f.read(), re.M)[1]
+        first, rest = re.search(r"caps=(\S+) && \\\n +setcap \$caps(\S+) "
+                                r"/usr/libexec/profpipe/prof-bpf$", f.read(), re.M).groups()
+        return first + rest
 
 
 @pytest.fixture(scope="module")
@@ -442,8 +444,8 @@ def test_the_package_is_built_with_what_the_build_needs():
     with open(f"{TOP}/packaging/deps.sh") as f:
         build = set(re.search(r'^build="(.*?)"', f.read(), re.M | re.S)[1].split())
     with open(f"{TOP}/debian/control") as f:
-        control = re.search(r"^Build-Depends: (.*)$", f.read(), re.M)[1]
-    listed = {re.sub(r" .*", "", p) for p in control.split(", ")}
+        control = re.search(r"^Build-Depends: (.*(?:\n .*)*)$", f.read(), re.M)[1]
+    listed = {re.sub(r" .*", "", p) for p in re.split(r",\s+", control)}
     # The compiler, make and libc's headers are there wherever packages are built.
     assert listed - {"debhelper-compat"} == build - {"gcc", "make"}
 

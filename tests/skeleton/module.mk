@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# The skeleton of a runtime, in tools of its own under toy/: the files that read bpf/runtimes.def are
-# compiled again with the toy's line in it; the rest is the product's.
+# The skeleton of a runtime, in tools of its own under toy/: the files that read bpf/runtimes.def
+# are compiled again with the toy's line in it; the rest is the product's.
 TOY      := $(B)/toy
 TOY_prof-bpf  := tools/prof-bpf/peers/requests.c tools/prof-bpf/kernel/runtimes.c
 TOY_prof-symd := common/names/runtime/runtime.c tests/skeleton/toy.c

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# tests/unit/PART/NOUN.c becomes unit/PART/NOUN and links PART, a library or a tool, with all that it
-# uses. Only what differs stands here.
+# tests/unit/PART/NOUN.c becomes unit/PART/NOUN and links PART, a library or a tool, with all that
+# it uses. Only what differs stands here.
 UNITS    := $(patsubst tests/%.c,%,$(wildcard tests/unit/*/*.c))
 PROGRAMS += $(UNITS)
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# page/ makes the page from page.html, style.css, flame.js and Debian's d3 (libjs-d3), which is never
-# copied here.
+# page/ makes the page from page.html, style.css, flame.js and Debian's d3 (libjs-d3), which is
+# never copied here.
 export_GEN   := $(B)/gen/tools/prof-export
 D3           ?= /usr/share/javascript/d3/d3.min.js
 

@@ -8,7 +8,10 @@
 struct generator {
 	struct promise_type {
 		int value;
-		generator get_return_object() { return { std::coroutine_handle<promise_type>::from_promise(*this) }; }
+		generator get_return_object()
+		{
+			return { std::coroutine_handle<promise_type>::from_promise(*this) };
+		}
 		std::suspend_always initial_suspend() { return {}; }
 		std::suspend_always final_suspend() noexcept { return {}; }
 		std::suspend_always yield_value(int v) { value = v; return {}; }

@@ -25,7 +25,10 @@ struct shape {
 struct square : shape {
 	double side;
 	explicit square(double s) : side(s) {}
-	double area(int depth) const override { return depth ? area(depth - 1) + side : side * side; }
+	double area(int depth) const override
+	{
+		return depth ? area(depth - 1) + side : side * side;
+	}
 };
 
 static int thrower(int depth)

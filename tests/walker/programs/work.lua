@@ -9,6 +9,8 @@ for round = 1, 1e9 do
 	local _, e = pcall(thrower, 5)
 	local c = coroutine.wrap(function() for i = 1, 5 do coroutine.yield(fib(i)) end end)
 	for i = 1, 5 do sum = sum + c() end
-	sum = sum + #e + #string.gsub(table.concat(v, ","), "(%d)(%d)", function(a, b) return b .. a end) + fib(8)
+	local list, swap = table.concat(v, ","), function(a, b) return b .. a end
+	local digits = string.gsub(list, "(%d)(%d)", swap)
+	sum = sum + #e + #digits + fib(8)
 end
 print(sum)

@@ -10,5 +10,6 @@ while (true) {
 	try { thrower(5); } catch (Exception $e) { $sum += strlen($e->getMessage()); }
 	$f = new Fiber(function () { foreach (range(0, 3) as $i) Fiber::suspend(fib($i)); });
 	for ($v = $f->start(); !$f->isTerminated(); $v = $f->resume()) $sum += $v;
-	$sum += strlen(preg_replace_callback('/(\d)(\d)/', fn($m) => $m[2] . $m[1], implode(",", $h))) + fib(6);
+	$digits = preg_replace_callback('/(\d)(\d)/', fn($m) => $m[2] . $m[1], implode(",", $h));
+	$sum += strlen($digits) + fib(6);
 }

@@ -6,7 +6,9 @@ use std::panic;
 trait Shape { fn area(&self, depth: u32) -> f64; }
 struct Square(f64);
 impl Shape for Square {
-    fn area(&self, depth: u32) -> f64 { if depth == 0 { self.0 * self.0 } else { self.area(depth - 1) + 1.0 } }
+    fn area(&self, depth: u32) -> f64 {
+        if depth == 0 { self.0 * self.0 } else { self.area(depth - 1) + 1.0 }
+    }
 }
 
 fn fib(n: u32) -> u32 { if n < 2 { n } else { fib(n - 1) + fib(n - 2) } }
@@ -28,7 +30,8 @@ fn main() {
         let mut v: Vec<_> = m.keys().map(|k| k.to_string()).collect();
         v.sort_by(|a, b| b.cmp(a));
         let shapes: Vec<Box<dyn Shape>> = vec![Box::new(Square(2.0)), Box::new(Square(3.0))];
-        sum += shapes.iter().map(|s| s.area(5) as usize).sum::<usize>() + fib(10) as usize + v[3].len() + h.len();
+        sum += shapes.iter().map(|s| s.area(5) as usize).sum::<usize>();
+        sum += fib(10) as usize + v[3].len() + h.len();
         sum += panic::catch_unwind(|| thrower(5)).unwrap_or(round & 1);
     }
     println!("{}", sum);

@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-fib() { if (($1 < 2)); then r=$1; else local a; fib $(($1 - 1)); a=$r; fib $(($1 - 2)); r=$((a + r)); fi; }
+fib() {
+	if (($1 < 2)); then r=$1; return; fi
+	local a
+	fib $(($1 - 1)); a=$r
+	fib $(($1 - 2)); r=$((a + r))
+}
 sum=0
 trap 'sum=$((sum + 1))' USR1
 while :; do

@@ -8,5 +8,6 @@ while 1 {
 	for {set i 0} {$i < 30} {incr i} { lappend v [expr {$i * 7919 % 1009}] }
 	set v [lsort -command by $v]
 	catch { thrower 5 } e
-	incr sum [expr {[fib 6] + [string length $e] + [string length [regsub -all {(\d)(\d)} $v {\2\1}]]}]
+	set digits [regsub -all {(\d)(\d)} $v {\2\1}]
+	incr sum [expr {[fib 6] + [string length $e] + [string length $digits]}]
 }
