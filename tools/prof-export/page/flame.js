@@ -1,21 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page's script. Names are strangers' bytes: they go into the page as text only. The state that a user chooses is in the address, after #:
-//   view=flame|icicle|table  process=NAME|PID  thread=NAME|TID  search=REGEX  node=N | zoom=NAME  sort=self|total|name  theme=light|dark
+// The page's script. Names are strangers' bytes: they go into the page as text only. The state that
+// a user chooses is in the address, after #:
+//   view=flame|icicle|table  process=NAME|PID  thread=NAME|TID  search=REGEX  node=N | zoom=NAME
+//   sort=self|total|name  theme=light|dark
 (function () {
 "use strict";
 
 var $ = function (id) { return document.getElementById(id); };
 var element = $("profile"), data = JSON.parse(element.textContent);
 element.textContent = "";	// tens of megabytes in a large profile
-var S = data.strings, F = data.frames, P = data.processes, T = data.threads, R = data.rows, H = data.header;
+var S = data.strings, F = data.frames, P = data.processes, T = data.threads, R = data.rows;
+var H = data.header;
 var NATIVE = 0, KERNEL = 1, TRUNCATED = 2, INLINED = 3, UNNAMED = 4, PROCESS = 5, INTERPRETED = 6;
 var ROW = 18, THIN = 0.5, FONT_SIZE = 12;
-var count = d3.format(","), percent = function (part, whole) { return (whole ? 100 * part / whole : 0).toFixed(2) + " %"; };
+var count = d3.format(",");
+var percent = function (part, whole) {
+	return (whole ? 100 * part / whole : 0).toFixed(2) + " %";
+};
 
 // --- the tree: node 0 is everything; a node's number is higher than its parent's ---
 
 var N = data.nodes.up.length + 1;
-var frameOf = new Int32Array(N), parent = new Int32Array(N), depth = new Int32Array(N), child = new Int32Array(N), sibling = new Int32Array(N);
+var frameOf = new Int32Array(N), parent = new Int32Array(N), depth = new Int32Array(N);
+var child = new Int32Array(N), sibling = new Int32Array(N);
 (function () {
 	var path = [0], last = new Int32Array(N), up = data.nodes.up, frame = data.nodes.frame;
 	frameOf[0] = -1;
@@ -36,13 +43,20 @@ var frameOf = new Int32Array(N), parent = new Int32Array(N), depth = new Int32Ar
 	data.nodes = null;
 })();
 
-var ran = function (frame) { return F.at[frame] ? ":" + F.at[frame] : ""; };	// the line that ran, where lines are kept
-var nameOf = function (node) { return node ? S[F.name[frameOf[node]]] + ran(frameOf[node]) : "all"; };
+// The line that ran, where lines are kept.
+var ran = function (frame) { return F.at[frame] ? ":" + F.at[frame] : ""; };
+var nameOf = function (node) {
+	return node ? S[F.name[frameOf[node]]] + ran(frameOf[node]) : "all";
+};
 var kindOf = function (node) { return node ? F.kind[frameOf[node]] : PROCESS; };
 
 // --- what is chosen ---
 
-var state = {}, defaults = { view: "flame", process: "", thread: "", search: "", node: "", zoom: "", sort: "self", theme: "" };
+var state = {};
+var defaults = {
+	view: "flame", process: "", thread: "", search: "", node: "", zoom: "", sort: "self",
+	theme: ""
+};
 
 function readAddress() {
 	var s = Object.assign({}, defaults);
@@ -66,7 +80,11 @@ function readAddress() {
 }
 
 function address(s) {
-	return "#" + Object.keys(defaults).filter(function (k) { return s[k] !== defaults[k]; }).map(function (k) { return k + "=" + encodeURIComponent(s[k]); }).join("&");
+	return "#" + Object.keys(defaults).filter(function (k) {
+		return s[k] !== defaults[k];
+	}).map(function (k) {
+		return k + "=" + encodeURIComponent(s[k]);
+	}).join("&");
 }
 
 // Where one can go back to it, a change is a step of the browser's history.
@@ -90,12 +108,16 @@ function choose(change, step) {
 
 var self = new Float64Array(N), total = new Float64Array(N), whole = 0, maxDepth = 0;
 
+function isProcess(p) {
+	return !state.process || S[P.name[p]] === state.process ||
+		String(P.pid[p]) === state.process;
+}
+
 function chosenThreads() {
 	var keep = new Uint8Array(T.tid.length);
 	for (var i = 0; i < keep.length; i++) {
-		var p = T.process[i];
-		keep[i] = (!state.process || S[P.name[p]] === state.process || String(P.pid[p]) === state.process) &&
-			(!state.thread || S[T.name[i]] === state.thread || String(T.tid[i]) === state.thread);
+		keep[i] = isProcess(T.process[i]) && (!state.thread ||
+			S[T.name[i]] === state.thread || String(T.tid[i]) === state.thread);
 	}
 	return keep;
 }
@@ -122,6 +144,10 @@ function countSamples() {
 
 var matchesString = null, matchesFrame = new Uint8Array(F.name.length);
 
+function literal(text) {
+	return text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
+}
+
 function search() {
 	var input = $("search"), test = null, sum = 0, best = 0, i;
 	var foldCase = state.search === state.search.toLowerCase() ? "i" : "";
@@ -130,7 +156,7 @@ function search() {
 		try {
 			test = new RegExp(state.search, foldCase);
 		} catch (e) {	// as it stands, then
-			test = new RegExp(state.search.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"), foldCase);
+			test = new RegExp(literal(state.search), foldCase);
 			input.setAttribute("aria-invalid", "true");
 		}
 	}
@@ -151,7 +177,8 @@ function search() {
 	}
 	if (document.activeElement !== input || input.value.trim() !== state.search)
 		input.value = state.search;
-	$("matched").textContent = test ? percent(sum, whole) + " matched (" + count(sum) + " samples)" : "";
+	$("matched").textContent = !test ? "" :
+		percent(sum, whole) + " matched (" + count(sum) + " samples)";
 	search.best = best;
 }
 
@@ -181,7 +208,8 @@ function layOut(width) {
 		if (!children.length)
 			continue;
 		children.sort(byTotal);
-		var d = depth[node] + 1, level = levels[d] || (levels[d] = { nodes: [], from: [], to: [] });
+		var d = depth[node] + 1;
+		var level = levels[d] || (levels[d] = { nodes: [], from: [], to: [] });
 		var later = [];
 		for (i = 0; i < children.length; i++) {
 			var to = x + total[children[i]] / total[zoomed];
@@ -200,13 +228,25 @@ function layOut(width) {
 // --- colours ---
 
 var palettes = {
-	light: { hue: [[58, 92], [236, 250], [5, 5], [112, 132], [0, 0], [270, 270], [178, 204]], chroma: [46, 26, 52, 38, 0, 4, 32], light: [80, 79, 70, 81, 84, 88, 79], ink: "#1c1e21", faded: "#e7e8ea", fadedInk: "#787d85", match: "#7b3ff2", matchInk: "#ffffff", gap: "#ffffff" },
-	dark: { hue: [[52, 80], [240, 256], [12, 12], [118, 140], [0, 0], [270, 270], [182, 208]], chroma: [36, 26, 46, 28, 0, 6, 26], light: [45, 43, 44, 43, 36, 32, 44], ink: "#f2f3f5", faded: "#2a2d32", fadedInk: "#868c95", match: "#a684ff", matchInk: "#14101f", gap: "#1d2024" }
+	light: {
+		hue: [[58, 92], [236, 250], [5, 5], [112, 132], [0, 0], [270, 270], [178, 204]],
+		chroma: [46, 26, 52, 38, 0, 4, 32], light: [80, 79, 70, 81, 84, 88, 79],
+		ink: "#1c1e21", faded: "#e7e8ea", fadedInk: "#787d85", match: "#7b3ff2",
+		matchInk: "#ffffff", gap: "#ffffff"
+	},
+	dark: {
+		hue: [[52, 80], [240, 256], [12, 12], [118, 140], [0, 0], [270, 270], [182, 208]],
+		chroma: [36, 26, 46, 28, 0, 6, 26], light: [45, 43, 44, 43, 36, 32, 44],
+		ink: "#f2f3f5", faded: "#2a2d32", fadedInk: "#868c95", match: "#a684ff",
+		matchInk: "#14101f", gap: "#1d2024"
+	}
 };
 var palette = palettes.light, colours = [];
 
+var darkSystem = matchMedia("(prefers-color-scheme: dark)");
+
 function isDark() {
-	return state.theme ? state.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+	return state.theme ? state.theme === "dark" : darkSystem.matches;
 }
 
 function hash(s) {
@@ -217,22 +257,27 @@ function hash(s) {
 }
 
 function colour(kind, at) {
-	var hue = palette.hue[kind];
-	return d3.hcl(hue[0] + (hue[1] - hue[0]) * at, palette.chroma[kind], palette.light[kind] + 5 * (at - 0.5)).toString();
+	var hue = palette.hue[kind], light = palette.light[kind] + 5 * (at - 0.5);
+	return d3.hcl(hue[0] + (hue[1] - hue[0]) * at, palette.chroma[kind], light).toString();
 }
 
-// One shade for all of a binary's functions would hide their borders, one for each is noise: mostly the binary, a little the name.
+// Mostly by the binary, a little by the name: one shade for all of a binary's functions would hide
+// their borders, and one for each function is noise.
 function frameColour(frame) {
-	if (!colours[frame])
-		colours[frame] = colour(F.kind[frame], 0.7 * hash(S[F.binary[frame]]) + 0.3 * hash(S[F.name[frame]]));
+	if (!colours[frame]) {
+		var binary = hash(S[F.binary[frame]]), name = hash(S[F.name[frame]]);
+		colours[frame] = colour(F.kind[frame], 0.7 * binary + 0.3 * name);
+	}
 	return colours[frame];
 }
 
 // --- drawing ---
 
-var graph = $("graph"), extent = $("extent"), canvas = $("canvas"), context = canvas.getContext("2d");
+var graph = $("graph"), extent = $("extent"), canvas = $("canvas");
+var context = canvas.getContext("2d");
 var x = d3.scale.linear(), charWidth = 7, ratio = 1, graphHeight = 0, flameUp = true;
-var font = FONT_SIZE + "px " + getComputedStyle(document.documentElement).getPropertyValue("--mono");
+var mono = getComputedStyle(document.documentElement).getPropertyValue("--mono");
+var font = FONT_SIZE + "px " + mono;
 
 function rowTop(d) {
 	return flameUp ? graphHeight - (d + 1) * ROW : d * ROW;
@@ -262,39 +307,43 @@ function fits(name, width) {
 	return n >= name.length ? name : n < 3 ? "" : name.slice(0, n - 1) + "…";
 }
 
+function drawNode(level, i, d, y) {
+	var node = level.nodes[i], frame = frameOf[node], searching = !!matchesString;
+	var from = x(level.from[i]), width = x(level.to[i]) - from;
+	var matched = searching && node && matchesFrame[frame], faded = searching && !matched;
+	context.globalAlpha = d < depth[zoomed] ? 0.55 : 1;
+	context.fillStyle = matched ? palette.match : faded ? palette.faded :
+		node ? frameColour(frame) : colour(PROCESS, 0.5);
+	context.fillRect(from, y + 0.5, Math.max(width - (width > 3 ? 1 : 0), THIN), ROW - 1);
+	if (!faded && !matched && kindOf(node) === TRUNCATED && width > 4)
+		hatch(from, y + 0.5, width - 1, ROW - 1);
+	if (d === cursorDepth && node === cursor) {
+		context.strokeStyle = palette.ink;
+		context.lineWidth = 2;
+		context.strokeRect(from + 1, y + 1.5, Math.max(width - 3, 1), ROW - 3);
+	}
+	if (width < 24)
+		return;
+	var label = fits(node ? nameOf(node) : "all: " + count(whole) + " samples", width);
+	if (label) {
+		context.fillStyle = matched ? palette.matchInk :
+			faded ? palette.fadedInk : palette.ink;
+		context.fillText(label, from + 4, y + ROW / 2 + 0.5, width - 5);
+	}
+}
+
 function draw() {
-	var top = graph.scrollTop, height = graph.clientHeight, searching = !!matchesString;
+	var top = graph.scrollTop, height = graph.clientHeight;
 	context.setTransform(ratio, 0, 0, ratio, 0, 0);
 	context.clearRect(0, 0, canvas.width, canvas.height);
 	context.font = font;
 	context.textBaseline = "middle";
 	var a = levelAt(top), b = levelAt(top + height);
-	for (var d = Math.max(0, Math.min(a, b)); d <= Math.min(levels.length - 1, Math.max(a, b)); d++) {
+	var first = Math.max(0, Math.min(a, b)), last = Math.min(levels.length - 1, Math.max(a, b));
+	for (var d = first; d <= last; d++) {
 		var level = levels[d], y = rowTop(d) - top;
-		if (!level)
-			continue;
-		for (var i = 0; i < level.nodes.length; i++) {
-			var node = level.nodes[i], frame = frameOf[node], from = x(level.from[i]), width = x(level.to[i]) - from;
-			var above = d < depth[zoomed], matched = searching && node && matchesFrame[frame];
-			var faded = searching ? !matched : false;
-			context.globalAlpha = above ? 0.55 : 1;
-			context.fillStyle = matched ? palette.match : faded ? palette.faded : node ? frameColour(frame) : colour(PROCESS, 0.5);
-			context.fillRect(from, y + 0.5, Math.max(width - (width > 3 ? 1 : 0), THIN), ROW - 1);
-			if (!faded && !matched && kindOf(node) === TRUNCATED && width > 4)
-				hatch(from, y + 0.5, width - 1, ROW - 1);
-			if (d === cursorDepth && node === cursor) {
-				context.strokeStyle = palette.ink;
-				context.lineWidth = 2;
-				context.strokeRect(from + 1, y + 1.5, Math.max(width - 3, 1), ROW - 3);
-			}
-			if (width < 24)
-				continue;
-			var label = fits(node ? nameOf(node) : "all: " + count(whole) + " samples", width);
-			if (label) {
-				context.fillStyle = matched ? palette.matchInk : faded ? palette.fadedInk : palette.ink;
-				context.fillText(label, from + 4, y + ROW / 2 + 0.5, width - 5);
-			}
-		}
+		for (var i = 0; level && i < level.nodes.length; i++)
+			drawNode(level, i, d, y);
 	}
 	context.globalAlpha = 1;
 }
@@ -342,15 +391,19 @@ function reveal(d, always) {
 
 function facts(node) {
 	var frame = frameOf[node], list = [];
-	list.push(count(total[node]) + " samples, " + percent(total[node], whole) + (self[node] ? "; self " + count(self[node]) + ", " + percent(self[node], whole) : ""));
+	var own = !self[node] ? "" :
+		"; self " + count(self[node]) + ", " + percent(self[node], whole);
+	list.push(count(total[node]) + " samples, " + percent(total[node], whole) + own);
 	if (node && zoomed && total[node] <= total[zoomed])
 		list.push(percent(total[node], total[zoomed]) + " of what is zoomed to");
 	if (node && S[F.source[frame]])
 		list.push(S[F.source[frame]] + (F.line[frame] ? ":" + F.line[frame] : ""));
 	if (node && S[F.where[frame]])
 		list.push(S[F.where[frame]]);	// in a function without a name
+	var how = F.kind[frame] === TRUNCATED ? "the walk ended in " :
+		F.kind[frame] === INLINED ? "inlined in " : "";
 	if (node && S[F.binary[frame]])
-		list.push((F.kind[frame] === TRUNCATED ? "the walk ended in " : F.kind[frame] === INLINED ? "inlined in " : "") + S[F.binary[frame]]);
+		list.push(how + S[F.binary[frame]]);
 	return list;
 }
 
@@ -363,7 +416,8 @@ function describe(node) {
 }
 
 function nodeAt(event) {
-	var box = canvas.getBoundingClientRect(), d = levelAt(event.clientY - box.top + graph.scrollTop), level = levels[d];
+	var box = canvas.getBoundingClientRect();
+	var level = levels[levelAt(event.clientY - box.top + graph.scrollTop)];
 	if (!level)
 		return -1;
 	var at = x.invert(event.clientX - box.left), i = d3.bisectRight(level.from, at) - 1;
@@ -376,7 +430,9 @@ function showTip(node, event) {
 	if (node < 0)
 		return;
 	box.append("b").text(nameOf(node));
-	facts(node).forEach(function (line) { box.append("div").attr("class", "soft").text(line); });
+	facts(node).forEach(function (line) {
+		box.append("div").attr("class", "soft").text(line);
+	});
 	var left = event.clientX + 14, top = event.clientY + 16;
 	if (left + tip.offsetWidth > innerWidth - 8)
 		left = Math.max(8, innerWidth - 8 - tip.offsetWidth);
@@ -402,7 +458,8 @@ function showTrail() {
 			box.append("span").text(" … ");
 			return;
 		}
-		box.append("button").attr("type", "button").attr("title", nameOf(at)).attr("aria-current", at === zoomed ? "true" : null).text(nameOf(at))
+		box.append("button").attr("type", "button").attr("title", nameOf(at))
+			.attr("aria-current", at === zoomed ? "true" : null).text(nameOf(at))
 			.on("click", function () { zoom(at); });
 	});
 	$("reset").disabled = !zoomed;
@@ -417,7 +474,8 @@ function zoom(node) {
 var SHOWN = 500;
 
 function functions() {
-	var own = new Float64Array(S.length), all = new Float64Array(S.length), active = new Int32Array(S.length), frame = new Int32Array(S.length).fill(-1);
+	var own = new Float64Array(S.length), all = new Float64Array(S.length);
+	var active = new Int32Array(S.length), frame = new Int32Array(S.length).fill(-1);
 	var path = [], i;
 	for (i = 1; i < N; i++) {
 		if (!total[i])
@@ -447,33 +505,50 @@ function functions() {
 		return order || b.total - a.total || (a.name < b.name ? -1 : 1);
 	});
 	if (state.sort === "name")
-		list.sort(function (a, b) { return a.name < b.name ? -1 : a.name > b.name ? 1 : 0; });
+		list.sort(function (a, b) {
+			return a.name < b.name ? -1 : a.name > b.name ? 1 : 0;
+		});
 	return list;
+}
+
+function baseName(path) {
+	return path.replace(/.*\/(?=.)/, "");
 }
 
 function showTable() {
 	var list = functions(), shown = list.slice(0, SHOWN), cell;
 	d3.selectAll("#table th").attr("aria-sort", null);
 	d3.select("#table th button[data-sort=" + state.sort + "]").each(function () {
-		this.parentNode.setAttribute("aria-sort", state.sort === "name" ? "ascending" : "descending");
+		var order = state.sort === "name" ? "ascending" : "descending";
+		this.parentNode.setAttribute("aria-sort", order);
 	});
 	var rows = d3.select("#table tbody").selectAll("tr").data(shown);
 	var enter = rows.enter().append("tr");
-	["n self", "n total", "name", "binary", "source"].forEach(function (c) { enter.append("td").attr("class", c); });
+	["n self", "n total", "name", "binary", "source"].forEach(function (c) {
+		enter.append("td").attr("class", c);
+	});
 	enter.select("td.name").append("button").attr("type", "button");
 	rows.exit().remove();
 	["self", "total"].forEach(function (key) {
 		cell = rows.select("td." + key).text(function (d) { return count(d[key]) + " "; });
-		cell.append("span").attr("class", "share").text(function (d) { return (percent(d[key], whole)).padStart(9); });
+		cell.append("span").attr("class", "share").text(function (d) {
+			return percent(d[key], whole).padStart(9);
+		});
 	});
-	rows.select("td.name").attr("title", function (d) { return d.name; }).select("button").text(function (d) { return d.name; });
-	rows.select("td.binary").attr("title", function (d) { return S[F.binary[d.frame]]; }).text(function (d) { return S[F.binary[d.frame]].replace(/.*\/(?=.)/, ""); });
+	rows.select("td.name").attr("title", function (d) { return d.name; })
+		.select("button").text(function (d) { return d.name; });
+	rows.select("td.binary").attr("title", function (d) { return S[F.binary[d.frame]]; })
+		.text(function (d) { return baseName(S[F.binary[d.frame]]); });
 	rows.select("td.source").attr("title", function (d) { return S[F.source[d.frame]]; })
-		.text(function (d) { var s = S[F.source[d.frame]]; return s && s.replace(/.*\/(?=.)/, "") + (F.line[d.frame] ? ":" + F.line[d.frame] : ""); });
+		.text(function (d) {
+			var s = S[F.source[d.frame]], line = F.line[d.frame];
+			return s && baseName(s) + (line ? ":" + line : "");
+		});
 	rows.on("click", function (d) {
-		choose({ view: "flame", search: "^" + d.name.replace(/[.*+?^${}()|[\]\\]/g, "\\$&") + "$" }, true);
+		choose({ view: "flame", search: "^" + literal(d.name) + "$" }, true);
 	});
-	$("more").textContent = !list.length ? "No function matches." : list.length > SHOWN ? "and " + count(list.length - SHOWN) + " more; search narrows them down" : "";
+	$("more").textContent = !list.length ? "No function matches." : list.length <= SHOWN ? "" :
+		"and " + count(list.length - SHOWN) + " more; search narrows them down";
 }
 
 // --- selectors ---
@@ -486,7 +561,8 @@ function sums(of, n) {
 	return sum;
 }
 
-var byThread = sums(function (t) { return t; }, T.tid.length), byProcess = sums(function (t) { return T.process[t]; }, P.pid.length);
+var byThread = sums(function (t) { return t; }, T.tid.length);
+var byProcess = sums(function (t) { return T.process[t]; }, P.pid.length);
 var OPTIONS = 500;
 
 // Names first, each with all that bear it, then single ones, the busiest first.
@@ -503,13 +579,21 @@ function fillSelect(select, all, chosen, things) {
 		if (!options.length)
 			return;
 		options.sort(function (a, b) { return b.samples - a.samples; });
-		var g = list.append("optgroup").attr("label", label + (options.length > OPTIONS ? " (the busiest " + OPTIONS + ")" : ""));
+		var most = options.length > OPTIONS ? " (the busiest " + OPTIONS + ")" : "";
+		var g = list.append("optgroup").attr("label", label + most);
 		options.slice(0, OPTIONS).forEach(function (o) {
-			g.append("option").attr("value", o.value).text(o.text + "  " + percent(o.samples, H.samples));
+			var share = percent(o.samples, H.samples);
+			g.append("option").attr("value", o.value).text(o.text + "  " + share);
 		});
 	}
-	group("By name", names.values().map(function (n) { return { value: n.name, text: n.name + (n.count > 1 ? " (" + n.count + ")" : ""), samples: n.samples }; }));
-	group("By number", things.map(function (t) { return { value: String(t.number), text: t.number + " " + t.name, samples: t.samples }; }));
+	group("By name", names.values().map(function (n) {
+		var text = n.name + (n.count > 1 ? " (" + n.count + ")" : "");
+		return { value: n.name, text: text, samples: n.samples };
+	}));
+	group("By number", things.map(function (t) {
+		var text = t.number + " " + t.name;
+		return { value: String(t.number), text: text, samples: t.samples };
+	}));
 	select.value = chosen;
 	if (chosen && select.value !== chosen) {
 		list.append("option").attr("value", chosen).text(chosen);
@@ -518,11 +602,12 @@ function fillSelect(select, all, chosen, things) {
 }
 
 function fillSelects() {
-	fillSelect($("process"), "all", state.process, P.pid.map(function (pid, i) { return { number: pid, name: S[P.name[i]], samples: byProcess[i] }; }));
+	fillSelect($("process"), "all", state.process, P.pid.map(function (pid, i) {
+		return { number: pid, name: S[P.name[i]], samples: byProcess[i] };
+	}));
 	var threads = [];
 	T.tid.forEach(function (tid, i) {
-		var p = T.process[i];
-		if (!state.process || S[P.name[p]] === state.process || String(P.pid[p]) === state.process)
+		if (isProcess(T.process[i]))
 			threads.push({ number: tid, name: S[T.name[i]], samples: byThread[i] });
 	});
 	fillSelect($("thread"), "all", state.thread, threads);
@@ -531,11 +616,14 @@ function fillSelects() {
 // --- the head ---
 
 function duration(ms) {
-	return ms < 120000 ? (ms / 1000).toFixed(ms < 10000 ? 2 : 1) + " s" : Math.floor(ms / 60000) + " min " + Math.round(ms % 60000 / 1000) + " s";
+	if (ms < 120000)
+		return (ms / 1000).toFixed(ms < 10000 ? 2 : 1) + " s";
+	return Math.floor(ms / 60000) + " min " + Math.round(ms % 60000 / 1000) + " s";
 }
 
 function showHead() {
-	var cut = d3.sum(H.truncated, function (t) { return t[2]; }), lost = d3.sum(H.lost, function (l) { return l[2]; });
+	var cut = d3.sum(H.truncated, function (t) { return t[2]; });
+	var lost = d3.sum(H.lost, function (l) { return l[2]; });
 	var box = d3.select("#facts");
 	function fact(term, value, warn) {
 		if (!value)
@@ -548,11 +636,13 @@ function showHead() {
 	fact("kernel", (H.kernel + " " + H.arch).trim());
 	fact("from", H.startMs ? d3.time.format("%Y-%m-%d %H:%M:%S")(new Date(H.startMs)) : "");
 	fact("for", duration(H.durationMs));
-	fact("event", H.event + (H.hz ? " at " + H.hz + " Hz" : "") + (H.cpus ? " on " + H.cpus + (H.cpus === 1 ? " cpu" : " cpus") : ""));
+	fact("event", H.event + (H.hz ? " at " + H.hz + " Hz" : "") +
+		(H.cpus ? " on " + H.cpus + (H.cpus === 1 ? " cpu" : " cpus") : ""));
 	fact("samples", count(H.samples));
 	fact("processes", count(H.processes));
 	fact("threads", count(H.threads));
-	fact("complete", count(H.completeStacks) + " (" + H.complete + ")", H.samples && cut / H.samples > 0.05);
+	fact("complete", count(H.completeStacks) + " (" + H.complete + ")",
+		H.samples && cut / H.samples > 0.05);
 	fact("lost", count(lost), lost);
 	if (!H.ended)
 		fact("stream", "cut short", true);
@@ -562,16 +652,25 @@ function showHead() {
 	$("quality").hidden = false;
 	d3.select("#quality summary").text("What is missing: " + H.loss);
 	var rows = ["truncated", "lost", "missed", "remedy"].flatMap(function (k) {
-		return H[k].map(function (r) { return [k + ": " + r[0], count(r[2]), (r[3] ? r[3] + ": " : "") + r[1]]; });
+		return H[k].map(function (r) {
+			return [k + ": " + r[0], count(r[2]), (r[3] ? r[3] + ": " : "") + r[1]];
+		});
 	}).concat(H.notes.map(function (n) { return ["run", "", n]; }));
-	d3.select("#quality table").selectAll("tr").data(rows).enter().append("tr").selectAll("td").data(function (r) { return r; }).enter().append("td").text(String);
+	d3.select("#quality table").selectAll("tr").data(rows).enter().append("tr")
+		.selectAll("td").data(function (r) { return r; }).enter().append("td").text(String);
 }
 
 function showLegend() {
-	var box = d3.select("#legend").text(""), kinds = [[NATIVE, "native"], [INTERPRETED, "interpreted"], [INLINED, "inlined"], [KERNEL, "kernel"], [UNNAMED, "unnamed"], [TRUNCATED, "truncated"]];
+	var box = d3.select("#legend").text("");
+	var kinds = [
+		[NATIVE, "native"], [INTERPRETED, "interpreted"], [INLINED, "inlined"],
+		[KERNEL, "kernel"], [UNNAMED, "unnamed"], [TRUNCATED, "truncated"]
+	];
 	kinds.forEach(function (k) {
 		var s = box.append("span");
-		s.append("svg").attr("width", 12).attr("height", 12).append("rect").attr("width", 12).attr("height", 12).attr("fill", colour(k[0], 0.5));
+		s.append("svg").attr("width", 12).attr("height", 12)
+			.append("rect").attr("width", 12).attr("height", 12)
+			.attr("fill", colour(k[0], 0.5));
 		s.append("span").text(k[1]);
 	});
 }
@@ -608,18 +707,23 @@ function apply() {
 	}
 	if (chosen || before.search !== state.search)
 		search();
-	var node = state.zoom ? widest(state.zoom) : /^\d+$/.test(state.node) ? Number(state.node) : 0;
+	var node = state.zoom ? widest(state.zoom) :
+		/^\d+$/.test(state.node) ? Number(state.node) : 0;
 	if (node >= N || !total[node])
 		node = 0;
 	var moved = node !== zoomed || before.view !== state.view || chosen;
 	zoomed = node;
 	flameUp = state.view !== "icicle";
-	d3.selectAll("nav [data-view]").attr("aria-pressed", function () { return String(this.getAttribute("data-view") === state.view); });
+	d3.selectAll("nav [data-view]").attr("aria-pressed", function () {
+		return String(this.getAttribute("data-view") === state.view);
+	});
 	var table = state.view === "table";
 	$("table").hidden = !table;
 	graph.hidden = table;
 	$("legend").hidden = table;
-	$("nothing").textContent = whole ? "" : H.samples ? "No samples of this process and thread." : "This profile has no samples.";
+	$("nothing").textContent = whole ? "" :
+		H.samples ? "No samples of this process and thread." :
+			"This profile has no samples.";
 	if (moved) {
 		cursor = -1;
 		showTrail();
@@ -637,7 +741,8 @@ function apply() {
 	// For scripts and tests that read the page.
 	document.documentElement.setAttribute("data-samples", String(whole));
 	document.documentElement.setAttribute("data-zoomed", nameOf(zoomed));
-	document.documentElement.setAttribute("data-drawn", String(d3.sum(levels, function (l) { return l ? l.nodes.length : 0; })));
+	var drawn = d3.sum(levels, function (l) { return l ? l.nodes.length : 0; });
+	document.documentElement.setAttribute("data-drawn", String(drawn));
 	document.documentElement.setAttribute("data-levels", String(levels.length));
 }
 
@@ -648,10 +753,14 @@ function moveCursor(key) {
 		i = level ? level.nodes.indexOf(node) : -1;
 		if (i < 0)
 			node = zoomed;
-		else if (key === "ArrowLeft" || key === "ArrowRight")
-			node = level.nodes[Math.max(0, Math.min(level.nodes.length - 1, i + (key === "ArrowLeft" ? -1 : 1)))];
+		else if (key === "ArrowLeft")
+			node = level.nodes[Math.max(0, i - 1)];
+		else if (key === "ArrowRight")
+			node = level.nodes[Math.min(level.nodes.length - 1, i + 1)];
 		else if ((key === "ArrowUp") === flameUp) {
-			var next = levels[depth[node] + 1], k = next ? next.nodes.findIndex(function (n) { return parent[n] === node; }) : -1;
+			var next = levels[depth[node] + 1];
+			var k = !next ? -1 :
+				next.nodes.findIndex(function (n) { return parent[n] === node; });
 			node = k >= 0 ? next.nodes[k] : node;
 		} else if (node) {
 			node = parent[node];
@@ -680,12 +789,22 @@ canvas.addEventListener("click", function (e) {
 	if (node >= 0)
 		zoom(node);
 });
-d3.selectAll("nav [data-view]").on("click", function () { choose({ view: this.getAttribute("data-view") }, true); });
-d3.selectAll("#table [data-sort]").on("click", function () { choose({ sort: this.getAttribute("data-sort") }, false); });
-$("process").addEventListener("change", function () { choose({ process: this.value, thread: "", node: "", zoom: "" }, true); });
-$("thread").addEventListener("change", function () { choose({ thread: this.value, node: "", zoom: "" }, true); });
+d3.selectAll("nav [data-view]").on("click", function () {
+	choose({ view: this.getAttribute("data-view") }, true);
+});
+d3.selectAll("#table [data-sort]").on("click", function () {
+	choose({ sort: this.getAttribute("data-sort") }, false);
+});
+$("process").addEventListener("change", function () {
+	choose({ process: this.value, thread: "", node: "", zoom: "" }, true);
+});
+$("thread").addEventListener("change", function () {
+	choose({ thread: this.value, node: "", zoom: "" }, true);
+});
 $("reset").addEventListener("click", function () { zoom(0); });
-$("theme").addEventListener("click", function () { choose({ theme: isDark() ? "light" : "dark" }, false); });
+$("theme").addEventListener("click", function () {
+	choose({ theme: isDark() ? "light" : "dark" }, false);
+});
 var typed = 0;
 $("search").addEventListener("input", function () {
 	var value = this.value.trim();
@@ -735,7 +854,7 @@ window.addEventListener("resize", function () {
 		drawSoon();
 	}
 });
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", apply);
+darkSystem.addEventListener("change", apply);
 
 showHead();
 apply();
