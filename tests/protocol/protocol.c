@@ -13,46 +13,49 @@
 static const char introduction[] =
 	"# The protocol\n"
 	"\n"
-	"The tools of profpipe exchange messages. A message looks the same on a bus between two tools, in a\n"
-	"shell pipe and in a recording (`.prof`). This page is printed from the table in\n"
-	"`common/wire/messages.def`, from which the encoder and the decoder are also made.\n"
+	"The tools of profpipe exchange messages. A message looks the same on a bus between\n"
+	"two tools, in a shell pipe and in a recording (`.prof`). This page is printed from\n"
+	"the table in `common/wire/messages.def`, from which the encoder and the decoder are\n"
+	"also made.\n"
 	"\n"
 	"## On the wire\n"
 	"\n"
-	"A message is the [msgpack](https://github.com/msgpack/msgpack/blob/master/spec.md) array `[id,\n"
-	"[field, ...]]`. The fields have the order of the tables below. Messages follow each other with\n"
-	"nothing between them. Integers are unsigned.\n"
+	"A message is the [msgpack](https://github.com/msgpack/msgpack/blob/master/spec.md)\n"
+	"array `[id, [field, ...]]`. The fields have the order of the tables below. Messages\n"
+	"follow each other with nothing between them. Integers are unsigned.\n"
 	"\n"
 	"| type | msgpack | |\n"
 	"|---|---|---|\n"
 	"| number | positive fixint, uint 8 to 64 | |\n"
-	"| string | str | bytes that the user of a program chose, UTF-8 or not: escape them before you show them |\n"
+	"| string | str | bytes that a program's user chose, UTF-8 or not: escape to show |\n"
 	"| binary | bin | |\n"
 	"| list | array of numbers | |\n"
 	"\n"
 	"- A limit counts bytes, or members of a list.\n"
-	"- A message is malformed if a value exceeds its limit, has another type, or is nested deeper. A\n"
-	"  malformed message ends the pipe that it came over.\n"
-	"- Fields are only added at the end. A reader takes missing fields as zero or empty. It skips\n"
-	"  additional fields, and messages with an unknown id.\n"
+	"- A message is malformed if a value exceeds its limit, has another type, or is\n"
+	"  nested deeper. A malformed message ends the pipe that it came over.\n"
+	"- Fields are only added at the end. A reader takes missing fields as zero or empty.\n"
+	"  It skips additional fields, and messages with an unknown id.\n"
 	"- No message is longer than 1,052,672 bytes.\n"
 	"\n"
 	"## A stream\n"
 	"\n"
-	"A stream is a sequence of batches. Each batch begins with a `batch` message. The first message after\n"
-	"the first of these is `hello`, and its `schema` must be that of the reader. The last message of all\n"
-	"is `end`; a stream without it was cut short.\n"
+	"A stream is a sequence of batches. Each batch begins with a `batch` message. The\n"
+	"first message after the first of these is `hello`, and its `schema` must be that of\n"
+	"the reader. The last message of all is `end`; a stream without it was cut short.\n"
 	"\n"
-	"`batch.seq` says how many messages, without batch heads, came before in the same epoch. So a reader\n"
-	"knows how many it has missed. On a bus, one batch is one nng message (pair protocol, version 0).\n"
+	"`batch.seq` says how many messages, without batch heads, came before in the same\n"
+	"epoch. So a reader knows how many it has missed. On a bus, one batch is one nng\n"
+	"message (pair protocol, version 0).\n"
 	"\n"
-	"Processes, threads, files, functions, frames and stacks are defined once, before their first use.\n"
-	"After that, messages name them by id. An id holds within its epoch; 0 means none.\n"
+	"Processes, threads, files, functions, frames and stacks are defined once, before\n"
+	"their first use. After that, messages name them by id. An id holds within its epoch;\n"
+	"0 means none.\n"
 	"\n"
 	"## Who sends what\n"
 	"\n"
-	"Each message below says who sends it to whom. On a bus, a tool refuses other messages: they are\n"
-	"malformed. A file or a shell pipe holds a raw or a named stream.\n";
+	"Each message below says who sends it to whom. On a bus, a tool refuses other\n"
+	"messages: they are malformed. A file or a shell pipe holds a raw or a named stream.\n";
 
 static const char *type_name(const char *type)
 {
@@ -130,8 +133,8 @@ static const char *way_text(enum msg_way way)
 	case MSG_RAW_STREAM:
 		return "In a raw stream, from prof-bpf to prof-symd.";
 	case MSG_STREAMS:
-		return "In a raw stream, from prof-bpf to prof-symd, and in a named one, from prof-symd to\n"
-		       "prof-export.";
+		return "In a raw stream, from prof-bpf to prof-symd, and in a named one, from\n"
+		       "prof-symd to prof-export.";
 	case MSG_EVERY_WAY:
 		return "From each tool to its peer, and in both streams.";
 	default:
@@ -156,9 +159,21 @@ static void print_field(const char *type, const char *field, unsigned max)
 		printf("| `%s` | %s | |\n", field, type_name(type));
 }
 
+/* An item of a list, wrapped at 100 columns. */
 static void print_reason(unsigned n, const char *word, const char *text)
 {
-	printf("| %u | `%s` | %s |\n", n, word, text);
+	int column = printf("- %u `%s`:", n, word);
+
+	while (*text) {
+		int len = (int)strcspn(text, " ");
+
+		if (column + 1 + len > 100)
+			column = printf("\n ") - 1;
+		column += printf(" %.*s", len, text);
+		text += len;
+		text += strspn(text, " ");
+	}
+	putchar('\n');
 }
 
 int main(int argc, char **argv)
@@ -175,10 +190,10 @@ int main(int argc, char **argv)
 #define LIST(field, max) print_field("LIST", #field, max);
 #define MSG_END(name)
 #include "common/wire/messages.def"
-	printf("\n## Why a stack ends (`stack.reason`)\n\n| | word | |\n|---|---|---|\n");
+	printf("\n## Why a stack ends (`stack.reason`)\n\n");
 #define WALK_REASON(n, NAME, word, text) print_reason(n, word, text);
 #include "bpf/errors.def"
-	printf("\n## What was lost (`lost.reason`)\n\n| | word | |\n|---|---|---|\n");
+	printf("\n## What was lost (`lost.reason`)\n\n");
 #define LOST_REASON(n, NAME, word, text) print_reason(n, word, text);
 #include "bpf/errors.def"
 	/* clang-format on */

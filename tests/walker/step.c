@@ -628,9 +628,11 @@ static void print(uint64_t steps)
 	unknown -= shadow.disproved;
 	wrong += shadow.disproved;
 	false_complete += shadow.disproved_complete;
-	printf("steps %lu checked %lu equal %lu cut %lu jumps %lu unknown %lu guessed %lu wrong %lu false %lu\n",
+	printf("steps %lu checked %lu equal %lu cut %lu jumps %lu unknown %lu guessed %lu "
+	       "wrong %lu false %lu\n",
 	       steps, checked, equal, cut, jumps, unknown, guessed, wrong, false_complete);
-	printf("%.2f %% complete, %.4f %% wrong, %.4f %% wrong but called complete, %.2f %% unknown\n",
+	printf("%.2f %% complete, %.4f %% wrong, %.4f %% wrong but called complete, "
+	       "%.2f %% unknown\n",
 	       share(complete), share(guessed + wrong), share(false_complete), share(unknown));
 	for (size_t i = 0; i < WALK_REASONS; i++)
 		if (reasons[i])
@@ -664,8 +666,8 @@ int main(int argc, char **argv)
 		else if (option == 'q')
 			quiet = true;
 		else
-			errx(2,
-			     "usage: step [-k EVERY] [-m MAX] [-t SECONDS] [-f SECONDS | -c THREAD] [-q] PROGRAM ARGUMENT...");
+			errx(2, "usage: step [-k EVERY] [-m MAX] [-t SECONDS] "
+				"[-f SECONDS | -c THREAD] [-q] PROGRAM ARGUMENT...");
 	}
 	if (optind == argc)
 		errx(2, "no program");

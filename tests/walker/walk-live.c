@@ -90,7 +90,8 @@ int main(int argc, char **argv)
 	loader_figures(l, &fig);
 	struct tables_figures tf;
 	tables_figures(t, &tf);
-	printf("samples %lu frames %lu kernel %lu deepest %lu by_fp %lu ns_per_sample %lu ns_per_frame %lu map_bytes %lu slab_bytes %lu rows %lu rules %lu verified %u\n",
+	printf("samples %lu frames %lu kernel %lu deepest %lu by_fp %lu ns_per_sample %lu "
+	       "ns_per_frame %lu map_bytes %lu slab_bytes %lu rows %lu rules %lu verified %u\n",
 	       samples, frames, kernel_frames, deepest, by_fp, fig.runs ? fig.ns / fig.runs : 0,
 	       frames ? fig.ns / frames : 0, fig.map_bytes, tf.bytes, tf.rows, tf.rules,
 	       fig.verified);

@@ -562,9 +562,9 @@ Test(host, guessed_start_is_set_right_by_a_sample)
 
 Test(host, sample_of_an_unknown_process_is_read_from_proc)
 {
-	make_proc(
-		30, "known) late", 'R', 1, 7 * START_TICK_NS, 1000,
-		"400000-401000 r-xp 00001000 08:01 100 /bin/x\n500000-501000 rw-p 00000000 00:00 0\n600000-601000 r-xp 00000000 00:00 0\n");
+	make_proc(30, "known) late", 'R', 1, 7 * START_TICK_NS, 1000,
+		  "400000-401000 r-xp 00001000 08:01 100 /bin/x\n"
+		  "500000-501000 rw-p 00000000 00:00 0\n600000-601000 r-xp 00000000 00:00 0\n");
 	struct host_sample_ref r = look(sample_of(30, 30, 7 * START_TICK_NS, "thread"));
 
 	cr_assert_eq(r.process->uid, 1000);
@@ -895,9 +895,9 @@ Test(host, lost_records_have_all_read_again)
 
 	settle();
 	/* Meanwhile, unheard: 10 mapped more, 11 ended, 12 began. */
-	make_proc(
-		10, "program", 'S', 1, start, 0,
-		"400000-401000 r-xp 00001000 08:01 100 /bin/program\n500000-501000 r-xp 00000000 08:01 105 /lib/new\n");
+	make_proc(10, "program", 'S', 1, start, 0,
+		  "400000-401000 r-xp 00001000 08:01 100 /bin/program\n"
+		  "500000-501000 r-xp 00000000 08:01 105 /lib/new\n");
 	make_proc(12, "unheard", 'S', 1, other_start, 0,
 		  "600000-601000 r-xp 00000000 08:01 106 /bin/unheard\n");
 	event((struct sideband_event){ .type = SIDEBAND_LOST, .count = 9 });
@@ -920,9 +920,9 @@ Test(host, mappings_that_there_was_no_memory_for_are_read_later)
 	/* One is mapped that is not kept; then not all of them are, or none. */
 	starved = 1;
 	map_at(10, 0x500000, 0x1000, 0, 105, "/lib/new");
-	make_proc(
-		10, "program", 'S', 1, start, 0,
-		"400000-401000 r-xp 00001000 08:01 100 /bin/program\n500000-501000 r-xp 00000000 08:01 105 /lib/new\n");
+	make_proc(10, "program", 'S', 1, start, 0,
+		  "400000-401000 r-xp 00001000 08:01 100 /bin/program\n"
+		  "500000-501000 r-xp 00000000 08:01 105 /lib/new\n");
 	for (int i = 0; i < 2; i++) {
 		now += 3000 * MS;
 		starved = 1;

@@ -89,8 +89,8 @@ Test(host_files, vsyscall_page_is_left_out)
 Test(host_files, unmapped_code_is_found_out_when_much_was_mapped)
 {
 	uint64_t start = start_program(10, 100);
-	char maps[] =
-		"400000-401000 r-xp 00001000 08:01 100 /bin/program\n70000000-70001000 r-xp 00000000 00:00 0\n";
+	char maps[] = "400000-401000 r-xp 00001000 08:01 100 /bin/program\n"
+		      "70000000-70001000 r-xp 00000000 00:00 0\n";
 
 	settle();
 	make_proc(10, "program", 'S', 1, start, 0, maps);

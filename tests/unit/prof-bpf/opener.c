@@ -334,13 +334,14 @@ Test(opener, debug_files_are_found_by_build_id_and_by_name)
 
 	/* Below a root of its own, since /usr/lib/debug is not ours to write. */
 	char command[1024];
-	snprintf(
-		command, sizeof(command),
-		"cd %s && umask 022 && mkdir -p r/usr/lib/debug/.build-id/ab r/usr/lib/debug/opt/x r/opt/x/.debug && "
-		"e() { printf '\\177ELF%%s' $1; } && e 1 >r/usr/lib/debug/.build-id/ab/cdef.debug && "
-		"e 2 >r/opt/x/.debug/p.debug && e 3 >r/usr/lib/debug/opt/x/q.debug && e 4 >r/opt/x/s.debug && e 5 >r/opt/x/p && "
-		"ln -s /etc r/opt/x/.debug/d && echo key >r/opt/x/secret && e 6 >r/opt/x/private && chmod 600 r/opt/x/private",
-		dir);
+	snprintf(command, sizeof(command),
+		 "cd %s && umask 022 && mkdir -p r/usr/lib/debug/.build-id/ab "
+		 "r/usr/lib/debug/opt/x r/opt/x/.debug && e() { printf '\\177ELF%%s' $1; } && "
+		 "e 1 >r/usr/lib/debug/.build-id/ab/cdef.debug && e 2 >r/opt/x/.debug/p.debug && "
+		 "e 3 >r/usr/lib/debug/opt/x/q.debug && e 4 >r/opt/x/s.debug && e 5 >r/opt/x/p && "
+		 "ln -s /etc r/opt/x/.debug/d && echo key >r/opt/x/secret && "
+		 "e 6 >r/opt/x/private && chmod 600 r/opt/x/private",
+		 dir);
 	cr_assert_eq(system(command), 0);
 	cr_assert_eq(pipe(fds), 0);
 	pid_t pid = fork();

@@ -141,9 +141,8 @@ Test(summary, one_of_a_thing_has_no_plural)
 	struct summary s = some();
 
 	s.figures.samples = s.figures.complete = s.figures.processes = s.figures.threads = 1;
-	cr_assert(says(
-		&s,
-		"1 sample in 1.0 s at 99 Hz, of 1 process and 1 thread; 1 stack complete (100.00 %)\n"));
+	cr_assert(says(&s, "1 sample in 1.0 s at 99 Hz, of 1 process and 1 thread; "
+			   "1 stack complete (100.00 %)\n"));
 	s.figures.processes = 2;
 	cr_assert(says(&s, "of 2 processes and 1 thread;"));
 }
@@ -159,7 +158,8 @@ Test(summary, remedies_are_in_both_forms)
 	s.figures.runtime_cut[0] = 8;
 	cr_assert(says(
 		&s,
-		"\nremedies:\n         8  java, cut: start it with -XX:+PreserveFramePointer, or JAVA_TOOL_OPTIONS=-XX:+PreserveFramePointer\n"));
+		"\nremedies:\n         8  java, cut: start it with -XX:+PreserveFramePointer, or "
+		"JAVA_TOOL_OPTIONS=-XX:+PreserveFramePointer\n"));
 	(void)cost_of(&s, &all);
 	const cJSON *r = cJSON_GetArrayItem(cJSON_GetObjectItem(all, "remedies"), 0);
 	cr_assert_str_eq(cJSON_GetObjectItem(r, "name")->valuestring, "java");

@@ -24,7 +24,8 @@ Test(procfs, line_of_a_library_is_taken_apart)
 	struct procfs_mapping m;
 
 	cr_assert_eq(
-		parse("7f0000001000-7f0000003000 r-xp 00026000 fe:01 326269                     /usr/lib/libc.so.6",
+		parse("7f0000001000-7f0000003000 r-xp 00026000 fe:01 326269                     "
+		      "/usr/lib/libc.so.6",
 		      &m),
 		0);
 	cr_assert_eq(m.start, 0x7f0000001000);
@@ -149,7 +150,8 @@ Test(procfs, pieces_of_any_size_give_the_same)
 {
 	static const char text[] =
 		"1000-2000 r-xp 00000000 fe:01 12 /a\n2000-3000 r--p 00000000 fe:01 12 /a\n"
-		"rubbish\n3000-4000 r-xp 00000000 fe:01 12 /a\n5000-6000 --xp 0 0:0 0\n7000-8000 r-xp 0 0:0 0 unfinished";
+		"rubbish\n3000-4000 r-xp 00000000 fe:01 12 /a\n5000-6000 --xp 0 0:0 0\n"
+		"7000-8000 r-xp 0 0:0 0 unfinished";
 
 	for (size_t piece = 1; piece < sizeof(text); piece++) {
 		struct text t = { .at = text, .len = sizeof(text) - 1, .piece = piece };
