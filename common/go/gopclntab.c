@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Layouts, all little-endian, u the size of a pointer (8):
+ * Layouts. All are little-endian; u is the size of a pointer (8).
  *
  *   header 1.2   magic4 0 0 minLC ptrsize nfunc_u, functab, then offset4 of the file table; all
  *                offsets are from the header
@@ -44,7 +44,7 @@ int gopclntab_peek(struct gopclntab *t, uint64_t offset, const uint8_t **ret, si
 		t->lens[slot] = n < (int64_t)PAGE ? (uint32_t)n : PAGE;
 	}
 	if (in >= t->lens[slot])
-		return GOPCLNTAB_MALFORMED; /* it shrank */
+		return GOPCLNTAB_MALFORMED; /* the file shrank */
 	*ret = bytes + in;
 	*ret_len = t->lens[slot] - in;
 	return 0;
@@ -90,7 +90,7 @@ bool gopclntab_locate(const struct gopclntab *t, uint64_t vaddr, uint64_t *ret_o
 	return false;
 }
 
-/* What the loader puts at an address; false where it has no relocation. */
+/* The word that the loader stores at an address. Returns false if it has no relocation. */
 static bool relocated(struct gopclntab *t, uint64_t vaddr, uint64_t *ret)
 {
 	uint64_t low = 0, high = t->rela.size / sizeof(Elf64_Rela);
@@ -263,7 +263,7 @@ int gopclntab_fetch_string(struct gopclntab *t, struct region in, uint64_t at, c
 		int r;
 
 		if (left == 0)
-			return GOPCLNTAB_MALFORMED; /* it does not end */
+			return GOPCLNTAB_MALFORMED; /* the string has no end */
 		r = gopclntab_peek(t, in.offset + at, &p, &len);
 		if (r)
 			return r;
@@ -283,7 +283,7 @@ int gopclntab_fetch_string(struct gopclntab *t, struct region in, uint64_t at, c
 int gopclntab_name(struct gopclntab *t, uint32_t name, char *into, size_t cap)
 {
 	into[0] = '\0';
-	/* Before 1.16 an offset of 0 is the header; later on there is a first name. */
+	/* Before 1.16, offset 0 is the header. Later it is the first name. */
 	return gopclntab_fetch_string(t, t->names, name, into, cap);
 }
 
@@ -320,9 +320,9 @@ void gopclntab_values(struct gopclntab *t, const struct gopclntab_func *f, uint3
 					  .over = table == 0 };
 }
 
-#define VARINT 5 /* bytes at most */
+#define VARINT 5 /* most bytes of one */
 
-/* The number at p, of which `left` bytes are there. How many it takes; 0: it does not end. */
+/* Reads the number at p, where `left` bytes are valid. Returns its length; 0: it has no end. */
 static unsigned varint(const uint8_t *p, size_t left, uint32_t *ret)
 {
 	uint32_t value = 0;
@@ -337,7 +337,7 @@ static unsigned varint(const uint8_t *p, size_t left, uint32_t *ret)
 	return 0;
 }
 
-/* Two numbers at an offset, in place unless a page ends in them. */
+/* Reads two numbers at an offset, in place unless they cross a page. */
 static int fetch_pair(struct gopclntab *t, uint64_t *at, uint32_t *ret_delta, uint32_t *ret_step)
 {
 	uint8_t copy[2 * VARINT];
@@ -368,7 +368,7 @@ static int fetch_pair(struct gopclntab *t, uint64_t *at, uint32_t *ret_delta, ui
 	if (first == 0)
 		return GOPCLNTAB_MALFORMED;
 	second = varint(p + first, len - first, ret_step);
-	/* What ends a table may be the last byte of all. */
+	/* The 0 that ends a table may be the file's last byte. */
 	*at += first + second;
 	return second || *ret_delta == 0 ? 0 : GOPCLNTAB_MALFORMED;
 }
@@ -387,7 +387,7 @@ int gopclntab_next(struct gopclntab_values *v, uint64_t *ret_start, uint64_t *re
 		return GOPCLNTAB_NONE;
 	}
 	if (r == 0 && step == 0)
-		r = GOPCLNTAB_MALFORMED; /* so that each step is one on */
+		r = GOPCLNTAB_MALFORMED; /* each step must advance */
 	if (r) {
 		v->over = true;
 		return r;
@@ -422,14 +422,6 @@ int gopclntab_value_within(struct gopclntab *t, const struct gopclntab_func *f, 
 		return GOPCLNTAB_NONE;
 	*ret = value;
 	return 0;
-}
-
-int gopclntab_value(struct gopclntab *t, const struct gopclntab_func *f, uint32_t table,
-		    uint64_t address, int32_t *ret)
-{
-	uint32_t steps = UINT32_MAX;
-
-	return gopclntab_value_within(t, f, table, address, &steps, ret);
 }
 
 int gopclntab_pcdata(struct gopclntab *t, const struct gopclntab_func *f, uint32_t index,
@@ -485,12 +477,6 @@ enum gopclntab_format gopclntab_format(const struct gopclntab *t)
 uint32_t gopclntab_count(const struct gopclntab *t)
 {
 	return t->count;
-}
-
-void gopclntab_range(const struct gopclntab *t, uint64_t *ret_low, uint64_t *ret_high)
-{
-	*ret_low = t->low;
-	*ret_high = t->high;
 }
 
 size_t gopclntab_bytes(const struct gopclntab *t)

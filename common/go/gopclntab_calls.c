@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The layout of inlined calls, and which pcdata and funcdata they are, changed within formats. All
- * that ever was is tried on some functions of the file at hand, and taken when everything in them
- * makes sense. So a later Go that moves them once more costs nothing but them.
+ * Reads inlined calls. Go changed their layout and the numbers of their pcdata and funcdata, also
+ * within one format. So this tries each known layout on some functions of the file, and takes the
+ * one in which all of them make sense. If a later Go changes the layout again, only inlined calls
+ * are lost.
  */
 #include <errno.h>
 #include <string.h>
 #include "common/go/gopclntab_internal.h"
 
-#define MAX_DEPTH 256u	     /* of inlined calls in one another */
-#define LAYOUT_FUNCTIONS 16u /* whose inlined calls must make sense */
-#define LAYOUT_LOOKED 16384u /* functions that are looked at to find them */
+#define MAX_DEPTH 256u	     /* of nested inlined calls */
+#define LAYOUT_FUNCTIONS 16u /* functions whose inlined calls must make sense */
+#define LAYOUT_LOOKED 16384u /* functions searched for these */
 #define LAYOUT_CALLS 64u     /* of one function */
 #define LAYOUT_STEPS (8u << 20)
-#define CALL_STEPS (2u << 20) /* through tables of values, for the calls of one address */
-#define FIRST_POINTER 24u     /* of the module data, behind what is known of it */
+#define CALL_STEPS (2u << 20) /* through tables of values, for the calls at one address */
+#define FIRST_POINTER 24u     /* word of the module data after the known ones */
 
-/* The address of funcdata `index`. 0, GOPCLNTAB_NONE. */
+/* Finds the address of funcdata `index`. Returns 0 or GOPCLNTAB_NONE. */
 static int funcdata_of(struct gopclntab *t, const struct gopclntab_func *f, uint32_t index,
 		       uint64_t *ret)
 {
@@ -28,7 +29,7 @@ static int funcdata_of(struct gopclntab *t, const struct gopclntab_func *f, uint
 	if (index >= f->nfuncdata)
 		return GOPCLNTAB_NONE;
 	if (t->format < GOPCLNTAB_1_18) {
-		uint64_t in = at - t->offset; /* aligned as an address, which the header is too */
+		uint64_t in = at - t->offset; /* aligned as an address; the header is, too */
 
 		in = (in + 7) & ~7ull;
 		r = gopclntab_word(t, t->offset + in + (uint64_t)index * 8, ret);
@@ -47,7 +48,7 @@ struct inlined {
 	int32_t parent; /* before 1.20 */
 	int32_t file, line;
 	uint32_t name, start_line;
-	uint32_t at; /* from 1.12 on: the offset of an instruction at the call */
+	uint32_t at; /* from 1.12 on: offset of an instruction at the call */
 };
 
 static size_t inlined_size(const struct inline_layout *l)
@@ -88,7 +89,7 @@ static int fetch_inlined(struct gopclntab *t, const struct inline_layout *l, uin
 	return 0;
 }
 
-/* A name's first byte, and the end of the one before it. */
+/* Whether a name begins there: a first byte, after the end of another name. */
 static bool is_name(struct gopclntab *t, uint32_t name)
 {
 	uint8_t bytes[2];
@@ -103,7 +104,7 @@ static bool makes_sense(struct gopclntab *t, const struct inline_layout *l,
 	char path[2];
 	int r;
 
-	/* The first name of all has offset 0 from 1.16 on. */
+	/* From 1.16 on, the first name has offset 0. */
 	if (!is_name(t, c->name) && (c->name != 0 || t->format == GOPCLNTAB_1_2))
 		return false;
 	if (l->kind != GOPCLNTAB_INLINE_1_9 && c->at >= f->end - f->entry)
@@ -116,7 +117,7 @@ static bool makes_sense(struct gopclntab *t, const struct inline_layout *l,
 	return r == 0;
 }
 
-/* The most that a table of values has; below -1 nothing makes sense. */
+/* Finds the highest value of a table. Values below -1 make no sense. */
 static int highest(struct gopclntab *t, const struct gopclntab_func *f, uint32_t table,
 		   uint32_t *steps, int32_t *ret)
 {
@@ -136,7 +137,7 @@ static int highest(struct gopclntab *t, const struct gopclntab_func *f, uint32_t
 	return r == GOPCLNTAB_NONE ? 0 : r;
 }
 
-/* Do the functions of this file have inlined calls in this layout? */
+/* Whether the inlined calls of some functions make sense in this layout. */
 static bool layout_fits(struct gopclntab *t, const struct inline_layout *l, uint32_t *steps)
 {
 	unsigned good = 0;
@@ -166,7 +167,7 @@ static bool layout_fits(struct gopclntab *t, const struct inline_layout *l, uint
 	return good > 0;
 }
 
-/* Where go:func.* may be: the word of the module data that usually says so, then any. */
+/* Searches go:func.*: first in the word of the module data that usually holds it, then in all. */
 static bool gofunc_fits(struct gopclntab *t, const struct inline_layout *l, uint32_t *steps)
 {
 	unsigned usual = t->format == GOPCLNTAB_1_18 ? 38 : 40;
@@ -261,7 +262,7 @@ int gopclntab_calls(struct gopclntab *t, const struct gopclntab_func *f, uint64_
 			calls[count++] = at;
 		at.start_line = 0;
 		if (t->inlined.kind == GOPCLNTAB_INLINE_1_20) {
-			/* Damage would say "at itself" again and again, until MAX_DEPTH. */
+			/* Damaged data could refer to itself again and again, until MAX_DEPTH. */
 			if (c.at >= f->end - f->entry)
 				break;
 			position(t, f, f->entry + c.at, &steps, &at);

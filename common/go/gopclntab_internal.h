@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files behind gopclntab.h share: reading within bounds. gopclntab_open.c finds the table,
- * gopclntab_calls.c reads inlined calls, gopclntab.c all the rest.
+ * Bounded reading of a Go table, shared by the files behind gopclntab.h. gopclntab_open.c finds the
+ * table, gopclntab_calls.c reads inlined calls, gopclntab.c reads the rest.
  */
 #ifndef PROFPIPE_GOPCLNTAB_INTERNAL_H
 #define PROFPIPE_GOPCLNTAB_INTERNAL_H
@@ -9,9 +9,9 @@
 #include "common/go/gopclntab.h"
 
 #define GOPCLNTAB_LOADS 128u
-#define GOPCLNTAB_MODULE_WORDS 72u /* of runtime.moduledata, in units of 8 bytes */
+#define GOPCLNTAB_MODULE_WORDS 72u /* words of 8 bytes of runtime.moduledata */
 
-/* All or part of a table, in file offsets. */
+/* A part of the file: a table, or a piece of one. */
 struct region {
 	uint64_t offset, size;
 };
@@ -21,7 +21,7 @@ struct load {
 	bool exec, write;
 };
 
-/* How inlined calls are stored. */
+/* How a table stores inlined calls. */
 enum gopclntab_inline_kind {
 	/* parent4 file4 line4 name4 */
 	GOPCLNTAB_INLINE_1_9,
@@ -39,16 +39,16 @@ struct gopclntab {
 	struct gopclntab_reader reader;
 	struct load loads[GOPCLNTAB_LOADS];
 	unsigned load_count;
-	struct region rela; /* .rela.dyn: those of the type RELATIVE, by rising offsets */
+	struct region rela; /* .rela.dyn: the entries of type RELATIVE, by rising offset */
 
 	enum gopclntab_format format;
-	uint64_t vaddr, offset, size; /* of the header, and how far the table may reach */
+	uint64_t vaddr, offset, size; /* of the header; size: how far the table may reach */
 	uint32_t count;
 	struct region names, cutab, files, pctab, funcs; /* files: of 1.2, its array of offsets */
 	uint64_t text;
 	unsigned text_tries;
-	uint64_t scan_left; /* bytes that may still be looked through to find the table */
-	bool late;	    /* of 1.2: Go 1.12 or later */
+	uint64_t scan_left; /* bytes that may still be searched for the table */
+	bool late;	    /* with format 1.2: Go 1.12 or later */
 	uint64_t low, high;
 	uint64_t module[GOPCLNTAB_MODULE_WORDS];
 	unsigned module_words;
@@ -57,41 +57,42 @@ struct gopclntab {
 	struct inline_layout inlined;
 	uint64_t gofunc;
 
-	/* Direct mapped. */
+	/* Direct mapped cache of pages. */
 	uint32_t slots; /* a power of two */
 	uint64_t *tags; /* page + 1 */
 	uint32_t *lens;
 	uint8_t *pages;
 };
 
-/* The bytes at a file offset, up to the end of a page; valid until the next call. 0,
- * GOPCLNTAB_MALFORMED past the file's end, -errno; as all below. */
+/* Gives the bytes at a file offset, up to the end of a page, valid until the next call. Returns 0,
+ * GOPCLNTAB_MALFORMED past the file's end, or -errno, like all functions below. */
 int gopclntab_peek(struct gopclntab *t, uint64_t offset, const uint8_t **ret, size_t *ret_len);
 int gopclntab_fetch(struct gopclntab *t, uint64_t offset, void *into, size_t n);
-/* n bytes at an offset into a region. */
+/* Reads n bytes at an offset into a region. */
 int gopclntab_fetch_in(struct gopclntab *t, struct region in, uint64_t at, void *into, size_t n);
-/* A string at an offset into a region, cut to cap - 1 bytes; GOPCLNTAB_NONE for an empty one. */
+/* Reads a string at an offset into a region, cut to cap - 1 bytes. GOPCLNTAB_NONE: it is empty. */
 int gopclntab_fetch_string(struct gopclntab *t, struct region in, uint64_t at, char *into,
 			   size_t cap);
-/* The file offset of an address, and how far its segment goes on. */
+/* The file offset of an address, and the number of bytes left in its segment. */
 bool gopclntab_locate(const struct gopclntab *t, uint64_t vaddr, uint64_t *ret_offset,
 		      uint64_t *ret_left);
-/* A pointer at an address whose file offset is known too, as the loader leaves it. */
+/* Reads a pointer by its address and file offset, as the dynamic loader leaves it. */
 int gopclntab_fetch_word(struct gopclntab *t, uint64_t vaddr, uint64_t offset, uint64_t *ret);
-/* A pointer inside the table, by its file offset. */
+/* Reads a pointer inside the table, by its file offset. */
 int gopclntab_word(struct gopclntab *t, uint64_t offset, uint64_t *ret);
 bool gopclntab_is_code(const struct gopclntab *t, uint64_t low, uint64_t high);
 
-size_t gopclntab_entry_size(const struct gopclntab *t); /* of functab */
-/* The entry of function `index`, or where the last one ends. */
+size_t gopclntab_entry_size(const struct gopclntab *t); /* of an entry in functab */
+/* Reads the address where function `index` begins; for index == count, where the last one ends. */
 int gopclntab_entry(struct gopclntab *t, uint32_t index, uint64_t *ret);
-/* Where its description is, in the file. */
+/* Reads the file offset of the function's description (_func). */
 int gopclntab_description(struct gopclntab *t, uint32_t index, uint64_t *ret);
-/* gopclntab_value in at most *steps steps. */
+/* Reads the value at an address of a table of values, in at most *steps steps. GOPCLNTAB_NONE: the
+ * table has none there. */
 int gopclntab_value_within(struct gopclntab *t, const struct gopclntab_func *f, uint32_t table,
 			   uint64_t address, uint32_t *steps, int32_t *ret);
 
-/* A table that was not looked for yet (gopclntab_open does). 0, -ENOMEM. */
+/* Makes a table that is not searched yet (gopclntab_open does that). Returns 0 or -ENOMEM. */
 int gopclntab_new(const struct gopclntab_reader *reader, struct gopclntab **ret);
 
 #endif

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where the table of a Go program is: in a section of its name, else where something that looks
- * like its header is, in programs that have no section headers, or that something else says are
- * Go's.
+ * Finds the table of a Go program. It is in the section of that name. Without section headers, or
+ * if something else shows that the program is Go's, the file is searched for a header.
  *
- * Only the module data (runtime.moduledata) says where text starts, in files whose header does not,
- * and where go:func.* is. It is found by what it starts with: the address of the header, and slices
- * of all the tables.
+ * The start of text, if the header lacks it, and go:func.* are only in the module data
+ * (runtime.moduledata). Its first words identify it: the header's address, then slices of all
+ * tables.
  */
 #include <elf.h>
 #include <errno.h>
@@ -19,10 +18,10 @@
 #define MAX_NOTES 4096u
 #define MAX_DYNAMIC 512u
 #define MAX_FUNCTIONS (1u << 24)
-#define MAX_TRIES 256u /* of places that look like a header, or like module data */
+#define MAX_TRIES 256u /* of candidates for a header, or for module data */
 #define MAX_TEXT_TRIES 8u
-#define MAX_LOOKED 16384u     /* functions, to tell Go 1.11 from 1.12 */
-#define MAX_SCAN (1ull << 30) /* bytes that are looked through, in all: files may have holes */
+#define MAX_LOOKED 16384u     /* functions, to distinguish Go 1.11 from 1.12 */
+#define MAX_SCAN (1ull << 30) /* bytes searched in total: a file with holes may be huge */
 #define CHUNK (64u << 10)
 
 #define MAGIC_1_2 0xfffffffbu
@@ -30,7 +29,7 @@
 #define MAGIC_1_18 0xfffffff0u
 #define MAGIC_1_20 0xfffffff1u
 
-/* Words of runtime.moduledata from Go 1.18 on. */
+/* Word indices in runtime.moduledata from Go 1.18 on. */
 enum {
 	MODULE_HEADER = 0,
 	MODULE_NAMES = 1,
@@ -48,7 +47,7 @@ enum {
 
 static int sets_up(struct gopclntab *t, const uint64_t words[9])
 {
-	unsigned first = t->format == GOPCLNTAB_1_16 ? 2 : 3; /* of the offsets */
+	unsigned first = t->format == GOPCLNTAB_1_16 ? 2 : 3; /* first of the offsets */
 	uint64_t header = 8 + (first + 5) * 8ull;
 	struct region *const regions[] = { &t->names, &t->cutab, &t->files, &t->pctab, &t->funcs };
 
@@ -90,7 +89,8 @@ static int sets_up_1_2(struct gopclntab *t, uint64_t count)
 	return 0;
 }
 
-/* nfuncdata took four bytes before Go 1.12, where it is small; then one, behind three others. */
+/* Before Go 1.12, nfuncdata took four bytes, of which only the first is nonzero. Later it took one,
+ * after three others. */
 static void tell_late(struct gopclntab *t)
 {
 	for (uint32_t i = 0; i < t->count && i < MAX_LOOKED && !t->late; i++) {
@@ -103,7 +103,7 @@ static void tell_late(struct gopclntab *t)
 	}
 }
 
-/* Is a place that points to the header module data? Its words are kept then. */
+/* Whether the place that points to the header is module data. If so, keeps its words. */
 static bool is_module(struct gopclntab *t, uint64_t vaddr)
 {
 	const struct {
@@ -133,8 +133,8 @@ static bool is_module(struct gopclntab *t, uint64_t vaddr)
 	return true;
 }
 
-/* Calls `found` for each 8-aligned word of a region that is one of the wanted; stops when it says
- * so. 0, -errno, -ENOMEM. */
+/* Calls `found` for each 8-aligned word of a region that equals a wanted one; stops when `found`
+ * returns true. Returns 0, -errno or -ENOMEM. */
 struct scan {
 	const uint64_t *wanted;
 	unsigned count;
@@ -181,7 +181,7 @@ static bool module_found(struct gopclntab *t, uint64_t offset, uint64_t vaddr)
 	return is_module(t, vaddr);
 }
 
-/* Files whose pointers are in the relocations only. */
+/* For files whose pointers are only in relocations. */
 static int find_module_relocated(struct gopclntab *t)
 {
 	uint64_t count = t->rela.size / sizeof(Elf64_Rela);
@@ -212,7 +212,7 @@ static int find_module(struct gopclntab *t)
 	bool found = false;
 	int r = 0;
 
-	/* It is data that is written to; all else only in case. */
+	/* Module data is normally writable; try other segments last. */
 	for (int write = 1; write >= 0; write--)
 		for (unsigned i = 0; i < t->load_count && r == 0 && !found; i++)
 			if (!t->loads[i].exec && t->loads[i].write == (bool)write)
@@ -220,8 +220,8 @@ static int find_module(struct gopclntab *t)
 	return r || found ? r : find_module_relocated(t);
 }
 
-/* Is the text where the functions are? Its start may be 0 in the header, and in the module data of
- * nothing but damage. */
+/* Whether the functions lie in code if text starts at `text`. The header's value may be 0; in
+ * module data, 0 means damage. */
 static bool text_fits(struct gopclntab *t, uint64_t text)
 {
 	t->text = text;
@@ -230,7 +230,7 @@ static bool text_fits(struct gopclntab *t, uint64_t text)
 	       gopclntab_is_code(t, t->low, t->high);
 }
 
-/* Takes the table at a place, if it is one. 0, GOPCLNTAB_MALFORMED, -errno. */
+/* Reads the table at a place, if it is one. Returns 0, GOPCLNTAB_MALFORMED or -errno. */
 static int try_table(struct gopclntab *t, uint64_t offset, uint64_t vaddr, uint64_t size)
 {
 	uint64_t words[9] = { 0 }, entry = 0, end = 0, description;
@@ -283,7 +283,7 @@ static int try_table(struct gopclntab *t, uint64_t offset, uint64_t vaddr, uint6
 			tell_late(t);
 		return text_fits(t, 1) && entry == t->low ? 0 : GOPCLNTAB_MALFORMED;
 	}
-	/* Both say how far the first function is from the start of text. */
+	/* Both give the distance of the first function from the start of text. */
 	t->text = 0;
 	r = gopclntab_fetch(t, description, &relative, 4);
 	if (r == 0)
@@ -293,7 +293,7 @@ static int try_table(struct gopclntab *t, uint64_t offset, uint64_t vaddr, uint6
 	return r ? r : entry == relative && entry < end ? 0 : GOPCLNTAB_MALFORMED;
 }
 
-/* What only the relocations or the module data say. */
+/* Finds the start of text, if only relocations or module data have it. */
 static int find_text(struct gopclntab *t)
 {
 	uint64_t start = 0;
@@ -318,7 +318,7 @@ static bool table_found(struct gopclntab *t, uint64_t offset, uint64_t vaddr)
 {
 	uint64_t in, left;
 
-	/* Looking for where text starts is a pass over the file. */
+	/* Each search for the start of text reads the whole file. */
 	return gopclntab_locate(t, vaddr, &in, &left) && in == offset &&
 	       try_table(t, offset, vaddr, left) == 0 && t->text_tries++ < MAX_TEXT_TRIES &&
 	       find_text(t) == 0;
@@ -347,12 +347,12 @@ static int scan_tables(struct gopclntab *t, bool *ret_found)
 struct elf {
 	struct region dynamic;
 	bool has_sections;
-	bool is_go; /* something else says so */
+	bool is_go; /* something else shows it */
 	uint64_t vaddr;
 	struct region section; /* the table's; size 0: none */
 };
 
-/* Go's build id note. */
+/* Whether the notes contain Go's build id. */
 static bool is_go_note(struct gopclntab *t, struct region in)
 {
 	uint64_t at = 0;
@@ -514,7 +514,7 @@ static int find_table(struct gopclntab *t)
 			return r;
 		found = r == 0;
 	}
-	/* Large files that are not Go's are not worth a look at every word. */
+	/* Do not search each word of a large file that is not Go's. */
 	if (!found && (e.is_go || !e.has_sections)) {
 		r = scan_tables(t, &found);
 		if (r)
