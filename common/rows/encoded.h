@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Numbers and pointers as call frame information encodes them.
+ * Numbers and pointers in the encodings of call frame information.
  *
  * Sources: DWARF 5, section 7.6 (LEB128); Linux Standard Base 5.0, "DWARF Exception Header
  * Encoding". Pure.
@@ -10,24 +10,25 @@
 
 #include "common/base/span.h"
 
-/* What relative pointers are relative to. */
+/* The bases of relative pointers. */
 struct encoded_bases {
 	bool has_text, has_data;
 	uint64_t text, data; /* ELF addresses */
 };
 
-/* Reads one encoded pointer (DW_EH_PE_*) off s, which lies at ELF address `vaddr`. function: what
- * DW_EH_PE_funcrel is relative to, or NULL. 0; 1: an encoding that is not supported, or the pointer
- * is DW_EH_PE_omit; 2: cut short. */
+/* Reads one encoded pointer (DW_EH_PE_*) off s, which lies at ELF address `vaddr`. `function` is
+ * the base of DW_EH_PE_funcrel, or NULL. Returns 0; 1: the encoding is not supported, or the
+ * pointer is DW_EH_PE_omit; 2: cut short. */
 int encoded_pointer(struct span *s, uint8_t encoding, uint64_t vaddr,
 		    const struct encoded_bases *bases, const uint64_t *function, uint64_t *ret);
-/* The same of the number alone, relative to nothing. */
+/* Like encoded_pointer, but reads the number alone and adds no base. */
 int encoded_value(struct span *s, uint8_t encoding, uint64_t *ret);
-/* Leaves out the bytes before an aligned pointer, if it is one. False: cut short. */
+/* Skips the padding before an aligned pointer, if the pointer is one. Returns false if cut
+ * short. */
 bool encoded_align(struct span *s, uint8_t encoding, uint64_t vaddr);
 
-/* LEB128 (DWARF 5, section 7.6): false when cut short. Bits beyond the 64th are ignored; a number
- * that goes on beyond the 140th is refused. */
+/* Reads a LEB128 number (DWARF 5, section 7.6). Ignores bits beyond the 64th. Returns false if the
+ * number is cut short or longer than 140 bits. */
 static inline bool encoded_uleb_long(struct span *s, uint64_t *ret)
 {
 	uint64_t value = 0;
@@ -51,7 +52,7 @@ static inline bool encoded_uleb_long(struct span *s, uint64_t *ret)
 	return false;
 }
 
-/* The same; most numbers are of one byte. */
+/* The same, inline for numbers of one byte, which most are. */
 static inline bool encoded_uleb(struct span *s, uint64_t *ret)
 {
 	if (s->len && !(s->data[0] & 0x80)) {
@@ -88,7 +89,7 @@ static inline bool encoded_sleb(struct span *s, int64_t *ret)
 	return false;
 }
 
-/* False: cut short. */
+/* Returns false if cut short. */
 static inline bool encoded_u8(struct span *s, uint8_t *ret)
 {
 	if (!s->len)

@@ -12,7 +12,7 @@
 #include "common/rows/elf/section_reader.h"
 #include "common/rows/context/ucontext.h"
 
-#define CODE_WINDOW (16u << 10) /* bytes read at once */
+#define CODE_WINDOW (16u << 10) /* read at once */
 
 static int feed(struct section_reader *s, struct cfi *c)
 {
@@ -35,7 +35,7 @@ static int feed(struct section_reader *s, struct cfi *c)
 		section_reader_drop(s, used);
 		if (want <= CFI_MAX_ENTRY)
 			continue;
-		/* Too long for us: step over it, as long as the section goes on. */
+		/* Skip an entry that is too long, up to the end of the section. */
 		cfi_skip(c, want);
 		while (want && !s->end) {
 			size_t part = want < s->len ? (size_t)want : s->len;
@@ -52,17 +52,17 @@ static int feed(struct section_reader *s, struct cfi *c)
 	return 0;
 }
 
-/* The file whose code the rows speak of. */
+/* The file with the code that the rows describe. */
 struct code {
 	int fd;
 	const struct elf_file *file;
-	/* Of its code: len bytes from an ELF address on. Tables mostly rise. */
+	/* A window of its code: len bytes from an ELF address on. Tables mostly rise. */
 	uint8_t window[CODE_WINDOW];
 	uint64_t from;
 	uint32_t len;
 };
 
-/* struct cfi.spoiled */
+/* The callback cfi.spoiled. */
 static bool spoiled(void *ctx, uint64_t address, uint64_t size, struct ehreturn *ret)
 {
 	const struct code *code = ctx;
@@ -75,7 +75,7 @@ static bool spoiled(void *ctx, uint64_t address, uint64_t size, struct ehreturn 
 	return found;
 }
 
-/* n bytes at an ELF address. NULL: they are not there. */
+/* n bytes at an ELF address, or NULL if they are not there. */
 static const uint8_t *code_at(struct code *code, uint64_t address, uint32_t n)
 {
 	if (address < code->from || address - code->from > code->len ||
@@ -88,7 +88,7 @@ static const uint8_t *code_at(struct code *code, uint64_t address, uint32_t n)
 						       : NULL;
 }
 
-/* struct cfi.checked */
+/* The callback cfi.checked. */
 static bool checked(void *ctx, uint64_t address, uint64_t size, struct stackcheck *ret)
 {
 	const uint32_t n_head = size < STACKCHECK_HEAD ? (uint32_t)size : STACKCHECK_HEAD;
@@ -123,7 +123,7 @@ static int read_section(int fd, const struct elf_section *section, const struct 
 	return r;
 }
 
-/* All sections of one kind; code: what they speak of. */
+/* Reads all sections of one kind; code: the code that they describe. */
 static int read_kind(int fd, const struct elf_file *f, bool eh, struct code *code,
 		     struct rows *rows)
 {
@@ -144,7 +144,7 @@ static int read_kind(int fd, const struct elf_file *f, bool eh, struct code *cod
 	return any ? rows_finish(rows) : 0;
 }
 
-/* What a separate debug file says of places that the file itself is silent on. */
+/* Adds rows from a separate debug file for places without rows. */
 static int read_debug_file(int fd, struct code *of_code, struct rows *rows, struct extract *ret)
 {
 	const struct elf_file *of = of_code->file;
@@ -152,19 +152,19 @@ static int read_debug_file(int fd, struct code *of_code, struct rows *rows, stru
 	int r = elf_read(fd, &f, &ret->why);
 
 	if (r > 0)
-		ret->why = "its debug file is no ELF file that is read";
+		ret->why = "its debug file is no supported ELF file";
 	if (r)
 		return r;
 	if (f.build_id_len != of->build_id_len ||
 	    memcmp(f.build_id, of->build_id, f.build_id_len) != 0) {
-		ret->why = "the debug file is another file's: their build ids differ";
+		ret->why = "the debug file belongs to another file: build ids differ";
 		return ROWS_MALFORMED;
 	}
 	f.bases = of->bases;
 	return read_kind(fd, &f, false, of_code, rows);
 }
 
-/* Reads the headers and sets rows up for the text they speak of. */
+/* Reads the headers and lays rows out for the executable segments. */
 static int begin(int fd, struct elf_file *f, struct rows *rows, struct extract *ret)
 {
 	int r;
@@ -179,7 +179,7 @@ static int begin(int fd, struct elf_file *f, struct rows *rows, struct extract *
 			continue;
 		r = rows_segment_add(rows, f->load[i].vaddr, f->load[i].offset, f->load[i].filesz);
 		if (r) {
-			ret->why = "it has more executable segments than are read";
+			ret->why = "it has too many executable segments";
 			return r;
 		}
 	}
@@ -199,11 +199,11 @@ int extract_derived(int fd, struct rows *rows, struct extract *ret)
 	if (r == ROWS_TOO_LARGE)
 		ret->why = "its text or its rows are over the limits that bound memory";
 	if (!r && !rows->count)
-		ret->why = "its code tells nothing of its stack";
+		ret->why = "no rows follow from its code";
 	return r;
 }
 
-/* What the file's tables say. */
+/* Reads all rows that come from tables. */
 static int read_tables(int fd, int debug_fd, struct elf_file *f, struct rows *rows,
 		       struct extract *ret)
 {
@@ -231,8 +231,8 @@ static int read_tables(int fd, int debug_fd, struct elf_file *f, struct rows *ro
 	return r;
 }
 
-/* Whether Go's tables gave a row that takes the CFA from R12: that is known where the rows of what
- * it calls say where R12 is saved. */
+/* Whether a row from Go's tables takes the CFA from R12. Then the rows of functions called from
+ * there must describe where R12 is saved. */
 static bool asks_for_r12(const struct rows *rows)
 {
 	for (size_t i = 0; i < rows->rules.n; i++) {
@@ -260,7 +260,7 @@ int extract_rows(int fd, int debug_fd, struct rows *rows, struct extract *ret)
 		return r;
 	if (!r) {
 		r = derive_rows(fd, &f, rows);
-		/* There is no room for those besides: the tables' are had again, without. */
+		/* No room for derived rows: start again and keep only those from the tables. */
 		if (r == -ENOMEM || r == ROWS_TOO_LARGE) {
 			const uint8_t kept = rows->kept;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The extractor: from an open ELF file to its rows. One function behind `prof-deltas FILE` and
- * behind the service; it reads nothing but the descriptor.
+ * The extractor: makes rows of an open ELF file. `prof-deltas FILE` and the service both call it.
+ * It reads nothing but the descriptors it is given.
  */
 #ifndef PROFPIPE_EXTRACT_H
 #define PROFPIPE_EXTRACT_H
@@ -9,21 +9,23 @@
 #include "common/rows/rows.h"
 
 struct extract {
-	bool truncated;	 /* the file ends before what its headers say: the rows are what was left of
-			    it */
-	const char *why; /* static text, when the verdict is not 0, or no rows were found */
+	/* The file ends before the end that its headers give; the rows cover what is there. */
+	bool truncated;
+	const char *why; /* static text, if the verdict is not 0 or there are no rows */
 };
 
-/* Extracts the rows of the ELF file behind fd (borrowed; its position is not moved) into *rows,
- * which was set up by rows_init and is the caller's to rows_done in
- * any case. debug_fd: the file's separate debug file (borrowed), of which .debug_frame is read; -1:
- * none. Where there is no room for rows derived from the code, those of the tables go without. 0
- * (also with no rows at all, then rows->count is 0), enum rows_status with *ret filled,
- * or -errno (-EIO and the like: reading; -ENOMEM). Time is linear in the
- * sizes of the sections that are read, memory under ROWS_MAX_BYTES and some. */
+/* Extracts the rows of the ELF file behind fd (borrowed, position not moved). The caller has called
+ * rows_init on *rows, and calls rows_done whatever this returns.
+ *
+ * debug_fd (borrowed) is the separate debug file, whose .debug_frame is read; -1: none. If the rows
+ * derived from code do not fit, the rows from the tables stand alone.
+ *
+ * Returns 0 (also without any row: rows->count is 0), enum rows_status with *ret filled, or -errno:
+ * -ENOMEM, or of reading, such as -EIO. Time is linear in the sizes of the sections read. Memory
+ * stays little above ROWS_MAX_BYTES. */
 int extract_rows(int fd, int debug_fd, struct rows *rows, struct extract *ret);
 
-/* The same of the code alone, as if the file had no call frame information of any kind. */
+/* The same from the code alone, as if the file had no call frame information. */
 int extract_derived(int fd, struct rows *rows, struct extract *ret);
 
 #endif

@@ -96,7 +96,7 @@ void print_rule(const struct unwind_rule *rule, bool registers, char ret[PRINT_R
 			snprintf(ra, sizeof(ra), "cfa%+" PRId32, rule->cfa_add);
 		break;
 	default:
-		/* A signal frame's is the interrupted pc, in the kernel's ucontext. */
+		/* In a signal frame it is the interrupted pc, in the kernel's ucontext. */
 		snprintf(ra, sizeof(ra), "%s",
 			 rule->flags & UNWIND_SIGNAL_FRAME ? "rsp+168" : "cfa-8");
 		break;
@@ -112,7 +112,7 @@ void print_rule(const struct unwind_rule *rule, bool registers, char ret[PRINT_R
 
 int print_rows(FILE *out, const struct rows *r, bool registers)
 {
-	/* Rules are few and rows many. */
+	/* Format each rule once: there are many more rows than rules. */
 	char(*text)[PRINT_RULE_SIZE] = malloc((size_t)r->rules.n * sizeof(*text));
 	struct rows_cursor c;
 	struct unwind_row_wire row;
@@ -123,7 +123,7 @@ int print_rows(FILE *out, const struct rows *r, bool registers)
 		print_rule(&r->rules.rule[i], registers, text[i]);
 	rows_cursor_init(&c, r);
 
-	/* A gap behind what could not be expressed reads the same, and is printed once. */
+	/* A gap after an inexpressible rule has the same text; print it only once. */
 	const char *last = "";
 
 	while (rows_next(&c, &row)) {
@@ -132,8 +132,8 @@ int print_rows(FILE *out, const struct rows *r, bool registers)
 		last = text[row.rule];
 		fprintf(out, "0x%" PRIx64 " %s\n", rows_address(r, row.offset), last);
 	}
-	/* On the bus no row lies at the end of the span; for a reader the last function ends all
-	 * the same. */
+	/* No row lies at the end of the span. For a reader, the last function still needs an
+	 * end. */
 	if (r->count && strncmp(last, "end", 3) != 0)
 		fprintf(out, "0x%" PRIx64 " %s\n", rows_address(r, (uint32_t)r->span),
 			text[ROWS_RULE_GAP]);

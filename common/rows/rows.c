@@ -4,7 +4,7 @@
 #include <string.h>
 #include "common/rows/rows.h"
 
-#define GROWN_BYTES (1u << 20) /* more of a block at a time, at most */
+#define GROWN_BYTES (1u << 20) /* a block grows by at most this much */
 #define FREE_SLOT 0xffff
 
 static const char *const skip_words[] = {
@@ -22,7 +22,7 @@ const char *rows_skip_word(enum rows_skip skip)
 
 static int rules_grow(struct rows_rules *s)
 {
-	uint32_t slots = s->slots ? s->slots * 2 : 1024; /* a quarter of them full at most */
+	uint32_t slots = s->slots ? s->slots * 2 : 1024; /* at most a quarter full */
 	uint16_t *slot = malloc(slots * sizeof(*slot));
 
 	if (!slot)
@@ -50,11 +50,11 @@ static int rules_grow(struct rows_rules *s)
 	return 0;
 }
 
-/* What the inline half of rows_rules_put did not find at first sight. */
+/* The slow half of rows_rules_put: probes beyond the first slot, and adds. */
 int rows_rules_add(struct rows_rules *s, const struct unwind_rule *rule, uint16_t *ret)
 {
 	if (s->n == s->cap) {
-		/* The gap comes first, whatever comes first. */
+		/* Rule 0 is always the gap. */
 		bool first = !s->n;
 		struct unwind_rule gap = { .cfa = UNWIND_CFA_END, .cfa_add = UNWIND_END_GAP };
 		uint16_t number;
@@ -93,7 +93,7 @@ void rows_rules_done(struct rows_rules *s)
 	*s = (struct rows_rules){ 0 };
 }
 
-/* --- where --- */
+/* --- places --- */
 
 void rows_init(struct rows *r)
 {
@@ -137,7 +137,7 @@ int rows_layout(struct rows *r)
 	r->base = low;
 	r->span = high - low;
 
-	/* So that the gap has its number before any function. */
+	/* The gap gets number 0, before any function adds rules. */
 	struct unwind_rule gap = { .cfa = UNWIND_CFA_END, .cfa_add = UNWIND_END_GAP };
 	uint16_t number;
 
@@ -176,7 +176,7 @@ uint64_t rows_address(const struct rows *r, uint32_t at)
 	return end;
 }
 
-/* --- what is kept --- */
+/* --- stored functions --- */
 
 static const uint8_t *decode_rule(const uint8_t *p, uint32_t *ret)
 {
@@ -232,8 +232,8 @@ static const uint8_t *decode_uleb(const uint8_t *p, uint32_t *ret)
 
 struct function {
 	uint32_t start, end; /* relative to base */
-	uint32_t n;	     /* rows, at least one */
-	uint32_t last;	     /* rule of the last one */
+	uint32_t n;	     /* rows; at least one */
+	uint32_t last;	     /* rule of the last row */
 	uint32_t bytes;
 	const uint8_t *p; /* the first row */
 };
@@ -265,7 +265,7 @@ static void charge(struct rows *r)
 
 static int grow(void **array, size_t *cap, size_t least, size_t item)
 {
-	/* A large block grows in place, mostly, and what is not used of it counts, too. */
+	/* realloc mostly grows a large block in place. Its unused part counts as memory, too. */
 	const size_t half = *cap / 2, some = GROWN_BYTES / item;
 	size_t n = *cap + (half < some ? half : some);
 
@@ -371,7 +371,7 @@ int rows_add(struct rows *r, uint32_t at, uint16_t rule)
 	return 0;
 }
 
-/* Writes the head behind the rows. */
+/* Writes the head after the rows. */
 static uint64_t put_head(struct rows *r, const struct rows_pen *pen)
 {
 	uint8_t *head = pen->p, *p;
@@ -436,9 +436,8 @@ void rows_forget(struct rows *r)
 
 /* --- settling --- */
 
-/* By whole values, which are distinct, and in place: bucket by bucket of the eight bits from
- * `shift` on, above which all are equal, the small ones by insertion. No deeper than eight levels,
- * and linear. */
+/* Sorts distinct values in place. All are equal above bit shift + 8. It splits by the eight bits
+ * from `shift` on, and sorts small buckets by insertion. Linear, and at most eight levels deep. */
 static void sort_values(uint64_t *v, size_t n, unsigned shift)
 {
 	if (n <= 32) {
@@ -492,12 +491,13 @@ static void sort_functions(const struct rows *r, uint64_t *v, size_t n)
 	while (i < n && v[i - 1] <= v[i])
 		i++;
 	if (i < n)
-		/* A start has as many bits as the span, above 32 of its place. */
+		/* The upper half is a start, with as many bits as the span; the lower half is a
+		 * place in code. */
 		sort_values(v, n, 56 - (unsigned)__builtin_clz((uint32_t)r->span | 255));
 }
 
-/* A copy of f that begins at `start`, which lies inside it, coded behind everything else. 0,
- * ROWS_TOO_LARGE, -ENOMEM. */
+/* Appends a copy of f that begins at `start`, inside f, to the code. Returns 0, ROWS_TOO_LARGE or
+ * -ENOMEM. */
 static int trim(struct rows *r, const struct function *f, uint32_t start, uint64_t *ret_value)
 {
 	size_t offset = (size_t)(f->p - r->code);
@@ -532,8 +532,8 @@ static int trim(struct rows *r, const struct function *f, uint32_t start, uint64
 	return 0;
 }
 
-/* How many rows rows_next gives between the last one of `before` (NULL: f is the first) and the
- * last one of f; f NULL: behind it. */
+/* How many rows rows_next returns between the last row of `before` and the last row of f. before
+ * NULL: f is the first function. f NULL: counts what follows `before`. */
 static uint64_t count_of(const struct rows *r, const struct function *before,
 			 const struct function *f)
 {
@@ -550,7 +550,8 @@ static uint64_t count_of(const struct rows *r, const struct function *before,
 	return n + f->n - (first == rule);
 }
 
-/* Sorts what was added and settles its overlaps; *ret_count: of rows of these functions alone. */
+/* Sorts the added functions and resolves their overlaps; *ret_count: the rows of these functions
+ * alone. */
 static int settle(struct rows *r, uint64_t *ret_count)
 {
 	size_t first = r->settled, kept = first;
@@ -586,14 +587,14 @@ static int settle(struct rows *r, uint64_t *ret_count)
 	return 0;
 }
 
-/* Moves the functions from r->settled on, which are sorted and overlap none, between those before,
- * and counts what that changes. 0, -ENOMEM. */
+/* Moves the functions from r->settled on, sorted and without overlaps, into place among the settled
+ * ones. Adjusts the count of rows. Returns 0 or -ENOMEM. */
 static int merge(struct rows *r)
 {
 	size_t n = r->functions - r->settled, to = r->functions, from = r->settled;
-	uint64_t *added = malloc(n * sizeof(*added)); /* then where they are */
+	uint64_t *added = malloc(n * sizeof(*added)); /* later: their indices */
 	struct function run = { 0 }, before = { 0 }, f, next;
-	bool first = false; /* nothing is before the run */
+	bool first = false; /* nothing precedes the run */
 
 	if (!added)
 		return -ENOMEM;
@@ -625,7 +626,7 @@ static int merge(struct rows *r)
 		f = function_at(r, at);
 		r->count += count_of(r, at ? &before : NULL, &f);
 		if (i + 1 == n || added[i + 1] != at + 1) {
-			/* What was between neighbours before is not any more. */
+			/* The new functions replace the gap between old neighbours. */
 			bool last = at + 1 == r->functions;
 
 			if (!last)
@@ -671,7 +672,7 @@ int rows_finish(struct rows *r)
 	return r->count > UNWIND_MAX_ROWS ? ROWS_TOO_LARGE : 0;
 }
 
-/* --- giving --- */
+/* --- reading --- */
 
 void rows_cursor_init(struct rows_cursor *c, const struct rows *r)
 {

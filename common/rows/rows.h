@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows: what a file's call frame information comes down to. From a file offset on, until the next
- * row, one rule (bpf/unwind.h) holds.
+ * Rows: the unwind information of one file, reduced to a sequence of (file offset, rule). A row's
+ * rule (bpf/unwind.h) holds from its offset up to the next row.
  *
- * While they are collected rows stay with the function (FDE) that gave them, coded in about two
- * bytes each, in the order of the section. `rows_finish` sorts the functions and settles overlaps;
- * a cursor then walks them as one rising sequence, with equal neighbours merged and an `end` row
- * after each function that is not followed by another. No second copy is made.
+ * - Collecting: rows stay with the function (FDE) that gave them, in the order of the section. A
+ *   row takes about two bytes.
+ * - Finishing: `rows_finish` sorts the functions and resolves overlaps. It makes no second copy.
+ * - Reading: a cursor walks all rows by rising offset. It merges equal neighbours, and it adds an
+ *   `end` row after each function that no other one follows.
  *
- * Of two functions that overlap, the one that starts lower keeps the common part; of two with the
- * same start, the first one in the section.
- * What is added between `rows_fill` and the next `rows_finish` counts only where nothing was
- * before.
+ * If two functions overlap, the one that starts lower keeps the common part. If both have the same
+ * start, the first one in the section keeps it. Functions added between `rows_fill` and the next
+ * `rows_finish` count only where nothing was before.
  *
  * All offsets are file offsets relative to `base`, in bytes. Pure: no I/O, no log.
  */
@@ -30,33 +30,33 @@
 #define ROWS_MAX_BYTES (256u << 20) /* ceiling on the rows of one file, and on its functions */
 #define ROWS_RULE_GAP 0		    /* the number of the `end` rule for gaps, in every set */
 
-/* What was passed over and why: counted, never silent. The word is what --stats prints. */
+/* What was skipped, and why: each case is counted. `--stats` prints the word. */
 #define ROWS_SKIPS(X) \
-	X(ENTRY, "entry-malformed")	/* the length or head of a CIE or FDE cannot be right */ \
-	X(ENTRY_LONG, "entry-too-long") /* over the ceiling of one entry */ \
+	X(ENTRY, "entry-malformed")	/* the length or header of a CIE or FDE cannot be right */ \
+	X(ENTRY_LONG, "entry-too-long") /* over CFI_MAX_ENTRY */ \
 	X(CIE, "cie-malformed") \
 	X(CIE_VERSION, "cie-version") \
 	X(CIE_AUGMENTATION, "cie-augmentation") \
-	X(CIE_LIMIT, "cie-limit")	/* over the ceiling of CIEs kept */ \
-	X(NO_CIE, "fde-without-cie")	/* its CIE is not there or was not usable */ \
-	X(ENCODING, "pointer-encoding") /* indirect, or relative to what is not known */ \
+	X(CIE_LIMIT, "cie-limit")	/* over CFI_MAX_CIES */ \
+	X(NO_CIE, "fde-without-cie")	/* its CIE is missing or was not usable */ \
+	X(ENCODING, "pointer-encoding") /* indirect, or relative to an unknown base */ \
 	X(DISCARDED, \
-	  "fde-discarded") /* of a function the linker dropped: begins at 0 or covers nothing */ \
-	X(OUTSIDE, "outside-text")	/* an FDE outside every executable segment */ \
-	X(OVERLAP, "overlap")		/* an FDE that others cover whole */ \
-	X(COVERED, "covered")		/* of .debug_frame, where .eh_frame speaks already */ \
-	X(OPCODE, "opcode")		/* unknown instruction: the rest of the FDE has no rule */ \
-	X(INSTRUCTIONS, "instructions") /* cut short or senseless: likewise */ \
-	X(CFA_EXPRESSION, "cfa-expression") /* rows whose CFA cannot be expressed: `end` */ \
+	  "fde-discarded")	   /* the linker discarded the function: at 0, or of no bytes */ \
+	X(OUTSIDE, "outside-text") /* an FDE outside all executable segments */ \
+	X(OVERLAP, "overlap")	   /* an FDE that other FDEs cover completely */ \
+	X(COVERED, "covered")	   /* from .debug_frame, where .eh_frame has rows already */ \
+	X(OPCODE, "opcode")	   /* unknown instruction: the rest of the FDE has no rule */ \
+	X(INSTRUCTIONS, "instructions")	    /* cut short or senseless: the same */ \
+	X(CFA_EXPRESSION, "cfa-expression") /* rows whose CFA has no rule: `end` */ \
 	X(CFA_REGISTER, "cfa-register") \
-	X(RA_RULE, "ra-rule")	/* likewise for the return address */ \
-	X(RSP_RULE, "rsp-rule") /* likewise for RSP, where it is not the CFA */ \
-	X(RBP_RULE, "rbp-rule") /* likewise for RBP: `undefined` */ \
+	X(RA_RULE, "ra-rule")	/* the same for the return address */ \
+	X(RSP_RULE, "rsp-rule") /* the same for RSP, where it is not the CFA */ \
+	X(RBP_RULE, "rbp-rule") /* RBP's rule cannot be expressed: RBP becomes `undefined` */ \
 	X(SIGNAL_LAYOUT, \
-	  "signal-layout") /* a signal frame that is not the kernel's: an ordinary frame */ \
-	X(RULE_LIMIT, "rule-limit") /* over the ceiling of distinct rules: `end` */ \
-	X(GO, "go-function")	    /* of a Go program's table, which contradicts itself */ \
-	X(SECTION, "section")	    /* a section that holds no bytes, or cannot be inflated */
+	  "signal-layout")	    /* a signal frame not made by the kernel: ordinary frame */ \
+	X(RULE_LIMIT, "rule-limit") /* over ROWS_MAX_RULES distinct rules: `end` */ \
+	X(GO, "go-function")	    /* a function of Go's table, which contradicts itself */ \
+	X(SECTION, "section")	    /* a section without bytes, or that cannot be decompressed */
 
 enum rows_skip {
 #define X(name, word) ROWS_SKIP_##name,
@@ -66,15 +66,15 @@ enum rows_skip {
 };
 const char *rows_skip_word(enum rows_skip skip);
 
-/* A set of distinct rules, numbered from 0 in the order they came; rule 0 is the gap.
- * Zero-initialised is empty. */
+/* A set of distinct rules, numbered from 0 by first use. Rule 0 is the gap. Zero-initialized means
+ * empty. */
 struct rows_rules {
 	struct unwind_rule *rule;
 	uint16_t *slot; /* open hash of numbers, 0xffff where free */
 	uint32_t n, cap, slots;
 };
 #define ROWS_MAX_RULES (UNWIND_MAX_RULES - 1)
-/* A rule as three words: compared and hashed for nearly every row. */
+/* A rule as three words, since nearly every row compares and hashes one. */
 struct rows_words {
 	uint64_t a, b, c;
 };
@@ -104,7 +104,8 @@ static inline uint32_t rows_words_hash(struct rows_words w)
 
 int rows_rules_add(struct rows_rules *s, const struct unwind_rule *rule, uint16_t *ret);
 
-/* The number of a rule, given on first sight. 0, ROWS_TOO_LARGE (the set is full), -ENOMEM. */
+/* Gives the number of a rule, a new one at its first use. Returns 0, ROWS_TOO_LARGE (the set is
+ * full) or -ENOMEM. */
 static inline int rows_rules_put(struct rows_rules *s, const struct unwind_rule *rule,
 				 uint16_t *ret)
 {
@@ -122,22 +123,25 @@ static inline int rows_rules_put(struct rows_rules *s, const struct unwind_rule 
 }
 void rows_rules_done(struct rows_rules *s);
 
-/* An executable segment, as far as the file fills it. */
+/* An executable segment, up to the end of its bytes in the file. */
 struct rows_segment {
-	uint64_t vaddr, offset, size; /* offset from the file's start, not from base */
+	uint64_t vaddr, offset, size; /* offset: from the file's start, not from base */
 };
 
 /*
- * Rows as they are kept. Of a function: its first row's rule; for each other row, how many bytes of
- * text lie between it and the one before (1 to 254 in a byte, else 0 and two bytes, or 255 and
- * four), and its rule (up to 223 in a byte, up to 7,935 in two, else in three); behind them the
- * head: size of the function in bytes of text, number of rows, bytes of the rows, all ULEB128, and
- * the last row's rule.
+ * How rows are stored. A function is a sequence of:
+ * 1. the rule of its first row
+ * 2. for each further row: its distance from the row before, in bytes of text, and its rule
+ * 3. the head, behind the rows: size of the function in bytes of text, number of rows, bytes of the
+ *    rows (all ULEB128), and the rule of the last row
+ *
+ * A distance takes one byte from 1 to 254. Otherwise it is 0 and two bytes, or 255 and four bytes.
+ * A rule takes one byte up to 223, two bytes up to 7,935, else three.
  */
-#define ROWS_CODED_MAX 8       /* bytes of one row */
-#define ROWS_CODED_HEAD_MAX 18 /* bytes of a head */
+#define ROWS_CODED_MAX 8       /* of one row, in bytes */
+#define ROWS_CODED_HEAD_MAX 18 /* of a head, in bytes */
 
-/* Where the next row of the open function goes. */
+/* The write position in the open function. */
 struct rows_pen {
 	uint8_t *p;
 	uint32_t start, end; /* of the function, relative to base */
@@ -178,8 +182,8 @@ static inline uint8_t *rows_code_advance(uint8_t *p, uint32_t advance)
 	return p + 5;
 }
 
-/* From `at` on, which lies behind the newest row's and inside the function, `rule` holds. There is
- * room (rows_reserve). */
+/* From `at` on, `rule` holds. `at` lies inside the function and after the newest row. The caller
+ * has reserved the room (rows_reserve). */
 static inline void rows_pen_put(struct rows_pen *pen, uint32_t at, uint32_t rule)
 {
 	if (pen->n) {
@@ -194,76 +198,78 @@ static inline void rows_pen_put(struct rows_pen *pen, uint32_t at, uint32_t rule
 }
 
 struct rows {
-	uint64_t base, span; /* the file offsets spoken of: [base, base + span) */
-	uint64_t count;	     /* rows the cursor will give; set by rows_finish */
+	uint64_t base, span; /* the file offsets covered: [base, base + span) */
+	uint64_t count;	     /* rows that the cursor will return; set by rows_finish */
 	struct rows_rules rules;
 	uint64_t skipped[ROWS_SKIP_COUNT];
 	uint64_t cies, fdes; /* seen */
-	uint64_t peak_bytes; /* of memory held for the rows */
+	uint64_t peak_bytes; /* of the memory for the rows */
 
 	struct rows_segment segment[ROWS_MAX_SEGMENTS];
 	unsigned segments, last_segment;
 
 	uint8_t *code; /* rows and heads */
 	size_t code_len, code_cap;
-	uint64_t *function; /* start << 32 | where in code its head lies */
+	uint64_t *function; /* start << 32 | position of its head in code */
 	size_t functions, function_cap;
 	size_t settled; /* functions before this one are sorted and do not overlap */
 	struct rows_pen pen;
-	uint8_t kept; /* besides RSP and RBP, what rows of call frame information speak of:
-		       * UNWIND_REG_RBX, or UNWIND_REG_R12 */
+	/* The register that rows of call frame information restore besides RSP and RBP:
+	 * UNWIND_REG_RBX or UNWIND_REG_R12. */
+	uint8_t kept;
 	bool filling;
-	bool replaced; /* a row was given twice: neighbours may be equal */
+	bool replaced; /* a row was replaced: neighbours may be equal */
 };
 
 void rows_init(struct rows *r);
 void rows_done(struct rows *r);
-/* Adds an executable segment; all before the first function. rows_layout then fixes base and span.
- * 0, ROWS_UNSUPPORTED (too many). */
+/* Adds an executable segment, before the first function is added. rows_layout then fixes base and
+ * span. Returns 0 or ROWS_UNSUPPORTED (too many). */
 int rows_segment_add(struct rows *r, uint64_t vaddr, uint64_t offset, uint64_t size);
-/* 0, ROWS_NONE (no executable segment), ROWS_TOO_LARGE (UNWIND_MAX_SPAN). */
+/* Returns 0, ROWS_NONE (no executable segment) or ROWS_TOO_LARGE (over UNWIND_MAX_SPAN). */
 int rows_layout(struct rows *r);
-/* Where an ELF address lies: the offset relative to base, and how many bytes its segment goes on.
- * False outside. */
+/* Converts an ELF address to an offset relative to base, and to the number of bytes left in its
+ * segment. Returns false outside of all segments. */
 bool rows_locate(struct rows *r, uint64_t vaddr, uint32_t *ret_at, uint64_t *ret_left);
-/* The way back, for print: the ELF address of an offset relative to base (its end counts as inside
- * a segment). */
+/* The inverse, for print: the ELF address of an offset relative to base. A segment's end counts as
+ * inside it. */
 uint64_t rows_address(const struct rows *r, uint32_t at);
 
-/* Begins a function over [start, end). 0; ROWS_NONE: nothing of it is wanted (counted), leave it
- * out; ROWS_TOO_LARGE; -ENOMEM. */
+/* Begins a function over [start, end). Returns 0, ROWS_TOO_LARGE or -ENOMEM; or ROWS_NONE: skip
+ * this function (counted), since no part of it is wanted. */
 int rows_open(struct rows *r, uint32_t start, uint32_t end);
-/* From `at` on `rule` holds; at never falls within a function, and lies inside it. Given twice for
- * one place, the last one counts. 0, ROWS_TOO_LARGE, -ENOMEM. */
+/* From `at` on, `rule` holds. `at` lies inside the function and never decreases within it. A second
+ * row for the same place replaces the first. Returns 0, ROWS_TOO_LARGE or -ENOMEM. */
 int rows_add(struct rows *r, uint32_t at, uint16_t rule);
-/* Room for n rows of the open function, so that rows_pen_put may be used on r->pen, or on a copy of
- * it that is put back. 0, ROWS_TOO_LARGE, -ENOMEM. */
+/* Reserves room for n rows of the open function. After that the caller may use rows_pen_put on
+ * r->pen, or on a copy that it writes back. Returns 0, ROWS_TOO_LARGE or -ENOMEM. */
 int rows_reserve(struct rows *r, size_t n);
 void rows_close(struct rows *r);
-/* Stacks end in the function of so many bytes at an ELF address, and where something returns to its
- * first one: from the byte before, so that it counts before the function's own rows, which come
- * later. 0, also where it is in no segment; ROWS_TOO_LARGE, -ENOMEM. */
+/* Makes stacks end in the function of `size` bytes at `vaddr`, also where the return address is its
+ * first byte. So the range begins one byte early; since it starts lower, it wins over the
+ * function's own rows, which come later. Returns 0 (also if vaddr is in no segment), ROWS_TOO_LARGE
+ * or -ENOMEM. */
 int rows_add_end(struct rows *r, uint64_t vaddr, uint64_t size);
-/* From here on, only what is not covered counts. After rows_finish. */
+/* From here on, only places that no function covers count. Call it after rows_finish. */
 void rows_fill(struct rows *r);
-/* Drops what was added since rows_fill. */
+/* Drops all functions added since rows_fill. */
 void rows_forget(struct rows *r);
-/* After rows_finish: where the i-th function lies, of r->settled ones, which rise. */
+/* After rows_finish: the extent of function i, 0 <= i < r->settled. Extents rise. */
 void rows_extent(const struct rows *r, size_t i, uint32_t *ret_start, uint32_t *ret_end);
-/* Sorts, settles overlaps, counts. 0, ROWS_TOO_LARGE (UNWIND_MAX_ROWS), -ENOMEM. */
+/* Sorts, resolves overlaps, counts. Returns 0, ROWS_TOO_LARGE (over UNWIND_MAX_ROWS) or -ENOMEM. */
 int rows_finish(struct rows *r);
 
 struct rows_cursor {
 	const struct rows *rows; /* borrowed, finished */
 	const uint8_t *p;	 /* the next row */
 	size_t function;
-	uint32_t left;	  /* rows of the function */
-	uint32_t at, end; /* of the row given last; of its function */
-	uint32_t rule;	  /* of the row given last; UINT32_MAX before the first */
+	uint32_t left;	  /* rows left in the function */
+	uint32_t at, end; /* of the newest row; of its function */
+	uint32_t rule;	  /* of the newest row; UINT32_MAX before the first */
 	bool in_function;
 };
 void rows_cursor_init(struct rows_cursor *c, const struct rows *r);
-/* The next row. False at the end. */
+/* Returns the next row, or false at the end. */
 bool rows_next(struct rows_cursor *c, struct unwind_row_wire *ret);
 
 #endif

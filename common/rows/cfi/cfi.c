@@ -28,7 +28,7 @@ static const struct cfi_cie *cie_find(struct cfi *c, uint64_t offset)
 	return NULL;
 }
 
-/* c->slot holds numbers from 1 on, 0 where free, and is never more than half full. */
+/* c->slot holds 1 + index, 0 where free, and is at most half full. */
 static int cie_keep(struct cfi *c, const struct cfi_cie *cie)
 {
 	if (c->cies == c->cie_cap) {
@@ -71,7 +71,7 @@ static int cie_keep(struct cfi *c, const struct cfi_cie *cie)
 	return 0;
 }
 
-/* Augmentation letters. 0, or the reason why the CIE is of no use. */
+/* Reads the augmentation. Returns 0, or the reason why the CIE is unusable. */
 static int cie_augmentation(const char *letters, struct span s, uint64_t vaddr, struct cfi_cie *cie)
 {
 	const uint8_t *first = s.data;
@@ -93,7 +93,7 @@ static int cie_augmentation(const char *letters, struct span s, uint64_t vaddr, 
 				return ROWS_SKIP_CIE;
 			if (encoding == DW_EH_PE_omit)
 				break;
-			/* Only its length matters. */
+			/* Only the pointer's length matters. */
 			if (!encoded_align(&s, encoding, vaddr + (uint64_t)(s.data - first)))
 				return ROWS_SKIP_CIE;
 			if (encoded_value(&s, encoding, &ignored) != 0)
@@ -106,16 +106,15 @@ static int cie_augmentation(const char *letters, struct span s, uint64_t vaddr, 
 		case 'G': /* arm64: memory tagging */
 			break;
 		default:
-			/* Its data has a length: only a pointer encoding behind it would be missed.
-			 */
+			/* Its data has a length, so skipping it loses only an 'R' after it. */
 			return strchr(l, 'R') ? ROWS_SKIP_CIE_AUGMENTATION : 0;
 		}
 	}
 	return 0;
 }
 
-/* Takes the CIE apart; vaddr: of the first byte of s, which begins after the id. 0; the enum
- * rows_skip (never 0: that is ENTRY) why it is of no use; -ENOMEM. */
+/* Parses a CIE. s begins after the id, and its first byte lies at `vaddr`. Returns 0; -ENOMEM; or
+ * the enum rows_skip that makes it unusable (never 0, which is ENTRY). */
 static int cie_parse(struct cfi *c, struct span s, uint64_t vaddr, struct cfi_cie *cie)
 {
 	const uint8_t *first = s.data, *nul;
@@ -135,7 +134,7 @@ static int cie_parse(struct cfi *c, struct span s, uint64_t vaddr, struct cfi_ci
 	letters = (const char *)s.data;
 	span_take(&s, (size_t)(nul - s.data) + 1, &part);
 	if (letters[0] == 'e' && letters[1] == 'h') {
-		/* GCC 2: a pointer to its own exception table. */
+		/* GCC 2: a pointer to GCC's own exception table. */
 		if (!span_take(&s, 8, &part))
 			return ROWS_SKIP_CIE;
 		letters += 2;
@@ -165,8 +164,8 @@ static int cie_parse(struct cfi *c, struct span s, uint64_t vaddr, struct cfi_ci
 		if (r)
 			return r;
 	} else if (letters[0] && strncmp(letters, "armcc", 5) != 0) {
-		/* Without a size, letters that add bytes of unknown length cannot be passed over.
-		 * */
+		/* Unknown letters add data of unknown length, so without 'z' parsing cannot go
+		 * on. */
 		return ROWS_SKIP_CIE_AUGMENTATION;
 	}
 
@@ -202,7 +201,7 @@ static int fde_run(struct cfi *c, const struct cfi_cie *cie, struct span s, uint
 	int r;
 
 	if (cie->encoding == (DW_EH_PE_pcrel | DW_EH_PE_sdata4) && s.len >= 8) {
-		int32_t start_size[2]; /* what nearly all have */
+		int32_t start_size[2]; /* the encoding of nearly all FDEs */
 
 		memcpy(start_size, s.data, 8);
 		start = vaddr + (uint64_t)(int64_t)start_size[0];
@@ -308,12 +307,12 @@ void cfi_skip(struct cfi *c, uint64_t n)
 	c->machine.rows->skipped[ROWS_SKIP_ENTRY_LONG]++;
 }
 
-/* One whole entry. at: its offset in the section; body: what its length counts, which begins at
- * body_at. */
+/* Handles one whole entry. at: its offset in the section. body: the bytes that its length counts,
+ * from offset body_at on. */
 static int entry(struct cfi *c, uint64_t at, struct span body, uint64_t body_at, bool wide)
 {
 	uint64_t id = 0;
-	size_t id_size = wide && !c->eh ? 8 : 4; /* in .eh_frame it has four bytes always */
+	size_t id_size = wide && !c->eh ? 8 : 4; /* always four bytes in .eh_frame */
 	bool is_cie;
 
 	if (!span_read(&body, &id, id_size)) {
@@ -373,7 +372,8 @@ int cfi_feed(struct cfi *c, struct span bytes, bool last, size_t *ret_used, uint
 			}
 		}
 		if (!len) {
-			/* Linkers leave these inside, too, where crtend.o does not come last. */
+			/* Linkers leave terminators in the middle, too, if crtend.o is not the last
+			 * file. */
 			c->pos += head;
 			c->ended = c->stop_at_zero;
 			continue;
@@ -389,7 +389,7 @@ int cfi_feed(struct cfi *c, struct span bytes, bool last, size_t *ret_used, uint
 		c->pos += len + head;
 	}
 	if (*ret_want && last) {
-		/* Cut short, or lies about its length. */
+		/* The entry is cut short, or its length is wrong. */
 		c->machine.rows->skipped[ROWS_SKIP_ENTRY]++;
 		c->ended = true;
 	}

@@ -35,7 +35,7 @@ int cfi_unsupported(struct cfi_machine *m, uint16_t *ret)
 	return 0;
 }
 
-/* The number of the rule that the state makes, if it is not at hand. */
+/* Makes the rule of a state that is not in the cache, and finds its number. */
 static int rule_number(struct cfi_machine *m, const struct cfi_cie *cie, const struct cfi_state *s,
 		       struct cfi_known *known, uint16_t *ret)
 {
@@ -70,18 +70,18 @@ static inline int64_t scaled(const struct cfi_run *run, int64_t factored)
 {
 	int64_t product;
 
-	/* Out of reach for a rule, and so marked there. */
+	/* INT64_MAX does not fit a rule, which marks it. */
 	return __builtin_mul_overflow(factored, run->cie->data_align, &product) ? INT64_MAX
 										: product;
 }
 
-/* What a state keeps of the register that is kept besides RSP and RBP, it keeps as RBX. */
+/* The state stores the register kept besides RSP and RBP in the place of RBX. */
 static inline uint64_t kept_as(const struct cfi_run *run, uint64_t reg)
 {
 	return reg == run->m->rows->kept ? UNWIND_REG_RBX : reg;
 }
 
-/* A register's new rule, where the register matters. */
+/* Sets a register's rule, if the register affects rows. */
 static void reg_set(struct cfi_run *run, uint64_t reg, enum cfi_value kind, uint64_t in,
 		    int64_t off)
 {
@@ -114,7 +114,7 @@ static void cfa_offset(struct cfi_run *run, int64_t off)
 	run->dirty = true;
 }
 
-/* value: the expression is the register's value, not where it is saved. */
+/* value: the expression gives the register's value, not the place where it is saved. */
 static bool reg_expression(struct cfi_run *run, uint64_t reg, struct span block, bool value)
 {
 	struct expr e;
@@ -126,7 +126,7 @@ static bool reg_expression(struct cfi_run *run, uint64_t reg, struct span block,
 
 	if (r == EXPR_MALFORMED)
 		return false;
-	if (!r && e.index) /* no rule holds one */
+	if (!r && e.index) /* no rule can express an index here */
 		reg_set(run, reg, VALUE_BAD, 0, 0);
 	else if (!r && e.kind == EXPR_REG)
 		reg_set(run, reg, value ? VALUE_REG : VALUE_AT_REG, e.reg, e.off);
@@ -156,8 +156,8 @@ static bool remember(struct cfi_run *run)
 	return true;
 }
 
-/* An instruction off the beaten track; s begins with its operands. *ret_bytes: how far it advances.
- * 0, -ENOMEM, or enum cfi_run_verdict. */
+/* Runs a rare instruction; s begins with its operands. *ret_bytes: how far it advances. Returns 0,
+ * -ENOMEM or enum cfi_run_verdict. */
 static int run_seldom(struct cfi_run *run, uint8_t op, struct span *s, uint64_t *ret_bytes)
 {
 	struct cfi_machine *m = run->m;
@@ -174,7 +174,7 @@ static int run_seldom(struct cfi_run *run, uint8_t op, struct span *s, uint64_t 
 		if (encoded_pointer(s, run->cie->encoding, u, &m->bases, &run->function, &value) !=
 		    0)
 			return CFI_RUN_SENSELESS;
-		/* A CIE has no location, and no function is open for its rows. */
+		/* A CIE has no location, and no open function for its rows. */
 		if (!run->size || value < run->function + run->loc)
 			return CFI_RUN_SENSELESS;
 		*ret_bytes = value - (run->function + run->loc);
@@ -307,7 +307,7 @@ static int run_seldom(struct cfi_run *run, uint8_t op, struct span *s, uint64_t 
 	return 0;
 }
 
-/* The row at `at` of a state that is not plain, or whose rule is not at hand. */
+/* Adds the row of a state at `at`, if its rule is not in the cache. */
 static int row_seldom(struct cfi_run *run, struct rows_pen *pen, struct cfi_known *known,
 		      uint32_t at)
 {
@@ -327,7 +327,7 @@ static int put_row(struct cfi_run *run, uint64_t loc)
 	return row_seldom(run, &run->m->rows->pen, known, run->at + (uint32_t)loc);
 }
 
-/* What no table says: so it counts as derived. */
+/* Adds a row that no table has, so it counts as derived. */
 static int put_derived(struct cfi_run *run, uint32_t loc, struct unwind_rule rule)
 {
 	uint16_t number;
@@ -341,8 +341,8 @@ static int put_derived(struct cfi_run *run, uint32_t loc, struct unwind_rule rul
 	return r < 0 ? r : 0;
 }
 
-/* While its return address is known the frame is where it was; of what the caller had in registers
- * nothing is left. */
+/* Adds the rows where the function's own rules do not hold. As long as the return address is known,
+ * the CFA is still valid. The caller's registers are lost. */
 static int put_spoiled(struct cfi_run *run)
 {
 	const struct unwind_rule end = { .cfa = UNWIND_CFA_END, .cfa_add = UNWIND_END_UNSUPPORTED };
@@ -365,9 +365,8 @@ static int put_spoiled(struct cfi_run *run)
 	return r || e->ra_to >= e->to ? r : put_derived(run, e->ra_to, end);
 }
 
-/* The end of a location: gives its row if anything has changed, and goes on. 0, CFI_RUN_END,
- * -ENOMEM.
- */
+/* Ends a location: adds its row if anything has changed, and advances. Returns 0, CFI_RUN_END or
+ * -ENOMEM. */
 static int run_advance(struct cfi_run *run, uint64_t bytes)
 {
 	uint64_t from = run->loc, left = run->size - from,
@@ -392,8 +391,8 @@ static int run_advance(struct cfi_run *run, uint64_t bytes)
 	return 0;
 }
 
-/* Runs s to its end, one instruction at a time: for CIEs, and where a CIE's figures are not what
- * they always are. As cfi_run. */
+/* Runs all of s, one instruction at a time: for CIEs, and where a CIE's factors are unusual.
+ * Returns as cfi_run does. */
 static int run_slowly(struct cfi_run *run, struct span s)
 {
 	uint64_t bytes;
@@ -404,14 +403,12 @@ static int run_slowly(struct cfi_run *run, struct span s)
 		r = run_seldom(run, op, &s, &bytes);
 		if (r || !bytes)
 			continue;
-		/* A CIE has no location. */
 		r = run->size ? run_advance(run, bytes) : CFI_RUN_SENSELESS;
 	}
 	return r || !run->size ? r : run_advance(run, UINT64_MAX);
 }
 
-/* Whether nothing but DW_CFA_nop follows, up to `end`; `first` is the first byte that may be read.
- */
+/* Whether only DW_CFA_nop follows, up to `end`. It may read from `first` on. */
 static inline bool only_nops(const uint8_t *first, const uint8_t *p, const uint8_t *end)
 {
 	uint64_t tail;
@@ -426,9 +423,9 @@ static inline bool only_nops(const uint8_t *first, const uint8_t *p, const uint8
 }
 
 /*
- * What nearly all instructions are is done here, over a state in local variables, which the
- * compiler keeps in registers: a row takes some ten nanoseconds, and going through memory for each
- * field would be most of it. Everything else is run_seldom's, for which the state is put back.
+ * Handles the common instructions with the state in local variables, which the compiler keeps in
+ * registers. A row takes some ten nanoseconds; memory accesses for each field would take most of
+ * that. run_seldom handles the rest, after the state is written back.
  */
 int cfi_run(struct cfi_run *run, struct span s)
 {
@@ -436,7 +433,7 @@ int cfi_run(struct cfi_run *run, struct span s)
 	const struct cfi_cie *cie = run->cie;
 	const uint8_t *p = s.data, *end = p + s.len;
 	uint64_t head = run->state.head, where = run->state.where, bytes;
-	/* Relative to the rows' base. */
+	/* Relative to the base of the rows. */
 	uint64_t at = run->at, limit = run->at + run->size;
 	struct rows_pen pen = m->rows->pen;
 	bool dirty = run->dirty;
@@ -493,7 +490,7 @@ int cfi_run(struct cfi_run *run, struct span s)
 			p += 4;
 			break;
 		case DW_CFA_def_cfa_offset:
-			/* Of one byte, or two: the frames of large functions. */
+			/* One byte, or two for the frames of large functions. */
 			if (end - p < 2 || (p[0] & p[1] & 0x80) || (head & 0xff) != UNWIND_CFA_REG)
 				goto seldom;
 			where = where_cfa(where, p[0] & 0x80 ? (p[0] & 0x7fu) | p[1] << 7 : p[0]);
@@ -617,8 +614,8 @@ out:
 	return r;
 }
 
-/* Runs s up to `loc`: the rule that holds there; false in *ret_is: there is none. As
- * cfi_run_checked. */
+/* Runs s up to `loc` and makes the rule that holds there; *ret_is: there is one. Returns as
+ * cfi_run_checked does. */
 static int rule_at(const struct cfi_run *run, struct span s, uint32_t loc, bool *ret_is,
 		   struct unwind_rule *ret)
 {

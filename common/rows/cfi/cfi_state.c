@@ -5,9 +5,8 @@
 #include "common/rows/cfi/expr.h"
 #include "common/rows/rows.h"
 
-/* Where the kernel keeps the interrupted RSP, RIP and RBP, from RSP on, when a handler has returned
- * to the restorer (struct rt_sigframe of
- * arch/x86/include/asm/sigframe.h; the return address has been popped). */
+/* The offsets from RSP of the interrupted RSP and RIP, when a handler has returned to the restorer
+ * (struct rt_sigframe of arch/x86/include/asm/sigframe.h, after the return address is popped). */
 enum { SIGNAL_RSP = 160, SIGNAL_RIP = 168 };
 
 void cfi_state_init(struct cfi_state *s)
@@ -18,7 +17,7 @@ void cfi_state_init(struct cfi_state *s)
 
 /* --- the CFA --- */
 
-/* The CFA is a register and an offset from here on; each keeps what was, until it is set. */
+/* Makes the CFA a register and an offset again. Both keep their old values until they are set. */
 static void cfa_plain(struct cfi_state *s)
 {
 	if ((s->head & 0xff) == UNWIND_CFA_REG)
@@ -39,7 +38,7 @@ void cfi_state_cfa_register(struct cfi_state *s, uint64_t reg)
 	s->head = head_set(s->head, HEAD_BYTE(cfa_reg, 0xff), HEAD_BYTE(cfa_reg, reg));
 }
 
-/* An expression stays in force, and the offset is kept for the register that may follow it. */
+/* A CFA expression stays in force. The offset is kept for a register that may follow. */
 void cfi_state_cfa_offset(struct cfi_state *s, int64_t off)
 {
 	int32_t small;
@@ -90,7 +89,7 @@ bool cfi_state_cfa_expression(struct cfi_state *s, struct span block)
 
 /* --- registers --- */
 
-/* The word of the caller's RBX for one that is saved at cfa + off. */
+/* The number of the word for an RBX saved at cfa + off; 0: it does not fit. */
 static uint8_t rbx_word(int64_t off)
 {
 	return off <= -8 && off >= -8 * UINT8_MAX && !(off & 7) ? (uint8_t)(-off / 8) : 0;
@@ -155,7 +154,7 @@ static void set_sp(struct cfi_state *s, enum cfi_value kind, uint64_t in, int32_
 		in = UNWIND_REG_RSP;
 	}
 	s->head &= ~ODD(ODD_SP);
-	/* Without a rule it is the CFA; what is undefined ends the stack by other means. */
+	/* VALUE_UNSET means the CFA. Where RSP is undefined, other rules end the stack. */
 	if (kind != VALUE_UNSET && kind != VALUE_UNDEFINED && !(kind == VALUE_CFA && off == 0))
 		s->head |= ODD(ODD_SP);
 	s->sp = (uint8_t)kind;
@@ -211,9 +210,9 @@ void cfi_state_restore(struct cfi_state *s, uint64_t ra_column, uint64_t reg,
 
 /* --- the rule --- */
 
-/* Where the caller's RSP is not the CFA, the rule's CFA becomes what it is, and offsets from the
- * CFA are counted from there. *shift: by how much; where that is not a number, nothing may be saved
- * relative to the CFA. */
+/* Handles an RSP that is not the CFA: the rule's CFA becomes the caller's RSP, and offsets from the
+ * CFA change by *ret_shift. If that shift is not constant, nothing may be saved relative to the
+ * CFA. */
 static bool compose_sp(const struct cfi_state *s, struct unwind_rule *rule, int64_t *ret_shift)
 {
 	bool relative = (s->head & ODD(ODD_RA) ? s->ra == VALUE_AT_CFA
@@ -255,7 +254,7 @@ static bool compose_sp(const struct cfi_state *s, struct unwind_rule *rule, int6
 	return !relative;
 }
 
-/* The return address, where it is not at cfa - 8. */
+/* Sets the return address if it is not at cfa - 8. */
 static bool compose_ra(const struct cfi_state *s, uint64_t ra_column, bool signal, int64_t off,
 		       struct unwind_rule *rule)
 {
@@ -268,8 +267,8 @@ static bool compose_ra(const struct cfi_state *s, uint64_t ra_column, bool signa
 		rule->ra = UNWIND_RA_CFA_OFF;
 		return rule->cfa == UNWIND_CFA_REG && cfi_s32(off, &rule->cfa_add);
 	case VALUE_AT_REG:
-		/* The kernel's frame of a signal: the return address has been popped, and the
-		 * context lies at RSP. */
+		/* The kernel's signal frame: the return address is popped, and the context lies at
+		 * RSP. */
 		if (!signal || s->ra_reg != UNWIND_REG_RSP || s->ra_off != SIGNAL_RIP ||
 		    rule->cfa != UNWIND_CFA_DEREF || rule->cfa_reg != UNWIND_REG_RSP ||
 		    rule->cfa_off != SIGNAL_RSP || rule->cfa_add != 0)
@@ -278,7 +277,7 @@ static bool compose_ra(const struct cfi_state *s, uint64_t ra_column, bool signa
 		rule->rbx = 0;
 		return true;
 	case VALUE_UNSET:
-		/* A column that is a real register, and has no rule, is that register. */
+		/* The column is a real register without a rule: the register holds the address. */
 		if (ra_column >= UNWIND_REG_MAX || ra_column == UNWIND_REG_RSP)
 			return false;
 		rule->ra = UNWIND_RA_REG;
@@ -289,7 +288,7 @@ static bool compose_ra(const struct cfi_state *s, uint64_t ra_column, bool signa
 	}
 }
 
-/* What is odd, made into a rule. As cfi_state_rule. */
+/* Makes the rule of a state with ODD bits. Returns as cfi_state_rule does. */
 static bool compose(const struct cfi_state *s, uint64_t ra_column, bool signal, uint64_t *skipped,
 		    struct unwind_rule *rule)
 {

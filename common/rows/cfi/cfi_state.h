@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What call frame instructions build up: where the CFA is at one location, and where the caller's
- * RSP, RBP, RBX and return address are; and the unwind rule that it makes.
+ * The state of call frame instructions at one location, and the unwind rule made from it. It tells
+ * where the CFA and the caller's RSP, RBP, RBX and return address are.
  *
  * Source: DWARF 5, section 6.4.1; System V psABI for x86-64, figure 3.36 (register numbers). Pure.
  */
@@ -16,7 +16,7 @@
 
 /* Where the caller's value of a register is. */
 enum cfi_value {
-	VALUE_UNSET, /* no rule: the same; of RSP, the CFA; of the return address column, nowhere */
+	VALUE_UNSET, /* no rule: unchanged; RSP: the CFA; return address column: nowhere */
 	VALUE_SAME,
 	VALUE_UNDEFINED,
 	VALUE_AT_CFA, /* saved at cfa + off */
@@ -26,22 +26,22 @@ enum cfi_value {
 	VALUE_BAD,
 };
 
-/* What of a state is not as its rule's bytes say. In the place of the rule's flags, so that what is
- * odd is never taken for a rule that is known. */
+/* The parts of a state that the bytes of its rule do not describe. These bits take the place of the
+ * rule's flags, so such a state never compares equal to a known rule. */
 enum cfi_odd {
-	ODD_CFA_EXPRESSION = 1, /* one that no rule can hold */
-	ODD_CFA_REGISTER = 2,	/* the CFA's register has no number in a rule, or is not known */
-	ODD_CFA_OFFSET = 4,	/* likewise the CFA's offset */
-	ODD_RBP = 8,		/* a rule that cannot be held */
-	ODD_RA = 16,		/* not at cfa - 8, nor undefined, nor in a register: see ra */
+	ODD_CFA_EXPRESSION = 1, /* an expression that no rule can hold */
+	ODD_CFA_REGISTER = 2,	/* the CFA's register is unknown, or a rule cannot name it */
+	ODD_CFA_OFFSET = 4,	/* the same for the CFA's offset */
+	ODD_RBP = 8,		/* a rule for RBP that cannot be expressed */
+	ODD_RA = 16,		/* not at cfa - 8, not undefined, not in a register: see ra */
 	ODD_SP = 32,		/* the caller's RSP is not the CFA: see sp */
-	ODD_LOADS = 64,		/* what a load adds is not zero: see cfa_add, mid and index */
+	ODD_LOADS = 64,		/* a load adds something: see cfa_add, mid and index */
 };
 
 /*
- * The rules in force while instructions build them up. What most are is kept as the bytes of the
- * rule that it makes (struct unwind_rule), so that it can be looked up as it is; what a rule cannot
- * say, or only after a conversion, is marked in the place of its flags and kept beside.
+ * The rules in force at one location. Most are kept as the bytes of the rule they make (struct
+ * unwind_rule), so that it can be looked up directly. The fields beside hold the rest: parts that a
+ * rule cannot express, or not without conversion. A bit in the place of the flags marks these.
  */
 struct cfi_state {
 	uint64_t head;	/* cfa, cfa_reg, rbp, ra, enum cfi_odd, ra_reg, rbp_reg, rbx */
@@ -49,12 +49,12 @@ struct cfi_state {
 	int32_t cfa_add, ra_off, sp_off; /* bytes */
 	int16_t cfa_mid;
 	uint8_t index, index_reg;
-	int32_t kept_off;   /* of the register and offset that an expression has replaced */
+	int32_t kept_off;   /* of the register and offset that an expression replaced */
 	uint8_t ra, ra_reg; /* enum cfi_value */
 	uint8_t sp, sp_reg;
 };
 
-/* Fields of head, as the interpreter sets them. */
+/* The fields of head, as the interpreter sets them. */
 #define HEAD_BYTE(field, value) ((uint64_t)(value) << offsetof(struct unwind_rule, field) * 8)
 #define ODD(bits) HEAD_BYTE(flags, bits)
 
@@ -69,7 +69,7 @@ static inline uint64_t head_set(uint64_t head, uint64_t mask, uint64_t value)
 #define RBX_MASK HEAD_BYTE(rbx, 0xff)
 #define ODD_CFA ODD(ODD_CFA_EXPRESSION | ODD_CFA_REGISTER | ODD_CFA_OFFSET | ODD_LOADS)
 
-/* where, with another offset of the CFA, or of RBP. */
+/* `where` with another offset of the CFA, or of RBP. */
 static inline uint64_t where_cfa(uint64_t where, uint32_t off)
 {
 	return (where & ~(uint64_t)UINT32_MAX) | off;
@@ -80,30 +80,30 @@ static inline uint64_t where_rbp(uint64_t where, uint32_t off)
 	return (uint32_t)where | (uint64_t)off << 32;
 }
 
-/* value, if it fits. */
+/* Stores value. Returns false if it does not fit. */
 static inline bool cfi_s32(int64_t value, int32_t *ret)
 {
 	*ret = (int32_t)value;
 	return value == *ret;
 }
 
-/* Before a CIE's instructions: nothing is known. */
+/* The state before a CIE's instructions: nothing is known. */
 void cfi_state_init(struct cfi_state *s);
-/* DW_CFA_def_cfa and its kin. */
+/* DW_CFA_def_cfa and its variants. */
 void cfi_state_cfa_register(struct cfi_state *s, uint64_t reg);
 void cfi_state_cfa_offset(struct cfi_state *s, int64_t off);
-/* False: no expression that is well-formed. */
+/* Returns false if the expression is malformed. */
 bool cfi_state_cfa_expression(struct cfi_state *s, struct span block);
-/* A register's new rule. ra_column: which register is the return address. Of a register other than
- * those that matter nothing is kept. */
+/* Sets a register's rule. ra_column: which register is the return address. Ignores registers that
+ * do not affect rows. */
 void cfi_state_set(struct cfi_state *s, uint64_t ra_column, uint64_t reg, enum cfi_value kind,
 		   uint64_t in, int64_t off);
-/* DW_CFA_restore: as it was in `initial`. */
+/* DW_CFA_restore: sets the register's rule from `initial`. */
 void cfi_state_restore(struct cfi_state *s, uint64_t ra_column, uint64_t reg,
 		       const struct cfi_state *initial);
 
-/* The rule of a state; signal: of the kernel's frame of a signal. False: it can only be `end`. What
- * the rule does not say is counted in skipped[] (enum rows_skip). */
+/* Makes the rule of a state. `signal`: of the kernel's signal frame. Returns false if the rule can
+ * only be `end`. Counts what the rule cannot express in skipped[] (enum rows_skip). */
 bool cfi_state_rule(const struct cfi_state *s, uint64_t ra_column, bool signal, uint64_t *skipped,
 		    struct unwind_rule *ret);
 

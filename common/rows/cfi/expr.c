@@ -6,8 +6,8 @@
 
 #define DEPTH 8
 
-/* breg7 8; breg16 0; lit15; and; lit<threshold>; ge; lit3; shl; plus. The threshold differs between
- * kinds of PLT. */
+/* Recognises a lazy PLT's expression, whose threshold depends on the kind of PLT: breg7 8; breg16
+ * 0; lit15; and; lit<threshold>; ge; lit3; shl; plus. */
 static bool plt_parse(struct span s, struct expr *ret)
 {
 	static const uint8_t head[] = { DW_OP_breg7, 8, DW_OP_breg16, 0, DW_OP_lit15, DW_OP_and };
@@ -38,7 +38,7 @@ static bool add_const(struct expr *e, int64_t value)
 	return true;
 }
 
-/* What two constants make. */
+/* Computes an operation on two constants. */
 static bool fold(uint8_t op, int64_t a, int64_t b, int64_t *ret)
 {
 	switch (op) {
@@ -60,7 +60,7 @@ static bool fold(uint8_t op, int64_t a, int64_t b, int64_t *ret)
 	}
 }
 
-/* A register, made an index by a factor. */
+/* Multiplies a register by a factor, which makes it an index. */
 static bool scale(struct expr *e, int64_t factor)
 {
 	int64_t off;
@@ -76,7 +76,7 @@ static bool scale(struct expr *e, int64_t factor)
 	return add_const(e, off);
 }
 
-/* The sum of two of which neither is a constant. */
+/* Adds two operands, none of them constant. */
 static bool add_index(struct expr *a, const struct expr *b)
 {
 	struct expr base = *a, index = *b;
@@ -95,7 +95,7 @@ static bool add_index(struct expr *a, const struct expr *b)
 	return add_const(a, index.off);
 }
 
-/* a op b. */
+/* Computes a op b. */
 static bool combine(struct expr *a, const struct expr *b, uint8_t op)
 {
 	bool minus = op == DW_OP_minus, a_const = a->kind == EXPR_CONST,
@@ -129,7 +129,7 @@ static bool combine(struct expr *a, const struct expr *b, uint8_t op)
 					 scale(a, 1 << b->off);
 }
 
-/* What lies there. */
+/* Loads the word at e. */
 static bool load(struct expr *e)
 {
 	if (e->kind == EXPR_REG) {
@@ -164,7 +164,7 @@ static bool read_unsigned(struct span *s, size_t n, int64_t *ret)
 	return true;
 }
 
-/* A constant or an offset, of whichever form op has. False when cut short. */
+/* Reads a constant or an offset in the encoding of op. Returns false if cut short. */
 static bool read_operand(struct span *s, uint8_t op, int64_t *ret)
 {
 	uint64_t u;

@@ -5,13 +5,13 @@
 #include <string.h>
 #include "common/rows/context/greenlet.h"
 
-#define MAX_NAMES (256u << 10) /* bytes; greenlet has 20 KiB of them */
+#define MAX_NAMES (256u << 10) /* of names; greenlet has 20 KiB */
 #define MAX_SYMBOLS 8192
 
-/* greenlet::UserGreenlet::inner_bootstrap(), whatever it takes. */
+/* greenlet::UserGreenlet::inner_bootstrap(), with any parameters. */
 static const char first[] = "_ZN8greenlet12UserGreenlet15inner_bootstrapE";
 
-/* Whether the names have it, and where it begins. 0 or 1; -errno. */
+/* Searches the names for it; *ret: its offset. Returns 0, 1 (found) or -errno. */
 static int find_name(int fd, const struct dynamic *d, uint32_t *ret)
 {
 	char *names = malloc(d->names_size + 1);

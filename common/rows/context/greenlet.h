@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where the stacks of greenlets end (greenlet, gevent, eventlet: coroutines of Python that take
- * turns on one C stack). A greenlet has that stack up to its first function; what lies above is of
- * whoever ran there last, and no caller of its. That first function is known by its symbol, which
- * greenlet exports from 2.0 on.
+ * The ends of greenlets' stacks. Greenlets (greenlet, gevent, eventlet) are Python coroutines that
+ * take turns on one C stack. A greenlet owns that stack up to its first function. The frames above
+ * belong to whoever ran there last, and are no callers of it. greenlet 2.0 and later export the
+ * symbol of that first function.
  */
 #ifndef PROFPIPE_GREENLET_H
 #define PROFPIPE_GREENLET_H
@@ -11,7 +11,7 @@
 #include "common/rows/elf/dynamic.h"
 #include "common/rows/rows.h"
 
-/* As ucontext_read. */
+/* Like ucontext_read. */
 int greenlet_read(int fd, const struct dynamic *d, struct rows *rows);
 
 #endif

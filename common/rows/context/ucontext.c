@@ -6,14 +6,14 @@
 #include "common/rows/context/ucontext.h"
 
 #define WINDOW (64u << 10)
-#define MAX_LENGTH 64 /* bytes of the function; a hlt is its last instruction */
+#define MAX_LENGTH 64 /* bytes of the function; its last instruction is a hlt */
 
 /* mov rsp, rbx; mov rdi, [rsp]; test rdi, rdi */
 static const uint8_t start_context[] = {
 	0x48, 0x89, 0xdc, 0x48, 0x8b, 0x3c, 0x24, 0x48, 0x85, 0xff
 };
 
-/* Whether the file calls itself libc.so.6. 0 or 1; -errno. */
+/* Whether the file's name is libc.so.6. Returns 0, 1 or -errno. */
 static int is_libc(int fd, const struct elf_file *f, const struct dynamic *d)
 {
 	static const char name[] = "libc.so.6";
@@ -27,14 +27,14 @@ static int is_libc(int fd, const struct elf_file *f, const struct dynamic *d)
 	return n == (int64_t)sizeof(found) && memcmp(found, name, sizeof(name)) == 0;
 }
 
-/* Whether the file may have a libc in it: a static program. glibc always has thread-local
- * variables; Go's programs, whose code is large, have none. */
+/* Whether the file is a static program, which may contain glibc. glibc always has thread-local
+ * variables. Go programs have large code but none of these. */
 static bool is_static(const struct elf_file *f, const struct dynamic *d)
 {
 	return f->entry && f->tls && !f->interpreted && !d->soname && !d->needs;
 }
 
-/* Up to its hlt. */
+/* The length up to and including its hlt. */
 static size_t length_of(const uint8_t *code, size_t left)
 {
 	const uint8_t *hlt = memchr(code, 0xf4, left < MAX_LENGTH ? left : MAX_LENGTH);
@@ -58,7 +58,7 @@ static int search(int fd, const struct elf_load *l, struct rows *rows, uint8_t *
 		if (found && (found - window > 0 || at > 0)) {
 			size_t left = (size_t)(window + n - found), length = length_of(found, left);
 
-			/* What returns there returns to the endbr64 where there is one. */
+			/* If there is an endbr64, the return address points to it. */
 			if (found - window >= 4 && stub_endbr(found - 4, 4)) {
 				found -= 4;
 				length += 4;

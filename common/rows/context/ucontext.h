@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where the stacks that makecontext makes end: glibc has their first function return to
- * __start_context, whose call frame information speaks of a caller that there is not. It is looked
- * for in libc.so.6 and in static programs, by what its instructions are.
+ * The ends of stacks that makecontext creates. In glibc their first function returns to
+ * __start_context, whose call frame information describes a caller that does not exist. It is
+ * searched in libc.so.6 and in static programs, by its instructions.
  */
 #ifndef PROFPIPE_UCONTEXT_H
 #define PROFPIPE_UCONTEXT_H
@@ -10,8 +10,9 @@
 #include "common/rows/elf/dynamic.h"
 #include "common/rows/rows.h"
 
-/* Adds a function that ends stacks where there is one; before the rows of .eh_frame, which yield to
- * what begins before them. fd is borrowed. 0, ROWS_TOO_LARGE, -ENOMEM, -errno of reading. */
+/* Adds a function that ends stacks, if there is one. Call it before the rows of .eh_frame are
+ * added: these yield to a function that begins lower. fd is borrowed. Returns 0, ROWS_TOO_LARGE,
+ * -ENOMEM, or -errno of reading. */
 int ucontext_read(int fd, const struct elf_file *f, const struct dynamic *d, struct rows *rows);
 
 #endif

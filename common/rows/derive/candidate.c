@@ -2,15 +2,14 @@
 #include "common/rows/derive/candidate.h"
 #include "common/rows/x86/stubs.h"
 
-/* Code that begins as functions do, which need not return then: two registers saved, or a frame
- * pointer set up. */
+/* Whether code begins like a function: it saves two registers, or sets up a frame pointer. */
 static bool is_prologue(const struct flow *f, const uint8_t *code, uint32_t n)
 {
 	return stub_endbr(code, n) || stub_bytes(code, n, 0, "\x55\x48\x89\xe5", 4) ||
 	       flow_saves(f) >= 2;
 }
 
-/* Whether it lies where functions do, or the first instruction is a push or makes a frame. */
+/* Whether the place is aligned like a function, or begins with a push or with making a frame. */
 static bool may_begin(uint64_t address, const uint8_t *code, uint32_t n)
 {
 	uint32_t past = stub_endbr(code, n);
@@ -27,8 +26,9 @@ bool candidate_is_whole(const struct flow *f, const struct flow_code *c,
 	return result->returns && is_prologue(f, c->bytes + c->entry, c->size - c->entry);
 }
 
-/* Whether what was guessed to be a function is one. What begins and ends as such may leave to one
- * that is not known yet; and from where a ret finds the return address, RSP was at it, too. */
+/* Whether a guessed function is one. If it begins and ends like a function, it may leave to
+ * functions that are not known yet. And if a ret finds the return address, RSP pointed to it at the
+ * start, too. */
 static bool is_function(const struct flow *f, const struct flow_code *c,
 			const struct flow_reader *known, const struct flow_result *result)
 {
@@ -47,10 +47,10 @@ static bool is_assembly(const struct flow_reader *known, int64_t at)
 	return known->bare && known->bare(known->ctx, at) && known->begins(known->ctx, at);
 }
 
-/* Assembly that lies where functions do, or ends by a ret, and calls and leaves for nothing but
- * assembly that is known to begin: FFmpeg's larger FFTs are made of smaller ones so, and are found
- * by a table of distances. What calls C without aligning RSP for it may have no return address
- * there (GNU Prolog). */
+/* Whether assembly code calls and leaves for nothing but other assembly that is known to begin, and
+ * lies where functions do or ends with a ret. FFmpeg builds its larger FFTs from smaller ones this
+ * way, and finds them through a table of distances. Code that calls C without aligning RSP may have
+ * no return address there (GNU Prolog). */
 static bool is_made_of_others(const struct flow_code *c, const struct flow_reader *known,
 			      const struct flow_result *result)
 {
@@ -67,9 +67,9 @@ static bool is_made_of_others(const struct flow_code *c, const struct flow_reade
 	return true;
 }
 
-/* Compilers do not align the stack for those of their own functions that do not need it. Where
- * calls do not return is told by the alignment, otherwise: so first none of those returns that
- * could be such. */
+/* Runs code that may not keep the stack aligned: compilers skip this for functions of their own
+ * that do not need it. Alignment otherwise shows which calls do not return. So the first run treats
+ * every call that could be such as not returning. */
 static int run_unaligned(struct flow *f, const struct candidate *p, const struct flow_code *c,
 			 const struct flow_reader *known, struct flow_result *ret)
 {
@@ -97,7 +97,7 @@ static int run(struct flow *f, const struct flow_code *c, unsigned flags, bool a
 	return r > 0 && again ? flow_again(f, ret) : r;
 }
 
-/* As assembly that has its own conventions: that is so only if all of it fits. */
+/* Runs code as assembly with its own conventions. That is right only if all of it fits. */
 static int run_by_hand(struct flow *f, const struct candidate *p, const struct flow_code *c,
 		       struct flow_result *ret)
 {
@@ -130,13 +130,13 @@ int candidate_look(struct flow *f, const struct candidate *p, const struct flow_
 		r = flow_again(f, ret);
 	if (!r && p->foreign && !ret->rets)
 		return FLOW_CONTRADICTS;
-	/* All up to its end is its own, if that is known: where else may its jumps lead? */
+	/* If the size is known, the jumps can only lead to the rest of the function's code. */
 	if (!r && ret->unread && p->trust != CANDIDATE_GUESSED) {
 		r = run(f, c, flags | FLOW_SIZED, again && p->size, &ignored, ret);
 		if (r > 0)
 			r = run(f, c, flags, again, &misaligned, ret);
 	}
-	/* What never returns runs on into what lies behind it. */
+	/* Code that never returns runs on into what follows it. */
 	if (!r && p->trust == CANDIDATE_SURE && !p->size && ret->misaligned && !ret->returns)
 		return FLOW_CONTRADICTS;
 	if (r < 0 || p->trust == CANDIDATE_SURE)

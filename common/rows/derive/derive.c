@@ -8,23 +8,23 @@
 #include "common/rows/derive/taken_addresses.h"
 
 #define CODE_MAX (FLOW_MAX_CODE - DERIVE_BACK)
-#define LOOK 4096u /* bytes looked at for padding */
-/* What may be spent on a byte of the gaps, as flow_work counts, and once: guesses that are none
- * overlap. Code that compilers made takes 2 to 4. */
+#define LOOK 4096u /* bytes searched for padding */
+/* Work that may be spent, as flow_work counts: so much for each byte of the gaps, and a minimum.
+ * Wrong guesses overlap. Compiled code takes 2 to 4 a byte. */
 #define WORK_PER_BYTE 16ull
 #define WORK_MIN (1u << 20)
-/* From so many functions on, with so many of a hundred, a file keeps frame pointers. */
+/* A file keeps frame pointers if it has this many functions, and this percentage of them do. */
 #define FRAMED_MIN 2000
 #define FRAMED_SHARE 90ull
-/* With so many places left as nothing is that C calls, and one for so many functions, a file's code
- * is mostly not called. */
+/* Code is mostly not called from C if there are this many foreign places, and at least one for this
+ * many functions. */
 #define FOREIGN_MIN 32
 #define FOREIGN_SHARE 8
-#define FOREIGN_PLAIN 256 /* of them tell that before all is looked at */
-/* Gaps that are smaller than this in all hold no code that symbols are worth reading for. */
+#define FOREIGN_PLAIN 256 /* with so many, a file counts as foreign before all is read */
+/* Smaller gaps in total hold no code worth reading symbols for. */
 #define SYMBOLS_MIN 64
-/* Nor, if they are a smaller share of the code than one in so many, the rest of the file for what
- * it takes the address of. */
+/* With smaller gaps, or a smaller share of the code (one in so many), the file is not searched for
+ * taken addresses. */
 #define TAKEN_ADDRESSES_MIN 2048
 #define TAKEN_ADDRESSES_SHARE 256
 
@@ -36,7 +36,7 @@ static const struct unwind_rule end_rule = {
 	.flags = UNWIND_DERIVED,
 };
 
-/* struct flow_reader. */
+/* The callback flow_reader.begins. */
 static bool begins(const void *ctx, int64_t at)
 {
 	const struct derive *d = ctx;
@@ -44,7 +44,7 @@ static bool begins(const void *ctx, int64_t at)
 	return known_starts_begins(&d->known, at + d->from);
 }
 
-/* struct flow_reader. */
+/* The callback flow_reader.bare. */
 static bool bare(const void *ctx, int64_t at)
 {
 	const struct derive *d = ctx;
@@ -53,7 +53,7 @@ static bool bare(const void *ctx, int64_t at)
 	return at >= 0 && at < (int64_t)d->rows->span && derive_in_gap(d, (uint32_t)at);
 }
 
-/* From the file's segments. */
+/* The callback flow_reader.read: reads the file's segments. */
 static bool read_table(void *ctx, uint64_t address, void *into, uint32_t n)
 {
 	const struct derive *d = ctx;
@@ -61,7 +61,7 @@ static bool read_table(void *ctx, uint64_t address, void *into, uint32_t n)
 	return elf_pread_at(d->fd, d->file, into, n, address);
 }
 
-/* --- by content --- */
+/* --- known by their bytes --- */
 
 static bool is_slot_zero(const struct derive *d, int64_t at)
 {
@@ -75,7 +75,7 @@ static bool is_slot_zero(const struct derive *d, int64_t at)
 	return stub_is_slot_zero(bytes, got > 0 ? (uint32_t)got : 0);
 }
 
-/* What linkers write by a pattern. *ret_used is 0 where it is none. */
+/* Adds the rows of a linker's stub, if there is one; *ret_used is 0 if not. */
 static int try_stub(struct derive *d, uint32_t at, const struct gap *g, uint32_t *ret_used)
 {
 	const uint8_t *code;
@@ -91,8 +91,8 @@ static int try_stub(struct derive *d, uint32_t at, const struct gap *g, uint32_t
 	return derive_put_pieces(d, at, stub.piece, stub.pieces);
 }
 
-/* What signal handlers return to. The kernel makes it the return address as such, so that its
- * callers look one byte before it. */
+/* Adds the rows of a signal restorer. The kernel sets its first byte as the return address. The
+ * walker looks one byte before a return address, so the rows begin there. */
 static int try_restorer(struct derive *d, uint32_t at, const struct gap *g, uint32_t *ret_used)
 {
 	struct stub_piece p = { .rule = { .cfa = UNWIND_CFA_DEREF,
@@ -124,7 +124,7 @@ static int try_restorer(struct derive *d, uint32_t at, const struct gap *g, uint
 
 /* --- functions --- */
 
-/* Functions begin where these lead (offsets in the code). */
+/* Notes that functions begin at these targets (offsets in the code). */
 static int note_calls(struct derive *d, const int64_t *target, uint32_t n, uint32_t at)
 {
 	for (uint32_t i = 0; i < n; i++) {
@@ -150,7 +150,7 @@ static int note_calls(struct derive *d, const int64_t *target, uint32_t n, uint3
 	return 0;
 }
 
-/* Gives what is there rows, if it is a function. *ret_is: so it is. */
+/* Adds rows if there is a function; *ret_is: there is. */
 static int run_place(struct derive *d, const struct candidate *p, bool *ret_is)
 {
 	uint32_t before = p->at - d->now->start < DERIVE_BACK ? p->at - d->now->start : DERIVE_BACK;
@@ -186,7 +186,7 @@ static int run_place(struct derive *d, const struct candidate *p, bool *ret_is)
 				"\x55\x48\x89\xe5", 4);
 	if (!r)
 		r = derive_put_flow(d, c.bytes, result.low, result.end);
-	/* All of it is its own, reached or not; and the place is done with. */
+	/* All of it belongs to the function, reached or not. At least this place is done. */
 	if (!r)
 		derive_claim(d, p->at, p->at + (p->size ? p->size : 1));
 	return r;
@@ -202,7 +202,8 @@ static int try_place(struct derive *d, const struct candidate *p, bool *ret_is)
 	return r;
 }
 
-/* Where the stacks of fibers end: from the byte before on, as a return address is looked up. */
+/* Adds the ends of fibers' stacks, from the byte before, since return addresses are looked up
+ * there. */
 static int put_fiber_ends(struct derive *d, const struct gap *g)
 {
 	struct stub_piece p = { .rule = end_rule };
@@ -214,7 +215,8 @@ static int put_fiber_ends(struct derive *d, const struct gap *g)
 
 		if (r)
 			return r;
-		/* By its last byte, the rarest. What begins in the overlap is the next turn's. */
+		/* Searches the last byte, the rarest. A hit that begins in the overlap belongs to
+		 * the next turn. */
 		last = n < FLOW_MAX_CODE ? n : n - STUB_MAX;
 		for (hit = code; (hit = memchr(hit, 0xf4, (size_t)(code + n - hit))) && !r; hit++) {
 			uint32_t end = (uint32_t)(hit + 1 - code), len = stub_fiber_end(code, end);
@@ -230,8 +232,8 @@ static int put_fiber_ends(struct derive *d, const struct gap *g)
 	return 0;
 }
 
-/* The code of an entry point gives libc the address of main: itself, or in what it calls, as musl's
- * does. */
+/* Notes main. The code of the entry point passes its address to libc, directly or in a function
+ * that it calls (musl). */
 static int note_main(struct derive *d, uint64_t main)
 {
 	uint64_t left;
@@ -259,9 +261,8 @@ static int try_entry(struct derive *d)
 	if (r)
 		return r;
 
-	/* The first instructions of the entry points that libraries give to programs: xor ebp or
-	 * rbp with itself, and ld.so's mov rdi, rsp; call. Tells them from what linkers write into
-	 * e_entry of a library without one: the start of .text. */
+	/* The first instructions of real entry points: xor ebp or rbp with itself, and ld.so's mov
+	 * rdi, rsp; call. In a library without one, linkers store the start of .text as e_entry. */
 	uint32_t skip = stub_endbr(code, n);
 
 	if (!d->file->entry_certain && !stub_bytes(code, n, skip, "\x31\xed", 2) &&
@@ -334,7 +335,7 @@ static int find_restorers(struct derive *d, const struct gap *g)
 	return 0;
 }
 
-/* A function that is there, by all that is known of the place. */
+/* Tries to add a function at a place, with all that is known of it. */
 static int try_function(struct derive *d, uint32_t pos, bool known, bool *ret_is)
 {
 	const struct starts_function *start = known ? known_starts_start(&d->known, pos) : NULL;
@@ -350,7 +351,7 @@ static int try_function(struct derive *d, uint32_t pos, bool known, bool *ret_is
 	if (p.trust != CANDIDATE_SURE && !d->budget)
 		return 0;
 	r = try_place(d, &p, ret_is);
-	/* Assembly's symbols may have a size that is not all of it (musl's _init). */
+	/* Symbols of assembly may have a size that is too small (musl's _init). */
 	if (!r && !*ret_is && p.size) {
 		uint32_t size = p.size;
 
@@ -360,7 +361,7 @@ static int try_function(struct derive *d, uint32_t pos, bool known, bool *ret_is
 			derive_claim(d, pos, pos + size);
 		*ret_is = true;
 	}
-	/* It may go on behind where another one is only taken to begin. */
+	/* It may continue beyond a place where another one only likely begins. */
 	if (!r && !*ret_is && d->budget && flow_fell(d->flow)) {
 		uint32_t sure = known_starts_sure(&d->known, pos + 1, d->now->end);
 
@@ -377,7 +378,7 @@ static bool is_foreign(const struct derive *d, uint32_t min)
 	return d->foreign >= min && d->foreign * (uint64_t)FOREIGN_SHARE >= d->known.accepted.n;
 }
 
-/* One gap, from low to high. */
+/* Works through one gap, from low to high addresses. */
 static int one_gap(struct derive *d)
 {
 	const struct gap *g = d->now;
@@ -389,11 +390,11 @@ static int one_gap(struct derive *d)
 						 true);
 		bool trusted = known == pos, is = false;
 
-		/* Such code is walked as well without rows. */
+		/* The walker handles such code without rows. */
 		if (d->known.accepted.n >= FRAMED_MIN &&
 		    d->framed * 100ull >= d->known.accepted.n * FRAMED_SHARE)
 			return 0;
-		/* It is all looked at once more. */
+		/* derive_rows looks at everything again, with `strict` set. */
 		if (!d->strict && is_foreign(d, FOREIGN_PLAIN))
 			return 0;
 		if (end > known && !trusted)
@@ -445,7 +446,7 @@ static int rising(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
-/* What was found to be called when it had been passed. */
+/* Looks at functions whose calls were found after the search had passed them. */
 static int what_was_left_out(struct derive *d)
 {
 	struct known_starts_offsets *l = &d->left_out;
@@ -468,7 +469,8 @@ static int what_was_left_out(struct derive *d)
 	return r;
 }
 
-/* Code between rows that nothing led to, too little for readers to see that it has none. */
+/* Marks short code between rows that nothing led to. Otherwise a reader would take it for padding
+ * and not see that it has no rows. */
 static int cut_between(struct derive *d)
 {
 	const struct gap *g = d->now;
@@ -523,7 +525,7 @@ static int derive_gap(struct derive *d, const struct gap *g)
 	return r;
 }
 
-/* Where functions begin in the gaps, of `total` bytes. */
+/* Finds starts of functions in the gaps, which have `total` bytes. */
 static int find_starts(struct derive *d, uint64_t total)
 {
 	const struct starts_search search = { d->fd, d->rows, &d->known.starts, derive_in_gap, d };
@@ -544,7 +546,7 @@ static int derive_gaps(struct derive *d)
 	int r;
 
 	d->gaps = 0;
-	r = derive_find_gaps(d); /* the entry's code and ends of fibers are none */
+	r = derive_find_gaps(d); /* without the entry's code and the ends of fibers */
 	for (uint32_t i = 0; i < d->gaps; i++)
 		total += d->gap[i].end - d->gap[i].start;
 	if (r || !total)

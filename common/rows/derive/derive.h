@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Derived rows: unwind rows from the code itself, where a file has no call frame information:
- * hand-written assembly, PLTs, _init, musl, entry points, restorers of signals.
+ * Derived rows: unwind rows made from the code itself, where a file has no call frame information.
+ * Such code is hand-written assembly, PLTs, _init, musl, entry points, and signal restorers.
  *
- * Code that no row covers yet is looked at from low to high addresses. A function begins
- *  - where a symbol, the dynamic section or a call says so (known_starts.h);
- *  - likely where the file takes an address (taken_addresses.h);
- *  - by guess where the code has no rows by then.
- * x86/flow.h makes its rows, wherever its branches lead in the gap. A function that is not certain
- * counts only if its code returns (or begins) as a function does, and leaves itself only to where
- * functions begin (candidate.h). Slots of PLTs and the code that signal handlers return to are
- * recognised by their bytes (x86/stubs.h). If all functions of a file keep frame pointers, the rest
- * is left to these after the first few thousand functions.
+ * derive_rows looks at the code that no row covers, from low to high addresses. A function begins
+ * - certainly where a symbol, the dynamic section or a call says so (known_starts.h);
+ * - likely where the file takes an address (taken_addresses.h);
+ * - by guess where the code still has no rows.
+ *
+ * x86/flow.h follows the function's branches within the gap and makes its rows. A likely or guessed
+ * function counts only if it passes two tests (candidate.h): its code returns, or begins, like a
+ * function; and it leaves its own code only to places where functions begin. PLT slots and signal
+ * restorers are recognised by their bytes (x86/stubs.h).
+ *
+ * If nearly all of the first few thousand functions keep frame pointers, the search stops there,
+ * and the walker falls back to frame pointers for the rest.
  */
 #ifndef PROFPIPE_DERIVE_H
 #define PROFPIPE_DERIVE_H
@@ -19,11 +22,11 @@
 #include "common/rows/elf/elf.h"
 #include "common/rows/rows.h"
 
-#define DERIVE_MAX_BYTES (24u << 20) /* of code looked at in one file: a second's work */
+#define DERIVE_MAX_BYTES (24u << 20) /* of code looked at in one file: about one second of work */
 
-/* Adds rows to `rows`, which is finished, and is finished again. The file behind fd (borrowed) is
- * read by pread. 0 (also where nothing was found), ROWS_TOO_LARGE, -ENOMEM, -errno of reading. Time
- * is linear in the bytes that nothing covered, up to the ceiling. */
+/* Adds rows to `rows`, which is finished before and after the call. Reads the file behind fd
+ * (borrowed) with pread. Returns 0 (also if it finds nothing), ROWS_TOO_LARGE, -ENOMEM, or -errno
+ * of reading. Time is linear in the bytes that nothing covers, up to the ceiling. */
 int derive_rows(int fd, const struct elf_file *f, struct rows *rows);
 
 #endif

@@ -3,9 +3,9 @@
 
 #define GAP_MIN (ROWS_PADDING + 1) /* bytes: less is padding */
 
-/* --- what is not covered --- */
+/* --- gaps --- */
 
-/* `section`: it is a whole one, such as .init, which may be small. */
+/* `section`: the gap is a whole section, such as .init, which may be small. */
 static int add_gap(struct derive *d, uint32_t start, uint32_t end, bool blind, bool section)
 {
 	int r;
@@ -96,7 +96,7 @@ int derive_need(struct derive *d, uint32_t at, uint32_t n, uint32_t end, const u
 	return 0;
 }
 
-/* --- what has rows by now --- */
+/* --- claimed bytes --- */
 
 void derive_claim(struct derive *d, uint32_t start, uint32_t end)
 {
@@ -180,14 +180,14 @@ int derive_put_pieces(struct derive *d, uint32_t at, const struct stub_piece *p,
 	return r;
 }
 
-/* Not more than nops, by their first bytes, and what traps. */
+/* Whether the first bytes are a nop or a trap. */
 static bool is_padding(const uint8_t *code, uint32_t n)
 {
 	return n && (code[0] == 0x90 || code[0] == 0xcc || code[0] == 0x66 ||
 		     (code[0] == 0x0f && n > 1 && code[1] == 0x1f));
 }
 
-/* How far from pos on flow_run reached what has no rows yet, over padding, too. */
+/* How far from pos on flow_run reached bytes without rows, across padding. */
 static uint32_t run_end(const struct derive *d, const uint8_t *code, uint32_t pos, uint32_t end)
 {
 	struct unwind_rule rule;
@@ -207,12 +207,12 @@ static uint32_t run_end(const struct derive *d, const uint8_t *code, uint32_t po
 	return behind < end ? behind : end;
 }
 
-/* What flow_run reached from begin to end without a break. */
+/* Adds the rows of what flow_run reached from begin to end without a break. */
 static int put_run(struct derive *d, uint32_t begin, uint32_t end)
 {
 	uint32_t pos = begin, len = 0;
 	int r = rows_open(d->rows, d->from + begin, d->from + end);
-	struct unwind_rule last = { 0 }; /* of the newest row; none is all zeros */
+	struct unwind_rule last = { 0 }; /* of the newest row; no rule is all zeros */
 
 	derive_claim(d, d->from + begin, d->from + end);
 	if (r)
@@ -253,7 +253,7 @@ int derive_put_flow(struct derive *d, const uint8_t *code, uint32_t low, uint32_
 			continue;
 		}
 		if (derive_is_claimed(d, d->from + pos)) {
-			pos++; /* into its middle: instructions may overlap */
+			pos++; /* inside an instruction: they may overlap */
 			continue;
 		}
 		end = run_end(d, code, pos, high);

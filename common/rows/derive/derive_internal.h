@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Shared by derive.c, which decides where functions begin, and derive_gaps.c below it: the code that
- * no row covers, its bytes, and the rows that are put there.
+ * The state of one derivation: the code that no row covers, its bytes, and the rows added to it.
+ * derive.c decides where functions begin; derive_gaps.c, below it, handles gaps and bytes.
  */
 #ifndef PROFPIPE_DERIVE_INTERNAL_H
 #define PROFPIPE_DERIVE_INTERNAL_H
@@ -11,9 +11,9 @@
 #include "common/rows/x86/flow.h"
 #include "common/rows/x86/stubs.h"
 
-/* Bytes read at once: most of it is left for the next function. */
+/* Bytes read at once. Most of a window serves the next functions, too. */
 #define DERIVE_WINDOW (4 * FLOW_MAX_CODE)
-#define DERIVE_BACK (48u << 10) /* bytes before a function that it may share */
+#define DERIVE_BACK (48u << 10) /* code before a function that it may share, in bytes */
 
 struct gap {
 	uint32_t start, end;
@@ -28,44 +28,44 @@ struct derive {
 	struct known_starts known;
 	struct gap *gap;
 	uint32_t gaps, gap_cap;
-	const struct gap *now;		      /* the gap that is being looked at */
-	uint64_t *claimed;		      /* bits: its bytes that have rows by now */
-	uint32_t bare_from, bare_to;	      /* places that are known to have none */
-	struct known_starts_offsets left_out; /* where calls lead that were passed by then */
-	uint32_t from;			      /* flow_code begins there */
-	uint64_t budget;  /* what looking at functions may still cost: flow_work */
-	uint32_t foreign; /* places whose code leaves as no function does that C calls */
-	bool strict;	  /* the file is full of them */
-	uint32_t framed;  /* accepted functions that set up a frame pointer at once */
+	const struct gap *now;		      /* the current gap */
+	uint64_t *claimed;		      /* bits: bytes of the gap that have rows by now */
+	uint32_t bare_from, bare_to;	      /* a range known to have none */
+	struct known_starts_offsets left_out; /* targets of calls, behind the current place */
+	uint32_t from;			      /* where flow_code begins */
+	uint64_t budget;		      /* work left for looking at functions: flow_work */
+	uint32_t foreign; /* places with code that leaves as no C-callable function does */
+	bool strict;	  /* the file has many of them */
+	uint32_t framed;  /* accepted functions that set up a frame pointer first */
 	/* [window_at, window_at + window_len) of the text. */
 	uint8_t *window;
 	uint32_t window_at, window_len;
 };
 
-/* The gaps between the rows that are settled, in the code of the file. 0, -ENOMEM. */
+/* Finds the gaps between the settled rows in the file's code. Returns 0 or -ENOMEM. */
 int derive_find_gaps(struct derive *d);
-/* Whether a place lies in a gap. ctx: struct derive. */
+/* Whether a place lies in a gap. ctx is a struct derive. */
 bool derive_in_gap(const void *ctx, uint32_t at);
-/* Makes the window begin at or before `at` and hold n bytes from there, or those that there are up
- * to `end`: *ret_n of them. 0, -errno. */
+/* Moves the window to `at` or before, with n bytes from there or as many as there are up to `end`:
+ * *ret_n. Returns 0 or -errno. */
 int derive_need(struct derive *d, uint32_t at, uint32_t n, uint32_t end, const uint8_t **ret,
 		uint32_t *ret_n);
 
-/* Whether a place in the gap that is looked at has rows by now, or is known to need none. */
+/* Whether a place in the current gap has rows by now, or is known to need none. */
 static inline bool derive_is_claimed(const struct derive *d, uint32_t at)
 {
 	uint32_t bit = at - d->now->start;
 
 	return d->claimed[bit / 64] >> bit % 64 & 1;
 }
-/* From here on these have. */
+/* Marks a range of the current gap as claimed. */
 void derive_claim(struct derive *d, uint32_t start, uint32_t end);
-/* The first place from `at` on that has none, or (`claimed`) that has; or up_to, in the gap. */
+/* The first place in the gap from `at` on whose claimed bit equals `claimed`; else up_to. */
 uint32_t derive_next_place(struct derive *d, uint32_t at, uint32_t up_to, bool claimed);
 
-/* Puts the rows of n pieces of code, one after the other. 0, -ENOMEM. */
+/* Adds the rows of n consecutive pieces of code. Returns 0 or -ENOMEM. */
 int derive_put_pieces(struct derive *d, uint32_t at, const struct stub_piece *p, unsigned n);
-/* Puts the rows of the code that flow_run reached, wherever it lies. 0, -ENOMEM. */
+/* Adds the rows of all code that flow_run reached. Returns 0 or -ENOMEM. */
 int derive_put_flow(struct derive *d, const uint8_t *code, uint32_t low, uint32_t high);
 
 #endif

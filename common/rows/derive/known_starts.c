@@ -4,7 +4,7 @@
 #include <string.h>
 #include "common/rows/derive/known_starts.h"
 
-#define KNOWN_STARTS_LOOK 64 /* places passed over */
+#define KNOWN_STARTS_LOOK 64 /* places to look ahead */
 
 int known_starts_reserve(void **array, uint32_t *cap, uint32_t want, size_t item)
 {
@@ -77,7 +77,7 @@ int known_starts_accept(struct known_starts *k, uint32_t at)
 
 	if (r)
 		return r;
-	/* Nearly always the last one. */
+	/* It is nearly always the last one. */
 	for (i = a->n++; i && a->value[i - 1] > at; i--)
 		a->value[i] = a->value[i - 1];
 	a->value[i] = at;

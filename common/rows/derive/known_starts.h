@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Known starts: where functions are known to begin in a file whose code is looked at from low to
- * high addresses. These are functions that have rows, that the file names (starts.h), that a call
- * leads to, and that were found by their code.
+ * Known starts: the places where functions of a file are known to begin, read from low to high
+ * addresses. A function is known because
+ * - it has rows,
+ * - the file names it (starts.h),
+ * - a call leads to it, or
+ * - it was found by its code.
  *
  * Offsets are relative to rows->base.
  */
@@ -12,7 +15,7 @@
 #include "common/rows/rows.h"
 #include "common/rows/elf/starts.h"
 
-#define KNOWN_STARTS_MAX_CALLED (1u << 16) /* places that calls lead to, ahead */
+#define KNOWN_STARTS_MAX_CALLED (1u << 16) /* call targets kept ahead of the current place */
 
 struct known_starts_offsets {
 	uint32_t *value; /* owned */
@@ -22,29 +25,29 @@ struct known_starts_offsets {
 struct known_starts {
 	const struct rows *rows; /* borrowed */
 	struct starts starts;
-	struct known_starts_offsets called;   /* heap: the least first */
+	struct known_starts_offsets called;   /* a heap, least first */
 	struct known_starts_offsets accepted; /* rising */
 	uint32_t next;			      /* of starts */
 };
 
 void known_starts_done(struct known_starts *k);
-/* Whether a function is known to begin there. */
+/* Whether a function is known to begin at `at`. */
 bool known_starts_begins(const struct known_starts *k, int64_t at);
-/* The next place at or behind `at` that is known to begin a function, or `end`. `at` never falls,
- * but by one. */
+/* The next known start at or after `at`, or `end`. `at` never decreases by more than one. */
 uint32_t known_starts_next(struct known_starts *k, uint32_t at, uint32_t end);
-/* Likewise, without those that are only taken to (starts_function), and without moving on. */
+/* The same without starts whose address was only taken (starts_function), and without moving on. */
 uint32_t known_starts_sure(const struct known_starts *k, uint32_t at, uint32_t end);
-/* Of the one that known_starts_next gave for its own `at`; NULL: it was called. */
+/* The entry of the start that known_starts_next returned for its own `at`; NULL: known by a
+ * call. */
 const struct starts_function *known_starts_start(const struct known_starts *k, uint32_t at);
-/* Whether a call leads to the next place, as far as known_starts_next was not asked beyond. */
+/* Whether a call leads to `at`. Valid as far as known_starts_next has not moved beyond. */
 bool known_starts_called(const struct known_starts *k, uint32_t at);
-/* A call leads there. 0, also where there is no room; -ENOMEM. */
+/* Notes that a call leads to `at`. Returns 0 (also if there is no room) or -ENOMEM. */
 int known_starts_call(struct known_starts *k, uint32_t at);
-/* A function was found to begin there. 0, -ENOMEM. */
+/* Notes that a function was found at `at`. Returns 0 or -ENOMEM. */
 int known_starts_accept(struct known_starts *k, uint32_t at);
 
-/* Makes room for `want` items in an array of *cap. 0, -ENOMEM. */
+/* Makes room for `want` items in an array of *cap. Returns 0 or -ENOMEM. */
 int known_starts_reserve(void **array, uint32_t *cap, uint32_t want, size_t item);
 
 #endif

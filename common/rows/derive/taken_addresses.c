@@ -5,17 +5,18 @@
 #include "common/rows/derive/taken_addresses.h"
 
 #define CHUNK (128u << 10)
-#define CODE_OVERLAP 8 /* bytes of an instruction that a chunk may end in */
+#define CODE_OVERLAP 8 /* instructions may cross a chunk's end */
 #define ALIGNMENT 16
 #define RECENT_BITS 13
 
 struct search {
 	const struct starts_search *of;
 	uint64_t lowest, highest; /* ELF addresses of code */
-	uint64_t left;		  /* bytes that may still be searched */
+	uint64_t left;		  /* bytes of the file left to search */
 	uint32_t n;
 	uint32_t at[TAKEN_ADDRESSES_MAX];
-	/* Addresses that were taken, by their bits above the alignment: most are taken often. */
+	/* Recently taken addresses, by the bits above the alignment: most addresses are taken
+	 * often. */
 	uint64_t recent[1u << RECENT_BITS];
 	_Alignas(8) uint8_t bytes[CHUNK];
 };
@@ -59,7 +60,7 @@ static void take(struct search *s, uint64_t address)
 		s->at[s->n++] = at;
 }
 
-/* n bytes at most, of the file. */
+/* Reads at most n bytes of the file. */
 static uint32_t read_chunk(struct search *s, uint64_t offset, uint64_t n)
 {
 	int64_t got;
@@ -82,7 +83,7 @@ static uint64_t relative(const uint8_t *p, uint64_t next)
 	return next + (uint64_t)(int64_t)to;
 }
 
-/* `address` is that of s->bytes. */
+/* `address` is that of s->bytes[0]. */
 static void look_at_code(struct search *s, uint32_t n, uint64_t address)
 {
 	const uint8_t *p = s->bytes, *end = s->bytes + n;
@@ -92,7 +93,7 @@ static void look_at_code(struct search *s, uint32_t n, uint64_t address)
 		take(s, relative(p + 1, address + (uint64_t)(p - s->bytes) + 5));
 		p++;
 	}
-	/* lea of 64 bits, by RIP */
+	/* lea of 64 bits, relative to RIP */
 	p = s->bytes + 1;
 	while (p < end && (p = memchr(p, 0x8d, (size_t)(end - p))) != NULL && end - p >= 6) {
 		if ((p[-1] & 0xfb) == 0x48 && (p[1] & 0xc7) == 5)
@@ -112,7 +113,7 @@ static void search_code(struct search *s, const struct starts_range *range)
 	}
 }
 
-/* Words that are addresses: pointers of what is not moved, and what relocations say. */
+/* Searches words that are addresses: pointers in files that are not relocated, and relocations. */
 static void search_data(struct search *s, const struct elf_load *l)
 {
 	uint64_t at = l->offset & ~7ull, end;
@@ -132,7 +133,7 @@ static void search_data(struct search *s, const struct elf_load *l)
 	}
 }
 
-/* Whether what lies before it may be the end of a function: padding or a ret. */
+/* Whether the byte before the place may end a function: padding or a ret. */
 static bool lies_apart(struct search *s, uint32_t i, uint32_t *first, uint32_t *n)
 {
 	uint32_t before = s->at[i] - 1;

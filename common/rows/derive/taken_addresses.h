@@ -3,9 +3,9 @@
  * Taken addresses: places that a file uses as functions. It calls them, loads their addresses into
  * a register (lea), or keeps them in its data or relocations.
  *
- * Nothing is decoded for that, and any bytes may look like it. So a place counts only if it lies as
- * functions do, at a multiple of 16 behind padding or a return. Its code must then turn out to be a
- * function (candidate.h).
+ * The search decodes nothing, and any bytes may look like an address. So a place counts only if it
+ * lies where functions do: at a multiple of 16, after padding or a return. candidate.h then has to
+ * find a function in its code.
  */
 #ifndef PROFPIPE_TAKEN_ADDRESSES_H
 #define PROFPIPE_TAKEN_ADDRESSES_H
@@ -14,10 +14,10 @@
 #include "common/rows/elf/starts.h"
 
 #define TAKEN_ADDRESSES_MAX (1u << 18)	       /* places kept */
-#define TAKEN_ADDRESSES_MAX_BYTES (256u << 20) /* of a file that are searched */
+#define TAKEN_ADDRESSES_MAX_BYTES (256u << 20) /* of a file, searched */
 
-/* Adds such places to the starts found so far. The file is read by pread; parts that cannot be read
- * count as empty. 0, -ENOMEM. */
+/* Adds such places to the starts found so far. Reads the file with pread; unreadable parts count as
+ * empty. Returns 0 or -ENOMEM. */
 int taken_addresses_find(const struct starts_search *s, const struct elf_file *f);
 
 #endif

@@ -9,11 +9,11 @@
 #include "common/rows/elf/elf.h"
 #include "common/rows/rows.h"
 
-#define ELF_COMPRESS_ZSTD 2 /* of the gabi since 2022; not in every elf.h */
+#define ELF_COMPRESS_ZSTD 2 /* in the gabi since 2022, but not in every elf.h */
 #define CIE_LEAST 20	    /* bytes of the shortest CIE */
 #define SEARCH_WINDOW (32u << 10)
-#define SEARCH_MAX (1u << 30)	       /* bytes of segments that are searched */
-#define MAX_SECTION_HEADERS (1u << 18) /* libelf takes memory for each before it looks at any */
+#define SEARCH_MAX (1u << 30)	       /* bytes of segments, searched */
+#define MAX_SECTION_HEADERS (1u << 18) /* libelf allocates memory for all at once */
 
 int64_t elf_pread(int fd, void *into, uint64_t n, uint64_t offset)
 {
@@ -38,8 +38,8 @@ static bool within(uint64_t offset, uint64_t n, uint64_t size)
 	return offset <= size && n <= size - offset;
 }
 
-/* The header by hand, before libelf sees the file: it would take memory for as many sections as a
- * liar names. */
+/* Checks the header before libelf sees the file. libelf would allocate memory for any number of
+ * sections that the header claims. */
 static int check_header(int fd, struct elf_file *f, bool *ret_sections, const char **ret_why)
 {
 	Elf64_Ehdr h;
@@ -71,12 +71,12 @@ static int check_header(int fd, struct elf_file *f, bool *ret_sections, const ch
 	}
 	if (h.e_ident[EI_CLASS] != ELFCLASS64) {
 		*ret_why = h.e_ident[EI_CLASS] == ELFCLASS32
-				   ? "a 32-bit ELF file; only 64-bit ones are read"
-				   : "of an unknown ELF class";
+				   ? "a 32-bit ELF file; only x86-64 is supported"
+				   : "unknown ELF class";
 		return ROWS_UNSUPPORTED;
 	}
 	if (h.e_ident[EI_DATA] != ELFDATA2LSB) {
-		*ret_why = "a big-endian ELF file; only x86-64 is read";
+		*ret_why = "a big-endian ELF file; only x86-64 is supported";
 		return ROWS_UNSUPPORTED;
 	}
 	if (n < (int64_t)sizeof(h)) {
@@ -84,7 +84,7 @@ static int check_header(int fd, struct elf_file *f, bool *ret_sections, const ch
 		return ROWS_MALFORMED;
 	}
 	if (h.e_machine != EM_X86_64) {
-		*ret_why = "for another machine; only x86-64 is read";
+		*ret_why = "for another machine; only x86-64 is supported";
 		return ROWS_UNSUPPORTED;
 	}
 	if (h.e_phnum && (h.e_phentsize != sizeof(Elf64_Phdr) ||
@@ -110,14 +110,14 @@ static int check_header(int fd, struct elf_file *f, bool *ret_sections, const ch
 		return 0;
 	}
 	if (count > MAX_SECTION_HEADERS) {
-		*ret_why = "it claims more sections than any real file has";
+		*ret_why = "it claims too many sections";
 		return ROWS_MALFORMED;
 	}
 	*ret_sections = true;
 	return 0;
 }
 
-/* The file offset of an ELF address, and how far its segment goes on. */
+/* The file offset of an ELF address, and the number of bytes left in its segment. */
 static bool locate(const struct elf_file *f, uint64_t vaddr, uint64_t *ret_offset,
 		   uint64_t *ret_left)
 {
@@ -139,8 +139,8 @@ static void section_add(struct elf_file *f, const struct elf_section *s)
 		f->section[f->sections++] = *s;
 }
 
-/* Whether n bytes begin with a CIE of the kind that .eh_frame on x86-64 begins with: version 1, an
- * augmentation of known letters, factors 1 and -8, return address column 16. */
+/* Whether the bytes begin like an .eh_frame on x86-64: with a CIE of version 1, an augmentation of
+ * known letters, factors 1 and -8, and return address column 16. */
 static bool is_cie(const uint8_t *p, size_t n)
 {
 	uint32_t length, id;
@@ -157,8 +157,8 @@ static bool is_cie(const uint8_t *p, size_t n)
 	return at + 3 < n && p[at] == 0 && p[at + 1] == 1 && p[at + 2] == 0x78 && p[at + 3] == 16;
 }
 
-/* .eh_frame where nothing says where it is: it begins with the first CIE that a segment holds. 0,
- * -errno. */
+/* Searches .eh_frame in a file where nothing tells its place. It begins with the first CIE in a
+ * segment. Returns 0 or -errno. */
 static int search_eh_frame(int fd, struct elf_file *f)
 {
 	static const uint8_t mark[] = { 0, 0, 0, 0, 1, 'z' }; /* id, version, augmentation */
@@ -193,7 +193,7 @@ static int search_eh_frame(int fd, struct elf_file *f)
 			}
 			if ((uint64_t)n == left || n < (int64_t)sizeof(window))
 				break;
-			/* What lies across the windows' edge is seen in the next one. */
+			/* The next window overlaps this one, to find marks across the edge. */
 			at += sizeof(window) - 64;
 			searched += sizeof(window);
 		}
@@ -201,8 +201,8 @@ static int search_eh_frame(int fd, struct elf_file *f)
 	return 0;
 }
 
-/* .eh_frame by way of .eh_frame_hdr: for files without section headers. Where that does not lead to
- * a CIE, nothing is found. */
+/* Finds .eh_frame through .eh_frame_hdr, in files without section headers. Ignores it if it does
+ * not lead to a CIE. */
 static void read_eh_frame_hdr(int fd, struct elf_file *f, uint64_t vaddr, uint64_t offset)
 {
 	uint8_t bytes[32];
@@ -265,7 +265,7 @@ static int read_segments(Elf *elf, struct elf_file *f, uint64_t *ret_hdr_vaddr,
 			return ROWS_MALFORMED;
 		}
 		if (f->loads == ELF_MAX_LOADS) {
-			*ret_why = "it has more segments than are read";
+			*ret_why = "it has too many segments";
 			return ROWS_UNSUPPORTED;
 		}
 		f->load[f->loads++] = (struct elf_load){ .vaddr = p.p_vaddr,
@@ -281,15 +281,15 @@ static bool is_name(const char *have, const char *want)
 	return strcmp(have, want) == 0;
 }
 
-/* Names of sections, of which the first few thousand bytes are read at once, and others one by one:
- * the table's size is anybody's claim. */
+/* A table of section names. The first 4096 bytes are read at once, other names one by one, since
+ * the table's claimed size is not trustworthy. */
 struct names {
 	uint64_t offset, size; /* in the file */
 	size_t len;
 	char first[4096];
 };
 
-/* 0 or -errno. A name that is cut short is none that is looked for. */
+/* Returns 0 or -errno. A name that is cut short equals none that is searched. */
 static int read_name(int fd, const struct names *n, uint64_t at, char ret[16])
 {
 	int64_t got;
@@ -304,14 +304,14 @@ static int read_name(int fd, const struct names *n, uint64_t at, char ret[16])
 	return got < 0 ? (int)got : 0;
 }
 
-/* Looks at the header of a section that is packed, in either of two ways; 0 with s changed,
- * ROWS_UNSUPPORTED, -errno. */
+/* Reads the header of a compressed section, in either format. Returns 0 with s changed,
+ * ROWS_UNSUPPORTED or -errno. */
 static int read_packed(int fd, bool old, struct elf_section *s)
 {
 	union {
 		Elf64_Chdr new;
-		uint8_t old[12]; /* "ZLIB" and the size, big-endian: GNU's, before there was a flag
-				  */
+		/* GNU's old format: "ZLIB" and the size, big-endian. */
+		uint8_t old[12];
 	} h;
 	size_t size = old ? sizeof(h.old) : sizeof(h.new);
 	int64_t n = elf_pread(fd, &h, size, s->offset);
@@ -331,7 +331,6 @@ static int read_packed(int fd, bool old, struct elf_section *s)
 	return 0;
 }
 
-/* 0 or -errno. */
 static int read_build_id(int fd, uint64_t offset, uint64_t size, struct elf_file *f)
 {
 	struct {
@@ -382,7 +381,7 @@ static int read_sections(int fd, Elf *elf, struct elf_file *f)
 		scn = elf_getscn(elf, i);
 		if (!scn || !gelf_getshdr(scn, &h) || h.sh_name >= names.size)
 			continue;
-		/* Cheaply told from what cannot be meant, without a read. */
+		/* Skip other types without reading a name. */
 		if (h.sh_type != SHT_PROGBITS && h.sh_type != SHT_X86_64_UNWIND &&
 		    h.sh_type != SHT_NOBITS && h.sh_type != SHT_NOTE)
 			continue;
@@ -476,7 +475,7 @@ int elf_read(int fd, struct elf_file *f, const char **ret_why)
 		if (r < 0)
 			return r;
 	}
-	/* Of a separate debug file the segments are elsewhere, which is as it should be. */
+	/* A separate debug file has no bytes of its segments; this is no truncation. */
 	for (unsigned i = 0; i < f->loads && !f->empty_sections; i++)
 		f->truncated |= f->load[i].exec &&
 				!within(f->load[i].offset, f->load[i].filesz, f->size);

@@ -6,13 +6,13 @@
 #include <zstd.h>
 #include "common/rows/elf/section_reader.h"
 
-#define ZSTD_WINDOW_LOG 25 /* 32 MiB: more is not kept of what was unpacked before */
+#define ZSTD_WINDOW_LOG 25 /* 32 MiB of decompressed bytes are kept for references */
 
 struct section_reader_unpacker {
 	z_stream z;
 	ZSTD_DStream *zstd; /* owned; NULL: zlib */
 	ZSTD_inBuffer in;
-	bool ended; /* the stream said so */
+	bool ended; /* the end of the stream was seen */
 	uint8_t packed[SECTION_READER_WINDOW];
 };
 
@@ -52,7 +52,7 @@ int section_reader_init(struct section_reader *s, int fd, const struct elf_secti
 				      .offset = section->offset,
 				      .left = section->size,
 				      .packing = section->packing };
-	/* One byte more, so that the end shows in the same read. */
+	/* One byte more, so that the first read shows the end. */
 	s->cap = section->packing == ELF_PLAIN && section->size < SECTION_READER_WINDOW
 			 ? (size_t)section->size + 1
 			 : SECTION_READER_WINDOW;
@@ -82,7 +82,7 @@ static int64_t read_file(struct section_reader *s, uint8_t *into, size_t n)
 	return got;
 }
 
-/* One step of unpacking into [at, at + n). How much was made, or -EBADMSG. */
+/* Decompresses one step into [at, at + n). Returns the number of bytes made, or -EBADMSG. */
 static int64_t unpack(struct section_reader_unpacker *u, uint8_t *at, size_t n)
 {
 	if (u->zstd) {
@@ -109,7 +109,7 @@ static int64_t unpack(struct section_reader_unpacker *u, uint8_t *at, size_t n)
 	return (int64_t)(n - u->z.avail_out);
 }
 
-/* Fills n bytes. The number got, less only at the end; -errno; -EBADMSG. */
+/* Reads n bytes. Returns their number, less than n only at the end; -errno; -EBADMSG. */
 static int64_t section_reader_read(struct section_reader *s, uint8_t *into, size_t n)
 {
 	struct section_reader_unpacker *u = s->unpacker;

@@ -7,7 +7,7 @@
 #include "common/rows/elf/starts.h"
 
 #define CHUNK_SYMBOLS 2048
-#define CHUNK_NAMES 4096 /* they lie in any order */
+#define CHUNK_NAMES 4096 /* names lie in any order */
 #define MAX_DYNAMIC 512
 #define MAX_ARRAY 4096 /* functions of DT_INIT_ARRAY */
 
@@ -15,7 +15,7 @@ struct reader {
 	const struct starts_search *search;
 	Elf64_Sym symbol[CHUNK_SYMBOLS];
 	uint64_t array[MAX_ARRAY];
-	/* Names, from names_at on in the file. */
+	/* A window of names, from offset names_at of the file on. */
 	uint64_t names_at;
 	int64_t names_len;
 	char names[CHUNK_NAMES];
@@ -126,8 +126,9 @@ static int add(struct reader *r, uint64_t vaddr, uint64_t size)
 	return starts_add(r->search->found, at, (uint32_t)(size < left ? size : left), false);
 }
 
-/* Pieces that compilers move out of a function: entered by jumps, with the function's frame. And
- * what Go's linker names "runtime/cgo(.text)": all functions of an object of C's. */
+/* Whether a symbol is no function of its own. Compilers move pieces out of a function (".cold"),
+ * which are entered by jumps with the function's frame. Go's linker names all functions of a C
+ * object together, "runtime/cgo(.text)". */
 static bool is_piece(struct reader *r, uint64_t names, uint64_t names_size, uint64_t name)
 {
 	char text[512];
@@ -177,8 +178,7 @@ static int read_symbols(struct reader *r, uint64_t offset, uint64_t count, uint6
 
 			if (y->st_shndx == SHN_UNDEF || y->st_shndx == SHN_ABS || !y->st_value)
 				continue;
-			/* Local ones without a type are labels in a function, as nasm writes them.
-			 */
+			/* Local symbols without a type are labels inside a function (nasm). */
 			if (type != STT_FUNC && type != STT_GNU_IFUNC &&
 			    (type != STT_NOTYPE || ELF64_ST_BIND(y->st_info) == STB_LOCAL))
 				continue;
@@ -194,7 +194,7 @@ static int read_symbols(struct reader *r, uint64_t offset, uint64_t count, uint6
 	return 0;
 }
 
-/* Where an ELF address lies in the file. */
+/* The file offset of an ELF address. */
 static bool locate(const Elf64_Phdr *p, unsigned n, uint64_t vaddr, uint64_t *ret)
 {
 	for (unsigned i = 0; i < n; i++) {
@@ -255,7 +255,7 @@ static int read_dynamic(struct reader *r, bool symbols)
 				return e;
 		}
 	}
-	/* Without section headers the table's end is not said, but names follow it. */
+	/* Without section headers the table's end is unknown, but the names follow it. */
 	if (symbols && value[DT_STRTAB] > value[DT_SYMTAB] &&
 	    locate(p, loads, value[DT_SYMTAB], &offset)) {
 		uint64_t names;
@@ -295,7 +295,7 @@ void starts_sort(struct starts *s)
 
 int starts_functions(const struct starts_search *s)
 {
-	struct reader *r = malloc(sizeof(*r)); /* large: nothing is cleared that is not looked at */
+	struct reader *r = malloc(sizeof(*r)); /* large; unused parts stay uncleared */
 	Elf64_Shdr *section = NULL;
 	unsigned n = 0;
 	int e = 0;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Starts: where an ELF file says that code lies (its sections) and that functions begin (symbols,
- * the dynamic section). Read by pread, as derive.c needs it; what cannot be read is as if it were
- * not there.
+ * Starts: where an ELF file says that code lies (sections) and that functions begin (symbols,
+ * dynamic section). derive.c uses them. Reads with pread; treats what cannot be read as absent.
  *
  * Sources: the generic ABI (gabi), chapters 4 and 5.
  */
@@ -16,28 +15,28 @@
 #define STARTS_MAX_SECTIONS 4096       /* of a file */
 #define STARTS_MAX_RANGES 256	       /* of code */
 #define STARTS_MAX (1u << 20)	       /* functions kept */
-#define STARTS_MAX_SYMBOLS (64u << 20) /* looked at */
+#define STARTS_MAX_SYMBOLS (64u << 20) /* read */
 
 /* Offsets are relative to rows->base. */
 struct starts_range {
 	uint32_t start, end;
-	bool blind; /* a segment, for want of sections: not all of it needs to be code */
+	bool blind; /* a segment, since there are no sections: parts of it may not be code */
 };
 struct starts_function {
 	uint32_t at;
 	uint32_t size : 31; /* 0: not known */
-	uint32_t taken : 1; /* likely, and no more: its address is used as a function's is */
+	uint32_t taken : 1; /* only likely: the file uses the address like a function's */
 };
 struct starts {
-	struct starts_range range[STARTS_MAX_RANGES]; /* rising, apart from each other */
+	struct starts_range range[STARTS_MAX_RANGES]; /* rising, not overlapping */
 	unsigned ranges;
 	struct starts_function *function; /* owned; rising */
 	uint32_t functions, cap;
 };
 
-/* Where code lies in the file behind fd (borrowed). */
+/* Finds the ranges of code in the file behind fd (borrowed). */
 int starts_ranges(int fd, struct rows *rows, struct starts *s);
-/* A search for functions at places that `wanted` says yes to. All of it is borrowed. */
+/* A search for functions at places for which `wanted` returns true. Borrows all of it. */
 struct starts_search {
 	int fd;
 	struct rows *rows;
@@ -45,14 +44,15 @@ struct starts_search {
 	bool (*wanted)(const void *ctx, uint32_t at);
 	const void *ctx;
 };
-/* The place of an ELF address, if it is wanted; *ret_left: bytes up to its segment's end. */
+/* The place of an ELF address, if wanted. *ret_left: bytes up to its segment's end. */
 bool starts_wants(const struct starts_search *s, uint64_t vaddr, uint32_t *ret_at,
 		  uint64_t *ret_left);
-/* Which functions begin in it. 0, -ENOMEM; starts_done in any case. */
+/* Finds the functions that begin in the code. Returns 0 or -ENOMEM; call starts_done in any
+ * case. */
 int starts_functions(const struct starts_search *s);
-/* Adds one. 0, also where there is no room; -ENOMEM. */
+/* Adds a function. Returns 0 (also if there is no room) or -ENOMEM. */
 int starts_add(struct starts *s, uint32_t at, uint32_t size, bool taken);
-/* After the last one: they rise, and of those of one place the best known is kept. */
+/* Call it after the last one: sorts them, and keeps the best known one of each place. */
 void starts_sort(struct starts *s);
 void starts_done(struct starts *s);
 

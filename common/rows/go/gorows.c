@@ -7,21 +7,22 @@
 #include "common/rows/x86/goasm.h"
 #include "common/rows/go/gorows.h"
 
-#define CACHE (256u << 10)    /* more costs more to fill than it saves */
+#define CACHE (256u << 10)    /* a larger one costs more to fill than it saves */
 #define MAX_STEPS 65536u      /* changes of the stack pointer in one function */
-#define MAX_NAME 64u	      /* of the names that matter here */
+#define MAX_NAME 64u	      /* longest name of those below */
 #define PAD 0xcc	      /* int3, between functions */
-#define STYLE_FUNCTIONS 4096u /* looked at to tell whether RBP is saved at all */
+#define STYLE_FUNCTIONS 4096u /* functions read to find out whether RBP is saved at all */
 
 struct named {
 	const char *name;
 	uint8_t what;
 };
-enum {		      /* beside enum goasm_role */
+enum {		      /* in addition to enum goasm_role */
        WHAT_END = 16, /* the outermost function of a stack */
        WHAT_SIGRETURN,
-       WHAT_INTERRUPTS, /* a signal handler puts it on the stack */
-       WHAT_NOT_END, /* is marked as outermost, and yet was called: by the kernel's signal frame */
+       WHAT_INTERRUPTS, /* a signal handler pushes it onto the stack */
+       /* Marked as outermost, but has a caller: through the kernel's signal frame. */
+       WHAT_NOT_END,
 };
 static const struct named names[] = {
 	{ "runtime.goexit", WHAT_END },
@@ -48,8 +49,8 @@ static const struct named names[] = {
 /* How a function saves its caller's RBP. */
 enum style {
 	STYLE_NONE,
-	STYLE_PUSH, /* first of all, from Go 1.21 on */
-	STYLE_STORE /* behind the subtraction from RSP, from Go 1.7 on */
+	STYLE_PUSH, /* as the first instruction, from Go 1.21 on */
+	STYLE_STORE /* after the subtraction from RSP, from Go 1.7 on */
 };
 
 struct step {
@@ -59,15 +60,15 @@ struct step {
 
 struct gorows {
 	int fd;
-	bool interrupts;   /* the function whose rows are made does */
+	bool interrupts;   /* the current function is WHAT_INTERRUPTS */
 	struct rows *rows; /* borrowed */
 	struct gopclntab *table;
 	struct goasm *assembly;
 	struct goasm_curg curg;
-	bool flags;	/* the table tells assembly from compiled functions */
-	bool saves_rbp; /* somebody does */
+	bool flags;	/* the table distinguishes assembly from compiled functions */
+	bool saves_rbp; /* some function does */
 
-	uint64_t code_offset; /* of code[0] in the file */
+	uint64_t code_offset; /* file offset of code[0] */
 	size_t code_len;
 	uint8_t code[2 * GOASM_MAX_CODE];
 
@@ -81,7 +82,7 @@ static int64_t read_file(void *ctx, uint64_t offset, void *into, size_t n)
 	return elf_pread(*(const int *)ctx, into, n, offset);
 }
 
-/* The code at a file offset: *ret_len is less than `want` only at the file's end. */
+/* Reads the code at a file offset: *ret_len is below `want` only at the file's end. */
 static int code_at(struct gorows *g, uint64_t offset, size_t want, const uint8_t **ret,
 		   size_t *ret_len)
 {
@@ -102,7 +103,7 @@ static int code_at(struct gorows *g, uint64_t offset, size_t want, const uint8_t
 	return 0;
 }
 
-/* What is known of a function by its name and marks. */
+/* The role of a function, by its name and flags. */
 static uint8_t what_is(struct gorows *g, const struct gopclntab_func *f)
 {
 	char name[MAX_NAME];
@@ -127,9 +128,9 @@ static bool is_sigreturn(const uint8_t *code, size_t len)
 	       (len >= sizeof(narrow) && memcmp(code, narrow, sizeof(narrow)) == 0);
 }
 
-/* Anything in these bytes that sets RSP from elsewhere than itself: and with a constant, mov from a
- * register, mov from memory; or `unsaid`, sub of a constant, where the table has RSP stand still.
- * Only for versions whose table does not say so; may be mistaken. */
+/* Whether these bytes may set RSP in a way that the table does not show: and with a constant, mov
+ * from a register or memory; with `unsaid` also sub of a constant, where the table has no change.
+ * For old versions without a flag for this; may be wrong. */
 static bool sets_rsp(const uint8_t *code, size_t len, bool unsaid)
 {
 	for (size_t i = 0; i + 3 < len; i++) {
@@ -150,7 +151,7 @@ static bool sets_rsp(const uint8_t *code, size_t len, bool unsaid)
 
 /* --- steps of compiled functions --- */
 
-/* Where the stack pointer stands in f. 0; ROWS_MALFORMED; -errno. */
+/* Reads the stack depths of f. Returns 0, ROWS_MALFORMED or -errno. */
 static int read_deltas(struct gorows *g, const struct gopclntab_func *f)
 {
 	struct gopclntab_values v;
@@ -169,8 +170,8 @@ static int read_deltas(struct gorows *g, const struct gopclntab_func *f)
 	return r < 0 ? r : r == GOPCLNTAB_NONE && g->deltas ? 0 : ROWS_MALFORMED;
 }
 
-/* How RBP is saved where the stack pointer first goes down, at d; *ret_len: of the instruction that
- * stores it. */
+/* How RBP is saved where the stack pointer first goes down, at d. *ret_len: length of the
+ * instruction that stores it. */
 static enum style style_of(const uint8_t *code, size_t len, const struct goasm_delta *d,
 			   uint32_t *ret_len)
 {
@@ -211,11 +212,11 @@ static void step_add(struct gorows *g, uint32_t at, int32_t delta, bool saved, b
 		.rbp_off = saved ? -16 : 0,
 	};
 
-	/* The return address was popped: around vfork. */
+	/* The return address was popped, as around vfork. */
 	g->step[g->steps++] = (struct step){ .at = at, .rule = delta < 0 ? none : rule };
 }
 
-/* Makes steps of deltas. How RBP is saved; STYLE_PUSH also where nothing is. */
+/* Turns depths into steps. Returns how RBP is saved; STYLE_PUSH also if no step needs it. */
 static enum style make_steps(struct gorows *g, const uint8_t *code, size_t len)
 {
 	enum style style = STYLE_NONE;
@@ -262,7 +263,7 @@ static int add_rule(struct gorows *g, uint32_t at, const struct unwind_rule *rul
 	return r ? r : rows_add(g->rows, at, number);
 }
 
-/* A function of one rule. */
+/* Adds a function with one rule. */
 static int add_one(struct gorows *g, uint32_t at, uint32_t end, const struct unwind_rule *rule)
 {
 	int r = rows_open(g->rows, at, end);
@@ -285,7 +286,7 @@ static int add_steps(struct gorows *g, uint32_t at, uint32_t end)
 	return r == ROWS_NONE ? 0 : r;
 }
 
-/* The same, with what the instructions say. */
+/* The same for assembly, with the rules that its instructions give. */
 static int add_assembly(struct gorows *g, uint32_t at, uint32_t end, const uint8_t *code,
 			enum goasm_role role)
 {
@@ -307,7 +308,7 @@ static int add_assembly(struct gorows *g, uint32_t at, uint32_t end, const uint8
 	return r == ROWS_NONE ? 0 : r;
 }
 
-/* 0; ROWS_MALFORMED: this function is none; ROWS_TOO_LARGE; -errno. */
+/* Returns 0; ROWS_MALFORMED: no valid function; ROWS_TOO_LARGE; -errno. */
 static int add_function(struct gorows *g, const struct gopclntab_func *f)
 {
 	const struct unwind_rule over = { .cfa = UNWIND_CFA_REG,
@@ -326,7 +327,7 @@ static int add_function(struct gorows *g, const struct gopclntab_func *f)
 	size_t len;
 	int r;
 
-	/* C functions of cgo's that were linked by Go's own linker have no table. */
+	/* Go's linker adds C functions of cgo without tables. */
 	if (f->pcsp == 0 || size == 0)
 		return 0;
 	if (!rows_locate(g->rows, f->entry, &at, &left) || left < size)
@@ -336,8 +337,9 @@ static int add_function(struct gorows *g, const struct gopclntab_func *f)
 		    &code, &len);
 	if (r)
 		return r;
-	/* A return address that is looked for one byte below the signal trampoline, as all are, has
-	 * to find it. So the last byte between functions is nobody's. */
+	/* The walker looks one byte before a return address, also before the signal trampoline's
+	 * first byte. That byte must find the trampoline. So padding's last byte belongs to no
+	 * other function. */
 	if (len == size && size > 1 && code[len - 1] == PAD)
 		end--;
 	if (what == WHAT_END)
@@ -359,7 +361,8 @@ static int add_function(struct gorows *g, const struct gopclntab_func *f)
 			    what < WHAT_END ? (enum goasm_role)what : GOASM_PLAIN);
 }
 
-/* Whether functions save RBP: not before Go 1.7, where any function may change it. */
+/* Finds out whether functions save RBP. They do not before Go 1.7, where any function may change
+ * it. */
 static int look_for_rbp(struct gorows *g)
 {
 	uint32_t n = gopclntab_count(g->table), framed = 0;
@@ -402,7 +405,7 @@ static int add_functions(struct gorows *g)
 		uint32_t at = i;
 
 		if (i == n) {
-			/* morestack needs what systemstack says. */
+			/* morestack needs data from systemstack, so it comes last. */
 			if (last == UINT32_MAX)
 				break;
 			at = last;
@@ -446,7 +449,7 @@ int gorows_read(int fd, uint64_t size, struct rows *rows)
 	struct gopclntab *table;
 	int r = gopclntab_open(&reader, &table);
 
-	/* Beside many rows there may be room for a small one only: it takes longer. */
+	/* Besides many rows there may only be memory for a small cache, which is slower. */
 	if (r == -ENOMEM) {
 		reader.cache_size = 0;
 		r = gopclntab_open(&reader, &table);
@@ -456,7 +459,7 @@ int gorows_read(int fd, uint64_t size, struct rows *rows)
 	if (r)
 		return r < 0 ? r : 0;
 
-	/* Large: only now, since few files are Go's. */
+	/* It is large, and few files are Go's. */
 	struct gorows *g = calloc(1, sizeof(*g));
 
 	r = g ? 0 : -ENOMEM;

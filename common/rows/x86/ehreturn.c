@@ -3,7 +3,7 @@
 #include "common/rows/x86/ehreturn.h"
 #include "common/rows/x86/insn.h"
 
-/* What a register holds: a distance from RBP, or what was loaded from there. */
+/* The value of a register: a distance from RBP, or the word loaded from there. */
 struct value {
 	enum { UNKNOWN, PLACE, LOADED } is;
 	int32_t at;
@@ -16,18 +16,18 @@ struct call {
 
 struct reading {
 	struct value r[16];
-	/* The newest ones of this path, the last one last. */
+	/* The newest calls on this path, the last one last. */
 	struct call call[2];
 	uint32_t calls;
-	int32_t context; /* of its own frame, from RBP; 0: not seen */
-	bool rbp_odd;	 /* it is no frame pointer */
+	int32_t context; /* of its own frame, relative to RBP; 0: not seen */
+	bool rbp_odd;	 /* RBP is no frame pointer */
 };
 
-#define PRESERVED (1u << RBX | 1u << RBP | 0xf000) /* what a call leaves as it is */
+#define PRESERVED (1u << RBX | 1u << RBP | 0xf000) /* registers that calls preserve */
 
 static bool is_install(const uint8_t *code, uint32_t n)
 {
-	/* mov rsp, rcx, as gcc and gas write it; then what goes to the landing pad. */
+	/* mov rsp, rcx, as gcc and gas encode it; then the jump to the landing pad. */
 	if (n < 4 || (memcmp(code, "\x48\x89\xcc", 3) != 0 && memcmp(code, "\x48\x8b\xe1", 3) != 0))
 		return false;
 	return code[3] == 0xc3 || (n >= 6 && memcmp(code + 3, "\x59\xff\xe1", 3) == 0);
@@ -45,7 +45,7 @@ static void take_call(struct reading *f, uint32_t at, uint32_t end)
 {
 	const struct value rdi = f->r[RDI], rsi = f->r[RSI], rdx = f->r[RDX];
 
-	/* Its CFA and its return address. */
+	/* The arguments are its CFA and its return address. */
 	if (!f->context && rdi.is == PLACE && rsi.is == PLACE && rsi.at == 16 && rdx.is == LOADED &&
 	    rdx.at == 8)
 		f->context = rdi.at;
@@ -55,8 +55,8 @@ static void take_call(struct reading *f, uint32_t at, uint32_t end)
 	forget(f, ~PRESERVED);
 }
 
-/* What an instruction leaves in registers. Where it gives back what the caller had in one that is
- * preserved, it does so for who returns there: code behind that is come to by another way. */
+/* Applies an instruction to the registers. Where it restores a callee-saved register, it does so
+ * for a return. Code after that is reached on another path, so the old value stays. */
 static void take_values(struct reading *f, const struct decoded *d)
 {
 	const bool restored = (d->op == OP_LOAD && d->src == RBP) || d->op == OP_POP;
@@ -89,7 +89,7 @@ static void take_values(struct reading *f, const struct decoded *d)
 	f->r[dst] = v;
 }
 
-/* Both calls are what they should be: (own, other), and (CFA, handler) of the other. */
+/* Checks the arguments of both calls: (own, other), then (CFA, handler) of the other context. */
 static int32_t return_address(const struct reading *f)
 {
 	const struct call *install = &f->call[0], *hook = &f->call[1];

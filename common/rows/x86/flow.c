@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A function's graph is run from its first instruction, with a frame for a state. States are kept
- * where ways meet: what comes there is merged into what came before, and the way goes on only where
- * that lost something. States only ever lose, so this ends.
+ * The graph of a function is run from its first instruction, with a frame as the state. A state is
+ * kept where paths meet: it is merged with each that arrives, and the path goes on only if the kept
+ * state lost something. States only ever lose, so this ends.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -14,9 +14,9 @@
 #define MAX_POINTS 8192
 #define AGAIN_MAX 12
 #define JUMP_TURNS 8
-#define CHILD_LOOK 24 /* instructions of what clone made that are looked at */
+#define CHILD_LOOK 24 /* instructions read after clone, to recognise a child */
 
-/* A place where ways meet. */
+/* A place where paths meet. */
 struct point {
 	struct frame frame;
 	uint32_t node;
@@ -30,17 +30,17 @@ struct flow {
 	uint32_t queued;
 	struct unwind_rule *rule;
 	uint32_t rules, rule_cap;
-	uint64_t steps, limit; /* of settling */
+	uint64_t steps, limit; /* of the fixed point */
 	uint64_t work;	       /* of all runs */
 	bool contradicts, foreign, misaligned, returns, rets, indirect, has_jump_frame;
-	bool lost;	    /* a ret was reached with RSP where nobody knows */
-	bool nests;	    /* it calls into its own middle, where RSP is aligned */
-	bool nests_wrong;   /* and from where an inner frame may look like the outermost one */
-	uint32_t wrong;	    /* where it contradicts itself first */
-	unsigned kept;	    /* flow_set_kept */
-	uint32_t came_back; /* the last call with padding behind it that a path went on behind */
-	bool rested;	    /* what no branch reaches was followed, too */
-	struct frame jump_frame; /* of all indirect jumps */
+	bool lost;		 /* a ret was reached with unknown RSP */
+	bool nests;		 /* it calls into its own middle, after RSP was aligned */
+	bool nests_wrong;	 /* from a place where an inner frame may look like the outermost */
+	uint32_t wrong;		 /* the first contradiction */
+	unsigned kept;		 /* flow_set_kept */
+	uint32_t came_back;	 /* the last call with padding after it that a path returned from */
+	bool rested;		 /* code that no branch reaches was followed, too */
+	struct frame jump_frame; /* merged from all indirect jumps */
 	struct graph graph;
 };
 
@@ -86,7 +86,7 @@ void flow_set_reader(struct flow *f, const struct flow_reader *reader)
 
 /* --- running --- */
 
-/* A path comes to node i with this frame. */
+/* A path arrives at node i with this frame. */
 static int arrive(struct flow *f, uint32_t i, const struct frame *s)
 {
 	struct node *node = &f->graph.node[i];
@@ -118,7 +118,7 @@ static int arrive(struct flow *f, uint32_t i, const struct frame *s)
 	return 0;
 }
 
-/* Whether the code from node i on is what clone starts a thread with: it gets its function or the
+/* Whether the code from node i on is the start of a thread made by clone. It pops its function or
  * argument off its stack, or clears the frame pointer. */
 static bool is_child(const struct flow *f, uint32_t i)
 {
@@ -141,9 +141,9 @@ static void contradict(struct flow *f, const struct node *node)
 	f->wrong = node->at;
 }
 
-/* Jumps elsewhere with RSP as a caller would have left it, and RBP not as it came: so RBP is no
- * register of callers, and what RSP points at no return address. GHC's code keeps a stack of its
- * own in RBP, and C's below it. */
+/* Detects a jump elsewhere with RSP as the caller left it and RBP changed. Here RBP is no
+ * callee-saved register, and RSP does not point to a return address. GHC's code keeps its own stack
+ * in RBP, and C's below it. */
 static bool leaves_foreign(struct flow *f, const struct frame *s, const struct node *node)
 {
 	if (s->life != LIFE_PLAIN || s->reg[RSP] != SYM(CFA, -8) ||
@@ -154,7 +154,7 @@ static bool leaves_foreign(struct flow *f, const struct frame *s, const struct n
 	return true;
 }
 
-/* What is wrong with leaving the function in this state: nothing, or it is none. */
+/* Checks the state at an exit: it must fit a function's end. */
 static void check_end(struct flow *f, const struct frame *s, const struct node *node)
 {
 	bool at_return = s->reg[RSP] == SYM(CFA, -8);
@@ -187,8 +187,8 @@ static void check_end(struct flow *f, const struct frame *s, const struct node *
 		contradict(f, node);
 }
 
-/* Compilers keep the stack aligned: else this was not the beginning, or they know that the function
- * called does without. */
+/* Checks the alignment of a call. Compilers keep the stack aligned, unless they know that the
+ * called function does not need it. Otherwise this is not the start of a function. */
 static void check_call(struct flow *f, const struct frame *s)
 {
 	if (sym_kind(s->reg[RSP]) != SYM_CFA || sym_off(s->reg[RSP]) % 16 == 0 ||
@@ -199,7 +199,7 @@ static void check_call(struct flow *f, const struct frame *s)
 		f->contradicts = true;
 }
 
-/* Only what is written with this function leaves its registers alone. */
+/* Only helpers written together with this function preserve its registers. */
 static void check_kept(struct flow *f, struct frame *s, const struct node *node)
 {
 	const struct flow_reader *r = &f->graph.reader;
@@ -226,7 +226,7 @@ static bool is_last_syscall(uint64_t rax)
 	       rax == SYM(CONST, 15);				  /* rt_sigreturn */
 }
 
-/* Where the label that is in the register leads: to all of the jump's where it may be any. */
+/* Follows a jump to the label in the register, or to all labels of the jump if it may be any. */
 static int run_labels(struct flow *f, const struct frame *s, const struct node *node)
 {
 	uint64_t v = s->reg[node->insn.src];
@@ -251,7 +251,7 @@ static int run_indirect(struct flow *f, const struct frame *s, const struct node
 {
 	int r = 0;
 
-	/* One that has left this stack leads elsewhere. */
+	/* A jump after leaving this stack leads elsewhere. */
 	if (!frame_has_cfa(s))
 		return 0;
 	f->indirect = true;
@@ -266,7 +266,7 @@ static int run_indirect(struct flow *f, const struct frame *s, const struct node
 			r = arrive(f, f->graph.target[node->first_case + n], s);
 		return r;
 	}
-	/* A call in place of the return: of a pointer. */
+	/* A tail call through a pointer. */
 	if (s->life == LIFE_PLAIN && node->pointer && s->reg[RSP] == SYM(CFA, -8) &&
 	    s->reg[RBP] == SYM(CALLER, RBP))
 		f->returns = true;
@@ -280,8 +280,8 @@ static int run_indirect(struct flow *f, const struct frame *s, const struct node
 	return 0;
 }
 
-/* Behind clone, a jump on its outcome tells who is who: *s becomes the one that does not jump,
- * *taken the one that does. */
+/* After clone, a jump on its result separates parent and child. *s becomes the state that does not
+ * jump, *taken the one that does. */
 static void tell_apart(const struct flow *f, const struct node *node, struct frame *s,
 		       struct frame *taken)
 {
@@ -294,7 +294,7 @@ static void tell_apart(const struct flow *f, const struct node *node, struct fra
 	taken->life = is && on_zero ? LIFE_CHILD : LIFE_PLAIN;
 }
 
-/* A direct jump, taken; *s becomes what it is where it is not. */
+/* Follows a direct jump; *s becomes the state where it is not taken. */
 static int run_branch(struct flow *f, struct frame *s, const struct node *node)
 {
 	if (node->target == GRAPH_NONE) {
@@ -320,14 +320,15 @@ static void note_label(const struct flow *f, struct frame *s, const struct node 
 		s->reg[node->insn.dst] = SYM(LABEL, to);
 }
 
-/* A loop that touches each page of a frame (-fstack-clash-protection) ends where RSP is equal to
- * what it was compared with. last: the instruction before the branch; NULL: not known. */
+/* Whether a loop that touches each page of a frame (-fstack-clash-protection) ends here. Then
+ * RSP equals the register it was compared with. last: the instruction before the branch; NULL:
+ * unknown. */
 static bool is_probed(const struct decoded *last, const struct decoded *branch)
 {
 	return last && last->op == OP_COMPARE && branch->next == NEXT_COND && branch->zero == 2;
 }
 
-/* Runs from a leader to the next. */
+/* Runs from one leader to the next. */
 static int run(struct flow *f, struct frame s, uint32_t i)
 {
 	const struct decoded *last = NULL;
@@ -373,8 +374,7 @@ static int run(struct flow *f, struct frame s, uint32_t i)
 		if (in->next == NEXT_END)
 			return 0;
 		if (node->after == GRAPH_NONE) {
-			/* Into what follows the code, which is another function, unless the call
-			 * does not return. */
+			/* The path runs into the next function, unless the call does not return. */
 			if (in->op != OP_CALL) {
 				check_end(f, &s, node);
 				f->contradicts |= sym_kind(s.reg[RSP]) == SYM_CFA &&
@@ -405,7 +405,7 @@ static int settle(struct flow *f)
 
 /* --- rules --- */
 
-/* The rule of a state: 1 + its number; 0: none. 0, -ENOMEM. */
+/* Stores the rule of a state: *ret is 1 + its number, 0: none. Returns 0 or -ENOMEM. */
 static int note_rule(struct flow *f, const struct frame *s, uint32_t *ret)
 {
 	struct unwind_rule rule;
@@ -468,7 +468,7 @@ static int note_rules(struct flow *f)
 
 /* --- a function --- */
 
-/* From the function's first instruction, as it is called. */
+/* Runs from the function's first instruction, in the state after a call. */
 static int run_all(struct flow *f)
 {
 	struct graph *g = &f->graph;
@@ -494,7 +494,7 @@ static int run_all(struct flow *f)
 	return r ? r : settle(f);
 }
 
-/* What was reached that is no instruction contradicts as well. */
+/* Bytes that are no instruction are a contradiction, too. */
 static int built(struct flow *f, int r)
 {
 	if (f->graph.broken) {
@@ -504,7 +504,8 @@ static int built(struct flow *f, int r)
 	return r;
 }
 
-/* The targets of indirect jumps: what no direct branch reaches, in the state of those jumps. */
+/* Follows the targets of indirect jumps, in their merged state: all code that no direct branch
+ * reaches. */
 static int follow_indirect(struct flow *f)
 {
 	f->rested = true;
@@ -528,8 +529,8 @@ static int follow_indirect(struct flow *f)
 	return r;
 }
 
-/* Of the jumps that leave the code only those that were seen to leave their frame behind go to
- * another function: others lead to a part that compilers put elsewhere, or were not reached. */
+/* Keeps only the jumps that leave no frame behind: these go to other functions. Others lead to a
+ * part of this function that the compiler moved elsewhere, or were not reached. */
 static void forget_other_jumps(struct graph *g)
 {
 	uint32_t kept = 0;
@@ -636,7 +637,7 @@ int flow_again(struct flow *f, struct flow_result *ret)
 	}
 	qsort(end, n, sizeof(end[0]), falling);
 	for (uint32_t i = 0; i < n && i < AGAIN_MAX && r > 0; i++) {
-		/* It went wrong before any of those calls: so it would again. */
+		/* The contradiction comes before that call, so it would recur. */
 		if (f->contradicts && f->steps && !f->rested && f->came_back < end[i])
 			continue;
 		r = run_from(f, &code, g->flags | FLOW_NO_RETURN, end[i], ret);
@@ -658,7 +659,7 @@ bool flow_rule(const struct flow *f, uint32_t at, uint32_t *ret_len, bool *ret_k
 	return true;
 }
 
-/* --- how it begins --- */
+/* --- the beginning --- */
 
 uint32_t flow_saves(const struct flow *f)
 {

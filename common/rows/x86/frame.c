@@ -21,13 +21,13 @@ static void drop_slot(struct frame *s, unsigned n)
 	s->slot[n] = s->slot[--s->slots];
 }
 
-/* Whether a value says something of where ALIGNED's zero is. */
+/* Whether a value depends on ALIGNED's zero. */
 static bool is_aligneds(uint64_t v)
 {
 	return sym_kind(v) == SYM_ALIGNED || sym_kind(v) == SYM_SIZE;
 }
 
-/* RSP is where nobody knows: the base of what is aligned, from here on. */
+/* RSP becomes unknown: it is the new base of ALIGNED places. */
 static void rebase(struct frame *s)
 {
 	for (unsigned n = s->slots; n--;) {
@@ -45,7 +45,7 @@ static void rebase(struct frame *s)
 		s->nest = NEST_LOST;
 }
 
-/* and rsp, imm. */
+/* Applies `and rsp, imm`. */
 static void align(struct frame *s, int32_t imm)
 {
 	uint32_t cleared = ~(uint32_t)imm;
@@ -78,7 +78,7 @@ static bool is_place(uint64_t v)
 	return sym_kind(v) == SYM_CFA || sym_kind(v) == SYM_ALIGNED;
 }
 
-/* A place plus n bytes; unknown where that cannot be. */
+/* A place plus n bytes, or unknown. */
 static uint64_t advanced(uint64_t v, int32_t n)
 {
 	int32_t off;
@@ -91,7 +91,7 @@ static uint64_t advanced(uint64_t v, int32_t n)
 	return v >> 32 << 32 | (uint32_t)off;
 }
 
-/* RSP goes down (sign -1) or up by a register's value. */
+/* Moves RSP down (sign -1) or up by a register's value. */
 static void move_by(struct frame *s, unsigned reg, int sign)
 {
 	uint64_t rsp = s->reg[RSP], v = s->reg[reg];
@@ -136,7 +136,7 @@ uint64_t frame_load(const struct frame *s, uint64_t place)
 	return SYM(UNKNOWN, 0);
 }
 
-/* What lies below RSP is lost to a call. */
+/* A call overwrites all below RSP. */
 static void forget_below(struct frame *s)
 {
 	for (unsigned n = s->slots; n--;) {
@@ -146,7 +146,7 @@ static void forget_below(struct frame *s)
 	}
 }
 
-/* What a call may change. Assembly knows what its own helpers leave alone. */
+/* The registers that a call may change. Assembly knows which ones its own helpers preserve. */
 static unsigned call_clobbers(const struct frame *s, const struct decoded *i)
 {
 	unsigned mask = FRAME_CALL_CLOBBERS;
@@ -292,7 +292,7 @@ bool frame_merge(struct frame *to, const struct frame *from)
 
 /* --- code that calls into its own middle --- */
 
-/* The register that tells its outermost frame, and holds its CFA; NO_REG. */
+/* The register that identifies the outermost frame of a nest, and holds its CFA; or NO_REG. */
 static unsigned nest_register(const struct frame *s)
 {
 	if (s->nest != NEST_ONE || !s->align || s->reg[RBP] != SYM(CALLER, RBP) ||
@@ -345,7 +345,7 @@ static bool rule_nest(const struct frame *s, struct unwind_rule *rule)
 
 /* --- rules --- */
 
-/* The number by which RSP was lowered, where it is kept. */
+/* Makes the rule if the number by which RSP was lowered is stored. */
 static bool rule_size(const struct frame *s, struct unwind_rule *rule)
 {
 	int32_t rsp = sym_off(s->reg[RSP]);
@@ -374,11 +374,11 @@ static bool rule_size(const struct frame *s, struct unwind_rule *rule)
 	return false;
 }
 
-/* How the CFA is found, if it is. */
+/* Makes the CFA's rule, if the CFA is known. */
 static bool rule_cfa(const struct frame *s, struct unwind_rule *rule)
 {
-	/* A frame pointer holds where what was called took arguments off the stack, as V8's code
-	 * does. */
+	/* Prefer a frame pointer: callees may have removed arguments from the stack, as in V8's
+	 * code. */
 	bool frame = s->reg[RBP] == SYM(CFA, -16) &&
 		     frame_load(s, SYM(CFA, -16)) == SYM(CALLER, RBP);
 
@@ -407,7 +407,7 @@ static bool rule_cfa(const struct frame *s, struct unwind_rule *rule)
 	}
 	if (rule_size(s, rule))
 		return true;
-	/* Of a leaf, or RBX, which rules follow. */
+	/* Other registers help only in leaves, except RBX, which rules track. */
 	for (unsigned n = 0; n < 16; n++) {
 		unsigned r = n == 0 ? RBX : n == RBX ? RAX : n;
 
@@ -431,8 +431,8 @@ static bool rule_ra(const struct frame *s, struct unwind_rule *rule)
 	}
 	if (rule->cfa != UNWIND_CFA_REG)
 		return false;
-	/* On the stack first: that is known of callers, too. Above the frame pointer where RSP was
-	 * aligned. */
+	/* Prefer a stack slot, which also works in callers. Slots must lie above the frame pointer
+	 * if RSP was aligned. */
 	uint64_t lowest = sym_kind(s->reg[RSP]) == SYM_CFA ? s->reg[RSP] : s->reg[RBP];
 	for (unsigned n = 0; n < s->slots; n++) {
 		if (s->slot[n].value != SYM(RETURN, 0) || sym_kind(s->slot[n].place) != SYM_CFA ||
@@ -452,8 +452,8 @@ static bool rule_ra(const struct frame *s, struct unwind_rule *rule)
 	return false;
 }
 
-/* Where the caller's `reg` is: a CFA slot that RSP is not above, one in the red zone, one above an
- * aligned RSP. */
+/* Finds the slot with the caller's `reg`: a CFA slot not below RSP, one in the red zone, or one
+ * above an aligned RSP. */
 static bool saved(const struct frame *s, unsigned reg, bool red_zone, uint64_t *ret_place)
 {
 	for (unsigned n = 0; n < s->slots; n++) {
@@ -492,7 +492,7 @@ bool frame_rule(const struct frame *s, struct unwind_rule *ret)
 	}
 	if (s->life == LIFE_MIXED || !rule_cfa(s, &rule) || !rule_ra(s, &rule))
 		return false;
-	/* Inner frames save nothing where the outermost one may have done so. */
+	/* Inner frames save nothing that the outermost one may have saved. */
 	if (rule.cfa == UNWIND_CFA_NEST) {
 		rule.flags |= s->kept == RBX ? 0 : UNWIND_R12;
 		*ret = rule;
@@ -518,7 +518,6 @@ bool frame_rule(const struct frame *s, struct unwind_rule *ret)
 	if (saved(s, s->kept, !holds, &place) && sym_kind(place) == SYM_CFA &&
 	    sym_off(place) % 8 == 0 && sym_off(place) < 0 && sym_off(place) >= -8 * 255)
 		rule.rbx = (uint8_t)(-sym_off(place) / 8);
-	/* Else nothing is known of it. */
 	if (s->kept != RBX && (holds || rule.rbx))
 		rule.flags |= UNWIND_R12;
 	*ret = rule;

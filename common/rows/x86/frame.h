@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A frame as the code of its function makes it: what is known at one instruction of the registers
- * and of words on the stack, with symbols for values (addresses in the frame, what the caller had
- * in a register, the return address), and the unwind rule that follows from it.
+ * A frame, as the code of its function builds it. It holds what is known at one instruction about
+ * registers and stack words, and gives the unwind rule that follows. Values are symbolic: addresses
+ * in the frame, the caller's registers, the return address.
  *
- * Pure: no memory but the caller's.
+ * Pure: uses only the caller's memory.
  */
 #ifndef PROFPIPE_FRAME_H
 #define PROFPIPE_FRAME_H
@@ -20,15 +20,15 @@
 
 enum symbol {
 	SYM_UNKNOWN,
-	SYM_CFA,     /* the CFA + off */
-	SYM_ALIGNED, /* where RSP was when it was last set to what is not known, + off */
-	SYM_CALLER,  /* what register `off` held on entry */
+	SYM_CFA,     /* CFA + off */
+	SYM_ALIGNED, /* off + the value of RSP when it was last set to something unknown */
+	SYM_CALLER,  /* the value of register `off` on entry */
 	SYM_RETURN,  /* the return address */
 	SYM_CONST,   /* off */
-	SYM_SIZE,    /* what added to ALIGNED's zero gives the CFA + off */
-	SYM_LABEL,   /* the address of code: off in what the flow looks at; FRAME_SOME_LABEL */
+	SYM_SIZE,    /* the number that added to ALIGNED's zero gives CFA + off */
+	SYM_LABEL,   /* an address of code: offset `off`, or FRAME_SOME_LABEL */
 };
-/* kind << 32 | off: compared as a whole. */
+/* kind << 32 | off, so that one comparison does. */
 #define SYM(kind, off) ((uint64_t)(SYM_##kind) << 32 | (uint32_t)(off))
 
 static inline enum symbol sym_kind(uint64_t v)
@@ -41,65 +41,66 @@ static inline int32_t sym_off(uint64_t v)
 	return (int32_t)(uint32_t)v;
 }
 
-/* Who runs this, where the function makes a thread or a process of its own. */
+/* Who runs an instruction, in a function that creates a thread or a process. */
 enum life {
 	LIFE_PLAIN,
-	LIFE_CLONE, /* behind the system call, before it is told who is who */
-	LIFE_CHILD, /* nothing called this */
+	LIFE_CLONE, /* after the system call, before the code tests its result */
+	LIFE_CHILD, /* in the child: nothing called this */
 	LIFE_MIXED,
 };
 
-/* Code that calls into its own middle, behind where RSP was aligned: what runs there is the
- * function's frame, or an inner one, whose return address lies below. */
+/* Code that calls into its own middle, after RSP was aligned. What runs there is the function's
+ * frame, or an inner one whose return address lies below. */
 enum nest {
 	NEST_NONE,
 	NEST_ONE,
-	NEST_LOST, /* it is in one, and nothing more is known */
+	NEST_LOST, /* it is in a nest, and nothing more is known */
 };
 
 struct frame_slot {
-	uint64_t place; /* CFA or ALIGNED and offset */
+	uint64_t place; /* CFA or ALIGNED, and an offset */
 	uint64_t value;
 };
 
 struct frame {
 	uint64_t reg[16]; /* by enum gpr */
 	struct frame_slot slot[FRAME_SLOTS];
-	uint16_t keeps;	     /* registers that calls leave alone while they hold places */
+	uint16_t keeps;	     /* registers that calls preserve while they hold places */
 	uint8_t slots, life; /* enum life */
-	uint8_t align;	     /* ALIGNED's zero is `aligned` with so many bits cleared; 0: unknown */
-	uint8_t nest;	     /* enum nest */
-	uint64_t aligned;    /* CFA and offset */
-	uint64_t nest_at;    /* RSP where calls lead into the nest */
-	uint8_t kept;	     /* enum gpr: the register that rules speak of besides RSP and RBP */
+	uint8_t align;	  /* ALIGNED's zero is `aligned` with this many bits cleared; 0: unknown */
+	uint8_t nest;	  /* enum nest */
+	uint64_t aligned; /* CFA and an offset */
+	uint64_t nest_at; /* RSP where calls lead into the nest */
+	uint8_t kept;	  /* enum gpr: the register that rules describe besides RSP and RBP */
 };
 
-/* As at the first instruction of a function. kept: RBX or 12, for R12 (enum gpr). */
+/* Sets the state of a function's first instruction. kept: RBX, or 12 for R12 (enum gpr). */
 void frame_enter(struct frame *f, unsigned kept);
-/* The word at a place; UNKNOWN. */
+/* The word at a place, or UNKNOWN. */
 uint64_t frame_load(const struct frame *f, uint64_t place);
-/* Applies one instruction, but for where it goes on. False: it takes RSP above the return address.
- */
+/* Applies one instruction, but not its branch. Returns false if it moves RSP above the return
+ * address. */
 bool frame_change(struct frame *f, const struct decoded *d);
 static inline bool frame_apply(struct frame *f, const struct decoded *d)
 {
 	return (d->op == OP_NONE && !d->clobbers) || frame_change(f, d);
 }
-/* RSP is known to be equal to a register. */
+/* RSP is known to equal a register. */
 void frame_equal(struct frame *f, unsigned reg);
-/* Whether frame_apply may change what rules are made of. */
+/* Whether frame_apply may change something that affects rules. */
 bool frame_matters(const struct frame *f, const struct decoded *d);
-/* Keeps what holds in both. True where that is less than held in `to`. */
+/* Keeps in `to` what holds in both. Returns true if `to` lost something. */
 bool frame_merge(struct frame *to, const struct frame *from);
-/* At a place that calls of the function's own lead to. False: it makes no nest. */
+/* Applies at a place that the function itself calls. Returns false if this makes no nest. */
 bool frame_enter_nest(struct frame *f);
-/* Whether RSP is where a call into the nest cannot make an inner frame look like the outermost. */
+/* Whether RSP is low enough: a call into the nest cannot make an inner frame look like the
+ * outermost. */
 bool frame_nests_deeper(const struct frame *f);
-/* Whether a return is that of an inner frame of the nest. */
+/* Whether a return here is that of an inner frame of the nest. */
 bool frame_leaves_nest(const struct frame *f);
-/* Whether the CFA can be told. */
+/* Whether the CFA is known. */
 bool frame_has_cfa(const struct frame *f);
-/* False: there is no rule. */
+/* Makes the rule. Returns false if there is none. */
 bool frame_rule(const struct frame *f, struct unwind_rule *ret);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A function is cut at the targets of its jumps. Each piece is run from the state at its start, and
- * its end handed to the pieces that follow, where it is merged with what came from elsewhere: what
- * differs is not known. States only ever lose knowledge, so this ends.
+ * A function is cut into pieces at the targets of its jumps. Each piece is run from the state at
+ * its start. The state at its end goes to the pieces that follow, and is merged there with other
+ * arrivals: values that differ become unknown. States only ever lose knowledge, so this ends.
  *
- * Addresses have a base: 0 is the CFA; any other number is a stack that RSP was set to, or aligned
- * on, by the instruction of that number less one.
+ * Addresses have a base: 0 is the CFA. Another number is a stack that RSP was set to or aligned on,
+ * by instruction number - 1.
  */
 #include <Zydis/Zydis.h>
 #include <errno.h>
@@ -19,25 +19,25 @@
 #define MAX_RESTORES 8u
 #define STEPS_PER_INSTRUCTION 16u
 #define NO_LABEL UINT16_MAX
-#define BASE_MERGED 0x40000000 /* and the label: one of several */
+#define BASE_MERGED 0x40000000 /* plus the label: one of several bases */
 
 struct label {
 	struct gostate in;
 	uint32_t instruction;
 	bool reached, queued;
 };
-/* Where RSP is taken back from, for the code that runs at a base. */
+/* Where code that runs on stack `base` takes RSP back from. */
 struct restore {
 	int32_t base;
 	uint32_t since;
 	struct govalue value;
-	int32_t off;   /* of RSP from the CFA, then */
-	int32_t pc_at; /* of the return address in the g; 0: on the stack */
+	int32_t off;   /* of RSP from the CFA at that time */
+	int32_t pc_at; /* of the return address in g; 0: on the stack */
 };
-/* What a row is made of at the end. */
+/* The facts that a row is made of at the end. */
 struct found {
 	int32_t base, off; /* RSP */
-	bool sure;	   /* the rule needs no restore */
+	bool sure;	   /* the rule does not need a restore */
 };
 
 struct goasm {
@@ -49,7 +49,7 @@ struct goasm {
 	uint32_t delta_count;
 	enum goasm_role role;
 
-	struct goasm_row row[GOASM_MAX_CODE]; /* one an instruction */
+	struct goasm_row row[GOASM_MAX_CODE]; /* one for each instruction */
 	struct decoded decoded[GOASM_MAX_CODE];
 	struct found found[GOASM_MAX_CODE];
 	uint32_t count;
@@ -62,8 +62,8 @@ struct goasm {
 
 	struct restore restore[MAX_RESTORES];
 	uint32_t restores;
-	bool g_sp, g_pc; /* *(g + g_sp_at) was set to the CFA + g_sp_off; *(g + g_pc_at) to the
-			    return address */
+	/* *(g + g_sp_at) was set to CFA + g_sp_off; *(g + g_pc_at) to the return address. */
+	bool g_sp, g_pc;
 	int32_t g_sp_at, g_sp_off, g_pc_at;
 
 	struct gostate now;
@@ -136,7 +136,7 @@ static void set(struct goasm *a, uint32_t i, int r, const struct govalue *v)
 	*x = (struct restore){ .base = base, .value = *v, .off = s->reg[RSP].off[0] };
 	if (v->kind != LEFT)
 		return;
-	/* Not before both words are there. */
+	/* Valid only after both words are written. */
 	x->since = UINT32_MAX;
 
 	const struct goslot *g = gostate_slot(s, v->base, v->off[0]),
@@ -146,7 +146,7 @@ static void set(struct goasm *a, uint32_t i, int r, const struct govalue *v)
 		x->since = g->since > depth->since ? g->since : depth->since;
 }
 
-/* What an instruction does that is not told apart further: registers it writes are not known. */
+/* Any other instruction: the registers that it writes become unknown. */
 static void clobber(struct goasm *a, uint32_t i, const ZydisDecodedInstruction *in,
 		    const ZydisDecodedOperand *op)
 {
@@ -204,7 +204,7 @@ static void do_store(struct goasm *a, uint32_t i, const ZydisDecodedOperandMem *
 		gostate_store(&a->now, at.base, at.off[0], v, a->row[i].at + a->row[i].len);
 		return;
 	}
-	/* A goroutine's stack pointer or pc, put into its g. */
+	/* A goroutine's stack pointer or pc is stored into its g. */
 	if (r < 0 || m->index != ZYDIS_REGISTER_NONE || a->now.reg[r].kind != CHAIN ||
 	    a->now.reg[r].n != 1)
 		return;
@@ -253,7 +253,7 @@ static void do_mov(struct goasm *a, uint32_t i, const ZydisDecodedInstruction *i
 		clobber(a, i, in, op);
 }
 
-/* add, sub, lea: true where the outcome is known. */
+/* add, sub, lea. Returns true if the result is known. */
 static bool do_sum(struct goasm *a, uint32_t i, const ZydisDecodedInstruction *in,
 		   const ZydisDecodedOperand *op)
 {
@@ -308,8 +308,8 @@ static void run_one(struct goasm *a, uint32_t i)
 
 	switch (in.mnemonic) {
 	case ZYDIS_MNEMONIC_CALL:
-		/* Registers that the code behind it goes on to use are kept by the callee; which g
-		 * runs may have changed. */
+		/* The callee preserves the registers that the code after the call uses. But another
+		 * goroutine may run by then. */
 		for (int r = 0; r < REGISTERS; r++) {
 			if (a->now.reg[r].kind >= CHAIN)
 				a->now.reg[r] = unknown;
@@ -386,7 +386,7 @@ static bool word(int32_t off, uint8_t *ret)
 	return off >= 0 && off % 8 == 0 && off / 8 <= UINT8_MAX;
 }
 
-/* The rule of a restore, where RSP is at `off` from its base. */
+/* Makes the rule of a restore, with RSP at `off` from its base. */
 static bool rule_restored(const struct restore *x, int32_t off, struct unwind_rule *rule)
 {
 	struct unwind_rule r = *rule;
@@ -416,7 +416,7 @@ static bool rule_restored(const struct restore *x, int32_t off, struct unwind_ru
 	return true;
 }
 
-/* --- the whole of it --- */
+/* --- a function --- */
 
 static void disassemble(struct goasm *a)
 {
@@ -435,7 +435,7 @@ static void disassemble(struct goasm *a)
 	}
 }
 
-/* The instruction that a jump leads to; UINT32_MAX: not in this function, or not known. */
+/* The instruction that a jump leads to; UINT32_MAX: outside this function, or unknown. */
 static uint32_t target(const struct goasm *a, uint32_t i)
 {
 	const struct decoded *d = &a->decoded[i];
@@ -473,7 +473,7 @@ static bool find_labels(struct goasm *a)
 	return true;
 }
 
-/* Takes from s what `now` does not say as well. True where something went. */
+/* Removes from s everything that `now` contradicts. Returns true if s lost something. */
 static bool merge(const struct goasm *a, uint32_t label, struct gostate *s,
 		  const struct gostate *now)
 {
@@ -485,8 +485,8 @@ static bool merge(const struct goasm *a, uint32_t label, struct gostate *s,
 		if (govalue_same(&s->reg[r], &now->reg[r]))
 			continue;
 		if (r == RSP) {
-			/* Both in the frame, and they differ: one comes from behind a call that
-			 * does not return. */
+			/* Both are in the frame but differ: one path comes from a call that does
+			 * not return. */
 			if (govalue_in_frame(&s->reg[r]) && govalue_in_frame(&now->reg[r]))
 				other = govalue_address(
 					BASE_CFA,
@@ -530,7 +530,7 @@ static void hand_on(struct goasm *a, uint32_t label)
 	a->queue[(a->queue_head + a->queued++) % MAX_LABELS] = (uint16_t)label;
 }
 
-/* A goroutine's pc is in a register, and RSP is its stack already. */
+/* Adds the rule of a jump with a goroutine's pc in a register and RSP already on its stack. */
 static void note_leap(struct goasm *a, uint32_t i)
 {
 	ZydisDecodedOperand op[ZYDIS_MAX_OPERAND_COUNT];
@@ -551,7 +551,7 @@ static void note_leap(struct goasm *a, uint32_t i)
 					       .flags = UNWIND_DERIVED };
 }
 
-/* Runs from a label on. False where it takes too long. */
+/* Runs from a label on. Returns false if it takes too long. */
 static bool run(struct goasm *a, uint32_t label, uint64_t *steps)
 {
 	uint32_t first = a->label[label].instruction;
@@ -608,7 +608,7 @@ static void settle(struct goasm *a, struct goasm_curg *curg)
 		more.value.off[2] = curg->curg;
 		more.value.off[3] = a->g_sp_at;
 		more.off = a->g_sp_off;
-		/* What lies below that is not moved with the stack. */
+		/* The word below that address is not moved with the stack. */
 		more.pc_at = a->g_pc_at;
 	}
 	for (uint32_t i = 0; i < a->count; i++) {
@@ -623,8 +623,8 @@ static void settle(struct goasm *a, struct goasm_curg *curg)
 
 			if (x->base != a->found[i].base || row->at < x->since)
 				continue;
-			/* Other stacks than a goroutine's stay where they are, and what the frame
-			 * itself has holds in any depth of calls. */
+			/* Stacks other than goroutines' do not move, and slots in the frame hold at
+			 * any depth of calls. */
 			if (x->value.kind == CHAIN && a->found[i].sure && a->role != GOASM_RETURNS)
 				continue;
 			if (rule_restored(x, a->found[i].off, &row->rule))

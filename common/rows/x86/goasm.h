@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Assembly functions of Go's runtime: rules from the instructions themselves, for functions that
- * set the stack pointer to what Go's table of frame sizes cannot say (systemstack, asmcgocall,
- * cgocallback, nanotime1, ...), or that save RBP in a way of their own.
+ * Rules of the assembly functions in Go's runtime, from their instructions. These functions set the
+ * stack pointer in ways that Go's table of frame sizes cannot express (systemstack, asmcgocall,
+ * cgocallback, nanotime1, ...), or save RBP in their own way.
  *
- * The function is run with symbols for values: addresses in its frame, what the caller had in RBP
- * and RBX, and what is reached from the thread's g. Where RSP is not in the frame any more, the CFA
- * is what is left of it in a stack slot or a register, or what the code itself will later take RSP
- * back from: offsets of g and m so come from the very binary and not from a list of versions. An
- * instruction is looked at a few times at most.
+ * The function is run with symbolic values: addresses in its frame, the caller's RBP and RBX, and
+ * what is reached from the thread's g. Where RSP has left the frame, the CFA comes from a copy in a
+ * stack slot or register, or from the place where the code itself will take RSP back from. So the
+ * offsets of g and m come from the binary itself, not from a list of versions. Each instruction is
+ * read a few times at most.
  *
  * Sources: runtime/asm_amd64.s, runtime/sys_linux_amd64.s of Go 1.4 to 1.27. Pure: no I/O, no log.
  */
@@ -23,46 +23,46 @@
 #define GOASM_MAX_CODE (64u << 10) /* bytes of a function */
 
 enum goasm_verdict {
-	GOASM_GIVEN_UP =
-		1, /* too large or too tangled; the table of frame sizes is what there is */
+	/* Too large or too complex; fall back to the table of frame sizes. */
+	GOASM_GIVEN_UP = 1,
 };
 
-/* What a function is, as far as its name says what no instruction does. */
+/* The role of a function, where its name says what no instruction does. */
 enum goasm_role {
 	GOASM_PLAIN,
-	GOASM_LEAVES,	/* leaves its stack for good: nothing called it, from there on */
-	GOASM_RETURNS,	/* comes back to a goroutine's stack, which may have been moved meanwhile */
-	GOASM_MORESTACK /* like it, to what `curg` of struct goasm_curg says; does not return */
+	GOASM_LEAVES,	/* leaves its stack for good: from there on, it has no caller */
+	GOASM_RETURNS,	/* returns to a goroutine's stack, which may have been moved meanwhile */
+	GOASM_MORESTACK /* same, to the stack of `curg` in struct goasm_curg; does not return */
 };
 
-/* From one pc on, the bytes between RSP and the return address, as Go's table says. */
+/* From `at` on, `delta` bytes lie between RSP and the return address, by Go's table. */
 struct goasm_delta {
 	uint32_t at; /* from the function's entry */
 	int32_t delta;
 };
 
-/* Where a thread's goroutine is: g = *(TLS base + tls), m = *(g + m), curg = *(m + curg). by_word:
- * tls is where the offset from the TLS base is (UNWIND_TLS_WORD). Learnt from a function with the
- * role GOASM_RETURNS, used by GOASM_MORESTACK. */
+/* The way to a thread's goroutine: g = *(TLS base + tls), m = *(g + m), curg = *(m + curg).
+ * by_word: tls is the place of the offset from the TLS base (UNWIND_TLS_WORD). Functions with the
+ * role GOASM_RETURNS provide it, and GOASM_MORESTACK uses it. */
 struct goasm_curg {
 	bool known, by_word;
 	int32_t tls, m, curg;
 };
 
-/* From one instruction on, a rule. `known` is false for instructions that were not reached. */
+/* The rule from one instruction on. `known` is false for instructions that were not reached. */
 struct goasm_row {
 	uint32_t at, len;
 	bool known;
 	struct unwind_rule rule;
 };
 
-struct goasm; /* memory that functions share, one after the other */
+struct goasm; /* memory that is reused from function to function */
 
 int goasm_new(struct goasm **ret); /* 0, -ENOMEM */
 void goasm_free(struct goasm *a);
-/* The rows of the function whose `size` bytes are at code, with n deltas, rising, the first at 0;
- * `offset` is that of the code in the file. *ret_rows is borrowed until the next call: by rising
- * addresses, one for each instruction. 0, GOASM_GIVEN_UP. */
+/* Makes the rows of the function of `size` bytes at `code`, `offset` bytes into the file. The n
+ * deltas rise, and the first is at 0. *ret_rows has one row for each instruction, by rising
+ * address, and is borrowed until the next call. Returns 0 or GOASM_GIVEN_UP. */
 int goasm_rows(struct goasm *a, const uint8_t *code, uint32_t size, uint64_t offset,
 	       const struct goasm_delta *deltas, uint32_t n, enum goasm_role role,
 	       struct goasm_curg *curg, const struct goasm_row **ret_rows, uint32_t *ret_n);

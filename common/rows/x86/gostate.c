@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/rows/x86/gostate.h"
 
-/* In which a copy of the stack pointer is looked for: those that callees keep first. */
+/* Registers that may hold a copy of RSP, callee-saved ones first. */
 static const uint8_t copies[] = { 3, 12, 13, 14, 15, 0, 1, 2, 6, 7, 8, 9, 10, 11 };
 
 /* --- values --- */
@@ -34,7 +34,7 @@ void gostate_store(struct gostate *s, int32_t base, int32_t off, const struct go
 		else
 			i++;
 	}
-	/* In the frame only what rules can use is kept. */
+	/* For the frame, keep only values that rules can use. */
 	if (base == BASE_CFA && v->kind != CALLERS && v->kind != ADDRESS)
 		return;
 	if (s->slots < MAX_SLOTS)
@@ -106,7 +106,7 @@ struct govalue gostate_load(const struct gostate *s, const ZydisDecodedOperandMe
 	if (at.kind == ADDRESS) {
 		const struct goslot *slot = gostate_slot(s, at.base, at.off[0]);
 
-		/* What g was when it was stored need not be g any more. */
+		/* A stored g may no longer be the current one. */
 		if (slot && (slot->value.kind == ADDRESS || slot->value.kind == CALLERS))
 			return slot->value;
 		if (at.base == BASE_CFA)
@@ -153,7 +153,7 @@ void gostate_rule_caller(const struct gostate *s, struct unwind_rule *rule)
 	for (uint32_t i = 0; i < s->slots; i++) {
 		const struct goslot *x = &s->slot[i];
 
-		/* What lies below the stack pointer may be gone. */
+		/* Slots below the stack pointer may be overwritten. */
 		if (x->base != BASE_CFA || x->value.kind != CALLERS ||
 		    (sp->base == BASE_CFA && x->off < sp->off[0]))
 			continue;

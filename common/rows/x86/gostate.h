@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is known at one instruction of Go's assembly: registers and words of stacks, with symbols
- * for values (goasm.h), and the parts of a rule that follow from it alone.
+ * What is known at one instruction of Go's assembly about registers and stack words, with symbolic
+ * values (goasm.h). It also makes the parts of a rule that follow from this state alone.
  *
- * Apart from struct frame of frame.h in what it knows: several stacks, between which the code
- * changes, and what is reached from the thread's g. Pure.
+ * Unlike struct frame of frame.h, it knows several stacks, between which the code switches, and
+ * what is reached from the thread's g. Pure.
  */
 #ifndef PROFPIPE_GOSTATE_H
 #define PROFPIPE_GOSTATE_H
@@ -19,20 +19,20 @@
 #define MAX_SLOTS 24u
 #define BASE_CFA 0
 
-/* Registers by the numbers that instructions give them. */
+/* Registers by their numbers in instructions. */
 enum { REGISTERS = 16, RETURN = 16 /* the return address */ };
 
-/* Addresses have a base: 0 is the CFA; any other number is a stack that RSP was set to. */
+/* Addresses have a base: 0 is the CFA; another number is a stack that RSP was set to. */
 enum govalue_kind {
 	UNKNOWN,
 	ADDRESS,  /* base + off[0] */
-	CALLERS,  /* what register off[0] held at the entry; or the return address */
+	CALLERS,  /* the value of register off[0] on entry; or the return address */
 	CONSTANT, /* off[0] */
-	WORD,	  /* that at file offset off[0]: of the GOT, which does not change */
-	CHAIN,	  /* n loads, from *(TLS base + off[0]) on; by_word: plus WORD instead */
-	LOADED,	  /* the word at base + off[0], of another stack */
-	HIGH,	  /* the second word (stack.hi) of what LOADED points at */
-	LEFT,	  /* HIGH less the word at base + off[1] */
+	WORD,	  /* the word at file offset off[0], in the GOT: it does not change */
+	CHAIN,	  /* n loads, the first from *(TLS base + off[0]); by_word: WORD instead */
+	LOADED,	  /* the word at base + off[0], on another stack */
+	HIGH,	  /* the second word (stack.hi) of what LOADED points to */
+	LEFT,	  /* HIGH minus the word at base + off[1] */
 };
 struct govalue {
 	uint8_t kind, n; /* enum govalue_kind */
@@ -41,11 +41,11 @@ struct govalue {
 };
 struct goslot {
 	int32_t base, off;
-	uint32_t since; /* the instruction behind the one that wrote it */
+	uint32_t since; /* the instruction after the one that wrote it */
 	struct govalue value;
 };
 struct gostate {
-	struct govalue reg[REGISTERS]; /* that of RSP is an ADDRESS */
+	struct govalue reg[REGISTERS]; /* RSP's is an ADDRESS */
 	struct goslot slot[MAX_SLOTS];
 	uint32_t slots;
 };
@@ -65,30 +65,30 @@ static inline bool govalue_in_frame(const struct govalue *v)
 	return v->kind == ADDRESS && v->base == BASE_CFA;
 }
 
-/* The sum, if it is far from overflow: hostile code names what it likes. */
+/* The sum. Returns false near an overflow: hostile code can contain any number. */
 bool govalue_plus(int32_t x, int64_t y, int32_t *ret);
 
-/* The number of a general register or of the one that it is a part of; -1: it is none. */
+/* The number of a general register, or of the one that r is a part of; -1: r is none. */
 int gostate_register(ZydisRegister r);
-/* As at the first instruction of a function. */
+/* The state at a function's first instruction. */
 void gostate_enter(struct gostate *s);
-/* Writes 8 bytes at base + off; since: the instruction behind the one that does. */
+/* Writes 8 bytes at base + off. since: the instruction after the one that writes. */
 void gostate_store(struct gostate *s, int32_t base, int32_t off, const struct govalue *v,
 		   uint32_t since);
-/* What was written there, or NULL. */
+/* The value written there, or NULL. */
 const struct goslot *gostate_slot(const struct gostate *s, int32_t base, int32_t off);
-/* Where an operand in memory is: an ADDRESS, or UNKNOWN. */
+/* The place of an operand in memory: an ADDRESS, or UNKNOWN. */
 struct govalue gostate_place(const struct gostate *s, const ZydisDecodedOperandMem *m);
-/* What 8 bytes in memory hold. next: the file offset of the next instruction. */
+/* The value of 8 bytes in memory. next: file offset of the next instruction. */
 struct govalue gostate_load(const struct gostate *s, const ZydisDecodedOperandMem *m,
 			    uint64_t next);
 
-/* Where the caller's RBP and RBX are. */
+/* Sets the places of the caller's RBP and RBX. */
 void gostate_rule_caller(const struct gostate *s, struct unwind_rule *rule);
-/* The CFA where RSP is on another stack: from a word on that stack, or from a register. False: from
- * one that calls do not keep, or there is none. */
+/* Sets the CFA where RSP is on another stack, from a word on that stack or from a register. Returns
+ * false if there is none, or only a register that calls do not preserve. */
 bool gostate_rule_elsewhere(const struct gostate *s, struct unwind_rule *rule);
-/* The return address in a register, around vfork. False: it is in none. */
+/* Sets the return address to a register, as around vfork. Returns false if no register holds it. */
 bool gostate_rule_popped(const struct gostate *s, struct unwind_rule *rule);
 
 #endif

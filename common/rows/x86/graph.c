@@ -5,8 +5,8 @@
 #include "common/rows/x86/jump_table.h"
 #include "common/rows/x86/graph.h"
 
-#define MAX_TARGETS 65536	      /* of jumps by tables, about */
-#define MAX_ENTRIES (4 * MAX_TARGETS) /* read of tables */
+#define MAX_TARGETS 65536	      /* of jump tables, about */
+#define MAX_ENTRIES (4 * MAX_TARGETS) /* read from tables */
 #define SEARCH_PER_INSN 1024
 #define LABEL_TURNS 64
 
@@ -51,8 +51,8 @@ static bool decode(struct graph *g, uint32_t at, struct decoded *ret)
 	return insn_decode(g->code.bytes + at, g->code.size - at, ret);
 }
 
-/* A call with padding behind it up to a multiple of 16, as the last thing of a function has.
- * *ret_ends: behind that lies what begins functions only. */
+/* Whether a call at the end of a function has padding up to a multiple of 16 after it. *ret_ends:
+ * after the padding there is code that only begins functions. */
 static bool pads(struct graph *g, uint32_t at, bool *ret_ends)
 {
 	uint32_t begin = at;
@@ -68,7 +68,7 @@ static bool pads(struct graph *g, uint32_t at, bool *ret_ends)
 	return at == g->code.size || at == g->code.end || (g->code.address + at) % 16 == 0;
 }
 
-/* Whether a jump there stays in the function: it does not where another one begins. */
+/* Whether a jump target lies in this function. It does not if another function begins there. */
 static bool is_inside(const struct graph *g, int64_t target)
 {
 	if (target >= g->code.entry && target < g->code.end)
@@ -77,8 +77,8 @@ static bool is_inside(const struct graph *g, int64_t target)
 	       !(g->reader.begins && g->reader.begins(g->reader.ctx, target));
 }
 
-/* Decodes the instruction at `at`, which is new. 0, FLOW_*, -ENOMEM. Where it goes on is put into
- * *ret_after and *ret_target (offsets; GRAPH_NONE). */
+/* Decodes the new instruction at `at`. *ret_after and *ret_target: where the code goes on, as
+ * offsets, or GRAPH_NONE. Returns 0, FLOW_* or -ENOMEM. */
 static int decode_one(struct graph *g, uint32_t at, uint32_t *ret_after, uint32_t *ret_target)
 {
 	struct decoded d;
@@ -98,7 +98,7 @@ static int decode_one(struct graph *g, uint32_t at, uint32_t *ret_after, uint32_
 		g->low = at;
 	if (at >= g->high)
 		g->high = at + 1;
-	/* What is no instruction ends the path. */
+	/* Bytes that are no instruction end the path. */
 	if (!decode(g, at, &d)) {
 		i->insn = (struct decoded){ .len = 1, .next = NEXT_END };
 		g->broken = true;
@@ -156,11 +156,11 @@ static void lead(struct graph *g, uint32_t from, uint32_t to)
 		g->node[to].before = from + 1;
 }
 
-/* Decodes all that is reached from `at`. */
+/* Decodes all code that `at` reaches. */
 static int discover(struct graph *g, uint32_t at)
 {
 	uint32_t n = 0, offset = at;
-	uint32_t before = GRAPH_NONE; /* the insn that falls through to offset */
+	uint32_t before = GRAPH_NONE; /* the instruction that falls through to offset */
 
 	for (;;) {
 		if (offset == GRAPH_NONE || offset >= g->code.size) {
@@ -203,7 +203,7 @@ static int discover(struct graph *g, uint32_t at)
 	}
 }
 
-/* Makes indexes of targets, from insn `first` on. */
+/* Turns targets from offsets into indices, from instruction `first` on. */
 static void link_targets(struct graph *g, uint32_t first)
 {
 	for (uint32_t i = first; i < g->nodes; i++) {
@@ -217,8 +217,8 @@ static void link_targets(struct graph *g, uint32_t first)
 	}
 }
 
-/* The instructions that run before insn i, the nearest first, as far as only one way leads there.
- */
+/* The instructions that run before instruction i, nearest first, as long as there is only one
+ * way. */
 static uint32_t path_to(const struct graph *g, uint32_t i, uint32_t *path)
 {
 	uint32_t n = 0;
@@ -227,7 +227,7 @@ static uint32_t path_to(const struct graph *g, uint32_t i, uint32_t *path)
 		path[n++] = g->node[i].at;
 		if (n == JUMP_TABLE_PATH || i == 0)
 			return n;
-		/* Mostly it was decoded just before. */
+		/* It was mostly decoded just before. */
 		if (g->node[i - 1].after == i)
 			i--;
 		else if (g->node[i].before)
@@ -237,8 +237,8 @@ static uint32_t path_to(const struct graph *g, uint32_t i, uint32_t *path)
 	}
 }
 
-/* A table's address that was put into a register elsewhere: by the last instruction decoded that
- * does so, as far as looking for it stays linear in the code. */
+/* The table's address, put into the register elsewhere: by the last decoded instruction that does
+ * so. The search is bounded, to stay linear in the code. */
 static bool base_of(struct graph *g, uint32_t i, uint8_t reg, uint64_t *ret)
 {
 	for (uint32_t k = i; k-- && g->searched < SEARCH_PER_INSN * g->nodes;) {
@@ -262,7 +262,7 @@ static int add_case(struct graph *g, uint32_t at)
 	return r;
 }
 
-/* The register, and those that are moved there: as bits. */
+/* Bits: the register, and those that its value is moved to. */
 static uint32_t moved_to(struct graph *g, uint8_t reg)
 {
 	uint32_t mask = 1u << reg;
@@ -277,9 +277,9 @@ static uint32_t moved_to(struct graph *g, uint8_t reg)
 	return mask;
 }
 
-/* Assembly may put one of some labels into the register that it jumps to: all that are put there in
- * a function whose code is known to be its own, or (FLOW_ASSEMBLY) of which the runner sees to it
- * that they come to the jump. */
+/* Assembly may put one of several labels into the register that it jumps to. This takes all labels
+ * put there, in two cases: the function's code is known to be its own, or (FLOW_ASSEMBLY) flow.c
+ * checks that they arrive at the jump. */
 static int take_labels(struct graph *g, uint32_t i)
 {
 	bool sized = g->flags & FLOW_SIZED, follow = sized || g->flags & FLOW_ASSEMBLY;
@@ -311,7 +311,7 @@ static int take_labels(struct graph *g, uint32_t i)
 	return 0;
 }
 
-/* Reads the table of the indirect jump i: those of its cases that lie in the code. */
+/* Reads the table of indirect jump i: those cases that lie in the code. */
 static int read_cases(struct graph *g, uint32_t i)
 {
 	uint32_t path[JUMP_TABLE_PATH], first = g->targets, entries[512];
@@ -364,7 +364,7 @@ static int read_cases(struct graph *g, uint32_t i)
 	return 0;
 }
 
-/* Decodes the cases of the jump i, and makes indexes of them. */
+/* Decodes the cases of jump i, and turns them into indices. */
 static int discover_targets(struct graph *g, uint32_t i)
 {
 	for (uint32_t n = 0; n < g->node[i].cases; n++) {
@@ -381,7 +381,7 @@ static int discover_targets(struct graph *g, uint32_t i)
 	return 0;
 }
 
-/* Follows the cases of indirect jumps from insn `first` on, and of those that they lead to. */
+/* Follows the cases of indirect jumps from instruction `first` on, and all that they lead to. */
 static int discover_cases(struct graph *g, uint32_t first)
 {
 	uint32_t seen = 0;
@@ -397,7 +397,7 @@ static int discover_cases(struct graph *g, uint32_t first)
 		if (!r)
 			r = discover_targets(g, i);
 	}
-	/* Behind a label others may be put into the same register. */
+	/* Code at a label may put other labels into the same register. */
 	for (unsigned turn = 0; turn < LABEL_TURNS && g->flags & FLOW_ASSEMBLY && seen < g->nodes;
 	     turn++) {
 		seen = g->nodes;
@@ -412,7 +412,7 @@ static int discover_cases(struct graph *g, uint32_t first)
 	return r;
 }
 
-/* --- all of it --- */
+/* --- the graph --- */
 
 static void clear(struct graph *g)
 {

@@ -8,21 +8,21 @@ const uint8_t insn_dwarf[16] = { 0, 2, 1, 3, 7, 6, 4, 5, 8, 9, 10, 11, 12, 13, 1
 #define MEMO_BITS 12
 #define KEY_MAX 8
 
-/* Where in its bytes an instruction says its imm: size 0 where that is always the same. */
+/* The place of an instruction's imm in its bytes. Size 0: imm is constant. */
 struct patch {
 	uint8_t at, size; /* bytes; signed, little-endian */
 	int16_t factor;
-	bool byte;  /* no more than the low eight bits count */
-	bool never; /* not to be remembered */
+	bool byte;  /* only the low eight bits count */
+	bool never; /* the result must not be cached */
 };
 
 struct memo {
-	uint64_t key; /* the bytes that it depends on, the first one lowest */
+	uint64_t key; /* the bytes that it depends on, first byte lowest */
 	struct decoded insn;
 	struct patch patch;
 };
 
-/* Of what is the same for all files: kept from one to the next. */
+/* The cache, shared by all files. */
 static struct memo memory[1u << MEMO_BITS];
 
 /* --- by Zydis --- */
@@ -85,7 +85,7 @@ static void note_op(struct decoded *i, struct patch *p, const ZydisDecodedInstru
 {
 	bool full = in->operand_count && op[0].size == 64;
 
-	/* What is written, in general; the cases below take back what they say better. */
+	/* First all written registers; the cases below remove those they describe better. */
 	for (unsigned n = 0; n < in->operand_count; n++) {
 		if (op[n].type == ZYDIS_OPERAND_TYPE_REGISTER &&
 		    op[n].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) {
@@ -106,14 +106,14 @@ static void note_op(struct decoded *i, struct patch *p, const ZydisDecodedInstru
 	}
 	switch (in->mnemonic) {
 	case ZYDIS_MNEMONIC_OR:
-		/* A barrier: lock or [rsp], 0. */
+		/* A memory barrier: lock or [rsp], 0. */
 		if (op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE && i->op == OP_STORE) {
 			p->never = true;
 			if (op[1].imm.value.u == 0)
 				i->op = OP_NONE;
 		}
-		/* Speculative load hardening spoils RSP so where a branch was guessed wrong: what
-		 * really runs has a zero there. */
+		/* Speculative load hardening: it spoils RSP only on mispredicted paths. On real
+		 * ones the register is zero. */
 		if (is_reg(&op[0]) && full && is_reg(&op[1]) && gpr_of(op[0].reg.value) == RSP)
 			i->clobbers = 0;
 		return;
@@ -261,7 +261,7 @@ static void note_op(struct decoded *i, struct patch *p, const ZydisDecodedInstru
 	}
 }
 
-/* A branch or call. */
+/* A branch or a call. */
 static void from_relative(struct decoded *i, struct patch *p, const ZydisDecodedInstruction *in)
 {
 	i->relative = in->raw.imm[0].is_relative && in->raw.imm[0].size;
@@ -322,7 +322,7 @@ static bool note_flow(struct decoded *i, struct patch *p, const ZydisDecodedInst
 	}
 }
 
-/* Of one that Zydis was asked the operands of. */
+/* For an instruction whose operands Zydis decoded. */
 static bool is_plain(const struct decoded *i, const ZydisDecodedInstruction *in,
 		     const ZydisDecodedOperand *op)
 {
@@ -357,7 +357,7 @@ static bool by_zydis(const uint8_t *code, uint32_t n, struct decoded *ret, struc
 	if (!known)
 		note_op(ret, p, &in, &ctx, op);
 	ret->plain = is_plain(ret, &in, op);
-	/* It has no opposite, and for that is another kind of thing above. */
+	/* INT32_MIN has no negation, so the code above treats it differently. */
 	if (in.raw.imm[0].size == 32 && (int32_t)in.raw.imm[0].value.s == INT32_MIN)
 		p->never = true;
 	return true;
@@ -370,10 +370,10 @@ bool insn_decode_anew(const uint8_t *code, uint32_t n, struct decoded *ret)
 	return by_zydis(code, n, ret, &p);
 }
 
-/* --- from memory --- */
+/* --- the cache --- */
 
-/* What a first byte is, in 64-bit mode. Where it is not certain that no ModRM follows, it counts as
- * one: a key that is too long is none too few. */
+/* The meaning of a first byte in 64-bit mode. If it is uncertain whether a ModRM follows, it counts
+ * as one: a key may be too long, but not too short. */
 enum lead { MODRM, PLAIN, PREFIX, REX, ESCAPE, VEX2, VEX3, EVEX, XOP };
 #define X4(x) x, x, x, x
 #define X8(x) X4(x), X4(x)
@@ -465,8 +465,8 @@ static const uint8_t leads[256] = {
 #undef X8
 #undef X4
 
-/* How many of the eight bytes at code, the first one lowest, tell the instruction but for its
- * displacement and immediate; 0: more than that, or not known. */
+/* How many of the eight bytes at code, the first one lowest, identify the instruction without
+ * displacement and immediate. 0: more than eight, or unknown. */
 static unsigned key_length(uint64_t code)
 {
 	uint8_t lead = leads[code & 0xff];

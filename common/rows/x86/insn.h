@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Instructions, as far as they bear on the stack: what each does to registers and where the code
- * goes on.
+ * A decoder of instructions, as far as they affect the stack: their effect on registers, and where
+ * the code goes on.
  *
- * Zydis says so; what it said is remembered by the bytes that it depends on (prefixes, opcode,
- * ModRM, SIB: all but displacement and immediate), since code is mostly made of instructions that
- * differ in nothing else, and Zydis needs a quarter of a microsecond for each.
+ * Zydis decodes, which takes a quarter of a microsecond. A cache remembers its results by the bytes
+ * that they depend on: prefixes, opcode, ModRM, SIB, but not displacement and immediate. Most
+ * instructions of a program agree in these bytes with an earlier one.
  *
  * Source: Intel's manual, volume 2, chapter 2 (instruction format). Pure.
  */
@@ -15,9 +15,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* General registers, by their numbers in instructions. */
+/* General registers by their numbers in instructions. */
 enum gpr { RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI, NO_REG = 16 };
-/* By those numbers, the ones that unwind rules have (enum unwind_reg). */
+/* The numbers of these registers in unwind rules (enum unwind_reg). */
 extern const uint8_t insn_dwarf[16];
 
 enum op {
@@ -33,16 +33,16 @@ enum op {
 	OP_LEAVE,
 	OP_LOWER, /* dst -= src */
 	OP_RAISE, /* dst += src */
-	OP_ALIGN, /* dst &= imm, which may be anything where it is 0 */
+	OP_ALIGN, /* dst &= imm; imm may be anything if it is 0 */
 	OP_SWAP,
-	OP_COMPARE, /* src with RSP */
-	OP_CALL,    /* by imm from its end, where it is relative */
+	OP_COMPARE, /* compares src with RSP */
+	OP_CALL,    /* target: its end + imm, if relative */
 	OP_SYSCALL,
 };
 enum next {
 	NEXT_FALL,
-	NEXT_JUMP, /* by imm from its end */
-	NEXT_COND, /* likewise */
+	NEXT_JUMP, /* target: its end + imm */
+	NEXT_COND, /* the same */
 	NEXT_RET,
 	NEXT_LEAVES,
 	NEXT_INDIRECT,
@@ -52,20 +52,21 @@ enum filler { FILLER_NONE, FILLER_NOP, FILLER_TRAP };
 
 struct decoded {
 	int32_t imm;
-	uint16_t clobbers; /* registers written, as bits, beside what op says */
+	uint16_t clobbers; /* bits: registers written, besides the effect of op */
 	uint8_t len;	   /* bytes */
-	uint8_t op, next;  /* enum op; enum next, but LEAVES */
+	uint8_t op, next;  /* enum op; enum next without NEXT_LEAVES */
 	uint8_t dst, src, width;
-	uint8_t zero;	   /* 1: jumps on zero; 2: on not zero */
+	uint8_t zero;	   /* 1: jumps if zero; 2: if not zero */
 	uint8_t filler;	   /* enum filler */
-	bool relative : 1; /* of a call */
-	bool plain : 1;	   /* it only clobbers registers, and is none of mov, lea, add, sub */
+	bool relative : 1; /* the call is */
+	bool plain : 1;	   /* it only clobbers registers, and is not mov, lea, add or sub */
 	bool memory : 1;   /* an indirect jump through memory at a fixed address */
 };
 
-/* The instruction that the n bytes at code begin with. False: none. Not for two threads at once. */
+/* Decodes the instruction that the n bytes at code begin with. Returns false if there is none. Not
+ * thread-safe. */
 bool insn_decode(const uint8_t *code, uint32_t n, struct decoded *ret);
-/* The same by Zydis alone, which insn_decode is held against in tests. */
+/* The same without the cache. A test compares insn_decode with it. */
 bool insn_decode_anew(const uint8_t *code, uint32_t n, struct decoded *ret);
 
 #endif

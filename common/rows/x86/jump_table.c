@@ -2,11 +2,11 @@
 #include "common/rows/x86/jump_table.h"
 
 #define NO_REG 16
-#define CALLERS 0xf028u /* what calls leave alone: rbx rbp r12 to r15 */
+#define CALLERS 0xf028u /* registers that calls preserve: rbx rbp r12 to r15 */
 
 enum want {
-	WANT_TARGET, /* what sets the register that is jumped to */
-	WANT_LOAD,   /* what loads one of the two that were added */
+	WANT_TARGET, /* the instruction that sets the register jumped to */
+	WANT_LOAD,   /* the one that loads one of the two addends */
 	WANT_TABLE,  /* the table's address, and the comparison */
 	WANT_NOTHING,
 };
@@ -14,9 +14,9 @@ enum want {
 struct search {
 	enum want want;
 	uint8_t sum[2]; /* WANT_TARGET: [0]; WANT_LOAD: both */
-	uint8_t index;	/* register that counts cases; NO_REG: it came from memory */
+	uint8_t index;	/* the register that counts cases; NO_REG: it came from memory */
 	bool bounded, base_wanted;
-	ZydisMnemonic branch; /* the conditional one that was met last */
+	ZydisMnemonic branch; /* the nearest conditional branch after this point */
 	struct jump_table t;
 };
 
@@ -39,7 +39,7 @@ static bool writes(const ZydisDecodedInstruction *in, const ZydisDecodedOperand 
 	return false;
 }
 
-/* The entry of a table: [base + index * scale + disp]. */
+/* Matches a table's entry: [base + index * scale + disp]. */
 static bool entry_at(const ZydisDecodedOperand *op, uint8_t width, struct search *s)
 {
 	if (op->type != ZYDIS_OPERAND_TYPE_MEMORY || op->mem.scale != width ||
@@ -103,13 +103,13 @@ static bool look_load(struct search *s, const ZydisDecodedInstruction *in,
 	return !writes(in, op, s->sum[0]) && !writes(in, op, s->sum[1]);
 }
 
-/* How many cases a comparison allows, by the branch behind it. */
+/* Sets the number of cases from a comparison, by the branch after it. */
 static void compared(struct search *s, uint64_t with)
 {
 	s->bounded = true;
 	if (with >= JUMP_TABLE_MAX)
 		return;
-	/* With a sign in assembly, whose numbers are known not to have one. */
+	/* Assembly uses signed comparisons for numbers known to be positive. */
 	if (s->branch == ZYDIS_MNEMONIC_JNBE || s->branch == ZYDIS_MNEMONIC_JBE ||
 	    s->branch == ZYDIS_MNEMONIC_JNLE || s->branch == ZYDIS_MNEMONIC_JLE)
 		s->t.bound = (uint32_t)with + 1;
@@ -207,7 +207,7 @@ bool jump_table_find(const ZydisDecoder *decoder, const uint8_t *code, uint32_t 
 			ret->address = s.t.pointer ? s.t.address : 0;
 			return false;
 		}
-		/* What is kept over a call is not told from what is not. */
+		/* The search does not track whether a value survives the call. */
 		if (in.meta.category == ZYDIS_CATEGORY_CALL) {
 			if (s.want != WANT_TABLE || (s.base_wanted && !(CALLERS >> s.t.base & 1)))
 				return false;

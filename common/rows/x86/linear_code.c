@@ -13,7 +13,7 @@ uint32_t linear_code_padding(const uint8_t *code, uint32_t size)
 			at++;
 			continue;
 		}
-		/* A zero in front of something else is the last one of several. */
+		/* A zero before other bytes is padding only if zeros precede it. */
 		if (code[at] == 0 &&
 		    (at + 1 == size || code[at + 1] == 0 || (at && !code[at - 1]))) {
 			at++;
@@ -50,7 +50,7 @@ uint32_t linear_code_entry(const uint8_t *code, uint32_t size, int64_t *ret_call
 								       size - at, &in))) {
 		bool stops = in.mnemonic == ZYDIS_MNEMONIC_HLT || in.mnemonic == ZYDIS_MNEMONIC_UD2;
 
-		/* Another function begins behind a call that does not return. */
+		/* After a call that does not return, another function begins. */
 		if (after_call && !stops && (called_next || begins_function(&in)))
 			break;
 		at += in.length;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Code that is read from the first byte on without following a branch: padding, the code of an
- * entry point, the bytes up to where no instruction follows. Pure.
+ * Linear code: reads code from its first byte on without following branches. Serves for padding,
+ * entry points, and the search for an instruction that none follows. Pure.
  */
 #ifndef PROFPIPE_LINEAR_CODE_H
 #define PROFPIPE_LINEAR_CODE_H
@@ -10,16 +10,16 @@
 
 #define LINEAR_CODE_MAX_ENTRY 256 /* bytes of an entry point */
 
-/* Bytes of the padding (nop, int3, zeros) that code begins with. */
+/* Bytes of padding (nop, int3, zeros) at the start. */
 uint32_t linear_code_padding(const uint8_t *code, uint32_t size);
-/* Bytes of the entry point's code, which nothing called: up to where it ends or gives itself to
- * something that does not return. *ret_call, if it calls: the last target, relative to the start.
- */
+/* Bytes of the code at the entry point, which nothing called: up to its end, or to a call or jump
+ * to something that does not return. *ret_call, if it calls: the last target, relative to the
+ * start. */
 uint32_t linear_code_entry(const uint8_t *code, uint32_t size, int64_t *ret_call);
-/* The address that is the first argument (RDI) of the first call or jump, if the code up to there
- * says so; 0: it does not. address: of code. */
+/* The first argument (RDI) of the first call or jump, if the code before it sets RDI to an address;
+ * else 0. address: of code. */
 uint64_t linear_code_argument(const uint8_t *code, uint32_t size, uint64_t address);
-/* Bytes up to behind the next instruction that no other follows. */
+/* Bytes up to the end of the next instruction that does not fall through. */
 uint32_t linear_code_past(const uint8_t *code, uint32_t size);
 
 #endif

@@ -11,13 +11,13 @@ static int32_t signed_at(const uint8_t *p, uint32_t n)
 	return wide;
 }
 
-/* Whether the n bytes before `at` are there and begin so. */
+/* Whether the n bytes before `at` exist and begin with these bytes. */
 static bool is_before(struct span s, uint32_t at, uint32_t n, const char *bytes, uint32_t len)
 {
 	return n <= at && at <= s.len && memcmp(s.data + at - n, bytes, len) == 0;
 }
 
-/* Whether a check ends at `back` that goes to `slow`. */
+/* Whether a check ends at `back` and branches to `slow`. */
 static bool is_check(struct span head, uint32_t back, uint32_t slow)
 {
 	uint32_t branch;
@@ -33,7 +33,8 @@ static bool is_check(struct span head, uint32_t back, uint32_t slow)
 	return is_before(head, branch, 4, "\x4d\x3b\x56", 3);
 }
 
-/* With a push and a jump of so many bytes: both take one byte or four besides the opcode. */
+/* Matches the slow path with a push and a jump of this length: one or four bytes after the
+ * opcode. */
 static bool is_slow(struct span head, struct span tail, uint32_t size, uint32_t push, uint32_t jump,
 		    struct stackcheck *ret)
 {

@@ -13,8 +13,8 @@
  *	        pop r10
  *	        jmp back
  *
- * The function's call frame information goes on at `slow` with the CFA of a frame that is there,
- * although the code comes from where none was made yet.
+ * At `slow`, the function's call frame information gives the CFA of a full frame. But the code
+ * comes there from a place where no frame was made yet.
  *
  * Source: OCaml's asmcomp/amd64/emit.mlp (fundecl), 5.0 to 5.4. Pure.
  */
@@ -23,17 +23,17 @@
 
 #include "common/base/span.h"
 
-#define STACKCHECK_HEAD 32 /* bytes of a function's begin that are looked at */
-#define STACKCHECK_TAIL 17 /* bytes of its end */
+#define STACKCHECK_HEAD 32 /* bytes that are read at a function's begin */
+#define STACKCHECK_TAIL 17 /* and at its end */
 
-/* As distances from the function's start. */
+/* Distances from the function's start. */
 struct stackcheck {
 	uint32_t back, slow; /* back < slow */
-	uint32_t call, jump; /* behind the push, and behind the pop */
+	uint32_t call, jump; /* behind the push; behind the pop */
 };
 
-/* Of a function of `size` bytes: the first and the last ones, as many as the ceilings say, or all
- * that there are. False: they do not say that it has such a check. */
+/* head and tail: the first and last bytes of a function of `size` bytes, as many as the ceilings
+ * allow. Returns false if they show no such check. */
 bool stackcheck_find(struct span head, struct span tail, uint32_t size, struct stackcheck *ret);
 
 #endif

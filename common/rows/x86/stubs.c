@@ -26,7 +26,7 @@ static void add(struct stub *s, uint32_t len, struct unwind_rule rule)
 	s->used += len;
 }
 
-/* push x(%rip); jmp *y(%rip), the jump with a bnd prefix or not: the bytes of it, or 0. */
+/* The length of push x(%rip); jmp *y(%rip), with or without a bnd prefix; or 0. */
 static uint32_t is_push_jump(const uint8_t *code, uint32_t n, uint32_t at)
 {
 	uint32_t jump = at + 6;
@@ -38,8 +38,8 @@ static uint32_t is_push_jump(const uint8_t *code, uint32_t n, uint32_t at)
 	return stub_bytes(code, n, jump, "\xff\x25", 2) && jump + 6 <= n ? jump + 6 - at : 0;
 }
 
-/* What lld's -z retpolineplt writes. Slot 0 ends in a piece that puts r11 in place of its return
- * address, so that its ret jumps: for bound functions (now) slot 0 is no more than that. */
+/* Matches lld's -z retpolineplt. A part of slot 0 replaces its return address with r11, so that its
+ * ret jumps. With bound functions (now), slot 0 is only that part. */
 static bool find_retpoline(const uint8_t *code, uint32_t n, struct stub *s)
 {
 	static const char loop[] = "\xf3\x90\x0f\xae\xe8\xeb\xf9\xcc\xcc\xcc\xcc";
@@ -61,7 +61,7 @@ static bool find_retpoline(const uint8_t *code, uint32_t n, struct stub *s)
 		add(s, 1, by_rsp(16));
 		return true;
 	}
-	/* mov y(%rip), %r11; jmp slot 0; int3 up to the next */
+	/* mov y(%rip), %r11; jmp slot 0; int3 up to the next slot */
 	if (stub_bytes(code, n, 0, load, 3) && stub_bytes(code, n, 7, "\xe9", 1) &&
 	    stub_bytes(code, n, 12, "\xcc\xcc\xcc\xcc", 4)) {
 		add(s, 12, by_rsp(8));
@@ -83,7 +83,7 @@ bool stub_is_slot_zero(const uint8_t *code, uint32_t n)
 	return is_push_jump(code, n, stub_endbr(code, n)) > 0;
 }
 
-/* Lazy binding goes on here with a number pushed; mold pushes it here, in r11. */
+/* Slot 0: lazy binding goes on here with a number on the stack; mold pushes it here, from r11. */
 static bool find_slot_zero(const uint8_t *code, uint32_t n, struct stub *s)
 {
 	uint32_t skip = stub_endbr(code, n);

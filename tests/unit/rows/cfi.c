@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sections are put together by hand here, byte by byte; what comes out is compared as prof-deltas
- * prints it. */
+/* These tests build sections by hand, byte by byte, and compare the resulting rows with the output
+ * of prof-deltas. */
 #include "common/rows/cfi/cfi.h"
 
 #include <criterion/criterion.h>
@@ -78,8 +78,8 @@ static void end(void)
 
 #define BYTES(...) put((const uint8_t[]){ __VA_ARGS__ }, sizeof((const uint8_t[]){ __VA_ARGS__ }))
 
-/* CIE of version 1, code factor 1, data factor -8, return address in column 16; augmentation with
- * its data; CFA rsp+8, return address at cfa-8. */
+/* Adds a CIE of version 1 with code factor 1, data factor -8, return address column 16, and the
+ * given augmentation with its data. The CFA is rsp+8, the return address at cfa-8. */
 static size_t cie_full(uint8_t version, const char *augmentation, const uint8_t *data, size_t n,
 		       uint8_t column)
 {
@@ -123,8 +123,8 @@ static void fde_head(size_t of_cie)
 		u32((uint32_t)of_cie);
 }
 
-/* An FDE with absolute pointers over [TEXT + start, TEXT + start + size); instructions follow, then
- * end(). */
+/* Begins an FDE with absolute pointers over [TEXT + start, TEXT + start + size). Instructions
+ * follow, then end(). */
 static void fde(size_t of_cie, uint64_t start, uint64_t size)
 {
 	fde_head(of_cie);
@@ -152,7 +152,7 @@ static bool checked(void *ctx, uint64_t address, uint64_t size, struct stackchec
 	return check.slow != 0;
 }
 
-/* Feeds in pieces of `piece` bytes, as far as entries allow. */
+/* Feeds the section in pieces of `piece` bytes, as far as its entries allow. */
 static void run(size_t piece)
 {
 	struct cfi c;
@@ -286,7 +286,7 @@ Test(cfi, remembered_states_of_any_depth)
 	end();
 	run(SIZE_MAX / 2);
 	cr_assert_eq(rows.skipped[ROWS_SKIP_INSTRUCTIONS], 0);
-	/* Up, down, and the last one; the turn at the top makes no row of its own. */
+	/* Up, down, and the last one. The turn at the top adds no row of its own. */
 	cr_assert_eq(rows.count, 1 + 1000 + 1000 + 1 + 1);
 }
 
@@ -380,7 +380,7 @@ Test(cfi, cfa_by_two_loads_or_an_index)
 	      DW_OP_deref, DW_OP_plus_uconst, 8, DW_CFA_advance_loc | 4);
 	BYTES(DW_CFA_def_cfa_expression, 10, DW_OP_breg7, 8, DW_OP_breg9, 0, DW_OP_lit8, DW_OP_mul,
 	      DW_OP_plus, DW_OP_deref, DW_OP_plus_uconst, 8, DW_CFA_advance_loc | 4);
-	/* Another register makes it an ordinary rule again, and an index without a load is none. */
+	/* A register makes it an ordinary rule again. An index without a load has no rule. */
 	BYTES(DW_CFA_def_cfa, 13, 8, DW_CFA_advance_loc | 4);
 	BYTES(DW_CFA_def_cfa_expression, 5, DW_OP_breg7, 8, DW_OP_breg9, 0, DW_OP_plus);
 	end();
@@ -390,8 +390,8 @@ Test(cfi, cfa_by_two_loads_or_an_index)
 	cr_assert_eq(rows.skipped[ROWS_SKIP_CFA_EXPRESSION], 1);
 }
 
-/* The rows of a function of 0x40 bytes that says where RAX and RDX were saved, or only one of them:
- * from 0x10 on by RBP, from 0x20 on by RCX. */
+/* Checks a function of 0x40 bytes that says where it saved RAX and RDX, or only RAX. The CFA is
+ * relative to RBP from 0x10 on, and to RCX from 0x20 on. */
 static void throws(bool both, const char *want)
 {
 	size_t of = cie();
@@ -425,7 +425,7 @@ Test(cfi, where_an_exception_is_installed_rules_do_not_hold)
 		  "0x401028 rcx+8 same cfa-8\n0x401040 end undefined undefined\n" },
 		{ { 0, 0x40, 0, 0 },
 		  "0x401000 end undefined undefined derived\n0x401040 end undefined undefined\n" },
-		/* Its return address is still somewhere; but where RSP leads to the frame, no. */
+		/* The return address is still known, but not where the CFA is relative to RSP. */
 		{ { 0x18, 0x20, -0x88, 0x1e },
 		  "0x401000 rsp+8 same cfa-8\n0x401010 rbp+16 same cfa-8\n0x401018 rbp+16 undefined cfa-152 derived\n"
 		  "0x40101e end undefined undefined derived\n"
@@ -443,11 +443,12 @@ Test(cfi, where_an_exception_is_installed_rules_do_not_hold)
 	throws(false,
 	       "0x401000 rsp+8 same cfa-8\n0x401010 rbp+16 same cfa-8\n0x401020 rcx+8 same cfa-8\n"
 	       "0x401040 end undefined undefined\n");
-	cr_assert_eq(asked, 6, "it gives nobody two values");
+	cr_assert_eq(asked, 6, "it passes no two values to a handler");
 }
 
-/* A function of OCaml 5 as its call frame information has it: a frame of 24 bytes in [0x14, 0x2c)
- * and [0x2d, 0x31), and in its slow path; grows: of that, the push and the pop are told. */
+/* Checks a function of OCaml 5 with the call frame information that OCaml writes. It has a frame of
+ * 24 bytes in [0x14, 0x2c) and [0x2d, 0x31), and claims one in its slow path. grows: the
+ * information includes the push and the pop there. */
 static void enlarges(bool grows, bool beyond, uint8_t factor, const char *want)
 {
 	teardown();
@@ -490,23 +491,23 @@ Test(cfi, slow_path_of_a_stack_check_has_no_frame)
 		 "%s0x401031 rsp+40 same cfa-8\n0x401038 rsp+32 same cfa-8\n"
 		 "0x40103a end undefined undefined\n",
 		 frame);
-	/* From OCaml 5.1 on, and OCaml 5.0. */
+	/* As in OCaml 5.1 and later, then as in OCaml 5.0. */
 	enlarges(true, true, 24, mended);
 	enlarges(false, true, 24, mended);
 	cr_assert_eq(asked_check, 2);
-	/* The frame is there already where the slow path leads; or nothing contradicts itself. */
+	/* The slow path's frame exists already; then rules without a contradiction. */
 	check.back = 0x18;
 	enlarges(true, true, 24, said);
 	check.back = 0x10;
 	enlarges(false, true, 0, "0x401000 rsp+8 same cfa-8\n0x40103a end undefined undefined\n");
 	cr_assert_eq(asked_check, 4);
-	/* There is none, or there are no rules for the byte behind the function. */
+	/* No check is found; then no rules for the byte after the function. */
 	check.slow = 0;
 	enlarges(true, true, 24, said);
 	cr_assert_eq(asked_check, 5);
 	check.slow = 0x2f;
 	enlarges(true, false, 24, said);
-	cr_assert_eq(asked_check, 5, "nothing says that its code is OCaml's");
+	cr_assert_eq(asked_check, 5, "nothing shows that its code is OCaml's");
 }
 
 Test(cfi, plt)
@@ -658,7 +659,7 @@ Test(cfi, bad_cies_cost_their_functions_only)
 	end();
 	fde(good, 0x80, 0x10);
 	end();
-	fde(good + 4, 0xc0, 0x10); /* the middle of a CIE is none */
+	fde(good + 4, 0xc0, 0x10); /* not the start of a CIE */
 	end();
 	run(SIZE_MAX / 2);
 	gives("0x401080 rsp+8 same cfa-8\n0x401090 end undefined undefined\n");
@@ -765,7 +766,7 @@ Test(cfi, rbx_is_kept_where_it_is_saved_in_reach_of_the_cfa)
 	fde(of, 0, 0x40);
 	BYTES(DW_CFA_advance_loc | 1, DW_CFA_def_cfa_offset, 16, DW_CFA_offset | 3, 2);
 	BYTES(DW_CFA_advance_loc | 1, DW_CFA_remember_state, DW_CFA_offset_extended, 3, 0xff, 1);
-	BYTES(DW_CFA_advance_loc | 1, DW_CFA_offset_extended, 3, 0x80, 2); /* out of reach */
+	BYTES(DW_CFA_advance_loc | 1, DW_CFA_offset_extended, 3, 0x80, 2); /* too far away */
 	BYTES(DW_CFA_advance_loc | 1, DW_CFA_offset_extended_sf, 3, 0x7f); /* above the CFA */
 	BYTES(DW_CFA_advance_loc | 1, DW_CFA_restore_state, DW_CFA_advance_loc | 1,
 	      DW_CFA_restore | 3);
@@ -785,18 +786,18 @@ Test(cfi, stack_pointer_that_is_not_the_cfa)
 	size_t of = cie();
 
 	fde(of, 0, 0x40);
-	/* As glibc's longjmp has it: all from a buffer and from registers. */
+	/* As in glibc's longjmp: everything comes from a buffer or from registers. */
 	BYTES(DW_CFA_def_cfa, 5, 0, DW_CFA_register, 7, 8, DW_CFA_register, 16, 1,
 	      DW_CFA_offset | 3, 0);
-	/* A shift: what is saved is counted from the new CFA. */
+	/* A shift: places of saved registers are relative to the new CFA. */
 	BYTES(DW_CFA_advance_loc | 4, DW_CFA_def_cfa, 6, 8, DW_CFA_restore_extended, 16,
 	      DW_CFA_offset | 6, 2, DW_CFA_offset | 3, 3, DW_CFA_val_offset_sf, 7, 0x7e);
-	/* By value: RSP of the caller is RDI + 24, and the return address is still counted from the
+	/* By value: the caller's RSP is RDI + 24. The return address is still relative to the
 	 * CFA. */
 	BYTES(DW_CFA_advance_loc | 4, DW_CFA_val_expression, 7, 2, DW_OP_breg5, 24);
-	/* It is in a register, and so is the return address. */
+	/* RSP is in a register, and so is the return address. */
 	BYTES(DW_CFA_advance_loc | 4, DW_CFA_register, 16, 2, DW_CFA_same_value, 6);
-	/* The CFA, said in so many words. */
+	/* RSP is the CFA, by an explicit rule. */
 	BYTES(DW_CFA_advance_loc | 4, DW_CFA_restore_extended, 16, DW_CFA_val_offset, 7, 0);
 	end();
 	run(SIZE_MAX / 2);

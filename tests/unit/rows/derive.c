@@ -38,8 +38,8 @@ static struct unwind_rule rule_at(uint32_t at)
 	uint32_t len;
 	bool known;
 
-	cr_assert(flow_rule(flow, at, &len, &known, &rule), "at %u nothing was reached", at);
-	cr_assert(known, "at %u there is no rule", at);
+	cr_assert(flow_rule(flow, at, &len, &known, &rule), "no instruction was reached at %u", at);
+	cr_assert(known, "no rule at %u", at);
 	return rule;
 }
 
@@ -70,7 +70,7 @@ Test(derive, pushes_and_pops_move_the_cfa_and_save_registers)
 	cr_assert(eq(int, rule_at(12).rbp, UNWIND_RBP_SAME));
 }
 
-/* Where R12 is what rows are to speak of, one that is changed and saved nowhere is not known. */
+/* With R12 tracked, a changed R12 that is not saved is unknown. */
 Test(derive, rows_speak_of_r12_where_they_are_asked_to)
 {
 	struct flow_result r;
@@ -213,7 +213,7 @@ Test(derive, the_entry_ends_with_the_call_that_does_not_return)
 	cr_assert(eq(i64, call, 7 + 16));
 }
 
-/* As compilers write it with -fstack-clash-protection. */
+/* As gcc and clang write it with -fstack-clash-protection. */
 Test(derive, a_loop_that_touches_the_pages_of_a_frame_ends_where_it_was_to)
 {
 	struct flow_result r;
@@ -238,12 +238,12 @@ Test(derive, a_loop_that_touches_the_pages_of_a_frame_ends_where_it_was_to)
 	cr_assert(eq(int, rule_at(43).cfa_off, 8));
 }
 
-/* Another branch says nothing of RSP, nor does another's comparison. */
+/* Another branch tells nothing about RSP, nor does a comparison with another register. */
 Test(derive, only_what_is_equal_ends_such_a_loop)
 {
 	struct flow_result r;
 
-	/* The same, but ja; the frame pointer shows that it goes on. */
+	/* The same with ja; the frame pointer shows that the loop continues. */
 	cr_assert(eq(
 		int,
 		RUN("\x55\x48\x89\xe5\x4c\x8d\x9c\x24\x00\xc0\xff\xff\x48\x81\xec\x00\x10\0\0"
@@ -251,7 +251,7 @@ Test(derive, only_what_is_equal_ends_such_a_loop)
 		    0, &r),
 		0));
 	cr_assert(eq(int, rule_at(29).cfa_reg, UNWIND_REG_RBP));
-	/* sub rsp, 8; cmp rsp, r11; nop; jne +0; add rsp, 8; ret: r11 is anything */
+	/* sub rsp, 8; cmp rsp, r11; nop; jne +0; add rsp, 8; ret: r11 is unknown */
 	cr_assert(eq(int, RUN("\x48\x83\xec\x08\x4c\x39\xdc\x90\x75\0\x48\x83\xc4\x08\xc3", 0, &r),
 		     0));
 	cr_assert(eq(int, rule_at(10).cfa_off, 16));
@@ -293,7 +293,7 @@ Test(derive, the_first_argument_is_what_is_in_rdi_at_the_first_call)
 	cr_assert(eq(u64, ARGUMENT("\xbf\x2b\x10\x40\0"), 0));
 }
 
-/* Tables are where the code is. */
+/* Jump tables are in the code. */
 static bool read_code(void *ctx, uint64_t address, void *into, uint32_t n)
 {
 	if (address < 0x1000 || address - 0x1000 + n > 64)
@@ -347,7 +347,7 @@ Test(derive, a_branch_to_a_cold_part_is_no_end_of_the_function)
 	cr_assert(eq(int, RUN("\x53\x85\xff\x0f\x84\0\x10\0\0\x5b\xc3", 0, &r), 0));
 	cr_assert(r.returns);
 	cr_assert(eq(u32, r.jumps, 0));
-	/* Likewise, without a return of its own. */
+	/* The same without a ret of its own. */
 	cr_assert(eq(int, RUN("\x53\x85\xff\x0f\x84\0\x10\0\0\xeb\xfe", 0, &r), 0));
 	cr_assert(not(r.returns));
 }
@@ -481,7 +481,7 @@ Test(derive, assembly_keeps_rsp_in_a_register_over_calls_of_its_own)
 		cr_assert(eq(int, rule_at(at).cfa_off, 8));
 	}
 	cr_assert(eq(int, rule_at(19).cfa_reg, UNWIND_REG_RSP));
-	/* What compilers made keeps to the calling convention. */
+	/* Compiled code keeps to the calling convention. */
 	helper = 0;
 	flow_set_reader(flow, &reader);
 	cr_assert(eq(int, run(code, size, FLOW_ASSEMBLY, &r), FLOW_CONTRADICTS));
@@ -533,7 +533,7 @@ Test(derive, code_that_calls_its_own_middle_is_a_nest)
 
 Test(derive, a_nest_whose_inner_frames_may_look_like_the_outermost_one_is_none)
 {
-	/* As before, but for (19) pop rcx; call 14; (25) push rcx. */
+	/* The same as before, but with (19) pop rcx; call 14; (25) push rcx. */
 	static const uint8_t code[] = "\x49\x89\xe3\x48\x83\xe4\xe0\x48\x81\xec\x10\x01\0\0"
 				      "\xff\xc9\x7f\x01\xc3\x59\xe8\xf5\xff\xff\xff\x51"
 				      "\x85\xd2\x74\x01\xc3\x4c\x89\xdc\xc3";
@@ -596,7 +596,7 @@ Test(derive, a_number_that_rsp_was_lowered_by_leads_to_the_cfa)
 		cr_assert(unwind_rule_valid(&rule));
 		cr_assert(zero(int, memcmp(&rule, &sum, sizeof(sum))), "at %u", at);
 	}
-	/* RBP is the caller's again, whatever lies below RSP. */
+	/* RBP holds the caller's value again, whatever is below RSP. */
 	cr_assert(eq(int, rule_at(43).cfa_off, 8));
 	cr_assert(eq(int, rule_at(43).rbp, UNWIND_RBP_SAME));
 }
@@ -629,8 +629,8 @@ Test(derive, another_number_than_rsp_was_lowered_by_leads_nowhere)
 
 Test(derive, assembly_is_not_understood_if_one_ret_is_not)
 {
-	/* mov rcx, rsp; and rsp, -16; test edi, edi; jz 19; call [rip + 0], which may change rcx;
-	 * nop; (19) mov rsp, rcx; ret */
+	/* mov rcx, rsp; and rsp, -16; test edi, edi; jz 19; call [rip + 0] (may change rcx); nop;
+	 * (19) mov rsp, rcx; ret */
 	static const uint8_t code[] = "\x48\x89\xe1\x48\x83\xe4\xf0\x85\xff\x74\x08"
 				      "\xff\x15\0\0\0\0\x66\x90\x48\x89\xcc\xc3";
 	struct flow_result r;
@@ -678,7 +678,7 @@ Test(derive, what_leaves_with_another_rbp_is_not_called)
 {
 	struct flow_result r;
 
-	/* add rbp, 8; jmp [rbp]: GHC's return, whose stack is in RBP */
+	/* add rbp, 8; jmp [rbp]: GHC's return; RBP is its stack pointer */
 	cr_assert(eq(int, RUN("\x48\x83\xc5\x08\xff\x65\x00", FLOW_TRUSTED, &r), FLOW_CONTRADICTS));
 	cr_assert(flow_foreign(flow));
 	/* add rbp, 8; ret */
@@ -688,7 +688,7 @@ Test(derive, what_leaves_with_another_rbp_is_not_called)
 
 Test(derive, zeros_are_padding_up_to_the_last_one)
 {
-	/* Free Pascal pads with them. */
+	/* Free Pascal pads with zeros. */
 	static const uint8_t code[] = "\0\0\0\x55\x48\x89\xe5";
 
 	cr_assert(eq(u32, linear_code_padding(code, sizeof(code) - 1), 3));

@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 #include "common/rows/x86/ehreturn.h"
 
-/* _Unwind_Resume of gcc 12, but for what does not matter here. */
+/* _Unwind_Resume of gcc 12, without irrelevant parts. */
 static const uint8_t resume[] = {
 	0x55,					  /* push rbp */
 	0x48, 0x89, 0xe5,			  /* mov rbp, rsp */
@@ -12,7 +12,7 @@ static const uint8_t resume[] = {
 	0x4c, 0x89, 0xe7,			  /* mov rdi, r12 */
 	0x48, 0x8b, 0x55, 0x08,			  /* mov rdx, [rbp+8] */
 	0xe8, 0x01, 0x02, 0x03, 0x04,		  /* call uw_init_context_1 */
-	0x75, 0x2e,				  /* jne, over the end */
+	0x75, 0x2e,				  /* jne, beyond the end */
 	0x4c, 0x89, 0xee,			  /* mov rsi, r13: at 36 */
 	0x4c, 0x89, 0xe7,			  /* mov rdi, r12 */
 	0xe8, 0x01, 0x02, 0x03, 0x04,		  /* call uw_install_context_1: at 42 */
@@ -20,7 +20,7 @@ static const uint8_t resume[] = {
 	0x48, 0x8b, 0xbd, 0x60, 0xff, 0xff, 0xff, /* mov rdi, [rbp-0xa0] */
 	0x48, 0x89, 0xc2,			  /* mov rdx, rax */
 	0xe8, 0x05, 0x06, 0x07, 0x08,		  /* call _Unwind_DebugHook */
-	0x74, 0x04,				  /* je, over what shadow stacks need */
+	0x74, 0x04,				  /* je, over the shadow stack's part */
 	0xf3, 0x48, 0x0f, 0xae, 0xe8,		  /* incsspq rax */
 	0x48, 0x89, 0xd1,			  /* mov rcx, rdx */
 	0x4c, 0x8b, 0x65, 0xe0,			  /* mov r12, [rbp-0x20] */
@@ -43,7 +43,7 @@ Test(ehreturn, from_the_call_that_overwrites_to_where_rsp_is_taken)
 	cr_assert_eq(e.ra, RA);
 	cr_assert_eq(e.ra_to, TOLD);
 
-	/* Before the jump was through a register it was a return. */
+	/* Older code ends with a ret instead of a jump through a register. */
 	uint8_t older[sizeof(resume)];
 
 	memcpy(older, resume, sizeof(resume));
@@ -52,7 +52,7 @@ Test(ehreturn, from_the_call_that_overwrites_to_where_rsp_is_taken)
 	cr_assert_eq(e.to, TAKEN);
 }
 
-/* With these bytes in place of its own, there is a stretch, and no return address. */
+/* With these bytes in place of the original, rows end, but no return address is found. */
 static void lost(unsigned at, const char *bytes, unsigned n)
 {
 	uint8_t other[sizeof(resume)];
@@ -67,20 +67,20 @@ static void lost(unsigned at, const char *bytes, unsigned n)
 
 Test(ehreturn, no_return_address_is_guessed)
 {
-	lost(7, "\x18", 1);	     /* it is given another CFA */
+	lost(7, "\x18", 1);	     /* the call gets another CFA */
 	lost(28, "\x10", 1);	     /* or another return address */
-	lost(11, "\x80\xff", 2);     /* the handler is no part of the other context */
-	lost(36, "\x4c\x89\xe6", 3); /* which is its own */
-	lost(39, "\x4c\x89\xef", 3); /* its own is not the one that was begun with */
-	lost(60, "\x58", 1);	     /* the CFA is not before the handler */
-	lost(2, "\x89\xc5\x90", 2);  /* RBP is anything */
+	lost(11, "\x80\xff", 2);     /* the handler is not from the other context */
+	lost(36, "\x4c\x89\xe6", 3); /* the other context is its own */
+	lost(39, "\x4c\x89\xef", 3); /* the own context is not the initialized one */
+	lost(60, "\x58", 1);	     /* the CFA does not come before the handler */
+	lost(2, "\x89\xc5\x90", 2);  /* RBP is unknown */
 	lost(80, "\x48\x89\xc5\x90", 4);
 }
 
 Test(ehreturn, other_functions_have_none)
 {
 	static const uint8_t plain[] = { 0xe8, 1, 2, 3, 4, 0xe8, 1, 2, 3, 4, 0x59, 0xc3 };
-	/* The calls are another path's, which does not come here. */
+	/* The calls are on another path, which does not lead here. */
 	static const uint8_t apart[] = { 0xe8, 1, 2,	3,    4,    0xe8, 1,   2,
 					 3,    4, 0xc3, 0x48, 0x89, 0xcc, 0xc3 };
 	struct ehreturn e;
@@ -88,5 +88,5 @@ Test(ehreturn, other_functions_have_none)
 	cr_assert_not(ehreturn_find(plain, sizeof(plain), &e));
 	cr_assert_not(ehreturn_find(apart, sizeof(apart), &e));
 	for (uint32_t n = 0; n <= TAKEN; n++)
-		cr_assert_not(ehreturn_find(resume, n, &e), "cut short to %u", n);
+		cr_assert_not(ehreturn_find(resume, n, &e), "truncated to %u", n);
 }

@@ -72,7 +72,7 @@ Test(expr, plt_template_gives_its_threshold)
 		     EXPR_UNSUPPORTED);
 }
 
-/* OpenSSL's Montgomery multiplication, and other ways to write it. */
+/* OpenSSL's Montgomery multiplication, and other encodings of the same. */
 Test(expr, an_index_is_a_register_by_a_factor)
 {
 	static const uint8_t ways[][11] = {
@@ -98,7 +98,7 @@ Test(expr, an_index_is_a_register_by_a_factor)
 	cr_assert_eq(e.index, 1);
 }
 
-/* OCaml 5: a fiber's parent, and where that was left. */
+/* OCaml 5: a fiber's parent, and its saved stack pointer. */
 Test(expr, a_load_may_follow_a_load)
 {
 	struct expr e;
@@ -123,7 +123,8 @@ Test(expr, what_no_rule_can_hold_is_unsupported)
 	cr_assert_eq(PARSE(&e, DW_OP_breg7, 8, DW_OP_breg9, 0, DW_OP_minus), EXPR_UNSUPPORTED);
 	cr_assert_eq(PARSE(&e, DW_OP_breg7, 8, DW_OP_deref, DW_OP_deref, DW_OP_deref),
 		     EXPR_UNSUPPORTED);
-	/* An index alone, by a factor of no instruction, of what was loaded, and two of them. */
+	/* An index alone, a factor that no instruction has, an index from memory, and two of
+	 * them. */
 	cr_assert_eq(PARSE(&e, DW_OP_breg9, 0, DW_OP_lit8, DW_OP_mul), EXPR_UNSUPPORTED);
 	cr_assert_eq(PARSE(&e, DW_OP_breg7, 0, DW_OP_breg9, 0, DW_OP_lit3, DW_OP_mul, DW_OP_plus),
 		     EXPR_UNSUPPORTED);
@@ -132,14 +133,14 @@ Test(expr, what_no_rule_can_hold_is_unsupported)
 	cr_assert_eq(
 		PARSE(&e, DW_OP_breg7, 0, DW_OP_breg9, 0, DW_OP_plus, DW_OP_breg8, 0, DW_OP_plus),
 		EXPR_UNSUPPORTED);
-	/* What is added between two loads has 16 bits. */
+	/* The number added between two loads has 16 bits. */
 	cr_assert_eq(PARSE(&e, DW_OP_breg7, 0, DW_OP_deref, DW_OP_const2u, 0, 0x80, DW_OP_plus,
 			   DW_OP_deref),
 		     EXPR_UNSUPPORTED);
 	cr_assert_eq(PARSE(&e, DW_OP_lit8), EXPR_UNSUPPORTED);
 	cr_assert_eq(PARSE(&e, DW_OP_breg16, 0), EXPR_UNSUPPORTED);
 	cr_assert_eq(PARSE(&e, DW_OP_addr, 0, 0, 0, 0, 0, 0, 0, 0), EXPR_UNSUPPORTED);
-	/* An offset of more than 32 bits, and a sum that grows past them. */
+	/* An offset of more than 32 bits, and a sum that overflows 32 bits. */
 	cr_assert_eq(PARSE(&e, DW_OP_breg7, 0xff, 0xff, 0xff, 0xff, 0xff, 0x00), EXPR_UNSUPPORTED);
 	cr_assert_eq(PARSE(&e, DW_OP_breg7, 1, DW_OP_plus_uconst, 0xff, 0xff, 0xff, 0xff, 0x07),
 		     EXPR_UNSUPPORTED);

@@ -7,8 +7,8 @@
 #include "common/rows/go/gorows.h"
 #include "common/rows/print.h"
 
-/* Functions that are looked at and never run, in the manner of Go's runtime. Offsets are other ones
- * than any Go has: g at fs:-16, g.m 24, m.curg 144, g.sched.sp 40 and pc 48. */
+/* Functions like those of Go's runtime, which are analysed but never run. Their offsets differ from
+ * those of every Go: g at fs:-16, g.m 24, m.curg 144, g.sched.sp 40 and pc 48. */
 #define FUNCTION(name, text) \
 	extern const uint8_t name##_begin[], name##_mark[], name##_end[]; \
 	__asm__(".pushsection .rodata\n.intel_syntax noprefix\n" #name "_begin:\n" text #name \
@@ -21,7 +21,7 @@ FUNCTION(returns, "push rbp\nmov rbp, rsp\n"
 			  returns) "call [rdi]\n"
 				   "mov rax, fs:[-16]\nmov rbx, [rax + 24]\nmov rax, [rbx + 144]\n"
 				   "mov rsp, [rax + 40]\nmov rbp, [rax + 72]\npop rbp\nret\n");
-/* As in a shared library: g is where a word says, at file offset 0x3007. */
+/* As in a shared library: a word at file offset 0x3007 has the place of g. */
 FUNCTION(shared, "mov rcx, [rip + shared_begin + 0x2007]\nmov rax, fs:[rcx]\nmov rbx, [rax + 24]\n"
 		 "mov rdx, [rbx]\nmov fs:[rcx], rdx\nmov rsp, [rdx + 40]\n" MARK(
 			 shared) "call [rdi]\nmov rcx, [rip + shared_begin + 0x2007]\n"
@@ -88,7 +88,7 @@ Test(goasm, a_stack_is_taken_back_from_where_the_code_will)
 			 "go-switch(-16,24,144,40)+16 cfa-16 cfa-8 derived");
 	cr_assert(curg.known);
 	cr_assert(curg.tls == -16 && curg.m == 24 && curg.curg == 144);
-	/* With nothing that says that the stack might move, RBP is as good, in any depth. */
+	/* Here nothing shows that the stack may move, so RBP works at any depth of calls. */
 	cr_assert_str_eq(RULE(returns, 8, GOASM_PLAIN), "rbp+16 cfa-16 cfa-8 derived");
 }
 
@@ -139,7 +139,7 @@ Test(goasm, a_return_address_may_be_popped_around_a_system_call)
 Test(goasm, who_leaves_a_stack_for_good_is_nobodys_callee)
 {
 	cr_assert_str_eq(RULE(leaves, 0, GOASM_LEAVES), "rsp+8 same undefined derived");
-	/* Its last instruction has the other one's pc. */
+	/* Its last instruction has the other goroutine's pc. */
 	cr_assert_str_eq(RULE(leaps, 0, GOASM_LEAVES), "rsp+0 same rbx derived");
 }
 
@@ -168,7 +168,7 @@ Test(goasm, code_that_is_too_long_is_given_up)
 static struct gotable table;
 static struct rows rows;
 
-/* All functions go down by 24 bytes at +4, and up again at +0x1f. */
+/* All functions lower RSP by 24 bytes at +4, and raise it again at +0x1f. */
 static void read_made(enum go_kind kind, const void *code, size_t n, uint32_t at)
 {
 	int fd = memfd_create("go", MFD_CLOEXEC);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Instructions as they are remembered, beside what Zydis says of each anew. */
+/* Compares the cached decoder with what Zydis returns for each instruction. */
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
 #include <link.h>
@@ -35,7 +35,7 @@ static void check(const uint8_t *code, uint32_t n)
 		  code[10], n);
 }
 
-/* `head` and random bytes behind it, several times over: the first time it may be remembered. */
+/* Checks `head` with random bytes after it, several times: the first check may fill the cache. */
 static void check_head(const uint8_t *head, unsigned len)
 {
 	for (unsigned turn = 0; turn < 2; turn++) {
@@ -107,7 +107,7 @@ Test(insn, vector_instructions_are_remembered_as_they_are)
 
 		memcpy(head, &bytes, 8);
 		head[0] = leads[i & 3];
-		/* A map that there is, and half the time no vvvv, as most want it. */
+		/* An existing map, and half of the time no vvvv, as most instructions need it. */
 		if (head[0] != 0xc5)
 			head[1] = (head[1] & 0xf0) | (head[1] & 3);
 		if (bytes >> 63)

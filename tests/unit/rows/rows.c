@@ -27,7 +27,7 @@ static uint16_t rule(int32_t off)
 	return number;
 }
 
-/* A function of up to three rows: pairs of offset and rule, ended by rule -1. */
+/* Adds a function of up to three rows: pairs of offset and rule, ended by rule -1. */
 static void function(uint32_t start, uint32_t end, const int32_t *pairs)
 {
 	int r = rows_open(&rows, start, end);
@@ -241,7 +241,7 @@ Test(rows, rules_and_distances_of_every_width_come_back)
 Test(rows, last_of_two_rows_for_one_place_counts)
 {
 	FUNCTION(0x100, 0x200, 0x100, 8, 0x110, 16, 0x110, 24, 0x120, 32);
-	/* What makes a row like the one before it leaves no row. */
+	/* A row equal to the one before it disappears. */
 	FUNCTION(0x300, 0x400, 0x300, 8, 0x310, 16, 0x310, 8);
 	cr_assert_eq(finish(), 6);
 	is_row(1, 0x110, 24);
@@ -255,7 +255,7 @@ Test(rows, many_functions_in_any_order_come_out_in_theirs)
 {
 	uint32_t state = 1;
 
-	/* Each of 8,192 places once: a full cycle of a linear congruence. */
+	/* Each of 8,192 places once: a full cycle of a linear congruential generator. */
 	for (unsigned i = 0; i < 8192; i++) {
 		state = (state * 1229 + 1) & 8191;
 		FUNCTION(state * 64, state * 64 + 64, state * 64, 8 + (int32_t)(state & 1) * 8);

@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 #include "common/rows/x86/stackcheck.h"
 
-/* caml_apply2 of OCaml 5.3, but for what lies between. */
+/* caml_apply2 of OCaml 5.3, without its middle. */
 static const uint8_t near[] = {
 	0x4c, 0x8d, 0x94, 0x24, 0xb8, 0xfe, 0xff, 0xff, /* lea r10, [rsp-0x148] */
 	0x4d, 0x3b, 0x56, 0x28,				/* cmp r10, [r14+0x28] */
@@ -15,7 +15,7 @@ static const uint8_t near[] = {
 	0xeb, 0xef,					/* jmp back: at 29 */
 };
 
-/* The same of a frame and a function that are large. */
+/* The same for a large frame and a large function. */
 static const uint8_t far[] = {
 	0x4c, 0x8d, 0x94, 0x24, 0xb8, 0xee, 0xff, 0xff, /* lea r10, [rsp-0x1148] */
 	0x4d, 0x3b, 0x56, 0x20,				/* cmp r10, [r14+0x20] */
@@ -54,7 +54,7 @@ Test(stackcheck, where_the_slow_path_leads_is_where_the_check_ends)
 	cr_assert_eq(c.jump, 39);
 }
 
-/* Any other byte in an opcode or a distance makes it other code. */
+/* Another byte in an opcode or a distance makes it other code. */
 Test(stackcheck, other_code_has_none)
 {
 	static const uint8_t of_near[] = { 8, 9, 10, 12, 13, 20, 22, 27, 28, 29, 30 };
@@ -74,13 +74,13 @@ Test(stackcheck, other_code_has_none)
 		cr_assert_not(find(code, sizeof(far), &c), "far, at %u", of_far[i]);
 	}
 	for (uint32_t n = 0; n < sizeof(near); n++)
-		cr_assert_not(find(near, n, &c), "cut short to %u", n);
+		cr_assert_not(find(near, n, &c), "truncated to %u", n);
 	/* It may begin with its comparison. */
 	for (uint32_t n = 0; n < sizeof(near) - 8; n++)
-		cr_assert_not(find(near + sizeof(near) - n, n, &c), "but its last %u", n);
+		cr_assert_not(find(near + sizeof(near) - n, n, &c), "with its last %u", n);
 }
 
-/* A check is where a function begins: what lies further on is not read. */
+/* A check is at the start of a function; code further on is not searched. */
 Test(stackcheck, a_check_that_is_not_at_the_beginning_is_none)
 {
 	uint8_t code[64];
