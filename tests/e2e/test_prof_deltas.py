@@ -143,7 +143,7 @@ def test_a_separate_debug_file_fills_what_the_file_is_silent_on(tmp_path):
     assert [row for row in whole if row[4:] != ["derived"]] != [row
             for row in rows(tmp_path / "bare") if row[4:] != ["derived"]]
     for debug, want in (tmp_path / "other.debug", "build ids differ"), ("/etc/passwd",
-            "no ELF file"), (tmp_path / "none", "No such file"):
+            "no supported ELF file"), (tmp_path / "none", "No such file"):
         p = deltas("--debug", debug, tmp_path / "bare")
         assert p.returncode == 1 and want in p.stderr and len(p.stderr.splitlines()) == 1
     assert deltas("--debug", tmp_path / "debug", tmp_path / "bare",
@@ -393,7 +393,7 @@ def test_many_requests_in_flight_are_all_answered(tmp_path):
 
 
 @pytest.mark.parametrize("kind, want",
-                         [("schema", "another schema"), ("garbage", "no message of ours")])
+                         [("schema", "another schema"), ("garbage", "invalid message")])
 def test_a_peer_of_another_kind_is_refused_in_one_line(tmp_path, kind, want):
     tool, said, peer = serve(tmp_path, f"{kind}:{LIBC}")
     assert tool.returncode == 1 and want in tool.stderr and len(tool.stderr.splitlines()) == 1

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* prof-deltas: the extractor of unwind rows. By hand it prints those of files; in the deployment it
- * serves prof-bpf. */
+/* prof-deltas: the extractor of unwind rows. By hand it prints the rows of files; in a deployment
+ * it serves prof-bpf. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -21,7 +21,7 @@
 #include "common/rows/print.h"
 #include "tools/prof-deltas/serve.h"
 
-#define DIAL_MS 60000 /* a launcher gives up no later */
+#define DIAL_MS 60000 /* the launcher gives up earlier */
 #define MAX_MEMORY (1ull << 30)
 #define MAX_FILES 256
 #define THREADS 16 /* nng's */
@@ -48,7 +48,7 @@ struct totals {
 	struct rows_rules rules; /* of all files */
 };
 
-/* *ret_name is to be freed; NULL without memory. */
+/* The caller frees the result; NULL: no memory. */
 static char *printable(const char *name)
 {
 	struct buf b = BUF_INIT(64 << 10);
@@ -95,13 +95,13 @@ static int add_stats(struct totals *t, const struct rows *rows, uint64_t time_ns
 
 struct wanted {
 	bool stats, registers, derive_only;
-	const char *debug; /* path of the separate debug file; NULL: none */
+	const char *debug; /* path; NULL: none */
 };
 
-/* -1 when it cannot be opened, which was said. */
+/* Returns -1, after logging why, if it cannot open the file. */
 static int open_file(const char *path)
 {
-	/* Not to be held up by a FIFO. */
+	/* Do not block on a FIFO. */
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 
 	if (fd < 0)
@@ -109,7 +109,7 @@ static int open_file(const char *path)
 	return fd;
 }
 
-/* 0, or -1 when there is something to complain of, which was said. */
+/* Returns 0, or -1 after logging what is wrong. */
 static int one_file(const char *path, const char *name, const struct wanted *w, struct totals *t)
 {
 	struct extract e = { .why = "" };
@@ -150,7 +150,7 @@ static int one_file(const char *path, const char *name, const struct wanted *w, 
 			log_error("%s: %s", path, strerror(-r));
 		if (!r && e.truncated) {
 			log_error(
-				"%s: truncated: its headers name bytes past its end; these are the rows of what is there; use a whole copy",
+				"%s: truncated: its headers point past its end; printed the rows of what is there; use a complete copy",
 				path);
 			r = -1;
 		}
@@ -159,8 +159,8 @@ static int one_file(const char *path, const char *name, const struct wanted *w, 
 	return r ? -1 : 0;
 }
 
-/* Of this process since its exec, in bytes: ru_maxrss would begin with what its parent held at the
- * fork. 0 without /proc. */
+/* The peak of this process since its exec, in bytes; 0 without /proc. ru_maxrss would include the
+ * parent's memory at the fork. */
 static uint64_t peak_memory(void)
 {
 	unsigned long long kib = 0;
@@ -183,7 +183,7 @@ static int by_hand(char **paths, int n, const struct wanted *w)
 	const int r = cell_by_hand(CELL_READS, NULL);
 
 	if (r) {
-		log_error("cannot be confined: %s", strerror(-r));
+		log_error("cannot confine itself: %s", strerror(-r));
 		return EXITS_FAILED;
 	}
 	for (int i = 0; i < n && !ferror(stdout); i++) {
@@ -218,12 +218,12 @@ static int serving(const struct deploy *d)
 	bool again = false;
 	int r;
 
-	/* Each arena of a thread reserves address space that counts towards the limit; nng starts a
-	 * dozen threads. */
+	/* Each thread's malloc arena reserves address space, which counts towards the limit. nng
+	 * starts a dozen threads. */
 	deploy_budget(d, &budget);
 	box.max_data = budget_fence(budget.deltas, THREADS);
 	signal(SIGPIPE, SIG_IGN);
-	/* Samples wait for rows a second at most. */
+	/* Samples wait at most a second for rows. */
 	priority_raise();
 	lastword_watch(LASTWORD_SLOW_S);
 	if (deploy_enter(d, DEPLOY_DELTAS, &box) < 0) {
@@ -246,10 +246,9 @@ static int serving(const struct deploy *d)
 		deploy_status(d, &st, STATUS_READY);
 		r = serve_run(service);
 		if (r == SERVE_SCHEMA)
-			log_error("prof-bpf speaks another schema; install tools of one version");
+			log_error("prof-bpf uses another schema; install tools of one version");
 		else if (r == SERVE_MALFORMED)
-			log_error(
-				"prof-bpf sent what is no message of ours; install tools of one version");
+			log_error("prof-bpf sent an invalid message; install tools of one version");
 		else if (r < 0)
 			log_error("serving prof-bpf ended: %s", strerror(-r));
 	}
@@ -302,12 +301,13 @@ static int parse(int argc, char **argv, struct wanted *w, struct deploy *d)
 	if (r != EXITS_GO_ON)
 		return r;
 	if (d->run_dir && optind < argc)
-		return cmdline_refuse_all("%s: not an option; --run-dir goes without files",
+		return cmdline_refuse_all("%s: not an option; --run-dir takes no files",
 					  argv[optind]);
 	if (!d->run_dir && optind == argc)
-		return cmdline_refuse_all("no file is given; name one or more ELF files");
+		return cmdline_refuse_all("missing file; name one or more ELF files");
 	if (w->debug && argc - optind != 1)
-		return cmdline_refuse_all("--debug: %s: goes with one file; name one", w->debug);
+		return cmdline_refuse_all("--debug: %s: needs exactly one file; name one",
+					  w->debug);
 	return EXITS_GO_ON;
 }
 

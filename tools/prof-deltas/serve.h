@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The service: requests for rows come over the bus, their descriptors over the lane, in either
- * order; answers go back over the bus. One request is worked on at a time, and the others wait
- * their turn.
+ * The service. Requests for rows come over the bus, their descriptors over the lane, in either
+ * order. Answers go back over the bus. It works on one request at a time; the others wait.
  */
 #ifndef PROF_DELTAS_SERVE_H
 #define PROF_DELTAS_SERVE_H
@@ -15,20 +14,20 @@ struct serve_config {
 	const char *run_dir;
 	uid_t peer;  /* prof-bpf's uid */
 	int life_fd; /* borrowed; -1: none */
-	int dial_ms; /* prof-bpf may take so long to be there */
+	int dial_ms; /* how long to wait for prof-bpf */
 };
 
-/* Dials prof-bpf. -ETIMEDOUT, -errno; the caller owns *ret. */
+/* Connects to prof-bpf. Returns 0, -ETIMEDOUT or -errno. The caller owns *ret. */
 int serve_new(const struct serve_config *c, struct serve **ret);
-/* Takes NULL. */
+/* Accepts NULL. */
 void serve_free(struct serve *s);
 
 enum serve_verdict {
 	SERVE_SCHEMA = 1,    /* prof-bpf speaks another schema */
-	SERVE_MALFORMED = 2, /* what it sent is no message of the schema */
+	SERVE_MALFORMED = 2, /* prof-bpf sent something that is no message of the schema */
 };
-/* Serves until the peer goes or life_fd reaches its end, then 0. enum serve_verdict; -ETIMEDOUT:
- * the peer takes no answers; -errno. */
+/* Serves until the peer disconnects or life_fd reaches its end; then returns 0. Returns enum
+ * serve_verdict; -ETIMEDOUT: the peer takes no answers; -errno. */
 int serve_run(struct serve *s);
 
 #endif

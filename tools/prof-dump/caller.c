@@ -16,10 +16,10 @@
 #include "common/names/jit/jitfinder.h"
 
 #define NICENESS (-15)
-#define IMAGES 256 /* files that cannot be opened, whose other mappings are told */
-#define FORKS 4	   /* of forks, up to one that has written a map */
+#define IMAGES 256 /* files that cannot be opened, whose pieces are sent */
+#define FORKS 4	   /* how many parents to try, up to one that has written a map */
 
-/* Looked at before it is opened: to open a device or a FIFO can have effects. */
+/* Checks the type before opening: opening a device or a FIFO can have effects. */
 static int open_regular(const char *path)
 {
 	char self[64];
@@ -45,11 +45,12 @@ static int open_regular(const char *path)
 struct sending {
 	int socket, error;
 	const struct live *live;
-	uint64_t dev, inode; /* of the file sent last */
+	uint64_t dev, inode; /* of the newest file sent */
 	unsigned images;
 };
 
-/* `path`, if it is the file of the mapping. Of its device maps may say another than fstat does. */
+/* Opens `path` if it is the mapping's file. The device in maps may differ from fstat's, so it is
+ * not compared. */
 static int open_if_same(const char *path, const struct procfs_mapping *m)
 {
 	struct stat st;
@@ -62,8 +63,8 @@ static int open_if_same(const char *path, const struct procfs_mapping *m)
 	return fd;
 }
 
-/* map_files names the very file, also where it is deleted or of another mount namespace, but is for
- * the privileged only. */
+/* map_files leads to the right file, even if that is deleted or in another mount namespace. But it
+ * takes privileges. */
 int caller_open(pid_t pid, const struct procfs_mapping *m)
 {
 	char path[PATH_MAX + 64];
@@ -100,13 +101,13 @@ static void send_piece(void *ctx, const struct procfs_mapping *m)
 		.mapping = { .start = m->start, .end = m->end, .offset = m->offset },
 	};
 
-	/* What the process can write to is not the file's any more. */
+	/* Pages that the process can write may differ from the file. */
 	if (!s->error && m->kind == PROCFS_FILE && m->readable && !m->writable &&
 	    m->inode == s->inode && device(m) == s->dev)
 		s->error = half_send(s->socket, &out, -1);
 }
 
-/* All that is mapped of a file that cannot be opened. */
+/* Sends all mapped pieces of a file that cannot be opened. */
 static void send_pieces(struct sending *s)
 {
 	int proc = s->images++ < IMAGES ? open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
@@ -159,7 +160,7 @@ static int send_kind(int socket, enum half_kind kind, int fd)
 	return half_send(socket, &out, fd);
 }
 
-/* The program of a process, as a file. */
+/* Whether two processes run the same program. */
 static bool same_program(uint32_t a, uint32_t b)
 {
 	struct stat st[2];
@@ -173,8 +174,8 @@ static bool same_program(uint32_t a, uint32_t b)
 	return st[0].st_dev == st[1].st_dev && st[0].st_ino == st[1].st_ino;
 }
 
-/* By the rules of the deployment (tools/prof-bpf/host/jitfiles.h): a fork that wrote no map of its
- * own has its parent's. */
+/* Follows the rules of the deployment (tools/prof-bpf/host/jitfiles.h): a fork that wrote no map of
+ * its own uses its parent's. */
 static int open_generated(int proc, const struct live *l, enum jit_kind kind)
 {
 	struct msg_process p = { .pid = (uint32_t)l->pid, .uid = l->uid, .start_ns = l->start_ns };
@@ -195,7 +196,7 @@ static int open_generated(int proc, const struct live *l, enum jit_kind kind)
 	return fd;
 }
 
-/* What there is of it: without, such code has no names. */
+/* Sends the files that exist. Without them, generated code has no names. */
 static int send_generated(int socket, int proc, const struct live *l)
 {
 	int r = 0;
@@ -241,7 +242,7 @@ static int send_process(int socket, const struct live *l)
 	return s.error ? s.error : send_kind(socket, HALF_MAPS_END, -1);
 }
 
-/* What the other half says next is to be one of two. */
+/* Receives the next message, which must be one of two kinds. */
 static int expect(int socket, int timeout_ms, enum half_kind a, enum half_kind b,
 		  enum half_kind *ret)
 {
@@ -272,8 +273,8 @@ static int send_threads(int socket, const struct live *l)
 	return r ? r : send_kind(socket, HALF_STOPPED, -1);
 }
 
-/* While threads stand, neither half is to wait for a cpu, where we may say so. A nice value counts
- * within a session alone, where the kernel groups tasks by these. */
+/* Raises the priority of both halves while threads are stopped, if permitted. Prefers a
+ * real-time policy: where the kernel groups tasks by session, nice counts only within a session. */
 static void hurry(pid_t walker, bool on)
 {
 	static int nice;

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The half that has the caller's rights: it opens, traces, and hands over. Of what the other half
- * says here it takes nothing; files that it asks for are lent by lend.h.
+ * The half with the caller's rights: it opens files, traces and hands things over. It takes no data
+ * from the other half. lend.h lends the files that the other half asks for.
  */
 #ifndef PROF_DUMP_CALLER_H
 #define PROF_DUMP_CALLER_H
 
 #include "tools/prof-dump/live.h"
 
-/* How long the other half may walk while threads stand. */
+/* How long the other half may walk while threads are stopped. */
 #define CALLER_PATIENCE_MS 2000
 
-/* Dumps a process that live_open has opened, with `walker` as the other half. 0; enum live_verdict;
- * -EPIPE: the other half ended before its time; -ETIMEDOUT: it took too long; -errno. Whatever was
- * stopped goes on, before this returns or, with those that live_late is for, after. */
+/* Dumps a process opened by live_open, with process `walker` as the other half. Returns 0; enum
+ * live_verdict; -EPIPE: the other half ended early; -ETIMEDOUT: it took too long; -errno. All
+ * stopped threads continue: before this returns, or later through live_late. */
 int caller_process(int socket, pid_t walker, struct live *l, bool all);
 struct procfs_mapping;
 
-/* The file that pid maps so. A descriptor or -errno. */
+/* Opens the file of a mapping of pid. Returns a descriptor or -errno. */
 int caller_open(pid_t pid, const struct procfs_mapping *m);
 
 #endif

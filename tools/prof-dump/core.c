@@ -11,27 +11,27 @@
 #include <unistd.h>
 
 #define HEADERS_AT_ONCE 256
-#define SEGMENTS_MAX 64 /* program headers of a mapped file that are looked at */
-#define NOTE_MAX 4096	/* bytes of a mapped file's notes that are */
+#define SEGMENTS_MAX 64 /* program headers of a mapped file that are read */
+#define NOTE_MAX 4096	/* bytes of a mapped file's notes that are read */
 
 const char *core_verdict_text(int verdict)
 {
 	switch (verdict) {
 	case CORE_NOT_ELF:
 	case CORE_NOT_CORE:
-		return "is no core file";
+		return "is not a core file";
 	case CORE_UNSUPPORTED:
 		return "is not the core of a 64-bit x86 program";
 	case CORE_MALFORMED:
-		return "contradicts itself, or is cut short within its headers";
+		return "is damaged, or truncated within its headers";
 	case CORE_TOO_LARGE:
-		return "has more threads or mappings than can be";
+		return "has too many threads or mappings";
 	default:
-		return "holds no thread's registers";
+		return "has no thread's registers";
 	}
 }
 
-/* 0; CORE_MALFORMED when not all is there; -errno. */
+/* Returns 0; CORE_MALFORMED if not all bytes are there; -errno. */
 static int read_at(int fd, void *to, size_t n, uint64_t offset)
 {
 	size_t have = 0;
@@ -52,10 +52,10 @@ static int read_at(int fd, void *to, size_t n, uint64_t offset)
 	return 0;
 }
 
-/* Room for one more of what is `size` bytes large. */
+/* Makes room for one more item of `size` bytes. */
 static int grow(void **data, size_t count, size_t max, size_t size)
 {
-	/* Full at each power of two. */
+	/* The array is full at each power of two. */
 	if (count & (count - 1) || (count && count < 8))
 		return 0;
 	if (count >= max)
@@ -97,12 +97,12 @@ static int take_thread(struct core *c, struct span note)
 	return 0;
 }
 
-/* Count, page size, count times (start, end, offset in pages), then as many paths. */
+/* NT_FILE: count, page size, count times (start, end, offset in pages), then as many paths. */
 static int take_files(struct core *c, struct span note)
 {
 	uint64_t count, page;
 
-	if (c->files) /* once is enough */
+	if (c->files) /* only the first note counts */
 		return 0;
 	if (!span_read(&note, &count, 8) || !span_read(&note, &page, 8) || count > note.len / 24)
 		return CORE_MALFORMED;
@@ -140,7 +140,7 @@ static void take_auxv(struct core *c, struct span note)
 			c->vdso = pair[1];
 }
 
-/* A note off the front of s. False at the end, and where what is left is none. */
+/* Takes one note off the front of s. Returns false at the end, and if no valid note is left. */
 static bool take_note(struct span *s, Elf64_Nhdr *ret, struct span *ret_name,
 		      struct span *ret_content)
 {
@@ -209,12 +209,12 @@ static int add_range(struct core *c, const Elf64_Phdr *p)
 	return r;
 }
 
-/* One buffer for all segments of notes: the paths of files stay in it. */
+/* The paths of files point into this buffer. */
 static int read_notes(struct core *c, const Elf64_Phdr *p)
 {
 	uint64_t n = p->p_filesz;
 
-	if (c->notes || !n) /* gdb and the kernel write one */
+	if (c->notes || !n) /* gdb and the kernel write only one segment */
 		return 0;
 	if (n > CORE_MAX_NOTES)
 		return CORE_TOO_LARGE;
@@ -272,7 +272,7 @@ static int files_by_start(const void *a, const void *b)
 	return (x->start > y->start) - (x->start < y->start);
 }
 
-/* Sorted, and of what overlaps the lower one: what is searched for is then found in any case. */
+/* Sorts the ranges, and keeps the lower one of overlapping ranges, so that searches work. */
 static void settle(struct core *c)
 {
 	size_t kept = 0;
@@ -402,7 +402,7 @@ int core_read(const struct core *c, void *to, size_t size, uint64_t address)
 	return 0;
 }
 
-/* The build id in the notes at an address. */
+/* Finds the build id in the notes at an address. */
 static size_t find_build_id(const struct core *c, uint64_t address, uint64_t size, uint8_t *ret)
 {
 	uint8_t notes[NOTE_MAX];

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <unistd.h>
 
-#define PROCESS 1 /* there is but one */
+#define PROCESS 1 /* there is only one */
 #define PIECES (2 * JIT_BURST / JIT_PIECE)
 
 void generated_init(struct generated *g)
@@ -42,7 +42,7 @@ static int give(void *ctx, const struct jit_request *rq)
 	return 0;
 }
 
-/* Reads all, piece by piece. */
+/* Reads everything, piece by piece. */
 static int read_files(struct generated *g)
 {
 	int r = jit_init(&g->jit, JIT_MEMORY, give, g);
@@ -54,7 +54,7 @@ static int read_files(struct generated *g)
 	r = JIT_LATER;
 	for (uint64_t i = 0; r == JIT_LATER && i < PIECES; i++)
 		r = jit_settle(&g->jit, PROCESS, 0);
-	/* Of more than it reads at once, what came first holds. */
+	/* If there is more than it reads at once, use the first part. */
 	if (r == JIT_LATER)
 		r = jit_settle(&g->jit, PROCESS, JIT_WAIT_NS);
 	return r < 0 ? r : 0;

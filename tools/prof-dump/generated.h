@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names of code in no file: the perf map and the jitdump of the one process that is dumped. The
- * process wrote both.
+ * Names of generated code, which is in no file. They come from the perf map and the jitdump of the
+ * dumped process, which wrote both.
  */
 #ifndef PROF_DUMP_GENERATED_H
 #define PROF_DUMP_GENERATED_H
@@ -14,15 +14,16 @@ struct generated {
 	int files[JIT_KINDS]; /* enum jit_kind; -1: none */
 	struct jit jit;
 	bool ready, failed;
-	uint64_t time_ns; /* CLOCK_MONOTONIC when threads stood: later code is not meant */
+	uint64_t time_ns; /* CLOCK_MONOTONIC when the threads were stopped; later code is ignored */
 };
 
 void generated_init(struct generated *g);
 void generated_done(struct generated *g);
-/* Takes fd; what was there of that kind goes. kind: of enum jit_kind, or fd is closed. */
+/* Takes fd and closes an earlier file of that kind. kind: enum jit_kind; fd is closed if it is
+ * none. */
 void generated_take(struct generated *g, uint64_t kind, int fd);
-/* The call at an address. The files are read when the first is asked for, up to the ceilings of
- * jit.h. 0; JIT_UNKNOWN; -ENOMEM. */
+/* Finds the call at an address. The first lookup reads the files, up to the ceilings of jit.h.
+ * Returns 0, JIT_UNKNOWN or -ENOMEM. */
 int generated_lookup(struct generated *g, uint64_t address, struct names *ret);
 
 #endif

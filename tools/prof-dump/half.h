@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the two halves of prof-dump say to each other, over a SEQPACKET socket: the half that has
- * the caller's rights, which traces and opens, and the half that has none, which parses, walks and
- * prints.
+ * The messages between the two halves of prof-dump, over a SEQPACKET socket. The half with the
+ * caller's rights traces and opens files. The half without rights parses, walks and prints.
  *
  *   process   MEMORY+fd, GENERATED+fd…, (PIECE…) MAPPING… (+fd), MAPS_END  -->
  *                                              <--  READY: the rows are made
  *   threads stop:      THREAD…, STOPPED        -->
  *                                              <--  WALKED, or AGAIN: mappings are missing
- *   threads go on; after AGAIN all of it once more
+ *   threads continue; after AGAIN everything once more
  *
  *   core      CORE+fd  -->
  *             <--  OPEN path
@@ -17,7 +16,7 @@
  *   then, for names  <--  DEBUG what, of which program
  *             FILE+fd, or error  -->  …
  *
- * What the half without rights says is a stranger's word.
+ * Messages of the half without rights are untrusted.
  */
 #ifndef PROF_DUMP_HALF_H
 #define PROF_DUMP_HALF_H
@@ -26,13 +25,14 @@
 #include <stdint.h>
 
 #define HALF_TEXT 4096 /* bytes of a path, with its NUL */
-#define HALF_ID 64     /* bytes of a build id */
-#define HALF_ROUNDS 3  /* how often a process is stopped, when mappings came meanwhile */
+#define HALF_ID 64     /* of a build id, in bytes */
+#define HALF_ROUNDS 3  /* how often threads are stopped, if mappings change meanwhile */
 
 enum half_kind {
-	HALF_MEMORY = 1, /* the process's memory, as a file to be read by address */
-	HALF_GENERATED,	 /* a file with names of code that it generated */
-	HALF_PIECE, /* start, end and offset of any mapping of the file of the next HALF_MAPPING */
+	HALF_MEMORY = 1, /* the process's memory, readable by address */
+	HALF_GENERATED,	 /* a file with names of code that the process generated */
+	/* Start, end and offset of any mapping of the next HALF_MAPPING's file. */
+	HALF_PIECE,
 	HALF_MAPPING,
 	HALF_MAPS_END,
 	HALF_THREAD,
@@ -43,11 +43,12 @@ enum half_kind {
 	HALF_WALKED,
 	HALF_AGAIN,
 	HALF_OPEN,
-	HALF_DEBUG, /* its text: a name, a NUL, and the program's path */
+	HALF_DEBUG, /* text: a name, a NUL, and the program's path */
 };
 
-/* An executable mapping. Its file comes along as a descriptor, once for each inode that follows
- * another; without one `error` says why, and what is mapped of it came before as HALF_PIECE. */
+/* An executable mapping. Of successive mappings with one inode, the first brings the file's
+ * descriptor. If the file cannot be opened, `error` has the reason, and HALF_PIECE messages before
+ * this one describe the file's pieces in memory. */
 struct half_mapping {
 	uint64_t start, end, offset; /* bytes */
 	uint64_t inode, dev;
@@ -57,20 +58,20 @@ struct half_mapping {
 
 /* A thread's registers. */
 struct half_thread {
-	uint64_t pc, tls;  /* tls: where fs:0 lies; 0: not known */
+	uint64_t pc, tls;  /* tls: address of fs:0; 0: unknown */
 	uint64_t regs[16]; /* by DWARF number */
 	uint32_t tid;
-	uint16_t exact;	  /* pc is not behind a system call instruction */
+	uint16_t exact;	  /* pc is not that of a system call's return */
 	uint16_t partial; /* enum half_partial */
 };
 
 enum half_partial {
 	HALF_WHOLE,
-	HALF_BLOCKED, /* it could not be stopped: pc, rsp and the registers of arguments alone */
-	HALF_RUNNING, /* nor that: nothing is known */
+	HALF_BLOCKED, /* it could not be stopped: only pc, rsp and argument registers are known */
+	HALF_RUNNING, /* not even these are known */
 };
 
-/* A file that helps to name a program's functions. */
+/* A request for a file that helps to name a program's functions. */
 struct half_debug {
 	uint32_t want; /* enum program_want */
 	uint32_t id_len;
@@ -90,10 +91,11 @@ struct half_message {
 	char text[HALF_TEXT];
 };
 
-/* fd: -1, or sent along; borrowed. 0 or -errno. */
+/* fd (borrowed) is sent along; -1: none. Returns 0 or -errno. */
 int half_send(int socket, const struct half_message *m, int fd);
-/* Waits so long at most (-1: for good). *ret_fd: given, or -1; text ends with a NUL. 0; -EPIPE: the
- * other half is gone; -ETIMEDOUT; -EPROTO; -errno. */
+/* Waits up to timeout_ms (-1: forever). *ret_fd: the received descriptor, which the caller owns, or
+ * -1. text ends with a NUL. Returns 0; -EPIPE: the other half is gone; -ETIMEDOUT; -EPROTO;
+ * -errno. */
 int half_receive(int socket, int timeout_ms, struct half_message *ret, int *ret_fd);
 
 #endif

@@ -23,7 +23,7 @@ void image_piece(struct image *i, uint64_t start, uint64_t end, uint64_t offset)
 		i->pieces[i->count++] = (struct image_piece){ start, end, offset };
 }
 
-/* Pages that cannot be read, as those behind the file's end, are left out. */
+/* Copies a piece. Skips pages that cannot be read, such as those past the file's end. */
 static int copy_piece(const struct image_piece *p, space_reader *read, void *ctx, int to)
 {
 	static uint8_t bytes[CHUNK];
@@ -47,7 +47,7 @@ static bool is_address(int64_t tag)
 	return tag == DT_HASH || tag == DT_STRTAB || tag == DT_SYMTAB || tag == DT_GNU_HASH;
 }
 
-/* header: where the file's first byte was. */
+/* Restores the file's addresses in PT_DYNAMIC. header: address of the file's first byte. */
 static void settle_dynamic(int fd, uint64_t header)
 {
 	Elf64_Ehdr e;

@@ -4,12 +4,12 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "runtimes_walk.h" /* made of bpf/runtimes.def: all their walks */
+#include "runtimes_walk.h" /* generated from bpf/runtimes.def: all walks of runtimes */
 
 #define AT_ONCE 1024 /* items that a walk gathers before they are taken from it */
 static_assert(AT_ONCE + 4 <= RUNTIME_MAX_ITEMS, "it never stops for want of room");
 
-/* A runtime's walk over memory: its state is one, as in the kernel. */
+/* A runtime's walk over memory. It has one static state, as in the kernel. */
 struct walker {
 	bool (*begin)(struct walk *w, const struct runtime_config *c, uint64_t base);
 	int (*step)(struct walk *w);
@@ -95,6 +95,6 @@ void items_expect(const struct items *i, struct weave_run *runs, uint32_t run_co
 
 	if (!r)
 		return;
-	w->entry_at = r->entry_at; /* which is in none of w->entries */
+	w->entry_at = r->entry_at; /* which is not in w->entries */
 	weave_pass(i->words, r);
 }

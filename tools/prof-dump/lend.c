@@ -56,7 +56,7 @@ static int open_debug(const struct half_message *m)
 	return fd;
 }
 
-/* fd is taken; negative: it could not be had. */
+/* Takes fd; negative: an errno instead of a file. */
 static int send_file(int socket, int fd)
 {
 	const struct half_message out = { .kind = HALF_FILE, .error = fd < 0 ? fd : 0 };

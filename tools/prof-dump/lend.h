@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files that the half without rights asks for, opened by the half that has the caller's. What it
- * names is a stranger's word, so it is handed ELF files alone; and files with names for a program,
- * which may be any, only where everybody may read them, or the caller owns them.
+ * Lends files: the half with the caller's rights opens files for the half without rights, whose
+ * requests are untrusted. So it lends only ELF files. Other files with names for a program are lent
+ * only if everybody may read them or the caller owns them.
  */
 #ifndef PROF_DUMP_LEND_H
 #define PROF_DUMP_LEND_H
 
-/* Hands over one file with names that the other half asks for. 0; -EPIPE: it is done; -ETIMEDOUT
- * after so long (-1: waits for good); -errno. */
+/* Lends one file with names on the other half's request. Returns 0; -EPIPE: the other half is done;
+ * -ETIMEDOUT after timeout_ms (-1: waits forever); -errno. */
 int lend_debug(int socket, int timeout_ms);
-/* Hands the core over, and then files by their paths below sysroot ("": the caller's own), until
- * the other half is done. 0 or -errno. */
+/* Lends the core, then files by their paths below sysroot ("": the caller's root), until the other
+ * half is done. Returns 0 or -errno. */
 int lend_core(int socket, int core, const char *sysroot);
 
 #endif

@@ -18,10 +18,10 @@
 
 #define MAX_THREADS (1u << 16)
 #define MAX_TID (1u << 22) /* PID_MAX_LIMIT (include/linux/threads.h) */
-#define COMPAT_CS 0x23	   /* the code segment of 32-bit code (arch/x86/include/asm/segment.h) */
-#define SPIN_NS 50000u	   /* before threads that have not stopped yet are slept for, */
-#define WAIT_US 50	   /* so long at once, */
-#define LOOK_NS 5000000u   /* and looked at what they do */
+#define COMPAT_CS 0x23	   /* code segment of 32-bit code (arch/x86/include/asm/segment.h) */
+#define SPIN_NS 50000u	   /* spins this long before it sleeps, */
+#define WAIT_US 50	   /* sleeps this long each time, */
+#define LOOK_NS 5000000u   /* and checks this often whether threads are blocked */
 
 static ssize_t read_proc(pid_t pid, const char *name, char *to, size_t size)
 {
@@ -40,8 +40,8 @@ static ssize_t read_proc(pid_t pid, const char *name, char *to, size_t size)
 	return n < 0 ? -error : n;
 }
 
-/* A field of /proc/PID/status that is a number. The first line holds a name, whose line feeds the
- * kernel escapes. */
+/* Reads a number from /proc/PID/status. The first line has a name, in which the kernel escapes line
+ * feeds. */
 static long status_number(pid_t pid, const char *field)
 {
 	char text[4096];
@@ -72,7 +72,7 @@ static char thread_state(const struct live *l, pid_t tid)
 	return at && at[1] ? at[2] : 'X';
 }
 
-/* One that has not ended, of a process whose first thread has. */
+/* Finds a thread that has not ended, in a process whose first thread has. */
 static pid_t another_thread(const struct live *l)
 {
 	pid_t found = l->pid;
@@ -159,7 +159,7 @@ static void set_seized(struct live *l, pid_t tid, bool is)
 	l->seized[tid / 8] = (uint8_t)(is ? l->seized[tid / 8] | bit : l->seized[tid / 8] & ~bit);
 }
 
-/* 0, also for a thread that has ended; enum live_verdict, -errno. */
+/* Returns 0 (also for a thread that has ended), enum live_verdict or -errno. */
 static int seize(struct live *l, pid_t tid)
 {
 	if (l->count == l->cap) {
@@ -173,7 +173,7 @@ static int seize(struct live *l, pid_t tid)
 	}
 	if (l->count >= MAX_THREADS)
 		return -E2BIG;
-	set_seized(l, tid, true); /* or has ended: not tried again */
+	set_seized(l, tid, true); /* even if it has ended: do not try again */
 	if (ptrace(PTRACE_SEIZE, tid, NULL, NULL) < 0) {
 		if (errno == ESRCH)
 			return 0;
@@ -188,8 +188,8 @@ static int seize(struct live *l, pid_t tid)
 	return 0;
 }
 
-/* Every thread; those that begin meanwhile are found when the folder is read again, and none can
- * begin once all that are known stand. *ret_found: how many were new. */
+/* Seizes every thread. The caller repeats this to find threads created meanwhile. Once all known
+ * threads are stopped, none can be created. *ret_found: the number of new ones. */
 static int seize_all(struct live *l, size_t *ret_found)
 {
 	char path[64];
@@ -240,8 +240,9 @@ static bool is_compat(const struct live_thread *t)
 	return t->state == LIVE_STOPPED && t->registers.pc == UINT64_MAX;
 }
 
-/* A thread that does not stop sleeps in the kernel, mostly: what the kernel says of it then is what
- * it was called with. That is enough for vfork, whose caller waits so for its child. */
+/* Reads the registers of a thread that does not stop: it mostly sleeps in the kernel. /proc then
+ * shows the arguments of its system call. That is enough for vfork, whose caller waits this way for
+ * its child. */
 static void read_blocked(const struct live *l, struct live_thread *t)
 {
 	char name[64], text[512];
@@ -270,7 +271,7 @@ static void read_blocked(const struct live *l, struct live_thread *t)
 	h->partial = HALF_BLOCKED;
 }
 
-/* Whether t stands now. */
+/* Whether t is stopped now. */
 static bool has_stopped(struct live_thread *t)
 {
 	int status;
@@ -283,12 +284,12 @@ static bool has_stopped(struct live_thread *t)
 		return true;
 	}
 	t->state = LIVE_STOPPED;
-	/* It may have stopped for a signal instead, which it must not lose. */
+	/* It may have stopped for a signal instead, which must not get lost. */
 	t->signal = status >> 16 ? 0 : WSTOPSIG(status);
 	return true;
 }
 
-/* How long the next one is waited for to stop: where others stand, as short as can be. */
+/* How long to wait for the next thread. Shortest while other threads are stopped. */
 static uint64_t patience_ns(const struct live *l, bool blocked)
 {
 	if (l->first_ns)
@@ -296,7 +297,7 @@ static uint64_t patience_ns(const struct live *l, bool blocked)
 	return blocked ? LIVE_PATIENCE_BLOCKED_ALONE_NS : LIVE_PATIENCE_ALONE_NS;
 }
 
-/* Waits for [from, count) to stop. */
+/* Waits for the threads in [from, count) to stop. */
 static void wait_all(struct live *l, size_t from)
 {
 	uint64_t began = clock_mono_ns(), now = began, last = began,
@@ -322,14 +323,15 @@ static void wait_all(struct live *l, size_t from)
 				l->first_ns = last;
 		}
 		now = clock_mono_ns();
-		/* What sleeps now may wake and stop: it is looked at again at the end. */
+		/* A sleeping thread may still wake up and stop. live_stop looks at it again at the
+		 * end. */
 		if (!missing || now - last > patience_ns(l, looks && blocked == missing))
 			return;
 		if (looks)
 			look = now + LOOK_NS;
 		if (now - began < SPIN_NS)
 			sched_yield();
-		else /* so that those whose turn it is have half of this cpu */
+		else /* leave half of this cpu to threads waiting for it */
 			usleep(WAIT_US + (useconds_t)((now - turn) / 1000));
 	}
 }
@@ -343,7 +345,7 @@ int live_stop(struct live *l, bool all)
 	do {
 		from = l->count;
 		r = all ? seize_all(l, &found) : is_seized(l, l->pid) ? 0 : seize(l, l->pid);
-		/* All of them are traced before the first one stops. */
+		/* All threads are traced before the first one stops. */
 		for (size_t i = from; i < l->count; i++)
 			(void)ptrace(PTRACE_INTERRUPT, l->threads[i].tid, NULL, NULL);
 		wait_all(l, from);

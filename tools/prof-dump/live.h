@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A live process, as ptrace gives it: seen to be one that can be dumped, its threads stopped
- * together, their registers read, and let go. Nothing is parsed here but what the kernel writes.
+ * A live process under ptrace. This checks that it can be dumped, stops its threads together, reads
+ * their registers, and lets them continue. It parses only text that the kernel writes.
  *
  * Source: ptrace(2), PTRACE_SEIZE; proc(5).
  */
@@ -14,8 +14,8 @@
 #include <sys/types.h>
 #include "tools/prof-dump/half.h"
 
-/* How long the next thread is waited for to stop, where others stand meanwhile: in an
- * uninterruptible sleep, and otherwise; and the same where none does. */
+/* How long to wait for the next thread to stop. BLOCKED: it is in an uninterruptible sleep. ALONE:
+ * no other thread is stopped yet, so the wait delays nobody. */
 #define LIVE_PATIENCE_BLOCKED_NS 2000000u
 #define LIVE_PATIENCE_NS 200000000u
 #define LIVE_PATIENCE_BLOCKED_ALONE_NS 50000000u
@@ -23,9 +23,9 @@
 
 enum live_verdict {
 	LIVE_NO_PROCESS = 1,
-	LIVE_THREAD, /* not the first thread of its process: `other` is */
+	LIVE_THREAD, /* not the first thread of its process, which is `other` */
 	LIVE_KERNEL,
-	LIVE_ENDED,  /* it has ended, and waits for its parent, or its first thread has */
+	LIVE_ENDED,  /* it has ended and waits for its parent, or its first thread has ended */
 	LIVE_TRACED, /* by `other` */
 	LIVE_DENIED,
 	LIVE_COMPAT,
@@ -35,36 +35,36 @@ enum live_verdict {
 struct live_thread {
 	pid_t tid;
 	enum { LIVE_SEIZED, LIVE_STOPPED, LIVE_GONE } state;
-	int signal; /* that it was about to take, and gets when it goes on */
+	int signal; /* the signal it was about to get; it gets it when it continues */
 	struct half_thread registers;
 };
 
 struct live {
 	pid_t pid, other;
-	pid_t alive; /* the first thread, or another where that has ended: whose /proc says more */
+	pid_t alive; /* the first thread, or another if that has ended; for reading /proc */
 	uint64_t start_ns;
 	uint32_t uid;
 	struct live_thread *threads;
 	size_t count, cap;
 	uint8_t *seized;     /* a bit for each thread id */
-	uint64_t first_ns;   /* since when the first of them stands; 0: none does */
-	uint64_t stopped_ns; /* how long threads stood still, the last time */
-	size_t stopped;	     /* and how many */
+	uint64_t first_ns;   /* when the first of them stopped; 0: none is stopped */
+	uint64_t stopped_ns; /* how long the threads stood still, the last time */
+	size_t stopped;	     /* how many */
 };
 
-/* Is pid a process that can be dumped, as far as can be known before it is tried? 0, enum
- * live_verdict, -errno. */
+/* Checks whether pid can be dumped, as far as this is known before trying. Returns 0, enum
+ * live_verdict or -errno. */
 int live_open(pid_t pid, struct live *ret);
 void live_close(struct live *l);
-/* Its memory, to be read by address; it stays readable when rights are dropped. A descriptor, or
+/* Opens its memory, readable by address, also after rights are dropped. Returns a descriptor or
  * -errno. */
 int live_memory(const struct live *l);
-/* Stops the first thread, or all of them, and reads their registers. 0, LIVE_DENIED, LIVE_TRACED,
- * LIVE_ENDED, LIVE_COMPAT, -errno; whatever was stopped then stands until live_resume. */
+/* Stops the first thread, or all, and reads their registers. Returns 0, LIVE_DENIED, LIVE_TRACED,
+ * LIVE_ENDED, LIVE_COMPAT or -errno. Threads that it stopped stay so until live_resume. */
 int live_stop(struct live *l, bool all);
-/* Lets all go on that stand. */
+/* Lets all stopped threads continue. */
 void live_resume(struct live *l);
-/* Lets those go on that have stopped since. False once there is none left that may. */
+/* Lets threads continue that stopped late. Returns false when none is left that may stop. */
 bool live_late(struct live *l);
 
 #endif

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * prof-dump: the stacks of a live process or of a core file, by the walker that BPF runs.
+ * prof-dump prints the stacks of a live process or a core file, with the walker that BPF runs.
  *
- * Two processes of one binary. The first has its caller's rights and parses nothing but what the
- * kernel writes: it opens files, stops threads, reads their registers. The second, made by an exec
- * of the same file, has entered a sandbox before it reads its first byte: it makes rows, walks the
- * memory through a descriptor while the threads stand, and prints names when they go on.
+ * It consists of two processes of one binary:
+ * - The first has the caller's rights. It opens files, stops threads and reads their registers. It
+ *   parses only text that the kernel writes.
+ * - The second is started by an exec of the same file, and enters a sandbox before it reads its
+ *   first byte. It makes rows, walks the memory through a descriptor while the threads are stopped,
+ *   and prints names after they continue.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -62,7 +64,7 @@ static const char usage[] =
 	"\n"
 	"A number means a process; write ./NUMBER for a core file of that name.\n";
 
-/* The number, where all of s is one; 0: it is none; -1: it is no process's. */
+/* The number, if all of s is one; 0: it is none; -1: no process can have it. */
 static long number(const char *s)
 {
 	char *end;
@@ -152,10 +154,10 @@ static int run_walker(const struct options *o)
 	socklen_t n = sizeof(type);
 
 	if (getsockopt(HALF_FD, SOL_SOCKET, SO_TYPE, &type, &n) < 0 || type != SOCK_SEQPACKET)
-		return cmdline_refuse_all("--half: is for prof-dump's own use");
+		return cmdline_refuse_all("--half: only for prof-dump's own use");
 	struct cell cell = { .makes = true };
 
-	/* In a user namespace there would be nobody but us to become. */
+	/* A user namespace would have no other user to change to. */
 	cell_prepare(&cell, NULL, !box.change_ids);
 	int r = sandbox_enter(&box, &step);
 
@@ -168,15 +170,15 @@ static int run_walker(const struct options *o)
 	if (!r)
 		r = cell_seal(&cell);
 	if (r) {
-		log_error("cannot be confined: %s", strerror(-r));
+		log_error("cannot confine itself: %s", strerror(-r));
 		return EXITS_FAILED;
 	}
 	return walker_run(HALF_FD, &w);
 }
 
-/* --- the half that has them --- */
+/* --- the half with the caller's rights --- */
 
-/* Descriptors that this one was started with do not go on to the other half. */
+/* The other half does not inherit the descriptors that this one was started with. */
 static int start_walker(char **argv, int argc, pid_t *ret_pid, int *ret_socket)
 {
 	const char *const first[] = { "prof-dump", "--half" };
@@ -224,18 +226,19 @@ static void say_denied(const struct live *l)
 	int scope = ptrace_scope();
 
 	if (geteuid() != l->uid && geteuid() != 0)
-		log_error("%d: belongs to user %u: run as that user, or as root", l->pid, l->uid);
+		log_error("%d: belongs to user %u; run prof-dump as that user or as root", l->pid,
+			  l->uid);
 	else if (scope == 3)
 		log_error(
-			"%d: tracing is forbidden to all (kernel.yama.ptrace_scope is 3 until the next boot)",
+			"%d: cannot be traced: kernel.yama.ptrace_scope is 3; only a reboot resets it",
 			l->pid);
 	else if (scope)
 		log_error(
-			"%d: kernel.yama.ptrace_scope is %d, which forbids it to you: run as root, or set it to 0",
+			"%d: cannot be traced: kernel.yama.ptrace_scope is %d; run as root, or set it to 0",
 			l->pid, scope);
 	else
 		log_error(
-			"%d: may not be traced (it has, or had, other rights than you): run as root%s",
+			"%d: cannot be traced: it has, or had, other rights than you; run as root%s",
 			l->pid, geteuid() ? "" : ", with the capability SYS_PTRACE");
 }
 
@@ -243,56 +246,54 @@ static void say(const struct live *l, bool all, int r)
 {
 	switch (r) {
 	case LIVE_NO_PROCESS:
-		log_error("%d: there is no such process (see ps -e; a core file is ./%d)", l->pid,
+		log_error("%d: no such process; see `ps -e`, or write ./%d for a core file", l->pid,
 			  l->pid);
 		break;
 	case LIVE_THREAD:
-		log_error("%d: is a thread of process %d: give that, and --all-threads", l->pid,
-			  l->other);
+		log_error("%d: is a thread of process %d; dump that process with --all-threads",
+			  l->pid, l->other);
 		break;
 	case LIVE_KERNEL:
-		log_error("%d: is a kernel thread, which has no user stack (see /proc/%d/stack)",
+		log_error("%d: is a kernel thread, which has no user stack; see /proc/%d/stack",
 			  l->pid, l->pid);
 		break;
 	case LIVE_ENDED:
 		log_error(
 			all || l->alive == l->pid
-				? "%d: has ended, and has no stack any more"
-				: "%d: its first thread has ended: give --all-threads for the others",
+				? "%d: has ended and has no stacks"
+				: "%d: its first thread has ended; use --all-threads for the others",
 			l->pid);
 		break;
 	case LIVE_TRACED:
-		log_error("%d: is traced by process %d already: end that first", l->pid, l->other);
+		log_error("%d: is traced by process %d; end that one first", l->pid, l->other);
 		break;
 	case LIVE_DENIED:
 		say_denied(l);
 		break;
 	case LIVE_COMPAT:
-		log_error(
-			"%d: is a 32-bit process; only 64-bit ones can be dumped (gdb takes both)",
-			l->pid);
+		log_error("%d: is a 32-bit process, which prof-dump cannot dump; use gdb", l->pid);
 		break;
 	case LIVE_SELF:
-		log_error("%d: is this very program: give another process", l->pid);
+		log_error("%d: is prof-dump itself; give another process", l->pid);
 		break;
 	case -ETIMEDOUT:
 		log_error(
-			"%d: its stacks were not walked within %d s, so that it was let go on: try again when the machine has time",
+			"%d: the walk of its stacks took more than %d s and was given up; try again when the machine is less busy",
 			l->pid, CALLER_PATIENCE_MS / 1000);
 		break;
 	case -ESRCH:
 	case -ENOENT:
 		log_error("%d: ended before it was dumped", l->pid);
 		break;
-	case -EPIPE: /* the other half has said why */
+	case -EPIPE: /* the other half has logged the reason */
 		break;
 	default:
 		log_error("%d: cannot be dumped: %s", l->pid, strerror(r < 0 ? -r : EPROTO));
 	}
 }
 
-/* Serves the other half until it ends (socket, taken; -1: it wants nothing more), and meanwhile
- * lets threads go on that stop only now. Its exit status. */
+/* Serves the other half until it ends, and lets late-stopping threads continue meanwhile. Takes
+ * socket; -1: the other half wants nothing more. Returns its exit status. */
 static int finish(pid_t walker, int socket, struct live *late)
 {
 	int status, r = 0;
@@ -313,9 +314,9 @@ static int finish(pid_t walker, int socket, struct live *late)
 			;
 	if (WIFEXITED(status))
 		return WEXITSTATUS(status);
-	if (WTERMSIG(status) == SIGPIPE) /* who reads has enough */
+	if (WTERMSIG(status) == SIGPIPE) /* the reader has closed the pipe */
 		return EXITS_FAILED;
-	log_error("the half that reads files ended by signal %d (%s): report it, with the file",
+	log_error("the half that reads files ended by signal %d (%s); report this, with the file",
 		  WTERMSIG(status), strsignal(WTERMSIG(status)));
 	return EXITS_FAILED;
 }
@@ -344,7 +345,7 @@ static int dump_process(const struct options *o, int argc, char **argv)
 		say(&l, o->all, r);
 	else if (l.count)
 		log_warning(
-			"%d: thread %d%s did not stop, since it sleeps in the kernel: walked as far as the kernel shows its registers",
+			"%d: thread %d%s did not stop, since it sleeps in the kernel; walked with the registers that the kernel shows",
 			pid, l.threads[0].tid, l.count > 1 ? ", and others," : "");
 	if (!r)
 		log_info("%d: %zu threads stood still for %llu us", pid, l.stopped,
@@ -362,12 +363,12 @@ static int dump_core(const struct options *o, int argc, char **argv)
 	int socket, fd = open(o->what, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 
 	if (fd < 0 || fstat(fd, &st) < 0) {
-		log_error("%s: %s; give the path of a core, or the number of a process", o->what,
+		log_error("%s: %s; give the path of a core file or a process id", o->what,
 			  strerror(errno));
 		return EXITS_FAILED;
 	}
 	if (!S_ISREG(st.st_mode)) {
-		log_error("%s: is no regular file; give the path of a core", o->what);
+		log_error("%s: is not a regular file; give the path of a core file", o->what);
 		close(fd);
 		return EXITS_FAILED;
 	}

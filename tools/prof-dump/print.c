@@ -13,7 +13,7 @@
 #include "tools/prof-dump/runtimes.h"
 #include "common/names/program/program.h"
 
-#define FLUSH 65536 /* bytes of lines held back at most */
+#define FLUSH 65536 /* most bytes of lines held back */
 
 int printer_init(struct printer *p, const struct space *s, int socket, bool names, bool inlined)
 {
@@ -44,7 +44,7 @@ void printer_done(struct printer *p)
 	*p = (struct printer){ 0 };
 }
 
-/* Those that are not asked for go, when together they take too much. */
+/* Closes programs other than `keep` when all together use too much memory. */
 static void trim(struct printer *p, uint32_t keep)
 {
 	uint64_t bytes = 0;
@@ -60,7 +60,7 @@ static void trim(struct printer *p, uint32_t keep)
 	}
 }
 
-/* A descriptor or -1. */
+/* Asks the other half for a file. Returns a descriptor or -1. */
 static int ask(const struct printer *p, enum program_want want, struct span id, const char *name,
 	       const char *path)
 {
@@ -95,7 +95,7 @@ static void complete(struct printer *p, struct program *program, const char *pat
 	}
 }
 
-/* NULL where a file has no names to give. */
+/* Returns NULL if the file has no names. */
 static struct program *program_of(struct printer *p, uint32_t file)
 {
 	const struct space_file *f = &p->space->files[file];
@@ -128,7 +128,7 @@ static int put_source(struct buf *b, struct str source, uint64_t line)
 	if (r)
 		return r;
 	b->len += 3 * blanks;
-	/* Backwards, each blank becoming \x20. */
+	/* Backwards, so that it works in place: each blank becomes \x20. */
 	for (size_t to = b->len, i = to - 3 * blanks; blanks && i-- > from;) {
 		if (b->data[i] == ' ') {
 			to -= 4;
@@ -140,13 +140,13 @@ static int put_source(struct buf *b, struct str source, uint64_t line)
 	return line ? buf_printf(b, ":%" PRIu64, line) : 0;
 }
 
-/* A frame of which nothing is known but where it is. */
+/* Appends a frame that has no name. */
 static int put_unnamed(struct buf *b, const char *path, uint64_t address)
 {
 	const char *slash = strrchr(path, '/');
 	struct str name = str_from(slash && slash[1] ? slash + 1 : path);
 
-	/* [vdso] is in brackets already. */
+	/* [vdso] has brackets already. */
 	if (name.len > 2 && name.data[0] == '[' && name.data[name.len - 1] == ']')
 		name = (struct str){ .data = name.data + 1, .len = name.len - 2 };
 	int r = buf_append(b, "[", 1);
@@ -161,11 +161,11 @@ static int put_head(struct buf *b, uint64_t *number, uint64_t pc)
 	return buf_printf(b, "%" PRIu64 " 0x%016" PRIx64, (*number)++, pc);
 }
 
-/* The lines of one frame: the calls inlined there first, each with the frame's address. */
+/* Appends the lines of one frame. Inlined calls come first, each with the frame's address. */
 static int put_frame(struct printer *p, const struct stack_frame *f, uint64_t *number)
 {
 	struct buf *b = &p->line;
-	/* A return address may be the first of the next function. */
+	/* A return address may be the first byte of the next function. */
 	uint64_t pc = f->exact ? f->pc : f->pc - 1;
 	const struct space_mapping *m = space_at(p->space, pc);
 	struct program *program = NULL;
@@ -192,7 +192,7 @@ static int put_frame(struct printer *p, const struct stack_frame *f, uint64_t *n
 		if (found)
 			p->calls->count = 0;
 	}
-	/* What is mapped of a file that is no program is code that was generated into it. */
+	/* Code in a mapped file that is no program was generated into it. */
 	r = !program && p->generated ? generated_lookup(p->generated, pc, p->calls) : 0;
 	if (r > 0)
 		r = 0;
@@ -249,12 +249,12 @@ static int flush(struct printer *p, FILE *to)
 	return 0;
 }
 
-/* Which frames are left out: objects of a runtime's own, and frames of its loop that stand for the
- * interpreted frame behind them. 0, -ENOMEM. */
+/* Decides which frames to hide: objects of a runtime itself, and native frames of its loop that run
+ * the interpreted frame behind them. Returns 0 or -ENOMEM. */
 static int choose(struct printer *p, const struct stack *s, bool *hidden)
 {
 	struct runtimes_name name;
-	bool interpreted = false; /* what is shown behind, but for frames of a loop */
+	bool interpreted = false; /* the nearest shown frame behind, without loop frames */
 
 	for (uint32_t i = s->count; i-- > 0;) {
 		const struct stack_frame *f = &s->frames[i];

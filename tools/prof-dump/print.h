@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stacks as text, with the names of their functions. */
+/* Prints stacks as text, with the names of their functions. */
 #ifndef PROF_DUMP_PRINT_H
 #define PROF_DUMP_PRINT_H
 
@@ -7,9 +7,9 @@
 #include "common/base/buf.h"
 #include "tools/prof-dump/space.h"
 
-#define PRINT_DWARF (1ull << 30) /* bytes of DWARF of one file that are unpacked at most */
-#define PRINT_MEMORY \
-	(3ull << 29) /* of all programs together, before those not at hand are closed */
+#define PRINT_DWARF (1ull << 30) /* bytes of DWARF decompressed from one file, at most */
+/* Bytes of all programs together; beyond that, those not in use are closed. */
+#define PRINT_MEMORY (3ull << 29)
 
 struct generated;
 struct names;
@@ -18,10 +18,10 @@ struct runtimes;
 
 struct printer {
 	const struct space *space;   /* borrowed */
-	int socket;		     /* to the other half, which opens what names a program */
-	struct generated *generated; /* borrowed; NULL: no code is named that is in no file */
+	int socket;		     /* to the other half, which opens files with names */
+	struct generated *generated; /* borrowed; NULL: generated code gets no names */
 	bool names, inlined;	     /* wanted */
-	bool interpreter;	     /* wanted: the native frames of an interpreter's loop */
+	bool interpreter;	     /* wanted: also the native frames of an interpreter's loop */
 	struct program **programs;   /* by number of file */
 	bool *tried;
 	struct names *calls;
@@ -30,11 +30,11 @@ struct printer {
 	uint32_t files;
 };
 
-/* socket: borrowed. names: false prints addresses alone. 0, -ENOMEM. */
+/* socket: borrowed. names: false prints only addresses. Returns 0 or -ENOMEM. */
 int printer_init(struct printer *p, const struct space *s, int socket, bool names, bool inlined);
 void printer_done(struct printer *p);
-/* Appends the lines of one stack to `to`. Names and paths are escaped for a terminal; blanks of a
- * path too, so that it is one word. 0, -ENOMEM, -EIO when it cannot be written. */
+/* Appends the lines of one stack to `to`. Escapes names and paths for a terminal, and also blanks
+ * of paths, so that each path is one word. Returns 0, -ENOMEM, or -EIO if it cannot write. */
 int printer_stack(struct printer *p, const struct stack *s, FILE *to);
 
 #endif

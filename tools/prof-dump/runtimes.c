@@ -10,15 +10,15 @@
 #include "common/base/log.h"
 #include "common/names/elf/symfile.h"
 
-#define CACHE 64 /* objects, each where its key leads */
+#define CACHE 64 /* objects, direct mapped */
 #define PAGE 4096u
-#define MAX_ROUNDS 6 /* of reading memory, for one object */
+#define MAX_ROUNDS 6 /* of reading memory for one object */
 #define LABEL 64
 
 struct cached {
 	uint64_t address, check;
 	const struct runtime_build *build; /* NULL: empty */
-	char label[LABEL];		   /* "": the object is there */
+	char label[LABEL];		   /* "": the object was found */
 	struct runtime_object object;
 };
 
@@ -44,7 +44,7 @@ int runtimes_describe(struct tables *t, struct space_file *f)
 	r = b ? runtime_describe(s, b) : -ENOMEM;
 	symfile_free(s);
 	if (!r && !b->known)
-		log_warning("%s: is %s, which is not known: its frames are shown as native ones",
+		log_warning("%s: is %s, an unknown version; showing its frames as native ones",
 			    f->path, b->name);
 	if (!r && b->known)
 		r = tables_file_runtime(t, f->slot, &b->config);
@@ -77,7 +77,7 @@ void runtimes_free(struct runtimes *r)
 	free(r);
 }
 
-/* As much of a piece as there is. How many bytes. */
+/* Reads as much of a piece as possible. Returns the number of bytes. */
 static uint32_t read_piece(const struct space *s, const struct object_memory_piece *p, uint8_t *to)
 {
 	uint32_t n = 0;
@@ -166,7 +166,7 @@ int runtimes_lookup(struct runtimes *r, uint32_t file, uint64_t address, uint64_
 	*ret = (struct runtimes_name){
 		.name = { .data = o->name.bytes, .len = o->name.len },
 		.source = { .data = o->source.bytes, .len = o->source.len },
-		/* Before its first instruction it is on its first line. */
+		/* Before its first instruction, a frame is on the function's first line. */
 		.line = position == RUNTIME_POSITION_MASK
 				? o->start_line
 				: runtime_line((const struct runtime_line *)o->lines.data, count,

@@ -12,7 +12,7 @@
 #include "tools/prof-dump/interpreted.h"
 
 #define MAX_IMAGE (1u << 20)
-#define CHUNK 256 /* rows handed over at once */
+#define CHUNK 256 /* rows added at once */
 
 const struct env *env_current;
 
@@ -47,7 +47,7 @@ uint32_t space_find(const struct space *s, uint64_t dev, uint64_t inode)
 	return SPACE_NO_FILE;
 }
 
-/* Room for one more of what is `size` bytes large. */
+/* Makes room for one more item of `size` bytes. */
 static int grow(void **data, uint32_t count, uint32_t *cap, uint32_t max, size_t size)
 {
 	if (count < *cap)
@@ -64,7 +64,7 @@ static int grow(void **data, uint32_t count, uint32_t *cap, uint32_t max, size_t
 	return 0;
 }
 
-/* Rows that cannot be had are none: the walker then follows frame pointers. */
+/* Makes rows. If this fails, there are none, and the walker falls back to frame pointers. */
 static void load_rows(struct tables *t, uint16_t slot, int fd)
 {
 	struct rows rows;
@@ -219,7 +219,7 @@ int space_image(const struct space *s, uint64_t start, uint64_t end)
 	return fd;
 }
 
-/* What a walk gathers. */
+/* The frames that a walk gathers. */
 struct gathered {
 	uint64_t *pcs, *words; /* of native frames */
 	uint32_t count, cap;
@@ -253,7 +253,7 @@ static int walk_interpreted(const struct space *s, struct walk *w, struct items 
 	uint32_t found[PROCESS_RUNTIMES_MAX], count = 0;
 	int r = 0;
 
-	/* Of each file the first mapping says where it lies. */
+	/* The first mapping of each file gives its place. */
 	for (uint32_t i = 0; !r && i < s->mapping_count && count < PROCESS_RUNTIMES_MAX; i++) {
 		const struct space_mapping *m = &s->mappings[i];
 		bool again = m->file == SPACE_NO_FILE || !s->files[m->file].build;
@@ -284,7 +284,7 @@ static uint32_t file_in_slot(const struct space *s, uint16_t slot)
 	return SPACE_NO_FILE;
 }
 
-/* Native and interpreted frames in their order. */
+/* Merges native and interpreted frames in their order. */
 static int put_together(const struct space *s, const struct gathered *g, struct stack *st)
 {
 	const struct weave_config c = { .runtime = runtime_of, .ctx = s->tables };
@@ -351,7 +351,7 @@ int stack_walk(struct space *s, const struct half_thread *t, struct stack *ret)
 		w.reason = WALK_NO_REGISTERS;
 	}
 	while (!r && !stop) {
-		/* The kernel's ceiling is what one of its samples has room for. */
+		/* The kernel's ceiling is the room of one sample. Here the walk continues. */
 		if (w.count == SAMPLE_MAX_USER - 1)
 			w.count = 0;
 		uint64_t pc = w.pc;

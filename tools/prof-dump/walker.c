@@ -30,7 +30,7 @@ struct walker {
 	struct tables *tables;
 	struct space space;
 	struct generated generated;
-	struct image image; /* of a file that cannot be had */
+	struct image image; /* of a file that cannot be opened */
 	struct half_thread *threads;
 	struct stack *stacks;
 	uint32_t thread_count, thread_cap, stack_count;
@@ -48,7 +48,7 @@ static long read_memory(void *ctx, void *dst, uint32_t size, uint64_t addr)
 	return pread(w->memory, dst, size, (off_t)addr) == (ssize_t)size ? 0 : -EFAULT;
 }
 
-/* Code is in the files, mostly, and not in the core. */
+/* A core has mostly no code: it is in the files. */
 static long read_core(void *ctx, void *dst, uint32_t size, uint64_t addr)
 {
 	const struct walker *w = ctx;
@@ -94,7 +94,7 @@ static void drop_stacks(struct walker *w)
 	w->stack_count = 0;
 }
 
-/* Looks for runtimes in what files are new. Without names there is no use for them. */
+/* Searches new files for runtimes, unless names are off. */
 static int ready(struct walker *w)
 {
 	int r = 0;
@@ -104,7 +104,7 @@ static int ready(struct walker *w)
 	return r ? r : space_ready(&w->space);
 }
 
-/* *ret_missing: a stack led to where nothing is mapped. */
+/* *ret_missing: a stack led to an address without a mapping. */
 static int walk_all(struct walker *w, bool *ret_missing)
 {
 	*ret_missing = false;
@@ -170,7 +170,7 @@ static int take_mapping(struct walker *w, const struct half_message *m, int fd)
 				fd = image_make(&w->image, read_memory, w);
 			if (m->error && fd < 0)
 				log_warning(
-					"%s: cannot be opened: %s; its frames are found by frame pointer, and have no names",
+					"%s: cannot be opened: %s; using frame pointers, and no names, for its frames",
 					m->text, strerror(-m->error));
 			r = space_add(&w->space, fd < 0 ? -1 : fd, at->dev, at->inode, m->text,
 				      &file);
@@ -182,7 +182,8 @@ static int take_mapping(struct walker *w, const struct half_message *m, int fd)
 		close(fd);
 	if (!r)
 		r = space_map(&w->space, at->start, at->end, at->offset, file);
-	/* What is over a ceiling is walked by frame pointer, or ends a stack that says so. */
+	/* Beyond a ceiling the walker falls back to frame pointers, or ends the stack with a
+	 * reason. */
 	return r < 0 ? r : 0;
 }
 
@@ -193,7 +194,8 @@ static int answer(struct walker *w, enum half_kind kind)
 	return half_send(w->socket, &out, -1);
 }
 
-/* Until the threads have been walked for good. 1: the other half has ended, and said why. */
+/* Serves until the threads are walked. Returns 1 if the other half has ended, after it has logged
+ * why. */
 static int serve_process(struct walker *w)
 {
 	static struct half_message in;
@@ -247,7 +249,7 @@ static int serve_process(struct walker *w)
 
 /* --- a core --- */
 
-/* Is it the file that was mapped at `f`? By the build id, where the core has it. */
+/* Whether fd is the file that was mapped at `f`, by the build id if the core has it. */
 static bool is_mapped(struct walker *w, const struct core_file *f, int fd)
 {
 	uint8_t id[CORE_BUILD_ID];
@@ -260,7 +262,7 @@ static bool is_mapped(struct walker *w, const struct core_file *f, int fd)
 		    file.st_mtim.tv_sec > core.st_mtim.tv_sec) {
 			w->warned_age = true;
 			log_warning(
-				"%s: is younger than the core, which does not say what it was: frames of it may be wrong",
+				"%s: is newer than the core, which has no build id of it; its frames may be wrong",
 				f->path);
 		}
 		return true;
@@ -279,7 +281,7 @@ static bool is_mapped(struct walker *w, const struct core_file *f, int fd)
 	return same;
 }
 
-/* Asks for the file at a path. A descriptor or -errno. */
+/* Asks for the file at a path. Returns a descriptor or -errno. */
 static int ask(struct walker *w, const char *path)
 {
 	static struct half_message m;
@@ -301,7 +303,8 @@ static int ask(struct walker *w, const char *path)
 	return fd >= 0 ? fd : m.error < 0 ? m.error : -EPROTO;
 }
 
-/* What the core has of a file, where that is all of its code. A descriptor or negative. */
+/* Makes a file from the core, if the core has all of its code. Returns a descriptor or a negative
+ * number. */
 static int core_image(struct walker *w, const struct core_file *first)
 {
 	const struct core *c = w->core;
@@ -323,7 +326,8 @@ static int core_image(struct walker *w, const struct core_file *first)
 	return code ? image_make(&w->image, read_core, w) : -ENODATA;
 }
 
-/* The number of the file at a path, asked for once. `first` is where its first byte is mapped. */
+/* Finds the number of the file at a path, and asks for it once. `first` is where its first byte is
+ * mapped. */
 static int core_file_number(struct walker *w, const struct core_file *f, uint32_t *ret)
 {
 	const struct core_file *first = f;
@@ -334,7 +338,7 @@ static int core_file_number(struct walker *w, const struct core_file *f, uint32_
 			return 0;
 		}
 	}
-	/* Its lowest mapping stands before the others. */
+	/* Its lowest mapping comes before the others. */
 	while (first > w->core->files && strcmp(first[-1].path, f->path) == 0)
 		first--;
 	int fd = ask(w, f->path), image = -1;
@@ -348,15 +352,15 @@ static int core_file_number(struct walker *w, const struct core_file *f, uint32_
 			close(fd);
 		fd = image;
 	} else if (fd < 0) {
-		/* What is no program has no frames. */
+		/* A file that is no program has no frames. */
 		if (fd != -ENOEXEC)
 			log_warning(
-				"%s: cannot be opened: %s; its frames are found by frame pointer, and have no names (see --sysroot)",
+				"%s: cannot be opened: %s; using frame pointers, and no names, for its frames; see --sysroot",
 				f->path, strerror(-fd));
 		fd = -1;
 	} else if (!same) {
 		log_warning(
-			"%s: is not the file that the core speaks of (another build id): not used (see --sysroot)",
+			"%s: is not the file that the core mapped: build ids differ; not used; see --sysroot",
 			f->path);
 		close(fd);
 		fd = -1;
@@ -364,7 +368,7 @@ static int core_file_number(struct walker *w, const struct core_file *f, uint32_
 	return space_add(&w->space, fd, 1, w->space.file_count + 1u, f->path, ret);
 }
 
-/* The executable part [start, end) of a core: of a file, of the vDSO, or of neither. */
+/* Adds the executable part [start, end) of a core: of a file, of the vDSO, or of neither. */
 static int map_core(struct walker *w, uint64_t start, uint64_t end)
 {
 	const struct core_file *f = core_file_at(w->core, start);
@@ -394,7 +398,7 @@ static int load_core(struct walker *w)
 	for (size_t i = 0; !r && i < c->range_count; i++)
 		if (c->ranges[i].executable)
 			r = map_core(w, c->ranges[i].start, c->ranges[i].end);
-	/* Of files that no range speaks of it is not known whether they were executable. */
+	/* If no range covers a file, it is unknown whether the file was executable. */
 	for (size_t i = 0; !r && i < c->file_count; i++)
 		if (!core_range_at(c, c->files[i].start))
 			r = map_core(w, c->files[i].start, c->files[i].end);
@@ -410,7 +414,7 @@ static int serve_core(struct walker *w)
 	if (!r)
 		r = in.kind == HALF_CORE && fd >= 0 ? core_open(fd, &w->core) : -EPROTO;
 	if (r > 0) {
-		log_error("%s: %s; give the path of a core, or the number of a process", w->o->core,
+		log_error("%s: %s; give the path of a core file or a process id", w->o->core,
 			  core_verdict_text(r));
 		return 1;
 	}
@@ -418,7 +422,7 @@ static int serve_core(struct walker *w)
 		return r;
 	if (w->core->wanted_size > w->core->size)
 		log_warning(
-			"%s: is cut short: %llu of %llu bytes are there; stacks may end early (see ulimit -c, and room on the disk)",
+			"%s: is truncated: it has %llu of %llu bytes; stacks may end early; see `ulimit -c` and free disk space",
 			w->o->core, (unsigned long long)w->core->size,
 			(unsigned long long)w->core->wanted_size);
 	r = load_core(w);
