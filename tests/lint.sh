@@ -75,16 +75,16 @@ for t in "$@"; do
 	done
 done
 
-# A fuzz target needs inputs to be replayed, and a line in the table of what reads foreign bytes.
+# A fuzz target needs inputs to replay, and a line in the list of readers of foreign bytes.
 targets=$(git ls-files 'tests/fuzz/*/*.c')
 for f in $targets; do
 	noun=$(basename "$f" .c)
 	[ -n "$(git ls-files "tests/fuzz/corpus/$noun/")" ] ||
 		fail "$f: has no corpus in tests/fuzz/corpus/$noun"
-	grep -q "^| \`$noun\` |" tests/fuzz/README.md ||
-		fail "$f: is not in the table of tests/fuzz/README.md"
+	grep -q "^- \`$noun\`: " tests/fuzz/README.md ||
+		fail "$f: is not in the list of tests/fuzz/README.md"
 done
-for noun in $(sed -n 's/^| `\([a-z]*\)` |.*/\1/p' tests/fuzz/README.md) \
+for noun in $(sed -n 's/^- `\([a-z]*\)`: .*/\1/p' tests/fuzz/README.md) \
 	$(git ls-files tests/fuzz/corpus | cut -d/ -f4 | sort -u); do
 	grep -q "/$noun\.c$" <<<"$targets" || fail "tests/fuzz: $noun is no target"
 done

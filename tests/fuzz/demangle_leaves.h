@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What demangle.c leaves behind of a name of D's that takes too much, which it counts: no leak. */
+/* Tells LeakSanitizer to ignore memory that demangle.c leaves behind on purpose: it counts it, for
+ * D names that take too much memory. */
 #ifndef PROFPIPE_TESTS_DEMANGLE_LEAVES_H
 #define PROFPIPE_TESTS_DEMANGLE_LEAVES_H
 

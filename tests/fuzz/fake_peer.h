@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A peer of prof-bpf without sockets: what a test puts into fake_peer comes out of the bus, and
- * what is sent goes nowhere. For one C file of a program, which is linked with FAKE_PEER_WRAP.
+ * A peer of prof-bpf without sockets. The bus returns what a test puts into fake_peer, and drops
+ * what is sent. For one C file of a program that is linked with FAKE_PEER_WRAP.
  */
 #ifndef TESTS_FUZZ_FAKE_PEER_H
 #define TESTS_FUZZ_FAKE_PEER_H
@@ -14,13 +14,13 @@
 #include "common/wire/stream.h"
 #include "tests/fuzz/schema_once.h"
 
-#define FAR_FD 1000000 /* and above: that nobody has open */
+#define FAR_FD 1000000 /* a descriptor number that nobody has open, and all above */
 
 static struct {
 	bool connected, came, went, dropped;
-	unsigned files;	  /* that it was given, beside where its last word goes */
-	bool busy;	  /* takes nothing now */
-	struct buf batch; /* that is to be received */
+	unsigned files;	  /* files received, without the descriptor of its last word */
+	bool busy;	  /* it accepts nothing now */
+	struct buf batch; /* the batch that prof-bpf receives next */
 	bool has_batch;
 	struct lastword last;
 	void (*sent)(void *ctx, struct span batch); /* NULL: nobody looks */
@@ -33,7 +33,7 @@ static inline void must(bool what)
 		abort();
 }
 
-/* A new run. What it holds is kept, and empty. */
+/* Begins a new run: empties everything but keeps memory. */
 static inline void fake_peer_reset(void)
 {
 	buf_reset(&fake_peer.batch);
@@ -148,7 +148,7 @@ static inline int fake_peer_keep(void *ctx, struct span batch)
 	return buf_append(&fake_peer.batch, batch.data, batch.len);
 }
 
-/* Comes, and says hello in front of what it says next. epoch: another each time. */
+/* Connects and says hello before its next message. epoch: a new one each time. */
 static inline void fake_peer_come(struct stream_out *out, uint64_t epoch)
 {
 	fake_peer.came = true;
@@ -159,7 +159,7 @@ static inline void fake_peer_come(struct stream_out *out, uint64_t epoch)
 						       .producer = STR_LIT("a liar") } }) == 0);
 }
 
-/* The same message so many times. */
+/* Sends the same message several times. */
 static inline void fake_peer_say(struct stream_out *out, const struct msg *m, unsigned times)
 {
 	buf_reset(&fake_peer.batch);
@@ -169,7 +169,7 @@ static inline void fake_peer_say(struct stream_out *out, const struct msg *m, un
 	fake_peer.has_batch = true;
 }
 
-/* Bytes that may be no stream at all. */
+/* Sends bytes that may be no stream at all. */
 static inline void fake_peer_say_bytes(struct span bytes)
 {
 	buf_reset(&fake_peer.batch);

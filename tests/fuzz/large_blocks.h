@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Large blocks are kept for the next run, which asks for the same ones: AddressSanitizer maps and
- * unmaps each, which costs a hundred times what a parser does with it. One that was freed is
- * poisoned, and each is as long as was asked for, so what is wrong is seen all the same.
+ * Keeps large blocks for the next run, which asks for the same sizes. AddressSanitizer maps and
+ * unmaps each large block, which costs a hundred times what a parser does with it. Freed blocks are
+ * poisoned, and each has exactly the size that was asked for, so errors are still found.
  *
- * For one C file of a target, which is linked with LARGE_BLOCKS_WRAP.
+ * For one C file of a target that is linked with LARGE_BLOCKS_WRAP.
  */
 #ifndef TESTS_FUZZ_LARGE_BLOCKS_H
 #define TESTS_FUZZ_LARGE_BLOCKS_H
@@ -18,7 +18,7 @@
 #define LARGE_BLOCKS 32
 
 static struct {
-	void *p; /* NULL: a place that is free */
+	void *p; /* NULL: a free place */
 	size_t size;
 	bool used;
 } large_blocks[LARGE_BLOCKS];
@@ -32,7 +32,7 @@ void *__wrap_calloc(size_t n, size_t size);
 void *__wrap_realloc(void *p, size_t size);
 void __wrap_free(void *p);
 
-/* -1: not among them. */
+/* The index of a block, or -1. */
 static inline int large_find(const void *p)
 {
 	for (int i = 0; i < LARGE_BLOCKS; i++)
@@ -100,7 +100,7 @@ void __wrap_free(void *p)
 		__real_free(p);
 		return;
 	}
-	/* Twice, or never given out. */
+	/* Freed twice, or never allocated here. */
 	if (!large_blocks[i].used)
 		abort();
 	large_blocks[i].used = false;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A file in memory without a system call: the descriptor MEMORY_FILE is the bytes of memory_file,
- * for pread and fstat of this program; others are the kernel's. A run through a memfd costs a
- * hundred times what most parsers take. Where a library reads by itself, memory_file_for_all has
- * the same bytes for the kernel, too.
+ * A file in memory, read without system calls. In this program, pread and fstat of the descriptor
+ * MEMORY_FILE use the bytes of memory_file; other descriptors go to the kernel. A memfd would take
+ * a hundred times longer than most parsers. For libraries that read by themselves,
+ * memory_file_for_all puts the same bytes into a real memfd.
  *
- * For one C file of a target, which is linked with MEMORY_FILE_WRAP.
+ * For one C file of a target that is linked with MEMORY_FILE_WRAP.
  */
 #ifndef TESTS_FUZZ_MEMORY_FILE_H
 #define TESTS_FUZZ_MEMORY_FILE_H
@@ -52,7 +52,7 @@ ssize_t __wrap_pread(int fd, void *into, size_t n, off_t at)
 	return (ssize_t)n;
 }
 
-/* What _FORTIFY_SOURCE makes of it. */
+/* The form that _FORTIFY_SOURCE calls. */
 ssize_t __wrap___pread_chk(int fd, void *into, size_t n, off_t at, size_t size);
 ssize_t __wrap___pread_chk(int fd, void *into, size_t n, off_t at, size_t size)
 {

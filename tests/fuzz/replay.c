@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The main of a fuzz target in an ordinary build: replays files and folders of files. Replaying
- * nothing is an error, or a lost corpus would pass. */
+ * nothing is an error, so that a lost corpus is noticed. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdint.h>
@@ -25,7 +25,7 @@ static int replay_file(const char *path)
 	uint8_t *data = malloc(size ? size : 1);
 
 	if (!data || fread(data, 1, size, f) != size) {
-		fprintf(stderr, "%s: cannot be read whole\n", path);
+		fprintf(stderr, "%s: cannot be read completely\n", path);
 		exit(1);
 	}
 	fclose(f);
@@ -75,7 +75,7 @@ int main(int argc, char **argv)
 									: replay_file(argv[i]);
 	}
 	if (!count) {
-		fprintf(stderr, "%s: nothing to replay; give the folder of its corpus\n", argv[0]);
+		fprintf(stderr, "%s: no inputs; give the folder of its corpus\n", argv[0]);
 		return 1;
 	}
 	printf("%d inputs\n", count);

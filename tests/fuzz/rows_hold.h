@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What must hold of any rows, whatever they were made of: what prof-bpf accepts. */
+/* Checks what must hold for all rows, whatever they were made of: prof-bpf accepts no others. */
 #ifndef TESTS_FUZZ_ROWS_HOLD_H
 #define TESTS_FUZZ_ROWS_HOLD_H
 

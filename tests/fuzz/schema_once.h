@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The schema's hash, which a tool asks for once a pipe, and a target in each run: made once. For
- * one C file of a target, which is linked with SCHEMA_ONCE_WRAP.
+ * Computes the schema's hash only once. A tool asks for it once per pipe, a target in each run. For
+ * one C file of a target that is linked with SCHEMA_ONCE_WRAP.
  */
 #ifndef TESTS_FUZZ_SCHEMA_ONCE_H
 #define TESTS_FUZZ_SCHEMA_ONCE_H

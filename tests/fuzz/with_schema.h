@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Bytes as a stream of our schema, whose hash would never be guessed: it stands in for the first
- * field that says 1 right after a hello's head, [1, [1, …]]. Linked with SCHEMA_ONCE_WRAP.
+ * Turns fuzz input into a stream of our schema, whose hash no fuzzer would guess. It inserts the
+ * hash in place of the first field with value 1 right after the head of a hello: [1, [1, …]]. For a
+ * target that is linked with SCHEMA_ONCE_WRAP.
  */
 #ifndef TESTS_FUZZ_WITH_SCHEMA_H
 #define TESTS_FUZZ_WITH_SCHEMA_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as a name, into a large and a small buffer: terminated, within bounds, the same
- * beginning. */
+/* Input: a name. Demangles it into a large and a small buffer: both results are terminated, within
+ * bounds, and begin alike. */
 #include <stdlib.h>
 #include <string.h>
 #include "common/base/span.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as a file with DWARF, through libdw; and as the file that both share strings with
- * (dwz), where the size is odd. What the worker would answer is taken by who asked.
+ * Input: a file with DWARF, read through libdw. If the size is odd, it is also the file that both
+ * share strings with (dwz). What the worker would answer, its client accepts.
  *
- * An answer comes in bounded time, within its own text, and the file can be put away and looked
- * into again at any time.
+ * An answer comes in bounded time and lies within its own text. The file can be closed and opened
+ * again at any time.
  */
 #include <stdlib.h>
 #include "common/names/dwarf/dwarfinfo.h"
@@ -48,7 +48,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		check(symfile_open_bytes((struct span){ .data = data, .len = size }, &alt) == 0);
 	if (dwarfinfo_open(f, alt, 4 << 20, &d) == 0) {
 		for (uint64_t i = 0; i < LOOKUPS; i++) {
-			/* What compilers' small objects have, and what linked ones do. */
+			/* Addresses as in small objects of compilers, then as in linked ones. */
 			const uint64_t at = i < LOOKUPS / 2 ? i * 8 : 0x1000 + i * 24;
 			int r;
 

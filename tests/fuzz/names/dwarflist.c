@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as a unit's lists of ranges, of either version, with the addresses that it names by
- * number. A list ends, after no more ranges than it has bytes, and stays ended; and what is read
- * lies within what was given, whose bounds the sanitizer knows.
+ * Input: a unit's lists of ranges, of either version, and the addresses that it refers to by
+ * number. A list ends, after no more ranges than it has bytes, and stays ended. Reads stay within
+ * the input, whose bounds the sanitizer knows.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -26,8 +26,7 @@ static struct span copy(const uint8_t *data, size_t size)
 	return (struct span){ .data = bytes, .len = size };
 }
 
-/* From the first: the version, the base, and the number of addresses; then these, then a section.
- */
+/* First the version, the base and the number of addresses; then these; then a section. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	if (size < 4)
@@ -40,7 +39,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (uint64_t number = 0; number < 5; number++) {
 		uint64_t at = number, low = 0, high = 0;
 
-		/* The last: not by a number. */
+		/* The last one: not by a number. */
 		if (number < 4 && !dwarflist_find(section, number == 3 ? UINT64_MAX : number, &at))
 			continue;
 		check(number == 4 || at <= section.len);

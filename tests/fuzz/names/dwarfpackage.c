@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as the index of a DWARF package, in an ELF file that has it as its only section. A unit
- * is found by each id that stands in the table, and by one that may not: in bounded time, and of
- * the slices no other than those that units have a part of are touched.
+ * Input: the index of a DWARF package, in an ELF file with no other section. Looks up a unit by
+ * each id in the table, and by one that may be missing. A lookup takes bounded time, and touches
+ * only slices that units have a part of.
  */
 #include <elf.h>
 #include <stdlib.h>
@@ -87,7 +87,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct symfile *f;
 
 	check(symfile_open_bytes(bytes, &f) == 0);
-	/* The ids follow a head of 16 bytes. */
+	/* The ids follow a header of 16 bytes. */
 	for (size_t i = 0; i < SLOTS && 16 + 8 * i + 8 <= size; i++) {
 		uint64_t id;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as an answer of the process that runs libdw. What is taken lies within its own text,
- * and is the same after it was written again. */
+/* Input: an answer of the process that runs libdw. An accepted answer lies within its own text, and
+ * is the same after encoding it again. */
 #include <stdlib.h>
 #include "common/names/dwarf/dwarfwire.h"
 
@@ -45,7 +45,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		      str_eq(names.calls[i].source, again.calls[i].source) &&
 		      names.calls[i].line == again.calls[i].line &&
 		      names.calls[i].bare == again.calls[i].bare);
-	/* Without room for calls none are expected. */
+	/* Without room for calls, none are accepted. */
 	check(!dwarfwire_take((struct span){ .data = data, .len = size }, &r, &bytes, NULL) ||
 	      !names.count);
 	return 0;

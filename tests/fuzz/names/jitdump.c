@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A jitdump, read in pieces: the first byte says how large they are. Whatever the pieces, the same
- * comes out. */
+/* Input: a jitdump, read in pieces whose size is the first byte. The result does not depend on the
+ * pieces. */
 #include <assert.h>
 #include "common/names/jit/jitdump.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A perf map, read in two pieces: the first byte says where it is cut. */
+/* Input: a perf map, read in two pieces; the first byte tells where to cut. */
 #include <assert.h>
 #include "common/names/jit/perfmap.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A code object and all that it points to: the first byte is the version, the rest the memory from
- * BASE on, with the object at its beginning. It is read by rounds as that of a process is, in
- * bounded time and memory, and what comes out is UTF-8 and lines in order. */
+/* Input: a code object and all it points to. The first byte is the version; the rest is the memory
+ * from BASE on, with the object at its start. It is read in rounds, like memory of a process, in
+ * bounded time and memory. The result is UTF-8, with lines in order. */
 #include <assert.h>
 #include <stdlib.h>
 #include "common/names/runtime/python/python.h"
@@ -49,7 +49,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size < 1)
 		return 0;
 	all = (struct span){ .data = data + 1, .len = size - 1 };
-	/* Larger heads are of debug builds, which 3.6 is not known of. */
+	/* Larger headers are those of debug builds, which are unknown for 3.6. */
 	if (!python_layout(6 + data[0] % 7, data[0] & 64 ? 16 : 0, NULL, &c, &n)) {
 		assert(data[0] % 7 == 0 && data[0] & 64);
 		return 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A file that may hold an interpreter. What is described is what prof-bpf takes. */
+/* Input: a file that may contain an interpreter. prof-bpf accepts each description made of it. */
 #include <assert.h>
 #include "common/names/runtime/python/python.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as a program: segments, build id, debug link, the symbol index, MiniDebugInfo, Go's
- * table, starts of functions by call frame information and by code, slots of its PLT. It is also
- * offered itself as its own debug file. Addresses are looked up all over it; what
- * an answer says must lie within its own text. DWARF has a target of its own.
+ * Input: a program. Covers segments, build id, debug link, the symbol index, MiniDebugInfo, Go's
+ * table, starts of functions from call frame information and code, and PLT slots. The file is also
+ * offered as its own debug file. Looks up addresses all over it; each answer must lie within its
+ * own text. DWARF has its own target.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +25,7 @@ static bool within(const struct names *n, struct str s)
 			      s.data + s.len <= n->text + sizeof(n->text));
 }
 
-/* As a table that is too large to be held whole. */
+/* Looks names up as in a table that is too large to hold in memory. */
 static void look_by_pieces(const struct symfile *f, size_t size)
 {
 	static char name[SYMFILE_NAME];

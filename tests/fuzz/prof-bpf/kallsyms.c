@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The kernel's names: /proc/modules, /proc/kallsyms in pieces of any size, what side-band records
- * add, and the records of the iterator where the text shows no addresses; each a part of the input,
- * all but the last ended by SEPARATOR, behind a byte of flags and one that says how large the
- * pieces are. All is read once more when the modules have changed.
+ * Input: the kernel's names. It begins with a byte of flags and the size of the pieces, followed by
+ * these parts, each but the last ended by SEPARATOR:
+ * - /proc/modules
+ * - /proc/kallsyms
+ * - what side-band records add
+ * - the records of the BPF iterator, for text without addresses
  *
- * A name that is found is no longer than one may be, and is found at its start, too.
+ * If the flags say so, everything is read again after the modules have changed.
+ *
+ * A found name does not exceed the maximum length, and is also found at its start address.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -18,7 +22,7 @@
 
 #define SEPARATOR 0xff
 #define NAME_BYTES 1023
-#define FAR_FD 1000000 /* and above: that nobody has open */
+#define FAR_FD 1000000 /* a descriptor number that nobody has open, and all above */
 
 enum part { MODULES, TEXT, EVENTS, RECORDS, PARTS };
 enum flags { NO_ITERATOR = 2, AGAIN = 4 };
@@ -122,7 +126,7 @@ FILE *__wrap_fdopen(int fd, const char *mode)
 	return f;
 }
 
-/* --- the iterator, which is a program of ours --- */
+/* --- the BPF iterator --- */
 
 int __wrap_bpf_object__open_skeleton(struct bpf_object_skeleton *s,
 				     const struct bpf_object_open_opts *o);
@@ -180,7 +184,7 @@ libbpf_print_fn_t __wrap_libbpf_set_print(libbpf_print_fn_t f)
 	return NULL;
 }
 
-/* --- what is asked --- */
+/* --- lookups --- */
 
 static void look_up(struct kallsyms *k, uint64_t address)
 {
@@ -195,12 +199,12 @@ static void look_up(struct kallsyms *k, uint64_t address)
 	const uint32_t len = name.len;
 
 	must(kallsyms_lookup(k, start, &again, &its, &same) && same <= start);
-	/* What BPF put in is asked first. */
+	/* Names of BPF programs come first. */
 	if (!str_eq(its, STR_LIT("bpf")))
 		must(same == start && again.len == len);
 }
 
-/* Addresses that the text names, and some beside them. */
+/* Looks up the addresses in the text, and some near them. */
 static void look_up_all(struct kallsyms *k, struct span text)
 {
 	uint64_t address = 0;
@@ -275,7 +279,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		look_up_all(k, input.part[TEXT]);
 		add_events(k, input.part[EVENTS]);
 		if (data[0] & AGAIN) {
-			/* Other modules, and what was the text of these. */
+			/* Other modules, whose former text is now the kernel's. */
 			input.part[TEXT] = input.part[MODULES];
 			input.part[MODULES].len /= 2;
 			(void)kallsyms_tick(k, KALLSYMS_CHECK_NS);

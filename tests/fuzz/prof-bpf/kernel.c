@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What uname and /proc/kallsyms say, line by line, and then bytes of code, behind a NUL. */
+/* Input: uname and /proc/kallsyms, line by line, then a NUL and bytes of the kernel's code. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The text of /proc, and side-band records: the first byte says as what the rest is read. */
+/* Input: text of /proc, or side-band records; the first byte tells which. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +30,7 @@ static void look(void *ctx, const struct procfs_mapping *m)
 	size_t *found = ctx;
 
 	assert(m->start < m->end && m->name.len <= PROCFS_LINE_MAX);
-	/* Every byte of the name is ours to read. */
+	/* Every byte of the name can be read. */
 	for (uint32_t i = 0; i < m->name.len; i++)
 		*found += m->name.data[i] == 'x';
 }
@@ -42,7 +42,7 @@ static void record(struct span s)
 
 	if (s.len < 8)
 		return;
-	/* A whole copy with its size set right, so that the checks behind that are reached too. */
+	/* A copy with its size corrected, to reach the checks after that one. */
 	uint8_t *copy = malloc(s.len);
 	uint16_t size = (uint16_t)s.len;
 

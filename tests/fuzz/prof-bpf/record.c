@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A record of a ring, of either kind. What is a sample is woven, and no frame comes from nowhere;
- * an object goes on as a message, whole, to who names it, by the memory in it alone.
+ * Input: a record of a ring, of either kind. A sample is woven, and each of its frames comes from
+ * the input. An object goes on as one message to the code that names it, which uses only the memory
+ * in it.
  */
 #include <assert.h>
 #include <errno.h>
@@ -12,7 +13,7 @@
 #include "common/names/runtime/python/python.h"
 
 #define FIRST_MINOR 6
-#define MINORS 7 /* to 3.12: the later ones say their layouts themselves */
+#define MINORS 7 /* to 3.12: later versions describe their layouts themselves */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -81,7 +82,7 @@ static void name_object(struct msg_object *m)
 		r = objects_lookup(o, &b, 1, 1, m->address, m->check << RUNTIME_CHECK_SHIFT | 3,
 				   true, 1, &names);
 	}
-	/* Once it cannot be read, the reason stands in place of its name. */
+	/* If memory can no longer be read, the reason takes the place of the name. */
 	assert(r == OBJECTS_HIDDEN ||
 	       ((r == 0 || r == OBJECTS_UNNAMED) && names.count == 1 && names.calls[0].name.len));
 	objects_free(o);

@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a prof-symd that was taken over asks prof-bpf for: files of the stream, debug files by any
- * name, what processes say of their code, memory by any addresses, and what it says of files; in
- * any order, with bytes that are no stream between; and that it dies over something. What is opened
- * and read is this target's.
+ * Input: the requests of a compromised prof-symd to prof-bpf, in any order. It asks for files of
+ * the stream, debug files by any name, perf maps and jitdumps, and memory at any addresses; it
+ * sends descriptions of files, and bytes that are no stream; and it dies. The target provides all
+ * files and memory.
  *
- * An input is steps: a byte that says which, one that belongs to it, and what else it takes. No
- * name leaves its folder, no more memory is read than is allowed, what was asked for is answered
- * once, every descriptor is closed, and no peer is heard after it broke the rules.
+ * An input is a list of steps: a byte that selects the step, one that belongs to it, and its data.
+ *
+ * Checks:
+ * - no name leaves its folder
+ * - no more memory is read than allowed
+ * - each request is answered once
+ * - every descriptor is closed
+ * - after a peer broke the rules, nothing of it is read
  */
 #include <unistd.h>
 #include "common/base/log.h"
@@ -27,11 +32,11 @@
 #define FILES 4
 #define MAX_STEPS 40
 #define PENDING 256
-#define PIECE 64 /* bytes read at one address at most */
+#define PIECE 64 /* most bytes read at one address */
 
 enum step { ASK_FILE, ASK_DEBUG, ASK_JIT, ASK_MEMORY, DESCRIBE, RAW, COMPLETE, WENT, BUSY, STEPS };
 
-/* What waits for the opener or the reader. */
+/* A call that waits for the opener or the reader. */
 struct pending {
 	opener_done *opened;
 	reader_done *read;
@@ -55,7 +60,7 @@ static struct {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* --- what requests.c, parser_deaths.c and memory.c call --- */
+/* --- functions that requests.c, parser_deaths.c and memory.c call --- */
 
 void __wrap_log_print(enum log_level level, const char *fmt, ...);
 void __wrap_log_print(enum log_level level, const char *fmt, ...)
@@ -66,7 +71,7 @@ int __real_close(int fd);
 int __wrap_close(int fd);
 int __wrap_close(int fd)
 {
-	if (fd <= FAR_FD) /* where the last word is */
+	if (fd <= FAR_FD) /* the memory with the last word */
 		return __real_close(fd);
 	must(bench.fds > 0);
 	bench.fds--;
@@ -140,7 +145,7 @@ int reader_submit(struct reader *r, const struct reader_request *q, reader_done 
 	must(bytes <= MEMORY_BYTES);
 	const int e = wait_for(p);
 
-	/* Owned from now on. */
+	/* The callee owns it from now on. */
 	if (!e && q->fd >= 0)
 		close(q->fd);
 	return e;
@@ -179,7 +184,7 @@ const struct runtime_config *tables_runtime(const struct tables *t, uint16_t slo
 	return NULL;
 }
 
-/* Nobody: what memory_begin refuses by the request alone it has refused before. */
+/* No process: memory_begin has already refused what it refuses by the request alone. */
 struct process *process_find_alive(struct host *h, uint32_t pid)
 {
 	return NULL;
@@ -222,7 +227,7 @@ static void count_answers(void *ctx, struct span batch)
 	}
 }
 
-/* The opener or the reader is done with the one at this place. how: what came of it. */
+/* Ends the opener's or reader's call at this place; `how` selects the result. */
 static void complete(unsigned i, uint8_t how)
 {
 	static const uint8_t bytes[PIECE];
@@ -248,7 +253,7 @@ static void complete(unsigned i, uint8_t how)
 				   .lengths = got };
 	const bool is_mark = p.pieces == 1 && p.lengths[0] == strlen(mark) + 1 && how & 1;
 
-	/* Of each the beginning is there. */
+	/* Of each piece, the beginning is there. */
 	for (uint32_t k = 0; k < r.pieces; k++) {
 		got[k] = p.lengths[k] < PIECE || is_mark ? p.lengths[k] : PIECE;
 		must(buf_append(&r.bytes, is_mark ? (const void *)mark : bytes, got[k]) == 0);
@@ -297,7 +302,7 @@ static void describe(struct stream_out *out, uint8_t which, struct span *rest)
 	m.runtime.name = take_text(rest, 64);
 	bytes = take_bytes(rest, sizeof(c));
 	memcpy(&c, bytes.data ? bytes.data : (const uint8_t *)&c, bytes.len);
-	/* None: it knows no such build; else too short, or whole. */
+	/* Empty: prof-symd knows no such build. Otherwise too short, or complete. */
 	m.runtime.config = (struct span){ .data = (const uint8_t *)&c,
 					  .len = which & 0x80	? 0
 						 : which & 0x40 ? bytes.len
@@ -330,7 +335,7 @@ static void ask(struct stream_out *out, enum step what, uint8_t which, struct sp
 		m.memory_request.addresses = take_numbers(rest, addresses, n[0]);
 		m.memory_request.lengths = take_numbers(rest, lengths, n[1]);
 	}
-	/* Or more than anybody may ask for at once. */
+	/* Or more than one peer may request at once. */
 	const unsigned times = which < 0xf8 ? 1 : FILESRV_OPEN_MAX + 1;
 
 	bench.asked += times;
@@ -440,7 +445,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		if (!fake_peer.connected && !fake_peer.came)
 			fake_peer_come(&out, ++epoch);
 	}
-	/* What stands in raw bytes was not counted. */
+	/* Requests in raw bytes were not counted. */
 	if (raw)
 		bench.asked = UINT64_MAX;
 	end(rq);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What an extractor that was taken over sends: messages about files that were asked for and others,
- * in any order, rows and rules of any kind, bytes that are no stream; and that it goes and comes.
+ * Input: messages of a compromised extractor. They come in any order, about requested files and
+ * others, with any rows and rules, and with bytes that are no stream. The peer also disconnects and
+ * returns.
  *
- * An input is steps: a byte that says which, one that says for which file, and what belongs to it.
- * Only files that were asked for have rows, what was asked for is settled in the end, and no peer
- * is heard after it broke the rules.
+ * An input is a list of steps: a byte that selects the step, one that selects the file, and its
+ * data. Only requested files get rows, each request is settled in the end, and after a peer broke
+ * the rules nothing of it is read.
  */
 #include "tests/fuzz/fake_peer.h"
 #include "tools/prof-bpf/peers/rowsrv.h"
@@ -147,7 +148,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		must(rowsrv_run(b.server, b.now_ns) == 0);
 		for (uint16_t slot; rowsrv_take_unopened(b.server, &slot);)
 			tables_file_none(b.tables, slot);
-		/* Whoever was shown the door goes, in the end, and another one comes. */
+		/* A dropped peer disconnects in the end, and another one connects. */
 		if (fake_peer.dropped && !(head[0] & 0x40) && heard)
 			fake_peer.went = true;
 		if (!fake_peer.connected && !fake_peer.came)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What prof-bpf takes from others: rows and rules of an extractor that may have been taken over,
- * and the registers and stack of a process that may be hostile, walked by the deferred walk.
+ * Input: rows and rules of an extractor that may be compromised, and registers and stack of a
+ * process that may be hostile. The deferred walk walks them.
  *
- * An input is a struct head, then rules, rows, and the stack.
+ * An input is a struct head, then rules, rows and the stack.
  */
 #include <assert.h>
 #include <stdint.h>
@@ -15,8 +15,8 @@
 #define CODE 0x400000ull
 #define SPAN 0x10000ull
 
-/* exact: bit 0, and which items of a runtime the sample has: bits 1 and 2 say when they come, if
- * they do, those above how many; their words are the stack's, too. */
+/* exact: bit 0. Bits 1 and 2 tell when the items of a runtime come, if they do; the bits above are
+ * their number. The items' words come from the stack. */
 struct head {
 	uint8_t rules, rows, exact, kernel_frames;
 	uint32_t base;
@@ -42,7 +42,7 @@ static ssize_t mappings(void *ctx, const struct sample *s, const struct tables_m
 	return 2;
 }
 
-/* The items of the sample, as they come in a ring of their own. */
+/* Sends the items of the sample, which come in a ring of their own. */
 static void send_items(void)
 {
 	static struct {
@@ -132,7 +132,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		h.sp & ~4095ull, (h.sp & ~4095ull) + sample.deferred.chunks * 4096ull
 	};
 	sample.sample.items = h.exact >> 3;
-	sample.deferred.next = h.exact >> 1 & 3; /* 0: never; 1, 3: ahead; 2: behind */
+	sample.deferred.next = h.exact >> 1 & 3; /* 0: never; 1, 3: before; 2: after */
 	emitted = 0;
 	if (sample.deferred.next & 1)
 		send_items();

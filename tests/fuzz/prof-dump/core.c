@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as a core file, as a file: headers, notes, memory, build ids. What is found must
- * be sorted, must not overlap, and must be within the file.
+ * Input: a core file: headers, notes, memory, build ids. What is found must be sorted, must not
+ * overlap, and must be within the file.
  */
 #include <assert.h>
 #include <stdlib.h>

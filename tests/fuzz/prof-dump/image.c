@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as what a process has mapped of a file, at an address that their length says. The file
- * made of them is theirs but for PT_DYNAMIC.
+ * Input: the memory of a mapped file; its length selects the address. The file made of it has the
+ * same bytes, except in PT_DYNAMIC.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +35,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	image = (struct image){ 0 };
 	image_piece(&image, m.at, m.at + size / 2, 0);
 	image_piece(&image, m.at + size / 2, m.at + size, size / 2);
-	/* One that says it is longer than it is, at an offset of the input's. */
+	/* One piece that claims to be longer than it is, at an offset from the input. */
 	if (size >= 16)
 		image_piece(&image, m.at, m.at + size + 100, (uint64_t)data[8] << data[9] % 64);
 	int fd = image_make(&image, read_memory, &m);

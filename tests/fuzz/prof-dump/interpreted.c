@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A runtime's walk over a hostile process's memory by a hostile config, and the weaving of what it
- * found: a struct head, then native frames, then the memory from BASE on. The walk ends, and no
+ * Input: a struct head, then native frames, then the memory of a hostile process from BASE on. A
+ * runtime's walk reads it with a hostile config, and its frames are woven. The walk ends, and no
  * frame is lost, added or put before its callee.
  */
 #include <assert.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the half of prof-dump without rights asks the other one for: paths and debug files, in
- * messages of any size, with descriptors or without. Files are this target's.
+ * Input: requests from prof-dump's half without rights to the other half: paths and debug files, in
+ * messages of any size, with or without descriptors. The target provides the files.
  *
- * A message is a byte that says how it comes, one that says with how many descriptors, 2 of its
- * length, and its bytes. What is opened has a path from the root and names that end; each
- * descriptor is closed once, and nothing but ELF is handed over.
+ * A message is a byte for the way it comes, one for the number of descriptors, 2 for its length,
+ * and its bytes. An opened file has an absolute path, and names that end. Each descriptor is closed
+ * once, and only ELF files are handed over.
  */
 #include <elf.h>
 #include <errno.h>
@@ -21,7 +21,7 @@
 #include "tools/prof-dump/lend.h"
 #include "common/names/program/finder.h"
 
-#define SOCKET 1000000 /* that nobody has open, nor what follows */
+#define SOCKET 1000000 /* a descriptor number that nobody has open, and all above */
 #define CORE 1000001
 #define FIRST 1000002
 #define FDS 4096
@@ -129,7 +129,7 @@ ssize_t __wrap_recvmsg(int fd, struct msghdr *m, int flags)
 	memset(to, head.fds, room);
 	if (bytes.data)
 		memcpy(to, bytes.data, n);
-	/* What would not be guessed. */
+	/* Correct fields that a fuzzer would not guess. */
 	if (head.how & 1) {
 		to->kind = head.how & 2 ? HALF_OPEN : HALF_DEBUG;
 		to->debug.want %= PROGRAM_WANTS_PACKAGE + 2;

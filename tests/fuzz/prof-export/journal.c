@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Three senders, one after the other, behind a head that says how long the first two are, in what
- * pieces they come, how large the journal may get, and where prof-export is killed. A session that
- * was made of the journal has what the one before it had.
+ * Input: the streams of three senders, one after the other. A header selects the lengths of the
+ * first two, the size of the pieces, the journal's ceiling, and the places where prof-export is
+ * killed. A session restored from the journal has the same contents as the one before.
  */
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -12,7 +12,7 @@
 
 #define SENDERS 3
 #define MODEL_BYTES (256u << 10)
-#define UNIT 8 /* bytes of a sender's length */
+#define UNIT 8 /* unit of a sender's length, in bytes */
 
 struct head {
 	uint8_t length[SENDERS - 1], piece, max, killed;
@@ -45,7 +45,7 @@ static void begin(void)
 	check(session_init(&session, &o, -1) == 0);
 }
 
-/* broken: what the last sender sent was refused, and is still there. */
+/* broken: the last sender's stream was refused, and is still in the journal. */
 static void kill_it(bool broken)
 {
 	const struct model_totals before = *model_totals(session.model), *after;
@@ -57,7 +57,7 @@ static void kill_it(bool broken)
 	check(journal_replay(&journal, &session, no_beat, NULL) <= STREAM_AGAIN);
 	check(lseek(journal.fd, 0, SEEK_END) == (off_t)journal.bytes);
 	after = model_totals(session.model);
-	/* What follows an end is the next sender's for all that the journal knows. */
+	/* The journal attributes what follows an end to the next sender. */
 	const bool whole = !full && !lost;
 
 	check(!whole || (after->samples == before.samples && after->value == before.value));
@@ -71,7 +71,7 @@ static void kill_it(bool broken)
 	refused_known = whole;
 }
 
-/* False: the stream has ended. */
+/* Returns false if the stream has ended. */
 static bool send(struct span rest, size_t piece, size_t killed)
 {
 	bool broken = false;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as a stream, behind one that says how large the ceiling is, through the model and a
- * writer, or two, as that byte says. No sample is unaccounted for.
+ * Input: a stream, after a byte that selects the ceiling and one or two writers. It goes through
+ * the model and the writers. Every sample is accounted for.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* What zlib clears for an empty output is a quarter of a MiB, by default. */
+/* By default zlib clears a quarter of a MiB, even for an empty output. */
 int __real_deflateInit2_(z_stream *z, int level, int method, int bits, int memory, int strategy,
 			 const char *version, int size);
 int __wrap_deflateInit2_(z_stream *z, int level, int method, int bits, int memory, int strategy,
@@ -29,7 +29,7 @@ static void check(int holds)
 		abort();
 }
 
-/* The samples taken, or UINT64_MAX where something did not fit. */
+/* The number of samples accepted, or UINT64_MAX if something did not fit. */
 static uint64_t run(struct span bytes, enum format format, bool threads, size_t memory_max, int fd)
 {
 	static struct session s;
@@ -82,7 +82,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		const uint64_t first = run(buf_span(&b), 0, lines, memory_max, fd),
 			       second = run(buf_span(&b), other, lines, memory_max, fd);
 
-		/* With room enough all outputs count alike. */
+		/* With enough room, all outputs count the same. */
 		check(first == second || first == UINT64_MAX || second == UINT64_MAX);
 	}
 	buf_done(&b);

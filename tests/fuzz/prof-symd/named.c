@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Messages of a raw stream, behind a byte of flags, through to the named one, and with them the
- * answers to what is asked: of files, which hold an interpreter, and of memory. An interpreted
- * frame without a check gets that of the last object at its address, which would never be guessed.
+ * Input: a byte of flags, then messages of a raw stream. They are turned into the named stream.
+ * Among them are answers to requests for files, which contain an interpreter, and for memory. An
+ * interpreted frame without a check value gets that of the last object at its address, since no
+ * fuzzer would guess it.
  *
- * No sample is unaccounted for, nothing is named in the named stream before it is defined, and
- * nothing waits for ever.
+ * Every sample is accounted for, the named stream defines each id before it uses it, and nothing
+ * waits forever.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +22,7 @@
 #define SECOND 1000000000ull
 #define PENDING 16
 #define OBJECTS 64
-#define TURNS 600 /* of a second: all deadlines of all files one after the other */
+#define TURNS 600 /* seconds: all deadlines of all files, one after the other */
 
 enum flags { SMALL = 1, NOT_YET = 2, NO_FILES = 4 };
 enum defined { PROCESSES, THREADS, FILES, FUNCTIONS, FRAMES, STACKS, KINDS };
@@ -51,7 +52,7 @@ static void check(int holds)
 		abort();
 }
 
-/* Seeds of tables: the same each time, so that a finding is one the next time too. */
+/* Constant seeds of hash tables, so that findings can be reproduced. */
 ssize_t __wrap_getrandom(void *to, size_t n, unsigned flags);
 ssize_t __wrap_getrandom(void *to, size_t n, unsigned flags)
 {
@@ -60,7 +61,7 @@ ssize_t __wrap_getrandom(void *to, size_t n, unsigned flags)
 	return (ssize_t)n;
 }
 
-/* --- what comes out --- */
+/* --- output --- */
 
 static void define(struct bench *b, enum defined kind, uint64_t id)
 {
@@ -136,7 +137,7 @@ static int batch_out(void *ctx, struct span batch)
 	return 0;
 }
 
-/* --- what is asked --- */
+/* --- requests --- */
 
 static int ask_file(void *ctx, const struct filestore_request *rq)
 {
@@ -179,7 +180,7 @@ static int tell(void *ctx, uint64_t file, const struct runtime_build *build)
 	return b->flags & NOT_YET && b->calls++ % 2 == 0 ? -EAGAIN : 0;
 }
 
-/* The fake of an interpreter, with the mark of a runtime behind it. */
+/* A fake interpreter, followed by the mark of a runtime. */
 static int library(void)
 {
 	static uint8_t bytes[64 << 10];
@@ -198,9 +199,9 @@ static int library(void)
 	return memory_file_open(bytes, size);
 }
 
-/* --- what comes in --- */
+/* --- input --- */
 
-/* Of the object's bytes and its name's, as a walk would say it. */
+/* The check value that a walk would give: of the object's bytes and its name's. */
 static uint64_t check_of(const struct msg_object *m)
 {
 	struct span rest = m->bytes, code, name = { 0 };
@@ -234,7 +235,7 @@ static void take(struct bench *b, struct msg *m)
 	check(named_take(b->named, m, b->now_ns) == 0);
 }
 
-/* 0: all of it was sent on; NAMED_WAIT. */
+/* Returns 0 if everything was sent, or NAMED_WAIT. */
 static int turn(struct bench *b)
 {
 	filestore_tick(&b->store, b->now_ns);
@@ -258,7 +259,7 @@ static void message_in(struct bench *b, struct msg *m)
 	switch (m->id) {
 	case MSG_HELLO:
 		break;
-	case MSG_BATCH_HEAD: /* of a new epoch, before which nothing is left in the queue */
+	case MSG_BATCH_HEAD: /* a new epoch; the queue before it must be empty */
 		settle(b);
 		for (int i = 0; !named_ended(b->named) && named_forget(b->named, b->now_ns); i++) {
 			check(i < TURNS);
@@ -302,8 +303,8 @@ static void end(struct bench *b)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	/* Room for all that an input can say; of the tool's own, which is megabytes, a run would
-	 * do little but clear memory. */
+	/* Limits that any input fits. With the tool's own, which are megabytes, a run would mostly
+	 * clear memory. */
 	struct named_limits limits = { .processes = 256,
 				       .threads = 256,
 				       .files = 256,

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a tool tells the launcher over its two pipes, whatever it writes there: log lines and status
- * words, in pieces, and what is printed of these: the progress line, the summary and its JSON.
+ * Input: what a tool writes into its two pipes to the launcher: log lines and status words, in
+ * pieces. The launcher prints them: the progress line, the summary and its JSON.
  *
- * An input is steps: a byte that says which pipe, one that says how much, and the bytes; a status
- * word is made of them, whole or not. Nothing is shown that a terminal would obey, no more lines
- * than may be, and each in the tool's own name.
+ * An input is a list of steps: a byte that selects the pipe, one for the length, and the bytes;
+ * they are made into a status word, complete or not. The launcher shows nothing that controls a
+ * terminal, no more lines than allowed, and each under the tool's own name.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +17,7 @@
 #include "tools/profpipe/run/children.h"
 #include "tools/profpipe/run/summary.h"
 
-#define STATUS_FD 1000000 /* that nobody has open, nor the next */
+#define STATUS_FD 1000000 /* a descriptor number that nobody has open; so is the next */
 #define LOG_FD 1000001
 #define MAX_STEPS 32
 
@@ -79,7 +79,7 @@ static void show(void *ctx, const struct child *c, const char *line)
 		must(is_plain((uint8_t)*at));
 }
 
-/* Our own escape sequence begins the progress line, and stands nowhere else. */
+/* Our own escape sequence may only begin the progress line. */
 static ssize_t print(void *ctx, const char *text, size_t n)
 {
 	static const char again[] = "\r\033[K";
@@ -116,7 +116,7 @@ static void print_all(const struct status *st)
 	must(summary_json(null, &s) == 0);
 }
 
-/* A status word whose fields are the input's, and whose magic is right if which is even. */
+/* Sends a status word with fields from the input; its magic is right if `which` is even. */
 static void say_status(struct child *c, uint8_t which, struct span bytes)
 {
 	static struct status st;
@@ -159,7 +159,7 @@ static void step(struct child *c, const uint8_t head[3], struct span *rest)
 	default:
 		child_show_held(c, UINT64_MAX, show, NULL);
 	}
-	/* One that has said nearly as much as it may. */
+	/* As if the tool had logged nearly as much as allowed. */
 	if (head[1] == 0xff && c->lines < CHILD_LINES_MAX - 2) {
 		c->lines = CHILD_LINES_MAX - 2;
 		pipes.lines = c->lines - (c->held_ns != 0);
@@ -174,7 +174,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	uint8_t head[3];
 
 	memset(&pipes, 0, sizeof(pipes));
-	/* Not the texts, which are large: their lengths are enough. */
+	/* Not the large texts; clearing their lengths is enough. */
 	memset(&c, 0, offsetof(struct child, line));
 	c.held_ns = 0;
 	c.name = "prof-bpf";

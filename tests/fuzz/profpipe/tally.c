@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Folded stacks as they come from prof-export; and, where it is as long, a check of prof-bpf's. */
+/* Input: folded stacks from prof-export, and, if long enough, a check of prof-bpf. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	assert(t.complete <= t.samples && t.kernel <= t.samples && t.user_named <= t.samples);
 	assert(t.kernel_named <= t.kernel);
 
-	/* The texts, from whatever there is. */
+	/* Prints the texts of any check. */
 	memcpy(&c, data, size < sizeof(c) ? size : sizeof(c));
 	c.magic = CHECK_MAGIC;
 	c.verdict %= CHECK_VERDICTS + 1;

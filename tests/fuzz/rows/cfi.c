@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A section of call frame information: the first byte says which kind and how it is cut into
- * pieces, the rest is the section. */
+/* Input: a section of call frame information. The first byte selects its kind and how it is cut
+ * into pieces. */
 #include "tests/fuzz/rows_hold.h"
 #include "common/rows/cfi/cfi.h"
 
@@ -40,7 +40,7 @@ static void feed(struct cfi *c, const uint8_t *data, size_t size, size_t piece)
 	}
 }
 
-/* Anything in the function that ehreturn_find may say, by the function's address. */
+/* Any result that ehreturn_find may give, selected by the function's address. */
 static bool spoiled(void *ctx, uint64_t address, uint64_t size, struct ehreturn *ret)
 {
 	if (size < 2)
@@ -52,7 +52,7 @@ static bool spoiled(void *ctx, uint64_t address, uint64_t size, struct ehreturn 
 	return address & 1;
 }
 
-/* Likewise stackcheck_find. */
+/* The same for stackcheck_find. */
 static bool checked(void *ctx, uint64_t address, uint64_t size, struct stackcheck *ret)
 {
 	if (size < 4)
@@ -87,7 +87,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	must(rows_finish(&rows) == 0);
 	rows_hold(&rows);
 
-	/* The same again, as .debug_frame is: to fill gaps. */
+	/* The same again to fill gaps, like .debug_frame. */
 	rows_fill(&rows);
 	cfi_init(&c, &rows, data[0] & 1, SECTION, &bases);
 	feed(&c, data + 1, size - 1, size);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The code of a function: the first byte says how it is to be seen, the rest are instructions. */
+/* Input: the code of a function. The first byte selects how to read it, the rest are
+ * instructions. */
 #include <stdlib.h>
 #include <string.h>
 #include "tests/fuzz/rows_hold.h"
@@ -10,7 +11,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Tables are in the code. */
+/* Jump tables are in the code. */
 struct bytes {
 	const uint8_t *data;
 	uint32_t n;
@@ -28,7 +29,7 @@ static bool read_code(void *ctx, uint64_t address, void *into, uint32_t n)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static struct flow *f; /* of all runs, as of all functions of a file */
+	static struct flow *f; /* of all runs, as for all functions of a file */
 	struct flow_result result;
 	int r;
 
@@ -44,7 +45,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memcpy(code, data + 1, n);
 	struct bytes bytes = { code, n };
 	int64_t call = 0;
-	/* Of one run: it settles twice at most, and tables add to that. */
+	/* Of one run: it computes at most two fixed points, and reads tables. */
 	uint64_t most = 256ull * n + (1 << 22), before = flow_work(f);
 
 	flow_set_reader(f, &(struct flow_reader){ .read = read_code, .ctx = &bytes });

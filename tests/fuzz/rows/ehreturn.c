@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A function that may raise exceptions: what is said of it lies in it. */
+/* Input: a function that may raise exceptions. All results lie in it. */
 #include <stdlib.h>
 #include <string.h>
 #include "common/rows/x86/ehreturn.h"

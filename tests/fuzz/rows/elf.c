@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A whole ELF file, by descriptor, as the extractor gets it. */
+/* Input: a whole ELF file, read through a descriptor like the extractor does. */
 #include "tests/fuzz/large_blocks.h"
 #include "tests/fuzz/memory_file.h"
 #include "tests/fuzz/rows_hold.h"
@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	rows_init(&rows);
 
-	/* It is its own debug file as well. */
+	/* It is also its own debug file. */
 	int r = extract_rows(fd, size & 1 ? fd : -1, &rows, &e);
 
 	must(e.why != NULL && (r <= 0 || e.why[0]));

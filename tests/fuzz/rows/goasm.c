@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An assembly function: the first byte is its role and how many changes of the stack pointer come
- * before the code, two bytes each. Rows must lie side by side over the whole of it, and be what the
- * walker takes. */
+/* Input: an assembly function. The first byte is its role and the number of stack depths before the
+ * code, two bytes each. Rows must cover it without gaps, and be valid for the walker. */
 #include <stdlib.h>
 #include <string.h>
 #include "common/rows/x86/goasm.h"

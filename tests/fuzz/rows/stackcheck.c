@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A function of OCaml, of which both ends are looked at: what is said of it lies in it. */
+/* Input: a function of OCaml, whose two ends are read. All results lie in it. */
 #include <stdlib.h>
 #include <string.h>
 #include "common/rows/x86/stackcheck.h"

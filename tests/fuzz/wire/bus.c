@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The bus under nng's streams: who connects, what bytes come in which pieces, when reading and
- * writing go on or fail, and when the greeting is too late, are the input's, between calls of
- * bus.h. nng is this target's: its operations call back when a step says so, and when the bus waits
- * for them.
+ * Input: what happens around the bus, between calls of bus.h: who connects, which bytes come in
+ * which pieces, when reads and writes continue or fail, and when the greeting is too late. The
+ * target replaces nng's streams. Its operations call back when a step says so, and when the bus
+ * waits for them.
  *
- * What is handed out is what the peer whose coming was told has said, in its order, and nothing of
- * it after its going; what goes out is a greeting and whole messages, in the order of bus_send;
- * nobody but the right user is a peer; no stream and no operation is left.
+ * Checks:
+ * - the bus hands out the bytes of the peer that it announced, in order, and none after its end
+ * - it sends a greeting and whole messages, in the order of bus_send
+ * - only the right user becomes a peer
+ * - no stream and no operation is left over
  */
 #include <errno.h>
 #include <nng/nng.h>
@@ -25,7 +27,7 @@
 enum step { CONNECT, SAY, WRITTEN, READ_FAILS, WRITE_FAILS, LATE, TAKE, SEND, DROP, STEPS };
 enum operation { NONE, ACCEPTING, READING, WRITING, SLEEPING };
 
-/* A peer, and the stream to it. */
+/* A peer and the stream to it. */
 struct nng_stream {
 	bool used, open, stranger, is_peer;
 	uint8_t said[SAID], heard[SAID];
@@ -52,7 +54,7 @@ static struct {
 	unsigned next;
 	struct nng_aio *aios[4];
 	unsigned aio_count, open;
-	struct nng_stream *current; /* whose coming was handed out, and not its going */
+	struct nng_stream *current; /* its arrival was handed out, its end was not */
 	bool dialing;
 } world;
 
@@ -93,7 +95,8 @@ static struct nng_aio *find(enum operation what)
 	return NULL;
 }
 
-/* What was canceled, or is of a stream that was closed, calls back. False: there is no such. */
+/* Calls back for one canceled operation, or one of a closed stream. Returns false if there is
+ * none. */
 static bool end_one(void)
 {
 	for (unsigned i = 0; i < world.aio_count; i++) {
@@ -297,7 +300,7 @@ int __wrap_nng_stream_get_uint64(nng_stream *s, const char *name, uint64_t *ret)
 	return 0;
 }
 
-/* --- the kernel's, of the bus --- */
+/* --- system calls of the bus --- */
 
 int __wrap_eventfd(unsigned count, int flags);
 int __wrap_eventfd(unsigned count, int flags)
@@ -332,7 +335,7 @@ int __wrap_poll(struct pollfd *p, unsigned long n, int timeout)
 
 static void something_happens(uint8_t what, uint8_t which);
 
-/* Whoever waits lets others go on. */
+/* A waiting thread lets others run. */
 int __wrap_pthread_cond_wait(pthread_cond_t *c, pthread_mutex_t *lock);
 int __wrap_pthread_cond_wait(pthread_cond_t *c, pthread_mutex_t *lock)
 {
@@ -358,7 +361,7 @@ int __wrap_pthread_cond_timedwait(pthread_cond_t *c, pthread_mutex_t *lock,
 
 /* --- the peers --- */
 
-/* n bytes more of the stream's peer: into what is being read. */
+/* The stream's peer sends n more bytes, into the pending read. */
 static void say(struct nng_aio *a, size_t n)
 {
 	struct nng_stream *s = a->stream;
@@ -380,7 +383,7 @@ static void say(struct nng_aio *a, size_t n)
 	}
 	if (!count)
 		return;
-	/* What came as the stream was closed is nobody's. */
+	/* Bytes that came while the stream was closed are dropped. */
 	if (s->open) {
 		memcpy(s->said + s->said_len, bytes.data, count);
 		s->said_len += count;
@@ -392,7 +395,7 @@ static void greet(struct nng_aio *a)
 {
 	struct nng_stream *s = a->stream;
 
-	/* It would not be guessed; and only once. */
+	/* No fuzzer would guess it. Only once. */
 	if (s->said_len || a->iov[0].iov_len < sizeof(greeting))
 		return;
 	memcpy(a->iov[0].iov_buf, greeting, sizeof(greeting));
@@ -401,7 +404,7 @@ static void greet(struct nng_aio *a)
 	complete(a, 0, sizeof(greeting));
 }
 
-/* A message of so many bytes, if there is room for it at once. */
+/* Sends a message of n bytes, if there is room for all of it. */
 static void say_message(struct nng_aio *a, uint8_t n)
 {
 	struct nng_stream *s = a->stream;
@@ -417,8 +420,8 @@ static void say_message(struct nng_aio *a, uint8_t n)
 	world.rest = before;
 }
 
-/* What leaves is whole, whatever the pieces: the greeting, then messages of one byte's value each,
- * which is 1 more each time. */
+/* Checks what leaves, in whatever pieces: the greeting, then messages. Each message repeats one
+ * byte value, 1 more each time. */
 static void hear(struct nng_aio *a, size_t most)
 {
 	struct nng_stream *s = a->stream;
@@ -507,7 +510,7 @@ static void something_happens(uint8_t what, uint8_t which)
 
 /* --- the tool --- */
 
-/* The next peer that said the greeting. */
+/* The next peer that sent the greeting. */
 static void came(void)
 {
 	struct nng_stream *s = world.current ? world.current + 1 : world.streams;

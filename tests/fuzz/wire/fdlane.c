@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The descriptor lane, either side: what its peer sends, and what the kernel says to each call,
- * are the input's. Acknowledgements of what was never sent, packets of other sizes, with none or
- * several descriptors, with other control messages; peers that come, go and are others'.
+ * Input: for either side of the descriptor lane, what its peer sends, and what the kernel returns
+ * from each call. This includes:
+ * - acknowledgements of descriptors that were never sent
+ * - packets of wrong size, with no or several descriptors, or with other control messages
+ * - peers that connect, disconnect or belong to others
  *
- * Each descriptor is closed once and none is left, no more than FDLANE_IN_FLIGHT are under way, and
+ * Each descriptor is closed once and none is left, at most FDLANE_IN_FLIGHT are under way, and
  * every result is one that the header names.
  */
 #include <errno.h>
@@ -18,13 +20,13 @@
 #include "common/wire/fdlane.h"
 
 #define UID 1000
-#define FAR_FD 1000000 /* and above: that nobody has open */
+#define FAR_FD 1000000 /* a descriptor number that nobody has open, and all above */
 #define FDS 4096
 #define MAX_STEPS 256
 
 static struct {
 	struct span rest;
-	bool open[FDS], others[FDS]; /* others: the peer is not who it should be */
+	bool open[FDS], others[FDS]; /* others: the peer has a wrong uid */
 	int next_fd;
 	unsigned open_count, in_flight;
 	uint64_t sent[FDLANE_IN_FLIGHT];
@@ -162,7 +164,7 @@ int __wrap_accept4(int fd, struct sockaddr *a, socklen_t *n, int flags)
 	return peer;
 }
 
-/* The listener: acknowledgements. */
+/* The listener receives acknowledgements. */
 ssize_t __wrap_recv(int fd, void *to, size_t n, int flags);
 ssize_t __wrap_recv(int fd, void *to, size_t n, int flags)
 {
@@ -205,14 +207,14 @@ ssize_t __wrap_sendmsg(int fd, const struct msghdr *m, int flags)
 	return 8;
 }
 
-/* The dialer: packets. */
+/* The dialer receives packets. */
 ssize_t __wrap_recvmsg(int fd, struct msghdr *m, int flags);
 ssize_t __wrap_recvmsg(int fd, struct msghdr *m, int flags)
 {
 	static const int errors[] = { EAGAIN, EINTR, ECONNRESET, ENOBUFS };
 	const uint8_t how = choose(), what = choose();
 	const size_t room = m->msg_controllen;
-	/* As many as there is room for, as the kernel does it. */
+	/* As many as there is room for, like the kernel. */
 	size_t count = what & 3;
 	const size_t fit = room < CMSG_LEN(0) ? 0 : (room - CMSG_LEN(0)) / sizeof(int);
 
@@ -224,7 +226,7 @@ ssize_t __wrap_recvmsg(int fd, struct msghdr *m, int flags)
 	count = count < fit ? count : fit;
 	m->msg_controllen = 0;
 	if (what & 4 && room >= CMSG_LEN(0)) {
-		/* Something else than descriptors. */
+		/* Another control message than descriptors. */
 		struct cmsghdr c = { .cmsg_len = CMSG_LEN(4),
 				     .cmsg_level = SOL_SOCKET,
 				     .cmsg_type = SCM_CREDENTIALS };
@@ -245,7 +247,7 @@ ssize_t __wrap_recvmsg(int fd, struct msghdr *m, int flags)
 		}
 		m->msg_controllen = c.cmsg_len;
 	}
-	/* Mostly as long as it should be. */
+	/* Mostly of the right length. */
 	return how & 0x80 ? 8 : how % (ssize_t)(m->msg_iov[0].iov_len + 1);
 }
 
@@ -280,7 +282,7 @@ static void listen_and_send(void)
 	for (int i = 0; i < MAX_STEPS && kernel.rest.len; i++) {
 		if (choose() & 1) {
 			must(fdlane_poll(l) <= 0);
-			/* Which of these it took is the lane's own affair. */
+			/* The lane may take any of these; assume the first. */
 			if (kernel.in_flight)
 				forget(kernel.sent[0]);
 			continue;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes through the decoder. What it takes must come back the same after encoding, and be
- * printable. */
+/* Input: messages. What the decoder accepts must be the same after encoding and decoding again, and
+ * must be printable. */
 #include <stdlib.h>
 #include "common/wire/msg.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as a stream, behind the size of the pieces they come in. However they are cut, the same
- * messages come out. */
+/* Input: a stream, after a byte for the size of the pieces. The resulting messages do not depend on
+ * the pieces. */
 #include "tests/fuzz/with_schema.h"
 #include "common/wire/stream.h"
 
