@@ -230,6 +230,22 @@ int deploy_seal(enum deploy_tool tool)
 	return r;
 }
 
+bool deploy_life_over(int life_fd)
+{
+	struct pollfd p = { .fd = life_fd, .events = POLLIN };
+	char byte;
+
+	if (life_fd < 0)
+		return false;
+	while (poll(&p, 1, 0) > 0) {
+		const ssize_t n = read(life_fd, &byte, 1);
+
+		if (n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN))
+			return true;
+	}
+	return false;
+}
+
 void deploy_status(const struct deploy *d, struct status *st, enum status_phase phase)
 {
 	if (d->status_fd < 0)

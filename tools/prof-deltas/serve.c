@@ -5,53 +5,25 @@
 #include <unistd.h>
 #include "common/base/clock.h"
 #include "common/rows/extract.h"
+#include "common/cell/deploy.h"
+#include "common/wire/pairs.h"
 #include "common/wire/peer.h"
 #include "tools/prof-deltas/serve.h"
 
-#define HALVES 64 /* requests without descriptor, and descriptors without request, kept at most */
-#define HALF_WAIT_NS 1000000000ull
 #define SEND_WAIT_MS 500
 #define SEND_TRIES 60
 #define BATCH_MAX (256u << 10)
 #define CHUNK_ROWS 16384
 #define CHUNK_RULES 8192
 
-struct half {
-	uint64_t id, since_ns;
-	int fd; /* owned; -1: not there, or will not come */
-	bool used, requested, fd_seen;
-};
-
 struct serve {
 	struct peer *peer;
 	int life_fd;
-	struct half half[2 * HALVES];
-	unsigned waiting_fds, waiting_requests;
+	struct pairs pairs; /* requests and their files */
 	bool peer_gone;
 	/* Not on the stack: a profiler copies only the top of it. */
 	struct unwind_row_wire chunk[CHUNK_ROWS];
 };
-
-/* --- life --- */
-
-static bool life_ended(int life_fd)
-{
-	struct pollfd p = { .fd = life_fd, .events = POLLIN };
-	char byte;
-
-	if (life_fd < 0)
-		return false;
-	/* 'S' (stop sampling) is not for us: rows are wanted as long as prof-bpf lives. */
-	while (poll(&p, 1, 0) > 0) {
-		ssize_t n = read(life_fd, &byte, 1);
-
-		if (n < 0 && (errno == EINTR || errno == EAGAIN))
-			continue;
-		if (n <= 0)
-			return true;
-	}
-	return false;
-}
 
 /* --- sending --- */
 
@@ -59,7 +31,7 @@ static int patience(void *ctx, unsigned waits)
 {
 	const struct serve *s = ctx;
 
-	if (life_ended(s->life_fd))
+	if (deploy_life_over(s->life_fd))
 		return -ENOTCONN;
 	return waits < SEND_TRIES ? 0 : -ETIMEDOUT;
 }
@@ -164,69 +136,12 @@ static int answer(struct serve *s, uint64_t id, int fd)
 
 /* --- receiving --- */
 
-static void half_free(struct serve *s, struct half *h)
-{
-	if (h->fd >= 0)
-		close(h->fd);
-	s->waiting_fds -= h->fd_seen && !h->requested;
-	s->waiting_requests -= h->requested && !h->fd_seen;
-	*h = (struct half){ .fd = -1 };
-}
-
-/* The half of this id, or a new one. There is room: each kind is taken in only below HALVES. */
-static struct half *half_get(struct serve *s, uint64_t id)
-{
-	struct half *unused = NULL;
-
-	for (unsigned i = 0; i < 2 * HALVES; i++) {
-		if (s->half[i].used && s->half[i].id == id)
-			return &s->half[i];
-		if (!s->half[i].used && !unused)
-			unused = &s->half[i];
-	}
-	if (unused)
-		*unused = (struct half){
-			.used = true, .id = id, .fd = -1, .since_ns = clock_mono_ns()
-		};
-	return unused;
-}
-
-static void descriptor_came(struct serve *s, uint64_t id, int fd)
-{
-	struct half *h = half_get(s, id);
-
-	if (!h || h->fd_seen) {
-		if (fd >= 0)
-			close(fd);
-		return;
-	}
-	h->fd = fd;
-	h->fd_seen = true;
-	if (h->requested)
-		s->waiting_requests--;
-	else
-		s->waiting_fds++;
-}
-
-static void request_came(struct serve *s, uint64_t id)
-{
-	struct half *h = half_get(s, id);
-
-	if (!h || h->requested)
-		return;
-	h->requested = true;
-	if (h->fd_seen)
-		s->waiting_fds--;
-	else
-		s->waiting_requests++;
-}
-
 static int drain_lane(struct serve *s)
 {
 	uint64_t id;
 	int fd;
 
-	while (s->waiting_fds < HALVES) {
+	while (!pairs_full(&s->pairs)) {
 		int r = peer_recv_file(s->peer, &id, &fd);
 
 		if (r == -EAGAIN)
@@ -237,7 +152,7 @@ static int drain_lane(struct serve *s)
 		}
 		if (r)
 			return r;
-		descriptor_came(s, id, fd);
+		pairs_file(&s->pairs, id, fd, clock_mono_ns());
 	}
 	return 0;
 }
@@ -246,12 +161,13 @@ static int drain_bus(struct serve *s)
 {
 	struct msg m;
 
-	while (s->waiting_requests < HALVES) {
+	while (!pairs_full(&s->pairs)) {
 		int r = peer_recv(s->peer, &m);
 
 		switch (r) {
 		case 0:
-			request_came(s, m.rows_request.id); /* there is no other message */
+			/* There is no other message. */
+			pairs_message(&s->pairs, m.rows_request.id, true, clock_mono_ns());
 			break;
 		case PEER_CAME:
 			break;
@@ -273,45 +189,13 @@ static int drain_bus(struct serve *s)
 
 /* --- the loop --- */
 
-/* Answers one request that has both halves, or whose descriptor did not come in time. *ret_did:
- * there was one. *ret_wait_ms: until the next half is too old. */
-static int work(struct serve *s, bool *ret_did, int *ret_wait_ms)
+/* Answers one request, if there is one. *ret_did: it did something, so there may be more. */
+static int work(struct serve *s, bool *ret_did)
 {
-	uint64_t now = clock_mono_ns();
-	struct half *next = NULL;
+	struct pair p;
 
-	*ret_did = false;
-	*ret_wait_ms = -1;
-	for (unsigned i = 0; i < 2 * HALVES; i++) {
-		struct half *h = &s->half[i];
-
-		if (!h->used)
-			continue;
-
-		uint64_t age = now - h->since_ns;
-
-		if (h->requested && (h->fd_seen || age >= HALF_WAIT_NS)) {
-			if (!next || h->since_ns < next->since_ns)
-				next = h;
-		} else if (age >= HALF_WAIT_NS) {
-			half_free(s, h);
-		} else {
-			int left_ms = (int)((HALF_WAIT_NS - age) / 1000000) + 1;
-
-			if (*ret_wait_ms < 0 || left_ms < *ret_wait_ms)
-				*ret_wait_ms = left_ms;
-		}
-	}
-	if (!next)
-		return 0;
-
-	uint64_t id = next->id;
-	int fd = next->fd;
-
-	next->fd = -1;
-	half_free(s, next);
-	*ret_did = true;
-	return answer(s, id, fd);
+	*ret_did = pairs_take(&s->pairs, clock_mono_ns(), &p);
+	return *ret_did && p.has_message ? answer(s, p.id, p.fd) : 0;
 }
 
 int serve_run(struct serve *s)
@@ -320,14 +204,13 @@ int serve_run(struct serve *s)
 
 	while (!r) {
 		bool did;
-		int wait_ms;
 
 		r = drain_lane(s);
 		if (!r)
 			r = drain_bus(s);
-		if (r || s->peer_gone || life_ended(s->life_fd))
+		if (r || s->peer_gone || deploy_life_over(s->life_fd))
 			break;
-		r = work(s, &did, &wait_ms);
+		r = work(s, &did);
 		if (r || did)
 			continue;
 
@@ -336,6 +219,8 @@ int serve_run(struct serve *s)
 			{ .fd = peer_lane_fd(s->peer), .events = POLLIN },
 			{ .fd = s->life_fd, .events = POLLIN },
 		};
+
+		const int wait_ms = pairs_wait_ms(&s->pairs, clock_mono_ns());
 
 		if (poll(p, sizeof(p) / sizeof(p[0]), wait_ms) < 0 && errno != EINTR)
 			r = -errno;
@@ -351,8 +236,6 @@ int serve_new(const struct serve_config *c, struct serve **ret)
 	if (!s)
 		return -ENOMEM;
 	s->life_fd = c->life_fd;
-	for (unsigned i = 0; i < 2 * HALVES; i++)
-		s->half[i].fd = -1;
 	const struct peer_config peer = { .route = BUS_ROWS,
 					  .run_dir = c->run_dir,
 					  .uid = c->peer,
@@ -375,8 +258,7 @@ void serve_free(struct serve *s)
 {
 	if (!s)
 		return;
-	for (unsigned i = 0; i < 2 * HALVES; i++)
-		half_free(s, &s->half[i]);
+	pairs_done(&s->pairs);
 	peer_free(s->peer);
 	free(s);
 }

@@ -4,14 +4,12 @@
 #include <stdlib.h>
 #include <unistd.h>
 #include "common/base/clock.h"
-#include "common/wire/fdlane.h"
+#include "common/cell/deploy.h"
 #include "common/names/dwarf/dwarf.h"
+#include "common/wire/pairs.h"
 #include "tools/prof-symd/serve.h"
 #include "tools/prof-symd/files/share.h"
 
-/* An answer without its descriptor, or the other way round, waits so long. */
-#define HALF_NS 1000000000ull
-#define HALVES FDLANE_IN_FLIGHT
 #define BATCH (64u << 10)
 #define FLUSH_MS 100
 #define TICK_MS 5000	   /* the stream has something every second */
@@ -23,14 +21,6 @@
 #define REST_MOST_NS 10000000000ull
 #define MAX_DEBUG_NAME 255  /* as messages.def has it */
 #define SERVE_NAME_BYTES 64 /* of one in its tables, without its text */
-
-/* One half of an answer. */
-struct half {
-	uint64_t id; /* 0: empty */
-	uint64_t at_ns;
-	bool answered; /* the bus's half is here, else the lane's */
-	int fd;
-};
 
 struct serve {
 	const struct serve_links *links;
@@ -45,22 +35,11 @@ struct serve {
 	struct buf received; /* from prof-export */
 	bool starves;	     /* there was no memory for something in this turn of the loop */
 	uint64_t starved_ns; /* since when; 0: there is memory */
-	struct half halves[HALVES];
-	struct msg held; /* the first message of an epoch that cannot begin yet */
+	struct pairs pairs;  /* answers of prof-bpf, and their files */
+	struct msg held;     /* the first message of an epoch that cannot begin yet */
 	bool holding, export_there, peer_gone;
 	bool leaving; /* no more is taken, but files are still asked for */
 };
-
-static bool life_over(int fd)
-{
-	struct pollfd p = { .fd = fd, .events = POLLIN };
-	char byte;
-
-	if (fd < 0 || poll(&p, 1, 0) <= 0)
-		return false;
-	/* 'S' is for prof-bpf: for us the end comes with the stream. */
-	return (p.revents & (POLLIN | POLLHUP | POLLERR)) && read(fd, &byte, 1) <= 0;
-}
 
 /* --- files --- */
 
@@ -187,80 +166,23 @@ static int tell_runtime(void *ctx, uint64_t file, const struct runtime_build *b)
 	return put_request(s, &m);
 }
 
-/* To whoever asked. */
-static void answer(struct serve *s, uint64_t id, int fd, uint64_t now_ns)
+/* Hands files to whoever asked for them; -1 if a file does not come. */
+static void hand_out(struct serve *s, uint64_t now_ns)
 {
-	if (!jit_answer(&s->jit, id, fd, now_ns))
-		filestore_answer(&s->files, id, fd, now_ns);
-}
+	struct pair p;
 
-static struct half *find_half(struct serve *s, uint64_t id)
-{
-	for (size_t i = 0; i < HALVES; i++)
-		if (s->halves[i].id == id)
-			return &s->halves[i];
-	return NULL;
-}
-
-static void drop_half(struct serve *s, struct half *h, uint64_t now_ns)
-{
-	uint64_t id = h->id;
-
-	if (h->fd >= 0)
-		close(h->fd);
-	*h = (struct half){ .fd = -1 };
-	answer(s, id, -1, now_ns);
-}
-
-/* Keeps one half until the other comes. All places taken: the oldest gives way. */
-static void keep_half(struct serve *s, const struct half *half, uint64_t now_ns)
-{
-	struct half *oldest = &s->halves[0];
-
-	for (size_t i = 1; i < HALVES && oldest->id; i++)
-		if (!s->halves[i].id || s->halves[i].at_ns < oldest->at_ns)
-			oldest = &s->halves[i];
-	if (oldest->id)
-		drop_half(s, oldest, now_ns);
-	*oldest = *half;
+	while (pairs_take(&s->pairs, now_ns, &p))
+		if (!jit_answer(&s->jit, p.id, p.fd, now_ns))
+			filestore_answer(&s->files, p.id, p.fd, now_ns);
 }
 
 static void take_answer(struct serve *s, const struct msg_file_answer *m, uint64_t now_ns)
 {
-	struct half *h = m->id ? find_half(s, m->id) : NULL;
-
-	if (!m->id || (h && h->answered))
+	if (!m->id)
 		return;
-	if (m->status != 0 && h) {
-		drop_half(s, h, now_ns);
-	} else if (m->status != 0) {
-		answer(s, m->id, -1, now_ns);
-	} else if (h) {
-		int fd = h->fd;
-
-		*h = (struct half){ .fd = -1 };
-		answer(s, m->id, fd, now_ns);
-	} else {
-		keep_half(
-			s,
-			&(struct half){ .id = m->id, .at_ns = now_ns, .answered = true, .fd = -1 },
-			now_ns);
-	}
-}
-
-static void take_descriptor(struct serve *s, uint64_t id, int fd, uint64_t now_ns)
-{
-	struct half *h = id ? find_half(s, id) : NULL;
-
-	if (!id || (h && !h->answered)) {
-		if (fd >= 0)
-			close(fd);
-	} else if (h) {
-		*h = (struct half){ .fd = -1 };
-		answer(s, id, fd, now_ns);
-	} else {
-		keep_half(s, &(struct half){ .id = id, .at_ns = now_ns, .fd = fd }, now_ns);
-	}
+	if (pairs_full(&s->pairs))
+		hand_out(s, now_ns);
+	pairs_message(&s->pairs, m->id, m->status == 0, now_ns);
 }
 
 /* All messages that wait. 0, -errno; -ENOMEM: the rest waits, except for an answer that there was no
@@ -302,11 +224,12 @@ static int take_files(struct serve *s, uint64_t now_ns)
 			break;
 		if (r)
 			return r;
-		take_descriptor(s, id, fd, now_ns);
+		if (pairs_full(&s->pairs))
+			hand_out(s, now_ns);
+		pairs_file(&s->pairs, id, fd, now_ns);
 	}
-	for (size_t i = 0; i < HALVES; i++)
-		if (s->halves[i].id && now_ns - s->halves[i].at_ns >= HALF_NS)
-			drop_half(s, &s->halves[i], now_ns);
+	/* Only now: a half that waited for too long may have found its other half just now. */
+	hand_out(s, now_ns);
 	return 0;
 }
 
@@ -327,7 +250,7 @@ static int flush(void *ctx, struct span batch)
 		beat(s);
 		if (r != -ETIMEDOUT)
 			return r;
-		if (life_over(s->links->life_fd))
+		if (deploy_life_over(s->links->life_fd))
 			return -ECANCELED;
 	}
 }
@@ -418,7 +341,7 @@ static int wait_for_something(struct serve *s, bool take_stream)
 	}
 	if (poll(p, sizeof(p) / sizeof(p[0]), timeout) < 0 && errno != EINTR)
 		return -errno;
-	return (p[0].revents && life_over(s->links->life_fd)) ? SERVE_LIFE_OVER : 0;
+	return (p[0].revents && deploy_life_over(s->links->life_fd)) ? SERVE_LIFE_OVER : 0;
 }
 
 /* prof-export came or went. */
@@ -477,7 +400,8 @@ static int rest(struct serve *s, uint64_t now_ns)
 	if (now_ns - s->starved_ns >= REST_MOST_NS)
 		return -ENOMEM;
 	filestore_relieve(&s->files);
-	return poll(&life, 1, REST_MS) > 0 && life_over(s->links->life_fd) ? SERVE_LIFE_OVER : 0;
+	return poll(&life, 1, REST_MS) > 0 && deploy_life_over(s->links->life_fd) ? SERVE_LIFE_OVER
+										  : 0;
 }
 
 static int serve_loop(struct serve *s, struct serve_counts *counts)
@@ -585,8 +509,6 @@ int serve_run(const struct serve_links *links, const struct budget *budget, uint
 	limits.functions = budget->names / 2 / SERVE_NAME_BYTES;
 	s->links = links;
 	s->received = BUF_INIT(2 * MSG_MAX_SIZE);
-	for (size_t i = 0; i < HALVES; i++)
-		s->halves[i].fd = -1;
 	share_init(&s->share, budget);
 	s->shared = !programs;
 	if (s->shared)
@@ -628,9 +550,7 @@ int serve_run(const struct serve_links *links, const struct budget *budget, uint
 	objects_free(s->objects);
 	jit_done(&s->jit);
 	stream_out_done(&s->out);
-	for (size_t i = 0; i < HALVES; i++)
-		if (s->halves[i].fd >= 0)
-			close(s->halves[i].fd);
+	pairs_done(&s->pairs);
 	buf_done(&s->received);
 	free(s);
 	return r;

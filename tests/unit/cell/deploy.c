@@ -153,3 +153,17 @@ Test(deploy, descriptor_that_is_not_open_is_refused)
 	d.life_fd = 987;
 	cr_assert_eq(WEXITSTATUS(enter_in_child(&d, say_much)), 1);
 }
+
+Test(deploy, life_is_over_when_the_launcher_closes_the_pipe_and_not_when_it_writes)
+{
+	int p[2];
+
+	cr_assert_eq(pipe(p), 0);
+	cr_assert(!deploy_life_over(p[0]));
+	cr_assert_eq(write(p[1], "SS", 2), 2);
+	cr_assert(!deploy_life_over(p[0]));
+	cr_assert_eq(write(p[1], "S", 1), 1);
+	close(p[1]);
+	cr_assert(deploy_life_over(p[0]));
+	cr_assert(!deploy_life_over(-1));
+}
