@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The answer of a lookup: the calls that one address stands for, innermost inlined call first. It
- * owns the text. */
+/* Names: the answer of a lookup. An address stands for several calls where functions were inlined;
+ * the innermost comes first. A struct names owns the text of its calls. */
 #ifndef PROFPIPE_NAMES_H
 #define PROFPIPE_NAMES_H
 
 #include "common/base/span.h"
 
-/* Calls of one address; the outermost function is kept, calls next to it are cut. */
+/* Calls of one address. If there are more, the outermost one is kept and calls next to it are cut.
+ */
 #define NAMES_MAX 64
 #define NAMES_TEXT 1024 /* bytes of one string */
 
@@ -16,8 +17,8 @@ struct call {
 	struct str source;	/* path of the file that line is in */
 	uint64_t line;		/* 0: unknown */
 	uint64_t start_line;	/* where the function is declared, if in source; else 0 */
-	bool bare; /* a language that mangles names, but none was there: the symbol table knows
-		      better */
+	bool bare; /* DWARF has no mangled name, although the language mangles names: the symbol
+		      table's name is better */
 };
 
 struct names {
@@ -30,9 +31,9 @@ struct names {
 void names_reset(struct names *n);
 /* Keeps a copy, cut to NAMES_TEXT bytes. */
 struct str names_keep(struct names *n, const char *s, size_t len);
-/* Sets a call's system name and its name, demangled. */
+/* Sets a call's system name, and its demangled name. */
 void names_set(struct names *n, struct call *c, const char *system_name);
-/* The same for the slot of a procedure linkage table that leads to a function: `rand@plt`. */
+/* The same for the PLT slot of a function: `rand@plt`. */
 void names_set_slot(struct names *n, struct call *c, const char *system_name);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * prof-symd between its peers: the raw stream from prof-bpf, files asked of it, the named stream to
- * prof-export. The loop logs nothing; it says how it ended.
+ * The service: takes the raw stream from prof-bpf, requests files from it, and sends the named
+ * stream to prof-export. The loop logs nothing; it returns how it ended.
  */
 #ifndef PROFPIPE_SERVE_H
 #define PROFPIPE_SERVE_H
@@ -17,35 +17,32 @@ struct serve_links {
 	struct peer *files;  /* requests to prof-bpf, and its answers */
 	struct bus *named;   /* to prof-export */
 	int life_fd;	     /* -1: none */
-	/* Called whenever the loop turns, while it waits for prof-export, too. samples: passed on.
-	 */
+	/* Called in each turn of the loop, and while it waits for prof-export. samples: how many
+	 * were passed on so far. */
 	void (*beat)(void *ctx, uint64_t samples);
 	void *ctx;
-	/* Say of a file of this path, a stranger's bytes, that libdw's process was killed over it,
-	 * and has it again; that it died on it, or of how many kills. Called once a file. */
+	/* As in dwarf_warnings.h, once per file; say_too_large only for the first one. */
 	void (*say_killed)(struct str path);
 	void (*say_lost)(struct str path, unsigned kills);
-	/* The same of the first whose DWARF takes more memory than there is. */
 	void (*say_too_large)(struct str path);
 };
 
 enum serve_verdict {
 	SERVE_LIFE_OVER = 1,   /* the launcher is gone */
-	SERVE_EXPORT_GONE = 2, /* prof-export went before the end */
-	SERVE_MALFORMED =
-		3, /* prof-bpf sent what is no stream; what came before was passed on, and an end */
-	SERVE_SCHEMA = 4, /* prof-bpf is of another build */
+	SERVE_EXPORT_GONE = 2, /* prof-export went before the stream's end */
+	SERVE_MALFORMED = 3,   /* prof-bpf sent garbage; earlier messages and an end were sent */
+	SERVE_SCHEMA = 4,      /* prof-bpf is of another build */
 };
 
 struct serve_counts {
 	struct named_counts named;
 	uint64_t opened, evicted, timed_out, dwarf_too_large;
-	bool peer_lost;	  /* prof-bpf went without an end; one was put in its place */
-	bool keeper_gone; /* libdw's (dwarf.h): the same was done, to begin anew */
+	bool peer_lost;	  /* prof-bpf went without an end; an end was sent in its place */
+	bool keeper_gone; /* libdw's keeper is gone (dwarf.h); an end was sent as well */
 };
 
-/* Runs until the stream ended and prof-export took it all and went. budget: symd's of it; programs:
- * bytes for symbols and DWARF where it is not what all else leaves, 0. 0, enum serve_verdict,
+/* Runs until the stream has ended and prof-export has taken all of it and left. budget: prof-symd's
+ * share. programs: bytes for symbols and DWARF; 0: all that the rest leaves. 0, enum serve_verdict,
  * -errno. */
 int serve_run(const struct serve_links *links, const struct budget *budget, uint64_t programs,
 	      struct serve_counts *ret_counts);

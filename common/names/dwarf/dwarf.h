@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The DWARF of a file, read by libdw in a process of its own (dwarfworker.h), which may die of it,
- * take for ever or be taken over: then this file's inlined calls and lines are missing, and no
- * other's. Where no such process was started libdw runs in this one.
+ * The DWARF of a file. libdw reads it in a worker process (dwarfworker.h), which may crash, hang or
+ * be taken over. Then only this file loses inlined calls and lines. Without a keeper
+ * (dwarfkeeper.h), libdw runs in this process.
  *
- * A file that the worker died on, or that took it more than its time, is not given to it again
- * while it is open; the others are opened anew in the next worker when they are next asked for. One
- * over which the worker was killed from outside is given to the next at once, and given up the
- * second time.
+ *  - If the worker crashes on a file or takes too long, the file is given up while it stays open.
+ *    The next worker opens the other files again when they are next needed.
+ *  - If the worker was killed from outside, the next one tries its file once more. The second time,
+ *    the file is given up.
  */
 #ifndef PROFPIPE_DWARF_H
 #define PROFPIPE_DWARF_H
@@ -19,42 +19,43 @@
 struct dwarf;
 
 enum dwarf_verdict {
-	DWARF_LOST = 100, /* the worker died on it, or was killed when its time was over */
-	DWARF_KILLED,	  /* twice a worker was killed over it from outside */
+	DWARF_LOST = 100, /* the worker crashed on it, or took too long and was killed */
+	DWARF_KILLED,	  /* workers were killed from outside while they read it, twice */
 };
 
-/* What workers are started by, for the life of the process: taken (dwarfkeeper.h). life_s: how long
- * one works before the next takes its place, DWARFWORKER_LIFE_S. heap: bytes that each may have. */
+/* Takes the socket of the keeper, which starts the workers, for the life of this process. life_s:
+ * how long a worker works before the next one replaces it (DWARFWORKER_LIFE_S). heap: bytes that
+ * each may use. */
 void dwarf_use_keeper(int control, unsigned life_s, uint64_t heap);
-/* From now on a file that takes more is tried again with what `more` gives: it is asked for so many
- * bytes of heap, and returns how many the next worker may have. */
+/* Sets `more`, which is called for a file that needs more heap. Its argument is how many bytes
+ * would do. It returns how many the next worker may use, and the file is tried again with these. */
 void dwarf_grow_with(uint64_t (*more)(void *ctx, uint64_t heap), void *ctx);
-/* Workers that are started from now on may have so much. */
+/* Sets how many bytes later workers may use. */
 void dwarf_set_heap(uint64_t heap);
 
-/* It is dead or does not answer, which was waited for once: no file is opened any more. */
+/* Whether the keeper has died or stopped answering. No file is opened then. */
 bool dwarf_keeper_gone(void);
 
-/* As dwarfinfo_open; or DWARF_LOST, DWARF_KILLED. */
+/* As dwarfinfo_open; also DWARF_LOST, DWARF_KILLED. */
 int dwarf_open(const struct symfile *f, const struct symfile *alt, uint64_t max,
 	       struct dwarf **ret);
 void dwarf_free(struct dwarf *d);
-/* What the last lookup wanted (DWARFINFO_AGAIN); *ret_id and *ret_name are borrowed until the next.
- */
+/* The file that the last lookup wants (DWARFINFO_AGAIN). *ret_id and *ret_name are borrowed until
+ * the next lookup. */
 enum dwarfinfo_want dwarf_wants(const struct dwarf *d, struct span *ret_id, const char **ret_name);
-/* Answers it with an open file, which is taken, or -1: there is none. False: it is no .dwo file and
- * no package. */
+/* Answers that with an open file, which is taken, or with -1 if there is none. False: the file is
+ * neither a .dwo file nor a package. */
 bool dwarf_offer(struct dwarf *d, int fd);
-/* From here on lookups want nothing, and do with what is there. */
+/* From now on lookups want no files. */
 void dwarf_leave_alone(struct dwarf *d);
-/* As dwarfinfo_lookup; a worker that runs out of memory makes room for the next, and the file is
- * too large. */
+/* As dwarfinfo_lookup. If the worker runs out of memory, it is replaced, and the file counts as too
+ * large. */
 int dwarf_lookup(struct dwarf *d, uint64_t address, struct names *ret);
-/* It was given up: the worker died on it. */
+/* Whether the file was given up because the worker died on it. */
 bool dwarf_lost(const struct dwarf *d);
-/* How often a worker was killed over it from outside: more than once, and it is lost. */
+/* How often workers were killed from outside while they read it. More than once: it is lost. */
 unsigned dwarf_kills(const struct dwarf *d);
-/* As dwarfinfo_rest, dwarfinfo_bytes: the memory is the worker's. */
+/* As dwarfinfo_rest and dwarfinfo_bytes; the memory is the worker's. */
 bool dwarf_rest(struct dwarf *d, bool packed);
 size_t dwarf_bytes(const struct dwarf *d);
 

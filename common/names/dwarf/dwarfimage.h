@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What libdw is given of a file: an ELF image in memory that holds the debug sections that names
- * come from, unpacked (SHF_COMPRESSED, .zdebug), and nothing that names another file. Where nothing
- * is packed, a piece of it is read when libdw first looks at it.
+ * The image of a file's DWARF that libdw gets: an ELF file in memory. It has the debug sections
+ * that names come from, unpacked (SHF_COMPRESSED, .zdebug), and no section that names another file.
+ * If no section is packed, a piece of the image is read when libdw first touches it.
  */
 #ifndef PROFPIPE_DWARFIMAGE_H
 #define PROFPIPE_DWARFIMAGE_H
@@ -28,51 +28,51 @@ enum dwarfimage_section {
 	DWARFIMAGE_RNGLISTS,
 };
 
-/* Where a section comes from: all of it, or a part. */
+/* The source of a section: all or a part of a file's section. */
 struct dwarfimage_slice {
-	const struct symfile *file; /* NULL: it is not there */
-	bool split;		    /* of the file it is the one whose name ends in .dwo */
-	uint64_t from, size;	    /* unpacked; size: UINT64_MAX: to the end */
+	const struct symfile *file; /* NULL: there is none */
+	bool split;		    /* take the file's section whose name ends in .dwo */
+	uint64_t from, size;	    /* when unpacked; size UINT64_MAX: up to the end */
 };
 
 struct dwarfimage_piece {
 	const struct symfile *file;
 	const struct symfile_section *section;
-	uint64_t size;	/* unpacked */
-	uint64_t whole; /* of the section, of which `from` bytes are left off, and what follows */
+	uint64_t size;	/* in the image, unpacked */
+	uint64_t whole; /* of the whole section, unpacked; the image has `size` bytes at `from` */
 	uint64_t from;
 	uint64_t skip;	/* bytes before the packed data */
-	uint64_t start; /* where in the image */
+	uint64_t start; /* offset in the image */
 	bool packed;
 };
 
 struct dwarfimage {
 	struct dwarfimage_piece pieces[DWARFIMAGE_SECTIONS];
-	struct lazy_memory *lazy; /* where nothing is packed; then bytes are its */
+	struct lazy_memory *lazy; /* set if no section is packed; then it owns `bytes` */
 	uint8_t *bytes;
 	size_t size;
 	Elf *elf;
 	Dwarf *dwarf;
 };
 
-/* Where libdw goes when it is refused memory, which would end the process: to be set around all
- * that may ask it for some. */
+/* Where libdw jumps when it gets no memory; else it would end the process. Set it around each call
+ * that may allocate in libdw. */
 extern jmp_buf *dwarfimage_no_memory;
 
-/* Bytes that the sections of f would take; 0 where there is no DWARF. */
+/* Bytes of an image of f; 0: it has no DWARF. */
 uint64_t dwarfimage_size(const struct symfile *f);
-/* Makes it of f (borrowed for its life), and opens it in libdw; where its bytes are still there,
- * libdw begins anew with them. max: bytes of memory. 0, SYMFILE_NONE, SYMFILE_TOO_LARGE,
- * SYMFILE_MALFORMED, -errno; after an error it wants dwarfimage_done, too. */
+/* Makes an image of f (borrowed until dwarfimage_done), and opens it in libdw. After dwarfimage_end
+ * it reuses the bytes. max: bytes of memory. 0, SYMFILE_NONE, SYMFILE_TOO_LARGE,
+ * SYMFILE_MALFORMED, -errno. Needs dwarfimage_done also after an error. */
 int dwarfimage_open(const struct symfile *f, uint64_t max, struct dwarfimage *m);
-/* The same of slices, whose files are borrowed for its life. */
+/* The same from slices, whose files are borrowed until dwarfimage_done. */
 int dwarfimage_open_slices(const struct dwarfimage_slice from[static DWARFIMAGE_SECTIONS],
 			   uint64_t max, struct dwarfimage *m);
-/* Gives up what libdw made of it. */
+/* Closes it in libdw, and keeps the bytes. */
 void dwarfimage_end(struct dwarfimage *m);
-/* And the bytes. */
+/* Frees the bytes as well. */
 void dwarfimage_done(struct dwarfimage *m);
-/* Bytes of memory that it takes. */
+/* Bytes of memory held. */
 size_t dwarfimage_bytes(const struct dwarfimage *m);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A list of ranges in .debug_ranges (DWARF 4, section 2.17.3) or .debug_rnglists (DWARF 5, 2.17.3
- * and 7.28) of a unit whose list libdw cannot read. Pure; 64-bit addresses, 32-bit offsets.
+ * A list of address ranges in .debug_ranges (DWARF 4, section 2.17.3) or .debug_rnglists (DWARF 5,
+ * 2.17.3 and 7.28), for units whose list libdw cannot read. Pure; 64-bit addresses, 32-bit offsets.
  */
 #ifndef PROFPIPE_DWARFLIST_H
 #define PROFPIPE_DWARFLIST_H
@@ -10,17 +10,16 @@
 #include "common/base/span.h"
 
 struct dwarflist {
-	struct span left;      /* of the section, borrowed */
+	struct span left;      /* the unread rest of the section, borrowed */
 	struct span addresses; /* the unit's part of .debug_addr, borrowed */
-	uint64_t base;	       /* what offsets count from: of the unit, until the list says else */
+	uint64_t base;	       /* to which offsets are added: the unit's, until the list sets one */
 	unsigned version;      /* of the unit */
 };
 
-/* Where the list with this number begins in a .debug_rnglists that has one table, at its start.
- * False: there is none. */
+/* Finds the offset of a list by its number, in a .debug_rnglists that consists of one table. False:
+ * none. */
 bool dwarflist_find(struct span section, uint64_t number, uint64_t *ret_offset);
-/* The next range. It may be empty, or end before it begins. False: that was the last one, or what
- * follows is not readable. */
+/* The next range. It may be empty, or end before it begins. False: the list ended or is damaged. */
 bool dwarflist_next(struct dwarflist *l, uint64_t *ret_low, uint64_t *ret_high);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the entry of a function or of an inlined call is called, and where it is written. Nothing
- * here follows a unit's entry into another file.
+ * The name and source position of a DWARF entry (DIE) of a function or an inlined call. Nothing
+ * here follows a reference into another file.
  */
 #ifndef PROFPIPE_DWARFNAMES_H
 #define PROFPIPE_DWARFNAMES_H
@@ -9,18 +9,18 @@
 #include <elfutils/libdw.h>
 #include "common/names/names.h"
 
-/* The language of a unit, DW_LANG_*; 0 where it does not say. */
+/* The language of a unit, DW_LANG_*; 0: unknown. */
 uint64_t dwarfnames_language(Dwarf_Die *cudie);
-/* The number in an attribute, integrate: also in what the entry is an instance of. False: it has
- * none. */
+/* The number in an attribute. integrate: also looks at the entry that this one is an instance of.
+ * False: none. */
 bool dwarfnames_number(Dwarf_Die *die, unsigned attribute, bool integrate, uint64_t *ret);
-/* Sets the names of a call, kept in n; empty, where it has none. */
+/* Sets the names of a call, kept in n; empty if it has none. */
 void dwarfnames_call(struct names *n, struct call *c, Dwarf_Die *die);
-/* Sets its file. A path as compilers leave it: relative ones are taken from the unit's directory.
- */
+/* Sets its source file. path: as compilers write it; if relative, it starts at the unit's
+ * directory. */
 void dwarfnames_source(struct names *n, struct call *c, const char *path, Dwarf_Die *cudie);
-/* Sets the line of its declaration, when that is in the file that c->source says. file: where it is
- * declared; may be NULL. */
+/* Sets the line of its declaration, if c->source is the file of the declaration. file: the file of
+ * the declaration; may be NULL. */
 void dwarfnames_start(struct call *c, Dwarf_Die *die, const char *file);
 
 #endif

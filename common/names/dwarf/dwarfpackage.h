@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which parts of a DWARF package (.dwp) belong to a unit, by its .debug_cu_index (DWARF 5, 7.3.5;
- * GNU's version 2 for DWARF 4).
+ * A DWARF package (.dwp) has the split DWARF of many units. Its .debug_cu_index says which part of
+ * each section belongs to a unit (DWARF 5, 7.3.5; GNU's version 2 for DWARF 4).
  */
 #ifndef PROFPIPE_DWARFPACKAGE_H
 #define PROFPIPE_DWARFPACKAGE_H
 
 #include "common/names/dwarf/dwarfimage.h"
 
-/* Sets from and size of the slices of the unit with this id; those that it has no part of are
- * empty. Strings are all units'. 0, SYMFILE_NONE, SYMFILE_MALFORMED, -errno. */
+/* Sets from and size of the slices of the unit with this id; sections without a part of it get
+ * empty ones. All units share the strings. 0, SYMFILE_NONE, SYMFILE_MALFORMED, -errno. */
 int dwarfpackage_find(const struct symfile *f, uint64_t id,
 		      struct dwarfimage_slice ret[static DWARFIMAGE_SECTIONS]);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ranges of code, and what each belongs to: gathered, sorted once, then looked up in.
+ * Ranges of code, each with the unit or function that it belongs to. They are added, sorted once,
+ * and then looked up.
  */
 #ifndef PROFPIPE_DWARFRANGES_H
 #define PROFPIPE_DWARFRANGES_H
@@ -12,14 +13,14 @@
 
 struct range {
 	uint64_t low, high;
-	uint64_t what; /* unit: its index; function: the offset of its entry */
+	uint64_t what; /* a unit's index, or the offset of a function's entry */
 };
 
-/* Sorted by low; reach[i] is the highest end among the first i + 1. */
+/* Sorted by low; reach[i] is the highest end of the first i + 1. */
 struct ranges {
 	struct range *data;
 	uint64_t *reach;
-	size_t len, cap, max; /* max: 0: RANGES_MAX */
+	size_t len, cap, max; /* max 0: RANGES_MAX */
 };
 
 /* 0, SYMFILE_TOO_LARGE, -ENOMEM. */
@@ -27,8 +28,8 @@ int ranges_push(struct ranges *s, uint64_t low, uint64_t high, uint64_t what);
 /* 0, -ENOMEM. */
 int ranges_sort(struct ranges *s);
 void ranges_done(struct ranges *s);
-/* The range over address that starts last; *cursor is where to go on for the next one outwards,
- * SIZE_MAX at first. */
+/* Finds the innermost range that contains address: the one that starts last. Further calls with the
+ * same *cursor find the next ones outwards; it is SIZE_MAX at first. NULL: no more. */
 const struct range *ranges_next(const struct ranges *s, uint64_t address, size_t *cursor);
 
 #endif

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The part of a unit's DWARF that compilers put into a .dwo file (-gsplit-dwarf), or packers into a
- * .dwp. libdw would open the file by a path found in the program; here it gets an image (see
- * dwarfimage.h) of the unit's sections there, and of the addresses and ranges that the unit has in
- * the program. So no entry in it names another file. Sources: DWARF 5, 7.3; GNU's DebugFission.
+ * Split DWARF: the part of a unit that compilers put into a .dwo file (-gsplit-dwarf), or packers
+ * into a package (.dwp). libdw would open that file by a path in the program. Instead it gets an
+ * image (dwarfimage.h) of the unit's sections in the .dwo file, and of its addresses and ranges in
+ * the program. The image names no other file.
+ *
+ * Sources: DWARF 5, 7.3; GNU's DebugFission.
  */
 #ifndef PROFPIPE_DWARFSPLIT_H
 #define PROFPIPE_DWARFSPLIT_H
@@ -11,10 +13,10 @@
 #include "common/names/dwarf/dwarfimage.h"
 #include "common/names/dwarf/dwarflist.h"
 
-/* What a program says of such a unit. */
+/* The unit's entry that stays in the program. */
 struct dwarfskeleton {
 	uint64_t id, addr_base, ranges_base;
-	uint64_t low; /* what its ranges count from */
+	uint64_t low; /* its ranges count from here */
 };
 
 struct dwarfsplit {
@@ -26,22 +28,23 @@ struct dwarfsplit {
 
 /* The ranges of an entry. */
 struct dwarfsplit_ranges {
-	uint64_t low, high; /* low < high: the only one */
+	uint64_t low, high; /* low < high: this is the only range, and there is no list */
 	struct dwarflist list;
 };
 
-/* False: the entry is not that of such a unit. */
+/* False: the unit is not split. */
 bool dwarfsplit_skeleton(Dwarf_Die *cudie, struct dwarfskeleton *ret);
-/* Where its .dwo file was written. False: it does not say. */
+/* The path at which the compiler wrote the .dwo file. False: unknown. */
 bool dwarfsplit_path(Dwarf_Die *cudie, char *into, size_t cap);
-/* Opens s, whose file and skeleton are set, or as a unit of a package. 0, SYMFILE_NONE: it has no
- * unit of that id; as dwarfimage_open. After an error dwarfsplit_close is wanted, too. */
+/* Opens s, whose skeleton is set, in its file, or in the package if it has none. 0; SYMFILE_NONE:
+ * the file has no unit of this id; errors of dwarfimage_open. Needs dwarfsplit_close also after an
+ * error. */
 int dwarfsplit_open(const struct symfile *program, const struct symfile *package, uint64_t max,
 		    struct dwarfsplit *s);
-/* Gives up the image; the file stays. */
+/* Frees the image, and keeps the file. */
 void dwarfsplit_close(struct dwarfsplit *s);
 
-/* libdw does not know what an entry's ranges count from, which stands in the program. */
+/* The ranges of an entry. libdw cannot read them here: their base address is in the program. */
 void dwarfsplit_ranges(const struct dwarfsplit *s, Dwarf_Die *die, struct dwarfsplit_ranges *ret);
 bool dwarfsplit_next(struct dwarfsplit_ranges *r, uint64_t *ret_low, uint64_t *ret_high);
 

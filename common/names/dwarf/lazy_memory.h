@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory that is filled when it is first touched, a piece at a time: for a parser that wants all of
- * something large in one place and looks at little of it.
+ * Lazy memory is filled a piece at a time, when the piece is first touched. It is for a parser that
+ * needs something large in one place but reads little of it: the debug sections of an interpreter
+ * are 10 to 20 MiB, and libdw reads a tenth.
  *
- * A piece has no rights until a SIGSEGV asks for it; the handler fills it and the access goes on.
- * Once filled it stays as it is, so that a file whose owner writes to it meanwhile is no more than
- * a file with odd bytes. System calls do not fill: the kernel says EFAULT. For one thread of the
- * process, the first that makes such memory.
+ * A piece is PROT_NONE at first. The first access raises SIGSEGV, whose handler fills the piece,
+ * and the access goes on. A filled piece does not change, so a file whose owner writes to it
+ * meanwhile is only a file with odd bytes. System calls do not fill a piece; they fail with EFAULT.
+ * Only one thread of a process can use lazy memory: the first that makes some.
  *
- * What a handler of SIGSEGV in a parser of strangers' files may do and does: it looks the address
- * up in a list that changes outside of it alone, calls mprotect and `fill` (pread), and keeps
- * errno. It interrupts no lock, since faults come from loads and stores of the parser, never from
- * within malloc. A piece is marked before it is filled, and filled once: what cannot be read stays
- * zeros, which are damage like any other in the file, and a fault in a piece that is there, or
- * anywhere else, is a crash as ever. It needs no system call that the parser does not make besides,
- * and no right; userfaultfd would need one.
+ * Why this SIGSEGV handler is safe:
  *
- * It takes so much memory and no more: a piece beyond that, or that the kernel refuses, is zeros
- * that take none, and said to be. Whoever reads asks for that after each thing that was read, and
- * believes nothing of it.
+ *  - It looks the address up in a list that changes only outside of it, calls mprotect and `fill`
+ *    (pread), and keeps errno.
+ *  - It interrupts no lock: only loads and stores of the parser fault, never malloc.
+ *  - A piece is marked before it is filled, and filled once. Bytes that cannot be read stay zero,
+ *    which the parser takes as damage in the file.
+ *  - A fault in a filled piece, or anywhere else, is a crash as usual.
+ *  - It needs no further system call and no privilege, unlike userfaultfd.
  *
- * Why: the debug sections of one interpreter are 10 to 20 MiB, of which a tenth is looked at.
+ * Lazy memory has a ceiling. A piece beyond it, or one that the kernel refuses, reads as zeros,
+ * takes no memory, and sets `starved`. The caller checks that after each use, and then discards the
+ * result.
  */
 #ifndef PROFPIPE_LAZY_MEMORY_H
 #define PROFPIPE_LAZY_MEMORY_H
@@ -32,17 +33,17 @@
 struct lazy_memory {
 	uint8_t *bytes;
 	size_t size;
-	size_t filled; /* bytes of it that take memory by now */
-	bool starved;  /* what was touched since is zeros, for want of memory */
+	size_t filled; /* bytes that take memory so far */
+	bool starved;  /* some pieces read as zeros, for want of memory */
 };
 
-/* most: bytes that may be filled. fill: puts what belongs at [at, at + n) into `into`, which is
- * zero before, and stays so where there is nothing; in a signal handler, with what may be called
+/* most: bytes that may be filled. fill: writes the bytes of [at, at + n) to `into`, which is zeroed
+ * and stays so where there are none. It runs in a signal handler and may only call what is safe
  * there. 0, -ENOMEM, -errno. */
 int lazy_memory_new(size_t size, size_t most,
 		    void (*fill)(void *ctx, uint64_t at, uint8_t *into, size_t n), void *ctx,
 		    struct lazy_memory **ret);
-/* Fills the first n bytes now, which may be written to as well. False: there is no memory. */
+/* Fills the first n bytes now, and makes them writable. False: no memory. */
 bool lazy_memory_touch(struct lazy_memory *l, size_t n);
 void lazy_memory_free(struct lazy_memory *l);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where functions begin as the bytes of x86-64 code and data tell: targets of calls, addresses of
- * code that instructions, relocations and words of data hold, and what lies behind the end of a
- * function. Pure, bytes in, addresses out.
+ * The starts of functions, estimated from the bytes of x86-64 code and data: targets of calls, code
+ * addresses in instructions, relocations and words of data, and code behind the end of a function.
+ * Pure.
  */
 #ifndef PROFPIPE_CODESTARTS_H
 #define PROFPIPE_CODESTARTS_H
@@ -13,40 +13,40 @@
 #include "common/base/span.h"
 
 #define CODESTARTS_MAX (1u << 18)
-#define CODESTARTS_REACH 8 /* bytes that the longest instruction looked at has */
+#define CODESTARTS_REACH 8 /* bytes of the longest instruction that codestarts_code decodes */
 
 struct codestarts {
-	uint64_t low, high; /* where code lies; high - low is below 4 GiB */
-	uint32_t *at;	    /* owned; from low on; rising once codestarts_sort was called */
+	uint64_t low, high; /* the range of all code; high - low is below 4 GiB */
+	uint32_t *at;	    /* owned; offsets from low; sorted after codestarts_sort */
 	size_t len, cap;
-	bool full; /* there are more: what is known is not enough to tell */
+	bool full; /* beyond CODESTARTS_MAX: starts are missing, so lookups are void */
 };
 
 void codestarts_done(struct codestarts *s);
-/* What instructions of code say, whose first byte lies at address. Of an address that is only
- * taken, which may be a label's, or a number that looks like one, `begins` says whether a function
- * can begin there. 0, -ENOMEM. */
+/* Adds the starts that instructions name. address: of the first byte of code. Calls are trusted. An
+ * instruction that only takes an address may mean a label, or a number that looks like an address;
+ * so `begins` is asked whether a function can begin there. 0, -ENOMEM. */
 int codestarts_code(struct codestarts *s, struct span code, uint64_t address,
 		    bool (*begins)(void *ctx, uint64_t address), void *ctx);
-/* Whether a function can begin behind these bytes, which end where it would: they return, jump away
- * or are padding. */
+/* Whether a function can begin right behind these bytes: they end with a return, a jump or padding.
+ */
 bool codestarts_behind(struct span before);
-/* A function begins there, if it is code. 0, -ENOMEM. */
+/* Adds the start of a function, if it lies in code. 0, -ENOMEM. */
 int codestarts_add(struct codestarts *s, uint64_t address);
-/* Sorts, and drops what is there twice. */
+/* Sorts, and drops duplicates. */
 void codestarts_sort(struct codestarts *s);
-/* The last one at or before address. False: none. */
+/* Finds the last start at or before address. False: none. */
 bool codestarts_find(const struct codestarts *s, uint64_t address, uint64_t *ret);
 /*
- * Follows code in order, instruction by instruction, and adds what begins behind the end of a
- * function: where it returns or leaves for good, and no branch of it leads further. Sorted before,
- * and after. from, to: what is to be followed. read: at most n bytes of code from an address on,
- * how many it is. 0, -ENOMEM.
+ * Decodes the code between from and to in order, and adds the starts behind the ends of functions.
+ * A function ends where it returns or jumps away, and none of its branches leads further. *s must
+ * be sorted, and is sorted afterwards. read: copies up to n bytes of code, and returns how many. 0,
+ * -ENOMEM.
  */
 int codestarts_follow(struct codestarts *s, uint64_t from, uint64_t to,
 		      size_t (*read)(void *ctx, uint64_t address, uint8_t *into, size_t n),
 		      bool (*begins)(void *ctx, uint64_t address), void *ctx);
-/* How many of the bytes are padding between functions: nops, int3, zeros. */
+/* How many of the first bytes are padding between functions: nops, int3, zeros. */
 size_t codestarts_padding(struct span bytes);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where functions begin and end, as a file tells without symbols:
- *  - by its call frame information (.eh_frame by the sorted table of .eh_frame_hdr, else all of
- *    .eh_frame and .debug_frame), which is exact;
- *  - in code that no entry of it covers, by the calls and the addresses that lead there. This is an
- *    estimate: a function that nothing leads to counts as a part of the one before it.
- * The file is read by pread, as in symfile.h.
+ * The bounds of functions in a file without symbols:
+ *
+ *  - Call frame information is exact. .eh_frame is read through the sorted table of .eh_frame_hdr;
+ *    without that table, all of .eh_frame and .debug_frame is read.
+ *  - In code that has none, calls and addresses that lead there are an estimate. A function that
+ *    nothing leads to counts as a part of the one before it.
  *
  * Sources: DWARF 5, section 6.4.1; the LSB, "Exception Frames"; Intel's manual, volume 2, CALL, LEA
  * and MOV.
@@ -17,16 +17,16 @@
 
 struct funcbounds;
 
-/* f: borrowed for *ret's life. Nothing is read yet. 0, -ENOMEM. */
+/* f is borrowed until funcbounds_free. Reads nothing yet. 0, -ENOMEM. */
 int funcbounds_new(const struct symfile *f, struct funcbounds **ret);
 void funcbounds_free(struct funcbounds *x);
-/* The range of code that one entry of call frame information covers, and that has address in it. 0,
+/* Finds the entry of call frame information (FDE) that covers address: its range of code. 0,
  * SYMFILE_NONE, SYMFILE_MALFORMED, SYMFILE_TOO_LARGE, -errno. */
 int funcbounds_entry(struct funcbounds *x, uint64_t address, uint64_t *ret_start,
 		     uint64_t *ret_end);
-/* Where the function begins that address is in. floor: it cannot begin before (a symbol ends
- * there); 0: it can. The same errors; SYMFILE_NONE: no code lies there; SYMFILE_TOO_LARGE also
- * where no entry covers it and there is too much code to look at. */
+/* Finds the start of the function that contains address. floor: it does not begin before this
+ * address, where a symbol ends; 0: no such limit. The same errors. SYMFILE_NONE: there is no code.
+ * SYMFILE_TOO_LARGE also if no FDE covers address and there is too much code to decode. */
 int funcbounds_start(struct funcbounds *x, uint64_t address, uint64_t floor, uint64_t *ret_start);
 /* Bytes of memory held. */
 size_t funcbounds_bytes(const struct funcbounds *x);

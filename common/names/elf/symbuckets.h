@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which symbols of a large table may have to do with an address, for some five bytes a symbol: the
- * numbers of the entries, by pieces of the address space of some 32 symbols each. The entries stay
- * in the file, and those of a piece are read when one of its addresses is asked for.
+ * Buckets of a large symbol table, for some five bytes of memory per symbol. A bucket is a piece of
+ * the address space with some 32 symbols, and has the numbers of their entries. The entries stay in
+ * the file; a lookup reads those of one bucket.
  */
 #ifndef PROFPIPE_SYMBUCKETS_H
 #define PROFPIPE_SYMBUCKETS_H
@@ -11,13 +11,13 @@
 
 struct symbuckets;
 
-/* f: borrowed for *ret's life. 0, SYMFILE_NONE (no code), SYMFILE_TOO_LARGE, SYMFILE_MALFORMED,
- * -errno. */
+/* f is borrowed until symbuckets_free. 0, SYMFILE_NONE (no code), SYMFILE_TOO_LARGE,
+ * SYMFILE_MALFORMED, -errno. */
 int symbuckets_new(const struct symfile *f, const struct symtable *t, struct symbuckets **ret);
 void symbuckets_free(struct symbuckets *b);
-/* Adds the symbols that say what is at any address from *ret_from up to *ret_to, of which `address`
- * is one; of others, further away, it may add some. 0, SYMFILE_NONE: no code is there;
- * SYMFILE_TOO_LARGE: too many of them; -errno. */
+/* Adds all symbols that matter for the addresses from *ret_from up to *ret_to, which include
+ * `address`. May add further ones. 0, SYMFILE_NONE: there is no code; SYMFILE_TOO_LARGE: too many
+ * symbols; -errno. */
 int symbuckets_gather(const struct symbuckets *b, uint64_t address, struct symbols *all,
 		      uint64_t *ret_from, uint64_t *ret_to);
 size_t symbuckets_bytes(const struct symbuckets *b);

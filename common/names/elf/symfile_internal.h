@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parts of a symfile: for symfile.c, and for the files that read its symbols. */
+/* The fields of a symfile, for symfile.c and the files that read its symbols. */
 #ifndef PROFPIPE_SYMFILE_INTERNAL_H
 #define PROFPIPE_SYMFILE_INTERNAL_H
 
@@ -11,21 +11,21 @@ struct symfile_segment {
 };
 
 struct symfile {
-	int fd; /* -1: bytes */
+	int fd; /* -1: opened from bytes */
 	struct span bytes;
 	uint64_t size;
 	uint16_t machine;
 	bool linked, cut;
-	bool bare; /* no section headers: sections are its executable segments */
+	bool bare; /* no section headers: its executable segments stand for sections */
 	struct symfile_segment *segments;
 	uint32_t segment_count;
 	uint64_t entry;			/* an address; 0: none */
-	uint64_t dynamic, dynamic_size; /* where PT_DYNAMIC is in the file */
+	uint64_t dynamic, dynamic_size; /* file offset and size of PT_DYNAMIC */
 	uint64_t frame_header, frame_header_address,
-		frame_header_size; /* the same of PT_GNU_EH_FRAME; size 0: there is none */
+		frame_header_size; /* the same of PT_GNU_EH_FRAME; size 0: none */
 	struct symfile_section *sections;
 	uint32_t section_count;
-	char *names; /* of sections, NUL-terminated as a whole */
+	char *names; /* of sections; a NUL follows the last one */
 	size_t names_len;
 	uint8_t build_id[SYMFILE_BUILD_ID];
 	size_t build_id_len;
@@ -35,7 +35,7 @@ struct symfile {
 	size_t altlink_len;
 };
 
-/* The first section of a type, borrowed; NULL: none. */
+/* Finds the first section of a type, borrowed; NULL: none. */
 const struct symfile_section *symfile_section_of_type(const struct symfile *f, uint32_t type);
 
 #endif

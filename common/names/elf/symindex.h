@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which function's symbol an address has, of all symbols of a file (symtable.h). The rules (System
- * V gABI, chapter 4, "Symbol Table"):
+ * An index of a file's symbols (symtable.h): finds the symbol of the function at an address. The
+ * rules (System V gABI, chapter 4, "Symbol Table"):
  *
- *  - Only STT_FUNC, STT_GNU_IFUNC and STT_NOTYPE of an executable section count, and only with a
- *    name. A symbol never reaches beyond its section.
- *  - A symbol with a size covers exactly that. Of several that cover an address, the one that
- *    starts last wins. Of those that start together a function wins over an untyped symbol, then
- *    one that other files see (global or weak) over a local one, then the smaller one. Of aliases
- *    that are equal in all that, the one with the fewest underscores before it wins (`malloc`, not
- *    `__libc_malloc`), then the shortest, both as demangled, then the first in the order of bytes.
- *  - A symbol without a size (hand-written assembly) covers the room up to the next symbol of
- *    any kind, or to its section's end, unless it starts inside a symbol that has a size. It
- *    never takes an address from a symbol that has one.
- *  - .symtab is used alone where there is one, else .dynsym together with the .symtab inside
- *    .gnu_debugdata (MiniDebugInfo).
+ *  - Only STT_FUNC, STT_GNU_IFUNC and STT_NOTYPE symbols of executable sections count, and only
+ *    with a name. A symbol never reaches beyond its section.
+ *  - A symbol with a size covers exactly that many bytes. If several cover an address, the one that
+ *    starts last wins. If they start together, the first of these differences decides:
+ *     - a function wins over an untyped symbol
+ *     - a symbol that other files see (global or weak) wins over a local one
+ *     - the smaller one wins
+ *     - the one with fewer leading underscores wins (`malloc`, not `__libc_malloc`), then the
+ *       shorter one; both as demangled
+ *     - the first in byte order wins
+ *  - A symbol without a size (hand-written assembly) covers the room up to the next symbol of any
+ *    kind, or to the end of its section. If it starts inside a symbol with a size, it covers
+ *    nothing. It never takes an address from a symbol with a size.
+ *  - If there is a .symtab, only that is used. Else .dynsym is used, together with the .symtab
+ *    inside .gnu_debugdata (MiniDebugInfo).
  */
 #ifndef PROFPIPE_SYMINDEX_H
 #define PROFPIPE_SYMINDEX_H
@@ -25,16 +28,15 @@ struct symindex;
 
 #define SYMINDEX_LARGE 65536u
 
-/* f: borrowed for *ret's life. large: entries of .symtab from which on it is not held whole
- * (SYMINDEX_LARGE but in tests). The first lookup reads the tables, and lookups tell what is wrong
- * with them. 0, -ENOMEM. */
+/* f is borrowed until symindex_free. large: a .symtab with so many entries or more is not kept in
+ * memory as a whole (SYMINDEX_LARGE, except in tests). The first lookup reads the tables, so
+ * lookups report damaged ones. 0, -ENOMEM. */
 int symindex_new(const struct symfile *f, uint64_t large, struct symindex **ret);
 void symindex_free(struct symindex *x);
-/* The raw name of the function that covers an address, NUL-terminated. 0, SYMFILE_NONE,
+/* Finds the raw name of the function at an address, NUL-terminated. 0, SYMFILE_NONE,
  * SYMFILE_MALFORMED, SYMFILE_TOO_LARGE, -errno. */
 int symindex_lookup(struct symindex *x, uint64_t address, char ret_name[static SYMFILE_NAME]);
-/* Where the last symbol ends that ends at or before an address; 0: none does, or no lookup came
- * before. */
+/* The highest end of a symbol at or before an address. 0: none, or there was no lookup yet. */
 uint64_t symindex_floor(struct symindex *x, uint64_t address);
 /* Bytes of memory held. */
 size_t symindex_bytes(const struct symindex *x);

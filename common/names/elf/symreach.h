@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How far a symbol without a size reaches: at most to the next symbol. But a table that lacks
- * symbols (as in a stripped library) would let it take the functions behind its own, which have
- * none. Call frame information, and calls that lead there, tell where those start.
- *
- * struct symreach is the room between such a symbol and the next one. Each start that is found in
- * it shortens it.
+ * The reach of a symbol without a size: at most up to the next symbol. If a table lacks symbols (as
+ * in a stripped library), the symbol would also cover the nameless functions behind its own. Call
+ * frame information and calls tell where those start; each start in the room shortens the reach.
  *
  * Source: LSB, "Exception Frames" (.eh_frame_hdr); Intel's manual, volume 2, CALL.
  */
@@ -20,19 +17,21 @@
 #define SYMREACH_ENTRY 8
 #define SYMREACH_CALL 5
 
-/* Addresses. Disjoint, rising. */
+/* The room from such a symbol up to the next one, as addresses. Arrays of these are sorted and
+ * disjoint. */
 struct symreach {
 	uint64_t start, end;
 };
 
-/* A function starts at an address. */
+/* A function starts at this address. */
 void symreach_start(struct symreach *gaps, size_t count, uint64_t address);
-/* How many entries the table has that head, the first bytes of .eh_frame_hdr, announces; 0 where it
- * is of a form that no linker writes. */
+/* How many entries the table of .eh_frame_hdr has, by its first bytes; 0: it has a form that no
+ * linker writes. */
 uint32_t symreach_table(const uint8_t head[static SYMREACH_HEADER]);
-/* Takes some of these entries. address: of .eh_frame_hdr. */
+/* Takes the starts in some of these entries. address: of .eh_frame_hdr. */
 void symreach_entries(struct symreach *gaps, size_t count, struct span entries, uint64_t address);
-/* Takes relative calls in x86-64 code. Bytes that only look like one cost a name at worst. */
+/* Takes the targets of relative calls in x86-64 code. Bytes that only look like a call may cost a
+ * name, nothing more. */
 void symreach_calls(struct symreach *gaps, size_t count, struct span code, uint64_t address);
 
 #endif

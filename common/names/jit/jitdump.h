@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A jitdump: records that a runtime appends while it generates, moves and drops code, with names,
- * times and lines of source. Anybody may have written it. The code itself is not looked at, and
- * records that are of no use are passed over unread.
+ * A jitdump: a file to which a runtime appends a record whenever it generates, moves or drops code,
+ * with names, times and source lines. Its contents are hostile. The reader skips the code itself
+ * and records that it does not use.
  *
  * Source: tools/perf/Documentation/jitdump-specification.txt of the kernel.
  */
@@ -11,34 +11,34 @@
 
 #include "common/names/jit/codemap.h"
 
-#define JITDUMP_RECORD (1u << 20) /* bytes of a record that are looked at */
+#define JITDUMP_RECORD (1u << 20) /* bytes of a record that are parsed */
 
 enum jitdump_verdict {
 	/* CODEMAP_FULL = 1 */
 	JITDUMP_FOREIGN = 16,	/* of another byte order, machine or version */
-	JITDUMP_MALFORMED = 17, /* no jitdump, or one that goes on with what is no record */
+	JITDUMP_MALFORMED = 17, /* not a jitdump, or garbage follows its records */
 };
 
 struct jitdump {
 	struct codemap code;
 	struct buf pending; /* the beginning of a record */
-	uint64_t skip;	    /* bytes of the file that come next and are not wanted */
-	bool header, times; /* header: it was taken; times: CLOCK_MONOTONIC */
-	int stopped;	    /* a verdict, when nothing more is taken */
+	uint64_t skip;	    /* bytes that come next in the file and are not wanted */
+	bool header, times; /* header: it was read; times: they are of CLOCK_MONOTONIC */
+	int stopped;	    /* the verdict after which nothing more is taken; 0: none */
 	uint64_t bad_records;
-	/* Lines that wait for the code they are for. */
+	/* A line table comes before the record of its code: the code's address, and the table. */
 	uint64_t lines_for;
 	uint32_t lines;
-	uint32_t last_file; /* where the name of last_name is kept */
+	uint32_t last_file; /* the number of last_name in `code` */
 	struct buf last_name, table;
 };
 
 /* max: bytes of memory. */
 void jitdump_init(struct jitdump *j, size_t max);
 void jitdump_done(struct jitdump *j);
-/* Takes the bytes that follow those taken before. *ret_skip: so many bytes that come next in the
- * file need not be given. 0, CODEMAP_FULL, enum jitdump_verdict (what came before holds; nothing
- * more is taken), -ENOMEM. */
+/* Takes the next bytes of the file. *ret_skip: how many bytes after these the caller need not read.
+ * 0, CODEMAP_FULL, enum jitdump_verdict, -ENOMEM. After a verdict earlier records stay valid, and
+ * nothing more is taken. */
 int jitdump_feed(struct jitdump *j, struct span bytes, uint64_t *ret_skip);
 
 #endif

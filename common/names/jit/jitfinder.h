@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Perf maps and jitdumps by path, as the caller may open them: what prof-bpf does for prof-symd in
- * the deployment, by the same rules. In the process's own root, by its innermost pid; no link at
- * the end; a regular file of the process's user or of root, written to since the process began.
+ * Finds perf maps and jitdumps by path, with the rights of the caller. Tools that are run by hand
+ * use it; in a deployment prof-bpf does the same for prof-symd. The rules are the same:
+ *
+ *  - the path is taken below the process's root, with its innermost pid
+ *  - a regular file, not a symbolic link
+ *  - it belongs to the process's user or to root
+ *  - it was written to after the process began
  */
 #ifndef PROFPIPE_JITFINDER_H
 #define PROFPIPE_JITFINDER_H
 
 #include "common/wire/msg.h"
 
-/* An open descriptor, given, or -errno. same_boot: the stream was recorded since this host was
- * started: then the perf map of a process that is gone is looked for in our own /tmp. */
+/* Returns a descriptor that the caller owns, or -errno. same_boot: the stream was recorded since
+ * this host booted. Then the perf map of a process that has ended is looked for in our own /tmp. */
 int jitfinder_open(enum jit_kind kind, const struct msg_process *process, bool same_boot);
-/* Of the text of a process's maps: the path of its jitdump, NUL-terminated. False: none. */
+/* Finds the path of a jitdump, NUL-terminated, in a line of /proc/PID/maps. False: none. */
 bool jitfinder_dump_path(char *line, char **ret_path);
 
 #endif

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A perf map: text that a runtime appends to while it generates code, one piece a line, its start
- * and size in hexadecimal and its name up to the end of the line. Later lines hold where they
- * overlap earlier ones. Anybody may have written it: a line that is none is counted and passed
- * over.
+ * A perf map: a text file to which a runtime appends a line for each piece of code that it
+ * generates: start and size in hexadecimal, then the name up to the end of the line. Where lines
+ * overlap, the later one wins. The contents are hostile: bad lines are counted and skipped.
  *
  * Source: tools/perf/Documentation/jit-interface.txt of the kernel; what V8, HotSpot, CPython, .NET
  * and others write.
@@ -13,7 +12,7 @@
 
 #include "common/names/jit/codemap.h"
 
-#define PERFMAP_LINE 2048 /* bytes of a line that are looked at */
+#define PERFMAP_LINE 2048 /* bytes of a line that are parsed */
 
 struct perfmap {
 	struct codemap code;
@@ -26,10 +25,10 @@ struct perfmap {
 /* max: bytes of memory. */
 void perfmap_init(struct perfmap *p, size_t max);
 void perfmap_done(struct perfmap *p);
-/* Takes the bytes that follow those taken before. 0, CODEMAP_FULL (what came before holds),
- * -ENOMEM. */
+/* Takes the next bytes of the file. 0, CODEMAP_FULL (earlier lines stay valid), -ENOMEM. */
 int perfmap_feed(struct perfmap *p, struct span bytes);
-/* Nothing follows for now: a last line without its line feed counts, unless it goes on later. */
+/* The file ends here for now. Takes its last line even without a line feed; if the line goes on
+ * later, that replaces it. The same errors. */
 int perfmap_flush(struct perfmap *p);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files by path, as the caller may open them: what a tool run by hand does for itself, and prof-bpf
- * does for it in the deployment. Nothing is waited for (a FIFO or a device is refused), and only
- * regular files are given.
+ * Finds program files and debug files by path, with the rights of the caller. Tools that are run by
+ * hand use it; in a deployment prof-bpf opens files for them. Only regular files are opened, since
+ * a FIFO or a device could block.
  */
 #ifndef PROFPIPE_FINDER_H
 #define PROFPIPE_FINDER_H
@@ -10,16 +10,18 @@
 #include "common/wire/msg.h"
 #include "common/names/program/program.h"
 
-/* An open descriptor, given, or -errno (-EINVAL: not a regular file). */
+/* All of these return a descriptor that the caller owns. */
+
+/* A descriptor or -errno (-EINVAL: not a regular file). */
 int finder_open(const char *path);
-/* The file of a stream: by its path when it is that very file (device, inode, ctime, size), else
- * when it has the build id that the stream gives; the vDSO from our own process when `same_kernel`.
- * A descriptor or -errno. */
+/* Opens a file of a stream by its path. The file must have the identity that the stream says
+ * (device, inode, ctime, size), or else its build id. If `same_kernel`, the vDSO is copied from our
+ * own process. A descriptor or -errno. */
 int finder_open_stream(const struct msg_file *file, bool same_kernel);
-/* Looks for what a program wants, below /usr/lib/debug and beside `path`, the program's own, and
- * offers it until it wants nothing. */
+/* Finds all files that a program wants, below /usr/lib/debug and beside the program's own path, and
+ * offers them to it. */
 void finder_complete(struct program *p, const char *path);
-/* One want: a descriptor or -1. */
+/* Finds one of these files. A descriptor or -1. */
 int finder_debug(enum program_want want, struct span build_id, const char *name, const char *path);
 
 #endif

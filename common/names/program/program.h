@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A program or shared object with all files that name its code: itself, its debug file, and the
- * file that both may share strings with (dwz). Whoever holds the program asks for missing files, in
- * the order that `program_wants` gives. Nothing here opens a path.
+ * file with which both may share strings (dwz). The owner of the program provides missing files, in
+ * the order in which `program_wants` asks for them. Nothing here opens a path.
  *
  * Names come from the first of these that has one:
  *  - Go's own table;
  *  - DWARF, its own or the debug file's;
  *  - .symtab, its own or the debug file's;
  *  - MiniDebugInfo and .dynsym.
- * Code without a name has at least its function's start (funcbounds.h). Files are parsed at the
- * first lookup.
+ * For code without a name, the start of its function can still be found (funcbounds.h). The first
+ * lookup parses the files.
  */
 #ifndef PROFPIPE_PROGRAM_H
 #define PROFPIPE_PROGRAM_H
@@ -25,26 +25,26 @@ enum program_want {
 	PROGRAM_WANTS_NOTHING,
 	PROGRAM_WANTS_BUILD_ID, /* the debug file of this build id */
 	PROGRAM_WANTS_NAME,	/* the debug file of this name, as .gnu_debuglink says */
-	PROGRAM_WANTS_ALT, /* the file of this build id, which .gnu_debugaltlink of the debug file
-			      names by this path; also a .dwo file, by its unit's id */
+	PROGRAM_WANTS_ALT, /* the file of this build id and path, from the .gnu_debugaltlink of the
+			      debug file; or a .dwo file, by its unit's id */
 	PROGRAM_WANTS_PACKAGE, /* the .dwp file beside it */
 };
 
-/* The verdict of a lookup that wants something first (program_wants). */
+/* The verdict of a lookup that needs another file first (program_wants). */
 #define PROGRAM_AGAIN DWARFINFO_AGAIN
 
-/* Takes fd, always. dwarf_max: bytes of memory that its DWARF may take, unpacked; larger is not
- * used, nor is any where it is 0. 0, the verdicts of symfile_open, -errno. */
+/* Takes fd, also on error. dwarf_max: bytes of memory that its unpacked DWARF may take. Larger
+ * DWARF is ignored; 0 ignores all. 0, the verdicts of symfile_open, -errno. */
 int program_open(int fd, uint64_t dwarf_max, struct program **ret);
 void program_free(struct program *p);
-/* What would help; *ret_build_id and *ret_name are borrowed until the next program_offer, empty and
- * NULL where not meant. */
+/* The file that the program wants next. *ret_build_id and *ret_name are borrowed until the next
+ * program_offer, and empty or NULL where they do not apply. */
 enum program_want program_wants(struct program *p, struct span *ret_build_id,
 				const char **ret_name);
-/* Answers the present want with an open file, which is taken, or -1: there is none. A file that is
- * not the right one (build id, checksum) is closed and true is not returned. */
+/* Answers the present want with an open file, which is taken, or with -1 if there is none. False:
+ * it was the wrong file (build id, checksum) and was closed. */
 bool program_offer(struct program *p, int fd);
-/* The answer does not come. No lookup wants anything from here on. */
+/* The answer does not come: from now on lookups want nothing. */
 void program_give_up(struct program *p);
 
 /* The file itself, borrowed. */
@@ -54,18 +54,18 @@ bool program_is_cut(const struct program *p);
 struct span program_build_id(const struct program *p);
 /* As symfile_address. */
 int program_address(const struct program *p, uint64_t offset, uint64_t *ret);
-/* The calls at an ELF address; a call's name is empty only where nothing but a line is known. 0,
- * SYMFILE_NONE, -ENOMEM, PROGRAM_AGAIN; damage counts as nothing known. */
+/* Looks up the calls at an ELF address. A call's name is empty only if nothing but its line is
+ * known. Damaged tables count as empty. 0, SYMFILE_NONE, -ENOMEM, PROGRAM_AGAIN. */
 int program_lookup(struct program *p, uint64_t address, struct names *ret);
-/* Where the function begins that has an ELF address, for one that program_lookup has no name for:
- * another ELF address. 0, SYMFILE_NONE (nothing tells), -ENOMEM. */
+/* Finds the start of the function that contains an ELF address, if program_lookup has no name for
+ * it. 0, SYMFILE_NONE (unknown), -ENOMEM. */
 int program_start(struct program *p, uint64_t address, uint64_t *ret);
-/* True once DWARF was left alone for its size, or what reading it takes. */
+/* True once DWARF was ignored, because it or reading it takes too much memory. */
 bool program_dwarf_too_large(const struct program *p);
-/* True once libdw died on it, or took too long: its inlined calls and lines are missing. */
+/* True once libdw crashed on the DWARF or took too long: inlined calls and lines are missing. */
 bool program_dwarf_lost(const struct program *p);
-/* How often the process that libdw runs in was killed over it by somebody else: at the second time
- * it is lost for that. */
+/* How often libdw's process was killed from outside while it worked on this DWARF. The second time
+ * the DWARF counts as lost. */
 unsigned program_dwarf_kills(const struct program *p);
 /* As dwarfinfo_rest. */
 bool program_rest(struct program *p, bool packed);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The memory of a process that names one object: pieces that were read, and pieces that are still
- * wanted. A runtime's reader starts from the beginning each time more is there, and asks as if all
- * of it were. So it is written as if it read memory, and all pieces that it wants at one time are
- * asked for in one round.
+ * The memory of a process that is needed to name one object: pieces that were read, and pieces that
+ * are still wanted. A runtime's reader (struct runtime_ops, name) is written as if all memory were
+ * there. If pieces are missing, it is started again when they have come. So each round requests all
+ * pieces that the reader wants at one time.
  */
 #ifndef PROFPIPE_OBJECT_MEMORY_H
 #define PROFPIPE_OBJECT_MEMORY_H
@@ -17,7 +17,7 @@
 struct object_memory_piece {
 	uint64_t address;
 	uint32_t wanted;   /* bytes */
-	uint32_t have, at; /* once read: bytes, and where in `bytes` */
+	uint32_t have, at; /* once read: how many bytes, and their offset in `bytes` */
 	bool read;
 };
 
@@ -25,27 +25,29 @@ struct object_memory_piece {
 struct object_memory {
 	struct object_memory_piece pieces[OBJECT_MEMORY_PIECES];
 	unsigned count;
-	uint32_t total;	  /* of all wanted */
-	bool whole;	  /* there is no more: nothing is wanted, */
-	bool lacked;	  /* and something would have been */
+	uint32_t total;	  /* bytes wanted by all pieces */
+	bool whole;	  /* set by the caller: no more memory comes, so nothing is wanted */
+	bool lacked;	  /* the reader wanted more although `whole` was set */
 	struct buf bytes; /* owned */
 };
 
 enum object_memory_verdict {
 	OBJECT_MEMORY_WANTED = 1, /* not read yet */
-	OBJECT_MEMORY_NONE = 2,	  /* cannot be read, or is more than is read of one object */
+	OBJECT_MEMORY_NONE = 2,	  /* unreadable, or beyond the limits above */
 };
 
 void object_memory_done(struct object_memory *m);
-/* n bytes at address, borrowed until object_memory_put. guess: how many to read if they are not
- * there yet, because those that follow will be needed. 0, enum object_memory_verdict. */
+/* Finds n bytes at address, borrowed until object_memory_put. guess: how many bytes to want if they
+ * are not there yet; more than n if the reader will need those that follow. 0, enum
+ * object_memory_verdict. */
 int object_memory_get(struct object_memory *m, uint64_t address, uint32_t n, uint32_t guess,
 		      const uint8_t **ret);
-/* Bytes that were read already, without being wanted. 0, -ENOMEM; too many pieces are left out. */
+/* Adds bytes that were read before anyone wanted them. Pieces beyond the limits are ignored. 0,
+ * -ENOMEM. */
 int object_memory_add(struct object_memory *m, uint64_t address, struct span bytes);
-/* The next piece at or behind *i that is wanted; false: none. */
+/* Finds the next wanted piece from *i on. False: none. */
 bool object_memory_next(const struct object_memory *m, unsigned *i);
-/* Bytes of piece i from its beginning. 0, -ENOMEM. */
+/* Stores the bytes that were read of piece i, from its start on. 0, -ENOMEM. */
 int object_memory_put(struct object_memory *m, unsigned i, struct span bytes);
 
 #endif

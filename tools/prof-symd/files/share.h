@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What prof-symd may take of the run's memory: its share, and beyond it what prof-bpf grants
- * (lastword.h) of what nobody else wants. It is asked for where the DWARF of one file does not fit,
- * and where programs are closed that would have been looked into again; when it is not used any
- * more it is handed back.
+ * prof-symd's share of the run's memory limit, and what prof-bpf grants it beyond that
+ * (lastword.h). prof-symd asks for more if the DWARF of one file does not fit, or if it closes
+ * programs that it soon needs again. It returns memory that it no longer uses.
  */
 #ifndef PROFPIPE_SHARE_H
 #define PROFPIPE_SHARE_H
@@ -11,22 +10,22 @@
 #include <stdint.h>
 #include "common/cell/budget.h"
 
-#define SHARE_IDLE_NS 30000000000ull /* what was not used for so long is handed back */
+#define SHARE_IDLE_NS 30000000000ull /* memory that was not used for so long is returned */
 
 struct share {
-	const struct budget *sure; /* borrowed */
-	uint64_t heap;		   /* of who runs libdw; at first sure->dwarf */
-	uint64_t more;		   /* for programs, beyond what is sure */
+	const struct budget *sure; /* the share without grants; borrowed */
+	uint64_t heap;		   /* of libdw's worker; at first sure->dwarf */
+	uint64_t more;		   /* granted for programs, beyond the share */
 	uint64_t evicted, used_ns;
 };
 
 void share_init(struct share *s, const struct budget *sure);
-/* What programs may take, their DWARF included: what `others` leave. bytes: what they take;
- * evicted: how many were closed for want of room so far. Says what is wanted, and sets the heap of
- * the workers to come. */
+/* Returns how many bytes programs and their DWARF may take, which is all that `others` leave.
+ * bytes: what they take now; evicted: how many were closed so far for want of room. Tells prof-bpf
+ * what is wanted, and sets the heap of later workers. */
 uint64_t share_programs(struct share *s, uint64_t others, uint64_t bytes, uint64_t evicted,
 			uint64_t now_ns);
-/* For dwarf_grow_with: waits a moment for so much heap, and returns what there is. */
+/* For dwarf_grow_with: waits a moment until so much heap is granted, and returns what there is. */
 uint64_t share_heap(void *share, uint64_t heap);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `prof-symd -e FILE ADDR...`: names of addresses as text. */
+/* `prof-symd -e FILE ADDR...`: prints the names of addresses. */
 #ifndef PROFPIPE_ADDRESSES_H
 #define PROFPIPE_ADDRESSES_H
 
@@ -8,15 +8,15 @@
 #include "common/names/program/program.h"
 
 struct addresses {
-	bool show_address; /* 0x... before each */
-	bool basenames;	   /* file names without their folders */
+	bool show_address; /* print each address before its function */
+	bool basenames;	   /* file names without their directories */
 	struct names names;
 };
 
-/* Hex digits, with or without 0x, nothing else. */
+/* Parses hex digits, with or without 0x. False: anything else is there. */
 bool addresses_parse(const char *s, uint64_t *ret);
-/* Appends the lines of one address: the innermost call first, the calls that it was inlined into
- * below it. Names are escaped for a terminal. 0, -ENOMEM. */
+/* Appends the lines of one address, innermost call first. Names are escaped for a terminal. 0,
+ * -ENOMEM. */
 int addresses_print(struct addresses *a, struct program *p, const char *path, uint64_t address,
 		    struct buf *into);
 

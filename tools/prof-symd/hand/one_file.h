@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One file by hand: names of its addresses (-e), or the interpreter that it holds (--describe).
- * Both print to standard output, log errors, and return an exit status (exits.h). */
+/* prof-symd by hand on one file: the names of its addresses (-e), or the interpreter in it
+ * (--describe). Both print to standard output, log errors, and return an exit status (exits.h). */
 #ifndef PROFPIPE_ONE_FILE_H
 #define PROFPIPE_ONE_FILE_H
 
@@ -11,11 +11,11 @@
 
 struct one_file {
 	const char *path;
-	bool show_address, basenames; /* as struct addresses has them */
+	bool show_address, basenames; /* as in struct addresses */
 	uint64_t dwarf_max;	      /* bytes that its DWARF may take */
 };
 
-/* args: so many addresses; with count 0 they come from standard input, one a line. */
+/* args: `count` addresses; if 0, they are read from standard input, one per line. */
 int one_file_addresses(const struct one_file *o, int count, char **args);
 int one_file_describe(const char *path);
 

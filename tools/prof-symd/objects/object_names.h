@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What prof-symd stores of an object that it named (runtime.h): its names, the lines of its
- * positions, and its source, which objects of one file share. Each is one block. Most lines differ
- * little from the one before, so the differences are stored, seven bits a byte.
+ * The names of an object (runtime.h), as prof-symd stores them: its names, the lines of its
+ * positions, and its source file, which objects of one file share. All are in one block. Lines are
+ * stored as differences from the previous one, seven bits a byte, since most are small.
  */
 #ifndef PROFPIPE_OBJECT_NAMES_H
 #define PROFPIPE_OBJECT_NAMES_H
@@ -15,21 +15,22 @@
 struct object_names;
 struct object_source;
 
-/* Sources, for others to share: of each hash the last. Zero-initialise, but for the seed. */
+/* Recent source files, for further objects to share: the last one of each hash. Zero-initialise,
+ * then set the seed. */
 struct object_sources {
-	struct object_source *recent[OBJECT_SOURCES]; /* owned with those that share them */
+	struct object_source *recent[OBJECT_SOURCES]; /* with counted references */
 	uint64_t seed;
 };
 
-/* Those that are shared live on. */
+/* Sources that objects still use stay alive. */
 void object_sources_done(struct object_sources *s);
-/* *ret_bytes: what it takes, but for a source that was there. -ENOMEM. */
+/* *ret_bytes: memory that it takes, without a source that was there before. 0, -ENOMEM. */
 int object_names_new(const struct runtime_object *from, struct object_sources *s,
 		     struct object_names **ret, size_t *ret_bytes);
 void object_names_free(struct object_names *k);
-/* The runtime's own, no function of the program. */
+/* Whether it is internal to the runtime, not a function of the program. */
 bool object_names_hidden(const struct object_names *k);
-/* As the one call of *ret, which has a copy; position: as in a mark. */
+/* Copies the names into the only call of *ret. position: as in a frame's mark. */
 void object_names_tell(const struct object_names *k, uint32_t position, struct names *ret);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names of interpreted frames. What the runtimes' readers (runtime.h) want of processes' memory is
- * asked for by batches, one under way of each process, and what comes of it is kept: least recently
- * used first when it is more than OBJECTS_MAX or the budget.
+ * Names of interpreted frames: a cache of named objects. The runtimes' readers (runtime.h) want
+ * memory of processes. It is requested in batches, at most one under way per process. Beyond
+ * OBJECTS_MAX or the budget, the least recently used objects are evicted.
  *
- * An object that could not be read stays without a name: another may lie there now, and what its
- * address means is not asked again for OBJECTS_RETRY_NS.
+ * An object that could not be read stays without a name, since another object may be there by now.
+ * Its address is not tried again for OBJECTS_RETRY_NS.
  */
 #ifndef PROFPIPE_OBJECTS_H
 #define PROFPIPE_OBJECTS_H
@@ -15,16 +15,16 @@
 #include "common/names/runtime/runtime.h"
 
 #define OBJECTS_MAX (1u << 16)
-#define OBJECTS_BUDGET (8u << 20)     /* bytes of objects with names */
-#define OBJECTS_READING 4096	      /* objects that are read at one time */
-#define OBJECTS_PROCESSES 4096	      /* processes that are asked for at one time */
-#define OBJECTS_WAIT_NS 1000000000ull /* for all of one object */
+#define OBJECTS_BUDGET (8u << 20)     /* bytes of named objects */
+#define OBJECTS_READING 4096	      /* objects being read at one time */
+#define OBJECTS_PROCESSES 4096	      /* processes known at one time */
+#define OBJECTS_WAIT_NS 1000000000ull /* timeout of reading one object */
 #define OBJECTS_RETRY_NS 10000000000ull
-#define OBJECTS_AGAIN_NS 50000000ull /* after an answer that it was too much for now */
+#define OBJECTS_AGAIN_NS 50000000ull /* wait after the answer that the rate was exceeded */
 #define OBJECTS_PIECES 256	     /* of one request */
 #define OBJECTS_BYTES (128u << 10)   /* of one request */
-#define OBJECTS_TAKEN 512	     /* that no frame is of yet */
-#define OBJECTS_REQUEST (1ull << 62) /* in the ids of all requests, and in no others */
+#define OBJECTS_TAKEN 512	     /* copies kept that no frame has needed yet */
+#define OBJECTS_REQUEST (1ull << 62) /* set in the ids of all our requests, and in no others */
 
 struct objects_request {
 	uint64_t id, process;
@@ -34,49 +34,49 @@ struct objects_request {
 
 enum objects_verdict {
 	OBJECTS_LATER = 1,   /* it is being read */
-	OBJECTS_HIDDEN = 2,  /* the runtime's own, no frame of the program */
-	OBJECTS_UNNAMED = 3, /* why is said in place of a name; it may have one later */
+	OBJECTS_HIDDEN = 2,  /* internal to the runtime, not a frame of the program */
+	OBJECTS_UNNAMED = 3, /* the name is a reason instead; it may get a name later */
 };
 
 struct objects;
 
-/* ask sends a request, which objects_answer will answer, during the call or later. 0; -EAGAIN: not
- * now; another -errno: never. -errno. */
+/* ask: sends a request; objects_answer gets the answer, during the call or later. It returns 0;
+ * -EAGAIN: try again later; another -errno: never. 0, -errno. */
 int objects_new(int (*ask)(void *, const struct objects_request *), void *ctx,
 		struct objects **ret);
-/* Bytes of objects with names, where it is not to be OBJECTS_BUDGET; twice as much may be held of
- * what is being read. */
+/* Sets the bytes of named objects, instead of OBJECTS_BUDGET. Objects being read may take twice as
+ * much in addition. */
 void objects_budget(struct objects *o, size_t bytes);
 void objects_free(struct objects *o);
-/* Asks ahead, with the next objects_send. */
+/* Requests an object ahead of its lookup; the next objects_send sends that. */
 void objects_want(struct objects *o, const struct runtime_build *b, uint64_t process, uint32_t pid,
 		  uint64_t address, uint64_t mark, uint64_t now_ns);
-/* What an object is called and the line of the mark's position, or why that is not known; give_up:
- * it is not waited for. 0, enum objects_verdict, -ENOMEM. */
+/* Looks up an object's name and the line of the mark's position, or the reason why it has none.
+ * give_up: do not wait for it. 0, enum objects_verdict, -ENOMEM. */
 int objects_lookup(struct objects *o, const struct runtime_build *b, uint64_t process, uint32_t pid,
 		   uint64_t address, uint64_t mark, bool give_up, uint64_t now_ns,
 		   struct names *ret);
-/* Asks for what is wanted; gives up what is overdue. */
+/* Sends requests, and gives up overdue objects. */
 int objects_send(struct objects *o, uint64_t now_ns);
-/* What lay at an object when its frame was sampled first, before the frame itself: it is named from
- * that, where it is enough, and without its lines where the object is gone by the time that more is
- * asked for. The OBJECTS_TAKEN last are kept until they are wanted, but for those that have names
- * already. -ENOMEM. */
+/* Takes a copy of an object's memory, made at its first sample; it comes before the frame. The
+ * object is named from the copy if that is enough. If not, and the object is gone when more memory
+ * is read, it is named without lines. Keeps the last OBJECTS_TAKEN copies of objects without names
+ * until they are wanted. 0, -ENOMEM. */
 int objects_take(struct objects *o, const struct msg_object *m);
-/* True where the id is one of ours. -ENOMEM. */
+/* Takes an answer. 0, -ENOMEM. */
 int objects_answer(struct objects *o, const struct msg_memory_answer *m, uint64_t now_ns);
-/* The process is gone. */
+/* Forgets a process that ended. */
 void objects_drop(struct objects *o, uint64_t process);
-/* The builds are void from here on, and asked for anew what is being read; names are not, since
- * those of code that is freed cannot be had again. Processes that had no frame since the last time
- * are dropped: nobody may have said that they ended. */
+/* Forgets all builds, since their owner frees them, and starts the reading of objects again. Keeps
+ * names: those of freed code could not be had again. Drops processes without a frame since the last
+ * call, whose end nobody may have told us. */
 void objects_renew(struct objects *o, uint64_t now_ns);
-/* When objects_send has something to give up, 0: never. */
+/* When objects_send has something to do next; 0: nothing. */
 uint64_t objects_deadline(const struct objects *o);
 
 struct objects_counts {
 	uint64_t named, gone, refused, evicted, requests, pieces, bytes, rounds;
-	uint64_t answers, waited_ns, least_ns; /* from asking to the answer: all, and the fastest */
+	uint64_t answers, waited_ns, least_ns; /* from request to answer: sum, and the fastest */
 	size_t kept, held_bytes;
 };
 struct objects_counts objects_counts(const struct objects *o);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a raw stream has defined in its epoch, as long as it holds. Every table has a ceiling, and
- * all together have one in bytes; what does not fit is not kept, which limit_hit says. A second
- * definition of a process updates the first, one of anything else is ignored. Id 0 names nothing.
+ * The definitions of the raw stream's present epoch. Every table has a ceiling, and all together
+ * have one in bytes. A definition that does not fit is dropped, and limit_hit is set. A second
+ * definition of a process updates the first; of anything else it is ignored. Id 0 means none.
  */
 #ifndef PROFPIPE_DEFINITIONS_H
 #define PROFPIPE_DEFINITIONS_H
@@ -13,12 +13,12 @@
 #include "tools/prof-symd/stream/idtable.h"
 #include "common/names/runtime/runtime.h"
 
-/* `sent` in each definition is the epoch of the named stream in which it was sent last. */
+/* `sent` in each definition is the last epoch of the named stream in which it was sent. */
 struct def_process {
 	struct msg_process def; /* comm: below */
 	char comm[16];
 	uint64_t sent;
-	uint32_t threads; /* the first of its threads, IDMAP_NONE at the end */
+	uint32_t threads; /* slot of its first thread; IDMAP_NONE: none */
 };
 
 struct def_thread {
@@ -29,13 +29,13 @@ struct def_thread {
 };
 
 struct def_file {
-	struct msg_file def; /* path and build id: owned, by text */
-	char *text;
+	struct msg_file def; /* path and build id point into `text` */
+	char *text;	     /* owned */
 	uint64_t sent;
 	struct filestore_file store;
-	struct runtime_build *build; /* owned; NULL: it holds no runtime, or is not known */
-	bool described, untold;
-	bool awaited; /* it was offered, and is not open yet */
+	struct runtime_build *build; /* owned; NULL: it has no runtime, or an unsupported one */
+	bool described, untold;	     /* untold: prof-bpf has yet to be told */
+	bool awaited;		     /* prof-bpf offered it, and it is not open yet */
 };
 
 struct def_frame {
@@ -45,12 +45,12 @@ struct def_frame {
 		uint64_t mark; /* FRAME_INTERPRETED */
 	};
 	uint64_t sent;
-	uint32_t numbers; /* its functions, then as many lines, when it came with names */
+	uint32_t numbers; /* if it came with names: its functions, then as many lines */
 	uint16_t count;
 	uint8_t kind, flags;
 	uint8_t runtime;
-	bool hidden; /* in stacks that are sent it is left out */
-	bool lacks;  /* interpreted: it was sent without its name, which may come yet */
+	bool hidden; /* removed from stacks that are sent */
+	bool lacks;  /* interpreted, and sent without its name, which may still come */
 };
 
 struct def_stack {
@@ -60,14 +60,14 @@ struct def_stack {
 };
 
 struct def_function {
-	struct function f; /* strings: owned, by text */
-	char *text;
+	struct function f; /* its strings point into `text` */
+	char *text;	   /* owned */
 };
 
 struct definitions_limits {
 	size_t processes, threads, files, frames, stacks, functions;
 	size_t numbers; /* frame ids in stacks, function ids in frames */
-	size_t bytes;	/* of all together; 0: as much as that takes */
+	size_t bytes;	/* of all together; 0: no limit */
 };
 
 struct definitions {
@@ -79,26 +79,26 @@ struct definitions {
 	bool limit_hit;
 };
 
-/* 0, -ENOMEM; definitions_clear is to be called either way. */
+/* 0, -ENOMEM. Needs definitions_clear also after an error. */
 int definitions_init(struct definitions *d, const struct definitions_limits *limits,
 		     struct filestore *store);
-/* Memory that all of it takes. */
+/* Bytes of memory held. */
 size_t definitions_bytes(const struct definitions *d);
-/* Forgets all of it, and frees what it took. */
+/* Forgets all definitions, and frees their memory. */
 void definitions_clear(struct definitions *d);
-/* Each keeps what a message says. 0, -ENOMEM. */
+/* Each stores a definition. 0, -ENOMEM. */
 int definitions_process(struct definitions *d, const struct msg_process *m);
 int definitions_thread(struct definitions *d, const struct msg_thread *m);
 int definitions_file(struct definitions *d, const struct msg_file *m);
 int definitions_function(struct definitions *d, const struct msg_function *m);
-/* *ret: NULL where it is not kept. */
+/* *ret: NULL if it was dropped or ignored. */
 int definitions_frame(struct definitions *d, const struct msg_frame *m, struct def_frame **ret);
 int definitions_stack(struct definitions *d, const struct msg_stack *m, struct def_stack **ret);
-/* What an id stands for, or NULL. Good until the next of its kind is added. */
+/* The definition of an id, or NULL. Valid until the next one of its kind is added. */
 struct def_process *definitions_find_process(const struct definitions *d, uint64_t id);
 struct def_file *definitions_find_file(const struct definitions *d, uint64_t id);
 struct def_frame *definitions_find_frame(const struct definitions *d, uint64_t id);
-/* A process is over, and with it its threads. */
+/* Forgets a process that ended, and its threads. */
 void definitions_end_process(struct definitions *d, uint64_t id);
 
 #endif

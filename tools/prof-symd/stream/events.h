@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a stream says beside its definitions, in its order, until it can be sent on. */
+/* A queue of events, in the order of the stream, until they can be sent on. Events are all messages
+ * that are not definitions: samples, losses, figures and the like. */
 #ifndef PROFPIPE_EVENTS_H
 #define PROFPIPE_EVENTS_H
 
@@ -32,7 +33,7 @@ struct event {
 	};
 };
 
-/* What a message says; nothing of it is borrowed. False: it is no event. */
+/* Copies an event from a message. False: the message is not an event. */
 bool event_of(const struct msg *m, struct event *ret);
 
 struct events {
@@ -44,9 +45,9 @@ struct events {
 int events_init(struct events *q, size_t max);
 void events_done(struct events *q);
 bool events_full(const struct events *q);
-/* False: it is full. */
+/* False: the queue is full. */
 bool events_push(struct events *q, const struct event *e);
-/* The oldest, until it is popped; NULL: there is none. */
+/* The oldest event, which stays in the queue; NULL: none. */
 const struct event *events_head(const struct events *q);
 void events_pop(struct events *q);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The functions named in the present epoch: each (name, system name, source, start line) has one
- * id. Exact: strings are kept and compared. */
+/* The functions of the named stream's present epoch: each (name, system name, source, start line)
+ * has one id. Strings are stored and compared, so hash collisions do no harm. */
 #ifndef PROFPIPE_FUNCTIONS_H
 #define PROFPIPE_FUNCTIONS_H
 
@@ -15,10 +15,10 @@ struct function {
 };
 
 struct functions {
-	struct buf text; /* strings, one behind the other */
+	struct buf text; /* all strings, without separators */
 	struct function_source {
 		uint32_t at, len;
-	} sources[FUNCTIONS_SOURCES]; /* where they stand in it: the last of each hash */
+	} sources[FUNCTIONS_SOURCES]; /* places of recent sources in `text`, one per hash */
 	struct function_entry *entries;
 	uint32_t *slots; /* entry + 1; 0: empty */
 	size_t len, cap, slot_count, max;
@@ -31,7 +31,7 @@ void functions_done(struct functions *t);
 void functions_clear(struct functions *t);
 /* Memory that it takes. */
 size_t functions_bytes(const struct functions *t);
-/* The id, from 1 on; *ret_new when f was not there before. 0, -ENOBUFS at a ceiling, -ENOMEM. */
+/* Returns an id from 1 on. *ret_new: f was not there before. 0, -ENOBUFS at a ceiling, -ENOMEM. */
 int functions_intern(struct functions *t, const struct function *f, uint64_t *ret_id,
 		     bool *ret_new);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Samples that are held back because a frame in generated code has no name yet, in the order in
- * which they came, with a ceiling. */
+/* Held samples wait for the name of a frame in generated code. They are in the order in which they
+ * came, and have a ceiling. */
 #ifndef PROFPIPE_HELD_SAMPLES_H
 #define PROFPIPE_HELD_SAMPLES_H
 
@@ -11,8 +11,8 @@
 
 struct held_sample {
 	struct msg_sample sample;
-	uint64_t process; /* whose code it was */
-	uint64_t version; /* of what was known of it then (jit_version) */
+	uint64_t process; /* of the unnamed code */
+	uint64_t version; /* jit_version of that process at the last look */
 	uint64_t since_ns;
 };
 
@@ -25,7 +25,7 @@ struct held_samples {
 void held_samples_done(struct held_samples *h);
 /* 0, -ENOBUFS at the ceiling, -ENOMEM. */
 int held_samples_add(struct held_samples *h, const struct held_sample *s);
-/* Takes out those whose process was set to 0. */
+/* Removes samples whose process the caller set to 0. */
 void held_samples_sweep(struct held_samples *h);
 
 #endif

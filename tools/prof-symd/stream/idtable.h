@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Things of one kind and size by the ids that a stream gives them, up to a ceiling; the places of
- * removed ones are used again. */
+/* A table of equal-sized elements by the ids of a stream, up to a ceiling. Slots of removed
+ * elements are reused. */
 #ifndef PROFPIPE_IDTABLE_H
 #define PROFPIPE_IDTABLE_H
 
@@ -17,20 +17,20 @@ struct idtable {
 	uint32_t free_count, free_cap;
 };
 
-/* size: of one thing, in bytes; max: how many. 0 or errors of idmap_init. */
+/* size: of one element, in bytes; max: how many. 0 or errors of idmap_init. */
 int idtable_init(struct idtable *t, size_t size, size_t max);
-/* Forgets all, and frees what they took. */
+/* Forgets all elements, and frees their memory. */
 void idtable_clear(struct idtable *t);
-/* The thing in a slot below len, which may be a removed one's. */
+/* The element in a slot below len, which may have been removed. */
 void *idtable_at(const struct idtable *t, uint32_t slot);
-/* The thing of an id, or NULL. */
+/* The element of an id, or NULL. */
 void *idtable_get(const struct idtable *t, uint64_t id);
-/* A zeroed place for id. 0, -EEXIST, -EINVAL for id 0, -ENOBUFS, -ENOMEM. Pointers into the table
- * are void afterwards. */
+/* Adds a zeroed element. Invalidates pointers into the table. 0, -EEXIST, -EINVAL for id 0,
+ * -ENOBUFS, -ENOMEM. */
 int idtable_add(struct idtable *t, uint64_t id, uint32_t *ret_slot);
 void idtable_remove(struct idtable *t, uint64_t id);
 
-/* Memory that it takes, and would with one more in it. */
+/* Bytes of memory held, and bytes it would hold with one element more. */
 size_t idtable_bytes(const struct idtable *t);
 size_t idtable_bytes_then(const struct idtable *t);
 

@@ -1,26 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From the raw stream to the named one. Definitions are kept as they come and sent on when
- * something that is sent needs them, so that a frame is looked up once its file is open, and a new
- * epoch of ours is nothing but forgetting what was sent. Everything else goes through a queue, in
- * order; what waits for a file waits at the queue's head, while further definitions come in and ask
- * for their files ahead.
+ * The named stream: makes it from the raw stream.
  *
- * A sample with a frame in generated code that nothing names yet (jit.h) is held back, while others
- * go on. It waits until the frame is named, its process ends, the stream ends, or HELD_SAMPLES_NS
- * have passed, and then goes without that name. A frame is named once an epoch, as of the time of
- * the first sample that has it.
- *
- * A file that is opened is offered to the runtimes (runtime.h), and what it holds told. A sample
- * with an interpreted frame waits for its name as for a file (objects.h); frames that are a
- * runtime's own, and none of the program's, are left out of stacks.
- *
- * Ids of processes, threads, files, frames and stacks stay those of the raw stream; functions get
- * ids of their own.
- *
- * Every table has a ceiling. When the names of functions reach theirs, a new epoch begins. When the
- * definitions of the raw epoch reach theirs, what no longer fits is not kept, and the samples that
- * would need it are counted as lost.
+ *  - Definitions are stored as they come, and sent when something that is sent needs them. So a
+ *    frame is looked up once its file is open. To begin a new epoch, prof-symd only forgets what it
+ *    sent.
+ *  - Everything else goes through a queue, in order. The queue's head waits if it needs a file.
+ *    Meanwhile further definitions come in and request their files ahead.
+ *  - A sample with an unnamed frame in generated code (jit.h) is held back while others go on. It
+ *    waits until the frame is named, its process ends, the stream ends, or HELD_SAMPLES_NS are
+ *    over; then it goes without that name. A frame is named once per epoch, as of the time of its
+ *    first sample.
+ *  - Each file that is opened is offered to the runtimes (runtime.h); prof-bpf is told the result.
+ *  - A sample with an interpreted frame waits for its name as it does for a file (objects.h).
+ *    Frames that are internal to a runtime are removed from stacks.
+ *  - Processes, threads, files, frames and stacks keep the ids of the raw stream; functions get new
+ *    ones.
+ *  - Every table has a ceiling. If the names of functions reach theirs, a new epoch begins. If the
+ *    definitions of the raw epoch reach theirs, further ones are dropped, and samples that need
+ *    these are counted as lost.
  */
 #ifndef PROFPIPE_NAMED_H
 #define PROFPIPE_NAMED_H
@@ -33,9 +31,9 @@
 struct named_limits {
 	size_t processes, threads, files, frames, stacks, raw_functions;
 	size_t numbers;		/* frame ids in stacks, function ids in frames */
-	size_t functions, text; /* named: how many, bytes of their strings */
-	size_t queue;		/* samples and the like that may wait */
-	size_t bytes;		/* of all definitions; 0: as much as they take */
+	size_t functions, text; /* of the named stream: how many, bytes of their strings */
+	size_t queue;		/* events that may wait */
+	size_t bytes;		/* of all definitions; 0: no limit */
 };
 #define NAMED_LIMITS \
 	((struct named_limits){ .processes = 1u << 17, \
@@ -50,8 +48,8 @@ struct named_limits {
 				.queue = 1u << 15 })
 
 enum named_verdict {
-	NAMED_WAIT = 1, /* the head of the queue waits for a file or an object, or the end for
-			   generated code's */
+	NAMED_WAIT = 1, /* the queue's head waits for a file or an object, or the stream's end for
+			   names of generated code */
 };
 
 struct named;
@@ -60,54 +58,54 @@ struct named;
 int named_new(const struct named_limits *limits, struct filestore *files, struct stream_out *out,
 	      struct named **ret);
 void named_free(struct named *n);
-/* Names generated code from here on. j: borrowed. */
+/* From now on names generated code. j: borrowed. */
 void named_use_jit(struct named *n, struct jit *j);
-/* Looks for runtimes and names interpreted frames from here on. o: borrowed. tell: sends what a
- * file of the stream holds, NULL: no runtime; 0, -EAGAIN: not now; another -errno: never. */
+/* From now on looks for runtimes and names interpreted frames. o: borrowed. tell: tells prof-bpf
+ * the runtime in a file; b NULL: none. It returns 0; -EAGAIN: try again later; another -errno:
+ * never. */
 void named_use_objects(struct named *n, struct objects *o,
 		       int (*tell)(void *ctx, uint64_t file, const struct runtime_build *b),
 		       void *ctx);
 /* Takes a message of the raw stream. 0; -ENOMEM: it was not taken; errors of stream_put. */
 int named_take(struct named *n, const struct msg *m, uint64_t now_ns);
-/* Sends on what can be. 0: the queue is empty; NAMED_WAIT; errors of stream_put; -ENOMEM: nothing
- * is lost, and another call goes on, with a new epoch. */
+/* Sends as much of the queue as possible. 0: the queue is empty; NAMED_WAIT; errors of stream_put.
+ * -ENOMEM: nothing is lost, and the next call goes on with a new epoch. */
 int named_run(struct named *n, uint64_t now_ns);
-/* From here on a call of named_run ends after so many ns, with NAMED_WAIT: its caller has others to
- * serve. One sample is named at least, which may take longer. */
+/* From now on named_run returns NAMED_WAIT after so many ns, so that its caller can serve others.
+ * It names at least one sample, which may take longer. */
 void named_take_turns(struct named *n, uint64_t ns);
-/* Whether named_run ended for that, and can go on at once. */
+/* Whether named_run returned for that reason, and can go on at once. */
 bool named_paused(const struct named *n);
-/* CLOCK_MONOTONIC, 0: none. Until then a file that may hold an interpreter is to be looked at
- * before anything is named: its frames are native ones so long. */
+/* Until this time of CLOCK_MONOTONIC, files that may hold an interpreter come first: its frames are
+ * native until it has been described. 0: there are none. */
 uint64_t named_looks_until(const struct named *n);
-/* The queue is as long as it may be: run before taking more. */
+/* Whether the queue is full: call named_run before named_take. */
 bool named_full(const struct named *n);
-/* The raw stream's ids are void from here on: call with an empty queue. NAMED_WAIT: again later;
- * errors of stream_put. */
+/* The raw stream begins a new epoch: forgets all its ids. Call it with an empty queue. 0;
+ * NAMED_WAIT: call again later; errors of stream_put. */
 int named_forget(struct named *n, uint64_t now_ns);
 /* The raw stream lost so many messages. */
 void named_missing(struct named *n, uint64_t count);
-/* A hello has gone out, without which a stream has no end either. */
+/* Whether a hello was sent. A stream without one needs no end. */
 bool named_begun(const struct named *n);
-/* The raw stream is over; without an end message one is put that says reason. Call with an empty
- * queue. NAMED_WAIT: again later; errors of stream_put. */
+/* The raw stream is over. If it had no end message, sends one with this reason. Call it with an
+ * empty queue. 0; NAMED_WAIT: call again later; errors of stream_put. */
 int named_end(struct named *n, enum end_reason reason, uint64_t now_ns);
 bool named_ended(const struct named *n);
 
-/* Memory that definitions and names take. */
+/* Bytes of memory that definitions and names take. */
 size_t named_bytes(const struct named *n);
 
 /* Counts, for the log. */
 struct named_counts {
 	uint64_t samples, frames, named_frames, lost, epochs;
-	uint64_t unnamed; /* frames, and what names them, for want of memory */
+	uint64_t unnamed; /* frames left without names for want of memory */
 };
 struct named_counts named_counts(const struct named *n);
 
-/* Fills one file's definition from what is kept: what filestore requests need by hand. False for a
- * file that is not known. */
+/* The stored definition of a file, which requests by hand need. False: unknown file. */
 bool named_file(const struct named *n, uint64_t file, struct msg_file *ret);
-/* The same for a process; comm is empty. */
+/* The same of a process; comm is empty. */
 bool named_process(const struct named *n, uint64_t process, struct msg_process *ret);
 
 #endif
