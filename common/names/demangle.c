@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libiberty's callback interfaces print in pieces and cannot be told to stop, so the callback
- * leaves by longjmp once it has seen far more than is kept. The C++ one holds no heap memory while
- * it prints. The Rust one may, for a punycode identifier, so that leaving it can leak some bytes:
- * after MAX_RUST_LEFT such names Rust's are shown as they are.
+ * How libiberty's output is bounded:
  *
- * D has no such interface: its names are made in heap memory, through libiberty's xmalloc, which
- * ends the process where there is none. So xmalloc and its like are ours: they count, and leave
- * where a name takes more than names do, since back references double here, too. What was allocated
- * by then is lost, so that after MAX_D_LEFT such names D's are shown as they are.
+ *  - C++ and Rust have a callback interface, which prints in pieces and cannot be told to stop. So
+ *    the callback leaves by longjmp once it has seen far more than is kept. For C++ this leaks
+ *    nothing. For a Rust name with a punycode identifier it may leak some bytes. So after
+ *    MAX_RUST_LEFT such names, Rust's names are no longer demangled.
+ *  - D has no such interface. libiberty builds D's names in heap memory through its xmalloc, which
+ *    ends the process if malloc fails. So we replace xmalloc and its like: ours count, and leave by
+ *    longjmp if a name takes too much. This leaks what was allocated until then. So after
+ *    MAX_D_LEFT such names, D's names are no longer demangled.
  */
 #include <libiberty/demangle.h>
 #include <libiberty/libiberty.h>
@@ -22,7 +23,7 @@
 #define PRINT_LIMIT (64u << 10) /* bytes printed by libiberty for one name */
 #define MAX_RUST_LEFT 256u
 #define MAX_D_LEFT 32u
-#define D_BYTES (64u << 10) /* that one of D's names may ask for */
+#define D_BYTES (64u << 10) /* that one name of D may allocate */
 #define D_ALLOCATIONS 4096u
 
 struct printer {
@@ -37,7 +38,7 @@ static void print_piece(const char *piece, size_t n, void *ctx)
 	size_t room = p->cap - 1 - p->len;
 
 	if (n == 0)
-		return; /* with piece NULL, sometimes */
+		return; /* piece may be NULL then */
 	memcpy(p->out + p->len, piece, n < room ? n : room);
 	p->len += n < room ? n : room;
 	p->seen += n;
@@ -45,7 +46,7 @@ static void print_piece(const char *piece, size_t n, void *ctx)
 		longjmp(p->leave, 1);
 }
 
-/* Where to cut at or before n, so that no UTF-8 sequence is broken. */
+/* The last position at or before n that does not split a UTF-8 sequence. */
 static size_t cut_at(const char *s, size_t n)
 {
 	size_t cut = n;
@@ -64,7 +65,7 @@ static size_t cut_at(const char *s, size_t n)
 /* --- D --- */
 
 static struct {
-	size_t bytes, allocations; /* that are left */
+	size_t bytes, allocations; /* left for the present name */
 	jmp_buf leave;
 } d;
 
@@ -102,14 +103,14 @@ void *xrealloc(void *from, size_t n)
 	return count_d(from, n);
 }
 
-/* `_Dmain`, or `_D` and the length of the first part. */
+/* D's names are `_Dmain`, or `_D` and the length of the first part. */
 static bool is_d(const char *name)
 {
 	return name[0] == '_' && name[1] == 'D' &&
 	       ((name[2] >= '1' && name[2] <= '9') || strncmp(name + 2, "main", 4) == 0);
 }
 
-/* What compilers put behind a dot is no part of the name. */
+/* Demangles a name of D. A suffix that a compiler put behind a dot is not part of the name. */
 static bool demangle_d(const char *name, char *out, size_t cap, size_t *ret)
 {
 	static unsigned left;
@@ -150,8 +151,8 @@ static bool is_rust_v0(const char *name)
 	return name[0] == '_' && name[1] == 'R';
 }
 
-/* The bytes of a symbol version behind a name: `@@GLIBC_2.14`. Other languages have an @ in their
- * names: Crystal's are types and places. */
+/* The length of a symbol version behind a name: `@@GLIBC_2.14`. An @ may also be part of a name:
+ * Crystal uses it for types and places. */
 static size_t version_length(const char *name)
 {
 	static const char word[] =

@@ -21,7 +21,7 @@ struct str names_keep(struct names *n, const char *s, size_t len)
 	return (struct str){ .data = at, .len = (uint32_t)len };
 }
 
-/* With `@plt` behind it; a long one is cut for that. */
+/* Stores a name with `@plt` behind it. A long name is cut so that this fits. */
 static struct str keep_slot(struct names *n, const char *name, size_t len)
 {
 	static const char plt[] = "@plt";

@@ -12,40 +12,40 @@
 #include "common/names/dwarf/dwarfkeeper.h"
 #include "common/names/dwarf/dwarfwire.h"
 
-/* The worker ends itself when a request has cost it DWARFWORKER_CPU_S; this is for one that is
- * stopped, waits for a file system, or does not want to end. Shorter than the launcher waits for a
- * tool that says nothing; files of which more is read by hand have two seconds for each 16 MiB. */
+/* A worker ends itself when a request has taken DWARFWORKER_CPU_S. This timeout is for one that is
+ * stopped, waits for a file system, or does not want to end. It is shorter than the launcher waits
+ * for a silent tool. By hand, larger files are allowed, with two seconds more for each 16 MiB. */
 #define PATIENCE_NS 8000000000ull
 #define SMALL_MAX (48ull << 20)
 #define START_NS 2000000000ull
 #define OPEN_FDS 2
-#define MAX_ASKED 16   /* files for one lookup; */
-#define MAX_WANTS 4096 /* and what else it may want, in vain */
+#define MAX_ASKED 16   /* files that one lookup may get */
+#define MAX_WANTS 4096 /* files that one lookup may want, with those that cannot be had */
 
 struct dwarf {
 	const struct symfile *file, *alt;
-	uint64_t max, worker; /* worker: the number of the one that has it open */
+	uint64_t max, worker; /* worker: the number of the one in which it is open */
 	unsigned kills;
-	struct dwarfinfo *info; /* owned; libdw in this process */
+	struct dwarfinfo *info; /* owned; set if libdw runs in this process */
 	uint32_t slot;
 	bool lost;
 	size_t bytes;
 	enum dwarfinfo_want want;
-	unsigned asked; /* files, for one lookup */
-	bool alone;	/* it asks for no more */
+	unsigned asked; /* files wanted by the present lookup */
+	bool alone;	/* wants no more files (dwarf_leave_alone) */
 	uint8_t want_id[8];
 	char want_name[NAMES_TEXT + 1];
 };
 
-/* One a process: what runs libdw for it. */
+/* The keeper and worker of this process. */
 static struct {
-	int control, socket; /* -1: none */
-	bool keeper_gone;    /* it was there, and does not answer */
-	bool hung_up;	     /* the worker ended in the last exchange that failed */
-	bool killed;	     /* the keeper says: the one before the present one was */
-	uint64_t worker;     /* how many there were */
+	int control, socket; /* of the keeper, of the worker; -1: none */
+	bool keeper_gone;    /* it has stopped answering */
+	bool hung_up;	     /* the last exchange failed because the worker had ended */
+	bool killed;	     /* the keeper reported that the previous worker had been killed */
+	uint64_t worker;     /* number of the present worker */
 	uint64_t life_ns, worked_ns;
-	uint64_t heap; /* of the next one */
+	uint64_t heap; /* of the next worker */
 	uint64_t (*more)(void *ctx, uint64_t heap);
 	void *more_ctx;
 	struct dwarf *files[DWARFWIRE_FILES];
@@ -85,7 +85,7 @@ static int wait_for(int fd, short events, uint64_t deadline_ns)
 		const uint64_t now_ns = clock_mono_ns();
 		const uint64_t left_ns = now_ns < deadline_ns ? deadline_ns - now_ns : 0;
 		struct pollfd p = { .fd = fd, .events = events };
-		/* Once in any case: we may have been stopped ourselves. */
+		/* Look once even after the deadline: we may have been stopped ourselves. */
 		const int n = poll(&p, 1, left_ns ? (int)(left_ns / 1000000 + 1) : 0);
 
 		if (n > 0)
@@ -97,7 +97,7 @@ static int wait_for(int fd, short events, uint64_t deadline_ns)
 	}
 }
 
-/* A descriptor that came with a byte, or -errno. */
+/* Receives a worker's socket from the keeper. A descriptor or -errno. */
 static int take_socket(void)
 {
 	char byte;
@@ -109,7 +109,8 @@ static int take_socket(void)
 	return fd >= 0 ? fd : -EAGAIN;
 }
 
-/* -EAGAIN: the keeper cannot start one now. Else it is gone, or was stopped. */
+/* Requests a worker. A descriptor; -EAGAIN: the keeper cannot start one now; another -errno: the
+ * keeper is gone or stopped. */
 static int ask_keeper(void)
 {
 	const uint64_t deadline_ns = clock_mono_ns() + START_NS;
@@ -122,7 +123,7 @@ static int ask_keeper(void)
 	return r ? r : take_socket();
 }
 
-/* A new worker in place of the old one, which is killed. */
+/* Kills the worker and starts a new one. */
 static int worker_start(void)
 {
 	worker_drop();
@@ -131,7 +132,7 @@ static int worker_start(void)
 		return -EPIPE;
 	const int r = ask_keeper();
 
-	/* Not waited for a second time: whose libdw it is has other files to name. */
+	/* Never wait for a silent keeper twice: that would hold up all naming. */
 	host.keeper_gone = r < 0 && r != -EAGAIN;
 	if (r < 0)
 		return r;
@@ -143,7 +144,7 @@ static int worker_start(void)
 
 static int send_ask(const struct dwarfwire_ask *a, const int *fds, size_t fd_count)
 {
-	/* Its queue is empty but for what needs no answer: one that is full means that it hangs. */
+	/* The queue holds at most requests without an answer. If it is full, the worker hangs. */
 	const ssize_t n = scm_send(host.socket, a, sizeof(*a), fds, fd_count, MSG_DONTWAIT);
 
 	return n < 0 ? (int)n : 0;
@@ -154,7 +155,7 @@ static uint64_t patience_ns(const struct dwarf *d)
 	return PATIENCE_NS + (d->max > SMALL_MAX ? ((d->max - SMALL_MAX) >> 23) * 1000000000 : 0);
 }
 
-/* The verdict of an answer. After DWARF_LOST there is no worker. */
+/* Sends a request, and returns the verdict of its answer. After DWARF_LOST there is no worker. */
 static int exchange(struct dwarf *d, const struct dwarfwire_ask *a, const int *fds, size_t fd_count,
 		    struct names *ret)
 {
@@ -169,7 +170,7 @@ static int exchange(struct dwarf *d, const struct dwarfwire_ask *a, const int *f
 		n = recv(host.socket, host.answer, sizeof(host.answer), MSG_DONTWAIT | MSG_TRUNC);
 		r = n > 0 ? 0 : n == 0 ? -EPIPE : -errno;
 	}
-	/* What it has worked is that at the most. */
+	/* An upper bound of the cpu time that it took. */
 	host.worked_ns += clock_mono_ns() - start_ns;
 	host.hung_up = r == -EPIPE || r == -ECONNRESET;
 	if (r || (size_t)n > sizeof(host.answer) ||
@@ -180,24 +181,24 @@ static int exchange(struct dwarf *d, const struct dwarfwire_ask *a, const int *f
 		return DWARF_LOST;
 	}
 	if (verdict == -ENOMEM) {
-		/* Nothing can be had from it any more, for the others neither. */
+		/* The worker is full, also for other files. */
 		worker_drop();
 		return SYMFILE_TOO_LARGE;
 	}
-	/* What it says is charged to the budget of all files. */
+	/* Bounded, since it is charged to the budget of all files. */
 	d->bytes = bytes < 4 * d->max ? (size_t)bytes : (size_t)(4 * d->max);
 	return verdict;
 }
 
-/* Opens d in the present worker, unless it is open there. */
+/* Opens d in the present worker if it is not open there yet. */
 static int open_there(struct dwarf *d)
 {
 	const int fds[OPEN_FDS] = { symfile_fd(d->file), d->alt ? symfile_fd(d->alt) : -1 };
 	const struct dwarfwire_ask a = { .kind = DWARFWIRE_OPEN, .file = d->slot, .value = d->max };
 	struct pollfd p = { .fd = host.socket };
 
-	/* One that ended while nobody asked anything did not die of this file; and one that is near
-	 * its limit of cpu time is not to reach it over this one. */
+	/* A worker that ended while idle did not die of this file. A worker near its limit of cpu
+	 * time must not reach it during this request, or this file would be blamed. */
 	if (host.socket >= 0 && (host.worked_ns >= host.life_ns ||
 				 (poll(&p, 1, 0) > 0 && p.revents & (POLLHUP | POLLERR))))
 		worker_drop();
@@ -227,15 +228,15 @@ static int new_slot(struct dwarf *d)
 	return -EMFILE;
 }
 
-/* It had no memory, and is gone: what others had taken may be why, and in the next this file is
- * alone. */
+/* Whether the worker ran out of memory and is gone. Other files may have filled it; in the next
+ * worker this file is alone. */
 static bool filled(int r)
 {
 	return r == SYMFILE_TOO_LARGE && host.socket < 0;
 }
 
-/* It was killed over the file, and not by us or for what it did, which is not the file's doing: the
- * kernel does that when memory is short. The next worker is there then. */
+/* Whether somebody else killed the worker while it read this file. The kernel does so if memory is
+ * short, which is not the file's fault. Starts the next worker to find out. */
 static bool was_killed(struct dwarf *d)
 {
 	if (host.hung_up)
@@ -246,7 +247,8 @@ static bool was_killed(struct dwarf *d)
 	return true;
 }
 
-/* Its DWARF takes more than it may: there is more to be had, in another worker. */
+/* Requests more heap for d, and drops the worker so that the next one gets it. False: there is no
+ * more. */
 static bool grow(struct dwarf *d)
 {
 	if (!host.more)
@@ -256,13 +258,13 @@ static bool grow(struct dwarf *d)
 	host.heap = host.more(host.more_ctx, 2 * had);
 	if (host.heap < had + had / 8)
 		return false;
-	/* libdw takes nearly as much again for what it makes of it. */
+	/* libdw's own data takes nearly as much again as the sections. */
 	d->max = host.heap / 5 * 3;
 	worker_drop();
 	return true;
 }
 
-/* Opens d, and asks what a (NULL: nothing) says; once more where that may help. */
+/* Opens d, and sends request a unless it is NULL. Tries again in a new worker if that may help. */
 static int ask(struct dwarf *d, const struct dwarfwire_ask *a, struct names *ret)
 {
 	for (bool was_filled = false;;) {
@@ -331,7 +333,7 @@ void dwarf_free(struct dwarf *d)
 	free(d);
 }
 
-/* False: no lookup says this. */
+/* Stores what the lookup wants. False: an invalid answer. */
 static bool note_want(struct dwarf *d, const struct names *n)
 {
 	const struct call *c = &n->calls[0];
@@ -358,8 +360,8 @@ enum dwarfinfo_want dwarf_wants(const struct dwarf *d, struct span *ret_id, cons
 	return d->want;
 }
 
-/* The file of an offer, which is taken; NULL: it has no unit of the kind that is wanted, and who
- * named it may be a libdw that was taken over. */
+/* Opens an offered file, which is taken. NULL: it is not a .dwo file or a package. This is checked
+ * because a libdw that was taken over may have chosen the path. */
 static struct symfile *open_offer(int fd)
 {
 	const struct symfile_section *s;

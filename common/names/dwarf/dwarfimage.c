@@ -8,18 +8,18 @@
 #include <string.h>
 #include <zlib.h>
 
-#define LAZY_PART 4 /* one byte in so many may be looked at, where what is not is not read */
+#define LAZY_PART 4 /* of an image that is read lazily, at most one byte in so many is read */
 
 static const char *const wanted[DWARFIMAGE_SECTIONS] = {
 	"debug_info",	     "debug_abbrev", "debug_line",   "debug_line_str", "debug_str",
 	"debug_str_offsets", "debug_addr",   "debug_ranges", "debug_rnglists",
 };
 
-/* How a section is stored; false where there is none, or a way that is not known. */
+/* Finds out how a section is stored. False: there is none, or it is stored in an unknown way. */
 static bool find_section(const struct symfile *f, const char *name, bool split,
 			 struct dwarfimage_piece *ret)
 {
-	/* gcc puts each type into a section of its own before that of the unit. */
+	/* gcc puts each type into a section of its own, before the section of the unit. */
 	int (*const find)(const struct symfile *, const char *, const struct symfile_section **) =
 		split ? symfile_last_section : symfile_section;
 	const char *suffix = split ? ".dwo" : "";
@@ -75,7 +75,7 @@ static bool find_piece(const struct dwarfimage_slice *s, const char *name,
 	return true;
 }
 
-/* Space of the image before the first section's bytes. */
+/* The room in the image before the first section. */
 #define IMAGE_NAMES 256
 #define IMAGE_HEAD \
 	(sizeof(Elf64_Ehdr) + (DWARFIMAGE_SECTIONS + 2) * sizeof(Elf64_Shdr) + IMAGE_NAMES)
@@ -99,13 +99,13 @@ static int find_pieces(const struct dwarfimage_slice from[static DWARFIMAGE_SECT
 		if (__builtin_add_overflow(size, pieces[i].size, &size) ||
 		    __builtin_add_overflow(size, 16, &size))
 			return SYMFILE_TOO_LARGE; /* 16: to align it */
-		/* zlib packs a thousand bytes into one at the most. */
+		/* Reject claims beyond what zlib can pack: a thousand bytes into one. */
 		if (pieces[i].packed ? pieces[i].whole / 1040 > pieces[i].section->size
 				     : pieces[i].whole > symfile_size(pieces[i].file))
 			return SYMFILE_MALFORMED;
 	}
-	/* libdw takes a string's end for granted in .debug_info: a zero byte ends what runs out of
-	 * the last section. */
+	/* libdw does not check for the end of a string in .debug_info. A zero byte behind the last
+	 * section ends it. */
 	if (__builtin_add_overflow(size, IMAGE_TAIL, ret_size))
 		return SYMFILE_TOO_LARGE;
 	return 0;
@@ -177,7 +177,6 @@ static int unpack(const struct dwarfimage_piece *p, uint64_t max, uint8_t *into)
 	return r;
 }
 
-/* What libdw made of it. */
 void dwarfimage_end(struct dwarfimage *m)
 {
 	if (m->dwarf)
@@ -198,8 +197,8 @@ void dwarfimage_done(struct dwarfimage *m)
 	*m = (struct dwarfimage){ 0 };
 }
 
-/* What of the sections lies at [at, at + n) of the image; in a signal handler. What cannot be read
- * (any more) is zeros. */
+/* Reads the sections at [at, at + n) of the image; runs in a signal handler. Bytes that cannot be
+ * read (any more) stay zero. */
 static void image_fill(void *ctx, uint64_t at, uint8_t *into, size_t n)
 {
 	const struct dwarfimage *m = ctx;
@@ -216,7 +215,7 @@ static void image_fill(void *ctx, uint64_t at, uint8_t *into, size_t n)
 	}
 }
 
-/* Packed sections have to be unpacked as a whole. */
+/* Fills the whole image at once, since packed sections cannot be unpacked in pieces. */
 static int image_fill_all(struct dwarfimage *m, uint64_t max)
 {
 	for (size_t i = 0; i < DWARFIMAGE_SECTIONS; i++) {
@@ -272,7 +271,7 @@ static void image_headers(struct dwarfimage *m)
 	e->e_shstrndx = (Elf64_Half)count;
 }
 
-/* Where each section comes to lie, and that it is there. */
+/* Lays the sections out in the image, and writes its headers. */
 static int image_lay_out(struct dwarfimage *m, bool *ret_packed)
 {
 	uint64_t at = IMAGE_HEAD;
@@ -308,7 +307,7 @@ static int image_make(const struct dwarfimage_slice from[static DWARFIMAGE_SECTI
 	r = image_lay_out(m, &packed);
 	if (r)
 		return r;
-	/* Of what is not packed little is looked at. */
+	/* Little is read of an image without packed sections. */
 	if (size / (packed ? 1 : LAZY_PART) > max)
 		return SYMFILE_TOO_LARGE;
 	m->size = size;
@@ -326,8 +325,8 @@ static int image_make(const struct dwarfimage_slice from[static DWARFIMAGE_SECTI
 	return r;
 }
 
-/* libdw ends the process where it is refused memory, unless its handler does not return. What it
- * was about is left as it is, in what dwarf_end frees; some of it is not, once for a file. */
+/* libdw ends the process if malloc fails, unless its handler does not return. So the handler jumps
+ * here. dwarf_end frees most of what libdw had begun; a little leaks, once per file. */
 jmp_buf *dwarfimage_no_memory;
 
 static __attribute__((noreturn)) void out_of_memory(void)
@@ -345,7 +344,6 @@ int dwarfimage_open(const struct symfile *f, uint64_t max, struct dwarfimage *m)
 	return dwarfimage_open_slices(slices, max, m);
 }
 
-/* Where its bytes are still there, libdw begins anew with them. */
 int dwarfimage_open_slices(const struct dwarfimage_slice from[static DWARFIMAGE_SECTIONS],
 			   uint64_t max, struct dwarfimage *m)
 {
@@ -364,7 +362,6 @@ int dwarfimage_open_slices(const struct dwarfimage_slice from[static DWARFIMAGE_
 	return m->dwarf ? 0 : errno == ENOMEM ? -ENOMEM : SYMFILE_MALFORMED;
 }
 
-/* Bytes of memory that it takes. */
 size_t dwarfimage_bytes(const struct dwarfimage *m)
 {
 	return m->lazy ? m->lazy->filled : m->size;

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How an address is found: the ranges of all units are read once (their first entries only;
- * .debug_aranges is often missing and never complete); in a unit, the ranges of its functions,
- * once; in a function, the entries of inlined calls are walked down. Sources: DWARF 5,
- * sections 2.17, 3.3.1, 3.3.8.
+ * How a lookup finds an address:
  *
- * Nothing here may call a function of libdw that follows a unit's entry into another file: what a
- * skeleton unit stands for is looked for in an image of its own (dwarfsplit.h).
+ *  - The ranges of all units are read once, from their first entries. (.debug_aranges is often
+ *    missing and never complete.)
+ *  - In a unit, the ranges of its functions are read once.
+ *  - In a function, the lookup walks down the entries of inlined calls.
+ *
+ * Nothing here may call a function of libdw that follows a unit into another file. A skeleton unit
+ * is looked up in an image of its own (dwarfsplit.h).
+ *
+ * Sources: DWARF 5, sections 2.17, 3.3.1, 3.3.8.
  */
 #include <dwarf.h>
 #include <elfutils/libdw.h>
@@ -23,20 +27,20 @@
 #include "common/names/dwarf/dwarfsplit.h"
 
 #define MAX_UNITS (1u << 20)
-#define MAX_DEPTH 128	       /* of entries within entries */
+#define MAX_DEPTH 128	       /* of nested entries */
 #define MAX_ENTRIES (8u << 20) /* walked in one unit */
-#define MAX_SPLITS 256	       /* units that are open in other files, of all programs: one each */
+#define MAX_SPLITS 256	       /* open .dwo files and units of packages, of all programs */
 
 struct unit {
 	Dwarf_Off entry;
 	struct ranges functions;
-	uint32_t opening; /* the last one in which its lines were read */
-	uint8_t indexed;  /* 0, 1: outermost functions, 2: functions within functions as well */
-	bool skeleton;	  /* its DWARF is in another file: */
-	uint8_t place;	  /* enum dwarfinfo_want: where it was found, or is looked for next */
+	uint32_t opening; /* dwarfinfo's `opening` when its lines were read last */
+	uint8_t indexed;  /* 1: outermost functions, 2: also functions within functions */
+	bool skeleton;	  /* its DWARF is in another file */
+	uint8_t place;	  /* enum dwarfinfo_want: where that was found, or is looked for next */
 };
 
-/* A unit of which another file has the DWARF. */
+/* A unit whose DWARF is in another file. */
 struct split {
 	struct dwarfsplit dwarf;
 	struct dwarfinfo *of; /* NULL: free */
@@ -45,12 +49,12 @@ struct split {
 	bool open;
 };
 
-/* Of all programs: each may have a descriptor, and who is not asked for gives way. */
+/* Of all programs, since each may hold a descriptor. The least recently used one gives way. */
 static struct split splits[MAX_SPLITS];
 static uint64_t split_uses;
 
-/* Ranges of units, and of the functions of those looked into, stay; images and what libdw made of
- * them go while nobody asks. */
+/* The ranges of units and functions stay. Images and libdw's data are freed while nobody uses
+ * them (dwarfinfo_rest). */
 struct dwarfinfo {
 	const struct symfile *file, *alt_file;
 	uint64_t max;
@@ -58,14 +62,14 @@ struct dwarfinfo {
 	struct unit *units;
 	size_t unit_count;
 	struct ranges ranges;
-	size_t split_count;	  /* in the table of all */
+	size_t split_count;	  /* of ours in `splits` */
 	struct symfile *package;  /* owned */
-	enum dwarfinfo_want want; /* what is to be offered, */
-	size_t wanting;		  /* to which unit */
+	enum dwarfinfo_want want; /* of the last lookup, */
+	size_t wanting;		  /* for this unit */
 	bool package_tried;
 	uint32_t opening; /* how often the images were opened */
 	size_t indexed;	  /* bytes of functions' ranges */
-	size_t grown;	  /* estimated: what libdw keeps of the units looked into */
+	size_t grown;	  /* an estimate of libdw's memory for the units that were used */
 };
 
 /* --- ranges of an entry --- */
@@ -82,7 +86,7 @@ static int add_split_ranges(struct ranges *into, Dwarf_Die *die, const struct dw
 	return r;
 }
 
-/* Adds the ranges of an entry that has code. A few: a function in two sections has two. */
+/* Adds the ranges of an entry. A function in two sections has two. */
 static int add_ranges(struct ranges *into, Dwarf_Die *die, uint64_t what)
 {
 	Dwarf_Addr base, low, high;
@@ -93,8 +97,7 @@ static int add_ranges(struct ranges *into, Dwarf_Die *die, uint64_t what)
 
 		at = dwarf_ranges(die, at, &base, &low, &high);
 		if (at <= 0)
-			return 0; /* none, no more, or not readable: then its other ranges are as
-				     good as ever */
+			return 0; /* the end or damage: earlier ranges stay valid */
 		r = ranges_push(into, low, high, what);
 		if (r)
 			return r;
@@ -102,7 +105,7 @@ static int add_ranges(struct ranges *into, Dwarf_Die *die, uint64_t what)
 	return 0;
 }
 
-/* The next split of d after s; NULL: the first. */
+/* The next split of d after s; the first if s is NULL. */
 static struct split *next_split(const struct dwarfinfo *d, const struct split *s)
 {
 	for (size_t i = s ? (size_t)(s - splits) + 1 : 0; d->split_count && i < MAX_SPLITS; i++)
@@ -116,7 +119,8 @@ static bool starved(const struct dwarfimage *m)
 	return m->lazy && m->lazy->starved;
 }
 
-/* It has taken more than it may: what was read of it is not to be believed. */
+/* Whether d takes more memory than it may. Then lazy memory may have read as zeros, and the result
+ * is void. */
 static bool too_much(const struct dwarfinfo *d)
 {
 	for (struct split *s = NULL; (s = next_split(d, s));)
@@ -137,7 +141,7 @@ static int list_units(struct dwarfinfo *d)
 		int r = dwarf_get_units(d->main.dwarf, cu, &cu, &version, &type, &die, NULL);
 
 		if (r != 0)
-			break; /* at the end, or at damage: what came before is used */
+			break; /* the end or damage: use what came before */
 		const bool skeleton = type == DW_UT_skeleton;
 
 		if (type != DW_UT_compile && type != DW_UT_partial && !skeleton)
@@ -194,7 +198,7 @@ static int open_images(struct dwarfinfo *d)
 		dwarfimage_done(&d->main);
 		return r;
 	}
-	/* Without it, names that stand there are missing. */
+	/* If this fails, only names in that file are missing. */
 	if (d->alt_file && dwarfimage_bytes(&d->main) < d->max &&
 	    dwarfimage_open(d->alt_file, d->max - dwarfimage_bytes(&d->main), &d->alt) == 0)
 		dwarf_setalt(d->main.dwarf, d->alt.dwarf);
@@ -256,7 +260,8 @@ int dwarfinfo_open(const struct symfile *f, const struct symfile *alt, uint64_t 
 	d->file = f;
 	d->alt_file = alt;
 	d->max = max;
-	/* A half for units, and as much for the functions of one: both while they are sorted. */
+	/* Half of the memory for ranges of units, half for functions of one unit; sorting doubles
+	 * both. */
 	d->ranges.max = max / 4 / sizeof(struct range);
 	r = open_images(d);
 	if (r == 0)
@@ -286,7 +291,7 @@ void dwarfinfo_free(struct dwarfinfo *d)
 
 bool dwarfinfo_rest(struct dwarfinfo *d, bool packed)
 {
-	/* The one that refers to the other goes first. */
+	/* First the image that refers to the other one. */
 	bool any = rest_image(&d->main, packed);
 
 	any |= rest_image(&d->alt, packed);
@@ -320,8 +325,8 @@ static struct split *split_of(const struct dwarfinfo *d, size_t unit)
 	return NULL;
 }
 
-/* Takes f; NULL: the unit is in the package. In place of the one that was not asked for the
- * longest. */
+/* Adds a split, in place of the least recently used one. Takes f; NULL: the unit is in the package.
+ */
 static struct split *split_add(struct dwarfinfo *d, size_t unit, struct symfile *f)
 {
 	struct split *s = &splits[0];
@@ -354,7 +359,7 @@ static void next_place(struct unit *u)
 						       : DWARFINFO_WANTS_NOTHING;
 }
 
-/* False: the unit does not say what its file is called. */
+/* Sets *ret to the file that a unit wants next. False: the unit does not name one. */
 static bool say_want(struct dwarfinfo *d, const struct unit *u, uint64_t id, Dwarf_Die *cudie,
 		     struct names *ret)
 {
@@ -380,7 +385,7 @@ static bool say_want(struct dwarfinfo *d, const struct unit *u, uint64_t id, Dwa
 	return true;
 }
 
-/* *ret: the DWARF of a unit that has it elsewhere; NULL: it cannot be had. 0, DWARFINFO_AGAIN,
+/* Finds the split DWARF of a unit. *ret NULL: it cannot be had. 0, DWARFINFO_AGAIN,
  * SYMFILE_TOO_LARGE, -ENOMEM. */
 static int find_split(struct dwarfinfo *d, struct unit *u, Dwarf_Die *cudie,
 		      struct dwarfsplit **ret, struct names *names)
@@ -443,8 +448,8 @@ static bool has_code(Dwarf_Die *die)
 	return dwarf_hasattr(die, DW_AT_low_pc) || dwarf_hasattr(die, DW_AT_ranges);
 }
 
-/* In a first pass functions are looked for in the unit and in namespaces, where compilers put them;
- * in a second, everywhere. */
+/* A first pass looks for functions in the unit and in namespaces, where compilers usually put them;
+ * a second pass looks everywhere. */
 static bool may_hold_functions(int tag, bool everywhere)
 {
 	switch (tag) {
@@ -520,8 +525,8 @@ static bool covers(Dwarf_Die *die, const struct dwarfsplit *split, uint64_t addr
 	return false;
 }
 
-/* Walks down from a function to the innermost inlined call over address. Fills chain outermost
- * first; returns how many. */
+/* Walks down from a function to the innermost inlined call at address. Fills chain, outermost
+ * first, and returns its length. */
 static unsigned walk_inlined(Dwarf_Die *function, const struct dwarfsplit *split, uint64_t address,
 			     Dwarf_Die chain[static NAMES_MAX])
 {
@@ -554,7 +559,7 @@ static unsigned walk_inlined(Dwarf_Die *function, const struct dwarfsplit *split
 			break;
 		at = child;
 		if (dwarf_tag(&at) == DW_TAG_inlined_subroutine) {
-			/* Over the limit the innermost is replaced: what is near the root stays. */
+			/* Beyond the limit, replace the innermost and keep the outer calls. */
 			if (count == NAMES_MAX)
 				count--;
 			chain[count++] = at;
@@ -595,7 +600,7 @@ static bool find_line(struct dwarfinfo *d, struct unit *u, Dwarf_Die *cudie, uin
 	return *ret_path != NULL;
 }
 
-/* Where an entry is declared. libdw follows a split unit to its skeleton for that. */
+/* The file in which an entry is declared. For a split unit, libdw would go to its skeleton. */
 static const char *declared_in(Dwarf_Die *die, const struct dwarfsplit *split, Dwarf_Files *files,
 			       size_t file_count)
 {
@@ -628,7 +633,7 @@ static int lookup_in_unit(struct dwarfinfo *d, struct unit *u, uint64_t address,
 		return r;
 	if (split)
 		own = &split->cudie;
-	/* An assembler makes a function of each label; the symbol table knows which names count. */
+	/* An assembler makes a function of each label. The symbol table knows the real ones. */
 	if ((split || !u->skeleton) && dwarfnames_language(own) != DW_LANG_Mips_Assembler &&
 	    find_function(d, u, own, split, address, &function))
 		count = walk_inlined(&function, split, address, chain);
@@ -648,7 +653,7 @@ static int lookup_in_unit(struct dwarfinfo *d, struct unit *u, uint64_t address,
 		ret->count = 1;
 		return 0;
 	}
-	/* A split unit may have a table of files; else its skeleton's counts. */
+	/* A split unit may have its own file table; else its skeleton's is used. */
 	if ((count > 1 || split) &&
 	    dwarf_getsrcfiles(split && split->image.pieces[DWARFIMAGE_LINE].size ? own : &cudie,
 			      &files, &file_count) != 0)
@@ -667,8 +672,7 @@ static int lookup_in_unit(struct dwarfinfo *d, struct unit *u, uint64_t address,
 					      : NULL,
 				  &cudie);
 		dwarfnames_start(c, die, declared_in(die, split, files, file_count));
-		/* An inlined call whose name cannot be had (it stands in a file that is not here)
-		 * is left out. */
+		/* Drop an inlined call without a name, which may be in a file that is missing. */
 		if (c->name.len > 0 || i == 0)
 			ret->count++;
 		path = NULL;
@@ -720,11 +724,11 @@ static int lookup_guarded(struct dwarfinfo *d, uint64_t address, struct names *r
 	if (setjmp(here) == 0)
 		r = lookup(d, address, ret);
 	dwarfimage_no_memory = NULL;
-	/* libdw makes of it that there is no line, or no function. */
+	/* To libdw's callers, a failed allocation looks like a missing line or function. */
 	return errno == ENOMEM ? -ENOMEM : r;
 }
 
-/* Gives up what was gathered over many lookups, and can be had again. */
+/* Frees what many lookups gathered and a new one can read again. */
 static void begin_anew(struct dwarfinfo *d)
 {
 	dwarfinfo_rest(d, true);

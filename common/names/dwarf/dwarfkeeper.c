@@ -16,7 +16,7 @@
 #include "common/wire/scm.h"
 #include "common/names/dwarf/dwarfworker.h"
 
-#define SOCKET 3 /* of keeper and worker: the one descriptor above stderr */
+#define SOCKET 3 /* the only descriptor of keeper and worker above stderr */
 
 #define NO_CHILD \
 	(CLONE_VM | CLONE_THREAD | CLONE_PARENT | CLONE_PTRACE | CLONE_UNTRACED | CLONE_NEWUSER | \
@@ -29,14 +29,14 @@ static const struct seccomp_rule keeper_calls[] = {
 	CALL_IF("socketpair", SECCOMP_IS(0, AF_UNIX)),
 	CALL("close_range"),
 	CALL("dup3"),
-	/* A process, and no thread or namespace. */
+	/* To start a process, but no thread or namespace. */
 	CALL_IF("clone", SECCOMP_CLEAR(0, NO_CHILD)),
 	CALL("fork"),
-	CALL_IF("kill", SECCOMP_IS(1, SIGKILL)),   /* the worker; nobody else is this user */
-	CALL_IF("tgkill", SECCOMP_IS(2, SIGABRT)), /* the worker's abort */
+	CALL_IF("kill", SECCOMP_IS(1, SIGKILL)),   /* the worker; nobody else has this user */
+	CALL_IF("tgkill", SECCOMP_IS(2, SIGABRT)), /* the worker's abort() */
 	CALL("wait4"),
 	CALL("getppid"),
-	/* The worker's end, list, memory and time. */
+	/* A new worker sets its death signal, list of calls, and limits. */
 	CALL_IF("prctl", SECCOMP_IS(0, PR_SET_PDEATHSIG)),
 	CALL_IF("prctl", SECCOMP_IS(0, PR_SET_SECCOMP)),
 	CALL_IF("prctl", SECCOMP_IS(0, PR_SET_NO_NEW_PRIVS)),
@@ -45,11 +45,11 @@ static const struct seccomp_rule keeper_calls[] = {
 	CALL_IF("prlimit64", SECCOMP_IS(0, 0)),
 	CALL("getrlimit"),
 	CALL("setrlimit"),
-	CALL("setitimer"), /* the worker's clock, before its own list is entered */
+	CALL("setitimer"), /* the worker's timer, set before it enters its own list */
 	CALLS_END,
 };
 
-/* Neither outlives who started it. */
+/* Neither process outlives its parent. */
 static void die_with(pid_t parent)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
@@ -57,9 +57,9 @@ static void die_with(pid_t parent)
 		_exit(0);
 }
 
-/* What libdw and libc say at their end has a stranger's bytes in it, and tells a user nothing: it
- * goes into a pipe that nobody reads. A path to open is not there in each cell. A sanitizer's
- * report is for us. */
+/* Sends stderr to a pipe that nobody reads. The last words of libdw and libc contain hostile bytes,
+ * and tell a user nothing. A pipe, because /dev/null does not exist in each cell. The report of a
+ * sanitizer is for us, so it stays. */
 static int say_nothing(void)
 {
 	int nowhere[2];
@@ -75,7 +75,8 @@ static int say_nothing(void)
 	return r;
 }
 
-/* Only socket is left, as SOCKET, and stderr, which is the rest of the first three, too. */
+/* Closes all descriptors but socket, which becomes SOCKET, and stderr. stdin and stdout become
+ * copies of stderr. */
 static int keep_only(int socket)
 {
 	const int high = socket > SOCKET ? socket : fcntl(socket, F_DUPFD_CLOEXEC, SOCKET + 1);
@@ -110,7 +111,7 @@ static pid_t start_worker(uint64_t heap, pid_t keeper, int *ret_socket)
 	return pid;
 }
 
-/* Takes fd; -1: there is none. status: of the worker before. */
+/* Answers a request. Takes fd; -1: no worker could be started. status: of the previous worker. */
 static bool answer(int fd, int status)
 {
 	const char byte = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL ? DWARFKEEPER_KILLED
@@ -135,7 +136,7 @@ static void keep(uint64_t most)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (worker > 0) {
-			/* Of one that closed its socket to die it changes nothing. */
+			/* The status of a worker that had already died stays as it was. */
 			kill(worker, SIGKILL);
 			waitpid(worker, &status, 0);
 		}
@@ -143,12 +144,12 @@ static void keep(uint64_t most)
 			return;
 		worker = start_worker(heap < most ? heap : most, keeper, &socket);
 		if (!answer(socket, status))
-			return; /* and the worker with it */
+			return; /* the worker ends with the keeper */
 	}
 }
 
-/* Ctrl-C reaches all of a terminal's processes: what ends these is prof-symd's end. What prof-symd
- * has set for its own last words is not theirs. */
+/* Ctrl-C reaches all processes of a terminal. These ignore it, since they end with prof-symd. They
+ * also reset prof-symd's handlers for its last word (lastword.h). */
 static void set_signals(void)
 {
 	static const int ignored[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE };
@@ -188,7 +189,7 @@ int dwarfkeeper_start(uint64_t heap, int *ret_control)
 
 		if (!r)
 			r = keep_only(pair[1]);
-		/* Where the kernel has one of the two, that has to do. */
+		/* If the kernel has only one of the two, that must be enough. */
 		if (!r)
 			r = landlock_enter(LANDLOCK_NOTHING, NULL);
 		if (!r || r == -EOPNOTSUPP)

@@ -17,7 +17,7 @@ static bool take_number(struct dwarflist *l, uint64_t *ret)
 	return true;
 }
 
-/* An address by its number. */
+/* Reads the number of an address, and looks the address up. */
 static bool take_numbered(struct dwarflist *l, uint64_t *ret)
 {
 	uint64_t number;
@@ -30,7 +30,7 @@ static bool take_numbered(struct dwarflist *l, uint64_t *ret)
 
 bool dwarflist_find(struct span section, uint64_t number, uint64_t *ret_offset)
 {
-	/* The length of what follows it; version, sizes of an address and a selector; how many. */
+	/* length; version, address size and segment selector size; offset count */
 	uint32_t head[3], offset;
 
 	if (section.len < sizeof(head))
@@ -92,7 +92,7 @@ static bool next_entry(struct dwarflist *l, uint64_t *low, uint64_t *high)
 			*high += *low;
 			return true;
 		default:
-			return false; /* the end */
+			return false; /* the list's end */
 		}
 	}
 	return false;

@@ -7,10 +7,10 @@
 
 #define MAX_SCOPES 16
 #define MAX_ORIGINS 16
-#define MAX_ENTRIES (8u << 20) /* that are walked to find one's scopes */
+#define MAX_ENTRIES (8u << 20) /* walked to find the scopes of one entry */
 
-/* What an attribute, or a chain of origins and specifications, says; an entry of another unit or
- * file included. */
+/* A string attribute of an entry, or of the chain of its origins and specifications, which may be
+ * in another unit or file. */
 static const char *die_string(Dwarf_Die *die, unsigned attribute)
 {
 	Dwarf_Attribute a;
@@ -25,7 +25,7 @@ static bool follow(Dwarf_Die *die, unsigned attribute, Dwarf_Die *ret)
 	return dwarf_attr(die, attribute, &a) && dwarf_formref_die(&a, ret);
 }
 
-/* The entry where the function was first declared, which stands in the scope it belongs to. */
+/* The entry of the first declaration, which lies within the function's scope. */
 static void die_origin(Dwarf_Die *die, Dwarf_Die *ret)
 {
 	*ret = *die;
@@ -49,8 +49,8 @@ uint64_t dwarfnames_language(Dwarf_Die *cudie)
 		       : 0;
 }
 
-/* Languages whose functions live in scopes: their plain name says too little. A unit that dwz made
- * of what others share says none: it is the language of the entry's own. */
+/* Whether the language has scopes, so that a plain name says too little. A unit that dwz made of
+ * shared entries has no language; then the language of the entry's own unit counts. */
 static bool has_scopes(Dwarf_Die *cudie, Dwarf_Die *die)
 {
 	uint64_t language = dwarfnames_language(cudie);
@@ -73,8 +73,8 @@ static bool has_scopes(Dwarf_Die *cudie, Dwarf_Die *die)
 	return false;
 }
 
-/* `outer::inner::` before a name. Entries stand in the order of their offsets, so that the last
- * child that starts at or before the one sought holds it. */
+/* Writes the scopes of an entry: `outer::inner::`. Entries are in the order of their offsets, so
+ * the last child that starts at or before the one sought contains it. */
 static size_t write_scopes(Dwarf_Die *origin, Dwarf_Die *cudie, char *into, size_t cap)
 {
 	Dwarf_Off target = dwarf_dieoffset(origin);
@@ -130,7 +130,7 @@ void dwarfnames_call(struct names *n, struct call *c, Dwarf_Die *die)
 	plain = die_string(die, DW_AT_name);
 	if (linkage && linkage[0]) {
 		names_set(n, c, linkage);
-		/* Crystal says that it is C++, and has the plain name in both places. */
+		/* Crystal claims to be C++, and has the plain name as its linkage name. */
 		c->bare = plain && strcmp(linkage, plain) == 0 &&
 			  dwarf_diecu(die, &cudie, NULL, NULL) && has_scopes(&cudie, die);
 		return;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include "common/names/elf/symfile.h"
 
-#define MAX_BACK 256 /* overlapping ranges that are looked at */
+#define MAX_BACK 256 /* overlapping ranges that one lookup visits */
 
 int ranges_push(struct ranges *s, uint64_t low, uint64_t high, uint64_t what)
 {

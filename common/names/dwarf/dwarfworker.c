@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a system call is needed for stands behind it: the lists are all that is left to a libdw that
- * was taken over. */
+/* The list of system calls below is all that a libdw that was taken over can use. So each call has
+ * its reason beside it. */
 #include "common/names/dwarf/dwarfworker.h"
 
 #include <errno.h>
@@ -24,8 +24,8 @@
 const struct seccomp_rule dwarfworker_calls[] = {
 	CALL("recvmsg"),
 	CALL("sendto"),
-	CALL("pread64"), /* the files it was handed */
-	/* libdw asks where a file lies, libc for its texts. */
+	CALL("pread64"), /* reads the files it was handed */
+	/* libdw asks for the path of a file, and libc for its message catalogs. */
 	CALL_FAILS("open", EACCES),
 	CALL_FAILS("openat", EACCES),
 	CALL_FAILS("readlink", EACCES),
@@ -39,7 +39,7 @@ const struct seccomp_rule dwarfworker_calls[] = {
 
 /* --- its end --- */
 
-/* Of the heap that it may have: what it lacked is less, mostly. */
+/* An allocation that failed was mostly smaller than this part of the heap. */
 #define SHORT_PART 8
 
 static struct {
@@ -47,8 +47,8 @@ static struct {
 	size_t heap;
 } own;
 
-/* Whether it is for want of memory that libdw ends: an allocation failed since the request came, or
- * would now. */
+/* Whether libdw crashed for want of memory: an allocation failed during the request, or would fail
+ * now. */
 static bool is_short(int error)
 {
 	void *p;
@@ -63,22 +63,22 @@ static bool is_short(int error)
 	return false;
 }
 
-/* libdw goes through what it was refused (SIGSEGV), or asserts that it was not (SIGABRT): the file
- * is as good as any other, and the answer says what was wrong. */
+/* After a failed allocation, libdw may use the NULL pointer (SIGSEGV) or fail an assertion
+ * (SIGABRT). That is not the file's fault, so the answer says -ENOMEM. */
 static void on_deadly(int number)
 {
 	const struct dwarfwire_head h = { .verdict = -ENOMEM };
 
 	if (is_short(errno) && send(own.socket, &h, sizeof(h), MSG_NOSIGNAL) == sizeof(h))
 		_exit(0);
-	signal(number, SIG_DFL); /* and it comes again */
+	signal(number, SIG_DFL); /* the signal comes again, and ends the process */
 }
 
 static void watch_end(int socket, uint64_t heap)
 {
 	own.socket = socket;
 	own.heap = (size_t)heap;
-	/* lazy_memory.c leaves to this what is not its own. */
+	/* lazy_memory.c hands faults to this handler that are not its own. */
 	signal(SIGSEGV, on_deadly);
 	signal(SIGBUS, on_deadly);
 	signal(SIGABRT, on_deadly);
@@ -88,7 +88,7 @@ static void watch_end(int socket, uint64_t heap)
 
 #define LIFE_SPARE_S 60
 
-/* Seconds of cpu time that are left to the request; 0: there is none. */
+/* Seconds of cpu time that the request has left; 0: there is no request. */
 static volatile sig_atomic_t left_s;
 
 static unsigned request_s(uint64_t max)
@@ -98,7 +98,7 @@ static unsigned request_s(uint64_t max)
 	return DWARFWORKER_CPU_S + (unsigned)(more < 1u << 20 ? more : 1u << 20);
 }
 
-/* Each second of cpu time. */
+/* Called after each second of cpu time. */
 static void on_second(int number)
 {
 	(void)number;
@@ -106,14 +106,14 @@ static void on_second(int number)
 		_exit(1);
 }
 
-/* In seconds begun: the first is part of one. */
+/* One second more, since the first one may be almost over. */
 static void begin_time(uint64_t max)
 {
 	left_s = (sig_atomic_t)request_s(max) + 1;
 }
 
-/* A clock that needs no call any more, and a limit that no call can raise: over all requests of a
- * life, so that none of them reaches it. */
+/* Sets a timer that needs no further system call, and a limit that no system call can raise. The
+ * limit covers all requests of a worker's life, so that an honest one never reaches it. */
 static int watch_time(uint64_t heap)
 {
 	const struct itimerval second = { .it_interval.tv_sec = 1, .it_value.tv_sec = 1 };
@@ -184,7 +184,7 @@ static void served_offer(struct served *s, const int fds[static HANDED])
 		dwarfinfo_offer(s->info, f);
 }
 
-/* False: there is no answer to it. */
+/* False: the request has no answer. */
 static bool serve(struct worker *w, const struct dwarfwire_ask *a, const int fds[static HANDED],
 		  int *ret)
 {
@@ -245,7 +245,7 @@ static void work(struct worker *w)
 		left_s = 0;
 		ssize_t sent = send(w->socket, w->answer, n, MSG_NOSIGNAL);
 
-		/* More than the host lets a socket hold. */
+		/* Larger than the host lets a socket hold: answer without names. */
 		if (sent < 0 && errno == EMSGSIZE)
 			sent = send(
 				w->socket, w->answer,
@@ -259,7 +259,7 @@ static void work(struct worker *w)
 _Noreturn void dwarfworker_run(int socket, uint64_t heap)
 {
 	const struct seccomp_rule itself[] = {
-		/* abort */
+		/* abort() */
 		CALL_IF("tgkill", SECCOMP_IS(0, getpid()), SECCOMP_IS(2, SIGABRT)),
 		CALLS_END,
 	};

@@ -26,7 +26,7 @@ static bool fill_piece(struct region *r, size_t i)
 {
 	size_t at = i * r->piece, n = r->mapped - at < r->piece ? r->mapped - at : r->piece;
 
-	/* Pages that are only read have no memory of their own. */
+	/* Beyond the ceiling: pages that are only read share the zero page, and take no memory. */
 	if (r->pub.filled + n > r->most ||
 	    mprotect(r->pub.bytes + at, n, PROT_READ | PROT_WRITE) < 0) {
 		r->pub.starved = true;
@@ -39,7 +39,8 @@ static bool fill_piece(struct region *r, size_t i)
 	return true;
 }
 
-/* Too many mappings: then all of it is one, and what was not filled is not. */
+/* The kernel allows no more mappings: makes the region one mapping, whose missing pieces stay zero.
+ */
 static bool fill_rest(struct region *r)
 {
 	r->pub.starved = true;
@@ -59,11 +60,11 @@ static void on_fault(int signal, siginfo_t *info, void *context)
 		if ((uintptr_t)info->si_addr < (uintptr_t)r->pub.bytes || at >= r->mapped)
 			continue;
 		filled = !(r->present[i / 64] >> i % 64 & 1) && (fill_piece(r, i) || fill_rest(r));
-		/* Who dies of the zeros is to find why. */
+		/* If the parser crashes on the zeros, the worker finds this reason in errno. */
 		if (r->pub.starved)
 			saved = ENOMEM;
 	}
-	/* Not ours: it faults again, and is dealt with as if we were not here. */
+	/* Not ours: restore the former handler, to which the fault comes again. */
 	if (!filled)
 		sigaction(SIGSEGV, &before, NULL);
 	errno = saved;

@@ -33,7 +33,8 @@ void codestarts_sort(struct codestarts *s)
 	s->len = kept;
 }
 
-/* Most functions are called from several places: what is full is sorted before it grows. */
+/* Most functions are called from several places. So before the array grows, dropping duplicates may
+ * be enough. */
 static int make_room(struct codestarts *s)
 {
 	codestarts_sort(s);
@@ -76,14 +77,14 @@ bool codestarts_behind(struct span before)
 		return true; /* ret, int3, nop, hlt */
 	if (before.len >= 2 && (end[-2] == 0xeb || (end[-2] == 0x0f && end[-1] == 0x0b)))
 		return true; /* jmp, ud2 */
-	/* zeros, and the ends of longer nops */
+	/* zeros, or the end of a long nop */
 	if (before.len >= 2 && end[-1] == 0 && (end[-2] == 0 || end[-2] == 0x1f || end[-2] == 0x40))
 		return true;
 	return before.len >= 5 && (end[-5] == 0xe9 || end[-5] == CALL);
 }
 
-/* What an instruction that begins at p, n bytes before the end, leads to. False: nothing. sure: it
- * is a call; else any code may be meant, labels too. */
+/* The address that the instruction at p names; n bytes are left. False: none. *ret_sure: it is the
+ * target of a call; else it may also be a label. */
 static bool leads_to(const uint8_t *p, size_t n, uint64_t address, uint64_t *ret, bool *ret_sure)
 {
 	int32_t distance;
@@ -153,7 +154,7 @@ bool codestarts_find(const struct codestarts *s, uint64_t address, uint64_t *ret
 	return true;
 }
 
-/* The bytes of a nop at the front; 0: none. */
+/* The length of a nop at the front, in bytes; 0: none. */
 static size_t nop(struct span b)
 {
 	size_t i = 0;
@@ -201,7 +202,7 @@ size_t codestarts_padding(struct span bytes)
 #define CHUNK 4096u
 #define LONGEST 15 /* bytes of an instruction */
 
-/* How an instruction goes on. */
+/* Where control goes after an instruction. */
 enum flow { FLOW_ON, FLOW_BRANCH, FLOW_JUMP, FLOW_END, FLOW_TABLE };
 
 static enum flow flow_of(const ZydisDecodedInstruction *in)
@@ -228,7 +229,7 @@ static enum flow flow_of(const ZydisDecodedInstruction *in)
 	case 0xff:
 		if (in->raw.modrm.reg != 4)
 			return FLOW_ON;
-		/* Through a register or an index: a switch, whose cases follow. */
+		/* A jump through a register or an index is a switch, whose cases follow. */
 		return in->raw.modrm.mod == 3 || in->raw.modrm.rm == 4 ? FLOW_TABLE : FLOW_END;
 	}
 	return FLOW_ON;
@@ -240,7 +241,7 @@ static bool is_call(const ZydisDecodedInstruction *in)
 	       (in->opcode == CALL || (in->opcode == 0xff && in->raw.modrm.reg == 2));
 }
 
-/* Gives the frame back: pop, leave, or an addition to RSP. */
+/* Whether the instruction takes the frame down: pop, leave, or an addition to RSP. */
 static bool is_epilogue(const ZydisDecodedInstruction *in)
 {
 	if (in->opcode_map != ZYDIS_OPCODE_MAP_DEFAULT)
@@ -250,7 +251,8 @@ static bool is_epilogue(const ZydisDecodedInstruction *in)
 		in->raw.modrm.reg == 0 && in->raw.modrm.rm == 4);
 }
 
-/* Code that sets up a frame: endbr64, pushes of what is the caller's, a subtraction from RSP. */
+/* Whether code sets up a frame: endbr64, a push of a callee-saved register, a subtraction from RSP.
+ */
 static bool is_prologue(struct span b)
 {
 	static const uint8_t endbr[] = { 0xf3, 0x0f, 0x1e, 0xfa };
@@ -265,14 +267,14 @@ static bool is_prologue(struct span b)
 struct follow {
 	const struct codestarts *s;
 	size_t next;	   /* in s->at */
-	uint64_t furthest; /* where a branch of this function leads */
-	bool open;	   /* it has code that no branch leads to */
-	bool given_back;   /* since the last call or branch: its frame */
+	uint64_t furthest; /* the highest target of this function's branches */
+	bool open;	   /* it has code that no visible branch leads to: its end is unknown */
+	bool given_back;   /* its frame was taken down since the last call or branch */
 	bool (*begins)(void *ctx, uint64_t address);
 	void *ctx;
 };
 
-/* What is known to begin next at or behind an address. */
+/* The first known start at or behind an address. */
 static uint64_t next_start(struct follow *f, uint64_t address)
 {
 	while (f->next < f->s->len && f->s->low + f->s->at[f->next] < address)
@@ -286,7 +288,7 @@ static bool ends(struct follow *f, const ZydisDecodedInstruction *in, uint64_t b
 	enum flow flow = flow_of(in);
 
 	if (flow == FLOW_TABLE && f->given_back)
-		flow = FLOW_END; /* a call as the last thing */
+		flow = FLOW_END; /* a tail call */
 	if (is_epilogue(in))
 		f->given_back = true;
 	else if (flow != FLOW_ON || is_call(in))
@@ -298,7 +300,7 @@ static bool ends(struct follow *f, const ZydisDecodedInstruction *in, uint64_t b
 	if (flow == FLOW_BRANCH || flow == FLOW_JUMP) {
 		const uint64_t to = behind + (uint64_t)in->raw.imm[0].value.s;
 
-		/* So may a jump be. */
+		/* A jump may be a tail call, too: if it leads to what looks like a function. */
 		if (to > f->furthest && to >= behind && to < next_start(f, behind) &&
 		    (flow == FLOW_BRANCH || to % 16 || !f->begins(f->ctx, to)))
 			f->furthest = to;
@@ -337,7 +339,7 @@ int codestarts_follow(struct codestarts *s, uint64_t from, uint64_t to,
 		if (at == next) {
 			behind_end = true;
 		} else if (behind_call && at % 16 && codestarts_padding(rest)) {
-			/* What does not return may be called last. */
+			/* A function may end with a call that does not return. */
 			const size_t padding = codestarts_padding(rest);
 
 			if ((at + padding) % 16 == 0 && padding < rest.len &&
@@ -362,7 +364,7 @@ int codestarts_follow(struct codestarts *s, uint64_t from, uint64_t to,
 		}
 		if (!ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&decoder, NULL, rest.data, rest.len,
 								&in))) {
-			f.open = true; /* no code */
+			f.open = true; /* not code */
 		} else {
 			length = in.length;
 			behind_end = ends(&f, &in, at + length);
@@ -370,7 +372,7 @@ int codestarts_follow(struct codestarts *s, uint64_t from, uint64_t to,
 		}
 		const uint64_t known = next_start(&f, at + 1);
 
-		/* Where what is known to begin is not where an instruction does, it is taken. */
+		/* A known start wins if it lies within an instruction. */
 		at = at + length > known ? known : at + length;
 	}
 	for (size_t i = 0; !r && i < found.len; i++)

@@ -7,8 +7,8 @@
 #define MAX_SYMBOLS (4u << 20)
 #define MAX_STRINGS (64u << 20)
 #define CHUNK_SYMBOLS 512
-#define MAX_CHAIN 4096	      /* symbols of one bucket */
-#define MAX_WORDS (64u << 20) /* bytes of a section that are looked through */
+#define MAX_CHAIN 4096	      /* symbols of one hash bucket */
+#define MAX_WORDS (64u << 20) /* bytes of a section that are searched */
 
 void elfview_init(struct elfview *im, const struct symfile *file)
 {
@@ -50,7 +50,7 @@ int elfview_string(const struct elfview *im, uint64_t address, char *into, size_
 
 /* --- symbols --- */
 
-/* A table of symbols and its strings. */
+/* A symbol table and its strings. */
 struct symbols {
 	const struct symfile_section *symbols, *strings;
 	uint64_t count;
@@ -113,8 +113,8 @@ static int read_u32(const struct elfview *im, const struct symfile_section *s, u
 	return symfile_read(im->file, s->offset + at, ret, 4);
 }
 
-/* .gnu.hash: four numbers, a Bloom filter, buckets, and hashes of symbols whose lowest bit ends a
- * bucket. */
+/* Searches .gnu.hash: four numbers, a Bloom filter, buckets, and the hashes of symbols. A hash with
+ * its lowest bit set ends a bucket. */
 static int find_hashed(const struct elfview *im, const struct symfile_section *hash,
 		       const struct symbols *t, const char *name, struct elfview_symbol *ret)
 {
@@ -259,7 +259,7 @@ static int by_offset(const void *a, const void *b)
 	return x->r_offset < y->r_offset ? -1 : x->r_offset > y->r_offset;
 }
 
-/* The first relocation at an address or behind it. */
+/* The first relocation at or behind an address. */
 static size_t first_rela(const struct elfview *im, uint64_t address)
 {
 	size_t low = 0, high = im->rela_count;
@@ -312,7 +312,7 @@ static int read_relas(struct elfview *im)
 	return r;
 }
 
-/* What a relocation puts there. */
+/* The value that a relocation stores. */
 static int apply(const struct elfview *im, const Elf64_Rela *rela, struct elfview_value *ret)
 {
 	uint32_t type = ELF64_R_TYPE(rela->r_info), symbol = ELF64_R_SYM(rela->r_info);

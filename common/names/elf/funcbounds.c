@@ -11,13 +11,13 @@
 #define WINDOW 4096u
 #define MAX_ENTRIES (1u << 18)	 /* of a file without a sorted table */
 #define MAX_FRAMES (64u << 20)	 /* bytes of one section of call frame information */
-#define MAX_CODE (64ull << 20)	 /* bytes that are looked at for calls */
-#define MAX_WORDS (16u << 20)	 /* bytes of data that are looked at for addresses of code */
+#define MAX_CODE (64ull << 20)	 /* bytes that are searched for calls */
+#define MAX_WORDS (16u << 20)	 /* bytes of data that are searched for addresses of code */
 #define MAX_RELAS (32u << 20)	 /* bytes */
-#define STATIC_BASE 0x10000	 /* below it words of data may be numbers */
-#define SMALL_GAP 64u		 /* bytes: not worth a look at all code */
+#define STATIC_BASE 0x10000	 /* words of data that are smaller may be numbers */
+#define SMALL_GAP 64u		 /* bytes; such a gap does not justify reading all code */
 #define MAX_GAPS 256u		 /* whose code is followed */
-#define MAX_FOLLOW (16ull << 20) /* bytes of them together: a second's work at most */
+#define MAX_FOLLOW (16ull << 20) /* bytes of all these gaps: takes a second at most */
 
 struct range {
 	uint64_t start, end;
@@ -25,16 +25,16 @@ struct range {
 
 struct funcbounds {
 	const struct symfile *file;
-	/* .eh_frame_hdr's table; count 0: there is none that can be used */
+	/* The table of .eh_frame_hdr; count 0: there is no usable one. */
 	uint64_t table, table_address, table_count;
-	struct range *ranges; /* without a table: all entries, sorted */
+	struct range *ranges; /* if there is no table: all entries, sorted */
 	size_t range_count, range_cap;
 	struct codestarts starts;
 	bool tried, starts_tried;
-	/* where code begins that was followed, and how many bytes more may be */
+	/* The starts of gaps that were followed, and how many more bytes may be. */
 	uint64_t gaps[MAX_GAPS], follow_left;
 	unsigned gap_count;
-	/* what was read of the file last */
+	/* The part of the file that was read last. */
 	uint64_t window_at;
 	size_t window_len;
 	uint8_t window[WINDOW];
@@ -69,7 +69,7 @@ size_t funcbounds_bytes(const struct funcbounds *x)
 
 /* --- call frame information --- */
 
-/* At most n bytes from an offset of the file on; fewer at its end. Borrowed until the next call. */
+/* Reads up to n bytes at a file offset; fewer at the file's end. Borrowed until the next call. */
 static int look(struct funcbounds *x, uint64_t offset, size_t n, struct span *ret)
 {
 	const uint64_t size = symfile_size(x->file);
@@ -102,7 +102,7 @@ static bool skip_leb(struct span *s)
 	return true;
 }
 
-/* DW_EH_PE_*: how many bytes; 0: none that is known. */
+/* The size in bytes of a pointer by its encoding, DW_EH_PE_*; 0: unknown. */
 static size_t pointer_size(uint8_t encoding)
 {
 	switch (encoding & 0x0f) {
@@ -141,8 +141,8 @@ struct frames {
 
 /* An entry's head. */
 struct entry {
-	uint64_t length; /* with the length itself */
-	uint64_t cie;	 /* offset in the section of its CIE; of a CIE: UINT64_MAX */
+	uint64_t length; /* of the whole entry, with the length field */
+	uint64_t cie;	 /* the offset of its CIE in the section; UINT64_MAX: this is a CIE */
 	size_t head;	 /* bytes of length and id */
 };
 
@@ -183,7 +183,7 @@ static int read_head(struct funcbounds *x, const struct frames *f, uint64_t at, 
 	return ret->length < ret->head || ret->length > f->size - at ? SYMFILE_MALFORMED : 0;
 }
 
-/* How the entries of a CIE have their addresses. */
+/* Reads how the entries of a CIE encode their addresses. */
 static int read_encoding(struct funcbounds *x, const struct frames *f, uint64_t at, uint8_t *ret)
 {
 	struct entry e;
@@ -229,7 +229,7 @@ static int read_encoding(struct funcbounds *x, const struct frames *f, uint64_t 
 	return 0;
 }
 
-/* What an entry covers. */
+/* Reads the range of code that an entry covers. */
 static int read_range(struct funcbounds *x, const struct frames *f, uint64_t at,
 		      const struct entry *e, uint8_t encoding, struct range *ret)
 {
@@ -241,7 +241,7 @@ static int read_range(struct funcbounds *x, const struct frames *f, uint64_t at,
 	if (r)
 		return r;
 	if ((encoding & 0x70) != 0 && (encoding & 0x70) != 0x10)
-		return SYMFILE_NONE; /* relative to what no program has */
+		return SYMFILE_NONE; /* an encoding that programs do not use */
 	if (encoding & 0x80 || !read_pointer(&s, encoding, &start) ||
 	    !read_pointer(&s, encoding & 0x07, &size))
 		return SYMFILE_MALFORMED;
@@ -293,7 +293,7 @@ static int read_all(struct funcbounds *x, const struct frames *f)
 			if (!r)
 				r = add_range(x, range);
 			else if (r > 0)
-				r = 0; /* one that cannot be understood costs itself */
+				r = 0; /* skip an entry with an unknown encoding */
 		}
 		at += e.length;
 	}
@@ -367,7 +367,7 @@ static int table_entry(struct funcbounds *x, uint64_t i, uint64_t *ret_start, ui
 	return 0;
 }
 
-/* The entry that begins last at or before an address, and where the next one begins. */
+/* Finds the last entry that begins at or before an address, and the start of the next one. */
 static int in_table(struct funcbounds *x, uint64_t address, struct range *ret, uint64_t *ret_next)
 {
 	uint64_t low = 0, high = x->table_count, start, at, left;
@@ -399,7 +399,7 @@ static int in_table(struct funcbounds *x, uint64_t address, struct range *ret, u
 		r = symfile_offset(x->file, at, &f.offset, &left);
 	if (r)
 		return r;
-	/* As much of the section as may have the CIE before it, and all behind. */
+	/* Read the entry in its whole segment: its CIE lies somewhere before it. */
 	uint64_t before = f.offset;
 
 	for (uint32_t i = 0; i < x->file->segment_count; i++) {
@@ -468,7 +468,7 @@ int funcbounds_entry(struct funcbounds *x, uint64_t address, uint64_t *ret_start
 	return 0;
 }
 
-/* --- what nothing covers --- */
+/* --- code without an entry --- */
 
 static bool is_code(const struct symfile_section *s)
 {
@@ -487,7 +487,8 @@ static const struct symfile_section *code_at(const struct symfile *f, uint64_t a
 	return NULL;
 }
 
-/* Whether a function can begin there: behind the end of another, or of its section. */
+/* Whether a function can begin there: at the start of a section, or behind the end of another
+ * function. */
 static bool begins(void *ctx, uint64_t address)
 {
 	const struct funcbounds *x = ctx;
@@ -527,7 +528,7 @@ static int scan_code(struct funcbounds *x, const struct symfile_section *s, uint
 			return r;
 		if (at + n == s->size)
 			break;
-		/* The next begins with what may be the beginning of an instruction. */
+		/* Chunks overlap, since an instruction may cross their border. */
 		at += n - (CODESTARTS_REACH - 1);
 		*left -= *left < n ? *left : n;
 	}
@@ -584,7 +585,7 @@ static int scan_relas(struct funcbounds *x, const struct symfile_section *s, uin
 	return 0;
 }
 
-/* All that the file says of starts, once. */
+/* Collects all starts in the file, once. */
 static int read_starts(struct funcbounds *x)
 {
 	const struct symfile *f = x->file;
@@ -648,14 +649,14 @@ static size_t read_code(void *ctx, uint64_t address, uint8_t *into, size_t n)
 	return symfile_read(x->file, s->offset + (address - s->addr), into, n) ? 0 : n;
 }
 
-/* Follows the code of a gap between entries, once each. */
+/* Follows the code of a gap between entries, once per gap. */
 static int follow_gap(struct funcbounds *x, uint64_t from, uint64_t to)
 {
 	for (unsigned i = 0; i < x->gap_count; i++)
 		if (x->gaps[i] == from)
 			return 0;
 	if (x->gap_count == MAX_GAPS || to - from > x->follow_left)
-		return 0; /* then what leads there must do */
+		return 0; /* then the starts that other code names must be enough */
 	x->gaps[x->gap_count++] = from;
 	x->follow_left -= to - from;
 	return codestarts_follow(&x->starts, from, to, read_code, begins, x);
@@ -697,7 +698,7 @@ int funcbounds_start(struct funcbounds *x, uint64_t address, uint64_t floor, uin
 			return 0;
 		}
 	}
-	/* Behind the end of what is before it, and the padding there. */
+	/* Assume that it begins behind the end of the function before it, and the padding. */
 	const size_t n = address - floor < SMALL_GAP ? (size_t)(address - floor) : SMALL_GAP;
 
 	if (symfile_read(x->file, s->offset + (floor - s->addr), bytes, n) == 0)

@@ -7,9 +7,9 @@
 #include "common/names/elf/symtable.h"
 
 #define SLOT 16
-#define SMALL_SLOT 8		   /* of .plt.got, where no endbr64 begins it */
+#define SMALL_SLOT 8		   /* bytes, in a .plt.got without endbr64 */
 #define CHUNK 170		   /* relocations read at once */
-#define MAX_RELOCATIONS (1u << 20) /* looked at for one address */
+#define MAX_RELOCATIONS (1u << 20) /* read for one address */
 
 static const char *section_name(const struct symfile *f, const struct symfile_section *s)
 {
@@ -30,11 +30,14 @@ static const struct symfile_section *table_at(const struct symfile *f, uint64_t 
 	return NULL;
 }
 
-/* How a slot says whose it is. */
+/* What a slot refers to: the address of a GOT word, or the number of a relocation. */
 enum slot_kind { SLOT_NONE, SLOT_WORD, SLOT_NUMBER };
 
-/* [endbr64] [mov $number, %r11d] [bnd] jmp *word(%rip), or endbr64, push $number: the address of
- * the word, or the number of its relocation. */
+/* Decodes a slot, which has one of these forms:
+ *
+ *  - [endbr64] [mov $number, %r11d] [bnd] jmp *word(%rip)
+ *  - endbr64, push $number
+ */
 static enum slot_kind read_slot(struct span s, uint64_t address, uint64_t *ret)
 {
 	static const uint8_t endbr[] = { 0xf3, 0x0f, 0x1e, 0xfa };
@@ -92,7 +95,7 @@ static int symbol_name(const struct symfile *f, struct symindex *symbols, const 
 	return r ? r : ret_name[0] ? 0 : SYMFILE_NONE;
 }
 
-/* The relocation of a slot, in one section of them. */
+/* Finds the relocation of a slot in one section of relocations. */
 static int find_in(const struct symfile *f, const struct symfile_section *s, enum slot_kind kind,
 		   uint64_t what, uint32_t *left, Elf64_Rela *ret)
 {
@@ -130,7 +133,7 @@ static int find_relocation(const struct symfile *f, enum slot_kind kind, uint64_
 	uint32_t left = MAX_RELOCATIONS;
 	int r = SYMFILE_NONE;
 
-	/* Those of the table are few; the others come after them. */
+	/* First the relocations of the PLT, which are few, then all others. */
 	for (int others = 0; others < (kind == SLOT_NUMBER ? 1 : 2); others++) {
 		for (uint32_t i = 1; r == SYMFILE_NONE && i < f->section_count; i++) {
 			const struct symfile_section *s = &f->sections[i];

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A bucket has the symbols that begin in its piece, and those with a size that reach into it. One
- * without a size reaches to the next symbol, so that also the nearest pieces before and behind in
- * which something begins have to do with an address. The table is read twice: to count, and to fill
- * in; whoever writes to the file between the two gets wrong names for it.
+ * A bucket has the symbols that begin in its piece, and sized ones that reach into it. An unsized
+ * symbol reaches up to the next one. So for an address, the nearest buckets before and behind in
+ * which a symbol begins matter, too.
+ *
+ * The table is read twice: to count, and to fill the buckets. If somebody writes to the file in
+ * between, it gets wrong names.
  */
 #include "common/names/elf/symbuckets.h"
 
@@ -13,19 +15,19 @@
 
 #define PER_BUCKET 32u
 #define MAX_ENTRIES (16u << 20)
-#define WIDE 256u      /* buckets: what reaches over more is kept apart */
-#define MAX_WIDE 1024u /* of them */
+#define WIDE 256u      /* a symbol in more buckets is wide: it is in none, but in a list */
+#define MAX_WIDE 1024u /* symbols in that list */
 #define MAX_GATHERED 65536u
 
 struct symbuckets {
 	const struct symfile *file;
 	struct symtable table;
-	uint64_t low, high; /* of code */
-	unsigned shift;	    /* of an address above low, to its bucket */
+	uint64_t low, high; /* the range of all code */
+	unsigned shift;	    /* an address's bucket is (address - low) >> shift */
 	uint32_t count;
-	uint32_t *end;	  /* of each bucket in members; it begins where the one before ends */
-	uint8_t *begins;  /* a bit a bucket: a symbol begins there */
-	uint32_t *member; /* numbers of entries */
+	uint32_t *end;	  /* of each bucket, in `member`; it begins where the previous one ends */
+	uint8_t *begins;  /* one bit per bucket: a symbol begins there */
+	uint32_t *member; /* numbers of symbols */
 	uint32_t member_count, wide_count;
 	uint32_t wide[MAX_WIDE];
 };
@@ -35,7 +37,7 @@ static uint32_t bucket_of(const struct symbuckets *b, uint64_t address)
 	return (uint32_t)((address - b->low) >> b->shift);
 }
 
-/* The buckets that a symbol is in. False: it is wide. */
+/* The first and last bucket of a symbol. False: it is wide. */
 static bool reach(const struct symbuckets *b, const struct symbol *s, uint32_t *ret_first,
 		  uint32_t *ret_last)
 {
@@ -63,7 +65,7 @@ static int count(void *ctx, uint32_t number, const struct symbol *s)
 		b->wide[b->wide_count++] = number;
 		return 0;
 	}
-	/* Few overlap, unless somebody wants them to. */
+	/* Few symbols overlap in an honest file. */
 	b->member_count += last - first + 1;
 	if (b->member_count > 2 * (uint64_t)b->table.count + b->count)
 		return SYMFILE_TOO_LARGE;
@@ -81,13 +83,14 @@ static int fill_in(void *ctx, uint32_t number, const struct symbol *s)
 		return 0;
 	for (uint32_t i = first; i <= last; i++) {
 		if (b->end[i] >= b->member_count)
-			return SYMFILE_MALFORMED; /* it is another table by now */
+			return SYMFILE_MALFORMED; /* the table has changed meanwhile */
 		b->member[b->end[i]++] = number;
 	}
 	return 0;
 }
 
-/* From how many are in each to where each begins, which filling moves to where it ends. */
+/* Turns the counts in `end` into the starts of the buckets. Filling then moves these to the ends.
+ */
 static void sum_up(struct symbuckets *b)
 {
 	uint32_t at = 0;
@@ -100,7 +103,7 @@ static void sum_up(struct symbuckets *b)
 	}
 }
 
-/* Where code is, and how it is divided. */
+/* Finds the range of all code, and divides it into buckets. */
 static int lay_out(struct symbuckets *b)
 {
 	const uint64_t want = b->table.count / PER_BUCKET + 1;
@@ -190,7 +193,8 @@ static uint32_t size_of(const struct symbuckets *b, uint32_t bucket)
 	return b->end[bucket] > from ? b->end[bucket] - from : 0;
 }
 
-/* The nearest one in a direction in which something begins; the bucket itself where none does. */
+/* The nearest bucket in a direction in which a symbol begins; the bucket itself if there is none.
+ */
 static uint32_t nearest(const struct symbuckets *b, uint32_t bucket, int step)
 {
 	for (uint32_t i = bucket + (uint32_t)step; i < b->count; i += (uint32_t)step)

@@ -52,7 +52,7 @@ int symfile_read(const struct symfile *f, uint64_t offset, void *into, size_t n)
 		if (r < 0)
 			return -errno;
 		if (r == 0)
-			return SYMFILE_MALFORMED; /* it shrank */
+			return SYMFILE_MALFORMED; /* the file shrank */
 		done += (size_t)r;
 	}
 	return 0;
@@ -119,9 +119,8 @@ static int read_sections(struct symfile *f, const Elf64_Ehdr *e)
 		return SYMFILE_TOO_LARGE;
 	if (count == 0)
 		return 0;
-	/* A copy of what a process has in memory ends before its section headers: as if it had
-	 * none.
-	 */
+	/* An image from the memory of a process ends before its section headers. Treat it as a file
+	 * without any. */
 	if (e->e_shoff >= f->size) {
 		f->cut = true;
 		return 0;
@@ -162,7 +161,7 @@ static int read_sections(struct symfile *f, const Elf64_Ehdr *e)
 	return 0;
 }
 
-/* For a program without section headers: one for each executable segment. */
+/* For a program without section headers, makes one of each executable segment. */
 static int make_sections(struct symfile *f)
 {
 	f->sections = calloc(f->segment_count + 1u, sizeof(*f->sections));
@@ -185,8 +184,8 @@ static int make_sections(struct symfile *f)
 	return 0;
 }
 
-/* Notes (gABI, "Note Section"): padded to four bytes, or to eight in segments that are aligned so,
- * where the sizes make no difference to what is sought. */
+/* Finds the build id among notes (gABI, "Note Section"). Notes are padded to four bytes; in
+ * segments that are aligned to eight, to eight, which makes no difference for a build id. */
 static void take_build_id(struct symfile *f, uint64_t offset, uint64_t size)
 {
 	uint8_t *bytes;
@@ -240,7 +239,7 @@ static int read_build_id(struct symfile *f, const Elf64_Ehdr *e)
 	return 0;
 }
 
-/* .gnu_debuglink: a name, NUL, padding to four bytes, the checksum. */
+/* .gnu_debuglink has a name, a NUL, padding to four bytes, and the checksum. */
 static void read_debuglink(struct symfile *f)
 {
 	const struct symfile_section *s;
@@ -425,8 +424,8 @@ int symfile_altlink(struct symfile *f, const char **ret_path, struct span *ret_b
 	return 0;
 }
 
-/* Mappings are whole pages, so that one page of the file may be mapped by two segments: code is
- * looked for in the executable one first. */
+/* Mappings are whole pages, so two segments may map the same page of the file. The executable one
+ * wins, since samples are in code. */
 int symfile_address(const struct symfile *f, uint64_t offset, uint64_t *ret_address)
 {
 	for (int exec = 1; exec >= 0; exec--) {

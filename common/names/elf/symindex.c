@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The index is an array of disjoint ranges, 16 bytes each, made once by a sweep over the sorted
- * symbols; names stay in the file and are read when they are asked for. While it is made a symbol
- * takes 60 bytes: of a large .symtab only those around an address are taken (symbuckets.h), and the
- * ranges are made anew for an address elsewhere.
+ * The index is an array of disjoint ranges, 16 bytes each, made by one sweep over the sorted
+ * symbols. Names stay in the file; a lookup reads them.
+ *
+ * Making the index takes 60 bytes per symbol. So for a large .symtab it only has the symbols around
+ * one address (symbuckets.h), and is made again for an address elsewhere.
  */
 #include "common/names/elf/symindex.h"
 
@@ -17,17 +18,17 @@
 #include "common/names/elf/symbuckets.h"
 #include "common/names/elf/symtable.h"
 
-#define MAX_ALIASES 64u /* compared for one address */
+#define MAX_ALIASES 64u /* compared in one lookup */
 #define CHUNK (64u << 10)
-#define MAX_SCAN (64ull << 20) /* bytes of code that are looked at for calls */
-#define SMALL_GAP 64u	       /* bytes: _init and _fini are not worth that */
+#define MAX_SCAN (64ull << 20) /* bytes of code that are searched for calls */
+#define SMALL_GAP 64u	       /* bytes; _init and _fini do not justify a search */
 
-/* In a range's name it says that the low bits are an index into aliases; there, that a list of them
- * ends. */
+/* NAME_ALIASES in a range's name: the low bits are an index into `aliases`. NAME_LAST there: a list
+ * of aliases ends. */
 #define NAME_ALIASES SYMBOL_NAME_FLAG
 #define NAME_LAST SYMBOL_NAME_FLAG
 
-/* Disjoint, rising. */
+/* Sorted and disjoint. */
 struct range {
 	uint64_t start;
 	uint32_t size;
@@ -39,17 +40,17 @@ struct symindex {
 	const struct symfile *file;
 	uint64_t large;
 	bool built;
-	int verdict; /* of building */
+	int verdict; /* of build */
 	struct symtable_strings strings[SYMTABLES];
 	struct range *ranges;
 	size_t range_count;
 	uint32_t *aliases;
 	size_t alias_count;
-	struct symbuckets *buckets; /* NULL: the ranges are of all symbols */
-	uint64_t from, to;	    /* else what they are good for; to 0: nothing */
+	struct symbuckets *buckets; /* NULL: the ranges have all symbols */
+	uint64_t from, to;	    /* else the addresses that they cover; to 0: none */
 };
 
-/* By start; then what is to win comes last. */
+/* Sorts by start. Of those that start together, the winner comes last. */
 static int symbol_cmp(const void *left, const void *right)
 {
 	const struct symbol *a = left, *b = right;
@@ -71,7 +72,7 @@ static bool is_alias(const struct symbol *a, const struct symbol *b)
 	       a->size == b->size;
 }
 
-/* Where ranges are collected. Every symbol opens at most one range and ends at most one. */
+/* Collects ranges. Each symbol opens at most one range and ends at most one. */
 struct sweep {
 	struct range *out;
 	size_t len, max;
@@ -90,8 +91,8 @@ static void emit(struct sweep *w, uint64_t from, uint64_t to, uint32_t name)
 						   .name = name };
 }
 
-/* Turns the sorted groups into disjoint ranges: `open` is the stack of sized symbols that cover the
- * present position, the one that starts last on top. */
+/* Turns the sorted symbols into disjoint ranges. `open` is the stack of sized symbols that cover
+ * the present position; the one that starts last is on top. */
 static void sweep_groups(struct sweep *w, const struct symbol *g, size_t count, uint32_t *open)
 {
 	const struct symbol *unsized = NULL;
@@ -163,8 +164,8 @@ static int fold_aliases(struct symindex *x, struct symbol *g, size_t *count)
 	return 0;
 }
 
-/* Where functions start that have no symbol, as far as call frame information and, in code that
- * nothing else tells of, calls say. */
+/* Finds starts of functions without symbols in the gaps, by call frame information. calls: in the
+ * remaining code, also by the targets of calls. */
 static int narrow(const struct symfile *f, struct symreach *gaps, size_t count, bool calls)
 {
 	uint8_t *chunk = malloc(CHUNK), head[SYMREACH_HEADER];
@@ -199,7 +200,7 @@ static int narrow(const struct symfile *f, struct symreach *gaps, size_t count, 
 				break;
 			symreach_calls(gaps, count, (struct span){ .data = chunk, .len = n },
 				       s->addr + at);
-			/* The next begins with what may be the beginning of a call. */
+			/* Chunks overlap, since a call may cross their border. */
 			at += n - (SYMREACH_CALL - 1);
 			scanned += n;
 		}
@@ -208,7 +209,7 @@ static int narrow(const struct symfile *f, struct symreach *gaps, size_t count, 
 	return r;
 }
 
-/* Sets how far symbols reach that have no size. whole: the table lacks none. */
+/* Sets the reach of unsized symbols. whole: the table has all symbols. */
 static int limit_unsized(const struct symfile *f, struct symbols *all, bool whole)
 {
 	struct symreach *gaps = NULL;
@@ -314,7 +315,7 @@ static int build(struct symindex *x)
 		whole = !mini_r;
 		mini_r = mini_r == SYMFILE_NONE ? 0 : mini_r;
 	}
-	/* What one damaged table had before the damage is not used; the other table is. */
+	/* If one table is damaged, the other one is still used. */
 	if (r >= 0 && mini_r >= 0) {
 		int made = make_ranges(x, &all, whole);
 
@@ -392,7 +393,7 @@ static int read_best_alias(const struct symindex *x, uint32_t first, char best[s
 	}
 	return best_len == SIZE_MAX ? SYMFILE_NONE : 0;
 }
-/* Ranges for what is around an address of a large table. */
+/* For a large table, makes the ranges around an address. */
 static int look_around(struct symindex *x, uint64_t address)
 {
 	struct symbols all = { 0 };
@@ -415,7 +416,7 @@ static int look_around(struct symindex *x, uint64_t address)
 	return 0;
 }
 
-/* The last range that begins at or before an address. */
+/* Finds the last range that begins at or before an address. */
 static int find_range(struct symindex *x, uint64_t address, const struct range **ret)
 {
 	size_t low = 0, high;

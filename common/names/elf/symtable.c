@@ -9,9 +9,9 @@
 
 #define MAX_STRINGS (1u << 29) /* bytes of one string table: offsets are packed into 29 bits */
 #define MAX_MINI_PACKED (32u << 20)
-#define MAX_MINI (64u << 20)	    /* MiniDebugInfo, unpacked */
-#define MAX_MINI_MEMORY (80u << 20) /* of the decoder: its dictionary */
-#define MAX_DYNAMIC 256u	    /* entries */
+#define MAX_MINI (64u << 20)	    /* bytes of MiniDebugInfo, unpacked */
+#define MAX_MINI_MEMORY (80u << 20) /* bytes that the decoder may use for its dictionary */
+#define MAX_DYNAMIC 256u	    /* entries of PT_DYNAMIC */
 #define CHUNK (16u << 10)
 
 int symbols_push(struct symbols *all, const struct symbol *s)
@@ -54,7 +54,7 @@ static uint32_t symbol_rank(const Elf64_Sym *s)
 	return (bind == STB_LOCAL ? 0 : 1) + (type == STT_NOTYPE ? 0 : 2);
 }
 
-/* What an entry says of code. False: nothing. */
+/* Converts an entry. False: it is not a symbol of code. */
 static bool symbol_of(const struct symfile *f, const struct symtable *t, const Elf64_Sym *s,
 		      struct symbol *ret)
 {
@@ -65,7 +65,7 @@ static bool symbol_of(const struct symfile *f, const struct symtable *t, const E
 	    s->st_shndx >= (f->bare ? SHN_LORESERVE : f->section_count))
 		return false;
 	in = f->bare ? NULL : &f->sections[s->st_shndx];
-	/* Tools that add or remove sections leave the numbers in .dynsym as they were. */
+	/* Tools that add or remove sections do not correct the section numbers in .dynsym. */
 	if (!in || !holds_code_at(in, s->st_value))
 		in = f->bare || (t->id == SYMTABLE_DYNSYM && s->st_size)
 			     ? section_at(f, s->st_value)
@@ -76,7 +76,7 @@ static bool symbol_of(const struct symfile *f, const struct symtable *t, const E
 	const uint64_t room = in->size - (s->st_value - in->addr);
 
 	*ret = (struct symbol){ .value = s->st_value };
-	/* Objects in text, arm64's mapping symbols. */
+	/* Data objects in text, and arm64's mapping symbols. */
 	if ((type != STT_FUNC && type != STT_GNU_IFUNC && type != STT_NOTYPE) || s->st_name == 0 ||
 	    s->st_name >= t->strings.size || (f->bare && !s->st_size) ||
 	    (type == STT_NOTYPE && f->machine != EM_X86_64 &&
@@ -138,7 +138,7 @@ int symtable_add(const struct symfile *f, const struct symtable *t, struct symbo
 	return symtable_each(f, t, push, all);
 }
 
-/* --- where tables are --- */
+/* --- finding tables --- */
 
 static int of_section(const struct symfile *f, enum symtable_id id,
 		      const struct symfile_section *at, struct symtable *ret)
@@ -165,7 +165,7 @@ static int of_section(const struct symfile *f, enum symtable_id id,
 	return 0;
 }
 
-/* The offset in the file of what lies at an address. */
+/* The file offset of an address. */
 static bool locate(const struct symfile *f, uint64_t address, uint64_t *ret)
 {
 	for (uint32_t i = 0; i < f->segment_count; i++) {
@@ -179,8 +179,8 @@ static bool locate(const struct symfile *f, uint64_t address, uint64_t *ret)
 	return false;
 }
 
-/* How many symbols a hash table speaks of: DT_HASH says it; in DT_GNU_HASH it is where the last
- * chain ends. */
+/* The number of symbols that a hash table covers. DT_HASH has it; in DT_GNU_HASH it is where the
+ * last chain ends. */
 static int count_hashed(const struct symfile *f, uint64_t address, bool gnu, uint64_t *ret)
 {
 	uint32_t head[4], chunk[1024], last = 0;
@@ -217,7 +217,7 @@ static int count_hashed(const struct symfile *f, uint64_t address, bool gnu, uin
 	return r;
 }
 
-/* What PT_DYNAMIC leads to, where no section header does. */
+/* Finds .dynsym through PT_DYNAMIC, if there is no section header. */
 static int of_dynamic(const struct symfile *f, struct symtable *ret)
 {
 	Elf64_Dyn d[MAX_DYNAMIC];
@@ -262,7 +262,7 @@ int symtable_find(const struct symfile *f, enum symtable_id id, struct symtable 
 
 /* --- MiniDebugInfo --- */
 
-/* Unpacks .gnu_debugdata into fresh memory. */
+/* Unpacks .gnu_debugdata into memory that the caller owns. */
 static int unpack_mini(const struct symfile *f, const struct symfile_section *s, uint8_t **ret,
 		       size_t *ret_len)
 {

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each level is an array sorted by start that is read as a balanced tree, the middle of a range
- * being its root; a root knows the highest end below it, so that all pieces that cover an address
- * are found without looking at the others. What is added becomes a level of its own at the next
- * search, and levels of like length are merged.
+ * Each level is an array, sorted by start. It is searched as a balanced tree, in which the middle
+ * of a range is its root. Each root has the highest end below it, so a search only visits pieces
+ * that cover the address. New pieces become a level at the next search. Levels of similar length
+ * are merged.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include "common/names/jit/codemap.h"
 
-/* Pieces of one level that cover one address and are looked at, from the highest start down. */
+/* A search compares so many pieces per level that cover the address, from the highest start down.
+ */
 #define COVER_MAX 256
-#define FRESH_MAX (64u << 10) /* sorted at the latest when there are so many */
+#define FRESH_MAX (64u << 10) /* so many new pieces become a level at once */
 
 struct record {
 	uint64_t time_ns;
-	uint32_t name, lines; /* where in text; 0: none */
+	uint32_t name, lines; /* offsets in `text`; 0: none */
 };
 
 void codemap_init(struct codemap *m, size_t max)
@@ -42,14 +43,14 @@ size_t codemap_bytes(const struct codemap *m)
 	return m->text.cap + (m->entries + m->fresh_cap) * sizeof(*m->fresh);
 }
 
-/* --- what is said of the pieces, one after the other in `text` --- */
+/* --- names, line tables and records of pieces, one after the other in `text` --- */
 
-/* Room in text, and its place; never 0. */
+/* Appends to text. *ret_at: the offset, never 0. */
 static int keep(struct codemap *m, const void *data, size_t n, uint32_t *ret_at)
 {
 	int r = 0;
 
-	/* Merging needs a level's size once more. */
+	/* Leave room for merging, which needs the size of a level once more. */
 	if (m->text.len + n + 2 * (m->entries + m->fresh_len + 1) * sizeof(*m->fresh) > m->max ||
 	    m->text.len + n > UINT32_MAX)
 		return CODEMAP_FULL;
@@ -170,7 +171,7 @@ static int entry_order(const void *a, const void *b)
 	return x->record < y->record ? -1 : x->record > y->record;
 }
 
-/* Of the pieces at [lo, hi), as a tree: the highest end. */
+/* Sets last_end in the tree of the pieces [lo, hi). Returns the highest end. */
 static uint64_t set_ends(struct codemap_entry *at, size_t lo, size_t hi)
 {
 	size_t mid = lo + (hi - lo) / 2;
@@ -187,7 +188,7 @@ static uint64_t set_ends(struct codemap_entry *at, size_t lo, size_t hi)
 	return end;
 }
 
-/* Appends e to a sorted array. What began at the same address and has no time is gone. */
+/* Appends e to a sorted array. It replaces a piece that has the same start and no time. */
 static size_t put(const struct codemap *m, struct codemap_entry *at, size_t len,
 		  const struct codemap_entry *e)
 {
@@ -197,7 +198,7 @@ static size_t put(const struct codemap *m, struct codemap_entry *at, size_t len,
 	return len + 1;
 }
 
-/* The last two levels become one. */
+/* Merges the last two levels. */
 static int merge(struct codemap *m)
 {
 	struct codemap_level *a = &m->levels[m->level_count - 2], *b = a + 1;
@@ -220,7 +221,7 @@ static int merge(struct codemap *m)
 	return 0;
 }
 
-/* Puts what is fresh into a level. */
+/* Makes a level of the new pieces. */
 static int settle(struct codemap *m)
 {
 	struct codemap_level *l = &m->levels[m->level_count];
@@ -258,8 +259,8 @@ struct search {
 	uint64_t best_time_ns;
 };
 
-/* Code without a time is gone when something newer begins at its address: within a level that was
- * seen to, see put. */
+/* Code without a time is gone once a newer piece begins at its address. Within a level, put has
+ * seen to that; this looks at the newer levels. */
 static bool is_gone(const struct search *s, const struct codemap_entry *e)
 {
 	for (unsigned i = s->level + 1; i < s->map->level_count; i++) {
@@ -288,7 +289,7 @@ static void consider(struct search *s, const struct codemap_entry *e)
 	s->looked_at++;
 	if (time_ns == 0 && is_gone(s, e))
 		return;
-	/* The newest of those that were there; else the first to come. */
+	/* Prefer the newest piece that was there; else the first that came later. */
 	if (!s->best || (was && (!best_was || e->record > s->best->record)) ||
 	    (!was && !best_was && time_ns < s->best_time_ns)) {
 		s->best = e;
@@ -342,7 +343,7 @@ int codemap_find(struct codemap *m, uint64_t address, uint64_t time_ns, struct c
 
 	if (r)
 		return r;
-	/* Newest level first: nothing in an older one is newer than what is found there. */
+	/* Newest level first: an older level cannot have a newer piece. */
 	for (unsigned i = m->level_count; i-- > 0;) {
 		s.looked_at = 0;
 		s.level = i;

@@ -9,9 +9,10 @@
 #include "common/names/jit/perfmap.h"
 
 #define CHUNK (64u << 10)
-#define TAIL 64u /* bytes before what comes next, to see that the file is still the same */
+#define TAIL 64u /* last bytes that were read, to notice that the file was rewritten */
 #define TICK_NS 20000000ull
-/* How long what is known waits for the rest of a file, whose later lines hold over earlier ones. */
+/* Later lines of a file replace earlier ones. So a lookup waits so long until the file was read to
+ * its end. */
 #define CATCH_UP_NS 5000000000ull
 
 enum file_state { FILE_UNASKED, FILE_ASKED, FILE_OPEN, FILE_ABSENT };
@@ -22,8 +23,8 @@ struct jit_file {
 	uint64_t request, asked_ns, retry_ns, backoff_ns;
 	uint64_t offset, read_ns, opened_ns;
 	bool behind;	   /* there is more to read */
-	int over;	   /* a verdict: it is not read any further */
-	struct jitdump *d; /* one of them, by kind, while it is open */
+	int over;	   /* the verdict after which it is not read any further; 0: none */
+	struct jitdump *d; /* while open, one of these two is set, by kind */
 	struct perfmap *m;
 	unsigned tail_len;
 	uint8_t tail[TAIL];
@@ -32,10 +33,10 @@ struct jit_file {
 struct jit_process {
 	uint64_t id;
 	uint32_t pid;
-	bool wanted; /* a name was lacking since more was known */
+	bool wanted; /* a lookup found no name since the last new one */
 	bool settling, settled;
 	uint64_t used_ns, born_ns, settle_ns;
-	uint64_t read; /* bytes, of all that were ever read for it */
+	uint64_t read; /* bytes of its files that were read so far */
 	uint64_t version;
 	size_t bytes;
 	struct jit_file files[JIT_KINDS];
@@ -96,8 +97,7 @@ static bool has_open(const struct jit_process *p)
 	return false;
 }
 
-/* Closes the files of whoever was least recently asked for, but for `keep`, until all is within
- * its bounds. */
+/* Closes the files of the least recently used processes, except `keep`, until all limits hold. */
 static void make_room(struct jit *j, const struct jit_process *keep)
 {
 	while (j->open > JIT_OPEN || j->bytes > j->total_max) {
@@ -123,7 +123,7 @@ static struct jit_process *process_get(const struct jit *j, uint64_t id)
 	return slot == IDMAP_NONE ? NULL : j->processes[slot];
 }
 
-/* NULL: too many, or no memory. */
+/* NULL: too many processes, or no memory. */
 static struct jit_process *process_make(struct jit *j, uint64_t id, uint32_t pid, uint64_t now_ns)
 {
 	struct jit_process *p = process_get(j, id);
@@ -264,7 +264,7 @@ static bool may_read(const struct jit_process *p, uint64_t now_ns)
 	return p->read < JIT_BURST + age_ns / 1000000000 * JIT_RATE;
 }
 
-/* What stood before the place where reading goes on is still there. */
+/* Whether the bytes that were read last are still there. */
 static bool same_tail(const struct jit_file *f)
 {
 	uint8_t now[TAIL];
@@ -296,7 +296,7 @@ static int feed(struct jit *j, struct jit_file *f, struct span bytes)
 	return r;
 }
 
-/* Reads at most a piece of what is new. Sets f->behind. */
+/* Reads new bytes, at most one piece. Sets f->behind. */
 static int file_read(struct jit *j, struct jit_process *p, unsigned kind, uint64_t now_ns)
 {
 	static uint8_t chunk[CHUNK];
@@ -309,7 +309,8 @@ static int file_read(struct jit *j, struct jit_process *p, unsigned kind, uint64
 	f->behind = false;
 	if (fstat(f->fd, &st) < 0)
 		return 0;
-	/* A jitdump may end before what its last record says it has. */
+	/* A jitdump may end within its last record, behind which our offset already is. So only a
+	 * perf map that is too short was cut. */
 	if (((uint64_t)st.st_size < f->offset && kind == JIT_PERF_MAP) ||
 	    ((uint64_t)st.st_size > f->offset && !same_tail(f))) {
 		j->truncated++;
@@ -332,7 +333,7 @@ static int file_read(struct jit *j, struct jit_process *p, unsigned kind, uint64
 		r = feed(j, f, (struct span){ .data = chunk, .len = (size_t)n });
 	}
 	lastword_back(former);
-	/* What there was no memory for came in the middle of a line: all is read again. */
+	/* An allocation failed within a line or record: read the file again from the beginning. */
 	if (r == -ENOMEM && file_begin(j, f, kind) == 0)
 		f->behind = true;
 	if (done) {
@@ -384,7 +385,7 @@ static int find(struct jit_process *p, uint64_t address, uint64_t time_ns, struc
 {
 	int r = CODEMAP_NONE;
 
-	/* The jitdump first: it has times and lines. */
+	/* Prefer the jitdump, which has times and lines. */
 	if (p->files[JIT_DUMP].d)
 		r = codemap_find(&p->files[JIT_DUMP].d->code, address, time_ns, ret);
 	if (r == CODEMAP_NONE && p->files[JIT_PERF_MAP].m)

@@ -6,7 +6,8 @@
 #define MAGIC 0x4a695444u /* "JiTD" read as a number */
 #define ARCH_TIMESTAMP 1u
 #define HEADER_MAX 4096u
-/* What perf puts in front of the code, and some runtimes add to the addresses of lines. */
+/* perf puts an ELF header in front of the code. Some runtimes add its size to the addresses of
+ * lines. */
 #define ELF_HEADER 64u
 #define NAME_REST (CODEMAP_NAME + 1)
 
@@ -54,7 +55,7 @@ void jitdump_done(struct jitdump *j)
 	buf_done(&j->table);
 }
 
-/* A NUL-terminated string, or what there is of one that was cut. */
+/* Takes a NUL-terminated string, or the rest if it was cut. */
 static struct str take_name(struct span *s)
 {
 	const uint8_t *nul = s->len ? memchr(s->data, 0, s->len) : NULL;
@@ -116,7 +117,7 @@ static int take_move(struct jitdump *j, const struct prefix *p, struct span s)
 	return r ? r : codemap_move(&j->code, hit.record, m.to, m.size, j->times ? p->time : 0);
 }
 
-/* The file of a line; a name of one byte 0xff stands for the one before. */
+/* Adds the source file of a line. A name of one byte 0xff means the previous one. */
 static int take_file(struct jitdump *j, struct str name, uint32_t *ret_file)
 {
 	struct str last = { .data = (const char *)j->last_name.data,
@@ -153,8 +154,8 @@ static int take_lines(struct jitdump *j, struct span s)
 		return 0;
 	}
 	j->lines = 0;
-	/* All of it must make sense before any is kept: some V8 write names of another length than
-	 * they say. */
+	/* Check all entries before the first is stored: some versions of V8 write names of another
+	 * length than they say. */
 	for (struct span t = s; count < d.count; count++) {
 		struct debug_entry e;
 
@@ -164,7 +165,7 @@ static int take_lines(struct jitdump *j, struct span s)
 		take_name(&t);
 		first = e.address < first ? e.address : first;
 	}
-	/* Where every address lies past an ELF header, the runtime counted it in. */
+	/* If all addresses lie behind an ELF header, the runtime has added its size. */
 	if (count && first - d.address >= ELF_HEADER)
 		shift = ELF_HEADER;
 	buf_reset(&j->table);
@@ -182,7 +183,7 @@ static int take_lines(struct jitdump *j, struct span s)
 		line.offset = (uint32_t)(e.address - shift - d.address);
 		line.line = e.line;
 		if (line.offset < before)
-			continue; /* out of order: not a line that could be found */
+			continue; /* out of order: a search would not find it */
 		before = line.offset;
 		r = buf_append(&j->table, &line, sizeof(line));
 		if (r)
@@ -195,7 +196,7 @@ static int take_lines(struct jitdump *j, struct span s)
 	return r;
 }
 
-/* How much of a record is looked at, of all that it has. */
+/* How many bytes of a record are parsed. */
 static size_t wanted(const struct prefix *p)
 {
 	size_t most = p->id == LOAD	    ? sizeof(*p) + sizeof(struct load) + NAME_REST
@@ -223,7 +224,7 @@ static int take_record(struct jitdump *j, const struct prefix *p, struct span bo
 	return r;
 }
 
-/* The header or record at the front of s. *ret_size: how long it is, 0 when more of it is wanted
+/* Takes the header or record at the front of s. *ret_size: its length; 0: more bytes are needed
  * first. */
 static int take_one(struct jitdump *j, struct span s, uint64_t *ret_size)
 {
@@ -262,7 +263,8 @@ int jitdump_feed(struct jitdump *j, struct span bytes, uint64_t *ret_skip)
 			j->skip -= part.len;
 			continue;
 		}
-		/* Straight from the bytes given, unless a beginning was kept. */
+		/* Parse the caller's bytes directly, unless the beginning of a record is pending.
+		 */
 		size_t kept = j->pending.len;
 		if (kept) {
 			size_t room = JITDUMP_RECORD - kept;
@@ -283,7 +285,7 @@ int jitdump_feed(struct jitdump *j, struct span bytes, uint64_t *ret_skip)
 			}
 			continue;
 		}
-		/* What lies behind it is looked at again. */
+		/* Go back to the bytes behind this record. */
 		uint64_t here = size < s.len ? size : s.len;
 
 		j->skip = size - here;

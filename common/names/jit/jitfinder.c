@@ -14,10 +14,10 @@
 #include "common/base/clock.h"
 #include "common/names/jit/jitfinder.h"
 
-#define WRITTEN_SLACK_NS 2000000000u /* file systems cut times to two seconds at worst */
+#define WRITTEN_SLACK_NS 2000000000u /* some file systems round times to two seconds */
 #define MAPS_MAX 131072		     /* lines */
 
-/* Whose the file may be, and since when it must have been written to (CLOCK_REALTIME). */
+/* Who may own the file, and since when it must have been written to (CLOCK_REALTIME). */
 struct owner {
 	uint32_t uids[2];
 	uint64_t since_ns;
@@ -29,7 +29,7 @@ static bool is_theirs(const struct stat *st, const struct owner *o)
 	uint64_t written_ns = (uint64_t)st->st_mtim.tv_sec * 1000000000u +
 			      (uint64_t)st->st_mtim.tv_nsec;
 	bool own = st->st_uid == o->uids[0] || st->st_uid == o->uids[1];
-	/* Root may have written it for them; a link to something of root's is not meant. */
+	/* Root may have written it for the user. A hard link to another file of root is refused. */
 	bool roots = st->st_uid == 0 && st->st_nlink == 1 && st->st_mode & S_IROTH;
 
 	return S_ISREG(st->st_mode) && (own || roots) &&
@@ -54,7 +54,7 @@ static int open_theirs(int root, const char *path, const struct owner *o)
 	return fd;
 }
 
-/* A small file of /proc/PID, whole, NUL-terminated. */
+/* Reads a small file of /proc/PID as a whole, NUL-terminated. */
 static int read_text(int dir, const char *name, char *to, size_t size)
 {
 	int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
@@ -77,8 +77,8 @@ static bool is_same(int dir, uint64_t start_ns)
 
 	if (read_text(dir, "stat", text, sizeof(text)) != 0)
 		return false;
-	/* The name may hold anything but ends with the last parenthesis; start time is the 20th
-	 * field behind it. */
+	/* The name may contain anything, but ends at the last parenthesis. The start time is the
+	 * 20th field behind it. */
 	at = strrchr(text, ')');
 	for (int i = 0; at && i < 20; i++)
 		at = strchr(at + 1, ' ');
@@ -146,7 +146,7 @@ static int open_dump(int dir, int root, const struct owner *o)
 	return r;
 }
 
-/* When a process began, by the wall clock. */
+/* The start of a process, as wall clock time. */
 static uint64_t began_ns(uint64_t start_ns)
 {
 	uint64_t age_ns = clock_boot_ns() - start_ns;

@@ -26,7 +26,7 @@ static int digit(char c)
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* A number of 1 to 16 digits, with or without 0x, and the blanks behind it. */
+/* Takes a number of 1 to 16 hex digits, with or without 0x, and the blanks behind it. */
 static bool take_hex(struct str *s, uint64_t *ret)
 {
 	uint64_t v = 0;
@@ -54,7 +54,7 @@ static bool take_hex(struct str *s, uint64_t *ret)
 	return true;
 }
 
-/* 0 also for a line that is none. */
+/* Returns 0 also for a bad line. */
 static int take_line(struct perfmap *p, struct str s)
 {
 	uint64_t start, size;
@@ -109,7 +109,7 @@ int perfmap_flush(struct perfmap *p)
 		: p->len ? take_line(p, (struct str){ .data = p->line, .len = (uint32_t)p->len })
 			 : 0;
 
-	/* Half a line may be bad and its whole good. */
+	/* Do not count half a line as bad: the whole line may be good. */
 	p->bad_lines = bad;
 	return r;
 }

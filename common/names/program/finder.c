@@ -16,8 +16,8 @@
 #define DEBUG_DIR "/usr/lib/debug"
 #define MAX_VDSO (64u << 10)
 
-/* Looked at before it is opened: to open a device or a FIFO can have effects, and whoever names it
- * may be a stranger. Where there is no /proc the path is followed twice. */
+/* Looks at the file before it opens it: opening a device or a FIFO can have effects, and the path
+ * may be hostile. Without /proc the path is resolved twice. */
 int finder_open(const char *path)
 {
 	char self[64];
@@ -40,7 +40,7 @@ int finder_open(const char *path)
 	return fd;
 }
 
-/* The page that the kernel gave us is the page that it gives everybody. */
+/* Copies the vDSO from our own memory. It is the same in all processes. */
 static int open_vdso(void)
 {
 	const uint8_t *at = (const uint8_t *)getauxval(AT_SYSINFO_EHDR);
@@ -128,8 +128,8 @@ static int open_build_id(struct span id)
 	return finder_open(path);
 }
 
-/* The folder of a path with its links resolved, as debug files are laid out; "" where it cannot be
- * had. */
+/* The directory of a path with symbolic links resolved, since debug files are laid out by it. "" on
+ * errors. */
 static void real_folder(const char *path, char ret[static PATH_MAX])
 {
 	char *slash;
@@ -159,7 +159,7 @@ static int open_beside(const char *name, const char *path)
 		fd = finder_open(candidate);
 		if (fd < 0)
 			continue;
-		/* A link may name the program itself, which has nothing to add. */
+		/* .gnu_debuglink may name the program itself, which is of no use. */
 		if (stat(path, &self) == 0 && fstat(fd, &found) == 0 &&
 		    self.st_dev == found.st_dev && self.st_ino == found.st_ino) {
 			close(fd);
@@ -170,8 +170,9 @@ static int open_beside(const char *name, const char *path)
 	return -1;
 }
 
-/* The path is taken from the file that names it, a debug file below .build-id/xx or beside the
- * program; on Debian it leads to /usr/lib/debug/.dwz in every case. */
+/* Opens the file of .gnu_debugaltlink. A relative path starts at the file that names it: a debug
+ * file below .build-id/xx or beside the program. On Debian it leads to /usr/lib/debug/.dwz in any
+ * case. */
 static int open_alt(struct span build_id, const char *name, const char *path)
 {
 	const char *dwz = strstr(name, ".dwz/");

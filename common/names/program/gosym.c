@@ -20,7 +20,7 @@ static int64_t read_symfile(void *ctx, uint64_t offset, void *into, size_t n)
 		return 0;
 	n = n < size - offset ? n : (size_t)(size - offset);
 	r = symfile_read(f, offset, into, n);
-	return r < 0 ? r : r ? 0 : (int64_t)n; /* it shrank: as if it ended here */
+	return r < 0 ? r : r ? 0 : (int64_t)n; /* a file that shrank ends here */
 }
 
 int gosym_open(const struct symfile *f, struct gosym **ret)
@@ -51,8 +51,9 @@ void gosym_free(struct gosym *g)
 	free(g);
 }
 
-/* As runtime.funcNameForPrint: from the first bracket to the last. Go 1.18 and 1.19 do it when they
- * link; before that, brackets are those of arrays. */
+/* Replaces type arguments by `[...]`, from the first bracket to the last, as Go's
+ * runtime.funcNameForPrint does. The linkers of Go 1.18 and 1.19 have already done so. In older
+ * versions brackets belong to arrays. */
 static void set_name(const struct gosym *g, struct names *n, struct call *c, const char *name)
 {
 	const char *open = strchr(name, '['), *close = strrchr(name, ']');
@@ -102,7 +103,7 @@ int gosym_lookup(struct gosym *g, uint64_t address, struct names *ret)
 		if (r < 0)
 			return r;
 		if (r)
-			continue; /* a call without a name says nothing */
+			continue; /* without a name it is of no use */
 		set_name(g, ret, c, text);
 		r = gopclntab_file(g->table, &f, calls[i].file, text, sizeof(text));
 		if (r < 0)
@@ -112,7 +113,7 @@ int gosym_lookup(struct gosym *g, uint64_t address, struct names *ret)
 		ret->count++;
 	}
 	if (ret->count == 1 && !ret->calls[0].line && !ret->calls[0].source.len)
-		ret->count = 0; /* C's too, in Go 1.2 to 1.4: their tables are empty */
+		ret->count = 0; /* in Go 1.2 to 1.4, C functions have empty tables */
 	return ret->count ? 0 : SYMFILE_NONE;
 }
 

@@ -128,8 +128,8 @@ static bool same_id(struct span a, struct span b)
 	return a.len > 0 && a.len == b.len && memcmp(a.data, b.data, a.len) == 0;
 }
 
-/* Is this the file that was asked for? The checksum counts only where build ids cannot tell: tools
- * that pack debug files change it. */
+/* Whether this is the requested file. The checksum only counts if there are no build ids to
+ * compare: tools that pack debug files change it. */
 static bool is_right(const struct program *p, const struct symfile *f, struct span build_id)
 {
 	struct span theirs = symfile_build_id(f), ours = symfile_build_id(p->main);
@@ -223,7 +223,7 @@ static void open_dwarf(struct program *p)
 	p->dwarf_lost = r == DWARF_LOST || p->dwarf_killed;
 }
 
-/* An address of the program as its debug file has it. */
+/* Converts an address of the program to one of its debug file. */
 static uint64_t debug_address(const struct program *p, const struct symfile *debug,
 			      uint64_t address)
 {
@@ -249,8 +249,8 @@ static int lookup_symbol(struct program *p, uint64_t address, char name[static S
 	return r == -ENOMEM ? r : r ? SYMFILE_NONE : 0;
 }
 
-/* glibc's name for a function where it calls it itself: `__GI_` and the name that others know, or
- * another one that it has inside. It says nothing to a reader. */
+/* glibc prefixes names of functions that it calls itself with `__GI_`. Readers do not know these
+ * names. */
 #define INNER "__GI_"
 
 static bool is_inner(struct str name)
@@ -258,8 +258,8 @@ static bool is_inner(struct str name)
 	return name.len > strlen(INNER) && memcmp(name.data, INNER, strlen(INNER)) == 0;
 }
 
-/* Whether a symbol is what people call a function that DWARF has another name for. C libraries
- * define it under a name of their own, and what is known is an alias: `__libc_malloc` is malloc. */
+/* Whether a symbol is better known than the name in DWARF. C libraries define functions under
+ * internal names, and the known name is an alias: malloc for `__libc_malloc`. */
 static bool is_better(struct str name, struct str symbol)
 {
 	if (!symbol.len || is_inner(symbol))
@@ -271,8 +271,7 @@ static bool is_better(struct str name, struct str symbol)
 	       memcmp(name.data + name.len - symbol.len, symbol.data, symbol.len) == 0;
 }
 
-/* Names what DWARF has named as people know it: the function that the address is in by its symbol.
- */
+/* Replaces DWARF's name of the outermost function by its symbol, if that is better known. */
 static int prefer_known(struct program *p, uint64_t address, struct names *ret)
 {
 	struct call *c = &ret->calls[ret->count - 1];
@@ -322,7 +321,7 @@ int program_lookup(struct program *p, uint64_t address, struct names *ret)
 				 ret);
 		if (r == DWARFINFO_AGAIN)
 			return PROGRAM_AGAIN;
-		/* It takes more than it may: from here on it is done without. */
+		/* It takes too much memory: give its DWARF up. */
 		if (r == SYMFILE_TOO_LARGE || r == -ENOMEM) {
 			dwarf_free(p->dwarf);
 			p->dwarf = NULL;
