@@ -6,10 +6,10 @@
 #include "common/names/runtime/runtime.h"
 
 #define MARK_CHUNK 65536u
-#define MARK_FILE (64u << 20) /* of a file whose constants do not lie in a section of their own */
+#define MARK_FILE (64u << 20) /* bytes searched in a file without a section for constants */
 
 static const struct {
-	const struct runtime_ops *ops; /* NULL: no runtime has that number */
+	const struct runtime_ops *ops; /* NULL: no runtime has this number */
 	const char *label;
 } runtimes[RUNTIME_MAX] = {
 #define RUNTIME(number, NAME, name, title, mark) [number] = { &name##_runtime, #name },
@@ -33,14 +33,14 @@ int runtime_describe(const struct symfile *f, struct runtime_build *ret)
 	return r;
 }
 
-/* NONE where [from, from + size) does not have it. */
+/* Searches [from, from + size). SYMFILE_NONE: not found. */
 static int find_bytes(const struct symfile *f, uint64_t from, uint64_t size, struct span what,
 		      uint64_t *ret)
 {
 	uint8_t *chunk = malloc(MARK_CHUNK);
 	int r = chunk ? SYMFILE_NONE : -ENOMEM;
 
-	/* Chunks overlap by what could stand across their border. */
+	/* Chunks overlap, since a mark may cross their border. */
 	while (r == SYMFILE_NONE && size >= what.len) {
 		size_t n = size < MARK_CHUNK ? (size_t)size : MARK_CHUNK;
 		const uint8_t *at;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The loop is _PyEval_EvalFrameDefault() and what compilers and BOLT moved out of it: gcc's .cold
- * part, clang's splits. With a symbol table these have names. Without one they are found as pieces
- * of code with an FDE of their own, into which the function jumps and which jump back into it: a
- * tail call does neither in the middle of a function.
+ * The loop is _PyEval_EvalFrameDefault() and the parts that compilers and BOLT moved out of it:
+ * gcc's .cold part, clang's splits. In a symbol table these parts have names. Without one, a part
+ * is code with an FDE of its own into which the function jumps, and which jumps back into the
+ * function's middle. A tail call does not do that.
  *
- * The tail-calling loop, from 3.14 on, is a function for each instruction, beside each other. They
- * are known by their names, or as what a table of 256 functions leads to, which
- * _PyEval_EvalFrameDefault() refers to, or a function that it calls.
+ * The tail-calling loop (from 3.14 on) has a function per instruction, one beside the other. They
+ * are found by their names, or through a table of 256 functions. _PyEval_EvalFrameDefault() or a
+ * function that it calls refers to that table.
  */
 #include <Zydis/Zydis.h>
 #include <errno.h>
@@ -15,13 +15,13 @@
 #include "common/names/runtime/python/python.h"
 
 #define MAX_LOOP (1u << 20)   /* bytes of one piece */
-#define MAX_OTHERS 64	      /* pieces of code jumped to that are looked at */
-#define MAX_ENTRY (16u << 10) /* bytes of what begins a tail-calling loop */
-#define MAX_REFERENCES 512    /* addresses and callees that are looked at */
+#define MAX_OTHERS 64	      /* targets of jumps that are examined */
+#define MAX_ENTRY (16u << 10) /* bytes of a function that may begin a tail-calling loop */
+#define MAX_REFERENCES 512    /* addresses, and callees, that are examined */
 #define MAX_TAILS 512
 #define PADDING 64	  /* bytes between functions */
-#define TABLE 256	  /* instructions */
-#define TABLE_DISTINCT 64 /* at least so many are functions of their own */
+#define TABLE 256	  /* entries: one per instruction */
+#define TABLE_DISTINCT 64 /* a table has at least so many different functions */
 
 struct pieces {
 	struct runtime_range *at;
@@ -56,8 +56,8 @@ static int add_symbol(void *ctx, const char *name, const struct elfview_symbol *
 	return 0;
 }
 
-/* Functions of the tail-calling loop. They lie beside each other, in few runs: larger runs first.
- */
+/* The functions of a tail-calling loop. They lie beside each other, in few runs; larger runs are
+ * used first. */
 struct tails {
 	struct runtime_range at[MAX_TAILS];
 	uint32_t count;
@@ -109,7 +109,7 @@ static void add_tails(struct pieces *p, struct tails *t)
 		add_piece(p, t->at[i].start, t->at[i].end);
 }
 
-/* Calls back for each direct jump in a piece of code, linearly. */
+/* Decodes a piece of code linearly, and calls `jump` for each direct jump. */
 static int each_jump(struct elfview *im, const struct runtime_range *r,
 		     void (*jump)(void *ctx, uint64_t target, bool conditional), void *ctx)
 {
@@ -172,7 +172,7 @@ struct back {
 	uint32_t count;
 };
 
-/* Into the middle: to the beginning would be a tail call. */
+/* Only jumps into the middle count: one to the beginning may be a tail call. */
 static void note_back(void *ctx, uint64_t target, bool conditional)
 {
 	struct back *b = ctx;
@@ -181,7 +181,7 @@ static void note_back(void *ctx, uint64_t target, bool conditional)
 	b->count += target != b->inside->start && holds(b->inside, target);
 }
 
-/* Pieces without a name. */
+/* Finds parts that have no names. */
 static int find_pieces(struct elfview *im, const struct runtime_range *eval, struct pieces *p)
 {
 	struct outside o = { .im = im, .inside = eval };
@@ -213,7 +213,8 @@ static void add_reference(uint64_t at[static MAX_REFERENCES], uint32_t *count, u
 		at[(*count)++] = address;
 }
 
-/* What code calls, and what its operands name: "table(%rip)", or "table(,%rax,8)". */
+/* Finds the functions that code calls, and the addresses in its operands: "table(%rip)" or
+ * "table(,%rax,8)". */
 static int find_references(struct elfview *im, uint64_t start, uint64_t end, uint64_t most,
 			   struct references *ret)
 {
@@ -267,7 +268,7 @@ static int by_address(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* The functions of a table, if it is one: all lie within MAX_LOOP. */
+/* Reads a table of functions. False: it is not one, or they do not lie within MAX_LOOP bytes. */
 static bool read_table(struct elfview *im, uint64_t address, struct tails *ret)
 {
 	uint64_t words[TABLE], start, end;
@@ -308,7 +309,8 @@ static int find_table(struct elfview *im, const struct runtime_range *eval, stru
 	return r;
 }
 
-/* The rest may lie in what was moved out. */
+/* Whether most of a table's addresses lie in this code. The others may lie in parts that were moved
+ * out. */
 static bool read_places(struct elfview *im, uint64_t address, const struct runtime_range *code)
 {
 	uint64_t words[TABLE], start, end;

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a module is called, by its file. Where modules begin is known below the folders that
- * installations have on sys.path: the standard library's (Lib/sysconfig.py: lib/python3.N, with t
- * or d behind it in builds of other kinds), site-packages, Debian's dist-packages, and what is
- * imported as a file that holds others: zip, egg, wheel, zipapp.
+ * The name of a module, by its source file. It begins below a folder that installations have on
+ * sys.path:
+ *
+ *  - the standard library (Lib/sysconfig.py): lib/python3.N, followed by t or d in some builds
+ *  - site-packages, and Debian's dist-packages
+ *  - an archive that is imported from: zip, egg, wheel, zipapp
  */
 #include "common/names/runtime/python/python.h"
 
-#define MAX_MODULE 255 /* bytes: the function's own name must have room behind it */
+#define MAX_MODULE 255 /* bytes; leaves room for the function's own name */
 
 static bool ends(struct str s, struct str with)
 {
@@ -19,7 +21,7 @@ static struct str from_to(struct str s, uint32_t from, uint32_t to)
 	return (struct str){ .data = s.data + from, .len = to - from };
 }
 
-/* "python3.11", "python3.13t". */
+/* Whether it is a folder like "python3.11" or "python3.13t". */
 static bool is_library(struct str s)
 {
 	const struct str begin = STR_LIT("python3.");
@@ -47,8 +49,7 @@ static bool is_root(struct str folder, struct str above)
 		(str_eq(above, STR_LIT("lib")) || str_eq(above, STR_LIT("lib64"))));
 }
 
-/* Whether a package's folder may have this name; which letters other alphabets have is not looked
- * at. */
+/* Whether the folder of a package may have this name. All bytes beyond ASCII count as letters. */
 static bool is_identifier(struct str s)
 {
 	for (uint32_t i = 0; i < s.len; i++) {
@@ -61,7 +62,8 @@ static bool is_identifier(struct str s)
 	return s.len > 0;
 }
 
-/* Where the module's name begins in a path; *ret_last: where its last part does. */
+/* The offset in a path at which the module's name begins. *ret_last: the offset of its last part.
+ */
 static uint32_t module_start(struct str path, uint32_t *ret_last)
 {
 	struct str above = { 0 };

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A code object, its strings and its line table, as they lie in memory. Sources: Objects/
- * lnotab_notes.txt (to 3.9), PEP 626 (3.10), Objects/locations.md, later InternalDocs/
- * code_objects.md (3.11 on); PEP 393 for strings.
+ * Reads a code object, its strings and its line table from memory.
+ *
+ * Sources: Objects/lnotab_notes.txt (up to 3.9), PEP 626 (3.10), Objects/locations.md, later
+ * InternalDocs/code_objects.md (from 3.11 on); PEP 393 for strings.
  */
 #include <errno.h>
 #include "common/names/runtime/python/python.h"
 
 #define MAX_TABLE (64u << 10)
-#define GUESS_NAME 128 /* bytes read at once of a str that is a name, or a path */
+#define GUESS_NAME 128 /* bytes read at once of a str: a name, a path */
 #define GUESS_PATH 192
 #define GUESS_TABLE 256
 
@@ -28,7 +29,7 @@ static uint32_t u32_at(const uint8_t *p)
 	return v;
 }
 
-/* A verdict of object_memory_get as one of ours. */
+/* Converts a verdict of object_memory_get to one of ours. */
 static int verdict(int r)
 {
 	return r == OBJECT_MEMORY_WANTED ? RUNTIME_WANTS : r ? RUNTIME_GONE : 0;
@@ -42,7 +43,7 @@ static void append_character(struct runtime_text *t, uint32_t c)
 	size_t n;
 
 	if (c > 0x10ffff || (c >= 0xd800 && c < 0xe000))
-		c = 0xfffd; /* among them bytes of a path that were no UTF-8 */
+		c = 0xfffd; /* also for bytes of a path that were not UTF-8 */
 	if (c < 0x80) {
 		s[0] = (char)c;
 		n = 1;
@@ -84,7 +85,7 @@ static int read_text(const struct python_naming *n, uint64_t address, uint32_t g
 	ret->len = 0;
 	if (count == 0)
 		return 0;
-	if (state & 1 << 3) { /* compact: the characters are behind the head */
+	if (state & 1 << 3) { /* compact: the characters follow the head */
 		uint32_t skip = state & 1 << 4 ? n->text_ascii : n->text_other;
 
 		r = object_memory_get(m, address, skip + count * kind, 0, &data);
@@ -117,7 +118,7 @@ static int add(struct runtime_object *o, uint64_t end, int64_t line)
 				line > 0 && line <= INT32_MAX ? (uint32_t)line : 0);
 }
 
-/* To 3.9: pairs of bytes to go on and lines, a signed byte, to go on there. */
+/* Up to 3.9: pairs of an advance in bytes and an advance in lines, which is a signed byte. */
 static int lines_of_lnotab(uint32_t first, struct span t, struct runtime_object *ret)
 {
 	int64_t line = first;
@@ -133,8 +134,8 @@ static int lines_of_lnotab(uint32_t first, struct span t, struct runtime_object 
 	return r ? r : add(ret, RUNTIME_POSITION_MASK, line);
 }
 
-/* 3.10: pairs of how many bytes a range has and by how many lines it differs from the one before;
- * -128: it is on no line. Positions are of two bytes. */
+/* 3.10: pairs of the length of a range in bytes, and its difference in lines to the previous one.
+ * -128: it has no line. A position is two bytes. */
 static int lines_of_310(uint32_t first, struct span t, struct runtime_object *ret)
 {
 	int64_t line = first;
@@ -152,7 +153,7 @@ static int lines_of_310(uint32_t first, struct span t, struct runtime_object *re
 	return r;
 }
 
-/* Groups of six bits, the lowest first; bit 6: more follow. */
+/* A number in groups of six bits, the lowest first. Bit 6: more follow. */
 static uint32_t varint(struct span *t)
 {
 	uint32_t v = 0;
@@ -168,8 +169,8 @@ static uint32_t varint(struct span *t)
 	return v;
 }
 
-/* From 3.11 on: an entry begins with a byte whose bit 7 is set: a kind, and how many positions it
- * covers, less one. */
+/* From 3.11 on: an entry begins with a byte whose bit 7 is set. It has a kind, and the number of
+ * positions minus one. */
 static int lines_of_311(uint32_t first, struct span t, struct runtime_object *ret)
 {
 	int64_t line = first;
@@ -208,8 +209,8 @@ int python_lines(const struct python_naming *n, uint32_t first, struct span tabl
 
 /* --- the object --- */
 
-/* Whether an object lives, by its first word: in what was freed a pointer to the next free one is
- * there, or none, while the rest stays as it was. */
+/* Whether an object is alive, by its first word. In a freed object this word is a pointer to the
+ * next free one, or NULL, while the rest stays unchanged. */
 static bool is_alive(const struct python_naming *n, uint64_t count)
 {
 	return !n->counted || (count && count <= UINT32_MAX);
@@ -229,7 +230,7 @@ uint64_t python_sum(const struct python_naming *n, const uint8_t *code, struct s
 	return python_check_text(check, text);
 }
 
-/* The same from memory. 0, RUNTIME_WANTS, RUNTIME_GONE. */
+/* Computes the check value from memory. 0, RUNTIME_WANTS, RUNTIME_GONE. */
 static int read_sum(const struct python_naming *n, const uint8_t *code, struct object_memory *m,
 		    uint64_t *ret)
 {
@@ -285,7 +286,7 @@ int python_name(const struct runtime_build *b, uint64_t address, uint64_t check,
 		guess = units < MAX_TABLE / 2 ? (uint32_t)units * 3 / 2 + GUESS_TABLE / 4
 					      : MAX_TABLE;
 	}
-	/* All of them in one round. */
+	/* Ask for all of them, so that one round fetches them. */
 	r = read_text(&n, name, GUESS_NAME, m, &ret->system_name);
 	if (r == RUNTIME_WANTS)
 		wants = r;
@@ -303,8 +304,8 @@ int python_name(const struct runtime_build *b, uint64_t address, uint64_t check,
 			    ? OBJECT_MEMORY_NONE
 			    : object_memory_get(m, table, n.bytes_data + (uint32_t)size, 0, &lines);
 	}
-	/* Once more, behind the strings: they were its own when it is there still. What was copied
-	 * at once needs no second look. */
+	/* Read the object once more after its strings: if it is unchanged, the strings were its
+	 * own. A copy was made at once and needs no second look. */
 	again = m->whole ? OBJECT_MEMORY_NONE
 			 : object_memory_get(m, address - 8, 8u + n.code_bytes, 0, &now);
 	if (r == OBJECT_MEMORY_WANTED || again == OBJECT_MEMORY_WANTED || wants)
@@ -317,7 +318,7 @@ int python_name(const struct runtime_build *b, uint64_t address, uint64_t check,
 		r = python_lines(&n, first,
 				 (struct span){ .data = lines + n.bytes_data, .len = size }, ret);
 	if (r < 0)
-		return r; /* a table that cannot be read costs the lines alone */
+		return r; /* without a readable table, only the lines are missing */
 	ret->start_line = first <= INT32_MAX ? first : 0;
 	python_module((struct str){ .data = ret->source.bytes, .len = ret->source.len },
 		      &ret->name);

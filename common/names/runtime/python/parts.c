@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The parts of a CPython whose symbols are gone, by the texts that its functions refer to: the
- * loop's own complaints, those of PyGILState_Ensure() and PyGILState_Release(), and the name of
- * co_argcount. Code that refers to a text is a function, as .eh_frame_hdr lists these, or what a
- * compiler moved out of one: then that jumps to it.
+ * Finds the parts of a CPython without symbols by the texts to which its functions refer: error
+ * messages of the loop, of PyGILState_Ensure() and of PyGILState_Release(), and the name
+ * co_argcount. Code that refers to a text is a function of .eh_frame_hdr, or a piece that the
+ * compiler moved out of one. Then the function jumps to that piece.
  *
- * Strict, since a wrong answer gives wrong names: the loop has a table of 256 places, of which most
- * lie within it; _PyRuntime has its cookie, or objects the layout of their version.
+ * The checks are strict, since a wrong answer gives wrong names. The loop must have a table of 256
+ * addresses, most of which lie in the loop. _PyRuntime must have its cookie, or objects must have
+ * the layout of their version.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -16,13 +17,13 @@
 #define MAX_TEXT (64u << 20)
 #define CHUNK (64u << 10)
 #define TEXTS 5
-#define OWNERS 8 /* functions of a text, or that jump into one */
+#define OWNERS 8 /* functions that refer to a text, or jump to such code */
 #define MAX_LOOKUPS 256
 #define POINTERS 16 /* to a text */
-#define TYPE_INT 1  /* PyMemberDef: T_INT, and READONLY */
+#define TYPE_INT 1  /* of PyMemberDef: T_INT; below: READONLY */
 #define READ_ONLY 1
 
-enum text { BUILD_CLASS, NO_LOCALS, ENSURE, RELEASE, EVAL /* that there may be */ };
+enum text { BUILD_CLASS, NO_LOCALS, ENSURE, RELEASE, EVAL /* EVAL: may be missing */ };
 
 static const char *const texts[TEXTS] = {
 	[BUILD_CLASS] = "__build_class__ not found",
@@ -32,16 +33,16 @@ static const char *const texts[TEXTS] = {
 	[EVAL] = "_PyEval_EvalFrameDefault",
 };
 
-/* Pieces of code that have one FDE each. */
+/* Pieces of code that refer to something; each has one FDE. */
 struct owners {
 	struct runtime_range at[OWNERS];
 	uint32_t count, lookups;
 };
 
-/* The places of .text where 4 bytes lead to one of these addresses. */
+/* A search in .text for 4 bytes that refer to an address between low and high. */
 struct search {
 	struct elfview *im;
-	uint64_t low, high; /* of all that are looked for */
+	uint64_t low, high;
 	void (*each)(void *ctx, uint64_t pc, const uint8_t *code, uint64_t target);
 	void *ctx;
 };
@@ -68,7 +69,7 @@ static void add_owner(struct owners *o, struct elfview *im, uint64_t pc)
 
 /* --- texts --- */
 
-/* The address of a string that is just that. 0: there is none. */
+/* The address of this string; 0: there is none. */
 static uint64_t find_string(const struct symfile_section *s, const uint8_t *bytes, const char *what)
 {
 	size_t len = strlen(what) + 1;
@@ -82,7 +83,7 @@ static uint64_t find_string(const struct symfile_section *s, const uint8_t *byte
 	return 0;
 }
 
-/* 0, SYMFILE_NONE and others, -ENOMEM. */
+/* 0, SYMFILE_NONE or another enum symfile_verdict, -ENOMEM. */
 static int find_texts(struct elfview *im, uint64_t ret[static TEXTS], uint64_t *ret_argcount)
 {
 	const struct symfile_section *s;
@@ -105,7 +106,7 @@ static int find_texts(struct elfview *im, uint64_t ret[static TEXTS], uint64_t *
 
 /* --- code --- */
 
-/* Calls back where 4 bytes are a distance to what is looked for, or that address itself. */
+/* Calls `each` where 4 bytes are such an address, or the distance to one. */
 static int search_code(const struct search *w)
 {
 	const struct symfile_section *s;
@@ -118,7 +119,8 @@ static int search_code(const struct search *w)
 	code = malloc(CHUNK + 8);
 	if (!code)
 		return -ENOMEM;
-	/* Two bytes before, which say what the instruction is, and three behind. */
+	/* Chunks overlap by two bytes before the 4, which identify the instruction, and three
+	 * behind. */
 	for (uint64_t from = 0; r == 0 && from + 6 <= s->size; from += CHUNK) {
 		uint64_t left = s->size - from;
 		size_t n = left < CHUNK + 5 ? (size_t)left : CHUNK + 5;
@@ -155,7 +157,7 @@ static void note_text(void *ctx, uint64_t pc, const uint8_t *code, uint64_t targ
 			add_owner(&t->of[i], t->im, pc);
 }
 
-/* Jumps: jmp (e9), and jcc (0f 80 to 8f). */
+/* Collects functions with jumps into these pieces: jmp (e9), and jcc (0f 80 to 8f). */
 struct jumps {
 	struct elfview *im;
 	const struct owners *into;
@@ -176,7 +178,7 @@ static void note_jump(void *ctx, uint64_t pc, const uint8_t *code, uint64_t targ
 	}
 }
 
-/* Adds what jumps into these pieces. */
+/* Adds the functions that jump into these pieces. */
 static int add_jumping(struct elfview *im, struct owners *o)
 {
 	struct jumps j = { .im = im, .into = o };
@@ -217,7 +219,7 @@ static struct elfview_symbol symbol_of(const struct runtime_range *r)
 					.type = STT_FUNC };
 }
 
-/* The one that has the loop's table. */
+/* Finds the piece that has the loop's table. */
 static int with_table(struct elfview *im, const struct owners *o, struct elfview_symbol *ret)
 {
 	uint32_t found = 0;
@@ -233,7 +235,7 @@ static int with_table(struct elfview *im, const struct owners *o, struct elfview
 	return found == 1 ? 0 : SYMFILE_NONE;
 }
 
-/* Both texts of the loop are in what is found of it. */
+/* Checks that both of the loop's texts are used in the code that was found. */
 static int check_loop(struct elfview *im, const struct text_owners *t,
 		      const struct elfview_symbol *eval)
 {
@@ -247,7 +249,7 @@ static int check_loop(struct elfview *im, const struct text_owners *t,
 	return r;
 }
 
-/* A loop of tail calls has its texts in its functions, and begins in one that says its name. */
+/* The functions of a tail-calling loop use its texts. The function that begins it uses its name. */
 static int find_eval_of_tails(struct elfview *im, const struct text_owners *t,
 			      struct elfview_symbol *ret)
 {
@@ -270,7 +272,7 @@ static int find_eval(struct elfview *im, const struct text_owners *t, struct elf
 	struct owners all = t->of[BUILD_CLASS];
 	int r = with_table(im, &all, ret);
 
-	/* A piece that was moved out: what jumps to it, then. */
+	/* The text may be used by a piece that was moved out: try the functions that jump to it. */
 	if (r == SYMFILE_NONE) {
 		r = add_jumping(im, &all);
 		if (r == 0)
@@ -283,7 +285,7 @@ static int find_eval(struct elfview *im, const struct text_owners *t, struct elf
 
 /* --- data --- */
 
-/* The cookie stands at the beginning of .PyRuntime, or in .data. */
+/* Finds _PyRuntime by its cookie, at the beginning of .PyRuntime or in .data. */
 static uint64_t find_runtime(struct elfview *im)
 {
 	static const char cookie[8] = "xdebugpy";
@@ -308,7 +310,7 @@ static uint64_t find_runtime(struct elfview *im)
 	return at;
 }
 
-/* Where the type of code objects says that co_argcount is. 0: not found. */
+/* The offset of co_argcount, as the type of code objects has it. 0: not found. */
 static uint64_t find_argcount(struct elfview *im, uint64_t text)
 {
 	uint64_t at[POINTERS], member[4];
@@ -323,7 +325,7 @@ static uint64_t find_argcount(struct elfview *im, uint64_t text)
 	return 0;
 }
 
-/* What these functions agree on. */
+/* The thread state, if these functions agree on it. */
 static int state_of(struct elfview *im, const struct owners *o, unsigned minor,
 		    struct python_config *ret)
 {
@@ -342,7 +344,7 @@ static int state_of(struct elfview *im, const struct owners *o, unsigned minor,
 	return found ? 0 : SYMFILE_NONE;
 }
 
-/* The key is one of the program's variables. */
+/* Whether the key's address is one of the program's variables. */
 static bool is_variable(struct elfview *im, uint64_t address)
 {
 	static const char *const names[] = { ".data", ".bss", ".PyRuntime" };
@@ -364,7 +366,7 @@ static int find_state(struct elfview *im, struct text_owners *t, unsigned minor,
 		struct owners *o = &t->of[ENSURE + i];
 		int r = state_of(im, o, minor, &c[i]);
 
-		/* A piece that was moved out: what jumps to it, then. */
+		/* As in find_eval: the text may be used by a piece that was moved out. */
 		if (r == SYMFILE_NONE)
 			r = add_jumping(im, o);
 		if (r == 0 && c[i].state == 0)

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A file holds CPython when it defines _PyEval_EvalFrameDefault and
- * PyGILState_GetThisThreadState: libpython, and executables that hold it whole, which export both
- * for their modules' sake. What only links to libpython has them undefined.
+ * A file contains CPython if it defines _PyEval_EvalFrameDefault and
+ * PyGILState_GetThisThreadState. These are libpython, and executables that include all of it; both
+ * export these symbols for modules. In a file that only links to libpython, they are undefined.
  *
- * Layouts: Include/cpython/{code,frameobject,pystate,unicodeobject}.h and Include/internal/
- * pycore_{frame,runtime}.h of 3.6 to 3.15, as their debug information has them. From 3.13 on what
- * _Py_DebugOffsets in _PyRuntime says is taken instead (pycore_debug_offsets.h); before that what
- * the type of code objects says of its members corrects the table, for builds whose objects have
- * larger heads.
+ * The layouts in the tables are those of 3.6 to 3.15: Include/cpython/{code,frameobject,pystate,
+ * unicodeobject}.h and Include/internal/pycore_{frame,runtime}.h, as in their debug information.
+ *
+ *  - From 3.13 on, _Py_DebugOffsets in _PyRuntime (pycore_debug_offsets.h) is used instead.
+ *  - Before that, some builds have objects with larger heads. The members of the type of code
+ *    objects tell by how much, which corrects the table.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -19,10 +20,9 @@
 #define OLDEST 6
 #define NEWEST 15
 #define MAX_STATIC_NAMES \
-	(4u << 20)	/* of a file that exports nothing: bytes of .strtab looked at \
-			 */
-#define GLIBC_TSD 0x510 /* struct pthread: specific[], x86-64 */
-#define MUSL_TSD 0x80	/* struct pthread: tsd, x86-64, 1.2 */
+	(4u << 20)	/* bytes of .strtab that are read in a file that exports nothing */
+#define GLIBC_TSD 0x510 /* specific[] in glibc's struct pthread, x86-64 */
+#define MUSL_TSD 0x80	/* tsd in musl's struct pthread, x86-64, 1.2 */
 
 struct layout {
 	struct python_config c;
@@ -83,7 +83,7 @@ static const struct layout layouts[NEWEST + 1] = {
 			.code_table = 120,
 			TEXT_36,
 			BYTES_36 } },
-	/* From here on the ints begin behind co_warmup, which changes. */
+	/* From here on, the check begins behind co_warmup, which changes. */
 	[11] = { .c = { .frames = PYTHON_CFRAMES,
 			.entry_owner = 1,
 			.tstate_frame = 56,
@@ -132,10 +132,10 @@ static const struct layout layouts[NEWEST + 1] = {
 		 .n = { .code_check = 52, .code_units = 16, .code_traceable = 192, BYTES_36 } },
 };
 
-/* Where _Py_DebugOffsets has what, in words. */
+/* The layout of _Py_DebugOffsets, as numbers of words. */
 #define DEBUG_FREE_THREADED 2
 struct debug_layout {
-	bool copies; /* free-threaded builds have a copy of the instructions for each thread */
+	bool copies; /* free-threaded builds copy a function's instructions for each thread */
 	uint8_t current_frame;
 	uint8_t frame_size, frame_previous, frame_executable, frame_instr, frame_owner, frame_copy;
 	uint8_t code_size, code_filename, code_name, code_qualname, code_linetable, code_firstline,
@@ -214,8 +214,8 @@ static const struct debug_layout debug_layouts[NEWEST + 1] = {
 
 /* --- recognizing --- */
 
-/* A file that exports no interpreter may still hold one: its symbol table is looked at when it has
- * CPython's own section, or is small. */
+/* Whether a file that exports no interpreter may still contain one, so that its symbol table is
+ * read: it has CPython's own section, or is small. */
 static bool may_hide_one(const struct symfile *f)
 {
 	const struct symfile_section *s;
@@ -226,7 +226,7 @@ static bool may_hide_one(const struct symfile *f)
 	       s->size <= MAX_STATIC_NAMES;
 }
 
-/* all: in the symbol table, too, however large. */
+/* all: also search .symtab, however large. */
 static int recognize(const struct elfview *im, bool all, struct elfview_symbol *ret_eval)
 {
 	struct elfview_symbol state;
@@ -246,7 +246,7 @@ static int recognize(const struct elfview *im, bool all, struct elfview_symbol *
 #define MEMBERS 24
 #define MEMBER_WORDS 5 /* PyMemberDef: name, type, offset, flags, doc */
 
-/* By where co_argcount is. */
+/* The extra bytes of object heads, by the offset of co_argcount. */
 static uint16_t head_from(unsigned minor, uint64_t argcount)
 {
 	uint16_t usual = layouts[minor].n.code_check;
@@ -256,8 +256,8 @@ static uint16_t head_from(unsigned minor, uint64_t argcount)
 		       : 0;
 }
 
-/* How many bytes larger objects' heads are than usual, by PyCode_Type's tp_members. 0 where it does
- * not say. */
+/* By how many bytes object heads are larger than usual, from tp_members of PyCode_Type. 0 also if
+ * it is unknown. */
 static uint16_t extra_head(struct elfview *im, unsigned minor)
 {
 	uint64_t type[64], members[MEMBERS * MEMBER_WORDS];
@@ -267,7 +267,7 @@ static uint16_t extra_head(struct elfview *im, unsigned minor)
 	if (elfview_defined(im, "PyCode_Type", &s) != 0 ||
 	    elfview_words(im, s.value, type, 64) != 0)
 		return 0;
-	/* tp_members is the 30th word; those behind a larger head come later. */
+	/* tp_members is the 30th word; behind a larger head it comes later. */
 	for (int at = 30; at < 40; at++) {
 		if (type[at] % 8 ||
 		    elfview_words(im, type[at], members, MEMBERS * MEMBER_WORDS) != 0)
@@ -305,7 +305,7 @@ static void add_head(struct layout *l, uint16_t extra)
 	}
 }
 
-/* From _PyRuntime. False: these are not what they should be. */
+/* Fills *l from the words of _PyRuntime. False: they make no sense. */
 static bool use_debug_offsets(const struct debug_layout *d, unsigned minor, const uint64_t *w,
 			      struct layout *l)
 {
@@ -314,7 +314,7 @@ static bool use_debug_offsets(const struct debug_layout *d, unsigned minor, cons
 
 	if (memcmp(w, "xdebugpy", 8) != 0 || w[1] >> 16 != (3u << 8 | minor))
 		return false;
-	/* Sizes first: what follows lies within them. */
+	/* Check sizes first, since offsets must lie within them. */
 	if (w[d->frame_size] > 256 || w[d->code_size] > 512 || w[d->text_size] > 128 ||
 	    w[d->bytes_size] > 64 || w[d->current_frame] > 1024)
 		return false;
@@ -353,7 +353,7 @@ static bool use_debug_offsets(const struct debug_layout *d, unsigned minor, cons
 	if (copies) {
 		l->c.code_copies = (uint16_t)w[d->code_copies];
 		l->c.frame_copy = (uint16_t)w[d->frame_copy];
-		l->n.text_kind = 8; /* `interned` has a byte of its own: it is changed atomically */
+		l->n.text_kind = 8; /* `interned` is a whole byte, since it is changed atomically */
 	}
 	l->n.text_other = l->n.text_ascii + 16; /* PyCompactUnicodeObject: utf8_length, utf8 */
 	return true;
@@ -364,13 +364,14 @@ static uint16_t most(uint16_t a, uint16_t b)
 	return a > b ? a : b;
 }
 
-/* What follows from the rest. False: more than is read of a frame. */
+/* Derives the remaining fields. False: a frame would be larger than the walk reads. */
 static bool complete(struct layout *l)
 {
 	uint16_t end;
 
-	/* From the counts of arguments to the table of lines: nothing of it changes while the
-	 * object lives, and the names tell it from the one that had its place before. */
+	/* The check covers everything from the argument counts to the line table. None of it
+	 * changes while the object lives, and the names differ from those of another object that
+	 * had this address before. */
 	end = most(most(l->n.code_name, l->n.code_filename),
 		   most(l->n.code_table, l->n.code_qualname)) +
 	      8;
@@ -391,7 +392,7 @@ static bool complete(struct layout *l)
 	end = most(end, l->n.code_qualname ? l->n.code_traceable + 4 : 0);
 	l->n.code_bytes = (uint16_t)((end + 7) & ~7);
 	l->c.code_name = l->n.code_qualname ? l->n.code_qualname : l->n.code_name;
-	/* From 3.12 on the check has the object's version in it, which is none other's. */
+	/* From 3.12 on, the check covers the object's version, which is unique. */
 	l->c.check_text = l->n.check_text = l->n.minor <= 11 ? l->n.text_length : 0;
 	return l->c.frame_bytes <= PYTHON_FRAME_BYTES && l->c.frame_previous % 8 == 0 &&
 	       l->c.frame_code % 8 == 0 && l->c.frame_position % 4 == 0;
@@ -484,7 +485,7 @@ static int set_loop(struct elfview *im, const struct elfview_symbol *eval, struc
 	return r;
 }
 
-/* The parts by their names. */
+/* Finds the parts by their symbols. */
 static void name_parts(struct elfview *im, unsigned minor, struct python_parts *p)
 {
 	struct elfview_symbol runtime;
@@ -493,15 +494,16 @@ static void name_parts(struct elfview *im, unsigned minor, struct python_parts *
 		p->runtime = runtime.value;
 }
 
-/* 3.7 to 3.11: from _PyRuntime's pointer to the thread state that has the GIL to the key. */
+/* 3.7 to 3.11: the distance in _PyRuntime from the pointer to the thread state that has the GIL to
+ * the key. */
 static const uint8_t holder_to_key[NEWEST + 1] = {
 	[7] = 28, [8] = 28, [9] = 20, [10] = 20, [11] = 20
 };
 
-/* False: it is none that is known. */
+/* Fills *l from parts found without symbols. False: they do not fit the version. */
 static bool place_by_parts(const struct python_parts *p, unsigned minor, struct layout *l)
 {
-	/* Of later versions _PyRuntime says it. */
+	/* In later versions _PyRuntime has the offset. */
 	if (minor < 13 && p->argcount != l->n.code_check)
 		return false;
 	l->c.thread = p->state.thread;
@@ -511,7 +513,7 @@ static bool place_by_parts(const struct python_parts *p, unsigned minor, struct 
 	return true;
 }
 
-/* What is known of a build: all but its name. Leaves it as not known otherwise. */
+/* Describes a build, except its name. Leaves it unsupported if anything is missing. */
 static int describe_parts(struct elfview *im, const struct python_version *v,
 			  const struct python_parts *p, bool hidden, struct runtime_build *ret)
 {
@@ -536,7 +538,7 @@ static int describe_parts(struct elfview *im, const struct python_version *v,
 	    (hidden ? !place_by_parts(p, v->minor, &l) : !python_find_state(im, &l.c)))
 		return 0;
 	find_libc(im->file, &l.c);
-	/* From addresses to what the mapping's start minus its offset is added to. */
+	/* Convert addresses: the walk adds the mapping's start minus its file offset. */
 	if (l.c.thread != PYTHON_TLS_OFFSET)
 		l.c.state -= p->eval.value - offset;
 	if (l.c.holder)
@@ -563,8 +565,8 @@ static bool version_is_known(const struct python_version *v)
 	return v->minor >= OLDEST && v->minor <= NEWEST;
 }
 
-/* One that exports nothing. ret->name says that its symbols are gone, and goes on to where it is
- * not known. */
+/* Describes a file that exports nothing. Its name says that the symbols are missing, also if the
+ * build stays unsupported. */
 static int describe_hidden(struct elfview *im, struct runtime_build *ret)
 {
 	bool named = false;

@@ -1,41 +1,44 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * PyGILState_GetThisThreadState() is followed from its beginning, along the way that a call takes
- * when there is a thread state: what it hands to pthread_getspecific(), or to CPython's own
- * functions around that, is the key. It stands in a Py_tss_t, an int and the key (3.7 to 3.14), or
- * alone (3.6). From 3.15 on the function reads a thread-local variable. Since 3.12 there is another
- * such variable, of the thread state that is attached: it is empty while a thread has let go of the
- * GIL and computes, which this one is not.
+ * Finds the thread state by following PyGILState_GetThisThreadState(), along the path of a thread
+ * that has one.
  *
- * To 3.11 a thread that runs several interpreters has a state for each, and the key leads to the
- * first of them. So it is also found where _PyThreadState_UncheckedGet() reads the one that has the
- * GIL (`holder`). From 3.12 on the key is set with each change.
+ *  - Up to 3.14 it passes a key to pthread_getspecific(), or to CPython's wrappers of that. The key
+ *    is in a Py_tss_t behind an int (3.7 to 3.14), or alone (3.6).
+ *  - From 3.15 on it reads a thread-local variable. (Since 3.12 there is another such variable, for
+ *    the attached thread state. That one is empty while a thread has released the GIL and
+ *    computes.)
+ *  - Up to 3.11 a thread that runs several interpreters has a state for each, and the key leads to
+ *    the first. So the state that has the GIL is found as well (`holder`), by what
+ *    _PyThreadState_UncheckedGet() reads. From 3.12 on the key is set with each change.
  *
- * Followed means: registers whose value the file says are known, others not; calls of what has no
- * name are looked into. Conditional jumps are not taken; where that leads to no answer, one of the
- * first is, in turn: compilers that do not optimize put the way out before the rest. Sources:
- * Intel's manual, volume 2; the psABI's chapter on thread-local storage; "ELF Handling For
+ * To follow code means: the values of registers are tracked as far as the file determines them, and
+ * calls of functions without names are followed as well. Conditional jumps are not taken at first.
+ * If that gives no answer, one of the first jumps is taken, each in turn: compilers that do not
+ * optimize put the exit before the rest.
+ *
+ * Sources: Intel's manual, volume 2; the psABI's chapter on thread-local storage; "ELF Handling For
  * Thread-Local Storage".
  */
 #include <Zydis/Zydis.h>
 #include "common/names/runtime/python/python.h"
 
 #define MAX_STEPS 64 /* instructions of one function */
-#define MAX_DEPTH 3  /* functions */
-#define MAX_TAKEN 3  /* conditional jumps that are tried, the first ones of the function */
-#define STUB 32	     /* bytes of a stub of the PLT */
+#define MAX_DEPTH 3  /* of nested calls */
+#define MAX_TAKEN 3  /* how many of the function's first conditional jumps are tried */
+#define STUB 32	     /* bytes of a PLT slot */
 #define SLOTS 8
-#define FIRST_TLS 15 /* the minor version from which on it is a thread-local variable */
+#define FIRST_TLS 15 /* the first minor version with a thread-local variable */
 
 enum kind {
 	UNKNOWN,
-	ADDRESS,   /* in the image */
+	ADDRESS,   /* an address in the image */
 	LOADED,	   /* the word at this address while the program runs */
-	TP,	   /* the TLS base, and a displacement */
+	TP,	   /* the TLS base plus a displacement */
 	TP_OFFSET, /* an offset from the TLS base, in the GOT at this address */
-	TLS_BLOCK, /* what the module and offset at this address lead to, and a displacement */
-	TLS_DESC,  /* the offset that the descriptor at this address leads to */
-	TLS_VALUE, /* the thread-local variable itself, as `answer` says */
+	TLS_BLOCK, /* the variable of the module and offset at this address, plus a displacement */
+	TLS_DESC,  /* the offset from the TLS descriptor at this address */
+	TLS_VALUE, /* the contents of the thread-local variable in `answer` */
 };
 
 struct value {
@@ -48,13 +51,13 @@ struct follow {
 	struct elfview *im;
 	ZydisDecoder decoder;
 	struct value reg[16];
-	struct value slot[SLOTS]; /* words below RBP, which code that is not optimized uses */
+	struct value slot[SLOTS]; /* words below RBP; only unoptimized code uses them */
 	struct python_config answer;
-	int taken; /* of how many conditional jumps in the function itself the last is taken */
+	int taken; /* number of the function's conditional jump that is taken; 0: none */
 	bool answered;
-	bool nameless;	    /* the file has no names of its own */
+	bool nameless;	    /* the file has no symbols */
 	bool first_tls;	    /* the first thread-local variable that is read is the answer */
-	uint64_t loaded_at; /* what was returned is the word at this address */
+	uint64_t loaded_at; /* the function returned the word at this address */
 };
 
 static int gpr_of(ZydisRegister r)
@@ -66,7 +69,7 @@ static int gpr_of(ZydisRegister r)
 
 enum { RAX = 0, RBP = 5, RDI = 7 };
 
-/* The word of the stack that an operand is, NULL: none that is kept. */
+/* The tracked stack word of an operand; NULL: none. */
 static struct value *slot_of(struct follow *f, const ZydisDecodedOperand *op)
 {
 	int64_t at = -op->mem.disp.value / 8 - 1;
@@ -85,7 +88,7 @@ static void set(struct follow *f, const ZydisDecodedOperand *op, struct value v)
 		f->reg[reg] = v;
 }
 
-/* The word at an address, as the program has it when it runs. */
+/* The word at an address in the running program. */
 static struct value load(struct follow *f, uint64_t address)
 {
 	struct elfview_value w;
@@ -111,7 +114,7 @@ static struct value tls_value(struct follow *f, enum python_thread thread, uint6
 	return (struct value){ .kind = TLS_VALUE };
 }
 
-/* What a memory operand of a move reads. */
+/* The value that a memory operand of a move reads. */
 static struct value read_memory(struct follow *f, const ZydisDecodedInstruction *in,
 				const ZydisDecodedOperand *op, uint64_t pc)
 {
@@ -148,7 +151,7 @@ static struct value read_memory(struct follow *f, const ZydisDecodedInstruction 
 	case TP:
 		return tls_value(f, PYTHON_TLS_OFFSET, (uint64_t)(base.add + op->mem.disp.value),
 				 0);
-	case TP_OFFSET: /* with the TLS base added: see ADD */
+	case TP_OFFSET: /* the TLS base was added: see ADD */
 		if (base.add && op->mem.disp.value == 0)
 			return tls_value(f, PYTHON_TLS_GOT, base.at, 0);
 		break;
@@ -193,12 +196,12 @@ static bool decode(struct follow *f, uint64_t pc, ZydisDecodedInstruction *in,
 	size_t n = sizeof(bytes);
 
 	while (n > 0 && elfview_read(f->im, pc, bytes, n) != 0)
-		n--; /* the end of the segment */
+		n--; /* the segment may end here */
 	return n > 0 && ZYAN_SUCCESS(ZydisDecoderDecodeFull(&f->decoder, bytes, n, in, op));
 }
 
-/* The C library's own pthread_getspecific(), in a program that has no names: it compares the key
- * with the number of those that lie in struct pthread, which it finds at %fs:16. */
+/* Whether this is the C library's pthread_getspecific(), in a program without symbols. It compares
+ * the key with the number of keys in struct pthread, which it finds at %fs:16. */
 static bool gets_specific(struct follow *f, uint64_t pc)
 {
 	ZydisDecodedOperand op[ZYDIS_MAX_OPERAND_COUNT];
@@ -217,7 +220,7 @@ static bool gets_specific(struct follow *f, uint64_t pc)
 	return compares && own;
 }
 
-/* The name of what is called, "" where it has none: a stub's, or the function's own. */
+/* The name of a called function, by its own symbol or its PLT slot; "": unknown. */
 static void name_of(struct follow *f, uint64_t pc, char ret[static ELFVIEW_NAME])
 {
 	static const char *const own[] = { "PyThread_tss_get", "PyThread_tss_is_created",
@@ -257,13 +260,13 @@ static void follow(struct follow *f, uint64_t pc, int depth);
 
 static void lose_registers(struct follow *f)
 {
-	static const int lost[] = { 0, 1, 2, 6, 7, 8, 9, 10, 11 }; /* what a call may overwrite */
+	static const int lost[] = { 0, 1, 2, 6, 7, 8, 9, 10, 11 }; /* caller-saved registers */
 
 	for (size_t i = 0; i < sizeof(lost) / sizeof(lost[0]); i++)
 		f->reg[lost[i]].kind = UNKNOWN;
 }
 
-/* A call of a function by its name. */
+/* Handles the call of a function by its name. */
 static void take_named(struct follow *f, const char *name)
 {
 	struct value first = f->reg[RDI];
@@ -280,7 +283,7 @@ static void take_named(struct follow *f, const char *name)
 		answer_key(f, first.at);
 }
 
-/* A call, or a jump to another function. */
+/* Handles a call, or a jump to another function. */
 static void take_call(struct follow *f, uint64_t target, int depth)
 {
 	struct value slot[SLOTS];
@@ -289,7 +292,7 @@ static void take_call(struct follow *f, uint64_t target, int depth)
 	name_of(f, target, name);
 	if (!name[0] && (f->reg[RDI].kind == ADDRESS || f->reg[RDI].kind == LOADED) &&
 	    depth + 1 < MAX_DEPTH) {
-		/* It has a frame of its own, and ours when it returns. */
+		/* The callee has its own frame; ours is back when it returns. */
 		memcpy(slot, f->slot, sizeof(slot));
 		memset(f->slot, 0, sizeof(f->slot));
 		follow(f, target, depth + 1);
@@ -300,7 +303,7 @@ static void take_call(struct follow *f, uint64_t target, int depth)
 	}
 }
 
-/* The same by a word of the GOT. False: not known. */
+/* The same through a word of the GOT. False: unknown target. */
 static bool take_indirect(struct follow *f, uint64_t slot, int depth)
 {
 	struct elfview_value w;
@@ -314,7 +317,7 @@ static bool take_indirect(struct follow *f, uint64_t slot, int depth)
 	return true;
 }
 
-/* What an instruction adds. */
+/* The value that an ADD adds. */
 static struct value addend(struct follow *f, const ZydisDecodedInstruction *in,
 			   const ZydisDecodedOperand *op, uint64_t pc)
 {
@@ -419,8 +422,7 @@ static void follow(struct follow *f, uint64_t pc, int depth)
 				take_indirect(f, after + (uint64_t)op[0].mem.disp.value, depth);
 			if (!direct)
 				return;
-			/* To elsewhere in this function, or on to another: both are gone on with.
-			 */
+			/* Go on at the target, which may be in this function or in another. */
 			after += op[0].imm.value.u;
 			name_of(f, after, name);
 			if (name[0]) {

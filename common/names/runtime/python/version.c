@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Py_Version is CPython's from 3.11 on. Before that its strings tell, which every build has: the
- * suffix of extension modules (".cpython-39-x86_64-linux-gnu.so"), and PY_VERSION of that very
- * minor version.
+ * Finds the version of a CPython:
  *
- * Other Pythons are told by what they export (PyPy's library, CPython to 3.5), or, where a program
- * exports nothing, by strings: MicroPython's, and those of a CPython whose symbols were stripped.
+ *  - From 3.11 on it is in Py_Version.
+ *  - Before that, strings tell that every build has: the suffix of extension modules
+ *    (".cpython-39-x86_64-linux-gnu.so"), and PY_VERSION of that minor version.
+ *
+ * Other Pythons are recognized by their exported symbols (PyPy's library, CPython up to 3.5). A
+ * program that exports nothing is recognized by strings: those of MicroPython, and those of a
+ * stripped CPython.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -14,10 +17,9 @@
 #include "common/names/runtime/python/python.h"
 
 #define MAX_RODATA (32u << 20)
-#define MAX_PROGRAM_RODATA \
-	(4u << 20) /* of a program that exports none of the names: looked through */
+#define MAX_PROGRAM_RODATA (4u << 20) /* bytes searched in a program that exports nothing */
 #define CHUNK (64u << 10)
-#define TEXT 64 /* bytes that are looked at of a string, from what is searched for on */
+#define TEXT 64 /* bytes of a found string that are read, from the searched text on */
 
 /* --- CPython --- */
 
@@ -39,7 +41,7 @@ static bool version_of_symbol(const struct elfview *im, struct python_version *v
 	return true;
 }
 
-/* The string behind the NUL at *at, which is moved to its end. NULL at the end. */
+/* The next string behind the NUL at *at. Moves *at to its end. NULL: no more. */
 static const char *next_string(const char *text, size_t len, size_t *at, size_t *ret_len)
 {
 	const char *s, *end;
@@ -66,7 +68,7 @@ static bool version_of_strings(const char *text, size_t len, struct python_versi
 		unsigned major, minor;
 		int used = 0;
 
-		/* ".cpython-39-x86_64-linux-gnu.so", "d" and "m" behind the number */
+		/* ".cpython-39-x86_64-linux-gnu.so"; "d" or "m" may follow the number */
 		if (n > 20 && n < 64 &&
 		    sscanf(s, ".cpython-%1u%2u%n", &major, &minor, &used) == 2 && used &&
 		    major == 3 && strcmp(s + n - 3, ".so") == 0) {
@@ -74,7 +76,8 @@ static bool version_of_strings(const char *text, size_t len, struct python_versi
 			found = true;
 		}
 	}
-	/* Linkers store a string that ends another within that: ".../versions/3.9.18". */
+	/* Linkers may store a string as the tail of a longer one: ".../versions/3.9.18". So a
+	 * second pass looks at tails. */
 	for (int tails = 0; found && tails < 2; tails++) {
 		for (size_t at = 0; (s = next_string(text, len, &at, &n));) {
 			unsigned minor, patch;
@@ -121,7 +124,7 @@ int python_find_version(const struct elfview *im, struct python_version *v)
 
 /* --- others --- */
 
-/* `rest` behind `first`, or NULL. */
+/* Finds `first` followed by `rest`, or NULL. */
 static const char *find_in(const char *text, size_t n, char first, const char *rest, size_t len)
 {
 	for (const char *at = text, *end = text + n;; at++) {
@@ -132,9 +135,9 @@ static const char *find_in(const char *text, size_t n, char first, const char *r
 }
 
 /*
- * The string that begins so in a section, from there on, as far as it is printable. Its first
- * character stands apart, or prof-symd, which has these strings, would be a Python itself.
- * Sections of more than `most` bytes are left out. False: there is none.
+ * Finds a string in a section, and copies its printable text. The searched text is passed as its
+ * first character and the rest: otherwise prof-symd would contain these texts, and count as a
+ * Python itself. Skips sections of more than `most` bytes. False: not found.
  */
 static bool find_text(const struct symfile *f, const char *section, uint64_t most, char first,
 		      const char *rest, char ret[static TEXT])
@@ -165,7 +168,7 @@ static bool find_text(const struct symfile *f, const char *section, uint64_t mos
 	return at != NULL;
 }
 
-/* What stands behind `begin`, as far as it is a version: "7.3.11+dfsg". */
+/* Makes a name of `what` and the version behind `begin`: "7.3.11+dfsg". */
 static void name_version(const char *what, const char *text, const char *begin,
 			 char ret[static RUNTIME_NAME])
 {
@@ -175,8 +178,8 @@ static void name_version(const char *what, const char *text, const char *begin,
 	snprintf(ret, RUNTIME_NAME, n ? "%s %.*s" : "%s", what, (int)n, v);
 }
 
-/* CPython to 3.5, which says its version as where its library lies, "lib/python2.7", and in strings
- * that begin with that. */
+/* Names a CPython up to 3.5. Its version is in the path of its library, "lib/python2.7", and in
+ * strings that begin with it. */
 static void name_old(const struct symfile *f, char ret[static RUNTIME_NAME])
 {
 	static const char *const libraries[] = { "ib/python2.", "ib/python3." };
@@ -198,7 +201,7 @@ static void name_old(const struct symfile *f, char ret[static RUNTIME_NAME])
 	}
 }
 
-/* A program, rather than a library, and one that may be looked through. */
+/* Whether it is a program, not a library, and small enough to be searched. */
 static bool is_program(const struct symfile *f)
 {
 	const struct symfile_section *s;
