@@ -28,7 +28,7 @@ int extents_insert(struct extents *x, size_t at, struct extent e)
 	return 0;
 }
 
-void extents_done(struct extents *x)
+static void extents_done(struct extents *x)
 {
 	free(x->data);
 	*x = (struct extents){ 0 };

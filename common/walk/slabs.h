@@ -30,7 +30,6 @@ struct extents {
 };
 /* 0, -ENOMEM. */
 int extents_insert(struct extents *x, size_t at, struct extent e);
-void extents_done(struct extents *x);
 
 struct slab_slot {
 	int fd;

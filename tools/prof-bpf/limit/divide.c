@@ -9,7 +9,7 @@
 #define EXPORT_NEXT (1 * MIB) /* that its model takes until it hears of another grant */
 #define EXPORT_MORE (4 * MIB) /* that it may take where nobody else wants it */
 #define ROWS_PART 8	      /* of the limit, for the rows of the next large file */
-#define TABLES_SPARE_PART 16  /* of their room, which they leave to mappings (tables.c) */
+#define TABLES_SPARE_PART 16  /* of their room, which they leave to mappings (tables_rows.c) */
 #define SCALE_PART 3	      /* of what a limit is raised, for what grows with the limit */
 
 enum { SELF, DELTAS, SYMD, EXPORT, TABLES, CLAIMS };

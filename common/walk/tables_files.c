@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The slots of files: their states, how often each was sampled, and what they hold. */
+#include <stdlib.h>
+#include "common/walk/tables_internal.h"
+
+#define SCORE_SHIFT 32 /* of nanoseconds: scores are halved every 4 s */
+#define UNMAPPED_SHIFT 4
+
+void tables_file_drop_rows(struct tables *t, uint16_t slot)
+{
+	struct table_file *f = &t->state[slot];
+
+	for (size_t i = 0; i < f->extents.len; i++)
+		tables_wait_extent(t, f->extents.data[i]);
+	free(f->extents.data);
+	f->extents = (struct extents){ 0 };
+	for (uint32_t i = 0; i < f->rule_count; i++) {
+		if (rules_drop(&t->rules, f->rules[i]))
+			tables_wait(
+				t, (struct waiting){ .what = WAITING_RULE, .number = f->rules[i] });
+	}
+	free(f->rules);
+	f->rules = NULL;
+	f->rule_count = 0;
+	t->figures.rows -= f->rows;
+	f->rows = 0;
+}
+
+void tables_file_set_state(struct tables *t, uint16_t slot, enum file_state state)
+{
+	t->state[slot].state = (uint8_t)state;
+	__atomic_store_n(&tables_file_at(t, slot)->state, (uint32_t)state, __ATOMIC_RELEASE);
+}
+
+void tables_file_drop_incoming(struct tables *t, uint16_t slot)
+{
+	incoming_free(t->state[slot].in);
+	t->state[slot].in = NULL;
+}
+
+void tables_file_drop_runtime(struct tables *t, uint16_t slot)
+{
+	struct table_file *f = &t->state[slot];
+
+	if (!f->runtime)
+		return;
+	tables_wait_extent(t, f->runtime_extent);
+	free(f->runtime);
+	f->runtime = NULL;
+}
+
+/* How often a file was sampled of late. */
+uint32_t tables_file_score(const struct table_file *f, uint64_t now_ns)
+{
+	const uint64_t period = now_ns >> SCORE_SHIFT,
+		       age = period > f->scored_at ? period - f->scored_at : 0;
+
+	return age < 32 ? f->score >> age >> (f->unmapped ? UNMAPPED_SHIFT : 0) : 0;
+}
+
+/* Whether its rows are of no use to anybody, as far as that is known: nobody maps it, or it was not
+ * sampled for long. */
+bool tables_file_is_idle(const struct tables *t, const struct table_file *f)
+{
+	return f->unmapped ||
+	       (t->now_ns > f->touched_ns && t->now_ns - f->touched_ns > TABLES_IDLE_NS);
+}
+
+int tables_file_new(struct tables *t, uint16_t *ret_slot)
+{
+	uint16_t slot;
+
+	if (t->free_slot_count)
+		slot = t->free_slots[--t->free_slot_count];
+	else if (t->next_slot < TABLES_MAX_FILES)
+		slot = (uint16_t)t->next_slot++;
+	else
+		return TABLES_FULL;
+	int r = array_reach(&t->files, (slot + 1) * sizeof(struct file_entry));
+	if (r) {
+		t->free_slots[t->free_slot_count++] = slot;
+		return r;
+	}
+	t->state[slot] = (struct table_file){ .touched_ns = t->now_ns, .serial = ++t->serial };
+	tables_file_set_state(t, slot, FILE_PENDING);
+	t->figures.files++;
+	*ret_slot = slot;
+	return 0;
+}
+
+void tables_file_free(struct tables *t, uint16_t slot)
+{
+	if (!tables_slot_live(t, slot))
+		return;
+	tables_file_set_state(t, slot, FILE_FREE);
+	tables_file_drop_incoming(t, slot);
+	tables_file_drop_rows(t, slot);
+	tables_file_drop_runtime(t, slot);
+	t->figures.files--;
+	tables_wait(t, (struct waiting){ .what = WAITING_SLOT, .number = slot });
+}
+
+void tables_file_none(struct tables *t, uint16_t slot)
+{
+	if (!tables_slot_live(t, slot))
+		return;
+	tables_file_set_state(t, slot, FILE_NO_ROWS);
+	t->state[slot].lacking = t->state[slot].resting = false;
+	tables_file_drop_incoming(t, slot);
+	tables_file_drop_rows(t, slot);
+}
+
+void tables_file_touch(struct tables *t, uint16_t slot, uint64_t now_ns)
+{
+	if (!tables_slot_live(t, slot))
+		return;
+	struct table_file *f = &t->state[slot];
+
+	if (f->touched_ns == now_ns)
+		return; /* another frame of the same sample */
+	f->unmapped = false;
+	f->score = tables_file_score(f, now_ns) + 1;
+	f->scored_at = now_ns >> SCORE_SHIFT > f->scored_at ? now_ns >> SCORE_SHIFT : f->scored_at;
+	f->touched_ns = now_ns;
+}
+
+void tables_file_unmapped(struct tables *t, uint16_t slot)
+{
+	if (tables_slot_live(t, slot))
+		t->state[slot].unmapped = true;
+}
+
+uint32_t tables_file_serial(const struct tables *t, uint16_t slot)
+{
+	return tables_slot_live(t, slot) ? t->state[slot].serial : 0;
+}
+
+enum file_state tables_file_state(const struct tables *t, uint16_t slot)
+{
+	return tables_slot_live(t, slot) ? t->state[slot].state : FILE_FREE;
+}
+
+bool tables_file_lacks(const struct tables *t, uint16_t slot)
+{
+	return tables_slot_live(t, slot) && t->state[slot].lacking;
+}
+
+void tables_file_pending(struct tables *t, uint16_t slot)
+{
+	if (tables_slot_live(t, slot) &&
+	    (t->state[slot].state == FILE_EVICTED || t->state[slot].state == FILE_NO_ROWS))
+		tables_file_set_state(t, slot, FILE_PENDING);
+}
+
+void tables_file_evict(struct tables *t, uint16_t slot)
+{
+	struct table_file *f = &t->state[slot];
+
+	/* Who runs again waits for its rows, as for those of a new file: nothing is cut. */
+	f->resting = tables_file_is_idle(t, f);
+	f->lacking = !f->resting;
+	tables_file_set_state(t, slot, f->resting ? FILE_PENDING : FILE_EVICTED);
+	f->again_ns = f->resting ? t->now_ns : t->now_ns + TABLES_AGAIN_NS;
+	tables_file_drop_rows(t, slot);
+	t->figures.evictions++;
+}
+
+void tables_file_full(struct tables *t, uint16_t slot)
+{
+	if (!tables_slot_live(t, slot))
+		return;
+	struct table_file *f = &t->state[slot];
+
+	tables_file_none(t, slot);
+	tables_file_set_state(t, slot, FILE_EVICTED);
+	f->lacking = true;
+	f->resting = false;
+	f->again_ns = t->now_ns + TABLES_GRACE_NS + TABLES_AGAIN_NS;
+}

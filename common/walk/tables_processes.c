@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The mappings of processes, and the runtimes in their files. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <bpf/bpf.h>
+#include "bpf/runtime.h"
+#include "common/walk/tables_internal.h"
+
+/* Of all room, for large ones: of processes that were sampled of late, and when all are counted. A
+ * large one that is published again and again is there many times, until the grace periods are
+ * over. */
+#define LARGE_PART 2
+#define LARGE_IDLE_PART 8
+
+/* For mappings of p; NULL: of a process that is new. A few take the place of any rows. Many do so
+ * for samples of their process alone, and have a part of the room. */
+static int maps_take(struct tables *t, const struct table_process *p, uint32_t words,
+		     struct extent *ret)
+{
+	const bool idle = !p || !p->touched_ns || t->now_ns > p->touched_ns + TABLES_IDLE_NS;
+	const uint64_t most = tables_all_words(t) / (idle ? LARGE_IDLE_PART : LARGE_PART);
+	struct taker by = { .worth = WORTH_ANY, .all = words };
+
+	if (words >= TABLES_LARGE_WORDS) {
+		if (t->large_words + words > most)
+			return TABLES_FULL;
+		by.spare = tables_spare_words(t);
+		by.worth = idle ? 0 : WORTH_ANY;
+	}
+	const int r = tables_take(t, words, by, ret);
+
+	if (!r && extent_is_large(ret))
+		t->large_words += ret->words;
+	return r;
+}
+
+static void put_maps(struct map_entry *to, const struct tables_mapping *m, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		to[i] = (struct map_entry){ .start = m[i].start,
+					    .end = m[i].end,
+					    .bias = m[i].start - m[i].offset,
+					    .slot = m[i].slot };
+}
+
+/* A config is read as a unit: it begins at a multiple of its size. */
+static uint32_t config_position(struct extent e)
+{
+	return (e.position + RUNTIME_CONFIG_WORDS - 1) & ~(RUNTIME_CONFIG_WORDS - 1);
+}
+
+int tables_file_runtime(struct tables *t, uint16_t slot, const struct runtime_config *c)
+{
+	struct extent e;
+	struct runtime_config *copy;
+	uint32_t *to;
+
+	if (!tables_slot_live(t, slot))
+		return -EINVAL;
+	int r = tables_take(t, 2 * RUNTIME_CONFIG_WORDS,
+			    (struct taker){ .worth = WORTH_ANY, .all = 2 * RUNTIME_CONFIG_WORDS },
+			    &e);
+	if (r)
+		return r;
+	to = slabs_at(&t->slabs, config_position(e), RUNTIME_CONFIG_WORDS);
+	copy = malloc(sizeof(*copy));
+	if (!to || !copy) {
+		slabs_release(&t->slabs, e);
+		free(copy);
+		return -ENOMEM;
+	}
+	memcpy(to, c, sizeof(*c));
+	*copy = *c;
+	tables_file_drop_runtime(t, slot);
+	t->state[slot].runtime = copy;
+	t->state[slot].runtime_extent = e;
+	return 0;
+}
+
+const struct runtime_config *tables_runtime(const struct tables *t, uint16_t slot)
+{
+	return tables_slot_live(t, slot) ? t->state[slot].runtime : NULL;
+}
+
+/* The runtimes among the files of mappings, each once. How many. */
+static size_t find_runtimes(const struct tables *t, const struct tables_mapping *m, size_t n,
+			    struct runtime_entry ret[static PROCESS_RUNTIMES_MAX])
+{
+	size_t found = 0;
+
+	for (size_t i = 0; i < n && found < PROCESS_RUNTIMES_MAX; i++) {
+		const struct table_file *f = &t->state[m[i].slot];
+		bool again = false;
+
+		if (!m[i].slot || !f->runtime)
+			continue;
+		for (size_t j = 0; j < found; j++)
+			again |= ret[j].config == config_position(f->runtime_extent);
+		if (!again)
+			ret[found++] = (struct runtime_entry){
+				.base = m[i].start - m[i].offset,
+				.config = config_position(f->runtime_extent),
+				.runtime = f->runtime->runtime,
+				.slot = m[i].slot,
+			};
+	}
+	return found;
+}
+
+int tables_process_set(struct tables *t, uint32_t pid, uint64_t start_ns, uint64_t heard_ns,
+		       const struct tables_mapping *m, size_t n, bool selected,
+		       uint32_t *ret_generation)
+{
+	struct runtime_entry runtimes[PROCESS_RUNTIMES_MAX];
+	size_t runtime_count = find_runtimes(t, m, n, runtimes);
+	struct table_process *p;
+	struct extent e = { 0 };
+
+	if (n > TABLES_MAX_MAPPINGS)
+		return TABLES_FULL;
+	HASH_FIND(hh, t->processes, &pid, sizeof(pid), p);
+	if (!p && HASH_CNT(hh, t->processes) >= TABLES_MAX_PROCESSES)
+		return TABLES_FULL;
+	if (n) {
+		int r = maps_take(t, p, (uint32_t)(n + runtime_count) * 8, &e);
+
+		if (r)
+			return r;
+		struct map_entry *to = (struct map_entry *)slabs_at(&t->slabs, e.position, e.words);
+		if (!to) {
+			tables_release_maps(t, e);
+			return -ENOMEM;
+		}
+		put_maps(to, m, n);
+		memcpy(to + n, runtimes, runtime_count * sizeof(*runtimes));
+	}
+	struct process_entry entry = {
+		.start_ns = start_ns,
+		.heard_ns = heard_ns,
+		.maps = e.position,
+		.map_count = (uint32_t)n,
+		.flags = (selected ? PROCESS_SELECTED : 0) | (uint32_t)runtime_count
+								     << PROCESS_RUNTIMES_SHIFT,
+	};
+	t->generation = t->generation == UINT32_MAX ? 1 : t->generation + 1;
+	entry.generation = t->generation;
+	if (t->config.processes_fd >= 0) {
+		int r = bpf_map_update_elem(t->config.processes_fd, &pid, &entry, BPF_ANY);
+
+		if (r < 0) {
+			tables_release_maps(t, e);
+			return r == -E2BIG ? TABLES_FULL : r;
+		}
+	}
+	if (!p) {
+		p = calloc(1, sizeof(*p));
+		if (!p) {
+			tables_wait_maps(t, e);
+			return -ENOMEM;
+		}
+		p->pid = pid;
+		HASH_ADD(hh, t->processes, pid, sizeof(p->pid), p);
+		t->figures.processes++;
+	} else {
+		tables_wait_maps(t, p->maps);
+	}
+	p->entry = entry;
+	p->maps = e;
+	*ret_generation = entry.generation;
+	return 0;
+}
+
+void tables_process_touch(struct tables *t, uint32_t pid, uint64_t now_ns)
+{
+	struct table_process *p;
+
+	HASH_FIND(hh, t->processes, &pid, sizeof(pid), p);
+	if (p)
+		p->touched_ns = now_ns;
+}
+
+bool tables_process_start(const struct tables *t, uint32_t pid, uint64_t *ret_start_ns)
+{
+	struct process_entry entry;
+
+	if (t->config.processes_fd < 0 ||
+	    bpf_map_lookup_elem(t->config.processes_fd, &pid, &entry) != 0)
+		return false;
+	*ret_start_ns = entry.start_ns;
+	return true;
+}
+
+void tables_process_drop(struct tables *t, uint32_t pid)
+{
+	struct table_process *p;
+
+	/* The kernel's hook may have entered a child that user space never published. */
+	if (t->config.processes_fd >= 0)
+		(void)bpf_map_delete_elem(t->config.processes_fd, &pid);
+	HASH_FIND(hh, t->processes, &pid, sizeof(pid), p);
+	if (!p)
+		return;
+	HASH_DEL(t->processes, p);
+	tables_wait_maps(t, p->maps);
+	free(p);
+	t->figures.processes--;
+}
+
+/* Copies the mappings of all processes that lie in closing slabs into others. The old ones stay for
+ * whoever reads them now. */
+void tables_move_processes(struct tables *t)
+{
+	struct table_process *p, *next;
+
+	HASH_ITER(hh, t->processes, p, next) {
+		struct extent e;
+
+		if (!p->maps.words || !slabs_closing(&t->slabs, p->maps) ||
+		    maps_take(t, p, p->maps.words, &e))
+			continue;
+		const uint32_t *from = slabs_at(&t->slabs, p->maps.position, p->maps.words);
+		uint32_t *copy = malloc(p->maps.words * sizeof(*copy)), *to = NULL;
+
+		if (from && copy) {
+			memcpy(copy, from, p->maps.words * sizeof(*copy));
+			to = slabs_at(&t->slabs, e.position, e.words);
+		}
+		if (to) {
+			struct process_entry entry = p->entry;
+
+			memcpy(to, copy, p->maps.words * sizeof(*copy));
+			entry.maps = e.position;
+			if (t->config.processes_fd >= 0 &&
+			    bpf_map_update_elem(t->config.processes_fd, &p->pid, &entry, BPF_EXIST))
+				to = NULL;
+			else
+				p->entry = entry;
+		}
+		free(copy);
+		tables_wait_maps(t, to ? p->maps : e);
+		if (to)
+			p->maps = e;
+	}
+}
+
+int tables_walk_maps(struct tables *t, const struct tables_mapping *m, size_t n,
+		     struct process_entry *ret)
+{
+	if (n > TABLES_MAX_MAPPINGS)
+		return TABLES_FULL;
+	/* Its pages are taken as they are written: a few, mostly. */
+	if (!t->walk_maps)
+		t->walk_maps = calloc(1, SLAB_BYTES);
+	if (!t->walk_maps)
+		return -ENOMEM;
+	put_maps((struct map_entry *)t->walk_maps, m, n);
+	*ret = (struct process_entry){ .maps = SLAB_MAX << SLAB_WORDS_SHIFT,
+				       .map_count = (uint32_t)n,
+				       .generation = 1 };
+	return 0;
+}

@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The rows of files: the room that they take, which of them go for others, and how they come. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "common/walk/tables_internal.h"
+#include "common/walk/victims.h"
+
+#define SPARE_PART \
+	16 /* of all room, which rows leave: without its mappings a process has no stacks */
+#define IDLE_PART 8 /* of all room, that idle rows leave as well */
+
+uint64_t tables_all_words(const struct tables *t)
+{
+	return (uint64_t)t->slabs.max * SLAB_WORDS;
+}
+
+static uint64_t free_words(const struct tables *t)
+{
+	const uint64_t most = (uint64_t)t->slabs.max * SLAB_BYTES;
+
+	return most > t->slabs.bytes_used ? (most - t->slabs.bytes_used) / sizeof(uint32_t) : 0;
+}
+
+/* What rows leave to mappings. */
+uint64_t tables_spare_words(const struct tables *t)
+{
+	return tables_all_words(t) / SPARE_PART;
+}
+
+static uint64_t less(uint64_t a, uint64_t b)
+{
+	return a > b ? a - b : 0;
+}
+
+static uint64_t extents_words(const struct extents *x)
+{
+	uint64_t words = 0;
+
+	for (size_t i = 0; i < x->len; i++)
+		words += x->data[i].words;
+	return words;
+}
+
+/* Those that have rows, in the order in which they go. NULL: none, or no memory. */
+static struct victim *victims_new(const struct tables *t, size_t *ret_count)
+{
+	struct victim *v = calloc(t->next_slot, sizeof(*v));
+
+	*ret_count = 0;
+	for (uint32_t i = 1; v && i < t->next_slot; i++) {
+		const struct table_file *f = &t->state[i];
+
+		if (f->state != FILE_READY || !f->extents.len)
+			continue;
+		const bool idle = tables_file_is_idle(t, f);
+
+		v[(*ret_count)++] = (struct victim){
+			.slot = (uint16_t)i,
+			.idle = idle,
+			.samples = idle && !f->unmapped ? 0 : tables_file_score(f, t->now_ns),
+			.touched_ns = f->touched_ns,
+			.words = extents_words(&f->extents)
+		};
+	}
+	if (v)
+		victims_sort(v, *ret_count);
+	return v;
+}
+
+/* Words that are free, or will be after the grace period. */
+static uint64_t room(const struct tables *t)
+{
+	return t->waiting_words + free_words(t);
+}
+
+/* What is free may lie in pieces too small: one goes in any case, but where others are on their
+ * way.
+ */
+static void make_room(struct tables *t, uint64_t worth, uint64_t words)
+{
+	const uint64_t lacking = less(words, room(t));
+	size_t n;
+
+	if (!lacking && t->waiting_words)
+		return;
+	struct victim *v = victims_new(t, &n);
+
+	n = v ? victims_choose(v, n, worth, lacking) : 0;
+	for (size_t i = 0; i < n; i++)
+		tables_file_evict(t, v[i].slot);
+	free(v);
+}
+
+/* Takes words of one slab. TABLES_FULL: something is evicted, where that is worth it, for a later
+ * try to find. */
+int tables_take(struct tables *t, uint32_t words, struct taker by, struct extent *ret)
+{
+	/* Who leaves nothing has what is free also while the slabs above the ceiling go. */
+	int r = !by.spare || free_words(t) >= words + by.spare ? slabs_take(&t->slabs, words, ret)
+							       : SLABS_FULL;
+
+	if (r == SLABS_FULL)
+		make_room(t, by.worth, by.all + by.spare);
+	return r == SLABS_FULL ? TABLES_FULL : r;
+}
+
+static int rows_take(struct tables *t, uint16_t slot, uint32_t words, struct extent *ret)
+{
+	const struct table_file *f = &t->state[slot];
+
+	return tables_take(t, words,
+			   (struct taker){ .spare = tables_spare_words(t),
+					   .worth = tables_file_score(f, t->now_ns),
+					   .all = less(f->words, extents_words(&f->extents)) },
+			   ret);
+}
+
+/* Rows that nobody uses go before others need their room, since that has to wait for the grace
+ * period. */
+void tables_keep_room(struct tables *t)
+{
+	size_t n;
+
+	if (room(t) >= tables_all_words(t) / IDLE_PART)
+		return;
+	const uint64_t lacking = tables_all_words(t) / IDLE_PART - room(t);
+	struct victim *v = victims_new(t, &n);
+	uint64_t got = 0;
+
+	for (size_t i = 0; v && i < n && got < lacking; i++) {
+		if (!victim_is_free(&v[i]))
+			continue;
+		got += v[i].words;
+		tables_file_evict(t, v[i].slot);
+	}
+	free(v);
+}
+
+uint64_t tables_useful(const struct tables *t)
+{
+	uint64_t idle = 0;
+
+	for (uint32_t i = 1; i < t->next_slot; i++) {
+		const struct table_file *f = &t->state[i];
+
+		if (f->state == FILE_READY && tables_file_is_idle(t, f))
+			idle += f->words * sizeof(uint32_t);
+	}
+	return t->slabs.bytes_used > idle ? t->slabs.bytes_used - idle : 0;
+}
+
+uint64_t tables_lacking(const struct tables *t, uint64_t *ret_all)
+{
+	uint64_t words = 0, all = 0;
+
+	for (uint32_t i = 1; i < t->next_slot; i++) {
+		const struct table_file *f = &t->state[i];
+
+		if (f->state != FILE_EVICTED)
+			continue;
+		all += f->words;
+		if (t->now_ns - f->touched_ns < TABLES_IDLE_NS && tables_file_score(f, t->now_ns))
+			words += f->words;
+	}
+	*ret_all = all * sizeof(uint32_t);
+	return words * sizeof(uint32_t);
+}
+
+bool tables_fit(const struct tables *t, uint64_t bytes)
+{
+	return free_words(t) >= bytes / sizeof(uint32_t) + tables_spare_words(t);
+}
+
+uint64_t tables_rows_bytes(uint64_t span, uint64_t rows)
+{
+	if (span > UNWIND_MAX_SPAN || rows > UNWIND_MAX_ROWS)
+		return 0;
+	return ((span >> BLOCK_SHIFT) + 1) * sizeof(struct block_entry) + rows * sizeof(uint32_t);
+}
+
+uint64_t tables_file_needs(const struct tables *t, uint16_t slot)
+{
+	const struct table_file *f = &t->state[slot];
+
+	return tables_slot_live(t, slot) && (f->state == FILE_EVICTED || f->resting) &&
+			       t->now_ns >= f->again_ns
+		       ? f->words * sizeof(uint32_t)
+		       : 0;
+}
+
+bool tables_file_again(struct tables *t, uint16_t slot)
+{
+	struct table_file *f = &t->state[slot];
+
+	if (!tables_slot_live(t, slot) || (f->state != FILE_EVICTED && !f->resting) ||
+	    t->now_ns < f->again_ns)
+		return false;
+	f->again_ns = t->now_ns + TABLES_AGAIN_NS;
+	const uint64_t words = f->words + tables_spare_words(t);
+
+	if (f->resting && words > free_words(t)) {
+		f->resting = false;
+		f->lacking = true;
+		tables_file_set_state(t, slot, FILE_EVICTED);
+	}
+	if (words > tables_all_words(t))
+		return false;
+	/* They come when what goes for them is gone. */
+	if (words > free_words(t))
+		make_room(t, tables_file_score(f, t->now_ns), words);
+	if (words > free_words(t))
+		return false;
+	f->resting = false;
+	return true;
+}
+
+/* --- rows as they come --- */
+
+void tables_rows_abort(struct tables *t, uint16_t slot)
+{
+	if (!tables_slot_live(t, slot) || !t->state[slot].in)
+		return;
+	tables_file_drop_incoming(t, slot);
+	tables_file_drop_rows(t, slot);
+}
+
+static int rows_fail(struct tables *t, uint16_t slot, int why)
+{
+	tables_rows_abort(t, slot);
+	return why;
+}
+
+/* What incoming.h says, as tables.h does. */
+static int incoming_status(int r)
+{
+	return r == INCOMING_BAD ? TABLES_BAD_ROWS : r;
+}
+
+/* The file whose rows are coming, or NULL. */
+static struct table_file *file_coming(struct tables *t, uint16_t slot)
+{
+	return tables_slot_live(t, slot) && t->state[slot].in ? &t->state[slot] : NULL;
+}
+
+int tables_rows_begin(struct tables *t, uint16_t slot, uint64_t base, uint64_t span, uint64_t rows,
+		      uint64_t rules)
+{
+	if (!tables_slot_live(t, slot) || t->state[slot].state != FILE_PENDING || t->state[slot].in)
+		return TABLES_BAD_ROWS;
+	if (base & ((1u << BLOCK_SHIFT) - 1) || base >> (BLOCK_SHIFT + 31))
+		return TABLES_BAD_ROWS;
+
+	struct table_file *f = &t->state[slot];
+	int r = incoming_status(incoming_new(span, rows, rules, &f->in));
+	if (r)
+		return r;
+	f->rules = calloc(rules, sizeof(*f->rules));
+	if (!f->rules)
+		return rows_fail(t, slot, -ENOMEM);
+
+	struct extent index;
+	uint32_t blocks;
+	(void)incoming_index(f->in, &blocks);
+	f->words = (uint64_t)blocks * 2 + rows;
+	/* Half of them would help nobody, and take the place of others meanwhile. */
+	if (!tables_fit(t, f->words * sizeof(uint32_t))) {
+		make_room(t, tables_file_score(f, t->now_ns), f->words + tables_spare_words(t));
+		return rows_fail(t, slot, TABLES_FULL);
+	}
+	r = rows_take(t, slot, blocks * 2, &index);
+	if (r)
+		return rows_fail(t, slot, r);
+	r = extents_insert(&f->extents, 0, index);
+	if (r) {
+		slabs_release(&t->slabs, index);
+		return rows_fail(t, slot, r);
+	}
+	tables_file_at(t, slot)->index = index.position;
+	tables_file_at(t, slot)->first_block = (uint32_t)(base >> BLOCK_SHIFT);
+	tables_file_at(t, slot)->blocks = blocks;
+	return 0;
+}
+
+int tables_rows_rules(struct tables *t, uint16_t slot, const struct unwind_rule *r, size_t n)
+{
+	struct table_file *f = file_coming(t, slot);
+
+	if (!f)
+		return TABLES_BAD_ROWS;
+	if (n > incoming_rules_left(f->in))
+		return rows_fail(t, slot, TABLES_BAD_ROWS);
+	for (size_t i = 0; i < n; i++) {
+		struct unwind_rule rule;
+		uint32_t number;
+
+		memcpy(&rule, &r[i], sizeof(rule));
+		if (!unwind_rule_valid(&rule))
+			return rows_fail(t, slot, TABLES_BAD_ROWS);
+		int v = rules_take(&t->rules, &rule, &number);
+		if (v)
+			return rows_fail(t, slot, v == RULES_FULL ? TABLES_FULL : v);
+		if (!(number & RULE_SHORT))
+			f->rules[f->rule_count++] = number;
+		incoming_rule(f->in, number);
+	}
+	return 0;
+}
+
+/* Moves what blocks are whole into slabs, each extent as large as a slab allows. */
+static int flush_blocks(struct tables *t, uint16_t slot)
+{
+	struct table_file *f = &t->state[slot];
+	const uint32_t *from;
+	uint32_t words;
+
+	while ((words = incoming_peek(f->in, SLAB_WORDS / 4, &from)) > 0) {
+		struct extent e;
+		int r = rows_take(t, slot, words, &e);
+		if (r)
+			return r;
+		r = extents_insert(&f->extents, f->extents.len, e);
+		if (r) {
+			slabs_release(&t->slabs, e);
+			return r;
+		}
+		uint32_t *to = slabs_at(&t->slabs, e.position, words);
+		if (!to)
+			return -ENOMEM;
+		memcpy(to, from, words * sizeof(*to));
+		incoming_placed(f->in, words, e.position);
+	}
+	return 0;
+}
+
+int tables_rows_chunk(struct tables *t, uint16_t slot, const struct unwind_row_wire *rows, size_t n)
+{
+	struct table_file *f = file_coming(t, slot);
+
+	if (!f)
+		return TABLES_BAD_ROWS;
+	int r = incoming_status(incoming_rows(f->in, rows, n));
+	if (!r)
+		r = flush_blocks(t, slot);
+	return r ? rows_fail(t, slot, r) : 0;
+}
+
+int tables_rows_end(struct tables *t, uint16_t slot)
+{
+	struct table_file *f = file_coming(t, slot);
+	uint64_t rows;
+	uint32_t blocks;
+
+	if (!f)
+		return TABLES_BAD_ROWS;
+	int r = incoming_status(incoming_end(f->in, &rows));
+	if (!r)
+		r = flush_blocks(t, slot);
+	if (r)
+		return rows_fail(t, slot, r);
+	const struct block_entry *index = incoming_index(f->in, &blocks);
+	uint32_t *to = slabs_at(&t->slabs, tables_file_at(t, slot)->index, blocks * 2);
+	if (!to)
+		return rows_fail(t, slot, -ENOMEM);
+	memcpy(to, index, blocks * sizeof(*index));
+	f->rows = rows;
+	t->figures.rows += f->rows;
+	tables_file_drop_incoming(t, slot);
+	f->touched_ns = t->now_ns;
+	f->lacking = false;
+	tables_file_set_state(t, slot, FILE_READY);
+	return 0;
+}

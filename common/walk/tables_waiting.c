@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What was freed and waits for the grace period. */
+#include <stdlib.h>
+#include <string.h>
+#include "common/walk/tables_internal.h"
+
+#define DROPPED_AT_ONCE 2
+
+/* Nobody has seen them. */
+void tables_release_maps(struct tables *t, struct extent e)
+{
+	if (extent_is_large(&e))
+		t->large_words -= e.words;
+	slabs_release(&t->slabs, e);
+}
+
+void tables_wait(struct tables *t, struct waiting w)
+{
+	if (t->waiting_len == t->waiting_cap) {
+		/* Room is made at the front before it is made at the back. */
+		if (t->waiting_head > t->waiting_cap / 2) {
+			memmove(t->waiting, t->waiting + t->waiting_head,
+				(t->waiting_len - t->waiting_head) * sizeof(*t->waiting));
+			t->waiting_len -= t->waiting_head;
+			t->waiting_head = 0;
+		} else {
+			size_t cap = t->waiting_cap ? t->waiting_cap * 2 : 64;
+			struct waiting *p = reallocarray(t->waiting, cap, sizeof(*p));
+
+			if (!p)
+				return; /* never used again: safe, and bounded by the tables */
+			t->waiting = p;
+			t->waiting_cap = cap;
+		}
+	}
+	t->waiting[t->waiting_len++] = w;
+	t->waiting_new++;
+}
+
+void tables_wait_extent(struct tables *t, struct extent e)
+{
+	t->waiting_words += e.words;
+	if (e.words)
+		tables_wait(t, (struct waiting){ .what = WAITING_EXTENT, .extent = e });
+}
+
+void tables_wait_maps(struct tables *t, struct extent e)
+{
+	t->waiting_words += e.words;
+	if (e.words)
+		tables_wait(t, (struct waiting){
+				       .what = WAITING_EXTENT, .extent = e, .mappings = true });
+}
+
+void tables_release_waiting(struct tables *t)
+{
+	const uint64_t now_ns = t->now_ns;
+
+	/* Samples up to now were drained. What was freed since the last tick was freed at some time
+	 * before now; how long before, a clock that stood still meanwhile does not say. */
+	for (; t->waiting_new; t->waiting_new--)
+		t->waiting[t->waiting_len - t->waiting_new].since_ns = now_ns;
+	while (t->waiting_head < t->waiting_len) {
+		struct waiting *w = &t->waiting[t->waiting_head];
+
+		if (now_ns - w->since_ns < TABLES_GRACE_NS && now_ns >= w->since_ns)
+			break;
+		if (w->what == WAITING_RULE)
+			rules_reuse(&t->rules, w->number);
+		else if (w->what == WAITING_SLOT)
+			t->free_slots[t->free_slot_count++] = (uint16_t)w->number;
+		else {
+			t->waiting_words -= w->extent.words;
+			if (w->mappings)
+				tables_release_maps(t, w->extent);
+			else
+				slabs_release(&t->slabs, w->extent);
+		}
+		t->waiting_head++;
+	}
+	if (t->waiting_head == t->waiting_len)
+		t->waiting_head = t->waiting_len = 0;
+}
+
+/* What waits in a slab that goes now does not wait any more. */
+static void forget_waiting(struct tables *t, uint32_t slab)
+{
+	for (size_t i = t->waiting_head; i < t->waiting_len; i++) {
+		struct waiting *w = &t->waiting[i];
+
+		if (w->what != WAITING_EXTENT || !w->extent.words ||
+		    w->extent.position >> SLAB_WORDS_SHIFT != slab)
+			continue;
+		t->waiting_words -= w->extent.words;
+		if (w->mappings && extent_is_large(&w->extent))
+			t->large_words -= w->extent.words;
+		w->extent.words = 0;
+	}
+}
+
+/* Closing slabs in which nothing lives go at once: the kernel frees one when no walk can read it
+ * any more, and a walk that comes later finds none. Not many: each waits for the kernel. */
+void tables_drop_closing(struct tables *t)
+{
+	uint32_t words[SLAB_MAX] = { 0 };
+	int dropped = 0;
+
+	for (size_t i = t->waiting_head; i < t->waiting_len; i++) {
+		const struct waiting *w = &t->waiting[i];
+
+		if (w->what == WAITING_EXTENT)
+			words[w->extent.position >> SLAB_WORDS_SHIFT] += w->extent.words;
+	}
+	for (uint32_t i = 0; i < t->slabs.top && dropped < DROPPED_AT_ONCE; i++) {
+		if (!slabs_drop_closing(&t->slabs, i, words[i]))
+			continue;
+		forget_waiting(t, i);
+		dropped++;
+	}
+}
