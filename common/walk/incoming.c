@@ -5,15 +5,15 @@
 #include "common/walk/incoming.h"
 
 struct incoming {
-	uint32_t *rule_numbers;	     /* of the sender's rules */
-	struct block_entry *blocks;  /* the index being made: block_count of them */
-	uint32_t block_count, block; /* the one being filled */
-	uint32_t placed;	     /* those that stand in the tables */
+	uint32_t *rule_numbers;	     /* by the sender's rule */
+	struct block_entry *blocks;  /* the index in the making, block_count entries */
+	uint32_t block_count, block; /* block: the one being filled */
+	uint32_t placed;	     /* blocks that have been copied to the tables */
 	uint32_t rules_wanted, rules_seen;
 	uint64_t rows_wanted, rows_seen, span;
 	uint32_t last_offset;
-	uint16_t rule;	/* in force at the end of what was packed */
-	uint32_t *pack; /* words of whole blocks, then of the unfinished one */
+	uint16_t rule;	/* in force at the end of pack */
+	uint32_t *pack; /* words of complete blocks, then of the unfinished one */
 	size_t pack_len, pack_cap;
 	size_t block_start; /* where the unfinished block begins in pack */
 };
@@ -77,8 +77,7 @@ static int pack_word(struct incoming *in, uint32_t word)
 	return 0;
 }
 
-/* The unfinished block is whole: its entry counts its words, whose position is still relative to
- * pack. */
+/* Completes the block being filled. The position in its entry is still relative to pack. */
 static void close_block(struct incoming *in)
 {
 	in->blocks[in->block].rows = (uint32_t)in->block_start;
@@ -87,7 +86,7 @@ static void close_block(struct incoming *in)
 	in->block++;
 }
 
-/* Goes on to the block of `offset`, each block on the way beginning with the rule in force. */
+/* Completes blocks up to `block`. Each block on the way begins with the rule in force. */
 static int advance_to(struct incoming *in, uint32_t block)
 {
 	while (in->block < block) {
@@ -161,7 +160,7 @@ void incoming_placed(struct incoming *in, uint32_t words, uint32_t position)
 	}
 	if (in->placed < in->block)
 		return;
-	/* What is left is the unfinished block. */
+	/* Only the unfinished block is left. */
 	memmove(in->pack, in->pack + in->block_start,
 		(in->pack_len - in->block_start) * sizeof(*in->pack));
 	in->pack_len -= in->block_start;

@@ -16,7 +16,7 @@
 #define ROLLUP_MAX 4096u
 #define CHILDREN_MAX 4096u
 
-/* A number off the front of s, at most 64 bits, at least one digit. */
+/* Takes a number off the front of s: at least one digit, at most 64 bits. */
 static bool take_number(struct str *s, unsigned base, uint64_t *ret)
 {
 	uint64_t n = 0;
@@ -66,8 +66,8 @@ static bool has_prefix(struct str s, const char *prefix)
 	return s.len >= n && memcmp(s.data, prefix, n) == 0;
 }
 
-/* The kernel writes a line feed in a path as \012 and nothing else so; a path with that very text
- * in it reads the same. */
+/* The kernel escapes only line feeds in paths, as \012. A path that contains this very text reads
+ * the same. */
 static uint32_t unescape(char *s, uint32_t len)
 {
 	uint32_t to = 0;
@@ -141,7 +141,7 @@ int procfs_parse_mapping(char *line, size_t len, struct procfs_mapping *ret)
 	}
 	m.name = s;
 	m.kind = procfs_name_kind(&m.name, &m.deleted);
-	/* A path without an inode is a name that somebody gave to anonymous memory. */
+	/* A path without an inode is only a name that a process gave to anonymous memory. */
 	if (m.kind == PROCFS_FILE && !m.inode && !m.dev_major && !m.dev_minor)
 		m.kind = PROCFS_ANON;
 	*ret = m;
@@ -160,7 +160,7 @@ int procfs_parse_stat(struct span text, struct procfs_stat *ret)
 	    !take_char(&s, '('))
 		return PROCFS_MALFORMED;
 	st.pid = (uint32_t)n;
-	/* The name may hold anything, so it ends with the last parenthesis. */
+	/* The name may contain anything, so the last parenthesis ends it. */
 	const char *end = s.len ? memrchr(s.data, ')', s.len) : NULL;
 	if (!end)
 		return PROCFS_MALFORMED;
@@ -168,7 +168,7 @@ int procfs_parse_stat(struct span text, struct procfs_stat *ret)
 	for (size_t i = 0; i < len && st.comm_len < sizeof(st.comm); i++) {
 		char c = s.data[i];
 
-		/* The kernel escapes the line feed and the backslash, and nothing else. */
+		/* The kernel escapes only line feeds and backslashes here. */
 		if (c == '\\' && i + 1 < len && (s.data[i + 1] == 'n' || s.data[i + 1] == '\\')) {
 			i++;
 			c = s.data[i] == 'n' ? '\n' : '\\';
@@ -200,14 +200,14 @@ int procfs_parse_stat(struct span text, struct procfs_stat *ret)
 	return 0;
 }
 
-/* The value of a line of status: what stands behind its name and a tab. */
+/* The value in a line of status: the text behind the name and a tab. */
 static bool status_value(struct span text, const char *name, struct str *ret)
 {
 	const uint8_t *p = text.data;
 	size_t left = text.len;
 
-	/* The first line is the name, whose line feeds the kernel escapes: a line that begins so is
-	 * the kernel's own. */
+	/* The first line is the comm. The kernel escapes its line feeds, so a comm cannot forge a
+	 * line. */
 	while (left) {
 		const uint8_t *nl = memchr(p, '\n', left);
 		struct str s = { .data = (const char *)p,
@@ -247,8 +247,8 @@ int procfs_parse_status_ids(struct span text, struct procfs_ids *ret)
 	if (!status_value(text, "Uid:\t", &s) || !take_number(&s, 10, &uid) || uid > UINT32_MAX ||
 	    !take_char(&s, '\t') || !take_number(&s, 10, &effective) || effective > UINT32_MAX)
 		return PROCFS_MALFORMED;
-	/* One number a namespace, the innermost last; a kernel without pid namespaces has no such
-	 * line. */
+	/* One number for each pid namespace, the innermost last. A kernel without pid namespaces
+	 * lacks this line. */
 	if (!status_value(text, "NSpid:\t", &s) && !status_value(text, "Pid:\t", &s))
 		return PROCFS_MALFORMED;
 	do {
@@ -267,7 +267,7 @@ ssize_t procfs_stream_maps(struct procfs_source from, size_t max,
 	char buffer[PROCFS_LINE_MAX + 4096];
 	size_t have = 0;
 	ssize_t found = 0;
-	bool skipping = false; /* inside a line that is longer than any can be */
+	bool skipping = false; /* inside a line longer than any valid one */
 
 	for (;;) {
 		ssize_t n = from.read(from.ctx, buffer + have, sizeof(buffer) - have);
@@ -351,7 +351,7 @@ ssize_t procfs_read_all_maps(int proc, uint32_t pid, size_t max,
 	return read_maps(proc, pid, true, max, fn, ctx);
 }
 
-/* The first size bytes of a file of proc. How many there were, or -errno. */
+/* Reads at most the first `size` bytes of a file of proc. Returns how many, or -errno. */
 static ssize_t read_small(int proc, uint32_t pid, const char *name, uint8_t *to, size_t size)
 {
 	int fd = open_entry(proc, pid, name);
@@ -391,7 +391,7 @@ int procfs_read_uid(int proc, uint32_t pid, uint32_t *ret_uid)
 
 int procfs_read_ids(int proc, uint32_t pid, struct procfs_ids *ret)
 {
-	uint8_t text[4 * STATUS_MAX]; /* it stands behind the list of groups */
+	uint8_t text[4 * STATUS_MAX]; /* NSpid follows the list of groups */
 	ssize_t n = read_small(proc, pid, "status", text, sizeof(text));
 
 	return n < 0 ? (int)n
@@ -433,7 +433,7 @@ int procfs_each_child(int proc, uint32_t pid, size_t max, void (*fn)(void *ctx, 
 	uint64_t child;
 
 	for (; max && take_number(&s, 10, &child) && child <= INT32_MAX; max--) {
-		/* One that the buffer ends in may be cut. */
+		/* The buffer may have cut the number at its end. */
 		if (!s.len)
 			break;
 		skip_blanks(&s);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The text of /proc/PID/maps, stat and status. Names in there are chosen by strangers: a comm may
- * hold parentheses, blanks and line feeds, a path anything but NUL.
+ * Parsers and readers for /proc/PID/maps, stat and status. Strangers choose the names in them: a
+ * comm may hold parentheses, blanks and line feeds, and a path may hold anything but NUL.
  *
  * Source: proc(5); fs/proc/task_mmu.c and fs/proc/array.c of the kernel.
  */
@@ -14,12 +14,12 @@
 #include <sys/types.h>
 #include "common/base/span.h"
 
-/* A path of PATH_MAX whose every byte is escaped, and the columns before it. */
+/* The columns and a path of PATH_MAX in which every byte is escaped. */
 #define PROCFS_LINE_MAX 17408u
 
 enum procfs_name {
-	PROCFS_ANON, /* nothing, or "[anon:…]", "[heap]", "[stack]": code in no file */
-	PROCFS_FILE, /* a path, a memfd, a shared anonymous mapping: an inode stands behind it */
+	PROCFS_ANON, /* no name, or "[anon:…]", "[heap]", "[stack]": code outside files */
+	PROCFS_FILE, /* a path, a memfd or a shared anonymous mapping: it has an inode */
 	PROCFS_VDSO,
 	PROCFS_VSYSCALL,
 	PROCFS_UPROBES,
@@ -30,74 +30,77 @@ struct procfs_mapping {
 	uint32_t dev_major, dev_minor;
 	uint64_t inode;
 	enum procfs_name kind;
-	struct str name; /* unescaped, " (deleted)" taken off; borrowed */
+	struct str name; /* unescaped, without " (deleted)"; borrowed */
 	bool deleted, readable, writable;
 };
 
 enum procfs_verdict {
-	PROCFS_SKIP = 1,      /* a mapping that is not executable; it is given all the same */
-	PROCFS_MALFORMED = 2, /* not a line of that file */
+	PROCFS_SKIP = 1,      /* the mapping is not executable; *ret is set all the same */
+	PROCFS_MALFORMED = 2, /* not a line of this file */
 };
 
-/* One line of maps, without its line feed. Unescapes the path in place. 0, enum procfs_verdict. */
+/* Parses one line of maps, without its line feed. Unescapes the path in place. 0, enum
+ * procfs_verdict. */
 int procfs_parse_mapping(char *line, size_t len, struct procfs_mapping *ret);
-/* What a mapping's name as perf's side-band records say it is. Takes " (deleted)" off. */
+/* The kind of a mapping by its name in perf's side-band records. Removes " (deleted)" from the
+ * name. */
 enum procfs_name procfs_name_kind(struct str *name, bool *ret_deleted);
 
 struct procfs_stat {
 	uint32_t pid, parent_pid, threads;
 	char state;
-	char comm[16]; /* zero-filled; not NUL-terminated when 16 bytes long (kernel workers have
-			  longer names, cut here) */
+	/* Zero-filled. No NUL follows 16 bytes: kernel workers have longer names, which are cut
+	 * here. */
+	char comm[16];
 	uint8_t comm_len;
 	bool kernel;	   /* a kernel thread */
-	bool exiting;	   /* its leader has begun to end */
-	uint64_t start_ns; /* CLOCK_BOOTTIME, cut down to a clock tick (PROCFS_TICK_NS) */
+	bool exiting;	   /* its leader has begun to exit */
+	uint64_t start_ns; /* CLOCK_BOOTTIME, rounded down to a clock tick (PROCFS_TICK_NS) */
 };
-/* USER_HZ is 100 on every architecture that we know. */
+/* USER_HZ is 100 on every known architecture. */
 #define PROCFS_TICK_NS 10000000u
 /* 0, PROCFS_MALFORMED. */
 int procfs_parse_stat(struct span text, struct procfs_stat *ret);
-/* The real uid out of status. 0, PROCFS_MALFORMED. */
+/* The real uid in status. 0, PROCFS_MALFORMED. */
 int procfs_parse_status_uid(struct span text, uint32_t *ret_uid);
-/* More out of status. */
+/* More ids in status. */
 struct procfs_ids {
 	uint32_t uid, effective_uid;
-	uint32_t inner_pid; /* as the process itself knows it, in its innermost pid namespace */
+	uint32_t inner_pid; /* the pid in the innermost pid namespace of the process */
 };
 int procfs_parse_status_ids(struct span text, struct procfs_ids *ret);
 
-/* --- small readers; `proc` is an O_PATH descriptor of a mounted proc, or of a copy of one.
- * -ENOENT, -ESRCH: no such process; -errno. --- */
+/* --- readers; `proc` is an O_PATH descriptor of a mounted proc, or of a copy of one. -ENOENT,
+ * -ESRCH: no such process; -errno. --- */
 
-/* Reads maps in pieces, however long it is; fn gets each executable mapping, in order. Bad lines
- * are skipped and counted. max: of mappings; the rest is not read. A process that ends meanwhile
- * shows an early end. How many, or -errno. */
+/* Reads maps in pieces, whatever its length; fn gets each executable mapping, in order. Skips bad
+ * lines. Stops after `max` mappings. If the process exits meanwhile, the list ends early. Returns
+ * the number of mappings, or -errno. */
 ssize_t procfs_read_maps(int proc, uint32_t pid, size_t max,
 			 void (*fn)(void *ctx, const struct procfs_mapping *m), void *ctx);
-/* The same of all mappings. */
+/* The same for all mappings. */
 ssize_t procfs_read_all_maps(int proc, uint32_t pid, size_t max,
 			     void (*fn)(void *ctx, const struct procfs_mapping *m), void *ctx);
 /* 0, PROCFS_MALFORMED, -errno. */
 int procfs_read_stat(int proc, uint32_t pid, struct procfs_stat *ret);
 int procfs_read_uid(int proc, uint32_t pid, uint32_t *ret_uid);
 int procfs_read_ids(int proc, uint32_t pid, struct procfs_ids *ret);
-/* The proportional set size, in bytes; reading it takes the right to trace. 0, PROCFS_MALFORMED,
+/* The proportional set size in bytes. Needs the right to trace the process. 0, PROCFS_MALFORMED,
  * -errno. */
 int procfs_read_pss(int proc, uint32_t pid, uint64_t *ret);
-/* Calls fn with the first `max` children that the main thread of pid has. 0, -errno: -ENOENT also
- * where the kernel does not list them. */
+/* Calls fn with the first `max` children of the main thread of pid. 0, -errno. -ENOENT also means
+ * that the kernel does not list children. */
 int procfs_each_child(int proc, uint32_t pid, size_t max, void (*fn)(void *ctx, uint32_t pid),
 		      void *ctx);
-/* Every pid that proc lists. 0 or -errno. */
+/* Calls fn with every pid in proc. 0 or -errno. */
 int procfs_each(int proc, void (*fn)(void *ctx, uint32_t pid), void *ctx);
 
-/* Splits a stream of text into lines with a fixed buffer: what procfs_read_maps stands on, for
- * tests and the fuzzer. read: as read(2), 0 at the end, -errno. */
+/* The core of procfs_read_maps, for tests and the fuzzer: splits a stream of text into lines with a
+ * fixed buffer. read: as read(2), 0 at the end, -errno. */
 struct procfs_source {
 	ssize_t (*read)(void *ctx, void *to, size_t n);
 	void *ctx;
-	bool all; /* not the executable mappings alone */
+	bool all; /* also mappings that are not executable */
 };
 ssize_t procfs_stream_maps(struct procfs_source from, size_t max,
 			   void (*fn)(void *ctx, const struct procfs_mapping *m), void *ctx);

@@ -45,13 +45,13 @@ void rules_done(struct rules *r)
 	free(r->by_number);
 }
 
-/* How many words below the CFA something is saved, or 8: nothing that a short rule says. */
+/* How many words below the CFA a register is saved; 8 if a short rule cannot express it. */
 static uint32_t words_below(int32_t off)
 {
 	return off < 0 && off > -64 && off % 8 == 0 ? (uint32_t)(-off / 8) : 8;
 }
 
-/* The number that says a whole rule (RULE_SHORT), or 0. */
+/* The number that encodes the whole rule (RULE_SHORT), or 0. */
 static uint32_t short_number(const struct unwind_rule *r)
 {
 	uint32_t rbp = r->rbp == UNWIND_RBP_CFA ? words_below(r->rbp_off) : 0;
@@ -66,7 +66,7 @@ static uint32_t short_number(const struct unwind_rule *r)
 	       (uint32_t)r->cfa_off / 8 << 6 | rbp << 3 | r->rbx;
 }
 
-/* A new rule, which no file uses yet. */
+/* Adds a rule that no file uses yet. */
 static int rule_add(struct rules *r, const struct unwind_rule *rule, struct rule_count **ret)
 {
 	uint32_t number;

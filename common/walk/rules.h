@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The rules of all files, each once: the array of them that the walker reads by number, and how
- * many files use each. A rule that a number can say whole (RULE_SHORT, bpf/tables.h) stands nowhere
- * and is not counted.
+ * The distinct rules of all files: an array that the walker reads by number, and how many files use
+ * each rule. Some numbers encode a whole rule (RULE_SHORT, bpf/tables.h). Such rules take no
+ * element and are not counted.
  */
 #ifndef PROFPIPE_RULES_H
 #define PROFPIPE_RULES_H
@@ -17,21 +17,21 @@ enum rules_verdict { RULES_FULL = 1 /* TABLES_MAX_RULES are in use */ };
 struct rule_count;
 
 struct rules {
-	struct array array;	    /* RULE_STRIDE apart */
+	struct array array;	    /* elements are RULE_STRIDE apart */
 	struct rule_count *by_rule; /* a hash */
 	struct rule_count **by_number;
-	uint32_t *unused; /* numbers */
+	uint32_t *unused; /* free numbers */
 	uint32_t unused_count, next;
-	uint64_t count; /* in use, but for RULE_GAP */
+	uint64_t count; /* in use, without RULE_GAP */
 };
 
-/* fd: of the map, borrowed, or -1. 0, -ENOMEM, -errno. To be ended with rules_done in any case. */
+/* fd: of the map, borrowed, or -1. 0, -ENOMEM, -errno. Call rules_done even after an error. */
 int rules_init(struct rules *r, int fd);
 void rules_done(struct rules *r);
-/* A number for a rule of one more file. 0, RULES_FULL, -ENOMEM, -errno. */
+/* Returns the number of a rule for one more file. 0, RULES_FULL, -ENOMEM, -errno. */
 int rules_take(struct rules *r, const struct unwind_rule *rule, uint32_t *ret_number);
-/* One file less. True: it was the last, and the number is the caller's to give back by rules_reuse,
- * when no walk can be reading it any more. */
+/* One file less uses the rule. True if it was the last one: the caller gives the number back by
+ * rules_reuse when no walk can be reading the rule any more. */
 bool rules_drop(struct rules *r, uint32_t number);
 void rules_reuse(struct rules *r, uint32_t number);
 

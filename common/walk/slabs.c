@@ -8,7 +8,8 @@
 #include <bpf/bpf.h>
 #include "common/walk/slabs.h"
 
-#define MAPPED_PAGES 512 /* kept mapped at most, for writing and for walks in user space */
+/* Pages mapped at most, for writing and for walks in user space. */
+#define MAPPED_PAGES 512
 #define SPARE_BYTES (SLAB_BYTES / 4)
 
 int extents_insert(struct extents *x, size_t at, struct extent e)
@@ -45,7 +46,7 @@ static bool same_slab(uint32_t a, uint32_t b)
 	return a >> SLAB_WORDS_SHIFT == b >> SLAB_WORDS_SHIFT;
 }
 
-/* On -ENOMEM it is lost until the end: a leak of the tables' own, bounded by them. */
+/* On -ENOMEM the extent is lost until the end. The size of the tables bounds this leak. */
 void slabs_release(struct slabs *s, struct extent e)
 {
 	size_t lo = 0, hi = s->free.len;
@@ -125,7 +126,7 @@ static int slab_add(struct slabs *s)
 	return 0;
 }
 
-/* Its address space stays, without pages. */
+/* The slab keeps its address space, but no pages. */
 static void slab_unmap(struct slabs *s, struct slab_slot *slot)
 {
 	if (!slot->pages)
@@ -133,7 +134,7 @@ static void slab_unmap(struct slabs *s, struct slab_slot *slot)
 	s->pages -= slot->pages;
 	slot->pages = 0;
 	memset(slot->mapped, 0, sizeof(slot->mapped));
-	/* On failure the pages stay as they are, and are mapped over when they are next used. */
+	/* On failure the old pages stay, and the next use maps over them. */
 	(void)mmap(slot->data, SLAB_BYTES, PROT_NONE,
 		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 }
@@ -143,7 +144,7 @@ static bool is_mapped(const struct slab_slot *slot, uint32_t page)
 	return slot->mapped[page / 64] >> page % 64 & 1;
 }
 
-/* Runs of pages that are not there yet, a call each. */
+/* Maps each run of missing pages with one call. */
 static bool pages_map(struct slabs *s, struct slab_slot *slot, uint32_t first, uint32_t last)
 {
 	for (uint32_t page = first; page <= last; page++) {
@@ -206,7 +207,7 @@ int slabs_take(struct slabs *s, uint32_t words, struct extent *ret)
 			return 0;
 		}
 		int r = slab_add(s);
-		/* What the host has no memory for now, it may have later. */
+		/* The host may have memory again later. */
 		if (r)
 			return r == -ENOMEM ? SLABS_FULL : r;
 	}
@@ -265,7 +266,7 @@ static void slab_remove(struct slabs *s, uint32_t i)
 	s->bytes -= SLAB_BYTES;
 }
 
-/* Gives one back. Not where one more would be made again at once. */
+/* Gives one slab back, unless a new one would be needed soon. */
 static void slab_drop(struct slabs *s)
 {
 	const bool spare = s->bytes - s->bytes_used >= SLAB_BYTES + SPARE_BYTES;

@@ -68,8 +68,9 @@ static bool is_closing(const struct tables *t, const struct table_file *f)
 	return false;
 }
 
-/* Which slab goes when there are too many: that whose files were sampled least of late. What a
- * runtime's config lies in stays, since processes name its position. -1: none can. */
+/* Chooses the slab to close when there are too many: the one whose files have the fewest recent
+ * samples. Slabs with a runtime's config stay, since processes name its position. -1: none can be
+ * closed. */
 static int vacated(const struct tables *t)
 {
 	uint64_t samples[SLAB_MAX] = { 0 };
@@ -93,8 +94,8 @@ static int vacated(const struct tables *t)
 	return ret;
 }
 
-/* Hands back the slabs that are above the ceiling: what lies in them goes, or moves. Rows that are
- * just coming go when they are all there. */
+/* Closes the slabs above the ceiling: evicts the rows in them and moves the mappings. Rows that are
+ * still arriving are evicted once they are complete. */
 static void hand_back(struct tables *t)
 {
 	int slab;
@@ -115,7 +116,7 @@ void tables_tick(struct tables *t, uint64_t now_ns)
 {
 	t->now_ns = now_ns;
 	tables_release_waiting(t);
-	/* The tools have memory that was theirs at once. */
+	/* Other tools wait for this memory, so do it at each tick. */
 	hand_back(t);
 	if (now_ns < t->slabs_ns + SLABS_TICK_NS && now_ns >= t->slabs_ns)
 		return;
@@ -138,8 +139,8 @@ void tables_figures(const struct tables *t, struct tables_figures *ret)
 	ret->bytes_used = t->slabs.bytes_used;
 }
 
-/* A slab for a walk in user space. Number SLAB_MAX is not in the map: it holds the mappings of the
- * walk at hand. */
+/* A slab, for a walk in user space. Number SLAB_MAX is not in the map: it holds the mappings of the
+ * current walk. */
 static const struct slab *walk_slab(void *ctx, uint32_t position, uint32_t words)
 {
 	struct tables *t = ctx;

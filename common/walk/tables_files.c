@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The slots of files: their states, how often each was sampled, and what they hold. */
+/* The slots of files: their states, their recent samples, and what they hold. */
 #include <stdlib.h>
 #include "common/walk/tables_internal.h"
 
-#define SCORE_SHIFT 32 /* of nanoseconds: scores are halved every 4 s */
+/* In nanoseconds: scores are halved every 4 s. */
+#define SCORE_SHIFT 32
 #define UNMAPPED_SHIFT 4
 
 void tables_file_drop_rows(struct tables *t, uint16_t slot)
@@ -49,7 +50,6 @@ void tables_file_drop_runtime(struct tables *t, uint16_t slot)
 	f->runtime = NULL;
 }
 
-/* How often a file was sampled of late. */
 uint32_t tables_file_score(const struct table_file *f, uint64_t now_ns)
 {
 	const uint64_t period = now_ns >> SCORE_SHIFT,
@@ -58,8 +58,6 @@ uint32_t tables_file_score(const struct table_file *f, uint64_t now_ns)
 	return age < 32 ? f->score >> age >> (f->unmapped ? UNMAPPED_SHIFT : 0) : 0;
 }
 
-/* Whether its rows are of no use to anybody, as far as that is known: nobody maps it, or it was not
- * sampled for long. */
 bool tables_file_is_idle(const struct tables *t, const struct table_file *f)
 {
 	return f->unmapped ||
@@ -156,7 +154,8 @@ void tables_file_evict(struct tables *t, uint16_t slot)
 {
 	struct table_file *f = &t->state[slot];
 
-	/* Who runs again waits for its rows, as for those of a new file: nothing is cut. */
+	/* If the file runs again, samples wait for its rows as for those of a new file, and no
+	 * stack is cut. */
 	f->resting = tables_file_is_idle(t, f);
 	f->lacking = !f->resting;
 	tables_file_set_state(t, slot, f->resting ? FILE_PENDING : FILE_EVICTED);

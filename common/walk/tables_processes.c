@@ -7,14 +7,15 @@
 #include "bpf/runtime.h"
 #include "common/walk/tables_internal.h"
 
-/* Of all room, for large ones: of processes that were sampled of late, and when all are counted. A
- * large one that is published again and again is there many times, until the grace periods are
- * over. */
+/* Parts of all room that large arrays may take: those of recently sampled processes, and those of
+ * idle ones. A large array that is published repeatedly exists many times until the grace periods
+ * end. */
 #define LARGE_PART 2
 #define LARGE_IDLE_PART 8
 
-/* For mappings of p; NULL: of a process that is new. A few take the place of any rows. Many do so
- * for samples of their process alone, and have a part of the room. */
+/* Takes room for mappings of p (NULL: of a new process). A few mappings displace any rows. Large
+ * arrays have a limited part of the room, and displace rows only if their process was sampled
+ * recently. */
 static int maps_take(struct tables *t, const struct table_process *p, uint32_t words,
 		     struct extent *ret)
 {
@@ -44,7 +45,7 @@ static void put_maps(struct map_entry *to, const struct tables_mapping *m, size_
 					    .slot = m[i].slot };
 }
 
-/* A config is read as a unit: it begins at a multiple of its size. */
+/* The kernel reads a config as a unit, so it begins at a multiple of its size. */
 static uint32_t config_position(struct extent e)
 {
 	return (e.position + RUNTIME_CONFIG_WORDS - 1) & ~(RUNTIME_CONFIG_WORDS - 1);
@@ -83,7 +84,7 @@ const struct runtime_config *tables_runtime(const struct tables *t, uint16_t slo
 	return tables_slot_live(t, slot) ? t->state[slot].runtime : NULL;
 }
 
-/* The runtimes among the files of mappings, each once. How many. */
+/* Finds the distinct runtimes in the files of mappings, and returns their number. */
 static size_t find_runtimes(const struct tables *t, const struct tables_mapping *m, size_t n,
 			    struct runtime_entry ret[static PROCESS_RUNTIMES_MAX])
 {
@@ -207,8 +208,7 @@ void tables_process_drop(struct tables *t, uint32_t pid)
 	t->figures.processes--;
 }
 
-/* Copies the mappings of all processes that lie in closing slabs into others. The old ones stay for
- * whoever reads them now. */
+/* The old copies stay for walks that read them now. */
 void tables_move_processes(struct tables *t)
 {
 	struct table_process *p, *next;
@@ -249,7 +249,7 @@ int tables_walk_maps(struct tables *t, const struct tables_mapping *m, size_t n,
 {
 	if (n > TABLES_MAX_MAPPINGS)
 		return TABLES_FULL;
-	/* Its pages are taken as they are written: a few, mostly. */
+	/* Untouched pages cost nothing, and mostly a few are written. */
 	if (!t->walk_maps)
 		t->walk_maps = calloc(1, SLAB_BYTES);
 	if (!t->walk_maps)

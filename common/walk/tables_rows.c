@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rows of files: the room that they take, which of them go for others, and how they come. */
+/* The rows of files: the room that they take, eviction, and rows as they arrive. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include "common/walk/tables_internal.h"
 #include "common/walk/victims.h"
 
-#define SPARE_PART \
-	16 /* of all room, which rows leave: without its mappings a process has no stacks */
-#define IDLE_PART 8 /* of all room, that idle rows leave as well */
+/* Parts of all room that rows, and idle rows, leave free for mappings: a process whose mappings find
+ * no room has no stacks. */
+#define SPARE_PART 16
+#define IDLE_PART 8
 
 uint64_t tables_all_words(const struct tables *t)
 {
@@ -22,7 +23,6 @@ static uint64_t free_words(const struct tables *t)
 	return most > t->slabs.bytes_used ? (most - t->slabs.bytes_used) / sizeof(uint32_t) : 0;
 }
 
-/* What rows leave to mappings. */
 uint64_t tables_spare_words(const struct tables *t)
 {
 	return tables_all_words(t) / SPARE_PART;
@@ -42,7 +42,7 @@ static uint64_t extents_words(const struct extents *x)
 	return words;
 }
 
-/* Those that have rows, in the order in which they go. NULL: none, or no memory. */
+/* The files that have rows, in the order of eviction. NULL: none, or no memory. */
 static struct victim *victims_new(const struct tables *t, size_t *ret_count)
 {
 	struct victim *v = calloc(t->next_slot, sizeof(*v));
@@ -74,9 +74,8 @@ static uint64_t room(const struct tables *t)
 	return t->waiting_words + free_words(t);
 }
 
-/* What is free may lie in pieces too small: one goes in any case, but where others are on their
- * way.
- */
+/* Evicts rows for `words`. Free room may be fragmented, so it evicts at least one file, unless
+ * freed words are already waiting. */
 static void make_room(struct tables *t, uint64_t worth, uint64_t words)
 {
 	const uint64_t lacking = less(words, room(t));
@@ -92,11 +91,9 @@ static void make_room(struct tables *t, uint64_t worth, uint64_t words)
 	free(v);
 }
 
-/* Takes words of one slab. TABLES_FULL: something is evicted, where that is worth it, for a later
- * try to find. */
 int tables_take(struct tables *t, uint32_t words, struct taker by, struct extent *ret)
 {
-	/* Who leaves nothing has what is free also while the slabs above the ceiling go. */
+	/* Takers that leave nothing spare may use free words while slabs above the ceiling go. */
 	int r = !by.spare || free_words(t) >= words + by.spare ? slabs_take(&t->slabs, words, ret)
 							       : SLABS_FULL;
 
@@ -116,8 +113,6 @@ static int rows_take(struct tables *t, uint16_t slot, uint32_t words, struct ext
 			   ret);
 }
 
-/* Rows that nobody uses go before others need their room, since that has to wait for the grace
- * period. */
 void tables_keep_room(struct tables *t)
 {
 	size_t n;
@@ -206,7 +201,7 @@ bool tables_file_again(struct tables *t, uint16_t slot)
 	}
 	if (words > tables_all_words(t))
 		return false;
-	/* They come when what goes for them is gone. */
+	/* The rows can come when what was evicted for them is gone. */
 	if (words > free_words(t))
 		make_room(t, tables_file_score(f, t->now_ns), words);
 	if (words > free_words(t))
@@ -215,7 +210,7 @@ bool tables_file_again(struct tables *t, uint16_t slot)
 	return true;
 }
 
-/* --- rows as they come --- */
+/* --- rows as they arrive --- */
 
 void tables_rows_abort(struct tables *t, uint16_t slot)
 {
@@ -231,13 +226,13 @@ static int rows_fail(struct tables *t, uint16_t slot, int why)
 	return why;
 }
 
-/* What incoming.h says, as tables.h does. */
+/* Translates incoming.h's verdict to that of tables.h. */
 static int incoming_status(int r)
 {
 	return r == INCOMING_BAD ? TABLES_BAD_ROWS : r;
 }
 
-/* The file whose rows are coming, or NULL. */
+/* The file whose rows are arriving, or NULL. */
 static struct table_file *file_coming(struct tables *t, uint16_t slot)
 {
 	return tables_slot_live(t, slot) && t->state[slot].in ? &t->state[slot] : NULL;
@@ -263,7 +258,7 @@ int tables_rows_begin(struct tables *t, uint16_t slot, uint64_t base, uint64_t s
 	uint32_t blocks;
 	(void)incoming_index(f->in, &blocks);
 	f->words = (uint64_t)blocks * 2 + rows;
-	/* Half of them would help nobody, and take the place of others meanwhile. */
+	/* Half of the rows would help nobody, but displace others meanwhile. */
 	if (!tables_fit(t, f->words * sizeof(uint32_t))) {
 		make_room(t, tables_file_score(f, t->now_ns), f->words + tables_spare_words(t));
 		return rows_fail(t, slot, TABLES_FULL);
@@ -307,7 +302,7 @@ int tables_rows_rules(struct tables *t, uint16_t slot, const struct unwind_rule 
 	return 0;
 }
 
-/* Moves what blocks are whole into slabs, each extent as large as a slab allows. */
+/* Moves complete blocks into slabs, each extent as large as a slab allows. */
 static int flush_blocks(struct tables *t, uint16_t slot)
 {
 	struct table_file *f = &t->state[slot];

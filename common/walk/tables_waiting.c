@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What was freed and waits for the grace period. */
+/* Freed things that wait for the grace period. */
 #include <stdlib.h>
 #include <string.h>
 #include "common/walk/tables_internal.h"
 
 #define DROPPED_AT_ONCE 2
 
-/* Nobody has seen them. */
 void tables_release_maps(struct tables *t, struct extent e)
 {
 	if (extent_is_large(&e))
@@ -17,7 +16,7 @@ void tables_release_maps(struct tables *t, struct extent e)
 void tables_wait(struct tables *t, struct waiting w)
 {
 	if (t->waiting_len == t->waiting_cap) {
-		/* Room is made at the front before it is made at the back. */
+		/* Reuse the front before growing. */
 		if (t->waiting_head > t->waiting_cap / 2) {
 			memmove(t->waiting, t->waiting + t->waiting_head,
 				(t->waiting_len - t->waiting_head) * sizeof(*t->waiting));
@@ -56,8 +55,8 @@ void tables_release_waiting(struct tables *t)
 {
 	const uint64_t now_ns = t->now_ns;
 
-	/* Samples up to now were drained. What was freed since the last tick was freed at some time
-	 * before now; how long before, a clock that stood still meanwhile does not say. */
+	/* All samples up to now were drained. What was freed since the last tick was freed before
+	 * now. How long before is unknown, since the clock may have stood still. */
 	for (; t->waiting_new; t->waiting_new--)
 		t->waiting[t->waiting_len - t->waiting_new].since_ns = now_ns;
 	while (t->waiting_head < t->waiting_len) {
@@ -82,7 +81,7 @@ void tables_release_waiting(struct tables *t)
 		t->waiting_head = t->waiting_len = 0;
 }
 
-/* What waits in a slab that goes now does not wait any more. */
+/* Forgets what waits in a slab that goes now. */
 static void forget_waiting(struct tables *t, uint32_t slab)
 {
 	for (size_t i = t->waiting_head; i < t->waiting_len; i++) {
@@ -98,8 +97,9 @@ static void forget_waiting(struct tables *t, uint32_t slab)
 	}
 }
 
-/* Closing slabs in which nothing lives go at once: the kernel frees one when no walk can read it
- * any more, and a walk that comes later finds none. Not many: each waits for the kernel. */
+/* Gives closing slabs back at once if nothing in them is in use. The kernel frees a slab when no
+ * walk reads it any more, and later walks do not find it. Only a few at a time, since each waits
+ * for the kernel. */
 void tables_drop_closing(struct tables *t)
 {
 	uint32_t words[SLAB_MAX] = { 0 };

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#define COMES_WORTH 8 /* samples that a file is expected to have which has just come */
+#define COMES_WORTH 8 /* samples assumed for a new file */
 
 bool victim_is_free(const struct victim *v)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Victims: which files' rows go when others need their room. Pure.
+ * Victims: the files whose rows are evicted when others need their room. Pure.
  *
- * Where more is sampled than there is room for, rows that go and come again with each sample help
- * nobody. So rows go only for those of a file with twice the samples of all files that go for it,
- * and only if they make enough room. Idle rows of few samples go for any others.
+ * If more files are sampled than fit, evicting and reloading rows at each sample would help nobody.
+ * So a file displaces others only if it has twice the samples of all of them together, and only if
+ * they make enough room. Idle rows with few samples make room for any file.
  */
 #ifndef PROFPIPE_VICTIMS_H
 #define PROFPIPE_VICTIMS_H
@@ -13,21 +13,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A file whose rows could go. */
+/* A file whose rows may be evicted. */
 struct victim {
 	uint16_t slot;
-	bool idle;	  /* nobody maps it, or it was not sampled for long */
-	uint32_t samples; /* of late */
+	bool idle;	  /* no process maps it, or it had no samples for long */
+	uint32_t samples; /* recent ones */
 	uint64_t touched_ns, words;
 };
 
-/* Whether it goes for anybody. */
+/* Whether its rows make room for any file. */
 bool victim_is_free(const struct victim *v);
-/* Brings v[n] in the order in which they go: those sampled least first, of these the idle ones, and
- * of these those sampled longest ago. */
+/* Sorts v[n] in the order of eviction: fewest samples first, then idle ones, then those whose last
+ * sample is oldest. */
 void victims_sort(struct victim *v, size_t n);
-/* Which of v[n], sorted, go for a file of so many samples that needs so many words: moves them to
- * the front. words 0: one goes. 0: all that may go would not be enough, and none goes. */
+/* Chooses victims among v[n], sorted, for a file with `worth` samples that needs `words`, and moves
+ * them to the front. words 0: at least one victim. Returns their number, or 0 if they would not
+ * make enough room. */
 size_t victims_choose(struct victim *v, size_t n, uint64_t worth, uint64_t words);
 
 #endif

@@ -95,7 +95,7 @@ static const struct runtime_config *loop_of(const struct weave_config *c, uint64
 	return NULL;
 }
 
-/* Puts out items of a run up to `end`. */
+/* Emits the items of a run up to `end`. */
 static void take_items(struct weaver *v, struct weave_run *r, uint32_t end)
 {
 	for (; r->next < end; r->next++) {
@@ -112,7 +112,7 @@ static void take_items(struct weaver *v, struct weave_run *r, uint32_t end)
 	}
 }
 
-/* The chain that a marked frame runs: it ends with an entry that has an address. */
+/* Emits the chain that a marked frame runs, which ends with an entry that has an address. */
 static void take_chain(struct weaver *v)
 {
 	struct weave_run *r = weave_nearest(v->runs, v->run_count);
@@ -132,8 +132,8 @@ static struct weave_run *run_of(struct weaver *v, uint64_t word)
 	return NULL;
 }
 
-/* Where each frame of the loop runs one interpreted frame: whether the leaf's does not yet, or no
- * more. */
+/* For runtimes whose loop frames each run one interpreted frame: whether the leaf frame runs none,
+ * since it has not begun one or has just ended it. */
 static bool leaf_has_none(struct weaver *v)
 {
 	const uint64_t *native = v->in->native;

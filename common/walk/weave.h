@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The user's part of a sample in its true order: what the runtimes' walks found (items,
- * bpf/runtime.h) in the places where native code entered them.
+ * Weaving: puts the user part of a sample in its true order. The items of the runtimes' walks
+ * (bpf/runtime.h) go to the places where native code entered the runtime.
  *
- * A chain of interpreted frames belongs behind the native frame that runs it: the one that the walk
- * marked, or, where a runtime's entries have no address, the next one in its loop. A chain whose
- * frame was not found comes before the next one that was, or at the end: nothing is left out. Of
- * several runtimes in one thread a marked frame runs the chain whose entry lies nearest, as the
- * walk has it.
+ * A chain of interpreted frames belongs behind the native frame that runs it. That is the frame
+ * that the walk marked or, if a runtime's entries have no address, the next frame in its loop. If
+ * the frame of a chain was not found, the chain comes before the next one that was, or at the end:
+ * nothing is lost. With several runtimes in one thread, a marked frame runs the chain whose entry
+ * is nearest.
  *
- * Generated code that called a loop in which a chain begins counts as a part of it: CPython makes a
- * trampoline for each function when it is asked to show itself to perf (-X perf).
+ * Generated code that called the loop in which a chain begins counts as part of the loop: with -X
+ * perf, CPython makes such a trampoline for each function.
  */
 #ifndef PROFPIPE_WEAVE_H
 #define PROFPIPE_WEAVE_H
@@ -25,14 +25,14 @@
 struct weave_frame {
 	uint64_t word;	  /* native: as in the sample */
 	uint64_t address; /* interpreted: of the runtime's object */
-	uint64_t mark;	  /* position and check of it */
-	uint16_t slot;	  /* interpreted: of the file that holds its runtime */
+	uint64_t mark;	  /* position and check of the object */
+	uint16_t slot;	  /* interpreted: slot of the runtime's file */
 	bool interpreted;
-	bool loop; /* native, and in the loop of a runtime, or its trampoline */
+	bool loop; /* native, and in the loop of a runtime or in its trampoline */
 };
 
 struct weave_config {
-	/* The config of the runtime in a slot's file, NULL where there is none. Borrowed. */
+	/* Returns the config of the runtime in a slot's file, or NULL. Borrowed. */
 	const struct runtime_config *(*runtime)(void *ctx, uint16_t slot);
 	void *ctx;
 };
@@ -43,26 +43,27 @@ struct weave_input {
 	uint32_t native_count, item_count;
 };
 
-/* Items of one runtime: [next, end). */
+/* The items of one runtime: [next, end). */
 struct weave_run {
 	uint32_t next, end;
-	uint32_t entry;	   /* behind the next entry that has an address, or `end` */
-	uint64_t entry_at; /* that address; 0: there is none */
-	uint16_t slot;	   /* of the runtime's file */
+	uint32_t entry;	   /* index behind the next entry with an address, or `end` */
+	uint64_t entry_at; /* that address; 0: none */
+	uint16_t slot;	   /* slot of the runtime's file */
 };
-/* How many runs items are of; what is of more runtimes than a process may have is of the last. */
+/* Splits items into runs by runtime, and returns their number. Items of too many runtimes join the
+ * last run. */
 uint32_t weave_split(const uint64_t *items, uint32_t count,
 		     struct weave_run ret[static PROCESS_RUNTIMES_MAX]);
-/* The one whose next entry is the nearest, or NULL. */
+/* The run whose next entry is nearest to the leaf, or NULL. */
 struct weave_run *weave_nearest(struct weave_run *runs, uint32_t count);
-/* Goes on behind that entry. */
+/* Advances the run behind its next entry. */
 void weave_pass(const uint64_t *items, struct weave_run *r);
 
-/* How many frames, at most `max`, of which native_count + item_count are enough. *ret_cut: a
- * runtime's walk did not come to its end. */
+/* Weaves all frames and returns their number, at most `max`; native_count + item_count is always
+ * enough. *ret_cut: the walk of some runtime did not reach its end. */
 uint32_t weave_all(const struct weave_input *in, const struct weave_config *c,
 		   struct weave_frame *ret, uint32_t max, bool *ret_cut);
-/* The same of a sample: at most WEAVE_MAX. */
+/* The same for a sample: at most WEAVE_MAX frames. */
 uint32_t weave(const struct sample *s, const struct weave_config *c,
 	       struct weave_frame ret[static WEAVE_MAX], bool *ret_cut);
 
