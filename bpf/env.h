@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
 /*
- * What the walker stands on. In the kernel these are helpers and maps; in user space (tests,
- * stopped processes, core files) they are a reader of memory and plain arrays. The walker's text is
+ * The walker's environment. In the kernel it consists of helpers and maps. In user space (tests,
+ * stopped processes, core files) it is a reader of memory and plain arrays. The walker's source is
  * the same in both.
  */
 #ifndef PROFPIPE_ENV_H
@@ -46,7 +46,7 @@ struct {
 } rules SEC(".maps");
 
 #define ENV_FUNCTION __attribute__((noinline))
-/* What is compared is what is used then: the compiler must not compare something equal. */
+/* Keeps the compiler from comparing an equal value instead of the one that is used afterwards. */
 #define ENV_OPAQUE(x) asm volatile("" : "+r"(x))
 #define ENV_INLINE static __always_inline
 
@@ -75,17 +75,17 @@ ENV_INLINE const struct unwind_rule *env_rule(__u32 number)
 	return e ? &e->rule : NULL;
 }
 
-/* The TLS base of the thread that is walked: where fs:0 lies. 0: not known. */
+/* The TLS base of the walked thread: the address of fs:0. 0: unknown. */
 static __always_inline __u64 env_tls(void);
-/* Where from there g is, when the word that says so need not be read. */
+/* The offset of g from the TLS base, if it is already known and need not be read. */
 static __always_inline bool env_tls_word(__u64 *ret)
 {
 	return false;
 }
 /*
- * Where pc, which lies in no file, stands for another address since uprobes are at work: a return
- * address that the kernel took for its trampoline's, or an instruction that runs in a copy. *pc and
- * *sp are as without the probe. leaf: pc is the thread's own.
+ * Corrects a pc outside all files that uprobes put there: the kernel's trampoline in place of a
+ * return address, or a copy of an instruction. Sets *pc and *sp to their values without the probe.
+ * leaf: pc is the thread's own.
  */
 static __always_inline bool env_probed(__u64 *pc, __u64 *sp, bool leaf);
 
@@ -99,19 +99,19 @@ static __always_inline bool env_probed(__u64 *pc, __u64 *sp, bool leaf);
 #define ENV_OPAQUE(x)
 #define ENV_INLINE static inline
 
-/* What a user-space walk reads. read_user: 0, or negative where [addr, addr+size) is not all
- * readable. slab: that of a position, of which `words` from there on will be read; NULL past the
- * last; holds until the next call. */
+/* The environment of a walk in user space. read_user: 0, or negative if [addr, addr+size) is not
+ * fully readable. slab: the slab of a position, of which `words` from there on will be read; NULL
+ * behind the last slab. Its result is valid until the next call. */
 struct env {
 	long (*read_user)(void *ctx, void *dst, uint32_t size, uint64_t addr);
 	void *ctx;
 	const struct slab *(*slab)(void *tables, uint32_t position, uint32_t words);
 	void *tables;
-	const struct file_entry *files; /* TABLES_MAX_FILES of them */
-	const void *rules;		/* TABLES_MAX_RULES of them, RULE_STRIDE bytes apart */
-	uint64_t tls;			/* of the thread that is walked; 0: not known */
-	uint64_t g_below;		/* bytes below it that g was found; 0: is to be read */
-	/* Return addresses that uretprobes took away: returns of them. */
+	const struct file_entry *files; /* TABLES_MAX_FILES entries */
+	const void *rules;		/* TABLES_MAX_RULES entries, RULE_STRIDE bytes apart */
+	uint64_t tls;			/* of the walked thread; 0: unknown */
+	uint64_t g_below;		/* how far below tls g was found, in bytes; 0: read it */
+	/* Return addresses that uretprobes replaced; `returns` of them. */
 	const struct probed_return *returned;
 	uint32_t returns;
 };
@@ -166,8 +166,8 @@ ENV_INLINE bool env_tls_word(__u64 *ret)
 
 #endif
 
-/* The words of a slab, at a position whose unit (2: block_entry, 8: map_entry, 1: row) it is a
- * multiple of: the mask is what keeps it inside. */
+/* The words of a slab at a position, which is a multiple of its unit (2: block_entry, 8: map_entry,
+ * 1: row). The mask keeps the access inside the slab. */
 #define ENV_AT(slab, position, type, unit) \
 	((const type *)&(slab)->bytes[((position) & (SLAB_WORDS - (unit))) * 4])
 

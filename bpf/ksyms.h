@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
-/* What the iterator over kernel symbols writes: fixed width, no padding. */
+/* A record of the iterator over kernel symbols: fixed width, no padding. */
 #ifndef PROFPIPE_KSYMS_H
 #define PROFPIPE_KSYMS_H
 
@@ -8,7 +8,7 @@
 
 struct ksym_record {
 	unsigned long long address;
-	unsigned short name, module; /* lengths of what follows */
+	unsigned short name, module; /* lengths of the names that follow */
 	unsigned short type;	     /* as in /proc/kallsyms: t T w W */
 	unsigned short zero;
 };

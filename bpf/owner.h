@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
 /*
- * Whose RBP code without rows has. Such a function may have no frame of its own: an assembly
- * routine, a stub, one in its prologue. RBP is then its caller's, and following it skips the
- * caller. But the return address into that caller then lies between RSP and where RBP points. So
- * RBP is taken for the function's own where the instructions before pc set it up, or where none of
- * the words next to RSP can be that: what has no frame pushes little. All else is unsure.
+ * Decides whether RBP belongs to a function that has no rows. Such a function may lack a frame of
+ * its own: an assembly routine, a stub, or one in its prologue. RBP is then its caller's, and
+ * following it skips the caller. In that case the return address into the caller lies between RSP
+ * and RBP's target.
  *
- * A frame keeps what older calls left behind, so a word that leads into code is looked at: what is
- * before it must be a call, to a function that has no frame, from one whose frame has room above
- * it. That is why no more words are looked at, and no frame behind one whose RBP was followed:
- * nearly every stack of SBCL and of Erlang would be unsure. Registers keep such words, too: one
- * counts if the instructions before pc pop it.
+ * So RBP counts as the function's own in two cases: the instructions before pc set it up, or none
+ * of the words next to RSP can be that return address. Few words are enough, since a function
+ * without a frame pushes little. All else is unsure.
  *
- * These are global functions, as those of search.h are.
+ * Frames keep leftovers of older calls, so each word that leads into code is checked. Before its
+ * target must be a call, to a function without a frame, from a function whose frame has room above
+ * the word. For the same reason the search covers few words, and no frame behind one whose RBP was
+ * followed: otherwise nearly every stack of SBCL and Erlang would be unsure. Registers keep
+ * leftovers, too; a register counts only if the instructions before pc pop it.
+ *
+ * The functions are global, for the reason given in search.h.
  */
 #ifndef PROFPIPE_OWNER_H
 #define PROFPIPE_OWNER_H
@@ -20,56 +23,56 @@
 #include "bpf/env.h"
 #include "bpf/search.h"
 
-#define OWNER_CODE 64	  /* bytes of code that are looked at, before pc or of a function */
+#define OWNER_CODE 64	  /* bytes of code to examine, before pc or of a function */
 #define OWNER_NEAR 65536  /* bytes of a function */
-#define OWNER_PROLOGUE 48 /* bytes of code that are searched for a frame's size */
-#define OWNER_SHORT 32	  /* those of them that are nearest to pc */
-#define OWNER_BACK 5	  /* so often, before a call */
-#define OWNER_WORDS 6	  /* of the stack that a return address is looked for in */
-#define OWNER_RBP 6	  /* DWARF's number */
+#define OWNER_PROLOGUE 48 /* bytes of code searched for a frame's size */
+#define OWNER_SHORT 32	  /* the part of them nearest to pc */
+#define OWNER_BACK 5	  /* how many such pieces before a call */
+#define OWNER_WORDS 6	  /* words of stack searched for a return address */
+#define OWNER_RBP 6	  /* DWARF number */
 #define OWNER_UNSIZED 1	  /* of owner_size() */
-#define OWNER_INDIRECT 1  /* of owner_called(): where the call leads to is not known */
+#define OWNER_INDIRECT 1  /* of owner_called(): the call's target is unknown */
 #define OWNER_BARE 1ull	  /* of owner_bare() */
 #define OWNER_PUSHED (1ull << 32)
 #define OWNER_ABOVE 0xff	  /* of half of it: bytes */
 #define OWNER_GENERATED 1	  /* of owner_code() */
-#define OWNER_CALLER (1ull << 63) /* of pc: it is behind a call */
-#define OWNER_TOP (1ull << 62)	  /* of pc: a leaf's, and the word is what RSP points at */
+#define OWNER_CALLER (1ull << 63) /* flag of pc: it is behind a call */
+#define OWNER_TOP (1ull << 62)	  /* flag of pc: a leaf's, and the word is at RSP */
 
 enum owner_rbp {
-	/* A frame: no return, leave, pop of RBP, jump or padding is behind that. */
+	/* A frame was set up. No return, leave, pop of RBP, jump or padding follows. */
 	OWNER_SET_UP = 1,
-	/* The caller's RBP was given back in a frame that is still there (V8's calls in place of a
+	/* The frame still exists, but RBP is the caller's again (V8's calls in place of a
 	 * return). */
 	OWNER_LEFT,
-	/* `sub rsp, 8; mov [rsp], rbp`: it lies there, if it still does, below the return address
-	 * (HotSpot's stub for exceptions). */
+	/* `sub rsp, 8; mov [rsp], rbp`: RBP may lie there, below the return address (HotSpot's stub
+	 * for exceptions). */
 	OWNER_SAVED,
 };
 
-/* 1 where two of less than 64 bits are equal, without a branch, both sides of which the verifier
- * would follow. */
+/* 1 if two values of less than 64 bits are equal. Without a branch, since the verifier would follow
+ * both sides. */
 #define OWNER_SAME(a, b) ((((__u64)(a) ^ (b)) - 1) >> 63)
-/* Likewise: `push rbp; mov rbp, rsp` in both encodings, and of HotSpot's `mov rbp, rsp; add rbp, N`
- * all but the first bytes and the last. */
+/* Likewise: `push rbp; mov rbp, rsp` in both encodings, and HotSpot's `mov rbp, rsp; add rbp, N`
+ * without its first bytes and its last. */
 #define OWNER_SETS_UP(word) \
 	(OWNER_SAME(word, 0xe5894855ull) | OWNER_SAME(word, 0xec8b4855ull) | \
 	 OWNER_SAME(word, 0xc58348ecull))
 
-/* Likewise: the first four bytes are the beginning of a function that has a frame. */
+/* Likewise: the first four bytes begin a function with a frame. */
 #define OWNER_BEGINS(bytes) \
 	(OWNER_SAME((bytes)&0xffffffff, 0xe5894855) | OWNER_SAME((bytes)&0xffffffff, 0xec8b4855))
-/* Likewise, of HotSpot's: it touches the stack further down, and pushes RBP. */
+/* Likewise, for HotSpot's functions: they touch the stack further down, then push RBP. */
 #define OWNER_BANGS(bytes) \
 	(OWNER_SAME((bytes)&0xffffff, 0x248489) & OWNER_SAME((bytes) >> 48, 0x55ff))
-/* Likewise: a return, a jump, padding. Code goes on elsewhere behind it. */
+/* Likewise: a return, a jump, padding. The code does not continue behind it. */
 #define OWNER_LEAVES(b) \
 	(OWNER_SAME(b, 0xc3) | OWNER_SAME(b, 0xe9) | OWNER_SAME(b, 0xeb) | OWNER_SAME(b, 0xcc))
 
-/* The process's mappings, where they are and how many, in one number. */
+/* The position and the number of the process's mappings in one word. */
 #define OWNER_MAPS(maps, count) ((maps) | (__u64)(count) << 32)
 
-/* The slot of the mapping of code that covers the address (0: generated code) and 1, or 0. */
+/* 1 + the slot of the executable mapping that covers the address (slot 0: generated code), or 0. */
 ENV_FUNCTION __u32 owner_code(__u64 maps, __u64 address)
 {
 	__u32 first = (__u32)maps, count = maps >> 32;
@@ -86,7 +89,7 @@ ENV_FUNCTION __u32 owner_code(__u64 maps, __u64 address)
 	return address >= m->start && address < m->end ? m->slot + 1 : 0;
 }
 
-/* Whether tables have rows for the code there. */
+/* Whether the tables have rows for the code at the address. */
 ENV_FUNCTION __u32 owner_has_rows(__u64 maps, __u64 address)
 {
 	__u32 first = (__u32)maps, i = walk_search_maps(first, maps >> 32, address);
@@ -110,7 +113,7 @@ ENV_FUNCTION __u32 owner_has_rows(__u64 maps, __u64 address)
 	       (rule && rule->cfa != UNWIND_CFA_END && !(rule->flags & UNWIND_DERIVED));
 }
 
-/* Whether the code before pc can be read. */
+/* Whether the code before pc is readable. */
 ENV_FUNCTION __u32 owner_sees(__u64 pc)
 {
 	__u64 code;
@@ -118,7 +121,7 @@ ENV_FUNCTION __u32 owner_sees(__u64 pc)
 	return env_read_user(&code, sizeof(code), pc - 8) == 0;
 }
 
-/* The target of the call that ends at pc, or OWNER_INDIRECT; 0: no call does. */
+/* The target of the call that ends at pc, or OWNER_INDIRECT; 0 if no call ends there. */
 ENV_FUNCTION __u64 owner_called(__u64 pc)
 {
 	__u64 c, mov, target;
@@ -127,15 +130,15 @@ ENV_FUNCTION __u64 owner_called(__u64 pc)
 		return 0;
 	if ((c >> 24 & 0xff) == 0xe8)
 		return pc + (__u64)(__s64)(__s32)(c >> 32);
-	/* mov r10, TARGET; call r10: HotSpot's. With rax: many others'. */
+	/* mov r10, TARGET; call r10 (HotSpot), or the same with rax (many others). */
 	__u32 rex = c >> 40 == 0xd2ff41;
 
 	if ((rex || c >> 48 == 0xd0ff) && env_read_user(&mov, sizeof(mov), pc - 12 - rex) == 0 &&
 	    (mov & 0xffff) == (rex ? 0xba49 : 0xb848) &&
 	    env_read_user(&target, sizeof(target), pc - 10 - rex) == 0)
 		return target;
-	/* FF /2: by register, by memory at [reg], [sib], disp8, disp8 with sib, disp32, with sib.
-	 */
+	/* FF /2: by register, or by memory at [reg], [sib], disp8, disp8 with sib, disp32, disp32
+	 * with sib. */
 	__u32 two = c >> 48 & 0xf8ff, three = c >> 40 & 0xf8ff, four = c >> 32 & 0xf8ff,
 	      six = c >> 16 & 0xf8ff, seven = c >> 8 & 0xf8ff;
 
@@ -144,8 +147,8 @@ ENV_FUNCTION __u64 owner_called(__u64 pc)
 	       seven == 0x10ff;
 }
 
-/* Whether a function with tables was called before `back`: what returns there is not the code
- * without rows whose RBP leads to it, and that function is skipped. */
+/* Whether the call before `back` leads to a function with tables. Code without rows, whose RBP
+ * leads to `back`, does not return there, so following RBP skips that function. */
 ENV_FUNCTION __u32 owner_skips(__u64 maps, __u64 back)
 {
 	__u64 target = owner_called(back);
@@ -153,8 +156,7 @@ ENV_FUNCTION __u32 owner_skips(__u64 maps, __u64 back)
 	return target > OWNER_INDIRECT && owner_has_rows(maps, target);
 }
 
-/* Whether the code at `target` begins with setting up a frame: no jump, return or padding stands
- * before that. */
+/* Whether the function at `target` first sets up a frame, before any jump, return or padding. */
 ENV_FUNCTION __u32 owner_frames(__u64 target)
 {
 	__u8 code[OWNER_CODE];
@@ -172,7 +174,7 @@ ENV_FUNCTION __u32 owner_frames(__u64 target)
 	return frames;
 }
 
-/* What the instructions shortly before pc say of RBP: enum owner_rbp. */
+/* What the instructions shortly before pc did with RBP: enum owner_rbp. */
 ENV_FUNCTION __u32 owner_set_up(__u64 pc)
 {
 	__u8 code[OWNER_CODE];
@@ -188,7 +190,7 @@ ENV_FUNCTION __u32 owner_set_up(__u64 pc)
 		set_up |= OWNER_SETS_UP(word >> 32);
 		saved |= OWNER_SAME(word >> 32, 0x242c8948) &
 			 OWNER_SAME(word & 0xffffffff, 0x08ec8348);
-		/* mov rbp, [rbp + 0], and no jmp to a register */
+		/* mov rbp, [rbp + 0], and no jmp to a register behind it */
 		left &= ~OWNER_SAME(word >> 48 & 0xf8ff, 0xe0ff);
 		left |= OWNER_SAME(word >> 32, 0x006d8b48) & (i >= OWNER_CODE - OWNER_SHORT);
 	}
@@ -196,11 +198,12 @@ ENV_FUNCTION __u32 owner_set_up(__u64 pc)
 }
 
 /*
- * Where code without rows has its return address when its RBP is not its own, or not any more, so
- * that following that would skip the caller. By the bytes around pc, of which there are few: in a
- * prologue, in an epilogue, and of a caller `add rsp, N; ret`, a trampoline without a frame pointer
- * (CPython's for perf). Twice the bytes from RSP up to it, and 1 (OWNER_BARE), and OWNER_PUSHED
- * where the caller's RBP lies below it; 0: none of that, the frame pointer is to be followed.
+ * Finds the return address of code without rows whose RBP is not, or no longer, its own. Following
+ * RBP would skip the caller. The bytes around pc decide: a prologue, an epilogue or, for a caller,
+ * `add rsp, N; ret` of a trampoline without a frame pointer (CPython's for perf).
+ *
+ * Returns twice the bytes from RSP up to the return address, plus OWNER_BARE, plus OWNER_PUSHED if
+ * the caller's RBP lies below it. Returns 0 if nothing matches: follow the frame pointer.
  */
 ENV_FUNCTION __u64 owner_bare(__u64 pc)
 {
@@ -215,7 +218,7 @@ ENV_FUNCTION __u64 owner_bare(__u64 pc)
 
 	if (caller)
 		return add && (behind & 0xff) == 0xc3 ? OWNER_BARE | add << 1 : 0;
-	/* `push rbp; mov rbp, rsp`, which an endbr64 may be before. */
+	/* `push rbp; mov rbp, rsp`, possibly after an endbr64. */
 	if (OWNER_BEGINS(back >> 56 | next << 8))
 		return push;
 	if (OWNER_SAME(next & 0xffffffff, 0xfa1e0ff3) | OWNER_BEGINS(next))
@@ -225,7 +228,7 @@ ENV_FUNCTION __u64 owner_bare(__u64 pc)
 		return push;
 	if (OWNER_BANGS(next) | OWNER_BANGS(back >> 8 | next << 56))
 		return OWNER_BARE;
-	/* `pop rbp` and before a `ret` at most a comparison, HotSpot's with where it is to stop. */
+	/* `pop rbp`, then `ret`, with at most a comparison between: HotSpot's check for a stop. */
 	if (OWNER_SAME(next & 0xffff, 0xc35d) | OWNER_SAME(next & 0xffffffff, 0xa73b495d))
 		return push;
 	/* add rsp, N; pop rbp */
@@ -240,12 +243,12 @@ ENV_FUNCTION __u64 owner_bare(__u64 pc)
 	       OWNER_SAME(back & 0xffffffffffffff, 0xf983485de58b48);
 }
 
-/* The registers, by DWARF number, that the code before pc pops, a bit each: what moves its
- * arguments, or leaves its frame by a jump, has its return address there. The lower half is of
- * OWNER_SHORT bytes, the upper one of those before. */
+/* A bit for each register, by DWARF number, that the code before pc pops. Code that moves its
+ * arguments, or leaves its frame by a jump, keeps its return address in such a register. The lower
+ * half is for the last OWNER_SHORT bytes, the upper half for those before. */
 ENV_FUNCTION __u32 owner_popped(__u64 pc)
 {
-	/* By the encoding's number: rax, rcx, rdx, rbx, rsp, rbp, rsi, rdi. */
+	/* By encoding number: rax, rcx, rdx, rbx, rsp, rbp, rsi, rdi. */
 	const __u32 dwarf = 0x54673120;
 	__u8 code[OWNER_CODE];
 	__u32 popped = 0, before = 0;
@@ -264,14 +267,15 @@ ENV_FUNCTION __u32 owner_popped(__u64 pc)
 	return popped;
 }
 
-/* Whether a leaf's register has its return address. popped: of owner_popped(), from its bit on. */
+/* Whether a register of the leaf holds the leaf's return address. popped: from owner_popped(),
+ * shifted to this register's bit. */
 ENV_FUNCTION __u32 owner_holds(__u64 maps, __u64 word, __u32 popped)
 {
 	return popped & 0x10001 && owner_code(maps, word) && (popped & 1 || owner_called(word));
 }
 
-/* SIZE of `push rbp; mov rbp, rsp; sub rsp, SIZE` among the bytes at `from`. 0: no frame is set up
- * there; OWNER_UNSIZED: the last that is has no such size. */
+/* SIZE in the last `push rbp; mov rbp, rsp; sub rsp, SIZE` among the bytes at `from`. 0: they set
+ * up no frame; OWNER_UNSIZED: the last frame has no such size. */
 ENV_FUNCTION __u64 owner_size(__u64 from)
 {
 	__u8 code[OWNER_PROLOGUE + 8];
@@ -281,7 +285,7 @@ ENV_FUNCTION __u64 owner_size(__u64 from)
 		return 0;
 	for (__u64 i = 0; i < sizeof(code); i++) {
 		word = word >> 8 | (__u64)code[i] << 56;
-		/* 83 with a byte, or 81 with four. */
+		/* 83 with one byte, or 81 with four. */
 		__u64 last = word >> 8 & ~(2ull << 40);
 		__u64 same = -(OWNER_SAME(last, 0xec8148e5894855ull) |
 			       OWNER_SAME(last, 0xec8148ec8b4855ull));
@@ -296,7 +300,7 @@ ENV_FUNCTION __u64 owner_size(__u64 from)
 	return (sub & 0xff) == 0x83 ? sub >> 16 & 0x7f : sub >> 16 & 0x7fffffff;
 }
 
-/* How much the function before pc needs below where its RBP points. 0: not known. */
+/* How many bytes the function before pc needs below its RBP. 0: unknown. */
 ENV_INLINE __u64 owner_needs(__u64 pc)
 {
 	for (__u64 i = 1; i <= OWNER_BACK; i++) {
@@ -308,7 +312,7 @@ ENV_INLINE __u64 owner_needs(__u64 pc)
 	return 0;
 }
 
-/* Whether the code at pc is of the function that begins at `target`, and runs in its frame. */
+/* Whether the code at pc belongs to the function at `target`, and runs in its frame. */
 ENV_INLINE __u32 owner_runs(__u64 maps, __u64 target, __u64 pc)
 {
 	return pc - target - OWNER_CODE < OWNER_NEAR &&
@@ -316,28 +320,29 @@ ENV_INLINE __u32 owner_runs(__u64 maps, __u64 target, __u64 pc)
 	       !(owner_popped(pc) & 1u << OWNER_RBP);
 }
 
-/* Whether the function at pc may have no frame, and return to `word`, an address of code. room:
- * from above the word to where RBP points. */
+/* Whether the function at pc may have no frame and return to `word`, an address of code. room:
+ * bytes from above the word to RBP's target. */
 ENV_FUNCTION __u32 owner_may_return(__u64 maps, __u64 word, __u64 pc, __u64 room)
 {
 	__u64 target = owner_called(word);
 
-	/* A leaf's may have been laid there by other means than a call; and so may, in generated
-	 * code, what a stub without a frame lays before it calls (HotSpot's for exceptions). */
+	/* Code may have put a leaf's return address there without a call. In generated code, so may
+	 * a stub without a frame before it calls (HotSpot's for exceptions). */
 	if (target == 0)
 		return !(pc & OWNER_CALLER) || owner_code(maps, word) == OWNER_GENERATED;
-	/* What tables have rows for jumps to generated code only in place of a call (libjvm, to the
-	 * stub that flushes a cache). Nor is it a call of a function that has its frame by now. */
+	/* Functions with rows jump to generated code only in place of a call (libjvm, to the stub
+	 * that flushes a cache). And the call cannot be of a function that already has its
+	 * frame. */
 	if (target != OWNER_INDIRECT &&
 	    ((owner_has_rows(maps, target) && !(pc & OWNER_TOP)) ||
 	     owner_runs(maps, target, pc & ~(OWNER_CALLER | OWNER_TOP))))
 		return 0;
-	/* Code with tables may have its frame's size anywhere. */
+	/* Code with tables may encode its frame's size anywhere. */
 	return owner_has_rows(maps, word) || owner_needs(word) <= room;
 }
 
-/* Whether some of OWNER_WORDS words from `from`, but below `to`, is one that the function at pc may
- * return to if it has no frame. */
+/* Whether one of OWNER_WORDS words from `from`, but below `to`, may be the return address of the
+ * function at pc, if that has no frame. */
 ENV_FUNCTION __u32 owner_words(__u64 maps, __u64 from, __u64 to, __u64 pc)
 {
 	__u64 words[OWNER_WORDS], top = pc & OWNER_CALLER ? 0 : OWNER_TOP;

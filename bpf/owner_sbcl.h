@@ -1,32 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
 /*
- * Whose RBP the code of SBCL has (x86-64, seen in SBCL 2.2.9). Its functions have a frame of their
- * own, but RBP may also be the caller's, or already the callee's.
+ * Decides whose RBP SBCL's code has (x86-64, seen in SBCL 2.2.9). Its functions have a frame of
+ * their own, but RBP may also be the caller's, or already the callee's.
  *
  * The caller of a Lisp function lays out the callee's frame before the call:
  *
  *     mov [X], rbp; mov rbp, X; [mov ecx, COUNT or eax, NAME]; call F
  *
  * The callee begins with `pop [rbp+8]`. This moves the return address into its frame, where the
- * psABI has it, too. It ends with `mov rsp, rbp; clc; pop rbp; ret`. So RBP is the function's own
+ * psABI also has it. It ends with `mov rsp, rbp; clc; pop rbp; ret`. So RBP is the function's own
  * from behind its first instruction up to its `ret`, except in these places:
  *
  * - Behind `mov rbp, X`, RBP is the callee's, whose frame has no return address yet.
  * - At `pop [rbp+8]`, and in a trampoline that jumps to a function, RBP is the callee's, and the
- *   return address is on top of the stack.
+ *   return
+ *   address is on top of the stack.
  * - In an assembly routine RBP is the caller's. The return address is on top of the stack or a few
- *   words above.
+ *   words
+ *   above.
  * - A function that returns more than three values loads the caller's RBP, and then pushes the
- *   return address from [rbx-8].
+ *   return
+ *   address from [rbx-8].
  *
  * Frames keep words of older calls, so a word next to RSP that looks like a return address proves
  * nothing. But assembly routines are short, and code calls them directly or through a word in
  * memory. A routine returns to a word only if the call before it leads to just below pc. Otherwise
  * the function has its own frame.
  *
- * The pair of instructions before a call tells SBCL's code: no other compiler is known to emit it.
+ * The pair of instructions before a call identifies SBCL's code: no other compiler is known to emit
+ * it.
  *
- * These are global functions, as those of search.h are.
+ * The functions are global, for the reason given in search.h.
  */
 #ifndef PROFPIPE_OWNER_SBCL_H
 #define PROFPIPE_OWNER_SBCL_H
@@ -34,22 +38,22 @@
 #include "bpf/env.h"
 #include "bpf/owner.h"
 
-#define OWNER_SBCL_BACK 48 /* bytes before an address that are searched for a call's beginning */
-#define OWNER_SBCL_ROUTINE 512	   /* bytes of an assembly routine, and of one that it jumps to */
-#define OWNER_SBCL_WORDS 4	   /* of the stack that its return address is looked for in */
+#define OWNER_SBCL_BACK 48     /* bytes before an address in which a call's beginning is searched */
+#define OWNER_SBCL_ROUTINE 512 /* bytes of an assembly routine, with one that it jumps to */
+#define OWNER_SBCL_WORDS 4     /* words of stack searched for its return address */
 #define OWNER_SBCL_POP 0x08458full /* pop [rbp+8] */
 
-/* What owner_sbcl_site() and owner_sbcl() say. */
+/* Results of owner_sbcl_site() and owner_sbcl(). */
 enum owner_sbcl {
-	OWNER_SBCL_NOT,	   /* it is not SBCL's, or not known to be */
+	OWNER_SBCL_NOT,	   /* not SBCL's, or not known to be */
 	OWNER_SBCL_OWN,	   /* RBP is the frame's own */
-	OWNER_SBCL_OWN_IN, /* likewise, of an assembly routine: its caller may be another one */
+	OWNER_SBCL_OWN_IN, /* likewise, in an assembly routine: its caller may be another one */
 	OWNER_SBCL_AHEAD,  /* RBP is the callee's, before the call */
-	OWNER_SBCL_AT_RBX, /* the return address lies below where RBX points, and RBP is the
-			      caller's */
+	/* The return address lies below RBX's target, and RBP is the caller's. */
+	OWNER_SBCL_AT_RBX,
 	OWNER_SBCL_UNSURE,
-	/* Else the address that the return address is at, a multiple of 8, with these. */
-	OWNER_SBCL_CALLEES = 1, /* RBP is the callee's frame: the caller's RBP is where it points */
+	/* Any other value is the address of the return address, a multiple of 8, plus this: */
+	OWNER_SBCL_CALLEES = 1, /* RBP is the callee's frame: it points at the caller's RBP */
 };
 
 /* The end of the last `mov [X], R; mov rbp, X` among the bytes before `address`, or 0. */
@@ -62,9 +66,9 @@ ENV_FUNCTION __u64 owner_sbcl_pair(__u64 address)
 		return 0;
 	for (__u64 i = 0; i < sizeof(code); i++) {
 		word = word >> 8 | (__u64)code[i] << 56;
-		/* mov rbp, X: 8B, and behind that the register's lower bits. */
+		/* mov rbp, X: 8B, then a byte with the register's lower bits. */
 		__u64 mov = OWNER_SAME(word >> 40 & 0xf8fffe, 0xe88b48), x = word >> 56 & 7;
-		/* mov [X], R: RSP and R12 need a byte more. */
+		/* mov [X], R: RSP and R12 need one more byte. */
 		__u64 store = OWNER_SAME(word >> 16 & 0xc7fff8, 0x008948 | x << 16) |
 			      (OWNER_SAME(word >> 8 & 0xffc7fff8, 0x24048948) & OWNER_SAME(x, 4));
 		__u64 both = -(mov & store);
@@ -74,20 +78,23 @@ ENV_FUNCTION __u64 owner_sbcl_pair(__u64 address)
 	return end;
 }
 
-/* The length of the call that the bytes begin with, or 0. */
+/* The length of the call at the beginning of the bytes, or 0. */
 ENV_INLINE __u64 owner_sbcl_call(__u64 bytes)
 {
 	return (bytes & 0xff) == 0xe8		? 5 /* direct */
 	       : (bytes & 0xf8ff) == 0xd0ff	? 2 /* a register */
-	       : (bytes & 0xffffff) == 0xfd50ff ? 3 /* [rax-3], a closure's function */
+	       : (bytes & 0xffffff) == 0xfd50ff ? 3 /* [rax-3], the function of a closure */
 	       : (bytes & 0xffffff) == 0x2514ff ? 7 /* [a fixed address] */
 						: 0;
 }
 
 /*
- * Where `address` is in the caller of a Lisp function: OWNER_SBCL_OWN: behind the call;
- * OWNER_SBCL_AHEAD: before it, and RBP is the callee's; OWNER_SBCL_UNSURE: what lies between is not
- * known; OWNER_SBCL_NOT: elsewhere.
+ * Where `address` is in the caller of a Lisp function:
+ *
+ * - OWNER_SBCL_OWN: behind the call
+ * - OWNER_SBCL_AHEAD: before it, and RBP is the callee's
+ * - OWNER_SBCL_UNSURE: unknown code lies between
+ * - OWNER_SBCL_NOT: elsewhere
  */
 ENV_FUNCTION __u32 owner_sbcl_site(__u64 address)
 {
@@ -97,7 +104,7 @@ ENV_FUNCTION __u32 owner_sbcl_site(__u64 address)
 		return OWNER_SBCL_NOT;
 	if (left == 0)
 		return OWNER_SBCL_AHEAD;
-	/* mov eax, or ecx, a constant */
+	/* mov of a constant to eax or ecx */
 	if ((bytes[0] & 0xfe) == 0xb8) {
 		if (left == 5)
 			return OWNER_SBCL_AHEAD;
@@ -106,14 +113,14 @@ ENV_FUNCTION __u32 owner_sbcl_site(__u64 address)
 		       : left == n	  ? OWNER_SBCL_OWN
 					  : OWNER_SBCL_NOT;
 	}
-	/* lea ebx, [rax-11]; test bl, 15; je or jne over a call of what calls symbols */
+	/* lea ebx, [rax-11]; test bl, 15; je or jne over the call for symbols */
 	if ((bytes[0] & 0xffffffffffff) == 0x0fc3f6f5588d) {
 		n = 8 + owner_sbcl_call(bytes[1]);
 		if (n == 8)
 			return OWNER_SBCL_UNSURE;
 		if (left < n)
 			return OWNER_SBCL_AHEAD;
-		/* And over that the other one, of [rax-3]. */
+		/* And over that, the other call, of [rax-3]. */
 		return left == n || left == n + 5 ? OWNER_SBCL_OWN
 		       : left == n + 2		  ? OWNER_SBCL_AHEAD
 						  : OWNER_SBCL_NOT;
@@ -122,8 +129,8 @@ ENV_FUNCTION __u32 owner_sbcl_site(__u64 address)
 	return n == 0 || left < n ? OWNER_SBCL_UNSURE : left == n ? OWNER_SBCL_OWN : OWNER_SBCL_NOT;
 }
 
-/* Where the call that ends at `address` leads to: a direct one, or by a word at a fixed address or
- * near it. 0: not known. */
+/* The target of the call that ends at `address`: a direct call, or one by a word at a fixed address
+ * or near the call. 0: unknown. */
 ENV_FUNCTION __u64 owner_sbcl_target(__u64 address)
 {
 	__u64 code, at, target;
@@ -143,7 +150,7 @@ ENV_FUNCTION __u64 owner_sbcl_target(__u64 address)
 	return env_read_user(&target, sizeof(target), at) ? 0 : target;
 }
 
-/* Whether the code there is `pop [rbp+8]`: a function begins. */
+/* Whether a function begins at the address: `pop [rbp+8]`. */
 ENV_INLINE bool owner_sbcl_begins(__u64 address)
 {
 	__u64 code;
@@ -152,7 +159,7 @@ ENV_INLINE bool owner_sbcl_begins(__u64 address)
 	       (code & 0xffffff) == OWNER_SBCL_POP;
 }
 
-/* Whether a Lisp function returns there. */
+/* Whether a Lisp function returns to the address. */
 ENV_FUNCTION __u32 owner_sbcl_returns(__u64 address)
 {
 	return address >= 4096 && (owner_sbcl_site(address) == OWNER_SBCL_OWN ||
@@ -160,8 +167,8 @@ ENV_FUNCTION __u32 owner_sbcl_returns(__u64 address)
 				   owner_sbcl_begins(owner_sbcl_target(address)));
 }
 
-/* How far pc is in the assembly routine that the call before `address` leads to.
- * OWNER_SBCL_ROUTINE: it is in none. */
+/* The offset of pc in the assembly routine that the call before `address` leads to, or
+ * OWNER_SBCL_ROUTINE if it is in none. */
 ENV_FUNCTION __u64 owner_sbcl_inside(__u64 address, __u64 pc)
 {
 	__u64 target = owner_sbcl_target(address);
@@ -171,7 +178,7 @@ ENV_FUNCTION __u64 owner_sbcl_inside(__u64 address, __u64 pc)
 	return pc - target;
 }
 
-/* Of a leaf, by the bytes at pc and before it. */
+/* For a leaf, by the bytes at pc and before it. */
 ENV_FUNCTION __u64 owner_sbcl_leaf(__u64 pc, __u64 sp)
 {
 	__u64 code[2], word, top;
@@ -182,13 +189,13 @@ ENV_FUNCTION __u64 owner_sbcl_leaf(__u64 pc, __u64 sp)
 		return OWNER_SBCL_NOT;
 	if ((code[0] & 0xffffff) == OWNER_SBCL_POP)
 		return owner_sbcl_returns(top) ? sp | OWNER_SBCL_CALLEES : OWNER_SBCL_NOT;
-	/* mov rbp, [rbp]; push [rbx-8]; ret: many values */
+	/* mov rbp, [rbp]; push [rbx-8]; ret: returns many values */
 	if (word >> 32 == 0x006d8b48)
 		return (code[0] & 0xffffffff) == 0xc3f873ff ? OWNER_SBCL_AT_RBX : OWNER_SBCL_UNSURE;
 	site = owner_sbcl_site(pc);
 	if (site == OWNER_SBCL_AHEAD || site == OWNER_SBCL_UNSURE)
 		return site;
-	/* jmp [rax-3]; mov rax, [rip+N], or rax, [rax+N], before that; jmp [rip+N] */
+	/* jmp [rax-3], possibly after mov rax, [rip+N] or mov rax, [rax+N]; jmp [rip+N] */
 	if ((code[0] & 0xffffff) != 0xfd60ff && (code[0] & 0xffff) != 0x25ff &&
 	    !((code[0] & 0xffffff) == 0x058b48 &&
 	      (code[0] >> 56 | (code[1] & 0xffff) << 8) == 0xfd60ff) &&
@@ -198,8 +205,8 @@ ENV_FUNCTION __u64 owner_sbcl_leaf(__u64 pc, __u64 sp)
 								     : OWNER_SBCL_NOT;
 }
 
-/* Where the return address of an assembly routine is, or enum owner_sbcl. own: how far pc is in
- * the routine that RBP says the frame belongs to. */
+/* The address of an assembly routine's return address, or enum owner_sbcl. own: the offset of pc in
+ * the routine that owns the frame by RBP. */
 ENV_FUNCTION __u64 owner_sbcl_routine(__u64 pc, __u64 sp, __u64 fp, __u64 own)
 {
 	__u64 words[OWNER_SBCL_WORDS];
@@ -214,7 +221,7 @@ ENV_FUNCTION __u64 owner_sbcl_routine(__u64 pc, __u64 sp, __u64 fp, __u64 own)
 		inside = owner_sbcl_inside(words[i], pc);
 		if (inside == OWNER_SBCL_ROUTINE || inside > own)
 			continue;
-		/* Called as a function is: what calls a symbol's function. */
+		/* Called like a function: the routine that calls a symbol's function. */
 		if (owner_sbcl_site(words[i]) == OWNER_SBCL_OWN)
 			return at | OWNER_SBCL_CALLEES;
 		if (inside < own)
@@ -223,8 +230,9 @@ ENV_FUNCTION __u64 owner_sbcl_routine(__u64 pc, __u64 sp, __u64 fp, __u64 own)
 	return own < OWNER_SBCL_ROUTINE ? OWNER_SBCL_OWN_IN : OWNER_SBCL_NOT;
 }
 
-/* Whether RBP leads to a Lisp function's frame, at once, or behind a frame that an assembly routine
- * made, or left to the function that it jumped to. back: where the first one returns to. */
+/* Whether RBP leads to a Lisp function's frame, at once or behind one frame. That frame belongs to
+ * an assembly routine, which may have left it to the function that it jumped to. back: the return
+ * address in the first frame. */
 ENV_FUNCTION __u32 owner_sbcl_frames(__u64 fp, __u64 back)
 {
 	return owner_sbcl_returns(back) ||
@@ -232,8 +240,8 @@ ENV_FUNCTION __u32 owner_sbcl_frames(__u64 fp, __u64 back)
 		env_read_user(&back, sizeof(back), fp + 8) == 0 && owner_sbcl_returns(back));
 }
 
-/* Whose RBP the frame at pc has: enum owner_sbcl, or the address that its return address is at.
- * back: where RBP says that it returns to. */
+/* Whose RBP the frame at pc has: enum owner_sbcl, or the address of its return address. back: the
+ * return address by RBP. */
 ENV_FUNCTION __u64 owner_sbcl(__u64 pc, __u64 sp, __u64 fp, __u64 back)
 {
 	__u64 is, caller = pc & OWNER_CALLER;

@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
-/* CPython's walk: from the thread state to the frames' items (bpf/runtime.h). What is read is
- * memory of a process that may be hostile, by a config that may be wrong: bounded, and only read.
- */
+/* CPython's walk: from the thread state to the frames' items (bpf/runtime.h). The process may be
+ * hostile and the config may be wrong, so the walk is bounded and only reads. */
 #ifndef PROFPIPE_PYTHON_WALK_H
 #define PROFPIPE_PYTHON_WALK_H
 
 #include "bpf/python.h"
 #include "bpf/runtime_walk.h"
 
-#define PYTHON_NEAR \
-	(64u << 10)	  /* bytes of stack: more than what C functions take, less than a stack */
-#define PYTHON_WINDOW 512 /* bytes read at once: callers' frames lie below a frame from 3.11 on */
+/* Bytes of stack: more than C functions take, less than a stack. */
+#define PYTHON_NEAR (64u << 10)
+#define PYTHON_WINDOW 512 /* bytes read at once: from 3.11 on callers' frames lie below a frame */
 #define PYTHON_KNOWN 16
 
 struct python_known {
 	__u64 code, check;
-	__u64 bytecode; /* where the instructions begin */
+	__u64 bytecode; /* start of the instructions */
 	__u64 copy;
 };
 
@@ -24,12 +23,12 @@ struct python_walk {
 	__u64 base;
 	struct runtime_copies copies;
 	__u64 frame, cframe;
-	__u64 window_start, window_end; /* user addresses of what window[] holds */
-	__u32 at;			/* where the frame lies in it, in words */
+	__u64 window_start, window_end; /* user addresses of the contents of window[] */
+	__u32 at;			/* index of the frame in window[], in words */
 	__u64 window[PYTHON_WINDOW / 8];
 	UW_U64 check[PYTHON_CHECK_WORDS / 2];
 	UW_U64 text[PYTHON_TEXT_WORDS];
-	struct python_known known[PYTHON_KNOWN]; /* code objects of this walk */
+	struct python_known known[PYTHON_KNOWN]; /* code objects seen in this walk */
 };
 
 ENV_INLINE bool python_thread_state(const struct python_walk *p, __u64 *ret)
@@ -64,9 +63,10 @@ ENV_INLINE bool python_thread_state(const struct python_walk *p, __u64 *ret)
 }
 
 /*
- * A thread that runs several interpreters has a state for each, and the key leads to the first of
- * them: the state that runs is the one that has the GIL, if that is this thread's. From 3.11 on its
- * cframe tells, which lies on the stack of who runs it, close above what the loop called.
+ * Whether this thread has the state `holder`, which has the GIL. A thread that runs several
+ * interpreters has a state for each, and the key leads to the first: but the state with the GIL is
+ * the one that runs. From 3.11 on its cframe tells: it lies on the stack of its thread, close above
+ * the frames that the loop called.
  */
 ENV_INLINE bool python_holds(const struct walk *w, const struct python_walk *p, __u64 holder)
 {
@@ -91,13 +91,13 @@ ENV_INLINE bool python_running_state(const struct walk *w, const struct python_w
 	return found;
 }
 
-/* The word of the frame that the field at `offset` lies in, shifted down to it. */
+/* The frame's word that contains the field at `offset`, shifted down to the field. */
 ENV_INLINE __u64 python_field(const struct python_walk *p, __u16 offset)
 {
 	return p->window[(p->at + offset / 8) % (PYTHON_WINDOW / 8)] >> (offset & 7) * 8;
 }
 
-/* Has the frame of so many bytes at `at` in the window, with what lies below it. */
+/* Gets the frame of `size` bytes at `at` into the window, with the bytes below it. */
 ENV_INLINE bool python_read_frame(struct python_walk *p, __u64 at, __u32 size)
 {
 	__u64 offset = at - p->window_start;
@@ -110,7 +110,7 @@ ENV_INLINE bool python_read_frame(struct python_walk *p, __u64 at, __u32 size)
 		p->at = offset / 8;
 		return true;
 	}
-	/* Of one page: what lies before it may not be there. */
+	/* Read from one page only: the page before may not be mapped. */
 	__u64 page = at & ~4095ull, end = at + size;
 	__u32 below = 0;
 
@@ -126,7 +126,7 @@ ENV_INLINE bool python_read_frame(struct python_walk *p, __u64 at, __u32 size)
 	return env_read_user(p->window, size, p->window_start) == 0;
 }
 
-/* What is there of a str from its length on: it may end with its page. */
+/* Reads a str from its length on, as far as it is readable: it may end with its page. */
 ENV_INLINE bool python_read_text(struct python_walk *p, __u64 at)
 {
 	__u32 n = (4096 - (at & 4095)) & (sizeof(p->text) - 1);
@@ -140,8 +140,8 @@ ENV_INLINE bool python_read_text(struct python_walk *p, __u64 at)
 	return n >= 32 && env_read_user(p->text, n, at) == 0;
 }
 
-/* What a code object, and which copy of its instructions, are known by. One that was read in this
- * walk is not read again; check 0: it cannot be read. */
+/* The identity of a code object and of the copy of its instructions. Each is read once in a walk.
+ * check is 0 if it cannot be read. */
 ENV_INLINE const struct python_known *python_code(struct python_walk *p, __u64 code, __u32 copy)
 {
 	const struct python_config *c = &p->config;
@@ -170,8 +170,8 @@ ENV_INLINE const struct python_known *python_code(struct python_walk *p, __u64 c
 	return k;
 }
 
-/* The first frame, by the cframe. While a C frame of the loop begins, its cframe is linked and says
- * nothing yet: there lies what was on the stack before. Then it is the one before that counts. */
+/* The first frame, by the cframe. While a C frame of the loop begins, its cframe is already linked
+ * but still holds leftovers of the stack. Then the cframe before it counts. */
 ENV_INLINE bool python_first_frame(struct python_walk *p)
 {
 	const struct python_config *c = &p->config;
@@ -188,7 +188,7 @@ ENV_INLINE bool python_first_frame(struct python_walk *p)
 	return runtime_read(p->cframe + c->cframe_frame, &p->frame) && p->frame;
 }
 
-/* True where the thread runs Python. */
+/* True if the thread runs Python. */
 ENV_INLINE bool python_begin(const struct walk *w, struct python_walk *p)
 {
 	const struct python_config *c = &p->config;
@@ -199,7 +199,7 @@ ENV_INLINE bool python_begin(const struct walk *w, struct python_walk *p)
 		return false;
 	p->window_start = p->window_end = 0;
 	for (__u32 i = 0; i < PYTHON_KNOWN; i++)
-		p->known[i].code = 1; /* none is at such an address */
+		p->known[i].code = 1; /* no object has this address */
 	p->cframe = p->frame;
 	if (c->frames == PYTHON_CFRAMES || c->frames == PYTHON_CFRAME_SHIMS)
 		return python_first_frame(p);
@@ -222,7 +222,7 @@ ENV_INLINE void python_push(struct walk *w, struct python_walk *p)
 		env_object(w, &p->copies, code, k->check);
 }
 
-/* One frame. 0: there is a caller; 1: that was all. */
+/* Walks one frame. 0: there is a caller; 1: this was the last one. */
 ENV_INLINE int python_step(struct walk *w, struct python_walk *p)
 {
 	const struct python_config *c = &p->config;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
-/* The numbers of errors.def, for the kernel's side and user space alike. */
+/* The numbers in errors.def, for the kernel's side and user space. */
 #ifndef PROFPIPE_REASONS_H
 #define PROFPIPE_REASONS_H
 

@@ -2,11 +2,11 @@
 /*
  * The program of a runtime, made of its walk (bpf/runtime_walk.h), in a file <runtime>.bpf.c:
  *
- *	#include "bpf/<runtime>_walk.h"
- *	#define RUNTIME_WALK <runtime>
- *	#include "bpf/runtime.bpf.h"
+ * 	#include "bpf/<runtime>_walk.h"
+ * 	#define RUNTIME_WALK <runtime>
+ * 	#include "bpf/runtime.bpf.h"
  *
- * Nothing of the kernel's types is relocated (CO-RE): for that libbpf would read all of them once
+ * It relocates none of the kernel's types (CO-RE), since libbpf would then read all of them once
  * more.
  */
 #include "bpf/sample.bpf.h"
@@ -37,9 +37,9 @@ static __always_inline bool env_probed(__u64 *pc, __u64 *sp, bool leaf)
 	return false;
 }
 
-/* Which objects were taken, by a hash of process and its memory (it may exec), address and check:
- * sets of four tags, the newest lowest. Another of the same place is taken again, one of the same
- * tag is asked for later, as are those that had no room. */
+/* Objects that were already copied: a hash of process and address space (the process may exec),
+ * address and check. Sets of four tags, the newest in the lowest bits. An object that was displaced
+ * is copied again. An object whose tag collides, or that found no room, is requested later. */
 #define SEEN_SETS 8192
 struct seen {
 	__u64 sets[SEEN_SETS];
@@ -58,10 +58,10 @@ struct {
 	__type(value, struct sample_object);
 } objects SEC(".maps");
 
-#define OBJECTS_AT_ONCE 48 /* of one sample */
+#define OBJECTS_AT_ONCE 48 /* per sample */
 
-/* Up to n bytes, n being `most` at most: those of the first page where the next is not there. How
- * many. */
+/* Reads n bytes, at most `most`; only those of the first page if the next is not readable. Returns
+ * how many. */
 static __always_inline __u32 take_bytes(void *to, __u64 at, __u32 n, const __u32 most)
 {
 	if (at < 4096 || at >= WALK_ADDRESS_END)

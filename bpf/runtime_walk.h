@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
-/* What the runtimes' walks stand on, besides the native one's. Each is
+/* What the walks of runtimes share. Each walk defines:
  *
- *	struct NAME_walk {
- *		struct NAME_config config;
- *		__u64 base; of the config's addresses
- *		struct runtime_copies copies; for env_object
- *		... };
- *	bool NAME_begin(const struct walk *w, struct NAME_walk *p); true: the thread has frames
- *	int NAME_step(struct walk *w, struct NAME_walk *p); one frame; 0: there is a caller
+ * 	struct NAME_walk {
+ * 		struct NAME_config config;
+ * 		__u64 base; to add to the config's addresses
+ * 		struct runtime_copies copies; for env_object
+ * 		... };
+ * 	bool NAME_begin(const struct walk *w, struct NAME_walk *p); true: the thread has frames
+ * 	int NAME_step(struct walk *w, struct NAME_walk *p); one frame; 0: there is a caller
  *
- * with these three set. What is read is memory of a process that may be hostile, by a config that
- * may be wrong: bounded, and only read. A verifier looks at the step once.
- */
+ * The caller sets the first three fields. The process may be hostile and the config may be wrong,
+ * so a walk is bounded and only reads. The verifier checks the step once. */
 #ifndef PROFPIPE_RUNTIME_WALK_H
 #define PROFPIPE_RUNTIME_WALK_H
 
@@ -19,15 +18,15 @@
 
 struct runtime_copies {
 	struct runtime_copy what;
-	__u32 left; /* how many more env_object may take, of this sample */
+	__u32 left; /* how many more objects env_object may copy for this sample */
 };
 
-/* Where it is not known yet what lies at an object of this process, takes that. */
+/* Copies an object of this process, unless that was done before. */
 #ifdef __bpf__
 ENV_INLINE void env_object(const struct walk *w, struct runtime_copies *c, __u64 address,
 			   __u64 check);
 #else
-/* It stands still: names are read afterwards. */
+/* The process is stopped, so names are read afterwards. */
 ENV_INLINE void env_object(const struct walk *w, struct runtime_copies *c, __u64 address,
 			   __u64 check)
 {

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
 /*
- * The sampling program: on each tick of a cpu's perf event, one sample into the ring buffer: the
- * kernel's part of the stack, and the user's by the walker. Beside it two hooks that keep the table
- * of processes right between an event and user space's hearing of it.
+ * The sampling program. On each tick of a cpu's perf event it puts one sample into the ring buffer:
+ * the kernel's part of the stack, and the user's part by the walker. Two hooks, for fork and exec,
+ * keep the table of processes right until user space hears of the event.
  */
 #include "bpf/sample.bpf.h"
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_tracing.h>
 
-/* The kernel knows no name for Apache-2.0 beside GPL-2.0; loaded, it is the latter. */
+/* The kernel has no name for Apache-2.0 with GPL-2.0; when loaded, the program is under the
+ * latter. */
 char LICENSE[] SEC("license") = "GPL";
 
-/* Only what is used of the kernel's structs (CO-RE). */
+/* Declares only the fields of the kernel's structs that are used (CO-RE). */
 struct mm_struct {
 	unsigned long start_stack, flags;
 } __attribute__((preserve_access_index));
@@ -45,21 +46,21 @@ struct task_struct {
 	unsigned long sas_ss_sp, sas_ss_size;
 } __attribute__((preserve_access_index));
 
-/* Its name before 5.5, kernel commit cf25e24db61c. */
+/* The name of the field before 5.5, kernel commit cf25e24db61c. */
 struct task_struct___before_5_5 {
 	__u64 real_start_time;
 } __attribute__((preserve_access_index));
 
-/* Newer kernels, 7.3 for one, say of the task what mm_struct.flags said. */
+/* Newer kernels, such as 7.3, keep here what was in mm_struct.flags. */
 struct task_struct___exec_state {
 	void *exec_state;
 } __attribute__((preserve_access_index));
 
-const volatile bool only_selected; /* sample selected processes only */
-/* The offset of `dumpable` in what exec_state points to; 0: there is none. Not by CO-RE, for which
- * libbpf looks for a type that the kernel lacks in its modules, and that takes CAP_SYS_ADMIN. */
+const volatile bool only_selected; /* sample only selected processes */
+/* The offset of `dumpable` in the target of exec_state; 0: there is none. Not by CO-RE: libbpf
+ * would search the kernel's modules for a type that the kernel lacks, which takes CAP_SYS_ADMIN. */
 const volatile __u32 exec_state_dumpable;
-const volatile bool follow_forks;	  /* a selected process's children are selected */
+const volatile bool follow_forks;	  /* also select children of selected processes */
 const volatile bool have_task_pt_regs;	  /* bpf_task_pt_regs, 5.15 */
 const volatile __u32 thread_size = 16384; /* THREAD_SIZE of x86-64 without KASAN */
 const volatile __u32 signal_state; /* bytes of extended state in a signal frame; 0: unknown */
@@ -71,8 +72,8 @@ struct {
 	__type(value, struct process_entry);
 } processes SEC(".maps");
 
-/* The last exec of each pid, as far as another in its place does not hide it: that is noticed when
- * the sample is read (struct sample: generation). */
+/* The last exec of each pid, unless a pid in the same place displaced it. prof-bpf notices that
+ * case when it reads the sample (struct sample: generation). */
 #define EXECS 1024
 struct exec {
 	__u64 ns; /* CLOCK_MONOTONIC */
@@ -85,7 +86,7 @@ struct {
 	__type(value, struct exec);
 } execs SEC(".maps");
 
-/* Samples whose walk is deferred: far fewer, and each with a piece of stack. */
+/* Samples whose walk is deferred: far fewer, but each with a piece of stack. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 1 << 22);
@@ -96,17 +97,17 @@ struct {
 #define SYS_EXECVEAT 322
 #define SYS_CLONE3 435
 
-/* For the verifier, before 6.8 at least: what it learns of a register by a comparison, it does not
- * know of the copy of its lower half that a compiler makes of 32 bits. So numbers that are compared
- * and then used have 64, and the compiler does not see whence. */
+/* For the verifier, at least before 6.8. It learns about a register from a comparison, but not
+ * about a 32-bit copy of its lower half that the compiler made. So numbers that are compared and
+ * then used have 64 bits, and the compiler does not see where they come from. */
 static __always_inline __u64 at_most(__u64 n, __u64 max)
 {
 	ENV_OPAQUE(n);
 	return n > max ? max : n;
 }
 
-/* When a process started, as /proc/PID/stat shows it: cut to clock ticks, since user space knows it
- * no better. */
+/* The start time of a process as /proc/PID/stat shows it: rounded down to clock ticks, since user
+ * space knows it no better. */
 static __always_inline __u64 start_time(struct task_struct *task)
 {
 	struct task_struct *leader = BPF_CORE_READ(task, group_leader);
@@ -126,9 +127,9 @@ static __always_inline __u64 env_tls(void)
 	return BPF_CORE_READ(task, thread.fsbase);
 }
 
-#define RETURNS_MAX \
-	64 /* functions with uretprobes that are under way in one thread: the kernel's own */
-#define XOL_SLOT 128	    /* bytes that a copy of an instruction has */
+/* Active functions with uretprobes in one thread; the kernel's own limit. */
+#define RETURNS_MAX 64
+#define XOL_SLOT 128	    /* bytes for the copy of an instruction */
 #define TRAMPOLINE_STACK 64 /* bytes that the trampoline itself may have pushed */
 
 static __always_inline bool env_probed(__u64 *pc, __u64 *sp, bool leaf)
@@ -142,8 +143,8 @@ static __always_inline bool env_probed(__u64 *pc, __u64 *sp, bool leaf)
 		return false;
 	__u64 copy = BPF_CORE_READ(utask, xol_vaddr);
 	if (leaf && copy && *pc - copy < XOL_SLOT && BPF_CORE_READ(utask, active_uprobe)) {
-		/* As a return address is: one behind, which the same row covers but for a
-		 * function's first instruction. */
+		/* Like a return address, *pc is one byte behind. The same row covers it, unless it
+		 * is a function's first instruction. */
 		*pc = BPF_CORE_READ(utask, vaddr) + (*pc - copy) + 1;
 		return true;
 	}
@@ -162,7 +163,7 @@ static __always_inline bool env_probed(__u64 *pc, __u64 *sp, bool leaf)
 	return false;
 }
 
-/* The user's registers of a task that was interrupted in the kernel: at the top of its kernel
+/* The user registers of a task that was interrupted in the kernel: at the top of its kernel
  * stack. */
 static __always_inline bool kernel_mode_regs(struct task_struct *task, struct pt_regs *ret)
 {
@@ -175,14 +176,14 @@ static __always_inline bool kernel_mode_regs(struct task_struct *task, struct pt
 	return bpf_probe_read_kernel(ret, sizeof(*ret), at) == 0;
 }
 
-/* Of task_struct.flags: threads of the kernel that may have a user's memory (since 5.7), and of
- * newer kernels (6.4) vhost's, too, whose bit meant something else before. */
+/* Bits of task_struct.flags for kernel threads that may have a user's memory: PF_IO_WORKER (since
+ * 5.7), and on newer kernels (6.4) also vhost's. The latter's bit had another meaning before. */
 #define PF_IO_WORKER 0x10
 #define PF_USER_WORKER 0x4000
 #define PF_KTHREAD 0x200000
 
-/* Whether the kernel runs it for a process, and it never was the user's: its registers of the user
- * are zeros (arch/x86/kernel/process.c: copy_thread). */
+/* Whether the task is a kernel worker for a process and never ran user code: its user registers are
+ * zero (arch/x86/kernel/process.c: copy_thread). */
 static __always_inline bool is_worker(struct task_struct *task, const struct pt_regs *r)
 {
 	unsigned int flags = BPF_CORE_READ(task, flags);
@@ -191,8 +192,8 @@ static __always_inline bool is_worker(struct task_struct *task, const struct pt_
 	       (flags & PF_USER_WORKER && !r->rip && !r->rsp);
 }
 
-/* In a system call the pc is behind the instruction, like a return address: unless a signal is just
- * being delivered, and it is at the handler's first byte. */
+/* In a system call the pc is behind the instruction, like a return address. But while a signal is
+ * being delivered, it is at the handler's first byte. */
 static __always_inline bool behind_syscall(const struct pt_regs *r)
 {
 	__u16 insn;
@@ -226,7 +227,7 @@ static __always_inline void take_regs(struct walk *w, const struct pt_regs *r)
 	w->regs[15] = r->r15;
 }
 
-/* Whether an entry is of a program that the process does not run any more. */
+/* Whether the entry belongs to a program that the process no longer runs. */
 static __always_inline bool is_stale(const struct process_entry *p, __u32 pid)
 {
 	__u32 at = pid % EXECS;
@@ -235,8 +236,8 @@ static __always_inline bool is_stale(const struct process_entry *p, __u32 pid)
 	return e && e->pid == pid && e->ns >= p->heard_ns;
 }
 
-/* All of a sample but the user's frames. True when there are user frames to walk, false when the
- * sample is whole; NULL in *ret: none is to be taken. */
+/* Fills the sample except its user frames. True if there are user frames to walk, false if the
+ * sample is complete. *ret is NULL if no sample is to be taken. */
 static __always_inline bool begin(struct bpf_perf_event_data *ctx, struct walk **ret)
 {
 	__u64 now = bpf_ktime_get_ns(), ids = bpf_get_current_pid_tgid();
@@ -279,7 +280,8 @@ static __always_inline bool begin(struct bpf_perf_event_data *ctx, struct walk *
 	struct pt_regs regs;
 	__u8 exact = true;
 	if (ctx->regs.cs & 3) {
-		/* Through the kernel's accessors field by field: the context is not memory. */
+		/* Field by field, through the kernel's accessors: the context is not plain
+		 * memory. */
 		regs.rip = ctx->regs.rip;
 		regs.rsp = ctx->regs.rsp;
 		regs.rbp = ctx->regs.rbp;
@@ -320,7 +322,7 @@ static __always_inline bool begin(struct bpf_perf_event_data *ctx, struct walk *
 		}
 		if (is_worker(task, &regs))
 			return false;
-		/* A task on its way through exec or exit has no user registers any more. */
+		/* A task in exec or exit has no user registers any more. */
 		if (!(regs.cs & 3)) {
 			w->reason = WALK_NO_REGISTERS;
 			return false;
@@ -333,7 +335,8 @@ static __always_inline bool begin(struct bpf_perf_event_data *ctx, struct walk *
 		w->reason = WALK_COMPAT;
 		return false;
 	}
-	/* A thread that has not begun yet is where the one that made it is, on another stack. */
+	/* A thread that has not begun yet has the pc of the thread that made it, but another
+	 * stack. */
 	if (w->sample.flags & SAMPLE_IN_KERNEL && pid != (__u32)ids && regs.rax == 0 &&
 	    (regs.orig_rax == SYS_CLONE || regs.orig_rax == SYS_CLONE3))
 		exact = WALK_NOT_BEGUN;
@@ -349,15 +352,15 @@ static __always_inline bool begin(struct bpf_perf_event_data *ctx, struct walk *
 	return true;
 }
 
-/* Whether user space, which hears of processes and files a moment later, may walk further. */
+/* Whether user space may walk further: it hears of processes and files a moment later. */
 static __always_inline bool can_defer(const struct walk *w)
 {
 	return w->reason == WALK_NO_PROCESS || w->reason == WALK_NO_MAPPING ||
 	       w->reason == WALK_ROWS_PENDING || w->reason == WALK_STALE;
 }
 
-/* Where a process's first stack began, with what the walker's window wants above it: most copies
- * are of a page or two of it. On a thread's stack nothing says where that ends. */
+/* The end of the copy on a process's first stack: where the stack began, plus the walker's window.
+ * Most copies then are a page or two. On a thread's stack nothing tells the end. */
 static __always_inline __u64 stack_end(__u64 sp)
 {
 	struct task_struct *task = (void *)bpf_get_current_task();
@@ -366,7 +369,7 @@ static __always_inline __u64 stack_end(__u64 sp)
 	return sp <= top && top - sp < DEFERRED_STACK ? top + WALK_WINDOW : (__u64)-1;
 }
 
-/* Adds a stack, at most so many chunks of it. */
+/* Adds a stack to the copy, at most `chunks` chunks. */
 static __always_inline void take_range(struct deferred *d, enum deferred_stack which, __u64 sp,
 				       __u64 end, __u32 chunks)
 {
@@ -378,12 +381,12 @@ static __always_inline void take_range(struct deferred *d, enum deferred_stack w
 				       : end;
 }
 
-#define UCONTEXT_STACK 16     /* in a ucontext: uc_stack */
-#define UCONTEXT_RSP 160      /* and gregs[REG_RSP] */
+#define UCONTEXT_STACK 16     /* offset in a ucontext: uc_stack */
+#define UCONTEXT_RSP 160      /* likewise: gregs[REG_RSP] */
 #define UCONTEXT_TO_STATE 448 /* bytes from a ucontext to the extended state behind it */
 
-/* On the stack of signal handlers: where RSP was before the first of them; 0: not there. The kernel
- * lays the frame out from the top (arch/x86/kernel/signal.c: get_sigframe). */
+/* RSP before the first signal handler, if the thread runs on the stack for signal handlers, else 0.
+ * The kernel lays out the frame from the top (arch/x86/kernel/signal.c: get_sigframe). */
 static __always_inline __u64 interrupted(struct deferred *d)
 {
 	struct task_struct *task = (void *)bpf_get_current_task();
@@ -404,9 +407,8 @@ static __always_inline __u64 interrupted(struct deferred *d)
 	return sp;
 }
 
-/* What Go keeps where, at least since 1.9: words of a g and of an m. What is found so is checked by
- * what it points back to; and only where to copy from depends on it, for rows have their own
- * offsets, taken from the program. */
+/* Words of Go's g and m, unchanged since at least 1.9. Back pointers verify what is found. These
+ * words only decide what to copy; rows have their own offsets, taken from the program. */
 enum go {
 	GO_LO = 0,
 	GO_HI = 1,
@@ -416,8 +418,9 @@ enum go {
 	GO_M_CURG = 24,
 	GO_M_CURG_1_25 = 23, /* from then on */
 };
-/* A stack no larger than that is Go's own. A goroutine's is copied whole: around calls of the vDSO
- * its g does not say how far down it goes. Of a larger one, C's, Go may not know the end. */
+/* A stack up to this size is Go's own. A goroutine's stack is copied whole: around calls of the
+ * vDSO its g does not tell how far down it reaches. Of a larger stack, which is C's, Go may not
+ * know the end. */
 #define GO_OWN_STACK 32768
 #define GO_ABOVE_C 16384
 
@@ -429,7 +432,8 @@ static __always_inline bool take_words(struct deferred *d, enum deferred_object 
 	return o->at;
 }
 
-/* The stack of a g, unless it is the leaf's, whose end it then tells. */
+/* Adds the stack of a g, unless the leaf is on it: then it only tells the end of the leaf's
+ * stack. */
 static __always_inline void take_g_stack(struct deferred *d, enum deferred_object g,
 					 enum deferred_stack which, __u64 before_signal,
 					 __u32 chunks)
@@ -457,7 +461,7 @@ static __always_inline void take_g_stack(struct deferred *d, enum deferred_objec
 		take_range(d, which, sp, end, chunks);
 }
 
-/* A thread of Go's has two stacks and one for signals. */
+/* A thread of Go has two stacks, and one for signals. */
 static __always_inline void take_go(struct deferred *d, __u64 before_signal)
 {
 	__u64 at = d->tls - d->g_below;
@@ -478,7 +482,8 @@ static __always_inline void take_go(struct deferred *d, __u64 before_signal)
 		take_g_stack(d, DEFERRED_G_OF_USER, DEFERRED_CURG, before_signal, 24);
 }
 
-/* The stacks that a walk may come to, or the leaf's alone; at most so many chunks, a constant. */
+/* Copies the stacks that a walk may reach, or only the leaf's; at most `chunks` chunks, a
+ * constant. */
 static __always_inline void take_stacks(struct deferred *d, bool others, __u32 chunks)
 {
 	__u64 sp = d->regs[UNWIND_REG_RSP];
@@ -497,7 +502,7 @@ static __always_inline void take_stacks(struct deferred *d, bool others, __u32 c
 		take_go(d, before_signal);
 	}
 
-	/* Where this stands lies in memory, where the verifier does not follow it. */
+	/* The position is kept in memory, which the verifier does not track. */
 	d->next = d->chunks = 0;
 	__u64 at = d->ranges[0].start;
 	for (__u32 i = 0; i < chunks + DEFERRED_STACKS - 1; i++) {
@@ -521,7 +526,7 @@ static __always_inline void take_stacks(struct deferred *d, bool others, __u32 c
 		}
 		at += DEFERRED_CHUNK;
 	}
-	/* How far it came. */
+	/* Where the last copy ended. */
 	__u64 last = d->next;
 	ENV_OPAQUE(last);
 	if (last < DEFERRED_STACKS)
@@ -545,7 +550,7 @@ static __always_inline void take_returns(struct probed_return *to)
 	}
 }
 
-/* Whether a g lies there, as take_go finds out. */
+/* Whether a g is at this address; the same check as in take_go. */
 __attribute__((noinline)) int is_g(__u64 g)
 {
 	__u64 m, g0, back;
@@ -555,11 +560,12 @@ __attribute__((noinline)) int is_g(__u64 g)
 	       !bpf_probe_read_user(&back, 8, (void *)(g0 + 8 * GO_M)) && back == m;
 }
 
-/* Words below the TLS base that may be a g: a program's own is the first; of a library that was
- * loaded into one it comes behind libc's. */
+/* Words below the TLS base that may point to a g. A program's own is the first. A library that was
+ * loaded into the program has its own behind libc's words. */
 #define G_WORDS 32
 
-/* How many bytes below the TLS base g is; 0: no thread of Go's runs. The walk's window is gone. */
+/* How many bytes below the TLS base g is; 0: the thread does not run Go. Overwrites the walk's
+ * window. */
 __attribute__((noinline)) int find_g(void)
 {
 	struct walk *w = scratch();
@@ -578,8 +584,8 @@ __attribute__((noinline)) int find_g(void)
 	return 0;
 }
 
-/* Whether the small size does: near the top of a process's first stack, and no other stack than
- * this one. Most are. */
+/* Whether the small size is enough: the leaf is near the top of a process's first stack, and there
+ * is no other stack. Mostly it is. */
 static __always_inline bool is_small(const struct walk *w, __u32 g_below)
 {
 	struct task_struct *task = (void *)bpf_get_current_task();
@@ -589,8 +595,8 @@ static __always_inline bool is_small(const struct walk *w, __u32 g_below)
 	       sp - BPF_CORE_READ(task, sas_ss_sp) >= BPF_CORE_READ(task, sas_ss_size) && !g_below;
 }
 
-/* Puts the leaf's registers and the top of the stack into what was reserved in the ring. False when
- * there was no room: the sample then goes as it is. small: a constant. */
+/* Puts the leaf's registers and the top of the stack into the reserved room in the ring. False if d
+ * is NULL, since there was no room: the sample is then sent as it is. small: a constant. */
 static __always_inline bool defer_into(struct walk *w, struct deferred_sample *d, __u32 g_below,
 				       bool small)
 {
@@ -606,7 +612,7 @@ static __always_inline bool defer_into(struct walk *w, struct deferred_sample *d
 	d->deferred.exact = w->leaf_exact;
 	d->deferred.tls = env_tls();
 	d->deferred.g_below = g_below;
-	/* On failure the helper leaves zeros. */
+	/* If it fails, the helper leaves zeros. */
 	bpf_probe_read_user(d->deferred.code, sizeof(d->deferred.code), (void *)(w->leaf_pc - 4));
 	for (int i = 0; i < 16; i++)
 		d->deferred.regs[i] = w->regs[i];
@@ -616,7 +622,7 @@ static __always_inline bool defer_into(struct walk *w, struct deferred_sample *d
 	return true;
 }
 
-/* Runtimes' items go ahead by themselves: few deferred samples have any. */
+/* Sends the runtimes' items ahead as a sample of their own, since few deferred samples have any. */
 static __always_inline void send_items(struct walk *w)
 {
 	__u64 head = at_most(w->sample.kernel_frames + 2u * w->sample.items, SAMPLE_MAX_HEAD);
@@ -643,7 +649,7 @@ static __always_inline bool defer(struct walk *w)
 			  g_below, false);
 }
 
-/* Puts the sample into a ring. A global function: both programs end with it. */
+/* Puts the sample into a ring. A global function, since both programs end with it. */
 __attribute__((noinline)) int finish(void)
 {
 	struct walk *w = scratch();
@@ -667,7 +673,7 @@ __attribute__((noinline)) int finish(void)
 	w->sample.reason = w->reason;
 	w->sample.at_slot = w->at_slot;
 	w->sample.user_frames = n;
-	/* They do fit (walk_place), which the verifier cannot know. */
+	/* They do fit (walk_place), but the verifier cannot know that. */
 	__u64 words = at_most(head + n, SAMPLE_WORDS);
 	if (bpf_ringbuf_output(&ring, &w->sample, sizeof(w->sample) + words * sizeof(__u64),
 			       BPF_RB_NO_WAKEUP))
@@ -679,8 +685,9 @@ __attribute__((noinline)) int finish(void)
 
 #define DUMPABLE 1 /* SUID_DUMP_USER, in the lowest two bits of mm_struct.flags */
 
-/* The address space, if it may be read, else 0. As ptrace has it: of no set-id program that changed
- * its rights, of nobody who changed identity or asked not to be read. */
+/* The address space if it may be read, else 0. The rule is that of ptrace: not for set-id programs
+ * that changed their rights, processes that changed identity, or processes that asked not to be
+ * read. */
 static __always_inline __u64 readable_memory(void)
 {
 	struct task_struct *task = (void *)bpf_get_current_task();
@@ -705,9 +712,9 @@ static __always_inline __u64 readable_memory(void)
 #define STEPS_AT_ONCE 64
 
 /*
- * The verifier looks at a global function once, and not once a call: so a step costs it the same
- * for any depth of stack, and the loop over them needs neither bpf_loop nor tail calls, on any
- * kernel from 5.6 on. Two levels, since it does go through a loop turn by turn.
+ * The verifier checks a global function once, and not once per call. So a step costs it the same
+ * for any depth of stack, and the loop over steps needs neither bpf_loop nor tail calls, on any
+ * kernel from 5.6 on. There are two levels, since the verifier follows each turn of a loop.
  */
 __attribute__((noinline)) int step(void)
 {
@@ -725,8 +732,8 @@ __attribute__((noinline)) int steps(void)
 	return 0;
 }
 
-/* The second half of a sample with user frames, behind the runtimes' programs: what it knows of the
- * first is in the scratch memory of its cpu, and it is never called but behind it. */
+/* The second half of a sample with user frames; it follows the runtimes' programs and always runs
+ * behind on_tick. The first half left its state in the cpu's scratch memory. */
 SEC("perf_event")
 int on_walk(struct bpf_perf_event_data *ctx)
 {
@@ -764,8 +771,8 @@ int on_tick(struct bpf_perf_event_data *ctx)
 	return 0;
 }
 
-/* A child has its parent's mappings until it execs, and can be sampled before user space hears of
- * it. */
+/* A child has its parent's mappings until it execs, and it can be sampled before user space hears
+ * of it. */
 SEC("raw_tp/sched_process_fork")
 int on_fork(struct bpf_raw_tracepoint_args *ctx)
 {
@@ -774,7 +781,7 @@ int on_fork(struct bpf_raw_tracepoint_args *ctx)
 
 	if (pid == parent_pid)
 		return 0;
-	/* What had this pid before is gone, whether user space has heard of that or not. */
+	/* A former process with this pid is gone, even if user space has not heard of that. */
 	bpf_map_delete_elem(&processes, &pid);
 	struct process_entry *p = bpf_map_lookup_elem(&processes, &parent_pid);
 	if (!p)
@@ -791,8 +798,8 @@ int on_fork(struct bpf_raw_tracepoint_args *ctx)
 	return 0;
 }
 
-/* After an exec the old mappings hold no more, also where user space, which has not heard of it,
- * publishes them once more; which are the new ones, it says in a moment. */
+/* After an exec the old mappings are void, even if user space publishes them once more before it
+ * hears of the exec. A moment later it publishes the new ones. */
 SEC("raw_tp/sched_process_exec")
 int on_exec(struct bpf_raw_tracepoint_args *ctx)
 {

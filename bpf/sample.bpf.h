@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
-/* What the sampling program and the runtimes' have in common, in the kernel. */
+/* Maps and helpers that the sampling program and the runtimes' programs share, in the kernel. */
 #ifndef PROFPIPE_SAMPLE_BPF_H
 #define PROFPIPE_SAMPLE_BPF_H
 
@@ -23,7 +23,7 @@ struct {
 	__uint(max_entries, 1 << 18);
 } ring SEC(".maps");
 
-/* By enum runtime: what reads its frames. At RUNTIME_NONE: the native walk, which ends a sample. */
+/* The programs, by enum runtime. RUNTIME_NONE is the native walk, which completes a sample. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
 	__uint(max_entries, RUNTIME_MAX);
@@ -59,7 +59,7 @@ static __always_inline struct walk *scratch(void)
 	return bpf_map_lookup_elem(&walks, &zero);
 }
 
-/* The entry of the runtime whose turn it is, or NULL. */
+/* The entry of the current runtime, or NULL. */
 static __always_inline const struct runtime_entry *runtime_entry(const struct walk *w)
 {
 	const struct slab *s = env_slab(w->runtimes, 8);
@@ -67,7 +67,7 @@ static __always_inline const struct runtime_entry *runtime_entry(const struct wa
 	return s ? ENV_AT(s, w->runtimes, struct runtime_entry, 8) : NULL;
 }
 
-/* On to the next runtime of the process. Returns where its program is not there. */
+/* Goes on to the next runtime of the process. Returns if its program is missing. */
 static __always_inline void runtime_next(struct bpf_perf_event_data *ctx, struct walk *w)
 {
 	const struct runtime_entry *e = runtime_entry(w);
@@ -79,8 +79,8 @@ static __always_inline void runtime_next(struct bpf_perf_event_data *ctx, struct
 	w->runtimes_left = 0;
 }
 
-/* On to the native walk. Does not return but where the kernel refuses: the sample is lost then, and
- * nothing of it is left for the next one. */
+/* Goes on to the native walk. Returns only if the kernel refuses: the sample is then lost, and the
+ * next one is not affected. */
 static __always_inline void walk_next(struct bpf_perf_event_data *ctx)
 {
 	bpf_tail_call(ctx, &programs, RUNTIME_NONE);

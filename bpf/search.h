@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
 /*
- * The walker's searches. They take and give numbers only and are functions of their own to the
- * verifier (global functions), which so looks at them once and not once for each path that leads
- * here. They halve without a branch, since the verifier follows both sides of one: 2^12 ways
- * through a loop of 12 turns.
+ * The walker's searches. They are global functions that take and return only numbers: so the
+ * verifier checks them once, and not once for each path that leads here. They halve without a
+ * branch, since the verifier follows both sides of one: 2^12 paths through a loop of 12 turns.
  */
 #ifndef PROFPIPE_SEARCH_H
 #define PROFPIPE_SEARCH_H
@@ -11,9 +10,9 @@
 #include "bpf/env.h"
 
 #define WALK_BSEARCH_MAPS 18 /* halvings: 2^17 mappings */
-#define WALK_BSEARCH_ROWS 12 /* 2,048 rows a block, all bytes of it */
+#define WALK_BSEARCH_ROWS 12 /* a block has at most 2,048 rows, one per byte */
 
-/* The last of the mappings at `maps` that starts at or below pc, or the first: its index. */
+/* The index of the last mapping at `maps` that starts at or below pc, or else of the first. */
 ENV_FUNCTION __u32 walk_search_maps(__u32 maps, __u32 map_count, __u64 pc)
 {
 	__u32 base = 0, n = map_count;
@@ -24,8 +23,8 @@ ENV_FUNCTION __u32 walk_search_maps(__u32 maps, __u32 map_count, __u64 pc)
 
 		if (!s)
 			return 0;
-		/* 1 where it starts above pc. Halved, so that addresses of the upper half compare
-		 * as numbers; starts are even. */
+		/* 1 if it starts above pc. Halved, so that addresses of the upper half compare as
+		 * numbers; starts are even. */
 		__u32 above =
 			((pc >> 1) - (ENV_AT(s, position, struct map_entry, 8)->start >> 1)) >> 63;
 		base += half & (above - 1);
@@ -34,7 +33,7 @@ ENV_FUNCTION __u32 walk_search_maps(__u32 maps, __u32 map_count, __u64 pc)
 	return base;
 }
 
-/* The last of the row words at `rows` that is at or below `wanted`; row 0 always is. */
+/* The last of the row words at `rows` at or below `wanted`; row 0 always is. */
 ENV_FUNCTION __u32 walk_search_rows(__u32 rows, __u32 row_count, __u32 wanted)
 {
 	const struct slab *s = env_slab(rows, row_count);
@@ -52,7 +51,7 @@ ENV_FUNCTION __u32 walk_search_rows(__u32 rows, __u32 row_count, __u32 wanted)
 	return *ENV_AT(s, rows + base, __u32, 1);
 }
 
-/* The number of the rule in force at a file offset of the file. */
+/* The number of the rule in force at a file offset. */
 ENV_INLINE __u32 walk_find_rule(const struct file_entry *f, __u64 offset)
 {
 	__u32 block = (__u32)(offset >> BLOCK_SHIFT) - f->first_block;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
 /*
- * The unwind tables as they lie in BPF maps: what prof-bpf writes through mmap and the walker
+ * The layout of the unwind tables in BPF maps, which prof-bpf writes through mmap and the walker
  * reads.
  *
  * Everything of variable size lies in slabs, the inner maps of one array of maps, so that memory is
- * taken as it is needed. A position names a 4-byte word in them: slab number, then word. Nothing
- * that is read as a unit straddles two slabs.
+ * taken as needed. A position names a 4-byte word in them: slab number, then word. A unit that is
+ * read at once never straddles two slabs.
  *
  *   process (hash: pid) --> map_entry[]   sorted by start, in a slab, runtime_entry[] behind it
  *   map_entry --> file_entry (array: slot) --> block_entry[] in a slab: one per 2 KiB of text
@@ -22,24 +22,24 @@
 #define SLAB_WORDS (1u << SLAB_WORDS_SHIFT)
 #define SLAB_BYTES (SLAB_WORDS * 4)
 #define SLAB_MAX 256
-#define BLOCK_SHIFT 11 /* some 30 rows: two cache lines; half as much costs a tenth more memory */
+/* About 30 rows per block, two cache lines. Half as much would cost a tenth more memory. */
+#define BLOCK_SHIFT 11
 #define TABLES_MAX_FILES (1u << 13) /* slots; fits SAMPLE_FRAME_SLOT_MASK */
 #define TABLES_MAX_PROCESSES (1u << 14)
 #define TABLES_MAX_RULES (1u << 14) /* distinct rules of all files */
-#define RULE_STRIDE 32		    /* a rule never lies across two cache lines */
-#define RULE_GAP 0		    /* the rule number of "no FDE covers this", always there */
+#define RULE_STRIDE 32		    /* so that no rule crosses a cache line */
+#define RULE_GAP 0		    /* the rule "no FDE covers this", which always exists */
 
 /*
- * The numbers of ordinary rules, which nearly all frames have, are the rules themselves: in a walk
- * whose memory is in no cache, the line and the page of an element of the array cost a fifth of a
- * step. The CFA is RSP or RBP and a multiple of 8, and RBP and RBX are saved close below it or
- * kept.
+ * Numbers that encode a whole rule. Nearly all frames have such rules. Reading the array element
+ * instead would cost a fifth of a step when memory is not cached. In these rules the CFA is RSP or
+ * RBP plus a multiple of 8, and RBP and RBX are saved close below it or kept.
  */
-#define RULE_SHORT 0x8000u		    /* it is such a number */
-#define RULE_SHORT_RBP 0x4000u		    /* the CFA is RBP's, not RSP's */
+#define RULE_SHORT 0x8000u		    /* set in such numbers */
+#define RULE_SHORT_RBP 0x4000u		    /* the CFA is relative to RBP, not RSP */
 #define RULE_SHORT_CFA(n) ((n) >> 6 & 255)  /* words up to the CFA */
-#define RULE_SHORT_RBP_AT(n) ((n) >> 3 & 7) /* words below the CFA that RBP is saved; 0: kept */
-#define RULE_SHORT_RBX_AT(n) ((n)&7)	    /* and RBX; 0: kept */
+#define RULE_SHORT_RBP_AT(n) ((n) >> 3 & 7) /* RBP is saved so many words below the CFA; 0: kept */
+#define RULE_SHORT_RBX_AT(n) ((n)&7)	    /* likewise RBX */
 
 struct slab {
 	UW_U8 bytes[SLAB_BYTES];
@@ -53,11 +53,11 @@ struct rule_entry {
 
 enum file_state {
 	FILE_FREE = 0,
-	FILE_PENDING = 1, /* rows have been asked for */
-	FILE_NO_ROWS = 2, /* none will come: frame pointers */
+	FILE_PENDING = 1, /* rows have been requested */
+	FILE_NO_ROWS = 2, /* none will come: use frame pointers */
 	FILE_READY = 3,
-	FILE_EVICTED =
-		4, /* dropped for want of memory: frame pointers, until they are asked for again */
+	/* Dropped for lack of memory: use frame pointers until the rows are requested again. */
+	FILE_EVICTED = 4,
 };
 
 struct file_entry {
@@ -81,15 +81,15 @@ struct map_entry {
 };
 
 #define PROCESS_SELECTED 1	 /* to be sampled */
-#define PROCESS_RUNTIMES_SHIFT 8 /* how many struct runtime_entry lie behind its mappings */
+#define PROCESS_RUNTIMES_SHIFT 8 /* number of struct runtime_entry behind the mappings */
 #define PROCESS_RUNTIMES_MAX 4
 
 struct process_entry {
-	UW_U64 start_ns; /* as in struct sample: a pid alone may be another process by now */
-	UW_U64 heard_ns; /* CLOCK_MONOTONIC: who published it knew of every exec before that */
+	UW_U64 start_ns; /* as in struct sample: the pid may have been reused */
+	UW_U64 heard_ns; /* CLOCK_MONOTONIC: the publisher knew of all execs before this time */
 	UW_U32 maps;	 /* position of map_entry[0] */
 	UW_U32 map_count;
-	UW_U32 generation; /* of these mappings; 0: none known */
+	UW_U32 generation; /* of these mappings; 0: none is known */
 	UW_U32 flags;
 };
 

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
 /*
- * Unwind rules and rows: what prof-deltas makes of .eh_frame, what prof-bpf keeps in BPF maps, and
- * what the walker applies.
+ * Unwind rules and rows: prof-deltas makes them from .eh_frame, prof-bpf keeps them in BPF maps,
+ * and the walker applies them.
  *
- * A row says that from its offset on, until the next row, one rule holds. Offsets are file offsets
- * (pc - mapping start + mapping offset). A rule says how to get from a frame's registers to its
- * caller's: the canonical frame address (CFA), the return address (RA), and the caller's frame
- * pointer (DWARF 5, section 6.4). Fixed width, no padding; the same bytes on the bus and in the
- * map.
+ * A row says that one rule holds from its offset until the next row. Offsets are file offsets (pc -
+ * mapping start + mapping offset). A rule leads from a frame's registers to its caller's: the
+ * canonical frame address (CFA), the return address (RA), and the caller's frame pointer (DWARF 5,
+ * section 6.4). Fixed width, no padding; the bytes are the same on the bus and in the map.
  */
 #ifndef PROFPIPE_UNWIND_H
 #define PROFPIPE_UNWIND_H
@@ -41,37 +40,39 @@ enum unwind_reg {
 };
 
 enum unwind_cfa {
-	UNWIND_CFA_END = 0, /* no rule from here on: a gap, or what could not be expressed */
-	UNWIND_CFA_REG =
-		1, /* reg + cfa_off, or with an index reg + (index_reg << shift) + cfa_off */
+	UNWIND_CFA_END = 0, /* no rule from here on: a gap, or a rule that cannot be expressed */
+	/* reg + cfa_off, or with an index reg + (index_reg << shift) + cfa_off */
+	UNWIND_CFA_REG = 1,
 	/* A load: *(A) + cfa_add, where A = reg + cfa_off, or with an index (enum unwind_index) A =
-	 * reg + (index_reg << shift) + cfa_off. What lies there may be on another stack. */
+	 * reg + (index_reg << shift) + cfa_off. The loaded CFA may lie on another stack. */
 	UNWIND_CFA_DEREF = 2,
 	UNWIND_CFA_PLT = 3, /* rsp + 8 + ((pc & 15) >= cfa_off ? 8 : 0): a lazy PLT slot */
 	/*
-	 * Go leaves a stack for another (systemstack, morestack; cgocallback): where the one that
-	 * was left stood is in its g. With T the thread's TLS base, g = *(T + cfa_add), m = *(g + 8
-	 * * rbp_reg), other = *(m + 8 * cfa_reg): the CFA is *(other + 8 * ra_reg) + cfa_off. With
-	 * UNWIND_RA_CFA_OFF, the return address is at other + rbp_off: a stack that is being moved
-	 * lacks it. With UNWIND_TLS_WORD, g = *(T + the word at file offset cfa_add).
+	 * Go leaves a stack for another (systemstack, morestack; cgocallback). The g of the stack
+	 * that was left tells where it stood.
+	 *
+	 * With T the thread's TLS base, g = *(T + cfa_add), m = *(g + 8 * rbp_reg), other = *(m + 8
+	 * * cfa_reg): the CFA is *(other + 8 * ra_reg) + cfa_off. With UNWIND_RA_CFA_OFF, the
+	 * return address is at other + rbp_off, since a stack that is being moved lacks it. With
+	 * UNWIND_TLS_WORD, g = *(T + the word at file offset cfa_add).
 	 */
 	UNWIND_CFA_GO_SWITCH = 4,
 	/*
-	 * asmcgocall, on its way into C: with g = *(rsp + 8 * cfa_reg), the CFA is
-	 * *(g + 8) - *(rsp + cfa_add) + cfa_off: the goroutine's stack.hi less the depth it was
-	 * left at.
+	 * asmcgocall, on its way into C. With g = *(rsp + 8 * cfa_reg), the CFA is *(g + 8) - *(rsp
+	 * + cfa_add) + cfa_off: the goroutine's stack.hi minus the depth at which it was left.
 	 */
 	UNWIND_CFA_GO_DEPTH = 5,
 	UNWIND_CFA_DEREF_TWICE = 6, /* *(*(A) + cfa_mid) + cfa_add, A as with UNWIND_CFA_DEREF */
 	/*
-	 * Code that calls into its own middle (FFmpeg's FFTs): an instruction belongs to the
-	 * outermost frame, or to an inner one. The outermost one kept RSP in reg and aligned it; no
-	 * inner frame changes reg. In the outermost one RSP is (reg & -1 << index_reg) - cfa_add,
-	 * and the CFA is reg + cfa_off. Inner frames lie lower; there the CFA is rsp + cfa_mid.
+	 * Code that calls into its own middle (FFmpeg's FFTs), so that an instruction runs in the
+	 * outermost frame or in an inner one. The outermost frame kept RSP in reg and aligned it;
+	 * no inner frame changes reg. In the outermost frame RSP is (reg & -1 << index_reg) -
+	 * cfa_add, and the CFA is reg + cfa_off. Inner frames lie lower; there the CFA is rsp +
+	 * cfa_mid.
 	 */
 	UNWIND_CFA_NEST = 7,
-	/* reg + *(A) + cfa_add, A as with UNWIND_CFA_DEREF: code that aligns RSP by taking a number
-	 * from it keeps that number (qhasm's, as in libsodium). */
+	/* reg + *(A) + cfa_add, A as with UNWIND_CFA_DEREF. Code that aligns RSP by subtracting a
+	 * number saves that number (qhasm's code, as in libsodium). */
 	UNWIND_CFA_SUM = 8,
 };
 
@@ -79,8 +80,8 @@ enum unwind_rbp {
 	UNWIND_RBP_SAME = 0,
 	UNWIND_RBP_CFA = 1, /* saved at cfa + rbp_off */
 	UNWIND_RBP_UNDEFINED = 2,
-	UNWIND_RBP_DEREF_REG =
-		3, /* saved at reg 'rbp_reg' + rbp_off (expressions of stack realignment) */
+	/* Saved at reg 'rbp_reg' + rbp_off (expressions of stack realignment). */
+	UNWIND_RBP_DEREF_REG = 3,
 };
 
 enum unwind_ra {
@@ -91,34 +92,33 @@ enum unwind_ra {
 };
 
 enum unwind_flags {
-	UNWIND_SIGNAL_FRAME =
-		1, /* all registers are in the ucontext at rsp; the pc is not a return address */
-	UNWIND_DERIVED = 2, /* not from CFI: from the code, or from Go's tables */
-	/* Of a shared library, whose place among the thread's words is in its GOT: cfa_add is a
-	 * file offset as the mapping of the pc counts them, though that word is in another segment.
-	 */
+	/* All registers are in the ucontext at rsp; the pc is not a return address. */
+	UNWIND_SIGNAL_FRAME = 1,
+	UNWIND_DERIVED = 2, /* not from CFI, but from the code or from Go's tables */
+	/* In a shared library: its GOT holds the offset from the TLS base. cfa_add is a file offset
+	 * relative to the mapping of pc, although the word is in another segment. */
 	UNWIND_TLS_WORD = 4,
-	/* Derived, by following code that no table speaks of: right as a rule, and no proof. */
+	/* Derived by following code that no table covers: right as a rule, but no proof. */
 	UNWIND_GUESSED = 8,
-	/* `rbx` is of R12: so are all rows of call frame information in a file whose own assembly
-	 * keeps a CFA there (racecall of Go's race detector). */
+	/* `rbx` applies to R12. This holds for all CFI rows of a file whose own assembly keeps a
+	 * CFA there (racecall of Go's race detector). */
 	UNWIND_R12 = 16,
-	/* Was not called: its return address is the pc that was interrupted (Go's asyncPreempt,
+	/* The function was not called: its return address is the interrupted pc (Go's asyncPreempt,
 	 * which a signal handler puts on the stack). */
 	UNWIND_INTERRUPTS = 32,
 };
 
-/* unwind_rule.index: 0, or 1 + by how many bits the index register is shifted. */
+/* unwind_rule.index: 0, or 1 + the shift of the index register. */
 enum unwind_index {
 	UNWIND_INDEX_NONE = 0,
 	UNWIND_INDEX_MAX = 4,
 };
 
-/* Why a range has UNWIND_CFA_END: kept in cfa_add of such a rule, so that a cut stack can say it.
- */
+/* Why a range has UNWIND_CFA_END: cfa_add of the rule holds it, so that a cut stack can report
+ * it. */
 enum unwind_end {
 	UNWIND_END_GAP = 0,	    /* no FDE covers it */
-	UNWIND_END_UNSUPPORTED = 1, /* an FDE covers it, with a rule that cannot be expressed */
+	UNWIND_END_UNSUPPORTED = 1, /* an FDE covers it, but no rule can express it */
 };
 
 struct unwind_rule {
@@ -138,8 +138,8 @@ struct unwind_rule {
 	UW_U8 index; /* enum unwind_index */
 };
 
-/* One row on the bus: offset from rows_begin.base, rule by its number in this answer. Fields other
- * than those a rule's kinds use are zero, so that equal rules are equal bytes. */
+/* One row on the bus: offset from rows_begin.base, and the rule's number in this answer. Fields
+ * that the rule's kinds do not use are zero, so that equal rules have equal bytes. */
 struct unwind_row_wire {
 	UW_U32 offset;
 	UW_U32 rule;
@@ -150,7 +150,7 @@ static_assert(sizeof(struct unwind_rule) == 24, "packed by hand");
 static_assert(sizeof(struct unwind_row_wire) == 8, "packed by hand");
 #endif
 
-/* How many words of memory lead to the CFA. */
+/* How many loads from memory lead to the CFA. */
 static inline int unwind_loads(const struct unwind_rule *r)
 {
 	return r->cfa == UNWIND_CFA_DEREF || r->cfa == UNWIND_CFA_SUM ? 1
@@ -159,7 +159,7 @@ static inline int unwind_loads(const struct unwind_rule *r)
 }
 
 #ifndef __bpf__
-/* What the walker can be asked to do: anything else never enters the tables. */
+/* Whether the walker can apply the rule. No other rule enters the tables. */
 static inline int unwind_rule_valid(const struct unwind_rule *r)
 {
 	if (r->cfa > UNWIND_CFA_SUM || r->rbp > UNWIND_RBP_DEREF_REG || r->ra > UNWIND_RA_CFA_OFF ||
@@ -179,7 +179,7 @@ static inline int unwind_rule_valid(const struct unwind_rule *r)
 		return r->rbp == UNWIND_RBP_SAME || r->rbp == UNWIND_RBP_UNDEFINED;
 	if (r->ra == UNWIND_RA_CFA_OFF && r->cfa != UNWIND_CFA_REG)
 		return 0;
-	/* These keep offsets where others keep registers. */
+	/* These kinds keep offsets in the register fields. */
 	if (r->cfa == UNWIND_CFA_GO_SWITCH || r->cfa == UNWIND_CFA_GO_DEPTH)
 		return r->ra == UNWIND_RA_CFA && r->rbp != UNWIND_RBP_DEREF_REG;
 	return r->cfa_reg < UNWIND_REG_MAX && r->ra_reg < UNWIND_REG_MAX &&
@@ -187,7 +187,7 @@ static inline int unwind_rule_valid(const struct unwind_rule *r)
 }
 #endif
 
-/* Limits that both sides of the bus keep to. */
+/* Limits that both sides of the bus respect. */
 #define UNWIND_MAX_SPAN (1u << 30)  /* bytes of text of one file */
 #define UNWIND_MAX_ROWS (48u << 20) /* rows of one file */
 #define UNWIND_MAX_RULES (1u << 16) /* distinct rules, of one file and of all */

@@ -1,24 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
 /*
- * The walker: from registers to the frames of a user stack, over the unwind tables (tables.h).
+ * The walker: finds the frames of a user stack from the registers, by the unwind tables (tables.h).
  *
- * One step takes a frame to its caller. It finds the mapping of the pc (the last one, mostly), the
- * 2 KiB block of its file offset, the row by binary search in that block, and applies the row's
- * rule. Where there are no rows (JIT code, assembly), the frame pointer is followed, and the frame
- * says so. The stack is read 512 bytes at a time, since each read of user memory costs as much as
- * the rest of a step.
+ * One step goes from a frame to its caller. It finds the mapping of the pc (mostly the previous
+ * one), the 2 KiB block of its file offset, and the row by binary search in that block. Then it
+ * applies the row's rule. Without rows (JIT code, assembly) it falls back to the frame pointer and
+ * marks the frame. It reads 512 bytes of stack at a time, since a read of user memory costs as much
+ * as the rest of a step.
  *
- * A walk is complete when it ends at a proven root. That is what a rule says whose return address
- * is undefined: tables and the code itself say so of entry points and of where threads begin. A
- * return address of zero is one, too, of a caller that tables alone led to: at calls, which
- * exceptions go through, tables are right, and so this is what the function would return to. By a
- * guess on the way, by a frame pointer, or in the leaf, where hand-written tables leave prologues
- * out, a zero may be any word: that ends as WALK_NO_ROOT, and so does a frame pointer of zero.
- * Where a frame pointer was followed that nothing proves to be the frame's own (owner.h), the stack
- * ends as WALK_CALLER_UNSURE.
+ * A walk is complete if it ends at a proven root:
  *
- * The same text runs in the kernel, under the verifier, and in user space: no loops without a
- * bound, no state but struct walk.
+ * - a rule whose return address is undefined: tables and the code itself mark entry points and the
+ *   start
+ *   of threads so
+ * - a return address of zero in a caller that was reached by tables alone. Tables are right at
+ *   calls, since
+ *   exceptions rely on them, so the function would really return to zero.
+ *
+ * After a guess, a frame pointer, or in the leaf, where hand-written tables omit prologues, a zero
+ * may be any word. The walk then ends as WALK_NO_ROOT, and so it does at a frame pointer of zero.
+ * If it followed a frame pointer that may not be the frame's own (owner.h), it ends as
+ * WALK_CALLER_UNSURE.
+ *
+ * The same source runs in the kernel, under the verifier, and in user space: all loops are bounded,
+ * and struct walk is the only state.
  */
 #ifndef PROFPIPE_WALK_H
 #define PROFPIPE_WALK_H
@@ -31,28 +36,28 @@
 #include "bpf/search.h"
 
 #define WALK_WINDOW 512 /* bytes of stack read at once */
-/* Of which below the address that was wanted: saved registers lie under a return address. */
+/* Part of the window below the wanted address: saved registers lie below a return address. */
 #define WALK_WINDOW_BELOW 64
-/* The first address that is not a user's (x86-64, 4-level page tables). */
+/* The first address above user space (x86-64, 4-level page tables). */
 #define WALK_ADDRESS_END 0x800000000000ull
 /* The page of three system calls that old programs call (VSYSCALL_ADDR), shifted by 12. */
 #define WALK_VSYSCALL 0xffffffffff600ull
 #define WALK_NULL_END 4096	     /* the kernel maps nothing below (mmap_min_addr) */
-#define WALK_FP_MAX_FRAME (8u << 20) /* a frame pointer further up than this is not one */
-#define WALK_JUMP_MIN 4096	     /* bytes down to a stack that is another one */
-#define WALK_JUMPS 64		     /* of them in one walk: RBP may lie, and lead in circles */
-#define WALK_SWITCHES 512	     /* likewise, of those that a load led to */
-#define WALK_NOT_BEGUN 2	     /* of exact: the leaf is all there is */
-#define WALK_FP_UNKNOWN 1	     /* no frame pointer: not even the outermost frame's */
+#define WALK_FP_MAX_FRAME (8u << 20) /* a frame pointer further up is not one */
+#define WALK_JUMP_MIN 4096	     /* minimal distance down to another stack, in bytes */
+#define WALK_JUMPS 64	  /* such jumps in one walk: RBP may be wrong and lead in circles */
+#define WALK_SWITCHES 512 /* likewise, jumps by a loaded CFA */
+#define WALK_NOT_BEGUN 2  /* value of exact: the leaf is the only frame */
+#define WALK_FP_UNKNOWN 1 /* no frame pointer, not even the outermost frame's 0 */
 
 /* A runtime's entries that the native walk has not passed yet. */
 struct walk_entries {
-	__u64 at;   /* the next one's address: in the C frame that was entered; 0: none */
-	__u32 next; /* where in words[] it is */
-	__u32 last; /* and the last one */
+	__u64 at;   /* address of the next one, in the C frame that was entered; 0: none */
+	__u32 next; /* its index in words[] */
+	__u32 last; /* index of the last one */
 };
 
-/* RBX or R12, of this frame: both of a leaf. */
+/* Whether this frame's RBX or R12 is known; in a leaf both are. */
 enum walk_kept {
 	WALK_KEEPS_RBX = 1,
 	WALK_KEEPS_R12 = 2,
@@ -60,46 +65,46 @@ enum walk_kept {
 
 struct walk {
 	__u64 pc, sp, fp;
-	__u64 regs[16];	      /* of the leaf, by DWARF number */
-	__u64 regs_at;	      /* user address of the mcontext that holds them instead; 0: regs[] */
-	__u64 kept_at;	      /* user address where this frame's RBX, or R12, is saved; 0: still the
-			       * leaf's */
-	__u64 leaf_pc;	      /* pc as it was at the leaf, for whoever walks again */
-	__u64 window_start;   /* user address of window[0]; 0: empty */
-	__u64 tls;	      /* env_tls(), for the runtimes' programs */
-	__u64 memory;	      /* and which address space it is: 0: that is not to be read */
-	struct map_entry map; /* the mapping found last */
+	__u64 regs[16]; /* of the leaf, by DWARF number */
+	__u64 regs_at;	/* user address of the mcontext that holds them instead; 0: regs[] */
+	/* User address where this frame's RBX or R12 is saved; 0: still the leaf's. */
+	__u64 kept_at;
+	__u64 leaf_pc;		    /* pc at the leaf, for a second walk */
+	__u64 window_start;	    /* user address of window[0]; 0: empty */
+	__u64 tls;		    /* env_tls(), for the runtimes' programs */
+	__u64 memory;		    /* the address space, for reading objects; 0: not allowed */
+	struct map_entry map;	    /* the mapping found last */
 	struct file_entry file;	    /* and its file's entry */
-	struct map_entry other_map; /* those found before: calls go to and fro between two files */
+	struct map_entry other_map; /* those found before: calls alternate between two files */
 	struct file_entry other_file;
 	__u32 maps, map_count;	       /* the process's mappings */
 	__u32 count;		       /* user frames found */
-	__u32 base;		       /* where in words[] they begin */
-	__u32 room;		       /* for how many */
-	__u32 runtimes, runtimes_left; /* position of the next struct runtime_entry, and how many */
-	__u32 turn;		       /* which of them puts out items */
-	__u32 slot;		       /* and of its file */
+	__u32 base;		       /* index of the first of them in words[] */
+	__u32 room;		       /* how many fit */
+	__u32 runtimes, runtimes_left; /* position of the next runtime_entry; how many are left */
+	__u32 turn;		       /* index of the runtime that emits items now */
+	__u32 slot;		       /* slot of its file */
 	struct walk_entries entries[PROCESS_RUNTIMES_MAX];
-	__u64 entry_at; /* the nearest of their addresses; 0: none */
+	__u64 entry_at; /* the nearest address in entries; 0: none */
 	__u16 reason;
 	__u16 at_slot;
 	__u8 exact;   /* pc is not a return address */
-	__u8 leaf;    /* the leaf's registers hold: nothing was called since */
-	__u8 near;    /* 1: it was called by this frame, or by assembly that this one called */
-	__u8 kept;    /* enum walk_kept: which registers are known besides RSP and RBP */
+	__u8 leaf;    /* the leaf's registers are still valid: no call happened since */
+	__u8 near;    /* 1: this frame called the leaf, or assembly that called the leaf */
+	__u8 kept;    /* enum walk_kept: known registers besides RSP and RBP */
 	__u8 by_fp;   /* the step to this frame followed a frame pointer */
-	__u8 guessed; /* so did one before, or a rule was one that proves nothing */
+	__u8 guessed; /* an earlier step followed one, or used a rule that proves nothing */
 	__u8 leaf_exact;
-	__u8 in_routine;   /* a routine of SBCL's called this frame's, and may be another's */
-	__u8 unsure;	   /* the caller of some frame may be missing */
-	__u16 unsure_slot; /* of the first one */
+	__u8 in_routine; /* a routine of SBCL called this frame, and another may have called that */
+	__u8 unsure;	 /* the caller of some frame may be missing */
+	__u16 unsure_slot; /* slot of the first such frame */
 	__u16 jumps;	   /* down to other stacks */
 	__u64 window[WALK_WINDOW / 8];
-	struct sample sample; /* header and words are what goes into the ring buffer */
+	struct sample sample; /* this header and words[] go into the ring buffer */
 	__u64 words[SAMPLE_WORDS];
 };
 
-/* Sets w->map and w->file to what covers pc. False where no mapping does. */
+/* Sets w->map and w->file to the mapping that covers pc. False if there is none. */
 ENV_INLINE bool walk_find_map(struct walk *w, __u64 pc)
 {
 	struct map_entry map = w->map;
@@ -134,7 +139,6 @@ ENV_INLINE bool walk_find_map(struct walk *w, __u64 pc)
 	return true;
 }
 
-/* Reads the 8 bytes at addr. */
 ENV_INLINE bool walk_read(struct walk *w, __u64 addr, __u64 *ret)
 {
 	__u64 d = addr - w->window_start;
@@ -145,7 +149,7 @@ ENV_INLINE bool walk_read(struct walk *w, __u64 addr, __u64 *ret)
 		if (addr < 4096 || addr >= WALK_ADDRESS_END)
 			return false;
 		if (env_read_user(w->window, WALK_WINDOW, start)) {
-			/* The end of the stack lies nearer than that. */
+			/* The window crosses the end of the stack. */
 			w->window_start = 0;
 			return env_read_user(ret, 8, addr) == 0;
 		}
@@ -158,8 +162,8 @@ ENV_INLINE bool walk_read(struct walk *w, __u64 addr, __u64 *ret)
 	return true;
 }
 
-/* Where a register lies in the kernel's mcontext, in words behind the ucontext's start, by DWARF
- * number: a byte each for the first eight, the others in order
+/* The index of a register in the kernel's mcontext, in words from the ucontext's start, by DWARF
+ * number. The first eight have a byte each in `low`, the others are in order
  * (arch/x86/include/uapi/asm/sigcontext.h). */
 ENV_INLINE __u64 walk_mcontext(__u8 reg)
 {
@@ -178,7 +182,7 @@ ENV_INLINE bool walk_leaf_register(struct walk *w, __u8 reg, __u64 *ret)
 	return true;
 }
 
-/* A row speaks of one of the two: what it does not speak of is not known behind it. */
+/* A row covers one of the two registers. The other is unknown behind it. */
 ENV_INLINE void walk_keep(struct walk *w, __u8 which, __u64 saved_at)
 {
 	w->kept &= which;
@@ -195,12 +199,13 @@ ENV_INLINE bool walk_keeps(const struct walk *w, __u8 reg)
 				       : false;
 }
 
-/* The value of a register that a rule names. Of callers' registers RSP, RBP and one more are
- * tracked, RBX or where a file asks for it R12, lazily: rows say where it is saved, and few rules
- * ask for it. leafs: the leaf's
- * hold, as they do for its caller where assembly keeps a CFA in a register that calls may change:
- * that says so of what it calls (OpenSSL's AES-GCM), and of what that calls (dav1d's transforms).
- */
+/* The value of a register in a rule. Of callers' registers the walk tracks RSP, RBP and one more:
+ * RBX or, if a file needs it, R12. It reads that one only on demand: rows tell where it is saved,
+ * and few rules need it.
+ *
+ * leafs: the leaf's registers are valid. They are also valid in its caller if assembly keeps a CFA
+ * in a register that calls may change. This assembly knows that its callees leave the register
+ * alone (OpenSSL's AES-GCM), and their callees too (dav1d's transforms). */
 ENV_INLINE bool walk_register(struct walk *w, __u8 reg, bool leafs, __u64 *ret)
 {
 	if (reg == UNWIND_REG_RSP)
@@ -216,9 +221,9 @@ ENV_INLINE bool walk_register(struct walk *w, __u8 reg, bool leafs, __u64 *ret)
 	return true;
 }
 
-/* Go's switches of stacks (enum unwind_cfa). *ret_pc_at: where the g that was left has its pc.
- * WALK_COMPLETE with a CFA of 0 where no g was left: the goroutine had been taken off the thread.
- */
+/* The CFA when Go switches stacks (enum unwind_cfa). *ret_pc_at: where the g of the stack that was
+ * left keeps its pc. WALK_COMPLETE with a CFA of 0: no g was left, since the goroutine had been
+ * taken off the thread. */
 ENV_INLINE __u16 walk_go_cfa(struct walk *w, const struct unwind_rule *r, __u64 *ret,
 			     __u64 *ret_pc_at)
 {
@@ -278,7 +283,7 @@ ENV_INLINE int walk_stop(struct walk *w, __u16 reason)
 	return 1;
 }
 
-/* Whether RBP is proven to be the frame's own. back: where it says that the frame returns to. */
+/* Whether RBP is proven to be the frame's own. back: the frame's return address by RBP. */
 ENV_INLINE bool walk_owns_fp(struct walk *w, __u32 rbp, __u64 back)
 {
 	__u64 maps = OWNER_MAPS(w->maps, w->map_count), pc = w->leaf ? w->pc : w->pc | OWNER_CALLER;
@@ -287,13 +292,13 @@ ENV_INLINE bool walk_owns_fp(struct walk *w, __u32 rbp, __u64 back)
 		return rbp == OWNER_SET_UP;
 	__u64 target = owner_called(back);
 
-	/* A walk over a copy sees no code, which proves nothing then. */
+	/* A walk over a copy cannot see the code, so nothing is proven. */
 	if (!owner_sees(w->pc))
 		return false;
-	/* A return address would lie between. */
+	/* There is no room for a return address between. */
 	if (w->fp == w->sp)
 		return true;
-	/* Who moves his arguments has the return address in a register meanwhile. */
+	/* Code that moves its arguments keeps the return address in a register meanwhile. */
 	for (__u64 at = 40; at < 160 && w->leaf && w->regs_at; at += 8 * OWNER_WORDS)
 		if (owner_words(maps, w->regs_at + at, w->regs_at + 160, w->pc))
 			return false;
@@ -305,8 +310,8 @@ ENV_INLINE bool walk_owns_fp(struct walk *w, __u32 rbp, __u64 back)
 	return owner_size(target) == w->fp - w->sp || !owner_words(maps, w->sp, w->fp, pc);
 }
 
-/* To the caller by frame pointer: RBP points at the caller's RBP, and the return address lies above
- * it. */
+/* Goes to the caller by the frame pointer: RBP points at the caller's RBP, and the return address
+ * lies above it. */
 ENV_INLINE int walk_by_fp(struct walk *w)
 {
 	__u64 fp = w->fp, pc, caller_fp = w->fp, saved[2];
@@ -332,8 +337,8 @@ ENV_INLINE int walk_by_fp(struct walk *w)
 		w->sp += 16;
 		goto caller;
 	}
-	/* The psABI's mark of the outermost frame, and what code that has another use for RBP may
-	 * leave there. */
+	/* By the psABI, zero marks the outermost frame. But code that uses RBP otherwise may also
+	 * leave a zero. */
 	if (fp == 0)
 		return walk_stop(w, w->by_fp ? WALK_NO_ROOT : WALK_NO_ROWS);
 	if (fp < w->sp || fp - w->sp > WALK_FP_MAX_FRAME || (fp & 7))
@@ -344,11 +349,12 @@ ENV_INLINE int walk_by_fp(struct walk *w)
 		w->unsure = 1;
 		w->unsure_slot = (__u16)w->map.slot;
 	}
-	/* What frame pointers lead to has a frame, mostly: only where they begin is more asked. */
+	/* Frames that frame pointers lead to mostly have one, so only the first of a chain is
+	 * examined further. */
 	if (!w->unsure && (!w->by_fp || w->in_routine)) {
 		__u64 is = owner_sbcl(w->leaf ? w->pc : w->pc | OWNER_CALLER, w->sp, fp, pc);
 		bool first = !w->by_fp;
-		/* In a file that has tables, and was called from outside: C's. */
+		/* In a file with tables that was called from outside: this is C code. */
 		bool elsewhere = w->file.state == FILE_READY &&
 				 (pc < w->map.start || pc >= w->map.end);
 
@@ -381,8 +387,8 @@ ENV_INLINE int walk_by_fp(struct walk *w)
 	}
 	if (pc == 0)
 		return walk_stop(w, w->by_fp ? WALK_NO_ROOT : WALK_NO_ROWS);
-	/* What the caller's RBP is worth shows only if the caller has no rows either: it may be
-	 * libc's, which keeps anything there. */
+	/* A wrong RBP shows only if the caller has no rows either: in libc, for one, RBP may hold
+	 * anything. */
 	if (pc < 4096 || pc >= WALK_ADDRESS_END)
 		return walk_stop(w, WALK_NO_ROWS);
 	w->sp = fp + 16;
@@ -399,14 +405,15 @@ caller:
 	return 0;
 }
 
-/* Linux's rt_sigframe, which RSP points at behind its return address: the ucontext, whose mcontext
- * begins at 40 with r8 (arch/x86/include/uapi/asm/sigcontext.h). */
+/* Linux's rt_sigframe: behind its return address RSP points at the ucontext, whose mcontext begins
+ * at 40 with r8 (arch/x86/include/uapi/asm/sigcontext.h). */
 ENV_INLINE int walk_signal(struct walk *w)
 {
 	__u64 sp = w->sp, fp, next_sp, pc;
 	__u32 trampoline = w->base + w->count - 1;
 
-	/* The kernel put the trampoline's first byte where a return address would be. */
+	/* The kernel put the address of the trampoline's first byte where a return address would
+	 * be. */
 	if (trampoline < SAMPLE_WORDS)
 		w->words[trampoline] |= SAMPLE_FRAME_EXACT;
 
@@ -418,7 +425,7 @@ ENV_INLINE int walk_signal(struct walk *w)
 	w->pc = pc;
 	w->exact = 1;
 	w->by_fp = 0;
-	/* All of the interrupted frame's registers are there: it is as good as a leaf. */
+	/* All registers of the interrupted frame are known: it is as good as a leaf. */
 	w->regs_at = sp;
 	w->kept_at = 0;
 	w->kept = WALK_KEEPS_RBX | WALK_KEEPS_R12;
@@ -427,8 +434,8 @@ ENV_INLINE int walk_signal(struct walk *w)
 	return 0;
 }
 
-/* Whether a CFA that is not above RSP may be one on another stack: split stacks, and Go around
- * calls of the vDSO, keep it in RBP; runtimes with stacks of their own leave in memory where they
+/* Whether a CFA that is not above RSP may lie on another stack. Split stacks, and Go around calls
+ * of the vDSO, keep the CFA in RBP. Runtimes with stacks of their own store in memory where they
  * left the last one. */
 ENV_INLINE bool walk_jumps(struct walk *w, __u64 cfa, bool loaded)
 {
@@ -451,7 +458,7 @@ ENV_INLINE __u16 walk_nest_cfa(struct walk *w, const struct unwind_rule *r, __u6
 	return WALK_COMPLETE;
 }
 
-/* Makes w the caller's, behind a frame whose CFA is known. */
+/* Makes w the caller of a frame whose CFA is known. */
 ENV_INLINE int walk_to_caller(struct walk *w, __u64 cfa, __u64 fp, __u64 pc)
 {
 	w->sp = cfa;
@@ -461,12 +468,12 @@ ENV_INLINE int walk_to_caller(struct walk *w, __u64 cfa, __u64 fp, __u64 pc)
 	w->by_fp = 0;
 	w->near = w->leaf;
 	w->leaf = 0;
-	/* Threads and coroutines that begin on a hand-made stack put a zero where a return address
-	 * would be. */
+	/* Threads and coroutines that begin on a hand-made stack have a zero in place of a return
+	 * address. */
 	return pc == 0 ? walk_stop(w, w->guessed | w->near ? WALK_NO_ROOT : WALK_COMPLETE) : 0;
 }
 
-/* Applies a rule that its number is (RULE_SHORT): walk_apply for nearly all frames. */
+/* Applies a rule that its number encodes (RULE_SHORT): walk_apply for nearly all frames. */
 ENV_INLINE int walk_apply_short(struct walk *w, __u32 rule)
 {
 	bool by_rbp = rule & RULE_SHORT_RBP;
@@ -491,7 +498,7 @@ ENV_INLINE int walk_apply(struct walk *w, const struct unwind_rule *rule)
 	bool switched = r.cfa == UNWIND_CFA_GO_SWITCH || r.cfa == UNWIND_CFA_GO_DEPTH;
 	bool loaded = r.cfa == UNWIND_CFA_DEREF || r.cfa == UNWIND_CFA_DEREF_TWICE;
 	bool sum = r.cfa == UNWIND_CFA_SUM;
-	/* Assembly calls helpers of its own, which leave alone what it keeps in registers. */
+	/* Assembly calls its own helpers, which do not change the registers that it uses. */
 	__u8 near = (w->leaf | w->near) & !!(r.flags & UNWIND_GUESSED);
 	__u64 base = 0;
 
@@ -566,8 +573,8 @@ ENV_INLINE int walk_apply(struct walk *w, const struct unwind_rule *rule)
 	return stop;
 }
 
-/* To the caller from where nothing has moved RSP: the vsyscall page, whose code is emulated by the
- * kernel, as a rule, and no code at all. */
+/* Goes to the caller from code that has not moved RSP: the vsyscall page, which the kernel mostly
+ * emulates, and pages without code. */
 ENV_INLINE int walk_called(struct walk *w)
 {
 	__u64 pc;
@@ -577,7 +584,7 @@ ENV_INLINE int walk_called(struct walk *w)
 	return walk_to_caller(w, w->sp + 8, w->fp, pc);
 }
 
-/* Adds an item of the runtime whose turn it is (bpf/runtime.h) behind those that are there. */
+/* Adds an item of the current runtime (bpf/runtime.h) behind the existing ones. */
 ENV_INLINE void walk_item(struct walk *w, __u64 kind, __u64 address, __u64 second)
 {
 	__u32 i = w->sample.kernel_frames + 2u * w->sample.items;
@@ -591,14 +598,14 @@ ENV_INLINE void walk_item(struct walk *w, __u64 kind, __u64 address, __u64 secon
 	w->sample.items++;
 }
 
-/* Adds an entry, behind the frames of its chain. address: in the C frame that runs them; 0: not
- * known. */
+/* Adds an entry behind the frames of its chain. address: in the C frame that runs them; 0:
+ * unknown. */
 ENV_INLINE void walk_entry(struct walk *w, __u64 address)
 {
 	struct walk_entries *e = &w->entries[w->turn % PROCESS_RUNTIMES_MAX];
 	__u32 i = w->sample.kernel_frames + 2u * w->sample.items, last = e->last;
 
-	/* What lies below the stack pointer is of a call that has returned. */
+	/* Memory below the stack pointer belongs to a call that has returned. */
 	if (address < w->sp)
 		address = 0;
 	walk_item(w, RUNTIME_ENTRY, address, 0);
@@ -630,7 +637,7 @@ ENV_INLINE void walk_next_entry(const struct walk *w, struct walk_entries *e)
 		e->at = w->words[next] & RUNTIME_ADDRESS_MASK;
 }
 
-/* The frame that was found last is one that runs a chain. */
+/* Marks the last frame as one that runs a chain. */
 ENV_INLINE void walk_mark(struct walk *w)
 {
 	__u32 i = w->base + w->count - 1;
@@ -651,7 +658,7 @@ ENV_INLINE void walk_mark(struct walk *w)
 	w->entry_at = nearest;
 }
 
-/* One frame. 0: there is a caller; 1: the walk is over, w->reason says how. */
+/* Walks one frame. 0: there is a caller; 1: the walk is over, for w->reason. */
 ENV_INLINE int walk_step(struct walk *w)
 {
 	__u64 pc = w->exact ? w->pc : w->pc - 1;
@@ -674,13 +681,13 @@ ENV_INLINE int walk_step(struct walk *w)
 			w->map.start = w->map.end = 0;
 			bool vsyscall = w->pc >> 12 == WALK_VSYSCALL && w->leaf;
 
-			/* Anything may stand where a return address would, and no bit of it is to
-			 * count as one of the frame's own. */
+			/* The return address may be any word, and its upper bits must not look like
+			 * flags of a frame. */
 			w->pc &= SAMPLE_FRAME_OFFSET_MASK;
-			/* Where a frame pointer led is no frame when nothing is mapped there. */
+			/* If a frame pointer led outside all mappings, there is no frame. */
 			if (!by_fp)
 				walk_push(w);
-			/* Nothing can be mapped there: a call through a null pointer. */
+			/* A call through a null pointer: nothing can be mapped there. */
 			if (vsyscall || (w->exact && w->leaf && w->pc < WALK_NULL_END))
 				return walk_called(w);
 			w->reason = by_fp ? WALK_NO_ROWS : WALK_NO_MAPPING;
@@ -707,8 +714,8 @@ ENV_INLINE int walk_step(struct walk *w)
 			 rule->ra == UNWIND_RA_UNDEFINED)
 			stop = walk_apply(w, rule);
 		else if (rule->cfa_add == UNWIND_END_UNSUPPORTED)
-			/* A function that has rules, and one that cannot be expressed, may have
-			 * left its caller's frame pointer alone: following that would skip the
+			/* The function has rules, and one that cannot be expressed. It may not have
+			 * touched its caller's frame pointer, so following that would skip the
 			 * caller. */
 			stop = walk_stop(w, WALK_UNSUPPORTED_RULE);
 		else
@@ -723,8 +730,8 @@ ENV_INLINE int walk_step(struct walk *w)
 	return stop;
 }
 
-/* Within execve the old program's stack goes while its registers are still there: what cannot be
- * walked to its root then is no user stack any more. */
+/* Within execve the old program's stack disappears while its registers remain. A stack that cannot
+ * be walked to its root is then no user stack any more. */
 ENV_INLINE void walk_exec(struct walk *w)
 {
 	if (w->reason == WALK_COMPLETE)
@@ -734,7 +741,8 @@ ENV_INLINE void walk_exec(struct walk *w)
 	w->count = 0;
 }
 
-/* Readies w for a walk from pc, sp, fp and regs[], already set, and behind what words[] has. */
+/* Prepares w for a walk. The caller has set pc, sp, fp and regs[]. Frames go behind the contents of
+ * words[]. */
 ENV_INLINE void walk_begin(struct walk *w, const struct process_entry *p, __u8 exact)
 {
 	w->window_start = 0;
@@ -765,7 +773,7 @@ ENV_INLINE void walk_begin(struct walk *w, const struct process_entry *p, __u8 e
 	w->in_routine = 0;
 }
 
-/* After that, and after the runtimes: their items are all there. */
+/* Call after walk_begin and all runtimes, when their items are complete. */
 ENV_INLINE void walk_place(struct walk *w)
 {
 	w->base = w->sample.kernel_frames + 2u * w->sample.items;
@@ -774,8 +782,8 @@ ENV_INLINE void walk_place(struct walk *w)
 }
 
 #ifndef __bpf__
-/* For items that were read elsewhere, in words[] by now: each runtime's first entry with an
- * address. */
+/* Finds each runtime's first entry with an address, if the items were read elsewhere and are in
+ * words[]. */
 ENV_INLINE void walk_find_entries(struct walk *w)
 {
 	__u64 slot = 0;
