@@ -496,7 +496,7 @@ def test_prof_cpus_that_dies_is_reaped_and_what_is_lost_is_said_once(tmp_path):
     assert status == 0 and reaped, err
     assert (
             err.count(
-            "cpus that come online later are not sampled: prof-cpus was ended by signal 9")
+            "cpus that come online later are not sampled: signal 9 (Killed) ended prof-cpus")
             == 1), err
 
 

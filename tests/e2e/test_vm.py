@@ -304,7 +304,7 @@ def test_doctor_finds_nothing_fatal_and_gets_samples(machine):
     assert degraded - {"perf events"} == {"perf_event_paranoid"} | ({"cells"} if machine.series
             == OLDEST else set()), got
     assert checks["perf_event_paranoid"]["found"].startswith(
-            "3; asks for CAP_SYS_ADMIN") and "come online later" in checks["perf_event_paranoid"][
+            "3; requires CAP_SYS_ADMIN") and "come online later" in checks["perf_event_paranoid"][
             "lost"]
     assert "TCG" in checks["virtual machine"]["found"]
     assert ("no Landlock" in checks["cells"]["found"]) == (machine.series

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Figures of the run, which the stream carries each second and at its end. */
+/* Figures of the run. The stream carries them each second and at its end. */
 #include "tools/prof-bpf/prof.h"
 
-/* A loss is told once, perhaps to a prof-symd that dies with it: so what the ring had no room for
- * counts also. */
+/* Includes samples that the ring lost: a loss is sent only once, perhaps to a prof-symd that then
+ * dies. */
 uint64_t figures_taken(struct prof *p)
 {
 	struct loader_figures l;

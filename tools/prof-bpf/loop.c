@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One loop, woken by side-band records, by its peers, and by a timer: samples wait in the ring
- * buffers until then, since a wake-up for each costs as much as the walk. What is not for new
- * processes is the timer's; the stream goes on once a second, or at the next turn of the timer
- * where prof-symd will want to open something.
+ * The loop, woken by side-band records, by peers, and by a timer. Samples wait in the ring buffers
+ * until the timer fires, since a wake-up for each would cost as much as its walk. Side-band records
+ * wake it at once, for the sake of new processes.
+ *
+ * The stream is flushed once a second, or at the next timer tick if prof-symd will need to open
+ * something.
  */
 #include <errno.h>
 #include <string.h>
@@ -22,15 +24,15 @@
 #define FLUSH_NS 1000000000ull
 #define CLOCK_NS 60000000000ull
 #define CONNECT_NS 20000000000ull /* how long the start waits for the peers */
-/* And then for what is asked of the files that run already: for rows, of which later ones are in
- * time for deferred samples, and for interpreters, whose frames are native ones so long. */
+/* And how long it then waits for files that are already mapped. Later rows still help deferred
+ * samples. Until interpreters are described, their frames are native ones. */
 #define ROWS_WAIT_NS 200000000ull
 #define OFFERS_WAIT_NS 1000000000ull
 #define COALESCE_NS 1000000ull
-#define COMMAND_NS 200000000ull /* to exec it, which is not done by who is followed by hand */
+#define COMMAND_NS 200000000ull /* time for the command to exec; not needed by hand */
 #define EVENTS_AT_ONCE 8
-#define HURRIED_TURNS 3	      /* of the timer, after a new file */
-#define HURRY_NS 100000000ull /* one each, and so many at once: new files may never end */
+#define HURRIED_TURNS 3	      /* early timer ticks after a new file */
+#define HURRY_NS 100000000ull /* one per this time, and a burst: new files may never end */
 #define HURRY_BURST 8
 #define FINISH_NS 60000000000ull /* how long a finished run serves prof-symd */
 
@@ -40,8 +42,8 @@ static void enter(struct prof *p, enum phase phase)
 	p->since_ns = clock_mono_ns();
 }
 
-/* Whether the files that are mapped now are those of the programs that the run is about: nobody
- * else's are looked at before it begins. */
+/* Whether files mapped now belong to the programs that the run is about. Before sampling begins,
+ * only their files are offered. */
 static bool is_chosen(const struct prof *p)
 {
 	return p->phase == CONNECTING && (p->options.follow || p->options.pid_count);
@@ -78,7 +80,7 @@ static void send_offers(struct prof *p)
 		output_emitted(&p->output, emit_file(p->output.emit, &offered));
 		offers_sent(&p->offers);
 	}
-	/* It is mapped: so COMMAND runs, unless it is held still. */
+	/* The command has mapped it, so it runs, unless it is still held. */
 	p->samples.command_runs |= p->phase != CONNECTING;
 	output_emitted(&p->output, emit_flush(p->output.emit));
 }
@@ -101,22 +103,22 @@ static void send_process(void *ctx, struct host_process *h)
 	output_emitted(&p->output, emit_process(p->output.emit, &changed));
 }
 
-/* Another cannot be started: the right to is gone. */
+/* A new helper cannot be started, since prof-bpf no longer has the right. */
 static void log_cpus_ended(int wait_status)
 {
 	static const char lost[] = "cpus that come online later are not sampled";
 
 	if (WIFSIGNALED(wait_status))
-		log_warning("%s: prof-cpus was ended by signal %d (%s); start again for them", lost,
+		log_warning("%s: signal %d (%s) ended prof-cpus; restart to sample them", lost,
 			    WTERMSIG(wait_status), strsignal(WTERMSIG(wait_status)));
 	else if (WEXITSTATUS(wait_status))
-		log_warning("%s: prof-cpus ended with exit status %d; start again for them", lost,
+		log_warning("%s: prof-cpus ended with exit status %d; restart to sample them", lost,
 			    WEXITSTATUS(wait_status));
 	else
 		log_info("%s: kernel.perf_event_paranoid is above 2", lost);
 }
 
-/* Cpus that have come online are sampled and followed from now on. */
+/* Samples and follows cpus that have come online. */
 static void take_cpus(struct prof *p)
 {
 	const struct sideband_event unknown = { .type = SIDEBAND_LOST };
@@ -125,25 +127,24 @@ static void take_cpus(struct prof *p)
 	int sampling, sideband, next;
 
 	while ((next = cpus_next(&p->cpus, &cpu, &sampling, &sideband)) == 0) {
-		/* What its old ring still holds. */
+		/* Drain what the cpu's old ring still holds. */
 		samples_drain(&p->samples);
 		int r = sideband_cpu(p->sideband, cpu, sideband);
 		const int e = loader_cpu(p->loader, cpu, sampling);
 
 		r = r ? r : e;
 		if (r)
-			log_warning("cpu %u came online, and is not sampled: %s", cpu,
-				    strerror(-r));
+			log_warning("cpu %u came online but is not sampled: %s", cpu, strerror(-r));
 		else
 			log_info("cpu %u came online", cpu);
-		/* What processes did there until now: they are looked at again. */
+		/* What processes did on that cpu until now is unknown, so read them again. */
 		host_event(p->host, &unknown);
 	}
 	if (next == -EMFILE && !waited)
-		log_warning("a cpu came online, and is not sampled until there is room: %s",
+		log_warning("a cpu came online but is not sampled until descriptors are free: %s",
 			    strerror(-next));
 	if (next == -ENFILE)
-		log_warning("a cpu came online, and is not sampled: %s", strerror(-next));
+		log_warning("a cpu came online but is not sampled: %s", strerror(-next));
 	if (next == -EPIPE)
 		log_cpus_ended(p->cpus.wait_status);
 }
@@ -153,7 +154,8 @@ static void start_sampling(struct prof *p)
 	int r = loader_start(p->loader);
 
 	if (r) {
-		log_error("sampling cannot begin: %s; needs CAP_PERFMON and CAP_BPF", strerror(-r));
+		log_error("sampling cannot begin: %s; this needs CAP_PERFMON and CAP_BPF",
+			  strerror(-r));
 		p->failed = p->exit_now = true;
 		return;
 	}
@@ -163,8 +165,8 @@ static void start_sampling(struct prof *p)
 	deploy_status(&p->options.deploy, &p->status, STATUS_READY);
 }
 
-/* Everybody is there, the rows of what runs already have come, and what is known of the
- * interpreters in it; or enough was waited for. */
+/* Starts sampling when all peers are connected, the rows of mapped files have come and their
+ * interpreters are described, or when the time for these is over. */
 static void try_start(struct prof *p)
 {
 	const uint64_t now = clock_mono_ns();
@@ -182,7 +184,7 @@ static void try_start(struct prof *p)
 		if ((rows || waited > ROWS_WAIT_NS) && (offers || waited > OFFERS_WAIT_NS))
 			start_sampling(p);
 	} else if (now - p->since_ns > CONNECT_NS) {
-		log_error("%s is not there after %d s",
+		log_error("%s did not connect within %d s",
 			  rowsrv_connected(p->rowsrv) ? "prof-symd" : "prof-deltas",
 			  (int)(CONNECT_NS / 1000000000));
 		p->again = p->output.bus != NULL;
@@ -190,13 +192,13 @@ static void try_start(struct prof *p)
 	}
 }
 
-/* Everything was drained, or enough was waited for: the end of the stream. */
+/* Sends the end of the stream: everything was drained, or the time is over. */
 static void conclude(struct prof *p)
 {
 	deferred_run(p->deferred, clock_mono_ns(), true);
 	/* Those that changed after they were sent. */
 	host_each_process(p->host, send_process, p);
-	/* What was lost while nobody was there is told to whoever comes. */
+	/* Without a receiver the losses wait for the next one. */
 	if (output_has_receiver(&p->output))
 		losses_send(&p->losses);
 	figures_send(p);
@@ -205,13 +207,13 @@ static void conclude(struct prof *p)
 	int r = emit_end(p->output.emit, p->end);
 	if (r && r != -ENOTCONN)
 		log_warning("the end of the stream could not be sent: %s", strerror(-r));
-	/* Nobody is there who would take it, and go. With a launcher somebody may come, until it
-	 * says that nobody will. */
+	/* Nobody is there to take the end. With a launcher, another prof-symd may come until the
+	 * launcher says otherwise. */
 	if (!p->output.bus || (!p->output.has_peer && p->options.deploy.life_fd < 0))
 		p->exit_now = true;
 }
 
-/* Another prof-symd for the end of the stream: its predecessor may not have passed it on. */
+/* Another prof-symd came for the end of the stream: the last one may not have passed it on. */
 static void conclude_again(struct prof *p)
 {
 	losses_send(&p->losses);
@@ -245,8 +247,7 @@ static bool followed_are_gone(struct prof *p)
 	return h.processes == 0;
 }
 
-/* Whether the next one of something that happens every so often is due: timers are a little late,
- * and never early. */
+/* Whether a periodic task is due. Timers fire a little late, and never early. */
 static bool is_due(struct prof *p, uint64_t *last_ns, uint64_t every_ns, uint64_t now)
 {
 	if (now + p->drain_ms * 500000ull < *last_ns + every_ns)
@@ -255,7 +256,7 @@ static bool is_due(struct prof *p, uint64_t *last_ns, uint64_t every_ns, uint64_
 	return true;
 }
 
-/* The timer's next turn is no later than the end. */
+/* Makes the timer fire no later than the end of the run. */
 static void set_end(struct prof *p, uint64_t now)
 {
 	const uint64_t end = p->since_ns + (uint64_t)(p->options.seconds * 1e9),
@@ -267,8 +268,8 @@ static void set_end(struct prof *p, uint64_t now)
 		(void)timerfd_settime(p->timer, 0, &at_end, NULL);
 }
 
-/* Whether the stream goes on now. A command that cannot be run is to leave no trace, so it does not
- * until the command runs. */
+/* Whether to flush the stream now. A command that cannot be run must leave no trace, so not before
+ * it runs. */
 static bool is_urgent(const struct prof *p, uint64_t now)
 {
 	return emit_urgent(p->output.emit) &&
@@ -276,8 +277,8 @@ static bool is_urgent(const struct prof *p, uint64_t now)
 }
 
 /*
- * prof-symd looks at a program that was never seen before, an interpreter perhaps, once a sample of
- * it is there. So some turns of the timer are a period apart then, and not an interval.
+ * Makes some timer ticks come a sampling period apart. prof-symd looks at a new program, perhaps an
+ * interpreter, only after its first sample.
  */
 static void hurry(struct prof *p, uint64_t now)
 {
@@ -294,8 +295,8 @@ static void hurry(struct prof *p, uint64_t now)
 	(void)timerfd_settime(p->timer, 0, &next, NULL);
 }
 
-/* A file that was given up in doubt, and is not any more, is asked for again by nobody who has been
- * refused it. Names are forgotten with the epoch. */
+/* Requests files whose temporary quarantine has expired: nobody else will. For names it begins a
+ * new epoch, in which prof-symd requests them anew. */
 static void ask_again(struct prof *p, uint64_t now_ns)
 {
 	enum quarantine_parser parser;
@@ -367,7 +368,7 @@ static void on_timer(struct prof *p)
 		finish(p, END_DONE);
 }
 
-/* Whether the loop hears of a descriptor. */
+/* Whether the loop listens to a descriptor. */
 static void listen_to(struct prof *p, int fd, enum source from, bool hears)
 {
 	struct epoll_event e = { .events = hears ? EPOLLIN : 0, .data.u32 = from };
@@ -388,9 +389,9 @@ static void listen_to_files(struct prof *p, bool hears)
 }
 
 /*
- * A route that fails, for want of memory say, costs what comes over it, and that only for now: it
- * is tried again at the timer's next turn. Until then the loop does not hear of its descriptors,
- * which stay readable.
+ * Handles the result of a route. A route that fails, e.g. for lack of memory, is tried again at the
+ * next timer tick, so it costs only a delay. Until then the loop ignores its descriptors, which
+ * stay readable.
  */
 static void route_ran(struct prof *p, struct route *route, const char *name,
 		      void (*listen)(struct prof *, bool), int r)
@@ -398,8 +399,7 @@ static void route_ran(struct prof *p, struct route *route, const char *name,
 	if (!r && !route->rests)
 		return;
 	if (r && !route->failures++)
-		log_warning("the %s route failed: %s; it is tried again and again", name,
-			    strerror(-r));
+		log_warning("the %s route failed: %s; prof-bpf keeps retrying", name, strerror(-r));
 	if (route->rests != (r != 0))
 		listen(p, r == 0);
 	route->rests = r != 0;
@@ -423,7 +423,7 @@ static void run_routes(struct prof *p)
 {
 	if (p->rows.due)
 		run_rows(p);
-	/* Files that still had a descriptor somewhere are sent at once. */
+	/* Files with an open descriptor are sent at once. */
 	if (p->rows.due)
 		run_rows(p);
 	if (p->filesrv && p->files.due) {
@@ -453,14 +453,14 @@ static void on_stream(struct prof *p)
 				conclude_again(p);
 		} else if (r == BUS_PEER_WENT) {
 			output_peer_went(&p->output);
-			/* It has taken the end of the stream, and everything before it. If that is
-			 * not so, only the launcher knows. */
+			/* It has taken the end of the stream and everything before. If not, only
+			 * the launcher knows. */
 			if (p->phase == FINISHING && p->options.deploy.life_fd < 0)
 				p->exit_now = true;
 		} else if (r == BUS_EMPTY) {
 			break;
 		} else {
-			/* The route has one direction, and this is not it. */
+			/* This route carries nothing in this direction. */
 			bus_drop_peer(p->output.bus);
 		}
 	}
@@ -491,8 +491,8 @@ static void on_life(struct prof *p)
 
 static void handle(struct prof *p, enum source from)
 {
-	/* The routes wake us themselves, but not for what they could not send at once, for an
-	 * opened file or a deadline; nor while they rest. */
+	/* The routes have descriptors of their own. But these do not report unsent data, opened
+	 * files or deadlines, nor anything while a route rests. */
 	p->rows.due |= from == FROM_ROWS || from == FROM_ROWS_LANE ||
 		       (from == FROM_TIMER && (p->rows.rests || !rowsrv_idle(p->rowsrv)));
 	p->files.due |= from == FROM_FILES || from == FROM_FILES_LANE ||
@@ -503,8 +503,8 @@ static void handle(struct prof *p, enum source from)
 		on_timer(p);
 		break;
 	case FROM_SIDEBAND:
-		/* A wake-up costs more than the records it is for, and an exec is followed by what
-		 * the program maps: those of a millisecond are taken together. */
+		/* A wake-up costs more than the records that cause it, and after an exec the
+		 * program maps files. So take all records of a millisecond together. */
 		usleep(COALESCE_NS / 1000);
 		sideband_heard(p->sideband);
 		samples_drain(&p->samples);
@@ -543,7 +543,7 @@ void loop_run(struct prof *p)
 {
 	struct epoll_event events[16];
 
-	/* Ahead of the first sample, which waits for them. */
+	/* Read them before the first sample, which needs them. */
 	kernel_names_start(&p->names);
 	while (!p->exit_now && !p->output.failed) {
 		int n = epoll_wait(p->epoll, events, 16, -1);
@@ -563,7 +563,7 @@ void loop_run(struct prof *p)
 			if (p->phase == SAMPLING)
 				hurry(p, clock_mono_ns());
 		}
-		/* With a launcher it is for that to say. */
+		/* With a launcher, the launcher decides. */
 		if (p->phase == FINISHING && p->options.deploy.life_fd < 0 &&
 		    clock_mono_ns() - p->since_ns > FINISH_NS)
 			p->exit_now = true;

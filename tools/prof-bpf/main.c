@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * prof-bpf: the one process with privileges. It loads the BPF programs, keeps the tables they read,
- * follows processes and mappings, opens files for others, and sends the raw stream. It parses no
- * file format.
+ * prof-bpf: the one process with privileges. It loads the BPF programs, keeps the tables that they
+ * read, follows processes and mappings, opens files for others, and sends the raw stream. It parses
+ * no file format.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -30,11 +30,11 @@
 #include "tools/prof-bpf/prof.h"
 #include "tools/prof-bpf/stream/definitions.h"
 
-/* nng's, the openers, the closers, the readers, and the one that reads kernel names. */
+/* Those of nng, the openers, the closers, the readers, and the one that reads kernel names. */
 #define THREADS 31
 #define SIDEBAND_LEAST (32u << 10)
-/* What the runtimes' programs take of the maps' share once they are loaded, and the least that is
- * of use for tables: a slab for mappings, and one for rows. */
+/* The part of the maps' share that the runtimes' programs take. And the smallest useful size of the
+ * tables: a slab for mappings and one for rows. */
 #define RUNTIMES_BYTES (1u << 20)
 #define TABLES_LEAST (2 * SLAB_BYTES)
 
@@ -57,7 +57,7 @@ static int fail(const char *what, int r, const char *remedy)
 }
 
 #define REMEDY_PERF \
-	"run as root, or with CAP_PERFMON and CAP_BPF; kernel.perf_event_paranoid above 2 asks for CAP_SYS_ADMIN"
+	"run as root, or with CAP_PERFMON and CAP_BPF; kernel.perf_event_paranoid above 2 requires CAP_SYS_ADMIN"
 
 static int open_events(struct prof *p)
 {
@@ -77,7 +77,7 @@ static long cpus(void)
 	return n > 0 ? n : 1;
 }
 
-/* Of each cpu's ring of side-band records. */
+/* Bytes of each cpu's ring of side-band records. */
 static size_t sideband_bytes(const struct prof *p)
 {
 	const uint64_t n = p->budget.sideband / (uint64_t)cpus();
@@ -87,14 +87,14 @@ static size_t sideband_bytes(const struct prof *p)
 					 : (size_t)n;
 }
 
-/* What needs more than the tool will have: perf events, and by hand the output. */
+/* Opens what needs more rights than the tool will keep: perf events, and by hand the output. */
 static int open_privileged(struct prof *p)
 {
 	struct sideband_figures rings;
 	int r;
 
-	/* On a busy host the tables are to follow an exec within microseconds, and side-band
-	 * records must not pile up. Where that is not allowed, it goes without. */
+	/* On a busy host the tables must follow an exec within microseconds, and side-band records
+	 * must not pile up. Without the right to this, prof-bpf runs at its normal priority. */
 	priority_raise();
 	r = open_events(p);
 	if (r)
@@ -118,15 +118,15 @@ static int open_privileged(struct prof *p)
 		p->output.fd = open(p->options.output, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW,
 				    0666);
 		if (p->output.fd < 0)
-			return fail(p->options.output, -errno, "name a file that can be written");
+			return fail(p->options.output, -errno, "name a writable file");
 	} else if (isatty(STDOUT_FILENO)) {
-		log_error("the stream is not for terminals: use -o FILE, or a pipe to prof-symd");
+		log_error("standard output is a terminal; use -o FILE, or a pipe to prof-symd");
 		return -EINVAL;
 	}
 	return 0;
 }
 
-/* What the tables begin with: what is left of what maps and rings are sure of. */
+/* The initial size of the tables: what maps and rings leave of their guaranteed share. */
 static int share_tables(struct prof *p, size_t *ret)
 {
 	struct loader_figures f;
@@ -136,7 +136,7 @@ static int share_tables(struct prof *p, size_t *ret)
 
 	if (!p->options.table_bytes && rest + TABLES_LEAST > p->budget.maps) {
 		log_error(
-			"the %ld cpus of this host take %llu MiB of BPF maps and rings alone; raise --memory-limit",
+			"the %ld cpus of this host need %llu MiB for BPF maps and rings alone; raise --memory-limit",
 			cpus(), (unsigned long long)rest >> 20);
 		return -ENOMEM;
 	}
@@ -160,7 +160,7 @@ static int load_bpf(struct prof *p)
 
 	if (r) {
 		log_error(
-			"the BPF programs cannot be loaded: %s (%s); needs CAP_BPF and CAP_PERFMON, and a kernel of 5.10 or later with BTF",
+			"the BPF programs cannot be loaded: %s (%s); this needs CAP_BPF, CAP_PERFMON, and Linux 5.10 or later with BTF",
 			strerror(-r), loader_trouble(p->loader));
 		return r;
 	}
@@ -168,7 +168,7 @@ static int load_bpf(struct prof *p)
 		loader_load_runtimes(p->loader);
 	r = kernel_names_open(&p->names);
 	if (r)
-		log_warning("/proc/kallsyms: %s: kernel functions have no names", strerror(-r));
+		log_warning("/proc/kallsyms: %s; kernel functions have no names", strerror(-r));
 	loader_tables(p->loader, &c);
 	r = share_tables(p, &c.max_bytes);
 	if (r)
@@ -216,14 +216,14 @@ static int open_routes(struct prof *p, const char *run_dir)
 			r = reader_new(&p->reader);
 		p->output.outbox = (struct outbox){ .bus = p->output.bus, .max = p->budget.outbox };
 	}
-	return r ? fail(run_dir, r, "the sockets of the run are made here") : 0;
+	return r ? fail(run_dir, r, "the run needs sockets here") : 0;
 }
 
 static void pass_over(void *ctx, const struct sideband_event *e)
 {
 }
 
-/* Tells the parts of each other, once all are there but the stream. */
+/* Connects the parts, once all but the stream exist. */
 static void connect_parts(struct prof *p)
 {
 	struct samples *s = &p->samples;
@@ -279,7 +279,7 @@ static int open_host(struct prof *p)
 		.ctx = p,
 	};
 
-	/* The vDSO's rows are wanted at once. */
+	/* The vDSO's rows are requested at once. */
 	p->deaths.quarantine = p->quarantine;
 	p->offers.wanted = p->output.bus != NULL;
 	int r = host_new(&c, &p->host);
@@ -295,21 +295,22 @@ static int open_host(struct prof *p)
 		host_mark_self(p->host, (uint32_t)p->cpus.pid);
 	for (size_t i = 0; i < p->options.pid_count; i++) {
 		if (host_select(p->host, p->options.pids[i])) {
-			log_error("-p %u: there is no such process", p->options.pids[i]);
+			log_error("-p %u: no such process", p->options.pids[i]);
 			return -ESRCH;
 		}
 	}
 	if (p->options.follow && host_select(p->host, p->options.follow)) {
-		log_error("--follow %u: there is no such process", p->options.follow);
+		log_error("--follow %u: no such process", p->options.follow);
 		return -ESRCH;
 	}
 	if (p->options.follow && p->options.resume)
 		(void)host_select_children(p->host);
-	/* What happened until here the scan will find; on a busy host the rings are full of it. */
+	/* The scan will find everything that happened so far. On a busy host the rings are full of
+	 * it. */
 	sideband_drain(p->sideband, UINT64_MAX, pass_over, p);
 	losses_forget(&p->losses);
 	r = host_scan(p->host);
-	return r ? fail("/proc", r, "it has to be mounted and readable") : 0;
+	return r ? fail("/proc", r, "mount it, readable") : 0;
 }
 
 static int on_batch(void *ctx, struct span batch)
@@ -368,7 +369,7 @@ static int open_emit(struct prof *p)
 	};
 	int r = emit_new(&c, &p->output.emit);
 
-	/* By hand there is one receiver from the start. */
+	/* By hand the receiver exists from the start. */
 	if (!r && !p->output.bus)
 		r = emit_restart(p->output.emit);
 	return r ? fail("the stream cannot be begun", r, "") : 0;
@@ -407,7 +408,7 @@ static int open_loop(struct prof *p)
 		r = watch(p, filesrv_bus_fd(p->filesrv), FROM_FILES);
 	if (!r && p->filesrv)
 		r = watch(p, filesrv_lane_fd(p->filesrv), FROM_FILES_LANE);
-	/* What there is no room for stays there. */
+	/* Edge-triggered: what finds no room stays in the socket. */
 	if (!r && p->cpus.fd >= 0)
 		r = watch_for(p, p->cpus.fd, FROM_CPUS, EPOLLIN | EPOLLET);
 	if (!r && p->reader)
@@ -417,8 +418,8 @@ static int open_loop(struct prof *p)
 	return r ? fail("the loop cannot be set up", r, "") : 0;
 }
 
-/* Before Linux 5.11 the memory of BPF maps counts as locked. Where it is not allowed, `memlock` of
- * the checks says what comes of it. */
+/* Before Linux 5.11 the memory of BPF maps counts as locked. If raising the limit is not allowed,
+ * the check `memlock` reports the consequences. */
 static void raise_memlock(void)
 {
 	const struct rlimit all = { .rlim_cur = RLIM_INFINITY, .rlim_max = RLIM_INFINITY };
@@ -426,7 +427,7 @@ static void raise_memlock(void)
 	(void)setrlimit(RLIMIT_MEMLOCK, &all);
 }
 
-/* One line for what ends the run; the rest only when asked. */
+/* Logs one line for the check that ends the run; the others only with -v. */
 static void say_check(void *ctx, const struct check *c)
 {
 	bool *said = ctx;
@@ -438,7 +439,7 @@ static void say_check(void *ctx, const struct check *c)
 	*said |= c->verdict == CHECK_FATAL;
 }
 
-/* clock: what probe_event said. */
+/* clock: the result of probe_event. */
 static struct checks_config what_to_check(const struct prof *p, enum checks_part part, int clock)
 {
 	return (struct checks_config){
@@ -466,10 +467,10 @@ static void give_check(void *ctx, const struct check *c)
 	if (fd < 0)
 		check_print(stdout, c);
 	else if (write(fd, c, sizeof(*c)) != sizeof(*c))
-		log_warning("%s: the launcher does not listen", c->name);
+		log_warning("%s: the launcher does not read the check", c->name);
 }
 
-/* All checks, with the rights that a run would have, and the programs themselves loaded. The exit
+/* Runs all checks with the rights of a real run, and loads the programs. Returns the exit
  * status. */
 static int check_host(struct prof *p)
 {
@@ -486,7 +487,7 @@ static int check_host(struct prof *p)
 
 	check_init(&programs, "programs");
 	if (fatal) {
-		check_found(&programs, "not loaded, for what is fatal above");
+		check_found(&programs, "not loaded, since a check above is fatal");
 	} else {
 		if (!r)
 			r = loader_load(p->loader);
@@ -495,7 +496,7 @@ static int check_host(struct prof *p)
 				    p->loader ? loader_trouble(p->loader) : "");
 			check_fail(
 				&programs, "the verifier or the kernel refuses them",
-				"boot Linux 5.10 or later, of a distribution, and report this line");
+				"boot a distribution's Linux, 5.10 or later, and report this line");
 			fatal++;
 		} else {
 			loader_figures(p->loader, &f);
@@ -513,7 +514,7 @@ static int check_host(struct prof *p)
 	return fatal ? EXITS_FAILED : EXITS_DONE;
 }
 
-/* Once the programs are loaded. */
+/* Call once the programs are loaded. */
 static int reduce(void)
 {
 	const char *step = NULL;
@@ -522,25 +523,24 @@ static int reduce(void)
 	return r ? fail(step, r, "it is a bug: report this line") : 0;
 }
 
-/* Where that cannot be, it goes without: what the capabilities allow is then bounded by our code
- * alone. */
+/* If seccomp is not available, the tool goes on without: then only our code limits the use of the
+ * capabilities. */
 static int bound_calls(const struct prof *p)
 {
 	const int r = system_calls_enter(p->options.deploy.run_dir ? 0 : p->extractor.pid,
 					 p->cpus.pid);
 
 	if (r == -EOPNOTSUPP) {
-		log_info(
-			"system calls: this kernel has no seccomp filters: which are made is not bounded");
+		log_info("system calls: not restricted; this kernel has no seccomp filters");
 		return 0;
 	}
 	if (r == -EPERM || r == -EACCES || r == -ENOSYS) {
 		log_warning(
-			"system calls: %s: which are made is not bounded; allow seccomp(2) where we are started",
+			"system calls: not restricted: %s; allow seccomp(2) where prof-bpf is started",
 			strerror(-r));
 		return 0;
 	}
-	return r ? fail("the system calls cannot be bounded", r, "it is a bug: report this line")
+	return r ? fail("the system calls cannot be restricted", r, "it is a bug: report this line")
 		 : 0;
 }
 
@@ -558,21 +558,21 @@ static int set_up(struct prof *p)
 	if (!r && !run_dir) {
 		r = extractor_folder(&p->extractor);
 		if (r)
-			return fail("/run", r, "a folder for sockets is made there, or in /tmp");
+			return fail("/run", r, "allow a folder for sockets there, or in /tmp");
 		run_dir = p->extractor.dir;
 	}
-	/* By hand the tool stays who it is, with no more rights than it needs; in the deployment it
-	 * is its own user from here on. */
+	/* By hand the tool keeps its user, with only the rights that it needs. Deployed, it is its
+	 * own user from here on. */
 	if (!r)
 		r = deploy_enter(&p->options.deploy, DEPLOY_BPF, &sandbox);
-	/* What root's ids and groups allowed may be gone with them. */
+	/* The rights of root's ids and groups may be gone with them. */
 	if (!r && p->options.deploy.run_dir)
 		r = check_start(p, 0);
 	if (!r)
 		r = quarantine_new(&p->quarantine);
 	if (!r)
 		r = load_bpf(p);
-	/* While there is one thread. */
+	/* While there is only one thread. */
 	if (!r)
 		r = reduce();
 	if (!r)
@@ -580,18 +580,18 @@ static int set_up(struct prof *p)
 	if (!r && !p->options.deploy.run_dir) {
 		r = extractor_start(&p->extractor);
 		if (r)
-			fail("prof-deltas", r, "it should stand beside prof-bpf");
+			fail("prof-deltas", r, "install it beside prof-bpf");
 	}
 	if (!r) {
 		r = closing_start();
 		if (r)
-			log_warning("no thread to close files in: %s", strerror(-r));
+			log_warning("no thread can be started to close files: %s", strerror(-r));
 		r = opener_new("/proc", &p->opener);
 		if (r)
-			fail("/proc", r, "it has to be mounted");
+			fail("/proc", r, "mount it");
 	}
-	/* All threads run that ever will, but for the opener's and the reader's spares, and nothing
-	 * was read yet that strangers wrote. */
+	/* All threads exist now, except spares of the opener and the reader, and nothing of a
+	 * stranger was read yet. */
 	if (!r)
 		r = bound_calls(p);
 	if (!r)
@@ -650,8 +650,8 @@ int main(int argc, char **argv)
 							 .ksymbols = p.options.ksymbols,
 							 .deploy = &p.options.deploy });
 	signal(SIGPIPE, SIG_IGN);
-	/* Before any thread is started: all of them inherit it, and signals come through the loop.
-	 */
+	/* Before any thread starts: all threads inherit the mask, so that signals come through the
+	 * loop. */
 	sigemptyset(&set);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What prof-bpf was asked to do. */
+/* The options of prof-bpf. */
 #ifndef PROFPIPE_BPF_OPTIONS_H
 #define PROFPIPE_BPF_OPTIONS_H
 
@@ -15,14 +15,14 @@ struct options {
 	double seconds; /* 0: until told to stop */
 	uint32_t pids[OPTIONS_MAX_PIDS];
 	size_t pid_count;
-	uint32_t follow;    /* this process and all that come of it; 0: none */
+	uint32_t follow;    /* sample this process and its descendants; 0: none */
 	const char *output; /* by hand: a path, or NULL for standard output */
-	size_t table_bytes; /* ceiling of the unwind tables; 0: what --memory-limit leaves for them */
-	bool memory_none;   /* nobody is given memory of processes */
-	bool check;	    /* say what the host allows, and end */
-	bool resume;	    /* what is followed may have children already */
+	size_t table_bytes; /* ceiling of the unwind tables; 0: the rest of --memory-limit */
+	bool memory_none;   /* nobody gets memory of processes */
+	bool check;	    /* print what the host supports, and end */
+	bool resume;	    /* the followed process may already have children */
 	bool ignore_unsafe_kernel;
-	bool cpus, cycles, ksymbols; /* be the process of cpus.h, with such events */
+	bool cpus, cycles, ksymbols; /* be the helper of cpus.h, with such events */
 	struct deploy deploy;
 };
 /* A part of main (exits.h). */

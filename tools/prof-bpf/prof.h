@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * All of prof-bpf: main.c makes the parts and connects them, loop.c drives them, figures.c counts
- * them. The parts know nothing of this.
+ * All of prof-bpf: main.c makes the parts and connects them, loop.c drives them, figures.c counts.
+ * The parts do not know this struct.
  */
 #ifndef PROFPIPE_PROF_H
 #define PROFPIPE_PROF_H
@@ -32,11 +32,11 @@
 #include "tools/prof-bpf/stream/samples.h"
 #include "common/walk/tables.h"
 
-#define DRAIN_MS_AT_99_HZ 50 /* oftener above, since deferred samples are large */
+#define DRAIN_MS_AT_99_HZ 50 /* shorter at higher rates, since deferred samples are large */
 #define DRAIN_MS_MIN 10
 #define DRAIN_MS_MAX 250
 
-/* What wakes the loop. */
+/* What can wake the loop. */
 enum source {
 	FROM_TIMER,
 	FROM_SIDEBAND,
@@ -52,33 +52,33 @@ enum source {
 	FROM_CPUS
 };
 
-/* DRAINING: sampling has ended, and the last samples wait for what they need; FINISHING: the end
+/* DRAINING: sampling has ended, and the last samples wait for what they need. FINISHING: the end
  * was sent. */
 enum phase { CONNECTING, SAMPLING, DRAINING, FINISHING };
 
-/* A peer's bus and lane. One that failed rests until the timer's next turn. */
+/* A peer's bus and lane. After a failure it rests until the next timer tick. */
 struct route {
-	bool due; /* something came, or is to be sent */
+	bool due; /* something has come, or is to be sent */
 	bool rests;
 	uint64_t failures;
 };
 
-/* Turns of the timer that come early, after a new file: loop.c says why. */
+/* Early timer ticks after a new file; loop.c explains. */
 struct hurry {
-	bool new_files;	  /* files that no process had mapped before */
-	unsigned turns;	  /* that are to come early */
-	uint64_t paid_ns; /* by when all those that were allowed so far are paid for */
+	bool new_files;	  /* no process had mapped these files before */
+	unsigned turns;	  /* early ticks to come */
+	uint64_t paid_ns; /* the early ticks allowed so far are paid for by then */
 };
 
-/* When each of these was sent last. */
+/* When each of these was last sent. */
 struct sent {
 	uint64_t figures_ns, clock_ns, flushed_ns;
 };
 
 struct prof {
 	struct options options;
-	struct budget budget; /* the shares, at the start */
-	struct limit limit;   /* who has how much of it now */
+	struct budget budget; /* the shares at the start */
+	struct limit limit;   /* the present division */
 
 	struct loader *loader;
 	struct cpus cpus;
@@ -112,18 +112,18 @@ struct prof {
 	struct sent sent;
 
 	enum phase phase;
-	uint64_t since_ns;		  /* of the phase */
-	uint64_t began_ns;		  /* this process */
-	uint64_t connected_ns;		  /* since when all peers are there; 0: they are not */
-	uint64_t sampling_ns, sampled_ns; /* when sampling began and was over; 0: not yet */
+	uint64_t since_ns;		  /* start of the phase */
+	uint64_t began_ns;		  /* start of this process */
+	uint64_t connected_ns;		  /* when all peers were there; 0: not yet */
+	uint64_t sampling_ns, sampled_ns; /* begin and end of sampling; 0: not yet */
 	enum end_reason end;
 	bool exit_now, failed;
-	bool again; /* failed, but another start may do */
+	bool again; /* failed, but a restart may succeed */
 };
 
 /* --- loop.c --- */
 
-/* Everything that happens, until the stream has ended or all is over (p->exit_now). */
+/* Handles all events until the stream has ended or everything is over (p->exit_now). */
 void loop_run(struct prof *p);
 /* The callbacks of host.h; ctx is the struct prof. */
 void loop_file_needs_rows(void *ctx, struct host_file *f, int fd);
@@ -131,7 +131,7 @@ void loop_process_gone(void *ctx, struct host_process *h);
 
 /* --- figures.c --- */
 
-/* Samples that the kernel took of what is sampled, wherever they went. */
+/* Samples that the kernel took of selected processes, whether lost or not. */
 uint64_t figures_taken(struct prof *p);
 void figures_send(struct prof *p);
 

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The system calls that prof-bpf may make once it is set up, which is before it reads anything that
- * a stranger wrote. docs/privilege-separation.md says why each is there.
+ * The system calls that prof-bpf may make after its setup, before it reads anything from a
+ * stranger. docs/privilege-separation.md gives the reason for each.
  */
 #ifndef PROFPIPE_SYSTEM_CALLS_H
 #define PROFPIPE_SYSTEM_CALLS_H
 
 #include <sys/types.h>
 
-/* Bounds all threads. extractor: run by hand, the prof-deltas that it has to end, and whose folder
- * it removes; 0 in the deployment. cpus: the process of cpus.h, which it awaits; 0: none. The
- * errors of seccomp_enter. */
+/* Restricts all threads. extractor: by hand, the prof-deltas to end, whose folder it removes; 0 if
+ * deployed. cpus: the process of cpus.h, to wait for; 0: none. The errors of seccomp_enter. */
 int system_calls_enter(pid_t extractor, pid_t cpus);
 
 #endif

@@ -26,7 +26,7 @@
 #include "tools/prof-bpf/checks/probes.h"
 
 #define PROCESSES_LOOKED_AT 1000
-#define HIDDEN_SHARE 10 /* one in so many may hide: a few always do */
+#define HIDDEN_SHARE 10 /* one process in so many may hide: a few always do */
 #define MEMLOCK_LEAST (16ull << 20)
 #define MEMLOCK_WANTED (128ull << 20)
 
@@ -35,13 +35,13 @@ struct look {
 	struct utsname uts;
 	struct kernel_version version;
 	bool version_known, seccomp;
-	const char *container; /* "Docker" …; NULL: none that we know of */
-	char lockdown[80];     /* the file, its line feed cut off; empty: there is none */
+	const char *container; /* "Docker" …; NULL: none that is known */
+	char lockdown[80];     /* the file without its line feed; empty: there is none */
 };
 
 /* --- reading --- */
 
-/* The first line of a small file. False: it cannot be read, or is empty. */
+/* Reads the first line of a small file. False: it cannot be read or is empty. */
 static bool read_line(const char *path, char *ret, size_t size)
 {
 	const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
@@ -103,7 +103,7 @@ static bool have_cap(unsigned cap)
 
 /* --- the kernel --- */
 
-/* Whether the code of copy_from_user_nofault has the bug: 1, 0; -errno where it cannot be read. */
+/* Whether the code of copy_from_user_nofault has the bug: 1 or 0; -errno if it cannot be read. */
 static int look_at_code(void)
 {
 	struct kernel_symbols s = { 0 };
@@ -131,11 +131,11 @@ static int look_at_code(void)
 static void check_kernel(struct look *l, struct check *c)
 {
 	static const char text[] =
-		"this kernel's reads of user memory in an interrupt can bring the host to a stand (Linux 5.18 to 6.3)";
+		"reading user memory in an interrupt can hang this kernel (Linux 5.18 to 6.3)";
 
 	check_found(c, "Linux %s %s", l->uts.release, l->uts.machine);
 	if (strcmp(l->uts.machine, "x86_64") != 0)
-		check_fail(c, "only x86-64 is sampled", "run it on an x86-64 host");
+		check_fail(c, "profpipe samples only x86-64", "run it on an x86-64 host");
 	if (!l->version_known || !kernel_may_lock_up(&l->version))
 		return;
 	const int code = look_at_code();
@@ -174,7 +174,7 @@ static void check_container(struct look *l, struct check *c)
 	check_found(c, "%s", l->container ? l->container : "none");
 }
 
-/* --- where we are --- */
+/* --- namespaces and /proc --- */
 
 static void check_pid_namespace(struct look *l, struct check *c)
 {
@@ -184,7 +184,7 @@ static void check_pid_namespace(struct look *l, struct check *c)
 		       : first == 0 ? "not the host's"
 				    : "not known, without /proc");
 	if (first == 0)
-		check_fail(c, "the kernel's process ids are not those that are seen here",
+		check_fail(c, "the kernel's process ids differ from those seen here",
 			   l->container
 				   ? "run it in the host's: docker run --pid=host, hostPID: true"
 				   : "nsenter -t PID -p, by a process outside, or run it outside");
@@ -200,11 +200,12 @@ static void check_user_namespace(struct look *l, struct check *c)
 				    : "not known, without /proc");
 	if (first == 0)
 		check_fail(
-			c, "capabilities are worth nothing in it",
+			c, "its capabilities do not count for sampling",
 			"run it outside, as the host's root (rootless containers cannot sample)");
 }
 
-/* One of no offset is as good as the host's. A kernel without such namespaces has no such file. */
+/* A time namespace without offsets is as good as the host's. A kernel without time namespaces lacks
+ * the file. */
 static void check_time_namespace(struct look *l, struct check *c)
 {
 	FILE *f = fopen("/proc/self/timens_offsets", "re");
@@ -222,11 +223,11 @@ static void check_time_namespace(struct look *l, struct check *c)
 		fclose(f);
 	check_found(c, moved ? "not the host's, with clocks of its own" : "the host's clocks");
 	if (moved)
-		check_fail(c, "start times of processes are not those that the kernel samples with",
+		check_fail(c, "start times of processes differ from those in samples",
 			   "nsenter -t 1 -T, by a process outside, or run it outside");
 }
 
-/* How many processes keep their mappings from us, of how many: kernel threads have none. */
+/* Counts the processes whose mappings we may not read, and all. Kernel threads have none. */
 static unsigned count_hidden(unsigned *ret_all)
 {
 	DIR *d = opendir("/proc");
@@ -261,19 +262,20 @@ static void check_proc(struct look *l, struct check *c)
 
 	if (statfs("/proc", &fs) < 0 || fs.f_type != PROC_SUPER_MAGIC || n <= 0) {
 		check_found(c, "not mounted");
-		check_fail(c, "processes cannot be followed", "mount -t proc proc /proc");
+		check_fail(c, "profpipe cannot follow processes", "mount -t proc proc /proc");
 		return;
 	}
 	if (strtol(target, NULL, 10) != getpid()) {
 		check_found(c, "of another pid namespace");
-		check_fail(c, "process ids in it are not ours", "mount -t proc proc /proc");
+		check_fail(c, "its process ids are those of another namespace",
+			   "mount -t proc proc /proc");
 		return;
 	}
-	/* Of init and kthreadd one may be kept from all; access would ask with the rights of a user
-	 * who has no capabilities. */
+	/* One of init and kthreadd may be hidden from everybody. Not access(2), which would check
+	 * the rights of a user without capabilities. */
 	if (stat("/proc/1", &st) < 0 && errno == ENOENT && stat("/proc/2", &st) < 0) {
-		check_found(c, "mounted with hidepid, and hides processes");
-		check_fail(c, "what is hidden cannot be followed",
+		check_found(c, "mounted with hidepid, which hides processes");
+		check_fail(c, "profpipe cannot follow hidden processes",
 			   "grant CAP_SYS_PTRACE, or mount -o remount,hidepid=0 /proc");
 		return;
 	}
@@ -285,18 +287,18 @@ static void check_proc(struct look *l, struct check *c)
 
 	check_found(c, "mounted; %u of %u processes can be read", all - hidden, all);
 	if (hidden > all / HIDDEN_SHARE)
-		check_degrade(c, "user parts of the stacks of the others",
+		check_degrade(c, "the user part of the others' stacks",
 			      "grant CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH");
 }
 
 /* --- rights --- */
 
-/* Who is root already lacks them by whoever started it. */
+/* If root lacks these rights, they were taken away by its starter. */
 static const char *rights_remedy(const struct look *l)
 {
 	if (!l->config->by_root)
 		return l->config->no_new_privs
-			       ? "run it as root, started from outside: no_new_privs is set here, under which sudo gives nothing"
+			       ? "run it as root, started from outside: no_new_privs is set here, so that sudo gives no rights"
 			       : "run it as root, by sudo";
 	return l->container
 		       ? "docker run --cap-add BPF --cap-add PERFMON, or capabilities: add: [BPF, PERFMON]"
@@ -325,11 +327,11 @@ static void check_capabilities(struct look *l, struct check *c)
 	if (!bpf || !perfmon) {
 		check_found(c, "without %s%s%s", bpf ? "" : "CAP_BPF",
 			    bpf || perfmon ? "" : " and ", perfmon ? "" : "CAP_PERFMON");
-		check_fail(c, "the kernel lets nobody sample without", rights_remedy(l));
+		check_fail(c, "the kernel requires them for sampling", rights_remedy(l));
 		return;
 	}
 	for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
-		/* CAP_SYS_ADMIN stands for this one as well. */
+		/* CAP_SYS_ADMIN includes this one. */
 		if (have_cap(wanted[i].cap) || (all && wanted[i].cap == CAP_CHECKPOINT_RESTORE))
 			continue;
 		m += (size_t)snprintf(missing + m, sizeof(missing) - m, "%sCAP_%s", m ? " " : "",
@@ -348,7 +350,7 @@ static void check_capabilities(struct look *l, struct check *c)
 
 static void check_lockdown(struct look *l, struct check *c)
 {
-	check_found(c, "%s", l->lockdown[0] ? l->lockdown : "none that can be read");
+	check_found(c, "%s", l->lockdown[0] ? l->lockdown : "none found");
 	if (strstr(l->lockdown, "[confidentiality]"))
 		check_fail(c, "BPF may not read kernel memory",
 			   "boot with lockdown=integrity, or without the confidentiality mode");
@@ -360,7 +362,7 @@ static void check_lsm(struct look *l, struct check *c)
 
 	(void)l;
 	if (!read_line("/sys/kernel/security/lsm", all, sizeof(all)))
-		snprintf(all, sizeof(all), "not known (securityfs is not mounted)");
+		snprintf(all, sizeof(all), "unknown (securityfs is not mounted)");
 	if (!read_line("/proc/self/attr/current", own, sizeof(own)))
 		snprintf(own, sizeof(own), "none");
 	check_found(c, "%s; own label: %s", all, own);
@@ -371,7 +373,7 @@ static void check_seccomp(struct look *l, struct check *c)
 	check_found(c, l->seccomp ? "a filter is in place" : "none");
 }
 
-/* What the tools without rights are confined by, besides their users. */
+/* What confines the tools without rights, besides their users. */
 static void check_cells(struct look *l, struct check *c)
 {
 	const int landlock = landlock_version();
@@ -385,14 +387,14 @@ static void check_cells(struct look *l, struct check *c)
 		check_found(c, "seccomp %s; no Landlock", filters ? "filters" : "has no filters");
 	if (!filters)
 		check_degrade(
-			c, "a parser that is taken over can make any system call",
-			"boot a kernel with CONFIG_SECCOMP_FILTER=y, or let seccomp(2) be used here");
+			c, "a compromised parser can make any system call",
+			"boot a kernel with CONFIG_SECCOMP_FILTER=y, or allow seccomp(2) here");
 	else if (landlock < 0)
 		check_degrade(c, "one of the walls around the parsers; the others stand",
 			      "boot Linux 5.13 or later with landlock among lsm=");
 }
 
-/* What to do where a call is refused although the capabilities for it are there. */
+/* The remedy if a call is refused although its capabilities are there. */
 static const char *refused_remedy(const struct look *l)
 {
 	if (!namespace_is_first(NAMESPACE_USER))
@@ -407,9 +409,9 @@ static const char *refused_remedy(const struct look *l)
 static const char *refused_why(const struct look *l, int r)
 {
 	if (!namespace_is_first(NAMESPACE_USER) && (r == -EPERM || r == -EACCES))
-		return "the kernel asks for rights outside of this user namespace";
+		return "the kernel requires rights outside of this user namespace";
 	if (l->seccomp && (r == -EPERM || r == -EACCES || r == -ENOSYS))
-		return "a seccomp filter refuses it, or an LSM";
+		return "a seccomp filter or an LSM refuses it";
 	if (r == -ENOSYS)
 		return "the kernel was built without it";
 	return "the kernel or an LSM refuses it";
@@ -426,7 +428,7 @@ static void check_event(struct look *l, struct check *c)
 	} else if (!r) {
 		check_found(c, "cpu-clock; no hardware cycles: %s", strerror(-cycles));
 		check_degrade(
-			c, "code that runs with interrupts off is seen where they are on again",
+			c, "code with interrupts off is attributed to where they are enabled again",
 			"give the virtual machine a PMU (qemu: -cpu host,pmu=on), or run it on metal");
 	} else {
 		check_found(c, "perf_event_open: %s", strerror(-r));
@@ -435,7 +437,7 @@ static void check_event(struct look *l, struct check *c)
 			check_fail(c, "CAP_PERFMON is missing", rights_remedy(l));
 		else if ((r == -EACCES || r == -EPERM) && paranoid > 2 && !have_cap(CAP_SYS_ADMIN))
 			check_fail(c,
-				   "kernel.perf_event_paranoid above 2 asks for CAP_SYS_ADMIN here",
+				   "kernel.perf_event_paranoid above 2 requires CAP_SYS_ADMIN here",
 				   "sysctl kernel.perf_event_paranoid=2");
 		else
 			check_fail(c, refused_why(l, r), refused_remedy(l));
@@ -461,12 +463,12 @@ static void check_bpf(struct look *l, struct check *c)
 			   "boot with lockdown=integrity");
 	else if (map == -EPERM && l->version_known && kernel_older(&l->version, 5, 11, 0) &&
 		 !l->seccomp)
-		check_fail(c, "no memory may be locked", "ulimit -l unlimited");
+		check_fail(c, "the memlock limit is too low", "ulimit -l unlimited");
 	else
 		check_fail(c, refused_why(l, r), refused_remedy(l));
 }
 
-/* --- what the kernel tells --- */
+/* --- what the kernel reports --- */
 
 static void check_btf(struct look *l, struct check *c)
 {
@@ -482,20 +484,20 @@ static void check_btf(struct look *l, struct check *c)
 		check_found(c, "/sys/kernel/btf/vmlinux");
 		return;
 	}
-	/* libbpf looks elsewhere, too. */
+	/* libbpf also looks elsewhere. */
 	struct btf *other = btf__load_vmlinux_btf();
 
 	if (other) {
-		check_found(c, "of a file of the kernel's");
+		check_found(c, "from the kernel's file");
 		btf__free(other);
 		return;
 	}
 	check_found(c, "none in /sys/kernel/btf/vmlinux");
 	check_fail(
-		c, "the programs cannot be fitted to this kernel",
+		c, "the BPF programs cannot be adapted to this kernel",
 		access("/sys/kernel", F_OK)
 			? "mount -t sysfs sysfs /sys"
-			: "boot a kernel with CONFIG_DEBUG_INFO_BTF=y, or let /sys/kernel/btf be seen here");
+			: "boot a kernel with CONFIG_DEBUG_INFO_BTF=y, or make /sys/kernel/btf visible here");
 }
 
 static void check_kernel_names(struct look *l, struct check *c)
@@ -517,7 +519,7 @@ static void check_kernel_names(struct look *l, struct check *c)
 			    strerror(-r));
 		check_degrade(c, "names of kernel functions",
 			      hidden > 1 ? "sysctl kernel.kptr_restrict=1"
-			      : r	 ? "let /proc/kallsyms be read"
+			      : r	 ? "make /proc/kallsyms readable"
 					 : "grant CAP_SYSLOG");
 	}
 	kallsyms_free(k);
@@ -543,17 +545,17 @@ static void show_sysctl(struct check *c, const char *path, const char *note)
 	if (read_number(path, &value))
 		check_found(c, "%ld%s%s", value, note[0] ? "; " : "", note);
 	else
-		check_found(c, "not known: %s cannot be read", path);
+		check_found(c, "unknown: %s cannot be read", path);
 }
 
 static void check_paranoid(struct look *l, struct check *c)
 {
-	/* The event of the start was opened with more rights, where these were there. */
+	/* The event at the start was perhaps opened with more rights. */
 	const int r = l->config->clock ? 0 : probe_event(0);
 	const bool binds = r == -EACCES || r == -EPERM;
 
 	show_sysctl(c, "/proc/sys/kernel/perf_event_paranoid",
-		    binds ? "asks for CAP_SYS_ADMIN here" : "does not bind CAP_PERFMON");
+		    binds ? "requires CAP_SYS_ADMIN here" : "does not restrict CAP_PERFMON");
 	if (binds)
 		check_degrade(c, "samples of cpus that come online later",
 			      "sysctl kernel.perf_event_paranoid=2");
@@ -568,7 +570,7 @@ static void check_kptr(struct look *l, struct check *c)
 static void check_unprivileged(struct look *l, struct check *c)
 {
 	(void)l;
-	show_sysctl(c, "/proc/sys/kernel/unprivileged_bpf_disabled", "does not bind CAP_BPF");
+	show_sysctl(c, "/proc/sys/kernel/unprivileged_bpf_disabled", "does not restrict CAP_BPF");
 }
 
 static void check_jit(struct look *l, struct check *c)
@@ -592,14 +594,14 @@ static void check_memlock(struct look *l, struct check *c)
 		check_found(c, "%llu KiB%s", (unsigned long long)m.rlim_cur >> 10,
 			    !l->version_known || kernel_older(&l->version, 5, 11, 0)
 				    ? ""
-				    : "; does not bind BPF memory since Linux 5.11");
+				    : "; does not limit BPF memory since Linux 5.11");
 	if (!l->version_known || !kernel_older(&l->version, 5, 11, 0) ||
 	    m.rlim_cur >= MEMLOCK_WANTED)
 		return;
 	if (m.rlim_cur < MEMLOCK_LEAST)
 		check_fail(c, "no room for the BPF maps", "ulimit -l unlimited");
 	else
-		check_degrade(c, "stacks, where unwind tables find no room", "ulimit -l unlimited");
+		check_degrade(c, "stacks, if unwind tables find no room", "ulimit -l unlimited");
 }
 
 /* --- all of them --- */
@@ -646,7 +648,7 @@ unsigned checks_run(const struct checks_config *config,
 	l.version_known = kernel_version_parse(l.uts.release, l.uts.version, &l.version);
 	(void)read_line("/sys/kernel/security/lockdown", l.lockdown, sizeof(l.lockdown));
 	capng_get_caps_process();
-	/* What libbpf says of probes is not for people. */
+	/* libbpf's messages about probes are of no use to users. */
 	libbpf_set_print(NULL);
 	for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]); i++) {
 		struct check c;

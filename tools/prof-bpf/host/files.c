@@ -16,15 +16,15 @@
 #include "common/walk/procfs.h"
 #include "common/walk/tables.h"
 
-#define CONFIRM_NS 2000000ull /* records of what happened before are drained by then */
+#define CONFIRM_NS 2000000ull /* records of earlier events are drained by then */
 #define TRIES 3
-#define PAUSE_NS 250000000ull  /* of opening, where no descriptor is left */
-#define EXPIRE_NS 500000000ull /* how often old things are looked for */
+#define PAUSE_NS 250000000ull  /* without openings, when no descriptor is left */
+#define EXPIRE_NS 500000000ull /* how often old things are removed */
 
-/* Somebody waits for a file that is opened again. */
+/* A request for a file that must be opened again. */
 struct reopen {
 	struct files *files;
-	struct file *file; /* counted */
+	struct file *file; /* holds a reference */
 	opener_done *done; /* NULL: for its rows */
 	void *ctx;
 	uint64_t ticket;
@@ -45,7 +45,7 @@ struct files {
 	struct backing *vdso;
 	uint64_t vdso_size;
 	uint32_t next_id;
-	uint64_t expire_ns, pause_ns; /* until then nothing is opened */
+	uint64_t expire_ns, pause_ns; /* pause_ns: no openings before this time */
 	struct files_figures figures;
 };
 
@@ -127,7 +127,8 @@ static bool make_room(struct files *f)
 	return false;
 }
 
-/* The file of this identity, counted; made when it is new. NULL: no memory, or too many. */
+/* The file of this identity, with a reference; made if it is new. NULL: no memory, or too many
+ * files. */
 static struct file *file_of(struct files *f, const struct opener_file *o, struct str path)
 {
 	struct file_key key = {
@@ -233,7 +234,7 @@ void backing_put(struct backing *b)
 	struct files *f = b->files;
 
 	if (--b->refs) {
-		/* What is left is the cache, which keeps it for the next process. */
+		/* Only the cache still holds it, for the next process. */
 		if (b->refs == 1 && b->cached && b->file && b->file->refs == 1 && b->file->pub.slot)
 			tables_file_unmapped(f->config.tables, b->file->pub.slot);
 		return;
@@ -273,9 +274,9 @@ static void backing_waits(struct backing *b)
 	DL_APPEND(f->waiting, b);
 }
 
-/* A file that is open cannot give its inode to another: what names that inode is this file, and the
- * very same as long as its size and times are. Not where the record names it otherwise than fstat
- * (overlayfs, btrfs). */
+/* Whether an open descriptor proves the file's identity. While it is open, its inode cannot be
+ * reused, and the file is unchanged as long as size and times are. This does not work if the
+ * record's device or inode differ from those of fstat (overlayfs, btrfs). */
 static bool is_held(const struct backing *b)
 {
 	const struct file *file = b->file;
@@ -358,7 +359,7 @@ bool files_retry(struct backing *b)
 	return true;
 }
 
-/* The open file belongs to the mapping: give it to whoever wants it. fd is taken. */
+/* The open file belongs to the mapping: hands it to those who want it. fd is taken. */
 static void backing_ready(struct backing *b, int fd, uint64_t now_ns)
 {
 	struct files *f = b->files;
@@ -388,12 +389,12 @@ static void backing_opened(void *ctx, const struct opener_result *r)
 	struct files *f = b->files;
 	uint64_t now_ns = clock_mono_ns();
 
-	/* What happens here may drop the last reference. */
+	/* The calls below may drop the last reference. */
 	backing_get(b);
 	b->ticket = 0;
 	f->figures.opens++;
 	if (opener_lacks_descriptors(r->status)) {
-		/* No other way and no other process would do better now. */
+		/* Neither another way nor another process can help now. */
 		f->pause_ns = now_ns + PAUSE_NS;
 		f->figures.put_off++;
 		backing_waits(b);
@@ -401,7 +402,7 @@ static void backing_opened(void *ctx, const struct opener_result *r)
 		return;
 	}
 	if (r->status) {
-		/* Another process may have it mapped still. */
+		/* Another process may still have it mapped. */
 		if (++b->tries < TRIES && r->status != OPENER_NOT_REGULAR &&
 		    r->status != OPENER_TOO_LARGE && r->status != OPENER_NO_PROGRAM &&
 		    r->status != OPENER_TIMEOUT) {
@@ -428,9 +429,9 @@ static void backing_opened(void *ctx, const struct opener_result *r)
 	} else if (r->file.dev == b->key.dev && r->file.inode == b->key.inode) {
 		backing_ready(b, r->fd, now_ns);
 	} else {
-		/* Overlayfs and btrfs name another device or inode to fstat than in the record. So
-		 * that this is no other process's file, the asker must still have it mapped when
-		 * all records of the time before this open have been seen. */
+		/* Overlayfs and btrfs report another device or inode by fstat than in the record.
+		 * To be sure that this is not another process's file, confirm later that the asker
+		 * still has it mapped. By then all records before this opening have been seen. */
 		backing_leave_lists(b);
 		b->state = BACKING_CONFIRM;
 		b->confirm_ns = now_ns + CONFIRM_NS;
@@ -550,8 +551,8 @@ static int reopen_submit(struct reopen *q)
 	const struct host_file *pub = &q->file->pub;
 	struct mapper m = { 0 };
 
-	/* What was unmapped is never told: each of two processes may be found when the other has
-	 * failed, for ever. */
+	/* Limited tries: the kernel never reports an unmapping, so two processes might be tried by
+	 * turns for ever. */
 	if (q->tries++ < TRIES)
 		m = f->config.find(f->config.ctx, NULL, q->file, q->asker.process_id);
 	struct opener_request o = {
@@ -589,7 +590,7 @@ static int reopen(struct files *f, struct file *file, opener_done *done, void *c
 	return 0;
 }
 
-/* A copy of the descriptor that is still open, or -1. */
+/* A duplicate of the descriptor that is still open, or -1. */
 static int kept_fd(struct files *f, struct file *file)
 {
 	int fd = file->fd >= 0 ? fcntl(file->fd, F_DUPFD_CLOEXEC, 3) : -1;
@@ -641,7 +642,7 @@ static void vdso_size(void *ctx, const struct procfs_mapping *m)
 		*size = m->end - m->start;
 }
 
-/* A file of what the kernel maps into every process, with our own copy as its content. */
+/* Makes a file of the vDSO, which the kernel maps into every process, from our own copy. */
 static int vdso_new(struct files *f)
 {
 	const void *at = (const void *)getauxval(AT_SYSINFO_EHDR);
@@ -693,7 +694,7 @@ static int vdso_new(struct files *f)
 
 struct backing *files_vdso(struct files *f, uint64_t start, uint64_t end)
 {
-	/* That of a 32-bit process is another one. */
+	/* A 32-bit process has another vDSO. */
 	if (!f->vdso || end - start != f->vdso_size || end <= UINT32_MAX)
 		return NULL;
 	return backing_get(f->vdso);

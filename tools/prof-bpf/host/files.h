@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The files behind mappings, for host.c: each by the kernel's identity, once, with its slot in the
- * tables; and backings, which stand for a file while it is being opened.
+ * The files behind mappings, for host.c: each file once, by the kernel's identity, with its slot in
+ * the tables. Backings stand for a file while it is being opened.
  *
- * A backing belongs to one device, inode and generation as the mapping's record names them. It is
- * shared by all mappings of these as long as its opening is under way, for HOST_RECHECK_NS after
- * when only root could have changed the file, and while the file is held open and fstat says what
- * it said; else the next mapping gets a new one, which is opened anew.
+ * A backing belongs to one device, inode and generation, as the mapping's record names them.
+ * Mappings of these share it in three cases: while it is being opened; for HOST_RECHECK_NS, if only
+ * root could have changed the file; and while the file is held open and fstat reports no change.
+ * Otherwise the next mapping gets a new backing, and the file is opened anew.
  */
 #ifndef PROFPIPE_FILES_H
 #define PROFPIPE_FILES_H
@@ -21,25 +21,25 @@ struct file_key {
 struct file {
 	struct host_file pub;
 	struct file_key key;
-	uint32_t refs;	  /* backings, and what is under way */
-	bool asked;	  /* for its rows, once at least */
-	bool foreign;	  /* what its file system says is no proof */
-	bool unwanted;	  /* rows were asked for again and could not be had */
-	uint64_t idle_ns; /* since when refs is 0 */
+	uint32_t refs;	  /* held by backings and operations under way */
+	bool asked;	  /* its rows were requested at least once */
+	bool foreign;	  /* its file system's answers prove nothing */
+	bool unwanted;	  /* its rows were requested again and could not be had */
+	uint64_t idle_ns; /* time when refs became 0 */
 	int fd;		  /* kept open, or -1 */
-	uint64_t fd_ns;	  /* last use of it */
+	uint64_t fd_ns;	  /* time of its last use */
 	bool fd_stays;
-	struct file *prev, *next;	/* of the idle ones, oldest first */
-	struct file *fd_prev, *fd_next; /* of those with a descriptor, least recently used first */
+	struct file *prev, *next;	/* idle files, oldest first */
+	struct file *fd_prev, *fd_next; /* files with a descriptor, least recently used first */
 	UT_hash_handle hh, hh_id;
 };
 
-/* A mapping as the kernel's record names its file. */
+/* A mapping's file as the kernel's record names it. */
 struct backing_key {
 	uint64_t dev, inode, generation;
 };
 
-/* Where something is mapped now. */
+/* Where a file is mapped now. */
 struct mapper {
 	uint32_t process_id, pid; /* pid 0: nowhere */
 	uint32_t parent_pid;
@@ -56,26 +56,26 @@ enum backing_state {
 
 struct backing {
 	struct files *files;
-	uint32_t refs; /* mappings, processes whose executable it is, and the cache */
+	uint32_t refs; /* mappings, processes with it as executable, and the cache */
 	enum backing_state state;
 	struct backing_key key;
-	bool cached; /* to be found by its key */
+	bool cached; /* can be found by its key */
 	bool root_only;
-	bool deleted;  /* as its name says */
-	bool unmapped; /* BACKING_FAILED: nobody had it mapped any more */
-	bool by_name;  /* then to be found by its name */
+	bool deleted;  /* according to its name */
+	bool unmapped; /* BACKING_FAILED: no process had it mapped any more */
+	bool by_name;  /* in that case, look it up by its name */
 	uint8_t tries;
-	uint16_t was_slot;   /* of what its key named where it was mapped: displaced.c's */
-	uint32_t parent_pid; /* of the first asker: where its name may still be found when it is
-				gone */
-	int fd;		     /* BACKING_CONFIRM, else -1 */
+	uint16_t was_slot; /* slot of the file its key stood for before: from displaced.c */
+	/* Of the first asker: if that is gone, the name may be found here. */
+	uint32_t parent_pid;
+	int fd; /* BACKING_CONFIRM, else -1 */
 	uint64_t checked_ns, confirm_ns;
 	uint64_t ticket;
 	struct mapper asker;
-	struct file *file; /* BACKING_CONFIRM, BACKING_READY: counted */
+	struct file *file; /* BACKING_CONFIRM, BACKING_READY: holds a reference */
 	char *path;
 	uint32_t path_len;
-	struct backing *prev, *next; /* in a list of its state, or of the cache */
+	struct backing *prev, *next; /* in a list of its state, or in the cache */
 	UT_hash_handle hh;
 };
 
@@ -85,29 +85,30 @@ struct files_config {
 	struct opener *opener;
 	void (*needs_rows)(void *rows_ctx, struct host_file *f, int fd);
 	void *rows_ctx;
-	/* A process that lives and has b (or f, when b is NULL) mapped, other than `not`. pid 0:
+	/* Finds a living process other than not_process that has b mapped (f if b is NULL). pid 0:
 	 * none. */
 	struct mapper (*find)(void *ctx, const struct backing *b, const struct file *f,
 			      uint32_t not_process);
-	/* Is b still mapped by its asker, as far as the records say? */
+	/* Whether b is still mapped by its asker, according to the records. */
 	bool (*mapped)(void *ctx, const struct backing *b);
-	/* A backing is ready or has failed: mappings that were left out can be published. */
+	/* A backing is ready or has failed: mappings that were left out can now be published. */
 	void (*resolved)(void *ctx);
 	void *ctx;
 };
 int files_new(const struct files_config *c, struct files **ret);
 void files_free(struct files *f);
-/* Submits openings, confirms what came, closes and forgets what is old. */
+/* Submits openings, confirms results, closes and forgets what is old. */
 void files_tick(struct files *f, uint64_t now_ns);
 bool files_settled(const struct files *f);
 
-/* The backing of a mapping, counted. NULL: no memory. path: copied. */
+/* The backing of a mapping, with a reference. NULL: no memory. path: copied. */
 struct backing *files_backing(struct files *f, struct backing_key key, struct mapper asker,
 			      struct str path, bool deleted, uint64_t now_ns);
-/* A sample waits for it: where it failed since its process had gone, it is tried by its name, once.
- * True: it is under way. */
+/* A sample waits for the file. If opening failed because the process was gone, tries the name,
+ * once. True: it is being opened. */
 bool files_retry(struct backing *b);
-/* The vDSO's, counted; NULL: there is none, or [start, end) is not like ours. */
+/* The backing of the vDSO, with a reference. NULL: there is none, or [start, end) differs from
+ * ours. */
 struct backing *files_vdso(struct files *f, uint64_t start, uint64_t end);
 /* Both take NULL. */
 struct backing *backing_get(struct backing *b);
@@ -120,7 +121,7 @@ void files_want_rows(struct files *f, struct file *file);
 
 struct files_figures {
 	uint64_t files, fds, opens, spared, failed, limit;
-	uint64_t put_off; /* opens, for want of a descriptor */
+	uint64_t put_off; /* openings for which no descriptor was left */
 };
 void files_figures(const struct files *f, struct files_figures *ret);
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What records, samples and /proc say of processes, brought together.
+ * Combines what records, samples and /proc tell of processes.
  *
- * What a process's /proc says at a moment holds all that records of earlier moments say: those are
- * passed over (scanned_ns, counted_ns). Threads are counted so that the exit of a leader is not
- * taken for the end of its process; where the count may be wrong, /proc is asked again a little
- * later.
+ * A reading of a process's /proc includes all that earlier records tell, so those are ignored
+ * (scanned_ns, counted_ns). Threads are counted so that the exit of a leader is not mistaken for
+ * the end of its process. If the count may be wrong, /proc is read again a little later.
  *
- * The kernel writes an exit record that is none: an exec that makes a process undumpable (a set-id
- * program, one with file capabilities, one that its user may not read) takes all events of tasks
- * from it as if it ended (begin_new_exec in fs/exec.c). That record comes right behind the exec's.
+ * The kernel writes one false exit record: an exec that makes a process undumpable removes all
+ * events of tasks from it, as if it exited (begin_new_exec in fs/exec.c). This happens for set-id
+ * programs, programs with file capabilities, and those that their user may not read. The record
+ * follows directly on the exec's.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,11 +23,11 @@
 #include "tools/prof-bpf/host/processes.h"
 #include "tools/prof-bpf/host/publish.h"
 
-#define RESYNC_NS 2000000000ull /* between two readings of all, after lost records */
-#define RESYNC_BATCH 64		/* processes a tick */
+#define RESYNC_NS 2000000000ull /* between two complete readings, after lost records */
+#define RESYNC_BATCH 64		/* processes per tick */
 #define LEADER_CHECK_NS 500000000ull
 #define LAST_CHECK_NS 2000000000ull
-#define LAST_FEW 64 /* processes, the ended ones that are still known among them */
+#define LAST_FEW 64 /* processes, including ended ones that are still known */
 
 /* --- records --- */
 
@@ -53,7 +53,7 @@ static void on_mmap(struct host *h, const struct sideband_event *e)
 				   .inode = e->inode,
 				   .generation = e->inode_generation };
 
-	/* A JIT makes the same pages writable and executable in turns. */
+	/* A JIT makes the same pages writable and executable by turns. */
 	if ((kind != PROCFS_FILE || !e->inode) && kind != PROCFS_VDSO && p->maps &&
 	    maps_has_anonymous(p->maps, m.start, m.end))
 		return;
@@ -65,7 +65,7 @@ static void on_mmap(struct host *h, const struct sideband_event *e)
 
 static void on_fork(struct host *h, const struct sideband_event *e)
 {
-	/* One that has ended is another's namesake. */
+	/* If it has ended, another process had the same pid. */
 	struct process *parent = process_find_alive(h, e->parent_pid), *p = process_find(h, e->pid);
 
 	if (e->pid == e->parent_pid) {
@@ -100,7 +100,7 @@ static void on_fork(struct host *h, const struct sideband_event *e)
 	p->pub.flags |= parent->pub.flags & PROCESS_KERNEL;
 	memcpy(p->pub.comm, parent->pub.comm, sizeof(p->pub.comm));
 	p->pub.comm_len = parent->pub.comm_len;
-	/* The kernel's hook gave it its parent's. */
+	/* The kernel's hook gave it its parent's mappings. */
 	p->pub.first_generation = parent->pub.first_generation;
 	p->pub.last_generation = parent->pub.last_generation;
 	if (!displaced_copy(parent->displaced, &p->displaced))
@@ -122,7 +122,7 @@ static void on_exec(struct host *h, const struct sideband_event *e)
 	old->just_execed = true;
 	if (e->time_ns < old->scanned_ns)
 		return;
-	/* What is kept of it; the object may go. */
+	/* Copy what is needed, since process_new may forget the object. */
 	struct host_process was = old->pub;
 	bool guessed = old->start_guessed;
 	uint64_t fork_ns = old->fork_ns;
@@ -158,8 +158,8 @@ static void on_exit_record(struct host *h, const struct sideband_event *e)
 	HASH_FIND(hh, h->threads, &key, sizeof(key), t);
 	if (t)
 		t->end_ns = e->time_ns;
-	/* The second kind is the exec's own, unless the process was killed in its middle. An exit's
-	 * record comes before /proc shows it. */
+	/* The leader's exit right after an exec is the false record, unless the process was killed
+	 * during the exec. A real exit record comes before /proc shows the exit, so check later. */
 	const bool of_exec = p->just_execed && e->tid == e->pid;
 
 	p->just_execed = false;
@@ -175,7 +175,7 @@ static void on_exit_record(struct host *h, const struct sideband_event *e)
 	} else if (e->tid == e->pid) {
 		process_lacks_leader(h, p);
 	} else if (!p->threads) {
-		/* The leader lives: there were more threads than we heard of. */
+		/* The leader lives, so there were more threads than we knew. */
 		p->threads = 1;
 	}
 }
@@ -212,14 +212,13 @@ void host_event(struct host *h, const struct sideband_event *e)
 
 /* --- samples --- */
 
-/* Is this the process that the sample is of, for all that is known of its start? What was guessed
- * is set right. */
+/* Whether the sample can be of this process, by the start time. Corrects a guessed start time. */
 static bool start_agrees(struct host *h, struct process *p, const struct sample *s)
 {
 	if (p->pub.start_ns == s->start_ns)
 		return true;
-	/* A child's first sample comes after the record of its fork, so an older one is of what the
-	 * pid was before. */
+	/* A child's first sample comes after the record of its fork. So an older sample is of what
+	 * the pid was before. */
 	if (!p->start_guessed || s->time_ns < p->fork_ns || s->start_ns > p->pub.start_ns ||
 	    p->pub.start_ns - s->start_ns > 100 * START_TICK_NS + p->vague_ns)
 		return false;
@@ -230,7 +229,7 @@ static bool start_agrees(struct host *h, struct process *p, const struct sample 
 	return true;
 }
 
-/* The process that was there at the sample's time. */
+/* The process that existed at the sample's time. */
 static struct process *process_at(struct host *h, const struct sample *s)
 {
 	struct process *p = process_find(h, s->pid), *fits = NULL;
@@ -245,14 +244,14 @@ static struct process *process_at(struct host *h, const struct sample *s)
 	return fits;
 }
 
-/* Whether an error of reading /proc says that the process is gone, and not that there was no
- * descriptor, say. */
+/* Whether this error of reading /proc means that the process is gone, unlike a lack of
+ * descriptors. */
 static bool says_gone(int r)
 {
 	return r == -ENOENT || r == -ESRCH;
 }
 
-/* A process that is heard of for the first time, by this sample. */
+/* Makes a process that this sample is the first to name. */
 static struct process *process_from(struct host *h, const struct sample *s)
 {
 	struct procfs_stat st;
@@ -281,7 +280,7 @@ static struct process *process_from(struct host *h, const struct sample *s)
 		p->pub.flags |= PROCESS_KERNEL;
 	process_set_comm(&p->pub, s->comm, strnlen(s->comm, sizeof(s->comm)));
 	p->scanned_ns = s->time_ns;
-	/* It is gone already, or its pid is another's by now. */
+	/* It has already ended, or another process has its pid. */
 	if (!(s->flags & SAMPLE_KERNEL_THREAD) && !unknown)
 		process_end(h, p, s->time_ns);
 	h->resync |= unknown;
@@ -312,7 +311,7 @@ int host_sample(struct host *h, const struct sample *s, struct host_sample_ref *
 
 bool host_walked_with(const struct host_process *p, uint32_t generation)
 {
-	/* They go on from 1 after the last number there is. */
+	/* Generations continue from 1 after the largest number. */
 	return p->last_generation &&
 	       generation - p->first_generation <= p->last_generation - p->first_generation;
 }
@@ -328,16 +327,16 @@ bool host_mapped_since(const struct host_process *p, uint64_t time_ns)
 	return displaced_since(((const struct process *)p)->displaced, 0, UINT64_MAX, time_ns);
 }
 
-/* --- now and then --- */
+/* --- periodic work --- */
 
 enum seen {
 	SEEN_NOT,    /* /proc cannot be read now */
 	SEEN_GONE,   /* its last thread has ended, or the pid is another's */
-	SEEN_ENDING, /* its leader has ended, or is about to */
+	SEEN_ENDING, /* its leader has ended or is about to */
 	SEEN_WHOLE,
 };
 
-/* What /proc says of a process. */
+/* The state of a process by /proc. */
 static enum seen see(const struct host *h, const struct process *p)
 {
 	struct procfs_stat st;
@@ -369,8 +368,8 @@ static void check_leaderless(struct host *h, uint64_t now_ns)
 	}
 }
 
-/* The run ends with the last of the selected: an exit whose record never comes must not make it
- * endless. Seen gone twice, so that what its last records say, a fork perhaps, is known by then. */
+/* The run ends with the last selected process. A missing exit record must not make it endless. A
+ * process must be seen gone twice, so that its last records, perhaps a fork, are known by then. */
 static void check_last(struct host *h, uint64_t now_ns)
 {
 	struct process *p, *next;
@@ -408,7 +407,7 @@ static void note_pid(void *ctx, uint32_t pid)
 	h->resync_pids[h->resync_len++] = pid;
 }
 
-/* Whether a pid is still what is known of it. */
+/* Checks whether a pid is still the process that we know. */
 static void resync_one(struct host *h, uint32_t pid, uint64_t now_ns)
 {
 	struct process *p = process_find_alive(h, pid);
@@ -442,7 +441,7 @@ static void resync_one(struct host *h, uint32_t pid, uint64_t now_ns)
 		(void)process_read(h, pid, true);
 }
 
-/* Records were lost: all is looked at again, some at a time. */
+/* After lost records, checks all processes again, some per tick. */
 static void resync(struct host *h, uint64_t now_ns)
 {
 	if (h->resync && h->resync_at == h->resync_len && now_ns >= h->resync_ns) {
@@ -462,7 +461,7 @@ static void resync(struct host *h, uint64_t now_ns)
 		uint32_t pid = h->resync_pids[h->resync_at++];
 		struct process *p = process_find_alive(h, pid);
 
-		/* Known ones come twice, from us and from /proc. */
+		/* Known pids come twice, from us and from /proc. */
 		if (!p || p->scanned_ns < h->resync_ns - RESYNC_NS)
 			resync_one(h, pid, now_ns);
 	}
@@ -494,7 +493,7 @@ bool host_settled(const struct host *h)
 	       h->resync_at == h->resync_len;
 }
 
-/* --- what files.c asks --- */
+/* --- callbacks of files.c --- */
 
 static bool maps_has(const struct map *at, size_t n, const struct backing *b, const struct file *f,
 		     struct mapper *ret)
@@ -608,14 +607,15 @@ int host_select(struct host *h, uint32_t pid)
 		return -ESRCH;
 	p->pub.selected = true;
 	process_mark_dirty(h, p);
-	/* Who is in no table is not sampled, and nothing counts that: it does not wait until a file
-	 * is open. Where there is no room now, there may be when its mappings come. */
+	/* A process without an entry in the tables is not sampled, and nothing counts that. So
+	 * enter it at once, before its files are open. If there is no room now, there may be when
+	 * its mappings come. */
 	if (h->config.only_selected)
 		(void)process_publish(h, p, NULL, 0);
 	return 0;
 }
 
-#define FAMILY_ROUNDS 8 /* a child with a smaller pid than its parent's asks for one more */
+#define FAMILY_ROUNDS 8 /* a child whose pid is below its parent's needs one more round */
 
 struct family {
 	struct host *h;

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a process writes of the code that it generates: its perf map, /tmp/perf-PID.map in its own
- * root and by the pid that it has in its innermost pid namespace; and its jitdump, of which it maps
- * a page executable so that others hear of it.
+ * The files in which a process describes the code that it generates: its perf map and its jitdump.
+ * The perf map is /tmp/perf-PID.map in its own root, named by the pid in its innermost pid
+ * namespace. The process maps a page of the jitdump executable, so that others notice the file.
  *
- * Both are opened by the opener and only on request, and given only if they are regular files of
- * the process's user (or of root's alone), not on FUSE, a map only if it was written to since the
- * process began (that of an earlier process of the same pid is none of its), and if the same
- * process is there before and after. A process without a map that runs the program of its parent
- * is a fork, and its parent's map is given.
+ * The opener opens both, only on request. It gives out only a regular file of the process's user,
+ * or of root with a single name and readable by all, and none on FUSE. A map must have been written
+ * to since the process began: otherwise it belongs to an earlier process of the same pid. The same
+ * process must exist before and after. A process without a map that runs its parent's program is a
+ * fork: it gets its parent's map.
  *
- * Where a process has no map yet, its /tmp is kept (an O_PATH descriptor, which pins its mount) for
- * JITFILES_KEEP_NS after it was last asked for: some runtimes write their map when they exit, and
- * then there is no way to it through /proc any more.
+ * If a process has no map yet, its /tmp is kept open for JITFILES_KEEP_NS after the last request
+ * (an O_PATH descriptor, which pins the mount). Some runtimes write their map when they exit, and
+ * then /proc no longer leads there.
  */
 #ifndef PROFPIPE_JITFILES_H
 #define PROFPIPE_JITFILES_H
@@ -26,14 +26,14 @@ struct jitfiles;
 
 /* h and its opener: borrowed. -ENOMEM. */
 int jitfiles_new(struct host *h, struct opener *o, struct jitfiles **ret);
-/* After opener_free. */
+/* Call after opener_free. */
 void jitfiles_free(struct jitfiles *j);
-/* process: an id of the host's, which pid has or had. kind: enum jit_kind of common/wire/msg.h.
- * done is called from opener_run. 0; or -errno, and done is not called: -ESRCH (it is gone, or has
- * become another), -ENOENT (it has no jitdump mapped). */
+/* process: an id of the host, which pid has or had. kind: enum jit_kind of common/wire/msg.h. done
+ * is called from opener_run. 0; or -errno, and done is not called: -ESRCH (gone, or another process
+ * by now), -ENOENT (no jitdump mapped). */
 int jitfiles_open(struct jitfiles *j, uint32_t process, uint32_t pid, uint64_t kind,
 		  opener_done *done, void *ctx);
-/* Lets go of folders that nobody asked for in a while. */
+/* Closes folders that nobody asked for in a while. */
 void jitfiles_tick(struct jitfiles *j, uint64_t now_ns);
 
 #endif

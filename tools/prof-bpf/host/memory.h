@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whose memory prof-symd may have, which names interpreted frames from it; reader.h reads it.
+ * Decides whose memory prof-symd may have to name interpreted frames; reader.h reads it.
  *
- * Only of processes that map the file of a runtime (runtimes.def) and had interpreted frames in a sample
- * within the last minute, that are not ours, not set-id, that may be dumped (/proc/PID belongs to
- * the process's own user), whose executable's name is not on the deny list, and within a rate for
- * each. What is read is passed on, never looked at.
+ * The process must meet all of these:
+ *
+ * - it maps the file of a runtime (runtimes.def)
+ * - a sample within the last minute had interpreted frames of it
+ * - it is not one of profpipe's, not set-id, and dumpable (/proc/PID belongs to its own user)
+ * - the name of its executable is not on the deny list
+ * - it stays within a rate of its own
+ *
+ * prof-bpf passes the bytes on without looking at them.
  */
 #ifndef PROFPIPE_MEMORY_H
 #define PROFPIPE_MEMORY_H
@@ -14,26 +19,26 @@
 #include "tools/prof-bpf/host/host.h"
 
 #define MEMORY_PIECES 256
-#define MEMORY_BYTES 131072u	 /* in one request */
-#define MEMORY_RATE (4u << 20)	 /* bytes a second of one process */
-#define MEMORY_BURST (16u << 20) /* and at once */
+#define MEMORY_BYTES 131072u	 /* per request */
+#define MEMORY_RATE (4u << 20)	 /* bytes per second of one process */
+#define MEMORY_BURST (16u << 20) /* bytes at once */
 #define MEMORY_SAMPLED_NS 60000000000ull
 
-/* Whose it is, to know it again by once it was read. */
+/* The process whose memory is read, to check afterwards that it is still the same. */
 struct memory_read {
 	uint32_t process, pid, uid;
 	uint64_t exe_dev, exe_inode;
 };
 
-/* Whether a request's memory may be read. 0; -ESRCH: gone, or another process by now; -EACCES:
- * refused; -EAGAIN: beyond the rate; -EINVAL. */
+/* Whether a request may read this memory. 0; -ESRCH: the process is gone or another one by now;
+ * -EACCES: refused; -EAGAIN: above the rate; -EINVAL. */
 int memory_begin(struct host *h, const struct msg_memory_request *m, uint64_t now_ns,
 		 struct memory_read *ret);
-/* Whether what was read then may be handed out: its number may have become another's meanwhile, or
- * it may run another program. 0, -ESRCH, -EACCES. */
+/* Whether the bytes may be handed out: meanwhile the pid may belong to another process, or run
+ * another program. 0, -ESRCH, -EACCES. */
 int memory_end(struct host *h, const struct memory_read *m);
 
-/* Whether what the kernel's program took of a process, which may be dumped, is passed on. */
+/* Whether the kernel program's copies of a dumpable process's objects may be passed on. */
 bool memory_may_take(const struct host_process *p);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From what host.c knows of processes to what the tables are told: at most once a process and tick,
- * and a large one less often. */
+/* Publishes the mappings that host.c knows to the tables: a process at most once a tick, and a
+ * large one less often. */
 #ifndef PROFPIPE_PUBLISH_H
 #define PROFPIPE_PUBLISH_H
 
@@ -13,7 +13,7 @@ struct tables_mapping;
 
 /* Publishes these mappings of a process. As tables_process_set. */
 int process_publish(struct host *h, struct process *p, const struct tables_mapping *m, size_t n);
-/* Publishes what has changed and can be published now. */
+/* Publishes everything that has changed and can be published now. */
 void publish_all(struct host *h, uint64_t now_ns);
 
 #endif

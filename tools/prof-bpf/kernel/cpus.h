@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Cpus that come online while all is running. An event of a cpu ends when that goes offline, and
- * opening another takes CAP_PERFMON, by which breakpoints can be set in any program: too much to
- * keep for something so rare. So a process of its own has that right, a second prof-bpf, which is
- * told nothing and reads nothing: it tries each cpu once a second, and sends the events of those
- * that have come. It ends with prof-bpf, and prof-bpf, which has not the right any more, can start
- * no other when it ends before.
+ * A helper process that opens events on cpus that come online during a run.
+ *
+ * An event ends when its cpu goes offline, and opening another needs CAP_PERFMON. That right also
+ * allows breakpoints in any program, which is too much to keep for something so rare. So a second
+ * prof-bpf keeps it instead, in a process that gets no input. It tries each cpu once a second and
+ * sends the events of new ones. It ends with prof-bpf. If it ends earlier, prof-bpf cannot start
+ * another, since it no longer has the right.
  */
 #ifndef PROFPIPE_BPF_CPUS_H
 #define PROFPIPE_BPF_CPUS_H
@@ -17,27 +18,32 @@
 
 struct cpus_config {
 	unsigned hz;
-	bool cycles;   /* the sampling event: hardware cycles, or cpu-clock */
-	bool ksymbols; /* the side-band event has these records */
+	bool cycles;   /* the sampling event counts hardware cycles, else cpu-clock */
+	bool ksymbols; /* the side-band event has KSYMBOL records */
 	const struct deploy *deploy;
 };
 struct cpus {
 	pid_t pid;	 /* 0: none */
-	int fd;		 /* readable when a cpu has come, or it has ended; -1 */
-	bool waits;	 /* cpus_next is to be asked again in a moment, whatever fd says */
-	int wait_status; /* once it has ended */
+	int fd;		 /* readable when a cpu has come or the helper has ended; -1 */
+	bool waits;	 /* call cpus_next again soon, whatever fd says */
+	int wait_status; /* of the helper, once it has ended */
 };
 
-/* Starts it, with the rights that the caller has. ENOENT and the like: nobody will come. */
+/* Starts the helper, with the rights of the caller. -ENOENT and the like: there will be no
+ * helper. */
 int cpus_start(const struct cpus_config *c, struct cpus *ret);
-/* The next cpu that came, and its events, which are the caller's. -EAGAIN: none now. -EMFILE: there
- * is no room for its events; they are kept. -ENFILE: the same, and they are not. -EPIPE, once: the
- * process has ended, and c->wait_status says how; 0 is that it is not let (perf_event_paranoid). */
+/* Returns the next new cpu and its events, which the caller owns.
+ *
+ * - -EAGAIN: none now.
+ * - -EMFILE: no descriptors are left for its events; they are kept.
+ * - -ENFILE: the same, but the events are lost.
+ * - -EPIPE, once: the helper has ended with c->wait_status. 0 means that it is not permitted
+ *   (perf_event_paranoid). */
 int cpus_next(struct cpus *c, uint32_t *ret_cpu, int *ret_sampling, int *ret_sideband);
 void cpus_stop(struct cpus *c);
 
-/* What the process does: enters its identity and its filter, and serves until the other end of the
- * socket, SERVE_FD, is closed. The exit status. */
+/* The helper's main: enters its identity and its filter, and serves until the other end of the
+ * socket, SERVE_FD, is closed. Returns the exit status. */
 int cpus_serve(const struct cpus_config *c);
 
 #endif

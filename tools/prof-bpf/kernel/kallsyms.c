@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The table: while it is read, 12 bytes a symbol, sorted by its distance from the lowest text
- * address, and one pool of names; then packed by zlib, PACK_SYMBOLS at a time, to a fifth of that:
- * a name is asked for once an epoch. What BPF puts into the kernel stands in a second, small table
- * that changes with the side-band records. Of several names for one address the plainest is kept.
+ * The table of kernel symbols. While it is read, it takes 12 bytes per symbol, sorted by distance
+ * from the lowest text address, and one pool of names. Then zlib packs it, PACK_SYMBOLS at a time,
+ * to a fifth: a name is needed only once per epoch.
+ *
+ * A second, small table holds what BPF puts into the kernel; side-band records change it. If an
+ * address has several names, the plainest is kept.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,8 +21,9 @@
 #include "tools/prof-bpf/kernel/sideband.h"
 #include "ksyms.skel.h"
 
-#define LOOKED_AT (64 << 10) /* bytes, for an address that is not zero */
-/* Read at once, and room to begin with; a fuzz target has little of each, and so meets the ends. */
+#define LOOKED_AT (64 << 10) /* bytes searched for an address other than zero */
+/* Bytes read at once, and initial sizes; a fuzz target has small ones, so that it reaches the
+ * ends. */
 #ifndef KALLSYMS_CHUNK
 #define KALLSYMS_CHUNK (256u << 10)
 #define FIRST_SYMBOLS (96u << 10)
@@ -29,13 +32,13 @@
 #define NAME_MAX_BYTES 1023u
 #define MODULES_MAX 4096u
 #define DYNAMIC_MAX 65536u
-#define REACH (2u << 20) /* no function is larger: beyond that an address is in a gap */
+#define REACH (2u << 20) /* no function is larger: an address further on is in a gap */
 
 struct symbol {
 	uint32_t offset; /* from base */
 	uint32_t name;	 /* in the pool: a length of two bytes, then the name */
 	uint16_t module; /* 0: the kernel proper */
-	uint8_t rank;	 /* the lower the plainer */
+	uint8_t rank;	 /* the lower, the plainer the name */
 	uint8_t zero;
 };
 
@@ -43,35 +46,35 @@ struct symbol {
 
 #define PACK_EACH 8u
 
-/* Some of the symbols, packed: each one's distance from the one before it (4 bytes), then modules
- * and lengths of names (2 bytes each), then the names. */
+/* Some symbols, packed: the distance of each from the previous one (4 bytes), then modules and
+ * lengths of names (2 bytes each), then the names. */
 struct pack {
 	uint32_t offset; /* of the first, as in struct symbol */
 	uint32_t at;	 /* bytes in packed */
-	uint32_t plain;	 /* bytes when unpacked */
+	uint32_t plain;	 /* bytes unpacked */
 };
 
 struct dynamic {
-	uint64_t start, length; /* length 0: not known */
+	uint64_t start, length; /* length 0: unknown */
 	char *name;
 };
 
-/* What one reading gives. */
+/* The result of one reading. */
 struct table {
 	uint64_t base;
 	struct symbol *at;
 	size_t len, cap;
 	char *pool;
 	size_t pool_len, pool_cap;
-	struct pack *packs; /* in place of all these, once it is whole; the last one is empty */
+	struct pack *packs; /* replaces the fields above when complete; the last one is empty */
 	size_t pack_count;
-	char *packed, *unpacked;      /* unpacked: one of them, as large as the largest */
-	size_t unpacked_bytes, shown; /* which; SIZE_MAX: none yet */
+	char *packed, *unpacked;      /* unpacked: room for the largest pack */
+	size_t unpacked_bytes, shown; /* shown: the pack in it; SIZE_MAX: none yet */
 	char **modules;
 	unsigned module_count;
 	struct dynamic *dynamic;
 	size_t dynamic_len, dynamic_cap;
-	bool any; /* an address that is not zero */
+	bool any; /* some address is not zero */
 };
 
 struct kallsyms {
@@ -82,7 +85,7 @@ struct kallsyms {
 	bool by_iterator;
 	uint64_t reads;
 	int file, modules;	    /* -1: not open */
-	struct ksyms_bpf *iterator; /* NULL: not needed, or not to be had */
+	struct ksyms_bpf *iterator; /* NULL: not needed, or not available */
 	struct bpf_link *link;
 };
 
@@ -102,9 +105,9 @@ static void table_done(struct table *t)
 	*t = (struct table){ 0 };
 }
 
-/* --- what BPF puts in --- */
+/* --- symbols of BPF --- */
 
-/* The first with a start above addr. */
+/* The index of the first with a start above addr. */
 static size_t dynamic_search(const struct table *t, uint64_t addr)
 {
 	size_t lo = 0, hi = t->dynamic_len;
@@ -133,7 +136,7 @@ static void dynamic_remove(struct table *t, uint64_t start)
 
 static int dynamic_add(struct table *t, uint64_t start, uint64_t length, struct str name)
 {
-	/* It is kept as a string, and an empty one is no name. */
+	/* It is stored as a string, and an empty name is none. */
 	name.len = (uint32_t)strnlen(name.data, name.len);
 	if (!start || !name.len || t->dynamic_len >= DYNAMIC_MAX)
 		return 0;
@@ -166,13 +169,13 @@ static bool is_dynamic(struct str module)
 	       (module.len > 9 && memcmp(module.data, "__builtin", 9) == 0);
 }
 
-/* The module's number; 0 for the kernel proper, and when there are too many. */
+/* The module's number; 0 for the kernel proper, and if there are too many. */
 static int module_number(struct table *t, struct str module, uint16_t *ret)
 {
 	*ret = 0;
 	if (!module.len)
 		return 0;
-	/* Symbols of a module stand together. */
+	/* A module's symbols are adjacent, so search from the end. */
 	for (unsigned i = t->module_count; i-- > 0;) {
 		if (str_eq(str_from(t->modules[i]), module)) {
 			*ret = (uint16_t)(i + 1);
@@ -223,7 +226,7 @@ static struct str pool_get(const struct table *t, uint32_t at)
 	return (struct str){ .data = t->pool + at + sizeof(len), .len = len };
 }
 
-/* Where text ends: an address behind these is in no function. */
+/* Whether text ends at this symbol: addresses behind it belong to no function. */
 static bool is_end(struct str name)
 {
 	return str_eq(name, STR_LIT("_etext")) || str_eq(name, STR_LIT("_einittext")) ||
@@ -254,7 +257,7 @@ static int table_add(struct table *t, uint64_t address, char type, struct str na
 		t->base = address;
 	t->any = true;
 	if (address < t->base) {
-		/* The lowest is not always the first: move the base, once or twice. */
+		/* The first symbol is not always the lowest: move the base, once or twice. */
 		uint64_t by = t->base - address;
 
 		for (size_t i = 0; i < t->len; i++) {
@@ -277,7 +280,7 @@ static int table_add(struct table *t, uint64_t address, char type, struct str na
 		t->at = p;
 		t->cap = cap;
 	}
-	/* The file is in order of addresses but for modules, so most doubles are neighbours. */
+	/* The file is sorted by address except for modules, so most duplicates are neighbours. */
 	struct symbol *last = t->len ? &t->at[t->len - 1] : NULL;
 	if (last && last->offset == s.offset && last->rank <= s.rank)
 		return 0;
@@ -303,7 +306,7 @@ static int symbol_order(const void *a, const void *b)
 	return x->rank < y->rank ? -1 : x->rank > y->rank;
 }
 
-/* Symbols [from, to) as they are packed, into `into` unless that is NULL: how many bytes. */
+/* Lays out symbols [from, to) for packing, in `into` unless that is NULL. Returns the bytes. */
 static uint32_t gather(const struct table *t, size_t from, size_t to, char *into)
 {
 	size_t count = to - from, at = count * PACK_EACH;
@@ -325,7 +328,7 @@ static uint32_t gather(const struct table *t, size_t from, size_t to, char *into
 	return (uint32_t)at;
 }
 
-/* What was read is let go; t holds the packs alone. */
+/* Packs the symbols, and frees what was read. */
 static int table_pack(struct table *t)
 {
 	size_t count = (t->len + PACK_SYMBOLS - 1) / PACK_SYMBOLS, largest = 0;
@@ -393,7 +396,7 @@ static int table_finish(struct table *t)
 	return t->len ? table_pack(t) : 0;
 }
 
-/* Unpacks the symbols among which an offset is: their number, 0 without memory for it. */
+/* Unpacks the symbols around an offset. Returns their number, 0 without memory. */
 static size_t table_unpack(struct table *t, uint32_t offset, uint32_t *ret_first)
 {
 	size_t lo = 0, hi = t->pack_count;
@@ -406,7 +409,7 @@ static size_t table_unpack(struct table *t, uint32_t offset, uint32_t *ret_first
 		else
 			lo = mid + 1;
 	}
-	/* The base is the lowest symbol's, so there is one. */
+	/* The base is the lowest symbol's address, so such a pack exists. */
 	size_t i = lo - 1;
 	uLongf n = t->packs[i].plain;
 	if (i != t->shown) {
@@ -484,7 +487,7 @@ static int read_file(int fd, struct table *t)
 		have -= at;
 		if (have == KALLSYMS_CHUNK)
 			have = 0;
-		/* Without the right to see addresses all are zero: no need to read on. */
+		/* Without the right to see addresses all are zero: stop here. */
 		if (!t->any && at > 4096)
 			break;
 	}
@@ -494,7 +497,7 @@ static int read_file(int fd, struct table *t)
 
 /* --- the iterator --- */
 
-/* Whole records at the front of data: how many bytes they took, or -errno. */
+/* Takes whole records from the front of data. Returns their bytes, or -errno. */
 static ssize_t take_records(struct table *t, const char *data, size_t len)
 {
 	size_t at = 0;
@@ -551,8 +554,8 @@ static int quiet(enum libbpf_print_level level, const char *format, va_list args
 	return 0;
 }
 
-/* Whether the file has addresses for us: else all of them are zero. The first of all are offsets in
- * what each cpu has, which begin with zero. */
+/* Whether the file shows us addresses, and not only zeros. It begins with per-cpu symbols, whose
+ * offsets begin at zero. */
 static bool shows_addresses(int fd)
 {
 	char *chunk = malloc(KALLSYMS_CHUNK);
@@ -576,7 +579,7 @@ static bool shows_addresses(int fd)
 	return shown;
 }
 
-/* Loads what reads the kernel's list instead, if the kernel has it and lets us. */
+/* Loads the iterator over the kernel's symbols, if the kernel has it and allows it. */
 static void open_iterator(struct kallsyms *k)
 {
 	libbpf_print_fn_t print = libbpf_set_print(quiet);
@@ -601,8 +604,8 @@ static int read_iterator(struct kallsyms *k, struct table *t)
 
 /* --- the whole --- */
 
-/* FNV-1a over the names and addresses of /proc/modules; its counts of uses change all the time. 0:
- * none. */
+/* FNV-1a over names and addresses in /proc/modules, without its use counts, which change all the
+ * time. 0: no modules. */
 static uint64_t modules_hash(int fd)
 {
 	const int copy = fd < 0 || lseek(fd, 0, SEEK_SET) < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 3);
@@ -634,7 +637,7 @@ static int read_all(struct kallsyms *k)
 	int r = k->file < 0 ? 0 : read_file(k->file, &t);
 
 	if (!r && !t.any) {
-		/* The kernel is too old for it, or will not have it: then there are no names. */
+		/* The kernel is too old for the iterator or refuses it: then there are no names. */
 		int i = read_iterator(k, &t);
 
 		by_iterator = t.any;
@@ -647,7 +650,7 @@ static int read_all(struct kallsyms *k)
 		table_done(&t);
 		return r;
 	}
-	/* Lengths that records told stay known. */
+	/* Keep the lengths from side-band records. */
 	for (size_t i = 0; i < t.dynamic_len; i++) {
 		size_t old = dynamic_search(&k->table, t.dynamic[i].start);
 
@@ -692,7 +695,7 @@ int kallsyms_read(struct kallsyms *k)
 
 	k->stale = r != 0;
 	k->failures += k->stale;
-	/* What fails for want of memory takes more time each time that it comes further. */
+	/* A reading that fails for lack of memory may cost more each time. */
 	k->check_ns = !r ? KALLSYMS_CHECK_NS : k->check_ns ? k->check_ns * 2 : KALLSYMS_CHECK_NS;
 	if (k->check_ns > KALLSYMS_LONGEST_NS)
 		k->check_ns = KALLSYMS_LONGEST_NS;
@@ -744,7 +747,7 @@ bool kallsyms_lookup(struct kallsyms *k, uint64_t addr, struct str *ret_name,
 	if (i) {
 		const struct dynamic *d = &t->dynamic[i - 1];
 
-		/* Of unknown length: as far as its page, which is more than most have. */
+		/* If the length is unknown, up to a page, which is more than most have. */
 		if (d->length ? addr - d->start < d->length : addr - d->start < 4096) {
 			*ret_name = str_from(d->name);
 			*ret_module = STR_LIT("bpf");
@@ -789,7 +792,7 @@ void kallsyms_event(struct kallsyms *k, const struct sideband_event *e)
 
 int kallsyms_tick(struct kallsyms *k, uint64_t now_ns)
 {
-	/* The first turn after a reading that failed is when the wait for the next one begins. */
+	/* After a failed reading, the wait for the next one begins with the first tick. */
 	if (k->stale && !k->checked_ns)
 		k->checked_ns = now_ns;
 	if (now_ns < k->checked_ns + k->check_ns)

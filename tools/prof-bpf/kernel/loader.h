@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The BPF object: loading it, the perf events that drive it, and draining what it writes. */
+/* The loader of the BPF object. It also opens the perf events that drive the programs, and drains
+ * the rings. */
 #ifndef PROFPIPE_LOADER_H
 #define PROFPIPE_LOADER_H
 
@@ -13,27 +14,27 @@ struct tables_config;
 
 struct loader_config {
 	unsigned hz;
-	unsigned drain_ms;  /* between two calls of loader_drain, at most */
-	uint64_t ring_max;  /* bytes of each ring, at most */
-	bool only_selected; /* sample selected processes only (tables_process_set) */
-	bool follow_forks;  /* children of selected processes are selected */
+	unsigned drain_ms;  /* longest time between two calls of loader_drain */
+	uint64_t ring_max;  /* largest size of each ring, in bytes */
+	bool only_selected; /* only sample selected processes (tables_process_set) */
+	bool follow_forks;  /* also select children of selected processes */
 };
 
-/* Opens one sampling event per online cpu, disabled: hardware cycles where they exist, else
- * cpu-clock. Before the tool drops its rights, since perf_event_paranoid=3 asks for CAP_SYS_ADMIN.
- * -EACCES, -EPERM: not allowed; -errno. *ret is the caller's. */
+/* Opens one sampling event per online cpu, disabled: hardware cycles if they exist, else cpu-clock.
+ * Call it before the tool drops its rights, since perf_event_paranoid=3 requires CAP_SYS_ADMIN.
+ * -EACCES, -EPERM: not allowed; -errno. The caller owns *ret. */
 int loader_new(const struct loader_config *c, struct loader **ret);
-/* Loads the programs and maps, and has the kernel call those that follow execs and forks. -errno,
- * the verifier's or libbpf's last words in loader_trouble(). */
+/* Loads the programs and maps, and attaches those that follow execs and forks. -errno;
+ * loader_trouble() then returns the last words of the verifier or libbpf. */
 int loader_load(struct loader *l);
-/* Loads the programs that read runtimes' frames: all of them, since the right to load one goes
- * before the first byte of a stranger's comes. */
+/* Loads the programs of all runtimes at once: the right to load programs is dropped before the
+ * first byte of a stranger is read. */
 void loader_load_runtimes(struct loader *l);
-/* Whether that of a runtime was loaded: 0; -EINVAL: there is none, or none were; -errno: as above.
- */
+/* Whether a runtime's program is loaded: 0; -EINVAL: there is none, or none were loaded; -errno: as
+ * above. */
 int loader_runtime(const struct loader *l, enum runtime which);
-/* Whoever takes the samples has not what was copied of the runtimes' objects: it is copied again
- * with the next sample of each. -ENOMEM, -errno. */
+/* The receiver of samples has no copies of the runtimes' objects: copies each again with its next
+ * sample. -ENOMEM, -errno. */
 int loader_forget_objects(struct loader *l);
 const char *loader_trouble(const struct loader *l);
 void loader_free(struct loader *l);

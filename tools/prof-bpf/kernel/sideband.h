@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The kernel's side-band records: which processes start, exec, end and map code, read from one perf
- * software event per online cpu, in the order of their time.
+ * The kernel's side-band records: which processes start, exec, exit and map code. They come from
+ * one perf software event per online cpu, and are merged by time.
  *
- * Only executable mappings are reported; munmap and mremap are not, by anybody. A record's time is
- * CLOCK_MONOTONIC, taken a moment before the record can be read: a horizon of "now" may miss a
- * record that is being written on another cpu, which then comes with the next drain.
+ * The kernel reports only executable mappings, and no munmap or mremap. A record's time is
+ * CLOCK_MONOTONIC, taken a moment before the record can be read. So a horizon of "now" may miss a
+ * record that another cpu is still writing; the next drain delivers it.
  *
  * Source: perf_event_open(2), <linux/perf_event.h>.
  */
@@ -21,14 +21,16 @@
 #define SIDEBAND_NAME_MAX 4096u
 
 enum sideband_type {
-	SIDEBAND_MMAP = 1, /* addr, length, offset, dev_major.., prot, flags, name: the path, or
-			      "//anon", "[vdso]" … */
-	SIDEBAND_COMM,	   /* tid's new name; exec: it came of an execve, and pid == tid */
-	SIDEBAND_FORK, /* tid was made by parent_tid of parent_pid; pid == parent_pid: a thread */
-	SIDEBAND_EXIT, /* tid is gone */
-	SIDEBAND_LOST, /* the ring of this cpu was full: `count` records are missing before the next
-			  one */
-	SIDEBAND_KSYMBOL,  /* kernel code came or went (unregister): addr, length, name */
+	/* addr, length, offset, dev_major.., prot, flags, name: the path, or "//anon", "[vdso]"
+	 * … */
+	SIDEBAND_MMAP = 1,
+	SIDEBAND_COMM, /* tid has a new name; exec: by an execve, and pid == tid */
+	/* parent_tid of parent_pid made tid; pid == parent_pid: a thread. */
+	SIDEBAND_FORK,
+	SIDEBAND_EXIT, /* tid has exited */
+	/* The ring of this cpu was full: `count` records are missing before the next one. */
+	SIDEBAND_LOST,
+	SIDEBAND_KSYMBOL,  /* kernel code appeared or went (unregister): addr, length, name */
 	SIDEBAND_THROTTLE, /* the kernel throttled the event */
 };
 
@@ -48,42 +50,41 @@ struct sideband_event {
 
 struct sideband;
 
-/* Opens the events, recording from here on. ring_bytes: per cpu, rounded down to a power of two of
- * pages; halved as often as the memlock limit asks for. A kernel that knows no KSYMBOL records is
- * asked again without. pid: -1 for the whole host (the rule); a pid restricts all to that process,
- * for tests without rights. -EACCES, -EPERM: not allowed; -errno. The caller owns *ret. */
+/* Opens the events; recording starts at once. ring_bytes: per cpu, rounded down to a power of two
+ * of pages, and halved as often as the memlock limit requires. If the kernel does not know KSYMBOL
+ * records, they are left out. pid: -1 for the whole host (the normal case); otherwise only that
+ * process, for tests without rights. -EACCES, -EPERM: not allowed; -errno. The caller owns *ret. */
 int sideband_new(size_t ring_bytes, int pid, struct sideband **ret);
 void sideband_free(struct sideband *s);
-/* An event for sideband_cpu, as sideband_new opens them. A descriptor, or -errno: -ENODEV where the
- * cpu is offline. */
+/* Opens an event for sideband_cpu, as sideband_new does. Returns a descriptor, or -errno: -ENODEV
+ * if the cpu is offline. */
 int sideband_event_open(unsigned cpu, bool ksymbols);
-/* A cpu has come online: takes its event, in the place of one that ended when it went, whose
- * records are drained. What happened on the cpu before is not known. -ENOSPC: there never was to be
- * such a cpu; -errno: as before. */
+/* Takes the event of a cpu that has come online. Drains and replaces the event that ended when the
+ * cpu went offline. What happened on the cpu before is unknown. -ENOSPC: the cpu was not expected
+ * at the start; -errno: nothing has changed. */
 int sideband_cpu(struct sideband *s, unsigned cpu, int event);
-/* An epoll descriptor, readable when records have come, some 256 bytes of them on one cpu: enough
- * for each exec; what is less waits unannounced. Borrowed. */
+/* An epoll descriptor. It becomes readable at about 256 bytes of records on one cpu, which each
+ * exec writes. Fewer records wait without notice. Borrowed. */
 int sideband_fd(const struct sideband *s);
-/* The descriptor is readable no more, until other records come: before sideband_drain. */
+/* Call before sideband_drain: clears the readable state until more records come. */
 void sideband_heard(struct sideband *s);
 /* Delivers all records with time <= horizon_ns (CLOCK_MONOTONIC; UINT64_MAX: all), merged over the
- * cpus. Never blocks. How many were delivered. */
+ * cpus. Never blocks. Returns how many it delivered. */
 size_t sideband_drain(struct sideband *s, uint64_t horizon_ns,
 		      void (*fn)(void *ctx, const struct sideband_event *e), void *ctx);
 
 struct sideband_figures {
-	unsigned cpus;	   /* rings: the online cpus */
-	size_t ring_bytes; /* of each, after what the memlock limit took */
-	bool ksymbols;	   /* KSYMBOL records come */
+	unsigned cpus;	   /* rings, one per online cpu */
+	size_t ring_bytes; /* of each ring, after the memlock limit */
+	bool ksymbols;	   /* KSYMBOL records are enabled */
 	uint64_t records, malformed;
 };
 void sideband_figures(const struct sideband *s, struct sideband_figures *ret);
-/* Records that the ring i (below figures.cpus) had no room for, since the start, and the cpu it
- * belongs to. */
+/* Records that ring i (below figures.cpus) had no room for since the start, and its cpu. */
 uint64_t sideband_lost(const struct sideband *s, unsigned i, unsigned *ret_cpu);
 
-/* One record as the kernel lays it out, its header included; for tests and the fuzzer. False when
- * it is none of the above, not of interest, or malformed (*ret_malformed). */
+/* Parses one record in the kernel's layout, with its header; for tests and the fuzzer. False if it
+ * is none of the above, of no interest, or malformed (*ret_malformed). */
 bool sideband_parse(struct span record, struct sideband_event *ret, bool *ret_malformed);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The meter: what memory each tool of the run has now, as the kernel counts it (proportional set
- * size). No tool is asked: one that was taken over would say what suits it.
+ * The meter: how much memory each tool of the run has now, as the kernel counts it (proportional
+ * set size). It asks no tool, since one that was taken over could lie.
  *
- * The tools are this process, and those of the same parent that have a tool's name and user, with
- * their children. Where the kernel does not tell (no right to, no list of children), nothing is
- * known of a tool.
+ * The tools are this process, and the processes of the same parent with a tool's name and user,
+ * with their children. If the kernel does not tell (missing rights, no list of children), the
+ * tool's memory is unknown.
  */
 #ifndef PROFPIPE_METER_H
 #define PROFPIPE_METER_H
@@ -14,19 +14,19 @@
 #include <stdint.h>
 #include "common/cell/deploy.h"
 
-#define METER_PIDS 64 /* of a tool: with prof-export there may be as many as there are outputs */
+#define METER_PIDS 64 /* of a tool: prof-export has one for each output */
 
 struct meter {
 	int proc;		     /* borrowed: an O_PATH descriptor of /proc */
-	const struct deploy *deploy; /* borrowed: whose users the tools are */
-	uint64_t searched_ns;	     /* when the tools were looked for last */
+	const struct deploy *deploy; /* borrowed: the users of the tools */
+	uint64_t searched_ns;	     /* time of the last search for the tools */
 	struct meter_tool {
 		uint32_t pid[METER_PIDS];
 		unsigned pids;
 	} tool[DEPLOY_TOOLS];
 };
 
-/* In bytes; 0: not known. now_ns: CLOCK_MONOTONIC. */
+/* Reads bytes per tool; 0: unknown. now_ns: CLOCK_MONOTONIC. */
 void meter_read(struct meter *m, uint64_t now_ns, uint64_t ret[static DEPLOY_TOOLS]);
 
 #endif

@@ -1,23 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sealed copies: memory files that nobody can write to or change the size of, made of files that
- * are not handed out themselves (who has a descriptor of a memfd can open it again for writing), or
- * that only the processes that map them can read.
+ * Sealed copies: memory files that nobody can write to or resize. They replace files that are not
+ * handed out themselves, since a descriptor of a memfd can be reopened for writing. They also hold
+ * files that only the processes that map them can read.
  */
 #ifndef PROFPIPE_SEALED_H
 #define PROFPIPE_SEALED_H
 
 #include <stdint.h>
 
-/* A copy of the first `size` bytes of fd (borrowed), read from where it stands. *ret_fd: only
- * reads, O_CLOEXEC, the caller's. 0, OPENER_TOO_LARGE (above OPENER_COPY_MAX), -EIO (it is
- * shorter), -errno. */
+/* Copies `size` bytes of fd (borrowed), from its present offset. *ret_fd: read-only, O_CLOEXEC, the
+ * caller's. 0, OPENER_TOO_LARGE (above OPENER_COPY_MAX), -EIO (the file is shorter), -errno. */
 int sealed_copy(int fd, uint64_t size, int *ret_fd);
 
-/* Of a file (device as in struct opener_file) what process pid has mapped and cannot write to:
- * headers, text and what unwinding needs, each page at its offset and zeros between. proc: an
- * O_PATH descriptor of a mounted proc. *ret_size: bytes up to the last such page. 0,
- * OPENER_TOO_LARGE, -EACCES (nothing of it is mapped), -errno. */
+/* Copies the parts of a file (device as in struct opener_file) that process pid has mapped and
+ * cannot write to: headers, text and unwind data. Each page is at its offset, with zeros between.
+ * proc: an O_PATH descriptor of a mounted proc. *ret_size: bytes up to the end of the last such
+ * page. 0, OPENER_TOO_LARGE, -EACCES (no part is mapped), -errno. */
 int sealed_copy_of_mapped(int proc, uint32_t pid, uint64_t dev, uint64_t inode, uint64_t *ret_size,
 			  int *ret_fd);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Run by hand, prof-bpf starts its own prof-deltas, over a private run folder, as the launcher
- * would. */
+/* The extractor: by hand, prof-bpf starts its own prof-deltas over a private run folder, as the
+ * launcher would. */
 #ifndef PROFPIPE_EXTRACTOR_H
 #define PROFPIPE_EXTRACTOR_H
 
@@ -8,16 +8,16 @@
 #include <sys/types.h>
 
 struct extractor {
-	char dir[64]; /* the run folder, owned: removed by extractor_stop */
+	char dir[64]; /* the run folder, owned; extractor_stop removes it */
 	pid_t pid;    /* 0: not running */
 	int life;     /* prof-deltas exits when this closes; -1 */
 };
 /* Makes the run folder with its `bpf/`. -errno. */
 int extractor_folder(struct extractor *x);
-/* Starts prof-deltas from beside this binary, or from where `make install` put it, with its errors
- * going where ours go. -errno. */
+/* Starts prof-deltas from beside this binary, or from where `make install` put it. Its errors go
+ * where ours go. -errno. */
 int extractor_start(struct extractor *x);
-/* Ends it and removes the folder. Takes a zeroed one. */
+/* Ends prof-deltas and removes the folder. Takes a zeroed struct. */
 void extractor_stop(struct extractor *x);
 
 #endif

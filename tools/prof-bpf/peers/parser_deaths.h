@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Deaths of the parsers, prof-deltas and prof-symd: what they died on is remembered (quarantine.h),
- * not given to them again, and logged once. */
+/* Deaths of the parsers, prof-deltas and prof-symd: records the file that they died on
+ * (quarantine.h), keeps it from them, and logs it once. */
 #ifndef PROFPIPE_PARSER_DEATHS_H
 #define PROFPIPE_PARSER_DEATHS_H
 
@@ -14,19 +14,19 @@ struct parser_deaths {
 	/* Borrowed. */
 	struct quarantine *quarantine;
 	struct host *host;
-	uint64_t refused; /* requests for what is in quarantine */
+	uint64_t refused; /* requests for quarantined files */
 };
 
 struct quarantine_key parser_deaths_key(const struct host_file *f);
-/* True: the parser is not to have it. Counts. */
+/* True if the parser must not get the file. Counts. */
 bool parser_deaths_refuse(struct parser_deaths *d, enum quarantine_parser parser,
 			  const struct quarantine_key *of);
-/* The same of what prof-symd asks for by the id of a process. */
+/* The same for a process id in a request of prof-symd. */
 bool parser_deaths_refuse_process(struct parser_deaths *d, uint64_t id);
-/* prof-deltas has died: the on_death of struct rowsrv_config, whose ctx is not used. */
+/* prof-deltas has died: the on_death of struct rowsrv_config; ctx is not used. */
 void parser_deaths_rows(void *ctx, struct str name, const struct quarantine_key *of,
 			enum lastword_end end, enum quarantine_verdict verdict);
-/* prof-symd has died: blames what it was working on. */
+/* prof-symd has died: blames the file that it was working on. */
 void parser_deaths_names(struct parser_deaths *d, const struct lastword *last);
 
 #endif

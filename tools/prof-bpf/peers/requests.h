@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What prof-symd asks for: files of the stream, their debug files, what processes write about the
- * code that they generate, and memory of interpreters. And what it says of files: which runtime
- * they hold.
+ * Requests of prof-symd: files of the stream, their debug files, perf maps and jitdumps, and memory
+ * of interpreters. Also takes its reports which files hold a runtime.
  */
 #ifndef PROFPIPE_REQUESTS_H
 #define PROFPIPE_REQUESTS_H
@@ -35,11 +34,11 @@ struct requests {
 	struct offers *offers;
 	struct parser_deaths *deaths;
 	bool may_read_memory;
-	/* Builds of interpreters that nobody knows: each is logged once. */
+	/* Unknown builds of interpreters, to log each once. */
 	char unknown[REQUESTS_UNKNOWN][64];
-	bool lie_logged; /* prof-symd took a file for what it is not */
-	/* What prof-symd said of files that could not be looked at, and when they were tried last.
-	 */
+	bool lie_logged; /* logged: prof-symd reported a runtime in a file that has none */
+	/* prof-symd's reports on files that could not be checked yet, and when they were last
+	 * tried. */
 	struct described *unmarked;
 	uint64_t unmarked_ns;
 };
@@ -51,7 +50,7 @@ void requests_jit(void *ctx, uint64_t ticket, const struct msg_jit_request *m);
 void requests_memory(void *ctx, uint64_t ticket, const struct msg_memory_request *m);
 bool requests_runtime(void *ctx, const struct msg_runtime *m);
 void requests_peer_died(void *ctx, const struct lastword *last);
-/* Looks at files again that could not be looked at. */
+/* Retries the files that could not be checked. */
 void requests_tick(struct requests *r, uint64_t now_ns);
 /* Frees what it owns. */
 void requests_done(struct requests *r);

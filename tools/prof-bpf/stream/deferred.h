@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The deferred walk: samples that came before the tables knew their process, a mapping or a file's
- * rows. Each brought its registers and the top of its stack, and is kept until the tables know, a
- * second at most; then the walker that the kernel runs walks the copy.
+ * The deferred walk: for samples that came before the tables knew their process, a mapping or a
+ * file's rows. Each brings its registers and the top of its stack, and waits until the tables know,
+ * at most a second. Then the same walker that the kernel runs walks the copy.
  */
 #ifndef PROFPIPE_DEFERRED_H
 #define PROFPIPE_DEFERRED_H
@@ -19,24 +19,25 @@ struct deferred_queue;
 
 struct deferred_config {
 	struct tables *tables;
-	size_t ceiling; /* bytes of samples kept: the oldest goes as it is when another needs its
-			   room */
-	/* The mappings of the sample's process at its time. *ret_whole: nothing of them is on its
-	 * way. Negative: there is none, nor will be. */
+	/* Bytes of samples kept. If another needs room, the oldest is emitted as it is. */
+	size_t ceiling;
+	/* The mappings of the sample's process at its time. *ret_whole: no more of them are
+	 * expected. Negative: there are none, and will be none. */
 	ssize_t (*mappings)(void *ctx, const struct sample *s, const struct tables_mapping **ret,
 			    bool *ret_whole);
-	/* A sample that is done with: its frames behind it. */
+	/* Takes a finished sample, with its frames behind it. */
 	void (*emit)(void *ctx, const struct sample *s);
 	void *ctx;
 };
 int deferred_new(const struct deferred_config *c, struct deferred_queue **ret);
 void deferred_free(struct deferred_queue *q);
-/* A runtime's items (SAMPLE_ITEMS). They are sent ahead of the sample that they are of, in another
- * ring; it waits for them. */
+/* Takes a runtime's items (SAMPLE_ITEMS). They come before their sample, in another ring, and wait
+ * for it here. */
 void deferred_items(struct deferred_queue *q, const struct sample *s);
-/* Copies a sample in. One that there is no memory for is emitted as it is. */
+/* Copies a sample. If memory is lacking, it is emitted as it is. */
 void deferred_put(struct deferred_queue *q, const struct deferred_sample *d);
-/* Walks what can be walked now, and gives up on what has waited long enough, or on all. */
+/* Walks what can be walked now. Gives up on samples that have waited long enough, or with `all` on
+ * all. */
 void deferred_run(struct deferred_queue *q, uint64_t now_ns, bool all);
 bool deferred_empty(const struct deferred_queue *q);
 

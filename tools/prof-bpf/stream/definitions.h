@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the host knows of files, processes and threads, as the stream defines it. The strings are
- * borrowed from the host. */
+/* Stream definitions of the host's files, processes and threads. The strings are borrowed from the
+ * host. */
 #ifndef PROFPIPE_DEFINITIONS_H
 #define PROFPIPE_DEFINITIONS_H
 
@@ -8,7 +8,7 @@
 #include "tools/prof-bpf/stream/emit.h"
 
 struct emit_file definition_of_file(struct host_file *f);
-/* exe: filled with its executable, where that is known. */
+/* exe: filled with its executable, if that is known. */
 struct emit_process definition_of_process(struct host_process *p, struct emit_file *exe);
 struct emit_thread definition_of_thread(struct host_thread *t);
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Frames and stacks by content: each gets an id the first time it is seen, so that the stream
- * defines it once. Two are the same only if every field is. Ids start at 1 and are not given back
- * until all are forgotten, which whoever owns it does when the ceiling is reached, with a new
- * epoch.
+ * Interning of frames and stacks: each distinct one gets an id when it is first seen, so that the
+ * stream defines it once. Two are equal only if all fields are. Ids start at 1 and are never
+ * reused. At the ceiling the owner forgets all of them and begins a new epoch.
  */
 #ifndef PROFPIPE_INTERN_H
 #define PROFPIPE_INTERN_H
@@ -29,15 +28,15 @@ int intern_new(size_t ceiling, struct intern **ret);
 void intern_free(struct intern *in);
 /* Forgets everything. */
 void intern_reset(struct intern *in);
-/* 0 with the id, and whether this is the first time; INTERN_FULL; -ENOMEM. */
+/* Returns the id, and whether it is new. 0; INTERN_FULL; -ENOMEM. */
 int intern_frame(struct intern *in, const struct intern_frame *f, uint32_t *ret_id, bool *ret_new);
 /* frames: ids, leaf first. The same results. */
 int intern_stack(struct intern *in, const uint32_t *frames, uint32_t n, uint32_t reason,
 		 uint32_t at_file, uint32_t *ret_id, bool *ret_new);
-/* A kernel function by its start address: an id of its own. */
+/* A kernel function, by its start address. Its ids are separate. */
 int intern_function(struct intern *in, uint64_t start, uint32_t *ret_id, bool *ret_new);
-/* What interpreted frames are in, which many of them share: it has no id. A hash alone is kept:
- * one in some 100,000 that is new is said not to be. */
+/* The object of interpreted frames, which many of them share; it has no id. Only a hash is kept:
+ * about one new object in 100,000 is taken for a known one. */
 int intern_object(struct intern *in, uint64_t process, uint64_t address, uint64_t check,
 		  bool *ret_new);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Batches on their way to a peer that may be slow: prof-bpf never waits for one. What the bus does
- * not take at once stays here, up to a ceiling; well below it `outbox_pressed` says that samples
- * are to be dropped, so that definitions and answers always have room.
+ * The outbox: batches for a peer that may be slow, since prof-bpf never waits for one. It keeps
+ * what the bus does not take at once, up to a ceiling. Well below that, outbox_pressed tells to
+ * drop samples, so that definitions and answers always have room.
  */
 #ifndef PROFPIPE_OUTBOX_H
 #define PROFPIPE_OUTBOX_H
@@ -16,13 +16,13 @@ struct outbox {
 	struct outbox_item *items;
 	size_t bytes, max;
 };
-/* Sends a batch, or keeps a copy. 0; -ENOTCONN: nobody is there, it is dropped; -ENOBUFS at the
- * ceiling; -ENOMEM; -errno. */
+/* Sends a batch, or keeps a copy. 0; -ENOTCONN: there is no peer, the batch is dropped; -ENOBUFS at
+ * the ceiling; -ENOMEM; -errno. */
 int outbox_put(struct outbox *o, struct span batch);
 /* Sends what the bus takes now. 0, -ENOTCONN, -errno. */
 int outbox_run(struct outbox *o);
 bool outbox_pressed(const struct outbox *o);
-/* Drops everything: the peer is another. */
+/* Drops everything, since the peer is another one. */
 void outbox_reset(struct outbox *o);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Samples, from the kernel's rings to the stream: what happened on the host before a sample is
- * heard first, then it is found whose it is, and it is sent; or it waits until its deferred walk or
- * the names of kernel functions are there.
+ * Samples on their way from the kernel's rings to the stream. Before a sample, all earlier events
+ * of the host are handled. Then its process and thread are found, and it is sent. Or it waits for
+ * its deferred walk or for the names of kernel functions.
  */
 #ifndef PROFPIPE_SAMPLES_H
 #define PROFPIPE_SAMPLES_H
@@ -36,24 +36,23 @@ struct samples {
 	struct limit *limit;
 	struct parser_deaths *deaths;
 	struct output *output;
-	bool without_objects; /* no memory of interpreters is copied */
-	uint32_t command;     /* the process that was followed from its start; 0: none */
+	bool without_objects; /* copy no memory of interpreters */
+	uint32_t command;     /* pid of the command that is followed from its start; 0: none */
 
-	bool command_runs; /* a sample of it came, after its exec or of a child */
-	bool ended;	   /* the end of the stream was sent: samples are dropped */
-	/* Samples that wait for the names of kernel functions, oldest first. */
+	bool command_runs; /* it had a sample after its exec, or a child had one */
+	bool ended;	   /* the end of the stream was sent: drop samples */
+	/* Samples that wait for names of kernel functions, oldest first. */
 	struct held_sample *held, **held_end;
 	size_t held_bytes;
-	uint64_t drained_ns; /* side-band records up to here have been handled */
-	uint64_t renewed_ns; /* when lost objects were copied again last */
+	uint64_t drained_ns; /* side-band records up to this time have been handled */
+	uint64_t renewed_ns; /* when lost objects were last copied again */
 	/* Counted from the start. */
-	uint64_t passed_on; /* were to go on to prof-symd */
+	uint64_t passed_on; /* meant for prof-symd */
 	uint64_t queue_full, throttled;
-	uint64_t unkept; /* there was no room for their process or thread */
+	uint64_t unkept; /* their process or thread found no room */
 };
 
-/* Takes everything that the kernel has written, samples and side-band records in the order of their
- * time. */
+/* Takes everything that the kernel has written: samples and side-band records, in order of time. */
 void samples_drain(struct samples *s);
 /* The mappings and emit of struct deferred_config; ctx is the struct samples. */
 ssize_t samples_mappings(void *ctx, const struct sample *s, const struct tables_mapping **ret,
