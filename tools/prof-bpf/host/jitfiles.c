@@ -16,9 +16,9 @@
 /* The /tmp of a process that had no map. */
 struct folder {
 	uint32_t process; /* 0: empty */
-	int fd;		  /* -1: it is being opened */
+	int fd;		  /* -1: being opened */
 	uint64_t used_ns;
-	struct opener_request q; /* as for the map, but for its path */
+	struct opener_request q; /* that of the map, without its path */
 	uint32_t inner_pid;
 };
 
@@ -32,12 +32,12 @@ struct jitfiles {
 
 struct asked {
 	struct jitfiles *jitfiles;
-	uint32_t process, pid; /* whose file it is: the process itself, or one that it was forked
-				  from */
+	/* Owner of the file: the process itself, or one that it was forked from. */
+	uint32_t process, pid;
 	uint64_t start_ns;
 	bool map;
-	bool gone;	  /* looked for in a folder that was kept */
-	unsigned parents; /* how many forks up */
+	bool gone;	  /* search in a folder that was kept */
+	unsigned parents; /* generations of forks upwards */
 	opener_done *done;
 	void *ctx;
 };
@@ -72,8 +72,7 @@ static void folder_opened(void *ctx, const struct opener_result *r)
 	free(a);
 }
 
-/* Keeps the folder in which the map of a process would lie, in the place of the one least recently
- * asked for. */
+/* Keeps the folder for the map of a process. It replaces the one that was requested longest ago. */
 static void folder_keep(const struct asked *a, const struct opener_request *q, uint32_t inner_pid)
 {
 	struct folder *f = folder_find(a->jitfiles, a->process), *oldest = a->jitfiles->folders;
@@ -106,9 +105,9 @@ static void folder_keep(const struct asked *a, const struct opener_request *q, u
 				   .inner_pid = inner_pid };
 }
 
-/* From the clock since the boot to the one that files have their times of. That one may be set: of
- * all that were seen it is the least, so that a file which is as old as its process still is when
- * the clock was set forward since. */
+/* Offset from the clock since boot to the clock of file times, which can be set. The smallest
+ * offset seen is used: a file as old as its process then still counts after the clock was set
+ * forward. */
 static int64_t wall_offset(struct jitfiles *j)
 {
 	const int64_t now = (int64_t)(clock_wall_ns() - clock_ns(CLOCK_BOOTTIME));
@@ -155,7 +154,7 @@ void jitfiles_tick(struct jitfiles *j, uint64_t now_ns)
 
 /* --- opening --- */
 
-/* The process is the one that was meant. */
+/* Whether the process is still the one that was meant. */
 static bool is_same(const struct asked *a)
 {
 	struct host *h = a->jitfiles->host;
@@ -166,8 +165,8 @@ static bool is_same(const struct asked *a)
 	       st.start_ns == a->start_ns;
 }
 
-/* What p was forked from, if p still runs its program: its code is p's, and so are its names. NULL:
- * nothing. */
+/* The process that a->pid was forked from, if both still run the same program: then code and names
+ * are the same. NULL: none. */
 static struct process *parent_of(const struct asked *a)
 {
 	struct host *h = a->jitfiles->host;
@@ -201,13 +200,13 @@ static void opened(void *ctx, const struct opener_result *r)
 		if (open_map(a) == 0)
 			return;
 	} else if (result.status == -ENOENT && !a->gone && !a->parents && open_gone(a) == 0) {
-		return; /* it may have ended since it was looked for */
+		return; /* it may have ended meanwhile */
 	}
 	a->done(a->ctx, &result);
 	free(a);
 }
 
-/* Whose files they may be, and since when. */
+/* Finds whose files these may be, and since when. */
 static int describe(struct asked *a, struct opener_request *q, uint32_t *ret_inner_pid)
 {
 	struct host *h = a->jitfiles->host;
@@ -228,7 +227,7 @@ static int describe(struct asked *a, struct opener_request *q, uint32_t *ret_inn
 	return 0;
 }
 
-/* Its callback frees a, unless this fails. */
+/* The callback frees a, unless this fails. */
 static int open_map(struct asked *a)
 {
 	struct opener_request q;
@@ -247,7 +246,7 @@ static int open_map(struct asked *a)
 	return opener_submit(a->jitfiles->opener, &q, opened, a, &ticket);
 }
 
-/* The map of a process that has ended. */
+/* Opens the map of a process that has ended. */
 static int open_gone(struct asked *a)
 {
 	struct folder *f = folder_find(a->jitfiles, a->process);
@@ -278,7 +277,7 @@ static bool is_dump_name(const char *path)
 	return digits > 0 && strcmp(name + 4 + digits, ".dump") == 0;
 }
 
-/* The newest such mapping by address: there is hardly ever more than one. */
+/* The last such mapping by address; there is hardly ever more than one. */
 static const struct map *find_dump(struct host *h, struct process *p)
 {
 	process_settle(h, p);
@@ -309,7 +308,7 @@ static int open_dump(struct asked *a)
 	q.path = (struct str){ .data = m->backing->path, .len = m->backing->path_len };
 	q.dev = m->backing->key.dev;
 	q.inode = m->backing->key.inode;
-	q.since_ns = 0; /* that it is mapped says whose it is; a fork has its parent's */
+	q.since_ns = 0; /* the mapping proves the owner; a fork has its parent's */
 	return opener_submit(a->jitfiles->opener, &q, opened, a, &ticket);
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A few noted mappings are put in one after the other, by moving the rest of the array. Many are
- * put in by one sweep over the addresses, in which the newest mapping that covers an address wins:
- * a heap holds those that cover the present one.
+ * A few noted mappings are inserted one by one, by moving the rest of the array. Many are merged in
+ * one sweep over the addresses, in which the newest mapping wins. A heap holds those that cover the
+ * present address.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -138,7 +138,7 @@ bool maps_has_anonymous(const struct maps *m, uint64_t start, uint64_t end)
 	return at && !at->backing && at->end >= end;
 }
 
-/* What is left of a mapping in [start, end), with a reference of its own. */
+/* The rest of a mapping in [start, end), with a reference of its own. */
 static struct map part(const struct map *m, uint64_t start, uint64_t end)
 {
 	backing_get(m->backing);
@@ -148,7 +148,7 @@ static struct map part(const struct map *m, uint64_t start, uint64_t end)
 			     .backing = m->backing };
 }
 
-/* Takes the reference. Room for two more was made. */
+/* Takes the reference. There is room for two more. */
 static void put_in(struct maps *m, const struct map *add)
 {
 	struct map in[3];
@@ -170,7 +170,7 @@ static void put_in(struct maps *m, const struct map *add)
 
 struct item {
 	struct map map;
-	uint32_t age; /* the higher the newer; 0: in place already */
+	uint32_t age; /* the higher, the newer; 0: already in place */
 };
 
 static int item_order(const void *a, const void *b)
@@ -219,7 +219,7 @@ static void cover_pop(struct cover *c)
 	c->at[at] = last;
 }
 
-/* All of items, sorted, into out, which has room for twice as many. How many. */
+/* Merges sorted items into out, which has room for twice as many. Returns the number. */
 static uint32_t sweep(const struct item *items, uint32_t n, struct cover *c, struct map *out)
 {
 	const struct item *last = NULL;
@@ -280,7 +280,7 @@ static int put_in_all(struct maps *m)
 	free(m->at);
 	free(items);
 	free(c.at);
-	/* Returns what was not needed; should that fail, all is kept. */
+	/* Gives back unused memory; if that fails, keeps all. */
 	struct map *fit = reallocarray(out, len, sizeof(*out));
 	m->at = fit ? fit : out;
 	m->cap = fit ? len : n * 2;
@@ -309,7 +309,7 @@ int maps_settle(struct maps *m, uint32_t max, uint64_t *dropped)
 		drop(&m->at[max], m->len - max);
 		m->len = max;
 	}
-	/* A burst is over: its memory goes. */
+	/* A burst is over: free its memory. */
 	if (!r && m->noted_cap > 64) {
 		free(m->noted);
 		m->noted = NULL;

@@ -74,7 +74,7 @@ void process_keeps_leader(struct host *h, struct process *p)
 	p->leader_gone = false;
 }
 
-/* The object stays for late samples, and its mappings for the deferred walk. */
+/* The mappings stay too, for the deferred walk. */
 void process_retire(struct host *h, struct process *p, uint64_t now_ns)
 {
 	p->pub.end_ns = now_ns ? now_ns : 1;
@@ -83,7 +83,6 @@ void process_retire(struct host *h, struct process *p, uint64_t now_ns)
 	DL_APPEND(h->retired, p);
 }
 
-/* A retired process is forgotten. */
 void process_forget(struct host *h, struct process *p)
 {
 	struct process *newest = process_find(h, p->pub.pid);
@@ -120,8 +119,6 @@ void process_end(struct host *h, struct process *p, uint64_t now_ns)
 	tables_process_drop(h->config.tables, p->pub.pid);
 }
 
-/* A new object for a pid; what lives there by now is retired. born_ns: 0 when that was before us.
- * NULL: the ceiling, or no memory. */
 struct process *process_new(struct host *h, uint32_t pid, uint64_t born_ns)
 {
 	struct process *older = process_find(h, pid), *p;
@@ -157,7 +154,6 @@ struct process *process_new(struct host *h, uint32_t pid, uint64_t born_ns)
 	return p;
 }
 
-/* An object for what a pid was before all that is known of it: retired from the first. */
 struct process *process_behind(struct host *h, struct process *last, uint64_t end_ns)
 {
 	struct process *p = h->process_count < HOST_MAX_PROCESSES ? calloc(1, sizeof(*p)) : NULL;
@@ -214,7 +210,7 @@ struct backing *process_backing(struct host *h, struct process *p, const struct 
 	return files_backing(h->files, key, asker, path, deleted, now_ns);
 }
 
-/* There is no memory or no descriptor for its mappings now. */
+/* Memory or descriptors are lacking: read its mappings later. */
 static void read_later(struct host *h, struct process *p, uint64_t now_ns)
 {
 	p->wants_maps = true;
@@ -248,7 +244,6 @@ void process_note_displaced(struct process *p, const struct maps *was, const str
 		process_forget_generations(p, lost);
 }
 
-/* Takes the reference to the backing. */
 void process_add_mapping(struct host *h, struct process *p, const struct map *m)
 {
 	if (!p->maps)
@@ -302,7 +297,6 @@ static void read_mapping(void *ctx, const struct procfs_mapping *from)
 	r->failed |= maps_add(&r->maps, &m) != 0;
 }
 
-/* Reads the mappings of a process that lives, in place of what is known. */
 int process_read_maps(struct host *h, struct process *p)
 {
 	char link[32], exe[PATH_MAX];
@@ -333,7 +327,7 @@ int process_read_maps(struct host *h, struct process *p)
 	struct maps *was = p->maps;
 	p->maps = r.maps;
 	process_settle(h, p);
-	/* Since when it is so was in records that are passed over now. */
+	/* The records that tell when these mappings began will be ignored now. */
 	for (uint32_t i = 0; was && i < p->maps->len; i++)
 		process_note_displaced(p, was, &p->maps->at[i], h->heard_ns, r.now_ns);
 	maps_put(was);
@@ -357,7 +351,6 @@ void process_describe(struct host *h, struct process *p, uint32_t uid)
 	}
 }
 
-/* A process as /proc shows it now. NULL: there is none, or nothing runs in it any more. */
 struct process *process_read(struct host *h, uint32_t pid, bool selected)
 {
 	struct procfs_stat st;

@@ -24,12 +24,12 @@
 
 #define RING_MIN (256u << 10)
 #define DEFERRED_RING_MIN (512u << 10)
-#define DEFERRED_MEAN (40u << 10) /* bytes of one: on most hosts one in ten is large */
-#define RING_BYTES_PER_SAMPLE 512 /* what a sample takes on most hosts: 50 frames */
+#define DEFERRED_MEAN (40u << 10) /* bytes; on most hosts one sample in ten is large */
+#define RING_BYTES_PER_SAMPLE 512 /* bytes of a sample on most hosts: 50 frames */
 #define RING_SECONDS 1
-#define DRAIN_LATE_MS 50 /* what the loop may be late by */
+#define DRAIN_LATE_MS 50 /* the loop may be late by this */
 #define PROCESSES_MIN 4096u
-#define PROCESSES_SPARE 4 /* times what runs at the start */
+#define PROCESSES_SPARE 4 /* times the number of processes at the start */
 
 enum counter {
 #define COUNTER(name) COUNTER_##name,
@@ -42,11 +42,13 @@ struct loader {
 	struct sample_bpf *skel;
 	struct ring_buffer *ring, *deferred_ring;
 	struct runtimes *runtimes;
-	int runtime_results[RUNTIME_MAX]; /* of loading each */
+	int runtime_results[RUNTIME_MAX]; /* results of loading them */
 	int *events;			  /* by cpu number; -1: offline */
-	int *links; /* of the sampling program to each; -1: none, or the event itself holds it */
+	/* Links of the sampling program to the events; -1: none, or the event itself holds the
+	 * program. */
+	int *links;
 	uint64_t *values; /* one counter of all cpus, as read */
-	unsigned cpus;	  /* possible ones */
+	unsigned cpus;	  /* possible cpus */
 	bool cycles, started;
 	uint64_t malformed;
 	uint64_t map_bytes;
@@ -55,7 +57,7 @@ struct loader {
 	void *ctx;
 };
 
-/* libbpf speaks through a callback without a context: its last warning, for whoever asks why. */
+/* libbpf's callback has no context, so the first warning is kept here. */
 static char trouble[512];
 
 static int keep_trouble(enum libbpf_print_level level, const char *fmt, va_list ap)
@@ -65,7 +67,7 @@ static int keep_trouble(enum libbpf_print_level level, const char *fmt, va_list 
 	if (level != LIBBPF_WARN)
 		return 0;
 	vsnprintf(line, sizeof(line), fmt, ap);
-	/* Inner maps of a given value size have no BTF; libbpf tries with it first and says so. */
+	/* Inner maps of a given value size have no BTF. libbpf tries with BTF first, and warns. */
 	if (strstr(line, "Retrying without BTF"))
 		return 0;
 	line[strcspn(line, "\n")] = '\0';
@@ -153,7 +155,7 @@ int loader_new(const struct loader_config *c, struct loader **ret)
 	return 0;
 }
 
-/* What the kernel says a map takes, from the memlock line of its fdinfo. */
+/* The memory of a map, from the memlock line of its fdinfo. */
 static uint64_t map_memory(int fd)
 {
 	char path[64], text[1024];
@@ -206,14 +208,14 @@ static void on_signal(int sig, siginfo_t *info, void *context)
 	(void)sig, (void)info;
 	if (!u->uc_mcontext.fpregs)
 		return;
-	/* Its last bytes say what is behind it. */
+	/* Its last bytes tell the size of what follows. */
 	memcpy(&state, (const char *)(u->uc_mcontext.fpregs + 1) - sizeof(state), sizeof(state));
 	if (state.magic1 == FP_XSTATE_MAGIC1)
 		state_bytes = state.extended_size;
 }
 
-/* How many bytes of extended state the kernel puts on the stack for a signal handler: only the cpu
- * knows, so one signal is sent. 0: not known. */
+/* How many bytes of extended state the kernel puts on the stack for a signal handler. Only the cpu
+ * knows, so this sends one signal. 0: unknown. */
 static uint32_t signal_state(void)
 {
 	struct sigaction action = { .sa_sigaction = on_signal, .sa_flags = SA_SIGINFO }, before;
@@ -225,8 +227,7 @@ static uint32_t signal_state(void)
 	return state_bytes;
 }
 
-/* How many processes the map has room for. Its elements are made in advance, since a tick must not
- * allocate. */
+/* Size of the map of processes. Its elements are preallocated, since a tick must not allocate. */
 static uint32_t process_room(void)
 {
 	uint32_t room = PROCESSES_MIN, n = 0;
@@ -243,8 +244,8 @@ static uint32_t process_room(void)
 	return room;
 }
 
-/* Has the event of a cpu call the sampling program, once it is enabled. Not by libbpf, which would
- * enable it, and loads a program first to learn what the kernel can. */
+/* Attaches the sampling program to a cpu's event. Not by libbpf: it would enable the event, and
+ * first load a program to probe the kernel. */
 static int attach(struct loader *l, unsigned cpu)
 {
 	const int program = bpf_program__fd(l->skel->progs.on_tick);
@@ -252,11 +253,11 @@ static int attach(struct loader *l, unsigned cpu)
 	l->links[cpu] = bpf_link_create(program, l->events[cpu], BPF_PERF_EVENT, NULL);
 	if (l->links[cpu] >= 0)
 		return 0;
-	/* Before Linux 5.15 there is no such link: the event holds the program. */
+	/* Before Linux 5.15 there is no such link; the event holds the program. */
 	return ioctl(l->events[cpu], PERF_EVENT_IOC_SET_BPF, program) < 0 ? -errno : 0;
 }
 
-/* The offset of a member in a struct of the kernel's, in bytes; 0 where there is no such thing. */
+/* The offset of a member in a struct of the kernel, in bytes; 0 if there is none. */
 static uint32_t member_offset(const char *type, const char *member)
 {
 	struct btf *btf = btf__load_vmlinux_btf();
@@ -289,8 +290,8 @@ int loader_load(struct loader *l)
 	int r = bpf_map__set_max_entries(l->skel->maps.ring, (uint32_t)ring);
 	if (r < 0)
 		return r;
-	/* All samples between two turns of the loop may be deferred: where there are so many, new
-	 * processes turn it oftener. */
+	/* All samples between two turns of the loop may be deferred. If there are so many, new
+	 * processes wake the loop more often. */
 	uint64_t deferred = DEFERRED_RING_MIN;
 	wanted = (uint64_t)l->config.hz * l->cpus * (l->config.drain_ms + DRAIN_LATE_MS) / 1000 *
 		 DEFERRED_MEAN;
@@ -326,7 +327,7 @@ int loader_load(struct loader *l)
 	struct bpf_map *m;
 	bpf_object__for_each_map(m, l->skel->obj)
 		l->map_bytes += map_memory(bpf_map__fd(m));
-	/* They keep what is in the tables true, from now on. */
+	/* From now on they keep the tables up to date. */
 	l->skel->links.on_exec = bpf_program__attach(l->skel->progs.on_exec);
 	if (!l->skel->links.on_exec)
 		return -errno;
@@ -419,7 +420,7 @@ int loader_drain(struct loader *l, void (*whole)(void *, const struct sample *),
 
 	if (r >= 0)
 		more = ring_buffer__consume(l->deferred_ring);
-	/* Their items may have come between. */
+	/* Their items may have come meanwhile. */
 	if (whole && r >= 0 && more > 0)
 		r = ring_buffer__consume(l->ring);
 	return r < 0 ? r : more < 0 ? more : r + more;
@@ -440,7 +441,7 @@ uint64_t loader_period(const struct loader *l)
 	return l->cycles ? 0 : 1000000000u / l->config.hz;
 }
 
-/* One counter of one cpu, or of all (-1). */
+/* A counter of one cpu, or the sum over all (-1). */
 static uint64_t counter(struct loader *l, uint32_t which, int cpu)
 {
 	uint64_t sum = 0;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Rings and their merge. Each ring is in order of time, so the next record of all is the oldest
- * head; heads stand in a binary heap. A record that wraps around the ring's end is copied into one
- * bounce buffer per ring, since its bytes must hold while it is the head.
+ * The rings and their merge. Each ring is in order of time, so the next record is the oldest of the
+ * rings' first records. A binary heap holds the rings by their first record. A record that wraps
+ * around the ring's end is copied into the ring's bounce buffer, since its bytes must stay valid
+ * until it is delivered.
  */
 #include <errno.h>
 #include <linux/perf_event.h>
@@ -18,28 +19,28 @@
 #include "common/base/clock.h"
 #include "tools/prof-bpf/kernel/sideband.h"
 
-/* An exec writes 300 bytes or more: its comm, its program, the vDSO. Ends, threads and single
- * mappings wait for company. */
+/* An exec writes at least 300 bytes: its comm, its program, the vDSO. Exits, threads and single
+ * mappings wait for more. */
 #define WAKEUP_BYTES 256u
 #define SAMPLE_ID_BYTES 24u   /* TID, TIME, CPU: two u32, u64, two u32 */
-#define FUTURE_NS 1000000000u /* no record is that much newer than now */
+#define FUTURE_NS 1000000000u /* no record can be newer than now by this */
 #define SIDEBAND_MAX_CPUS 8192u
 
 struct ring {
 	int fd;
 	unsigned cpu;
 	struct perf_event_mmap_page *page; /* page 0; data follows */
-	uint64_t head, tail;		   /* of this drain */
+	uint64_t head, tail;		   /* during this drain */
 	uint8_t *bounce;		   /* bounce_cap bytes */
 	size_t bounce_cap;
 	uint64_t lost;
-	struct sideband_event next; /* the record at tail, when the ring is in the heap */
+	struct sideband_event next; /* the record at tail, while the ring is in the heap */
 	uint32_t next_size;
 };
 
 struct sideband {
 	struct ring *rings;
-	unsigned cpus, room, heap_len; /* rings; how many there may be */
+	unsigned cpus, room, heap_len; /* rings now, and at most */
 	struct ring **heap;
 	size_t ring_bytes, page_bytes;
 	int epoll_fd;
@@ -80,7 +81,8 @@ int sideband_event_open(unsigned cpu, bool ksymbols)
 	return event_open(-1, (int)cpu, ksymbols);
 }
 
-/* The online cpus, as /sys/devices/system/cpu/online lists them: "0-3,8". How many, or -errno. */
+/* Lists the online cpus from /sys/devices/system/cpu/online, such as "0-3,8". Returns their number,
+ * or -errno. */
 static int online_cpus(unsigned **ret)
 {
 	FILE *f = fopen("/sys/devices/system/cpu/online", "re");
@@ -127,8 +129,7 @@ static void ring_done(struct sideband *s, struct ring *r)
 	free(r->bounce);
 }
 
-/* Maps all rings with the size of s->ring_bytes. -EPERM or -ENOMEM: they are too large for the
- * memlock limit. */
+/* Maps all rings, of s->ring_bytes each. -EPERM or -ENOMEM: too large for the memlock limit. */
 static int rings_map(struct sideband *s)
 {
 	for (unsigned i = 0; i < s->cpus; i++) {
@@ -156,7 +157,7 @@ static int sideband_open(struct sideband *s, int pid)
 
 	if (n < 0)
 		return n;
-	/* Others may come. */
+	/* Others may come online. */
 	const long conf = sysconf(_SC_NPROCESSORS_CONF);
 
 	s->room = conf > n && conf <= (long)SIDEBAND_MAX_CPUS ? (unsigned)conf : (unsigned)n;
@@ -176,7 +177,7 @@ static int sideband_open(struct sideband *s, int pid)
 			s->ksymbols = false;
 			r->fd = event_open(pid, (int)cpus[i], false);
 		}
-		/* A cpu that went offline meanwhile. */
+		/* The cpu went offline meanwhile. */
 		if (r->fd == -ENODEV)
 			continue;
 		if (r->fd < 0) {
@@ -285,12 +286,12 @@ void sideband_heard(struct sideband *s)
 {
 	struct epoll_event e[16];
 
-	/* What polls them takes the mark that they are readable. */
+	/* Polling clears the readable state. */
 	while (epoll_wait(s->epoll_fd, e, 16, 0) == 16)
 		;
 }
 
-/* A NUL-terminated name that fills the rest of a record's body. */
+/* Takes a NUL-terminated name that fills the rest of a record's body. */
 static bool take_name(struct span *s, struct str *ret)
 {
 	const uint8_t *end = s->len ? memchr(s->data, 0, s->len) : NULL;
@@ -329,9 +330,9 @@ static bool parse_mmap2(struct span body, struct sideband_event *e)
 	return m.length && m.addr + m.length > m.addr;
 }
 
-/* The kernel (6.18 and before) forgets to take the sample id's size off again between two events,
- * so that all but the first of them get a longer record, with the id right behind the name and
- * rubbish behind that. body: with the id. *ret_id: where the id is. */
+/* Works around a bug of the kernel (6.18 and before). Between two events it does not subtract the
+ * size of the sample id again. So all events but the first get a longer record, with the id right
+ * behind the name and garbage behind that. body: with the id. *ret_id: the place of the id. */
 static bool parse_ksymbol(struct span body, struct sideband_event *e, struct span *ret_id)
 {
 	struct span whole = body;
@@ -347,11 +348,11 @@ static bool parse_ksymbol(struct span body, struct sideband_event *e, struct spa
 	e->length = k.length;
 	e->ksym_type = k.type;
 	e->unregister = k.flags & PERF_RECORD_KSYMBOL_FLAGS_UNREGISTER;
-	/* The name is filled up with zeros to 8 bytes. */
+	/* Zeros pad the name to 8 bytes. */
 	return span_sub(whole, sizeof(k) + ((e->name.len + 8u) & ~7u), SAMPLE_ID_BYTES, ret_id);
 }
 
-/* The body of a record that is known by its type. */
+/* Parses the body of a record of known type. */
 static bool parse_body(uint32_t type, uint16_t misc, struct span body, struct sideband_event *e)
 {
 	struct {
@@ -448,7 +449,7 @@ bool sideband_parse(struct span record, struct sideband_event *ret, bool *ret_ma
 	       !(h.type == PERF_RECORD_MMAP2 && !(ret->prot & PROT_EXEC));
 }
 
-/* The size bytes at tail, in one piece. */
+/* The `size` bytes at tail, contiguous. */
 static const uint8_t *ring_bytes(const struct sideband *s, struct ring *r, uint32_t size)
 {
 	const uint8_t *data = (const uint8_t *)r->page + s->page_bytes;
@@ -474,18 +475,18 @@ static void ring_release(struct ring *r)
 	__atomic_store_n(&r->page->data_tail, r->tail, __ATOMIC_RELEASE);
 }
 
-/* Parses on to the next record of interest. False when the ring is empty. */
+/* Parses the next record of interest. False if the ring is empty. */
 static bool ring_next(struct sideband *s, struct ring *r)
 {
 	while (r->head - r->tail >= sizeof(struct perf_event_header)) {
-		/* Records are 8-byte aligned, and so the header never wraps. */
+		/* Records are 8-byte aligned, so the header never wraps. */
 		const uint8_t *at = (const uint8_t *)r->page + s->page_bytes +
 				    (r->tail & (s->ring_bytes - 1));
 		struct perf_event_header h;
 
 		memcpy(&h, at, sizeof(h));
 		if (h.size < sizeof(h) || h.size & 7 || h.size > r->head - r->tail) {
-			/* Not the kernel's doing; there is no way to find the next record. */
+			/* The kernel did not write this; the next record cannot be found. */
 			s->malformed++;
 			r->tail = r->head;
 			break;
@@ -497,7 +498,7 @@ static bool ring_next(struct sideband *s, struct ring *r)
 					     &r->next, &malformed)) {
 			r->next_size = h.size;
 			r->next.cpu = r->cpu;
-			/* A time that cannot be would block the ring for good. */
+			/* An impossible time would block the ring for ever. */
 			if (r->next.time_ns > s->now_ns + FUTURE_NS) {
 				s->malformed++;
 				r->next.time_ns = s->now_ns;
@@ -568,7 +569,7 @@ size_t sideband_drain(struct sideband *s, uint64_t horizon_ns,
 		delivered++;
 		r->tail += r->next_size;
 		if (ring_next(s, r)) {
-			/* An interrupt between reading the clock and writing can swap two
+			/* An interrupt between reading the clock and writing can swap
 			 * neighbours. */
 			if (r->next.time_ns < last_ns)
 				r->next.time_ns = last_ns;

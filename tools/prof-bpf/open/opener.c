@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A few threads take requests off one queue. One that hangs keeps its place until the kernel lets
- * it go: its request is answered with a timeout, and what it opens in the end is closed by it. So
- * that one dead mount (FUSE, NFS) does not take them all, each says which device it is about to
- * ask: there are two in one at most, others' turn comes later, and while one hangs there nobody
- * asks it anything more.
+ * A few threads take requests from one queue. If a thread hangs, its request is answered with a
+ * timeout. The thread keeps its place until the kernel releases it, and then closes what it opened.
  *
- * Where the state is shared with a hanging thread, it outlives the opener: the last one out frees
+ * One dead mount (FUSE, NFS) must not take all threads. So each says which device it is about to
+ * ask. At most two ask one device, and other requests for it wait. While a thread hangs in a
+ * device, nobody asks it anything more.
+ *
+ * The state is shared with hanging threads and may outlive the opener: the last one to leave frees
  * it.
  */
 #include <errno.h>
@@ -25,10 +26,10 @@
 #include "tools/prof-bpf/open/opening.h"
 
 #define THREAD_STACK (128u << 10)
-#define BUSY_NS 10000000 /* until a request whose device is busy is looked at again */
+#define BUSY_NS 10000000 /* delay of a request whose device is busy */
 
 struct job {
-	struct opener_request q; /* strings point behind the struct */
+	struct opener_request q; /* strings are stored behind the struct */
 	uint64_t ticket;
 	opener_done *done;
 	void *ctx;
@@ -41,11 +42,11 @@ struct job {
 
 struct worker {
 	struct opener *opener;
-	struct job *job; /* being worked on, or NULL */
+	struct job *job; /* in progress, or NULL */
 	uint64_t since_ns;
 	uint64_t dev; /* that it asks; 0: none */
-	bool hangs;   /* its job was given up on */
-	bool busy;    /* its job is to wait for the device */
+	bool hangs;   /* its job was given up */
+	bool busy;    /* its job must wait for the device */
 };
 
 struct opener {
@@ -65,7 +66,7 @@ struct opener {
 
 /* --- requests --- */
 
-/* A copy with NUL-terminated strings, or NULL. */
+/* Copies a request, with NUL-terminated strings. NULL: no memory. */
 static struct job *job_new(const struct opener_request *q)
 {
 	struct job *j = calloc(1, sizeof(*j) + q->path.len + 1 + q->name.len + 1 + q->build_id.len);
@@ -145,8 +146,8 @@ static void finish(struct opener *o, struct job *j)
 		(void)!write(o->event_fd, &one, sizeof(one));
 }
 
-/* Whether nobody hangs in the device, and not too many ask it. Noted as the one that this thread is
- * about to ask. */
+/* Whether this thread may ask the device: nobody hangs in it, and not too many ask it. If so, notes
+ * that it does. */
 static bool worker_may_ask(void *ctx, uint64_t dev)
 {
 	struct worker *w = ctx;
@@ -169,7 +170,7 @@ static bool worker_may_ask(void *ctx, uint64_t dev)
 	return !hangs && !w->busy;
 }
 
-/* Under the lock: its turn comes when others' has. */
+/* Under the lock: puts a job at the end of the queue, since its device is busy. */
 static void put_back(struct opener *o, struct job *j)
 {
 	struct timespec until;
@@ -220,7 +221,7 @@ static void *worker_run(void *arg)
 		pthread_mutex_lock(&o->lock);
 		w->dev = 0;
 		if (w->job != j) {
-			/* Given up on meanwhile: the job is this thread's to free. */
+			/* Given up meanwhile: this thread frees the job. */
 			j->result = result;
 			job_free(j);
 			o->figures.hanging--;
@@ -266,7 +267,7 @@ int opener_new(const char *proc, struct opener **ret)
 		opener_destroy(o);
 		return r;
 	}
-	/* Signals are main's. */
+	/* The main thread handles signals. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	pthread_attr_init(&attr);
@@ -315,7 +316,7 @@ void opener_free(struct opener *o)
 		job_free(j);
 	}
 	o->finished = NULL;
-	/* What is being worked on is the thread's from here on. */
+	/* From here on the thread owns the job in progress. */
 	for (unsigned i = 0; i < OPENER_THREADS; i++)
 		o->workers[i].job = NULL;
 	pthread_cond_broadcast(&o->work);
@@ -367,8 +368,7 @@ void opener_cancel(struct opener *o, uint64_t ticket)
 	pthread_mutex_unlock(&o->lock);
 }
 
-/* Under the lock: answers for a thread that hangs, or for a request that found all of them hanging.
- */
+/* Under the lock: answers a request of a hanging thread, or one that finds all threads hanging. */
 static void give_up(struct opener *o, struct job *j, const struct job *hung)
 {
 	j->ticket = hung->ticket;
@@ -390,7 +390,7 @@ static void expire(struct opener *o, uint64_t now_ns)
 
 		if (!w->job || now_ns < w->since_ns || now_ns - w->since_ns < OPENER_DEADLINE_NS)
 			continue;
-		/* The hanging thread keeps its job; what is handed back is a stand-in. */
+		/* The hanging thread keeps its job; a stand-in is returned instead. */
 		struct job *stand_in = calloc(1, sizeof(*stand_in) + 1);
 		if (!stand_in)
 			return;
@@ -441,7 +441,7 @@ size_t opener_run(struct opener *o, uint64_t now_ns)
 		struct job *j = list;
 
 		list = j->next;
-		/* A callback before this one may have cancelled it. */
+		/* A previous callback may have cancelled it. */
 		pthread_mutex_lock(&o->lock);
 		HASH_DEL(o->jobs, j);
 		pthread_mutex_unlock(&o->lock);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Every way leads through open_checked: an O_PATH descriptor first, of which is asked what the
- * kernel knows already, and only then the file itself.
+ * Every kind of request goes through open_checked: it first gets an O_PATH descriptor, checks what
+ * the kernel already knows, and only then opens the file itself.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 #include "tools/prof-bpf/open/rooted.h"
 #include "tools/prof-bpf/open/sealed.h"
 
-#define WRITTEN_SLACK_NS 2000000000u /* file systems cut times to two seconds at worst */
+#define WRITTEN_SLACK_NS 2000000000u /* file systems round times by two seconds at worst */
 #ifndef CIFS_SUPER_MAGIC
 #define CIFS_SUPER_MAGIC 0xff534d42
 #endif
@@ -44,7 +44,7 @@ int opening_stat(int fd, struct opener_file *ret)
 	return file_stat(fd, AT_STATX_DONT_SYNC, ret);
 }
 
-/* Without a name and in memory: only descriptors and mappings lead to it. */
+/* Whether the file has no name and lives in memory: only descriptors and mappings lead to it. */
 static bool is_memory_file(int fd, const struct opener_file *f)
 {
 	struct statfs s;
@@ -106,8 +106,8 @@ static int replace_by_copy(int *fd, uint64_t size)
 	return 0;
 }
 
-/* What a process wrote about itself is its user's. Root may have written it for them, but a name
- * that was linked to something of root's is not meant. */
+/* Whether these users wrote the file about their process. Root may have written it for them; but a
+ * link to another file of root's does not count. */
 static bool is_by_users(const struct opener_file *f, const struct opener_request *q)
 {
 	bool own = f->uid == q->uids[0] || f->uid == q->uids[1];
@@ -116,13 +116,13 @@ static bool is_by_users(const struct opener_file *f, const struct opener_request
 	return (own || roots) && f->mtime_ns + WRITTEN_SLACK_NS >= q->since_ns;
 }
 
-/* From an O_PATH descriptor (borrowed) to the open file. */
+/* Opens the file of an O_PATH descriptor (borrowed). */
 static int open_checked(const struct opening *o, int path_fd, const struct opener_request *q,
 			bool expect, struct opener_result *ret)
 {
 	struct opener_file f;
 	char link[40];
-	/* What the kernel knows already: this may not ask a server. */
+	/* With what the kernel already knows: this must not ask a server. */
 	int r = file_stat(path_fd, AT_STATX_DONT_SYNC, &f);
 
 	if (r)
@@ -134,7 +134,7 @@ static int open_checked(const struct opening *o, int path_fd, const struct opene
 	if (o->may_ask && !o->may_ask(o->ctx, f.dev))
 		return OPENER_TIMEOUT;
 	if (q->by_users && is_fuse(path_fd))
-		return -EACCES; /* what reads it could be kept waiting */
+		return -EACCES; /* its reader could be made to wait */
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", path_fd);
 	int fd = open(link, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	if (fd < 0)
@@ -182,8 +182,8 @@ static int open_root(const struct opening *o, uint32_t pid)
 	return fd < 0 ? -errno : fd;
 }
 
-/* By name, where that still leads to the inode that was mapped. A process that lived for
- * milliseconds is gone with its root by now: its parent's is likely the same, or ours. */
+/* Opens by name, if that still leads to the mapped inode. A process that lived for milliseconds is
+ * already gone with its root; its parent's root is probably the same, or ours. */
 static int open_by_name(const struct opening *o, const struct opener_request *q,
 			struct opener_result *ret)
 {
@@ -205,7 +205,7 @@ static int open_by_name(const struct opening *o, const struct opener_request *q,
 	return result;
 }
 
-/* Of a file that nobody else may open: what the process has of it in memory. */
+/* For a file that nobody else may open: copies what the process has mapped. */
 static int open_mapped(const struct opening *o, const struct opener_request *q,
 		       struct opener_result *ret)
 {
@@ -216,7 +216,7 @@ static int open_mapped(const struct opening *o, const struct opener_request *q,
 	int r = sealed_copy_of_mapped(o->proc, q->pid, q->dev, q->inode, &size, &ret->fd);
 	if (r)
 		return r;
-	/* Of this process's mapping alone: no other shares it. */
+	/* It is unique to this mapping: no other shares it. */
 	ret->file = (struct opener_file){
 		.dev = q->dev,
 		.inode = q->inode,
@@ -230,8 +230,8 @@ static int open_mapped(const struct opening *o, const struct opener_request *q,
 	return 0;
 }
 
-/* Whether the file is not the one that the record names, as far as numbers tell: overlayfs may have
- * others for fstat than in records. */
+/* Whether the file is certainly not the one in the record. On overlayfs the numbers of fstat and of
+ * records may differ. */
 static bool is_another(int fd, const struct opener_request *q)
 {
 	struct opener_file f;
@@ -258,7 +258,7 @@ static int open_mapping(const struct opening *o, const struct opener_request *q,
 	}
 	if (fd >= 0)
 		close(fd);
-	/* Gone from there already, or not ours to follow. */
+	/* The mapping is gone, or we may not follow it. */
 	if (opener_lacks_descriptors(error) || !q->path.len || q->path.data[0] != '/' || !q->inode)
 		return error;
 	return open_by_name(o, q, ret);
@@ -266,7 +266,7 @@ static int open_mapping(const struct opening *o, const struct opener_request *q,
 
 /* --- debug files --- */
 
-/* Candidate n of where a debug file may lie; an empty path: none. False: there are no more. */
+/* The n-th place where a debug file may lie; an empty path: none. False: there are no more. */
 static bool debug_path(const struct opener_request *q, unsigned n, char *to, size_t size)
 {
 	if (q->kind == OPENER_BUILD_ID || (q->kind == OPENER_ALT && n == 0)) {
@@ -307,15 +307,15 @@ static bool debug_path(const struct opener_request *q, unsigned n, char *to, siz
 		return false;
 	int len = snprintf(to, size, "%s%.*s%s/%s", before[n], folder, q->path.data, after[n],
 			   q->name.data);
-	/* A file is not its own debug file: the first place is passed over. */
+	/* A file is not its own debug file: skip the first place. */
 	if (len < 0 || (size_t)len >= size || (n == 0 && str_eq(own, q->name)))
 		to[0] = 0;
 	return true;
 }
 
-/* Whoever asks for a debug file names it: so it gets an ELF file that anybody on the host may read,
- * and nothing else that lies beside a program. And the root that it is found below may be anybody's
- * who maps the program. */
+/* The requester names the debug file. So it only gets an ELF file that everybody on the host may
+ * read, and no other file beside a program. The root of the search may belong to anybody who maps
+ * the program. */
 static bool is_debug_file(const struct opener_result *r, const struct opener_request *q)
 {
 	const struct opener_file *f = &r->file;
@@ -415,7 +415,7 @@ void opening_run(const struct opening *o, const struct opener_request *q, struct
 	}
 }
 
-/* --- what may be asked for --- */
+/* --- checks of requests --- */
 
 static bool text_is_fit(struct str s, size_t max)
 {

@@ -20,7 +20,7 @@ struct job {
 	int fd;
 	uint32_t pid, uid, pieces;
 	uint64_t since_ns;
-	bool given_up; /* the thread's that hangs in it, which frees it */
+	bool given_up; /* its thread hangs, and frees the job */
 	int status;
 	struct buf bytes;
 	uint64_t addresses[READER_PIECES], lengths[READER_PIECES];
@@ -32,7 +32,7 @@ struct reader {
 	int event_fd;
 	bool active; /* a thread takes jobs */
 	bool leaving;
-	unsigned users; /* threads, and whoever made this: the last one out frees it */
+	unsigned users; /* threads and the owner; the last one frees this */
 	unsigned waiting;
 	struct job *queue, **queue_end;
 	struct job *finished, **finished_end;
@@ -40,10 +40,9 @@ struct reader {
 	struct job *hanging[READER_HANGING];
 };
 
-/* --- reading: what may hang --- */
+/* --- reading, which may hang --- */
 
-/* What is there of each piece: reading ends at the first page that is not, and that piece stays as
- * it is. */
+/* Reads what exists of each piece, up to its first unreadable page. */
 static int read_memory(struct job *j)
 {
 	struct iovec remote[READER_PIECES];
@@ -131,7 +130,7 @@ static void reader_destroy(struct reader *r)
 	free(r);
 }
 
-/* Under the lock, which it lets go. */
+/* Under the lock, which it releases. */
 static void leave(struct reader *r)
 {
 	bool last = --r->users == 0;
@@ -152,8 +151,7 @@ static void finish(struct reader *r, struct job *j)
 	(void)!write(r->event_fd, &one, sizeof(one));
 }
 
-/* Under the lock: a thread has come back from what it was given up in. True: it takes jobs again.
- */
+/* Under the lock: a thread returned from a job that was given up. True if it takes jobs again. */
 static bool come_back(struct reader *r, struct job *j)
 {
 	bool needed = !r->active;
@@ -210,7 +208,7 @@ static int start_thread(struct reader *r)
 	sigset_t all, old;
 	pthread_t thread;
 
-	/* Signals are main's. */
+	/* The main thread handles signals. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	pthread_attr_init(&attr);
@@ -257,7 +255,7 @@ void reader_free(struct reader *r)
 		return;
 	pthread_mutex_lock(&r->lock);
 	r->leaving = true;
-	/* What is being read is the thread's from here on. */
+	/* From here on the thread owns the job in progress. */
 	if (r->running)
 		r->running->given_up = true;
 	r->running = NULL;
@@ -328,7 +326,7 @@ int reader_submit(struct reader *r, const struct reader_request *q, reader_done 
 	return e;
 }
 
-/* Under the lock: who runs too long is left to itself. What is handed back stands in for it. */
+/* Under the lock: gives up a job that runs too long. A stand-in is returned instead of it. */
 static void expire(struct reader *r, uint64_t now_ns)
 {
 	struct job *j = r->running, *stand_in;
@@ -354,7 +352,7 @@ static void expire(struct reader *r, uint64_t now_ns)
 		;
 	if (at < READER_HANGING && start_thread(r) == 0)
 		return;
-	/* Nobody is left to read what waits. */
+	/* No thread is left to read the waiting jobs. */
 	while (r->queue) {
 		j = r->queue;
 		r->queue = j->next;

@@ -15,7 +15,7 @@ struct ticket {
 	bool answered, message_sent;
 	int fd, status;
 	uint64_t size;
-	bool memory; /* the answer is bytes */
+	bool memory; /* the answer has bytes */
 	struct buf bytes;
 	uint64_t *lengths;
 	uint32_t pieces;
@@ -43,7 +43,8 @@ int filesrv_new(const struct filesrv_config *c, struct filesrv **ret)
 					  .run_dir = c->run_dir,
 					  .uid = c->peer,
 					  .producer = "prof-bpf",
-					  /* An answer a batch: the route's messages are small. */
+					  /* An answer per batch: this route's messages are
+					   * small. */
 					  .batch_max = 1024,
 					  .batches_at_once = BATCHES_AT_ONCE };
 	const int r = peer_listen(&peer, &f->peer);
@@ -95,7 +96,7 @@ int filesrv_lane_fd(const struct filesrv *f)
 	return peer_lane_fd(f->peer);
 }
 
-/* False: the peer broke the rules. */
+/* Takes one message. False: the peer broke the rules. */
 static bool take(struct filesrv *f, const struct msg *m)
 {
 	if (m->id == MSG_RUNTIME)
@@ -118,14 +119,14 @@ static bool take(struct filesrv *f, const struct msg *m)
 	case MSG_JIT_REQUEST:
 		f->config.want_jit(f->config.ctx, t->number, &m->jit_request);
 		break;
-	default: /* MSG_MEMORY_REQUEST: nothing else comes this way */
+	default: /* MSG_MEMORY_REQUEST: this route allows no other */
 		f->config.want_memory(f->config.ctx, t->number, &m->memory_request);
 		break;
 	}
 	return true;
 }
 
-/* NULL: whoever asked is gone. */
+/* The pending ticket. NULL: the peer that asked is gone. */
 static struct ticket *find_ticket(struct filesrv *f, uint64_t number)
 {
 	struct ticket *t;
@@ -221,7 +222,7 @@ static int transmit(struct filesrv *f)
 	return r == -EAGAIN || r == -ENOTCONN ? 0 : r;
 }
 
-/* What this peer asked for is awaited by nobody any more. */
+/* Nobody waits for this peer's answers any more. */
 static void lost_peer(struct filesrv *f)
 {
 	const struct lastword last = peer_lastword(f->peer);
@@ -262,7 +263,7 @@ static int receive(struct filesrv *f)
 
 int filesrv_run(struct filesrv *f)
 {
-	/* A lane that cannot take a peer, for want of descriptors, holds up nothing else. */
+	/* A lane that cannot take a peer, for lack of descriptors, must not block the rest. */
 	const int lane = peer_poll_lane(f->peer);
 	int r = receive(f);
 

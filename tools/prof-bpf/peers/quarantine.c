@@ -20,9 +20,9 @@ struct file_key {
 /* A file that a parser died on. */
 struct suspect {
 	struct file_key key;
-	unsigned crashes, doubts, times; /* times: that it was given up in doubt */
-	bool given_up, freed;		 /* freed: quarantine_freed has said so */
-	uint64_t until_ns;		 /* given up in doubt; 0: for good */
+	unsigned crashes, doubts, times; /* times: how often it was given up in doubt */
+	bool given_up, freed;		 /* freed: quarantine_freed returned it */
+	uint64_t until_ns;		 /* end of a temporary quarantine; 0: for good */
 	UT_hash_handle hh;
 };
 
@@ -43,8 +43,8 @@ struct owner {
 struct quarantine {
 	struct suspect *suspects; /* both in the order of their first death */
 	struct owner *owners;
-	uint64_t free_ns; /* no suspect is freed before; 0: none is to be */
-	/* What the last death was on that nothing explains, and whose that is. */
+	uint64_t free_ns; /* next time to free a suspect; 0: none */
+	/* The file and the owners of the last unexplained death. */
 	struct file_key doubted;
 	struct owner_key doubted_owner[2];
 };
@@ -100,9 +100,9 @@ static struct suspect *find_suspect(const struct quarantine *q, const struct fil
 	return s;
 }
 
-/* --- whose it is --- */
+/* --- owners --- */
 
-/* Who is charged, and below which count. */
+/* An owner who is charged, and the number of deaths that is too many. */
 struct charged {
 	struct owner_key key;
 	unsigned limit;
@@ -148,7 +148,7 @@ static bool is_refused(const struct quarantine *q, const struct charged *c, uint
 	return o && o->deaths >= c->limit && now_ns - o->last_ns < QUARANTINE_USER_NS;
 }
 
-/* The owner, made where it is new; NULL: no memory. */
+/* The owner, made if new; NULL: no memory. */
 static struct owner *owner_get(struct quarantine *q, const struct owner_key *key)
 {
 	struct owner *o = find_owner(q, key);
@@ -165,8 +165,8 @@ static struct owner *owner_get(struct quarantine *q, const struct owner_key *key
 	return o;
 }
 
-/* True when that is the one too many, and it was not said yet. former: whose the last death was
- * that nothing explains. */
+/* True if this death reaches the limit, and this was not logged yet. former: the owner of the last
+ * unexplained death. */
 static bool charge(struct quarantine *q, const struct charged *c, struct owner_key *former,
 		   enum lastword_end end, uint64_t now_ns)
 {
@@ -174,7 +174,7 @@ static bool charge(struct quarantine *q, const struct charged *c, struct owner_k
 
 	if (!o)
 		return false;
-	/* After the time one more is enough. */
+	/* After the quarantine, one more death is enough. */
 	if (now_ns - o->last_ns >= QUARANTINE_USER_NS) {
 		o->deaths = o->deaths >= c->limit ? c->limit - 1 : 0;
 		o->doubts = 0;
@@ -188,7 +188,7 @@ static bool charge(struct quarantine *q, const struct charged *c, struct owner_k
 		if (++o->doubts >= DOUBTS_FOR_DEATHS * c->limit)
 			o->deaths = c->limit;
 	} else {
-		/* One that is slow keeps all others waiting, too. */
+		/* A slow file also delays all others. */
 		o->deaths += end == LASTWORD_SLOW ? SLOW_FOR_DEATHS : 1;
 		if (o->deaths > c->limit)
 			o->deaths = c->limit;
@@ -225,7 +225,7 @@ unsigned quarantine_deaths(const struct quarantine *q, enum quarantine_parser pa
 	return s ? s->crashes + s->doubts : 0;
 }
 
-/* True when it is given up now, and was not before. */
+/* True if the file is given up now and was not before. */
 static bool give_up(struct quarantine *q, struct suspect *s, enum lastword_end end, uint64_t now_ns)
 {
 	const bool before = s->given_up;
@@ -236,7 +236,7 @@ static bool give_up(struct quarantine *q, struct suspect *s, enum lastword_end e
 		q->doubted = s->key;
 		if (++s->doubts <= DOUBTS_ALLOWED)
 			return false;
-		s->doubts = DOUBTS_ALLOWED; /* once more is enough then */
+		s->doubts = DOUBTS_ALLOWED; /* then one more is enough */
 		s->given_up = true;
 		s->freed = false;
 		s->until_ns = now_ns + (QUARANTINE_DOUBT_NS << s->times);

@@ -22,10 +22,10 @@
 struct wanted {
 	struct requests *rq;
 	uint64_t ticket;
-	uint64_t file; /* which is to be looked at; 0: another of its, or none */
+	uint64_t file; /* requested as itself; 0: a debug file of it, or none */
 };
 
-/* Who was to look at a file does not get it. */
+/* prof-symd does not get the file that it was to look at. */
 static void end_offer(struct requests *rq, uint64_t file)
 {
 	struct host_file *f = file && file <= UINT32_MAX ? host_file(rq->host, (uint32_t)file)
@@ -66,7 +66,7 @@ static void refused(struct wanted *w, struct requests *rq, uint64_t ticket, int 
 	filesrv_answer(rq->filesrv, ticket, -1, -r, 0);
 }
 
-/* NULL: there is none, or prof-symd is not to have it. */
+/* The file with this id. NULL: there is none, or prof-symd must not get it. */
 static struct host_file *file_for(struct requests *rq, uint64_t id)
 {
 	struct host_file *f = id <= UINT32_MAX ? host_file(rq->host, (uint32_t)id) : NULL;
@@ -119,7 +119,8 @@ void requests_jit(void *ctx, uint64_t ticket, const struct msg_jit_request *m)
 					m->kind, opened, w));
 }
 
-/* The numbers that are used here; `own` is for the runtime's program, which trusts none of it. */
+/* Checks the numbers that prof-bpf uses. `own` is for the runtime's program, which does not trust
+ * it. */
 static bool config_is_sane(const struct runtime_config *c)
 {
 	if (!runtime_mark(c->runtime) || c->by_loop > 1 || c->ranges > RUNTIME_RANGES)
@@ -144,17 +145,17 @@ static void say_unknown(struct requests *rq, struct str name)
 			continue;
 		for (uint32_t at = 0; at < s.len; at++)
 			said[at] = s.data[at] ? s.data[at] : '?';
-		log_warning("%s: this build is not known, its frames are shown as native ones",
+		log_warning("%s: this build is not known; its frames are shown as native ones",
 			    said);
 		return;
 	}
 }
 
-/* How often it is looked for a mark, where a busy host or its server did not let us. */
+/* How often to look for a mark, if a busy host or a server prevented it. */
 #define MARK_TRIES 8
 #define MARK_RETRY_NS 500000000ull
 
-/* What prof-symd says of a file, while it is looked whether that can be. */
+/* prof-symd's report on a file, while it is being checked. */
 struct described {
 	struct described *next; /* in unmarked of struct requests */
 	struct requests *rq;
@@ -169,7 +170,7 @@ static void use_runtime(struct requests *rq, struct host_file *f, const struct r
 	int r = loader_runtime(rq->loader, (enum runtime)c->runtime);
 
 	if (r) {
-		log_warning("%s frames cannot be read: the program for it does not load: %s; %s",
+		log_warning("%s frames cannot be read: the BPF program does not load: %s; %s",
 			    runtimes_name((enum runtime)c->runtime), strerror(-r),
 			    loader_trouble(rq->loader));
 		return;
@@ -191,7 +192,7 @@ static void say_lie(struct requests *rq, const struct host_file *f, enum runtime
 	buf_done(&path);
 }
 
-/* It is said once, so it is looked for again a little later. */
+/* prof-symd reports only once, so check again a little later. */
 static void put_off(struct described *d)
 {
 	struct host_file *f = host_file(d->rq->host, d->file);
@@ -228,8 +229,8 @@ static void mark_is_read(void *ctx, struct reader_result *r)
 	free(d);
 }
 
-/* Who could have written a file is to blame for what it does to its reader, but not as who runs
- * processes: a server of files says what it likes of their owners. */
+/* The user to blame for what a file does to its reader: the one who could have written it. The top
+ * bit keeps these apart from users of processes, since a file server may report any owner. */
 static uint32_t blame(const struct host_file *f)
 {
 	return f->flags & FILE_ROOT_ONLY ? 0 : f->uid | 1u << 31;
@@ -309,7 +310,8 @@ bool requests_runtime(void *ctx, const struct msg_runtime *m)
 	memcpy(&c, m->config.data, sizeof(c));
 	if (!config_is_sane(&c))
 		return false;
-	/* Unmapped meanwhile, or no news: each costs an opening and all who map it. */
+	/* The file is unmapped, or this is no news. Each report costs an opening, and publishing
+	 * all processes that map the file. */
 	if (!f || f->described)
 		return true;
 	f->described = true;

@@ -11,22 +11,22 @@
 #include "common/wire/peer.h"
 
 #define IN_FLIGHT 16
-#define HELD_MAX 256 /* descriptors of files that wait; others are opened again in their turn */
+#define HELD_MAX 256 /* descriptors of waiting files; others are reopened in their turn */
 #define BATCHES_AT_ONCE 8
-#define DEADLINE_NS 60000000000ull /* for one file: LASTWORD_SLOW_S on a busy host */
+#define DEADLINE_NS 60000000000ull /* per file: LASTWORD_SLOW_S on a busy host */
 #define NAME_MAX_BYTES 256
 
 struct request {
 	uint64_t id;
 	uint16_t slot;
-	uint32_t serial; /* of the slot: it may be another file's when the answer comes */
+	uint32_t serial; /* of the slot, which may be another file's when the answer comes */
 	int fd;		 /* until it is sent */
 	struct quarantine_key of;
 	bool message_sent;
 	bool began; /* the extractor has begun to answer */
 	bool alone; /* an extractor died on it */
 	uint32_t name_len;
-	int spare_fd; /* for asking again after a death */
+	int spare_fd; /* for repeating the request after a death */
 	struct request *prev, *next;
 	char name[NAME_MAX_BYTES];
 };
@@ -37,8 +37,8 @@ struct rowsrv {
 	uint64_t next_id;
 	struct request *waiting, *outstanding;
 	unsigned in_flight, held;
-	uint64_t moved_ns; /* when the extractor was done with one of them, or got the first */
-	/* Their turn has come, and they have no descriptor. */
+	uint64_t moved_ns; /* when the extractor finished one of them, or got the first */
+	/* Requests whose turn has come without a descriptor. */
 	struct unopened {
 		uint16_t slot;
 		uint32_t serial;
@@ -169,7 +169,7 @@ static void finish(struct rowsrv *r, struct request *q)
 	request_free(q);
 }
 
-/* The file has no rows. */
+/* The file gets no rows. */
 static void give_up(struct rowsrv *r, struct request *q)
 {
 	if (tables_file_serial(r->config.tables, q->slot) == q->serial) {
@@ -200,15 +200,15 @@ static struct request *find(struct rowsrv *r, uint64_t id)
 	return NULL;
 }
 
-/* What it said it was working on, of what it has. NULL: nothing, and nothing is to be blamed: it
- * may end for what has nothing to do with files, and no file is parsed that it does not name. */
+/* The request that the extractor was working on by its last word. NULL: none, and no file is to
+ * blame: the extractor names each file before it parses it, and may end for other reasons. */
 static struct request *guilty(struct rowsrv *r, const struct lastword *last)
 {
 	return last->kind == LASTWORD_FILE ? find(r, last->id) : NULL;
 }
 
-/* The extractor is gone. Its files are requested again. If we dropped it, drop() has blamed the file
- * for it already. */
+/* The extractor is gone: repeats its requests. If we dropped it, drop() has already blamed the
+ * file. */
 static void lost_peer(struct rowsrv *r)
 {
 	const struct lastword last = peer_lastword(r->peer);
@@ -226,7 +226,7 @@ static void lost_peer(struct rowsrv *r)
 			finish(r, q);
 			continue;
 		}
-		/* Without a descriptor it comes again with one. */
+		/* Without a descriptor it will be requested again with one. */
 		closing_give(q->fd);
 		q->fd = q->spare_fd;
 		q->spare_fd = -1;
@@ -238,7 +238,7 @@ static void lost_peer(struct rowsrv *r)
 	}
 }
 
-/* Sends it away for what it did over a file: q, else the one that it says it is at. */
+/* Drops the extractor for what it did with a file: q, or else the one that it was working on. */
 static void drop(struct rowsrv *r, struct request *q, enum lastword_end end, uint64_t now_ns)
 {
 	const struct lastword last = peer_lastword(r->peer);
@@ -250,8 +250,8 @@ static void drop(struct rowsrv *r, struct request *q, enum lastword_end end, uin
 	peer_drop(r->peer);
 }
 
-/* One message of the extractor's. False: it broke the rules, and loses the pipe; *ret_about is the
- * request that it was about, NULL: none. */
+/* Takes one message of the extractor. False: it broke the rules and loses the pipe; *ret_about is
+ * the request concerned, or NULL. */
 static bool take(struct rowsrv *r, const struct msg *m, struct request **ret_about)
 {
 	struct tables *t = r->config.tables;
@@ -311,8 +311,8 @@ static bool take(struct rowsrv *r, const struct msg *m, struct request **ret_abo
 	if (v) {
 		const bool full = v == TABLES_FULL || v == -ENOMEM;
 
-		/* No room, no memory, or nobody maps the file any more: it has no rows, for now or
-		 * for good, and what else comes for it is not awaited. */
+		/* No room, no memory, or nobody maps the file any more. So it has no rows, for now
+		 * or for good, and the rest of the answer is ignored. */
 		r->figures.full += full;
 		tables_rows_abort(t, q->slot);
 		if (full)
@@ -362,10 +362,10 @@ static int transmit(struct rowsrv *r, uint64_t now_ns)
 
 	int e = peer_greet(r->peer);
 
-	/* It gets no file before it can say which one it is at. */
+	/* It gets no file before it can tell which one it is working on. */
 	if (e || !peer_has_page(r->peer))
 		return e == -ENOTCONN ? 0 : e;
-	/* A file that an extractor died on is asked for alone. */
+	/* A file that an extractor died on is requested alone. */
 	bool alone = r->outstanding && r->outstanding->alone;
 	while (r->waiting && r->in_flight < IN_FLIGHT && r->unopened_count < IN_FLIGHT && !alone) {
 		q = r->waiting;
@@ -422,7 +422,7 @@ static int transmit(struct rowsrv *r, uint64_t now_ns)
 
 int rowsrv_run(struct rowsrv *r, uint64_t now_ns)
 {
-	/* A lane that cannot take a peer, for want of descriptors, holds up nothing else. */
+	/* A lane that cannot take a peer, for lack of descriptors, must not block the rest. */
 	const int lane = peer_poll_lane(r->peer);
 	int e = receive(r);
 

@@ -9,48 +9,47 @@
 
 const struct env *env_current;
 
-#define BELOW_RSP 256 /* bytes that are kept: the red zone, and what is read at once with it */
-#define SHARE_AMONG \
-	8 /* of the newest items, whose copies are looked through for the same bytes \
-	   */
+#define BELOW_RSP 256 /* bytes kept below RSP: the red zone, and what is read together with it */
+/* How many of the newest items are searched for equal pieces. */
+#define SHARE_AMONG 8
 
 #define MANY_MAPPINGS 1024
 #define AGAIN_NS_PER_MAPPING 2000u
 
-/* A piece of a stack, of one item or of several: samples of one thread, or of children that vfork
- * made, have all but the leaf's page in common. */
+/* A piece of a stack, shared by items if possible: samples of one thread, or of children made by
+ * vfork, differ only in the leaf's page. */
 struct piece {
-	uint32_t items; /* that have it */
-	uint32_t from;	/* bytes before it of its DEFERRED_CHUNK: not kept */
+	uint32_t items; /* that share it */
+	uint32_t from;	/* offset in its DEFERRED_CHUNK; the bytes before are not kept */
 	uint8_t bytes[];
 };
 
 struct item {
 	struct item *prev, *next;
 	size_t bytes;	   /* without its pieces */
-	uint64_t again_ns; /* it is not tried again before */
+	uint64_t again_ns; /* not tried again before */
 	struct sample sample;
 	uint64_t pc, regs[16], tls;
 	uint32_t exact, chunks, g_below;
-	bool lacks_items; /* it has some, which did not come yet: their place in head[] is empty */
+	bool lacks_items; /* its items have not come yet: their place in head[] is empty */
 	uint8_t code[8];  /* from pc - 4 on */
 	struct probed_return returns[DEFERRED_RETURNS];
 	struct deferred_range ranges[DEFERRED_STACKS];
 	uint64_t chunk_at[DEFERRED_CHUNKS];
-	struct piece *piece[DEFERRED_CHUNKS]; /* so many chunks; NULL: no memory */
+	struct piece *piece[DEFERRED_CHUNKS]; /* `chunks` of them; NULL: no memory */
 	uint32_t objects;
-	struct deferred_words *object; /* behind the head */
-	uint64_t head[];	       /* so many words as the sample says */
+	struct deferred_words *object; /* stored behind head[] */
+	uint64_t head[];	       /* as many words as the sample tells */
 };
 
-/* A runtime's items, of a deferred sample that is about to come, or has: two rings do not say what
- * came first. */
+/* A runtime's items, for a deferred sample that comes before or after them: the order between two
+ * rings is unknown. */
 struct ahead {
 	uint64_t time_ns;
 	uint32_t tid, words;
-	uint64_t *data; /* NULL: none */
+	uint64_t *data; /* NULL: unused */
 };
-#define AHEAD 64 /* that no sample has yet; the oldest give way */
+#define AHEAD 64 /* items without a sample; the oldest are dropped */
 
 struct deferred_queue {
 	struct deferred_config config;
@@ -60,8 +59,8 @@ struct deferred_queue {
 	size_t bytes;
 	uint64_t now_ns;
 	struct deferred_figures figures;
-	const struct item *reading; /* whose stack env reads */
-	bool past_end;		    /* its last failure was for want of copy */
+	const struct item *reading; /* the item whose stack env reads */
+	bool past_end;		    /* the last failed read was behind the copy's end */
 	struct env env;
 	struct walk walk;
 	struct {
@@ -70,7 +69,7 @@ struct deferred_queue {
 	} out;
 };
 
-/* The bytes of a copy that lie at addr: at most *ret_n of them, or none. */
+/* The copied bytes at addr: at most *ret_n of them, or NULL. */
 static const uint8_t *copied(const struct item *i, uint64_t addr, size_t *ret_n)
 {
 	for (uint32_t n = 0; n < i->chunks; n++) {
@@ -93,7 +92,7 @@ static const uint8_t *copied(const struct item *i, uint64_t addr, size_t *ret_n)
 	return NULL;
 }
 
-/* Whether addr was not copied for want of room. */
+/* Whether addr was not copied because the copy was full. */
 static bool past_end(const struct item *i, uint64_t addr)
 {
 	for (unsigned n = 0; n < DEFERRED_STACKS; n++) {
@@ -105,7 +104,7 @@ static bool past_end(const struct item *i, uint64_t addr)
 	return i->chunks == DEFERRED_CHUNKS;
 }
 
-/* The copy is data of a stranger: everything outside it is unreadable, and so is what the kernel
+/* The copy holds a stranger's data: everything outside it is unreadable, and so is what the kernel
  * could not read. */
 static long read_copy(void *ctx, void *dst, uint32_t size, uint64_t addr)
 {
@@ -151,7 +150,7 @@ static size_t piece_bytes(const struct piece *p)
 	return sizeof(*p) + DEFERRED_CHUNK - p->from;
 }
 
-/* The piece of a copy from `from` on: one that is there already, or a new one. NULL: no memory. */
+/* A piece of the copy from `from` on: an equal existing one, or a new one. NULL: no memory. */
 static struct piece *piece_get(struct deferred_queue *q, uint64_t at, uint32_t from,
 			       const uint8_t *bytes)
 {
@@ -208,7 +207,7 @@ void deferred_free(struct deferred_queue *q)
 	free(q);
 }
 
-/* With the frames that w found, or none. */
+/* Emits the sample with the frames that w found, or none (NULL). */
 static void emit(struct deferred_queue *q, const struct sample *s, const uint64_t *head,
 		 const struct walk *w)
 {
@@ -216,7 +215,7 @@ static void emit(struct deferred_queue *q, const struct sample *s, const uint64_
 
 	q->out.sample = *s;
 	q->out.sample.flags &= (uint16_t)~SAMPLE_DEFERRED;
-	q->out.sample.generation = 0; /* it has the mappings of its time */
+	q->out.sample.generation = 0; /* its frames are from the mappings of its time */
 	memcpy(q->out.words, head, head_words * sizeof(*head));
 	if (w) {
 		q->out.sample.reason = w->reason;
@@ -229,7 +228,7 @@ static void emit(struct deferred_queue *q, const struct sample *s, const uint64_
 	q->config.emit(q->config.ctx, &q->out.sample);
 }
 
-/* Puts a runtime's items into their place, if they came. */
+/* Puts a runtime's items into their place, if they have come. */
 static void take_items(struct deferred_queue *q, struct item *i)
 {
 	const struct sample *s = &i->sample;
@@ -247,8 +246,8 @@ static void take_items(struct deferred_queue *q, struct item *i)
 	}
 }
 
-/* Walks a copy with the tables as they are. False: they do not know enough yet, or its items are on
- * their way; with `last`, what is known is walked. */
+/* Walks a copy with the present tables. False: they do not know enough yet, or the items have not
+ * come. last: walk what is known. */
 static bool walk(struct deferred_queue *q, struct item *i, bool last)
 {
 	take_items(q, i);
@@ -264,7 +263,7 @@ static bool walk(struct deferred_queue *q, struct item *i, bool last)
 	bool whole;
 	ssize_t n = q->config.mappings(q->config.ctx, &i->sample, &m, &whole);
 
-	/* To gather many takes long. */
+	/* Gathering many mappings takes long. */
 	i->again_ns = n > MANY_MAPPINGS ? q->now_ns + (uint64_t)n * AGAIN_NS_PER_MAPPING : 0;
 	if (n < 0 || (n == 0 && !whole) || tables_walk_maps(q->config.tables, m, (size_t)n, &p))
 		return false;
@@ -305,7 +304,7 @@ static void give_up(struct deferred_queue *q, struct item *i)
 	item_drop(q, i);
 }
 
-/* Where what is kept of the page at `at` begins: nothing is looked for below the leaf's RSP. */
+/* The offset from which the page at `at` is kept: nobody reads far below the leaf's RSP. */
 static uint32_t kept_from(const struct deferred *d, uint64_t at)
 {
 	uint64_t rsp = d->regs[UNWIND_REG_RSP];

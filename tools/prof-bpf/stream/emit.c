@@ -15,8 +15,8 @@ struct emit {
 	struct emit_config config;
 	struct stream_out out;
 	struct intern *intern;
-	uint64_t incarnation; /* what a mark is compared with: never repeats, unlike epochs of pipes
-			       */
+	/* Compared with marks. Never repeats, unlike the epochs of pipes. */
+	uint64_t incarnation;
 	bool ended;
 	bool urgent, generated; /* the stack being defined has new frames in no file */
 	uint32_t frames[MAX_FRAMES];
@@ -58,7 +58,7 @@ void emit_free(struct emit *e)
 	free(e);
 }
 
-/* Forgets what was defined, and begins anew with the hello. */
+/* Forgets all definitions, and begins anew with a hello. */
 static int begin_epoch(struct emit *e)
 {
 	struct msg m = { .id = MSG_HELLO, .hello = e->config.hello };
@@ -75,7 +75,7 @@ static int begin_epoch(struct emit *e)
 	return stream_put(&e->out, &m);
 }
 
-/* Behind its end a stream has nothing: what is heard then is nobody's. */
+/* Nothing follows the end of a stream: later messages are dropped. */
 static int put(struct emit *e, const struct msg *m)
 {
 	return e->ended ? 0 : stream_put(&e->out, m);
@@ -135,8 +135,8 @@ static int define_thread(struct emit *e, const struct emit_thread *t)
 	return r;
 }
 
-/* The function of a kernel address: its id, or 0. A return address is looked up one byte before,
- * where the call is. */
+/* Defines the function of a kernel address: its id, or 0. A return address is looked up one byte
+ * before, where the call is. */
 static int define_kernel_function(struct emit *e, uint64_t address, bool leaf, uint64_t *ret_id)
 {
 	struct str name, module;
@@ -182,7 +182,7 @@ static int define_frame(struct emit *e, const struct intern_frame *f, uint32_t *
 				  &is_new);
 		if (r)
 			return r;
-		/* What names it may be freed any moment. */
+		/* The process may free the object at any moment. */
 		e->urgent |= is_new;
 	}
 	if (f->kind == FRAME_KERNEL) {
@@ -236,7 +236,7 @@ static int define_user_frame(struct emit *e, const struct weave_frame *w, uint32
 	return define_frame(e, &f, ret_id);
 }
 
-/* The stack of a sample: its id. INTERN_FULL: nothing more fits in this epoch. */
+/* Defines the stack of a sample. INTERN_FULL: nothing more fits in this epoch. */
 static int define_stack(struct emit *e, const struct sample *s, uint32_t reason, uint32_t process,
 			uint32_t *ret_id)
 {
@@ -289,8 +289,7 @@ int emit_sample(struct emit *e, const struct sample *s, uint32_t reason,
 	int r = define_stack(e, s, reason, (uint32_t)p->def.id, &stack);
 
 	if (r == INTERN_FULL) {
-		/* The tables are as large as they may be: what was defined is forgotten on both
-		 * sides. */
+		/* The tables are at their ceiling: both sides forget all definitions. */
 		r = stream_flush(&e->out);
 		if (!r)
 			r = begin_epoch(e);

@@ -30,8 +30,7 @@ static void on_sideband(void *ctx, const struct sideband_event *e)
 		host_event(p->host, e);
 }
 
-/* Marks the process and the files of a sample as in use, and asks again for rows that were evicted.
- */
+/* Marks the process and the files of a sample as in use, and requests evicted rows again. */
 static void touch_files(struct samples *p, const struct sample *s)
 {
 	const uint64_t *frames = sample_user_frames(s);
@@ -62,14 +61,14 @@ static void touch_files(struct samples *p, const struct sample *s)
 	}
 }
 
-/* It ended where rows would have been, but for want of memory. */
+/* Whether the walk ended in a file whose rows are missing for lack of memory. */
 static bool lacks_rows(const struct samples *p, const struct sample *s)
 {
 	return (s->reason == WALK_NO_ROWS || s->reason == WALK_ROWS_PENDING) &&
 	       tables_file_lacks(p->tables, s->at_slot);
 }
 
-/* What the kernel said before a sample was taken is heard before it is used. */
+/* Handles all events before the sample's time. */
 static void catch_up(struct samples *p, const struct sample *s)
 {
 	if (s->time_ns > p->drained_ns) {
@@ -78,7 +77,7 @@ static void catch_up(struct samples *p, const struct sample *s)
 	}
 }
 
-/* What is left of a sample that was walked with another program's mappings. */
+/* The rest of a sample that was walked with another program's mappings. */
 struct user_less {
 	struct sample sample;
 	uint64_t kernel[SAMPLE_MAX_KERNEL + 1];
@@ -87,14 +86,15 @@ struct user_less {
 static const struct sample *without_user_part(const struct sample *s, struct user_less *ret)
 {
 	ret->sample = *s;
-	/* Within exec it has none of its own any more, and none of the next program's yet. */
+	/* Within exec it has no user stack of its own any more, and none of the next program
+	 * yet. */
 	ret->sample.reason = s->flags & SAMPLE_IN_EXEC ? WALK_COMPLETE : WALK_STALE;
 	ret->sample.user_frames = ret->sample.items = ret->sample.at_slot = 0;
 	memcpy(ret->kernel, sample_words(s), s->kernel_frames * sizeof(uint64_t));
 	return &ret->sample;
 }
 
-/* The same, cut behind so many user frames. The caller's; NULL: no memory. */
+/* A copy of the sample, cut behind this many user frames; the caller's. NULL: no memory. */
 static struct sample *cut_behind(const struct sample *s, unsigned frames)
 {
 	size_t words = ((size_t)sample_head(s) + frames) * sizeof(uint64_t);
@@ -151,7 +151,7 @@ static void send_sample(struct samples *p, const struct sample *s)
 
 struct held_sample {
 	struct held_sample *next;
-	struct sample sample; /* and its words */
+	struct sample sample; /* its words follow */
 };
 
 void samples_walked(void *ctx, const struct sample *s)
@@ -174,7 +174,7 @@ void samples_walked(void *ctx, const struct sample *s)
 	p->held_end = &h->next;
 }
 
-/* The names are there. */
+/* Kernel names are available: sends the samples that waited for them. */
 static void send_held(struct samples *p)
 {
 	while (p->held) {
@@ -187,9 +187,9 @@ static void send_held(struct samples *p)
 	p->held_bytes = 0;
 }
 
-#define RENEW_NS 1000000000ull /* between two times that all of them are copied again */
+#define RENEW_NS 1000000000ull /* between two renewals of all objects */
 
-/* What the kernel's program took of an interpreted frame's object. */
+/* Takes the kernel program's copy of an interpreted frame's object. */
 static void on_object(struct samples *p, const struct sample *s)
 {
 	struct host_sample_ref ref;
@@ -226,7 +226,7 @@ static void on_sample(void *ctx, const struct sample *s)
 	send_sample(ctx, s);
 }
 
-/* While the kernel's names are being read: those with frames of it wait for them. */
+/* While kernel names are being read, samples with kernel frames wait for them. */
 static void on_early_sample(void *ctx, const struct sample *s)
 {
 	if (s->flags & SAMPLE_ITEMS || !s->kernel_frames) {
@@ -256,7 +256,7 @@ ssize_t samples_mappings(void *ctx, const struct sample *s, const struct tables_
 	return host_mappings(p->host, ref.process, s->time_ns, ret, ret_whole);
 }
 
-/* Copies that nobody got are made again, once there is somebody, or room. */
+/* Has lost copies of objects made again, once there is a receiver with room. */
 static void renew_objects(struct samples *p, uint64_t now)
 {
 	if (!p->output->objects_lost || now - p->renewed_ns < RENEW_NS ||
