@@ -149,7 +149,7 @@ int options_parse(int argc, char **argv, struct options *ret)
 	if (ret->follow && ret->pid_count)
 		return cmdline_refuse_all(
 			"--follow and --pid exclude each other; give one of them");
-	/* By hand without a limit of all memory. */
+	/* By hand there is no limit for all memory. */
 	if (!ret->table_bytes && !ret->deploy.run_dir && !ret->deploy.limit)
 		ret->table_bytes = TABLES_DEFAULT;
 	return EXITS_GO_ON;

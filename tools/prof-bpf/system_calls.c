@@ -16,11 +16,11 @@
 #error "fcntl.h without O_TMPFILE"
 #endif
 
-/* Flags by which an open would write, make, cut or delete. */
+/* Flags with which an open would write, create, truncate or delete. */
 #define WRITES (O_ACCMODE | O_CREAT | O_TRUNC | O_APPEND | (O_TMPFILE & ~O_DIRECTORY))
-/* What is allowed beside what all tools have (baseline.h). */
+/* Calls beside those of all tools (baseline.h). */
 static const struct seccomp_rule calls[] = {
-	/* Reading, and writing to what is open. */
+	/* Reading, and writing to open files. */
 	CALL("read"),
 	CALL("readv"),
 	CALL("pread64"),
@@ -30,7 +30,7 @@ static const struct seccomp_rule calls[] = {
 	CALL("sendfile"),
 	CALL("ftruncate"),
 	CALL("getdents64"),
-	/* Opening to read, and asking about files. */
+	/* Opening for reading, and queries about files. */
 	CALL_IF("openat", SECCOMP_CLEAR(2, WRITES)),
 	CALL_IF("newfstatat", SECCOMP_CLEAR(3, AT_EMPTY_PATH)),
 	CALL("statx"),
@@ -48,10 +48,10 @@ static const struct seccomp_rule calls[] = {
 	CALL_IF("fcntl", SECCOMP_IS(1, F_SETFL)),
 	CALL_IF("fcntl", SECCOMP_IS(1, F_ADD_SEALS)),
 	CALL("memfd_create"),
-	/* Memory of processes. By its file in /proc the process could not map anything while it
-	 * waits for a page of it. */
+	/* Memory of processes. Not by /proc/PID/mem: a read that waits for a page there would block
+	 * the process's own calls of mmap. */
 	CALL("process_vm_readv"),
-	/* The kernel's side. */
+	/* BPF and perf events. */
 	CALL_IF("bpf", SECCOMP_IS(0, BPF_MAP_CREATE)),
 	CALL_IF("bpf", SECCOMP_IS(0, BPF_MAP_LOOKUP_ELEM)),
 	CALL_IF("bpf", SECCOMP_IS(0, BPF_MAP_UPDATE_ELEM)),
@@ -62,7 +62,7 @@ static const struct seccomp_rule calls[] = {
 	CALL_IF("ioctl", SECCOMP_IS(1, PERF_EVENT_IOC_ENABLE)),
 	CALL_IF("ioctl", SECCOMP_IS(1, PERF_EVENT_IOC_DISABLE)),
 	CALL_IF("ioctl", SECCOMP_IS(1, PERF_EVENT_IOC_SET_BPF)),
-	/* Peers, at sockets that are there. */
+	/* Peers, at existing sockets. */
 	CALL("accept"),
 	CALL("accept4"),
 	CALL("getpeername"),
@@ -79,11 +79,11 @@ static const struct seccomp_rule calls[] = {
 	CALL("timerfd_settime"),
 	CALL("timerfd_gettime"),
 	CALL("futex_waitv"),
-	/* Memory, of which none can be run. */
+	/* Memory, but none that is executable. */
 	CALL_IF("mmap", SECCOMP_CLEAR(2, PROT_EXEC), SECCOMP_CLEAR(3, MAP_ANONYMOUS)),
 	CALL("membarrier"),
 	CALL_IF("prctl", SECCOMP_IS(0, PR_SET_NAME)),
-	/* What it is, and what time. */
+	/* Identity and time. */
 	CALL("getppid"),
 	CALL("getuid"),
 	CALL("geteuid"),
@@ -93,10 +93,10 @@ static const struct seccomp_rule calls[] = {
 	CALL("sched_getaffinity"),
 	CALL("getrusage"),
 	CALL("uname"),
-	/* Limits are read, never set. */
+	/* Reading limits, never setting them. */
 	CALL_IF("prlimit64", SECCOMP_IS(0, 0), SECCOMP_CLEAR(2, UINT64_MAX)),
 	CALL("getrlimit"),
-	/* Made of a program by the kernel, when somebody traces its returns or entries. */
+	/* The kernel makes programs call these while somebody traces their returns or entries. */
 	CALL_NUMBER("uretprobe", 335),
 	CALL_NUMBER("uprobe", 336),
 	CALLS_END,
@@ -104,7 +104,7 @@ static const struct seccomp_rule calls[] = {
 
 int system_calls_enter(pid_t extractor, pid_t cpus)
 {
-	/* nng removes its sockets' names when it ends: in the deployment the launcher does that. */
+	/* nng removes the names of its sockets at its end; deployed, the launcher does that. */
 	static const struct seccomp_rule deployed[] = { CALL_FAILS("unlink", EPERM), CALLS_END };
 	const struct seccomp_rule by_hand[] = {
 		CALL_IF("kill", SECCOMP_IS(0, extractor), SECCOMP_IS(1, SIGKILL)),
@@ -113,7 +113,7 @@ int system_calls_enter(pid_t extractor, pid_t cpus)
 		CALL("rmdir"),
 		CALLS_END,
 	};
-	/* abort() is to be seen as such. */
+	/* So that abort() is seen as such. */
 	const struct seccomp_rule own[] = {
 		CALL_IF("tgkill", SECCOMP_IS(0, getpid()), SECCOMP_IS(2, SIGABRT)),
 		CALL_IF("wait4", SECCOMP_IS(0, cpus ? cpus : getpid())),

@@ -7,7 +7,7 @@
 #define CALL 0xe8
 #define JUMP 0xe9
 
-/* Up to three digits off *at: no release has more. */
+/* Takes up to three digits off *at: no release has more. */
 static bool take_number(const char **at, unsigned *ret)
 {
 	unsigned n = 0, digits = 0;
@@ -88,7 +88,7 @@ void kernel_symbols_line(struct kernel_symbols *s, const char *line)
 		s->object_size = addr;
 	else if (strcmp(name, "nmi_uaccess_okay") == 0)
 		s->uaccess_okay = addr;
-	/* The kernel's own come sorted, with the modules behind them. */
+	/* The kernel's own symbols are sorted, and come before those of modules. */
 	if (s->function && !s->function_end && addr > s->function)
 		s->function_end = addr;
 }
@@ -99,8 +99,8 @@ bool kernel_code_locks_up(const struct kernel_symbols *s, const uint8_t *code, s
 
 	if (s->function_end > s->function && n > s->function_end - s->function)
 		n = s->function_end - s->function;
-	/* A call has a byte and a distance. Where that byte is the middle of something else, what
-	 * follows it leads to neither function. */
+	/* A call is a byte and a distance. If the byte is in the middle of another instruction, the
+	 * distance leads to neither function. */
 	for (size_t i = 0; i + 5 <= n; i++) {
 		int32_t distance;
 

@@ -7,7 +7,7 @@
 #include <unistd.h>
 #include <bpf/bpf.h>
 
-/* Instructions, by the names of the kernel's own macros for them. */
+/* Instructions, named like the kernel's own macros. */
 #define MOVE_IMM(dst, value) \
 	{ \
 		.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = (dst), .imm = (int32_t)(value) \

@@ -6,9 +6,9 @@
 struct part {
 	uint64_t at, to;     /* user addresses */
 	uint64_t start, end; /* file offsets */
-	uint64_t first_ns;   /* since then it may not be there */
-	uint64_t last_ns;    /* when something was mapped there last */
-	uint32_t generation; /* the newest one that has it still */
+	uint64_t first_ns;   /* from then on it may be gone */
+	uint64_t last_ns;    /* when something was last mapped there */
+	uint32_t generation; /* the newest generation that still has it */
 	uint16_t slot;
 };
 
@@ -17,7 +17,7 @@ struct displaced {
 	struct part part[DISPLACED_MAX];
 };
 
-/* The same bytes at the same place, as far as can be told. */
+/* Whether both map the same bytes at the same place, as far as known. */
 static bool is_same(const struct map *a, const struct map *b)
 {
 	if (!b->backing || a->start - a->offset != b->start - b->offset)
@@ -27,13 +27,14 @@ static bool is_same(const struct map *a, const struct map *b)
 		a->backing->key.inode == b->backing->key.inode);
 }
 
-/* Of the file as samples may have it: one that is mapped again may have to be opened again. */
+/* The slot in samples of the file. A file that is mapped again may have to be opened again, and has
+ * no slot until then. */
 static uint16_t slot_of(const struct backing *b)
 {
 	return !b ? 0 : b->file ? b->file->pub.slot : b->was_slot;
 }
 
-/* The generation of the one that had to go, or 0. */
+/* Adds a part. Returns the generation of the part that it replaced, or 0. */
 static uint32_t add(struct displaced *d, const struct part *add)
 {
 	uint32_t lost = 0;
@@ -78,7 +79,7 @@ uint32_t displaced_note(struct displaced **d, const struct maps *was, const stru
 			by->backing->was_slot = slot;
 			continue;
 		}
-		/* Code of no file within a file's is its text, moved to huge pages. */
+		/* Code in no file within a file's mapping is its text, moved to huge pages. */
 		if (!by->backing && m->start < by->start && m->end > by->end)
 			continue;
 		if (!*d)
@@ -99,7 +100,7 @@ uint32_t displaced_note(struct displaced **d, const struct maps *was, const stru
 	return lost;
 }
 
-/* Whether a frame of a sample was walked with it when it was there no more. */
+/* Whether the frame was walked with this part although it was already gone. */
 static bool is_in(const struct part *p, const struct sample *s, uint64_t frame)
 {
 	uint64_t at = frame & SAMPLE_FRAME_OFFSET_MASK;

@@ -65,7 +65,7 @@ struct backing {
 	bool unmapped; /* BACKING_FAILED: no process had it mapped any more */
 	bool by_name;  /* in that case, look it up by its name */
 	uint8_t tries;
-	uint16_t was_slot; /* slot of the file its key stood for before: from displaced.c */
+	uint16_t was_slot; /* while file is unknown: slot of the same file, mapped here before */
 	/* Of the first asker: if that is gone, the name may be found here. */
 	uint32_t parent_pid;
 	int fd; /* BACKING_CONFIRM, else -1 */

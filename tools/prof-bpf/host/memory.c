@@ -8,13 +8,13 @@
 #include "tools/prof-bpf/host/memory.h"
 #include "tools/prof-bpf/host/processes.h"
 
-/* Programs whose memory holds secrets, by their file's name. */
+/* Programs with secrets in their memory, by the names of their files. */
 static const char *const denied[] = {
 	"sshd", "sshd-session", "ssh-agent", "gpg-agent",      "polkitd", "polkit-agent-helper-1",
 	"sudo", "su",		"login",     "systemd-logind",
 };
 
-/* Its program as it is now: the record of an exec may not have been heard yet. */
+/* The program as it is now: the record of an exec may still be on its way. */
 static bool find_program(struct host *h, const struct process *p, struct stat *ret)
 {
 	char name[16];
@@ -23,7 +23,7 @@ static bool find_program(struct host *h, const struct process *p, struct stat *r
 	return fstatat(h->proc, name, ret, 0) == 0;
 }
 
-/* path: NULL or without a slash: of a program that is not known yet, or has no name. */
+/* A path that is NULL or has no slash is denied: the program is unknown or has no name. */
 static bool is_denied_name(const char *path)
 {
 	const char *slash = path ? strrchr(path, '/') : NULL;
@@ -31,7 +31,7 @@ static bool is_denied_name(const char *path)
 	for (size_t i = 0; slash && i < sizeof(denied) / sizeof(denied[0]); i++) {
 		size_t n = strlen(denied[i]);
 
-		/* The kernel's word for a program that was replaced. */
+		/* The kernel appends this to the name of a replaced program. */
 		if (!strncmp(slash + 1, denied[i], n) &&
 		    (!slash[1 + n] || !strcmp(slash + 1 + n, " (deleted)")))
 			return true;
@@ -39,7 +39,7 @@ static bool is_denied_name(const char *path)
 	return !slash;
 }
 
-/* exe: what find_program found. */
+/* exe: from find_program. */
 static bool is_denied(struct host *h, const struct process *p, const struct stat *exe)
 {
 	char name[16], path[HOST_PATH_MAX + 1];
@@ -64,9 +64,9 @@ static bool has_runtime(struct host *h, const struct process *p)
 	return false;
 }
 
-/* A process that changed its rights, or asked not to be dumped, has its folder of /proc given to
- * root; of root's own the kernel's program tells. Its user is asked for now: it may have been
- * another's when it was sampled first. */
+/* Whether the process may be dumped. If it changed its rights or asked not to be dumped, root owns
+ * its folder in /proc; for root's own processes, the kernel's program tells. Its user is read
+ * again, since it may have changed since the first sample. */
 static bool is_dumpable(struct host *h, struct process *p)
 {
 	struct stat st;
@@ -80,7 +80,7 @@ static bool is_dumpable(struct host *h, struct process *p)
 	return fstatat(h->proc, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_uid == uid;
 }
 
-/* Still the process that it was. */
+/* Whether it is still the same process. */
 static bool is_same(struct host *h, const struct process *p)
 {
 	struct procfs_stat st;

@@ -7,15 +7,15 @@
 #include "tools/prof-bpf/host/processes.h"
 #include "tools/prof-bpf/host/publish.h"
 
-#define PUBLISH_NS_PER_MAPPING 2000u /* a large process is published that much less often */
+#define PUBLISH_NS_PER_MAPPING 2000u /* delay per mapping before a process is published again */
 #define FULL_RETRY_NS 1000000000ull
-#define LOWEST 256u /* mappings at the lowest addresses: the program, mostly */
-#define FEW 1024u   /* mappings that have room if anything has */
-/* A fork's record comes so much later than the start it speaks of, hardly ever more. */
+#define LOWEST 256u /* mappings at the lowest addresses, mostly of the program */
+#define FEW 1024u   /* so few mappings fit if anything does */
+/* A fork's record is hardly ever later than this after the start of the process. */
 #define GUESS_SAFE_NS 3000000ull
 
-/* A fork's record comes a moment after the start it speaks of: near the edge of a tick only the
- * kernel knows on which side that was. */
+/* Corrects a guessed start time. A fork's record comes a moment after the start, so near the edge
+ * of a clock tick only the kernel knows the right tick. */
 static void check_start(struct host *h, struct process *p)
 {
 	struct procfs_stat st;
@@ -25,8 +25,8 @@ static void check_start(struct host *h, struct process *p)
 	    (!p->vague_ns &&
 	     bootclock_at(&h->boot, p->fork_ns, &vague_ns) % START_TICK_NS > GUESS_SAFE_NS))
 		return;
-	/* The kernel's hook has noted it, if the parent was known then; an entry of another process
-	 * that had the pid is older. */
+	/* The kernel's hook has stored it, if the parent was known then. An entry of a former
+	 * process with this pid is older. */
 	if (tables_process_start(h->config.tables, p->pub.pid, &start_ns) &&
 	    start_ns <= p->pub.start_ns &&
 	    p->pub.start_ns - start_ns <= START_TICK_NS + p->vague_ns) {
@@ -40,8 +40,8 @@ static void check_start(struct host *h, struct process *p)
 	}
 }
 
-/* Text that a program moved to huge pages is anonymous memory between what is left of its file's
- * mapping: it is the file's all the same, at the same offsets. */
+/* Whether mapping i is text that a program moved to huge pages: anonymous memory within the mapping
+ * of its file. It still counts as the file, at the same offsets. */
 static bool is_moved_text(const struct maps *maps, uint32_t i)
 {
 	if (i == 0 || i + 1 >= maps->len)
@@ -53,8 +53,8 @@ static bool is_moved_text(const struct maps *maps, uint32_t i)
 	       before->start - before->offset == after->start - after->offset;
 }
 
-/* The mappings of p as the tables want them, in h->publish. sampled: a sample of it waits for what
- * they lead to. How many, or -ENOMEM. */
+/* Fills h->publish with the mappings of p for the tables. sampled: a sample waits for these
+ * mappings. Returns their number, or -ENOMEM. */
 static ssize_t make_publish(struct host *h, struct process *p, bool sampled, uint32_t *ret_left_out)
 {
 	size_t n = 0;
@@ -105,8 +105,9 @@ static ssize_t make_publish(struct host *h, struct process *p, bool sampled, uin
 	return (ssize_t)n;
 }
 
-/* Leaves so many of n in h->publish: code of no file goes first, then what is neither among the
- * lowest nor the highest, where the program is and the libraries that it came with. */
+/* Reduces the n mappings in h->publish to `most`. Drops code in no file first, then mappings that
+ * are neither among the lowest nor the highest addresses, where the program and its libraries
+ * are. */
 static size_t fit_publish(struct host *h, size_t n, size_t most)
 {
 	struct tables_mapping *at = h->publish;
@@ -127,7 +128,7 @@ static size_t fit_publish(struct host *h, size_t n, size_t most)
 	return left;
 }
 
-/* Leaves out where something else was mapped at that time. How many are left. */
+/* Drops mappings in places where another file was at that time. Returns how many are left. */
 static size_t as_of(struct host *h, const struct process *p, size_t n, uint64_t time_ns)
 {
 	struct tables_mapping *at = h->publish;
@@ -160,7 +161,7 @@ ssize_t host_mappings(struct host *h, struct host_process *of, uint64_t time_ns,
 
 int process_publish(struct host *h, struct process *p, const struct tables_mapping *m, size_t n)
 {
-	/* What /proc said when it was read holds all execs before that. */
+	/* A reading of /proc includes all earlier execs. */
 	const uint64_t heard_ns = h->heard_ns > p->scanned_ns ? h->heard_ns : p->scanned_ns;
 	uint32_t generation;
 	int r = tables_process_set(h->config.tables, p->pub.pid, p->pub.start_ns, heard_ns, m, n,
@@ -174,7 +175,7 @@ int process_publish(struct host *h, struct process *p, const struct tables_mappi
 	return 0;
 }
 
-/* True: it is done with; false: again later. */
+/* True: done; false: again later. */
 static bool publish(struct host *h, struct process *p, uint64_t now_ns)
 {
 	uint32_t left_out;
@@ -196,15 +197,15 @@ static bool publish(struct host *h, struct process *p, uint64_t now_ns)
 		p->unresolved_next = h->unresolved;
 		h->unresolved = p;
 	}
-	/* Nothing of use yet: after an exec the vDSO is known first. */
+	/* Nothing useful yet: after an exec the vDSO is known first. */
 	if (!p->maps || (left_out && left_out >= p->maps->len - 1 && !p->pub.generation))
 		return true;
 	check_start(h, p);
 	size_t fit = fit_publish(h, (size_t)n, TABLES_MAX_MAPPINGS);
 	int r;
 
-	/* A process without an entry costs more than one that lacks some of it: each sample of it
-	 * is walked here. */
+	/* A process without an entry costs more than one with some mappings missing, since each of
+	 * its samples is walked here. */
 	for (;; fit = fit_publish(h, fit, fit / 2)) {
 		r = process_publish(h, p, h->publish, fit);
 		if (r != TABLES_FULL || fit <= FEW)
@@ -222,7 +223,8 @@ static bool publish(struct host *h, struct process *p, uint64_t now_ns)
 	h->figures.publishes++;
 	p->changed = false;
 	p->publish_ns = now_ns + (uint64_t)p->maps->len * PUBLISH_NS_PER_MAPPING;
-	/* Much has been mapped since all was read, and what was unmapped is never told. */
+	/* Much was mapped since the last full reading, and unmappings are never reported: read
+	 * again. */
 	if (p->maps->len > 2 * p->scanned_len + NOTED_MAX)
 		p->wants_maps = true;
 	return !p->wants_maps;

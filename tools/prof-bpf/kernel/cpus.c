@@ -25,10 +25,10 @@
 
 #define SERVE_FD 3
 #define EVERY_MS 1000
-#define STOP_MS 1000   /* how long its end is waited for */
-#define CPUS_MOST 8192 /* that Linux can be built for */
+#define STOP_MS 1000   /* how long to wait for its end */
+#define CPUS_MOST 8192 /* the most that Linux can be built for */
 
-/* --- the other side --- */
+/* --- prof-bpf's side --- */
 
 int cpus_start(const struct cpus_config *c, struct cpus *ret)
 {
@@ -51,7 +51,7 @@ int cpus_start(const struct cpus_config *c, struct cpus *ret)
 	}
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
 		return -errno;
-	/* It has the socket, and where to complain. */
+	/* It gets the socket and stderr. */
 	posix_spawn_file_actions_init(&files);
 	int r = -posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDWR, 0);
 	if (!r)
@@ -74,8 +74,8 @@ int cpus_start(const struct cpus_config *c, struct cpus *ret)
 	return 0;
 }
 
-/* A message whose descriptors there is no room for is gone with them, and to look at it first
- * (MSG_PEEK) is no call of ours. */
+/* Whether two descriptors are free. Otherwise a message would be lost with its descriptors, and the
+ * filter of system calls does not allow looking at it first (MSG_PEEK). */
 static bool has_room(int fd)
 {
 	const int one = fcntl(fd, F_DUPFD_CLOEXEC, 0), two = fcntl(fd, F_DUPFD_CLOEXEC, 0);
@@ -113,7 +113,7 @@ int cpus_next(struct cpus *c, uint32_t *ret_cpu, int *ret_sampling, int *ret_sid
 		for (int i = 0; i < 2; i++)
 			if (fds[i] >= 0)
 				close(fds[i]);
-		/* Another thread was faster. */
+		/* Another thread took the descriptors meanwhile. */
 		c->waits = n == sizeof(cpu[0]);
 		if (c->waits)
 			return -ENFILE;
@@ -122,7 +122,7 @@ int cpus_next(struct cpus *c, uint32_t *ret_cpu, int *ret_sampling, int *ret_sid
 	}
 	if (!c->pid)
 		return -EAGAIN;
-	/* Its socket was closed a moment before it can be reaped. */
+	/* Its socket closes a moment before it can be reaped. */
 	c->waits = waitpid(c->pid, &c->wait_status, WNOHANG) == 0;
 	if (c->waits)
 		return -EAGAIN;
@@ -136,15 +136,15 @@ void cpus_stop(struct cpus *c)
 		close(c->fd);
 	c->fd = -1;
 	c->waits = false;
-	/* It has nothing to do but end; if it is stopped, the kernel kills it when we have. */
+	/* Its only task now is to end. If it is stopped, the kernel kills it when we end. */
 	for (int i = 0; c->pid > 0 && i < STOP_MS && waitpid(c->pid, NULL, WNOHANG) == 0; i++)
 		usleep(1000);
 	c->pid = 0;
 }
 
-/* --- the process --- */
+/* --- the helper --- */
 
-/* An event's ring, with what it says of the programs that it meets, cannot be mapped. */
+/* The list lacks mmap for events: the ring of an event tells about the programs that it meets. */
 static const struct seccomp_rule serve_calls[] = {
 	CALL_IF("perf_event_open", SECCOMP_IS(1, -1), SECCOMP_IS(3, -1),
 		SECCOMP_IS(4, PERF_FLAG_FD_CLOEXEC)),
@@ -156,7 +156,8 @@ static const struct seccomp_rule serve_calls[] = {
 	CALLS_END,
 };
 
-/* Counts time while its cpu is online, and stands still for ever once that was not. */
+/* Opens an event that counts time while its cpu is online, and never again once the cpu was
+ * offline. */
 static int canary_open(unsigned cpu)
 {
 	struct perf_event_attr a = { .size = sizeof(a),
@@ -174,7 +175,7 @@ static int send_events(uint32_t cpu, int sampling, int sideband)
 	return n < 0 ? (int)n : 0;
 }
 
-/* Whether it went over: what did not is tried again with the next look. */
+/* Sends the events of a cpu. False: try again with the next look. */
 static bool give(const struct cpus_config *c, unsigned cpu)
 {
 	const int sampling = loader_event_open(c->hz, c->cycles, cpu),
@@ -191,11 +192,11 @@ static bool give(const struct cpus_config *c, unsigned cpu)
 }
 
 struct watched {
-	int canary; /* -1: the cpu was offline when it was looked at */
+	int canary; /* -1: the cpu was offline at the last look */
 	uint64_t count;
 };
 
-/* -EACCES, -EPERM: nothing can be opened here (perf_event_paranoid). */
+/* Checks one cpu. -EACCES, -EPERM: nothing can be opened here (perf_event_paranoid). */
 static int look(const struct cpus_config *c, struct watched *w, unsigned cpu, bool first)
 {
 	uint64_t count = 0;
@@ -212,7 +213,7 @@ static int look(const struct cpus_config *c, struct watched *w, unsigned cpu, bo
 	w->count = 0;
 	if (w->canary < 0)
 		return errno == EACCES || errno == EPERM ? -errno : 0;
-	/* Those of the start are sampled already. */
+	/* The cpus of the start are already sampled. */
 	if (first || give(c, cpu))
 		return 0;
 	close(w->canary);
@@ -234,15 +235,16 @@ int cpus_serve(const struct cpus_config *c)
 	signal(SIGTERM, SIG_IGN);
 	if (!w || deploy_enter(c->deploy, DEPLOY_BPF, &sandbox))
 		return 1;
-	/* Where it is stopped it does not see the other end close. Entering the identity clears it.
-	 */
+	/* If it is stopped, it does not see the other end close. Set this now, since entering the
+	 * identity clears it. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	/* Of what it can lack none is a reason to go without the other. */
+	/* If one restriction is not available, the others are still useful. */
 	(void)landlock_enter(LANDLOCK_NOTHING, NULL);
 	const int r = seccomp_enter(lists, 2, true);
 	if (r && r != -EOPNOTSUPP && r != -EPERM && r != -EACCES && r != -ENOSYS) {
-		log_error("the system calls cannot be bounded: %s; it is a bug: report this line",
-			  strerror(-r));
+		log_error(
+			"the system calls cannot be restricted: %s; it is a bug: report this line",
+			strerror(-r));
 		return 1;
 	}
 	for (unsigned i = 0; i < n; i++)

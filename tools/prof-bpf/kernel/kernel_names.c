@@ -19,12 +19,12 @@ static void *read_names(void *ctx)
 	return NULL;
 }
 
-/* Logged once: reading is tried again and again. */
+/* Logged once, since reading is retried. */
 static void log_failure(struct kernel_names *n, int r)
 {
 	if (r && !n->logged)
 		log_warning(
-			"/proc/kallsyms: %s: kernel functions have no names until it can be read",
+			"/proc/kallsyms: %s; kernel functions have no names until it can be read",
 			strerror(-r));
 	n->logged |= r != 0;
 }
@@ -36,7 +36,7 @@ void kernel_names_start(struct kernel_names *n)
 	const int r = pthread_create(&n->thread, NULL, read_names, n);
 
 	n->reading = r == 0;
-	/* Without a thread the timer reads them. */
+	/* Without a thread, the timer reads them. */
 	if (r)
 		n->ready = n->unread;
 	log_failure(n, -r);
@@ -48,7 +48,7 @@ void kernel_names_take(struct kernel_names *n, bool wait)
 		return;
 	pthread_join(n->thread, NULL);
 	n->reading = false;
-	/* The tables that the reading grew through. */
+	/* Gives back memory that the growing tables left behind. */
 	malloc_trim(0);
 	n->ready = n->unread;
 	log_failure(n, n->result);

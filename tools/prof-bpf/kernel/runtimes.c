@@ -5,7 +5,7 @@
 #include <string.h>
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
-#include "runtimes.skel.h" /* made of bpf/runtimes.def: all their programs */
+#include "runtimes.skel.h" /* generated from bpf/runtimes.def: all programs */
 #include "tools/prof-bpf/kernel/runtimes.h"
 
 static const struct {
@@ -27,7 +27,7 @@ static bool is_runtime(enum runtime which)
 	return which > RUNTIME_NONE && which < RUNTIME_MAX && sources[which].object;
 }
 
-/* Enters a program into the table that the sampling program jumps through. */
+/* Enters a program into the table of programs for the sampling program's tail calls. */
 static int enter(struct runtimes *r, struct bpf_object *o, const char *name, uint32_t at)
 {
 	const struct bpf_program *p = bpf_object__find_program_by_name(o, name);
@@ -64,7 +64,7 @@ void runtimes_free(struct runtimes *r)
 	free(r);
 }
 
-/* The maps of o that the host object has are the host's. */
+/* Makes o use the host object's maps of the same names. */
 static int share_maps(struct runtimes *r, struct bpf_object *o)
 {
 	struct bpf_map *m;

@@ -2,15 +2,15 @@
 #include "tools/prof-bpf/limit/limit.h"
 
 #define MIB (1ull << 20)
-#define MARGIN_PART 32 /* of the limit, for what grows between two looks */
+#define MARGIN_PART 32 /* of the limit, for growth between two looks */
 #define MARGIN_LEAST (2 * MIB)
 #define MARGIN_MOST (64 * MIB)
-#define GROWTH_PART 32	      /* of the limit, for growth that goes on */
-#define EXPORT_NEXT (1 * MIB) /* that its model takes until it hears of another grant */
-#define EXPORT_MORE (4 * MIB) /* that it may take where nobody else wants it */
+#define GROWTH_PART 32	      /* of the limit, for continued growth */
+#define EXPORT_NEXT (1 * MIB) /* growth of its model until the next grant */
+#define EXPORT_MORE (4 * MIB) /* extra memory if nobody else wants it */
 #define ROWS_PART 8	      /* of the limit, for the rows of the next large file */
-#define TABLES_SPARE_PART 16  /* of their room, which they leave to mappings (tables_rows.c) */
-#define SCALE_PART 3	      /* of what a limit is raised, for what grows with the limit */
+#define TABLES_SPARE_PART 16  /* of their room, left free for mappings (tables_rows.c) */
+#define SCALE_PART 3	      /* of a raised limit, for shares that grow with it */
 
 enum { SELF, DELTAS, SYMD, EXPORT, TABLES, CLAIMS };
 
@@ -42,7 +42,7 @@ static uint64_t margin(uint64_t limit)
 	return smaller(larger(limit / MARGIN_PART, MARGIN_LEAST), MARGIN_MOST);
 }
 
-/* Of second s of the past; 0: nobody looked then. */
+/* The peak in second s; 0: nobody looked then. */
 static uint64_t *most_in(struct limit_past *p, uint64_t s)
 {
 	return &p->most[s % LIMIT_PAST];
@@ -71,14 +71,14 @@ static uint64_t rows_with_room(const struct budget *b, const struct limit_asked 
 {
 	const uint64_t next = larger(LIMIT_TABLES_MORE, b->limit / ROWS_PART);
 
-	/* The room of idle rows is free only after the grace period. */
+	/* The room of idle rows becomes free only after the grace period. */
 	return a->lacking ? larger(a->tables, a->useful) + a->lacking + next : a->useful + next;
 }
 
 /*
- * What is held and used comes first, and rows that lack room. Of what is left the tables have room
- * for the next large file, then prof-symd has what it asks for, while the tables keep idle rows.
- * Returns what is left then.
+ * Settles the claims. What is held and used comes first, and rows that lack room. From the rest the
+ * tables get room for the next large file. Then prof-symd gets what it asks for, while the tables
+ * keep idle rows. Returns what is left.
  */
 static uint64_t settle(uint64_t all, const struct budget *b, const struct limit_asked *a,
 		       struct budget_claim c[static CLAIMS])
@@ -91,7 +91,7 @@ static uint64_t settle(uint64_t all, const struct budget *b, const struct limit_
 	left = budget_settle(left, next, 1);
 	c[TABLES].granted += next[0].granted;
 
-	/* Within what it is sure of it asks nobody. */
+	/* Within its guaranteed share it need not ask. */
 	const uint64_t asked = a->symd > b->symd ? a->symd : 0;
 	struct budget_claim more[] = { { .wanted = less(a->tables, c[TABLES].granted) },
 				       { .wanted = less(asked, c[SYMD].granted) } };
@@ -102,7 +102,7 @@ static uint64_t settle(uint64_t all, const struct budget *b, const struct limit_
 	return left;
 }
 
-/* A limit by which all that was wanted now would have had room. */
+/* A limit with which everything wanted now would have had room. */
 static uint64_t sufficient(const struct limit *l, const struct budget *b,
 			   const struct limit_asked *a, const struct budget_claim *c)
 {
@@ -112,7 +112,7 @@ static uint64_t sufficient(const struct limit *l, const struct budget *b,
 
 	for (size_t i = 0; i < TOOLS; i++)
 		ret += c[tools[i].claim].wanted;
-	/* The rings, the margin, and what else is a part of the limit. */
+	/* The rings, the margin and other parts of the limit grow with it. */
 	return larger(ret, b->limit) + less(ret, b->limit) / SCALE_PART;
 }
 
@@ -131,7 +131,7 @@ uint64_t limit_divide(struct limit *l, const struct budget *b, const struct limi
 	uint64_t over = 0;
 
 	for (size_t i = 0; i < TOOLS; i++) {
-		/* Of whom nothing is known, what it is sure of. */
+		/* If a tool's memory is unknown, count its guaranteed share. */
 		if (!held[tools[i].tool])
 			c[tools[i].claim].wanted = c[tools[i].claim].sure;
 	}
@@ -141,18 +141,18 @@ uint64_t limit_divide(struct limit *l, const struct budget *b, const struct limi
 
 	for (size_t i = 0; i < TOOLS; i++)
 		over += less(held[tools[i].tool], c[tools[i].claim].granted);
-	/* Not more than is free by now: the tables hand back in a moment, not at once. */
+	/* Not more than is free now: the tables give memory back soon, but not at once. */
 	uint64_t free = all;
 
 	for (int i = 0; i < CLAIMS; i++)
 		free = less(free, i == TABLES ? a->tables : i == SYMD ? 0 : c[i].granted);
 	l->symd = larger(smaller(c[SYMD].granted, free), smaller(c[SYMD].granted, b->symd));
-	/* What it is sure of it may take at once. */
+	/* It may take its guaranteed share at once. */
 	l->export = larger(c[EXPORT].granted,
 			   smaller(b->export, held[DEPLOY_EXPORT] + EXPORT_MORE)) +
 		    smaller(left, EXPORT_MORE);
-	/* What nobody wants yet is there for rows that come; what others have not handed back is
-	 * not. */
+	/* The tables get what nobody wants, for rows to come. They do not get what others must
+	 * still give back. */
 	l->ceiling = larger(less(c[TABLES].granted + left, over), smaller(l->sure, all));
 	return l->ceiling;
 }

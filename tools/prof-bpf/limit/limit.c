@@ -7,7 +7,7 @@
 #include "tools/prof-bpf/peers/filesrv.h"
 
 #define LOOK_NS 250000000ull  /* while something is short */
-#define CALM_NS 1000000000ull /* else: a look costs half a millisecond */
+#define CALM_NS 1000000000ull /* otherwise: a look costs half a millisecond */
 #define HURRY_NS 100000000ull /* while prof-symd waits */
 
 int limit_init(struct limit *l, const struct budget *budget, const struct deploy *deploy,
@@ -28,14 +28,14 @@ static uint64_t larger(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-/* Divides. more: bytes of rows that have come, and have no room yet. */
+/* Divides the memory. more: bytes of arriving rows that have no room yet. */
 static void look(struct limit *l, uint64_t now_ns, uint64_t more)
 {
 	struct limit_asked a = { .symd = 0 };
 	struct tables_figures f;
 	uint64_t held = 0;
 
-	/* It may say anything. */
+	/* prof-symd may say anything. */
 	a.symd = filesrv_wanted(l->filesrv);
 	if (a.symd > 4 * l->budget->limit)
 		a.symd = 4 * l->budget->limit;
@@ -61,10 +61,10 @@ static void look(struct limit *l, uint64_t now_ns, uint64_t more)
 
 void limit_run(struct limit *l, uint64_t now_ns)
 {
-	/* By hand nobody but prof-deltas is known, and the shares stand. */
+	/* By hand only prof-deltas is known, and the shares are fixed. */
 	if (!l->filesrv)
 		return;
-	/* It waits for what it wants. */
+	/* prof-symd waits for what it wants. */
 	if (filesrv_wanted(l->filesrv) > l->symd && filesrv_wanted(l->filesrv) > l->budget->symd &&
 	    l->next_ns > l->looked_ns + HURRY_NS)
 		l->next_ns = l->looked_ns + HURRY_NS;
@@ -74,7 +74,7 @@ void limit_run(struct limit *l, uint64_t now_ns)
 
 void limit_rows(struct limit *l, uint64_t bytes, uint64_t now_ns)
 {
-	/* What is granted to prof-symd, and not taken, goes to rows. */
+	/* Memory that was granted to prof-symd and not taken goes to rows. */
 	if (l->filesrv && !tables_fit(l->tables, bytes))
 		look(l, now_ns, bytes);
 }

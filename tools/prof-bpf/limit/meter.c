@@ -6,8 +6,8 @@
 #include "common/walk/procfs.h"
 
 #define SEARCH_NS 3000000000ull
-#define SIBLINGS 1024 /* looked at: of init there may be many */
-#define CHILDREN 16   /* of one process of a tool's */
+#define SIBLINGS 1024 /* searched: init may have many */
+#define CHILDREN 16   /* of one process of a tool */
 
 static const char *const names[DEPLOY_TOOLS] = {
 	[DEPLOY_DELTAS] = "prof-deltas",
@@ -26,7 +26,7 @@ static void add_child(void *ctx, uint32_t pid)
 	add(ctx, pid);
 }
 
-/* A process that has our parent: a tool? */
+/* Adds a sibling process that is a tool. */
 static void look_at(void *ctx, uint32_t pid)
 {
 	struct meter *m = ctx;
@@ -57,7 +57,7 @@ void meter_read(struct meter *m, uint64_t now_ns, uint64_t ret[static DEPLOY_TOO
 		search(m);
 	}
 	for (int i = 0; i < DEPLOY_TOOLS; i++) {
-		/* Children come and go: they are found anew each time. */
+		/* Children come and go, so find them each time. */
 		struct meter_tool t = m->tool[i];
 
 		ret[i] = 0;
@@ -68,7 +68,7 @@ void meter_read(struct meter *m, uint64_t now_ns, uint64_t ret[static DEPLOY_TOO
 			if (procfs_read_pss(m->proc, t.pid[k], &bytes) == 0)
 				ret[i] += bytes;
 			else if (k < m->tool[i].pids)
-				m->searched_ns = 0; /* it is gone, and may have a successor */
+				m->searched_ns = 0; /* it has exited, and may have a successor */
 		}
 	}
 }

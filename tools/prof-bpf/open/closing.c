@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A device keeps one of them at most. */
+/* One device can block at most one of them. */
 #define THREADS 3
 #define THREAD_STACK (64u << 10)
 
@@ -39,7 +39,8 @@ static bool is_being_closed(uint64_t dev)
 	return false;
 }
 
-/* Under the lock: the oldest of a device that keeps no other thread. False: there is none. */
+/* Under the lock: the oldest descriptor of a device that occupies no thread. False: there is
+ * none. */
 static bool take_next(struct entry *ret)
 {
 	for (unsigned i = 0; i < closing.count; i++) {
@@ -81,7 +82,7 @@ int closing_start(void)
 	sigset_t all, old;
 	int r = 0;
 
-	/* Signals are main's. */
+	/* The main thread handles signals. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	pthread_attr_init(&attr);
@@ -91,7 +92,7 @@ int closing_start(void)
 		pthread_t thread;
 
 		r = -pthread_create(&thread, &attr, close_them, (void *)i);
-		/* Fewer do as well. */
+		/* Fewer threads are enough. */
 		closing.started |= !r;
 	}
 	pthread_attr_destroy(&attr);
@@ -105,7 +106,7 @@ void closing_give(int fd)
 
 	if (fd < 0)
 		return;
-	/* What the kernel knows already: this asks no server. */
+	/* With what the kernel already knows: this asks no server. */
 	(void)statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &x);
 	pthread_mutex_lock(&closing.lock);
 	const bool taken = closing.started && closing.count < CLOSING_MAX;

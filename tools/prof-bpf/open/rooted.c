@@ -12,9 +12,9 @@
 #include <unistd.h>
 
 struct way {
-	int root, at[ROOTED_DEPTH]; /* folders, the innermost last; the root is not among them */
+	int root, at[ROOTED_DEPTH]; /* folders on the way without the root, the innermost last */
 	unsigned depth, links;
-	char left[PATH_MAX]; /* what of the path is still to be walked */
+	char left[PATH_MAX]; /* rest of the path */
 	bool (*may_ask)(void *ctx, uint64_t dev);
 	void *ctx;
 };
@@ -30,7 +30,7 @@ static void back_to(struct way *w, unsigned depth)
 		close(w->at[--w->depth]);
 }
 
-/* Takes the next name off what is left. False: there is none. */
+/* Takes the next name off the rest of the path. False: there is none. */
 static bool next_name(struct way *w, char name[static NAME_MAX + 1], int *ret_error)
 {
 	const char *from = w->left + strspn(w->left, "/");
@@ -45,7 +45,7 @@ static bool next_name(struct way *w, char name[static NAME_MAX + 1], int *ret_er
 	return true;
 }
 
-/* What a link says comes in front of what is left. */
+/* Puts the target of a link before the rest of the path. */
 static int take_link(struct way *w, int link)
 {
 	char text[PATH_MAX], left[PATH_MAX];
@@ -59,7 +59,7 @@ static int take_link(struct way *w, int link)
 		return n < 0 ? -errno : -ENOENT;
 	text[n] = '\0';
 	memcpy(left, w->left, strlen(w->left) + 1);
-	/* Nothing lies behind the last name: no slash is to ask for a folder. */
+	/* If nothing follows, add no slash: it would require a folder. */
 	const int len = snprintf(w->left, sizeof(w->left), "%s%s%s", text, left[0] ? "/" : "",
 				 left);
 
@@ -70,7 +70,7 @@ static int take_link(struct way *w, int link)
 	return 0;
 }
 
-/* What the kernel knows without asking a server. */
+/* With what the kernel knows, without asking a server. */
 static int look_at(int fd, struct statx *ret)
 {
 	return statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, ret) < 0 ? -errno : 0;
@@ -97,7 +97,7 @@ static int check_device(const struct way *w)
 										     : -ETIMEDOUT;
 }
 
-/* One name on. A slash behind it asks for a folder. */
+/* Follows one name. A slash behind it requires a folder. */
 static int step(struct way *w, const char *name, bool follow)
 {
 	const int flags = O_PATH | O_NOFOLLOW | O_CLOEXEC;
@@ -116,7 +116,7 @@ static int step(struct way *w, const char *name, bool follow)
 
 	if (r)
 		return r;
-	/* Asked for as a folder first, so that what is mounted on demand is. */
+	/* Try it as a folder first: this triggers mounts on demand. */
 	if (!last)
 		fd = openat(here(w), name, flags | O_DIRECTORY);
 	if (last || (fd < 0 && errno == ENOTDIR)) {

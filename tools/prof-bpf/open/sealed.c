@@ -9,7 +9,7 @@
 #include "common/walk/procfs.h"
 #include "tools/prof-bpf/open/sealed.h"
 
-#define MAPPINGS 65536 /* of a process, looked through for those of one file */
+#define MAPPINGS 65536 /* of a process, searched for those of one file */
 
 static int memory_file(void)
 {
@@ -18,7 +18,7 @@ static int memory_file(void)
 	return fd < 0 ? -errno : fd;
 }
 
-/* Seals a memfd (taken) and gives a descriptor that only reads: a memfd's own is writable. */
+/* Seals a memfd (taken), and returns a read-only descriptor: a memfd's own is writable. */
 static int seal(int copy, int *ret_reader)
 {
 	char path[40];
@@ -55,7 +55,7 @@ int sealed_copy(int fd, uint64_t size, int *ret_fd)
 	return seal(copy, ret_fd);
 }
 
-/* --- of what a process has mapped --- */
+/* --- copies of what a process has mapped --- */
 
 struct mapped {
 	uint64_t dev, inode, size;
@@ -77,7 +77,7 @@ static void copy_pages(void *ctx, const struct procfs_mapping *m)
 		return;
 	}
 	for (uint64_t at = 0; at < length; at += sizeof(page)) {
-		/* Pages behind the file's end cannot be read. */
+		/* Pages behind the file's end are unreadable. */
 		if (pread(c->memory, page, sizeof(page), (off_t)(m->start + at)) !=
 		    (ssize_t)sizeof(page))
 			continue;

@@ -47,7 +47,7 @@ bool parser_deaths_refuse_process(struct parser_deaths *d, uint64_t id)
 	const struct host_process *h = NULL;
 	struct quarantine_key of;
 
-	/* It is a search through all of them. */
+	/* This searches through all processes. */
 	if (!quarantine_is_empty(d->quarantine) && id <= UINT32_MAX)
 		h = host_process(d->host, (uint32_t)id);
 	if (!h)
@@ -73,12 +73,12 @@ static void say_user(enum quarantine_parser parser, const struct quarantine_key 
 {
 	if (of->foreign_owner || of->uid == 0)
 		log_warning(
-			"device %llu:%llu: %s died on files of it again and again: for an hour it is given no more of them, and they %s",
+			"device %llu:%llu: %s died on files of it repeatedly; for an hour it gets none of them, so they %s",
 			(unsigned long long)(of->dev >> 32),
 			(unsigned long long)(of->dev & UINT32_MAX), parsers[parser], cost[parser]);
 	else
 		log_warning(
-			"user %u: %s died on files of theirs again and again: for an hour it is given no more of them, and they %s",
+			"user %u: %s died on files of theirs repeatedly; for an hour it gets none of them, so they %s",
 			(unsigned)of->uid, parsers[parser], cost[parser]);
 }
 

@@ -6,23 +6,23 @@
 #include <sys/random.h>
 #include "tools/prof-bpf/stream/intern.h"
 
-/* 0: empty. The hash spares most looks at keys. */
+/* id 0: empty. The hash saves most comparisons of keys. */
 struct slot {
 	uint32_t hash, id;
 };
 
-/* Keys stand one behind the other, each behind the number of its words, in the order of their ids,
- * which count from 1: a hash table of pointers would take thrice as much. */
+/* Keys are stored one behind the other in the order of their ids, each after its number of words. A
+ * hash table of pointers would take three times as much. */
 struct table {
 	uint32_t *words;
 	size_t words_len, words_cap;
-	uint32_t *at; /* by id - 1: where in words */
+	uint32_t *at; /* by id - 1: index in words */
 	size_t len, at_cap;
-	struct slot *slots; /* slot_count of them, a power of two; a quarter at least is empty */
+	struct slot *slots; /* slot_count of them, a power of two; at least a quarter is empty */
 	size_t slot_count;
 };
 
-/* Hashes alone, 0: empty. At least a quarter is. */
+/* Only hashes, 0: empty. At least a quarter is empty. */
 struct seen {
 	uint32_t *at;
 	size_t len, count;
@@ -32,8 +32,8 @@ struct intern {
 	struct table frames, stacks, functions;
 	struct seen objects;
 	size_t bytes, ceiling;
-	uint64_t seed; /* so that nobody chooses addresses that collide */
-	uint32_t *key; /* of the stack at hand: reason, at_file, frames */
+	uint64_t seed; /* random, so that nobody can choose colliding addresses */
+	uint32_t *key; /* of the present stack: reason, at_file, frames */
 	size_t key_cap;
 };
 
@@ -47,7 +47,7 @@ int intern_new(size_t ceiling, struct intern **ret)
 		free(in);
 		return -EIO;
 	}
-	/* Places of words are 32 bits wide. */
+	/* Indexes of words have 32 bits. */
 	in->ceiling = ceiling < UINT32_MAX ? ceiling : UINT32_MAX;
 	*ret = in;
 	return 0;
@@ -117,7 +117,7 @@ static void put_slot(struct slot *slots, size_t count, struct slot s)
 	slots[i] = s;
 }
 
-/* Room for one key more. */
+/* Makes room for one more key. */
 static int table_grow(struct table *t, uint32_t words)
 {
 	int r = grow((void **)&t->words, &t->words_cap, t->words_len + 1 + words,
@@ -145,7 +145,7 @@ static int lookup(struct intern *in, struct table *t, const void *key, uint32_t 
 		  uint32_t *ret_id, bool *ret_new)
 {
 	uint32_t words = bytes / 4, h = hash(in, key, words);
-	/* What stands in the three arrays, some of them half empty. */
+	/* Its share of the three arrays, some of which are half empty. */
 	size_t cost = bytes + 32;
 
 	for (size_t i = h & (t->slot_count - 1); t->slot_count && t->slots[i].id;

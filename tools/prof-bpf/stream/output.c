@@ -7,7 +7,7 @@
 #include <unistd.h>
 #include "common/base/log.h"
 
-/* An output file keeps what it held until there is something to write. */
+/* An output file keeps its old contents until there is something to write. */
 static int begin(struct output *o)
 {
 	struct stat st;
@@ -37,14 +37,14 @@ int output_batch(void *ctx, struct span batch)
 {
 	struct output *o = ctx;
 
-	/* The bus may have another peer already than the one this was for. */
+	/* The bus may already have another peer than the one meant. */
 	if (o->bus)
 		return o->has_peer ? outbox_put(&o->outbox, batch) : -ENOTCONN;
 	int r = begin(o);
 	if (!r)
 		r = write_all(o->fd, batch);
 	if (r && !o->failed)
-		log_error("%s: %s: what was written so far is a recording that ends there",
+		log_error("%s: %s; the part written so far is a usable recording",
 			  o->path ? o->path : "standard output", strerror(-r));
 	o->failed |= r != 0;
 	return 0;
@@ -68,7 +68,7 @@ void output_peer_came(struct output *o)
 {
 	outbox_reset(&o->outbox);
 	o->has_peer = true;
-	o->objects_lost = true; /* its predecessor had them */
+	o->objects_lost = true; /* the former peer had them */
 	output_emitted(o, emit_restart(o->emit));
 }
 
