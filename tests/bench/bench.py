@@ -32,10 +32,12 @@ from measure import BUILD, bpf_maps, bpf_programs, children_cpu, cpu_of, pss, tr
 
 STATS = "/proc/sys/kernel/bpf_stats_enabled"
 
-SOURCE = "\n".join(f"static int f{i}(int *a, int k) {{ int s = 0; for (int i = 0; i < k; i++) {{ s "
-                   f"+= a[i] * ({i} + i); if (s & 1) a[i] ^= s; }} return s; }}"
-                   for i in range(200)) + "\nint main(void) { int a[64] = {0}, s = 0;" + "".join(
-        f"s += f{i}(a, 64);" for i in range(200)) + "return s; }\n"
+SOURCE = ("\n".join(f"static int f{i}(int *a, int k) {{ int s = 0; "
+                    f"for (int i = 0; i < k; i++) "
+                    f"{{ s += a[i] * ({i} + i); if (s & 1) a[i] ^= s; }} "
+                    f"return s; }}" for i in range(200))
+          + "\nint main(void) { int a[64] = {0}, s = 0;"
+          + "".join(f"s += f{i}(a, 64);" for i in range(200)) + "return s; }\n")
 SQL = ("create table t(a,b); with recursive c(x) as (select 1 union all select x+1 from "
        "c where x<60000) insert into t select x, x*x%1013 from c;"
        "select b,count(*) from t group by b order by 2 desc limit 1;")
@@ -73,8 +75,8 @@ class Load:
         return self
 
     def postgres(self):
-        versions = sorted(os.listdir("/usr/lib/postgresql")) if os.path.isdir(
-                "/usr/lib/postgresql") else []
+        there = os.path.isdir("/usr/lib/postgresql")
+        versions = sorted(os.listdir("/usr/lib/postgresql")) if there else []
         if not versions or os.geteuid() != 0:
             print("PostgreSQL: not there; the load goes without it", file=sys.stderr)
             return
@@ -143,9 +145,8 @@ def run(argv, seconds, settle, stop=False):
     reader = threading.Thread(target=lambda: said.append(p.stderr.read()))
     reader.start()
     time.sleep(settle)
-    peak, first, begin = 0.0, {k: v for k,
-                               v in bpf_programs().items() if k not in programs}, cpu_of(
-            tree(p.pid))
+    peak, begin = 0.0, cpu_of(tree(p.pid))
+    first = {k: v for k, v in bpf_programs().items() if k not in programs}
     stacks = kernel_stacks(maps)
     t0 = time.time()
     while time.time() - t0 < seconds - 1 and p.poll() is None:
@@ -153,9 +154,9 @@ def run(argv, seconds, settle, stop=False):
         peak = max(peak, pss(tree(p.pid)))
     took, steady = time.time() - t0, cpu_of(tree(p.pid)) - begin
     ticks = [(v["run_time_ns"] - first[k].get("run_time_ns", 0),
-              v.get("run_cnt", 0) - first[k].get("run_cnt", 0)) for k,
-             v in bpf_programs().items() if k in first and v["type"] == "perf_event"
-             and v.get("run_cnt")]
+              v.get("run_cnt", 0) - first[k].get("run_cnt", 0))
+             for k, v in bpf_programs().items()
+             if k in first and v["type"] == "perf_event" and v.get("run_cnt")]
     stacks = [b - a for a, b in zip(stacks, kernel_stacks(maps))]
     memory = sum(v for k, v in bpf_maps().items() if k not in maps) / 2**20
     if stop and p.poll() is None:
@@ -287,7 +288,7 @@ def extraction(peer):
     files = compare.find(["/usr"])
     go = set(filter(is_go, files))
     if not peer:
-        print("no PEER_DELTAS=PATH or --peer-deltas PATH: the peer's extractor is left " "out",
+        print("no PEER_DELTAS=PATH or --peer-deltas PATH: the peer's extractor is left out",
               file=sys.stderr)
     extractors("all but Go", [path for path in files if path not in go], peer)
     if go:
@@ -412,7 +413,7 @@ def main():
         for (reason, file), n in files.most_common(12):
             print(f"  {n:6}  {reason:18} {file}")
 
-    print(f"\n" f"{'':22}{'cpu, % of one core':>19}{'start, cpu s':>14}{'PSS MiB':>9}"
+    print(f"\n{'':22}{'cpu, % of one core':>19}{'start, cpu s':>14}{'PSS MiB':>9}"
           f"{'maps MiB':>10}{'BPF us/sample':>15}{'bytes/sample':>14}")
     for name, r in rows.items():
         start, samples = r.get("start_cpu_s"), r.get("samples")
@@ -432,8 +433,9 @@ def main():
     for name in (os.path.basename(shlex.split(c)[0]) for c in args.peer):
         if name in rows:
             r = rows[name]
-            bpf = f", BPF time a sample {ours['bpf_ns_per_run'] / r['bpf_ns_per_run']:.2f}" if ours[
-                    "bpf_ns_per_run"] and r["bpf_ns_per_run"] else ""
+            both = ours["bpf_ns_per_run"] and r["bpf_ns_per_run"]
+            bpf = (f", BPF time a sample {ours['bpf_ns_per_run'] / r['bpf_ns_per_run']:.2f}"
+                   if both else "")
             print(f"profpipe at 20 Hz, of {name}: cpu "
                   f"{ours['steady'] / r['steady']:.2f}, memory with maps "
                   f"{(ours['pss_mib'] + ours['maps_mib']) / (r['pss_mib'] + r['maps_mib']):.2f}"

@@ -41,8 +41,8 @@ class Meter(threading.Thread):
 
     def __init__(self, pid):
         super().__init__(daemon=True)
-        self.pid, self.over, self.peak, self.at_peak, self.peaks, self.looks = (pid,
-                threading.Event(), 0, {}, {}, 0)
+        self.pid, self.over = pid, threading.Event()
+        self.peak, self.at_peak, self.peaks, self.looks = 0, {}, {}, 0
         self.names = {}
 
     def maps(self, pid):
@@ -351,8 +351,8 @@ def quoted(word):
 def giant(folder, scale):
     """An executable of a GiB: a million functions with long names, rows, symbols and DWARF, as a
     compiler and a linker make them."""
-    path, functions, objects = f"{folder}/giant", 20000 if scale >= 0.5 else 4000, max(1,
-            int(52 * scale))
+    path, functions = f"{folder}/giant", 20000 if scale >= 0.5 else 4000
+    objects = max(1, int(52 * scale))
     if not os.path.exists(path):
         with open(f"{folder}/part.c", "w") as f:
             f.write("static volatile unsigned long sink;\n")
@@ -456,10 +456,10 @@ def compilers(folder, scale):
                   f"let mut m: BTreeMap<String, Vec<u32>> = BTreeMap::new(); "
                   f"for w in s.split_whitespace() {{ "
                   f"m.entry(w.to_string()).or_default().push({i}); }} m.len() }}\n")
-    java = "import java.util.*; import java.util.stream.*; public class A {\n" + "".join(
-            f'static int f{i}(String s) {{ return Arrays.stream(s.split(" '
-            f'")).collect(Collectors.groupingBy(x -> x.length() + {i})).size(); }}\n'
-            for i in range(200)) + "}\n"
+    java = ("import java.util.*; import java.util.stream.*; public class A {\n"
+            + "".join(f'static int f{i}(String s) {{ return Arrays.stream(s.split(" "))'
+                      f'.collect(Collectors.groupingBy(x -> x.length() + {i})).size(); }}\n'
+                      for i in range(200)) + "}\n")
     for name, text in (("a.cc", unit), ("a.rs", crate), ("A.java", java)):
         with open(f"{folder}/{name}", "w") as f:
             f.write(text)
@@ -591,7 +591,7 @@ def main():
         peaks = " ".join(f"{meter.peaks.get(n, 0) / MIB:11.1f}"
                          for n in ("maps", "prof-bpf", "prof-deltas", "prof-symd", "prof-export",
                                    "profpipe"))
-        print(f"{name:12} {meter.peak / MIB:6.1f}     = {peaks}  " f"{s.get('samples', 0):8} "
+        print(f"{name:12} {meter.peak / MIB:6.1f}     = {peaks}  {s.get('samples', 0):8} "
               f"{100 * s.get('complete', 0) / max(1, s.get('samples', 0)):7.2f} %  "
               f"{s.get('lost_total', 0):8}   "
               f"{whole} of {beside}; status {status}, {meter.looks} looks", flush=True)

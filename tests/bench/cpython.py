@@ -266,8 +266,8 @@ def slowdown(peers, pairs):
           f"lies with 95 %")
     print(f"{'':14}" + "".join(f"{name:>22}" for name in LOOPS) + f"{'all':>22}")
     for name, make in {"nothing": None, **profilers(peers, 99, 3)}.items():
-        ratios, count = collections.defaultdict(list), pairs if name in ("profpipe",
-                "nothing") else max(pairs // 2, 6)
+        ratios = collections.defaultdict(list)
+        count = pairs if name in ("profpipe", "nothing") else max(pairs // 2, 6)
         try:
             for i in range(count):
                 found = {}
@@ -322,8 +322,8 @@ def memory(peers):
 
     def measure(p):
         loop.ask("warm")
-        return growth(p, lambda: loop.ask("make")), growth(p, lambda: loop.ask("again")), growth(p,
-                all_others)
+        return (growth(p, lambda: loop.ask("make")), growth(p, lambda: loop.ask("again")),
+                growth(p, all_others))
     print(f"\n{CODE_OBJECTS} code objects sampled for the first time, in stacks of 50; "
           f"then {PROCESSES} processes more. What seeing the same objects again takes "
           f"is taken off, in the cpu")
@@ -341,10 +341,10 @@ def memory(peers):
         if said.get("named"):
             n = said["named"]
             print(f"{'':14}{n} code objects named, {said['gone']} gone; "
-                  f"{said['requests'] / n:.3f} requests, {said['pieces'] / n:.1f} "
-                  f"pieces, {said['bytes'] / n:.0f} bytes and "
-                  f"{said['rounds'] / n:.1f} rounds each; a request is answered after "
-                  f"{said['waited_ns'] / said['answers'] / 1000:.0f} us, the fastest " f"after "
+                  f"{said['requests'] / n:.3f} requests, {said['pieces'] / n:.1f} pieces, "
+                  f"{said['bytes'] / n:.0f} bytes and {said['rounds'] / n:.1f} rounds each; "
+                  f"a request is answered after "
+                  f"{said['waited_ns'] / said['answers'] / 1000:.0f} us, the fastest after "
                   f"{said['least_ns'] / 1000:.0f} us")
     for o in (loop, *others):
         o.stop()
@@ -362,16 +362,16 @@ def always_on(peers, seconds):
         a, runs = p.cpu(), p.runs()
         time.sleep(seconds)
         b, after = p.cpu(), p.runs()
-        return {k: 100 * (v - a[k]) / seconds for k,
-                v in b.items()}, p.memory(), (after[0] - runs[0]) / max(after[1] - runs[1], 1)
+        cpu = {k: 100 * (v - a[k]) / seconds for k, v in b.items()}
+        return cpu, p.memory(), (after[0] - runs[0]) / max(after[1] - runs[1], 1)
     print(f"\nalways on: 20 Hz, the whole host, {PROCESSES} busy workers of a web application")
     print(f"{'':14}{'cpu, % of one core':>20}{'PSS MiB':>9}{'maps MiB':>10}"
           f"{'BPF us/sample':>15}   by process, %")
     for name, ((cpu, kib, ns), _) in each(peers, 20, 10, measure).items():
         maps = kib.pop("maps")
+        each_tool = ", ".join(f"{k} {v:.2f}" for k, v in cpu.items())
         print(f"{name:14}{sum(cpu.values()):>20.2f}{sum(kib.values()) / 1024:>9.1f}"
-              f"{maps / 1024:>10.1f}{ns / 1000:>15.1f}   " + ", ".join(f"{k} {v:.2f}" for k,
-                v in cpu.items()))
+              f"{maps / 1024:>10.1f}{ns / 1000:>15.1f}   {each_tool}")
     for loop in loops:
         loop.stop()
 

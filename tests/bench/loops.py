@@ -121,9 +121,10 @@ def pipeline():
 
 def pages():
     """What a web application does with a request: a route, a query, a template, headers."""
-    routes = [(re.compile(p), f) for p,
-              f in ((r"/static/(.+)", lambda m: m[1]), (r"/user/(\d+)", lambda m: show(int(m[1]))),
-                    (r"/list/(\d+)", lambda m: listing(int(m[1]))))]
+    routes = [(re.compile(p), f) for p, f in (
+        (r"/static/(.+)", lambda m: m[1]),
+        (r"/user/(\d+)", lambda m: show(int(m[1]))),
+        (r"/list/(\d+)", lambda m: listing(int(m[1]))))]
     users = {i: {"id": i, "name": f"user {i}", "tags": [f"t{i % 7}", f"t{i % 11}"]}
              for i in range(500)}
 
@@ -195,11 +196,10 @@ def chain(depth, prefix="step", file="chain.py"):
     """So many different functions of one file, each calling the next; the last one spins. The
     first."""
     space = {"spin": spin}
-    exec(
-            compile(
-            "".join(CALLER.format(prefix=prefix, i=i,
-                                  callee=f"{prefix}_{i + 1}" if i + 1 < depth else "spin")
-                    for i in range(depth)), file, "exec"), space)
+    source = "".join(CALLER.format(prefix=prefix, i=i,
+                                   callee=f"{prefix}_{i + 1}" if i + 1 < depth else "spin")
+                     for i in range(depth))
+    exec(compile(source, file, "exec"), space)
     return space[f"{prefix}_0"]
 
 

@@ -28,11 +28,11 @@ def folder(tmp_path_factory):
     ("deep", 1, 64), ("giant", 0.05, 64), ("shorts", 1, None),
     pytest.param("giant", 0.2, 64, marks=pytest.mark.all)])
 def test_the_limit_holds(folder, name, scale, limit):
-    status, meter, summary, said, beside, whole = ceiling.run(folder, [name], scale=scale,
-            seconds=6, limit=limit)
+    status, meter, summary, said, beside, whole = ceiling.run(
+        folder, [name], scale=scale, seconds=6, limit=limit)
     assert status == 0, said
-    assert meter.looks > 5 and {"prof-bpf", "prof-symd", "prof-export",
-                                "maps"} <= set(meter.peaks), meter.peaks
+    assert meter.looks > 5, meter.peaks
+    assert {"prof-bpf", "prof-symd", "prof-export", "maps"} <= set(meter.peaks), meter.peaks
     assert meter.peak <= (limit or 128) * ceiling.MIB, (meter.at_peak, said)
     # The ordinary program beside it has its stacks and its names. Its first samples may come before
     # its rows.
@@ -68,20 +68,20 @@ def test_a_process_of_more_mappings_than_an_entry_holds_is_walked_by_the_kernel(
     children = ceiling.mappings(folder, 1)
     try:
         assert children[0].made == 100000
-        status, meter, summary, said, _, _ = ceiling.run(folder, [], seconds=6,
-                options=["--pid", str(children[0].pid)])
+        status, meter, summary, said, _, _ = ceiling.run(
+            folder, [], seconds=6, options=["--pid", str(children[0].pid)])
     finally:
         ceiling.kill(children)
     assert status == 0, said
     with open(f"{folder}/out.folded", errors="replace") as f:
         counts = [(line.rsplit(" ", 1)[0].split(";"), int(line.rsplit(" ", 1)[1])) for line in f]
-    whole = sum(n for frames,
-                n in counts if "main" in frames and any(s.startswith("step_") for s in frames))
+    whole = sum(n for frames, n in counts
+                if "main" in frames and any(s.startswith("step_") for s in frames))
     # A quarter of the time it is to have, on a busy machine; its first samples may come before its
     # rows.
     assert summary["samples"] > 20 and whole >= summary["samples"] * 0.7, said
-    assert summary["missed"]["untracked"] >= 30000 and summary["lost_total"] < summary[
-            "samples"], said
+    assert (summary["missed"]["untracked"] >= 30000
+            and summary["lost_total"] < summary["samples"]), said
 
 
 def test_a_load_ends_with_the_bench_that_is_killed(tmp_path):

@@ -28,9 +28,8 @@ PYTHON = ("def inner():\n    n = 0\n    for i in range(100000): n += i * i\n    
 
 @pytest.fixture(scope="module")
 def spinning():
-    with subprocess.Popen(["/usr/bin/perl", "-e",
-                           "while (1) { $i++ }"]) as native, subprocess.Popen(["/usr/bin/python3",
-            "-c", PYTHON]) as python:
+    with (subprocess.Popen(["/usr/bin/perl", "-e", "while (1) { $i++ }"]) as native,
+          subprocess.Popen(["/usr/bin/python3", "-c", PYTHON]) as python):
         yield [native.pid, python.pid]
         native.kill()
         python.kill()
@@ -71,8 +70,8 @@ class Launched:
                 for pid in f.read().split():
                     with open(f"/proc/{pid}/stat") as g:
                         text = g.read()
-                    if text[text.index("(") + 1:text.rindex(")")] == tool and text[text.rindex(")")
-                            + 2] not in "ZX":
+                    end = text.rindex(")")
+                    if text[text.index("(") + 1:end] == tool and text[end + 2] not in "ZX":
                         return int(pid)
         except OSError:
             pass
@@ -139,8 +138,8 @@ def check(run, status, err, since):
     assert {"perl", "python3"} <= {comm for _, comm, _ in late}, (len(late), err)
     whole = [x for x in late if not any("[truncated" in f or "[cut" in f for f in x[2])]
     named = [x for x in late if any("main" in f for f in x[2])]
-    assert len(whole) >= 0.9 * len(late) and len(named) >= 0.9 * len(late), (len(late), len(whole),
-            len(named), err)
+    assert len(whole) >= 0.9 * len(late) and len(named) >= 0.9 * len(late), (
+        len(late), len(whole), len(named), err)
     assert sum("inner" in "".join(x[2]) for x in late if x[1] == "python3") > 0
     return s
 
@@ -271,8 +270,8 @@ def recoveries(folder, spinning, tool):
     late = good = 0
     for begin, end in zip(times, times[1:] + [float("inf")]):
         fine = [(t, not any("[truncated" in f or "[cut" in f for f in stack)
-                 and any(word in "".join(stack) for word in ("main", "inner", "<module>"))) for t,
-                _, stack in samples if begin <= t < end]
+                 and any(word in "".join(stack) for word in ("main", "inner", "<module>")))
+                for t, _, stack in samples if begin <= t < end]
         firsts.append(min((t - begin for t, well in fine if well), default=None))
         late += sum(t > begin + 1 for t, _ in fine)
         good += sum(t > begin + 1 and well for t, well in fine)
@@ -373,8 +372,8 @@ def test_a_first_life_that_was_too_short_for_a_rate_has_the_next_ones(tmp_path, 
     assert status == 0, err
     s = accounted(run, err)
     # Of a starved program some dozen samples say no rate.
-    assert s["restarts"]["prof-bpf"] == 1 and (s["unsampled_samples"] > 0 or s["samples"] < 50), (s,
-            err)
+    assert s["restarts"]["prof-bpf"] == 1, (s, err)
+    assert s["unsampled_samples"] > 0 or s["samples"] < 50, (s, err)
 
 
 @pytest.mark.parametrize("form", ["stream", "html", "pprof"])
@@ -394,8 +393,8 @@ def test_what_was_not_sampled_is_said_everywhere_and_overlaps_nothing(tmp_path, 
     assert s["restarts"]["prof-bpf"] == 1 and s["lost_total"] <= 0.3 * 2 * run.hz, (s, err)
     assert s["loss"] == ("samples were lost" if s["lost_total"]
                          else "no sample that was taken was lost"), (s, err)
-    assert len(s["notes"]) == 2 and s["notes"][0].startswith("started again: prof-bpf 1"), s[
-            "notes"]
+    assert len(s["notes"]) == 2, s["notes"]
+    assert s["notes"][0].startswith("started again: prof-bpf 1"), s["notes"]
     assert (s["notes"][1]
             == f"not sampled: {s['unsampled_s']:.3f} s in all while prof-bpf was away, some "
             f"{s['unsampled_samples']} samples")
@@ -414,8 +413,8 @@ def test_what_was_not_sampled_is_said_everywhere_and_overlaps_nothing(tmp_path, 
         header, _ = json.JSONDecoder().raw_decode(text, text.index('"header":{') + len('"header":'))
         assert (header["loss"], header["notes"]) == (s["loss"], s["notes"])
         assert abs(header["durationMs"] / 1000 - s["duration_s"]) < 0.002
-        assert [header[k] for k in ("samples", "processes", "threads", "completeStacks")] == [s[k]
-                for k in ("samples", "processes", "threads", "complete")]
+        assert ([header[k] for k in ("samples", "processes", "threads", "completeStacks")]
+                == [s[k] for k in ("samples", "processes", "threads", "complete")])
     if form != "html":
         comments = subprocess.run(["zcat", pprof], capture_output=True, check=True).stdout
         assert all(word.encode() in comments for word in [s["loss"], *s["notes"]]), comments[-400:]
@@ -494,16 +493,14 @@ def test_prof_cpus_that_dies_is_reaped_and_what_is_lost_is_said_once(tmp_path):
     run.interrupt()
     status, err = run.end()
     assert status == 0 and reaped, err
-    assert (
-            err.count(
-            "cpus that come online later are not sampled: signal 9 (Killed) ended prof-cpus")
-            == 1), err
+    ended = "cpus that come online later are not sampled: signal 9 (Killed) ended prof-cpus"
+    assert err.count(ended) == 1, err
 
 
 @pytest.mark.parametrize("how", ["its own", "a kill"])
 def test_prof_cpus_ends_with_a_prof_bpf_by_hand_even_if_it_was_stopped(how, tmp_path):
-    with open(tmp_path / "x.prof", "wb") as out, subprocess.Popen([f"{BUILD}/prof-bpf", "-d", "3"],
-            stdout=out) as p:
+    with (open(tmp_path / "x.prof", "wb") as out,
+          subprocess.Popen([f"{BUILD}/prof-bpf", "-d", "3"], stdout=out) as p):
         cpus = cpus_of(p.pid)
         os.kill(cpus, signal.SIGSTOP)
         if how == "a kill":

@@ -115,8 +115,8 @@ def test_the_users_of_the_units_are_made(installed):
     assert p.returncode == 0, p.stderr
     users = [line.split(":") for line in (installed / "etc/passwd").read_text().splitlines()]
     assert [u[0] for u in users if u[0].startswith("prof-")] == TOOLS
-    assert len({u[2] for u in users}) == len(users) and all(u[2] != "0"
-            for u in users if u[0] in TOOLS)
+    assert len({u[2] for u in users}) == len(users)
+    assert all(u[2] != "0" for u in users if u[0] in TOOLS)
     assert re.search(r"^profpipe:", (installed / "etc/group").read_text(), re.M)
 
 
@@ -209,8 +209,8 @@ def until(what, seconds=150):
         time.sleep(0.05)
 
 
-def test_unit_image_and_manifest_give_the_capabilities_that_prof_bpf_keeps(units, containers,
-        file_caps):
+def test_unit_image_and_manifest_give_the_capabilities_that_prof_bpf_keeps(
+        units, containers, file_caps):
     with open(f"{TOP}/common/cell/sandbox.c") as f:
         kept = set(re.findall(r"CAP_\w+",
                               re.search(r"bpf_caps\[\] = \{(.*?)\};", f.read(), re.S)[1]))
@@ -224,9 +224,8 @@ def test_unit_image_and_manifest_give_the_capabilities_that_prof_bpf_keeps(units
     assert {c.upper() for c in file_caps.removesuffix("=ep").split(",")} == kept
     assert {"CAP_" + c for c in told} == kept
     for tool in TOOLS[1:]:
-        assert settings(units[tool])[
-                "CapabilityBoundingSet"] == [] and "AmbientCapabilities" not in settings(
-                units[tool])
+        s = settings(units[tool])
+        assert s["CapabilityBoundingSet"] == [] and "AmbientCapabilities" not in s
 
 
 def test_the_manifest_gives_nothing_else(pod, containers, installed):
@@ -238,12 +237,11 @@ def test_the_manifest_gives_nothing_else(pod, containers, installed):
     written, shares = {}, 0
     for tool, c in containers.items():
         s = c["securityContext"]
-        assert "privileged" not in s and s["readOnlyRootFilesystem"] is True and s["capabilities"][
-                "drop"] == ["ALL"]
+        assert ("privileged" not in s and s["readOnlyRootFilesystem"] is True
+                and s["capabilities"]["drop"] == ["ALL"])
         # With no_new_privs the capabilities of a file are worth nothing.
-        assert s["allowPrivilegeEscalation"] is (tool
-                                                 == "prof-bpf") and (
-                "add" in s["capabilities"]) is (tool == "prof-bpf")
+        assert s["allowPrivilegeEscalation"] is (tool == "prof-bpf")
+        assert ("add" in s["capabilities"]) is (tool == "prof-bpf")
         asked, most = (int(c["resources"][k]["memory"].removesuffix("Mi"))
                        for k in ("requests", "limits"))
         assert asked <= most
@@ -272,8 +270,8 @@ def test_the_manifest_gives_nothing_else(pod, containers, installed):
             for c in containers.values()] == list(range(first, first + 4))
 
 
-def test_tools_without_a_launcher_record_with_the_rights_of_their_units(installed, units, tmp_path,
-        spinning):
+def test_tools_without_a_launcher_record_with_the_rights_of_their_units(
+        installed, units, tmp_path, spinning):
     s = Services(installed, units, tmp_path, seconds=3)
     try:
         s.start_all()
@@ -285,8 +283,8 @@ def test_tools_without_a_launcher_record_with_the_rights_of_their_units(installe
         caps = sum(1 << n for n in (39, 38, 19, 40, 2, 34))
         for tool in TOOLS:
             st = s.status(tool)
-            assert st["Uid"].split() == [str(s.UIDS[tool])] * 4 and st["Gid"].split() == [
-                    str(s.GID)] * 4
+            assert st["Uid"].split() == [str(s.UIDS[tool])] * 4
+            assert st["Gid"].split() == [str(s.GID)] * 4
             assert int(st["CapPrm"],
                        16) & ~(caps if tool == "prof-bpf"
                                else 0) == 0 and st["NoNewPrivs"] == "1", st
@@ -320,8 +318,8 @@ def test_a_service_that_is_started_again_finds_its_place(installed, units, tmp_p
         s.ended("prof-deltas")
         s.start("prof-deltas")
         time.sleep(3)
-        assert all(p.poll() is None for p in s.processes.values()), [p.poll()
-                for p in s.processes.values()]
+        status = [p.poll() for p in s.processes.values()]
+        assert all(x is None for x in status), status
         # As `systemctl stop profpipe.target` does: prof-bpf first, and all end with the stream. A
         # host that is too busy to pass its end on in time has
         # a profile that says so; it is written all the same.
@@ -341,8 +339,8 @@ def test_a_service_that_is_started_again_finds_its_place(installed, units, tmp_p
 
 
 @pytest.mark.parametrize("who", ["writer", "both"])
-def test_a_killed_prof_export_loses_nothing_of_the_file_that_it_had_begun(installed, units,
-        tmp_path, spinning, who):
+def test_a_killed_prof_export_loses_nothing_of_the_file_that_it_had_begun(
+        installed, units, tmp_path, spinning, who):
     s = Services(installed, units, tmp_path)
     state = s.state / "profpipe"
 
@@ -402,8 +400,8 @@ exec "$@"
 """
 
 
-def test_containers_record_with_the_rights_of_the_manifest(installed, pod, containers, file_caps,
-        tmp_path, spinning):
+def test_containers_record_with_the_rights_of_the_manifest(
+        installed, pod, containers, file_caps, tmp_path, spinning):
     reachable(tmp_path)
     gid, processes = pod["securityContext"]["runAsGroup"], {}
     volumes = {v["name"]: tmp_path / v["name"] for v in pod["volumes"]}
@@ -418,8 +416,9 @@ def test_containers_record_with_the_rights_of_the_manifest(installed, pod, conta
             s = c["securityContext"]
             mounts = " ".join(f"{volumes[m['name']]}:{m['mountPath']}"
                               for m in c["volumeMounts"] if m["mountPath"].startswith("/run/"))
-            command = [a.replace("--duration=3600", "--duration=3").replace("--frequency=20",
-                    "--frequency=99").replace("pprof", "folded") for a in c["command"]]
+            command = [a.replace("--duration=3600", "--duration=3")
+                       .replace("--frequency=20", "--frequency=99").replace("pprof", "folded")
+                       for a in c["command"]]
             command = [a.replace("/var/lib/profpipe", str(volumes["profiles"])) for a in command]
             bounds = "".join(",+" + cap.lower() for cap in s["capabilities"].get("add", []))
             argv = ["unshare", "--mount", "--propagation", "private", "sh", "-euc", CONTAINER, "sh",
@@ -456,6 +455,5 @@ def test_a_relative_run_folder_is_refused_by_each_tool(tool, tmp_path):
     options = ["-f", "folded", "--output-dir", "out"] if tool == "prof-export" else []
     p = subprocess.run([f"{BUILD}/{tool}", "--run-dir", "run", *options], cwd=tmp_path,
                        capture_output=True, text=True, timeout=30)
-    assert p.returncode == 2 and p.stderr.startswith(
-            f"{tool}: error: --run-dir: run: not an absolute path; ") and p.stderr.count(
-            "\n") == 1, p.stderr
+    assert (p.returncode == 2 and p.stderr.count("\n") == 1 and p.stderr.startswith(
+        f"{tool}: error: --run-dir: run: not an absolute path; ")), p.stderr

@@ -181,8 +181,8 @@ def test_retpoline_plts_are_known(tmp_path):
     now, lazy = at["now"], at["lazy"]
     assert [cfa(now + n)
             for n in (0, 5, 16, 20, 32, 39)] == ["rsp+8"] * 3 + ["rsp+16"] + ["rsp+8"] * 2
-    assert [cfa(lazy + n) for n in (0, 6, 18, 32, 36)] == ["rsp+16", "rsp+24", "rsp+24", "rsp+8",
-            "rsp+16"]
+    assert ([cfa(lazy + n) for n in (0, 6, 18, 32, 36)]
+            == ["rsp+16", "rsp+24", "rsp+24", "rsp+8", "rsp+16"])
     assert [cfa(lazy + 48 + n) for n in (0, 7, 17, 22)] == ["rsp+8"] * 3 + ["rsp+16"]
 
 
@@ -325,8 +325,8 @@ def test_assembly_by_its_own_conventions_has_rows(tmp_path):
     def rule(pc):
         return [rule for start, rule in found if start <= pc][-1][:3]
 
-    assert rule(at["first_"] + 3) != ["end"] and rule(at["aligned"]) == rule(at["aligned"]
-            + 4) == ["rcx+8", "same", "cfa-8"]
+    assert rule(at["first_"] + 3) != ["end"]
+    assert rule(at["aligned"]) == rule(at["aligned"] + 4) == ["rcx+8", "same", "cfa-8"]
     assert rule(at["label"]) == ["rsp+8", "same", "cfa-8"]
     assert rule(at["label"] + 6) == ["rsp+16", "same", "cfa-8"]
 
@@ -342,8 +342,8 @@ def test_contexts_end_in_a_static_libc(tmp_path, begin):
         + "\nmov %rbx, %rsp\nmov (%rsp), %rdi\ntest %rdi, %rdi\nje 1f\ncall _start\n"
         + "mov %rax, %rdi\n1: call _start\nhlt\n.fill 64, 1, 6\n",
     )
-    assert (at["first"] - 1, ["rsp+8", "same", "undefined", "derived"]) in found, [f
-            for f in found if f[0] > at["_start"]]
+    assert (at["first"] - 1, ["rsp+8", "same", "undefined", "derived"]) in found, [
+        f for f in found if f[0] > at["_start"]]
 
 
 @pytest.mark.parametrize("compiler",

@@ -174,8 +174,8 @@ def test_what_is_fatal_is_named_by_doctor_and_ends_a_run(name, tmp_path):
     _, checks = doctor(wrap)
     assert fatal(checks) == wanted, checks
     assert all(checks[c]["remedy"] for c in wanted)
-    assert name != "user namespace" or not any("LSM" in checks[c][k] for c in wanted
-                                               for k in ("reason", "remedy")), checks
+    assert name != "user namespace" or not any(
+        "LSM" in checks[c][k] for c in wanted for k in ("reason", "remedy")), checks
     assert "not run" in checks["self-test"]["found"]
     (tmp_path / "x.folded").write_text("old")
     p = record(wrap, tmp_path)
@@ -189,11 +189,11 @@ def test_a_seccomp_filter_is_named(call, check, made, tmp_path):
     def wrap(*argv):
         return [made("deny"), call, EPERM, *argv]
     _, checks = doctor(wrap)
-    assert fatal(checks) == {check} and "seccomp" in checks[check][
-            "reason"] and "a filter" in checks["seccomp"]["found"]
+    assert (fatal(checks) == {check} and "seccomp" in checks[check]["reason"]
+            and "a filter" in checks["seccomp"]["found"])
     p = record(wrap, tmp_path)
-    assert p.returncode == 1 and len(
-            p.stderr.splitlines()) == 1 and f"{check}: " in p.stderr and "seccomp" in p.stderr
+    assert (p.returncode == 1 and len(p.stderr.splitlines()) == 1
+            and f"{check}: " in p.stderr and "seccomp" in p.stderr)
 
 
 def test_a_paranoid_kernel_that_wants_more_is_named_with_its_sysctl(made):
@@ -204,27 +204,27 @@ def test_a_paranoid_kernel_that_wants_more_is_named_with_its_sysctl(made):
                                          *without("cap_sys_admin", made("deny"), PERF_CALL, EACCES,
                                                   *a)))
     assert checks["perf_event_paranoid"]["found"].startswith("4;")
-    assert fatal(checks) == {"perf events"} and checks["perf events"][
-            "remedy"] == "sysctl kernel.perf_event_paranoid=2"
+    assert fatal(checks) == {"perf events"}
+    assert checks["perf events"]["remedy"] == "sysctl kernel.perf_event_paranoid=2"
 
 
 def test_without_proc_one_line_says_so(tmp_path):
     for argv in (["doctor"], ["record", "-o", tmp_path / "x.folded"]):
         p = run(mounts("mount -t tmpfs none /proc", f"{BUILD}/profpipe", *argv))
-        assert p.returncode == 1 and len(
-                p.stderr.splitlines()) == 1 and "mount -t proc proc /proc" in p.stderr
+        assert (p.returncode == 1 and len(p.stderr.splitlines()) == 1
+                and "mount -t proc proc /proc" in p.stderr)
     assert not (tmp_path / "x.folded").exists()
 
 
+FEW = ",".join(f"cap_{c}" for c in ("sys_admin", "sys_resource", "syslog", "sys_ptrace",
+                                    "dac_read_search", "checkpoint_restore", "ipc_lock"))
 GOES_ON = {
-        "no tracefs": lambda *a: mounts(
+    "no tracefs": lambda *a: mounts(
         "mount -t tmpfs none /sys/kernel/tracing; umount -q /sys/kernel/debug || true", *a),
-        "no kallsyms": lambda *a: mounts("mount --bind /dev/null /proc/kallsyms", *a),
-        "no securityfs": lambda *a: mounts("mount -t tmpfs none /sys/kernel/security", *a),
-        "few capabilities": lambda *a: without(
-        ",".join(f"cap_{c}"
-                 for c in ("sys_admin", "sys_resource", "syslog", "sys_ptrace", "dac_read_search",
-                           "checkpoint_restore", "ipc_lock")), *a),}
+    "no kallsyms": lambda *a: mounts("mount --bind /dev/null /proc/kallsyms", *a),
+    "no securityfs": lambda *a: mounts("mount -t tmpfs none /sys/kernel/security", *a),
+    "few capabilities": lambda *a: without(FEW, *a),
+}
 
 
 def test_who_may_look_into_all_processes_is_not_hindered_by_a_proc_that_hides_them(tmp_path):
@@ -246,8 +246,8 @@ def test_what_is_less_than_it_could_be_ends_nothing(name):
     got, checks = doctor(GOES_ON[name])
     assert not fatal(checks) and got["self_test"]["samples"] > 0, checks
     if name == "no tracefs":
-        assert checks["tracefs"]["verdict"] == "fine" and checks["tracefs"]["found"].startswith(
-                "not mounted")
+        assert checks["tracefs"]["verdict"] == "fine"
+        assert checks["tracefs"]["found"].startswith("not mounted")
     if name == "few capabilities":
         assert checks["capabilities"]["verdict"] == "degraded"
         for cap in ("SYS_PTRACE", "DAC_READ_SEARCH", "CHECKPOINT_RESTORE", "SYSLOG"):
@@ -280,8 +280,8 @@ def test_a_limit_is_named_by_doctor_and_by_record_in_the_same_words(option, name
 
 def test_where_few_files_can_be_open_that_is_said_and_sampling_goes_on():
     got, checks = doctor(lambda *a: ["prlimit", "--nofile=300", *a])
-    assert not fatal(checks) and checks["open files"]["verdict"] == "degraded" and got["self_test"][
-            "samples"] > 0
+    assert not fatal(checks) and checks["open files"]["verdict"] == "degraded"
+    assert got["self_test"]["samples"] > 0
 
 
 def test_small_memory_and_files_are_told_of_and_sampling_goes_on():
@@ -300,17 +300,17 @@ def test_soft_limits_that_may_be_raised_mislead_no_check():
 @pytest.mark.parametrize("cap", ["setuid", "setgid", "chown"])
 def test_a_root_that_cannot_change_users_has_all_checks_nevertheless(cap):
     _, checks = doctor(lambda *a: ["setpriv", "--bounding-set", f"-{cap}", *a])
-    assert fatal(checks) == {"users of the tools"} and tuple(checks) == (*CHECKS,
-            "self-test"), checks
-    assert f"CAP_{cap.upper()}" in checks["users of the tools"]["found"] and checks[
-            "users of the tools"]["remedy"]
+    assert fatal(checks) == {"users of the tools"}, checks
+    assert tuple(checks) == (*CHECKS, "self-test"), checks
+    users = checks["users of the tools"]
+    assert f"CAP_{cap.upper()}" in users["found"] and users["remedy"]
 
 
 def test_a_lock_that_cannot_be_made_is_a_line_of_its_own():
     _, checks = doctor(lambda *a: mounts("mount -t tmpfs -o ro none /run", *a))
     c = checks["users of the tools"]
-    assert fatal(checks) == {"users of the tools"} and "/run/profpipe.lock" in c[
-            "found"] and "/run" in c["remedy"]
+    assert (fatal(checks) == {"users of the tools"} and "/run/profpipe.lock" in c["found"]
+            and "/run" in c["remedy"])
 
 
 def test_without_dev_null_it_is_named(tmp_path):
@@ -342,9 +342,8 @@ def test_a_user_without_rights_is_told_which():
             shutil.copy(f"{BUILD}/{tool}", folder)
         p = run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
                  f"{folder}/profpipe", "doctor"])
-    assert p.returncode == 1 and re.search(
-            r"^capabilities +fatal +without CAP_BPF and CAP_PERFMON; .*sudo$", p.stdout,
-            re.M), p.stdout + p.stderr
+    line = r"^capabilities +fatal +without CAP_BPF and CAP_PERFMON; .*sudo$"
+    assert p.returncode == 1 and re.search(line, p.stdout, re.M), p.stdout + p.stderr
 
 
 def test_a_kernel_that_may_lock_up_is_refused_by_name_unless_told(made, tmp_path):
@@ -380,8 +379,8 @@ def test_no_samples_are_told_of(tmp_path):
     # What was asked for may rest, while the event comes.
     p = profpipe("record", "-q", "-F", "2", "-d", "1.6", "-o", tmp_path / "x.folded", "--", "sleep",
                  "60")
-    assert p.returncode == 0 and len(
-            p.stderr.splitlines()) == 1 and "no samples: sleep was on no cpu" in p.stderr, p.stderr
+    assert (p.returncode == 0 and len(p.stderr.splitlines()) == 1
+            and "no samples: sleep was on no cpu" in p.stderr), p.stderr
 
 
 STAND_IN = """#!/usr/bin/python3 -S
@@ -402,8 +401,8 @@ def test_a_prof_bpf_that_says_nothing_of_use_is_an_error(how, tmp_path):
     (tmp_path / "prof-bpf").write_text(STAND_IN.replace("{how}", how))
     (tmp_path / "prof-bpf").chmod(0o755)
     p = run([tmp_path / "profpipe", "doctor"])
-    assert p.returncode == 1 and "said nothing" in p.stderr and all(line.startswith(LAUNCHERS)
-            for line in p.stdout.splitlines())
+    assert (p.returncode == 1 and "said nothing" in p.stderr
+            and all(line.startswith(LAUNCHERS) for line in p.stdout.splitlines()))
 
 
 def test_what_prof_bpf_says_is_escaped_and_bounded(tmp_path):
@@ -412,7 +411,7 @@ def test_what_prof_bpf_says_is_escaped_and_bounded(tmp_path):
         STAND_IN.replace("{how}", r"for _ in range(500): word(2, b'x', b'\x1b[2J\r\xff')"))
     (tmp_path / "prof-bpf").chmod(0o755)
     p = run([tmp_path / "profpipe", "doctor"])
-    assert p.returncode == 1 and r"\x1b[2J" in p.stdout and "\x1b" not in p.stdout and len(
-            p.stdout) < 20_000
+    assert (p.returncode == 1 and r"\x1b[2J" in p.stdout and "\x1b" not in p.stdout
+            and len(p.stdout) < 20_000)
     p = run([tmp_path / "profpipe", "doctor", "--json"])
     assert p.returncode == 1 and len(json.loads(p.stdout)["checks"]) <= 64

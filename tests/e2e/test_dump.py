@@ -179,8 +179,7 @@ def dump(*args, tree=BUILD, **kw):
 def refused(*args, **kw):
     """The one line that says why."""
     out = dump(*args, **kw)
-    assert out.returncode == 1 and out.stdout == "" and out.stderr.count("\n") == 1, (
-            out.returncode, out.stdout, out.stderr)
+    assert out.returncode == 1 and out.stdout == "" and out.stderr.count("\n") == 1, out
     return out.stderr
 
 
@@ -197,10 +196,10 @@ def test_each_frame_is_a_line_with_number_address_name_file_and_line(program, st
     assert names[at:at + 5] == ["inlined", "deep", "deep", "deep", "main"] and names[-1] == "_start"
     # An inlined call is a line of its own, at the address of the function that it was inlined into.
     assert frames[at][1] == frames[at + 1][1] != frames[at + 2][1]
-    assert frames[at][3].endswith("/a\\x20program.c") and PROGRAM.splitlines()[int(frames[at][4])
-            - 1].startswith("static inline")
-    assert PROGRAM.splitlines()[int(frames[at + 4][4])
-                                - 1].lstrip().startswith("case 'd': return deep")
+    lines = PROGRAM.splitlines()
+    assert frames[at][3].endswith("/a\\x20program.c")
+    assert lines[int(frames[at][4]) - 1].startswith("static inline")
+    assert lines[int(frames[at + 4][4]) - 1].lstrip().startswith("case 'd': return deep")
 
 
 def test_inlined_calls_and_names_can_be_left_out(program, start):
@@ -249,8 +248,8 @@ def test_threads_outlive_the_first_one(program, start):
     time.sleep(0.2)
     assert "first thread has ended; use --all-threads" in refused(p.pid)
     out = dump("--all-threads", p.pid)
-    assert out.returncode == 0 and len(re.findall(r"^thread \d+$", out.stdout,
-                                                  re.M)) == 1 and " deep " in out.stdout
+    assert out.returncode == 0 and " deep " in out.stdout
+    assert len(re.findall(r"^thread \d+$", out.stdout, re.M)) == 1
 
 
 def test_what_is_dumped_goes_on_and_loses_no_signal(program, start):
@@ -298,9 +297,8 @@ def test_a_core_that_is_cut_short_gives_what_it_has(program, start, tmp_path):
     for size in (0, 63, 64, 5000, len(whole) // 2, len(whole) - 5000):
         core.write_bytes(whole[:size])
         out = dump(core)
-        assert out.returncode in (0,
-                                  1) and str(core) in out.stderr and out.stderr.count("\n") == 1, (
-                size, out)
+        assert (out.returncode in (0, 1) and str(core) in out.stderr
+                and out.stderr.count("\n") == 1), (size, out)
         assert (out.returncode == 0) == ("is truncated:" in out.stderr), (size, out)
 
 
@@ -387,8 +385,8 @@ def test_what_cannot_be_dumped_is_told_why(program, start, tmp_path):
     assert "is not a core file" in refused(program)
     assert f"{tmp_path}: is not a regular file" in refused(tmp_path)
     assert f"{tmp_path}/none: No such file" in refused(tmp_path / "none")
-    assert dump().returncode == dump("0").returncode == dump("--half",
-            p.pid).returncode == dump("--none", p.pid).returncode == 2
+    assert (dump().returncode == dump("0").returncode == dump("--half", p.pid).returncode
+            == dump("--none", p.pid).returncode == 2)
 
 
 def test_who_may_not_trace_is_told_so(program, start):
@@ -446,8 +444,8 @@ def python_threads(request, tmp_path_factory):
         if said.exists():
             break
         time.sleep(0.05)
-    yield p, {int(tid): [tuple(f) for f in stack] for tid,
-              stack in json.loads(said.read_text()).items()}
+    yield p, {int(tid): [tuple(f) for f in stack]
+              for tid, stack in json.loads(said.read_text()).items()}
     kill(p)
 
 
@@ -488,8 +486,8 @@ def test_native_frames_stand_between_interpreted_ones(python_threads):
     names = [n for n, _, _ in frames]
     method, callback = (next(i for i, n in enumerate(names) if n.endswith(end))
                         for end in (".method", ".callback"))
-    assert any("qsort" in n for n in names[method:callback]) and not any("EvalFrameDefault" in n
-            for n in names)
+    assert any("qsort" in n for n in names[method:callback])
+    assert not any("EvalFrameDefault" in n for n in names)
     # The loop's own frames, when they are asked for.
     shown = next(f for f in lines_of(dump("-a", "--interpreter-frames", p.pid)).values()
                  if any(n.endswith(".callback") for n, _, _ in f))

@@ -77,8 +77,8 @@ def build(folder, *flags, name="prog", text=SOURCE):
 
 def check(got):
     burning = [(s, n) for s, n in got.stacks if "inner" in s]
-    whole = sum(n for s,
-                n in burning if s.index("inner") == s.index("outer") + 1 == s.index("main") + 2)
+    whole = sum(n for s, n in burning
+                if s.index("inner") == s.index("outer") + 1 == s.index("main") + 2)
     assert burning and whole == sum(n for _, n in burning), got.stacks
     assert whole >= 0.8 * got.summary["samples"], got.stacks
     assert got.summary["complete"] >= 0.95 * got.summary["user_stacks"], got.summary
@@ -166,6 +166,6 @@ def test_a_program_in_a_mounted_image(tmp_path):
         subprocess.run(["umount", "-l", tmp_path / "mounted"], check=True)
     burning = [(s, n) for s, n in got.stacks if sum(f.startswith("[prog+") for f in s) >= 3]
     assert sum(n for _, n in burning) >= 0.8 * got.summary["samples"], got.stacks
-    assert all("__libc_start_main_impl" in s or "__libc_start_main" in " ".join(s) for s,
-               _ in burning), got.stacks
+    assert all("__libc_start_main_impl" in s or "__libc_start_main" in " ".join(s)
+               for s, _ in burning), got.stacks
     assert got.summary["complete"] >= 0.95 * got.summary["user_stacks"], got.summary

@@ -103,8 +103,8 @@ def made(tmp_path_factory):
 
 def wrong(full, stripped):
     known = functions(full)
-    asked = {start + into: start for start,
-             (size, _) in known.items() for into in (0, size // 2, size - 1)}
+    asked = {start + into: start
+             for start, (size, _) in known.items() for into in (0, size // 2, size - 1)}
     addresses = sorted(asked)
     said = [s for i in range(0, len(addresses), 400)
             for s in starts(stripped, addresses[i:i + 400])]

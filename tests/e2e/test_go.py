@@ -250,8 +250,8 @@ def stopped_stacks(program, mode):
     ours = re.search(rf"^thread {tid}\n((?:[ \d].*\n)*)", out.stdout, re.M)[1]
     assert "cut:" not in ours, ours
     frames = re.findall(r"^\d+ 0x([0-9a-f]+) (\S+)", ours, re.M)
-    return [(int(pc, 16), name) for pc, name in map(str.split, said)], [(int(pc, 16), name) for pc,
-            name in frames]
+    return ([(int(pc, 16), name) for pc, name in map(str.split, said)],
+            [(int(pc, 16), name) for pc, name in frames])
 
 
 @pytest.mark.parametrize("variant", ["whole", "bare", "pie"])
@@ -310,9 +310,9 @@ def test_first_samples_have_the_stacks_that_were_left_too(built, tmp_path, load)
                              sys.executable]).stacks
     mine = [(s, n) for s, n in stacks if s[0].startswith("first")
             or any("runtime." in f for f in s)]
-    cut = [(s, n) for s,
-           n in mine if s[1] in ("[truncated: stack-unreadable]", "[truncated: copy-end]",
-                                 "[truncated: unsupported-rule]")]
+    cut = [(s, n) for s, n in mine
+           if s[1] in ("[truncated: stack-unreadable]", "[truncated: copy-end]",
+                       "[truncated: unsupported-rule]")]
     assert sum(n for _, n in mine) > 50
     assert sum(n for _, n in cut) <= 1 + sum(n for _, n in mine) / 50, cut
 

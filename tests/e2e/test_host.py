@@ -129,8 +129,8 @@ def start_all(programs, folder):
         to.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(lib, to)
     programs.start(["unshare", "-m", "sh", "-c",
-                    f"mount --bind {root} {root} && cd {root} && mkdir -p old proc && mount -t "
-                    f"proc proc proc && pivot_root . old && " "exec /private split"])
+                    f"mount --bind {root} {root} && cd {root} && mkdir -p old proc && "
+                    f"mount -t proc proc proc && pivot_root . old && exec /private split"])
 
     # Overlayfs: the inode in a record is not what fstat says.
     for f in ("lower", "upper", "work", "merged"):

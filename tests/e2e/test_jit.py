@@ -203,14 +203,13 @@ def user_part(stacks, how):
     out = []
     for frames, count in stacks:
         frames = [f for f in frames if not f.endswith("_[k]")]
-        if frames[0] == how and "main" in frames and (frames[-1].startswith("[anon")
-                                                      or frames[-1].startswith("jit_")):
+        if frames[0] == how and "main" in frames and frames[-1].startswith(("[anon", "jit_")):
             out.append((frames[frames.index("main"):], count))
     return out
 
 
-def test_generated_code_has_whole_stacks_and_the_names_that_honest_processes_give_it(program,
-        tmp_path):
+def test_generated_code_has_whole_stacks_and_the_names_that_honest_processes_give_it(
+        program, tmp_path):
     running = []
     try:
         for how in NAMED + UNNAMED:
@@ -222,15 +221,14 @@ def test_generated_code_has_whole_stacks_and_the_names_that_honest_processes_giv
     for how in NAMED:
         stacks = user_part(got.stacks, how)
         assert sum(c for _, c in stacks) > 0, how
-        named = sum(c for s,
-                    c in stacks if s in (["main", "jit_outer(int)", "jit_leaf"],
-                                         ["main", "jit_outer(int)"]))
+        named = sum(c for s, c in stacks if s in (["main", "jit_outer(int)", "jit_leaf"],
+                                                  ["main", "jit_outer(int)"]))
         assert named == sum(c for _, c in stacks), (how, stacks)
     for how in UNNAMED:
         stacks = user_part(got.stacks, how)
         assert sum(c for _, c in stacks) > 0, how
-        assert all(s[0] == "main" and s[-1].startswith("[anon+0x") for s, _ in stacks), (how,
-                stacks)
+        assert all(s[0] == "main" and s[-1].startswith("[anon+0x")
+                   for s, _ in stacks), (how, stacks)
 
 
 @pytest.mark.parametrize("how", ["map", "dump"])
@@ -255,8 +253,8 @@ def test_a_map_that_is_written_when_its_process_exits_is_found(program, tmp_path
     assert sum(c for _, c in stacks) > 0
     assert all(s[1] == "jit_outer(int)" for s, _ in stacks), stacks
     for left in glob.glob("/tmp/perf-*.map"):
-        if os.stat(left).st_mtime > time.time() - 10 and b"jit_outer(int)" in open(left,
-                "rb").read():
+        if (os.stat(left).st_mtime > time.time() - 10
+                and b"jit_outer(int)" in open(left, "rb").read()):
             os.unlink(left)
 
 

@@ -312,8 +312,9 @@ def test_exceptions_in_flight_have_gdbs_stacks(program):
             time.sleep(rng.random() / 50)
             for (pcs, reason), theirs in stop_and_compare(p.pid, gdb):
                 first = next((i for i, (a, b) in enumerate(zip(pcs, theirs)) if a != b), 0)
-                known = 0 < first < 3 and len(pcs) == len(theirs) and calls(p.pid, pcs[first],
-                        pcs[first - 1]) and not calls(p.pid, theirs[first], pcs[first - 1])
+                known = (0 < first < 3 and len(pcs) == len(theirs)
+                         and calls(p.pid, pcs[first], pcs[first - 1])
+                         and not calls(p.pid, theirs[first], pcs[first - 1]))
                 better += known
                 stacks[tuple(pcs)] = (reason, None if known else theirs)
     finally:
@@ -321,13 +322,13 @@ def test_exceptions_in_flight_have_gdbs_stacks(program):
         p.kill()
         p.wait()
     print(f"{len(stacks)} stacks, {better} times better than gdb's")
-    differ = [(reason, [hex(x) for x in pcs], [hex(x) for x in theirs]) for pcs,
-              (reason, theirs) in stacks.items() if theirs is not None and list(pcs) != theirs
-              and reason == "complete"]
+    differ = [(reason, [hex(x) for x in pcs], [hex(x) for x in theirs])
+              for pcs, (reason, theirs) in stacks.items()
+              if theirs is not None and list(pcs) != theirs and reason == "complete"]
     assert not differ, "\n".join(map(str, differ))
-    assert sum(reason != "complete" for reason,
-               _ in stacks.values()) <= len(
-            stacks) / 4, "but for what a rethrow's frames kept, which libgcc has overwritten, too"
+    cut = sum(reason != "complete" for reason, _ in stacks.values())
+    assert cut <= len(stacks) / 4, (
+        "only the frames that a rethrow kept, which libgcc has overwritten, may be cut")
     assert any(len(pcs) > 8 for pcs in stacks), "all of them outside the throw"
 
 

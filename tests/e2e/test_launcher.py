@@ -53,6 +53,11 @@ def word_size(tmp_path_factory):
     return int(subprocess.run([folder / "size"], capture_output=True, check=True).stdout)
 
 
+def stand_in(how, size):
+    how = STAND_IN.replace("{how}", how).replace("{magic}", hex(STATUS))
+    return how.replace("{size}", str(size))
+
+
 @pytest.fixture
 def launch(tmp_path, word_size):
     """Runs profpipe record beside stand-ins, some of which behave as told."""
@@ -64,8 +69,7 @@ def launch(tmp_path, word_size):
         for name, good in GOOD.items():
             text = how.get(name.replace("-", "_"), good)
             path = tools / name
-            path.write_text(STAND_IN.replace("{how}", text).replace("{magic}",
-                    hex(STATUS)).replace("{size}", str(word_size)))
+            path.write_text(stand_in(text, word_size))
             path.chmod(0o755)
         start = time.monotonic()
         p = subprocess.run([tools / "profpipe", "record", "-o", tmp_path / "x.folded", *args],
@@ -142,8 +146,8 @@ def test_garbage_on_the_status_pipe_ends_the_tool(launch):
 def test_a_tool_that_is_never_ready_is_not_waited_for(launch, tmp_path):
     ran = tmp_path / "ran"
     p = launch("--", "touch", ran, prof_bpf="time.sleep(1000)", prof_export="say(1); life()")
-    assert p.returncode == 1 and p.took < 25 and len(
-            errors(p)) == 1 and "prof-bpf was not ready" in p.err
+    assert (p.returncode == 1 and p.took < 25 and len(errors(p)) == 1
+            and "prof-bpf was not ready" in p.err)
     assert not ran.exists(), "the command was not let go"
     assert not p.output.exists()
 
@@ -192,9 +196,8 @@ def test_an_extractor_that_goes_before_prof_bpf_has_gone_is_not_started_again(la
 
 def test_a_second_interrupt_gives_up_at_once(launch, tmp_path, word_size):
     launch("-d", "0.1")
-    (tmp_path / "tools" / "prof-export").write_text(STAND_IN.replace("{how}",
-            "say(1); time.sleep(1000)").replace("{magic}", hex(STATUS)).replace("{size}",
-            str(word_size)))
+    (tmp_path / "tools" / "prof-export").write_text(
+        stand_in("say(1); time.sleep(1000)", word_size))
     p = subprocess.Popen([tmp_path / "tools" / "profpipe", "record", "-v", "-o",
                           tmp_path / "y.folded"], stderr=subprocess.PIPE, text=True)
     assert "sampling has begun" in p.stderr.readline()
@@ -251,8 +254,8 @@ def test_what_only_looks_like_a_run_is_left_alone(tmp_path):
     assert p.returncode == 0, p.stderr
     assert sorted(os.listdir(tmp_path)) == sorted({path.split("/")[0] for path in kept}
                                                   | {"out.folded"})
-    assert (tmp_path / "profpipe.mydata/notes").read_text() == "precious" and (
-            tmp_path / "profpipe.results/deep").is_dir()
+    assert (tmp_path / "profpipe.mydata/notes").read_text() == "precious"
+    assert (tmp_path / "profpipe.results/deep").is_dir()
 
 
 # --- what every tool says of itself ---

@@ -101,15 +101,14 @@ def test_every_running_tool_is_who_the_page_says(tmp_path):
                     continue
                 want = set() if rows[tool] == "none" else capabilities(1)
                 assert named_caps(s["CapPrm"]) == named_caps(s["CapEff"]) == want, (tool, thread, s)
-                assert not int(s["CapInh"], 16) and not int(s["CapAmb"],
-                        16) and not int(s["CapBnd"], 16)
+                assert not any(int(s[c], 16) for c in ("CapInh", "CapAmb", "CapBnd"))
                 assert s["NoNewPrivs"] == "1" and (s["Seccomp"] == "2" or ASAN), (tool, thread, s)
                 assert not s["Groups"].strip()
                 ids, gids = set(s["Uid"].split()), set(s["Gid"].split())
                 assert len(ids) == len(gids) == 1
             uids |= ids
-            assert BASE <= int(min(ids)) < BASE + STEP * RANGES and int(min(gids)) == int(
-                    min(ids)) & ~15
+            assert BASE <= int(min(ids)) < BASE + STEP * RANGES
+            assert int(min(gids)) == int(min(ids)) & ~15
             # Undumpable: the kernel gives its folder to root.
             assert ASAN or os.stat(f"/proc/{pid}/mem").st_uid == 0
     assert len(uids) == len(TOOLS)
@@ -122,8 +121,8 @@ def test_what_opens_events_of_new_cpus_has_that_right_alone(tmp_path):
         s = wait_for(lambda: (lambda s: s if s["Seccomp"] == "2" or ASAN else None)(status(pid)),
                      "its filter")
         assert named_caps(s["CapPrm"]) == named_caps(s["CapEff"]) == capabilities(2) == {"PERFMON"}
-        assert s["NoNewPrivs"] == "1" and s["Uid"] == status(tools["prof-bpf"])["Uid"] and not s[
-                "Groups"].strip()
+        assert (s["NoNewPrivs"] == "1" and s["Uid"] == status(tools["prof-bpf"])["Uid"]
+                and not s["Groups"].strip())
         # Nothing of its starter's: neither its status and life pipes nor its output.
         kinds = sorted(os.readlink(f"/proc/{pid}/fd/{fd}").split(":")[0]
                        for fd in os.listdir(f"/proc/{pid}/fd") if fd != "2")
@@ -235,8 +234,8 @@ def only_free(tmp_path, *free, lived=()):
             # F_OFD_SETLK
             fcntl.fcntl(fd, 37, struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, k, 1, 0))
         yield ["unshare", "-m", "sh", "-ec",
-               f'touch /run/profpipe.lock; mount --bind {path} /run/profpipe.lock; exec ' f'"$@"',
-               "sh"]
+               f"touch /run/profpipe.lock; mount --bind {path} /run/profpipe.lock; "
+               'exec "$@"', "sh"]
     finally:
         os.close(fd)
 
@@ -283,16 +282,16 @@ def test_no_free_ids_and_a_lock_that_is_not_roots_are_one_line_each(tmp_path):
     run = [f"{BUILD}/profpipe", "record", "-d", "1", "-o", tmp_path / "x.folded"]
     with only_free(tmp_path) as wrap:
         p = subprocess.run([*wrap, *run], capture_output=True, text=True, timeout=60)
-        assert p.returncode == 1 and len(
-                p.stderr.splitlines()) == 1 and "64 ranges" in p.stderr, p.stderr
+        assert (p.returncode == 1 and len(p.stderr.splitlines()) == 1
+                and "64 ranges" in p.stderr), p.stderr
     for plant in ("ln -s /etc/passwd /run/profpipe.lock",
                   "echo >/run/profpipe.lock; chown 65534 /run/profpipe.lock",
                   "mkfifo /run/profpipe.lock"):
         p = subprocess.run(["unshare", "-m", "sh", "-ec",
                             f'mount -t tmpfs -o mode=755 none /run; {plant}; exec "$@"', "sh",
                             *run], capture_output=True, text=True, timeout=60)
-        assert p.returncode == 1 and len(
-                p.stderr.splitlines()) == 1 and "profpipe.lock" in p.stderr, (plant, p.stderr)
+        assert (p.returncode == 1 and len(p.stderr.splitlines()) == 1
+                and "profpipe.lock" in p.stderr), (plant, p.stderr)
     mounts = ("mount -t tmpfs -o ro none /run; mount -t tmpfs -o mode=1777 none /dev/shm; "
               "ln -sn /etc/passwd /dev/shm/profpipe.lock")
     p = subprocess.run(["unshare", "-m", "sh", "-ec", mounts + '; exec "$@"', "sh", *run],
@@ -308,8 +307,8 @@ def test_a_root_that_cannot_change_users_is_told_what_it_lacks(tmp_path):
     limited = ["setpriv", "--inh-caps=-all", f"--bounding-set=-all,{six}"]
     p = subprocess.run([*limited, f"{BUILD}/profpipe", "record", "-d", "1", "-o",
                         tmp_path / "x.folded"], capture_output=True, text=True, timeout=60)
-    assert p.returncode == 1 and len(
-            p.stderr.splitlines()) == 1 and "CAP_SETUID" in p.stderr, p.stderr
+    assert (p.returncode == 1 and len(p.stderr.splitlines()) == 1
+            and "CAP_SETUID" in p.stderr), p.stderr
     # With these three it is enough.
     limited[-1] += ",+setuid,+setgid,+chown"
     p = subprocess.run([*limited, f"{BUILD}/profpipe", "record", "-d", "0.5", "-q", "-o",

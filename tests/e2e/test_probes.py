@@ -69,8 +69,7 @@ def test_stacks_go_on_behind_the_kernels_return_address(tmp_path, uprobes):
         uprobes(program, function)
     got = record(tmp_path, "-F", "499", command=[program, "0.5"])
     inside = [(s, n) for s, n in got.stacks if "inner" in s]
-    whole = sum(n for s,
-                n in inside if s[s.index("inner") - 3:s.index("inner")] == ["main", "outer",
-            "probed"] and "_start" in s)
+    whole = sum(n for s, n in inside if "_start" in s
+                and s[s.index("inner") - 3:s.index("inner")] == ["main", "outer", "probed"])
     assert inside and whole >= 0.95 * sum(n for _, n in inside), inside
     assert whole >= 0.5 * got.summary["samples"], got.stacks

@@ -84,8 +84,8 @@ def test_the_signal_restorer_of_libc_is_marked():
 
 def test_the_loaders_entry_point_is_the_end_of_the_stack():
     entry = struct.unpack_from("<Q", open(LOADER, "rb").read(64), 24)[0]
-    assert [row[1:] for row in rows(LOADER) if int(row[0], 16) == entry] == [["rsp+8", "same",
-            "undefined", "derived"]]
+    assert [row[1:] for row in rows(LOADER) if int(row[0], 16) == entry] == [
+        ["rsp+8", "same", "undefined", "derived"]]
 
 
 @pytest.mark.parametrize("hdr", ["good", "absent", "pointer", "encoding", "garbage"])
@@ -140,10 +140,11 @@ def test_a_separate_debug_file_fills_what_the_file_is_silent_on(tmp_path):
     p = deltas("--debug", tmp_path / "debug", tmp_path / "bare")
     assert (p.returncode, p.stderr) == (0, "")
     assert [line.split() for line in p.stdout.splitlines()[1:]] == whole
-    assert [row for row in whole if row[4:] != ["derived"]] != [row
-            for row in rows(tmp_path / "bare") if row[4:] != ["derived"]]
-    for debug, want in (tmp_path / "other.debug", "build ids differ"), ("/etc/passwd",
-            "no supported ELF file"), (tmp_path / "none", "No such file"):
+    plain = [row for row in rows(tmp_path / "bare") if row[4:] != ["derived"]]
+    assert [row for row in whole if row[4:] != ["derived"]] != plain
+    for debug, want in ((tmp_path / "other.debug", "build ids differ"),
+                        ("/etc/passwd", "no supported ELF file"),
+                        (tmp_path / "none", "No such file")):
         p = deltas("--debug", debug, tmp_path / "bare")
         assert p.returncode == 1 and want in p.stderr and len(p.stderr.splitlines()) == 1
     assert deltas("--debug", tmp_path / "debug", tmp_path / "bare",
@@ -160,8 +161,8 @@ def test_stats_say_what_a_file_holds_and_all_together():
     assert max(libc["rules"], loader["rules"]) <= total["rules"] < libc["rules"] + loader["rules"]
     assert total["memory_kib"] > 500 and libc["memory_kib"] > 20
     assert total["time_us"] >= libc["time_us"] > 0
-    assert figures(deltas("--stats", f"{DATA}/unusual").stdout.splitlines()[0])[
-            "cfa-expression"] == 1
+    first = deltas("--stats", f"{DATA}/unusual").stdout.splitlines()[0]
+    assert figures(first)["cfa-expression"] == 1
 
 
 @pytest.mark.parametrize("kind, want",
@@ -289,8 +290,8 @@ def test_rows_agree_with_libdw():
 
 def test_the_oracle_sees_a_wrong_row(tmp_path):
     printed = deltas("--registers", LOADER).stdout
-    for what, wrong in (r"rsp\+16 ", "rsp+24 "), (r"cfa-16 ", "cfa-24 "), (r"rbx=cfa-24",
-            "rbx=cfa-16"):
+    for what, wrong in ((r"rsp\+16 ", "rsp+24 "), (r"cfa-16 ", "cfa-24 "),
+                        (r"rbx=cfa-24", "rbx=cfa-16")):
         bad = re.sub(what, wrong, printed, count=1)
         assert bad != printed
         p = subprocess.run([f"{BUILD}/tests/cfi-oracle", LOADER], input=bad, capture_output=True,
@@ -318,9 +319,8 @@ def test_a_stack_through_the_lazy_resolver_is_whole(tmp_path):
     frames = [line.split() for line in said.stdout.splitlines() if re.match(r" *\d+ ", line)]
     assert [int(frame[1], 16) for frame in frames] == theirs, said.stdout
     names = [frame[2] for frame in frames]
-    assert names[:2] == ["do_lookup_x",
-                         "_dl_lookup_symbol_x"] and "_dl_fixup" in names and names[
-            -1] == "_start", names
+    assert (names[:2] == ["do_lookup_x", "_dl_lookup_symbol_x"] and "_dl_fixup" in names
+            and names[-1] == "_start"), names
 
 
 def test_saved_rbx_is_printed_when_it_is_asked_for():
@@ -426,8 +426,8 @@ def test_the_service_ends_when_its_life_pipe_closes(tmp_path):
 def test_without_a_peer_the_service_says_so(tmp_path):
     p = deltas("--run-dir", tmp_path / "none", timeout=120)  # it waits for a minute
     # 75: it may be started again.
-    assert p.returncode == 75 and "cannot reach prof-bpf" in p.stderr and len(
-            p.stderr.splitlines()) == 1
+    assert (p.returncode == 75 and "cannot reach prof-bpf" in p.stderr
+            and len(p.stderr.splitlines()) == 1)
 
 
 @pytest.mark.skipif("asan" in BUILD, reason="a sanitizer's shadow counts as data")

@@ -21,8 +21,8 @@ EXPORT = f"{BUILD}/prof-export"
 FORMATS = ["folded", "pprof", "html", "text", "stream"]
 
 HELLO = ('hello kind=1 producer="prof-bpf 0.1.0" arch="x86_64" kernel="6.1.0-18-amd64" '
-         'hostname="build-7" cpus=2 event="cpu-clock" hz=99 '
-         'period=10101010 unit="nanoseconds" mono_ns=1000000000 ' 'wall_ns=1795256400000000000')
+         'hostname="build-7" cpus=2 event="cpu-clock" hz=99 period=10101010 unit="nanoseconds" '
+         'mono_ns=1000000000 wall_ns=1795256400000000000')
 # main calls work, which has inner inlined and makes a system call; a thread without names; and one
 # stack that was cut.
 BODY = """process id=1 pid=100 start_ns=5 comm="server"
@@ -120,8 +120,10 @@ def test_names_cannot_break_any_line():
 
 
 def test_epoch_in_the_middle_gives_ids_new_meanings():
-    other = BODY.replace('"server"', '"renamed"').replace("pid=100",
-            "pid=300").replace("name=\"main\"", "name=\"other\"")
+    other = BODY
+    for old, new in (('"server"', '"renamed"'), ("pid=100", "pid=300"),
+                     ('name="main"', 'name="other"')):
+        other = other.replace(old, new)
     got = folded(HELLO + "\n" + BODY + "epoch 2\n" + other + END)
     assert "server;main;" in got and "renamed;other;" in got
     assert sum(int(line.rsplit(" ", 1)[1]) for line in got.splitlines()) == 10
@@ -198,9 +200,11 @@ def decode(path_or_bytes):
             stack.pop()
         else:
             key, value = line.split(": ", 1)
-            value = value[1:-1].encode().decode("unicode_escape").encode(
-                    "latin-1").decode() if value.startswith('"') else int(value) if value.lstrip(
-                    "-").isdigit() else value == "true"
+            if value.startswith('"'):
+                text = value[1:-1].encode().decode("unicode_escape")
+                value = text.encode("latin-1").decode()
+            else:
+                value = int(value) if value.lstrip("-").isdigit() else value == "true"
             stack[-1].setdefault(key, []).append(value)
     return stack[0]
 
@@ -215,8 +219,8 @@ def test_pprof_holds_what_the_stream_said():
     assert s[0] == ""
     assert [(s[one(t, "type")], s[one(t, "unit")])
             for t in p["sample_type"]] == [("samples", "count"), ("cpu", "nanoseconds")]
-    assert one(p, "period") == 10101010 and one(p, "time_nanos") == 1795256400000000000 and one(p,
-            "duration_nanos") == 2000000000
+    assert one(p, "period") == 10101010
+    assert one(p, "time_nanos") == 1795256400000000000 and one(p, "duration_nanos") == 2000000000
     functions = {one(f, "id"): f for f in p["function"]}
     locations = {one(x, "id"): x for x in p["location"]}
     mappings = {one(m, "id"): m for m in p["mapping"]}
@@ -232,11 +236,11 @@ def test_pprof_holds_what_the_stream_said():
     assert got[stack, 100] == ([2, 20202020],
                                {"process": "server", "pid": 100, "tid": 100, "thread": "server"})
     assert got[stack, 101][1]["thread"] == "worker 1"
-    assert got[("[libx (1).so+0x2000]", "[anon+0x7f0000001000]", "[truncated: no-rows]"),
-               200][0] == [1, 10101010]
+    stack = ("[libx (1).so+0x2000]", "[anon+0x7f0000001000]", "[truncated: no-rows]")
+    assert got[stack, 200][0] == [1, 10101010]
     work = next(f for f in p["function"] if s[one(f, "name")] == "ns::work(int)")
-    assert s[one(work, "system_name")] == "_ZN2ns4workEi" and s[one(work,
-            "filename")] == "/src/my work.c" and one(work, "start_line") == 30
+    assert s[one(work, "system_name")] == "_ZN2ns4workEi"
+    assert s[one(work, "filename")] == "/src/my work.c" and one(work, "start_line") == 30
     # Mappings: one a file, and each address leads back to its offset in the file (one less for a
     # caller).
     files = {s[one(m, "filename")]: m for m in p["mapping"]}
@@ -274,8 +278,8 @@ def test_pprof_of_another_event_says_its_unit():
     p = decode(export(WHOLE.replace('"cpu-clock"', '"cycles"').replace('"nanoseconds"', '"cycles"'),
                       "-f", "pprof", raw=True).stdout)
     s = p["string_table"]
-    assert (s[one(p["sample_type"][1], "type")], s[one(p["sample_type"][1], "unit")]) == ("cycles",
-            "cycles")
+    second = p["sample_type"][1]
+    assert (s[one(second, "type")], s[one(second, "unit")]) == ("cycles", "cycles")
 
 
 @pytest.mark.parametrize("report", ["-top", "-traces", "-tree", "-raw"])
@@ -301,8 +305,8 @@ def test_recording_says_the_same_again():
 
 
 def test_recording_over_epochs_and_gaps_keeps_all():
-    lines = HELLO + "\n" + BODY + "epoch 7\n" + BODY + "gap 4\n" + BODY.splitlines()[
-            -1] + "\n" + END
+    lines = (HELLO + "\n" + BODY + "epoch 7\n" + BODY + "gap 4\n" + BODY.splitlines()[-1] + "\n"
+             + END)
     again = export(lines, "-f", "stream", raw=True).stdout
     assert folded(again) == folded(lines)
     assert "lost sequence: 4 " in export(again, "-f", "folded", "-s").err
@@ -386,8 +390,8 @@ def test_reader_that_went_away_is_one_clear_line():
 def test_closed_standard_output_is_one_clear_line():
     p = subprocess.run(f"{EXPORT} -f folded >&-", shell=True, input=stream(WHOLE),
                        stderr=subprocess.PIPE)
-    assert p.returncode == 1 and p.stderr.startswith(
-            b"prof-export: error: standard output: is closed; ") and p.stderr.count(b"\n") == 1
+    assert (p.returncode == 1 and p.stderr.count(b"\n") == 1
+            and p.stderr.startswith(b"prof-export: error: standard output: is closed; "))
 
 
 @pytest.mark.parametrize("args",
@@ -402,8 +406,9 @@ def test_bad_usage_exits_2_and_says_why_in_one_line(args, tmp_path):
 
 def test_output_that_cannot_be_opened_exits_1():
     p = export(WHOLE, "-f", "folded", "-o", "/nonexistent/x", code=1)
-    assert not p.text and p.err.startswith(
-            "prof-export: error: /nonexistent/x: No such file or directory; ")
+    assert not p.text
+    assert p.err.startswith(
+        "prof-export: error: /nonexistent/x: No such file or directory; ")
 
 
 def test_output_over_its_own_input_is_refused(tmp_path):
@@ -500,12 +505,11 @@ def deployed(tmp_path, lines, fmt="folded", last=False):
         v = STATUS.unpack_from(words, at)
         assert v[0] == 0x70667374
         top = [TOP.unpack_from(words, at + STATUS.size + i * TOP.size) for i in range(10)]
+        event = words[at + size - behind - 32:at + size - behind].rstrip(b"\0").decode()
         states.append({"phase": v[1], "samples": v[2], "user": v[3], "complete": v[4],
                        "processes": v[5], "threads": v[6], "bytes": v[7], "bpf_runs": v[8],
                        "bpf_ns": v[9], "map_bytes": v[10], "first": v[11], "truncated": v[12:44],
-                       "lost": v[44:76], "cut": v[76],
-                       "event": words[at + size - behind - 32:at + size
-                                      - behind].rstrip(b"\0").decode(),
+                       "lost": v[44:76], "cut": v[76], "event": event,
                        "top": [(n, name.rstrip(b"\0").decode()) for n, name in top if n]})
     return code, out.read_bytes(), states, p.stderr.read().decode()
 
@@ -518,10 +522,10 @@ def test_deployment_writes_to_its_descriptor_and_reports(tmp_path):
     last = states[-1]
     assert (last["samples"], last["user"], last["complete"], last["processes"],
             last["threads"]) == (5, 4, 4, 2, 3)
-    assert last["truncated"][4] == 1 and sum(last["truncated"]) == 1 and last["lost"][
-            0] == 12 and sum(last["lost"]) == 12
-    assert (last["bpf_runs"], last["bpf_ns"], last["map_bytes"], last["first"]) == (5, 5000, 4096,
-            1500000000)
+    assert last["truncated"][4] == 1 and sum(last["truncated"]) == 1
+    assert last["lost"][0] == 12 and sum(last["lost"]) == 12
+    assert ([last[k] for k in ("bpf_runs", "bpf_ns", "map_bytes", "first")]
+            == [5, 5000, 4096, 1500000000])
     assert last["bytes"] == len(out) and last["cut"] == 0 and last["event"] == "cpu-clock"
     assert last["top"] == [(3, "nft_do_chain_[k]"), (1, "[kernel+0xffffffff81999999]_[k]"),
                            (1, "[libx (1).so+0x2000]")]
@@ -536,8 +540,8 @@ def test_deployment_writes_every_format(tmp_path, fmt):
 
 def test_sender_that_goes_early_leaves_what_came(tmp_path):
     code, out, states, err = deployed(tmp_path, HELLO + "\n" + BODY + "drop\n", last=True)
-    assert code == 3 and out.decode() == folded(WHOLE) and states[-1]["cut"] == 1 and states[-1][
-            "phase"] == 3
+    assert code == 3 and out.decode() == folded(WHOLE)
+    assert states[-1]["cut"] == 1 and states[-1]["phase"] == 3
     assert "prof-export: warning: the stream of prof-symd: has no end" in err
 
 
@@ -548,8 +552,8 @@ def test_what_is_missed_is_told_apart_from_samples_that_are_lost():
     page = export(data, "-f", "html").text
     lost, missed = (json.loads(re.search(rf'"{key}":(\[\[.*?\]\])', page)[1])
                     for key in ("lost", "missed"))
-    assert [(word, n) for word, _, n in lost] == [("ring-full", 12)] and [(word, n) for word, _,
-            n in missed] == [("untracked", 7447)]
+    assert [(word, n) for word, _, n in lost] == [("ring-full", 12)]
+    assert [(word, n) for word, _, n in missed] == [("untracked", 7447)]
     comments = gzip.decompress(export(data, "-f", "pprof", raw=True).stdout)
     assert (b"lost ring-full: 12" in comments and b"missed untracked: 7447" in comments
             and b"lost untracked" not in comments)
@@ -570,8 +574,9 @@ def test_page_asks_no_network_and_runs_only_its_own_scripts(tmp_path):
 
 def test_names_cannot_leave_the_data(tmp_path):
     name = r"</script><script>document.title='owned'</script><!-- \x22\x5c\xe2\x80\xa8"
-    page = export(WHOLE.replace('name="main"', f'name="{name}"').replace('comm="server"',
-            r'comm="</script>&"'), "-f", "html").text
+    lines = WHOLE.replace('name="main"', f'name="{name}"')
+    lines = lines.replace('comm="server"', r'comm="</script>&"')
+    page = export(lines, "-f", "html").text
     data = re.search(r'<script id="profile" type="application/json">(.*?)</script>', page, re.S)[1]
     assert "<" not in data and "\u2028" not in data
     strings = json.loads(data)["strings"]
@@ -650,8 +655,8 @@ class Browser:
             time.sleep(0.05)
 
     def key(self, key, text=""):
-        code = {"Enter": 13, "Escape": 27, "Backspace": 8, "ArrowUp": 38, "ArrowDown": 40}.get(key,
-                ord(key[0]))
+        codes = {"Enter": 13, "Escape": 27, "Backspace": 8, "ArrowUp": 38, "ArrowDown": 40}
+        code = codes.get(key, ord(key[0]))
         self.call("Input.dispatchKeyEvent", type="keyDown", key=key, windowsVirtualKeyCode=code,
                   **({"text": text} if text else {}))
         self.call("Input.dispatchKeyEvent", type="keyUp", key=key, windowsVirtualKeyCode=code)
@@ -668,8 +673,8 @@ class Browser:
         self.mouse("mouseReleased", x, y)
 
     def problems(self):
-        return [e for e in self.events if e.get("method") in ("Runtime.exceptionThrown",
-                "Log.entryAdded")]
+        return [e for e in self.events
+                if e.get("method") in ("Runtime.exceptionThrown", "Log.entryAdded")]
 
     def requests(self):
         return [e["params"]["request"]["url"]
@@ -727,13 +732,13 @@ def test_page_opens_from_a_file_without_a_complaint(browser, page):
 
 def test_page_searches_by_the_address(browser, page):
     browser.open(page + fragment(search="work|chain"))
-    assert browser.js(
-            "document.getElementById('matched').textContent") == "60.00 % matched (3 samples)"
+    matched = browser.js("document.getElementById('matched').textContent")
+    assert matched == "60.00 % matched (3 samples)"
     browser.open(page + fragment(search="["))
     assert browser.js("document.getElementById('search').getAttribute('aria-invalid')") == "true"
     # as it stands
-    assert browser.js(
-            "document.getElementById('matched').textContent") == "100.00 % matched (5 samples)"
+    matched = browser.js("document.getElementById('matched').textContent")
+    assert matched == "100.00 % matched (5 samples)"
 
 
 def test_page_shows_one_process_or_thread(browser, page):
@@ -752,8 +757,8 @@ def test_page_zooms_by_name_click_key_and_back(browser, page):
     browser.open(page)
     x, y = row_position(browser, 2)
     browser.mouse("mouseMoved", x, y)
-    assert browser.js("document.getElementById('tip').innerText").split("\n") == ["main",
-            "3 samples, 60.00 %", "/src/main.c:10", "/usr/bin/server"]
+    assert browser.js("document.getElementById('tip').innerText").split("\n") == [
+        "main", "3 samples, 60.00 %", "/src/main.c:10", "/usr/bin/server"]
     browser.click(x, y)
     browser.wait(DATA + "zoomed === 'main'")
     assert "node=" in browser.js("location.hash")
@@ -797,8 +802,8 @@ def test_page_lists_the_hottest_functions(browser, page):
     browser.open(page + fragment(view="table"))
     got = browser.js(rows)
     assert got[0] == ["3 60.00 %", "3 60.00 %", "nft_do_chain_[k]", "[nf_tables]", ""]
-    assert ["0 0.00 %", "3 60.00 %", "main", "server", "main.c:10"] in got and ["0 0.00 %",
-            "1 20.00 %", "[truncated: no-rows]", "libx (1).so", ""] in got
+    assert ["0 0.00 %", "3 60.00 %", "main", "server", "main.c:10"] in got
+    assert ["0 0.00 %", "1 20.00 %", "[truncated: no-rows]", "libx (1).so", ""] in got
     browser.open(page + fragment(view="table", search="main"))
     assert [r[2] for r in browser.js(rows)] == ["main"]
     browser.js("document.querySelector('#table [data-sort=name]').click()")
@@ -832,8 +837,8 @@ def namesakes():
 
 
 def test_interpreted_functions_of_one_name_are_two():
-    assert folded(
-            namesakes()) == "p;m.main;util.f (a/util.py:4) 3\np;m.main;util.f (b/util.py:4) 3\n"
+    assert folded(namesakes()) == (
+        "p;m.main;util.f (a/util.py:4) 3\np;m.main;util.f (b/util.py:4) 3\n")
     assert (folded(namesakes(), "--lines")
             == "p;m.main:2;util.f (a/util.py:4):5 1\np;m.main:2;util.f (a/util.py:4):6 2\n"
             "p;m.main:2;util.f (b/util.py:4):5 3\n")
@@ -869,8 +874,8 @@ def test_page_tells_functions_of_one_name_apart_and_shows_lines(browser, tmp_pat
                                              "[interpreted]", "util.py:4"] for f in "ab"]
         browser.open(f"file://{path}" + fragment(search=r"^util\.f \(a/util\.py:4\)$", zoom=zoomed))
         assert browser.js(DATA + "zoomed") == zoomed
-        assert browser.js(
-                "document.getElementById('matched').textContent") == "50.00 % matched (3 samples)"
+        matched = browser.js("document.getElementById('matched').textContent")
+        assert matched == "50.00 % matched (3 samples)"
         browser.open(f"file://{path}")
         assert browser.js(DATA + "drawn") == str(drawn)
 
@@ -878,14 +883,14 @@ def test_page_tells_functions_of_one_name_apart_and_shows_lines(browser, tmp_pat
 def test_hostile_names_are_only_text(browser, tmp_path):
     path = tmp_path / "x.html"
     name = r"</script><img src=x onerror=document.title='owned'>"
-    export(WHOLE.replace('name="main"', f'name="{name}"').replace('comm="server"',
-            'comm="<b>__proto__"'), "-o", path)
+    lines = WHOLE.replace('name="main"', f'name="{name}"')
+    export(lines.replace('comm="server"', 'comm="<b>__proto__"'), "-o", path)
     for view in ("flame", "icicle", "table"):
         browser.open(f"file://{path}" + fragment(view=view, search="img", process="<b>__proto__"))
-        assert browser.js("document.title") == "build-7: profpipe" and browser.js(DATA
-                + "samples") == "3"
-        assert browser.js(
-                "document.querySelectorAll('img, b').length") == 0 and not browser.problems()
+        assert browser.js("document.title") == "build-7: profpipe"
+        assert browser.js(DATA + "samples") == "3"
+        assert browser.js("document.querySelectorAll('img, b').length") == 0
+        assert not browser.problems()
     assert (browser.js("document.querySelector('#table tbody button').textContent")
             == "</script><img src=x onerror=document.title='owned'>")
 

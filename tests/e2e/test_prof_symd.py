@@ -135,14 +135,15 @@ def same_calls(ours, theirs):
     """Where there is no linkage name, ours has the scopes before the plain one. Line 0 is "?" to
     some."""
     def same(x, y):
-        return (x[0] == y[0] or x[0].endswith("::" + y[0])) and x[1].replace(":?",
-                ":0") == y[1].replace(":?", ":0")
+        return ((x[0] == y[0] or x[0].endswith("::" + y[0]))
+                and x[1].replace(":?", ":0") == y[1].replace(":?", ":0"))
     return len(ours) == len(theirs) and all(same(x, y) for x, y in zip(last(ours), last(theirs)))
 
 
 def same_places(ours, theirs):
-    return [c[1].replace(":?", ":0") for c in last(ours)] == [c[1].replace(":?", ":0")
-            for c in last(theirs)]
+    def places(calls):
+        return [c[1].replace(":?", ":0") for c in last(calls)]
+    return places(ours) == places(theirs)
 
 
 def nm_symbols(path, *options):
@@ -151,8 +152,9 @@ def nm_symbols(path, *options):
     table = {}
     for line in out.splitlines():
         words = [w.strip() for w in line.split("|")]
-        if len(words) == 7 and (words[2] == "i" or words[2] in "tTwW"
-                                and words[3] in ("FUNC", "NOTYPE")) and int(words[4] or "0", 16):
+        if len(words) != 7 or not int(words[4] or "0", 16):
+            continue
+        if words[2] == "i" or words[2] in "tTwW" and words[3] in ("FUNC", "NOTYPE"):
             start = int(words[1], 16)
             table.setdefault(start, {}).setdefault(words[0].split("@")[0],
                                                    start + int(words[4], 16))
@@ -230,8 +232,8 @@ def test_inlined_calls_agree_with_other_readers(programs, name):
               and x.split("(")[0] != y.split(" (.")[0] and not x.split("(")[0].endswith("::" + y)]
     assert not differ, differ[:5]
     assert max(len(x) for x in ours) >= 3
-    assert not any(name in ("sort", "__sort", "anonymous") for calls in ours for name,
-                   _ in calls), "names have their scopes"
+    assert not any(name in ("sort", "__sort", "anonymous")
+                   for calls in ours for name, _ in calls), "names have their scopes"
 
 
 @pytest.mark.parametrize("style", ["legacy", "v0"])
@@ -250,8 +252,8 @@ def test_rust_is_named_as_llvm_names_it(tmp_path, style):
     addresses = text_addresses(path, names)
     ours, theirs = symbolized(path, addresses), llvm_addr2line(path, addresses)
     outermost = {calls[-1][0] for calls in ours}
-    assert any("shapes::total" in n for n in outermost) and any("Square" in n and "area" in n
-            for n in outermost)
+    assert any("shapes::total" in n for n in outermost)
+    assert any("Square" in n and "area" in n for n in outermost)
     # LLVM 14 demangles only the newer way.
     differ = [(hex(a), x, y) for a, x, y in zip(addresses, ours, theirs) if not same_places(x, y)]
     assert len(differ) <= len(addresses) // 50, differ[:5]
@@ -299,8 +301,8 @@ def test_symbols_are_those_of_nm_and_never_stretched(path, tmp_path):
     run("objcopy", "-g", "--remove-section=.note.gnu.build-id", "--remove-section=.gnu_debuglink",
         path, copy)
     table = nm_symbols(copy) or nm_symbols(copy, "-D")
-    ranges = sorted((start, end, name) for start, names in table.items() for name,
-                    end in names.items())
+    ranges = sorted((start, end, name)
+                    for start, names in table.items() for name, end in names.items())
     starts = [r[0] for r in ranges]
     longest = max((end - start for start, end, _ in ranges), default=0)
     addresses = some_addresses(copy, 800)
@@ -320,8 +322,8 @@ def test_symbols_are_those_of_nm_and_never_stretched(path, tmp_path):
     for address, (name, covering) in shown.items():
         if covering:
             nearest = max(c[0] for c in covering)
-            allowed = {demangled[c[2]][:1024] for c in covering if c[0] == nearest} | {c[2][:1024]
-                    for c in covering if c[0] == nearest}
+            near = [c[2] for c in covering if c[0] == nearest]
+            allowed = {demangled[n][:1024] for n in near} | {n[:1024] for n in near}
             assert name in allowed, hex(address)
         else:
             # Only a symbol without a size may name it.
@@ -498,9 +500,8 @@ def test_a_dwz_file_shared_by_two_is_followed(programs, tmp_path):
     assert b".gnu_debugaltlink" in run("readelf", "-SW", tmp_path / "a").stdout
     assert symbolized(tmp_path / "a", addresses) == whole
     (tmp_path / "common.debug").unlink()
-    assert [c[-1][0].split(" [")[0]
-            for c in symbolized(tmp_path / "a", addresses)] == [c[-1][0].split(" [")[0]
-            for c in whole]
+    assert ([c[-1][0].split(" [")[0] for c in symbolized(tmp_path / "a", addresses)]
+            == [c[-1][0].split(" [")[0] for c in whole])
 
 
 def test_addresses_come_from_arguments_or_standard_input(programs):
@@ -517,8 +518,8 @@ def test_addresses_come_from_arguments_or_standard_input(programs):
 
 def one_line(p):
     lines = p.stderr.decode().splitlines()
-    assert p.returncode != 0 and len(lines) == 1 and lines[0].startswith("prof-symd: error: "), (
-            p.returncode, p.stderr)
+    assert p.returncode != 0 and len(lines) == 1, (p.returncode, p.stderr)
+    assert lines[0].startswith("prof-symd: error: "), (p.returncode, p.stderr)
     return lines[0]
 
 
@@ -535,8 +536,8 @@ def test_bad_input_gets_one_clear_line(programs, tmp_path):
     assert "64-bit" in one_line(run(SYMD, "-e", tmp_path / "object.o", "1", ok=False))
     assert "address" in one_line(run(SYMD, "-e", programs["c-dwarf5"], "xyz", ok=False))
     assert "not an option" in one_line(run(SYMD, "run.prof", ok=False))
-    assert "--memory: 0: out of range; give a size from 1M to 64G" in one_line(run(SYMD, "-m", "0",
-            ok=False))
+    assert ("--memory: 0: out of range; give a size from 1M to 64G"
+            in one_line(run(SYMD, "-m", "0", ok=False)))
 
 
 def test_damaged_files_never_crash(programs, tmp_path):
@@ -557,8 +558,8 @@ def fields(text, kind):
     found = []
     for line in text.splitlines():
         if line.startswith(kind + " "):
-            found.append({k: v.strip('"') for k,
-                          v in re.findall(r'(\w+)=("(?:[^"\\]|\\.)*"|\S*)', line)})
+            found.append({k: v.strip('"') for k, v in
+                          re.findall(r'(\w+)=("(?:[^"\\]|\\.)*"|\S*)', line)})
     return found
 
 
@@ -570,9 +571,11 @@ def offset_of(path, function, into=0):
     address = min(text_addresses(path, {function})) + into
     for line in run("readelf", "-lW", path).stdout.decode().splitlines():
         words = line.split()
-        if words and words[0] == "LOAD" and int(words[2], 16) <= address < int(words[2],
-                16) + int(words[4], 16):
-            return address - int(words[2], 16) + int(words[1], 16), address
+        if not words or words[0] != "LOAD":
+            continue
+        at, start, size = (int(words[i], 16) for i in (1, 2, 4))
+        if start <= address < start + size:
+            return address - start + at, address
     raise AssertionError
 
 
@@ -661,8 +664,8 @@ def deploy(tmp_path, peer_options, places, options=()):
 
 
 @pytest.mark.parametrize("options, reason", [([], "0"), (["-c"], "3")])
-def test_deployed_it_names_by_descriptors_and_leaves_when_export_did(programs, tmp_path, options,
-        reason):
+def test_deployed_it_names_by_descriptors_and_leaves_when_export_did(
+        programs, tmp_path, options, reason):
     path = programs["c-dwarf5"]
     offset, address = offset_of(path, "hidden")
     bpf, tool, export = deploy(tmp_path, options,
@@ -702,10 +705,10 @@ int main(int argc, char **argv) { return large(argc); }
              for f in fields(text, "frame") if f["kind"] == "0" and f["functions"] != "[]"]
     assert found.count("large") == 3 and "hidden" in found, text
     lines = said.splitlines()
-    assert len(lines) == 2 and all("--memory-limit" in line
-                                   for line in lines) and "libdw" not in said, said
-    assert "big\\x0afile: its debug information takes more memory" in lines[
-            0] and "of 1 files was too much" in lines[1], said
+    assert len(lines) == 2 and all("--memory-limit" in line for line in lines), said
+    assert "libdw" not in said, said
+    assert ("big\\x0afile: its debug information takes more memory" in lines[0]
+            and "of 1 files was too much" in lines[1]), said
 
 
 def test_a_debug_file_is_asked_for_by_name(programs, tmp_path):

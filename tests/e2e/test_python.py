@@ -16,9 +16,8 @@ from conftest import BUILD, profpipe
 ROOMS = os.path.join(os.path.dirname(__file__), "python", "rooms.py")
 ODD_ROOMS = os.path.join(os.path.dirname(__file__), "python", "odd_rooms.py")
 # Debian's own, and whatever else is on the machine.
-PYTHONS = ["/usr/bin/python3"] + sorted(p
-                                        for p in glob.glob(
-        os.path.expanduser("~/.pyenv/versions/3.*/bin/python")) if os.access(p, os.X_OK))
+PYENV = glob.glob(os.path.expanduser("~/.pyenv/versions/3.*/bin/python"))
+PYTHONS = ["/usr/bin/python3"] + sorted(p for p in PYENV if os.access(p, os.X_OK))
 
 
 def interpreted(path):
@@ -113,8 +112,8 @@ def test_a_version_that_is_not_known_is_said_once_and_keeps_its_native_frames(tm
                  env={**os.environ, "PYTHONHOME": "/usr"})
     assert p.returncode == 0, p.stderr
     assert p.stderr.count("CPython 3.99.2: this build is not known") == 1, p.stderr
-    assert not any(interpreted(tmp_path / "out.txt")) and "_PyEval_EvalFrameDefault" in (
-            tmp_path / "out.txt").read_text()
+    assert not any(interpreted(tmp_path / "out.txt"))
+    assert "_PyEval_EvalFrameDefault" in (tmp_path / "out.txt").read_text()
 
 
 def test_an_interpreter_that_is_embedded_in_a_program_is_walked(tmp_path):
@@ -353,8 +352,8 @@ def test_a_program_that_rewrites_its_own_frames_harms_nobody_else(tmp_path):
     names = collections.Counter(stack[-1][0] for stack in stacks)
     print(names.most_common(8))
     mine = [s for s in stacks if s[-1][0] == "neighbour.spin_here"]
-    assert len(mine) > 20 and {tuple(f[0] for f in s)
-                               for s in mine} == {("neighbour.<module>", "neighbour.spin_here")}
+    assert len(mine) > 20
+    assert {tuple(f[0] for f in s) for s in mine} == {("neighbour.<module>", "neighbour.spin_here")}
     assert names["hostile.survived_here"] and max(map(len, stacks)) <= 1088
 
 
@@ -466,8 +465,8 @@ def test_code_that_is_freed_at_once_has_its_name(tmp_path):
              and s[2][1] == f"/made/{s[2][0].split('.')[0]}.py" and s[2][2] == 3]
     gone = [s for s in stacks if any("gone" in f for f, _, _ in s)]
     assert len(stacks) > 100
-    assert len(named) > 0.85 * len(stacks) and len(gone) <= 0.01 * len(stacks), (len(named),
-            len(gone), len(stacks), stacks[-3:])
+    assert len(named) > 0.85 * len(stacks) and len(gone) <= 0.01 * len(stacks), (
+        len(named), len(gone), len(stacks), stacks[-3:])
 
 
 GENERATED = """

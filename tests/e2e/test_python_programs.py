@@ -123,10 +123,9 @@ def test_a_stack_of_a_greenlet_ends_where_it_began(tmp_path):
     assert said["complete"] >= 0.99 * said["samples"], said["truncated"]
     inside = [line.rsplit(" ", 1) for line in out.read_text().splitlines()
               if ";turns.worker;" in line]
-    own = sum(int(n) for stack,
-              n in inside
-              if re.match(r"python3;greenlet::UserGreenlet::inner_bootstrap\([^;]*;([^;.]*;"
-                          r")*turns\.worker;", stack))
+    worker = (r"python3;greenlet::UserGreenlet::inner_bootstrap\([^;]*;([^;.]*;)*"
+              r"turns\.worker;")
+    own = sum(int(n) for stack, n in inside if re.match(worker, stack))
     print(f"{own} of {sum(int(n) for _, n in inside)} samples in greenlets")
     # Before the interpreter is known, and while a greenlet starts, the first function is not there
     # yet.

@@ -73,8 +73,9 @@ class Run:
         """The four tools, once all are there and stand in their own identity."""
         for _ in range(500):
             found = children(self.p.pid)
-            if len(found) == 4 and all(os.path.exists(f"/proc/{p}")
-                                       and ids(p)["Uid"].split()[0] != "0" for p in found.values()):
+            if len(found) == 4 and all(
+                    os.path.exists(f"/proc/{p}") and ids(p)["Uid"].split()[0] != "0"
+                    for p in found.values()):
                 return found
             time.sleep(0.01)
         raise AssertionError(f"only {found} of the tools came up")
@@ -236,8 +237,8 @@ def test_an_old_output_is_kept_when_the_command_cannot_be_run(tmp_path):
     out, summary = tmp_path / "x.folded", tmp_path / "s.json"
     out.write_text("precious\n")
     p = profpipe("record", "-o", out, "--summary", summary, "--", "/nowhere/command")
-    assert p.returncode == 127 and len(
-            p.stderr.splitlines()) == 1 and "/nowhere/command" in p.stderr
+    assert (p.returncode == 127 and len(p.stderr.splitlines()) == 1
+            and "/nowhere/command" in p.stderr)
     assert out.read_text() == "precious\n" and not summary.exists()
 
 
@@ -369,8 +370,8 @@ def test_only_the_command_is_recorded(tmp_path):
 
 
 def test_only_the_given_processes_are_recorded_until_they_end(tmp_path):
-    with subprocess.Popen(burn(2)) as one, subprocess.Popen(burn(2)) as two, subprocess.Popen(["sh",
-            "-c", "while :; do :; done"]) as other:
+    with (subprocess.Popen(burn(2)) as one, subprocess.Popen(burn(2)) as two,
+          subprocess.Popen(["sh", "-c", "while :; do :; done"]) as other):
         start = time.monotonic()
         got = record(tmp_path, "-F", "199", "-p", one.pid, "-p", two.pid)
         took = time.monotonic() - start
@@ -472,11 +473,11 @@ def test_first_samples_in_a_signal_handler_on_its_own_stack_have_what_it_interru
 
 
 @pytest.mark.parametrize("file", ["new", "same"])
-def test_processes_of_few_milliseconds_have_all_their_samples_and_whole_stacks(tmp_path, burner,
-        file):
+def test_processes_of_few_milliseconds_have_all_their_samples_and_whole_stacks(
+        tmp_path, burner, file):
     """Their samples come before their mappings are known, and often only after they are gone."""
-    out, summary, runs = tmp_path / "out.folded", tmp_path / "summary.json", [0.005] * 24 + [
-            0.02] * 12 + [0.05] * 6
+    out, summary = tmp_path / "out.folded", tmp_path / "summary.json"
+    runs = [0.005] * 24 + [0.02] * 12 + [0.05] * 6
     with Run("-F", "199", "-o", out, "--summary", summary) as r:
         r.sampling()
         for i, seconds in enumerate(runs):
@@ -491,8 +492,8 @@ def test_processes_of_few_milliseconds_have_all_their_samples_and_whole_stacks(t
     assert status == 0, err
     stacks = [line.rsplit(" ", 1) for line in out.read_text(errors="replace").splitlines()
               if line.startswith("burn")]
-    samples, cut = sum(int(n) for _, n in stacks), sum(int(n) for s,
-                                                       n in stacks if "[truncated" in s)
+    samples = sum(int(n) for _, n in stacks)
+    cut = sum(int(n) for s, n in stacks if "[truncated" in s)
     assert cut <= 0.03 * samples, [(s, n) for s, n in stacks if "[truncated" in s]
     # Starting and ending a process takes cpu time too, more so where others use the caches; and a
     # virtual machine loses ticks.
@@ -634,10 +635,10 @@ def test_each_tool_has_the_least_identity(tmp_path):
         assert r.end()[0] == 0
     uids = {n: set(s["Uid"].split()) for n, s in status.items()}
     assert all(len(u) == 1 for u in uids.values())
-    assert len(set.union(*uids.values())) == 4 and all(int(u) >= 2_000_000_000
-                                                       for s in uids.values() for u in s)
-    assert len({s["Gid"] for s in status.values()}) == 1 and all(s["Groups"].strip() == ""
-            for s in status.values())
+    assert len(set.union(*uids.values())) == 4
+    assert all(int(u) >= 2_000_000_000 for s in uids.values() for u in s)
+    assert len({s["Gid"] for s in status.values()}) == 1
+    assert all(s["Groups"].strip() == "" for s in status.values())
     for n, s in status.items():
         assert s["NoNewPrivs"] == "1"
         if n != "prof-bpf":
@@ -740,8 +741,8 @@ def test_5000_short_processes_leave_no_trace_in_memory(tmp_path):
         kib = {"prof-symd": 0, "others": 0}
         for name, p in tools.items():
             with open(f"/proc/{p}/smaps_rollup") as f:
-                kib[name if name in kib else "others"] += int(re.search(r"\nPrivate_Dirty: +(\d+)",
-                        f.read()).group(1))
+                dirty = re.search(r"\nPrivate_Dirty: +(\d+)", f.read())
+                kib[name if name in kib else "others"] += int(dirty.group(1))
         return kib
 
     # Only the loop and what it starts: what else the host does moves the caches of names.

@@ -93,8 +93,8 @@ class Scene:
         self.dir = tempfile.mkdtemp(dir="/var/tmp")  # where programs may run, and people look in
         stack.callback(shutil.rmtree, self.dir)
         os.chmod(self.dir, 0o755)
-        self.secret, self.closed, self.open_file, self.ran, path = (f"{self.dir}/{name}"
-                for name in ("secret", "closed", "closed/open", "ran", "socket"))
+        self.secret, self.closed, self.open_file, self.ran, path = (
+            f"{self.dir}/{name}" for name in ("secret", "closed", "closed/open", "ran", "socket"))
         with open(self.secret, "w") as f:
             f.write("secret")
         os.chmod(self.secret, 0o600)
@@ -257,9 +257,8 @@ class Target:
         stack.callback(self.end)
 
     def uid(self):
-        return self.ids[["", "cpus", "deltas", "symd",
-                         "export"].index({"worker": "symd", "keeper": "symd"}.get(self.name,
-                    self.name))]
+        name = {"worker": "symd", "keeper": "symd"}.get(self.name, self.name)
+        return self.ids[["", "cpus", "deltas", "symd", "export"].index(name)]
 
     @contextlib.contextmanager
     def program(self, spinner, in_memory):
@@ -303,9 +302,10 @@ class Deployed(Target):
         ready, status = os.pipe()
         argv = [f"{BUILD}/tests/redteam-{name}" if taken else f"{BUILD}/prof-{name}", "--run-dir",
                 self.dir, "--ids", ":".join(map(str, self.ids)), "--status-fd", str(status)]
-        argv += ["-F", "199"] if name == "bpf" else ["-f", "text", "--output-fd",
-                                                     str(
-                self.out.fileno())] if name == "export" else []
+        if name == "bpf":
+            argv += ["-F", "199"]
+        elif name == "export":
+            argv += ["-f", "text", "--output-fd", str(self.out.fileno())]
         p = subprocess.Popen(argv, pass_fds=[status, self.out.fileno()],
                              env=self.env if taken else {}, stdin=subprocess.DEVNULL,
                              stderr=self.scene.terminal)
@@ -326,8 +326,8 @@ class Deployed(Target):
         self.scene.hear()
         gone = {name for name, p in self.processes.items() if p.poll() is not None}
         assert "bpf" not in gone, self.scene.log
-        if self.name == "keeper" and "symd" in self.processes and (not self.scene.taken
-                or ended(self.scene.taken)):
+        if (self.name == "keeper" and "symd" in self.processes
+                and (not self.scene.taken or ended(self.scene.taken))):
             gone.add("symd")
         self.stop(*gone)
         if gone & {"symd", "export"}:
@@ -338,8 +338,9 @@ class Deployed(Target):
             word = os.read(ready, 4096)
             os.close(ready)
             self.scene.hear()
-            assert len(word) >= 8 and struct.unpack_from("=I", word,
-                    4)[0] == 1, f"{name} is not ready: {self.scene.log}"
+            assert len(word) >= 8, f"{name} is not ready: {self.scene.log}"
+            assert struct.unpack_from("=I", word, 4) == (1,), (
+                f"{name} is not ready: {self.scene.log}")
 
     def end(self):
         self.stop(*list(self.processes))
@@ -364,8 +365,8 @@ class Deployed(Target):
     def attempt_once(self, name, spinner, in_memory):
         self.bring_up()
         self.scene.order(name)
-        if name not in HELD and (self.name != "worker" or self.scene.taken
-                                 and not ended(self.scene.taken)):
+        if name not in HELD and (
+                self.name != "worker" or self.scene.taken and not ended(self.scene.taken)):
             how = outcome(self.scene, self.scene.signal, self.how_ended)
         else:
             with self.program(spinner, in_memory):
@@ -419,10 +420,10 @@ class Dump(Target):
     def attempt(self, name, spinner, in_memory=False):
         self.scene.forget()
         self.scene.order(name)
-        with self.program(spinner,
-                          in_memory) as pid, subprocess.Popen([f"{BUILD}/tests/redteam-dump", "-n",
-                str(pid)], env=self.env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                stderr=subprocess.PIPE, text=True) as p:
+        with (self.program(spinner, in_memory) as pid,
+              subprocess.Popen([f"{BUILD}/tests/redteam-dump", "-n", str(pid)], env=self.env,
+                               stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                               stderr=subprocess.PIPE, text=True) as p):
             def how_ended():
                 if p.poll() is None:
                     return None
@@ -486,8 +487,8 @@ def test_who_was_taken_over_can_do_nothing(name, control, spinner):
     for how, tried in refused.items():
         print(f"{how}: {len(tried)}: "
               f"{' '.join(a + ' (memory)' * in_memory for a, in_memory in tried)}")
-    print(f"refused {sum(map(len, refused.values()))}, of which "
-          f"{sum(a in control for tried in refused.values() for a, _ in tried)} work " f"for root")
+    work = sum(a in control for tried in refused.values() for a, _ in tried)
+    print(f"refused {sum(map(len, refused.values()))}, of which {work} work for root")
     assert worked == OWN.get(name, set()), worked ^ OWN.get(name, set())
 
 

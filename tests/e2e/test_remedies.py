@@ -43,7 +43,8 @@ loop(End) ->
     case erlang:monotonic_time(millisecond) < End of true -> loop(End); false -> init:stop() end.
 """
 NODE = ("function fib(n) { return n < 2 ? n : fib(n - 1) + fib(n - 2) }\n"
-        "const end = Date.now() + process.argv[2] * 1000\n" "while (Date.now() < end) fib(22)\n")
+        "const end = Date.now() + process.argv[2] * 1000\n"
+        "while (Date.now() < end) fib(22)\n")
 RUBY = ("def fib(n) = n < 2 ? n : fib(n - 1) + fib(n - 2)\n"
         "last = Time.now + ARGV[0].to_f\nfib(20) while Time.now < last\n")
 PHP = ("<?php function fib($n) { return $n < 2 ? $n : fib($n - 1) + fib($n - 2); } $end "
@@ -173,8 +174,8 @@ def test_terminal_page_and_pprof_say_the_same(tmp_path):
     assert profpipe("report", stream, "-o", tmp_path / "x.html").returncode == 0
     page = (tmp_path / "x.html").read_text()
     assert re.search(r'"complete":"(.*?)"', page)[1] == share
-    assert json.loads(re.search(r'"remedy":(\[\[.*?\]\])', page)[1]) == [[r["name"], r["remedy"],
-            r["samples"], r["what"]] for r in summary["remedies"]]
+    assert json.loads(re.search(r'"remedy":(\[\[.*?\]\])', page)[1]) == [
+        [r[k] for k in ("name", "remedy", "samples", "what")] for r in summary["remedies"]]
     assert re.search(r'"loss":"(.*?)"', page)[1] == summary["loss"] == "nothing was lost"
     assert profpipe("report", stream, "-f", "pprof", "-o", tmp_path / "x.pb.gz").returncode == 0
     comments = subprocess.run(["zcat", tmp_path / "x.pb.gz"], capture_output=True,

@@ -89,8 +89,8 @@ def test_every_thread_is_filtered_and_has_no_right(run, name):
         assert (s["Seccomp"], s["NoNewPrivs"]) == ("2", "1")
         assert int(s.get("Seccomp_filters", 2)) >= 2
         assert {int(s[c], 16) for c in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")} == {0}
-        assert s["Groups"].strip() == "" and len(set(s["Uid"].split())) == 1 and s["Uid"].split()[
-                0] != "0"
+        assert (s["Groups"].strip() == "" and len(set(s["Uid"].split())) == 1
+                and s["Uid"].split()[0] != "0")
 
 
 @pytest.mark.parametrize("name", PARSERS)
@@ -141,17 +141,16 @@ def test_nothing_that_it_holds_leads_further(run, name):
                               "anon_inode:")) or to == "/dev/null" or to.startswith("/memfd:"):
                 continue
             assert os.path.stat.S_ISREG(st.st_mode), to
-            assert flags & O_ACCMODE == os.O_RDONLY or (name == "prof-export"
-                                                        and (to.endswith("x.folded")
-                    or is_journal(to))), to
+            assert (flags & O_ACCMODE == os.O_RDONLY or name == "prof-export"
+                    and (to.endswith("x.folded") or is_journal(to))), to
 
 
 def test_who_runs_libdw_for_prof_symd_is_confined_as_it_is(run, may_mount):
     (keeper,) = children(run[0]["prof-symd"])[KEEPER]
     for pid in keeper, *sum(children(keeper).values(), []):
         s = status(f"/proc/{pid}")
-        assert (s["Seccomp"], s["NoNewPrivs"], int(s["CapPrm"], 16), s["Uid"]) == ("2", "1", 0,
-                status(f"/proc/{run[0]['prof-symd']}")["Uid"])
+        uid = status(f"/proc/{run[0]['prof-symd']}")["Uid"]
+        assert (s["Seccomp"], s["NoNewPrivs"], int(s["CapPrm"], 16), s["Uid"]) == ("2", "1", 0, uid)
         if may_mount:
             assert os.path.samefile(f"/proc/{pid}/root", f"/proc/{run[0]['prof-symd']}/root")
             assert os.readlink(f"/proc/{pid}/ns/net") == os.readlink(
@@ -200,12 +199,17 @@ def test_by_hand_system_calls_are_filtered(argv):
 def dumped(tmp_path, *wrap):
     """Names of functions that prof-dump finds in a Python program, run by `wrap`, which is its own,
     too."""
-    script = (f"import subprocess, sys, time\n" f"p = subprocess.Popen([sys.executable, '-c', "
+    script = (f"import subprocess, sys, time\n"
+              f"p = subprocess.Popen([sys.executable, '-c', "
               f"{SPIN + 'print(1, flush=True); spin()'!r}], stdout=subprocess.PIPE)\n"
               f"p.stdout.readline()\n"
-              f"try:\n    d = subprocess.run([{BUILD + '/prof-dump'!r}, str(p.pid)], "
-              f"stdout=subprocess.PIPE)\nfinally:\n    p.kill()\n"
-              f"sys.stdout.buffer.write(d.stdout)\nsys.exit(d.returncode)")
+              f"try:\n"
+              f"    d = subprocess.run([{BUILD + '/prof-dump'!r}, str(p.pid)], "
+              f"stdout=subprocess.PIPE)\n"
+              f"finally:\n"
+              f"    p.kill()\n"
+              f"sys.stdout.buffer.write(d.stdout)\n"
+              f"sys.exit(d.returncode)")
     p = subprocess.run([*wrap, "/usr/bin/python3", "-c", script], capture_output=True, text=True,
                        timeout=120)
     assert p.returncode == 0, p.stderr

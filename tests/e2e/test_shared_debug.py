@@ -76,7 +76,7 @@ def test_functions_of_a_file_that_dwz_shares_keep_their_namespaces(tmp_path, ver
     whole = symbolized(tmp_path / "a", asked)
     subprocess.run(["dwz", "-m", "common.debug", "-M", "common.debug", "a", "b"], cwd=tmp_path,
                    check=True)
-    assert any("scope::inner<" in calls[0][0]
-               for calls in whole) and any("scope::middle" in calls[-1][0]
-                                           or "scope::outer" in calls[-1][0] for calls in whole)
+    assert any("scope::inner<" in calls[0][0] for calls in whole)
+    assert any("scope::middle" in calls[-1][0] or "scope::outer" in calls[-1][0]
+               for calls in whole)
     assert symbolized(tmp_path / "a", asked) == whole

@@ -69,9 +69,8 @@ def pack(dwo, package, unit):
                ".debug_str_offsets.dwo": 6, ".debug_rnglists.dwo": 8}
     listed = subprocess.run(["readelf", "-SW", dwo], capture_output=True, text=True,
                             check=True).stdout
-    sizes = {name: int(size, 16) for name,
-             size in re.findall(r"(\.debug_\w+\.dwo) +PROGBITS +[0-9a-f]+ [0-9a-f]+ ([0-9a-f]+)",
-                                listed)}
+    found = re.findall(r"(\.debug_\w+\.dwo) +PROGBITS +[0-9a-f]+ [0-9a-f]+ ([0-9a-f]+)", listed)
+    sizes = {name: int(size, 16) for name, size in found}
     there = [name for name in numbers if name in sizes]
     ids, rows = [0, 0], [0, 0]
     ids[unit & 1], rows[unit & 1] = unit, 1
@@ -195,8 +194,8 @@ def test_split_units_have_inlined_calls_and_lines(tmp_path, compiler, version, p
     asked = addresses(program)
     whole = build(tmp_path, compiler, version, package, flags=(), name="whole")
     ours = by_us(program, asked)
-    assert addresses(whole) == asked and len(asked) > 100 and sum("inlined by" in line
-            for line in ours) > 100
+    assert addresses(whole) == asked and len(asked) > 100
+    assert sum("inlined by" in line for line in ours) > 100
     assert ours == by_us(whole, asked)
     assert calls(ours) == calls(by_llvm(whole, asked))
     if not (version == 5 and package):
@@ -210,10 +209,11 @@ def test_split_units_have_inlined_calls_in_record(tmp_path, compiler, version, p
     tails = {name: 0 for name in NAMES}
     for stack, n in r.stacks:
         for name in NAMES:
-            tails[name] += n if list(map(bare, stack[-3:])) == [name, "middle",
-                    "inner"] and f"{name}_space::" in stack[-1] else 0
-    assert min(tails.values()) > 0 and sum(tails.values()) > sum(n for _,
-            n in r.stacks) * 0.8, r.stacks
+            if (list(map(bare, stack[-3:])) == [name, "middle", "inner"]
+                    and f"{name}_space::" in stack[-1]):
+                tails[name] += n
+    assert min(tails.values()) > 0, r.stacks
+    assert sum(tails.values()) > sum(n for _, n in r.stacks) * 0.8, r.stacks
 
 
 @pytest.mark.parametrize("flags", [("-fdebug-types-section",), ("-gz",), ("-ffunction-sections",)],
@@ -237,10 +237,10 @@ def test_a_dwo_file_of_another_build_is_left_alone(tmp_path, compiler, version):
     whole = by_us(program, asked)
     shutil.copy(program.parent / "three.dwo", program.parent / "two.dwo")
     mixed = by_us(program, asked)
-    assert any("two_space::inner" in line for line in whole) and not any("two_space::inner" in line
-            for line in mixed)
-    assert [line for line in mixed if "two" not in line] == [line
-            for line in whole if "two" not in line]
+    assert any("two_space::inner" in line for line in whole)
+    assert not any("two_space::inner" in line for line in mixed)
+    assert ([line for line in mixed if "two" not in line]
+            == [line for line in whole if "two" not in line])
     assert any(re.match(r"two\(long\) at .*two\.cpp:\d+", line) for line in mixed)
 
 
@@ -286,5 +286,6 @@ def test_more_units_than_are_open_at_a_time(tmp_path):
     assert len(asked) == count
     lines = by_us(tmp_path / "program", [a for a, _ in asked] * 2)
     for place, (_, name) in enumerate(asked * 2):
-        assert lines[2 * place].startswith(name.replace("f", "in") + " at ") and lines[2 * place
-                + 1].startswith(f"(inlined by) {name} at ")
+        inlined, around = lines[2 * place], lines[2 * place + 1]
+        assert inlined.startswith(name.replace("f", "in") + " at ")
+        assert around.startswith(f"(inlined by) {name} at ")

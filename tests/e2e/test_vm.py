@@ -271,9 +271,8 @@ def machines(chain, tmp_path_factory, request):
                        *guest.run(kernel, f"{folder}/initramfs", f"{folder}/{series}", words))
 
     with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
-        wanted = {item.callspec.params["machine"]
-                  for item in request.session.items if "machine" in getattr(item, "fixturenames",
-                ())}
+        wanted = {item.callspec.params["machine"] for item in request.session.items
+                  if "machine" in getattr(item, "fixturenames", ())}
         with contextlib.suppress(kernels.KernelError):
             archive()
         yield {series: pool.submit(one, series) for series in kernels.WANTED if series in wanted}
@@ -301,22 +300,22 @@ def test_doctor_finds_nothing_fatal_and_gets_samples(machine):
     # The emulation has no hardware counters, and Linux 5.10 no Landlock; all else is as it should
     # be.
     degraded = {c["name"] for c in got["checks"] if c["verdict"] == "degraded"}
-    assert degraded - {"perf events"} == {"perf_event_paranoid"} | ({"cells"} if machine.series
-            == OLDEST else set()), got
-    assert checks["perf_event_paranoid"]["found"].startswith(
-            "3; requires CAP_SYS_ADMIN") and "come online later" in checks["perf_event_paranoid"][
-            "lost"]
+    missing = {"cells"} if machine.series == OLDEST else set()
+    assert degraded - {"perf events"} == {"perf_event_paranoid"} | missing, got
+    paranoid = checks["perf_event_paranoid"]
+    assert paranoid["found"].startswith("3; requires CAP_SYS_ADMIN")
+    assert "come online later" in paranoid["lost"]
     assert "TCG" in checks["virtual machine"]["found"]
-    assert ("no Landlock" in checks["cells"]["found"]) == (machine.series
-            == OLDEST), checks["cells"]
+    no_landlock = "no Landlock" in checks["cells"]["found"]
+    assert no_landlock == (machine.series == OLDEST), checks["cells"]
     assert checks["lockdown"]["found"] == ("none [integrity] confidentiality" if machine.series
                                            == LOCKED else "[none] integrity confidentiality")
-    assert "apparmor" in checks["LSM"]["found"] and checks["LSM"]["found"].endswith(
-            "own label: unconfined"), checks["LSM"]
+    assert ("apparmor" in checks["LSM"]["found"]
+            and checks["LSM"]["found"].endswith("own label: unconfined")), checks["LSM"]
     assert checks["tracefs"]["found"] == "not mounted; not needed"
     test = got["self_test"]
-    assert test["samples"] > 0 and test["complete"] > 0 and test["kernel_named"] > 0 and test[
-            "user_named"] > 0, test
+    assert (test["samples"] > 0 and test["complete"] > 0 and test["kernel_named"] > 0
+            and test["user_named"] > 0), test
 
 
 def check_live(machine, program):
@@ -371,10 +370,10 @@ def test_a_recording_of_the_host_has_stacks_and_names(machine):
     assert any("start_thread" in s[1] or "thread" in s or "clone" in s[1]
                for s in whole), stacks[:20]
     chained = [s[s.index("f1"):] for s in whole if "f1" in s]
-    assert chained and all(c == [f"f{i}" for i in range(1, len(c) + 1)]
-                           for c in chained), chained[:5]
-    assert any(any("outer" in f for f in s) and any("inner" in f for f in s) for s,
-               _ in stacks if s[0].startswith("python")), stacks[:20]
+    assert chained, chained
+    assert all(c == [f"f{i}" for i in range(1, len(c) + 1)] for c in chained), chained[:5]
+    assert any(any("outer" in f for f in s) and any("inner" in f for f in s)
+               for s, _ in stacks if s[0].startswith("python")), stacks[:20]
     assert any(f.endswith("_[k]") for s, _ in stacks for f in s)
     assert summary["samples"] > 100, summary
 
@@ -407,8 +406,8 @@ def check_during(machine, name):
     times = sorted(t for _, _, t in samples)
     # A program spins all the while: the samples' clock neither stands still nor jumps.
     assert max(b - a for a, b in zip(times, times[1:])) < LONGEST_REST, said
-    assert abs(times[-1] - times[0] - summary["duration_s"]) < 2 * LONGEST_REST, (times[0],
-            times[-1], summary)
+    assert abs(times[-1] - times[0] - summary["duration_s"]) < 2 * LONGEST_REST, (
+        times[0], times[-1], summary)
     return samples, summary
 
 
@@ -428,8 +427,8 @@ def test_a_process_began_when_it_did_by_the_wall_clock_after_a_sleep_too(machine
     mono, wall, boot = (int(n) for n in clocks.groups())
     assert boot - mono > 1e9, "it slept"
     start = int(re.search(rf"^process .*\bpid={pid} .*start_ns=(\d+)", out, re.M)[1])
-    assert before - 0.1 < (wall - (boot - start)) / 1e9 < after + 1.1, (before, after, wall, boot,
-            start)
+    assert before - 0.1 < (wall - (boot - start)) / 1e9 < after + 1.1, (
+        before, after, wall, boot, start)
 
 
 @on("cpus")
@@ -463,17 +462,16 @@ def test_a_host_out_of_memory_costs_a_tool_and_not_the_recording(machine):
 def test_descriptors_that_run_out_are_told_and_files_opened_when_there_are_some_again(machine):
     status, _, err = machine.step("descriptors")
     said = machine.text("descriptors.log")
-    assert status == 0 and said.count(
-            "no descriptor is left to open files with") == 1, f"{err}\n{said}"
+    assert status == 0, f"{err}\n{said}"
+    assert said.count("no descriptor is left to open files with") == 1, f"{err}\n{said}"
     assert any(s[0] == "later" and "f1" in s for s, _ in machine.stacks("descriptors.folded")), said
 
 
 @on("open")
 def test_what_sysctls_allow_beyond_need_is_fine(machine):
     checks = machine.checks("open")
-    assert [checks[c][1].split(";")[0]
-            for c in ("kptr_restrict", "perf_event_paranoid", "unprivileged_bpf_disabled")] == ["0",
-            "-1", "0"], checks
+    names = ("kptr_restrict", "perf_event_paranoid", "unprivileged_bpf_disabled")
+    assert [checks[c][1].split(";")[0] for c in names] == ["0", "-1", "0"], checks
     assert {c for c, (verdict, _) in checks.items() if verdict != "fine"} <= {"perf events"}, checks
 
 
@@ -488,8 +486,8 @@ def test_a_kernel_without_types_is_fatal_and_named(machine):
 def test_what_sysctls_forbid_is_told(machine):
     checks = machine.checks("sysctls")
     assert not [c for c, (verdict, _) in checks.items() if verdict == "fatal"], checks
-    assert checks["perf_event_paranoid"][1].startswith("4;") and checks[
-            "unprivileged_bpf_disabled"][1].startswith("1;")
+    assert checks["perf_event_paranoid"][1].startswith("4;")
+    assert checks["unprivileged_bpf_disabled"][1].startswith("1;")
     verdict, text = checks["kernel names"]
     # The iterator over kernel symbols is there from 6.0 on.
     if machine.series == OLDEST:
@@ -514,10 +512,10 @@ def test_few_capabilities_are_told(machine):
     """Where perf_event_paranoid is 4, as the step before left it, Debian's kernels want
     CAP_SYS_ADMIN."""
     checks = machine.checks("few")
-    assert checks["perf events"][0] == "fatal" and "sysctl kernel.perf_event_paranoid=2" in checks[
-            "perf events"][1], checks
-    assert checks["capabilities"][0] == "degraded" and "CAP_SYS_PTRACE" in checks["capabilities"][
-            1], checks
+    assert (checks["perf events"][0] == "fatal"
+            and "sysctl kernel.perf_event_paranoid=2" in checks["perf events"][1]), checks
+    assert (checks["capabilities"][0] == "degraded"
+            and "CAP_SYS_PTRACE" in checks["capabilities"][1]), checks
 
 
 @on("integrity")
@@ -530,7 +528,7 @@ def test_lockdown_for_integrity_takes_nothing_away(machine):
 def test_lockdown_for_confidentiality_is_fatal_and_named(machine):
     status, _, err = machine.step("confidentiality")
     checks = machine.checks("confidentiality")
-    assert checks["lockdown"][0] == "fatal" and "lockdown=integrity" in checks["lockdown"][
-            1], checks
-    assert status == 1 and "lockdown" in err.splitlines()[
-            0] and "never.folded" not in machine.files, err
+    assert (checks["lockdown"][0] == "fatal"
+            and "lockdown=integrity" in checks["lockdown"][1]), checks
+    assert (status == 1 and "lockdown" in err.splitlines()[0]
+            and "never.folded" not in machine.files), err

@@ -183,8 +183,8 @@ def test_every_stack_of_sixteen_programs_equals_gdbs(started):
         while seen[name] < WANTED_STACKS / len(PROGRAMS):
             assert process.poll() is None and time.time() < deadline, f"{name}: {seen[name]} stacks"
             time.sleep(rng.random() / 50)
-            for (pcs, reason), theirs in stop_and_compare(rng.choice(descendants(process.pid)),
-                    gdb):
+            pid = rng.choice(descendants(process.pid))
+            for (pcs, reason), theirs in stop_and_compare(pid, gdb):
                 seen[name] += 1
                 # At the first instruction of a thread the return address is 0: gdb shows a frame
                 # there, and the walker says that there is no caller.

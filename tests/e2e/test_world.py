@@ -78,8 +78,8 @@ def shares(seconds, *programs):
 @pytest.mark.parametrize("parser, said, lacks",
                          [("prof-deltas", "has no unwind rows", "no-rows"),
                           ("prof-symd", "is not named", "[deadly+0x")])
-def test_a_file_that_a_parser_dies_on_is_given_up_and_no_other(world, tmp_path, parser, said,
-        lacks):
+def test_a_file_that_a_parser_dies_on_is_given_up_and_no_other(
+        world, tmp_path, parser, said, lacks):
     out = tmp_path / "out.folded"
     p = subprocess.run([world.folder / parser / "profpipe", "record", "-F", "199", "-o", out, "--",
                         *shares(5, world.deadly, world.spin)], capture_output=True, text=True,
@@ -106,8 +106,8 @@ def test_a_file_that_a_parser_was_killed_over_is_tried_again(world, tmp_path, pa
                         "-o", out, "--", *shares(14, tmp_path / "unlucky", world.spin)],
                        capture_output=True, text=True, timeout=120)
     assert p.returncode == 0, p.stderr
-    assert p.stderr.count(
-            f"/unlucky: {said}: {parser} was killed over it, again and again") == 1, p.stderr
+    line = f"/unlucky: {said}: {parser} was killed over it, again and again"
+    assert p.stderr.count(line) == 1, p.stderr
     stacks = [block for block in out.read_text(errors="replace").split("\n\n")
               if block.startswith("unlucky ")]
     late = stacks[-len(stacks) // 4:]
@@ -143,8 +143,8 @@ def test_whoever_makes_ever_new_files_that_kill_a_parser_costs_only_himself(worl
                                  "-o", out, "--", "sh", "-c", script], stderr=log,
                                 timeout=150).returncode
     said = err.read_text()
-    assert status == 0 and said.count(
-            f"user {NOBODY}: prof-deltas died on files of theirs") == 1, said
+    line = f"user {NOBODY}: prof-deltas died on files of theirs"
+    assert status == 0 and said.count(line) == 1, said
     assert named(stacks_of(out, "victim")) > 0, said
 
 
@@ -213,12 +213,12 @@ def test_a_new_output_takes_the_place_of_an_old_one_with_its_owner_and_mode(worl
     os.chmod(out, 0o640)
     assert profpipe("record", "-q", "-F", "199", "-o", out, "--", world.spin, "0.7").returncode == 0
     st = os.stat(out)
-    assert (st.st_uid, st.st_gid, st.st_mode & 0o7777) == (1, 2,
-            0o640) and "leaf_of_it" in out.read_text()
+    assert (st.st_uid, st.st_gid, st.st_mode & 0o7777) == (1, 2, 0o640)
+    assert "leaf_of_it" in out.read_text()
     os.link(out, tmp_path / "other")
     assert profpipe("record", "-q", "-F", "199", "-o", out, "--", world.spin, "0.7").returncode == 0
-    assert os.stat(out).st_ino == os.stat(
-            tmp_path / "other").st_ino and "leaf_of_it" in out.read_text()
+    assert os.stat(out).st_ino == os.stat(tmp_path / "other").st_ino
+    assert "leaf_of_it" in out.read_text()
     assert sorted(os.listdir(tmp_path)) == ["other", "out.folded"]
 
 
@@ -251,8 +251,8 @@ def test_a_reader_that_goes_is_one_line_and_an_error(world):
     pipe = f"{BUILD}/profpipe record -q -f folded -o - -- {world.spin} 0.5 | true"
     p = subprocess.run(["bash", "-c", pipe + "; exit ${PIPESTATUS[0]}"], capture_output=True,
                        text=True, timeout=60)
-    assert p.returncode == 1 and p.stderr.count(
-            "\n") == 1 and "Broken pipe; its reader went away before the end" in p.stderr, p.stderr
+    assert (p.returncode == 1 and p.stderr.count("\n") == 1
+            and "Broken pipe; its reader went away before the end" in p.stderr), p.stderr
 
 
 @pytest.fixture
@@ -366,12 +366,12 @@ def test_who_is_ended_first_when_memory_runs_out(world):
 def test_limits_that_are_too_low_are_named(world, tmp_path, limit, low, name):
     out = tmp_path / "out.folded"
     out.write_text("old\n")
+    def lower():
+        resource.setrlimit(getattr(resource, f"RLIMIT_{limit}"), (low, low))
     p = subprocess.run([f"{BUILD}/profpipe", "record", "-o", out, "--", world.spin, "0.3"],
-                       capture_output=True, text=True, timeout=60,
-                       preexec_fn=lambda: resource.setrlimit(getattr(resource, f"RLIMIT_{limit}"),
-            (low, low)))
-    assert p.returncode == 1 and p.stderr.count(
-            "\n") == 1 and f"the limit of {name} is {low}: the tools need" in p.stderr, p.stderr
+                       capture_output=True, text=True, timeout=60, preexec_fn=lower)
+    assert (p.returncode == 1 and p.stderr.count("\n") == 1
+            and f"the limit of {name} is {low}: the tools need" in p.stderr), p.stderr
     assert out.read_text() == "old\n"
 
 

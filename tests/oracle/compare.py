@@ -27,15 +27,16 @@ def is_elf(path):
     except OSError:
         return False
     # 64-bit, little-endian, ET_EXEC or ET_DYN, x86-64.
-    return len(head) == 20 and head[:6] == b"\x7fELF\x02\x01" and head[16] in (2,
-            3) and head[18:20] == b"\x3e\x00"
+    return (len(head) == 20 and head[:6] == b"\x7fELF\x02\x01" and head[16] in (2, 3)
+            and head[18:20] == b"\x3e\x00")
 
 
 def find(paths):
     seen, files = set(), []
     for top in paths:
-        tree = [(os.path.dirname(top), [], [os.path.basename(top)])] if os.path.isfile(
-                top) else os.walk(top)
+        tree = os.walk(top)
+        if os.path.isfile(top):
+            tree = [(os.path.dirname(top), [], [os.path.basename(top)])]
         for folder, _, names in tree:
             for name in sorted(names):
                 path = os.path.join(folder, name)
@@ -47,8 +48,9 @@ def find(paths):
 
 
 def select(files, limit):
-    return files if not limit or limit >= len(files) else [files[i * len(files) // limit]
-            for i in range(limit)]
+    if not limit or limit >= len(files):
+        return files
+    return [files[i * len(files) // limit] for i in range(limit)]
 
 
 FIGURES = ("rows", "states", "unsupported", "refused", "unknown", "derived", "disagreements")
@@ -68,8 +70,8 @@ def compare(path, every=1):
     line = oracle.stdout.splitlines()[-1] if oracle.stdout else ""
     figures = {k: int(v) for k, v in re.findall(r" ([a-z]+)=(\d+)", line)}
     if failed or set(FIGURES) - set(figures):
-        return complaint or oracle.stderr or f"{path}: no answer\n", dict.fromkeys(FIGURES,
-                0) | {"disagreements": 1}
+        complaint = complaint or oracle.stderr or f"{path}: no answer\n"
+        return complaint, dict.fromkeys(FIGURES, 0) | {"disagreements": 1}
     return oracle.stdout, figures
 
 
@@ -91,9 +93,8 @@ def skipped(files):
     for i in range(0, len(files), 1000):
         said = subprocess.run([BUILD + "/prof-deltas", "--stats", *files[i:i + 1000]],
                               capture_output=True, text=True).stdout
-        total.update({k: int(v) for k,
-                      v in re.findall(r" ([a-z-]+)=(\d+)",
-                                      said.splitlines()[-1].partition(" skipped=")[2])})
+        skipped = said.splitlines()[-1].partition(" skipped=")[2]
+        total.update({k: int(v) for k, v in re.findall(r" ([a-z-]+)=(\d+)", skipped)})
     return total
 
 

@@ -15,8 +15,8 @@ def entries(data):
     """Of .eh_frame: the CIEs by offset, and the FDEs of .text as (bytes, offset of its CIE,
     distance of its function from .text's start)."""
     found = sections(data)
-    (_, _, _, frame_addr, frame, size), (_, _, _, text_addr, _,
-                                         text_size) = found[".eh_frame"], found[".text"]
+    _, _, _, frame_addr, frame, size = found[".eh_frame"]
+    _, _, _, text_addr, _, text_size = found[".text"]
     at, cies, fdes = frame, {}, []
     while at + 8 <= frame + size:
         length, link = struct.unpack_from("<II", data, at)
@@ -24,8 +24,8 @@ def entries(data):
         if length and not link:
             cies[at] = entry
         elif length:
-            start = frame_addr + at - frame + 8 + struct.unpack_from("<i", data,
-                    at + 8)[0] - text_addr
+            distance, = struct.unpack_from("<i", data, at + 8)
+            start = frame_addr + at - frame + 8 + distance - text_addr
             if 0 <= start < text_size:
                 fdes.append((entry, at + 4 - link, start))
         at += 4 + length
@@ -62,13 +62,15 @@ def make(source, path, size, copies=None):
     def section(name, kind, flags, addr, at, n):
         return struct.pack("<IIQQQQIIQQ", name, kind, flags, addr, at, n, 0, 0, 1, 0)
     with open(path, "wb") as f:
-        f.write(b"\x7fELF\2\1\1" + bytes(9) + struct.pack("<HHIQQQIHHHHHH", 2, 62, 1, 0, 64,
-                headers, 0, 64, 56, 2, 64, 4, 3))
+        f.write(b"\x7fELF\2\1\1" + bytes(9))
+        f.write(struct.pack("<HHIQQQIHHHHHH", 2, 62, 1, 0, 64, headers, 0, 64, 56, 2, 64, 4, 3))
         f.write(load(5, text, span * copies) + load(4, frame, len(out)))
         f.seek(frame)
         f.write(out + names)
         f.seek(headers)
-        f.write(bytes(64) + section(1, 1, 6, base + text, text, span * copies) + section(7, 1, 2,
-                base + frame, frame, len(out)) + section(17, 3, 0, 0, strings, len(names)))
+        f.write(bytes(64))
+        f.write(section(1, 1, 6, base + text, text, span * copies))
+        f.write(section(7, 1, 2, base + frame, frame, len(out)))
+        f.write(section(17, 3, 0, 0, strings, len(names)))
         f.truncate(max(size, f.tell()))
     return span * copies

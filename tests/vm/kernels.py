@@ -97,8 +97,8 @@ class Archive:
                     and (series == NEWEST or v.startswith(f"{series}."))]
         best = None
         for v in versions:
-            if best is None or subprocess.run(["dpkg", "--compare-versions", v, "gt",
-                                               best]).returncode == 0:
+            greater = ["dpkg", "--compare-versions", v, "gt", best]
+            if best is None or subprocess.run(greater).returncode == 0:
                 best = v
         return best
 

@@ -174,8 +174,8 @@ def main():
         for word in range(2, type(code).__basicsize__ // 8):
             at = pointer_at(id(code) + word * 8)
             table = getattr(code, "co_linetable" if MINOR >= 10 else "co_lnotab")
-            if at and at not in seen and 4096 < at < 1 << 47 and at % 8 == 0 and is_table(at,
-                    table):
+            if (at and at not in seen and 4096 < at < 1 << 47 and at % 8 == 0
+                    and is_table(at, table)):
                 seen.add(at)
                 say_memory(at, 32 + len(table))
         say_object(code)
@@ -190,8 +190,8 @@ def is_table(at, table):
             os.read(PIPE[0], size)
         return False
     got = os.read(PIPE[0], size)
-    return got[8:16] == ctypes.string_at(id(table) + 8, 8) and got[16:24] == len(table).to_bytes(8,
-            "little") and got[32:] == table + b"\0"
+    return (got[8:16] == ctypes.string_at(id(table) + 8, 8)
+            and got[16:24] == len(table).to_bytes(8, "little") and got[32:] == table + b"\0")
 
 
 main()

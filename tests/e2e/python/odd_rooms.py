@@ -125,8 +125,9 @@ def tracers():
     if hasattr(sys, "monitoring"):
         m = sys.monitoring
         m.use_tool_id(1, "odd")
-        m.register_callback(1, m.events.PY_START, lambda code,
-                            at: make_spin("monitoring")() if code is watched.__code__ else None)
+        def started(code, at):
+            return make_spin("monitoring")() if code is watched.__code__ else None
+        m.register_callback(1, m.events.PY_START, started)
         m.set_events(1, m.events.PY_START)
         watched()
         m.set_events(1, 0)

@@ -21,8 +21,8 @@ def main():
             sys.exit(f"{name}: would end its element")
 
     def digest(name):
-        return "'sha256-" + base64.b64encode(
-                hashlib.sha256(parts[name].encode()).digest()).decode() + "'"
+        sha256 = hashlib.sha256(parts[name].encode()).digest()
+        return f"'sha256-{base64.b64encode(sha256).decode()}'"
 
     parts["POLICY"] = (f"default-src 'none'; script-src {digest('D3')} {digest('SCRIPT')}; "
                        f"style-src {digest('STYLE')}; "
