@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# tests/fuzz/PART/NOUN.c is the target fuzz/PART/NOUN, which links PART, a library or a tool, with all
-# that it uses. In an ordinary build it replays tests/fuzz/corpus/NOUN. `make fuzz SECONDS=60` builds
-# it for libFuzzer (libclang-rt-14-dev) and runs each target that long; what it finds is kept in
+# tests/fuzz/PART/NOUN.c is the target fuzz/PART/NOUN, which links PART, a library or a tool, with
+# all that it uses. In an ordinary build it replays tests/fuzz/corpus/NOUN. `make fuzz SECONDS=60`
+# builds it for libFuzzer (libclang-rt-14-dev) and runs each target that long; findings are kept in
 # build/fuzz/found/NOUN/.
 FUZZERS  := $(patsubst tests/%.c,%,$(wildcard tests/fuzz/*/*.c))
 PROGRAMS += $(FUZZERS)
@@ -21,8 +21,8 @@ FAKE_PEER    := $(SCHEMA_ONCE) bus_listen bus_free bus_connected bus_send bus_re
                 fdlane_listen fdlane_free fdlane_poll fdlane_send lastword_new lastword_read
 
 fuzz/prof-bpf/requests_LIBS  += $(call wrap,$(FAKE_PEER) log_print close memory_begin memory_end)
-fuzz/prof-bpf/kallsyms_LIBS  += $(call wrap,open close read __read_chk pread __pread_chk lseek fcntl \
-                                fdopen bpf_object__open_skeleton bpf_object__load_skeleton \
+fuzz/prof-bpf/kallsyms_LIBS  += $(call wrap,open close read __read_chk pread __pread_chk lseek \
+                                fcntl fdopen bpf_object__open_skeleton bpf_object__load_skeleton \
                                 bpf_object__destroy_skeleton bpf_program__attach_iter \
                                 bpf_link__destroy bpf_link__fd bpf_iter_create libbpf_set_print)
 fuzz/prof-bpf/record_USES    += prof-symd
@@ -37,8 +37,8 @@ fuzz/names/symfile_LIBS      += $(call wrap,$(MEMORY_FILE))
 fuzz/rows/elf_LIBS           += $(call wrap,$(MEMORY_FILE) $(LARGE_BLOCKS))
 fuzz/wire/bus_LIBS           += $(call wrap,eventfd read write close poll pthread_cond_wait \
                                 pthread_cond_timedwait nng_sleep_aio \
-                                $(addprefix nng_aio_,alloc free cancel stop result count get_output \
-                                set_iov wait) $(addprefix nng_stream_,send recv close free \
+                                $(addprefix nng_aio_,alloc free cancel stop result count \
+                                get_output set_iov wait) $(addprefix nng_stream_,send recv close free \
                                 get_uint64 listener_alloc listener_set_int listener_listen \
                                 listener_accept listener_free dialer_alloc dialer_dial dialer_free))
 fuzz/wire/fdlane_LIBS        += $(call wrap,close socket epoll_create1 epoll_ctl bind listen chmod \
@@ -81,7 +81,8 @@ define run_fuzzer
 fuzz-$(notdir $(1)): $$(B)/$(1)
 	@mkdir -p build/fuzz/found/$$(notdir $(1))
 	$$< -max_total_time=$$(SECONDS) -max_len=$$(or $$($$(notdir $(1))_MAX),65536) -timeout=10 \
-		-rss_limit_mb=1024 -print_final_stats=1 -artifact_prefix=build/fuzz/found/$(notdir $(1))- \
+		-rss_limit_mb=1024 -print_final_stats=1 \
+		-artifact_prefix=build/fuzz/found/$(notdir $(1))- \
 		build/fuzz/found/$$(notdir $(1)) tests/fuzz/corpus/$$(notdir $(1))
 endef
 ifeq ($(SAN),fuzz)

@@ -26,7 +26,7 @@
 	.cfi_def_cfa_offset 48
 	end
 
-	function saved_rbx		/* offset, offset_extended, remember, restore, restore_state */
+	function saved_rbx	/* offset, offset_extended, remember, restore, restore_state */
 	.cfi_def_cfa_offset 16
 	.cfi_offset %rbx, -16
 	nop
@@ -49,7 +49,7 @@
 	.cfi_offset %rbx, 0
 	end
 
-	function shifted		/* DW_CFA_val_offset_sf: RSP is not the CFA, but 16 bytes above */
+	function shifted	/* DW_CFA_val_offset_sf: RSP is not the CFA, but 16 bytes above */
 	.cfi_def_cfa %rbp, 16
 	.cfi_offset %rbp, -16
 	.cfi_escape 0x15, 0x07, 0x7e
@@ -82,7 +82,7 @@
 	.cfi_same_value %rbp
 	end
 
-	function negative_offset	/* DW_CFA_GNU_negative_offset_extended: RBP at cfa - -(2 * -8) */
+	function negative_offset /* DW_CFA_GNU_negative_offset_extended: RBP at cfa - -(2 * -8) */
 	.cfi_escape 0x2f, 0x06, 0x02
 	end
 

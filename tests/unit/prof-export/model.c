@@ -582,10 +582,10 @@ Test(label, frames_without_names_say_where_they_are)
 					 .reason = WALK_DEPTH,
 					 .at_file = 1 } });
 	sample(m, 1, 1);
-	cr_assert_str_eq(
-		folded(m, false),
-		"p;[truncated: depth];[vdso+0x10];[anon+0x7f00];[libx.so+0x1000];"
-		"[libx.so+0x401000];[kind-7+0x20];[kind-253+0x30];[kernel+0xffffffff81000000]_[k] 1\n");
+	cr_assert_str_eq(folded(m, false),
+			 "p;[truncated: depth];[vdso+0x10];[anon+0x7f00];[libx.so+0x1000];"
+			 "[libx.so+0x401000];[kind-7+0x20];[kind-253+0x30];"
+			 "[kernel+0xffffffff81000000]_[k] 1\n");
 	model_free(m);
 }
 

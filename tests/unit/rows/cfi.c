@@ -210,7 +210,9 @@ Test(cfi, push_and_frame_pointer)
 	BYTES(DW_CFA_advance_loc1, 0x3b, DW_CFA_def_cfa, 7, 8, DW_CFA_restore | 6);
 	end();
 	run(SIZE_MAX / 2);
-	gives("0x401000 rsp+8 same cfa-8\n0x401001 rsp+16 cfa-16 cfa-8\n0x401004 rbp+16 cfa-16 cfa-8\n0x40103f rsp+8 same cfa-8\n0x401040 end undefined undefined\n");
+	gives("0x401000 rsp+8 same cfa-8\n0x401001 rsp+16 cfa-16 cfa-8\n"
+	      "0x401004 rbp+16 cfa-16 cfa-8\n0x40103f rsp+8 same cfa-8\n"
+	      "0x401040 end undefined undefined\n");
 }
 
 Test(cfi, pieces_of_any_size_give_the_same)
@@ -227,7 +229,8 @@ Test(cfi, pieces_of_any_size_give_the_same)
 		fde(of, 0x40, 0x40);
 		end();
 		run(piece);
-		gives("0x401000 rsp+8 same cfa-8\n0x401001 rsp+16 same cfa-8\n0x401040 rsp+8 same cfa-8\n0x401080 end undefined undefined\n");
+		gives("0x401000 rsp+8 same cfa-8\n0x401001 rsp+16 same cfa-8\n"
+		      "0x401040 rsp+8 same cfa-8\n0x401080 end undefined undefined\n");
 	}
 }
 
@@ -254,7 +257,8 @@ Test(cfi, remembered_states_nest)
 	      DW_CFA_restore_state, DW_CFA_advance_loc | 4, DW_CFA_restore_state);
 	end();
 	run(SIZE_MAX / 2);
-	gives("0x401000 rsp+8 same cfa-8\n0x401004 rsp+16 same cfa-8\n0x401008 rbp+32 same cfa-8\n0x40100c rsp+16 same cfa-8\n0x401010 rsp+8 same cfa-8\n"
+	gives("0x401000 rsp+8 same cfa-8\n0x401004 rsp+16 same cfa-8\n0x401008 rbp+32 same cfa-8\n"
+	      "0x40100c rsp+16 same cfa-8\n0x401010 rsp+8 same cfa-8\n"
 	      "0x401040 end undefined undefined\n");
 }
 
@@ -268,7 +272,8 @@ Test(cfi, restore_without_remember_ends_only_this_function)
 	fde(of, 0x40, 0x40);
 	end();
 	run(SIZE_MAX / 2);
-	gives("0x401000 rsp+8 same cfa-8\n0x401004 end undefined undefined\n0x401040 rsp+8 same cfa-8\n0x401080 end undefined undefined\n");
+	gives("0x401000 rsp+8 same cfa-8\n0x401004 end undefined undefined\n"
+	      "0x401040 rsp+8 same cfa-8\n0x401080 end undefined undefined\n");
 	cr_assert_eq(rows.skipped[ROWS_SKIP_INSTRUCTIONS], 1);
 }
 
@@ -298,7 +303,8 @@ Test(cfi, unknown_instruction_is_unsupported_from_there_on)
 	BYTES(DW_CFA_advance_loc | 4, DW_CFA_def_cfa_offset, 16, DW_CFA_advance_loc | 4, 0x3f);
 	end();
 	run(SIZE_MAX / 2);
-	gives("0x401000 rsp+8 same cfa-8\n0x401004 rsp+16 same cfa-8\n0x401008 end undefined undefined\n");
+	gives("0x401000 rsp+8 same cfa-8\n0x401004 rsp+16 same cfa-8\n"
+	      "0x401008 end undefined undefined\n");
 	cr_assert_eq(rows.skipped[ROWS_SKIP_OPCODE], 1);
 
 	struct rows_cursor c;
@@ -321,7 +327,8 @@ Test(cfi, return_address_undefined_in_a_register_or_elsewhere)
 	      DW_CFA_same_value, 16);
 	end();
 	run(SIZE_MAX / 2);
-	gives("0x401000 rsp+8 same undefined\n0x401004 rsp+8 same rdi\n0x401008 rsp+8 same cfa-24\n0x40100c rsp+8 same cfa-8\n0x401010 end undefined undefined\n");
+	gives("0x401000 rsp+8 same undefined\n0x401004 rsp+8 same rdi\n0x401008 rsp+8 same cfa-24\n"
+	      "0x40100c rsp+8 same cfa-8\n0x401010 end undefined undefined\n");
 	cr_assert_eq(rows.skipped[ROWS_SKIP_RA_RULE], 1);
 }
 
@@ -347,7 +354,9 @@ Test(cfi, frame_pointer_saved_by_expression_undefined_or_unsayable)
 	      DW_CFA_val_offset, 6, 1);
 	end();
 	run(SIZE_MAX / 2);
-	gives("0x401000 rsp+8 rbp+0 cfa-8\n0x401004 rsp+8 undefined cfa-8\n0x401008 rsp+8 cfa-16 cfa-8\n0x40100c rsp+8 cfa+32 cfa-8\n0x401010 rsp+8 same cfa-8\n"
+	gives("0x401000 rsp+8 rbp+0 cfa-8\n0x401004 rsp+8 undefined cfa-8\n"
+	      "0x401008 rsp+8 cfa-16 cfa-8\n0x40100c rsp+8 cfa+32 cfa-8\n"
+	      "0x401010 rsp+8 same cfa-8\n"
 	      "0x401014 rsp+8 undefined cfa-8\n0x401040 end undefined undefined\n");
 	cr_assert_eq(rows.skipped[ROWS_SKIP_RBP_RULE], 1);
 }
@@ -365,8 +374,9 @@ Test(cfi, cfa_by_expression_other_register_and_unsayable)
 	BYTES(DW_CFA_advance_loc | 4, DW_CFA_def_cfa, 7, 8);
 	end();
 	run(SIZE_MAX / 2);
-	gives("0x401000 *(rsp+8)+8 same cfa-8\n0x401004 r10+16 same cfa-8\n0x401008 r10+24 same cfa-8\n0x40100c end undefined undefined\n0x401014 rsp+8 same cfa-8\n"
-	      "0x401040 end undefined undefined\n");
+	gives("0x401000 *(rsp+8)+8 same cfa-8\n0x401004 r10+16 same cfa-8\n"
+	      "0x401008 r10+24 same cfa-8\n0x40100c end undefined undefined\n"
+	      "0x401014 rsp+8 same cfa-8\n0x401040 end undefined undefined\n");
 	cr_assert_eq(rows.skipped[ROWS_SKIP_CFA_EXPRESSION], 1);
 	cr_assert_eq(rows.skipped[ROWS_SKIP_CFA_REGISTER], 1);
 }
@@ -415,11 +425,14 @@ Test(cfi, where_an_exception_is_installed_rules_do_not_hold)
 		const char *want;
 	} cases[] = {
 		{ { 0x18, 0x20, 0, 0 },
-		  "0x401000 rsp+8 same cfa-8\n0x401010 rbp+16 same cfa-8\n0x401018 end undefined undefined derived\n"
+		  "0x401000 rsp+8 same cfa-8\n0x401010 rbp+16 same cfa-8\n"
+		  "0x401018 end undefined undefined derived\n"
 		  "0x401020 rcx+8 same cfa-8\n0x401040 end undefined undefined\n" },
 		{ { 0x18, 0x1c, 0, 0 },
-		  "0x401000 rsp+8 same cfa-8\n0x401010 rbp+16 same cfa-8\n0x401018 end undefined undefined derived\n"
-		  "0x40101c rbp+16 same cfa-8\n0x401020 rcx+8 same cfa-8\n0x401040 end undefined undefined\n" },
+		  "0x401000 rsp+8 same cfa-8\n0x401010 rbp+16 same cfa-8\n"
+		  "0x401018 end undefined undefined derived\n"
+		  "0x40101c rbp+16 same cfa-8\n0x401020 rcx+8 same cfa-8\n"
+		  "0x401040 end undefined undefined\n" },
 		{ { 0x10, 0x28, 0, 0 },
 		  "0x401000 rsp+8 same cfa-8\n0x401010 end undefined undefined derived\n"
 		  "0x401028 rcx+8 same cfa-8\n0x401040 end undefined undefined\n" },
@@ -427,7 +440,8 @@ Test(cfi, where_an_exception_is_installed_rules_do_not_hold)
 		  "0x401000 end undefined undefined derived\n0x401040 end undefined undefined\n" },
 		/* The return address is still known, but not where the CFA is relative to RSP. */
 		{ { 0x18, 0x20, -0x88, 0x1e },
-		  "0x401000 rsp+8 same cfa-8\n0x401010 rbp+16 same cfa-8\n0x401018 rbp+16 undefined cfa-152 derived\n"
+		  "0x401000 rsp+8 same cfa-8\n0x401010 rbp+16 same cfa-8\n"
+		  "0x401018 rbp+16 undefined cfa-152 derived\n"
 		  "0x40101e end undefined undefined derived\n"
 		  "0x401020 rcx+8 same cfa-8\n0x401040 end undefined undefined\n" },
 		{ { 0x8, 0x20, -0x88, 0x1e },
@@ -521,7 +535,8 @@ Test(cfi, plt)
 	      DW_OP_and, DW_OP_lit11, DW_OP_ge, DW_OP_lit3, DW_OP_shl, DW_OP_plus);
 	end();
 	run(SIZE_MAX / 2);
-	gives("0x401000 rsp+16 same cfa-8\n0x401006 rsp+24 same cfa-8\n0x401010 plt same cfa-8\n0x401040 end undefined undefined\n");
+	gives("0x401000 rsp+16 same cfa-8\n0x401006 rsp+24 same cfa-8\n0x401010 plt same cfa-8\n"
+	      "0x401040 end undefined undefined\n");
 	cr_assert_eq(rows.rules.rule[3].cfa_off, 11);
 }
 
@@ -539,7 +554,8 @@ Test(cfi, kernel_signal_frame_is_marked_and_another_is_ordinary)
 	u8(0);
 	end();
 	run(SIZE_MAX / 2);
-	gives("0x401000 *(rsp+160)+0 rsp+120 rsp+168 signal\n0x401040 rsp+8 same cfa-8\n0x401080 end undefined undefined\n");
+	gives("0x401000 *(rsp+160)+0 rsp+120 rsp+168 signal\n0x401040 rsp+8 same cfa-8\n"
+	      "0x401080 end undefined undefined\n");
 	cr_assert_eq(rows.skipped[ROWS_SKIP_SIGNAL_LAYOUT], 1);
 }
 
@@ -569,7 +585,9 @@ Test(cfi, every_usual_pointer_encoding)
 	BYTES(0x80, 0xa4, 0x80, 0x02, 0x10, 0);
 	end();
 	run(SIZE_MAX / 2);
-	gives("0x401000 rsp+8 same cfa-8\n0x401010 end undefined undefined\n0x401100 rsp+8 same cfa-8\n0x401110 end undefined undefined\n0x401200 rsp+8 same cfa-8\n"
+	gives("0x401000 rsp+8 same cfa-8\n0x401010 end undefined undefined\n"
+	      "0x401100 rsp+8 same cfa-8\n0x401110 end undefined undefined\n"
+	      "0x401200 rsp+8 same cfa-8\n"
 	      "0x401210 end undefined undefined\n");
 }
 
@@ -632,7 +650,8 @@ Test(cfi, debug_frame_of_version_4)
 	BYTES(DW_CFA_def_cfa_offset, 32);
 	end();
 	run(SIZE_MAX / 2);
-	gives("0x401020 rsp+8 same cfa-8\n0x401028 rsp+32 same cfa-8\n0x401030 end undefined undefined\n");
+	gives("0x401020 rsp+8 same cfa-8\n0x401028 rsp+32 same cfa-8\n"
+	      "0x401030 end undefined undefined\n");
 }
 
 Test(cfi, location_that_goes_back_is_refused)
@@ -778,7 +797,8 @@ Test(cfi, rbx_is_kept_where_it_is_saved_in_reach_of_the_cfa)
 			 "0x401002 rsp+16 same cfa-8 rbx=cfa-2040\n0x401003 rsp+16 same cfa-8\n"
 			 "0x401005 rsp+16 same cfa-8 rbx=cfa-16\n0x401006 rsp+16 same cfa-8\n"
 			 "0x401040 end undefined undefined\n");
-	gives("0x401000 rsp+8 same cfa-8\n0x401001 rsp+16 same cfa-8\n0x401040 end undefined undefined\n");
+	gives("0x401000 rsp+8 same cfa-8\n0x401001 rsp+16 same cfa-8\n"
+	      "0x401040 end undefined undefined\n");
 }
 
 Test(cfi, stack_pointer_that_is_not_the_cfa)
@@ -818,7 +838,8 @@ Test(cfi, register_after_an_expression_takes_the_offset_from_before_it)
 	BYTES(DW_CFA_advance_loc | 4, DW_CFA_def_cfa_register, 7);
 	end();
 	run(SIZE_MAX / 2);
-	gives("0x401000 rsp+56 same cfa-8\n0x401004 *(rsp+16)+0 same cfa-8\n0x40100c rsp+48 same cfa-8\n"
+	gives("0x401000 rsp+56 same cfa-8\n0x401004 *(rsp+16)+0 same cfa-8\n"
+	      "0x40100c rsp+48 same cfa-8\n"
 	      "0x401040 end undefined undefined\n");
 }
 
@@ -845,7 +866,8 @@ Test(cfi, sparc_window_save_costs_its_function_only)
 	fde(of, 0x40, 0x40);
 	end();
 	run(SIZE_MAX / 2);
-	gives("0x401000 rsp+8 same cfa-8\n0x401004 end undefined undefined\n0x401040 rsp+8 same cfa-8\n0x401080 end undefined undefined\n");
+	gives("0x401000 rsp+8 same cfa-8\n0x401004 end undefined undefined\n"
+	      "0x401040 rsp+8 same cfa-8\n0x401080 end undefined undefined\n");
 	cr_assert_eq(rows.skipped[ROWS_SKIP_OPCODE], 1);
 }
 
@@ -862,6 +884,7 @@ Test(cfi, augmentations_that_are_known_or_have_a_length)
 	fde_head(before), u32(TEXT + 0x20), u32(0x10), u8(0), end();
 	fde(arm, 0x30, 0x10), u8(0), end();
 	run(SIZE_MAX / 2);
-	gives("0x401000 rsp+8 same cfa-8\n0x401020 end undefined undefined\n0x401030 rsp+8 same cfa-8\n0x401040 end undefined undefined\n");
+	gives("0x401000 rsp+8 same cfa-8\n0x401020 end undefined undefined\n"
+	      "0x401030 rsp+8 same cfa-8\n0x401040 end undefined undefined\n");
 	cr_assert_eq(rows.skipped[ROWS_SKIP_CIE_AUGMENTATION], 1);
 }

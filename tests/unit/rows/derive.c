@@ -244,12 +244,12 @@ Test(derive, only_what_is_equal_ends_such_a_loop)
 	struct flow_result r;
 
 	/* The same with ja; the frame pointer shows that the loop continues. */
-	cr_assert(eq(
-		int,
-		RUN("\x55\x48\x89\xe5\x4c\x8d\x9c\x24\x00\xc0\xff\xff\x48\x81\xec\x00\x10\0\0"
-		    "\x48\x83\x0c\x24\0\x4c\x39\xdc\x77\xef\x90\x49\x89\xe3\x4d\x31\xdb\x90\xc9\xc3",
-		    0, &r),
-		0));
+	cr_assert(eq(int,
+		     RUN("\x55\x48\x89\xe5\x4c\x8d\x9c\x24\x00\xc0\xff\xff\x48\x81\xec\x00\x10\0\0"
+			 "\x48\x83\x0c\x24\0\x4c\x39\xdc\x77\xef\x90\x49\x89\xe3\x4d\x31"
+			 "\xdb\x90\xc9\xc3",
+			 0, &r),
+		     0));
 	cr_assert(eq(int, rule_at(29).cfa_reg, UNWIND_REG_RBP));
 	/* sub rsp, 8; cmp rsp, r11; nop; jne +0; add rsp, 8; ret: r11 is unknown */
 	cr_assert(eq(int, RUN("\x48\x83\xec\x08\x4c\x39\xdc\x90\x75\0\x48\x83\xc4\x08\xc3", 0, &r),
@@ -263,11 +263,11 @@ Test(derive, what_only_a_wrong_guess_does_to_rsp_is_passed_over)
 	struct flow_result r;
 
 	/* push rbx; or rsp, rax; call; mov rax, rsp; shl rax, 47; or rsp, rax; pop rbx; ret */
-	cr_assert(eq(
-		int,
-		RUN("\x53\x48\x09\xc4\xe8\0\0\0\x7f\x48\x89\xe0\x48\xc1\xe0\x2f\x48\x09\xc4\x5b\xc3",
-		    0, &r),
-		0));
+	cr_assert(eq(int,
+		     RUN("\x53\x48\x09\xc4\xe8\0\0\0\x7f\x48\x89\xe0\x48\xc1\xe0\x2f"
+			 "\x48\x09\xc4\x5b\xc3",
+			 0, &r),
+		     0));
 	cr_assert(r.returns);
 	cr_assert(eq(int, rule_at(9).cfa_off, 16));
 	cr_assert(eq(int, rule_at(20).cfa_off, 8));

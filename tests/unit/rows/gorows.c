@@ -31,16 +31,14 @@ FUNCTION(grows, "mov rdi, fs:[-16]\nmov rbx, [rdi + 24]\n"
 		"mov rax, [rsp]\nmov [rdi + 48], rax\nlea rax, [rsp + 8]\nmov [rdi + 40], rax\n"
 		"mov rbx, [rbx]\nmov rsp, [rbx + 40]\nmov eax, 0\nmov ebp, 0\n" MARK(
 			grows) "call rax\nint3\n");
-FUNCTION(
-	calls_c,
-	"push rbp\nmov rbp, rsp\n"
-	"mov rdi, fs:[-16]\nmov rsi, [rdi + 24]\nmov rsi, [rsi]\nmov rdx, rsp\n"
-	"mov rsp, [rsi + 40]\nsub rsp, 32\nand rsp, -16\n"
-	"mov [rsp + 16], rdi\nmov rdi, [rdi + 8]\nsub rdi, rdx\nmov [rsp + 8], rdi\n"
-	"sub rsp, 8\n" MARK(
-		calls_c) "call rax\nadd rsp, 8\n"
-			 "mov rdi, [rsp + 16]\nmov rsi, [rdi + 8]\nsub rsi, [rsp + 8]\nmov rsp, rsi\n"
-			 "pop rbp\nret\n");
+FUNCTION(calls_c, "push rbp\nmov rbp, rsp\n"
+		  "mov rdi, fs:[-16]\nmov rsi, [rdi + 24]\nmov rsi, [rsi]\nmov rdx, rsp\n"
+		  "mov rsp, [rsi + 40]\nsub rsp, 32\nand rsp, -16\n"
+		  "mov [rsp + 16], rdi\nmov rdi, [rdi + 8]\nsub rdi, rdx\nmov [rsp + 8], rdi\n"
+		  "sub rsp, 8\n" MARK(
+			  calls_c) "call rax\nadd rsp, 8\n"
+				   "mov rdi, [rsp + 16]\nmov rsi, [rdi + 8]\nsub rsi, [rsp + 8]\n"
+				   "mov rsp, rsi\npop rbp\nret\n");
 FUNCTION(clock, "push rbp\nmov rbp, rsp\nsub rsp, 16\nmov r12, rsp\n"
 		"cmp rax, 0\njne 1f\nmov rsp, [rdx + 40]\n1:\nsub rsp, 16\nand rsp, -16\n" MARK(
 			clock) "call rax\nmov rsp, r12\nadd rsp, 16\npop rbp\nret\n");
