@@ -55,6 +55,9 @@ ifeq ($(MAKELEVEL)$(filter -j%,$(MAKEFLAGS)),0)
 MAKEFLAGS += -j$(shell nproc)
 endif
 
+# No built-in rules: they would make tests/data/cfi/rare of rare.S, should that be newer.
+MAKEFLAGS += -r
+.SUFFIXES:
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 .SECONDEXPANSION:

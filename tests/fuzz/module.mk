@@ -38,8 +38,8 @@ fuzz/rows/elf_LIBS           += $(call wrap,$(MEMORY_FILE) $(LARGE_BLOCKS))
 fuzz/wire/bus_LIBS           += $(call wrap,eventfd read write close poll pthread_cond_wait \
                                 pthread_cond_timedwait nng_sleep_aio \
                                 $(addprefix nng_aio_,alloc free cancel stop result count \
-                                get_output set_iov wait) $(addprefix nng_stream_,send recv close free \
-                                get_uint64 listener_alloc listener_set_int listener_listen \
+                                get_output set_iov wait) $(addprefix nng_stream_,send recv close \
+                                free get_uint64 listener_alloc listener_set_int listener_listen \
                                 listener_accept listener_free dialer_alloc dialer_dial dialer_free))
 fuzz/wire/fdlane_LIBS        += $(call wrap,close socket epoll_create1 epoll_ctl bind listen chmod \
                                 lstat unlink poll connect getsockopt accept4 recv send recvmsg \
