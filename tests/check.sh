@@ -56,7 +56,7 @@ count_units() {
 }
 
 touch "$logs/durations"
-workers=$(($(nproc) * 2))
+workers=$(($(nproc) * 5 / 2))
 case $what in
 quick)
 	make -k units &

@@ -162,7 +162,15 @@ MARKS = {
 }
 
 
+# The files that take longest begin first, so that no worker is left with one of them at the end.
+LONGEST = ["test_python", "test_redteam", "test_go", "test_record", "test_dump", "test_ceiling",
+           "test_walker", "test_split_debug", "test_remedies", "test_step", "test_function_starts",
+           "test_large_unit", "test_world", "test_languages", "test_death"]
+
+
 def pytest_collection_modifyitems(items):
+    ranks = {name: rank for rank, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: ranks.get(item.path.stem, len(LONGEST)))
     names = {name: mark for mark, names in MARKS.items() for name in names}
     for item in items:
         for name in (item.path.stem, item.originalname):

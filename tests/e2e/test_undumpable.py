@@ -98,8 +98,8 @@ def check(got, said, kind, programs=1):
     assert len(ended) == programs, (said, got.stderr)
     expected = sum(ended) / 1e9 * HZ
     samples = sum(n for s, n in got.stacks if s[0].split("-")[0] == kind and "spins" in s)
-    # A virtual machine loses ticks.
-    assert samples >= 0.9 * expected, (samples, expected, got.stderr)
+    # A virtual machine loses ticks, and where in a tick it starts and ends is a matter of chance.
+    assert samples >= 0.9 * expected - expected ** 0.5, (samples, expected, got.stderr)
     assert got.summary["complete"] >= 0.95 * got.summary["samples"], got.summary
 
 

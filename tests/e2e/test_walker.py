@@ -66,7 +66,7 @@ def descendants(pid):
 
 
 def stopped(pid, state):
-    deadline = time.time() + 2
+    deadline = time.time() + 20
     while time.time() < deadline:
         try:
             states = {open(f"/proc/{pid}/task/{t}/stat").read().rsplit(")", 1)[1].split()[0]
