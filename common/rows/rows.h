@@ -132,7 +132,7 @@ struct rows_segment {
  * How rows are stored. A function is a sequence of:
  * 1. the rule of its first row
  * 2. for each further row: its distance from the row before, in bytes of text, and its rule
- * 3. the head, behind the rows: size of the function in bytes of text, number of rows, bytes of the
+ * 3. the head, after the rows: size of the function in bytes of text, number of rows, bytes of the
  *    rows (all ULEB128), and the rule of the last row
  *
  * A distance takes one byte from 1 to 254. Otherwise it is 0 and two bytes, or 255 and four bytes.

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# tests/fuzz/PART/NOUN.c is the target fuzz/PART/NOUN, which links PART, a library or a tool, with
-# all that it uses. In an ordinary build it replays tests/fuzz/corpus/NOUN. `make fuzz SECONDS=60`
-# builds it for libFuzzer (libclang-rt-14-dev) and runs each target that long; findings are kept in
-# build/fuzz/found/NOUN/.
+# tests/fuzz/PART/NOUN.c is the target fuzz/PART/NOUN. It links PART, a library or a tool, and all
+# that PART uses. In an ordinary build it replays tests/fuzz/corpus/NOUN. `make fuzz SECONDS=60`
+# builds the targets for libFuzzer (libclang-rt-14-dev) and runs each that long. It leaves findings
+# in build/fuzz/found/NOUN/.
 FUZZERS  := $(patsubst tests/%.c,%,$(wildcard tests/fuzz/*/*.c))
 PROGRAMS += $(FUZZERS)
 
@@ -46,13 +46,13 @@ fuzz/wire/fdlane_LIBS        += $(call wrap,close socket epoll_create1 epoll_ctl
                                 sendmsg)
 fuzz/wire/stream_LIBS        += $(call wrap,$(SCHEMA_ONCE))
 
-# Small tables, so that short inputs reach their ends.
+# Small tables, so that short inputs fill them.
 ifeq ($(SAN),fuzz)
 $(B)/tools/prof-bpf/kernel/kallsyms.o $(B)/tests/fuzz/prof-bpf/kallsyms.o: \
 	OUR_CPPFLAGS += -DKALLSYMS_CHUNK=2048u -DFIRST_SYMBOLS=8u -DFIRST_POOL=8192u
 endif
 
-# The longest input that is worth its time, where it is not 64 KiB.
+# The longest useful input, if it is not 64 KiB.
 requests_MAX     := 512
 bus_MAX          := 1024
 children_MAX     := 512

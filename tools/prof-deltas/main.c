@@ -105,7 +105,8 @@ static int open_file(const char *path)
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 
 	if (fd < 0)
-		log_error("cannot open %s: %s; name a readable ELF file", path, strerror(errno));
+		log_error("%s: cannot be opened: %s; name a readable ELF file", path,
+			  strerror(errno));
 	return fd;
 }
 
@@ -128,7 +129,7 @@ static int one_file(const char *path, const char *name, const struct wanted *w, 
 	if (debug_fd >= 0)
 		close(debug_fd);
 	if (r < 0) {
-		log_error("cannot read %s: %s", path, strerror(-r));
+		log_error("%s: cannot be read: %s", path, strerror(-r));
 	} else if (r == ROWS_NONE || (r == 0 && !rows.count && !e.truncated)) {
 		/* A sound file may have none. */
 		printf("# %s: no rows: %s\n", name, e.why);
@@ -183,7 +184,7 @@ static int by_hand(char **paths, int n, const struct wanted *w)
 	const int r = cell_by_hand(CELL_READS, NULL);
 
 	if (r) {
-		log_error("cannot confine itself: %s", strerror(-r));
+		log_error("cannot be confined: %s", strerror(-r));
 		return EXITS_FAILED;
 	}
 	for (int i = 0; i < n && !ferror(stdout); i++) {
@@ -199,7 +200,7 @@ static int by_hand(char **paths, int n, const struct wanted *w)
 	}
 	rows_rules_done(&t.rules);
 	if (fflush(stdout) != 0 || ferror(stdout)) {
-		log_error("cannot write to standard output: %s", strerror(errno));
+		log_error("standard output: %s", strerror(errno));
 		status = EXITS_FAILED;
 	}
 	return status;
@@ -236,7 +237,7 @@ static int serving(const struct deploy *d)
 					.dial_ms = DIAL_MS };
 	r = serve_new(&c, &service);
 	if (r < 0) {
-		log_error("cannot reach prof-bpf below %s: %s; is it running?", d->run_dir,
+		log_error("%s: cannot reach prof-bpf there: %s; is it running?", d->run_dir,
 			  strerror(-r));
 		again = true;
 	} else {
@@ -246,11 +247,13 @@ static int serving(const struct deploy *d)
 		deploy_status(d, &st, STATUS_READY);
 		r = serve_run(service);
 		if (r == SERVE_SCHEMA)
-			log_error("prof-bpf uses another schema; install tools of one version");
+			log_error(
+				"prof-bpf: its messages have another schema; install tools of one version");
 		else if (r == SERVE_MALFORMED)
-			log_error("prof-bpf sent an invalid message; install tools of one version");
+			log_error(
+				"prof-bpf: it sent an invalid message; install tools of one version");
 		else if (r < 0)
-			log_error("serving prof-bpf ended: %s", strerror(-r));
+			log_error("prof-bpf: the connection failed: %s", strerror(-r));
 	}
 	serve_free(service);
 	deploy_status(d, &st, r ? STATUS_FAILED : STATUS_DONE);

@@ -61,7 +61,7 @@ struct half_thread {
 	uint64_t pc, tls;  /* tls: address of fs:0; 0: unknown */
 	uint64_t regs[16]; /* by DWARF number */
 	uint32_t tid;
-	uint16_t exact;	  /* pc is not that of a system call's return */
+	uint16_t exact;	  /* pc does not follow a system call instruction */
 	uint16_t partial; /* enum half_partial */
 };
 

@@ -124,7 +124,7 @@ static int parse(int argc, char **argv, struct options *ret)
 	}
 	if (argc - optind != 1)
 		return cmdline_refuse_all(
-			"give one process id or the path of one core file; see `prof-dump --help`");
+			"expected one process id or one core file; see `prof-dump --help`");
 	ret->what = argv[optind];
 	ret->pid = number(ret->what);
 	if (ret->pid < 0)
@@ -170,7 +170,7 @@ static int run_walker(const struct options *o)
 	if (!r)
 		r = cell_seal(&cell);
 	if (r) {
-		log_error("cannot confine itself: %s", strerror(-r));
+		log_error("cannot be confined: %s", strerror(-r));
 		return EXITS_FAILED;
 	}
 	return walker_run(HALF_FD, &w);
@@ -283,7 +283,7 @@ static void say(const struct live *l, bool all, int r)
 		break;
 	case -ESRCH:
 	case -ENOENT:
-		log_error("%d: ended before it was dumped", l->pid);
+		log_error("%d: ended before the dump", l->pid);
 		break;
 	case -EPIPE: /* the other half has logged the reason */
 		break;

@@ -254,7 +254,7 @@ static int flush(struct printer *p, FILE *to)
 static int choose(struct printer *p, const struct stack *s, bool *hidden)
 {
 	struct runtimes_name name;
-	bool interpreted = false; /* the nearest shown frame behind, without loop frames */
+	bool interpreted = false; /* the next shown frame toward the root, no loop frame */
 
 	for (uint32_t i = s->count; i-- > 0;) {
 		const struct stack_frame *f = &s->frames[i];

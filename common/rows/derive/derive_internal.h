@@ -31,7 +31,7 @@ struct derive {
 	const struct gap *now;		      /* the current gap */
 	uint64_t *claimed;		      /* bits: bytes of the gap that have rows by now */
 	uint32_t bare_from, bare_to;	      /* a range known to have none */
-	struct known_starts_offsets left_out; /* targets of calls, behind the current place */
+	struct known_starts_offsets left_out; /* targets of calls, before the current place */
 	uint32_t from;			      /* where flow_code begins */
 	uint64_t budget;		      /* work left for looking at functions: flow_work */
 	uint32_t foreign; /* places with code that leaves as no C-callable function does */

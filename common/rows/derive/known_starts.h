@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Known starts: the places where functions of a file are known to begin, read from low to high
- * addresses. A function is known because
+ * Known starts: the places where functions of a file are known to begin. The search for functions
+ * goes from low to high addresses. A function is known because
  * - it has rows,
  * - the file names it (starts.h),
  * - a call leads to it, or

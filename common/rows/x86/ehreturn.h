@@ -11,7 +11,7 @@
  *
  * The return address also exists elsewhere. An unwinder first notes it in the context of its own
  * frame (uw_init_context_1). The arguments of the two calls show where the contexts lie, and where
- * a context holds its address. Behind the second call this no longer helps: by then the handler's
+ * a context holds its address. After the second call this no longer helps: by then the handler's
  * address overwrites that of a frame further up.
  *
  * Source: GCC's libgcc/unwind-dw2.c (uw_init_context, uw_install_context). Pure.

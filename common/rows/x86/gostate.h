@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is known at one instruction of Go's assembly about registers and stack words, with symbolic
- * values (goasm.h). It also makes the parts of a rule that follow from this state alone.
+ * The state at one instruction of Go's assembly: symbolic values (goasm.h) of registers and stack
+ * words. It also makes the parts of a rule that follow from this state alone.
  *
  * Unlike struct frame of frame.h, it knows several stacks, between which the code switches, and
  * what is reached from the thread's g. Pure.

@@ -2,10 +2,10 @@
 /*
  * A graph of one function's instructions and the branches between them, including the jump tables
  * of switches. It decodes only bytes that something leads to, from the first instruction on. These
- * may lie before it, or behind the start of the next function: assembly functions share code.
+ * may lie before it, or beyond the start of the next function: assembly functions share code.
  *
  * Instructions have numbers in the order of their discovery. With FLOW_NO_RETURN, a call with
- * padding behind it counts as one that does not return. Time and memory are linear in the bytes
+ * padding after it counts as one that does not return. Time and memory are linear in the bytes
  * reached.
  */
 #ifndef PROFPIPE_GRAPH_H
@@ -35,7 +35,7 @@ struct node {
 	struct decoded insn; /* next may also be NEXT_LEAVES or NEXT_END */
 	bool leader;	     /* other instructions than the one before lead here */
 	bool called;	     /* the function's own calls and the instruction before lead here */
-	bool pads;	     /* a call with padding behind it that counts as returning */
+	bool pads;	     /* a call with padding after it that counts as returning */
 	bool pointer;	     /* an indirect jump, to something else than cases of a table */
 	bool labels;	     /* an indirect jump to addresses that were put into its register */
 	bool reached;	     /* set by flow.c */
@@ -46,7 +46,7 @@ struct graph {
 	struct flow_code code;
 	uint32_t max_code;
 	unsigned flags; /* enum flow_flags */
-	uint32_t from;	/* calls with padding behind them return if they lie before this */
+	uint32_t from;	/* calls with padding after them return if they lie before this */
 	struct flow_reader reader;
 	uint32_t *index;    /* for each code byte: 1 + node; 0 */
 	uint32_t low, high; /* the first instruction, and one past the last one's first byte */
@@ -63,7 +63,7 @@ struct graph {
 	bool fell;	   /* a path falls through to code.end */
 	bool broken;	   /* a path reaches bytes that are no instruction, last at broken_at */
 	uint32_t broken_at;
-	uint32_t end[GRAPH_ENDS], ends; /* of calls with padding behind them: offsets */
+	uint32_t end[GRAPH_ENDS], ends; /* of calls with padding after them: offsets */
 	/* Cost of jump tables: instructions on the way to them, entries, instructions searched for
 	 * them. */
 	uint64_t steps;

@@ -58,7 +58,7 @@ struct decoded {
 	uint8_t dst, src, width;
 	uint8_t zero;	   /* 1: jumps if zero; 2: if not zero */
 	uint8_t filler;	   /* enum filler */
-	bool relative : 1; /* the call is */
+	bool relative : 1; /* the target of a call is */
 	bool plain : 1;	   /* it only clobbers registers, and is not mov, lea, add or sub */
 	bool memory : 1;   /* an indirect jump through memory at a fixed address */
 };

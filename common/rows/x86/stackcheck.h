@@ -29,7 +29,7 @@
 /* Distances from the function's start. */
 struct stackcheck {
 	uint32_t back, slow; /* back < slow */
-	uint32_t call, jump; /* behind the push; behind the pop */
+	uint32_t call, jump; /* after the push; after the pop */
 };
 
 /* head and tail: the first and last bytes of a function of `size` bytes, as many as the ceilings

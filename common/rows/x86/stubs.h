@@ -24,7 +24,7 @@ struct stub_piece {
 struct stub {
 	struct stub_piece piece[STUB_PIECES];
 	unsigned pieces;
-	uint32_t used; /* bytes; the last piece may end behind the code */
+	uint32_t used; /* bytes; the last piece may end beyond the code */
 	/* A PLT slot. It counts only if slot 0 of its PLT lies at `zero`, relative to its start. */
 	bool slot;
 	int64_t zero;
