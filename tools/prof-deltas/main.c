@@ -21,7 +21,7 @@
 #include "common/rows/print.h"
 #include "tools/prof-deltas/serve.h"
 
-#define DIAL_MS 60000 /* the launcher gives up earlier */
+#define DIAL_MS 60000 /* the launcher gives up no later */
 #define MAX_MEMORY (1ull << 30)
 #define MAX_FILES 256
 #define THREADS 16 /* nng's */

@@ -28,7 +28,7 @@ enum core_verdict {
 	CORE_TOO_LARGE,	  /* over one of the limits above */
 	CORE_NO_THREADS,
 };
-/* The end of a sentence: "is no core file". */
+/* The end of a sentence: "is not a core file". */
 const char *core_verdict_text(int verdict);
 
 /* A range of memory. The core has its first `filled` bytes. */

@@ -323,8 +323,7 @@ static void wait_all(struct live *l, size_t from)
 				l->first_ns = last;
 		}
 		now = clock_mono_ns();
-		/* A sleeping thread may still wake up and stop. live_stop looks at it again at the
-		 * end. */
+		/* A blocked thread may wake up and stop, so only its state in this turn counts. */
 		if (!missing || now - last > patience_ns(l, looks && blocked == missing))
 			return;
 		if (looks)

@@ -451,7 +451,8 @@ int walker_run(int socket, const struct walker_options *o)
 	if (!r)
 		r = print_all(&w);
 	if (r < 0)
-		log_error("%s: %s", r == -EIO ? "standard output" : "cannot continue", strerror(-r));
+		log_error("%s: %s", r == -EIO ? "standard output" : "cannot continue",
+			  strerror(-r));
 	drop_stacks(&w);
 	space_done(&w.space);
 	generated_done(&w.generated);
