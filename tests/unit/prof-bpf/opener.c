@@ -16,6 +16,7 @@
 #include <unistd.h>
 #include "common/base/clock.h"
 #include "tools/prof-bpf/open/opener.h"
+#include "tools/prof-bpf/open/opening.h"
 
 struct answer {
 	unsigned calls;
@@ -78,12 +79,25 @@ static int first_byte(const struct opener_result *r)
 	return r->fd >= 0 && pread(r->fd, &c, 1, 0) == 1 ? c : -1;
 }
 
+/* The strings of q end with NUL. */
+static void open_now(const struct opener_request *q, struct opener_result *ret)
+{
+	struct opener_request checked = *q;
+
+	*ret = (struct opener_result){ .fd = -1, .status = opening_check(q) };
+	if (ret->status)
+		return;
+	checked.path.data = q->path.len ? q->path.data : "";
+	checked.name.data = q->name.len ? q->name.data : "";
+	opening_run(&(struct opening){ .proc = proc }, &checked, ret);
+}
+
 static struct opener_result open_path(const char *path)
 {
 	struct opener_request q = { .kind = OPENER_PATH, .path = str_from(path) };
 	struct opener_result r;
 
-	opener_open_now(proc, &q, &r);
+	open_now(&q, &r);
 	return r;
 }
 
@@ -123,7 +137,7 @@ static struct opener_result open_mapped(pid_t pid, uint64_t at)
 	};
 	struct opener_result r;
 
-	opener_open_now(proc, &q, &r);
+	open_now(&q, &r);
 	return r;
 }
 
@@ -185,7 +199,7 @@ Test(opener, symbolic_links_do_not_leave_the_root_of_the_process)
 				    .pid = (uint32_t)pid,
 				    .path = STR_LIT("/link") };
 	struct opener_result r;
-	opener_open_now(proc, &q, &r);
+	open_now(&q, &r);
 	cr_assert_eq(r.status, 0);
 	cr_assert_eq(first_byte(&r), 'i');
 	close(r.fd);
@@ -279,11 +293,11 @@ Test(opener, path_stands_in_for_a_mapping_only_with_the_same_inode)
 				    .dev = (uint64_t)major(st.st_dev) << 32 | minor(st.st_dev),
 				    .inode = st.st_ino };
 	struct opener_result r;
-	opener_open_now(proc, &q, &r);
+	open_now(&q, &r);
 	cr_assert_eq(r.status, 0);
 	close(r.fd);
 	q.inode++;
-	opener_open_now(proc, &q, &r);
+	open_now(&q, &r);
 	cr_assert_eq(r.status, OPENER_OTHER);
 }
 
@@ -309,12 +323,12 @@ Test(opener, a_mapping_of_another_file_is_not_taken_for_the_one_that_was_there)
 				    .dev = (uint64_t)major(st.st_dev) << 32 | minor(st.st_dev),
 				    .inode = st.st_ino };
 	struct opener_result r;
-	opener_open_now(proc, &q, &r);
+	open_now(&q, &r);
 	cr_assert_eq(r.status, 0);
 	cr_assert_eq(first_byte(&r), 'o');
 	close(r.fd);
 	unlink(path);
-	opener_open_now(proc, &q, &r);
+	open_now(&q, &r);
 	cr_assert_neq(r.status, 0);
 	stop(pid);
 }
@@ -357,7 +371,7 @@ Test(opener, debug_files_are_found_by_build_id_and_by_name)
 	struct opener_request q = { .kind = OPENER_BUILD_ID,
 				    .pid = (uint32_t)pid,
 				    .build_id = { .data = id, .len = 3 } };
-	opener_open_now(proc, &q, &r);
+	open_now(&q, &r);
 	cr_assert_eq(fifth_byte(&r), '1');
 	close(r.fd);
 	static const struct {
@@ -377,7 +391,7 @@ Test(opener, debug_files_are_found_by_build_id_and_by_name)
 					     .pid = (uint32_t)pid,
 					     .path = STR_LIT("/opt/x/p"),
 					     .name = str_from(by_name[i].name) };
-		opener_open_now(proc, &q, &r);
+		open_now(&q, &r);
 		cr_assert_eq(fifth_byte(&r), by_name[i].first, "%s", by_name[i].name);
 		if (r.fd >= 0)
 			close(r.fd);
@@ -402,22 +416,22 @@ Test(opener, debug_files_are_found_by_build_id_and_by_name)
 					      .name = str_from(shared[i].name),
 					      .build_id = { .data = other, .len = 3 } };
 
-		opener_open_now(proc, &alt, &r);
+		open_now(&alt, &r);
 		cr_assert_eq(fifth_byte(&r), shared[i].first, "%s", shared[i].name);
 		if (r.fd >= 0)
 			close(r.fd);
 		alt.build_id = (struct span){ .data = id, .len = 3 };
-		opener_open_now(proc, &alt, &r);
+		open_now(&alt, &r);
 		cr_assert_eq(fifth_byte(&r), '1');
 		close(r.fd);
 	}
 	/* Another user's: who maps a file of root's does not say what is in it. */
 	cr_assert_eq(chown(path_of("r/opt/x/.debug/p.debug"), 1234, 1234), 0);
 	q.name = STR_LIT("p.debug");
-	opener_open_now(proc, &q, &r);
+	open_now(&q, &r);
 	cr_assert_eq(r.status, -EACCES);
 	q.owner = 1234;
-	opener_open_now(proc, &q, &r);
+	open_now(&q, &r);
 	cr_assert_eq(fifth_byte(&r), '2');
 	close(r.fd);
 	stop(pid);
@@ -434,20 +448,20 @@ Test(opener, names_that_lead_elsewhere_are_refused)
 					    .path = STR_LIT("/usr/bin/true"),
 					    .name = str_from(bad[i]) };
 
-		opener_open_now(proc, &q, &r);
+		open_now(&q, &r);
 		cr_assert_eq(r.status, -EINVAL, "%s", bad[i]);
 	}
 	struct opener_request nul = { .kind = OPENER_DEBUGLINK,
 				      .path = STR_LIT("/usr/bin/true"),
 				      .name = { .data = "a\0b", .len = 3 } };
-	opener_open_now(proc, &nul, &r);
+	open_now(&nul, &r);
 	cr_assert_eq(r.status, -EINVAL);
 	struct opener_request short_id = { .kind = OPENER_BUILD_ID,
 					   .build_id = { .data = id, .len = 1 } };
-	opener_open_now(proc, &short_id, &r);
+	open_now(&short_id, &r);
 	cr_assert_eq(r.status, -EINVAL);
 	struct opener_request relative = { .kind = OPENER_PATH, .path = STR_LIT("etc/passwd") };
-	opener_open_now(proc, &relative, &r);
+	open_now(&relative, &r);
 	cr_assert_eq(r.status, -EINVAL);
 }
 
@@ -579,7 +593,6 @@ Test(opener, hanging_file_costs_one_thread_and_its_device_is_left_alone)
 {
 	struct opener *o = NULL;
 	struct answer hung = { 0 }, again = { 0 }, other = { 0 };
-	struct opener_figures f;
 	char options[128];
 	uint64_t ticket, before;
 
@@ -607,16 +620,14 @@ Test(opener, hanging_file_costs_one_thread_and_its_device_is_left_alone)
 	cr_assert_eq(hung.r.status, OPENER_TIMEOUT);
 	cr_assert_eq(hung.r.fd, -1);
 	cr_assert_geq(clock_mono_ns() - before, OPENER_DEADLINE_NS);
-	opener_figures(o, &f);
-	cr_assert_eq(f.hanging, 1);
+	cr_assert_eq(opener_hanging(o), 1);
 
 	before = clock_mono_ns();
 	cr_assert_eq(opener_submit(o, &q, take, &again, &ticket), 0);
 	run_until(o, &again, 1, 3000);
 	cr_assert_eq(again.r.status, OPENER_TIMEOUT);
 	cr_assert_lt(clock_mono_ns() - before, OPENER_DEADLINE_NS / 2);
-	opener_figures(o, &f);
-	cr_assert_eq(f.hanging, 1);
+	cr_assert_eq(opener_hanging(o), 1);
 
 	/* The opener can go while the thread hangs, and the thread goes when the server does. */
 	opener_free(o);
@@ -634,7 +645,6 @@ Test(opener, mount_that_answers_nothing_costs_two_threads)
 	enum { ASKED = 40 };
 	struct answer hung[ASKED] = { 0 }, good = { 0 };
 	struct opener *o = NULL;
-	struct opener_figures f;
 	char options[128];
 	uint64_t ticket;
 
@@ -663,8 +673,7 @@ Test(opener, mount_that_answers_nothing_costs_two_threads)
 		run_until(o, &hung[i], 1, 3000);
 		cr_assert_eq(hung[i].r.status, OPENER_TIMEOUT);
 	}
-	opener_figures(o, &f);
-	cr_assert_eq(f.hanging, OPENER_THREADS_DEVICE);
+	cr_assert_eq(opener_hanging(o), OPENER_THREADS_DEVICE);
 	opener_free(o);
 	/* The kernel answers in the server's place. */
 	close(dev);
@@ -689,7 +698,7 @@ static int status_of(struct opener_request q)
 {
 	struct opener_result r;
 
-	opener_open_now(proc, &q, &r);
+	open_now(&q, &r);
 	if (r.fd >= 0)
 		close(r.fd);
 	return r.status;

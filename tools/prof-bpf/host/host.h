@@ -189,7 +189,7 @@ struct host_figures {
 };
 void host_figures(const struct host *h, struct host_figures *ret);
 
-/* For tests and host-watch: calls fn with each executable mapping of each living process, in order
+/* For the test program host-watch: calls fn with each executable mapping of each living process, in order
  * of addresses. file: NULL for code in no file, or if not open yet (*pending). */
 void host_each_mapping(struct host *h, uint32_t pid,
 		       void (*fn)(void *ctx, const struct host_process *p, uint64_t start,

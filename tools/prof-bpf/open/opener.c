@@ -61,7 +61,7 @@ struct opener {
 	struct job *jobs; /* by ticket */
 	size_t waiting;
 	uint64_t ticket;
-	struct opener_figures figures;
+	unsigned hanging;
 };
 
 /* --- requests --- */
@@ -105,20 +105,6 @@ static void job_free(struct job *j)
 	if (j->q.kind == OPENER_IN_FOLDER)
 		closing_give(j->q.folder);
 	free(j);
-}
-
-void opener_open_now(int proc, const struct opener_request *q, struct opener_result *ret)
-{
-	*ret = (struct opener_result){ .fd = -1, .status = opening_check(q) };
-	if (ret->status)
-		return;
-	struct job *j = job_new(q);
-	if (!j) {
-		ret->status = -ENOMEM;
-		return;
-	}
-	opening_run(&(struct opening){ .proc = proc }, &j->q, ret);
-	job_free(j);
 }
 
 /* --- threads --- */
@@ -224,7 +210,7 @@ static void *worker_run(void *arg)
 			/* Given up meanwhile: this thread frees the job. */
 			j->result = result;
 			job_free(j);
-			o->figures.hanging--;
+			o->hanging--;
 			w->hangs = false;
 			continue;
 		}
@@ -376,15 +362,12 @@ static void give_up(struct opener *o, struct job *j, const struct job *hung)
 	j->ctx = hung->ctx;
 	j->cancelled = hung->cancelled;
 	j->result.status = OPENER_TIMEOUT;
-	o->figures.timeouts++;
 	finish(o, j);
 }
 
 /* Under the lock. */
 static void expire(struct opener *o, uint64_t now_ns)
 {
-	unsigned hanging = 0;
-
 	for (unsigned i = 0; i < OPENER_THREADS; i++) {
 		struct worker *w = &o->workers[i];
 
@@ -399,12 +382,11 @@ static void expire(struct opener *o, uint64_t now_ns)
 		HASH_DEL(o->jobs, hung);
 		w->job = NULL;
 		w->hangs = true;
-		o->figures.hanging++;
+		o->hanging++;
 		give_up(o, stand_in, hung);
 		HASH_ADD(hh, o->jobs, ticket, sizeof(stand_in->ticket), stand_in);
 	}
-	hanging = o->figures.hanging;
-	if (hanging < o->alive)
+	if (o->hanging < o->alive)
 		return;
 	while (o->queue) {
 		struct job *j = o->queue;
@@ -427,14 +409,6 @@ size_t opener_run(struct opener *o, uint64_t now_ns)
 	o->finished = NULL;
 	o->finished_end = &o->finished;
 	(void)!read(o->event_fd, &n, sizeof(n));
-	for (struct job *j = list; j; j = j->next) {
-		if (j->result.status == 0 && !j->cancelled)
-			o->figures.opened++;
-		else
-			o->figures.failed++;
-		if (j->result.file.memfd)
-			o->figures.copies++;
-	}
 	pthread_mutex_unlock(&o->lock);
 
 	while (list) {
@@ -455,9 +429,10 @@ size_t opener_run(struct opener *o, uint64_t now_ns)
 	return called;
 }
 
-void opener_figures(struct opener *o, struct opener_figures *ret)
+unsigned opener_hanging(struct opener *o)
 {
 	pthread_mutex_lock(&o->lock);
-	*ret = o->figures;
+	const unsigned n = o->hanging;
 	pthread_mutex_unlock(&o->lock);
+	return n;
 }

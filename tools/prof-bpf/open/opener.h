@@ -43,14 +43,7 @@ void opener_cancel(struct opener *o, uint64_t ticket);
  * times a second. */
 size_t opener_run(struct opener *o, uint64_t now_ns);
 
-struct opener_figures {
-	uint64_t opened, failed, timeouts, copies;
-	unsigned hanging; /* threads past their deadline now */
-};
-void opener_figures(struct opener *o, struct opener_figures *ret);
-
-/* The same, here and now, by whoever may wait (a tool run by hand, tests). proc: an O_PATH
- * descriptor. */
-void opener_open_now(int proc, const struct opener_request *q, struct opener_result *ret);
+/* For tests: how many threads are past their deadline now. */
+unsigned opener_hanging(struct opener *o);
 
 #endif

@@ -51,7 +51,7 @@ int reader_submit(struct reader *r, const struct reader_request *q, reader_done 
 /* Calls back for finished requests, and gives up on those past their deadline. now_ns:
  * CLOCK_MONOTONIC. Call it when reader_fd is readable, and a few times a second. */
 void reader_run(struct reader *r, uint64_t now_ns);
-/* How many threads hang now. */
+/* For tests: how many threads hang now. */
 unsigned reader_hanging(struct reader *r);
 
 #endif

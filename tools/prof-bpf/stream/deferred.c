@@ -58,7 +58,6 @@ struct deferred_queue {
 	struct item *items;
 	size_t bytes;
 	uint64_t now_ns;
-	struct deferred_figures figures;
 	const struct item *reading; /* the item whose stack env reads */
 	bool past_end;		    /* the last failed read was behind the copy's end */
 	struct env env;
@@ -224,7 +223,6 @@ static void emit(struct deferred_queue *q, const struct sample *s, const uint64_
 		memcpy(q->out.words + head_words, w->words + w->base,
 		       w->count * sizeof(w->words[0]));
 	}
-	q->figures.completed += q->out.sample.reason == WALK_COMPLETE;
 	q->config.emit(q->config.ctx, &q->out.sample);
 }
 
@@ -298,7 +296,6 @@ static bool walk(struct deferred_queue *q, struct item *i, bool last)
 
 static void give_up(struct deferred_queue *q, struct item *i)
 {
-	q->figures.gave_up++;
 	if (!walk(q, i, true))
 		emit(q, &i->sample, i->head, NULL);
 	item_drop(q, i);
@@ -344,12 +341,10 @@ void deferred_put(struct deferred_queue *q, const struct deferred_sample *d)
 	size_t most = bytes + chunks * (sizeof(struct piece) + DEFERRED_CHUNK);
 	struct item *i = most <= q->config.ceiling ? malloc(bytes) : NULL;
 
-	q->figures.seen++;
 	if (!i) {
 		struct sample bare = d->sample;
 
 		bare.items = 0;
-		q->figures.gave_up++;
 		emit(q, &bare, (const uint64_t *)d->kernel, NULL);
 		return;
 	}
@@ -406,9 +401,4 @@ void deferred_run(struct deferred_queue *q, uint64_t now_ns, bool all)
 bool deferred_empty(const struct deferred_queue *q)
 {
 	return !q->items;
-}
-
-void deferred_figures(const struct deferred_queue *q, struct deferred_figures *ret)
-{
-	*ret = q->figures;
 }

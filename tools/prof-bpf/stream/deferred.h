@@ -41,9 +41,4 @@ void deferred_put(struct deferred_queue *q, const struct deferred_sample *d);
 void deferred_run(struct deferred_queue *q, uint64_t now_ns, bool all);
 bool deferred_empty(const struct deferred_queue *q);
 
-struct deferred_figures {
-	uint64_t seen, completed, gave_up;
-};
-void deferred_figures(const struct deferred_queue *q, struct deferred_figures *ret);
-
 #endif
