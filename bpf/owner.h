@@ -5,14 +5,14 @@
  * following it skips the caller. In that case the return address into the caller lies between RSP
  * and RBP's target.
  *
- * So RBP counts as the function's own in two cases: the instructions before pc set it up, or none
- * of the words next to RSP can be that return address. Few words are enough, since a function
+ * RBP counts as the function's own in two cases. Either the instructions before pc set it up, or
+ * none of the words next to RSP can be that return address. Few words are enough, since a function
  * without a frame pushes little. All else is unsure.
  *
  * Frames keep leftovers of older calls, so each word that leads into code is checked. Before its
  * target must be a call, to a function without a frame, from a function whose frame has room above
- * the word. For the same reason the search covers few words, and no frame behind one whose RBP was
- * followed: otherwise nearly every stack of SBCL and Erlang would be unsure. Registers keep
+ * the word. Leftovers are also the reason to search only few words, and no frame behind one whose
+ * RBP was followed. Otherwise nearly every stack of SBCL and Erlang would be unsure. Registers keep
  * leftovers, too; a register counts only if the instructions before pc pop it.
  *
  * The functions are global, for the reason given in search.h.

@@ -12,15 +12,12 @@
  * from behind its first instruction up to its `ret`, except in these places:
  *
  * - Behind `mov rbp, X`, RBP is the callee's, whose frame has no return address yet.
- * - At `pop [rbp+8]`, and in a trampoline that jumps to a function, RBP is the callee's, and the
- *   return
- *   address is on top of the stack.
+ * - At `pop [rbp+8]`, and in a trampoline that jumps to a function, RBP is the callee's. The
+ *   return address is on top of the stack.
  * - In an assembly routine RBP is the caller's. The return address is on top of the stack or a few
- *   words
- *   above.
+ *   words above.
  * - A function that returns more than three values loads the caller's RBP, and then pushes the
- *   return
- *   address from [rbx-8].
+ *   return address from [rbx-8].
  *
  * Frames keep words of older calls, so a word next to RSP that looks like a return address proves
  * nothing. But assembly routines are short, and code calls them directly or through a word in

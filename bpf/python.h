@@ -3,10 +3,12 @@
  * CPython 3.6 and later: how to find the frames of the sampled thread from its thread state.
  *
  * The config holds the differences between builds: where the thread state is, how frames are
- * linked, and the offsets of fields. Up to 3.10 frames are objects, and each C frame of the loop
- * runs one. From 3.11 on, frames lie in chunks of memory of their own, and a C frame of the loop
- * runs a chain of them. That C frame holds a struct whose address identifies it: the _PyCFrame that
- * refers to the current frame (3.11), or an entry frame at the end of the chain (3.12 and later).
+ * linked, and the offsets of fields.
+ *
+ * Up to 3.10 frames are objects, and each C frame of the loop runs one. From 3.11 on, frames lie in
+ * chunks of memory of their own, and a C frame of the loop runs a chain of them. That C frame holds
+ * a struct whose address identifies it. In 3.11 this is the _PyCFrame that refers to the current
+ * frame, and from 3.12 on an entry frame at the end of the chain.
  */
 #ifndef PROFPIPE_PYTHON_H
 #define PROFPIPE_PYTHON_H

@@ -64,9 +64,9 @@ ENV_INLINE bool python_thread_state(const struct python_walk *p, __u64 *ret)
 
 /*
  * Whether this thread has the state `holder`, which has the GIL. A thread that runs several
- * interpreters has a state for each, and the key leads to the first: but the state with the GIL is
- * the one that runs. From 3.11 on its cframe tells: it lies on the stack of its thread, close above
- * the frames that the loop called.
+ * interpreters has a state for each. The key leads to the first of them, but the state with the GIL
+ * is the one that runs. From 3.11 on its cframe tells: it lies on the stack of its thread, close
+ * above the frames that the loop called.
  */
 ENV_INLINE bool python_holds(const struct walk *w, const struct python_walk *p, __u64 holder)
 {

@@ -8,8 +8,7 @@
  * - its config, in <runtime>.h
  * - its walk, in <runtime>_walk.h, and the program that runs it, <runtime>.bpf.c
  * - a file in prof-symd, which recognizes the runtime in a file, describes this build in a config,
- *   and
- *   names its frames
+ *   and names its frames
  *
  * Before the native walk of a sample, the runtime's program reads the thread's interpreted frames
  * as items, innermost first. An item also marks the place where native code entered a chain of
@@ -87,8 +86,7 @@ struct runtime_entry {
  * a native frame's word, and an address. The second word depends on the kind:
  *
  * - a frame: the position in it, in the runtime's units, and a check that identifies the object at
- *   the
- *   address
+ *   the address
  * - an entry: the index in the sample's words of the same runtime's next entry, 0 for none
  *
  * Items of one runtime follow each other.

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
 /*
- * The sampling program. On each tick of a cpu's perf event it puts one sample into the ring buffer:
- * the kernel's part of the stack, and the user's part by the walker. Two hooks, for fork and exec,
- * keep the table of processes right until user space hears of the event.
+ * The sampling program. On each tick of a cpu's perf event it puts one sample into the ring buffer.
+ * A sample has the kernel's part of the stack, and the user's part by the walker. Two hooks, for
+ * fork and exec, keep the table of processes right until user space hears of the event.
  */
 #include "bpf/sample.bpf.h"
 #include <bpf/bpf_core_read.h>
@@ -685,8 +685,8 @@ __attribute__((noinline)) int finish(void)
 
 #define DUMPABLE 1 /* SUID_DUMP_USER, in the lowest two bits of mm_struct.flags */
 
-/* The address space if it may be read, else 0. The rule is that of ptrace: not for set-id programs
- * that changed their rights, processes that changed identity, or processes that asked not to be
+/* The address space if it may be read, else 0. The rule is that of ptrace. It excludes set-id
+ * programs that changed their rights, and processes that changed identity or asked not to be
  * read. */
 static __always_inline __u64 readable_memory(void)
 {
@@ -713,8 +713,8 @@ static __always_inline __u64 readable_memory(void)
 
 /*
  * The verifier checks a global function once, and not once per call. So a step costs it the same
- * for any depth of stack, and the loop over steps needs neither bpf_loop nor tail calls, on any
- * kernel from 5.6 on. There are two levels, since the verifier follows each turn of a loop.
+ * for any depth of stack. The loop over steps needs neither bpf_loop nor tail calls, on any kernel
+ * from 5.6 on. There are two levels, since the verifier follows each turn of a loop.
  */
 __attribute__((noinline)) int step(void)
 {

@@ -38,7 +38,7 @@
 #define RULE_SHORT 0x8000u		    /* set in such numbers */
 #define RULE_SHORT_RBP 0x4000u		    /* the CFA is relative to RBP, not RSP */
 #define RULE_SHORT_CFA(n) ((n) >> 6 & 255)  /* words up to the CFA */
-#define RULE_SHORT_RBP_AT(n) ((n) >> 3 & 7) /* RBP is saved so many words below the CFA; 0: kept */
+#define RULE_SHORT_RBP_AT(n) ((n) >> 3 & 7) /* words below the CFA where RBP is saved; 0: kept */
 #define RULE_SHORT_RBX_AT(n) ((n)&7)	    /* likewise RBX */
 
 struct slab {

@@ -4,9 +4,10 @@
  * and the walker applies them.
  *
  * A row says that one rule holds from its offset until the next row. Offsets are file offsets (pc -
- * mapping start + mapping offset). A rule leads from a frame's registers to its caller's: the
- * canonical frame address (CFA), the return address (RA), and the caller's frame pointer (DWARF 5,
- * section 6.4). Fixed width, no padding; the bytes are the same on the bus and in the map.
+ * mapping start + mapping offset). A rule leads from a frame's registers to its caller's. It
+ * gives the canonical frame address (CFA), the return address (RA) and the caller's frame pointer
+ * (DWARF 5, section 6.4). Fixed width, no padding; the bytes are the same on the bus and in the
+ * map.
  */
 #ifndef PROFPIPE_UNWIND_H
 #define PROFPIPE_UNWIND_H

@@ -2,20 +2,18 @@
 /*
  * The walker: finds the frames of a user stack from the registers, by the unwind tables (tables.h).
  *
- * One step goes from a frame to its caller. It finds the mapping of the pc (mostly the previous
- * one), the 2 KiB block of its file offset, and the row by binary search in that block. Then it
- * applies the row's rule. Without rows (JIT code, assembly) it falls back to the frame pointer and
- * marks the frame. It reads 512 bytes of stack at a time, since a read of user memory costs as much
- * as the rest of a step.
+ * One step goes from a frame to its caller. It finds the mapping of the pc, which is mostly the
+ * previous one. It finds the 2 KiB block of the file offset, and the row by binary search in that
+ * block. Then it applies the row's rule. Without rows (JIT code, assembly) it falls back to the
+ * frame pointer and marks the frame. It reads 512 bytes of stack at a time, since a read of user
+ * memory costs as much as the rest of a step.
  *
  * A walk is complete if it ends at a proven root:
  *
- * - a rule whose return address is undefined: tables and the code itself mark entry points and the
- *   start
- *   of threads so
- * - a return address of zero in a caller that was reached by tables alone. Tables are right at
- *   calls, since
- *   exceptions rely on them, so the function would really return to zero.
+ * - A rule whose return address is undefined. Tables, and the code itself, mark entry points and
+ *   the start of threads so.
+ * - A return address of zero in a caller that was reached by tables alone. Tables are right at
+ *   calls, since exceptions rely on them, so the function would really return to zero.
  *
  * After a guess, a frame pointer, or in the leaf, where hand-written tables omit prologues, a zero
  * may be any word. The walk then ends as WALK_NO_ROOT, and so it does at a frame pointer of zero.

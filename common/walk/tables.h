@@ -42,8 +42,8 @@ void tables_free(struct tables *t);
  * samples up to this time have been drained. For what was freed since the last call, the grace
  * period begins with this call. */
 void tables_tick(struct tables *t, uint64_t now_ns);
-/* Sets a new ceiling for slabs. Slabs above it are given back: the tables choose the slabs with the
- * fewest recent samples, evict the files in them, and free the slabs after the grace period. */
+/* Sets a new ceiling for slabs. If there are more, the tables choose the slabs with the fewest
+ * recent samples and evict the files in them. These slabs go after the grace period. */
 void tables_limit(struct tables *t, size_t max_bytes);
 /* Bytes in use, without idle rows, which any new rows may replace. */
 uint64_t tables_useful(const struct tables *t);

@@ -132,7 +132,7 @@ static struct weave_run *run_of(struct weaver *v, uint64_t word)
 	return NULL;
 }
 
-/* For runtimes whose loop frames each run one interpreted frame: whether the leaf frame runs none,
+/* For runtimes whose loop frames each run one interpreted frame. Whether the leaf frame runs none,
  * since it has not begun one or has just ended it. */
 static bool leaf_has_none(struct weaver *v)
 {

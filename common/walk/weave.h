@@ -9,7 +9,7 @@
  * nothing is lost. With several runtimes in one thread, a marked frame runs the chain whose entry
  * is nearest.
  *
- * Generated code that called the loop in which a chain begins counts as part of the loop: with -X
+ * Generated code that called the loop in which a chain begins counts as part of the loop. With -X
  * perf, CPython makes such a trampoline for each function.
  */
 #ifndef PROFPIPE_WEAVE_H

@@ -165,8 +165,8 @@ static void start_sampling(struct prof *p)
 	deploy_status(&p->options.deploy, &p->status, STATUS_READY);
 }
 
-/* Starts sampling when all peers are connected, the rows of mapped files have come and their
- * interpreters are described, or when the time for these is over. */
+/* Starts sampling once all peers are connected. It then waits for the rows of mapped files and for
+ * reports on their interpreters, but only for a limited time. */
 static void try_start(struct prof *p)
 {
 	const uint64_t now = clock_mono_ns();

@@ -26,7 +26,7 @@
 #include "tools/prof-bpf/checks/probes.h"
 
 #define PROCESSES_LOOKED_AT 1000
-#define HIDDEN_SHARE 10 /* one process in so many may hide: a few always do */
+#define HIDDEN_SHARE 10 /* a tenth of the processes may hide: a few always do */
 #define MEMLOCK_LEAST (16ull << 20)
 #define MEMLOCK_WANTED (128ull << 20)
 

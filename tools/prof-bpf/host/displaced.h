@@ -23,7 +23,7 @@ struct displaced;
  * no longer be judged. */
 uint32_t displaced_note(struct displaced **d, const struct maps *was, const struct map *by,
 			uint64_t since_ns, uint64_t time_ns, uint32_t generation);
-/* How many of the sample's user frames, from the leaf on, lie before the first one in a mapping
+/* How many of the sample's user frames, from the leaf on, come before the first one in a mapping
  * that was displaced by then. d may be NULL. */
 unsigned displaced_before(const struct displaced *d, const struct sample *s);
 /* Whether a mapping in [start, end), user addresses, displaced another after time_ns. d may be

@@ -6,7 +6,7 @@
  * (scanned_ns, counted_ns). Threads are counted so that the exit of a leader is not mistaken for
  * the end of its process. If the count may be wrong, /proc is read again a little later.
  *
- * The kernel writes one false exit record: an exec that makes a process undumpable removes all
+ * The kernel writes one false exit record. An exec that makes a process undumpable removes all
  * events of tasks from it, as if it exited (begin_new_exec in fs/exec.c). This happens for set-id
  * programs, programs with file capabilities, and those that their user may not read. The record
  * follows directly on the exec's.

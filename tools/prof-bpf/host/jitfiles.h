@@ -4,11 +4,15 @@
  * The perf map is /tmp/perf-PID.map in its own root, named by the pid in its innermost pid
  * namespace. The process maps a page of the jitdump executable, so that others notice the file.
  *
- * The opener opens both, only on request. It gives out only a regular file of the process's user,
- * or of root with a single name and readable by all, and none on FUSE. A map must have been written
- * to since the process began: otherwise it belongs to an earlier process of the same pid. The same
- * process must exist before and after. A process without a map that runs its parent's program is a
- * fork: it gets its parent's map.
+ * The opener opens both, only on request, with these checks:
+ *
+ * - It is a regular file of the process's user, or of root with a single name and readable by all.
+ * - It is not on FUSE.
+ * - A map has been written to since the process began. Otherwise it belongs to an earlier process
+ *   of the same pid.
+ * - The same process exists before and after.
+ *
+ * A process without a map that runs its parent's program is a fork: it gets its parent's map.
  *
  * If a process has no map yet, its /tmp is kept open for JITFILES_KEEP_NS after the last request
  * (an O_PATH descriptor, which pins the mount). Some runtimes write their map when they exit, and

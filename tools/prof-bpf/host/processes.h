@@ -3,7 +3,7 @@
  * The objects of host.c: processes over time, and sampled threads.
  *
  * A hash holds the newest object of each pid. Older ones (ended, or from before an exec) are linked
- * behind it, and wait in a queue in the order in which they will be forgotten.
+ * behind it. They also wait in a queue, in the order in which they will be forgotten.
  */
 #ifndef PROFPIPE_PROCESSES_H
 #define PROFPIPE_PROCESSES_H
@@ -39,8 +39,8 @@ struct process {
 	struct process *older;	 /* the former object of this pid */
 	uint64_t born_ns;	 /* CLOCK_MONOTONIC of its fork or exec; 0: before profpipe */
 	uint64_t fork_ns;	 /* the same, of its fork alone */
-	uint64_t scanned_ns;	 /* older records of mappings say nothing new */
-	uint64_t counted_ns;	 /* older records of threads say nothing new */
+	uint64_t scanned_ns;	 /* older records of mappings are ignored */
+	uint64_t counted_ns;	 /* older records of threads are ignored */
 	uint64_t vague_ns;	 /* start_guessed: it may have begun this much earlier */
 	uint64_t publish_ns;	 /* do not publish before */
 	uint64_t rescan_ns;	 /* do not rescan before */

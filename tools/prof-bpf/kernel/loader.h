@@ -39,42 +39,43 @@ int loader_forget_objects(struct loader *l);
 const char *loader_trouble(const struct loader *l);
 void loader_free(struct loader *l);
 
-/* The descriptors of the maps that tables.c writes; borrowed. */
+/* The descriptors of the maps for tables_new; borrowed. */
 void loader_tables(const struct loader *l, struct tables_config *ret);
-/* Samples flow from here on. -errno. */
+/* Starts sampling. -errno. */
 int loader_start(struct loader *l);
-/* No more samples are taken; what is in the ring can still be drained. */
+/* Stops sampling; what is in the rings can still be drained. */
 void loader_stop(struct loader *l);
-/* Hands every sample in the ring to whole, its frames within its size, and then those whose walk is
- * deferred to deferred; each oldest first, and theirs until they return. -errno, or how many. */
+/* Hands every sample in the ring to `whole`, and then those with a deferred walk to `deferred`,
+ * each oldest first. Sizes are checked; samples are borrowed until the callback returns. -errno, or
+ * how many. */
 int loader_drain(struct loader *l, void (*whole)(void *ctx, const struct sample *s),
 		 void (*deferred)(void *ctx, const struct deferred_sample *d), void *ctx);
 
-/* A sampling event of a cpu, disabled. A descriptor, or -errno: -ENODEV where the cpu is offline.
- */
+/* Opens a sampling event of a cpu, disabled. Returns a descriptor, or -errno: -ENODEV if the cpu is
+ * offline. */
 int loader_event_open(unsigned hz, bool cycles, unsigned cpu);
-/* A cpu has come online: takes its event, in the place of one that ended when it went. -errno. */
+/* Takes the event of a cpu that has come online, in place of the one that ended when the cpu went
+ * offline. -errno. */
 int loader_cpu(struct loader *l, unsigned cpu, int event);
 
-/* "cycles" or "cpu-clock"; the unit of sample.value; what one sample stands for in it (0 where it
- * varies). */
+/* "cycles" or "cpu-clock"; the unit of sample.value; the value of one sample (0 if it varies). */
 const char *loader_event(const struct loader *l);
 const char *loader_unit(const struct loader *l);
 uint64_t loader_period(const struct loader *l);
 
 struct loader_figures {
 	uint64_t runs, ns;  /* of the sampling program, since the start */
-	uint64_t ticks;	    /* its events, those that took no sample, too */
-	uint64_t ring_full; /* samples that the ring had no room for */
-	uint64_t map_bytes; /* of the object's maps, slabs not counted */
+	uint64_t ticks;	    /* its events, including those without a sample */
+	uint64_t ring_full; /* samples that found no room in the ring */
+	uint64_t map_bytes; /* of the BPF object's maps, without slabs */
 	unsigned cpus;
-	uint32_t verified; /* instructions that the verifier looked at; 0: the kernel (before 5.16)
-			      does not say */
+	/* Instructions that the verifier checked; 0: the kernel (before 5.16) does not tell. */
+	uint32_t verified;
 };
 void loader_figures(struct loader *l, struct loader_figures *ret);
-/* Samples that the ring had no room for, by cpu (below loader_figures.cpus), since the start. */
+/* Samples that found no room in the ring since the start, for a cpu (below loader_figures.cpus). */
 uint64_t loader_ring_full(struct loader *l, unsigned cpu);
-/* Records in the ring that were not a whole sample: a bug of ours, counted. */
+/* Incomplete records in the rings: a bug of profpipe. */
 uint64_t loader_malformed(const struct loader *l);
 
 #endif

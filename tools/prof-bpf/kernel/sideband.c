@@ -62,8 +62,7 @@ static int event_open(int pid, int cpu, bool ksymbols)
 		.comm = 1,
 		.comm_exec = 1,
 		.ksymbol = ksymbols,
-		.exclude_kernel =
-			1, /* of no meaning here, but without it more rights are asked for */
+		.exclude_kernel = 1, /* no effect, but without it more rights are required */
 		.sample_id_all = 1,
 		.use_clockid = 1,
 		.clockid = CLOCK_MONOTONIC,

@@ -60,8 +60,9 @@ struct limit_asked {
 	uint64_t refused;	     /* the same, of all files */
 	uint64_t swing;		     /* limit_swing */
 };
-/* How much the tools may take beyond what they hold before the tables can give it back: what they
- * held within the last seconds, and their growth meanwhile. Stores held in *p. Pure. */
+/* How much the tools may take before the tables can give memory back. This is the excess of what
+ * they held within the last seconds over the present, and their growth meanwhile. Stores held in
+ * *p. Pure. */
 uint64_t limit_swing(struct limit_past *p, uint64_t limit, uint64_t held, uint64_t now_ns);
 /* Sets symd, export and ceiling, and raises enough. b: the shares. Returns the ceiling. Pure. */
 uint64_t limit_divide(struct limit *l, const struct budget *b, const struct limit_asked *a);
@@ -73,7 +74,7 @@ int limit_init(struct limit *l, const struct budget *budget, const struct deploy
 void limit_run(struct limit *l, uint64_t now_ns);
 /* Rows of this size are arriving: divides at once if the tables have no room for them. */
 void limit_rows(struct limit *l, uint64_t bytes, uint64_t now_ns);
-/* The same for rows that are to be requested again. Rate-limited, since many may be. */
+/* The same for rows that will be requested again. Rate-limited, since there may be many. */
 void limit_again(struct limit *l, uint64_t bytes, uint64_t now_ns);
 
 #endif

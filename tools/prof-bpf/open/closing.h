@@ -10,15 +10,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define CLOSING_MAX 1024u      /* waiting descriptors; at most this many, else the owner closes */
-#define CLOSING_MAX_DEVICE 64u /* of one device, before closing_owes says so */
+#define CLOSING_MAX 1024u      /* waiting descriptors; beyond this the owner closes */
+#define CLOSING_MAX_DEVICE 64u /* waiting ones of a device that make closing_owes true */
 
 /* Starts the threads. 0, -errno: without them every file is closed at once. */
 int closing_start(void);
 /* Closes fd (taken) soon, or at once before closing_start. Ignores -1. From any thread. */
 void closing_give(int fd);
-/* Whether so many files of a device (as in struct opener_file) wait to be closed that no more of it
- * should be opened. From any thread. */
+/* Whether a device (as in struct opener_file) has so many files waiting to be closed that nobody
+ * should open more there. From any thread. */
 bool closing_owes(uint64_t dev);
 
 #endif

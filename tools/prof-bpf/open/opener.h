@@ -4,8 +4,8 @@
  * never in the caller's thread.
  *
  * It opens a file for reading only after an O_PATH descriptor shows a regular file. It resolves
- * paths below a process's root, without magic links. Files without a name that live in memory
- * (memfds and the like) are handed out as sealed copies, since a descriptor of one can be reopened
+ * paths below a process's root, without magic links. Files without a name that live in memory, such
+ * as memfds, are handed out as sealed copies. Otherwise the receiver could reopen the descriptor
  * for writing.
  */
 #ifndef PROFPIPE_OPENER_H

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Every kind of request goes through open_checked: it first gets an O_PATH descriptor, checks what
- * the kernel already knows, and only then opens the file itself.
+ * Every kind of request goes through open_checked. It first gets an O_PATH descriptor and checks
+ * what the kernel already knows. Only then does it open the file itself.
  */
 #include <errno.h>
 #include <fcntl.h>

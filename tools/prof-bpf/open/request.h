@@ -51,9 +51,9 @@ struct opener_request {
 	 * the names of others' files. If a file server reports the owners, only files on that
 	 * device are taken. */
 	uint32_t owner;
-	/* Not for debug files. Refuse a file that is not one of these users' or root's alone, that
-	 * was not written to since since_ns (CLOCK_REALTIME), or that is on FUSE; also a link at
-	 * the end of the path. */
+	/* Not for debug files. Refuse a file that is not one of these users' or root's alone. Also
+	 * refuse one that was not written to since since_ns (CLOCK_REALTIME), one on FUSE, and a
+	 * link at the end of the path. */
 	bool by_users;
 	uint32_t uids[2];
 	uint64_t since_ns;

@@ -34,7 +34,7 @@ uint32_t offers_take(struct offers *o);
 void offers_sent(struct offers *o);
 /* Closes the offer of a file, if there is one: its result is known. */
 void offers_close(struct offers *o, struct host_file *f);
-/* Whether none is to be sent and none is open. */
+/* Whether no offer is unsent or open. */
 bool offers_idle(const struct offers *o);
 
 #endif

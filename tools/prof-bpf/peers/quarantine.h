@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The quarantine: files that parsers died on, which they do not get again, and users whose files
- * killed parsers often, so that nobody can keep them from working for others.
+ * The quarantine holds files that parsers died on, so that they do not get them again. It also
+ * holds users whose files killed parsers often, so that nobody can keep them from working for
+ * others.
  *
  * A file is known by the kernel's identity, not by its name or contents. After a first crash the
  * parser gets it once more. After a second one, or a first timeout, the file is given up for good.
- * If nothing proves that the file is to blame (the parser was killed from outside, or by lack of
- * memory), five deaths in a row are needed. The file is then given up for a second, and for twice
- * as long each further time.
+ * A parser may also be killed from outside, or by lack of memory: then nothing proves that the file
+ * is to blame. So this takes five deaths in a row. The file is then given up for a second, and for
+ * twice as long each further time.
  *
  * Crashes are also charged to those who could have written the file, even before it is given up.
  * After QUARANTINE_USER_DEATHS of a user, no file of the user is parsed for QUARANTINE_USER_NS.
  * After QUARANTINE_GROUP_DEATHS of a group, none of the group's is.
  *
  * - A group is the file system, for root's files (a container's root is one) and for files whose
- *   owners a
- *   file server reports.
+ *   owners a file server reports.
  * - Otherwise a group is a range of 65,536 ids above the first 65,536, as user namespaces get them.
  *
  * A timeout counts as four crashes. Unexplained deaths must be twice as many, in a row.

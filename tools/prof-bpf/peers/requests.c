@@ -185,8 +185,8 @@ static void say_lie(struct requests *rq, const struct host_file *f, enum runtime
 
 	if (!rq->lie_logged &&
 	    log_escape(&path, (struct str){ .data = f->path, .len = f->path_len }, 256) == 0)
-		log_warning("%.*s: prof-symd takes it for %s, which it does not hold: it is not "
-			    "heard, and this is said once",
+		log_warning("%.*s: prof-symd reports %s, which the file does not contain; such "
+			    "reports are ignored, and logged once",
 			    (int)path.len, (const char *)path.data, runtimes_name(runtime));
 	rq->lie_logged = true;
 	buf_done(&path);

@@ -16,7 +16,7 @@ const struct env *env_current;
 #define MANY_MAPPINGS 1024
 #define AGAIN_NS_PER_MAPPING 2000u
 
-/* A piece of a stack, shared by items if possible: samples of one thread, or of children made by
+/* A piece of a stack. Items share it if they can: samples of one thread, or of children made by
  * vfork, differ only in the leaf's page. */
 struct piece {
 	uint32_t items; /* that share it */

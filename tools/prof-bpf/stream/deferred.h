@@ -21,8 +21,8 @@ struct deferred_config {
 	struct tables *tables;
 	/* Bytes of samples kept. If another needs room, the oldest is emitted as it is. */
 	size_t ceiling;
-	/* The mappings of the sample's process at its time. *ret_whole: no more of them are
-	 * expected. Negative: there are none, and will be none. */
+	/* The mappings of the sample's process at its time. *ret_whole: the mappings are complete.
+	 * Negative: there are none, and will be none. */
 	ssize_t (*mappings)(void *ctx, const struct sample *s, const struct tables_mapping **ret,
 			    bool *ret_whole);
 	/* Takes a finished sample, with its frames behind it. */
