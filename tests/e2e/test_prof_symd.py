@@ -638,7 +638,7 @@ def test_a_cut_or_foreign_stream_gets_one_line_and_what_was_whole(programs):
     check_named(text, path, address)
     assert len(fields(text, "sample")) >= 38
     assert fields(text, "end")[0]["reason"] == "3"
-    assert "no profpipe stream" in one_line(run(SYMD, stdin=b"hello, world", ok=False))
+    assert "not a profpipe stream" in one_line(run(SYMD, stdin=b"hello, world", ok=False))
     assert "empty" in one_line(run(SYMD, stdin=b"", ok=False))
     damaged = bytearray(raw)
     damaged[len(raw) * 2 // 3:] = b"\xff" * (len(raw) - len(raw) * 2 // 3)

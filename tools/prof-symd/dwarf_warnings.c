@@ -10,7 +10,7 @@ void dwarf_warnings_keeper_gone(void)
 {
 	if (dwarf_keeper_gone())
 		log_warning(
-			"the process that starts libdw's is gone or was stopped: what came after it has no lines and inlined calls");
+			"debug information: the process that starts its readers is gone or stopped; later functions have no lines and inlined calls");
 }
 
 static void say_of_file(struct str path, const char *what)
@@ -26,7 +26,7 @@ void dwarf_warnings_killed(struct str path)
 {
 	say_of_file(
 		path,
-		"the process that reads its debug information was killed (by the kernel, for want of memory?): it is read once more");
+		"the process that reads its debug information was killed (by the kernel, for want of memory?); it is read once more");
 }
 
 void dwarf_warnings_lost(struct str path, unsigned kills)
@@ -34,20 +34,20 @@ void dwarf_warnings_lost(struct str path, unsigned kills)
 	say_of_file(
 		path,
 		kills > 1
-			? "the process that reads its debug information was killed twice (by the kernel, for want of memory?): it goes without inlined calls and lines; leave the tools more memory (of their cgroup or container, mostly)"
-			: "its debug information ended the process that read it, or took too long; it goes without inlined calls and lines");
+			? "the process that reads its debug information was killed twice (by the kernel, for want of memory?); its inlined calls and lines are missing; leave the tools more memory (mostly of their cgroup or container)"
+			: "reading its debug information crashed or took too long; its inlined calls and lines are missing");
 }
 
 void dwarf_warnings_too_large(struct str path)
 {
 	say_of_file(
 		path,
-		"its debug information takes more memory than there is for it; it goes without inlined calls and lines; raise --memory-limit (further files are counted)");
+		"its debug information takes more memory than allowed; its inlined calls and lines are missing; raise --memory-limit (further files are only counted)");
 }
 
 void dwarf_warnings_too_large_by_hand(struct str path)
 {
 	say_of_file(
 		path,
-		"its debug information takes more memory than there is for it; it goes without inlined calls and lines; raise -m");
+		"its debug information takes more memory than allowed; its inlined calls and lines are missing; raise -m");
 }

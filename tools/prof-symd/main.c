@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* prof-symd: names for native frames. See prof-symd(1). */
+/* prof-symd: names frames, in a deployment or by hand. See prof-symd(1). */
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -22,12 +22,12 @@
 
 #define MEMORY_LEAST (1ull << 20)
 #define MEMORY_MOST (64ull << 30)
-#define DIAL_MS 60000 /* a launcher gives up no later */
+#define DIAL_MS 60000 /* a launcher does not wait longer */
 #define MAX_ADDRESS_SPACE (2ull << 30)
 #define MAX_FILES 512
 #define BEAT_NS 1000000000u
 #define THREADS 16		  /* nng's */
-#define KEEPER_BYTES (2ull << 20) /* of who starts those that run libdw */
+#define KEEPER_BYTES (2ull << 20) /* of the keeper of libdw's workers */
 #define BY_HAND_HEAP (192ull << 20)
 
 struct options {
@@ -35,7 +35,7 @@ struct options {
 	const char *file; /* -e */
 	const char *described;
 	bool show_address, basenames;
-	uint64_t memory; /* bytes; 0: as it comes */
+	uint64_t memory; /* bytes; 0: the default */
 };
 
 static const char usage[] =
@@ -61,26 +61,27 @@ static const char usage[] =
 
 /* --- libdw, in its own process --- */
 
-/* Bytes that the first worker may take, and the most that one may have later; and what this process
- * may take, below that. */
+/* Bytes that the first worker may use, the most that a later one may, and the limit of this
+ * process. */
 struct heap {
 	uint64_t first, most, own_fence;
 };
 
-/* False, with a message: it could not be started. */
+/* Starts the keeper of libdw's workers. Logs errors. */
 static bool start_dwarf(struct heap heap)
 {
 	int control, r = dwarfkeeper_start(heap.most, &control);
 
 	if (r) {
-		log_error("the process that reads DWARF cannot be started: %s", strerror(-r));
+		log_error("cannot start the process that reads debug information: %s",
+			  strerror(-r));
 		return false;
 	}
 	dwarf_use_keeper(control, DWARFWORKER_LIFE_S, heap.first);
 	return true;
 }
 
-/* In the deployment it is started in our identity, and before we may start nothing any more. */
+/* In a deployment, the keeper is started with our user, before we give up the right to fork. */
 static int start_dwarf_confined(void *ctx)
 {
 	const struct heap *heap = ctx;
@@ -90,7 +91,7 @@ static int start_dwarf_confined(void *ctx)
 	const int r = DWARFWORKER_ASAN ? 0 : sandbox_lower(RLIMIT_DATA, heap->own_fence);
 
 	if (r)
-		log_error("the memory cannot be bounded: %s", strerror(-r));
+		log_error("cannot limit the memory: %s", strerror(-r));
 	return r;
 }
 
@@ -102,14 +103,15 @@ static int open_links(const struct deploy *d, struct serve_links *links)
 
 	r = bus_dial(BUS_NAMED, d->run_dir, d->uid[DEPLOY_EXPORT], DIAL_MS, &links->named);
 	if (r) {
-		log_error("%s: prof-export cannot be reached: %s", d->run_dir, strerror(-r));
+		log_error("cannot reach prof-export below %s: %s; is it running?", d->run_dir,
+			  strerror(-r));
 		return r;
 	}
 	struct peer_config c = { .route = BUS_FILES,
 				 .run_dir = d->run_dir,
 				 .uid = d->uid[DEPLOY_BPF],
 				 .producer = "prof-symd",
-				 /* A request a batch: the route's messages are small. */
+				 /* One request per batch: the route's messages are small. */
 				 .batch_max = 1024 };
 
 	r = peer_dial(&c, DIAL_MS, &links->files);
@@ -117,7 +119,8 @@ static int open_links(const struct deploy *d, struct serve_links *links)
 	if (r == 0)
 		r = peer_dial(&c, DIAL_MS, &links->stream);
 	if (r)
-		log_error("%s: prof-bpf cannot be reached: %s", d->run_dir, strerror(-r));
+		log_error("cannot reach prof-bpf below %s: %s; is it running?", d->run_dir,
+			  strerror(-r));
 	return r;
 }
 
@@ -125,35 +128,33 @@ static int say_served(int r, const struct serve_counts *c)
 {
 	if (c->dwarf_too_large)
 		log_warning(
-			"memory limit: the debug information of %llu files was too much: their functions have the names of the symbol table, without lines and inlined calls; raise --memory-limit",
+			"memory limit: the debug information of %llu files was too much; their functions have names of the symbol table, without lines and inlined calls; raise --memory-limit",
 			(unsigned long long)c->dwarf_too_large);
 	if (c->named.unnamed)
-		log_warning("memory limit: %llu frames went without names; raise --memory-limit",
+		log_warning("memory limit: %llu frames have no names; raise --memory-limit",
 			    (unsigned long long)c->named.unnamed);
 	switch (r) {
 	case 0:
 		if (c->keeper_gone)
 			log_warning(
-				"the process that starts libdw's is gone or was stopped; what came was passed on");
+				"debug information: the process that starts its readers is gone or stopped; what came until then was passed on");
 		else if (c->peer_lost)
 			log_warning(
-				"prof-bpf went before the end of its stream; what came was passed on");
+				"prof-bpf went before the end of its stream; what came until then was passed on");
 		return c->peer_lost ? EXITS_AGAIN : EXITS_DONE;
 	case SERVE_LIFE_OVER:
 		return EXITS_FAILED;
 	case SERVE_EXPORT_GONE:
-		log_error(
-			"prof-export is gone before the end of the stream; its own message says why");
+		log_error("prof-export is gone before the end of the stream; see its own message");
 		return EXITS_AGAIN;
 	case SERVE_MALFORMED:
-		log_error("prof-bpf sent what is no stream; what came before was passed on");
+		log_error("prof-bpf sent garbage; what came before was passed on");
 		return EXITS_FAILED;
 	case SERVE_SCHEMA:
-		log_error(
-			"prof-bpf is of another build: its messages have another schema; install one version of all tools");
+		log_error("prof-bpf speaks another schema; install tools of one version");
 		return EXITS_FAILED;
 	}
-	log_error("%s", strerror(-r));
+	log_error("serving ended: %s", strerror(-r));
 	return EXITS_FAILED;
 }
 
@@ -163,7 +164,7 @@ struct beat {
 	uint64_t beaten_ns;
 };
 
-/* The loop turns: the launcher is to know, once a second. */
+/* Tells the launcher once a second that the loop is alive. */
 static void beat(void *ctx, uint64_t samples)
 {
 	struct beat *b = ctx;
@@ -201,7 +202,7 @@ static int run_deployed(const struct options *o)
 	deploy_budget(&o->deploy, &budget);
 	struct budget most = budget;
 
-	/* Who runs libdw may have what is granted later. */
+	/* Memory that is granted later may go to a worker. */
 	budget_symd(&most, budget.symd_most);
 	sandbox.max_data = budget_fence(most.symd + 2 * o->memory, THREADS);
 	struct heap heap = { .first = budget.dwarf + 2 * o->memory,
@@ -225,7 +226,7 @@ static int run_deployed(const struct options *o)
 	return status;
 }
 
-/* heap: of who runs libdw, which is started before nothing can be; 0: nobody does. */
+/* heap: bytes for libdw's worker, whose keeper is started before the confinement; 0: no keeper. */
 static int confine(enum cell_hand how, uint64_t heap)
 {
 	if (heap && !start_dwarf((struct heap){ .first = heap, .most = heap }))
@@ -309,8 +310,6 @@ int main(int argc, char **argv)
 
 	if (r != EXITS_GO_ON)
 		return r;
-	/* Large blocks go back to the system as soon as they are freed, whatever was freed before.
-	 */
 	heap_setup();
 	if (o.deploy.run_dir && !o.described && !o.file)
 		return run_deployed(&o);

@@ -12,20 +12,21 @@
 
 #define BATCH (64u << 10)
 #define FLUSH_MS 100
-#define TICK_MS 5000	   /* the stream has something every second */
-#define TURN_NS 5000000ull /* of naming, before files and messages are looked after again */
+#define TICK_MS 5000	   /* a fallback: the stream sends something every second */
+#define TURN_NS 5000000ull /* of naming, before files and messages get their turn */
 #define SEND_MS 200
 #define SHARE_NS 20000000ull
-/* Without memory all rests for a moment; for so long at the most, since another start may help. */
+/* If an allocation fails, the loop rests for a moment. After REST_MOST_NS without memory the tool
+ * ends, since another start may help. */
 #define REST_MS 50
 #define REST_MOST_NS 10000000000ull
-#define MAX_DEBUG_NAME 255  /* as messages.def has it */
-#define SERVE_NAME_BYTES 64 /* of one in its tables, without its text */
+#define MAX_DEBUG_NAME 255  /* as in messages.def */
+#define SERVE_NAME_BYTES 64 /* of a function in the tables, without its text */
 
 struct serve {
 	const struct serve_links *links;
 	struct share share;
-	bool shared; /* programs have what the others leave */
+	bool shared; /* programs may take what the other parts leave */
 	uint64_t shared_ns;
 	struct filestore files;
 	struct jit jit;
@@ -33,17 +34,17 @@ struct serve {
 	struct stream_out out;
 	struct named *named;
 	struct buf received; /* from prof-export */
-	bool starves;	     /* there was no memory for something in this turn of the loop */
-	uint64_t starved_ns; /* since when; 0: there is memory */
+	bool starves;	     /* an allocation failed in this turn of the loop */
+	uint64_t starved_ns; /* when that began; 0: there is memory */
 	struct pairs pairs;  /* answers of prof-bpf, and their files */
 	struct msg held;     /* the first message of an epoch that cannot begin yet */
 	bool holding, export_there, peer_gone;
-	bool leaving; /* no more is taken, but files are still asked for */
+	bool leaving; /* takes no further messages, but still requests files */
 };
 
 /* --- files --- */
 
-/* Empty where it has none that can be asked for. */
+/* The name of the .dwp file beside a program; empty if it is unknown or too long. */
 static struct str package_name(const struct serve *s, uint64_t file,
 			       char into[static MAX_DEBUG_NAME + 1])
 {
@@ -82,7 +83,7 @@ static int ask(void *ctx, const struct filestore_request *rq)
 		break;
 	case PROGRAM_WANTS_BUILD_ID:
 	case PROGRAM_WANTS_ALT:
-		/* The second has a path, too. */
+		/* PROGRAM_WANTS_ALT also has a path. */
 		m = (struct msg){ .id = MSG_DEBUG_REQUEST,
 				  .debug_request = { .id = rq->id,
 						     .file = rq->file->file,
@@ -128,7 +129,7 @@ static int ask_jit(void *ctx, const struct jit_request *rq)
 	return r ? r : peer_flush(s->links->files);
 }
 
-/* What is packed goes with the next batch when it does not go now. */
+/* If there is no room now, the packed request goes with the next flush. */
 static int put_request(struct serve *s, const struct msg *m)
 {
 	int r = peer_put(s->links->files, m);
@@ -185,8 +186,8 @@ static void take_answer(struct serve *s, const struct msg_file_answer *m, uint64
 	pairs_message(&s->pairs, m->id, m->status == 0, now_ns);
 }
 
-/* All messages that wait. 0, -errno; -ENOMEM: the rest waits, except for an answer that there was no
- * memory to take, which is asked for again. */
+/* Takes all waiting messages. 0, -errno. -ENOMEM: the rest waits; an answer that could not be taken
+ * is requested again. */
 static int take_answers(struct serve *s, uint64_t now_ns)
 {
 	for (;;) {
@@ -196,7 +197,7 @@ static int take_answers(struct serve *s, uint64_t now_ns)
 		if (r == PEER_EMPTY)
 			return 0;
 		if (r == PEER_CAME || r == PEER_WENT)
-			continue; /* that prof-bpf went shows on the stream */
+			continue; /* the stream shows whether prof-bpf is there */
 		if (r)
 			return r > 0 ? -EPROTO : r;
 		if (m.id == MSG_FILE_ANSWER)
@@ -228,7 +229,7 @@ static int take_files(struct serve *s, uint64_t now_ns)
 			hand_out(s, now_ns);
 		pairs_file(&s->pairs, id, fd, now_ns);
 	}
-	/* Only now: a half that waited for too long may have found its other half just now. */
+	/* Only now, since an overdue half may have found its other half just now. */
 	hand_out(s, now_ns);
 	return 0;
 }
@@ -255,8 +256,8 @@ static int flush(void *ctx, struct span batch)
 	}
 }
 
-/* Takes messages until no more are there, the queue is full, or an epoch must wait for it. 0,
- * SERVE_MALFORMED, SERVE_SCHEMA, -errno. */
+/* Takes messages until there are no more, the queue is full, or a new epoch must wait for the
+ * queue. 0, SERVE_MALFORMED, SERVE_SCHEMA, -errno. */
 static int take_messages(struct serve *s, uint64_t now_ns)
 {
 	struct peer *stream = s->links->stream;
@@ -277,7 +278,8 @@ static int take_messages(struct serve *s, uint64_t now_ns)
 				s->peer_gone = true;
 				return 0;
 			case PEER_EMPTY:
-				/* Another is to take over, from where nothing waits. */
+				/* Without a keeper, leave when nothing waits: the next
+				 * prof-symd has one. */
 				s->leaving |= dwarf_keeper_gone();
 				return 0;
 			case PEER_UNRULY:
@@ -332,10 +334,10 @@ static int wait_for_something(struct serve *s, bool take_stream)
 		timeout = left < (uint64_t)timeout ? (int)left : timeout;
 	}
 	if (peer_has_unsent(s->links->files) && timeout > FLUSH_MS)
-		timeout = FLUSH_MS; /* what could not be sent */
+		timeout = FLUSH_MS; /* to send what could not be sent */
 	if (named_paused(s->named))
 		timeout = 0;
-	if (s->peer_gone) { /* its lane would be readable for ever */
+	if (s->peer_gone) { /* a closed lane stays readable */
 		p[2].fd = -1;
 		p[3].fd = -1;
 	}
@@ -344,7 +346,7 @@ static int wait_for_something(struct serve *s, bool take_stream)
 	return (p[0].revents && deploy_life_over(s->links->life_fd)) ? SERVE_LIFE_OVER : 0;
 }
 
-/* prof-export came or went. */
+/* Notes whether prof-export came or went. */
 static int watch_export(struct serve *s)
 {
 	for (;;) {
@@ -365,8 +367,8 @@ static int watch_export(struct serve *s)
 	}
 }
 
-/* Programs, their DWARF included, have what all else leaves, since what they hold can be had again.
- */
+/* Gives programs and their DWARF all memory that the other parts leave, since they can be opened
+ * again. */
 static void share_memory(struct serve *s, uint64_t now_ns)
 {
 	if (now_ns - s->shared_ns < SHARE_NS)
@@ -380,16 +382,16 @@ static void share_memory(struct serve *s, uint64_t now_ns)
 					 now_ns);
 }
 
-/* Who has no memory for something goes on with the rest. */
+/* A failed allocation does not end the loop: it goes on with the rest, and then rests. */
 static int forgive(struct serve *s, int r)
 {
 	s->starves |= r == -ENOMEM;
 	return r == -ENOMEM ? 0 : r;
 }
 
-/* After a turn in which there was none: gives back what can be had again, and lets a moment pass.
- * Nothing was lost yet: what waits does so where it came from, and prof-bpf counts what it cannot
- * keep. -ENOMEM: it has lasted for too long. */
+/* After a turn in which an allocation failed: frees what can be had again, and waits for a moment.
+ * Nothing is lost by that: messages wait at their sender, and prof-bpf counts what it cannot keep.
+ * -ENOMEM: this has lasted for too long. */
 static int rest(struct serve *s, uint64_t now_ns)
 {
 	struct pollfd life = { .fd = s->links->life_fd, .events = POLLIN };
@@ -444,8 +446,8 @@ static int serve_loop(struct serve *s, struct serve_counts *counts)
 				return r;
 			continue;
 		}
-		/* Until nothing moves: what is taken makes room in the peer's queue, what is sent
-		 * makes room in ours. */
+		/* Repeat until nothing moves: taking messages makes room in the peer's queue,
+		 * sending makes room in ours. */
 		do {
 			if (!s->peer_gone && !s->leaving && !refused) {
 				r = forgive(s, take_messages(s, now_ns));
@@ -457,8 +459,8 @@ static int serve_loop(struct serve *s, struct serve_counts *counts)
 			r = forgive(s, objects_send(s->objects, now_ns));
 			if (r < 0)
 				return r;
-			/* Interpreted frames first: what names them may be gone when a native
-			 * one's DWARF has been read, which can take a second. */
+			/* Interpreted frames first: their objects may be gone once the DWARF of a
+			 * native frame has been read, which can take a second. */
 			waiting = !full && !s->peer_gone &&
 				  (objects_deadline(s->objects) > now_ns ||
 				   named_looks_until(s->named) > now_ns);
@@ -478,7 +480,7 @@ static int serve_loop(struct serve *s, struct serve_counts *counts)
 		    !named_ended(s->named)) {
 			counts->peer_lost = !refused;
 			counts->keeper_gone = dwarf_keeper_gone();
-			/* Nothing has begun that could end. */
+			/* Without a hello, the named stream needs no end. */
 			if (!named_begun(s->named))
 				return refused;
 			r = forgive(s, named_end(s->named, END_PEER_LOST, now_ns));
@@ -521,7 +523,8 @@ int serve_run(const struct serve_links *links, const struct budget *budget, uint
 	if (r == 0)
 		r = objects_new(ask_objects, s, &s->objects);
 	stream_out_init(&s->out, BATCH, flush, s);
-	/* A receiver that outlives us must not take our first epoch for that of our predecessor. */
+	/* The clock, so that a receiver that outlives us does not take our first epoch for that of
+	 * our predecessor. */
 	stream_out_epoch(&s->out, clock_wall_ns());
 	if (r == 0)
 		r = named_new(&limits, &s->files, &s->out, &s->named);
@@ -541,9 +544,6 @@ int serve_run(const struct serve_links *links, const struct budget *budget, uint
 		r = SERVE_EXPORT_GONE;
 	if (s->named)
 		ret_counts->named = named_counts(s->named);
-	ret_counts->opened = s->files.opened;
-	ret_counts->evicted = s->files.evicted;
-	ret_counts->timed_out = s->files.timed_out;
 	ret_counts->dwarf_too_large = s->files.dwarf_too_large;
 	dwarf_grow_with(NULL, NULL);
 	named_free(s->named);

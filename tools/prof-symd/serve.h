@@ -36,9 +36,9 @@ enum serve_verdict {
 
 struct serve_counts {
 	struct named_counts named;
-	uint64_t opened, evicted, timed_out, dwarf_too_large;
-	bool peer_lost;	  /* prof-bpf went without an end; an end was sent in its place */
-	bool keeper_gone; /* libdw's keeper is gone (dwarf.h); an end was sent as well */
+	uint64_t dwarf_too_large; /* files */
+	bool peer_lost;		  /* prof-bpf went without an end; an end was sent in its place */
+	bool keeper_gone;	  /* libdw's keeper is gone (dwarf.h); an end was sent as well */
 };
 
 /* Runs until the stream has ended and prof-export has taken all of it and left. budget: prof-symd's

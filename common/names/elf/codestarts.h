@@ -24,8 +24,8 @@ struct codestarts {
 
 void codestarts_done(struct codestarts *s);
 /* Adds the starts that instructions name. address: of the first byte of code. Calls are trusted. An
- * instruction that only takes an address may mean a label, or a number that looks like an address;
- * so `begins` is asked whether a function can begin there. 0, -ENOMEM. */
+ * instruction that only takes an address may mean a label, or a number that looks like an address.
+ * For these, `begins` says whether a function can begin there. 0, -ENOMEM. */
 int codestarts_code(struct codestarts *s, struct span code, uint64_t address,
 		    bool (*begins)(void *ctx, uint64_t address), void *ctx);
 /* Whether a function can begin right behind these bytes: they end with a return, a jump or padding.

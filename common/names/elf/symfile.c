@@ -20,15 +20,15 @@ const char *symfile_verdict_text(int verdict)
 {
 	switch (verdict) {
 	case SYMFILE_NOT_ELF:
-		return "is not an ELF file";
+		return "not an ELF file; name a program or shared object";
 	case SYMFILE_UNSUPPORTED:
-		return "is no 64-bit little-endian program or shared object";
+		return "not a 64-bit little-endian program or shared object";
 	case SYMFILE_MALFORMED:
-		return "is cut short or malformed";
+		return "cut short or malformed; use a whole copy";
 	case SYMFILE_TOO_LARGE:
-		return "is over a limit";
+		return "a part of it exceeds a size limit";
 	}
-	return "has nothing there";
+	return "contains nothing of use";
 }
 
 /* --- reading --- */

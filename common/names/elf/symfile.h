@@ -27,7 +27,7 @@ enum symfile_verdict {
 	SYMFILE_TOO_LARGE = 4, /* over a limit */
 	SYMFILE_NONE = 5,      /* no such symbol, section or address */
 };
-/* The second half of a sentence: "is not an ELF file". */
+/* A reason for messages: "not an ELF file; name a program or shared object". */
 const char *symfile_verdict_text(int verdict);
 
 struct symfile;

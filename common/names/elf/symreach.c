@@ -7,7 +7,8 @@
 #define PE_DATAREL_SDATA4 0x3b /* DW_EH_PE_datarel | DW_EH_PE_sdata4 */
 #define CALL 0xe8
 
-void symreach_start(struct symreach *gaps, size_t count, uint64_t address)
+/* A function starts at this address. */
+static void shorten(struct symreach *gaps, size_t count, uint64_t address)
 {
 	size_t low = 0, n = count;
 
@@ -38,7 +39,7 @@ void symreach_entries(struct symreach *gaps, size_t count, struct span entries, 
 	int32_t entry[SYMREACH_ENTRY / sizeof(int32_t)];
 
 	while (span_read(&entries, entry, sizeof(entry)))
-		symreach_start(gaps, count, address + (uint64_t)(int64_t)entry[0]);
+		shorten(gaps, count, address + (uint64_t)(int64_t)entry[0]);
 }
 
 void symreach_calls(struct symreach *gaps, size_t count, struct span code, uint64_t address)
@@ -52,9 +53,9 @@ void symreach_calls(struct symreach *gaps, size_t count, struct span code, uint6
 		if (!at || end - at < SYMREACH_CALL)
 			break;
 		memcpy(&distance, at + 1, sizeof(distance));
-		symreach_start(gaps, count,
-			       address + (uint64_t)(at - (const uint8_t *)code.data) +
-				       SYMREACH_CALL + (uint64_t)(int64_t)distance);
+		shorten(gaps, count,
+			address + (uint64_t)(at - (const uint8_t *)code.data) + SYMREACH_CALL +
+				(uint64_t)(int64_t)distance);
 		at++;
 	}
 }

@@ -23,8 +23,6 @@ struct symreach {
 	uint64_t start, end;
 };
 
-/* A function starts at this address. */
-void symreach_start(struct symreach *gaps, size_t count, uint64_t address);
 /* How many entries the table of .eh_frame_hdr has, by its first bytes; 0: it has a form that no
  * linker writes. */
 uint32_t symreach_table(const uint8_t head[static SYMREACH_HEADER]);

@@ -9,8 +9,7 @@
 #include <stdlib.h>
 #include "common/names/jit/codemap.h"
 
-/* A search compares so many pieces per level that cover the address, from the highest start down.
- */
+/* The most pieces of a level that a search compares, from the highest start down. */
 #define COVER_MAX 256
 #define FRESH_MAX (64u << 10) /* so many new pieces become a level at once */
 
@@ -24,18 +23,13 @@ void codemap_init(struct codemap *m, size_t max)
 	*m = (struct codemap){ .max = max };
 }
 
-void codemap_clear(struct codemap *m)
+void codemap_done(struct codemap *m)
 {
 	for (unsigned i = 0; i < m->level_count; i++)
 		free(m->levels[i].at);
 	free(m->fresh);
 	buf_done(&m->text);
 	codemap_init(m, m->max);
-}
-
-void codemap_done(struct codemap *m)
-{
-	codemap_clear(m);
 }
 
 size_t codemap_bytes(const struct codemap *m)

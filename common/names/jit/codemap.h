@@ -61,8 +61,6 @@ struct codemap_hit {
 
 void codemap_init(struct codemap *m, size_t max);
 void codemap_done(struct codemap *m);
-/* Forgets everything. */
-void codemap_clear(struct codemap *m);
 size_t codemap_bytes(const struct codemap *m);
 /* Adds the name of a source file, copied. 0, CODEMAP_FULL, -ENOMEM. */
 int codemap_file(struct codemap *m, struct str name, uint32_t *ret_file);

@@ -367,7 +367,6 @@ bool jit_answer(struct jit *j, uint64_t id, int fd, uint64_t now_ns)
 			f->fd = fd;
 			f->opened_ns = now_ns;
 			j->open++;
-			j->opened++;
 			p->used_ns = now_ns;
 			make_room(j, p);
 			(void)file_read(j, p, k, now_ns);

@@ -51,8 +51,8 @@ struct jit {
 	uint32_t *free_slots, free_len;
 	unsigned open;
 	uint64_t next_request, tick_ns;
-	uint64_t version;		       /* rises with each new name of any process */
-	uint64_t opened, truncated, malformed; /* counts, since the start */
+	uint64_t version;	       /* rises with each new name of any process */
+	uint64_t truncated, malformed; /* counts, since the start */
 };
 
 enum jit_verdict {

@@ -42,7 +42,7 @@ void program_free(struct program *p);
 enum program_want program_wants(struct program *p, struct span *ret_build_id,
 				const char **ret_name);
 /* Answers the present want with an open file, which is taken, or with -1 if there is none. False:
- * it was the wrong file (build id, checksum) and was closed. */
+ * there was none, or it was the wrong one (build id, checksum) and was closed. */
 bool program_offer(struct program *p, int fd);
 /* The answer does not come: from now on lookups want nothing. */
 void program_give_up(struct program *p);

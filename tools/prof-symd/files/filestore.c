@@ -52,7 +52,7 @@ static void charge(struct filestore *s, struct filestore_file *f)
 	s->bytes += f->bytes;
 }
 
-/* Says it once of each. */
+/* Calls without_hook once per file and reason. */
 static void note_without_dwarf(struct filestore *s, struct filestore_file *f)
 {
 	const bool lost = !f->dwarf_lost && program_dwarf_lost(f->program);
@@ -63,7 +63,6 @@ static void note_without_dwarf(struct filestore *s, struct filestore_file *f)
 	if (killed)
 		f->dwarf_kills = kills;
 	f->dwarf_lost |= lost;
-	s->dwarf_lost += lost;
 	f->dwarf_too_large |= large;
 	s->dwarf_too_large += large;
 	if ((lost || large || killed) && s->without_hook)
@@ -78,8 +77,8 @@ static bool rest(struct filestore *s, struct filestore_file *f, bool packed)
 	return true;
 }
 
-/* Is there too much, for all that o is used? From the oldest on, so that all after one that is busy
- * are. */
+/* Whether programs take too much memory for o to keep what it has; busy ones may exceed the budget
+ * by half. Callers begin with the oldest: if one is busy, all after it are. */
 static bool must_go(const struct filestore *s, const struct filestore_file *o)
 {
 	bool busy = s->now_ns - o->used_ns < FILESTORE_BUSY_NS;
@@ -87,7 +86,7 @@ static bool must_go(const struct filestore *s, const struct filestore_file *o)
 	return s->bytes > (busy ? s->budget + s->budget / 2 : s->budget);
 }
 
-/* Gives up memory until the budget is kept: what is soonest made again first. */
+/* Frees memory until the budget holds. First frees what is fastest to rebuild. */
 static bool make_room(struct filestore *s, struct filestore_file *keep)
 {
 	bool freed = false;
@@ -144,7 +143,7 @@ static void stop_wanting(struct filestore *s, struct filestore_file *f)
 	f->wanted = false;
 }
 
-/* All answers are in, or will not be waited for. */
+/* Ends the requests for a file: all answers came, or were given up. */
 static void settle(struct filestore *s, struct filestore_file *f, uint64_t now_ns)
 {
 	stop_asking(s, f);
@@ -157,8 +156,8 @@ static void settle(struct filestore *s, struct filestore_file *f, uint64_t now_n
 	}
 }
 
-/* Asks for the program, or for the next thing that it wants, until a request is under way or
- * nothing is wanted. */
+/* Requests the program, or the next file that it wants, until a request is under way or nothing is
+ * wanted. */
 static void ask_next(struct filestore *s, struct filestore_file *f, uint64_t now_ns)
 {
 	while (f->state == FILESTORE_ASKED && !f->request) {
@@ -176,7 +175,7 @@ static void ask_next(struct filestore *s, struct filestore_file *f, uint64_t now
 		f->request = rq.id;
 		r = s->ask(s->ctx, &rq);
 		if (r == 0)
-			continue; /* sent, or answered already */
+			continue; /* sent, and maybe already answered */
 		f->request = 0;
 		if (f->program) {
 			program_offer(f->program, -1);
@@ -242,7 +241,7 @@ int filestore_get(struct filestore *s, struct filestore_file *f, uint64_t now_ns
 	    now_ns - f->failed_ns >= FILESTORE_RETRY_NS)
 		f->state = FILESTORE_CLOSED;
 	if (f->state == FILESTORE_CLOSED && !start_asking(s, f, now_ns))
-		return FILESTORE_WAIT; /* sixteen others are under way, each within its deadline */
+		return FILESTORE_WAIT; /* others come first, each with a deadline */
 	if (f->state == FILESTORE_ASKED && now_ns - f->asked_ns >= FILESTORE_WAIT_NS)
 		give_up(s, f, now_ns);
 	if (f->state == FILESTORE_ASKED)
@@ -256,7 +255,7 @@ int filestore_get(struct filestore *s, struct filestore_file *f, uint64_t now_ns
 	return 0;
 }
 
-/* Takes an open file: f's own, or one that it wants. */
+/* Takes an open file: the program itself, or a file that it wants. */
 static void take_file(struct filestore *s, struct filestore_file *f, int fd, uint64_t now_ns)
 {
 	const uint64_t former = lastword_begin(LASTWORD_FILE, f->file);
@@ -282,7 +281,7 @@ static void take_file(struct filestore *s, struct filestore_file *f, int fd, uin
 			s->opened_hook(s->hook_ctx, f, f->program);
 	} else {
 		f->program = NULL;
-		/* What there was no memory for is asked for again. */
+		/* Request it again if there was no memory for it. */
 		f->timed_out = r == -ENOMEM;
 		settle(s, f, now_ns);
 	}

@@ -67,9 +67,9 @@ struct filestore {
 	/* Called for each program that was opened, before the first lookup in it. May be NULL. */
 	void (*opened_hook)(void *ctx, struct filestore_file *f, const struct program *p);
 	void *hook_ctx;
-	/* Called once when a file loses its DWARF (dwarf_too_large or dwarf_lost is set), and once
-	 * when a worker was killed and the file is tried again (dwarf_kills has changed). May be
-	 * NULL. */
+	/* Called once when a file loses its DWARF (dwarf_too_large or dwarf_lost is set). Before
+	 * that, called once when a worker was killed and the file is tried again (dwarf_kills has
+	 * changed). May be NULL. */
 	void (*without_hook)(void *ctx, struct filestore_file *f);
 	void *without_ctx;
 	struct filestore_file *newest, *oldest;
@@ -79,7 +79,7 @@ struct filestore {
 	uint64_t next_request;
 	uint64_t now_ns; /* of the last call that had one */
 	uint64_t bytes;
-	uint64_t opened, evicted, timed_out, dwarf_too_large, dwarf_lost; /* since the start */
+	uint64_t opened, evicted, timed_out, dwarf_too_large; /* counts, since the start */
 };
 
 enum filestore_verdict { FILESTORE_WAIT = 1 };

@@ -7,7 +7,7 @@
 #include "common/names/dwarf/dwarf.h"
 
 #define MORE_STEP (8ull << 20)
-#define WAIT_NS 700000000ull /* prof-bpf looks what is wanted some ten times a second */
+#define WAIT_NS 700000000ull /* prof-bpf reads what is wanted some ten times a second */
 #define WAIT_US 10000
 
 static uint64_t smaller(uint64_t a, uint64_t b)
@@ -20,7 +20,7 @@ static uint64_t heap_beyond(const struct share *s)
 	return s->heap > s->sure->dwarf ? s->heap - s->sure->dwarf : 0;
 }
 
-/* Beyond what is sure, what is granted now. */
+/* Bytes that are granted now beyond the share. */
 static uint64_t granted(const struct share *s)
 {
 	const uint64_t all = lastword_granted();
@@ -55,8 +55,8 @@ uint64_t share_programs(struct share *s, uint64_t others, uint64_t bytes, uint64
 	const uint64_t beyond = heap_beyond(s);
 	uint64_t rest = others + b->programs < all ? all - others : b->programs;
 
-	/* What they closed lately they may have to open again; it is asked for as long as it comes.
-	 */
+	/* Programs that were closed may soon be needed again. So ask for more as long as grants
+	 * come. */
 	if (evicted != s->evicted && s->more <= granted(s) && s->more < b->symd_most) {
 		s->more += MORE_STEP;
 		s->used_ns = now_ns;
@@ -65,8 +65,8 @@ uint64_t share_programs(struct share *s, uint64_t others, uint64_t bytes, uint64
 	hand_back(s, bytes, now_ns);
 	lastword_want(b->symd + beyond + s->more);
 	rest = smaller(rest, b->dwarf) + smaller(beyond + s->more, granted(s));
-	/* Half of it, since they may go beyond for a moment (filestore.h), and the allocator as
-	 * well; but a file that was given more is to stay. */
+	/* Half of the rest, since programs may exceed their budget for a moment (filestore.h), and
+	 * so may the allocator. But a file for which more was granted must fit. */
 	rest /= 2;
 	return beyond && rest < s->heap * 2 / 3 ? s->heap * 2 / 3 : rest;
 }
@@ -81,7 +81,7 @@ uint64_t share_heap(void *share, uint64_t heap)
 		heap = b->dwarf_most;
 	if (heap <= s->heap)
 		return s->heap;
-	/* Programs give way to it. */
+	/* Programs give way to this file. */
 	s->more = 0;
 	lastword_want(b->symd + (heap - b->dwarf));
 	while (granted(s) < heap - b->dwarf && lastword_granted() && clock_mono_ns() < end_ns)

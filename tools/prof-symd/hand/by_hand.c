@@ -17,7 +17,7 @@
 
 #define CHUNK (64u << 10)
 #define BATCH (64u << 10)
-#define SAME_BOOT_NS 10000000000ull /* what clocks are set by, within a recording's life */
+#define SAME_BOOT_NS 10000000000ull /* how much a clock may have been adjusted meanwhile */
 
 struct by_hand {
 	struct filestore files;
@@ -25,12 +25,12 @@ struct by_hand {
 	struct stream_in in;
 	struct stream_out out;
 	struct named *named;
-	struct buf head; /* bytes read before it is known whether the stream is named already */
+	struct buf head; /* bytes read until it is known whether the stream already has names */
 	bool known, named_already;
 	bool same_kernel, same_boot;
 };
 
-/* Opens what the deployment would ask prof-bpf for. */
+/* Opens the file that a deployment would request from prof-bpf. */
 static int open_by_hand(void *ctx, const struct filestore_request *rq)
 {
 	struct by_hand *h = ctx;
@@ -104,8 +104,7 @@ static bool is_our_kernel(struct str kernel)
 	       (kernel.len == len || kernel.data[len] == ' ');
 }
 
-/* The stream was recorded since this host was started. By the clock that goes on while it is
- * suspended. */
+/* Whether the stream was recorded since this host booted, by the clock that includes suspend. */
 static bool is_our_boot(const struct msg_hello *m)
 {
 	uint64_t theirs = m->wall_ns - m->boot_ns, ours = clock_wall_ns() - clock_boot_ns();
@@ -113,7 +112,8 @@ static bool is_our_boot(const struct msg_hello *m)
 	return (theirs > ours ? theirs - ours : ours - theirs) < SAME_BOOT_NS;
 }
 
-/* Nothing is waited for here but large files, which are read by pieces. */
+/* Calls named_run until nothing waits. Here only large perf maps and jitdumps wait, since they are
+ * read in pieces. */
 static int run_by_pieces(struct by_hand *h)
 {
 	for (;;) {
@@ -124,7 +124,7 @@ static int run_by_pieces(struct by_hand *h)
 	}
 }
 
-/* Takes what was read. 0, enum stream_verdict, -errno. */
+/* Takes the messages that were read. 0, enum stream_verdict, -errno. */
 static int take_by_hand(struct by_hand *h)
 {
 	for (;;) {
@@ -175,23 +175,23 @@ static void say_stream(int r, const struct by_hand *h)
 	switch (r) {
 	case STREAM_SCHEMA:
 		log_error(
-			"standard input: was recorded by a profpipe of another schema; name it with the version that recorded it");
+			"standard input: recorded by a profpipe with another schema; use prof-symd of that version");
 		break;
 	case STREAM_MALFORMED:
 		if (h->known)
 			log_error(
-				"standard input: is damaged; what came before the damage was passed on");
+				"standard input: damaged; what came before the damage was passed on");
 		else
 			log_error(
-				"standard input: is no profpipe stream; give it what prof-bpf -o wrote");
+				"standard input: not a profpipe stream; pass a recording of prof-bpf -o");
 		break;
 	case STREAM_AGAIN:
 		if (h->known)
 			log_error(
-				"standard input: is cut short, its end is missing; what is there was passed on");
+				"standard input: cut short, its end is missing; what is there was passed on");
 		else
-			log_error("standard input: is %s; give it what prof-bpf -o wrote",
-				  h->in.pending.len ? "no whole profpipe stream" : "empty");
+			log_error("standard input: %s; pass a recording of prof-bpf -o",
+				  h->in.pending.len ? "not a whole profpipe stream" : "empty");
 		break;
 	default:
 		log_error("the stream cannot be passed on: %s", strerror(-r));
@@ -217,7 +217,7 @@ static int stream_by_hand(struct by_hand *h)
 			break;
 		if (h->in.ended) {
 			log_warning(
-				"standard input: bytes after the end of the stream were left out");
+				"standard input: bytes after the end of the stream were ignored");
 			break;
 		}
 		if (!h->known)
@@ -261,7 +261,7 @@ int by_hand_run(uint64_t memory)
 
 	if (isatty(STDIN_FILENO)) {
 		log_error(
-			"standard input: is a terminal; give it a recording, or addresses with -e FILE");
+			"standard input: is a terminal; pass a recording, or name a file with -e FILE");
 		return EXITS_FAILED;
 	}
 	if (isatty(STDOUT_FILENO)) {

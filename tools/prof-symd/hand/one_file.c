@@ -33,7 +33,8 @@ int one_file_addresses(const struct one_file *o, int count, char **args)
 	a.basenames = o->basenames;
 	fd = finder_open(o->path);
 	if (fd < 0) {
-		log_error("%s: %s", o->path, fd == -EINVAL ? "is no regular file" : strerror(-fd));
+		log_error("%s: %s; name a readable ELF file", o->path,
+			  fd == -EINVAL ? "not a regular file" : strerror(-fd));
 		return EXITS_FAILED;
 	}
 	r = program_open(fd, o->dwarf_max, &p);
@@ -66,7 +67,7 @@ int one_file_addresses(const struct one_file *o, int count, char **args)
 			s = args[i];
 		}
 		if (!addresses_parse(s, &address)) {
-			log_error("%s: is no address; give hexadecimal digits, with or without 0x",
+			log_error("%s: not an address; use hexadecimal digits, with or without 0x",
 				  s);
 			goto out;
 		}
@@ -90,7 +91,7 @@ int one_file_addresses(const struct one_file *o, int count, char **args)
 		dwarf_warnings_killed(str_from(o->path));
 	if (program_dwarf_too_large(p))
 		log_warning(
-			"%s: its DWARF takes more than %llu MiB and was not used; raise it with -m",
+			"%s: its DWARF takes more than %llu MiB and was ignored; raise the limit with -m",
 			o->path, (unsigned long long)(o->dwarf_max >> 20));
 	status = EXITS_DONE;
 out:
@@ -109,7 +110,8 @@ int one_file_describe(const char *path)
 	int fd = finder_open(path), r, status = EXITS_FAILED;
 
 	if (fd < 0) {
-		log_error("%s: %s", path, fd == -EINVAL ? "is no regular file" : strerror(-fd));
+		log_error("%s: %s; name a readable ELF file", path,
+			  fd == -EINVAL ? "not a regular file" : strerror(-fd));
 		return EXITS_FAILED;
 	}
 	r = symfile_open(fd, &f);
@@ -124,7 +126,7 @@ int one_file_describe(const char *path)
 	if (r == 0)
 		r = put_out(&text);
 	if (r == RUNTIME_NOT_MINE)
-		log_error("%s: holds no interpreter that is known", path);
+		log_error("%s: contains no known interpreter", path);
 	else if (r)
 		log_error("%s: %s", path, strerror(-r));
 	else if (fflush(stdout) != 0)

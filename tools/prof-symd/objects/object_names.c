@@ -10,13 +10,13 @@ struct object_source {
 
 struct object_names {
 	struct object_source *source;
-	uint32_t start_line, lines; /* bytes of them */
+	uint32_t start_line, lines; /* lines: bytes of the packed lines */
 	uint16_t name, system_name; /* lengths */
-	bool hidden, shared; /* shared: the name ends with the system name, which is not kept */
-	uint8_t bytes[];     /* lines, name, system name */
+	bool hidden, shared; /* shared: the name ends with the system name, which is not stored */
+	uint8_t bytes[];     /* the packed lines, the name, the system name */
 };
 
-#define LINE_BYTES 10 /* at most, of two numbers of 32 bits */
+#define LINE_BYTES 10 /* at most: two packed numbers of 32 bits */
 
 /* --- sources --- */
 
@@ -45,7 +45,7 @@ static size_t slot_of(const struct object_sources *s, const struct runtime_text 
 	return (size_t)(h ^ h >> 32) & (OBJECT_SOURCES - 1);
 }
 
-/* One more user of it. NULL: no memory. */
+/* Finds or adds a source, with one reference more. NULL: no memory. */
 static struct object_source *join_source(struct object_sources *all, const struct runtime_text *t,
 					 size_t *bytes)
 {
@@ -90,7 +90,8 @@ static uint32_t take_number(const uint8_t **at, const uint8_t *end)
 	return v;
 }
 
-/* Bytes written. Of each: how far it goes on, and by how many lines, its sign lowest. */
+/* Packs each entry as two numbers: how many positions it has, and its difference in lines with the
+ * sign in the lowest bit. Returns the bytes written. */
 static size_t pack_lines(const struct runtime_line *lines, size_t count, uint32_t start,
 			 uint8_t *into)
 {
@@ -189,7 +190,7 @@ void object_names_tell(const struct object_names *k, uint32_t position, struct n
 	else
 		c->system_name = names_keep(ret, text + k->name, k->system_name);
 	c->source = names_keep(ret, k->source->text, k->source->len);
-	/* Before its first instruction. */
+	/* The frame is before its first instruction. */
 	c->line = position == RUNTIME_POSITION_MASK ? k->start_line : find_line(k, position);
 	ret->count = 1;
 }

@@ -93,7 +93,6 @@ static uint64_t key_of_object(const struct objects *o, const struct object *e)
 	return key_of(o, o->processes[e->process].id, e->address, e->check);
 }
 
-/* It is no longer read. */
 void objects_stop_reading(struct objects *o, struct object *e, enum object_state state,
 			  uint64_t now_ns)
 {
@@ -143,7 +142,7 @@ static void remove_object(struct objects *o, uint32_t i)
 	o->free_slot = i;
 }
 
-/* The least recently used give way. */
+/* Evicts the least recently used objects, except `keep`. */
 static void make_room(struct objects *o, uint32_t keep)
 {
 	for (uint32_t i = o->oldest;
@@ -167,7 +166,7 @@ static struct process *find_process(const struct objects *o, uint64_t id)
 	return i == IDMAP_NONE ? NULL : &o->processes[i];
 }
 
-/* NULL: no memory, or too many. */
+/* NULL: no memory, or too many processes. */
 static struct process *add_process(struct objects *o, uint64_t id, uint32_t pid)
 {
 	uint32_t i = o->free_process;
@@ -313,7 +312,6 @@ void objects_free(struct objects *o)
 
 /* --- reading --- */
 
-/* As far as what was read allows. -ENOMEM. */
 int objects_try_name(struct objects *o, uint32_t i, uint64_t now_ns)
 {
 	struct object *e = &o->at[i];
@@ -380,14 +378,14 @@ int objects_take(struct objects *o, const struct msg_object *m)
 
 		if (m->lengths.data[i] > rest.len ||
 		    !span_take(&rest, (size_t)m->lengths.data[i], &bytes))
-			break; /* it says more than it has */
+			break; /* its lengths exceed its bytes */
 		r = object_memory_add(memory, m->addresses.data[i], bytes);
 	}
 	return r;
 }
 
-/* What an object is called by what was taken of it; *ret_whole: there is no more to it. 0, also
- * with NULL for nothing; -ENOMEM. */
+/* Names an object from its copy. *ret_whole: the copy was enough. *ret is NULL if there is no copy
+ * or no name in it. 0, -ENOMEM. */
 static int name_taken(struct objects *o, const struct object *e, const struct runtime_build *b,
 		      struct object_names **ret, size_t *ret_bytes, bool *ret_whole)
 {
@@ -411,8 +409,7 @@ static int name_taken(struct objects *o, const struct object *e, const struct ru
 	return r < 0 ? r : 0;
 }
 
-/* Begins to read an object that is in no state, unless what was taken of it is enough. 0, -ENOMEM.
- */
+/* Begins to read a new object, unless its copy is enough. 0, -ENOMEM. */
 static int start_reading(struct objects *o, struct object *e, const struct runtime_build *b,
 			 uint64_t now_ns)
 {
@@ -451,7 +448,7 @@ static int start_reading(struct objects *o, struct object *e, const struct runti
 	return objects_try_name(o, (uint32_t)(e - o->at), now_ns);
 }
 
-/* The object, new or not. 0; -EBUSY: `most` are being read; -ENOBUFS: no room; -ENOMEM. */
+/* Finds or adds an object. 0; -EBUSY: `most` are already being read; -ENOBUFS: no room; -ENOMEM. */
 static int get_object(struct objects *o, const struct runtime_build *b, uint64_t process,
 		      uint32_t pid, uint64_t address, uint64_t check, uint32_t most,
 		      uint64_t now_ns, uint32_t *ret)
@@ -466,7 +463,7 @@ static int get_object(struct objects *o, const struct runtime_build *b, uint64_t
 		e = &o->at[i];
 		if (o->processes[e->process].id != process || e->address != address ||
 		    e->check != check)
-			return -ENOBUFS; /* another with the same key */
+			return -ENOBUFS; /* a hash collision */
 		*ret = i;
 		o->processes[e->process].sampled = true;
 		if ((e->state == OBJECT_GONE || e->state == OBJECT_REFUSED) &&
@@ -556,7 +553,7 @@ int objects_lookup(struct objects *o, const struct runtime_build *b, uint64_t pr
 	if (r == -ENOMEM)
 		return r;
 	if (r == -EBUSY && !give_up)
-		return OBJECTS_LATER; /* each is over within its deadline */
+		return OBJECTS_LATER; /* their readings end within a deadline */
 	if (r) {
 		say(ret, b, "gone");
 		return OBJECTS_UNNAMED;

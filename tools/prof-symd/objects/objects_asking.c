@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests for memory of processes, a piece of several objects each, and their answers. */
+/* Requests the memory of processes, in batches of pieces, and takes the answers. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include "tools/prof-symd/objects/objects_internal.h"
 
-/* One request of a process's objects. 0: sent, or nothing to send; errors of ask. */
+/* Sends one request for objects of a process, if there is any. 0, errors of ask. */
 static int send_one(struct objects *o, struct process *p, uint64_t now_ns)
 {
 	struct objects_request rq = { .process = p->id, .pid = p->pid };
@@ -59,14 +59,14 @@ static int send_one(struct objects *o, struct process *p, uint64_t now_ns)
 	o->counts.pieces += count;
 	o->counts.bytes += bytes;
 	r = o->ask(o->ctx, &rq);
-	/* It may have been answered already, and the table have moved. */
+	/* The answer may have come during ask, and the table may have moved. */
 	p = &o->processes[slot];
 	if (r && p->used && p->request == rq.id)
 		objects_forget_request(o, p);
 	return r;
 }
 
-/* All that is read of a process will not come. */
+/* Gives up all objects of a process that are being read. */
 static void give_up(struct objects *o, struct process *p, enum object_state state, uint64_t now_ns)
 {
 	for (uint32_t i = p->first; i != OBJECTS_NO_SLOT; i = o->at[i].of_process[1])
@@ -75,7 +75,7 @@ static void give_up(struct objects *o, struct process *p, enum object_state stat
 	objects_forget_request(o, p);
 }
 
-/* Those begun too long ago. */
+/* Gives up objects whose reading takes too long. */
 static void give_up_overdue(struct objects *o, uint64_t now_ns)
 {
 	uint64_t first = 0;
@@ -134,7 +134,7 @@ int objects_send(struct objects *o, uint64_t now_ns)
 		if (r && p->used)
 			give_up(o, p, OBJECT_GONE, now_ns);
 		if (i == last)
-			break; /* what became dirty meanwhile waits for the next time */
+			break; /* processes that became dirty meanwhile wait for the next call */
 	}
 	if (o->first_ns && now_ns - o->first_ns >= OBJECTS_WAIT_NS)
 		give_up_overdue(o, now_ns);
@@ -158,7 +158,7 @@ int objects_answer(struct objects *o, const struct msg_memory_answer *m, uint64_
 	int r = 0;
 
 	if (slot == IDMAP_NONE)
-		return 0; /* it was given up */
+		return 0; /* the request was given up */
 	p = &o->processes[slot];
 	waited_ns = now_ns - p->asked_ns;
 	o->counts.answers++;
@@ -190,7 +190,7 @@ int objects_answer(struct objects *o, const struct msg_memory_answer *m, uint64_
 		struct span bytes = { 0 };
 
 		if (n && (n > rest.len || !span_take(&rest, (size_t)n, &bytes)))
-			rest.len = 0; /* it says more than it has */
+			rest.len = 0; /* its lengths exceed its bytes */
 		if (e->state != OBJECT_READING || e->reading->serial != sent[i].serial)
 			continue;
 		o->reading_bytes -= e->reading->memory.bytes.len;
@@ -201,7 +201,7 @@ int objects_answer(struct objects *o, const struct msg_memory_answer *m, uint64_
 		struct object *e = &o->at[sent[i].object];
 		unsigned piece = 0;
 
-		/* Once for each object: with its last piece. */
+		/* Try each object once, with its last piece. */
 		if (e->state != OBJECT_READING || e->reading->serial != sent[i].serial ||
 		    (i + 1 < count && sent[i + 1].object == sent[i].object) ||
 		    object_memory_next(&e->reading->memory, &piece))

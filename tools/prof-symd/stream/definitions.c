@@ -53,8 +53,8 @@ void definitions_clear(struct definitions *d)
 	d->limit_hit = false;
 }
 
-/* What idtable_add says, as taking sees it: what does not fit is not kept. -ENOMEM: another try may
- * find memory. */
+/* Converts an error of idtable_add: a definition that does not fit is dropped. -ENOMEM stays, since
+ * another try may succeed. */
 static int not_kept(struct definitions *d, int r)
 {
 	if (r == -ENOMEM)
@@ -70,7 +70,7 @@ size_t definitions_bytes(const struct definitions *d)
 	       idtable_bytes(&d->functions) + d->numbers_cap * sizeof(*d->numbers) + d->text;
 }
 
-/* Adds to a table, and text of so many bytes with it, where there is room. */
+/* Adds to a table, and charges so many bytes of text, if there is room. */
 static int add(struct definitions *d, struct idtable *t, uint64_t id, size_t text,
 	       uint32_t *ret_slot)
 {
@@ -143,7 +143,7 @@ int definitions_thread(struct definitions *d, const struct msg_thread *m)
 	int r;
 
 	if (!p)
-		return 0; /* its samples are counted */
+		return 0; /* its samples will be counted as lost */
 	r = add(d, &d->threads, m->id, 0, &slot);
 	if (r)
 		return not_kept(d, r);

@@ -75,6 +75,6 @@ const struct event *events_head(const struct events *q)
 
 void events_pop(struct events *q)
 {
-	/* From the front again, whose pages are there. */
+	/* An empty queue begins at the front again, whose pages are in memory. */
 	q->first = --q->len ? (q->first + 1) % q->max : 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The hash is SipHash-1-3 (Aumasson and Bernstein, 2012), keyed: names are chosen by strangers, who
- * would otherwise choose ones that collide. */
+/* The hash is SipHash-1-3 (Aumasson and Bernstein, 2012) with a random key. Otherwise strangers
+ * could choose names that collide. */
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/random.h>
@@ -9,9 +9,9 @@
 struct function_entry {
 	uint64_t hash;
 	uint64_t start_line;
-	uint32_t at, source_at; /* in text: its name, then its system name; its source */
+	uint32_t at, source_at; /* offsets in `text`: of name and system name, and of the source */
 	uint16_t name, system_name, source; /* lengths; decoded strings are at most 1 KiB */
-	bool shared; /* the name ends with the system name, which is not there again */
+	bool shared; /* the name ends with the system name, which is not stored again */
 };
 
 struct sip {
@@ -115,7 +115,7 @@ static bool is_entry(const struct functions *t, const struct function_entry *e, 
 	       text_eq(t, e->source_at, f->source);
 }
 
-/* Sources are the same for many: where it stands already, if it is the last of its hash. */
+/* Many functions share a source. Reuses it if it is the last one of its hash. */
 static int put_source(struct functions *t, struct str source, uint32_t *ret_at)
 {
 	uint32_t h = source.len;

@@ -6,9 +6,9 @@
 #include "common/wire/stream.h"
 #include "tools/prof-symd/stream/named_internal.h"
 
-#define LOOK_NS 100000000ull	   /* for a file that was offered to be opened */
-#define HELD_LOOK_NS 1000000000ull /* between two looks at those held, when nothing is new */
-#define HELD_EACH_NS 100000ull	   /* and in any case for each, which costs a twentieth of that */
+#define LOOK_NS 100000000ull	   /* how long naming waits for offered files to be opened */
+#define HELD_LOOK_NS 1000000000ull /* between two looks at held samples, if no name is new */
+#define HELD_EACH_NS 100000ull	   /* more for each of them; to look takes a twentieth of that */
 
 static const uint64_t why_lost[3] = { LOST_LIMIT, LOST_SEQUENCE, LOST_MALFORMED };
 
@@ -69,7 +69,7 @@ void named_use_jit(struct named *n, struct jit *j)
 
 /* --- runtimes --- */
 
-/* Asks ahead for what a frame will be called. */
+/* Requests the name of a frame ahead of its use. */
 static void want_object(struct named *n, const struct def_frame *f, uint64_t now_ns)
 {
 	const struct runtime_build *b = named_build_of(n, f);
@@ -89,7 +89,7 @@ static void tell_runtime(struct named *n, struct def_file *f)
 	f->untold = untold;
 }
 
-/* What frames that came before their file was looked at will be called. */
+/* Requests names of frames that came before their file was described. */
 static void want_waiting(struct named *n, uint64_t file)
 {
 	for (uint32_t i = 0; i < n->defs.frames.len; i++) {
@@ -100,7 +100,7 @@ static void want_waiting(struct named *n, uint64_t file)
 	}
 }
 
-/* A file of the stream was opened: the first time in an epoch it is looked at. */
+/* Describes a file of the stream when it is opened for the first time in an epoch. */
 static void file_opened(void *ctx, struct filestore_file *store, const struct program *p)
 {
 	struct def_file *f = (struct def_file *)((char *)store - offsetof(struct def_file, store));
@@ -120,10 +120,10 @@ static void file_opened(void *ctx, struct filestore_file *store, const struct pr
 	if (r == 0)
 		r = runtime_find_mark(program_file(p), b);
 	if (r) {
-		/* What there was no memory for is looked at when the file is opened again. */
+		/* If there was no memory, try again when the file is opened the next time. */
 		f->described = r != -ENOMEM;
 		free(b);
-		/* Who offered it waits for that. */
+		/* prof-bpf, which offered it, waits for an answer. */
 		if (f->def.flags & FILE_OFFERED)
 			tell_runtime(n, f);
 		return;
@@ -153,7 +153,7 @@ void named_use_objects(struct named *n, struct objects *o,
 	n->files->hook_ctx = n;
 }
 
-/* The same for the frames of a stack. */
+/* Requests the names of a stack's frames ahead of their use. */
 static void want_objects(struct named *n, const struct def_stack *s, uint64_t now_ns)
 {
 	for (uint32_t i = 0; i < s->count; i++) {
@@ -195,7 +195,7 @@ bool named_process(const struct named *n, uint64_t process, struct msg_process *
 	return true;
 }
 
-/* --- what was lost --- */
+/* --- losses --- */
 
 void named_missing(struct named *n, uint64_t count)
 {
@@ -224,7 +224,7 @@ static int tell_lost(struct named *n)
 	return 0;
 }
 
-/* A sample whose definitions are not there. */
+/* Counts a sample whose definitions are missing. */
 static void lose_sample(struct named *n)
 {
 	n->lost[n->defs.limit_hit ? 0 : n->gap_seen ? 1 : 2]++;
@@ -233,7 +233,8 @@ static void lose_sample(struct named *n)
 
 /* --- taking: definitions --- */
 
-/* What is called like an interpreter is looked at before a frame in it comes. */
+/* Files that prof-bpf offers, since they are called like an interpreter, are described before a
+ * frame in them comes. */
 static int take_file(struct named *n, const struct msg_file *m, uint64_t now_ns)
 {
 	int r = definitions_file(&n->defs, m);
@@ -281,14 +282,14 @@ static int take_stack(struct named *n, const struct msg_stack *m, uint64_t now_n
 
 /* --- the queue --- */
 
-/* NAMED_HOLD: nothing of it was sent but definitions. */
+/* NAMED_HOLD: only definitions were sent. */
 static int send_sample(struct named *n, const struct msg_sample *sample, uint64_t now_ns)
 {
 	int r = 0;
 
 	n->sample_ns = sample->time_ns;
-	/* A new epoch begins at most once for one sample: what one stack needs fits into an empty
-	 * table, or the sample is given up. */
+	/* A sample begins at most one new epoch. If its stack does not fit into an empty table, the
+	 * sample is lost. */
 	for (int attempt = 0; attempt < 2; attempt++) {
 		r = sample->stack ? named_send_stack(n, sample->stack, now_ns) : 0;
 		if (r == 0 && sample->thread)
@@ -329,8 +330,9 @@ static int send_or_hold(struct named *n, const struct msg_sample *sample, uint64
 	return r;
 }
 
-/* Sends those held whose names may be known now, and those held too long. process: these, named or
- * not; 0: none; ALL: all. 0, NAMED_WAIT when some of those must wait for a file, errors. */
+/* Sends held samples whose names may be known now, or that were held too long. process: sends all
+ * of this process, with or without names; 0: of none; ALL: of all. 0; NAMED_WAIT: some of these
+ * wait for a file; errors. */
 #define ALL UINT64_MAX
 static int run_held(struct named *n, uint64_t process, uint64_t now_ns)
 {
@@ -357,7 +359,7 @@ static int run_held(struct named *n, uint64_t process, uint64_t now_ns)
 	return r < 0 ? r : ret;
 }
 
-/* The last chance for names of a process, or of all, before its samples go. */
+/* Tries a last time to name held samples of a process, or of all, and sends them. */
 static int settle_held(struct named *n, uint64_t process, uint64_t now_ns)
 {
 	bool waits = false;
@@ -390,8 +392,8 @@ static int end_process(struct named *n, const struct msg_process_end *m, uint64_
 			return r;
 		jit_drop(n->jit, m->id);
 	}
-	/* One that no sample was of is passed on all the same, with its file only if that is known
-	 * to the receiver: nothing is opened for it. */
+	/* A process without samples is passed on as well, but no file is opened for it: its exe is
+	 * only named if the receiver already knows that file. */
 	r = named_send_process(n, m->id, now_ns, false);
 	if (r)
 		return r;
@@ -404,7 +406,7 @@ static int end_process(struct named *n, const struct msg_process_end *m, uint64_
 	return 0;
 }
 
-/* Those that live and that no sample was of. */
+/* Sends processes that are alive and had no sample. */
 static int send_idle_processes(struct named *n, uint64_t now_ns)
 {
 	for (uint32_t i = 0; i < n->defs.processes.len; i++) {
@@ -420,7 +422,7 @@ static int send_idle_processes(struct named *n, uint64_t now_ns)
 	return 0;
 }
 
-/* What naming interpreted frames took. */
+/* Sends what it took to name interpreted frames. */
 static int send_figures(struct named *n)
 {
 	struct objects_counts c = objects_counts(n->objects);
@@ -512,15 +514,15 @@ int named_take(struct named *n, const struct msg *m, uint64_t now_ns)
 	case MSG_STACK:
 		return take_stack(n, &m->stack, now_ns);
 	case MSG_OBJECT:
-		/* What there is no memory for is asked for when its frame comes. */
+		/* Without memory for the copy, the object is requested when its frame comes. */
 		if (n->objects && objects_take(n->objects, &m->object) == -ENOMEM)
 			n->counts.unnamed++;
 		return 0;
 	default:
 		if (!event_of(m, &e))
-			n->lost[2]++; /* no message of a stream */
+			n->lost[2]++; /* not a message of a stream */
 		else if (!events_push(&n->queue, &e))
-			lose_sample(n); /* whoever feeds us runs us first */
+			lose_sample(n); /* only if the caller ignored named_full */
 		return 0;
 	}
 }
@@ -572,8 +574,7 @@ static int run(struct named *n, uint64_t now_ns)
 	return n->ended ? 0 : tell_lost(n);
 }
 
-/* Before anything is sent: what was half said when there was no memory is said from the beginning.
- */
+/* If sending was cut off for want of memory, begins a new epoch before anything else is sent. */
 static int resume(struct named *n)
 {
 	const int r = n->half_said ? named_restart(n) : 0;

@@ -11,7 +11,8 @@
  *    waits until the frame is named, its process ends, the stream ends, or HELD_SAMPLES_NS are
  *    over; then it goes without that name. A frame is named once per epoch, as of the time of its
  *    first sample.
- *  - Each file that is opened is offered to the runtimes (runtime.h); prof-bpf is told the result.
+ *  - Each file that is opened is offered to the runtimes (runtime.h). prof-bpf is told which
+ *    runtime it contains, and for a file that prof-bpf offered, also that it contains none.
  *  - A sample with an interpreted frame waits for its name as it does for a file (objects.h).
  *    Frames that are internal to a runtime are removed from stacks.
  *  - Processes, threads, files, frames and stacks keep the ids of the raw stream; functions get new
@@ -98,7 +99,7 @@ size_t named_bytes(const struct named *n);
 
 /* Counts, for the log. */
 struct named_counts {
-	uint64_t samples, frames, named_frames, lost, epochs;
+	uint64_t samples, named_frames, lost, epochs;
 	uint64_t unnamed; /* frames left without names for want of memory */
 };
 struct named_counts named_counts(const struct named *n);

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Definitions, sent before their first use in an epoch, with names.
+ * Sends definitions with names, before their first use in an epoch.
  *
- * Each returns 0 when the thing is sent in this epoch, NAMED_WAIT, enum named_sending or an error.
- * Pointers into tables stay good: nothing is added meanwhile.
+ * Each function returns 0 if the definition was sent in this epoch; NAMED_WAIT, enum named_sending
+ * or an error. Pointers into tables stay valid here, since nothing is added.
  */
 #include <errno.h>
 #include "common/wire/lastword.h"
 #include "tools/prof-symd/stream/named_internal.h"
 
-/* The build that an interpreted frame is of: in the file that it names. */
 const struct runtime_build *named_build_of(const struct named *n, const struct def_frame *f)
 {
 	const struct def_file *file = definitions_find_file(&n->defs, f->file);
@@ -96,7 +95,7 @@ int named_send_thread(struct named *n, uint64_t id, uint64_t now_ns)
 
 	if (!t)
 		return NAMED_UNDEFINED;
-	/* It may have changed since. */
+	/* The process may have changed since. */
 	r = named_send_process(n, t->def.process, now_ns, true);
 	if (r || t->sent == n->epoch)
 		return r;
@@ -108,7 +107,7 @@ int named_send_thread(struct named *n, uint64_t id, uint64_t now_ns)
 	return r;
 }
 
-/* The id of a function, sent if it is new. */
+/* Gets the id of a function, and sends the function if it is new. */
 static int send_function(struct named *n, const struct function *f, uint64_t *ret_id)
 {
 	bool fresh;
@@ -128,7 +127,7 @@ static int send_function(struct named *n, const struct function *f, uint64_t *re
 							       .start_line = f->start_line } });
 }
 
-/* Adds what n->names has to a frame: n->list. */
+/* Adds the functions and lines in n->names to a frame, by way of n->list. */
 static int add_names(struct named *n, struct msg_frame *m)
 {
 	uint32_t count = 0;
@@ -153,7 +152,7 @@ static int add_names(struct named *n, struct msg_frame *m)
 	return 0;
 }
 
-/* A frame goes without the names that there is no memory for. */
+/* Counts a frame that is sent without its name for want of memory. */
 static int unnamed(struct named *n)
 {
 	n->counts.unnamed++;
@@ -168,7 +167,7 @@ static bool has_name(const struct names *n)
 	return false;
 }
 
-/* What the file's program wants before a lookup can go on. False: go on. */
+/* Requests a file that the program wants before a lookup can go on. False: go on now. */
 static bool complete(struct named *n, uint64_t file, uint64_t now_ns)
 {
 	struct def_file *f = definitions_find_file(&n->defs, file);
@@ -176,7 +175,8 @@ static bool complete(struct named *n, uint64_t file, uint64_t now_ns)
 	return f && filestore_complete(n->files, &f->store, now_ns) == FILESTORE_WAIT;
 }
 
-/* Fills functions and lines of a frame that came without; else where its function starts. */
+/* Fills functions and lines of a frame that came without names; if unknown, its function's start.
+ */
 static int name_frame(struct named *n, const struct def_frame *f, struct msg_frame *m,
 		      uint64_t now_ns)
 {
@@ -221,7 +221,7 @@ static int name_frame(struct named *n, const struct def_frame *f, struct msg_fra
 	return add_names(n, m);
 }
 
-/* The same for code in no file, of f->process. NAMED_HOLD: nothing names it yet. */
+/* The same for generated code of f->process. NAMED_HOLD: it has no name yet. */
 static int name_generated(struct named *n, const struct def_frame *f, struct msg_frame *m,
 			  uint64_t now_ns)
 {
@@ -247,7 +247,7 @@ static int name_generated(struct named *n, const struct def_frame *f, struct msg
 	return n->give_up ? 0 : NAMED_HOLD;
 }
 
-/* The functions that a frame came with, by our ids; one without a name is none. */
+/* Passes on the functions that a frame came with, by our ids. Drops functions without a name. */
 static int pass_names(struct named *n, const struct def_frame *f, struct msg_frame *m)
 {
 	uint32_t count = 0;
@@ -296,7 +296,7 @@ static int name_interpreted(struct named *n, struct def_frame *f, struct msg_fra
 	return r == 0 || r == OBJECTS_UNNAMED ? add_names(n, m) : r;
 }
 
-/* strange: the frame's address lies in nothing that is mapped. */
+/* strange: the frame's address is not mapped. */
 static int send_frame(struct named *n, uint64_t id, bool strange, uint64_t now_ns)
 {
 	struct def_frame *f = definitions_find_frame(&n->defs, id);
@@ -341,14 +341,13 @@ static int send_frame(struct named *n, uint64_t id, bool strange, uint64_t now_n
 	r = stream_put(n->out, &m);
 	if (r == 0) {
 		f->sent = n->epoch;
-		n->counts.frames++;
 		n->counts.named_frames += m.frame.functions.len > 0;
 	}
 	return r;
 }
 
-/* Whether a frame of the stack has its name by now, which it lacked when the stack was sent: both
- * are to be sent again. Nothing is waited for. */
+/* Whether a frame of the stack has its name now, but lacked it when the stack was sent. Then both
+ * are sent again. Waits for nothing. */
 static bool names_came(struct named *n, const struct def_stack *s, uint64_t now_ns)
 {
 	uint32_t lacking = 0;

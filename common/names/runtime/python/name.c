@@ -199,8 +199,9 @@ static int lines_of_311(uint32_t first, struct span t, struct runtime_object *re
 	return r;
 }
 
-int python_lines(const struct python_naming *n, uint32_t first, struct span table,
-		 struct runtime_object *ret)
+/* Decodes a line table and adds its lines to *ret. 0, -ENOMEM. */
+static int decode_lines(const struct python_naming *n, uint32_t first, struct span table,
+			struct runtime_object *ret)
 {
 	if (n->minor <= 9)
 		return lines_of_lnotab(first, table, ret);
@@ -315,7 +316,7 @@ int python_name(const struct runtime_build *b, uint64_t address, uint64_t check,
 	     memcmp(now + 8 + n.code_check, code + n.code_check, n.check_words * 4) != 0))
 		return RUNTIME_GONE;
 	if (r == 0)
-		r = python_lines(&n, first,
+		r = decode_lines(&n, first,
 				 (struct span){ .data = lines + n.bytes_data, .len = size }, ret);
 	if (r < 0)
 		return r; /* without a readable table, only the lines are missing */

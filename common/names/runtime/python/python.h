@@ -102,8 +102,5 @@ int python_name(const struct runtime_build *b, uint64_t address, uint64_t check,
  *   <string>                                     <string>
  */
 void python_module(struct str source, struct runtime_text *ret);
-/* Decodes a line table and adds its lines to *ret. 0, -ENOMEM. */
-int python_lines(const struct python_naming *n, uint32_t first, struct span table,
-		 struct runtime_object *ret);
 
 #endif
