@@ -38,7 +38,7 @@ struct codemap {
 	unsigned level_count;
 };
 
-/* One line of a table of lines; offset: from the code's start. */
+/* An entry of a line table; offset: from the start of the code. */
 struct codemap_line {
 	uint32_t offset, line;
 	uint32_t file; /* of codemap_file; 0: unknown */
