@@ -33,7 +33,8 @@ static const struct symfile_section *table_at(const struct symfile *f, uint64_t 
 /* What a slot refers to: the address of a GOT word, or the number of a relocation. */
 enum slot_kind { SLOT_NONE, SLOT_WORD, SLOT_NUMBER };
 
-/* Decodes a slot, which has one of these forms:
+/*
+ * Decodes a slot, which has one of these forms:
  *
  *  - [endbr64] [mov $number, %r11d] [bnd] jmp *word(%rip)
  *  - endbr64, push $number

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The named stream: makes it from the raw stream.
+ * Makes the named stream from the raw stream.
  *
  *  - Definitions are stored as they come, and sent when something that is sent needs them. So a
  *    frame is looked up once its file is open. To begin a new epoch, prof-symd only forgets what it
