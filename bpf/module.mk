@@ -1,4 +1,5 @@
-# The names in runtimes.def. All their programs, and all their walks, for who includes them: in C an #include cannot be made of a name.
+# RUNTIMES: the names in runtimes.def. Two generated headers include all their programs and all
+# their walks: in C, no macro can make an #include of a name.
 RUNTIMES := $(shell sed -n 's/^RUNTIME.[0-9]*, [A-Z0-9_]*, \([a-z0-9_]*\),.*/\1/p' bpf/runtimes.def)
 RUNTIMES_SKEL := $(B)/gen/runtimes.skel.h
 RUNTIMES_WALK := $(B)/gen/runtimes_walk.h

@@ -275,10 +275,10 @@ int extract_rows(int fd, int debug_fd, struct rows *rows, struct extract *ret)
 	if (r == ROWS_TOO_LARGE)
 		ret->why = "its text or its rows are over the limits that bound memory";
 	if (!r && !rows->count)
-		ret->why =
-			f.sections ? "its call frame information gives no rows"
-			: f.empty_sections
-				? "its call frame information is empty or compressed, as in a separate debug file"
-				: "it has no call frame information";
+		ret->why = f.sections ? "its call frame information gives no rows"
+			   : f.empty_sections
+				   ? "its call frame information is empty or compressed, "
+				     "as in a separate debug file"
+				   : "it has no call frame information";
 	return r;
 }

@@ -6,8 +6,8 @@
 #include "common/walk/tables_internal.h"
 #include "common/walk/victims.h"
 
-/* Parts of all room that rows, and idle rows, leave free for mappings: a process whose mappings find
- * no room has no stacks. */
+/* Parts of all room that rows, and idle rows, leave free for mappings: without room for its
+ * mappings, a process has no stacks. */
 #define SPARE_PART 16
 #define IDLE_PART 8
 

@@ -33,7 +33,7 @@ void pairs_done(struct pairs *p);
 bool pairs_full(const struct pairs *p);
 /* A message came. with_file: a file comes, too. A second message of the same id is ignored. */
 void pairs_message(struct pairs *p, uint64_t id, bool with_file, uint64_t now_ns);
-/* A file came. Takes fd, which is -1 if the lane lost it. A second file of the same id is closed. */
+/* A file came. Takes fd, which is -1 if the lane lost it. Closes a second file of the same id. */
 void pairs_file(struct pairs *p, uint64_t id, int fd, uint64_t now_ns);
 /* Takes the oldest pair that is complete, or that has waited long enough for its other half. From a
  * full table, takes the oldest in any case. ret->fd is then the caller's; it is -1 unless both

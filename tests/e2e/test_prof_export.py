@@ -95,7 +95,7 @@ def test_threads_are_the_second_frame_when_asked_for():
 
 def test_every_reason_shows_its_word():
     with open(f"{ROOT}/bpf/errors.def", encoding="utf-8") as f:
-        reasons = re.findall(r'^WALK_REASON\((\d+), \w+, "([^"]+)"', f.read(), re.M)
+        reasons = re.findall(r'^WALK_REASON\((\d+), \w+,\s*"([^"]+)"', f.read(), re.M)
     assert len(reasons) >= 12
     lines = HELLO + '\nprocess id=1 pid=1 comm="p"\nthread id=1 process=1 tid=1\n'
     for number, _ in reasons:

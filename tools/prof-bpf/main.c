@@ -57,7 +57,8 @@ static int fail(const char *what, int r, const char *remedy)
 }
 
 #define REMEDY_PERF \
-	"run as root, or with CAP_PERFMON and CAP_BPF; kernel.perf_event_paranoid above 2 requires CAP_SYS_ADMIN"
+	"run as root, or with CAP_PERFMON and CAP_BPF; " \
+	"kernel.perf_event_paranoid above 2 requires CAP_SYS_ADMIN"
 
 static int open_events(struct prof *p)
 {
@@ -135,9 +136,9 @@ static int share_tables(struct prof *p, size_t *ret)
 	const uint64_t rest = f.map_bytes + (uint64_t)cpus() * sideband_bytes(p) + RUNTIMES_BYTES;
 
 	if (!p->options.table_bytes && rest + TABLES_LEAST > p->budget.maps) {
-		log_error(
-			"the %ld cpus of this host need %llu MiB for BPF maps and rings alone; raise --memory-limit",
-			cpus(), (unsigned long long)rest >> 20);
+		log_error("the %ld cpus of this host need %llu MiB for BPF maps and rings alone; "
+			  "raise --memory-limit",
+			  cpus(), (unsigned long long)rest >> 20);
 		return -ENOMEM;
 	}
 	const uint64_t sure = p->budget.maps > rest ? p->budget.maps - rest : 0;
@@ -159,9 +160,9 @@ static int load_bpf(struct prof *p)
 	int r = loader_load(p->loader);
 
 	if (r) {
-		log_error(
-			"the BPF programs cannot be loaded: %s (%s); this needs CAP_BPF, CAP_PERFMON, and Linux 5.10 or later with BTF",
-			strerror(-r), loader_trouble(p->loader));
+		log_error("the BPF programs cannot be loaded: %s (%s); this needs CAP_BPF, "
+			  "CAP_PERFMON, and Linux 5.10 or later with BTF",
+			  strerror(-r), loader_trouble(p->loader));
 		return r;
 	}
 	if (p->options.deploy.run_dir)
@@ -535,9 +536,9 @@ static int bound_calls(const struct prof *p)
 		return 0;
 	}
 	if (r == -EPERM || r == -EACCES || r == -ENOSYS) {
-		log_warning(
-			"system calls: not restricted: %s; allow seccomp(2) where prof-bpf is started",
-			strerror(-r));
+		log_warning("system calls: not restricted: %s; "
+			    "allow seccomp(2) where prof-bpf is started",
+			    strerror(-r));
 		return 0;
 	}
 	return r ? fail("the system calls cannot be restricted", r, "it is a bug: report this line")

@@ -11,7 +11,8 @@
 #define TABLES_MOST (512u << 20)
 
 static const char usage[] =
-	"usage: prof-bpf [-F HZ] [-d SECONDS] [-p PID]... [--follow PID] [-o FILE] [--tables SIZE]\n"
+	"usage: prof-bpf [-F HZ] [-d SECONDS] [-p PID]... [--follow PID] [-o FILE] "
+	"[--tables SIZE]\n"
 	"                [--read-memory interpreters|none] [--ignore-unsafe-kernel] [-v]\n"
 	"       prof-bpf --check\n"
 	"\n"
@@ -20,7 +21,8 @@ static const char usage[] =
 	"  -F, --frequency HZ   samples per second and cpu, 1 to 10000 (default 99)\n"
 	"  -d, --duration S     stop after S seconds (default: on SIGINT)\n"
 	"  -p, --pid PID        sample only this process; may be repeated\n"
-	"      --follow PID     sample only this process and its descendants, until all have ended\n"
+	"      --follow PID     sample only this process and its descendants, "
+	"until all have ended\n"
 	"  -o, --output FILE    write to FILE\n"
 	"      --tables SIZE    size limit of the unwind tables, 2M to 512M (default 64M)\n"
 	"      --read-memory WHOSE\n"

@@ -144,9 +144,9 @@ static void check_kernel(struct look *l, struct check *c)
 	if (bad && l->config->ignore_unsafe_kernel)
 		check_degrade(c, text, "boot Linux 6.1.36, 6.3.10, 6.4 or later");
 	else if (bad)
-		check_fail(
-			c, text,
-			"boot Linux 6.1.36, 6.3.10, 6.4 or later, or take the risk with --ignore-unsafe-kernel");
+		check_fail(c, text,
+			   "boot Linux 6.1.36, 6.3.10, 6.4 or later, "
+			   "or take the risk with --ignore-unsafe-kernel");
 }
 
 static void check_virtual(struct look *l, struct check *c)
@@ -298,11 +298,12 @@ static const char *rights_remedy(const struct look *l)
 {
 	if (!l->config->by_root)
 		return l->config->no_new_privs
-			       ? "run it as root, started from outside: no_new_privs is set here, so that sudo gives no rights"
+			       ? "run it as root, started from outside: no_new_privs is set here, "
+				 "so that sudo gives no rights"
 			       : "run it as root, by sudo";
-	return l->container
-		       ? "docker run --cap-add BPF --cap-add PERFMON, or capabilities: add: [BPF, PERFMON]"
-		       : "run it where root has them";
+	return l->container ? "docker run --cap-add BPF --cap-add PERFMON, "
+			      "or capabilities: add: [BPF, PERFMON]"
+			    : "run it where root has them";
 }
 
 static void check_capabilities(struct look *l, struct check *c)
@@ -400,9 +401,9 @@ static const char *refused_remedy(const struct look *l)
 	if (!namespace_is_first(NAMESPACE_USER))
 		return "run it outside of the user namespace";
 	if (l->seccomp)
-		return l->container
-			       ? "docker run --security-opt seccomp=unconfined, or seccompProfile: Unconfined"
-			       : "run it without the seccomp filter that its parent set";
+		return l->container ? "docker run --security-opt seccomp=unconfined, "
+				      "or seccompProfile: Unconfined"
+				    : "run it without the seccomp filter that its parent set";
 	return "ask the kernel's log (dmesg) which LSM refuses it, and allow it there";
 }
 
@@ -429,7 +430,8 @@ static void check_event(struct look *l, struct check *c)
 		check_found(c, "cpu-clock; no hardware cycles: %s", strerror(-cycles));
 		check_degrade(
 			c, "code with interrupts off is attributed to where they are enabled again",
-			"give the virtual machine a PMU (qemu: -cpu host,pmu=on), or run it on metal");
+			"give the virtual machine a PMU (qemu: -cpu host,pmu=on), "
+			"or run it on metal");
 	} else {
 		check_found(c, "perf_event_open: %s", strerror(-r));
 		if ((r == -EACCES || r == -EPERM) && !have_cap(CAP_PERFMON) &&
@@ -493,11 +495,10 @@ static void check_btf(struct look *l, struct check *c)
 		return;
 	}
 	check_found(c, "none in /sys/kernel/btf/vmlinux");
-	check_fail(
-		c, "the BPF programs cannot be adapted to this kernel",
-		access("/sys/kernel", F_OK)
-			? "mount -t sysfs sysfs /sys"
-			: "boot a kernel with CONFIG_DEBUG_INFO_BTF=y, or make /sys/kernel/btf visible here");
+	check_fail(c, "the BPF programs cannot be adapted to this kernel",
+		   access("/sys/kernel", F_OK) ? "mount -t sysfs sysfs /sys"
+					       : "boot a kernel with CONFIG_DEBUG_INFO_BTF=y, "
+						 "or make /sys/kernel/btf visible here");
 }
 
 static void check_kernel_names(struct look *l, struct check *c)

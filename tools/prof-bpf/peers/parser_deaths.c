@@ -73,13 +73,14 @@ static void say_user(enum quarantine_parser parser, const struct quarantine_key 
 {
 	if (of->foreign_owner || of->uid == 0)
 		log_warning(
-			"device %llu:%llu: %s died on files of it repeatedly; for an hour it gets none of them, so they %s",
+			"device %llu:%llu: %s died on files of it repeatedly; for an hour it gets "
+			"none of them, so they %s",
 			(unsigned long long)(of->dev >> 32),
 			(unsigned long long)(of->dev & UINT32_MAX), parsers[parser], cost[parser]);
 	else
-		log_warning(
-			"user %u: %s died on files of theirs repeatedly; for an hour it gets none of them, so they %s",
-			(unsigned)of->uid, parsers[parser], cost[parser]);
+		log_warning("user %u: %s died on files of theirs repeatedly; "
+			    "for an hour it gets none of them, so they %s",
+			    (unsigned)of->uid, parsers[parser], cost[parser]);
 }
 
 static void say(enum quarantine_parser parser, struct str name, const struct quarantine_key *of,

@@ -37,7 +37,8 @@ static void log_put_off(struct losses *l, uint64_t put_off)
 	l->put_off = put_off;
 	l->put_off_ns = now_ns;
 	log_warning(
-		"no descriptor is left to open files with; programs that start now have no rows and names until there is; raise fs.file-max, or LimitNOFILE= of the service");
+		"no descriptor is left to open files with; programs that start now have no rows "
+		"and names until there is; raise fs.file-max, or LimitNOFILE= of the service");
 }
 
 void losses_send(struct losses *l)

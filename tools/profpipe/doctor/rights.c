@@ -31,7 +31,10 @@ const char *rights_place(void)
 	const int first = namespace_is_first(NAMESPACE_USER);
 
 	if (first < 0)
-		return "/proc is not mounted here, or does not show this process: mount -t proc proc /proc";
+		return "/proc is not mounted here, or does not show this process: "
+		       "mount -t proc proc /proc";
 	return first ? NULL
-		     : "this is a user namespace, whose capabilities are worth nothing to the kernel: run it outside, as the host's root (rootless containers cannot sample)";
+		     : "this is a user namespace, whose capabilities are worth nothing to the "
+		       "kernel: run it outside, as the host's root "
+		       "(rootless containers cannot sample)";
 }

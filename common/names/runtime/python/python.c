@@ -644,15 +644,15 @@ static int print(const struct runtime_build *b, struct buf *ret)
 			   c.code_check_words, c.code_bytecode, c.code_copies, c.frame_copy);
 
 	return r ? r
-		 : buf_printf(
-			   ret,
-			   "code_bytes %u name %u qualname %u filename %u firstline %u table %u"
-			   " units %u traceable %u\n"
-			   "text_length %u state %u kind %u ascii %u other %u bytes_size %u data %u\n",
-			   n.code_bytes, n.code_name, n.code_qualname, n.code_filename,
-			   n.code_firstline, n.code_table, n.code_units, n.code_traceable,
-			   n.text_length, n.text_state, n.text_kind, n.text_ascii, n.text_other,
-			   n.bytes_size, n.bytes_data);
+		 : buf_printf(ret,
+			      "code_bytes %u name %u qualname %u filename %u firstline %u table %u"
+			      " units %u traceable %u\n"
+			      "text_length %u state %u kind %u ascii %u other %u "
+			      "bytes_size %u data %u\n",
+			      n.code_bytes, n.code_name, n.code_qualname, n.code_filename,
+			      n.code_firstline, n.code_table, n.code_units, n.code_traceable,
+			      n.text_length, n.text_state, n.text_kind, n.text_ascii, n.text_other,
+			      n.bytes_size, n.bytes_data);
 }
 
 const struct runtime_ops python_runtime = { .describe = describe,
