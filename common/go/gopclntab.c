@@ -26,7 +26,9 @@
 
 /* --- reading --- */
 
-int gopclntab_peek(struct gopclntab *t, uint64_t offset, const uint8_t **ret, size_t *ret_len)
+/* Gives the bytes at a file offset, up to the end of a page, valid until the next call. Returns as
+ * gopclntab_fetch does. */
+static int peek(struct gopclntab *t, uint64_t offset, const uint8_t **ret, size_t *ret_len)
 {
 	uint64_t number = offset / PAGE;
 	uint32_t slot = (uint32_t)number & (t->slots - 1), in = (uint32_t)(offset % PAGE);
@@ -55,7 +57,7 @@ int gopclntab_fetch(struct gopclntab *t, uint64_t offset, void *into, size_t n)
 	while (n > 0) {
 		const uint8_t *p;
 		size_t len;
-		int r = gopclntab_peek(t, offset, &p, &len);
+		int r = peek(t, offset, &p, &len);
 
 		if (r)
 			return r;
@@ -264,7 +266,7 @@ int gopclntab_fetch_string(struct gopclntab *t, struct region in, uint64_t at, c
 
 		if (left == 0)
 			return GOPCLNTAB_MALFORMED; /* the string has no end */
-		r = gopclntab_peek(t, in.offset + at, &p, &len);
+		r = peek(t, in.offset + at, &p, &len);
 		if (r)
 			return r;
 		len = len < left ? len : (size_t)left;
@@ -351,7 +353,7 @@ static int fetch_pair(struct gopclntab *t, uint64_t *at, uint32_t *ret_delta, ui
 
 	uint64_t left = t->pctab.size - *at;
 
-	r = gopclntab_peek(t, t->pctab.offset + *at, &p, &len);
+	r = peek(t, t->pctab.offset + *at, &p, &len);
 	if (r)
 		return r;
 	if (len < sizeof(copy) && len < left) {

@@ -64,9 +64,8 @@ struct gopclntab {
 	uint8_t *pages;
 };
 
-/* Gives the bytes at a file offset, up to the end of a page, valid until the next call. Returns 0,
- * GOPCLNTAB_MALFORMED past the file's end, or -errno, like all functions below. */
-int gopclntab_peek(struct gopclntab *t, uint64_t offset, const uint8_t **ret, size_t *ret_len);
+/* Reads n bytes at a file offset. Returns 0, GOPCLNTAB_MALFORMED past the file's end, or -errno,
+ * like all functions below. */
 int gopclntab_fetch(struct gopclntab *t, uint64_t offset, void *into, size_t n);
 /* Reads n bytes at an offset into a region. */
 int gopclntab_fetch_in(struct gopclntab *t, struct region in, uint64_t at, void *into, size_t n);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A Go program made by hand, small enough to be known by heart: addresses are file offsets plus
- * 0x400000.
+ * A small Go program made by hand. Addresses are file offsets plus 0x400000.
  *
  *   0x0000 headers, section headers, relocations; 0x1000 text; 0x2000 the table; 0x3000 data
  *
@@ -34,13 +33,13 @@ enum go_kind { GO_1_4, GO_1_9, GO_1_12, GO_1_13, GO_1_16, GO_1_18, GO_1_20, GO_1
 struct gotable {
 	uint8_t bytes[GO_SIZE];
 	enum go_kind kind;
-	bool relocated;	     /* pointers stand in relocations only */
-	bool no_sections;    /* headers of sections are stripped */
+	bool relocated;	     /* pointers are only in relocations */
+	bool no_sections;    /* section headers are stripped */
 	const char *section; /* the table's name; NULL: .gopclntab */
 	uint32_t relocations;
-	uint32_t at;	   /* where the next thing goes */
-	uint32_t names[8]; /* offsets as the format counts them */
-	uint32_t functab;  /* file offsets of parts */
+	uint32_t at;	   /* where the next item goes */
+	uint32_t names[8]; /* offsets, in the unit of the format */
+	uint32_t functab;  /* file offsets of the parts */
 	uint32_t function[GO_FUNCTIONS];
 	uint32_t pctab, tables[8];
 };
@@ -66,7 +65,7 @@ static inline void go_u64(struct gotable *g, uint64_t v)
 	go_put(g, &v, 8);
 }
 
-/* A pointer at g->at. */
+/* Writes a pointer at g->at. */
 static inline void go_pointer(struct gotable *g, uint64_t v)
 {
 	if (g->relocated && v) {
@@ -80,7 +79,7 @@ static inline void go_pointer(struct gotable *g, uint64_t v)
 	go_u64(g, v);
 }
 
-/* Values and their lengths in bytes, up to a length of 0. */
+/* Writes values and their lengths in bytes, up to a length of 0. */
 static inline void go_values(struct gotable *g, int table, const int32_t *pairs)
 {
 	int32_t value = -1;
@@ -162,7 +161,7 @@ static inline void go_function(struct gotable *g, uint32_t i)
 	bool tree = i == NAME_WORK && g->kind >= GO_1_9, lines = i != NAME_CROSS;
 	bool offsets = g->kind >= GO_1_18;
 	uint32_t base = g->kind < GO_1_16 ? GO_TABLE : g->pctab, pcdata = 0, funcdata = 0;
-	/* Which pcdata and funcdata the inlined calls are. */
+	/* The numbers of the inlined calls' pcdata and funcdata. */
 	uint32_t p = g->kind <= GO_1_12 ? 1 : 2, f = g->kind <= GO_1_12	  ? 2
 						     : g->kind == GO_1_13 ? 4
 									  : 3;
@@ -372,7 +371,7 @@ static inline void go_headers(struct gotable *g)
 	qsort(g->bytes + 0x800, g->relocations, sizeof(Elf64_Rela), go_rela_cmp);
 }
 
-/* Fills in g->bytes; the fields above `relocations` are the caller's. */
+/* Fills in g->bytes. The caller sets the fields above `relocations`. */
 static inline void gotable_make(struct gotable *g)
 {
 	static const uint32_t magics[GO_KINDS] = { 0xfffffffb, 0xfffffffb, 0xfffffffb, 0xfffffffb,

@@ -5,8 +5,9 @@
 #include "common/rows/cfi/expr.h"
 #include "common/rows/rows.h"
 
-/* The offsets from RSP of the interrupted RSP and RIP, when a handler has returned to the restorer
- * (struct rt_sigframe of arch/x86/include/asm/sigframe.h, after the return address is popped). */
+/* The offsets from RSP of the interrupted RSP and RIP, when a handler has returned to the restorer.
+ * The return address is popped by then. Source: struct rt_sigframe of
+ * arch/x86/include/asm/sigframe.h. */
 enum { SIGNAL_RSP = 160, SIGNAL_RIP = 168 };
 
 void cfi_state_init(struct cfi_state *s)

@@ -47,10 +47,10 @@ static bool is_assembly(const struct flow_reader *known, int64_t at)
 	return known->bare && known->bare(known->ctx, at) && known->begins(known->ctx, at);
 }
 
-/* Whether assembly code calls and leaves for nothing but other assembly that is known to begin, and
- * lies where functions do or ends with a ret. FFmpeg builds its larger FFTs from smaller ones this
- * way, and finds them through a table of distances. Code that calls C without aligning RSP may have
- * no return address there (GNU Prolog). */
+/* Whether code calls and leaves for nothing but assembly that is known to begin. It must also lie
+ * where functions do, or end with a ret. FFmpeg builds its larger FFTs from smaller ones this way,
+ * and finds them through a table of distances. Code that calls C without aligning RSP may have no
+ * return address there (GNU Prolog). */
 static bool is_made_of_others(const struct flow_code *c, const struct flow_reader *known,
 			      const struct flow_result *result)
 {

@@ -13,8 +13,8 @@
  * function; and it leaves its own code only to places where functions begin. PLT slots and signal
  * restorers are recognised by their bytes (x86/stubs.h).
  *
- * If nearly all of the first few thousand functions keep frame pointers, the search stops there,
- * and the walker falls back to frame pointers for the rest.
+ * If nearly all of the first few thousand functions keep frame pointers, the search stops there.
+ * The walker falls back to frame pointers for the rest.
  */
 #ifndef PROFPIPE_DERIVE_H
 #define PROFPIPE_DERIVE_H

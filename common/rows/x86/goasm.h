@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Rules of the assembly functions in Go's runtime, from their instructions. These functions set the
- * stack pointer in ways that Go's table of frame sizes cannot express (systemstack, asmcgocall,
- * cgocallback, nanotime1, ...), or save RBP in their own way.
+ * stack pointer in ways that Go's table of frame sizes cannot express, or save RBP in their own way.
+ * Examples are systemstack, asmcgocall, cgocallback and nanotime1.
  *
  * The function is run with symbolic values: addresses in its frame, the caller's RBP and RBX, and
  * what is reached from the thread's g. Where RSP has left the frame, the CFA comes from a copy in a
- * stack slot or register, or from the place where the code itself will take RSP back from. So the
- * offsets of g and m come from the binary itself, not from a list of versions. Each instruction is
- * read a few times at most.
+ * stack slot or register. Or it comes from the place where the code itself will take RSP back from.
+ * So the offsets of g and m come from the binary itself, not from a list of versions. Each
+ * instruction is read a few times at most.
  *
  * Sources: runtime/asm_amd64.s, runtime/sys_linux_amd64.s of Go 1.4 to 1.27. Pure: no I/O, no log.
  */

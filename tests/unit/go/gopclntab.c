@@ -70,7 +70,7 @@ static void expect_call(struct gopclntab *t, const struct gopclntab_func *f,
 	cr_assert_eq(c->line, line);
 }
 
-/* Everything that tests/unit/gotable.h writes. */
+/* Checks everything that tests/unit/gotable.h writes. */
 static void expect_made(struct gopclntab *t, enum go_kind kind)
 {
 	static const enum gopclntab_format formats[] = { GOPCLNTAB_1_2,	 GOPCLNTAB_1_2,
@@ -110,7 +110,7 @@ static void expect_made(struct gopclntab *t, enum go_kind kind)
 		expect_call(t, &f, &calls[2], "main.work[go.shape.int]", "/src/a.go", 22);
 		cr_assert_eq(calls[0].start_line, kind >= GO_1_20 ? 4u : 0u);
 		cr_assert_eq(calls[1].start_line, kind >= GO_1_20 ? 6u : 0u);
-		/* Fewer than there are: what is near the root stays. */
+		/* With too little room, the calls near the root are kept. */
 		cr_assert_eq(gopclntab_calls(t, &f, GO_TEXT + 0x50, calls, 2), 2);
 		expect_call(t, &f, &calls[1], "main.work[go.shape.int]", "/src/a.go", 22);
 		cr_assert_eq(gopclntab_name(t, calls[0].name, text, sizeof(text)), 0);
@@ -262,7 +262,7 @@ Test(gopclntab, addresses_beside_it_have_no_function)
 	gopclntab_free(t);
 }
 
-/* Which a stranger can write: inner is called from within inner. */
+/* A hostile file may claim this: inner is called from within inner. */
 Test(gopclntab, calls_that_are_inlined_into_themselves_end)
 {
 	struct gopclntab_call calls[64];
@@ -341,7 +341,7 @@ Test(gopclntab, errors_of_reading_are_handed_up)
 	cr_assert_eq(gopclntab_open(&reader, &t), -EIO);
 }
 
-/* Whatever is cut off, nothing is read past the end (a sanitizer sees it). */
+/* At any length, nothing is read past the end (a sanitizer would notice). */
 Test(gopclntab, files_that_are_cut_short_do_no_harm)
 {
 	for (int kind = 0; kind < GO_KINDS; kind++) {

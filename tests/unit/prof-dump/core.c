@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Core files made by hand: what is found in them, and what is refused. */
+/* Core files made by hand: which parts are found in them, and which files are refused. */
 #include <criterion/criterion.h>
 #include <elf.h>
 #include <string.h>
@@ -57,7 +57,7 @@ static void add_thread(int tid, uint64_t pc)
 	add_note("CORE", NT_PRSTATUS, &st, sizeof(st));
 }
 
-/* Two threads, code of a file that is not in the core, and a stack. */
+/* Makes two threads, code of a file that is not in the core, and a stack. */
 static void make(void)
 {
 	static const uint64_t auxv[] = { AT_SYSINFO_EHDR, 0x7fff0000, AT_NULL, 0 };
