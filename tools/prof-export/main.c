@@ -18,10 +18,10 @@
 #include "common/base/heap.h"
 #include "common/base/log.h"
 #include "common/base/stdfds.h"
-#include "tools/prof-export/store/journal.h"
+#include "tools/prof-export/session/journal.h"
 #include "tools/prof-export/store/supervisor.h"
 #include "tools/prof-export/options.h"
-#include "tools/prof-export/session.h"
+#include "tools/prof-export/session/session.h"
 #include "tools/prof-export/figures.h"
 
 #define KEEP_FILES 168 /* a week of hours */

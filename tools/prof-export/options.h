@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "common/cell/deploy.h"
-#include "tools/prof-export/session.h"
+#include "tools/prof-export/session/session.h"
 
 struct options {
 	struct deploy deploy;

@@ -13,9 +13,9 @@
 #include "common/base/log.h"
 #include "common/base/stdfds.h"
 #include "common/base/toolpath.h"
-#include "tools/profpipe/run/children.h"
 #include "tools/profpipe/doctor/doctor.h"
 #include "tools/profpipe/options.h"
+#include "tools/profpipe/report.h"
 #include "tools/profpipe/run/record.h"
 
 /* Stacks are the business of a tool of its own, which has its caller's rights and no more. */

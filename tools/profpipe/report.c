@@ -21,7 +21,7 @@
 #include "tools/profpipe/run/children.h"
 #include "tools/profpipe/run/identity.h"
 #include "tools/profpipe/run/outputs.h"
-#include "tools/profpipe/run/record.h"
+#include "tools/profpipe/report.h"
 
 #define HELD_NS 300000000u /* prof-symd and prof-export may both complain of one recording */
 

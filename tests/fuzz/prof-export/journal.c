@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include "tests/fuzz/with_schema.h"
-#include "tools/prof-export/store/journal.h"
+#include "tools/prof-export/session/journal.h"
 
 #define SENDERS 3
 #define MODEL_BYTES (256u << 10)

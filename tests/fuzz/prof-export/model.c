@@ -6,7 +6,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include "tests/fuzz/with_schema.h"
-#include "tools/prof-export/session.h"
+#include "tools/prof-export/session/session.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#include "tools/prof-export/store/journal.h"
+#include "tools/prof-export/session/journal.h"
 
 static void no_beat(void *ctx)
 {

@@ -18,7 +18,7 @@
 #include "tools/profpipe/run/children.h"
 #include "tools/profpipe/run/identity.h"
 #include "tools/profpipe/run/limits.h"
-#include "tools/profpipe/doctor/rights.h"
+#include "tools/profpipe/run/rights.h"
 #include "tools/profpipe/doctor/selftest.h"
 
 #define CHECKS_MAX 64u

@@ -31,7 +31,7 @@
 #include "tools/profpipe/run/ended.h"
 #include "tools/profpipe/run/limits.h"
 #include "tools/profpipe/run/record.h"
-#include "tools/profpipe/doctor/rights.h"
+#include "tools/profpipe/run/rights.h"
 #include "tools/profpipe/run/run.h"
 #include "tools/profpipe/run/summary.h"
 

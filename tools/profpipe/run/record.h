@@ -4,8 +4,8 @@
 
 #include "tools/profpipe/options.h"
 
-/* The two subcommands, from parsed options to the exit status. */
+/* The subcommand `record`: one run, from the opened outputs to the summary. A part of main
+ * (exits.h). */
 int record_run(const struct options *o);
-int report_run(const struct options *o);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/prof-export/store/journal.h"
+#include "tools/prof-export/session/journal.h"
 
 #include <errno.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/prof-export/session.h"
+#include "tools/prof-export/session/session.h"
 
 #include <errno.h>
 #include "tools/prof-export/output/folded.h"

@@ -13,7 +13,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include "tools/prof-export/session.h"
+#include "tools/prof-export/session/session.h"
 
 struct journal {
 	int fd; /* borrowed; -1: none */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/profpipe/doctor/rights.h"
+#include "tools/profpipe/run/rights.h"
 
 #include <cap-ng.h>
 #include <stdbool.h>
