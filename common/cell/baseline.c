@@ -78,6 +78,25 @@ const struct seccomp_rule baseline_calls[] = {
 	CALLS_END,
 };
 
+const struct seccomp_rule baseline_files[] = {
+	CALL("read"),
+	CALL("readv"),
+	CALL("pread64"),
+	CALL("writev"),
+	CALL("lseek"),
+	CALL_IF("fcntl", SECCOMP_IS(1, F_DUPFD_CLOEXEC)),
+	CALL_IF("fcntl", SECCOMP_IS(1, F_GETFD)),
+	CALL_IF("fcntl", SECCOMP_IS(1, F_SETFD)),
+	CALL_IF("fcntl", SECCOMP_IS(1, F_GETFL)),
+	CALL("epoll_ctl"),
+	CALL("epoll_wait"),
+	CALL("epoll_pwait"),
+	CALL("poll"),
+	CALL("ppoll"),
+	CALL_IF("prctl", SECCOMP_IS(0, PR_SET_NAME)), /* of a thread that serves them */
+	CALLS_END,
+};
+
 const struct seccomp_rule baseline_sockets[] = {
 	CALL_IF("sendmsg", SECCOMP_CLEAR(2, ODD)),
 	CALL_IF("sendto", SECCOMP_CLEAR(3, ODD), SECCOMP_CLEAR(4, UINT64_MAX)),

@@ -15,6 +15,8 @@
 /* Memory that cannot be run, and is no file's; clocks; signals that come; threads that are there;
  * writing, closing and asking about what is open. */
 extern const struct seccomp_rule baseline_calls[];
+/* Reading and writing open files, and waiting for them. */
+extern const struct seccomp_rule baseline_files[];
 /* Talking over a connected socket: to nobody else, and by no odd part of the kernel's sockets. */
 extern const struct seccomp_rule baseline_sockets[];
 /* A thread like those that are there: no process, no namespace. */

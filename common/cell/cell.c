@@ -28,30 +28,14 @@
 #define WRITES (O_ACCMODE | O_CREAT | O_TRUNC | (O_TMPFILE & ~O_DIRECTORY))
 #define SHARED_FLAGS (O_APPEND | O_ASYNC | O_DIRECT | O_NOATIME)
 
-/* Threads and memory of more kinds, and descriptors that are open: what a tool works with. Flags of
- * a file are not its own: prof-bpf and the other tools have the same open file. */
+/* What every tool needs beside the baseline. prof-bpf and a tool share open files, and with them the
+ * flags of these files. */
 static const struct seccomp_rule living[] = {
 	CALL_IF("sched_getaffinity", SECCOMP_IS(0, 0)), /* its own */
-	CALL_IF("prctl", SECCOMP_IS(0, PR_SET_NAME)),
-	CALL("read"),
-	CALL("readv"),
-	CALL("pread64"),
-	CALL("writev"),
-	CALL("lseek"),
 	CALL_IF("statx", SECCOMP_SET(2, AT_EMPTY_PATH)),
-	CALL_IF("fcntl", SECCOMP_IS(1, F_GETFD)),
-	CALL_IF("fcntl", SECCOMP_IS(1, F_SETFD)),
-	CALL_IF("fcntl", SECCOMP_IS(1, F_GETFL)),
 	CALL_IF("fcntl", SECCOMP_IS(1, F_SETFL), SECCOMP_CLEAR(2, SHARED_FLAGS)),
-	CALL_IF("fcntl", SECCOMP_IS(1, F_DUPFD_CLOEXEC)),
-	CALL("poll"),
-	CALL("ppoll"),
-	CALL("epoll_ctl"),
-	CALL("epoll_wait"),
-	CALL("epoll_pwait"),
 	CALL_IF("ioctl", SECCOMP_IS(1, TCGETS)),
 	CALL_IF("ioctl", SECCOMP_IS(1, TERMINAL_2)),
-
 	CALL_FAILS("membarrier", ENOSYS),
 	CALL_FAILS("futex_waitv", ENOSYS),
 	CALLS_END,
@@ -205,6 +189,7 @@ int cell_enter(struct cell *c, const char *own)
 	const struct itself self = itself();
 	const struct seccomp_rule *const lists[] = {
 		baseline_calls,
+		baseline_files,
 		living,
 		self.rules,
 		baseline_sockets,
@@ -229,6 +214,7 @@ int cell_seal(struct cell *c)
 	const struct itself self = itself();
 	const struct seccomp_rule *const lists[] = {
 		baseline_calls,
+		baseline_files,
 		living,
 		self.rules,
 		baseline_sockets,
@@ -253,6 +239,7 @@ int cell_by_hand(enum cell_hand how, const char *folder)
 	const bool writes = how == CELL_WRITES;
 	const struct seccomp_rule *const lists[] = {
 		baseline_calls,
+		baseline_files,
 		living,
 		self.rules,
 		writes ? no_paths : reading_paths,

@@ -8,7 +8,6 @@
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 #include "common/cell/baseline.h"
 
@@ -20,13 +19,8 @@
 #define WRITES (O_ACCMODE | O_CREAT | O_TRUNC | O_APPEND | (O_TMPFILE & ~O_DIRECTORY))
 /* Calls beside those of all tools (baseline.h). */
 static const struct seccomp_rule calls[] = {
-	/* Reading, and writing to open files. */
-	CALL("read"),
-	CALL("readv"),
-	CALL("pread64"),
-	CALL("writev"),
+	/* Reading and writing open files, beyond the common calls. */
 	CALL("pwrite64"),
-	CALL("lseek"),
 	CALL("sendfile"),
 	CALL("ftruncate"),
 	CALL("getdents64"),
@@ -41,10 +35,6 @@ static const struct seccomp_rule calls[] = {
 	CALL("access"),
 	CALL("faccessat"),
 	CALL("faccessat2"),
-	CALL_IF("fcntl", SECCOMP_IS(1, F_DUPFD_CLOEXEC)),
-	CALL_IF("fcntl", SECCOMP_IS(1, F_GETFD)),
-	CALL_IF("fcntl", SECCOMP_IS(1, F_SETFD)),
-	CALL_IF("fcntl", SECCOMP_IS(1, F_GETFL)),
 	CALL_IF("fcntl", SECCOMP_IS(1, F_SETFL)),
 	CALL_IF("fcntl", SECCOMP_IS(1, F_ADD_SEALS)),
 	CALL("memfd_create"),
@@ -68,11 +58,6 @@ static const struct seccomp_rule calls[] = {
 	CALL("getpeername"),
 	/* Waiting. */
 	CALL("epoll_create1"),
-	CALL("epoll_ctl"),
-	CALL("epoll_wait"),
-	CALL("epoll_pwait"),
-	CALL("poll"),
-	CALL("ppoll"),
 	CALL("eventfd2"),
 	CALL("signalfd4"),
 	CALL("timerfd_create"),
@@ -82,7 +67,6 @@ static const struct seccomp_rule calls[] = {
 	/* Memory, but none that is executable. */
 	CALL_IF("mmap", SECCOMP_CLEAR(2, PROT_EXEC), SECCOMP_CLEAR(3, MAP_ANONYMOUS)),
 	CALL("membarrier"),
-	CALL_IF("prctl", SECCOMP_IS(0, PR_SET_NAME)),
 	/* Identity and time. */
 	CALL("getppid"),
 	CALL("getuid"),
@@ -120,6 +104,7 @@ int system_calls_enter(pid_t extractor, pid_t cpus)
 		CALLS_END,
 	};
 	const struct seccomp_rule *const lists[] = { baseline_calls,
+						     baseline_files,
 						     baseline_sockets,
 						     baseline_threads,
 						     calls,
