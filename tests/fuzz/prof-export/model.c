@@ -44,7 +44,7 @@ static uint64_t run(struct span bytes, enum format format, bool threads, size_t 
 	const int r = session_feed(&s, bytes);
 
 	check(r >= 0 && r <= STREAM_SCHEMA);
-	check(model_memory(s.model).used <= memory_max);
+	check(model_definitions(s.model)->pool.used <= memory_max);
 	if (s.begun) {
 		const size_t n = model_buckets(s.model, &buckets);
 

@@ -277,7 +277,7 @@ Test(model, ceiling_is_kept_and_what_was_collected_stays)
 		take(m,
 		     (struct msg){ .id = MSG_STACK, .stack = { .id = i, .frames = LIST(i, 1) } });
 		taken += sample(m, i, 1) == MODEL_SAMPLE;
-		cr_assert_leq(model_memory(m).used, 256 << 10);
+		cr_assert_leq(model_definitions(m)->pool.used, 256 << 10);
 	}
 	cr_assert_gt(taken, 500);
 	cr_assert_eq(model_totals(m)->lost[LOST_LIMIT], 19990 - taken);

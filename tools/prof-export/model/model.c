@@ -458,12 +458,7 @@ const struct definitions *model_definitions(const struct model *m)
 	return &m->definitions;
 }
 
-struct pool model_memory(const struct model *m)
-{
-	return m->definitions.pool;
-}
-
-uint64_t model_start_ns(const struct model *m)
+static uint64_t start_ns(const struct model *m)
 {
 	if (m->uptime.first_ns)
 		return m->uptime.first_ns;
@@ -472,13 +467,13 @@ uint64_t model_start_ns(const struct model *m)
 
 uint64_t model_start_wall_ns(const struct model *m)
 {
-	return m->header.wall_ns - (m->header.mono_ns - model_start_ns(m));
+	return m->header.wall_ns - (m->header.mono_ns - start_ns(m));
 }
 
 uint64_t model_duration_ns(const struct model *m)
 {
 	const struct model_totals *t = &m->totals;
-	const uint64_t start = model_start_ns(m);
+	const uint64_t start = start_ns(m);
 	uint64_t end = uptime_end_ns(&m->uptime);
 
 	if (!end)

@@ -81,11 +81,8 @@ const struct model_header *model_header(const struct model *m);
 const struct model_totals *model_totals(const struct model *m);
 /* All definitions, for labels. */
 const struct definitions *model_definitions(const struct model *m);
-/* Bytes charged now, and the ceiling. */
-struct pool model_memory(const struct model *m);
 /* From the first moment of sampling to the last, or from the stream's start to its end where it
  * does not say; nanoseconds. The start by the wall clock: since 1970. */
-uint64_t model_start_ns(const struct model *m);
 uint64_t model_start_wall_ns(const struct model *m);
 uint64_t model_duration_ns(const struct model *m);
 

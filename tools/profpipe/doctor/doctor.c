@@ -301,5 +301,5 @@ int doctor_run(const struct options *o)
 		log_error("standard output: %s", strerror(-r));
 		return EXITS_FAILED;
 	}
-	return worst == CHECK_FATAL ? 1 : 0;
+	return worst == CHECK_FATAL ? EXITS_FAILED : EXITS_DONE;
 }

@@ -263,7 +263,6 @@ static void take_status(struct child *c, const struct status *st)
 	if (c->ready && !c->ready_ns)
 		c->ready_ns = c->heard_ns;
 	c->done |= st->phase == STATUS_DONE;
-	c->failed |= st->phase == STATUS_FAILED;
 }
 
 void child_read(struct child *c, child_show *show, void *ctx)

@@ -18,23 +18,23 @@
 #define CHILD_LINES_MAX 1000		 /* of one tool: one gone mad does not fill a terminal */
 
 struct child {
-	const char *name;	  /* of the tool, static */
-	pid_t pid;		  /* 0: not running */
-	int pidfd;		  /* readable when it has ended; -1 */
-	int status, log, life;	  /* our ends; -1 */
-	struct status last;	  /* the newest status word; phase 0: none yet */
-	bool ready, done, failed; /* its status words said so */
-	bool garbled;		  /* it wrote bytes that are no status word */
-	bool killed;		  /* by child_kill */
-	unsigned reports;	  /* STATUS_RUNNING words */
-	int wait_status;	  /* when reaped */
-	uint64_t started_ns;	  /* CLOCK_MONOTONIC */
-	uint64_t ready_ns;	  /* when it said so; 0: not yet */
-	uint64_t heard_ns;	  /* CLOCK_MONOTONIC of the newest status word, or of the start */
-	uint64_t heard_cpu_ns;	  /* its cpu then */
-	uint64_t stopped_ns;	  /* since when it is seen stopped (SIGSTOP); 0: it is not */
-	bool blocked;		  /* seen in a wait of the kernel's that nothing interrupts (D) */
-	uint64_t cpu_ns;	  /* of this and of all former incarnations */
+	const char *name;      /* of the tool, static */
+	pid_t pid;	       /* 0: not running */
+	int pidfd;	       /* readable when it has ended; -1 */
+	int status, log, life; /* our ends; -1 */
+	struct status last;    /* the newest status word; phase 0: none yet */
+	bool ready, done;      /* its status words said so */
+	bool garbled;	       /* it wrote bytes that are no status word */
+	bool killed;	       /* by child_kill */
+	unsigned reports;      /* STATUS_RUNNING words */
+	int wait_status;       /* when reaped */
+	uint64_t started_ns;   /* CLOCK_MONOTONIC */
+	uint64_t ready_ns;     /* when it said so; 0: not yet */
+	uint64_t heard_ns;     /* CLOCK_MONOTONIC of the newest status word, or of the start */
+	uint64_t heard_cpu_ns; /* its cpu then */
+	uint64_t stopped_ns;   /* since when it is seen stopped (SIGSTOP); 0: it is not */
+	bool blocked;	       /* seen in a wait of the kernel's that nothing interrupts (D) */
+	uint64_t cpu_ns;       /* of this and of all former incarnations */
 	uint64_t former_cpu_ns, ready_cpu_ns; /* of former ones; until sampling began */
 	uint64_t helpers_ns;		      /* of its own children, in cpu_ns */
 	uint64_t pss, pss_peak;		      /* bytes */

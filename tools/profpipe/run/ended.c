@@ -13,7 +13,6 @@
 #include "common/base/log.h"
 #include "tools/profpipe/run/limits.h"
 
-#define EXPORT_CUT 3	   /* its exit status when the stream had no end */
 #define FOLLOW_MS 20	   /* from the end of one that lost its peer to its next start */
 #define START_STREAK_MAX 4 /* of restarts.h, before sampling has begun */
 #define SAID_MS 10000	   /* between two times that an end of one tool is told */
@@ -192,7 +191,7 @@ static void tool_ended(struct run *r, enum deploy_tool t)
 		if (!c->done)
 			say_ended(r, c, "; the output is not complete");
 		else if (!well && !r->failed && !WIFSIGNALED(c->wait_status) &&
-			 !((r->broken || r->again[DEPLOY_EXPORT].count) && ended_by(c, EXPORT_CUT)))
+			 !((r->broken || r->again[DEPLOY_EXPORT].count) && ended_by(c, EXITS_CUT)))
 			say_ended(r, c, "");
 		r->phase = OVER;
 		return;
