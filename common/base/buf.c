@@ -16,7 +16,7 @@ int buf_reserve(struct buf *b, size_t n)
 		return 0;
 	size_t cap = b->cap ? b->cap : 64;
 
-	/* Doubling, so that appending stays linear; never past the ceiling. */
+	/* Doubling keeps appending linear; the ceiling bounds it. */
 	while (cap < want)
 		if (__builtin_mul_overflow(cap, 2, &cap))
 			return -ENOMEM;
@@ -57,8 +57,8 @@ int buf_printf(struct buf *b, const char *fmt, ...)
 	va_end(args);
 	if (n < 0)
 		return -EINVAL;
-	/* vsnprintf wants room for its NUL, which the ceiling need not have: print past it only
-	 * where there is room. */
+	/* vsnprintf also writes a NUL, for which the ceiling may leave no room. Then print into
+	 * separate memory. */
 	int r = buf_reserve(b, (size_t)n);
 
 	if (r)

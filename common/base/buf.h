@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A growing byte buffer with a ceiling. It owns its bytes. Zero-initialise with a ceiling,
- * `buf_done` frees. */
+/* A growing byte buffer with a ceiling. It owns its bytes. Zero-initialise it with a ceiling;
+ * buf_done frees. */
 #ifndef PROFPIPE_BUF_H
 #define PROFPIPE_BUF_H
 
@@ -18,7 +18,7 @@ struct buf {
 
 /* Makes room for n more bytes. 0, -ENOBUFS at the ceiling, -ENOMEM. */
 int buf_reserve(struct buf *b, size_t n);
-/* Appends. The same errors; on error nothing was appended. */
+/* Appends, or changes nothing on error. The same errors. */
 int buf_append(struct buf *b, const void *data, size_t n);
 int buf_append_str(struct buf *b, const char *s);
 int buf_printf(struct buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

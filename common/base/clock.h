@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The clocks: the stream runs on CLOCK_MONOTONIC, outputs show CLOCK_REALTIME, a process's start is
- * CLOCK_BOOTTIME. Nanoseconds. */
+/* The clocks, in ns. The stream uses CLOCK_MONOTONIC, outputs show CLOCK_REALTIME, and a process's
+ * start is CLOCK_BOOTTIME. */
 #ifndef PROFPIPE_CLOCK_H
 #define PROFPIPE_CLOCK_H
 

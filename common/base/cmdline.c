@@ -16,7 +16,7 @@
 #define PID_MAX (1u << 22)
 #define SECONDS_MAX 1e9
 
-/* The option with this value; the empty one at the end of `longs` when there is none. */
+/* The option with this value, or the empty one at the end of `longs`. */
 static const struct option *find(const struct cmdline *c, int val)
 {
 	const struct option *o = c->longs;
@@ -62,7 +62,7 @@ int cmdline_refuse_all(const char *fmt, ...)
 	return EXITS_USAGE;
 }
 
-/* What getopt_long does not know: '?' or ':'. */
+/* Refuses what getopt_long does not accept: '?' or ':'. */
 static int refuse_option(const struct cmdline *c, int found)
 {
 	const char *word = c->argv[optind - 1];
@@ -83,7 +83,7 @@ static int refuse_option(const struct cmdline *c, int found)
 int cmdline_next(struct cmdline *c)
 {
 	if (!c->begun) {
-		/* Makes glibc begin anew, after another command line. */
+		/* glibc then begins anew, even after another command line. */
 		optind = 0;
 		c->begun = 1;
 	}
@@ -198,7 +198,7 @@ static bool take_size(const char *s, uint64_t *ret)
 	return !*s;
 }
 
-/* In the largest unit that holds it exactly. */
+/* Prints n in the largest unit that holds it exactly. */
 static void print_size(char *to, size_t max, uint64_t n)
 {
 	size_t unit = 0;

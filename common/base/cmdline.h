@@ -45,8 +45,8 @@ struct cmdline {
 	}
 #define CMDLINE_OPTIONS { "verbose", no_argument, NULL, 'v' }, CMDLINE_HELP_OPTIONS
 
-/* The next option: its `val` of `longs`. CMDLINE_END after the last one: the operands begin at
- * argv[optind]. CMDLINE_EXIT: the tool is to exit with `status`. */
+/* Returns the next option's `val` of `longs`. CMDLINE_END: no more options; the operands begin at
+ * argv[optind]. CMDLINE_EXIT: the tool must exit with `status`. */
 int cmdline_next(struct cmdline *c);
 
 /* A whole number from min to max, in decimal digits. */
@@ -55,18 +55,16 @@ int cmdline_number(const struct cmdline *c, uint64_t min, uint64_t max, uint64_t
 int cmdline_pid(const struct cmdline *c, uint32_t *ret);
 /* The number of a descriptor. */
 int cmdline_fd(const struct cmdline *c, int *ret);
-/* "128M", "1GiB", "134217728": a size in bytes, or with K, M or G in units of 1024, with or without
- * "B" or "iB" behind them. */
+/* A size: "134217728", or in units of 1024 with K, M or G, as "128M". "B" or "iB" may follow. */
 int cmdline_size(const struct cmdline *c, uint64_t min, uint64_t max, uint64_t *ret);
 /* Seconds, more than 0, with or without a fraction. */
 int cmdline_seconds(const struct cmdline *c, double *ret);
 /* One of n words; *ret is its index. */
 int cmdline_word(const struct cmdline *c, const char *const *words, size_t n, size_t *ret);
 
-/* Refuses the value of the current option, for a reason of the caller's: "reason; remedy". Returns
- * EXITS_USAGE. */
+/* Refuses the value of the current option. why: "reason; remedy". Returns EXITS_USAGE. */
 int cmdline_refuse(const struct cmdline *c, const char *why);
-/* Refuses the command line as a whole: logs the message. Returns EXITS_USAGE. */
+/* Refuses the whole command line with this message. Returns EXITS_USAGE. */
 int cmdline_refuse_all(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The formats of a profile: their names on the command line, and the endings of their files. Pure. */
+/* The formats of a profile: their names on the command line and their files' endings. Pure. */
 #ifndef PROFPIPE_FORMAT_H
 #define PROFPIPE_FORMAT_H
 
@@ -17,11 +17,11 @@ enum format {
 /* The names in the order of the enum, for cmdline_word. */
 extern const char *const format_names[FORMATS];
 
-/* What files of the format end in, with the dot; the first of several endings. */
+/* The ending of the format's files, with the dot; the first of several. */
 const char *format_ending(enum format f);
-/* Finds the format by the ending of the path, in capitals or not. False: no format ends so. */
+/* Finds the format by the path's ending, in any case. False: no format has this ending. */
 bool format_of_path(const char *path, enum format *ret);
-/* Whether a terminal cannot show it. */
+/* Whether a terminal cannot show the format. */
 bool format_is_binary(enum format f);
 /* Whether samples are written as they come. The other formats are written at the stream's end. */
 bool format_streams(enum format f);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How the tools use glibc's allocator: for little memory rather than for threads that allocate side
- * by side. One arena (nng's dozen threads had one of their own each), and what is large or freed at
- * the end goes back to the kernel. Threads have small stacks.
+ * Settings of glibc's allocator, for little memory instead of fast parallel allocation. There is
+ * one arena; otherwise each of nng's dozen threads has its own. Large or trailing free memory goes
+ * back to the kernel. Threads have small stacks.
  */
 #ifndef PROFPIPE_HEAP_H
 #define PROFPIPE_HEAP_H
@@ -10,11 +10,11 @@
 #include <malloc.h>
 #include <pthread.h>
 
-/* Of a thread, its guard page included: what it may grow to counts as private memory from its start
- * (RLIMIT_DATA), and 8 MiB of each of nng's dozen would be more than all else. */
+/* Bytes of a thread's stack and guard page. The whole stack counts as private memory at once
+ * (RLIMIT_DATA), and 8 MiB for each of nng's dozen threads would exceed all other memory. */
 #define HEAP_STACK (256 << 10)
 
-/* First in main, before any thread. */
+/* Call it first in main, before any thread starts. */
 static inline void heap_setup(void)
 {
 	mallopt(M_ARENA_MAX, 1);

@@ -5,8 +5,7 @@
 #include <sys/random.h>
 #include "common/base/idmap.h"
 
-/* Two rounds of multiply and fold: enough to spread ids, with a seed that the peer does not know.
- */
+/* Two rounds of multiply and fold spread ids well enough; the peer does not know the seed. */
 static size_t slot_of(const struct idmap *m, uint64_t key)
 {
 	uint64_t h = (key ^ m->seed) * 0x9e3779b97f4a7c15ull;
@@ -101,7 +100,7 @@ int idmap_put(struct idmap *m, uint64_t key, uint32_t value)
 	}
 }
 
-/* Later entries of the same run move up into the hole, where their own place allows it. */
+/* Moves later entries of the run into the hole, if their own slot allows it. */
 void idmap_remove(struct idmap *m, uint64_t key)
 {
 	size_t hole, i;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A map from ids that a peer gives to our own small numbers, with a ceiling. Open addressing; 12
- * bytes a slot, at most 3/4 of them used. */
+/* A map from a peer's ids to our own small numbers, with a ceiling. Open addressing; 12 bytes a
+ * slot, at most 3/4 of them used. */
 #ifndef PROFPIPE_IDMAP_H
 #define PROFPIPE_IDMAP_H
 
@@ -22,11 +22,11 @@ struct idmap {
 int idmap_init(struct idmap *m, size_t max);
 void idmap_done(struct idmap *m);
 void idmap_clear(struct idmap *m);
-/* IDMAP_NONE where key is unknown; 0 is never known. */
+/* IDMAP_NONE for an unknown key. */
 uint32_t idmap_get(const struct idmap *m, uint64_t key);
 /* Adds or replaces. 0, -EINVAL for key 0, -ENOBUFS at the ceiling, -ENOMEM. */
 int idmap_put(struct idmap *m, uint64_t key, uint32_t value);
-/* Memory that it takes. */
+/* Memory of the table. */
 static inline size_t idmap_bytes(const struct idmap *m)
 {
 	return m->cap * (sizeof(*m->keys) + sizeof(*m->values));

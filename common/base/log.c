@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What may reach a terminal. Source: the Unicode Standard 15, table 3-7 (well-formed UTF-8) and the
- * general categories Cc and Cf, of which the format characters that move, hide or turn text round
- * are the ones that matter here.
+ * Escaping for a terminal. Source: the Unicode Standard 15, table 3-7 (well-formed UTF-8), and the
+ * general categories Cc and Cf. Of Cf, format characters that move, hide or turn text matter here.
  */
 #include "common/base/log.h"
 
@@ -16,7 +15,7 @@
 static const char *log_tool = "profpipe";
 static enum log_level log_most = LOG_WARNING;
 
-/* The length of the well-formed sequence that s begins with and its code point, or 0. */
+/* Returns the length of the well-formed sequence at the beginning of s, or 0. */
 static size_t utf8_decode(const uint8_t *s, size_t len, uint32_t *ret_code)
 {
 	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
@@ -147,8 +146,8 @@ void log_print(enum log_level level, const char *fmt, ...)
 		n = snprintf(text, sizeof(text), "a log message could not be formatted: %s", fmt);
 	if ((size_t)n >= sizeof(text))
 		n = sizeof(text) - 1;
-	/* A name in the text may have gone through log_escape already, so its backslashes are left
-	 * alone. One write: lines of several tools share a terminal. */
+	/* Names in the text may be escaped already, so leave backslashes alone. Write only once:
+	 * several tools share the terminal. */
 	struct buf line = BUF_INIT(0);
 
 	if (!buf_printf(&line, "%s: %s: ", log_tool, word[level]) &&
@@ -156,7 +155,7 @@ void log_print(enum log_level level, const char *fmt, ...)
 	    !buf_append(&line, "\n", 1)) {
 		ssize_t written = write(STDERR_FILENO, line.data, line.len);
 
-		(void)written; /* there is nowhere else to say it */
+		(void)written; /* there is no other place to report this */
 	}
 	buf_done(&line);
 	errno = saved;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The log: lines on standard error, `prof-bpf: warning: …`, control characters and invalid UTF-8
- * escaped. A message names the thing, the reason and the remedy, and quotes no target memory. Only
- * main files log.
+ * The log: lines on standard error, `prof-bpf: warning: …`, with control characters and invalid
+ * UTF-8 escaped. A message names the thing, the reason and the remedy, and quotes no memory of a
+ * profiled process. Only main files log.
  */
 #ifndef PROFPIPE_LOG_H
 #define PROFPIPE_LOG_H
@@ -12,7 +12,7 @@
 
 enum log_level { LOG_ERROR, LOG_WARNING, LOG_INFO, LOG_DEBUG };
 
-/* Sets the tool's name (borrowed for good) and the most talkative level printed (default
+/* Sets the tool's name (borrowed for good) and the least important level to print (default:
  * LOG_WARNING). */
 void log_init(const char *tool, enum log_level level);
 void log_print(enum log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -22,11 +22,11 @@ void log_print(enum log_level level, const char *fmt, ...) __attribute__((format
 #define log_debug(...) log_print(LOG_DEBUG, __VA_ARGS__)
 
 struct buf;
-/* Appends s as a terminal may see it: printable UTF-8 as it is, everything else (control
- * characters, C1, bidirectional overrides, broken sequences) as \xNN, `\` as `\\`; at most max
- * input bytes, then "…". 0 or the errors of buf_append. */
+/* Appends s as a terminal may see it: printable UTF-8 unchanged, `\` as `\\`, everything else
+ * (control characters, C1, bidirectional overrides, broken sequences) as \xNN. Cuts s after max
+ * bytes and adds "…". 0 or the errors of buf_append. */
 int log_escape(struct buf *b, struct str s, size_t max);
-/* The same of what may have gone through it already: `\` stays as it is. */
+/* The same for text that may be escaped already: `\` stays as it is. */
 int log_escape_again(struct buf *b, struct str s, size_t max);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A span is borrowed bytes with a length, read from the front under bounds: how every tool looks at
- * bytes it did not make. */
+/* A span: borrowed bytes with a length, read from the front within bounds. Every tool reads foreign
+ * bytes through spans. */
 #ifndef PROFPIPE_SPAN_H
 #define PROFPIPE_SPAN_H
 
@@ -14,7 +14,7 @@ struct span {
 	size_t len;
 };
 
-/* Bytes that are shown to people or compared as text; not NUL-terminated, chosen by a stranger. */
+/* Text, often of strangers; not NUL-terminated. */
 struct str {
 	const char *data; /* borrowed */
 	uint32_t len;
@@ -32,7 +32,7 @@ static inline bool str_eq(struct str a, struct str b)
 	return a.len == b.len && (!a.len || memcmp(a.data, b.data, a.len) == 0);
 }
 
-/* At most max bytes from the front of s, cut between UTF-8 characters where s is UTF-8. */
+/* At most max bytes from the front of s. Cuts between characters if s is UTF-8. */
 static inline struct str str_cut(struct str s, size_t max)
 {
 	if (s.len <= max)
@@ -47,7 +47,7 @@ static inline struct str str_cut(struct str s, size_t max)
 	return s;
 }
 
-/* Takes n bytes off the front into *ret. False, and nothing is taken, when fewer are left. */
+/* Takes n bytes off the front into *ret. False, and s is unchanged, if fewer are left. */
 static inline bool span_take(struct span *s, size_t n, struct span *ret)
 {
 	if (s->len < n)
@@ -58,7 +58,7 @@ static inline bool span_take(struct span *s, size_t n, struct span *ret)
 	return true;
 }
 
-/* Copies n bytes off the front to dst (little-endian fixed-width fields: our hosts are). */
+/* Copies n bytes off the front to dst: fixed-width little-endian fields, like our hosts. */
 static inline bool span_read(struct span *s, void *dst, size_t n)
 {
 	struct span part;
@@ -69,7 +69,7 @@ static inline bool span_read(struct span *s, void *dst, size_t n)
 	return true;
 }
 
-/* The n bytes from offset on, without moving. False when they are not all there. */
+/* The n bytes from offset on; s is unchanged. False if s does not hold all of them. */
 static inline bool span_sub(struct span s, uint64_t offset, uint64_t n, struct span *ret)
 {
 	if (offset > s.len || n > s.len - offset)

@@ -15,7 +15,7 @@ void stdfds_hold(void)
 	for (int fd = 0; fd <= 2; fd++) {
 		if (fcntl(fd, F_GETFD) >= 0)
 			continue;
-		/* The lowest number that is free is this one. */
+		/* open returns the lowest free number, which is fd. */
 		int got = open("/dev/null", fd ? O_RDONLY : O_WRONLY);
 
 		if (got < 0)

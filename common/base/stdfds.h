@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Standard descriptors that the caller closed: nothing opened later may land on their numbers, and
- * whoever uses them is told so all the same. */
+/* Standard descriptors that the caller closed. No file that is opened later may get their numbers,
+ * and their users must still get an error. */
 #ifndef PROFPIPE_STDFDS_H
 #define PROFPIPE_STDFDS_H
 
-/* First in main. Those of 0, 1 and 2 that are closed become open in the wrong direction: to read
- * from them, or write to them, is EBADF as before. Exits with 2 where even that fails. */
+/* Call it first in main. Opens closed ones of 0, 1 and 2 in the wrong direction: reading and
+ * writing still fail with EBADF. If that fails, exits with 2. */
 void stdfds_hold(void);
-/* After a help text or a version: an exit status, EXIT_FAILURE where it could not be written, which
- * is said. */
+/* Flushes standard output, after a help text or a version. An exit status: EXIT_FAILURE, logged, if
+ * the text could not be written. */
 int stdfds_flush(void);
 
 #endif

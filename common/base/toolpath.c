@@ -8,8 +8,8 @@
 
 int tool_path(const char *name, char *ret, size_t size)
 {
-	/* Beside this binary, as built; where `make install` puts them, wherever its prefix was
-	 * moved to; and where the build was told. */
+	/* First beside this binary, as in the build; then where `make install` puts tools, relative
+	 * to this binary; then in the folder that the build names. */
 	static const char *const between[] = { "", "../libexec/profpipe/" };
 	char self[4096];
 	const ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);

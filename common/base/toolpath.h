@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the tools that belong together find each other. */
+/* The path of another tool of profpipe. */
 #ifndef PROFPIPE_TOOLPATH_H
 #define PROFPIPE_TOOLPATH_H
 

@@ -19,15 +19,15 @@
 	(CLONE_PTRACE | CLONE_VFORK | CLONE_PARENT | CLONE_UNTRACED | CLONE_IO | CLONE_PIDFD | \
 	 CLONE_NEWNS | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | \
 	 CLONE_NEWCGROUP)
-/* All flags of a message but those that we use: MSG_OOB had holes, and the next one is not known
- * yet. */
+/* All flags of a message that we do not use. MSG_OOB had security holes, and other flags may have
+ * some too. */
 #define ODD \
 	(UINT32_MAX & \
 	 ~(uint32_t)(MSG_DONTWAIT | MSG_NOSIGNAL | MSG_TRUNC | MSG_CMSG_CLOEXEC | MSG_WAITALL))
 
 const struct seccomp_rule baseline_calls[] = {
 	CALL("brk"),
-	/* Huge pages are the host's, of which it keeps few. */
+	/* No huge pages: the host has few of them. */
 	CALL_IF("mmap", SECCOMP_CLEAR(2, PROT_EXEC),
 		SECCOMP_BITS(3, MAP_ANONYMOUS | MAP_HUGETLB, MAP_ANONYMOUS)),
 	CALL_IF("mprotect", SECCOMP_CLEAR(2, PROT_EXEC)),
@@ -37,8 +37,8 @@ const struct seccomp_rule baseline_calls[] = {
 	CALL("sysinfo"), /* qsort */
 	CALL("getrandom"),
 
-	/* No lock whose owner the kernel is told by its number, which may be anybody's. The first
-	 * two are _WAKE and _WAKE_OP, too. */
+	/* No locks with an owner: the kernel takes the owner's id from us, and it could be
+	 * anybody's. The first two rules also allow _WAKE and _WAKE_OP. */
 	CALL_IF("futex", SECCOMP_BITS(1, FUTEX_CMD_MASK & ~1, FUTEX_WAIT)),
 	CALL_IF("futex", SECCOMP_BITS(1, FUTEX_CMD_MASK & ~1, FUTEX_CMP_REQUEUE)),
 	CALL_IF("futex", SECCOMP_BITS(1, FUTEX_CMD_MASK, FUTEX_REQUEUE)),
@@ -57,7 +57,7 @@ const struct seccomp_rule baseline_calls[] = {
 	CALL("getpid"),
 	CALL("gettid"),
 
-	/* Where the vDSO has no clock. By a negative number it is the cpu time of any process. */
+	/* For a vDSO without clocks. A negative clock is the cpu time of any process. */
 	CALL_IF("clock_gettime", SECCOMP_CLEAR(0, OTHERS_CLOCK)),
 	CALL_IF("clock_getres", SECCOMP_CLEAR(0, OTHERS_CLOCK)),
 	CALL_IF("clock_nanosleep", SECCOMP_CLEAR(0, OTHERS_CLOCK)),
@@ -65,14 +65,13 @@ const struct seccomp_rule baseline_calls[] = {
 	CALL("gettimeofday"),
 	CALL("time"),
 
-	CALL("write"), /* also what libc says before it aborts */
+	CALL("write"), /* also libc's message before it aborts */
 	CALL("close"),
 	CALL("fstat"),
 	CALL_IF("newfstatat", SECCOMP_SET(3, AT_EMPTY_PATH)), /* fstat of newer libcs */
 
-	/* Names for memory, which newer libcs give; and flags behind a pointer: they call clone
-	 * then.
-	 */
+	/* Newer libcs name their memory. clone3 has its flags behind a pointer, which no filter
+	 * sees; libc falls back to clone. */
 	CALL_FAILS_IF("prctl", EINVAL, SECCOMP_IS(0, PR_SET_VMA)),
 	CALL_FAILS("clone3", ENOSYS),
 	CALLS_END,
@@ -93,7 +92,7 @@ const struct seccomp_rule baseline_files[] = {
 	CALL("epoll_pwait"),
 	CALL("poll"),
 	CALL("ppoll"),
-	CALL_IF("prctl", SECCOMP_IS(0, PR_SET_NAME)), /* of a thread that serves them */
+	CALL_IF("prctl", SECCOMP_IS(0, PR_SET_NAME)), /* the name of a thread */
 	CALLS_END,
 };
 

@@ -1,25 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * System calls that our processes have in common once they are set up (seccomp.h): what libc does
- * with memory, time, signals and threads; sockets that are connected; the start of a thread. Each
- * process has these, as it needs them, and a list of its own on top.
+ * The baseline: system calls (seccomp.h) that several of our processes need after their setup. Each
+ * process takes the lists it needs, and adds its own.
  *
- * Where a call has conditions here, a list on top that wants more of it names the rest: two rules
- * for one call do not overlap.
+ * Two rules for one call must not overlap. So if a rule here has conditions, a rule of another list
+ * only names what lies outside them.
  */
 #ifndef PROFPIPE_BASELINE_H
 #define PROFPIPE_BASELINE_H
 
 #include "common/cell/seccomp.h"
 
-/* Memory that cannot be run, and is no file's; clocks; signals that come; threads that are there;
- * writing, closing and asking about what is open. */
+/* Memory that is neither executable nor of a file; clocks; signals; existing threads; writing,
+ * closing and asking about open files. */
 extern const struct seccomp_rule baseline_calls[];
 /* Reading and writing open files, and waiting for them. */
 extern const struct seccomp_rule baseline_files[];
-/* Talking over a connected socket: to nobody else, and by no odd part of the kernel's sockets. */
+/* Talking over a connected socket: to no other address, and without rare features. */
 extern const struct seccomp_rule baseline_sockets[];
-/* A thread like those that are there: no process, no namespace. */
+/* Starting a thread, but no process and no namespace. */
 extern const struct seccomp_rule baseline_threads[];
 
 #endif

@@ -9,8 +9,8 @@
 #define KIB(n) ((uint64_t)(n) << 10)
 #define MIB(n) KIB((uint64_t)(n) << 10)
 
-/* What is there before any container has anything in it: program text, libraries, the stacks of
- * their threads, kernel symbols. And so many thousandths of what is left of the limit. */
+/* What a tool takes before its containers hold anything: program text, libraries, thread stacks,
+ * kernel symbols. Beyond that it gets so many thousandths of the rest of the limit. */
 static const struct share {
 	size_t at;
 	uint64_t least;
@@ -29,8 +29,7 @@ static const struct share {
 #define SYMD offsetof(struct budget, symd)
 #define EXPORT offsetof(struct budget, export)
 
-/* Of a tool's share, less what it has before any container, so many thousandths, and at least so
- * much; more than so much is of no use. */
+/* A part of a tool's share, less `base`: so many thousandths, at least `least`, at most `most`. */
 static const struct part {
 	size_t at, of;
 	uint64_t base, least, most;
@@ -125,7 +124,7 @@ uint64_t budget_settle(uint64_t limit, struct budget_claim *claims, size_t n)
 		claims[i].granted = smaller(smaller(claims[i].wanted, claims[i].sure), left);
 		left -= claims[i].granted;
 	}
-	/* Each turn meets a wish at least, or gives all that is left. */
+	/* Each round meets at least one wish, or gives away all that is left. */
 	for (;;) {
 		uint64_t least = UINT64_MAX, waiting = 0;
 
@@ -150,8 +149,8 @@ uint64_t budget_settle(uint64_t limit, struct budget_claim *claims, size_t n)
 
 uint64_t budget_fence(uint64_t share, unsigned threads)
 {
-	/* Containers are what holds the share; the fence is behind them, for what nobody foresaw,
-	 * and a tool that meets it may die. What nng queues, and what malloc has and does not use,
-	 * is between the two, as are the pages of stacks that no thread has come to. */
+	/* Containers keep a tool within its share. The fence stops what nobody foresaw, and a tool
+	 * that hits it may die. So the fence leaves room for nng's queues, for free memory that
+	 * malloc holds, and for unused pages of stacks. */
 	return share + MIB(6) + (uint64_t)threads * HEAP_STACK;
 }

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The ceiling of --memory-limit, and who may take how much of it: the one place where memory is
- * divided.
+ * The memory budget: the ceiling of --memory-limit, and how the run divides it. No other place
+ * divides memory.
  *
- * What counts is what the run adds to the host: the proportional set size of the four tools and the
- * launcher, what the kernel takes for their BPF maps, and the rings of perf events.
+ * The limit covers what the run adds to the host: the proportional set sizes of the four tools and
+ * the launcher, the kernel's memory for their BPF maps, and the rings of perf events.
  *
- * Each part has a share that it is sure of when all want memory at once (budget_split). What one
- * part does not want, the others have (budget_settle): prof-bpf divides it again a few times a
- * second, and parts hand back what is granted to others. A tool's containers drop what was used
- * longest ago, or what does not fit, and count it. Behind them stands a limit of the kernel's on a
- * tool's private memory (budget_fence), for what nobody can bound beforehand: a library on a
- * stranger's file fails there, for that file. Pure.
+ * Each part has a share that it always gets (budget_split). Other parts may use what it does not
+ * want (budget_settle): prof-bpf divides that again a few times a second, and parts hand back what
+ * others are granted. A tool's containers evict the oldest entries, or refuse new ones, and count
+ * them. Behind them stands a kernel limit on a tool's private memory (budget_fence), for memory
+ * that nobody can bound beforehand: a library that reads a stranger's file fails there, for that
+ * file only. Pure.
  */
 #ifndef PROFPIPE_BUDGET_H
 #define PROFPIPE_BUDGET_H
@@ -21,52 +21,49 @@
 #include <stdint.h>
 
 #define BUDGET_DEFAULT (128ull << 20)
-#define BUDGET_LEAST (64ull << 20) /* below it the tools do not fit */
+#define BUDGET_LEAST (64ull << 20) /* with less the tools cannot run */
 #define BUDGET_MOST (1ull << 40)
 
 /* In bytes. */
 struct budget {
 	uint64_t limit;
-	/* What each tool is sure of, its program text included: they and the maps are the limit. */
+	/* The sure share of each tool, with its program text. With the maps they add up to limit.
+	 */
 	uint64_t bpf, deltas, symd, export, launcher;
-	uint64_t maps;	   /* BPF maps and perf rings; what is left of it by rings is for tables */
+	uint64_t maps;	   /* BPF maps and perf rings; tables get what the rings leave */
 	uint64_t sideband; /* in maps: the perf rings of all cpus */
-	uint64_t ring;	   /* in maps: each of the two rings that samples come through, at most */
+	uint64_t ring;	   /* in maps: at most, for each of the two rings of samples */
 
-	/* In bpf. A fifth of it is for what lives on the host: processes, mappings and files have
-	 * their ceilings in numbers (host.h). deltas has one container, the rows of one file, whose
-	 * ceiling is the fence. */
+	/* In bpf, whose remaining fifth is for processes, mappings and files; host.h limits their
+	 * numbers. deltas has one container, the rows of one file, and the fence limits it. */
 	uint64_t interned, outbox, deferred;
-	/* in symd: of all programs' symbols, of the process that reads DWARF, of generated code, of
-	 * interpreted functions, of the raw stream's definitions, of the names given out. */
+	/* In symd: symbols of programs, the process that reads DWARF, generated code, interpreted
+	 * functions, definitions of the raw stream, names given out. */
 	uint64_t programs, dwarf, generated, objects, definitions, names;
 	uint64_t model; /* in export */
 
-	/* What these two may be granted at most, while the others keep what they cannot do
-	 * without. */
+	/* The most that these two may be granted while the others keep what they need. */
 	uint64_t symd_most, export_most;
-	uint64_t dwarf_most; /* of symd_most: of the process that reads DWARF */
+	uint64_t dwarf_most; /* of symd_most: for the process that reads DWARF */
 };
 
 /* limit: BUDGET_LEAST to BUDGET_MOST. */
 void budget_split(uint64_t limit, struct budget *ret);
-/* One that takes memory of the limit: a part of the run, or (any number of them) one owner's part
- * of that. */
+/* A claim on memory: of a part of the run, or of one of any number of owners in such a part. */
 struct budget_claim {
-	uint64_t sure;	  /* it has so much, if it wants it, whatever the others want */
-	uint64_t wanted;  /* what it holds, and could use beyond */
+	uint64_t sure;	  /* it gets this much, if it wants it, whatever the others want */
+	uint64_t wanted;  /* what it holds and could use in addition */
 	uint64_t granted; /* the answer */
 };
-/* Divides `limit` among n claims. Nobody is granted more than it wants. What claims that are sure
- * of more leave goes to those that want more, the smallest wishes first: of two that cannot both be
- * met, none is granted more beyond its sure part than the other. What nobody wants is left over,
- * and returned. */
+/* Divides `limit` among n claims. No claim is granted more than it wants. If some leave a part of
+ * their sure share, claims that want more get it, the smallest wishes first; those that cannot be
+ * met get equal additions. Returns what nobody wants. */
 uint64_t budget_settle(uint64_t limit, struct budget_claim *claims, size_t n);
-/* The parts of prof-symd's in *b are made anew, of another share. */
+/* Divides prof-symd's parts in *b anew, for another share. */
 void budget_symd(struct budget *b, uint64_t share);
-/* What prof-export's model may take of another share of its. */
+/* The share of prof-export that its model may take. */
 uint64_t budget_model(uint64_t share);
-/* What private memory a tool with this share may have, which runs so many threads: RLIMIT_DATA. */
+/* The private memory (RLIMIT_DATA) that a tool with this share and so many threads may have. */
 uint64_t budget_fence(uint64_t share, unsigned threads);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The lists were made by looking (strace over every format, Debian 12's and later libcs), and hold
- * what libc and nng call besides. What libc does without when it is refused fails; the rest kills.
+ * The lists come from strace over every format, with Debian 12's and later libcs. They also have
+ * the calls of libc and nng. If libc can do without a call, it fails; all others kill.
  */
 #include "common/cell/cell.h"
 
@@ -22,14 +22,14 @@
 #define UNDER_ASAN false
 #endif
 
-/* TCGETS2, by which glibc 2.42 and later ask for a terminal; its header and libc's exclude each
+/* TCGETS2, with which glibc 2.42 and later ask for a terminal. Its header and libc's exclude each
  * other. */
 #define TERMINAL_2 _IOC(_IOC_READ, 'T', 0x2a, 44)
 #define WRITES (O_ACCMODE | O_CREAT | O_TRUNC | (O_TMPFILE & ~O_DIRECTORY))
 #define SHARED_FLAGS (O_APPEND | O_ASYNC | O_DIRECT | O_NOATIME)
 
-/* What every tool needs beside the baseline. prof-bpf and a tool share open files, and with them the
- * flags of these files. */
+/* What every tool needs beside the baseline. prof-bpf and a tool share open files, and with them
+ * the flags of these files. */
 static const struct seccomp_rule living[] = {
 	CALL_IF("sched_getaffinity", SECCOMP_IS(0, 0)), /* its own */
 	CALL_IF("statx", SECCOMP_SET(2, AT_EMPTY_PATH)),
@@ -41,13 +41,13 @@ static const struct seccomp_rule living[] = {
 	CALLS_END,
 };
 
-/* The page that comes from prof-bpf over a socket (lastword.h). */
+/* The page of lastword.h, which prof-bpf sends over a socket. */
 static const struct seccomp_rule last_word[] = {
 	CALL_IF("mmap", SECCOMP_CLEAR(2, PROT_EXEC), SECCOMP_IS(3, MAP_SHARED)),
 	CALLS_END,
 };
 
-/* prof-export's next peer, after the first one went. */
+/* Accepting the next prof-symd, after the first has gone. */
 static const struct seccomp_rule taking_peers[] = {
 	CALL("accept"),
 	CALL("accept4"),
@@ -65,7 +65,7 @@ static const struct seccomp_rule making_files[] = {
 	CALLS_END,
 };
 
-/* Sockets that are to be opened, and nng's threads; then the second step itself. */
+/* Opening sockets, nng's threads, and then sealing the cell. */
 static const struct seccomp_rule opening_sockets[] = {
 	CALL_IF("socket", SECCOMP_IS(0, AF_UNIX)),
 	CALL("connect"),
@@ -86,7 +86,7 @@ static const struct seccomp_rule opening_a_listener[] = {
 	CALL("bind"), CALL("listen"), CALL("chmod"), CALL("fchmodat"), CALL("unlink"), CALLS_END,
 };
 
-/* What libc tries when there is something to be read, and nng at its end. */
+/* libc tries these before it reads a file, and nng when it ends. */
 static const struct seccomp_rule no_paths[] = {
 	CALL_FAILS("open", EACCES),
 	CALL_FAILS("openat", EACCES),
@@ -108,7 +108,7 @@ static const struct seccomp_rule no_unlink[] = {
 	CALLS_END,
 };
 
-/* By hand: files by their paths, to be read. */
+/* By hand: opening files by path, only to read. */
 static const struct seccomp_rule reading_paths[] = {
 	CALL_IF("open", SECCOMP_CLEAR(1, WRITES)),
 	CALL_IF("openat", SECCOMP_CLEAR(2, WRITES)),
@@ -145,7 +145,7 @@ static const struct seccomp_rule removing_files[] = {
 	CALLS_END,
 };
 
-/* Signals to itself: abort says of what it died. */
+/* A signal to itself: abort, which must not look like a bad system call. */
 struct itself {
 	struct seccomp_rule rules[2];
 };
@@ -157,7 +157,7 @@ static struct itself itself(void)
 
 #define COUNT(lists) (sizeof(lists) / sizeof((lists)[0]))
 
-/* What the kernel lacks is lived with. */
+/* A kernel without Landlock is no error. */
 static int enter_landlock(struct cell *c, enum landlock_rights rights, const char *folder)
 {
 	const int version = landlock_version();
@@ -252,7 +252,8 @@ int cell_by_hand(enum cell_hand how, const char *folder)
 	struct cell c = { 0 };
 	int r = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ? -errno : 0;
 
-	/* Who opens files by any path may look into other processes', which Landlock forbids. */
+	/* Tools that open files by any path may look into other processes, which Landlock
+	 * forbids. */
 	if (!r && writes)
 		r = enter_landlock(&c, folder ? LANDLOCK_REMOVE : LANDLOCK_NOTHING, folder);
 	return r ? r : enter_calls(&c, lists, COUNT(lists), false);

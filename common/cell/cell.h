@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The confinement of the tools without rights, prof-deltas, prof-symd and prof-export, which read
- * bytes of strangers. Their identity (sandbox.h) is one half of it. The cell is the other half: an
- * empty root and an empty network (emptyroot.h), Landlock (landlock.h), and a list of allowed
- * system calls (seccomp.h). A tool opens its sockets after it dropped its rights, and nng then
- * starts threads. So it enters the cell in three steps:
+ * The cell confines the tools without rights, prof-deltas, prof-symd and prof-export, which read
+ * bytes of strangers. It adds to their identity (sandbox.h) an empty root and an empty network
+ * (emptyroot.h), Landlock (landlock.h), and a list of allowed system calls (seccomp.h). A tool
+ * opens its sockets after it has dropped its rights, and nng then starts threads. So it enters the
+ * cell in three steps:
  *
  *   cell_prepare   with the caller's rights
  *   cell_enter     after sandbox_enter, before the first socket: the tool can still open sockets
@@ -32,7 +32,7 @@ struct cell {
 	struct emptyroot place;
 };
 
-/* folder and user: as of emptyroot_prepare; borrowed until cell_seal. */
+/* folder and user: as in emptyroot_prepare; borrowed until cell_seal. */
 void cell_prepare(struct cell *c, const char *folder, bool user);
 /* own: the folder of a listener's sockets, else NULL. 0; after -errno the tool must exit. */
 int cell_enter(struct cell *c, const char *own);
@@ -40,9 +40,9 @@ int cell_enter(struct cell *c, const char *own);
 int cell_seal(struct cell *c);
 
 enum cell_hand {
-	CELL_READS,	  /* files are opened, to be read only */
-	CELL_READS_BELOW, /* the same, also by openat2, whose flags no filter sees */
-	CELL_WRITES,	  /* open files are written; files below the folder can be removed */
+	CELL_READS,	  /* opens files, only to read */
+	CELL_READS_BELOW, /* also by openat2, whose flags no filter sees */
+	CELL_WRITES,	  /* writes open files, and removes files below the folder */
 };
 /* Allows no sockets, no programs and no other processes. folder: NULL without CELL_WRITES. 0,
  * -errno. */

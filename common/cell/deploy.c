@@ -16,17 +16,17 @@
 #include "common/base/log.h"
 #include "common/cell/priority.h"
 
-#define NAME_BYTES 64 /* of a user or group, at most */
+#define NAME_BYTES 64 /* at most, of a user's or group's name */
 
 static const char *const tool_names[DEPLOY_TOOLS] = { "prof-bpf", "prof-deltas", "prof-symd",
 						      "prof-export" };
 
-/* Who is ended first when memory runs out: before what is profiled (0), and the parsers before
- * those whose end costs samples. All are small: somebody who took most of the host goes before
- * them. */
+/* Which tool the kernel ends first when memory runs out: before profiled programs (0), and parsers
+ * before tools whose end costs samples. All are low: a program with most of the host's memory goes
+ * first. */
 static const int oom_scores[DEPLOY_TOOLS] = { 300, 500, 500, 400 };
 
-/* This process's, when it is one of the three. */
+/* The cell of this process, if it is a tool without rights. */
 static struct cell cell;
 
 void deploy_init(struct deploy *d)
@@ -36,8 +36,7 @@ void deploy_init(struct deploy *d)
 		d->uid[i] = getuid();
 }
 
-/* Decimal digits up to max off *s. Nothing else is a number here: no sign, no blank, no other base.
- */
+/* Takes decimal digits up to max off *s. A number has no sign, no blank and no other base. */
 static bool take_number(const char **s, uint64_t max, uint64_t *ret)
 {
 	uint64_t n = 0;
@@ -55,8 +54,8 @@ static bool take_number(const char **s, uint64_t max, uint64_t *ret)
 	return true;
 }
 
-/* A number, or a name of the host's groups (`group`) or users, up to the next colon. (uid_t)-1
- * means "unchanged" to the kernel and is nobody's. */
+/* Takes a number, or a name of a group (`group`) or user of the host, up to the next colon. Refuses
+ * (uid_t)-1, which means "unchanged" to the kernel. */
 static bool take_id(const char **s, bool group, uint64_t *ret)
 {
 	char name[NAME_BYTES];
@@ -78,7 +77,7 @@ static bool take_id(const char **s, bool group, uint64_t *ret)
 	return true;
 }
 
-/* GID:B:D:S:E. */
+/* Parses GID:B:D:S:E. */
 static bool parse_ids(const char *arg, struct deploy *d)
 {
 	uint64_t n[1 + DEPLOY_TOOLS];
@@ -100,7 +99,7 @@ static bool parse_ids(const char *arg, struct deploy *d)
 
 static int take_run_dir(struct deploy *d, const struct cmdline *c)
 {
-	/* The tool has another root, or none, by the time that it needs the folder. */
+	/* When the tool needs the folder, it has another root or working folder. */
 	if (c->value[0] != '/')
 		return cmdline_refuse(c, "not an absolute path; give it from the root on, "
 					 "as in \"$PWD\"/run");
@@ -148,7 +147,7 @@ int deploy_check_fd(const char *option, int fd)
 	return 0;
 }
 
-/* Only who has the rights of root, or no user but its own to meet, can have a root of its own. */
+/* An empty root needs root's rights, or a user namespace with only the tool's own user. */
 static void prepare_cell(const struct deploy *d, enum deploy_tool tool)
 {
 	bool alone = true;
@@ -183,7 +182,7 @@ int deploy_enter(const struct deploy *d, enum deploy_tool tool, struct sandbox *
 	if (d->status_fd >= 0) {
 		const int flags = fcntl(d->status_fd, F_GETFL);
 
-		/* A launcher that is gone or does not read must neither kill nor hold us. */
+		/* A launcher that is gone or does not read must neither kill nor block us. */
 		signal(SIGPIPE, SIG_IGN);
 		if (flags < 0 || fcntl(d->status_fd, F_SETFL, flags | O_NONBLOCK)) {
 			r = -errno;
@@ -252,8 +251,8 @@ void deploy_status(const struct deploy *d, struct status *st, enum status_phase 
 		return;
 	st->magic = STATUS_MAGIC;
 	st->phase = phase;
-	/* At most PIPE_BUF, so written whole or not at all. A report of progress gives way when the
-	 * pipe is full; the others wait a little. */
+	/* A word is at most PIPE_BUF, so it is written whole or not at all. If the pipe is full, a
+	 * progress report is dropped; other words wait a little. */
 	for (int tries = 0; tries < 20; tries++) {
 		const ssize_t n = write(d->status_fd, st, sizeof(*st));
 

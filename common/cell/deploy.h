@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A tool's place in a run: options that prof-bpf, prof-deltas, prof-symd and prof-export share. The
- * launcher or a service manager passes them. Without --run-dir a tool runs by hand: as its
+ * A tool's place in a run: the options that prof-bpf, prof-deltas, prof-symd and prof-export share.
+ * The launcher or a service manager passes them. Without --run-dir a tool runs by hand: as its
  * caller, on files and pipes.
  *
  *   --run-dir DIR        the run's folder. DIR/bpf and DIR/export belong to those tools, with mode
@@ -12,7 +12,7 @@
  *                        (budget.h). By hand there is none unless it is given
  *   --status-fd N        write struct status here
  *   --life-fd N          a pipe from the launcher. The byte 'S' asks prof-bpf to stop sampling and
- *                        finish; prof-export is told struct deploy_word; end of file means exit now
+ *                        finish; prof-export gets struct deploy_word; end of file means exit now
  */
 #ifndef PROFPIPE_DEPLOY_H
 #define PROFPIPE_DEPLOY_H
@@ -27,13 +27,13 @@
 enum deploy_tool { DEPLOY_BPF, DEPLOY_DELTAS, DEPLOY_SYMD, DEPLOY_EXPORT, DEPLOY_TOOLS };
 static_assert((int)DEPLOY_TOOLS == STATUS_TOOLS, "status words count restarts of each tool");
 
-/* What the launcher tells prof-export, each time all of it, whenever any of it is new: what the
- * stream does not say, since it is about who makes it. */
+/* What the launcher tells prof-export: facts about the stream's senders, which the stream lacks.
+ * It sends the whole word whenever any of it changes. */
 struct deploy_word {
-	uint64_t last;	/* 1: no further prof-symd is to be waited for */
-	uint64_t taken; /* samples that all lives of prof-bpf said they took, as far as was heard */
-	uint64_t until_ns; /* CLOCK_MONOTONIC: sampling was over then, and prof-bpf away; 0: it was
-			      not */
+	uint64_t last;	   /* 1: do not wait for another prof-symd */
+	uint64_t taken;	   /* samples that all lives of prof-bpf reported */
+	uint64_t until_ns; /* CLOCK_MONOTONIC of the end of sampling, if prof-bpf did not run then;
+			      else 0 */
 	uint64_t restarts[DEPLOY_TOOLS];
 };
 
@@ -44,8 +44,8 @@ struct deploy {
 	uid_t uid[DEPLOY_TOOLS]; /* our own uid for all when not given */
 	int status_fd, life_fd;	 /* -1 when not given */
 	uint64_t limit;		 /* bytes; 0 when not given */
-	/* Called by deploy_enter in the tool's identity, while it may still start a process; NULL:
-	 * nothing is. What it returns but 0 is deploy_enter's, and has been logged. */
+	/* Called by deploy_enter in the tool's identity, while it may still start a process. May
+	 * be NULL. deploy_enter returns its result if that is not 0; it has logged the reason. */
 	int (*confined)(void *ctx);
 	void *confined_ctx;
 };
@@ -62,8 +62,8 @@ enum { DEPLOY_RUN_DIR = 1000, DEPLOY_IDS, DEPLOY_STATUS_FD, DEPLOY_LIFE_FD, DEPL
 	}
 
 void deploy_init(struct deploy *d);
-/* Takes the current option of *c, which is the one of these with `val`. EXITS_GO_ON, or EXITS_USAGE
- * after a message. */
+/* Takes the current option of *c; val: its value in DEPLOY_OPTIONS. EXITS_GO_ON, or EXITS_USAGE,
+ * logged. */
 int deploy_option(struct deploy *d, const struct cmdline *c, int val);
 /* Divides the limit, or BUDGET_DEFAULT if none was given. A tool by hand without a limit does not
  * call it. */

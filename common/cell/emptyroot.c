@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The child shares the parent's root and working folder (CLONE_FS), and its namespaces. It keeps
- * CAP_SYS_ADMIN and CAP_SYS_CHROOT in them, has no descriptor but its socket, and does two things
- * when it is told to. It ends when the parent does.
+ * The child shares the parent's root and working folder (CLONE_FS) and its namespaces. It keeps
+ * CAP_SYS_ADMIN and CAP_SYS_CHROOT in them, has only its socket open, and obeys two commands. It
+ * ends when the parent ends.
  *
  * pivot_root with "." twice puts the old root onto the new one, from where it is unmounted
- * (pivot_root(2)); where the root is an initramfs, which cannot be put anywhere, the new one is
- * moved over it instead.
+ * (pivot_root(2)). A root that is an initramfs cannot be moved; there the new root is moved over
+ * it.
  */
 #include "common/cell/emptyroot.h"
 
@@ -45,7 +45,7 @@ static int write_text(const char *path, const char *text)
 	return r;
 }
 
-/* A user namespace in which we are who we are. */
+/* Enters a user namespace that has our own ids. */
 static int enter_user(void)
 {
 	const uid_t uid = geteuid();
@@ -71,8 +71,8 @@ static int enter_namespaces(bool *ret_network)
 	return mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ? -errno : 0;
 }
 
-/* Tried by a child first: a user namespace in which nothing is allowed (an LSM's rule) cannot be
- * left again. */
+/* A child tries it first: a security module may allow nothing in a user namespace, and we could not
+ * leave it again. */
 static bool user_namespace_works(void)
 {
 	int status;
@@ -92,7 +92,7 @@ static bool user_namespace_works(void)
 
 /* --- the child --- */
 
-/* The folder's path below the working folder, the new root. */
+/* Makes the folder's path below the working folder, which becomes the root. */
 static int make_path(const char *folder, char *path, size_t size)
 {
 	const size_t len = strlen(folder);
@@ -142,13 +142,13 @@ static int enter(const char *folder)
 		r = make_path(folder, path, sizeof(path));
 	if (!r && folder && move_mount(tree, "", AT_FDCWD, path, MOVE_MOUNT_F_EMPTY_PATH))
 		r = -errno;
-	if (!r && folder) /* what the host's mount forbids more stays so */
+	if (!r && folder) /* a mount that is more restricted on the host stays so */
 		(void)mount(NULL, path, NULL, MS_REMOUNT | MS_BIND | BARE, NULL);
 	if (!r)
 		r = change_root();
 	if (!r)
 		(void)mount(NULL, "/", NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | BARE, NULL);
-	else if (mounted && chdir("/") == 0) /* the folder is seen again */
+	else if (mounted && chdir("/") == 0) /* show the folder again */
 		(void)umount2(over, MNT_DETACH);
 	if (tree >= 0)
 		close(tree);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An empty root and no network for a process: a file that is not there cannot be opened in any way.
- * A tool needs the run's folder until its sockets are connected. A child of the tool keeps the
+ * An empty root and no network for a process: it cannot open a file that is not there.
  * right to mount and unmount; the tool itself has dropped its rights by then. The child ends before
  * the tool reads the first foreign byte.
  *

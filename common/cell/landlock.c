@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Source: the kernel's Documentation/userspace-api/landlock.rst, "Compatibility". The headers of
- * Debian 12 end at version 2, so the later names are here. */
+ * Debian 12 know only version 2, so later constants are here. */
 #include "common/cell/landlock.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 #define FS_TRUNCATE (1ull << 14)
 #define FS_IOCTL_DEV (1ull << 15)
 #define FS_FIRST (LANDLOCK_ACCESS_FS_MAKE_SYM * 2 - 1)
-#define FS_MOST ((1ull << 24) - 1) /* by far more than there are */
+#define FS_MOST ((1ull << 24) - 1) /* far more than exist */
 #define NET_TCP 3ull		   /* bind and connect */
 #define SCOPES 3ull		   /* abstract sockets, signals */
 #define SMALL_MOST 255ull
@@ -67,8 +67,8 @@ static bool is_accepted(const struct ruleset *r, int version)
 	return fd >= 0;
 }
 
-/* The lowest bits of *field, of `most` at first, that the kernel takes: rights are numbered in the
- * order in which they came. */
+/* Sets *field to the lowest bits, of `most` at first, that the kernel accepts. The kernel numbers
+ * rights in the order in which it gains them. */
 static void widen(struct ruleset *r, uint64_t *field, uint64_t most, int version)
 {
 	const uint64_t known = *field;

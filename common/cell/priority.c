@@ -23,7 +23,7 @@ void priority_raise(void)
 	if (fd < 0)
 		return;
 	if (write(fd, text, sizeof(text) - 1) < 0) {
-		/* Not allowed, or not within a tenth of a second of the last time. */
+		/* Not allowed, or a tenth of a second has not passed since the last change. */
 	}
 	close(fd);
 }
@@ -39,7 +39,7 @@ void priority_give_way(int thousandths)
 		const int n = snprintf(text, sizeof(text), "%d", thousandths);
 
 		if (pwrite(fd, text, (size_t)n, 0) < 0) {
-			/* Then it is as it was. */
+			/* The value is unchanged. */
 		}
 	}
 	close(fd);

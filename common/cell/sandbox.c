@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The order matters: the bounding set wants CAP_SETPCAP and the groups CAP_SETGID, both of which
- * go; a change of uid clears the effective set (capabilities(7)) and the dumpable flag is set anew
- * by it (prctl(2)). Nothing here reaches a thread that already runs, so there must be none.
+ * The order matters. The bounding set needs CAP_SETPCAP and the groups need CAP_SETGID, which both
+ * go. A change of uid clears the effective set (capabilities(7)) and the dumpable flag (prctl(2)).
+ * Nothing here reaches a thread that already runs, so there must be none.
  */
 #include "common/cell/sandbox.h"
 
@@ -18,15 +18,16 @@
 #error "Linux 5.9 or newer headers are needed"
 #endif
 
-/* AddressSanitizer maps terabytes and its leak check traces the process at its end: in that build
- * neither is forbidden. */
+/* AddressSanitizer maps terabytes, and its leak check traces the process when it ends. So that
+ * build allows both. */
 #ifdef __SANITIZE_ADDRESS__
 #define UNDER_ASAN true
 #else
 #define UNDER_ASAN false
 #endif
 
-/* The first RUN_CAPS last to the end, and PERFMON, which is next, where SYS_PTRACE is missing. */
+/* SANDBOX_RUN_CAPS are the first RUN_CAPS of these, and the next one, PERFMON, without SYS_PTRACE.
+ */
 static const unsigned bpf_caps[] = {
 	CAP_BPF,     CAP_SYS_PTRACE, CAP_CHECKPOINT_RESTORE, CAP_DAC_READ_SEARCH,
 	CAP_PERFMON, CAP_SYSLOG
@@ -40,8 +41,7 @@ struct kept {
 	unsigned len;
 };
 
-/* One thread, by the link count of its task folder (one a thread, and two). Without /proc it cannot
- * be known. */
+/* A task folder's link count is its threads and two. Without /proc the count is unknown. */
 static int check_single_threaded(void)
 {
 	struct stat st;
@@ -83,7 +83,7 @@ static int choose_caps(enum sandbox_caps caps, struct kept *ret)
 	*ret = (struct kept){ 0 };
 	if (capng_get_caps_process())
 		return -EIO;
-	/* Newer kernels show the mappings of a process to PERFMON as well (6.18 does). */
+	/* Newer kernels (6.18) also show a process's mappings to PERFMON. */
 	if (caps == SANDBOX_RUN_CAPS && !capng_have_capability(CAPNG_PERMITTED, CAP_SYS_PTRACE))
 		wanted++;
 	if (caps == SANDBOX_EVENT_CAPS && capng_have_capability(CAPNG_PERMITTED, CAP_PERFMON))
@@ -95,8 +95,8 @@ static int choose_caps(enum sandbox_caps caps, struct kept *ret)
 	return 0;
 }
 
-/* The bounding set only bears on exec, which no_new_privs bars from gaining anything: emptied where
- * we may, and else left. */
+/* Empties the bounding set if we may. It matters only at exec, which gains nothing anyway under
+ * no_new_privs. */
 static int clear_bounds(void)
 {
 	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0))
@@ -124,8 +124,7 @@ static bool ids_are(uid_t uid, gid_t gid)
 
 static int set_ids(const struct sandbox *s)
 {
-	/* A caller without rights that is who it should be keeps its groups: it cannot drop them,
-	 * and gives nothing up that it did not have. */
+	/* A caller without rights that has the right ids keeps its groups: it cannot drop them. */
 	if (setgroups(0, NULL) && !(errno == EPERM && ids_are(s->uid, s->gid)))
 		return -errno;
 	if (setresgid(s->gid, s->gid, s->gid))
@@ -149,7 +148,7 @@ static int set_caps(const struct kept *kept)
 	return 0;
 }
 
-/* Exactly what was kept, permitted and effective; nothing to hand on. */
+/* Checks that exactly the kept capabilities are permitted and effective, and none inheritable. */
 static int verify_caps(const struct kept *kept)
 {
 	if (capng_get_caps_process())

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A tool's identity, entered in the order that the design page gives: rlimits, ids, capabilities,
- * no_new_privs, undumpable. The process must have one thread; nng starts threads with its first
- * socket. cell.h confines the tools without rights further.
+ * The sandbox: a tool's identity, entered in the order of the design page: rlimits, ids,
+ * capabilities, no_new_privs, undumpable. The process must have one thread; nng starts threads with
+ * its first socket. cell.h confines the tools without rights further.
  */
 #ifndef PROFPIPE_SANDBOX_H
 #define PROFPIPE_SANDBOX_H
@@ -13,21 +13,20 @@
 
 enum sandbox_caps {
 	SANDBOX_NO_CAPS,    /* none, in any set */
-	SANDBOX_BPF_CAPS,   /* BPF PERFMON SYS_PTRACE CHECKPOINT_RESTORE DAC_READ_SEARCH SYSLOG, as
-			       far as the caller has them */
+	SANDBOX_BPF_CAPS,   /* BPF PERFMON SYS_PTRACE CHECKPOINT_RESTORE DAC_READ_SEARCH SYSLOG, if
+			       the caller has them */
 	SANDBOX_EVENT_CAPS, /* PERFMON */
-	SANDBOX_RUN_CAPS,   /* those needed after programs are loaded and events are open: all of
-			       SANDBOX_BPF_CAPS but SYSLOG, and without PERFMON if there is
-			       SYS_PTRACE */
+	SANDBOX_RUN_CAPS,   /* after programs are loaded and events are open: SANDBOX_BPF_CAPS
+			       without SYSLOG, and without PERFMON if there is SYS_PTRACE */
 };
 struct sandbox {
-	bool change_ids; /* false: stay who we are (run by hand) */
+	bool change_ids; /* false: keep the caller's ids (run by hand) */
 	uid_t uid;
 	gid_t gid;
 	enum sandbox_caps caps;
 	unsigned max_files;	       /* RLIMIT_NOFILE; 0 leaves it */
 	unsigned long long max_memory; /* RLIMIT_AS in bytes; 0 leaves it */
-	unsigned long long max_data; /* RLIMIT_DATA, private memory that can be written; the same */
+	unsigned long long max_data;   /* RLIMIT_DATA, private writable memory; 0 leaves it */
 };
 /* Enters the identity. A limit above the present hard limit leaves that one. RLIMIT_CORE always
  * becomes 0. Supplementary groups are dropped if ids change. Verifies afterwards that the ids
@@ -37,7 +36,7 @@ struct sandbox {
  * 0; -EBUSY: another thread runs; -errno with *ret_step naming the failed step (static text). After
  * an error the process is half changed and must exit. */
 int sandbox_enter(const struct sandbox *s, const char **ret_step);
-/* Lowers a soft and hard limit for good; never above the present hard limit. 0, -errno. */
+/* Lowers a soft and hard limit for good; never raises the hard limit. 0, -errno. */
 int sandbox_lower(int resource, rlim_t max);
 /* Reduces the capabilities further. One thread only; the errors of sandbox_enter. */
 int sandbox_reduce(enum sandbox_caps caps, const char **ret_step);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which system calls a tool may make, as a list that the kernel holds it to (seccomp(2), by
- * libseccomp). Whatever the lists do not name kills the process; numbers that came after Linux
- * 5.17, which a newer libc may try before it does without, fail with ENOSYS unless they are named.
+ * Lists of allowed system calls, which the kernel enforces (seccomp(2), through libseccomp). A call
+ * that no list names kills the process. Calls newer than Linux 5.17 fail with ENOSYS unless a list
+ * names them: a newer libc may try them first, and then falls back.
  *
- * Filters add up: a second one can only take away. One that is entered for all threads reaches
- * those that nng has started.
+ * A second filter can only take away calls. A filter for all threads includes those that nng has
+ * started.
  */
 #ifndef PROFPIPE_SECCOMP_H
 #define PROFPIPE_SECCOMP_H
@@ -17,23 +17,23 @@
 #define SECCOMP_ARGS 4	   /* conditions of a rule */
 #define SECCOMP_NEWEST 450 /* set_mempolicy_home_node, of Linux 5.17 */
 
-/* (argument `number` & mask) == value; mask 0: there is no such condition. Pointers cannot be
- * looked behind. A rule has one condition for an argument at most. */
+/* (argument `number` & mask) == value; mask 0: no condition. A filter sees pointers, but not what
+ * they point to. A rule has at most one condition for an argument. */
 struct seccomp_arg {
 	unsigned number;
 	uint64_t mask, value;
 };
-/* A call that is allowed where all its conditions hold, or fails. A call may have several rules; of
- * those without a condition only one. */
+/* A call that is allowed, or fails, if all conditions hold. A call may have several rules, but only
+ * one without a condition. */
 struct seccomp_rule {
 	const char *call; /* its name; NULL ends a list */
 	int error;	  /* 0: allowed; else it fails with this errno */
 	struct seccomp_arg args[SECCOMP_ARGS];
-	int number; /* for calls that libseccomp has no name for; 0: by name */
+	int number; /* for calls that libseccomp cannot name; 0: by name */
 };
 
-/* How lists are written: { CALL("read"), CALL_IF("kill", SECCOMP_IS(1, 0)), CALL_FAILS("clone3",
- * ENOSYS), CALLS_END }. */
+/* How to write a list:
+ * { CALL("read"), CALL_IF("kill", SECCOMP_IS(1, 0)), CALL_FAILS("clone3", ENOSYS), CALLS_END }. */
 #define CALL(name) \
 	{ \
 		.call = (name) \
@@ -59,7 +59,7 @@ struct seccomp_rule {
 		.call = NULL \
 	}
 
-/* The whole of an int argument; bits of one that have to be clear, set, or so. */
+/* Conditions on argument n: a whole int; bits that must be clear, set, or have this value. */
 #define SECCOMP_IS(n, v) \
 	{ \
 		.number = (n), .mask = UINT32_MAX, .value = (uint32_t)(v) \
@@ -77,14 +77,14 @@ struct seccomp_rule {
 		.number = (n), .mask = (bits), .value = (v) \
 	}
 
-/* Whether the kernel has filters, and nobody forbids them. */
+/* Whether the kernel has filters and lets us enter one. */
 bool seccomp_available(void);
-/* Enters a filter of all the given lists together; a NULL list is empty. Sets no_new_privs. Names
- * that this machine has no call for are passed over. all_threads: for every thread of the process,
- * and else for the caller's and those it starts. Nothing under AddressSanitizer, which needs more.
+/* Enters one filter of all given lists; a list may be NULL. Sets no_new_privs. Skips names that
+ * this machine has no call for. all_threads: for every thread of the process; else for the calling
+ * thread and its later threads. Does nothing under AddressSanitizer, which needs more calls.
  *
- * -EOPNOTSUPP: the kernel has no filters. -EINVAL: a rule is wrong. -ENOMEM, or another -errno of
- * the kernel's. After an error no filter was entered. */
+ * 0; -EOPNOTSUPP: the kernel has no filters; -EINVAL: a rule is wrong; -ENOMEM, or another -errno
+ * of the kernel. After an error no filter was entered. */
 int seccomp_enter(const struct seccomp_rule *const lists[], size_t count, bool all_threads);
 
 #endif

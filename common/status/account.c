@@ -6,11 +6,11 @@
 #include <string.h>
 #include "common/wire/msg.h"
 
-/* One in so many samples of a runtime. Remedies for stacks that are cut cost speed, or are in use
- * where few are. */
+/* One in so many samples of a runtime. Remedies for cut stacks cost speed, or a few stacks are cut
+ * although the remedy is in use. */
 #define REMEDY_LEAST_CUT 10
 #define REMEDY_LEAST_UNNAMED 100
-#define ENOUGH_STEP 8ul /* MiB: a size that is named to be used */
+#define ENOUGH_STEP 8ul /* MiB: suggest round sizes */
 
 static const struct remedy {
 	const char *name, *program, *library, *whole, *named;
@@ -174,7 +174,7 @@ static bool is_letter(char c)
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-/* Whether the last part of a path begins so, and no letter follows. */
+/* Whether the last part of the path begins like this, and no letter follows. */
 static bool is_called(struct str path, const char *begins)
 {
 	const char *slash = path.len ? memrchr(path.data, '/', path.len) : NULL;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How whole a profile is, in words and figures: what the terminal, the page, pprof's comments and
- * the JSON summary say comes from here, so that they say the same. All texts are static and our
- * own.
+ * The account of a profile: how complete it is, in words and figures. The terminal, the page,
+ * pprof's comments and the JSON summary take their texts from here, so that they agree. All texts
+ * are static and contain no foreign bytes.
  */
 #ifndef PROFPIPE_ACCOUNT_H
 #define PROFPIPE_ACCOUNT_H
@@ -15,46 +15,46 @@
 #include "common/status/status.h"
 
 enum account_kind {
-	ACCOUNT_TRUNCATED, /* samples whose stack is cut, by reason */
-	ACCOUNT_LOST,	   /* samples that did not come */
-	ACCOUNT_MISSED,	   /* what is no sample, and did not come */
-	ACCOUNT_REMEDY,	   /* samples that whoever runs the program can make better, and how */
+	ACCOUNT_TRUNCATED, /* samples with a truncated stack, by reason */
+	ACCOUNT_LOST,	   /* lost samples */
+	ACCOUNT_MISSED,	   /* lost events and messages that are no samples */
+	ACCOUNT_REMEDY,	   /* samples that the profiled program's user can improve, and how */
 	ACCOUNT_KINDS,
 };
 struct account_line {
 	enum account_kind kind;
-	const char *word, *text; /* of a remedy: who is meant, and what to do */
-	const char *what;	 /* of a remedy: what is wrong with these samples; else NULL */
+	const char *word, *text; /* of a remedy: the runtime, and what to do */
+	const char *what;	 /* of a remedy: what these samples lack; else NULL */
 	uint64_t count;
 };
 #define ACCOUNT_LINES (2 * STATUS_REASONS + 2 * STATUS_RUNTIMES)
 
-/* All that is to be said beside the totals, in this order of kinds. How many. A remedy comes for
- * each runtime of which a tenth of the samples is cut, or a hundredth has no names. */
+/* Writes all lines beside the totals, in the order of the kinds, and returns their count. A runtime
+ * gets a remedy if a tenth of its samples is truncated, or a hundredth lacks names. */
 size_t account_lines(const struct status *f, struct account_line ret[static ACCOUNT_LINES]);
 /* "truncated", "lost", "missed", "remedy". */
 const char *account_word(enum account_kind kind);
 
-/* "82.42 %", cut down to that many digits: only what is whole is 100.00 %. */
+/* "82.42 %", rounded down, so that only a whole is 100.00 %. */
 #define ACCOUNT_SHARE 32
 void account_share(char ret[static ACCOUNT_SHARE], uint64_t part, uint64_t whole);
 /* "1 process", "2 processes". Errors of buf_append. */
 int account_count(struct buf *b, uint64_t n, const char *noun);
 /* "of 1 process and 2 threads; 99 stacks complete (99.00 %)". Errors of buf_append. */
 int account_scope(struct buf *b, const struct status *f);
-/* What is to be said of losses as a whole. */
+/* One sentence on all losses. */
 const char *account_loss(const struct status *f);
-/* What else is to be said of the run, each a line: how much memory would have been enough, what was
- * started again, and when nothing was sampled. How many. */
+/* Writes notes on the run, a line each, and returns their count: how much memory would have been
+ * enough, which tools were started again, and when nothing was sampled. */
 #define ACCOUNT_NOTES 3
 #define ACCOUNT_NOTE 256
 size_t account_notes(const struct status *f, char ret[static ACCOUNT_NOTES][ACCOUNT_NOTE]);
-/* A size for --memory-limit by which no stack would have been cut, in MiB; 0: none was. */
+/* The --memory-limit in MiB with which no stack would have been truncated; 0: none was. */
 uint64_t account_enough_mib(const struct status *f);
 /* The name of a tool, by its number in status.restarts. */
 const char *account_tool(unsigned tool);
 
-/* Which runtime of remedies.def a file is, by its path: a program, or a library. STATUS_RUNTIMES:
+/* The runtime of remedies.def that this program or library is, by its path. STATUS_RUNTIMES:
  * none. */
 unsigned account_program(struct str path);
 unsigned account_library(struct str path);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Status words: what a tool tells the launcher, over a pipe, in one fixed-width struct a write,
- * each at most PIPE_BUF and so whole. The launcher reads nothing else of what a tool says but its
- * log lines, which it escapes.
+ * Status words: what a tool tells the launcher over a pipe. One write is one fixed-width struct of
+ * at most PIPE_BUF bytes, so it arrives whole. Beside them the launcher reads only a tool's log
+ * lines, which it escapes.
  */
 #ifndef PROFPIPE_STATUS_H
 #define PROFPIPE_STATUS_H
@@ -20,22 +20,20 @@
 #define STATUS_TOOLS 4	   /* prof-bpf, prof-deltas, prof-symd, prof-export */
 
 enum status_phase {
-	STATUS_READY =
-		1, /* the tool stands in its sandbox, sockets open; prof-bpf: sampling has begun */
+	STATUS_READY = 1,   /* the sandbox is entered, sockets are open; prof-bpf: samples come */
 	STATUS_RUNNING = 2, /* a progress report */
 	STATUS_DONE = 3,    /* all was written; the figures are final */
 	STATUS_FAILED = 4,  /* the tool is about to exit non-zero; its log says why */
 };
 struct status_top {
 	uint64_t self;		/* samples whose leaf this function is */
-	char name[STATUS_NAME]; /* bytes of a stranger, zero-filled; to be escaped by whoever prints
-				   them */
+	char name[STATUS_NAME]; /* a stranger's bytes, zero-filled; printers must escape them */
 };
 struct status {
 	uint32_t magic;
 	uint32_t phase; /* enum status_phase */
 	uint64_t samples;
-	uint64_t user_stacks; /* samples that had a user part */
+	uint64_t user_stacks; /* samples with a user part */
 	uint64_t complete;    /* samples whose stack reached its root */
 	uint64_t processes;
 	uint64_t threads;
@@ -45,25 +43,23 @@ struct status {
 	uint64_t first_complete_ns; /* CLOCK_MONOTONIC of the first complete sample, 0 before */
 	uint64_t truncated[STATUS_REASONS]; /* samples by enum walk_reason; [0] is 0 */
 	uint64_t lost[STATUS_REASONS];	    /* by enum lost_reason */
-	uint64_t cut;			    /* 1 when the stream ended without its end message */
-	uint64_t ticks; /* of prof-bpf: events of the sampling program, an idle cpu's, too */
+	uint64_t cut;			    /* 1 if the stream ended without its end message */
+	uint64_t ticks; /* prof-bpf: events of the sampling program, also those of idle cpus */
 	struct status_top top[STATUS_TOP];
-	char event[STATUS_EVENT]; /* of the stream's hello, zero-filled; a stranger's like the names
-				   */
-	uint64_t taken;		  /* prof-bpf: samples of this process so far, wherever they went */
-	uint64_t held;	 /* prof-export: 1 while nobody reads what it writes, and it waits */
-	uint64_t enough; /* of prof-export: bytes of memory by which no stack would have been cut
-			    for  want of it, 0: none was */
-	/* prof-export, by the numbers of common/status/remedies.def: samples of processes that run
-	 * it; of these, ones that are cut in code that it may have generated; ones with a frame of
-	 * such code that has no name. */
+	char event[STATUS_EVENT]; /* of the stream's hello; a stranger's bytes, like the names */
+	uint64_t taken;		  /* prof-bpf: all samples of this process, lost ones too */
+	uint64_t held;		  /* prof-export: 1 while a write waits for the output's reader */
+	uint64_t enough; /* prof-export: bytes of memory with which no stack would have been
+			    truncated; 0: none was for want of memory */
+	/* prof-export, by the numbers of remedies.def: samples of processes that run this runtime;
+	 * those cut in code that it may have generated; those with a nameless frame of such code.
+	 */
 	uint64_t runtime_samples[STATUS_RUNTIMES], runtime_cut[STATUS_RUNTIMES],
 		runtime_unnamed[STATUS_RUNTIMES];
-	/* prof-export: from the first moment of sampling to the last; how much of it prof-bpf was
-	 * away, and the samples that it would have taken then; how often tools were started again.
-	 */
+	/* prof-export: from the first moment of sampling to the last; how much of it no prof-bpf
+	 * ran, and the samples it would have taken; how often each tool was started again. */
 	uint64_t duration_ns, unsampled_ns, unsampled, restarts[STATUS_TOOLS];
-	uint64_t memory_peak; /* prof-export: the most that counts for the limit; 0: not known */
+	uint64_t memory_peak; /* prof-export: the peak of what the limit covers; 0: not known */
 };
 static_assert(sizeof(struct status) <= PIPE_BUF, "a status word is written whole");
 

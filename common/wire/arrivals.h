@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a bus has to hand out, in the order it came: messages, and the comings and goings of peers
- * between them. A descriptor is readable while there is any. No call blocks; the caller locks. */
+/* Arrivals: what a bus has to hand out, in its order: messages, and peers that came or went. A
+ * descriptor is readable while there are any. No call blocks; the caller locks. */
 #ifndef PROFPIPE_ARRIVALS_H
 #define PROFPIPE_ARRIVALS_H
 
@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include "common/wire/bus.h"
 
-#define ARRIVALS_MESSAGES BUS_DEPTH /* the most that wait, which the caller sees to */
+#define ARRIVALS_MESSAGES BUS_DEPTH /* the caller lets no more wait */
 #define ARRIVALS_EVENTS 32
 
 struct arrival {
@@ -20,23 +20,23 @@ struct arrival {
 struct arrivals {
 	int fd; /* for poll */
 	bool shown;
-	unsigned first, messages, events; /* of these */
+	unsigned first, messages, events; /* counts of those in the ring */
 	struct arrival ring[ARRIVALS_MESSAGES + ARRIVALS_EVENTS];
 };
 
 /* 0, -errno. */
 int arrivals_init(struct arrivals *a);
-/* Frees what is left. */
+/* Frees the arrivals that are left. */
 void arrivals_done(struct arrivals *a);
-/* Takes the message. */
+/* Takes what.message. */
 void arrivals_put(struct arrivals *a, struct arrival what);
-/* The oldest, which stays; borrowed until the next call. NULL: there is none. */
+/* The oldest one, borrowed until the next call. NULL: there is none. */
 const struct arrival *arrivals_next(const struct arrivals *a);
-/* The oldest: its message is the caller's. False: there is none. */
+/* Takes the oldest one out; its message is the caller's. False: there is none. */
 bool arrivals_take(struct arrivals *a, struct arrival *ret);
 /* Frees the messages of an epoch. */
 void arrivals_forget(struct arrivals *a, uint64_t epoch);
-/* All is forgotten. */
+/* Frees everything. */
 void arrivals_clear(struct arrivals *a);
 
 #endif

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * nng gives us connected byte streams and threads that read and write them; what is on top, the
- * pipe, is here. On the wire it is nng's pair (version 0) over ipc: eight bytes of greeting each
- * way, then messages, each a byte 1, its length (64 bits, big endian) and its bytes. nng 1.5's own
- * pipes are not used, since its only reaper, which closes their sockets, can wait for ever for one
- * that is closed in the middle of a message, and no peer of the process is let in any more.
+ * nng provides connected byte streams, and threads that read and write them. The pipe on top is
+ * here. On the wire it is nng's pair (version 0) over ipc: eight bytes of greeting each way, then
+ * messages, each a byte 1, its length (64 bits, big endian) and its bytes. We do not use nng 1.5's
+ * own pipes: a single thread, its reaper, closes their sockets. If a peer closes in the middle of a
+ * message, the reaper can wait for ever, and the process gets no further peer.
  *
- * A bus has one pipe at a time. Four operations (nng's aio) serve it, one each: taking a
- * connection, reading, writing, waiting for the greeting. Their callbacks run in nng's threads, the
- * functions of bus.h run in the tool's thread, and the lock protects all that they share. When a
- * pipe ends (LEAVING), its stream is closed, which ends its operations. When the last of them has
- * called back, the stream is freed, and the next peer has the place. Only bus_free waits for that.
+ * A bus has one pipe at a time. Four operations (nng's aio) serve it: one each to take a
+ * connection, to read, to write, and to wait for the greeting. Their callbacks run in nng's
+ * threads, the functions of bus.h run in the tool's thread, and the lock protects all that they
+ * share. When a pipe ends (LEAVING), its stream is closed, which ends its operations. When the last
+ * of them has called back, the stream is freed, and the next peer may come. Only bus_free waits for
+ * that.
  *
  * The code relies on these properties of nng 1.5 (src/platform/posix/posix_ipcconn.c,
  * src/core/aio.c):
@@ -41,29 +42,29 @@
 #include "common/base/clock.h"
 #include "common/wire/arrivals.h"
 
-#define DIAL_BRISK_NS 500000000ull /* so long a dialer tries every few milliseconds */
+#define DIAL_BRISK_NS 500000000ull /* a dialer first tries every few milliseconds, for this time */
 #define DIAL_BRISK_MS 3
 #define DIAL_MS 20
-#define GREETING_MS 5000 /* that a peer may take for its own */
-#define REST_MS 100	 /* after a connection could not be taken: no descriptor, say */
+#define GREETING_MS 5000 /* for a peer to send its greeting */
+#define REST_MS 100	 /* after a failed accept, such as for want of descriptors */
 #define BUS_BUFFER 65536
-#define BUS_PARTS 8 /* that nng takes in one operation */
+#define BUS_PARTS 8 /* parts that nng takes in one operation */
 #define HEAD_SIZE 9
 #define HEAD_TYPE 1
 
 static const uint8_t greeting[8] = { 0, 'S', 'P', 0, 0, 16, 0, 0 };
 
 struct message {
-	struct message *next; /* of those to be sent */
+	struct message *next; /* in the queue to send */
 	size_t len;
-	uint8_t bytes[]; /* of one to be sent: its head, too */
+	uint8_t bytes[]; /* a message to send begins with its head */
 };
 
 enum pipe_state {
 	PIPE_NONE,
-	PIPE_GREETING, /* its peer has yet to say what it speaks */
+	PIPE_GREETING, /* the peer has not named its protocol yet */
 	PIPE_UP,
-	PIPE_LEAVING, /* its stream is closed, its operations are ending */
+	PIPE_LEAVING, /* its stream is closed, its operations end */
 };
 
 struct bus {
@@ -74,34 +75,34 @@ struct bus {
 	nng_stream_dialer *dialer; /* of a dialer */
 	nng_aio *connecting, *reading, *writing, *waiting;
 
-	pthread_mutex_t lock; /* over all that follows */
+	pthread_mutex_t lock; /* protects all members below */
 	pthread_cond_t changed;
-	bool freed; /* no operation is begun any more */
+	bool freed; /* begin no operation any more */
 	bool rests; /* `connecting` is a wait */
 
 	/* The pipe. */
 	enum pipe_state state;
 	nng_stream *stream;
-	nng_stream *next; /* of the peer that comes after one that is LEAVING */
+	nng_stream *next; /* of the next peer, while the pipe is LEAVING */
 	uint64_t epoch;
-	bool reads, writes, waits; /* the operation goes on */
-	bool ending;		   /* reading failed once */
-	bool deaf;		   /* writing failed */
-	bool starves;		   /* there was no memory for a message */
+	bool reads, writes, waits; /* these operations are under way */
+	bool ending;		   /* reading has failed once */
+	bool deaf;		   /* writing has failed */
+	bool starves;		   /* memory for a message was missing */
 
-	/* To be sent. */
+	/* To send. */
 	struct message *out, *last;
 	unsigned queued;
 	size_t greeted; /* bytes of the greeting that have left, and of the first message */
 	size_t sent;
 
-	/* What was read and is no message yet: the one that is not whole, then the buffer. */
+	/* Bytes read that are no whole message yet: first `partial`, then the buffer. */
 	struct message *partial;
 	size_t got;
 	size_t from, to;
 	uint8_t buffer[BUS_BUFFER];
 
-	uint64_t current; /* epoch whose messages are handed out, or 0 */
+	uint64_t current; /* bus_recv hands out messages of this epoch; 0: none */
 	struct arrivals arrivals;
 };
 
@@ -227,7 +228,7 @@ static bool take_greeting(struct bus *b)
 	return true;
 }
 
-/* There is no memory for what comes next: the peer, who is not to blame, has it taken later. */
+/* Memory for the next message is missing. The peer is not to blame, so we take it later. */
 static void starve(struct bus *b)
 {
 	b->starves = true;
@@ -237,7 +238,7 @@ static void starve(struct bus *b)
 	nng_sleep_aio(REST_MS, b->waiting);
 }
 
-/* Whether the head is as it should be. Without memory for what follows it the bus starves. */
+/* Takes a message's head. False: it is invalid. Without memory for the message, the bus starves. */
 static bool take_head(struct bus *b)
 {
 	const uint8_t *head = b->buffer + b->from;
@@ -258,7 +259,7 @@ static bool take_head(struct bus *b)
 	return true;
 }
 
-/* Makes messages of what was read, and reads on: but not when as many wait as may. */
+/* Makes messages of what was read, then reads on, unless as many wait as the route allows. */
 static void digest(struct bus *b)
 {
 	bool right = true;
@@ -310,7 +311,7 @@ static void turn_away(nng_stream *s)
 	nng_stream_free(s);
 }
 
-/* Takes the stream. A pipe makes two events. */
+/* Takes the stream. Each pipe needs room for two events. */
 static void admit(struct bus *b, nng_stream *s)
 {
 	if (b->freed || is_alive(b) || b->next || b->arrivals.events + 2 > ARRIVALS_EVENTS ||
@@ -334,7 +335,7 @@ static void admit(struct bus *b, nng_stream *s)
 	read_on(b);
 }
 
-/* When nothing of a pipe that was closed goes on any more, the next peer has the place. */
+/* When all operations of a closed pipe have ended, the next peer may come. */
 static void settle(struct bus *b)
 {
 	nng_stream *next = b->next;
@@ -370,7 +371,7 @@ static void on_read(void *ctx)
 
 	b->reads = false;
 	if (!is_alive(b)) {
-		/* What came at the last moment is not taken. */
+		/* The pipe was closed meanwhile; drop the bytes. */
 	} else if (r && b->ending) {
 		close_pipe(b);
 	} else if (r) {
@@ -399,7 +400,7 @@ static void on_written(void *ctx)
 
 	b->writes = false;
 	if (nng_aio_result(b->writing)) {
-		/* It is gone, or will not listen. What it sent before is read first. */
+		/* The peer has gone or does not read. First read what it sent before. */
 		b->deaf = true;
 		drop_queue(b);
 	} else {
@@ -558,14 +559,14 @@ static struct timespec timespec_of(uint64_t mono_ns)
 				  .tv_nsec = (long)(mono_ns % 1000000000u) };
 }
 
-/* Whether the listener is there and has taken us. */
+/* Dials once. True: the listener has accepted us. */
 static bool try_to_dial(struct bus *b, uint64_t until_ns)
 {
 	const struct timespec until = timespec_of(until_ns);
 	int r = 0;
 
 	nng_stream_dialer_dial(b->dialer, b->connecting);
-	nng_aio_wait(b->connecting); /* it is there at once, or fails */
+	nng_aio_wait(b->connecting); /* connects or fails at once */
 	if (nng_aio_result(b->connecting))
 		return false;
 	pthread_mutex_lock(&b->lock);
@@ -574,7 +575,7 @@ static bool try_to_dial(struct bus *b, uint64_t until_ns)
 		r = pthread_cond_timedwait(&b->changed, &b->lock, &until);
 	const bool is_up = b->state == PIPE_UP;
 
-	/* One that came and went was not ours. */
+	/* A connection that closed again was not accepted. */
 	if (!is_up)
 		arrivals_clear(&b->arrivals);
 	pthread_mutex_unlock(&b->lock);
@@ -600,7 +601,7 @@ int bus_dial(enum bus_route_id route, const char *run_dir, uid_t peer, int timeo
 
 		if (now >= until)
 			return -ETIMEDOUT;
-		/* Who is slow to come has a slow host, and needs the cpu itself. */
+		/* A slow listener runs on a slow host, and needs the cpu itself. */
 		poll(NULL, 0, now - begun < DIAL_BRISK_NS ? DIAL_BRISK_MS : DIAL_MS);
 	}
 	*ret = b;
@@ -624,7 +625,7 @@ int bus_recv(struct bus *b, struct buf *into)
 	const struct arrival *next = arrivals_next(&b->arrivals);
 	const struct message *waits = next ? next->message : NULL;
 
-	/* One that there is no memory for goes on waiting. */
+	/* Without memory the message stays. */
 	if (waits && buf_reserve(into, waits->len) == -ENOMEM) {
 		pthread_mutex_unlock(&b->lock);
 		return -ENOMEM;
@@ -648,8 +649,8 @@ int bus_recv(struct bus *b, struct buf *into)
 
 /* --- sending --- */
 
-/* Under the lock. A listener's peer may have gone and another come, which the tool has not been
- * told of yet: what it has to say is not for that one. */
+/* Under the lock. A listener's peer may have been replaced, and the tool does not know it yet. Its
+ * messages are not for the new peer. */
 static bool is_current(const struct bus *b)
 {
 	return b->state == PIPE_UP && (!b->listener || b->epoch == b->current);
@@ -707,7 +708,7 @@ static int put(struct bus *b, struct span message, int timeout_ms)
 			break;
 		}
 		if (!r) {
-			/* A large one is not copied while nng's threads wait. */
+			/* Copy a large one without the lock, for which nng's threads would wait. */
 			pthread_mutex_unlock(&b->lock);
 			m = message_new(message);
 			if (!m)

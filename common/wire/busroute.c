@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-/* A batch is at most one message more than the sender's batch size, which no tool sets above
+/* A batch is at most one message larger than the sender's batch size, and no tool sets that above
  * MSG_MAX_SIZE. */
 static const struct bus_route routes[BUS_ROUTES] = {
 	[BUS_ROWS] = { .listener = "bpf",
@@ -17,7 +17,7 @@ static const struct bus_route routes[BUS_ROUTES] = {
 			 .max = 2 * MSG_MAX_SIZE,
 			 .from_listener = { MSG_RAW_STREAM, BUS_DEPTH },
 			 .from_dialer = { MSG_NO_WAY, 1 } },
-	/* An answer may hold memory. */
+	/* An answer may contain memory of a process. */
 	[BUS_FILES] = { .listener = "bpf",
 			.name = "files",
 			.max = 160u << 10,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The routes of the bus: each joins two tools. The table in busroute.c has every route that exists:
- * who listens, how large a message may be, how many may wait, and which messages travel each way.
+ * The routes of the bus: each joins two tools. The table in busroute.c lists all routes: who
+ * listens, the largest message, how many may wait, and which messages travel each way.
  */
 #ifndef PROFPIPE_BUSROUTE_H
 #define PROFPIPE_BUSROUTE_H
@@ -17,7 +17,7 @@ enum bus_route_id {
 	BUS_ROUTES
 };
 
-/* What one end sends. */
+/* One direction. */
 struct bus_way {
 	enum msg_way way;
 	unsigned depth; /* messages of the bus that may wait */
@@ -30,7 +30,7 @@ struct bus_route {
 	struct bus_way from_listener, from_dialer;
 };
 
-#define BUS_DEPTH 64 /* the most that any way has */
+#define BUS_DEPTH 64 /* the largest `depth` */
 
 /* Static storage. */
 const struct bus_route *bus_route(enum bus_route_id id);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A packet is the 8 bytes of an id with one descriptor; an acknowledgement is the id alone, the
- * other way. Source: unix(7), SCM_RIGHTS; cmsg(3).
+ * A packet is an id of 8 bytes with one descriptor; its acknowledgement is the id alone. Source:
+ * unix(7), SCM_RIGHTS; cmsg(3).
  *
- * A descriptor that nobody has taken counts against its sender's user (ETOOMANYREFS) and pins the
- * file, hence the ceiling; the receiver may be out of descriptors, and the kernel then delivers the
- * packet without it (MSG_CTRUNC).
+ * A descriptor that nobody has received counts against the sender's user (ETOOMANYREFS) and keeps
+ * the file open, so there is a ceiling. If the receiver is out of descriptors, the kernel delivers
+ * the packet without one (MSG_CTRUNC).
  */
 #include "common/wire/fdlane.h"
 
@@ -23,7 +23,7 @@
 struct fdlane {
 	bool listener;
 	uid_t uid;     /* the peer's */
-	int epoll;     /* of a listener: over both sockets; else -1 */
+	int epoll;     /* of a listener: watches both sockets; else -1 */
 	int listening; /* of a listener; else -1 */
 	int peer;      /* -1 without one */
 	uint64_t in_flight[FDLANE_IN_FLIGHT];
@@ -34,8 +34,7 @@ struct fdlane {
 static void drop_peer(struct fdlane *l)
 {
 	if (l->peer >= 0)
-		close(l->peer); /* leaves the epoll set by itself: no other descriptor refers to it
-				 */
+		close(l->peer); /* leaves the epoll set, as its only descriptor */
 	l->peer = -1;
 	l->count = 0;
 }
@@ -112,7 +111,7 @@ int fdlane_listen(enum bus_route_id route, const char *run_dir, uid_t peer, stru
 	struct sockaddr_un a = address_of(l);
 	struct stat st;
 
-	/* Left by an earlier run of ours: the folder is ours alone. */
+	/* An earlier run left it; the folder is ours alone. */
 	if (lstat(l->path, &st) == 0 && S_ISSOCK(st.st_mode))
 		unlink(l->path);
 	l->epoll = epoll_create1(EPOLL_CLOEXEC);
@@ -128,7 +127,7 @@ int fdlane_listen(enum bus_route_id route, const char *run_dir, uid_t peer, stru
 		return r;
 	}
 	l->listening = fd;
-	/* Nobody can connect before listen. */
+	/* Before listen nobody can connect. */
 	if (chmod(l->path, 0660) || listen(fd, 4))
 		return -errno;
 	r = watch(l, fd);
@@ -166,7 +165,8 @@ int fdlane_dial(enum bus_route_id route, const char *run_dir, uid_t peer, int ti
 
 	if (r)
 		return r;
-	/* Not there yet, there but not listening yet, or its queue is full: it may still come. */
+	/* The listener may still come: its socket is missing, does not listen, or has a full queue.
+	 */
 	for (r = dial_once(l); r == -ENOENT || r == -ECONNREFUSED || r == -EAGAIN;
 	     r = dial_once(l)) {
 		if (clock_mono_ns() >= until)
@@ -196,7 +196,7 @@ static bool take_ack(struct fdlane *l, uint64_t id)
 	return false;
 }
 
-/* A peer that closed, or acknowledges what it was not sent, is dropped. */
+/* Drops a peer that closed, or that acknowledges what we did not send. */
 static void take_acks(struct fdlane *l)
 {
 	while (l->peer >= 0) {
@@ -222,7 +222,7 @@ int fdlane_poll(struct fdlane *l)
 			continue;
 		if (fd < 0)
 			return errno == EAGAIN ? 0 : -errno;
-		/* One at a time; the one that is there is alive, or take_acks had seen it go. */
+		/* One peer at a time. The present one lives, or take_acks would have dropped it. */
 		if (l->peer >= 0 || !is_peer(fd, l->uid)) {
 			close(fd);
 			continue;
@@ -269,7 +269,7 @@ int fdlane_send(struct fdlane *l, uint64_t id, int fd)
 
 int fdlane_recv(struct fdlane *l, uint64_t *ret_id, int *ret_fd)
 {
-	uint64_t packet[2]; /* one more than is sent, so that a longer one shows */
+	uint64_t packet[2]; /* larger than a packet, to detect longer ones */
 	int fd;
 	const ssize_t n = scm_receive(l->peer, packet, sizeof(packet), &fd, 1, MSG_DONTWAIT);
 
@@ -280,8 +280,8 @@ int fdlane_recv(struct fdlane *l, uint64_t *ret_id, int *ret_fd)
 			close(fd);
 		return n ? -EPROTO : -ENOTCONN;
 	}
-	/* At most FDLANE_IN_FLIGHT of these are unread, so there is room; and a sender that is gone
-	 * needs none, which the next call finds out. */
+	/* At most FDLANE_IN_FLIGHT of these are unread, so there is room. If the sender has gone,
+	 * the next call notices. */
 	const ssize_t acked = send(l->peer, packet, sizeof(packet[0]), MSG_NOSIGNAL | MSG_DONTWAIT);
 
 	if (acked < 0 && errno == EAGAIN) {

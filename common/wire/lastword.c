@@ -13,12 +13,12 @@
 #define KIND_SHIFT 56
 #define ALTERNATE_STACK (64u << 10)
 
-/* What lies in the page. */
+/* The contents of the page. */
 struct page {
 	uint64_t what; /* kind << KIND_SHIFT | id */
 	uint64_t end;
 	uint64_t wanted;
-	uint64_t granted; /* prof-bpf writes this one */
+	uint64_t granted; /* by prof-bpf */
 };
 
 static const int deadly[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP };
@@ -26,7 +26,7 @@ static const int deadly[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP 
 
 static struct page unread;
 static struct page *page = &unread;
-static uint64_t serial; /* of what is worked on */
+static uint64_t serial; /* of the work in hand */
 static struct sigaction before[DEADLY];
 static pid_t self;
 static unsigned slow_after_s;
@@ -69,7 +69,7 @@ struct lastword lastword_read(int fd)
 
 void lastword_grant(int fd, uint64_t bytes)
 {
-	/* Of a page that cannot be written the reader has what it had. */
+	/* If the write fails, the parser keeps the former value. */
 	if (fd >= 0 && pwrite(fd, &bytes, sizeof(bytes), offsetof(struct page, granted)) < 0)
 		return;
 }
@@ -130,22 +130,22 @@ static void say_end(enum lastword_end end)
 	__atomic_store_n(&page->end, (uint64_t)end, __ATOMIC_RELEASE);
 }
 
-/* Whoever had the signal before has it again, and it comes again: from the instruction that made
- * it, from abort, or sent once more. */
+/* Restores the former handler. Then the signal comes again: from the instruction that caused it,
+ * from abort, or by raise. */
 static void on_deadly(int number, siginfo_t *si, void *context)
 {
 	(void)context;
 	for (size_t i = 0; i < DEADLY; i++)
 		if (deadly[i] == number)
 			sigaction(number, &before[i], NULL);
-	/* Sent by another process it says nothing of what we do. */
+	/* A signal of another process says nothing about our work. */
 	if (si->si_code <= 0 && si->si_pid != self)
 		raise(number);
 	else
 		say_end(LASTWORD_CRASH);
 }
 
-/* Each second of cpu time. */
+/* Runs after each second of cpu time. */
 static void on_second(int number)
 {
 	static uint64_t seen;
@@ -174,7 +174,7 @@ void lastword_watch(unsigned slow_s)
 	slow_after_s = slow_s;
 	self = getpid();
 
-	/* A sanitizer's is as good. */
+	/* Keep an alternate stack of a sanitizer. */
 	if (sigaltstack(NULL, &theirs) == 0 && theirs.ss_flags & SS_DISABLE)
 		sigaltstack(&ours, NULL);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every struct of the table is a run of 8-byte aligned members in the table's order, so a field is
- * found by walking: no offset is written down, and the asserts below hold the compiler to it.
- * Packing is msgpack-c's; unpacking is ours, since that library allocates what an array header
- * claims (8 GiB for five bytes). A list is held in the scratch, whose size comes from the table and
- * never from the wire.
+ * Every struct of the table is a row of 8-byte aligned members in the table's order. So the code
+ * finds a field by walking, without offsets; the asserts below check the compiler. msgpack-c packs
+ * messages. We unpack them ourselves, because that library allocates what an array header claims (8
+ * GiB for five bytes). Lists lie in the scratch, whose size comes from the table, never from the
+ * wire.
  */
 #include "common/wire/msg.h"
 
@@ -15,8 +15,8 @@
 #include <stdlib.h>
 #include "common/base/log.h"
 
-#define MSG_IDS 64	  /* ids of the table are below */
-#define MSG_MAX_FIELDS 64 /* fields of any message, known to us or not */
+#define MSG_IDS 64	  /* above all ids of the table */
+#define MSG_MAX_FIELDS 64 /* of any message, with those we do not know */
 
 enum field_type { FIELD_U64, FIELD_STR, FIELD_BIN, FIELD_LIST };
 struct field {
@@ -27,8 +27,8 @@ struct field {
 struct shape {
 	const char *name; /* NULL: no such id */
 	const struct field *fields;
-	uint32_t len;	   /* how many fields */
-	uint32_t list_max; /* numbers in all its lists together, at most */
+	uint32_t len;	   /* number of fields */
+	uint32_t list_max; /* numbers in all its lists together */
 	enum msg_way way;
 };
 
@@ -67,7 +67,7 @@ static const struct shape shapes[MSG_IDS] = {
 #define MSG_END(name) , "the members follow each other without a hole");
 #include "common/wire/messages.def"
 
-/* What a message needs on the wire at most: 2 bytes around it, 5 for its field count, 9 a number, 5 a header. */
+/* A message's largest size: 2 bytes around it, 5 for the field count, 9 a number, 5 a header. */
 #define MSG_BEGIN(NAME, name, id, way) static_assert(sizeof(fields_##name) / sizeof(struct field) <= MSG_MAX_FIELDS && 2 + 5
 #define U64(field) + 9
 #define STR(field, max) + 5 + (max)
@@ -227,8 +227,8 @@ struct head {
 	uint64_t n; /* the number, or a length in bytes or members */
 };
 
-/* Takes a value's head: type and number or length. 0, MSG_SHORT, MSG_MALFORMED for whatever no
- * field of ours is (nil, booleans, negative numbers, floats, maps, extensions). Source: msgpack
+/* Takes a value's head: its type, and number or length. 0, MSG_SHORT, or MSG_MALFORMED for types
+ * that no field has (nil, booleans, negative numbers, floats, maps, extensions). Source: msgpack
  * specification, "Formats". */
 static inline int take_head(struct span *in, struct head *ret)
 {
@@ -293,8 +293,8 @@ static inline int take_uint(struct span *in, uint64_t *ret)
 	return 0;
 }
 
-/* A field that this build does not know: any kind of field there is, within what a message may
- * hold. */
+/* Skips a field that this build does not know. It may have any type of field, within a message's
+ * limits. */
 static int skip_field(struct span *in)
 {
 	struct span part;
@@ -368,8 +368,7 @@ static inline int take_field(struct span *in, const struct field *f, struct msg_
 	return 0;
 }
 
-/* Room for all lists of one message, once for good: what was handed out before is not moved while a
- * message is taken. */
+/* Makes room for all lists of one message at once, so that lists do not move while it is taken. */
 static int scratch_start(struct msg_scratch *s, size_t most)
 {
 	s->len = 0;
@@ -384,7 +383,7 @@ static int scratch_start(struct msg_scratch *s, size_t most)
 	return 0;
 }
 
-/* Fields, of which `known` are described by shape. */
+/* Takes all fields, of which `shape` describes the known ones. */
 static int take_fields(struct span *in, uint64_t len, const struct shape *shape,
 		       struct msg_scratch *scratch, struct msg *m)
 {
@@ -412,8 +411,8 @@ int msg_decode(struct span *in, struct msg_scratch *scratch, struct msg *ret)
 	struct head outer, fields;
 	uint64_t id;
 
-	/* Nothing of ours is larger, so a cursor that runs past this much is in no message; and a
-	 * short one is not waited for for ever. */
+	/* No message of ours is larger. So a cursor beyond this is in no message, and we do not
+	 * wait for ever for the end of one. */
 	if (rest.len > MSG_MAX_SIZE)
 		rest.len = MSG_MAX_SIZE;
 	const struct span limited = rest;
@@ -460,8 +459,7 @@ static int print_str(struct buf *b, struct str s)
 {
 	int r = buf_append(b, "\"", 1);
 
-	/* A quote would end the string for whoever reads the line, so it is escaped as the rest is.
-	 */
+	/* Also escape quotes, which would end the string for a reader of the line. */
 	while (!r && s.len) {
 		const char *quote = memchr(s.data, '"', s.len);
 		struct str part = { .data = s.data,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Messages: the structs, encoder, decoder, printer and schema hash made from messages.def.
+ * Messages: the structs, encoder, decoder, printer and schema hash that messages.def defines.
  *
  * Source: the msgpack specification; a message is a 2-array of a positive integer and an array of
  * fields.
@@ -38,8 +38,8 @@ enum msg_id {
 #include "common/wire/messages.def"
 };
 
-/* Who sends a message to whom. The last column of messages.def has one for each message, and
- * busroute.c says which routes have which. */
+/* Who sends a message to whom. Each message has one in the last column of messages.def; busroute.c
+ * lists them for each route. */
 enum msg_way {
 	MSG_NO_WAY = 0,
 	MSG_BPF_TO_DELTAS = 1,
@@ -73,8 +73,7 @@ enum file_flags {
 	FILE_MEMFD = 2,
 	FILE_VDSO = 4,
 	FILE_ROOT_ONLY = 8, /* only root could have written it */
-	FILE_OFFERED =
-		16, /* an interpreter by its name, to be looked at before a frame in it comes */
+	FILE_OFFERED = 16,  /* named like an interpreter: inspect it before its frames come */
 };
 enum frame_kind {
 	FRAME_NATIVE = 0,
@@ -82,18 +81,18 @@ enum frame_kind {
 	FRAME_INTERPRETED = 2,
 	FRAME_KIND_MAX = 253,
 };
-/* A kind as it is kept, in a byte. Those of a newer sender keep their number. */
+/* A kind as one byte. Kinds of a newer sender keep their number. */
 static inline uint8_t msg_frame_kind(uint64_t kind)
 {
 	return (uint8_t)(kind < FRAME_KIND_MAX ? kind : FRAME_KIND_MAX);
 }
 enum frame_flags {
-	FRAME_LEAF = 1, /* offset is the pc itself, not a return address: look up offset, not offset
-			   - 1 */
-	FRAME_BY_FP = 2,  /* found by frame pointer, for want of rows */
-	FRAME_SIGNAL = 4, /* interrupted by a signal here: offset is the pc itself */
-	FRAME_LOOP =
-		8, /* of an interpreter's own loop, which runs the interpreted frame behind it */
+	/* offset is the pc itself, not a return address: look up offset, not offset - 1. */
+	FRAME_LEAF = 1,
+	FRAME_BY_FP = 2,  /* found by frame pointer, because rows are missing */
+	FRAME_SIGNAL = 4, /* a signal interrupted it: offset is the pc itself */
+	/* In an interpreter's own loop, which runs the interpreted frame behind it. */
+	FRAME_LOOP = 8,
 };
 enum rows_status {
 	ROWS_OK = 0,
@@ -111,8 +110,8 @@ enum end_reason {
 	END_PEER_LOST = 3
 };
 enum jit_kind {
-	JIT_PERF_MAP = 0, /* /tmp/perf-PID.map in the process's root, by its innermost pid */
-	JIT_DUMP = 1,	  /* the jitdump that it has mapped */
+	JIT_PERF_MAP = 0, /* /tmp/perf-PID.map in the process's root; PID is its innermost pid */
+	JIT_DUMP = 1,	  /* the jitdump that the process has mapped */
 	JIT_KINDS
 };
 #define LOST_ANY_CPU UINT64_MAX
@@ -123,25 +122,24 @@ const char *walk_reason_word(uint64_t reason);
 const char *walk_reason_text(uint64_t reason);
 const char *lost_reason_word(uint64_t reason);
 const char *lost_reason_text(uint64_t reason);
-/* Whether what is counted under it are samples; else it is what the kernel tells besides, or what
- * that is about. */
+/* Whether the reason counts samples, and not other losses. */
 bool lost_reason_is_samples(uint64_t reason);
 /* The samples among counts by reason. */
 uint64_t lost_samples(const uint64_t counts[static LOST_REASONS]);
 
-/* A hash of the table's names, ids, types, limits and order: the same on both ends or the peer is
- * refused. */
+/* A hash of the table's names, ids, types, limits and order. A peer with another hash is refused.
+ */
 uint64_t msg_schema_hash(void);
 
-/* Whether the message travels this way, or one of these. */
+/* Whether the message travels one of these ways. */
 bool msg_travels(enum msg_id id, enum msg_way way);
 
-/* Appends m. Strings over their max are cut at a UTF-8 boundary, lists and binaries over theirs are
- * -E2BIG; on error b is as it was. 0, -ENOBUFS, -ENOMEM, -E2BIG. */
+/* Appends m. Cuts strings over their maximum at a UTF-8 boundary. -E2BIG: a list or binary is over
+ * its maximum. 0, -ENOBUFS, -ENOMEM, -E2BIG; on error b is unchanged. */
 int msg_encode(struct buf *b, const struct msg *m);
 
-/* Where a decoder keeps the lists of one message; reused by the next. Zero-initialise;
- * `msg_scratch_done` frees. */
+/* The lists of one decoded message, until the next one reuses the memory. Zero-initialise;
+ * msg_scratch_done frees. */
 struct msg_scratch {
 	uint64_t *data;
 	size_t len, cap;
@@ -149,17 +147,16 @@ struct msg_scratch {
 void msg_scratch_done(struct msg_scratch *s);
 
 enum msg_verdict {
-	MSG_SHORT = 1,	   /* a prefix of a message: more bytes are wanted */
-	MSG_MALFORMED = 2, /* never a message; over a limit of the table counts too */
-	MSG_UNKNOWN =
-		3, /* well-formed, an id that this build does not know: skipped, in is past it */
+	MSG_SHORT = 1,	   /* the beginning of a message: needs more bytes */
+	MSG_MALFORMED = 2, /* no message, or over a limit of the table */
+	MSG_UNKNOWN = 3,   /* well-formed, but with an unknown id; `in` is past it */
 };
-/* Takes one message off in. Strings borrow in's bytes, lists borrow scratch until its next use. 0,
- * enum msg_verdict, or -ENOMEM. Bounded: it allocates no more than the table's limits, nests no
- * deeper than the table, and reads no further than in. */
+/* Takes one message off `in`. Strings borrow its bytes; lists borrow scratch until its next use. 0,
+ * enum msg_verdict, or -ENOMEM. Bounded: it allocates and nests no more than the table allows, and
+ * reads only `in`. */
 int msg_decode(struct span *in, struct msg_scratch *scratch, struct msg *ret);
 
-/* One line, `sample stack=3 thread=1 …`, strings escaped. */
+/* Prints one line, `sample stack=3 thread=1 …`, with escaped strings. */
 void msg_print(FILE *out, const struct msg *m);
 
 /* The largest message that the table allows, in bytes. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The words of errors.def. Numbers come off the wire, so every look-up is bounded and holes in the
+/* The words of errors.def. Numbers come from the wire, so each look-up is bounded. Holes in the
  * numbering are "unknown". */
 #include "common/wire/msg.h"
 

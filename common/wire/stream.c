@@ -11,7 +11,7 @@ void stream_out_init(struct stream_out *s, size_t batch_max, int (*flush)(void *
 		     void *ctx)
 {
 	*s = (struct stream_out){
-		/* The message that does not fit any more is packed before that is known. */
+		/* A message is packed before we know whether it fits. */
 		.batch = BUF_INIT(batch_max + 2 * MSG_MAX_SIZE),
 		.epoch = 1,
 		.batch_max = batch_max,
@@ -33,7 +33,7 @@ void stream_out_epoch(struct stream_out *s, uint64_t epoch)
 	s->in_batch = 0;
 }
 
-/* Packs m behind what is there, with the head when nothing is. On error the batch is as it was. */
+/* Packs m into the batch, behind its head. On error the batch is unchanged. */
 static int pack(struct stream_out *s, const struct msg *m)
 {
 	const size_t before = s->batch.len;
@@ -72,7 +72,7 @@ int stream_put(struct stream_out *s, const struct msg *m)
 
 	if (r || !before || s->batch.len <= s->batch_max)
 		return r;
-	/* Does not fit: what was there goes out, and m heads the next batch. */
+	/* It does not fit: flush the messages before it, and begin the next batch with m. */
 	r = flush_first(s, before, s->in_batch - 1);
 	if (r) {
 		s->batch.len = before;
@@ -107,8 +107,8 @@ int stream_feed(struct stream_in *s, struct span bytes)
 	return buf_append(&s->pending, bytes.data, bytes.len);
 }
 
-/* A batch's head. Every message before its seq that was not seen is lost; one that claims fewer
- * than were seen lies. */
+/* Takes a batch's head. Unseen messages before its seq are lost. A seq below the messages seen is
+ * invalid. */
 static int begin_batch(struct stream_in *s, const struct msg_batch *b)
 {
 	const bool first = !s->batch_seen;
@@ -163,7 +163,7 @@ int stream_next(struct stream_in *s, struct msg *ret)
 		} else {
 			r = s->hello_seen && !s->ended ? 0 : STREAM_MALFORMED;
 		}
-		/* A stream that was refused stays refused: what is wrong with it is not taken. */
+		/* Keep the invalid bytes, so that later calls refuse the stream again. */
 		if (r)
 			return r;
 		s->taken += len - rest.len;
