@@ -325,8 +325,8 @@ def test_gaps_are_counted_as_lost():
 def test_stream_that_was_cut_is_written_and_exits_3(fmt, tmp_path):
     out = tmp_path / "out"
     p = export(HELLO + "\n" + BODY, "-f", fmt, "-o", out, code=3)
-    assert (p.err == f"prof-export: error: standard input: was cut short; what came until then is "
-            f"in {out}\n")
+    assert (p.err == f"prof-export: error: standard input: was cut short; {out} holds what came "
+            "until then\n")
     if fmt == "folded":
         assert out.read_text() == folded(WHOLE)
     elif fmt == "stream":
@@ -371,8 +371,8 @@ def test_what_is_no_stream_leaves_an_older_file_alone(tmp_path):
 @pytest.mark.parametrize("fmt", FORMATS)
 def test_full_disk_is_one_clear_line(fmt):
     p = export(WHOLE, "-f", fmt, "-o", "/dev/full", code=1)
-    assert (p.err == "prof-export: error: /dev/full: No space left on device; what is there is "
-            "not whole: make room, or name another output with -o\n")
+    assert (p.err == "prof-export: error: /dev/full: No space left on device; the output is "
+            "incomplete: make room, or name another one with -o\n")
 
 
 def test_reader_that_went_away_is_one_clear_line():
@@ -430,7 +430,7 @@ def test_ceiling_loses_samples_and_still_writes():
     kept = len(p.text.splitlines())
     assert 1000 < kept < 39000
     assert (f"lost limit: {40000 - kept} " in p.err
-            and f"{40000 - kept} samples did not fit below the ceiling of 2 MiB" in p.err)
+            and f"{40000 - kept} samples did not fit into 2 MiB" in p.err)
     assert len(folded(data).splitlines()) == 40000
 
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The figures of a status word for a person to read. */
+/* The figures of a status word (struct status) as text for a terminal. */
 #ifndef PROFPIPE_FIGURES_H
 #define PROFPIPE_FIGURES_H
 
 #include "common/base/buf.h"
 #include "common/status/status.h"
 
-/* Appends lines, names escaped for a terminal. Errors of buf_append. */
+/* Appends lines; names are escaped. Errors of buf_append. */
 int figures_print(struct buf *b, const struct status *st);
 
 #endif

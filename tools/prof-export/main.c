@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* prof-export: a stream in, a file out. By hand from standard input; in the deployment from
- * prof-symd, into a descriptor of the launcher's, or, without a launcher, of a prof-export that has
- * the folder and not the stream (--output-dir). */
+/* prof-export turns a stream into a file. By hand it reads standard input. In a deployment it reads
+ * from prof-symd and writes to a descriptor of the launcher. Without a launcher, another
+ * prof-export opens the output and reads no stream (--output-dir). */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -28,9 +28,9 @@
 #define KEEP_MIB 1024
 #define STATUS_NS 250000000u
 #define HELD_US 500000 /* between two status words while a write waits */
-#define POLL_MS 2000   /* the stream has something every second */
+#define POLL_MS 2000   /* the stream brings a message every second */
 #define CHUNK (256u << 10)
-#define JOURNAL_TIMES 4 /* what a journal may hold, on a disk, of what memory may */
+#define JOURNAL_TIMES 4 /* the journal's maximum size, in maximum sizes of the model */
 #define MEMORY_MIB 256
 #define THREADS 16 /* nng's */
 #define MAX_FILES 64
@@ -54,7 +54,7 @@ static void refresh_status(bool with_top)
 	status.cut = with_top && !ended_well();
 }
 
-/* Writes the output; verdict is session_feed's last, what is the stream's name. An exit status. */
+/* Writes the output. verdict: session_feed's last; what: the stream's name. An exit status. */
 static int finish(const struct options *o, int verdict, const char *what, const char *output)
 {
 	if (!session.begun) {
@@ -64,18 +64,17 @@ static int finish(const struct options *o, int verdict, const char *what, const 
 				what);
 		else if (verdict == STREAM_MALFORMED)
 			log_error(
-				"%s: is no profpipe stream; give it what prof-symd or prof-bpf wrote",
+				"%s: is no profpipe stream; give it the output of prof-symd or prof-bpf",
 				what);
 		else if (verdict < 0)
 			log_error("%s: %s", what, strerror(-verdict));
 		else
-			log_error("%s: is %s; give it what prof-symd or prof-bpf wrote", what,
+			log_error("%s: is %s; give it the output of prof-symd or prof-bpf", what,
 				  session.in.pending.len ? "cut short within its first message"
 							 : "empty");
 		return EXITS_FAILED;
 	}
-	/* An output that fails keeps its error; a session without memory still writes what it has.
-	 */
+	/* A failed output keeps its error; without memory the session still writes what it has. */
 	if (verdict == STREAM_MALFORMED || verdict == STREAM_SCHEMA)
 		model_lose(session.model, LOST_MALFORMED, 1);
 	model_missing(session.model, stream_missing(&session.in));
@@ -88,15 +87,15 @@ static int finish(const struct options *o, int verdict, const char *what, const 
 	}
 	if (model_totals(session.model)->unkept)
 		log_warning(
-			"%llu samples did not fit below the ceiling of %zu MiB and are counted as lost; raise --%s",
+			"%llu samples did not fit into %zu MiB and are counted as lost; raise --%s",
 			(unsigned long long)model_totals(session.model)->unkept,
 			o->session.memory_max >> 20, o->deploy.run_dir ? "memory-limit" : "memory");
 	if (verdict == STREAM_MALFORMED || verdict == STREAM_SCHEMA)
-		log_error("%s: is damaged; what came before the damage is in %s", what, output);
-	else if (!ended_well() && o->deploy.run_dir) /* the launcher knows why, and says so */
-		log_warning("%s: has no end; what came until then is in %s", what, output);
+		log_error("%s: is damaged; %s holds what came before the damage", what, output);
+	else if (!ended_well() && o->deploy.run_dir) /* the launcher logs the reason */
+		log_warning("%s: has no end; %s holds what came until then", what, output);
 	else if (!ended_well())
-		log_error("%s: was cut short; what came until then is in %s", what, output);
+		log_error("%s: was cut short; %s holds what came until then", what, output);
 	return verdict == STREAM_MALFORMED || verdict == STREAM_SCHEMA || !ended_well()
 		       ? EXITS_CUT
 		       : EXITS_DONE;
@@ -123,14 +122,14 @@ static void catch_signals(void)
 {
 	struct sigaction a = { .sa_handler = on_signal };
 
-	/* Ctrl-C reaches the whole pipe: who feeds us ends, and the end comes down to us. A second
-	 * one ends here, with what there is. */
+	/* Ctrl-C reaches the whole pipeline: the sender ends, and so does our stream. A second one
+	 * ends prof-export, which writes what it has. */
 	sigaction(SIGINT, &a, NULL);
 	sigaction(SIGTERM, &a, NULL);
 	signal(SIGPIPE, SIG_IGN);
 }
 
-/* Opens the output, which keeps what it has until there is something to write. A descriptor, or -1,
+/* Opens the output but leaves its contents until there is something to write. A descriptor, or -1,
  * logged. */
 static int open_output(const char *path, bool *ret_created)
 {
@@ -141,8 +140,7 @@ static int open_output(const char *path, bool *ret_created)
 	if (fd < 0 && errno == EEXIST)
 		fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY, 0666);
 	if (fd < 0) {
-		log_error("%s: %s; name an output that can be written with -o", path,
-			  strerror(errno));
+		log_error("%s: %s; name a writable output with -o", path, strerror(errno));
 		return -1;
 	}
 	if (!fstat(STDIN_FILENO, &in) && !fstat(fd, &out) && S_ISREG(in.st_mode) &&
@@ -173,7 +171,7 @@ static int read_stream(void)
 					 (struct span){ .data = chunk, .len = (size_t)n });
 	}
 	if (!r && session.in.pending.len > session.in.taken)
-		log_warning("standard input: bytes after the end of the stream were left out");
+		log_warning("standard input: ignored bytes after the end of the stream");
 	return r;
 }
 
@@ -194,13 +192,13 @@ static void print_summary(void)
 	buf_done(&b);
 }
 
-/* The file at `output` (NULL: none) can still be removed. */
+/* Confines the process, which can still remove the file at `output` (NULL: none). */
 static int confine(const char *output)
 {
 	char folder[PATH_MAX] = ".";
 	const char *slash = output ? strrchr(output, '/') : NULL;
 
-	/* A path that was opened is no longer than that. */
+	/* The path was opened, so it is not longer than this. */
 	if (slash)
 		snprintf(folder, sizeof(folder), "%.*s", (int)(slash - output) + 1, output);
 	const int r = cell_by_hand(CELL_WRITES, output ? folder : NULL);
@@ -219,7 +217,7 @@ static int run_by_hand(const struct options *o)
 
 	if (isatty(STDIN_FILENO)) {
 		log_error(
-			"standard input: is a terminal; give it what prof-symd or prof-bpf wrote");
+			"standard input: is a terminal; give it the output of prof-symd or prof-bpf");
 		return EXITS_FAILED;
 	}
 	if (o->output) {
@@ -243,7 +241,7 @@ static int run_by_hand(const struct options *o)
 		return result;
 	result = finish(o, read_stream(), "standard input", name);
 
-	/* A network file system may tell only now that there was no room. */
+	/* A network file system may report a full disk only now. */
 	if (fd != STDOUT_FILENO && close(fd) && result != EXITS_FAILED) {
 		output_say(name, -errno);
 		result = EXITS_FAILED;
@@ -264,15 +262,15 @@ struct receiver {
 	const struct deploy *deploy;
 	struct bus *bus;
 	struct journal journal;
-	struct deploy_word word; /* what the launcher said last */
-	bool told;		 /* it said something that the session does not know yet */
-	bool there, last;	 /* prof-symd is connected; no further one comes */
-	bool deaf;	/* it was shut out: what it still has on the way is not looked at */
-	unsigned rests; /* for want of memory, one behind the other */
+	struct deploy_word word; /* the launcher's latest */
+	bool told;		 /* the session does not know this word yet */
+	bool there, last;	 /* prof-symd is connected; no other one follows */
+	bool deaf;		 /* prof-symd was dropped: ignore its leftovers */
+	unsigned rests;		 /* pauses in a row for want of memory */
 	uint64_t told_ns;
 };
 
-/* What the launcher wants. */
+/* Reads the launcher's words. Returns its latest wish. */
 static enum wish read_life(struct receiver *r)
 {
 	struct pollfd p = { .fd = r->deploy->life_fd, .events = POLLIN };
@@ -291,8 +289,8 @@ static enum wish read_life(struct receiver *r)
 	return r->word.last ? WISH_FINISH : WISH_NONE;
 }
 
-/* A recording gets it before its end, so it is passed on before what came on the stream meanwhile.
- */
+/* Passes the launcher's facts on before newer messages of the stream: a recording must get them
+ * before its end. */
 static void pass_on(struct receiver *r)
 {
 	const struct deploy_word *w = &r->word;
@@ -311,7 +309,7 @@ static void pass_on(struct receiver *r)
 	if (!r->told || !session.begun)
 		return;
 	r->told = false;
-	/* What cannot be written the session's end tells of. */
+	/* If this cannot be written, session_finish reports it. */
 	for (size_t i = 0; i < sizeof(figures) / sizeof(figures[0]); i++)
 		if (figures[i].value)
 			(void)session_tell(&session, figures[i].name, figures[i].value);
@@ -329,7 +327,7 @@ static void tell(void *ctx)
 	r->told_ns = now;
 }
 
-/* While a write waits: who reads may be slow, and is not to be waited for when all is over. */
+/* A write waits for a slow reader. The launcher's end stops the wait. */
 static int on_held(void *ctx)
 {
 	struct receiver *r = ctx;
@@ -345,9 +343,9 @@ static void on_alarm(int number)
 	(void)number;
 }
 
-/* Who reads a pipe or a terminal may take as long as it likes. A timer interrupts each wait for it,
- * so that the launcher hears that we live; not before begin_watching, nor nng's threads. The list
- * of system calls has none for timers, so it is set before that. */
+/* The reader of a pipe or a terminal may be slow. A timer interrupts each write that waits for it,
+ * so that the launcher hears that prof-export lives. The timer starts only in begin_watching and
+ * spares nng's threads. It is created here, before the list of system calls forbids it. */
 static void set_watch(int fd)
 {
 	const struct itimerval often = { .it_interval.tv_usec = HELD_US,
@@ -375,14 +373,14 @@ static void begin_watching(struct receiver *r)
 	sigprocmask(SIG_UNBLOCK, &set, NULL);
 }
 
-/* A sender that breaks the rules, or has none of its own any more, costs nobody else anything: the
- * next one begins where it ended. */
+/* If a sender breaks the rules, or has lost its own sender, only its rest is lost: the next one
+ * continues the session. */
 static int take_message(struct receiver *r, const struct buf *message)
 {
 	const int e = journal_feed(&r->journal, &session, buf_span(message));
 
 	if (e == STREAM_MALFORMED)
-		log_warning("prof-symd sent what is no stream; what came before is kept");
+		log_warning("prof-symd broke the rules of the stream; what came before is kept");
 	else if (e || !session.lost)
 		return e;
 	r->deaf = true;
@@ -390,7 +388,7 @@ static int take_message(struct receiver *r, const struct buf *message)
 	return STREAM_AGAIN;
 }
 
-/* All that waits. session_feed's verdict, -errno. */
+/* Takes all waiting messages. session_feed's verdict, -errno. */
 static int take_messages(struct receiver *r, struct buf *message)
 {
 	int e = STREAM_AGAIN;
@@ -398,7 +396,7 @@ static int take_messages(struct receiver *r, struct buf *message)
 	while (e == STREAM_AGAIN) {
 		const int event = bus_recv(r->bus, message);
 
-		/* It waits there, and who sends it does. */
+		/* The message waits in the bus, and its sender waits too. */
 		if (output_rest(&session.output, event, &r->rests))
 			break;
 		if (event < 0)
@@ -414,7 +412,7 @@ static int take_messages(struct receiver *r, struct buf *message)
 				break;
 			continue;
 		}
-		/* What the launcher said before this was sent belongs before it, if it is the end. */
+		/* If this message is the end, the launcher's earlier words must come before it. */
 		(void)read_life(r);
 		pass_on(r);
 		if (!r->deaf)
@@ -424,7 +422,7 @@ static int take_messages(struct receiver *r, struct buf *message)
 	return e;
 }
 
-/* Until the stream ends, the last prof-symd has gone, SIGTERM comes or the launcher goes.
+/* Receives until the stream ends, the last prof-symd leaves, SIGTERM comes, or the launcher leaves.
  * session_feed's verdict, or -ECANCELED. */
 static int receive(struct receiver *r)
 {
@@ -445,7 +443,7 @@ static int receive(struct receiver *r)
 		}
 		pass_on(r);
 		e = take_messages(r, &message);
-		/* One that came just now is not the one that will not come. */
+		/* The wish excludes only peers that come later, so `last` waits for this round. */
 		r->last |= wish == WISH_FINISH;
 		tell(r);
 	}
@@ -465,18 +463,18 @@ static int run_deployed(const struct options *o)
 	    deploy_check_fd("journal-fd", o->journal_fd))
 		return EXITS_FAILED;
 	if (o->journal_fd >= 0) {
-		/* What a predecessor wrote is written again; of what has no beginning to go back
-		 * to, the launcher lets no second one write. */
+		/* Replay writes the predecessor's output again. The launcher starts a second
+		 * prof-export only if the output can be written from its beginning. */
 		if (!(fcntl(o->output_fd, F_GETFL) & O_APPEND))
 			(void)lseek(o->output_fd, 0, SEEK_SET);
 	}
-	/* Ctrl-C in the launcher's terminal is the launcher's. */
+	/* Ctrl-C in the terminal is for the launcher. */
 	signal(SIGINT, SIG_IGN);
 	signal(SIGPIPE, SIG_IGN);
 	set_watch(o->output_fd);
 	deploy_budget(&o->deploy, &b);
-	/* When the output is written the samples' way is over, and what was taken for it is free.
-	 */
+	/* At the end, when the output is written, prof-export may use the memory of the tools that
+	 * are done. */
 	const uint64_t at_end = b.export + b.bpf + b.deltas;
 
 	sandbox.max_data = budget_fence(b.export_most > at_end ? b.export_most : at_end, THREADS);
@@ -505,9 +503,9 @@ static int run_deployed(const struct options *o)
 	signal(SIGTERM, on_signal);
 	begin_watching(&receiver);
 	r = receive(&receiver);
-	/* prof-symd waits for this. */
+	/* prof-symd waits for this close. */
 	bus_free(bus);
-	/* Of what ended all at once. */
+	/* Takes the words of a launcher that ended everything at once. */
 	if (r != -ECANCELED) {
 		(void)read_life(&receiver);
 		pass_on(&receiver);
@@ -515,7 +513,7 @@ static int run_deployed(const struct options *o)
 	int result = EXITS_FAILED;
 
 	if (r == -ECANCELED)
-		log_error("the launcher is gone; nothing more is written");
+		log_error("the launcher has gone; prof-export writes nothing more");
 	else
 		result = finish(o, r, "the stream of prof-symd", "the output");
 	deploy_status(&o->deploy, &status, result == EXITS_FAILED ? STATUS_FAILED : STATUS_DONE);

@@ -13,7 +13,7 @@ struct options {
 	struct session_options session;
 	bool format_given, summary;
 	const char *output;	/* NULL: standard output */
-	int output_fd;		/* -1: by hand, or to be had from output_dir */
+	int output_fd;		/* -1: by hand, or prof-export makes it in output_dir */
 	int journal_fd;		/* -1: none */
 	const char *output_dir; /* NULL: none */
 	unsigned keep_files;

@@ -114,7 +114,7 @@ int definitions_function(struct definitions *d, const struct msg_function *msg, 
 
 	if (intern_str(d, msg->name, &f.name) || intern_str(d, msg->source, &f.source))
 		return -ENOBUFS;
-	/* Outputs that show names only do not show this one. */
+	/* No output of names shows system_name. */
 	if (d->detail == MODEL_ADDRESSES && intern_str(d, msg->system_name, &f.system_name))
 		return -ENOBUFS;
 	const uint32_t hash =
@@ -123,14 +123,14 @@ int definitions_function(struct definitions *d, const struct msg_function *msg, 
 	return INTERN(d, &d->functions, &d->function_index, &f, hash, same_function, ret);
 }
 
-/* All addresses of a function are one frame. */
+/* Whether all addresses of the function are one frame. */
 static bool is_function(const struct definitions *d, const struct model_frame *f)
 {
 	return d->detail == MODEL_NAMES && f->start;
 }
 
-/* key->calls points to numbers behind the end of the array's used part, where both lie until the
- * frame turns out to be new. */
+/* key->calls points behind the used part of the array. The numbers are there already, and become
+ * part of it if the frame is new. */
 static bool same_frame(const struct definitions *d, const struct model_frame *a,
 		       const struct model_frame *b)
 {
@@ -186,13 +186,13 @@ static bool same_stack(const struct definitions *d, const struct model_stack *a,
 				     sizeof(uint32_t) * a->count));
 }
 
-/* What a frame says of the stack that it is in. leads_nowhere: its address is no code's. */
+/* Adds a frame's facts to its stack. leads_nowhere: its address is no code. */
 static void look_at_frame(const struct definitions *d, uint32_t frame, bool leads_nowhere,
 			  struct model_stack *s)
 {
 	const struct model_frame *f = &d->frames.data[frame];
 
-	/* Of generated code, as far as can be told: it lies in no file. */
+	/* Code outside files is generated, as far as we can tell. */
 	if (f->kind == MODEL_NATIVE && f->file == MODEL_NONE && !leads_nowhere) {
 		s->generated = true;
 		s->unnamed |= !f->count;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The definitions of a stream: strings, files, functions, frames, stacks, processes and threads,
- * and the counts of samples. Each is kept once, by content, in an array that is charged to one
- * pool. Its number is its place there.
+ * and the counts of samples. Each kind has an array that holds every distinct entry once. The
+ * number of an entry is its place there. One pool pays for all arrays.
  */
 #ifndef PROFPIPE_DEFINITIONS_H
 #define PROFPIPE_DEFINITIONS_H
@@ -15,9 +15,10 @@
 #define MODEL_NONE TABLE_NONE
 
 enum model_detail {
-	MODEL_NAMES, /* for outputs that show names: a frame is one call, addresses of named code
-			and line numbers are left out, and of unnamed code all addresses of a
-			function are one frame, so far fewer stacks differ */
+	/* For outputs that show names: a frame is one call, without line numbers. Code with a name
+	 * loses its addresses; in code without one, all addresses of a function are one frame. So
+	 * far fewer stacks differ. */
+	MODEL_NAMES,
 	MODEL_ADDRESSES, /* everything: a frame is one place with all its inlined calls */
 };
 
@@ -25,7 +26,7 @@ struct model_file {
 	uint32_t path, build_id; /* strings; build_id in hex */
 	uint32_t flags;		 /* enum file_flags */
 	uint64_t dev, inode, ctime_ns, size;
-	uint8_t runtime; /* of common/status/remedies.def, as a library; STATUS_RUNTIMES: none */
+	uint8_t runtime; /* that this library is, of remedies.def; STATUS_RUNTIMES: none */
 };
 
 struct model_function {
@@ -33,23 +34,24 @@ struct model_function {
 	uint32_t start_line;
 };
 
-/* Kinds that this version does not know keep their number, and are shown by it. */
+/* A kind that this version does not know keeps its number, and labels show the number. */
 enum model_kind {
 	MODEL_NATIVE = FRAME_NATIVE,
 	MODEL_KERNEL = FRAME_KERNEL,
 	MODEL_INTERPRETED = FRAME_INTERPRETED,
-	MODEL_TRUNCATED = FRAME_KIND_MAX + 1, /* stands at the root of a stack that was cut: offset
-			    is enum walk_reason, file the one in which the walk ended */
+	/* The root of a truncated stack. offset is enum walk_reason; file is where the walk ended.
+	 */
+	MODEL_TRUNCATED = FRAME_KIND_MAX + 1,
 };
-/* In flags, MODEL_NAMES only: the next frame towards the root is what this one was inlined into. */
+/* In flags, MODEL_NAMES only: this call was inlined into the next frame towards the root. */
 #define MODEL_INLINED 0x80
 
 struct model_frame {
-	/* As in the message. MODEL_NAMES: 0 where there is a name; where there is but a start, the
-	 * first and the last address of the function that were seen. */
+	/* As in the message. MODEL_NAMES: 0 if the frame has a name. If only `start` is known, the
+	 * lowest and the highest address seen in the function. */
 	uint64_t offset, address;
-	uint64_t start;		/* without a name: where its function begins; 0: not known */
-	uint32_t file, process; /* process: for code in no file, else MODEL_NONE */
+	uint64_t start;		/* of a function without a name; 0: not known */
+	uint32_t file, process; /* process: for code outside files, else MODEL_NONE */
 	uint32_t calls;		/* model_functions_of, model_lines_of */
 	uint16_t count;
 	uint8_t kind, flags;
@@ -58,11 +60,10 @@ struct model_frame {
 struct model_stack {
 	uint32_t frames, count; /* model_frames_of: leaf first */
 	uint32_t reason;	/* enum walk_reason */
-	bool user;		/* it has, or should have had, a user part */
-	bool generated;		/* it has code that lies in no file */
-	bool unnamed;		/* some of that has no name */
-	uint8_t runtime; /* of common/status/remedies.def, by a library in it; STATUS_RUNTIMES: none
-			  */
+	bool user;		/* it has a user part, or should have one */
+	bool generated;		/* it has code outside files, such as a JIT's */
+	bool unnamed;		/* some of that code has no name */
+	uint8_t runtime;	/* the first one with a library in it; STATUS_RUNTIMES: none */
 };
 
 struct model_process {
@@ -79,7 +80,7 @@ struct model_thread {
 };
 
 struct model_bucket {
-	uint32_t thread, stack; /* thread: MODEL_NONE where the stream named none */
+	uint32_t thread, stack; /* thread: MODEL_NONE if the stream named none */
 	uint64_t samples, value;
 };
 
@@ -100,8 +101,8 @@ struct definitions {
 		thread_index, bucket_index;
 };
 
-/* Empties all; detail and what else is charged to the pool stay. Leaves string 0, for which there
- * was room. 0, -ENOBUFS. */
+/* Empties all arrays, then adds string 0, the empty one. Keeps detail and what others charge to
+ * the pool. 0, -ENOBUFS. */
 int definitions_begin(struct definitions *d);
 void definitions_done(struct definitions *d);
 
@@ -113,15 +114,15 @@ int definitions_frame(struct definitions *d, struct model_frame f, const uint32_
 		      uint32_t *ret);
 int definitions_stack(struct definitions *d, uint64_t reason, bool user, const uint32_t *frames,
 		      size_t n, uint32_t *ret);
-/* A process is (pid, start time, exec count). What is said of it last holds, but an executable that
- * was known stays. p.comm is filled in. */
+/* A process is (pid, start time, exec count). The latest message about it holds, but a known
+ * executable stays. Fills in p.comm. */
 int definitions_process(struct definitions *d, struct model_process p, struct str comm,
 			uint32_t *ret);
 int definitions_thread(struct definitions *d, uint32_t process, uint64_t tid, struct str comm,
 		       uint32_t *ret);
 int definitions_bucket(struct definitions *d, uint32_t thread, uint32_t stack, uint32_t *ret);
 
-/* Lines and reasons, cut to 32 bits. */
+/* For lines and reasons. */
 static inline uint32_t definitions_clamp(uint64_t n)
 {
 	return n < UINT32_MAX ? (uint32_t)n : UINT32_MAX;

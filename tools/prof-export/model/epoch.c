@@ -4,7 +4,7 @@
 #include <errno.h>
 #include "common/status/account.h"
 
-/* A frame id that stands for several frames: the rest is its place in groups. */
+/* Marks a frame id that stands for several frames; the rest is its place in `groups`. */
 #define GROUP 0x80000000u
 
 void epoch_init(struct epoch *e, struct definitions *d, bool interpreter_frames, bool lines)
@@ -87,7 +87,7 @@ static void set_exe(struct epoch *e, struct epoch_process *d, uint32_t exe)
 			&e->definitions->strings, e->definitions->files.data[exe].path));
 }
 
-/* Takes a second definition of a process. */
+/* Takes a repeated definition of a process. */
 static int update_process(struct epoch *e, struct epoch_process *d, const struct msg_process *msg)
 {
 	const uint32_t exe = msg->exe ? idmap_get(&e->file_ids, msg->exe) : MODEL_NONE;
@@ -186,7 +186,7 @@ void epoch_process_end(struct epoch *e, const struct msg_process_end *msg)
 	e->free_process = slot;
 }
 
-/* Gives an id its definition, the latest one if it is defined again. */
+/* Maps the id to its latest definition. */
 static int redefine(struct epoch *e, struct idmap *ids, uint64_t id, uint32_t number)
 {
 	idmap_remove(ids, id);
@@ -215,7 +215,7 @@ int epoch_function(struct epoch *e, const struct msg_function *msg)
 	return r ? r : idmap_add(&e->function_ids, &e->definitions->pool, msg->id, function);
 }
 
-/* One frame for each call, innermost first; a single one is its own group. */
+/* Makes one frame for each call, innermost first. A single frame needs no group. */
 static int split_frame(struct epoch *e, const struct model_frame *whole, const uint32_t *calls,
 		       uint32_t *ret)
 {
@@ -261,8 +261,8 @@ int epoch_frame(struct epoch *e, const struct msg_frame *msg)
 	uint32_t calls[2 * 256], frame;
 	const uint32_t n = msg->functions.len < 256 ? msg->functions.len : 256;
 
-	/* A frame of which a part was lost is lost: it would show what is not there. An interpreted
-	 * one is its function's, whichever file holds the interpreter. */
+	/* If a part of a frame was lost, all of it is: the rest would mislead. An interpreted frame
+	 * belongs to its function, not to the interpreter's file. */
 	if (msg->file && f.kind != MODEL_INTERPRETED) {
 		f.file = idmap_get(&e->file_ids, msg->file);
 		if (f.file == TABLE_NONE)
@@ -308,8 +308,8 @@ static const struct model_frame *frame_at(const struct epoch *e, uint32_t frame)
 	return &e->definitions->frames.data[frame];
 }
 
-/* Whether a frame of an interpreter's loop is shown as the interpreted frame that it runs, behind
- * it. */
+/* Whether this frame is part of an interpreter's loop and is hidden, because the interpreted frame
+ * behind it stands for it. */
 static bool is_folded(const struct epoch *e, const struct msg_stack *msg, uint32_t i)
 {
 	while (!e->interpreter_frames && i < msg->frames.len) {

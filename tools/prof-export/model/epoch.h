@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The ids of the present epoch, and the definitions that they stand for. All ids are void when the
- * epoch ends; those of a process and its threads already when the process ends. Processes and
- * threads become definitions with their first sample.
+ * An epoch: the ids that are valid now, and the definitions that they stand for. All ids end with
+ * the epoch; those of a process and its threads end with the process. Processes and threads become
+ * definitions with their first sample.
  */
 #ifndef PROFPIPE_EPOCH_H
 #define PROFPIPE_EPOCH_H
@@ -38,12 +38,12 @@ struct epoch {
 	ARRAY(struct epoch_process) processes;
 	ARRAY(struct epoch_thread) threads;
 	uint32_t free_process, free_thread;
-	ARRAY(uint32_t) groups;	 /* a number of frames, then so many frames */
+	ARRAY(uint32_t) groups;	 /* the count of frames, then the frames */
 	ARRAY(uint32_t) scratch; /* a stack being taken */
 };
 
 void epoch_init(struct epoch *e, struct definitions *d, bool interpreter_frames, bool lines);
-/* Begins another epoch, in which no id is known. */
+/* Begins another epoch, which knows no id. */
 void epoch_forget(struct epoch *e);
 void epoch_done(struct epoch *e);
 
@@ -57,7 +57,7 @@ int epoch_frame(struct epoch *e, const struct msg_frame *msg);
 int epoch_stack(struct epoch *e, const struct msg_stack *msg);
 /* Voids the ids of the process and its threads. */
 void epoch_process_end(struct epoch *e, const struct msg_process_end *msg);
-/* Makes the thread and its process definitions, unless they are. 0, -ENOBUFS. */
+/* Makes definitions of the thread and its process, unless they have them. 0, -ENOBUFS. */
 int epoch_keep_thread(struct epoch *e, struct epoch_thread *t);
 
 #endif

@@ -26,7 +26,7 @@ bool hottest_add(struct hottest *h, struct pool *p, struct str name, uint64_t se
 		h->self.data = more;
 		h->self.data[h->self.len++] = 0;
 	}
-	/* A name without a count was one too many. */
+	/* An earlier call had room for the name, but none for its count. */
 	if (at < h->self.len && __builtin_add_overflow(h->self.data[at], self, &h->self.data[at]))
 		h->self.data[at] = UINT64_MAX;
 	return true;

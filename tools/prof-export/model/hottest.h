@@ -17,7 +17,7 @@ void hottest_done(struct hottest *h, struct pool *p);
 bool hottest_add(struct hottest *h, struct pool *p, struct str name, uint64_t self);
 /* Adds all of `from`, as far as there is room. */
 void hottest_add_all(struct hottest *h, struct pool *p, const struct hottest *from);
-/* The hottest first, equal ones by name; what is left of top stays as it is. */
+/* The hottest come first, equal ones by name. Leaves unused places of `top` unchanged. */
 void hottest_top(const struct hottest *h, struct status_top top[static STATUS_TOP]);
 
 #endif

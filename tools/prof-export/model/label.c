@@ -18,8 +18,8 @@ int label_escape(struct buf *b, struct str s)
 	bool plain = true;
 	int r = 0;
 
-	/* Printable ASCII as it is. log_escape has the rest: not all, since it doubles backslashes,
-	 * which PHP and systemd have in names. No UTF-8 sequence is cut by this. */
+	/* log_escape doubles backslashes, which names in PHP and systemd contain. So it gets only
+	 * what is not printable ASCII. This cuts no UTF-8 sequence. */
 	for (; !r && s.len; plain = !plain) {
 		const uint32_t n = run_length(s, plain);
 
@@ -42,7 +42,7 @@ static struct str base_name(struct str path)
 	return path;
 }
 
-/* A frame that nothing is known of but where its function begins, or where it is itself. */
+/* Labels a frame by the start of its function, or else by its address. */
 static int unnamed(struct buf *b, const struct definitions *d, const struct model_frame *f)
 {
 	const uint64_t address = f->start ? f->start : f->address ? f->address : f->offset;
@@ -58,7 +58,7 @@ static int unnamed(struct buf *b, const struct definitions *d, const struct mode
 		name = base_name(strings_get(&d->strings, d->files.data[f->file].path));
 	if (!name.len)
 		name = STR_LIT("file");
-	/* [vdso] is in brackets already. */
+	/* [vdso] has brackets already. */
 	if (name.len > 2 && name.data[0] == '[' && name.data[name.len - 1] == ']')
 		name = (struct str){ .data = name.data + 1, .len = name.len - 2 };
 	int r = buf_append(b, "[", 1);
@@ -132,7 +132,7 @@ int label_binary(struct buf *b, const struct definitions *d, const struct model_
 		if (!module.len || str_eq(module, STR_LIT("kernel")) ||
 		    str_eq(module, STR_LIT("vmlinux")))
 			return buf_append_str(b, "[kernel.kallsyms]");
-		/* As kallsyms itself has it, or without brackets. */
+		/* kallsyms has brackets; other sources have none. */
 		const bool bare = module.data[0] != '[';
 		int r = bare ? buf_append(b, "[", 1) : 0;
 

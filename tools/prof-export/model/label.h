@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names as every output shows them. They are bytes of strangers: control characters, characters
- * that turn or hide text, and invalid UTF-8 become \xNN, so what comes out of here is one line of
- * UTF-8. What else a format reserves is for that format to replace.
+ * Labels: names as every output shows them. Strangers choose names, so control characters,
+ * characters that turn or hide text, and invalid UTF-8 become \xNN. A label is one line of UTF-8.
+ * Each format replaces the other characters that it reserves.
  */
 #ifndef PROFPIPE_LABEL_H
 #define PROFPIPE_LABEL_H
@@ -11,22 +11,22 @@
 
 /* Appends s as described; backslashes stay as they are. Errors of buf_append. */
 int label_escape(struct buf *b, struct str s);
-/* The i-th call of a frame, innermost first: `name`, `name_[k]`, `[file+0xstart]` by where the
- * function begins or, where nothing tells, `[file+0xaddress]`; `[anon+0xaddress]`,
- * `[kernel+0xaddress]_[k]`, `[truncated: reason]`. */
+/* The i-th call of a frame, innermost first: `name` or `name_[k]` (kernel). Without a name:
+ * `[file+0xstart]` (the start of its function, or else the address), `[anon+0xaddress]`,
+ * `[kernel+0xaddress]_[k]` or `[truncated: reason]`. */
 int label_call(struct buf *b, const struct definitions *d, const struct model_frame *f, unsigned i);
 /* The same without the kernel's mark. */
 int label_plain(struct buf *b, const struct definitions *d, const struct model_frame *f,
 		unsigned i);
-/* Where in an unnamed function that its label calls by its start: `at 0xaddress`, `from 0xaddress
- * to 0xaddress`; nothing for other frames. Models of MODEL_NAMES. */
+/* For a function that its label names by its start: `at 0xaddress`, or `from 0xaddress to
+ * 0xaddress`. Nothing for other frames. Models of MODEL_NAMES only. */
 int label_where(struct buf *b, const struct model_frame *f);
 /* How many calls a frame shows: at least one. */
 static inline unsigned label_calls(const struct model_frame *f)
 {
 	return f->count ? f->count : 1;
 }
-/* A process by its name, or `pid-N` without one; [unknown] for MODEL_NONE. */
+/* The name of a process, or `pid-N` without one; [unknown] for MODEL_NONE. */
 int label_process(struct buf *b, const struct definitions *d, uint32_t process);
 int label_thread(struct buf *b, const struct definitions *d, uint32_t thread);
 /* The file's path, `[kernel.kallsyms]`, `[module]`, or `[anon]`. */

@@ -9,13 +9,13 @@
 #include "tools/prof-export/model/label.h"
 #include "tools/prof-export/model/uptime.h"
 
-/* A prof-bpf: when it began, what it says it took; and what all before it came to, of which
- * `launched` is what the launcher knew. */
+/* The present prof-bpf: when it began, and the samples it reported. The rest is the state before it
+ * began; `launched` is the count that the launcher knew then. */
 struct sampler {
 	uint64_t began_ns, taken, accounted, launched, bpf_runs, bpf_ns;
 };
 
-/* What the launcher says of the run (common/cell/deploy.h). */
+/* The launcher's facts about the run (struct deploy_word). */
 struct launched {
 	uint64_t taken, restarts[STATUS_TOOLS];
 };
@@ -32,9 +32,9 @@ struct model {
 
 	struct epoch epoch;
 	struct definitions definitions;
-	struct index seen; /* processes and threads told of: hashes only */
+	struct index seen; /* hashes of counted processes and threads */
 
-	struct hottest hottest; /* of epochs that are forgotten */
+	struct hottest hottest; /* of former epochs */
 };
 
 static void add(uint64_t *sum, uint64_t n)
@@ -73,8 +73,8 @@ void model_free(struct model *m)
 	free(m);
 }
 
-/* Counts a process or thread once, by a 64-bit hash of what it is. Where there is no room to
- * remember it, it may be counted again. */
+/* Counts a process or thread once, by a 64-bit hash. Without room for the hash it may be counted
+ * again. */
 static void count_once(struct model *m, const uint64_t *numbers, size_t n, uint64_t *count)
 {
 	const uint64_t h = table_hash64(numbers, n * sizeof(*numbers));
@@ -101,7 +101,7 @@ static int count_bucket(struct model *m, uint32_t thread, uint32_t stack, uint64
 	return 0;
 }
 
-/* Notes why samples will be lost that name what could not be kept. */
+/* The ceiling is the reason if samples of this epoch name an unknown id. */
 static void note_full(struct model *m, int r)
 {
 	if (r == -ENOBUFS)
@@ -115,7 +115,7 @@ static size_t reason_slot(uint64_t reason)
 	return reason < STATUS_REASONS ? (size_t)reason : STATUS_REASONS - 1;
 }
 
-/* Before it is known which runtime a process runs, its samples are counted with it. */
+/* A process shows its runtime only with the first sample in it; earlier samples wait in *p. */
 static void count_runtime(struct model *m, struct epoch_process *p, const struct model_stack *s)
 {
 	struct model_totals *t = &m->totals;
@@ -242,14 +242,14 @@ static void take_hello(struct model *m, const struct msg_hello *msg)
 	h->seen = true;
 }
 
-/* Samples of which it is known what became of them. */
+/* Samples that arrived or whose loss is known. */
 static uint64_t accounted(const struct model_totals *t)
 {
 	return t->samples + lost_samples(t->lost) - t->lost[LOST_RESTART];
 }
 
-/* What the sampler took and did not come was in the hands of tools that ended: it is known when
- * all has come that will, at the end of that sampler's life or of the stream. */
+/* Tools that ended held the samples that prof-bpf took and that never came. Their number is known
+ * only when nothing more comes: when that prof-bpf or the stream ends. */
 static void settle(struct model *m)
 {
 	const uint64_t came = accounted(&m->totals) - m->sampler.accounted;
@@ -259,7 +259,7 @@ static void settle(struct model *m)
 	m->sampler.taken = 0;
 }
 
-/* The last one says itself what it took; the launcher heard of that some time before. */
+/* The last prof-bpf reports all it took; the launcher's count is a little older. */
 static void end_sampler(struct model *m)
 {
 	uint64_t taken = m->sampler.launched;
@@ -283,7 +283,8 @@ static void begin_sampler(struct model *m, uint64_t began_ns)
 				       .bpf_ns = m->totals.bpf_ns };
 }
 
-/* Others leave it so much: what it was given at the start is its own in any case. */
+/* Sets the ceiling to the share that others leave to prof-export, but never below the initial one.
+ */
 static void grant(struct model *m, uint64_t share)
 {
 	const uint64_t granted =
@@ -335,7 +336,7 @@ int model_take(struct model *m, const struct msg *msg, struct model_sample *ret_
 		take_hello(m, &msg->hello);
 		break;
 	case MSG_CLOCK:
-		break; /* all times that are shown are of the beginning */
+		break; /* outputs show only times since the start */
 	case MSG_PROCESS:
 		if (idmap_get(&m->epoch.process_ids, msg->process.id) == TABLE_NONE)
 			count_once(m, (uint64_t[]){ msg->process.pid, msg->process.start_ns }, 2,
@@ -376,7 +377,7 @@ int model_take(struct model *m, const struct msg *msg, struct model_sample *ret_
 		m->totals.end_ns = msg->end.time_ns;
 		break;
 	default:
-		model_lose(m, LOST_MALFORMED, 1); /* no message of a stream */
+		model_lose(m, LOST_MALFORMED, 1); /* the message belongs to no stream */
 	}
 	return 0;
 }
@@ -392,7 +393,7 @@ void model_conclude(struct model *m)
 {
 	const uint64_t came = m->totals.samples + lost_samples(m->totals.lost);
 
-	/* What the launcher heard of being taken, and nobody told of here. */
+	/* prof-bpf told the launcher of these samples, and no other message mentions them. */
 	if (m->launched.taken > came)
 		model_lose(m, LOST_RESTART, m->launched.taken - came);
 	uptime_conclude(&m->uptime, model_ended_well(m), m->totals.end_ns);
@@ -424,8 +425,8 @@ void model_forget(struct model *m)
 	epoch_forget(&m->epoch);
 	if (!m->options.aggregate) {
 		add_leaves(m, &m->hottest, &m->definitions.pool);
-		definitions_begin(
-			&m->definitions); /* cannot fail: more than it takes was just given back */
+		/* Cannot fail: it takes less than it has just freed. */
+		definitions_begin(&m->definitions);
 	}
 	m->gap_seen = m->limit_hit = false;
 }
@@ -481,7 +482,7 @@ uint64_t model_duration_ns(const struct model *m)
 	return end > start ? end - start : 0;
 }
 
-/* What would have been taken while nobody was there to: as much as at other times. */
+/* An estimate of the samples that were missed between two prof-bpfs, at the average rate. */
 static uint64_t unsampled(const struct model *m)
 {
 	const double came = (double)(m->totals.samples + lost_samples(m->totals.lost)),

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The model: what a stream said, over all its epochs. Definitions are kept once each, by content
- * (definitions.h), so ids of different epochs that mean the same meet again (epoch.h). Samples are
- * counted by thread and stack. All memory is charged to one ceiling; what does not fit is counted
- * as lost, and is no error.
+ * The model: the contents of a stream, over all its epochs. Definitions are kept once each, by
+ * content (definitions.h), so ids of different epochs that mean the same meet again (epoch.h).
+ * Samples are counted by thread and stack. All memory is charged to one ceiling; what does not fit
+ * is counted as lost, and is no error.
  *
  * Definitions are numbered from 0 in the order they came; MODEL_NONE is none. Pointers and strings
  * that the model returns hold until it takes the next message.
@@ -18,14 +18,14 @@
 
 struct model_options {
 	enum model_detail detail;
-	bool interpreter_frames; /* show the native frames of an interpreter's own loop, too */
+	bool interpreter_frames; /* also show the native frames of an interpreter's own loop */
 	bool lines;		 /* MODEL_NAMES: interpreted frames keep their line numbers */
 	bool aggregate; /* keep samples; else only count them, and forget all else at each epoch */
 	size_t memory_max;   /* bytes */
-	uint64_t share_most; /* what of the run's memory may be granted later; 0: nothing */
+	uint64_t share_most; /* of the run's memory that may be granted later; 0: nothing */
 };
 
-/* A sample, its names resolved. */
+/* A sample with resolved names. */
 struct model_sample {
 	struct str comm, process_comm;
 	uint64_t pid, tid, cpu, time_ns, value;
@@ -41,14 +41,14 @@ struct model_header {
 
 struct model_totals {
 	uint64_t samples, value, user_stacks, complete;
-	uint64_t processes, threads; /* distinct ones of which the stream told */
+	uint64_t processes, threads; /* distinct ones in the stream */
 	uint64_t truncated[STATUS_REASONS], lost[STATUS_REASONS];
 	uint64_t first_ns, last_ns,
 		end_ns; /* CLOCK_MONOTONIC; first_ns is UINT64_MAX before a sample */
 	uint64_t first_complete_ns;
 	uint64_t runtime_samples[STATUS_RUNTIMES], runtime_cut[STATUS_RUNTIMES],
 		runtime_unnamed[STATUS_RUNTIMES]; /* as in struct status */
-	uint64_t unkept; /* samples lost to this model's own ceiling; in lost, too */
+	uint64_t unkept; /* samples lost to this model's own ceiling; `lost` has them too */
 	uint64_t bpf_runs, bpf_ns, map_bytes, memory_enough, memory_peak;
 	bool ended;
 	uint64_t end_reason; /* enum end_reason */
@@ -56,37 +56,37 @@ struct model_totals {
 
 struct model;
 
-/* 0, -ENOMEM, -EINVAL when the ceiling is too low for anything. */
+/* 0, -ENOMEM, -EINVAL if the ceiling is too low for anything. */
 int model_new(const struct model_options *o, struct model **ret);
 void model_free(struct model *m);
 
 enum model_verdict {
 	MODEL_SAMPLE = 1, /* the message was a sample: *ret_sample is filled */
 };
-/* Takes one message. 0 or enum model_verdict; what could not be kept was counted as lost. */
+/* Takes one message. 0 or enum model_verdict; counts as lost what does not fit. */
 int model_take(struct model *m, const struct msg *msg, struct model_sample *ret_sample);
 /* A new epoch: all ids are void. */
 void model_forget(struct model *m);
-/* n messages are missing. */
+/* Counts n messages that never came. */
 void model_missing(struct model *m, uint64_t n);
-/* What is counted as lost outside: an output's own ceiling, a damaged stream. */
+/* Counts a loss that others saw: an output's own ceiling, a damaged stream. */
 void model_lose(struct model *m, enum lost_reason reason, uint64_t n);
 
-/* All has come that will: what is still to be reckoned with is, once. */
+/* Nothing more comes: settles the open counts. Call it once. */
 void model_conclude(struct model *m);
-/* The stream came to its end, by somebody who knew that it was one. */
+/* Whether the stream had a proper end, by a sender that had seen all of it. */
 bool model_ended_well(const struct model *m);
 
 const struct model_header *model_header(const struct model *m);
 const struct model_totals *model_totals(const struct model *m);
 /* All definitions, for labels. */
 const struct definitions *model_definitions(const struct model *m);
-/* From the first moment of sampling to the last, or from the stream's start to its end where it
- * does not say; nanoseconds. The start by the wall clock: since 1970. */
+/* From the first moment of sampling to the last, in ns. If the stream does not say these, from its
+ * start to its end. The wall clock counts since 1970. */
 uint64_t model_start_wall_ns(const struct model *m);
 uint64_t model_duration_ns(const struct model *m);
 
-/* What there is, [0, n). */
+/* Arrays; each returns its length. */
 size_t model_files(const struct model *m, const struct model_file **ret);
 size_t model_functions(const struct model *m, const struct model_function **ret);
 size_t model_frames(const struct model *m, const struct model_frame **ret);
@@ -101,8 +101,8 @@ const uint32_t *model_frames_of(const struct model *m, const struct model_stack 
 const uint32_t *model_functions_of(const struct model *m, const struct model_frame *f);
 const uint32_t *model_lines_of(const struct model *m, const struct model_frame *f);
 
-/* Samples, figures, losses and the hottest functions, whose names are as outputs show them; all
- * else of it is 0. */
+/* Fills in the samples, figures, losses and the hottest functions, whose names are labels. The rest
+ * of *st is 0. */
 void model_status(const struct model *m, struct status *st, bool with_top);
 
 #endif

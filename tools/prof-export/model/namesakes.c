@@ -5,14 +5,14 @@
 #include <inttypes.h>
 #include "tools/prof-export/model/label.h"
 
-#define SHORT_PARTS 3 /* where so many do not do, the whole path is shown */
+#define SHORT_PARTS 3 /* if so many are not enough, labels show the whole path */
 
 struct search {
 	const struct model *m;
 	const struct model_function *functions;
 	size_t n;
 	uint8_t *parts;
-	uint8_t *alike; /* by name, a string: two functions are still alike */
+	uint8_t *alike; /* by name (a string): two functions still have one label */
 	struct pool pool;
 };
 
@@ -32,7 +32,7 @@ static struct str shown(const struct search *s, uint32_t function)
 	return last_parts(model_string(s->m, s->functions[function].source), s->parts[function]);
 }
 
-/* One part for all functions of interpreted frames whose name another has, too. */
+/* Begins with one part for each interpreted function with a namesake. */
 static int find_names(struct search *s)
 {
 	const struct model_frame *frames;
@@ -56,7 +56,7 @@ static int find_names(struct search *s)
 	return 0;
 }
 
-/* Marks the names of those that are shown alike with so many parts. */
+/* Marks names whose functions have equal labels with so many parts. */
 static int mark_alike(struct search *s, unsigned parts)
 {
 	struct index seen = { 0 };

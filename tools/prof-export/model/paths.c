@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sorting is multikey quicksort (Bentley and Sedgewick, "Fast algorithms for sorting and searching
- * strings", 1997): the stacks of one program share long prefixes, and this looks at each step of a
- * prefix once, not once for each comparison.
+ * paths_sort is multikey quicksort (Bentley and Sedgewick, "Fast algorithms for sorting and
+ * searching strings", 1997). The stacks of one program share long prefixes; this algorithm looks at
+ * each step of a prefix once, not in each comparison.
  */
 #include "tools/prof-export/model/paths.h"
 
 #include <errno.h>
 
-#define FEW 12 /* so many are sorted by insertion */
+#define FEW 12 /* up to here insertion sort is faster */
 
 void paths_init(struct paths *p, const struct model *m)
 {
@@ -49,7 +49,7 @@ uint32_t paths_label(const struct paths *p, uint32_t bucket, size_t depth)
 	return p->frame_label ? p->frame_label[frame] : frame;
 }
 
-/* 0 behind the end. */
+/* 0 at the end of a path. */
 static uint64_t key(const struct paths *p, uint32_t bucket, size_t depth)
 {
 	const size_t n = paths_length(p, bucket);

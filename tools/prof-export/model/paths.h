@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The model's samples as paths from the root: process, thread if wanted, then frames; each step is
- * a label, a number that the output chooses. Sorted, equal paths are neighbours and each shares its
- * longest prefix with the one before, so that both lines and trees are written in one pass, with 4
- * bytes of memory a path.
+ * Paths: the model's samples as steps from the root: process, thread if wanted, frames. Each step
+ * is a label, a number that the output chooses. Sorted paths share their longest prefix with the
+ * one before. So an output writes lines or trees in one pass, with 4 bytes of memory a path.
  */
 #ifndef PROFPIPE_PATHS_H
 #define PROFPIPE_PATHS_H
@@ -16,12 +15,12 @@ struct paths {
 	const struct model_stack *stacks;
 	const struct model_thread *threads;
 	size_t thread_count, process_count;
-	/* Borrowed. By frame, and by process and thread, with one more entry at the end for
-	 * MODEL_NONE. NULL thread_label: threads are no step; NULL frame_label: a frame's label is
-	 * its number. */
+	/* Borrowed arrays: labels by frame, process and thread. The last two have one more entry
+	 * for MODEL_NONE. NULL thread_label: threads are no step. NULL frame_label: a frame's label
+	 * is its number. */
 	const uint32_t *frame_label, *process_label, *thread_label;
-	const uint32_t
-		*rank; /* NULL, or the order of labels: rank[2 * label + (it is the path's last)] */
+	/* The order of labels: rank[2 * label + (the label ends its path)]. May be NULL. */
+	const uint32_t *rank;
 	uint32_t *sorted; /* buckets */
 	size_t n;
 };
@@ -33,7 +32,7 @@ void paths_done(struct paths *p);
 
 size_t paths_length(const struct paths *p, uint32_t bucket);
 uint32_t paths_label(const struct paths *p, uint32_t bucket, size_t depth);
-/* How many steps from the root both share. */
+/* How many steps from the root both paths share. */
 size_t paths_common(const struct paths *p, uint32_t a, uint32_t b);
 
 #endif

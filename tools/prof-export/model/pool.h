@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Growing arrays that share one ceiling: what a stream makes us keep is charged here before it is
- * allocated. An allocation that the system refuses counts as the ceiling.
+ * A pool: one ceiling for several growing arrays. They charge it before they allocate. If the
+ * system refuses an allocation, that counts as the ceiling.
  */
 #ifndef PROFPIPE_POOL_H
 #define PROFPIPE_POOL_H
@@ -14,8 +14,8 @@ struct pool {
 	size_t used, max; /* bytes */
 };
 
-/* data (cap elements of `size` bytes, NULL for none) with room for at least `want` elements, or
- * NULL at the ceiling: then data is as it was. */
+/* Returns data (cap elements of `size` bytes, or NULL) with room for at least `want` elements. NULL
+ * at the ceiling; data is then unchanged. */
 static inline void *pool_grow(struct pool *p, void *data, size_t *cap, size_t want, size_t size)
 {
 	if (want <= *cap)
@@ -26,7 +26,7 @@ static inline void *pool_grow(struct pool *p, void *data, size_t *cap, size_t wa
 		n = want;
 	if (n < 16)
 		n = 16;
-	/* Where half as much again does not fit any more, what is wanted may. */
+	/* If one and a half times the room does not fit, the wanted room may. */
 	for (;; n = want) {
 		size_t bytes;
 
@@ -54,7 +54,7 @@ static inline void pool_free(struct pool *p, void *data, size_t *cap, size_t siz
 	free(data);
 }
 
-/* A growing array of one type, and room for n more in it: false at the ceiling. */
+/* A growing array of one type. ARRAY_ROOM makes room for n more; false at the ceiling. */
 #define ARRAY(type) \
 	struct { \
 		type *data; \

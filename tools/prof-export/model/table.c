@@ -8,8 +8,8 @@ static uint64_t seed(void)
 {
 	static uint64_t value;
 
-	/* Without entropy the address of a variable has to do: the table stays right, only its
-	 * order is easier to guess. */
+	/* Without entropy, a variable's address is the seed: the table stays correct, but its order
+	 * is easier to guess. */
 	if (!value && getrandom(&value, sizeof(value), GRND_NONBLOCK) != (ssize_t)sizeof(value))
 		value = (uintptr_t)&value;
 	value |= 1;
@@ -188,7 +188,7 @@ int idmap_add(struct idmap *m, struct pool *p, uint64_t id, uint32_t value)
 	return 0;
 }
 
-/* Later entries of the same run move up into the hole, where their own place allows it. */
+/* Moves later entries of the run into the hole, if their own slot allows it. */
 void idmap_remove(struct idmap *m, uint64_t id)
 {
 	const size_t mask = m->cap - 1;
@@ -232,7 +232,7 @@ int strings_intern(struct strings *s, struct pool *p, struct str value, uint32_t
 		}
 	if (s->text_len + value.len > UINT32_MAX)
 		return -ENOBUFS;
-	/* At least one byte, so that the empty string has an address, too. */
+	/* One more byte, so that even the empty string has an address. */
 	void *text = pool_grow(p, s->text, &s->text_cap, s->text_len + value.len + 1, 1);
 
 	if (!text)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Hash tables over small numbers, charged to a pool. An index finds a definition by
- * content: it keeps numbers by hash, and its user compares. An idmap finds our number of a
- * definition by the id that the stream gave it. Both are seeded, so that a peer cannot choose keys that collide. Zero-initialised
+ * Hash tables over small numbers, charged to a pool. An index finds a definition by its content: it
+ * keeps numbers by hash, and its user compares. An idmap finds our number of a definition by the
+ * stream's id. Both are seeded, so that a peer cannot choose keys that collide. Zero-initialised
  * ones are empty.
  */
 #ifndef PROFPIPE_TABLE_H
@@ -23,8 +23,8 @@ struct index {
 	size_t cap, len; /* cap: a power of two, or 0 */
 };
 
-/* Candidates with this hash, one a call, TABLE_NONE behind the last. Begin with *cursor = SIZE_MAX.
- */
+/* Returns the next number with this hash; TABLE_NONE behind the last. Begin with *cursor =
+ * SIZE_MAX. */
 uint32_t index_next(const struct index *ix, uint32_t hash, size_t *cursor);
 /* 0, -ENOBUFS. */
 int index_add(struct index *ix, struct pool *p, uint32_t hash, uint32_t number);
@@ -36,9 +36,9 @@ struct idmap {
 	size_t cap, len;
 };
 
-/* TABLE_NONE where id is unknown; 0 is never known. */
+/* TABLE_NONE for an unknown id. */
 uint32_t idmap_get(const struct idmap *m, uint64_t id);
-/* Adds an id that is not there. 0, -EINVAL for id 0, -ENOBUFS. */
+/* Adds a new id. 0, -EINVAL for id 0, -ENOBUFS. */
 int idmap_add(struct idmap *m, struct pool *p, uint64_t id, uint32_t value);
 void idmap_remove(struct idmap *m, uint64_t id);
 void idmap_done(struct idmap *m, struct pool *p);

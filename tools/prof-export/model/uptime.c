@@ -10,7 +10,7 @@ void uptime_next(struct uptime *l)
 	l->since_ns = l->until_ns = 0;
 }
 
-/* Ends a time without sampling. */
+/* Ends a gap without sampling. */
 static void come_back(struct uptime *l, uint64_t ns)
 {
 	if (l->away_ns && ns > l->away_ns)

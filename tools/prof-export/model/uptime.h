@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The times at which a prof-bpf sampled. A prof-bpf may die and be followed by another one, whose
- * stream says since when it samples. Nobody sampled between the last known moment of the first and
- * that. Times are of CLOCK_MONOTONIC; any number may come. Pure.
+ * Uptime: when some prof-bpf sampled. If a prof-bpf dies, another one follows, and its stream says
+ * since when it samples. Nobody samples between the last known moment of the first and that time.
+ * Times are CLOCK_MONOTONIC; any number may come. Pure.
  */
 #ifndef PROFPIPE_UPTIME_H
 #define PROFPIPE_UPTIME_H
@@ -13,20 +13,20 @@
 struct uptime {
 	uint64_t first_ns;	     /* when sampling began; 0: not known */
 	uint64_t since_ns, until_ns; /* of the present prof-bpf; 0: it does not sample yet */
-	uint64_t last_ns;	     /* the last moment of any prof-bpf */
-	uint64_t away_ns;	     /* since when nobody samples; 0: somebody does */
+	uint64_t last_ns;	     /* the last known moment of any prof-bpf */
+	uint64_t away_ns;	     /* since when no prof-bpf samples; 0: one does */
 	uint64_t sampled_ns;	     /* by former ones */
 	uint64_t unsampled_ns;	     /* between them */
-	/* When sampling was over, by the launcher, if the last prof-bpf died before; 0: it did not. */
+	/* The launcher's end of sampling, if the last prof-bpf died before it; 0: it did not. */
 	uint64_t run_until_ns;
 };
 
 /* Another prof-bpf follows. */
 void uptime_next(struct uptime *l);
-/* It has sampled since then; it still sampled then. */
+/* The present one has sampled since ns; it still samples at ns. */
 void uptime_since(struct uptime *l, uint64_t ns);
 void uptime_until(struct uptime *l, uint64_t ns);
-/* No other one follows. ended: the last one came to its end, at end_ns. Call it once. */
+/* No other one follows. ended: the last one ended properly, at end_ns. Call it once. */
 void uptime_conclude(struct uptime *l, bool ended, uint64_t end_ns);
 /* 0: not known. */
 uint64_t uptime_end_ns(const struct uptime *l);

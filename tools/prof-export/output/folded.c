@@ -27,8 +27,8 @@ static int intern(struct labels *l, struct buf *name, uint32_t *ret)
 	return r ? -ENOMEM : 0;
 }
 
-/* A symbol to be ranked: a label and what follows it in a line, `;` or, where it is the last, a
- * blank. */
+/* A symbol for ranking: a label and the character behind it in a line, `;`, or a blank if it is the
+ * last one. */
 static struct str symbol(const struct labels *l, uint32_t i, char *ret_end)
 {
 	*ret_end = i & 1 ? ' ' : ';';
@@ -45,7 +45,7 @@ static int compare_symbols(const void *a, const void *b, void *labels)
 
 	if (order)
 		return order;
-	/* One is the other's beginning: what follows it decides. */
+	/* If one begins with the other, the character behind the shorter one decides. */
 	const unsigned char p = (unsigned char)(x.len > n ? x.data[n] : ends[0]),
 			    q = (unsigned char)(y.len > n ? y.data[n] : ends[1]);
 
@@ -73,7 +73,7 @@ static int rank_labels(struct labels *l)
 	return 0;
 }
 
-/* With the line behind it where the model keeps lines. */
+/* Appends the line number too, if the model keeps lines. */
 static int label_frame(struct buf *b, const struct namesakes *namesakes, const struct model *m,
 		       const struct model_frame *f)
 {
@@ -130,9 +130,9 @@ static void free_labels(struct labels *l)
 }
 
 /*
- * Paths come sorted by label, which is the order of the lines but for one thing: of "a 5" and "a
- * b;c 1" the blank is a line's end in one and a name's part in the other, and the count decides.
- * Such lines follow each other, so a line is held back until the next one is not before it.
+ * Paths come sorted by label, which is almost the order of the lines. In "a 5" and "a b;c 1" the
+ * first blank ends the name in one line and is a part of the name in the other; there the count
+ * decides. Such lines are neighbours, so we hold a line back until the next one is not before it.
  */
 struct held {
 	struct buf *lines; /* sorted */
@@ -159,7 +159,7 @@ static void let_go(struct held *h, size_t n, struct output *o)
 	h->n -= n;
 }
 
-/* Takes the line. */
+/* Takes the line, and writes those that no later line can precede. */
 static int hold(struct held *h, struct buf *line, struct output *o)
 {
 	size_t before = 0;

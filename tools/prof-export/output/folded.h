@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Folded stacks: a line a distinct stack, `process;root;…;leaf count`, as FlameGraph, speedscope
- * and others read them. Lines are in the order of their bytes. Names are label.h's, with `:` for
- * `;`.
+ * Folded stacks: one line for each distinct stack, `process;root;…;leaf count`, as FlameGraph,
+ * speedscope and others read them. Lines are sorted by their bytes. Names are labels (label.h) with
+ * `:` instead of `;`.
  *
  * Source: the README of github.com/brendangregg/FlameGraph.
  */

@@ -42,7 +42,7 @@ void output_begin(struct output *o)
 {
 	struct stat st;
 
-	/* Appending, as the shell's >> asks for, stays that. */
+	/* The shell's >> opened it for appending; keep its contents. */
 	if (!fstat(o->fd, &st) && S_ISREG(st.st_mode) && !(fcntl(o->fd, F_GETFL) & O_APPEND) &&
 	    ftruncate(o->fd, 0) && !o->error)
 		o->error = -errno;
@@ -56,7 +56,7 @@ static void beat(struct output *o)
 		o->error = r;
 }
 
-/* A write, or a wait for room, was interrupted or took a part only. */
+/* A write or a wait for room was interrupted, or wrote only a part. */
 static void hold(struct output *o)
 {
 	o->held = true;
@@ -126,7 +126,7 @@ static void pack(struct output *o, int flush)
 	} while (!o->z.avail_out && !o->error);
 }
 
-/* Writes the bytes that wait; not for gzip, whose size it would spoil. */
+/* Writes waiting bytes. Not for gzip, which would compress worse. */
 static void flush_output(struct output *o)
 {
 	if (o->gzip)
@@ -161,7 +161,7 @@ void output_printf(struct output *o, const char *fmt, ...)
 	const int n = vsnprintf(text, sizeof(text), fmt, args);
 
 	va_end(args);
-	/* For numbers and words of our own; names of any length go through output_put. */
+	/* For our own numbers and words. Use output_put for names, which have any length. */
 	if (n < 0 || (size_t)n >= sizeof(text))
 		o->error = o->error ? o->error : -EOVERFLOW;
 	else
@@ -182,10 +182,10 @@ void output_say(const char *name, int error)
 	const char *remedy = "name another output with -o";
 
 	if (error == -ENOSPC || error == -EDQUOT)
-		remedy = "what is there is not whole: make room, or name another output with -o";
+		remedy = "the output is incomplete: make room, or name another one with -o";
 	else if (error == -EFBIG)
 		remedy =
-			"what is there is not whole: raise the limit of a file's size (ulimit -f), or that of the file system";
+			"the output is incomplete: raise the limit of a file's size (ulimit -f), or that of the file system";
 	else if (error == -EPIPE)
 		remedy = "its reader went away before the end";
 	else if (error == -ENOMEM)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Written piece by piece: a Profile message with one sample, location, function or string in it at
- * a time, which a reader takes as one. So the largest thing in memory is one sample. String i of
- * the model is string 1 + i here; ours come behind the model's.
+ * The file is a sequence of Profile messages with one sample, location, function or string each. A
+ * reader merges them into one message, and we keep only one sample in memory. String i of the model
+ * has the number 1 + i; our own strings follow the model's.
  */
 #include "tools/prof-export/output/pprof.h"
 
@@ -21,7 +21,7 @@ typedef Perftools__Profiles__Location Location;
 typedef Perftools__Profiles__Line Line;
 typedef Perftools__Profiles__Function Function;
 
-/* A mapping to be: the addresses of one file that are shifted alike against their offsets. */
+/* A future mapping: addresses of one file with the same shift against their offsets. */
 struct region {
 	uint32_t file;	   /* MODEL_NONE: the kernel */
 	uint64_t shift;	   /* address - offset, modulo 2^64 */
@@ -33,12 +33,12 @@ struct writer {
 	struct output *o;
 	struct buf packed, name;
 	struct pool pool;
-	struct strings extra; /* strings that the model has not, from 1 + model_strings on */
+	struct strings extra; /* strings that the model lacks, from 1 + model_strings on */
 	struct region *regions;
 	size_t regions_len, regions_cap;
 	struct index region_index;
 	uint32_t *region_of; /* by frame; MODEL_NONE for none */
-	uint32_t *labels;    /* by extra string: which function stands for it; 0: none */
+	uint32_t *labels;    /* by extra string: the function with this label; 0: none */
 	size_t labels_cap;
 	uint32_t label_count;
 	uint64_t *ids; /* of the locations of one sample */
@@ -64,7 +64,7 @@ static int64_t model_str(uint32_t i)
 	return 1 + (int64_t)i;
 }
 
-/* The number of the string in w->name, which is emptied. */
+/* Empties w->name and returns the number of its string. */
 static int64_t take_name(struct writer *w)
 {
 	uint32_t i = 0;
@@ -131,7 +131,7 @@ static int find_region(struct writer *w, const struct model_frame *f, uint32_t *
 	return 0;
 }
 
-/* The program that most of the value is of, MODEL_NONE where none is known. */
+/* The program with most of the value; MODEL_NONE if none is known. */
 static uint32_t main_file(struct writer *w)
 {
 	const struct model_file *files;
@@ -161,7 +161,7 @@ static uint32_t main_file(struct writer *w)
 	return best;
 }
 
-/* pprof takes the first mapping for the program's. */
+/* pprof shows the first mapping as the program. */
 static int rank_of(const struct model_frame *f, uint32_t main)
 {
 	if (f->kind == MODEL_KERNEL)
@@ -200,7 +200,7 @@ static void put_mappings(struct writer *w)
 		Mapping mapping = PERFTOOLS__PROFILES__MAPPING__INIT;
 		Mapping *list[] = { &mapping };
 		Profile p = PERFTOOLS__PROFILES__PROFILE__INIT;
-		/* Whole pages, as far down as the file goes. */
+		/* Round down to a page, but not below the file's start. */
 		const uint64_t offset = r->from - r->shift, in_page = r->from & 0xfff,
 			       down = in_page < offset ? in_page : offset;
 
@@ -253,8 +253,8 @@ static void put_functions(struct writer *w)
 	}
 }
 
-/* The number, from 1 on, of the function that a label stands for: places in a function without a
- * name have one label. */
+/* The number, from 1 on, of the function for a label. All places in a function without a name have
+ * one label. */
 static uint64_t put_label(struct writer *w, int64_t name)
 {
 	const size_t i = (size_t)(name - 1) - model_strings(w->m);
@@ -298,8 +298,8 @@ static void put_location(struct writer *w, uint32_t i, const struct model_frame 
 		lines[n].line = model_lines_of(w->m, f)[n];
 		list[n] = &lines[n];
 	}
-	/* Without a name: a function of ours, behind the model's. No system name: pprof would
-	 * cut parentheses off one that is the same as the name. */
+	/* A frame without a name gets our own function, behind the model's. It has no system name:
+	 * if that equals the name, pprof cuts off parentheses. */
 	if (!n || (n == 1 && !model_string(w->m, functions[lines[0].function_id - 1].name).len)) {
 		if (!w->error)
 			w->error = label_plain(&w->name, model_definitions(w->m), f, 0);
@@ -501,7 +501,7 @@ static void put_strings(struct writer *w)
 
 	put_string(w, (char[]){ "" });
 	for (size_t i = 0; !w->error && !w->o->error && i < n; i++) {
-		/* Ours were escaped as they were made. */
+		/* Our own strings are escaped already. */
 		const struct str s = i < known ? model_string(w->m, (uint32_t)i)
 					       : strings_get(&w->extra, (uint32_t)(i - known));
 

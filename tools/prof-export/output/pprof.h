@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pprof: gzipped protobuf. Sample values are samples/count and cpu/nanoseconds (or what the stream
- * says of its event). A file is one mapping (more only where its segments are shifted differently
- * against their offsets), with the ELF addresses of its locations; a caller's address is one less
- * than its return address, inside the call. Frames without a name have a function of label.h's
- * name, so that no viewer looks for binaries on its own host.
+ * A pprof profile: gzipped protobuf. Sample values are samples/count and cpu/nanoseconds, or the
+ * event that the stream names. A file is one mapping, or several if its segments are shifted
+ * differently against their offsets. Locations have ELF addresses; a caller's is its return address
+ * minus one, which is inside the call. A frame without a name gets a function with its label
+ * (label.h), so that no viewer looks for binaries on its own host.
  *
  * Source: proto/profile.proto of github.com/google/pprof.
  */

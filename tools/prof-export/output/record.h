@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A recording: the stream's messages as they came, packed anew with sequence numbers of their own.
- * What was missing is in it as a LOST message, and a stream that was cut ends with END_PEER_LOST.
- */
+/* A recording: the stream's messages as they came, with new sequence numbers. A LOST message counts
+ * those that were missing, and a stream that was cut ends with END_PEER_LOST. */
 #ifndef PROFPIPE_RECORD_H
 #define PROFPIPE_RECORD_H
 
@@ -20,7 +19,7 @@ void record_done(struct record *r);
 int record_take(struct record *r, const struct msg *m);
 int record_epoch(struct record *r);
 int record_missing(struct record *r, uint64_t n);
-/* The end, with an END where the stream had none. time_ns: of its last sample. */
+/* Writes an END if the stream had none. time_ns: of its last sample. */
 int record_finish(struct record *r, uint64_t time_ns);
 
 #endif

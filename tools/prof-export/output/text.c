@@ -4,8 +4,8 @@
 #include <inttypes.h>
 #include "tools/prof-export/model/label.h"
 
-/* Importers end the name at a blank and digits, and do not take one that begins with a blank or is
- * a single byte long. */
+/* Importers end the name at a blank and digits. They refuse one that begins with a blank or has a
+ * single byte. */
 static int put_comm(struct buf *b, struct str comm, uint64_t pid)
 {
 	const size_t before = b->len;
@@ -23,11 +23,11 @@ static int put_comm(struct buf *b, struct str comm, uint64_t pid)
 			b->data[i] = '_';
 	}
 	if (b->data[before] == '#')
-		b->data[before] = '_'; /* a comment */
+		b->data[before] = '_'; /* '#' begins a comment */
 	return b->len == before + 1 ? buf_append(b, " ", 1) : 0;
 }
 
-/* A path as one word: importers end it at a blank or a parenthesis. */
+/* Makes one word of a path: importers end it at a blank or a parenthesis. */
 static int put_word(struct buf *b, size_t from)
 {
 	size_t blanks = 0;
@@ -39,7 +39,7 @@ static int put_word(struct buf *b, size_t from)
 	if (r || !blanks)
 		return r;
 	b->len += 3 * blanks;
-	/* Backwards, each blank becoming \x20. */
+	/* Backwards, because each blank becomes \x20. */
 	for (size_t to = b->len, i = to - 3 * blanks; i-- > from;) {
 		if (b->data[i] == ' ') {
 			to -= 4;
@@ -85,7 +85,7 @@ static int put_call(struct buf *b, const struct model *m, const struct model_fra
 
 			if (!r)
 				r = label_escape(b, source);
-			/* A parenthesis here would be taken for the binary's. */
+			/* Importers would take a parenthesis here for the binary's. */
 			for (size_t k = word; k < b->len; k++)
 				if (b->data[k] == ')')
 					b->data[k] = ']';
@@ -127,7 +127,7 @@ int text_sample(struct text *t, const struct model *m, const struct model_sample
 	unsigned rests = 0;
 	int r;
 
-	/* Nothing of a piece was put that there was no memory for. */
+	/* Each round writes one piece whole, or nothing if memory runs out. */
 	do {
 		buf_reset(b);
 		r = put_head(b, h, s);
@@ -144,7 +144,7 @@ int text_sample(struct text *t, const struct model *m, const struct model_sample
 				r = put_call(b, m, f, k);
 			} while (output_rest(o, r, &rests));
 		}
-		/* A stack of many inlined calls is longer than what should be kept. */
+		/* A stack with many inlined calls is too long to keep in the buffer. */
 		output_put(o, b->data, b->len);
 		buf_reset(b);
 	}

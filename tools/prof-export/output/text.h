@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Text: each sample as it comes, leaf first, in the grammar of `perf script`, which
- * stackcollapse-perf.pl, speedscope and the Firefox Profiler read:
+ * Text: each sample when it comes, leaf first, in the grammar of `perf script`, which
  *
  *   comm pid/tid [cpu] seconds.micro: value event:
  *   	address name (binary) source:line
  *   	0 [truncated: reason] (file in which the walk ended)
  *
- * An inlined call has the address of what it was inlined into, and `(inlined)` for its binary, as
- * perf prints it. Time is the stream's, CLOCK_MONOTONIC.
+ * As in perf, an inlined call has the address of the call around it, and `(inlined)` for its
+ * binary. Time is the stream's, CLOCK_MONOTONIC.
  */
 #ifndef PROFPIPE_TEXT_H
 #define PROFPIPE_TEXT_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names go into the JSON as label.h makes them, with `"`, `\` and `<` escaped: no name can end the
- * string or the element it stands in. The tree is written straight from the sorted paths, a column
- * a pass.
+ * JSON strings are labels (label.h), with `"`, `\` and `<` escaped, so no name can end its string
+ * or the element around it. The tree comes straight from the sorted paths, one pass for each
+ * column.
  */
 #include "tools/prof-export/page/html.h"
 
@@ -72,7 +72,7 @@ static void json_number(struct page *p, const char *key, uint64_t n)
 	output_printf(p->o, "\"%s\":%" PRIu64 ",\n", key, n);
 }
 
-/* [word, text, count], of a remedy [word, text, count, what]. */
+/* Each line is [word, text, count], and a remedy [word, text, count, what]. */
 static void put_lines(struct page *p, const struct account_line *lines, size_t n,
 		      enum account_kind kind)
 {
@@ -144,7 +144,7 @@ static void put_header(struct page *p)
 
 /* --- columns --- */
 
-/* Writes `,` but before the first. */
+/* Writes `,` except before the first element. */
 static void separate(struct output *o, bool *begun)
 {
 	if (*begun)
@@ -191,7 +191,7 @@ static uint32_t take_name(struct page *p, int r)
 	return i;
 }
 
-/* The page's numbers for frames, and for process names. */
+/* Numbers the names of frames and processes for the page. */
 static void make_names(struct page *p)
 {
 	const struct model_frame *frames;
@@ -217,7 +217,7 @@ static void make_names(struct page *p)
 	if (!p->error)
 		p->error = r;
 	take_name(p, 0); /* string 0 is empty */
-	/* Process names first: the strings so far are theirs alone. */
+	/* Process names first, while all strings are process names. */
 	for (size_t i = 0; !p->error && i <= np; i++) {
 		buf_reset(&p->name);
 		p->process_label[i] = take_name(p,
@@ -278,7 +278,7 @@ static void put_names(struct page *p)
 				      ? functions[*model_functions_of(p->m, &frames[i])].start_line
 				      : 0);
 	}
-	/* Lines that ran, of the interpreted, where the model keeps them. */
+	/* The lines that ran in interpreted frames, if the model keeps them. */
 	output_str(p->o, "],\n\"at\":[");
 	begun = false;
 	for (size_t i = 0; i < p->frames + p->comms; i++) {
@@ -318,7 +318,7 @@ static void put_tree(struct page *p, enum tree_pass pass)
 	const struct paths *paths = &p->paths;
 	bool begun = false;
 	uint32_t nodes = 0;
-	size_t before = 0; /* length of the path before */
+	size_t before = 0; /* length of the previous path */
 
 	for (size_t i = 0; i < paths->n && !p->o->error; i++) {
 		const uint32_t at = paths->sorted[i];

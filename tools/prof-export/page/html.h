@@ -1,15 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One self-contained page: page.html with its style, its script and Debian's d3 in it, and the
- * profile as JSON behind it. The page asks no network for anything, and its Content-Security-Policy
- * lets it run nothing but the two scripts it was built with.
+ * The page: one HTML file with its style, its script, Debian's d3, and the profile as JSON at its
+ * end. The page makes no network request. Its Content-Security-Policy allows only the two scripts
+ * that it was built with.
  *
- * The JSON (page.html's last element) is
- *   { header: {…}, strings: […], nodes: { up: […], frame: […] }, frames: { name, kind, binary,
- * source, line: […] }, processes: { pid, name }, threads: { process, tid, name }, rows: { node,
- * thread, samples } } nodes is the tree of all stacks in preorder: a node goes up `up` levels from
- * the one before and down one. strings, frames, processes and threads are numbered from 0. A row
- * says that so many samples of a thread (-1: unknown) ended in a node.
+ * The JSON (the last element of page.html) is
+ *
+ *   { header: {…}, strings: […],
+ *     nodes: { up: […], frame: […] },
+ *     frames: { name: […], binary: […], where: […], source: […], line: […], at: […], kind: […] },
+ *     processes: { pid: […], name: […] },
+ *     threads: { process: […], tid: […], name: […] },
+ *     rows: { node: […], thread: […], samples: […] } }
+ *
+ * nodes is the tree of all stacks in preorder: a node goes up `up` levels from the one before and
+ * down one. strings, frames, processes and threads are numbered from 0. A row holds how many
+ * samples of a thread (-1: unknown) ended in a node.
  */
 #ifndef PROFPIPE_HTML_H
 #define PROFPIPE_HTML_H

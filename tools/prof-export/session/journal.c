@@ -6,7 +6,7 @@
 
 #define CHUNK (256u << 10)
 
-/* Feeds bytes past the ends of streams whose senders lost their own. */
+/* Feeds bytes, and goes on after the end of a stream whose sender lost its own sender. */
 static int feed(struct session *s, struct span bytes)
 {
 	int r = session_feed(s, bytes);
@@ -45,7 +45,7 @@ int journal_replay(struct journal *j, struct session *s, void (*beat)(void *ctx)
 		return STREAM_AGAIN;
 	int r = replay(j, s, beat, ctx);
 
-	/* A sender broke the rules, and nobody lived to take that back. */
+	/* A sender broke the rules, and a predecessor died before it could cut that off. */
 	if (r == STREAM_MALFORMED || r == STREAM_SCHEMA) {
 		model_lose(s->model, LOST_MALFORMED, 1);
 		r = STREAM_AGAIN;
@@ -57,7 +57,7 @@ int journal_replay(struct journal *j, struct session *s, void (*beat)(void *ctx)
 
 void journal_reopen(struct journal *j, struct session *s)
 {
-	/* Where it is full the bytes that were not taken may not be in it. */
+	/* A full journal may not contain the unread bytes. */
 	if (j->fd >= 0 && !j->full) {
 		j->bytes -= s->in.pending.len - s->in.taken;
 		if (ftruncate(j->fd, (off_t)j->bytes) ||
@@ -71,7 +71,7 @@ static void put(struct journal *j, struct span bytes)
 {
 	if (j->fd < 0 || j->full)
 		return;
-	/* One that was handed over may be longer than this one may become. */
+	/* The predecessor's journal may be longer than our maximum. */
 	if (j->bytes > j->max || bytes.len > j->max - j->bytes) {
 		j->full = true;
 		return;
@@ -95,7 +95,7 @@ int journal_feed(struct journal *j, struct session *s, struct span bytes)
 {
 	int r = session_feed(s, bytes);
 
-	/* The first one of another version is a bad installation; a later one is no prof-symd. */
+	/* A first hello of another version is a bad installation; a later one is an attack. */
 	if (r == STREAM_SCHEMA && s->begun)
 		r = STREAM_MALFORMED;
 	if (r == STREAM_MALFORMED)

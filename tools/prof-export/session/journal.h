@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The journal: what prof-export received, kept for its successor. It is a file without a name that
- * the launcher makes and hands to each prof-export of the run. It holds the stream's batches in the
- * order they came, so any reader of a stream can read it; after a SIGKILL it ends in the middle of
- * a message. When a sender leaves or breaks the rules, the part that was not taken is cut off again.
+ * The journal: the bytes that prof-export received, kept for its successor. The launcher makes the
+ * file, which has no name, and hands it to each prof-export of the run. It holds the stream's
+ * batches in their order, so every reader of a stream can read it. After a SIGKILL it ends inside a
+ * message. When a sender leaves or breaks the rules, the journal drops that sender's unread rest.
  *
- * The journal has a maximum size; what comes later is not kept. If it cannot grow any more, on a
- * full disk, it is emptied, and nothing is kept.
+ * The journal has a maximum size, and drops all that comes after it. If the disk is full, the
+ * journal is emptied and keeps nothing more.
  */
 #ifndef PROFPIPE_JOURNAL_H
 #define PROFPIPE_JOURNAL_H
@@ -22,13 +22,13 @@ struct journal {
 };
 #define JOURNAL_NONE ((struct journal){ .fd = -1 })
 
-/* Feeds all that predecessors received to a new session, and continues behind it. Bytes that are no
- * stream are the end of it and are counted: a sender broke the rules, and prof-export died before
- * it cut them off. beat: called now and then. session_feed's verdict (STREAM_AGAIN if there is
- * nothing), or -errno of reading. */
+/* Feeds a new session what its predecessors received, and continues behind it. The replay ends at
+ * bytes that are no stream, and counts them: prof-export died before it cut them off. beat: called
+ * now and then. Returns session_feed's verdict (STREAM_AGAIN if there is nothing), or -errno of
+ * reading. */
 int journal_replay(struct journal *j, struct session *s, void (*beat)(void *ctx), void *ctx);
-/* Feeds what a sender sent, and keeps it. session_feed's verdict; STREAM_MALFORMED, which is
- * counted, also for another schema after the first hello. */
+/* Feeds and keeps a sender's bytes. Returns session_feed's verdict. A second hello with another
+ * schema is STREAM_MALFORMED too; both are counted. */
 int journal_feed(struct journal *j, struct session *s, struct span bytes);
 /* Reopens the session (session_reopen) and the journal. */
 void journal_reopen(struct journal *j, struct session *s);

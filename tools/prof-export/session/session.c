@@ -58,7 +58,7 @@ static int take(struct session *s, const struct msg *m)
 		r = recording ? record_epoch(&s->record) : 0;
 		s->in.new_epoch = false;
 	}
-	/* What is missing before the hello is told behind it, where a recording can have it. */
+	/* A recording can hold a loss only behind the hello. */
 	if (m->id != MSG_HELLO) {
 		const uint64_t missing = stream_missing(&s->in);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One export: bytes of a stream in, one format out. Text and recordings are written as the stream
- * comes; the others at its end. */
+/* A session: one export, from the bytes of a stream to one format. Text and recordings are written
+ * as the stream comes, the other formats at its end. */
 #ifndef PROFPIPE_SESSION_H
 #define PROFPIPE_SESSION_H
 
@@ -15,11 +15,11 @@ struct session_options {
 	enum format format;
 	bool threads;		 /* folded: the thread's name is a frame */
 	bool lines;		 /* folded: interpreted frames have their line numbers */
-	bool interpreter_frames; /* the native frames of an interpreter's loop are shown, too */
+	bool interpreter_frames; /* also show the native frames of an interpreter's loop */
 	size_t memory_max;	 /* of the model, in bytes */
-	uint64_t share_most;	 /* as of struct model_options */
-	bool many; /* senders come and go: one that lost its own sender is followed by another, with
-		      an epoch of its own */
+	uint64_t share_most;	 /* as in struct model_options */
+	bool many; /* several senders, one after another: after one that lost its own sender, the
+		      next one comes, with a new epoch */
 };
 
 struct session {
@@ -30,7 +30,7 @@ struct session {
 	struct text text;
 	struct record record;
 	bool begun; /* a hello came: there will be an output */
-	bool lost;  /* the sender has lost its own: its stream is over, another's may follow */
+	bool lost;  /* the sender lost its own sender: its stream is over, another's may follow */
 };
 
 /* fd is borrowed. 0, -ENOMEM, -EINVAL (memory_max is too small). session_done frees, also after an
@@ -38,16 +38,15 @@ struct session {
 int session_init(struct session *s, const struct session_options *o, int fd);
 void session_done(struct session *s);
 
-/* Takes bytes. 0 when the stream has ended (with `many`: or one sender's has, see `lost`), else
+/* Takes bytes. 0 when the stream has ended (with `many`: when one sender's has, see `lost`), else
  * STREAM_AGAIN, STREAM_MALFORMED, STREAM_SCHEMA, -ENOMEM, or the output's error. */
 int session_feed(struct session *s, struct span bytes);
-/* The sender went, or sent what is no stream: the rest of what it sent is dropped, another one may
- * follow. */
+/* The sender left or broke the rules: drops its unread rest. Another sender may follow. */
 void session_reopen(struct session *s);
-/* Takes a figure of the run that the stream does not have; a recording gets it, unless it has
- * ended. 0, -ENOMEM, or the output's error. */
+/* Takes a figure of the run that the stream lacks. A recording gets it too, unless it has ended. 0,
+ * -ENOMEM, or the output's error. */
 int session_tell(struct session *s, struct str name, uint64_t value);
-/* Writes what was collected and closes the format. Only once a hello came. 0, -ENOMEM, or the
+/* Writes what was collected and closes the format. Call it only after a hello. 0, -ENOMEM, or the
  * output's error. */
 int session_finish(struct session *s);
 

@@ -17,7 +17,7 @@
 #define PART ".part"
 #define JOURNAL ".journal"
 #define FRESH_S 600
-#define TAKEN_UP_MAX '8' /* times; the last byte of a journal's name */
+#define TAKEN_UP_MAX '8' /* lives of a journal; the last byte of its name */
 
 struct listed {
 	char name[96];
@@ -39,7 +39,7 @@ static int by_name(const void *a, const void *b)
 	return strcmp(((const struct listed *)a)->name, ((const struct listed *)b)->name);
 }
 
-/* Of a folder with more than LISTED_MAX of them some are seen, which is enough to remove some. */
+/* Lists at most LISTED_MAX files of the folder: enough to remove some of them. */
 static int list(int dir, struct listed **ret, size_t *ret_len)
 {
 	const int own = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -88,8 +88,8 @@ static bool ends_with(const char *name, const char *ending)
 	return n >= end && !strcmp(name + n - end, ending);
 }
 
-/* The oldest go until there are `max` files of max_bytes at most; the newest, which is the run's,
- * and is not larger, stays. Its journal is no file of these. */
+/* Removes the oldest files until there are at most `max` files with max_bytes. The newest is the
+ * run's own, within that limit, and stays. Journals do not count. */
 static int prune(struct profiles *p, size_t max)
 {
 	struct listed *all = NULL;
@@ -117,7 +117,7 @@ static int prune(struct profiles *p, size_t max)
 	return r;
 }
 
-/* A file that nobody holds any more, locked; -1. */
+/* Opens and locks a file that nobody holds; -1 if that fails. */
 static int take_up(int dir, const char *name, int flags)
 {
 	int fd = openat(dir, name, flags | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
@@ -129,8 +129,8 @@ static int take_up(int dir, const char *name, int flags)
 	return fd;
 }
 
-/* Empty parts and journals that nobody holds: who opened them was killed before anything was
- * written. */
+/* Removes empty parts and journals that nobody holds: their runs were killed before they wrote
+ * anything. */
 static void remove_stale(int dir)
 {
 	struct listed *all = NULL;
@@ -152,7 +152,7 @@ static void remove_stale(int dir)
 	free(all);
 }
 
-/* The journal's name is the stamp, `ending`, JOURNAL, and how often it was taken up. */
+/* A journal's name is the stamp, `ending`, JOURNAL, and how often a run has continued it. */
 static bool is_journal(const char *name, const char *ending, size_t *ret_stem, char *ret_next)
 {
 	const size_t stem = strlen(STAMP) - 1 + strlen(ending), n = stem + strlen(JOURNAL);
@@ -167,8 +167,8 @@ static bool is_journal(const char *name, const char *ending, size_t *ret_stem, c
 	return true;
 }
 
-/* Written to since this boot, and lately: what samples say of a longer gap, or of two boots, is no
- * profile of one time. */
+/* Whether the last write was lately and since this boot. With a longer gap, or samples of two
+ * boots, the profile would not cover one period. */
 static bool is_fresh(int fd, int64_t now_s)
 {
 	struct timespec up;
@@ -179,7 +179,7 @@ static bool is_fresh(int fd, int64_t now_s)
 	return now_s - st.st_mtime < (up.tv_sec < FRESH_S ? up.tv_sec : FRESH_S);
 }
 
-/* The newest journal of a run that was killed: the names and the file are that run's. */
+/* Continues the newest journal of a killed run, with that run's names and file. */
 static void resume(struct profiles *p, const char *ending, int64_t now_s)
 {
 	struct listed *all = NULL;
@@ -252,7 +252,7 @@ int profiles_begin(struct profiles *p, const char *path, const char *ending, int
 	if (!r && !p->resumed)
 		p->journal = openat(p->dir, p->journal_name,
 				    O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	/* Until the last who has it closes it. */
+	/* The lock lasts until the last process with this file closes it. */
 	if (!r)
 		(void)flock(p->fd, LOCK_EX | LOCK_NB);
 	if (!r && p->journal >= 0)
@@ -274,7 +274,7 @@ int profiles_end(struct profiles *p, enum profiles_end how)
 		r = -errno;
 	if (!whole && !fstat(p->fd, &st) && !st.st_size && unlinkat(p->dir, p->part, 0))
 		r = -errno;
-	/* One that got nothing, too: there is nothing to go on with. */
+	/* Also removes an empty journal: it has nothing to continue. */
 	if (p->journal >= 0 && (how != PROFILES_KILLED || fstat(p->journal, &st) || !st.st_size) &&
 	    unlinkat(p->dir, p->journal_name, 0) && errno != ENOENT)
 		r = r ? r : -errno;

@@ -18,10 +18,10 @@
 #include "tools/prof-export/output/output.h"
 #include "tools/prof-export/store/profiles.h"
 
-#define PATIENCE_S 5 /* for the stream's end, when told to stop */
+#define PATIENCE_S 5 /* from a signal to us until the writer gets it */
 
-/* In the child: this program again, with the file, a pipe that closes with its parent, and no
- * larger an output than is kept. */
+/* In the child: runs this program again, with the file, a pipe that closes with its parent, and a
+ * limit on the file's size. */
 static void become_writer(const struct options *o, const struct profiles *p, int life, int argc,
 			  char **argv)
 {
@@ -32,7 +32,7 @@ static void become_writer(const struct options *o, const struct profiles *p, int
 	int r = all ? tool_path("prof-export", path, sizeof(path)) : -ENOMEM;
 
 	if (r) {
-		log_error("prof-export: %s: is where user %u may not run it", strerror(-r),
+		log_error("prof-export: %s: user %u may not run it here", strerror(-r),
 			  (unsigned)geteuid());
 		_exit(EXITS_FAILED);
 	}
@@ -49,7 +49,7 @@ static void become_writer(const struct options *o, const struct profiles *p, int
 		all[argc + 5] = numbers[2];
 	}
 	sigemptyset(&none);
-	/* Beyond the limit writing fails, as on a full disk. */
+	/* Beyond the limit a write fails, as on a full disk. */
 	signal(SIGXFSZ, SIG_IGN);
 	if (!setrlimit(RLIMIT_FSIZE, &most) && !fcntl(p->fd, F_SETFD, 0) &&
 	    !fcntl(life, F_SETFD, 0) && (p->journal < 0 || !fcntl(p->journal, F_SETFD, 0)) &&
@@ -59,8 +59,8 @@ static void become_writer(const struct options *o, const struct profiles *p, int
 	_exit(EXITS_FAILED);
 }
 
-/* Until the writer ends. SIGTERM and SIGINT are passed on when the stream does not end by itself
- * soon. Its wait status. */
+/* Waits for the writer and returns its wait status. After SIGTERM or SIGINT the stream has a moment
+ * to end by itself; then the writer gets the signal too. */
 static int await_writer(pid_t pid, const sigset_t *set)
 {
 	const struct timespec patience = { .tv_sec = PATIENCE_S };
@@ -79,8 +79,8 @@ static int await_writer(pid_t pid, const sigset_t *set)
 	}
 }
 
-/* What opens the output reads no byte of the stream, and what reads the stream has no more of the
- * folder than the open file. */
+/* Privileges are separate: this process opens the output and reads no byte of the stream; the
+ * writer reads the stream and has only the open file of the folder. */
 int supervisor_run(const struct options *o, int argc, char **argv)
 {
 	struct profiles p = PROFILES_NONE;
@@ -89,7 +89,7 @@ int supervisor_run(const struct options *o, int argc, char **argv)
 
 	if (geteuid() != o->deploy.uid[DEPLOY_EXPORT]) {
 		log_error(
-			"--output-dir: I run as user %u and not as %u, which --ids names; have the service manager start me as that",
+			"--output-dir: prof-export runs as user %u, but --ids names %u; start it as that user",
 			(unsigned)geteuid(), (unsigned)o->deploy.uid[DEPLOY_EXPORT]);
 		return EXITS_FAILED;
 	}
@@ -108,8 +108,7 @@ int supervisor_run(const struct options *o, int argc, char **argv)
 		return EXITS_FAILED;
 	}
 	if (p.resumed)
-		log_warning("%s/%s: its writer was killed; it is gone on with", o->output_dir,
-			    p.part);
+		log_warning("%s/%s: its writer was killed; continuing it", o->output_dir, p.part);
 	sigemptyset(&set);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
@@ -125,7 +124,7 @@ int supervisor_run(const struct options *o, int argc, char **argv)
 	if (pid < 0)
 		log_error("cannot start a writer: %s", strerror(errno));
 	else if (WIFSIGNALED(how))
-		log_error("%s/%s: its writer died of signal %d (%s)", o->output_dir, p.part,
+		log_error("%s/%s: its writer was killed by signal %d (%s)", o->output_dir, p.part,
 			  WTERMSIG(how), strsignal(WTERMSIG(how)));
 	r = profiles_end(&p, code == EXITS_DONE || code == EXITS_CUT   ? PROFILES_WHOLE
 			     : WIFSIGNALED(how) || code == EXITS_AGAIN ? PROFILES_KILLED

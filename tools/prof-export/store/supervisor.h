@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The process that opens the output when there is no launcher. It owns the folder of profiles
- * (profiles.h) and reads no byte of the stream. A second process of this program writes the file
- * that it opens, and has nothing else of the folder.
+ * The supervisor: the process that opens the output if there is no launcher. It owns the folder of
+ * profiles (profiles.h) and reads no byte of the stream. A second process of this program writes
+ * the file and has no access to the folder.
  */
 #ifndef PROFPIPE_EXPORT_SUPERVISOR_H
 #define PROFPIPE_EXPORT_SUPERVISOR_H
