@@ -401,7 +401,7 @@ def test_a_prof_bpf_that_says_nothing_of_use_is_an_error(how, tmp_path):
     (tmp_path / "prof-bpf").write_text(STAND_IN.replace("{how}", how))
     (tmp_path / "prof-bpf").chmod(0o755)
     p = run([tmp_path / "profpipe", "doctor"])
-    assert (p.returncode == 1 and "said nothing" in p.stderr
+    assert (p.returncode == 1 and "reported nothing" in p.stderr
             and all(line.startswith(LAUNCHERS) for line in p.stdout.splitlines()))
 
 

@@ -288,8 +288,8 @@ def test_a_fifo_may_be_the_output_and_is_waited_for(tmp_path):
     t = threading.Thread(target=lambda: got.append(fifo.read_text()))
     with Run("-q", "-F", "499", "-o", fifo, "--", *burn(0.3)) as r:
         assert (r.p.stderr.readline()
-                == f"profpipe: warning: {fifo}: nobody reads it yet; the run begins when "
-                f"somebody does\n")
+                == f"profpipe: warning: {fifo}: the pipe has no reader yet; the run begins when "
+                f"it has one\n")
         t.start()
         assert r.end()[0] == 0
     t.join(10)
@@ -551,7 +551,7 @@ def test_a_command_outlives_a_run_that_fails(tmp_path):
                  timeout=60)
     assert p.returncode == 1 and "No space left" in p.stderr, p.stderr
     assert said.read_text() == "whole\n", p.stderr
-    assert "runs on without being sampled" in p.stderr
+    assert "runs on but is no longer sampled" in p.stderr
 
 
 def in_terminal(args, keys, seconds, **kw):
@@ -690,7 +690,7 @@ def test_a_killed_extractor_is_started_again(tmp_path):
         r.p.send_signal(signal.SIGINT)
         status, _, err = r.end()
     assert status == 0, err
-    assert "prof-deltas ended" in err and "it is started again" in err
+    assert "prof-deltas ended" in err and "starting it again" in err
     mine = [(line.rsplit(" ", 1)[0].split(";"), int(line.rsplit(" ", 1)[1]))
             for line in out.read_text().splitlines() if line.startswith("late")]
     whole = sum(c for s, c in mine if not any(f.startswith("[truncated") for f in s))

@@ -197,7 +197,7 @@ def test_an_old_output_stays_on_a_full_disk(world, tmp_path, fmt):
         p = profpipe("record", "-F", "199", "-f", fmt, "-o", out, "--", world.spin, "0.7")
         err = p.stderr
         assert (p.returncode == 1 and "No space left on device" in err
-                and "still holds what it held before" in err), err
+                and "keeps its old contents" in err), err
         assert out.read_text() == "what was there\n"
         (disk / "rest").unlink()
         p = profpipe("record", "-q", "-f", "text", "-o", disk / "full", "--", world.spin, "0.5")

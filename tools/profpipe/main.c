@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * profpipe: the launcher. It opens what the user named, gives each tool its identity and its
- * sockets, starts the four, and says at the end what came of it. Of what the tools say it reads
- * status words of fixed width, and prints their log lines escaped; it parses nothing else.
+ * profpipe: the launcher. It opens the files that the user named, gives each tool its identity and
+ * its sockets, starts the four tools, and sums up the run. From a tool it reads fixed-width status
+ * words and log lines, which it escapes; it parses nothing else.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@
 #include "tools/profpipe/report.h"
 #include "tools/profpipe/run/record.h"
 
-/* Stacks are the business of a tool of its own, which has its caller's rights and no more. */
+/* prof-dump is a tool of its own, with only its caller's rights. */
 static int become_dump(char **argv)
 {
 	static char name[] = "prof-dump";
@@ -30,7 +30,7 @@ static int become_dump(char **argv)
 		execv(path, argv);
 		r = -errno;
 	}
-	log_error("prof-dump cannot be run: %s; it is looked for beside profpipe, and in %s",
+	log_error("prof-dump cannot be run: %s; profpipe looks for it beside itself and in %s",
 		  strerror(-r), PROFPIPE_LIBEXECDIR);
 	return EXITS_FAILED;
 }
@@ -65,6 +65,6 @@ int main(int argc, char **argv)
 		return r != EXITS_GO_ON ? r : report_run(&o);
 	}
 	return cmdline_refuse_all(
-		"%s: no such subcommand; there are record, report, dump and doctor (see `profpipe --help`)",
+		"%s: no such subcommand; give record, report, dump or doctor (see `profpipe --help`)",
 		name);
 }

@@ -83,7 +83,7 @@ enum {
 	OPTION_JSON
 };
 
-/* Of record and report. */
+/* For record and report. */
 #define OUTPUT_OPTIONS \
 	{ "output", required_argument, NULL, 'o' }, { "format", required_argument, NULL, 'f' }, \
 		{ "lines", no_argument, NULL, OPTION_LINES }, \
@@ -92,7 +92,7 @@ enum {
 		"quiet", no_argument, NULL, 'q' \
 	}
 
-/* What the options leave open about the output. */
+/* State for the options that concern the output. */
 struct choice {
 	struct cmdline *line;
 	bool format_given;
@@ -115,7 +115,7 @@ static int take_pid(struct options *o, const struct cmdline *c)
 	return EXITS_GO_ON;
 }
 
-/* One option of any subcommand. Values that tools get as they are given are only checked. */
+/* Takes one option of any subcommand. Only checks values that tools get unchanged. */
 static int take_option(struct options *o, struct choice *choice, int val)
 {
 	const struct cmdline *c = choice->line;
@@ -180,7 +180,7 @@ static int take_options(struct options *o, struct choice *choice)
 	return r;
 }
 
-/* Completes the output's format, which is text to be read on standard output. */
+/* Completes the output's format: on standard output it must be text. */
 static int choose_format(struct options *o, const struct choice *choice)
 {
 	const bool standard = strcmp(o->output, "-") == 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What profpipe was asked to do. */
+/* The command line of profpipe. */
 #ifndef PROFPIPE_OPTIONS_H
 #define PROFPIPE_OPTIONS_H
 
@@ -11,7 +11,7 @@
 #define OPTIONS_MAX_PIDS 256
 
 struct options {
-	const char *hz;	     /* checked, as given */
+	const char *hz;	     /* checked, as the user wrote it */
 	const char *seconds; /* or NULL */
 	const char *pids[OPTIONS_MAX_PIDS];
 	size_t pid_count;
@@ -22,9 +22,9 @@ struct options {
 	char **command;			/* NULL-terminated, or NULL */
 	bool lines, interpreter_frames; /* prof-export's */
 	const char *read_memory;	/* prof-bpf's; NULL: its default */
-	const char *limit;	   /* of the run's memory, checked, as given; NULL: the default */
-	bool ignore_unsafe_kernel; /* prof-bpf's */
-	bool json;		   /* doctor */
+	const char *limit;		/* of the run's memory, like hz; NULL: the default */
+	bool ignore_unsafe_kernel;	/* prof-bpf's */
+	bool json;			/* doctor */
 	bool quiet, verbose;
 };
 
@@ -32,7 +32,7 @@ struct options {
 int options_record(int argc, char **argv, struct options *ret);
 int options_report(int argc, char **argv, struct options *ret);
 int options_doctor(int argc, char **argv, struct options *ret);
-/* What stands before the subcommand: its place in argv is *ret. */
+/* Parses what stands before the subcommand, and finds the subcommand's place in argv. */
 int options_subcommand(int argc, char **argv, int *ret);
 
 #endif

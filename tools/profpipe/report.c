@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A recording through the later stages: prof-symd, for native names that a raw one lacks, and
- * prof-export, joined by a pipe. They open files by path then, so for root they run as the user who
- * called sudo, or else as nobody's user: with its rights a recording from elsewhere could name any
- * file.
+ * report sends a recording through two stages, joined by a pipe: prof-symd, for native names that a
+ * raw recording lacks, and prof-export. They open files by path, and a foreign recording could name
+ * any file. So if root calls report, they run as the user of sudo, or else as a user without
+ * rights.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +23,7 @@
 #include "tools/profpipe/run/outputs.h"
 #include "tools/profpipe/report.h"
 
-#define HELD_NS 300000000u /* prof-symd and prof-export may both complain of one recording */
+#define HELD_NS 300000000u /* both stages may complain about one recording */
 
 enum { SYMD, EXPORT, STAGES };
 
@@ -41,7 +41,7 @@ static void show(void *ctx, const struct child *c, const char *line)
 		fprintf(stderr, "%s\n", line);
 }
 
-/* Who the two are to be. 0, or a negative errno of identity_take. */
+/* Chooses the user of both stages. 0, or a negative errno of identity_take. */
 static int choose_user(struct identity *who, struct child_start *how)
 {
 	const char *uid = getenv("SUDO_UID"), *gid = getenv("SUDO_GID");
@@ -93,7 +93,7 @@ static int start(struct pipeline *p, const struct options *o, const struct child
 	return r;
 }
 
-/* Until both have ended. A file ends, so they do. */
+/* Waits until both have ended; a file ends, so they do. */
 static void wait_for_both(struct pipeline *p)
 {
 	while (p->stages[SYMD].pid || p->stages[EXPORT].pid) {
@@ -120,7 +120,7 @@ static bool ended_well(const struct child *c)
 	return WIFEXITED(c->wait_status) && WEXITSTATUS(c->wait_status) == 0;
 }
 
-/* Logs one line on what went wrong, by the tool that met it first. An exit status. */
+/* Logs one line with the error of the first stage that failed. An exit status. */
 static int verdict(struct pipeline *p, const struct options *o)
 {
 	for (int i = 0; i < STAGES; i++) {
@@ -138,7 +138,7 @@ static int verdict(struct pipeline *p, const struct options *o)
 			log_error("%s: %s ended with %s", o->input, c->name,
 				  child_how(c->wait_status));
 		} else {
-			/* The tools know it as their standard input. */
+			/* The stages know the recording as their standard input. */
 			static const char *const heads[] = { ": ", "error: ", "standard input: " };
 
 			line += n;
@@ -197,12 +197,12 @@ int report_run(const struct options *o)
 		return EXITS_FAILED;
 	}
 	r = verdict(&p, o);
-	/* Where nothing could be read nothing was written, and what was there stays. */
+	/* Without readable input nothing was written, so the old file stays. */
 	if (r && output.regular && lseek(output.fd, 0, SEEK_CUR) == 0) {
 		output_drop(&output);
 		return r;
 	}
-	/* One that was cut is all that there is. */
+	/* A recording that was cut is all that we have, so it replaces the old file. */
 	const struct child *export = &p.stages[EXPORT];
 	const bool whole = WIFEXITED(export->wait_status) &&
 			   (WEXITSTATUS(export->wait_status) == 0 ||
@@ -210,7 +210,7 @@ int report_run(const struct options *o)
 	const int e = output_end(&output, whole);
 
 	if (output.replaces && (e || !whole))
-		log_warning("%s: still holds what it held before", o->output);
+		log_warning("%s: keeps its old contents", o->output);
 	if (e) {
 		log_error("%s: %s", o->output, strerror(-e));
 		r = EXITS_FAILED;

@@ -23,7 +23,7 @@
 
 #define CHECKS_MAX 64u
 #define CHECKS_MS 30000
-#define COMPLETE_LEAST 90 /* per cent: below, something is lost */
+#define COMPLETE_LEAST 90 /* per cent; below it a check is degraded */
 
 struct doctor {
 	const struct options *o;
@@ -53,7 +53,7 @@ static void say(void *ctx, const struct child *c, const char *line)
 	fprintf(stderr, "%s\n", line);
 }
 
-/* --- prof-bpf's --- */
+/* --- checks of prof-bpf --- */
 
 static int start(struct doctor *d, const struct identity *who, struct child *ret)
 {
@@ -79,7 +79,7 @@ static int start(struct doctor *d, const struct identity *who, struct child *ret
 	return child_start(ret, &how);
 }
 
-/* Takes words until the pipe ends, or the time. */
+/* Takes check words until the pipe or the time ends. */
 static void listen_to(struct doctor *d, struct child *c, int words)
 {
 	const uint64_t since = clock_mono_ns();
@@ -98,19 +98,19 @@ static void listen_to(struct doctor *d, struct child *c, int words)
 	}
 }
 
-/* Where they cannot be had the other checks are made by who we are. */
+/* Reports the users of the tools. Without own users the caller makes the other checks. */
 static void take_users(struct doctor *d, int r, const struct identity *who)
 {
 	struct check c;
 
 	check_init(&c, "users of the tools");
 	if (r) {
-		check_found(&c, "none to be had: %s", identity_reason(r));
-		check_fail(&c, "no run begins as root without", identity_remedy(r));
+		check_found(&c, "none available: %s", identity_reason(r));
+		check_fail(&c, "root cannot begin a run without them", identity_remedy(r));
 	} else if (who->separate) {
-		check_found(&c, "one of its own for each, from %u on", who->uid[0]);
+		check_found(&c, "one for each tool, from %u on", who->uid[0]);
 	} else {
-		check_found(&c, "the caller, for all");
+		check_found(&c, "the caller, for all tools");
 	}
 	take(d, &c);
 }
@@ -119,7 +119,7 @@ static int ask_prof_bpf(struct doctor *d)
 {
 	struct identity who = { .lock = -1 };
 	struct child c = CHILD_NONE("prof-bpf");
-	/* In a namespace of users the ids of a run may not be there to take. */
+	/* A user namespace may not have the ids of a run. */
 	take_users(d, namespace_is_first(NAMESPACE_USER) == 1 ? identity_take(&who) : 0, &who);
 
 	const size_t before = d->count;
@@ -130,13 +130,13 @@ static int ask_prof_bpf(struct doctor *d)
 		identity_release(&who);
 		return r;
 	}
-	/* They are no status words. */
+	/* children.c would read them as status words. */
 	const int words = c.status;
 
 	c.status = -1;
 	listen_to(d, &c, words);
 	close(words);
-	/* It ends by itself; freeing BPF maps takes a moment. */
+	/* It ends by itself, but freeing BPF maps takes a moment. */
 	for (int i = 0; i < 100 && !child_reap(&c); i++)
 		usleep(10000);
 	if (c.pid) {
@@ -149,11 +149,11 @@ static int ask_prof_bpf(struct doctor *d)
 	child_close(&c);
 	identity_release(&who);
 	if (d->count == before)
-		log_error("prof-bpf --check said nothing: %s", child_how(c.wait_status));
+		log_error("prof-bpf --check reported nothing: %s", child_how(c.wait_status));
 	return d->count > before ? 0 : -EPROTO;
 }
 
-/* --- the run --- */
+/* --- the self-test --- */
 
 static void judge_samples(struct doctor *d)
 {
@@ -165,9 +165,9 @@ static void judge_samples(struct doctor *d)
 		    t->seconds, SELFTEST_HZ, t->trouble[0] ? "; " : "", t->trouble);
 	if (!t->seen.samples)
 		check_fail(&c, "a profile would be empty",
-			   "profpipe record -v -d 1, for what the tools say");
+			   "profpipe record -v -d 1 shows what the tools log");
 	else if (t->trouble[0])
-		check_degrade(&c, "a part of the run", "see what it said");
+		check_degrade(&c, "a part of the run", "see the message of the run");
 	take(d, &c);
 }
 
@@ -179,7 +179,7 @@ static void judge_rest(struct doctor *d)
 	check_init(&c, "self-test: stacks");
 	check_found(&c, "%lu of %lu complete", t->seen.complete, t->seen.samples);
 	if (t->seen.complete * 100 < t->seen.samples * COMPLETE_LEAST)
-		check_degrade(&c, "callers", "profpipe record -v -d 1, for what the tools say");
+		check_degrade(&c, "callers", "profpipe record -v -d 1 shows what the tools log");
 	take(d, &c);
 
 	check_init(&c, "self-test: kernel");
@@ -206,15 +206,15 @@ static void prove(struct doctor *d)
 
 	if (d->verdicts[CHECK_FATAL]) {
 		check_init(&c, "self-test");
-		check_found(&c, "not run, for what is fatal above");
+		check_found(&c, "not run, because a check above is fatal");
 		take(d, &c);
 		return;
 	}
 	r = selftest_run(d->o->ignore_unsafe_kernel, &d->test);
 	if (r) {
 		check_init(&c, "self-test");
-		check_found(&c, "no process can be made: %s", strerror(-r));
-		check_fail(&c, "a run needs five", "ulimit -u unlimited");
+		check_found(&c, "no process can be started: %s", strerror(-r));
+		check_fail(&c, "a run needs five processes", "ulimit -u unlimited");
 		take(d, &c);
 		return;
 	}
@@ -224,7 +224,7 @@ static void prove(struct doctor *d)
 		judge_rest(d);
 }
 
-/* --- the end --- */
+/* --- the report --- */
 
 static void add_text(cJSON *to, const char *key, const char *text)
 {
@@ -277,7 +277,7 @@ int doctor_run(const struct options *o)
 
 	d = (struct doctor){ .o = o };
 	if (namespace_is_first(NAMESPACE_USER) < 0) {
-		/* Without it no tool is found, and no check knows anything. */
+		/* Without /proc no tool is found, and no check works. */
 		log_error("%s", rights_place());
 		return EXITS_FAILED;
 	}
@@ -286,7 +286,7 @@ int doctor_run(const struct options *o)
 
 	for (size_t i = 0; limits_check(i, &limit); i++)
 		take(&d, &limit);
-	/* With so little it may not start, or not know why a check fails. */
+	/* With lower limits prof-bpf may not start, or not know why a check fails. */
 	if (!d.verdicts[CHECK_FATAL] && (limits_lift() || ask_prof_bpf(&d)))
 		return EXITS_FAILED;
 	prove(&d);

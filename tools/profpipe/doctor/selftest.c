@@ -17,16 +17,16 @@
 #include "tools/profpipe/options.h"
 #include "tools/profpipe/run/record.h"
 
-#define RUN_MS 240000 /* record has ends in time of its own, and they are nearer */
+#define RUN_MS 240000 /* record ends earlier, by its own limits */
 #define OUTPUT_MAX (4u << 20)
 #define SPIN_NS 500000u
-/* What is not one run's bad luck. */
+/* Less than this may be one run's bad luck. */
 #define SAMPLES_ENOUGH 20
-#define COMPLETE_ENOUGH 2 /* one in so many */
+#define COMPLETE_ENOUGH 2 /* one in this many */
 
 /* --- the two processes --- */
 
-/* Half of its time in user code, half in the kernel. */
+/* Spends half of its time in user code, half in the kernel. */
 static __attribute__((noinline, noreturn)) void spin(void)
 {
 	static unsigned char bytes[16384];
@@ -82,7 +82,7 @@ static pid_t start_run(pid_t parent, pid_t spinner, const char *seconds, bool un
 	_exit(record_run(&o));
 }
 
-/* Waits for the run. Its exit status, or -ETIMEDOUT. */
+/* Waits for the run, and returns its exit status or -ETIMEDOUT. */
 static int await_run(pid_t pid)
 {
 	const int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
@@ -98,7 +98,7 @@ static int await_run(pid_t pid)
 	return !ended ? -ETIMEDOUT : WIFEXITED(status) ? WEXITSTATUS(status) : 128;
 }
 
-/* What a memfd holds; NULL where that is nothing. The caller unmaps *ret_n bytes. */
+/* Maps the contents of a memfd; NULL if it is empty. The caller unmaps *ret_n bytes. */
 static const char *map_text(int fd, size_t *ret_n)
 {
 	const off_t end = lseek(fd, 0, SEEK_END);
@@ -118,7 +118,7 @@ static bool starts_with(const char *at, size_t n, const char *word)
 	return n >= w && memcmp(at, word, w) == 0;
 }
 
-/* The last line that was said: it was escaped by whoever said it. */
+/* Takes the last log line, which the run has escaped. */
 static void take_trouble(int fd, int status, struct selftest *t)
 {
 	static const char head[] = "profpipe: error: ";

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The proof that samples arrive: a whole run, of all four tools, on a child that does nothing but
- * spin and call the kernel; and what of it is in the profile.
+ * The self-test proves that samples arrive: it runs all four tools on a child that only spins and
+ * calls the kernel, and looks at the profile.
  */
 #ifndef PROFPIPE_SELFTEST_H
 #define PROFPIPE_SELFTEST_H
@@ -13,11 +13,11 @@
 
 struct selftest {
 	struct tally seen;
-	unsigned seconds;  /* that the child was sampled for */
-	char trouble[256]; /* what the run said where it failed, escaped; else empty */
+	unsigned seconds;  /* of sampling */
+	char trouble[256]; /* the error of a failed run, escaped; else empty */
 };
-/* Runs it: for a second, and where that shows too little, as on a host that is busy or slow, once
- * more for ten. 0; -errno where not even the processes could be made. */
+/* Runs for a second. If that shows too little, as on a busy or slow host, runs once more for ten
+ * seconds. 0; -errno if the processes could not be made. */
 int selftest_run(bool ignore_unsafe_kernel, struct selftest *ret);
 
 #endif

@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#define COUNT_DIGITS 12 /* more is no count of ours */
+#define COUNT_DIGITS 12 /* prof-export writes no longer count */
 
 static bool starts_with(const char *at, size_t n, const char *word)
 {
@@ -33,7 +33,7 @@ static void count_line(const char *line, size_t n, struct tally *t)
 			return;
 		count = count * 10 + (uint64_t)(*p - '0');
 	}
-	/* The process's name comes before the first frame. */
+	/* The process's name stands before the first frame. */
 	const char *at = memchr(line, ';', (size_t)(blank - line));
 
 	while (at) {

@@ -21,7 +21,7 @@
 #include "common/base/toolpath.h"
 
 #define HEARD_NS 2000000000u
-#define OUT_OF_WAY (CHILD_FIRST_FD + CHILD_FDS_MAX + 1) /* above all that a tool is given */
+#define OUT_OF_WAY (CHILD_FIRST_FD + CHILD_FDS_MAX + 1) /* above all numbers that a tool gets */
 
 static void close_fd(int *fd)
 {
@@ -30,13 +30,13 @@ static void close_fd(int *fd)
 	*fd = -1;
 }
 
-/* In the child: the descriptors to their numbers, everything else closed. `error` comes along as
- * the last, close-on-exec. */
+/* In the child: moves the descriptors to their numbers and closes all others. `error` becomes the
+ * last one, close-on-exec. */
 static int arrange(const struct child_fd *fds, size_t n, int *error)
 {
 	int moved[CHILD_FDS_MAX + 4], highest = 2;
 
-	/* Out of the way first, so that none lands on another. */
+	/* Move all out of the way first, so that none overwrites another. */
 	for (size_t i = 0; i < n; i++) {
 		moved[i] = fcntl(fds[i].fd, F_DUPFD_CLOEXEC, OUT_OF_WAY);
 		if (moved[i] < 0)
@@ -70,7 +70,7 @@ static int drop(const struct child_start *how)
 static void become(const char *path, const struct child_start *how, const struct child_fd *fds,
 		   size_t n, int error)
 {
-	/* The sanitizers of a build for tests take their settings from the environment. */
+	/* Sanitizers of test builds read their settings from the environment. */
 	static const char *const kept[] = { "ASAN_OPTIONS", "LSAN_OPTIONS", "UBSAN_OPTIONS" };
 	char *environment[4] = { NULL };
 	char text[3][512];
@@ -98,7 +98,7 @@ static void become(const char *path, const struct child_start *how, const struct
 		for (int s = 1; s < NSIG; s++)
 			signal(s, SIG_DFL);
 		sigemptyset(&none);
-		signal(SIGXFSZ, SIG_IGN); /* an error of writing will do */
+		signal(SIGXFSZ, SIG_IGN); /* the write then fails with an error */
 		sigprocmask(SIG_SETMASK, &none, NULL);
 		execve(path, (char *const *)how->argv, environment);
 		r = -errno;
@@ -108,7 +108,7 @@ static void become(const char *path, const struct child_start *how, const struct
 	_exit(written == sizeof(r) ? 127 : 126);
 }
 
-/* The errno of an exec that failed, or 0 when the pipe closed with it. */
+/* The errno of a failed exec; 0 if the exec closed the pipe. */
 static int exec_error(int fd)
 {
 	int r = 0;
@@ -144,7 +144,8 @@ static int open_pipes(struct pipes *p)
 	p->null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	if (p->null < 0)
 		return errno == EMFILE || errno == ENFILE ? -errno : CHILD_NO_NULL;
-	/* Only our ends do not block. A tool that does not read its life pipe must not hold us. */
+	/* Only our ends are non-blocking. A tool that does not read its life pipe must not block
+	 * us. */
 	if (fcntl(p->status[0], F_SETFL, O_NONBLOCK) < 0 ||
 	    fcntl(p->log[0], F_SETFL, O_NONBLOCK) < 0 ||
 	    fcntl(p->life[1], F_SETFL, O_WRONLY | O_NONBLOCK) < 0)
@@ -212,7 +213,7 @@ int child_start(struct child *c, const struct child_start *how)
 	return r;
 }
 
-/* A whole line has come: the one before it is shown, this one held. */
+/* A new line is complete: shows the line before, and holds this one. */
 static void take_line(struct child *c, child_show *show, void *ctx)
 {
 	struct buf b = BUF_INIT(CHILD_SHOWN - 1);
@@ -222,7 +223,7 @@ static void take_line(struct child *c, child_show *show, void *ctx)
 	if (!c->line_len)
 		return;
 	c->lines++;
-	/* A tool speaks in its own name only. */
+	/* A tool may log only in its own name. */
 	bool named = c->line_len > name && memcmp(c->line, c->name, name) == 0 &&
 		     c->line[name] == ':';
 	int r = c->lines > CHILD_LINES_MAX ? -ENOBUFS : 0;
@@ -233,7 +234,7 @@ static void take_line(struct child *c, child_show *show, void *ctx)
 		(void)log_escape(&b, (struct str){ .data = c->line, .len = (uint32_t)c->line_len },
 				 CHILD_LINE - 64);
 	if (c->lines == CHILD_LINES_MAX + 1)
-		r = buf_printf(&b, "%s: says too much; the rest is not shown", c->name);
+		r = buf_printf(&b, "%s: too many lines; the rest is not shown", c->name);
 	c->line_len = 0;
 	if (!r && b.len) {
 		memcpy(c->held, b.data, b.len);
@@ -271,7 +272,7 @@ void child_read(struct child *c, child_show *show, void *ctx)
 	struct status st;
 	ssize_t n = 0;
 
-	/* Bounded, so that one who floods us does not keep us from the others. */
+	/* Bounded, so that a flood from one tool does not starve the others. */
 	for (int i = 0; i < 64 && c->log >= 0; i++) {
 		n = read(c->log, text, sizeof(text));
 		if (n <= 0)
@@ -288,7 +289,7 @@ void child_read(struct child *c, child_show *show, void *ctx)
 		n = read(c->status, &st, sizeof(st));
 		if (n <= 0)
 			break;
-		/* Written whole or not at all: anything else is no tool of ours any more. */
+		/* Our tools write whole words; anything else comes from an attacker. */
 		if (n != sizeof(st) || st.magic != STATUS_MAGIC)
 			c->garbled = true;
 		else
@@ -323,7 +324,7 @@ static ssize_t read_proc(pid_t pid, const char *name, char *text, size_t size)
 	return n;
 }
 
-/* cpu time of a process and of its children that have ended, by its stat. */
+/* The cpu time of a process and its ended children, from /proc/PID/stat. */
 static uint64_t spent_ns(pid_t pid)
 {
 	unsigned long long t[4];
@@ -337,7 +338,7 @@ static uint64_t spent_ns(pid_t pid)
 	return (t[0] + t[1] + t[2] + t[3]) * (1000000000u / (uint64_t)sysconf(_SC_CLK_TCK));
 }
 
-/* What a tool's own children take: of prof-symd, the processes that run libdw for it. */
+/* Measures a tool's own children, such as the processes of prof-symd that run libdw. */
 static void measure_helpers(pid_t pid, unsigned depth, uint64_t *cpu_ns, uint64_t *pss)
 {
 	char name[64], text[2048];
@@ -378,7 +379,7 @@ void child_measure(struct child *c, bool memory)
 	if (clock_getcpuclockid(c->pid, &clock) == 0 && clock_gettime(clock, &t) == 0)
 		c->cpu_ns = c->former_cpu_ns + c->helpers_ns + (uint64_t)t.tv_sec * 1000000000u +
 			    (uint64_t)t.tv_nsec;
-	/* Who has just been heard of is not stopped. */
+	/* A tool that reported just now is not stopped. */
 	if (!memory && c->reports && clock_mono_ns() < c->heard_ns + HEARD_NS) {
 		c->stopped_ns = 0;
 		c->blocked = false;
@@ -415,8 +416,8 @@ bool child_exiting(const struct child *c)
 		return false;
 	const char *at = strrchr(text, ')');
 
-	/* state, parent, group, session, terminal, its group, flags: PF_EXITING of the kernel's
-	 * sched.h */
+	/* The fields state, parent, group, session, terminal, its group, flags. 4 is PF_EXITING of
+	 * the kernel's sched.h. */
 	return at && sscanf(at + 1, " %*c %*d %*d %*d %*d %*d %u", &flags) == 1 && (flags & 4);
 }
 
@@ -438,7 +439,7 @@ void child_where(const struct child *c, char *ret)
 
 		if (!at || !at[1] || at[2] != 'D' || read_proc(tid, "wchan", text, CHILD_WHERE) < 0)
 			continue;
-		/* A function of the kernel's, or "0". */
+		/* A kernel function, or "0". */
 		if (text[0] != '0')
 			memcpy(ret, text, strlen(text) + 1);
 	}
@@ -451,8 +452,8 @@ bool child_reap(struct child *c)
 	struct rusage ru;
 	siginfo_t si = { 0 };
 
-	/* A helper of its own may be stopped, and none the wiser. Its group has its number until it
-	 * is reaped. */
+	/* A helper of the tool may be stopped and miss its end. The tool's process group keeps its
+	 * number until we reap the tool. */
 	if (!c->pid || waitid(P_PID, (id_t)c->pid, &si, WEXITED | WNOHANG | WNOWAIT) || !si.si_pid)
 		return false;
 	kill(-c->pid, SIGKILL);
@@ -503,9 +504,9 @@ void child_close(struct child *c)
 const char *child_trouble(int r)
 {
 	if (r == CHILD_NO_NULL)
-		return "/dev/null cannot be opened; mknod -m 666 /dev/null c 1 3, or mount a /dev that has it";
+		return "/dev/null cannot be opened; mknod -m 666 /dev/null c 1 3, or mount a /dev with it";
 	if (r == -ENOENT)
-		return "No such file or directory; it belongs beside profpipe or into " PROFPIPE_LIBEXECDIR;
+		return "No such file or directory; install it beside profpipe or in " PROFPIPE_LIBEXECDIR;
 	return strerror(-r);
 }
 

@@ -33,13 +33,13 @@ static void run(char **argv, int hold, int error)
 	const char *slash = strrchr(argv[0], '/');
 	char byte;
 
-	/* As exec will name it: what is sampled on the way there is the command's, too. */
+	/* The name that exec will give it, so that earlier samples have it too. */
 	prctl(PR_SET_NAME, slash ? slash + 1 : argv[0], 0, 0, 0);
 	target_map(argv[0]);
-	/* The pipe's end instead of a byte: the run never began. */
+	/* The pipe ended without a byte: the run never began. */
 	if (read_all(hold, &byte, 1) != 1)
 		_exit(0);
-	/* Nothing of ours but standard input, output and error; the error pipe closes with exec. */
+	/* Keep only standard input, output and error; exec closes the error pipe. */
 	if (error != 3 && dup3(error, 3, O_CLOEXEC) < 0)
 		_exit(126);
 	if (close_range(4, ~0u, 0) < 0)
@@ -61,7 +61,7 @@ int command_prepare(struct command *c, char **argv)
 	if (!r) {
 		c->pid = fork();
 		if (c->pid == 0) {
-			/* Else the end of the launcher would not be seen. */
+			/* With our own copy open, we would not see the launcher's end. */
 			close(hold[1]);
 			run(argv, hold[0], error[1]);
 		}
@@ -81,7 +81,7 @@ int command_prepare(struct command *c, char **argv)
 
 void command_release(struct command *c)
 {
-	/* It may have died while it was held: then the pipe breaks, and command_reap says so. */
+	/* It may have died while we held it: then the write fails, and command_reap reports it. */
 	const ssize_t written = write(c->hold, "G", 1);
 
 	(void)written;
@@ -116,7 +116,7 @@ void command_drop(struct command *c)
 	close_fd(&c->error);
 	if (!c->pid || c->ended || c->released)
 		return;
-	/* Still our own code, waiting; it is not to outlive us, even if somebody has stopped it. */
+	/* It still waits in our own code. It must not outlive us, even if it is stopped. */
 	kill(c->pid, SIGKILL);
 	while (waitpid(c->pid, &c->wait_status, 0) < 0 && errno == EINTR)
 		;

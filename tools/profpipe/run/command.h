@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The COMMAND of a run: forked before anything else, so that it can be followed from its first
- * instruction and has the caller's signals and descriptors 0 to 2 as they were, and held until
- * sampling has begun. It stays in the caller's session and process group: the terminal is its own.
+ * The COMMAND of a run. profpipe forks it first, so that it keeps the caller's signals and
+ * descriptors 0 to 2, and holds it until sampling has begun, which then follows it from its first
+ * instruction. It stays in the caller's session and process group, and keeps the terminal.
  */
 #ifndef PROFPIPE_COMMAND_H
 #define PROFPIPE_COMMAND_H
@@ -12,22 +12,22 @@
 
 struct command {
 	pid_t pid;	 /* 0: none */
-	int hold, error; /* our ends of two pipes: what lets it go, and where a failed exec says its
-			    errno; -1 */
+	int hold, error; /* our ends of two pipes: a byte to `hold` releases it; a failed exec
+			    writes its errno to `error`; -1 */
 	bool released, ended;
 	int wait_status;
 };
 #define COMMAND_NONE ((struct command){ .hold = -1, .error = -1 })
 
-/* Forks it, before our signal mask and dispositions change. -errno. */
+/* Forks it. Call it before our signal mask and dispositions change. -errno. */
 int command_prepare(struct command *c, char **argv);
-/* Lets it run; whether its exec failed is known when `error` is readable. */
+/* Lets it run. `error` becomes readable when its exec has failed or succeeded. */
 void command_release(struct command *c);
-/* The negative errno of an exec that failed, once; else 0. Never blocks. */
+/* The negative errno of a failed exec, once; else 0. Never blocks. */
 int command_error(struct command *c);
-/* Reaps it when it has ended. True when there is one, and it has. */
+/* Reaps it if it has ended. True if there is one, and it has ended. */
 bool command_reap(struct command *c);
-/* It was not released: it goes without having been. */
+/* Ends it if it was not released. */
 void command_drop(struct command *c);
 
 #endif

@@ -12,8 +12,9 @@
 #include "common/wire/msg.h"
 #include "tools/profpipe/run/summary.h"
 
-/* The figures of prof-export, which are final; or where it did not come to that, whoever knows
- * more. */
+/* The figures of prof-export, which are final; or of prof-bpf, if prof-export failed and knows
+ * less.
+ */
 static struct status figures(struct run *r)
 {
 	const struct status *b = &run_tool(r, DEPLOY_BPF)->last,
@@ -44,9 +45,8 @@ static void say_written(const char *path)
 	buf_done(&b);
 }
 
-/* An empty profile is not what anybody wanted: said, with what is known of why. That what was asked
- * for rested is no failure while the kernel took samples of others, nor is a host that rested for
- * some seconds. */
+/* Nobody wants an empty profile, so this explains it. It is no failure if the targets were idle
+ * while the kernel sampled other processes, or if the host was idle for a few seconds. */
 static void say_empty(struct run *r, const struct status *f)
 {
 	const unsigned long hz = strtoul(r->o->hz, NULL, 10);
@@ -59,13 +59,13 @@ static void say_empty(struct run *r, const struct status *f)
 	for (int i = 0; i < DEPLOY_TOOLS; i++)
 		restarts += r->again[i].count;
 	if (lost)
-		run_fail(r, "no samples: %lu were taken, and all were lost", lost);
+		run_fail(r, "no samples: all %lu that prof-bpf took were lost", lost);
 	else if (restarts)
-		run_fail(r, "no samples: tools had to be started again %u times, as was said",
+		run_fail(r, "no samples: tools had to be started again %u times; see above",
 			 restarts);
 	else if (r->o->command || r->o->pid_count ? ticks || seconds < 1 : seconds < 3)
 		log_warning(
-			"no samples: %s was on no cpu at any tick of %.1f s, one each %.1f ms; a higher -F looks oftener",
+			"no samples: %s was on no cpu at any tick of %.1f s, one each %.1f ms; a higher -F samples more often",
 			r->o->command	  ? r->o->command[0]
 			: r->o->pid_count ? "what -p names"
 					  : "every process",
@@ -78,7 +78,7 @@ static void say_empty(struct run *r, const struct status *f)
 
 void conclude_run(struct run *r)
 {
-	/* What passes between two readings makes it shorter: above 0 the host did sleep. */
+	/* The time between the two clock readings makes the result smaller, never larger. */
 	const uint64_t boot_ns = clock_ns(CLOCK_BOOTTIME);
 	const int64_t asleep_ns = (int64_t)(boot_ns - clock_mono_ns() - r->asleep_ns);
 	struct summary_cost costs[DEPLOY_TOOLS + 1];
@@ -123,7 +123,7 @@ void conclude_run(struct run *r)
 		const int e = summary_json(r->summary.fd, &s);
 
 		if (e)
-			run_fail(r, "%s: %s: the summary was not written", r->o->summary,
+			run_fail(r, "%s: %s; the summary was not written", r->o->summary,
 				 strerror(-e));
 	}
 }
@@ -141,7 +141,7 @@ void conclude_outputs(struct run *r)
 	if (e)
 		run_fail(r, "%s: %s", r->o->output, strerror(-e));
 	if (r->output.replaces && (e || !whole))
-		log_warning("%s: still holds what it held before", r->o->output);
+		log_warning("%s: keeps its old contents", r->o->output);
 	e = output_end(&r->summary, true);
 	if (e)
 		run_fail(r, "%s: %s", r->o->summary, strerror(-e));

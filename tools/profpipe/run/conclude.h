@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a run says of itself when all tools have gone. */
+/* The conclusion: the last words and files of a run, when all tools have gone. */
 #ifndef PROFPIPE_CONCLUDE_H
 #define PROFPIPE_CONCLUDE_H
 
 #include "tools/profpipe/run/run.h"
 
-/* The summary: printed, and written where it was asked for. */
+/* Prints the summary, and writes it to the file of --summary. */
 void conclude_run(struct run *r);
-/* The output and the summary get their names, or what was there stays. */
+/* Gives the output and the summary their names, or leaves the old files there. */
 void conclude_outputs(struct run *r);
 
 #endif

@@ -13,12 +13,12 @@
 #include "common/base/log.h"
 #include "tools/profpipe/run/limits.h"
 
-#define FOLLOW_MS 20	   /* from the end of one that lost its peer to its next start */
+#define FOLLOW_MS 20	   /* from the end of a tool that lost its peer to its next start */
 #define START_STREAK_MAX 4 /* of restarts.h, before sampling has begun */
-#define SAID_MS 10000	   /* between two times that an end of one tool is told */
-#define EXITING_MS 1000	   /* for a tool to end that has begun to: freeing BPF maps takes a while */
+#define SAID_MS 10000	   /* between two messages about the ends of one tool */
+#define EXITING_MS 1000	   /* for an ending tool: freeing BPF maps takes a while */
 
-/* What the host lacks, where that may be why a tool ended. */
+/* The shortage of the host that may have ended the tool, with the remedy; else "". */
 static const char *lacking(struct run *r, const struct child *c)
 {
 	if (WIFSIGNALED(c->wait_status) && WTERMSIG(c->wait_status) == SIGKILL &&
@@ -29,13 +29,13 @@ static const char *lacking(struct run *r, const struct child *c)
 	return "";
 }
 
-/* Says that a tool has ended, with its own last words, in one line. */
+/* Logs the end of a tool with its own last line. */
 static void say_ended(struct run *r, struct child *c, const char *consequence)
 {
 	const char *line = c->held_ns ? c->held : "";
 	const size_t n = strlen(c->name);
 
-	/* "prof-x: error: " is said by us. */
+	/* Our message has "prof-x: error: " already. */
 	if (strncmp(line, c->name, n) == 0 && line[n] == ':')
 		line += n + 1 + (line[n + 1] == ' ');
 	if (strncmp(line, "error: ", 7) == 0)
@@ -50,7 +50,7 @@ static bool ended_by(const struct child *c, int status)
 	return WIFEXITED(c->wait_status) && WEXITSTATUS(c->wait_status) == status;
 }
 
-/* Whether what prof-export wrote can be taken back: of a file, or where nothing was written yet. */
+/* Whether another prof-export can write the output: it is a file, or still empty. */
 static bool can_write_again(const struct run *r)
 {
 	struct stat st;
@@ -61,7 +61,7 @@ static bool can_write_again(const struct run *r)
 	       (!format_streams(r->o->format) && r->phase != FINISHING);
 }
 
-/* Whether another start may do what this one did not. */
+/* Whether a new start may succeed. */
 static bool may_start_again(struct run *r, enum deploy_tool t)
 {
 	const struct child *c = run_tool(r, t), *bpf = run_tool(r, DEPLOY_BPF);
@@ -69,7 +69,7 @@ static bool may_start_again(struct run *r, enum deploy_tool t)
 
 	if (t == DEPLOY_EXPORT)
 		return cut && !c->done && can_write_again(r);
-	/* Its end is no good one where it was that of a prof-export which is no more. */
+	/* prof-symd's good end does not count if its prof-export has been replaced since. */
 	if (r->phase == FINISHING)
 		return t == DEPLOY_SYMD && bpf->pid &&
 		       (!ended_by(c, 0) || r->symd_for != r->again[DEPLOY_EXPORT].count);
@@ -80,8 +80,9 @@ static bool may_start_again(struct run *r, enum deploy_tool t)
 	return !ended_by(c, 0);
 }
 
-/* How many short lives of a tool are enough. Of a parser that worked no number is: strangers' files
- * kill it, and prof-bpf takes care of these (quarantine.h); nobody is to end the run by them. */
+/* How many short lives in a row end the restarts. Foreign files can crash a parser again and again,
+ * but prof-bpf quarantines these (quarantine.h), and they must not end the run. So a parser that
+ * was ready has no limit. */
 static unsigned most_restarts(struct run *r, enum deploy_tool t)
 {
 	if (r->phase == STARTING)
@@ -94,15 +95,15 @@ static unsigned most_restarts(struct run *r, enum deploy_tool t)
 	return parser && c->ready && crashed ? RESTARTS_FOR_EVER : RESTARTS_STREAK_MAX;
 }
 
-/* Plans its next start. False: there is none, and that was said. */
+/* Plans the next start. False, logged: there is none. */
 static bool start_again(struct run *r, enum deploy_tool t)
 {
 	struct child *c = run_tool(r, t);
 	const uint64_t now = clock_mono_ns();
-	/* That those who lost their peer follow it need not be said. */
+	/* The tool only followed its peer; that needs no message. */
 	const bool follows = ended_by(c, EXITS_AGAIN) || ended_by(c, 0);
 
-	/* Who follows another does so at once, and has its own end not held against it. */
+	/* A follower starts at once, and its end does not count against it. */
 	if (follows && r->phase != STARTING) {
 		r->again[t].due_ns = now + FOLLOW_MS * 1000000u;
 		r->again[t].count++;
@@ -123,10 +124,10 @@ static bool start_again(struct run *r, enum deploy_tool t)
 	if (!follows && (!r->said_ns[t] || run_ms_since(r->said_ns[t]) > SAID_MS)) {
 		r->said_ns[t] = now;
 		run_clear_line(r);
-		log_warning("%s ended (%s)%s; it is started again", c->name,
+		log_warning("%s ended (%s)%s; starting it again", c->name,
 			    child_how(c->wait_status), lacking(r, c));
 	}
-	/* Nor what it had to say of that. */
+	/* Its last line is of no interest then. */
 	if (follows || WIFSIGNALED(c->wait_status))
 		c->held_ns = 0;
 	if (t == DEPLOY_BPF)
@@ -136,7 +137,7 @@ static bool start_again(struct run *r, enum deploy_tool t)
 	return true;
 }
 
-/* Nothing more comes to prof-export: it writes what it has. */
+/* No more of the stream can reach prof-export, which writes what it has. */
 static void give_up_stream(struct run *r)
 {
 	run_finish(r);
@@ -153,7 +154,7 @@ static void tool_ended(struct run *r, enum deploy_tool t)
 		return;
 	if (t == DEPLOY_BPF) {
 		command_reap(&r->command);
-		/* No prof-symd will have a stream any more. */
+		/* No later prof-symd can get a stream. */
 		if (r->phase == FINISHING) {
 			if (!c->done)
 				run_away(r);
@@ -161,8 +162,8 @@ static void tool_ended(struct run *r, enum deploy_tool t)
 		}
 	}
 	if (t == DEPLOY_DELTAS)
-		/* prof-bpf, which it goes with, takes a moment more to give back what it had of the
-		 * kernel. */
+		/* prof-deltas goes when prof-bpf goes; prof-bpf itself needs a moment more to
+		 * free its kernel memory. */
 		child_read(run_tool(r, DEPLOY_BPF), run_show, r);
 	if (may_start_again(r, t)) {
 		if (t == DEPLOY_BPF && r->phase == SAMPLING && run_targets_gone(r)) {
@@ -186,8 +187,8 @@ static void tool_ended(struct run *r, enum deploy_tool t)
 		return;
 	}
 	if (t == DEPLOY_EXPORT) {
-		/* One that said "done" has written all that came; where that was cut, whose fault
-		 * it was may have been said. */
+		/* After "done" all that came was written. If the stream was cut, the user may know
+		 * the reason already. */
 		if (!c->done)
 			say_ended(r, c, "; the output is not complete");
 		else if (!well && !r->failed && !WIFSIGNALED(c->wait_status) &&
@@ -196,8 +197,8 @@ static void tool_ended(struct run *r, enum deploy_tool t)
 		r->phase = OVER;
 		return;
 	}
-	/* prof-bpf ends by itself when its time is over or what it followed is gone, and prof-symd
-	 * after it. */
+	/* prof-bpf ends by itself when its time is over or its targets are gone. prof-symd follows.
+	 */
 	if (well || (t == DEPLOY_SYMD && ended_by(c, EXITS_AGAIN))) {
 		c->held_ns = 0;
 		if (t == DEPLOY_SYMD)
@@ -205,17 +206,17 @@ static void tool_ended(struct run *r, enum deploy_tool t)
 	} else if (r->phase == FINISHING) {
 		r->broken = true;
 		run_clear_line(r);
-		log_warning("%s ended (%s); what was on its way through it is lost", c->name,
+		log_warning("%s ended (%s); the samples that it held are lost", c->name,
 			    child_how(c->wait_status));
 	} else {
 		say_ended(r, c, "; what was collected until then is written");
-		/* That they miss each other need not be said. */
+		/* The others only report that they lost their peer. */
 		r->mute = true;
 	}
 	run_finish(r);
 }
 
-/* Waits for those that are going: one of them may be why another went. */
+/* Waits for tools that are about to end: one of them may be the cause. */
 static void await_exiting(struct run *r, bool ended[static DEPLOY_TOOLS])
 {
 	const uint64_t since = clock_mono_ns();
@@ -231,8 +232,8 @@ static void await_exiting(struct run *r, bool ended[static DEPLOY_TOOLS])
 	}
 }
 
-/* When one goes others follow, and may be seen first: those that end together are looked at
- * together, and one that was killed is the cause. */
+/* If one tool ends, others follow, and we may see these first. So this collects all ends, and takes
+ * killed tools first, as the cause. */
 void ended_reap(struct run *r)
 {
 	static const enum deploy_tool order[DEPLOY_TOOLS] = { DEPLOY_BPF, DEPLOY_EXPORT,

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #define LOCK_PATH "/run/profpipe.lock"
-/* The first ids of a range: the group's, and a user for each tool. */
+/* The first ids of a range: one for the group and one for each tool's user. */
 #define TOOL_IDS (DEPLOY_TOOLS + 1)
 
 static bool in_range(unsigned long id, unsigned k)
@@ -25,8 +25,8 @@ static bool in_range(unsigned long id, unsigned k)
 	return id >= first && id < first + IDENTITY_STEP;
 }
 
-/* Marks the ranges of the ids on one line of /proc/PID/status: real, effective, saved, of the file
- * system; or all groups. */
+/* Marks the ranges of all ids on one line of /proc/PID/status: Uid and Gid have the real,
+ * effective, saved and file system id; Groups has all groups. */
 static void mark_line(const char *text, const char *word, bool used[static IDENTITY_RANGES])
 {
 	const char *at = strstr(text, word);
@@ -48,9 +48,8 @@ static void mark_line(const char *text, const char *word, bool used[static IDENT
 	}
 }
 
-/* Which ranges some process lives in: another's software may use them, or a tool may have outlived
- * its launcher. The owner of /proc/PID would not do: undumpable processes hide there behind root.
- */
+/* Marks the ranges that running processes use: other software, or a tool that outlived its
+ * launcher. The owner of /proc/PID is no help, since undumpable processes belong to root there. */
 static int mark_processes(bool used[static IDENTITY_RANGES])
 {
 	DIR *d = opendir("/proc");
@@ -78,8 +77,8 @@ static int mark_processes(bool used[static IDENTITY_RANGES])
 	return 0;
 }
 
-/* Which ranges users may give to namespaces of theirs: "name:first:count". Whoever owns one could
- * make programs that run as our tools' users. */
+/* Marks the ranges in lines "name:first:count", which users may give to their namespaces. These
+ * users could run programs as our tools' users. */
 static void mark_delegated(const char *path, bool used[static IDENTITY_RANGES])
 {
 	FILE *f = fopen(path, "re");
@@ -102,7 +101,7 @@ static void mark_delegated(const char *path, bool used[static IDENTITY_RANGES])
 		fclose(f);
 }
 
-/* Whether somebody has one of these ids by name, wherever the host keeps its users. */
+/* Whether one of the ids has a name, in any of the host's user databases. */
 static bool is_named(unsigned k)
 {
 	for (unsigned i = 0; i < TOOL_IDS; i++) {
@@ -114,8 +113,8 @@ static bool is_named(unsigned k)
 	return false;
 }
 
-/* The lock file: root's own, or none. Nowhere else than in /run: where anybody may make files,
- * anybody could keep root from sampling, by one of this name. */
+/* Opens the lock file, which must be root's own, and only in /run. In a folder that everybody may
+ * write, anybody could make this file and stop root from sampling. */
 static int open_lock(void)
 {
 	struct stat st;
@@ -131,7 +130,7 @@ static int open_lock(void)
 	return -ELOOP;
 }
 
-/* Changing to other users, and giving them their folders, takes more than being uid 0. */
+/* uid 0 alone is not enough to become other users and to give them their folders. */
 static bool may_change(void)
 {
 	return capng_get_caps_process() == 0 &&
@@ -159,14 +158,14 @@ int identity_take(struct identity *ret)
 	mark_delegated("/etc/subuid", used);
 	mark_delegated("/etc/subgid", used);
 	for (unsigned k = 0; !r && k < IDENTITY_RANGES; k++) {
-		/* One byte a range; the lock goes with its descriptor. */
+		/* One byte for each range. The lock ends when the descriptor is closed. */
 		struct flock one = {
 			.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = k, .l_len = 1
 		};
 
 		if (used[k] || fcntl(ret->lock, F_OFD_SETLK, &one) < 0)
 			continue;
-		/* Under the lock: what outlived its launcher may have begun since another look. */
+		/* Look again under the lock: processes may have started since. */
 		r = mark_processes(used);
 		if (r || used[k] || is_named(k)) {
 			one.l_type = F_UNLCK;
@@ -189,11 +188,11 @@ const char *identity_reason(int r)
 
 	switch (r) {
 	case -EBUSY:
-		return "all 64 ranges of ids from 2000000000 on are in use, by runs, processes, users or /etc/subuid";
+		return "all 64 ranges of ids from 2000000000 on are in use by runs, processes, users or /etc/subuid";
 	case -ENOTSUP:
-		return "root lacks CAP_SETUID, CAP_SETGID or CAP_CHOWN here, which giving each tool a user of its own takes";
+		return "root lacks CAP_SETUID, CAP_SETGID or CAP_CHOWN here, which the tools' own users need";
 	case -ELOOP:
-		return LOCK_PATH " is not a file of root's own";
+		return LOCK_PATH " does not belong to root alone";
 	default:
 		snprintf(text, sizeof(text), LOCK_PATH " cannot be made: %s", strerror(-r));
 		return text;

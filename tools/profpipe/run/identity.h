@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who the tools are: a user of its own for each, and one group for the run, out of a range that
+/* The identities of the tools: one user for each, and one group for the run, from a range that
  * nobody uses. */
 #ifndef PROFPIPE_IDENTITY_H
 #define PROFPIPE_IDENTITY_H
@@ -9,21 +9,21 @@
 #include "common/cell/deploy.h"
 
 struct identity {
-	bool separate; /* false: all are who we are */
+	bool separate; /* false: all tools run as the caller */
 	gid_t gid;
 	uid_t uid[DEPLOY_TOOLS];
-	int lock; /* holds the range while open; -1 */
+	int lock; /* holds the range while it is open; -1 */
 };
-/* As root: the first range from IDENTITY_BASE on that is neither locked by another run (a byte of
- * /run/profpipe.lock) nor lived in by any process, as user or group, nor given to users' namespaces
- * by /etc/subuid or /etc/subgid, nor known by name. Otherwise everyone is who we are. -EBUSY: all
- * taken; -ENOTSUP: a root that may not change users; -ELOOP: the lock file
- * is no file of root's; -errno: it cannot be made. */
+/* As root: takes the first free range from IDENTITY_BASE on. A range is taken if another run has
+ * locked it (a byte of /run/profpipe.lock), a process runs with one of its ids, /etc/subuid or
+ * /etc/subgid gives it away, or one of its ids has a name. Others get `separate` false. -EBUSY: all
+ * ranges are taken; -ENOTSUP: this root may not change users; -ELOOP: the lock file is not root's
+ * own file; -errno: it cannot be made. */
 #define IDENTITY_BASE 2000000000u
 #define IDENTITY_STEP 16u
 #define IDENTITY_RANGES 64u
 int identity_take(struct identity *ret);
-/* What an error of it means, and what to do; static texts. */
+/* The reason and the remedy for an error of identity_take; static texts. */
 const char *identity_reason(int r);
 const char *identity_remedy(int r);
 void identity_release(struct identity *i);

@@ -9,34 +9,34 @@
 #include <sys/resource.h>
 #include "common/base/log.h"
 
-#define THREADS 32	   /* of a tool */
+#define THREADS 32	   /* that a tool may start */
 #define THREAD_STACK 65536 /* bytes */
 
 static const struct needed {
 	int limit;
 	const char *name, *shell, *unit;
-	rlim_t least;  /* below it is refused, */
-	rlim_t enough; /* below it is warned of: */
+	rlim_t least;  /* the run needs this much */
+	rlim_t enough; /* with less, `lost` is lost */
 	rlim_t wanted;
-	rlim_t unit_bytes; /* what the shell counts it in */
+	rlim_t unit_bytes; /* unit of the shell's ulimit */
 	const char *lost;
 } needed[] = {
-	/* A host's worth of files is open at once in prof-bpf, two for each cpu for a start. */
+	/* prof-bpf keeps many files of the host open at once, and at least two for each cpu. */
 	{ RLIMIT_NOFILE, "open files", "ulimit -Hn", "LimitNOFILE", 192, 512, 65536, 1,
 	  "files of larger hosts, of which 512 are open at once" },
-	/* nng starts a dozen threads in each tool, and crashes where it cannot. */
+	/* nng starts a dozen threads in each tool, and crashes if it cannot. */
 	{ RLIMIT_NPROC, "processes and threads", "ulimit -Hu", "LimitNPROC", 128, 128,
 	  RLIM_INFINITY, 1, "" },
 	{ RLIMIT_STACK, "bytes of stack", "ulimit -Hs", "LimitSTACK", 1u << 20, 1u << 20, 8u << 20,
 	  1024, "" },
-	/* Of one tool. The kernel's types alone take some 10 MiB while programs are loaded; the
-	 * share of none is above the run's default ceiling (budget.h). */
+	/* Of one tool. The kernel's types alone take some 10 MiB while programs are loaded. No
+	 * tool's share is above the run's default limit (budget.h). */
 	{ RLIMIT_DATA, "bytes of data", "ulimit -Hd", "LimitDATA", 32u << 20, 128u << 20,
 	  RLIM_INFINITY, 1024, "stacks and names of larger hosts, which take more" },
-	/* prof-symd maps the files whose names it reads, and gives itself 2 GiB for that. */
+	/* prof-symd maps the files that it reads, and lowers its own limit to 2 GiB. */
 	{ RLIMIT_AS, "bytes of address space", "ulimit -Hv", "LimitAS", 128u << 20, 2u << 30,
 	  RLIM_INFINITY, 1024, "names and unwind rows of large files" },
-	/* What the tools hand each other is in files, too, of memory: at least a page. */
+	/* The tools also exchange files in memory, of at least a page. */
 	{ RLIMIT_FSIZE, "bytes of a file", "ulimit -Hf", "LimitFSIZE", 4096, 64u << 20,
 	  RLIM_INFINITY, 1024, "the end of outputs that are larger" },
 };
@@ -58,7 +58,7 @@ bool limits_check(size_t i, struct check *ret)
 		check_found(ret, "unlimited");
 	else
 		check_found(ret, "%lu", (unsigned long)l.rlim_max);
-	snprintf(remedy, sizeof(remedy), "raise the hard one (%s %lu, %s= of a unit)", n->shell,
+	snprintf(remedy, sizeof(remedy), "raise the hard limit (%s %lu, %s= of a unit)", n->shell,
 		 (unsigned long)n->enough / n->unit_bytes, n->unit);
 	if (l.rlim_max < n->least) {
 		snprintf(why, sizeof(why), "the tools need %lu", (unsigned long)n->least);
@@ -87,7 +87,7 @@ static int raise_one(const struct needed *n)
 
 	if (getrlimit(n->limit, &l) < 0)
 		return -errno;
-	/* More is left as it is: a larger stack is a larger one of each thread. */
+	/* Keep a higher limit: each thread's stack takes its size from it. */
 	if (l.rlim_cur >= n->wanted && n->limit != RLIMIT_NOFILE)
 		return 0;
 	l.rlim_cur = l.rlim_max < n->wanted ? l.rlim_max : n->wanted;

@@ -21,7 +21,7 @@
 struct user {
 	bool changed;
 	int count;
-	gid_t groups[GROUPS_MAX]; /* ours, to come back to */
+	gid_t groups[GROUPS_MAX]; /* our own, to be restored */
 };
 
 static bool number(const char *name, unsigned long *ret)
@@ -36,7 +36,7 @@ static bool number(const char *name, unsigned long *ret)
 	return !errno && !*end && *ret < UINT32_MAX;
 }
 
-/* Becomes the user who called sudo for the file system's checks, as far as we are root. */
+/* Becomes the user of sudo, for the file system's checks, if we are root. */
 static int become(struct user *u)
 {
 	unsigned long uid, gid;
@@ -46,7 +46,7 @@ static int become(struct user *u)
 	u->changed = false;
 	if (geteuid() != 0 || !getenv("SUDO_UID"))
 		return 0;
-	/* Set, but no number: going on as root would be what it was to prevent. */
+	/* Without a number we would stay root, which this must prevent. */
 	if (!number("SUDO_UID", &uid))
 		return -EINVAL;
 	if (uid == 0)
@@ -75,14 +75,14 @@ static void come_back(const struct user *u)
 {
 	const int saved = errno;
 
-	/* Root again or nothing: going on half changed would be worse than ending. */
+	/* If we cannot become root again, ending is better than a half-changed identity. */
 	if (u->changed &&
 	    (seteuid(0) < 0 || setegid(getgid()) < 0 || setgroups((size_t)u->count, u->groups) < 0))
 		abort();
 	errno = saved;
 }
 
-/* The number in /dev/fd/N and its likes, or -1. */
+/* N of /dev/fd/N and the like, or -1. */
 static int handed_fd(const char *path)
 {
 	static const char *const folders[] = { "/dev/fd/", "/proc/self/fd/" };
@@ -102,7 +102,7 @@ static int handed_fd(const char *path)
 	return -1;
 }
 
-/* No part of the path may be a symbolic link: openat2, 5.6. */
+/* Opens a path without any symbolic link in it (openat2, Linux 5.6). */
 static int open_plain(const char *path, int flags)
 {
 	const struct open_how how = { .flags = (unsigned)flags,
@@ -118,10 +118,11 @@ static int open_path(struct output *o, const char *path)
 
 	for (int tries = 0; tries < 3; tries++) {
 		o->fd = open_plain(path, flags | O_NONBLOCK);
-		/* A pipe: whoever reads it may come yet. */
+		/* A pipe, whose reader may still come. */
 		if (o->fd < 0 && errno == ENXIO) {
-			log_warning("%s: nobody reads it yet; the run begins when somebody does",
-				    path);
+			log_warning(
+				"%s: the pipe has no reader yet; the run begins when it has one",
+				path);
 			o->fd = open_plain(path, flags);
 		}
 		if (o->fd >= 0 || errno != ENOENT)
@@ -134,7 +135,7 @@ static int open_path(struct output *o, const char *path)
 	return o->fd < 0 ? -errno : 0;
 }
 
-/* What it is that was opened. */
+/* Looks at the opened file. */
 static int look_at(struct output *o)
 {
 	struct stat st;
@@ -153,9 +154,9 @@ static int look_at(struct output *o)
 	return flags < 0 || fcntl(o->fd, F_SETFL, flags & ~O_NONBLOCK) < 0 ? -errno : 0;
 }
 
-/* --- the file that takes an old one's place --- */
+/* --- the file that replaces an old one --- */
 
-/* What the path's last part is called, and the folder it is in; false: neither can be had. */
+/* Finds the path's last part and opens its folder. False: that failed. */
 static bool open_folder(struct output *o)
 {
 	const char *slash = strrchr(o->path, '/');
@@ -173,8 +174,8 @@ static bool open_folder(struct output *o)
 	       st.st_dev == o->dev && st.st_ino == o->ino;
 }
 
-/* Is something mounted on it, as containers do with single files? What the kernel does not say is
- * found out by its being busy, at the end. */
+/* Whether something is mounted on the file, as containers do. If the kernel does not say, the
+ * rename at the end fails with EBUSY. */
 static bool is_mounted_on(int fd)
 {
 	struct statx x;
@@ -183,7 +184,7 @@ static bool is_mounted_on(int fd)
 	       x.stx_attributes_mask & x.stx_attributes & STATX_ATTR_MOUNT_ROOT;
 }
 
-/* A name that is free now. */
+/* Chooses an unused name. */
 static void choose_name(struct output *o)
 {
 	uint64_t random = 0;
@@ -207,7 +208,7 @@ static int open_beside(struct output *o)
 	return fd;
 }
 
-/* As the user. */
+/* Runs as the user. */
 static void drop_beside(struct output *o)
 {
 	if (o->beside[0])
@@ -215,8 +216,8 @@ static void drop_beside(struct output *o)
 	o->beside[0] = '\0';
 }
 
-/* Puts a new file behind o->fd in place of the old one's, which holds something that is not to be
- * lost. Where that cannot be, nothing is changed. As the user. */
+/* Makes a new file for o->fd, so that the old one keeps its contents. Changes nothing if that is
+ * impossible. Runs as the user. */
 static void write_beside(struct output *o)
 {
 	struct stat st;
@@ -243,12 +244,12 @@ static void write_beside(struct output *o)
 	o->replaces = true;
 }
 
-/* As the user. */
+/* Runs as the user. */
 static int take_place(struct output *o)
 {
 	char link[40];
 
-	/* Whether there was room for all of it some file systems say only now. */
+	/* Some file systems report a full disk only now. */
 	if (fdatasync(o->fd) < 0)
 		return -errno;
 	if (!o->beside[0]) {
@@ -334,7 +335,7 @@ int output_end(struct output *o, bool whole)
 			drop_beside(o);
 		come_back(&u);
 	}
-	/* The tool that wrote shares our file offset. */
+	/* The tool that wrote the file shares our offset. */
 	if (o->fd >= 0 && o->regular && !o->replaces) {
 		const off_t at = lseek(o->fd, 0, SEEK_CUR);
 
@@ -369,7 +370,7 @@ const char *output_error(int r)
 	case -ELOOP:
 		return "is a symbolic link, or lies behind one; name the file it leads to";
 	case -EINVAL:
-		return "SUDO_UID or SUDO_GID is not a number; unset them, or run it by sudo";
+		return "SUDO_UID or SUDO_GID is not a number; unset them, or use sudo";
 	case -EISDIR:
 		return "is a folder; name a file in it";
 	case -ENOTSUP:

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A run, from opened outputs to the summary. One loop over the pipes of the four tools, signals and
- * the clock; nothing in it waits for a tool without an end in time.
+ * The loop of a run, from the opened outputs to the summary. It waits for the pipes of the four
+ * tools, for signals and for the clock. Each wait for a tool has a deadline.
  *
- * - STARTING: the tools come up; one that fails ends the run, and leaves the outputs as they were.
- * - SAMPLING: prof-bpf said that sampling has begun, COMMAND was let go.
- * - FINISHING: prof-bpf was asked to stop, or stopped by itself; the stream drains into
- *   prof-export, which writes. Until it says so, or a deadline.
- * - OVER: the life pipes close, everybody goes.
+ * - STARTING: the tools start. If one fails, the run ends and leaves the outputs as they were.
+ * - SAMPLING: prof-bpf has reported that sampling has begun, and COMMAND runs.
+ * - FINISHING: prof-bpf was asked to stop, or stopped by itself. The stream drains into
+ *   prof-export, which writes. This ends when prof-export is done, or at a deadline.
+ * - OVER: the life pipes close, and all tools exit.
  *
- * A tool that is killed, hangs or lost its peer is started again (restarts.h); the others that go
- * with it follow: a dialer that loses its peer ends (EXITS_AGAIN), a listener stays.
+ * A tool that was killed, hangs or lost its peer is started again (restarts.h). Its peers follow: a
+ * dialer that loses its peer ends (EXITS_AGAIN), a listener stays.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -35,33 +35,33 @@
 #include "tools/profpipe/run/run.h"
 #include "tools/profpipe/run/summary.h"
 
-#define READY_MS 15000 /* from the start of a tool to its being ready, and of all to sampling */
-/* The same while they use the cpu, a second of it at least, or wait in the kernel. */
+#define READY_MS 15000 /* from the start of a tool until it is ready, and of all until sampling */
+/* The same while they use the cpu, for at least a second, or wait in the kernel. */
 #define BUSY_READY_MS 60000
-/* From the end of sampling, or the last progress since, to the output's being written. */
+/* From the end of sampling, or the last progress after it, until the output is written. */
 #define FINISH_MS 30000
 #define FINISH_MOST_MS 120000
 #define HELD_SAID_MS 5000
-#define STOPPED_MS 2000 /* by a signal, from when it is seen, which takes up to HEARD_NS more */
-/* Without a status word of a tool that is to send some. */
+#define STOPPED_MS 2000 /* since we saw a tool stopped, up to HEARD_NS after it was */
+/* Without a status word from a tool that must send them. */
 #define SILENT_MS 10000
-/* The same for one that uses the cpu all the while, or waits in the kernel. */
+/* The same for one that uses the cpu or waits in the kernel. */
 #define BUSY_SILENT_MS 60000
-/* Prof-bpf reports every second while it samples; quiet for so long after COMMAND ended, it has
- * finished. */
+/* Without a report of prof-bpf, which sends one a second while it samples. After COMMAND's end this
+ * silence means that it has finished. */
 #define GONE_MS 2500
 #define LEAVE_MS 2000	/* from "exit now" to SIGKILL, and from there to the summary */
-#define KERNEL_MS 60000 /* for the kernel to end who was killed */
-#define COMMAND_MS 2000 /* what COMMAND has to end in after SIGTERM */
-/* From the end of the run until it is said that COMMAND is waited for. */
+#define KERNEL_MS 60000 /* for the kernel to end a killed tool */
+#define COMMAND_MS 2000 /* for COMMAND to end after SIGTERM */
+/* From the end of the run until the user is told that COMMAND still runs. */
 #define COMMAND_SAID_MS 500
 #define TICK_MS 250
 #define SAMPLING_TICK_MS 1000
-#define MEASURE_MS 1000	       /* memory, while it grows: */
-#define MEASURE_LATER_MS 10000 /* after that, since the kernel goes through all pages for it */
+#define MEASURE_MS 1000	       /* between two measurements of memory, while it grows */
+#define MEASURE_LATER_MS 10000 /* afterwards, since the kernel visits all pages for it */
 #define GROWING_MS 10000
-#define HELD_MS 100  /* a log line waits so long for its tool's end, which it may explain */
-#define JUMP_MS 3000 /* a gap in our own time, after SIGSTOP or suspend: nobody is judged by it */
+#define HELD_MS 100  /* a log line waits for its tool's end, which it may explain */
+#define JUMP_MS 3000 /* a gap in our own time, after SIGSTOP or suspend, says nothing of tools */
 
 static void on_signals(struct run *r)
 {
@@ -94,11 +94,11 @@ static void on_signals(struct run *r)
 
 /* --- judging --- */
 
-/* A tool that cannot go on is killed; its end is then handled like any other. */
+/* Kills a tool that cannot go on. Its end is then handled like any other. */
 static void kill_tool(struct run *r, struct child *c, const char *why)
 {
 	run_clear_line(r);
-	log_warning("%s %s: it is killed", c->name, why);
+	log_warning("%s %s: killing it", c->name, why);
 	child_kill(c);
 }
 
@@ -109,7 +109,7 @@ static void judge(struct run *r, enum deploy_tool t)
 	if (!c->pid || c->killed)
 		return;
 	if (c->garbled) {
-		kill_tool(r, c, "wrote what is no status word");
+		kill_tool(r, c, "wrote an invalid status word");
 		return;
 	}
 	if (c->stopped_ns && run_ms_since(c->stopped_ns) > STOPPED_MS) {
@@ -120,16 +120,16 @@ static void judge(struct run *r, enum deploy_tool t)
 
 	if (r->phase == SAMPLING && !c->ready &&
 	    run_ms_since(c->started_ns) > (starts_busily ? BUSY_READY_MS : READY_MS)) {
-		kill_tool(r, c, "is not ready after all that time");
+		kill_tool(r, c, "is not ready in time");
 		return;
 	}
-	/* These report every second, as long as there is sampling. */
+	/* Tools with reports send one every second while the run samples. */
 	if (r->phase != SAMPLING || !c->reports || run_ms_since(c->heard_ns) <= SILENT_MS)
 		return;
 	const bool busy = c->blocked || c->cpu_ns > c->heard_cpu_ns + 1000000000u;
 
 	if (!busy || run_ms_since(c->heard_ns) > BUSY_SILENT_MS)
-		kill_tool(r, c, "has said nothing for 10 s");
+		kill_tool(r, c, "has not reported for 10 s");
 }
 
 static void check_start(struct run *r)
@@ -166,7 +166,7 @@ static void check_sampling(struct run *r)
 		r->phase = OVER;
 		return;
 	}
-	/* prof-bpf keeps the time, too; this is for the case that it does not. */
+	/* prof-bpf keeps the time too; this is for a prof-bpf that fails to. */
 	if (r->seconds > 0 &&
 	    (double)(clock_mono_ns() - r->sampling_ns) >= (r->seconds + 0.1) * 1e9)
 		run_finish(r);
@@ -184,7 +184,7 @@ static void check_finishing(struct run *r)
 		r->progress = moved;
 		r->progress_ns = clock_mono_ns();
 	}
-	/* Who reads what is written may take as long as it likes, and whoever waits may interrupt.
+	/* A reader of the output may be slow, and the user may interrupt, so there is no deadline.
 	 */
 	if (export->last.held && run_ms_since(export->heard_ns) < SILENT_MS) {
 		r->since_ns = r->progress_ns = clock_mono_ns();
@@ -201,12 +201,12 @@ static void check_finishing(struct run *r)
 	r->held_ns = 0;
 	if (run_ms_since(r->progress_ns) > FINISH_MS ||
 	    run_ms_since(r->since_ns) > FINISH_MOST_MS) {
-		run_fail(r, "%s was not written %d s after sampling ended: giving up", r->o->output,
-			 (int)(run_ms_since(r->since_ns) / 1000));
+		run_fail(r, "%s was not written within %d s after sampling; giving up",
+			 r->o->output, (int)(run_ms_since(r->since_ns) / 1000));
 		r->aborted = true;
 		r->phase = OVER;
 	} else if (export->done && run_ms_since(export->heard_ns) > LEAVE_MS) {
-		/* It has written all; that it does not leave is no reason to wait. */
+		/* It has written everything; no need to wait for its exit. */
 		r->phase = OVER;
 	}
 }
@@ -228,7 +228,7 @@ static void tick(struct run *r)
 			child_measure(&r->tools[i], false);
 	for (int i = 0; i < DEPLOY_TOOLS && r->phase < OVER; i++)
 		judge(r, (enum deploy_tool)i);
-	/* While COMMAND runs the terminal is its own. */
+	/* The terminal belongs to COMMAND while it runs. */
 	if (!r->tty || r->o->quiet || r->phase == OVER || (r->command.pid && !r->command.ended))
 		return;
 	const struct child *bpf = run_tool(r, DEPLOY_BPF), *export = run_tool(r, DEPLOY_EXPORT);
@@ -243,7 +243,7 @@ static void tick(struct run *r)
 
 /* --- the loop --- */
 
-/* While there is sampling two tools report once a second, and nothing else is urgent. */
+/* While the run samples, two tools report once a second, and nothing else is urgent. */
 static unsigned tick_ms(const struct run *r)
 {
 	bool held = false;
@@ -259,7 +259,7 @@ static void wait_for_something(struct run *r)
 						  { .fd = r->command.error, .events = POLLIN } };
 	nfds_t n = 2;
 
-	/* Negative ones are passed over by poll. */
+	/* poll skips negative descriptors. */
 	for (int i = 0; i < DEPLOY_TOOLS; i++) {
 		p[n++] = (struct pollfd){ .fd = r->tools[i].status, .events = POLLIN };
 		p[n++] = (struct pollfd){ .fd = r->tools[i].log, .events = POLLIN };
@@ -279,7 +279,7 @@ static void wait_for_something(struct run *r)
 	r->looked_ns = clock_mono_ns();
 }
 
-/* Those whose time has come. One that cannot be started ends the run. */
+/* Starts tools that are due. If one cannot be started, the run ends. */
 static void start_due(struct run *r)
 {
 	for (int i = 0; i < DEPLOY_TOOLS; i++) {
@@ -296,7 +296,7 @@ static void start_due(struct run *r)
 			run_tell(r);
 			continue;
 		}
-		/* Without prof-symd nothing more comes to prof-export, and without that nothing is
+		/* Without prof-symd prof-export gets nothing more; without prof-export nothing is
 		 * written. */
 		if (r->phase == STARTING || t == DEPLOY_EXPORT)
 			r->phase = OVER;
@@ -359,10 +359,10 @@ static bool await_all(struct run *r, unsigned ms)
 	return true;
 }
 
-/* Everybody goes: asked first, killed then. */
+/* Asks all tools to exit, then kills the rest. */
 static void dismiss(struct run *r)
 {
-	/* What they say of each other's going is of no interest; what they said before is. */
+	/* Show what they logged before, but not that they lose each other now. */
 	for (int i = 0; i < DEPLOY_TOOLS && !r->failed; i++)
 		child_show_held(&r->tools[i], UINT64_MAX, run_show, r);
 	r->mute = true;
@@ -378,7 +378,7 @@ static void dismiss(struct run *r)
 	(void)await_all(r, LEAVE_MS);
 }
 
-/* Whether a signal comes within a moment in which there is nothing to do but wait. */
+/* Waits a moment for a signal. True if one came. */
 static bool is_told(struct run *r)
 {
 	struct pollfd p = { .fd = r->signals, .events = POLLIN };
@@ -395,9 +395,9 @@ static bool is_told(struct run *r)
 	return told;
 }
 
-/* Once it was told to end it has a moment to, or after Ctrl-C at the terminal, which reaches it as
- * well, as long as it likes, until the next signal. Else it runs on: a profiler that is done, or
- * has failed, ends nobody. */
+/* Ends COMMAND only if the user asked for it: then it has a moment. After Ctrl-C at the terminal,
+ * which COMMAND gets too, it has until the next signal. Otherwise it runs on: a profiler that is
+ * done, or has failed, does not end it. */
 static void end_command(struct run *r)
 {
 	struct command *c = &r->command;
@@ -413,7 +413,7 @@ static void end_command(struct run *r)
 			break;
 		if (!said && !r->command_asked_ns && run_ms_since(since) > COMMAND_SAID_MS) {
 			log_warning(
-				"%s (pid %d) runs on without being sampled; interrupt to end it",
+				"%s (pid %d) runs on but is no longer sampled; interrupt to end it",
 				r->o->command[0], c->pid);
 			said = true;
 		}
@@ -430,9 +430,9 @@ static void end_command(struct run *r)
 		log_warning("%s ended with %s", r->o->command[0], child_how(c->wait_status));
 }
 
-/* Who was killed and lives is in the kernel, which frees the blocks of a deleted file, say, that
- * was open nowhere else any more: that takes what it takes, and all that the run is about is
- * written by now. A server of files that never answers is not waited for without an end. */
+/* A killed tool that still lives is inside the kernel. It may free the blocks of a deleted file
+ * whose last user it was, which takes time. All results are written by now. A dead file server
+ * would hold it for ever, so this wait has an end. */
 static void await_killed(struct run *r)
 {
 	const uint64_t since = clock_mono_ns();
@@ -444,7 +444,7 @@ static void await_killed(struct run *r)
 			continue;
 		child_where(&r->tools[i], where);
 		log_warning(
-			"%s (pid %d) was killed, and the kernel has not ended it yet%s%s%s: waits for that; interrupt to leave it behind",
+			"%s (pid %d) was killed, but the kernel has not ended it yet%s%s%s; waiting; interrupt to leave it behind",
 			account_tool(i), r->tools[i].pid, *where ? " (" : "", where,
 			*where ? ")" : "");
 	}
@@ -452,7 +452,7 @@ static void await_killed(struct run *r)
 		told = is_told(r);
 	for (int i = 0; i < DEPLOY_TOOLS; i++) {
 		if (r->tools[i].pid)
-			log_warning("%s (pid %d) is left behind: it ends when the kernel lets it",
+			log_warning("%s (pid %d) is left behind; it ends when the kernel lets it",
 				    account_tool(i), r->tools[i].pid);
 		child_close(&r->tools[i]);
 	}
@@ -474,8 +474,7 @@ static int open_outputs(struct run *r)
 	if (!e && r->o->summary)
 		e = open_output(&r->summary, r->o->summary);
 	if (!e && r->summary.fd >= 0 && output_same(&r->output, &r->summary)) {
-		log_error("%s: is the output and the summary at once; name two files",
-			  r->o->summary);
+		log_error("%s: is both the output and the summary; name two files", r->o->summary);
 		e = -EINVAL;
 	}
 	return e;
@@ -497,14 +496,14 @@ static int check_rights(void)
 		return 0;
 	if (geteuid() == 0)
 		log_error(
-			"sampling needs %s, which this root lacks: run it where root has them (a container needs them granted)",
+			"sampling needs %s, which root lacks here: run it where root has them (a container needs them granted)",
 			missing);
 	else
 		log_error(
 			"sampling needs %s, which user %u lacks: run it as root, %s", missing,
 			(unsigned)geteuid(),
 			prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1
-				? "started from outside: no_new_privs is set here, under which sudo gives nothing"
+				? "started from outside: no_new_privs is set here, so sudo grants nothing"
 				: "by sudo");
 	return -EPERM;
 }
@@ -517,8 +516,8 @@ static int take_signals(struct run *r)
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGCHLD);
-	/* A shell without job control starts a background job with SIGINT ignored; it is meant for
-	 * us all the same. nohup is meant, too. */
+	/* A shell without job control starts a background job with SIGINT ignored, but Ctrl-C is
+	 * still for us. An ignored SIGHUP comes from nohup, and stays. */
 	signal(SIGINT, SIG_DFL);
 	signal(SIGTERM, SIG_DFL);
 	signal(SIGCHLD, SIG_DFL);
@@ -533,8 +532,8 @@ static int take_signals(struct run *r)
 	return r->signals < 0 ? -errno : 0;
 }
 
-/* What prof-export received, for its successor. On a disk where there is one, since memory has its
- * ceiling. -1: none can be had, and prof-export has none. */
+/* Opens the journal: what prof-export received, for its successor. Prefers a disk, since memory is
+ * limited. -1: there is none, and prof-export does without. */
 static int open_journal(void)
 {
 	static const char *const folders[] = { "/var/tmp", "/tmp" };
@@ -549,10 +548,10 @@ static int set_up(struct run *r)
 {
 	int e = 0;
 
-	/* Before our signals change. */
+	/* First, before our signals change. */
 	if (r->o->command)
 		e = command_prepare(&r->command, r->o->command);
-	/* Nor are the limits for the tools its. */
+	/* COMMAND keeps the caller's limits, so raise ours only now. */
 	if (!e)
 		e = limits_raise();
 	if (!e)
@@ -603,7 +602,7 @@ int record_run(const struct options *o)
 	}
 	if (!set_up(&r))
 		loop(&r);
-	/* The stream may have ended by itself, and been written before we looked. */
+	/* The stream may have ended by itself before we looked. */
 	if (r.sampling_ns && !r.sampled_ns)
 		r.sampled_ns = clock_mono_ns() - r.sampling_ns;
 	r.phase = OVER;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/profpipe/run/restarts.h"
 
-#define SHORT_NS 1000000000ull /* a life that ends before counts against it */
-#define LONG_NS 60000000000ull /* one that lasts so long makes all good */
+#define SHORT_NS 1000000000ull /* a shorter life counts against the tool */
+#define LONG_NS 60000000000ull /* a life this long ends the streak */
 #define FIRST_NS 100000000ull  /* doubled each time */
-#define STREAK_COUNTED 16      /* the longest wait has come long before */
+#define STREAK_COUNTED 16      /* the wait is at its maximum long before */
 #define LONGEST_NS 5000000000ull
 #define FOR_EVER_NS 400000000ull
 
 bool restarts_plan(struct restarts *r, uint64_t now_ns, uint64_t lived_ns, unsigned most)
 {
-	/* What goes on for ever is not to be kept away by whoever makes it end. */
+	/* An attacker who ends such a tool again and again must not keep it away for long. */
 	const uint64_t longest_ns = most == RESTARTS_FOR_EVER ? FOR_EVER_NS : LONGEST_NS;
 	uint64_t wait_ns;
 

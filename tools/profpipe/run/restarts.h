@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * When a tool that ended is started again: at once the first time, later and later if it ends again
- * and again, at last not at all. Pure.
+ * When to start an ended tool again: the first time at once, then later and later while it keeps
+ * ending, at last not at all. Pure.
  */
 #ifndef PROFPIPE_RESTARTS_H
 #define PROFPIPE_RESTARTS_H
@@ -14,12 +14,12 @@
 
 struct restarts {
 	unsigned count;	 /* starts after the first */
-	unsigned streak; /* ends after a short life, one behind the other */
-	uint64_t due_ns; /* CLOCK_MONOTONIC: it is to be started then; 0: not */
+	unsigned streak; /* short lives in a row */
+	uint64_t due_ns; /* CLOCK_MONOTONIC of its next start; 0: none */
 };
 #define RESTARTS_FOR_EVER UINT_MAX
-/* It ended, lived_ns after it was started. True: due_ns is set; false: as often as `most` allows
- * (RESTARTS_STREAK_MAX, or less, or RESTARTS_FOR_EVER), it is not. */
+/* Plans the next start of a tool that lived for lived_ns. False: the streak is longer than `most`
+ * (RESTARTS_STREAK_MAX, less, or RESTARTS_FOR_EVER), and due_ns is not set. */
 bool restarts_plan(struct restarts *r, uint64_t now_ns, uint64_t lived_ns, unsigned most);
 
 #endif

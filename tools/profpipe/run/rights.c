@@ -11,10 +11,10 @@
 void rights_missing(const char *prof_bpf, char *ret, size_t size)
 {
 	ret[0] = '\0';
-	/* Its own are granted by the kernel at exec, to anybody. */
+	/* The kernel grants the file's own capabilities to every caller. */
 	if (getxattr(prof_bpf, "security.capability", NULL, 0) > 0 || capng_get_caps_process())
 		return;
-	/* Only root's, and ambient ones, survive an exec. */
+	/* Without them only root's and ambient capabilities survive an exec. */
 	const capng_type_t set = geteuid() == 0 ? CAPNG_EFFECTIVE : CAPNG_AMBIENT;
 
 	if (capng_have_capability(set, CAP_SYS_ADMIN))
@@ -31,10 +31,10 @@ const char *rights_place(void)
 	const int first = namespace_is_first(NAMESPACE_USER);
 
 	if (first < 0)
-		return "/proc is not mounted here, or does not show this process: "
+		return "/proc is not mounted, or does not show this process; "
 		       "mount -t proc proc /proc";
 	return first ? NULL
-		     : "this is a user namespace, whose capabilities are worth nothing to the "
-		       "kernel: run it outside, as the host's root "
+		     : "this is a user namespace, and the kernel ignores its capabilities for "
+		       "sampling; run profpipe outside, as the host's root "
 		       "(rootless containers cannot sample)";
 }

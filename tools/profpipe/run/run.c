@@ -98,7 +98,7 @@ int run_start_tool(struct run *r, enum deploy_tool t)
 		argv[n++] = "-F";
 		argv[n++] = r->o->hz;
 		if (r->o->seconds) {
-			/* What is left of them. */
+			/* A restarted prof-bpf gets the remaining time. */
 			snprintf(seconds, sizeof(seconds), "%.3f", seconds_left(r));
 			argv[n++] = "-d";
 			argv[n++] = r->sampling_ns ? seconds : r->o->seconds;
@@ -170,7 +170,6 @@ void run_measure(struct run *r)
 	r->measured_ns = clock_mono_ns();
 }
 
-/* All stand, and samples flow. */
 void run_begin(struct run *r)
 {
 	r->phase = SAMPLING;
@@ -190,7 +189,7 @@ static bool time_is_over(const struct run *r)
 	       (double)(clock_mono_ns() - r->sampling_ns) >= r->seconds * 1e9;
 }
 
-/* Ctrl-C has reached COMMAND already, and it may have its own mind about that. */
+/* Ctrl-C has reached COMMAND too, which decides for itself. */
 void run_ask_command(struct run *r)
 {
 	if (!r->command.pid || r->command.ended || r->command_asked_ns || r->by_terminal ||
@@ -206,7 +205,7 @@ void run_away(struct run *r)
 		r->away_ns = clock_mono_ns();
 }
 
-/* When sampling was over: at -d, or before. */
+/* When sampling ended: at -d, or earlier. */
 static uint64_t over_ns(const struct run *r)
 {
 	const uint64_t whole_ns = (uint64_t)(r->seconds * 1e9);
@@ -228,7 +227,6 @@ void run_tell(struct run *r)
 	child_tell(run_tool(r, DEPLOY_EXPORT), &w, sizeof(w));
 }
 
-/* Sampling ends, if it has not; what was collected goes on to the output. */
 void run_finish(struct run *r)
 {
 	struct child *bpf = run_tool(r, DEPLOY_BPF);
@@ -242,9 +240,9 @@ void run_finish(struct run *r)
 	r->again[DEPLOY_BPF].due_ns = r->again[DEPLOY_DELTAS].due_ns = 0;
 	if (!bpf->pid)
 		r->broken = r->last = true; /* no stream comes any more */
-	/* prof-export hears of it before prof-bpf does, so that it knows when the stream ends. */
+	/* Tell prof-export before prof-bpf, so that it knows this when the stream ends. */
 	run_tell(r);
-	/* Where prof-bpf does not take the byte it is about to go, and that is noticed. */
+	/* If prof-bpf does not take the byte, it is ending, and ended_reap will notice. */
 	if (bpf->pid)
 		(void)child_stop(bpf);
 }

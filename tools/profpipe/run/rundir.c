@@ -12,15 +12,15 @@
 #include <unistd.h>
 
 #define PREFIX "profpipe."
-#define DEPTH_MAX 8 /* folders in folders that a tool gone bad may have made */
+#define DEPTH_MAX 8 /* nested folders that an attacked tool may have made */
 
 static const struct {
 	const char *name;
 	enum deploy_tool owner;
 } listeners[] = { { "bpf", DEPLOY_BPF }, { "export", DEPLOY_EXPORT } };
 
-/* Empties an open folder, and closes it. No link is followed: what is below belongs to tools that
- * may have been taken over. */
+/* Empties an open folder and closes it. Follows no link: an attacker in a tool may have made what
+ * is below. */
 static void empty(int dir, int depth)
 {
 	DIR *in = fdopendir(dir);
@@ -44,8 +44,8 @@ static void empty(int dir, int depth)
 	closedir(in);
 }
 
-/* Whether a run made it, by all that can be seen: others may call a folder of theirs so, too. One
- * that its maker did not come to furnish is empty. The descriptor is read from its beginning. */
+/* Whether a run made the folder, by all visible signs: another program may use such a name too. A
+ * launcher that was killed early leaves an empty one. Reads the descriptor from its beginning. */
 static bool is_a_run(int dir, const char *name, const struct stat *st)
 {
 	const mode_t mode = st->st_mode & 07777;
@@ -74,7 +74,7 @@ static bool is_a_run(int dir, const char *name, const struct stat *st)
 	return !foreign;
 }
 
-/* Runs of which nobody holds the lock any more. */
+/* Removes folders of runs that nobody locks any more. */
 static void sweep(const char *parent)
 {
 	struct stat st;
@@ -100,7 +100,7 @@ static void sweep(const char *parent)
 		closedir(d);
 }
 
-/* A new folder, locked before a sweeping neighbour could take it for an old one. */
+/* Makes a folder, and locks it before another launcher can take it for an old one. */
 static int make_locked(struct rundir *d, const char *parent)
 {
 	struct stat there, ours;

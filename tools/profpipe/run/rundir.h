@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The run's folder, which holds the tools' sockets. Each socket is in a folder of the tool that
- * listens; the run's group can pass through it. */
+/* The run's folder. It holds the tools' sockets, each in a folder of the tool that listens. The
+ * run's group can pass through these. */
 #ifndef PROFPIPE_RUNDIR_H
 #define PROFPIPE_RUNDIR_H
 
@@ -10,12 +10,12 @@
 
 struct rundir {
 	char path[64]; /* empty: none. Sockets below it must fit into sun_path */
-	int lock;      /* the folder, locked as long as it is open; -1 */
+	int lock;      /* the folder, locked while it is open; -1 */
 };
-/* Makes it below /run, else $TMPDIR, else /tmp. First removes what killed launchers left there. 0,
+/* Makes it below /run, else $TMPDIR, else /tmp. First removes folders of killed launchers. 0,
  * -errno. */
 int rundir_make(struct rundir *d, const struct identity *who);
-/* Removes what a tool left in its folder, if it has one: its successor makes its own sockets. */
+/* Removes what an ended tool left in its folder: its successor makes new sockets. */
 void rundir_clean(const struct rundir *d, enum deploy_tool tool);
 /* Removes the folder and the sockets that tools left in it. */
 void rundir_remove(struct rundir *d);

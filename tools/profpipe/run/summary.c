@@ -31,8 +31,8 @@ static struct str event_name(const struct status *f)
 			     .len = (uint32_t)strnlen(f->event, sizeof(f->event)) };
 }
 
-/* A string of a tool's, a label that was escaped if the tool is what it was; here again, which
- * makes it UTF-8 in any case. */
+/* Adds a label. The tool should have escaped it, but an attacker may control the tool. Escaping it
+ * again also makes it valid UTF-8. */
 static void add_name(cJSON *to, const char *key, struct str name)
 {
 	struct buf b = BUF_INIT(0);
@@ -51,7 +51,7 @@ static void print_name(FILE *out, const char *before, struct str name)
 	buf_done(&b);
 }
 
-/* A sum of what is known alone would look like little. */
+/* A sum without the unknown parts would be misleading. */
 static bool memory_is_known(const struct summary *s)
 {
 	for (unsigned i = 0; i < s->cost_count; i++)
@@ -81,7 +81,7 @@ static void print_notes(FILE *out, const struct summary *s)
 			s->suspended_s);
 }
 
-/* What account.h says into the buffer, straight to where it goes. */
+/* Prints and frees a buffer. */
 static void print_words(FILE *out, struct buf *b)
 {
 	fwrite(b->data, 1, b->len, out);

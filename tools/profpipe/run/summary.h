@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a run ends with: for people on standard error, and as JSON. */
+/* The summary of a run: for people on standard error, and as JSON. */
 #ifndef PROFPIPE_SUMMARY_H
 #define PROFPIPE_SUMMARY_H
 
@@ -10,15 +10,15 @@
 
 struct summary_cost {
 	const char *tool;
-	double cpu_s, start_cpu_s; /* seconds: all, and up to the first sample */
+	double cpu_s, start_cpu_s; /* seconds: all, and until sampling began */
 	uint64_t pss_peak;	   /* bytes; 0: not known */
 };
 struct summary {
 	struct status figures; /* of prof-export */
 	const char *hz, *format, *output;
 	double first_complete_s; /* from the start of profpipe; negative: none */
-	uint64_t pss_peak;	 /* bytes, of all at one time; for nothing where one is not known */
-	double suspended_s;	 /* of the host, which no other time here counts */
+	uint64_t pss_peak;	 /* bytes, of all at one time; void if one cost is not known */
+	double suspended_s;	 /* of the host; all other times leave it out */
 	const struct summary_cost *costs;
 	unsigned cost_count;
 };
@@ -26,7 +26,7 @@ struct summary {
 void summary_print(FILE *out, const struct summary *s);
 /* Writes JSON to fd. 0, -ENOMEM, -errno. */
 int summary_json(int fd, const struct summary *s);
-/* The progress line, rewritten in place: elapsed seconds and what the newest status word says. */
+/* Rewrites the progress line: elapsed seconds and the newest status word. */
 void summary_progress(FILE *out, double elapsed_s, const struct status *st, const char *what);
 
 #endif
