@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page's script. Names are strangers' bytes: they go into the page as text only. The state that
-// a user chooses is in the address, after #:
+// The page's script. Strangers choose names, so they go into the page only as text. The address has
+// the state of the view after #:
 //   view=flame|icicle|table  process=NAME|PID  thread=NAME|TID  search=REGEX  node=N | zoom=NAME
 //   sort=self|total|name  theme=light|dark
 (function () {
@@ -8,7 +8,7 @@
 
 var $ = function (id) { return document.getElementById(id); };
 var element = $("profile"), data = JSON.parse(element.textContent);
-element.textContent = "";	// tens of megabytes in a large profile
+element.textContent = "";	// frees tens of megabytes in a large profile
 var S = data.strings, F = data.frames, P = data.processes, T = data.threads, R = data.rows;
 var H = data.header;
 var NATIVE = 0, KERNEL = 1, TRUNCATED = 2, INLINED = 3, UNNAMED = 4, PROCESS = 5, INTERPRETED = 6;
@@ -43,14 +43,14 @@ var child = new Int32Array(N), sibling = new Int32Array(N);
 	data.nodes = null;
 })();
 
-// The line that ran, where lines are kept.
+// The line that ran, if the profile has lines.
 var ran = function (frame) { return F.at[frame] ? ":" + F.at[frame] : ""; };
 var nameOf = function (node) {
 	return node ? S[F.name[frameOf[node]]] + ran(frameOf[node]) : "all";
 };
 var kindOf = function (node) { return node ? F.kind[frameOf[node]] : PROCESS; };
 
-// --- what is chosen ---
+// --- the state of the view ---
 
 var state = {};
 var defaults = {
@@ -87,13 +87,13 @@ function address(s) {
 	}).join("&");
 }
 
-// Where one can go back to it, a change is a step of the browser's history.
+// step: the change becomes a step of the browser's history.
 function choose(change, step) {
 	var to = address(Object.assign({}, state, change));
 	if (to === location.hash || (to === "#" && !location.hash))
 		return;
 	if (step) {
-		location.hash = to;	// hashchange does the rest
+		location.hash = to;	// the hashchange event does the rest
 		return;
 	}
 	try {
@@ -104,7 +104,7 @@ function choose(change, step) {
 	apply();
 }
 
-// --- samples of what is chosen ---
+// --- samples in the view ---
 
 var self = new Float64Array(N), total = new Float64Array(N), whole = 0, maxDepth = 0;
 
@@ -155,7 +155,7 @@ function search() {
 	if (state.search) {
 		try {
 			test = new RegExp(state.search, foldCase);
-		} catch (e) {	// as it stands, then
+		} catch (e) {	// then search for the text itself
 			test = new RegExp(literal(state.search), foldCase);
 			input.setAttribute("aria-invalid", "true");
 		}
@@ -182,7 +182,7 @@ function search() {
 	search.best = best;
 }
 
-// --- layout: by depth, what is wide enough to be seen, left to right; x from 0 to 1 ---
+// --- layout: visible nodes by depth, from left to right; x is from 0 to 1 ---
 
 var levels = [], zoomed = 0, cursor = -1, cursorDepth = 0;
 
@@ -219,7 +219,7 @@ function layOut(width) {
 			later.push([children[i], x]);
 			x = to;
 		}
-		// The leftmost next, so that each level fills from the left.
+		// The leftmost child comes next, so that each level fills from the left.
 		for (i = later.length - 1; i >= 0; i--)
 			stack.push(later[i]);
 	}
@@ -261,8 +261,8 @@ function colour(kind, at) {
 	return d3.hcl(hue[0] + (hue[1] - hue[0]) * at, palette.chroma[kind], light).toString();
 }
 
-// Mostly by the binary, a little by the name: one shade for all of a binary's functions would hide
-// their borders, and one for each function is noise.
+// The binary sets most of the colour and the name a little: with one shade for each binary, borders
+// of functions vanish; with one for each function, all is noise.
 function frameColour(frame) {
 	if (!colours[frame]) {
 		var binary = hash(S[F.binary[frame]]), name = hash(S[F.name[frame]]);
@@ -379,7 +379,7 @@ function drawSoon() {
 
 function reveal(d, always) {
 	var top = rowTop(d), height = graph.clientHeight;
-	if (always)	// the zoomed frame a quarter from where the stacks begin
+	if (always)	// put the zoomed frame a quarter of the height from the roots
 		graph.scrollTop = flameUp ? top - height * 0.75 : top - height * 0.25;
 	else if (top < graph.scrollTop)
 		graph.scrollTop = top - ROW;
@@ -399,7 +399,7 @@ function facts(node) {
 	if (node && S[F.source[frame]])
 		list.push(S[F.source[frame]] + (F.line[frame] ? ":" + F.line[frame] : ""));
 	if (node && S[F.where[frame]])
-		list.push(S[F.where[frame]]);	// in a function without a name
+		list.push(S[F.where[frame]]);	// the function has no name
 	var how = F.kind[frame] === TRUNCATED ? "the walk ended in " :
 		F.kind[frame] === INLINED ? "inlined in " : "";
 	if (node && S[F.binary[frame]])
@@ -565,7 +565,7 @@ var byThread = sums(function (t) { return t; }, T.tid.length);
 var byProcess = sums(function (t) { return T.process[t]; }, P.pid.length);
 var OPTIONS = 500;
 
-// Names first, each with all that bear it, then single ones, the busiest first.
+// Lists names first, each for all processes or threads with it, then single ones; busy ones first.
 function fillSelect(select, all, chosen, things) {
 	var names = d3.map(), list = d3.select(select).text("");
 	list.append("option").attr("value", "").text(all);
@@ -613,7 +613,7 @@ function fillSelects() {
 	fillSelect($("thread"), "all", state.thread, threads);
 }
 
-// --- the head ---
+// --- the header ---
 
 function duration(ms) {
 	if (ms < 120000)
@@ -829,7 +829,7 @@ document.addEventListener("keydown", function (e) {
 			$("quality").open = false;
 		else
 			zoom(0);
-	} else if (e.key === "Enter" && typing) {	// to the widest match
+	} else if (e.key === "Enter" && typing) {	// zoom to the widest match
 		clearTimeout(typed);
 		choose({ search: input.value.trim() }, false);
 		if (search.best && state.view !== "table") {

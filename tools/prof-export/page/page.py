@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the two halves of the page: page.html with style, scripts and the policy that allows these
-and nothing else."""
+"""Makes the two halves of the page from page.html: with the style, the scripts, and a policy that
+allows only these."""
 import base64
 import hashlib
 import pathlib
