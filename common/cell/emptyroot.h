@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An empty root and no network for a process: it cannot open a file that is not there.
- * right to mount and unmount; the tool itself has dropped its rights by then. The child ends before
- * the tool reads the first foreign byte.
+ * An empty root and no network for a process: it cannot open a file that is not there. A tool needs
+ * the run's folder until its sockets are connected. By then it has dropped its rights, so a child
+ * of the tool keeps the right to mount and unmount. The child ends before the tool reads the first
+ * foreign byte.
  *
  *   emptyroot_prepare   with the caller's rights: makes the namespaces and the child
  *   emptyroot_enter     empties the root, except for the folder at its own path

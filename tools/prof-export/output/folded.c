@@ -130,9 +130,9 @@ static void free_labels(struct labels *l)
 }
 
 /*
- * Paths come sorted by label, which is almost the order of the lines. In "a 5" and "a b;c 1" the
- * first blank ends the name in one line and is a part of the name in the other; there the count
- * decides. Such lines are neighbours, so we hold a line back until the next one is not before it.
+ * Paths come sorted by label, which is almost the order of the lines. The exception: the first
+ * blank of "a 5" ends a name, that of "a b;c 1" is a part of one, and there the count decides. Such
+ * lines are neighbours, so we hold a line back until the next one is not before it.
  */
 struct held {
 	struct buf *lines; /* sorted */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The COMMAND of a run. profpipe forks it first, so that it keeps the caller's signals and
- * descriptors 0 to 2, and holds it until sampling has begun, which then follows it from its first
+ * descriptors 0 to 2. profpipe holds it until sampling has begun, and so samples it from its first
  * instruction. It stays in the caller's session and process group, and keeps the terminal.
  */
 #ifndef PROFPIPE_COMMAND_H

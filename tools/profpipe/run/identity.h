@@ -14,11 +14,11 @@ struct identity {
 	uid_t uid[DEPLOY_TOOLS];
 	int lock; /* holds the range while it is open; -1 */
 };
-/* As root: takes the first free range from IDENTITY_BASE on. A range is taken if another run has
- * locked it (a byte of /run/profpipe.lock), a process runs with one of its ids, /etc/subuid or
- * /etc/subgid gives it away, or one of its ids has a name. Others get `separate` false. -EBUSY: all
- * ranges are taken; -ENOTSUP: this root may not change users; -ELOOP: the lock file is not root's
- * own file; -errno: it cannot be made. */
+/* As root: takes the first free range from IDENTITY_BASE on. A range is free if no
+ * run has locked it (a byte of /run/profpipe.lock) and no process runs with one of its ids. Also,
+ * /etc/subuid and /etc/subgid give none of its ids away, and none has a name. Others get `separate`
+ * false. -EBUSY: all ranges are taken; -ENOTSUP: this root may not change users; -ELOOP: the lock
+ * file is not root's own file; -errno: it cannot be made. */
 #define IDENTITY_BASE 2000000000u
 #define IDENTITY_STEP 16u
 #define IDENTITY_RANGES 64u
