@@ -9,11 +9,12 @@
  * none of the words next to RSP can be that return address. Few words are enough, since a function
  * without a frame pushes little. All else is unsure.
  *
- * Frames keep leftovers of older calls, so each word that leads into code is checked. Before its
- * target must be a call, to a function without a frame, from a function whose frame has room above
- * the word. Leftovers are also the reason to search only few words, and no frame behind one whose
- * RBP was followed. Otherwise nearly every stack of SBCL and Erlang would be unsure. Registers keep
- * leftovers, too; a register counts only if the instructions before pc pop it.
+ * Frames keep leftovers of older calls, so each word that leads into code is checked. The code
+ * before that address must be a call, to a function without a frame, from a function whose frame
+ * has room above the word. Leftovers are also the reason to search only few words, and no frame
+ * behind one whose RBP was followed. Otherwise nearly every stack of SBCL and Erlang would be
+ * unsure. Registers keep leftovers, too; a register counts only if the instructions before pc pop
+ * it.
  *
  * The functions are global, for the reason given in search.h.
  */

@@ -72,8 +72,8 @@ struct sample {
 
 /*
  * A copy of an interpreted frame's object, and of what it points to for its names. It is made at
- * the first sample, since the object may be freed right after. `user_frames` of its sample is its
- * size in the ring, in words.
+ * the first sample, since the object may be freed right after. `user_frames` of its sample counts
+ * the words behind the header in the ring.
  */
 enum sample_piece {
 	SAMPLE_PIECE_OBJECT,
