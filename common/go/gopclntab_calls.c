@@ -29,7 +29,7 @@ static int funcdata_of(struct gopclntab *t, const struct gopclntab_func *f, uint
 	if (index >= f->nfuncdata)
 		return GOPCLNTAB_NONE;
 	if (t->format < GOPCLNTAB_1_18) {
-		uint64_t in = at - t->offset; /* aligned as an address; the header is, too */
+		uint64_t in = at - t->offset; /* aligned as an address, like the header */
 
 		in = (in + 7) & ~7ull;
 		r = gopclntab_word(t, t->offset + in + (uint64_t)index * 8, ret);

@@ -265,7 +265,7 @@ static void charge(struct rows *r)
 
 static int grow(void **array, size_t *cap, size_t least, size_t item)
 {
-	/* realloc mostly grows a large block in place. Its unused part counts as memory, too. */
+	/* realloc mostly grows a large block in place. Its unused part also counts as memory. */
 	const size_t half = *cap / 2, some = GROWN_BYTES / item;
 	size_t n = *cap + (half < some ? half : some);
 

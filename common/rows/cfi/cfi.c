@@ -372,8 +372,8 @@ int cfi_feed(struct cfi *c, struct span bytes, bool last, size_t *ret_used, uint
 			}
 		}
 		if (!len) {
-			/* Linkers leave terminators in the middle, too, if crtend.o is not the last
-			 * file. */
+			/* If crtend.o is not the last file, linkers also leave terminators in the
+			 * middle. */
 			c->pos += head;
 			c->ended = c->stop_at_zero;
 			continue;

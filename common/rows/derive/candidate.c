@@ -27,8 +27,8 @@ bool candidate_is_whole(const struct flow *f, const struct flow_code *c,
 }
 
 /* Whether a guessed function is one. If it begins and ends like a function, it may leave to
- * functions that are not known yet. And if a ret finds the return address, RSP pointed to it at the
- * start, too. */
+ * functions that are not known yet. If a ret finds the return address, RSP also pointed to it
+ * at the start. */
 static bool is_function(const struct flow *f, const struct flow_code *c,
 			const struct flow_reader *known, const struct flow_result *result)
 {

@@ -11,7 +11,7 @@
 #include "common/rows/x86/flow.h"
 #include "common/rows/x86/stubs.h"
 
-/* Bytes read at once. Most of a window serves the next functions, too. */
+/* Bytes read at once. Most of a window also serves the next functions. */
 #define DERIVE_WINDOW (4 * FLOW_MAX_CODE)
 #define DERIVE_BACK (48u << 10) /* code before a function that it may share, in bytes */
 

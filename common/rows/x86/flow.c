@@ -39,7 +39,7 @@ struct flow {
 	uint32_t wrong;		 /* the first contradiction */
 	unsigned kept;		 /* flow_set_kept */
 	uint32_t came_back;	 /* the last call with padding after it that a path returned from */
-	bool rested;		 /* code that no branch reaches was followed, too */
+	bool rested;		 /* code that no branch reaches was also followed */
 	struct frame jump_frame; /* merged from all indirect jumps */
 	struct graph graph;
 };
@@ -494,7 +494,7 @@ static int run_all(struct flow *f)
 	return r ? r : settle(f);
 }
 
-/* Bytes that are no instruction are a contradiction, too. */
+/* Bytes that are no instruction are also a contradiction. */
 static int built(struct flow *f, int r)
 {
 	if (f->graph.broken) {
