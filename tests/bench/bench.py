@@ -21,7 +21,7 @@ import tempfile
 import threading
 import time
 
-# seconds from a profiler's start to what is measured of it: the peers take that long to load
+# Seconds between a profiler's start and its measurement: other profilers take that long to load.
 SETTLE = 10
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "oracle"))
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -105,7 +105,7 @@ class Load:
     def __exit__(self, *_):
         for c in reversed(self.children):
             if c is self.server:
-                # Killed, it would leave its shared memory in /dev/shm.
+                # If it were killed, it would leave its shared memory in /dev/shm.
                 c.send_signal(signal.SIGINT)
                 try:
                     c.wait(30)
@@ -171,7 +171,8 @@ def run(argv, seconds, settle, stop=False):
 
 
 def by_file(path):
-    """Of the cut stacks of a text output: the file of the last frame before the cut, by reason."""
+    """Counts the cut stacks of a text output by reason and by the file of the last frame before the
+    cut."""
     out = collections.Counter()
     with open(path, errors="replace") as f:
         blocks = f.read().split("\n\n")
@@ -185,7 +186,7 @@ def by_file(path):
 
 
 def profpipe(folder, seconds, hz):
-    """A run that records the stream, and what a replay of it weighs as pprof."""
+    """Records a stream, and measures the size of its replay as pprof."""
     out, summary = f"{folder}/out.prof", f"{folder}/summary.json"
     r = run([f"{BUILD}/profpipe", "record", "-q", "-F", str(hz), "-d", str(seconds + SETTLE), "-o",
              out, "--summary", summary], seconds, SETTLE)
@@ -225,8 +226,8 @@ def perf(folder, seconds, mode):
 
 
 def timed(argv):
-    """(cpu seconds, peak memory in MiB, standard output) of one run; the memory of small programs
-    is what this one held."""
+    """Runs argv. Returns cpu seconds, peak memory in MiB and standard output. For a small program,
+    the peak is that of this process at the fork."""
     p = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
                          errors="replace", env=dict(os.environ, GOMAXPROCS="1"))
     said = p.stdout.read()
@@ -261,7 +262,7 @@ def is_go(path):
 
 
 def extractors(what, files, peer):
-    """A table of what the extractors take for these files, each on one core, caches warm."""
+    """Prints a table of the extractors' cost for these files, each on one core with warm caches."""
     by_prof_deltas(files)
     rows = {"prof-deltas": min(by_prof_deltas(files) for _ in range(3))}
     if what != "Go":
@@ -311,8 +312,8 @@ def extraction(peer):
 
 
 def by_depth(folder):
-    """What a sample costs in BPF where the stack is so deep, without frame pointers and with caches
-    warm."""
+    """Prints what a sample costs in BPF by the depth of the stack, without frame pointers and with
+    warm caches."""
     print(f"\n{'frames':>8}{'ns a sample':>14}{'ns a frame':>12}")
     for depth in (10, 50, 300, 1000):
         source = "".join(f"__attribute__((noinline)) int f{i}(volatile int *n) {{ int r = "

@@ -36,8 +36,8 @@ def fields(path):
 
 
 class Meter(threading.Thread):
-    """Of profpipe and its four tools, ten times a second: PSS, what their BPF maps take, and the
-    perf rings, which PSS leaves out."""
+    """Measures profpipe and its four tools ten times a second: PSS, the memory of their BPF maps,
+    and the perf rings, which PSS leaves out."""
 
     def __init__(self, pid):
         super().__init__(daemon=True)
@@ -266,7 +266,7 @@ def compiled(folder):
     return path
 
 
-# Ends the loads when this process is gone, however it went: what they start inherits the mark.
+# Ends the loads when this process is gone, however it ended. The loads' children inherit the mark.
 MARK = f"PROFPIPE_LOAD={os.getpid()}.{time.monotonic_ns()}"
 KEEPER = """
 import os, signal, sys
@@ -289,7 +289,7 @@ keeper = None
 def start(argv, **kw):
     global keeper
     if not keeper:
-        # Its standard input ends with this process: nobody else has the other end.
+        # Its standard input ends with this process, since nobody else holds the other end.
         keeper = subprocess.Popen([sys.executable, "-c", KEEPER, MARK], start_new_session=True,
                                   stdin=subprocess.PIPE)
     env = dict([MARK.split("="), *(kw.pop("env", None) or os.environ).items()])
@@ -298,7 +298,7 @@ def start(argv, **kw):
                             env=env, **kw)
 
 
-# What spins a moment, sleeps for two seconds, and so on; and what only spins.
+# One program spins for a moment, sleeps for two seconds, and so on; the other only spins.
 RESTING = (
         {"bash": ["-c",
                   "exec 3<>\"$0\"; while :; do for ((i = 0; i < 300; i++)); do :; done; read -t 2 "
@@ -314,7 +314,7 @@ SPINNING = {"mawk": ["BEGIN { while (1) x++ }"],
 
 
 def copies(folder, kinds, n):
-    """n executables of these kinds, no two of which are one."""
+    """Makes n executables of these kinds, each a different file."""
     found, sources = [], [(p, shutil.which(p)) for p in kinds if shutil.which(p)]
     os.makedirs(f"{folder}/exe", exist_ok=True)
     for i in range(n):
@@ -386,7 +386,7 @@ def put(name, value):
 
 
 def sysctl(name, value):
-    """Raises it, until this process ends: it is the machine's."""
+    """Raises a sysctl of this machine until this process ends."""
     with contextlib.suppress(OSError):
         former = int(fields(name))
         if former < value:
@@ -436,14 +436,14 @@ def jit(folder, scale):
 
 
 def python(folder, scale):
-    """A Python that makes functions, each in a file of its own with a long name, and runs each
-    once."""
+    """Runs a Python that makes functions, each in a file of its own with a long name, and calls
+    each once."""
     return [start([sys.executable, "-c", PYTHON])]
 
 
 def compilers(folder, scale):
-    """Those that there are, again and again: their libraries have millions of rows, of which each
-    run touches some."""
+    """Runs the installed programs again and again: their libraries have millions of rows, and each
+    run touches some of them."""
     unit = ("#include <algorithm>\n#include <functional>\n#include <iostream>\n"
             "#include <map>\n#include <regex>\n#include <string>\n#include <vector>\n")
     for i in range(20):
@@ -498,7 +498,7 @@ ret
 
 
 def rows(folder, scale):
-    """24 programs, no two of which are one, of a million rows each."""
+    """Makes 24 different programs of a million rows each."""
     path = f"{folder}/rows-0"
     if not os.path.exists(path):
         source = ("__attribute__((noinline)) long f(long n) { long s = 0; "
@@ -560,7 +560,7 @@ def run(folder, names, scale=1.0, seconds=20, limit=None, hz=99, ending="folded"
                 frames = stack.split(";")
                 if frames[0] != "beside":
                     continue
-                # Its calls down from main, and no cut.
+                # The stack has its calls down from main, and is not cut.
                 beside += int(count)
                 whole += int(count) if "main" in frames and "spin" in frames else 0
     return p.returncode, meter, json.loads(fields(summary) or "{}"), said, beside, whole

@@ -35,7 +35,7 @@ class Loop:
     """A program of loops.py."""
 
     def __init__(self, *argv):
-        # so that it does not outlive us
+        # it ends with this process
         self.p = subprocess.Popen([PYTHON, PROGRAM, *map(str, argv)], stdin=subprocess.PIPE,
                                   stdout=subprocess.PIPE, text=True, start_new_session=True,
                                   preexec_fn=lambda: LIBC.prctl(1, signal.SIGKILL))
@@ -52,7 +52,8 @@ class Loop:
         return self.hear()
 
     def prefer(self):
-        """Before everything else on this machine, as far as that can be had."""
+        """Gives a process precedence over everything else on this machine, if the kernel allows
+        that."""
         try:
             os.setpriority(os.PRIO_PROCESS, self.p.pid, -20)
             with open(f"/proc/{self.p.pid}/autogroup", "w") as f:
@@ -68,8 +69,8 @@ class Loop:
 
 
 def figures(path):
-    """What prof-symd says at the end of its stream of interpreted frames: a name, and a number of
-    msgpack."""
+    """Returns the figures (value by name) that prof-symd writes as msgpack at the end of its stream
+    of interpreted frames."""
     if not os.path.exists(path):
         return {}
     with open(path, "rb") as f:
@@ -84,7 +85,7 @@ def figures(path):
 
 
 class Profiler:
-    """Of the whole host, while it is open."""
+    """A profiler of the whole host, running while this object is open."""
 
     def __init__(self, command, settle):
         self.settle, self.command = settle, command
@@ -106,7 +107,8 @@ class Profiler:
         return self
 
     def held(self, what):
-        """Ids of the BPF programs or maps that its processes have open: others may profile, too."""
+        """Ids of the BPF programs or maps that the profiler's processes have open; other profilers
+        may run."""
         out = set()
         for p in self.pids:
             try:
@@ -122,7 +124,7 @@ class Profiler:
             return f.read()
 
     def runs(self):
-        """Of its perf_event program that ran longest: ns and runs so far."""
+        """How many ns and runs its longest-running perf_event program had so far."""
         now = bpf_programs()
         return max(((now[k].get("run_time_ns", 0), now[k].get("run_cnt", 0))
                     for k in self.held("prog") if k in now and now[k]["type"] == "perf_event"),
@@ -166,7 +168,8 @@ class Profiler:
 
 
 def profilers(peers, hz, settle, *more):
-    """Names, and what makes a profiler of each. more: options of ours."""
+    """Returns profilers by name, as functions that make them. more: additional options of
+    profpipe."""
     out = {
             "profpipe": lambda: Profiler([f"{BUILD}/profpipe", "record", "-q", "-F", str(hz), "-o",
                                           "{folder}/out.prof", *more], settle)}
@@ -177,8 +180,8 @@ def profilers(peers, hz, settle, *more):
 
 
 def each(peers, hz, settle, measure, *more):
-    """What `measure` finds of each profiler, by name; one that does not run is said and left out.
-    """
+    """Calls `measure` for each profiler, and yields names and results. A profiler that does not run
+    is reported and left out."""
     out = {}
     for name, make in profilers(peers, hz, settle, *more).items():
         try:
@@ -194,8 +197,8 @@ def each(peers, hz, settle, measure, *more):
 
 
 def by_depth(peers, seconds):
-    """Such programs on each cpu, before everything else; one kind at a time, the others stopped, in
-    turns."""
+    """Runs such programs on each cpu, before everything else: one kind at a time, in turns, while
+    the others are stopped."""
     kinds = [(kind, n) for kind in ("recursion", "distinct") for n in (BASE, *DEPTHS)]
     loops = {k: [Loop("depth", *k) for _ in range(os.cpu_count())] for k in kinds}
 
@@ -213,7 +216,7 @@ def by_depth(peers, seconds):
                 time.sleep(seconds / ROUNDS if i else 1)
                 ns2, n2 = p.runs()
                 signal_all(k, signal.SIGSTOP)
-                if i:  # the first time all is new
+                if i:  # the first time, everything is new
                     found[k].append((ns2 - ns) / max(n2 - n, 1))
         return {k: statistics.median(v) for k, v in found.items()}
     for k in kinds:
@@ -240,21 +243,21 @@ def by_depth(peers, seconds):
 
 
 def one_by_one(loops, units):
-    """cpu seconds that each loop takes for its units: they run at the same time on other cpus only
-    by chance."""
+    """Measures the cpu seconds that each loop takes for its units. The loops run at the same time
+    on other cpus only by chance."""
     return {name: float(loops[name].ask(units[name]).split()[0]) for name in loops}
 
 
 def interval(values):
-    """Median, and the range that holds it with 95 %: by order statistics."""
+    """Median, and the range that contains it with 95 % probability, by order statistics."""
     v, n = sorted(values), len(values)
     k = max(int(n / 2 - 0.98 * n ** 0.5), 0)
     return statistics.median(v), v[k], v[n - 1 - k]
 
 
 def slowdown(peers, pairs):
-    """Each loop's cpu time with the profiler over that without, in pairs that follow each other, in
-    turns which comes first."""
+    """Measures each loop's cpu time with the profiler relative to that without. Runs with and
+    without it alternate, and take turns at coming first."""
     loops = {name: Loop("work", name) for name in LOOPS}
     units = {}
     for name, loop in loops.items():
@@ -297,8 +300,8 @@ def slowdown(peers, pairs):
 
 
 def growth(p, act):
-    """What acting costs: memory and cpu, by process. The least memory of a second that follows
-    stands for it."""
+    """Measures memory and cpu of an action, by process. The memory is the least within the second
+    that follows the action."""
     memory, cpu = p.memory(), p.cpu()
     act()
     time.sleep(1.5)
@@ -308,8 +311,8 @@ def growth(p, act):
 
 
 def memory(peers):
-    """Ours looks at these programs only, since what else runs would be seen in its memory; a peer,
-    which cannot, at the whole host."""
+    """profpipe records only these programs, since others would show in its memory. A peer cannot
+    select, and records the whole host."""
     loop, others = Loop("functions", CODE_OBJECTS, 50,
                         0.05), [Loop("work", "pages") for _ in range(PROCESSES)]
 

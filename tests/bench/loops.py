@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the bench profiles of CPython, a program by its first argument. They read commands from
-standard input, and answer each with a line."""
+"""The Python programs that the bench profiles; the first argument selects one. They read commands
+from standard input, and answer each with a line."""
 import json
 import random
 import re
@@ -82,7 +82,7 @@ def objects():
 
 
 def documents():
-    """JSON there and back: C code that Python calls."""
+    """Encodes and decodes JSON: C code that Python calls."""
     data = {f"key{i}": [i, i * 0.5, str(i), None, {"inner": list(range(10))}] for i in range(20)}
     while True:
         assert json.loads(json.dumps(data)) == data
@@ -120,7 +120,7 @@ def pipeline():
 
 
 def pages():
-    """What a web application does with a request: a route, a query, a template, headers."""
+    """The work of a web application for a request: a route, a query, a template, headers."""
     routes = [(re.compile(p), f) for p, f in (
         (r"/static/(.+)", lambda m: m[1]),
         (r"/user/(\d+)", lambda m: show(int(m[1]))),
@@ -153,7 +153,8 @@ LOOPS = (nbody, objects, documents, patterns, pipeline)
 
 
 def work(name):
-    """Runs so many units as it is told, and says in how many seconds of cpu and of time."""
+    """Runs as many units as the command says, and prints how many seconds of cpu and of time that
+    took."""
     loop = globals()[name]()
     for line in sys.stdin:
         cpu, wall = time.process_time(), time.perf_counter()
@@ -193,8 +194,8 @@ def {prefix}_{i}(seconds, options=None):
 
 
 def chain(depth, prefix="step", file="chain.py"):
-    """So many different functions of one file, each calling the next; the last one spins. The
-    first."""
+    """Makes so many different functions of one file, each of which calls the next; the last one
+    spins. Returns the first."""
     space = {"spin": spin}
     source = "".join(CALLER.format(prefix=prefix, i=i,
                                    callee=f"{prefix}_{i + 1}" if i + 1 < depth else "spin")
@@ -204,7 +205,7 @@ def chain(depth, prefix="step", file="chain.py"):
 
 
 def depth(kind, frames):
-    """A stack so deep, for ever: of one function, or of as many."""
+    """Keeps a stack of this depth for ever, of one function or of as many as the depth."""
     n = int(frames)
     sys.setrecursionlimit(10000)
     print("begun", flush=True)
@@ -216,8 +217,8 @@ def depth(kind, frames):
 
 
 def functions(count, depth, seconds):
-    """At each command: every one of so many functions has been in a stack for so many seconds; at
-    first, a few others. The stacks are as deep as `depth` says."""
+    """At each command, each of so many functions is in a stack for so many seconds; at first, a few
+    others. The stacks are as deep as `depth` says."""
     count, depth, seconds = int(count), int(depth), float(seconds)
     chains = [chain(depth)] * 40
     for line in sys.stdin:

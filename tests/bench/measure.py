@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What processes and BPF programs cost, by what the kernel says of them."""
+"""What processes and BPF programs cost, according to the kernel."""
 import json
 import os
 import re

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the whole-tool tests share: running profpipe, and programs of known shape."""
+"""Shared by the whole-tool tests: running profpipe, and programs of known shape."""
 import json
 import os
 import re
@@ -18,8 +18,8 @@ def profpipe(*args, timeout=120, **kw):
 
 
 def record(tmp_path, *args, command=None, ending=".folded", timeout=120):
-    """Runs `profpipe record` and hands back its output, parsed where it is folded, its summary, and
-    what it said."""
+    """Runs `profpipe record`. Returns its output (parsed if folded), its summary, and its
+    messages."""
     out, summary = tmp_path / f"out{ending}", tmp_path / "summary.json"
     argv = ["record", "-o", out, "--summary", summary, *args]
     if command:
@@ -36,9 +36,9 @@ def record(tmp_path, *args, command=None, ending=".folded", timeout=120):
 
 
 def walked_live(argv, after=0.2):
-    """Samples that the kernel's walker took of a program, and how many of them were complete;
-    without the rest of the pipeline. It looks for a second, or longer where a busy machine leaves
-    the program too little time for it. after: seconds, until its mappings are there."""
+    """Runs the kernel's walker without the rest of the pipeline. Returns how many samples it took
+    of a program, and how many were complete. It runs for a second, or longer if a busy machine
+    leaves the program too little time. after: seconds to wait, so that its mappings are there."""
     with subprocess.Popen(argv) as program:
         try:
             time.sleep(after)
@@ -55,8 +55,8 @@ def walked_live(argv, after=0.2):
 
 
 def symbolized(path, addresses):
-    """What prof-symd -e says: a list of [(function, file:line), ...] per address, innermost first.
-    """
+    """Returns what prof-symd -e prints: a list of [(function, file:line), ...] per address,
+    innermost first."""
     p = subprocess.run([f"{BUILD}/prof-symd", "-e", path],
                        input="\n".join(f"{a:x}" for a in addresses), capture_output=True, text=True)
     assert p.returncode == 0, p.stderr

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""--memory-limit: what the tools and their maps take together stays below it, whatever runs; the
-rest of tests/bench/ceiling.py's loads, at full size, are for `make bench`."""
+"""--memory-limit: the tools and their maps together stay below it under every load. `make bench`
+runs the loads of tests/bench/ceiling.py at full size."""
 import contextlib
 import os
 import subprocess
@@ -20,9 +20,8 @@ def folder(tmp_path_factory):
     return str(path)
 
 
-# The names, how large a load, and the limit in MiB: 64 is the least there is. The larger giant
-# takes
-# a minute of cpu.
+# The names, how large a load is, and the limit in MiB, of which 64 is the minimum. The larger giant
+# takes a minute of cpu.
 @pytest.mark.parametrize("name,scale,limit", [
     ("executables", 0.1, 64), ("mappings", 0.3, 64), ("jit", 0.3, 64), ("stacks", 1, 64),
     ("deep", 1, 64), ("giant", 0.05, 64), ("shorts", 1, None),
@@ -34,14 +33,14 @@ def test_the_limit_holds(folder, name, scale, limit):
     assert meter.looks > 5, meter.peaks
     assert {"prof-bpf", "prof-symd", "prof-export", "maps"} <= set(meter.peaks), meter.peaks
     assert meter.peak <= (limit or 128) * ceiling.MIB, (meter.at_peak, said)
-    # The ordinary program beside it has its stacks and its names. Its first samples may come before
-    # its rows.
+    # The ordinary program beside the load has its stacks and its names. Its first samples may come
+    # before its rows.
     assert beside == 0 or whole >= beside * 0.8, said
 
 
 def test_no_stack_is_cut_for_want_of_memory_while_there_is_some(folder):
-    """The rows of some compilers do not fit into what the tables are sure of, and well into what
-    nobody else has a use for."""
+    """The rows of some compilers do not fit into the share that the tables are guaranteed. They do
+    fit into that share and the memory that nothing else uses."""
     status, meter, summary, said, _, _ = ceiling.run(folder, ["compilers"], seconds=10)
     assert status == 0, said
     assert meter.peak <= 128 * ceiling.MIB, (meter.at_peak, said)
@@ -49,7 +48,7 @@ def test_no_stack_is_cut_for_want_of_memory_while_there_is_some(folder):
 
 
 def test_the_limit_that_would_have_sufficed_is_named(folder):
-    """And it suffices. Nothing is cut while there is memory."""
+    """The limit suffices for this load: nothing is cut while there is memory."""
     status, meter, summary, said, _, _ = ceiling.run(folder, ["rows"], seconds=8, limit=64)
     assert status == 0 and summary["truncated"]["memory-limit"] > 50, said
     assert 0.88 * 64 * ceiling.MIB <= meter.peak <= 64 * ceiling.MIB, (meter.at_peak, said)
@@ -63,8 +62,8 @@ def test_the_limit_that_would_have_sufficed_is_named(folder):
 
 
 def test_a_process_of_more_mappings_than_an_entry_holds_is_walked_by_the_kernel(folder):
-    """65,529 have room: code of no file goes first, which is half of them here. Each sample of a
-    process without an entry would be walked by prof-bpf, which gathers all mappings for it."""
+    """There is room for 65,529 mappings; mappings of no file, here half of them, are dropped first.
+    If the process had no entry, prof-bpf would walk each sample, and gather all mappings for it."""
     children = ceiling.mappings(folder, 1)
     try:
         assert children[0].made == 100000
@@ -77,15 +76,15 @@ def test_a_process_of_more_mappings_than_an_entry_holds_is_walked_by_the_kernel(
         counts = [(line.rsplit(" ", 1)[0].split(";"), int(line.rsplit(" ", 1)[1])) for line in f]
     whole = sum(n for frames, n in counts
                 if "main" in frames and any(s.startswith("step_") for s in frames))
-    # A quarter of the time it is to have, on a busy machine; its first samples may come before its
-    # rows.
+    # A quarter of the cpu time that it should have, on a busy machine; its first samples may come
+    # before its rows.
     assert summary["samples"] > 20 and whole >= summary["samples"] * 0.7, said
     assert (summary["missed"]["untracked"] >= 30000
             and summary["lost_total"] < summary["samples"]), said
 
 
 def test_a_load_ends_with_the_bench_that_is_killed(tmp_path):
-    """Its programs, and what these started."""
+    """The load's programs and their descendants end, too."""
     def running():
         found = []
         for pid in filter(str.isdigit, os.listdir("/proc")):

@@ -13,14 +13,14 @@ def shape(stack, n, root):
     if not names or names[0] not in root:
         return False
     if "descend" not in names:
-        # Before and after the chain, in the dynamic linker and in libc: the root is what can be
-        # told.
+        # Before and after the chain, in the dynamic linker and in libc, only the root can be
+        # checked.
         return not any(f.startswith("[truncated") for f in names)
     rest = names[names.index("descend") + 1:]
     chain = [f for f in rest if f[0] == "f" and f[1:].isdigit()]
     if chain != [f"f{i + 1}" for i in range(len(chain))]:
         return False
-    # Behind the chain only the clock that the loop reads.
+    # Below the chain there is only the clock that the loop reads.
     return rest[:len(chain)] == chain and (len(rest) == len(chain) or not chain)
 
 
@@ -34,7 +34,8 @@ def test_every_stack_of_a_chain_is_whole_and_named(tmp_path, chain, n, threaded)
     right = sum(c for s, c in got.stacks if shape(s, n, root))
     everything = sum(c for _, c in got.stacks)
     deepest = max(len(s) for s, _ in got.stacks)
-    # Of 1,500 on a core of its own; the loop ends by the clock, whoever else runs.
+    # 1,500 samples are expected on a core of its own. The loop ends by the clock, whatever else
+    # runs.
     assert everything > 150
     assert deepest >= n
     wrong = [(s[:6], s[-3:], c) for s, c in got.stacks if not shape(s, n, root)]

@@ -21,7 +21,7 @@ from conftest import BUILD, profpipe
 TOOLS = ["prof-bpf", "prof-deltas", "prof-symd", "prof-export"]
 ASAN = "asan" in os.path.basename(BUILD)
 TIMES = int(os.environ.get("PROFPIPE_DEATHS", "1"))
-QUIET = 6  # seconds at the end in which nothing happens
+QUIET = 6  # seconds without a failure at the end
 PYTHON = ("def inner():\n    n = 0\n    for i in range(100000): n += i * i\n    return n\n"
           "while True: inner()")
 
@@ -36,7 +36,7 @@ def spinning():
 
 
 def cpu_seconds(pids):
-    """What they ran for, as the scheduler counts it."""
+    """How long they ran, as the scheduler counts it."""
     total = 0
     for pid in pids:
         with open(f"/proc/{pid}/schedstat") as f:
@@ -78,7 +78,7 @@ class Launched:
         return None
 
     def hit(self, tool, number):
-        """As soon as it is there. Its pid."""
+        """Waits until the tool is there, and returns its pid."""
         until = time.monotonic() + 40
         while time.monotonic() < until and self.p.poll() is None:
             pid = self.child(tool)
@@ -115,14 +115,15 @@ def moment(stream):
 
 
 def accounted(run, err):
-    """The summary; what came and what is said to be missing is all that there was."""
+    """Returns the summary, after checking that the samples that came and those reported missing add
+    up."""
     s = json.loads(run.summary.read_text())
     expected = run.hz * run.took
     known = s["samples"] + s["lost_total"] + s["unsampled_samples"]
     print(f"{s['samples']} samples kept, lost {s['lost']}, {s['unsampled_samples']} "
           f"not taken in {s['unsampled_s']:.1f} s: {known} of {expected:.0f}; restarts "
           f"{s['restarts']}")
-    # Ticks and what runs at them are a matter of chance.
+    # Which programs run at a tick is a matter of chance.
     assert known >= 0.9 * expected - 4 * expected ** 0.5, (known, expected, s, err)
     return s
 
@@ -133,7 +134,7 @@ def check(run, status, err, since):
     assert not s["cut"] and s["samples"] > 0, (s, err)
     samples = list(moment(run.output))
     assert len(samples) == s["samples"]
-    # A second after the last thing that happened, and what may take the back-off: whole and named.
+    # From a second after the last failure, plus the longest back-off, samples are whole and named.
     late = [x for x in samples if x[0] > since]
     assert {"perl", "python3"} <= {comm for _, comm, _ in late}, (len(late), err)
     whole = [x for x in late if not any("[truncated" in f or "[cut" in f for f in x[2])]
@@ -145,8 +146,8 @@ def check(run, status, err, since):
 
 
 def quiet(run):
-    """Waits until all four have been there for a while. CLOCK_MONOTONIC from which on all is to be
-    well."""
+    """Waits until all four tools have been there for a while. Returns the CLOCK_MONOTONIC time from
+    which on all should be well."""
     until = time.monotonic() + 60
     before, since = None, time.monotonic()
     while time.monotonic() < until:
@@ -182,7 +183,8 @@ def stops(folder, spinning):
     assert run.begun.wait(60), run.err
     events = 0
     for pair in [TOOLS[:2], TOOLS[2:]] * count:
-        # Slow: a third of a second without the cpu, thrice, and not killed for it.
+        # A tool that gets no cpu for a third of a second, three times, is slow; that must not end
+        # it.
         for tool in pair:
             for _ in range(2):
                 pid = run.hit(tool, signal.SIGSTOP)
@@ -207,7 +209,7 @@ def stops(folder, spinning):
 
 
 def edges(folder, spinning):
-    """As it starts, and as it ends."""
+    """Kills a tool while it starts, and while it ends."""
     choose, events = random.Random(13), 0
     for i, tool in enumerate(TOOLS * 2 * TIMES):
         (folder / f"{i}").mkdir()
@@ -221,7 +223,7 @@ def edges(folder, spinning):
         run = Launched(folder / f"{i}e", spinning, ending="folded")
         assert run.begun.wait(60), run.err
         time.sleep(2)
-        # Before, while or after it ends: there is no moment at which it could hang.
+        # The kill comes before, while or after the run ends; at no moment may the run hang.
         run.interrupt()
         time.sleep(choose.uniform(0, 0.06))
         pid = run.child(tool)
@@ -231,7 +233,7 @@ def edges(folder, spinning):
             except ProcessLookupError:
                 pass
         status, err = run.end()
-        # What was on its way may be lost at the very end, but that is said, and nothing hangs.
+        # Data on its way at the very end may be lost, but the run reports that, and nothing hangs.
         assert status == 0, (tool, err)
         s = accounted(run, err)
         assert sum(int(line.rsplit(" ", 1)[1])
@@ -252,8 +254,8 @@ def test_each_tool_dies_a_hundred_times_and_the_run_goes_on(tmp_path, spinning):
 
 
 def recoveries(folder, spinning, tool):
-    """Kills it again and again, and looks at what was sampled afterwards. For each: seconds to the
-    first stack that is whole and named, or None."""
+    """Kills it again and again, and looks at what was sampled afterwards. For each kill: seconds to
+    the first stack that is whole and named, or None."""
     choose, times, firsts = random.Random(14), [], []
     run = Launched(folder, spinning, "-f", "stream")
     assert run.begun.wait(60), run.err
@@ -307,8 +309,8 @@ def test_a_launcher_that_is_killed_takes_all_along(tmp_path, spinning):
 
 @pytest.mark.parametrize("tool", ["prof-bpf", "prof-export"])
 def test_what_is_missing_at_the_end_is_no_more_than_there_was(tmp_path, spinning, tool):
-    """Stopped shortly before the run's own end, and killed after it: status 0, and neither what
-    came in between nor what would have come after it is counted as missing."""
+    """The tool is stopped shortly before the run's own end, and killed after it. The status is 0.
+    Neither the samples in between nor those that would have followed count as missing."""
     run = Launched(tmp_path, spinning, "-d", "3")
     assert run.begun.wait(60), run.err
     time.sleep(2.6)
@@ -337,8 +339,8 @@ int main(void) { return deep(1500); }
 
 
 def test_what_the_ring_lost_is_counted_when_who_was_told_of_it_dies(tmp_path):
-    """prof-bpf is stopped until the ring is full, and tells it to a prof-symd that is stopped, and
-    then killed."""
+    """prof-bpf is stopped until its ring is full. It then reports the loss to a prof-symd that is
+    stopped, and that is killed later."""
     (tmp_path / "a.c").write_text(DEEP)
     subprocess.run(["gcc", "-O0", "-o", tmp_path / "a", tmp_path / "a.c"], check=True)
     with subprocess.Popen([tmp_path / "a"]) as program:
@@ -361,7 +363,7 @@ def test_what_the_ring_lost_is_counted_when_who_was_told_of_it_dies(tmp_path):
 
 
 def test_a_first_life_that_was_too_short_for_a_rate_has_the_next_ones(tmp_path, spinning):
-    """Killed before it said how much it takes in a second."""
+    """prof-bpf is killed before it reported how many samples it takes in a second."""
     run = Launched(tmp_path, spinning)
     assert run.begun.wait(60), run.err
     time.sleep(0.4)
@@ -371,15 +373,15 @@ def test_a_first_life_that_was_too_short_for_a_rate_has_the_next_ones(tmp_path, 
     status, err = run.end()
     assert status == 0, err
     s = accounted(run, err)
-    # Of a starved program some dozen samples say no rate.
+    # A few dozen samples of a starved program give no rate.
     assert s["restarts"]["prof-bpf"] == 1, (s, err)
     assert s["unsampled_samples"] > 0 or s["samples"] < 50, (s, err)
 
 
 @pytest.mark.parametrize("form", ["stream", "html", "pprof"])
 def test_what_was_not_sampled_is_said_everywhere_and_overlaps_nothing(tmp_path, spinning, form):
-    """prof-bpf is killed shortly before its next word: its samples came, so the gap begins with the
-    last of them. Terminal, JSON, page and pprof, of a recording too, say the same."""
+    """prof-bpf is killed shortly before its next status word. Its samples came, so the gap begins
+    with the last of them. Terminal, JSON, page and pprof say the same, also for a recording."""
     run = Launched(tmp_path, spinning, "-f", form)
     assert run.begun.wait(60), run.err
     time.sleep(2.8)
@@ -389,7 +391,7 @@ def test_what_was_not_sampled_is_said_everywhere_and_overlaps_nothing(tmp_path, 
     status, err = run.end()
     assert status == 0, err
     s = accounted(run, err)
-    # What prof-bpf had not sent yet, a quarter of a second's, is lost.
+    # Samples that prof-bpf had not sent yet are lost: those of a quarter of a second.
     assert s["restarts"]["prof-bpf"] == 1 and s["lost_total"] <= 0.3 * 2 * run.hz, (s, err)
     assert s["loss"] == ("samples were lost" if s["lost_total"]
                          else "no sample that was taken was lost"), (s, err)
@@ -432,8 +434,8 @@ def is_left(pid):
 
 
 def test_who_starts_libdws_process_is_stopped_and_prof_symd_begins_anew(tmp_path):
-    """The keeper answers nothing then; it is waited for once, and not for each file. Nor does it
-    outlive its prof-symd, or prof-cpus its prof-bpf."""
+    """A stopped keeper does not answer. prof-symd waits for it once, not for each file. It does not
+    outlive its prof-symd, nor prof-cpus its prof-bpf."""
     (tmp_path / "a.c").write_text(
             "int main(void)\n{\n\tfor (volatile unsigned long i = 0;; i++)\n\t\t;\n}\n")
     subprocess.run(["gcc", "-g", "-o", tmp_path / "a", tmp_path / "a.c"], check=True)
@@ -466,7 +468,8 @@ def test_who_starts_libdws_process_is_stopped_and_prof_symd_begins_anew(tmp_path
 
 
 def cpus_of(pid):
-    """prof-cpus of a prof-bpf, once it is confined: what is done to it before is another matter."""
+    """Returns prof-cpus of a prof-bpf, once it is confined; tests of unconfined ones are
+    elsewhere."""
     until = time.monotonic() + 20
     while time.monotonic() < until:
         for child in children_of(pid):
@@ -479,7 +482,8 @@ def cpus_of(pid):
 
 
 def test_prof_cpus_that_dies_is_reaped_and_what_is_lost_is_said_once(tmp_path):
-    """Nobody can start another; cpus that come later would be missing without a word."""
+    """prof-cpus cannot be started again, so prof-bpf warns that it misses cpus that come online
+    later."""
     run = Launched(tmp_path, [])
     assert run.begun.wait(60), run.err
     cpus = cpus_of(run.child("prof-bpf"))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is installed beside the programs: units and users, as systemd's own tools see them, and the
-tools run as the units say, without a launcher."""
+"""The installed units and users, as systemd's own tools see them, and the tools as the units run
+them, without a launcher."""
 import os
 import re
 import signal
@@ -33,7 +33,7 @@ def settings(unit):
 
 
 def reachable(folder):
-    """By users that are not who runs the tests."""
+    """Makes a folder reachable for other users than the one that runs the tests."""
     for path in (folder, *folder.parents):
         if not path.stat().st_mode & 0o1:
             path.chmod(path.stat().st_mode | 0o1)
@@ -64,7 +64,7 @@ def containers(pod):
 
 @pytest.fixture(scope="module")
 def file_caps():
-    """Those that prof-bpf's file has in the image, as setcap takes them."""
+    """The capabilities of prof-bpf's file in the image, as setcap takes them."""
     with open(f"{TOP}/packaging/container/Containerfile") as f:
         first, rest = re.search(r"caps=(\S+) && \\\n +setcap \$caps(\S+) "
                                 r"/usr/libexec/profpipe/prof-bpf$", f.read(), re.M).groups()
@@ -128,10 +128,10 @@ def stop(processes):
 
 
 class Services:
-    """The four tools by their units' command lines and with their units' identities and
-    capabilities, none of which is taken from here."""
+    """Runs the four tools by the command lines, identities and capabilities of their units; this
+    file defines none of them."""
 
-    # A group and users that nobody has, below those that containers are given.
+    # A group and users that nobody has, below those that containers get.
     GID = 59300
     UIDS = dict(zip(TOOLS, range(59301, 59305)))
 
@@ -239,7 +239,7 @@ def test_the_manifest_gives_nothing_else(pod, containers, installed):
         s = c["securityContext"]
         assert ("privileged" not in s and s["readOnlyRootFilesystem"] is True
                 and s["capabilities"]["drop"] == ["ALL"])
-        # With no_new_privs the capabilities of a file are worth nothing.
+        # With no_new_privs, a file's capabilities have no effect.
         assert s["allowPrivilegeEscalation"] is (tool == "prof-bpf")
         assert ("add" in s["capabilities"]) is (tool == "prof-bpf")
         asked, most = (int(c["resources"][k]["memory"].removesuffix("Mi"))
@@ -276,8 +276,7 @@ def test_tools_without_a_launcher_record_with_the_rights_of_their_units(
     try:
         s.start_all()
         until((s.run / "profpipe/bpf/stream.sock").exists)
-        # A moment in which a service has a user, and not yet its capabilities, is none in which it
-        # works.
+        # A service has its user a moment before its capabilities. It cannot work in between.
         until(lambda: s.processes["prof-bpf"].poll() is not None
               or s.status("prof-bpf")["CapAmb"] == "0" * 16)
         caps = sum(1 << n for n in (39, 38, 19, 40, 2, 34))
@@ -304,7 +303,7 @@ def test_tools_without_a_launcher_record_with_the_rights_of_their_units(
 def test_a_service_that_is_started_again_finds_its_place(installed, units, tmp_path, spinning):
     s = Services(installed, units, tmp_path)
     try:
-        # In any order: who comes first waits for the others.
+        # The tools start in any order: the first ones wait for the others.
         for tool in reversed(TOOLS):
             s.start(tool)
         until(lambda: (s.run / "profpipe/bpf/stream.sock").exists()
@@ -320,9 +319,9 @@ def test_a_service_that_is_started_again_finds_its_place(installed, units, tmp_p
         time.sleep(3)
         status = [p.poll() for p in s.processes.values()]
         assert all(x is None for x in status), status
-        # As `systemctl stop profpipe.target` does: prof-bpf first, and all end with the stream. A
-        # host that is too busy to pass its end on in time has
-        # a profile that says so; it is written all the same.
+        # As `systemctl stop profpipe.target` does: prof-bpf stops first, and all end with the
+        # stream. On a host that is too busy to pass its end on in time, the profile is written, and
+        # says that it was cut short.
         s.processes["prof-bpf"].send_signal(signal.SIGTERM)
         code, said = s.ended("prof-bpf")
         assert code == 0, said
@@ -353,12 +352,12 @@ def test_a_killed_prof_export_loses_nothing_of_the_file_that_it_had_begun(
 
     try:
         s.start_all()
-        # More than are on their way at the end.
+        # More samples than can be on their way at the end.
         until(lambda: received() >= 500)
         export = s.processes["prof-export"]
         with open(f"/proc/{export.pid}/task/{export.pid}/children") as f:
             writer, = map(int, f.read().split())
-        # What is on its way to it goes with it.
+        # Samples on their way to it are lost with it.
         os.kill(writer, signal.SIGSTOP)
         until(lambda: re.search(r"^State:\s+T", Path(f"/proc/{writer}/status").read_text(), re.M))
         before = received()
@@ -367,7 +366,7 @@ def test_a_killed_prof_export_loses_nothing_of_the_file_that_it_had_begun(
         os.kill(writer, signal.SIGKILL)
         assert s.ended("prof-export")[0] != 0
         until(lambda: not os.path.exists(f"/proc/{writer}"))
-        # As Restart=always does, of both.
+        # As Restart=always does, for both.
         code, said = s.ended("prof-symd")
         assert code in (1, 75), said
         s.start("prof-symd")
@@ -385,9 +384,8 @@ def test_a_killed_prof_export_loses_nothing_of_the_file_that_it_had_begun(
         s.close()
 
 
-# What a container runtime does of the manifest: an own mount namespace, a root that cannot be
-# written to, and the volumes; prof-bpf is a file with
-# capabilities, as in the image, on a file system where these count.
+# As a container runtime does by the manifest: a mount namespace, a read-only root, and the volumes.
+# prof-bpf is a file with capabilities, as in the image, on a file system where these count.
 CONTAINER = """
 volumes=$1 rootless=$2 caps=$3; shift 3
 mount -t tmpfs -o mode=755 none /run

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows from the code alone: against the CFI of programs that have it, and on programs of a libc
-that has none."""
+"""Rows derived from the code alone: compared with the CFI of programs that have it, and used for
+programs of a libc that has none."""
 import re
 import subprocess
 
@@ -99,7 +99,7 @@ def test_the_code_says_what_cfi_says(path, least):
         if code[0] == "end":
             continue
         derived += size
-        # On another register than CFI takes, rows cannot be compared as text.
+        # Rows that use another register than the CFI cannot be compared as text.
         wrong += size if cfi[0][:3] == code[0][:3] and cfi[0] != code[0] else 0
     assert derived > least * text, f"{derived} of {text} bytes"
     assert wrong <= 0.001 * derived, f"{wrong} of {derived} bytes"
@@ -128,7 +128,7 @@ def test_stacks_in_vfork_are_whole(tmp_path, compiler):
             whole += count
         else:
             cut += count
-    # Some of a new process come before its mappings are known.
+    # Some samples of a new process come before its mappings are known.
     assert whole >= 10 and cut <= 0.1 * whole, (whole, cut)
 
 
@@ -154,7 +154,7 @@ def test_special_code_of_musl_is_recognised(tmp_path):
 
 
 def test_retpoline_plts_are_known(tmp_path):
-    """What lld writes for -z retpolineplt, by its bytes: no other linker does."""
+    """The code that lld writes for -z retpolineplt, as bytes, since no other linker writes it."""
     loop = "pause\nlfence\n.byte 0xeb, 0xf9\n"
     jump = "mov %r11, (%rsp)\nret\n"
     (tmp_path / "plt.s").write_text(
@@ -238,7 +238,8 @@ table:  .short one - second
 
 
 def assembled(folder, source):
-    """Where the symbols of a program of assembly are, and the rows of it, stripped."""
+    """Assembles a program. Returns the addresses of its symbols, and the rows of the stripped
+    file."""
     (folder / "program.s").write_text(source)
     program = str(folder / "program")
     subprocess.run(["gcc", "-static", "-nostdlib", "-o", program, folder / "program.s"], check=True)
@@ -249,7 +250,7 @@ def assembled(folder, source):
 
 
 def test_assembly_that_shares_its_ends_has_rows(tmp_path):
-    """Functions whose addresses are taken and no more, that jump into each other with a frame."""
+    """Functions whose addresses are only taken, and that jump into each other with a frame."""
     at, found = assembled(tmp_path, SHARED)
 
     def cfa(pc):
@@ -262,8 +263,8 @@ def test_assembly_that_shares_its_ends_has_rows(tmp_path):
 
 @pytest.mark.parametrize("before", [0, 1, 5, 8])
 def test_no_end_of_a_fiber_is_lost_between_two_windows(tmp_path, before):
-    """xor rdi, rdi; call _exit; hlt, as boost.context has it, of which some bytes lie before the
-    end of what is read of the file at once."""
+    """xor rdi, rdi; call _exit; hlt, as in boost.context. prof-deltas reads the file in pieces, and
+    the end of one lies within these bytes."""
     (tmp_path / "ends.s").write_text(
             f".globl begin, out\n.text\nbegin: .fill {(256 << 10) - before}, 1, 6\n"
             f"xor %rdi, %rdi\ncall out\nhlt\n.fill 64, 1, 6\nout: ud2\n")
@@ -318,8 +319,8 @@ second: .quad second_
 
 
 def test_assembly_by_its_own_conventions_has_rows(tmp_path):
-    """RSP kept in a register over calls of a helper, and code that goes on where an address in a
-    register says."""
+    """Code that keeps RSP in a register over calls of a helper, and code that jumps to an address
+    in a register."""
     at, found = assembled(tmp_path, BY_HAND)
 
     def rule(pc):
@@ -333,8 +334,8 @@ def test_assembly_by_its_own_conventions_has_rows(tmp_path):
 
 @pytest.mark.parametrize("begin", ["", "endbr64"], ids=["plain", "cet"])
 def test_contexts_end_in_a_static_libc(tmp_path, begin):
-    """__start_context of a glibc, also of one built for CET: what returns there returns to its
-    first instruction."""
+    """__start_context of a glibc, also of one built for CET: a function that returns there returns
+    to its first instruction."""
     at, found = assembled(
         tmp_path,
         ".section .tbss, \"awT\", @nobits\n.zero 8\n.text\n.globl _start, first\n_start: hlt\n"
@@ -351,7 +352,7 @@ def test_contexts_end_in_a_static_libc(tmp_path, begin):
                           ["gcc", "-Os", "-static-pie"], ["musl-gcc", "-O2", "-static"],
                           ["musl-gcc", "-Os", "-static"]], ids=" ".join,)
 def test_main_of_a_static_program_without_tables_has_rows(tmp_path, compiler):
-    """Its address is known from what the entry point gives to libc."""
+    """main's address is known from the argument that the entry point passes to libc."""
     program = compiled(tmp_path, BUSY, *compiler, "-fno-asynchronous-unwind-tables",
                        "-fno-unwind-tables")
     nm = subprocess.run(["nm", program], capture_output=True, text=True, check=True).stdout
@@ -386,7 +387,7 @@ def test_a_frame_whose_pages_are_touched_in_a_loop_has_its_rows(tmp_path):
     assert cfas("--derive-only") == tables
 
 
-# A table of distances is all that leads to most of these, as in FFmpeg's FFTs.
+# Only a table of distances leads to most of these, as in FFmpeg's FFTs.
 PIECES = """
 .text
 .p2align 4
@@ -438,5 +439,5 @@ def test_assembly_made_of_other_assembly_has_rows_where_only_a_table_leads_to_it
     def rule(name):
         return [r for at, r in got if at <= names[name]][-1][0]
     assert rule("eight") == rule("sixteen") == rule("four") == "rsp+8", got
-    # What calls C with RSP as it came may have no return address there.
+    # Code that calls C without adjusting RSP may have no return address there.
     assert rule("calls_c") == "end", got

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""profpipe doctor, and the start of a run, where the host allows less than it should: each in
-namespaces of its own, so that nothing of the host's is changed."""
+"""profpipe doctor, and the start of a run, on hosts that allow too little. Each runs in namespaces
+of its own, so that nothing of the host changes."""
 import json
 import os
 import re
@@ -21,7 +21,7 @@ CHECKS = (*LAUNCHERS, "kernel", "virtual machine", "container", "user namespace"
           "memlock", "tracefs", "BTF", "perf events", "BPF", "kernel names", "programs")
 SELF_TEST = ("self-test: samples", "self-test: stacks", "self-test: kernel", "self-test: names")
 
-# Refuses the system calls of these numbers with this errno, for what it runs.
+# Runs a program with a filter that refuses these system calls with this errno.
 DENY = r"""
 #include <linux/audit.h>
 #include <linux/filter.h>
@@ -66,7 +66,7 @@ int uname(struct utsname *u)
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """What is compiled for these tests: a name gives a path."""
+    """Programs compiled for these tests: name to path."""
     folder = tmp_path_factory.mktemp("made")
     for name, source, options in (("deny", DENY, []), ("uname.so", UNAME, ["-shared", "-fPIC"])):
         (folder / f"{name}.c").write_text(source)
@@ -79,7 +79,7 @@ def run(argv, **kw):
 
 
 def mounts(script, *argv):
-    """argv, in a mount namespace that script has changed."""
+    """argv wrapped so that it runs in a mount namespace that the script has changed."""
     return ["unshare", "-m", "sh", "-ec", f"{script}; exec {shlex.join([str(a) for a in argv])}"]
 
 
@@ -197,8 +197,8 @@ def test_a_seccomp_filter_is_named(call, check, made, tmp_path):
 
 
 def test_a_paranoid_kernel_that_wants_more_is_named_with_its_sysctl(made):
-    """As Debian's refuses at 3 and above; the value is a file over the true one, and the refusal a
-    filter's."""
+    """As on Debian's kernels with a value of 3 or more. Here a file mounted over the true one has
+    the value, and a seccomp filter refuses."""
     _, checks = doctor(lambda *a: mounts("f=$(mktemp); echo 4 >$f; mount --bind $f "
                                          "/proc/sys/kernel/perf_event_paranoid; rm $f",
                                          *without("cap_sys_admin", made("deny"), PERF_CALL, EACCES,
@@ -271,7 +271,7 @@ def test_a_limit_is_named_by_doctor_and_by_record_in_the_same_words(option, name
     assert (p.returncode == 1
             and p.stderr == f"profpipe: error: the limit of {name} is {c['found']}: {c['reason']}; "
             f"{c['remedy']}\n"), p.stderr
-    # With as much as that it is enough.
+    # This much suffices.
     switch, least = re.search(r"\(ulimit -H(\w) (\d+),", c["remedy"]).groups()
     p = record(lambda *argv: ["bash", "-c", f'ulimit -{switch} {least} && exec "$@"', "bash",
                               *argv], tmp_path)
@@ -347,8 +347,8 @@ def test_a_user_without_rights_is_told_which():
 
 
 def test_a_kernel_that_may_lock_up_is_refused_by_name_unless_told(made, tmp_path):
-    """Its code cannot be read, so that its version decides; where it can, the code does, and this
-    one's is in order."""
+    """The kernel's code cannot be read here, so its version decides. Where the code can be read, it
+    decides, and this kernel's code is fine."""
     def bpf(release, *options, hide=True):
         env = dict(os.environ, LD_PRELOAD=made("uname.so"), FAKE_RELEASE=release,
                    ASAN_OPTIONS="verify_asan_link_order=0")
@@ -372,11 +372,11 @@ def test_a_kernel_that_may_lock_up_is_refused_by_name_unless_told(made, tmp_path
 
 
 def test_no_samples_are_told_of(tmp_path):
-    # One tick a second: none in a third of it.
+    # One tick a second gives none in a third of a second.
     p = profpipe("record", "-q", "-F", "1", "-d", "0.3", "-o", tmp_path / "x.folded")
     assert (p.returncode == 0 and len(p.stderr.splitlines()) == 1
             and "no samples: every process was on no cpu" in p.stderr), p.stderr
-    # What was asked for may rest, while the event comes.
+    # The profiled process may sleep through all ticks.
     p = profpipe("record", "-q", "-F", "2", "-d", "1.6", "-o", tmp_path / "x.folded", "--", "sleep",
                  "60")
     assert (p.returncode == 0 and len(p.stderr.splitlines()) == 1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""prof-dump: its text, cores against gdb, what it says of what it cannot dump, and the walker after
+"""prof-dump: its text; its stacks of cores compared with gdb's; its errors; and the walker after
 every single instruction."""
 import glob
 import json
@@ -167,7 +167,7 @@ def start():
         return p
 
     yield begin
-    for p in reversed(started):  # who traces goes before whom it traces
+    for p in reversed(started):  # a tracer before its tracee
         kill(p)
 
 
@@ -177,7 +177,7 @@ def dump(*args, tree=BUILD, **kw):
 
 
 def refused(*args, **kw):
-    """The one line that says why."""
+    """Returns the one line with the reason."""
     out = dump(*args, **kw)
     assert out.returncode == 1 and out.stdout == "" and out.stderr.count("\n") == 1, out
     return out.stderr
@@ -317,7 +317,7 @@ def test_another_file_than_the_cores_is_not_used(program, start, tmp_path):
     out = dump(core)
     assert (out.returncode == 0 and f"{copy}: is not the file" in out.stderr
             and " deep " not in out.stdout)
-    # Below another root the right one is found.
+    # Below another root, prof-dump finds the right file.
     for path in {line.split()[-1] for line in open(f"/proc/{live.pid}/maps")
                  if line.split()[-1].startswith("/")} | {str(copy)}:
         there = tmp_path / "root" / path[1:]
@@ -423,7 +423,7 @@ def step(tree, argv):
     assert end, out.stderr
     steps, checked, equal, cut, jumps, unknown, guessed, wrong, false = map(int, end.groups())
     print(end[0])
-    # What is cut or guessed is crt1's and crti's code that has no rule: a few instructions at the
+    # Only code of crt1 and crti without rules is cut or guessed: a few instructions at the
     # beginning and at the end.
     assert (wrong == 0 and false == 0 and unknown == 0 and checked > 5000
             and cut + guessed <= checked / 500), out.stdout[-5000:]
@@ -436,7 +436,7 @@ THREADS = os.path.join(os.path.dirname(__file__), "python", "threads.py")
 
 @pytest.fixture(scope="module", params=PYTHONS)
 def python_threads(request, tmp_path_factory):
-    """A program of Python that stands, and each thread's stack by Python's own traceback, leaf
+    """Yields a Python program that waits, and each thread's stack by Python's own traceback, leaf
     first: [[file, line, function], ...]."""
     said = tmp_path_factory.mktemp("python") / "threads.json"
     p = subprocess.Popen([request.param, THREADS, said])
@@ -473,8 +473,8 @@ def test_every_threads_python_frames_are_as_python_says(python_threads, tree):
     p, said = python_threads
     threads = lines_of(dump("-a", p.pid, tree=tree))
     assert len(said) == 9 and {tid: interpreted(threads[tid]) for tid in said} == said
-    # Between the native frames where they stand: what sleeps is native, and so is what began the
-    # thread.
+    # Python's frames stand between native ones: the function that sleeps and the one that began the
+    # thread are native.
     for tid, frames in threads.items():
         assert frames[-1][0] in ("_start", "clone3", "__clone", "__GI___clone"), frames[-1]
 
@@ -488,7 +488,7 @@ def test_native_frames_stand_between_interpreted_ones(python_threads):
                         for end in (".method", ".callback"))
     assert any("qsort" in n for n in names[method:callback])
     assert not any("EvalFrameDefault" in n for n in names)
-    # The loop's own frames, when they are asked for.
+    # The interpreter loop's own frames are shown on request.
     shown = next(f for f in lines_of(dump("-a", "--interpreter-frames", p.pid)).values()
                  if any(n.endswith(".callback") for n, _, _ in f))
     rest = iter(shown)

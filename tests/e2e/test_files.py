@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whatever file a program runs from, and however it lies in memory: its stacks are whole and named.
-"""
+"""Stacks are whole and named, whatever file a program runs from and however it lies in memory."""
 import os
 import subprocess
 import time
@@ -153,7 +152,8 @@ def test_a_program_on_an_overlay(tmp_path):
 
 def test_a_program_in_a_mounted_image(tmp_path):
     """As an AppImage runs: from a squashfs that a process of its user serves by FUSE and that
-    nobody else may enter. Its memory gives the rows; names lie elsewhere in the file."""
+    nobody else may enter. The rows come from its memory; its names lie elsewhere in the file, and
+    are not found."""
     (tmp_path / "tree").mkdir()
     (tmp_path / "mounted").mkdir()
     build(tmp_path / "tree")

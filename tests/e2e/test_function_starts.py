@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Code without symbols is named by its function: against readelf and nm of the same program before
-it was stripped."""
+"""Code without symbols is named by its function: compared with readelf and nm of the same program
+before it was stripped."""
 import gzip
 import os
 import re
@@ -75,7 +75,7 @@ def stream(path, addresses):
 
 
 def starts(path, addresses):
-    """What prof-symd says of each address: where its function begins; a name; or 0."""
+    """Returns what prof-symd finds for each address: where its function begins; a name; or 0."""
     text = run(PEER, "print",
                stdin=run(BUILD / "prof-symd", stdin=stream(path, addresses))).decode()
     names = dict(re.findall(r'^function id=(\d+) name="([^"]*)"', text, re.M))
@@ -117,7 +117,7 @@ def wrong(full, stripped):
                           ["-mcmodel=large"]])
 def test_call_frame_information_tells_where_functions_begin(made, options):
     bad, n = wrong(*made("cfi" + "".join(options).replace("/", "-"), "gcc", *options))
-    # Assembly of libc.a's, whose entry begins before its symbol.
+    # Assembly in libc.a, whose entry begins before its symbol.
     assert n > 10 and [b for b in bad if not b[0].startswith("_dl_tlsdesc")] == []
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stacks of Go programs: against what the program's own runtime says, against the DWARF of an
+"""Stacks of Go programs: compared with the program's own runtime and with the DWARF of an
 unstripped one, and live, under loads that change stacks."""
 import os
 import re
@@ -234,8 +234,8 @@ def bare(program):
 
 
 def stopped_stacks(program, mode):
-    """(what the runtime says, what prof-dump says) of the thread that stopped the process: lists of
-    (pc, name)."""
+    """Returns two lists of (pc, name) for the thread that stopped the process: the runtime's, and
+    prof-dump's."""
     p = subprocess.Popen([program, mode], stdout=subprocess.PIPE, text=True)
     try:
         assert os.waitpid(p.pid, os.WUNTRACED)[1] & 0xff == 0x7f
@@ -283,23 +283,22 @@ RUN = "import ctypes, sys; ctypes.CDLL(sys.argv[1]).run(int(sys.argv[2]))"
 
 
 def test_stacks_of_a_library_are_complete(built):
-    """Where its g is, is known at run time alone."""
+    """In such a program the place of g is known only at run time."""
     samples, complete, said = walked_live([sys.executable, "-c", RUN,
                                            built(True, "-buildmode=c-shared"), "0"])
     assert samples > 20 and samples - complete <= 1 + samples / 100, said
 
 
 def test_c_that_go_linked_has_rows(built):
-    """Its linker drops their call frame information, and names all functions of an object as if
-    they were one."""
+    """Go's linker drops the call frame information of C objects, and names all functions of an
+    object as if they were one."""
     samples, complete, said = walked_live([built(True, "-ldflags=-linkmode=internal"), "threads"])
     assert samples > 20 and samples - complete <= 1 + samples / 50, said
 
 
 @pytest.mark.parametrize("load", ["traces", "stacks", "clock", "c", "library"])
 def test_first_samples_have_the_stacks_that_were_left_too(built, tmp_path, load):
-    """The program is new, and gone before its rows are there: all its stacks travel with each
-    sample."""
+    """The program is new, and ends before its rows arrive, so each sample carries its stack."""
     if load == "library":
         run, program = f"$4 -c '{RUN}' $2$i 50", built(True, "-buildmode=c-shared")
     else:
@@ -341,8 +340,8 @@ def test_what_a_signal_handler_puts_on_a_stack_is_known(built):
 
 
 def test_a_go_program_has_its_rows_at_the_least_memory_limit():
-    """At --memory-limit 64M prof-deltas may allocate some 13 MiB: the go command itself had no rows
-    then, and its stacks no root."""
+    """At --memory-limit 64M prof-deltas may allocate some 13 MiB. The go command itself once had no
+    rows then, and its stacks had no root."""
     if not COMMAND:
         pytest.skip("there is no Go")
     program = os.path.realpath(COMMAND)

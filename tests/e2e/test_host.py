@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What prof-bpf knows of processes and their mappings, without BPF: host-watch follows the host
-while hard cases run, and is compared with /proc."""
+"""prof-bpf's view of processes and their mappings, without BPF: host-watch follows the host through
+hard cases, and is compared with /proc."""
 import os
 import re
 import shutil
@@ -48,7 +48,7 @@ class Watch:
 
 
 class Programs:
-    """Started in a session of their own each, and killed with all they started."""
+    """Starts programs in sessions of their own, and kills them with all their descendants."""
 
     def __init__(self):
         self.children, self.pids = [], []
@@ -96,7 +96,7 @@ def start_all(programs, folder):
     for kind in KINDS:
         programs.start([PROGRAMS, kind], wanted=4 if kind == "forks" else 1)
 
-    # An executable that is deleted, and one that another takes the place of, while they run.
+    # An executable that is deleted while it runs, and one that another one replaces.
     for name, replaced in (("gone", False), ("replaced", True)):
         path = str(folder / name)
         shutil.copy(PROGRAMS, path)
@@ -146,7 +146,8 @@ def start_all(programs, folder):
 
 
 def test_every_hard_case_is_known_as_proc_shows_it(tmp_path, programs):
-    # Some before, found by the scan; the same again after, found by records.
+    # Some programs start before host-watch, which finds them by its scan; the same start again
+    # later, and it finds them by records.
     (tmp_path / "before").mkdir()
     (tmp_path / "after").mkdir()
     start_all(programs, tmp_path / "before")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs that do their worst to who profiles them, and a prof-symd that does: what they harm is
-their own."""
+"""Programs that attack their profiler, and a prof-symd that attacks prof-bpf: only their own
+profile suffers."""
 import collections
 import contextlib
 import ctypes
@@ -16,8 +16,8 @@ import pytest
 from conftest import BUILD, profpipe
 from test_python import interpreted
 
-# A frame whose code object lies in memory that whoever reads it waits for, for ever: the kernel for
-# another process, too.
+# A frame whose code object lies in memory that blocks its readers for ever, the kernel on behalf of
+# another process included.
 TAR_PIT = """
 import ctypes, fcntl, struct, sys, time
 libc = ctypes.CDLL(None)
@@ -40,7 +40,7 @@ def victim():
     words[6] = was
 victim()
 """
-# Another function each moment.
+# Code that runs another function each moment.
 NEIGHBOUR = """
 import time
 def spin(seconds):
@@ -63,7 +63,7 @@ def test_memory_that_hangs_its_reader_costs_nobody_else_a_name(tmp_path):
     assert p.returncode == 0, p.stderr
     names = collections.Counter(stack[-1][0] for stack in interpreted(out))
     print(names.most_common(8))
-    # The frame in the pit has no name, and the others of that process need not have one.
+    # The frame in the blocking memory has no name, and the process's others need not have one.
     assert sum(any(name.startswith("[python: ") for name, _, _ in stack)
                for stack in interpreted(out)) > 5
     mine = [stack for stack in interpreted(out) if stack[-1][0] == "neighbour.spin"]
@@ -81,7 +81,7 @@ def spin():
     while True: pass
 spin()
 """
-# The run's group, and who its tools are: nobody else.
+# The run's group, and the users of its tools, as nobody else has them.
 IDS = [61500, 61501, 61502, 61503, 61504]
 
 
@@ -98,7 +98,7 @@ class Peer:
         os.chmod(f"{self.dir}/bpf", 0o710)
 
     def start(self, *argv, nice=5, **kw):
-        """What is profiled does not take all the time."""
+        """The profiled programs leave some cpu time to the others."""
         p = self.stack.enter_context(subprocess.Popen(list(map(str, argv)),
                                                       preexec_fn=lambda: os.nice(nice), **kw))
         self.stack.callback(p.kill)
@@ -155,8 +155,8 @@ def peer():
         yield Peer(stack)
 
 
-# Rows of the last two are of a shape that rows may have, and fill the table of rules, after which
-# others are not looked at.
+# The rows of the last two are valid, but fill the table of rules, after which other rows are not
+# read.
 TOLERATED = {"wrong", "circle"}
 KINDS = ("unsorted outside unknown invalid torn more fewer huge endless stranger twice "
          "backwards noise circle wrong".split())
@@ -189,8 +189,8 @@ def test_no_answer_about_rows_ends_prof_bpf_or_fills_it(peer):
     users = iter(range(2 * 65536 + 1000, 2**31, 65536))
 
     def fresh(name, seconds):
-        # A file that was not seen before, of a user of a group of its own: what others' are blamed
-        # for is not laid on it. It stays: of what is gone no rows are looked at.
+        # A new file of a user with a group of its own, so that the file is not blamed for others'
+        # deeds. It stays, since rows of deleted files are not read.
         path, uid = f"{peer.dir}/{name}", next(users)
         shutil.copy(spinner, path)
         os.chown(path, uid, uid)
@@ -222,7 +222,7 @@ def test_no_answer_about_rows_ends_prof_bpf_or_fills_it(peer):
         attack(kind)
     listener.kill()
     listener.wait()
-    # An honest one comes, and what it is asked for is right.
+    # An honest prof-symd comes, and its requests succeed.
     peer.start(f"{BUILD}/prof-deltas", *peer.where, nice=-15)
     good, until = fresh("honest", 60), time.monotonic() + 30
     while True:
@@ -242,7 +242,7 @@ def fuse():
 
 
 def test_no_file_is_given_by_another_way(peer):
-    """What a taken-over prof-symd asks for, with the help of a process that it works for."""
+    """Requests of a prof-symd that was taken over, with the help of a process that it works for."""
     folder = f"{peer.dir}/folder"
     os.makedirs(f"{folder}/.debug")
     os.makedirs(f"{peer.dir}/dead/.debug")
@@ -287,7 +287,7 @@ def test_no_file_is_given_by_another_way(peer):
     asked = [word for kind, pid in victims.items() for word in ("jit", pid)]
     asked += [word for name in names for word in ("debug", spinner, name)]
     dead = ["debug", beside, "in-dead.debug"] * 6
-    # What never answers keeps nobody else from an answer.
+    # A mount that never answers delays nobody else's answer.
     said = peer.say(*waited, *asked, "debug", spinner, "good.debug", *dead, "debug", spinner,
                     "good.debug", "jit", victims["good"], "watch", 10, victims["good"])
     jits = [line.split(maxsplit=2)[2] for line in said if line.startswith("jit map")]
@@ -316,7 +316,7 @@ def test_wild_configs_change_nothing_but_names(peer, tmp_path):
         pythons.append(copy)
         peer.start(copy, "-c", SPIN)
     peer.profile()
-    # Configs of nonsense for what does hold an interpreter, too: these are walked by.
+    # Nonsense configs, also for a file that does hold an interpreter: the walk uses these.
     lies = [word for copy in pythons for word in ("lie", copy)]
     said = peer.say(*lies, "wild", 10000, "watch", 20, native)
     wild = re.fullmatch(r"wild (\d+) gone=0", said[-2])
@@ -324,7 +324,7 @@ def test_wild_configs_change_nothing_but_names(peer, tmp_path):
     of = figures(said[-1])
     assert of["samples"] >= 20 and of["complete"] == of["samples"] and of["interpreted"] == 0
     assert peer.peak_kib() < 64 << 10
-    # That of what holds none, once.
+    # The config of a file that holds no interpreter is asked for once.
     assert peer.end().count("which it does not hold") == 1
 
 
@@ -388,13 +388,13 @@ def test_what_names_code_is_copied_for_each_peer_and_at_the_end_none_is_waited_f
         assert of["interpreted"] >= 0.9 * of["samples"], (first, second)
     since = time.monotonic()
     peer.bpf.send_signal(signal.SIGTERM)
-    # Another prof-symd might come for the end, until the launcher says that none will.
+    # Another prof-symd might come until the launcher reports that none will.
     os.close(peer.life)
     assert peer.bpf.wait(30) == 0
     assert time.monotonic() - since < 10
 
 
-# A process that waits with its frames as they should not be.
+# A process that waits with invalid frames.
 WRONG_FRAMES = """
 import ctypes, sys, time
 kind = sys.argv[1]
@@ -428,5 +428,5 @@ def test_a_dump_of_wrong_frames_ends_and_has_the_native_ones(kind, tmp_path):
             p.kill()
     assert dump.returncode == 0, dump.stderr
     assert "Py_BytesMain" in dump.stdout and "_start" in dump.stdout
-    # What goes in a circle is cut.
+    # Frames that form a circle are cut.
     assert dump.stdout.count("\n") < 70000

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Generated code: its stacks, and its names from perf maps and jitdumps, of honest processes and of
-others."""
+"""Generated code: its stacks, and its names from perf maps and jitdumps, for honest and for hostile
+processes."""
 import glob
 import os
 import signal
@@ -11,8 +11,8 @@ import pytest
 
 from conftest import BUILD, record
 
-# Two functions with frame pointers, written into memory: the outer calls the leaf, which spins.
-# argv: what is written of them, and where.
+# Two functions with frame pointers, written into memory: the outer one calls the leaf, which spins.
+# argv tells which map or dump to write, and where.
 SOURCE = r"""
 #include <elf.h>
 #include <fcntl.h>
@@ -173,8 +173,8 @@ def program(tmp_path_factory):
 
 
 class Running:
-    """The program, told how; ready when this returns. `inner`: in a pid and a mount namespace of
-    its own, with a /tmp of its own."""
+    """Starts the program with these arguments, and returns when it is ready. `inner`: in a pid and
+    a mount namespace of its own, with a /tmp of its own."""
 
     def __init__(self, program, how, where):
         argv = [program, how, where]
@@ -198,8 +198,8 @@ class Running:
 
 
 def user_part(stacks, how):
-    """The stacks of one of them from main on, without kernel frames; those of before its code was
-    called are left out."""
+    """Returns one program's stacks from main on, without kernel frames and without those from
+    before it called its code."""
     out = []
     for frames, count in stacks:
         frames = [f for f in frames if not f.endswith("_[k]")]

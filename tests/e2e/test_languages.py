@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stacks that are not one: exceptions in flight, coroutines of several kinds, stacks in segments.
-Each program knows its own chain of calls."""
+"""Stacks that are not in one piece: exceptions in flight, coroutines of several kinds, segmented
+stacks. Each program knows its own chain of calls."""
 import os
 import random
 import re
@@ -24,8 +24,8 @@ HEAD = """
 extern "C" FRAME int stop(int n) { kill(getpid(), SIGSTOP); KEEP(n); return n; }
 """
 
-# Deep throws, with frames in between that have something to destroy, that catch and throw again,
-# and that catch another type.
+# Deep throws through frames that have something to destroy, that catch and throw again, and that
+# catch another type.
 EXCEPTIONS = HEAD + """
 #include <stdexcept>
 #include <string>
@@ -94,8 +94,8 @@ int main()
 }
 """
 
-# A switch in the manner of libco: what callees keep is pushed, stack pointers are exchanged, and a
-# new stack begins with a zero.
+# A switch as in libco: it pushes the registers that callees keep, exchanges stack pointers, and
+# begins a new stack with a zero.
 SWITCH = HEAD + """
 extern "C" void change(void **from, void *to);
 __asm__(".text\\n.globl change\\n.type change, @function\\nchange:\\n.cfi_startproc\\n"
@@ -131,8 +131,8 @@ int main()
 }
 """
 
-# The same with what boost.context has the first function of a fiber return to: code that nothing
-# calls and that no table speaks of.
+# The same with boost.context's return address of a fiber's first function: it leads to code that
+# nothing calls and that no table describes.
 FIBER = SWITCH.replace("__asm__(", """extern "C" char fiber_end[];
 __asm__(".text\\n.globl begin_fiber\\nbegin_fiber:\\npush %rbp\\njmp *%rbx\\n.globl fiber_end\\n"
 	"fiber_end:\\nxor %rdi, %rdi\\ncall _exit@PLT\\nhlt\\n");
@@ -182,8 +182,8 @@ FRAME int inner(int n)
 int main() { int r = inner(200); KEEP(r); return 0; }
 """
 
-# Stacks of a runtime's own, lower than the one that is left, in the manner of OCaml 5: what leads
-# back is loaded, once and twice, by what rows say.
+# A runtime's own stacks, as in OCaml 5, at lower addresses than the one that is left. By the rows,
+# one load or two lead back.
 LOADS = HEAD + """
 extern "C" int once(void *top, int (*f)(int), int n);
 extern "C" int twice(void *top, int (*f)(int), int n, void **left);
@@ -269,14 +269,14 @@ def test_a_stack_that_was_changed_to_is_whole(program, kind):
     }[kind]
     names = plain(names_of_stopped(program(source, *args)))
     if kind == "split":
-        # At each change of segments there is a frame of libgcc's.
+        # Each change of segments has a frame of libgcc.
         assert names.count("__morestack") > 5
         names = [n for n in names if n != "__morestack"]
     if kind == "loads":
         assert names.count("once") == names.count("twice") == 9
         names = [n for n in names if n not in ("once", "twice")]
     if kind in ("ucontext", "static", "static-pie", "fiber"):
-        # What body returns to.
+        # The function that body returns to.
         names.pop()
     assert names[1:] == ["stop", *["inner"] * count, *rest]
 
@@ -300,13 +300,14 @@ def calls(pid, back, into):
 
 
 def test_exceptions_in_flight_have_gdbs_stacks(program):
-    """But where libgcc has put a landing pad's return address over that of its own frame, on its
-    way out: gdb takes that, and we what the frame was called from."""
+    """Equal to gdb's stacks, but for one place: on its way out libgcc overwrites the return address
+    of its own frame with that of the landing pad. gdb takes that one; we take the frame's true
+    caller."""
     rng, stacks, better = random.Random(2), {}, 0
     p, gdb = subprocess.Popen([program(EXCEPTIONS)]), Gdb()
     try:
         deadline = time.time() + 90
-        # On a busy machine it is stopped where it was stopped before.
+        # On a busy machine it may stop in the same place as before.
         while len(stacks) < 8:
             assert p.poll() is None and time.time() < deadline
             time.sleep(rng.random() / 50)
@@ -333,23 +334,23 @@ def test_exceptions_in_flight_have_gdbs_stacks(program):
 
 
 def test_samples_of_exceptions_in_flight_are_complete(program):
-    """But a rethrow's, where libgcc has two frames: the lower needs what the upper had kept. And in
-    the last instructions before the handler."""
+    """All are complete except in a rethrow, where libgcc has two frames and the lower one needs
+    what the upper one saved, and in the last instructions before the handler."""
     samples, complete, said = walked_live([program(EXCEPTIONS)])
     assert samples > 20 and samples - complete <= 2 + samples / 30, said
 
 
 @pytest.mark.parametrize("curve", ["ecdsap384", "ecdsap521"])
 def test_samples_of_montgomery_multiplication_are_complete(curve):
-    """OpenSSL's keeps its CFA on the stack, at an index in a register."""
+    """OpenSSL's code keeps its CFA on the stack, at an index in a register."""
     samples, complete, said = walked_live(["openssl", "speed", "-seconds", "100", curve])
     assert samples > 20 and complete == samples, said
 
 
 @pytest.mark.parametrize("executable", [False, True], ids=["script", "executable"])
 def test_samples_of_sbcl_are_complete(tmp_path, executable):
-    """Its code has no rows, and calls in a way of its own. Its core lies in a file, or behind the
-    runtime in an executable one."""
+    """SBCL's code has no rows, and a calling convention of its own. Its core lies in a file, or
+    behind the runtime in an executable one."""
     source = open(os.path.join(os.path.dirname(__file__), "../walker/programs/work.lisp"),
                   encoding="utf-8").read()
     forever = re.search(r"^\(loop .*", source, re.M)[0]

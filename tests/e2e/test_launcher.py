@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""profpipe with tools that are not what they should be: what it obeys is the status words, and what
-it shows is escaped."""
+"""profpipe with misbehaving tools: it obeys only the status words, and escapes what it shows."""
 import os
 import shutil
 import signal
@@ -14,8 +13,8 @@ from conftest import BUILD
 STATUS = 0x70667374
 READY, RUNNING, DONE = 1, 2, 3
 
-# A stand-in for any of the tools. `how` is Python that runs when it stands; say() writes a status
-# word, life() waits for what the life pipe says: b"S", or b"" at its end.
+# A stand-in for any of the tools. `how` is Python code that it runs. say() writes a status word,
+# life() waits for the life pipe: b"S", or b"" at its end.
 STAND_IN = r"""#!/usr/bin/python3 -S
 import os, struct, sys, time
 args = sys.argv[1:]
@@ -183,8 +182,7 @@ def test_an_extractor_that_cannot_live_is_not_restarted_for_ever(launch):
 
 
 def test_an_extractor_that_goes_before_prof_bpf_has_gone_is_not_started_again(launch):
-    """The two end together: prof-bpf has said that it is done, and gives back what it had of the
-    kernel."""
+    """The two end together: prof-bpf has reported that it is done, and closes its BPF objects."""
     name = f"profpipe-test-{os.getpid()}"
     there = (f"import socket\ns = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)\n"
              f"name = '\\0{name}'\n")
@@ -232,8 +230,8 @@ with open({str(seen)!r} + '/' + name, 'w') as f:
 
 
 def test_what_only_looks_like_a_run_is_left_alone(tmp_path):
-    """Folders that their owner happened to call as runs are called; those that a killed run left
-    go."""
+    """Folders of users whose names happen to look like those of runs stay; folders of killed runs
+    are removed."""
     kept = {"profpipe.results/deep": 0o755, "profpipe.abcdef/bpf": 0o755,
             "profpipe.ghijkl/mine": 0o711, "profpipe.mydata/bpf": 0o711}
     left = {"profpipe.AbC123/bpf": 0o711, "profpipe.dEf456": 0o700}
@@ -243,7 +241,7 @@ def test_what_only_looks_like_a_run_is_left_alone(tmp_path):
     (tmp_path / "profpipe.mydata/notes").write_text("precious")
     (tmp_path / "profpipe.AbC123/bpf").chmod(0o710)
     (tmp_path / "profpipe.AbC123/bpf/rows.sock").write_text("")
-    # Of /run there is the lock, and no more.
+    # In /run, only the lock can be written.
     mounts = ("mount -t tmpfs none /run; touch /run/profpipe.lock; "
               "mount --bind /run/profpipe.lock /run/profpipe.lock; mount -o remount,bind,ro /run")
     p = subprocess.run(["unshare", "-m", "sh", "-ec", mounts + '; exec "$@"', "sh",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A tool that gets no memory for a while costs what it was about, counted; the run goes on."""
+"""A tool that gets no memory for a while drops its current work and counts it; the run goes on."""
 import json
 import os
 import shutil
@@ -12,7 +12,7 @@ from conftest import BUILD
 HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "world")
 TOOLS = ("profpipe", "prof-bpf", "prof-deltas", "prof-symd", "prof-export")
 
-# New functions and stacks all the time: who keeps them wants memory.
+# New functions and stacks all the time, so that whoever keeps them needs memory.
 BUSY = """
 import sys, time
 end = time.monotonic() + float(sys.argv[1])
@@ -33,7 +33,7 @@ print(time.process_time())
 
 @pytest.fixture(scope="module")
 def starve(tmp_path_factory):
-    """Makes a copy of the tools of which one finds no memory for a while: FROM:TO:EACH, of
+    """Makes a copy of the tools, one of which gets no memory for a while: FROM:TO:EACH, of
     starve.c."""
     folder = tmp_path_factory.mktemp("starve")
     folder.chmod(0o755)
@@ -44,7 +44,7 @@ def starve(tmp_path_factory):
         tools = folder / f"{tool}.{when}"
         if tools.exists():
             return tools
-        # Of its own name, which its peers know it by.
+        # It keeps its name, by which its peers know it.
         (tools / "real").mkdir(parents=True)
         for t in TOOLS:
             shutil.copy(f"{BUILD}/{t}", tools / "real" / t if t == tool else tools / t)
@@ -56,8 +56,8 @@ def starve(tmp_path_factory):
     return make
 
 
-# All of it for two seconds, or one call in three for three; the end of an output, which needs
-# memory as well; each way to write one.
+# No memory for two seconds; no memory in one call of three for three seconds; none at the end of an
+# output, which needs memory as well; with each output format.
 @pytest.mark.parametrize("tool,when,output",
                          [("prof-bpf", "2000:4000:1", "out.folded"),
                           ("prof-bpf", "2000:5000:3", "out.folded"),
@@ -79,13 +79,13 @@ def test_want_of_memory_does_not_end_the_run(starve, tmp_path, tool, when, outpu
     assert p.returncode == 0, p.stderr
     s = json.loads(summary.read_text())
     assert not s["restarts"], p.stderr
-    # 199 times a second of what ran, but for what is counted; its first moments were before it was
-    # a python.
+    # 199 samples a second of the program's cpu time, minus those counted as lost; in its first
+    # moments it was not yet called python.
     lost, ran = s["lost_total"], float(p.stdout)
     assert out.stat().st_size > 1000 and s["samples"] > lost / 4, p.stderr
     assert s["samples"] + lost >= 199 * ran * 0.95 - 5, (s["samples"], lost, ran, p.stderr)
     assert (lost > 0) == ("lost:" in p.stderr), p.stderr
-    # What came when there was memory again is whole.
+    # Samples from when there was memory again are whole.
     if output in ("out.folded", "out.txt") and not when.startswith("5000"):
         late = [line for line in out.read_text(errors="replace").splitlines()
                 if "last_of_all" in line]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What each running tool may do, as the kernel has it, held against docs/privilege-separation.md;
-and which ids a run takes."""
+"""The rights of each running tool, by the kernel, compared with docs/privilege-separation.md; and
+the ids that a run takes."""
 import contextlib
 import fcntl
 import os
@@ -29,8 +29,8 @@ def page():
 
 
 def capabilities(column):
-    """Those with a `yes` in a column of the page's table: 0 what prof-bpf starts with, 1 what it
-    keeps, 2 what prof-cpus has."""
+    """The capabilities with a `yes` in a column of the page's table: 0 prof-bpf at its start, 1
+    prof-bpf later, 2 prof-cpus."""
     rows = re.findall(r"^\| (\w+) \| (yes|no) \| (yes|no) \| (yes|no) \|$", page(), re.M)
     return {name for name, *cells in rows if cells[column] == "yes"}
 
@@ -123,7 +123,7 @@ def test_what_opens_events_of_new_cpus_has_that_right_alone(tmp_path):
         assert named_caps(s["CapPrm"]) == named_caps(s["CapEff"]) == capabilities(2) == {"PERFMON"}
         assert (s["NoNewPrivs"] == "1" and s["Uid"] == status(tools["prof-bpf"])["Uid"]
                 and not s["Groups"].strip())
-        # Nothing of its starter's: neither its status and life pipes nor its output.
+        # Nothing of its starter: neither its status and life pipes nor its output.
         kinds = sorted(os.readlink(f"/proc/{pid}/fd/{fd}").split(":")[0]
                        for fd in os.listdir(f"/proc/{pid}/fd") if fd != "2")
         assert set(kinds) <= {"/dev/null", "socket",
@@ -133,7 +133,7 @@ def test_what_opens_events_of_new_cpus_has_that_right_alone(tmp_path):
 
 def test_a_cpu_that_went_and_came_back_is_sampled_again(tmp_path):
     switch = "/sys/devices/system/cpu/cpu1/online"
-    # Where no cpu can go none can come back.
+    # Without cpu hotplug, no cpu can come back either.
     if not os.path.exists(switch):
         return
     p = subprocess.Popen([f"{BUILD}/profpipe", "record", "-v", "-F", "199", "-o",
@@ -169,7 +169,7 @@ def test_the_page_lists_the_calls_that_prof_bpf_may_make():
     assert len(made) > 60
     block = re.search(r"<!-- calls of prof-bpf -->\n+```\n(.*?)```", page(), re.S)[1]
     assert set(block.split()) == made
-    # What amounts to more than reading.
+    # Access that amounts to more than reading.
     forbidden = {"ptrace", "process_vm_writev", "execve", "execveat", "fork", "vfork", "clone3",
                  "socket", "socketpair", "connect", "bind", "listen", "open", "creat", "openat2",
                  "open_by_handle_at", "mount", "unshare", "setns", "setuid", "setresuid", "setgid",
@@ -207,8 +207,7 @@ def range_of(tools):
 
 
 def lived_in(ranges):
-    """Whether processes live under ids of these ranges, as those of a run before may for a moment.
-    """
+    """Whether processes have ids of these ranges, as those of an earlier run may for a moment."""
     for p in os.listdir("/proc"):
         if p.isdigit():
             with contextlib.suppress(OSError, KeyError):
@@ -218,7 +217,7 @@ def lived_in(ranges):
     return False
 
 
-# Some that few runs get to, and others than those of the same test elsewhere.
+# Ranges that few runs reach, and that differ from those of the same test run elsewhere.
 FIRST = 20 + os.getpid() * 5 % 40
 R = range(FIRST, FIRST + 5)
 

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs that others trace: uprobes put a return address of the kernel's where the program's was.
-"""
+"""Traced programs: a uretprobe replaces the program's return address with one of the kernel's."""
 import os
 import subprocess
 

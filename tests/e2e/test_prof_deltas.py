@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""prof-deltas by hand: its text, its figures, its complaints; and its rows beside libdw's.
+"""prof-deltas by hand: its text, its figures, its errors; and its rows compared with libdw's.
 PROFPIPE_CORPUS=all compares every ELF file of /usr."""
 import json
 import os
@@ -209,7 +209,7 @@ def test_an_unreadable_file_is_refused(tmp_path):
     path.write_bytes(b"\x7fELF")
     path.chmod(0)
     if os.geteuid() == 0:
-        # Root reads everything; a caller without that right does not.
+        # Root may read everything; a caller without that right may not.
         os.chmod(tmp_path, 0o755)
         path.chmod(0o600)
         tool = tmp_path / "tool"
@@ -365,8 +365,8 @@ def test_served_rows_are_those_printed(tmp_path):
     tool, said, peer = serve(tmp_path, f"fd:{LIBC}", LOADER, f"late:{LIBC}")
     assert (tool.returncode, tool.stderr, peer) == (0, "", 0)
     libc, loader, late = answers(said)
-    # In these two, ELF addresses of code are file offsets. Where the text ends with a function,
-    # only the printed form says that it does.
+    # In these two files, ELF addresses of code are file offsets. Where the text ends with a
+    # function, only the printed form shows that.
     for answer, path in (libc, LIBC), (loader, LOADER):
         printed, served = rows(path), without_repeats(answer[2])
         assert answer[1] == 0 and served == printed[: len(served)]
@@ -448,7 +448,7 @@ def test_where_libgcc_installs_a_handler_its_rows_do_not_hold():
 
 
 def test_without_room_for_derived_rows_those_of_the_tables_stay(tmp_path):
-    """300,000 functions that no table speaks of, whose rows take 18 MiB, and two that one does."""
+    """300,000 functions that no table describes, whose rows take 18 MiB, and two that one does."""
     (tmp_path / "p.c").write_text("""__asm__(
 	".macro one\\n.type f\\\\@,@function\\nf\\\\@: push %rbx\\npop %rbx\\nret\\nnop\\n"
 	".size f\\\\@,4\\n.endm\\n.rept 300000\\none\\n.endr\\n");

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""prof-export, over streams made by hand: every format, bad input, the deployment, and the page in
-a browser."""
+"""prof-export with streams made by hand: every format, bad input, the deployment, and the page in a
+browser."""
 import gzip
 import json
 import os
@@ -160,7 +160,7 @@ def test_text_is_as_the_golden_lines():
 
 
 def test_text_is_read_by_the_grammar_of_its_importers():
-    """The patterns by which stackcollapse-perf.pl and speedscope take perf's text apart."""
+    """The patterns by which stackcollapse-perf.pl and speedscope parse perf's text."""
     head, frame = re.compile(r"^(\S.+?)\s+(\d+)/*(\d+)*\s+"), re.compile(
             r"^\s*(\w+)\s*(.+) \((\S*)\)")
     comms, frames = [], []
@@ -183,7 +183,8 @@ def test_text_is_read_by_the_grammar_of_its_importers():
 # --- pprof ---
 
 def decode(path_or_bytes):
-    """The profile by protoc, which knows nothing of our writer: nested dicts of lists."""
+    """The profile as protoc, which knows nothing of our writer, decodes it: nested dicts of
+    lists."""
     p = subprocess.run(["protoc", f"--proto_path={ROOT}/tools/prof-export/output",
                         "--decode=perftools.profiles.Profile", "pprof.proto"],
                        input=gzip.decompress(path_or_bytes), stdout=subprocess.PIPE,
@@ -261,8 +262,8 @@ def test_pprof_holds_what_the_stream_said():
 
 
 def test_the_first_mapping_is_the_programs_that_ran_most():
-    """pprof takes it for the main binary. Of a stream that does not tell the programs it is no
-    kernel's, at least."""
+    """pprof takes the first mapping for the main binary. If the stream does not name the programs,
+    it is at least not the kernel's."""
     def files(lines):
         p = decode(export(lines, "-f", "pprof", raw=True).stdout)
         return [p["string_table"][one(m, "filename")] for m in p["mapping"]]
@@ -442,7 +443,8 @@ def test_streaming_formats_take_no_memory_for_samples(fmt, tmp_path):
         data = stream(HELLO + "\n" + BODY + sample * n + END)
         with open(tmp_path / "in", "wb") as f:
             f.write(data)
-        # ru_maxrss of children is the largest so far, so each is asked for in a shell of its own.
+        # ru_maxrss of children is the largest so far, so each measurement runs in a shell of its
+        # own.
         script = (f"import resource,subprocess;subprocess.run(['{EXPORT}','-f','{fmt}'],"
                   f"stdin=open('{tmp_path}/in'),stdout=subprocess.DEVNULL,check=True);"
                   f"print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)")
@@ -487,7 +489,7 @@ def deployed(tmp_path, lines, fmt="folded", last=False):
     sender.stdin.write(lines.encode())
     sender.stdin.close()
     if last:
-        # There will be no other one, the launcher says.
+        # The launcher reports that no other one will come.
         assert sender.wait(30) == 0
         os.write(life_w, struct.pack("7Q", 1, *bytes(6)))
     words = b""
@@ -856,7 +858,7 @@ def test_interpreted_functions_of_one_name_are_two():
     assert sorted(lines.values()) == [("m.main", "/x/m.py", 1, 2), ("util.f", "/x/a/util.py", 4, 5),
                                       ("util.f", "/x/a/util.py", 4, 6),
                                       ("util.f", "/x/b/util.py", 4, 5)]
-    # The hottest functions are functions, whatever is kept of lines.
+    # The hottest functions are counted by function, even where the stream has lines.
     for fmt in "text", "folded", "pprof":
         assert "util.f:" not in export(namesakes(), "-f", fmt, "-s", "--lines",
                                        raw=True).stderr.decode()

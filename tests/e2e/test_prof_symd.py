@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""prof-symd as a whole: against addr2line, eu-addr2line and nm, by hand on streams, and between its
-peers."""
+"""prof-symd as a whole: compared with addr2line, eu-addr2line and nm; by hand on streams; and
+between its peers."""
 import bisect
 import os
 import random
@@ -132,8 +132,8 @@ def llvm_addr2line(path, addresses):
 
 
 def same_calls(ours, theirs):
-    """Where there is no linkage name, ours has the scopes before the plain one. Line 0 is "?" to
-    some."""
+    """Whether both have the same calls. Without a linkage name, ours has the scopes before the
+    plain name. Some tools print line 0 as "?"."""
     def same(x, y):
         return ((x[0] == y[0] or x[0].endswith("::" + y[0]))
                 and x[1].replace(":?", ":0") == y[1].replace(":?", ":0"))
@@ -222,8 +222,8 @@ def test_inlined_calls_agree_with_other_readers(programs, name):
                   y in zip(addresses, ours, theirs) if not same_calls(x, y)]
         assert len(differ) <= len(addresses) // 100, differ[:5]
     theirs = llvm_addr2line(path, addresses)
-    # Its demangler writes templates and clones differently; how deep, where, and what is in no
-    # template must agree.
+    # Its demangler writes templates and clones differently. Depth, places, and names outside of
+    # templates must agree.
     differ = [(hex(a), last(x), last(y)) for a, x,
               y in zip(addresses, ours, theirs) if not same_places(x, y)]
     assert len(differ) <= len(addresses) // 100, differ[:5]
@@ -398,7 +398,7 @@ def children_of(pid):
 
 @pytest.mark.parametrize("kills", [1, 2])
 def test_a_file_over_which_its_reader_is_killed_is_read_once_more(programs, kills):
-    """As the kernel does it when memory is short, to the largest: that is not the file's doing."""
+    """Kills the largest worker, as the kernel does when memory is short: not the file's fault."""
     path = programs["c-dwarf5"]
     address = text_addresses(path, {"hidden"})[0]
     plain = run(SYMD, "-e", path, f"{address:x}").stdout
@@ -464,7 +464,7 @@ def test_a_debug_file_is_found_by_build_id(programs, tmp_path):
         run("objcopy", "--only-keep-debug", path, target)
         run("strip", path)
         assert symbolized(path, addresses) == whole
-        # A file in the right place that is another program's.
+        # A file in the right place that belongs to another program.
         run("objcopy", "--only-keep-debug", programs["c-dwarf5"], target)
         assert all(calls == [("??", "??:0")] for calls in symbolized(path, addresses))
     finally:
@@ -605,7 +605,7 @@ def test_a_raw_stream_is_named_by_hand(programs):
     named = run(SYMD, stdin=raw).stdout
     text = printed(named)
     functions, native = check_named(text, path, address)
-    # A return address belongs to what is before it: here nothing, or another function.
+    # A return address belongs to the code before it: here nothing, or another function.
     assert functions.get(native[1]["functions"].strip("[]").split(",")[-1]) != "hidden"
     assert int(native[1]["address"], 0) == address
     assert native[3]["functions"] == "[]" and native[3]["address"] == "0"
@@ -766,8 +766,8 @@ int main(int argc, char **argv) { (void)argv; return inner(argc) + hidden(argc);
 
 
 def test_the_names_by_which_a_c_library_calls_itself_are_not_shown(tmp_path):
-    """As glibc's are with its debug symbols: __GI___mmap64 is mmap, and what has no other name
-    loses the prefix."""
+    """As in glibc with its debug symbols: __GI___mmap64 is shown as mmap, and a name without an
+    alias loses the prefix."""
     (tmp_path / "x.c").write_text(INNER_NAMES)
     run("gcc", "-g", "-O2", "-o", tmp_path / "x", tmp_path / "x.c")
     symbols = dict(reversed(line.split()[::2])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CPython's frames, beside what Python itself says its stack is (tests/e2e/python/rooms.py)."""
+"""CPython's frames, compared with Python's own tracebacks (tests/e2e/python/rooms.py)."""
 import collections
 import glob
 import json
@@ -73,7 +73,7 @@ def check(label, tmp_path, command, rooms_py=ROOMS, root="", **kw):
         print(f"  {room}: {right[room]} of {all_of[room]}\n    got      {got[-6:]}\n"
               f"    expected {expected[-6:] if expected else None}")
     assert len(all_of) > 0.8 * len(rooms)
-    # Nor are there many samples in a room that show no Python at all.
+    # Few samples in a room show no Python at all.
     assert sum(all_of.values()) > 0.7 * 0.05 * 499 * len(rooms)
     assert total >= 0.99
 
@@ -124,7 +124,8 @@ def test_an_interpreter_that_is_embedded_in_a_program_is_walked(tmp_path):
     check("gdb's own", tmp_path, by_gdb)
 
 
-# What prof-symd asks by name. Extension modules need the other names, but none of these.
+# Symbols that prof-symd looks up by name. Extension modules need the other names, but none of
+# these.
 ASKED = ("_PyEval_EvalFrameDefault PyGILState_GetThisThreadState PyThread_tss_get "
          "PyThread_tss_is_created _PyThreadState_UncheckedGet PyCode_Type Py_Version "
          "PyEval_EvalFrameEx")
@@ -154,7 +155,7 @@ def test_an_interpreter_that_is_linked_in_and_stripped_is_known_by_what_is_in_it
                  "-Wl,--whole-archive", f"{library}/{name}-pic.a")
     check(f"linked in, stripped {version(python)}", tmp_path, lambda *args: [rooms, *args],
           env=home)
-    # One at fixed addresses, that exports nothing at all, and so has no extension modules.
+    # A Python at fixed addresses that exports nothing, and so has no extension modules.
     alone = link("alone", "-no-pie", "-fno-pie", f"{library}/{name}.a")
     (tmp_path / "work.py").write_text(
             "import time\n\n\ndef spin(end):\n    while time.process_time() < end:\n"
@@ -166,9 +167,9 @@ def test_an_interpreter_that_is_linked_in_and_stripped_is_known_by_what_is_in_it
     assert shown.count(["work.<module>", "work.spin"]) > 20, shown[:5]
 
 
-# What runs rooms.py, of all that a suite's interpreters depend on.
+# Of all packages that a suite's interpreters depend on, those that rooms.py needs.
 ONLY = r".*python3.*|libc6|libexpat1|zlib1g|libffi[0-9]+|libcrypt1|libuuid1|libgcc-s1|libzstd1"
-# Its interpreters, one of them in a build that is no PIE, and one that the suite is sure to have.
+# A suite's interpreters, one of them not a PIE, and one that the suite is sure to have.
 SUITES = {
     "bullseye": (r"(lib)?python3\.[0-9]+-(minimal|stdlib)", "3.9"),
     "trixie": (r"(lib)?python3\.[0-9]+-(minimal|stdlib)", "3.13"),
@@ -223,7 +224,7 @@ def test_native_frames_stand_between_interpreted_ones(tmp_path):
         assert profpipe("report", recording, "-o", out, *options).returncode == 0
     loop = "_PyEval_EvalFrameDefault"
     for path, turn in ((folded, lambda names: names), (shown, lambda names: [*names, loop])):
-        # Of each stack what it is made of: Python's functions, the loop, qsort.
+        # Each stack reduced to its kinds of frames: Python's functions, the loop, qsort.
         kinds = re.compile(
                 r"order\.(?:<module>|main|outer|inner|spin)|%s|__GI___qsort_r|qsort_r" % loop)
         stacks = collections.Counter()
@@ -244,8 +245,8 @@ def test_native_frames_stand_between_interpreted_ones(tmp_path):
 
 
 def test_two_interpreters_in_one_thread_are_told_apart(tmp_path):
-    """Which file a frame's runtime is in comes with the frame: names are read by the offsets of
-    that build, and each chain stands where its own loop is."""
+    """A frame names the file of its runtime: its names are read by the offsets of that build, and
+    each chain stands in the place of its own loop."""
     library = glob.glob("/usr/lib/*-linux-gnu/libpython3.*.so.1.0")[0]
     out, command = tmp_path / "two.folded", ["/usr/bin/python3",
                                              os.path.join(os.path.dirname(ROOMS), "two.py"),
@@ -361,7 +362,7 @@ def test_frames_begin_soon_and_at_once_when_the_file_is_known(tmp_path):
     out, spin = tmp_path / "out.txt", tmp_path / "spin.py"
     spin.write_text(SPIN)
     late = []
-    # A busy machine may keep prof-symd waiting; three times in a row is no chance.
+    # A busy machine may delay prof-symd, but not three times in a row.
     for _ in range(3):
         p = profpipe("record", "-q", "-F", 199, "-o", out, "--", "sh", "-c",
                      f"/usr/bin/python3 -S {spin}; /usr/bin/python3 -S {spin}")
@@ -382,7 +383,7 @@ def test_frames_begin_soon_and_at_once_when_the_file_is_known(tmp_path):
     assert not late
 
 
-# Functions of some milliseconds' life, each its own.
+# Functions that live for some milliseconds, each a different one.
 FREED = """
 import time
 end, n = time.process_time() + 1, 0
@@ -458,8 +459,7 @@ def test_code_that_is_freed_at_once_has_its_name(tmp_path):
     out = tmp_path / "out.txt"
     p = profpipe("record", "-q", "-F", 499, "-o", out, "--", "/usr/bin/python3", "-c", FREED)
     assert p.returncode == 0, p.stderr
-    # From the first sample on that shows Python at all; few are of the loop itself, between two
-    # functions.
+    # From the first sample that shows Python on. Few are in the loop itself, between two functions.
     stacks = [s for s in interpreted(out) if s]
     named = [s for s in stacks if len(s) == 3 and re.fullmatch(r"m(\d+)\.f\1", s[2][0])
              and s[2][1] == f"/made/{s[2][0].split('.')[0]}.py" and s[2][2] == 3]
@@ -493,8 +493,8 @@ def test_code_that_has_anothers_place_has_not_its_name(tmp_path):
     assert sum(n for (file, name), n in seen.items() if file != name) <= 0.003 * sum(seen.values())
 
 
-# Workers that run what they have of their parent, and then code of their own that lies where that
-# was.
+# Workers that run code inherited from their parent, and then code of their own in the same place of
+# memory.
 PREFORK = """
 import os, time
 def make(name):
@@ -537,7 +537,7 @@ def test_workers_that_change_their_code_show_their_own(tmp_path):
                 wrong += f"/made/{name}.py" not in source
     print(workers, wrong, stacks)
     own = [[name for name in names if name != "shared"] for names in workers.values()]
-    # Each of one worker, and none of another.
+    # Each name belongs to one worker, and appears in no other.
     assert sorted(own) == [[f"own{n}"] for n in range(6)]
     assert all(names["shared"] >= 5 for names in workers.values())
     assert stacks > 300 and wrong <= 0.01 * stacks
@@ -545,8 +545,8 @@ def test_workers_that_change_their_code_show_their_own(tmp_path):
 
 @pytest.mark.parametrize("how", ["program", "script"])
 def test_an_interpreter_that_is_the_command_has_its_frames_from_its_first_sample(how, tmp_path):
-    """It is held until its file is described, whatever it is called and however busy the host is.
-    """
+    """A sample waits until its file is described, whatever the file's name and however busy the
+    host."""
     python, script, out = tmp_path / "snake", tmp_path / "script.py", tmp_path / "out.txt"
     shutil.copy(os.path.realpath("/usr/bin/python3"), python)
     script.write_text(
@@ -571,8 +571,8 @@ def test_an_interpreter_that_is_the_command_has_its_frames_from_its_first_sample
 
 @pytest.mark.parametrize("how", ["host", "command"])
 def test_the_first_sample_of_an_interpreter_nobody_has_run_yet_has_its_frames(how, tmp_path):
-    """Its file is described when it is mapped, and not with its first sample: here of a copy, which
-    nobody can know, that rests before it works."""
+    """A file is described when it is mapped, not at its first sample: here a copy that nobody can
+    know, which sleeps before it works."""
     python, script, out = tmp_path / "python3", tmp_path / "script.py", tmp_path / "out.txt"
     shutil.copy(os.path.realpath("/usr/bin/python3"), python)
     script.write_text("import time\ntime.sleep(1.5)\nend = time.monotonic() + 2\n"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Python programs that nobody wrote for this: whole stacks, with Python's frames, that have names.
-"""
+"""Real Python programs, not written for these tests: whole stacks, with Python's frames, that have
+names."""
 import json
 import re
 import sys
@@ -8,7 +8,7 @@ import sys
 import pytest
 from conftest import profpipe
 
-# Commits, and what reads them again: nine commands of a fifth of a second or more.
+# Commits, and commands that read them again: nine commands of a fifth of a second or more.
 MERCURIAL = """
 cd "$0" && hg init repository && cd repository
 for i in 1 2; do
@@ -18,7 +18,7 @@ for i in 1 2; do
 done
 """
 
-# A server of two processes, of two threads each, and who asks it for pages.
+# A server of two processes with two threads each, and a client that asks it for pages.
 FLASK = """
 import flask
 app = flask.Flask(__name__)

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""profpipe record: its outputs, its COMMAND, its tools, and what it says when something is wrong.
-"""
+"""profpipe record: its outputs, its COMMAND, its tools, and its errors."""
 import fcntl
 import json
 import os
@@ -94,7 +93,7 @@ class Run:
 
 
 def leftovers():
-    """Run folders that no launcher holds: others may be at work on this host."""
+    """Run folders that no launcher holds, since other tests may run on this host."""
     found = set()
     for n in os.listdir("/run"):
         if not n.startswith("profpipe.") or n == "profpipe.lock":
@@ -304,8 +303,8 @@ def test_a_full_disk_is_said(tmp_path):
 # --- the command ---
 
 def test_command_is_the_callers(tmp_path):
-    """Its environment, directory, descriptors, signals, groups, session, and nothing of profpipe's.
-    """
+    """It gets its caller's environment, directory, descriptors, signals, groups and session, and
+    nothing of profpipe's."""
     script = r"""
 import json, os, signal, sys
 s = open("/proc/self/status").read()
@@ -555,8 +554,8 @@ def test_a_command_outlives_a_run_that_fails(tmp_path):
 
 
 def in_terminal(args, keys, seconds, **kw):
-    """Runs args on a terminal of its own, typing keys (after so many seconds); what the terminal
-    saw, and the status."""
+    """Runs args on a terminal of its own, and types keys, each after so many seconds. Returns what
+    the terminal showed, and the status."""
     pid, fd = pty.fork()
     if pid == 0:
         os.execv(args[0], args)
@@ -683,7 +682,7 @@ def test_a_killed_extractor_is_started_again(tmp_path):
         for _ in range(3):
             os.kill(r.tools()["prof-deltas"], signal.SIGKILL)
             time.sleep(0.6)
-        # A program that nobody has seen, so that rows are wanted now.
+        # A new program, so that prof-bpf asks for rows now.
         late = tmp_path / "late"
         shutil.copy("/usr/bin/gawk", late)
         subprocess.run([late, "BEGIN { for (i = 0; i < 20000000; i++) s += i }"], check=True)
@@ -735,8 +734,7 @@ def test_tools_killed_at_random_moments_hang_nothing(tmp_path):
 
 
 def test_5000_short_processes_leave_no_trace_in_memory(tmp_path):
-    """Memory after they are gone is what it was after the first of them, and what is lost is
-    counted."""
+    """After they are gone, memory is as after the first of them, and losses are counted."""
     def memory(tools):
         kib = {"prof-symd": 0, "others": 0}
         for name, p in tools.items():
@@ -745,7 +743,8 @@ def test_5000_short_processes_leave_no_trace_in_memory(tmp_path):
                 kib[name if name in kib else "others"] += int(dirty.group(1))
         return kib
 
-    # Only the loop and what it starts: what else the host does moves the caches of names.
+    # Only the loop and its children are recorded: the host's other programs would change the caches
+    # of names.
     loop = ("n() { i=0; while [ $i -lt $1 ]; do /bin/true; i=$((i+1)); done; echo done; "
             "read -r go; }; n 3000; n 5000")
     summary = tmp_path / "s.json"
@@ -761,9 +760,9 @@ def test_5000_short_processes_leave_no_trace_in_memory(tmp_path):
         status, _, err = r.end()
     assert status == 0, err
     got = json.loads(summary.read_text())
-    # New stacks and their names are kept, some 200 to 700 KiB in 5,000 processes; processes are
-    # not: 35,000 took no more each, and half a KiB each is 2.5 MiB. What prof-symd
-    # has of open files, with libc's debug file 11 MiB, comes and goes by its budget of 16.
+    # New stacks and their names are kept, some 200 to 700 KiB in 5,000 processes. Processes are not
+    # kept: half a KiB each would be 2.5 MiB, and 35,000 took no more each. prof-symd's open files,
+    # with libc's debug file 11 MiB, come and go within its budget of 16.
     assert seen[1]["others"] < seen[0]["others"] + 2048, f"KiB before and after: {seen}"
     assert seen[1]["prof-symd"] < max(seen[0]["prof-symd"] + 4096,
                                       22 << 10), f"KiB before and after: {seen}"
@@ -816,7 +815,7 @@ int main(void)
 
 
 def test_mappings_whose_records_were_lost_are_read_again(tmp_path):
-    """prof-bpf is held while a process maps more than its rings keep: what was lost is said, and
+    """prof-bpf is stopped while a process maps more than its rings hold: it reports the loss, and
     the stacks are whole all the same."""
     source, program, summary = tmp_path / "many.c", tmp_path / "many", tmp_path / "s.json"
     source.write_text(MANY_MAPPINGS)
@@ -899,8 +898,8 @@ def test_a_report_is_never_written_over_its_recording(recording):
 
 
 def test_a_recording_says_when_a_process_began_by_the_wall_clock(tmp_path):
-    """Its start is by the clock that goes on while the host is suspended, samples are by one that
-    does not: the stream has both."""
+    """The start is by the clock that goes on while the host is suspended, samples are by one that
+    does not. The stream has both."""
     before = time.time()
     p = subprocess.Popen(burn(20))
     after = time.time()

@@ -19,7 +19,7 @@ import time
 import pytest
 from conftest import BUILD
 
-# struct takeover_orders: what is ordered, what is filled in, what is told.
+# struct takeover_orders: the order, fields that are filled in, and fields that report.
 HEAD, SELF, TOLD = struct.Struct("=IIq"), struct.Struct("=i"), struct.Struct(
         "=128s128s128s128s128s128s")
 AT_PIDS, AT_SELF, AT_TRIED, AT_ADDRESSES, AT_ENTERED, AT_PORT, AT_TOLD = 16, 28, 32, 40, 56, 64, 72
@@ -31,7 +31,7 @@ NAMES = [words[0] for words in LIST]
 HELD = {words[0] for words in LIST if words[1:] == ["held"]}
 ACTS = [words[0] for words in LIST if words[1:] == ["act"]]
 ATTEMPTS = [name for name in NAMES if name not in ACTS]
-# Where kernel or machine has no such thing, or another reason keeps even root from it, the control
+# Where the kernel or the machine lacks something, or another reason stops even root, the control
 # may fail, too.
 MAY_LACK = set("""
     make_secret_memfd make_vsock make_alg make_packet make_bluetooth make_xdp make_userfaultfd
@@ -66,7 +66,7 @@ def spinner(tmp_path_factory):
 
 
 def ended(pid):
-    """None while it lives; else how it ended, as far as that is known."""
+    """None while it lives; else how it ended, as far as known."""
     try:
         with open(f"/proc/{pid}/stat") as f:
             words = f.read().rpartition(")")[2].split()
@@ -86,8 +86,8 @@ def is_mapped(pid, name):
 
 
 class Scene:
-    """What the attempts are told: a victim of root's and one of the tool's own user, a secret, a
-    writable file behind a closed folder, servers for anybody."""
+    """The targets of the attempts: a victim of root's and one of the tool's own user, a secret, a
+    writable file in a closed folder, servers for anybody."""
 
     def __init__(self, stack, run_dir, uid=0, gid=0):
         self.dir = tempfile.mkdtemp(dir="/var/tmp")  # where programs may run, and people look in
@@ -186,8 +186,8 @@ class Scene:
 
 
 def outcome(scene, poke, how_ended, patience=30):
-    """Of the attempt that was ordered: how it was refused, or None where it worked. how_ended: as
-    `ended` of who tried."""
+    """How the ordered attempt was refused, or None if it worked. how_ended: like `ended`, for the
+    process that tried."""
     end = time.monotonic() + patience
     while time.monotonic() < end:
         scene.hear()
@@ -196,7 +196,7 @@ def outcome(scene, poke, how_ended, patience=30):
         if state == DONE:
             return None if result >= 0 else os.strerror(-result)
         if state == BEGUN and how:
-            # What took its place ended well.
+            # The program that replaced it ended well.
             return None if how == "exit 0" or os.path.getsize(scene.ran) else how
         assert state != ORDERED or not how, f"it ended before it tried: {how}: {scene.log}"
         if state == ORDERED:
@@ -209,7 +209,7 @@ def outcome(scene, poke, how_ended, patience=30):
 
 @pytest.fixture(scope="module")
 def control():
-    """What works for root, who has everything: the names of the attempts."""
+    """The names of the attempts that work for root, who has every right."""
     worked = set()
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory(dir="/tmp"))
@@ -242,7 +242,7 @@ def test_what_is_tried_works_for_root(control):
 
 
 class Target:
-    """Somebody who is taken over, and is there again when it died of that."""
+    """A target that is taken over, and comes back when it died of that."""
 
     def __init__(self, stack, name, ids, without=""):
         self.stack, self.name, self.ids = stack, name, ids
@@ -262,7 +262,7 @@ class Target:
 
     @contextlib.contextmanager
     def program(self, spinner, in_memory):
-        """One that nobody was ever handed, with a file that anybody may write."""
+        """A descriptor that no tool was ever given, of a file that anybody may write."""
         path = f"{self.scene.closed}/program"
         shutil.copy(spinner, path)
         with open(path, "ab") as f:
@@ -280,8 +280,8 @@ class Target:
 
 
 class Deployed(Target):
-    """The four tools as in a deployment, one of them taken over, or one of its children; that one
-    is started again when it dies, and with it what exits when it goes."""
+    """The four tools as in a deployment; one of them, or one of its children, is taken over. When
+    that one dies, it is started again, with the tools that exit with it."""
 
     ORDER = ["bpf", "deltas", "symd", "export"]
 
@@ -321,8 +321,8 @@ class Deployed(Target):
                 p.wait()
 
     def bring_up(self):
-        """Whoever is not there any more, and whoever it talked to; but for prof-bpf, which outlives
-        them all."""
+        """Starts again every tool that has ended, and every tool that it talked to, except for
+        prof-bpf, which outlives them all."""
         self.scene.hear()
         gone = {name for name, p in self.processes.items() if p.poll() is not None}
         assert "bpf" not in gone, self.scene.log
@@ -377,7 +377,7 @@ class Deployed(Target):
         return how
 
     def start_over(self):
-        """What has been done may have left something behind."""
+        """Earlier attempts may have left traces."""
         self.stop(self.tool)
         # prof-symd goes with its worker: it gives up a file that one died on.
         if self.tool in ("symd", "export"):
@@ -388,7 +388,7 @@ class Cpus(Target):
     """prof-cpus, started as prof-bpf does."""
 
     def attempt(self, name, spinner, in_memory=False):
-        # Each a new one: it ends when a signal comes.
+        # Each attempt has a new one, since it ends when a signal comes.
         self.scene.forget()
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         argv = ["bash", "-c", f'exec 3<&{theirs.fileno()}; exec "$@"', "bash",
@@ -458,13 +458,13 @@ def target(stack, name, without=""):
 
 
 def attempts_on(name):
-    """What is tried, and with which files."""
+    """The attempts, and their files."""
     return [(a, memory) for a in ATTEMPTS if a not in HELD or name not in NO_FILE
             for memory in ((False, True) if a in HELD else (False,))]
 
 
 def all_attempts(t, spinner):
-    """How each was refused, by how; and what worked."""
+    """The refused attempts by their errors, and those that worked."""
     refused, worked = {}, set()
     for name, in_memory in attempts_on(t.name):
         how = t.attempt(name, spinner, in_memory)
@@ -494,48 +494,48 @@ def test_who_was_taken_over_can_do_nothing(name, control, spinner):
 
 # --- the parts of a cell, one by one ---
 
-# What the others of the parts leave where there is no list of system calls. Memory and programs of
-# its own:
+# What the other parts leave open without the list of system calls. Memory and programs of its own:
 OWN_MEMORY = set("""
     make_memfd make_secret_memfd map_held_executable map_code make_code make_code_by_key do_fork
     do_clone do_clone3 trace_me group_it adopt_orphans become_dumpable listen_to_calls
     change_personality change_segments other_abi
 """.split())
-# what namespaces of its own hold, and keys;
+# namespaces of its own, their contents, and keys;
 OWN_SPACES = set("make_inet make_inet6 make_netlink make_vsock make_pair bind_abstract "
                  "shared_memory semaphores messages add_key read_keyring clone_into_namespaces "
                  "new_user_namespace".split())
 # parts of the kernel that nobody needs, which may have holes;
 MORE_KERNEL = set("make_ring make_userfaultfd make_aio send_urgent filter_socket enlarge_socket "
                   "send_elsewhere see_quotas".split())
-# what is open already, or anybody's: flags and times, never what is in it; a folder that was left
-# open can be listed;
+# open descriptors and public things: flags and times, never their contents; an inherited folder can
+# be listed;
 OPEN_ALREADY = set("""
     list_held_folder attribute_of_held times_of_held lock_held record_lock_held direct_held
     append_held signal_by_held splice_held handle_of_held set_terminal see_keyboard
     pidfd_of_peer take_descriptor_of_peer
 """.split())
-# and others are seen to be there; those of its own user, of which there are none, be slowed down.
+# and other processes are visible; those of its own user, of which there are none, can be slowed
+# down.
 OTHERS = set("open_pidfd see_cpus_of_it see_time_of_it wait_for_time_of_it lock_by_it "
              "limit_kin schedule_kin renice_kin prioritize_disk_of_kin".split())
 NO_CALLS = OWN_MEMORY | OWN_SPACES | MORE_KERNEL | OPEN_ALREADY | OTHERS
-# Landlock knows no more than opening, making and removing: without a root of its own that files are
-# there is seen, and sockets with a path are reached.
+# Landlock covers only opening, making and removing. Without the empty root, a process sees which
+# files exist, and reaches sockets with a path.
 NO_ROOT = set("""
     open_path_only open_by_handle see_file see_with_statx read_link ask_access change_folder
     watch_file reopen_held connect_server connect_rows connect_stream connect_files
     connect_named connect_rows_lane connect_files_lane
 """.split())
-# An empty root holds no process: without Landlock, those of its own user.
+# An empty root hides no process: without Landlock, those of its own user are reachable.
 NO_LANDLOCK = set(
         "trace_kin read_kin write_kin signal_kin take_descriptor_of_kin message_queue".split())
-# Without all of these it is a user like others.
+# Without all of these parts, it can do what any user can.
 A_USER = set("""
     open_passwd open_root open_proc open_terminal list_folder create_file create_with_creat
     make_folder make_node link_symbolic run_shell run_shell_at clone_a_shell connect_inet
     connect_abstract
 """.split())
-# What is left out: what is possible then.
+# The part that is left out, and the attempts that work then.
 LAYERS = {
     "landlock": set(),
     "root": set(),
@@ -563,7 +563,7 @@ def test_each_part_of_a_cell_holds_by_itself(name, without, control, spinner):
           f"{' '.join(sorted(worked))}")
     may = LAYERS[without] | (CPUS if name == "cpus" else set())
     assert worked <= may, worked - may
-    # No more than that is claimed to be left, either; but where this kernel has no such thing.
+    # And all of these attempts work, unless this kernel lacks the feature.
     missing = LAYERS[without] - worked - BY_WHO - (MAY_LACK - control)
     assert not missing, missing
 
@@ -582,7 +582,7 @@ def ends(p):
 
 @pytest.mark.parametrize("name", ["deltas", "symd", "export"])
 def test_what_it_says_to_others_costs_them_nothing(name, spinner):
-    """Descriptors that nobody asked for, queues full of noise, wild words about what it died of."""
+    """It sends unwanted descriptors, queues full of noise, and wild claims about its death."""
     with contextlib.ExitStack() as stack:
         t = target(stack, name)
         t.bring_up()
@@ -590,7 +590,7 @@ def test_what_it_says_to_others_costs_them_nothing(name, spinner):
         for act in ACTS:
             how = t.attempt(act, spinner)
             assert act != "send_descriptors" or how is None and t.scene.state()[1] > 0
-            # Whether or not it was thrown out for that.
+            # Whether or not it was disconnected for that.
             t.start_over()
             t.bring_up()
             assert t.processes["bpf"] is bpf and bpf.poll() is None, t.scene.log

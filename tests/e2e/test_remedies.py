@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a runtime costs without the option that helps: it is said, and the option does help
-(common/status/remedies.def)."""
+"""Runtimes without the option that helps: profpipe names the remedy (common/status/remedies.def),
+and the remedy helps."""
 import json
 import re
 import subprocess
@@ -70,7 +70,7 @@ JVM = ["sh", "-ec",
        "javac Burn.java; home=$(dirname $(dirname $(readlink -f $(command -v java)))); "
        "mkdir bin; cp $home/bin/java bin/burner; ln -s $home/lib $home/conf ."]
 
-# The file, what is made of it, the name in remedies.def, what is wrong, the command, and the
+# The source file, how it is built, the name in remedies.def, what is wrong, the command, and the
 # command with the remedy.
 RUNTIMES = {"java": ("Burn.java", JAVA, ["javac", "Burn.java"], "java", "cut",
                      ["java", "-cp", ".", "Burn", "2"],
@@ -108,8 +108,8 @@ RUNTIMES = {"java": ("Burn.java", JAVA, ["javac", "Burn.java"], "java", "cut",
 
 
 def costs(tmp_path, argv):
-    """What a recording says: {(name, what): share of the samples}, the remedies' texts, and the
-    rest of it."""
+    """The figures of a recording: {(name, what): share of the samples}, the remedies' texts, and
+    the rest."""
     got = record(tmp_path, "-F", "299", command=argv)
     said = {(r["name"], r["what"]): r for r in got.summary["remedies"]}
     for r in said.values():
@@ -161,8 +161,7 @@ def test_of_erlangs_stacks_that_is_said_too(tmp_path, monkeypatch):
 
 
 def test_terminal_page_and_pprof_say_the_same(tmp_path):
-    """Of one recording in which stacks are cut, kernel threads are sampled, and there is one
-    process more than one."""
+    """For a recording with cut stacks, sampled kernel threads, and one process in addition."""
     (tmp_path / "burn.lua").write_text(LUA)
     stream = tmp_path / "x.stream"
     p = profpipe("record", "-F", "299", "-d", "3", "-f", "stream", "-o", stream, "--summary",

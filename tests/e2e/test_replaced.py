@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Code that takes the place of other code while a program runs: libraries mapped one over the
-other. Their rows differ, and no stack is walked by the rows of one that is gone."""
+"""Code that replaces other code while a program runs: libraries mapped one over the other. Their
+rows differ, and no stack may be walked by the rows of one that is gone."""
 import subprocess
 
 from conftest import record

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the tools without rights sit, seen from outside while they run; what they try from inside
-is tests/unit/cell/cell.c and tests/redteam."""
+"""The confinement of the tools without rights, seen from outside while they run.
+tests/unit/cell/cell.c and tests/redteam try from inside."""
 import contextlib
 import os
 import re
@@ -46,8 +46,8 @@ def children(pid):
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """The pids of the tools of a run that samples, all of them sealed, and what they said of that.
-    """
+    """The pids of the tools of a run that samples, all of them sealed, and what they logged about
+    that."""
     folder = tmp_path_factory.mktemp("run")
     with open(folder / "said",
               "w+") as said, subprocess.Popen([f"{BUILD}/profpipe", "record", "-v", "-o",
@@ -68,14 +68,14 @@ def run(tmp_path_factory):
 
 
 def what_it_has(run, name):
-    """What a tool said: (root, network, Landlock, system calls)."""
+    """What a tool logged: (root, network, Landlock, system calls)."""
     return re.search(rf"^{name}: info: root: (.*); network: (.*); Landlock: (\d+); system calls: "
                      rf"(.*)$", run[1], re.M).groups()
 
 
 @pytest.fixture(scope="module")
 def may_mount():
-    """Whether root may have namespaces here: as good as everywhere, but in some containers."""
+    """Whether root may create namespaces here: nearly everywhere, but not in some containers."""
     return subprocess.run(["unshare", "-m", "-n", "-i", "-u", "mount", "-t", "tmpfs", "none",
                            "/proc"], capture_output=True).returncode == 0
 
@@ -83,7 +83,7 @@ def may_mount():
 @pytest.mark.parametrize("name", PARSERS)
 def test_every_thread_is_filtered_and_has_no_right(run, name):
     tasks = os.listdir(f"/proc/{run[0][name]}/task")
-    assert len(tasks) > 5  # nng's, which began between the two filters
+    assert len(tasks) > 5  # threads of nng, which began between the two filters
     for task in tasks:
         s = status(f"/proc/{run[0][name]}/task/{task}")
         assert (s["Seccomp"], s["NoNewPrivs"]) == ("2", "1")
@@ -197,8 +197,7 @@ def test_by_hand_system_calls_are_filtered(argv):
 
 
 def dumped(tmp_path, *wrap):
-    """Names of functions that prof-dump finds in a Python program, run by `wrap`, which is its own,
-    too."""
+    """Names of functions that prof-dump finds in a Python program. `wrap` runs both."""
     script = (f"import subprocess, sys, time\n"
               f"p = subprocess.Popen([sys.executable, '-c', "
               f"{SPIN + 'print(1, flush=True); spin()'!r}], stdout=subprocess.PIPE)\n"
@@ -226,8 +225,8 @@ def test_prof_dump_works_with_whatever_cell_it_can_have(tmp_path, wrap):
 
 
 def test_what_names_a_program_is_opened_by_the_other_half(tmp_path):
-    """Debug files, too: the half that parses has no root to find them in. Only if everybody may
-    read them, where it is root who asks."""
+    """Debug files, too: the half that parses has no root to find them in. If root asks, only files
+    that everybody may read."""
     (tmp_path / "p.c").write_text("#include <stdio.h>\n#include <unistd.h>\n"
                                   "static __attribute__((noinline)) void only_in_debug(void) "
                                   "{ puts(\"1\"); fflush(stdout); for (;;) pause(); }\n"

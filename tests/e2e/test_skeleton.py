@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The skeleton of a runtime (tests/skeleton), in tools of its own: what HACKING.md says of one is
-enough for its frames to be walked, placed and named."""
+"""The skeleton of a runtime (tests/skeleton), in tools of its own: with no more than HACKING.md
+asks for, its frames are walked, placed and named."""
 import collections
 import re
 import subprocess
@@ -10,7 +10,8 @@ from conftest import BUILD
 
 TOY = f"{BUILD}/toy"
 PROGRAM = f"{TOY}/program"
-# From main on. What it calls runs in the C frame of its caller's loop, or below native code.
+# Stacks from main on. A called function runs in the C frame of its caller's loop, or below native
+# code.
 STACKS = {"main;alpha:10;beta:20", "main;alpha:10;beta:21;call_gamma;gamma:30",
           "main;alpha:10;beta:21;call_gamma;gamma:31", "main;run_brief;brief:40"}
 

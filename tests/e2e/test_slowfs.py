@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files whose close takes long: by a server (FUSE), in place of a deleted file's blocks that the
-kernel frees for seconds."""
+"""Files whose close takes long: because of a server (FUSE), or of a deleted file whose blocks the
+kernel takes seconds to free."""
 import contextlib
 import os
 import re
@@ -62,7 +62,7 @@ def test_a_tool_that_the_kernel_keeps_is_no_failure(tmp_path, slow):
     assert re.search(r"prof-bpf \(pid \d+\) was killed, but the kernel has not ended it yet",
                      got.stderr), got.stderr
     assert "left behind;" not in got.stderr and "error" not in got.stderr, got.stderr
-    # It was waited for, and the time of that is no part of what was sampled.
+    # The run waited for it, and that time does not count as sampled.
     assert time.monotonic() - began > HOLDS
     assert got.summary["duration_s"] < 4, got.summary
 

@@ -63,8 +63,8 @@ IDS = [f"{c}-{v}-{'dwp' if p else 'dwo'}" for c, v, p in BUILDS]
 
 
 def pack(dwo, package, unit):
-    """A package of one unit of DWARF 5, by section 7.3.5: of gcc 12's units, dwp dies, and llvm-dwp
-    14 and 19 never end."""
+    """A package of one unit of DWARF 5, by section 7.3.5: dwp crashes on gcc 12's units, and
+    llvm-dwp 14 and 19 never end."""
     numbers = {".debug_info.dwo": 1, ".debug_abbrev.dwo": 3, ".debug_line.dwo": 4,
                ".debug_str_offsets.dwo": 6, ".debug_rnglists.dwo": 8}
     listed = subprocess.run(["readelf", "-SW", dwo], capture_output=True, text=True,
@@ -254,8 +254,8 @@ def test_dwo_files_are_found_beside_a_program_that_was_moved(tmp_path):
 
 
 def test_record_opens_no_file_of_another_user(tmp_path):
-    """What a program's debug information names is opened by the rules for debug files: root's, or
-    the program's owner's, and readable by all."""
+    """Files that a program's debug information names are opened by the rules for debug files: they
+    belong to root or to the program's owner, and all may read them."""
     program = build(tmp_path, "g++", 4)
     os.chown(program.parent / "two.dwo", 65534, 65534)
     (program.parent / "three.dwo").chmod(0o600)
@@ -267,7 +267,8 @@ def test_record_opens_no_file_of_another_user(tmp_path):
 
 
 def test_more_units_than_are_open_at_a_time(tmp_path):
-    """A table of 256 for all programs: who is not asked for gives way, and is asked for again."""
+    """256 slots for all programs: a unit that is not in use is evicted, and is loaded again
+    later."""
     count = 300
     for i in range(count):
         (tmp_path / f"u{i}.c").write_text(

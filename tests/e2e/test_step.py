@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stacks by the walker against calls and returns that were seen (tests/step): programs of several
-compilers, and that step itself tells what is wrong and what it cannot know."""
+"""Stacks by the walker compared with observed calls and returns (tests/step): programs of several
+compilers, and tests that step itself recognizes what is wrong and what it cannot know."""
 import os
 import re
 import subprocess
@@ -46,8 +46,8 @@ int main(void)
 	return 0;
 }
 """
-# As FFmpeg's FFTs: the middle of a function, behind where it aligned the stack, calls itself. No
-# table speaks of it.
+# As in FFmpeg's FFTs: the middle of a function, after it aligned the stack, calls itself. No table
+# describes it.
 NEST = r"""
 __asm__(".text\n.p2align 4\n.globl nest\n.type nest,@function\n"
 	"nest: mov %rsp,%r11\nand $-32,%rsp\nsub $272,%rsp\nmov %rdi,%r10\n"

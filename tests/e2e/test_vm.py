@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Debian's kernels, old and new, in an emulated machine: that each program is taken by its
-verifier, that its walker is right, and that profpipe does there what it does here."""
+"""Debian's kernels, old and new, in an emulated machine: their verifiers accept each program, the
+walker is right, and profpipe works there as it does here."""
 import concurrent.futures
 import contextlib
 import functools
@@ -41,8 +41,8 @@ held = []
 while True:
     held.append(b"x" * (1 << 22))
 """
-# A recording that goes on until it is told to stop, however slow the machine is: something is done
-# to the host when it samples, and a program is run when that is over.
+# A recording that goes on until told to stop, however slow the machine is. While it samples,
+# something happens to the host; a program runs after that.
 DURING = """
 chain10 600 &
 for try in 1 2 3; do
@@ -67,9 +67,8 @@ def during(name, what, options="-f text -o /out/{name}.text", then=f"chain{DEPTH
 
 OLDEST, NEWEST, ALL = "5.10", kernels.NEWEST, kernels.WANTED
 
-# What runs in the guest, one step after the other: its name, its seconds at most, and the kernels
-# that it is run on, which is one where no difference is to be expected. A step that waits for
-# something that the emulation is slow at is repeated with more time, until it is there.
+# The steps in the guest, one after the other: name, seconds at most, and the kernels, one where no
+# difference is expected. A step that waits for something slow is repeated with more time.
 LIVE = """
 {program} >/dev/null & p=$!
 sleep 0.5
@@ -101,7 +100,7 @@ STEPS = [
                 sh -c 'for i in 1 2 3 4 5 6 7 8; do chain10 0.3; done; true' && exit 0
         done
         exit 1"""),
-    # What befalls a host while it is recorded. On cpus that come later, Debian's kernels let only
+    # Events on a host while it is recorded. On cpus that come later, Debian's kernels let only
     # CAP_SYS_ADMIN open events, by default.
     ("allow", 10, ("6.12",), "echo 2 >/proc/sys/kernel/perf_event_paranoid"),
     # Cpu 1 goes with the suspend and comes back, and is not sampled any more.
@@ -125,7 +124,7 @@ STEPS = [
     ("memory", 300, (OLDEST,), during("memory", """
         for t in $(pidof prof-symd); do echo 1000 >/proc/$t/oom_score_adj; done
         python3 -S -E /test/hog.py""", "-o /out/memory.folded")),
-    # Of these root has as many as it likes, and the tools have none.
+    # Root may have any number of descriptors, and the tools none.
     ("descriptors", 300, ("6.1",), during("descriptors", """
         max=$(cat /proc/sys/fs/file-max); cp /test/chain10 /test/later
         echo 10 >/proc/sys/fs/file-max
@@ -154,7 +153,7 @@ STEPS = [
     ("confidentiality", 150, ALL, "echo confidentiality >/sys/kernel/security/lockdown; "
      "prof-bpf --check; profpipe record -d 1 -o /out/never.folded"),
 ]
-# One kernel is locked down from its boot on, and all of its steps go as they do elsewhere.
+# One kernel is locked down from its boot, and all of its steps work as elsewhere.
 LOCKED = "6.12"
 
 
@@ -210,7 +209,7 @@ def make_root(path, chain, whole):
                   f"/test/.debug/chain{n}.debug")
     root.put("/test/script.py", SCRIPT.encode())
     root.put("/test/hog.py", HOG.encode())
-    # The kernel hands what it does not know of its command line to the first process, as its
+    # The kernel passes unknown parameters of its command line to the first process, as its
     # environment.
     root.put("/test/steps",
              "".join(f"case $series in {'|'.join(on_kernels(name, series, whole))}) step {name} "
@@ -224,7 +223,7 @@ def quoted(text):
 
 
 class Results:
-    """What one kernel's steps left."""
+    """The results of one kernel's steps."""
 
     def __init__(self, series, version, files, seconds):
         self.series, self.version, self.files, self.seconds = series, version, files, seconds
@@ -258,7 +257,7 @@ class Results:
 
 @pytest.fixture(scope="module")
 def machines(chain, tmp_path_factory, request):
-    """By series, what becomes of a machine with such a kernel. Two are under way at once."""
+    """By series, the future results of a machine with such a kernel. Two run at once."""
     folder = tmp_path_factory.mktemp("vm")
     archive = functools.lru_cache(None)(lambda: kernels.Archive(CACHE))
     make_root(f"{folder}/initramfs", chain,
@@ -297,8 +296,8 @@ def test_doctor_finds_nothing_fatal_and_gets_samples(machine):
     got = json.loads(machine.good("doctor"))
     checks = {c["name"]: c for c in got["checks"]}
     assert not [c for c in got["checks"] if c["verdict"] == "fatal"]
-    # The emulation has no hardware counters, and Linux 5.10 no Landlock; all else is as it should
-    # be.
+    # The emulation has no hardware counters, and Linux 5.10 has no Landlock; everything else is in
+    # order.
     degraded = {c["name"] for c in got["checks"] if c["verdict"] == "degraded"}
     missing = {"cells"} if machine.series == OLDEST else set()
     assert degraded - {"perf events"} == {"perf_event_paranoid"} | missing, got
@@ -395,8 +394,8 @@ def samples_of(machine, name):
 
 
 def check_during(machine, name):
-    """That sampling went on to the end, with the tools that it began with; its samples, in their
-    order, and its summary."""
+    """Checks that sampling went on to the end, with the tools that it began with. Returns its
+    samples in their order, and its summary."""
     status, _, err = machine.step(name)
     said, summary = machine.text(f"{name}.log"), json.loads(machine.text(f"{name}.json"))
     assert status == 0, f"{err}\n{said}"

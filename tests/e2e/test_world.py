@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What production does to a profiler: files that kill its parsers, forged ones, full disks, closed
+"""Production hazards for a profiler: files that kill its parsers, forged files, full disks, closed
 descriptors, low limits, cpus that go and come, clocks that are set."""
 import fcntl
 import json
@@ -29,7 +29,7 @@ def build(folder, name, *flags):
 @pytest.fixture(scope="module")
 def world(tmp_path_factory):
     """A program that spins; the same with a mark that kills a preloaded parser; and for each parser
-    a copy of the tools in which it is that."""
+    a copy of the tools with that parser preloaded."""
     folder = tmp_path_factory.mktemp("world")
     w = SimpleNamespace(folder=folder, spin=build(folder, "spin"), deadly=folder / "deadly")
     shutil.copy(w.spin, w.deadly)
@@ -94,8 +94,8 @@ def test_a_file_that_a_parser_dies_on_is_given_up_and_no_other(
 @pytest.mark.parametrize("parser, said",
                          [("prof-deltas", "has no unwind rows"), ("prof-symd", "is not named")])
 def test_a_file_that_a_parser_was_killed_over_is_tried_again(world, tmp_path, parser, said):
-    """Five times in a row, and by nothing that says that it was the file: it may have been chance.
-    A second later all is as it was."""
+    """Something kills the parser five times in a row without any sign that the file is at fault:
+    that may be chance. A second later, all is as before."""
     (world.folder / parser / "starts").write_text("")
     shutil.copy(world.spin, tmp_path / "unlucky")
     with open(tmp_path / "unlucky", "r+b") as f:
@@ -124,8 +124,8 @@ def own():
 
 
 def test_whoever_makes_ever_new_files_that_kill_a_parser_costs_only_himself(world, own, tmp_path):
-    """Each under a name, an inode and a process of its own, until the parser is not given them any
-    more; and somebody else's program after that, beside it."""
+    """Each copy has a name, an inode and a process of its own, until the parser gets no more of
+    them; after that, somebody else's program runs beside it."""
     out, err, victim = tmp_path / "out.folded", tmp_path / "err", tmp_path / "victim"
     shutil.copy(world.deadly, f"{own}/deadly")
     attack = (f'i=0; while [ $i -lt 300 ]; do cp {own}/deadly {own}/c$i; {own}/c$i 0.3; rm '
@@ -149,7 +149,7 @@ def test_whoever_makes_ever_new_files_that_kill_a_parser_costs_only_himself(worl
 
 
 def test_a_forged_libc_of_the_same_build_id_harms_no_other_file(tmp_path):
-    """Its names are others, and its unwind rows nonsense."""
+    """A file whose names differ, and whose unwind rows are nonsense."""
     sort = build(tmp_path, "sort")
     libc = next(line.split()[2]
                 for line in subprocess.run(["ldd", sort], capture_output=True, text=True,
@@ -283,8 +283,7 @@ def cpu_seconds(pid):
 
 @pytest.mark.parametrize("fmt", ["text", "stream"])
 def test_a_slow_reader_is_waited_for(unread, tmp_path, fmt):
-    """For longer than a tool may be silent; all that was sampled meanwhile is there, or was
-    counted."""
+    """For longer than a tool may be silent; all samples of that time are there, or were counted."""
     p = unread("-d", "13", "-f", fmt, "--summary", tmp_path / "s.json")
     while "sampling has begun" not in p.stderr.readline():
         pass
@@ -322,8 +321,8 @@ def test_who_does_not_read_ends_no_run_but_by_going_or_by_hand(unread, how):
 
 
 def test_who_is_ended_first_when_memory_runs_out(world):
-    """The parsers, and what reads DWARF, before prof-bpf, and that before what is profiled; never
-    later than whoever started us."""
+    """The out-of-memory killer takes the parsers and the DWARF reader first, then prof-bpf, then
+    the profiled programs; never later than the process that started profpipe."""
     for own in (None, 450):
         with open("/proc/self/oom_score_adj") as f:
             before = int(f.read())
@@ -403,7 +402,7 @@ def test_a_file_size_limit_is_an_error_of_writing(world, tmp_path):
 
 
 def test_a_cpu_that_comes_back_is_sampled(world, tmp_path):
-    """Where none can be taken away the launcher itself may run on the first one only: all are
+    """Where no cpu can be taken offline, the launcher itself may run on the first one only: all are
     sampled even so."""
     last = max(os.sched_getaffinity(0))
     switch = f"/sys/devices/system/cpu/cpu{last}/online"

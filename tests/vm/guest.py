@@ -11,11 +11,12 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 class GuestError(Exception):
-    """The machine did not come to its end."""
+    """The machine did not finish."""
 
 
 def libraries(path):
-    """What a program loads, as the dynamic linker says; nothing for a static one."""
+    """The libraries that a program loads, according to the dynamic linker; none for a static
+    one."""
     p = subprocess.run(["ldd", path], capture_output=True, text=True)
     words = [line.replace("=>", " ").split()
              for line in p.stdout.splitlines()] if p.returncode == 0 else []
@@ -87,8 +88,8 @@ def run_once(kernel, initramfs, folder, timeout, words):
 
 
 def run(kernel, initramfs, folder, words, timeout=900):
-    """What the steps left: a name gives its bytes; and how many seconds it all took. The words are
-    for the kernel's command line."""
+    """Runs the guest. Returns the files that the steps left, by name, and how many seconds it took.
+    `words` go to the kernel's command line."""
     os.makedirs(folder, exist_ok=True)
     began = time.time()
     for last in (False, True):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Debian's kernels, of other releases than this machine's: looked up in the mirror that its own
-sources name, with lists and a cache of our own, so that nothing of apt's is touched."""
+"""Debian's kernels of other releases than this machine's. They come from the mirror in its own
+sources, with lists and a cache of our own, so that apt's state does not change."""
 import glob
 import os
 import re
@@ -21,11 +21,11 @@ KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
 
 class KernelError(Exception):
-    """What is missing, and what mends it."""
+    """What is missing, and the remedy."""
 
 
 def run(argv, timeout=120, **kw):
-    """What it wrote, and its exit status; one that takes too long is one that failed."""
+    """Runs argv, and returns its output and its exit status. A timeout counts as a failure."""
     try:
         return subprocess.run(argv, capture_output=True, text=True, errors="replace",
                               timeout=timeout, **kw)
@@ -136,7 +136,7 @@ class Archive:
                 break
         else:
             raise KernelError(f"{package} {version} cannot be downloaded: {p.stderr.strip()}")
-        # Of its modules none is used.
+        # None of its modules is used.
         with subprocess.Popen(["dpkg", "--fsys-tarfile", debs[0]], stdout=subprocess.PIPE) as whole:
             run(["tar", "-xC", folder, "--wildcards", "./boot/vmlinuz-*",
                  "./usr/lib/modules/*/vmlinuz"], stdin=whole.stdout)

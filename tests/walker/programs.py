@@ -63,9 +63,9 @@ PROGRAMS = [
     Program("Objective-C, gcc", "work.m", "gcc -std=gnu17 -fobjc-exceptions -O2 -o {o} {s} -lobjc",
             "{o}", 0.5, needs="gcc -print-prog-name=cc1obj | grep -q /"),
     Program("Rust -O", "work.rs", "rustc -O -C target-feature=+crt-static -o {o} {s}", quick=True),
-    # Single steps are so slow that the runtime preempts the goroutine all the time. Its signal handler
-    # rewrites the interrupted context in two steps (docs/limits.md), and what it does then hides the
-    # rest of the stack from the oracle.
+    # Single steps are so slow that the runtime preempts the goroutine all the time. Its signal
+    # handler rewrites the interrupted context in two steps (docs/limits.md), and what it does then
+    # hides the rest of the stack from the oracle.
     Program("Go", "work.go", "go build -buildvcs=false -o {o} {s}",
             "env GOMAXPROCS=1 GODEBUG=asyncpreemptoff=1 {o}", 0.3, quick=True),
     Program("Go -race", "work.go", "go build -buildvcs=false -race -o {o} {s}",

@@ -20,7 +20,8 @@ rooms, kept = [], []
 
 
 def make_spin(name):
-    """A function of its own name for each room, whose frames no other room has."""
+    """Makes a spin function with a name of its own for each room, so that its frame identifies the
+    room."""
     source = """
 def spin_%s():
     stack = [[f.filename, f.lineno, f.name] for f in traceback.extract_stack()[:-1]]

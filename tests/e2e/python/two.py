@@ -5,7 +5,7 @@ import ctypes
 import os
 import sys
 
-# With symbols of its own: those of the program's interpreter would come before them.
+# RTLD_DEEPBIND: the library takes its own symbols, and not those of the program's interpreter.
 lib = ctypes.CDLL(sys.argv[1], mode=os.RTLD_NOW | os.RTLD_LOCAL | os.RTLD_DEEPBIND)
 lib.Py_InitializeEx(0)
 INNER = b"""
