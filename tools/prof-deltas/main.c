@@ -150,9 +150,9 @@ static int one_file(const char *path, const char *name, const struct wanted *w, 
 		if (r < 0 && !ferror(stdout))
 			log_error("%s: %s", path, strerror(-r));
 		if (!r && e.truncated) {
-			log_error(
-				"%s: truncated: its headers point past its end; printed the rows of what is there; use a complete copy",
-				path);
+			log_error("%s: truncated: its headers point past its end; printed the rows "
+				  "of what is there; use a complete copy",
+				  path);
 			r = -1;
 		}
 	}
@@ -247,11 +247,11 @@ static int serving(const struct deploy *d)
 		deploy_status(d, &st, STATUS_READY);
 		r = serve_run(service);
 		if (r == SERVE_SCHEMA)
-			log_error(
-				"prof-bpf: its messages have another schema; install tools of one version");
+			log_error("prof-bpf: its messages have another schema; "
+				  "install tools of one version");
 		else if (r == SERVE_MALFORMED)
-			log_error(
-				"prof-bpf: it sent an invalid message; install tools of one version");
+			log_error("prof-bpf: it sent an invalid message; "
+				  "install tools of one version");
 		else if (r < 0)
 			log_error("prof-bpf: the connection failed: %s", strerror(-r));
 	}

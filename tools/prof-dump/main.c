@@ -229,17 +229,17 @@ static void say_denied(const struct live *l)
 		log_error("%d: belongs to user %u; run prof-dump as that user or as root", l->pid,
 			  l->uid);
 	else if (scope == 3)
-		log_error(
-			"%d: cannot be traced: kernel.yama.ptrace_scope is 3; only a reboot resets it",
-			l->pid);
+		log_error("%d: cannot be traced: kernel.yama.ptrace_scope is 3; "
+			  "only a reboot resets it",
+			  l->pid);
 	else if (scope)
-		log_error(
-			"%d: cannot be traced: kernel.yama.ptrace_scope is %d; run as root, or set it to 0",
-			l->pid, scope);
+		log_error("%d: cannot be traced: kernel.yama.ptrace_scope is %d; run as root, "
+			  "or set it to 0",
+			  l->pid, scope);
 	else
-		log_error(
-			"%d: cannot be traced: it has, or had, other rights than you; run as root%s",
-			l->pid, geteuid() ? "" : ", with the capability SYS_PTRACE");
+		log_error("%d: cannot be traced: it has, or had, other rights than you; "
+			  "run as root%s",
+			  l->pid, geteuid() ? "" : ", with the capability SYS_PTRACE");
 }
 
 static void say(const struct live *l, bool all, int r)
@@ -258,11 +258,10 @@ static void say(const struct live *l, bool all, int r)
 			  l->pid, l->pid);
 		break;
 	case LIVE_ENDED:
-		log_error(
-			all || l->alive == l->pid
-				? "%d: has ended and has no stacks"
-				: "%d: its first thread has ended; use --all-threads for the others",
-			l->pid);
+		log_error(all || l->alive == l->pid ? "%d: has ended and has no stacks"
+						    : "%d: its first thread has ended; "
+						      "use --all-threads for the others",
+			  l->pid);
 		break;
 	case LIVE_TRACED:
 		log_error("%d: is traced by process %d; end that one first", l->pid, l->other);
@@ -277,9 +276,9 @@ static void say(const struct live *l, bool all, int r)
 		log_error("%d: is prof-dump itself; give another process", l->pid);
 		break;
 	case -ETIMEDOUT:
-		log_error(
-			"%d: the walk of its stacks took more than %d s and was given up; try again when the machine is less busy",
-			l->pid, CALLER_PATIENCE_MS / 1000);
+		log_error("%d: the walk of its stacks took more than %d s and was given up; "
+			  "try again when the machine is less busy",
+			  l->pid, CALLER_PATIENCE_MS / 1000);
 		break;
 	case -ESRCH:
 	case -ENOENT:
@@ -345,7 +344,8 @@ static int dump_process(const struct options *o, int argc, char **argv)
 		say(&l, o->all, r);
 	else if (l.count)
 		log_warning(
-			"%d: thread %d%s did not stop, since it sleeps in the kernel; walked with the registers that the kernel shows",
+			"%d: thread %d%s did not stop, since it sleeps in the kernel; walked with "
+			"the registers that the kernel shows",
 			pid, l.threads[0].tid, l.count > 1 ? ", and others," : "");
 	if (!r)
 		log_info("%d: %zu threads stood still for %llu us", pid, l.stopped,

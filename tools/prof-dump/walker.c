@@ -169,9 +169,9 @@ static int take_mapping(struct walker *w, const struct half_message *m, int fd)
 			if (m->error && w->image.count)
 				fd = image_make(&w->image, read_memory, w);
 			if (m->error && fd < 0)
-				log_warning(
-					"%s: cannot be opened: %s; using frame pointers, and no names, for its frames",
-					m->text, strerror(-m->error));
+				log_warning("%s: cannot be opened: %s; using frame pointers, "
+					    "and no names, for its frames",
+					    m->text, strerror(-m->error));
 			r = space_add(&w->space, fd < 0 ? -1 : fd, at->dev, at->inode, m->text,
 				      &file);
 			fd = -1;
@@ -261,9 +261,9 @@ static bool is_mapped(struct walker *w, const struct core_file *f, int fd)
 		if (!w->warned_age && fstat(fd, &file) == 0 && fstat(w->core->fd, &core) == 0 &&
 		    file.st_mtim.tv_sec > core.st_mtim.tv_sec) {
 			w->warned_age = true;
-			log_warning(
-				"%s: is newer than the core, which has no build id of it; its frames may be wrong",
-				f->path);
+			log_warning("%s: is newer than the core, which has no build id of it; "
+				    "its frames may be wrong",
+				    f->path);
 		}
 		return true;
 	}
@@ -355,13 +355,14 @@ static int core_file_number(struct walker *w, const struct core_file *f, uint32_
 		/* A file that is no program has no frames. */
 		if (fd != -ENOEXEC)
 			log_warning(
-				"%s: cannot be opened: %s; using frame pointers, and no names, for its frames; see --sysroot",
+				"%s: cannot be opened: %s; using frame pointers, and no names, for "
+				"its frames; see --sysroot",
 				f->path, strerror(-fd));
 		fd = -1;
 	} else if (!same) {
-		log_warning(
-			"%s: is not the file that the core mapped: build ids differ; not used; see --sysroot",
-			f->path);
+		log_warning("%s: is not the file that the core mapped: build ids differ; not used; "
+			    "see --sysroot",
+			    f->path);
 		close(fd);
 		fd = -1;
 	}
@@ -421,10 +422,10 @@ static int serve_core(struct walker *w)
 	if (r)
 		return r;
 	if (w->core->wanted_size > w->core->size)
-		log_warning(
-			"%s: is truncated: it has %llu of %llu bytes; stacks may end early; see `ulimit -c` and free disk space",
-			w->o->core, (unsigned long long)w->core->size,
-			(unsigned long long)w->core->wanted_size);
+		log_warning("%s: is truncated: it has %llu of %llu bytes; stacks may end early; "
+			    "see `ulimit -c` and free disk space",
+			    w->o->core, (unsigned long long)w->core->size,
+			    (unsigned long long)w->core->wanted_size);
 	r = load_core(w);
 	for (size_t i = 0; !r && i < (w->o->all ? w->core->thread_count : 1); i++)
 		r = add_thread(w, &w->core->threads[i]);

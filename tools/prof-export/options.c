@@ -14,7 +14,8 @@ static const char usage[] =
 	"usage: prof-export [-f FORMAT] [-o FILE] <STREAM\n"
 	"Turn a stream of prof-symd or prof-bpf, or a recording of one, into a file.\n"
 	"\n"
-	"  -f, --format FORMAT     folded, pprof, html, text or stream (default: by FILE's ending,\n"
+	"  -f, --format FORMAT     folded, pprof, html, text or stream "
+	"(default: by FILE's ending,\n"
 	"                          .folded, .pb.gz or .pprof, .html, .txt, .prof)\n"
 	"  -o, --output FILE       write to FILE instead of standard output\n"
 	"  -t, --threads           folded: make the thread's name the second frame\n"
@@ -29,12 +30,14 @@ static const char usage[] =
 	"      --version           print the version\n"
 	"\n"
 	"In a deployment (see prof-export(1)):\n"
-	"  --run-dir DIR --ids GID:B:D:S:E --memory-limit SIZE --status-fd N --life-fd N --output-fd N\n"
+	"  --run-dir DIR --ids GID:B:D:S:E --memory-limit SIZE --status-fd N --life-fd N "
+	"--output-fd N\n"
 	"    --journal-fd N\n"
 	"  --run-dir DIR --ids GID:B:D:S:E --memory-limit SIZE --output-dir DIR [--keep FILES]\n"
 	"    [--keep-size SIZE]\n"
 	"\n"
-	"Exit status: 0 done; 1 output not written, or not completely; 2 bad usage; 3 all input was\n"
+	"Exit status: 0 done; 1 output not written, or not completely; "
+	"2 bad usage; 3 all input was\n"
 	"written, but the stream was truncated.\n";
 
 enum {
@@ -130,9 +133,9 @@ int options_parse(int argc, char **argv, struct options *o)
 			return r;
 	}
 	if (optind < argc)
-		return cmdline_refuse_all(
-			"%s: not an option; the stream comes on standard input, and -o names the output",
-			argv[optind]);
+		return cmdline_refuse_all("%s: not an option; the stream comes on standard input, "
+					  "and -o names the output",
+					  argv[optind]);
 	if (o->output && !o->format_given)
 		o->format_given = format_of_path(o->output, &o->session.format);
 	if (!o->format_given && o->output)
@@ -143,7 +146,8 @@ int options_parse(int argc, char **argv, struct options *o)
 			"--format: missing; give folded, pprof, html, text or stream");
 	if (o->deploy.run_dir && o->output_fd < 0 && !o->output_dir)
 		return cmdline_refuse_all(
-			"--run-dir: needs --output-fd, which the launcher opens; without a launcher give --output-dir");
+			"--run-dir: needs --output-fd, which the launcher opens; without a "
+			"launcher give --output-dir");
 	if (!o->deploy.run_dir && (o->output_fd >= 0 || o->output_dir))
 		return cmdline_refuse_all(
 			"--output-%s: needs --run-dir; by hand, name the output with -o",

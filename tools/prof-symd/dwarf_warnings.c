@@ -9,8 +9,8 @@
 void dwarf_warnings_keeper_gone(void)
 {
 	if (dwarf_keeper_gone())
-		log_warning(
-			"debug information: the process that starts its readers is gone or stopped; later functions have no lines and inlined calls");
+		log_warning("debug information: the process that starts its readers is gone or "
+			    "stopped; later functions have no lines and inlined calls");
 }
 
 static void say_of_file(struct str path, const char *what)
@@ -24,9 +24,8 @@ static void say_of_file(struct str path, const char *what)
 
 void dwarf_warnings_killed(struct str path)
 {
-	say_of_file(
-		path,
-		"the process that reads its debug information was killed (by the kernel, for want of memory?); it is read once more");
+	say_of_file(path, "the process that reads its debug information was killed "
+			  "(by the kernel, for want of memory?); it is read once more");
 }
 
 void dwarf_warnings_lost(struct str path, unsigned kills)
@@ -34,20 +33,23 @@ void dwarf_warnings_lost(struct str path, unsigned kills)
 	say_of_file(
 		path,
 		kills > 1
-			? "the process that reads its debug information was killed twice (by the kernel, for want of memory?); its inlined calls and lines are missing; leave the tools more memory (mostly of their cgroup or container)"
-			: "reading its debug information crashed or took too long; its inlined calls and lines are missing");
+			? "the process that reads its debug information was killed twice (by the "
+			  "kernel, for want of memory?); its inlined calls and lines are missing; "
+			  "leave the tools more memory (mostly of their cgroup or container)"
+			: "reading its debug information crashed or took too long; its inlined "
+			  "calls and lines are missing");
 }
 
 void dwarf_warnings_too_large(struct str path)
 {
 	say_of_file(
 		path,
-		"its debug information takes more memory than allowed; its inlined calls and lines are missing; raise --memory-limit (further files are only counted)");
+		"its debug information takes more memory than allowed; its inlined calls and lines "
+		"are missing; raise --memory-limit (further files are only counted)");
 }
 
 void dwarf_warnings_too_large_by_hand(struct str path)
 {
-	say_of_file(
-		path,
-		"its debug information takes more memory than allowed; its inlined calls and lines are missing; raise -m");
+	say_of_file(path, "its debug information takes more memory than allowed; "
+			  "its inlined calls and lines are missing; raise -m");
 }

@@ -127,9 +127,10 @@ static int open_links(const struct deploy *d, struct serve_links *links)
 static int say_served(int r, const struct serve_counts *c)
 {
 	if (c->dwarf_too_large)
-		log_warning(
-			"memory limit: the debug information of %llu files was too much; their functions have names of the symbol table, without lines and inlined calls; raise --memory-limit",
-			(unsigned long long)c->dwarf_too_large);
+		log_warning("memory limit: the debug information of %llu files was too much; their "
+			    "functions have names of the symbol table, without lines and inlined "
+			    "calls; raise --memory-limit",
+			    (unsigned long long)c->dwarf_too_large);
 	if (c->named.unnamed)
 		log_warning("memory limit: %llu frames have no names; raise --memory-limit",
 			    (unsigned long long)c->named.unnamed);
@@ -137,10 +138,11 @@ static int say_served(int r, const struct serve_counts *c)
 	case 0:
 		if (c->keeper_gone)
 			log_warning(
-				"debug information: the process that starts its readers is gone or stopped; what came until then was passed on");
+				"debug information: the process that starts its readers is gone or "
+				"stopped; what came until then was passed on");
 		else if (c->peer_lost)
-			log_warning(
-				"prof-bpf went before the end of its stream; what came until then was passed on");
+			log_warning("prof-bpf went before the end of its stream; "
+				    "what came until then was passed on");
 		return c->peer_lost ? EXITS_AGAIN : EXITS_DONE;
 	case SERVE_LIFE_OVER:
 		return EXITS_FAILED;
@@ -294,9 +296,9 @@ static int parse(int argc, char **argv, struct options *o)
 		}
 	}
 	if (r == EXITS_GO_ON && !o->file && !o->described && optind < argc)
-		return cmdline_refuse_all(
-			"%s: not an option; addresses need -e FILE, and a stream comes on standard input",
-			argv[optind]);
+		return cmdline_refuse_all("%s: not an option; addresses need -e FILE, "
+					  "and a stream comes on standard input",
+					  argv[optind]);
 	return r;
 }
 

@@ -279,7 +279,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		look_up_all(k, input.part[TEXT]);
 		add_events(k, input.part[EVENTS]);
 		if (data[0] & AGAIN) {
-			/* The modules change, and their old text takes the place of /proc/kallsyms. */
+			/* The modules change: their old text takes the place of /proc/kallsyms. */
 			input.part[TEXT] = input.part[MODULES];
 			input.part[MODULES].len /= 2;
 			(void)kallsyms_tick(k, KALLSYMS_CHECK_NS);

@@ -189,8 +189,8 @@ struct host_figures {
 };
 void host_figures(const struct host *h, struct host_figures *ret);
 
-/* For the test program host-watch: calls fn with each executable mapping of each living process, in order
- * of addresses. file: NULL for code in no file, or if not open yet (*pending). */
+/* For the test program host-watch: calls fn with each executable mapping of each living process, in
+ * order of addresses. file: NULL for code in no file, or if not open yet (*pending). */
 void host_each_mapping(struct host *h, uint32_t pid,
 		       void (*fn)(void *ctx, const struct host_process *p, uint64_t start,
 				  uint64_t end, uint64_t offset, const struct host_file *file,

@@ -174,21 +174,21 @@ static void say_stream(int r, const struct by_hand *h)
 {
 	switch (r) {
 	case STREAM_SCHEMA:
-		log_error(
-			"standard input: recorded by a profpipe with another schema; use prof-symd of that version");
+		log_error("standard input: recorded by a profpipe with another schema; "
+			  "use prof-symd of that version");
 		break;
 	case STREAM_MALFORMED:
 		if (h->known)
-			log_error(
-				"standard input: damaged; what came before the damage was passed on");
+			log_error("standard input: damaged; "
+				  "what came before the damage was passed on");
 		else
-			log_error(
-				"standard input: not a profpipe stream; pass a recording of prof-bpf -o");
+			log_error("standard input: not a profpipe stream; "
+				  "pass a recording of prof-bpf -o");
 		break;
 	case STREAM_AGAIN:
 		if (h->known)
-			log_error(
-				"standard input: cut short, its end is missing; what is there was passed on");
+			log_error("standard input: cut short, its end is missing; "
+				  "what is there was passed on");
 		else
 			log_error("standard input: %s; pass a recording of prof-bpf -o",
 				  h->in.pending.len ? "not a whole profpipe stream" : "empty");
@@ -260,8 +260,8 @@ int by_hand_run(uint64_t memory)
 	int r, status;
 
 	if (isatty(STDIN_FILENO)) {
-		log_error(
-			"standard input: is a terminal; pass a recording, or name a file with -e FILE");
+		log_error("standard input: is a terminal; pass a recording, "
+			  "or name a file with -e FILE");
 		return EXITS_FAILED;
 	}
 	if (isatty(STDOUT_FILENO)) {

@@ -90,9 +90,9 @@ int one_file_addresses(const struct one_file *o, int count, char **args)
 	else if (program_dwarf_kills(p) > 0)
 		dwarf_warnings_killed(str_from(o->path));
 	if (program_dwarf_too_large(p))
-		log_warning(
-			"%s: its DWARF takes more than %llu MiB and was ignored; raise the limit with -m",
-			o->path, (unsigned long long)(o->dwarf_max >> 20));
+		log_warning("%s: its DWARF takes more than %llu MiB and was ignored; "
+			    "raise the limit with -m",
+			    o->path, (unsigned long long)(o->dwarf_max >> 20));
 	status = EXITS_DONE;
 out:
 	free(line);
