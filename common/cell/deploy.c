@@ -202,9 +202,9 @@ int deploy_enter(const struct deploy *d, enum deploy_tool tool, struct sandbox *
 		prepare_cell(d, tool);
 	r = sandbox_enter(s, &step);
 	if (r && d->ids_given)
-		log_error(
-			"%s cannot become user %u, group %u: %s: %s; start it as root, or with its own ids",
-			tool_names[tool], (unsigned)s->uid, (unsigned)s->gid, step, strerror(-r));
+		log_error("%s cannot become user %u, group %u: %s: %s; start it as root, "
+			  "or with its own ids",
+			  tool_names[tool], (unsigned)s->uid, (unsigned)s->gid, step, strerror(-r));
 	else if (r)
 		log_error("%s cannot drop its rights: %s: %s", tool_names[tool], step,
 			  strerror(-r));

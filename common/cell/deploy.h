@@ -79,9 +79,9 @@ int deploy_enter(const struct deploy *d, enum deploy_tool tool, struct sandbox *
  * thread of a tool without rights (all but prof-bpf) can open anything (cell.h). 0, or -errno,
  * logged. */
 int deploy_seal(enum deploy_tool tool);
-/* Whether the launcher closed the life pipe, so that the tool has to exit. Discards what the launcher
- * wrote, so this is for tools to which it says nothing: prof-deltas and prof-symd. Never blocks.
- * False for -1. */
+/* Whether the launcher closed the life pipe, so that the tool has to exit. Discards what the
+ * launcher wrote, so this is for tools to which it says nothing: prof-deltas and prof-symd. Never
+ * blocks. False for -1. */
 bool deploy_life_over(int life_fd);
 /* Fills in st's magic and phase, and writes it. If the pipe is full, a RUNNING report is dropped,
  * and others wait up to a second. Does nothing without a status pipe or a launcher. */

@@ -150,11 +150,10 @@ size_t account_notes(const struct status *f, char ret[static ACCOUNT_NOTES][ACCO
 	size_t n = 0, at = 0;
 
 	if (enough)
-		snprintf(
-			ret[n++], ACCOUNT_NOTE,
-			"no stack would have been cut for want of memory with --memory-limit %" PRIu64
-			"M",
-			enough);
+		snprintf(ret[n++], ACCOUNT_NOTE,
+			 "no stack would have been cut for want of memory with "
+			 "--memory-limit %" PRIu64 "M",
+			 enough);
 	for (unsigned i = 0; i < STATUS_TOOLS; i++)
 		if (f->restarts[i])
 			at += (size_t)snprintf(ret[n] + at, ACCOUNT_NOTE - at, "%s %s %" PRIu64,

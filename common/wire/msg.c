@@ -50,7 +50,9 @@ struct shape {
 #include "common/wire/messages.def"
 
 static const struct shape shapes[MSG_IDS] = {
-#define MSG_BEGIN(NAME, name, id, way) [id] = { #name, fields_##name, sizeof(fields_##name) / sizeof(struct field), list_max_##name, MSG_##way },
+#define MSG_BEGIN(NAME, name, id, way) \
+	[id] = { #name, fields_##name, sizeof(fields_##name) / sizeof(struct field), \
+		 list_max_##name, MSG_##way },
 #define U64(field)
 #define STR(field, max)
 #define BIN(field, max)
@@ -59,7 +61,8 @@ static const struct shape shapes[MSG_IDS] = {
 #include "common/wire/messages.def"
 };
 
-#define MSG_BEGIN(NAME, name, id, way) static_assert(id > 0 && id < MSG_IDS && sizeof(struct msg_##name) == 0
+#define MSG_BEGIN(NAME, name, id, way) \
+	static_assert(id > 0 && id < MSG_IDS && sizeof(struct msg_##name) == 0
 #define U64(field) + sizeof(uint64_t)
 #define STR(field, max) + sizeof(struct str)
 #define BIN(field, max) + sizeof(struct span)
@@ -68,7 +71,8 @@ static const struct shape shapes[MSG_IDS] = {
 #include "common/wire/messages.def"
 
 /* A message's largest size: 2 bytes around it, 5 for the field count, 9 a number, 5 a header. */
-#define MSG_BEGIN(NAME, name, id, way) static_assert(sizeof(fields_##name) / sizeof(struct field) <= MSG_MAX_FIELDS && 2 + 5
+#define MSG_BEGIN(NAME, name, id, way) \
+	static_assert(sizeof(fields_##name) / sizeof(struct field) <= MSG_MAX_FIELDS && 2 + 5
 #define U64(field) + 9
 #define STR(field, max) + 5 + (max)
 #define BIN(field, max) + 5 + (max)

@@ -59,13 +59,13 @@ static int finish(const struct options *o, int verdict, const char *what, const 
 {
 	if (!session.begun) {
 		if (verdict == STREAM_SCHEMA)
-			log_error(
-				"%s: was made by a profpipe of another schema; use prof-export of that version",
-				what);
+			log_error("%s: was made by a profpipe of another schema; "
+				  "use prof-export of that version",
+				  what);
 		else if (verdict == STREAM_MALFORMED)
-			log_error(
-				"%s: is no profpipe stream; give it the output of prof-symd or prof-bpf",
-				what);
+			log_error("%s: is no profpipe stream; give it the output of "
+				  "prof-symd or prof-bpf",
+				  what);
 		else if (verdict < 0)
 			log_error("%s: %s", what, strerror(-verdict));
 		else
@@ -216,8 +216,8 @@ static int run_by_hand(const struct options *o)
 	int fd = STDOUT_FILENO;
 
 	if (isatty(STDIN_FILENO)) {
-		log_error(
-			"standard input: is a terminal; give it the output of prof-symd or prof-bpf");
+		log_error("standard input: is a terminal; "
+			  "give it the output of prof-symd or prof-bpf");
 		return EXITS_FAILED;
 	}
 	if (o->output) {

@@ -64,7 +64,7 @@ int main(int argc, char **argv)
 		r = options_report(argc, argv, &o);
 		return r != EXITS_GO_ON ? r : report_run(&o);
 	}
-	return cmdline_refuse_all(
-		"%s: no such subcommand; give record, report, dump or doctor (see `profpipe --help`)",
-		name);
+	return cmdline_refuse_all("%s: no such subcommand; give record, report, "
+				  "dump or doctor (see `profpipe --help`)",
+				  name);
 }

@@ -18,7 +18,8 @@ static const char *const read_memory_words[] = { "interpreters", "none" };
 
 static const char usage[] =
 	"usage: profpipe record [-F HZ] [-d SECONDS] [-p PID]... [-o FILE] [-f FORMAT] [--lines]\n"
-	"                       [--interpreter-frames] [--memory-limit SIZE] [--summary FILE] [-q]\n"
+	"                       [--interpreter-frames] [--memory-limit SIZE] "
+	"[--summary FILE] [-q]\n"
 	"                       [-- COMMAND...]\n"
 	"       profpipe report FILE.prof [-f FORMAT] [-o FILE] [--lines] [--interpreter-frames]\n"
 	"       profpipe dump [--all-threads] PID|CORE\n"
@@ -40,7 +41,8 @@ static const char usage[] =
 	"  --interpreter-frames\n"
 	"                   also show the native frames of an interpreter's own loop\n"
 	"  --memory-limit SIZE\n"
-	"                   memory of all tools and their BPF maps together, at least 64M (default\n"
+	"                   memory of all tools and their BPF maps together, at "
+	"least 64M (default\n"
 	"                   128M); what does not fit is counted\n"
 	"  --read-memory none\n"
 	"                   read no memory of processes: interpreted frames have no names\n"
@@ -189,11 +191,13 @@ static int choose_format(struct options *o, const struct choice *choice)
 		o->format = FORMAT_FOLDED;
 	else if (!choice->format_given && !format_of_path(o->output, &o->format))
 		return cmdline_refuse_all(
-			"--output: %s: its ending names no format; use .html, .folded, .pb.gz, .txt or .prof, or give -f FORMAT",
+			"--output: %s: its ending names no format; use .html, .folded, .pb.gz, "
+			".txt or .prof, or give -f FORMAT",
 			o->output);
 	if (standard && format_is_binary(o->format) && isatty(STDOUT_FILENO))
 		return cmdline_refuse_all(
-			"--format: %s: is binary, and standard output is a terminal; name a file with -o",
+			"--format: %s: is binary, and standard output is a terminal; "
+			"name a file with -o",
 			format_names[o->format]);
 	return EXITS_GO_ON;
 }
@@ -250,8 +254,8 @@ int options_report(int argc, char **argv, struct options *ret)
 	if (r != EXITS_GO_ON)
 		return r;
 	if (argc - optind != 1)
-		return cmdline_refuse_all(
-			"report takes one recording: profpipe report FILE.prof [-f FORMAT] [-o FILE]");
+		return cmdline_refuse_all("report takes one recording: "
+					  "profpipe report FILE.prof [-f FORMAT] [-o FILE]");
 	ret->input = argv[optind];
 	return choose_format(ret, &choice);
 }
@@ -284,8 +288,8 @@ int options_subcommand(int argc, char **argv, int *ret)
 	if (cmdline_next(&c) == CMDLINE_EXIT)
 		return c.status;
 	if (optind == argc)
-		return cmdline_refuse_all(
-			"missing subcommand: record, report, dump or doctor; see `profpipe --help`");
+		return cmdline_refuse_all("missing subcommand: record, report, dump or doctor; "
+					  "see `profpipe --help`");
 	*ret = optind;
 	return EXITS_GO_ON;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Rules of the assembly functions in Go's runtime, from their instructions. These functions set the
- * stack pointer in ways that Go's table of frame sizes cannot express, or save RBP in their own way.
+ * stack pointer in ways that Go's table of frame sizes cannot express, or have their own way to
+ * save RBP.
  * Examples are systemstack, asmcgocall, cgocallback and nanotime1.
  *
  * The function is run with symbolic values: addresses in its frame, the caller's RBP and RBX, and

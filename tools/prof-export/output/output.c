@@ -184,8 +184,8 @@ void output_say(const char *name, int error)
 	if (error == -ENOSPC || error == -EDQUOT)
 		remedy = "the output is incomplete: make room, or name another one with -o";
 	else if (error == -EFBIG)
-		remedy =
-			"the output is incomplete: raise the limit of a file's size (ulimit -f), or that of the file system";
+		remedy = "the output is incomplete: raise the limit of a file's size (ulimit -f), "
+			 "or that of the file system";
 	else if (error == -EPIPE)
 		remedy = "its reader went away before the end";
 	else if (error == -ENOMEM)

@@ -88,9 +88,9 @@ int supervisor_run(const struct options *o, int argc, char **argv)
 	sigset_t set;
 
 	if (geteuid() != o->deploy.uid[DEPLOY_EXPORT]) {
-		log_error(
-			"--output-dir: prof-export runs as user %u, but --ids names %u; start it as that user",
-			(unsigned)geteuid(), (unsigned)o->deploy.uid[DEPLOY_EXPORT]);
+		log_error("--output-dir: prof-export runs as user %u, but --ids names %u; "
+			  "start it as that user",
+			  (unsigned)geteuid(), (unsigned)o->deploy.uid[DEPLOY_EXPORT]);
 		return EXITS_FAILED;
 	}
 	p.max = o->keep_files;

@@ -504,9 +504,11 @@ void child_close(struct child *c)
 const char *child_trouble(int r)
 {
 	if (r == CHILD_NO_NULL)
-		return "/dev/null cannot be opened; mknod -m 666 /dev/null c 1 3, or mount a /dev with it";
+		return "/dev/null cannot be opened; mknod -m 666 /dev/null c 1 3, "
+		       "or mount a /dev with it";
 	if (r == -ENOENT)
-		return "No such file or directory; install it beside profpipe or in " PROFPIPE_LIBEXECDIR;
+		return "No such file or directory; "
+		       "install it beside profpipe or in " PROFPIPE_LIBEXECDIR;
 	return strerror(-r);
 }
 

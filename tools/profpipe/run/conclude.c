@@ -64,12 +64,12 @@ static void say_empty(struct run *r, const struct status *f)
 		run_fail(r, "no samples: tools had to be started again %u times; see above",
 			 restarts);
 	else if (r->o->command || r->o->pid_count ? ticks || seconds < 1 : seconds < 3)
-		log_warning(
-			"no samples: %s was on no cpu at any tick of %.1f s, one each %.1f ms; a higher -F samples more often",
-			r->o->command	  ? r->o->command[0]
-			: r->o->pid_count ? "what -p names"
-					  : "every process",
-			seconds, 1000.0 / (double)(hz ? hz : 1));
+		log_warning("no samples: %s was on no cpu at any tick of %.1f s, one each %.1f ms; "
+			    "a higher -F samples more often",
+			    r->o->command     ? r->o->command[0]
+			    : r->o->pid_count ? "what -p names"
+					      : "every process",
+			    seconds, 1000.0 / (double)(hz ? hz : 1));
 	else
 		run_fail(r, "no samples: %s in %.1f s; `profpipe doctor` checks this host",
 			 ticks ? "no process ran" : "the kernel's sampling event never came",

@@ -25,7 +25,8 @@ static const char *lacking(struct run *r, const struct child *c)
 	    limits_oom_kills() > r->oom_kills)
 		return ", since memory ran out: give the run more, or end other programs";
 	if (r->phase == STARTING && limits_threads_short())
-		return ", since no more threads can be started: raise pids.max of the cgroup, or ulimit -u";
+		return ", since no more threads can be started: raise pids.max of the cgroup, "
+		       "or ulimit -u";
 	return "";
 }
 
@@ -113,12 +114,12 @@ static bool start_again(struct run *r, enum deploy_tool t)
 		return true;
 	}
 	if (!restarts_plan(&r->again[t], now, now - c->started_ns, most_restarts(r, t))) {
-		say_ended(
-			r, c,
-			r->phase == STARTING ? ", again and again, before sampling began"
-			: t == DEPLOY_DELTAS
-				? ", again and again; programs that start from now on have incomplete stacks"
-				: ", again and again; what was collected until then is written");
+		say_ended(r, c,
+			  r->phase == STARTING ? ", again and again, before sampling began"
+			  : t == DEPLOY_DELTAS
+				  ? ", again and again; programs that start from now on have "
+				    "incomplete stacks"
+				  : ", again and again; what was collected until then is written");
 		return false;
 	}
 	if (!follows && (!r->said_ns[t] || run_ms_since(r->said_ns[t]) > SAID_MS)) {

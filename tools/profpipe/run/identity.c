@@ -188,9 +188,11 @@ const char *identity_reason(int r)
 
 	switch (r) {
 	case -EBUSY:
-		return "all 64 ranges of ids from 2000000000 on are in use by runs, processes, users or /etc/subuid";
+		return "all 64 ranges of ids from 2000000000 on are in use by runs, processes, "
+		       "users or /etc/subuid";
 	case -ENOTSUP:
-		return "root lacks CAP_SETUID, CAP_SETGID or CAP_CHOWN here, which the tools' own users need";
+		return "root lacks CAP_SETUID, CAP_SETGID or CAP_CHOWN here, "
+		       "which the tools' own users need";
 	case -ELOOP:
 		return LOCK_PATH " does not belong to root alone";
 	default:
@@ -209,7 +211,8 @@ const char *identity_remedy(int r)
 	case -ELOOP:
 		return "rm -r " LOCK_PATH;
 	default:
-		return "make /run a folder that root can write to, or mount -t tmpfs -o mode=755 tmpfs /run";
+		return "make /run a folder that root can write to, "
+		       "or mount -t tmpfs -o mode=755 tmpfs /run";
 	}
 }
 

@@ -443,10 +443,10 @@ static void await_killed(struct run *r)
 		if (!r->tools[i].pid)
 			continue;
 		child_where(&r->tools[i], where);
-		log_warning(
-			"%s (pid %d) was killed, but the kernel has not ended it yet%s%s%s; waiting; interrupt to leave it behind",
-			account_tool(i), r->tools[i].pid, *where ? " (" : "", where,
-			*where ? ")" : "");
+		log_warning("%s (pid %d) was killed, but the kernel has not ended it yet%s%s%s; "
+			    "waiting; interrupt to leave it behind",
+			    account_tool(i), r->tools[i].pid, *where ? " (" : "", where,
+			    *where ? ")" : "");
 	}
 	while (any_lives(r) && !told && run_ms_since(since) < KERNEL_MS)
 		told = is_told(r);
@@ -495,16 +495,16 @@ static int check_rights(void)
 	if (!missing[0])
 		return 0;
 	if (geteuid() == 0)
-		log_error(
-			"sampling needs %s, which root lacks here: run it where root has them (a container needs them granted)",
-			missing);
+		log_error("sampling needs %s, which root lacks here: run it where root has them "
+			  "(a container needs them granted)",
+			  missing);
 	else
-		log_error(
-			"sampling needs %s, which user %u lacks: run it as root, %s", missing,
-			(unsigned)geteuid(),
-			prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1
-				? "started from outside: no_new_privs is set here, so sudo grants nothing"
-				: "by sudo");
+		log_error("sampling needs %s, which user %u lacks: run it as root, %s", missing,
+			  (unsigned)geteuid(),
+			  prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1
+				  ? "started from outside: no_new_privs is set here, "
+				    "so sudo grants nothing"
+				  : "by sudo");
 	return -EPERM;
 }
 
