@@ -13,6 +13,15 @@ sources=$(git ls-files '*.c' '*.h' '*.def' '*.py' '*.sh' '*.js' '*.css' '*.mk' M
 grep -nE '[[:blank:]]+$' $sources && fail "blanks at the end of a line"
 clang-format --dry-run -Werror $(git ls-files '*.c' '*.h') || fail "form: \`make format\` mends it"
 for f in $sources; do [ -z "$(tail -c 1 "$f")" ] || fail "$f: no line feed at its end"; done
+# 100 columns, where a tab goes to the next multiple of 8. Exempt are recorded and given bytes (test
+# data, corpora, the licence), and an address that alone takes most of a line.
+given='^(LICENSE$|tests/data/python/[0-9.]+\.txt$|tests/fuzz/corpus/)'
+git ls-files | grep -vE "$given" | xargs -d '\n' grep -Il '' | xargs -d '\n' perl -CSD -ne '
+	chomp;
+	1 while s/\t/" " x (8 - $-[0] % 8)/e;
+	print "$ARGV:$.: ", length, " columns\n" and $bad = 1 if length > 100 && !m{://\S{60}};
+	close ARGV if eof;
+	END { $? ||= $bad }' || fail "lines of more than 100 columns"
 for f in $(git ls-files '*.c' '*.h'); do
 	head -n 1 "$f" | grep -q 'SPDX-License-Identifier' ||
 		fail "$f: names no licence in its first line"
