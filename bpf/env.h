@@ -4,8 +4,8 @@
  * stopped processes, core files) it is a reader of memory and plain arrays. The walker's source is
  * the same in both.
  */
-#ifndef PROFPIPE_ENV_H
-#define PROFPIPE_ENV_H
+#ifndef BPF_ENV_H
+#define BPF_ENV_H
 
 #include "bpf/sample.h"
 #include "bpf/tables.h"

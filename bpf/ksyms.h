@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
 /* A record of the iterator over kernel symbols: fixed width, no padding. */
-#ifndef PROFPIPE_KSYMS_H
-#define PROFPIPE_KSYMS_H
+#ifndef BPF_KSYMS_H
+#define BPF_KSYMS_H
 
 #define KSYM_NAME_MAX 512 /* bytes, a power of two; longer names are cut */
 #define KSYM_MODULE_MAX 64

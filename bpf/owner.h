@@ -18,8 +18,8 @@
  *
  * The functions are global, for the reason given in search.h.
  */
-#ifndef PROFPIPE_OWNER_H
-#define PROFPIPE_OWNER_H
+#ifndef BPF_OWNER_H
+#define BPF_OWNER_H
 
 #include "bpf/env.h"
 #include "bpf/search.h"

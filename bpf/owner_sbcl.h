@@ -29,8 +29,8 @@
  *
  * The functions are global, for the reason given in search.h.
  */
-#ifndef PROFPIPE_OWNER_SBCL_H
-#define PROFPIPE_OWNER_SBCL_H
+#ifndef BPF_OWNER_SBCL_H
+#define BPF_OWNER_SBCL_H
 
 #include "bpf/env.h"
 #include "bpf/owner.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
 /* CPython's walk: from the thread state to the frames' items (bpf/runtime.h). The process may be
  * hostile and the config may be wrong, so the walk is bounded and only reads. */
-#ifndef PROFPIPE_PYTHON_WALK_H
-#define PROFPIPE_PYTHON_WALK_H
+#ifndef BPF_PYTHON_WALK_H
+#define BPF_PYTHON_WALK_H
 
 #include "bpf/python.h"
 #include "bpf/runtime_walk.h"

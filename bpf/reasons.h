@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
 /* The numbers in errors.def, for the kernel's side and user space. */
-#ifndef PROFPIPE_REASONS_H
-#define PROFPIPE_REASONS_H
+#ifndef BPF_REASONS_H
+#define BPF_REASONS_H
 
 enum walk_reason {
 #define WALK_REASON(n, NAME, word, text) WALK_##NAME = n,

@@ -17,8 +17,8 @@
  * (SAMPLE_FRAME_ENTRY), and the reader of the sample puts the chain there. So the two walks do not
  * depend on each other, and a deferred native walk loses nothing.
  */
-#ifndef PROFPIPE_RUNTIME_H
-#define PROFPIPE_RUNTIME_H
+#ifndef BPF_RUNTIME_H
+#define BPF_RUNTIME_H
 
 #include "bpf/unwind.h"
 

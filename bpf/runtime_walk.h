@@ -11,8 +11,8 @@
  *
  * The caller sets the first three fields. The process may be hostile and the config may be wrong,
  * so a walk is bounded and only reads. The verifier checks the step once. */
-#ifndef PROFPIPE_RUNTIME_WALK_H
-#define PROFPIPE_RUNTIME_WALK_H
+#ifndef BPF_RUNTIME_WALK_H
+#define BPF_RUNTIME_WALK_H
 
 #include "bpf/walk.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
 /* The samples that the sampling programs put into the ring buffer: fixed width, no padding. */
-#ifndef PROFPIPE_SAMPLE_H
-#define PROFPIPE_SAMPLE_H
+#ifndef BPF_SAMPLE_H
+#define BPF_SAMPLE_H
 
 #include "bpf/runtime.h"
 

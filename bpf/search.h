@@ -4,8 +4,8 @@
  * verifier checks them once, and not once for each path that leads here. They halve without a
  * branch, since the verifier follows both sides of one: 2^12 paths through a loop of 12 turns.
  */
-#ifndef PROFPIPE_SEARCH_H
-#define PROFPIPE_SEARCH_H
+#ifndef BPF_SEARCH_H
+#define BPF_SEARCH_H
 
 #include "bpf/env.h"
 

@@ -13,8 +13,8 @@
  *                   has offset 0
  *   rule number --> struct unwind_rule (array), unless it is the rule itself (RULE_SHORT)
  */
-#ifndef PROFPIPE_TABLES_SHARED_H
-#define PROFPIPE_TABLES_SHARED_H
+#ifndef BPF_TABLES_H
+#define BPF_TABLES_H
 
 #include "bpf/unwind.h"
 

@@ -9,8 +9,8 @@
  * (DWARF 5, section 6.4). Fixed width, no padding; the bytes are the same on the bus and in the
  * map.
  */
-#ifndef PROFPIPE_UNWIND_H
-#define PROFPIPE_UNWIND_H
+#ifndef BPF_UNWIND_H
+#define BPF_UNWIND_H
 
 #ifndef __bpf__
 #include <assert.h>

@@ -23,8 +23,8 @@
  * The same source runs in the kernel, under the verifier, and in user space: all loops are bounded,
  * and struct walk is the only state.
  */
-#ifndef PROFPIPE_WALK_H
-#define PROFPIPE_WALK_H
+#ifndef BPF_WALK_H
+#define BPF_WALK_H
 
 #include "bpf/env.h"
 #include "bpf/owner.h"

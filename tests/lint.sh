@@ -31,6 +31,12 @@ grep -nIE '\b(TODO|FIXME|XXX|HACK)\b' $(git ls-files | grep -vE "^tests/(lint.sh
 grep -nE '\b(sprintf|strcat|alloca|gets|system|popen)\(' \
 	$(git ls-files 'common/*.c' 'tools/*.c' 'bpf/*.c') && fail "a forbidden function"
 
+# An include guard is the file's path, so that no two are alike. bpf/runtime.bpf.h is a template.
+for f in $(git ls-files '*.h' ':!bpf/runtime.bpf.h'); do
+	guard=$(sed 's,^tools/,,' <<<"$f" | tr a-z A-Z | tr -c 'A-Z0-9\n' _)
+	grep -q "^#ifndef $guard$" "$f" || fail "$f: its include guard is not $guard"
+done
+
 # The house: bpf stands on nothing, a library on those that its module.mk names, a tool on itself
 # and the libraries that it names.
 grep -nE '#include "(common|tools)/' $(git ls-files 'bpf/*.[ch]') &&

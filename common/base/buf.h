@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A growing byte buffer with a ceiling. It owns its bytes. Zero-initialise it with a ceiling;
  * buf_done frees. */
-#ifndef PROFPIPE_BUF_H
-#define PROFPIPE_BUF_H
+#ifndef COMMON_BASE_BUF_H
+#define COMMON_BASE_BUF_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The clocks, in ns. The stream uses CLOCK_MONOTONIC, outputs show CLOCK_REALTIME, and a process's
  * start is CLOCK_BOOTTIME. */
-#ifndef PROFPIPE_CLOCK_H
-#define PROFPIPE_CLOCK_H
+#ifndef COMMON_BASE_CLOCK_H
+#define COMMON_BASE_CLOCK_H
 
 #include <stdint.h>
 #include <time.h>

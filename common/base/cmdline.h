@@ -9,8 +9,8 @@
  * for values read the value of the current option. They log what they refuse, and return
  * EXITS_GO_ON or EXITS_USAGE (exits.h).
  */
-#ifndef PROFPIPE_CMDLINE_H
-#define PROFPIPE_CMDLINE_H
+#ifndef COMMON_BASE_CMDLINE_H
+#define COMMON_BASE_CMDLINE_H
 
 #include <getopt.h>
 #include <stddef.h>

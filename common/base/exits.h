@@ -6,8 +6,8 @@
  * does the tool's work. It returns EXITS_GO_ON when the next part may begin, else the exit status.
  * It has logged the reason then, and main returns the status unchanged.
  */
-#ifndef PROFPIPE_EXITS_H
-#define PROFPIPE_EXITS_H
+#ifndef COMMON_BASE_EXITS_H
+#define COMMON_BASE_EXITS_H
 
 enum {
 	EXITS_GO_ON = -1,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The formats of a profile: their names on the command line and their files' endings. Pure. */
-#ifndef PROFPIPE_FORMAT_H
-#define PROFPIPE_FORMAT_H
+#ifndef COMMON_BASE_FORMAT_H
+#define COMMON_BASE_FORMAT_H
 
 #include <stdbool.h>
 

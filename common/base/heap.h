@@ -4,8 +4,8 @@
  * one arena; otherwise each of nng's dozen threads has its own. Large or trailing free memory goes
  * back to the kernel. Threads have small stacks.
  */
-#ifndef PROFPIPE_HEAP_H
-#define PROFPIPE_HEAP_H
+#ifndef COMMON_BASE_HEAP_H
+#define COMMON_BASE_HEAP_H
 
 #include <malloc.h>
 #include <pthread.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A map from a peer's ids to our own small numbers, with a ceiling. Open addressing; 12 bytes a
  * slot, at most 3/4 of them used. */
-#ifndef PROFPIPE_IDMAP_H
-#define PROFPIPE_IDMAP_H
+#ifndef COMMON_BASE_IDMAP_H
+#define COMMON_BASE_IDMAP_H
 
 #include <stdbool.h>
 #include <stddef.h>

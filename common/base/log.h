@@ -4,8 +4,8 @@
  * UTF-8 escaped. A message names the thing, the reason and the remedy, and quotes no memory of a
  * profiled process. Only main files log.
  */
-#ifndef PROFPIPE_LOG_H
-#define PROFPIPE_LOG_H
+#ifndef COMMON_BASE_LOG_H
+#define COMMON_BASE_LOG_H
 
 #include <stdio.h>
 #include "common/base/span.h"

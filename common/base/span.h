@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A span: borrowed bytes with a length, read from the front within bounds. Every tool reads foreign
  * bytes through spans. */
-#ifndef PROFPIPE_SPAN_H
-#define PROFPIPE_SPAN_H
+#ifndef COMMON_BASE_SPAN_H
+#define COMMON_BASE_SPAN_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -21,7 +21,7 @@ void stdfds_hold(void)
 		if (got < 0)
 			got = open("/", O_PATH);
 		if (got != fd)
-			_exit(2);
+			_exit(EXITS_FAILED);
 	}
 }
 

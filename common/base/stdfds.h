@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Standard descriptors that the caller closed. No file that is opened later may get their numbers,
  * and their users must still get an error. */
-#ifndef PROFPIPE_STDFDS_H
-#define PROFPIPE_STDFDS_H
+#ifndef COMMON_BASE_STDFDS_H
+#define COMMON_BASE_STDFDS_H
 
 /* Call it first in main. Opens closed ones of 0, 1 and 2 in the wrong direction: reading and
  * writing still fail with EBADF. If that fails, exits with 2. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The path of another tool of profpipe. */
-#ifndef PROFPIPE_TOOLPATH_H
-#define PROFPIPE_TOOLPATH_H
+#ifndef COMMON_BASE_TOOLPATH_H
+#define COMMON_BASE_TOOLPATH_H
 
 #include <stddef.h>
 

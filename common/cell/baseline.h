@@ -6,8 +6,8 @@
  * Two rules for one call must not overlap. So if a rule here has conditions, a rule of another list
  * only names what lies outside them.
  */
-#ifndef PROFPIPE_BASELINE_H
-#define PROFPIPE_BASELINE_H
+#ifndef COMMON_CELL_BASELINE_H
+#define COMMON_CELL_BASELINE_H
 
 #include "common/cell/seccomp.h"
 

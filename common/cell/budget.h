@@ -13,8 +13,8 @@
  * that nobody can bound beforehand: a library that reads a stranger's file fails there, for that
  * file only. Pure.
  */
-#ifndef PROFPIPE_BUDGET_H
-#define PROFPIPE_BUDGET_H
+#ifndef COMMON_CELL_BUDGET_H
+#define COMMON_CELL_BUDGET_H
 
 #include <stdbool.h>
 #include <stddef.h>

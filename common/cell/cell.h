@@ -15,8 +15,8 @@
  * AddressSanitizer there is no cell. By hand a tool has no sockets and opens files by their paths;
  * it calls cell_by_hand instead.
  */
-#ifndef PROFPIPE_CELL_H
-#define PROFPIPE_CELL_H
+#ifndef COMMON_CELL_CELL_H
+#define COMMON_CELL_CELL_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -14,8 +14,8 @@
  *   --life-fd N          a pipe from the launcher. The byte 'S' asks prof-bpf to stop sampling and
  *                        finish; prof-export gets struct deploy_word; end of file means exit now
  */
-#ifndef PROFPIPE_DEPLOY_H
-#define PROFPIPE_DEPLOY_H
+#ifndef COMMON_CELL_DEPLOY_H
+#define COMMON_CELL_DEPLOY_H
 
 #include <stdbool.h>
 #include <sys/types.h>

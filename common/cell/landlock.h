@@ -4,8 +4,8 @@
  * TCP and other processes. There is no library for it, so this calls the kernel. It needs
  * no_new_privs. It covers neither connecting to a socket's path nor files that are already open.
  */
-#ifndef PROFPIPE_LANDLOCK_H
-#define PROFPIPE_LANDLOCK_H
+#ifndef COMMON_CELL_LANDLOCK_H
+#define COMMON_CELL_LANDLOCK_H
 
 enum landlock_rights {
 	LANDLOCK_NOTHING,  /* not even rights that are newer than this program */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whether this process lives in the host's own namespaces. The kernel reports ids and rights of
  * processes in those. */
-#ifndef PROFPIPE_NAMESPACE_H
-#define PROFPIPE_NAMESPACE_H
+#ifndef COMMON_CELL_NAMESPACE_H
+#define COMMON_CELL_NAMESPACE_H
 
 #include <stdbool.h>
 

@@ -4,8 +4,8 @@
  * capabilities, no_new_privs, undumpable. The process must have one thread; nng starts threads with
  * its first socket. cell.h confines the tools without rights further.
  */
-#ifndef PROFPIPE_SANDBOX_H
-#define PROFPIPE_SANDBOX_H
+#ifndef COMMON_CELL_SANDBOX_H
+#define COMMON_CELL_SANDBOX_H
 
 #include <stdbool.h>
 #include <sys/resource.h>

@@ -7,8 +7,8 @@
  * A second filter can only take away calls. A filter for all threads includes those that nng has
  * started.
  */
-#ifndef PROFPIPE_SECCOMP_H
-#define PROFPIPE_SECCOMP_H
+#ifndef COMMON_CELL_SECCOMP_H
+#define COMMON_CELL_SECCOMP_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -15,8 +15,8 @@
  * Sources: golang.org/s/go12symtab; runtime/symtab.go, runtime/runtime2.go (_func),
  * runtime/symtabinl.go, cmd/link/internal/ld/pcln.go and debug/gosym of Go 1.2 to 1.27.
  */
-#ifndef PROFPIPE_GOPCLNTAB_H
-#define PROFPIPE_GOPCLNTAB_H
+#ifndef COMMON_GO_GOPCLNTAB_H
+#define COMMON_GO_GOPCLNTAB_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -3,8 +3,8 @@
  * Bounded reading of a Go table, shared by the files behind gopclntab.h. gopclntab_open.c finds the
  * table, gopclntab_calls.c reads inlined calls, gopclntab.c reads the rest.
  */
-#ifndef PROFPIPE_GOPCLNTAB_INTERNAL_H
-#define PROFPIPE_GOPCLNTAB_INTERNAL_H
+#ifndef COMMON_GO_GOPCLNTAB_INTERNAL_H
+#define COMMON_GO_GOPCLNTAB_INTERNAL_H
 
 #include "common/go/gopclntab.h"
 

@@ -7,8 +7,8 @@
  * file also bounds the output: a short name can expand without end, by back references that double
  * it at each step.
  */
-#ifndef PROFPIPE_DEMANGLE_H
-#define PROFPIPE_DEMANGLE_H
+#ifndef COMMON_NAMES_DEMANGLE_H
+#define COMMON_NAMES_DEMANGLE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Names: the answer of a lookup. An address stands for several calls where functions were inlined;
  * the innermost comes first. A struct names owns the text of its calls. */
-#ifndef PROFPIPE_NAMES_H
-#define PROFPIPE_NAMES_H
+#ifndef COMMON_NAMES_NAMES_H
+#define COMMON_NAMES_NAMES_H
 
 #include "common/base/span.h"
 

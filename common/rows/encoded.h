@@ -5,8 +5,8 @@
  * Sources: DWARF 5, section 7.6 (LEB128); Linux Standard Base 5.0, "DWARF Exception Header
  * Encoding". Pure.
  */
-#ifndef PROFPIPE_ENCODED_H
-#define PROFPIPE_ENCODED_H
+#ifndef COMMON_ROWS_ENCODED_H
+#define COMMON_ROWS_ENCODED_H
 
 #include "common/base/span.h"
 

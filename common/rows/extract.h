@@ -3,8 +3,8 @@
  * The extractor: makes rows of an open ELF file. `prof-deltas FILE` and the service both call it.
  * It reads nothing but the descriptors it is given.
  */
-#ifndef PROFPIPE_EXTRACT_H
-#define PROFPIPE_EXTRACT_H
+#ifndef COMMON_ROWS_EXTRACT_H
+#define COMMON_ROWS_EXTRACT_H
 
 #include "common/rows/rows.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Prints rows and their statistics as text, in the form that docs/prof-deltas.1 describes. */
-#ifndef PROFPIPE_PRINT_H
-#define PROFPIPE_PRINT_H
+#ifndef COMMON_ROWS_PRINT_H
+#define COMMON_ROWS_PRINT_H
 
 #include <stdio.h>
 #include "common/rows/rows.h"

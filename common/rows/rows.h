@@ -15,8 +15,8 @@
  *
  * All offsets are file offsets relative to `base`, in bytes. Pure: no I/O, no log.
  */
-#ifndef PROFPIPE_ROWS_H
-#define PROFPIPE_ROWS_H
+#ifndef COMMON_ROWS_ROWS_H
+#define COMMON_ROWS_ROWS_H
 
 #include <stdbool.h>
 #include <stddef.h>

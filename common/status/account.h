@@ -4,8 +4,8 @@
  * pprof's comments and the JSON summary take their texts from here, so that they agree. All texts
  * are static and contain no foreign bytes.
  */
-#ifndef PROFPIPE_ACCOUNT_H
-#define PROFPIPE_ACCOUNT_H
+#ifndef COMMON_STATUS_ACCOUNT_H
+#define COMMON_STATUS_ACCOUNT_H
 
 #include <stdbool.h>
 #include <stddef.h>

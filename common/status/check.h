@@ -4,8 +4,8 @@
  * the rights. It sends fixed-width words through a pipe, whole like status words, and the launcher
  * prints them.
  */
-#ifndef PROFPIPE_CHECK_H
-#define PROFPIPE_CHECK_H
+#ifndef COMMON_STATUS_CHECK_H
+#define COMMON_STATUS_CHECK_H
 
 #include <assert.h>
 #include <limits.h>

@@ -4,8 +4,8 @@
  * at most PIPE_BUF bytes, so it arrives whole. Beside them the launcher reads only a tool's log
  * lines, which it escapes.
  */
-#ifndef PROFPIPE_STATUS_H
-#define PROFPIPE_STATUS_H
+#ifndef COMMON_STATUS_STATUS_H
+#define COMMON_STATUS_STATUS_H
 
 #include <assert.h>
 #include <limits.h>

@@ -4,8 +4,8 @@
  * ordinary memory. Its address never changes. Pages of the map are mapped when they are needed,
  * since mapped pages of the kernel also count as memory of this process.
  */
-#ifndef PROFPIPE_ARRAY_H
-#define PROFPIPE_ARRAY_H
+#ifndef COMMON_WALK_ARRAY_H
+#define COMMON_WALK_ARRAY_H
 
 #include <stddef.h>
 

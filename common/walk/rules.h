@@ -4,8 +4,8 @@
  * each rule. Some numbers encode a whole rule (RULE_SHORT, bpf/tables.h). Such rules take no
  * element and are not counted.
  */
-#ifndef PROFPIPE_RULES_H
-#define PROFPIPE_RULES_H
+#ifndef COMMON_WALK_RULES_H
+#define COMMON_WALK_RULES_H
 
 #include <stdbool.h>
 #include <stdint.h>

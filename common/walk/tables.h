@@ -9,8 +9,8 @@
  *
  * Without map descriptors (all -1) the tables lie in ordinary memory, for walks in user space.
  */
-#ifndef PROFPIPE_TABLES_H
-#define PROFPIPE_TABLES_H
+#ifndef COMMON_WALK_TABLES_H
+#define COMMON_WALK_TABLES_H
 
 #include <stdbool.h>
 #include <stddef.h>

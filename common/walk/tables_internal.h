@@ -10,8 +10,8 @@
  *
  * Each part uses only the parts above it in this list.
  */
-#ifndef PROFPIPE_TABLES_INTERNAL_H
-#define PROFPIPE_TABLES_INTERNAL_H
+#ifndef COMMON_WALK_TABLES_INTERNAL_H
+#define COMMON_WALK_TABLES_INTERNAL_H
 
 #include <uthash.h>
 #include "common/walk/array.h"

@@ -12,8 +12,8 @@
  * Generated code that called the loop in which a chain begins counts as part of the loop. With -X
  * perf, CPython makes such a trampoline for each function.
  */
-#ifndef PROFPIPE_WEAVE_H
-#define PROFPIPE_WEAVE_H
+#ifndef COMMON_WALK_WEAVE_H
+#define COMMON_WALK_WEAVE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Arrivals: what a bus has to hand out, in its order: messages, and peers that came or went. A
  * descriptor is readable while there are any. No call blocks; the caller locks. */
-#ifndef PROFPIPE_ARRIVALS_H
-#define PROFPIPE_ARRIVALS_H
+#ifndef COMMON_WIRE_ARRIVALS_H
+#define COMMON_WIRE_ARRIVALS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -10,8 +10,8 @@
  * drops one that sends an empty message, or one that is too large, before it allocates for it.
  * While as many messages wait as the route allows, the bus reads no more.
  */
-#ifndef PROFPIPE_BUS_H
-#define PROFPIPE_BUS_H
+#ifndef COMMON_WIRE_BUS_H
+#define COMMON_WIRE_BUS_H
 
 #include <stdbool.h>
 #include <sys/types.h>

@@ -5,8 +5,8 @@
  * The dialer receives and acknowledges them; at most FDLANE_IN_FLIGHT wait for that. A descriptor
  * may arrive before or after its bus message.
  */
-#ifndef PROFPIPE_FDLANE_H
-#define PROFPIPE_FDLANE_H
+#ifndef COMMON_WIRE_FDLANE_H
+#define COMMON_WIRE_FDLANE_H
 
 #include <stdbool.h>
 #include <stdint.h>

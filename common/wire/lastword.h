@@ -10,8 +10,8 @@
  *
  * A parser that spends LASTWORD_SLOW_S seconds of cpu time on one thing ends itself (SIGXCPU).
  */
-#ifndef PROFPIPE_LASTWORD_H
-#define PROFPIPE_LASTWORD_H
+#ifndef COMMON_WIRE_LASTWORD_H
+#define COMMON_WIRE_LASTWORD_H
 
 #include <stdint.h>
 

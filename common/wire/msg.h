@@ -5,8 +5,8 @@
  * Source: the msgpack specification; a message is a 2-array of a positive integer and an array of
  * fields.
  */
-#ifndef PROFPIPE_MSG_H
-#define PROFPIPE_MSG_H
+#ifndef COMMON_WIRE_MSG_H
+#define COMMON_WIRE_MSG_H
 
 #include <stdio.h>
 #include "bpf/reasons.h"

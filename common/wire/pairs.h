@@ -6,8 +6,8 @@
  *
  * The caller adds halves and takes pairs in turn, so that a full table never refuses a half.
  */
-#ifndef PROFPIPE_PAIRS_H
-#define PROFPIPE_PAIRS_H
+#ifndef COMMON_WIRE_PAIRS_H
+#define COMMON_WIRE_PAIRS_H
 
 #include <stdbool.h>
 #include <stdint.h>

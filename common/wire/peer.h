@@ -9,8 +9,8 @@
  * listener then drops the peer (peer_drop), hears nothing more of it, and takes the next one. A
  * dialer that loses its peer is to exit.
  */
-#ifndef PROFPIPE_PEER_H
-#define PROFPIPE_PEER_H
+#ifndef COMMON_WIRE_PEER_H
+#define COMMON_WIRE_PEER_H
 
 #include <sys/types.h>
 #include "common/wire/lastword.h"

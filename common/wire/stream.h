@@ -4,8 +4,8 @@
  * number. A receiver unpacks them, counts missing messages, and reports whether the stream ended or
  * was cut. The bytes are the same over a bus (one nng message a batch), a pipe and a file.
  */
-#ifndef PROFPIPE_STREAM_H
-#define PROFPIPE_STREAM_H
+#ifndef COMMON_WIRE_STREAM_H
+#define COMMON_WIRE_STREAM_H
 
 #include "common/wire/msg.h"
 

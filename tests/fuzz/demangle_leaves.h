@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tells LeakSanitizer to ignore memory that demangle.c leaves behind on purpose: it counts it, for
  * D names that take too much memory. */
-#ifndef PROFPIPE_TESTS_DEMANGLE_LEAVES_H
-#define PROFPIPE_TESTS_DEMANGLE_LEAVES_H
+#ifndef TESTS_FUZZ_DEMANGLE_LEAVES_H
+#define TESTS_FUZZ_DEMANGLE_LEAVES_H
 
 const char *__lsan_default_suppressions(void);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tables that only remember what they were told, for tests of what writes them. */
-#ifndef PROFPIPE_FAKE_TABLES_H
-#define PROFPIPE_FAKE_TABLES_H
+#ifndef TESTS_HOST_FAKE_TABLES_H
+#define TESTS_HOST_FAKE_TABLES_H
 
 #include "common/walk/tables.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A world for a host, in tests: synthetic records, a /proc of text files, tables that only
  * remember, and an opener that answers when it is told to. */
-#ifndef PROFPIPE_TEST_WORLD_H
-#define PROFPIPE_TEST_WORLD_H
+#ifndef TESTS_HOST_WORLD_H
+#define TESTS_HOST_WORLD_H
 
 #include <criterion/criterion.h>
 #include <stdarg.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the attempts share: the kernel without libc, and what they are told. Each gives what its
  * last system call gave: >= 0 where it worked, else -errno. */
-#ifndef PROFPIPE_REDTEAM_ATTEMPTS_H
-#define PROFPIPE_REDTEAM_ATTEMPTS_H
+#ifndef TESTS_REDTEAM_ATTEMPTS_H
+#define TESTS_REDTEAM_ATTEMPTS_H
 
 #include <sys/syscall.h>
 #include "tests/redteam/takeover.h"

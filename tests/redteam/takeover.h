@@ -9,8 +9,8 @@
  * itself. REDTEAM_PART says which of a tool's processes is taken over (takeover.c); REDTEAM_WITHOUT
  * which parts of its cell are left out (layers.c).
  */
-#ifndef PROFPIPE_REDTEAM_TAKEOVER_H
-#define PROFPIPE_REDTEAM_TAKEOVER_H
+#ifndef TESTS_REDTEAM_TAKEOVER_H
+#define TESTS_REDTEAM_TAKEOVER_H
 
 #include <stdint.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
 /* The toy: what differs between its builds, and the walk must know. */
-#ifndef PROFPIPE_TOY_H
-#define PROFPIPE_TOY_H
+#ifndef TESTS_SKELETON_TOY_H
+#define TESTS_SKELETON_TOY_H
 
 #include "bpf/runtime.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
 /* The toy's walk: from its innermost frame to the items (bpf/runtime.h, bpf/runtime_walk.h). */
-#ifndef PROFPIPE_TOY_WALK_H
-#define PROFPIPE_TOY_WALK_H
+#ifndef TESTS_SKELETON_TOY_WALK_H
+#define TESTS_SKELETON_TOY_WALK_H
 
 #include "bpf/runtime_walk.h"
 #include "tests/skeleton/toy.h"

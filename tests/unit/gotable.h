@@ -11,8 +11,8 @@
  *   0x4010a0 runtime.goexit              a.go:30
  *   0x4010c0 the end
  */
-#ifndef PROFPIPE_TESTS_GOTABLE_H
-#define PROFPIPE_TESTS_GOTABLE_H
+#ifndef TESTS_UNIT_GOTABLE_H
+#define TESTS_UNIT_GOTABLE_H
 
 #include <elf.h>
 #include <stdbool.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A live process for the walker's tests: its mappings, with the rows of the files behind them.
  * Trouble ends the program. */
-#ifndef PROFPIPE_TESTS_PROCESS_H
-#define PROFPIPE_TESTS_PROCESS_H
+#ifndef TESTS_WALKER_PROCESS_H
+#define TESTS_WALKER_PROCESS_H
 
 #include <sys/types.h>
 #include "tools/prof-dump/space.h"

@@ -14,8 +14,8 @@
  * frame by frame, or prove that all stacks that made it were wrong. Of claims that contradict each
  * other one at most is right: all but the most frequent count as wrong.
  */
-#ifndef PROFPIPE_TESTS_SHADOW_H
-#define PROFPIPE_TESTS_SHADOW_H
+#ifndef TESTS_WALKER_SHADOW_H
+#define TESTS_WALKER_SHADOW_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -3,8 +3,8 @@
  * All of prof-bpf: main.c makes the parts and connects them, loop.c drives them, figures.c counts.
  * The parts do not know this struct.
  */
-#ifndef PROFPIPE_PROF_H
-#define PROFPIPE_PROF_H
+#ifndef PROF_BPF_PROF_H
+#define PROF_BPF_PROF_H
 
 #include <stdbool.h>
 #include <stdint.h>

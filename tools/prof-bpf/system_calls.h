@@ -3,8 +3,8 @@
  * The system calls that prof-bpf may make after its setup, before it reads anything from a
  * stranger. docs/privilege-separation.md gives the reason for each.
  */
-#ifndef PROFPIPE_SYSTEM_CALLS_H
-#define PROFPIPE_SYSTEM_CALLS_H
+#ifndef PROF_BPF_SYSTEM_CALLS_H
+#define PROF_BPF_SYSTEM_CALLS_H
 
 #include <sys/types.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The figures of a status word (struct status) as text for a terminal. */
-#ifndef PROFPIPE_FIGURES_H
-#define PROFPIPE_FIGURES_H
+#ifndef PROF_EXPORT_FIGURES_H
+#define PROF_EXPORT_FIGURES_H
 
 #include "common/base/buf.h"
 #include "common/status/status.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The command line of prof-export. */
-#ifndef PROFPIPE_EXPORT_OPTIONS_H
-#define PROFPIPE_EXPORT_OPTIONS_H
+#ifndef PROF_EXPORT_OPTIONS_H
+#define PROF_EXPORT_OPTIONS_H
 
 #include <stdbool.h>
 #include <stdint.h>

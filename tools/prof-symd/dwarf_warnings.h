@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Warnings about debug information that prof-symd cannot use. path: of the file, untrusted bytes.
  */
-#ifndef PROFPIPE_DWARF_WARNINGS_H
-#define PROFPIPE_DWARF_WARNINGS_H
+#ifndef PROF_SYMD_DWARF_WARNINGS_H
+#define PROF_SYMD_DWARF_WARNINGS_H
 
 #include "common/base/span.h"
 

@@ -3,8 +3,8 @@
  * The service: takes the raw stream from prof-bpf, requests files from it, and sends the named
  * stream to prof-export. The loop logs nothing; it returns how it ended.
  */
-#ifndef PROFPIPE_SERVE_H
-#define PROFPIPE_SERVE_H
+#ifndef PROF_SYMD_SERVE_H
+#define PROF_SYMD_SERVE_H
 
 #include "common/cell/budget.h"
 #include "common/wire/bus.h"

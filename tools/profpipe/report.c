@@ -5,6 +5,7 @@
  * any file. So if root calls report, they run as the user of sudo, or else as a user without
  * rights.
  */
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -65,7 +66,8 @@ static int start(struct pipeline *p, const struct options *o, const struct child
 		 int input, int output)
 {
 	const char *const symd_argv[] = { "prof-symd", NULL };
-	const char *export_argv[6] = { "prof-export", "-f", format_names[o->format] };
+	/* Three words, the options below, and NULL: run_start_tool passes the same options. */
+	const char *export_argv[3 + 2 + 1] = { "prof-export", "-f", format_names[o->format] };
 	size_t n = 3;
 	int middle[2];
 
@@ -73,6 +75,7 @@ static int start(struct pipeline *p, const struct options *o, const struct child
 		export_argv[n++] = "--lines";
 	if (o->interpreter_frames)
 		export_argv[n++] = "--interpreter-frames";
+	assert(n < sizeof(export_argv) / sizeof(export_argv[0]));
 	if (pipe2(middle, O_CLOEXEC) < 0)
 		return -errno;
 	const struct child_fd symd_fds[] = { { input, 0 }, { middle[1], 1 } };

@@ -9,8 +9,8 @@
  *  - If the worker was killed from outside, the next one tries its file once more. The second time,
  *    the file is given up.
  */
-#ifndef PROFPIPE_DWARF_H
-#define PROFPIPE_DWARF_H
+#ifndef COMMON_NAMES_DWARF_DWARF_H
+#define COMMON_NAMES_DWARF_DWARF_H
 
 #include "common/names/dwarf/dwarfinfo.h"
 #include "common/names/names.h"

@@ -4,8 +4,8 @@
  * that names come from, unpacked (SHF_COMPRESSED, .zdebug), and no section that names another file.
  * If no section is packed, a piece of the image is read when libdw first touches it.
  */
-#ifndef PROFPIPE_DWARFIMAGE_H
-#define PROFPIPE_DWARFIMAGE_H
+#ifndef COMMON_NAMES_DWARF_DWARFIMAGE_H
+#define COMMON_NAMES_DWARF_DWARFIMAGE_H
 
 #include <elfutils/libdw.h>
 #include <libelf.h>

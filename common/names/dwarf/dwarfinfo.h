@@ -7,8 +7,8 @@
  * names no other file. Mostly only a tenth of an image is read. A unit may have its DWARF in a .dwo
  * file or a package of these; a lookup in such a unit asks for that file.
  */
-#ifndef PROFPIPE_DWARFINFO_H
-#define PROFPIPE_DWARFINFO_H
+#ifndef COMMON_NAMES_DWARF_DWARFINFO_H
+#define COMMON_NAMES_DWARF_DWARFINFO_H
 
 #include "common/names/names.h"
 #include "common/names/elf/symfile.h"

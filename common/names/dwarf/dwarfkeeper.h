@@ -9,8 +9,8 @@
  * The byte says whether somebody had already killed that one; this is only known if its socket was
  * closed. The keeper ends with prof-symd, and its worker ends with it.
  */
-#ifndef PROFPIPE_DWARFKEEPER_H
-#define PROFPIPE_DWARFKEEPER_H
+#ifndef COMMON_NAMES_DWARF_DWARFKEEPER_H
+#define COMMON_NAMES_DWARF_DWARFKEEPER_H
 
 #include <stdint.h>
 

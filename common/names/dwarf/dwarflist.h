@@ -3,8 +3,8 @@
  * A list of address ranges in .debug_ranges (DWARF 4, section 2.17.3) or .debug_rnglists (DWARF 5,
  * 2.17.3 and 7.28), for units whose list libdw cannot read. Pure; 64-bit addresses, 32-bit offsets.
  */
-#ifndef PROFPIPE_DWARFLIST_H
-#define PROFPIPE_DWARFLIST_H
+#ifndef COMMON_NAMES_DWARF_DWARFLIST_H
+#define COMMON_NAMES_DWARF_DWARFLIST_H
 
 #include <stdbool.h>
 #include "common/base/span.h"

@@ -3,8 +3,8 @@
  * The name and source position of a DWARF entry (DIE) of a function or an inlined call. Nothing
  * here follows a reference into another file.
  */
-#ifndef PROFPIPE_DWARFNAMES_H
-#define PROFPIPE_DWARFNAMES_H
+#ifndef COMMON_NAMES_DWARF_DWARFNAMES_H
+#define COMMON_NAMES_DWARF_DWARFNAMES_H
 
 #include <elfutils/libdw.h>
 #include "common/names/names.h"

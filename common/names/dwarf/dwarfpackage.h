@@ -3,8 +3,8 @@
  * A DWARF package (.dwp) has the split DWARF of many units. Its .debug_cu_index says which part of
  * each section belongs to a unit (DWARF 5, 7.3.5; GNU's version 2 for DWARF 4).
  */
-#ifndef PROFPIPE_DWARFPACKAGE_H
-#define PROFPIPE_DWARFPACKAGE_H
+#ifndef COMMON_NAMES_DWARF_DWARFPACKAGE_H
+#define COMMON_NAMES_DWARF_DWARFPACKAGE_H
 
 #include "common/names/dwarf/dwarfimage.h"
 

@@ -3,8 +3,8 @@
  * Ranges of code, each with the unit or function that it belongs to. They are added, sorted once,
  * and then looked up.
  */
-#ifndef PROFPIPE_DWARFRANGES_H
-#define PROFPIPE_DWARFRANGES_H
+#ifndef COMMON_NAMES_DWARF_DWARFRANGES_H
+#define COMMON_NAMES_DWARF_DWARFRANGES_H
 
 #include <stddef.h>
 #include <stdint.h>

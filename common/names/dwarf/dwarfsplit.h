@@ -7,8 +7,8 @@
  *
  * Sources: DWARF 5, 7.3; GNU's DebugFission.
  */
-#ifndef PROFPIPE_DWARFSPLIT_H
-#define PROFPIPE_DWARFSPLIT_H
+#ifndef COMMON_NAMES_DWARF_DWARFSPLIT_H
+#define COMMON_NAMES_DWARF_DWARFSPLIT_H
 
 #include "common/names/dwarf/dwarfimage.h"
 #include "common/names/dwarf/dwarflist.h"

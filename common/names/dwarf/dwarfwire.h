@@ -4,8 +4,8 @@
  * socket, in the machine's own layout, since both ends are the same program. prof-symd checks the
  * answers like any stranger's bytes: libdw works on hostile input.
  */
-#ifndef PROFPIPE_DWARFWIRE_H
-#define PROFPIPE_DWARFWIRE_H
+#ifndef COMMON_NAMES_DWARF_DWARFWIRE_H
+#define COMMON_NAMES_DWARF_DWARFWIRE_H
 
 #include "common/names/names.h"
 

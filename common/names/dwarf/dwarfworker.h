@@ -9,8 +9,8 @@
  *  - A libdw that was taken over can stop the worker's timer, but not the kernel's limit of cpu
  *    time for the whole process (RLIMIT_CPU).
  */
-#ifndef PROFPIPE_DWARFWORKER_H
-#define PROFPIPE_DWARFWORKER_H
+#ifndef COMMON_NAMES_DWARF_DWARFWORKER_H
+#define COMMON_NAMES_DWARF_DWARFWORKER_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -23,8 +23,8 @@
  * takes no memory, and sets `starved`. The caller checks that after each use, and then discards the
  * result.
  */
-#ifndef PROFPIPE_LAZY_MEMORY_H
-#define PROFPIPE_LAZY_MEMORY_H
+#ifndef COMMON_NAMES_DWARF_LAZY_MEMORY_H
+#define COMMON_NAMES_DWARF_LAZY_MEMORY_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -4,8 +4,8 @@
  * addresses in instructions, relocations and words of data, and code behind the end of a function.
  * Pure.
  */
-#ifndef PROFPIPE_CODESTARTS_H
-#define PROFPIPE_CODESTARTS_H
+#ifndef COMMON_NAMES_ELF_CODESTARTS_H
+#define COMMON_NAMES_ELF_CODESTARTS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -7,8 +7,8 @@
  * Sources: System V gABI chapters 4 and 5; the x86-64 psABI, "Relocation Types"; the layout of
  * .gnu.hash as binutils writes it.
  */
-#ifndef PROFPIPE_ELFVIEW_H
-#define PROFPIPE_ELFVIEW_H
+#ifndef COMMON_NAMES_ELF_ELFVIEW_H
+#define COMMON_NAMES_ELF_ELFVIEW_H
 
 #include <elf.h>
 #include "common/names/elf/funcbounds.h"

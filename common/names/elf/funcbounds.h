@@ -10,8 +10,8 @@
  * Sources: DWARF 5, section 6.4.1; the LSB, "Exception Frames"; Intel's manual, volume 2, CALL, LEA
  * and MOV.
  */
-#ifndef PROFPIPE_FUNCBOUNDS_H
-#define PROFPIPE_FUNCBOUNDS_H
+#ifndef COMMON_NAMES_ELF_FUNCBOUNDS_H
+#define COMMON_NAMES_ELF_FUNCBOUNDS_H
 
 #include "common/names/elf/symfile.h"
 

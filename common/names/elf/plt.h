@@ -7,8 +7,8 @@
  * Sources: the x86-64 psABI, "Procedure Linkage Table" and "Relocation Types"; what binutils, lld
  * and mold write.
  */
-#ifndef PROFPIPE_PLT_H
-#define PROFPIPE_PLT_H
+#ifndef COMMON_NAMES_ELF_PLT_H
+#define COMMON_NAMES_ELF_PLT_H
 
 #include "common/names/elf/symfile.h"
 #include "common/names/elf/symindex.h"

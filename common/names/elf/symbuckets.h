@@ -4,8 +4,8 @@
  * the address space with some 32 symbols, and has the numbers of their entries. The entries stay in
  * the file; a lookup reads those of one bucket.
  */
-#ifndef PROFPIPE_SYMBUCKETS_H
-#define PROFPIPE_SYMBUCKETS_H
+#ifndef COMMON_NAMES_ELF_SYMBUCKETS_H
+#define COMMON_NAMES_ELF_SYMBUCKETS_H
 
 #include "common/names/elf/symtable.h"
 

@@ -8,8 +8,8 @@
  *
  * Errors: -errno of reading and of memory, enum symfile_verdict for bad contents.
  */
-#ifndef PROFPIPE_SYMFILE_H
-#define PROFPIPE_SYMFILE_H
+#ifndef COMMON_NAMES_ELF_SYMFILE_H
+#define COMMON_NAMES_ELF_SYMFILE_H
 
 #include <stdbool.h>
 #include <stddef.h>

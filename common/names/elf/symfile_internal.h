@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The fields of a symfile, for symfile.c and the files that read its symbols. */
-#ifndef PROFPIPE_SYMFILE_INTERNAL_H
-#define PROFPIPE_SYMFILE_INTERNAL_H
+#ifndef COMMON_NAMES_ELF_SYMFILE_INTERNAL_H
+#define COMMON_NAMES_ELF_SYMFILE_INTERNAL_H
 
 #include "common/names/elf/symfile.h"
 

@@ -19,8 +19,8 @@
  *  - If there is a .symtab, only that is used. Else .dynsym is used, together with the .symtab
  *    inside .gnu_debugdata (MiniDebugInfo).
  */
-#ifndef PROFPIPE_SYMINDEX_H
-#define PROFPIPE_SYMINDEX_H
+#ifndef COMMON_NAMES_ELF_SYMINDEX_H
+#define COMMON_NAMES_ELF_SYMINDEX_H
 
 #include "common/names/elf/symfile.h"
 

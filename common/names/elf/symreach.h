@@ -6,8 +6,8 @@
  *
  * Source: LSB, "Exception Frames" (.eh_frame_hdr); Intel's manual, volume 2, CALL.
  */
-#ifndef PROFPIPE_SYMREACH_H
-#define PROFPIPE_SYMREACH_H
+#ifndef COMMON_NAMES_ELF_SYMREACH_H
+#define COMMON_NAMES_ELF_SYMREACH_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -4,8 +4,8 @@
  * .symtab inside .gnu_debugdata. Only symbols that matter for code are returned. symindex.h has the
  * rules, and decides between several symbols. Pure, except that it reads the file.
  */
-#ifndef PROFPIPE_SYMTABLE_H
-#define PROFPIPE_SYMTABLE_H
+#ifndef COMMON_NAMES_ELF_SYMTABLE_H
+#define COMMON_NAMES_ELF_SYMTABLE_H
 
 #include "common/names/elf/symfile_internal.h"
 

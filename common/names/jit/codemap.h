@@ -7,8 +7,8 @@
  * piece that covered the address then. Adding n pieces costs O(n log² n) in any order, a lookup
  * O(log² n). A code map has a ceiling in bytes.
  */
-#ifndef PROFPIPE_CODEMAP_H
-#define PROFPIPE_CODEMAP_H
+#ifndef COMMON_NAMES_JIT_CODEMAP_H
+#define COMMON_NAMES_JIT_CODEMAP_H
 
 #include "common/base/buf.h"
 

@@ -11,8 +11,8 @@
  *    then.
  *  - Reading goes in pieces, at a bounded rate for each process.
  */
-#ifndef PROFPIPE_JIT_H
-#define PROFPIPE_JIT_H
+#ifndef COMMON_NAMES_JIT_JIT_H
+#define COMMON_NAMES_JIT_JIT_H
 
 #include "common/wire/msg.h"
 #include "common/base/idmap.h"

@@ -6,8 +6,8 @@
  *
  * Source: tools/perf/Documentation/jitdump-specification.txt of the kernel.
  */
-#ifndef PROFPIPE_JITDUMP_H
-#define PROFPIPE_JITDUMP_H
+#ifndef COMMON_NAMES_JIT_JITDUMP_H
+#define COMMON_NAMES_JIT_JITDUMP_H
 
 #include "common/names/jit/codemap.h"
 

@@ -8,8 +8,8 @@
  *  - it belongs to the process's user or to root
  *  - it was written to after the process began
  */
-#ifndef PROFPIPE_JITFINDER_H
-#define PROFPIPE_JITFINDER_H
+#ifndef COMMON_NAMES_JIT_JITFINDER_H
+#define COMMON_NAMES_JIT_JITFINDER_H
 
 #include "common/wire/msg.h"
 

@@ -7,8 +7,8 @@
  * Source: tools/perf/Documentation/jit-interface.txt of the kernel; what V8, HotSpot, CPython, .NET
  * and others write.
  */
-#ifndef PROFPIPE_PERFMAP_H
-#define PROFPIPE_PERFMAP_H
+#ifndef COMMON_NAMES_JIT_PERFMAP_H
+#define COMMON_NAMES_JIT_PERFMAP_H
 
 #include "common/names/jit/codemap.h"
 

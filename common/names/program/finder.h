@@ -4,8 +4,8 @@
  * hand use it; in a deployment prof-bpf opens files for them. Only regular files are opened, since
  * a FIFO or a device could block.
  */
-#ifndef PROFPIPE_FINDER_H
-#define PROFPIPE_FINDER_H
+#ifndef COMMON_NAMES_PROGRAM_FINDER_H
+#define COMMON_NAMES_PROGRAM_FINDER_H
 
 #include "common/wire/msg.h"
 #include "common/names/program/program.h"

@@ -7,8 +7,8 @@
  * The type arguments of a generic function name shapes, not types. They are shown as `[...]`, as in
  * Go's own tracebacks and profiles; the system name has them in full.
  */
-#ifndef PROFPIPE_GOSYM_H
-#define PROFPIPE_GOSYM_H
+#ifndef COMMON_NAMES_PROGRAM_GOSYM_H
+#define COMMON_NAMES_PROGRAM_GOSYM_H
 
 #include "common/names/names.h"
 #include "common/names/elf/symfile.h"

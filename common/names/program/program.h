@@ -12,8 +12,8 @@
  * For code without a name, the start of its function can still be found (funcbounds.h). The first
  * lookup parses the files.
  */
-#ifndef PROFPIPE_PROGRAM_H
-#define PROFPIPE_PROGRAM_H
+#ifndef COMMON_NAMES_PROGRAM_PROGRAM_H
+#define COMMON_NAMES_PROGRAM_PROGRAM_H
 
 #include "common/names/dwarf/dwarfinfo.h"
 #include "common/names/names.h"

@@ -5,8 +5,8 @@
  * there. If pieces are missing, it is started again when they have come. So each round requests all
  * pieces that the reader wants at one time.
  */
-#ifndef PROFPIPE_OBJECT_MEMORY_H
-#define PROFPIPE_OBJECT_MEMORY_H
+#ifndef COMMON_NAMES_RUNTIME_OBJECT_MEMORY_H
+#define COMMON_NAMES_RUNTIME_OBJECT_MEMORY_H
 
 #include <stdbool.h>
 #include "common/base/buf.h"

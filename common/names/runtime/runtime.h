@@ -14,8 +14,8 @@
  * Both are pure and treat their input as hostile: they take bounded time and memory, and the worst
  * result is a wrong name.
  */
-#ifndef PROFPIPE_SYMD_RUNTIME_H
-#define PROFPIPE_SYMD_RUNTIME_H
+#ifndef COMMON_NAMES_RUNTIME_RUNTIME_H
+#define COMMON_NAMES_RUNTIME_RUNTIME_H
 
 #include "bpf/runtime.h"
 #include "common/names/elf/elfview.h"

@@ -10,8 +10,8 @@
  * Sources: DWARF 5, section 6.4.1; Linux Standard Base 5.0, "Exception Frames" (.eh_frame,
  * augmentations, .eh_frame_hdr). Pure: no I/O, no log.
  */
-#ifndef PROFPIPE_CFI_H
-#define PROFPIPE_CFI_H
+#ifndef COMMON_ROWS_CFI_CFI_H
+#define COMMON_ROWS_CFI_CFI_H
 
 #include "common/base/span.h"
 #include "common/rows/cfi/cfi_run.h"

@@ -5,8 +5,8 @@
  *
  * Source: DWARF 5, section 6.4.2. Pure.
  */
-#ifndef PROFPIPE_CFI_RUN_H
-#define PROFPIPE_CFI_RUN_H
+#ifndef COMMON_ROWS_CFI_CFI_RUN_H
+#define COMMON_ROWS_CFI_CFI_RUN_H
 
 #include "common/rows/cfi/cfi_state.h"
 #include "common/rows/x86/ehreturn.h"

@@ -5,8 +5,8 @@
  *
  * Source: DWARF 5, section 6.4.1; System V psABI for x86-64, figure 3.36 (register numbers). Pure.
  */
-#ifndef PROFPIPE_CFI_STATE_H
-#define PROFPIPE_CFI_STATE_H
+#ifndef COMMON_ROWS_CFI_CFI_STATE_H
+#define COMMON_ROWS_CFI_CFI_STATE_H
 
 #include <stdbool.h>
 #include <stddef.h>

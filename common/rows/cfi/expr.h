@@ -6,8 +6,8 @@
  *
  * Source: DWARF 5, sections 2.5 and 6.4.2. Pure. Reads only the span, and each byte once.
  */
-#ifndef PROFPIPE_EXPR_H
-#define PROFPIPE_EXPR_H
+#ifndef COMMON_ROWS_CFI_EXPR_H
+#define COMMON_ROWS_CFI_EXPR_H
 
 #include <stdint.h>
 #include "common/base/span.h"

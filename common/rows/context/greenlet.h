@@ -5,8 +5,8 @@
  * belong to whoever ran there last, and are no callers of it. greenlet 2.0 and later export the
  * symbol of that first function.
  */
-#ifndef PROFPIPE_GREENLET_H
-#define PROFPIPE_GREENLET_H
+#ifndef COMMON_ROWS_CONTEXT_GREENLET_H
+#define COMMON_ROWS_CONTEXT_GREENLET_H
 
 #include "common/rows/elf/dynamic.h"
 #include "common/rows/rows.h"

@@ -4,8 +4,8 @@
  * __start_context, whose call frame information describes a caller that does not exist. It is
  * searched in libc.so.6 and in static programs, by its instructions.
  */
-#ifndef PROFPIPE_UCONTEXT_H
-#define PROFPIPE_UCONTEXT_H
+#ifndef COMMON_ROWS_CONTEXT_UCONTEXT_H
+#define COMMON_ROWS_CONTEXT_UCONTEXT_H
 
 #include "common/rows/elf/dynamic.h"
 #include "common/rows/rows.h"

@@ -3,8 +3,8 @@
  * A candidate: a place where a function may begin. Its code, and the reason for looking there,
  * decide whether one does. Pure.
  */
-#ifndef PROFPIPE_CANDIDATE_H
-#define PROFPIPE_CANDIDATE_H
+#ifndef COMMON_ROWS_DERIVE_CANDIDATE_H
+#define COMMON_ROWS_DERIVE_CANDIDATE_H
 
 #include "common/rows/x86/flow.h"
 

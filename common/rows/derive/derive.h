@@ -16,8 +16,8 @@
  * If nearly all of the first few thousand functions keep frame pointers, the search stops there.
  * The walker falls back to frame pointers for the rest.
  */
-#ifndef PROFPIPE_DERIVE_H
-#define PROFPIPE_DERIVE_H
+#ifndef COMMON_ROWS_DERIVE_DERIVE_H
+#define COMMON_ROWS_DERIVE_DERIVE_H
 
 #include "common/rows/elf/elf.h"
 #include "common/rows/rows.h"

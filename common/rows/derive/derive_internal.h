@@ -3,8 +3,8 @@
  * The state of one derivation: the code that no row covers, its bytes, and the rows added to it.
  * derive.c decides where functions begin; derive_gaps.c, below it, handles gaps and bytes.
  */
-#ifndef PROFPIPE_DERIVE_INTERNAL_H
-#define PROFPIPE_DERIVE_INTERNAL_H
+#ifndef COMMON_ROWS_DERIVE_DERIVE_INTERNAL_H
+#define COMMON_ROWS_DERIVE_DERIVE_INTERNAL_H
 
 #include "common/rows/derive/derive.h"
 #include "common/rows/derive/known_starts.h"

@@ -9,8 +9,8 @@
  *
  * Offsets are relative to rows->base.
  */
-#ifndef PROFPIPE_KNOWN_STARTS_H
-#define PROFPIPE_KNOWN_STARTS_H
+#ifndef COMMON_ROWS_DERIVE_KNOWN_STARTS_H
+#define COMMON_ROWS_DERIVE_KNOWN_STARTS_H
 
 #include "common/rows/rows.h"
 #include "common/rows/elf/starts.h"

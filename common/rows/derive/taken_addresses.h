@@ -7,8 +7,8 @@
  * lies where functions do: at a multiple of 16, after padding or a return. candidate.h then has to
  * find a function in its code.
  */
-#ifndef PROFPIPE_TAKEN_ADDRESSES_H
-#define PROFPIPE_TAKEN_ADDRESSES_H
+#ifndef COMMON_ROWS_DERIVE_TAKEN_ADDRESSES_H
+#define COMMON_ROWS_DERIVE_TAKEN_ADDRESSES_H
 
 #include "common/rows/elf/elf.h"
 #include "common/rows/elf/starts.h"

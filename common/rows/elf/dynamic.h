@@ -3,8 +3,8 @@
  * The parts of an ELF file's dynamic section that special cases need: the file's own name, and the
  * place of its symbols. Source: the generic ABI (gabi), chapter 5.
  */
-#ifndef PROFPIPE_DYNAMIC_H
-#define PROFPIPE_DYNAMIC_H
+#ifndef COMMON_ROWS_ELF_DYNAMIC_H
+#define COMMON_ROWS_ELF_DYNAMIC_H
 
 #include "common/rows/elf/elf.h"
 

@@ -7,8 +7,8 @@
  * Sources: the generic ABI (gabi), chapters 4 and 5; the psABI for x86-64; Linux Standard Base 5.0
  * (.eh_frame_hdr).
  */
-#ifndef PROFPIPE_ELF_H
-#define PROFPIPE_ELF_H
+#ifndef COMMON_ROWS_ELF_ELF_H
+#define COMMON_ROWS_ELF_ELF_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -4,8 +4,8 @@
  * window, which grows only for long entries. It reads with pread, never mmap: a file that shrinks
  * would cause SIGBUS.
  */
-#ifndef PROFPIPE_SECTION_READER_H
-#define PROFPIPE_SECTION_READER_H
+#ifndef COMMON_ROWS_ELF_SECTION_READER_H
+#define COMMON_ROWS_ELF_SECTION_READER_H
 
 #include <stdbool.h>
 #include <stddef.h>

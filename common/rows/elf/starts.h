@@ -5,8 +5,8 @@
  *
  * Sources: the generic ABI (gabi), chapters 4 and 5.
  */
-#ifndef PROFPIPE_STARTS_H
-#define PROFPIPE_STARTS_H
+#ifndef COMMON_ROWS_ELF_STARTS_H
+#define COMMON_ROWS_ELF_STARTS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -10,8 +10,8 @@
  *
  * A defect in one function costs only that function, and is counted (ROWS_SKIP_GO).
  */
-#ifndef PROFPIPE_GOROWS_H
-#define PROFPIPE_GOROWS_H
+#ifndef COMMON_ROWS_GO_GOROWS_H
+#define COMMON_ROWS_GO_GOROWS_H
 
 #include "common/rows/rows.h"
 

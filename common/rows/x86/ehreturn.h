@@ -16,8 +16,8 @@
  *
  * Source: GCC's libgcc/unwind-dw2.c (uw_init_context, uw_install_context). Pure.
  */
-#ifndef PROFPIPE_EHRETURN_H
-#define PROFPIPE_EHRETURN_H
+#ifndef COMMON_ROWS_X86_EHRETURN_H
+#define COMMON_ROWS_X86_EHRETURN_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -11,8 +11,8 @@
  *
  * Time and memory are linear in the bytes reached. Pure: no I/O, no log.
  */
-#ifndef PROFPIPE_FLOW_H
-#define PROFPIPE_FLOW_H
+#ifndef COMMON_ROWS_X86_FLOW_H
+#define COMMON_ROWS_X86_FLOW_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -6,8 +6,8 @@
  *
  * Pure: uses only the caller's memory.
  */
-#ifndef PROFPIPE_FRAME_H
-#define PROFPIPE_FRAME_H
+#ifndef COMMON_ROWS_X86_FRAME_H
+#define COMMON_ROWS_X86_FRAME_H
 
 #include <stdbool.h>
 #include <stdint.h>

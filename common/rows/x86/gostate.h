@@ -6,8 +6,8 @@
  * Unlike struct frame of frame.h, it knows several stacks, between which the code switches, and
  * what is reached from the thread's g. Pure.
  */
-#ifndef PROFPIPE_GOSTATE_H
-#define PROFPIPE_GOSTATE_H
+#ifndef COMMON_ROWS_X86_GOSTATE_H
+#define COMMON_ROWS_X86_GOSTATE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -8,8 +8,8 @@
  * padding after it counts as one that does not return. Time and memory are linear in the bytes
  * reached.
  */
-#ifndef PROFPIPE_GRAPH_H
-#define PROFPIPE_GRAPH_H
+#ifndef COMMON_ROWS_X86_GRAPH_H
+#define COMMON_ROWS_X86_GRAPH_H
 
 #include <stdbool.h>
 #include <stddef.h>

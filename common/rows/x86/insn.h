@@ -9,8 +9,8 @@
  *
  * Source: Intel's manual, volume 2, chapter 2 (instruction format). Pure.
  */
-#ifndef PROFPIPE_INSN_H
-#define PROFPIPE_INSN_H
+#ifndef COMMON_ROWS_X86_INSN_H
+#define COMMON_ROWS_X86_INSN_H
 
 #include <stdbool.h>
 #include <stdint.h>

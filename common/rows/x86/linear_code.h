@@ -3,8 +3,8 @@
  * Linear code: reads code from its first byte on without following branches. Serves for padding,
  * entry points, and the search for an instruction that none follows. Pure.
  */
-#ifndef PROFPIPE_LINEAR_CODE_H
-#define PROFPIPE_LINEAR_CODE_H
+#ifndef COMMON_ROWS_X86_LINEAR_CODE_H
+#define COMMON_ROWS_X86_LINEAR_CODE_H
 
 #include <stdint.h>
 

@@ -18,8 +18,8 @@
  *
  * Source: OCaml's asmcomp/amd64/emit.mlp (fundecl), 5.0 to 5.4. Pure.
  */
-#ifndef PROFPIPE_STACKCHECK_H
-#define PROFPIPE_STACKCHECK_H
+#ifndef COMMON_ROWS_X86_STACKCHECK_H
+#define COMMON_ROWS_X86_STACKCHECK_H
 
 #include "common/base/span.h"
 

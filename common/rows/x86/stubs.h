@@ -6,8 +6,8 @@
  *
  * Sources: the x86-64 psABI (PLT); output of ld, lld and mold; arch/x86/kernel/signal_64.c. Pure.
  */
-#ifndef PROFPIPE_STUBS_H
-#define PROFPIPE_STUBS_H
+#ifndef COMMON_ROWS_X86_STUBS_H
+#define COMMON_ROWS_X86_STUBS_H
 
 #include <stdbool.h>
 #include <stdint.h>

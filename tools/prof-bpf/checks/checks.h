@@ -3,8 +3,8 @@
  * Checks of what this host supports. Where possible a check tries the feature; otherwise it reads
  * what the kernel reports. `profpipe doctor` prints the same list that guards the start.
  */
-#ifndef PROFPIPE_CHECKS_H
-#define PROFPIPE_CHECKS_H
+#ifndef PROF_BPF_CHECKS_CHECKS_H
+#define PROF_BPF_CHECKS_CHECKS_H
 
 #include <stdbool.h>
 #include "common/status/check.h"

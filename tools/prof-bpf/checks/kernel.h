@@ -9,8 +9,8 @@
  * copy_from_user_nofault().", which makes the function ask nmi_uaccess_okay() first. Distributions
  * backported the fix under version numbers of their own, so the code tells more than the release.
  */
-#ifndef PROFPIPE_KERNEL_H
-#define PROFPIPE_KERNEL_H
+#ifndef PROF_BPF_CHECKS_KERNEL_H
+#define PROF_BPF_CHECKS_KERNEL_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Probes that try what the kernel allows this process, and undo it again. */
-#ifndef PROFPIPE_PROBES_H
-#define PROFPIPE_PROBES_H
+#ifndef PROF_BPF_CHECKS_PROBES_H
+#define PROF_BPF_CHECKS_PROBES_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -4,8 +4,8 @@
  * stops while the host is suspended; start times of processes are in the latter. Both are read from
  * time to time, so the moment of a suspend is known only that precisely.
  */
-#ifndef PROFPIPE_BOOTCLOCK_H
-#define PROFPIPE_BOOTCLOCK_H
+#ifndef PROF_BPF_HOST_BOOTCLOCK_H
+#define PROF_BPF_HOST_BOOTCLOCK_H
 
 #include <stdbool.h>
 #include <stdint.h>

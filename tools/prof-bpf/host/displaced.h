@@ -5,8 +5,8 @@
  * record was drained and the process published again. Until then it applies rows of the old file to
  * the new code.
  */
-#ifndef PROFPIPE_DISPLACED_H
-#define PROFPIPE_DISPLACED_H
+#ifndef PROF_BPF_HOST_DISPLACED_H
+#define PROF_BPF_HOST_DISPLACED_H
 
 #include "bpf/sample.h"
 #include "tools/prof-bpf/host/maps.h"

@@ -8,8 +8,8 @@
  * root could have changed the file; and while the file is held open and fstat reports no change.
  * Otherwise the next mapping gets a new backing, and the file is opened anew.
  */
-#ifndef PROFPIPE_FILES_H
-#define PROFPIPE_FILES_H
+#ifndef PROF_BPF_HOST_FILES_H
+#define PROF_BPF_HOST_FILES_H
 
 #include <uthash.h>
 #include "tools/prof-bpf/host/host.h"

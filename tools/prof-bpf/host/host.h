@@ -22,8 +22,8 @@
  *
  * Nothing here waits, except for /proc.
  */
-#ifndef PROFPIPE_HOST_H
-#define PROFPIPE_HOST_H
+#ifndef PROF_BPF_HOST_HOST_H
+#define PROF_BPF_HOST_HOST_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -18,8 +18,8 @@
  * (an O_PATH descriptor, which pins the mount). Some runtimes write their map when they exit, and
  * then /proc no longer leads there.
  */
-#ifndef PROFPIPE_JITFILES_H
-#define PROFPIPE_JITFILES_H
+#ifndef PROF_BPF_HOST_JITFILES_H
+#define PROF_BPF_HOST_JITFILES_H
 
 #include "tools/prof-bpf/host/host.h"
 

@@ -6,8 +6,8 @@
  * New mappings are first noted and then put in place together, since a process may have a hundred
  * thousand. Arrays are shared by reference count and copied before a change.
  */
-#ifndef PROFPIPE_MAPS_H
-#define PROFPIPE_MAPS_H
+#ifndef PROF_BPF_HOST_MAPS_H
+#define PROF_BPF_HOST_MAPS_H
 
 #include <stdbool.h>
 #include <stddef.h>

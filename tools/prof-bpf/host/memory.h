@@ -12,8 +12,8 @@
  *
  * prof-bpf passes the bytes on without looking at them.
  */
-#ifndef PROFPIPE_MEMORY_H
-#define PROFPIPE_MEMORY_H
+#ifndef PROF_BPF_HOST_MEMORY_H
+#define PROF_BPF_HOST_MEMORY_H
 
 #include "common/wire/msg.h"
 #include "tools/prof-bpf/host/host.h"

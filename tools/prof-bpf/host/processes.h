@@ -5,8 +5,8 @@
  * A hash holds the newest object of each pid. Older ones (ended, or from before an exec) are linked
  * behind it. They also wait in a queue, in the order in which they will be forgotten.
  */
-#ifndef PROFPIPE_PROCESSES_H
-#define PROFPIPE_PROCESSES_H
+#ifndef PROF_BPF_HOST_PROCESSES_H
+#define PROF_BPF_HOST_PROCESSES_H
 
 #include <uthash.h>
 #include "tools/prof-bpf/host/bootclock.h"

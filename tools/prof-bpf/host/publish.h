@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Publishes the mappings that host.c knows to the tables: a process at most once a tick, and a
  * large one less often. */
-#ifndef PROFPIPE_PUBLISH_H
-#define PROFPIPE_PUBLISH_H
+#ifndef PROF_BPF_HOST_PUBLISH_H
+#define PROF_BPF_HOST_PUBLISH_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -18,6 +18,7 @@
 #include <unistd.h>
 #include "common/cell/baseline.h"
 #include "common/cell/landlock.h"
+#include "common/base/exits.h"
 #include "common/base/log.h"
 #include "common/wire/scm.h"
 #include "tools/prof-bpf/kernel/loader.h"
@@ -234,7 +235,7 @@ int cpus_serve(const struct cpus_config *c)
 	signal(SIGINT, SIG_IGN);
 	signal(SIGTERM, SIG_IGN);
 	if (!w || deploy_enter(c->deploy, DEPLOY_BPF, &sandbox))
-		return 1;
+		return EXITS_FAILED;
 	/* If it is stopped, it does not see the other end close. Set this now, since entering the
 	 * identity clears it. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -245,7 +246,7 @@ int cpus_serve(const struct cpus_config *c)
 		log_error(
 			"the system calls cannot be restricted: %s; it is a bug: report this line",
 			strerror(-r));
-		return 1;
+		return EXITS_FAILED;
 	}
 	for (unsigned i = 0; i < n; i++)
 		w[i].canary = -1;

@@ -8,8 +8,8 @@
  * sends the events of new ones. It ends with prof-bpf. If it ends earlier, prof-bpf cannot start
  * another, since it no longer has the right.
  */
-#ifndef PROFPIPE_BPF_CPUS_H
-#define PROFPIPE_BPF_CPUS_H
+#ifndef PROF_BPF_KERNEL_CPUS_H
+#define PROF_BPF_KERNEL_CPUS_H
 
 #include <stdbool.h>
 #include <stdint.h>

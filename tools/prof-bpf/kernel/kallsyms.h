@@ -5,8 +5,8 @@
  * later, bpf/ksyms.bpf.c). Side-band records add and remove BPF programs and trampolines. When
  * /proc/modules changes, all names are read again.
  */
-#ifndef PROFPIPE_KALLSYMS_H
-#define PROFPIPE_KALLSYMS_H
+#ifndef PROF_BPF_KERNEL_KALLSYMS_H
+#define PROF_BPF_KERNEL_KALLSYMS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -3,8 +3,8 @@
  * Names of kernel functions (kallsyms.h), read in a thread. Reading takes a tenth of a second, too
  * long for new processes to wait for their tables.
  */
-#ifndef PROFPIPE_KERNEL_NAMES_H
-#define PROFPIPE_KERNEL_NAMES_H
+#ifndef PROF_BPF_KERNEL_KERNEL_NAMES_H
+#define PROF_BPF_KERNEL_KERNEL_NAMES_H
 
 #include <pthread.h>
 #include "tools/prof-bpf/kernel/kallsyms.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The loader of the BPF object. It also opens the perf events that drive the programs, and drains
  * the rings. */
-#ifndef PROFPIPE_LOADER_H
-#define PROFPIPE_LOADER_H
+#ifndef PROF_BPF_KERNEL_LOADER_H
+#define PROF_BPF_KERNEL_LOADER_H
 
 #include <stdbool.h>
 #include <stddef.h>

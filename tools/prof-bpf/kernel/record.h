@@ -3,8 +3,8 @@
  * Records of the two rings (bpf/sample.h). The kernel's programs write them from data of processes.
  * So the size of a record is checked here, before anything else reads it.
  */
-#ifndef PROFPIPE_RECORD_H
-#define PROFPIPE_RECORD_H
+#ifndef PROF_BPF_KERNEL_RECORD_H
+#define PROF_BPF_KERNEL_RECORD_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The BPF programs that read runtimes' frames. */
-#ifndef PROFPIPE_RUNTIMES_H
-#define PROFPIPE_RUNTIMES_H
+#ifndef PROF_BPF_KERNEL_RUNTIMES_H
+#define PROF_BPF_KERNEL_RUNTIMES_H
 
 #include <stdbool.h>
 #include "bpf/runtime.h"

@@ -9,8 +9,8 @@
  *
  * Source: perf_event_open(2), <linux/perf_event.h>.
  */
-#ifndef PROFPIPE_SIDEBAND_H
-#define PROFPIPE_SIDEBAND_H
+#ifndef PROF_BPF_KERNEL_SIDEBAND_H
+#define PROF_BPF_KERNEL_SIDEBAND_H
 
 #include <stdbool.h>
 #include <stddef.h>

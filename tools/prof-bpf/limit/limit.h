@@ -11,8 +11,8 @@
  * prof-symd and prof-export learn their shares and keep to them. A tool that was taken over may
  * not: its own fence bounds it, and the others keep what is guaranteed to them.
  */
-#ifndef PROFPIPE_LIMIT_H
-#define PROFPIPE_LIMIT_H
+#ifndef PROF_BPF_LIMIT_LIMIT_H
+#define PROF_BPF_LIMIT_LIMIT_H
 
 #include <stdbool.h>
 #include <stdint.h>

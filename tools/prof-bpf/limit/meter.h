@@ -7,8 +7,8 @@
  * with their children. If the kernel does not tell (missing rights, no list of children), the
  * tool's memory is unknown.
  */
-#ifndef PROFPIPE_METER_H
-#define PROFPIPE_METER_H
+#ifndef PROF_BPF_LIMIT_METER_H
+#define PROF_BPF_LIMIT_METER_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -4,8 +4,8 @@
  * NFS). And the last close of a deleted file frees its blocks, which takes seconds if the disk is
  * told of each. The module is global, like the table of descriptors.
  */
-#ifndef PROFPIPE_CLOSING_H
-#define PROFPIPE_CLOSING_H
+#ifndef PROF_BPF_OPEN_CLOSING_H
+#define PROF_BPF_OPEN_CLOSING_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -8,8 +8,8 @@
  * as memfds, are handed out as sealed copies. Otherwise the receiver could reopen the descriptor
  * for writing.
  */
-#ifndef PROFPIPE_OPENER_H
-#define PROFPIPE_OPENER_H
+#ifndef PROF_BPF_OPEN_OPENER_H
+#define PROF_BPF_OPEN_OPENER_H
 
 #include <stdbool.h>
 #include <stddef.h>

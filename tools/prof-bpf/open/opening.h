@@ -3,8 +3,8 @@
  * Opens one file that a process chose: what each kind of request means, which files are refused,
  * and where else to look. Runs in the opener's threads, since each of its calls may hang.
  */
-#ifndef PROFPIPE_OPENING_H
-#define PROFPIPE_OPENING_H
+#ifndef PROF_BPF_OPEN_OPENING_H
+#define PROF_BPF_OPEN_OPENING_H
 
 #include "tools/prof-bpf/open/request.h"
 

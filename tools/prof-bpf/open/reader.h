@@ -8,8 +8,8 @@
  * second such hang, no process of its user. So a user who makes reads hang loses only names, and
  * costs few threads.
  */
-#ifndef PROFPIPE_READER_H
-#define PROFPIPE_READER_H
+#ifndef PROF_BPF_OPEN_READER_H
+#define PROF_BPF_OPEN_READER_H
 
 #include <stdint.h>
 #include "common/base/buf.h"

@@ -3,8 +3,8 @@
  * A request to open a file that a process chose, and its result, for the opener (opener.h) and its
  * threads (opening.h).
  */
-#ifndef PROFPIPE_REQUEST_H
-#define PROFPIPE_REQUEST_H
+#ifndef PROF_BPF_OPEN_REQUEST_H
+#define PROF_BPF_OPEN_REQUEST_H
 
 #include <errno.h>
 #include <stdbool.h>

@@ -4,8 +4,8 @@
  * handed out themselves, since a descriptor of a memfd can be reopened for writing. They also hold
  * files that only the processes that map them can read.
  */
-#ifndef PROFPIPE_SEALED_H
-#define PROFPIPE_SEALED_H
+#ifndef PROF_BPF_OPEN_SEALED_H
+#define PROF_BPF_OPEN_SEALED_H
 
 #include <stdint.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The extractor: by hand, prof-bpf starts its own prof-deltas over a private run folder, as the
  * launcher would. */
-#ifndef PROFPIPE_EXTRACTOR_H
-#define PROFPIPE_EXTRACTOR_H
+#ifndef PROF_BPF_PEERS_EXTRACTOR_H
+#define PROF_BPF_PEERS_EXTRACTOR_H
 
 #include <stddef.h>
 #include <sys/types.h>

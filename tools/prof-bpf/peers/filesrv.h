@@ -8,8 +8,8 @@
  * - a debug file, by build id, by one name, or by a path with a build id
  * - a process whose perf map, jitdump or memory is wanted
  */
-#ifndef PROFPIPE_FILESRV_H
-#define PROFPIPE_FILESRV_H
+#ifndef PROF_BPF_PEERS_FILESRV_H
+#define PROF_BPF_PEERS_FILESRV_H
 
 #include <stdint.h>
 #include <sys/types.h>

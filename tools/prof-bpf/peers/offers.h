@@ -7,8 +7,8 @@
  * Anybody may name a file like an interpreter. So at most OFFERS_MAX offers are open, plus one per
  * second.
  */
-#ifndef PROFPIPE_OFFERS_H
-#define PROFPIPE_OFFERS_H
+#ifndef PROF_BPF_PEERS_OFFERS_H
+#define PROF_BPF_PEERS_OFFERS_H
 
 #include <stdbool.h>
 #include <stdint.h>

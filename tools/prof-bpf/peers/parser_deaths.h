@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Deaths of the parsers, prof-deltas and prof-symd: records the file that they died on
  * (quarantine.h), keeps it from them, and logs it once. */
-#ifndef PROFPIPE_PARSER_DEATHS_H
-#define PROFPIPE_PARSER_DEATHS_H
+#ifndef PROF_BPF_PEERS_PARSER_DEATHS_H
+#define PROF_BPF_PEERS_PARSER_DEATHS_H
 
 #include "common/base/span.h"
 #include "tools/prof-bpf/peers/quarantine.h"

@@ -20,8 +20,8 @@
  *
  * A timeout counts as four crashes. Unexplained deaths must be twice as many, in a row.
  */
-#ifndef PROFPIPE_QUARANTINE_H
-#define PROFPIPE_QUARANTINE_H
+#ifndef PROF_BPF_PEERS_QUARANTINE_H
+#define PROF_BPF_PEERS_QUARANTINE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -3,8 +3,8 @@
  * Requests of prof-symd: files of the stream, their debug files, perf maps and jitdumps, and memory
  * of interpreters. Also takes its reports which files hold a runtime.
  */
-#ifndef PROFPIPE_REQUESTS_H
-#define PROFPIPE_REQUESTS_H
+#ifndef PROF_BPF_PEERS_REQUESTS_H
+#define PROF_BPF_PEERS_REQUESTS_H
 
 #include <stdbool.h>
 #include <stdint.h>

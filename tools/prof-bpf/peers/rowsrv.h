@@ -7,8 +7,8 @@
  * the extractor dies, the file that it was working on (lastword.h) is requested once more, alone;
  * quarantine.h decides which files and users are given up. All its other requests are repeated.
  */
-#ifndef PROFPIPE_ROWSRV_H
-#define PROFPIPE_ROWSRV_H
+#ifndef PROF_BPF_PEERS_ROWSRV_H
+#define PROF_BPF_PEERS_ROWSRV_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -4,8 +4,8 @@
  * file's rows. Each brings its registers and the top of its stack, and waits until the tables know,
  * at most a second. Then the same walker that the kernel runs walks the copy.
  */
-#ifndef PROFPIPE_DEFERRED_H
-#define PROFPIPE_DEFERRED_H
+#ifndef PROF_BPF_STREAM_DEFERRED_H
+#define PROF_BPF_STREAM_DEFERRED_H
 
 #include <stdbool.h>
 #include <stddef.h>

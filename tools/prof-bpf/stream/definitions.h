@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Stream definitions of the host's files, processes and threads. The strings are borrowed from the
  * host. */
-#ifndef PROFPIPE_DEFINITIONS_H
-#define PROFPIPE_DEFINITIONS_H
+#ifndef PROF_BPF_STREAM_DEFINITIONS_H
+#define PROF_BPF_STREAM_DEFINITIONS_H
 
 #include "tools/prof-bpf/host/host.h"
 #include "tools/prof-bpf/stream/emit.h"

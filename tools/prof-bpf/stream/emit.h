@@ -6,8 +6,8 @@
  * The owner of processes, threads and files (host.c) makes their definitions. It also keeps a word
  * for each, in which this module marks that it was sent.
  */
-#ifndef PROFPIPE_EMIT_H
-#define PROFPIPE_EMIT_H
+#ifndef PROF_BPF_STREAM_EMIT_H
+#define PROF_BPF_STREAM_EMIT_H
 
 #include "bpf/sample.h"
 #include "common/wire/msg.h"

@@ -4,8 +4,8 @@
  * stream defines it once. Two are equal only if all fields are. Ids start at 1 and are never
  * reused. At the ceiling the owner forgets all of them and begins a new epoch.
  */
-#ifndef PROFPIPE_INTERN_H
-#define PROFPIPE_INTERN_H
+#ifndef PROF_BPF_STREAM_INTERN_H
+#define PROF_BPF_STREAM_INTERN_H
 
 #include <stdbool.h>
 #include <stddef.h>

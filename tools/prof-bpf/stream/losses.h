@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Losses: each part counts its losses from the start, and the stream gets the differences. */
-#ifndef PROFPIPE_LOSSES_H
-#define PROFPIPE_LOSSES_H
+#ifndef PROF_BPF_STREAM_LOSSES_H
+#define PROF_BPF_STREAM_LOSSES_H
 
 #include <stdint.h>
 

@@ -4,8 +4,8 @@
  * what the bus does not take at once, up to a ceiling. Well below that, outbox_pressed tells to
  * drop samples, so that definitions and answers always have room.
  */
-#ifndef PROFPIPE_OUTBOX_H
-#define PROFPIPE_OUTBOX_H
+#ifndef PROF_BPF_STREAM_OUTBOX_H
+#define PROF_BPF_STREAM_OUTBOX_H
 
 #include <stdbool.h>
 #include "common/wire/bus.h"

@@ -3,8 +3,8 @@
  * The output of the stream: over the bus to prof-symd, which may come and go; or by hand to a file
  * or a pipe.
  */
-#ifndef PROFPIPE_OUTPUT_H
-#define PROFPIPE_OUTPUT_H
+#ifndef PROF_BPF_STREAM_OUTPUT_H
+#define PROF_BPF_STREAM_OUTPUT_H
 
 #include "tools/prof-bpf/stream/emit.h"
 #include "tools/prof-bpf/stream/outbox.h"

@@ -4,8 +4,8 @@
  * of the host are handled. Then its process and thread are found, and it is sent. Or it waits for
  * its deferred walk or for the names of kernel functions.
  */
-#ifndef PROFPIPE_SAMPLES_H
-#define PROFPIPE_SAMPLES_H
+#ifndef PROF_BPF_STREAM_SAMPLES_H
+#define PROF_BPF_STREAM_SAMPLES_H
 
 #include <stdbool.h>
 #include <stddef.h>

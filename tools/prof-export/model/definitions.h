@@ -4,8 +4,8 @@
  * and the counts of samples. Each kind has an array that holds every distinct entry once. The
  * number of an entry is its place there. One pool pays for all arrays.
  */
-#ifndef PROFPIPE_DEFINITIONS_H
-#define PROFPIPE_DEFINITIONS_H
+#ifndef PROF_EXPORT_MODEL_DEFINITIONS_H
+#define PROF_EXPORT_MODEL_DEFINITIONS_H
 
 #include <stdbool.h>
 #include "common/status/status.h"

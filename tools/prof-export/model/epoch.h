@@ -4,8 +4,8 @@
  * the epoch; those of a process and its threads end with the process. Processes and threads become
  * definitions with their first sample.
  */
-#ifndef PROFPIPE_EPOCH_H
-#define PROFPIPE_EPOCH_H
+#ifndef PROF_EXPORT_MODEL_EPOCH_H
+#define PROF_EXPORT_MODEL_EPOCH_H
 
 #include "tools/prof-export/model/definitions.h"
 

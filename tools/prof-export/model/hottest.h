@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Counts of samples by the name of their leaf function. */
-#ifndef PROFPIPE_HOTTEST_H
-#define PROFPIPE_HOTTEST_H
+#ifndef PROF_EXPORT_MODEL_HOTTEST_H
+#define PROF_EXPORT_MODEL_HOTTEST_H
 
 #include "common/status/status.h"
 #include "tools/prof-export/model/table.h"

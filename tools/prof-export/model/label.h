@@ -4,8 +4,8 @@
  * characters that turn or hide text, and invalid UTF-8 become \xNN. A label is one line of UTF-8.
  * Each format replaces the other characters that it reserves.
  */
-#ifndef PROFPIPE_LABEL_H
-#define PROFPIPE_LABEL_H
+#ifndef PROF_EXPORT_MODEL_LABEL_H
+#define PROF_EXPORT_MODEL_LABEL_H
 
 #include "tools/prof-export/model/definitions.h"
 

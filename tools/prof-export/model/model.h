@@ -8,8 +8,8 @@
  * Definitions are numbered from 0 in the order they came; MODEL_NONE is none. Pointers and strings
  * that the model returns hold until it takes the next message.
  */
-#ifndef PROFPIPE_MODEL_H
-#define PROFPIPE_MODEL_H
+#ifndef PROF_EXPORT_MODEL_MODEL_H
+#define PROF_EXPORT_MODEL_MODEL_H
 
 #include <stdbool.h>
 #include "common/wire/msg.h"

@@ -6,8 +6,8 @@
  * in `util.f (a/util.py:4)`, with the shortest part of the path that tells all namesakes apart.
  * Native functions are not told apart.
  */
-#ifndef PROFPIPE_NAMESAKES_H
-#define PROFPIPE_NAMESAKES_H
+#ifndef PROF_EXPORT_MODEL_NAMESAKES_H
+#define PROF_EXPORT_MODEL_NAMESAKES_H
 
 #include "tools/prof-export/model/model.h"
 

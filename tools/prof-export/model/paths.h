@@ -4,8 +4,8 @@
  * is a label, a number that the output chooses. Sorted paths share their longest prefix with the
  * one before. So an output writes lines or trees in one pass, with 4 bytes of memory a path.
  */
-#ifndef PROFPIPE_PATHS_H
-#define PROFPIPE_PATHS_H
+#ifndef PROF_EXPORT_MODEL_PATHS_H
+#define PROF_EXPORT_MODEL_PATHS_H
 
 #include "tools/prof-export/model/model.h"
 

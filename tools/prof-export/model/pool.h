@@ -3,8 +3,8 @@
  * A pool: one ceiling for several growing arrays. They charge it before they allocate. If the
  * system refuses an allocation, that counts as the ceiling.
  */
-#ifndef PROFPIPE_POOL_H
-#define PROFPIPE_POOL_H
+#ifndef PROF_EXPORT_MODEL_POOL_H
+#define PROF_EXPORT_MODEL_POOL_H
 
 #include <stddef.h>
 #include <stdint.h>

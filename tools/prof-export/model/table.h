@@ -5,8 +5,8 @@
  * stream's id. Both are seeded, so that a peer cannot choose keys that collide. Zero-initialised
  * ones are empty.
  */
-#ifndef PROFPIPE_TABLE_H
-#define PROFPIPE_TABLE_H
+#ifndef PROF_EXPORT_MODEL_TABLE_H
+#define PROF_EXPORT_MODEL_TABLE_H
 
 #include "common/base/span.h"
 #include "tools/prof-export/model/pool.h"

@@ -4,8 +4,8 @@
  * since when it samples. Nobody samples between the last known moment of the first and that time.
  * Times are CLOCK_MONOTONIC; any number may come. Pure.
  */
-#ifndef PROFPIPE_UPTIME_H
-#define PROFPIPE_UPTIME_H
+#ifndef PROF_EXPORT_MODEL_UPTIME_H
+#define PROF_EXPORT_MODEL_UPTIME_H
 
 #include <stdbool.h>
 #include <stdint.h>

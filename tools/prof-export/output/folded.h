@@ -6,8 +6,8 @@
  *
  * Source: the README of github.com/brendangregg/FlameGraph.
  */
-#ifndef PROFPIPE_FOLDED_H
-#define PROFPIPE_FOLDED_H
+#ifndef PROF_EXPORT_OUTPUT_FOLDED_H
+#define PROF_EXPORT_OUTPUT_FOLDED_H
 
 #include "tools/prof-export/model/model.h"
 #include "tools/prof-export/output/output.h"

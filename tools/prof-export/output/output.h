@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An output: a descriptor behind a buffer, gzipped or not. It keeps the first error, ignores later
  * writes, and output_done returns the error. */
-#ifndef PROFPIPE_OUTPUT_H
-#define PROFPIPE_OUTPUT_H
+#ifndef PROF_EXPORT_OUTPUT_OUTPUT_H
+#define PROF_EXPORT_OUTPUT_OUTPUT_H
 
 #include <stdbool.h>
 #include <zlib.h>

@@ -8,8 +8,8 @@
  *
  * Source: proto/profile.proto of github.com/google/pprof.
  */
-#ifndef PROFPIPE_PPROF_H
-#define PROFPIPE_PPROF_H
+#ifndef PROF_EXPORT_OUTPUT_PPROF_H
+#define PROF_EXPORT_OUTPUT_PPROF_H
 
 #include "tools/prof-export/model/model.h"
 #include "tools/prof-export/output/output.h"

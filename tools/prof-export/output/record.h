@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A recording: the stream's messages as they came, with new sequence numbers. A LOST message counts
  * those that were missing, and a stream that was cut ends with END_PEER_LOST. */
-#ifndef PROFPIPE_RECORD_H
-#define PROFPIPE_RECORD_H
+#ifndef PROF_EXPORT_OUTPUT_RECORD_H
+#define PROF_EXPORT_OUTPUT_RECORD_H
 
 #include "common/wire/stream.h"
 #include "tools/prof-export/output/output.h"

@@ -9,8 +9,8 @@
  * As in perf, an inlined call has the address of the call around it, and `(inlined)` for its
  * binary. Time is the stream's, CLOCK_MONOTONIC.
  */
-#ifndef PROFPIPE_TEXT_H
-#define PROFPIPE_TEXT_H
+#ifndef PROF_EXPORT_OUTPUT_TEXT_H
+#define PROF_EXPORT_OUTPUT_TEXT_H
 
 #include "tools/prof-export/model/model.h"
 #include "tools/prof-export/output/output.h"

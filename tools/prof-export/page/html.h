@@ -17,8 +17,8 @@
  * down one. strings, frames, processes and threads are numbered from 0. A row holds how many
  * samples of a thread (-1: unknown) ended in a node.
  */
-#ifndef PROFPIPE_HTML_H
-#define PROFPIPE_HTML_H
+#ifndef PROF_EXPORT_PAGE_HTML_H
+#define PROF_EXPORT_PAGE_HTML_H
 
 #include "tools/prof-export/model/model.h"
 #include "tools/prof-export/output/output.h"

@@ -8,8 +8,8 @@
  * The journal has a maximum size, and drops all that comes after it. If the disk is full, the
  * journal is emptied and keeps nothing more.
  */
-#ifndef PROFPIPE_JOURNAL_H
-#define PROFPIPE_JOURNAL_H
+#ifndef PROF_EXPORT_SESSION_JOURNAL_H
+#define PROF_EXPORT_SESSION_JOURNAL_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A session: one export, from the bytes of a stream to one format. Text and recordings are written
  * as the stream comes, the other formats at its end. */
-#ifndef PROFPIPE_SESSION_H
-#define PROFPIPE_SESSION_H
+#ifndef PROF_EXPORT_SESSION_SESSION_H
+#define PROF_EXPORT_SESSION_SESSION_H
 
 #include "common/base/format.h"
 #include "common/wire/stream.h"

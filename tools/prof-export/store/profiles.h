@@ -13,8 +13,8 @@
  *
  * Only the process that opens the output uses this, not the one that writes it.
  */
-#ifndef PROFPIPE_EXPORT_PROFILES_H
-#define PROFPIPE_EXPORT_PROFILES_H
+#ifndef PROF_EXPORT_STORE_PROFILES_H
+#define PROF_EXPORT_STORE_PROFILES_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -4,8 +4,8 @@
  * profiles (profiles.h) and reads no byte of the stream. A second process of this program writes
  * the file and has no access to the folder.
  */
-#ifndef PROFPIPE_EXPORT_SUPERVISOR_H
-#define PROFPIPE_EXPORT_SUPERVISOR_H
+#ifndef PROF_EXPORT_STORE_SUPERVISOR_H
+#define PROF_EXPORT_STORE_SUPERVISOR_H
 
 #include "tools/prof-export/options.h"
 

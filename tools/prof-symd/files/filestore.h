@@ -13,8 +13,8 @@
  * Files are requested through `ask`. By hand it answers at once, in a deployment over the bus. If
  * no answer comes within FILESTORE_WAIT_NS, the file counts as missing.
  */
-#ifndef PROFPIPE_FILESTORE_H
-#define PROFPIPE_FILESTORE_H
+#ifndef PROF_SYMD_FILES_FILESTORE_H
+#define PROF_SYMD_FILES_FILESTORE_H
 
 #include "common/wire/msg.h"
 #include "common/names/program/program.h"

@@ -4,8 +4,8 @@
  * (lastword.h). prof-symd asks for more if the DWARF of one file does not fit, or if it closes
  * programs that it soon needs again. It returns memory that it no longer uses.
  */
-#ifndef PROFPIPE_SHARE_H
-#define PROFPIPE_SHARE_H
+#ifndef PROF_SYMD_FILES_SHARE_H
+#define PROF_SYMD_FILES_SHARE_H
 
 #include <stdint.h>
 #include "common/cell/budget.h"

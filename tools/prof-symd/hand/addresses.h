@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `prof-symd -e FILE ADDR...`: prints the names of addresses. */
-#ifndef PROFPIPE_ADDRESSES_H
-#define PROFPIPE_ADDRESSES_H
+#ifndef PROF_SYMD_HAND_ADDRESSES_H
+#define PROF_SYMD_HAND_ADDRESSES_H
 
 #include <stdio.h>
 #include "common/base/buf.h"

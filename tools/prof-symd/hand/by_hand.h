@@ -4,8 +4,8 @@
  * standard output. It opens files itself instead of requesting them from prof-bpf. A stream that
  * already has names is passed on.
  */
-#ifndef PROFPIPE_BY_HAND_H
-#define PROFPIPE_BY_HAND_H
+#ifndef PROF_SYMD_HAND_BY_HAND_H
+#define PROF_SYMD_HAND_BY_HAND_H
 
 #include <stdint.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* prof-symd by hand on one file: the names of its addresses (-e), or the interpreter in it
  * (--describe). Both print to standard output, log errors, and return an exit status (exits.h). */
-#ifndef PROFPIPE_ONE_FILE_H
-#define PROFPIPE_ONE_FILE_H
+#ifndef PROF_SYMD_HAND_ONE_FILE_H
+#define PROF_SYMD_HAND_ONE_FILE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -4,8 +4,8 @@
  * positions, and its source file, which objects of one file share. All are in one block. Lines are
  * stored as differences from the previous one, seven bits a byte, since most are small.
  */
-#ifndef PROFPIPE_OBJECT_NAMES_H
-#define PROFPIPE_OBJECT_NAMES_H
+#ifndef PROF_SYMD_OBJECTS_OBJECT_NAMES_H
+#define PROF_SYMD_OBJECTS_OBJECT_NAMES_H
 
 #include "common/names/names.h"
 #include "common/names/runtime/runtime.h"

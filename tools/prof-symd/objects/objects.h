@@ -7,8 +7,8 @@
  * An object that could not be read stays without a name, since another object may be there by now.
  * Its address is not tried again for OBJECTS_RETRY_NS.
  */
-#ifndef PROFPIPE_OBJECTS_H
-#define PROFPIPE_OBJECTS_H
+#ifndef PROF_SYMD_OBJECTS_OBJECTS_H
+#define PROF_SYMD_OBJECTS_OBJECTS_H
 
 #include "common/wire/msg.h"
 #include "common/names/names.h"

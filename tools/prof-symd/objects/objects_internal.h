@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The fields of struct objects, for objects.c, which keeps and names objects, and objects_asking.c,
  * which requests their memory. */
-#ifndef PROFPIPE_OBJECTS_INTERNAL_H
-#define PROFPIPE_OBJECTS_INTERNAL_H
+#ifndef PROF_SYMD_OBJECTS_OBJECTS_INTERNAL_H
+#define PROF_SYMD_OBJECTS_OBJECTS_INTERNAL_H
 
 #include "common/base/idmap.h"
 #include "tools/prof-symd/objects/object_names.h"

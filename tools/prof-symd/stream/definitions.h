@@ -4,8 +4,8 @@
  * have one in bytes. A definition that does not fit is dropped, and limit_hit is set. A second
  * definition of a process updates the first; of anything else it is ignored. Id 0 means none.
  */
-#ifndef PROFPIPE_DEFINITIONS_H
-#define PROFPIPE_DEFINITIONS_H
+#ifndef PROF_SYMD_STREAM_DEFINITIONS_H
+#define PROF_SYMD_STREAM_DEFINITIONS_H
 
 #include "common/wire/msg.h"
 #include "tools/prof-symd/files/filestore.h"

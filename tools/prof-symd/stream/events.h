@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A queue of events, in the order of the stream, until they can be sent on. Events are all messages
  * that are not definitions: samples, losses, figures and the like. */
-#ifndef PROFPIPE_EVENTS_H
-#define PROFPIPE_EVENTS_H
+#ifndef PROF_SYMD_STREAM_EVENTS_H
+#define PROF_SYMD_STREAM_EVENTS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The functions of the named stream's present epoch: each (name, system name, source, start line)
  * has one id. Strings are stored and compared, so hash collisions do no harm. */
-#ifndef PROFPIPE_FUNCTIONS_H
-#define PROFPIPE_FUNCTIONS_H
+#ifndef PROF_SYMD_STREAM_FUNCTIONS_H
+#define PROF_SYMD_STREAM_FUNCTIONS_H
 
 #include "common/base/buf.h"
 #include "common/base/span.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Held samples wait for the name of a frame in generated code. They are in the order in which they
  * came, and have a ceiling. */
-#ifndef PROFPIPE_HELD_SAMPLES_H
-#define PROFPIPE_HELD_SAMPLES_H
+#ifndef PROF_SYMD_STREAM_HELD_SAMPLES_H
+#define PROF_SYMD_STREAM_HELD_SAMPLES_H
 
 #include "common/wire/msg.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A table of equal-sized elements by the ids of a stream, up to a ceiling. Slots of removed
  * elements are reused. */
-#ifndef PROFPIPE_IDTABLE_H
-#define PROFPIPE_IDTABLE_H
+#ifndef PROF_SYMD_STREAM_IDTABLE_H
+#define PROF_SYMD_STREAM_IDTABLE_H
 
 #include <stddef.h>
 #include <stdint.h>

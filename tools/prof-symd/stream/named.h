@@ -21,8 +21,8 @@
  *    definitions of the raw epoch reach theirs, further ones are dropped, and samples that need
  *    these are counted as lost.
  */
-#ifndef PROFPIPE_NAMED_H
-#define PROFPIPE_NAMED_H
+#ifndef PROF_SYMD_STREAM_NAMED_H
+#define PROF_SYMD_STREAM_NAMED_H
 
 #include "common/wire/stream.h"
 #include "tools/prof-symd/files/filestore.h"

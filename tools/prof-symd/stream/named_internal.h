@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The fields of struct named, for named.c, which keeps the order of the stream, and
  * named_sending.c below it, which sends named definitions. */
-#ifndef PROFPIPE_NAMED_INTERNAL_H
-#define PROFPIPE_NAMED_INTERNAL_H
+#ifndef PROF_SYMD_STREAM_NAMED_INTERNAL_H
+#define PROF_SYMD_STREAM_NAMED_INTERNAL_H
 
 #include "common/wire/stream.h"
 #include "tools/prof-symd/stream/definitions.h"

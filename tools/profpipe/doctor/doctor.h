@@ -3,8 +3,8 @@
  * profpipe doctor: the checks of prof-bpf, made with the rights of a run, and then a test run. It
  * prints one line each on standard output, or all as JSON.
  */
-#ifndef PROFPIPE_DOCTOR_H
-#define PROFPIPE_DOCTOR_H
+#ifndef PROFPIPE_DOCTOR_DOCTOR_H
+#define PROFPIPE_DOCTOR_DOCTOR_H
 
 #include "tools/profpipe/options.h"
 

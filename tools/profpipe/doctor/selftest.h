@@ -3,8 +3,8 @@
  * The self-test proves that samples arrive: it runs all four tools on a child that only spins and
  * calls the kernel, and looks at the profile.
  */
-#ifndef PROFPIPE_SELFTEST_H
-#define PROFPIPE_SELFTEST_H
+#ifndef PROFPIPE_DOCTOR_SELFTEST_H
+#define PROFPIPE_DOCTOR_SELFTEST_H
 
 #include <stdbool.h>
 #include "tools/profpipe/doctor/tally.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A tally counts the samples in folded stacks (prof-export(1)). Pure. */
-#ifndef PROFPIPE_TALLY_H
-#define PROFPIPE_TALLY_H
+#ifndef PROFPIPE_DOCTOR_TALLY_H
+#define PROFPIPE_DOCTOR_TALLY_H
 
 #include <stddef.h>
 #include <stdint.h>

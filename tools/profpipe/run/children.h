@@ -4,8 +4,8 @@
  * that it is given, and three pipes: status words, its log (standard error), and the life pipe,
  * whose end means "exit". The launcher bounds its log and escapes it before it shows it.
  */
-#ifndef PROFPIPE_CHILDREN_H
-#define PROFPIPE_CHILDREN_H
+#ifndef PROFPIPE_RUN_CHILDREN_H
+#define PROFPIPE_RUN_CHILDREN_H
 
 #include <stdbool.h>
 #include <stddef.h>

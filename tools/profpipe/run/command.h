@@ -4,8 +4,8 @@
  * descriptors 0 to 2. profpipe holds it until sampling has begun, and so samples it from its first
  * instruction. It stays in the caller's session and process group, and keeps the terminal.
  */
-#ifndef PROFPIPE_COMMAND_H
-#define PROFPIPE_COMMAND_H
+#ifndef PROFPIPE_RUN_COMMAND_H
+#define PROFPIPE_RUN_COMMAND_H
 
 #include <stdbool.h>
 #include <sys/types.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The conclusion: the last words and files of a run, when all tools have gone. */
-#ifndef PROFPIPE_CONCLUDE_H
-#define PROFPIPE_CONCLUDE_H
+#ifndef PROFPIPE_RUN_CONCLUDE_H
+#define PROFPIPE_RUN_CONCLUDE_H
 
 #include "tools/profpipe/run/run.h"
 

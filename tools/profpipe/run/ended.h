@@ -3,8 +3,8 @@
  * Tools that ended: which one is started again, and when (restarts.h), what the user is told, and
  * which end ends the run.
  */
-#ifndef PROFPIPE_ENDED_H
-#define PROFPIPE_ENDED_H
+#ifndef PROFPIPE_RUN_ENDED_H
+#define PROFPIPE_RUN_ENDED_H
 
 #include "tools/profpipe/run/run.h"
 

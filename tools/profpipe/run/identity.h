@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The identities of the tools: one user for each, and one group for the run, from a range that
  * nobody uses. */
-#ifndef PROFPIPE_IDENTITY_H
-#define PROFPIPE_IDENTITY_H
+#ifndef PROFPIPE_RUN_IDENTITY_H
+#define PROFPIPE_RUN_IDENTITY_H
 
 #include <stdbool.h>
 #include <sys/types.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The caller's limits (setrlimit(2), pids.max) that the tools need, and whether one of them ended a
  * tool. */
-#ifndef PROFPIPE_LIMITS_H
-#define PROFPIPE_LIMITS_H
+#ifndef PROFPIPE_RUN_LIMITS_H
+#define PROFPIPE_RUN_LIMITS_H
 
 #include <stdbool.h>
 #include <stddef.h>

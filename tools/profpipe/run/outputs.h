@@ -9,8 +9,8 @@
  * or its owner cannot be restored. Then profpipe writes in place and truncates the file at the end.
  * A new file of a run that never began is removed again.
  */
-#ifndef PROFPIPE_OUTPUTS_H
-#define PROFPIPE_OUTPUTS_H
+#ifndef PROFPIPE_RUN_OUTPUTS_H
+#define PROFPIPE_RUN_OUTPUTS_H
 
 #include <limits.h>
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef PROFPIPE_RECORD_H
-#define PROFPIPE_RECORD_H
+#ifndef PROFPIPE_RUN_RECORD_H
+#define PROFPIPE_RUN_RECORD_H
 
 #include "tools/profpipe/options.h"
 

@@ -3,8 +3,8 @@
  * When to start an ended tool again: the first time at once, then later and later while it keeps
  * ending, at last not at all. Pure.
  */
-#ifndef PROFPIPE_RESTARTS_H
-#define PROFPIPE_RESTARTS_H
+#ifndef PROFPIPE_RUN_RESTARTS_H
+#define PROFPIPE_RUN_RESTARTS_H
 
 #include <limits.h>
 #include <stdbool.h>

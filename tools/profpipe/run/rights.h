@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The rights that prof-bpf will need. profpipe checks them before it starts a tool, to explain the
  * common mistake plainly. */
-#ifndef PROFPIPE_RIGHTS_H
-#define PROFPIPE_RIGHTS_H
+#ifndef PROFPIPE_RUN_RIGHTS_H
+#define PROFPIPE_RUN_RIGHTS_H
 
 #include <stddef.h>
 

@@ -3,8 +3,8 @@
  * A run: the state of the launcher while the tools run, and how it starts and stops them. The loop
  * is in record.c, the handling of ended tools in ended.c, the summary in conclude.c.
  */
-#ifndef PROFPIPE_LAUNCHER_RUN_H
-#define PROFPIPE_LAUNCHER_RUN_H
+#ifndef PROFPIPE_RUN_RUN_H
+#define PROFPIPE_RUN_RUN_H
 
 #include <stdbool.h>
 #include <stdint.h>

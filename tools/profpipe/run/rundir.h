@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The run's folder. It holds the tools' sockets, each in a folder of the tool that listens. The
  * run's group can pass through these. */
-#ifndef PROFPIPE_RUNDIR_H
-#define PROFPIPE_RUNDIR_H
+#ifndef PROFPIPE_RUN_RUNDIR_H
+#define PROFPIPE_RUN_RUNDIR_H
 
 #include "tools/profpipe/run/identity.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The summary of a run: for people on standard error, and as JSON. */
-#ifndef PROFPIPE_SUMMARY_H
-#define PROFPIPE_SUMMARY_H
+#ifndef PROFPIPE_RUN_SUMMARY_H
+#define PROFPIPE_RUN_SUMMARY_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -4,8 +4,8 @@
  * first line. COMMAND maps them while it is held. The profiler looks at what a process maps, and so
  * knows these files before their first instruction.
  */
-#ifndef PROFPIPE_TARGET_H
-#define PROFPIPE_TARGET_H
+#ifndef PROFPIPE_RUN_TARGET_H
+#define PROFPIPE_RUN_TARGET_H
 
 /* Maps the first page of each file that execvp(name, ...) would run, until the exec drops the
  * mappings. Skips files that it cannot find or map: exec will report why. */

@@ -10,8 +10,8 @@
  *  - name.c      names code objects
  *  - module.c    names the module of a source file
  */
-#ifndef PROFPIPE_SYMD_PYTHON_H
-#define PROFPIPE_SYMD_PYTHON_H
+#ifndef COMMON_NAMES_RUNTIME_PYTHON_PYTHON_H
+#define COMMON_NAMES_RUNTIME_PYTHON_PYTHON_H
 
 #include "bpf/python.h"
 #include "common/names/runtime/runtime.h"
