@@ -11,9 +11,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-#include "common/cell/cell.h"
 #include "common/base/exits.h"
 #include "common/base/log.h"
+#include "common/cell/cell.h"
 #include "common/cell/priority.h"
 
 #define NAME_BYTES 64 /* at most, of a user's or group's name */

@@ -3,14 +3,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include "common/rows/cfi/cfi.h"
+#include "common/rows/context/greenlet.h"
+#include "common/rows/context/ucontext.h"
 #include "common/rows/derive/derive.h"
-#include "common/rows/x86/ehreturn.h"
 #include "common/rows/elf/elf.h"
+#include "common/rows/elf/section_reader.h"
 #include "common/rows/extract.h"
 #include "common/rows/go/gorows.h"
-#include "common/rows/context/greenlet.h"
-#include "common/rows/elf/section_reader.h"
-#include "common/rows/context/ucontext.h"
+#include "common/rows/x86/ehreturn.h"
 
 #define CODE_WINDOW (16u << 10) /* read at once */
 

@@ -13,8 +13,8 @@
 #define COMMON_WIRE_PEER_H
 
 #include <sys/types.h>
-#include "common/wire/lastword.h"
 #include "common/wire/busroute.h"
+#include "common/wire/lastword.h"
 #include "common/wire/stream.h"
 
 struct peer;

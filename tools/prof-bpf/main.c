@@ -21,14 +21,14 @@
 #include "common/base/exits.h"
 #include "common/base/heap.h"
 #include "common/base/log.h"
-#include "common/cell/priority.h"
 #include "common/base/stdfds.h"
-#include "tools/prof-bpf/system_calls.h"
+#include "common/cell/priority.h"
 #include "tools/prof-bpf/checks/checks.h"
-#include "tools/prof-bpf/open/closing.h"
 #include "tools/prof-bpf/checks/probes.h"
+#include "tools/prof-bpf/open/closing.h"
 #include "tools/prof-bpf/prof.h"
 #include "tools/prof-bpf/stream/definitions.h"
+#include "tools/prof-bpf/system_calls.h"
 
 /* Those of nng, the openers, the closers, the readers, and the one that reads kernel names. */
 #define THREADS 31

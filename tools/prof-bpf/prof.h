@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include "common/cell/budget.h"
 #include "common/cell/deploy.h"
+#include "common/walk/tables.h"
 #include "tools/prof-bpf/host/host.h"
 #include "tools/prof-bpf/host/jitfiles.h"
 #include "tools/prof-bpf/kernel/cpus.h"
@@ -30,7 +31,6 @@
 #include "tools/prof-bpf/stream/losses.h"
 #include "tools/prof-bpf/stream/output.h"
 #include "tools/prof-bpf/stream/samples.h"
-#include "common/walk/tables.h"
 
 #define DRAIN_MS_AT_99_HZ 50 /* shorter at higher rates, since deferred samples are large */
 #define DRAIN_MS_MIN 10

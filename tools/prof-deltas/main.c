@@ -7,18 +7,18 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "common/cell/cell.h"
 #include "common/base/clock.h"
 #include "common/base/cmdline.h"
-#include "common/cell/deploy.h"
 #include "common/base/exits.h"
 #include "common/base/heap.h"
-#include "common/wire/lastword.h"
 #include "common/base/log.h"
-#include "common/cell/priority.h"
 #include "common/base/stdfds.h"
+#include "common/cell/cell.h"
+#include "common/cell/deploy.h"
+#include "common/cell/priority.h"
 #include "common/rows/extract.h"
 #include "common/rows/print.h"
+#include "common/wire/lastword.h"
 #include "tools/prof-deltas/serve.h"
 
 #define DIAL_MS 60000 /* the launcher gives up no later */

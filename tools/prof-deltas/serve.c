@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 #include "common/base/clock.h"
-#include "common/rows/extract.h"
 #include "common/cell/deploy.h"
+#include "common/rows/extract.h"
 #include "common/wire/pairs.h"
 #include "common/wire/peer.h"
 #include "tools/prof-deltas/serve.h"

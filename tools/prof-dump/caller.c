@@ -11,9 +11,9 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "common/names/jit/jitfinder.h"
 #include "common/walk/procfs.h"
 #include "tools/prof-dump/space.h"
-#include "common/names/jit/jitfinder.h"
 
 #define NICENESS (-15)
 #define IMAGES 256 /* files that cannot be opened, whose pieces are sent */

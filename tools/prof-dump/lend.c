@@ -8,8 +8,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "tools/prof-dump/half.h"
 #include "common/names/program/finder.h"
+#include "tools/prof-dump/half.h"
 
 static bool is_elf(int fd)
 {

@@ -22,12 +22,12 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "common/cell/cell.h"
 #include "common/base/cmdline.h"
 #include "common/base/exits.h"
 #include "common/base/log.h"
-#include "common/cell/sandbox.h"
 #include "common/base/stdfds.h"
+#include "common/cell/cell.h"
+#include "common/cell/sandbox.h"
 #include "tools/prof-dump/caller.h"
 #include "tools/prof-dump/lend.h"
 #include "tools/prof-dump/walker.h"

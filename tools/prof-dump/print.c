@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include "common/base/log.h"
+#include "common/names/program/program.h"
 #include "common/wire/msg.h"
 #include "tools/prof-dump/generated.h"
 #include "tools/prof-dump/half.h"
 #include "tools/prof-dump/runtimes.h"
-#include "common/names/program/program.h"
 
 #define FLUSH 65536 /* most bytes of lines held back */
 

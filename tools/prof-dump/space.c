@@ -7,8 +7,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include "bpf/walk.h"
-#include "common/walk/weave.h"
 #include "common/rows/extract.h"
+#include "common/walk/weave.h"
 #include "tools/prof-dump/interpreted.h"
 
 #define MAX_IMAGE (1u << 20)

@@ -13,9 +13,9 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "bpf/env.h"
+#include "common/names/runtime/runtime.h"
 #include "common/walk/tables.h"
 #include "tools/prof-dump/half.h"
-#include "common/names/runtime/runtime.h"
 
 #define SPACE_MAX_MAPPINGS (1u << 16) /* the ceiling of tables_walk_maps */
 #define SPACE_MAX_FILES 4096u

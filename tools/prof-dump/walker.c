@@ -11,6 +11,7 @@
 #include "bpf/reasons.h"
 #include "common/base/clock.h"
 #include "common/base/log.h"
+#include "common/names/elf/symfile.h"
 #include "common/walk/procfs.h"
 #include "tools/prof-dump/core.h"
 #include "tools/prof-dump/generated.h"
@@ -19,7 +20,6 @@
 #include "tools/prof-dump/print.h"
 #include "tools/prof-dump/runtimes.h"
 #include "tools/prof-dump/space.h"
-#include "common/names/elf/symfile.h"
 
 #define MAX_STACKS (1u << 16)
 

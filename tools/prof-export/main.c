@@ -10,19 +10,19 @@
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <unistd.h>
-#include "common/wire/bus.h"
-#include "common/cell/cell.h"
 #include "common/base/clock.h"
-#include "common/cell/deploy.h"
 #include "common/base/exits.h"
 #include "common/base/heap.h"
 #include "common/base/log.h"
 #include "common/base/stdfds.h"
-#include "tools/prof-export/session/journal.h"
-#include "tools/prof-export/store/supervisor.h"
-#include "tools/prof-export/options.h"
-#include "tools/prof-export/session/session.h"
+#include "common/cell/cell.h"
+#include "common/cell/deploy.h"
+#include "common/wire/bus.h"
 #include "tools/prof-export/figures.h"
+#include "tools/prof-export/options.h"
+#include "tools/prof-export/session/journal.h"
+#include "tools/prof-export/session/session.h"
+#include "tools/prof-export/store/supervisor.h"
 
 #define KEEP_FILES 168 /* a week of hours */
 #define KEEP_MIB 1024

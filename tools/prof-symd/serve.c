@@ -7,8 +7,8 @@
 #include "common/cell/deploy.h"
 #include "common/names/dwarf/dwarf.h"
 #include "common/wire/pairs.h"
-#include "tools/prof-symd/serve.h"
 #include "tools/prof-symd/files/share.h"
+#include "tools/prof-symd/serve.h"
 
 #define BATCH (64u << 10)
 #define FLUSH_MS 100

@@ -19,10 +19,10 @@
 #include "common/base/clock.h"
 #include "common/base/exits.h"
 #include "common/base/log.h"
+#include "tools/profpipe/report.h"
 #include "tools/profpipe/run/children.h"
 #include "tools/profpipe/run/identity.h"
 #include "tools/profpipe/run/outputs.h"
-#include "tools/profpipe/report.h"
 
 #define HELD_NS 300000000u /* both stages may complain about one recording */
 

@@ -6,11 +6,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include "common/base/clock.h"
-#include "common/wire/scm.h"
 #include "common/names/dwarf/dwarf.h"
 #include "common/names/dwarf/dwarfinfo.h"
 #include "common/names/dwarf/dwarfkeeper.h"
 #include "common/names/dwarf/dwarfwire.h"
+#include "common/wire/scm.h"
 
 /* A worker ends itself when a request has taken DWARFWORKER_CPU_S. This timeout is for one that is
  * stopped, waits for a file system, or does not want to end. It is shorter than the launcher waits

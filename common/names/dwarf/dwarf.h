@@ -13,8 +13,8 @@
 #define COMMON_NAMES_DWARF_DWARF_H
 
 #include "common/names/dwarf/dwarfinfo.h"
-#include "common/names/names.h"
 #include "common/names/elf/symfile.h"
+#include "common/names/names.h"
 
 struct dwarf;
 

@@ -20,8 +20,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "common/names/dwarf/dwarfinfo.h"
 #include "common/names/dwarf/dwarfimage.h"
+#include "common/names/dwarf/dwarfinfo.h"
 #include "common/names/dwarf/dwarfnames.h"
 #include "common/names/dwarf/dwarfranges.h"
 #include "common/names/dwarf/dwarfsplit.h"

@@ -10,8 +10,8 @@
 #ifndef COMMON_NAMES_DWARF_DWARFINFO_H
 #define COMMON_NAMES_DWARF_DWARFINFO_H
 
-#include "common/names/names.h"
 #include "common/names/elf/symfile.h"
+#include "common/names/names.h"
 
 struct dwarfinfo;
 

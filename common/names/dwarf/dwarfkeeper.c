@@ -13,8 +13,8 @@
 #include <unistd.h>
 #include "common/cell/baseline.h"
 #include "common/cell/landlock.h"
-#include "common/wire/scm.h"
 #include "common/names/dwarf/dwarfworker.h"
+#include "common/wire/scm.h"
 
 #define SOCKET 3 /* the only descriptor of keeper and worker above stderr */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "common/names/dwarf/dwarfwire.h"
 #include "common/names/dwarf/dwarfinfo.h"
+#include "common/names/dwarf/dwarfwire.h"
 #include "common/names/elf/symfile.h"
 
 static struct dwarfwire_text text_of(const struct names *n, struct str s)

@@ -14,9 +14,9 @@
 #include <unistd.h>
 #include "common/cell/baseline.h"
 #include "common/cell/sandbox.h"
-#include "common/wire/scm.h"
 #include "common/names/dwarf/dwarfinfo.h"
 #include "common/names/dwarf/dwarfwire.h"
+#include "common/wire/scm.h"
 
 #define SMALL_MAX (48ull << 20)
 #define HANDED 2

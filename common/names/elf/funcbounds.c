@@ -5,8 +5,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include "common/names/elf/codestarts.h"
-#include "common/names/elf/symreach.h"
 #include "common/names/elf/symfile_internal.h"
+#include "common/names/elf/symreach.h"
 
 #define WINDOW 4096u
 #define MAX_ENTRIES (1u << 18)	 /* of a file without a sorted table */

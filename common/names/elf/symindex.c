@@ -14,8 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include "common/names/demangle.h"
-#include "common/names/elf/symreach.h"
 #include "common/names/elf/symbuckets.h"
+#include "common/names/elf/symreach.h"
 #include "common/names/elf/symtable.h"
 
 #define MAX_ALIASES 64u /* compared in one lookup */

@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "common/wire/lastword.h"
 #include "common/names/jit/jit.h"
 #include "common/names/jit/jitdump.h"
 #include "common/names/jit/perfmap.h"
+#include "common/wire/lastword.h"
 
 #define CHUNK (64u << 10)
 #define TAIL 64u /* last bytes that were read, to notice that the file was rewritten */

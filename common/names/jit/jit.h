@@ -14,9 +14,9 @@
 #ifndef COMMON_NAMES_JIT_JIT_H
 #define COMMON_NAMES_JIT_JIT_H
 
-#include "common/wire/msg.h"
 #include "common/base/idmap.h"
 #include "common/names/names.h"
+#include "common/wire/msg.h"
 
 #define JIT_MEMORY (96u << 20)	       /* bytes, of all maps and dumps; one may take two thirds */
 #define JIT_PROCESSES 4096	       /* known at once */

@@ -7,8 +7,8 @@
 #ifndef COMMON_NAMES_PROGRAM_FINDER_H
 #define COMMON_NAMES_PROGRAM_FINDER_H
 
-#include "common/wire/msg.h"
 #include "common/names/program/program.h"
+#include "common/wire/msg.h"
 
 /* All of these return a descriptor that the caller owns. */
 

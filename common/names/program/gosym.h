@@ -10,8 +10,8 @@
 #ifndef COMMON_NAMES_PROGRAM_GOSYM_H
 #define COMMON_NAMES_PROGRAM_GOSYM_H
 
-#include "common/names/names.h"
 #include "common/names/elf/symfile.h"
+#include "common/names/names.h"
 
 struct gosym;
 

@@ -5,8 +5,8 @@
 #include "common/names/dwarf/dwarf.h"
 #include "common/names/dwarf/dwarfinfo.h"
 #include "common/names/elf/funcbounds.h"
-#include "common/names/program/gosym.h"
 #include "common/names/elf/plt.h"
+#include "common/names/program/gosym.h"
 #include "common/names/program/program.h"
 
 enum step { STEP_BUILD_ID, STEP_NAME, STEP_ALT, STEP_DONE };

@@ -16,8 +16,8 @@
 #define COMMON_NAMES_PROGRAM_PROGRAM_H
 
 #include "common/names/dwarf/dwarfinfo.h"
-#include "common/names/names.h"
 #include "common/names/elf/symfile.h"
+#include "common/names/names.h"
 
 struct program;
 

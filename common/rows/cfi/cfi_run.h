@@ -9,10 +9,10 @@
 #define COMMON_ROWS_CFI_CFI_RUN_H
 
 #include "common/rows/cfi/cfi_state.h"
-#include "common/rows/x86/ehreturn.h"
 #include "common/rows/encoded.h"
-#include "common/rows/x86/stackcheck.h"
 #include "common/rows/rows.h"
+#include "common/rows/x86/ehreturn.h"
+#include "common/rows/x86/stackcheck.h"
 
 #define CFI_CACHE 512 /* recently used rules and their numbers; a power of two */
 

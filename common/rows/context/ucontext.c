@@ -2,8 +2,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "common/rows/x86/stubs.h"
 #include "common/rows/context/ucontext.h"
+#include "common/rows/x86/stubs.h"
 
 #define WINDOW (64u << 10)
 #define MAX_LENGTH 64 /* bytes of the function; its last instruction is a hlt */

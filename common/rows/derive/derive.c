@@ -2,10 +2,10 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "common/rows/derive/derive_internal.h"
 #include "common/rows/derive/candidate.h"
-#include "common/rows/x86/linear_code.h"
+#include "common/rows/derive/derive_internal.h"
 #include "common/rows/derive/taken_addresses.h"
+#include "common/rows/x86/linear_code.h"
 
 #define CODE_MAX (FLOW_MAX_CODE - DERIVE_BACK)
 #define LOOK 4096u /* bytes searched for padding */

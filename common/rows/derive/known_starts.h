@@ -12,8 +12,8 @@
 #ifndef COMMON_ROWS_DERIVE_KNOWN_STARTS_H
 #define COMMON_ROWS_DERIVE_KNOWN_STARTS_H
 
-#include "common/rows/rows.h"
 #include "common/rows/elf/starts.h"
+#include "common/rows/rows.h"
 
 #define KNOWN_STARTS_MAX_CALLED (1u << 16) /* call targets kept ahead of the current place */
 

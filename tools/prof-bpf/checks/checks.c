@@ -21,9 +21,9 @@
 #include "common/cell/landlock.h"
 #include "common/cell/namespace.h"
 #include "common/cell/seccomp.h"
-#include "tools/prof-bpf/kernel/kallsyms.h"
 #include "tools/prof-bpf/checks/kernel.h"
 #include "tools/prof-bpf/checks/probes.h"
+#include "tools/prof-bpf/kernel/kallsyms.h"
 
 #define PROCESSES_LOOKED_AT 1000
 #define HIDDEN_SHARE 10 /* a tenth of the processes may hide: a few always do */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/prof-bpf/host/bootclock.h"
 #include "common/base/clock.h"
+#include "tools/prof-bpf/host/bootclock.h"
 
 /* The thread may be interrupted between the two clocks. */
 #define TRIES 5

@@ -9,12 +9,12 @@
 #include <unistd.h>
 #include <utlist.h>
 #include "common/base/clock.h"
-#include "common/wire/msg.h"
-#include "tools/prof-bpf/open/closing.h"
-#include "tools/prof-bpf/host/files.h"
-#include "tools/prof-bpf/open/opening.h"
 #include "common/walk/procfs.h"
 #include "common/walk/tables.h"
+#include "common/wire/msg.h"
+#include "tools/prof-bpf/host/files.h"
+#include "tools/prof-bpf/open/closing.h"
+#include "tools/prof-bpf/open/opening.h"
 
 #define CONFIRM_NS 2000000ull /* records of earlier events are drained by then */
 #define TRIES 3

@@ -31,8 +31,8 @@
 #include <sys/types.h>
 #include "bpf/sample.h"
 #include "common/base/span.h"
-#include "tools/prof-bpf/open/opener.h"
 #include "tools/prof-bpf/kernel/sideband.h"
+#include "tools/prof-bpf/open/opener.h"
 
 #define HOST_GRACE_NS 2500000000ull /* more than TABLES_GRACE_NS */
 #define HOST_RECHECK_NS 1000000000ull

@@ -7,9 +7,9 @@
 #include <unistd.h>
 #include "common/base/clock.h"
 #include "common/wire/msg.h"
-#include "tools/prof-bpf/open/closing.h"
 #include "tools/prof-bpf/host/jitfiles.h"
 #include "tools/prof-bpf/host/processes.h"
+#include "tools/prof-bpf/open/closing.h"
 
 #define PARENTS 4 /* forks of forks */
 

@@ -9,13 +9,13 @@
 #define PROF_BPF_HOST_PROCESSES_H
 
 #include <uthash.h>
+#include "common/walk/procfs.h"
+#include "common/walk/tables.h"
 #include "tools/prof-bpf/host/bootclock.h"
 #include "tools/prof-bpf/host/displaced.h"
 #include "tools/prof-bpf/host/files.h"
 #include "tools/prof-bpf/host/host.h"
 #include "tools/prof-bpf/host/maps.h"
-#include "common/walk/procfs.h"
-#include "common/walk/tables.h"
 
 #define NOTED_MAX 256u		/* minimum of mappings to note before they are put in place */
 #define RESCAN_NS 1000000000ull /* between two readings of a process's maps */

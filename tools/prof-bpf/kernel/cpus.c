@@ -16,10 +16,10 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "common/cell/baseline.h"
-#include "common/cell/landlock.h"
 #include "common/base/exits.h"
 #include "common/base/log.h"
+#include "common/cell/baseline.h"
+#include "common/cell/landlock.h"
 #include "common/wire/scm.h"
 #include "tools/prof-bpf/kernel/loader.h"
 #include "tools/prof-bpf/kernel/sideband.h"

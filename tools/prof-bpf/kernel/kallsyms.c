@@ -17,9 +17,9 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include "bpf/ksyms.h"
+#include "ksyms.skel.h"
 #include "tools/prof-bpf/kernel/kallsyms.h"
 #include "tools/prof-bpf/kernel/sideband.h"
-#include "ksyms.skel.h"
 
 #define LOOKED_AT (64 << 10) /* bytes searched for an address other than zero */
 /* Bytes read at once, and initial sizes; a fuzz target has small ones, so that it reaches the

@@ -16,11 +16,11 @@
 #include <bpf/libbpf.h>
 #include "bpf/reasons.h"
 #include "bpf/tables.h"
+#include "common/walk/tables.h"
 #include "sample.skel.h"
 #include "tools/prof-bpf/kernel/loader.h"
 #include "tools/prof-bpf/kernel/record.h"
 #include "tools/prof-bpf/kernel/runtimes.h"
-#include "common/walk/tables.h"
 
 #define RING_MIN (256u << 10)
 #define DEFERRED_RING_MIN (512u << 10)

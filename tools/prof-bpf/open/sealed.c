@@ -5,8 +5,8 @@
 #include <sys/mman.h>
 #include <sys/sendfile.h>
 #include <unistd.h>
-#include "tools/prof-bpf/open/request.h"
 #include "common/walk/procfs.h"
+#include "tools/prof-bpf/open/request.h"
 #include "tools/prof-bpf/open/sealed.h"
 
 #define MAPPINGS 65536 /* of a process, searched for those of one file */

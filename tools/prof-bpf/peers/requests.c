@@ -5,19 +5,19 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "tools/prof-bpf/open/closing.h"
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "common/walk/tables.h"
 #include "tools/prof-bpf/host/host.h"
 #include "tools/prof-bpf/host/jitfiles.h"
 #include "tools/prof-bpf/host/memory.h"
 #include "tools/prof-bpf/kernel/loader.h"
 #include "tools/prof-bpf/kernel/runtimes.h"
+#include "tools/prof-bpf/open/closing.h"
 #include "tools/prof-bpf/open/reader.h"
 #include "tools/prof-bpf/peers/filesrv.h"
 #include "tools/prof-bpf/peers/offers.h"
 #include "tools/prof-bpf/peers/parser_deaths.h"
-#include "common/base/clock.h"
-#include "common/base/log.h"
-#include "common/walk/tables.h"
 
 struct wanted {
 	struct requests *rq;

@@ -5,10 +5,10 @@
 #include <string.h>
 #include <utlist.h>
 #include "common/base/clock.h"
-#include "tools/prof-bpf/open/closing.h"
-#include "tools/prof-bpf/peers/rowsrv.h"
 #include "common/walk/tables.h"
 #include "common/wire/peer.h"
+#include "tools/prof-bpf/open/closing.h"
+#include "tools/prof-bpf/peers/rowsrv.h"
 
 #define IN_FLIGHT 16
 #define HELD_MAX 256 /* descriptors of waiting files; others are reopened in their turn */

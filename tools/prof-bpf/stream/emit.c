@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include "common/base/clock.h"
+#include "common/walk/weave.h"
 #include "common/wire/stream.h"
 #include "tools/prof-bpf/stream/emit.h"
 #include "tools/prof-bpf/stream/intern.h"
-#include "common/walk/weave.h"
 
 #define BATCH_BYTES (64u << 10)
 #define MAX_FRAMES (SAMPLE_MAX_KERNEL + WEAVE_MAX)

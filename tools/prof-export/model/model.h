@@ -12,8 +12,8 @@
 #define PROF_EXPORT_MODEL_MODEL_H
 
 #include <stdbool.h>
-#include "common/wire/msg.h"
 #include "common/status/status.h"
+#include "common/wire/msg.h"
 #include "tools/prof-export/model/definitions.h"
 
 struct model_options {

@@ -3,8 +3,8 @@
 
 #include <errno.h>
 #include "tools/prof-export/output/folded.h"
-#include "tools/prof-export/page/html.h"
 #include "tools/prof-export/output/pprof.h"
+#include "tools/prof-export/page/html.h"
 
 int session_init(struct session *s, const struct session_options *o, int fd)
 {

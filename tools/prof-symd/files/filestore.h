@@ -16,8 +16,8 @@
 #ifndef PROF_SYMD_FILES_FILESTORE_H
 #define PROF_SYMD_FILES_FILESTORE_H
 
-#include "common/wire/msg.h"
 #include "common/names/program/program.h"
+#include "common/wire/msg.h"
 
 #define FILESTORE_WAIT_NS 2000000000ull /* for a program and its debug files together */
 #define FILESTORE_IDLE_NS 30000000000ull

@@ -3,8 +3,8 @@
 
 #include <unistd.h>
 #include "common/base/clock.h"
-#include "common/wire/lastword.h"
 #include "common/names/dwarf/dwarf.h"
+#include "common/wire/lastword.h"
 
 #define MORE_STEP (8ull << 20)
 #define WAIT_NS 700000000ull /* prof-bpf reads what is wanted some ten times a second */

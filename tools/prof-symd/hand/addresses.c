@@ -4,8 +4,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include "common/base/log.h"
-#include "tools/prof-symd/hand/addresses.h"
 #include "common/names/program/finder.h"
+#include "tools/prof-symd/hand/addresses.h"
 
 bool addresses_parse(const char *s, uint64_t *ret)
 {

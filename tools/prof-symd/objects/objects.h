@@ -10,9 +10,9 @@
 #ifndef PROF_SYMD_OBJECTS_OBJECTS_H
 #define PROF_SYMD_OBJECTS_OBJECTS_H
 
-#include "common/wire/msg.h"
 #include "common/names/names.h"
 #include "common/names/runtime/runtime.h"
+#include "common/wire/msg.h"
 
 #define OBJECTS_MAX (1u << 16)
 #define OBJECTS_BUDGET (8u << 20)     /* bytes of named objects */

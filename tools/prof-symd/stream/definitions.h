@@ -7,11 +7,11 @@
 #ifndef PROF_SYMD_STREAM_DEFINITIONS_H
 #define PROF_SYMD_STREAM_DEFINITIONS_H
 
+#include "common/names/runtime/runtime.h"
 #include "common/wire/msg.h"
 #include "tools/prof-symd/files/filestore.h"
 #include "tools/prof-symd/stream/functions.h"
 #include "tools/prof-symd/stream/idtable.h"
-#include "common/names/runtime/runtime.h"
 
 /* `sent` in each definition is the last epoch of the named stream in which it was sent. */
 struct def_process {

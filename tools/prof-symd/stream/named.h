@@ -24,9 +24,9 @@
 #ifndef PROF_SYMD_STREAM_NAMED_H
 #define PROF_SYMD_STREAM_NAMED_H
 
+#include "common/names/jit/jit.h"
 #include "common/wire/stream.h"
 #include "tools/prof-symd/files/filestore.h"
-#include "common/names/jit/jit.h"
 #include "tools/prof-symd/objects/objects.h"
 
 struct named_limits {

@@ -10,16 +10,16 @@
 #include <string.h>
 #include <unistd.h>
 #include "common/base/buf.h"
-#include "common/status/check.h"
 #include "common/base/clock.h"
 #include "common/base/exits.h"
 #include "common/base/log.h"
 #include "common/cell/namespace.h"
+#include "common/status/check.h"
+#include "tools/profpipe/doctor/selftest.h"
 #include "tools/profpipe/run/children.h"
 #include "tools/profpipe/run/identity.h"
 #include "tools/profpipe/run/limits.h"
 #include "tools/profpipe/run/rights.h"
-#include "tools/profpipe/doctor/selftest.h"
 
 #define CHECKS_MAX 64u
 #define CHECKS_MS 30000

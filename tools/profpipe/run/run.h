@@ -8,12 +8,12 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include "common/status/account.h"
 #include "common/cell/deploy.h"
+#include "common/status/account.h"
+#include "tools/profpipe/options.h"
 #include "tools/profpipe/run/children.h"
 #include "tools/profpipe/run/command.h"
 #include "tools/profpipe/run/identity.h"
-#include "tools/profpipe/options.h"
 #include "tools/profpipe/run/outputs.h"
 #include "tools/profpipe/run/restarts.h"
 #include "tools/profpipe/run/rundir.h"

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "common/status/account.h"
 #include "common/base/buf.h"
 #include "common/base/log.h"
+#include "common/status/account.h"
 #include "common/wire/msg.h"
 #include "tools/profpipe/run/summary.h"
 
