@@ -8,10 +8,10 @@
  *
  * Each part has a share that it always gets (budget_split). Other parts may use what it does not
  * want (budget_settle): prof-bpf divides that again a few times a second, and parts hand back what
- * others are granted. A tool's containers evict the oldest entries, or refuse new ones, and count
- * them. Behind them stands a kernel limit on a tool's private memory (budget_fence), for memory
- * that nobody can bound beforehand: a library that reads a stranger's file fails there, for that
- * file only. Pure.
+ * others are granted. A tool's containers evict what was used least recently, or refuse new
+ * entries, and count both. Behind them stands a kernel limit on a tool's private memory
+ * (budget_fence), for memory that nobody can bound beforehand: a library that reads a stranger's
+ * file fails there, for that file only. Pure.
  */
 #ifndef COMMON_CELL_BUDGET_H
 #define COMMON_CELL_BUDGET_H

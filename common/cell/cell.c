@@ -252,8 +252,8 @@ int cell_by_hand(enum cell_hand how, const char *folder)
 	struct cell c = { 0 };
 	int r = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ? -errno : 0;
 
-	/* Tools that open files by any path may look into other processes, which Landlock
-	 * forbids. */
+	/* Not for tools that open files by any path: they may look into other processes, which
+	 * Landlock forbids. */
 	if (!r && writes)
 		r = enter_landlock(&c, folder ? LANDLOCK_REMOVE : LANDLOCK_NOTHING, folder);
 	return r ? r : enter_calls(&c, lists, COUNT(lists), false);

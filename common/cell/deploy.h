@@ -80,7 +80,7 @@ int deploy_enter(const struct deploy *d, enum deploy_tool tool, struct sandbox *
  * logged. */
 int deploy_seal(enum deploy_tool tool);
 /* Whether the launcher closed the life pipe, so that the tool has to exit. Discards what the
- * launcher wrote, so this is for tools to which it says nothing: prof-deltas and prof-symd. Never
+ * launcher wrote, so this is only for prof-deltas and prof-symd, which get no words from it. Never
  * blocks. False for -1. */
 bool deploy_life_over(int life_fd);
 /* Fills in st's magic and phase, and writes it. If the pipe is full, a RUNNING report is dropped,

@@ -47,7 +47,7 @@ struct status {
 	uint64_t ticks; /* prof-bpf: events of the sampling program, also those of idle cpus */
 	struct status_top top[STATUS_TOP];
 	char event[STATUS_EVENT]; /* of the stream's hello; a stranger's bytes, like the names */
-	uint64_t taken;		  /* prof-bpf: all samples of this process, lost ones too */
+	uint64_t taken;		  /* prof-bpf: all samples that it took, lost ones too */
 	uint64_t held;		  /* prof-export: 1 while a write waits for the output's reader */
 	uint64_t enough; /* prof-export: bytes of memory with which no stack would have been
 			    truncated; 0: none was for want of memory */

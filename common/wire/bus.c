@@ -3,7 +3,7 @@
  * nng provides connected byte streams, and threads that read and write them. The pipe on top is
  * here. On the wire it is nng's pair (version 0) over ipc: eight bytes of greeting each way, then
  * messages, each a byte 1, its length (64 bits, big endian) and its bytes. We do not use nng 1.5's
- * own pipes: a single thread, its reaper, closes their sockets. If a peer closes in the middle of a
+ * own pipes: a single thread, its reaper, closes their sockets. If one is closed in the middle of a
  * message, the reaper can wait for ever, and the process gets no further peer.
  *
  * A bus has one pipe at a time. Four operations (nng's aio) serve it: one each to take a

@@ -344,8 +344,8 @@ static void on_alarm(int number)
 }
 
 /* The reader of a pipe or a terminal may be slow. A timer interrupts each write that waits for it,
- * so that the launcher hears that prof-export lives. The timer starts only in begin_watching and
- * spares nng's threads. It is created here, before the list of system calls forbids it. */
+ * so that the launcher hears that prof-export lives. nng's threads inherit the blocked signal; only
+ * begin_watching unblocks it. The list of system calls has no timers, so this comes before it. */
 static void set_watch(int fd)
 {
 	const struct itimerval often = { .it_interval.tv_usec = HELD_US,

@@ -15,9 +15,9 @@
 #define MODEL_NONE TABLE_NONE
 
 enum model_detail {
-	/* For outputs that show names: a frame is one call, without line numbers. Code with a name
-	 * loses its addresses; in code without one, all addresses of a function are one frame. So
-	 * far fewer stacks differ. */
+	/* For outputs that show names: a frame is one call, without its line unless options ask for
+	 * it. Code with a name loses its addresses; in code without one, all addresses of a
+	 * function are one frame. So far fewer stacks differ. */
 	MODEL_NAMES,
 	MODEL_ADDRESSES, /* everything: a frame is one place with all its inlined calls */
 };

@@ -18,7 +18,7 @@ struct restarts {
 	uint64_t due_ns; /* CLOCK_MONOTONIC of its next start; 0: none */
 };
 #define RESTARTS_FOR_EVER UINT_MAX
-/* Plans the next start of a tool that lived for lived_ns. False: the streak is longer than `most`
+/* Plans the next start of a tool that lived for lived_ns. False: the streak has reached `most`
  * (RESTARTS_STREAK_MAX, less, or RESTARTS_FOR_EVER), and due_ns is not set. */
 bool restarts_plan(struct restarts *r, uint64_t now_ns, uint64_t lived_ns, unsigned most);
 
