@@ -189,7 +189,7 @@ uint32_t *slabs_at(struct slabs *s, uint32_t position, uint32_t words)
 
 int slabs_take(struct slabs *s, uint32_t words, struct extent *ret)
 {
-	words = (words + EXTENT_WORDS - 1) & ~(EXTENT_WORDS - 1);
+	words = (words + SLABS_EXTENT_WORDS - 1) & ~(SLABS_EXTENT_WORDS - 1);
 	if (words > SLAB_WORDS)
 		return SLABS_FULL;
 	for (int attempt = 0; attempt < 2; attempt++) {

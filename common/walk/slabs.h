@@ -5,7 +5,7 @@
  *
  * An extent is a run of words in one slab. An array holds the free extents, sorted by position;
  * neighbours are merged, and the first extent that fits is taken. Sizes are rounded up to
- * EXTENT_WORDS: the many small arrays of mappings then leave holes that fit the next one.
+ * SLABS_EXTENT_WORDS: the many small arrays of mappings then leave holes that fit the next one.
  *
  * This process maps slabs only while it uses them, page by page. Otherwise the kernel's pages would
  * count twice, and mapping a whole slab costs more than most uses of it.
@@ -18,7 +18,7 @@
 #include <stdint.h>
 #include "bpf/tables.h"
 
-#define EXTENT_WORDS 32u
+#define SLABS_EXTENT_WORDS 32u
 #define SLAB_PAGE 4096u
 #define SLAB_PAGES (SLAB_BYTES / SLAB_PAGE)
 

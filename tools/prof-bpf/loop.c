@@ -46,7 +46,7 @@ static void enter(struct prof *p, enum phase phase)
  * only their files are offered. */
 static bool is_chosen(const struct prof *p)
 {
-	return p->phase == CONNECTING && (p->options.follow || p->options.pid_count);
+	return p->phase == PHASE_CONNECTING && (p->options.follow || p->options.pid_count);
 }
 
 void loop_file_needs_rows(void *ctx, struct host_file *f, int fd)
@@ -81,7 +81,7 @@ static void send_offers(struct prof *p)
 		offers_sent(&p->offers);
 	}
 	/* The command has mapped it, so it runs, unless it is still held. */
-	p->samples.command_runs |= p->phase != CONNECTING;
+	p->samples.command_runs |= p->phase != PHASE_CONNECTING;
 	output_emitted(&p->output, emit_flush(p->output.emit));
 }
 
@@ -159,7 +159,7 @@ static void start_sampling(struct prof *p)
 		p->failed = p->exit_now = true;
 		return;
 	}
-	enter(p, SAMPLING);
+	enter(p, PHASE_SAMPLING);
 	p->sent.flushed_ns = p->sampling_ns = p->since_ns;
 	output_emitted(&p->output, emit_figure(p->output.emit, "sampling_since", p->sampling_ns));
 	deploy_status(&p->options.deploy, &p->status, STATUS_READY);
@@ -202,7 +202,7 @@ static void conclude(struct prof *p)
 	if (output_has_receiver(&p->output))
 		losses_send(&p->losses);
 	figures_send(p);
-	enter(p, FINISHING);
+	enter(p, PHASE_FINISHING);
 	p->samples.ended = true;
 	int r = emit_end(p->output.emit, p->end);
 	if (r && r != -ENOTCONN)
@@ -223,16 +223,16 @@ static void conclude_again(struct prof *p)
 
 static void finish(struct prof *p, enum end_reason reason)
 {
-	if (p->phase >= DRAINING)
+	if (p->phase >= PHASE_DRAINING)
 		return;
 	p->end = reason;
-	if (p->phase == SAMPLING) {
+	if (p->phase == PHASE_SAMPLING) {
 		loader_stop(p->loader);
 		p->sampled_ns = clock_mono_ns();
 		kernel_names_take(&p->names, true);
 		samples_drain(&p->samples);
 	}
-	enter(p, DRAINING);
+	enter(p, PHASE_DRAINING);
 	if (deferred_empty(p->deferred))
 		conclude(p);
 }
@@ -330,16 +330,16 @@ static void on_timer(struct prof *p)
 	if (p->jitfiles)
 		jitfiles_tick(p->jitfiles, now);
 	requests_tick(&p->requests, now);
-	if (p->phase == SAMPLING)
+	if (p->phase == PHASE_SAMPLING)
 		ask_again(p, now);
 	limit_run(&p->limit, now);
 	kernel_names_tick(&p->names, now);
 	samples_drain(&p->samples);
-	if (p->phase == DRAINING) {
+	if (p->phase == PHASE_DRAINING) {
 		if (deferred_empty(p->deferred) || now - p->since_ns > DEFERRED_PATIENCE_NS)
 			conclude(p);
 	}
-	if (p->phase != SAMPLING)
+	if (p->phase != PHASE_SAMPLING)
 		return;
 	if (is_due(p, &p->sent.figures_ns, FIGURES_NS, now)) {
 		if (output_has_receiver(&p->output)) {
@@ -449,13 +449,13 @@ static void on_stream(struct prof *p)
 				output_emitted(&p->output,
 					       emit_figure(p->output.emit, "sampling_since",
 							   p->sampling_ns));
-			if (p->phase == FINISHING)
+			if (p->phase == PHASE_FINISHING)
 				conclude_again(p);
 		} else if (r == BUS_PEER_WENT) {
 			output_peer_went(&p->output);
 			/* It has taken the end of the stream and everything before. If not, only
 			 * the launcher knows. */
-			if (p->phase == FINISHING && p->options.deploy.life_fd < 0)
+			if (p->phase == PHASE_FINISHING && p->options.deploy.life_fd < 0)
 				p->exit_now = true;
 		} else if (r == BUS_EMPTY) {
 			break;
@@ -472,7 +472,7 @@ static void on_signal(struct prof *p)
 	struct signalfd_siginfo si;
 
 	if (read(p->signals, &si, sizeof(si)) == sizeof(si)) {
-		if (p->phase == CONNECTING)
+		if (p->phase == PHASE_CONNECTING)
 			p->exit_now = true;
 		finish(p, END_KILLED);
 	}
@@ -525,7 +525,7 @@ static void handle(struct prof *p, enum source from)
 		host_tick(p->host, clock_mono_ns(), p->samples.drained_ns);
 		break;
 	case FROM_CPUS:
-		if (p->phase < DRAINING)
+		if (p->phase < PHASE_DRAINING)
 			take_cpus(p);
 		else
 			cpus_stop(&p->cpus);
@@ -555,16 +555,16 @@ void loop_run(struct prof *p)
 		run_routes(p);
 		if (p->output.bus)
 			(void)outbox_run(&p->output.outbox);
-		if (p->phase == CONNECTING)
+		if (p->phase == PHASE_CONNECTING)
 			try_start(p);
 		if (p->hurry.new_files) {
 			p->hurry.new_files = false;
 			p->hurry.turns = HURRIED_TURNS;
-			if (p->phase == SAMPLING)
+			if (p->phase == PHASE_SAMPLING)
 				hurry(p, clock_mono_ns());
 		}
 		/* With a launcher, the launcher decides. */
-		if (p->phase == FINISHING && p->options.deploy.life_fd < 0 &&
+		if (p->phase == PHASE_FINISHING && p->options.deploy.life_fd < 0 &&
 		    clock_mono_ns() - p->since_ns > FINISH_NS)
 			p->exit_now = true;
 	}

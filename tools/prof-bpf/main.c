@@ -641,10 +641,10 @@ int main(int argc, char **argv)
 	int r = options_parse(argc, argv, &p.options);
 	if (r != EXITS_GO_ON)
 		return r;
-	unsigned drain_ms = DRAIN_MS_AT_99_HZ * 100 / p.options.hz;
-	p.drain_ms = drain_ms > DRAIN_MS_MAX   ? DRAIN_MS_MAX
-		     : drain_ms < DRAIN_MS_MIN ? DRAIN_MS_MIN
-					       : drain_ms;
+	unsigned drain_ms = LOOP_DRAIN_MS_AT_99_HZ * 100 / p.options.hz;
+	p.drain_ms = drain_ms > LOOP_DRAIN_MS_MAX   ? LOOP_DRAIN_MS_MAX
+		     : drain_ms < LOOP_DRAIN_MS_MIN ? LOOP_DRAIN_MS_MIN
+						    : drain_ms;
 	if (p.options.cpus)
 		return cpus_serve(&(struct cpus_config){ .hz = p.options.hz,
 							 .cycles = p.options.cycles,

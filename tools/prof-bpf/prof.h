@@ -32,9 +32,9 @@
 #include "tools/prof-bpf/stream/output.h"
 #include "tools/prof-bpf/stream/samples.h"
 
-#define DRAIN_MS_AT_99_HZ 50 /* shorter at higher rates, since deferred samples are large */
-#define DRAIN_MS_MIN 10
-#define DRAIN_MS_MAX 250
+#define LOOP_DRAIN_MS_AT_99_HZ 50 /* shorter at higher rates, since deferred samples are large */
+#define LOOP_DRAIN_MS_MIN 10
+#define LOOP_DRAIN_MS_MAX 250
 
 /* What can wake the loop. */
 enum source {
@@ -52,9 +52,9 @@ enum source {
 	FROM_CPUS
 };
 
-/* DRAINING: sampling has ended, and the last samples wait for what they need. FINISHING: the end
- * was sent. */
-enum phase { CONNECTING, SAMPLING, DRAINING, FINISHING };
+/* PHASE_DRAINING: sampling has ended, and the last samples wait for what they need.
+ * PHASE_FINISHING: the end was sent. */
+enum phase { PHASE_CONNECTING, PHASE_SAMPLING, PHASE_DRAINING, PHASE_FINISHING };
 
 /* A peer's bus and lane. After a failure it rests until the next timer tick. */
 struct route {

@@ -81,7 +81,7 @@ static int add_split_ranges(struct ranges *into, Dwarf_Die *die, const struct dw
 	int r = 0;
 
 	dwarfsplit_ranges(split, die, &list);
-	for (unsigned n = 0; !r && n < RANGES_MAX && dwarfsplit_next(&list, &low, &high); n++)
+	for (unsigned n = 0; !r && n < DWARFRANGES_MAX && dwarfsplit_next(&list, &low, &high); n++)
 		r = ranges_push(into, low, high, dwarf_dieoffset(die));
 	return r;
 }
@@ -92,7 +92,7 @@ static int add_ranges(struct ranges *into, Dwarf_Die *die, uint64_t what)
 	Dwarf_Addr base, low, high;
 	ptrdiff_t at = 0;
 
-	for (unsigned n = 0; n < RANGES_MAX; n++) {
+	for (unsigned n = 0; n < DWARFRANGES_MAX; n++) {
 		int r;
 
 		at = dwarf_ranges(die, at, &base, &low, &high);
@@ -519,7 +519,7 @@ static bool covers(Dwarf_Die *die, const struct dwarfsplit *split, uint64_t addr
 	if (!split)
 		return dwarf_haspc(die, address) == 1;
 	dwarfsplit_ranges(split, die, &list);
-	for (unsigned n = 0; n < RANGES_MAX && dwarfsplit_next(&list, &low, &high); n++)
+	for (unsigned n = 0; n < DWARFRANGES_MAX && dwarfsplit_next(&list, &low, &high); n++)
 		if (low <= address && address < high)
 			return true;
 	return false;

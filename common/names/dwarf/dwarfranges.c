@@ -15,7 +15,7 @@ int ranges_push(struct ranges *s, uint64_t low, uint64_t high, uint64_t what)
 		size_t cap = s->cap ? s->cap + s->cap / 2 : 8;
 		struct range *data;
 
-		if (s->len >= (s->max && s->max < RANGES_MAX ? s->max : RANGES_MAX))
+		if (s->len >= (s->max && s->max < DWARFRANGES_MAX ? s->max : DWARFRANGES_MAX))
 			return SYMFILE_TOO_LARGE;
 		data = realloc(s->data, cap * sizeof(*data));
 		if (!data)

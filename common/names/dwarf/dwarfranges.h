@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define RANGES_MAX (4u << 20)
+#define DWARFRANGES_MAX (4u << 20)
 
 struct range {
 	uint64_t low, high;
@@ -20,7 +20,7 @@ struct range {
 struct ranges {
 	struct range *data;
 	uint64_t *reach;
-	size_t len, cap, max; /* max 0: RANGES_MAX */
+	size_t len, cap, max; /* max 0: DWARFRANGES_MAX */
 };
 
 /* 0, SYMFILE_TOO_LARGE, -ENOMEM. */

@@ -276,7 +276,7 @@ static int fde_run(struct cfi *c, const struct cfi_cie *cie, struct span s, uint
 			r = rows_add(c->machine.rows, at + (uint32_t)run.loc, number);
 		if (r)
 			return r;
-	} else if (cie->signal && run.state.ra != VALUE_AT_REG) {
+	} else if (cie->signal && run.state.ra != CFI_VALUE_AT_REG) {
 		skipped[ROWS_SKIP_SIGNAL_LAYOUT]++;
 	}
 	rows_close(c->machine.rows);

@@ -53,7 +53,7 @@ static int rule_number(struct cfi_machine *m, const struct cfi_cie *cie, const s
 		skipped[ROWS_SKIP_RULE_LIMIT]++;
 		return cfi_unsupported(m, ret);
 	}
-	if (!r && !(s->head & ODD(0xff)))
+	if (!r && !(s->head & CFI_ODD(0xff)))
 		*known = (struct cfi_known){ .head = s->head, .where = s->where, .number = *ret };
 	return r;
 }
@@ -85,7 +85,7 @@ static inline uint64_t kept_as(const struct cfi_run *run, uint64_t reg)
 static void reg_set(struct cfi_run *run, uint64_t reg, enum cfi_value kind, uint64_t in,
 		    int64_t off)
 {
-	if (reg < 2 && kind == VALUE_AT_CFA)
+	if (reg < 2 && kind == CFI_VALUE_AT_CFA)
 		run->results |= (uint8_t)(1 << reg);
 	if (reg > 63 || !(run->cie->matters >> reg & 1))
 		return;
@@ -127,15 +127,15 @@ static bool reg_expression(struct cfi_run *run, uint64_t reg, struct span block,
 	if (r == EXPR_MALFORMED)
 		return false;
 	if (!r && e.index) /* no rule can express an index here */
-		reg_set(run, reg, VALUE_BAD, 0, 0);
+		reg_set(run, reg, CFI_VALUE_BAD, 0, 0);
 	else if (!r && e.kind == EXPR_REG)
-		reg_set(run, reg, value ? VALUE_REG : VALUE_AT_REG, e.reg, e.off);
+		reg_set(run, reg, value ? CFI_VALUE_REG : CFI_VALUE_AT_REG, e.reg, e.off);
 	else if (!r && e.kind == EXPR_CFA)
-		reg_set(run, reg, value ? VALUE_CFA : VALUE_AT_CFA, 0, e.off);
+		reg_set(run, reg, value ? CFI_VALUE_CFA : CFI_VALUE_AT_CFA, 0, e.off);
 	else if (!r && e.kind == EXPR_DEREF && value && e.add == 0)
-		reg_set(run, reg, VALUE_AT_REG, e.reg, e.off);
+		reg_set(run, reg, CFI_VALUE_AT_REG, e.reg, e.off);
 	else
-		reg_set(run, reg, VALUE_BAD, 0, 0);
+		reg_set(run, reg, CFI_VALUE_BAD, 0, 0);
 	return true;
 }
 
@@ -232,28 +232,28 @@ static int run_seldom(struct cfi_run *run, uint8_t op, struct span *s, uint64_t 
 	case DW_CFA_offset_extended:
 		if (!encoded_uleb(s, &reg) || !encoded_uleb(s, &u))
 			return CFI_RUN_SENSELESS;
-		reg_set(run, reg, VALUE_AT_CFA, 0, scaled(run, (int64_t)u));
+		reg_set(run, reg, CFI_VALUE_AT_CFA, 0, scaled(run, (int64_t)u));
 		break;
 	case DW_CFA_offset_extended_sf:
 		if (!encoded_uleb(s, &reg) || !encoded_sleb(s, &off))
 			return CFI_RUN_SENSELESS;
-		reg_set(run, reg, VALUE_AT_CFA, 0, scaled(run, off));
+		reg_set(run, reg, CFI_VALUE_AT_CFA, 0, scaled(run, off));
 		break;
 	case DW_CFA_GNU_negative_offset_extended:
 		if (!encoded_uleb(s, &reg) || !encoded_uleb(s, &u))
 			return CFI_RUN_SENSELESS;
 		off = scaled(run, (int64_t)u);
-		reg_set(run, reg, VALUE_AT_CFA, 0, off == INT64_MIN ? INT64_MAX : -off);
+		reg_set(run, reg, CFI_VALUE_AT_CFA, 0, off == INT64_MIN ? INT64_MAX : -off);
 		break;
 	case DW_CFA_val_offset:
 		if (!encoded_uleb(s, &reg) || !encoded_uleb(s, &u))
 			return CFI_RUN_SENSELESS;
-		reg_set(run, reg, VALUE_CFA, 0, scaled(run, (int64_t)u));
+		reg_set(run, reg, CFI_VALUE_CFA, 0, scaled(run, (int64_t)u));
 		break;
 	case DW_CFA_val_offset_sf:
 		if (!encoded_uleb(s, &reg) || !encoded_sleb(s, &off))
 			return CFI_RUN_SENSELESS;
-		reg_set(run, reg, VALUE_CFA, 0, scaled(run, off));
+		reg_set(run, reg, CFI_VALUE_CFA, 0, scaled(run, off));
 		break;
 	case DW_CFA_restore_extended:
 		if (!encoded_uleb(s, &reg))
@@ -263,17 +263,17 @@ static int run_seldom(struct cfi_run *run, uint8_t op, struct span *s, uint64_t 
 	case DW_CFA_undefined:
 		if (!encoded_uleb(s, &reg))
 			return CFI_RUN_SENSELESS;
-		reg_set(run, reg, VALUE_UNDEFINED, 0, 0);
+		reg_set(run, reg, CFI_VALUE_UNDEFINED, 0, 0);
 		break;
 	case DW_CFA_same_value:
 		if (!encoded_uleb(s, &reg))
 			return CFI_RUN_SENSELESS;
-		reg_set(run, reg, VALUE_SAME, 0, 0);
+		reg_set(run, reg, CFI_VALUE_SAME, 0, 0);
 		break;
 	case DW_CFA_register:
 		if (!encoded_uleb(s, &reg) || !encoded_uleb(s, &u))
 			return CFI_RUN_SENSELESS;
-		reg_set(run, reg, VALUE_REG, u, 0);
+		reg_set(run, reg, CFI_VALUE_REG, u, 0);
 		break;
 	case DW_CFA_remember_state:
 		return remember(run) ? 0 : -ENOMEM;
@@ -295,7 +295,7 @@ static int run_seldom(struct cfi_run *run, uint8_t op, struct span *s, uint64_t 
 		case DW_CFA_offset:
 			if (!encoded_uleb(s, &u))
 				return CFI_RUN_SENSELESS;
-			reg_set(run, op & 0x3f, VALUE_AT_CFA, 0, scaled(run, (int64_t)u));
+			reg_set(run, op & 0x3f, CFI_VALUE_AT_CFA, 0, scaled(run, (int64_t)u));
 			break;
 		case DW_CFA_restore:
 			reg_restore(run, op & 0x3f);
@@ -495,22 +495,24 @@ int cfi_run(struct cfi_run *run, struct span s)
 				goto seldom;
 			where = where_cfa(where, p[0] & 0x80 ? (p[0] & 0x7fu) | p[1] << 7 : p[0]);
 			p += 1 + (p[0] >> 7);
-			head &= ~ODD(ODD_CFA_OFFSET);
+			head &= ~CFI_ODD(CFI_ODD_CFA_OFFSET);
 			dirty = true;
 			continue;
 		case DW_CFA_def_cfa_register:
 			if (p == end || *p >= UNWIND_REG_MAX || (head & 0xff) != UNWIND_CFA_REG)
 				goto seldom;
-			head = head_set(head, HEAD_BYTE(cfa_reg, 0xff) | ODD(ODD_CFA_REGISTER),
-					HEAD_BYTE(cfa_reg, *p));
+			head = head_set(
+				head, CFI_HEAD_BYTE(cfa_reg, 0xff) | CFI_ODD(CFI_ODD_CFA_REGISTER),
+				CFI_HEAD_BYTE(cfa_reg, *p));
 			p++;
 			dirty = true;
 			continue;
 		case DW_CFA_def_cfa:
 			if (end - p < 2 || p[0] >= UNWIND_REG_MAX || p[1] & 0x80)
 				goto seldom;
-			head = head_set(head, CFA_MASK | ODD_CFA,
-					HEAD_BYTE(cfa, UNWIND_CFA_REG) | HEAD_BYTE(cfa_reg, p[0]));
+			head = head_set(head, CFA_MASK | CFI_ODD_CFA,
+					CFI_HEAD_BYTE(cfa, UNWIND_CFA_REG) |
+						CFI_HEAD_BYTE(cfa_reg, p[0]));
 			where = where_cfa(where, p[1]);
 			p += 2;
 			dirty = true;
@@ -518,15 +520,15 @@ int cfi_run(struct cfi_run *run, struct span s)
 		case DW_CFA_offset | UNWIND_REG_RBP:
 			if (p == end || *p & 0x80)
 				goto seldom;
-			head = head_set(head, RBP_MASK | ODD(ODD_RBP),
-					HEAD_BYTE(rbp, UNWIND_RBP_CFA));
+			head = head_set(head, RBP_MASK | CFI_ODD(CFI_ODD_RBP),
+					CFI_HEAD_BYTE(rbp, UNWIND_RBP_CFA));
 			where = where_rbp(where, *p++ * -8u);
 			dirty = true;
 			continue;
 		case DW_CFA_offset | UNWIND_REG_RBX:
 			if (p == end || *p & 0x80)
 				goto seldom;
-			head = head_set(head, RBX_MASK, HEAD_BYTE(rbx, *p));
+			head = head_set(head, RBX_MASK, CFI_HEAD_BYTE(rbx, *p));
 			p++;
 			dirty = true;
 			continue;
@@ -536,8 +538,8 @@ int cfi_run(struct cfi_run *run, struct span s)
 			p++;
 			continue;
 		case DW_CFA_restore | UNWIND_REG_RBP:
-			head = head_set(head, RBP_MASK | ODD(ODD_RBP),
-					cie->initial.head & (RBP_MASK | ODD(ODD_RBP)));
+			head = head_set(head, RBP_MASK | CFI_ODD(CFI_ODD_RBP),
+					cie->initial.head & (RBP_MASK | CFI_ODD(CFI_ODD_RBP)));
 			where = where_rbp(where, (uint32_t)(cie->initial.where >> 32));
 			dirty = true;
 			continue;

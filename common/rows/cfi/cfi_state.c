@@ -12,8 +12,9 @@ enum { SIGNAL_RSP = 160, SIGNAL_RIP = 168 };
 
 void cfi_state_init(struct cfi_state *s)
 {
-	*s = (struct cfi_state){ .head = HEAD_BYTE(cfa, UNWIND_CFA_REG) |
-					 ODD(ODD_CFA_REGISTER | ODD_CFA_OFFSET | ODD_RA) };
+	*s = (struct cfi_state){ .head = CFI_HEAD_BYTE(cfa, UNWIND_CFA_REG) |
+					 CFI_ODD(CFI_ODD_CFA_REGISTER | CFI_ODD_CFA_OFFSET |
+						 CFI_ODD_RA) };
 }
 
 /* --- the CFA --- */
@@ -23,20 +24,20 @@ static void cfa_plain(struct cfi_state *s)
 {
 	if ((s->head & 0xff) == UNWIND_CFA_REG)
 		return;
-	s->head = head_set(s->head, CFA_MASK, HEAD_BYTE(cfa, UNWIND_CFA_REG));
+	s->head = head_set(s->head, CFA_MASK, CFI_HEAD_BYTE(cfa, UNWIND_CFA_REG));
 	s->where = where_cfa(s->where, (uint32_t)s->kept_off);
-	s->head &= ~ODD(ODD_CFA_EXPRESSION | ODD_LOADS);
+	s->head &= ~CFI_ODD(CFI_ODD_CFA_EXPRESSION | CFI_ODD_LOADS);
 }
 
 void cfi_state_cfa_register(struct cfi_state *s, uint64_t reg)
 {
 	cfa_plain(s);
-	s->head &= ~ODD(ODD_CFA_REGISTER);
+	s->head &= ~CFI_ODD(CFI_ODD_CFA_REGISTER);
 	if (reg >= UNWIND_REG_MAX) {
-		s->head |= ODD(ODD_CFA_REGISTER);
+		s->head |= CFI_ODD(CFI_ODD_CFA_REGISTER);
 		reg = 0;
 	}
-	s->head = head_set(s->head, HEAD_BYTE(cfa_reg, 0xff), HEAD_BYTE(cfa_reg, reg));
+	s->head = head_set(s->head, CFI_HEAD_BYTE(cfa_reg, 0xff), CFI_HEAD_BYTE(cfa_reg, reg));
 }
 
 /* A CFA expression stays in force. The offset is kept for a register that may follow. */
@@ -44,9 +45,9 @@ void cfi_state_cfa_offset(struct cfi_state *s, int64_t off)
 {
 	int32_t small;
 
-	s->head &= ~ODD(ODD_CFA_OFFSET);
+	s->head &= ~CFI_ODD(CFI_ODD_CFA_OFFSET);
 	if (!cfi_s32(off, &small)) {
-		s->head |= ODD(ODD_CFA_OFFSET);
+		s->head |= CFI_ODD(CFI_ODD_CFA_OFFSET);
 		small = 0;
 	}
 	if ((s->head & 0xff) == UNWIND_CFA_REG)
@@ -59,30 +60,30 @@ bool cfi_state_cfa_expression(struct cfi_state *s, struct span block)
 {
 	struct expr e;
 	int r = expr_parse(block, false, &e);
-	uint64_t head = HEAD_BYTE(cfa, UNWIND_CFA_END);
+	uint64_t head = CFI_HEAD_BYTE(cfa, UNWIND_CFA_END);
 
 	if (r == EXPR_MALFORMED)
 		return false;
 	if ((s->head & 0xff) == UNWIND_CFA_REG)
 		s->kept_off = (int32_t)(uint32_t)s->where;
-	s->head &= ~ODD(ODD_CFA_EXPRESSION | ODD_CFA_REGISTER | ODD_LOADS);
+	s->head &= ~CFI_ODD(CFI_ODD_CFA_EXPRESSION | CFI_ODD_CFA_REGISTER | CFI_ODD_LOADS);
 	s->where = where_cfa(s->where, 0);
 	if (r || (e.kind == EXPR_REG && e.index)) {
-		s->head |= ODD(ODD_CFA_EXPRESSION);
+		s->head |= CFI_ODD(CFI_ODD_CFA_EXPRESSION);
 	} else {
-		head = HEAD_BYTE(cfa, e.kind == EXPR_REG	   ? UNWIND_CFA_REG
-				      : e.kind == EXPR_DEREF	   ? UNWIND_CFA_DEREF
-				      : e.kind == EXPR_DEREF_TWICE ? UNWIND_CFA_DEREF_TWICE
-								   : UNWIND_CFA_PLT) |
-		       HEAD_BYTE(cfa_reg, e.kind == EXPR_PLT ? 0 : e.reg);
+		head = CFI_HEAD_BYTE(cfa, e.kind == EXPR_REG	       ? UNWIND_CFA_REG
+					  : e.kind == EXPR_DEREF       ? UNWIND_CFA_DEREF
+					  : e.kind == EXPR_DEREF_TWICE ? UNWIND_CFA_DEREF_TWICE
+								       : UNWIND_CFA_PLT) |
+		       CFI_HEAD_BYTE(cfa_reg, e.kind == EXPR_PLT ? 0 : e.reg);
 		s->where = where_cfa(s->where, (uint32_t)e.off);
 		s->cfa_add = e.add;
 		s->cfa_mid = e.mid;
 		s->index = e.index;
 		s->index_reg = e.index_reg;
 		if (e.add || e.mid || e.index)
-			s->head |= ODD(ODD_LOADS);
-		s->head &= ~ODD(ODD_CFA_OFFSET);
+			s->head |= CFI_ODD(CFI_ODD_LOADS);
+		s->head &= ~CFI_ODD(CFI_ODD_CFA_OFFSET);
 	}
 	s->head = head_set(s->head, CFA_MASK, head);
 	return true;
@@ -100,33 +101,33 @@ static void set_rbp(struct cfi_state *s, enum cfi_value kind, uint64_t in, int32
 {
 	enum unwind_rbp rbp = UNWIND_RBP_UNDEFINED;
 
-	s->head &= ~ODD(ODD_RBP);
+	s->head &= ~CFI_ODD(CFI_ODD_RBP);
 	switch (kind) {
-	case VALUE_UNSET:
-	case VALUE_SAME:
+	case CFI_VALUE_UNSET:
+	case CFI_VALUE_SAME:
 		rbp = UNWIND_RBP_SAME;
 		break;
-	case VALUE_AT_CFA:
+	case CFI_VALUE_AT_CFA:
 		rbp = UNWIND_RBP_CFA;
 		break;
-	case VALUE_AT_REG:
+	case CFI_VALUE_AT_REG:
 		rbp = UNWIND_RBP_DEREF_REG;
 		break;
-	case VALUE_UNDEFINED:
+	case CFI_VALUE_UNDEFINED:
 		break;
-	case VALUE_REG:
+	case CFI_VALUE_REG:
 		if (in == UNWIND_REG_RBP && off == 0) {
 			rbp = UNWIND_RBP_SAME;
 			break;
 		}
 		/* fall through */
 	default:
-		s->head |= ODD(ODD_RBP);
+		s->head |= CFI_ODD(CFI_ODD_RBP);
 		break;
 	}
 	s->head = head_set(s->head, RBP_MASK,
-			   HEAD_BYTE(rbp, rbp) |
-				   HEAD_BYTE(rbp_reg, rbp == UNWIND_RBP_DEREF_REG ? in : 0));
+			   CFI_HEAD_BYTE(rbp, rbp) |
+				   CFI_HEAD_BYTE(rbp_reg, rbp == UNWIND_RBP_DEREF_REG ? in : 0));
 	s->where = where_rbp(
 		s->where, rbp == UNWIND_RBP_CFA || rbp == UNWIND_RBP_DEREF_REG ? (uint32_t)off : 0);
 }
@@ -135,13 +136,13 @@ static void set_ra(struct cfi_state *s, enum cfi_value kind, uint64_t in, int32_
 {
 	uint64_t ra = 0;
 
-	s->head &= ~ODD(ODD_RA);
-	if (kind == VALUE_UNDEFINED)
-		ra = HEAD_BYTE(ra, UNWIND_RA_UNDEFINED);
-	else if (kind == VALUE_REG && off == 0)
-		ra = HEAD_BYTE(ra, UNWIND_RA_REG) | HEAD_BYTE(ra_reg, in);
-	else if (kind != VALUE_AT_CFA || off != -8)
-		s->head |= ODD(ODD_RA);
+	s->head &= ~CFI_ODD(CFI_ODD_RA);
+	if (kind == CFI_VALUE_UNDEFINED)
+		ra = CFI_HEAD_BYTE(ra, UNWIND_RA_UNDEFINED);
+	else if (kind == CFI_VALUE_REG && off == 0)
+		ra = CFI_HEAD_BYTE(ra, UNWIND_RA_REG) | CFI_HEAD_BYTE(ra_reg, in);
+	else if (kind != CFI_VALUE_AT_CFA || off != -8)
+		s->head |= CFI_ODD(CFI_ODD_RA);
 	s->head = head_set(s->head, RA_MASK, ra);
 	s->ra = (uint8_t)kind;
 	s->ra_reg = (uint8_t)in;
@@ -150,14 +151,15 @@ static void set_ra(struct cfi_state *s, enum cfi_value kind, uint64_t in, int32_
 
 static void set_sp(struct cfi_state *s, enum cfi_value kind, uint64_t in, int32_t off)
 {
-	if (kind == VALUE_SAME) {
-		kind = VALUE_REG;
+	if (kind == CFI_VALUE_SAME) {
+		kind = CFI_VALUE_REG;
 		in = UNWIND_REG_RSP;
 	}
-	s->head &= ~ODD(ODD_SP);
-	/* VALUE_UNSET means the CFA. Where RSP is undefined, other rules end the stack. */
-	if (kind != VALUE_UNSET && kind != VALUE_UNDEFINED && !(kind == VALUE_CFA && off == 0))
-		s->head |= ODD(ODD_SP);
+	s->head &= ~CFI_ODD(CFI_ODD_SP);
+	/* CFI_VALUE_UNSET means the CFA. Where RSP is undefined, other rules end the stack. */
+	if (kind != CFI_VALUE_UNSET && kind != CFI_VALUE_UNDEFINED &&
+	    !(kind == CFI_VALUE_CFA && off == 0))
+		s->head |= CFI_ODD(CFI_ODD_SP);
 	s->sp = (uint8_t)kind;
 	s->sp_reg = (uint8_t)in;
 	s->sp_off = off;
@@ -169,14 +171,15 @@ void cfi_state_set(struct cfi_state *s, uint64_t ra_column, uint64_t reg, enum c
 	int32_t small;
 
 	if (!cfi_s32(off, &small) || in >= UNWIND_REG_MAX) {
-		kind = VALUE_BAD;
+		kind = CFI_VALUE_BAD;
 		in = 0;
 	}
 	if (reg == UNWIND_REG_RBP)
 		set_rbp(s, kind, in, small);
 	else if (reg == UNWIND_REG_RBX)
-		s->head = head_set(s->head, RBX_MASK,
-				   HEAD_BYTE(rbx, kind == VALUE_AT_CFA ? rbx_word(off) : 0));
+		s->head =
+			head_set(s->head, RBX_MASK,
+				 CFI_HEAD_BYTE(rbx, kind == CFI_VALUE_AT_CFA ? rbx_word(off) : 0));
 	else if (reg == UNWIND_REG_RSP)
 		set_sp(s, kind, in, small);
 	if (reg == ra_column)
@@ -190,7 +193,7 @@ void cfi_state_restore(struct cfi_state *s, uint64_t ra_column, uint64_t reg,
 
 	if (reg == UNWIND_REG_RBP) {
 		s->where = where_rbp(s->where, (uint32_t)(initial->where >> 32));
-		mask |= RBP_MASK | ODD(ODD_RBP);
+		mask |= RBP_MASK | CFI_ODD(CFI_ODD_RBP);
 	}
 	if (reg == UNWIND_REG_RBX)
 		mask |= RBX_MASK;
@@ -198,13 +201,13 @@ void cfi_state_restore(struct cfi_state *s, uint64_t ra_column, uint64_t reg,
 		s->sp = initial->sp;
 		s->sp_reg = initial->sp_reg;
 		s->sp_off = initial->sp_off;
-		mask |= ODD(ODD_SP);
+		mask |= CFI_ODD(CFI_ODD_SP);
 	}
 	if (reg == ra_column) {
 		s->ra = initial->ra;
 		s->ra_reg = initial->ra_reg;
 		s->ra_off = initial->ra_off;
-		mask |= RA_MASK | ODD(ODD_RA);
+		mask |= RA_MASK | CFI_ODD(CFI_ODD_RA);
 	}
 	s->head = head_set(s->head, mask, initial->head & mask);
 }
@@ -216,32 +219,32 @@ void cfi_state_restore(struct cfi_state *s, uint64_t ra_column, uint64_t reg,
  * CFA. */
 static bool compose_sp(const struct cfi_state *s, struct unwind_rule *rule, int64_t *ret_shift)
 {
-	bool relative = (s->head & ODD(ODD_RA) ? s->ra == VALUE_AT_CFA
-					       : rule->ra == UNWIND_RA_CFA) ||
+	bool relative = (s->head & CFI_ODD(CFI_ODD_RA) ? s->ra == CFI_VALUE_AT_CFA
+						       : rule->ra == UNWIND_RA_CFA) ||
 			rule->rbp == UNWIND_RBP_CFA;
 	int64_t sum;
 
 	switch (s->sp) {
-	case VALUE_CFA:
+	case CFI_VALUE_CFA:
 		*ret_shift = s->sp_off;
 		if (rule->cfa == UNWIND_CFA_REG)
 			return cfi_s32((int64_t)rule->cfa_off + s->sp_off, &rule->cfa_off);
 		return unwind_loads(rule) &&
 		       cfi_s32((int64_t)rule->cfa_add + s->sp_off, &rule->cfa_add);
-	case VALUE_AT_REG:
+	case CFI_VALUE_AT_REG:
 		if (rule->cfa == UNWIND_CFA_DEREF && rule->cfa_reg == s->sp_reg &&
 		    rule->cfa_off == s->sp_off && rule->cfa_add == 0 && !rule->index)
 			return true;
 		rule->cfa = UNWIND_CFA_DEREF;
 		break;
-	case VALUE_AT_CFA:
+	case CFI_VALUE_AT_CFA:
 		sum = (int64_t)rule->cfa_off + s->sp_off;
 		if (rule->cfa != UNWIND_CFA_REG || relative || !cfi_s32(sum, &rule->cfa_off))
 			return false;
 		rule->cfa = UNWIND_CFA_DEREF;
 		rule->rbx = 0;
 		return true;
-	case VALUE_REG:
+	case CFI_VALUE_REG:
 		rule->cfa = UNWIND_CFA_REG;
 		break;
 	default:
@@ -260,14 +263,14 @@ static bool compose_ra(const struct cfi_state *s, uint64_t ra_column, bool signa
 		       struct unwind_rule *rule)
 {
 	switch (s->ra) {
-	case VALUE_AT_CFA:
+	case CFI_VALUE_AT_CFA:
 		if (off == -8) {
 			rule->ra = UNWIND_RA_CFA;
 			return true;
 		}
 		rule->ra = UNWIND_RA_CFA_OFF;
 		return rule->cfa == UNWIND_CFA_REG && cfi_s32(off, &rule->cfa_add);
-	case VALUE_AT_REG:
+	case CFI_VALUE_AT_REG:
 		/* The kernel's signal frame: the return address is popped, and the context lies at
 		 * RSP. */
 		if (!signal || s->ra_reg != UNWIND_REG_RSP || s->ra_off != SIGNAL_RIP ||
@@ -277,7 +280,7 @@ static bool compose_ra(const struct cfi_state *s, uint64_t ra_column, bool signa
 		rule->flags = UNWIND_SIGNAL_FRAME;
 		rule->rbx = 0;
 		return true;
-	case VALUE_UNSET:
+	case CFI_VALUE_UNSET:
 		/* The column is a real register without a rule: the register holds the address. */
 		if (ra_column >= UNWIND_REG_MAX || ra_column == UNWIND_REG_RSP)
 			return false;
@@ -296,23 +299,23 @@ static bool compose(const struct cfi_state *s, uint64_t ra_column, bool signal, 
 	uint32_t odd = s->head >> offsetof(struct unwind_rule, flags) * 8 & 0xff;
 	int64_t shift = 0;
 
-	if (odd & ODD_CFA_EXPRESSION) {
+	if (odd & CFI_ODD_CFA_EXPRESSION) {
 		skipped[ROWS_SKIP_CFA_EXPRESSION]++;
 		return false;
 	}
-	if (odd & (ODD_CFA_REGISTER | ODD_CFA_OFFSET)) {
+	if (odd & (CFI_ODD_CFA_REGISTER | CFI_ODD_CFA_OFFSET)) {
 		skipped[ROWS_SKIP_CFA_REGISTER]++;
 		return false;
 	}
-	if (odd & ODD_LOADS) {
+	if (odd & CFI_ODD_LOADS) {
 		rule->cfa_add = s->cfa_add;
 		rule->cfa_mid = s->cfa_mid;
 		rule->index = s->index;
 		rule->index_reg = s->index_reg;
 	}
-	if (odd & ODD_RBP)
+	if (odd & CFI_ODD_RBP)
 		skipped[ROWS_SKIP_RBP_RULE]++;
-	if (odd & ODD_SP && !compose_sp(s, rule, &shift)) {
+	if (odd & CFI_ODD_SP && !compose_sp(s, rule, &shift)) {
 		skipped[ROWS_SKIP_RSP_RULE]++;
 		return false;
 	}
@@ -325,9 +328,9 @@ static bool compose(const struct cfi_state *s, uint64_t ra_column, bool signal, 
 		if (rule->rbx)
 			rule->rbx = rbx_word(-8 * (int64_t)rule->rbx - shift);
 	}
-	if (odd & ODD_RA || (shift && rule->ra == UNWIND_RA_CFA)) {
-		struct cfi_state plain = { .ra = VALUE_AT_CFA };
-		bool ra = odd & ODD_RA;
+	if (odd & CFI_ODD_RA || (shift && rule->ra == UNWIND_RA_CFA)) {
+		struct cfi_state plain = { .ra = CFI_VALUE_AT_CFA };
+		bool ra = odd & CFI_ODD_RA;
 
 		if (!compose_ra(ra ? s : &plain, ra_column, signal, (ra ? s->ra_off : -8) - shift,
 				rule)) {
@@ -341,7 +344,7 @@ static bool compose(const struct cfi_state *s, uint64_t ra_column, bool signal, 
 bool cfi_state_rule(const struct cfi_state *s, uint64_t ra_column, bool signal, uint64_t *skipped,
 		    struct unwind_rule *ret)
 {
-	uint64_t head = s->head & ~ODD(0xff), offsets = (uint32_t)s->where;
+	uint64_t head = s->head & ~CFI_ODD(0xff), offsets = (uint32_t)s->where;
 	struct unwind_rule rule;
 
 	static_assert(offsetof(struct unwind_rule, rbx) == 7 &&

@@ -16,26 +16,26 @@
 
 /* Where the caller's value of a register is. */
 enum cfi_value {
-	VALUE_UNSET, /* no rule: unchanged; RSP: the CFA; return address column: nowhere */
-	VALUE_SAME,
-	VALUE_UNDEFINED,
-	VALUE_AT_CFA, /* saved at cfa + off */
-	VALUE_CFA,    /* cfa + off */
-	VALUE_REG,    /* reg + off */
-	VALUE_AT_REG, /* saved at reg + off */
-	VALUE_BAD,
+	CFI_VALUE_UNSET, /* no rule: unchanged; RSP: the CFA; return address column: nowhere */
+	CFI_VALUE_SAME,
+	CFI_VALUE_UNDEFINED,
+	CFI_VALUE_AT_CFA, /* saved at cfa + off */
+	CFI_VALUE_CFA,	  /* cfa + off */
+	CFI_VALUE_REG,	  /* reg + off */
+	CFI_VALUE_AT_REG, /* saved at reg + off */
+	CFI_VALUE_BAD,
 };
 
 /* The parts of a state that the bytes of its rule do not describe. These bits take the place of the
  * rule's flags, so such a state never compares equal to a known rule. */
 enum cfi_odd {
-	ODD_CFA_EXPRESSION = 1, /* an expression that no rule can hold */
-	ODD_CFA_REGISTER = 2,	/* the CFA's register is unknown, or a rule cannot name it */
-	ODD_CFA_OFFSET = 4,	/* the same for the CFA's offset */
-	ODD_RBP = 8,		/* a rule for RBP that cannot be expressed */
-	ODD_RA = 16,		/* not at cfa - 8, not undefined, not in a register: see ra */
-	ODD_SP = 32,		/* the caller's RSP is not the CFA: see sp */
-	ODD_LOADS = 64,		/* a load adds something: see cfa_add, mid and index */
+	CFI_ODD_CFA_EXPRESSION = 1, /* an expression that no rule can hold */
+	CFI_ODD_CFA_REGISTER = 2,   /* the CFA's register is unknown, or a rule cannot name it */
+	CFI_ODD_CFA_OFFSET = 4,	    /* the same for the CFA's offset */
+	CFI_ODD_RBP = 8,	    /* a rule for RBP that cannot be expressed */
+	CFI_ODD_RA = 16,	    /* not at cfa - 8, not undefined, not in a register: see ra */
+	CFI_ODD_SP = 32,	    /* the caller's RSP is not the CFA: see sp */
+	CFI_ODD_LOADS = 64,	    /* a load adds something: see cfa_add, mid and index */
 };
 
 /*
@@ -55,19 +55,20 @@ struct cfi_state {
 };
 
 /* The fields of head, as the interpreter sets them. */
-#define HEAD_BYTE(field, value) ((uint64_t)(value) << offsetof(struct unwind_rule, field) * 8)
-#define ODD(bits) HEAD_BYTE(flags, bits)
+#define CFI_HEAD_BYTE(field, value) ((uint64_t)(value) << offsetof(struct unwind_rule, field) * 8)
+#define CFI_ODD(bits) CFI_HEAD_BYTE(flags, bits)
 
 static inline uint64_t head_set(uint64_t head, uint64_t mask, uint64_t value)
 {
 	return (head & ~mask) | value;
 }
 
-#define CFA_MASK (HEAD_BYTE(cfa, 0xff) | HEAD_BYTE(cfa_reg, 0xff))
-#define RBP_MASK (HEAD_BYTE(rbp, 0xff) | HEAD_BYTE(rbp_reg, 0xff))
-#define RA_MASK (HEAD_BYTE(ra, 0xff) | HEAD_BYTE(ra_reg, 0xff))
-#define RBX_MASK HEAD_BYTE(rbx, 0xff)
-#define ODD_CFA ODD(ODD_CFA_EXPRESSION | ODD_CFA_REGISTER | ODD_CFA_OFFSET | ODD_LOADS)
+#define CFA_MASK (CFI_HEAD_BYTE(cfa, 0xff) | CFI_HEAD_BYTE(cfa_reg, 0xff))
+#define RBP_MASK (CFI_HEAD_BYTE(rbp, 0xff) | CFI_HEAD_BYTE(rbp_reg, 0xff))
+#define RA_MASK (CFI_HEAD_BYTE(ra, 0xff) | CFI_HEAD_BYTE(ra_reg, 0xff))
+#define RBX_MASK CFI_HEAD_BYTE(rbx, 0xff)
+#define CFI_ODD_CFA \
+	CFI_ODD(CFI_ODD_CFA_EXPRESSION | CFI_ODD_CFA_REGISTER | CFI_ODD_CFA_OFFSET | CFI_ODD_LOADS)
 
 /* `where` with another offset of the CFA, or of RBP. */
 static inline uint64_t where_cfa(uint64_t where, uint32_t off)

@@ -111,13 +111,14 @@ static void set(struct goasm *a, uint32_t i, int r, const struct govalue *v)
 		s->reg[r] = *v;
 		return;
 	}
-	if (v->kind == ADDRESS) {
+	if (v->kind == GOVALUE_ADDRESS) {
 		s->reg[RSP] = *v;
 		return;
 	}
 
 	int32_t base = s->reg[RSP].base;
-	bool back = base != BASE_CFA && ((v->kind == CHAIN && v->n == 4) || v->kind == LEFT);
+	bool back = base != GOSTATE_CFA &&
+		    ((v->kind == GOVALUE_CHAIN && v->n == 4) || v->kind == GOVALUE_LEFT);
 
 	s->reg[RSP] = govalue_address((int32_t)row->at + 1, 0);
 	if (!back)
@@ -127,14 +128,14 @@ static void set(struct goasm *a, uint32_t i, int r, const struct govalue *v)
 
 	while (x < a->restore + a->restores && (x->base != base || !govalue_same(&x->value, v)))
 		x++;
-	s->reg[RSP] = govalue_address(BASE_CFA, -8 - delta_at(a, row->at + row->len));
+	s->reg[RSP] = govalue_address(GOSTATE_CFA, -8 - delta_at(a, row->at + row->len));
 	if (x == a->restore + a->restores) {
 		if (a->restores == MAX_RESTORES)
 			return;
 		a->restores++;
 	}
 	*x = (struct restore){ .base = base, .value = *v, .off = s->reg[RSP].off[0] };
-	if (v->kind != LEFT)
+	if (v->kind != GOVALUE_LEFT)
 		return;
 	/* Valid only after both words are written. */
 	x->since = UINT32_MAX;
@@ -158,7 +159,7 @@ static void clobber(struct goasm *a, uint32_t i, const ZydisDecodedInstruction *
 		if (op[n].type == ZYDIS_OPERAND_TYPE_MEMORY) {
 			struct govalue at = gostate_place(&a->now, &op[n].mem);
 
-			if (at.kind == ADDRESS)
+			if (at.kind == GOVALUE_ADDRESS)
 				gostate_store(&a->now, at.base, at.off[0], &unknown, a->row[i].at);
 			continue;
 		}
@@ -200,19 +201,19 @@ static void do_store(struct goasm *a, uint32_t i, const ZydisDecodedOperandMem *
 	struct govalue at = gostate_place(&a->now, m);
 	int r = m->base == ZYDIS_REGISTER_NONE ? -1 : gostate_register(m->base);
 
-	if (at.kind == ADDRESS) {
+	if (at.kind == GOVALUE_ADDRESS) {
 		gostate_store(&a->now, at.base, at.off[0], v, a->row[i].at + a->row[i].len);
 		return;
 	}
 	/* A goroutine's stack pointer or pc is stored into its g. */
-	if (r < 0 || m->index != ZYDIS_REGISTER_NONE || a->now.reg[r].kind != CHAIN ||
+	if (r < 0 || m->index != ZYDIS_REGISTER_NONE || a->now.reg[r].kind != GOVALUE_CHAIN ||
 	    a->now.reg[r].n != 1)
 		return;
-	if (!a->g_sp && v->kind == ADDRESS && v->base == BASE_CFA &&
+	if (!a->g_sp && v->kind == GOVALUE_ADDRESS && v->base == GOSTATE_CFA &&
 	    govalue_plus(0, m->disp.value, &a->g_sp_at)) {
 		a->g_sp = true;
 		a->g_sp_off = v->off[0];
-	} else if (!a->g_pc && v->kind == CALLERS && v->off[0] == RETURN &&
+	} else if (!a->g_pc && v->kind == GOVALUE_CALLERS && v->off[0] == GOSTATE_RETURN &&
 		   govalue_plus(0, m->disp.value, &a->g_pc_at)) {
 		a->g_pc = true;
 	}
@@ -236,7 +237,7 @@ static void do_mov(struct goasm *a, uint32_t i, const ZydisDecodedInstruction *i
 		v = gostate_load(&a->now, &op[1].mem, a->offset + a->row[i].at + a->row[i].len);
 	} else if (op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE &&
 		   govalue_plus(0, op[1].imm.value.s, &v.off[0])) {
-		v.kind = CONSTANT;
+		v.kind = GOVALUE_CONSTANT;
 	} else {
 		v.off[0] = 0;
 	}
@@ -268,18 +269,18 @@ static bool do_sum(struct goasm *a, uint32_t i, const ZydisDecodedInstruction *i
 		int64_t by = op[1].imm.value.s;
 
 		v = a->now.reg[r];
-		if ((v.kind != ADDRESS && v.kind != CONSTANT) || by == INT64_MIN ||
+		if ((v.kind != GOVALUE_ADDRESS && v.kind != GOVALUE_CONSTANT) || by == INT64_MIN ||
 		    !govalue_plus(v.off[0], in->mnemonic == ZYDIS_MNEMONIC_SUB ? -by : by,
 				  &v.off[0]))
 			return false;
 	} else if (op[1].type == ZYDIS_OPERAND_TYPE_MEMORY && in->mnemonic == ZYDIS_MNEMONIC_SUB &&
-		   a->now.reg[r].kind == HIGH) {
+		   a->now.reg[r].kind == GOVALUE_HIGH) {
 		struct govalue at = gostate_place(&a->now, &op[1].mem);
 
 		v = a->now.reg[r];
-		if (at.kind != ADDRESS || at.base != v.base)
+		if (at.kind != GOVALUE_ADDRESS || at.base != v.base)
 			return false;
-		v.kind = LEFT;
+		v.kind = GOVALUE_LEFT;
 		v.off[1] = at.off[0];
 	} else {
 		return false;
@@ -310,8 +311,8 @@ static void run_one(struct goasm *a, uint32_t i)
 	case ZYDIS_MNEMONIC_CALL:
 		/* The callee preserves the registers that the code after the call uses. But another
 		 * goroutine may run by then. */
-		for (int r = 0; r < REGISTERS; r++) {
-			if (a->now.reg[r].kind >= CHAIN)
+		for (int r = 0; r < GOSTATE_REGISTERS; r++) {
+			if (a->now.reg[r].kind >= GOVALUE_CHAIN)
 				a->now.reg[r] = unknown;
 		}
 		break;
@@ -359,7 +360,7 @@ static void note(struct goasm *a, uint32_t i)
 	struct unwind_rule rule = { .flags = UNWIND_DERIVED };
 	bool sure = true;
 
-	if (sp->base == BASE_CFA && sp->off[0] <= -8) {
+	if (sp->base == GOSTATE_CFA && sp->off[0] <= -8) {
 		gostate_rule_caller(s, &rule);
 		rule.cfa = UNWIND_CFA_REG;
 		rule.cfa_reg = UNWIND_REG_RSP;
@@ -393,7 +394,7 @@ static bool rule_restored(const struct restore *x, int32_t off, struct unwind_ru
 
 	r.cfa_reg = 0;
 	r.cfa_off = -x->off;
-	if (x->value.kind == CHAIN) {
+	if (x->value.kind == GOVALUE_CHAIN) {
 		r.cfa = UNWIND_CFA_GO_SWITCH;
 		r.cfa_add = x->value.off[0];
 		r.flags |= x->value.by_word ? UNWIND_TLS_WORD : 0;
@@ -479,7 +480,7 @@ static bool merge(const struct goasm *a, uint32_t label, struct gostate *s,
 {
 	bool changed = false;
 
-	for (unsigned r = 0; r < REGISTERS; r++) {
+	for (unsigned r = 0; r < GOSTATE_REGISTERS; r++) {
 		struct govalue other = { 0 };
 
 		if (govalue_same(&s->reg[r], &now->reg[r]))
@@ -489,7 +490,7 @@ static bool merge(const struct goasm *a, uint32_t label, struct gostate *s,
 			 * not return. */
 			if (govalue_in_frame(&s->reg[r]) && govalue_in_frame(&now->reg[r]))
 				other = govalue_address(
-					BASE_CFA,
+					GOSTATE_CFA,
 					-8 - delta_at(a, a->row[a->label[label].instruction].at));
 			else
 				other = govalue_address(BASE_MERGED | (int32_t)label, 0);
@@ -538,7 +539,7 @@ static void note_leap(struct goasm *a, uint32_t i)
 	uint32_t at = a->row[i].at;
 	int r = -1;
 
-	if (a->role != GOASM_LEAVES || a->now.reg[RSP].base == BASE_CFA ||
+	if (a->role != GOASM_LEAVES || a->now.reg[RSP].base == GOSTATE_CFA ||
 	    !ZYAN_SUCCESS(ZydisDecoderDecodeFull(&a->decoder, a->code + at, a->size - at, &in, op)))
 		return;
 	r = op->type == ZYDIS_OPERAND_TYPE_REGISTER ? gostate_register(op->reg.value) : -1;
@@ -593,7 +594,7 @@ static void settle(struct goasm *a, struct goasm_curg *curg)
 		for (uint32_t n = 0; n < a->restores && !curg->known; n++) {
 			const struct govalue *v = &a->restore[n].value;
 
-			if (v->kind == CHAIN)
+			if (v->kind == GOVALUE_CHAIN)
 				*curg = (struct goasm_curg){ .known = true,
 							     .by_word = v->by_word,
 							     .tls = v->off[0],
@@ -602,7 +603,8 @@ static void settle(struct goasm *a, struct goasm_curg *curg)
 		}
 	}
 	if (a->role == GOASM_MORESTACK && a->g_sp && a->g_pc && curg->known) {
-		more.value = (struct govalue){ .kind = CHAIN, .n = 4, .by_word = curg->by_word };
+		more.value =
+			(struct govalue){ .kind = GOVALUE_CHAIN, .n = 4, .by_word = curg->by_word };
 		more.value.off[0] = curg->tls;
 		more.value.off[1] = curg->m;
 		more.value.off[2] = curg->curg;
@@ -614,9 +616,9 @@ static void settle(struct goasm *a, struct goasm_curg *curg)
 	for (uint32_t i = 0; i < a->count; i++) {
 		struct goasm_row *row = &a->row[i];
 
-		if (!row->known || a->found[i].base == BASE_CFA || a->role == GOASM_LEAVES)
+		if (!row->known || a->found[i].base == GOSTATE_CFA || a->role == GOASM_LEAVES)
 			continue;
-		if (more.value.kind == CHAIN && rule_restored(&more, 0, &row->rule))
+		if (more.value.kind == GOVALUE_CHAIN && rule_restored(&more, 0, &row->rule))
 			continue;
 		for (uint32_t n = 0; n < a->restores; n++) {
 			const struct restore *x = &a->restore[n];
@@ -625,7 +627,8 @@ static void settle(struct goasm *a, struct goasm_curg *curg)
 				continue;
 			/* Stacks other than goroutines' do not move, and slots in the frame hold at
 			 * any depth of calls. */
-			if (x->value.kind == CHAIN && a->found[i].sure && a->role != GOASM_RETURNS)
+			if (x->value.kind == GOVALUE_CHAIN && a->found[i].sure &&
+			    a->role != GOASM_RETURNS)
 				continue;
 			if (rule_restored(x, a->found[i].off, &row->rule))
 				break;

@@ -35,9 +35,9 @@ void gostate_store(struct gostate *s, int32_t base, int32_t off, const struct go
 			i++;
 	}
 	/* For the frame, keep only values that rules can use. */
-	if (base == BASE_CFA && v->kind != CALLERS && v->kind != ADDRESS)
+	if (base == GOSTATE_CFA && v->kind != GOVALUE_CALLERS && v->kind != GOVALUE_ADDRESS)
 		return;
-	if (s->slots < MAX_SLOTS)
+	if (s->slots < GOSTATE_SLOTS)
 		s->slot[s->slots++] =
 			(struct goslot){ .base = base, .off = off, .since = since, .value = *v };
 }
@@ -58,7 +58,7 @@ struct govalue gostate_place(const struct gostate *s, const ZydisDecodedOperandM
 	int32_t off;
 
 	if (r < 0 || m->index != ZYDIS_REGISTER_NONE || m->segment == ZYDIS_REGISTER_FS ||
-	    s->reg[r].kind != ADDRESS)
+	    s->reg[r].kind != GOVALUE_ADDRESS)
 		return v;
 	if (govalue_plus(s->reg[r].off[0], m->disp.value, &off))
 		v = govalue_address(s->reg[r].base, off);
@@ -69,11 +69,11 @@ struct govalue gostate_place(const struct gostate *s, const ZydisDecodedOperandM
 static struct govalue load_tls(const struct gostate *s, const ZydisDecodedOperandMem *m)
 {
 	const ZydisRegister parts[] = { m->base, m->index };
-	struct govalue v = { .kind = CHAIN, .n = 1 };
+	struct govalue v = { .kind = GOVALUE_CHAIN, .n = 1 };
 	bool ok = govalue_plus(0, m->disp.value, &v.off[0]);
 	int base = m->base == ZYDIS_REGISTER_NONE ? -1 : gostate_register(m->base);
 
-	if (base >= 0 && s->reg[base].kind == WORD) {
+	if (base >= 0 && s->reg[base].kind == GOVALUE_WORD) {
 		v.by_word = 1;
 		v.off[0] = s->reg[base].off[0];
 		ok = m->disp.value == 0 && m->index == ZYDIS_REGISTER_NONE;
@@ -84,7 +84,8 @@ static struct govalue load_tls(const struct gostate *s, const ZydisDecodedOperan
 
 		if (parts[i] == ZYDIS_REGISTER_NONE)
 			continue;
-		ok = ok && r >= 0 && s->reg[r].kind == CONSTANT && (i == 0 || m->scale == 1) &&
+		ok = ok && r >= 0 && s->reg[r].kind == GOVALUE_CONSTANT &&
+		     (i == 0 || m->scale == 1) &&
 		     govalue_plus(v.off[0], s->reg[r].off[0], &v.off[0]);
 	}
 	return ok ? v : (struct govalue){ 0 };
@@ -100,18 +101,19 @@ struct govalue gostate_load(const struct gostate *s, const ZydisDecodedOperandMe
 	if (m->base == ZYDIS_REGISTER_RIP) {
 		if (next <= INT32_MAX && govalue_plus((int32_t)next, m->disp.value, &off) &&
 		    off > 0)
-			v = (struct govalue){ .kind = WORD, .off = { off } };
+			v = (struct govalue){ .kind = GOVALUE_WORD, .off = { off } };
 		return v;
 	}
-	if (at.kind == ADDRESS) {
+	if (at.kind == GOVALUE_ADDRESS) {
 		const struct goslot *slot = gostate_slot(s, at.base, at.off[0]);
 
 		/* A stored g may no longer be the current one. */
-		if (slot && (slot->value.kind == ADDRESS || slot->value.kind == CALLERS))
+		if (slot &&
+		    (slot->value.kind == GOVALUE_ADDRESS || slot->value.kind == GOVALUE_CALLERS))
 			return slot->value;
-		if (at.base == BASE_CFA)
+		if (at.base == GOSTATE_CFA)
 			return v;
-		at.kind = LOADED;
+		at.kind = GOVALUE_LOADED;
 		return at;
 	}
 
@@ -120,15 +122,15 @@ struct govalue gostate_load(const struct gostate *s, const ZydisDecodedOperandMe
 	if (r < 0 || m->index != ZYDIS_REGISTER_NONE)
 		return v;
 	v = s->reg[r];
-	if (v.kind == CHAIN && v.n == 1 && !v.by_word && v.off[0] == 0) {
+	if (v.kind == GOVALUE_CHAIN && v.n == 1 && !v.by_word && v.off[0] == 0) {
 		/* fs:0 holds its own address. */
 		if (govalue_plus(0, m->disp.value, &v.off[0]))
 			return v;
-	} else if (v.kind == CHAIN && v.n < 4) {
+	} else if (v.kind == GOVALUE_CHAIN && v.n < 4) {
 		if (govalue_plus(0, m->disp.value, &v.off[v.n++]))
 			return v;
-	} else if (v.kind == LOADED && m->disp.value == 8) {
-		v.kind = HIGH;
+	} else if (v.kind == GOVALUE_LOADED && m->disp.value == 8) {
+		v.kind = GOVALUE_HIGH;
 		return v;
 	}
 	return (struct govalue){ 0 };
@@ -137,10 +139,11 @@ struct govalue gostate_load(const struct gostate *s, const ZydisDecodedOperandMe
 void gostate_enter(struct gostate *s)
 {
 	memset(s, 0, sizeof(*s));
-	for (int r = 0; r < REGISTERS; r++)
-		s->reg[r] = (struct govalue){ .kind = CALLERS, .off = { r } };
-	s->reg[RSP] = govalue_address(BASE_CFA, -8);
-	gostate_store(s, BASE_CFA, -8, &(struct govalue){ .kind = CALLERS, .off = { RETURN } }, 0);
+	for (int r = 0; r < GOSTATE_REGISTERS; r++)
+		s->reg[r] = (struct govalue){ .kind = GOVALUE_CALLERS, .off = { r } };
+	s->reg[RSP] = govalue_address(GOSTATE_CFA, -8);
+	gostate_store(s, GOSTATE_CFA, -8,
+		      &(struct govalue){ .kind = GOVALUE_CALLERS, .off = { GOSTATE_RETURN } }, 0);
 }
 
 /* --- rules --- */
@@ -154,8 +157,8 @@ void gostate_rule_caller(const struct gostate *s, struct unwind_rule *rule)
 		const struct goslot *x = &s->slot[i];
 
 		/* Slots below the stack pointer may be overwritten. */
-		if (x->base != BASE_CFA || x->value.kind != CALLERS ||
-		    (sp->base == BASE_CFA && x->off < sp->off[0]))
+		if (x->base != GOSTATE_CFA || x->value.kind != GOVALUE_CALLERS ||
+		    (sp->base == GOSTATE_CFA && x->off < sp->off[0]))
 			continue;
 		if (x->value.off[0] == RBP) {
 			rule->rbp = UNWIND_RBP_CFA;
@@ -165,7 +168,7 @@ void gostate_rule_caller(const struct gostate *s, struct unwind_rule *rule)
 			rule->rbx = (uint8_t)(x->off / -8);
 		}
 	}
-	if (s->reg[RBP].kind == CALLERS && s->reg[RBP].off[0] == RBP) {
+	if (s->reg[RBP].kind == GOVALUE_CALLERS && s->reg[RBP].off[0] == RBP) {
 		rule->rbp = UNWIND_RBP_SAME;
 		rule->rbp_off = 0;
 	}
@@ -208,8 +211,8 @@ bool gostate_rule_popped(const struct gostate *s, struct unwind_rule *rule)
 {
 	const struct govalue *sp = &s->reg[RSP];
 
-	for (int r = 0; r < REGISTERS && govalue_in_frame(sp) && sp->off[0] == 0; r++) {
-		if (s->reg[r].kind != CALLERS || s->reg[r].off[0] != RETURN)
+	for (int r = 0; r < GOSTATE_REGISTERS && govalue_in_frame(sp) && sp->off[0] == 0; r++) {
+		if (s->reg[r].kind != GOVALUE_CALLERS || s->reg[r].off[0] != GOSTATE_RETURN)
 			continue;
 		rule->cfa = UNWIND_CFA_REG;
 		rule->cfa_reg = UNWIND_REG_RSP;

@@ -16,23 +16,23 @@
 #include "bpf/unwind.h"
 #include "common/rows/x86/insn.h"
 
-#define MAX_SLOTS 24u
-#define BASE_CFA 0
+#define GOSTATE_SLOTS 24u
+#define GOSTATE_CFA 0
 
 /* Registers by their numbers in instructions. */
-enum { REGISTERS = 16, RETURN = 16 /* the return address */ };
+enum { GOSTATE_REGISTERS = 16, GOSTATE_RETURN = 16 /* the return address */ };
 
 /* Addresses have a base: 0 is the CFA; another number is a stack that RSP was set to. */
 enum govalue_kind {
-	UNKNOWN,
-	ADDRESS,  /* base + off[0] */
-	CALLERS,  /* the value of register off[0] on entry; or the return address */
-	CONSTANT, /* off[0] */
-	WORD,	  /* the word at file offset off[0], in the GOT: it does not change */
-	CHAIN,	  /* n loads, the first from *(TLS base + off[0]); by_word: WORD instead */
-	LOADED,	  /* the word at base + off[0], on another stack */
-	HIGH,	  /* the second word (stack.hi) of what LOADED points to */
-	LEFT,	  /* HIGH minus the word at base + off[1] */
+	GOVALUE_UNKNOWN,
+	GOVALUE_ADDRESS,  /* base + off[0] */
+	GOVALUE_CALLERS,  /* the value of register off[0] on entry; or the return address */
+	GOVALUE_CONSTANT, /* off[0] */
+	GOVALUE_WORD,	  /* the word at file offset off[0], in the GOT: it does not change */
+	GOVALUE_CHAIN, /* n loads, the first from *(TLS base + off[0]); by_word: GOVALUE_WORD instead */
+	GOVALUE_LOADED, /* the word at base + off[0], on another stack */
+	GOVALUE_HIGH,	/* the second word (stack.hi) of what GOVALUE_LOADED points to */
+	GOVALUE_LEFT,	/* GOVALUE_HIGH minus the word at base + off[1] */
 };
 struct govalue {
 	uint8_t kind, n; /* enum govalue_kind */
@@ -45,14 +45,14 @@ struct goslot {
 	struct govalue value;
 };
 struct gostate {
-	struct govalue reg[REGISTERS]; /* RSP's is an ADDRESS */
-	struct goslot slot[MAX_SLOTS];
+	struct govalue reg[GOSTATE_REGISTERS]; /* RSP's is an GOVALUE_ADDRESS */
+	struct goslot slot[GOSTATE_SLOTS];
 	uint32_t slots;
 };
 
 static inline struct govalue govalue_address(int32_t base, int32_t off)
 {
-	return (struct govalue){ .kind = ADDRESS, .base = base, .off = { off } };
+	return (struct govalue){ .kind = GOVALUE_ADDRESS, .base = base, .off = { off } };
 }
 
 static inline bool govalue_same(const struct govalue *x, const struct govalue *y)
@@ -62,7 +62,7 @@ static inline bool govalue_same(const struct govalue *x, const struct govalue *y
 
 static inline bool govalue_in_frame(const struct govalue *v)
 {
-	return v->kind == ADDRESS && v->base == BASE_CFA;
+	return v->kind == GOVALUE_ADDRESS && v->base == GOSTATE_CFA;
 }
 
 /* The sum. Returns false near an overflow: hostile code can contain any number. */
@@ -77,7 +77,7 @@ void gostate_store(struct gostate *s, int32_t base, int32_t off, const struct go
 		   uint32_t since);
 /* The value written there, or NULL. */
 const struct goslot *gostate_slot(const struct gostate *s, int32_t base, int32_t off);
-/* The place of an operand in memory: an ADDRESS, or UNKNOWN. */
+/* The place of an operand in memory: an GOVALUE_ADDRESS, or GOVALUE_UNKNOWN. */
 struct govalue gostate_place(const struct gostate *s, const ZydisDecodedOperandMem *m);
 /* The value of 8 bytes in memory. next: file offset of the next instruction. */
 struct govalue gostate_load(const struct gostate *s, const ZydisDecodedOperandMem *m,

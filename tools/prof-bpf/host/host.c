@@ -471,7 +471,7 @@ static void expire(struct host *h, uint64_t now_ns)
 {
 	while (h->retired && now_ns > h->retired->pub.end_ns + HOST_GRACE_NS)
 		process_forget(h, h->retired);
-	while (h->thread_lru && now_ns > h->thread_lru->last_ns + THREAD_IDLE_NS)
+	while (h->thread_lru && now_ns > h->thread_lru->last_ns + PROCESSES_THREAD_IDLE_NS)
 		thread_free(h, h->thread_lru);
 }
 
@@ -653,7 +653,7 @@ void host_mark_self(struct host *h, uint32_t pid)
 
 	if (p)
 		p->pub.flags |= PROCESS_SELF;
-	if (h->self_count < MAX_SELF)
+	if (h->self_count < PROCESSES_SELF_MAX)
 		h->self[h->self_count++] = pid;
 }
 

@@ -214,7 +214,7 @@ struct backing *process_backing(struct host *h, struct process *p, const struct 
 static void read_later(struct host *h, struct process *p, uint64_t now_ns)
 {
 	p->wants_maps = true;
-	p->rescan_ns = now_ns + RESCAN_NS;
+	p->rescan_ns = now_ns + PROCESSES_RESCAN_NS;
 	process_mark_dirty(h, p);
 }
 
@@ -257,7 +257,7 @@ void process_add_mapping(struct host *h, struct process *p, const struct map *m)
 		p->exe = backing_get(m->backing);
 	if (maps_add(&p->maps, m) == -ENOMEM)
 		read_later(h, p, clock_mono_ns());
-	if (p->maps->noted_len >= NOTED_MAX && p->maps->noted_len >= p->maps->len / 2)
+	if (p->maps->noted_len >= PROCESSES_NOTED_MAX && p->maps->noted_len >= p->maps->len / 2)
 		process_settle(h, p);
 	process_mark_dirty(h, p);
 }
@@ -333,7 +333,7 @@ int process_read_maps(struct host *h, struct process *p)
 	maps_put(was);
 	p->scanned_ns = r.now_ns;
 	p->scanned_len = p->maps->len;
-	p->rescan_ns = r.now_ns + RESCAN_NS;
+	p->rescan_ns = r.now_ns + PROCESSES_RESCAN_NS;
 	h->figures.rescans++;
 	process_mark_dirty(h, p);
 	return 0;
@@ -394,7 +394,7 @@ struct thread *thread_of(struct host *h, struct process *p, const struct sample 
 		t = NULL;
 	}
 	if (t) {
-		if (s->time_ns > t->last_ns + THREAD_IDLE_NS / 16) {
+		if (s->time_ns > t->last_ns + PROCESSES_THREAD_IDLE_NS / 16) {
 			t->last_ns = s->time_ns;
 			DL_DELETE(h->thread_lru, t);
 			DL_APPEND(h->thread_lru, t);

@@ -17,11 +17,11 @@
 #include "tools/prof-bpf/host/host.h"
 #include "tools/prof-bpf/host/maps.h"
 
-#define NOTED_MAX 256u		/* minimum of mappings to note before they are put in place */
-#define RESCAN_NS 1000000000ull /* between two readings of a process's maps */
+#define PROCESSES_NOTED_MAX 256u /* minimum of mappings to note before they are put in place */
+#define PROCESSES_RESCAN_NS 1000000000ull /* between two readings of a process's maps */
 /* A thread without samples for this long is forgotten; it then gets a new id. */
-#define THREAD_IDLE_NS 60000000000ull
-#define MAX_SELF 64
+#define PROCESSES_THREAD_IDLE_NS 60000000000ull
+#define PROCESSES_SELF_MAX 64
 
 struct thread {
 	struct host_thread pub;
@@ -72,7 +72,7 @@ struct host {
 	struct process *by_pid, *retired, *dirty, *unresolved, *leaderless;
 	struct thread *threads, *thread_lru;
 	uint32_t process_count, thread_count, next_process, next_thread;
-	uint32_t self[MAX_SELF];
+	uint32_t self[PROCESSES_SELF_MAX];
 	unsigned self_count;
 	struct bootclock boot;
 	uint64_t heard_ns; /* records up to this time were taken */

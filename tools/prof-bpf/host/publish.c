@@ -225,7 +225,7 @@ static bool publish(struct host *h, struct process *p, uint64_t now_ns)
 	p->publish_ns = now_ns + (uint64_t)p->maps->len * PUBLISH_NS_PER_MAPPING;
 	/* Much was mapped since the last full reading, and unmappings are never reported: read
 	 * again. */
-	if (p->maps->len > 2 * p->scanned_len + NOTED_MAX)
+	if (p->maps->len > 2 * p->scanned_len + PROCESSES_NOTED_MAX)
 		p->wants_maps = true;
 	return !p->wants_maps;
 }

@@ -11,7 +11,7 @@
 #include "tools/prof-symd/stream/held_samples.h"
 #include "tools/prof-symd/stream/named.h"
 
-#define STACK_FRAMES 4096 /* of one stack, as messages.def has it */
+#define NAMED_STACK_FRAMES 4096 /* of one stack, as messages.def has it */
 
 struct named {
 	struct named_limits limits;
@@ -41,7 +41,7 @@ struct named {
 	struct named_counts counts;
 	struct names names;
 	uint64_t list[2 * NAMES_MAX];
-	uint64_t shown[STACK_FRAMES]; /* a stack without its hidden frames */
+	uint64_t shown[NAMED_STACK_FRAMES]; /* a stack without its hidden frames */
 };
 
 /* Further verdicts, only within these files. */

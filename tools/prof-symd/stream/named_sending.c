@@ -391,7 +391,7 @@ int named_send_stack(struct named *n, uint64_t id, uint64_t now_ns)
 			return r;
 		const struct def_frame *f = definitions_find_frame(&n->defs, frame);
 
-		if (f && !f->hidden && shown < STACK_FRAMES)
+		if (f && !f->hidden && shown < NAMED_STACK_FRAMES)
 			n->shown[shown++] = frame;
 		lacking += f && f->lacks;
 	}
