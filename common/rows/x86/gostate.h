@@ -29,10 +29,10 @@ enum govalue_kind {
 	GOVALUE_CALLERS,  /* the value of register off[0] on entry; or the return address */
 	GOVALUE_CONSTANT, /* off[0] */
 	GOVALUE_WORD,	  /* the word at file offset off[0], in the GOT: it does not change */
-	GOVALUE_CHAIN, /* n loads, the first from *(TLS base + off[0]); by_word: GOVALUE_WORD instead */
-	GOVALUE_LOADED, /* the word at base + off[0], on another stack */
-	GOVALUE_HIGH,	/* the second word (stack.hi) of what GOVALUE_LOADED points to */
-	GOVALUE_LEFT,	/* GOVALUE_HIGH minus the word at base + off[1] */
+	GOVALUE_CHAIN,	  /* n loads, the first from *(TLS base + off[0]); by_word: a WORD */
+	GOVALUE_LOADED,	  /* the word at base + off[0], on another stack */
+	GOVALUE_HIGH,	  /* the second word (stack.hi) of what GOVALUE_LOADED points to */
+	GOVALUE_LEFT,	  /* GOVALUE_HIGH minus the word at base + off[1] */
 };
 struct govalue {
 	uint8_t kind, n; /* enum govalue_kind */
@@ -45,7 +45,7 @@ struct goslot {
 	struct govalue value;
 };
 struct gostate {
-	struct govalue reg[GOSTATE_REGISTERS]; /* RSP's is an GOVALUE_ADDRESS */
+	struct govalue reg[GOSTATE_REGISTERS]; /* RSP's is a GOVALUE_ADDRESS */
 	struct goslot slot[GOSTATE_SLOTS];
 	uint32_t slots;
 };
@@ -77,7 +77,7 @@ void gostate_store(struct gostate *s, int32_t base, int32_t off, const struct go
 		   uint32_t since);
 /* The value written there, or NULL. */
 const struct goslot *gostate_slot(const struct gostate *s, int32_t base, int32_t off);
-/* The place of an operand in memory: an GOVALUE_ADDRESS, or GOVALUE_UNKNOWN. */
+/* The place of an operand in memory: a GOVALUE_ADDRESS, or GOVALUE_UNKNOWN. */
 struct govalue gostate_place(const struct gostate *s, const ZydisDecodedOperandMem *m);
 /* The value of 8 bytes in memory. next: file offset of the next instruction. */
 struct govalue gostate_load(const struct gostate *s, const ZydisDecodedOperandMem *m,
