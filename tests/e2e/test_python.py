@@ -21,8 +21,8 @@ PYTHONS = ["/usr/bin/python3"] + sorted(p for p in PYENV if os.access(p, os.X_OK
 
 
 def interpreted(path):
-    """The interpreted frames of each sample of a text output, root first: [(function, file, line)].
-    """
+    """The interpreted frames of each sample of a text output, root first: (function, file,
+    line)."""
     stack, stacks = [], []
     for line in open(path, errors="replace"):
         if not line.startswith("\t"):
@@ -39,8 +39,8 @@ def interpreted(path):
 
 
 def score(rooms, stacks):
-    """By room: (samples with exactly its stack, samples in it), and one wrong stack as an example.
-    """
+    """By room: the samples with exactly its stack, all samples in it, and one wrong stack as an
+    example."""
     right, all_of, wrong = collections.Counter(), collections.Counter(), {}
     expected = {r["room"]: [(f, line, name) for f, line, name in r["stack"]] for r in rooms}
     for stack in stacks:

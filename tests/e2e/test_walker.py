@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The walker against gdb: the same stopped processes, every thread, every frame."""
+"""The walker compared with gdb: the same stopped processes, every thread, every frame."""
 import json
 import os
 import random
@@ -27,7 +27,7 @@ work(0)
 """
 SQL = ("with recursive c(x) as (select 1 union all select x+1 from c where x<100000000) "
        "select sum(x*x%1013), group_concat(x%7) from c;")
-# Debian's programs, and a load that keeps each busy until it is killed.
+# Debian's programs, each with a load that keeps it busy until it is killed.
 PROGRAMS = {
     "bash": ["bash", "-c", "while :; do x=$((x+1)); y=${x//1/2}; done"],
     "dash": ["dash", "-c", "while :; do x=$((x+1)); done"],
@@ -80,7 +80,7 @@ def stopped(pid, state):
 
 
 def ours(what, tree=BUILD):
-    """Of each thread of a process or a core the pcs of its frames, and how its stack ended."""
+    """For each thread of a process or a core: the pcs of its frames, and how its stack ended."""
     out = subprocess.run([f"{tree}/prof-dump", "--all-threads", "--no-names", str(what)],
                          capture_output=True, text=True, timeout=60)
     assert out.returncode == 0, out.stderr
@@ -99,8 +99,8 @@ def ours(what, tree=BUILD):
 
 
 class Gdb:
-    """A gdb that says, stop after stop, what its stacks are: of each thread the pcs of its frames.
-    """
+    """A gdb that prints the stacks at each of many stops: for each thread, the pcs of its
+    frames."""
 
     def __init__(self):
         self.process = subprocess.Popen(["gdb", "-nx", "-batch", "-iex",
@@ -152,8 +152,8 @@ def kill(process):
 
 
 def stop_and_compare(pid, gdb):
-    """Pairs of (ours, gdb's) for each thread of a process that stands still, or nothing where it
-    had just gone."""
+    """Pairs of (ours, gdb's) for each thread of a stopped process, or nothing if it had just
+    gone."""
     try:
         os.kill(pid, signal.SIGSTOP)
         if not stopped(pid, "T"):
@@ -202,7 +202,7 @@ def test_every_stack_of_sixteen_programs_equals_gdbs(started):
 
 @pytest.mark.parametrize("what", ["exec", "call"])
 def test_a_sample_is_never_walked_by_what_is_not_its_own(what):
-    """exec: the mappings of before an exec, published once more after it; call: what is left of a
+    """exec: the mappings from before an exec, published once more after it; call: leftovers of a
     sample whose walk the kernel refused."""
     p = subprocess.run([f"{BUILD}/tests/late", what], capture_output=True, text=True, timeout=60)
     assert p.returncode == 0, p.stdout + p.stderr

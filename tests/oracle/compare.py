@@ -57,8 +57,8 @@ FIGURES = ("rows", "states", "unsupported", "refused", "unknown", "derived", "di
 
 
 def compare(path, every=1):
-    """(verdict line, figures by name); no rows is no disagreement where prof-deltas finds no call
-    frame information."""
+    """Returns the verdict line, and figures by name. A file without rows is no disagreement if
+    prof-deltas finds no call frame information in it."""
     deltas = subprocess.Popen([BUILD + "/prof-deltas", "--registers", path], stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE)
     oracle = subprocess.run([BUILD + "/tests/cfi-oracle", "-n", str(every), path],

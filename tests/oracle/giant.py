@@ -12,7 +12,7 @@ def sections(data):
 
 
 def entries(data):
-    """Of .eh_frame: the CIEs by offset, and the FDEs of .text as (bytes, offset of its CIE,
+    """The entries of .eh_frame: CIEs by offset, and FDEs of .text as (bytes, offset of its CIE,
     distance of its function from .text's start)."""
     found = sections(data)
     _, _, _, frame_addr, frame, size = found[".eh_frame"]

@@ -166,8 +166,8 @@ def missing(p):
 
 
 def row_of(p, folder, steps=None, every=5, seconds=60, late=0.0):
-    """A dictionary of step's figures, or {"error": text}. late: seconds that a program which runs
-    freely does so longer."""
+    """Returns a dictionary of step's figures, or {"error": text}. late: seconds that a program runs
+    freely in addition."""
     d = tempfile.mkdtemp(dir=folder)
     os.chmod(d, 0o755)
     words = {"{s}": os.path.join(SOURCES, p.source), "{o}": f"{d}/program", "{d}": d}
@@ -199,7 +199,7 @@ def row_of(p, folder, steps=None, every=5, seconds=60, late=0.0):
 
 
 def rows_of(p, folder, steps, runs):
-    """Of several runs, which stepped a program at different moments of its life: the sums."""
+    """The sums of several runs, which stepped a program at different moments of its life."""
     rows = []
     for i in range(runs if p.free else 1):
         rows.append(row_of(p, folder, steps, late=i * 0.45))
