@@ -28,6 +28,7 @@
 #include "tools/prof-bpf/peers/offers.h"
 #include "tools/prof-bpf/peers/parser_deaths.h"
 #include "tools/prof-bpf/peers/requests.h"
+#include "tools/prof-bpf/host/publish.h"
 
 #define FILES 4
 #define MAX_STEPS 40

@@ -11,6 +11,7 @@
 #include "tests/host/world.h"
 #include "tools/prof-bpf/host/files.h"
 #include "tools/prof-bpf/host/maps.h"
+#include "tools/prof-bpf/host/publish.h"
 
 TestSuite(host, .init = set_up, .fini = clean_up);
 

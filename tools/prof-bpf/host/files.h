@@ -12,7 +12,8 @@
 #define PROF_BPF_HOST_FILES_H
 
 #include <uthash.h>
-#include "tools/prof-bpf/host/host.h"
+#include "tools/prof-bpf/host/host_types.h"
+#include "tools/prof-bpf/open/opener.h"
 
 struct file_key {
 	uint64_t dev, inode, ctime_ns, size;

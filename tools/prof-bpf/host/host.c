@@ -20,8 +20,10 @@
 #include <utlist.h>
 #include "common/base/clock.h"
 #include "common/wire/msg.h"
+#include "tools/prof-bpf/host/host.h"
 #include "tools/prof-bpf/host/processes.h"
 #include "tools/prof-bpf/host/publish.h"
+#include "tools/prof-bpf/kernel/sideband.h"
 
 #define RESYNC_NS 2000000000ull /* between two complete readings, after lost records */
 #define RESYNC_BATCH 64		/* processes per tick */

@@ -14,7 +14,7 @@
 #include "tools/prof-bpf/host/bootclock.h"
 #include "tools/prof-bpf/host/displaced.h"
 #include "tools/prof-bpf/host/files.h"
-#include "tools/prof-bpf/host/host.h"
+#include "tools/prof-bpf/host/host_types.h"
 #include "tools/prof-bpf/host/maps.h"
 
 #define PROCESSES_NOTED_MAX 256u /* minimum of mappings to note before they are put in place */

@@ -11,6 +11,7 @@
 #include "tools/prof-bpf/host/host.h"
 #include "tools/prof-bpf/host/jitfiles.h"
 #include "tools/prof-bpf/host/memory.h"
+#include "tools/prof-bpf/host/publish.h"
 #include "tools/prof-bpf/kernel/loader.h"
 #include "tools/prof-bpf/kernel/runtimes.h"
 #include "tools/prof-bpf/open/closing.h"

@@ -8,6 +8,7 @@
 #include "common/walk/tables.h"
 #include "tools/prof-bpf/host/host.h"
 #include "tools/prof-bpf/host/memory.h"
+#include "tools/prof-bpf/host/publish.h"
 #include "tools/prof-bpf/kernel/kernel_names.h"
 #include "tools/prof-bpf/kernel/loader.h"
 #include "tools/prof-bpf/kernel/record.h"

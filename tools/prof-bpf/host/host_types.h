@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the host (host.h) keeps, as its parts and its users see it: files, processes, threads; and
+ * how it is set up. */
+#ifndef PROF_BPF_HOST_HOST_TYPES_H
+#define PROF_BPF_HOST_HOST_TYPES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define HOST_GRACE_NS 2500000000ull /* more than TABLES_GRACE_NS */
+#define HOST_RECHECK_NS 1000000000ull
+#define HOST_IDLE_FILE_NS 30000000000ull /* an unmapped file keeps its rows this long */
+/* An open descriptor is kept this long after its last use. */
+#define HOST_FD_IDLE_NS 10000000000ull
+#define HOST_MAX_FDS 64
+#define HOST_MAX_PROCESSES 32768
+#define HOST_MAX_MAPPINGS 131072 /* per process */
+#define HOST_MAX_FILES 8191
+#define HOST_PATH_MAX 1024
+
+struct opener;
+struct tables;
+
+/* A file with a slot. Borrowed from the host, valid until the next host_tick. */
+struct host_file {
+	uint32_t id;   /* from 1 on, never reused */
+	uint64_t sent; /* the caller's mark, 0 in a new file */
+	uint64_t dev;  /* as in struct opener_file: major << 32 | minor */
+	uint64_t inode, ctime_ns, size;
+	uint32_t uid, mode;
+	uint32_t flags;	    /* enum file_flags of common/wire/msg.h */
+	bool foreign_owner; /* uid comes from a file server (FUSE, NFS) */
+	bool described;	    /* the caller's: prof-symd has reported its runtime */
+	bool offered;	    /* the caller's: prof-symd is or will be told to look at it */
+	bool looked_at;	    /* the caller's: the result of that is known */
+	uint16_t slot;	    /* in the tables; 0: no slot was left */
+	char *path;	    /* as seen by the first process that mapped it; NUL-terminated */
+	uint32_t path_len;
+};
+
+/* A process between two execs. */
+struct host_process {
+	uint32_t id; /* from 1 on, never reused */
+	uint64_t sent, generated_sent;
+	bool changed; /* differs from the stream's definition; the caller clears it */
+	uint32_t pid, parent_pid, uid, execs;
+	uint32_t flags;	   /* enum process_flags of common/wire/msg.h */
+	uint64_t start_ns; /* CLOCK_BOOTTIME, rounded down to START_TICK_NS */
+	uint64_t end_ns;   /* CLOCK_MONOTONIC of its exit or exec; 0: alive */
+	char comm[16];
+	uint8_t comm_len;
+	bool selected;
+	uint32_t generation; /* of the mappings published last; 0: none */
+	/* Range of generations that its samples may carry: those published for it, and for its
+	 * parent before the fork. Both 0: none. */
+	uint32_t first_generation, last_generation;
+	struct host_file *exe; /* NULL: unknown */
+};
+
+/* A thread under one of its names. */
+struct host_thread {
+	uint32_t id;
+	uint64_t sent;
+	uint32_t tid;
+	struct host_process *process;
+	char comm[16];
+	uint8_t comm_len;
+};
+
+struct host_config {
+	struct tables *tables; /* borrowed, like the opener */
+	struct opener *opener;
+	const char *proc;	   /* "/proc" */
+	bool only_selected;	   /* track only processes chosen by host_select; else all */
+	bool follow_forks;	   /* also select children of selected processes */
+	const uint32_t *self_uids; /* flag processes of these users PROCESS_SELF */
+	size_t self_uid_count;
+	/* A file with a slot needs rows: called once per file, and after host_want_rows. The
+	 * callback closes fd. */
+	void (*file_needs_rows)(void *ctx, struct host_file *f, int fd);
+	/* The process and its threads are forgotten after this returns. */
+	void (*process_gone)(void *ctx, struct host_process *p);
+	void *ctx;
+};
+
+struct host_figures {
+	uint64_t processes, threads, mappings, files, open_fds, bytes; /* now */
+	uint64_t processes_seen, execs_seen;
+	uint64_t opens, opens_spared, opens_failed;
+	uint64_t put_off; /* openings of files and reads of maps that lacked a descriptor */
+	uint64_t publishes;
+	uint64_t rescans; /* readings of a process's maps, after lost records or many changes */
+	uint64_t limit;	  /* processes, mappings and files beyond a ceiling: LOST_UNTRACKED */
+};
+
+#endif
