@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sandbox: a tool's identity, entered in the order of the design page: rlimits, ids,
- * capabilities, no_new_privs, undumpable. The process must have one thread; nng starts threads with
- * its first socket. cell.h confines the tools without rights further.
+ * The sandbox: a tool's identity, entered in this order: rlimits, ids, capabilities, no_new_privs,
+ * undumpable. It is a part of step 3 of HACKING.md, "The order of main". The process must have one
+ * thread; nng starts threads with its first socket. cell.h confines the tools without rights
+ * further.
  */
 #ifndef COMMON_CELL_SANDBOX_H
 #define COMMON_CELL_SANDBOX_H

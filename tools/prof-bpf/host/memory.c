@@ -8,7 +8,7 @@
 #include "tools/prof-bpf/host/memory.h"
 #include "tools/prof-bpf/host/processes.h"
 
-/* Programs with secrets in their memory, by the names of their files. */
+/* Programs with secrets in their memory, by the names of their files. docs/limits.md lists them. */
 static const char *const denied[] = {
 	"sshd", "sshd-session", "ssh-agent", "gpg-agent",      "polkitd", "polkit-agent-helper-1",
 	"sudo", "su",		"login",     "systemd-logind",
