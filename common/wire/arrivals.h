@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include "common/wire/bus.h"
+#include "common/wire/busroute.h"
 
 #define ARRIVALS_MESSAGES BUS_DEPTH /* the caller lets no more wait */
 #define ARRIVALS_EVENTS 32

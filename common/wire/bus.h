@@ -37,11 +37,6 @@ void bus_free(struct bus *b);
  * Borrowed. */
 int bus_fd(const struct bus *b);
 
-enum bus_event {
-	BUS_EMPTY = 1,	   /* nothing waits */
-	BUS_PEER_CAME = 2, /* a peer was accepted: a new epoch */
-	BUS_PEER_WENT = 3, /* its pipe closed; bus_recv has handed out all it sent before */
-};
 /* Never blocks. 0 with a message appended to *into (reset first), enum bus_event, or -errno. After
  * -ENOMEM a later call hands out the message. Call it until BUS_EMPTY. */
 int bus_recv(struct bus *b, struct buf *into);

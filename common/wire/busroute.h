@@ -38,4 +38,11 @@ const struct bus_route *bus_route(enum bus_route_id id);
 int bus_route_path(enum bus_route_id id, const char *run_dir, const char *ending, char *ret,
 		   size_t size);
 
+/* What bus_recv has to tell besides a message. */
+enum bus_event {
+	BUS_EMPTY = 1,	   /* nothing waits */
+	BUS_PEER_CAME = 2, /* a peer was accepted: a new epoch */
+	BUS_PEER_WENT = 3, /* its pipe closed; bus_recv has handed out all it sent before */
+};
+
 #endif
