@@ -61,7 +61,7 @@ struct budget_claim {
 uint64_t budget_settle(uint64_t limit, struct budget_claim *claims, size_t n);
 /* Divides prof-symd's parts in *b anew, for another share. */
 void budget_symd(struct budget *b, uint64_t share);
-/* The share of prof-export that its model may take. */
+/* The part of prof-export's share that its model may take. */
 uint64_t budget_model(uint64_t share);
 /* The private memory (RLIMIT_DATA) that a tool with this share and so many threads may have. */
 uint64_t budget_fence(uint64_t share, unsigned threads);

@@ -56,8 +56,9 @@ struct status {
 	 */
 	uint64_t runtime_samples[STATUS_RUNTIMES], runtime_cut[STATUS_RUNTIMES],
 		runtime_unnamed[STATUS_RUNTIMES];
-	/* prof-export: from the first moment of sampling to the last; how much of it no prof-bpf
-	 * ran, and the samples it would have taken; how often each tool was started again. */
+	/* prof-export: from the first moment of sampling to the last; the part of it without a
+	 * prof-bpf, and the samples that it would have taken; how often each tool was started
+	 * again. */
 	uint64_t duration_ns, unsampled_ns, unsampled, restarts[STATUS_TOOLS];
 	uint64_t memory_peak; /* prof-export: the peak of what the limit covers; 0: not known */
 };

@@ -28,9 +28,9 @@ struct bus;
 int bus_listen(enum bus_route_id route, const char *run_dir, uid_t peer, struct bus **ret);
 int bus_dial(enum bus_route_id route, const char *run_dir, uid_t peer, int timeout_ms,
 	     struct bus **ret);
-/* Closes the bus and drops accepted messages that have not left. A sender must not lose its last
- * ones, so it waits for BUS_PEER_WENT first: a receiver closes its end after the last message
- * (END). Does not wait for a peer. Takes NULL. */
+/* Closes the bus and drops accepted messages that have not left. A sender that must not lose its
+ * last ones waits for BUS_PEER_WENT first: a receiver closes its end after the last message (END).
+ * Does not wait for a peer. Takes NULL. */
 void bus_free(struct bus *b);
 
 /* Readable (level) while a message waits or the peer came or went since the last bus_recv.

@@ -24,8 +24,8 @@ struct stream_out {
 void stream_out_init(struct stream_out *s, size_t batch_max, int (*flush)(void *, struct span),
 		     void *ctx);
 void stream_out_done(struct stream_out *s);
-/* A new pipe, to the same or another receiver: discards packed messages and begins with a new
- * sequence number. */
+/* A new pipe, to the same or another receiver: discards packed messages and restarts the
+ * sequence numbers. */
 void stream_out_epoch(struct stream_out *s, uint64_t epoch);
 /* Packs m, and flushes a full batch before it. After an error of msg_encode or flush, m is not
  * packed. Earlier messages still are, and the next call flushes them again. */

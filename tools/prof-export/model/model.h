@@ -22,7 +22,7 @@ struct model_options {
 	bool lines;		 /* MODEL_NAMES: interpreted frames keep their line numbers */
 	bool aggregate; /* keep samples; else only count them, and forget all else at each epoch */
 	size_t memory_max;   /* bytes */
-	uint64_t share_most; /* of the run's memory that may be granted later; 0: nothing */
+	uint64_t share_most; /* the most memory that it may be granted later; 0: nothing */
 };
 
 /* A sample with resolved names. */

@@ -3,11 +3,11 @@
  * The files that the user named. profpipe opens them as the user (SUDO_UID if set, with that user's
  * groups), so that root reads and writes nothing that the user could not.
  *
- * An existing regular file keeps its contents until the new one is complete. The new one lies
- * beside it, without a name if the file system can do that, and replaces it at the end. Sometimes
- * that is impossible: its folder is not writable, it has other names, something is mounted on it,
- * or its owner cannot be restored. Then profpipe writes in place and truncates the file at the end.
- * A new file of a run that never began is removed again.
+ * An existing regular file that is not empty keeps its contents until the new one is complete. The
+ * new one lies beside it, without a name if the file system can do that, and replaces it at the
+ * end. Sometimes that is impossible: its folder is not writable, it has other names, something is
+ * mounted on it, or its owner cannot be restored. Then profpipe writes in place and truncates the
+ * file at the end. A new file of a run that never began is removed again.
  */
 #ifndef PROFPIPE_RUN_OUTPUTS_H
 #define PROFPIPE_RUN_OUTPUTS_H
