@@ -325,7 +325,7 @@ def test_wild_configs_change_nothing_but_names(peer, tmp_path):
     assert of["samples"] >= 20 and of["complete"] == of["samples"] and of["interpreted"] == 0
     assert peer.peak_kib() < 64 << 10
     # The config of a file that holds no interpreter is asked for once.
-    assert peer.end().count("which it does not hold") == 1
+    assert peer.end().count("which the file does not contain") == 1
 
 
 def test_memory_is_given_of_what_runs_python_and_of_nothing_else(peer):
