@@ -179,8 +179,13 @@ def pytest_collection_modifyitems(items):
 
 
 def pytest_runtest_logreport(report):
-    """Notes what each test took, for the list of the slowest."""
-    path = os.environ.get("PROFPIPE_DURATIONS")
-    if path and "PYTEST_XDIST_WORKER" not in os.environ and report.duration >= 1:
-        with open(path, "a", encoding="utf-8") as f:
+    """Notes what each test took, for the list of the slowest, and which failed, for a second try."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        return
+    durations, failed = os.environ.get("PROFPIPE_DURATIONS"), os.environ.get("PROFPIPE_FAILED")
+    if durations and report.duration >= 1:
+        with open(durations, "a", encoding="utf-8") as f:
             f.write(f"{report.duration:.1f} {report.nodeid} ({report.when})\n")
+    if failed and report.failed:
+        with open(failed, "a", encoding="utf-8") as f:
+            f.write(report.nodeid + "\n")
