@@ -50,7 +50,8 @@ second_try() {
 	cat "$logs"/*.failed >"$logs/again" 2>/dev/null
 	[ -s "$logs/again" ] || return 0
 	mapfile -t again <"$logs/again"
-	timeout 1800 /usr/bin/python3 -m pytest -q -rA --tb=short "${again[@]}" >"$logs/second.log" 2>&1
+	timeout 1800 /usr/bin/python3 -m pytest -q -rA --tb=short "${again[@]}" \
+		>"$logs/second.log" 2>&1
 	cat "$logs/second.log"
 	failed=$((failed - ${#again[@]}))
 	count second

@@ -179,7 +179,8 @@ def pytest_collection_modifyitems(items):
 
 
 def pytest_runtest_logreport(report):
-    """Notes what each test took, for the list of the slowest, and which failed, for a second try."""
+    """Notes what each test took, for the list of the slowest, and which failed, for a second
+    try."""
     if "PYTEST_XDIST_WORKER" in os.environ:
         return
     durations, failed = os.environ.get("PROFPIPE_DURATIONS"), os.environ.get("PROFPIPE_FAILED")
